@@ -5,7 +5,7 @@ _ptmem_options="--pid= --follow= --duration= --earlier-blocks= --inspect --inspe
 	--time-unit= --pages-as-heap= --depth= --threshold= --peak-inaccuracy= --peak-at-exit= --detailed-freq= --max-snapshots=
 	--heap= --stacks= --stack-sample= --heap-admin= --alignment= --realloc-zero-bytes-frees= --alloc-fn= --ignore-fn=
 	--demangle= --show-below-main= --fullpath-after= --read-inline-info= --extra-debuginfo-path= --debuginfod=
-	--massif-out-file= --xtree-memory= --xtree-memory-file= --xtree-compress-strings= --record= --record-every= --record-keep= --when= --free-stacks --html= --listen --listen= --listen-token= --listen-open --listen-linger= --events= --replay=
+	--massif-out-file= --xtree-memory= --xtree-memory-file= --xtree-compress-strings= --record= --record-every= --record-keep= --record-limit= --when= --free-stacks --html= --listen --listen= --listen-token= --listen-open --listen-linger= --events= --replay=
 	--memusage --memusage-out= --data= --data-buffer= --mmap --no-timer --progname=
 	--sample --sample= --sample-fields= --sample-out=
 	--leaks --leaks= --leak-check --leaks-out= --error-exitcode= --folded= --flame= --view= --top --top=

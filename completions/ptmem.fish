@@ -76,6 +76,7 @@ complete -c ptmem -n __ptmem_no_program -l listen-token -r -F -d 'Only clients t
 complete -c ptmem -n __ptmem_no_program -l listen-open -d 'To anyone'
 complete -c ptmem -n __ptmem_no_program -l listen-linger -x -d 'Go on for this many seconds after the program has ended'
 complete -c ptmem -n __ptmem_no_program -l record-every -x -d 'Begin the next recording after this time'
+complete -c ptmem -n __ptmem_no_program -l record-limit -x -d 'Largest size of a recording'
 complete -c ptmem -n __ptmem_no_program -l record-keep -x -d 'Recordings of --record-every that are kept'
 complete -c ptmem -n __ptmem_no_program -l when -x -d 'When a condition begins to hold, record, detach or end'
 complete -c ptmem -n __ptmem_no_program -l record -r -F -d 'Record everything: any moment, any range of time'

@@ -186,6 +186,9 @@ const struct option_row option_rows[] = {
 		 "%n: its number, 001, 002, ..."},
 	{.name = "record-keep", .type = NUMBER, AT(files.record_keep), RANGE(1, 1000000),
 	 .value = "N", .text = "keep the last N of them, and remove older ones"},
+	{.name = "record-limit", .type = SIZE, AT(files.record_limit), RANGE(65536, 1ull << 50),
+	 .value = "SIZE", .text = "the largest size of a recording: details get coarser\n"
+				  "before it becomes larger"},
 	{.name = "when", .type = TEXTS, AT(when),
 	 .value = "CONDITION[:ACTION]",
 	 .text = "when heap>2G, rss>80%, growth>100M/min, pressure>10%\n"

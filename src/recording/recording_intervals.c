@@ -199,3 +199,63 @@ const char *recording_join_intervals(struct recording *r)
 
 	return why ? why : join_cells(r);
 }
+
+/* -- a complete recording -- */
+
+static void merge_timeline(struct recording *r, uint64_t shift, unsigned times)
+{
+	struct moment *all = xcalloc(HISTORY_INTERVALS, sizeof(*all));
+
+	for (size_t row = 0; row < recording_rows(r, RECORDING_TIMELINE); row++)
+		add_moment(r, row, all, &shift);
+	for (; times > 0; times--, shift++)
+		merge_interval_pairs(all);
+	put_moments(r, all, shift);
+	free(all);
+}
+
+/* The first row says that all cells follow. */
+static void merge_cells(struct recording *r, uint64_t shift, unsigned times)
+{
+	struct cells cells = {0};
+	struct cell *cell;
+
+	for (size_t i = 0; i < recording_rows(r, RECORDING_CELLS); i++) {
+		uint64_t *const *column = r->table[RECORDING_CELLS].column;
+		const struct cell key = {(uint32_t)column[CELL_LEAF][i],
+					 (uint16_t)column[CELL_BORN][i],
+					 (uint16_t)column[CELL_DIED][i],
+					 column[CELL_BLOCKS][i], column[CELL_BYTES][i],
+					 column[CELL_VARIANCE][i]};
+
+		if (key.leaf)
+			cells_add(&cells, &key);
+	}
+	for (unsigned i = 0; i < times; i++)
+		cells_merge(&cells);
+	size_t n = cells_sorted(&cells, &cell);
+
+	recording_truncate(r, RECORDING_CELLS, 0);
+	recording_add(r, RECORDING_CELLS, (const uint64_t[CELL_COLUMNS]){shift + times});
+	for (size_t i = 0; i < n; i++) {
+		const uint64_t row[CELL_COLUMNS] = {shift + times,  cell[i].leaf,
+						    cell[i].born,   cell[i].died,
+						    cell[i].blocks, cell[i].bytes,
+						    cell[i].variance};
+
+		recording_add(r, RECORDING_CELLS, row);
+	}
+	free(cell);
+	cells_deinit(&cells);
+}
+
+void recording_merge_intervals(struct recording *r, unsigned times)
+{
+	if (!recording_rows(r, RECORDING_TIMELINE))
+		return;
+	uint64_t shift = recording_get(r, RECORDING_TIMELINE, 0, TIME_SHIFT);
+
+	times = MIN(times, MAX_SHIFT - (unsigned)MIN(shift, (uint64_t)MAX_SHIFT));
+	merge_timeline(r, shift, times);
+	merge_cells(r, shift, times);
+}

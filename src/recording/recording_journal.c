@@ -62,6 +62,11 @@ uint64_t recording_journal_size(const struct recording_journal *j)
 	return fstat(j->fd, &own) == 0 ? (uint64_t)own.st_size : 0;
 }
 
+uint64_t recording_journal_next_size(const struct recording_journal *j)
+{
+	return (j->fd < 0 ? 0 : recording_journal_size(j)) + j->size - j->done;
+}
+
 void recording_journal_close(struct recording_journal *j)
 {
 	if (!j)

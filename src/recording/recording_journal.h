@@ -17,6 +17,8 @@ struct recording_journal *recording_journal_to_fd(int fd, uint64_t interval);
 int recording_journal_fd(const struct recording_journal *j);
 /* The size of the file, bytes. */
 uint64_t recording_journal_size(const struct recording_journal *j);
+/* The same once all that was collected is in it. */
+uint64_t recording_journal_next_size(const struct recording_journal *j);
 void recording_journal_close(struct recording_journal *j); /* may be NULL */
 
 /* META and MARKERS are added here before recording_journal_append. */

@@ -338,6 +338,18 @@ static void put_totals(FILE *out, const struct recording *r)
 	fprintf(out, "%-12s %s in use\n", "at the end", text);
 }
 
+/* The only key with several values. */
+static void put_lost(FILE *out, const struct recording *r)
+{
+	for (size_t i = 0; i < recording_rows(r, RECORDING_META); i++) {
+		uint64_t key = recording_get(r, RECORDING_META, i, META_KEY);
+		uint64_t value = recording_get(r, RECORDING_META, i, META_VALUE);
+
+		if (strcmp(r->text.data[key], "lost") == 0)
+			put_fact(out, "lost", r->text.data[value]);
+	}
+}
+
 static void put_head(FILE *out, const struct recording *r)
 {
 	put_fact(out, "program", recording_meta(r, "command"));
@@ -345,7 +357,7 @@ static void put_head(FILE *out, const struct recording *r)
 	put_fact(out, "cgroup", recording_meta(r, "cgroup"));
 	put_fact(out, "part", recording_meta(r, "part"));
 	put_fact(out, "end", recording_meta(r, "exit"));
-	put_fact(out, "lost", recording_meta(r, "lost"));
+	put_lost(out, r);
 	put_peak(out, r);
 	put_totals(out, r);
 }

@@ -123,6 +123,7 @@ struct options_files {
 	const char *record, *html;
 	double record_every;      /* seconds after which the next recording begins; 0 = never */
 	uint32_t record_keep;     /* number of these to keep; 0 = all */
+	uint64_t record_limit;    /* bytes of each recording; 0 = any */
 	bool free_stacks;         /* the recording has the stacks that release blocks */
 	const char *folded, *flame;
 	enum view view;           /* of these two */

@@ -7,8 +7,10 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "output/outfile.h"
 #include "profile/history.h"
 #include "recording/recording_build.h"
+#include "recording/recording_limit.h"
 #include "recording/recording_write.h"
 #include "session/recording_calls.h"
 #include "session/recording_inspect.h"
@@ -69,11 +71,12 @@ static void fill_end(struct session *s, struct recording *r)
 	recording_set_meta(r, "duration", duration);
 }
 
-struct recording *recording_complete_new(struct session *s)
+/* @is_quick: with names as in the file of a program that runs. */
+static struct recording *build(struct session *s, bool is_quick)
 {
 	struct recording_builder b;
 	struct report report = session_report(s);
-	const struct recording_names names = session_recording_names(s, false);
+	const struct recording_names names = session_recording_names(s, is_quick);
 	struct recording *r = recording_new();
 
 	r->interval = s->heap.sample.interval;
@@ -82,11 +85,18 @@ struct recording *recording_complete_new(struct session *s)
 	recording_builder_init(&b, r, &report, &names);
 	b.releases = s->heap.releases;
 	recording_build_all(&b);
+	recording_builder_deinit(&b);
+	return r;
+}
+
+struct recording *recording_complete_new(struct session *s)
+{
+	struct recording *r = build(s, false);
+
 	fill_end(s, r);
 	if (s->recording->leaks)
 		recording_leaks_add(s->recording->leaks, r);
 	recording_inspect_add(s->end.inspection, r);
-	recording_builder_deinit(&b);
 	return r;
 }
 
@@ -95,10 +105,39 @@ static int write_file(FILE *file, const void *ctx)
 	return recording_write(file, ctx);
 }
 
+/* @r as --record-limit allows it; NULL: as it is. */
+static struct recording *thin(const struct session *s, const struct recording *r)
+{
+	uint64_t limit = s->run->options->files.record_limit;
+
+	return limit ? recording_limit(r, limit) : NULL;
+}
+
 int recording_complete_write(const struct session *s, const struct recording *r, const char *path)
 {
 	_cleanup_free_ char *name = xasprintf("recording.%u", s->process.pid);
-	const struct result result = {"recording", name, write_file, r};
+	struct recording *thinned = thin(s, r);
+	const struct result result = {"recording", name, write_file, thinned ? thinned : r};
+	int rc = rescue_write(&result, path);
 
-	return rescue_write(&result, path);
+	recording_free(thinned);
+	return rc;
+}
+
+int recording_unfinished_write(struct session *s, const char *path)
+{
+	struct recording *r = build(s, true), *thinned = thin(s, r);
+	struct outfile out;
+	int rc = outfile_open(path, &out);
+
+	if (rc == 0) {
+		rc = recording_write(out.file, thinned ? thinned : r);
+		if (rc == 0)
+			rc = outfile_commit(&out);
+		else
+			outfile_abort(&out);
+	}
+	recording_free(thinned);
+	recording_free(r);
+	return rc;
 }

@@ -16,7 +16,13 @@ struct recording_base recording_base_now(const struct session *s);
 /* The recording up to process.end_ns; the caller frees it. */
 struct recording *recording_complete_new(struct session *s);
 
-/* Writes @r to @path. Not 0 after a message. */
+/* Writes @r to @path, thinned to --record-limit. Not 0 after a message. */
 int recording_complete_write(const struct session *s, const struct recording *r, const char *path);
+
+/*
+ * Writes the recording so far to @path, as long as the program runs: with quick names and without
+ * an end. 0 or -errno, without a message.
+ */
+int recording_unfinished_write(struct session *s, const char *path);
 
 #endif

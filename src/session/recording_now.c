@@ -30,6 +30,8 @@ static int work(void *ctx)
 	s->process.end_ns = n->end_ns;
 	s->heap.sample.totals = n->counted.calls;
 	s->space = NULL; /* the program changes what it shares */
+	if (n->note)
+		return recording_unfinished_write(s, n->path);
 	s->recording->leaks = NULL; /* of an earlier moment, as the inspection */
 	s->end.inspection = NULL;
 	recording_complete_values(s, "still running");
@@ -61,8 +63,8 @@ int recording_now_start(struct recording_now *n)
 	if (fd < 0)
 		return fd;
 	*vec_add(&s->run->writers) = (struct run_writer){
-		.fd = fd, .path = xstrdup(n->path), .counts = !n->answer,
-		.part_of = n->is_part ? s->process.pid : 0};
+		.fd = fd, .path = xstrdup(n->path), .counts = !n->answer && !n->note,
+		.begin_ns = n->end_ns, .note = n->note, .part_of = n->is_part ? s->process.pid : 0};
 	return 0;
 }
 
@@ -114,6 +116,8 @@ void recording_now_keep(struct session *s, const char *path)
 /* The copy has said why it could not write; a killed one could not. */
 static void note_result(struct run *run, const struct run_writer *w, int result)
 {
+	if (w->note)
+		w->note(run, w, result);
 	if (result == 0 && w->part_of)
 		keep(run, w->part_of, w->path);
 	if (result == 0 || !w->counts)

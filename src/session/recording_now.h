@@ -9,6 +9,7 @@
 #include "session/recording_run_internal.h"
 
 struct run;
+struct run_writer;
 struct session;
 
 struct recording_now {
@@ -22,6 +23,11 @@ struct recording_now {
 	void *ctx;
 	int socket;
 	bool is_part;            /* of the recording, which ends here (recording_part.h) */
+	/*
+	 * In the original, at its end, if it writes the recording's own file, which goes on; NULL:
+	 * it does not (recording_bound.h)
+	 */
+	void (*note)(struct run *run, const struct run_writer *w, int result);
 	/* what was counted when it began, also in memory shared with the program; set by
 	 * recording_now_start */
 	struct recording_base counted;

@@ -93,7 +93,8 @@ static void begin_next(struct session *s, const struct recording_now *ended)
 	rr->file = (struct recording_file){0};
 	free(rr->path);
 	rr->path = NULL;
-	rr->has_failed = false;
+	rr->has_failed = rr->is_rewritten = false;
+	rr->rewrite_ns = 0;
 	rr->part_start = ended->end_ns - s->process.start_ns;
 	rr->part_value = recording_rows(rr->known, RECORDING_META);
 	rr->base = ended->counted;
@@ -135,7 +136,7 @@ uint64_t recording_part_tick(struct session *s, uint64_t now_ns)
 		rr->next_part_ns = 0;
 		return UINT64_MAX;
 	}
-	if (s->run->writers.count >= MOST_WRITERS || end_current(s) != 0)
+	if (s->run->writers.count >= MOST_WRITERS || rr->is_writing || end_current(s) != 0)
 		return rr->next_part_ns = now_ns + LATER_NS;
 	rr->next_part_ns += ((now_ns - rr->next_part_ns) / period + 1) * period;
 	return rr->next_part_ns;

@@ -22,6 +22,7 @@
 #include "recording/recording_build.h"
 #include "session/file_name.h"
 #include "session/html_run.h"
+#include "session/recording_bound.h"
 #include "session/recording_file.h"
 #include "session/recording_complete.h"
 #include "session/recording_leaks.h"
@@ -115,6 +116,28 @@ static void append(struct session *s)
 	recording_journal_append(f->journal, &report, &names, s->heap.releases);
 }
 
+/* All that the file had is in its contents, which take less than all changes. */
+static int begin_anew(struct session *s)
+{
+	struct recording_run *rr = s->recording;
+	struct recording_file *f = &rr->file;
+	bool is_other = recording_journal_fd(f->journal) >= 0 && access(rr->path, F_OK) == 0 &&
+			!recording_journal_is_at(f->journal, rr->path);
+
+	recording_journal_close(f->journal);
+	*f = (struct recording_file){.was_removed = is_other};
+	if (is_other)
+		return -EEXIST;
+	f->journal = recording_journal_new(rr->path, s->heap.sample.interval);
+	append(s);
+	if (!recording_bound_must_rewrite(s))
+		return recording_file_flush(f);
+	recording_journal_close(f->journal);
+	*f = (struct recording_file){0};
+	rr->is_rewritten = true;
+	return recording_bound_rewrite(s);
+}
+
 static int write_changes(struct session *s)
 {
 	struct recording_run *rr = s->recording;
@@ -123,7 +146,7 @@ static int write_changes(struct session *s)
 	if (rc != 0)
 		return rc;
 	append(s);
-	return recording_file_flush(&rr->file);
+	return recording_bound_is_reached(s) ? begin_anew(s) : recording_file_flush(&rr->file);
 }
 
 static void flush(struct session *s)
@@ -135,7 +158,7 @@ static void flush(struct session *s)
 	if (decide_path(s) != 0 || strcmp(rr->path, "-") == 0 ||
 	    file_name_is_shared(rr->path))
 		return;
-	int rc = write_changes(s);
+	int rc = rr->is_rewritten ? recording_bound_rewrite(s) : write_changes(s);
 
 	if (rc != 0 && !rr->has_failed)
 		log_warn("cannot write %s: %s; trying again every second", rr->path,
@@ -177,7 +200,8 @@ int recording_run_update(struct session *s, uint64_t *size_out)
 	resident_sample(s, clock_now_ns());
 	recording_values_name_threads(s);
 	flush(s); /* to the file, if there is one */
-	int rc = s->run->options->files.record ? 0 : write_in_memory(s);
+	bool has_file = s->run->options->files.record && !rr->is_rewritten;
+	int rc = has_file ? 0 : write_in_memory(s);
 
 	if (rc != 0 || !rr->file.journal || recording_journal_fd(rr->file.journal) < 0)
 		return rc != 0 ? rc : -ENOENT;
@@ -296,6 +320,7 @@ static int put_recording(struct session *s, const struct recording *r)
 
 	if (rc != 0)
 		return rc;
+	recording_bound_wait(s);
 	rc = recording_complete_write(s, r, s->recording->path);
 	if (rc != 0)
 		recording_file_leave(&s->recording->file, s->recording->path);
@@ -333,7 +358,10 @@ void recording_run_drop(struct session *s)
 			s->run->files_failed++;
 		return;
 	}
-	if (rr && rr->path && rr->file.journal &&
-	    recording_journal_is_at(rr->file.journal, rr->path))
+	if (!rr || !rr->path)
+		return;
+	recording_bound_wait(s);
+	if (rr->is_rewritten ||
+	    (rr->file.journal && recording_journal_is_at(rr->file.journal, rr->path)))
 		unlink(rr->path);
 }

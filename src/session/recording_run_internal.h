@@ -19,6 +19,10 @@ struct recording_run {
 	uint64_t first_size;       /* of it in memory, when it began again; bytes */
 	struct recording *leaks;   /* LEAKS alone; NULL = nothing was checked */
 	bool has_failed;           /* the file could not be written once, which was said */
+	/* too large to append to it: copies of ptmem write it anew (recording_bound.h) */
+	bool is_rewritten;
+	bool is_writing;           /* one of these is at work */
+	uint64_t rewrite_ns;       /* when the next one may begin */
 	uint64_t flush_ns, sample_ns; /* when both are due */
 	uint32_t named;            /* threads of the history whose names were read */
 	struct recording_threads threads;

@@ -35,12 +35,16 @@ struct process_files {
 	bool is_reused;       /* an earlier process had the same pid */
 };
 
+struct run;
+
 /* A copy of ptmem that writes a file: recording_now.h. */
 struct run_writer {
 	int fd;               /* for background_result */
 	char *path;           /* owned */
 	bool counts;          /* a failure is one of the run */
 	uint32_t part_of;     /* the process of which it writes a part; 0: it does not */
+	uint64_t begin_ns;
+	void (*note)(struct run *run, const struct run_writer *w, int result); /* may be NULL */
 };
 
 /* A complete part of the recording of process @pid; @path is owned. */

@@ -1,0 +1,212 @@
+"""--record-limit: no file of a recording is ever larger, each can be read at any time, and what it still has is exact."""
+
+import os
+import signal
+import subprocess
+
+from harness import BUILD, test
+from test_recording import report_json
+
+LIMIT = 65536
+OPTIONS = ("--record-limit=64K", "--massif-out-file=/dev/null")
+
+
+class Branches:
+    """targets/branches under ptmem."""
+
+    def __init__(self, t, *options, levels=14):
+        self.t, self.cwd = t, t.subdirectory()
+        self.path = os.path.join(self.cwd, "r.rec")
+        self.ptmem = subprocess.Popen([t.ptmem(), *OPTIONS, "--log-file=log", "--record=r.rec", *options, "--",
+                                       t.target("gcc-O2-pie", "branches"), str(levels)],
+                                      cwd=self.cwd, env=t.environment(self.cwd), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.expect("ready")
+
+    def expect(self, line):
+        self.t.equal("the program's line", self.ptmem.stdout.readline().decode(), line + "\n")
+
+    def round(self):
+        self.ptmem.stdin.write(b"x")
+        self.ptmem.stdin.flush()
+        self.expect("done")
+
+    def sizes(self):
+        return [os.path.getsize(os.path.join(self.cwd, n)) for n in os.listdir(self.cwd) if n.endswith(".rec")]
+
+    def fetch(self):
+        """What --listen serves."""
+        def address():
+            with open(os.path.join(self.cwd, "log"), encoding="utf-8") as file:
+                return file.read().partition("listening at ")[2].split("\n")[0]
+
+        self.t.wait_until("listening", address)
+        path = os.path.join(self.cwd, "fetched")
+        self.t.equal("status of curl", self.t.run([self.t.program("curl"), "-sSf", "-o", path, address() + "recording"]).status, 0)
+        return report_json(self.t, path)
+
+    def inode(self):
+        return os.stat(self.path).st_ino
+
+    def next_file(self):
+        """Waits until it is written anew."""
+        before = self.inode()
+
+        def is_new():
+            self.t.check(max(self.sizes()) <= LIMIT, "a file of %s bytes" % self.sizes())
+            return self.inode() != before
+
+        self.t.wait_until("the file to be written anew", is_new)
+
+    def end(self):
+        self.ptmem.stdin.close()
+        self.t.equal("status", self.ptmem.wait(), 0)
+        self.t.check(max(self.sizes()) <= LIMIT, "files of %s bytes" % self.sizes())
+
+
+def live_at(data, interval):
+    c = data["cells"]
+    return sum(n for born, died, n in zip(c["born"], c["died"], c["bytes"]) if born <= interval and (died > interval or died == -1))
+
+
+def judge_moments(t, data):
+    """The cells of each interval are its totals."""
+    live = data["timeline"]["live_bytes"]
+    t.equal("live", [live_at(data, i) for i in range(len(live))], live)
+    t.equal("peak", sum(data["peak"]["bytes_of"]), data["peak"]["bytes"])
+
+
+@test("recording-limit/exact")
+def _(t):
+    """All sums of the thinned recording are those of the whole one, which a replay of the events gives."""
+    b = Branches(t, "--events=e")
+    b.round()
+    b.next_file()
+    b.round()
+    data = report_json(t, b.path)
+    t.equal("while the program runs: incomplete", data["meta"]["incomplete"], True)
+    judge_moments(t, data)
+    b.end()
+    t.equal("replay", t.run([t.ptmem(), "-q", "--replay=e", "--record=whole", "--massif-out-file=/dev/null"], cwd=b.cwd).status, 0)
+    whole, thin = report_json(t, os.path.join(b.cwd, "whole")), report_json(t, b.path)
+    t.check(os.path.getsize(os.path.join(b.cwd, "whole")) > LIMIT, "the whole recording is not too large")
+    judge_moments(t, thin)
+    t.equal("end", thin["end"], whole["end"])
+    truth = t.truth(b.cwd)
+    t.equal("truth", [thin["end"]["live_bytes"], thin["peak"]["bytes"]], [truth["live"], truth["peak"]])
+    for key in ("bytes", "allocations", "temporary"):
+        t.equal(key, sum(thin["leaves"][key]), sum(whole["leaves"][key]))
+    for key in ("sizes", "lifetimes"):
+        t.equal(key, sum(sum(h[1:]) for h in thin["leaves"][key]), sum(sum(h[1:]) for h in whole["leaves"][key]))
+    t.check(len(thin["leaves"]["node"]) < len(whole["leaves"]["node"]), "no call path was merged")
+    ratio = thin["timeline"]["interval"] // whole["timeline"]["interval"]
+    every, n = whole["timeline"]["live_bytes"], len(thin["timeline"]["live_bytes"])
+    t.equal("moments", thin["timeline"]["live_bytes"], [every[min((i + 1) * ratio, len(every)) - 1] for i in range(n)])
+    text = t.run([os.path.join(BUILD, "ptmem-report"), b.path]).out.decode()
+    t.check("thinned to 65536 bytes (--record-limit)" in text and "[other call paths]" in text, "ptmem-report prints: " + text[:1000])
+
+
+@test("recording-limit/killed")
+def _(t):
+    """After SIGKILL of ptmem, in any state of the file, what is there can be read, and is consistent."""
+    for rounds in range(3):
+        b = Branches(t)
+        for i in range(rounds):
+            b.round()
+            if i == 0 and rounds > 1:
+                b.next_file()
+        b.ptmem.send_signal(signal.SIGKILL)
+        b.ptmem.wait()
+        data = report_json(t, b.path)
+        t.check(max(b.sizes()) <= LIMIT, "files of %s bytes" % b.sizes())
+        t.equal("incomplete", data["meta"]["incomplete"], True)
+        judge_moments(t, data)
+
+
+@test("recording-limit/begun-anew")
+def _(t):
+    """A file that is appended to begins anew instead of becoming too large; with --listen, which reads it."""
+    b = Branches(t, "--listen", levels=10)
+    files, last = {b.inode()}, b.sizes()
+
+    def has_grown():
+        t.check(b.sizes()[0] <= LIMIT, "a file of %s bytes" % b.sizes())
+        return b.sizes() != last
+
+    while len(files) < 2:
+        b.round()
+        t.wait_until("the file to change", has_grown)
+        files, last = files | {b.inode()}, b.sizes()
+    data = b.fetch()
+    judge_moments(t, data)
+    b.ptmem.kill()
+    b.ptmem.wait()
+    left = report_json(t, b.path)
+    judge_moments(t, left)
+    t.equal("lost", left["meta"]["lost"], [])
+    t.equal("call paths", len(left["leaves"]["node"]), len(data["leaves"]["node"]))
+    t.equal("live in what is left", left["timeline"]["live_bytes"][-1], data["timeline"]["live_bytes"][-1])
+
+
+@test("recording-limit/listen")
+def _(t):
+    """When the file is thinned, what is served is not."""
+    b = Branches(t, "--listen")
+    b.round()
+    b.next_file()
+    data = b.fetch()
+    judge_moments(t, data)
+    t.check(len(data["leaves"]["node"]) >= 16384 and not data["meta"]["lost"], "what is served is thinned")
+    b.end()
+
+
+@test("recording-limit/parts")
+def _(t):
+    """Each part has at most that size; what one leaves is there from the beginning of the next."""
+    b = Branches(t, "--record-every=0.3s", "--record-keep=3")
+
+    def names():
+        return sorted(n for n in os.listdir(b.cwd) if n.endswith(".rec"))
+
+    for number in range(1, 6):
+        b.round()
+        t.wait_until("another part", lambda: names()[-1] > "r.%03d.rec" % number)
+        t.check(max(b.sizes()) <= LIMIT, "files of %s bytes" % b.sizes())
+    b.end()
+    found = [report_json(t, os.path.join(b.cwd, n)) for n in names()]
+    t.equal("parts", len(found), 3)
+    for part in found:
+        judge_moments(t, part)
+    for first, second in zip(found, found[1:]):
+        c = second["cells"]
+        t.equal("what was there", sum(n for born, n in zip(c["born"], c["bytes"]) if born == -1), first["end"]["live_bytes"])
+    t.equal("truth", found[-1]["end"]["live_bytes"], t.truth(b.cwd)["live"])
+
+
+@test("recording-limit/processes")
+def _(t):
+    """Forks have files of their own, each as small; a pipe has one at the end."""
+    cwd, program = t.subdirectory(), t.target("gcc-O2-pie", "branches")
+    script = "for i in 1 2; do printf xx | %s >/dev/null & done; wait" % program
+    result = t.run([t.ptmem(), *OPTIONS, "--trace-children=yes", "--record=%p.rec", "--", "/bin/sh", "-c", script], cwd=cwd)
+    t.equal("status (%s)" % result.err.decode(), result.status, 0)
+    files = [os.path.join(cwd, n) for n in os.listdir(cwd) if n.endswith(".rec")]
+    found = [data for data in (report_json(t, path) for path in files) if program in data["meta"]["command"].split()[0]]
+    t.equal("programs", len(found), 2)
+    t.check(max(os.path.getsize(path) for path in files) <= LIMIT, "a file is too large")
+    truths = sorted(truth["live"] for _, truth in t.truths(cwd))
+    t.equal("truth", sorted(data["end"]["live_bytes"] for data in found), truths)
+    script = 'printf x | "$@" 3>&1 >/dev/null | cat >out'
+    argv = [t.ptmem(), *OPTIONS, "--record=/dev/fd/3", "--", program]
+    t.equal("status", t.run(["/bin/sh", "-c", script, "sh", *argv], cwd=cwd).status, 0)
+    judge_moments(t, report_json(t, os.path.join(cwd, "out")))
+    t.check(0 < os.path.getsize(os.path.join(cwd, "out")) <= LIMIT, "the output is too large")
+
+
+@test("recording-limit/refused")
+def _(t):
+    for options, words in ((["--record-limit=1M"], "--record-limit goes with --record"),
+                           (["--record=r", "--record-limit=65535"], "65536"),
+                           (["--record=r", "--record-limit=10%"], "--record-limit")):
+        result = t.run([t.ptmem(), *options, "--", "true"])
+        t.equal("status", result.status, 1)
+        t.check(words in result.err.decode(), "%s: %s" % (options, result.err.decode()))
