@@ -64,7 +64,8 @@ int recording_now_start(struct recording_now *n)
 		return fd;
 	*vec_add(&s->run->writers) = (struct run_writer){
 		.fd = fd, .path = xstrdup(n->path), .counts = !n->answer && !n->note,
-		.begin_ns = n->end_ns, .note = n->note, .part_of = n->is_part ? s->process.pid : 0};
+		.begin_ns = n->end_ns, .note = n->note, .part_of = n->is_part ? s->process.pid : 0,
+		.part = s->recording->part};
 	return 0;
 }
 
@@ -84,17 +85,19 @@ void recording_now_write(struct session *s, unsigned number)
 		log_warn("cannot write %s: %s", path, strerror(-rc));
 }
 
-static void keep(struct run *run, uint32_t pid, const char *path)
+/* Parts may be completed in another order than they began. */
+static void keep(struct run *run, struct run_part part)
 {
-	size_t count = 0, oldest = 0;
+	size_t count = 0, oldest = run->parts.count;
 
-	*vec_add(&run->parts) = (struct run_part){.pid = pid, .path = xstrdup(path)};
+	*vec_add(&run->parts) = part;
 	if (!run->options->files.record_keep)
 		return;
-	for (size_t i = run->parts.count; i-- > 0;) {
-		if (run->parts.data[i].pid != pid)
+	for (size_t i = 0; i < run->parts.count; i++) {
+		if (run->parts.data[i].pid != part.pid)
 			continue;
-		oldest = i;
+		if (run->parts.data[i].number < run->parts.data[oldest].number)
+			oldest = i;
 		count++;
 	}
 	if (count <= run->options->files.record_keep)
@@ -109,8 +112,10 @@ static void keep(struct run *run, uint32_t pid, const char *path)
 
 void recording_now_keep(struct session *s, const char *path)
 {
-	if (s->recording->part)
-		keep(s->run, s->process.pid, path);
+	const struct recording_run *rr = s->recording;
+
+	if (rr->part)
+		keep(s->run, (struct run_part){s->process.pid, rr->part, xstrdup(path)});
 }
 
 /* The copy has said why it could not write; a killed one could not. */
@@ -119,7 +124,7 @@ static void note_result(struct run *run, const struct run_writer *w, int result)
 	if (w->note)
 		w->note(run, w, result);
 	if (result == 0 && w->part_of)
-		keep(run, w->part_of, w->path);
+		keep(run, (struct run_part){w->part_of, w->part, xstrdup(w->path)});
 	if (result == 0 || !w->counts)
 		return;
 	if (result == -ECHILD)

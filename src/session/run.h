@@ -43,6 +43,7 @@ struct run_writer {
 	char *path;           /* owned */
 	bool counts;          /* a failure is one of the run */
 	uint32_t part_of;     /* the process of which it writes a part; 0: it does not */
+	unsigned part;        /* its number */
 	uint64_t begin_ns;
 	void (*note)(struct run *run, const struct run_writer *w, int result); /* may be NULL */
 };
@@ -50,6 +51,7 @@ struct run_writer {
 /* A complete part of the recording of process @pid; @path is owned. */
 struct run_part {
 	uint32_t pid;
+	unsigned number;
 	char *path;
 };
 
@@ -76,7 +78,7 @@ struct run {
 	char *command;             /* as given */
 	VEC(struct process_files) processes;
 	VEC(struct run_writer) writers; /* which have not ended yet, oldest first */
-	VEC(struct run_part) parts;     /* complete ones of --record-every, oldest first */
+	VEC(struct run_part) parts;     /* complete ones of --record-every */
 	/* processes whose files have the names as given; 0 = not known yet */
 	uint32_t first_pid, first_counted; /* calls are counted as in memusage */
 	uint64_t sample_seed;      /* for --heap-sample: --seed, or a random number */
