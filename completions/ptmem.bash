@@ -1,6 +1,6 @@
 # bash completion for ptmem and ptmem-report; scripts/docs compares it with --help.
 
-_ptmem_options="--pid= --follow= --duration= --earlier-blocks= --inspect --inspect= --inspect-at-exit --inspect-pointers --inspect-out= --monitor= --trace-children= --trace-children-skip= --trace-children-skip-by-arg=
+_ptmem_options="--pid= --follow= --duration= --earlier-blocks= --inspect --inspect= --inspect-at-exit --inspect-pointers --inspect-copy= --inspect-out= --monitor= --trace-children= --trace-children-skip= --trace-children-skip-by-arg=
 	--trace= --soname-synonyms= --mempools= --running-on-valgrind= --probes= --heap-sample= --budget= --seed= --ring=
 	--time-unit= --pages-as-heap= --depth= --threshold= --peak-inaccuracy= --peak-at-exit= --detailed-freq= --max-snapshots=
 	--heap= --stacks= --stack-sample= --heap-admin= --alignment= --realloc-zero-bytes-frees= --alloc-fn= --ignore-fn=

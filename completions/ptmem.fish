@@ -28,6 +28,7 @@ complete -c ptmem -n __ptmem_no_program -l earlier-blocks -x -a 'yes no' -d 'Wit
 complete -c ptmem -n __ptmem_no_program -l inspect -F -d 'With -p, or of a core file: what memory consists of'
 complete -c ptmem -n __ptmem_no_program -l inspect-at-exit -d 'Profile, and show at the end what memory consists of'
 complete -c ptmem -n __ptmem_no_program -l inspect-pointers -d 'Also find what points to blocks of each type'
+complete -c ptmem -n __ptmem_no_program -l inspect-copy -x -d 'Copy processes of up to this size to stop them for less time'
 complete -c ptmem -n __ptmem_no_program -l inspect-out -r -F -d 'Where that goes'
 complete -c ptmem -n __ptmem_no_program -l duration -x -d 'With -p: detach after this time'
 complete -c ptmem -n __ptmem_no_program -l monitor -x -a '(__fish_complete_pids)' -d 'Send a command to the ptmem of a process'

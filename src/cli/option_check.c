@@ -143,6 +143,7 @@ static const struct need {
 } needs[] = {
 	{"duration", "pid follow", false},
 	{"earlier-blocks", "pid follow", false},
+	{"inspect-copy", "inspect", false},
 	{"inspect-out", "inspect inspect-at-exit", false},
 	{"inspect-pointers", "inspect inspect-at-exit", false},
 	{"trace-children-skip", "trace-children", true},
@@ -410,7 +411,8 @@ static int check_client(const struct options *o)
 static int check_inspect(const struct options *o)
 {
 	static const char *const good[] = {
-		"inspect", "inspect-out", "inspect-pointers", "pid", "log-file", "log-fd",
+		"inspect", "inspect-copy", "inspect-out", "inspect-pointers", "pid", "log-file",
+		"log-fd",
 		"color", "quiet", "verbose", "no-rc", "command-line-only"};
 
 	return o->inspect.what ? check_others(o, "inspect", good, ARRAY_SIZE(good)) : 0;

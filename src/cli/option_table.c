@@ -46,6 +46,10 @@ const struct option_row option_rows[] = {
 	 .text = "profile, and print that at the end, and at each\nSIGUSR1 to ptmem"},
 	{.name = "inspect-pointers", .type = FLAG, AT(inspect.pointers),
 	 .text = "also find what points to blocks of each type, which\ntakes longer"},
+	{.name = "inspect-copy", .type = SIZE, AT(inspect.copy), .initial = "64M",
+	 RANGE(0, UINT64_C(1) << 40), .value = "SIZE",
+	 .text = "with --inspect: copy a process that has at most this\nmuch memory of its own, "
+		 "and examine the copy: it is\nstopped for less time"},
 	{.name = "inspect-out", .type = TEXT, .flags = NOT_EMPTY, AT(inspect.out), .value = "FILE",
 	 .text = "where that goes instead of standard output (stderr\n"
 		 "when profiling): JSON if FILE ends in .json, the\n"

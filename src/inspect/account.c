@@ -76,8 +76,8 @@ struct inspect_bytes account_count(struct account *a, taddr_t start, taddr_t end
 	return sum;
 }
 
-void account_add(struct account *a, taddr_t start, taddr_t end, enum inspect_row row,
-		 enum inspect_row file_row)
+void account_add_parts(struct account *a, taddr_t start, taddr_t end, enum inspect_row row,
+		       enum inspect_row file_row)
 {
 	for (size_t i = find(a, start); i < a->pages->list.count; i++) {
 		const struct page_range *r = &a->pages->list.data[i];

@@ -44,8 +44,21 @@ void account_init(struct account *a, const struct resident *pages);
 /* The number of resident or swapped bytes in [@start, @end). Fast for ascending calls. */
 struct inspect_bytes account_count(struct account *a, taddr_t start, taddr_t end);
 
+/* The same for what lies in more than one range of pages. */
+void account_add_parts(struct account *a, taddr_t start, taddr_t end, enum inspect_row row,
+		       enum inspect_row file_row);
+
 /* Adds these bytes to @row; those on pages that are identical to a file, to @file_row. */
-void account_add(struct account *a, taddr_t start, taddr_t end, enum inspect_row row,
-		 enum inspect_row file_row);
+static inline void account_add(struct account *a, taddr_t start, taddr_t end, enum inspect_row row,
+			       enum inspect_row file_row)
+{
+	const struct page_range *r = a->at < a->pages->list.count ?
+						&a->pages->list.data[a->at] : NULL;
+
+	if (r && r->start <= start && end <= r->end && r->flags == PAGE_RESIDENT)
+		a->row[row].resident += end - start;
+	else
+		account_add_parts(a, start, end, row, file_row);
+}
 
 #endif

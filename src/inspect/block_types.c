@@ -246,11 +246,18 @@ static bool is_plain(uint64_t word)
 	return !((word | (word - each * ' ') | (word + each)) & high);
 }
 
+static bool is_control(uint8_t c)
+{
+	return (c < ' ' && c != '\t' && c != '\n' && c != '\r') || c == 127;
+}
+
 static bool is_text(const struct start *s)
 {
 	const char *text = (const char *)s->word;
 	size_t size = s->words * WORD, n, at = 0;
 
+	if (is_control((uint8_t)*text))
+		return false;
 	while (at < size && is_plain(s->word[at / WORD]))
 		at += WORD;
 	n = at + strnlen(text + at, size - at);
@@ -260,8 +267,7 @@ static bool is_text(const struct start *s)
 		uint8_t c = (uint8_t)text[at];
 		size_t length = text_character(&text[at], n - at);
 
-		if (c < 128 ? (c < ' ' && c != '\t' && c != '\n' && c != '\r') || c == 127
-			    : length == 0 && !(n == size && n - at < 4))
+		if (c < 128 ? is_control(c) : length == 0 && !(n == size && n - at < 4))
 			return false;
 		at += MAX(length, (size_t)1);
 	}

@@ -18,7 +18,7 @@
 #include "base/vec.h"
 #include "inspect/type_reader.h"
 
-#define TYPE_BYTES MEMORY_PEEK_MAX
+#define TYPE_BYTES 256u
 #define TYPES_MAX 50000u /* of C++ and the like; blocks of others are sorted by size */
 
 enum block_kind {

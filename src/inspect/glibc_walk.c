@@ -33,8 +33,10 @@ static const enum glibc_chunk_kind kind_of_list[] = {
 
 static bool read_head(struct walk *w, taddr_t at, uint64_t *out)
 {
-	return at + GLIBC_HEADER <= w->heap->end &&
-	       memory_read_ahead(w->memory, at + sizeof(*out), out, sizeof(*out));
+	if (at + GLIBC_HEADER > w->heap->end)
+		return false;
+	memcpy(out, memory_peek(w->memory, at + sizeof(*out), sizeof(*out)), sizeof(*out));
+	return true;
 }
 
 static bool is_chunk(const struct walk *w, taddr_t at, uint64_t head)

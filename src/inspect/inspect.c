@@ -280,7 +280,7 @@ static void take_results(struct inspection *n)
 	out->caches = n->lists.caches;
 	out->broken_lists = n->lists.broken;
 	out->differing = n->in->resident.differing;
-	out->bytes_read = n->memory.bytes;
+	out->bytes_read = n->memory.bytes + n->memory.ahead.bytes;
 }
 
 static void start_types(struct inspection *n)

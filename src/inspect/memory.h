@@ -7,6 +7,7 @@
 #define PTMEM_INSPECT_MEMORY_H
 
 #include "base/types.h"
+#include "inspect/read_ahead.h"
 #include "leak/pointer_scan.h"
 #include "tracee/os/resident.h"
 
@@ -27,8 +28,6 @@ struct memory_source {
 };
 
 #define MEMORY_LINES 1024u
-#define MEMORY_WINDOW (128u << 10)
-#define MEMORY_PEEK_MAX 256u
 
 struct inspect_memory {
 	const struct resident *pages;
@@ -36,13 +35,10 @@ struct inspect_memory {
 	/* recently read pages, for scattered reads; indexed by page number modulo the size */
 	taddr_t *line_addr;
 	uint8_t *line;
-	/* for reads in ascending order: where they are, and where they were before */
-	struct memory_window {
-		taddr_t start;
-		uint8_t *data;
-	} window, before;
-	uint8_t *peeked;
-	uint64_t bytes; /* bytes read */
+	taddr_t filled;         /* where the last of them that was filled ends */
+	size_t run;             /* how many were filled then */
+	struct read_ahead ahead; /* for reads in ascending order */
+	uint64_t bytes; /* bytes read, except by the reads in ascending order */
 };
 
 /* @pages must outlive @m. */
@@ -56,12 +52,17 @@ bool memory_read_word(struct inspect_memory *m, taddr_t addr, uint64_t *out);
 /* The same for many addresses at once, none of which is in a cache yet. */
 void memory_gather(struct inspect_memory *m, const taddr_t *addr, size_t count, size_t each,
 		   void *buf);
-/* The same for many reads in ascending order. @size: at most one page. */
-bool memory_read_ahead(struct inspect_memory *m, taddr_t addr, void *buf, size_t size);
+/* Where memory_peek does not find what it looks for. */
+const void *memory_move(struct inspect_memory *m, taddr_t addr, size_t size);
 /*
- * The @size bytes at @addr, MEMORY_PEEK_MAX at most, until the next call of a function here. Fast
- * where it is not far behind the last memory_read_ahead, or calls ascend.
+ * The @size bytes at @addr, a page at most, until the next call of a function here. Fast where
+ * calls ascend, or go back a little.
  */
-const void *memory_peek(struct inspect_memory *m, taddr_t addr, size_t size);
+static inline const void *memory_peek(struct inspect_memory *m, taddr_t addr, size_t size)
+{
+	const void *found = read_ahead_find(&m->ahead, addr, size);
+
+	return found ? found : memory_move(m, addr, size);
+}
 
 #endif

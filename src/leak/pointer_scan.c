@@ -4,9 +4,6 @@
  */
 #include "leak/pointer_scan.h"
 
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
 #include <string.h>
 
 #include "leak/block_index.h"
@@ -186,62 +183,24 @@ static void read_piece(const struct pointer_scan *s, struct pointer_lane *lane,
 
 /* -- all pieces -- */
 
-struct lane_work {
-	struct pointer_scan *scan;
-	uint32_t lane;
-	pthread_t thread;
-};
-
-static void *run_lane(void *ctx)
+static void run_lane(void *ctx, uint32_t number)
 {
-	const struct lane_work *work = ctx;
-	struct pointer_scan *s = work->scan;
-	struct pointer_lane *lane = &s->lane[work->lane];
+	struct pointer_scan *s = ctx;
+	struct pointer_lane *lane = &s->lane[number];
 	size_t i;
 
 	while ((i = __atomic_fetch_add(&s->next, 1, __ATOMIC_RELAXED)) < s->pieces.count) {
 		struct pointer_piece *piece = &s->pieces.data[i];
 		struct walk_buffer *buffer = walk_queue_take(&s->queue, piece->start);
 
-		piece->lane = work->lane;
+		piece->lane = number;
 		read_piece(s, lane, piece, buffer);
 		walk_queue_put(&s->queue, i, buffer);
 	}
-	return NULL;
-}
-
-static uint32_t lanes_for(size_t pieces)
-{
-	cpu_set_t cpus;
-	bool is_known = sched_getaffinity(0, sizeof(cpus), &cpus) == 0;
-	size_t count = is_known ? (size_t)CPU_COUNT(&cpus) : 1;
-
-	return (uint32_t)MAX(MIN(MIN(count, pieces / LANE_PIECES), POINTER_LANES), 1u);
-}
-
-/* Lane 0 is the calling thread, the only one that receives signals. */
-static void run_lanes(struct lane_work *work, uint32_t lanes)
-{
-	sigset_t all, before;
-	uint32_t started = 1;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	while (started < lanes &&
-	       pthread_create(&work[started].thread, NULL, run_lane, &work[started]) == 0)
-		started++;
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	run_lane(&work[0]);
-	for (uint32_t i = 1; i < started; i++)
-		pthread_join(work[i].thread, NULL);
 }
 
 void pointer_scan_run(struct pointer_scan *s, pointer_read_fn *read, void *ctx)
 {
-	struct lane_work work[POINTER_LANES];
-
-	for (uint32_t i = 0; i < POINTER_LANES; i++)
-		work[i] = (struct lane_work){.scan = s, .lane = i};
 	s->read = read;
 	s->read_ctx = ctx;
 	s->next = 0;
@@ -250,7 +209,7 @@ void pointer_scan_run(struct pointer_scan *s, pointer_read_fn *read, void *ctx)
 		s->high = 0;
 	}
 	walk_queue_start(&s->queue, s->pieces.count);
-	run_lanes(work, lanes_for(s->pieces.count));
+	lanes_run(lanes_for(s->pieces.count / LANE_PIECES), run_lane, s);
 	for (uint32_t i = 0; i < POINTER_LANES; i++) {
 		s->bytes += s->lane[i].bytes;
 		s->unreadable += s->lane[i].unreadable;

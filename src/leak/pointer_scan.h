@@ -16,12 +16,13 @@
 
 #include <sys/types.h>
 
+#include "base/lanes.h"
 #include "base/types.h"
 #include "base/vec.h"
 #include "leak/pointer_store.h"
 #include "leak/walk_queue.h"
 
-#define POINTER_LANES 4u
+#define POINTER_LANES LANES_MAX
 
 /* A part of the memory, which does not cross a multiple of the piece size. */
 struct pointer_piece {

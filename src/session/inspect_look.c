@@ -209,6 +209,28 @@ static void read_counters(pid_t pid, struct inspect_look *out)
 	}
 }
 
+static void examine(struct inspect_look *l)
+{
+	inspect_run(&l->in, &l->report);
+	inspect_input_deinit(&l->in);
+	l->in = (struct inspect_input){0};
+	l->is_copied = false;
+	l->has_arena = l->report.heaps.arenas.count > 0 && l->report.heaps.arenas.data[0].is_main;
+}
+
+static bool make_copy(struct inspect_look *l, struct memory_copy *copy)
+{
+	struct memory_source source;
+
+	if (!copy || !memory_copy_make(copy, &l->in.resident, &l->in.source))
+		return false;
+	source = memory_copy_source(copy);
+	source.read_file = l->in.source.read_file;
+	source.file_ctx = l->in.source.file_ctx;
+	l->in.source = source;
+	return true;
+}
+
 static int read_all(struct target *t, struct collector *c, struct inspect_look *out)
 {
 	struct address_space *s = c->space;
@@ -222,30 +244,25 @@ static int read_all(struct target *t, struct collector *c, struct inspect_look *
 	add_segments(s, c->in);
 	add_own(s, c->in);
 	add_registers(t, c);
-	inspect_run(c->in, &out->report);
-	out->has_arena = out->report.heaps.arenas.count > 0 &&
-			 out->report.heaps.arenas.data[0].is_main;
 	return 0;
 }
 
 int inspect_look(struct target *t, struct address_space *s, const struct inspect_wish *wish,
 		 struct inspect_look *out)
 {
-	struct inspect_input in = {.source = {.read = read_memory, .gather = gather_memory,
-					      .ctx = s, .read_file = object_bytes_read,
-					      .file_ctx = &out->modules},
-				   .block = wish->block,
-				   .block_ctx = wish->ctx, .only_blocks = wish->only_blocks,
-				   .paths = wish->paths, .wants_types = wish->wants_types,
-				   .wants_holders = wish->wants_holders};
 	const struct unwind_ops ops = {.module = module_at, .ctx = s};
 	struct unwind *unwind = s->sink.unwinder ? NULL : unwind_new(arch_native, &ops);
 	struct unwinder own;
-	struct collector c = {.space = s, .in = &in, .malloc = &out->malloc,
+	struct collector c = {.space = s, .in = &out->in, .malloc = &out->malloc,
 			      .unwinder = s->sink.unwinder ? s->sink.unwinder : &own,
 			      .is_last = wish->is_last};
 
-	*out = (struct inspect_look){0};
+	*out = (struct inspect_look){
+		.in = {.source = {.read = read_memory, .gather = gather_memory, .ctx = s,
+				  .read_file = object_bytes_read, .file_ctx = &out->modules},
+		       .block = wish->block, .block_ctx = wish->ctx,
+		       .only_blocks = wish->only_blocks, .paths = wish->paths,
+		       .wants_types = wish->wants_types, .wants_holders = wish->wants_holders}};
 	if (unwind)
 		unwinder_init(&own, unwind);
 	malloc_modules_find(s->modules.data, s->modules.count, &out->malloc);
@@ -253,11 +270,14 @@ int inspect_look(struct target *t, struct address_space *s, const struct inspect
 		*vec_add(&out->modules.list) = module_hold(s->modules.data[i]);
 	int rc = read_all(t, &c, out);
 
-	inspect_input_deinit(&in);
 	if (unwind)
 		unwind_free(unwind);
 	if (rc != 0)
 		inspect_look_deinit(out);
+	else if (make_copy(out, wish->copy))
+		out->is_copied = true;
+	else
+		examine(out);
 	return rc;
 }
 
@@ -282,6 +302,8 @@ void inspect_look_version(struct inspect_look *l)
 
 void inspect_look_classify(struct inspect_look *l)
 {
+	if (l->is_copied)
+		examine(l);
 	l->other = malloc_module_other(&l->modules);
 	if (!l->other)
 		l->other = l->report.other.name; /* of a program without symbols */
@@ -292,6 +314,7 @@ void inspect_look_classify(struct inspect_look *l)
 
 void inspect_look_deinit(struct inspect_look *l)
 {
+	inspect_input_deinit(&l->in);
 	inspect_report_deinit(&l->report);
 	held_modules_deinit(&l->modules);
 }

@@ -6,6 +6,7 @@
 #define PTMEM_INSPECT_LOOK_H
 
 #include "inspect/inspect.h"
+#include "inspect/memory_copy.h"
 #include "session/malloc_module.h"
 
 struct address_space;
@@ -23,6 +24,8 @@ struct inspect_look {
 	uint32_t inside;         /* threads that did not leave malloc in time */
 	uint32_t moments;        /* how often others ran to leave malloc */
 	uint64_t rss, swap;      /* VmRSS and VmSwap, bytes */
+	struct inspect_input in; /* until it has been examined */
+	bool is_copied;          /* it is to be examined */
 };
 
 struct inspect_wish {
@@ -32,12 +35,14 @@ struct inspect_wish {
 	const struct pinned_paths *paths; /* of blocks; NULL = they are not known */
 	bool wants_types;        /* of blocks */
 	bool wants_holders;      /* what points to them */
+	struct memory_copy *copy; /* has room for its memory, or NULL; outlives the result */
 	bool is_last;            /* the process ends or is left: no thread may run on */
 };
 
 /*
  * Reads @s, whose threads are stopped. Slow work that only needs files is left to
- * inspect_look_classify. -errno if its memory cannot be listed. Free @out with inspect_look_deinit.
+ * inspect_look_classify; what needs memory, too, if that was copied. -errno if its memory cannot be
+ * listed. Free @out, which may not move, with inspect_look_deinit.
  */
 int inspect_look(struct target *t, struct address_space *s, const struct inspect_wish *wish,
 		 struct inspect_look *out);

@@ -2,10 +2,12 @@
 #include "session/inspect_process.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/proc.h"
 #include "session/exec_info.h"
 #include "session/inspect_look.h"
 #include "session/inspect_output.h"
@@ -20,6 +22,8 @@ struct look {
 	struct target *target;
 	struct inspect_look result;
 	bool wants_blocks, wants_holders;
+	struct memory_copy copy;
+	uint64_t copied_most;
 	struct inspect_blocks blocks;
 	int rc;
 	uint64_t stopped_ns;
@@ -31,9 +35,23 @@ static void look_at(void *ctx, struct address_space *s)
 
 	const struct inspect_wish wish = {.block = l->wants_blocks ? inspect_blocks_add : NULL,
 					  .ctx = &l->blocks, .wants_types = true,
-					  .wants_holders = l->wants_holders};
+					  .wants_holders = l->wants_holders, .copy = &l->copy};
 
 	l->rc = inspect_look(l->target, s, &wish, &l->result);
+}
+
+/* The bytes of its memory that are its own, if they are @most at most. */
+static uint64_t copied_bytes(pid_t pid, uint64_t most)
+{
+	_cleanup_fclose_ FILE *file = proc_open(pid, "statm");
+	uint64_t resident, shared;
+	bool is_known = file && fscanf(file, "%*u %" SCNu64 " %" SCNu64, &resident, &shared) == 2;
+
+	if (!is_known || resident < shared)
+		return 0;
+	uint64_t bytes = (resident - shared) * PAGE_SIZE_MIN;
+
+	return bytes <= most ? bytes : 0;
 }
 
 static int read_process(struct look *l, pid_t pid, enum attach_problem *problem_out,
@@ -43,6 +61,7 @@ static int read_process(struct look *l, pid_t pid, enum attach_problem *problem_
 	const struct event_sink sink = {.ctx = l, .space_new = look_at};
 
 	l->rc = 0;
+	memory_copy_init(&l->copy, copied_bytes(pid, l->copied_most));
 	l->target = target_new(&options, &sink, l->registry);
 	int rc = target_attach(l->target, pid, problem_out, detail_out);
 
@@ -53,6 +72,7 @@ static int read_process(struct look *l, pid_t pid, enum attach_problem *problem_
 	target_free(l->target);
 	if (rc == 0 && l->rc == 0)
 		inspect_look_classify(&l->result);
+	memory_copy_deinit(&l->copy);
 	return rc != 0 ? rc : l->rc;
 }
 
@@ -76,7 +96,8 @@ int inspect_process(struct run *run, pid_t pid, enum attach_problem *problem_out
 {
 	struct look l = {.registry = &run->registry,
 			 .wants_blocks = inspect_output_wants_blocks(run),
-			 .wants_holders = run->options->inspect.pointers};
+			 .wants_holders = run->options->inspect.pointers,
+			 .copied_most = run->options->inspect.copy};
 	int rc = read_process(&l, pid, problem_out, detail_out);
 
 	if (rc == 0) {

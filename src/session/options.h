@@ -45,6 +45,7 @@ struct options_inspect {
 	/* report without profiling: "" = the processes of -p; else a core file; NULL = no */
 	const char *what;
 	const char *out;          /* NULL = standard output; with at_exit: error */
+	uint64_t copy;            /* bytes of memory that are copied to shorten the stop */
 	bool pointers;            /* also finds what points to blocks */
 	bool at_exit;             /* profiled, and reported at the end and at SIGUSR1 */
 };

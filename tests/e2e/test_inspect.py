@@ -58,10 +58,10 @@ class Inspected:
         return int(fields["Rss"].split()[0]) * 1024, int(fields["Swap"].split()[0]) * 1024
 
 
-def inspect(t, pid, ptmem=None, **how):
+def inspect(t, pid, ptmem=None, options=(), **how):
     """The JSON, and what the text says."""
     path = os.path.join(t.subdirectory(), "inspect.json")
-    own = [ptmem or t.ptmem(), "--inspect", "-p", str(pid)]
+    own = [ptmem or t.ptmem(), "--inspect", "-p", str(pid), *options]
     result = t.run([*own, "--inspect-out=" + path], **how)
     if result.status != 0:
         raise Fail("status %d: %s" % (result.status, result.err.decode()))
@@ -95,6 +95,26 @@ for _variant in VARIANTS:
         # its barrier's threads have a block each (their dtv), ld.so and libc a few of start-up
         t.check(program.live <= live <= program.live + 100000, "%d bytes live of %d" % (live, program.live))
         t.check(program.blocks <= blocks <= program.blocks + 20, "%d blocks live of %d" % (blocks, program.blocks))
+        program.end()
+
+
+def comparable(report):
+    """What does not depend on how memory was read."""
+    return {key: value for key, value in report.items() if key not in ("stopped_ms", "bytes_read")}
+
+
+for _name in ("glibc", "jemalloc"):
+    @test("inspect/copied/" + _name)
+    def _(t, name=_name):
+        """A process that is copied and resumed is found to have what it has while it is stopped."""
+        program = Inspected(t, env={"LD_PRELOAD": allocator(name)} if name != "glibc" else {})
+        reports = [inspect(t, program.process.pid, options=("--inspect-pointers", "--inspect-copy=" + size))
+                   for size in ("0", "1G", "0")]
+        for report in reports:
+            check_rows(t, report)
+        t.equal("reports without and with a copy", comparable(reports[0]), comparable(reports[1]))
+        t.equal("reports without a copy", comparable(reports[0]), comparable(reports[2]))
+        t.check(reports[0]["rows"]["live"]["resident"] > 0 and len(reports[0]["types"]) > 3, "an empty report")
         program.end()
 
 

@@ -39,7 +39,10 @@ static void add_map(struct resident *pages, const char *line)
 	*vec_add(&pages->maps.list) = m;
 }
 
-/* The file's object seems to reach over the anonymous memory after it, as where node maps its code again. */
+/*
+ * The file's object seems to reach over the anonymous memory after it, as where node maps its code
+ * again.
+ */
 static void only_pages_of_files_are_read_from_files(void **state)
 {
 	struct resident pages = {0};
@@ -59,10 +62,39 @@ static void only_pages_of_files_are_read_from_files(void **state)
 	resident_deinit(&pages);
 }
 
+/* Pages are read one by one, then several at once, over holes and the ends of mappings. */
+static ssize_t read_numbers(void *ctx, taddr_t addr, void *buf, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		((uint8_t *)buf)[i] = (uint8_t)((addr + i) / PAGE % 251 + 1);
+	return (ssize_t)size;
+}
+
+static void ascending_reads_are_what_single_ones_are(void **state)
+{
+	struct resident pages = {0};
+	struct inspect_memory m;
+	const struct memory_source source = {.read = read_numbers};
+	const taddr_t start = 0x10000000, hole = start + 300 * PAGE, end = start + 3000 * PAGE;
+
+	add_map(&pages, "10000000-10bb8000 rw-p 00000000 00:00 0 ");
+	*vec_add(&pages.list) = (struct page_range){.start = start, .end = hole};
+	*vec_add(&pages.list) = (struct page_range){.start = hole + PAGE, .end = end};
+	memory_init(&m, &pages, &source);
+	for (int round = 0; round < 2; round++)
+		for (taddr_t at = start + PAGE / 2; at < end; at += PAGE)
+			assert_int_equal((uint8_t)first_byte(&m, at),
+					 at - PAGE / 2 == hole ? 0 : at / PAGE % 251 + 1);
+	assert_int_equal(m.bytes, 2 * (end - start - PAGE));
+	memory_deinit(&m);
+	resident_deinit(&pages);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(only_pages_of_files_are_read_from_files),
+		cmocka_unit_test(ascending_reads_are_what_single_ones_are),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
