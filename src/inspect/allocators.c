@@ -5,6 +5,7 @@
 
 #include "inspect/jemalloc.h"
 #include "inspect/musl.h"
+#include "inspect/tcmalloc.h"
 
 /* More slabs than pages are those of blocks that were never touched. */
 #define SLABS_PER_PAGE 4u
@@ -16,6 +17,7 @@ static const struct {
 } known[] = {
 	{"musl", musl_find},
 	{"jemalloc", jemalloc_find},
+	{"tcmalloc", tcmalloc_find},
 };
 
 bool allocator_is_known(const char *name)
@@ -26,19 +28,36 @@ bool allocator_is_known(const char *name)
 	return false;
 }
 
+static bool has_live(const struct slabs *p)
+{
+	for (size_t n = 0; n < p->list.count; n++)
+		for (uint32_t i = 0; i < slab_at(p, n)->places; i++)
+			if (slabs_state(p, slab_at(p, n), i) == PLACE_LIVE)
+				return true;
+	return false;
+}
+
 void allocator_find(const struct allocator_input *in, struct allocator *out)
 {
 	const struct resident *pages = in->memory->pages;
 	uint64_t most = (pages->resident + pages->swapped) / PAGE_SIZE_MIN * SLABS_PER_PAGE;
+	struct allocator idle = {0};
 
 	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
 		*out = (struct allocator){.slabs.most = most + SLABS_MIN};
-		if (known[i].find(in, out)) {
-			out->name = known[i].name;
+		if (!known[i].find(in, out)) {
+			allocator_deinit(out);
+			continue;
+		}
+		out->name = known[i].name;
+		if (has_live(&out->slabs)) {
+			allocator_deinit(&idle);
 			return;
 		}
-		allocator_deinit(out);
+		allocator_deinit(&idle);
+		idle = *out;
 	}
+	*out = idle;
 }
 
 void allocator_deinit(struct allocator *a)

@@ -4,6 +4,7 @@
  *
  *	musl        mallocng, musl 1.2.1 and later (musl.h)
  *	jemalloc    5.3.0 (jemalloc.h)
+ *	tcmalloc    gperftools 2.7 to 2.18 (tcmalloc.h)
  */
 #ifndef PTMEM_INSPECT_ALLOCATORS_H
 #define PTMEM_INSPECT_ALLOCATORS_H
@@ -30,7 +31,10 @@ struct allocator {
 /* Whether an allocator of that name may be found. */
 bool allocator_is_known(const char *name);
 
-/* Finds the first of them that has been used. allocator_deinit frees @out. */
+/*
+ * Finds the first of them that has blocks in use, or the last one that has none: another library
+ * may have taken its place. allocator_deinit frees @out.
+ */
 void allocator_find(const struct allocator_input *in, struct allocator *out);
 void allocator_deinit(struct allocator *a);
 

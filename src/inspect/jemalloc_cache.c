@@ -25,19 +25,6 @@ struct list {
 };
 _Static_assert(sizeof(struct list) == LIST_WORDS * WORD, "as in 5.3");
 
-/* Marks the block at @addr, of @size bytes. False: it is no such block, or free. */
-static bool mark(struct slabs *p, taddr_t addr, uint64_t size, enum place_state state)
-{
-	uint32_t i;
-	const struct slab *slab = slabs_find(p, addr, &i);
-
-	if (!slab || addr != slab->first + i * slab->stride || (size && slab->stride != size) ||
-	    slabs_state(p, slab, i) != PLACE_LIVE)
-		return false;
-	slabs_set(p, slab, i, state);
-	return true;
-}
-
 static void read_list(struct inspect_memory *m, const struct list *l, uint32_t class,
 		      struct slabs *out)
 {
@@ -46,7 +33,8 @@ static void read_list(struct inspect_memory *m, const struct list *l, uint32_t c
 
 	for (uint32_t i = 0; i < count; i++)
 		out->broken += !memory_read_word(m, l->next + i * WORD, &addr) ||
-			       !mark(out, addr, jemalloc_class_size(class), PLACE_CACHED);
+			       !slabs_mark(out, addr, jemalloc_class_size(class),
+					   PLACE_CACHED);
 }
 
 /* The slow part of what may be the cache at @addr. */
@@ -66,7 +54,7 @@ static bool read_cache(struct inspect_memory *m, taddr_t addr, struct slabs *out
 	struct list list;
 
 	/* a thread that ends has given the memory of its stacks back */
-	if (!read_slow(m, addr, &slow) || !mark(out, slow.stacks, 0, PLACE_INNER))
+	if (!read_slow(m, addr, &slow) || !slabs_mark(out, slow.stacks, 0, PLACE_INNER))
 		return false;
 	for (uint32_t i = 0; i < LISTS; i++)
 		if (memory_read(m, slow.lists + i * sizeof(list), &list, sizeof(list)) && list.next)

@@ -106,7 +106,8 @@ static const struct slab *find_inner(const struct slabs *p, taddr_t start, taddr
 	return low < p->list.count && e->start == start && e->end <= end ? e : NULL;
 }
 
-const struct slab *slabs_find(const struct slabs *p, taddr_t addr, uint32_t *place_out)
+/* The outer slab that has @addr, and in which place it is; NULL if it is in none. */
+static const struct slab *find_slab(const struct slabs *p, taddr_t addr, uint32_t *place_out)
 {
 	size_t i = find_outer(p, addr);
 	const struct slab *e = &p->list.data[i];
@@ -116,6 +117,18 @@ const struct slab *slabs_find(const struct slabs *p, taddr_t addr, uint32_t *pla
 		return NULL;
 	*place_out = (uint32_t)((addr - e->first) / e->stride);
 	return e;
+}
+
+bool slabs_mark(struct slabs *p, taddr_t addr, uint64_t size, enum place_state state)
+{
+	uint32_t i;
+	const struct slab *slab = find_slab(p, addr, &i);
+
+	if (!slab || addr != slab->first + i * slab->stride || (size && slab->stride != size) ||
+	    slabs_state(p, slab, i) != PLACE_LIVE)
+		return false;
+	slabs_set(p, slab, i, state);
+	return true;
 }
 
 static bool find_block(const struct slabs *p, struct inspect_memory *m, const struct slab *slab,

@@ -67,8 +67,11 @@ static inline const struct slab *slab_at(const struct slabs *p, size_t number)
 /* When all are there. Those that overlap others are left out. */
 void slabs_sort(struct slabs *p);
 
-/* The outer slab that has @addr, and in which place it is; NULL if it is in none. After sorting. */
-const struct slab *slabs_find(const struct slabs *p, taddr_t addr, uint32_t *place_out);
+/*
+ * Marks the block at @addr, which is live and fills its place, of @size bytes (0 = any). False:
+ * there is no such block. After sorting.
+ */
+bool slabs_mark(struct slabs *p, taddr_t addr, uint64_t size, enum place_state state);
 
 /* The blocks in use: what they add up to, and fn(ctx, block, usable size) for each. */
 struct slab_sums {

@@ -304,7 +304,7 @@ void inspect_look_classify(struct inspect_look *l)
 {
 	if (l->is_copied)
 		examine(l);
-	l->other = malloc_module_other(&l->modules);
+	l->other = malloc_module_other(&l->modules, l->report.other.name);
 	if (!l->other)
 		l->other = l->report.other.name; /* of a program without symbols */
 	type_names_find(&l->report.types, &l->modules);

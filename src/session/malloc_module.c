@@ -281,6 +281,7 @@ static const struct {
 	const char *symbol, *name;
 } others[] = {
 	{"mallctl", "jemalloc"}, {"mi_malloc", "mimalloc"}, {"tc_malloc", "tcmalloc"},
+	{"TCMallocInternalMalloc", "google/tcmalloc"},
 	{"__libc_malloc_impl", "musl"}, {"__malloc_donate", "musl"},
 	{"__asan_init", "AddressSanitizer"}, {"_rjem_mallctl", "jemalloc"},
 };
@@ -314,53 +315,75 @@ const char *malloc_module_name(const struct module *m)
 	return o.has_malloc ? o.name : NULL;
 }
 
-const char *malloc_module_other(const struct held_modules *l)
+const char *malloc_module_other(const struct held_modules *l, const char *found)
 {
+	const char *first = NULL;
+
 	for (size_t i = 0; i < l->list.count; i++) {
 		const char *name = malloc_module_name(l->list.data[i]);
 
-		if (name)
+		if (name && found && strcmp(name, found) == 0)
 			return name;
+		if (!first)
+			first = name;
 	}
-	return NULL;
+	return first;
 }
 
 /* -- their code -- */
 
+/* First the one whose version is asked for. */
 static const char *const libraries[] = {"libjemalloc", "libmimalloc", "libtcmalloc"};
-static const char *const prefixes[] = {"je_", "_rjem_je_", "mi_", "_mi_"};
+/* tcmalloc's own are C++ functions, and the first and last of those that it exports. */
+static const char *const prefixes[] = {
+	"je_", "_rjem_je_", "mi_", "_mi_", "tc_free", "tc_malloc", "tc_pvalloc", "_ZN8tcmalloc",
+};
 
-static bool is_library(const struct module *m)
-{
-	const char *name = text_base_name(m->path);
+/*
+ * Functions that are rarely called are before a program's start code, the others after it; of these
+ * some may have a section of their own.
+ */
+#define OWN_PARTS 8u
+#define OWN_NEAR (UINT64_C(128) << 10)
 
-	for (size_t i = 0; i < ARRAY_SIZE(libraries); i++)
-		if (strncmp(name, libraries[i], strlen(libraries[i])) == 0)
-			return true;
-	return false;
-}
-
-/* Functions that are rarely called are before a program's start code, the others after it. */
 struct own {
 	uint64_t entry;
-	struct bounds rare, others;
+	struct bounds part[OWN_PARTS];
+	size_t count;
 };
+
+static bool is_near(const struct own *o, const struct bounds *b, const struct elf_symbol *sym)
+{
+	return (b->start < o->entry) == (sym->vaddr < o->entry) &&
+	       sym->vaddr + OWN_NEAR >= b->start && sym->vaddr <= b->end + OWN_NEAR;
+}
+
+static void add_own_part(struct own *o, const struct elf_symbol *sym)
+{
+	size_t i = 0;
+
+	while (i < o->count && !is_near(o, &o->part[i], sym))
+		i++;
+	if (i == OWN_PARTS)
+		return;
+	o->count = MAX(o->count, i + 1);
+	widen(&o->part[i], sym);
+}
 
 static int add_own_function(void *ctx, const struct elf_symbol *sym)
 {
-	struct own *o = ctx;
-
 	if (!sym->is_defined || !elf_symbol_is_function(sym))
 		return 0;
 	for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++)
 		if (strncmp(sym->name, prefixes[i], strlen(prefixes[i])) == 0)
-			widen(sym->vaddr < o->entry ? &o->rare : &o->others, sym);
+			add_own_part(ctx, sym);
 	return 0;
 }
 
 static void take_library(const struct module *m, struct malloc_module *out)
 {
-	out->module = m;
+	if (!out->module)
+		out->module = m;
 	for (size_t i = 0; i < m->file->segment_count; i++) {
 		const struct elf_segment *s = &m->file->segment[i];
 		const struct bounds b = {s->vaddr, s->vaddr + s->memsz};
@@ -370,24 +393,31 @@ static void take_library(const struct module *m, struct malloc_module *out)
 	}
 }
 
+/* There may be several, of which the program calls one. */
+static void take_libraries(struct module *const *module, size_t count, const char *prefix,
+			   struct malloc_module *out)
+{
+	for (size_t i = 0; i < count; i++)
+		if (module[i]->file &&
+		    strncmp(text_base_name(module[i]->path), prefix, strlen(prefix)) == 0)
+			take_library(module[i], out);
+}
+
 /* Libraries by their names; of other objects, which may have very many symbols, the program. */
 static void find_own(struct module *const *module, size_t count, struct malloc_module *out)
 {
 	struct own o = {0};
 
 	*out = (struct malloc_module){0};
-	for (size_t i = 0; i < count; i++)
-		if (module[i]->file && is_library(module[i])) {
-			take_library(module[i], out);
-			return;
-		}
-	if (count == 0 || !module[0]->file || module[0]->is_vdso)
+	for (size_t i = 0; i < ARRAY_SIZE(libraries); i++)
+		take_libraries(module, count, libraries[i], out);
+	if (out->module || count == 0 || !module[0]->file || module[0]->is_vdso)
 		return;
 	o.entry = module[0]->file->entry;
 	elf_file_each_symbol(module[0]->file, add_own_function, &o);
 	out->module = module[0];
-	add_code(out, &o.rare, OTHER_MAX);
-	add_code(out, &o.others, OTHER_MAX);
+	for (size_t i = 0; i < o.count; i++)
+		add_code(out, &o.part[i], OTHER_MAX);
 }
 
 void malloc_modules_find(struct module *const *module, size_t count, struct malloc_modules *out)

@@ -215,7 +215,7 @@ def user(t):
     other.end()
 
 
-REFUSED = ("tcmalloc", "mimalloc")
+REFUSED = ("mimalloc",)
 
 for _name in REFUSED:
     @test("inspect/refused/" + _name)

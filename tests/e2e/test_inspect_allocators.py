@@ -10,7 +10,7 @@ import struct
 import subprocess
 import time
 
-from harness import Fail, Skip, allocator, test
+from harness import LIBRARIES, Fail, Skip, allocator, test
 from test_inspect import Checked, check_rows, inspect
 
 STARTED = 30  # blocks
@@ -18,9 +18,21 @@ MOMENTS = int(os.environ.get("PTMEM_MOMENTS", "6"))
 LIMIT = max(120, 6 * MOMENTS)
 
 
+# tcmalloc's other libraries: with sampling, which programs must ask for, and for debugging.
+TCMALLOC = {"tcmalloc-sampling": ("libtcmalloc.so.4", {"TCMALLOC_SAMPLE_PARAMETER": "20000"}),
+            "tcmalloc-debug": ("libtcmalloc_minimal_debug.so.4", {})}
+
+
 def preload(name):
     """The environment in which programs use it."""
-    return {} if name in ("glibc", "musl") else {"LD_PRELOAD": allocator(name)}
+    if name in ("glibc", "musl"):
+        return {}
+    if name not in TCMALLOC:
+        return {"LD_PRELOAD": allocator(name)}
+    library, env = TCMALLOC[name]
+    if not os.path.exists(LIBRARIES + library):
+        raise Skip("no %s on this machine" % library)
+    return {"LD_PRELOAD": LIBRARIES + library, **env}
 
 
 # -- the proof --
@@ -74,6 +86,10 @@ def program(t, name):
         return [t.program("redis-server"), "--port", "0", "--unixsocket", "s", "--save", "", "--appendonly", "no"]
     if name == "threads":
         return [t.target("gcc-O2-pie", "inspected_busy")]
+    if name == "mixed":
+        return [t.target("gcc-O2-pie", "mixed"), "1", "1000000000", "40"]
+    if name.startswith("linked"):
+        return [t.target(*name.rsplit("-", 1))]
     if name.startswith("musl"):
         variant, target = name.rsplit("-", 1)
         return [t.target(variant, target), "1", "1000000000", "40", "no-valloc"]
@@ -150,7 +166,7 @@ for _program in ("musl-O2-pie-mixed", "musl-O2-static-mixed"):
         prove(t, name, "musl")
 
 for _program in ("python3", "perl", "sqlite3", "threads", "g++", "git", "jq", "node", "redis"):
-    for _allocator in ("glibc", "jemalloc"):
+    for _allocator in ("glibc", "jemalloc", "tcmalloc"):
         if _allocator == "glibc" and _program == "redis":
             continue  # Debian's is linked to jemalloc
         if _allocator == "glibc" and _program in ("python3", "perl", "sqlite3", "threads"):
@@ -160,10 +176,23 @@ for _program in ("python3", "perl", "sqlite3", "threads", "g++", "git", "jq", "n
         def _(t, name=_program, allocator=_allocator):
             prove(t, name, allocator)
 
+for _program in ("python3", "sqlite3", "threads", "redis"):
+    @test("inspect/exact/%s-tcmalloc-sampling" % _program, limit=LIMIT)
+    def _(t, name=_program):
+        prove(t, name, "tcmalloc-sampling")
+
+for _program, _allocator in (("mixed", "tcmalloc"), ("mixed", "tcmalloc-sampling"), ("linked-tcmalloc-static-inspected_busy", "glibc")):
+    @test("inspect/exact/%s-%s" % (_program, _allocator), limit=LIMIT)
+    def _(t, name=_program, allocator=_allocator):
+        prove(t, name, allocator)
+
 
 # -- the report --
 
-KNOWN = (("gcc-O2-pie", "jemalloc"), ("linked-jemalloc-static", "jemalloc"), ("musl-O2-pie", "musl"), ("musl-O2-static", "musl"))
+KNOWN = (("gcc-O2-pie", "jemalloc"), ("linked-jemalloc-static", "jemalloc"), ("musl-O2-pie", "musl"), ("musl-O2-static", "musl"),
+         ("gcc-O2-pie", "tcmalloc"), ("gcc-O2-pie", "tcmalloc-sampling"), ("clang-O0-nopie", "tcmalloc"),
+         ("linked-tcmalloc-static", "tcmalloc"))
+STRIPPED = ("linked-tcmalloc-stripped", "tcmalloc")  # where malloc has no name
 
 
 class Parked:
@@ -198,7 +227,7 @@ class Parked:
         self.process.stdout.close()
 
 
-for _variant, _allocator in KNOWN:
+for _variant, _allocator in (*KNOWN, STRIPPED):
     @test("inspect/rows/%s-%s" % (_variant, _allocator))
     def _(t, variant=_variant, allocator=_allocator):
         """Rows add up; the blocks are the program's and, of libc and threads' start-up, a few."""
@@ -206,6 +235,7 @@ for _variant, _allocator in KNOWN:
         report = inspect(t, program.pid)
         check_rows(t, report)
         malloc = report["malloc"]
+        allocator = allocator.split("-", maxsplit=1)[0]
         t.equal("allocator, contradictions", (malloc["name"], malloc["broken"]), (allocator, 0))
         bytes_live, blocks = program.live
         t.check(blocks <= malloc["live_blocks"] <= blocks + 40, "%d blocks of %d" % (malloc["live_blocks"], blocks))
@@ -213,8 +243,9 @@ for _variant, _allocator in KNOWN:
         rows = report["rows"]
         t.check(0 < rows["live"]["resident"] <= malloc["live_bytes"], "live: %s" % rows["live"])
         t.check(rows["bins"]["resident"] > 0, "nothing is free")
-        if allocator == "jemalloc":
-            t.check(2 <= malloc["caches"] <= 7 and malloc["cached_blocks"] > 0, "caches of threads: %s" % malloc)
+        if allocator in ("jemalloc", "tcmalloc"):
+            # tcmalloc's main thread has another one, of the time before threads can have variables
+            t.check(2 <= malloc["caches"] <= 8 and malloc["cached_blocks"] > 0, "caches of threads: %s" % malloc)
         result = t.run([t.ptmem(), "--inspect", "-p", str(program.pid)])
         t.check(("malloc: %s; " % allocator).encode() in result.out, "not named: %r" % result.out)
         t.check(b"live blocks, by how they begin\n" in result.out, "no types: %r" % result.out)
@@ -244,18 +275,32 @@ def background(t):
     program.end()
 
 
-@test("inspect/refused/unknown")
-def unknown(t):
-    """What is not as its symbols say is not read as if it were."""
-    library = t.target("lib", "libposes.so")
-    program = subprocess.Popen([t.program("sleep"), "60"], env=t.environment(t.directory, LD_PRELOAD=library))
-    t.wait_until("the library", lambda: "libposes" in open("/proc/%d/maps" % program.pid, encoding="ascii").read())
-    result = t.run([t.ptmem(), "--inspect", "-p", str(program.pid)])
-    program.kill()
-    program.wait()
+def check_refused(t, pid, reason):
+    result = t.run([t.ptmem(), "--inspect", "-p", str(pid)])
     t.equal("status", result.status, 125)
-    t.check(b"its malloc is jemalloc's, which has not been used, or is of a version that --inspect does not know" in result.err,
-            "another reason: %r" % result.err)
+    t.check(reason.encode() in result.err, "another reason: %r" % result.err)
+
+
+for _name, _library, _reason in (
+        ("unknown", "libposes.so", "its malloc is jemalloc's, which has not been used, or is of a version that --inspect does not know"),
+        ("google", "libposes_google.so", "its malloc is google/tcmalloc's, which --inspect does not know")):
+    @test("inspect/refused/" + _name)
+    def _(t, library=_library, reason=_reason):
+        """What is not as its symbols say is not read as if it were, nor what only has a known name."""
+        program = subprocess.Popen([t.program("sleep"), "60"],
+                                   env=t.environment(t.directory, LD_PRELOAD=t.target("lib", library)))
+        t.wait_until("the library", lambda: library in open("/proc/%d/maps" % program.pid, encoding="ascii").read())
+        check_refused(t, program.pid, reason)
+        program.kill()
+        program.wait()
+
+
+@test("inspect/refused/debug")
+def debug(t):
+    """gperftools' debugging allocator, whose blocks are in blocks of tcmalloc's with headers of its own."""
+    program = Parked(t, "gcc-O2-pie", "tcmalloc-debug")
+    check_refused(t, program.pid, "its malloc is tcmalloc's, which has not been used, or is of a version that --inspect does not know")
+    program.end()
 
 
 @test("inspect/refused/version")
@@ -271,12 +316,9 @@ def version(t):
     program = subprocess.Popen([t.target("gcc-O2-pie", "earlier")], env=t.environment(t.directory, LD_PRELOAD=path),
                                stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     program.stdout.readline()
-    result = t.run([t.ptmem(), "--inspect", "-p", str(program.pid)])
+    check_refused(t, program.pid, "its malloc is jemalloc's, version 5.3.7-0, which --inspect does not know")
     program.kill()
     program.communicate()
-    t.equal("status", result.status, 125)
-    t.check(b"its malloc is jemalloc's, version 5.3.7-0, which --inspect does not know" in result.err,
-            "another reason: %r" % result.err)
 
 
 # -- corrupt heaps --
@@ -305,7 +347,7 @@ def words_of(pid):
 
 MUTATIONS = 200
 
-for _variant, _allocator in KNOWN:
+for _variant, _allocator in (*KNOWN, STRIPPED):
     @test("inspect/mutated/%s-%s" % (_variant, _allocator), limit=120)
     def _(t, variant=_variant, allocator=_allocator):
         """Lists, descriptions and pointers that lie: ptmem ends in time, with rows that add up or a refusal."""

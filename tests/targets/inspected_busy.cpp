@@ -26,7 +26,7 @@ static void work(unsigned id)
 		texts.erase(random() % 2000);
 		free(mailbox[random() % 256].exchange(malloc(random() % (random() % 50 ? 500 : 400000))));
 		void *block;
-		if (random() % 100 == 0 && posix_memalign(&block, 64u << random() % 8, random() % 100000) == 0)
+		if (random() % 100 == 0 && posix_memalign(&block, 64u << random() % 10, random() % 100000) == 0)
 			aligned.push_back(block);
 		if (aligned.size() > 50) {
 			for (void *p : aligned)

@@ -1,4 +1,4 @@
-/* A library that has jemalloc's name for what it exports, and glibc's malloc. */
+/* A library that has jemalloc's name for what it exports, or another's (-Dmallctl=NAME), and glibc's malloc. */
 #include <stddef.h>
 
 void *__libc_malloc(size_t size);
