@@ -143,7 +143,8 @@ static void add_blocks(struct tree *t, const struct description *d, struct slab 
 		slabs_set(t->slabs, slab_at(t->slabs, number), i, PLACE_LIVE);
 	note_class(t, d, places - d->used);
 	if (d->first)
-		*vec_add(&t->free) = (struct tcmalloc_chain){d->first, size, PLACE_FREE};
+		*vec_add(&t->free) = (struct tcmalloc_chain){
+			.first = d->first, .span = slab->start, .size = size, .state = PLACE_FREE};
 }
 
 /* The usable size of a sampled block, whose description leads to the requested one. */

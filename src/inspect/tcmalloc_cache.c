@@ -143,7 +143,8 @@ void tcmalloc_caches_read(struct inspect_memory *m, const struct tcmalloc_caches
 		for (uint32_t k = 1; k < TCMALLOC_CLASSES && c->size[k]; k++) {
 			if (!memory_read(m, c->list.data[i] + k * sizeof(l), &l, sizeof(l)))
 				continue;
-			const struct tcmalloc_chain chain = {l.first, c->size[k], PLACE_CACHED};
+			const struct tcmalloc_chain chain = {
+				.first = l.first, .size = c->size[k], .state = PLACE_CACHED};
 
 			p->broken += tcmalloc_chain_mark(m, p, chain) != l.count;
 		}

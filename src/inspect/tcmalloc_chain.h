@@ -6,6 +6,7 @@
 
 struct tcmalloc_chain {
 	taddr_t first;
+	taddr_t span;           /* where it begins that has them all; 0 = they are in many */
 	uint64_t size;          /* of each block */
 	enum place_state state; /* which they have */
 };

@@ -108,7 +108,7 @@ def addresses(t):
 for _variant, _allocator in KNOWN:
     @test("earlier/addresses/%s-%s" % (_variant, _allocator))
     def _(t, variant=_variant, allocator=_allocator):
-        compare_addresses(t, Program(t, variant, **preload(allocator)))
+        compare_addresses(t, Program(t, variant, **preload(allocator, variant)))
 
 
 def compare_addresses(t, program):

@@ -23,9 +23,9 @@ TCMALLOC = {"tcmalloc-sampling": ("libtcmalloc.so.4", {"TCMALLOC_SAMPLE_PARAMETE
             "tcmalloc-debug": ("libtcmalloc_minimal_debug.so.4", {})}
 
 
-def preload(name):
-    """The environment in which programs use it."""
-    if name in ("glibc", "musl"):
+def preload(name, variant=""):
+    """The environment in which programs use it, which may be linked to it."""
+    if name in ("glibc", "musl") or variant.startswith("linked"):
         return {}
     if name not in TCMALLOC:
         return {"LD_PRELOAD": allocator(name)}
@@ -199,7 +199,7 @@ class Parked:
     """targets/earlier, whose threads wait; live: bytes and blocks that it has."""
 
     def __init__(self, t, variant, allocator, **env):
-        env = t.environment(t.directory, **preload(allocator), **env)
+        env = t.environment(t.directory, **preload(allocator, variant), **env)
         self.process = subprocess.Popen([t.target(variant, "earlier")], env=env,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.pid = self.process.pid

@@ -12,6 +12,7 @@ import struct
 
 from harness import Fail, Skip, test
 from test_inspect import VARIANTS, Inspected
+from test_inspect_allocators import Parked
 from test_inspect_types import Typed
 
 PAGE = 4096
@@ -28,6 +29,15 @@ def report(t, what, name):
         return file.read()
 
 
+def gcore(t, pid):
+    name = os.path.join(t.subdirectory(), "core")
+    result = t.run([t.program("gcore"), "-o", name, str(pid)])
+    path = "%s.%d" % (name, pid)
+    if result.status != 0 or not os.path.exists(path):
+        raise Fail("gcore: status %d: %s" % (result.status, result.err.decode()))
+    return path
+
+
 class Process:
     """targets/inspected, and what --inspect says of it."""
 
@@ -37,13 +47,7 @@ class Process:
         self.blocks, self.json = report(t, own, "live.csv"), json.loads(report(t, own, "live.json"))
 
     def gcore(self):
-        t, pid = self.t, self.program.process.pid
-        name = os.path.join(t.subdirectory(), "core")
-        result = t.run([t.program("gcore"), "-o", name, str(pid)])
-        path = "%s.%d" % (name, pid)
-        if result.status != 0 or not os.path.exists(path):
-            raise Fail("gcore: status %d: %s" % (result.status, result.err.decode()))
-        return path
+        return gcore(self.t, self.program.process.pid)
 
 
 def memory_parts(path):
@@ -94,6 +98,20 @@ for _variant in VARIANTS:
         path = process.gcore()
         check_core(t, process, path)
         process.program.end()
+        os.remove(path)
+
+
+for _variant, _allocator in (("gcc-O2-pie", "jemalloc"), ("gcc-O2-pie", "tcmalloc"), ("linked-tcmalloc-stripped", "tcmalloc")):
+    @test("inspect/core/%s-%s" % (_variant, _allocator))
+    def _(t, variant=_variant, allocator=_allocator):
+        program = Parked(t, variant, allocator)
+        live = ["--inspect", "-p", str(program.pid)]
+        blocks, malloc = report(t, live, "live.csv"), json.loads(report(t, live, "live.json"))["malloc"]
+        path = gcore(t, program.pid)
+        t.equal("blocks", report(t, ["--inspect=" + path], "core.csv"), blocks)
+        t.equal("malloc", json.loads(report(t, ["--inspect=" + path], "core.json"))["malloc"], malloc)
+        t.check(malloc["live_blocks"] > 300, "few blocks: %s" % malloc)
+        program.end()
         os.remove(path)
 
 
