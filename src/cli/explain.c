@@ -1,10 +1,12 @@
 /* Finds the reason for a failure: another tracer, another user, a sysctl. */
 #include "cli/explain.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <linux/capability.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,6 +14,9 @@
 #include "base/log.h"
 #include "base/proc.h"
 #include "tracee/os/ptrace.h"
+
+/* Outputs, files below /proc and of one process, libraries whose symbols are read, the server. */
+#define OWN_DESCRIPTORS 29u
 
 #define NO_PROBES_HINT "--trace=brk,mmap profiles its system calls"
 
@@ -103,6 +108,34 @@ bool explain_proc(void)
 	else
 		log_error("/proc shows another pid namespace than that of ptmem, which needs its "
 			  "own: mount -t proc proc /proc; unshare has --mount-proc");
+	return false;
+}
+
+static unsigned count_descriptors(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	unsigned count = 0;
+
+	while (dir && readdir(dir))
+		count++;
+	if (dir)
+		closedir(dir);
+	return count - MIN(count, 3u); /* two names that are no descriptors, and its own */
+}
+
+bool explain_descriptors(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_max >= 1024)
+		return true;
+	unsigned needed = MAX(count_descriptors(), 3u) + OWN_DESCRIPTORS;
+
+	if (limit.rlim_max >= needed)
+		return true;
+	log_error("a process may open %llu files here, and ptmem needs %u to keep its results: "
+		  "raise the hard limit (ulimit -n %u)", (unsigned long long)limit.rlim_max,
+		  needed, needed);
 	return false;
 }
 

@@ -11,6 +11,8 @@
 
 /* Whether /proc is that of the caller's pid namespace; if not, says so. */
 bool explain_proc(void);
+/* The same for open files, if ptmem may have too few for its results. */
+bool explain_descriptors(void);
 /* Why attaching to process @pid failed, from the results of target_attach. */
 void explain_attach(pid_t pid, int rc, enum attach_problem problem, long detail);
 /* Why page faults cannot be traced: @rc of perf_event_open. */

@@ -452,7 +452,10 @@ int main(int argc, char **argv)
 		run.command = o.command ? join_command(o.command) : xstrdup("");
 		run.file_signal = file_signal;
 		run.pipe_signal = pipe_signal;
-		rc = o.inspect.what ? inspect_all(&run) : run_all(&run, &sig);
+		if (!explain_descriptors())
+			rc = EXIT_OWN_FAILURE;
+		else
+			rc = o.inspect.what ? inspect_all(&run) : run_all(&run, &sig);
 		run_deinit(&run);
 	}
 	options_deinit(&o);

@@ -164,6 +164,7 @@ static const struct need {
 	{"budget", "heap-sample", false},
 	{"record-every", "record", false},
 	{"record-keep", "record-every", false},
+	{"record-limit", "record", false},
 };
 
 static int check_needs(const struct options *o)

@@ -19,8 +19,6 @@ static const char *find_contradiction(const struct options *o)
 	if (o->files.record_every > 0 && o->files.record && file_name_is_shared(o->files.record))
 		return "--record-every makes several files: standard output, a device or a FIFO "
 		       "has one place for them";
-	if (o->files.record_limit && !o->files.record)
-		return "--record-limit goes with --record";
 	if (o->files.free_stacks && !options_record(o))
 		return "--free-stacks goes with --record, --html or --listen";
 	if (o->files.free_stacks && options_sample_interval(o))

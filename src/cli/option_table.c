@@ -184,7 +184,7 @@ const struct option_row option_rows[] = {
 	{.name = "record", .type = TEXT, .flags = NOT_EMPTY | EVERYDAY, AT(files.record),
 	 .value = "FILE", .text = "record everything: any moment, any range of time;\n"
 				   "read it with ptmem-report FILE"},
-	{.name = "record-every", .type = TIME, AT(files.record_every), RANGE(0.1, 1e7),
+	{.name = "record-every", .type = TIME, AT(files.record_every), RANGE(0.1, 48 * 86400.0),
 	 .value = "TIME",
 	 .text = "begin the next recording after this time (10m, 1h);\n"
 		 "%n: its number, 001, 002, ..."},
@@ -357,7 +357,9 @@ char *option_takes(const struct option_row *row)
 	default:
 		fputs("a name", f);
 	}
-	if (row->has_range && row->type != PIDS)
+	if (row->has_range && row->type == TIME)
+		fprintf(f, " from %.15gs to %.15gd", row->min, row->max / 86400);
+	else if (row->has_range && row->type != PIDS)
 		fprintf(f, " from %.15g to %.15g", row->min, row->max);
 	fclose(f);
 	return text;

@@ -30,6 +30,7 @@
 #include "listen/listen_message.h"
 #include "listen/metrics.h"
 #include "listen/served.h"
+#include "tracee/os/limit.h"
 
 #define NAME "heap-listen"
 #define ASK_NS 100000000ull      /* minimum time between questions */
@@ -328,6 +329,7 @@ ATTR_NORETURN static void run_server(struct server_options *o, int fd, uint32_t 
 	struct server s = {.fd = STDIN_FILENO, .ptmem = ptmem, .linger = o->linger};
 	const char *why = NULL;
 
+	limit_raise(RLIMIT_NOFILE, NULL);
 	s.table.lines = recording_lines_new(o->symbols, o->filter);
 	leave_environment(fd);
 	int listening = open_socket(&o->address);

@@ -182,12 +182,40 @@ static void attach_next(struct follow *f)
 
 /* -- the observer -- */
 
+static const char *why_nothing(const char *pattern)
+{
+	const char *slash = strchr(pattern, '/');
+
+	if (slash == pattern)
+		return ": no process is in a control group of that name";
+	return slash ? ": names of processes have no /, and those of control groups begin with it" :
+		       "";
+}
+
+/* Nothing that matches may be a mistake: it is said at once. */
+static void report_missing(const struct follow *f)
+{
+	const struct option_strings *patterns = &f->run->options->attach.follow;
+
+	for (size_t i = 0; i < patterns->count; i++) {
+		bool is_there = false;
+
+		for (size_t k = 0; k < f->known.count && !is_there; k++)
+			is_there = process_matches(f->known.data[k].pid, &patterns->data[i], 1);
+		if (!is_there)
+			log_info("nothing matches %s yet%s; waiting", patterns->data[i],
+				 why_nothing(patterns->data[i]));
+	}
+}
+
 static uint64_t tick(void *ctx, uint64_t now_ns)
 {
 	struct follow *f = ctx;
 
 	if (now_ns >= f->next_ns) {
 		scan(f);
+		if (f->round == 1)
+			report_missing(f);
 		f->next_ns = clock_now_ns() + PERIOD_NS;
 	}
 	if (f->queue.count > 0)

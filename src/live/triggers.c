@@ -18,6 +18,7 @@
 #include "session/observer.h"
 #include "session/recording_now.h"
 #include "session/session.h"
+#include "tracee/control/target.h"
 #include "tracee/control/target_run.h"
 
 #define TICK_NS 250000000ull
@@ -41,6 +42,7 @@ struct watched {
 	const struct session *session;
 	struct memory_cgroup cgroup;
 	struct state *state;
+	bool wants_detach;         /* from this process alone */
 };
 
 struct trigger {
@@ -142,17 +144,22 @@ static void value_text(const struct condition *c, double value, char out[static 
 
 /* -- actions -- */
 
-static void act(struct triggers *t, struct session *s, const struct condition *c)
+static void act(struct triggers *t, struct watched *w, const struct condition *c)
 {
+	struct session *s = (struct session *)(uintptr_t)w->session;
+
 	switch (c->action) {
 	case ACTION_RECORD:
 		recording_now_write(s, ++run_process(t->run, s->process.pid)->numbers);
 		break;
 	case ACTION_END:
 		t->run->must_end = true;
-		/* fallthrough */
-	default:
 		t->wants_detach = true;
+		target_wake();
+		break;
+	default: /* --follow goes on with other processes */
+		w->wants_detach = t->run->options->attach.follow.count > 0;
+		t->wants_detach |= !w->wants_detach;
 		target_wake();
 	}
 }
@@ -184,7 +191,7 @@ static void check(struct triggers *t, struct watched *w, size_t i)
 		log_verbose("process %u: %.*s no longer: it is %s", w->session->process.pid,
 			    (int)c->text_size, trigger->text, text);
 	if (holds)
-		act(t, (struct session *)(uintptr_t)w->session, c);
+		act(t, w, c);
 }
 
 /* -- what the run reports -- */
@@ -235,6 +242,17 @@ static bool on_poll(void *ctx)
 {
 	const struct triggers *t = ctx;
 
+	for (size_t i = 0; i < t->watched.count;) {
+		pid_t pid = (pid_t)t->watched.data[i].session->process.pid;
+
+		if (!t->watched.data[i].wants_detach || !target_traces(t->run->target, pid)) {
+			i++;
+			continue;
+		}
+		target_detach_process(t->run->target, pid);
+		log_info("process %d: detached; it runs on", (int)pid);
+		i = 0; /* on_end has removed it */
+	}
 	return t->wants_detach;
 }
 

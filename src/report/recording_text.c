@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/alloc.h"
 #include "base/amount.h"
@@ -338,6 +339,20 @@ static void put_totals(FILE *out, const struct recording *r)
 	fprintf(out, "%-12s %s in use\n", "at the end", text);
 }
 
+/* Which of several recordings it is, and when it began. */
+static void put_part(FILE *out, const struct recording *r)
+{
+	const char *part = recording_meta(r, "part"), *start = recording_meta(r, "start");
+	time_t begin = start ? (time_t)strtoll(start, NULL, 10) : 0;
+	struct tm tm;
+	char text[64];
+
+	put_fact(out, "part", part);
+	if (part && start && localtime_r(&begin, &tm) &&
+	    strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S %z", &tm))
+		put_fact(out, "from", text);
+}
+
 /* The only key with several values. */
 static void put_lost(FILE *out, const struct recording *r)
 {
@@ -355,7 +370,7 @@ static void put_head(FILE *out, const struct recording *r)
 	put_fact(out, "program", recording_meta(r, "command"));
 	put_fact(out, "process", recording_meta(r, "pid"));
 	put_fact(out, "cgroup", recording_meta(r, "cgroup"));
-	put_fact(out, "part", recording_meta(r, "part"));
+	put_part(out, r);
 	put_fact(out, "end", recording_meta(r, "exit"));
 	put_lost(out, r);
 	put_peak(out, r);

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#define PAGE 4096
+
 static const char *const names[CONDITION_KINDS] = {
 	[CONDITION_HEAP] = "heap", [CONDITION_RSS] = "rss", [CONDITION_GROWTH] = "growth",
 	[CONDITION_PRESSURE] = "pressure", [CONDITION_LIMIT] = "limit",
@@ -89,6 +91,11 @@ static const char *find_fault(const struct condition *c)
 		return "pressure is in percent, as in pressure>10%";
 	if (c->is_percent && c->threshold > 100)
 		return "there are no more than 100%";
+	if (c->kind == CONDITION_RSS && !c->is_percent && c->threshold < PAGE)
+		return "that is less than a page of memory: a percentage needs %, as in rss>80%, "
+		       "a size its unit, as in rss>8G";
+	if (c->kind <= CONDITION_GROWTH && c->threshold > ldexp(1, 47))
+		return "no process can have more than 128T";
 	return NULL;
 }
 

@@ -1,7 +1,9 @@
 /* All objects with a frame are looked up first: their names may not have been needed so far. */
 #include "session/fetch_names.h"
 
+#include "session/recording_run.h"
 #include "session/session.h"
+#include "session/session_output.h"
 #include "session/signals.h"
 #include "symbols/debuginfod.h"
 #include "tracee/control/target.h"
@@ -38,5 +40,10 @@ void fetch_names(struct session *s)
 		if (s->source[k].is_traced)
 			note_objects(run, profile_calltree(s->source[k].profile));
 	}
+	if (!symbols_wants_fetch(run->symbols))
+		return;
+	/* nothing is lost if ptmem is killed while it waits */
+	session_output_first_massif(s);
+	recording_run_flush(s);
 	symbols_fetch(run->symbols, was_asked_again, &count);
 }

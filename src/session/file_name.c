@@ -42,10 +42,10 @@ char *file_name_insert(const char *path, const struct file_name_parts *parts)
 		fprintf(f, ".%s", parts->source);
 	if (parts->pid)
 		fprintf(f, ".%u", parts->pid);
-	if (parts->number)
-		fprintf(f, ".%u", parts->number);
 	if (parts->part)
 		fprintf(f, ".%03u", parts->part);
+	if (parts->number)
+		fprintf(f, ".%u", parts->number);
 	fputs(path + stem, f);
 	CHECK(fclose(f) == 0);
 	return text;

@@ -4,7 +4,7 @@
  *
  *	name           + source, pid, number
  *	f.massif       f.mmap.4711.1.massif
- *	f              f.mmap.4711.1           (of part 1: f.mmap.4711.001)
+ *	f              f.mmap.4711.1           (f.mmap.4711.003.1: in part 3)
  *	massif.out.42  massif.out.42.mmap.1      (digits alone are no extension)
  *	-, /dev/null   unchanged: all outputs go to one file that is not a regular one
  *

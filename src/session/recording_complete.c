@@ -113,12 +113,19 @@ static struct recording *thin(const struct session *s, const struct recording *r
 	return limit ? recording_limit(r, limit) : NULL;
 }
 
+char *recording_complete_name(uint32_t pid, unsigned part)
+{
+	return part ? xasprintf("recording.%u.%03u", pid, part) : xasprintf("recording.%u", pid);
+}
+
 int recording_complete_write(const struct session *s, const struct recording *r, const char *path)
 {
-	_cleanup_free_ char *name = xasprintf("recording.%u", s->process.pid);
+	_cleanup_free_ char *name = recording_complete_name(s->process.pid, s->recording->part);
 	struct recording *thinned = thin(s, r);
 	const struct result result = {"recording", name, write_file, thinned ? thinned : r};
-	int rc = rescue_write(&result, path);
+	bool is_part = s->recording->part;
+	int rc = rescue_write_in(&result, path, is_part ? s->run->rescue : NULL,
+				 is_part && s->run->is_elsewhere);
 
 	recording_free(thinned);
 	return rc;

@@ -16,6 +16,9 @@ struct recording_base recording_base_now(const struct session *s);
 /* The recording up to process.end_ns; the caller frees it. */
 struct recording *recording_complete_new(struct session *s);
 
+/* The name of the file if it cannot be written to its place; the caller frees it. */
+char *recording_complete_name(uint32_t pid, unsigned part);
+
 /* Writes @r to @path, thinned to --record-limit. Not 0 after a message. */
 int recording_complete_write(const struct session *s, const struct recording *r, const char *path);
 

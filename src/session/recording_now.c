@@ -14,6 +14,7 @@
 #include "session/recording_complete.h"
 #include "session/recording_run_internal.h"
 #include "session/recording_values.h"
+#include "session/rescue.h"
 #include "session/resident_sample.h"
 #include "session/session.h"
 #include "session/session_files.h"
@@ -72,8 +73,9 @@ int recording_now_start(struct recording_now *n)
 void recording_now_write(struct session *s, unsigned number)
 {
 	_cleanup_free_ char *path = NULL;
-	const struct session_file file = {.option = "--record",
-					  .pattern = s->run->options->files.record};
+	const struct session_file file = {
+		.option = "--record", .pattern = s->run->options->files.record,
+		.part = s->recording ? s->recording->part : 0};
 
 	if (!file.pattern || !s->recording || !s->space ||
 	    session_files_numbered_name(s, &file, number, "recording.%p", &path) != 0)
@@ -104,18 +106,36 @@ static void keep(struct run *run, struct run_part part)
 		return;
 	struct run_part *old = &run->parts.data[oldest];
 
-	if (unlink(old->path) != 0 && errno != ENOENT)
+	if (old->is_elsewhere)
+		rescue_remove(old->path);
+	else if (unlink(old->path) != 0 && errno != ENOENT)
 		log_warn("cannot remove %s: %s", old->path, strerror(errno));
 	free(old->path);
 	memmove(old, old + 1, (--run->parts.count - oldest) * sizeof(*old));
 }
 
-void recording_now_keep(struct session *s, const char *path)
+/* A part that could not be written to @path may be elsewhere. */
+static void keep_written(struct run *run, struct run_part part, const char *path, int result)
+{
+	_cleanup_free_ char *name = recording_complete_name(part.pid, part.number);
+
+	part.is_elsewhere = result != 0;
+	part.path = result == 0 ? xstrdup(path) : rescue_find(run->rescue, name);
+	if (!part.path)
+		return;
+	if (run->is_elsewhere && !part.is_elsewhere)
+		log_info("%s could be written to its place again", path);
+	run->is_elsewhere = part.is_elsewhere;
+	keep(run, part);
+}
+
+void recording_now_keep(struct session *s, const char *path, int result)
 {
 	const struct recording_run *rr = s->recording;
 
 	if (rr->part)
-		keep(s->run, (struct run_part){s->process.pid, rr->part, xstrdup(path)});
+		keep_written(s->run, (struct run_part){s->process.pid, rr->part, NULL, false}, path,
+			     result);
 }
 
 /* The copy has said why it could not write; a killed one could not. */
@@ -123,8 +143,9 @@ static void note_result(struct run *run, const struct run_writer *w, int result)
 {
 	if (w->note)
 		w->note(run, w, result);
-	if (result == 0 && w->part_of)
-		keep(run, (struct run_part){w->part_of, w->part, xstrdup(w->path)});
+	if (w->part_of)
+		keep_written(run, (struct run_part){w->part_of, w->part, NULL, false}, w->path,
+			     result);
 	if (result == 0 || !w->counts)
 		return;
 	if (result == -ECHILD)

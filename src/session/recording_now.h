@@ -40,8 +40,11 @@ int recording_now_start(struct recording_now *n);
 /* For --record: writes one beside its file, with @number in the name. Messages are logged. */
 void recording_now_write(struct session *s, unsigned number);
 
-/* For --record-keep: the part at @path is complete, an older one may be removed. */
-void recording_now_keep(struct session *s, const char *path);
+/*
+ * For --record-keep: the part for @path was written there, or elsewhere if @result is not 0; an
+ * older one may be removed.
+ */
+void recording_now_keep(struct session *s, const char *path, int result);
 
 /* Notes those that are written; with @wait all of the run. */
 void recording_now_poll(struct run *run, bool wait);

@@ -13,6 +13,7 @@
 #include "session/recording_now.h"
 #include "session/recording_run_internal.h"
 #include "session/recording_values.h"
+#include "session/rescue.h"
 #include "session/resident_sample.h"
 #include "session/session.h"
 #include "session/session_files.h"
@@ -41,6 +42,8 @@ void recording_part_start(struct session *s)
 {
 	if (!period_ns(s))
 		return;
+	if (!s->run->rescue)
+		s->run->rescue = rescue_directory_name();
 	number_part(s);
 	s->recording->next_part_ns = s->process.start_ns + period_ns(s);
 }

@@ -166,6 +166,14 @@ static void flush(struct session *s)
 	rr->has_failed |= rc != 0;
 }
 
+void recording_run_flush(struct session *s)
+{
+	if (!s->recording)
+		return;
+	recording_values_name_threads(s);
+	flush(s);
+}
+
 /* For a journal in memory: restarted when it has become much larger than its contents. */
 static int write_in_memory(struct session *s)
 {
@@ -269,8 +277,7 @@ static uint64_t tick(struct session *s, uint64_t now_ns)
 		rr->sample_ns = now_ns + MAX(SAMPLE_NS, MIN(width, FLUSH_NS));
 	}
 	if (now_ns >= rr->flush_ns) {
-		recording_values_name_threads(s);
-		flush(s);
+		recording_run_flush(s);
 		rr->flush_ns = next_flush(s, MAX(clock_now_ns(), now_ns));
 	}
 	return MIN(MIN(rr->sample_ns, rr->flush_ns), next_part);
@@ -326,8 +333,7 @@ static int put_recording(struct session *s, const struct recording *r)
 		recording_file_leave(&s->recording->file, s->recording->path);
 	else
 		session_files_announce(s, s->recording->path);
-	if (rc == 0)
-		recording_now_keep(s, s->recording->path);
+	recording_now_keep(s, s->recording->path, rc);
 	return rc;
 }
 
@@ -358,6 +364,8 @@ void recording_run_drop(struct session *s)
 			s->run->files_failed++;
 		return;
 	}
+	if (rr && rr->part)
+		run_process(s->run, s->process.pid)->parts--;
 	if (!rr || !rr->path)
 		return;
 	recording_bound_wait(s);

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -25,19 +27,45 @@ static int write_file(const struct result *r, const char *path)
 	return rc;
 }
 
-/*
- * Uses a new directory, so that no link of another user can interfere. Returns the path, which the
- * caller frees; NULL = this failed, too.
- */
-static char *write_elsewhere(const struct result *r)
-{
-	const char *const below[] = {getenv("TMPDIR"), "/tmp", "/var/tmp", "/dev/shm"};
+/* The places to try, in this order; NULL or relative: none. */
+enum { PLACES = 4 };
 
-	for (size_t i = 0; i < ARRAY_SIZE(below); i++) {
-		if (!below[i] || below[i][0] != '/')
+static const char *place(size_t i)
+{
+	static const char *const fixed[PLACES] = {NULL, "/tmp", "/var/tmp", "/dev/shm"};
+	const char *path = i ? fixed[i] : getenv("TMPDIR");
+
+	return path && path[0] == '/' ? path : NULL;
+}
+
+/* Nobody else can have put anything there. */
+static bool is_own_directory(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&
+	       !(st.st_mode & 077);
+}
+
+static bool make_directory(char *path, bool is_named)
+{
+	if (!is_named)
+		return mkdtemp(path);
+	return mkdir(path, 0700) == 0 || is_own_directory(path);
+}
+
+/*
+ * Uses a directory of its own, called @name or, if that is NULL, a new one, so that no link of
+ * another user can interfere. Returns the path, which the caller frees; NULL = this failed, too.
+ */
+static char *write_elsewhere(const struct result *r, const char *name)
+{
+	for (size_t i = 0; i < PLACES; i++) {
+		if (!place(i))
 			continue;
-		_cleanup_free_ char *directory = xasprintf("%s/ptmem-XXXXXX", below[i]);
-		if (!mkdtemp(directory))
+		_cleanup_free_ char *directory =
+			xasprintf("%s/%s", place(i), name ? name : "ptmem-XXXXXX");
+		if (!make_directory(directory, name))
 			continue;
 		char *path = xasprintf("%s/%s", directory, r->name);
 		if (write_file(r, path) == 0)
@@ -50,18 +78,62 @@ static char *write_elsewhere(const struct result *r)
 
 int rescue_write(const struct result *r, const char *path)
 {
+	return rescue_write_in(r, path, NULL, false);
+}
+
+int rescue_write_in(const struct result *r, const char *path, const char *directory,
+		    bool is_quiet)
+{
 	int rc = write_file(r, path);
 
 	if (rc == 0)
 		return 0;
-	_cleanup_free_ char *elsewhere = write_elsewhere(r);
+	_cleanup_free_ char *elsewhere = write_elsewhere(r, directory);
 	const char *name = strcmp(path, "-") == 0 ? "standard output" : path;
 
-	if (elsewhere)
+	if (elsewhere && is_quiet)
+		log_verbose("cannot write %s: %s; the %s is in %s", name, strerror(-rc), r->what,
+			    elsewhere);
+	else if (elsewhere && directory)
+		log_error("cannot write %s: %s; the %s is in %s, where later ones go as long as "
+			  "they cannot be written either", name, strerror(-rc), r->what, elsewhere);
+	else if (elsewhere)
 		log_error("cannot write %s: %s; the %s is in %s", name, strerror(-rc), r->what,
 			  elsewhere);
 	else
 		log_error("cannot write %s: %s; the %s cannot be written elsewhere either", name,
 			  strerror(-rc), r->what);
 	return rc;
+}
+
+char *rescue_directory_name(void)
+{
+	uint64_t random = 0;
+
+	(void)!getrandom(&random, sizeof(random), GRND_NONBLOCK);
+	return xasprintf("ptmem-%d-%08llx", (int)getpid(),
+			 (unsigned long long)random & 0xffffffff);
+}
+
+char *rescue_find(const char *directory, const char *name)
+{
+	for (size_t i = 0; i < PLACES; i++) {
+		if (!place(i))
+			continue;
+		_cleanup_free_ char *there = xasprintf("%s/%s", place(i), directory);
+		char *path = xasprintf("%s/%s", there, name);
+
+		if (is_own_directory(there) && access(path, F_OK) == 0)
+			return path;
+		free(path);
+	}
+	return NULL;
+}
+
+void rescue_remove(const char *path)
+{
+	_cleanup_free_ char *directory = xstrndup(path, (size_t)(strrchr(path, '/') - path));
+
+	unlink(path);
+	rmdir(directory); /* fails unless it is empty */
 }

@@ -5,6 +5,7 @@
 #ifndef PTMEM_SESSION_RESCUE_H
 #define PTMEM_SESSION_RESCUE_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 struct result {
@@ -19,5 +20,19 @@ struct result {
  * instead.
  */
 int rescue_write(const struct result *r, const char *path);
+
+/*
+ * The same for one of several: the place instead is in a directory called @directory, which is said
+ * unless @is_quiet.
+ */
+int rescue_write_in(const struct result *r, const char *path, const char *directory,
+		    bool is_quiet);
+
+/* A name for such a directory that no other ptmem has; the caller frees it. */
+char *rescue_directory_name(void);
+/* Where file @name is in that @directory; NULL = nowhere. The caller frees it. */
+char *rescue_find(const char *directory, const char *name);
+/* Removes a file that rescue_find found, and its directory if it was the last one there. */
+void rescue_remove(const char *path);
 
 #endif

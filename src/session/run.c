@@ -82,6 +82,7 @@ void run_deinit(struct run *run)
 	for (size_t i = 0; i < run->parts.count; i++)
 		free(run->parts.data[i].path);
 	vec_deinit(&run->parts);
+	free(run->rescue);
 	vec_deinit(&run->observers);
 	earlier_blocks_free(run->earlier);
 	free(run->pcs);

@@ -53,6 +53,7 @@ struct run_part {
 	uint32_t pid;
 	unsigned number;
 	char *path;
+	bool is_elsewhere;    /* it could not be written to its place (rescue.h) */
 };
 
 /* Shared by all sessions of one run of ptmem. */
@@ -79,6 +80,8 @@ struct run {
 	VEC(struct process_files) processes;
 	VEC(struct run_writer) writers; /* which have not ended yet, oldest first */
 	VEC(struct run_part) parts;     /* complete ones of --record-every */
+	char *rescue;                   /* rescue_directory_name for these; NULL = not needed */
+	bool is_elsewhere;              /* the last one could not be written to its place */
 	/* processes whose files have the names as given; 0 = not known yet */
 	uint32_t first_pid, first_counted; /* calls are counted as in memusage */
 	uint64_t sample_seed;      /* for --heap-sample: --seed, or a random number */

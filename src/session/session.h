@@ -62,6 +62,7 @@ struct session_process {
 	char *name, *cgroup;
 	char *desc;                /* for desc: of the heap's profile */
 	uint64_t start_ns, end_ns;
+	int exit_status;           /* wait status once it has ended; -1 = unknown, or it has not */
 };
 
 /* What is made of the heap's events. */
@@ -100,6 +101,7 @@ struct session_end {
 	struct space_pauses pauses;
 	struct final_scan *final_scan; /* NULL = none */
 	struct inspect_final *inspected; /* NULL = none */
+	char *massif_path; /* of its massif file, which is there already; NULL = it is not */
 	struct recording *inspection; /* what it found, for the recording; NULL = nothing */
 };
 

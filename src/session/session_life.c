@@ -105,6 +105,7 @@ struct session *session_new(struct run *run, uint32_t pid, uint64_t start_ns)
 	s->run = run;
 	s->process.pid = pid;
 	s->process.start_ns = s->process.end_ns = start_ns;
+	s->process.exit_status = -1;
 	session_files_begin(s);
 	s->image.is_own = true;
 	s->process.command = xstrdup(run->command);
@@ -203,6 +204,7 @@ void session_free(struct session *s)
 	if (s->memusage.data)
 		memusage_data_close(s->memusage.data); /* after a failed replay */
 	free(s->memusage.data_path);
+	free(s->end.massif_path);
 	free(s->process.command);
 	free(s->process.desc);
 	free(s->process.name);

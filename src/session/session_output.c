@@ -69,15 +69,43 @@ static void keep_earlier(const struct session *s, const char *path)
 	}
 }
 
-int session_output_finish_massif(struct session *s, const struct report *r, const char *source,
-		       char **path_out)
+static int massif_name(struct session *s, const char *source, char **path_out)
 {
 	const struct session_file name = {.option = "--massif-out-file",
 					  .pattern = s->run->options->files.massif,
 					  .source = source};
 	int rc = session_files_name(s, &name, path_out);
-	if (rc == 0) {
+
+	if (rc == 0)
 		keep_earlier(s, *path_out);
+	return rc;
+}
+
+void session_output_first_massif(struct session *s)
+{
+	if (!s->source[SOURCE_HEAP].is_traced || !options_write_massif(s->run->options) ||
+	    massif_name(s, NULL, &s->end.massif_path) != 0 ||
+	    file_name_is_shared(s->end.massif_path))
+		return;
+	struct profile *copy = profile_clone(s->heap.profile);
+	struct report r = session_report(s);
+
+	profile_finish(copy, s->process.end_ns);
+	r.profile = copy; /* its frames have the same numbers as the original's */
+	write_report(s->end.massif_path, &r); /* if it fails, so will the next time */
+	profile_free(copy);
+}
+
+int session_output_finish_massif(struct session *s, const struct report *r, const char *source,
+		       char **path_out)
+{
+	char *first = source ? NULL : s->end.massif_path;
+	int rc = first ? 0 : massif_name(s, source, path_out);
+	if (first) {
+		*path_out = first;
+		s->end.massif_path = NULL;
+	}
+	if (rc == 0) {
 		_cleanup_free_ char *plain =
 			xasprintf("massif.out.%u%s%s", s->process.pid, source ? "." : "",
 				  source ? source : "");

@@ -20,6 +20,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/proc.h"
+#include "base/signal_name.h"
 #include "session/counted_event.h"
 #include "session/earlier_blocks.h"
 #include "session/exec_info.h"
@@ -117,10 +118,9 @@ static char *describe_end(const struct address_space *space, enum space_end why)
 		return NULL;
 	if (WIFEXITED(status))
 		return xasprintf("exited %d", WEXITSTATUS(status));
-	const char *name = sigabbrev_np(WTERMSIG(status));
+	char name[SIGNAL_NAME_SIZE];
 
-	return name ? xasprintf("killed by SIG%s", name) :
-		      xasprintf("killed by signal %d", WTERMSIG(status));
+	return xasprintf("killed by %s", signal_name(WTERMSIG(status), name));
 }
 
 static void sink_space_end(void *ctx, struct address_space *space, enum space_end why)
@@ -138,6 +138,7 @@ static void sink_space_end(void *ctx, struct address_space *space, enum space_en
 	bool is_exec = why == SPACE_EXEC || why == SPACE_NEXT_IMAGE;
 	s->image.has_next = why == SPACE_NEXT_IMAGE;
 	s->image.was_replaced = why == SPACE_EXEC && !s->run->options->children.trace;
+	s->process.exit_status = why == SPACE_EXITED ? space->processes.exit_status : -1;
 	s->end.pauses = space->pauses;
 	/* a fork that executes another program was counted in its parent's file */
 	s->process.end_ns = clock_now_ns();

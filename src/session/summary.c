@@ -2,6 +2,7 @@
  * The summary on standard error at the end of a profile, and the figures of --stats.
  *
  *	ptmem: process 4242, ./prog
+ *	ptmem:   killed by    SIGSEGV (core dumped)
  *	ptmem:   peak         286.1 KiB (292,968 bytes) in 120 blocks after 1.20 s
  *	ptmem:   written to   massif.out.4242; read it with: ptmem-report massif.out.4242
  *	ptmem:   largest      200.0 KiB  69.9 %  load_table (prog.c:12)
@@ -15,10 +16,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 
 #include "base/amount.h"
 #include "base/cleanup.h"
 #include "base/proc.h"
+#include "base/signal_name.h"
 #include "base/text.h"
 #include "session/hints.h"
 #include "session/largest.h"
@@ -276,6 +279,17 @@ static void print_title(const struct session *s)
 	log_info("process %u, %s", s->process.pid, title);
 }
 
+/* As a shell would. */
+static void print_signal(const struct session *s)
+{
+	int status = s->process.exit_status;
+	char name[SIGNAL_NAME_SIZE];
+
+	if (status >= 0 && WIFSIGNALED(status))
+		log_info("  killed by    %s%s", signal_name(WTERMSIG(status), name),
+			 WCOREDUMP(status) ? " (core dumped)" : "");
+}
+
 static void print_profile(struct session *s, const char *path)
 {
 	const struct profile_totals *p = profile_totals(s->heap.profile);
@@ -290,6 +304,7 @@ static void print_profile(struct session *s, const char *path)
 		largest_find(&r, &largest);
 	}
 	print_title(s);
+	print_signal(s);
 	if (o->profile.heap && is_sampled)
 		print_peak_estimate(s->heap.profile);
 	else if (o->profile.heap)

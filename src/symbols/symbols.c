@@ -324,13 +324,26 @@ void symbols_note(struct symbols *s, const struct module *m)
 		get_object(s, m->file);
 }
 
+static bool wants_debug_file(const struct object *o)
+{
+	return !o->is_whole && !o->debug && !o->was_fetched && o->file->build_id_size > 0 &&
+	       !o->file->image;
+}
+
+bool symbols_wants_fetch(const struct symbols *s)
+{
+	for (size_t i = 0; i < s->objects.count; i++)
+		if (wants_debug_file(s->objects.data[i]))
+			return true;
+	return false;
+}
+
 void symbols_fetch(struct symbols *s, bool (*should_stop)(void *ctx), void *ctx)
 {
 	struct fetching f = {.symbols = s, .should_stop = should_stop, .ctx = ctx};
 	for (size_t i = 0; i < s->objects.count; i++) {
 		struct object *o = s->objects.data[i];
-		if (o->is_whole || o->debug || o->was_fetched || o->file->build_id_size == 0 ||
-		    o->file->image)
+		if (!wants_debug_file(o))
 			continue;
 		o->was_fetched = true;
 		*vec_add(&f.objects) = o;

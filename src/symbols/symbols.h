@@ -55,6 +55,9 @@ const struct symbol *symbols_find(struct symbols *s, const struct module *m, tad
 /* Makes the object of @m (may be NULL) known, as a look-up does. */
 void symbols_note(struct symbols *s, const struct module *m);
 
+/* Whether symbols_fetch would ask for any. */
+bool symbols_wants_fetch(const struct symbols *s);
+
 /*
  * Fetches debug files for known objects that have none, and forgets what was found without them,
  * which stays valid. May take long, and returns early if @should_stop does.

@@ -16,7 +16,9 @@ import threading
 import urllib.request
 
 import harness
+import massif
 from harness import Fail, Skip, test
+from test_recording import report_json
 
 KEEPER = "keeps_blocks"
 LIBRARY = """#include <stdlib.h>
@@ -300,3 +302,23 @@ def progress(t):
             text += terminal.read(4096)
         ptmem.send_signal(signal.SIGINT)
         t.check(ptmem.wait(timeout=30) in (0, -signal.SIGINT), "status of ptmem: %s" % ptmem.returncode)
+
+
+@test("debuginfod/killed-while-waiting")
+def killed_while_waiting(t):
+    """What was recorded does not wait for the network: the profile and the recording are there before the first answer."""
+    is_library(t)
+    stripped = Stripped(t)
+    with hanging() as server:
+        cwd = t.subdirectory()
+        env = t.environment(cwd, **stripped.environment(server.getsockname()[1], timeout=600))
+        ptmem = subprocess.Popen([t.ptmem(), "-q", "--massif-out-file=m", "--record=r", "--", stripped.program], cwd=cwd, env=env,
+                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        ptmem.stdin.write(b"kkk")
+        ptmem.stdin.close()
+        t.wait_until("the question", lambda: was_asked(server))
+        ptmem.kill()
+        ptmem.wait()
+    last = massif.Massif(os.path.join(cwd, "m")).snapshots[-1]
+    t.equal("live at the end of the profile", last["mem_heap_B"], 3000)
+    t.equal("live in the recording", report_json(t, os.path.join(cwd, "r"))["timeline"]["live_bytes"][-1], 3000)

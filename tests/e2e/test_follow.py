@@ -269,3 +269,47 @@ def unit_file(t):
     path = t.file("ptmem@.service", text.replace("/usr/bin/ptmem", os.path.realpath(t.ptmem())))
     run = t.run([t.program("systemd-analyze"), "verify", "--man=no", path])
     t.equal("systemd-analyze", [run.status, run.out, run.err], [0, b"", b""])
+
+
+@test("follow/detach-one", limit=180)
+def detach_one(t):
+    """A condition detaches from the process of which it holds; the others, and later ones, stay followed."""
+    name = unique(t, "fd")
+    first, second = (Program(t, name).wait_ready() for _ in range(2))
+    group = Following(t, "--follow=" + name, "--detailed-freq=1", "--threshold=0", "--when=heap>8500:detach")
+    group.wait_attached(first)
+    group.wait_attached(second)
+    for _ in range(2):
+        first.more()
+    t.wait_until("the detach", lambda: "process %d: detached; it runs on" % first.pid in group.text())
+    t.equal("tracer of the first", first.tracer(), 0)
+    group.check_peak(first)
+    first.more()
+    third = Program(t, name).wait_ready()
+    group.wait_attached(third)
+    for program in (second, third):
+        t.equal("tracer of another", program.tracer(), group.process.pid)
+        program.more()
+        program.end()
+        path = os.path.join(group.cwd, "massif.out.%d" % program.pid)
+        t.wait_until("its profile", lambda p=path: os.path.exists(p))
+        group.check_peak(program)
+    first.end()
+    group.end()
+
+
+@test("follow/nothing-matches")
+def nothing_matches(t):
+    """What matches nothing may be a mistake: it is said at once."""
+    name = unique(t, "fn")
+    there = Program(t, unique(t, "ft")).wait_ready()
+    group = Following(t, *("--follow=" + f for f in (name, "/no/such.group", "bin/" + name, os.path.basename(there.process.args[0]))))
+    why = {name: "", "/no/such.group": ": no process is in a control group of that name",
+           "bin/" + name: ": names of processes have no /, and those of control groups begin with it"}
+    for pattern, reason in why.items():
+        line = "ptmem: nothing matches %s yet%s; waiting\n" % (pattern, reason)
+        t.wait_until(line, lambda l=line: l in group.text())
+    group.wait_attached(there)
+    t.equal("such messages", group.text().count("nothing matches"), 3)
+    there.end()
+    group.end()

@@ -210,6 +210,24 @@ def more_than_files(t):
                 [("exited 0", n) for n in made])
 
 
+@test("process/few-descriptors")
+def few_descriptors(t):
+    """Too few for results: refused before the program starts, with the number needed, which is enough."""
+    options = ["--record=r", "--html=h", "--flame=f", "--folded=g", "--leaks", "--leaks-out=l", "--listen", "--memusage", "--xtree-memory=full",
+               "--xtree-memory-file=x.kcg", "--events=e", "--massif-out-file=m"]
+    argv = [t.ptmem(), *options, "--", "/bin/sh", "-c", "echo ran; ulimit -n"]
+    for limit in (5, 12, 24, 31):
+        run = t.run(["sh", "-c", 'ulimit -n %d && exec "$@" 3>&- 4>&-' % limit, "sh", *argv])
+        t.equal("with %d: status and output" % limit, (run.status, run.out), (125, b""))
+        t.check(b"may open %d files here, and ptmem needs 32 to keep its results" % limit in run.err, run.err.decode())
+    for limit in ("ulimit -n 32", "ulimit -Sn 12"):
+        run = t.run(["sh", "-c", limit + ' && exec "$@" 3>&- 4>&-', "sh", *argv])
+        t.equal("%s: status and output (%s)" % (limit, run.err.decode()), (run.status, run.out), (0, b"ran\n%s\n" % limit.split()[-1].encode()))
+        t.check(b"cannot" not in run.err and b"oo many" not in run.err, run.err.decode())
+        made = sorted(n for n in os.listdir(run.cwd) if len(n.split(".")[0]) == 1)
+        t.equal("files", made, ["e", "f", "g", "h", "l", "m", "r", "x.kcg"])
+
+
 def catches(pid, number):
     with open("/proc/%d/status" % pid, encoding="ascii") as file:
         return int(re.search(r"SigCgt:\s*(\w+)", file.read()).group(1), 16) >> (number - 1) & 1

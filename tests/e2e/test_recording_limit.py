@@ -205,7 +205,7 @@ def _(t):
 
 @test("recording-limit/refused")
 def _(t):
-    for options, words in ((["--record-limit=1M"], "--record-limit goes with --record"),
+    for options, words in ((["--record-limit=1M"], "--record-limit needs --record"),
                            (["--record=r", "--record-limit=65535"], "65536"),
                            (["--record=r", "--record-limit=10%"], "--record-limit")):
         result = t.run([t.ptmem(), *options, "--", "true"])

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import subprocess
+import time
 
 from harness import BUILD, test
 
@@ -355,3 +356,73 @@ def _(t):
     t.equal("incomplete", [d["meta"]["incomplete"] for d in all_parts], [False] * (len(all_parts) - 1) + [True])
     for first, second in zip(all_parts, all_parts[1:]):
         t.equal("what was there", sums(live_before(second)), sums(live_at_end(first)))
+
+
+def start_phases(t, cwd, *options, **env):
+    ptmem = subprocess.Popen([t.ptmem(), "--log-file=log", "--massif-out-file=m", EVERY, *options, "--", t.target("gcc-O2-pie", "phases")],
+                             cwd=cwd, env=t.environment(cwd, **env), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    t.equal("line", ptmem.stdout.readline(), b"ready\n")
+    return ptmem
+
+
+@test("recording-parts/elsewhere")
+def elsewhere(t):
+    """While the place of the recordings is gone, they are in one directory, as many of them; then they return."""
+    cwd = t.subdirectory()
+    out, tmp = os.path.join(cwd, "out"), os.path.join(cwd, "tmp")
+    os.mkdir(out)
+    os.mkdir(tmp)
+    ptmem = start_phases(t, cwd, "--record=out/r.rec", "--record-keep=2", TMPDIR=tmp)
+
+    def numbers_there():
+        found = [os.path.join(d, n) for d, _, names in os.walk(tmp) for n in names if not n.startswith(".ptmem")]
+        t.check(len(found) <= 3, "more files than are kept: %s" % found)
+        return sorted(int(re.fullmatch(r"recording\.\d+\.(\d\d\d)", os.path.basename(path))[1]) for path in found)
+
+    t.wait_until("recordings", lambda: len(parts(out)) > 1)
+    os.rename(out, os.path.join(cwd, "away"))
+    t.wait_until("a recording elsewhere", numbers_there)
+    first = numbers_there()[0]
+    t.wait_until("more of them", lambda: (numbers_there() or [0])[-1] >= first + 4)
+    t.equal("directories", len(os.listdir(tmp)), 1)
+    os.mkdir(out)
+    t.wait_until("their return", lambda: not os.listdir(tmp))
+    ptmem.stdin.close()
+    t.equal("status: not all were written to their place", ptmem.wait(), 125)
+    with open(os.path.join(cwd, "log"), encoding="utf-8") as file:
+        log = file.read()
+    t.equal("messages about the place (%s)" % log, log.count("; the recording is in "), 1)
+    t.equal("messages about the return", log.count("could be written to its place again"), 1)
+    last = [read(t, os.path.join(out, n)) for n in parts(out)]
+    t.equal("what is kept", [d["meta"]["incomplete"] for d in last], [False, False])
+    for part in last:
+        judge_part(t, part)
+
+
+@test("recording-parts/so-far")
+def so_far(t):
+    """The recording so far is one of the current part, and its name says so; the report says when the part began."""
+    cwd = t.subdirectory()
+    ptmem = start_phases(t, cwd, "--record=r.rec")
+    t.wait_until("a part", lambda: parts(cwd))
+    ptmem.send_signal(signal.SIGUSR1)
+    t.wait_until("the recording so far", lambda: any(re.fullmatch(r"r\.\d\d\d\.1\.rec", n) for n in os.listdir(cwd)))
+    ptmem.stdin.close()
+    t.equal("status", ptmem.wait(), 0)
+    number, = (re.fullmatch(r"r\.(\d\d\d)\.1\.rec", n)[1] for n in os.listdir(cwd) if n.endswith(".1.rec"))
+    data = read(t, os.path.join(cwd, "r.%s.1.rec" % number))
+    t.equal("part", data["meta"]["part"], int(number))
+    text = t.run([os.path.join(BUILD, "ptmem-report"), "r.001.rec"], cwd=cwd, env={"TZ": "UTC"}).out.decode()
+    start = time.strftime("%Y-%m-%d %H:%M:%S +0000", time.gmtime(int(read(t, os.path.join(cwd, "r.001.rec"))["meta"]["start"])))
+    t.check(re.search(r"^part +1\nfrom +%s$" % re.escape(start), text, re.M), text[:500])
+
+
+@test("recording-parts/executes-at-once")
+def executes_at_once(t):
+    """A fork that executes a program before it has a recording uses up no number."""
+    cwd = t.subdirectory()
+    result = t.run([t.ptmem(), "-q", "--record=a-%n-%p", "--massif-out-file=/dev/null", "--record-every=1h", "--trace-children=yes", "--",
+                    "/bin/sh", "-c", "/bin/true; /bin/true; exit 0"], cwd=cwd)
+    t.equal("status", result.status, 0)
+    found = sorted(n for n in os.listdir(cwd) if n.startswith("a-"))
+    t.equal("parts of three processes (%s)" % found, [n[:6] for n in found], ["a-001-"] * 3)

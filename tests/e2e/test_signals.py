@@ -67,6 +67,20 @@ def trap_open(t):
             t.counts("allocations under " + probes, stats, t.truth(profile.directory))
 
 
+@test("signals/killed-by")
+def killed_by(t):
+    """The line about the signal that a shell prints: only if there was one, and not with -q. The profile is as ever."""
+    for script, line in (("kill -SEGV $$", "SIGSEGV"), ("kill -KILL $$", "SIGKILL"), ("kill -40 $$", "signal 40"), ("exit 3", None)):
+        for options in ((), ("-q",)):
+            run = t.run([t.ptmem(), *options, "--massif-out-file=m", "--", "/bin/sh", "-c", script])
+            lines = [l for l in run.err.decode().splitlines() if "killed by" in l]
+            wanted = ["ptmem:   killed by    " + line] if line and not options else []
+            t.equal("%s: lines" % script, [l.replace(" (core dumped)", "") for l in lines], wanted)
+            t.check(os.path.exists(os.path.join(run.cwd, "m")), "no profile")
+            if not line:
+                t.equal("status", run.status, 3)
+
+
 # ---- a program that ptmem started, seen from outside ----
 
 

@@ -225,3 +225,15 @@ def _(t):
     level.ptmem.send_signal(signal.SIGINT)
     t.equal("status", level.ptmem.wait(), 0)
     level.end()
+
+
+@test("when/impossible")
+def impossible(t):
+    """Thresholds that cannot be meant, with a hint."""
+    for option, hint in (("--when=rss>80", "a percentage needs %, as in rss>80%"), ("--when=rss>4095", "less than a page"),
+                         ("--when=heap>%sT" % ("9" * 30), "no process can have more than 128T"),
+                         ("--when=growth>129T/min", "no process can have more than 128T"),
+                         ("--record-every=50d", "from 0.1s to 48d"), ("--record-every=0.01", "from 0.1s to 48d")):
+        result = t.run([t.ptmem(), "--record=r", option, "--", "true"])
+        t.equal("status with " + option, result.status, 1)
+        t.check(hint in result.err.decode(), "%s: %s" % (option, result.err.decode()))

@@ -356,13 +356,14 @@ static void test_times(void **state)
 	check_every("10m", 600);
 	check_every("1.5h", 5400);
 	check_every("7d", 604800);
-	for (const char *bad = "0\0m\0-5m\0x\0" "5ms\0" "1e9d\0" "1m1s\0" "4000000h\0.\0"; *bad;
+	check_every("48d", 4147200);
+	for (const char *bad = "0\0m\0-5m\0x\0" "5ms\0" "1e9d\0" "1m1s\0" "49d\0.\0"; *bad;
 	     bad += strlen(bad) + 1) {
 		char line[80], want[200];
 
 		snprintf(line, sizeof(line), "--record=r --record-every=%s prog", bad);
 		snprintf(want, sizeof(want), "bad option '--record-every=%s': --record-every takes a number of seconds "
-			 "(s, m, h or d may follow) from 0.1 to 10000000", bad);
+			 "(s, m, h or d may follow) from 0.1s to 48d", bad);
 		check_bad(line, want);
 	}
 }
@@ -411,6 +412,7 @@ static const struct {
 	{"--view=peak prog", "--view needs --folded or --flame"},
 	{"--record-every=10m prog", "--record-every needs --record"},
 	{"--record=r --record-keep=3 prog", "--record-keep needs --record-every"},
+	{"--record-limit=1M prog", "--record-limit needs --record"},
 	{"--record=r --record-every=1h --html=h prog",
 	 "--html shows the whole run, which --record-every divides: ptmem-report --html=FILE makes "
 	 "a page of each recording"},

@@ -60,6 +60,12 @@ bool target_must_stay(const struct target *t);
 void target_detach(struct target *t);
 
 /*
+ * Detaches from the process @pid and those that share its memory, whose profile ends; the others
+ * go on. Of the sink's callbacks only poll may call this.
+ */
+void target_detach_process(struct target *t, pid_t pid);
+
+/*
  * The same after a failed check, when our own data cannot be trusted: no more events are
  * reported.
  */

@@ -229,6 +229,23 @@ static void leave_space(struct target *t, uint32_t id)
 	}
 }
 
+void target_detach_process(struct target *t, pid_t pid)
+{
+	const struct process *p = process_find(t, pid);
+
+	if (p && t->options.watch.final_scan)
+		t->sink.prepare_final_scan(t->sink.ctx, p->space);
+	world_stop(t);
+	faults_drain(t);
+	target_catch_up(t);
+	p = process_find(t, pid);
+	if (p && t->options.watch.final_scan)
+		t->sink.final_scan(t->sink.ctx, p->space);
+	if (p)
+		leave_space(t, p->space->id);
+	world_start(t);
+}
+
 void target_undo_attach(struct target *t, pid_t pid)
 {
 	world_stop(t);
