@@ -91,6 +91,8 @@ static void fill_lines(struct inspect_memory *m, taddr_t start)
 
 	if (start == m->filled)
 		size *= count_run(m, start);
+	for (size_t i = 0; i < size / PAGE_SIZE_MIN; i++)
+		m->line_addr[at + i] = NO_LINE;
 	uint64_t got = size > PAGE_SIZE_MIN ? fill(m, start, line, size) : 0;
 
 	m->bytes += got;

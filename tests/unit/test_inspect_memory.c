@@ -90,11 +90,41 @@ static void ascending_reads_are_what_single_ones_are(void **state)
 	resident_deinit(&pages);
 }
 
+#define UNREADABLE UINT64_C(0x10400000)
+
+static ssize_t read_half(void *ctx, taddr_t addr, void *buf, size_t size)
+{
+	return addr < UNREADABLE ? read_numbers(ctx, addr, buf, size) : -1;
+}
+
+/* What is read ahead in vain takes the place of pages in the cache, which are not lost by that. */
+static void pages_that_cannot_be_read_spoil_no_others(void **state)
+{
+	struct resident pages = {0};
+	struct inspect_memory m;
+	const struct memory_source source = {.read = read_half};
+	const taddr_t start = 0x10000000;
+
+	assert_int_equal((UNREADABLE - start) / PAGE % MEMORY_LINES, 0);
+	add_map(&pages, "10000000-10800000 rw-p 00000000 00:00 0 ");
+	*vec_add(&pages.list) = (struct page_range){.start = start, .end = start + 2048 * PAGE};
+	memory_init(&m, &pages, &source);
+	for (taddr_t at = start; at < UNREADABLE; at += PAGE)
+		assert_int_equal((uint8_t)first_byte(&m, at), at / PAGE % 251 + 1);
+	for (taddr_t at = UNREADABLE; at < UNREADABLE + 5 * PAGE; at += PAGE)
+		assert_int_equal(first_byte(&m, at), 0);
+	for (taddr_t at = start + 5 * PAGE; at < UNREADABLE; at += PAGE)
+		assert_int_equal((uint8_t)first_byte(&m, at), at / PAGE % 251 + 1);
+	memory_deinit(&m);
+	resident_deinit(&pages);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(only_pages_of_files_are_read_from_files),
 		cmocka_unit_test(ascending_reads_are_what_single_ones_are),
+		cmocka_unit_test(pages_that_cannot_be_read_spoil_no_others),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
