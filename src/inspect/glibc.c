@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "inspect/glibc_main.h"
 #include "inspect/glibc_params.h"
 
 #define FLAGS_AT 4u
@@ -74,26 +75,25 @@ static void add_arenas(struct inspect_memory *m, const struct arenas *found,
 		}
 }
 
-/*
- * The index of the arena that owns the heap at @start (main arena: its brk heap); count if none
- * does.
- */
-static size_t arena_of(struct inspect_memory *m, const struct glibc *g, taddr_t start)
+/* The index of the arena that owns @h; count if none does. */
+static size_t arena_of(struct inspect_memory *m, const struct glibc *g, const struct arena_heap *h)
 {
 	uint64_t arena = 0;
 
-	memory_read_word(m, ROUND_DOWN(start, HEAP_MAX), &arena);
+	if (h->is_main)
+		return g->arenas.count > 0 && g->arenas.data[0].is_main ? 0 : g->arenas.count;
+	memory_read_word(m, ROUND_DOWN(h->start, HEAP_MAX), &arena);
 	for (size_t i = 0; i < g->arenas.count; i++)
 		if (!g->arenas.data[i].is_main && g->arenas.data[i].addr == arena)
 			return i;
-	return g->arenas.count > 0 && g->arenas.data[0].is_main ? 0 : g->arenas.count;
+	return g->arenas.count;
 }
 
 static void add_heaps(struct inspect_memory *m, const struct arenas *found, struct glibc *out)
 {
 	for (size_t i = 0; i < found->heaps.count; i++) {
 		const struct arena_heap *h = &found->heaps.data[i];
-		size_t arena = arena_of(m, out, h->start);
+		size_t arena = arena_of(m, out, h);
 
 		if (arena == out->arenas.count)
 			continue;
@@ -103,56 +103,9 @@ static void add_heaps(struct inspect_memory *m, const struct arenas *found, stru
 
 		*vec_add(&out->heaps) = (struct glibc_heap){
 			.map_start = start, .start = h->start, .end = end, .top = h->top,
-			.arena = (uint32_t)arena};
+			.arena = (uint32_t)arena, .is_main = a->is_main};
 		a->found_bytes += end - start;
 	}
-}
-
-/* The mappings around @addr that follow one another and have the same name. */
-static struct glibc_range mapped_around(const struct maps *maps, taddr_t addr)
-{
-	size_t at = vec_search(&maps->list, e, e->end <= addr), last = at;
-	const struct map *m = maps->list.data;
-
-	if (at == maps->list.count || m[at].start > addr)
-		return (struct glibc_range){0};
-	while (at > 0 && m[at - 1].end == m[at].start && strcmp(m[at - 1].path, m[at].path) == 0)
-		at--;
-	while (last + 1 < maps->list.count && m[last + 1].start == m[last].end &&
-	       strcmp(m[last + 1].path, m[last].path) == 0)
-		last++;
-	return (struct glibc_range){m[at].start, m[last].end};
-}
-
-/*
- * The size of the top chunk, where the main heap's end is from, may be overwritten. The heap is
- * then all memory up to the program break, and the walk fails at the top. A heap that has left brk
- * is lost.
- */
-static void repair_main_heap(const struct maps *maps, struct arenas *found, struct glibc *g)
-{
-	const struct glibc_arena *a = g->arenas.data;
-
-	if (g->arenas.count == 0 || !a->is_main || a->system_bytes == 0)
-		return;
-	struct glibc_range r = mapped_around(maps, a->top);
-	size_t i = 0;
-
-	while (i < found->heaps.count && found->heaps.data[i].top != a->top)
-		i++;
-	struct arena_heap *h = i < found->heaps.count ? &found->heaps.data[i] : NULL;
-
-	if (h && (h->end % PAGE_SIZE_MIN == 0 || !a->is_contiguous))
-		return;
-	if (r.end == 0 || !a->is_contiguous) {
-		g->lost_heaps++;
-		return;
-	}
-	if (!h)
-		h = vec_add(&found->heaps);
-	*h = (struct arena_heap){
-		.start = MAX(r.start, ROUND_UP(r.end - MIN(r.end, a->system_bytes), UINT64_C(16))),
-		.end = r.end, .top = a->top};
 }
 
 void glibc_find(struct inspect_memory *m, const struct glibc_range *data, size_t count,
@@ -165,7 +118,7 @@ void glibc_find(struct inspect_memory *m, const struct glibc_range *data, size_t
 		arenas_search(&found, data[i].start, data[i].end, read_for_search, m);
 	arenas_sort(&found);
 	add_arenas(m, &found, data, count, out);
-	repair_main_heap(&m->pages->maps, &found, out);
+	glibc_main_check(m, &found, out);
 	arenas_sort(&found);
 	add_heaps(m, &found, out);
 	arenas_deinit(&found);

@@ -47,6 +47,7 @@ struct glibc_heap {
 	taddr_t start, end;     /* of the chunks */
 	taddr_t top;            /* the top chunk; 0 = the heap ends with fenceposts */
 	uint32_t arena;         /* index of the arena */
+	bool is_main;           /* of the main arena, which may have several */
 };
 
 /* mp_: settings of mallopt and the tunables. */

@@ -58,8 +58,8 @@ static bool has_dynamic_thresholds(const struct glibc_params *p)
 }
 
 /*
- * The main arena grows by brk from sbrk_base on, if at all. Where it has left brk, no heap shows
- * that these are the parameters.
+ * The main arena grows from sbrk_base on, if at all. Where it has left brk, that part may be empty
+ * by now.
  */
 static bool fits_arena(const struct glibc *g, const struct glibc_params *p)
 {
@@ -68,8 +68,10 @@ static bool fits_arena(const struct glibc *g, const struct glibc_params *p)
 	for (size_t i = 0; i < g->heaps.count; i++) {
 		const struct glibc_heap *h = &g->heaps.data[i];
 
-		if (g->arenas.data[h->arena].is_main && a->is_contiguous)
-			return ROUND_UP(p->sbrk_base, UINT64_C(16)) == h->start;
+		bool is_first = h->is_main && ROUND_UP(p->sbrk_base, UINT64_C(16)) == h->start;
+
+		if (is_first || (h->is_main && a->is_contiguous))
+			return is_first;
 	}
 	return has_dynamic_thresholds(p) || a->system_bytes == 0;
 }

@@ -58,7 +58,7 @@ static bool is_fencepost(uint64_t head)
  */
 static bool is_part_end(struct walk *w, taddr_t at)
 {
-	uint64_t first, second, last = w->heap->top ? FENCEPOST_MAX : 0;
+	uint64_t first, second, last = w->heap->is_main ? FENCEPOST_MAX : 0;
 
 	return read_head(w, at, &first) && read_head(w, at + FENCEPOST_MAX, &second) &&
 	       (first | GLIBC_IS_BEFORE_USED) == (FENCEPOST_MAX | GLIBC_IS_BEFORE_USED) &&
@@ -137,15 +137,17 @@ static bool pass_fenceposts(struct walk *w, taddr_t at, taddr_t *at_out)
 	uint64_t head;
 	taddr_t start = at;
 
-	w->is_broken |= !is_part_end(w, at);
+	bool is_whole = is_part_end(w, at);
+
+	w->is_broken |= !is_whole;
 	while (read_head(w, at, &head) && is_fencepost(head))
 		at += 16;
 	taddr_t next = find_next_part(w, at);
-	bool is_end = w->heap->top == 0;
+	bool is_end = w->heap->top == 0, is_foreign = is_whole && next < w->heap->end;
 
 	report_as(w, start, is_end ? next - start : at - start, CHUNK_OWN);
 	if (!is_end)
-		report_as(w, at, next - at, CHUNK_UNKNOWN);
+		report_as(w, at, next - at, is_foreign ? CHUNK_FOREIGN : CHUNK_UNKNOWN);
 	*at_out = next;
 	return is_end || next < w->heap->end;
 }

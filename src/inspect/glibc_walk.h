@@ -9,6 +9,7 @@ enum glibc_chunk_kind {
 	CHUNK_TCACHE, CHUNK_FASTBIN, CHUNK_UNSORTED, CHUNK_BIN, /* free */
 	CHUNK_TOP,              /* free, at the end of the arena */
 	CHUNK_OWN,              /* used by malloc itself: fenceposts, a thread's cache */
+	CHUNK_FOREIGN,          /* the program's own, from sbrk, between parts of the heap */
 	CHUNK_UNKNOWN,          /* the heap cannot be walked from here on */
 };
 

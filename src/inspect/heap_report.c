@@ -32,7 +32,8 @@ struct adder {
 static const enum inspect_row row_of_kind[] = {
 	[CHUNK_LIVE] = ROW_LIVE, [CHUNK_TCACHE] = ROW_TCACHE, [CHUNK_FASTBIN] = ROW_FASTBIN,
 	[CHUNK_UNSORTED] = ROW_UNSORTED, [CHUNK_BIN] = ROW_BIN, [CHUNK_TOP] = ROW_TOP,
-	[CHUNK_OWN] = ROW_OWN, [CHUNK_UNKNOWN] = ROW_UNKNOWN_HEAP,
+	[CHUNK_OWN] = ROW_OWN, [CHUNK_FOREIGN] = ROW_ANONYMOUS,
+	[CHUNK_UNKNOWN] = ROW_UNKNOWN_HEAP,
 };
 
 static void sum(struct inspect_bytes *to, struct inspect_bytes b)
@@ -123,6 +124,16 @@ static void add_live(struct adder *a, const struct glibc_chunk *c, taddr_t end)
 	pinned_add(&a->pinned, c->addr + WORD, end, &of);
 }
 
+/* It is no part of what the arena has. */
+static void add_foreign(struct adder *a, taddr_t start, taddr_t end)
+{
+	struct inspect_bytes b = account_count(&a->look, start, end);
+
+	a->arena->counted.resident -= b.resident;
+	a->arena->counted.swapped -= b.swapped;
+	pinned_add_foreign(&a->pinned, start, end);
+}
+
 static bool add_chunk(void *ctx, const struct glibc_chunk *c)
 {
 	struct adder *a = ctx;
@@ -133,8 +144,12 @@ static bool add_chunk(void *ctx, const struct glibc_chunk *c)
 	if (c->kind == CHUNK_LIVE) {
 		add_live(a, c, end);
 		start = c->addr + GLIBC_HEADER;
-	} else if (c->kind == CHUNK_OWN || c->kind == CHUNK_UNKNOWN) {
+	} else if (c->kind == CHUNK_OWN) {
 		pinned_add(&a->pinned, start, end, NULL);
+	} else if (c->kind == CHUNK_UNKNOWN) {
+		pinned_add_unknown(&a->pinned, start, end);
+	} else if (c->kind == CHUNK_FOREIGN) {
+		add_foreign(a, start, end);
 	} else {
 		add_free(a, c, end);
 	}

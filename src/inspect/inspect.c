@@ -108,19 +108,29 @@ static bool has_all_mmapped(const struct inspection *n)
 	       n->mmapped.bytes == n->glibc.params.mmapped_bytes;
 }
 
+/* Searches what the heaps leave of @m: the kernel merges mappings of both. */
+static void search_gaps(struct inspection *n, const struct map *m)
+{
+	size_t k = spans_find(&n->spans, m->start);
+	taddr_t at = m->start;
+
+	for (; at < m->end; k++) {
+		const struct span *s = k < n->spans.list.count ? &n->spans.list.data[k] : NULL;
+		struct glibc_range gap = {at, s ? MIN(s->start, m->end) : m->end};
+
+		if (gap.start < gap.end)
+			glibc_mmapped_find(&n->memory, &n->glibc, gap, &n->mmapped);
+		at = s ? MAX(s->end, gap.end) : m->end;
+	}
+}
+
 static void search_mmapped(struct inspection *n)
 {
 	const struct resident *pages = &n->in->resident;
 
-	for (size_t i = 0; i < pages->maps.list.count && n->glibc.arenas.count; i++) {
-		const struct map *m = &pages->maps.list.data[i];
-		size_t k = spans_find(&n->spans, m->start);
-		bool is_taken = k < n->spans.list.count && n->spans.list.data[k].start < m->end;
-
-		if (is_anonymous(m) && !is_taken)
-			glibc_mmapped_find(&n->memory, &n->glibc,
-					   (struct glibc_range){m->start, m->end}, &n->mmapped);
-	}
+	for (size_t i = 0; i < pages->maps.list.count && n->glibc.arenas.count; i++)
+		if (is_anonymous(&pages->maps.list.data[i]))
+			search_gaps(n, &pages->maps.list.data[i]);
 }
 
 static void find_mmapped(struct inspection *n, const struct heap_input *heap)

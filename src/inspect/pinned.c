@@ -23,6 +23,7 @@ void pinned_init(struct pinned *p, const struct resident *pages, taddr_t start, 
 {
 	p->page = ROUND_DOWN(start, PAGE);
 	p->end = end;
+	p->is_unknown = false;
 	p->live = p->count = p->type_count = p->path_count = 0;
 	account_init(&p->account, pages);
 }
@@ -68,13 +69,15 @@ static void move_to(struct pinned *p, taddr_t addr)
 
 	if (page == p->page)
 		return;
-	if (p->live > 0) {
+	if (p->is_unknown)
+		p->out->unknown += count_pages(p, p->page, p->page + PAGE);
+	else if (p->live > 0)
 		close_pinned(p);
-		p->page += PAGE;
-	}
+	p->page += p->is_unknown || p->live > 0 ? PAGE : 0;
 	if (page > p->page)
 		p->out->free += add_range(p, p->page, page, 0);
 	p->page = page;
+	p->is_unknown = false;
 	p->live = p->count = p->type_count = p->path_count = 0;
 }
 
@@ -136,6 +139,36 @@ void pinned_add(struct pinned *p, taddr_t start, taddr_t end, const struct pinne
 			move_to(p, start);
 		}
 	}
+}
+
+void pinned_add_unknown(struct pinned *p, taddr_t start, taddr_t end)
+{
+	taddr_t last = ROUND_DOWN(end, PAGE);
+
+	if (start >= end)
+		return;
+	move_to(p, start);
+	p->is_unknown = true;
+	if (last == p->page)
+		return;
+	move_to(p, p->page + PAGE);
+	p->out->unknown += count_pages(p, p->page, last);
+	p->page = last;
+	p->is_unknown = last < end;
+}
+
+void pinned_add_foreign(struct pinned *p, taddr_t start, taddr_t end)
+{
+	taddr_t first = ROUND_UP(start, PAGE), last = ROUND_DOWN(end, PAGE);
+
+	pinned_add(p, start, MIN(first, end), NULL);
+	if (first >= last) {
+		pinned_add(p, MIN(first, end), end, NULL);
+		return;
+	}
+	move_to(p, first);
+	p->page = last;
+	pinned_add(p, last, end, NULL);
 }
 
 void pinned_finish(struct pinned *p)

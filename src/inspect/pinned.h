@@ -28,6 +28,7 @@ struct pinned_class {
 struct pinned_pages {
 	uint64_t free;                 /* pages without a live byte */
 	uint64_t step[PINNED_STEPS];   /* pages with at most pinned_step[i] live bytes */
+	uint64_t unknown;              /* pages of which nothing, or not all, is known */
 	uint64_t free_bytes;           /* bytes not live on pages that have live bytes */
 };
 
@@ -50,6 +51,7 @@ struct pinned {
 	size_t heap;                   /* number of the heap there */
 	taddr_t page;                  /* the page being filled */
 	taddr_t end;                   /* of the heap */
+	bool is_unknown;               /* a part of the page */
 	uint32_t live, count;          /* live bytes on the page; size classes */
 	uint16_t class_of[PINNED_FEW / 16]; /* size classes of its live blocks, each once */
 	uint32_t type_of[PINNED_FEW / 16];  /* and their types */
@@ -74,6 +76,10 @@ uint64_t pinned_class_size(uint32_t i);
 void pinned_init(struct pinned *p, const struct resident *pages, taddr_t start, taddr_t end);
 /* [@start, @end) is live: part of @block, or of malloc's own data if that is NULL. */
 void pinned_add(struct pinned *p, taddr_t start, taddr_t end, const struct pinned_block *block);
+/* What is in [@start, @end) is unknown: its pages are neither free nor pinned. */
+void pinned_add_unknown(struct pinned *p, taddr_t start, taddr_t end);
+/* [@start, @end) is not malloc's: only pages that it shares with the heap count, as pinned. */
+void pinned_add_foreign(struct pinned *p, taddr_t start, taddr_t end);
 void pinned_finish(struct pinned *p);
 
 #endif

@@ -72,7 +72,8 @@ static void add_main_heap(const struct search *s, taddr_t bins)
 	    !end_of_top(s, head.top, &end) || bytes > end)
 		return;
 	*vec_add(&s->found->heaps) = (struct arena_heap){
-		.start = ROUND_UP(end - bytes, UINT64_C(16)), .end = end, .top = head.top};
+		.start = ROUND_UP(end - bytes, UINT64_C(16)), .end = end, .top = head.top,
+		.is_main = true};
 }
 
 static taddr_t heap_of(taddr_t addr)

@@ -26,6 +26,7 @@
 /* Memory in which chunks follow one another; parameters for heap_walk_init. */
 struct arena_heap {
 	taddr_t start, end, top;
+	bool is_main;           /* the main arena's */
 	taddr_t limit;          /* of all but the main arena's: where the heap's memory ends */
 };
 

@@ -63,8 +63,9 @@ static void put_rows(FILE *f, const struct inspect_title *t, const struct inspec
 
 static void put_pages(FILE *f, const struct pinned_pages *p)
 {
-	fprintf(f, "\"pages\": {\"free\": %" PRIu64 ", \"free_bytes_on_pinned\": %" PRIu64
-		   ", \"pinned_by_live_bytes\": [", p->free, p->free_bytes);
+	fprintf(f, "\"pages\": {\"free\": %" PRIu64 ", \"unknown\": %" PRIu64
+		   ", \"free_bytes_on_pinned\": %" PRIu64 ", \"pinned_by_live_bytes\": [",
+		p->free, p->unknown, p->free_bytes);
 	for (size_t i = 0; i < PINNED_STEPS; i++)
 		fprintf(f, "%s[%u, %" PRIu64 "]", i ? ", " : "", pinned_step[i], p->step[i]);
 	fputs("]}", f);

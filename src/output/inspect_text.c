@@ -172,6 +172,9 @@ static void print_arena(FILE *f, const struct heap_arena *a)
 	if (a->missing_bytes)
 		fprintf(f, "%14s (%llu of its bytes were not found)\n", "",
 			(unsigned long long)a->missing_bytes);
+	if (a->pages.unknown)
+		fprintf(f, "%14s (%llu of its pages could not be followed)\n", "",
+			(unsigned long long)a->pages.unknown);
 }
 
 static void print_arenas(FILE *f, const struct inspect_report *r)
