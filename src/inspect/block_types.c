@@ -168,6 +168,20 @@ static uint32_t type_of_table(struct block_types *t, uint64_t word)
 	return k->type;
 }
 
+/* Several types may have the same name. */
+static uint32_t get_python(struct block_types *t, const struct python_type *found)
+{
+	size_t before = t->list.count;
+	uint32_t type = get_type(t, KIND_PYTHON, 0, found->name);
+
+	if (type == NO_TYPE)
+		return type;
+	struct block_type *e = &t->list.data[type];
+
+	e->header = t->list.count > before ? found->header : MIN(e->header, found->header);
+	return type;
+}
+
 /* What the second word of a Python object leads to. */
 static const struct known_word *python_type_of(struct block_types *t, uint64_t word)
 {
@@ -178,7 +192,7 @@ static const struct known_word *python_type_of(struct block_types *t, uint64_t w
 		return k;
 	*k = (struct known_word){.word = word | 1, .type = NO_TYPE};
 	if (type_reader_python(&t->reader, word, &found)) {
-		k->type = get_type(t, KIND_PYTHON, 0, found.name);
+		k->type = get_python(t, &found);
 		k->header = found.header;
 		k->size = found.size;
 	}

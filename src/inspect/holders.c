@@ -38,6 +38,7 @@ void block_holders_init(struct block_holders *h)
 
 static void forget_memory(struct block_holders *h)
 {
+	vec_deinit(&h->headers);
 	vec_deinit(&h->blocks);
 	vec_deinit(&h->threads);
 	vec_deinit(&h->objects);
@@ -56,6 +57,13 @@ void block_holders_deinit(struct block_holders *h)
 	}
 	vec_deinit(&h->list);
 	vec_deinit(&h->registers);
+}
+
+void block_holders_set_header(struct block_holders *h, uint32_t type, uint32_t header)
+{
+	while (h->headers.count <= type)
+		*vec_add(&h->headers) = 0;
+	h->headers.data[type] = header;
 }
 
 void block_holders_add(struct block_holders *h, taddr_t addr, uint64_t usable, uint32_t type)
@@ -172,12 +180,26 @@ static void hold(struct search *s, uint32_t block, uint32_t source)
 		b->time = source;
 }
 
+/* The block that @value refers to; BLOCK_INDEX_NONE if there is none. */
+static uint32_t find_block(const struct search *s, uint64_t value)
+{
+	const struct block_holders *h = s->holders;
+	bool is_start;
+	uint32_t to = block_index_find(&s->index, value, &is_start);
+
+	if (to == BLOCK_INDEX_NONE)
+		return to;
+	const struct leakcheck_block *b = &h->blocks.data[to];
+
+	return b->leaf < h->headers.count && value - b->addr < h->headers.data[b->leaf] ?
+		       BLOCK_INDEX_NONE : to;
+}
+
 /* The word at @addr, in ascending order, leads to @value. */
 static void pass_word(struct search *s, taddr_t addr, uint64_t value)
 {
 	const struct block_holders *h = s->holders;
-	bool is_start;
-	uint32_t to = block_index_find(&s->index, value, &is_start), source;
+	uint32_t to = find_block(s, value), source;
 
 	if (to == BLOCK_INDEX_NONE)
 		return;
@@ -208,8 +230,7 @@ static void pass_words(struct search *s)
 			}
 	}
 	for (size_t i = 0; i < h->registers.count; i++) {
-		bool is_start;
-		uint32_t to = block_index_find(&s->index, h->registers.data[i], &is_start);
+		uint32_t to = find_block(s, h->registers.data[i]);
 
 		if (to != BLOCK_INDEX_NONE)
 			hold(s, to, get_source(s, HOLDER_REGISTER, 0));

@@ -10,8 +10,9 @@
  *	mapping    other memory
  *	nothing
  *
- * A pointer to the inside of a block counts. Words are kept while the process is stopped
- * (leak/pointer_scan.h), and looked up afterwards.
+ * A pointer to the inside of a block counts. One to what Python has before an object does not: by
+ * these its collector chains all objects, whoever refers to them. Words are kept while the process
+ * is stopped (leak/pointer_scan.h), and looked up afterwards.
  */
 #ifndef PTMEM_INSPECT_HOLDERS_H
 #define PTMEM_INSPECT_HOLDERS_H
@@ -51,6 +52,7 @@ struct block_holders {
 	VEC(struct block_holder) list;         /* by type, most blocks first */
 	VEC(uint64_t) registers;
 	/* only up to block_holders_find */
+	VEC(uint32_t) headers;                 /* by type: bytes that nothing refers to */
 	VEC(struct leakcheck_block) blocks;    /* leaf: type; time: number of the holder + 1 */
 	VEC(struct holder_thread) threads;
 	VEC(struct heap_part) objects;         /* data of the program and libraries, ascending */
@@ -62,6 +64,8 @@ struct block_holders {
 void block_holders_init(struct block_holders *h);
 void block_holders_deinit(struct block_holders *h);
 
+/* Pointers to the first @header bytes of a block of @type do not count. */
+void block_holders_set_header(struct block_holders *h, uint32_t type, uint32_t header);
 void block_holders_add(struct block_holders *h, taddr_t addr, uint64_t usable, uint32_t type);
 
 /* Keeps the words of all memory that can be written to and counts, after all blocks were added. */

@@ -321,6 +321,9 @@ static void scan_for_holders(struct inspection *n)
 			*vec_add(&h->own) =
 				(struct heap_part){a->addr, a->addr + GLIBC_STATE_SIZE};
 	}
+	for (uint32_t i = 0; i < n->out->types.list.count; i++)
+		if (n->out->types.list.data[i].header)
+			block_holders_set_header(h, i, n->out->types.list.data[i].header);
 	for (size_t i = 0; i < n->in->registers.count; i++)
 		*vec_add(&h->registers) = n->in->registers.data[i];
 	h->spans = n->spans;

@@ -268,4 +268,12 @@ for _minor in range(8, 14):
         change = more(before, types_of(t, program.inspect()))
         t.equal("objects that were made", {name: change.get(name, (0, 0))[0] for name in made},
                 {name: blocks for name, (blocks, _) in made.items()})
+        check_collected(t, program.inspect("look.json", "--inspect-pointers"))
         program.end()
+
+
+def check_collected(t, report):
+    """The collector's list leads from each object to the next, which is no reference: most are held by lists."""
+    found = next(e for e in report["types"] if name_of(e) == "Python Slots")
+    t.equal("blocks by holder", sum(h["blocks"] for h in found["holders"]), found["blocks"])
+    t.equal("what holds most", found["holders"][0].get("name"), "pointers")
