@@ -207,7 +207,8 @@ static void find_candidates(struct reader *r, uint32_t thread, struct candidates
 
 	if (!th->thread_pointer || th->thread_pointer % sizeof(word))
 		return;
-	taddr_t start = glibc_tls_start(r->memory, th->thread_pointer);
+	/* those of libraries may begin at odd addresses */
+	taddr_t start = ROUND_UP(glibc_tls_start(r->memory, th->thread_pointer), sizeof(word));
 
 	for (taddr_t at = start; at < th->thread_pointer; at += sizeof(word))
 		if (memory_read_word(r->memory, at, &word) && word)

@@ -1,6 +1,7 @@
 """--inspect: rows that add up to what the kernel counts, what malloc_trim returns, corrupt heaps; and the proof that the
 heaps hold the blocks that were counted, address by address, in programs profiled from their start."""
 
+import glob
 import json
 import os
 import pwd
@@ -14,6 +15,7 @@ import time
 import harness
 from harness import Fail, Skip, allocator, test
 
+PAGE = 4096
 # The kernel's counters are exact only since Linux 6.17, so its page tables are read.
 VARIANTS = ("gcc-O2-pie", "clang-O0-nopie", "gcc-O2-static", "gcc-O3-staticpie")
 
@@ -73,6 +75,12 @@ def check_rows(t, report):
     for kind in ("resident", "swapped"):
         t.equal("sum of the rows, " + kind, sum(row[kind] for row in report["rows"].values()), report["memory"][kind])
     t.equal("differing bytes", report["differing"], 0)
+    for arena in report.get("arenas", []):
+        pages = arena["pages"]
+        counted = pages["free"] + pages["unknown"] + sum(count for _, count in pages["pinned_by_live_bytes"])
+        # heaps may begin and end within a page
+        more = counted * PAGE - sum(arena["memory"].values())
+        t.check(0 <= more < 2 * PAGE * arena["heaps"], "arena %s: pages of %d bytes more" % (arena["address"], more))
 
 
 for _variant in VARIANTS:
@@ -145,9 +153,13 @@ def corrupt(t):
     check_rows(t, report)
     t.equal("resident bytes", report["memory"]["resident"], program.resident()[0])
     t.equal("heaps that cannot be followed", report["broken_heaps"], 1)
-    t.check(report["rows"]["unknown_heap"]["resident"] > 0, "all of the heap was followed")
+    unknown, main = report["rows"]["unknown_heap"]["resident"], report["arenas"][0]
+    t.check(unknown > 0, "all of the heap was followed")
+    # the first of these pages may have blocks that are known
+    t.equal("pages that could not be followed", main["pages"]["unknown"], (unknown + PAGE - 1) // PAGE)
     result = t.run([t.ptmem(), "--inspect", "-p", str(program.process.pid)])
     t.check(b"1 of 4 heaps could not be followed" in result.out, "the text does not say so")
+    t.check(b"(%d of its pages could not be followed)" % main["pages"]["unknown"] in result.out, "no pages in the text")
     program.end()
 
 
@@ -285,10 +297,10 @@ EXACT = re.compile(r"^common ([0-9]+), only counted 0, only in the heap 0, of an
 class Checked:
     """A program under ptmem, whose heaps are compared with the counted blocks."""
 
-    def __init__(self, t, argv, options=(), stdin=None, **env):
-        self.t, self.cwd = t, t.subdirectory()
+    def __init__(self, t, argv, cwd=None, options=(), stdin=None, **env):
+        self.t, self.cwd = t, cwd or t.subdirectory()
         self.env = t.environment(self.cwd, XDG_RUNTIME_DIR=self.cwd, **env)
-        self.ptmem = subprocess.Popen([t.ptmem(), "-q", "-o", "massif", *harness.MORE_OPTIONS, *options, "--", *argv],
+        self.ptmem = subprocess.Popen([t.ptmem(), "-q", "-o", "massif", *harness.MORE_OPTIONS, *options, *(["--", *argv] if argv else [])],
                                       cwd=self.cwd, env=self.env, stdin=stdin, stdout=subprocess.DEVNULL,
                                       stderr=subprocess.PIPE)
 
@@ -331,20 +343,47 @@ SQL = ("CREATE TABLE a (x INTEGER PRIMARY KEY, y TEXT); WITH RECURSIVE c(n) AS (
        "GROUP BY substr(y, 1, 3);")
 
 
+# of a file, which each commit changes in another line
+COMMIT = """commit refs/heads/main
+committer A <a@example.org> %d +0000
+data 2
+c
+M 100644 inline %s
+data <<END
+%s
+END
+
+"""
+
+
+def git_repository(t):
+    directory = t.subdirectory()
+    lines = ["line %d" % i for i in range(300)]
+    stream = []
+    for i in range(1500):
+        lines[i * 7 % 300] = "line of commit %d" % i
+        stream.append(COMMIT % (1000000000 + i, "file%d" % (i % 20), "\n".join(lines)))
+    for argv, stdin in ((["init", "-q"], ""), (["fast-import", "--quiet"], "".join(stream))):
+        result = t.run([t.program("git"), *argv], cwd=directory, stdin=stdin.encode())
+        t.equal("status of git " + argv[0], (result.status, result.err), (0, b""))
+    return directory
+
+
 def programs(t):
     return {
         "python3": (["/usr/bin/python3", "-c", PYTHON], {"PYTHONMALLOC": "malloc"}),
         "perl": ([t.program("perl"), "-e", PERL], {}),
         "sqlite3": ([t.program("sqlite3"), ":memory:", SQL], {}),
+        "git": ([t.program("git"), "log", "-p", "--all"], {}),
     }
 
 
-for _name in ("python3", "perl", "sqlite3"):
+for _name in ("python3", "perl", "sqlite3", "git"):
     @test("inspect/exact/" + _name, limit=120)
     def _(t, name=_name):
         argv, env = programs(t)[name]
         t.program(os.path.basename(argv[0]))
-        checked = Checked(t, argv, **env)
+        checked = Checked(t, argv, cwd=git_repository(t) if name == "git" else t.subdirectory(), **env)
         seen = []
         generator = random.Random(1)
         while checked.ptmem.poll() is None and len(seen) < 12:
@@ -369,3 +408,93 @@ def exact_threads(t):
         time.sleep(0.05)
     checked.end()
     t.check(max(seen) > 1000, "blocks at each moment: %s" % seen)
+
+
+QUERY = """CREATE TEMP TABLE IF NOT EXISTS a AS SELECT i, md5(i::text) t FROM generate_series(1, 5000) i;
+SELECT count(*), sum(length(x)) FROM (SELECT string_agg(t, ',') x FROM a GROUP BY i %% 300) s;
+SELECT count(*) FROM a x JOIN a y ON x.t < y.t WHERE x.i %% 50 = %(n)d %% 50 AND y.i %% 70 = 3;
+PREPARE p%(n)d AS SELECT * FROM a WHERE i = $1 ORDER BY t; EXECUTE p%(n)d(%(n)d);
+DO $$ BEGIN FOR i IN 1..200 LOOP EXECUTE format('SELECT %%s + %(n)d', i); END LOOP; END $$;
+"""
+
+
+class Postgres:
+    """A server with one session, which executes queries."""
+
+    def __init__(self, t):
+        self.t, self.directory = t, t.subdirectory()
+        self.who = {}
+        self.data = os.path.join(self.directory, "data")
+        if os.geteuid() == 0: # which the server refuses
+            nobody = pwd.getpwnam("nobody")
+            self.who = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+            for directory in (os.path.dirname(t.directory), t.directory):
+                os.chmod(directory, 0o711)
+            os.chown(self.directory, nobody.pw_uid, nobody.pw_gid)
+        self.start(self.find("initdb"), "-D", self.data, "-A", "trust", "-U", "test", "--no-sync", "--locale=C", "-E", "UTF8").wait()
+        self.server = self.start(self.find("postgres"), "-D", self.data, "-k", ".", "-c", "listen_addresses=", "-c", "fsync=off",
+                                 "-c", "jit=off", "-c", "shared_buffers=16MB")
+        self.session = None
+
+    @staticmethod
+    def find(name):
+        found = shutil.which(name) or next(iter(sorted(glob.glob("/usr/lib/postgresql/*/bin/" + name))), None)
+        if not found:
+            raise Skip("no %s of PostgreSQL on this machine" % name)
+        return found
+
+    def start(self, *argv, cwd=None, **how):
+        with open(os.path.join(self.directory, "log"), "ab") as log:
+            return subprocess.Popen(argv, cwd=cwd or self.directory, env=self.t.environment(self.directory), stderr=log,
+                                    **{"stdin": subprocess.DEVNULL, "stdout": log, **self.who, **how})
+
+    def connect(self):
+        """Its process. The name of the socket may have 107 bytes."""
+        command = (self.find("psql"), "-X", "-q", "-A", "-t", "-h", "/proc/self/cwd", "-U", "test", "postgres")
+        data = os.path.join(self.directory, "data")
+
+        def is_ready():
+            return self.start(*command, "-c", "SELECT 1", cwd=data).wait() == 0 or self.server.poll() is not None
+        self.t.wait_until("the server", is_ready)
+        self.session = self.start(*command, cwd=data, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.session.stdin.write(b"SELECT pg_backend_pid();\n")
+        self.session.stdin.flush()
+        pid = int(self.session.stdout.readline())
+        self.session.stdin.write(b"\\o /dev/null\n") # nobody reads the results
+        return pid
+
+    def execute(self, n):
+        """Returns while it executes a few queries."""
+        self.session.stdin.write((QUERY % {"n": n}).encode())
+        self.session.stdin.flush()
+
+    def end(self):
+        if self.session:
+            self.session.kill()
+            self.session.communicate()
+        if self.server.poll() is None:
+            self.server.send_signal(signal.SIGQUIT)
+        self.server.wait()
+
+
+@test("inspect/exact/postgres", limit=120)
+def exact_postgres(t):
+    """A session of a server, attached to."""
+    postgres = Postgres(t)
+    checked = None
+    seen = []
+    try:
+        checked = Checked(t, [], options=("-p", str(postgres.connect())))
+        t.wait_until("the attach", lambda: checked.ask() is not None)
+        for n in range(12):
+            postgres.execute(n)
+            seen.append(checked.ask())
+        checked.ptmem.send_signal(signal.SIGINT)
+        _, err = checked.ptmem.communicate()
+        t.equal("ptmem's status and messages", (checked.ptmem.returncode, err), (0, b""))
+    finally:
+        postgres.end()
+        if checked:
+            checked.ptmem.wait() # it ends with the session
+    seen = [blocks for blocks in seen if blocks is not None]
+    t.check(len(seen) >= 3 and max(seen) > 100, "blocks at each moment: %s" % seen)
