@@ -360,23 +360,17 @@ static taddr_t search(struct tree *t, const struct glibc_range *data)
 	const struct resident *pages = t->memory->pages;
 	uint64_t word[WORDS];
 
-	for (size_t i = resident_find(pages, data->start); i < pages->list.count; i++) {
-		const struct page_range *r = &pages->list.data[i];
+	for (taddr_t page = resident_next(pages, data->start); page < data->end;
+	     page = resident_next(pages, page + PAGE)) {
+		if (!memory_read(t->memory, page, word, sizeof(word)))
+			return 0;
+		for (uint32_t k = 0; k < WORDS; k++) {
+			taddr_t at = page + k * sizeof(*word);
+			taddr_t root = word[k] ? find_root(t, data, at, word[k]) : 0;
 
-		for (taddr_t page = MAX(r->start, data->start); page < MIN(r->end, data->end);
-		     page += PAGE) {
-			if (!memory_read(t->memory, page, word, sizeof(word)))
-				return 0;
-			for (uint32_t k = 0; k < WORDS; k++) {
-				taddr_t at = page + k * sizeof(*word);
-				taddr_t root = word[k] ? find_root(t, data, at, word[k]) : 0;
-
-				if (root)
-					return root;
-			}
+			if (root)
+				return root;
 		}
-		if (r->start >= data->end)
-			break;
 	}
 	return 0;
 }

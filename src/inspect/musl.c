@@ -217,16 +217,10 @@ static bool search(const struct allocator_input *in, const struct glibc_range *d
 {
 	const struct resident *pages = in->memory->pages;
 
-	for (size_t i = resident_find(pages, data->start); i < pages->list.count; i++) {
-		const struct page_range *r = &pages->list.data[i];
-
-		if (r->start >= data->end)
-			break;
-		for (taddr_t at = MAX(r->start, data->start); at < MIN(r->end, data->end);
-		     at += PAGE_SIZE_MIN)
-			if (search_page(in, at, out))
-				return true;
-	}
+	for (taddr_t at = resident_next(pages, data->start); at < data->end;
+	     at = resident_next(pages, at + PAGE_SIZE_MIN))
+		if (search_page(in, at, out))
+			return true;
 	return false;
 }
 

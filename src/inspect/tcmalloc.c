@@ -64,16 +64,20 @@ struct tree {
 
 /* -- leaves -- */
 
-/* Calls @fn for each page of the leaf at @leaf until that is false. */
+/* Calls @fn for each page of the leaf at @leaf that may not be all zeros, until that is false. */
 typedef bool leaf_page_fn(struct tree *t, void *ctx, const uint64_t *word, uint64_t first);
 
 static void each_page(struct tree *t, taddr_t leaf, leaf_page_fn *fn, void *ctx)
 {
+	const struct resident *pages = t->memory->pages;
 	uint64_t word[WORDS];
 
 	for (uint64_t first = 0; first < LEAF_WORDS; first += WORDS) {
-		if (t->pages_left == 0 ||
-		    !memory_read(t->memory, leaf + first * sizeof(*word), word, sizeof(word)))
+		taddr_t at = leaf + first * sizeof(*word);
+
+		if (resident_next(pages, at) >= at + sizeof(word))
+			continue;
+		if (t->pages_left == 0 || !memory_read(t->memory, at, word, sizeof(word)))
 			return;
 		t->pages_left--;
 		if (!fn(t, ctx, word, first))
@@ -403,19 +407,13 @@ static bool search(struct tree *t)
 	uint64_t word[WORDS];
 
 	t->pages_left = SEARCHED_MAX;
-	for (size_t i = resident_find(pages, t->data->start); i < pages->list.count; i++) {
-		const struct page_range *r = &pages->list.data[i];
-
-		for (taddr_t page = MAX(r->start, t->data->start);
-		     page < MIN(r->end, t->data->end); page += PAGE) {
-			if (!memory_read(t->memory, page, word, sizeof(word)))
-				return false;
-			for (uint32_t k = 0; k < WORDS; k++)
-				if (word[k] && find_root(t, page + k * sizeof(*word), word[k]))
-					return true;
-		}
-		if (r->start >= t->data->end)
-			break;
+	for (taddr_t page = resident_next(pages, t->data->start); page < t->data->end;
+	     page = resident_next(pages, page + PAGE)) {
+		if (!memory_read(t->memory, page, word, sizeof(word)))
+			return false;
+		for (uint32_t k = 0; k < WORDS; k++)
+			if (word[k] && find_root(t, page + k * sizeof(*word), word[k]))
+				return true;
 	}
 	return false;
 }

@@ -117,19 +117,11 @@ static bool search_page(struct inspect_memory *m, taddr_t page, struct tcmalloc_
 bool tcmalloc_caches_find(struct inspect_memory *m, const struct glibc_range *data,
 			  struct tcmalloc_caches *out)
 {
-	const struct resident *pages = m->pages;
-
 	*out = (struct tcmalloc_caches){0};
-	for (size_t i = resident_find(pages, data->start); i < pages->list.count; i++) {
-		const struct page_range *r = &pages->list.data[i];
-
-		if (r->start >= data->end)
-			break;
-		for (taddr_t at = MAX(r->start, data->start); at < MIN(r->end, data->end);
-		     at += PAGE_SIZE_MIN)
-			if (search_page(m, at, out))
-				return true;
-	}
+	for (taddr_t at = resident_next(m->pages, data->start); at < data->end;
+	     at = resident_next(m->pages, at + PAGE_SIZE_MIN))
+		if (search_page(m, at, out))
+			return true;
 	tcmalloc_caches_deinit(out);
 	return false;
 }

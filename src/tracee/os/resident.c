@@ -229,3 +229,10 @@ size_t resident_find(const struct resident *p, taddr_t addr)
 {
 	return vec_search(&p->list, e, e->end <= addr);
 }
+
+taddr_t resident_next(const struct resident *p, taddr_t addr)
+{
+	size_t i = resident_find(p, addr);
+
+	return i < p->list.count ? MAX(p->list.data[i].start, addr) : UINT64_MAX;
+}

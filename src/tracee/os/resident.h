@@ -54,5 +54,7 @@ void resident_deinit(struct resident *p);
 
 /* The index of the range that contains @addr or the first one after it; list.count = none. */
 size_t resident_find(const struct resident *p, taddr_t addr);
+/* The first address of those pages that is not below @addr; UINT64_MAX = none. */
+taddr_t resident_next(const struct resident *p, taddr_t addr);
 
 #endif
