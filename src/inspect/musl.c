@@ -12,6 +12,7 @@
 #define LAST_AREA_AT 64u
 #define HEADER 4u              /* before a block; the last bytes of the slot before */
 #define IS_MOVED (7u << 5)
+#define MOVED_STEP (UINT64_C(65536) * UNIT)
 #define IS_INNER 6u
 #define IS_LARGE_REST 5u
 #define SINGLE_CLASS 63u
@@ -69,6 +70,21 @@ static bool read_rest(struct inspect_memory *m, const struct header *h, taddr_t 
 	       *out >= IS_LARGE_REST;
 }
 
+/* The aligned block in slot @i. Of how far it is from the slot's start only 16 bits are known. */
+static bool find_moved(struct inspect_memory *m, const struct slab *slab, uint32_t i, taddr_t first,
+		       taddr_t *out)
+{
+	taddr_t end = slab->first + (i + 1) * slab->stride - HEADER;
+	struct header h;
+
+	for (taddr_t addr = first; addr < end && read_header(m, addr, &h); addr += MOVED_STEP)
+		if (is_header(&h, slab, i, addr)) {
+			*out = addr;
+			return true;
+		}
+	return false;
+}
+
 static bool find_block(struct inspect_memory *m, const struct slab *slab, uint32_t i,
 		       struct slab_block *out)
 {
@@ -79,12 +95,10 @@ static bool find_block(struct inspect_memory *m, const struct slab *slab, uint32
 
 	if (!read_header(m, slot, &h))
 		return false;
-	if (h.bits == IS_MOVED) {
-		addr += (uint64_t)h.offset * UNIT;
-		if (addr >= end || !read_header(m, addr, &h))
-			return false;
-	}
-	if (!is_header(&h, slab, i, addr) || !read_rest(m, &h, end, &rest) || rest > end - addr)
+	if (h.bits == IS_MOVED && !find_moved(m, slab, i, slot + (uint64_t)h.offset * UNIT, &addr))
+		return false;
+	if (!read_header(m, addr, &h) || !is_header(&h, slab, i, addr) ||
+	    !read_rest(m, &h, end, &rest) || rest > end - addr)
 		return false;
 	*out = (struct slab_block){addr, end - addr - rest};
 	return true;

@@ -11,7 +11,8 @@
  * A slot that is neither available nor freed holds a block, or an inner group. The four bytes
  * before a slot say where the block begins:
  *
- *	-3          7 << 5: the block is 16 times the number at -2 after the slot's start
+ *	-3          7 << 5: the block is 16 times the number at -2 after the slot's start, or a
+ *	            multiple of 1 MiB more
  *	            else the block is at its start, and these are the bytes before the block:
  *	-4          1 if the offset is at -8, 32 bits
  *	-3          5 bits number of the slot; 3 bits unused bytes at its end, 5: it is written in
