@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "inspect/jemalloc.h"
+#include "inspect/mimalloc.h"
 #include "inspect/musl.h"
 #include "inspect/tcmalloc.h"
 
@@ -18,6 +19,7 @@ static const struct {
 	{"musl", musl_find},
 	{"jemalloc", jemalloc_find},
 	{"tcmalloc", tcmalloc_find},
+	{"mimalloc", mimalloc_find},
 };
 
 bool allocator_is_known(const char *name)

@@ -167,6 +167,7 @@ void slabs_visit(struct slabs *p, struct inspect_memory *m, struct slabs_visit *
 			}
 			v->sums.live_blocks++;
 			v->sums.live_bytes += b.usable;
+			v->sums.loose_blocks += slab->is_loose;
 			if (v->fn)
 				v->fn(v->ctx, b.addr, b.usable);
 		}

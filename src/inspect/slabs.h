@@ -29,6 +29,7 @@ struct slab {
 	uint32_t places;
 	enum inspect_row rest;  /* memory outside all places */
 	bool is_inner;          /* in a place of another slab */
+	bool is_loose;          /* blocks may begin after their places do, it is unknown where */
 	size_t states;          /* index of its first state */
 };
 
@@ -76,6 +77,7 @@ bool slabs_mark(struct slabs *p, taddr_t addr, uint64_t size, enum place_state s
 /* The blocks in use: what they add up to, and fn(ctx, block, usable size) for each. */
 struct slab_sums {
 	uint64_t slabs, live_blocks, live_bytes, cached_blocks, cached_bytes;
+	uint64_t loose_blocks;  /* live ones in slabs that are loose */
 };
 typedef void slab_live_fn(void *ctx, taddr_t addr, uint64_t usable);
 struct slabs_visit {

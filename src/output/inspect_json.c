@@ -173,9 +173,9 @@ static void put_other(FILE *f, const struct inspect_allocator *a)
 	fprintf(f, "  \"malloc\": {\"name\": \"%s\", \"live_blocks\": %" PRIu64
 		   ", \"live_bytes\": %" PRIu64 ", \"cached_blocks\": %" PRIu64
 		   ", \"cached_bytes\": %" PRIu64 ", \"slabs\": %" PRIu64
-		   ", \"caches\": %u, \"broken\": %u},\n",
+		   ", \"loose_blocks\": %" PRIu64 ", \"caches\": %u, \"broken\": %u},\n",
 		a->name, a->sums.live_blocks, a->sums.live_bytes, a->sums.cached_blocks,
-		a->sums.cached_bytes, a->sums.slabs, a->caches, a->broken);
+		a->sums.cached_bytes, a->sums.slabs, a->sums.loose_blocks, a->caches, a->broken);
 }
 
 static void put_advice(FILE *f, const struct inspect_report *r)

@@ -320,6 +320,11 @@ void inspect_report_print_doubts(FILE *f, const struct inspect_title *t,
 		fprintf(f, "%u part%s of the heap contradict%s the rest: it is corrupt, or was "
 			   "being changed\n",
 			r->other.broken, plural(r->other.broken), r->other.broken == 1 ? "s" : "");
+	if (r->other.sums.loose_blocks)
+		fprintf(f, "%llu block%s may begin later than shown: of aligned blocks %s keeps no "
+			   "record where they begin\n",
+			(unsigned long long)r->other.sums.loose_blocks,
+			plural(r->other.sums.loose_blocks), r->other.name);
 	if (r->broken_lists || r->heaps.unlisted)
 		fprintf(f, "%u list%s of free blocks could not be followed, %llu of their elements "
 			   "are no blocks: the heap is corrupt, or was being changed\n",

@@ -5,6 +5,7 @@
  *	no thread is in the middle of malloc
  *	each heap could be walked to its end, and all chunks on lists are free in it
  *	all memory that malloc has from the kernel was found
+ *	it is recorded where each block begins
  */
 #include "session/earlier_blocks.h"
 
@@ -127,6 +128,9 @@ static char *find_doubt(const struct inspect_look *l)
 				 l->inside == 1 ? "" : "s");
 	if (!l->has_arena && !r->other.name)
 		return xstrdup("its malloc has not been used");
+	if (r->other.sums.loose_blocks > 0)
+		return xasprintf("where %llu of them begin is not recorded, since they may be "
+				 "aligned", (unsigned long long)r->other.sums.loose_blocks);
 	if (!inspect_is_consistent(r))
 		return xstrdup("its heap is not consistent");
 	if (l->has_arena && (!r->is_mmapped_complete || missing_bytes(r) > 0))

@@ -131,7 +131,7 @@ static bool fits(uint64_t size, uint64_t usable)
 }
 
 struct differences {
-	bool is_glibc;
+	bool is_glibc, is_loose;
 	uint64_t common, counted, found, sizes;
 	FILE *file;
 };
@@ -142,6 +142,19 @@ static void show(struct differences *d, uint64_t *count, const char *what,
 	if (++*count <= SHOWN)
 		fprintf(d->file, "%s: %#llx, %llu bytes\n", what, (unsigned long long)b->addr,
 			(unsigned long long)b->size);
+}
+
+/*
+ * Whether @c is what @f is in the heap: it begins there, or, if that is not recorded, at the first
+ * address in it that has some alignment.
+ */
+static bool is_same(const struct differences *d, const struct inspect_block *c,
+		    const struct inspect_block *f)
+{
+	uint64_t offset = c->addr - f->addr;
+
+	return c->addr == f->addr ||
+	       (d->is_loose && offset < f->size && offset < (c->addr & -c->addr));
 }
 
 static void compare(const struct inspect_blocks *counted, const struct inspect_blocks *found,
@@ -155,12 +168,14 @@ static void compare(const struct inspect_blocks *counted, const struct inspect_b
 		if (k == found->list.count || (i < counted->list.count && c->addr < f->addr)) {
 			show(d, &d->counted, "only counted", c);
 			i++;
-		} else if (i == counted->list.count || f->addr < c->addr) {
+		} else if (i == counted->list.count || !is_same(d, c, f)) {
 			show(d, &d->found, "only in the heap", f);
 			k++;
 		} else {
+			uint64_t usable = f->size - (c->addr - f->addr);
+
 			d->common++;
-			if (d->is_glibc ? !fits(c->size, f->size) : f->size < c->size)
+			if (d->is_glibc ? !fits(c->size, usable) : usable < c->size)
 				show(d, &d->sizes, "of another size", f);
 			i++;
 			k++;
@@ -178,6 +193,7 @@ int inspect_session_check(struct session *s, FILE *file)
 
 	if (rc == 0) {
 		d.is_glibc = !q.look.report.other.name;
+		d.is_loose = q.look.report.other.sums.loose_blocks > 0;
 		inspect_blocks_sort(&found);
 		inspect_blocks_sort(&counted);
 		compare(&counted, &found, &d);

@@ -111,6 +111,20 @@ for _variant, _allocator in KNOWN:
         compare_addresses(t, Program(t, variant, **preload(allocator, variant)))
 
 
+@test("earlier/aligned")
+def aligned(t):
+    """mimalloc does not record where aligned blocks begin: one line that says so, and a profile without them."""
+    env = t.environment(t.directory, **preload("mimalloc", "linked-mimalloc"))
+    process = subprocess.Popen([t.target("linked-mimalloc", "handed_over")], env=env, cwd=t.directory)
+    t.wait_until("the program", lambda: os.path.exists(os.path.join(t.directory, "blocks")))
+    profile = Attached(t, process.pid, ()).wait_attached().detach()
+    said = [m for m in profile.messages if "not known" in m]
+    t.check(len(said) == 1 and re.search("not known: where [0-9]+ of them begin is not recorded", said[0]), "messages: %s" % said)
+    t.equal("blocks from before", profile.only_stats()["earlier blocks"], 0)
+    process.kill()
+    process.wait()
+
+
 def compare_addresses(t, program):
     for _ in range(4):
         program.say(b"g")

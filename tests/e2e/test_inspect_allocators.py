@@ -24,8 +24,10 @@ TCMALLOC = {"tcmalloc-sampling": ("libtcmalloc.so.4", {"TCMALLOC_SAMPLE_PARAMETE
 
 
 def preload(name, variant=""):
-    """The environment in which programs use it, which may be linked to it."""
-    if name in ("glibc", "musl") or variant.startswith("linked"):
+    """The environment in which programs of @variant use it."""
+    if name == "mimalloc" and allocator(name).endswith(".so.3"):
+        raise Skip("mimalloc 2 is not installed")
+    if name in ("glibc", "musl") or variant.startswith("linked-"):
         return {}
     if name not in TCMALLOC:
         return {"LD_PRELOAD": allocator(name)}
@@ -166,7 +168,7 @@ for _program in ("musl-O2-pie-mixed", "musl-O2-static-mixed"):
         prove(t, name, "musl")
 
 for _program in ("python3", "perl", "sqlite3", "threads", "g++", "git", "jq", "node", "redis"):
-    for _allocator in ("glibc", "jemalloc", "tcmalloc"):
+    for _allocator in ("glibc", "jemalloc", "tcmalloc", "mimalloc"):
         if _allocator == "glibc" and _program == "redis":
             continue  # Debian's is linked to jemalloc
         if _allocator == "glibc" and _program in ("python3", "perl", "sqlite3", "threads"):
@@ -187,11 +189,26 @@ for _program, _allocator in (("mixed", "tcmalloc"), ("mixed", "tcmalloc-sampling
         prove(t, name, allocator)
 
 
+SHAPES = (("gcc-O2-pie", "jemalloc"), ("gcc-O2-stripped", "mimalloc"), ("linked-mimalloc", "mimalloc"),
+          ("musl-O2-static", "musl"))
+
+for _variant, _allocator in SHAPES:
+    @test("inspect/handed-over/%s-%s" % (_variant, _allocator))
+    def _(t, variant=_variant, allocator=_allocator):
+        """Blocks of ended threads, freed by other threads, aligned, of up to 3 GiB: all and only those that the program has."""
+        checked = Checked(t, [t.target(variant, "handed_over")], **preload(allocator, variant))
+        path = os.path.join(checked.cwd, "blocks")
+        t.wait_until("the program", lambda: os.path.exists(path) and open(path, encoding="ascii").read().endswith("\n"))
+        blocks, seen = int(open(path, encoding="ascii").read()), checked.ask()
+        checked.end()
+        t.check(blocks > 1000 and seen is not None and blocks <= seen <= blocks + 40, "%s blocks of %d" % (seen, blocks))
+
+
 # -- the report --
 
 KNOWN = (("gcc-O2-pie", "jemalloc"), ("linked-jemalloc-static", "jemalloc"), ("musl-O2-pie", "musl"), ("musl-O2-static", "musl"),
          ("gcc-O2-pie", "tcmalloc"), ("gcc-O2-pie", "tcmalloc-sampling"), ("clang-O0-nopie", "tcmalloc"),
-         ("linked-tcmalloc-static", "tcmalloc"))
+         ("linked-tcmalloc-static", "tcmalloc"), ("linked-mimalloc", "mimalloc"))
 STRIPPED = ("linked-tcmalloc-stripped", "tcmalloc")  # where malloc has no name
 
 
@@ -283,6 +300,8 @@ def check_refused(t, pid, reason):
 
 for _name, _library, _reason in (
         ("unknown", "libposes.so", "its malloc is jemalloc's, which has not been used, or is of a version that --inspect does not know"),
+        ("unknown-mimalloc", "libposes_mimalloc.so",
+         "its malloc is mimalloc's, which has not been used, or is of a version that --inspect does not know"),
         ("google", "libposes_google.so", "its malloc is google/tcmalloc's, which --inspect does not know")):
     @test("inspect/refused/" + _name)
     def _(t, library=_library, reason=_reason):
@@ -323,8 +342,12 @@ def version(t):
 
 # -- corrupt heaps --
 
-def words_of(pid):
-    """Addresses and values of words that lead to another such word, as those of lists and descriptions do; by page."""
+SEGMENT, DESCRIBED = 32 << 20, 40 << 10  # mimalloc's
+
+
+def words_of(pid, allocator):
+    """Addresses and values of words that lead to another such word, as those of lists and descriptions do; by page. All words of
+    mimalloc's descriptions."""
     ranges = []
     with open("/proc/%d/maps" % pid, encoding="ascii") as file:
         for line in file:
@@ -340,7 +363,9 @@ def words_of(pid):
             memory.seek(start)
             for i, (word,) in enumerate(struct.iter_unpack("<Q", memory.read(min(end - start, 1 << 23)))):
                 at = bisect.bisect(starts, word & 0xffffffffff80) - 1
-                if word and at >= 0 and word & 0xffffffffff80 < inside[at][1]:
+                is_link = at >= 0 and word & 0xffffffffff80 < inside[at][1]
+                is_described = allocator == "mimalloc" and (start + i * 8) % SEGMENT < DESCRIBED
+                if word and (is_link or is_described):
                     found.setdefault((start + i * 8) & ~4095, []).append((start + i * 8, word))
     return found
 
@@ -353,7 +378,7 @@ for _variant, _allocator in (*KNOWN, STRIPPED):
         """Lists, descriptions and pointers that lie: ptmem ends in time, with rows that add up or a refusal."""
         program, chance = Parked(t, variant, allocator), random.Random(1)
         os.kill(program.pid, signal.SIGSTOP)
-        pages = list(words_of(program.pid).values())
+        pages = list(words_of(program.pid, allocator).values())
         t.check(len(pages) > 8, "words on %d pages" % len(pages))
         broken = 0
         with open("/proc/%d/mem" % program.pid, "r+b", buffering=0) as memory:
