@@ -6,6 +6,7 @@
 #include "inspect/jemalloc.h"
 #include "inspect/mimalloc.h"
 #include "inspect/musl.h"
+#include "inspect/musl_old.h"
 #include "inspect/tcmalloc.h"
 
 /* More slabs than pages are those of blocks that were never touched. */
@@ -17,6 +18,7 @@ static const struct {
 	bool (*find)(const struct allocator_input *in, struct allocator *out);
 } known[] = {
 	{"musl", musl_find},
+	{"musl", musl_old_find},
 	{"jemalloc", jemalloc_find},
 	{"tcmalloc", tcmalloc_find},
 	{"mimalloc", mimalloc_find},

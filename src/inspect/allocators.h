@@ -2,7 +2,7 @@
  * Allocators other than glibc's in a stopped process. Each is recognized by its data structures,
  * which are verified, since stripped libraries have no symbols for them:
  *
- *	musl        mallocng, musl 1.2.1 and later (musl.h)
+ *	musl        mallocng, musl 1.2.1 and later (musl.h); the one before (musl_old.h)
  *	jemalloc    5.3.0 (jemalloc.h)
  *	tcmalloc    gperftools 2.7 to 2.18 (tcmalloc.h)
  *	mimalloc    2.0.4 to 2.4, not its secure form (mimalloc.h)

@@ -131,6 +131,17 @@ bool slabs_mark(struct slabs *p, taddr_t addr, uint64_t size, enum place_state s
 	return true;
 }
 
+/* How many places the block in place @i has. */
+static uint32_t run_of(const struct slabs *p, const struct slab *slab, uint32_t i)
+{
+	uint32_t n = 1;
+
+	while (slab->has_runs && i + n < slab->places &&
+	       slabs_state(p, slab, i + n) == PLACE_INNER)
+		n++;
+	return n;
+}
+
 static bool find_block(const struct slabs *p, struct inspect_memory *m, const struct slab *slab,
 		       uint32_t i, struct slab_block *out)
 {
@@ -140,9 +151,10 @@ static bool find_block(const struct slabs *p, struct inspect_memory *m, const st
 		*out = (struct slab_block){place, slab->stride};
 		return true;
 	}
-	return p->block(m, slab, i, out) && out->addr >= place &&
-	       out->addr - place <= slab->stride &&
-	       out->usable <= slab->stride - (out->addr - place);
+	uint64_t size = run_of(p, slab, i) * slab->stride;
+
+	return p->block(m, slab, i, out) && out->addr >= place && out->addr - place <= size &&
+	       out->usable <= size - (out->addr - place);
 }
 
 void slabs_visit(struct slabs *p, struct inspect_memory *m, struct slabs_visit *v)
@@ -193,7 +205,8 @@ static void add(struct accounting *a, taddr_t start, taddr_t end, enum inspect_r
 
 static void add_live(struct accounting *a, const struct slab *slab, uint32_t i)
 {
-	taddr_t place = slab->first + i * slab->stride, end = place + slab->stride;
+	taddr_t place = slab->first + i * slab->stride;
+	taddr_t end = place + run_of(a->slabs, slab, i) * slab->stride;
 	struct slab_block b;
 
 	if (!find_block(a->slabs, a->memory, slab, i, &b)) {
@@ -223,10 +236,12 @@ static void add_slab(struct accounting *a, const struct slab *slab, uint32_t dep
 	taddr_t at = slab->first;
 
 	add(a, slab->start, at, slab->rest);
-	for (uint32_t i = 0; i < slab->places; i++, at += slab->stride)
+	for (uint32_t i = 0, n; i < slab->places; i += n, at += n * slab->stride) {
+		n = 1;
 		switch (slabs_state(a->slabs, slab, i)) {
 		case PLACE_LIVE:
 			add_live(a, slab, i);
+			n = run_of(a->slabs, slab, i);
 			break;
 		case PLACE_INNER:
 			add_inner(a, at, at + slab->stride, depth);
@@ -238,6 +253,7 @@ static void add_slab(struct accounting *a, const struct slab *slab, uint32_t dep
 			add(a, at, at + slab->stride, ROW_BIN);
 			break;
 		}
+	}
 	add(a, at, slab->end, slab->rest);
 }
 

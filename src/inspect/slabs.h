@@ -1,6 +1,7 @@
 /*
  * Memory that an allocator other than glibc's divides into places of one size, each of which holds
  * one block: a slab (jemalloc), a group (musl), a page of a segment (mimalloc), a span (tcmalloc).
+ * Where blocks have any size they begin at a place and have as many as they need (musl before).
  *
  *	start       first          first + stride                         end
  *	| own       | place 0      | place 1     | ...  | rest            |
@@ -29,6 +30,7 @@ struct slab {
 	uint32_t places;
 	enum inspect_row rest;  /* memory outside all places */
 	bool is_inner;          /* in a place of another slab */
+	bool has_runs;          /* a block may go on in places after its own, which are inner */
 	bool is_loose;          /* blocks may begin after their places do, it is unknown where */
 	size_t states;          /* index of its first state */
 };

@@ -287,8 +287,7 @@ static void print_other(FILE *f, const struct inspect_allocator *a)
 		a->name, amount_commas(a->sums.live_blocks, blocks), plural(a->sums.live_blocks),
 		amount_bytes((double)a->sums.live_bytes, bytes),
 		amount_commas(a->sums.cached_blocks, cached), amount_commas(a->sums.slabs, slabs),
-		a->sums.slabs == 1 ? "group of blocks of one size" :
-				     "groups of blocks of one size");
+		a->sums.slabs == 1 ? "group of blocks" : "groups of blocks");
 }
 
 static void print_advice(FILE *f, const struct inspect_report *r)
