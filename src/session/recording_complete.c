@@ -124,8 +124,7 @@ int recording_complete_write(const struct session *s, const struct recording *r,
 	struct recording *thinned = thin(s, r);
 	const struct result result = {"recording", name, write_file, thinned ? thinned : r};
 	bool is_part = s->recording->part;
-	int rc = rescue_write_in(&result, path, is_part ? s->run->rescue : NULL,
-				 is_part && s->run->is_elsewhere);
+	int rc = rescue_write_in(&result, path, is_part ? s->run->rescue : NULL, is_part);
 
 	recording_free(thinned);
 	return rc;

@@ -114,28 +114,41 @@ static void keep(struct run *run, struct run_part part)
 	memmove(old, old + 1, (--run->parts.count - oldest) * sizeof(*old));
 }
 
-/* A part that could not be written to @path may be elsewhere. */
-static void keep_written(struct run *run, struct run_part part, const char *path, int result)
+/* Says where parts go now, once; those that began to be written earlier may end later. */
+static void note_place(struct run *run, const struct run_part *part, const struct run_writer *w)
 {
+	if (w->begin_ns < run->place_ns)
+		return;
+	run->place_ns = w->begin_ns;
+	if (run->is_elsewhere && !part->is_elsewhere)
+		log_info("%s could be written to its place again", w->path);
+	else if (!run->is_elsewhere && part->is_elsewhere)
+		log_error("cannot write %s; the recording is in %s, where later ones go as long as "
+			  "they cannot be written either", w->path, part->path);
+	run->is_elsewhere = part->is_elsewhere;
+}
+
+/* A part that could not be written to its place may be elsewhere. */
+static void keep_written(struct run *run, const struct run_writer *w, int result)
+{
+	struct run_part part = {.pid = w->part_of, .number = w->part};
 	_cleanup_free_ char *name = recording_complete_name(part.pid, part.number);
 
 	part.is_elsewhere = result != 0;
-	part.path = result == 0 ? xstrdup(path) : rescue_find(run->rescue, name);
+	part.path = result == 0 ? xstrdup(w->path) : rescue_find(run->rescue, name);
 	if (!part.path)
 		return;
-	if (run->is_elsewhere && !part.is_elsewhere)
-		log_info("%s could be written to its place again", path);
-	run->is_elsewhere = part.is_elsewhere;
+	note_place(run, &part, w);
 	keep(run, part);
 }
 
 void recording_now_keep(struct session *s, const char *path, int result)
 {
-	const struct recording_run *rr = s->recording;
+	const struct run_writer w = {.path = (char *)(uintptr_t)path, .part_of = s->process.pid,
+				     .part = s->recording->part, .begin_ns = clock_now_ns()};
 
-	if (rr->part)
-		keep_written(s->run, (struct run_part){s->process.pid, rr->part, NULL, false}, path,
-			     result);
+	if (w.part)
+		keep_written(s->run, &w, result);
 }
 
 /* The copy has said why it could not write; a killed one could not. */
@@ -144,8 +157,7 @@ static void note_result(struct run *run, const struct run_writer *w, int result)
 	if (w->note)
 		w->note(run, w, result);
 	if (w->part_of)
-		keep_written(run, (struct run_part){w->part_of, w->part, NULL, false}, w->path,
-			     result);
+		keep_written(run, w, result);
 	if (result == 0 || !w->counts)
 		return;
 	if (result == -ECHILD)

@@ -94,9 +94,6 @@ int rescue_write_in(const struct result *r, const char *path, const char *direct
 	if (elsewhere && is_quiet)
 		log_verbose("cannot write %s: %s; the %s is in %s", name, strerror(-rc), r->what,
 			    elsewhere);
-	else if (elsewhere && directory)
-		log_error("cannot write %s: %s; the %s is in %s, where later ones go as long as "
-			  "they cannot be written either", name, strerror(-rc), r->what, elsewhere);
 	else if (elsewhere)
 		log_error("cannot write %s: %s; the %s is in %s", name, strerror(-rc), r->what,
 			  elsewhere);

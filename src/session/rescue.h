@@ -23,7 +23,7 @@ int rescue_write(const struct result *r, const char *path);
 
 /*
  * The same for one of several: the place instead is in a directory called @directory, which is said
- * unless @is_quiet.
+ * only with -v if @is_quiet.
  */
 int rescue_write_in(const struct result *r, const char *path, const char *directory,
 		    bool is_quiet);

@@ -82,6 +82,7 @@ struct run {
 	VEC(struct run_part) parts;     /* complete ones of --record-every */
 	char *rescue;                   /* rescue_directory_name for these; NULL = not needed */
 	bool is_elsewhere;              /* the last one could not be written to its place */
+	uint64_t place_ns;              /* when its writing began */
 	/* processes whose files have the names as given; 0 = not known yet */
 	uint32_t first_pid, first_counted; /* calls are counted as in memusage */
 	uint64_t sample_seed;      /* for --heap-sample: --seed, or a random number */

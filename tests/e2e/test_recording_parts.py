@@ -422,7 +422,7 @@ def executes_at_once(t):
     """A fork that executes a program before it has a recording uses up no number."""
     cwd = t.subdirectory()
     result = t.run([t.ptmem(), "-q", "--record=a-%n-%p", "--massif-out-file=/dev/null", "--record-every=1h", "--trace-children=yes", "--",
-                    "/bin/sh", "-c", "/bin/true; /bin/true; exit 0"], cwd=cwd)
+                    "/bin/sh", "-c", "(exec /bin/true); (exec /bin/true); exit 0"], cwd=cwd)
     t.equal("status", result.status, 0)
     found = sorted(n for n in os.listdir(cwd) if n.startswith("a-"))
     t.equal("parts of three processes (%s)" % found, [n[:6] for n in found], ["a-001-"] * 3)
