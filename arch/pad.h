@@ -6,14 +6,14 @@
  * ptmem, which may run as root. The recorder trusts what ptmem wrote there: if the target
  * overwrites it, the target crashes, as after overwriting any other code's data. ptmem trusts
  * nothing there:
- *	- What it needs to know again (key, flags, sizes, tail, room, directory, rules, places of
- *	  slots) is in private memory. The shared copy is written and never read back, except that
+ *	- What it needs to know again (flags, sizes, positions, directory, rules, places of slots)
+ *	  is in private memory. The shared copy is written and never read back, except that
  *	  the control block is compared now and then: only pads read it, and a wrong one makes them
  *	  record too little or too much.
- *	- Each word of a record, and `head`, is loaded once into private memory and then compared
- *	  with what pads can have written: no position beyond tail + room, a size equal to that of
- *	  the parts, a slot in use, no more kept frames than the thread's last stack had. Loops are
- *	  bounded by private numbers.
+ *	- Each word of a record, each `head`, and `next_number` is loaded once into private memory
+ *	  and then compared with what pads can have written: no head beyond its limit, numbers in
+ *	  ascending order, a size equal to that of the parts, no more kept frames than the
+ *	  thread's last stack had. Loops are bounded by private numbers.
  *	- Of a slot ptmem reads return_at, return_to, reason, kind, arg and result. They are values
  *	  of events, or addresses of target memory to be read and written; never indexes or sizes.
  *	- None of it may trigger a CHECK. Anything that no pad writes breaks the ring (ring_break):
@@ -54,7 +54,8 @@
  * word below its stack pointer. At the entry's trap, resume after the trap to try again, or after
  * the marker once ptmem has handled the request.
  *
- * slot.return_at stays set until the record is committed, so it means "the slot is in use". A pad
+ * slot.return_at stays set until the record is written, so it means "the slot is in use, and its
+ * ring". A pad
  * entered with return_at set
  *	- lets the call through unrecorded (nested) when a walk by published rules leads
  *	  from it exactly to slot.return_at, and *slot.return_at == slot.return_to;
@@ -73,11 +74,11 @@
  *	pad.leave_trap  the original has returned; the record would be too large for the ring. The
  *	                program's callee-saved registers are in place, the result is in
  *	                slot.result; the return slot is slot.return_at + PAD_RETURN_BELOW;
- *	                arguments in slot.arg. ptmem drains the ring, makes the event itself and
+ *	                arguments in slot.arg. ptmem drains the rings, makes the event itself and
  *	                resumes after the trap; the pad then returns to the caller.
- *	image.full_trap the ring is full. Drain, publish the tail, resume after the trap. The first
- *	                two arguments are the range of positions that was reserved; the result
- *	                is an enum pad_full_answer. Without an answer the call goes unrecorded.
+ *	image.full_trap a ring is full. Drain, publish the limit, resume after the trap. The first
+ *	                two arguments are the slot and the head that needs room; the result is
+ *	                an enum pad_full_answer. Without an answer the call goes unrecorded.
  * A signal handler may allocate while it interrupts a pad. To unwind through pads and the recorder
  * take them as modules of image.elf (bias: the recorder's address, pad.bias). Whether a call is in
  * such a handler: unwind_in_signal(view, pad_call_end(slot)), since around the call of the original
@@ -96,8 +97,19 @@
  * rules of the stack up to return_at from the unwinder; if none was missing, the call is nested in
  * a way that rules cannot show: resume at pad.straight, else after the trap.
  *
- * Records are multiples of 16 bytes; word 0, the mark, is stored last. Positions count
- * bytes and never wrap; the ring is mapped twice in a row, so records never wrap either.
+ * Rings. Each slot has one, which its thread alone writes: the holder of return_at. It writes a
+ * record at the head, and then moves the head behind it. So what is below the head is whole, and a
+ * record that a thread does not finish (it was killed, or left by longjmp) is not there at all.
+ *
+ * The order between threads is that of numbers, which all take from control.next_number: of an
+ * allocation after it returned, of a free before it begins. Of a number whose record was not
+ * finished nothing else is seen. A reader that loads next_number and then all heads has every
+ * record on which any of those below that number can depend. One that it does not see yet was
+ * still being written: all that depends on it has a higher number, so it may come later.
+ *
+ * Records are multiples of 16 bytes. Positions count bytes and never wrap. A record that would
+ * cross the end of the ring is preceded by a PAD_RECORD_FILL, which takes the rest, and has no
+ * number.
  */
 #ifndef PTMEM_ARCH_PAD_H
 #define PTMEM_ARCH_PAD_H
@@ -160,8 +172,7 @@ enum pad_reason {
 /* ptmem's answer to image.full_trap. */
 enum pad_full_answer {
 	PAD_FULL_GONE,  /* initial value: no record is written */
-	PAD_FULL_RETRY, /* there may be room for the range now */
-	PAD_FULL_AGAIN, /* the range was skipped, unwritten: reserve another one */
+	PAD_FULL_RETRY, /* there may be room now */
 };
 
 enum pad_flag {
@@ -177,7 +188,8 @@ enum pad_flag {
 
 /*
  * The control block: the first page of the shared memory. Addresses are the target's. After it,
- * at fixed offsets: struct pad_directory[1 << PAD_DIRECTORY_BITS], the filter, the distances.
+ * at fixed offsets: struct pad_directory[1 << PAD_DIRECTORY_BITS], the filter, the distances,
+ * struct pad_ring[PAD_MAX_SLOTS].
  */
 #define PAD_DIRECTORY_OFFSET 4096
 #define PAD_DIRECTORY_BITS 15
@@ -185,7 +197,8 @@ enum pad_flag {
 #define PAD_MAX_CHUNKS 8
 #define PAD_FILTER_OFFSET (PAD_DIRECTORY_OFFSET + (16u << PAD_DIRECTORY_BITS))
 #define PAD_DISTANCES_OFFSET (PAD_FILTER_OFFSET + PAD_FILTER_SIZE)
-#define PAD_SLOTS_OFFSET (PAD_DISTANCES_OFFSET + PAD_DISTANCES_SIZE)
+#define PAD_RINGS_OFFSET (PAD_DISTANCES_OFFSET + PAD_DISTANCES_SIZE)
+#define PAD_BEHIND_RINGS (PAD_RINGS_OFFSET + PAD_MAX_SLOTS * 128u)
 
 struct pad_control {
 	/* Read by each pad, rarely written. Pads only run the originals if off is not 0 or owner
@@ -194,31 +207,31 @@ struct pad_control {
 	uint32_t off;
 	uint32_t flags;      /* enum pad_flag */
 	/*
-	 * Several threads may be in pads at a time: reserve with a locked instruction. ptmem clears
+	 * Several threads may be in pads at a time: number with a locked instruction. ptmem clears
 	 * it while a process has one thread, and sets it again when that is stopped at the clone of
 	 * a second one. A signal handler needs no lock.
 	 */
 	uint32_t shared;
 	uint64_t rules;      /* struct unwind_rule[1 << rule_bits] */
 	uint32_t rule_bits;
-	uint64_t ring;       /* mapped twice */
-	uint64_t ring_mask;  /* its size, a power of two, - 1 */
-	/*
-	 * Bytes that may be reserved after tail: the ring's size, or less (tracee/pads/ring.h).
-	 * Pads read it before the tail; ptmem sets it to 0 while it advances the tail.
-	 */
-	uint64_t room;
-	uint64_t key;        /* mixed into the marks; its lower PAD_MARK_LOW bits are 0 */
-	uint64_t raw_max;    /* largest record; at most a quarter of the ring */
+	uint64_t record_max; /* largest record, in rings that are at least twice as large */
 	/* sampling: shift of the distances that are drawn; at most PAD_SHIFT_MAX */
 	uint64_t sample_shift;
 	struct {
 		uint64_t slots; /* struct pad_slot[]: a contiguous array */
 		uint64_t used;  /* index of the first one that was ever used */
 	} chunk[PAD_MAX_CHUNKS];
-	PAD_LINES uint64_t head; /* end of the reserved bytes; pads add to it */
-	PAD_LINES uint64_t tail; /* end of the consumed bytes; the reader publishes it in steps */
+	PAD_LINES uint64_t next_number; /* of a record, from 1 on; pads add to it */
 };
+
+/* The ring of the slot with the same index. */
+struct pad_ring {
+	PAD_LINES uint64_t head; /* end of what is written: of the slot's thread */
+	uint64_t limit;      /* of the head; the reader publishes it in steps */
+	uint64_t at;         /* address of the bytes */
+	uint64_t mask;       /* their number, a power of two, - 1 */
+};
+_Static_assert(sizeof(struct pad_ring) == 128, "as in PAD_BEHIND_RINGS");
 
 /* First directory index to probe for a thread. */
 static inline uint64_t pad_directory_hash(uint64_t thread_pointer)
@@ -287,7 +300,7 @@ struct pad_slot {
 	/* address of the return address of the call in progress; 0 = none */
 	uint64_t return_at;
 	uint64_t return_to;  /* that address; 0: calls inside must trap */
-	uint64_t key;        /* for its records' marks: control.key | index << 8 */
+	uint64_t ring;       /* struct pad_ring */
 	uint64_t arg[3];
 	uint64_t check;      /* address of the array: in @cache, or of a deep cache */
 	uint64_t fp;         /* as in frame[frame_count - 1] */
@@ -297,7 +310,7 @@ struct pad_slot {
 	uint32_t needs_fp;   /* as in frame[frame_count - 1] */
 	uint32_t frame_count; /* 0 after a reset, which the reader's mirror must follow */
 	uint64_t return_pc;  /* a copy of the caller's return address; of a marker, its address */
-	uint64_t reserved;   /* position for a short way that found no room in the ring: scratch */
+	uint64_t unused;
 	/* sampling: bytes before the next mark; state of the generator of distances */
 	uint64_t left, random;
 
@@ -329,8 +342,8 @@ static inline uint64_t pad_call_end(const struct pad_slot *slot)
 	return slot->return_at + PAD_RETURN_BELOW + sizeof(uint64_t);
 }
 
-/* The mark: position / 16 (40 bits) xor key | slot (16) | function (4) | type (4). */
-#define PAD_MARK_LOW 24
+/* The mark, a record's first word: number (56 bits) | function (4) | type (4). */
+#define PAD_MARK_LOW 8
 enum pad_record_type {
 	PAD_RECORD_FREE = 1,      /* mark, block */
 	PAD_RECORD_REALLOC_BEGIN, /* mark, block */
@@ -347,14 +360,21 @@ enum pad_record_type {
 	 */
 	PAD_RECORD_SAME,
 	PAD_RECORD_REALLOC_MAYBE, /* like REALLOC_BEGIN, of a block that may not be a sample */
+	PAD_RECORD_FILL, /* the whole mark: the rest of the ring is empty */
 };
 
 #define PAD_SAME_BLOCKS (1ull << 48) /* limit of the values that fit into a PAD_RECORD_SAME */
 #define PAD_SAME_BYTES (1ull << 16)
 
-static inline uint64_t pad_mark(uint64_t position, uint64_t key, uint32_t low)
+static inline uint64_t pad_mark(uint64_t number, uint8_t function, enum pad_record_type type)
 {
-	return (position << (PAD_MARK_LOW - 4) ^ key) | low; /* positions are multiples of 16 */
+	return number << PAD_MARK_LOW | (uint64_t)function << 4 | type;
+}
+
+/* The largest record in a ring with @mask. */
+static inline uint64_t pad_record_max(const struct pad_control *c, uint64_t mask)
+{
+	return c->record_max <= mask / 2 ? c->record_max : mask / 2 + 1;
 }
 
 enum pad_record_flag {

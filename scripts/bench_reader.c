@@ -50,12 +50,12 @@ static double cpu_ns(void)
 
 static void put(enum pad_record_type type, uint32_t slot, uint64_t value)
 {
-	uint64_t position = memory.control->head;
-	uint64_t *word = (void *)ring_at(&ring, position);
+	struct pad_ring *own = pad_memory_ring(&memory, slot);
+	uint64_t *word = (void *)(pad_memory_ring_bytes(&memory, slot) + (own->head & own->mask));
 
-	memory.control->head += 16;
 	word[1] = value;
-	word[0] = pad_mark(position, memory.key, slot << 8 | FUNCTION_MALLOC << 4 | type);
+	word[0] = pad_mark(memory.control->next_number++, FUNCTION_MALLOC, type);
+	own->head += 16;
 }
 
 /* The block at *@live comes if it is 0, else it goes. */
@@ -76,7 +76,7 @@ static size_t fill(uint64_t *live, uint32_t threads, size_t blocks)
 {
 	size_t n = 0;
 
-	for (; memory.control->head - ring.published <= RING - 32; n++) {
+	for (; n < RING / 16 - 2; n++) {
 		uint32_t slot = blocks ? 0 : (uint32_t)(random_u64() % threads);
 		size_t i = blocks ? random_u64() % blocks : slot;
 		uint64_t home = blocks ? i * 64 : (slot << 20) + random_u64() % 4 * 32;
@@ -126,7 +126,7 @@ static void bench(const char *what, uint32_t threads, size_t blocks)
 	const struct profile_options options = {.time_unit = TIME_MS, .peak_inaccuracy = 1.0,
 						.detailed_freq = 10, .max_snapshots = 100,
 						.heap_admin = 8, .alignment = 16};
-	const struct pad_memory_options sizes = {RING, 16, 8};
+	const struct pad_memory_options sizes = {4 * RING, 16, 8};
 	uint64_t *live = xcalloc(blocks + THREADS, sizeof(*live));
 	double ns = 0, pairs = 0;
 

@@ -10,7 +10,6 @@
 struct pad_head {
 	uint64_t control; /* address of struct pad_control */
 	uint64_t enter, leave, raw, finish; /* functions of the recorder */
-	uint64_t wait; /* for a short way that found no room in the ring */
 	uint64_t after; /* for a marker: the address after it */
 	uint64_t mark; /* function and type for the records of the short way */
 	struct pad_probe probe;

@@ -58,10 +58,8 @@ API int pad_raw(struct pad_stack *stack, const struct pad_head *head,
 		const struct pad_saved *saved);
 API int pad_raw_marker(struct pad_stack *stack, const struct pad_head *head,
 		       const struct pad_saved *saved);
-API void pad_wait_same(struct pad_stack *stack, const struct pad_head *head);
-API void pad_wait_free(struct pad_stack *stack, const struct pad_head *head);
 API void pad_finish(struct pad_stack *stack, const struct pad_head *head);
-API int pad_wait(struct pad_control *control, uint64_t position, uint64_t end);
+API int pad_wait(const struct pad_control *c, const struct pad_slot *slot, uint64_t end);
 API struct pad_slot *pad_search_slot(const struct pad_control *c, uint64_t tp);
 API int pad_nesting(const struct pad_control *c, const struct pad_slot *slot,
 		    const struct pad_step *call);

@@ -33,21 +33,20 @@ API struct pad_slot *pad_search_slot(const struct pad_control *c, uint64_t tp)
 }
 
 /*
- * Waits until the ring has room for [position, end), or the reader is gone, or skips the range.
- * Each turn needs an answer of ptmem: otherwise untrusted memory alone would decide how often this
- * loops.
+ * Waits until the ring of @slot has room up to @end. 0: the reader is gone. Each turn needs an
+ * answer of ptmem: otherwise untrusted memory alone would decide how often this loops.
  */
-API int pad_wait(struct pad_control *c, uint64_t position, uint64_t end)
+API int pad_wait(const struct pad_control *c, const struct pad_slot *slot, uint64_t end)
 {
-	while (!has_ring_room(c, end)) {
+	while (end > READ(ring_of(slot)->limit)) {
 		uint64_t answer = PAD_FULL_GONE;
 		if (is_off(c))
-			return WAIT_GONE;
-		cpu_wait_for_room(position, end, &answer);
+			return 0;
+		cpu_wait_for_room(slot->index, end, &answer);
 		if (answer != PAD_FULL_RETRY)
-			return answer == PAD_FULL_AGAIN ? WAIT_AGAIN : WAIT_GONE;
+			return 0;
 	}
-	return WAIT_ROOM;
+	return 1;
 }
 
 /* --- entering --- */
@@ -91,9 +90,8 @@ API int pad_enter_call(struct pad_stack *stack, const struct pad_head *head, uin
 		enum pad_record_type type = head->probe.kind == PAD_REALLOC ?
 						    PAD_RECORD_REALLOC_BEGIN :
 						    PAD_RECORD_FREE;
-		record_block(head_control(head), slot, head,
-			     cpu_argument(stack, head->probe.block_arg),
-			     (uint64_t)&stack->return_slot, type);
+		record_word(slot, head, cpu_argument(stack, head->probe.block_arg),
+			    (uint64_t)&stack->return_slot, type);
 	}
 	return GO_CALL;
 }
@@ -121,7 +119,7 @@ API int pad_enter_plain(struct pad_stack *stack, const struct pad_head *head, ui
 
 /*
  * A leaf: return_at is set only during the record. A signal handler must not use the ring while its
- * own thread has an uncommitted record in it: a full ring could never be drained.
+ * own thread is writing a record to it.
  */
 API int pad_enter_free(struct pad_stack *stack, const struct pad_head *head, uint64_t fp)
 {
@@ -130,7 +128,7 @@ API int pad_enter_free(struct pad_stack *stack, const struct pad_head *head, uin
 
 	if (unlikely(way == GO_NESTED)) {
 		if (slot->kind != PAD_DELETE && cpu_argument(stack, head->probe.block_arg))
-			record_block(head_control(head), slot, head,
+			record_word(slot, head,
 				     cpu_argument(stack, head->probe.block_arg),
 				     (uint64_t)&stack->return_slot, PAD_RECORD_INNER_FREE);
 		return GO_STRAIGHT;
@@ -139,7 +137,7 @@ API int pad_enter_free(struct pad_stack *stack, const struct pad_head *head, uin
 		return way;
 	WRITE(slot->return_at, (uint64_t)&stack->return_slot);
 	barrier();
-	record_block(head_control(head), slot, head, cpu_argument(stack, head->probe.block_arg),
+	record_word(slot, head, cpu_argument(stack, head->probe.block_arg),
 		     (uint64_t)&stack->return_slot, PAD_RECORD_FREE);
 	finish(slot);
 	return GO_STRAIGHT;
@@ -212,7 +210,6 @@ API int pad_leave_plain(struct pad_stack *stack, const struct pad_head *head, ui
 {
 	struct pad_control *c = head_control(head);
 	uint64_t at = (uint64_t)&stack->return_slot, result = cpu_result(stack), bytes;
-	uint64_t position, *p;
 	struct pad_slot *slot = leaving_slot(c, call_return_at(stack));
 
 	if (unlikely(!slot))
@@ -225,13 +222,7 @@ API int pad_leave_plain(struct pad_stack *stack, const struct pad_head *head, ui
 		     bytes >= PAD_SAME_BYTES) ||
 	    (!(c->flags & PAD_COUNT_ONLY) && !is_same_stack(slot, at, fp)))
 		return leave(stack, head, slot);
-	p = reserve(c, 16 + tail_size(c), &position);
-	if (likely(p)) {
-		p[1] = result << 16 | bytes;
-		if (c->flags & PAD_STACK_POINTER)
-			p[2] = at + CPU_RETURN_SIZE;
-		commit(c, p, position, slot->index, head, PAD_RECORD_SAME);
-	}
+	record_word(slot, head, result << 16 | bytes, at, PAD_RECORD_SAME);
 	finish(slot);
 	return LEAVE_DONE;
 }
@@ -245,21 +236,4 @@ API int pad_raw(struct pad_stack *stack, const struct pad_head *head,
 	if (write_raw(at, head, slot, saved))
 		return LEAVE_DONE;
 	return LEAVE_TRAP;
-}
-
-/* --- the short ways of pads, where the ring is full --- */
-
-API void pad_wait_same(struct pad_stack *stack, const struct pad_head *head)
-{
-	struct pad_control *c = head_control(head);
-	struct pad_slot *slot = find_slot(c);
-
-	record_reserved(c, slot, head, cpu_result(stack) << 16 | slot->arg[0]);
-}
-
-API void pad_wait_free(struct pad_stack *stack, const struct pad_head *head)
-{
-	struct pad_control *c = head_control(head);
-
-	record_reserved(c, find_slot(c), head, cpu_argument(stack, 0));
 }

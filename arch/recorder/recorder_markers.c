@@ -93,7 +93,7 @@ API int pad_enter_marker(struct pad_stack *stack, const struct pad_head *head, u
 	WRITE(slot->return_at, at);
 	barrier();
 	if (what == DO_FREE) {
-		record_block(c, slot, head, addr, at, type);
+		record_word(slot, head, addr, at, type);
 		finish(slot);
 		return LEAVE_DONE;
 	}

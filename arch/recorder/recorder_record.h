@@ -111,18 +111,18 @@ INLINE int record_return(uint64_t at, const struct pad_head *head, struct pad_sl
 {
 	struct pad_control *c = head_control(head);
 	uint64_t size = sizeof(struct pad_record_block) + (fresh > 0 ? (uint64_t)fresh * 8 : 0);
-	uint64_t position, *p, sp = at + CPU_RETURN_SIZE;
+	struct place place;
+	uint64_t *p, sp = at + CPU_RETURN_SIZE;
 	struct pad_record_block *r;
 
 	if (saved)
 		size += PAD_RAW_REGS * 8 + raw;
-	size = ((size + 15) & ~15ull) + tail_size(c);
+	size = record_size(c, size);
 	if (fresh >= 0)
 		WRITE(slot->dirty, 1);
-	p = reserve(c, size, &position);
-	if (unlikely(!p))
+	if (unlikely(!reserve(c, slot, size, &place)))
 		return 0;
-	r = (struct pad_record_block *)p;
+	r = (struct pad_record_block *)place.word;
 	r->size = (uint32_t)size;
 	r->flags = (uint16_t)((fresh >= 0 ? PAD_HAS_STACK : 0) | (saved ? PAD_HAS_RAW : 0));
 	if (c->flags & PAD_SAMPLING && slot->is_sampled > 1)
@@ -149,7 +149,7 @@ INLINE int record_return(uint64_t at, const struct pad_head *head, struct pad_sl
 		*(uint64_t *)((char *)r + size - PAD_TAIL) = sp;
 	if (fresh >= 0)
 		remember(slot, kept, (uint32_t)fresh);
-	commit(c, (uint64_t *)r, position, slot->index, head,
+	commit(&place, size, head,
 	       head->probe.kind == PAD_REALLOC ? PAD_RECORD_REALLOC_END : PAD_RECORD_ALLOC);
 	barrier();
 	WRITE(slot->dirty, 0);
@@ -167,7 +167,7 @@ INLINE int has_room(const struct pad_control *c, struct pad_slot *slot, uint32_t
 		note_too_deep(slot);
 		return 0;
 	}
-	return sizeof(struct pad_record_block) + 8 * (uint64_t)fresh <= c->raw_max;
+	return fits_ring(c, slot, sizeof(struct pad_record_block) + 8 * (uint64_t)fresh);
 }
 
 /*
@@ -199,9 +199,8 @@ INLINE int write_raw(uint64_t at, const struct pad_head *head, struct pad_slot *
 	if (needs_deep_cache(c, slot))
 		return 0;
 	slot->reason = PAD_REASON_LARGE;
-	if (sizeof(struct pad_record_block) + PAD_RAW_REGS * 8 + raw + 8 * (fresh > 0 ? fresh : 0) +
-		    16 >
-	    c->raw_max)
+	if (!fits_ring(c, slot, sizeof(struct pad_record_block) + PAD_RAW_REGS * 8 + raw +
+					8 * (uint64_t)(fresh > 0 ? fresh : 0)))
 		return 0;
 	record_return(at, head, slot, kept, fresh, saved, raw);
 	finish(slot);

@@ -72,7 +72,7 @@ INLINE void record_release(struct pad_stack *stack, const struct pad_head *head,
 						    PAD_RECORD_REALLOC_MAYBE;
 	else
 		type = answer == PAD_FILTER_TAKEN ? PAD_RECORD_FREE : PAD_RECORD_INNER_FREE;
-	record_block(c, slot, head, block, (uint64_t)&stack->return_slot, type);
+	record_word(slot, head, block, (uint64_t)&stack->return_slot, type);
 }
 
 /* Any function that may call probed functions is tracked until it returns, sampled or not. */
@@ -101,7 +101,7 @@ INLINE void record_free(struct pad_stack *stack, const struct pad_head *head,
 	enum pad_record_type type = released_as(c, block);
 
 	if (type)
-		record_block(c, slot, head, block, (uint64_t)&stack->return_slot, type);
+		record_word(slot, head, block, (uint64_t)&stack->return_slot, type);
 }
 
 API int pad_enter_sample_free(struct pad_stack *stack, const struct pad_head *head, uint64_t fp)

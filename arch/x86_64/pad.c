@@ -85,7 +85,6 @@ static struct pad_head make_head(const struct pad_request *request, uint64_t aft
 			 (is_plain(&request->probe) ? t->leave_plain : t->leave),
 		.raw = request->recorder + raw,
 		.finish = request->recorder + t->finish,
-		.wait = request->recorder + (is_free ? t->wait_free : t->wait_same),
 		.after = after,
 		.mark = (uint32_t)request->probe.function << 4 |
 			(is_free ? PAD_RECORD_FREE : PAD_RECORD_SAME),

@@ -6,10 +6,9 @@
 #define PAD_HEAD_LEAVE 16
 #define PAD_HEAD_RAW 24
 #define PAD_HEAD_FINISH 32
-#define PAD_HEAD_WAIT 40
-#define PAD_HEAD_MARK 56
-#define PAD_HEAD_SIZE 80
-#define PAD_HEAD_FUNCTION 65 /* probe.function */
+#define PAD_HEAD_MARK 48
+#define PAD_HEAD_SIZE 72
+#define PAD_HEAD_FUNCTION 57 /* probe.function */
 #define PAD_MOVED_ROOM 96
 #define PAD_JUMP_SIZE 5
 #define PAD_RED_ZONE 128
@@ -22,11 +21,11 @@
  */
 #define PAD_CONTROL_FLAGS 8
 #define PAD_CONTROL_SHARED 12
-#define PAD_CONTROL_RING 32
-#define PAD_CONTROL_RING_MASK 40
-#define PAD_CONTROL_ROOM 48
-#define PAD_CONTROL_HEAD 256
-#define PAD_CONTROL_TAIL 384
+#define PAD_CONTROL_NUMBER 256
+#define PAD_RING_HEAD 0
+#define PAD_RING_LIMIT 8
+#define PAD_RING_AT 16
+#define PAD_RING_MASK 24
 #define PAD_LAYOUT_DIRECTORY 4096
 #define PAD_LAYOUT_DIRECTORY_BITS 15
 #define PAD_LAYOUT_FILTER 528384
@@ -34,19 +33,18 @@
 #define PAD_LAYOUT_ALLOC 1 /* enum pad_kind */
 #define PAD_LAYOUT_COUNT_ONLY 1 /* enum pad_flag */
 #define PAD_LAYOUT_LONG_WAY 6 /* with PAD_VERIFY or PAD_STACK_POINTER there is no short way */
-#define PAD_LAYOUT_MARK_LOW 24
+#define PAD_LAYOUT_MARK_LOW 8
 #define PAD_LAYOUT_DIED 0x40000000
 #define PAD_SLOT_LOW 8
 #define PAD_SLOT_HIGH 16
 #define PAD_SLOT_RETURN_AT 24
 #define PAD_SLOT_RETURN_TO 32
-#define PAD_SLOT_KEY 40
+#define PAD_SLOT_RING 40
 #define PAD_SLOT_ARG 48
 #define PAD_SLOT_CHECK 72
 #define PAD_SLOT_FP 80
 #define PAD_SLOT_KIND 88
 #define PAD_SLOT_CHECK_COUNT 92
 #define PAD_SLOT_NEEDS_FP 96
-#define PAD_SLOT_RESERVED 112
 #define PAD_SLOT_LEFT 120
 #define PAD_SLOT_COUNT 256

@@ -75,11 +75,11 @@ INLINE void cpu_prefetch(const void *record)
 	__asm__ volatile("prefetchw 512(%0)" ::"r"(record));
 }
 
-/* Traps with the reserved range; *@answer gets an enum pad_full_answer. */
-INLINE void cpu_wait_for_room(uint64_t position, uint64_t end, uint64_t *answer)
+/* Traps for room up to @end in the ring of @slot; *@answer gets an enum pad_full_answer. */
+INLINE void cpu_wait_for_room(uint64_t slot, uint64_t end, uint64_t *answer)
 {
 	__asm__ volatile(".globl pad_full_trap\npad_full_trap: int3"
-			 : "+a"(*answer) : "D"(position), "S"(end) : "memory");
+			 : "+a"(*answer) : "D"(slot), "S"(end) : "memory");
 }
 
 /* Registers in DWARF order. */

@@ -8,21 +8,20 @@
 #include "arch/x86_64/pad_layout.h"
 
 #define CONTROL_IS(member, offset) (offsetof(struct pad_control, member) == PAD_CONTROL_##offset)
+#define RING_IS(member, offset) (offsetof(struct pad_ring, member) == PAD_RING_##offset)
 #define SLOT_IS(member, offset) (offsetof(struct pad_slot, member) == PAD_SLOT_##offset)
 
 _Static_assert(sizeof(struct pad_head) == PAD_HEAD_SIZE &&
-		       offsetof(struct pad_head, wait) == PAD_HEAD_WAIT &&
 		       offsetof(struct pad_head, mark) == PAD_HEAD_MARK &&
 		       offsetof(struct pad_head, probe.function) == PAD_HEAD_FUNCTION,
 	       "as in pad_layout.h");
-_Static_assert(CONTROL_IS(flags, FLAGS) && CONTROL_IS(shared, SHARED) && CONTROL_IS(ring, RING) &&
-		       CONTROL_IS(ring_mask, RING_MASK) && CONTROL_IS(room, ROOM) &&
-		       CONTROL_IS(head, HEAD) && CONTROL_IS(tail, TAIL),
+_Static_assert(CONTROL_IS(flags, FLAGS) && CONTROL_IS(shared, SHARED) &&
+		       CONTROL_IS(next_number, NUMBER) && RING_IS(head, HEAD) &&
+		       RING_IS(limit, LIMIT) && RING_IS(at, AT) && RING_IS(mask, MASK),
 	       "as in pad_layout.h");
 _Static_assert(SLOT_IS(stack_low, LOW) && SLOT_IS(stack_high, HIGH) &&
 		       SLOT_IS(return_at, RETURN_AT) && SLOT_IS(return_to, RETURN_TO) &&
-		       SLOT_IS(key, KEY) &&
-		       SLOT_IS(reserved, RESERVED) && SLOT_IS(arg, ARG) && SLOT_IS(kind, KIND) &&
+		       SLOT_IS(ring, RING) && SLOT_IS(arg, ARG) && SLOT_IS(kind, KIND) &&
 		       SLOT_IS(check_count, CHECK_COUNT) && SLOT_IS(needs_fp, NEEDS_FP) &&
 		       SLOT_IS(fp, FP) && SLOT_IS(check, CHECK) && SLOT_IS(left, LEFT) &&
 		       SLOT_IS(count, COUNT) && sizeof(struct pad_count) == 16,
@@ -36,13 +35,14 @@ _Static_assert(PAD_ALLOC == PAD_LAYOUT_ALLOC && PAD_COUNT_ONLY == PAD_LAYOUT_COU
 		       PAD_FILTER_BITS == PAD_LAYOUT_FILTER_BITS,
 	       "as in pad_layout.h");
 #undef CONTROL_IS
+#undef RING_IS
 #undef SLOT_IS
 
 /* Offsets from there. */
 struct recorder_table {
 	uint32_t magic;
 	uint32_t enter_call, enter_plain, enter_free, enter_throw, enter_marker;
-	uint32_t leave, leave_plain, raw, raw_marker, finish, wait_same, wait_free, full_trap;
+	uint32_t leave, leave_plain, raw, raw_marker, finish, full_trap;
 	uint32_t sample_leaf, sample_call, sample_free, leave_sample;
 	struct {
 		uint32_t start, entry, entry_trap, after, leave_trap, moved, end, back, ret, tail,

@@ -28,8 +28,6 @@ recorder_start:
 	OFFSET(pad_raw)
 	OFFSET(pad_raw_marker)
 	OFFSET(pad_finish)
-	OFFSET(pad_wait_same)
-	OFFSET(pad_wait_free)
 	OFFSET(pad_full_trap)
 	OFFSET(pad_enter_sample_leaf)
 	OFFSET(pad_enter_sample_call)
@@ -165,16 +163,9 @@ recorder_start:
 	lea	8(%rsp), %rsp
 	.cfi_adjust_cfa_offset -8
 .if \is_short
-	short_leave \name\()_head, \name\()_full, \name\()_long
+	short_leave \name\()_head, \name\()_long
 	jmp	\name\()_return
-\name\()_full:
-	mov	%rdx, PAD_SLOT_RESERVED(%rcx)
-	short_restore
-	save
-	ask	\name\()_head, PAD_HEAD_WAIT
-	jmp	\name\()_done
 \name\()_long:
-	.cfi_adjust_cfa_offset -32
 	short_restore
 .endif
 	save
@@ -233,12 +224,7 @@ release_start:
 	short_free jump_head, release_full, release_other
 	jmp	jump_moved
 release_full:
-	mov	%rdx, PAD_SLOT_RESERVED(%rcx)
-	short_free_restore
-	save
-	ask	jump_head, PAD_HEAD_WAIT
-	restore
-	jmp	jump_moved
+	movq	$0, PAD_SLOT_RETURN_AT(%rcx)
 release_other:
 	short_free_restore
 	jmp	jump_entry

@@ -51,34 +51,34 @@
 .endm
 
 /*
- * reserve() for a record of 16 bytes: rdx = its position, r8 = its address. rsi: the control block.
- * Without room, pad_wait_...() finds the position in the slot (rcx).
+ * reserve() for a record of 16 bytes: r8 = its address, rdx = its number, \ring = the ring. rcx:
+ * the slot; rsi: the control block.
  */
-.macro short_reserve wait, scratch
-	mov	$16, %edx
+.macro short_reserve full, ring
+	mov	PAD_SLOT_RING(%rcx), \ring
+	mov	PAD_RING_HEAD(\ring), %r8
+	lea	16(%r8), %rdx
+	cmp	PAD_RING_LIMIT(\ring), %rdx
+	ja	\full
+	and	PAD_RING_MASK(\ring), %r8
+	add	PAD_RING_AT(\ring), %r8
+	mov	$1, %edx
 	cmpl	$0, PAD_CONTROL_SHARED(%rsi)
 	je	.Lalone\@
 	lock
 .Lalone\@:
-	xadd	%rdx, PAD_CONTROL_HEAD(%rsi)
-	mov	PAD_CONTROL_ROOM(%rsi), %r8     /* before the tail */
-	lea	16(%rdx), \scratch
-	sub	PAD_CONTROL_TAIL(%rsi), \scratch
-	cmp	%r8, \scratch
-	mov	PAD_CONTROL_RING_MASK(%rsi), %r8
-	ja	\wait
-	and	%rdx, %r8
-	add	PAD_CONTROL_RING(%rsi), %r8
+	xadd	%rdx, PAD_CONTROL_NUMBER(%rsi)
 	prefetchw 512(%r8)
 .endm
 
-/* commit() of the record at r8 with position rdx. */
-.macro short_commit head, slot
-	shl	$(PAD_LAYOUT_MARK_LOW - 4), %rdx
-	xor	PAD_SLOT_KEY(\slot), %rdx
-	xor	(\head + PAD_HEAD_MARK)(%rip), %rdx
+/* commit(), with the record's other word in \value; and finish(). */
+.macro short_commit head, ring, value
+	shl	$PAD_LAYOUT_MARK_LOW, %rdx
+	or	(\head + PAD_HEAD_MARK)(%rip), %rdx
+	mov	\value, 8(%r8)
 	mov	%rdx, (%r8)
-	movq	$0, PAD_SLOT_RETURN_AT(\slot)       /* finish() */
+	addq	$16, PAD_RING_HEAD(\ring)
+	movq	$0, PAD_SLOT_RETURN_AT(%rcx)
 .endm
 
 /* Begins the call; falls through to it. pad_leave_plain() sets the other fields it needs. */
@@ -151,7 +151,7 @@
  * The original has returned; falls through to the return to the caller. Whether recording is off
  * does not matter: it was on when the call began.
  */
-.macro short_leave head, wait, other
+.macro short_leave head, other
 	mov	%rcx, SAVED_RCX
 	mov	%rdx, SAVED_RDX
 	mov	%rsi, SAVED_RSI
@@ -174,12 +174,11 @@
 	short_is_same \other
 	mov	\head(%rip), %rsi
 .Lreserve\@:
-	short_reserve \wait, %rdi
+	short_reserve \other, %rdi
 	mov	%rax, %rsi
 	shl	$16, %rsi
 	or	PAD_SLOT_ARG(%rcx), %rsi
-	mov	%rsi, 8(%r8)
-	short_commit \head, %rcx
+	short_commit \head, %rdi, %rsi
 	short_restore
 	jmp	.Lend\@
 .Lflags\@:
@@ -198,8 +197,8 @@
 	mov	SAVED_R8, %r8
 .endm
 
-/* Records the free; falls through to the original. */
-.macro short_free head, wait, other
+/* Records the free; falls through to the original. Where the ring is full return_at is set. */
+.macro short_free head, full, other
 	mov	%rax, SAVED_RAX
 	mov	%rcx, SAVED_RCX
 	mov	%rdx, SAVED_RDX
@@ -212,8 +211,7 @@
 	short_slot \head, %rcx, %rdx, \other
 	short_outermost %rcx, \other
 	mov	%rsp, PAD_SLOT_RETURN_AT(%rcx)
-	short_reserve \wait, %rax
-	mov	%rdi, 8(%r8)
-	short_commit \head, %rcx
+	short_reserve \full, %rax
+	short_commit \head, %rax, %rdi
 	short_free_restore
 .endm

@@ -17,7 +17,7 @@ struct quick_event {
 	uint32_t thread;  /* set only with event_options.quick_threads, or together with sp */
 	bool is_free;     /* not set for an inner free */
 	uint8_t function; /* enum heap_function */
-	uint16_t slot;    /* of its thread in the ring */
+	uint16_t slot;    /* of its thread */
 };
 
 #endif

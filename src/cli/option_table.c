@@ -94,8 +94,8 @@ const struct option_row option_rows[] = {
 	{.name = "seed", .type = NUMBER, AT(tracing.seed), RANGE(1, UINT32_MAX),
 	 .value = "N", .text = "which allocations these are; random if not given"},
 	{.name = "ring", .type = SIZE, .flags = POWER, AT(tracing.ring), RANGE(65536, 1 << 30),
-	 .value = "SIZE", .text = "bytes of the buffer between program and ptmem;\n"
-				  "1M if not given"},
+	 .value = "SIZE", .text = "bytes of the buffer between a program's first\n"
+				  "thread and ptmem; 1M if not given"},
 
 	{.text = "The profile, as Massif's options:"},
 	{.name = "time-unit", .type = CHOICE, .flags = TOOL, AT(profile.time_unit),

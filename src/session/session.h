@@ -77,7 +77,7 @@ struct session_heap {
 struct session_stacks {
 	struct unwind *unwind;
 	struct unwinder unwinder;  /* the unwinder's interface, for its space */
-	VEC(struct path) paths;    /* by slot of the ring */
+	VEC(struct path) paths;    /* by slot */
 	struct stack_counts counts;
 };
 

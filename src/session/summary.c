@@ -133,8 +133,6 @@ static void print_target_stats(const struct session *s)
 		{"records with raw stacks", t->raw_records},
 		{"ring bytes", t->ring_bytes},
 		{"stops at a full ring", t->ring_full},
-		{"unfinished records", t->uncommitted},
-		{"jumps around unfinished records", t->ring_jumps},
 		{"verified stacks", s->stacks.counts.verified},
 		{"differing stacks", s->stacks.counts.differing},
 		{"frames compared with libunwind", s->stacks.counts.second_frames},

@@ -44,7 +44,6 @@ STATS = {
     "replaced": "replaced blocks",
     "unwatched": "functions not watched",
     "records": "records",
-    "jumps": "jumps around unfinished records",
 }
 # A process's figures follow its line.
 PROCESS_LINE = re.compile(r"^ptmem: process ([0-9]+), ")

@@ -106,7 +106,7 @@ def is_left(pid):
 
 
 def left_alone(t, is_attached, end, how="head"):
-    """If only the ring's head or its room was changed the program continues undisturbed, untraced."""
+    """If only a ring's head or room, or a number, was changed the program continues undisturbed, untraced."""
     run = Run(t, "jump", is_attached, how, stdin=subprocess.PIPE)
     pid = wait_for_report(t, run)
     t.wait_until("ptmem to leave", lambda: is_left(pid))
@@ -126,10 +126,11 @@ def left_attached(t):
 
 @test("corruption/after-started")
 def left_started(t):
-    run, _ = left_alone(t, False, lambda run: None)
-    t.check(run.end(), "not corrupt any more")
-    t.equal("output of the program", run.text(1), "ready\nOK\n")
-    t.check(re.search(r"allocations +\d", run.text()), "no summary: " + run.text())
+    for how in ("head", "number"):
+        run, _ = left_alone(t, False, lambda run: None, how)
+        t.check(run.end(), "not corrupt any more")
+        t.equal("output of the program", run.text(1), "ready\nOK\n")
+        t.check(re.search(r"allocations +\d", run.text()), "no summary: " + run.text())
 
 
 def left_without_room(is_attached):
@@ -147,7 +148,7 @@ left_without_room(True)
 @test("corruption/after-fields")
 def left_with_fields_changed(t):
     """Fields that only pads read: they would lose events, or stop at each call, without a wrong record."""
-    for how in ("owner", "off", "flags", "rule_bits", "raw_max", "slots_at", "slots_used"):
+    for how in ("owner", "off", "flags", "rule_bits", "record_max", "slots_at", "slots_used"):
         run, _ = left_alone(t, False, lambda run: None, how)
         t.check(run.end(), "not corrupt any more")
         t.equal("output of the program", run.text(1), "ready\nOK\n")

@@ -188,10 +188,8 @@ def compare_threads(t, variant, program, args=(), status=0, out=b"", options=())
 def register_suspended(variant):
     @test("threads/%s/suspended" % variant, limit=120)
     def _(t):
-        """Threads are stopped between reserving a record and writing it, and others fill the ring
-        meanwhile: it continues around the records that are missing."""
-        stats = compare_threads(t, variant, "suspend", ("10", "7000"), options=["--ring=64K"])
-        t.check(stats["jumps"] > 0 or stats["records"] == 0, "no thread was stopped there")
+        """Threads are stopped anywhere, also while they write a record, and another one goes on for long."""
+        compare_threads(t, variant, "suspend", ("10", "7000"), options=["--ring=64K"])
 
 
 def register_threads(variant, name, program, args, status=0, out=b""):

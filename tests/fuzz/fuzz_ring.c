@@ -5,9 +5,9 @@
  *
  *	fuzz_ring RUNS [SEED]
  *
- * Each run writes records as pads do, leaves some uncommitted, spoils some words, and then reads
- * and passes holes, jumps and copies the ring as a fork does. Words change between two reads as well: in
- * the callbacks, and in every sixteenth run by a thread that does nothing else. Records continue into a profile.
+ * Each run writes records as pads do, some not at all, spoils some words, and then reads, and copies a
+ * ring as a fork does. Words change between two reads as well: in the callbacks, and in every sixteenth run
+ * by a thread that does nothing else. Records continue into a profile.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -21,10 +21,8 @@
 #include "profile/profile.h"
 #include "profile/profile_quick.h"
 #include "tracee/pads/pad_slots.h"
-#include "tracee/pads/ring_deferred.h"
 #include "tracee/pads/ring_drain.h"
 #include "tracee/pads/ring_fork.h"
-#include "tracee/pads/ring_jump.h"
 
 #define RING_SIZE    65536u
 #define SLOTS        8u
@@ -39,9 +37,9 @@ static uint64_t seed, sum;
 static bool is_spoilt, is_spoilt_later;
 static _Atomic bool thread_runs, thread_rests;
 static struct { uint32_t kept; } path[USED];
-static struct { uint64_t at, block; bool is_open; } written[MAX_WRITTEN];
+static uint64_t written[MAX_WRITTEN]; /* blocks, in the order of numbers */
 static size_t written_count, read_count;
-static uint64_t written_head;
+static uint64_t next_number, heads[USED];
 static uint32_t depth[USED];
 
 static uint64_t any(uint64_t below)
@@ -61,15 +59,14 @@ static uint64_t strange(void)
 	case 3:
 		return 1ull << any(64);
 	case 4: /* a mark */
-		return pad_mark(ring.position + 16 * any(64), memory.written.key,
-				(uint32_t)any(1 << 12));
+		return pad_mark(any(2 * MAX_WRITTEN), (uint8_t)any(16), (enum pad_record_type)any(16));
 	}
 	return any(RING_SIZE) << 32 | any(RING_SIZE);
 }
 
-static uint64_t *word(uint64_t position)
+static uint64_t *word(uint32_t slot, uint64_t position)
 {
-	return (uint64_t *)(void *)(memory.base + memory.layout.ring +
+	return (uint64_t *)(void *)(pad_memory_ring_bytes(&memory, slot) +
 				    (position & (RING_SIZE - 1)));
 }
 
@@ -77,9 +74,12 @@ static uint64_t *word(uint64_t position)
 
 static void spoil_once(void)
 {
+	uint32_t slot = (uint32_t)any(USED);
 	uint64_t *control = (uint64_t *)(void *)memory.control;
-	uint64_t *at = any(4) ? word(ring.position + 8 * any(256)) :
-		       any(2) ? word(8 * any(RING_SIZE / 8)) :
+	uint64_t *shared = (uint64_t *)(void *)pad_memory_ring(&memory, slot);
+	uint64_t *at = any(4) ? word(slot, ring_source(&ring, slot)->position + 8 * any(256)) :
+		       any(2) ? word(slot, 8 * any(RING_SIZE / 8)) :
+		       any(2) ? shared + any(4) :
 				control + any(sizeof(*memory.control) / 8);
 
 	if (any(3))
@@ -98,34 +98,40 @@ static void *spoil_for_ever(void *unused)
 			usleep(1000);
 			continue;
 		}
-		volatile uint64_t *at = word(hash_u64(++own) % 4096 * 8);
+		uint32_t slot = hash_u64(++own) % USED;
+		volatile uint64_t *at = word(slot, hash_u64(++own) % 1024 * 8);
 		*at ^= 1ull << (hash_u64(++own) & 63);
 		if (own % 64 < 2)
-			*(volatile uint64_t *)&memory.control->head += (hash_u64(++own) & 15) * 16;
+			*(volatile uint64_t *)&pad_memory_ring(&memory, slot)->head +=
+				(hash_u64(++own) & 15) * 16;
+		else if (own % 64 < 4)
+			*(volatile uint64_t *)&memory.control->next_number += hash_u64(++own) & 15;
 	}
 	return unused;
 }
 
 /* -- writing as pads do -- */
 
-static void reserve(uint64_t size, uint64_t block)
+/* A place for a record of @size bytes at the head of the ring; where it would cross the end it starts over. */
+static uint64_t *reserve(uint32_t slot, uint64_t size)
 {
-	uint64_t at = written_head;
+	uint64_t rest = RING_SIZE - (heads[slot] & (RING_SIZE - 1));
 
-	written_head += size;
-	memory.control->head = written_head;
-	written[written_count].at = at;
-	written[written_count].block = block;
-	written[written_count++].is_open = true;
+	if (size > rest) {
+		*word(slot, heads[slot]) = PAD_RECORD_FILL;
+		heads[slot] += rest;
+	}
+	heads[slot] += size;
+	return word(slot, heads[slot] - size);
 }
 
-/* Stores the mark of the last reserved record. */
-static void commit(uint64_t at, uint32_t slot, uint32_t type)
+/* Stores the mark of a whole record. */
+static void commit(uint32_t slot, uint64_t *at, enum pad_record_type type, uint64_t block)
 {
-	__atomic_store_n(word(at),
-			 pad_mark(at, memory.written.key, slot << 8 | FUNCTION_MALLOC << 4 | type),
-			 __ATOMIC_RELEASE);
-	written[written_count - 1].is_open = false;
+	at[0] = pad_mark(next_number++, FUNCTION_MALLOC, type);
+	memory.control->next_number = next_number;
+	pad_memory_ring(&memory, slot)->head = heads[slot];
+	written[written_count++] = block;
 }
 
 static void write_block(uint32_t slot, uint64_t block)
@@ -140,23 +146,21 @@ static void write_block(uint32_t slot, uint64_t block)
 	r.raw = has_raw ? (uint32_t)any(40) * 8 : 0;
 	r.size = sizeof(r) + 8u * r.fresh + (has_raw ? PAD_RAW_REGS * 8 + r.raw : 0);
 	r.size = ROUND_UP(r.size, 16u) + tail;
-	reserve(r.size, block);
-	uint64_t at = written[written_count - 1].at;
-	memcpy(word(at) + 1, (uint64_t *)&r + 1, sizeof(r) - 8);
+	uint64_t *at = reserve(slot, r.size);
+	memcpy(at + 1, (uint64_t *)&r + 1, sizeof(r) - 8);
 	for (uint32_t i = sizeof(r) / 8; i < r.size / 8; i++)
-		word(at)[i] = 0x1000 + any(64);
-	commit(at, slot, PAD_RECORD_ALLOC);
+		at[i] = 0x1000 + any(64);
+	commit(slot, at, PAD_RECORD_ALLOC, block);
 	if (has_stack)
 		depth[slot] = r.kept + r.fresh;
 }
 
-static void write_short(uint32_t slot, uint64_t block, uint32_t type)
+static void write_short(uint32_t slot, uint64_t block, enum pad_record_type type)
 {
-	reserve(16 + (memory.written.flags & PAD_STACK_POINTER ? PAD_TAIL : 0), block);
-	uint64_t at = written[written_count - 1].at;
+	uint64_t *at = reserve(slot, 16 + (memory.written.flags & PAD_STACK_POINTER ? PAD_TAIL : 0));
 
-	word(at)[1] = type == PAD_RECORD_SAME ? block * PAD_SAME_BYTES : block;
-	commit(at, slot, type);
+	at[1] = type == PAD_RECORD_SAME ? block * PAD_SAME_BYTES : block;
+	commit(slot, at, type, block);
 }
 
 static void write_record(void)
@@ -165,8 +169,8 @@ static void write_record(void)
 	uint64_t block = 16 + 16 * any(1000);
 
 	switch (any(8)) {
-	case 0: /* a hole */
-		reserve(16 * (1 + any(8)), 0);
+	case 0: /* numbers without records */
+		next_number += any(1000);
 		break;
 	case 1:
 	case 2:
@@ -191,14 +195,11 @@ static void spoil_meanwhile(void)
 		spoil_once();
 }
 
-/* Holes were skipped late, so the order is that of the records. */
 static void check_block(taddr_t block)
 {
 	if (is_spoilt)
 		return;
-	while (read_count < written_count && written[read_count].is_open)
-		read_count++;
-	CHECK(read_count < written_count && written[read_count].block == block);
+	CHECK(read_count < written_count && written[read_count] == block);
 	read_count++;
 }
 
@@ -252,7 +253,7 @@ static uint32_t on_node(void *ctx, const struct heap_event *he)
 
 static void on_quick(void *ctx, struct quick_event *event, size_t count)
 {
-	CHECK(count > 0 && count <= 256);
+	CHECK(count > 0 && count <= 512);
 	for (size_t i = 0; i < count; i++) {
 		CHECK(event[i].slot < USED && event[i].node == 0);
 		check_block(event[i].addr);
@@ -263,48 +264,29 @@ static void on_quick(void *ctx, struct quick_event *event, size_t count)
 
 static void step(const struct ring_reader *reader)
 {
-	switch (any(8)) {
-	case 0:
-		ring_publish(&ring);
-		break;
-	case 1:
-		if (is_spoilt && ring_has_uncommitted(&ring))
-			ring_pass_uncommitted(&ring, any(2));
-		break;
-	case 2:
-		if (is_spoilt && !ring_has_room(&ring))
-			ring_jump(&ring);
-		break;
-	case 3:
-		if (is_spoilt)
-			ring_forget_range(&ring, any(64) * 16, any(RING_SIZE) * 16);
-		break;
-	default:
+	if (any(4))
 		ring_drain(&ring, 1 + any(40), reader);
-	}
+	else
+		ring_publish(&ring);
 }
 
 /* As pads_catch_up. */
 static void catch_up(const struct ring_reader *reader)
 {
-	for (uint64_t before = ring.position + 1; ring.position != before;) {
-		before = ring.position;
-		ring_drain(&ring, SIZE_MAX, reader);
-		if (ring_has_uncommitted(&ring))
-			ring_pass_uncommitted(&ring, false);
-	}
+	ring_drain(&ring, SIZE_MAX, reader);
 	ring_publish(&ring);
 }
 
 /* As pad_fork.c. */
 static void fork_ring(void)
 {
+	uint32_t slot = (uint32_t)any(USED);
+	struct ring_unfinished *saved = ring_save_unfinished(&ring, slot);
 	struct ring other;
-	uint8_t *saved = ring_save_deferred(&ring);
 
-	ring_fork(&other, &ring, 1);
+	ring_fork(&other, &ring, slot);
 	other.memory = &copy;
-	ring_restore_deferred(&other, saved);
+	ring_restore_unfinished(&other, slot, saved);
 	ring_deinit(&other);
 	free(saved);
 }
@@ -322,15 +304,15 @@ static void begin(void)
 		o.time_unit = (enum time_unit)any(2);
 		profile = profile_new(&o, 0);
 	}
-	memory.control->head = memory.control->tail = 0;
-	memory.control->room = memory.layout.ring_size;
+	for (uint32_t i = 0; i < USED; i++)
+		*pad_memory_ring(&memory, i) = (struct pad_ring){.limit = RING_SIZE};
+	memory.control->next_number = next_number = 1;
 	pad_memory_set_flags(&memory,
 			     (any(4) ? 0 : PAD_STACK_POINTER) | (any(8) ? 0 : PAD_COUNT_ONLY));
-	/* what the last run wrote is no record */
-	copy.written.key = memory.written.key = hash_u64(++seed) << PAD_MARK_LOW;
 	memset(path, 0, sizeof(path));
 	memset(depth, 0, sizeof(depth));
-	written_count = read_count = written_head = 0;
+	memset(heads, 0, sizeof(heads));
+	written_count = read_count = 0;
 	ring_init(&ring, &memory, arch_native);
 	for (uint32_t i = 0; i < USED; i++)
 		ring_reset_slot(&ring, i);
@@ -354,7 +336,7 @@ static bool run_once(void)
 		fork_ring();
 	catch_up(&reader);
 	was_broken = ring.broken;
-	CHECK(is_spoilt || (!was_broken && ring_pending(&ring) == 0));
+	CHECK(is_spoilt || (!was_broken && ring_pending(&ring) == 0 && read_count == written_count));
 	ring_deinit(&ring);
 	return was_broken;
 }

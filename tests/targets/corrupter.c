@@ -6,7 +6,7 @@
  *	words     anywhere in it
  *	control   the first page
  *	slots     what threads use
- *	ring      the last part
+ *	ring      the rings
  *	fields    a word of the first page is set to many values, then restored
  *	records   one bit of words of the ring
  *	shrink    the files after it are made smaller, by /proc/self/map_files
@@ -15,10 +15,11 @@
  *	remap     private memory takes its place
  *	remove    the pages of its files are freed
  *	nothing   it only allocates until standard input ends, and looks then
- *	room      the room of the ring is 0; then it continues until standard input ends
- *	owner, off, flags, rule_bits, raw_max, slots_at, slots_used
+ *	room      the rings have no room; then it continues until standard input ends
+ *	owner, off, flags, rule_bits, record_max, slots_at, slots_used
  *	          that field of the first page is another once; then it continues until standard input ends
- *	head      the head of the ring is far ahead once; then it continues until standard input ends
+ *	head      the head of a ring is far ahead once; then it continues until standard input ends
+ *	number    the next record's number is 1 once; then it continues until standard input ends
  *
  * Prints "ready" when it has found such memory, "none" if it found none within WAIT seconds (1), corrupts for
  * 0.3 s, and prints "OK" at its end. No stdio: that would allocate.
@@ -35,6 +36,9 @@
 
 #define MAX_AREAS 64
 #define THREADS   4
+/* offset of struct pad_ring[], in words, and that of its elements */
+#define RINGS     393728
+#define RING_WORDS 16
 
 struct area {
 	uint64_t *start, *end;
@@ -112,6 +116,23 @@ static void corrupt_words(uint64_t from, uint64_t to, uint64_t *seed)
 	}
 }
 
+/* The ring of a thread; if it cannot be found, all memory. */
+static struct area any_ring(uint64_t *seed)
+{
+	const uint64_t *ring = &areas[0].start[RINGS + random_next(seed) % (THREADS + 1) * RING_WORDS];
+	struct area found = { (uint64_t *)ring[2], (uint64_t *)(ring[2] + (ring[3] + 1) / 2) };
+
+	return found.start >= areas[0].start && found.start < found.end && found.end <= areas[0].end ? found : areas[0];
+}
+
+static void corrupt_ring(uint64_t *seed)
+{
+	for (int n = 0; n < 256; n++) {
+		struct area ring = any_ring(seed);
+		*(volatile uint64_t *)any_word(&ring, 0, 1024, seed) = strange(seed);
+	}
+}
+
 static void corrupt_control(uint64_t *seed)
 {
 	*(volatile uint64_t *)&areas[0].start[random_next(seed) % 128] = strange(seed);
@@ -131,8 +152,8 @@ static void corrupt_field(uint64_t *seed)
 static void corrupt_records(uint64_t *seed)
 {
 	for (int n = 0; n < 256; n++) {
-		const struct area *a = &areas[area_count - 1];
-		volatile uint64_t *word = any_word(a, 0, 1024, seed);
+		struct area ring = any_ring(seed);
+		volatile uint64_t *word = any_word(&ring, 0, 1024, seed);
 		if (*word) /* sizes, flags and counts of frames are in the halves of words */
 			*word ^= 1ull << random_next(seed) % 64;
 	}
@@ -165,7 +186,13 @@ static void await_end_of_input(void)
 /* Threads allocate: the head is written, and read, all the time. */
 static void move_ahead(void)
 {
-	__atomic_fetch_add(&areas[0].start[32], 1ull << 40, __ATOMIC_SEQ_CST); /* struct pad_control.head */
+	__atomic_fetch_add(&areas[0].start[RINGS], 1ull << 40, __ATOMIC_SEQ_CST);
+	await_end_of_input();
+}
+
+static void begin_numbers_again(void)
+{
+	__atomic_store_n(&areas[0].start[32], 1, __ATOMIC_SEQ_CST); /* struct pad_control.next_number */
 	await_end_of_input();
 }
 
@@ -193,9 +220,11 @@ static void take_room(void)
 	struct iovec from = { &none, sizeof(none) }, to = from;
 
 	while (area_count > 0 && poll(&input, 1, 1) == 0) {
-		to.iov_base = areas[0].start + 6; /* struct pad_control.room */
-		if (process_vm_writev(getpid(), &from, 1, &to, 1, 0) < 0)
-			break;
+		for (unsigned slot = 0; slot < 2 * THREADS; slot++) {
+			to.iov_base = areas[0].start + RINGS + slot * RING_WORDS + 1; /* struct pad_ring.limit */
+			if (process_vm_writev(getpid(), &from, 1, &to, 1, 0) < 0)
+				break;
+		}
 		find_areas();
 	}
 	await_end_of_input();
@@ -207,8 +236,8 @@ static const struct field {
 	unsigned at; /* in 32-bit words */
 	uint32_t bits; /* that change */
 } fields[] = {
-	{ "owner", 0, 0x40000000 }, { "off", 1, 1 }, { "flags", 2, 1 }, { "rule_bits", 6, 1 }, { "raw_max", 16, 1u << 18 },
-	{ "slots_at", 18, 4096 }, { "slots_used", 20, 1 },
+	{ "owner", 0, 0x40000000 }, { "off", 1, 1 }, { "flags", 2, 1 }, { "rule_bits", 6, 1 }, { "record_max", 8, 1u << 18 },
+	{ "slots_at", 12, 4096 }, { "slots_used", 14, 1 },
 };
 
 static const struct field *find_field(const char *name)
@@ -237,7 +266,7 @@ static void corrupt(const char *what, uint64_t *seed)
 	else if (strcmp(what, "slots") == 0)
 		corrupt_words(8, 900, seed);
 	else if (strcmp(what, "ring") == 0)
-		corrupt_words(1016, 1024, seed);
+		corrupt_ring(seed);
 	else if (strcmp(what, "fields") == 0)
 		corrupt_field(seed);
 	else if (strcmp(what, "records") == 0)
@@ -303,6 +332,8 @@ int main(int argc, char **argv)
 	start = now();
 	if (area_count > 0 && strcmp(what, "head") == 0)
 		move_ahead();
+	else if (area_count > 0 && strcmp(what, "number") == 0)
+		begin_numbers_again();
 	else if (area_count > 0 && strcmp(what, "room") == 0)
 		take_room();
 	else if (area_count > 0 && find_field(what))

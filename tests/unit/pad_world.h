@@ -334,12 +334,9 @@ static void world_open(struct world *w, size_t ring_size, event_fn *on_event)
 	pthread_mutex_init(&w->lock, NULL);
 	int fd = memfd_create("pads", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	assert_int_equal(pad_memory_init(&w->memory, fd, &options), 0);
-	w->target = mmap(NULL, w->memory.layout.map_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+	w->target = mmap(NULL, w->memory.layout.file_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
 			 0);
 	assert_ptr_not_equal(w->target, MAP_FAILED);
-	assert_ptr_not_equal(mmap(w->target + w->memory.layout.file_size, ring_size,
-				  PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
-				  (off_t)w->memory.layout.ring), MAP_FAILED);
 	pad_memory_locate(&w->memory, (taddr_t)w->target);
 	ring_init(&w->ring, &w->memory, arch_native);
 	dl_iterate_phdr(add_module, NULL);
@@ -364,7 +361,7 @@ static void world_close(void)
 	unwind_free(world->unwind);
 	for (size_t i = 0; i < world->module_count; i++)
 		elf_file_release(world->module[i].file);
-	munmap(world->target, world->memory.layout.map_size);
+	munmap(world->target, world->memory.layout.file_size);
 	munmap(world->recorder, ROUND_UP(arch_recorder_image().size, 4096));
 	munmap(world->pads, PADS_SIZE);
 	pad_memory_deinit(&world->memory);

@@ -1,6 +1,6 @@
 /*
- * The reader alone, with records written by the test: uncommitted and deferred records, the end of
- * the ring, a dead owner, slots.
+ * The reader alone, with records written by the test: the order of numbers, late records, the end of
+ * a ring, records that no pad writes, a dead owner, slots.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,36 +20,37 @@
 
 #include "tracee/pads/pad_owner.h"
 #include "tracee/pads/pad_slots.h"
-#include "tracee/pads/ring_deferred.h"
 #include "tracee/pads/ring_drain.h"
-#include "tracee/pads/ring_jump.h"
+#include "tracee/pads/ring_fork.h"
 
 #define RING_SIZE 65536
+#define KEEP 65536
 
 static struct pad_memory memory;
 static struct ring ring;
-static taddr_t seen[8192];
+static taddr_t seen[KEEP];
 static size_t seen_count;
-
-/* For the tests of jumps. */
-enum { IDLE, RESERVED, WAITS, HOLDS };
-
-struct writer {
-	int state;
-	uint64_t start, end, value;
-};
-
-static struct writer writers[12];
-static size_t writer_count;
-static uint64_t next_value, committed;
-static uint8_t delivered[1 << 20];
 
 static void keep(void *ctx, struct heap_event *ev)
 {
-	seen[seen_count++ % 8192] = ev->addr;
+	seen[seen_count++ % KEEP] = ev->addr;
 }
 
-static const struct ring_reader reader = { .event = keep };
+static void keep_quick(void *ctx, struct quick_event *event, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		seen[seen_count++ % KEEP] = event[i].addr;
+}
+
+static uint32_t node_of_stack(void *ctx, const struct heap_event *ev)
+{
+	return ev->frame_count;
+}
+
+/* With records one by one, and in batches. */
+static const struct ring_reader reader = {.event = keep},
+				quick = {.event = keep, .quick = keep_quick,
+					 .node = node_of_stack};
 
 static int setup(void **state)
 {
@@ -58,17 +59,18 @@ static int setup(void **state)
 					 &options), 0);
 	pad_memory_locate(&memory, (taddr_t)memory.base);
 	ring_init(&ring, &memory, arch_native);
-	seen_count = next_value = committed = 0;
-	memset(writers, 0, sizeof(writers));
-	memset(delivered, 0, sizeof(delivered));
+	seen_count = 0;
 	return 0;
 }
 
-/* With a thread that writes the records, in slot 0. */
-static int setup_thread(void **state)
+#define WRITERS 4u
+
+/* With threads that write the records, in slots 0 to 3. */
+static int setup_threads(void **state)
 {
 	setup(state);
-	assert_int_equal(pad_slots_add(&memory, 50, 1, 2), 0);
+	for (uint32_t i = 0; i < WRITERS; i++)
+		assert_int_equal(pad_slots_add(&memory, 50 + i, 1, 2), i);
 	return 0;
 }
 
@@ -79,453 +81,352 @@ static int teardown(void **state)
 	return 0;
 }
 
-static uint64_t reserve(size_t size)
+/* -- writing as pads do -- */
+
+static uint64_t take_number(void)
 {
-	uint64_t position = memory.control->head;
-	memory.control->head += size;
-	return position;
+	return __atomic_fetch_add(&memory.control->next_number, 1, __ATOMIC_SEQ_CST);
 }
 
-static uint64_t *word(uint64_t position)
+static uint64_t *word_at(uint32_t slot, uint64_t position)
 {
-	return (uint64_t *)(void *)(memory.base + memory.layout.ring +
+	return (uint64_t *)(void *)(pad_memory_ring_bytes(&memory, slot) +
 				    (position & (RING_SIZE - 1)));
 }
 
-static void commit_free(uint64_t position, taddr_t addr)
+static void move_head(uint32_t slot, uint64_t size)
 {
-	word(position)[1] = addr;
-	word(position)[0] =
-		pad_mark(position, memory.control->key, FUNCTION_FREE << 4 | PAD_RECORD_FREE);
+	struct pad_ring *r = pad_memory_ring(&memory, slot);
+
+	__atomic_store_n(&r->head, r->head + size, __ATOMIC_RELEASE);
 }
+
+static void write_word(uint32_t slot, uint64_t number, enum pad_record_type type, uint64_t value)
+{
+	uint64_t *word = word_at(slot, pad_memory_ring(&memory, slot)->head);
+
+	word[1] = value;
+	word[0] = pad_mark(number, type == PAD_RECORD_SAME ? FUNCTION_MALLOC : FUNCTION_FREE, type);
+	move_head(slot, 16);
+}
+
+static void write_free(uint32_t slot, uint64_t number, taddr_t addr)
+{
+	write_word(slot, number, PAD_RECORD_FREE, addr);
+}
+
+static void write_block(uint32_t slot, uint64_t number, const struct pad_record_block *block)
+{
+	uint64_t *word = word_at(slot, pad_memory_ring(&memory, slot)->head);
+
+	memcpy(word, block, sizeof(*block));
+	word[0] = pad_mark(number, FUNCTION_MALLOC, PAD_RECORD_ALLOC);
+	move_head(slot, ROUND_UP(MAX(block->size, 48u), 16u) % RING_SIZE);
+}
+
+/* -- order -- */
+
+static void check_seen(size_t count, const taddr_t *values)
+{
+	assert_null(ring.broken);
+	assert_int_equal(seen_count, count);
+	for (size_t i = 0; i < count; i++)
+		assert_int_equal(seen[i], values[i]);
+	seen_count = 0;
+}
+
+#define SEEN(...) check_seen(sizeof((taddr_t[]){__VA_ARGS__}) / sizeof(taddr_t), (taddr_t[]){__VA_ARGS__})
 
 static void test_many_laps(void **state)
 {
+	const struct pad_ring *shared = pad_memory_ring(&memory, 0);
 	uint64_t n = 0;
+
 	for (int lap = 0; lap < 50; lap++) {
 		for (int i = 0; i < 3000; i++)
-			commit_free(reserve(16), n++);
-		assert_true(memory.control->head - memory.control->tail <= RING_SIZE);
-		assert_int_equal(ring_drain(&ring, SIZE_MAX, &reader), 3000);
-		assert_int_equal(seen[(n - 1) % 8192], n - 1);
-		assert_true(memory.control->head - memory.control->tail < RING_SIZE / 16);
+			write_free(0, take_number(), n++);
+		assert_true(shared->head <= shared->limit);
+		assert_int_equal(ring_drain(&ring, SIZE_MAX, lap % 2 ? &quick : &reader), 3000);
+		assert_int_equal(seen[(n - 1) % KEEP], n - 1);
+		/* room is published in steps of a sixteenth */
+		assert_true(shared->limit - shared->head > RING_SIZE / 16 * 15);
 	}
+	ring_publish(&ring);
+	assert_int_equal(shared->limit - shared->head, RING_SIZE);
 	assert_int_equal(seen_count, n);
 	assert_int_equal(ring_pending(&ring), 0);
-	assert_false(ring_has_uncommitted(&ring));
+	assert_int_equal(ring.stats.bytes, 16 * n);
+	assert_null(ring.broken);
 }
 
-/* An allocation's record that crosses the end of the ring is read whole: it is mapped twice. */
+/* A record that would cross the end of the ring is written at its start. */
 static void test_across_the_end(void **state)
 {
-	while (memory.control->head < RING_SIZE - 32) {
-		commit_free(reserve(16), 1);
+	struct pad_record_block block = {.size = 64, .flags = PAD_HAS_STACK, .fresh = 2,
+					 .result = 0xabc, .bytes = 5};
+	struct pad_ring *shared = pad_memory_ring(&memory, 0);
+
+	while (shared->head < RING_SIZE - 32) {
+		write_free(0, take_number(), 1);
 		ring_drain(&ring, SIZE_MAX, &reader);
 	}
-	uint64_t position = reserve(64);
-	struct pad_record_block block = { .size = 64, .flags = PAD_HAS_STACK, .fresh = 2, .result =
-					 0xabc,
-					  .bytes = 5 };
-	memcpy(word(position), &block, sizeof(block));
-	uint64_t pcs[2] = { 100, 200 };
-	memcpy(word(position) + 6, pcs, sizeof(pcs));
-	*word(position) = pad_mark(position, memory.control->key, PAD_RECORD_ALLOC);
-	commit_free(reserve(16), 0xdef);
+	*word_at(0, shared->head) = PAD_RECORD_FILL;
+	move_head(0, 32);
+	write_block(0, take_number(), &block);
+	uint64_t pcs[2] = {100, 200};
+	memcpy(word_at(0, 0) + 6, pcs, sizeof(pcs));
+	write_free(0, take_number(), 0xdef);
+	seen_count = 0;
 	assert_int_equal(ring_drain(&ring, SIZE_MAX, &reader), 2);
-	assert_int_equal(seen[seen_count - 2], 0xabc);
-	assert_int_equal(seen[seen_count - 1], 0xdef);
+	SEEN(0xabc, 0xdef);
 	assert_int_equal(ring.mirror[0].count, 2);
 	assert_int_equal(ring.mirror[0].frame[1], 199);
 	ring_reset_slot(&ring, 0);
 	assert_int_equal(ring.mirror[0].count, 0);
 }
 
-static void test_uncommitted_waits(void **state)
+/* Whatever their kinds, records of all threads come in the order of their numbers. */
+static void test_order(void **state)
 {
-	uint64_t uncommitted = reserve(16);
-	commit_free(reserve(16), 2);
-	assert_int_equal(ring_drain(&ring, SIZE_MAX, &reader), 0);
-	assert_true(ring_has_uncommitted(&ring));
-	commit_free(uncommitted, 1);
-	assert_int_equal(ring_drain(&ring, SIZE_MAX, &reader), 2);
-	assert_int_equal(seen[0], 1);
+	const struct pad_record_block block = {.size = 64, .flags = PAD_HAS_STACK, .fresh = 2,
+					       .result = 1, .bytes = 5},
+				      aligned = {.size = 64, .flags = PAD_HAS_STACK, .fresh = 2,
+						 .result = 1, .bytes = 5, .align = 64};
+	uint64_t random = 88172645463325252u, n = 0;
+
+	for (int lap = 0; lap < 100; lap++) {
+		for (int i = 0; i < 1500; i++, n++) {
+			struct pad_record_block b = lap % 3 ? block : aligned;
+			random ^= random << 13;
+			random ^= random >> 7;
+			random ^= random << 17;
+			uint32_t slot = random >> 20 & 3, kind = random >> 30 & 15;
+			b.result = n + 1;
+			if (lap % 4 && kind == 0)
+				write_block(slot, take_number(), &b);
+			else if (lap % 4 && kind == 1)
+				write_word(slot, take_number(), PAD_RECORD_INNER_FREE, n + 1);
+			else
+				write_free(slot, take_number(), n + 1);
+		}
+		seen_count = 0;
+		const struct ring_reader *by = lap % 5 ? &quick : &reader;
+		for (size_t max = lap % 7 ? SIZE_MAX : 100, got = max; got >= max;)
+			got = ring_drain(&ring, max, by);
+		assert_null(ring.broken);
+		assert_int_equal(seen_count, 1500);
+		for (uint64_t i = 0; i < 1500; i++)
+			assert_int_equal(seen[i], n - 1500 + i + 1);
+		ring_publish(&ring);
+		/* those fill the rest of no ring: their heads start over */
+		for (uint32_t slot = 0; slot < WRITERS; slot++) {
+			struct pad_ring *shared = pad_memory_ring(&memory, slot);
+			uint64_t rest = RING_SIZE - shared->head % RING_SIZE;
+			*word_at(slot, shared->head) = PAD_RECORD_FILL;
+			move_head(slot, rest);
+		}
+		assert_int_equal(ring_drain(&ring, SIZE_MAX, by), 0);
+		ring_publish(&ring);
+	}
 }
 
-static void test_uncommitted_of_dead_threads(void **state)
+/* A record that is still being written holds up nothing, and comes before all that follows it. */
+static void test_late(void **state)
 {
-	reserve(4096);
-	commit_free(reserve(16), 2);
-	reserve(48);
-	ring_pass_uncommitted(&ring, true);
-	assert_int_equal(ring_drain(&ring, SIZE_MAX, &reader), 1);
-	assert_int_equal(seen[0], 2);
-	assert_true(ring_has_uncommitted(&ring));
-	ring_pass_uncommitted(&ring, true); /* the last one: nothing is after it */
+	for (int i = 0; i < 2; i++) {
+		const struct ring_reader *by = i ? &quick : &reader;
+		uint64_t late = take_number(), later = take_number();
+		write_free(1, take_number(), 3);
+		assert_int_equal(ring_drain(&ring, SIZE_MAX, by), 1);
+		SEEN(3);
+		assert_int_equal(ring_pending(&ring), 0);
+		write_free(1, take_number(), 4);
+		write_free(3, later, 2);
+		write_free(2, late, 1);
+		write_free(2, take_number(), 5);
+		assert_int_equal(ring_drain(&ring, SIZE_MAX, by), 4);
+		SEEN(1, 2, 4, 5);
+		assert_int_equal(ring.stats.late, 2 * i + 2);
+	}
+}
+
+/* Numbers without a record: their threads were killed, or a handler jumped out of the pad. */
+static void test_never(void **state)
+{
+	for (int i = 0; i < 2000; i++) {
+		uint64_t n = take_number();
+		if (i % 3 == 0)
+			write_free(i % 2, n, 10 + (taddr_t)i);
+	}
+	assert_int_equal(ring_drain(&ring, SIZE_MAX, &quick), 667);
+	for (size_t i = 0; i < 667; i++)
+		assert_int_equal(seen[i], 10 + 3 * i);
+	/* far apart: none in between is looked for */
+	memory.control->next_number += 1ull << 50;
+	write_free(0, take_number(), 1);
+	seen_count = 0;
+	assert_int_equal(ring_drain(&ring, SIZE_MAX, &quick), 1);
+	SEEN(1);
 	assert_int_equal(ring_pending(&ring), 0);
-	assert_int_equal(ring.stats.lost, 2);
-	ring_publish(&ring);
-	assert_int_equal(memory.control->tail, memory.control->head);
 }
 
-static void test_deferred(void **state)
+/* What is numbered after a turn began is left to the next one: something before it may be missing. */
+static void test_later_numbers(void **state)
 {
-	uint64_t uncommitted = reserve(16);
-	commit_free(reserve(16), 2);
-	ring_pass_uncommitted(&ring, false);
-	assert_int_equal(ring_drain(&ring, SIZE_MAX, &reader), 1);
-	ring_publish(&ring);
-	assert_int_equal(memory.control->tail, uncommitted); /* its owner will still write there */
-	commit_free(uncommitted, 1);
-	commit_free(reserve(16), 3);
-	assert_int_equal(ring_drain(&ring, SIZE_MAX, &reader), 2);
-	assert_int_equal(seen[1], 1);
-	assert_int_equal(seen[2], 3);
-	ring_publish(&ring);
-	assert_int_equal(memory.control->tail, memory.control->head);
-	assert_int_equal(ring.stats.lost, 0);
+	uint64_t first = take_number(), second = take_number();
+
+	memory.control->next_number = first;
+	write_free(1, second, 2);
+	assert_int_equal(ring_drain(&ring, SIZE_MAX, &quick), 0);
+	write_free(0, first, 1);
+	memory.control->next_number = second + 1;
+	assert_int_equal(ring_drain(&ring, SIZE_MAX, &quick), 2);
+	SEEN(1, 2);
 }
 
-static void commit_same(uint64_t position, taddr_t addr)
+/* The stack of a short record is that of its thread's last one, also of a late one. */
+static void test_stacks(void **state)
 {
-	word(position)[1] = addr << 16 | 8;
-	word(position)[0] = pad_mark(position, memory.control->key,
-				     FUNCTION_MALLOC << 4 | PAD_RECORD_SAME);
-}
-
-static uint64_t late_position;
-
-static uint32_t node_of_stack(void *ctx, const struct heap_event *ev)
-{
-	return ev->frame_count;
-}
-
-/* While the first of the events are delivered, an earlier record is committed, and one after it. */
-static void keep_quick(void *ctx, struct quick_event *event, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		seen[seen_count++] = event[i].addr << 8 | event[i].node;
-	if (!late_position)
-		return;
 	struct pad_record_block block = {.size = 64, .flags = PAD_HAS_STACK, .fresh = 2,
 					 .result = 1, .bytes = 5};
-	memcpy(word(late_position) + 1, (uint64_t *)(void *)&block + 1, sizeof(block) - 8);
-	*word(late_position) = pad_mark(late_position, memory.control->key, PAD_RECORD_ALLOC);
-	commit_same(reserve(16), 3);
-	late_position = 0;
-}
+	uint64_t late = take_number();
 
-/*
- * A record committed late is delivered before a later one that was read already; its stack is that
- * of the second.
- */
-static void test_late_before_the_next(void **state)
-{
-	const struct ring_reader quick = {.event = keep, .quick = keep_quick,
-					  .node = node_of_stack};
-	commit_same(reserve(16), 9);
+	write_word(1, take_number(), PAD_RECORD_SAME, 9 << 16 | 8);
 	assert_int_equal(ring_drain(&ring, SIZE_MAX, &quick), 1);
-	late_position = reserve(64);
-	commit_same(reserve(16), 2);
-	ring_pass_uncommitted(&ring, false);
+	write_block(0, late, &block);
+	write_word(0, take_number(), PAD_RECORD_SAME, 3 << 16 | 8);
+	write_word(1, take_number(), PAD_RECORD_SAME, 4 << 16 | 8);
 	assert_int_equal(ring_drain(&ring, SIZE_MAX, &quick), 3);
-	assert_int_equal(seen_count, 4);
-	assert_int_equal(seen[0], 9 << 8);
-	assert_int_equal(seen[1], 2 << 8);
-	assert_int_equal(seen[2], 1); /* not a short record */
-	assert_int_equal(seen[3], 3 << 8 | 2);
+	SEEN(9, 1, 3, 4);
+	assert_int_equal(ring.mirror[0].node, 2);
+	assert_int_equal(ring.mirror[1].node, 0);
 	assert_int_equal(ring.stats.records, 4);
-	assert_int_equal(ring_pending(&ring), 0);
 }
 
-#define LATE_ROUNDS 300000
+/* -- threads -- */
 
-static uint64_t late_seen;
+#define ROUNDS 100000
+#define COUNT_BITS 32
 
-/* Values are 2 n and 2 n + 1 for the two records of round n, and 0 for the one between. */
-static void see_in_order(uint64_t value)
+static uint64_t written[WRITERS], delivered[WRITERS]; /* records of each thread */
+
+static void wait_for_room(uint32_t slot)
 {
-	if (value == 0)
-		return;
-	assert_int_equal(value, late_seen + 1);
-	late_seen = value;
+	const struct pad_ring *r = pad_memory_ring(&memory, slot);
+
+	while (r->head + 16 > __atomic_load_n(&r->limit, __ATOMIC_ACQUIRE))
+		sched_yield();
 }
 
-static void see_late(void *ctx, struct heap_event *ev)
+/* Each record says how many another thread had written before. Some threads take their time. */
+static void *write_records(void *arg)
 {
-	see_in_order(ev->addr);
+	uint32_t slot = (uint32_t)(uintptr_t)arg;
+
+	for (uint64_t i = 0; i < ROUNDS; i++) {
+		uint64_t other = (slot + 1 + i % (WRITERS - 1)) % WRITERS;
+		wait_for_room(slot);
+		uint64_t seen_there = __atomic_load_n(&written[other], __ATOMIC_ACQUIRE);
+		uint64_t number = take_number();
+		for (uint64_t pause = 0; slot > 1 && pause < i % 128; pause++)
+			__builtin_ia32_pause();
+		write_free(slot, number, other << COUNT_BITS | seen_there);
+		__atomic_store_n(&written[slot], i + 1, __ATOMIC_RELEASE);
+	}
+	return NULL;
 }
 
 static void see_quick(void *ctx, struct quick_event *event, size_t n)
 {
-	for (size_t i = 0; i < n; i++)
-		see_in_order(event[i].addr);
-}
-
-/* Each round leaves a record uncommitted behind another one, then commits it and a next one. */
-static void *write_late(void *unused)
-{
-	for (uint64_t value = 1; value < 2 * LATE_ROUNDS; value += 2) {
-		while (memory.control->head + 64 -
-			       __atomic_load_n(&memory.control->tail, __ATOMIC_ACQUIRE) >
-		       RING_SIZE)
-			sched_yield();
-		uint64_t late = __atomic_fetch_add(&memory.control->head, 16, __ATOMIC_SEQ_CST);
-		commit_free(__atomic_fetch_add(&memory.control->head, 16, __ATOMIC_SEQ_CST), 0);
-		for (uint64_t pause = 0; pause < value % 128; pause++)
-			__builtin_ia32_pause();
-		uint64_t next = __atomic_fetch_add(&memory.control->head, 16, __ATOMIC_SEQ_CST);
-		commit_free(late, value);
-		__atomic_thread_fence(__ATOMIC_SEQ_CST);
-		commit_free(next, value + 1);
+	for (size_t i = 0; i < n; i++) {
+		uint64_t before = event[i].addr & ((UINT64_C(1) << COUNT_BITS) - 1);
+		assert_true(delivered[event[i].addr >> COUNT_BITS] >= before);
+		delivered[event[i].slot]++;
 	}
-	return unused;
 }
 
-/* A reader that finds the next record committed finds those that were committed before it first. */
-static void test_late_while_reading(void **state)
+/* What a thread has seen of another one is delivered before it. */
+static void test_threads(void **state)
 {
-	const struct ring_reader quick = {.event = see_late, .quick = see_quick,
-					  .node = node_of_stack};
-	size_t empty = 0;
-	pthread_t thread;
+	const struct ring_reader by = {.event = keep, .quick = see_quick, .node = node_of_stack};
+	pthread_t thread[WRITERS];
+	size_t sum = 0;
 
-	late_seen = 0;
-	assert_int_equal(pthread_create(&thread, NULL, write_late, NULL), 0);
-	while (late_seen < 2 * LATE_ROUNDS) {
-		size_t n = ring_drain(&ring, SIZE_MAX, &quick);
+	memset(written, 0, sizeof(written));
+	memset(delivered, 0, sizeof(delivered));
+	for (uintptr_t i = 0; i < WRITERS; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, write_records, (void *)i), 0);
+	while (sum < WRITERS * ROUNDS) {
+		size_t n = ring_drain(&ring, 2048, &by);
 		assert_null(ring.broken);
-		if (ring_has_uncommitted(&ring))
-			ring_pass_uncommitted(&ring, false);
 		ring_publish(&ring);
-		empty = n == 0 ? empty + 1 : 0;
-		if (empty % 1000 == 999)
+		sum += n;
+		if (n == 0)
 			sched_yield();
 	}
-	pthread_join(thread, NULL);
-	assert_int_equal(ring.stats.lost, 0);
-}
-
-/*
- * -- jumps around uncommitted records: threads as in the recorder, some of which stop before
- * they commit --
- */
-
-static void count(void *ctx, struct heap_event *ev)
-{
-	assert_in_range(ev->addr, 1, next_value);
-	assert_int_equal(delivered[ev->addr]++, 0);
-	seen_count++;
-}
-
-static bool has_room_until(uint64_t end)
-{
-	return end - memory.control->tail <= memory.control->room;
-}
-
-/* One step of the recorder; @holds: it stops before the mark. */
-static void step_writer(struct writer *w, bool holds)
-{
-	if (w->state == IDLE) {
-		w->start = reserve(16);
-		w->end = w->start + 16;
-		w->state = RESERVED;
-	} else if (w->state == RESERVED) {
-		w->state = has_room_until(w->end) ? HOLDS : WAITS;
-		if (w->state == HOLDS) {
-			w->value = ++next_value;
-			word(w->start)[1] = w->value;
-		}
-	} else if (w->state == HOLDS && !holds) {
-		assert_int_equal(word(w->start)[1], w->value); /* it was not overwritten */
-		commit_free(w->start, w->value);
-		committed++;
-		w->state = IDLE;
+	for (uint32_t i = 0; i < WRITERS; i++) {
+		pthread_join(thread[i], NULL);
+		assert_int_equal(delivered[i], ROUNDS);
+		assert_int_equal(ring.source[i].position, pad_memory_ring(&memory, i)->head);
 	}
-}
-
-/* Handles a trap of a thread that finds the ring full, as pads.c does. */
-static void serve_writer(struct writer *w)
-{
-	w->state = RESERVED;
-	if (ring_was_skipped(&ring, w->start)) {
-		ring_forget_range(&ring, w->start, w->end);
-		w->state = IDLE;
-	}
-}
-
-static void catch_up(void)
-{
-	do {
-		ring_drain(&ring, SIZE_MAX, &(struct ring_reader){ .event = count });
-		if (ring_has_uncommitted(&ring))
-			ring_pass_uncommitted(&ring, false);
-	} while (ring_pending(&ring) > 0);
-	ring_publish(&ring);
-}
-
-static void serve_all(void)
-{
-	bool waits = false;
-	ring_drain(&ring, SIZE_MAX, &(struct ring_reader){ .event = count });
-	ring_publish(&ring);
-	for (size_t i = 0; i < writer_count; i++) {
-		if (writers[i].state == WAITS) {
-			serve_writer(&writers[i]);
-			waits = true;
-		}
-	}
-	if (waits && !ring_has_room(&ring)) {
-		catch_up();
-		if (!ring_has_room(&ring))
-			assert_true(ring_jump(&ring));
-	}
-}
-
-static void run_writers(size_t count)
-{
-	unsigned random = 1;
-	writer_count = count;
-	for (uint64_t n = 0; n < 1000000; n++) {
-		random = random * 1103515245 + 12345;
-		size_t i = (random >> 8) % writer_count;
-		/*
-		 * a third of them is stopped for long anywhere, in periods that are not whole
-		 * laps
-		 */
-		bool is_stopped = i < count / 3 + (count == 2) && (n / 50000 + i) % 4 != 0;
-		if (!is_stopped || writers[i].state == IDLE || random >> 16 & 1)
-			step_writer(&writers[i], is_stopped);
-		if (n % 512 == 0 || writers[i].state == WAITS)
-			serve_all();
-	}
-	assert_true(ring.jumps > 10);
-	for (int i = 0; i < 8; i++) { /* all continue: the ring works as usual */
-		for (size_t k = 0; k < writer_count; k++) {
-			if (writers[k].state != IDLE)
-				step_writer(&writers[k], false);
-		}
-		serve_all();
-	}
-	catch_up();
-	assert_int_equal(ring.deferred_count, 0);
-	assert_int_equal(memory.control->room, RING_SIZE);
-	assert_int_equal(memory.control->tail, memory.control->head);
-	assert_int_equal(seen_count, committed);
-	assert_int_equal(committed, next_value);
-}
-
-static void test_two_writers(void **state)
-{
-	run_writers(2);
-}
-
-static void test_many_writers(void **state)
-{
-	run_writers(ARRAY_SIZE(writers));
-}
-
-/*
- * Threads that reserve while the ring jumps, each once, as they have to wait then: a range is below
- * the new tail, or one thread alone has it.
- */
-#define RACERS 10000
-#define GAPS 100
-#define RACES 40 /* with one thread it might not run at the critical moment */
-
-static uint64_t raced[RACERS];
-static bool is_racing;
-
-static void *race(void *unused)
-{
-	for (int i = 0; i < RACERS; i++) {
-		raced[i] = __atomic_fetch_add(&memory.control->head, 16, __ATOMIC_SEQ_CST);
-		__atomic_store_n(&is_racing, true, __ATOMIC_RELEASE);
-		for (int pause = 0; pause < 10; pause++)
-			__builtin_ia32_pause();
-	}
-	return unused;
-}
-
-static void race_once(void)
-{
-	uint8_t owners[RACERS] = {0};
-	pthread_t thread;
-
-	is_racing = false;
-	for (int i = 0; i < RING_SIZE / 32; i++) {
-		uint64_t position = reserve(16);
-		if (i >= GAPS)
-			commit_free(position, 1);
-		commit_free(reserve(16), 1);
-	}
-	while (ring_pending(&ring) > 0) {
-		ring_drain(&ring, SIZE_MAX, &reader);
-		if (ring_has_uncommitted(&ring))
-			ring_pass_uncommitted(&ring, false);
-	}
-	assert_int_equal(ring.deferred_count, GAPS);
-	assert_int_equal(pthread_create(&thread, NULL, race, NULL), 0);
-	while (!__atomic_load_n(&is_racing, __ATOMIC_ACQUIRE))
-		sched_yield();
-	assert_true(ring_jump(&ring));
-	pthread_join(thread, NULL);
-	assert_null(ring.broken);
-	for (int i = 0; i < RACERS; i++) {
-		if (!ring_was_skipped(&ring, raced[i]))
-			assert_int_equal(owners[(raced[i] - memory.control->tail) / 16]++, 0);
-	}
-}
-
-static void test_race_with_jump(void **state)
-{
-	for (int i = 0; i < RACES; i++) {
-		race_once();
-		teardown(state);
-		setup_thread(state);
-	}
-}
-
-/*
- * Holes fill the ring, so there is nowhere to jump to. A thread waits with a record after the
- * limit: it gets room when the first record is committed, and its record must still be known.
- */
-static void test_jump_without_room(void **state)
-{
-	uint64_t first = reserve(16);
-	reserve(RING_SIZE - 16);
-	uint64_t behind = reserve(16);
-	assert_false(has_room_until(behind + 16));
-	ring_pass_uncommitted(&ring, false);
-	assert_int_equal(ring_drain(&ring, SIZE_MAX, &reader), 0);
 	assert_int_equal(ring_pending(&ring), 0);
-	assert_false(ring_jump(&ring));
-	assert_int_equal(ring.jumps, 0);
-	assert_int_equal(memory.control->room, RING_SIZE);
-	commit_free(first, 1);
-	assert_int_equal(ring_drain(&ring, SIZE_MAX, &reader), 1);
-	ring_publish(&ring);
-	assert_false(ring_was_skipped(&ring, behind));
-	assert_true(has_room_until(behind + 16));
-	commit_free(behind, 2);
-	assert_int_equal(ring_drain(&ring, SIZE_MAX, &reader), 1);
-	assert_int_equal(seen[1], 2);
+	assert_int_equal(ring.stats.records, WRITERS * ROUNDS);
+}
+
+/* A thread forks while it writes a record: it completes it in both. */
+static void test_fork(void **state)
+{
+	static struct pad_memory own;
+	struct pad_memory_options options = { RING_SIZE, 16, 8 };
+	struct pad_record_block block = {.size = 64, .flags = PAD_HAS_STACK, .fresh = 2,
+					 .result = 7, .bytes = 5};
+	struct ring child;
+
+	for (taddr_t i = 1; i <= 5; i++)
+		write_free(2, take_number(), i);
+	assert_int_equal(ring_drain(&ring, SIZE_MAX, &reader), 5);
+	uint64_t number = take_number();
+	write_free(1, take_number(), 6);
+	memcpy(word_at(2, 80), &block, sizeof(block));
+	ring_pending(&ring);
+	struct ring_unfinished *saved = ring_save_unfinished(&ring, 2);
+	ring_fork(&child, &ring, 2);
+	seen_count = 0;
+	ring_drain(&ring, SIZE_MAX, &reader);
+	SEEN(6);
+	assert_int_equal(pad_memory_init(&own, memfd_create("child", MFD_ALLOW_SEALING), &options), 0);
+	pad_memory_locate(&own, memory.target);
+	const struct pad_slot *slot = pad_memory_slot(&memory, 2);
+	pad_slots_inherit(&own, memory.control, slot, NULL);
+	child.memory = &own;
+	ring_restore_unfinished(&child, 2, saved);
+	assert_int_equal(ring_drain(&child, SIZE_MAX, &reader), 0);
+	/* the same memory as before, as far as pads can tell */
+	assert_int_equal(pad_memory_slot(&own, 2)->ring, slot->ring);
+	assert_int_equal(pad_memory_ring(&own, 2)->at, pad_memory_ring(&memory, 2)->at);
+	assert_int_equal(pad_memory_ring(&own, 2)->limit, 80 + RING_SIZE);
+	uint64_t *word = (uint64_t *)(void *)(pad_memory_ring_bytes(&own, 2) + 80);
+	word[0] = pad_mark(number, FUNCTION_MALLOC, PAD_RECORD_ALLOC);
+	pad_memory_ring(&own, 2)->head += 64;
+	assert_int_equal(ring_drain(&child, SIZE_MAX, &reader), 1);
+	assert_null(child.broken);
+	SEEN(7);
+	write_block(2, number, &block);
+	ring_drain(&ring, SIZE_MAX, &reader);
+	SEEN(7);
+	free(saved);
+	ring_deinit(&child);
+	pad_memory_deinit(&own);
 }
 
 /* -- records that no pad writes -- */
 
-static void commit_block(uint64_t position, const struct pad_record_block *block)
-{
-	uint64_t mark = pad_mark(position, memory.written.key, PAD_RECORD_ALLOC);
-	memcpy(word(position), block, sizeof(*block));
-	*word(position) = mark;
-}
-
 /* A good record followed by @bad: only the good one is read. */
 static void check_broken(const struct pad_record_block *bad)
 {
-	commit_free(reserve(16), 1);
-	commit_block(reserve(ROUND_UP(MAX(bad->size, 48u), 16u) % RING_SIZE), bad);
-	commit_free(reserve(16), 2);
+	write_free(0, take_number(), 1);
+	write_block(0, take_number(), bad);
+	write_free(0, take_number(), 2);
 	assert_null(ring.broken);
 	assert_int_equal(ring_drain(&ring, SIZE_MAX, &reader), 1);
 	assert_non_null(ring.broken);
@@ -533,8 +434,6 @@ static void check_broken(const struct pad_record_block *bad)
 	assert_int_equal(seen_count, 1);
 	assert_int_equal(ring_pending(&ring), 0);
 	assert_int_equal(ring_drain(&ring, SIZE_MAX, &reader), 0);
-	assert_false(ring_has_uncommitted(&ring));
-	assert_true(ring_has_room(&ring));
 }
 
 static void test_kept_too_many(void **state)
@@ -551,17 +450,16 @@ static void test_kept_huge(void **state)
 
 static void test_too_deep(void **state)
 {
-	struct pad_record_block good = { .size = 48 + 8 * 4096, .flags = PAD_HAS_STACK, .fresh =
-					4096,
-					 .result = 1 };
-	for (good.kept = 0; good.kept < PAD_MAX_FRAMES; good.kept += good.fresh) {
-		commit_block(reserve(good.size), &good);
+	struct pad_record_block good = { .size = 48 + 8 * 4096 - 48, .flags = PAD_HAS_STACK,
+					 .fresh = 4096 - 6, .result = 1 };
+	for (good.kept = 0; good.kept + good.fresh <= PAD_MAX_FRAMES; good.kept += good.fresh) {
+		write_block(0, take_number(), &good);
 		assert_int_equal(ring_drain(&ring, SIZE_MAX, &reader), 1);
 		ring_publish(&ring);
 	}
 	seen_count = 0;
-	check_broken(&(struct pad_record_block){ .size = 64, .flags = PAD_HAS_STACK, .fresh = 2,
-						 .kept = PAD_MAX_FRAMES, .result = 1 });
+	check_broken(&(struct pad_record_block){ .size = 48 + 8 * 64, .flags = PAD_HAS_STACK, .fresh = 64,
+						 .kept = good.kept, .result = 1 });
 }
 
 static void test_size_of_nothing(void **state)
@@ -580,46 +478,97 @@ static void test_raw_huge(void **state)
 						UINT32_MAX - 7 });
 }
 
-static void test_after_the_limit(void **state)
+static void break_by(const struct ring_reader *by)
 {
-	uint64_t position = reserve(RING_SIZE) + RING_SIZE - 48;
-	ring_pass_uncommitted(&ring, false);
-	ring.position = position;
-	commit_block(position, &(struct pad_record_block){ .size = 64, .fresh = 2, .result = 1 });
-	assert_int_equal(ring_drain(&ring, SIZE_MAX, &reader), 0);
+	assert_null(ring.broken);
+	assert_int_equal(ring_drain(&ring, SIZE_MAX, by), 0);
 	assert_non_null(ring.broken);
 }
 
-static void test_larger_than_its_gap(void **state)
+/* Its size leads beyond the head. */
+static void test_after_the_head(void **state)
 {
-	uint64_t uncommitted = reserve(16);
-	commit_free(reserve(16), 2);
-	ring_pass_uncommitted(&ring, false);
-	commit_block(uncommitted, &(struct pad_record_block){ .size = 48, .result = 1 });
-	assert_int_equal(ring_drain(&ring, SIZE_MAX, &reader), 0);
+	write_block(0, take_number(), &(struct pad_record_block){.size = 64, .flags = PAD_HAS_STACK,
+								 .fresh = 2, .result = 1});
+	pad_memory_ring(&memory, 0)->head -= 16;
+	break_by(&quick);
+}
+
+/* Its size leads beyond the end of the ring. */
+static void test_after_the_end(void **state)
+{
+	struct pad_record_block block = {.size = 64, .flags = PAD_HAS_STACK, .fresh = 2, .result = 1};
+
+	for (int i = 0; i < RING_SIZE / 16 - 3; i++) {
+		write_free(0, take_number(), 1);
+		assert_int_equal(ring_drain(&ring, SIZE_MAX, &quick), 1);
+	}
+	ring_publish(&ring);
+	write_block(0, take_number(), &block);
+	break_by(&quick);
+}
+
+static void test_fill_too_long(void **state)
+{
+	*word_at(0, 0) = PAD_RECORD_FILL;
+	move_head(0, 64);
+	break_by(&quick);
+}
+
+static void test_numbers(void **state)
+{
+	write_free(0, 0, 1);
+	break_by(&reader);
+}
+
+static void test_same_number(void **state)
+{
+	uint64_t number = take_number();
+
+	write_free(0, number, 1);
+	write_free(0, number, 2);
+	assert_int_equal(ring_drain(&ring, SIZE_MAX, &quick), 1);
 	assert_non_null(ring.broken);
 }
 
-static void test_no_such_slot(void **state)
+static void test_numbers_go_back(void **state)
 {
-	uint64_t position = reserve(16);
-	*word(position) = pad_mark(position, memory.written.key,
-				   1 << 8 | FUNCTION_FREE << 4 | PAD_RECORD_FREE);
-	assert_int_equal(ring_drain(&ring, SIZE_MAX, &reader), 0);
-	assert_non_null(ring.broken);
-	assert_int_equal(ring.mirror_count, 0);
+	uint64_t number = take_number();
+
+	write_free(0, take_number(), 1);
+	assert_int_equal(ring_drain(&ring, SIZE_MAX, &quick), 1);
+	write_free(0, number, 2);
+	break_by(&quick);
+}
+
+static void test_unknown_kind(void **state)
+{
+	write_word(0, take_number(), 12, 1);
+	break_by(&quick);
 }
 
 static void test_head(void **state)
 {
-	static const uint64_t heads[] = { UINT64_MAX, 8, 1ull << 40, -16ull, 1ull << 63 };
+	static const uint64_t heads[] = {UINT64_MAX, 8, 1ull << 40, -16ull, 1ull << 63,
+					 RING_SIZE + 16};
 	for (size_t i = 0; i < ARRAY_SIZE(heads); i++) {
 		ring.broken = NULL;
-		memory.control->head = heads[i];
-		assert_false(ring_has_uncommitted(&ring));
-		assert_non_null(ring.broken);
-		ring_pass_uncommitted(&ring, false);
-		assert_int_equal(ring.position, 0);
+		pad_memory_ring(&memory, 1)->head = heads[i];
+		break_by(i % 2 ? &quick : &reader);
+	}
+}
+
+static void test_next_number(void **state)
+{
+	static const uint64_t numbers[] = {0, 1, UINT64_MAX, 1ull << 56};
+
+	write_free(0, take_number(), 1);
+	assert_int_equal(ring_drain(&ring, SIZE_MAX, &quick), 1);
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
+		ring.broken = NULL;
+		memory.control->next_number = numbers[i];
+		break_by(&quick);
+		assert_int_equal(ring_pending(&ring), 0);
 	}
 }
 
@@ -668,18 +617,6 @@ static void test_other_file(void **state)
 	close(fd);
 }
 
-static void test_many_uncommitted(void **state)
-{
-	for (int i = 0; i < 1500; i++) {
-		reserve(16);
-		commit_free(reserve(16), 1);
-		ring_pass_uncommitted(&ring, false);
-		ring_drain(&ring, SIZE_MAX, &reader);
-	}
-	assert_non_null(ring.broken);
-	assert_true(ring.deferred_count < 1200);
-}
-
 /* The kernel marks the control block when its owner is killed. */
 static void test_dead_owner(void **state)
 {
@@ -703,6 +640,19 @@ static void test_dead_owner(void **state)
 	assert_true(memory.control->owner & PAD_OWNER_DIED);
 }
 
+/* The ring of slot @index, the one @within the chunk of @count at @start. */
+static void check_ring(uint32_t index, taddr_t start, uint32_t within, uint32_t count)
+{
+	const struct pad_ring *r = pad_memory_ring(&memory, index);
+	size_t slots = ROUND_UP(count * sizeof(struct pad_slot), 4096u);
+
+	assert_int_equal(pad_memory_slot(&memory, index)->ring,
+			 memory.target + PAD_RINGS_OFFSET + index * sizeof(*r));
+	assert_int_equal(r->at, start + slots + (size_t)within * PAD_RING_MIN);
+	assert_int_equal(r->mask, PAD_RING_MIN - 1);
+	assert_int_equal(r->limit, PAD_RING_MIN);
+}
+
 /* Whatever the number of chunks, a slot has the same index in target and reader. */
 static void test_more_slots(void **state)
 {
@@ -714,7 +664,8 @@ static void test_more_slots(void **state)
 			assert_int_equal(pad_slots_add(&memory, 100 + i, 1, i), i);
 		assert_false(pad_slots_have_room(&memory, 1));
 		assert_int_equal(pad_memory_more(&memory),
-				 ROUND_UP(count * sizeof(struct pad_slot), 4096u));
+				 ROUND_UP(count * sizeof(struct pad_slot), 4096u) +
+					 count * (size_t)PAD_RING_MIN);
 		assert_int_equal(pad_memory_grow(&memory, -1, 0), -EBADF);
 		assert_int_equal(pad_memory_grow(&memory, memfd_create("more", MFD_ALLOW_SEALING),
 						 k << 40), 0);
@@ -736,6 +687,7 @@ static void test_more_slots(void **state)
 		assert_in_range(memory.control->chunk[chunk].used, i - before + 1, count);
 		assert_int_equal(pad_slots_find(&memory, 100 + i), i);
 		assert_int_equal(pad_memory_slot(&memory, i)->stack_high, i);
+		check_ring(i, start, i - before, chunk ? 8u << chunk : 16);
 	}
 	assert_int_equal(pad_memory_grow(&memory, -1, 0), -ENOSPC);
 }
@@ -767,34 +719,36 @@ static void test_slots(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_many_laps, setup_thread, teardown),
-		cmocka_unit_test_setup_teardown(test_across_the_end, setup_thread, teardown),
-		cmocka_unit_test_setup_teardown(test_uncommitted_waits, setup_thread, teardown),
-		cmocka_unit_test_setup_teardown(test_uncommitted_of_dead_threads, setup_thread, teardown),
-		cmocka_unit_test_setup_teardown(test_deferred, setup_thread, teardown),
-		cmocka_unit_test_setup_teardown(test_late_before_the_next, setup_thread, teardown),
-		cmocka_unit_test_setup_teardown(test_late_while_reading, setup_thread, teardown),
-		cmocka_unit_test_setup_teardown(test_two_writers, setup_thread, teardown),
-		cmocka_unit_test_setup_teardown(test_many_writers, setup_thread, teardown),
-		cmocka_unit_test_setup_teardown(test_race_with_jump, setup_thread, teardown),
-		cmocka_unit_test_setup_teardown(test_jump_without_room, setup_thread, teardown),
-		cmocka_unit_test_setup_teardown(test_kept_too_many, setup_thread, teardown),
-		cmocka_unit_test_setup_teardown(test_kept_huge, setup_thread, teardown),
-		cmocka_unit_test_setup_teardown(test_too_deep, setup_thread, teardown),
-		cmocka_unit_test_setup_teardown(test_size_of_nothing, setup_thread, teardown),
-		cmocka_unit_test_setup_teardown(test_size_of_more, setup_thread, teardown),
-		cmocka_unit_test_setup_teardown(test_raw_huge, setup_thread, teardown),
-		cmocka_unit_test_setup_teardown(test_after_the_limit, setup_thread, teardown),
-		cmocka_unit_test_setup_teardown(test_larger_than_its_gap, setup_thread, teardown),
-		cmocka_unit_test_setup_teardown(test_no_such_slot, setup_thread, teardown),
-		cmocka_unit_test_setup_teardown(test_head, setup_thread, teardown),
+		cmocka_unit_test_setup_teardown(test_many_laps, setup_threads, teardown),
+		cmocka_unit_test_setup_teardown(test_across_the_end, setup_threads, teardown),
+		cmocka_unit_test_setup_teardown(test_order, setup_threads, teardown),
+		cmocka_unit_test_setup_teardown(test_late, setup_threads, teardown),
+		cmocka_unit_test_setup_teardown(test_never, setup_threads, teardown),
+		cmocka_unit_test_setup_teardown(test_later_numbers, setup_threads, teardown),
+		cmocka_unit_test_setup_teardown(test_stacks, setup_threads, teardown),
+		cmocka_unit_test_setup_teardown(test_threads, setup_threads, teardown),
+		cmocka_unit_test_setup_teardown(test_fork, setup_threads, teardown),
+		cmocka_unit_test_setup_teardown(test_kept_too_many, setup_threads, teardown),
+		cmocka_unit_test_setup_teardown(test_kept_huge, setup_threads, teardown),
+		cmocka_unit_test_setup_teardown(test_too_deep, setup_threads, teardown),
+		cmocka_unit_test_setup_teardown(test_size_of_nothing, setup_threads, teardown),
+		cmocka_unit_test_setup_teardown(test_size_of_more, setup_threads, teardown),
+		cmocka_unit_test_setup_teardown(test_raw_huge, setup_threads, teardown),
+		cmocka_unit_test_setup_teardown(test_after_the_head, setup_threads, teardown),
+		cmocka_unit_test_setup_teardown(test_after_the_end, setup_threads, teardown),
+		cmocka_unit_test_setup_teardown(test_fill_too_long, setup_threads, teardown),
+		cmocka_unit_test_setup_teardown(test_numbers, setup_threads, teardown),
+		cmocka_unit_test_setup_teardown(test_same_number, setup_threads, teardown),
+		cmocka_unit_test_setup_teardown(test_numbers_go_back, setup_threads, teardown),
+		cmocka_unit_test_setup_teardown(test_unknown_kind, setup_threads, teardown),
+		cmocka_unit_test_setup_teardown(test_head, setup_threads, teardown),
+		cmocka_unit_test_setup_teardown(test_next_number, setup_threads, teardown),
 		cmocka_unit_test_setup_teardown(test_overwritten, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_size_is_sealed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_other_file, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_many_uncommitted, setup_thread, teardown),
 		cmocka_unit_test_setup_teardown(test_dead_owner, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_slots, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_more_slots, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_slots, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

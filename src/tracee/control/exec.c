@@ -40,7 +40,6 @@ static void drop_other_threads(struct target *t, struct process *p, struct threa
  */
 static void forget_former(struct target *t, struct thread *th)
 {
-	thread_wait_no_more(t, th);
 	call_state_clear(&th->calls);
 	pad_thread_forget(th);
 	th->is_exiting = false;

@@ -269,12 +269,6 @@ static void serve_signal(struct target *t, struct thread *th, int sig)
 	}
 	if (sig == SIGSEGV && pads_restore_memory(t, th))
 		return;
-	if (answer == TRAP_WAIT) {
-		th->waits_for_room = true;
-		t->loop.waiters++;
-		thread_consume_stop(t, th);
-		return;
-	}
 	call_state_note_signal(&th->calls);
 	thread_resume(t, th, sig);
 }

@@ -106,7 +106,7 @@ void sample_threads(struct target *t)
 {
 	struct thread *th;
 	for_each_thread(t, th) {
-		if (th->state != THREAD_RUNNING || th->is_exiting || th->waits_for_room ||
+		if (th->state != THREAD_RUNNING || th->is_exiting ||
 		    th->was_interrupted || !is_wanted(t, th))
 			continue;
 		if (!take_sleeping(t, th) && ptrace_interrupt(th->tid) == 0) {

@@ -266,8 +266,6 @@ static void end_profile(struct target *t, struct address_space *s)
 	struct thread *th;
 	for_each_thread_in(t, s, th) {
 		call_drop(t, th, UINT64_MAX);
-		th->is_held |= th->waits_for_room;
-		thread_wait_no_more(t, th);
 	}
 }
 

@@ -20,7 +20,6 @@
 #include "tracee/inject/world.h"
 #include "tracee/os/rt_boost.h"
 #include "tracee/pads/pad_delivery.h"
-#include "tracee/pads/pad_stall.h"
 #include "tracee/pads/promote.h"
 #include "tracee/pads/ring.h"
 #include "tracee/state/space.h"
@@ -88,12 +87,6 @@ static size_t drain_all(struct target *t, bool *is_more_out)
 		size_t read = pads_drain_some(t, s);
 		*is_more_out |= read >= PADS_DRAIN_BATCH;
 		n += read;
-		if (t->loop.waiters > 0) {
-			pads_publish(s);
-			pads_wake_waiters(t, s);
-			if (t->loop.waiters > 0)
-				pads_unblock(t, s);
-		}
 	}
 	return n;
 }
@@ -136,11 +129,11 @@ static void idle(struct target *t, size_t records)
 	unsigned cpus = cpu_count(),
 		 least = cpus > thread_count(t) ? SLEEP_BUSY_US : SLEEP_SHARED_US,
 		 most = SLEEP_MAX_US;
-	if (t->options.samples.heap && t->loop.waiters == 0) {
+	if (t->options.samples.heap) {
 		least = SLEEP_SAMPLING_US;
 		most = SLEEP_SAMPLING_MAX_US;
 	}
-	if (records >= BUSY_RECORDS || t->loop.waiters > 0)
+	if (records >= BUSY_RECORDS)
 		t->loop.idle_us = least;
 	else
 		t->loop.idle_us = MIN(MAX(2 * t->loop.idle_us, least), most);

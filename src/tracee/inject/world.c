@@ -24,7 +24,7 @@
  */
 static bool is_halted(const struct thread *th)
 {
-	return th->is_held || th->is_exiting || th->waits_for_room || th->vfork.is_waiting;
+	return th->is_held || th->is_exiting || th->vfork.is_waiting;
 }
 
 static size_t interrupt_all(struct target *t)

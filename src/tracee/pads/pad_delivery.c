@@ -5,7 +5,6 @@
 #include "base/log.h"
 #include "tracee/pads/pad_thread.h"
 #include "tracee/pads/pads_internal.h"
-#include "tracee/pads/ring_deferred.h"
 #include "tracee/pads/ring_drain.h"
 #include "tracee/state/heap_sampling.h"
 #include "tracee/state/space_memory.h"
@@ -122,37 +121,22 @@ uint64_t pads_records(const struct address_space *s)
 	return s->pads ? s->pads->ring.stats.records : 0;
 }
 
-/* Up to the current head: running threads may write as fast as this reads. */
 size_t pads_drain(struct target *t, struct address_space *s)
 {
 	struct ring *r = &s->pads->ring;
-	uint64_t end = r->position + ring_pending(r);
+	uint64_t end = r->number + ring_pending(r);
 	size_t sum = 0, n;
 	do {
 		n = pads_drain_some(t, s);
 		sum += n;
-	} while (n >= PADS_DRAIN_BATCH && r->position < end);
+	} while (n >= PADS_DRAIN_BATCH && r->number < end);
 	return sum;
 }
 
 void pads_catch_up(struct target *t, struct address_space *s)
 {
-	if (!s->pads || t->is_abandoned)
-		return;
-	struct ring *r = &s->pads->ring;
-	uint64_t end = r->position + ring_pending(r), before;
-	int idle = 0;
-	do {
-		before = r->position;
+	if (s->pads && !t->is_abandoned)
 		pads_drain(t, s);
-		if (r->position >= end || r->broken)
-			return;
-		/* if it was committed meanwhile it is read, with all that follows */
-		if (ring_has_uncommitted(r))
-			ring_pass_uncommitted(r, false);
-		idle = r->position == before ? idle + 1 : 0;
-	} while (idle < 2);
-	ring_break(r, "a record's mark came and went");
 }
 
 bool pads_catch_up_on(struct target *t, const struct thread *th)
@@ -187,8 +171,6 @@ void pads_finish(struct target *t, struct address_space *s)
 		return;
 	pads_catch_up(t, s);
 	pads_are_corrupt(s);
-	t->stats.uncommitted += s->pads->ring.deferred_count;
-	t->stats.ring_jumps += s->pads->ring.jumps;
 	t->stats.records += s->pads->ring.stats.records;
 	t->stats.raw_records += s->pads->ring.stats.raw;
 	t->stats.ring_bytes += s->pads->ring.stats.bytes;

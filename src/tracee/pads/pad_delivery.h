@@ -1,9 +1,9 @@
 /*
  * Delivers the rings' contents: records become events, plain ones in batches.
  *
- * Order of events: a record is reserved in the ring before a block can become known or reusable, so
- * the order in the ring is correct for records. An event that ptmem makes itself, at a stop, must
- * come after all records committed by then: call pads_catch_up() first.
+ * Order of events: a record is numbered before a block can become known or reusable, so the order
+ * of numbers is correct for records. An event that ptmem makes itself, at a stop, must come after
+ * all records complete by then: call pads_catch_up() first.
  */
 #ifndef PTMEM_TRACEE_PADS_PAD_DELIVERY_H
 #define PTMEM_TRACEE_PADS_PAD_DELIVERY_H
@@ -15,16 +15,16 @@ struct target;
 struct thread;
 
 /*
- * Reads the ring as far as possible without waiting, at most PADS_DRAIN_BATCH records: a caller
- * that reads more in a row would not notice a waiting thread. Returns the number of records.
+ * Reads what is complete, about PADS_DRAIN_BATCH records at most: a caller that reads more in a row
+ * would not notice a waiting thread. Returns the number of records; fewer: there was no more.
  */
 #define PADS_DRAIN_BATCH 2048u
 size_t pads_drain_some(struct target *t, struct address_space *s);
 /* The number of records read from the pads of @s that are not in the target's statistics yet. */
 uint64_t pads_records(const struct address_space *s);
-/* Reads up to the current head. */
+/* Reads everything that is complete by now, not what running threads add meanwhile. */
 size_t pads_drain(struct target *t, struct address_space *s);
-/* Reads everything that is committed by now, also after uncommitted records. */
+/* The same, if there are pads. */
 void pads_catch_up(struct target *t, struct address_space *s);
 /* The same; returns whether a record of @th was among them. */
 bool pads_catch_up_on(struct target *t, const struct thread *th);
@@ -37,7 +37,7 @@ bool pads_take_deleted(struct target *t, struct thread *th, taddr_t block);
  * that nothing more is read from it: the profile of @s must end (target_leave.c).
  */
 bool pads_are_corrupt(struct address_space *s);
-/* Reads the ring for the last time: the threads have ended, uncommitted records are lost. */
+/* Reads the rings for the last time. */
 void pads_finish(struct target *t, struct address_space *s);
 
 #endif

@@ -7,8 +7,8 @@
  *
  * The exception is a fork inside a pad: by a signal handler that interrupted the pad, or by what
  * the pad had called. The pad is about to write to slot and ring. Such a child gets real pads:
- * before it runs, its own memory replaces the inherited one, with slot and position in the ring as
- * at the fork. So the rest of the pad runs in both processes, each with its own memory.
+ * before it runs, its own memory replaces the inherited one, with slot and ring as at the fork. So
+ * the rest of the pad runs in both processes, each with its own memory.
  */
 #include "tracee/pads/pad_fork.h"
 
@@ -45,8 +45,7 @@ struct pad_fork_snapshot {
 	struct pad_control control;
 	struct pad_slot slot;
 	struct pad_deep_copy *deep;  /* NULL = the slot has none */
-	/* contents of the ring: may include the record that the thread was writing */
-	uint8_t *deferred;
+	struct ring_unfinished *unfinished; /* the record that the thread may be writing */
 	taddr_t at;                  /* address of the memory */
 };
 
@@ -86,29 +85,27 @@ static struct pads *copy_pads(const struct pads *from, uint32_t slot)
 	return p;
 }
 
-static struct pad_fork_snapshot *take_snapshot(const struct pads *p, const struct thread *th)
+static struct pad_fork_snapshot *take_snapshot(struct pads *p, const struct thread *th)
 {
 	const struct pad_memory *m = &p->memory;
 	uint32_t slot = th->pads->slot;
 	struct pad_fork_snapshot *h = xcalloc(1, sizeof(*h));
+	ring_pending(&p->ring); /* the numbers of now */
 	h->pads = copy_pads(p, slot);
 	h->options = (struct pad_memory_options){m->layout.ring_size, m->slots.chunk[0].count,
 						 m->written.rule_bits};
 	/* copies data that the program can have changed, except for what ptmem relies on */
 	h->control = *m->control;
-	h->control.tail = p->ring.published;
-	h->control.room = p->ring.room;
-	h->control.key = m->written.key;
+	h->control.next_number = h->pads->ring.next_number;
 	h->control.flags = m->written.flags;
 	h->control.off = m->written.off;
 	h->control.shared = m->written.shared;
 	h->slot = *pad_memory_slot(m, slot);
 	h->slot.index = slot;
-	h->slot.key = m->written.key | slot << 8;
 	h->slot.thread_pointer = th->pads->pointer;
 	memset(h->slot.count, 0, sizeof(h->slot.count)); /* its counts are in the totals */
 	h->deep = pad_cache_copy(m, slot);
-	h->deferred = ring_save_deferred(&p->ring);
+	h->unfinished = ring_save_unfinished(&p->ring, slot);
 	h->at = m->target;
 	return h;
 }
@@ -117,7 +114,7 @@ static struct pad_fork_snapshot *take_snapshot(const struct pads *p, const struc
 static void free_snapshot(struct address_space *s)
 {
 	free(s->promotion.fork_snapshot->deep);
-	free(s->promotion.fork_snapshot->deferred);
+	free(s->promotion.fork_snapshot->unfinished);
 	free(s->promotion.fork_snapshot);
 	s->promotion.fork_snapshot = NULL;
 }
@@ -157,9 +154,9 @@ static int make_memory(struct target *t, struct thread *th, const struct pad_for
 		close(own);
 	} else {
 		pad_memory_locate(&p->memory, h->at);
-		pad_slots_inherit(&p->memory, &h->control, &h->slot, h->deep, p->ring.position);
+		pad_slots_inherit(&p->memory, &h->control, &h->slot, h->deep);
 		p->ring.memory = &p->memory;
-		ring_restore_deferred(&p->ring, h->deferred);
+		ring_restore_unfinished(&p->ring, h->slot.index, h->unfinished);
 		rc = pads_map_over(t, th, fd, &p->memory, h->at);
 		if (rc != 0)
 			pad_memory_deinit(&p->memory);
@@ -174,7 +171,7 @@ static void take_over(struct target *t, struct thread *th, const struct pad_fork
 	struct pads *p = s->pads = h->pads;
 	pads_start_sampling(t, s);
 	pad_owner_add(&t->pads->owner, &p->memory);
-	journal_note_shared(s, h->at, p->memory.layout.map_size);
+	journal_note_shared(s, h->at, p->memory.layout.file_size);
 	while (p->owner.count <= h->slot.index)
 		*vec_add(&p->owner) = 0;
 	p->owner.data[h->slot.index] = th->tid;

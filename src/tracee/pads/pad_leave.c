@@ -109,18 +109,10 @@ void pads_run_out(struct target *t, struct address_space *s)
 
 void pads_disarm(struct target *t, struct address_space *s)
 {
-	struct pads *p = s->pads;
-	struct thread *th;
-	if (!p)
+	if (!s->pads)
 		return;
-	pad_memory_set_off(&p->memory, true);
+	pad_memory_set_off(&s->pads->memory, true);
 	pads_catch_up(t, s);
-	for_each_thread_in(t, s, th) {
-		if (!th->waits_for_room)
-			continue;
-		thread_wait_no_more(t, th);
-		th->is_held = true; /* is resumed with all others */
-	}
 }
 
 void pads_release_threads(struct target *t, struct address_space *s)

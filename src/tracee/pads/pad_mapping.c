@@ -1,4 +1,4 @@
-/* Creates the shared memory: a thread of the target calls memfd_create and mmap twice. */
+/* Creates the shared memory: a thread of the target calls memfd_create and mmap. */
 #include "tracee/pads/pad_mapping.h"
 
 #include <errno.h>
@@ -23,8 +23,8 @@
 #include "tracee/state/thread.h"
 
 /*
- * Maximum number of slots: they take half a megabyte of address space, and memory only when
- * used.
+ * Least number of slots: with its ring one takes half a megabyte of address space, and memory only
+ * when used.
  */
 #define MIN_SLOTS 256u
 
@@ -73,42 +73,21 @@ int64_t pads_mmap(struct target *t, struct thread *th, const uint64_t args[6])
 	return rc != 0 ? rc : result;
 }
 
-/* Maps the ring a second time after itself. */
-static int64_t map_ring_again(struct target *t, struct thread *th, int fd,
-			      const struct pad_memory *m, taddr_t at)
-{
-	const uint64_t again[6] = {
-		at + m->layout.file_size, m->layout.ring_size, PROT_READ | PROT_WRITE,
-		MAP_SHARED | MAP_FIXED,	     (uint64_t)fd, m->layout.ring};
-	return call(t, th, SYS_mmap, again);
-}
-
 static int64_t map_shared(struct target *t, struct thread *th, int fd, const struct pad_memory *m)
 {
 	const uint64_t first[6] = {
-		0, m->layout.map_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+		0, m->layout.file_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
 		(uint64_t)fd, 0};
-	int64_t at = pads_mmap(t, th, first);
-	if (at < 0)
-		return at;
-	int64_t rc = map_ring_again(t, th, fd, m, (taddr_t)at);
-	if (rc < 0) {
-		const uint64_t all[6] = {(uint64_t)at, m->layout.map_size};
-		call(t, th, SYS_munmap, all);
-		return rc;
-	}
-	return at;
+	return pads_mmap(t, th, first);
 }
 
 int pads_map_over(struct target *t, struct thread *th, int fd, const struct pad_memory *m,
 		  taddr_t at)
 {
 	const uint64_t first[6] = {
-		at, m->layout.map_size, PROT_READ | PROT_WRITE,
+		at, m->layout.file_size, PROT_READ | PROT_WRITE,
 		MAP_SHARED | MAP_NORESERVE | MAP_FIXED, (uint64_t)fd, 0};
 	int64_t rc = call(t, th, SYS_mmap, first);
-	if (rc >= 0)
-		rc = map_ring_again(t, th, fd, m, at);
 	return rc < 0 ? (int)rc : 0;
 }
 
@@ -179,7 +158,7 @@ int pads_open_memory(struct target *t, struct address_space *s, struct thread *t
 	int rc = pad_memory_init(&p->memory, own, &options);
 	if (rc != 0)
 		close(own);
-	if (rc == 0 && !has_space_for(th, p->memory.layout.map_size)) {
+	if (rc == 0 && !has_space_for(th, p->memory.layout.file_size)) {
 		pad_memory_deinit(&p->memory);
 		rc = -ENOMEM;
 	}
@@ -191,7 +170,7 @@ int pads_open_memory(struct target *t, struct address_space *s, struct thread *t
 		} else {
 			pad_memory_locate(&p->memory, (taddr_t)at);
 			s->own.shared = (taddr_t)at;
-			s->own.shared_size = p->memory.layout.map_size;
+			s->own.shared_size = p->memory.layout.file_size;
 			journal_note_shared(s, s->own.shared, s->own.shared_size);
 		}
 	}

@@ -8,13 +8,42 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/log.h"
+
+#define LARGER_RINGS 32u /* slots */
+
+uint64_t pad_memory_ring_size(const struct pad_memory *m, uint32_t index)
+{
+	uint64_t first = m->layout.ring_size;
+
+	if (index == 0)
+		return first;
+	return index < LARGER_RINGS ? MAX(first / 4, (uint64_t)PAD_RING_MIN) : PAD_RING_MIN;
+}
+
+/* The bytes of all rings of slots before @index. */
+static size_t sizes_before(const struct pad_memory *m, uint32_t index)
+{
+	uint64_t size = index > 0 ? pad_memory_ring_size(m, 0) : 0;
+
+	if (index > 1)
+		size += (MIN(index, LARGER_RINGS) - 1) * pad_memory_ring_size(m, 1);
+	if (index > LARGER_RINGS)
+		size += (uint64_t)(index - LARGER_RINGS) * PAD_RING_MIN;
+	return size;
+}
+
+/* Lays out @c, with slots from @c->first on; returns its size. */
+static size_t lay_out_chunk(const struct pad_memory *m, struct pad_chunk *c)
+{
+	c->rings = ROUND_UP(sizeof(struct pad_slot) * c->count, PAGE_SIZE_MIN);
+	return c->rings + sizes_before(m, c->first + c->count) - sizes_before(m, c->first);
+}
 
 static void lay_out(struct pad_memory *m, const struct pad_memory_options *options)
 {
@@ -25,39 +54,35 @@ static void lay_out(struct pad_memory *m, const struct pad_memory_options *optio
 		       "the control block has room");
 	m->layout.directory = at;
 	at += ROUND_UP(sizeof(struct pad_directory) << PAD_DIRECTORY_BITS, PAGE_SIZE_MIN);
-	at = ROUND_UP(PAD_SLOTS_OFFSET, PAGE_SIZE_MIN); /* filter and distances precede it */
-	m->layout.slots = at;
-	at += ROUND_UP(sizeof(struct pad_slot) * options->slot_count, PAGE_SIZE_MIN);
+	/* filter, distances and heads of rings precede it */
+	at = ROUND_UP(PAD_BEHIND_RINGS, PAGE_SIZE_MIN);
 	m->layout.deep_caches = at;
 	at += ROUND_UP(sizeof(struct pad_deep_cache) * PAD_DEEP_CACHES, PAGE_SIZE_MIN);
 	m->layout.rules = at;
 	at += ROUND_UP(sizeof(struct unwind_rule) << options->rule_bits, PAGE_SIZE_MIN);
 	m->written.rule_bits = options->rule_bits;
-	m->layout.ring = at;
+	m->layout.slots = at;
 	m->layout.ring_size = options->ring_size;
-	m->layout.file_size = at + options->ring_size;
-	m->layout.map_size = m->layout.file_size + options->ring_size;
+	m->slots.chunk[0] = (struct pad_chunk){.count = options->slot_count};
+	m->layout.file_size = at + lay_out_chunk(m, &m->slots.chunk[0]);
 }
 
 /* The page below the shared memory is private; its last word is the link of pad_owner.c. */
 #define LINK_SIZE PAGE_SIZE_MIN
 
-/* Maps the file, and its ring a second time after it. */
 static int map(struct pad_memory *m)
 {
 	const int prot = PROT_READ | PROT_WRITE;
-	uint8_t *link = mmap(NULL, LINK_SIZE + m->layout.map_size, prot,
+	uint8_t *link = mmap(NULL, LINK_SIZE + m->layout.file_size, prot,
 			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (link == MAP_FAILED)
 		return -errno;
 	m->base = link + LINK_SIZE;
-	if (mmap(m->base, m->layout.map_size, prot, MAP_SHARED | MAP_FIXED, m->fd, 0) ==
-		    MAP_FAILED ||
-	    mmap(m->base + m->layout.file_size, m->layout.ring_size, prot, MAP_SHARED | MAP_FIXED,
-		 m->fd, (off_t)m->layout.ring) == MAP_FAILED) {
+	if (mmap(m->base, m->layout.file_size, prot, MAP_SHARED | MAP_FIXED, m->fd, 0) ==
+	    MAP_FAILED) {
 		int err = -errno;
-		munmap(link, LINK_SIZE + m->layout.map_size);
+		munmap(link, LINK_SIZE + m->layout.file_size);
 		m->base = NULL;
 		return err;
 	}
@@ -67,7 +92,7 @@ static int map(struct pad_memory *m)
 static void unmap(struct pad_memory *m)
 {
 	if (m->base)
-		munmap(m->base - LINK_SIZE, LINK_SIZE + m->layout.map_size);
+		munmap(m->base - LINK_SIZE, LINK_SIZE + m->layout.file_size);
 }
 
 #ifndef F_SEAL_EXEC
@@ -136,46 +161,50 @@ int pad_memory_init(struct pad_memory *m, int fd, const struct pad_memory_option
 		err = map(m);
 	if (err)
 		return err;
-	m->written.raw_max = MIN(m->layout.ring_size / 4, 1u << 20);
+	m->written.record_max = 1u << 20;
 	m->written.off = m->written.shared = 1;
 	m->control = (struct pad_control *)(void *)m->base;
 	*m->control = (struct pad_control){
 		.off = 1,
 		.shared = 1,
 		.rule_bits = options->rule_bits,
-		.ring_mask = m->layout.ring_size - 1,
-		.room = m->layout.ring_size,
-		.raw_max = m->written.raw_max,
+		.record_max = m->written.record_max,
+		.next_number = 1,
 	};
-	if (getrandom(&m->written.key, sizeof(m->written.key), GRND_NONBLOCK) < 0)
-		m->written.key = hash_u64((uint64_t)(uintptr_t)m->base);
-	m->written.key <<= PAD_MARK_LOW;
-	m->control->key = m->written.key;
 	m->place = xcalloc(1u << PAD_DIRECTORY_BITS, sizeof(*m->place));
-	m->slots.chunk[0] = (struct pad_chunk){
-		.base = m->base + m->layout.slots,
-		.count = options->slot_count,
-	};
+	m->slots.chunk[0].base = m->base + m->layout.slots;
 	m->slots.chunk_count = 1;
 	m->slots.count = options->slot_count;
 	return 0;
 }
 
+/* The next chunk; returns its size. */
+static size_t next_chunk(const struct pad_memory *m, struct pad_chunk *out)
+{
+	*out = (struct pad_chunk){
+		.first = m->slots.count,
+		.count = MIN(m->slots.count, PAD_MAX_SLOTS - m->slots.count),
+	};
+	return out->count && m->slots.chunk_count < PAD_MAX_CHUNKS ? lay_out_chunk(m, out) : 0;
+}
+
 size_t pad_memory_more(const struct pad_memory *m)
 {
-	uint32_t count = MIN(m->slots.count, PAD_MAX_SLOTS - m->slots.count);
+	struct pad_chunk c;
 
-	if (m->slots.chunk_count >= PAD_MAX_CHUNKS)
-		return 0;
-	return ROUND_UP(count * sizeof(struct pad_slot), PAGE_SIZE_MIN);
+	return next_chunk(m, &c);
 }
 
 int pad_memory_grow(struct pad_memory *m, int fd, taddr_t target)
 {
-	struct pad_chunk c = { .target = target, .size = pad_memory_more(m), .fd = fd };
+	struct pad_chunk c;
+	size_t size = next_chunk(m, &c);
 	void *base;
 	int err;
 
+	c.target = target;
+	c.size = size;
+	c.fd = fd;
 	if (!c.size)
 		return -ENOSPC;
 	err = make_size(fd, c.size);
@@ -185,7 +214,6 @@ int pad_memory_grow(struct pad_memory *m, int fd, taddr_t target)
 	if (base == MAP_FAILED)
 		return -errno;
 	c.base = base;
-	c.count = (uint32_t)(c.size / sizeof(struct pad_slot));
 	m->slots.count += c.count;
 	m->control->chunk[m->slots.chunk_count].slots = target;
 	m->slots.chunk[m->slots.chunk_count++] = c;
@@ -226,11 +254,6 @@ int pad_memory_replace(struct pad_memory *m, uint32_t part, int fd)
 		return err;
 	if (mmap(base, size, rights, flags, fd, 0) == MAP_FAILED)
 		return -errno;
-	if (part == 0 &&
-	    mmap(base + size, m->layout.ring_size, rights, flags, fd, (off_t)m->layout.ring) ==
-		    MAP_FAILED)
-		/* the first one replaced a mapping, too */
-		CHECK(!"the ring's second copy is there");
 	close(*own);
 	*own = fd;
 	return 0;
@@ -256,7 +279,6 @@ void pad_memory_locate(struct pad_memory *m, taddr_t target)
 	m->target = target;
 	m->control->chunk[0].slots = m->slots.chunk[0].target = target + m->layout.slots;
 	m->control->rules = target + m->layout.rules;
-	m->control->ring = target + m->layout.ring;
 }
 
 void pad_memory_set_flags(struct pad_memory *m, uint32_t flags)
@@ -308,9 +330,7 @@ bool pad_memory_is_intact(const struct pad_memory *m)
 	return c->owner == m->written.owner && c->off == m->written.off &&
 	       c->flags == m->written.flags && c->shared == m->written.shared &&
 	       c->rules == m->target + m->layout.rules &&
-	       c->rule_bits == m->written.rule_bits && c->ring == m->target + m->layout.ring &&
-	       c->ring_mask == m->layout.ring_size - 1 && c->key == m->written.key &&
-	       c->raw_max == m->written.raw_max &&
+	       c->rule_bits == m->written.rule_bits && c->record_max == m->written.record_max &&
 	       c->sample_shift == m->written.sample_shift && are_chunks_intact(m);
 }
 
@@ -335,4 +355,42 @@ taddr_t pad_memory_slot_address(const struct pad_memory *m, uint32_t index)
 	const struct pad_chunk *c = &m->slots.chunk[pad_memory_chunk(m, &index)];
 
 	return c->target + index * sizeof(struct pad_slot);
+}
+
+struct pad_ring *pad_memory_ring(const struct pad_memory *m, uint32_t index)
+{
+	return (struct pad_ring *)(void *)(m->base + PAD_RINGS_OFFSET) + index;
+}
+
+/* The offset of the bytes of ring @index in its chunk, *@chunk_out. */
+static size_t ring_offset(const struct pad_memory *m, uint32_t index,
+			  const struct pad_chunk **chunk_out)
+{
+	uint32_t within = index;
+	const struct pad_chunk *c = &m->slots.chunk[pad_memory_chunk(m, &within)];
+
+	*chunk_out = c;
+	return c->rings + sizes_before(m, index) - sizes_before(m, c->first);
+}
+
+uint8_t *pad_memory_ring_bytes(const struct pad_memory *m, uint32_t index)
+{
+	const struct pad_chunk *c;
+	size_t offset = ring_offset(m, index, &c);
+
+	return c->base + offset;
+}
+
+void pad_memory_place_ring(struct pad_memory *m, uint32_t index)
+{
+	struct pad_ring *ring = pad_memory_ring(m, index);
+	const struct pad_chunk *c;
+	size_t offset = ring_offset(m, index, &c);
+
+	if (!ring->at)
+		ring->limit = pad_memory_ring_size(m, index);
+	ring->at = c->target + offset;
+	ring->mask = pad_memory_ring_size(m, index) - 1;
+	pad_memory_slot(m, index)->ring =
+		m->target + PAD_RINGS_OFFSET + index * sizeof(struct pad_ring);
 }

@@ -2,12 +2,14 @@
  * The memory that pads share with ptmem: one memfd, mapped by both, and one more for each chunk of
  * slots that was added later. Slots are given to threads by pad_slots.h.
  *
- *	control | directory | slots | deep | rules | ring            in the file
- *	control | directory | slots | deep | rules | ring | ring     in memory, on both sides
+ *	control | directory | ... | deep | rules | slots | rings     the first file
+ *	slots | rings                                                 others
  *
- * Slots and deep caches are sparse arrays in the file; only used ones take pages. arch/pad.h
- * defines the contents, and which side trusts which. struct pad_memory holds everything that ptmem
- * needs later; the shared copy is written, and never read back.
+ * Slots, deep caches and rings are sparse arrays in the file; only used parts take pages. The first
+ * thread's ring is the largest, for most programs have one thread; later ones are small, for many
+ * threads share few CPUs. arch/pad.h defines the contents, and which side trusts which. struct
+ * pad_memory holds everything that ptmem needs later; the shared copy is written, and never read
+ * back.
  */
 #ifndef PTMEM_TRACEE_PADS_PAD_MEMORY_H
 #define PTMEM_TRACEE_PADS_PAD_MEMORY_H
@@ -16,9 +18,10 @@
 #include "base/types.h"
 
 #define PAD_RULE_BITS 17
+#define PAD_RING_MIN 65536u
 
 struct pad_memory_options {
-	size_t ring_size;    /* a power of two, at least 64 KiB */
+	size_t ring_size;    /* of the first thread's: a power of two, at least PAD_RING_MIN */
 	uint32_t slot_count; /* threads at a time before it grows, at most PAD_MAX_SLOTS */
 	uint32_t rule_bits;
 };
@@ -27,7 +30,8 @@ struct pad_memory_options {
 struct pad_chunk {
 	uint8_t *base;       /* address in this process */
 	taddr_t target;      /* address in the target; 0 until pad_memory_locate */
-	uint32_t count;
+	uint32_t first, count; /* slots */
+	size_t rings;        /* offset of the bytes of their rings, in the order of slots */
 	size_t size;         /* size of its own mapping; 0 = it is part of the main mapping */
 	int fd;              /* likewise */
 };
@@ -40,14 +44,14 @@ struct pad_place {
 
 /* Sizes and offsets in the file. */
 struct pad_layout {
-	size_t file_size, map_size;
-	size_t directory, slots, deep_caches, rules, ring; /* offsets */
-	size_t ring_size;
+	size_t file_size;
+	size_t directory, slots, deep_caches, rules; /* offsets */
+	size_t ring_size;    /* of the first thread's */
 };
 
 /* What ptmem wrote to the control block. */
 struct pad_written {
-	uint64_t key, raw_max;
+	uint64_t record_max;
 	uint32_t flags, rule_bits, owner, off, shared;
 	uint32_t sample_shift;
 	uint32_t shift_max;  /* the largest value that this ever had */
@@ -84,9 +88,8 @@ int pad_memory_init(struct pad_memory *m, int fd, const struct pad_memory_option
 void pad_memory_deinit(struct pad_memory *m);
 
 /*
- * The target must mmap map_size bytes of fd at offset 0, shared, readable and writable, anywhere
- * (@target); then ring_size bytes at offset ring over the last ring_size bytes of that, fixed.
- * After that, this updates the control block.
+ * The target must mmap file_size bytes of fd at offset 0, shared, readable and writable, anywhere
+ * (@target). After that, this updates the control block.
  */
 void pad_memory_locate(struct pad_memory *m, taddr_t target);
 
@@ -111,8 +114,8 @@ void pad_memory_set_sample_shift(struct pad_memory *m, uint32_t shift);
 
 /*
  * Whether the fields of the control block that pads only read still hold what ptmem wrote. (The
- * ring checks head, tail and room.) Some wrong values make pads lose events (off, flags, owner),
- * others make each call a stop (raw_max, rules), without breaking a record.
+ * reader checks heads and numbers.) Some wrong values make pads lose events (off, flags, owner),
+ * others make each call a stop (record_max, rules), without breaking a record.
  */
 bool pad_memory_is_intact(const struct pad_memory *m);
 
@@ -127,6 +130,12 @@ int pad_memory_replace(struct pad_memory *m, uint32_t part, int fd);
 struct pad_slot *pad_memory_slot(const struct pad_memory *m, uint32_t index);
 /* The address of that slot in the target. */
 taddr_t pad_memory_slot_address(const struct pad_memory *m, uint32_t index);
+/* The ring of that slot, and the address of its bytes here. */
+struct pad_ring *pad_memory_ring(const struct pad_memory *m, uint32_t index);
+uint8_t *pad_memory_ring_bytes(const struct pad_memory *m, uint32_t index);
+uint64_t pad_memory_ring_size(const struct pad_memory *m, uint32_t index);
+/* Prepares the ring of slot @index, whose thread is new: what was written to it is kept. */
+void pad_memory_place_ring(struct pad_memory *m, uint32_t index);
 /* The number of the chunk that contains slot *index; *index becomes the index within it. */
 uint32_t pad_memory_chunk(const struct pad_memory *m, uint32_t *index);
 

@@ -29,7 +29,7 @@
 /* The part of the memory that contains @addr: 0 = the first, 1... = a chunk of slots, -1 = none. */
 static int find_part(const struct pad_memory *m, taddr_t addr)
 {
-	if (addr - m->target < m->layout.map_size)
+	if (addr - m->target < m->layout.file_size)
 		return 0;
 	for (uint32_t i = 1; i < m->slots.chunk_count; i++) {
 		if (addr - m->slots.chunk[i].target < m->slots.chunk[i].size)

@@ -13,7 +13,6 @@
 #include "tracee/pads/pad_thread.h"
 #include "tracee/pads/pad_threads.h"
 #include "tracee/pads/pads_internal.h"
-#include "tracee/pads/ring_deferred.h"
 #include "tracee/pads/ring_stack.h"
 #include "tracee/state/heap_sampling.h"
 #include "tracee/state/space_memory.h"
@@ -96,46 +95,52 @@ enum trap_answer pads_serve_leave(struct target *t, struct thread *th, struct tr
 }
 
 /*
- * A thread at a full ring must report a plausible range. It continues once its range fits, and then
- * the range keeps fitting until it is skipped: a thread that traps again with the same range has
- * read a tail or room that ptmem did not write, and would trap forever.
+ * A thread at a full ring must report a plausible head. It continues once there is room for it, and
+ * then there is room for ever: a thread that traps again for the same head has read a limit that
+ * ptmem did not write, and would trap forever.
  */
-static void check_range(const struct pad_thread *own, struct ring *r, uint64_t start, uint64_t end)
+static void check_wait(const struct pad_thread *own, struct ring *r, uint64_t slot, uint64_t end)
 {
-	ring_pending(r); /* breaks the ring if its head is wrong */
-	if ((start | end) % 16 != 0 || end - start > r->memory->layout.ring_size)
-		ring_break(r, "a thread waits for an impossible range");
-	else if (start == own->waited_start && end == own->waited_end &&
-		 !ring_was_skipped(r, start))
+	if (slot >= r->memory->slots.used)
+		ring_break(r, "a thread waits for room in a ring that does not exist");
+	else if (slot == own->waited_slot && end == own->waited_end)
 		ring_break(r, "a thread found no room in a ring that has room");
+}
+
+/*
+ * Reads until the ring of @slot, whose thread is stopped, is half empty, and has room up to @end:
+ * the rest is read while the program runs.
+ */
+static void make_room(struct target *t, struct address_space *s, uint32_t slot, uint64_t end)
+{
+	struct ring *r = &s->pads->ring;
+	size_t n;
+	uint64_t used;
+	do {
+		n = pads_drain_some(t, s);
+		used = ring_head(r, slot) - ring_source(r, slot)->position;
+	} while (n >= PADS_DRAIN_BATCH && used > ring_source(r, slot)->mask / 2);
+	ring_publish_slot(r, slot);
+	if (end - ring_source(r, slot)->published > ring_source(r, slot)->mask + 1)
+		ring_break(r, "a thread waits for more room than there is");
 }
 
 enum trap_answer pads_serve_full(struct target *t, struct thread *th, struct trap *trap,
 				 struct arch_regs *regs)
 {
 	struct address_space *s = th->process->space;
-	uint64_t start = regs->word[t->arch->arg[0]], end = regs->word[t->arch->arg[1]];
-	struct ring *r = &s->pads->ring;
+	uint64_t slot = regs->word[t->arch->arg[0]], end = regs->word[t->arch->arg[1]];
 	struct pad_thread *own = pad_thread(th);
-	check_range(own, r, start, end);
-	if (r->broken)
+	check_wait(own, &s->pads->ring, slot, end);
+	if (!s->pads->ring.broken)
+		make_room(t, s, (uint32_t)slot, end);
+	if (s->pads->ring.broken)
 		return TRAP_RESUME; /* without an answer it leaves the recorder */
-	if (ring_was_skipped(r, start)) {
-		ring_forget_range(r, start, end);
-		ptrace_set_word(th->tid, t->arch->ret, PAD_FULL_AGAIN);
-		return TRAP_RESUME;
-	}
 	ptrace_set_word(th->tid, t->arch->ret, PAD_FULL_RETRY);
 	t->stats.ring_full++;
-	/* at most until it is half empty: the rest is read while the program runs */
-	size_t n;
-	do {
-		n = pads_drain_some(t, s);
-		ring_publish(r);
-	} while (n >= PADS_DRAIN_BATCH && !ring_has_room(r));
-	own->waited_start = start;
+	own->waited_slot = slot;
 	own->waited_end = end;
-	return ring_may_continue(r, start, end) ? TRAP_RESUME : TRAP_WAIT;
+	return TRAP_RESUME;
 }
 
 static void forget_frames(struct thread *th)

@@ -102,7 +102,7 @@ int pad_slots_add(struct pad_memory *m, uint64_t thread_pointer, taddr_t stack_l
 		pad_sampling_seed_slot(m, index);
 	slot->thread_pointer = thread_pointer;
 	slot->index = index;
-	slot->key = m->written.key | index << 8;
+	pad_memory_place_ring(m, index);
 	slot->stack_low = stack_low;
 	slot->stack_high = stack_high;
 	slot->has_thrown = 0;
@@ -135,23 +135,20 @@ void pad_slots_remove(struct pad_memory *m, uint64_t thread_pointer)
 }
 
 void pad_slots_inherit(struct pad_memory *m, const struct pad_control *control,
-			const struct pad_slot *slot, const struct pad_deep_copy *deep,
-			uint64_t position)
+			const struct pad_slot *slot, const struct pad_deep_copy *deep)
 {
 	struct pad_control *own = m->control;
 
 	pad_memory_set_off(m, control->off);
 	pad_memory_set_flags(m, control->flags);
 	pad_memory_set_shared(m, control->shared);
-	own->room = control->room;
-	own->key = m->written.key = control->key;
-	own->head = position;
-	own->tail = control->tail;
+	own->next_number = control->next_number;
 	/* a slot keeps its index: the thread may be about to write it into a record */
 	own->chunk[0].used = m->slots.used = slot->index + 1;
 	for (uint32_t i = 0; i < slot->index; i++)
 		add_free_slot(m, i);
 	*pad_memory_slot(m, slot->index) = *slot;
+	pad_memory_place_ring(m, slot->index);
 	if (deep)
 		pad_cache_inherit(m, slot->index, deep);
 	enter(m, slot->thread_pointer, slot->index);

@@ -29,11 +29,10 @@ void pad_slots_reset(struct pad_memory *m, uint32_t index);
 /*
  * @m was just made with its parent's options, at the same address. Turns it into a copy of the
  * parent's memory for the one thread of @slot: @control, @slot and its deep cache (NULL = none) as
- * they were, an empty ring that continues at @position, no rules. The caller took key, flags, index
- * and thread pointer from private memory, not from the shared one.
+ * they were, no rules. The caller took flags, index and thread pointer from private memory, not
+ * from the shared one.
  */
 void pad_slots_inherit(struct pad_memory *m, const struct pad_control *control,
-			const struct pad_slot *slot, const struct pad_deep_copy *deep,
-			uint64_t position);
+			const struct pad_slot *slot, const struct pad_deep_copy *deep);
 
 #endif

@@ -9,7 +9,7 @@ struct thread;
 struct pad_thread {
 	uint64_t pointer;       /* its thread pointer, the key of its slot; 0 = has no slot */
 	uint32_t slot;
-	uint64_t waited_start, waited_end; /* what it reserved when it last found the ring full */
+	uint64_t waited_slot, waited_end; /* for which head it last found a ring full */
 	bool misses_slot;       /* its last pad did not find its slot, although it has one */
 	uint32_t bounds_traps;  /* consecutive calls on another stack than its slot's */
 };

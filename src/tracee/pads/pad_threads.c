@@ -30,7 +30,7 @@ static void own_slot(struct pads *p, struct thread *th, uint32_t slot)
 	p->owner.data[slot] = th->tid;
 	struct pad_thread *own = pad_thread(th);
 	own->slot = slot;
-	own->waited_start = own->waited_end = 0;
+	own->waited_slot = own->waited_end = 0;
 	own->misses_slot = false;
 	ring_reset_slot(&p->ring, slot);
 }

@@ -60,7 +60,7 @@ void pads_share(struct address_space *s)
 
 taddr_t pads_mapped_at(const struct address_space *s, uint64_t *size_out)
 {
-	*size_out = s->pads->memory.layout.map_size;
+	*size_out = s->pads->memory.layout.file_size;
 	return s->pads->memory.target;
 }
 

@@ -7,7 +7,7 @@
  *	pad_service.h   handles requests of pads
  *	pad_delivery.h  delivers their records
  *	pad_threads.h   assigns slots to threads
- *	pad_fork.h, pad_stall.h, pad_restore.h, pad_leave.h
+ *	pad_fork.h, pad_restore.h, pad_leave.h
  */
 #ifndef PTMEM_TRACEE_PADS_PADS_H
 #define PTMEM_TRACEE_PADS_PADS_H
@@ -23,7 +23,7 @@ void pads_init(struct target *t);
 void pads_deinit(struct target *t);
 
 /*
- * From now on several threads, or a fork that is inside a pad, may write to the ring of @s. Call it
+ * From now on several threads, or a fork that is inside a pad, may write records of @s. Call it
  * before the clone or fork that creates them continues.
  */
 void pads_share(struct address_space *s);

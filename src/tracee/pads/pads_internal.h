@@ -39,9 +39,6 @@ struct pads {
 	uint32_t watched;         /* 1 + the slot given to pads_catch_up_on; 0 = none */
 	bool saw_record;          /* a record of that slot was delivered */
 	bool is_reported;         /* whether corrupt memory was reported */
-	uint64_t stall_mark;      /* the ring's state when threads waited */
-	/* records read at the last jump, and its time */
-	uint64_t jump_records, jump_ns;
 };
 
 /* Frees @p, whose memory was unmapped or never mapped. */

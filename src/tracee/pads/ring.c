@@ -1,20 +1,21 @@
-/* The positions of the ring's reader. */
+/* The positions of the rings' reader. */
 #include "tracee/pads/ring.h"
 
 #include <stdlib.h>
 
+#include "base/alloc.h"
 #include "tracee/pads/ring_stack.h"
 
 void ring_init(struct ring *r, struct pad_memory *memory, const struct arch *arch)
 {
-	*r = (struct ring){ .memory = memory, .arch = arch };
-	r->room = memory->layout.ring_size;
+	*r = (struct ring){.memory = memory, .arch = arch, .number = 1, .next_number = 1};
 }
 
 void ring_deinit(struct ring *r)
 {
 	ring_free_mirrors(r);
-	free(r->deferred);
+	free(r->source);
+	free(r->active);
 	free(r->raw);
 }
 
@@ -27,79 +28,59 @@ void ring_break(struct ring *r, const char *why)
 	pad_memory_set_off(r->memory, true);
 }
 
-uint64_t ring_longest_queue(const struct ring *r)
+struct ring_source *ring_source(struct ring *r, uint32_t slot)
 {
-	const struct pad_memory *m = r->memory;
-
-	return (m->slots.count + 1ull) * (m->written.raw_max + 64ull);
+	for (; r->source_count <= slot; r->source_count++) {
+		uint32_t i = (uint32_t)r->source_count;
+		r->source = xgrow(r->source, &r->source_capacity, i + 1ul, sizeof(*r->source));
+		r->source[i] = (struct ring_source){
+			.bytes = pad_memory_ring_bytes(r->memory, i),
+			.mask = pad_memory_ring_size(r->memory, i) - 1,
+		};
+	}
+	return &r->source[slot];
 }
+
+uint64_t ring_head(struct ring *r, uint32_t slot)
+{
+	const struct ring_source *s = ring_source(r, slot);
+	uint64_t head = __atomic_load_n(&pad_memory_ring(r->memory, slot)->head, __ATOMIC_ACQUIRE);
+
+	if (head - s->published <= s->mask + 1 && head >= s->position && head % 16 == 0)
+		return head;
+	ring_break(r, "a ring's head is nowhere near what was written");
+	return s->position;
+}
+
+#define NUMBER_MAX (1ull << (64 - PAD_MARK_LOW))
 
 uint64_t ring_pending(struct ring *r)
 {
-	uint64_t head = __atomic_load_n(&r->memory->control->head, __ATOMIC_ACQUIRE);
-	uint64_t pending = head - r->position;
+	uint64_t next = __atomic_load_n(&r->memory->control->next_number, __ATOMIC_ACQUIRE);
 
 	if (r->broken)
 		return 0;
-	if (pending <= r->memory->layout.ring_size + ring_longest_queue(r) && pending % 16 == 0)
-		return pending;
-	ring_break(r, "its ring's head is nowhere near what was written");
-	return 0;
+	if (next < r->next_number || next >= NUMBER_MAX) {
+		ring_break(r, "the numbers of its records go back");
+		return 0;
+	}
+	r->next_number = next;
+	return next - r->number;
 }
 
-void ring_set_tail(struct ring *r, uint64_t tail)
+void ring_publish_slot(struct ring *r, uint32_t slot)
 {
-	r->published = tail;
-	__atomic_store_n(&r->memory->control->tail, tail, __ATOMIC_RELEASE);
-}
+	struct ring_source *s = ring_source(r, slot);
 
-void ring_set_room(struct ring *r, uint64_t room)
-{
-	r->room = room;
-	__atomic_store_n(&r->memory->control->room, room, __ATOMIC_RELEASE);
-}
-
-/* Without deferred records the whole ring can be used again. */
-static void end_jumps(struct ring *r)
-{
-	if (r->deferred_count > 0)
+	if (s->position == s->published)
 		return;
-	ring_set_tail(r, r->position);
-	ring_set_room(r, r->memory->layout.ring_size);
+	s->published = s->position;
+	__atomic_store_n(&pad_memory_ring(r->memory, slot)->limit, s->published + s->mask + 1,
+			 __ATOMIC_RELEASE);
 }
 
 void ring_publish(struct ring *r)
 {
-	uint64_t tail = r->position;
-
-	if (r->room < r->memory->layout.ring_size) {
-		end_jumps(r);
-		return;
-	}
-	for (size_t i = 0; i < r->deferred_count; i++)
-		tail = MIN(tail, r->deferred[i].start);
-	if (tail != r->published)
-		ring_set_tail(r, tail);
-}
-
-uint64_t ring_free_bytes(struct ring *r)
-{
-	uint64_t used = ring_pending(r) + r->position - r->published;
-
-	return used < r->room ? r->room - used : 0;
-}
-
-bool ring_has_room(struct ring *r)
-{
-	return r->broken || ring_pending(r) + r->position - r->published < r->room / 2;
-}
-
-bool ring_was_skipped(const struct ring *r, uint64_t start)
-{
-	return start < r->published;
-}
-
-bool ring_may_continue(const struct ring *r, uint64_t start, uint64_t end)
-{
-	return r->broken || ring_was_skipped(r, start) || end - r->published <= r->room;
+	for (uint32_t i = 0; i < r->source_count; i++)
+		ring_publish_slot(r, i);
 }

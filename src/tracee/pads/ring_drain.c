@@ -1,27 +1,34 @@
 /*
- * Reads the ring. Plain allocations and frees take a short way, in batches.
+ * Reads the rings in the order of numbers.
+ *
+ * Nearly all records are plain allocations and frees. They are read ring by ring, and each goes to
+ * the place in an array that its number says, a window of numbers at a time: so nothing has to be
+ * compared, and no branch depends on which thread came next. All others are read when their turn
+ * has come.
  */
 #include "tracee/pads/ring_drain.h"
 
-#include "tracee/pads/ring_deferred.h"
+#include <string.h>
+
+#include "base/alloc.h"
 #include "tracee/pads/ring_stack.h"
 
 #define PUBLISH_STEPS 16
-#define QUICK_BATCH 256
+#define WINDOW 512
 
-/* Quick events that were read and not yet passed on. */
-struct batch {
-	size_t count;
-	struct quick_event event[QUICK_BATCH];
+/* A turn of reading. */
+struct turn {
+	struct ring *r;
+	const struct ring_reader *reader;
+	size_t count;            /* records delivered */
+	size_t active;           /* how many rings have records: r->active */
+	uint64_t first, span;    /* the window: its first number, and how many */
+	/* slots whose next record is in the window, and is to be read by itself */
+	uint32_t blocked[WINDOW];
+	size_t blocked_count;
+	uint8_t has_event[WINDOW];
+	struct quick_event event[WINDOW];
 };
-
-static void pass_on(struct batch *batch, const struct ring_reader *reader)
-{
-	if (batch->count == 0)
-		return;
-	reader->quick(reader->ctx, batch->event, batch->count);
-	batch->count = 0;
-}
 
 /* The sink's node for the stack of @ev, which is new, or was not asked for yet. */
 static uint32_t ask_node(struct ring *r, const struct ring_reader *reader,
@@ -66,29 +73,31 @@ static inline bool is_same(const struct pad_record_block *block, const struct ri
 }
 
 /*
- * Reads the record at @word if it is of the usual kinds, and nothing is wrong with it: returns its
- * size, else 0.
+ * Reads the record of e->slot at @word, with @room bytes, if it is of the usual kinds, and nothing
+ * is wrong with it: returns its size, else 0.
  */
-static inline uint32_t read_quick(struct ring *r, const struct ring_reader *reader,
-				  const uint64_t *word, uint64_t mark, struct quick_event *e)
+static uint32_t read_quick(struct turn *t, const uint64_t *word, uint64_t mark, uint64_t room,
+			   struct quick_event *e)
 {
+	struct ring *r = t->r;
+	const struct ring_reader *reader = t->reader;
+	const uint32_t short_size = 16 + ring_tail_size(r);
 	union ring_header header;
 	const struct pad_record_block *block = &header.block;
 	const struct ring_mirror *m;
 	uint64_t value;
 
 	e->function = mark >> 4 & 15;
-	e->slot = (uint16_t)(mark >> 8);
 	e->is_free = false;
 	e->node = 0;
 	/* a request: a block that may cover others */
-	if (e->function >= FUNCTION_REQUEST || e->slot >= r->memory->slots.used)
+	if (e->function >= FUNCTION_REQUEST || room < short_size)
 		return 0;
 	switch (mark & 15) {
 	case PAD_RECORD_FREE:
 		e->addr = ring_load(&word[1]);
 		e->is_free = true;
-		return 16 + ring_tail_size(r);
+		return short_size;
 	case PAD_RECORD_SAME:
 		value = ring_load(&word[1]);
 		e->addr = value / PAD_SAME_BYTES;
@@ -96,11 +105,13 @@ static inline uint32_t read_quick(struct ring *r, const struct ring_reader *read
 		m = ring_mirror(r, e->slot);
 		if (!reader->is_counting)
 			e->node = m->has_node ? m->node : find_node(r, reader, word, e->slot, NULL);
-		return 16 + ring_tail_size(r);
+		return short_size;
 	case PAD_RECORD_ALLOC:
+		if (room < sizeof(header))
+			return 0;
 		ring_load_header(word, mark, &header);
 		m = ring_mirror(r, e->slot);
-		if (!is_quick_block(r, block, m, reader))
+		if (!is_quick_block(r, block, m, reader) || block->size > room)
 			return 0;
 		e->addr = block->result;
 		e->size = block->bytes;
@@ -114,182 +125,282 @@ static inline uint32_t read_quick(struct ring *r, const struct ring_reader *read
 }
 
 /*
- * Reads records of 16 bytes in a row into @batch, from the read position on and @most of them, up
- * to the first one that is of another kind: returns how many. Changes nothing else. Which of the
- * two kinds one is cannot be foreseen, so no branch depends on it.
+ * Reads records of 16 bytes in a row to their places in the window, up to the first one of another
+ * kind. Which of the two kinds one is cannot be foreseen, so no branch depends on it.
  */
-static size_t read_short(struct ring *r, const struct ring_reader *reader, size_t most,
-			 struct batch *batch)
+static void read_short(struct turn *t, uint32_t slot)
 {
 	_Static_assert((PAD_RECORD_SAME & 5) == 4 && (PAD_RECORD_FREE & 5) == 1,
 		       "one bit says that it is a free, another that it is none");
 	_Static_assert(PAD_SAME_BYTES == 1 << 16, "16 bits");
-	const struct pad_memory *m = r->memory;
-	const uint32_t kinds = 1u << PAD_RECORD_SAME | 1u << PAD_RECORD_FREE;
-	const uint8_t *const ring = m->base + m->layout.ring;
-	const uint64_t mask = m->layout.ring_size - 1, key = m->written.key;
-	const struct ring_mirror *const mirrors = r->mirror;
-	const uint32_t slots = (uint32_t)MIN(m->slots.used, r->mirror_count);
+	const struct ring_mirror *mirror = ring_mirror(t->r, slot);
+	struct ring_source *s = &t->r->source[slot];
+	const uint8_t *const bytes = s->bytes;
+	const uint64_t head = s->head, mask = s->mask, end = t->first + t->span;
 	/* all ones, or 0 where there are no stacks */
-	const uint32_t nodes = reader->is_counting ? 0 : UINT32_MAX;
-	struct quick_event *first = &batch->event[batch->count], *e = first;
-	uint64_t position = r->position;
+	const uint32_t nodes = t->reader->is_counting ? 0 : UINT32_MAX, node = mirror->node & nodes;
+	const uint32_t kinds = 1u << PAD_RECORD_FREE |
+			       (mirror->has_node || !nodes ? 1u << PAD_RECORD_SAME : 0);
+	uint64_t position = s->position, least = MAX(s->last + 1, t->first);
 
-	for (const struct quick_event *end = first + most; e < end; e++, position += 16) {
-		const uint64_t *word = (const void *)(ring + (position & mask));
-		uint64_t expected = pad_mark(position, key, 0);
-		uint64_t mark = __atomic_load_n(word, __ATOMIC_ACQUIRE) ^ expected;
-		uint32_t type = mark & 15, slot = mark >> 8 & 0xffff;
-
+	for (; position < head; position += 16) {
+		const uint64_t *word = (const void *)(bytes + (position & mask));
+		uint64_t mark = ring_load(word), value = ring_load(&word[1]);
+		uint64_t number = mark >> PAD_MARK_LOW;
+		uint32_t type = mark & 15;
 		uint8_t function = mark >> 4 & 15;
-		if (mark >> PAD_MARK_LOW || !(kinds >> type & 1) || function >= FUNCTION_REQUEST ||
-		    slot >= slots)
+
+		if (number - least >= end - least || !(kinds >> type & 1) ||
+		    function >= FUNCTION_REQUEST)
 			break;
-		const struct ring_mirror *mirror = &mirrors[slot];
-		if (!(mirror->has_node | (type & 1) | ~nodes))
-			break;
-		uint64_t value = ring_load(&word[1]);
 		uint32_t is_block = type >> 2 & 1, bits = is_block << 4;
-		*e = (struct quick_event){.addr = value >> bits,
-					  .size = value & ((UINT64_C(1) << bits) - 1),
-					  .node = mirror->node & -is_block & nodes,
-					  .is_free = type & 1,
-					  .function = function,
-					  .slot = (uint16_t)slot};
+		t->has_event[number - t->first] = 1;
+		t->event[number - t->first] = (struct quick_event){
+			.addr = value >> bits,
+			.size = value & ((UINT64_C(1) << bits) - 1),
+			.node = node & -is_block,
+			.is_free = type & 1,
+			.function = function,
+			.slot = (uint16_t)slot};
+		least = number + 1;
 	}
-	return (size_t)(e - first);
+	if (position != s->position)
+		s->last = least - 1;
+	t->r->stats.bytes += position - s->position;
+	s->position = position;
 }
 
-/* A turn of reading. */
-struct turn {
-	struct ring *r;
-	const struct ring_reader *reader;
-	uint64_t step, publish_at; /* where the read position is published, and after it */
-	uint64_t checked_end;  /* the deferred records that come before this are delivered */
-	size_t most, count, late; /* records; late: that were deferred */
-	struct batch batch;
-};
-
-/* Whether records that were deferred may have to be delivered before the next one. */
-static inline bool must_check(const struct turn *t)
+/* Sets s->next of @slot. */
+static void find_next(struct ring *r, uint32_t slot)
 {
-	return t->r->deferred_count && t->r->position >= t->checked_end;
+	struct ring_source *s = &r->source[slot];
+
+	s->next = RING_NO_NUMBER;
+	while (s->position < s->head) {
+		uint64_t mark = ring_load(ring_word(s));
+		if (mark != PAD_RECORD_FILL) {
+			s->next = mark >> PAD_MARK_LOW;
+			break;
+		}
+		s->position = (s->position | s->mask) + 1;
+	}
+	if (s->position > s->head || s->next <= s->last) {
+		ring_break(r, "a ring's records are not in order");
+		s->next = RING_NO_NUMBER;
+		s->head = s->position;
+	}
 }
 
-static void add_late(struct turn *t, size_t late)
+/* How many bytes a record at the position can have. */
+static uint64_t room_at(const struct ring_source *s)
 {
-	t->late += late;
-	t->count += late;
+	return MIN(s->head - s->position, s->mask + 1 - (s->position & s->mask));
 }
 
-/* The next @n records are in the batch. */
-static void add_short(struct turn *t, size_t n)
+/* The record at the position is delivered. */
+static void step_over(struct ring *r, uint32_t slot, uint32_t size)
 {
-	t->r->position += n * 16;
-	t->count += n;
-	t->batch.count += n;
-	if (t->batch.count == QUICK_BATCH)
-		pass_on(&t->batch, t->reader);
+	struct ring_source *s = &r->source[slot];
+
+	r->stats.bytes += size;
+	s->position += size;
+	s->last = s->next;
+	find_next(r, slot);
 }
 
-/*
- * What was committed late comes before what is committed now: so it is searched for after the next
- * records were read, and before they count. Where there is some they are read once more.
- */
-static void check_deferred(struct turn *t, size_t most)
+/* Reads the next record of @slot to @e if it is of the usual kinds; returns its size, or 0. */
+static uint32_t read_plain(struct turn *t, uint32_t slot, struct quick_event *e)
+{
+	const struct ring_source *s = &t->r->source[slot];
+	const uint64_t *word = ring_word(s);
+	uint64_t mark = ring_load(word), room = room_at(s);
+	uint32_t tail = ring_tail_size(t->r);
+
+	*e = (struct quick_event){.slot = (uint16_t)slot};
+	if (!t->reader->quick || mark >> PAD_MARK_LOW != s->next)
+		return 0;
+	uint32_t size = read_quick(t, word, mark, room, e);
+	if (!size)
+		return 0;
+	e->sp = tail ? ring_load(&word[(size - PAD_TAIL) / sizeof(*word)]) : 0;
+	return size;
+}
+
+/* The next record of @slot is to be read by itself. There is at most one for each number. */
+static void block(struct turn *t, uint32_t slot)
+{
+	if (t->blocked_count == WINDOW)
+		ring_break(t->r, "several of its records have the same number");
+	else
+		t->blocked[t->blocked_count++] = slot;
+}
+
+/* Reads what is in the window of @slot, up to the first record that has to be read by itself. */
+static void read_window(struct turn *t, uint32_t slot)
 {
 	struct ring *r = t->r;
+	struct quick_event e;
 
-	pass_on(&t->batch, t->reader);
-	size_t n = read_short(r, t->reader, MIN(most, QUICK_BATCH), &t->batch);
-	if (n == 0)
-		return; /* nothing was seen to be committed that the search could come after */
-	t->checked_end = r->position + n * 16;
-	size_t late = ring_drain_deferred(r, t->reader);
-	add_late(t, late);
-	if (late == 0)
-		add_short(t, n);
-}
-
-/* Reads what there is of short records up to where something else is to be done. */
-static void read_row(struct turn *t)
-{
-	const struct ring *r = t->r;
-	uint64_t end = MIN(ring_limit(r), t->publish_at);
-	uint64_t records = end > r->position ? (end - r->position) / 16 : 0;
-
-	if (ring_tail_size(r) || !t->reader->quick)
-		return;
-	records = MIN(records, t->most - t->count);
-	if (must_check(t)) {
-		check_deferred(t, records);
-		return;
+	while (r->source[slot].next - t->first < t->span) {
+		uint64_t before = r->source[slot].position;
+		if (t->reader->quick && !ring_tail_size(r))
+			read_short(t, slot);
+		if (r->source[slot].position != before) {
+			find_next(r, slot);
+			continue;
+		}
+		uint32_t size = read_plain(t, slot, &e);
+		if (!size) {
+			block(t, slot);
+			return;
+		}
+		t->has_event[r->source[slot].next - t->first] = 1;
+		t->event[r->source[slot].next - t->first] = e;
+		step_over(r, slot, size);
 	}
-	if (r->deferred_count)
-		records = MIN(records, (t->checked_end - r->position + 15) / 16);
-	records = MIN(records, QUICK_BATCH - t->batch.count);
-	add_short(t, read_short(t->r, t->reader, records, &t->batch));
 }
 
-/* Reads the next record, of any kind; false: there is none. */
-static bool read_any(struct turn *t)
+/* Delivers the next record of @slot by itself. */
+static void deliver_one(struct turn *t, uint32_t slot)
 {
 	struct ring *r = t->r;
-	uint64_t mark = ring_committed_mark(r, r->position), room = ring_limit(r) - r->position;
-	const uint64_t *word = (const void *)ring_at(r, r->position);
-	struct quick_event *e = &t->batch.event[t->batch.count];
-	uint32_t tail = ring_tail_size(r);
+	const struct ring_source *s = &r->source[slot];
+	struct quick_event e;
+	uint32_t size = read_plain(t, slot, &e);
 
-	if (!mark || room > r->memory->layout.ring_size)
-		return false;
-	if (must_check(t)) {
-		pass_on(&t->batch, t->reader);
-		add_late(t, ring_drain_deferred_before(r, t->reader, &t->checked_end));
-		return true;
-	}
-	uint32_t size = t->reader->quick ? read_quick(r, t->reader, word, mark, e) : 0;
-	if (size && size <= room) {
-		e->sp = tail ? ring_load(&word[(size - PAD_TAIL) / sizeof(*word)]) : 0;
-		if (++t->batch.count == QUICK_BATCH)
-			pass_on(&t->batch, t->reader);
+	if (size) {
+		t->reader->quick(t->reader->ctx, &e, 1);
 	} else {
-		struct heap_event ev = {.time_ns = t->reader->time_ns};
-		pass_on(&t->batch, t->reader);
-		size = ring_read_record(r, word, mark, room, &ev);
+		const uint64_t *word = ring_word(s);
+		struct heap_event ev = {.time_ns = t->reader->time_ns, .path = slot};
+		size = ring_read_record(r, word, ring_load(word), room_at(s), &ev);
 		if (!size)
-			return false;
+			return;
 		t->reader->event(t->reader->ctx, &ev);
 	}
-	r->position += size;
 	t->count++;
-	return true;
+	step_over(r, slot, size);
+}
+
+/* Delivers the events of the window from @start up to @end. */
+static void pass_on(struct turn *t, size_t start, size_t end)
+{
+	size_t n = start;
+
+	if (start >= end)
+		return;
+	if (!memchr(&t->has_event[start], 0, end - start))
+		n = end;
+	else
+		for (size_t i = start; i < end; i++) {
+			if (t->has_event[i])
+				t->event[n++] = t->event[i];
+		}
+	if (n == start)
+		return;
+	t->reader->quick(t->reader->ctx, &t->event[start], n - start);
+	t->count += n - start;
+}
+
+/* Takes the slot with the lowest next number from the blocked ones. */
+static uint32_t take_first_blocked(struct turn *t)
+{
+	size_t first = 0;
+
+	for (size_t i = 1; i < t->blocked_count; i++) {
+		if (t->r->source[t->blocked[i]].next < t->r->source[t->blocked[first]].next)
+			first = i;
+	}
+	uint32_t slot = t->blocked[first];
+	t->blocked[first] = t->blocked[--t->blocked_count];
+	return slot;
+}
+
+/* Delivers the records of the next window. */
+static void deliver_window(struct turn *t)
+{
+	struct ring *r = t->r;
+	uint64_t least = r->next_number;
+	size_t done = 0;
+
+	t->first = r->number;
+	t->span = MIN(r->next_number - r->number, (uint64_t)WINDOW);
+	t->blocked_count = 0;
+	memset(t->has_event, 0, t->span);
+	for (size_t i = 0; i < t->active && !r->broken; i++)
+		read_window(t, r->active[i]);
+	while (t->blocked_count > 0 && !r->broken) {
+		uint32_t slot = take_first_blocked(t);
+		size_t at = r->source[slot].next - t->first;
+		pass_on(t, done, at);
+		done = MAX(done, at + 1);
+		deliver_one(t, slot);
+		read_window(t, slot);
+	}
+	pass_on(t, done, t->span);
+	for (size_t i = 0; i < t->active; i++) {
+		const struct ring_source *s = &r->source[r->active[i]];
+		least = MIN(least, s->next);
+		if (s->position - s->published > s->mask / PUBLISH_STEPS)
+			ring_publish_slot(r, r->active[i]);
+	}
+	r->number = MAX(t->first + t->span, least);
+}
+
+/* Finds the rings that have records. */
+static void begin(struct turn *t)
+{
+	struct ring *r = t->r;
+	uint32_t used = r->memory->slots.used;
+
+	t->active = 0;
+	r->active = xgrow(r->active, &r->active_capacity, used + 1ul, sizeof(*r->active));
+	for (uint32_t i = 0; i < used && !r->broken; i++) {
+		uint64_t head = ring_head(r, i);
+		struct ring_source *s = &r->source[i];
+		if (head == s->position)
+			continue;
+		s->head = head;
+		find_next(r, i);
+		r->active[t->active++] = i;
+	}
+}
+
+/* Delivers the records whose numbers were passed in an earlier turn. */
+static void deliver_late(struct turn *t)
+{
+	struct ring *r = t->r;
+
+	while (!r->broken) {
+		uint64_t least = r->number;
+		uint32_t slot = 0;
+		for (size_t i = 0; i < t->active; i++) {
+			if (r->source[r->active[i]].next < least) {
+				slot = r->active[i];
+				least = r->source[slot].next;
+			}
+		}
+		if (least == r->number)
+			return;
+		deliver_one(t, slot);
+		r->stats.late++;
+	}
 }
 
 size_t ring_drain(struct ring *r, size_t max, const struct ring_reader *reader)
 {
-	uint64_t start = r->position;
 	struct turn t;
 
 	t.r = r;
 	t.reader = reader;
-	t.step = r->memory->layout.ring_size / PUBLISH_STEPS;
-	t.publish_at = r->published + t.step;
-	t.checked_end = 0;
-	t.most = max;
-	t.late = t.count = r->deferred_count ? ring_drain_deferred(r, reader) : 0;
-	t.batch.count = 0;
-	while (t.count < max && !r->broken) {
-		uint64_t before = r->position;
-		read_row(&t);
-		if (r->position == before && !read_any(&t))
-			break;
-		if (r->position >= t.publish_at) {
-			ring_publish(r);
-			t.publish_at = r->position + t.step;
-		}
-	}
-	pass_on(&t.batch, reader);
-	r->stats.records += t.count - t.late;
-	r->stats.bytes += r->position - start;
+	t.count = 0;
+	ring_pending(r); /* before the heads */
+	if (r->broken)
+		return 0;
+	begin(&t);
+	deliver_late(&t);
+	while (t.count < max && r->number < r->next_number && !r->broken)
+		deliver_window(&t);
+	r->stats.records += t.count;
 	return t.count;
 }

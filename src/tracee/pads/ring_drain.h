@@ -1,12 +1,12 @@
-/* Delivers the contents of the ring in order. */
+/* Delivers the contents of the rings in order. */
 #ifndef PTMEM_TRACEE_PADS_RING_DRAIN_H
 #define PTMEM_TRACEE_PADS_RING_DRAIN_H
 
 #include "tracee/pads/ring_record.h"
 
 /*
- * Delivers committed records up to the first uncommitted one, at most @max; returns their number.
- * Deferred records that are committed now are delivered first.
+ * Delivers what is complete, at most @max records and a few more; returns their number. Less than
+ * @max: there was no more.
  */
 size_t ring_drain(struct ring *r, size_t max, const struct ring_reader *reader);
 

@@ -8,44 +8,29 @@
 #include "base/alloc.h"
 #include "tracee/pads/ring_stack.h"
 
-/* The bytes of @range that may be written to. */
-static uint64_t range_size(const struct ring *r, const struct ring_range *range)
+struct ring_unfinished *ring_save_unfinished(struct ring *r, uint32_t slot)
 {
-	uint64_t end = MIN(range->end, ring_limit(r));
+	uint64_t head = ring_head(r, slot);
+	const struct ring_source *s = ring_source(r, slot);
+	uint64_t at = head & s->mask, size = MIN(s->mask + 1 - at, r->memory->written.record_max);
+	struct ring_unfinished *saved = xmalloc(sizeof(*saved) + size);
 
-	return end > range->start ? MIN(end - range->start, r->memory->layout.ring_size) : 0;
-}
-
-uint8_t *ring_save_deferred(const struct ring *r)
-{
-	uint8_t *saved, *p;
-	size_t size = 0;
-
-	for (size_t i = 0; i < r->deferred_count; i++)
-		size += range_size(r, &r->deferred[i]);
-	saved = p = xmalloc(size + 1);
-	for (size_t i = 0; i < r->deferred_count; i++) {
-		const struct ring_range *range = &r->deferred[i];
-		memcpy(p, ring_at(r, range->start), range_size(r, range));
-		p += range_size(r, range);
-	}
+	saved->head = head;
+	saved->size = size;
+	memcpy(saved->data, s->bytes + at, size);
 	return saved;
 }
 
-void ring_restore_deferred(struct ring *r, const uint8_t *saved)
+void ring_restore_unfinished(struct ring *r, uint32_t slot, const struct ring_unfinished *saved)
 {
-	for (size_t i = 0; i < r->deferred_count; i++) {
-		const struct ring_range *range = &r->deferred[i];
-		uint64_t size = range_size(r, range);
-		uint8_t *to = ring_at(r, range->start);
-		memcpy(to, saved, size);
-		saved += size;
-		/* committed by another thread meanwhile: the copy has only one thread */
-		for (uint64_t p = 0; p < size; p += 16) {
-			if (ring_committed_mark(r, range->start + p))
-				memset(to + p, 0, sizeof(uint64_t));
-		}
-	}
+	struct ring_source *s = ring_source(r, slot);
+	struct pad_ring *shared = pad_memory_ring(r->memory, slot);
+
+	s->position = s->published = saved->head;
+	shared->head = saved->head;
+	shared->limit = saved->head + s->mask + 1;
+	memcpy(pad_memory_ring_bytes(r->memory, slot) + (saved->head & s->mask), saved->data,
+	       saved->size);
 }
 
 void ring_fork(struct ring *r, const struct ring *parent, uint32_t slot)
@@ -55,14 +40,9 @@ void ring_fork(struct ring *r, const struct ring *parent, uint32_t slot)
 	*r = (struct ring){
 		.arch = parent->arch,
 		.broken = parent->broken,
-		.position = parent->position,
-		.published = parent->published,
-		.room = parent->room,
-		.deferred_count = parent->deferred_count,
-		.deferred_capacity = parent->deferred_count,
+		.number = parent->next_number,
+		.next_number = parent->next_number,
 	};
-	if (r->deferred_count)
-		r->deferred = xmemdup(parent->deferred, r->deferred_count * sizeof(*r->deferred));
 	m = ring_mirror(r, slot);
 	if (slot >= parent->mirror_count || parent->mirror[slot].count == 0)
 		return;

@@ -1,21 +1,28 @@
-/*
- * The ring of a fork that inherits its parent's pads. The parent may continue before the fork's
- * memory is made, so the contents of its deferred records are saved at the fork.
- */
+/* Copies of a ring for a fork. */
 #ifndef PTMEM_TRACEE_PADS_RING_FORK_H
 #define PTMEM_TRACEE_PADS_RING_FORK_H
 
 #include "tracee/pads/ring.h"
 
 /*
- * Copies @parent's current state to @r, with the mirror of @slot, for a copy of its memory. The
- * caller sets r->memory before use.
+ * What the thread of a slot may have written behind the head of its ring: parts of a record, which
+ * it will complete in both processes.
+ */
+struct ring_unfinished {
+	uint64_t head;
+	size_t size;
+	uint8_t data[];
+};
+
+/* The same of @slot, whose thread is stopped; xfree'd by the caller. */
+struct ring_unfinished *ring_save_unfinished(struct ring *r, uint32_t slot);
+/* Writes it to the ring of @slot in the new memory of @r, where that thread continues. */
+void ring_restore_unfinished(struct ring *r, uint32_t slot, const struct ring_unfinished *saved);
+
+/*
+ * Initializes @r with a copy of what @parent knows about @slot, for a ring whose records will be
+ * read only from the fork on. The caller sets memory.
  */
 void ring_fork(struct ring *r, const struct ring *parent, uint32_t slot);
-
-/* The bytes of the deferred records, which may be half written; the caller frees them. */
-uint8_t *ring_save_deferred(const struct ring *r);
-/* Writes them to the same ranges of a copy with new memory. */
-void ring_restore_deferred(struct ring *r, const uint8_t *saved);
 
 #endif

@@ -122,16 +122,11 @@ uint32_t ring_read_record(struct ring *r, const uint64_t *word, uint64_t mark, u
 
 	/* Not cleared completely: that would take longer than all the rest. */
 	ev->function = mark >> 4 & 15;
-	ev->path = (uint16_t)(mark >> 8);
 	ev->frame = NULL;
 	ev->stack = NULL;
 	ev->old_addr = ev->size = ev->align = ev->sp = 0;
 	ev->is_inner = false;
 	ev->sample_shift = 0;
-	if (ev->path >= r->memory->slots.used) {
-		ring_break(r, "a record of a thread that has no slot");
-		return 0;
-	}
 	switch (type) {
 	case PAD_RECORD_ALLOC:
 	case PAD_RECORD_REALLOC_END:

@@ -57,9 +57,9 @@ static inline uint32_t ring_block_size(const struct ring *r, const struct pad_re
 }
 
 /*
- * Decodes the record at @word, whose mark is @mark, if it fits in the @room bytes there: returns
- * its size. 0: it is corrupt, and the ring is broken now. Fields of @ev that records do not have
- * are not changed.
+ * Decodes the record at @word, whose mark is @mark, of slot @ev->path, if it fits in the @room
+ * bytes there: returns its size. 0: it is corrupt, and the ring is broken now. Fields of @ev that
+ * records do not have are not changed.
  */
 uint32_t ring_read_record(struct ring *r, const uint64_t *word, uint64_t mark, uint64_t room,
 			  struct heap_event *ev);

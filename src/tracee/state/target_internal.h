@@ -51,7 +51,6 @@ struct loop_state {
 	struct address_space *promote;   /* its probes are hot: promote them before the next stop */
 	/* stop and resume all threads: how they are resumed has changed */
 	bool must_restart;
-	uint32_t waiters;                /* number of threads that wait for room in a ring */
 	unsigned idle_us;                /* duration of the last idle sleep */
 };
 

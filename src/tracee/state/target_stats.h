@@ -16,8 +16,6 @@ struct target_stats {
 	uint32_t masks_restored;   /* signal masks in which SIGTRAP was restored */
 	uint64_t records, raw_records, ring_bytes; /* of rings that were closed */
 	uint64_t ring_full;      /* stops because of a full ring */
-	uint64_t ring_jumps;     /* jumps of a ring around unfinished records */
-	uint64_t uncommitted;    /* records reserved and never finished */
 	uint64_t promote_ns;     /* stops of all threads for it */
 };
 

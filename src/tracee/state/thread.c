@@ -41,15 +41,8 @@ struct thread *thread_add(struct target *t, pid_t tid, struct process *p)
 	return th;
 }
 
-void thread_wait_no_more(struct target *t, struct thread *th)
-{
-	t->loop.waiters -= th->waits_for_room;
-	th->waits_for_room = false;
-}
-
 void thread_remove(struct target *t, struct thread *th)
 {
-	thread_wait_no_more(t, th);
 	thread_table_take(&t->threads, th);
 	th->process->threads--;
 	pending_stops_drop_deferred(&t->pending, th->tid);

@@ -69,7 +69,6 @@ struct thread {
 	struct call_state calls;    /* watched calls that it is in */
 	struct stack_window window; /* on its stack */
 	struct stack_range own_stack; /* for a sink with stack_new; 0 = unknown */
-	bool waits_for_room;        /* stopped at a full ring */
 	struct pad_thread *pads;    /* pads/pad_thread.h; NULL = none yet */
 	struct syscall_state *syscall; /* syscalls/syscall_state.h; NULL = none yet */
 	struct vfork_wait vfork;
@@ -92,8 +91,6 @@ uint32_t thread_count(const struct target *t);
 struct thread *thread_find(const struct target *t, pid_t tid);
 struct thread *thread_add(struct target *t, pid_t tid, struct process *p);
 void thread_remove(struct target *t, struct thread *th);
-/* @th no longer waits for room in a ring. */
-void thread_wait_no_more(struct target *t, struct thread *th);
 
 struct process *process_find(const struct target *t, pid_t pid);
 struct process *process_add(struct target *t, pid_t pid, struct address_space *space);

@@ -17,8 +17,8 @@ enum trap_kind {
 	TRAP_PAD_ENTRY, TRAP_PAD_LEAVE, TRAP_PAD_FULL, /* in a pad or its recorder; arch/pad.h */
 };
 
-/* How a stop at a trap was handled. WAIT: the thread waits for room in the ring. */
-enum trap_answer { TRAP_NOT_OURS, TRAP_RESUME, TRAP_WAIT };
+/* How a stop at a trap was handled. */
+enum trap_answer { TRAP_NOT_OURS, TRAP_RESUME };
 
 struct target;
 struct thread;
