@@ -131,6 +131,11 @@ def script_of(command):
     return start % RUNNING + command
 
 
+# A reader takes a moment for the next command: meanwhile the program has begun its work, and sleeps.
+AWAIT = """until [ ! -e /proc/$! ] || [ "$(cat /proc/$!/comm)" != bash ] && grep -q "^State:.S" /proc/$!/status; do sleep .01; done
+"""
+
+
 class Sandbox:
     """The directory in which a document's commands run."""
 
@@ -216,6 +221,7 @@ class Document:
         mark = "==== end of a command ====\n"
         steps = block.steps()
         commands = [re.sub(r"^[$>] ", "", step[0], flags=re.M) for step in steps]
+        commands = [command + AWAIT if command.endswith("&\n") else command for command in commands]
         status, out = self.sandbox.run(("echo '%s'\n" % mark.strip()).join(commands))
         printed = out.split(mark)
         ended = len(printed) - (status is None)
