@@ -383,16 +383,20 @@ for _name in ("python3", "perl", "sqlite3", "git"):
     def _(t, name=_name):
         argv, env = programs(t)[name]
         t.program(os.path.basename(argv[0]))
-        checked = Checked(t, argv, cwd=git_repository(t) if name == "git" else t.subdirectory(), **env)
+        directory = git_repository(t) if name == "git" else t.subdirectory()
         seen = []
         generator = random.Random(1)
-        while checked.ptmem.poll() is None and len(seen) < 12:
-            blocks = checked.ask()
-            if blocks is not None:
-                seen.append(blocks)
-            time.sleep(generator.random() / 10)
-        checked.end()
-        t.check(len(seen) >= 3 and max(seen) > 100, "blocks at each moment: %s" % seen)
+        for _ in range(20): # a fast machine runs the whole program between two moments
+            checked = Checked(t, argv, cwd=directory, **env)
+            while checked.ptmem.poll() is None and len(seen) < 12:
+                blocks = checked.ask()
+                if blocks is not None:
+                    seen.append(blocks)
+                time.sleep(generator.random() / 10)
+            checked.end()
+            if len(seen) >= 3 and max(seen) > 100:
+                return
+        raise Fail("blocks at each moment: %s" % seen)
 
 
 @test("inspect/exact/threads", limit=120)

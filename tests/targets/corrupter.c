@@ -17,9 +17,9 @@
  *	nothing   it only allocates until standard input ends, and looks then
  *	room      the rings have no room; then it continues until standard input ends
  *	owner, off, flags, rule_bits, record_max, slots_at, slots_used
- *	          that field of the first page is another once; then it continues until standard input ends
- *	head      the head of a ring is far ahead once; then it continues until standard input ends
- *	number    the next record's number is 1 once; then it continues until standard input ends
+ *	          that field of the first page is another; then it continues until standard input ends
+ *	head      the heads of the rings are far ahead; then it continues until standard input ends
+ *	number    the next record's number is 1; then it continues until standard input ends
  *
  * Prints "ready" when it has found such memory, "none" if it found none within WAIT seconds (1), corrupts for
  * 0.3 s, and prints "OK" at its end. No stdio: that would allocate.
@@ -183,19 +183,6 @@ static void await_end_of_input(void)
 		;
 }
 
-/* Threads allocate: the head is written, and read, all the time. */
-static void move_ahead(void)
-{
-	__atomic_fetch_add(&areas[0].start[RINGS], 1ull << 40, __ATOMIC_SEQ_CST);
-	await_end_of_input();
-}
-
-static void begin_numbers_again(void)
-{
-	__atomic_store_n(&areas[0].start[32], 1, __ATOMIC_SEQ_CST); /* struct pad_control.next_number */
-	await_end_of_input();
-}
-
 static size_t size_of(const struct area *a)
 {
 	return (size_t)((char *)a->end - (char *)a->start);
@@ -210,24 +197,29 @@ static void replace(void)
 }
 
 /*
- * Now no thread finds room in the ring, whatever ptmem has read. Repeats it until ptmem has
- * detached, since ptmem may write the room, too; it may unmap that memory at any time.
+ * Writes @value, of @size bytes, to offset @at, and to @count - 1 more places, @step bytes apart, until ptmem has
+ * detached: pads and ptmem write those words, too. ptmem may unmap that memory at any time.
  */
-static void take_room(void)
+static void keep(size_t at, size_t step, unsigned count, uint64_t value, size_t size)
 {
-	uint64_t none = 0;
 	struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };
-	struct iovec from = { &none, sizeof(none) }, to = from;
+	struct iovec from = { &value, size }, to = from;
 
 	while (area_count > 0 && poll(&input, 1, 1) == 0) {
-		for (unsigned slot = 0; slot < 2 * THREADS; slot++) {
-			to.iov_base = areas[0].start + RINGS + slot * RING_WORDS + 1; /* struct pad_ring.limit */
+		for (unsigned i = 0; i < count; i++) {
+			to.iov_base = (char *)areas[0].start + at + i * step;
 			if (process_vm_writev(getpid(), &from, 1, &to, 1, 0) < 0)
 				break;
 		}
 		find_areas();
 	}
 	await_end_of_input();
+}
+
+/* A word of each struct pad_ring. */
+static void keep_in_rings(unsigned word, uint64_t value)
+{
+	keep((RINGS + word) * 8, RING_WORDS * 8, 2 * THREADS, value, 8);
 }
 
 /* Fields of struct pad_control that make pads record too little, or stop at each call. */
@@ -237,7 +229,7 @@ static const struct field {
 	uint32_t bits; /* that change */
 } fields[] = {
 	{ "owner", 0, 0x40000000 }, { "off", 1, 1 }, { "flags", 2, 1 }, { "rule_bits", 6, 1 }, { "record_max", 8, 1u << 18 },
-	{ "slots_at", 12, 4096 }, { "slots_used", 14, 1 },
+	{ "slots_at", 12, 4096 }, { "slots_used", 14, 64 },
 };
 
 static const struct field *find_field(const char *name)
@@ -251,10 +243,9 @@ static const struct field *find_field(const char *name)
 
 static void change_field(const struct field *field)
 {
-	volatile uint32_t *word = (uint32_t *)areas[0].start + field->at;
+	uint32_t value = ((uint32_t *)areas[0].start)[field->at] ^ field->bits;
 
-	*word ^= field->bits;
-	await_end_of_input();
+	keep(field->at * sizeof(value), 0, 1, value, sizeof(value));
 }
 
 static void corrupt(const char *what, uint64_t *seed)
@@ -331,11 +322,11 @@ int main(int argc, char **argv)
 	say(area_count > 0 ? "ready\n" : "none\n");
 	start = now();
 	if (area_count > 0 && strcmp(what, "head") == 0)
-		move_ahead();
+		keep_in_rings(0, 1ull << 40); /* struct pad_ring.head */
 	else if (area_count > 0 && strcmp(what, "number") == 0)
-		begin_numbers_again();
+		keep(32 * 8, 0, 1, 1, 8); /* struct pad_control.next_number */
 	else if (area_count > 0 && strcmp(what, "room") == 0)
-		take_room();
+		keep_in_rings(1, 0); /* .limit: no thread finds room, whatever ptmem has read */
 	else if (area_count > 0 && find_field(what))
 		change_field(find_field(what));
 	else if (area_count > 0)
