@@ -7,7 +7,7 @@
 #define PAD_HEAD_RAW 24
 #define PAD_HEAD_FINISH 32
 #define PAD_HEAD_MARK 48
-#define PAD_HEAD_SIZE 72
+#define PAD_HEAD_SIZE 80
 #define PAD_HEAD_FUNCTION 57 /* probe.function */
 #define PAD_MOVED_ROOM 96
 #define PAD_JUMP_SIZE 5
