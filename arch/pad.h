@@ -419,9 +419,13 @@ struct recorder_image arch_recorder_image(void);
 
 struct pad_request {
 	struct pad_probe probe;
-	const uint8_t *code; /* the function's original bytes, code_size of them */
+	/*
+	 * the original bytes to be displaced: those that the stub of the same function displaces
+	 * (struct arch_stub), or a marker
+	 */
+	const uint8_t *code;
 	size_t code_size;
-	uint64_t entry;      /* its address in the target */
+	uint64_t from;       /* their address in the target */
 	/* where the pad will be; multiple of PAD_ALIGN, near the function */
 	uint64_t at;
 	uint64_t recorder;       /* where the recorder is */

@@ -105,7 +105,7 @@ static int make_marker_pad(const struct pad_request *request, uint8_t *out, stru
 		.at = at,
 		.size = t->end - t->start,
 		.patch_size = X86_JUMP_SIZE,
-		.patch_at = request->entry,
+		.patch_at = request->from,
 		.moved = X86_JUMP_SIZE,
 		.bias = at - t->start,
 		.start = at + (t->entry - t->start),
@@ -116,12 +116,12 @@ static int make_marker_pad(const struct pad_request *request, uint8_t *out, stru
 	};
 	uint8_t *jump = out + (t->moved - t->start), *back = out + (t->back - t->start);
 
-	if (request->behind - request->entry < X86_JUMP_SIZE) {
+	if (request->behind - request->from < X86_JUMP_SIZE) {
 		*why_out = "it has no room for a jump";
 		return -ENOTSUP;
 	}
 	memcpy(out, x86_64_recorder + t->start, pad.size);
-	if (x86_64_branch(0xe9, request->entry, pad.start, pad.patch) ||
+	if (x86_64_branch(0xe9, request->from, pad.start, pad.patch) ||
 	    x86_64_branch(0xe9, at + (t->moved - t->start), request->behind, jump) ||
 	    x86_64_branch(0xe9, pad.tail, request->behind, back)) {
 		*why_out = "the pad is out of reach";
@@ -187,20 +187,21 @@ int arch_make_pad(const struct pad_request *request, uint8_t *out, struct pad *p
 	taddr_t at = request->at;
 	struct arch_move m = {.code = request->code,
 			     .code_size = request->code_size,
-			     .from = request->entry,
+			     .from = request->from,
+			     .min_bytes = request->code_size,
 			     .to = at + moved_at,
 			     .out = out + moved_at,
 			     .out_size = size - moved_at};
 	struct pad pad = {
 		.at = at, .size = size, .patch_size = X86_JUMP_SIZE, .straight = at + moved_at};
 
-	memcpy(out, x86_64_recorder + start, size);
-	if (x86_64_displace(&m)) {
-		*why_out = m.why;
+	if (request->code_size < X86_JUMP_SIZE) {
+		*why_out = "the function has no room for a jump";
 		return -ENOTSUP;
 	}
-	if (m.moved < X86_JUMP_SIZE) {
-		*why_out = "the function has no room for a jump";
+	memcpy(out, x86_64_recorder + start, size);
+	if (x86_64_relocate(&m)) {
+		*why_out = m.why;
 		return -ENOTSUP;
 	}
 	if (t->down)

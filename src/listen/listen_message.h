@@ -46,6 +46,7 @@ struct listen_totals {
 	uint64_t interval;               /* mean distance of samples; 0 = exact */
 	uint64_t stacks, complete_stacks;
 	uint64_t stopped_ns;             /* while ptmem stopped all threads */
+	uint64_t longest_stop_ns;        /* the longest of these stops */
 	uint64_t trap_stops, trap_ns;    /* stops of single threads */
 };
 

@@ -43,6 +43,8 @@ static const struct family families[] = {
 	 AT(complete_stacks)},
 	{"ptmem_stopped_seconds", "Time for which ptmem stopped all threads.", true, NANOSECONDS,
 	 AT(stopped_ns)},
+	{"ptmem_longest_stop_seconds", "The longest of these stops.", false, NANOSECONDS,
+	 AT(longest_stop_ns)},
 	{"ptmem_breakpoint_stops", "Stops of single threads at breakpoints.", true, NUMBER,
 	 AT(trap_stops)},
 	{"ptmem_breakpoint_seconds", "Time that ptmem worked at these.", true, NANOSECONDS,

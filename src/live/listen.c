@@ -49,7 +49,8 @@ static void fill_totals(const struct session *s, struct listen_totals *out)
 		.interval = s->heap.sample.now,
 		.stacks = s->stacks.counts.taken,
 		.complete_stacks = s->stacks.counts.complete,
-		.stopped_ns = p->attach_ns + p->promote_ns,
+		.stopped_ns = p->stopped_ns,
+		.longest_stop_ns = p->longest_ns,
 		.trap_stops = p->trap_stops,
 		.trap_ns = p->trap_ns,
 	};

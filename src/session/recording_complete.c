@@ -21,15 +21,10 @@
 #include "session/rescue.h"
 #include "session/session.h"
 
-static uint64_t pauses_ns(const struct space_pauses *p)
-{
-	return p->attach_ns + p->promote_ns;
-}
-
 struct recording_base recording_base_now(const struct session *s)
 {
 	return (struct recording_base){
-		.pauses_ns = pauses_ns(&s->space->pauses),
+		.pauses_ns = s->space->pauses.stopped_ns,
 		.stacks = s->stacks.counts.taken,
 		.complete_stacks = s->stacks.counts.complete,
 		.calls = recording_calls_now(s),
@@ -45,7 +40,7 @@ void recording_complete_values(struct session *s, const char *why)
 	if (why)
 		recording_values_add(s, "exit", why);
 	recording_values_set(s, "overhead", "%.1f",
-			     (double)(pauses_ns(&s->end.pauses) - base->pauses_ns) / 1e6);
+			     (double)(s->end.pauses.stopped_ns - base->pauses_ns) / 1e6);
 	recording_values_set(s, "stacks", "%" PRIu64, taken);
 	recording_values_set(s, "complete_stacks", "%" PRIu64, complete);
 	if (taken != complete)

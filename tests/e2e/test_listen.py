@@ -228,6 +228,7 @@ def _(t):
     before = m.metrics()["ptmem_stopped_seconds_total"]
     overhead = json.loads(m.get("/profile.json"))["meta"]["overhead"]
     after = m.metrics()["ptmem_stopped_seconds_total"]
+    t.check(0 < m.metrics()["ptmem_longest_stop_seconds"] <= m.metrics()["ptmem_stopped_seconds_total"], "the longest stop is one of them")
     t.check(0 < before and 1000 * before - 0.06 < overhead < 1000 * after + 0.06, "ms stopped so far: %s" % [before, overhead, after])
     before = m.live()
     check = json.loads(m.get("/profile.json"))

@@ -371,8 +371,16 @@ static void world_close(void)
 /* A pad for the function at @entry, to be placed at @at; returns the address to call. */
 static void *make_pad_at(const void *entry, struct pad_probe probe, uint8_t *at)
 {
+	uint8_t stub_code[128];
+	struct arch_stub stub;
+	struct arch_move move = {
+		.code = entry, .code_size = 64, .from = (taddr_t)(uintptr_t)entry,
+		.to = (taddr_t)(uintptr_t)at, .out = stub_code, .out_size = sizeof(stub_code),
+	};
+	if (arch_native->make_stub(&move, &stub) != 0)
+		fail_msg("no stub: %s", move.why);
 	struct pad_request request = {
-		.probe = probe, .code = entry, .code_size = 64, .entry = (uint64_t)(uintptr_t)entry,
+		.probe = probe, .code = (const void *)(uintptr_t)stub.patch, .code_size = stub.moved, .from = stub.patch,
 		.at = (uint64_t)(uintptr_t)at, .recorder = (uint64_t)(uintptr_t)world->recorder,
 		.control = (uint64_t)(uintptr_t)world->target,
 	};

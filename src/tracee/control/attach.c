@@ -193,8 +193,10 @@ int target_attach_once(struct target *t, pid_t pid, enum attach_problem *problem
 		world_start(t);
 	uint64_t pause = clock_now_ns() - begin;
 	rt_boost_end(&boost);
-	if (rc == 0)
+	if (rc == 0) {
 		s->pauses.attach_ns = t->stats.attach_ns = pause;
+		space_note_stop(s, pause);
+	}
 	return rc;
 }
 

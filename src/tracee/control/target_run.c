@@ -36,9 +36,10 @@ static void promote(struct target *t)
 {
 	struct address_space *s = t->loop.promote;
 	struct rt_boost boost;
-	uint64_t begin = clock_now_ns();
 	t->loop.promote = NULL;
 	uint32_t id = s->id;
+	pads_prepare(t, s);
+	uint64_t begin = clock_now_ns();
 	rt_boost_begin(&boost);
 	world_stop(t);
 	if (space_exists(t, id))

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/proc.h"
 #include "tracee/inject/stops.h"
 #include "tracee/os/ptrace.h"
@@ -93,6 +94,8 @@ static bool serve_each(struct target *t)
 
 void world_stop(struct target *t)
 {
+	if (!t->is_stopping)
+		t->stopped_since_ns = clock_now_ns();
 	t->is_stopping = true;
 	while (interrupt_all(t) > 0) {
 		if (serve_each(t))
@@ -105,9 +108,26 @@ void world_stop(struct target *t)
 	}
 }
 
+/* Tells each space how long it was stopped. */
+static void note_stop(struct target *t)
+{
+	uint64_t ns = clock_now_ns() - t->stopped_since_ns;
+	for (size_t i = 0; i < t->processes.count; i++) {
+		struct process *p = t->processes.data[i];
+		bool is_first = true; /* of those that share the space */
+		for (size_t k = 0; k < i; k++)
+			is_first &= t->processes.data[k]->space != p->space;
+		if (is_first)
+			space_note_stop(p->space, ns);
+	}
+	t->stopped_since_ns = 0;
+}
+
 void world_start(struct target *t)
 {
 	t->is_stopping = false;
+	if (t->stopped_since_ns)
+		note_stop(t);
 	struct thread *th;
 	for_each_thread(t, th) {
 		if (!th->is_held || th->stays_held)

@@ -37,6 +37,8 @@
 #include "tracee/state/trap_table.h"
 #include "tracee/state/unwinder.h"
 
+#define MOVED_MAX 64
+
 /* -- the memory -- */
 
 static int load_recorder(struct target *t, struct address_space *s, struct thread *th,
@@ -201,17 +203,35 @@ static int check_promotion(struct target *t, struct address_space *s, struct tra
 	return 0;
 }
 
-/* Assembles the pad of @trap, whose function's original bytes are @code, in @out. */
-static int make_pad(const struct stub_place *place, struct trap *trap, const uint8_t *code,
+/* The original bytes that a pad displaces: whole instructions. */
+struct moved {
+	uint8_t bytes[MOVED_MAX];
+	size_t size;
+};
+
+static int read_moved(const struct target *t, const struct address_space *s, struct trap *trap,
+		      struct moved *out)
+{
+	out->size = probe_is_marker(trap->probe) ? trap->code_size : trap->stub.moved;
+	if (out->size > sizeof(out->bytes))
+		return refuse(trap, "its first instructions are too long");
+	int rc = space_read_text(s, trap->addr, out->bytes, out->size);
+	if (rc == 0)
+		memcpy(out->bytes, trap->original, MIN(out->size, t->arch->trap_size));
+	return rc;
+}
+
+/* Assembles the pad of @trap, which displaces @code, in @out. */
+static int make_pad(const struct stub_place *place, struct trap *trap, const struct moved *code,
 		    uint8_t *out, struct pad *pad_out)
 {
 	struct address_space *s = place->space;
 	struct pad_request request = {.probe = describe(s, trap),
-				      .entry = trap->entry,
+				      .from = trap->addr,
 				      .recorder = s->pads->recorder,
 				      .control = s->pads->memory.target,
-				      .code = code,
-				      .code_size = trap->code_size,
+				      .code = code->bytes,
+				      .code_size = code->size,
 				      .is_sampling = s->heap.sampling != NULL,
 				      .behind = probe_is_marker(trap->probe) ? trap->stub.jump : 0,
 				      .saved = (uint8_t)MAX(s->unwind_through.saved_reg, 0)};
@@ -222,14 +242,14 @@ static int make_pad(const struct stub_place *place, struct trap *trap, const uin
 	rc = arch_make_pad(&request, out, pad_out, &why);
 	if (rc != 0)
 		return refuse(trap, why);
-	if (pad_out->pushes_return || pad_out->patch_at != trap->addr)
+	if (pad_out->pushes_return)
 		return refuse(trap, "its moved code pushes a return address");
 	return 0;
 }
 
 /* Writes @pad, whose code is @out, and the jump to it. @code: as for make_pad. */
 static int arm(const struct stub_place *place, uint32_t index, const struct pad *pad,
-	       const uint8_t *out, const uint8_t *code)
+	       const uint8_t *out, const struct moved *code)
 {
 	struct target *t = place->target;
 	struct address_space *s = place->space;
@@ -241,7 +261,7 @@ static int arm(const struct stub_place *place, uint32_t index, const struct pad 
 	*vec_add(&p->trap) = index;
 	put_pad_traps(t, s, pad, (uint32_t)p->list.count);
 	struct trap *trap = &s->traps.data[index];
-	memcpy(trap->original, code + (trap->addr - trap->entry), pad->patch_size);
+	memcpy(trap->original, code->bytes, pad->patch_size);
 	struct trap noted = *trap;
 	noted.patch_size = pad->patch_size;
 	journal_add_trap(s, t->arch, &noted);
@@ -266,20 +286,18 @@ static int promote_trap(struct target *t, struct address_space *s, struct thread
 	int rc = check_promotion(t, s, trap);
 	if (rc != 0)
 		return rc;
-	_cleanup_free_ uint8_t *code = xmalloc(trap->code_size + 1);
-	rc = space_read_text(s, trap->entry, code, trap->code_size);
-	if (rc == 0)
-		memcpy(code + (trap->addr - trap->entry), trap->original, t->arch->trap_size);
+	struct moved code;
+	rc = read_moved(t, s, trap, &code);
 	const struct stub_place place = {t, th, s, m};
 	if (rc == 0)
-		rc = make_pad(&place, trap, code, out, &pad);
+		rc = make_pad(&place, trap, &code, out, &pad);
 	if (rc != 0)
 		return rc;
 	if (is_occupied(s->pads, pad.patch_at, pad.moved)) {
 		trap->why_cold = "a thread is in its first instructions";
 		return -EAGAIN;
 	}
-	return arm(&place, index, &pad, out, code);
+	return arm(&place, index, &pad, out, &code);
 }
 
 /* Tells pads about the calls that @th, whose slot is @slot, is inside of. */
@@ -347,6 +365,17 @@ static bool have_thread_pointers(struct target *t, struct address_space *s)
 			return false;
 	}
 	return true;
+}
+
+void pads_prepare(struct target *t, struct address_space *s)
+{
+	for (uint32_t i = 0; i < s->traps.count; i++) {
+		const struct trap *trap = &s->traps.data[i];
+		if (trap->kind == TRAP_ENTRY && !trap->is_removed && trap->probe->may_throw) {
+			exceptions_find_row(t, s);
+			return;
+		}
+	}
 }
 
 int pads_promote(struct target *t, struct address_space *s, struct thread *th)

@@ -8,6 +8,9 @@ struct address_space;
 struct target;
 struct thread;
 
+/* What promotion needs to know, and what takes long to find, while the threads of @s run. */
+void pads_prepare(struct target *t, struct address_space *s);
+
 /*
  * Promotes every watched function of @s whose entry is still a breakpoint; all threads are stopped,
  * @th is one of them. Called again for functions found later. 0 or -errno.

@@ -78,6 +78,12 @@ struct address_space *space_fork(const struct address_space *parent, pid_t child
 	return s;
 }
 
+void space_note_stop(struct address_space *s, uint64_t ns)
+{
+	s->pauses.stopped_ns += ns;
+	s->pauses.longest_ns = MAX(s->pauses.longest_ns, ns);
+}
+
 void space_free(struct address_space *s)
 {
 	journal_end(s);

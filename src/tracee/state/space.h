@@ -24,6 +24,8 @@
 struct space_pauses {
 	uint64_t attach_ns;    /* all threads, to attach; 0 = it was started */
 	uint64_t promote_ns;   /* all threads, to make pads */
+	uint64_t stopped_ns;   /* all threads, for whatever reason */
+	uint64_t longest_ns;   /* the longest of these */
 	uint64_t trap_stops;   /* single threads, at our breakpoints */
 	uint64_t trap_ns;      /* ptmem's work at those, without context switches */
 };
@@ -133,6 +135,9 @@ struct address_space *space_new(struct registry *registry, pid_t pid);
  */
 int space_follow_image(struct address_space *s, bool *is_other_out);
 struct address_space *space_fork(const struct address_space *parent, pid_t child);
+/* All threads of @s were stopped for @ns. */
+void space_note_stop(struct address_space *s, uint64_t ns);
+
 void space_free(struct address_space *s); /* the sink must have released user */
 
 #endif

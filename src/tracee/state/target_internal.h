@@ -87,6 +87,7 @@ struct target {
 	struct pad_globals *pads;        /* pads/pads_internal.h; never NULL */
 	struct control *control;         /* control/control_internal.h; never NULL */
 	bool is_stopping;                /* or stopped: threads are held at their next stop */
+	uint64_t stopped_since_ns;       /* by world_stop; 0 = not */
 	bool is_leaving;                 /* a thread whose vfork ends stays halted */
 	uint64_t now_ns;                 /* time of the stop being handled */
 	bool is_abandoned;               /* after a failed check: nothing is counted any more */
