@@ -34,16 +34,16 @@
  *	- One ring, and a room of each thread for its records of 16 bytes, which ptmem copies to
  *	  their places before it reads: 0.8 to 1.05 times the wall time of one ring.
  *
- * In ptmem itself: CPU time of program and ptmem for a pair of tests/targets/mb (4,000,000 of them,
- * at a depth of 20), and wall time, in ns; the least of six runs that alternated, on the same
- * machine, without other work. The model's reader compares the rings' next numbers; ptmem's does
- * not (tracee/pads/ring_drain.c), which is why it gains more.
+ * In ptmem itself: CPU time of program and ptmem together, and wall time, for a pair of
+ * tests/targets/mb (20,000,000 of them, at a depth of 20), in ns; the least of seven runs that
+ * alternated, on the same machine, without other work. The model's reader compares the rings' next
+ * numbers; ptmem's does not (tracee/pads/ring_drain.c), which is why it gains more.
  *
- *	                  native       one ring                a ring for each thread
- *	                  CPU   wall   program  ptmem   wall   program  ptmem   wall
- *	1 thread          29    29     39       34      43     38       31      43
- *	4 threads         30    15     81       41      64     50       34      40
- *	16 threads        30    15     82       48      74     51       36      42
+ *	                  native       one ring       a ring for each thread
+ *	                  CPU   wall   CPU   wall     CPU   wall
+ *	1 thread          25    25     53    37       53    38
+ *	4 threads         26    13     108   55       64    31
+ *	16 threads        26    13     114   60       67    33
  *
  * Sizes of rings, wall time with 1, 4 and 16 threads: 64 KiB 69, 43, 50 ns; 128 KiB 60, 53, 41;
  * 256 KiB 44, 41, 44; 512 KiB 43, 57, 46; 1 MiB 42, 55, 68. So the first thread's has 1 MiB, and
