@@ -125,8 +125,9 @@ static uint32_t read_quick(struct turn *t, const uint64_t *word, uint64_t mark, 
 }
 
 /*
- * Reads records of 16 bytes in a row to their places in the window, up to the first one of another
- * kind. Which of the two kinds one is cannot be foreseen, so no branch depends on it.
+ * Reads the shortest records in a row to their places in the window, up to the first one of another
+ * kind, or the end of the ring. Which of the two kinds one is cannot be foreseen, so no branch
+ * depends on it.
  */
 static void read_short(struct turn *t, uint32_t slot)
 {
@@ -135,16 +136,16 @@ static void read_short(struct turn *t, uint32_t slot)
 	_Static_assert(PAD_SAME_BYTES == 1 << 16, "16 bits");
 	const struct ring_mirror *mirror = ring_mirror(t->r, slot);
 	struct ring_source *s = &t->r->source[slot];
-	const uint8_t *const bytes = s->bytes;
-	const uint64_t head = s->head, mask = s->mask, end = t->first + t->span;
+	const uint32_t tail = ring_tail_size(t->r), step = 16 + tail;
+	const uint64_t stop = MIN(s->head, (s->position | s->mask) + 1), end = t->first + t->span;
+	const uint64_t *word = ring_word(s);
 	/* all ones, or 0 where there are no stacks */
 	const uint32_t nodes = t->reader->is_counting ? 0 : UINT32_MAX, node = mirror->node & nodes;
 	const uint32_t kinds = 1u << PAD_RECORD_FREE |
 			       (mirror->has_node || !nodes ? 1u << PAD_RECORD_SAME : 0);
 	uint64_t position = s->position, least = MAX(s->last + 1, t->first);
 
-	for (; position < head; position += 16) {
-		const uint64_t *word = (const void *)(bytes + (position & mask));
+	for (; stop - position >= step; position += step, word += step / sizeof(*word)) {
 		uint64_t mark = ring_load(word), value = ring_load(&word[1]);
 		uint64_t number = mark >> PAD_MARK_LOW;
 		uint32_t type = mark & 15;
@@ -158,6 +159,7 @@ static void read_short(struct turn *t, uint32_t slot)
 		t->event[number - t->first] = (struct quick_event){
 			.addr = value >> bits,
 			.size = value & ((UINT64_C(1) << bits) - 1),
+			.sp = tail ? ring_load(&word[2]) : 0,
 			.node = node & -is_block,
 			.is_free = type & 1,
 			.function = function,
@@ -243,7 +245,7 @@ static void read_window(struct turn *t, uint32_t slot)
 
 	while (r->source[slot].next - t->first < t->span) {
 		uint64_t before = r->source[slot].position;
-		if (t->reader->quick && !ring_tail_size(r))
+		if (t->reader->quick)
 			read_short(t, slot);
 		if (r->source[slot].position != before) {
 			find_next(r, slot);
