@@ -8,9 +8,7 @@
 #include <string.h>
 #include <sys/uio.h>
 
-#include "base/cleanup.h"
 #include "base/elf_file.h"
-#include "base/proc.h"
 #include "session/holder_names.h"
 #include "session/malloc_module.h"
 #include "session/object_bytes.h"
@@ -195,20 +193,6 @@ static void add_registers(struct target *t, struct collector *c)
 	roots_free(roots);
 }
 
-static void read_counters(pid_t pid, struct inspect_look *out)
-{
-	_cleanup_fclose_ FILE *file = proc_open(pid, "status");
-	_cleanup_free_ char *line = NULL;
-	size_t size = 0;
-
-	while (file && getline(&line, &size, file) > 0) {
-		if (strncmp(line, "VmRSS:", 6) == 0)
-			out->rss = strtoull(line + 6, NULL, 10) * 1024;
-		else if (strncmp(line, "VmSwap:", 7) == 0)
-			out->swap = strtoull(line + 7, NULL, 10) * 1024;
-	}
-}
-
 static void examine(struct inspect_look *l)
 {
 	inspect_run(&l->in, &l->report);
@@ -240,11 +224,58 @@ static int read_all(struct target *t, struct collector *c, struct inspect_look *
 		rc = resident_read(s->processes.reader, &c->in->resident);
 	if (rc != 0)
 		return rc;
-	read_counters(s->processes.reader, out);
+	out->rss = c->in->resident.rss;
+	out->swap = c->in->resident.swap;
 	add_segments(s, c->in);
 	add_own(s, c->in);
 	add_registers(t, c);
 	return 0;
+}
+
+/* -- objects -- */
+
+static void hold_modules(const struct address_space *s, struct held_modules *out)
+{
+	for (size_t i = 0; i < s->modules.count; i++)
+		*vec_add(&out->list) = module_hold(s->modules.data[i]);
+}
+
+void inspect_objects_read(const struct address_space *s, struct inspect_objects *out)
+{
+	inspect_objects_deinit(out);
+	hold_modules(s, &out->modules);
+	malloc_modules_find(s->modules.data, s->modules.count, &out->malloc);
+	/* what is on every stack */
+	if (s->modules.count > 0)
+		unwind_prepare(s->modules.data[0]);
+	if (out->malloc.libc.module)
+		unwind_prepare(out->malloc.libc.module);
+}
+
+void inspect_objects_deinit(struct inspect_objects *o)
+{
+	held_modules_deinit(&o->modules);
+	*o = (struct inspect_objects){0};
+}
+
+/* Whether @o, which may be NULL, has the objects that @s has now. */
+static bool are_known(const struct address_space *s, const struct inspect_objects *o)
+{
+	if (!o || o->modules.list.count != s->modules.count)
+		return false;
+	for (size_t i = 0; i < s->modules.count; i++)
+		if (o->modules.list.data[i] != s->modules.data[i])
+			return false;
+	return true;
+}
+
+static void find_malloc(const struct address_space *s, const struct inspect_objects *known,
+			struct malloc_modules *out)
+{
+	if (are_known(s, known))
+		*out = known->malloc;
+	else
+		malloc_modules_find(s->modules.data, s->modules.count, out);
 }
 
 int inspect_look(struct target *t, struct address_space *s, const struct inspect_wish *wish,
@@ -265,9 +296,8 @@ int inspect_look(struct target *t, struct address_space *s, const struct inspect
 		       .wants_types = wish->wants_types, .wants_holders = wish->wants_holders}};
 	if (unwind)
 		unwinder_init(&own, unwind);
-	malloc_modules_find(s->modules.data, s->modules.count, &out->malloc);
-	for (size_t i = 0; i < s->modules.count; i++)
-		*vec_add(&out->modules.list) = module_hold(s->modules.data[i]);
+	find_malloc(s, wish->objects, &out->malloc);
+	hold_modules(s, &out->modules);
 	int rc = read_all(t, &c, out);
 
 	if (unwind)

@@ -28,6 +28,12 @@ struct inspect_look {
 	bool is_copied;          /* it is to be examined */
 };
 
+/* What is known of a process's program and libraries before it is stopped. Zero: nothing. */
+struct inspect_objects {
+	struct held_modules modules;
+	struct malloc_modules malloc;
+};
+
 struct inspect_wish {
 	heap_block_fn *block;    /* called for each block in use; NULL = not needed */
 	void *ctx;
@@ -35,9 +41,14 @@ struct inspect_wish {
 	const struct pinned_paths *paths; /* of blocks; NULL = they are not known */
 	bool wants_types;        /* of blocks */
 	bool wants_holders;      /* what points to them */
+	const struct inspect_objects *objects; /* read before, or NULL */
 	struct memory_copy *copy; /* has room for its memory, or NULL; outlives the result */
 	bool is_last;            /* the process ends or is left: no thread may run on */
 };
+
+/* Reads the files of @s, whose threads may run, again if it was read before. */
+void inspect_objects_read(const struct address_space *s, struct inspect_objects *out);
+void inspect_objects_deinit(struct inspect_objects *o);
 
 /*
  * Reads @s, whose threads are stopped. Slow work that only needs files is left to

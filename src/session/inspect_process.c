@@ -22,6 +22,7 @@ struct look {
 	struct target *target;
 	struct inspect_look result;
 	bool wants_blocks, wants_holders;
+	struct inspect_objects objects;
 	struct memory_copy copy;
 	uint64_t copied_most;
 	struct inspect_blocks blocks;
@@ -29,13 +30,21 @@ struct look {
 	uint64_t stopped_ns;
 };
 
+static void read_objects(void *ctx, struct address_space *s)
+{
+	struct look *l = ctx;
+
+	inspect_objects_read(s, &l->objects);
+}
+
 static void look_at(void *ctx, struct address_space *s)
 {
 	struct look *l = ctx;
 
 	const struct inspect_wish wish = {.block = l->wants_blocks ? inspect_blocks_add : NULL,
 					  .ctx = &l->blocks, .wants_types = true,
-					  .wants_holders = l->wants_holders, .copy = &l->copy};
+					  .wants_holders = l->wants_holders,
+					  .objects = &l->objects, .copy = &l->copy};
 
 	l->rc = inspect_look(l->target, s, &wish, &l->result);
 }
@@ -58,7 +67,8 @@ static int read_process(struct look *l, pid_t pid, enum attach_problem *problem_
 			long *detail_out)
 {
 	const struct target_options options = {.only_reads = true, .probes = {.none = true}};
-	const struct event_sink sink = {.ctx = l, .space_new = look_at};
+	const struct event_sink sink = {
+		.ctx = l, .before_stop = read_objects, .space_new = look_at};
 
 	l->rc = 0;
 	memory_copy_init(&l->copy, copied_bytes(pid, l->copied_most));
@@ -73,6 +83,7 @@ static int read_process(struct look *l, pid_t pid, enum attach_problem *problem_
 	if (rc == 0 && l->rc == 0)
 		inspect_look_classify(&l->result);
 	memory_copy_deinit(&l->copy);
+	inspect_objects_deinit(&l->objects);
 	return rc != 0 ? rc : l->rc;
 }
 

@@ -76,6 +76,11 @@ static struct cfi *cfi_of(struct elf_file *file)
 	return cfi;
 }
 
+void cfi_prepare(struct elf_file *file)
+{
+	(void)cfi_of(file);
+}
+
 struct known_rules *cfi_known_rules(struct elf_file *file)
 {
 	return &cfi_of(file)->rules;

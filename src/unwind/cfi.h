@@ -15,6 +15,9 @@
 struct elf_file;
 struct known_rules;
 
+/* Reads and checks .eh_frame now: otherwise it is done when a row is first looked for. */
+void cfi_prepare(struct elf_file *file);
+
 /* The row that covers @vaddr; the caller frees it. NULL if there is none, or it is malformed. */
 Dwarf_Frame *cfi_find(struct elf_file *file, uint64_t vaddr);
 

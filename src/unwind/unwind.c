@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "unwind/cfi.h"
 #include "unwind/frame.h"
 #include "unwind/libunwind.h"
 #include "unwind/rules.h"
@@ -39,6 +40,12 @@ enum step {
 	STEP_SIGNAL = -2,
 	STEP_SAME = -3, /* the frame was ptmem's: *frame is now the program's */
 };
+
+void unwind_prepare(const struct module *m)
+{
+	if (m->file)
+		cfi_prepare(m->file);
+}
 
 struct unwind *unwind_new(const struct arch *arch, const struct unwind_ops *ops)
 {

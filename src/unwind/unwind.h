@@ -55,6 +55,12 @@ struct unwind *unwind_new(const struct arch *arch, const struct unwind_ops *ops)
 void unwind_free(struct unwind *u);
 
 /*
+ * Opens the CFI of @m and checks it. Where stacks are walked while a process is stopped, this saves
+ * milliseconds if it was done before.
+ */
+void unwind_prepare(const struct module *m);
+
+/*
  * Walks the stack of @view, innermost frame first. pcs[0] is view->regs.pc - 1 (the call in the
  * caller of the probed function). Each further entry is a return address minus 1, whatever the kind
  * of frame. If view->is_stopped, pcs[0] is the thread's pc itself. Writes at most @max entries and

@@ -178,6 +178,8 @@ int target_attach_once(struct target *t, pid_t pid, enum attach_problem *problem
 		space_free(s);
 		return rc;
 	}
+	if (t->sink.before_stop)
+		t->sink.before_stop(t->sink.ctx, s);
 	if (!t->options.only_reads)
 		guardian_start(t, cleanup_run);
 	process_add(t, pid, s);

@@ -1,6 +1,7 @@
 /*
- * /proc/PID/smaps has the mappings and the number of their pages that count, /proc/PID/pagemap
- * tells which pages these are. See resident.h.
+ * /proc/PID/pagemap tells which pages there are, /proc/PID/smaps how many of each mapping count,
+ * which takes several times longer. It is read only where their sum does not already show that all
+ * of them do. See resident.h.
  */
 #include "tracee/os/resident.h"
 
@@ -167,7 +168,50 @@ static bool take_kilobytes(const char *line, const char *key, uint64_t *bytes_ou
 	return true;
 }
 
-static int read_maps(struct reader *r)
+/* VmRSS and VmSwap. */
+static void read_counters(struct reader *r)
+{
+	_cleanup_fclose_ FILE *file = proc_open(r->pid, "status");
+	_cleanup_free_ char *line = NULL;
+	size_t size = 0;
+
+	while (file && getline(&line, &size, file) > 0)
+		(void)(take_kilobytes(line, "VmRSS:", &r->out->rss) ||
+		       take_kilobytes(line, "VmSwap:", &r->out->swap));
+}
+
+static void forget(struct resident *p)
+{
+	maps_deinit(&p->maps);
+	p->list.count = 0;
+	p->resident = p->swapped = 0;
+}
+
+/*
+ * Whether all pages of all mappings are as many as the kernel counts, which has none for devices.
+ * If not, nothing is taken.
+ */
+static bool scan_all(struct reader *r)
+{
+	struct resident *p = r->out;
+	int rc = maps_read(r->pid, &p->maps);
+
+	for (size_t i = 0; i < p->maps.list.count && rc == 0; i++) {
+		const struct map *m = &p->maps.list.data[i];
+
+		/* this one is the kernel's own, above all others */
+		if (strcmp(m->path, "[vsyscall]") != 0)
+			rc = scan_regions(r, m, p->list.count);
+	}
+	p->resident = count_bytes(p, 0, PAGE_RESIDENT);
+	p->swapped = count_bytes(p, 0, PAGE_SWAPPED);
+	if (rc == 0 && p->resident == p->rss && p->swapped == p->swap)
+		return true;
+	forget(p);
+	return false;
+}
+
+static int read_smaps(struct reader *r)
 {
 	_cleanup_fclose_ FILE *file = proc_open(r->pid, "smaps");
 	_cleanup_free_ char *line = NULL;
@@ -211,7 +255,8 @@ int resident_read(pid_t pid, struct resident *out)
 	r.pagemap = open(name, O_RDONLY | O_CLOEXEC);
 	if (r.pagemap < 0)
 		return -errno;
-	rc = read_maps(&r);
+	read_counters(&r);
+	rc = scan_all(&r) ? 0 : read_smaps(&r);
 	close(r.pagemap);
 	free(r.entry);
 	if (rc != 0)

@@ -38,6 +38,7 @@ struct resident {
 	struct maps maps;
 	VEC(struct page_range) list; /* ascending, disjoint, each within one mapping */
 	uint64_t resident, swapped;  /* bytes in list */
+	uint64_t rss, swap;          /* VmRSS and VmSwap, bytes */
 	/*
 	 * bytes in list minus those in smaps, for mappings where they differ: another process has
 	 * changed its pages meanwhile

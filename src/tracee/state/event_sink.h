@@ -32,6 +32,12 @@ struct event_sink {
 	/* -- address spaces and modules -- */
 
 	/*
+	 * A process whose modules are known is about to be stopped, to be attached to: time to
+	 * read files. It may execute another program until it is. If the attach fails, this may be
+	 * called again. May be NULL.
+	 */
+	void (*before_stop)(void *ctx, struct address_space *s);
+	/*
 	 * A process that is attached to is stopped, and nothing is installed yet: memory read now
 	 * is unchanged when it continues. space_new follows, unless the attach fails; then this may
 	 * be called again. NULL = nothing is to be read.
