@@ -13,7 +13,6 @@
 #define HEADER 4u              /* before a block; the last bytes of the slot before */
 #define IS_MOVED (7u << 5)
 #define MOVED_STEP (UINT64_C(65536) * UNIT)
-#define IS_INNER 6u
 #define IS_LARGE_REST 5u
 #define SINGLE_CLASS 63u
 
@@ -46,9 +45,23 @@ struct header {
 	uint16_t offset;        /* -2 */
 };
 
-static bool read_header(struct inspect_memory *m, taddr_t block, struct header *out)
+/*
+ * Slots follow one another and are looked at in ascending order, with the blocks in them. A group
+ * of one block is large, and little of it is looked at.
+ */
+static bool read_bytes(struct inspect_memory *m, const struct slab *slab, taddr_t addr, void *buf,
+		       size_t size)
 {
-	return memory_read(m, block - sizeof(*out), out, sizeof(*out));
+	if (slab->places == 1)
+		return memory_read(m, addr, buf, size);
+	memcpy(buf, memory_peek(m, addr, size), size);
+	return true;
+}
+
+static bool read_header(struct inspect_memory *m, const struct slab *slab, taddr_t block,
+			struct header *out)
+{
+	return read_bytes(m, slab, block - sizeof(*out), out, sizeof(*out));
 }
 
 /* Whether @h is the header of the block at @addr in slot @i of @slab. */
@@ -60,13 +73,14 @@ static bool is_header(const struct header *h, const struct slab *slab, uint32_t 
 }
 
 /* How many bytes at the end of its slot, which ends at @end, are not the block's. */
-static bool read_rest(struct inspect_memory *m, const struct header *h, taddr_t end,
-		      uint32_t *out)
+static bool read_rest(struct inspect_memory *m, const struct slab *slab, const struct header *h,
+		      taddr_t end, uint32_t *out)
 {
 	*out = h->bits >> 5;
 	if (*out < IS_LARGE_REST)
 		return true;
-	return *out == IS_LARGE_REST && memory_read(m, end - sizeof(*out), out, sizeof(*out)) &&
+	return *out == IS_LARGE_REST &&
+	       read_bytes(m, slab, end - sizeof(*out), out, sizeof(*out)) &&
 	       *out >= IS_LARGE_REST;
 }
 
@@ -77,7 +91,8 @@ static bool find_moved(struct inspect_memory *m, const struct slab *slab, uint32
 	taddr_t end = slab->first + (i + 1) * slab->stride - HEADER;
 	struct header h;
 
-	for (taddr_t addr = first; addr < end && read_header(m, addr, &h); addr += MOVED_STEP)
+	for (taddr_t addr = first; addr < end && read_header(m, slab, addr, &h);
+	     addr += MOVED_STEP)
 		if (is_header(&h, slab, i, addr)) {
 			*out = addr;
 			return true;
@@ -93,12 +108,12 @@ static bool find_block(struct inspect_memory *m, const struct slab *slab, uint32
 	struct header h;
 	uint32_t rest;
 
-	if (!read_header(m, slot, &h))
+	if (!read_header(m, slab, slot, &h))
 		return false;
 	if (h.bits == IS_MOVED && !find_moved(m, slab, i, slot + (uint64_t)h.offset * UNIT, &addr))
 		return false;
-	if (!read_header(m, addr, &h) || !is_header(&h, slab, i, addr) ||
-	    !read_rest(m, &h, end, &rest) || rest > end - addr)
+	if (!read_header(m, slab, addr, &h) || !is_header(&h, slab, i, addr) ||
+	    !read_rest(m, slab, &h, end, &rest) || rest > end - addr)
 		return false;
 	*out = (struct slab_block){addr, end - addr - rest};
 	return true;
@@ -106,22 +121,14 @@ static bool find_block(struct inspect_memory *m, const struct slab *slab, uint32
 
 /* -- groups -- */
 
-static bool is_inner(struct inspect_memory *m, taddr_t slot)
-{
-	struct header h;
-
-	return read_header(m, slot, &h) && h.bits >> 5 == IS_INNER;
-}
-
-static void set_slots(struct inspect_memory *m, struct slabs *p, size_t number,
-		      const struct meta *e)
+/* In use, by blocks or inner groups. */
+static void set_slots(struct slabs *p, size_t number, const struct meta *e)
 {
 	const struct slab *slab = &p->list.data[number];
 
 	for (uint32_t i = 0; i < slab->places; i++)
 		if (!((e->available | e->freed) >> i & 1))
-			slabs_set(p, slab, i, is_inner(m, slab->first + i * slab->stride) ?
-						      PLACE_INNER : PLACE_LIVE);
+			slabs_set(p, slab, i, PLACE_LIVE);
 }
 
 /* The group of @e, whose address is @at. */
@@ -144,7 +151,7 @@ static bool add_group(struct inspect_memory *m, const struct meta *e, taddr_t at
 	slab.end = e->group + (size ? size : UNIT + slab.places * slab.stride);
 	if (!slabs_add(out, &slab, &number))
 		return false;
-	set_slots(m, out, number, e);
+	set_slots(out, number, e);
 	return true;
 }
 
@@ -244,6 +251,7 @@ bool musl_find(const struct allocator_input *in, struct allocator *out)
 		if (search(in, &in->data[i], out)) {
 			out->slabs.block = find_block;
 			slabs_sort(&out->slabs);
+			slabs_mark_inner(&out->slabs);
 			return true;
 		}
 	return false;

@@ -106,17 +106,23 @@ static const struct slab *find_inner(const struct slabs *p, taddr_t start, taddr
 	return low < p->list.count && e->start == start && e->end <= end ? e : NULL;
 }
 
+/* Whether @addr is in a place of @slab, and in which. */
+static bool find_place(const struct slab *slab, taddr_t addr, uint32_t *place_out)
+{
+	if (addr < slab->first || slab->places == 0 ||
+	    (addr - slab->first) / slab->stride >= slab->places)
+		return false;
+	*place_out = (uint32_t)((addr - slab->first) / slab->stride);
+	return true;
+}
+
 /* The outer slab that has @addr, and in which place it is; NULL if it is in none. */
 static const struct slab *find_slab(const struct slabs *p, taddr_t addr, uint32_t *place_out)
 {
 	size_t i = find_outer(p, addr);
 	const struct slab *e = &p->list.data[i];
 
-	if (i == p->outer || addr < e->first || e->places == 0 ||
-	    (addr - e->first) / e->stride >= e->places)
-		return NULL;
-	*place_out = (uint32_t)((addr - e->first) / e->stride);
-	return e;
+	return i < p->outer && find_place(e, addr, place_out) ? e : NULL;
 }
 
 bool slabs_mark(struct slabs *p, taddr_t addr, uint64_t size, enum place_state state)
@@ -129,6 +135,31 @@ bool slabs_mark(struct slabs *p, taddr_t addr, uint64_t size, enum place_state s
 		return false;
 	slabs_set(p, slab, i, state);
 	return true;
+}
+
+/* Marks the place that begins where @inner does, in whatever slab it is. */
+static void mark_inner(struct slabs *p, const struct slab *inner)
+{
+	size_t outer = find_outer(p, inner->start);
+	const struct slab *at = outer < p->outer ? &p->list.data[outer] : NULL;
+	uint32_t i;
+
+	for (uint32_t n = 0; n < DEPTH_MAX && at && find_place(at, inner->start, &i); n++) {
+		taddr_t place = at->first + i * at->stride;
+
+		if (place == inner->start) {
+			if (slabs_state(p, at, i) == PLACE_LIVE)
+				slabs_set(p, at, i, PLACE_INNER);
+			return;
+		}
+		at = find_inner(p, place, place + at->stride);
+	}
+}
+
+void slabs_mark_inner(struct slabs *p)
+{
+	for (size_t i = p->outer; i < p->list.count; i++)
+		mark_inner(p, &p->list.data[i]);
 }
 
 /* How many places the block in place @i has. */

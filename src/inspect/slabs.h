@@ -70,6 +70,9 @@ static inline const struct slab *slab_at(const struct slabs *p, size_t number)
 /* When all are there. Those that overlap others are left out. */
 void slabs_sort(struct slabs *p);
 
+/* Marks places that are live and have inner slabs: no block is in them. After sorting. */
+void slabs_mark_inner(struct slabs *p);
+
 /*
  * Marks the block at @addr, which is live and fills its place, of @size bytes (0 = any). False:
  * there is no such block. After sorting.
