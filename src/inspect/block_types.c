@@ -1,6 +1,7 @@
 /* See block_types.h. */
 #include "inspect/block_types.h"
 
+#include <endian.h>
 #include <string.h>
 
 #include "arch/arch.h"
@@ -29,22 +30,34 @@ struct known_word {
 	uint64_t size;          /* Python: of the object */
 };
 
+static void note_areas(uint64_t *areas, taddr_t start, taddr_t end)
+{
+	uint64_t last = MIN((end - 1) >> AREA_SHIFT, AREAS - 1);
+
+	for (uint64_t a = start >> AREA_SHIFT; a <= last; a++)
+		areas[a / 64] |= UINT64_C(1) << a % 64;
+}
+
+static bool is_in(const uint64_t *areas, uint64_t word)
+{
+	uint64_t area = word >> AREA_SHIFT;
+
+	return area > 0 && area < AREAS && areas[area / 64] >> area % 64 & 1;
+}
+
 static void note_memory(struct block_types *t, const struct maps *maps)
 {
-	t->mapped = xcalloc(AREAS / 64, sizeof(*t->mapped));
-	for (size_t i = 0; i < maps->list.count; i++) {
-		const struct map *m = &maps->list.data[i];
-		uint64_t last = MIN((m->end - 1) >> AREA_SHIFT, AREAS - 1);
-
-		for (uint64_t a = m->start >> AREA_SHIFT; m->is_read && a <= last; a++)
-			t->mapped[a / 64] |= UINT64_C(1) << a % 64;
-	}
+	for (size_t i = 0; i < maps->list.count; i++)
+		if (maps->list.data[i].is_read)
+			note_areas(t->mapped, maps->list.data[i].start, maps->list.data[i].end);
 }
 
 void block_types_init(struct block_types *t, struct inspect_memory *m)
 {
 	*t = (struct block_types){.table_size = 1024};
 	type_reader_init(&t->reader, m);
+	t->mapped = xcalloc(AREAS / 64, sizeof(*t->mapped));
+	t->objects = xcalloc(AREAS / 64, sizeof(*t->objects));
 	note_memory(t, &m->pages->maps);
 	t->known = xcalloc(KNOWN, sizeof(*t->known));
 	t->table = xcalloc(t->table_size, sizeof(*t->table));
@@ -53,6 +66,8 @@ void block_types_init(struct block_types *t, struct inspect_memory *m)
 void block_types_add_object(struct block_types *t, taddr_t start, taddr_t end)
 {
 	type_reader_add_object(&t->reader, start, end);
+	if (start < end)
+		note_areas(t->objects, start, end);
 }
 
 void block_types_finish(struct block_types *t)
@@ -60,9 +75,10 @@ void block_types_finish(struct block_types *t)
 	type_reader_deinit(&t->reader);
 	free(t->known);
 	free(t->mapped);
+	free(t->objects);
 	free(t->table);
 	t->known = NULL;
-	t->mapped = NULL;
+	t->mapped = t->objects = NULL;
 	t->table = NULL;
 }
 
@@ -152,6 +168,9 @@ static struct known_word *known_at(struct block_types *t, uint64_t word)
 /* What the first word of a block leads to. */
 static uint32_t type_of_table(struct block_types *t, uint64_t word)
 {
+	/* most words do not lead to an object, and each to another place */
+	if (!is_in(t->objects, word))
+		return NO_TYPE;
 	struct known_word *k = known_at(t, word);
 
 	if (k->word == word)
@@ -210,9 +229,7 @@ struct start {
 
 static bool is_mapped(const struct block_types *t, uint64_t word)
 {
-	uint64_t area = word >> AREA_SHIFT;
-
-	return area > 0 && area < AREAS && t->mapped[area / 64] >> area % 64 & 1;
+	return is_in(t->mapped, word);
 }
 
 static uint32_t find_python(struct block_types *t, const struct start *s)
@@ -231,12 +248,21 @@ static uint32_t find_python(struct block_types *t, const struct start *s)
 	return NO_TYPE;
 }
 
+/* Four words at once: which of them is the first that is not zero can rarely be predicted. */
 static bool is_zero(const struct start *s)
 {
-	for (size_t i = 0; i < s->words; i++)
-		if (s->word[i])
+	const uint64_t *w = s->word, *end = w + s->words;
+
+	if (*w)
+		return false;
+	for (; end - w >= 4; w += 4)
+		if (w[0] | w[1] | w[2] | w[3])
 			return false;
-	return true;
+	uint64_t rest = 0;
+
+	while (w < end)
+		rest |= *w++;
+	return rest == 0;
 }
 
 static bool are_pointers(const struct block_types *t, const struct start *s)
@@ -251,13 +277,17 @@ static bool are_pointers(const struct block_types *t, const struct start *s)
 	return count >= 2;
 }
 
-/* Whether all bytes of @word are printable and of ASCII. */
-static bool is_plain(uint64_t word)
-{
-	const uint64_t each = UINT64_C(0x0101010101010101), high = each * 0x80;
+#define EACH_BYTE UINT64_C(0x0101010101010101)
+#define HIGH_BITS (EACH_BYTE * 0x80)
 
+/*
+ * The highest bits of bytes of @word that are not printable or not of ASCII; those after the first
+ * such byte may be wrong.
+ */
+static uint64_t not_plain(uint64_t word)
+{
 	/* below 32 borrows, 127 carries, into the highest bit of a byte */
-	return !((word | (word - each * ' ') | (word + each)) & high);
+	return (word | (word - EACH_BYTE * ' ') | (word + EACH_BYTE)) & HIGH_BITS;
 }
 
 static bool is_control(uint8_t c)
@@ -269,11 +299,16 @@ static bool is_text(const struct start *s)
 {
 	const char *text = (const char *)s->word;
 	size_t size = s->words * WORD, n, at = 0;
+	uint64_t other = 0;
 
+	for (; at < size && (other = not_plain(le64toh(s->word[at / WORD]))) == 0; at += WORD)
+		;
+	n = at + (other ? (size_t)__builtin_ctzll(other) / 8 : 0);
+	/* the usual text ends here */
+	if (n == size || text[n] == '\0')
+		return n >= TEXT_MIN;
 	if (is_control((uint8_t)*text))
 		return false;
-	while (at < size && is_plain(s->word[at / WORD]))
-		at += WORD;
 	n = at + strnlen(text + at, size - at);
 	if (n < TEXT_MIN)
 		return false;

@@ -46,7 +46,8 @@ struct block_types {
 	uint32_t of_size[4096 / 16 + 1 + 64];
 	struct type_reader reader;
 	struct known_word *known; /* what words at blocks' starts lead to; by hash */
-	uint64_t *mapped;         /* a bit for each 2 MiB of address space with memory */
+	/* a bit for each 2 MiB of address space with memory; with objects */
+	uint64_t *mapped, *objects;
 	uint32_t *table;          /* types by hash: index + 1 */
 	size_t table_size;        /* a power of two */
 };

@@ -94,7 +94,7 @@ static void report(struct walk *w, struct glibc_chunk *c, bool is_used)
 
 static void report_as(struct walk *w, taddr_t at, uint64_t size, enum glibc_chunk_kind kind)
 {
-	const struct glibc_chunk c = {at, size, kind};
+	const struct glibc_chunk c = {.addr = at, .size = size, .kind = kind};
 
 	if (size > 0)
 		w->is_ended |= !w->visitor->fn(w->visitor->ctx, &c);

@@ -17,6 +17,7 @@ struct glibc_chunk {
 	taddr_t addr;           /* its block is at + GLIBC_HEADER */
 	uint64_t size;          /* distance to the next chunk */
 	enum glibc_chunk_kind kind;
+	uint32_t type;          /* of its block, for a visitor that knows it; 0 in a walk */
 };
 
 struct glibc_visitor {

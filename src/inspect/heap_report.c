@@ -13,13 +13,17 @@
 
 #include <string.h>
 
+#include "inspect/chunk_queue.h"
+
 #define PAGE ((taddr_t)PAGE_SIZE_MIN)
 #define WORD 8u
 #define FREE_HEADER 48u
 #define TOP_KEPT 33u
+#define THREAD_MIN (UINT64_C(1) << 20) /* a smaller heap takes less time than starting a thread */
 
 struct adder {
 	struct heap_report *report;
+	struct chunk_queue queue;
 	const struct heap_input *in;
 	const struct glibc_heap *heap;
 	struct heap_arena *arena;
@@ -115,8 +119,7 @@ static void add_live(struct adder *a, const struct glibc_chunk *c, taddr_t end)
 	a->arena->live_bytes += end - block;
 	account_add(a->account, c->addr + WORD, block, ROW_OWN, ROW_OWN);
 	const struct pinned_paths *paths = a->in->paths;
-	struct pinned_block of = {
-		.size = c->size, .type = heap_report_block(a->in, block, c->size - WORD)};
+	struct pinned_block of = {.size = c->size, .type = c->type};
 
 	if (paths)
 		of.path = paths->find(paths->ctx, block);
@@ -134,7 +137,7 @@ static void add_foreign(struct adder *a, taddr_t start, taddr_t end)
 	pinned_add_foreign(&a->pinned, start, end);
 }
 
-static bool add_chunk(void *ctx, const struct glibc_chunk *c)
+static void add_chunk(void *ctx, const struct glibc_chunk *c)
 {
 	struct adder *a = ctx;
 	taddr_t start = c->addr + WORD, end = MIN(c->addr + c->size + WORD, a->heap->end);
@@ -154,6 +157,17 @@ static bool add_chunk(void *ctx, const struct glibc_chunk *c)
 		add_free(a, c, end);
 	}
 	account_add(a->account, start, end, row, row);
+}
+
+/* Classifies a block while its bytes are at hand; what it adds to is done later. */
+static bool note_chunk(void *ctx, const struct glibc_chunk *c)
+{
+	struct adder *a = ctx;
+	struct glibc_chunk known = *c;
+
+	if (c->kind == CHUNK_LIVE)
+		known.type = heap_report_block(a->in, c->addr + GLIBC_HEADER, c->size - WORD);
+	chunk_queue_add(&a->queue, &known);
 	return true;
 }
 
@@ -190,8 +204,16 @@ void heap_report_init(struct heap_report *r, const struct glibc *g)
 	}
 }
 
+void heap_report_finish(struct heap_report *r, struct block_types *types)
+{
+	for (size_t i = 0; i < r->type_pages.list.count; i++)
+		types->list.data[i].pages += r->type_pages.list.data[i];
+	vec_deinit(&r->type_pages.list);
+}
+
 void heap_report_deinit(struct heap_report *r)
 {
+	vec_deinit(&r->type_pages.list);
 	vec_deinit(&r->arenas);
 	heap_map_deinit(&r->map);
 }
@@ -202,7 +224,8 @@ void heap_report_add(struct heap_report *r, struct heap_input *in, size_t heap,
 	const struct glibc_heap *h = &in->glibc->heaps.data[heap];
 	struct adder a = {.report = r, .in = in, .heap = h, .account = account,
 			  .arena = &r->arenas.data[h->arena]};
-	const struct glibc_visitor visitor = {add_chunk, &a, &r->unlisted};
+	const struct glibc_visitor visitor = {note_chunk, &a, &r->unlisted};
+	bool is_large = h->end - h->start >= THREAD_MIN;
 
 	if (in->only_blocks) {
 		pass_blocks(r, in, h);
@@ -212,7 +235,7 @@ void heap_report_add(struct heap_report *r, struct heap_input *in, size_t heap,
 	a.pinned.out = &a.arena->pages;
 	a.pinned.classes = r->classes;
 	a.pinned.map = &r->map;
-	a.pinned.types = in->types;
+	a.pinned.type_pages = in->types ? &r->type_pages : NULL;
 	a.pinned.paths = in->paths;
 	a.pinned.heap = heap;
 	pinned_init(&a.pinned, account->pages, h->map_start, h->end);
@@ -221,8 +244,11 @@ void heap_report_add(struct heap_report *r, struct heap_input *in, size_t heap,
 	account_add(account, h->map_start, h->start + WORD, ROW_OWN, ROW_OWN);
 	if (h->map_start < h->start)
 		pinned_add(&a.pinned, h->map_start, h->start, NULL);
+	/* what finds paths is used by this thread alone */
+	chunk_queue_start(&a.queue, add_chunk, &a, is_large && !in->paths);
 	if (!glibc_walk(in->memory, h, in->lists, &visitor))
 		r->broken_heaps++;
+	chunk_queue_finish(&a.queue);
 	end_run(&a, h->end);
 	pinned_finish(&a.pinned);
 }

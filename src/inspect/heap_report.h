@@ -37,6 +37,7 @@ struct heap_report {
 	VEC(struct heap_arena) arenas; /* as in struct glibc */
 	struct pinned_class classes[SIZE_CLASSES];
 	struct heap_map map;
+	struct type_pages type_pages;  /* until heap_report_finish */
 	uint64_t unlisted;             /* elements of lists that are not chunks */
 	uint32_t broken_heaps;         /* heaps that could not be walked completely */
 };
@@ -69,5 +70,8 @@ uint32_t heap_report_block(const struct heap_input *in, taddr_t addr, uint64_t u
 /* Adds heap number @heap, and its bytes to @account. Call it for heaps in ascending order. */
 void heap_report_add(struct heap_report *r, struct heap_input *in, size_t heap,
 		     struct account *account);
+
+/* When all were added: counts in @types the pages that their blocks pin. */
+void heap_report_finish(struct heap_report *r, struct block_types *types);
 
 #endif

@@ -358,6 +358,7 @@ void inspect_run(const struct inspect_input *in, struct inspect_report *out)
 		add_spans(&n);
 		add_all(&n, &heap);
 	}
+	heap_report_finish(&out->heaps, &out->types);
 	take_results(&n);
 	if (in->wants_holders)
 		scan_for_holders(&n);

@@ -7,6 +7,7 @@
 
 #define NO_LINE UINT64_MAX
 #define LINES_AHEAD 32u
+#define PAGES_PER_LINE 64u /* of the process: 1.6 % of its memory */
 
 /*
  * Copies [@addr, @addr + @size) to @buf; bytes that cannot be read become zeros. Returns how many
@@ -15,18 +16,21 @@
 static uint64_t fill(const struct inspect_memory *m, taddr_t addr, uint8_t *buf, size_t size)
 {
 	uint64_t bytes = 0;
+	size_t done = 0;
 
-	memset(buf, 0, size);
 	for (size_t i = resident_find(m->pages, addr); i < m->pages->list.count; i++) {
 		const struct page_range *r = &m->pages->list.data[i];
 		taddr_t start = MAX(r->start, addr), end = MIN(r->end, addr + size);
 
 		if (start >= end)
 			break;
+		memset(buf + done, 0, start - addr - done);
 		ssize_t n = m->source.read(m->source.ctx, start, buf + (start - addr), end - start);
 
+		done = start - addr + (n > 0 ? (size_t)n : 0);
 		bytes += n > 0 ? (uint64_t)n : 0;
 	}
+	memset(buf + done, 0, size - done);
 	return bytes;
 }
 
@@ -35,14 +39,25 @@ static uint64_t read_window(void *memory, taddr_t addr, uint8_t *buf, size_t siz
 	return fill(memory, addr, buf, size);
 }
 
+static uint32_t count_lines(const struct resident *pages)
+{
+	uint64_t wanted = (pages->resident + pages->swapped) / PAGE_SIZE_MIN / PAGES_PER_LINE;
+	uint32_t lines = MEMORY_LINES_MIN;
+
+	while (lines < MEMORY_LINES_MAX && lines * 2 <= wanted)
+		lines *= 2;
+	return lines;
+}
+
 void memory_init(struct inspect_memory *m, const struct resident *pages,
 		 const struct memory_source *source)
 {
 	*m = (struct inspect_memory){.pages = pages, .source = *source, .filled = NO_LINE};
-	m->line_addr = xmalloc(MEMORY_LINES * sizeof(*m->line_addr));
-	m->line = xmalloc((size_t)MEMORY_LINES * PAGE_SIZE_MIN);
+	m->lines = count_lines(pages);
+	m->line_addr = xmalloc(m->lines * sizeof(*m->line_addr));
+	m->line = xmalloc((size_t)m->lines * PAGE_SIZE_MIN);
 	read_ahead_init(&m->ahead, read_window, m);
-	for (size_t i = 0; i < MEMORY_LINES; i++)
+	for (size_t i = 0; i < m->lines; i++)
 		m->line_addr[i] = NO_LINE;
 }
 
@@ -68,6 +83,11 @@ static void fill_page(struct inspect_memory *m, taddr_t start, uint8_t *line)
 		m->source.read_file(m->source.file_ctx, start, line, PAGE_SIZE_MIN);
 }
 
+static size_t line_of(const struct inspect_memory *m, taddr_t page)
+{
+	return page / PAGE_SIZE_MIN & (m->lines - 1);
+}
+
 /*
  * How many pages from @start on are there and have lines that follow one another, twice as many as
  * before at most.
@@ -75,7 +95,7 @@ static void fill_page(struct inspect_memory *m, taddr_t start, uint8_t *line)
 static size_t count_run(const struct inspect_memory *m, taddr_t start)
 {
 	size_t i = resident_find(m->pages, start);
-	size_t rest = MEMORY_LINES - start / PAGE_SIZE_MIN % MEMORY_LINES;
+	size_t rest = m->lines - line_of(m, start);
 
 	if (i == m->pages->list.count || m->pages->list.data[i].start > start)
 		return 1;
@@ -86,7 +106,7 @@ static size_t count_run(const struct inspect_memory *m, taddr_t start)
 /* Fills the line of @start; where pages are read in ascending order, those after it, too. */
 static void fill_lines(struct inspect_memory *m, taddr_t start)
 {
-	size_t at = start / PAGE_SIZE_MIN % MEMORY_LINES, size = PAGE_SIZE_MIN;
+	size_t at = line_of(m, start), size = PAGE_SIZE_MIN;
 	uint8_t *line = m->line + at * PAGE_SIZE_MIN;
 
 	if (start == m->filled)
@@ -109,7 +129,7 @@ static void fill_lines(struct inspect_memory *m, taddr_t start)
 static const uint8_t *get_line(struct inspect_memory *m, taddr_t addr)
 {
 	taddr_t start = ROUND_DOWN(addr, (taddr_t)PAGE_SIZE_MIN);
-	size_t i = start / PAGE_SIZE_MIN % MEMORY_LINES;
+	size_t i = line_of(m, start);
 
 	if (m->line_addr[i] != start)
 		fill_lines(m, start);

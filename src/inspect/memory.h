@@ -27,12 +27,17 @@ struct memory_source {
 	void *file_ctx;
 };
 
-#define MEMORY_LINES 1024u
+#define MEMORY_LINES_MIN 1024u
+#define MEMORY_LINES_MAX 8192u
 
 struct inspect_memory {
 	const struct resident *pages;
 	struct memory_source source;
-	/* recently read pages, for scattered reads; indexed by page number modulo the size */
+	/*
+	 * recently read pages, for scattered reads; indexed by page number modulo the size, which
+	 * is a power of two
+	 */
+	uint32_t lines;
 	taddr_t *line_addr;
 	uint8_t *line;
 	taddr_t filled;         /* where the last of them that was filled ends */
@@ -55,7 +60,7 @@ void memory_gather(struct inspect_memory *m, const taddr_t *addr, size_t count, 
 /* Where memory_peek does not find what it looks for. */
 const void *memory_move(struct inspect_memory *m, taddr_t addr, size_t size);
 /*
- * The @size bytes at @addr, a page at most, until the next call of a function here. Fast where
+ * The @size bytes at @addr, READ_BEYOND at most, until the next call of a function here. Fast where
  * calls ascend, or go back a little.
  */
 static inline const void *memory_peek(struct inspect_memory *m, taddr_t addr, size_t size)

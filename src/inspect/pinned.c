@@ -24,7 +24,7 @@ void pinned_init(struct pinned *p, const struct resident *pages, taddr_t start, 
 	p->page = ROUND_DOWN(start, PAGE);
 	p->end = end;
 	p->is_unknown = false;
-	p->live = p->count = p->type_count = p->path_count = 0;
+	p->live = p->count = 0;
 	account_init(&p->account, pages);
 }
 
@@ -42,6 +42,32 @@ static uint64_t add_range(struct pinned *p, taddr_t start, taddr_t end, uint32_t
 	return count_pages(p, start, end);
 }
 
+static void count_type(struct type_pages *t, uint32_t type)
+{
+	while (t->list.count <= type)
+		*vec_add(&t->list) = 0;
+	t->list.data[type]++;
+}
+
+/* Counts the page for note @i, unless an earlier one has the same class, type or path. */
+static void count_page(struct pinned *p, uint32_t i)
+{
+	const struct pinned_note *n = &p->note[i];
+	bool has_class = false, has_type = !p->type_pages, has_path = n->path == 0;
+
+	for (uint32_t k = 0; k < i; k++) {
+		has_class |= p->note[k].class == n->class;
+		has_type |= p->note[k].type == n->type;
+		has_path |= p->note[k].path == n->path;
+	}
+	if (!has_class)
+		p->classes[n->class].pages++;
+	if (!has_type)
+		count_type(p->type_pages, n->type);
+	if (!has_path)
+		p->paths->pages[n->path]++;
+}
+
 /* Counts the current page, which is complete and has live bytes. */
 static void close_pinned(struct pinned *p)
 {
@@ -55,11 +81,7 @@ static void close_pinned(struct pinned *p)
 	heap_map_add_page(p->map, p->heap, p->page, p->live);
 	p->out->free_bytes += PAGE - p->live;
 	for (uint32_t i = 0; p->live <= PINNED_FEW && i < p->count; i++)
-		p->classes[p->class_of[i]].pages++;
-	for (uint32_t i = 0; p->live <= PINNED_FEW && i < p->type_count; i++)
-		p->types->list.data[p->type_of[i]].pages++;
-	for (uint32_t i = 0; p->live <= PINNED_FEW && i < p->path_count; i++)
-		p->paths->pages[p->path_of[i]]++;
+		count_page(p, i);
 }
 
 /* Completes all pages up to @addr. */
@@ -78,36 +100,14 @@ static void move_to(struct pinned *p, taddr_t addr)
 		p->out->free += add_range(p, p->page, page, 0);
 	p->page = page;
 	p->is_unknown = false;
-	p->live = p->count = p->type_count = p->path_count = 0;
+	p->live = p->count = 0;
 }
 
-static void note_class(struct pinned *p, uint64_t size)
+static void note_block(struct pinned *p, const struct pinned_block *block)
 {
-	uint16_t class = (uint16_t)class_of(size);
-
-	for (uint32_t i = 0; i < p->count; i++)
-		if (p->class_of[i] == class)
-			return;
-	if (p->count < ARRAY_SIZE(p->class_of))
-		p->class_of[p->count++] = class;
-}
-
-static void note_type(struct pinned *p, uint32_t type)
-{
-	for (uint32_t i = 0; i < p->type_count; i++)
-		if (p->type_of[i] == type)
-			return;
-	if (p->types && p->type_count < ARRAY_SIZE(p->type_of))
-		p->type_of[p->type_count++] = type;
-}
-
-static void note_path(struct pinned *p, uint32_t path)
-{
-	for (uint32_t i = 0; i < p->path_count; i++)
-		if (p->path_of[i] == path)
-			return;
-	if (path > 0 && p->path_count < ARRAY_SIZE(p->path_of))
-		p->path_of[p->path_count++] = path;
+	if (p->count < ARRAY_SIZE(p->note))
+		p->note[p->count++] = (struct pinned_note){
+			class_of(block->size), block->type, block->path};
 }
 
 void pinned_add(struct pinned *p, taddr_t start, taddr_t end, const struct pinned_block *block)
@@ -123,11 +123,8 @@ void pinned_add(struct pinned *p, taddr_t start, taddr_t end, const struct pinne
 		taddr_t part = MIN(end, p->page + PAGE);
 
 		p->live += (uint32_t)(part - start);
-		if (block && p->live <= PINNED_FEW) {
-			note_class(p, block->size);
-			note_type(p, block->type);
-			note_path(p, block->path);
-		}
+		if (block && p->live <= PINNED_FEW)
+			note_block(p, block);
 		start = part;
 		if (start == p->page + PAGE && start + PAGE < end) {
 			taddr_t last = ROUND_DOWN(end, PAGE);

@@ -6,10 +6,15 @@
 #define PTMEM_INSPECT_PINNED_H
 
 #include "base/types.h"
+#include "base/vec.h"
 #include "inspect/account.h"
-#include "inspect/block_types.h"
 
 struct heap_map;
+
+/* By type: nearly empty pages that its blocks pin. Zero: none yet. */
+struct type_pages {
+	VEC(uint64_t) list;
+};
 
 /* Upper bounds of live bytes per page. */
 #define PINNED_STEPS 6u
@@ -40,23 +45,26 @@ struct pinned_paths {
 	uint32_t count;
 };
 
+/* A block on a page, of a class in classes. */
+struct pinned_note {
+	uint32_t class, type, path;
+};
+
 /* The walk through one heap: init; add in ascending order; finish. */
 struct pinned {
 	struct account account;        /* read only */
 	struct pinned_pages *out;
 	struct pinned_class *classes;  /* SIZE_CLASSES */
-	struct block_types *types;     /* NULL = there are none */
+	struct type_pages *type_pages; /* NULL = types are not known */
 	const struct pinned_paths *paths; /* NULL = they are not known */
 	struct heap_map *map;
 	size_t heap;                   /* number of the heap there */
 	taddr_t page;                  /* the page being filled */
 	taddr_t end;                   /* of the heap */
 	bool is_unknown;               /* a part of the page */
-	uint32_t live, count;          /* live bytes on the page; size classes */
-	uint16_t class_of[PINNED_FEW / 16]; /* size classes of its live blocks, each once */
-	uint32_t type_of[PINNED_FEW / 16];  /* and their types */
-	uint32_t path_of[PINNED_FEW / 16];  /* and their paths */
-	uint32_t type_count, path_count;
+	uint32_t live;                 /* live bytes on the page */
+	uint32_t count;
+	struct pinned_note note[PINNED_FEW / 16]; /* its live blocks, while they are few */
 };
 
 /* A block in use. */
@@ -70,8 +78,8 @@ struct pinned_block {
 uint64_t pinned_class_size(uint32_t i);
 
 /*
- * Starts a heap in [@start, @end). @out, @classes, @types and @map are added to: initialize them
- * before.
+ * Starts a heap in [@start, @end). @out, @classes, @type_pages and @map are added to: initialize
+ * them before.
  */
 void pinned_init(struct pinned *p, const struct resident *pages, taddr_t start, taddr_t end);
 /* [@start, @end) is live: part of @block, or of malloc's own data if that is NULL. */

@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/lanes.h"
 
-#define ROOM (READ_WINDOW + PAGE_SIZE_MIN)
+#define ROOM (READ_WINDOW + READ_BEYOND)
 
 static struct read_window *window_at(struct read_ahead *r, uint64_t number)
 {

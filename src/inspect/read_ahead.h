@@ -16,6 +16,7 @@
 #include "base/types.h"
 
 #define READ_WINDOW (128u << 10)
+#define READ_BEYOND 1024u /* so many bytes more are read: what begins in a window is whole */
 #define READ_WINDOWS 8u
 #define READ_HELPERS 3u
 
@@ -24,7 +25,7 @@ typedef uint64_t read_window_fn(void *ctx, taddr_t addr, uint8_t *buf, size_t si
 
 struct read_window {
 	taddr_t start;  /* READ_NOWHERE = nothing */
-	uint8_t *data;  /* READ_WINDOW bytes, and one page more: what a block has there is whole */
+	uint8_t *data;  /* READ_WINDOW bytes, and READ_BEYOND */
 	uint64_t bytes; /* that were there */
 	bool is_filled;
 };
@@ -57,14 +58,14 @@ static inline const uint8_t *read_window_find(const struct read_window *w, taddr
 {
 	/* nowhere is above all addresses */
 	bool is_in = addr >= w->start &&
-		     addr - w->start <= READ_WINDOW + PAGE_SIZE_MIN - size;
+		     addr - w->start <= READ_WINDOW + READ_BEYOND - size;
 
 	return is_in ? w->data + (addr - w->start) : NULL;
 }
 
 /*
- * The @size bytes at @addr, a page at most, if they are in the current window, or the one before;
- * else NULL.
+ * The @size bytes at @addr, READ_BEYOND at most, if they are in the current window, or the one
+ * before; else NULL.
  */
 static inline const uint8_t *read_ahead_find(const struct read_ahead *r, taddr_t addr, size_t size)
 {

@@ -105,7 +105,7 @@ static void pages_that_cannot_be_read_spoil_no_others(void **state)
 	const struct memory_source source = {.read = read_half};
 	const taddr_t start = 0x10000000;
 
-	assert_int_equal((UNREADABLE - start) / PAGE % MEMORY_LINES, 0);
+	assert_int_equal((UNREADABLE - start) / PAGE % MEMORY_LINES_MIN, 0);
 	add_map(&pages, "10000000-10800000 rw-p 00000000 00:00 0 ");
 	*vec_add(&pages.list) = (struct page_range){.start = start, .end = start + 2048 * PAGE};
 	memory_init(&m, &pages, &source);

@@ -55,12 +55,12 @@ static void a_walk_reads_each_window_once(void **state)
 	struct read_ahead r;
 
 	read_ahead_init(&r, fill, &m);
-	for (taddr_t at = 100; at < WINDOWS * (taddr_t)READ_WINDOW - PAGE_SIZE_MIN; at += 3000)
-		check(&r, at, PAGE_SIZE_MIN);
+	for (taddr_t at = 100; at < WINDOWS * (taddr_t)READ_WINDOW - READ_BEYOND; at += 3000)
+		check(&r, at, READ_BEYOND);
 	for (size_t i = 0; i < WINDOWS; i++)
 		assert_int_equal(m.read[i], 1);
 	read_ahead_deinit(&r);
-	assert_int_equal(r.bytes, WINDOWS * (uint64_t)(READ_WINDOW + PAGE_SIZE_MIN));
+	assert_int_equal(r.bytes, WINDOWS * (uint64_t)(READ_WINDOW + READ_BEYOND));
 }
 
 static void what_was_passed_last_is_still_there(void **state)
@@ -72,7 +72,7 @@ static void what_was_passed_last_is_still_there(void **state)
 	for (taddr_t at = 0; at < WINDOWS * (taddr_t)READ_WINDOW; at += READ_WINDOW) {
 		check(&r, at, 8);
 		if (at > 0)
-			assert_non_null(read_ahead_find(&r, at - READ_WINDOW, PAGE_SIZE_MIN));
+			assert_non_null(read_ahead_find(&r, at - READ_WINDOW, READ_BEYOND));
 	}
 	read_ahead_deinit(&r);
 }
@@ -91,9 +91,9 @@ static void a_reader_may_jump(void **state)
 		taddr_t far = (taddr_t)rand() % (WINDOWS * (taddr_t)READ_WINDOW);
 
 		at = kind == 0 ? far : at + (kind < 4 ? far % (4 * READ_WINDOW) : far % 9000);
-		check(&r, at, 1 + (size_t)rand() % PAGE_SIZE_MIN);
+		check(&r, at, 1 + (size_t)rand() % READ_BEYOND);
 	}
-	check(&r, UINT64_MAX - PAGE_SIZE_MIN, 8);
+	check(&r, UINT64_MAX - READ_BEYOND, 8);
 	read_ahead_deinit(&r);
 }
 
