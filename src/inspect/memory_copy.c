@@ -57,16 +57,34 @@ static uint64_t list_parts(struct memory_copy *c, const struct resident *pages)
 	return bytes;
 }
 
-static void copy_parts(void *ctx, uint32_t lane)
+static void copy_share(struct memory_copy *c, struct copied_share *s)
 {
-	struct memory_copy *c = ctx;
 	size_t i;
 
-	while ((i = __atomic_fetch_add(&c->next, 1, __ATOMIC_RELAXED)) < c->parts.count) {
+	while ((i = __atomic_fetch_add(&s->next, 1, __ATOMIC_RELAXED)) < s->end) {
 		const struct copied_part *p = &c->parts.data[i];
 
 		c->from->read(c->from->ctx, p->start, c->data + p->at, p->end - p->start);
 	}
+}
+
+/* First its own, then what others have left. */
+static void copy_parts(void *ctx, uint32_t lane)
+{
+	struct memory_copy *c = ctx;
+
+	for (uint32_t i = 0; i < c->shares; i++)
+		copy_share(c, &c->share[(lane + i) % c->shares]);
+}
+
+static void divide(struct memory_copy *c)
+{
+	size_t count = c->parts.count;
+
+	c->shares = lanes_for(count / LANE_PIECES);
+	for (uint32_t i = 0; i < c->shares; i++)
+		c->share[i] = (struct copied_share){count * i / c->shares,
+						    count * (i + 1) / c->shares};
 }
 
 bool memory_copy_make(struct memory_copy *c, const struct resident *pages,
@@ -76,8 +94,8 @@ bool memory_copy_make(struct memory_copy *c, const struct resident *pages,
 	if (list_parts(c, pages) > c->capacity)
 		return false;
 	c->from = from;
-	c->next = 0;
-	lanes_run(lanes_for(c->parts.count / LANE_PIECES), copy_parts, c);
+	divide(c);
+	lanes_run(c->shares, copy_parts, c);
 	c->from = NULL;
 	return true;
 }

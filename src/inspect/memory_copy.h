@@ -6,6 +6,7 @@
 #ifndef PTMEM_INSPECT_MEMORY_COPY_H
 #define PTMEM_INSPECT_MEMORY_COPY_H
 
+#include "base/lanes.h"
 #include "base/vec.h"
 #include "inspect/memory.h"
 
@@ -19,7 +20,11 @@ struct memory_copy {
 	size_t capacity;
 	VEC(struct copied_part) parts; /* ascending; each is of one piece, or less */
 	const struct memory_source *from; /* while it is made */
-	size_t next;
+	/* a CPU's parts: neighbours, since the kernel has a lock for each 2 MiB of addresses */
+	struct copied_share {
+		size_t next, end;
+	} share[LANES_MAX];
+	uint32_t shares;
 };
 
 /* Allocates memory for @bytes and some more, before the process is stopped. Zero: for nothing. */

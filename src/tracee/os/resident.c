@@ -56,14 +56,23 @@ static uint64_t count_bytes(const struct resident *p, size_t first, uint32_t fla
 
 /* -- the pages of a mapping -- */
 
+/* No page of it is a file's: which the kernel would have to find out for each. */
+static bool is_anonymous(const struct map *m)
+{
+	return !m->is_shared &&
+	       (!*m->path || strcmp(m->path, "[heap]") == 0 || map_is_main_stack(m) ||
+		strncmp(m->path, "[anon:", 6) == 0);
+}
+
 static int scan_regions(struct reader *r, const struct map *m, size_t first)
 {
 	struct pagemap_region region[PAGEMAP_REGIONS];
+	uint64_t categories = SCAN_PRESENT | SCAN_SWAPPED | SCAN_ZERO;
 
+	if (!is_anonymous(m))
+		categories |= SCAN_FILE;
 	for (taddr_t at = m->start; at < m->end;) {
-		int n = pagemap_scan(r->pagemap,
-				     SCAN_PRESENT | SCAN_SWAPPED | SCAN_FILE | SCAN_ZERO, &at,
-				     m->end, region);
+		int n = pagemap_scan(r->pagemap, categories, &at, m->end, region);
 
 		if (n < 0)
 			return n;
