@@ -205,11 +205,6 @@ static const struct exclusion {
 	{"replay", "soname-synonyms", NULL},
 	{"replay", "record-every",
 	 "--replay has no time that passes: --record-every cannot be used with it"},
-	{"record-every", "html",
-	 "--html shows the whole run, which --record-every divides: ptmem-report --html=FILE makes "
-	 "a page of each recording"},
-	{"record-every", "listen",
-	 "--listen serves the profile since its beginning: --record-every cannot be used with it"},
 	{"pages-as-heap", "memusage",
 	 "--pages-as-heap=yes watches no calls: --memusage and --data cannot be used with it"},
 	{"pages-as-heap", "data",

@@ -23,10 +23,11 @@ static void start_interval(struct history *h, uint64_t live_bytes)
 	h->interval[h->current].rss = h->interval[h->current].address_space = HISTORY_UNKNOWN;
 }
 
-struct history *history_new(void)
+struct history *history_new(struct history *next)
 {
 	struct history *h = xcalloc(1, sizeof(*h));
 
+	h->next = next;
 	h->mark = 1;
 	memset(vec_add(&h->leaf), 0, sizeof(struct history_leaf));
 	start_interval(h, 0);
@@ -45,6 +46,7 @@ struct history *history_clone(const struct history *h)
 		return NULL;
 	struct history *c = xmemdup(h, sizeof(*h));
 
+	c->next = history_clone(h->next);
 	c->leaf.data = xmemdup(h->leaf.data, h->leaf.count * sizeof(*h->leaf.data));
 	c->leaf.capacity = h->leaf.count;
 	for (size_t i = 0; i < c->leaf.count; i++) {
@@ -76,6 +78,7 @@ void history_free(struct history *h)
 {
 	if (!h)
 		return;
+	history_free(h->next);
 	for (size_t i = 0; i < h->leaf.count; i++) {
 		free(h->leaf.data[i].sizes.count);
 		free(h->leaf.data[i].lifetimes.count);

@@ -12,6 +12,7 @@
  *
  * A history may be restarted: then it is one of what happens from that moment on. Its times, sums
  * and peak are those since then, and blocks from before are live from its beginning (CELL_BEFORE).
+ * A profile may keep two, one of which is never restarted.
  *
  * This is the interface for readers; profile.c and its helpers change it (history_update.h).
  */
@@ -92,7 +93,7 @@ struct history {
 	VEC(uint32_t) touched;      /* leaves that changed in this interval */
 	/* for incremental writers: leaves that changed since history_forget_changes */
 	VEC(uint32_t) changed;
-	uint32_t change_mark;       /* mark of leaves in changed; 0 = no writer */
+	uint32_t change_mark;       /* mark of leaves in changed, of one writer; 0 = no writer */
 	struct cells cells;
 	struct cells shares;        /* born, died: the halves of a thread's index */
 	VEC(struct history_thread) thread;
@@ -101,19 +102,23 @@ struct history {
 	uint32_t last_thread;       /* index of the thread of the last event */
 	/* with two or more threads: how many of their last blocks have each hash */
 	uint16_t *last_filter;
+	struct history *next;       /* of the same profile; NULL = none */
 };
 
-/* The history of @p; NULL unless profile_options.keep_history. */
+/* The history of @p that may be restarted; NULL unless profile_options.keep_history. */
 struct history *profile_history(const struct profile *p);
+/* The one that is not, with profile_options.keep_whole_history; otherwise the same. */
+struct history *profile_whole_history(const struct profile *p);
 
 struct history_held {
 	uint64_t bytes, blocks, variance;
 };
 
-/* The bytes and blocks of @leaf of @p, which has a history, at the peak. */
-struct history_held profile_held_at_peak(const struct profile *p, uint32_t leaf);
+/* The bytes and blocks of @leaf at the peak of @h, a history of @p. */
+struct history_held profile_held_at_peak(const struct profile *p, const struct history *h,
+					 uint32_t leaf);
 
-/* Updates the current interval and the cells, so that nothing is missing. */
+/* Updates the current interval and the cells of all histories, so that nothing is missing. */
 void profile_sync_history(struct profile *p);
 
 /*

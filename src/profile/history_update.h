@@ -12,7 +12,8 @@
 
 /* -- history.c -- */
 
-struct history *history_new(void);
+/* @next: another one of the same profile, owned by the new one from now on; or NULL. */
+struct history *history_new(struct history *next);
 struct history *history_clone(const struct history *h); /* NULL gives NULL */
 void history_free(struct history *h);                   /* may be NULL */
 

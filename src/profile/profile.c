@@ -34,7 +34,7 @@ struct profile *profile_new(const struct profile_options *options, uint64_t star
 	memset(vec_add(&p->leaf), 0, sizeof(struct leaf));
 	snapshots_init(&p->snapshots, options);
 	if (options->keep_history)
-		p->history = history_new();
+		p->history = history_new(options->keep_whole_history ? history_new(NULL) : NULL);
 	return p;
 }
 
@@ -223,8 +223,8 @@ static void on_earlier(struct profile *p, const struct event *ev)
 	p->totals.extra += profile_block_extra(p, &block);
 	p->totals.earlier_bytes += block.size;
 	p->totals.earlier_blocks++;
-	if (p->history)
-		history_earlier(p->history, &block, l, p->totals.live_bytes);
+	for (struct history *h = p->history; h; h = h->next)
+		history_earlier(h, &block, l, p->totals.live_bytes);
 	note_peak(p);
 }
 
@@ -294,8 +294,8 @@ void profile_event(struct profile *p, const struct event *ev)
 	case EVENT_STACK_RANGE:
 		break; /* not of the heap */
 	case EVENT_RESIDENT:
-		if (p->history)
-			history_sample(p->history, ev->size, ev->align);
+		for (struct history *h = p->history; h; h = h->next)
+			history_sample(h, ev->size, ev->align);
 		break;
 	case EVENT_COUNT:
 		on_count(p, ev);
@@ -354,9 +354,14 @@ struct history *profile_history(const struct profile *p)
 	return p->history;
 }
 
-struct history_held profile_held_at_peak(const struct profile *p, uint32_t leaf)
+struct history *profile_whole_history(const struct profile *p)
 {
-	const struct history *h = profile_history(p);
+	return p->history && p->history->next ? p->history->next : p->history;
+}
+
+struct history_held profile_held_at_peak(const struct profile *p, const struct history *h,
+					 uint32_t leaf)
+{
 	const struct history_leaf *l = &h->leaf.data[leaf];
 	const struct leaf *now = profile_leaf(p, leaf);
 
@@ -367,7 +372,8 @@ struct history_held profile_held_at_peak(const struct profile *p, uint32_t leaf)
 
 void profile_sync_history(struct profile *p)
 {
-	history_sync(p->history, &p->totals);
+	for (struct history *h = p->history; h; h = h->next)
+		history_sync(h, &p->totals);
 }
 
 uint64_t profile_next_ms(const struct profile *p)

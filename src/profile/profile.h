@@ -55,6 +55,7 @@ struct profile_options {
 	uint64_t sample_interval;
 	/* keep a history (history.h); needs keep_times, no mapped ranges */
 	bool keep_history;
+	bool keep_whole_history;  /* and another one that is never restarted */
 	/* Whether blocks of @node are not counted at all; called once per leaf. NULL = none. */
 	bool (*is_ignored)(void *ctx, uint32_t node);
 	void *is_ignored_ctx;

@@ -95,15 +95,13 @@ static void check_snapshots(const struct profile *p, uint64_t *bytes)
 	CHECK(peaks <= 1 && s->count < s->max);
 }
 
-/* The live bytes in the history are those of the profile. */
-static void check_history(const struct profile *p)
+/* The live bytes in @h are those of the profile. */
+static void check_history(const struct profile *p, const struct history *h)
 {
 	uint64_t bytes = 0, blocks = 0, variance = 0;
 	struct cell *cell;
 
-	if (!p->history)
-		return;
-	size_t n = cells_sorted(&p->history->cells, &cell);
+	size_t n = cells_sorted(&h->cells, &cell);
 
 	for (size_t i = 0; i < n; i++) {
 		uint64_t sign = cell[i].died == CELL_NEVER ? 1 : UINT64_MAX;
@@ -113,15 +111,16 @@ static void check_history(const struct profile *p)
 		variance += sign * cell[i].variance;
 	}
 	free(cell);
-	for (size_t i = 1; i < p->history->leaf.count; i++) {
-		bytes += p->history->leaf.data[i].born_bytes;
-		blocks += p->history->leaf.data[i].born_blocks;
-		variance += p->history->leaf.data[i].born_variance;
+	for (size_t i = 1; i < h->leaf.count; i++) {
+		bytes += h->leaf.data[i].born_bytes;
+		blocks += h->leaf.data[i].born_blocks;
+		variance += h->leaf.data[i].born_variance;
 	}
 	CHECK(bytes == p->totals.live_bytes && blocks == p->totals.live_blocks);
 	CHECK(variance == p->totals.live_variance);
-	CHECK(p->history->peak.bytes >= p->totals.live_bytes);
-	CHECK(p->history->peak.bytes <= p->totals.peak_bytes);
+	CHECK(h->peak.bytes >= p->totals.live_bytes);
+	CHECK(h->base_ms ? h->peak.bytes <= p->totals.peak_bytes :
+			   h->peak.bytes == p->totals.peak_bytes);
 }
 
 void profile_check(const struct profile *p)
@@ -143,6 +142,7 @@ void profile_check(const struct profile *p)
 	CHECK(p->totals.peak_bytes >= p->totals.live_bytes);
 	check_leaves(p, &s);
 	check_snapshots(p, by_leaf);
-	check_history(p);
+	for (const struct history *h = p->history; h; h = h->next)
+		check_history(p, h);
 	free(by_leaf);
 }

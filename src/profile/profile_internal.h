@@ -37,14 +37,14 @@ struct profile {
 	uint32_t *leaf_of_node;   /* 0 = not determined yet, LEAF_IGNORED */
 	size_t leaf_of_node_count;
 	struct snapshots snapshots;
-	struct history *history;  /* NULL unless options.keep_history */
+	struct history *history;  /* the first one; NULL unless options.keep_history */
 	struct profile_totals totals;
 	uint64_t stacks;
 	uint64_t time_bytes;      /* t of time unit B */
 	uint64_t time_instructions;
 	uint64_t start_ns, first_ns, now_ns;
 	uint64_t time_ms;         /* = (now_ns - first_ns) / 1000000 */
-	uint64_t peak_limit;      /* more live bytes are a peak, of all time or of the history */
+	uint64_t peak_limit;      /* more live bytes are a peak, of all time or of a history */
 	bool has_first;           /* first_ns: the clock value that counts as 0 */
 	/* Bytes of blocks removed by a realloc at an ignored site: counted forever (2.8). */
 	uint64_t lost_bytes, lost_extra, lost_blocks;

@@ -17,7 +17,7 @@ static void slow_event(struct profile *p, uint64_t time_ns, const struct quick_e
 	profile_event(p, &whole);
 }
 
-/* The block of @ev for the history: its size is what it counts. */
+/* The block of @ev for histories: its size is what it counts. */
 static inline struct history_block plain_block(const struct quick_event *ev, uint32_t leaf,
 					       uint64_t size)
 {
@@ -58,8 +58,8 @@ static inline void remember_pair(struct profile *p, const struct quick_event *ev
 	struct history_block b = plain_block(ev, leaf, ev->size);
 
 	b.releaser = ev[1].thread;
-	if (p->history)
-		history_pair(p->history, &b, &p->leaf.data[leaf], p->totals.live_bytes + ev->size,
+	for (struct history *h = p->history; h; h = h->next)
+		history_pair(h, &b, &p->leaf.data[leaf], p->totals.live_bytes + ev->size,
 			     clock_ms(p));
 }
 

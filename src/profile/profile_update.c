@@ -25,9 +25,18 @@ uint32_t profile_new_leaf(struct profile *p, uint32_t node)
 		return *leaf = LEAF_IGNORED;
 	*leaf = (uint32_t)p->leaf.count;
 	*vec_add(&p->leaf) = (struct leaf){ .node = node, .epoch = p->snapshots.epoch };
-	if (p->history)
-		history_add_leaf(p->history, *leaf);
+	for (struct history *h = p->history; h; h = h->next)
+		history_add_leaf(h, *leaf);
 	return *leaf;
+}
+
+static void raise_peak_of(struct history *h, const struct profile_totals *t, uint64_t time_ns)
+{
+	if (t->live_bytes <= h->peak.bytes)
+		return;
+	h->peak_epoch++;
+	h->peak = (struct history_peak){t->live_bytes, t->live_blocks, t->live_variance,
+					time_ns - h->base_ns};
 }
 
 void profile_raise_peak(struct profile *p)
@@ -36,12 +45,8 @@ void profile_raise_peak(struct profile *p)
 	uint64_t time_ns = profile_age(p);
 
 	p->peak_limit = t->live_bytes;
-	if (p->history) {
-		p->history->peak_epoch++;
-		p->history->peak = (struct history_peak){t->live_bytes, t->live_blocks,
-							 t->live_variance,
-							 time_ns - p->history->base_ns};
-	}
+	for (struct history *h = p->history; h; h = h->next)
+		raise_peak_of(h, t, time_ns);
 	if (t->live_bytes <= t->peak_bytes)
 		return;
 	t->peak_bytes = t->live_bytes;
@@ -134,8 +139,8 @@ void profile_alloc(struct profile *p, const struct event *ev)
 
 	count_alloc(p, block.leaf, w);
 	remember_alloc(p, &b);
-	if (p->history && p->options.sample_interval && ev->old_addr)
-		history_resize(p->history, &b, ev->old_addr);
+	if (p->options.sample_interval && ev->old_addr)
+		remember_resize(p, &b, ev->old_addr);
 }
 
 void profile_free_block(struct profile *p, const struct block *block, uint32_t thread)

@@ -25,8 +25,10 @@ static inline void read_time(struct profile *p, uint64_t time_ns)
 	if (time_ns > p->now_ns) { /* records of a ring arrive many at a time */
 		p->now_ns = time_ns;
 		p->time_ms = (time_ns - p->first_ns) / 1000000;
-		if (p->history && p->time_ms >= p->history->end_ms)
-			history_advance(p->history, clock_ms(p), &p->totals);
+		for (struct history *h = p->history; h; h = h->next) {
+			if (p->time_ms >= h->end_ms)
+				history_advance(h, clock_ms(p), &p->totals);
+		}
 	}
 	if (p->options.time_unit == TIME_INSTRUCTIONS) {
 		uint64_t now = p->options.instructions(p->options.instructions_ctx);
@@ -131,8 +133,8 @@ static inline struct leaf *change_leaf(struct profile *p, uint32_t index)
 	struct leaf *leaf = &p->leaf.data[index];
 	if (leaf->epoch < p->snapshots.epoch && !p->options.no_heap)
 		snapshots_save_leaf(&p->snapshots, leaf, index);
-	if (p->history)
-		history_save(p->history, index, leaf);
+	for (struct history *h = p->history; h; h = h->next)
+		history_save(h, index, leaf);
 	return leaf;
 }
 
@@ -212,7 +214,7 @@ static inline void count_alloc(struct profile *p, uint32_t leaf, struct weight w
 	try_heap_normal(p, "  alloc");
 }
 
-/* @block, with weight @w, for the history. */
+/* @block, with weight @w, for histories. */
 static inline struct history_block history_block_of(const struct block *block, uint32_t thread,
 						    struct weight w)
 {
@@ -221,19 +223,25 @@ static inline struct history_block history_block_of(const struct block *block, u
 				      .variance = w.variance, .new_bytes = w.bytes};
 }
 
-/* Update the history for count_alloc, count_free; do nothing without one. */
+/* Update the histories for count_alloc, count_free. */
 static inline void remember_alloc(struct profile *p, const struct history_block *b)
 {
-	if (p->history)
-		history_alloc(p->history, b, &p->leaf.data[b->leaf], p->totals.live_bytes,
-			      clock_ms(p));
+	for (struct history *h = p->history; h; h = h->next)
+		history_alloc(h, b, &p->leaf.data[b->leaf], p->totals.live_bytes, clock_ms(p));
 }
 
 static inline void remember_release(struct profile *p, const struct history_block *b,
 				    uint32_t born_ms)
 {
-	if (p->history)
-		history_release(p->history, b, born_ms, clock_ms(p));
+	for (struct history *h = p->history; h; h = h->next)
+		history_release(h, b, born_ms, clock_ms(p));
+}
+
+static inline void remember_resize(struct profile *p, const struct history_block *b,
+				   taddr_t old_addr)
+{
+	for (struct history *h = p->history; h; h = h->next)
+		history_resize(h, b, old_addr);
 }
 
 static inline void count_free(struct profile *p, uint32_t leaf, struct weight w)

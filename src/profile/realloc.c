@@ -123,7 +123,7 @@ static void lose(struct profile *p, const struct block *old, const struct event 
 	profile_add_ignored(p, ev->addr, ev->size);
 }
 
-/* For the history the old block is released, and a new one allocated. */
+/* For histories the old block is released, and a new one allocated. */
 static void remember_change(struct profile *p, const struct block *old, const struct block *new,
 			    uint32_t thread)
 {
@@ -135,7 +135,7 @@ static void remember_change(struct profile *p, const struct block *old, const st
 	to.new_bytes = new->size > old->size ? new->size - old->size : 0;
 	remember_release(p, &from, old->time);
 	remember_alloc(p, &to);
-	history_resize(p->history, &to, old->addr);
+	remember_resize(p, &to, old->addr);
 }
 
 static void change_block(struct profile *p, const struct block *old, const struct event *ev)

@@ -55,6 +55,12 @@ static struct release *release_of(struct releases *r, uint32_t node)
 	return &r->list.data[*index - 1];
 }
 
+static void add(struct release_sum *sum, uint64_t bytes, uint64_t blocks)
+{
+	sum->bytes += bytes;
+	sum->blocks += blocks;
+}
+
 void releases_note(struct releases *r, const struct profile_totals *totals, uint32_t node)
 {
 	if (!r)
@@ -66,8 +72,8 @@ void releases_note(struct releases *r, const struct profile_totals *totals, uint
 		return;
 	struct release *release = release_of(r, node);
 
-	release->bytes += bytes - r->bytes;
-	release->blocks += blocks - r->blocks;
+	add(&release->all, bytes - r->bytes, blocks - r->blocks);
+	add(&release->recent, bytes - r->bytes, blocks - r->blocks);
 	r->bytes = bytes;
 	r->blocks = blocks;
 }
@@ -75,9 +81,7 @@ void releases_note(struct releases *r, const struct profile_totals *totals, uint
 void releases_restart(struct releases *r)
 {
 	for (size_t i = 0; r && i < r->list.count; i++)
-		r->of_node.data[r->list.data[i].node] = 0;
-	if (r)
-		r->list.count = 0;
+		r->list.data[i].recent = (struct release_sum){0};
 }
 
 uint32_t releases_count(const struct releases *r)

@@ -9,10 +9,14 @@
 
 #include "profile/profile.h"
 
+struct release_sum {
+	uint64_t bytes, blocks;
+};
+
 /* Of one stack. */
 struct release {
 	uint32_t node;          /* 0 = unknown */
-	uint64_t bytes, blocks;
+	struct release_sum all, recent; /* recent: since releases_restart */
 };
 
 struct releases;
@@ -24,7 +28,7 @@ void releases_free(struct releases *r);                    /* may be NULL */
 /* @node released everything that was released since the last call. @r NULL: does nothing. */
 void releases_note(struct releases *r, const struct profile_totals *totals, uint32_t node);
 
-/* Counts from now on. @r NULL: does nothing. */
+/* What is recent begins now. @r NULL: does nothing. */
 void releases_restart(struct releases *r);
 
 uint32_t releases_count(const struct releases *r); /* stacks: 0 .. count - 1 */

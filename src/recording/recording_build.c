@@ -8,10 +8,9 @@
 #include "recording/recording_names.h"
 
 void recording_builder_init(struct recording_builder *b, struct recording *r,
-			    const struct report *report, const struct recording_names *names)
+			    const struct recording_input *in)
 {
-	*b = (struct recording_builder){.r = r, .report = report, .names = *names,
-					.peak_epoch = UINT64_MAX};
+	*b = (struct recording_builder){.r = r, .in = *in, .peak_epoch = UINT64_MAX};
 }
 
 void recording_builder_deinit(struct recording_builder *b)
@@ -19,11 +18,6 @@ void recording_builder_deinit(struct recording_builder *b)
 	free(b->node);
 	free(b->frame);
 	free(b->object);
-}
-
-static struct history *history_of(const struct recording_builder *b)
-{
-	return profile_history(b->report->profile);
 }
 
 /* -- leaves -- */
@@ -41,8 +35,8 @@ static void add_histogram(struct recording_builder *b, enum recording_table_id i
 
 static void add_leaf(struct recording_builder *b, uint32_t index)
 {
-	const struct leaf *leaf = profile_leaf(b->report->profile, index);
-	const struct history_leaf *l = &history_of(b)->leaf.data[index];
+	const struct leaf *leaf = profile_leaf(b->in.report->profile, index);
+	const struct history_leaf *l = &b->in.history->leaf.data[index];
 	const uint64_t row[LEAF_COLUMNS] = {
 		[LEAF_NODE] = recording_names_node(b, leaf->node),
 		/* with samples each realloc is an allocation */
@@ -67,7 +61,7 @@ static void add_leaf(struct recording_builder *b, uint32_t index)
 /* The leaves that changed since @mark; 0 = all. */
 static void add_shares(struct recording_builder *b, uint32_t mark)
 {
-	const struct history *h = history_of(b);
+	const struct history *h = b->in.history;
 	struct history_share *share;
 	size_t n = history_shares(h, &share);
 
@@ -84,7 +78,7 @@ static void add_shares(struct recording_builder *b, uint32_t mark)
 
 static void add_threads(struct recording_builder *b)
 {
-	const struct history *h = history_of(b);
+	const struct history *h = b->in.history;
 
 	for (uint32_t i = 0; i < h->thread.count; i++) {
 		const uint64_t row[THREAD_COLUMNS] = {i, h->thread.data[i].id};
@@ -102,7 +96,7 @@ static uint64_t sample(uint64_t bytes)
 
 static void add_timeline(struct recording_builder *b, uint32_t first)
 {
-	const struct history *h = history_of(b);
+	const struct history *h = b->in.history;
 
 	for (uint32_t i = first; i <= h->current; i++) {
 		const struct history_interval *t = &h->interval[i];
@@ -121,7 +115,7 @@ static void add_timeline(struct recording_builder *b, uint32_t first)
 
 static void add_cells(struct recording_builder *b, uint32_t first)
 {
-	const struct history *h = history_of(b);
+	const struct history *h = b->in.history;
 	struct cell *cell;
 	size_t n = cells_sorted(&h->cells, &cell);
 	const uint64_t begin[CELL_COLUMNS] = {[CELL_SHIFT] = h->shift, [CELL_BORN] = first};
@@ -141,7 +135,7 @@ static void add_cells(struct recording_builder *b, uint32_t first)
 
 static void add_peak(struct recording_builder *b)
 {
-	const struct history *h = history_of(b);
+	const struct history *h = b->in.history;
 	const struct history_peak *p = &h->peak;
 	const uint64_t at[PEAK_AT_COLUMNS] = {p->time_ns / 1000000, p->bytes, p->blocks,
 					      p->variance};
@@ -151,7 +145,8 @@ static void add_peak(struct recording_builder *b)
 	b->peak_epoch = h->peak_epoch;
 	recording_add(b->r, RECORDING_PEAK_AT, at);
 	for (uint32_t i = 1; i < h->leaf.count; i++) {
-		const struct history_held held = profile_held_at_peak(b->report->profile, i);
+		const struct history_held held =
+			profile_held_at_peak(b->in.report->profile, h, i);
 		const uint64_t row[PEAK_COLUMNS] = {recording_rows(b->r, RECORDING_PEAK_AT) - 1, i,
 						    held.bytes, held.blocks, held.variance};
 
@@ -162,12 +157,17 @@ static void add_peak(struct recording_builder *b)
 
 static void add_releases(struct recording_builder *b)
 {
-	for (uint32_t i = 0; b->releases && i < releases_count(b->releases); i++) {
-		const struct release *release = releases_get(b->releases, i);
-		const uint64_t row[RELEASE_COLUMNS] = {recording_names_node(b, release->node),
-						       release->blocks, release->bytes};
+	const struct releases *all = b->in.releases;
 
-		recording_add(b->r, RECORDING_RELEASES, row);
+	for (uint32_t i = 0; all && i < releases_count(all); i++) {
+		const struct release *release = releases_get(all, i);
+		const struct release_sum *sum =
+			b->in.history->base_ms ? &release->recent : &release->all;
+		const uint64_t row[RELEASE_COLUMNS] = {recording_names_node(b, release->node),
+						       sum->blocks, sum->bytes};
+
+		if (sum->blocks || sum->bytes)
+			recording_add(b->r, RECORDING_RELEASES, row);
 	}
 }
 
@@ -175,7 +175,7 @@ static void add_releases(struct recording_builder *b)
 
 void recording_build_all(struct recording_builder *b)
 {
-	for (uint32_t i = 1; i < history_of(b)->leaf.count; i++)
+	for (uint32_t i = 1; i < b->in.history->leaf.count; i++)
 		add_leaf(b, i);
 	add_threads(b);
 	add_shares(b, 0);
@@ -187,7 +187,7 @@ void recording_build_all(struct recording_builder *b)
 
 void recording_build_changes(struct recording_builder *b, uint32_t first)
 {
-	const struct history *h = history_of(b);
+	const struct history *h = b->in.history;
 
 	for (size_t i = 0; i < h->changed.count; i++)
 		add_leaf(b, h->changed.data[i]);
@@ -199,10 +199,10 @@ void recording_build_changes(struct recording_builder *b, uint32_t first)
 	add_releases(b);
 }
 
-void recording_fill_end(const struct profile *p, uint64_t out[static END_COLUMNS])
+void recording_fill_end(const struct profile *p, const struct history *h,
+			uint64_t out[static END_COLUMNS])
 {
 	const struct profile_totals *t = profile_totals(p);
-	const struct history *h = profile_history(p);
 
 	for (int c = 0; c < END_COLUMNS; c++)
 		out[c] = 0;

@@ -28,13 +28,21 @@ struct recording_names {
 	void *ctx;
 };
 
+struct history;
 struct releases;
+
+/* What a recording is made from; all stay the caller's. */
+struct recording_input {
+	const struct report *report;
+	struct history *history;         /* of the report's profile */
+	struct recording_names names;
+	const struct releases *releases; /* NULL = unknown */
+};
 
 /* Maps nodes, frames and modules of the call tree to rows of the recording. */
 struct recording_builder {
 	struct recording *r;
-	const struct report *report;
-	struct recording_names names;
+	struct recording_input in;
 	uint32_t *node;        /* by node: its row + 1, 0 = not added yet */
 	size_t node_count;
 	uint32_t *frame;       /* by frame: the row of its real function + 1 */
@@ -42,12 +50,10 @@ struct recording_builder {
 	uint32_t *object;      /* by module: row + 1; 1 << 31: unknown */
 	size_t object_count;
 	uint64_t peak_epoch;   /* number of the last peak added */
-	const struct releases *releases; /* the caller's, set after init; NULL = unknown */
 };
 
-/* The profile of @report must have a history; all three stay the caller's. */
 void recording_builder_init(struct recording_builder *b, struct recording *r,
-			    const struct report *report, const struct recording_names *names);
+			    const struct recording_input *in);
 void recording_builder_deinit(struct recording_builder *b);
 
 /* Adds everything except META, MARKERS, LEAKS and END. The history must be synced. */
@@ -59,7 +65,8 @@ void recording_build_all(struct recording_builder *b);
  */
 void recording_build_changes(struct recording_builder *b, uint32_t first);
 
-/* The totals, indexed by END_*; those that the profile does not have stay 0. */
-void recording_fill_end(const struct profile *p, uint64_t out[static END_COLUMNS]);
+/* The totals of @h, a history of @p, indexed by END_*; those that neither has stay 0. */
+void recording_fill_end(const struct profile *p, const struct history *h,
+			uint64_t out[static END_COLUMNS]);
 
 #endif

@@ -28,6 +28,7 @@ struct recording_journal {
 	size_t texts;              /* written so far */
 	size_t written[RECORDING_TABLES]; /* the same for the tables that are kept */
 	uint32_t current, shift;   /* first interval to write at the next call */
+	uint32_t mark;             /* of the history, since when it collects what changes */
 };
 
 struct recording_journal *recording_journal_new(const char *path, uint64_t interval)
@@ -65,6 +66,11 @@ uint64_t recording_journal_size(const struct recording_journal *j)
 uint64_t recording_journal_next_size(const struct recording_journal *j)
 {
 	return (j->fd < 0 ? 0 : recording_journal_size(j)) + j->size - j->done;
+}
+
+bool recording_journal_is_written(const struct recording_journal *j)
+{
+	return j->fd >= 0 && !j->bytes;
 }
 
 void recording_journal_close(struct recording_journal *j)
@@ -107,25 +113,25 @@ static void write_changes(struct recording_journal *j, struct recording_out *out
 	recording_write_sync(out);
 }
 
-void recording_journal_append(struct recording_journal *j, const struct report *report,
-			      const struct recording_names *names, const struct releases *releases)
+void recording_journal_append(struct recording_journal *j, const struct recording_input *in)
 {
-	struct history *h = profile_history(report->profile);
+	struct history *h = in->history;
 	struct recording_out out = {.file = open_memstream(&j->bytes, &j->size)};
 
 	CHECK(out.file);
 	if (!j->b.r) {
 		recording_write_head(&out, j->r);
-		recording_builder_init(&j->b, j->r, report, names);
-		j->b.releases = releases;
+		recording_builder_init(&j->b, j->r, in);
+		recording_build_all(&j->b);
+	} else if (j->mark != h->change_mark) { /* another journal has had changes */
+		j->b.in = *in;
 		recording_build_all(&j->b);
 	} else {
-		j->b.report = report;
-		j->b.names = *names;
-		j->b.releases = releases;
+		j->b.in = *in;
 		recording_build_changes(&j->b, j->current >> (h->shift - j->shift));
 	}
 	history_forget_changes(h);
+	j->mark = h->change_mark;
 	j->current = h->current;
 	j->shift = h->shift;
 	write_changes(j, &out);

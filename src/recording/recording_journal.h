@@ -19,6 +19,8 @@ int recording_journal_fd(const struct recording_journal *j);
 uint64_t recording_journal_size(const struct recording_journal *j);
 /* The same once all that was collected is in it. */
 uint64_t recording_journal_next_size(const struct recording_journal *j);
+/* Whether all that was collected is in the file. */
+bool recording_journal_is_written(const struct recording_journal *j);
 void recording_journal_close(struct recording_journal *j); /* may be NULL */
 
 /* META and MARKERS are added here before recording_journal_append. */
@@ -26,10 +28,9 @@ struct recording *recording_journal_meta(struct recording_journal *j);
 
 /*
  * Collects the changes for recording_journal_flush, which must succeed before the next call. The
- * history of @report's profile must be synced. @releases: NULL = unknown.
+ * history, which must be synced, is always the same one.
  */
-void recording_journal_append(struct recording_journal *j, const struct report *report,
-			      const struct recording_names *names, const struct releases *releases);
+void recording_journal_append(struct recording_journal *j, const struct recording_input *in);
 /* 0 or -errno; what is not written is kept. */
 int recording_journal_flush(struct recording_journal *j);
 

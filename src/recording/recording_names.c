@@ -52,7 +52,7 @@ static uint32_t object_row(struct recording_builder *b, uint32_t id)
 	struct recording_object o = {0};
 
 	if (!*slot)
-		*slot = id && b->names.object(b->names.ctx, id, &o) ?
+		*slot = id && b->in.names.object(b->in.names.ctx, id, &o) ?
 				(uint32_t)add_object(b, &o) :
 				NO_OBJECT;
 	return *slot == NO_OBJECT ? 0 : *slot;
@@ -134,21 +134,21 @@ void recording_names_add(struct recording *r, const struct recording_place *plac
 static void add_frames(struct recording_builder *b, uint32_t frame)
 {
 	const struct calltree_frame *cf =
-		calltree_frame(profile_calltree(b->report->profile), frame);
+		calltree_frame(profile_calltree(b->in.report->profile), frame);
 	const struct recording_place place = {.object = object_row(b, cf->module),
-					      .address = cf->pc, .filter = b->report->filter};
+					      .address = cf->pc, .filter = b->in.report->filter};
 
-	if (b->names.function) {
-		struct symbol_frame f = {.name = b->names.function(b->names.ctx, frame)};
+	if (b->in.names.function) {
+		struct symbol_frame f = {.name = b->in.names.function(b->in.names.ctx, frame)};
 		const struct symbol quick = {.frame = &f, .count = 1};
 
 		recording_names_add(b->r, &place, &quick);
 		return;
 	}
-	const struct symbol *s = b->report->symbol(b->report->symbol_ctx, frame, SYMBOL_REAL);
+	const struct symbol *s = b->in.report->symbol(b->in.report->symbol_ctx, frame, SYMBOL_REAL);
 
 	if (!recording_names_is_startup(s))
-		s = b->report->symbol(b->report->symbol_ctx, frame, SYMBOL_ALL);
+		s = b->in.report->symbol(b->in.report->symbol_ctx, frame, SYMBOL_ALL);
 	recording_names_add(b->r, &place, s);
 }
 
@@ -182,7 +182,7 @@ static uint32_t add_nodes(struct recording_builder *b, uint32_t parent, uint32_t
 
 uint32_t recording_names_node(struct recording_builder *b, uint32_t node)
 {
-	const struct calltree *tree = profile_calltree(b->report->profile);
+	const struct calltree *tree = profile_calltree(b->in.report->profile);
 	VEC(uint32_t) todo = {0};
 	uint32_t parent = 0;
 

@@ -24,21 +24,22 @@ static uint32_t find_peak(const struct profile *p)
 }
 
 /* A history that was restarted has the peak since then. */
-static bool has_exact(const struct profile *p)
+static bool is_exact(const struct history *h)
 {
-	return profile_history(p) && !profile_history(p)->base_ms;
+	return h && !h->base_ms;
 }
 
 /* The bytes of each leaf of @p, which has a history, at the exact peak, and their sum. */
 static void find_exact(const struct profile *p, struct leaf_amounts *held, uint64_t *sum_out)
 {
-	size_t leaves = profile_history(p)->leaf.count;
+	const struct history *h = profile_whole_history(p);
+	size_t leaves = h->leaf.count;
 
 	*sum_out = profile_totals(p)->peak_bytes;
 	held->bytes = xcalloc(leaves + 1, sizeof(*held->bytes));
 	held->variance = xcalloc(leaves + 1, sizeof(*held->variance));
 	for (uint32_t i = 1; i < leaves; i++) {
-		struct history_held at_peak = profile_held_at_peak(p, i);
+		struct history_held at_peak = profile_held_at_peak(p, h, i);
 
 		held->bytes[i] = at_peak.bytes;
 		held->variance[i] = at_peak.variance;
@@ -62,7 +63,7 @@ void largest_find(const struct report *r, struct largest *out)
 	struct leaf_amounts held = {0};
 
 	*out = (struct largest){0};
-	if (has_exact(r->profile))
+	if (is_exact(profile_whole_history(r->profile)))
 		find_exact(r->profile, &held, &out->bytes);
 	else
 		find_snapshot(r->profile, &held, &out->bytes);

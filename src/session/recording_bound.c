@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "session/recording_complete.h"
 #include "session/recording_now.h"
 #include "session/recording_run_internal.h"
 #include "session/session.h"
@@ -65,6 +66,10 @@ int recording_bound_rewrite(struct session *s)
 	struct recording_now now = {
 		.session = s, .path = rr->path, .note = note_end, .socket = -1};
 
+	if (!s->space) { /* it has ended: nothing is kept waiting */
+		recording_bound_wait(s);
+		return recording_unfinished_write(s, rr->path);
+	}
 	if (rr->is_writing || clock_now_ns() < rr->rewrite_ns)
 		return 0;
 	int rc = recording_now_start(&now);

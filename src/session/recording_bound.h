@@ -20,7 +20,7 @@ bool recording_bound_is_reached(const struct session *s);
 /* Whether it is too large even if it is begun anew, which was done. */
 bool recording_bound_must_rewrite(const struct session *s);
 
-/* Starts a copy that writes the file if it is time: 0 or -errno. */
+/* Starts a copy that writes the file if it is time; after the end writes it: 0 or -errno. */
 int recording_bound_rewrite(struct session *s);
 /* Waits for a copy that is at work, which would overwrite what is written later. */
 void recording_bound_wait(struct session *s);

@@ -23,7 +23,8 @@ struct call_totals recording_calls_now(const struct session *s)
 	return totals;
 }
 
-void recording_calls_fill(const struct session *s, struct recording *out)
+void recording_calls_fill(const struct session *s, const struct recording_span *span,
+			  struct recording *out)
 {
 	static const char *const names[HEAP_FUNCTION_COUNT] = {
 		[FUNCTION_MALLOC] = "malloc",
@@ -46,7 +47,7 @@ void recording_calls_fill(const struct session *s, struct recording *out)
 		recording_set_meta(out, "heap_sample_max", interval);
 	}
 	const struct call_totals totals = recording_calls_now(s);
-	const struct call_totals *base = &s->recording->base.calls;
+	const struct call_totals *base = &span->base.calls;
 
 	for (unsigned i = 0; i < HEAP_FUNCTION_COUNT; i++) {
 		const struct call_total *total = &totals.function[i];

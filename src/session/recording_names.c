@@ -1,7 +1,9 @@
-/* Modules and functions for recordings. */
+/* See recording_names.h. */
 #include "session/recording_names.h"
 
 #include "base/elf_file.h"
+#include "profile/history.h"
+#include "session/recording_run_internal.h"
 #include "session/session.h"
 
 static bool find_object(void *ctx, uint32_t id, struct recording_object *out)
@@ -31,8 +33,15 @@ static const char *find_function(void *ctx, uint32_t frame)
 	return symbols_function(s->run->symbols, run_module(s->run, f->module), f->pc);
 }
 
-struct recording_names session_recording_names(struct session *s, bool is_quick)
+struct recording_input session_recording_input(struct session *s, const struct recording_span *span,
+					       const struct report *report, bool is_quick)
 {
-	return (struct recording_names){
-		.object = find_object, .function = is_quick ? find_function : NULL, .ctx = s};
+	const struct profile *p = report->profile;
+
+	return (struct recording_input){
+		.report = report,
+		.history = span->part ? profile_history(p) : profile_whole_history(p),
+		.names = {find_object, is_quick ? find_function : NULL, s},
+		.releases = s->heap.releases,
+	};
 }

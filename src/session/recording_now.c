@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "recording/recording.h"
 #include "session/recording_complete.h"
+#include "session/recording_cost.h"
 #include "session/recording_run_internal.h"
 #include "session/recording_values.h"
 #include "session/rescue.h"
@@ -36,7 +37,8 @@ static int work(void *ctx)
 	s->recording->leaks = NULL; /* of an earlier moment, as the inspection */
 	s->end.inspection = NULL;
 	recording_complete_values(s, "still running");
-	int rc = recording_complete_write(s, recording_complete_new(s), n->path);
+	struct recording *r = recording_complete_new(s, &s->recording->span);
+	int rc = recording_complete_write(s, r, n->path);
 
 	if (n->answer)
 		n->answer(n->ctx, rc);
@@ -55,7 +57,7 @@ int recording_now_start(struct recording_now *n)
 		.work = work, .ctx = n, .socket = n->socket};
 	struct session *s = n->session;
 
-	n->counted = recording_base_now(s);
+	n->counted = recording_cost_now(s);
 	recording_values_name_threads(s);
 	n->end_ns = clock_now_ns();
 	resident_sample(s, n->end_ns);
@@ -66,7 +68,7 @@ int recording_now_start(struct recording_now *n)
 	*vec_add(&s->run->writers) = (struct run_writer){
 		.fd = fd, .path = xstrdup(n->path), .counts = !n->answer && !n->note,
 		.begin_ns = n->end_ns, .note = n->note, .part_of = n->is_part ? s->process.pid : 0,
-		.part = s->recording->part};
+		.part = s->recording->span.part};
 	return 0;
 }
 
@@ -75,7 +77,7 @@ void recording_now_write(struct session *s, unsigned number)
 	_cleanup_free_ char *path = NULL;
 	const struct session_file file = {
 		.option = "--record", .pattern = s->run->options->files.record,
-		.part = s->recording ? s->recording->part : 0};
+		.part = s->recording ? s->recording->span.part : 0};
 
 	if (!file.pattern || !s->recording || !s->space ||
 	    session_files_numbered_name(s, &file, number, "recording.%p", &path) != 0)
@@ -145,7 +147,8 @@ static void keep_written(struct run *run, const struct run_writer *w, int result
 void recording_now_keep(struct session *s, const char *path, int result)
 {
 	const struct run_writer w = {.path = (char *)(uintptr_t)path, .part_of = s->process.pid,
-				     .part = s->recording->part, .begin_ns = clock_now_ns()};
+				     .part = s->recording->span.part,
+				     .begin_ns = clock_now_ns()};
 
 	if (w.part)
 		keep_written(s->run, &w, result);

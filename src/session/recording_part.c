@@ -30,12 +30,7 @@ static uint64_t period_ns(const struct session *s)
 /* Values of a part are not in event files: a replay has only one. */
 static void number_part(struct session *s)
 {
-	struct recording_run *rr = s->recording;
-	char number[16];
-
-	rr->part = ++run_process(s->run, s->process.pid)->parts;
-	snprintf(number, sizeof(number), "%u", rr->part);
-	recording_set_meta(rr->known, "part", number);
+	s->recording->span.part = ++run_process(s->run, s->process.pid)->parts;
 }
 
 void recording_part_start(struct session *s)
@@ -53,11 +48,9 @@ void recording_part_fork(const struct session *parent, struct session *child)
 	struct recording_run *rr = child->recording;
 	const struct recording_run *from = parent->recording;
 
-	rr->part_start = from->part_start;
-	rr->part_value = from->part_value;
-	rr->base = from->base;
+	rr->span = from->span;
 	rr->next_part_ns = from->next_part_ns;
-	if (from->part)
+	if (from->span.part)
 		number_part(child);
 }
 
@@ -65,7 +58,7 @@ int recording_part_path(struct session *s, char **path_out)
 {
 	const struct session_file file = {.option = "--record",
 					  .pattern = s->run->options->files.record,
-					  .part = s->recording->part};
+					  .part = s->recording->span.part};
 
 	return session_files_numbered_name(s, &file, 0, "recording.%p", path_out);
 }
@@ -88,7 +81,6 @@ static void begin_next(struct session *s, const struct recording_now *ended)
 {
 	struct recording_run *rr = s->recording;
 	struct timespec now = {0};
-	char start[32];
 
 	profile_restart_history(s->heap.profile);
 	releases_restart(s->heap.releases);
@@ -98,12 +90,14 @@ static void begin_next(struct session *s, const struct recording_now *ended)
 	rr->path = NULL;
 	rr->has_failed = rr->is_rewritten = false;
 	rr->rewrite_ns = 0;
-	rr->part_start = ended->end_ns - s->process.start_ns;
-	rr->part_value = recording_rows(rr->known, RECORDING_META);
-	rr->base = ended->counted;
+	rr->span = (struct recording_span){
+		.start_ns = ended->end_ns - s->process.start_ns,
+		.first_value = recording_rows(rr->known, RECORDING_META),
+		.base = ended->counted,
+	};
 	clock_gettime(CLOCK_REALTIME, &now);
-	snprintf(start, sizeof(start), "%lld.%03ld", (long long)now.tv_sec, now.tv_nsec / 1000000);
-	recording_set_meta(rr->known, "start", start);
+	snprintf(rr->span.start, sizeof(rr->span.start), "%lld.%03ld", (long long)now.tv_sec,
+		 now.tv_nsec / 1000000);
 	number_part(s);
 	rr->flush_ns = ended->end_ns;
 }
@@ -129,7 +123,7 @@ uint64_t recording_part_tick(struct session *s, uint64_t now_ns)
 	struct recording_run *rr = s->recording;
 	uint64_t period = period_ns(s);
 
-	if (!rr->part || !rr->next_part_ns)
+	if (!rr->span.part || !rr->next_part_ns)
 		return UINT64_MAX;
 	if (now_ns < rr->next_part_ns)
 		return rr->next_part_ns;

@@ -7,7 +7,8 @@
  *	                 before are live from its beginning, at their call paths
  *
  * At the end of a part a copy of ptmem replaces its file by the complete one (recording_now.h). So
- * each part can be read alone, and the sums of all parts are those of one recording.
+ * each part can be read alone, and the sums of all parts are those of one recording. What --listen
+ * serves, and the page of --html, come from a history of the whole run (profile/history.h).
  */
 #ifndef PTMEM_RECORDING_PART_H
 #define PTMEM_RECORDING_PART_H

@@ -45,6 +45,8 @@
 #define RENEW_SIZE (UINT64_C(512) << 10)
 #define RENEW_FACTOR 4u
 
+static const struct recording_span whole_run = {0};
+
 void recording_run_fork(const struct session *parent, struct session *child)
 {
 	child->recording = NULL;
@@ -73,6 +75,7 @@ void recording_run_free(struct session *s)
 	if (!rr)
 		return;
 	recording_journal_close(rr->file.journal);
+	recording_journal_close(rr->live.journal);
 	recording_free(rr->known);
 	recording_threads_deinit(&rr->threads);
 	recording_free(rr->leaks);
@@ -98,22 +101,27 @@ static int decide_path(struct session *s)
 
 	if (s->recording->path)
 		return 0;
-	return s->recording->part ? recording_part_path(s, &s->recording->path) :
-				    session_files_stream_name(s, STREAM_RECORDING, &name,
-							      &s->recording->path);
+	return s->recording->span.part ? recording_part_path(s, &s->recording->path) :
+					 session_files_stream_name(s, STREAM_RECORDING, &name,
+								   &s->recording->path);
 }
 
-static void append(struct session *s)
+static void append(struct session *s, const struct recording_span *span, struct recording_file *f)
 {
-	struct recording_file *f = &s->recording->file;
-	struct report report = session_report(s);
-	const struct recording_names names = session_recording_names(s, true);
+	const struct report report = session_report(s);
+	const struct recording_input in = session_recording_input(s, span, &report, true);
+	uint64_t now_ms = recording_values_clock(s, clock_now_ns());
 
-	recording_values_copy(s, recording_journal_meta(f->journal), f->values);
+	recording_values_copy(s, span, recording_journal_meta(f->journal), f->values);
 	f->values = recording_rows(s->recording->known, RECORDING_META);
-	f->appended_ms = MAX(recording_values_clock(s, clock_now_ns()), (uint64_t)1);
+	f->appended_ms = MAX(now_ms - MIN(now_ms, span->start_ns / 1000000), (uint64_t)1);
 	profile_sync_history(s->heap.profile);
-	recording_journal_append(f->journal, &report, &names, s->heap.releases);
+	recording_journal_append(f->journal, &in);
+}
+
+static void append_to_file(struct session *s)
+{
+	append(s, &s->recording->span, &s->recording->file);
 }
 
 /* All that the file had is in its contents, which take less than all changes. */
@@ -129,7 +137,7 @@ static int begin_anew(struct session *s)
 	if (is_other)
 		return -EEXIST;
 	f->journal = recording_journal_new(rr->path, s->heap.sample.interval);
-	append(s);
+	append_to_file(s);
 	if (!recording_bound_must_rewrite(s))
 		return recording_file_flush(f);
 	recording_journal_close(f->journal);
@@ -145,18 +153,22 @@ static int write_changes(struct session *s)
 
 	if (rc != 0)
 		return rc;
-	append(s);
+	append_to_file(s);
 	return recording_bound_is_reached(s) ? begin_anew(s) : recording_file_flush(&rr->file);
+}
+
+/* Whether it is in its file while the program runs. */
+static bool has_file(struct session *s)
+{
+	return s->run->options->files.record && decide_path(s) == 0 &&
+	       !file_name_is_shared(s->recording->path);
 }
 
 static void flush(struct session *s)
 {
 	struct recording_run *rr = s->recording;
 
-	if (!s->run->options->files.record)
-		return;
-	if (decide_path(s) != 0 || strcmp(rr->path, "-") == 0 ||
-	    file_name_is_shared(rr->path))
+	if (!has_file(s))
 		return;
 	int rc = rr->is_rewritten ? recording_bound_rewrite(s) : write_changes(s);
 
@@ -174,10 +186,10 @@ void recording_run_flush(struct session *s)
 	flush(s);
 }
 
-/* For a journal in memory: restarted when it has become much larger than its contents. */
+/* To a journal in memory: restarted when it has become much larger than its contents. */
 static int write_in_memory(struct session *s)
 {
-	struct recording_file *f = &s->recording->file;
+	struct recording_file *f = &s->recording->live;
 	uint64_t limit = RENEW_SIZE + RENEW_FACTOR * s->recording->first_size;
 	bool is_old = f->journal && recording_journal_size(f->journal) < limit;
 
@@ -190,31 +202,47 @@ static int write_in_memory(struct session *s)
 		*f = (struct recording_file){
 			.journal = recording_journal_to_fd(fd, s->heap.sample.interval)};
 	}
-	append(s);
+	append(s, &whole_run, f);
 	int rc = recording_file_flush(f);
 
-	if (!is_old)
+	if (rc != 0) {
+		recording_journal_close(f->journal);
+		*f = (struct recording_file){0};
+	} else if (!is_old) {
 		s->recording->first_size = recording_journal_size(f->journal);
+	}
 	return rc;
+}
+
+/* Appends everything new to the file if that has the whole run. Whether it has all of it now. */
+static bool update_file(struct session *s)
+{
+	const struct recording_run *rr = s->recording;
+
+	if (!has_file(s) || rr->is_rewritten || rr->span.part)
+		return false;
+	flush(s); /* which may fail, or find that the file becomes too large */
+	return rr->file.journal && recording_journal_is_written(rr->file.journal);
 }
 
 int recording_run_update(struct session *s, uint64_t *size_out)
 {
-	struct recording_run *rr = s->recording;
+	const struct recording_run *rr = s->recording;
 	char name[32];
 
 	if (!rr)
 		return -ENOENT;
 	resident_sample(s, clock_now_ns());
 	recording_values_name_threads(s);
-	flush(s); /* to the file, if there is one */
-	bool has_file = s->run->options->files.record && !rr->is_rewritten;
-	int rc = has_file ? 0 : write_in_memory(s);
+	bool is_in_file = update_file(s);
+	int rc = is_in_file ? 0 : write_in_memory(s);
 
-	if (rc != 0 || !rr->file.journal || recording_journal_fd(rr->file.journal) < 0)
-		return rc != 0 ? rc : -ENOENT;
-	*size_out = recording_journal_size(rr->file.journal);
-	snprintf(name, sizeof(name), "/proc/self/fd/%d", recording_journal_fd(rr->file.journal));
+	if (rc != 0)
+		return rc;
+	const struct recording_journal *j = is_in_file ? rr->file.journal : rr->live.journal;
+
+	*size_out = recording_journal_size(j);
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", recording_journal_fd(j));
 	return stream_open(name, O_RDONLY, 0);
 }
 
@@ -321,12 +349,14 @@ void recording_run_end(struct session *s, const char *why)
 	recording_complete_values(s, why);
 }
 
-static int put_recording(struct session *s, const struct recording *r)
+static int put_recording(struct session *s)
 {
 	int rc = decide_path(s);
 
 	if (rc != 0)
 		return rc;
+	struct recording *r = recording_complete_new(s, &s->recording->span);
+
 	recording_bound_wait(s);
 	rc = recording_complete_write(s, r, s->recording->path);
 	if (rc != 0)
@@ -334,6 +364,16 @@ static int put_recording(struct session *s, const struct recording *r)
 	else
 		session_files_announce(s, s->recording->path);
 	recording_now_keep(s, s->recording->path, rc);
+	recording_free(r);
+	return rc;
+}
+
+static int put_page(struct session *s)
+{
+	struct recording *r = recording_complete_new(s, &whole_run);
+	int rc = html_run_write(s, r);
+
+	recording_free(r);
 	return rc;
 }
 
@@ -345,13 +385,10 @@ int recording_run_finish(struct session *s)
 	if (!o->files.record && !o->files.html)
 		return 0;
 	recording_values_begin(s);
-	struct recording *r = recording_complete_new(s);
-
 	if (o->files.record)
-		rc = put_recording(s, r);
+		rc = put_recording(s);
 	if (o->files.html)
-		rc = html_run_write(s, r) ? -EIO : rc;
-	recording_free(r);
+		rc = put_page(s) ? -EIO : rc;
 	return rc;
 }
 
@@ -359,12 +396,12 @@ void recording_run_drop(struct session *s)
 {
 	const struct recording_run *rr = s->recording;
 
-	if (rr && rr->part > 1) { /* the parts before it are there */
-		if (recording_run_finish(s) != 0)
+	if (rr && rr->span.part > 1) { /* the parts before it are there */
+		if (put_recording(s) != 0)
 			s->run->files_failed++;
 		return;
 	}
-	if (rr && rr->part)
+	if (rr && rr->span.part)
 		run_process(s->run, s->process.pid)->parts--;
 	if (!rr || !rr->path)
 		return;

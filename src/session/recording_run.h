@@ -32,8 +32,9 @@ struct run;
 uint64_t recording_run_tick(struct run *run, uint64_t now_ns);
 
 /*
- * For --listen: appends everything new to the journal, which is in memory unless --record names a
- * file. Returns a descriptor for reading it, owned by the caller, and its size; or -errno.
+ * For --listen: appends everything new to a journal of the whole run: the file of --record, or, if
+ * that has less, one in memory. Returns a descriptor for reading it, owned by the caller, and its
+ * size; or -errno.
  */
 int recording_run_update(struct session *s, uint64_t *size_out);
 

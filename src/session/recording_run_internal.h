@@ -12,11 +12,22 @@ struct recording_base {
 	struct call_totals calls;
 };
 
+/* The time that a recording covers. All zero: the whole run. */
+struct recording_span {
+	unsigned part;             /* its number (recording_part.h); 0: it is the whole run */
+	uint64_t start_ns;         /* since the start of the process */
+	char start[32];            /* the same as META has it; "": when the process started */
+	size_t first_value;        /* of its markers: those before are of other parts */
+	struct recording_base base;
+};
+
 struct recording_run {
 	struct recording *known;   /* META alone: the values */
 	char *path;                /* NULL = not yet decided */
+	struct recording_span span; /* of the file */
 	struct recording_file file; /* what it has while the program runs */
-	uint64_t first_size;       /* of it in memory, when it began again; bytes */
+	struct recording_file live; /* the same of the whole run, in memory, for --listen */
+	uint64_t first_size;       /* of that, when it began again; bytes */
 	struct recording *leaks;   /* LEAKS alone; NULL = nothing was checked */
 	bool has_failed;           /* the file could not be written once, which was said */
 	/* too large to append to it: copies of ptmem write it anew (recording_bound.h) */
@@ -26,12 +37,7 @@ struct recording_run {
 	uint64_t flush_ns, sample_ns; /* when both are due */
 	uint32_t named;            /* threads of the history whose names were read */
 	struct recording_threads threads;
-	/* the current part (recording_part.h) */
-	unsigned part;             /* its number; 0: the recording has no parts */
-	uint64_t part_start;       /* since the start of the process, ns */
-	size_t part_value;         /* its first value: markers before it are of other parts */
-	uint64_t next_part_ns;     /* when the next one is due; 0 = never */
-	struct recording_base base;
+	uint64_t next_part_ns;     /* when the next part is due; 0 = never */
 };
 
 #endif

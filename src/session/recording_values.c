@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "profile/history.h"
 #include "session/recording_calls.h"
+#include "session/recording_cost.h"
 #include "session/recording_labels.h"
 #include "session/recording_run_internal.h"
 #include "session/session.h"
@@ -50,9 +51,7 @@ void recording_values_set(struct session *s, const char *key, const char *fmt, .
 
 uint64_t recording_values_clock(const struct session *s, uint64_t now_ns)
 {
-	uint64_t start = s->process.start_ns + (s->recording ? s->recording->part_start : 0);
-
-	return now_ns > start ? (now_ns - start) / 1000000 : 0;
+	return now_ns > s->process.start_ns ? (now_ns - s->process.start_ns) / 1000000 : 0;
 }
 
 void recording_values_mark(struct session *s, const char *kind, const char *text)
@@ -81,42 +80,61 @@ void recording_values_name_threads(struct session *s)
 
 /* -- in a recording -- */
 
-static void add_marker(struct recording *r, const char *value)
+static void set_number(struct recording *out, const char *key, unsigned value)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%u", value);
+	recording_set_meta(out, key, text);
+}
+
+static void add_marker(struct recording *r, const struct recording_span *span, const char *value)
 {
 	char *end;
-	uint64_t time = strtoull(value, &end, 10);
+	uint64_t start = span->start_ns / 1000000, time = strtoull(value, &end, 10);
 	const char *kind = *end ? end + 1 : end;
 	size_t size = strcspn(kind, " ");
 	const uint64_t row[MARKER_COLUMNS] = {
-		time, recording_text_index(r, kind, size),
+		time - MIN(start, time), recording_text_index(r, kind, size),
 		recording_string(r, kind[size] ? kind + size + 1 : "")};
 
 	recording_add(r, RECORDING_MARKERS, row);
 }
 
-void recording_values_copy(struct session *s, struct recording *out, size_t first)
+/* Values of the whole run that a part has of its own. */
+static void set_part(const struct recording_span *span, struct recording *out)
+{
+	set_number(out, "part", span->part);
+	if (*span->start)
+		recording_set_meta(out, "start", span->start);
+}
+
+void recording_values_copy(struct session *s, const struct recording_span *span,
+			   struct recording *out, size_t first)
 {
 	const struct recording *known = s->recording->known;
-	char pid[16];
 
-	snprintf(pid, sizeof(pid), "%u", s->process.pid);
 	if (!first) {
-		recording_set_meta(out, "pid", pid);
+		set_number(out, "pid", s->process.pid);
 		recording_set_meta(out, "command", s->process.command);
 		recording_labels_fill(s, out);
 		if (s->heap.sample.totals.is_doubtful)
 			recording_set_meta(out, "corrupt", "1");
 	}
-	recording_calls_fill(s, out);
+	recording_calls_fill(s, span, out);
 	for (size_t i = first; i < recording_rows(known, RECORDING_META); i++) {
 		const char *key =
 			known->text.data[recording_get(known, RECORDING_META, i, META_KEY)];
 		const char *value =
 			known->text.data[recording_get(known, RECORDING_META, i, META_VALUE)];
 
-		if (strcmp(key, "marker") != 0)
+		if (strcmp(key, "marker") == 0) {
+			if (i >= span->first_value)
+				add_marker(out, span, value);
+		} else if (!span->part || !recording_cost_is(key)) {
 			recording_set_meta(out, key, value);
-		else if (i >= s->recording->part_value)
-			add_marker(out, value);
+		}
 	}
+	if (!first && span->part)
+		set_part(span, out);
 }

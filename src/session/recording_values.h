@@ -8,6 +8,7 @@
 #include "base/types.h"
 
 struct recording;
+struct recording_span;
 struct session;
 
 /* Creates the session's recording unless it has one. */
@@ -24,10 +25,14 @@ void recording_values_mark(struct session *s, const char *kind, const char *text
 void recording_values_name_thread(struct session *s, uint32_t thread);
 void recording_values_name_threads(struct session *s);
 
-/* The values from number @first on, with markers as such, and the exact totals of samples. */
-void recording_values_copy(struct session *s, struct recording *out, size_t first);
+/*
+ * For a recording of @span: the values from number @first on, with markers as such, and the exact
+ * totals of samples.
+ */
+void recording_values_copy(struct session *s, const struct recording_span *span,
+			   struct recording *out, size_t first);
 
-/* Milliseconds since the recording of @s began. */
+/* Milliseconds since the process of @s began. */
 uint64_t recording_values_clock(const struct session *s, uint64_t now_ns);
 
 #endif

@@ -125,6 +125,7 @@ struct session *session_new(struct run *run, uint32_t pid, uint64_t start_ns)
 		.instructions_ctx = s,
 		.keep_times = options_report_leaks(o) || options_record(o),
 		.keep_history = options_record(o),
+		.keep_whole_history = o->files.record_every > 0 && (o->listen.at || o->files.html),
 		.sample_interval = options_sample_interval(o),
 	};
 	if (o->profile.pages_as_heap)
@@ -155,8 +156,7 @@ struct session *session_fork(struct session *parent, struct address_space *space
 	s->events.writer = NULL; /* the inherited blocks have no events in its own file */
 	s->events.stream = NULL;
 	s->events.path = NULL;
-	s->end.final_scan = NULL;
-	s->end.inspected = NULL;
+	s->end = (struct session_end){0};
 	memset(&s->stacks.paths, 0, sizeof(s->stacks.paths));
 	s->image.is_own = s->image.was_attached = false;
 	session_files_begin(s);

@@ -155,7 +155,7 @@ def check_all(t, m, blocks):
 
 
 for name, options in (("break", ["--probes=break"]), ("jump", ["--probes=jump"]), ("recorded", ["--record=r"]),
-                      ("html", ["--html=h"]), ("all-samples", ["--heap-sample=1"])):
+                      ("standard-output", ["--record=-"]), ("html", ["--html=h"]), ("all-samples", ["--heap-sample=1"])):
     @test("listen/started-" + name)
     def _(t, options=options):
         m = Listening(t, options)

@@ -145,22 +145,26 @@ def _(t):
     writer.join(60)
 
 
+def split_recordings(t, data):
+    """Each of those that follow each other in @data."""
+    pieces = []
+    while True:
+        result = t.run([REPORT, "--format=json", "-"], stdin=data)
+        if result.status == 0:
+            return [*pieces, data]
+        said = re.fullmatch(r"ptmem-report: -: several recordings, one after the other; the first one is its first (\d+) bytes\n",
+                            result.err.decode())
+        t.check(said and result.status == 255, "status %d: %s" % (result.status, result.err.decode()))
+        pieces.append(data[:int(said[1])])
+        data = data[int(said[1]):]
+
+
 @test("recording/standard-output/several")
 def _(t):
     """Recordings of several processes in one place are not taken for one; each can be cut out of it."""
     run = t.run([t.ptmem(), "-q", "--record=-", "--massif-out-file=/dev/null", "--", "/bin/sh", "-c", "(exit 3); (exit 4); exit 5"])
     t.equal("status: " + run.err.decode(), run.status, 5)
-    rest, found = run.out, []
-    while True:
-        result = t.run([REPORT, "--format=json", "-"], stdin=rest)
-        if result.status == 0:
-            break
-        said = re.fullmatch(r"ptmem-report: -: several recordings, one after the other; the first one is its first (\d+) bytes\n",
-                            result.err.decode())
-        t.check(said and result.status == 255, "status %d: %s" % (result.status, result.err.decode()))
-        found.append(json.loads(report(t, "--format=json", "-", stdin=rest[:int(said[1])])))
-        rest = rest[int(said[1]):]
-    found.append(json.loads(result.out))
+    found = [json.loads(report(t, "--format=json", "-", stdin=piece)) for piece in split_recordings(t, run.out)]
     t.equal("ends", [data["meta"]["exit"] for data in found], ["exited 3", "exited 4", "exited 5"])
     t.equal("processes", len({data["meta"]["pid"] for data in found}), 3)
 

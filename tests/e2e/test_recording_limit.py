@@ -1,11 +1,15 @@
 """--record-limit: no file of a recording is ever larger, each can be read at any time, and what it still has is exact."""
 
+import contextlib
+import json
 import os
+import re
 import signal
 import subprocess
 
 from harness import BUILD, test
 from test_recording import report_json
+from test_recording_files import report, split_recordings
 
 LIMIT = 65536
 OPTIONS = ("--record-limit=64K", "--massif-out-file=/dev/null")
@@ -14,24 +18,29 @@ OPTIONS = ("--record-limit=64K", "--massif-out-file=/dev/null")
 class Branches:
     """targets/branches under ptmem."""
 
-    def __init__(self, t, *options, levels=14):
+    def __init__(self, t, *options, levels=14, program=None, **env):
         self.t, self.cwd = t, t.subdirectory()
         self.path = os.path.join(self.cwd, "r.rec")
         self.ptmem = subprocess.Popen([t.ptmem(), *OPTIONS, "--log-file=log", "--record=r.rec", *options, "--",
-                                       t.target("gcc-O2-pie", "branches"), str(levels)],
-                                      cwd=self.cwd, env=t.environment(self.cwd), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+                                       program or t.target("gcc-O2-pie", "branches"), str(levels)],
+                                      cwd=self.cwd, env=t.environment(self.cwd, **env), stdin=subprocess.PIPE,
+                                      stdout=subprocess.PIPE)
         self.expect("ready")
 
     def expect(self, line):
         self.t.equal("the program's line", self.ptmem.stdout.readline().decode(), line + "\n")
 
-    def round(self):
-        self.ptmem.stdin.write(b"x")
+    def round(self, letter=b"x"):
+        self.ptmem.stdin.write(letter)
         self.ptmem.stdin.flush()
         self.expect("done")
 
     def sizes(self):
-        return [os.path.getsize(os.path.join(self.cwd, n)) for n in os.listdir(self.cwd) if n.endswith(".rec")]
+        found = []
+        for name in os.listdir(self.cwd):
+            with contextlib.suppress(FileNotFoundError):  # --record-keep has removed it
+                found += [os.path.getsize(os.path.join(self.cwd, name))] if name.endswith(".rec") else []
+        return found
 
     def fetch(self):
         """What --listen serves."""
@@ -44,16 +53,16 @@ class Branches:
         self.t.equal("status of curl", self.t.run([self.t.program("curl"), "-sSf", "-o", path, address() + "recording"]).status, 0)
         return report_json(self.t, path)
 
-    def inode(self):
-        return os.stat(self.path).st_ino
+    def inode(self, path=None):
+        return os.stat(path or self.path).st_ino
 
-    def next_file(self):
+    def next_file(self, path=None):
         """Waits until it is written anew."""
-        before = self.inode()
+        before = self.inode(path)
 
         def is_new():
             self.t.check(max(self.sizes()) <= LIMIT, "a file of %s bytes" % self.sizes())
-            return self.inode() != before
+            return self.inode(path) != before
 
         self.t.wait_until("the file to be written anew", is_new)
 
@@ -201,6 +210,70 @@ def _(t):
     t.equal("status", t.run(["/bin/sh", "-c", script, "sh", *argv], cwd=cwd).status, 0)
     judge_moments(t, report_json(t, os.path.join(cwd, "out")))
     t.check(0 < os.path.getsize(os.path.join(cwd, "out")) <= LIMIT, "the output is too large")
+
+
+for trace in ("no", "yes"):
+    @test("recording-limit/forks-" + trace)
+    def _(t, trace=trace):
+        """A fork that executes nothing has a file of its own while it runs, with what it had from its parent; both stay small."""
+        b = Branches(t, "--trace-children=" + trace)
+        b.round()
+        b.next_file()
+        b.round(b"f")
+
+        def path_of_child():
+            found = [n for n in os.listdir(b.cwd) if re.fullmatch(r"r\.\d+\.rec", n)]
+            return found and os.path.join(b.cwd, found[0])
+
+        t.wait_until("the file of the child", path_of_child)
+        b.round()
+        b.next_file(path_of_child())
+        data = report_json(t, path_of_child())
+        t.equal("while it runs: incomplete", data["meta"]["incomplete"], True)
+        judge_moments(t, data)
+        b.round(b"q")  # the child ends, and the parent goes on
+        b.round()
+        b.end()
+        found = [report_json(t, path) for path in (path_of_child(), b.path)]
+        t.equal("ends", [d["meta"]["exit"] for d in found], ["exited 0", "exited 0"])
+        for data in found:
+            judge_moments(t, data)
+        t.equal("truth", [{k: d["end"][k] for k in ("allocations", "frees")} | {"live": d["end"]["live_bytes"]} for d in found],
+                [{k: truth[k] for k in ("allocations", "frees", "live")} for _, truth in t.truths(b.cwd)])
+
+
+@test("recording-limit/standard-output")
+def _(t):
+    """--record=-: of each process one recording, after the other; none is too large, and each has all sums."""
+    cwd = t.subdirectory()
+    script = 'for input in x xfxqx; do printf $input | "$0" >/dev/null; done; exit 3'
+    argv = ["/bin/sh", "-c", script, t.target("gcc-O2-pie", "branches")]
+    run = t.run([t.ptmem(), "-q", *OPTIONS, "--record=-", "--trace-children=yes", "--", *argv], cwd=cwd)
+    t.equal("status: " + run.err.decode(), run.status, 3)
+    pieces = split_recordings(t, run.out)
+    t.check(max(map(len, pieces)) <= LIMIT, "sizes: %s" % [len(p) for p in pieces])
+    found = [json.loads(report(t, "--format=json", "-", stdin=piece)) for piece in pieces]
+    t.equal("processes", len({data["meta"]["pid"] for data in found}), len(found))
+    own = [data for data in found if argv[-1] in data["meta"]["command"].split()[0]]
+    for data in own:
+        judge_moments(t, data)
+        t.check(data["meta"]["lost"], "nothing was left out")
+    t.equal("truth", [(d["end"]["allocations"], d["end"]["live_bytes"]) for d in own],
+            [(truth["allocations"], truth["live"]) for _, truth in t.truths(cwd)])
+
+
+@test("recording-limit/ends-while-written-anew")
+def _(t):
+    """A program that ends when its file is due to be written anew."""
+    b = Branches(t, "--listen")
+    b.round()
+    for _ in range(3):
+        b.next_file()
+        b.fetch()
+    b.end()
+    data = report_json(t, b.path)
+    judge_moments(t, data)
+    t.equal("end", (data["meta"]["exit"], data["end"]["live_bytes"]), ("exited 0", t.truth(b.cwd)["live"]))
 
 
 @test("recording-limit/refused")

@@ -133,6 +133,20 @@ def start_shell(t, script, *options, before=()):
     return ptmem, directory
 
 
+@test("recording-now/inspected-before-a-fork")
+def _(t):
+    """What SIGUSR1 has found in the parent is not the child's, whose end frees its own."""
+    ptmem, directory = start_shell(t, "echo ready; read line; (exit 3); exit 4", "--record=r.rec", "--inspect-at-exit",
+                                   "--inspect-out=i.json")
+    ptmem.send_signal(signal.SIGUSR1)
+    t.wait_until("the inspection", lambda: os.path.exists(os.path.join(directory, "i.json")))
+    ptmem.stdin.write(b"\n")
+    ptmem.stdin.close()
+    err = ptmem.stderr.read()
+    t.equal("status (%r)" % err, ptmem.wait(), 4)
+    t.equal("recordings", len([n for n in os.listdir(directory) if n.endswith(".rec") and not n.endswith(".1.rec")]), 2)
+
+
 @test("recording-now/unwritable")
 def _(t):
     """What cannot be written is elsewhere, and ptmem's status says so."""

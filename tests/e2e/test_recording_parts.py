@@ -27,10 +27,10 @@ def parts(directory, stem=r"r"):
 class Phases:
     """targets/phases under ptmem --record=r.rec --record-every, with its events; a part begins after each phase."""
 
-    def __init__(self, t, *options, attach=False, every=EVERY):
+    def __init__(self, t, *options, attach=False, every=EVERY, quiet=True):
         self.t, self.cwd, self.attached = t, t.subdirectory(), None
         program = t.target("gcc-O2-pie", "phases")
-        own = [t.ptmem(), "-q", "--record=r.rec", every, "--events=e", "--massif-out-file=m", *options]
+        own = [t.ptmem(), *(["-q"] if quiet else []), "--record=r.rec", every, "--events=e", "--massif-out-file=m", *options]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "cwd": self.cwd, "env": t.environment(self.cwd)}
         if attach:
             self.program = self.attached = subprocess.Popen([program], **pipes)

@@ -1,8 +1,11 @@
 /*
  * branches [LEVELS]: allocates by 2^LEVELS call paths (14), which are all ways through left() and right(). At each
  * byte of its input it does one round, writes "done", and waits for the next: each path replaces
- * its block. Ends with its input, and reports its truth.
+ * its block. At an f it forks instead: the child goes on in its place until a q, at which it ends. Ends with its
+ * input, and reports its truth.
  */
+#include <sys/wait.h>
+
 #include "truth.h"
 
 #define MAX_LEVELS 14
@@ -46,6 +49,17 @@ NOINLINE static void right(unsigned path, unsigned level, unsigned round)
 	NO_TAIL_CALL();
 }
 
+/* Returns in the child, and in the parent when that has ended. */
+static void let_child_go_on(void)
+{
+	pid_t child = fork();
+	int status;
+
+	CHECK(child >= 0);
+	if (child > 0)
+		CHECK(waitpid(child, &status, 0) == child && status == 0);
+}
+
 int main(int argc, char **argv)
 {
 	unsigned round = 0;
@@ -55,10 +69,12 @@ int main(int argc, char **argv)
 		levels = (unsigned)atoi(argv[1]);
 	if (write(1, "ready\n", 6) != 6)
 		return 1;
-	while (read(0, &c, 1) == 1) {
-		for (unsigned path = 0; path < 1u << levels; path++)
+	while (read(0, &c, 1) == 1 && c != 'q') {
+		if (c == 'f')
+			let_child_go_on();
+		for (unsigned path = 0; path < 1u << levels && c != 'f'; path++)
 			right(path, 0, round);
-		round++;
+		round += c != 'f';
 		if (write(1, "done\n", 5) != 5)
 			return 1;
 	}

@@ -1,4 +1,7 @@
-/* Histories that are restarted: each is consistent, and together they are one. */
+/*
+ * Histories that are restarted: each is consistent, and together they are one. The other one, which
+ * is not restarted, is the same as without that.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +20,7 @@
 
 struct world {
 	uint64_t random, now_ns;
-	struct profile *p;
+	struct profile *p, *single; /* of the same events; the second has one history */
 	uint32_t node[NODES];
 	taddr_t next;
 	struct {
@@ -35,20 +38,41 @@ static unsigned any(struct world *w, unsigned n)
 	return (unsigned)(w->random >> 33) % n;
 }
 
+static uint32_t add_node(struct profile *p, taddr_t pc)
+{
+	struct calltree *t = profile_calltree(p);
+
+	return calltree_get_child(t, 0, calltree_get_frame(t, pc, 0));
+}
+
 static void world_init(struct world *w, uint64_t seed)
 {
-	const struct profile_options o = {
+	struct profile_options o = {
 		.peak_inaccuracy = 1, .detailed_freq = 10, .max_snapshots = 100, .heap_admin = 8,
 		.alignment = 16, .keep_times = true, .keep_history = true};
 
 	*w = (struct world){.random = seed, .now_ns = 1000000, .next = 0x10000,
-			    .p = profile_new(&o, 1000000)};
+			    .single = profile_new(&o, 1000000)};
+	o.keep_whole_history = true;
+	w->p = profile_new(&o, 1000000);
 	profile_start(w->p, w->now_ns);
+	profile_start(w->single, w->now_ns);
 	for (unsigned i = 0; i < NODES; i++) {
-		struct calltree *t = profile_calltree(w->p);
-
-		w->node[i] = calltree_get_child(t, 0, calltree_get_frame(t, 0x1000 + i, 0));
+		w->node[i] = add_node(w->p, 0x1000 + i);
+		assert_int_equal(add_node(w->single, 0x1000 + i), w->node[i]);
 	}
+}
+
+static void world_deinit(struct world *w)
+{
+	profile_free(w->p);
+	profile_free(w->single);
+}
+
+static void send(struct world *w, const struct event *ev)
+{
+	profile_event(w->p, ev);
+	profile_event(w->single, ev);
 }
 
 static void step(struct world *w)
@@ -72,7 +96,7 @@ static void step(struct world *w)
 		w->before += w->slot[i].part != w->part;
 	}
 	w->slot[i].is_live ^= true;
-	profile_event(w->p, &ev);
+	send(w, &ev);
 }
 
 /* No more blocks died than were born; returns those born before that died. */
@@ -115,7 +139,7 @@ static void end_part(const struct world *w, struct world *sums)
 static void pass_millisecond(struct world *w)
 {
 	w->now_ns = profile_next_ms(w->p);
-	profile_event(w->p, &(struct event){.kind = EVENT_RESIDENT, .time_ns = w->now_ns});
+	send(w, &(struct event){.kind = EVENT_RESIDENT, .time_ns = w->now_ns, .size = any(w, 9)});
 }
 
 static void restart(struct world *w)
@@ -128,6 +152,82 @@ static void restart(struct world *w)
 	assert_int_equal(h->current, 0);
 	assert_int_equal(h->peak.bytes, profile_totals(w->p)->live_bytes);
 	assert_int_equal(h->peak.time_ns, 0);
+}
+
+static void same_histogram(const struct histogram *a, const struct histogram *b)
+{
+	assert_int_equal(a->size, b->size);
+	if (!a->size)
+		return;
+	assert_int_equal(a->first, b->first);
+	assert_memory_equal(a->count, b->count, a->size * sizeof(*a->count));
+}
+
+static void same_leaves(const struct world *w, const struct history *a, const struct history *b)
+{
+	assert_int_equal(a->leaf.count, b->leaf.count);
+	for (uint32_t i = 1; i < a->leaf.count; i++) {
+		const struct history_leaf *x = &a->leaf.data[i], *y = &b->leaf.data[i];
+		const struct history_held p = profile_held_at_peak(w->p, a, i),
+					  q = profile_held_at_peak(w->single, b, i);
+
+		assert_memory_equal(&p, &q, sizeof(p));
+		assert_int_equal(x->temporary, y->temporary);
+		assert_int_equal(x->max_bytes, y->max_bytes);
+		assert_int_equal(x->max_ms, y->max_ms);
+		same_histogram(&x->sizes, &y->sizes);
+		same_histogram(&x->lifetimes, &y->lifetimes);
+	}
+}
+
+static void same_cells(const struct history *a, const struct history *b)
+{
+	struct cell *cell[2];
+	size_t n = cells_sorted(&a->cells, &cell[0]);
+
+	assert_int_equal(cells_sorted(&b->cells, &cell[1]), n);
+	assert_memory_equal(cell[0], cell[1], n * sizeof(*cell[0]));
+	free(cell[0]);
+	free(cell[1]);
+}
+
+static void same_shares(const struct history *a, const struct history *b)
+{
+	struct history_share *share[2];
+	size_t n = history_shares(a, &share[0]);
+
+	assert_int_equal(history_shares(b, &share[1]), n);
+	assert_memory_equal(share[0], share[1], n * sizeof(*share[0]));
+	free(share[0]);
+	free(share[1]);
+}
+
+/* The history that is not restarted. */
+static void check_whole(const struct world *w)
+{
+	const struct history *a = profile_whole_history(w->p), *b = profile_history(w->single);
+
+	assert_ptr_equal(b, profile_whole_history(w->single));
+	profile_sync_history(w->p);
+	profile_sync_history(w->single);
+	assert_int_equal(a->current, b->current);
+	assert_int_equal(a->shift, b->shift);
+	assert_memory_equal(a->interval, b->interval, (a->current + 1) * sizeof(*a->interval));
+	assert_memory_equal(&a->peak, &b->peak, sizeof(a->peak));
+	same_leaves(w, a, b);
+	same_cells(a, b);
+	same_shares(a, b);
+}
+
+/* A forked child has both histories, too. */
+static void go_on_in_child(struct world *w)
+{
+	struct profile *parent[] = {w->p, w->single};
+
+	w->p = profile_clone(parent[0]);
+	w->single = profile_clone(parent[1]);
+	profile_free(parent[0]);
+	profile_free(parent[1]);
 }
 
 static void run(uint64_t seed)
@@ -144,13 +244,16 @@ static void run(uint64_t seed)
 			end_part(&w, &sums);
 			restart(&w);
 		}
+		if (i == 2000)
+			go_on_in_child(&w);
 	}
 	end_part(&w, &sums);
+	check_whole(&w);
 	assert_int_equal(sums.requests, w.requests);
 	assert_int_equal(sums.bytes, w.bytes);
 	assert_int_equal(sums.releases, w.releases);
 	assert_int_equal(sums.before, w.before);
-	profile_free(w.p);
+	world_deinit(&w);
 }
 
 static void parts_add_up(void **state)
@@ -167,24 +270,24 @@ static void each_part_has_its_peak(void **state)
 
 	world_init(&w, 1);
 	ev.node = w.node[0];
-	profile_event(w.p, &ev);
-	profile_event(w.p, &(struct event){
-			.kind = EVENT_FREE, .addr = 0x1000, .time_ns = 3000000});
-	profile_event(w.p, &(struct event){.kind = EVENT_RESIDENT, .time_ns = 5000000});
+	send(&w, &ev);
+	send(&w, &(struct event){.kind = EVENT_FREE, .addr = 0x1000, .time_ns = 3000000});
+	send(&w, &(struct event){.kind = EVENT_RESIDENT, .time_ns = 5000000});
 	profile_restart_history(w.p);
 	ev.time_ns = 9000000;
 	ev.size = 70;
-	profile_event(w.p, &ev);
+	send(&w, &ev);
 	profile_sync_history(w.p);
 	profile_check(w.p);
 	const struct history *h = profile_history(w.p);
 
 	assert_int_equal(h->peak.bytes, 70);
 	assert_int_equal(h->peak.time_ns, 4000000);
-	assert_int_equal(profile_held_at_peak(w.p, 1).bytes, 70);
+	assert_int_equal(profile_held_at_peak(w.p, h, 1).bytes, 70);
 	assert_int_equal(profile_totals(w.p)->peak_bytes, 5000);
 	assert_int_equal(profile_totals(w.p)->peak_time_ns, 1000000);
-	profile_free(w.p);
+	check_whole(&w);
+	world_deinit(&w);
 }
 
 /* 32 bits of milliseconds. */
@@ -201,7 +304,7 @@ static void the_clock_ends(void **state)
 	step(&w);
 	assert_int_equal(profile_next_ms(w.p), 0);
 	profile_check(w.p);
-	profile_free(w.p);
+	world_deinit(&w);
 }
 
 int main(void)

@@ -413,11 +413,6 @@ static const struct {
 	{"--record-every=10m prog", "--record-every needs --record"},
 	{"--record=r --record-keep=3 prog", "--record-keep needs --record-every"},
 	{"--record-limit=1M prog", "--record-limit needs --record"},
-	{"--record=r --record-every=1h --html=h prog",
-	 "--html shows the whole run, which --record-every divides: ptmem-report --html=FILE makes "
-	 "a page of each recording"},
-	{"--record=r --record-every=1h --listen prog",
-	 "--listen serves the profile since its beginning: --record-every cannot be used with it"},
 	{"--record=r --record-every=1h --replay=f",
 	 "--replay has no time that passes: --record-every cannot be used with it"},
 	{"--sample-fields=VmRSS prog", "--sample-fields needs --sample"},

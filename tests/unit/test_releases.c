@@ -52,8 +52,8 @@ static void check(const struct releases *r, uint32_t i, uint32_t node, uint64_t 
 	const struct release *release = releases_get(r, i);
 
 	assert_int_equal(release->node, node);
-	assert_int_equal(release->blocks, blocks);
-	assert_int_equal(release->bytes, bytes);
+	assert_int_equal(release->all.blocks, blocks);
+	assert_int_equal(release->all.bytes, bytes);
 }
 
 static struct both start(void)
@@ -122,10 +122,29 @@ static void others(void **state)
 	finish(&b);
 }
 
+static void recent_ones(void **state)
+{
+	(void)state;
+	struct both b = start();
+
+	alloc(&b, ALLOCATES, 0x100, 50);
+	alloc(&b, ALLOCATES, 0x200, 60);
+	release(&b, FREES, 0x100);
+	releases_restart(b.releases);
+	assert_int_equal(releases_get(b.releases, 0)->recent.blocks, 0);
+	release(&b, FREES, 0x200);
+	check(b.releases, 0, FREES, 2, 110);
+	assert_int_equal(releases_get(b.releases, 0)->recent.blocks, 1);
+	assert_int_equal(releases_get(b.releases, 0)->recent.bytes, 60);
+	releases_restart(NULL);
+	finish(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(frees_and_reallocs),
+		cmocka_unit_test(recent_ones),
 		cmocka_unit_test(others),
 	};
 
