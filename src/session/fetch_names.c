@@ -1,9 +1,7 @@
 /* All objects with a frame are looked up first: their names may not have been needed so far. */
 #include "session/fetch_names.h"
 
-#include "session/recording_run.h"
 #include "session/session.h"
-#include "session/session_output.h"
 #include "session/signals.h"
 #include "symbols/debuginfod.h"
 #include "tracee/control/target.h"
@@ -28,7 +26,7 @@ static void note_objects(struct run *run, const struct calltree *tree)
 	}
 }
 
-void fetch_names(struct session *s)
+void fetch_names(struct session *s, void (*prepare)(struct session *s))
 {
 	struct run *run = s->run;
 	unsigned count = signals_leave_count();
@@ -42,8 +40,6 @@ void fetch_names(struct session *s)
 	}
 	if (!symbols_wants_fetch(run->symbols))
 		return;
-	/* nothing is lost if ptmem is killed while it waits */
-	session_output_first_massif(s);
-	recording_run_flush(s);
+	prepare(s);
 	symbols_fetch(run->symbols, was_asked_again, &count);
 }

@@ -6,8 +6,9 @@ struct session;
 
 /*
  * Fetches those of the objects in the profiles of @s, unless a process is still traced: that would
- * wait meanwhile. Another SIGINT or SIGTERM to ptmem ends it.
+ * wait meanwhile. Another SIGINT or SIGTERM to ptmem ends it. If there are any, @prepare is called
+ * before.
  */
-void fetch_names(struct session *s);
+void fetch_names(struct session *s, void (*prepare)(struct session *s));
 
 #endif

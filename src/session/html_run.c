@@ -11,6 +11,7 @@
 #include "recording/recording_json.h"
 #include "recording/recording_read.h"
 #include "recording/recording_write.h"
+#include "session/final_file.h"
 #include "session/rescue.h"
 #include "session/session.h"
 #include "session/session_files.h"
@@ -56,14 +57,16 @@ static int write_page(FILE *file, const void *ctx)
 	return 0;
 }
 
-static int put_page(const struct session *s, const char *path, const struct recording *unread)
+int html_run_write(struct session *s, const struct recording *unread)
 {
+	const struct session_file file = {.option = "--html",
+					  .pattern = s->run->options->files.html};
 	struct recording *r;
 	struct page page;
 	int rc = reread(unread, &r);
 
 	if (rc != 0) {
-		log_error("cannot write %s: %s", path, strerror(-rc));
+		log_error("cannot write the page of --html: %s", strerror(-rc));
 		return rc;
 	}
 	_cleanup_free_ char *json = make_json(r, &page.size);
@@ -72,20 +75,5 @@ static int put_page(const struct session *s, const char *path, const struct reco
 
 	page.json = json;
 	recording_free(r);
-	return rescue_write(&result, path);
-}
-
-int html_run_write(struct session *s, const struct recording *r)
-{
-	_cleanup_free_ char *path = NULL;
-	const struct session_file name = {.option = "--html",
-					  .pattern = s->run->options->files.html};
-	int rc = session_files_name(s, &name, &path);
-
-	if (rc != 0)
-		return rc;
-	rc = put_page(s, path, r);
-	if (rc == 0)
-		session_files_announce(s, path);
-	return rc;
+	return final_file_put(s, &file, &result);
 }

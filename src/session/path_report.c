@@ -9,6 +9,7 @@
 #include "output/flame.h"
 #include "output/folded.h"
 #include "output/profile_paths.h"
+#include "session/final_file.h"
 #include "session/rescue.h"
 #include "session/session.h"
 #include "session/session_files.h"
@@ -57,8 +58,10 @@ static struct path_tree *make_paths(struct source *src)
 
 	source_fill_report(src, &r);
 	r.filter = s->run->flame_filter;
-	if (profile_paths_add(t, &r,
-			      (enum profile_quantity)quantities[s->run->options->files.view]) != 0)
+	int rc = profile_paths_add(
+		t, &r, (enum profile_quantity)quantities[s->run->options->files.view]);
+
+	if (rc != 0 && !s->end.is_draft)
 		log_warn("process %u never allocated: there is no peak to draw", s->process.pid);
 	path_tree_sum(t);
 	return t;
@@ -116,18 +119,12 @@ static int put_flame(FILE *file, const void *ctx)
 static void put_paths(const struct paths *p, const char *option, const char *pattern,
 		      const struct result *result)
 {
-	_cleanup_free_ char *path = NULL;
 	struct session *s = p->source->session;
 	const struct session_file name = {
 		.option = option, .pattern = pattern,
 		.source = source_in_paths(options_sources(s->run->options), p->source->kind)};
-	int rc = session_files_name(s, &name, &path);
 
-	if (rc == 0)
-		rc = rescue_write(result, path);
-	if (rc == 0)
-		session_files_announce(s, path);
-	s->run->files_failed += rc != 0;
+	s->run->files_failed += final_file_put(s, &name, result) != 0;
 }
 
 void path_report_write(struct source *src)

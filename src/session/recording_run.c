@@ -178,14 +178,6 @@ static void flush(struct session *s)
 	rr->has_failed |= rc != 0;
 }
 
-void recording_run_flush(struct session *s)
-{
-	if (!s->recording)
-		return;
-	recording_values_name_threads(s);
-	flush(s);
-}
-
 /* To a journal in memory: restarted when it has become much larger than its contents. */
 static int write_in_memory(struct session *s)
 {
@@ -305,7 +297,8 @@ static uint64_t tick(struct session *s, uint64_t now_ns)
 		rr->sample_ns = now_ns + MAX(SAMPLE_NS, MIN(width, FLUSH_NS));
 	}
 	if (now_ns >= rr->flush_ns) {
-		recording_run_flush(s);
+		recording_values_name_threads(s);
+		flush(s);
 		rr->flush_ns = next_flush(s, MAX(clock_now_ns(), now_ns));
 	}
 	return MIN(MIN(rr->sample_ns, rr->flush_ns), next_part);
@@ -385,7 +378,9 @@ int recording_run_finish(struct session *s)
 	if (!o->files.record && !o->files.html)
 		return 0;
 	recording_values_begin(s);
-	if (o->files.record)
+	if (o->files.record && s->end.is_draft)
+		flush(s);
+	else if (o->files.record)
 		rc = put_recording(s);
 	if (o->files.html)
 		rc = put_page(s) ? -EIO : rc;

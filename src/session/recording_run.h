@@ -38,9 +38,6 @@ uint64_t recording_run_tick(struct run *run, uint64_t now_ns);
  */
 int recording_run_update(struct session *s, uint64_t *size_out);
 
-/* Appends everything new to the file of --record. */
-void recording_run_flush(struct session *s);
-
 /* The leak kinds of blocks, from a finished leak check. */
 struct leakcheck;
 void recording_run_leaks(struct session *s, const struct leakcheck *c);

@@ -29,7 +29,8 @@ void reports_finish(struct session *s, uint64_t time_ns)
 		if (s->source[k].is_traced)
 			path_report_write(&s->source[k]);
 	}
-	finish(s, time_ns);
+	if (!s->end.is_draft)
+		finish(s, time_ns);
 }
 
 /* -- on demand -- */

@@ -13,7 +13,9 @@
 struct run;
 struct session;
 
-/* Writes all reports of a finished profile. @time_ns: its end. */
+/*
+ * Writes all reports of a finished profile; of drafts only --folded and --flame. @time_ns: its end.
+ */
 void reports_finish(struct session *s, uint64_t time_ns);
 
 /* Called between events: makes the reports requested by SIGUSR1. */

@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "output/outfile.h"
 
-static int write_file(const struct result *r, const char *path)
+int result_write(const struct result *r, const char *path)
 {
 	struct outfile out;
 	int rc = outfile_open(path, &out);
@@ -68,7 +68,7 @@ static char *write_elsewhere(const struct result *r, const char *name)
 		if (!make_directory(directory, name))
 			continue;
 		char *path = xasprintf("%s/%s", directory, r->name);
-		if (write_file(r, path) == 0)
+		if (result_write(r, path) == 0)
 			return path;
 		free(path);
 		rmdir(directory);
@@ -84,7 +84,7 @@ int rescue_write(const struct result *r, const char *path)
 int rescue_write_in(const struct result *r, const char *path, const char *directory,
 		    bool is_quiet)
 {
-	int rc = write_file(r, path);
+	int rc = result_write(r, path);
 
 	if (rc == 0)
 		return 0;

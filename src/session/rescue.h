@@ -15,10 +15,10 @@ struct result {
 	const void *ctx;
 };
 
-/*
- * Writes @r to @path, whole or not at all. If it cannot be: -errno, after a message where it is
- * instead.
- */
+/* Writes @r to @path, whole or not at all: 0 or -errno. */
+int result_write(const struct result *r, const char *path);
+
+/* The same. If it cannot be: -errno, after a message where it is instead. */
 int rescue_write(const struct result *r, const char *path);
 
 /*

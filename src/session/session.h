@@ -95,14 +95,21 @@ struct session_memusage {
 	char *data_path;
 };
 
+/* A file whose name is decided (final_file.h). */
+struct final_file {
+	const char *option, *source; /* as in struct session_file */
+	char *path;
+};
+
 /* What is known at its end, to be reported. */
 struct session_end {
 	struct probe_counts probes;
 	struct space_pauses pauses;
 	struct final_scan *final_scan; /* NULL = none */
 	struct inspect_final *inspected; /* NULL = none */
-	char *massif_path; /* of its massif file, which is there already; NULL = it is not */
 	struct recording *inspection; /* what it found, for the recording; NULL = nothing */
+	VEC(struct final_file) files;
+	bool is_draft; /* what is written now will be written again, with all names */
 };
 
 struct session {

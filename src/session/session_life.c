@@ -13,6 +13,8 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "session/fetch_names.h"
+#include "session/final_file.h"
 #include "session/final_scan.h"
 #include "session/inspect_final.h"
 #include "session/reports.h"
@@ -204,7 +206,7 @@ void session_free(struct session *s)
 	if (s->memusage.data)
 		memusage_data_close(s->memusage.data); /* after a failed replay */
 	free(s->memusage.data_path);
-	free(s->end.massif_path);
+	final_files_deinit(s);
 	free(s->process.command);
 	free(s->process.desc);
 	free(s->process.name);
@@ -214,11 +216,42 @@ void session_free(struct session *s)
 
 /* -- the end -- */
 
+static void write_heap(struct session *s)
+{
+	const char *path = NULL;
+	struct report r;
+	int rc = -ENOENT;
+
+	source_fill_report(&s->source[SOURCE_HEAP], &r);
+	if (options_write_massif(s->run->options))
+		rc = session_output_finish_massif(s, &r, NULL, &path);
+	session_output_finish_xtree(s, s->process.end_ns);
+	if (!s->end.is_draft && !session_is_silent(s))
+		summary_print(s, rc == 0 ? path : NULL);
+}
+
+static void write_files(struct session *s)
+{
+	if (s->source[SOURCE_HEAP].is_traced)
+		write_heap(s);
+	sources_finish(s);
+	reports_finish(s, s->process.end_ns);
+	s->run->files_failed += recording_run_finish(s) != 0;
+}
+
+/* Nothing is lost if ptmem is killed while it waits for names. */
+static void write_drafts(struct session *s)
+{
+	s->end.is_draft = true;
+	write_files(s);
+	s->end.is_draft = false;
+}
+
 void session_finish(struct session *s, uint64_t now_ns)
 {
-	char *path = NULL;
 	s->process.end_ns = now_ns;
 	profile_finish(s->heap.profile, now_ns);
+	sources_end(s, now_ns);
 	releases_note(s->heap.releases, profile_totals(s->heap.profile), 0);
 	if (s->events.writer) {
 		if (s->heap.sample.interval || s->heap.sample.totals.is_doubtful)
@@ -226,18 +259,6 @@ void session_finish(struct session *s, uint64_t now_ns)
 		events_writer_end(s->events.writer, now_ns);
 		session_files_close_events(s);
 	}
-	if (s->source[SOURCE_HEAP].is_traced) {
-		struct report r;
-		source_fill_report(&s->source[SOURCE_HEAP], &r);
-		int rc = -ENOENT;
-		if (options_write_massif(s->run->options))
-			rc = session_output_finish_massif(s, &r, NULL, &path);
-		session_output_finish_xtree(s, now_ns);
-		if (!session_is_silent(s))
-			summary_print(s, rc == 0 ? path : NULL);
-		free(path);
-	}
-	sources_finish(s, now_ns);
-	reports_finish(s, now_ns);
-	s->run->files_failed += recording_run_finish(s) != 0;
+	fetch_names(s, write_drafts);
+	write_files(s);
 }

@@ -17,6 +17,7 @@
 #include "output/outfile.h"
 #include "output/xtree.h"
 #include "session/file_name.h"
+#include "session/final_file.h"
 #include "session/rescue.h"
 #include "session/session.h"
 #include "session/session_files.h"
@@ -69,51 +70,38 @@ static void keep_earlier(const struct session *s, const char *path)
 	}
 }
 
-static int massif_name(struct session *s, const char *source, char **path_out)
+static int massif_name(struct session *s, const char *source, const char **path_out)
 {
 	const struct session_file name = {.option = "--massif-out-file",
 					  .pattern = s->run->options->files.massif,
 					  .source = source};
-	int rc = session_files_name(s, &name, path_out);
+	bool is_new = final_file_is_new(s, &name);
+	int rc = final_file_name(s, &name, path_out);
 
-	if (rc == 0)
+	if (rc == 0 && is_new)
 		keep_earlier(s, *path_out);
 	return rc;
 }
 
-void session_output_first_massif(struct session *s)
+static void count_file(const struct session *s, int rc)
 {
-	if (!s->source[SOURCE_HEAP].is_traced || !options_write_massif(s->run->options) ||
-	    massif_name(s, NULL, &s->end.massif_path) != 0 ||
-	    file_name_is_shared(s->end.massif_path))
-		return;
-	struct profile *copy = profile_clone(s->heap.profile);
-	struct report r = session_report(s);
-
-	profile_finish(copy, s->process.end_ns);
-	r.profile = copy; /* its frames have the same numbers as the original's */
-	write_report(s->end.massif_path, &r); /* if it fails, so will the next time */
-	profile_free(copy);
+	s->run->files_failed += rc != 0;
+	s->run->files_written += rc == 0 && !s->end.is_draft;
 }
 
 int session_output_finish_massif(struct session *s, const struct report *r, const char *source,
-		       char **path_out)
+				 const char **path_out)
 {
-	char *first = source ? NULL : s->end.massif_path;
-	int rc = first ? 0 : massif_name(s, source, path_out);
-	if (first) {
-		*path_out = first;
-		s->end.massif_path = NULL;
-	}
+	int rc = massif_name(s, source, path_out);
+
 	if (rc == 0) {
 		_cleanup_free_ char *plain =
 			xasprintf("massif.out.%u%s%s", s->process.pid, source ? "." : "",
 				  source ? source : "");
 		const struct result result = {"profile", plain, put_report, r};
-		rc = rescue_write(&result, *path_out);
+		rc = final_file_write(s, &result, *path_out);
 	}
-	s->run->files_failed += rc != 0;
-	s->run->files_written += rc == 0;
+	count_file(s, rc);
 	return rc;
 }
 
@@ -216,20 +204,19 @@ void session_output_finish_xtree(struct session *s, uint64_t now_ns)
 {
 	const struct session_file name = {.option = "--xtree-memory-file",
 					  .pattern = s->run->options->files.xtree};
-	_cleanup_free_ char *path = NULL;
+	const char *path;
 	if (!s->heap.flows)
 		return;
-	int rc = session_files_name(s, &name, &path);
+	int rc = final_file_name(s, &name, &path);
 	if (rc == 0) {
 		const struct xtree x = make_xtree(s, path, now_ns);
 		const char *end = x.options.is_massif ? "ms" : "kcg";
 		_cleanup_free_ char *plain = xasprintf("xtmemory.%u.%s", s->process.pid, end);
-		rc = rescue_write(&(struct result){"xtree memory report", plain, put_xtree, &x},
-				  path);
-		if (rc == 0 && !session_is_silent(s))
+		rc = final_file_write(
+			s, &(struct result){"xtree memory report", plain, put_xtree, &x}, path);
+		if (rc == 0 && !s->end.is_draft && !session_is_silent(s))
 			log_info("xtree memory report: %s",
 				 strcmp(path, "-") == 0 ? "standard output" : path);
 	}
-	s->run->files_failed += rc != 0;
-	s->run->files_written += rc == 0;
+	count_file(s, rc);
 }

@@ -19,16 +19,11 @@ void session_output_so_far(struct session *s, char *message, size_t size);
 void session_output_snapshots(struct session *s, unsigned number);
 
 /*
- * Writes the heap's profile as it is at the end of @s, with the names known so far, to the file
- * that session_output_finish_massif replaces.
- */
-void session_output_first_massif(struct session *s);
-/*
  * Writes @r. @source: inserted into the expanded --massif-out-file, NULL = none. *path_out, owned
- * by the caller, is set once the name is known. 0, or -errno after a message, counted in the run.
+ * by the session, is set once the name is known. 0, or -errno after a message, counted in the run.
  */
 int session_output_finish_massif(struct session *s, const struct report *r, const char *source,
-				 char **path_out);
+				 const char **path_out);
 /* Writes the file of --xtree-memory at the end, and logs its name. */
 void session_output_finish_xtree(struct session *s, uint64_t now_ns);
 

@@ -15,7 +15,6 @@
 #include "base/log.h"
 #include "profile/events_read.h"
 #include "profile/memusage.h"
-#include "session/fetch_names.h"
 #include "session/memusage_run.h"
 #include "session/recording_values.h"
 #include "session/session.h"
@@ -219,7 +218,6 @@ int session_replay(struct run *run, const char *path)
 	if (rc == 0) {
 		replay_start(&r, NULL);
 		r.session->process.end_ns = r.end_ns;
-		fetch_names(r.session);
 		memusage_run_end(r.session, false);
 		session_finish(r.session, r.end_ns);
 	}

@@ -7,7 +7,6 @@
  *	                    ones (struct path) -> a node
  *	plain records    -> struct quick_event, many at a time (session_quick.c)
  */
-#include "session/fetch_names.h"
 #include "session/session_sink.h"
 
 #include <stdio.h>
@@ -142,7 +141,6 @@ static void sink_space_end(void *ctx, struct address_space *space, enum space_en
 	s->end.pauses = space->pauses;
 	/* a fork that executes another program was counted in its parent's file */
 	s->process.end_ns = clock_now_ns();
-	fetch_names(s);
 	memusage_run_end(s, is_exec && (s->run->options->children.trace || !s->image.is_own));
 	recording_run_end(s, end);
 	observers_session_ended(s, is_exec);

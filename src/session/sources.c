@@ -254,24 +254,30 @@ static void print_summary(const struct source *src, const struct report *r, cons
 	print_largest(r);
 }
 
-void sources_finish(struct session *s, uint64_t now_ns)
+void sources_end(struct session *s, uint64_t now_ns)
 {
-	bool is_silent = session_is_silent(s);
+	for (int k = SOURCE_HEAP + 1; k < SOURCE_COUNT; k++) {
+		if (s->source[k].is_traced)
+			profile_finish(s->source[k].profile, now_ns);
+	}
+}
+
+void sources_finish(struct session *s)
+{
+	bool is_silent = session_is_silent(s) || s->end.is_draft;
 	_cleanup_free_ char *title = session_title(s);
 	if (!s->source[SOURCE_HEAP].is_traced && !is_silent)
 		log_info("process %u, %s", s->process.pid, title);
 	for (int k = SOURCE_HEAP + 1; k < SOURCE_COUNT; k++) {
 		struct source *src = &s->source[k];
-		char *path = NULL;
+		const char *path = NULL;
 		struct report r;
 		if (!src->is_traced)
 			continue;
-		profile_finish(src->profile, now_ns);
 		source_fill_report(src, &r);
 		int rc = session_output_finish_massif(s, &r, source_in_massif(k), &path);
 		if (!is_silent)
 			print_summary(src, &r, rc == 0 ? path : NULL);
-		free(path);
 	}
 }
 

@@ -19,8 +19,10 @@ void sources_deinit(struct session *s);
 void sources_start(struct session *s);    /* takes snapshot 0, after the initial mappings */
 void sources_event(struct session *s, const struct heap_event *he);
 void sources_forget(struct session *s, taddr_t start, taddr_t end);
-/* Ends all profiles except the heap's and writes their files. */
-void sources_finish(struct session *s, uint64_t now_ns);
+/* Ends all profiles except the heap's. */
+void sources_end(struct session *s, uint64_t now_ns);
+/* Writes their files, and prints what they have, unless these are drafts. */
+void sources_finish(struct session *s);
 
 /* Warns if page faults were lost. */
 void sources_print_lost(const struct run *run);

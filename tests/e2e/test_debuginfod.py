@@ -5,6 +5,7 @@ The library is stripped; the function in it that keeps blocks is static, so only
 import contextlib
 import http.client
 import http.server
+import json
 import os
 import pty
 import re
@@ -16,9 +17,10 @@ import threading
 import urllib.request
 
 import harness
-import massif
 from harness import Fail, Skip, test
+from test_html import embedded
 from test_recording import report_json
+from test_recording_limit import LIMIT, Branches, judge_moments
 
 KEEPER = "keeps_blocks"
 LIBRARY = """#include <stdlib.h>
@@ -260,6 +262,7 @@ def attached(t):
         t.equal("status of ptmem (%s)" % log().decode(), ptmem.wait(timeout=30), 0)
         profile = harness.Profile(harness.Result(0, b"", log()), cwd)
         t.equal("allocations", profile.only_stats()["allocations"], 1)
+        t.equal("profiles", sorted(os.listdir(cwd)), ["massif.out.%d" % program.pid, "stderr"])
         t.equal("names", stripped.has_name(profile), False)
 
 
@@ -304,21 +307,99 @@ def progress(t):
         t.check(ptmem.wait(timeout=30) in (0, -signal.SIGINT), "status of ptmem: %s" % ptmem.returncode)
 
 
+# What has names of functions, with the number of its file: each is given a name once
+OPTIONS = ["--trace=heap,mmap", "--massif-out-file=%n.m", "--record=r", "--html=%n.h", "--folded=%n.f", "--flame=%n.svg",
+           "--xtree-memory=full", "--xtree-memory-file=%n.kcg"]
+
+
+class WithAllFiles:
+    """Such a run, whose program has ended."""
+
+    def __init__(self, t, stripped, port):
+        self.cwd, env = t.subdirectory(), stripped.environment(port, timeout=600)
+        self.err = os.path.join(self.cwd, "stderr")
+        with open(self.err, "wb") as err:
+            self.ptmem = subprocess.Popen([t.ptmem(), *OPTIONS, "--", stripped.program], cwd=self.cwd, env=t.environment(self.cwd, **env),
+                                          stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=err)
+        self.ptmem.stdin.write(b"kkk")
+        self.ptmem.stdin.close()
+
+    def names(self):
+        return sorted(n for n in os.listdir(self.cwd) if n != "stderr")
+
+    def judge(self, t, has_name):
+        """All files are there; those of the heap have all 3,000 bytes, and the name if @has_name."""
+        t.equal("numbers", sorted(int(n.split(".")[0]) for n in self.names() if n != "r"), list(range(1, 9)))
+        of_heap = []
+        for name in self.names():
+            path, kind = os.path.join(self.cwd, name), name.rpartition(".")[2]
+            with open(path, errors="replace", encoding="utf-8") as file:
+                text = file.read()
+            if kind == "r":
+                text = json.dumps(report_json(t, path))
+            elif kind == "h":
+                text = json.dumps(embedded(path))
+            of_heap += [(kind, text)] if self.is_of_heap(kind, text) else []
+        t.equal("files of the heap", sorted(kind for kind, _ in of_heap), ["f", "h", "kcg", "m", "r", "svg"])
+        t.equal("files with the name", [kind for kind, text in of_heap if (KEEPER in text) != has_name], [])
+
+    @staticmethod
+    def is_of_heap(kind, text):
+        if kind == "svg":
+            return "bytes not freed" in text
+        if kind == "f":
+            return sum(int(line.rpartition(" ")[2]) for line in text.splitlines()) == 3000
+        if kind == "m":
+            return "mem_heap_B=3000" in text
+        if kind == "kcg":
+            return re.search(r"^totals: 3000 ", text, re.M)
+        return json.loads(text)["timeline"]["live_bytes"][-1] == 3000
+
+
 @test("debuginfod/killed-while-waiting")
 def killed_while_waiting(t):
-    """What was recorded does not wait for the network: the profile and the recording are there before the first answer."""
+    """What was measured does not wait for the network: all files are there before the first answer, and nothing is said of them."""
     is_library(t)
     stripped = Stripped(t)
     with hanging() as server:
-        cwd = t.subdirectory()
-        env = t.environment(cwd, **stripped.environment(server.getsockname()[1], timeout=600))
-        ptmem = subprocess.Popen([t.ptmem(), "-q", "--massif-out-file=m", "--record=r", "--", stripped.program], cwd=cwd, env=env,
-                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        ptmem.stdin.write(b"kkk")
-        ptmem.stdin.close()
+        run = WithAllFiles(t, stripped, server.getsockname()[1])
         t.wait_until("the question", lambda: was_asked(server))
-        ptmem.kill()
-        ptmem.wait()
-    last = massif.Massif(os.path.join(cwd, "m")).snapshots[-1]
-    t.equal("live at the end of the profile", last["mem_heap_B"], 3000)
-    t.equal("live in the recording", report_json(t, os.path.join(cwd, "r"))["timeline"]["live_bytes"][-1], 3000)
+        run.ptmem.kill()
+        run.ptmem.wait()
+    run.judge(t, False)
+    with open(run.err, encoding="utf-8") as file:
+        t.check("written to" not in file.read() and "xtree" not in file.read(), "files are announced that are replaced later")
+
+
+@test("debuginfod/record-limit")
+def record_limit(t):
+    """A recording that is thinned has all of it before the first answer, too."""
+    is_library(t)
+    stripped, program = Stripped(t), os.path.join(t.directory, "branches")
+    stripped.run("gcc", "-O1", "-s", "-Wl,--build-id", "-o", program, os.path.join(harness.ROOT, "tests/targets/branches.c"))
+    with hanging() as server:
+        b = Branches(t, program=program, **stripped.environment(server.getsockname()[1], timeout=600))
+        b.round()
+        b.next_file()
+        b.round()
+        b.ptmem.stdin.close()
+        t.wait_until("the question", lambda: was_asked(server))
+        b.ptmem.kill()
+        b.ptmem.wait()
+    t.check(max(b.sizes()) <= LIMIT, "files of %s bytes" % b.sizes())
+    data = report_json(t, b.path)
+    judge_moments(t, data)
+    t.equal("live", data["timeline"]["live_bytes"][-1], t.truth(b.cwd)["live"])
+
+
+@test("debuginfod/all-files")
+def all_files(t):
+    """The names from a server are in all of them; no file is left that had other names."""
+    is_library(t)
+    stripped = Stripped(t)
+    with open(stripped.debug, "rb") as file, answering(file.read()) as (port, _):
+        run = WithAllFiles(t, stripped, port)
+        t.equal("status", run.ptmem.wait(), 0)
+    run.judge(t, True)
+    with open(run.err, encoding="utf-8") as file:
+        t.equal("announced files", len(re.findall(r"(?:written to|xtree memory report:) +/", file.read())), len(run.names()))
