@@ -271,13 +271,14 @@ static void run_loop(struct run *run, struct listen *listen)
 
 	listen_begin(listen);
 	target_run(run->target);
-	listen_close(listen);
+	listen_leave(listen);
 	follow_stop(follow);
 	budget_stop(budget);
 	top_stop(top);
 	monitor_stop(monitor);
 	if (target_process_count(run->target) > 0)
 		leave_program(run->target);
+	listen_close(listen);
 	monitor_close(monitor);
 }
 

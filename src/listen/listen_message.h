@@ -4,7 +4,8 @@
  *	server    ptmem
  *	  <---    LISTEN_READY, or LISTEN_FAILED        once; sent by the server
  *	  ask --->
- *	  <---    LISTEN_PROCESS                        for each process, with a new journal
+ *	  <---    LISTEN_PROCESS                        for each process, with a new journal and its
+ *	                                                last inspection
  *	  <---    LISTEN_DONE
  *	  <---    LISTEN_LAST                           for each process, unasked: its final state
  *
@@ -20,6 +21,7 @@
 #include "listen/listen_address.h"
 
 #define LISTEN_PROCESSES 100 /* the first ones are served */
+#define LISTEN_FILES 2       /* sent along with a process: its journal, its inspection */
 
 enum listen_kind { LISTEN_READY, LISTEN_FAILED, LISTEN_PROCESS, LISTEN_DONE, LISTEN_LAST };
 
@@ -56,6 +58,8 @@ struct listen_process {
 	uint32_t state;                  /* LISTEN_RUNS, except in LISTEN_LAST */
 	uint64_t start_ns;               /* start of its profile: tells apart reused pids */
 	uint64_t journal_size;           /* complete bytes of the journal; 0 = none */
+	uint64_t inspection_size;        /* bytes; 0 = none is sent along */
+	uint32_t inspection;             /* its number: 1 is the first one */
 	struct listen_totals totals;
 	char command[128];
 	/* where a process runs that ptmem attached to; "" = unknown */

@@ -7,10 +7,11 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "recording/recording_inspection.h"
 #include "recording/recording_read.h"
 #include "recording/recording_write.h"
 
-#define MAX_JOURNAL (UINT64_C(1) << 30) /* maximum number of bytes read from a journal */
+#define MAX_FILE (UINT64_C(1) << 30) /* maximum number of bytes read from a file */
 
 static void forget_recording(struct served *s)
 {
@@ -42,7 +43,42 @@ static struct served *find_same(struct served_table *t, const struct listen_proc
 	return NULL;
 }
 
-void served_add(struct served_table *t, const struct listen_process *info, int journal)
+/* The first @size bytes of @fd, to be freed by the caller; NULL = they cannot be read. */
+static char *read_bytes(int fd, uint64_t size)
+{
+	size_t done = 0;
+
+	if (fd < 0 || !size || size > MAX_FILE)
+		return NULL;
+	char *data = xmalloc(size);
+
+	while (done < size) {
+		ssize_t n = pread(fd, data + done, size - done, (off_t)done);
+
+		if (n <= 0)
+			break;
+		done += (size_t)n;
+	}
+	if (done == size)
+		return data;
+	free(data);
+	return NULL;
+}
+
+/* @fd: -1 = it is the same as before. */
+static void set_inspection(struct served *s, const struct listen_process *info, int fd)
+{
+	if (fd < 0 || info->inspection == s->inspection_number)
+		return;
+	_cleanup_free_ char *data = read_bytes(fd, info->inspection_size);
+
+	recording_free(s->inspection);
+	s->inspection = data ? recording_read_tables(data, info->inspection_size) : NULL;
+	s->inspection_number = info->inspection;
+}
+
+void served_add(struct served_table *t, const struct listen_process *info,
+		struct served_files files)
 {
 	struct served *s = find_same(t, info);
 
@@ -50,12 +86,15 @@ void served_add(struct served_table *t, const struct listen_process *info, int j
 		s = vec_add(&t->list);
 		*s = (struct served){.journal = -1};
 	}
-	if (journal >= 0) {
+	if (files.journal >= 0) {
 		forget_journal(s);
-		s->journal = journal;
+		s->journal = files.journal;
 	}
-	if (journal >= 0 || info->journal_size != s->info.journal_size)
+	if (files.journal >= 0 || info->journal_size != s->info.journal_size)
 		forget_recording(s);
+	set_inspection(s, info, files.inspection);
+	if (files.inspection >= 0)
+		close(files.inspection);
 	s->info = *info;
 	s->is_there = true;
 }
@@ -73,6 +112,7 @@ void served_end(struct served_table *t, const struct listen_done *done)
 		}
 		forget_recording(s);
 		forget_journal(s);
+		recording_free(s->inspection);
 	}
 	t->list.count = kept;
 	t->left_out = done->left_out;
@@ -88,33 +128,32 @@ struct served *served_find(const struct served_table *t, uint32_t pid)
 }
 
 /* The complete part of its journal, to be freed by the caller; NULL = there is none. */
-static char *read_journal(const struct served *s, size_t *size_out)
+static char *read_journal(const struct served *s)
 {
-	size_t size = s->info.journal_size, done = 0;
-
-	if (s->journal < 0 || !size || size > MAX_JOURNAL)
-		return NULL;
-	char *data = xmalloc(size);
-
-	while (done < size) {
-		ssize_t n = pread(s->journal, data + done, size - done, (off_t)done);
-
-		if (n <= 0)
-			break;
-		done += (size_t)n;
-	}
-	if (done == size) {
-		*size_out = size;
-		return data;
-	}
-	free(data);
-	return NULL;
+	return read_bytes(s->journal, s->info.journal_size);
 }
 
-/* Its chunks are complete: one more, which says that this is a copy, follows them. */
+/* Its texts have the numbers after those of the journal, which has no inspection itself. */
+static void write_inspection(struct recording_out *out, const struct served *s,
+			     const char *journal)
+{
+	_cleanup_free_ char *why = NULL;
+	struct recording *r;
+
+	if (!s->inspection || recording_read(journal, s->info.journal_size, &r, &why) != 0)
+		return;
+	size_t texts = r->text.count;
+
+	recording_inspection_add(s->inspection, r);
+	recording_write_texts(out, r, texts);
+	recording_inspection_put(out, r);
+	recording_free(r);
+}
+
+/* Its chunks are complete: more, one of which says that this is a copy, follow them. */
 char *served_copy(const struct served *s, size_t *size_out)
 {
-	_cleanup_free_ char *journal = read_journal(s, size_out);
+	_cleanup_free_ char *journal = read_journal(s);
 	char *data = NULL;
 
 	if (!journal)
@@ -122,6 +161,7 @@ char *served_copy(const struct served *s, size_t *size_out)
 	struct recording_out out = {.file = open_memstream(&data, size_out)};
 	CHECK(out.file);
 	fwrite(journal, s->info.journal_size, 1, out.file);
+	write_inspection(&out, s, journal);
 	recording_write_copy(&out);
 	recording_write_sync(&out);
 	CHECK(!fclose(out.file));
@@ -139,13 +179,13 @@ static void set_overhead(const struct served *s)
 const struct recording *served_recording(const struct served_table *t, struct served *s)
 {
 	_cleanup_free_ char *data = NULL, *why = NULL;
-	size_t size;
 
 	if (s->recording)
 		return s->recording;
-	data = read_journal(s, &size);
-	if (!data || recording_read(data, size, &s->recording, &why) != 0)
+	data = read_journal(s);
+	if (!data || recording_read(data, s->info.journal_size, &s->recording, &why) != 0)
 		return NULL;
+	recording_inspection_add(s->inspection, s->recording);
 	if (s->info.state == LISTEN_RUNS)
 		set_overhead(s);
 	recording_lines_fill(t->lines, s->recording, s->info.pid);

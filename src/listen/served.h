@@ -14,8 +14,10 @@ struct served {
 	struct listen_process info;
 	int journal;                 /* -1 = none yet; owned */
 	bool is_there;               /* was in ptmem's last answer, or sent as LISTEN_LAST */
-	/* the parsed journal, with source lines; NULL = not read since it grew; owned */
-	struct recording *recording;
+	/* the parsed journal, with source lines and the inspection; NULL = not read since then */
+	struct recording *recording; /* owned */
+	struct recording *inspection; /* the last one; NULL = there was none; owned */
+	uint32_t inspection_number;
 };
 
 struct served_table {
@@ -26,19 +28,28 @@ struct served_table {
 	struct recording_lines *lines;
 };
 
-/*
- * Updates the table: an answer begins; adds a process, with its new journal or -1; the answer
- * ends.
- */
+/* What ptmem has sent along with a process; -1 = nothing. */
+struct served_files {
+	int journal, inspection;
+};
+
+/* Updates the table: an answer begins; adds a process, and owns @files; the answer ends. */
 void served_begin(struct served_table *t);
-void served_add(struct served_table *t, const struct listen_process *info, int journal);
+void served_add(struct served_table *t, const struct listen_process *info,
+		struct served_files files);
 void served_end(struct served_table *t, const struct listen_done *done);
 
 /* Process @pid, or the oldest one if @pid is 0; NULL = there is none. */
 struct served *served_find(const struct served_table *t, uint32_t pid);
-/* A copy of its journal, which says so, to be freed by the caller; NULL = there is none. */
+/*
+ * A copy of its journal, which says so, with the inspection, to be freed by the caller; NULL =
+ * there is none.
+ */
 char *served_copy(const struct served *s, size_t *size_out);
-/* The parsed journal, valid until @s changes; NULL = there is none, or it cannot be read. */
+/*
+ * The parsed journal, with the inspection, valid until @s changes; NULL = there is none, or it
+ * cannot be read.
+ */
 const struct recording *served_recording(const struct served_table *t, struct served *s);
 
 #endif

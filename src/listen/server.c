@@ -171,23 +171,24 @@ union message {
 	struct listen_done done;
 };
 
-/* The descriptor received with @m; -1 = none. */
-static int take_fd(struct msghdr *m)
+/* The files received with @m, which the caller owns; -1 = none. */
+static void take_files(struct msghdr *m, struct served_files *out)
 {
 	const struct cmsghdr *c = CMSG_FIRSTHDR(m);
-	int fd = -1;
+	int fd[LISTEN_FILES] = {-1, -1};
 
 	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
-	    c->cmsg_len == CMSG_LEN(sizeof(fd)))
-		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
-	return fd;
+	    c->cmsg_len >= CMSG_LEN(0))
+		memcpy(fd, CMSG_DATA(c), MIN(c->cmsg_len - CMSG_LEN(0), sizeof(fd)));
+	*out = (struct served_files){fd[0], fd[1]};
 }
 
 /* False: ptmem has ended. */
 static bool take_message(struct server *s)
 {
 	union message m = {0};
-	char control[CMSG_SPACE(sizeof(int))];
+	char control[CMSG_SPACE(LISTEN_FILES * sizeof(int))];
+	struct served_files files;
 	struct iovec part = {&m, sizeof(m)};
 	struct msghdr head = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control,
 			      .msg_controllen = sizeof(control)};
@@ -196,10 +197,9 @@ static bool take_message(struct server *s)
 	if (n <= 0)
 		return n < 0 && errno == EINTR;
 	metrics_note_cpu(&s->table, s->ptmem);
-	int fd = take_fd(&head);
-
+	take_files(&head, &files);
 	if (m.kind == LISTEN_PROCESS || m.kind == LISTEN_LAST)
-		served_add(&s->table, &m.process, fd);
+		served_add(&s->table, &m.process, files);
 	else if (m.kind == LISTEN_DONE)
 		take_done(s, &m.done);
 	return true;

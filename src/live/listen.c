@@ -29,6 +29,8 @@ struct listen {
 	struct observer observer;
 	char *token;            /* NULL = none */
 	bool was_asked;         /* for a profile, not only for totals */
+	bool is_leaving;        /* sessions end since ptmem detaches */
+	unsigned left;          /* number of those whose final state was sent */
 };
 
 /* -- answers -- */
@@ -56,23 +58,32 @@ static void fill_totals(const struct session *s, struct listen_totals *out)
 	};
 }
 
-/* Sends @fd along unless it is -1. False: nothing was sent. */
-static bool send_message(const struct listen *l, const void *data, size_t size, int fd)
+/* Files that are sent along with a message. */
+struct files {
+	int fd[LISTEN_FILES];
+	size_t count;
+};
+
+/* @files: NULL = none. False: nothing was sent. */
+static bool send_message(const struct listen *l, const void *data, size_t size,
+			 const struct files *files)
 {
 	union {
 		struct cmsghdr head;
-		char bytes[CMSG_SPACE(sizeof(int))];
+		char bytes[CMSG_SPACE(LISTEN_FILES * sizeof(int))];
 	} control = {0};
 	struct iovec part = {(void *)(uintptr_t)data, size};
 	struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1};
 
-	if (fd >= 0) {
-		control.head = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof(fd)),
+	if (files && files->count) {
+		size_t bytes = files->count * sizeof(files->fd[0]);
+
+		control.head = (struct cmsghdr){.cmsg_len = CMSG_LEN(bytes),
 						.cmsg_level = SOL_SOCKET,
 						.cmsg_type = SCM_RIGHTS};
-		memcpy(CMSG_DATA(&control.head), &fd, sizeof(fd));
+		memcpy(CMSG_DATA(&control.head), files->fd, bytes);
 		m.msg_control = &control;
-		m.msg_controllen = sizeof(control);
+		m.msg_controllen = CMSG_SPACE(bytes);
 	}
 	return sendmsg(l->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)size;
 }
@@ -84,14 +95,22 @@ static bool send_process(const struct listen *l, struct session *s, enum listen_
 				   .pid = s->process.pid, .state = state,
 				   .start_ns = s->process.start_ns};
 	_cleanup_close_ int journal = wants_history ? recording_run_update(s, &p.journal_size) : -1;
+	const struct inspect_kept *found = &s->end.inspection;
+	struct files files = {{journal}, journal >= 0};
 
+	/* its call paths are in the journal */
+	if (journal >= 0 && found->size) {
+		files.fd[files.count++] = fileno(found->file);
+		p.inspection_size = found->size;
+		p.inspection = found->number;
+	}
 	fill_totals(s, &p.totals);
 	strncpy(p.command, s->process.command, sizeof(p.command) - 1);
 	if (s->process.name)
 		strncpy(p.name, s->process.name, sizeof(p.name) - 1);
 	if (s->process.cgroup)
 		strncpy(p.cgroup, s->process.cgroup, sizeof(p.cgroup) - 1);
-	return send_message(l, &p, sizeof(p), journal);
+	return send_message(l, &p, sizeof(p), &files);
 }
 
 static void answer(const struct listen *l, const struct listen_ask *a)
@@ -109,7 +128,7 @@ static void answer(const struct listen *l, const struct listen_ask *a)
 		else if (send_process(l, s, LISTEN_RUNS, a->wants_history))
 			sent++;
 	}
-	send_message(l, &done, sizeof(done), -1);
+	send_message(l, &done, sizeof(done), NULL);
 }
 
 static bool poll_server(void *ctx)
@@ -131,38 +150,48 @@ static bool needs_final_state(const struct listen *l)
 	return l->was_asked || l->run->options->listen.linger > 0;
 }
 
+static void end_server(struct listen *l)
+{
+	if (l->fd >= 0)
+		close(l->fd);
+	l->fd = -1;
+}
+
+/* A program that runs on may do so with ptmem, which would keep the server. */
+static void on_left(struct listen *l, struct session *s, bool is_last)
+{
+	enum listen_state state = s->process.exit_status < 0 ? LISTEN_LEFT : LISTEN_ENDED;
+
+	if (l->left < LISTEN_PROCESSES && needs_final_state(l))
+		l->left += send_process(l, s, state, true);
+	if (is_last)
+		end_server(l);
+}
+
 /*
- * Only for the last process to end: requests about one that ended earlier are answered with an
- * error.
+ * Unless ptmem leaves all, only for the last process to end: requests about one that ended earlier
+ * are answered with an error.
  */
 static void on_end(void *ctx, const struct session *ended, bool is_exec)
 {
-	const struct listen *l = ctx;
-	struct session *last = NULL;
+	struct listen *l = ctx;
+	struct session *found = NULL;
+	bool is_last = true;
 
-	if (is_exec || !needs_final_state(l))
-		return;
 	for (size_t i = 0; i < l->run->sessions.count; i++) {
 		struct session *s = l->run->sessions.data[i];
 
 		if (s == ended)
-			last = s;
+			found = s;
 		else if (s->space)
-			return;
+			is_last = false;
 	}
-	if (last)
-		send_process(l, last, LISTEN_ENDED, true);
-}
-
-/* ptmem detaches from programs that run on. */
-static void send_left(const struct listen *l)
-{
-	for (size_t i = 0, sent = 0; i < l->run->sessions.count && sent < LISTEN_PROCESSES; i++) {
-		struct session *s = l->run->sessions.data[i];
-
-		if (s->space && needs_final_state(l))
-			sent += send_process(l, s, LISTEN_LEFT, true);
-	}
+	if (is_exec || !found)
+		return;
+	if (l->is_leaving)
+		on_left(l, found, is_last);
+	else if (is_last && needs_final_state(l))
+		send_process(l, found, LISTEN_ENDED, true);
 }
 
 /* -- life -- */
@@ -224,14 +253,18 @@ void listen_begin(struct listen *l)
 	signals_raise_io(); /* for requests already made */
 }
 
+void listen_leave(struct listen *l)
+{
+	if (l)
+		l->is_leaving = true;
+}
+
 void listen_close(struct listen *l)
 {
 	if (!l)
 		return;
-	send_left(l);
 	observers_remove(l->run, &l->observer);
-	if (l->fd >= 0)
-		close(l->fd);
+	end_server(l);
 	free(l->token);
 	free(l);
 }

@@ -15,6 +15,8 @@ struct run;
 int listen_open(struct run *run, struct listen **out);
 /* The program runs: questions are answered from now on. NULL is ignored, also below. */
 void listen_begin(struct listen *l);
+/* ptmem is about to detach from all programs, whose final states are to be sent then. */
+void listen_leave(struct listen *l);
 /* Ends the server. */
 void listen_close(struct listen *l);
 

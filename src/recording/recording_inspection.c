@@ -93,6 +93,30 @@ static const struct {
 	{"advice", RECORDING_ADVICE, advice},
 };
 
+void recording_inspection_add(const struct recording *from, struct recording *r)
+{
+	static const struct {
+		enum recording_table_id id;
+		uint32_t texts;
+	} copied[] = {
+		{RECORDING_INSPECTION, 1u << INSPECTION_MALLOC},
+		{RECORDING_DOUBTS, 1u << DOUBT_TEXT}, {RECORDING_RESIDENT, 1u << RESIDENT_NAME},
+		{RECORDING_ARENAS, 0}, {RECORDING_PINNED, 0}, {RECORDING_HEAPS, 0},
+		{RECORDING_HEAP_CELLS, 0}, {RECORDING_TYPES, 1u << TYPE_NAME},
+		{RECORDING_PINS, 0}, {RECORDING_ADVICE, 1u << ADVICE_TEXT},
+	};
+
+	for (size_t i = 0; from && i < ARRAY_SIZE(copied); i++)
+		recording_copy(from, copied[i].id, copied[i].texts, r);
+}
+
+void recording_inspection_put(struct recording_out *out, const struct recording *r)
+{
+	recording_write_rows(out, r, RECORDING_INSPECTION, 0);
+	for (size_t i = 0; i < ARRAY_SIZE(tables); i++)
+		recording_write_rows(out, r, tables[i].id, 0);
+}
+
 /* The only row. */
 static void put_head(FILE *out, const struct recording *r)
 {

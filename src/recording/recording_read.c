@@ -273,3 +273,15 @@ int recording_read(const char *data, size_t size, struct recording **out, char *
 	recording_free(rd.r);
 	return -EINVAL;
 }
+
+struct recording *recording_read_tables(const char *data, size_t size)
+{
+	struct reader rd = {.r = recording_new()};
+
+	if (has_head(data, size, RECORDING_HEAD))
+		read_chunks(&rd, (const uint8_t *)data, size);
+	if (!rd.why && rd.has_sync && !rd.has_another)
+		return rd.r;
+	recording_free(rd.r);
+	return NULL;
+}

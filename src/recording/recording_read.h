@@ -20,4 +20,10 @@ bool recording_is(const char *data, size_t size);
 /* -EINVAL and *@why_out, which the caller frees, if @data is damaged or not a recording. */
 int recording_read(const char *data, size_t size, struct recording **out, char **why_out);
 
+/*
+ * Reads tables that this ptmem has written, alone: their references, which may lead to rows of
+ * another recording, are not checked. NULL if @data is not complete.
+ */
+struct recording *recording_read_tables(const char *data, size_t size);
+
 #endif

@@ -8,11 +8,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "output/inspect_text.h"
-#include "recording/recording.h"
 #include "session/inspect_look.h"
 #include "session/inspect_title.h"
 #include "session/path_pins.h"
-#include "session/recording_inspect.h"
 #include "session/session.h"
 #include "session/session_files.h"
 
@@ -23,6 +21,10 @@ struct inspect_final {
 	struct inspect_look look;
 	struct inspect_blocks blocks;
 	struct path_pins pins;
+	/* by inspect_final_classify */
+	bool is_classified;
+	char *why;               /* it cannot be reported; NULL = it can; owned */
+	struct inspect_title title;
 };
 
 void inspect_final_read(struct session *s, bool is_last)
@@ -77,31 +79,37 @@ static int write_file(struct session *s, const struct inspect_title *t)
 	return rc;
 }
 
+void inspect_final_classify(struct session *s)
+{
+	struct inspect_final *f = s->end.inspected;
+
+	if (!f || f->rc != 0 || f->is_classified)
+		return;
+	f->is_classified = true;
+	inspect_look_classify(&f->look);
+	f->why = inspect_title_refusal(s->process.pid, &f->look);
+	if (f->why)
+		return;
+	inspect_title_init(&f->title, s->process.pid, s->process.command, &f->look);
+	f->title.stopped_ns = f->stopped_ns;
+	inspect_kept_set(s, &f->title, &f->look.report, &f->pins, f->time_ms);
+}
+
 static void report(struct session *s)
 {
 	struct inspect_final *f = s->end.inspected;
-	struct inspect_title title;
 
-	inspect_look_classify(&f->look);
-	_cleanup_free_ char *why = inspect_title_refusal(s->process.pid, &f->look);
-
-	if (why) {
-		log_warn("%s", why);
+	inspect_final_classify(s);
+	if (f->why) {
+		log_warn("%s", f->why);
 		return;
 	}
-	inspect_title_init(&title, s->process.pid, s->process.command, &f->look);
-	title.stopped_ns = f->stopped_ns;
-	if (options_record(s->run->options)) {
-		recording_free(s->end.inspection);
-		s->end.inspection =
-			recording_inspect_new(&title, &f->look.report, &f->pins, f->time_ms);
-	}
 	path_pins_name(&f->pins, s);
-	title.pin = f->pins.list.data;
-	title.pin_count = f->pins.list.count;
+	f->title.pin = f->pins.list.data;
+	f->title.pin_count = f->pins.list.count;
 	s->run->files_failed += (s->run->options->inspect.out ?
-				 write_file(s, &title) :
-				 print_to_stderr(&title, &f->look.report)) != 0;
+				 write_file(s, &f->title) :
+				 print_to_stderr(&f->title, &f->look.report)) != 0;
 }
 
 void inspect_final_finish(struct session *s)
@@ -128,5 +136,6 @@ void inspect_final_free(struct inspect_final *f)
 		inspect_look_deinit(&f->look);
 	vec_deinit(&f->blocks.list);
 	path_pins_deinit(&f->pins);
+	free(f->why);
 	free(f);
 }

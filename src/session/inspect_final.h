@@ -16,7 +16,9 @@ struct session;
  */
 void inspect_final_read(struct session *s, bool is_last);
 
-/* Writes the report of the last read to where the options say. */
+/* Names what was read last, and keeps it (inspect_kept.h). */
+void inspect_final_classify(struct session *s);
+/* The same, unless it was done; writes the report to where the options say. */
 void inspect_final_finish(struct session *s);
 
 void inspect_final_free(struct inspect_final *f); /* NULL is ignored */

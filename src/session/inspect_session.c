@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "output/inspect_blocks.h"
 #include "output/inspect_report.h"
 #include "output/inspect_text.h"
@@ -26,6 +27,7 @@ struct question {
 	struct inspect_blocks *found;   /* NULL = not needed */
 	struct inspect_blocks *counted;
 	struct path_pins pins;
+	uint64_t time_ms;               /* when it was read, since the profile began */
 	int rc;
 };
 
@@ -48,6 +50,7 @@ static void look(void *ctx, struct address_space *space)
 
 	if (space->sink.user != q->session)
 		return;
+	q->time_ms = (clock_now_ns() - q->session->process.start_ns) / 1000000;
 	if (!q->counted) {
 		path_pins_init(&q->pins, q->session);
 		wish.paths = q->pins.paths.pages ? &q->pins.paths : NULL;
@@ -102,6 +105,7 @@ int inspect_session_write(struct session *s, const char *path, FILE *file)
 	}
 	inspect_title_init(&title, s->process.pid, s->process.command, &q.look);
 	title.stopped_ns = stopped_ns;
+	inspect_kept_set(s, &title, &q.look.report, &q.pins, q.time_ms);
 	path_pins_name(&q.pins, s);
 	title.pin = q.pins.list.data;
 	title.pin_count = q.pins.list.count;

@@ -10,10 +10,10 @@
 #include "output/outfile.h"
 #include "profile/history.h"
 #include "recording/recording_build.h"
+#include "recording/recording_inspection.h"
 #include "recording/recording_limit.h"
 #include "recording/recording_write.h"
 #include "session/recording_cost.h"
-#include "session/recording_inspect.h"
 #include "session/recording_leaks.h"
 #include "session/recording_names.h"
 #include "session/recording_run_internal.h"
@@ -88,7 +88,7 @@ struct recording *recording_complete_new(struct session *s, const struct recordi
 	fill_end(s, &in, span, r);
 	if (s->recording->leaks)
 		recording_leaks_add(s->recording->leaks, r);
-	recording_inspect_add(s->end.inspection, r);
+	recording_inspection_add(s->end.inspection.tables, r);
 	return r;
 }
 

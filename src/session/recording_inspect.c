@@ -164,20 +164,3 @@ struct recording *recording_inspect_new(const struct inspect_title *t,
 	add_advice(to, r);
 	return to;
 }
-
-void recording_inspect_add(const struct recording *from, struct recording *r)
-{
-	static const struct {
-		enum recording_table_id id;
-		uint32_t texts;
-	} tables[] = {
-		{RECORDING_INSPECTION, 1u << INSPECTION_MALLOC},
-		{RECORDING_DOUBTS, 1u << DOUBT_TEXT}, {RECORDING_RESIDENT, 1u << RESIDENT_NAME},
-		{RECORDING_ARENAS, 0}, {RECORDING_PINNED, 0}, {RECORDING_HEAPS, 0},
-		{RECORDING_HEAP_CELLS, 0}, {RECORDING_TYPES, 1u << TYPE_NAME},
-		{RECORDING_PINS, 0}, {RECORDING_ADVICE, 1u << ADVICE_TEXT},
-	};
-
-	for (size_t i = 0; from && i < ARRAY_SIZE(tables); i++)
-		recording_copy(from, tables[i].id, tables[i].texts, r);
-}

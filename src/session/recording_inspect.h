@@ -17,7 +17,4 @@ struct recording *recording_inspect_new(const struct inspect_title *t,
 					const struct inspect_report *r,
 					const struct path_pins *pins, uint64_t time_ms);
 
-/* Adds @from, such a recording, to @r. NULL: there is none. */
-void recording_inspect_add(const struct recording *from, struct recording *r);
-
 #endif

@@ -17,6 +17,7 @@
 #include "profile/profile.h"
 #include "profile/releases.h"
 #include "session/heap_sample.h"
+#include "session/inspect_kept.h"
 #include "session/run.h"
 #include "session/source.h"
 #include "unwind/unwinder.h"
@@ -107,7 +108,7 @@ struct session_end {
 	struct space_pauses pauses;
 	struct final_scan *final_scan; /* NULL = none */
 	struct inspect_final *inspected; /* NULL = none */
-	struct recording *inspection; /* what it found, for the recording; NULL = nothing */
+	struct inspect_kept inspection;
 	VEC(struct final_file) files;
 	bool is_draft; /* what is written now will be written again, with all names */
 };

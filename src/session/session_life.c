@@ -21,7 +21,6 @@
 #include "output/memusage_data.h"
 #include "output/shown_stack.h"
 #include "profile/memusage.h"
-#include "recording/recording.h"
 #include "session/session_files.h"
 #include "session/session_output.h"
 #include "session/memusage_run.h"
@@ -189,7 +188,7 @@ void session_free(struct session *s)
 	}
 	final_scan_forget(s);
 	inspect_final_free(s->end.inspected);
-	recording_free(s->end.inspection);
+	inspect_kept_deinit(&s->end.inspection);
 	if (s->stacks.unwind)
 		unwind_free(s->stacks.unwind);
 	session_files_close_events(s);

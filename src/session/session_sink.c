@@ -143,6 +143,7 @@ static void sink_space_end(void *ctx, struct address_space *space, enum space_en
 	s->process.end_ns = clock_now_ns();
 	memusage_run_end(s, is_exec && (s->run->options->children.trace || !s->image.is_own));
 	recording_run_end(s, end);
+	inspect_final_classify(s);
 	observers_session_ended(s, is_exec);
 	if (!is_exec || s->image.is_own) {
 		session_finish(s, s->process.end_ns);

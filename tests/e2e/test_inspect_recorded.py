@@ -3,10 +3,12 @@
 import json
 import os
 import signal
+import subprocess
 
 from harness import BUILD, test
 from test_html import embedded
 from test_inspect_profiled import Profiled, read
+from test_monitor import Monitored
 
 
 def as_json(t, *arguments):
@@ -102,3 +104,47 @@ def replayed(t):
     run = t.run([t.ptmem(), "--replay=e", "--record=again", "-o", "f.massif"], cwd=program.cwd)
     t.equal("replay", run.status, 0)
     t.equal("inspection", as_json(t, program.path("again"))["inspection"], None)
+
+
+@test("inspect/recorded/monitor")
+def monitor(t):
+    """The monitor command: the recording and the page have its last result."""
+    program = Monitored(t, ["--record=r", "--html=page.html"])
+    for name in ("1.json", "2.json"):
+        program.more()
+        t.equal("inspect", program.say("inspect", name).status, 0)
+    program.end()
+    data = as_json(t, os.path.join(program.cwd, "r"))
+    check_same(t, data["inspection"], read(os.path.join(program.cwd, "2.json")))
+    t.equal("the page", embedded(os.path.join(program.cwd, "page.html")), data)
+
+
+FORKS = """
+import os, sys
+print("ready", flush=True)
+sys.stdin.readline()
+if os.fork() == 0:
+    os._exit(0)
+os.wait()
+"""
+
+
+@test("inspect/recorded/fork")
+def fork(t):
+    """A child of a process that was read has an inspection of its own."""
+    cwd = t.subdirectory()
+    options = ["--inspect-at-exit", "--inspect-out=%p.json", "--record=%p.r", "--trace-children=yes", "-o", "f.%p.massif"]
+    process = subprocess.Popen([t.ptmem(), *options, "--", t.program("python3"), "-c", FORKS], cwd=cwd, env=t.environment(cwd),
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def files(end):
+        return [name for name in os.listdir(cwd) if name.endswith(end)]
+    t.equal("the program", process.stdout.readline(), b"ready\n")
+    process.send_signal(signal.SIGUSR1)
+    t.wait_until("the report", lambda: files(".json"))
+    _, err = process.communicate(b"\n")
+    t.equal("ptmem's status (%r)" % err, process.returncode, 0)
+    t.equal("processes", len(files(".json")), 2)
+    for name in files(".json"):
+        data = as_json(t, os.path.join(cwd, name.replace("json", "r")))
+        check_same(t, data["inspection"], read(os.path.join(cwd, name)))

@@ -58,17 +58,43 @@ class MemoryView {
 	constructor(app) {
 		this.app = app;
 		this.inspection = app.profile.raw.inspection;
+		this.id = MemoryView.idOf(app.profile);
 		this.maps = [];
+	}
+
+	/* What the view depends on. A program that runs may be read again. */
+	static idOf({ raw, isRunning }) {
+		return `${raw.inspection ? raw.inspection.time : "none"} ${isRunning}`;
 	}
 
 	/* All of it; draw() must follow when it is in the page. */
 	make() {
 		const { inspection: n } = this;
 
+		if (!n)
+			return el("div", { id: "memory" }, this.absent(), this.request());
 		this.total = n.rows.resident.reduce((sum, b) => sum + b, 0);
-		return el("div", { id: "memory" }, this.sentence(), this.doubts(), this.bar(),
+		return el("div", { id: "memory" }, this.sentence(), this.request(),
+			this.doubts(), this.bar(),
 			this.table(), ...this.arenas(), el("div", { class: "grid" },
 				this.advice(), this.pinned(), this.types(), this.pins()));
+	}
+
+	absent() {
+		return el("p", { class: "note" }, this.app.profile.isRunning ?
+			"What the memory of the process consists of has not been read yet." :
+			"The memory of the process was not read.");
+	}
+
+	/* How to read it: a page that could ask for it would let clients stop the program. */
+	request() {
+		const p = this.app.profile, again = this.inspection ? " again" : "";
+		const command = `ptmem --monitor=${p.meta.pid} inspect`;
+
+		return p.isRunning ? el("p", { class: "note", id: "request" }, "Run ",
+			el("code", {}, command), ` to read it${again}; the result appears here. ` +
+			"The process is stopped meanwhile, for some milliseconds in most cases, " +
+			"so no page can ask for it.") : null;
 	}
 
 	sentence() {

@@ -26,7 +26,7 @@ class Reports {
 		const p = this.app.profile, out = [["functions", "Functions"],
 			["sites", "Call sites"]];
 
-		this.memory = p.raw.inspection ? new MemoryView(this.app) : null;
+		this.memory = this.makeMemory();
 		if (p.isMassif)
 			return out;
 		out.push(["leaks", "Leaks"]);
@@ -35,6 +35,16 @@ class Reports {
 		return out.concat([["threads", "Threads"], ["sizes", "Sizes"]],
 			p.raw.releases ? [["releases", "Releases"]] : [],
 			this.memory ? [["memory", "Memory"]] : []);
+	}
+
+	/* The same one until something else is to be seen. A live page may get it later. */
+	makeMemory() {
+		const p = this.app.profile, { inspection, live } = p.raw;
+
+		if (!inspection && !live)
+			return null;
+		return this.memory && this.memory.id === MemoryView.idOf(p) ? this.memory :
+			new MemoryView(this.app);
 	}
 
 	showTabs(current) {
@@ -83,11 +93,19 @@ class Reports {
 			match && ((row) => match(row.name)));
 	}
 
-	/* It depends on nothing that can be selected. */
+	/* It depends on nothing that can be selected. The page keeps its height meanwhile. */
 	showMemory() {
-		if (!byId("memory"))
-			byId("panel").replaceChildren(this.memory.make());
+		const panel = byId("panel");
+
+		if (byId("memory") && this.shownMemory === this.memory) {
+			this.memory.draw();
+			return;
+		}
+		panel.style.minHeight = `${panel.offsetHeight}px`;
+		panel.replaceChildren(this.memory.make());
 		this.memory.draw();
+		panel.style.minHeight = "";
+		this.shownMemory = this.memory;
 	}
 
 	resize() {
