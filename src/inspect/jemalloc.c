@@ -29,9 +29,11 @@
 struct layout {
 	uint32_t state, state_bits, class, free; /* bits */
 	uint64_t flags;                          /* in a leaf's pointer to it */
+	enum jemalloc_cache_form caches;
 };
 static const struct layout layouts[] = {
-	{17, 3, 20, 28, 127},
+	{17, 3, 20, 28, 127, JEMALLOC_CACHE_5_3},
+	{16, 2, 18, 26, 1, JEMALLOC_CACHE_5_2},
 };
 
 struct description {
@@ -282,9 +284,19 @@ struct probe {
 	taddr_t address;        /* for which a leaf is; 0 = it is none */
 };
 
+/* Whether the pages of @d are of several leaves: which of them leads to it, it does not say. */
+static bool has_leaves(const struct description *d)
+{
+	taddr_t start = ROUND_DOWN(d->addr, PAGE), size = ROUND_DOWN(d->size, PAGE);
+
+	return size && size <= POINTER_MASK &&
+	       start >> LEAF_SHIFT != (start + size - PAGE) >> LEAF_SHIFT;
+}
+
 /*
  * Whether the descriptions of a leaf up to the first of an extent in use fit to its pages. One in
- * use says in which version's layout they are.
+ * use says in which version's layout they are, except with the first size class: its bits are 0 in
+ * all layouts.
  */
 static bool probe_page(struct tree *t, void *ctx, const uint64_t *word, uint32_t first)
 {
@@ -298,12 +310,15 @@ static bool probe_page(struct tree *t, void *ctx, const uint64_t *word, uint32_t
 			continue;
 		if (at % LINE || !memory_read(t->memory, at, &d, sizeof(d)))
 			return false;
+		if (has_leaves(&d))
+			continue;
 		taddr_t page = ROUND_DOWN(d.addr, NODE_WORDS * PAGE) + (first + i) * PAGE;
 
 		if (page > POINTER_MASK ||
 		    !read_description(t->memory, t->layout, word[i], page, &d))
 			return false;
-		if (field(d.bits, t->layout->state, t->layout->state_bits) != ACTIVE)
+		if (field(d.bits, t->layout->state, t->layout->state_bits) != ACTIVE ||
+		    !(word[i] >> CLASS_SHIFT))
 			continue;
 		probe->address = page;
 		return false;
@@ -392,7 +407,7 @@ static bool find_in(const struct allocator_input *in, const struct glibc_range *
 		add_leaves(&t, root);
 		vec_deinit(&t.blocks);
 		slabs_sort(&out->slabs);
-		jemalloc_caches_read(in, out);
+		jemalloc_caches_read(in, layouts[i].caches, out);
 		return true;
 	}
 	return false;

@@ -6,9 +6,12 @@
  *	leaf        2^18 words, by address >> 12: of an extent's first and last page, and each
  *	            of a slab. 16 bits size class, 48 bits description; flags in its low bits
  *
- *	description, 5.3
- *	0  bits: 12 slab; 17 state, 3 bits: 0 in use, dirty, muzzy, retained;
- *	   20 size class, 8 bits; 28 free regions, 10 bits
+ *	description
+ *	0  bits: 12 slab; then of several bits, from
+ *	     5.3  5.2
+ *	     17   16   state: 0 in use, dirty, muzzy, retained
+ *	     20   18   size class
+ *	     28   26   free regions
  *	8  address; of a large block: of its first byte, within its first page
  *	16 size; the low 12 bits are others
  *	64 a slab's bits of 512 regions, 1 = free

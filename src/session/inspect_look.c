@@ -316,10 +316,15 @@ static bool has_jemalloc(const struct inspect_look *l)
 	return l->report.other.name && strcmp(l->report.other.name, "jemalloc") == 0;
 }
 
-/* Threads' caches are found in this version alone; in others their blocks would seem to be live. */
+/* Threads' caches are found in these alone; in others their blocks would seem to be live. */
 bool inspect_look_knows_other(const struct inspect_look *l)
 {
-	return !has_jemalloc(l) || strcmp(l->version, "5.3.0-0") == 0;
+	static const char *const known[] = {"5.2.0-0", "5.2.1-0", "5.3.0-0"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+		if (strcmp(l->version, known[i]) == 0)
+			return true;
+	return !has_jemalloc(l);
 }
 
 void inspect_look_version(struct inspect_look *l)
@@ -334,7 +339,7 @@ void inspect_look_classify(struct inspect_look *l)
 {
 	if (l->is_copied)
 		examine(l);
-	l->other = malloc_module_other(&l->modules, l->report.other.name);
+	l->other = malloc_module_other(&l->modules, l->report.other.name, &l->other_object);
 	if (!l->other)
 		l->other = l->report.other.name; /* of a program without symbols */
 	type_names_find(&l->report.types, &l->modules);
