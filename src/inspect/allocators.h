@@ -5,7 +5,7 @@
  *	musl        mallocng, musl 1.2.1 and later (musl.h); the one before (musl_old.h)
  *	jemalloc    5.2.0 to 5.3.0 (jemalloc.h)
  *	tcmalloc    gperftools 2.7 to 2.18 (tcmalloc.h)
- *	mimalloc    2.0.4 to 2.4, not its secure form (mimalloc.h)
+ *	mimalloc    2.0.3 to 2.4, not its secure form (mimalloc.h)
  */
 #ifndef PTMEM_INSPECT_ALLOCATORS_H
 #define PTMEM_INSPECT_ALLOCATORS_H

@@ -1,5 +1,5 @@
 /*
- * mimalloc 2.0.4 to 2.4 in their release form (64 bits):
+ * mimalloc 2.0.3 to 2.4 in their release form (64 bits); 2.0.3 is as 2.0.4:
  *
  *	segment     at a multiple of its size, larger only for a huge block; slices of 64 KiB, the
  *	            first of them its own. Key: its cookie ^ its address, the same for all
@@ -21,6 +21,7 @@
  * after 3 blocks of up to 64 bytes, or one of up to 512 (2.1.0); from 2.1.4 on the page says where.
  *
  * Where an aligned block begins in its place is not recorded, only that a page has such blocks.
+ * 2.0.3 keeps blocks that are aligned to more than 2 MiB, although the program frees them.
  */
 #ifndef PTMEM_INSPECT_MIMALLOC_H
 #define PTMEM_INSPECT_MIMALLOC_H

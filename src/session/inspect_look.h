@@ -18,6 +18,7 @@ struct inspect_look {
 	struct malloc_modules malloc;
 	/* by inspect_look_classify */
 	const char *other;       /* the name of an allocator that is not glibc's; NULL = none */
+	const struct module *other_object; /* that has it; NULL = unknown */
 	unsigned glibc_major, glibc_minor; /* 0 = unknown */
 	char version[MALLOC_VERSION_SIZE]; /* jemalloc's, if that was found; "" = unknown */
 	bool has_arena;          /* malloc was used, and is glibc's */

@@ -6,11 +6,13 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "output/inspect_json.h"
 #include "output/inspect_text.h"
 #include "output/outfile.h"
 #include "session/inspect_look.h"
 #include "session/rescue.h"
+#include "tracee/state/module.h"
 
 /* The versions of glibc with the structures of src/inspect/glibc.h. */
 #define MINOR_MIN 28u
@@ -38,6 +40,18 @@ static bool is_other_found(const struct inspect_look *look)
 	return found && strcmp(found, look->other) == 0;
 }
 
+/* Its file's name tells versions and builds apart: "libmimalloc-secure.so.2.1". */
+static char *refuse_other(uint32_t pid, const struct inspect_look *look)
+{
+	const struct module *m = look->other_object;
+
+	return xasprintf("process %u: its malloc is %s's (%s), %s", pid, look->other,
+			 m ? text_base_name(m->path) : "unknown file",
+			 allocator_is_known(look->other) ?
+			 "which has not been used, or is of a version or a build that --inspect "
+			 "does not know" : "which --inspect does not know");
+}
+
 char *inspect_title_refusal(uint32_t pid, const struct inspect_look *look)
 {
 	unsigned major = look->glibc_major, minor = look->glibc_minor;
@@ -49,10 +63,7 @@ char *inspect_title_refusal(uint32_t pid, const struct inspect_look *look)
 	if (look->other && is_other_found(look))
 		return NULL;
 	if (look->other)
-		return xasprintf("process %u: its malloc is %s's, %s", pid, look->other,
-				 allocator_is_known(look->other) ?
-				 "which has not been used, or is of a version that --inspect does "
-				 "not know" : "which --inspect does not know");
+		return refuse_other(pid, look);
 	if (!inspect_title_knows(major, minor))
 		return xasprintf("process %u: its malloc is glibc %u.%u's; --inspect knows 2.%u to "
 				 "2.%u", pid, major, minor, MINOR_MIN, MINOR_MAX);

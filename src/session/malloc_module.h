@@ -59,10 +59,11 @@ void malloc_module_version(const struct module *m, unsigned *major_out, unsigned
 void malloc_module_jemalloc(const struct module *m, char out[MALLOC_VERSION_SIZE]);
 
 /*
- * The name of another allocator whose malloc and free a program with @l calls: @found if that is
- * one of several, otherwise the first of them; NULL if none is known.
+ * The name and the object of another allocator whose malloc and free a program with @l calls:
+ * @found if that is one of several, otherwise the first of them; NULL if none is known.
  */
-const char *malloc_module_other(const struct held_modules *l, const char *found);
+const char *malloc_module_other(const struct held_modules *l, const char *found,
+				const struct module **object_out);
 /* The same of one object. */
 const char *malloc_module_name(const struct module *m);
 

@@ -300,11 +300,13 @@ def check_refused(t, pid, reason):
     t.check(reason.encode() in result.err, "another reason: %r" % result.err)
 
 
+UNKNOWN = "which has not been used, or is of a version or a build that --inspect does not know"
+
 for _name, _library, _reason in (
-        ("unknown", "libposes.so", "its malloc is jemalloc's, which has not been used, or is of a version that --inspect does not know"),
+        ("unknown", "libposes.so", "its malloc is jemalloc's (libposes.so), " + UNKNOWN),
         ("unknown-mimalloc", "libposes_mimalloc.so",
-         "its malloc is mimalloc's, which has not been used, or is of a version that --inspect does not know"),
-        ("google", "libposes_google.so", "its malloc is google/tcmalloc's, which --inspect does not know")):
+         "its malloc is mimalloc's (libposes_mimalloc.so), " + UNKNOWN),
+        ("google", "libposes_google.so", "its malloc is google/tcmalloc's (libposes_google.so), which --inspect does not know")):
     @test("inspect/refused/" + _name)
     def _(t, library=_library, reason=_reason):
         """What is not as its symbols say is not read as if it were, nor what only has a known name."""
@@ -320,7 +322,8 @@ for _name, _library, _reason in (
 def debug(t):
     """gperftools' debugging allocator, whose blocks are in blocks of tcmalloc's with headers of its own."""
     program = Parked(t, "gcc-O2-pie", "tcmalloc-debug")
-    check_refused(t, program.pid, "its malloc is tcmalloc's, which has not been used, or is of a version that --inspect does not know")
+    library = os.path.basename(os.path.realpath(preload("tcmalloc-debug")["LD_PRELOAD"]))
+    check_refused(t, program.pid, "its malloc is tcmalloc's (%s), %s" % (library, UNKNOWN))
     program.end()
 
 
