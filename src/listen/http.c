@@ -321,6 +321,10 @@ static void put_job(struct http *h, struct http_job *job)
 		return;
 }
 
+/*
+ * Called with the head of a request, at its end, and when it was resumed. MHD closes a connection
+ * that is answered, or suspended, before the end.
+ */
 static enum MHD_Result on_request(void *ctx, struct MHD_Connection *c, const char *url,
 				  const char *method, const char *version, const char *data,
 				  size_t *size, void **own)
@@ -329,8 +333,14 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *c, const cha
 	struct http_job *job = *own;
 	struct refusal why;
 
-	if (job)
+	if (job && job->is_queued)
 		return send_answer(h, c, job);
+	if (job) {
+		job->is_queued = true;
+		h->lib.MHD_suspend_connection(c);
+		put_job(h, job);
+		return MHD_YES;
+	}
 	peer_of(h, c)->is_busy = true;
 	why = find_refusal(h, c, method);
 	if (why.status)
@@ -344,8 +354,6 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *c, const cha
 	job->http = h;
 	job->connection = c;
 	*own = job;
-	h->lib.MHD_suspend_connection(c);
-	put_job(h, job);
 	return MHD_YES;
 }
 

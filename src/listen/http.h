@@ -52,6 +52,7 @@ struct http_job {
 
 	struct http *http;        /* private to http.c, like all fields below */
 	void *connection;
+	bool is_queued;
 	struct http_job *next;
 };
 

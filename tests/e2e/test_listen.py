@@ -606,3 +606,25 @@ def _(t):
         s.close()
     m.is_unharmed()
     m.end()
+
+
+@test("listen/connection-kept")
+def _(t):
+    """A connection is kept for the next request, also while nothing is asked for: it gets the end, at once."""
+    m = Listening(t)
+    connection = http.client.HTTPConnection(*m.address(), timeout=30)
+
+    def get(path):
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        body = answer.read()
+        t.equal("status of " + path, answer.status, 200)
+        return body
+    get("/healthz")
+    socket_ = connection.sock
+    t.equal("state", json.loads(get("/profile.json"))["live"]["state"], "running")
+    m.end()
+    t.equal("state", json.loads(get("/profile.json"))["live"]["state"], "ended")
+    t.check(socket_ and connection.sock is socket_, "it is another connection")
+    connection.close()
+    t.wait_until("the server ends", m.has_no_server)
