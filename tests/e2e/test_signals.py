@@ -1,6 +1,7 @@
 """Signals, waits and job control: the targets check themselves and print OK."""
 
 import os
+import re
 import signal
 import subprocess
 import time
@@ -207,3 +208,15 @@ def interrupt(t):
     ptmem.stdin.close()
     with open(os.path.join(cwd, "stderr"), "rb") as file:
         harness.Profile(harness.Result(ptmem.returncode, b"", file.read()), cwd).only_massif()
+
+
+for _probes in ("auto", "jump"):
+    @test("signals/nested-handlers/" + _probes)
+    def nested_handlers(t, probes=_probes):
+        """A handler interrupts a pad, another one the first: its calls must not use what the pad is about to finish."""
+        run = t.run([t.ptmem(), "--probes=" + probes, *harness.MORE_OPTIONS, "--", t.target("gcc-O2-pie", "handlers")])
+        t.equal("status (%r)" % run.err, run.status, 0)
+        own = re.fullmatch(rb"allocations=(\d+) frees=(\d+)\n", run.out)
+        found = re.search(rb"allocations +([\d,]+) of [\d,]+ bytes, 0 reallocs, ([\d,]+) frees, 0 failed", run.err)
+        t.check(found, "no summary: %r" % run.err)
+        t.equal("allocations and frees", [int(n.replace(b",", b"")) for n in found.groups()], [int(n) for n in own.groups()])

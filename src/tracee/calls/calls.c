@@ -42,7 +42,11 @@ void call_continue_at(struct target *t, struct thread *th, struct arch_regs *reg
 	ptrace_set_word(th->tid, t->arch->pc, pc);
 }
 
-/* Pads must know whether their thread is inside a watched call. */
+/*
+ * Pads must know whether their thread is inside a watched call. If a signal has interrupted a pad,
+ * it may be in the middle of a record: then all calls trap, whether inside of this one, or after a
+ * longjmp out of it.
+ */
 static void note_in_slot(struct target *t, struct thread *th, struct call *call)
 {
 	struct pad_slot *slot = t->hooks.pads->slot(th);
@@ -50,9 +54,18 @@ static void note_in_slot(struct target *t, struct thread *th, struct call *call)
 		return;
 	call->outer_return_at = slot->return_at;
 	call->outer_return_to = slot->return_to;
+	call->outer_kind = slot->kind;
+	call->outer_dirty = slot->dirty;
 	slot->return_at = call->return_at;
-	slot->return_to = call->stub_return;
+	slot->return_to = call->outer_return_at ? 0 : call->stub_return;
+	slot->dirty |= call->outer_return_at != 0;
 	slot->kind = call->probe->kind == PROBE_FREE ? PAD_DELETE : PAD_ALLOC;
+}
+
+void call_note_all(struct target *t, struct thread *th)
+{
+	for (size_t i = 0; i < th->calls.list.count; i++)
+		note_in_slot(t, th, &th->calls.list.data[i]);
 }
 
 static void restore_slot(struct target *t, struct thread *th, const struct call *call)
@@ -62,6 +75,8 @@ static void restore_slot(struct target *t, struct thread *th, const struct call 
 		return;
 	slot->return_at = call->outer_return_at;
 	slot->return_to = call->outer_return_to;
+	slot->kind = call->outer_kind;
+	slot->dirty = call->outer_dirty;
 }
 
 /*

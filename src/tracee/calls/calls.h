@@ -25,6 +25,8 @@ void call_emit(struct target *t, struct thread *th, const struct heap_event *ev)
 /* @th, with @regs at the entry of @trap's function, enters the stub: pushes the call. */
 void call_enter(struct target *t, struct thread *th, const struct trap *trap,
 		const struct arch_regs *regs);
+/* @th has got a slot: pads must know of its calls, of which a signal may have interrupted some. */
+void call_note_all(struct target *t, struct thread *th);
 /*
  * @th is at the trap after a stub's call, at address @stub_return; its stack pointer at the entry
  * was @sp. Pops that call; false if there is none (it was entered under an earlier tracer).

@@ -15,6 +15,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "tracee/calls/calls.h"
 #include "tracee/calls/entry.h"
 #include "tracee/calls/exceptions.h"
 #include "tracee/calls/requests.h"
@@ -300,19 +301,14 @@ static int promote_trap(struct target *t, struct address_space *s, struct thread
 	return arm(&place, index, &pad, out, &code);
 }
 
-/* Tells pads about the calls that @th, whose slot is @slot, is inside of. */
-static void copy_calls_to_slot(struct target *t, struct thread *th, struct pad_slot *slot)
+/* Tells pads about the calls that @th, which has a slot, is inside of. */
+static void note_calls(struct target *t, struct thread *th)
 {
-	const struct call *call = call_state_innermost(&th->calls);
 	taddr_t block;
 	if (entry_take_delete(t, th, &block))
 		*vec_add(&th->process->space->pads->deleted) =
 			(struct pads_deleted){pad_thread(th)->slot, block};
-	if (call) {
-		slot->return_at = call->return_at;
-		slot->return_to = call->stub_return;
-		slot->kind = call->probe->kind == PROBE_FREE ? PAD_DELETE : PAD_ALLOC;
-	}
+	call_note_all(t, th);
 }
 
 static void add_all_threads(struct target *t, struct address_space *s)
@@ -322,9 +318,8 @@ static void add_all_threads(struct target *t, struct address_space *s)
 		if (pad_thread_slot(th) >= 0 || th->is_exiting)
 			continue;
 		pads_add_thread(t, th);
-		struct pad_slot *slot = pads_slot(th);
-		if (slot)
-			copy_calls_to_slot(t, th, slot);
+		if (pads_slot(th))
+			note_calls(t, th);
 	}
 }
 

@@ -24,6 +24,7 @@ struct call {
 	taddr_t raised;
 	/* of the pad call that a signal interrupted; 0 = none */
 	taddr_t outer_return_at, outer_return_to;
+	uint32_t outer_kind, outer_dirty;
 };
 
 /* A call in which an exception was created, or which one has left; exceptions.c. */
