@@ -380,7 +380,7 @@ def record_limit(t):
     with hanging() as server:
         b = Branches(t, program=program, **stripped.environment(server.getsockname()[1], timeout=600))
         b.round()
-        b.next_file()
+        b.thinned()
         b.round()
         b.ptmem.stdin.close()
         t.wait_until("the question", lambda: was_asked(server))

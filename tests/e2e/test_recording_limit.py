@@ -53,18 +53,20 @@ class Branches:
         self.t.equal("status of curl", self.t.run([self.t.program("curl"), "-sSf", "-o", path, address() + "recording"]).status, 0)
         return report_json(self.t, path)
 
-    def inode(self, path=None):
-        return os.stat(path or self.path).st_ino
+    def inode(self):
+        return os.stat(self.path).st_ino
 
-    def next_file(self, path=None):
-        """Waits until it is written anew."""
-        before = self.inode(path)
+    def thinned(self, path=None):
+        """Waits until it has been written anew with less detail; returns what it has then."""
+        found = []
 
-        def is_new():
+        def is_thin():
             self.t.check(max(self.sizes()) <= LIMIT, "a file of %s bytes" % self.sizes())
-            return self.inode(path) != before
+            found[:] = [report_json(self.t, path or self.path)]
+            return found[0]["meta"]["lost"]
 
-        self.t.wait_until("the file to be written anew", is_new)
+        self.t.wait_until("the file to be thinned", is_thin)
+        return found[0]
 
     def end(self):
         self.ptmem.stdin.close()
@@ -89,7 +91,7 @@ def _(t):
     """All sums of the thinned recording are those of the whole one, which a replay of the events gives."""
     b = Branches(t, "--events=e")
     b.round()
-    b.next_file()
+    b.thinned()
     b.round()
     data = report_json(t, b.path)
     t.equal("while the program runs: incomplete", data["meta"]["incomplete"], True)
@@ -122,7 +124,7 @@ def _(t):
         for i in range(rounds):
             b.round()
             if i == 0 and rounds > 1:
-                b.next_file()
+                b.thinned()
         b.ptmem.send_signal(signal.SIGKILL)
         b.ptmem.wait()
         data = report_json(t, b.path)
@@ -161,7 +163,7 @@ def _(t):
     """When the file is thinned, what is served is not."""
     b = Branches(t, "--listen")
     b.round()
-    b.next_file()
+    b.thinned()
     data = b.fetch()
     judge_moments(t, data)
     t.check(len(data["leaves"]["node"]) >= 16384 and not data["meta"]["lost"], "what is served is thinned")
@@ -218,7 +220,7 @@ for trace in ("no", "yes"):
         """A fork that executes nothing has a file of its own while it runs, with what it had from its parent; both stay small."""
         b = Branches(t, "--trace-children=" + trace)
         b.round()
-        b.next_file()
+        b.thinned()
         b.round(b"f")
 
         def path_of_child():
@@ -227,8 +229,7 @@ for trace in ("no", "yes"):
 
         t.wait_until("the file of the child", path_of_child)
         b.round()
-        b.next_file(path_of_child())
-        data = report_json(t, path_of_child())
+        data = b.thinned(path_of_child())
         t.equal("while it runs: incomplete", data["meta"]["incomplete"], True)
         judge_moments(t, data)
         b.round(b"q")  # the child ends, and the parent goes on
@@ -260,20 +261,6 @@ def _(t):
         t.check(data["meta"]["lost"], "nothing was left out")
     t.equal("truth", [(d["end"]["allocations"], d["end"]["live_bytes"]) for d in own],
             [(truth["allocations"], truth["live"]) for _, truth in t.truths(cwd)])
-
-
-@test("recording-limit/ends-while-written-anew")
-def _(t):
-    """A program that ends when its file is due to be written anew."""
-    b = Branches(t, "--listen")
-    b.round()
-    for _ in range(3):
-        b.next_file()
-        b.fetch()
-    b.end()
-    data = report_json(t, b.path)
-    judge_moments(t, data)
-    t.equal("end", (data["meta"]["exit"], data["end"]["live_bytes"]), ("exited 0", t.truth(b.cwd)["live"]))
 
 
 @test("recording-limit/refused")
