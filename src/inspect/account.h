@@ -15,6 +15,10 @@ enum inspect_row {
 	ROW_FREE_PAGES,      /* free: whole pages that an allocator other than glibc's keeps */
 	ROW_OWN,             /* malloc's own: headers, padding, arenas, fenceposts */
 	ROW_UNKNOWN_HEAP,    /* parts of heaps that could not be walked */
+	ROW_PYTHON_LIVE,     /* blocks in use of Python's allocator */
+	ROW_PYTHON_FREE,     /* free blocks in pools that have others in use */
+	ROW_PYTHON_POOLS,    /* free pools */
+	ROW_PYTHON_OWN,      /* headers of pools, what is left at the ends of pools and arenas */
 	ROW_STACK, ROW_STACK_BEYOND, /* thread stacks: in use; touched below the stack pointer */
 	ROW_TLS,             /* thread variables, and libc's descriptor of each thread */
 	ROW_DATA,            /* data of the program and its libraries */

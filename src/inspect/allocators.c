@@ -9,10 +9,6 @@
 #include "inspect/musl_old.h"
 #include "inspect/tcmalloc.h"
 
-/* More slabs than pages are those of blocks that were never touched. */
-#define SLABS_PER_PAGE 4u
-#define SLABS_MIN (UINT64_C(1) << 18)
-
 static const struct {
 	const char *name;
 	bool (*find)(const struct allocator_input *in, struct allocator *out);
@@ -43,12 +39,12 @@ static bool has_live(const struct slabs *p)
 
 void allocator_find(const struct allocator_input *in, struct allocator *out)
 {
-	const struct resident *pages = in->memory->pages;
-	uint64_t most = (pages->resident + pages->swapped) / PAGE_SIZE_MIN * SLABS_PER_PAGE;
+	const struct slabs none = {.most = slabs_most(in->memory->pages), .row_live = ROW_LIVE,
+				   .row_free = ROW_BIN};
 	struct allocator idle = {0};
 
 	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
-		*out = (struct allocator){.slabs.most = most + SLABS_MIN};
+		*out = (struct allocator){.slabs = none};
 		if (!known[i].find(in, out)) {
 			allocator_deinit(out);
 			continue;

@@ -23,6 +23,7 @@ struct inspection {
 	struct glibc_lists lists;
 	struct glibc_mmapped_list mmapped;
 	struct allocator other;
+	struct pymalloc python;
 	struct spans spans;
 	struct account account;
 };
@@ -52,16 +53,14 @@ static void find_glibc(struct inspection *n, const struct data *data)
 	}
 }
 
-static void add_slabs(struct inspection *n)
+static void add_slabs(struct inspection *n, const struct slabs *p, uint32_t heap)
 {
-	const struct slabs *p = &n->other.slabs;
-
 	for (size_t i = 0; i < p->outer;) {
 		taddr_t start = p->list.data[i].start, end = start;
 
 		for (; i < p->outer && p->list.data[i].start == end; i++)
 			end = p->list.data[i].end;
-		spans_add_heap(&n->spans, start, end, SPAN_SLABS);
+		spans_add_heap(&n->spans, start, end, heap);
 	}
 }
 
@@ -72,19 +71,27 @@ static void pass_slab_block(void *ctx, taddr_t addr, uint64_t usable)
 	heap_report_block(heap, addr, usable);
 }
 
-static void find_other(struct inspection *n, const struct data *data, struct heap_input *heap)
+static void find_other(struct inspection *n, const struct allocator_input *in,
+		       struct heap_input *heap)
 {
-	const struct allocator_input in = {
-		.memory = &n->memory, .data = data->list.data, .data_count = data->list.count,
-		.thread = n->in->threads.data, .thread_count = n->in->threads.count};
 	struct slabs_visit visit = {.fn = pass_slab_block, .ctx = heap};
 
-	allocator_find(&in, &n->other);
+	allocator_find(in, &n->other);
 	slabs_visit(&n->other.slabs, &n->memory, &visit);
 	n->out->other = (struct inspect_allocator){
 		.name = n->other.name, .sums = visit.sums, .caches = n->other.caches,
 		.broken = n->other.slabs.broken};
-	add_slabs(n);
+	add_slabs(n, &n->other.slabs, SPAN_SLABS);
+}
+
+static void find_python(struct inspection *n, const struct allocator_input *in,
+			const struct heap_input *heap)
+{
+	if (heap->only_blocks || !python_is_likely(&n->in->resident.maps))
+		return;
+	pymalloc_read(in, &n->spans, &n->python);
+	python_report_make(&n->python, heap, &n->out->python);
+	add_slabs(n, &n->python.slabs, SPAN_PYTHON);
 }
 
 static void find_allocators(struct inspection *n, struct heap_input *heap)
@@ -97,8 +104,13 @@ static void find_allocators(struct inspection *n, struct heap_input *heap)
 		if (s->is_write)
 			*vec_add(&data.list) = (struct glibc_range){s->start, s->end};
 	}
+	const struct allocator_input in = {
+		.memory = &n->memory, .data = data.list.data, .data_count = data.list.count,
+		.thread = n->in->threads.data, .thread_count = n->in->threads.count};
+
 	find_glibc(n, &data);
-	find_other(n, &data, heap);
+	find_other(n, &in, heap);
+	find_python(n, &in, heap);
 	vec_deinit(&data.list);
 }
 
@@ -231,9 +243,12 @@ static void name_map(const struct inspect_input *in, const struct map *m, struct
 
 static void add_span(struct inspection *n, const struct span *s, struct heap_input *heap)
 {
+	const struct slab_part part = {s->start, s->end};
+
 	if (s->heap == SPAN_SLABS)
-		slabs_account(&n->other.slabs, &n->memory, (struct slab_part){s->start, s->end},
-			      &n->account);
+		slabs_account(&n->other.slabs, &n->memory, part, &n->account);
+	else if (s->heap == SPAN_PYTHON)
+		slabs_account(&n->python.slabs, &n->memory, part, &n->account);
 	else if (s->heap == SPAN_NO_HEAP)
 		account_add(&n->account, s->start, s->end, s->row, s->file_row);
 	else
@@ -365,6 +380,7 @@ void inspect_run(const struct inspect_input *in, struct inspect_report *out)
 	block_types_finish(&out->types);
 	spans_deinit(&n.spans);
 	vec_deinit(&n.mmapped.list);
+	pymalloc_deinit(&n.python);
 	allocator_deinit(&n.other);
 	glibc_lists_deinit(&n.lists);
 	glibc_deinit(&n.glibc);
@@ -393,6 +409,7 @@ void inspect_report_deinit(struct inspect_report *r)
 	heap_report_deinit(&r->heaps);
 	block_types_deinit(&r->types);
 	block_holders_deinit(&r->holders);
+	python_report_deinit(&r->python);
 }
 
 void inspect_input_deinit(struct inspect_input *in)

@@ -3,7 +3,7 @@
  * heap blocks are in use, and why free memory is not returned.
  *
  *	pages ---+--> heaps, chunk by chunk (glibc*.h) --+--> rows (account.h), which add up to
- *	memory --+                                       |    VmRSS and VmSwap
+ *	memory --+--> Python's arenas (pymalloc.h) ------+    VmRSS and VmSwap
  *	threads -+--> stacks, TLS, data, files ----------+--> arenas, pinned pages, sizes of blocks
  *
  * Everything is read from the process and may be corrupt. Then part of a heap is reported as not
@@ -16,6 +16,7 @@
 #include "inspect/glibc_lists.h"
 #include "inspect/heap_report.h"
 #include "inspect/holders.h"
+#include "inspect/python_report.h"
 
 /* A part of the program or a library, a PT_LOAD segment. */
 struct inspect_segment {
@@ -53,6 +54,7 @@ struct inspect_report {
 	struct block_holders holders;           /* likewise; for block_holders_find */
 	struct glibc_params params;
 	struct inspect_allocator other;         /* than glibc's */
+	struct python_report python;
 	uint32_t heap_count;
 	uint64_t mmapped_blocks, mmapped_bytes; /* bytes of these blocks */
 	bool is_mmapped_complete;               /* all blocks that malloc has counted were found */

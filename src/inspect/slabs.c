@@ -4,6 +4,14 @@
 #include <string.h>
 
 #define DEPTH_MAX 16u /* of slabs in places of slabs */
+/* More slabs than pages are those of blocks that were never touched. */
+#define SLABS_PER_PAGE 4u
+#define SLABS_MIN (UINT64_C(1) << 18)
+
+size_t slabs_most(const struct resident *pages)
+{
+	return (pages->resident + pages->swapped) / PAGE_SIZE_MIN * SLABS_PER_PAGE + SLABS_MIN;
+}
 
 bool slabs_add(struct slabs *p, const struct slab *slab, size_t *number_out)
 {
@@ -245,7 +253,7 @@ static void add_live(struct accounting *a, const struct slab *slab, uint32_t i)
 		return;
 	}
 	add(a, place, b.addr, ROW_OWN);
-	add(a, b.addr, b.addr + b.usable, ROW_LIVE);
+	add(a, b.addr, b.addr + b.usable, a->slabs->row_live);
 	add(a, b.addr + b.usable, end, ROW_OWN);
 }
 
@@ -281,7 +289,7 @@ static void add_slab(struct accounting *a, const struct slab *slab, uint32_t dep
 			add(a, at, at + slab->stride, ROW_TCACHE);
 			break;
 		case PLACE_FREE:
-			add(a, at, at + slab->stride, ROW_BIN);
+			add(a, at, at + slab->stride, a->slabs->row_free);
 			break;
 		}
 	}

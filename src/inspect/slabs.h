@@ -53,9 +53,12 @@ struct slabs {
 	size_t outer;           /* how many are not inner; by slabs_sort */
 	size_t most;            /* that are taken; more are not believed */
 	slab_block_fn *block;   /* NULL: a block fills its place */
+	enum inspect_row row_live, row_free; /* of places */
 	uint32_t broken;        /* what contradicted the rest, and was left out */
 };
 
+/* How many the memory of a process may have. */
+size_t slabs_most(const struct resident *pages);
 /* Adds @slab, all of whose places are free; its number. False: it cannot be one. */
 bool slabs_add(struct slabs *p, const struct slab *slab, size_t *number_out);
 /* slabs_add gave @slab, or it is an element of the list. */

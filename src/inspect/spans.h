@@ -7,6 +7,7 @@
 
 #define SPAN_NO_HEAP UINT32_MAX
 #define SPAN_SLABS (UINT32_MAX - 1) /* slabs divide it */
+#define SPAN_PYTHON (UINT32_MAX - 2) /* those of Python's allocator */
 
 struct span {
 	taddr_t start, end;

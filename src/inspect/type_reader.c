@@ -7,11 +7,17 @@
 
 #define WORD sizeof(uint64_t)
 
+bool python_is_likely(const struct maps *maps)
+{
+	for (size_t i = 0; i < maps->list.count; i++)
+		if (strstr(maps->list.data[i].path, "python"))
+			return true;
+	return false;
+}
+
 void type_reader_init(struct type_reader *r, struct inspect_memory *m)
 {
-	*r = (struct type_reader){.memory = m};
-	for (size_t i = 0; i < m->pages->maps.list.count; i++)
-		r->has_python |= strstr(m->pages->maps.list.data[i].path, "python") != NULL;
+	*r = (struct type_reader){.memory = m, .has_python = python_is_likely(&m->pages->maps)};
 }
 
 void type_reader_add_object(struct type_reader *r, taddr_t start, taddr_t end)

@@ -26,6 +26,9 @@
 
 #define TYPE_NAME_MAX 1024u
 
+/* Whether Python may be in the process at all: one of its files is mapped. */
+bool python_is_likely(const struct maps *maps);
+
 /* Parts of the program and its libraries, ascending. */
 struct type_reader {
 	struct inspect_memory *memory;

@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "output/inspect_advice.h"
+#include "output/inspect_python.h"
 #include "output/inspect_report.h"
 #include "output/inspect_types.h"
 
@@ -204,6 +205,7 @@ void inspect_report_write_json(FILE *f, const struct inspect_title *t,
 	put_string(f, t->command);
 	fputs(",\n", f);
 	put_rows(f, t, r);
+	inspect_python_write_json(f, r);
 	if (r->other.name) {
 		put_other(f, &r->other);
 		inspect_types_write_json(f, &r->types, &r->holders);

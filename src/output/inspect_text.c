@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "output/inspect_advice.h"
+#include "output/inspect_python.h"
 #include "output/inspect_report.h"
 #include "output/inspect_types.h"
 
@@ -310,6 +311,7 @@ static void print_advice(FILE *f, const struct inspect_report *r)
 void inspect_report_print_doubts(FILE *f, const struct inspect_title *t,
 				 const struct inspect_report *r)
 {
+	inspect_python_print_doubts(f, &r->python);
 	if (!t->has_malloc && !r->other.name)
 		return;
 	if (t->inside)
@@ -340,7 +342,9 @@ void inspect_report_print_doubts(FILE *f, const struct inspect_title *t,
 void inspect_report_print(FILE *f, const struct inspect_title *t, const struct inspect_report *r)
 {
 	print_summary(f, t, r);
+	inspect_python_print_summary(f, r);
 	print_rows(f, t, r);
+	inspect_python_print(f, r, PINS_SHOWN);
 	if (r->other.name) {
 		inspect_types_print(f, &r->types, &r->holders, TYPES_SHOWN);
 		print_other(f, &r->other);

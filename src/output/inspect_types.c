@@ -48,8 +48,7 @@ const char *inspect_type_text(const struct block_type *t, char text[static INSPE
 	return text;
 }
 
-/* The same for a line of a table. */
-static const char *short_text(const struct block_type *t, char text[static INSPECT_TYPE_SIZE])
+const char *inspect_type_short(const struct block_type *t, char text[static INSPECT_TYPE_SIZE])
 {
 	inspect_type_text(t, text);
 	if (strlen(text) > NAME_SHOWN)
@@ -113,7 +112,7 @@ static void print_type(FILE *f, const struct block_type *t, uint64_t all)
 {
 	char text[INSPECT_TYPE_SIZE], size[AMOUNT_SIZE * 2];
 
-	print_row(f, t, all, short_text(t, text));
+	print_row(f, t, all, inspect_type_short(t, text));
 	if (t->kind != KIND_SIZE)
 		fprintf(f, ", %s%s", put_size(t, size, sizeof(size)),
 			t->smallest == t->largest && t->blocks > 1 ? " each" : "");
@@ -134,7 +133,7 @@ static void print_holder(FILE *f, const struct block_types *t, const struct bloc
 	fprintf(f, "%39s    ", amount_commas(h->blocks, blocks));
 	if (h->kind == HOLDER_BLOCK)
 		fprintf(f, "in %s%s\n", t->list.data[h->key].kind == KIND_SIZE ? "blocks of " : "",
-			short_text(&t->list.data[h->key], text));
+			inspect_type_short(&t->list.data[h->key], text));
 	else if (h->kind == HOLDER_VARIABLE)
 		fprintf(f, "in %s%s%s%s\n", h->name ? h->name : "data of ", h->name ? " (" : "",
 			h->object ? h->object : "?", h->name ? ")" : "");
@@ -213,7 +212,7 @@ void inspect_types_print_pins(FILE *f, const struct block_types *t, size_t rows)
 				PINNED_FEW);
 		fprintf(f, "%10" PRIu64 " page%-1s by %s%s (%s of them in all)\n", list[i]->pages,
 			plural(list[i]->pages), list[i]->kind == KIND_SIZE ? "blocks of " : "",
-			short_text(list[i], text),
+			inspect_type_short(list[i], text),
 			amount_commas(list[i]->blocks, blocks));
 	}
 	free(list);

@@ -12,6 +12,9 @@
 /* "C++ Foo", "Python dict", "text", "zeros", "40 bytes": in @text, cut if it is longer. */
 const char *inspect_type_text(const struct block_type *t, char text[static INSPECT_TYPE_SIZE]);
 
+/* The same for a line of a table. */
+const char *inspect_type_short(const struct block_type *t, char text[static INSPECT_TYPE_SIZE]);
+
 /*
  * The table for people: at most @rows of them, and the rest in one row. Below each is what points
  * to its blocks, if @h has it.

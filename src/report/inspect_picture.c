@@ -18,7 +18,10 @@ static const struct canvas_color color_of_row[ROW_COUNT] = {
 	[ROW_UNSORTED] = {0.93, 0.60, 0.20}, [ROW_BIN] = {0.84, 0.37, 0.00},
 	[ROW_TOP] = {0.97, 0.72, 0.50}, [ROW_FREE_PAGES] = {0.90, 0.62, 0.45},
 	[ROW_OWN] = {0.35, 0.35, 0.35},
-	[ROW_UNKNOWN_HEAP] = {0.10, 0.10, 0.10}, [ROW_STACK] = {0.00, 0.62, 0.45},
+	[ROW_UNKNOWN_HEAP] = {0.10, 0.10, 0.10},
+	[ROW_PYTHON_LIVE] = {0.36, 0.23, 0.60}, [ROW_PYTHON_FREE] = {0.62, 0.52, 0.80},
+	[ROW_PYTHON_POOLS] = {0.78, 0.71, 0.90}, [ROW_PYTHON_OWN] = {0.47, 0.43, 0.55},
+	[ROW_STACK] = {0.00, 0.62, 0.45},
 	[ROW_STACK_BEYOND] = {0.55, 0.82, 0.72}, [ROW_TLS] = {0.75, 0.90, 0.82},
 	[ROW_DATA] = {0.80, 0.47, 0.65}, [ROW_TEXT] = {0.90, 0.72, 0.83},
 	[ROW_FILE] = {0.94, 0.89, 0.26}, [ROW_SHARED] = {0.72, 0.66, 0.20},
@@ -32,6 +35,7 @@ static const struct {
 	struct canvas_color color;
 } parts[] = {
 	{"malloc", ROW_UNKNOWN_HEAP, {0.82, 0.89, 0.94}},
+	{"Python's allocator", ROW_PYTHON_OWN, {0.90, 0.87, 0.96}},
 	{"threads", ROW_TLS, {0.83, 0.93, 0.89}},
 	{"program and libraries", ROW_TEXT, {0.95, 0.87, 0.92}},
 	{"files and shared memory", ROW_SHARED, {0.96, 0.95, 0.78}},

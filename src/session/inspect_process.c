@@ -27,7 +27,7 @@ struct look {
 	uint64_t copied_most;
 	struct inspect_blocks blocks;
 	int rc;
-	uint64_t stopped_ns;
+	uint64_t stopped_ns;            /* in all looks */
 };
 
 static void read_objects(void *ctx, struct address_space *s)
@@ -76,7 +76,7 @@ static int read_process(struct look *l, pid_t pid, enum attach_problem *problem_
 	int rc = target_attach(l->target, pid, problem_out, detail_out);
 
 	if (rc == 0) {
-		l->stopped_ns = target_stats(l->target)->attach_ns;
+		l->stopped_ns += target_stats(l->target)->attach_ns;
 		target_detach(l->target);
 	}
 	target_free(l->target);
@@ -85,6 +85,12 @@ static int read_process(struct look *l, pid_t pid, enum attach_problem *problem_
 	memory_copy_deinit(&l->copy);
 	inspect_objects_deinit(&l->objects);
 	return rc != 0 ? rc : l->rc;
+}
+
+static void forget(struct look *l)
+{
+	inspect_look_deinit(&l->result);
+	l->blocks.list.count = 0;
 }
 
 static int report(struct run *run, pid_t pid, struct look *l)
@@ -111,6 +117,12 @@ int inspect_process(struct run *run, pid_t pid, enum attach_problem *problem_out
 			 .copied_most = run->options->inspect.copy};
 	int rc = read_process(&l, pid, problem_out, detail_out);
 
+	for (uint32_t i = 1; rc == 0 && i < PYTHON_LOOKS; i++) {
+		if (!python_report_is_torn(&l.result.report.python))
+			break;
+		forget(&l);
+		rc = read_process(&l, pid, problem_out, detail_out);
+	}
 	if (rc == 0) {
 		rc = report(run, pid, &l);
 		inspect_look_deinit(&l.result);

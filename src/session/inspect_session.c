@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -20,6 +21,7 @@
 #include "tracee/state/space.h"
 
 #define SHOWN 20u
+#define PAUSE_NS 1000000 /* between two looks, for the program to go on */
 
 struct question {
 	struct session *session;
@@ -62,21 +64,45 @@ static void look(void *ctx, struct address_space *space)
 	profile_each_ignored(q->session->heap.profile, add_counted, q->counted);
 }
 
-/* Reads and classifies. */
+static void forget(struct question *q)
+{
+	inspect_look_deinit(&q->look);
+	path_pins_deinit(&q->pins);
+	if (q->found)
+		q->found->list.count = 0;
+	if (q->counted)
+		q->counted->list.count = 0;
+}
+
+/* Reads and classifies, again if Python's allocator was being changed. */
+static int read_whole(struct question *q, uint64_t *stopped_out)
+{
+	*stopped_out = 0;
+	for (uint32_t i = 1;; i++) {
+		q->rc = -ESRCH;
+		*stopped_out += target_inspect(q->session->run->target, look, q);
+		if (q->rc != 0)
+			return q->rc;
+		inspect_look_classify(&q->look);
+		if (i == PYTHON_LOOKS || !python_report_is_torn(&q->look.report.python))
+			return 0;
+		forget(q);
+		nanosleep(&(struct timespec){0, PAUSE_NS}, NULL);
+	}
+}
+
 static int ask(struct question *q, uint64_t *stopped_out, FILE *file)
 {
-	struct run *run = q->session->run;
 	uint32_t pid = q->session->process.pid;
 
-	q->rc = -ESRCH;
-	if (!run->target)
+	if (!q->session->run->target)
 		return -ESRCH;
-	*stopped_out = target_inspect(run->target, look, q);
-	if (q->rc != 0) {
-		fprintf(file, "process %u cannot be read: %s\n", pid, strerror(-q->rc));
+	int rc = read_whole(q, stopped_out);
+
+	if (rc != 0) {
+		fprintf(file, "process %u cannot be read: %s\n", pid, strerror(-rc));
 		return -ESRCH;
 	}
-	inspect_look_classify(&q->look);
 	char *why = inspect_title_refusal(pid, &q->look);
 
 	if (!why)

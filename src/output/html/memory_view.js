@@ -7,6 +7,7 @@
 /* The parts of the bar's middle row, each up to the row @last. */
 const PARTS = [
 	{ name: "malloc", last: "unknown_heap", color: "#d1e3f0" },
+	{ name: "Python's allocator", last: "python_own", color: "#e6def5" },
 	{ name: "threads", last: "tls", color: "#d4ede3" },
 	{ name: "program and libraries", last: "text", color: "#f2deeb" },
 	{ name: "files and shared memory", last: "shared", color: "#f5f2c7" },
@@ -15,7 +16,9 @@ const PARTS = [
 const ROW_COLORS = {
 	live: "#0073b3", mmapped: "#57b5e8", tcache: "#ffde99", fastbins: "#facc66",
 	unsorted: "#ed9933", bins: "#d65e00", top: "#f7b880", free_pages: "#e69e73",
-	allocator: "#595959", unknown_heap: "#1a1a1a", stacks: "#009e73",
+	allocator: "#595959", unknown_heap: "#1a1a1a", python_live: "#5c3b99",
+	python_free: "#9e85cc", python_pools: "#c7b5e6", python_own: "#786e8c",
+	stacks: "#009e73",
 	stacks_beyond: "#8cd1b8", tls: "#bfe6d1", data: "#cc78a6", text: "#e6b8d4",
 	files: "#f0e342", shared: "#b8a833", profiler: "#cccccc", anonymous: "#9e9e9e",
 };
