@@ -91,6 +91,7 @@ void unwinder_init(struct unwinder *out, struct unwind *u)
 {
 	*out = (struct unwinder){
 		.ctx = u,
+		.prepare = unwind_prepare,
 		.outermost_sp = outermost_sp,
 		.in_signal = in_signal,
 		.stack_pcs = stack_pcs,

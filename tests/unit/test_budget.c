@@ -114,6 +114,7 @@ struct world {
 	struct target target;
 	struct address_space space;
 	struct pads pads;
+	struct pad_globals globals;
 };
 
 static void open_world(struct world *w)
@@ -127,6 +128,7 @@ static void open_world(struct world *w)
 	w->pads.memory.slots.used = THREADS;
 	heap_sampling_start(&w->target, &w->space);
 	w->space.pads = &w->pads;
+	w->target.pads = &w->globals;
 	pads_start_sampling(&w->target, &w->space);
 }
 
@@ -134,6 +136,7 @@ static void close_world(struct world *w)
 {
 	heap_sampling_free(w->space.heap.sampling);
 	pad_memory_deinit(&w->pads.memory);
+	free(w->globals.distances);
 }
 
 /* Estimates of the bytes by weights of three kinds; the last two are wrong. */

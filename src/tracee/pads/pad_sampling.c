@@ -2,7 +2,9 @@
 #include "tracee/pads/pad_sampling.h"
 
 #include <math.h>
+#include <string.h>
 
+#include "base/alloc.h"
 #include "tracee/pads/pads_internal.h"
 #include "tracee/state/heap_sampling.h"
 #include "tracee/state/target_internal.h"
@@ -16,16 +18,16 @@ static uint64_t *distances(const struct pad_memory *m)
  * Midpoints of equally probable parts of the distribution: their mean differs from the interval by
  * 5 millionths; for a table of random distances it would be off by 1 / 256.
  */
-static void fill_in(struct pad_memory *m, uint64_t interval, uint64_t seed)
+void pads_prepare_sampling(struct target *t)
 {
 	const double count = 1u << PAD_DISTANCE_BITS;
-	const double unit = (double)(interval << PAD_SHIFT_MAX);
+	const double unit = (double)(t->options.samples.heap << PAD_SHIFT_MAX);
 
-	m->sample_seed = seed;
+	if (t->pads->distances)
+		return;
+	t->pads->distances = xmalloc(PAD_DISTANCES_SIZE);
 	for (uint32_t i = 0; i < 1u << PAD_DISTANCE_BITS; i++)
-		distances(m)[i] = (uint64_t)(-log((i + 0.5) / count) * unit);
-	for (uint32_t i = 0; i < m->slots.used; i++)
-		pad_sampling_seed_slot(m, i);
+		t->pads->distances[i] = (uint64_t)(-log((i + 0.5) / count) * unit);
 }
 
 void pad_sampling_seed_slot(const struct pad_memory *m, uint32_t index)
@@ -74,15 +76,18 @@ void pads_filter(struct address_space *s, taddr_t addr, bool is_sample)
 		take_from_filter(&s->pads->memory, addr);
 }
 
-void pads_start_sampling(const struct target *t, struct address_space *s)
+void pads_start_sampling(struct target *t, struct address_space *s)
 {
 	struct pad_memory *m = &s->pads->memory;
 
 	if (!s->heap.sampling)
 		return;
+	pads_prepare_sampling(t);
 	pad_memory_set_sample_shift(m, t->options.samples.shift);
-	fill_in(m, t->options.samples.heap,
-		hash_u64(t->options.samples.seed ^ (uint64_t)s->id << 32));
+	m->sample_seed = hash_u64(t->options.samples.seed ^ (uint64_t)s->id << 32);
+	memcpy(distances(m), t->pads->distances, PAD_DISTANCES_SIZE);
+	for (uint32_t i = 0; i < m->slots.used; i++)
+		pad_sampling_seed_slot(m, i);
 	heap_sampling_each(s->heap.sampling, add_to_filter, m);
 }
 

@@ -17,8 +17,10 @@ void pad_sampling_seed_slot(const struct pad_memory *m, uint32_t index);
 /* The shift of the sampled call that the thread of @slot is in; the slot may hold any value. */
 uint8_t pads_slot_shift(const struct address_space *s, const struct pad_slot *slot);
 
+/* Computes what takes long, while threads run. */
+void pads_prepare_sampling(struct target *t);
 /* Sets up sampling for the pads to be created in @s. */
-void pads_start_sampling(const struct target *t, struct address_space *s);
+void pads_start_sampling( struct target *t, struct address_space *s);
 
 /* As in struct pad_hooks. */
 void pads_filter(struct address_space *s, taddr_t addr, bool is_sample);

@@ -49,6 +49,7 @@ void pads_deinit(struct target *t)
 {
 	own_code_free(t);
 	pad_owner_deinit(&t->pads->owner);
+	free(t->pads->distances);
 	free(t->pads);
 }
 

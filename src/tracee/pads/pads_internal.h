@@ -23,6 +23,7 @@ struct pads_deleted {
 struct pad_globals {
 	struct pad_owner owner;   /* tells pads that ptmem died */
 	struct module *own_module; /* of own_code.c; NULL = none yet */
+	uint64_t *distances;       /* of pad_sampling.c; NULL = not computed yet */
 };
 
 struct pads {

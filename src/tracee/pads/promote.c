@@ -362,15 +362,38 @@ static bool have_thread_pointers(struct target *t, struct address_space *s)
 	return true;
 }
 
+/*
+ * Reads the unwind rules of what is on most stacks: the program and the objects of watched
+ * functions.
+ */
+static void prepare_unwinder(struct target *t, struct address_space *s)
+{
+	bool may_throw = false;
+	const struct unwinder *u = s->sink.unwinder;
+	const struct module *last = s->modules.count > 0 ? s->modules.data[0] : NULL;
+	if (u && last)
+		u->prepare(last);
+	for (uint32_t i = 0; u && i < s->traps.count; i++) {
+		const struct trap *trap = &s->traps.data[i];
+		if (trap->kind != TRAP_ENTRY || trap->is_removed)
+			continue;
+		const struct module *m = space_find_module(s, trap->addr);
+		if (m && m != last)
+			u->prepare(m);
+		last = m;
+		may_throw |= trap->probe->may_throw;
+	}
+	if (may_throw)
+		exceptions_find_row(t, s);
+}
+
 void pads_prepare(struct target *t, struct address_space *s)
 {
-	for (uint32_t i = 0; i < s->traps.count; i++) {
-		const struct trap *trap = &s->traps.data[i];
-		if (trap->kind == TRAP_ENTRY && !trap->is_removed && trap->probe->may_throw) {
-			exceptions_find_row(t, s);
-			return;
-		}
-	}
+	if (s->pads)
+		return; /* what the first promotion has read is known */
+	if (s->heap.sampling)
+		pads_prepare_sampling(t);
+	prepare_unwinder(t, s);
 }
 
 int pads_promote(struct target *t, struct address_space *s, struct thread *th)

@@ -13,6 +13,8 @@
 /* @view has the registers and the stack of a stopped thread. */
 struct unwinder {
 	void *ctx;
+	/* Reads the rules of @module's file, which takes long the first time. */
+	void (*prepare)(const struct module *module);
 	/* The stack pointer in the outermost frame; false if the walk does not reach it. */
 	bool (*outermost_sp)(void *ctx, const struct stack_view *view, taddr_t *sp_out);
 	/* Whether the walk passes a signal frame before it reaches @outer_sp. */
