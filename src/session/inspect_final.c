@@ -116,7 +116,10 @@ void inspect_final_finish(struct session *s)
 {
 	struct inspect_final *f = s->end.inspected;
 
-	if (!f)
+	if (!f && s->image.has_executed)
+		log_warn("process %u executed another program: its memory before that is "
+			 "not reported", s->process.pid);
+	else if (!f)
 		log_warn("process %u ended before its memory could be read: there is nothing to "
 			 "inspect", s->process.pid);
 	else if (f->rc != 0)

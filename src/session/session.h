@@ -48,6 +48,7 @@ struct probe_counts {
 struct session_image {
 	unsigned number;           /* 1, 2, ...: profiled programs that this pid executed */
 	bool has_next;             /* the process executed another program, which is profiled */
+	bool has_executed;         /* another program: the end of this one */
 	bool was_replaced;         /* replaced by a program that is not followed */
 	bool was_attached;         /* ran before ptmem attached to it */
 	bool is_own;               /* began with exec or attach; a fork shares its parent's data */

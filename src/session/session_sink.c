@@ -135,6 +135,7 @@ static void sink_space_end(void *ctx, struct address_space *space, enum space_en
 	s->space = NULL;
 	_cleanup_free_ char *end = describe_end(space, why);
 	bool is_exec = why == SPACE_EXEC || why == SPACE_NEXT_IMAGE;
+	s->image.has_executed = is_exec;
 	s->image.has_next = why == SPACE_NEXT_IMAGE;
 	s->image.was_replaced = why == SPACE_EXEC && !s->run->options->children.trace;
 	s->process.exit_status = why == SPACE_EXITED ? space->processes.exit_status : -1;

@@ -106,6 +106,20 @@ def exit_exec(t):
     check_rows(t, report)
 
 
+for _follow in ("yes", "no"):
+    @test("inspect/exit/executed/" + _follow)
+    def _(t, follow=_follow):
+        """Memory that an exec replaces is not reported, and that is the reason given; the next program's is."""
+        script = "import os; os.execv('%s', ['true'])" % t.program("true")
+        result = t.run([t.ptmem(), "--inspect-at-exit", "--trace-children=" + follow, "-o", "f.%p.massif", t.program("python3"), "-c",
+                        script], cwd=t.subdirectory())
+        t.equal("ptmem's status", result.status, 0)
+        t.equal("reasons", len(re.findall(rb"process \d+ executed another program: its memory before that is not "
+                                          rb"reported", result.err)), 1)
+        t.check(b"ended before its memory" not in result.err, "another reason: %r" % result.err)
+        t.equal("reports", result.err.count(b"all: VmRSS"), int(follow == "yes"))
+
+
 @test("inspect/sigusr1")
 def sigusr1(t):
     """Each signal writes the file, besides what it asks for otherwise; and so does the end."""
