@@ -19,10 +19,11 @@
 
 #define DATA_MAX (UINT64_C(1) << 20) /* libc's data has 75 kB */
 #define PAR_MAX 136u
-#define TCACHE_BINS_MAX 64u
+#define TCACHE_BYTES_MAX 1032u
 #define ARENA_TEST_MAX 4096u
 #define THRESHOLD_MIN (UINT64_C(128) << 10)
 #define THRESHOLD_MAX (UINT64_C(32) << 20)
+#define ADDRESS_MAX (UINT64_C(1) << 57)
 
 struct layout {
 	uint32_t mmaps, mmapped, tcache; /* offsets */
@@ -39,7 +40,7 @@ static void take_params(const uint8_t *p, const struct layout *l, struct glibc_p
 	memcpy(mapped, p + l->mmapped, sizeof(mapped));
 	memcpy(tcache, p + l->tcache, sizeof(tcache));
 	*out = (struct glibc_params){
-		.is_known = true, .trim_threshold = head[0], .top_pad = head[1],
+		.is_known = count[3] <= 1, .trim_threshold = head[0], .top_pad = head[1],
 		.mmap_threshold = head[2], .arena_test = head[3], .arena_max = head[4],
 		.mmaps = count[0], .mmaps_max = count[1], .most_mmaps = count[2],
 		.is_fixed = count[3] != 0, .mmapped_bytes = mapped[0],
@@ -52,7 +53,7 @@ static void take_params(const uint8_t *p, const struct layout *l, struct glibc_p
 static bool has_dynamic_thresholds(const struct glibc_params *p)
 {
 	return !p->is_fixed && p->mmap_threshold >= THRESHOLD_MIN &&
-	       p->mmap_threshold <= THRESHOLD_MAX && p->arena_max <= ARENA_TEST_MAX &&
+	       p->mmap_threshold <= THRESHOLD_MAX &&
 	       (p->trim_threshold == THRESHOLD_MIN ||
 		p->trim_threshold == 2 * p->mmap_threshold);
 }
@@ -73,18 +74,34 @@ static bool fits_arena(const struct glibc *g, const struct glibc_params *p)
 		if (is_first || (h->is_main && a->is_contiguous))
 			return is_first;
 	}
-	return has_dynamic_thresholds(p) || a->system_bytes == 0;
+	if (a->system_bytes == 0 && p->sbrk_base != 0)
+		return false;
+	return has_dynamic_thresholds(p) || (a->system_bytes == 0 && p->is_fixed);
+}
+
+/* tcache_bins follows from tcache_max_bytes: chunks of 32 bytes are in the first bin. */
+static bool has_tcache(const struct glibc_params *p)
+{
+	uint64_t size = MAX(ROUND_UP(p->tcache_max_bytes + sizeof(uint64_t), UINT64_C(16)),
+			    (uint64_t)GLIBC_CHUNK_MIN);
+
+	return p->tcache_max_bytes <= TCACHE_BYTES_MAX && p->tcache_count <= UINT16_MAX &&
+	       p->tcache_bins == (size - GLIBC_CHUNK_MIN) / 16 + 1;
+}
+
+static bool has_mmapped(const struct glibc_params *p)
+{
+	return p->mmaps <= p->most_mmaps && p->most_mmaps <= INT32_MAX &&
+	       p->mmaps_max <= INT32_MAX && p->mmapped_bytes <= p->most_mmapped_bytes &&
+	       p->most_mmapped_bytes <= ADDRESS_MAX && p->mmapped_bytes % PAGE_SIZE_MIN == 0 &&
+	       p->mmapped_bytes >= p->mmaps * (uint64_t)PAGE_SIZE_MIN &&
+	       (p->mmaps == 0) == (p->mmapped_bytes == 0);
 }
 
 static bool is_params(const struct glibc *g, const struct glibc_params *p)
 {
-	return p->tcache_bins > 0 && p->tcache_bins <= TCACHE_BINS_MAX &&
-	       p->tcache_max_bytes > 0 &&
-	       p->tcache_max_bytes <= (TCACHE_BINS_MAX - 1) * 16 + 24 &&
-	       p->tcache_count <= UINT16_MAX && p->arena_test <= ARENA_TEST_MAX &&
-	       p->mmaps <= p->most_mmaps && p->mmaps <= INT32_MAX && p->mmaps_max <= INT32_MAX &&
-	       p->mmapped_bytes <= p->most_mmapped_bytes && p->mmapped_bytes % PAGE_SIZE_MIN == 0 &&
-	       (p->mmaps == 0) == (p->mmapped_bytes == 0) && fits_arena(g, p);
+	return p->is_known && has_tcache(p) && has_mmapped(p) && p->arena_test > 0 &&
+	       p->arena_test <= ARENA_TEST_MAX && p->arena_max <= INT32_MAX && fits_arena(g, p);
 }
 
 static void search(const uint8_t *bytes, size_t size, struct glibc *g)

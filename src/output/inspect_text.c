@@ -275,6 +275,8 @@ static void print_params(FILE *f, const struct inspect_title *t, const struct in
 			amount_bytes((double)p->trim_threshold, trim),
 			p->is_fixed ? "fixed" : "dynamic", arenas,
 			(unsigned long long)p->tcache_count);
+	} else {
+		fputs("; its thresholds and limits are not known", f);
 	}
 	fputc('\n', f);
 }
