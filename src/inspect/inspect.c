@@ -32,8 +32,7 @@ struct inspection {
 
 static bool is_anonymous(const struct map *m)
 {
-	return !m->is_shared && m->is_read && m->is_write &&
-	       (!*m->path || strncmp(m->path, "[anon", 5) == 0);
+	return !m->is_shared && (!*m->path || strncmp(m->path, "[anon", 5) == 0);
 }
 
 /* Parts of program and libraries in which allocators keep their variables. */
@@ -120,29 +119,41 @@ static bool has_all_mmapped(const struct inspection *n)
 	       n->mmapped.bytes == n->glibc.params.mmapped_bytes;
 }
 
-/* Searches what the heaps leave of @m: the kernel merges mappings of both. */
-static void search_gaps(struct inspection *n, const struct map *m)
+/* Searches what the heaps leave of @r: the kernel merges mappings of both. */
+static void search_gaps(struct inspection *n, const struct glibc_range *r)
 {
-	size_t k = spans_find(&n->spans, m->start);
-	taddr_t at = m->start;
+	size_t k = spans_find(&n->spans, r->start);
+	taddr_t at = r->start;
 
-	for (; at < m->end; k++) {
+	for (; at < r->end; k++) {
 		const struct span *s = k < n->spans.list.count ? &n->spans.list.data[k] : NULL;
-		struct glibc_range gap = {at, s ? MIN(s->start, m->end) : m->end};
+		struct glibc_range gap = {at, s ? MIN(s->start, r->end) : r->end};
 
 		if (gap.start < gap.end)
 			glibc_mmapped_find(&n->memory, &n->glibc, gap, &n->mmapped);
-		at = s ? MAX(s->end, gap.end) : m->end;
+		at = s ? MAX(s->end, gap.end) : r->end;
 	}
 }
 
+/*
+ * Adjacent mappings are searched as one: the program may divide that of a block, by mprotect or
+ * madvise.
+ */
 static void search_mmapped(struct inspection *n)
 {
-	const struct resident *pages = &n->in->resident;
+	const struct maps *maps = &n->in->resident.maps;
 
-	for (size_t i = 0; i < pages->maps.list.count && n->glibc.arenas.count; i++)
-		if (is_anonymous(&pages->maps.list.data[i]))
-			search_gaps(n, &pages->maps.list.data[i]);
+	for (size_t i = 0; i < maps->list.count && n->glibc.arenas.count;) {
+		const struct map *m = &maps->list.data[i++];
+		struct glibc_range r = {m->start, m->end};
+
+		if (!is_anonymous(m))
+			continue;
+		for (; i < maps->list.count && maps->list.data[i].start == r.end &&
+		       is_anonymous(&maps->list.data[i]); i++)
+			r.end = maps->list.data[i].end;
+		search_gaps(n, &r);
+	}
 }
 
 static void find_mmapped(struct inspection *n, const struct heap_input *heap)

@@ -68,3 +68,12 @@ for _variant in VARIANTS:
             t.equal("thresholds", (malloc["mmap_threshold"], malloc["dynamic"]), (threshold, which == "aligned"))
             t.equal("limits", (malloc["arena_max"], malloc["tcache_count"], malloc["mmaps"]), (0, 7, 1))
             program.end()
+
+    for _which in ("advised", "protected"):
+        @test("inspect/large/%s/%s" % (_which, _variant))
+        def _(t, variant=_variant, which=_which):
+            """The kernel has divided the mappings of the blocks."""
+            program = Program(t, variant, which)
+            for options in ((), ("--inspect-copy=0",)):
+                check(t, program, *options)
+            program.end()
