@@ -178,13 +178,15 @@ static void print_arena(FILE *f, const struct heap_arena *a)
 			(unsigned long long)a->pages.unknown);
 }
 
-static void print_arenas(FILE *f, const struct inspect_report *r)
+static void print_arenas(FILE *f, const struct inspect_title *t,
+			 const struct inspect_report *r)
 {
 	const struct heap_arena **list = sort_arenas(r);
 	size_t count = r->heaps.arenas.count;
 
 	fprintf(f, "\n%14s %10s %10s %10s %12s %10s %10s %10s %10s\n", "arena", "system",
-		"resident", "live", "blocks", "free", "trimmable", "free pages", "pinned");
+		t->core ? "in core" : "resident", "live", "blocks", "free", "trimmable",
+		"free pages", "pinned");
 	for (size_t i = 0; i < MIN(count, ARENAS_SHOWN); i++)
 		print_arena(f, list[i]);
 	if (count > ARENAS_SHOWN)
@@ -352,7 +354,7 @@ void inspect_report_print(FILE *f, const struct inspect_title *t, const struct i
 		print_other(f, &r->other);
 		inspect_report_print_doubts(f, t, r);
 	} else if (t->has_malloc) {
-		print_arenas(f, r);
+		print_arenas(f, t, r);
 		print_histogram(f, r);
 		print_histograms(f, r);
 		inspect_types_print_pins(f, &r->types, PINS_SHOWN);

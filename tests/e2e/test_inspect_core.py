@@ -5,6 +5,7 @@ import glob
 import json
 import os
 import random
+import re
 import resource
 import shutil
 import signal
@@ -169,6 +170,7 @@ def text(t):
                   "{:,}          all: memory in the core".format(size), "which pages were resident or swapped out",
                   "what would return memory", "malloc: glibc 2."):
         t.check(words in out, "no %r in the text" % words)
+    t.check(re.search(r"^ +arena +system +in core +live +blocks ", out, re.M), "no bytes in the core by arena")
     t.check("stopped for" not in out and "VmRSS" not in out, "as if it were of a process")
     os.remove(path)
 
