@@ -121,6 +121,8 @@ static int compare(const void *a, const void *b)
 void inspect_advice_find(const struct inspect_report *r, struct inspect_advice_list *out)
 {
 	*out = (struct inspect_advice_list){0};
+	if (!inspect_is_consistent(r))
+		return; /* malloc might abort */
 	advise_trim(r, out);
 	advise_arenas(r, out);
 	advise_mmap(r, out);

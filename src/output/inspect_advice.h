@@ -15,7 +15,10 @@ struct inspect_advice_list {
 	VEC(struct inspect_advice) list;
 };
 
-/* Sorted by bytes, the most first; nothing below a page. */
+/*
+ * Sorted by bytes, the most first; nothing below a page. None for a heap that is corrupt, or was
+ * being changed.
+ */
 void inspect_advice_find(const struct inspect_report *r, struct inspect_advice_list *out);
 void inspect_advice_deinit(struct inspect_advice_list *a);
 

@@ -159,6 +159,8 @@ def corrupt(t):
     t.equal("pages that could not be followed", main["pages"]["unknown"], (unknown + PAGE - 1) // PAGE)
     result = t.run([t.ptmem(), "--inspect", "-p", str(program.process.pid)])
     t.check(b"1 of 4 heaps could not be followed" in result.out, "the text does not say so")
+    t.equal("advice", report["advice"], [])
+    t.check(b"what would return memory" not in result.out, "advice in the text")
     t.check(b"(%d of its pages could not be followed)" % main["pages"]["unknown"] in result.out, "no pages in the text")
     program.end()
 
