@@ -7,7 +7,7 @@ import subprocess
 
 from harness import BUILD, test
 from test_html import embedded
-from test_inspect_profiled import Profiled, read
+from test_inspect_profiled import Profiled, check_report, read
 from test_monitor import Monitored
 
 
@@ -66,6 +66,18 @@ def at_exit(t):
             [p["nearly_empty_pages"] for p in report["paths"]])
     t.equal("the page", embedded(program.path("page.html")), data)
     t.equal("a part of it", rows_of(as_json(t, "--match=no_such_function", program.path("r"))["inspection"]["pins"]), [])
+
+
+@test("inspect/recorded/stopped")
+def stopped(t):
+    """While its memory is read at its end, a process is stopped."""
+    # no stops to place jumps
+    program = Profiled(t, "--inspect", "--inspect-out=out.json", "--record=r.ptmem", "--probes=break")
+    program.end()
+    report = read(program.path())
+    check_report(t, program, report)
+    overhead = as_json(t, program.path("r.ptmem"))["meta"]["overhead"]
+    t.check(0 < report["stopped_ms"] < overhead + 0.06, "ms stopped: %s, for --inspect %s" % (overhead, report["stopped_ms"]))
 
 
 @test("inspect/recorded/musl")

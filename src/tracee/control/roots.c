@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "tracee/control/dead_stack.h"
 #include "tracee/os/maps.h"
@@ -289,5 +290,8 @@ void roots_serve_exit(struct target *t, struct thread *th)
 		return;
 	pads_catch_up(t, s);
 	s->processes.reader = th->tid; /* the first thread may be gone */
+	uint64_t begin = clock_now_ns();
 	t->sink.final_scan(t->sink.ctx, s);
+	if (!t->stopped_since_ns) /* else all of that is noted */
+		space_note_stop(s, clock_now_ns() - begin);
 }
