@@ -143,7 +143,7 @@ static const struct need {
 } needs[] = {
 	{"duration", "pid follow", false},
 	{"earlier-blocks", "pid follow", false},
-	{"inspect-copy", "inspect", false},
+	{"inspect-copy", "inspect inspect-at-exit", false},
 	{"inspect-out", "inspect inspect-at-exit", false},
 	{"inspect-pointers", "inspect inspect-at-exit", false},
 	{"trace-children-skip", "trace-children", true},

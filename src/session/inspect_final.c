@@ -19,6 +19,7 @@ struct inspect_final {
 	uint64_t time_ms;        /* since the profile began */
 	uint64_t stopped_ns;
 	struct inspect_look look;
+	struct memory_copy copy; /* until it is classified */
 	struct inspect_blocks blocks;
 	struct path_pins pins;
 	/* by inspect_final_classify */
@@ -32,10 +33,12 @@ void inspect_final_read(struct session *s, bool is_last)
 	struct inspect_final *f = xcalloc(1, sizeof(*f));
 	const char *path = s->run->options->inspect.out;
 	struct inspect_wish wish = {.ctx = &f->blocks, .is_last = is_last,
-				     .wants_types = true,
+				     .wants_types = true, .copy = &f->copy,
 				     .wants_holders = s->run->options->inspect.pointers};
 	uint64_t begin = clock_now_ns();
 
+	inspect_look_copy_init(&f->copy, s->space->processes.reader,
+			       s->run->options->inspect.copy);
 	path_pins_init(&f->pins, s);
 	if (f->pins.paths.pages)
 		wish.paths = &f->pins.paths;
@@ -87,6 +90,7 @@ void inspect_final_classify(struct session *s)
 		return;
 	f->is_classified = true;
 	inspect_look_classify(&f->look);
+	memory_copy_deinit(&f->copy);
 	f->why = inspect_title_refusal(s->process.pid, &f->look);
 	if (f->why)
 		return;
@@ -137,6 +141,7 @@ void inspect_final_free(struct inspect_final *f)
 		return;
 	if (f->rc == 0)
 		inspect_look_deinit(&f->look);
+	memory_copy_deinit(&f->copy);
 	vec_deinit(&f->blocks.list);
 	path_pins_deinit(&f->pins);
 	free(f->why);

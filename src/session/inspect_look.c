@@ -5,10 +5,13 @@
 #include "session/inspect_look.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 #include <sys/uio.h>
 
+#include "base/cleanup.h"
 #include "base/elf_file.h"
+#include "base/proc.h"
 #include "session/holder_names.h"
 #include "session/malloc_module.h"
 #include "session/object_bytes.h"
@@ -230,6 +233,16 @@ static int read_all(struct target *t, struct collector *c, struct inspect_look *
 	add_own(s, c->in);
 	add_registers(t, c);
 	return 0;
+}
+
+void inspect_look_copy_init(struct memory_copy *out, pid_t pid, uint64_t most)
+{
+	_cleanup_fclose_ FILE *file = proc_open(pid, "statm");
+	uint64_t resident, shared;
+	bool is_known = file && fscanf(file, "%*u %" SCNu64 " %" SCNu64, &resident, &shared) == 2;
+	uint64_t bytes = is_known && resident >= shared ? (resident - shared) * PAGE_SIZE_MIN : 0;
+
+	memory_copy_init(out, bytes <= most ? bytes : 0);
 }
 
 /* -- objects -- */

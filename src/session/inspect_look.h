@@ -47,6 +47,9 @@ struct inspect_wish {
 	bool is_last;            /* the process ends or is left: no thread may run on */
 };
 
+/* With room for the memory of @pid that is its own, if that is @most bytes at most. */
+void inspect_look_copy_init(struct memory_copy *out, pid_t pid, uint64_t most);
+
 /* Reads the files of @s, whose threads may run, again if it was read before. */
 void inspect_objects_read(const struct address_space *s, struct inspect_objects *out);
 void inspect_objects_deinit(struct inspect_objects *o);

@@ -2,12 +2,10 @@
 #include "session/inspect_process.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "base/proc.h"
 #include "session/exec_info.h"
 #include "session/inspect_look.h"
 #include "session/inspect_output.h"
@@ -49,20 +47,6 @@ static void look_at(void *ctx, struct address_space *s)
 	l->rc = inspect_look(l->target, s, &wish, &l->result);
 }
 
-/* The bytes of its memory that are its own, if they are @most at most. */
-static uint64_t copied_bytes(pid_t pid, uint64_t most)
-{
-	_cleanup_fclose_ FILE *file = proc_open(pid, "statm");
-	uint64_t resident, shared;
-	bool is_known = file && fscanf(file, "%*u %" SCNu64 " %" SCNu64, &resident, &shared) == 2;
-
-	if (!is_known || resident < shared)
-		return 0;
-	uint64_t bytes = (resident - shared) * PAGE_SIZE_MIN;
-
-	return bytes <= most ? bytes : 0;
-}
-
 static int read_process(struct look *l, pid_t pid, enum attach_problem *problem_out,
 			long *detail_out)
 {
@@ -71,7 +55,7 @@ static int read_process(struct look *l, pid_t pid, enum attach_problem *problem_
 		.ctx = l, .before_stop = read_objects, .space_new = look_at};
 
 	l->rc = 0;
-	memory_copy_init(&l->copy, copied_bytes(pid, l->copied_most));
+	inspect_look_copy_init(&l->copy, pid, l->copied_most);
 	l->target = target_new(&options, &sink, l->registry);
 	int rc = target_attach(l->target, pid, problem_out, detail_out);
 

@@ -29,6 +29,7 @@ struct question {
 	struct inspect_blocks *found;   /* NULL = not needed */
 	struct inspect_blocks *counted;
 	struct path_pins pins;
+	struct memory_copy copy;
 	uint64_t time_ms;               /* when it was read, since the profile began */
 	int rc;
 };
@@ -46,6 +47,7 @@ static void look(void *ctx, struct address_space *space)
 	struct question *q = ctx;
 	struct inspect_wish wish = {.block = q->found ? inspect_blocks_add : NULL,
 					  .ctx = q->found, .wants_types = !q->counted,
+					  .copy = &q->copy,
 					  .wants_holders =
 						  !q->counted &&
 						  q->session->run->options->inspect.pointers};
@@ -74,16 +76,26 @@ static void forget(struct question *q)
 		q->counted->list.count = 0;
 }
 
+static void read_once(struct question *q, uint64_t *stopped_out)
+{
+	const struct session *s = q->session;
+
+	q->rc = -ESRCH;
+	inspect_look_copy_init(&q->copy, s->space->processes.reader, s->run->options->inspect.copy);
+	*stopped_out += target_inspect(s->run->target, look, q);
+	if (q->rc == 0)
+		inspect_look_classify(&q->look);
+	memory_copy_deinit(&q->copy);
+}
+
 /* Reads and classifies, again if Python's allocator was being changed. */
 static int read_whole(struct question *q, uint64_t *stopped_out)
 {
 	*stopped_out = 0;
 	for (uint32_t i = 1;; i++) {
-		q->rc = -ESRCH;
-		*stopped_out += target_inspect(q->session->run->target, look, q);
+		read_once(q, stopped_out);
 		if (q->rc != 0)
 			return q->rc;
-		inspect_look_classify(&q->look);
 		if (i == PYTHON_LOOKS || !python_report_is_torn(&q->look.report.python))
 			return 0;
 		forget(q);

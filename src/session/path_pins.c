@@ -10,10 +10,12 @@
 
 static uint32_t find_leaf(void *ctx, taddr_t addr)
 {
-	const struct session *s = ctx;
+	const struct path_pins *p = ctx;
 	struct block b;
 
-	return blocks_find(profile_blocks(s->heap.profile), addr, &b) ? b.leaf : 0;
+	/* threads that left malloc may have added others since they were counted */
+	return blocks_find(profile_blocks(p->profile), addr, &b) && b.leaf < p->paths.count ?
+	       b.leaf : 0;
 }
 
 void path_pins_init(struct path_pins *p, struct session *s)
@@ -21,8 +23,9 @@ void path_pins_init(struct path_pins *p, struct session *s)
 	*p = (struct path_pins){0};
 	if (options_sample_interval(s->run->options) || s->run->options->profile.pages_as_heap)
 		return;
+	p->profile = s->heap.profile;
 	p->paths = (struct pinned_paths){
-		.find = find_leaf, .ctx = s, .count = profile_leaf_count(s->heap.profile) + 1};
+		.find = find_leaf, .ctx = p, .count = profile_leaf_count(s->heap.profile) + 1};
 	p->paths.pages = xcalloc(p->paths.count, sizeof(*p->paths.pages));
 }
 

@@ -8,10 +8,12 @@
 #include "inspect/pinned.h"
 #include "output/inspect_report.h"
 
+struct profile;
 struct session;
 
 struct path_pins {
-	struct pinned_paths paths;
+	struct pinned_paths paths;         /* has a pointer to this, which may not move */
+	const struct profile *profile;
 	VEC(struct inspect_pin) list; /* most pages first; names are owned */
 };
 

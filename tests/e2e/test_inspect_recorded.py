@@ -68,16 +68,18 @@ def at_exit(t):
     t.equal("a part of it", rows_of(as_json(t, "--match=no_such_function", program.path("r"))["inspection"]["pins"]), [])
 
 
-@test("inspect/recorded/stopped")
-def stopped(t):
-    """While its memory is read at its end, a process is stopped."""
-    # no stops to place jumps
-    program = Profiled(t, "--inspect", "--inspect-out=out.json", "--record=r.ptmem", "--probes=break")
-    program.end()
-    report = read(program.path())
-    check_report(t, program, report)
-    overhead = as_json(t, program.path("r.ptmem"))["meta"]["overhead"]
-    t.check(0 < report["stopped_ms"] < overhead + 0.06, "ms stopped: %s, for --inspect %s" % (overhead, report["stopped_ms"]))
+for _size in ("0", "1G"):
+    @test("inspect/recorded/stopped/" + _size)
+    def _(t, size=_size):
+        """While its memory is read at its end, a process is stopped, whether it is examined then or copied."""
+        # no stops to place jumps
+        program = Profiled(t, "--inspect", "--inspect-copy=" + size, "--inspect-out=out.json", "--record=r.ptmem",
+                           "--probes=break")
+        program.end()
+        report = read(program.path())
+        check_report(t, program, report)
+        overhead = as_json(t, program.path("r.ptmem"))["meta"]["overhead"]
+        t.check(0 < report["stopped_ms"] < overhead + 0.06, "ms stopped: %s, for --inspect %s" % (overhead, report["stopped_ms"]))
 
 
 @test("inspect/recorded/musl")
