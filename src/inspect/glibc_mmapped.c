@@ -59,40 +59,9 @@ static bool find_block(struct inspect_memory *m, taddr_t start, taddr_t end,
 	return true;
 }
 
+/* -- headers at written pages -- */
+
 #define BATCH 1024u
-
-/*
- * Checks for an aligned block in a mapping at @start that realloc has moved: the distance from the
- * start is what it was, and leads to no multiple of the alignment any more. It was a multiple of a
- * page for alignments above that. The header at the start is stale.
- */
-static bool find_moved(struct inspect_memory *m, taddr_t start, taddr_t end,
-		       struct glibc_mmapped_list *list)
-{
-	taddr_t chunk[BATCH];
-	struct header header[BATCH];
-	uint64_t size;
-
-	for (taddr_t at = start + PAGE; at < end && list->pages_left > 0;) {
-		size_t n = 0;
-
-		for (; at < end && n < BATCH; at += PAGE)
-			chunk[n++] = at - GLIBC_HEADER;
-		list->pages_left -= MIN(list->pages_left, n);
-		memory_gather(m, chunk, n, sizeof(*header), header);
-		for (size_t i = 0; i < n; i++) {
-			if (header[i].before != chunk[i] - start ||
-			    !is_of(m, start, chunk[i], end, &size))
-				continue;
-			*vec_add(&list->list) = (struct glibc_mmapped){
-				start, start + size, chunk[i] + GLIBC_HEADER};
-			return true;
-		}
-	}
-	return false;
-}
-
-/* -- candidates for the first page of a mapping -- */
 
 struct batch {
 	taddr_t addr[BATCH];
@@ -123,6 +92,53 @@ static void read_batch(struct inspect_memory *m, struct batch *b)
 	memory_gather(m, b->addr, b->count, sizeof(*b->header), b->header);
 }
 
+/* -- blocks that were moved -- */
+
+static bool find_in_batch(struct inspect_memory *m, struct glibc_range r, const struct batch *b,
+			  struct glibc_mmapped *out)
+{
+	uint64_t size;
+
+	for (size_t i = 0; i < b->count; i++) {
+		taddr_t chunk = b->addr[i];
+
+		if (b->header[i].before != chunk - r.start ||
+		    !is_of(m, r.start, chunk, r.end, &size))
+			continue;
+		*out = (struct glibc_mmapped){r.start, r.start + size, chunk + GLIBC_HEADER};
+		return true;
+	}
+	return false;
+}
+
+/*
+ * Checks for an aligned block in a mapping at @r.start that realloc has moved: the distance from
+ * the start is what it was, and leads to no multiple of the alignment any more. It was a multiple
+ * of a page for alignments above that. @stale, the header at the start, has the size that the
+ * mapping had, which exceeds the distance. No page is read that was never written.
+ */
+static bool find_moved(struct inspect_memory *m, struct glibc_range r, const struct header *stale,
+		       struct glibc_mmapped_list *list, struct glibc_mmapped *out)
+{
+	struct batch *b = xmalloc(sizeof(*b));
+	bool is_found = false;
+	taddr_t at = r.start;
+	taddr_t end = at + MIN(r.end - at, stale->head & ~(uint64_t)GLIBC_FLAGS);
+
+	while (at < end && list->pages_left > 0 && !is_found) {
+		at = fill_batch(m, at, end, b);
+		list->pages_left -= MIN(list->pages_left, b->count);
+		for (size_t i = 0; i < b->count; i++)
+			b->addr[i] += PAGE - GLIBC_HEADER;
+		read_batch(m, b);
+		is_found = find_in_batch(m, r, b, out);
+	}
+	free(b);
+	return is_found;
+}
+
+/* -- candidates for the first page of a mapping -- */
+
 static bool is_complete(const struct glibc *g, const struct glibc_mmapped_list *l)
 {
 	return g->params.is_known && l->list.count >= g->params.mmaps;
@@ -138,17 +154,16 @@ void glibc_mmapped_find(struct inspect_memory *m, const struct glibc *g, struct 
 		at = fill_batch(m, MAX(at, free_from), range.end, b);
 		read_batch(m, b);
 		for (size_t i = 0; i < b->count; i++) {
+			struct glibc_range rest = {b->addr[i], range.end};
 			struct glibc_mmapped found;
 
 			if (b->addr[i] < free_from || b->header[i].before != 0 ||
 			    (b->header[i].head & GLIBC_FLAGS) != GLIBC_IS_MMAPPED)
 				continue;
-			if (out->pages_left && find_moved(m, b->addr[i], range.end, out))
-				found = out->list.data[out->list.count - 1];
-			else if (find_block(m, b->addr[i], range.end, &found))
-				*vec_add(&out->list) = found;
-			else
+			if (!find_moved(m, rest, &b->header[i], out, &found) &&
+			    !find_block(m, rest.start, rest.end, &found))
 				continue;
+			*vec_add(&out->list) = found;
 			out->bytes += found.end - found.start;
 			free_from = found.end;
 		}

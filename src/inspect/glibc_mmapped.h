@@ -5,7 +5,8 @@
  *	            word: size of the chunk | 2, up to the end of the mapping
  *	            block
  *
- * The kernel merges adjacent mappings, so such a block may begin at any page.
+ * The kernel merges adjacent mappings, so such a block may begin at any page. Where the program has
+ * called mprotect or madvise within it, it covers several mappings.
  */
 #ifndef PTMEM_INSPECT_GLIBC_MMAPPED_H
 #define PTMEM_INSPECT_GLIBC_MMAPPED_H
@@ -19,7 +20,7 @@ struct glibc_mmapped {
 
 struct glibc_mmapped_list {
 	VEC(struct glibc_mmapped) list; /* ascending */
-	uint64_t pages_left;    /* to be searched for blocks that were moved; 0 = do not */
+	uint64_t pages_left;    /* to be read for blocks that were moved; 0 = do not */
 	uint64_t bytes;         /* of the mappings */
 };
 

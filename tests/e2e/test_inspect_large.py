@@ -77,3 +77,13 @@ for _variant in VARIANTS:
             for options in ((), ("--inspect-copy=0",)):
                 check(t, program, *options)
             program.end()
+
+    @test("inspect/large/untouched/" + _variant)
+    def _(t, variant=_variant):
+        """The search for a block that is not found reads only pages that are there."""
+        program = Program(t, variant, "untouched")
+        before = program.page_tables()
+        for options in ((), ("--inspect-copy=0",)):
+            check(t, program, *options, lost=1)
+            t.equal("page tables", program.page_tables(), before)
+        program.end()
