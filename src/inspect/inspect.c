@@ -93,16 +93,21 @@ static void find_python(struct inspection *n, const struct allocator_input *in,
 	add_slabs(n, &n->python.slabs, SPAN_PYTHON);
 }
 
+static void find_data(const struct inspect_input *in, struct data *out)
+{
+	for (size_t i = 0; i < in->segments.count; i++) {
+		const struct inspect_segment *s = &in->segments.data[i];
+
+		if (s->is_write)
+			*vec_add(&out->list) = (struct glibc_range){s->start, s->end};
+	}
+}
+
 static void find_allocators(struct inspection *n, struct heap_input *heap)
 {
 	struct data data = {0};
 
-	for (size_t i = 0; i < n->in->segments.count; i++) {
-		const struct inspect_segment *s = &n->in->segments.data[i];
-
-		if (s->is_write)
-			*vec_add(&data.list) = (struct glibc_range){s->start, s->end};
-	}
+	find_data(n->in, &data);
 	const struct allocator_input in = {
 		.memory = &n->memory, .data = data.list.data, .data_count = data.list.count,
 		.thread = n->in->threads.data, .thread_count = n->in->threads.count};
@@ -396,6 +401,47 @@ void inspect_run(const struct inspect_input *in, struct inspect_report *out)
 	glibc_lists_deinit(&n.lists);
 	glibc_deinit(&n.glibc);
 	memory_deinit(&n.memory);
+}
+
+struct spare_search {
+	const struct slabs *slabs;
+	struct inspect_spare *out;
+};
+
+static void add_spare(void *ctx, taddr_t start, taddr_t end, enum inspect_row row)
+{
+	const struct spare_search *s = ctx;
+	size_t count = s->out->list.count;
+
+	if (row == s->slabs->row_live || row == ROW_UNKNOWN_HEAP)
+		return;
+	if (count > 0 && s->out->list.data[count - 1].end == start)
+		s->out->list.data[count - 1].end = end;
+	else
+		*vec_add(&s->out->list) = (struct heap_part){start, end};
+}
+
+void inspect_find_spare(const struct inspect_input *in, struct inspect_spare *out)
+{
+	struct inspect_memory memory;
+	struct allocator other;
+	struct data data = {0};
+	struct spare_search search = {&other.slabs, out};
+
+	*out = (struct inspect_spare){0};
+	memory_init(&memory, &in->resident, &in->source);
+	find_data(in, &data);
+	allocator_find(&(struct allocator_input){.memory = &memory, .data = data.list.data,
+						 .data_count = data.list.count,
+						 .thread = in->threads.data,
+						 .thread_count = in->threads.count},
+		       &other);
+	if (other.name && other.slabs.broken == 0)
+		slabs_each_part(&other.slabs, &memory, (struct slab_part){0, UINT64_MAX},
+				add_spare, &search);
+	allocator_deinit(&other);
+	vec_deinit(&data.list);
+	memory_deinit(&memory);
 }
 
 void inspect_add_segment(struct inspect_input *in, taddr_t start, taddr_t end)

@@ -69,6 +69,14 @@ void inspect_add_segment(struct inspect_input *in, taddr_t start, taddr_t end);
 
 /* The caller frees the parts of @in with inspect_input_deinit. */
 void inspect_run(const struct inspect_input *in, struct inspect_report *out);
+/* Memory of an allocator other than glibc's that is in no block: its own data, and free memory. */
+struct inspect_spare {
+	VEC(struct heap_part) list; /* ascending */
+};
+
+/* @in: its memory, threads and segments. Nothing is found if the allocator's data contradict. */
+void inspect_find_spare(const struct inspect_input *in, struct inspect_spare *out);
+
 void inspect_report_deinit(struct inspect_report *r);
 void inspect_input_deinit(struct inspect_input *in);
 

@@ -231,7 +231,8 @@ struct accounting {
 	const struct slabs *slabs;
 	struct inspect_memory *memory;
 	struct slab_part part;
-	struct account *account;
+	slab_part_fn *fn;
+	void *ctx;
 };
 
 static void add(struct accounting *a, taddr_t start, taddr_t end, enum inspect_row row)
@@ -239,7 +240,7 @@ static void add(struct accounting *a, taddr_t start, taddr_t end, enum inspect_r
 	start = MAX(start, a->part.start);
 	end = MIN(end, a->part.end);
 	if (start < end)
-		account_add(a->account, start, end, row, row);
+		a->fn(a->ctx, start, end, row);
 }
 
 static void add_live(struct accounting *a, const struct slab *slab, uint32_t i)
@@ -296,16 +297,27 @@ static void add_slab(struct accounting *a, const struct slab *slab, uint32_t dep
 	add(a, at, slab->end, slab->rest);
 }
 
-void slabs_account(const struct slabs *p, struct inspect_memory *m, struct slab_part part,
-		   struct account *account)
+void slabs_each_part(const struct slabs *p, struct inspect_memory *m, struct slab_part part,
+		     slab_part_fn *fn, void *ctx)
 {
-	struct accounting a = {p, m, part, account};
+	struct accounting a = {p, m, part, fn, ctx};
 
 	for (size_t i = find_outer(p, part.start); i < p->outer; i++) {
 		if (p->list.data[i].start >= part.end)
 			break;
 		add_slab(&a, &p->list.data[i], 0);
 	}
+}
+
+static void add_to_account(void *ctx, taddr_t start, taddr_t end, enum inspect_row row)
+{
+	account_add(ctx, start, end, row, row);
+}
+
+void slabs_account(const struct slabs *p, struct inspect_memory *m, struct slab_part part,
+		   struct account *account)
+{
+	slabs_each_part(p, m, part, add_to_account, account);
 }
 
 void slabs_deinit(struct slabs *p)

@@ -98,6 +98,10 @@ void slabs_visit(struct slabs *p, struct inspect_memory *m, struct slabs_visit *
 struct slab_part {
 	taddr_t start, end;
 };
+/* Calls @fn for each part of @part that outer slabs cover, ascending. */
+typedef void slab_part_fn(void *ctx, taddr_t start, taddr_t end, enum inspect_row row);
+void slabs_each_part(const struct slabs *p, struct inspect_memory *m, struct slab_part part,
+		     slab_part_fn *fn, void *ctx);
 /* Adds the bytes of @part, which outer slabs cover, to @account. */
 void slabs_account(const struct slabs *p, struct inspect_memory *m, struct slab_part part,
 		   struct account *account);

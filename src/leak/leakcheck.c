@@ -36,6 +36,7 @@ void leakcheck_deinit(struct leakcheck *c)
 	vec_deinit(&c->blocks);
 	vec_deinit(&c->roots);
 	vec_deinit(&c->others);
+	vec_deinit(&c->spare);
 	free(c->state);
 	c->state = NULL;
 	pointer_scan_deinit(&c->scan);
@@ -69,6 +70,11 @@ void leakcheck_add_block(struct leakcheck *c, const struct leakcheck_block *bloc
 void leakcheck_add_other(struct leakcheck *c, taddr_t start, taddr_t end)
 {
 	*vec_add(&c->others) = (struct heap_part){start, end};
+}
+
+void leakcheck_add_spare(struct leakcheck *c, taddr_t start, taddr_t end)
+{
+	*vec_add(&c->spare) = (struct heap_part){start, end};
 }
 
 void leakcheck_add_root(struct leakcheck *c, uint64_t word)
@@ -264,13 +270,15 @@ struct cursor {
 	uint32_t count;
 	size_t edges;
 	size_t unused;       /* the first unused range that does not end before the word */
+	size_t spare;        /* likewise */
 };
 
-static bool is_unused(const struct leakcheck *c, struct cursor *at, taddr_t addr)
+/* *at: the first of @part that may have @addr. */
+static bool has_part(const struct heap_part *part, size_t count, size_t *at, taddr_t addr)
 {
-	while (at->unused < c->unused.count && c->unused.data[at->unused].end <= addr)
-		at->unused++;
-	return at->unused < c->unused.count && c->unused.data[at->unused].start <= addr;
+	while (*at < count && part[*at].end <= addr)
+		++*at;
+	return *at < count && part[*at].start <= addr;
 }
 
 /* A program may use the whole chunk (malloc_usable_size). */
@@ -294,13 +302,14 @@ static bool is_old_link(const struct leakcheck_block *b, taddr_t addr, uint32_t 
 static void pass_edge(struct leakcheck *c, struct cursor *at, taddr_t addr, uint32_t edge)
 {
 	const struct leakcheck_block *block = c->blocks.data;
-	bool is_free = is_unused(c, at, addr);
+	bool is_free = has_part(c->unused.data, c->unused.count, &at->unused, addr);
+	bool is_spare = has_part(c->spare.data, c->spare.count, &at->spare, addr);
 
 	while (at->block < at->count && end_of_words(&block[at->block], is_free) <= addr)
 		c->first_edge[++at->block] = at->edges;
 	bool is_outside = at->block == at->count || block[at->block].addr > addr;
 
-	if (is_outside && !is_free)
+	if (is_outside && !is_free && !is_spare)
 		reach(c, edge, true);
 	else if (!is_outside && !(is_free && is_old_link(&block[at->block], addr, edge)))
 		c->edge[at->edges++] = edge;

@@ -9,8 +9,9 @@
  *	indirectly lost  only blocks that are lost themselves lead here
  *
  * Roots are registers and all memory that was read outside of live blocks, except free memory of a
- * heap (leakcheck_add_heap). A word belongs to the block in which it begins, and counts if that
- * block is reached. The address just after the end of a block does not point to the block.
+ * heap (leakcheck_add_heap) and an allocator's own memory (leakcheck_add_spare). A word belongs to
+ * the block in which it begins, and counts if that block is reached. The address just after the end
+ * of a block does not point to the block.
  * (memcheck also reports blocks of a cycle as definitely lost if the block that leads to the cycle
  * is at a higher address. Here addresses matter only within a cycle.)
  *
@@ -33,6 +34,7 @@ struct leakcheck {
 	struct pointer_scan scan;
 	VEC(uint64_t) roots;                /* words in registers */
 	VEC(struct heap_part) others;       /* blocks in use that are not checked */
+	VEC(struct heap_part) spare;        /* ascending: words in there are not roots */
 	bool knows_all;                     /* all blocks in use were added or lie in others */
 	/* private to leakcheck_run */
 	struct block_index index;
@@ -60,6 +62,9 @@ void leakcheck_note_block(struct leakcheck *c, const struct leakcheck_block *blo
 
 /* Adds memory in use that is not checked: its contents count as roots. */
 void leakcheck_add_other(struct leakcheck *c, taddr_t start, taddr_t end);
+
+/* Adds memory that is not the program's, in ascending order: no word in it is a root. */
+void leakcheck_add_spare(struct leakcheck *c, taddr_t start, taddr_t end);
 
 void leakcheck_add_root(struct leakcheck *c, uint64_t word);
 

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "leak/arenas.h"
+#include "session/inspect_look.h"
 #include "session/session.h"
 #include "tracee/control/roots.h"
 #include "tracee/control/target.h"
@@ -129,6 +130,19 @@ static void find_arenas(struct roots *r, struct arenas *out)
 	arenas_sort(out);
 }
 
+/* -- another malloc -- */
+
+static void add_spare(const struct session *s, struct leakcheck *c)
+{
+	struct inspect_spare spare;
+
+	if (inspect_look_spare(s->run->target, s->space, &spare) != 0)
+		return; /* all of its memory counts as roots */
+	for (size_t i = 0; i < spare.list.count; i++)
+		leakcheck_add_spare(c, spare.list.data[i].start, spare.list.data[i].end);
+	vec_deinit(&spare.list);
+}
+
 static struct final_scan *get_scan(struct session *s)
 {
 	if (s->end.final_scan && s->end.final_scan->is_done)
@@ -180,6 +194,7 @@ void final_scan_run(struct session *s)
 	find_arenas(roots, &arenas);
 	add_memory(roots, &arenas, &scan->check);
 	add_heaps(s, &arenas, &scan->check);
+	add_spare(s, &scan->check);
 	for (size_t i = 0; i < roots->words.count; i++)
 		leakcheck_add_root(&scan->check, roots->words.data[i]);
 	leakcheck_scan(&scan->check, roots_read, roots);

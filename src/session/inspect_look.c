@@ -324,6 +324,34 @@ int inspect_look(struct target *t, struct address_space *s, const struct inspect
 	return rc;
 }
 
+static void add_plain_thread(void *ctx, const struct thread_view *v)
+{
+	struct inspect_input *in = ctx;
+
+	*vec_add(&in->threads) = (struct glibc_thread){
+		.tid = v->tid, .sp = v->sp, .thread_pointer = v->thread_pointer};
+}
+
+int inspect_look_spare(struct target *t, struct address_space *s, struct inspect_spare *out)
+{
+	struct held_modules modules = {0};
+	struct inspect_input in = {
+		.source = {.read = read_memory, .gather = gather_memory, .ctx = s,
+			   .read_file = object_bytes_read, .file_ctx = &modules}};
+	int rc = resident_read(s->processes.reader, &in.resident);
+
+	*out = (struct inspect_spare){0};
+	if (rc != 0)
+		return rc;
+	hold_modules(s, &modules);
+	add_segments(s, &in);
+	thread_views_each(t, s, add_plain_thread, &in);
+	inspect_find_spare(&in, out);
+	inspect_input_deinit(&in);
+	held_modules_deinit(&modules);
+	return 0;
+}
+
 static bool has_jemalloc(const struct inspect_look *l)
 {
 	return l->report.other.name && strcmp(l->report.other.name, "jemalloc") == 0;

@@ -61,6 +61,11 @@ void inspect_objects_deinit(struct inspect_objects *o);
  */
 int inspect_look(struct target *t, struct address_space *s, const struct inspect_wish *wish,
 		 struct inspect_look *out);
+/*
+ * Memory of @s, whose threads are stopped wherever they are, that is in no block of an allocator
+ * other than glibc's. -errno if its memory cannot be listed.
+ */
+int inspect_look_spare(struct target *t, struct address_space *s, struct inspect_spare *out);
 /* Determines the version of glibc's malloc, if it is glibc's. */
 void inspect_look_version(struct inspect_look *l);
 /* After that: whether the version of an allocator other than glibc's is known. */

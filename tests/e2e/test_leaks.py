@@ -45,11 +45,11 @@ def found(path):
     return dict(makers)
 
 
-def check_exit(t, variant, *options):
+def check_exit(t, variant, *options, env=None):
     cwd = t.subdirectory()
     result = t.profile([t.target(variant, "leaks"), library(t)],
                        ["--leak-check", "--leaks-out=leaks.json", "--ignore-fn=holder", "--error-exitcode=7", *options],
-                       cwd=cwd)
+                       cwd=cwd, env=env)
     t.equal("the exit status", result.status, 7)
     t.equal("what leaks", found(os.path.join(cwd, "leaks.json")), EXPECTED)
 
@@ -64,9 +64,9 @@ for _variant in VARIANTS:
 class Waiting:
     """The leaks target with "wait": a byte for each step."""
 
-    def __init__(self, t):
+    def __init__(self, t, **env):
         self.command = [t.target("gcc-O2-pie", "leaks"), library(t), "wait"]
-        self.process = subprocess.Popen(self.command, cwd=t.directory, env=t.environment(t.directory),
+        self.process = subprocess.Popen(self.command, cwd=t.directory, env=t.environment(t.directory, **env),
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def step(self, answer):
@@ -119,6 +119,23 @@ def attached(t):
             "the stops are not announced: " + ptmem.text())
     program.step(b"done\n")
     t.equal("the program's exit status", program.process.wait(), 0)
+
+
+# Pointers that an allocator keeps: to blocks in its lists and descriptions, and in memory that is free.
+for _allocator in harness.ALLOCATORS:
+    def _other(t, name=_allocator):
+        """No pointer of another allocator's keeps a block from being lost, from the start or attached."""
+        env = {"LD_PRELOAD": harness.allocator(name)}
+        check_exit(t, "gcc-O2-pie", env=env)
+        program = Waiting(t, **env)
+        ptmem = Attached(t, [program.process.pid], "--leak-check", "--leaks-out=leaks.json", "--ignore-fn=holder")
+        program.step(b"begun\n")
+        program.step(b"placed\n")
+        t.equal("ptmem's exit status", ptmem.leave(), 0)
+        t.equal("what leaks, attached", found(ptmem.path("leaks.json")), EXPECTED)
+        program.step(b"done\n")
+        t.equal("the program's exit status", program.process.wait(), 0)
+    test("leaks/allocators/" + _allocator)(_other)
 
 
 @test("leaks/sparse")

@@ -100,6 +100,32 @@ static void test_register(void **state)
 	leakcheck_deinit(&c);
 }
 
+/* An allocator's own memory: blocks count even there, and no word next to them. */
+static void test_spare(void **state)
+{
+	struct leakcheck c;
+	begin(&c);
+	block(&c, 100, 16);
+	block(&c, 200, 64);
+	block(&c, 300, 64);
+	block(&c, 400, 64);
+	block(&c, 500, 64);
+	set(5, at(200));
+	set(12, at(100));
+	set(101, at(300));
+	set(102, at(400)); /* follows the first, where glibc's block would go on */
+	set(110, at(500));
+	leakcheck_add_spare(&c, at(0), at(10));
+	leakcheck_add_spare(&c, at(90), at(110));
+	run(&c);
+	assert_int_equal(state_of(&c, 100), LEAKCHECK_REACHABLE);
+	assert_int_equal(state_of(&c, 200), LEAKCHECK_DEFINITE);
+	assert_int_equal(state_of(&c, 300), LEAKCHECK_REACHABLE);
+	assert_int_equal(state_of(&c, 400), LEAKCHECK_DEFINITE);
+	assert_int_equal(state_of(&c, 500), LEAKCHECK_REACHABLE);
+	leakcheck_deinit(&c);
+}
+
 static void test_interior(void **state)
 {
 	struct leakcheck c;
@@ -601,6 +627,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nothing), cmocka_unit_test(test_chain_from_root), cmocka_unit_test(test_register),
+		cmocka_unit_test(test_spare),
 		cmocka_unit_test(test_interior), cmocka_unit_test(test_better_chain), cmocka_unit_test(test_ends),
 		cmocka_unit_test(test_lost_list), cmocka_unit_test(test_cycle), cmocka_unit_test(test_cycle_after_leader),
 		cmocka_unit_test(test_hole), cmocka_unit_test(test_ranges), cmocka_unit_test(test_index),
