@@ -19,18 +19,29 @@
 #define MAX_DEPTH 3
 #define HEAP_SIZE (64ul << 20)
 
-/* Blocks of threads live shortly: long before the heap begins again at its start. */
-alignas(16) static char heap[HEAP_SIZE + (1 << 20)];
-static unsigned long used, allocations, frees;
+#define PLACES 64
+#define PLACE_SIZE 512
+#define LEAKED 50
+
+/* Each thread reuses its own places. What is never freed, or not its own, comes from the heap, which has room for all of it. */
+alignas(16) static char heap[HEAP_SIZE], place[THREADS][PLACES][PLACE_SIZE];
+static unsigned long used, allocations, frees, taken[THREADS];
 static int is_over;
-static __thread int depth;
+static __thread int depth, number; /* 0: the first thread */
 
 static void *take(size_t size)
 {
-	unsigned long at = __atomic_fetch_add(&used, (size + 15) & ~15ul, __ATOMIC_RELAXED);
-
 	__atomic_add_fetch(&allocations, 1, __ATOMIC_RELAXED);
-	return heap + at % HEAP_SIZE;
+	while (number > 0 && size <= PLACE_SIZE && size != LEAKED) {
+		unsigned long *t = &taken[number - 1];
+		int i = __builtin_ctzl(~*(volatile unsigned long *)t);
+		if (!(__atomic_fetch_or(t, 1ul << i, __ATOMIC_RELAXED) >> i & 1))
+			return place[number - 1][i];
+	}
+	unsigned long at = __atomic_fetch_add(&used, (size + 15) & ~15ul, __ATOMIC_RELAXED);
+	if (at + size > HEAP_SIZE)
+		abort();
+	return heap + at;
 }
 
 extern "C" void *malloc(size_t size) { return take(size); }
@@ -41,8 +52,12 @@ extern "C" void *realloc(void *, size_t) { abort(); }
 
 extern "C" void free(void *block)
 {
+	size_t i = ((char *)block - &place[0][0][0]) / PLACE_SIZE;
+
 	if (block)
 		__atomic_add_fetch(&frees, 1, __ATOMIC_RELAXED);
+	if ((char *)block >= &place[0][0][0] && i < THREADS * PLACES)
+		__atomic_fetch_and(&taken[i / PLACES], ~(1ul << i % PLACES), __ATOMIC_RELAXED);
 }
 
 /* The compiler does not know what becomes of @block. */
@@ -61,21 +76,23 @@ static void handle(int)
 {
 	if (depth++ < MAX_DEPTH) {
 		allocate(100);
-		keep(operator new[](50)); /* the last one is no delete: the kind of the interrupted call differs */
+		keep(operator new[](LEAKED)); /* the last one is no delete: the kind of the interrupted call differs */
 	}
 	depth--;
 }
 
-static void *run(void *)
+static void *run(void *own_number)
 {
+	number = *(int *)own_number;
 	for (size_t i = 0; !__atomic_load_n(&is_over, __ATOMIC_RELAXED); i++)
-		allocate(1 + i % 300);
+		allocate(51 + i % 300);
 	return nullptr;
 }
 
 int main()
 {
 	pthread_t thread[THREADS];
+	int numbers[THREADS];
 	struct sigaction action = {};
 	char text[100];
 
@@ -83,8 +100,10 @@ int main()
 	action.sa_flags = SA_NODEFER;
 	sigaction(SIGUSR1, &action, nullptr);
 	sigaction(SIGUSR2, &action, nullptr);
-	for (pthread_t &t : thread)
-		pthread_create(&t, nullptr, run, nullptr);
+	for (int i = 0; i < THREADS; i++) {
+		numbers[i] = i + 1;
+		pthread_create(&thread[i], nullptr, run, &numbers[i]);
+	}
 	for (int i = 0; i < SIGNALS; i++) {
 		pthread_kill(thread[i % THREADS], i % 3 ? SIGUSR1 : SIGUSR2);
 		if (i % 4 == 3)
