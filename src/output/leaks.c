@@ -70,6 +70,7 @@ void leaks_add(struct leaks *l, const struct block *block, enum leak_kind kind)
 	if (!*slot) {
 		*vec_add(&l->sites) = (struct leak_site){
 			.node = node,
+			.first_leaf = report_tree_node(l->tree, node)->first_leaf,
 			.kind = (uint8_t)kind,
 			.oldest = block->time,
 			.youngest = block->time,
@@ -111,6 +112,8 @@ static int compare_sites(const void *a, const void *b)
 		return x->bytes > y->bytes ? -1 : 1;
 	if (x->blocks != y->blocks)
 		return x->blocks > y->blocks ? -1 : 1;
+	if (x->first_leaf != y->first_leaf)
+		return x->first_leaf < y->first_leaf ? -1 : 1;
 	return x->node < y->node ? -1 : x->node > y->node;
 }
 

@@ -24,6 +24,7 @@ enum leak_kind {
 
 struct leak_site {
 	uint32_t node;           /* of the report tree: the outermost frame of the path */
+	uint32_t first_leaf;     /* of that node: which of equal sites comes first */
 	uint8_t kind;            /* enum leak_kind */
 	uint64_t bytes;
 	uint64_t blocks;         /* in units of profile_count, here and in struct leak_sum */

@@ -37,9 +37,8 @@ struct massif_writer {
 	FILE *file;
 	int error;                      /* -errno of the first failed write; 0 so far */
 	const struct report *report;
-	const struct report_tree *tree;
-	const uint64_t *bytes;          /* by node, for the current snapshot */
-	uint32_t node_count;            /* nodes that exist in the current snapshot */
+	struct report_tree *tree;
+	struct report_leaves leaves;    /* of the current snapshot */
 	uint64_t limit;                 /* smaller children go into the aggregate */
 	VEC(struct child) children;     /* a stack of the siblings on the current path */
 };
@@ -122,14 +121,14 @@ static int compare_children(const void *va, const void *vb)
 	return a->node < b->node ? -1 : a->node > b->node;
 }
 
-static void add_child(struct massif_writer *w, uint32_t node)
+static void add_child(struct massif_writer *w, uint32_t node, uint64_t bytes)
 {
 	uint32_t frame = report_tree_node(w->tree, node)->frame;
 	const struct calltree_frame *f =
 		calltree_frame(profile_calltree(w->report->profile), frame);
 
 	*vec_add(&w->children) = (struct child){
-		.bytes = w->bytes[node],
+		.bytes = bytes,
 		.node = node,
 		/* Code outside of modules was mapped late, but 0x0 is the initial image. */
 		.load_order = f->module || !f->pc ? f->module : UINT32_MAX,
@@ -142,15 +141,17 @@ static size_t push_children(struct massif_writer *w, uint32_t node)
 {
 	size_t first = w->children.count;
 	struct child aggregate = {0};
+	uint32_t c, children = report_tree_children(w->tree, node, &c);
 
-	for (uint32_t c = report_tree_node(w->tree, node)->first_child; c;
-	     c = report_tree_node(w->tree, c)->next_sibling) {
-		if (c >= w->node_count)
-			continue;
-		if (w->bytes[c] >= w->limit) {
-			add_child(w, c);
+	for (; children > 0; children--, c++) {
+		if (report_tree_node(w->tree, c)->first_leaf > w->leaves.count)
+			break; /* it and the following ones were first seen later */
+		uint64_t bytes = report_tree_bytes(w->tree, c, &w->leaves);
+
+		if (bytes >= w->limit) {
+			add_child(w, c, bytes);
 		} else {
-			aggregate.bytes += w->bytes[c];
+			aggregate.bytes += bytes;
 			aggregate.places++;
 		}
 	}
@@ -171,7 +172,7 @@ static void put_aggregate(struct massif_writer *w, const struct child *c, uint32
 	    c->bytes, c->places, c->places == 1 ? "," : "s, all", w->report->threshold);
 }
 
-static void put_node(struct massif_writer *w, uint32_t node, uint32_t indent);
+static void put_node(struct massif_writer *w, const struct child *c, uint32_t indent);
 
 /* Prints and pops the topmost @count children. */
 static void put_children(struct massif_writer *w, size_t count, uint32_t indent)
@@ -182,7 +183,7 @@ static void put_children(struct massif_writer *w, size_t count, uint32_t indent)
 		struct child c = w->children.data[i];
 
 		if (c.node)
-			put_node(w, c.node, indent);
+			put_node(w, &c, indent);
 		else
 			put_aggregate(w, &c, indent);
 	}
@@ -190,19 +191,19 @@ static void put_children(struct massif_writer *w, size_t count, uint32_t indent)
 }
 
 /* The recursion depth is limited by the filter's depth (200). */
-static void put_node(struct massif_writer *w, uint32_t node, uint32_t indent)
+static void put_node(struct massif_writer *w, const struct child *c, uint32_t indent)
 {
-	uint32_t frame = report_tree_node(w->tree, node)->frame;
+	uint32_t frame = report_tree_node(w->tree, c->node)->frame;
 	const struct calltree_frame *f =
 		calltree_frame(profile_calltree(w->report->profile), frame);
 	const struct symbol *sym = w->report->symbol(w->report->symbol_ctx, frame, SYMBOL_ALL);
 	taddr_t pc = f->pc;
-	size_t count = push_children(w, node);
+	size_t count = push_children(w, c->node);
 
 	for (uint32_t i = 0; i < sym->count; i++, indent++) {
 		put_indent(w, indent);
 		put(w, "n%zu: %" PRIu64 " 0x%" PRIX64 ": ", i + 1 < sym->count ? 1 : count,
-		    w->bytes[node], pc);
+		    c->bytes, pc);
 		put_frame(w, sym, &sym->frame[i]);
 	}
 	put_children(w, count, indent);
@@ -219,7 +220,7 @@ static void put_tree(struct massif_writer *w, const char *root)
 {
 	size_t count = push_children(w, 0);
 
-	put(w, "n%zu: %" PRIu64 " %s\n", count, w->bytes[0], root);
+	put(w, "n%zu: %" PRIu64 " %s\n", count, report_tree_bytes(w->tree, 0, &w->leaves), root);
 	put_children(w, count, 1);
 }
 
@@ -229,8 +230,7 @@ int massif_write_tree(FILE *file, const struct massif_tree *t)
 		.file = file,
 		.report = t->report,
 		.tree = t->tree,
-		.bytes = t->bytes,
-		.node_count = t->node_count,
+		.leaves = t->leaves,
 		.limit = t->limit,
 	};
 
@@ -269,17 +269,15 @@ static void put_snapshot(struct massif_writer *w, uint32_t number, struct snapsh
 		return;
 	}
 
-	uint64_t *leaf_bytes, *node_bytes;
-	uint32_t leaf_count = profile_snapshot_leaves(w->report->profile, i, &leaf_bytes);
+	uint64_t *bytes, heap;
 
-	w->node_count = report_tree_sum(w->tree, leaf_bytes, leaf_count, &node_bytes);
-	free(leaf_bytes);
-	w->bytes = node_bytes;
-	w->limit = significant_bytes(&s, node_bytes[0], w->report->threshold);
-	put_record(w, number, &s, node_bytes[0]);
+	w->leaves.count = profile_snapshot_leaves(w->report->profile, i, &bytes);
+	w->leaves.bytes = bytes;
+	heap = report_tree_bytes(w->tree, 0, &w->leaves);
+	w->limit = significant_bytes(&s, heap, w->report->threshold);
+	put_record(w, number, &s, heap);
 	put_tree(w, memory_kind_root(w->report->memory));
-	w->bytes = NULL;
-	free(node_bytes);
+	free(bytes);
 }
 
 static void put_header(struct massif_writer *w)

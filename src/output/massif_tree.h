@@ -6,11 +6,10 @@
 
 struct massif_tree {
 	const struct report *report;
-	const struct report_tree *tree;
-	const uint64_t *bytes; /* by node of the tree */
-	uint32_t node_count;   /* nodes from this number on are left out */
-	uint64_t limit;        /* smaller children go into the aggregate line; 0 = none */
-	const char *root;      /* text of the first line */
+	struct report_tree *tree;
+	struct report_leaves leaves;
+	uint64_t limit;   /* smaller children go into the aggregate line; 0 = none */
+	const char *root; /* text of the first line */
 };
 
 /* 0 or -errno of the first failed write. */

@@ -5,10 +5,10 @@
  *	call tree   main > f > g > malloc's caller     (outermost first, all frames)
  *	this tree   root > malloc's caller > g > f     (innermost first, shown frames)
  *
- * Nodes are merged by frame (address and module) at each level, and numbered in
- * the order of the first leaf that passes through them. So the nodes that existed when a profile
- * had n leaves are a prefix of the numbers, as snapshots need it: they do not contain sites first
- * seen later.
+ * Nodes are merged by frame (address and module) at each level. The children of a node are found
+ * when they are asked for: reports show few of the paths of a large profile.
+ *
+ * A snapshot does not contain sites first seen later: a node exists in it if its first leaf does.
  */
 #ifndef PTMEM_OUTPUT_REPORT_TREE_H
 #define PTMEM_OUTPUT_REPORT_TREE_H
@@ -16,10 +16,9 @@
 #include "output/writer.h"
 
 struct report_node {
-	uint32_t frame;        /* of the profile's call tree; 0 at the root */
-	uint32_t parent;       /* smaller than the node's own number */
-	uint32_t first_child;  /* 0 = none; the newest child comes first */
-	uint32_t next_sibling; /* 0 = none; smaller than the node's own number */
+	uint32_t frame;      /* of the profile's call tree; 0 at the root */
+	uint32_t parent;     /* smaller than the node's own number */
+	uint32_t first_leaf; /* the lowest number of the leaves at or below it; 0 = none */
 };
 
 struct report_tree;
@@ -31,19 +30,27 @@ struct report_tree *report_tree_new_of(const struct report *r, const uint32_t *l
 				       uint32_t count);
 void report_tree_free(struct report_tree *t);
 
-/* Node 0 is the root. */
+/* Node 0 is the root. Valid until the next call for @t. */
 const struct report_node *report_tree_node(const struct report_tree *t, uint32_t node);
+
+/*
+ * The number of children of @node. Their numbers follow each other from *@first_out on, in the
+ * order of their first leaves.
+ */
+uint32_t report_tree_children(struct report_tree *t, uint32_t node, uint32_t *first_out);
 
 /* The node with the bytes of @leaf; REPORT_NODE_IGNORED: none. */
 #define REPORT_NODE_IGNORED UINT32_MAX
-uint32_t report_tree_leaf_node(const struct report_tree *t, uint32_t leaf);
+uint32_t report_tree_leaf_node(struct report_tree *t, uint32_t leaf);
 
-/*
- * Adds up @leaf_bytes (indexed by leaf, 1 .. @leaf_count): *node_bytes_out[i] is the sum for node i
- * and all nodes below it. The caller frees it. Returns the number of nodes that existed when there
- * were @leaf_count leaves; the others are absent. Leaves ignored by the filter add nothing.
- */
-uint32_t report_tree_sum(const struct report_tree *t, const uint64_t *leaf_bytes,
-			 uint32_t leaf_count, uint64_t **node_bytes_out);
+/* Bytes of leaves at some time, when there were leaves 1 .. @count. */
+struct report_leaves {
+	const uint64_t *bytes; /* by leaf */
+	uint32_t count;
+};
+
+/* The sum for @node and all nodes below it. Leaves ignored by the filter add nothing. */
+uint64_t report_tree_bytes(const struct report_tree *t, uint32_t node,
+			   const struct report_leaves *leaves);
 
 #endif

@@ -201,24 +201,22 @@ static bool is_shown(const struct xtree_writer *w, uint32_t i)
 	return flows_is_full(w->flows) || has_value(w, flows_get(w->flows, i));
 }
 
-static void write_snapshot(struct xtree_writer *w, unsigned event, const struct report_tree *tree,
+static void write_snapshot(struct xtree_writer *w, unsigned event, struct report_tree *tree,
 			   uint64_t time_ms)
 {
 	uint32_t count = 0;
-	_cleanup_free_ uint64_t *bytes = xcalloc((size_t)flows_count(w->flows) + 1, sizeof(*bytes)),
-				*sums = NULL;
+	_cleanup_free_ uint64_t *bytes = xcalloc((size_t)flows_count(w->flows) + 1, sizeof(*bytes));
 	for (uint32_t i = 0; i < flows_count(w->flows); i++) {
 		if (is_shown(w, i))
 			bytes[++count] = flows_get(w->flows, i)->value[event];
 	}
-	uint32_t nodes = report_tree_sum(tree, bytes, count, &sums);
 	fprintf(w->file,
 		"#-----------\nsnapshot=%u\n#-----------\ntime=%" PRIu64 "\nmem_heap_B=%" PRIu64
 		"\n"
 		"mem_heap_extra_B=0\nmem_stacks_B=0\nheap_tree=detailed\n",
 		event, time_ms, w->total[event]);
 	const struct massif_tree t = {
-		.report = w->report, .tree = tree, .bytes = sums, .node_count = nodes,
+		.report = w->report, .tree = tree, .leaves = {bytes, count},
 		.limit = w->total[event] ? 0 : 1, /* of nothing all is below the threshold */
 		.root = event_text[event],
 	};

@@ -479,6 +479,139 @@ static void test_large(void **state)
 	assert_int_equal(filter_calls, 100000);
 }
 
+/* Random stacks: what is written against sums over all leaves. */
+
+#define RANDOM_LEAVES 300u
+#define RANDOM_FRAMES 6u
+#define RANDOM_DEPTH 8u
+
+static uint32_t random_path[RANDOM_LEAVES + 1][RANDOM_DEPTH + 1]; /* innermost first, ended by 0 */
+
+struct expected {
+	uint64_t bytes;
+	uint32_t frame, places; /* frame 0: the aggregate */
+};
+
+static int compare_expected(const void *a, const void *b)
+{
+	const struct expected *x = a, *y = b;
+
+	if (x->bytes != y->bytes)
+		return x->bytes > y->bytes ? -1 : 1;
+	return x->frame < y->frame ? -1 : x->frame > y->frame;
+}
+
+/* What the leaves of @in, which begin with the same @depth frames, have next. */
+static size_t expected_children(const bool *in, unsigned depth, const struct table_snapshot *s, uint64_t limit,
+				struct expected *out)
+{
+	struct expected rest = {0};
+	size_t n = 0;
+
+	for (uint32_t frame = 1; frame <= RANDOM_FRAMES; frame++) {
+		struct expected e = {.frame = frame};
+		bool exists = false;
+
+		for (uint32_t leaf = 1; leaf <= s->leaf_count; leaf++) {
+			if (!in[leaf] || random_path[leaf][depth] != frame)
+				continue;
+			exists = true;
+			e.bytes += s->bytes[leaf];
+		}
+		if (exists && e.bytes >= limit) {
+			out[n++] = e;
+		} else if (exists) {
+			rest.bytes += e.bytes;
+			rest.places++;
+		}
+	}
+	if (rest.places)
+		out[n++] = rest;
+	qsort(out, n, sizeof(*out), compare_expected);
+	return n;
+}
+
+static void put_expected(FILE *f, const char *head, const bool *in, unsigned depth, const struct table_snapshot *s,
+			 uint64_t limit)
+{
+	struct expected child[RANDOM_FRAMES + 1];
+	size_t n = expected_children(in, depth, s, limit, child);
+
+	fprintf(f, "%*sn%zu: %s\n", (int)depth, "", n, head);
+	for (size_t i = 0; i < n; i++) {
+		bool below[RANDOM_LEAVES + 1];
+		char text[64];
+
+		if (!child[i].frame) {
+			fprintf(f, "%*sn0: %lu in %u place%s below massif's threshold (%.2f%%)\n", (int)depth + 1, "",
+				child[i].bytes, child[i].places, child[i].places == 1 ? "," : "s, all",
+				report.threshold);
+			continue;
+		}
+		for (uint32_t leaf = 1; leaf <= RANDOM_LEAVES; leaf++)
+			below[leaf] = in[leaf] && random_path[leaf][depth] == child[i].frame;
+		snprintf(text, sizeof(text), "%lu 0x%X: f (f.c:1)", child[i].bytes, 0x1000 + child[i].frame);
+		put_expected(f, text, below, depth + 1, s, limit);
+	}
+}
+
+static char *expected_tree(const struct table_snapshot *s)
+{
+	bool in[RANDOM_LEAVES + 1];
+	char *text, head[128];
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+	uint64_t limit = (uint64_t)((double)s->head.heap * report.threshold / 100);
+
+	memset(in, true, sizeof(in));
+	snprintf(head, sizeof(head), "%lu (heap allocation functions) malloc/new/new[], --alloc-fns, etc.",
+		 s->head.heap);
+	put_expected(f, head, in, 0, s, s->head.heap ? limit : 1);
+	fclose(f);
+	return text;
+}
+
+static void add_random_leaf(uint32_t leaf, uint64_t *random)
+{
+	uint32_t depth = 1 + (uint32_t)(*random >> 20) % RANDOM_DEPTH, outermost_first[RANDOM_DEPTH + 1] = {0};
+
+	memset(random_path[leaf], 0, sizeof(random_path[leaf]));
+	for (uint32_t i = 0; i < depth; i++) {
+		*random = hash_u64(*random + 1);
+		/* mostly the same: common beginnings */
+		random_path[leaf][i] = 1 + (*random % 3 ? 0 : (uint32_t)(*random >> 8) % RANDOM_FRAMES);
+		outermost_first[depth - 1 - i] = random_path[leaf][i];
+	}
+	add_leaf(outermost_first);
+}
+
+/* The tree is split further for each snapshot, which has other leaves, and other ones that matter. */
+static void test_random(void **state)
+{
+	uint64_t random = 1;
+
+	for (uint32_t i = 1; i <= RANDOM_FRAMES; i++)
+		add_frame(0x1000 + i, 1, "/bin/x", NULL, 0);
+	for (uint32_t leaf = 1; leaf <= RANDOM_LEAVES; leaf++)
+		add_random_leaf(leaf, &random);
+	for (uint32_t i = 0; i < 20; i++) {
+		uint64_t bytes[RANDOM_LEAVES] = {0};
+
+		for (uint32_t leaf = 0; leaf < RANDOM_LEAVES; leaf++) {
+			random = hash_u64(random + 1);
+			bytes[leaf] = random % 4 ? 0 : random % 1000;
+		}
+		add_snapshot(SNAPSHOT_DETAILED, i, 0, RANDOM_LEAVES * (20 - i) / 20, bytes);
+	}
+	for (int i = 0; i < 3; i++) {
+		report.threshold = (double[]){5, 0.5, 0}[i];
+		for (size_t k = 0; k < profile.snapshot.count; k++) {
+			_cleanup_free_ char *tree = expected_tree(&profile.snapshot.data[k]);
+			assert_contains(tree);
+		}
+	}
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -487,6 +620,7 @@ int main(void)
 		T(test_header), T(test_locations), T(test_fullpath), T(test_long_name), T(test_inlined),
 		T(test_snapshots), T(test_threshold), T(test_ties), T(test_address_reused),
 		T(test_pages_and_no_heap), T(test_filter), T(test_disk_full), T(test_large),
+		T(test_random),
 	};
 
 	return cmocka_run_group_tests_name("massif_write", tests, NULL, NULL);

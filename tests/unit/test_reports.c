@@ -123,6 +123,22 @@ static void test_sites(void **state)
 	rig_free(r);
 }
 
+/* Of sites with equal bytes the one that allocated first comes first, wherever its blocks are. */
+static void test_equal_sites(void **state)
+{
+	static const uint32_t order[] = {1, 2, 0};
+	struct rig *r = rig_new();
+	struct leaks l;
+	for (uint32_t i = 0; i < ARRAY_SIZE(order); i++)
+		allocate(r, 0x10000 * (order[i] + 1), 100, order[i]);
+	begin_leaks(r, &l, 0);
+	assert_int_equal(l.sites.count, ARRAY_SIZE(order));
+	for (uint32_t i = 0; i < ARRAY_SIZE(order); i++)
+		assert_int_equal(l.sites.data[i].node, report_tree_leaf_node(l.tree, i + 1));
+	leaks_deinit(&l);
+	rig_free(r);
+}
+
 static void test_age(void **state)
 {
 	static const struct { uint32_t age; uint64_t blocks; } rows[] = {
@@ -318,8 +334,8 @@ static void test_top(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sites), cmocka_unit_test(test_age), cmocka_unit_test(test_text),
-		cmocka_unit_test(test_no_sites),
+		cmocka_unit_test(test_sites), cmocka_unit_test(test_equal_sites),
+		cmocka_unit_test(test_age), cmocka_unit_test(test_text), cmocka_unit_test(test_no_sites),
 		cmocka_unit_test(test_json), cmocka_unit_test(test_paths), cmocka_unit_test(test_no_peak),
 		cmocka_unit_test(test_top),
 	};
