@@ -35,19 +35,21 @@
 /* -- names -- */
 
 /*
- * Without ignore-fns a block is ignored only if all its frames are alloc-fns. A single other frame
- * is enough to count it: the outermost, shared by most stacks, is checked first.
+ * Without ignore-fns a block is ignored only if all frames that the filter examines are alloc-fns.
+ * A single other frame is enough to count it: the outermost, shared by most stacks, is checked
+ * first.
  */
-static bool is_surely_counted(const struct session *s, const struct calltree *tree, uint32_t node)
+static bool is_surely_counted(struct source *src, uint32_t node)
 {
-	if (filter_has_ignore_fns(s->run->filter) || !node ||
-	    calltree_node_depth(tree, node) > filter_reach(s->run->filter))
+	const struct filter *filter = src->session->run->filter;
+	const struct calltree *tree = profile_calltree(src->profile);
+	size_t left = filter_reach(filter);
+
+	if (filter_has_ignore_fns(filter) || !node)
 		return false;
-	while (calltree_parent(tree, node))
+	while (--left > 0 && calltree_parent(tree, node))
 		node = calltree_parent(tree, node);
-	const struct calltree_frame *f = calltree_frame(tree, calltree_node_frame(tree, node));
-	const char *name = symbols_function(s->run->symbols, run_module(s->run, f->module), f->pc);
-	return name && !filter_is_alloc_fn(s->run->filter, name);
+	return source_is_counted(src, calltree_node_frame(tree, node));
 }
 
 static bool is_ignored(void *ctx, uint32_t node)
@@ -55,7 +57,7 @@ static bool is_ignored(void *ctx, uint32_t node)
 	struct source *src = ctx;
 	struct report report;
 	struct shown_stack stack = {.report = &report};
-	if (is_surely_counted(src->session, profile_calltree(src->profile), node))
+	if (is_surely_counted(src, node))
 		return false;
 	source_fill_report(src, &report);
 	bool counts = shown_stack_fill(&stack, node);

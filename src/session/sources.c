@@ -146,6 +146,7 @@ void sources_fork(struct session *child)
 	for (int k = 0; k < SOURCE_COUNT; k++) {
 		struct source *src = &child->source[k];
 		src->session = child;
+		memset(&src->names, 0, sizeof(src->names));
 		if (k == SOURCE_HEAP) {
 			src->profile = child->heap.profile;
 		} else if (src->profile) {
@@ -158,8 +159,11 @@ void sources_fork(struct session *child)
 
 void sources_deinit(struct session *s)
 {
-	for (int k = SOURCE_HEAP + 1; k < SOURCE_COUNT; k++)
-		profile_free(s->source[k].profile);
+	for (int k = 0; k < SOURCE_COUNT; k++) {
+		vec_deinit(&s->source[k].names);
+		if (k != SOURCE_HEAP)
+			profile_free(s->source[k].profile);
+	}
 }
 
 /* Each existing mapping is one event, in address order, of the pseudo frame 0x0. */

@@ -48,6 +48,7 @@ struct symbols {
 	VEC(struct object *) objects; /* owned; pointers, so that an object does not move */
 	struct answer *answer;        /* open addressing, at most 3/4 full */
 	size_t answer_count, answer_capacity;
+	uint64_t changes;             /* of answers */
 	VEC(struct symbol *) obsolete; /* owned */
 	struct symbol_frames scratch;
 };
@@ -314,8 +315,14 @@ static void drop_obsolete(struct symbols *s)
 		s->answer_count++;
 	}
 	free(old);
+	s->changes++;
 	for (size_t i = 0; i < s->objects.count; i++)
 		s->objects.data[i]->is_new = false;
+}
+
+uint64_t symbols_changes(const struct symbols *s)
+{
+	return s->changes;
 }
 
 void symbols_note(struct symbols *s, const struct module *m)
@@ -385,6 +392,7 @@ const struct symbol *symbols_find(struct symbols *s, const struct module *m, tad
 void symbols_define(struct symbols *s, uint32_t module_id, taddr_t pc, const struct symbol *sym)
 {
 	struct answer *a = get_answer(s, module_id, pc);
+	s->changes += !is_free(a);
 	free(a->sym);
 	free(a->real);
 	a->real = NULL;

@@ -1,7 +1,6 @@
 /*
  * From a code address to names: function, file and line, inlined frames, module. Each address is
- * looked up once; the result is valid and does not move until symbols_free. Independent of
- * profiles.
+ * looked up once; the result does not move until symbols_changes does. Independent of profiles.
  */
 #ifndef PTMEM_SYMBOLS_SYMBOLS_H
 #define PTMEM_SYMBOLS_SYMBOLS_H
@@ -51,6 +50,9 @@ void symbols_free(struct symbols *s);
  */
 const struct symbol *symbols_find(struct symbols *s, const struct module *m, taddr_t pc,
 				  enum symbol_part part);
+
+/* Changes when other names are found, or defined, for an address that had some. */
+uint64_t symbols_changes(const struct symbols *s);
 
 /* Makes the object of @m (may be NULL) known, as a look-up does. */
 void symbols_note(struct symbols *s, const struct module *m);
