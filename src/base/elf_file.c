@@ -219,22 +219,45 @@ void elf_files_deinit(struct elf_files *files)
 	files->root = NULL;
 }
 
+/* A string table, up to the end of its last whole string. */
+struct names {
+	const char *text;
+	size_t size;
+};
+
+static struct names read_names(struct elf_file *f, uint32_t section)
+{
+	Elf_Scn *scn = elf_getscn(f->elf, section);
+	GElf_Shdr header;
+	Elf_Data *data = scn && gelf_getshdr(scn, &header) && header.sh_type == SHT_STRTAB ?
+				 elf_getdata(scn, NULL) :
+				 NULL;
+	struct names n = {0};
+
+	if (data && data->d_buf)
+		n = (struct names){data->d_buf, data->d_size};
+	while (n.size > 0 && n.text[n.size - 1])
+		n.size--;
+	return n;
+}
+
+/* elf_strptr would look for the section again at each symbol. */
 static int each_in_section(struct elf_file *f, Elf_Scn *scn, const GElf_Shdr *sh,
 			   int (*fn)(void *ctx, const struct elf_symbol *sym), void *ctx)
 {
 	Elf_Data *data = elf_getdata(scn, NULL);
 	if (!data || sh->sh_entsize == 0)
 		return 0;
+	const struct names names = read_names(f, sh->sh_link);
 	size_t count = data->d_size / sh->sh_entsize;
 	for (size_t i = 1; i < count; i++) {
 		GElf_Sym s;
 		if (!gelf_getsym(data, (int)i, &s))
 			break;
-		const char *name = elf_strptr(f->elf, sh->sh_link, s.st_name);
-		if (!name || !*name)
+		if (s.st_name >= names.size || !names.text[s.st_name])
 			continue;
 		struct elf_symbol sym = {
-			.name = name, .vaddr = s.st_value, .size = s.st_size,
+			.name = names.text + s.st_name, .vaddr = s.st_value, .size = s.st_size,
 			.type = GELF_ST_TYPE(s.st_info), .bind = GELF_ST_BIND(s.st_info),
 			.is_defined = s.st_shndx != SHN_UNDEF,
 		};

@@ -116,18 +116,26 @@ const struct probe probe_table[] = {
 /* Found by the dynamic section, not by name: every object has such a function. */
 static const struct probe program_end = CONTROL("_fini", PROBE_END);
 
-/* Whether @symbol is @name, apart from a version. */
-static bool is_called(const char *symbol, const char *name)
+/* A symbol's name without its version. */
+struct plain_name {
+	const char *text;
+	size_t size;
+};
+
+#define SHORTEST 4 /* of the names in the table */
+
+/* @n has at least SHORTEST characters. */
+static inline bool is_called(struct plain_name n, const char *name)
 {
-	size_t n = strcspn(symbol, "@");
-	return strncmp(name, symbol, n) == 0 && name[n] == '\0';
+	return memcmp(n.text, name, SHORTEST) == 0 && strncmp(n.text, name, n.size) == 0 &&
+	       name[n.size] == '\0';
 }
 
-/* The probe for @symbol (a version after '@' is ignored), or NULL. */
-static const struct probe *probe_find(const char *symbol)
+/* The probe for @n, or NULL. */
+static const struct probe *probe_find(struct plain_name n)
 {
 	for (const struct probe *p = probe_table; p->symbol; p++) {
-		if (is_called(symbol, p->symbol))
+		if (is_called(n, p->symbol))
 			return p;
 	}
 	return NULL;
@@ -169,7 +177,10 @@ static int consider_symbol(void *ctx, const struct elf_symbol *sym)
 	/* cheap test first: only these initials occur in the table */
 	if (!memchr("mcrapvfsd_", sym->name[0], 10) || !sym->is_defined)
 		return 0;
-	if (sym->type == STT_OBJECT && is_called(sym->name, "_r_debug"))
+	const struct plain_name name = {sym->name, strcspn(sym->name, "@")};
+	if (name.size < SHORTEST)
+		return 0;
+	if (sym->type == STT_OBJECT && is_called(name, "_r_debug"))
 		search->sites->r_debug = sym->vaddr;
 	if (sym->type != STT_FUNC)
 		return 0;
@@ -178,10 +189,10 @@ static int consider_symbol(void *ctx, const struct elf_symbol *sym)
 	if (!is_seen && !search->file->is_static_pie)
 		return 0;
 	for (size_t i = 0; i < ARRAY_SIZE(leaf_names); i++) {
-		if (is_called(sym->name, leaf_names[i]))
+		if (is_called(name, leaf_names[i]))
 			search->leaf[i] = sym->vaddr;
 	}
-	const struct probe *probe = probe_find(sym->name);
+	const struct probe *probe = probe_find(name);
 	const struct elf_segment *seg = probe ? elf_file_segment(search->file, sym->vaddr) : NULL;
 	if (!seg || !seg->is_exec || sym->vaddr - seg->vaddr >= seg->filesz)
 		return 0;
