@@ -19,6 +19,12 @@
  * another block: it is recorded as INNER_FREE or REALLOC_MAYBE, and ptmem, which knows the
  * addresses of all samples, decrements the count.
  *
+ * Most releases are of no sample, and of blocks anywhere: each would fetch another line, and
+ * translate another page, of the filter's 2 MiB. So the words are summed up by cells, one for each
+ * cache line of words: the number of words there that are not 0. It is incremented before a word
+ * becomes other than 0, and decremented after it has become 0 again; so it is never too low. All
+ * cells together have 32 KiB.
+ *
  * A call that may call other probed functions (a wrapper) sets return_at even when it is not
  * sampled, so that only the outermost call counts; a leaf, which never does, jumps to the original.
  * slot.count has the exact number of calls of each function, and of the bytes that they requested.
@@ -31,7 +37,7 @@
 #define PAD_FILTER_BITS 19
 #define PAD_FILTER_COUNT 0x7fu /* bits of the number of samples; all ones: stays so */
 #define PAD_FILTER_UNKNOWN (~0u & ~PAD_FILTER_COUNT) /* instead of a tag */
-#define PAD_FILTER_SIZE (sizeof(uint32_t) << PAD_FILTER_BITS)
+#define PAD_CELL_SHIFT 4 /* logarithm of the words for each cell */
 #define PAD_DISTANCE_BITS 16
 /*
  * The table has distances for the smallest interval, with as many fractional bits as the interval
@@ -40,6 +46,11 @@
 #define PAD_SHIFT_MAX 10u
 #define PAD_DISTANCES_SIZE (sizeof(uint64_t) << PAD_DISTANCE_BITS)
 #define PAD_FUNCTIONS 16 /* enum heap_function */
+
+struct pad_filter {
+	uint32_t word[1 << PAD_FILTER_BITS];
+	uint8_t cell[1 << (PAD_FILTER_BITS - PAD_CELL_SHIFT)];
+};
 
 /* Neighbours share cache lines. */
 static inline uint64_t pad_filter_hash(uint64_t address)
@@ -56,47 +67,84 @@ static inline uint32_t pad_filter_tag(uint64_t address)
 	return address & 7 || tag > PAD_FILTER_UNKNOWN ? PAD_FILTER_UNKNOWN : (uint32_t)tag;
 }
 
+/* Whether a sample may have the hash of @address. */
+static inline int pad_filter_may_have(const struct pad_filter *f, uint64_t address)
+{
+	uint64_t i = pad_filter_hash(address);
+
+	return __atomic_load_n(&f->cell[i >> PAD_CELL_SHIFT], __ATOMIC_RELAXED) &&
+	       __atomic_load_n(&f->word[i], __ATOMIC_RELAXED);
+}
+
 /*
  * More than the number of threads in pads: only a program that writes there itself may exhaust
  * them.
  */
 #define PAD_FILTER_TRIES 10000
 
-/* Replaces *@word if it equals *@old; otherwise *@old becomes its value. */
-static inline int pad_filter_exchange(uint32_t *word, uint32_t *old, uint32_t next)
+/* Replaces word @i if it equals *@old; otherwise *@old becomes its value. */
+static inline int pad_filter_exchange(struct pad_filter *f, uint64_t i, uint32_t *old,
+				      uint32_t next)
 {
-	return __atomic_compare_exchange_n(word, old, next, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+	uint8_t *cell = &f->cell[i >> PAD_CELL_SHIFT];
+	int comes = !*old && next, goes = *old && !next, is_done;
+
+	if (comes)
+		__atomic_add_fetch(cell, 1, __ATOMIC_SEQ_CST);
+	is_done = __atomic_compare_exchange_n(&f->word[i], old, next, 0, __ATOMIC_SEQ_CST,
+					      __ATOMIC_RELAXED);
+	if (is_done ? goes : comes)
+		__atomic_sub_fetch(cell, 1, __ATOMIC_SEQ_CST);
+	return is_done;
 }
 
-/* Adds a sample at @address to @word of the filter. */
-static inline void pad_filter_add(uint32_t *word, uint64_t address)
+/* Adds a sample at @address. */
+static inline void pad_filter_add(struct pad_filter *f, uint64_t address)
 {
-	uint32_t old = __atomic_load_n(word, __ATOMIC_RELAXED), next;
+	uint64_t i = pad_filter_hash(address);
+	uint32_t old = __atomic_load_n(&f->word[i], __ATOMIC_RELAXED), next;
 
-	for (int i = 0; i < PAD_FILTER_TRIES; i++) {
+	for (int n = 0; n < PAD_FILTER_TRIES; n++) {
 		if ((old & PAD_FILTER_COUNT) == PAD_FILTER_COUNT)
 			return;
 		next = old ? PAD_FILTER_UNKNOWN | ((old & PAD_FILTER_COUNT) + 1) :
 			     pad_filter_tag(address) | 1;
-		if (pad_filter_exchange(word, &old, next))
+		if (pad_filter_exchange(f, i, &old, next))
 			return;
 	}
 }
 
 enum pad_filter_answer { PAD_FILTER_NO, PAD_FILTER_TAKEN, PAD_FILTER_MAYBE };
 
-/* Whether @address is a sample according to @word. TAKEN: it was, and has been removed. */
-static inline enum pad_filter_answer pad_filter_take(uint32_t *word, uint64_t address)
+/* Whether @address is a sample. TAKEN: it was, and has been removed. */
+static inline enum pad_filter_answer pad_filter_take(struct pad_filter *f, uint64_t address)
 {
-	uint32_t own = pad_filter_tag(address) | 1, old = __atomic_load_n(word, __ATOMIC_RELAXED);
+	uint64_t i = pad_filter_hash(address);
+	uint32_t own = pad_filter_tag(address) | 1;
+	uint32_t old = __atomic_load_n(&f->word[i], __ATOMIC_RELAXED);
 
-	for (int i = 0; i < PAD_FILTER_TRIES && old < PAD_FILTER_UNKNOWN; i++) {
+	for (int n = 0; n < PAD_FILTER_TRIES && old < PAD_FILTER_UNKNOWN; n++) {
 		if (old != own)
 			return PAD_FILTER_NO;
-		if (pad_filter_exchange(word, &old, 0))
+		if (pad_filter_exchange(f, i, &old, 0))
 			return PAD_FILTER_TAKEN;
 	}
 	return PAD_FILTER_MAYBE;
+}
+
+/* A sample at @address, for which the answer was MAYBE, is no more. */
+static inline void pad_filter_decrement(struct pad_filter *f, uint64_t address)
+{
+	uint64_t i = pad_filter_hash(address);
+	uint32_t old = __atomic_load_n(&f->word[i], __ATOMIC_RELAXED);
+
+	for (int n = 0; n < PAD_FILTER_TRIES; n++) {
+		uint32_t count = old & PAD_FILTER_COUNT;
+
+		if (old < PAD_FILTER_UNKNOWN || count == PAD_FILTER_COUNT ||
+		    pad_filter_exchange(f, i, &old, count <= 1 ? 0 : old - 1))
+			return;
+	}
 }
 
 static inline uint64_t pad_next_random(uint64_t random)

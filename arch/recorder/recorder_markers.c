@@ -60,7 +60,7 @@ INLINE int takes_block(const struct pad_control *c, struct pad_slot *slot, uint6
 {
 	if (!takes_sample(c, slot, size))
 		return 0;
-	add_to_filter(c, addr);
+	pad_filter_add(filter_of(c), addr);
 	return 1;
 }
 

@@ -59,8 +59,8 @@ INLINE void record_release(struct pad_stack *stack, const struct pad_head *head,
 {
 	struct pad_control *c = head_control(head);
 	uint64_t block = cpu_argument(stack, head->probe.block_arg);
-
-	uint32_t answer = block ? pad_filter_take(filter_of(c, block), block) : PAD_FILTER_NO;
+	uint32_t answer = is_filtered(c, block) ? pad_filter_take(filter_of(c), block) :
+						  PAD_FILTER_NO;
 	enum pad_record_type type;
 
 	slot->is_old_sampled = answer;
@@ -159,10 +159,10 @@ API int pad_leave_sample(struct pad_stack *stack, const struct pad_head *head, u
 		return LEAVE_DONE;
 	result = block_result(stack, slot, &head->probe);
 	if (!result && is_moved(slot, head))
-		add_to_filter(c, slot->arg[head->probe.block_arg]); /* it failed */
+		pad_filter_add(filter_of(c), slot->arg[head->probe.block_arg]); /* it failed */
 	if (slot->is_sampled) {
 		if (result)
-			add_to_filter(c, result);
+			pad_filter_add(filter_of(c), result);
 		return pad_leave(stack, head, fp);
 	}
 	if (slot->is_old_sampled && head->probe.kind == PAD_REALLOC && !is_off(c))

@@ -9,26 +9,21 @@ INLINE int is_sampling(const struct pad_control *c)
 	return c->flags & PAD_SAMPLING;
 }
 
-INLINE uint32_t *filter_of(const struct pad_control *c, uint64_t block)
+INLINE struct pad_filter *filter_of(const struct pad_control *c)
 {
-	return (uint32_t *)((char *)c + PAD_FILTER_OFFSET) + pad_filter_hash(block);
+	return (struct pad_filter *)((char *)c + PAD_FILTER_OFFSET);
 }
 
-/* Whether a sample has the hash of @block. */
+/* Whether a sample may have the hash of @block. */
 INLINE int is_filtered(const struct pad_control *c, uint64_t block)
 {
-	return block && READ(*filter_of(c, block));
-}
-
-INLINE void add_to_filter(const struct pad_control *c, uint64_t block)
-{
-	pad_filter_add(filter_of(c, block), block);
+	return block && pad_filter_may_have(filter_of(c), block);
 }
 
 /* @block is released: the type of its record; 0 = it is not a sample. */
 INLINE enum pad_record_type released_as(const struct pad_control *c, uint64_t block)
 {
-	enum pad_filter_answer answer = pad_filter_take(filter_of(c, block), block);
+	enum pad_filter_answer answer = pad_filter_take(filter_of(c), block);
 
 	return answer == PAD_FILTER_TAKEN ? PAD_RECORD_FREE :
 	       answer == PAD_FILTER_MAYBE ? PAD_RECORD_INNER_FREE :

@@ -37,21 +37,15 @@ static bool is_plain(const struct pad_probe *p)
 	       p->align_arg == PAD_NO_ARG && p->out_arg == PAD_NO_ARG && p->fixed_align == 0;
 }
 
-/* A free that the short way can handle: of the first argument. */
+/* A free that short ways can handle: of the first argument. */
 static bool is_short_free(const struct pad_probe *p)
 {
-	return p->kind == PAD_FREE && p->block_arg == 0;
+	return (p->kind == PAD_FREE || p->kind == PAD_DELETE) && p->block_arg == 0;
 }
 
 static bool is_marker(const struct pad_probe *probe)
 {
 	return probe->kind >= PAD_REQUEST;
-}
-
-/* Whether the short way of sampling pads is sufficient. */
-static bool is_plain_leaf(const struct pad_probe *p)
-{
-	return p->is_leaf && (is_plain(p) || (p->kind == PAD_FREE && p->block_arg == 0));
 }
 
 /* The recorder's functions of a sampling pad. */
@@ -148,9 +142,10 @@ static bool has_templates(void)
 {
 	const struct recorder_table *t = table();
 
-	return t->magic == RECORDER_MAGIC && t->call.end - t->call.sample_start <= PAD_ROOM &&
+	return t->magic == RECORDER_MAGIC && t->call.end - t->call.sample_alloc <= PAD_ROOM &&
+	       t->tracked.end - t->tracked.sample_free <= PAD_ROOM &&
 	       t->plain.end - t->plain.start <= PAD_ROOM &&
-	       t->jump.end - t->jump.short_start <= PAD_ROOM &&
+	       t->jump.end - t->jump.exact_free <= PAD_ROOM &&
 	       t->marker.end - t->marker.start <= PAD_ROOM;
 }
 
@@ -160,17 +155,22 @@ static __typeof__(&table()->call) find_template(const struct pad_request *reques
 
 	if (p->kind == PAD_FREE || p->kind == PAD_THROW_CHECK)
 		return &table()->jump;
-	return is_plain(p) && !request->is_sampling ? &table()->plain : &table()->call;
+	if (request->is_sampling)
+		return p->is_leaf ? &table()->call : &table()->tracked;
+	return is_plain(p) ? &table()->plain : &table()->call;
 }
 
 /* The code to be placed before the template, as its entry; 0: none. */
 static uint32_t find_short_way(const struct pad_request *request)
 {
 	__typeof__(&table()->call) t = find_template(request);
+	const struct pad_probe *p = &request->probe;
 
-	if (request->is_sampling)
-		return is_plain_leaf(&request->probe) ? t->sample_start : 0;
-	return is_short_free(&request->probe) ? t->short_start : 0;
+	if (request->is_sampling && is_plain(p))
+		return t->sample_alloc;
+	if (!is_short_free(p))
+		return 0;
+	return request->is_sampling ? t->sample_free : t->exact_free;
 }
 
 int arch_make_pad(const struct pad_request *request, uint8_t *out, struct pad *pad_out,

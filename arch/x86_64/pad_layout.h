@@ -30,7 +30,10 @@
 #define PAD_LAYOUT_DIRECTORY_BITS 15
 #define PAD_LAYOUT_FILTER 528384
 #define PAD_LAYOUT_FILTER_BITS 19
+#define PAD_LAYOUT_CELLS 2625536
+#define PAD_LAYOUT_CELL_SHIFT 4
 #define PAD_LAYOUT_ALLOC 1 /* enum pad_kind */
+#define PAD_LAYOUT_DELETE 4
 #define PAD_LAYOUT_COUNT_ONLY 1 /* enum pad_flag */
 #define PAD_LAYOUT_LONG_WAY 6 /* with PAD_VERIFY or PAD_STACK_POINTER there is no short way */
 #define PAD_LAYOUT_MARK_LOW 8
@@ -47,4 +50,5 @@
 #define PAD_SLOT_CHECK_COUNT 92
 #define PAD_SLOT_NEEDS_FP 96
 #define PAD_SLOT_LEFT 120
+#define PAD_SLOT_SAMPLED 200 /* is_sampled and is_old_sampled */
 #define PAD_SLOT_COUNT 256

@@ -24,6 +24,8 @@ _Static_assert(SLOT_IS(stack_low, LOW) && SLOT_IS(stack_high, HIGH) &&
 		       SLOT_IS(ring, RING) && SLOT_IS(arg, ARG) && SLOT_IS(kind, KIND) &&
 		       SLOT_IS(check_count, CHECK_COUNT) && SLOT_IS(needs_fp, NEEDS_FP) &&
 		       SLOT_IS(fp, FP) && SLOT_IS(check, CHECK) && SLOT_IS(left, LEFT) &&
+		       SLOT_IS(is_sampled, SAMPLED) &&
+		       offsetof(struct pad_slot, is_old_sampled) == PAD_SLOT_SAMPLED + 4 &&
 		       SLOT_IS(count, COUNT) && sizeof(struct pad_count) == 16,
 	       "as in pad_layout.h");
 _Static_assert(PAD_ALLOC == PAD_LAYOUT_ALLOC && PAD_COUNT_ONLY == PAD_LAYOUT_COUNT_ONLY &&
@@ -32,7 +34,9 @@ _Static_assert(PAD_ALLOC == PAD_LAYOUT_ALLOC && PAD_COUNT_ONLY == PAD_LAYOUT_COU
 		       PAD_DIRECTORY_OFFSET == PAD_LAYOUT_DIRECTORY &&
 		       PAD_DIRECTORY_BITS == PAD_LAYOUT_DIRECTORY_BITS &&
 		       PAD_FILTER_OFFSET == PAD_LAYOUT_FILTER &&
-		       PAD_FILTER_BITS == PAD_LAYOUT_FILTER_BITS,
+		       PAD_FILTER_BITS == PAD_LAYOUT_FILTER_BITS &&
+		       PAD_FILTER_OFFSET + offsetof(struct pad_filter, cell) == PAD_LAYOUT_CELLS &&
+		       PAD_CELL_SHIFT == PAD_LAYOUT_CELL_SHIFT && PAD_DELETE == PAD_LAYOUT_DELETE,
 	       "as in pad_layout.h");
 #undef CONTROL_IS
 #undef RING_IS
@@ -48,8 +52,8 @@ struct recorder_table {
 		uint32_t start, entry, entry_trap, after, leave_trap, moved, end, back, ret, tail,
 			down;
 		/* entry code that may precede start, with the same head: short ways */
-		uint32_t sample_start, short_start;
-	} call, plain, jump, marker; /* the templates; 0 if there is none */
+		uint32_t sample_alloc, sample_free, exact_free;
+	} call, tracked, plain, jump, marker; /* the templates; 0 if there is none */
 };
 
 #endif

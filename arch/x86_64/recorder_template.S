@@ -8,8 +8,8 @@
  * original is known not to change.
  */
 #include "arch/x86_64/pad_layout.h"
-#include "arch/x86_64/sample_template.h"
 #include "arch/x86_64/short_template.h"
+#include "arch/x86_64/sample_template.h" /* after that */
 
 #define OFFSET(label) .long label - recorder_start
 
@@ -47,6 +47,22 @@ recorder_start:
 	OFFSET(call_down)
 	OFFSET(sample_alloc_start)
 	.long 0
+	.long 0
+
+	OFFSET(tracked_head)
+	OFFSET(tracked_entry)
+	OFFSET(tracked_entry_trap)
+	OFFSET(tracked_after)
+	OFFSET(tracked_leave_trap)
+	OFFSET(tracked_moved)
+	OFFSET(tracked_end)
+	OFFSET(tracked_back)
+	OFFSET(tracked_return)
+	OFFSET(tracked_tail)
+	OFFSET(tracked_down)
+	OFFSET(tracked_alloc_start)
+	OFFSET(tracked_free_start)
+	.long 0
 
 	OFFSET(plain_head)
 	OFFSET(plain_entry)
@@ -61,6 +77,7 @@ recorder_start:
 	OFFSET(plain_down)
 	.long 0
 	.long 0
+	.long 0
 
 	OFFSET(jump_head)
 	OFFSET(jump_entry)
@@ -70,6 +87,7 @@ recorder_start:
 	OFFSET(jump_moved)
 	OFFSET(jump_end)
 	OFFSET(jump_back)
+	.long 0
 	.long 0
 	.long 0
 	.long 0
@@ -84,6 +102,7 @@ recorder_start:
 	OFFSET(marker_moved)
 	OFFSET(marker_end)
 	OFFSET(marker_back)
+	.long 0
 	.long 0
 	.long 0
 	.long 0
@@ -134,8 +153,10 @@ recorder_start:
 	test	%eax, %eax
 .endm
 
-/* A pad that calls the original. With \is_short it has the short ways. */
-.macro call_template name, is_short
+/* A pad that calls the original. \ways: 0, or EXACT or SAMPLING with the short ways of these. */
+.set EXACT, 1
+.set SAMPLING, 2
+.macro call_template name, ways
 	.balign	64
 	.type	\name\()_head, @object
 \name\()_head:
@@ -144,7 +165,7 @@ recorder_start:
 	.type	\name\()_entry, @function
 \name\()_entry:
 	.cfi_startproc
-.if \is_short
+.if \ways == EXACT
 	short_enter \name\()_head, \name\()_after, \name\()_other
 	jmp	\name\()_down
 \name\()_other:
@@ -162,11 +183,17 @@ recorder_start:
 \name\()_after:
 	lea	8(%rsp), %rsp
 	.cfi_adjust_cfa_offset -8
-.if \is_short
+.if \ways == EXACT
 	short_leave \name\()_head, \name\()_long
 	jmp	\name\()_return
 \name\()_long:
 	short_restore
+.endif
+.if \ways == SAMPLING
+	tracked_leave \name\()_head, \name\()_long
+	jmp	\name\()_return
+\name\()_long:
+	tracked_restore
 .endif
 	save
 	ask	\name\()_head, PAD_HEAD_LEAVE
@@ -214,7 +241,10 @@ recorder_start:
 
 sample_alloc_template
 call_template call, 0
-call_template plain, 1
+tracked_free_template
+tracked_alloc_template
+call_template tracked, SAMPLING
+call_template plain, EXACT
 
 /* The short way for a free, of the template after the next one. */
 	.balign	64

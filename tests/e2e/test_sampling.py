@@ -212,6 +212,46 @@ for name in ("mixed", "failures", "nested", "stacks", "fibers"):
     register_totals(name)
 
 
+def other_allocator():
+    """The first that this machine has."""
+    for path in ALLOCATORS.values():
+        if os.path.exists(path):
+            return path
+    raise Skip("no other allocator on this machine")
+
+
+def register_preloaded(*args):
+    """Of an allocator that is not the C library's no function is a leaf: ptmem follows each call until it returns."""
+    @test("sampling/preloaded/" + "/".join(args))
+    def _(t):
+        argv, env = [t.target("gcc-O2-pie", args[0]), *args[1:]], {"LD_PRELOAD": other_allocator()}
+        options = ["--trace-children=yes"]
+        native = t.native(argv, env=env)
+        for interval in ("64", "64K"):
+            profile = t.profile(argv, ["--heap-sample=" + interval, *options], env=env)
+            t.same_behaviour(profile, native)
+
+
+for words in (("mixed",), ("failures",), ("cxx",), ("cxx_handler",), ("throws",), ("nested",), ("recursion",), ("exits", "longjmp"),
+              ("fibers",), ("otherstacks",), ("malloc_fibers",), ("interrupted",), ("threads",), ("process", "fork"),
+              ("process", "vfork"), ("process", "spawn"), ("process", "exec"), ("process", "threads"), ("signals",)):
+    register_preloaded(*words)
+
+
+def register_preloaded_totals(program):
+    @test("sampling/preloaded-totals/" + program)
+    def _(t):
+        path, env = t.target("gcc-O2-pie", program), {"LD_PRELOAD": other_allocator()}
+        want = made_by(t.profile([path], ["--events=events"], env=env))
+        for probes in ("auto", "jump", "break"):
+            _, samples = sample(t, path, [], 1, ["--probes=" + probes], env=env)
+            t.equal("calls and bytes, --probes=" + probes, samples.sum(ALLOCATING), want)
+
+
+for name in ("failures", "nested", "stacks", "fibers"):
+    register_preloaded_totals(name)
+
+
 def register_behaviour(args):
     @test("sampling/behaviour/" + "/".join(args))
     def _(t):

@@ -37,7 +37,7 @@
 #define MAX_AREAS 64
 #define THREADS   4
 /* offset of struct pad_ring[], in words, and that of its elements */
-#define RINGS     393728
+#define RINGS     397824
 #define RING_WORDS 16
 
 struct area {

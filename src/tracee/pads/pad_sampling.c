@@ -40,40 +40,25 @@ void pad_sampling_seed_slot(const struct pad_memory *m, uint32_t index)
 	slot->left = pad_distance(distances(m)[pad_distance_index(random)], slot->left_shift);
 }
 
-static uint32_t *find_word(const struct pad_memory *m, taddr_t addr)
+static struct pad_filter *filter(const struct pad_memory *m)
 {
-	return (uint32_t *)(void *)(m->base + PAD_FILTER_OFFSET) + pad_filter_hash(addr);
+	return (struct pad_filter *)(void *)(m->base + PAD_FILTER_OFFSET);
 }
 
 static void add_to_filter(void *ctx, taddr_t addr)
 {
-	pad_filter_add(find_word(ctx, addr), addr);
-}
-
-/* Collided samples: there is one less. */
-static void take_from_filter(const struct pad_memory *m, taddr_t addr)
-{
-	uint32_t *word = find_word(m, addr), old;
-
-	if (pad_filter_take(word, addr) != PAD_FILTER_MAYBE)
-		return;
-	old = __atomic_load_n(word, __ATOMIC_RELAXED);
-	for (int i = 0; i < PAD_FILTER_TRIES; i++) {
-		uint32_t count = old & PAD_FILTER_COUNT;
-		if (old < PAD_FILTER_UNKNOWN || count == PAD_FILTER_COUNT ||
-		    pad_filter_exchange(word, &old, count <= 1 ? 0 : old - 1))
-			return;
-	}
+	pad_filter_add(filter(ctx), addr);
 }
 
 void pads_filter(struct address_space *s, taddr_t addr, bool is_sample)
 {
 	if (!s->pads)
 		return;
+	struct pad_filter *f = filter(&s->pads->memory);
 	if (is_sample)
-		add_to_filter(&s->pads->memory, addr);
-	else
-		take_from_filter(&s->pads->memory, addr);
+		pad_filter_add(f, addr);
+	else if (pad_filter_take(f, addr) == PAD_FILTER_MAYBE)
+		pad_filter_decrement(f, addr);
 }
 
 void pads_start_sampling(struct target *t, struct address_space *s)
