@@ -138,6 +138,22 @@ for _allocator in harness.ALLOCATORS:
     test("leaks/allocators/" + _allocator)(_other)
 
 
+for _probes, _rounds in (("break", 300), ("auto", 20000), ("jump", 20000)):
+    def _busy(t, probes=_probes, rounds=_rounds):
+        """The end of the process meets threads anywhere, also while ptmem handles a breakpoint of theirs."""
+        for how in ("_exit", "exit", "thread", "_exit"):
+            cwd = t.subdirectory()
+            result = t.profile([t.target("gcc-O2-pie", "busy_exit"), str(rounds), how],
+                               ["--leak-check", "--leaks-out=leaks.json", "--probes=" + probes], cwd=cwd)
+            t.equal("status", result.status, 0)
+            with open(os.path.join(cwd, "leaks.json"), encoding="utf-8") as file:
+                sites = [s for s in json.load(file)["sites"] if "keep" in {f.get("function") for f in s["stack"]}]
+            t.equal("kinds of blocks", {s["kind"] for s in sites}, {KINDS["reach"]})
+            # each thread may have freed one, or not kept one yet
+            t.check(4 * 63 <= sum(s["blocks"] for s in sites) <= 4 * 65, "blocks: %s" % sites)
+    test("leaks/busy/" + _probes)(_busy)
+
+
 @test("leaks/sparse")
 def sparse(t):
     """32 TiB with a few pages in it: to visit each address takes longer than a test may."""

@@ -212,6 +212,8 @@ static void serve_end(struct target *t, struct thread *th, int status)
 	struct address_space *s = p->space;
 	pid_t tid = th->tid;
 	faults_drain(t);
+	if (t->options.watch.final_scan && !th->is_exiting)
+		roots_serve_missed_exit(t, th);
 	pads_thread_exit(t, th);
 	call_drop(t, th, UINT64_MAX);
 	if (s->sink.user)

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "tracee/control/dead_stack.h"
+#include "tracee/control/exit_stops.h"
 #include "tracee/os/maps.h"
 #include "tracee/os/pagemap.h"
 #include "tracee/os/ptrace.h"
@@ -39,19 +40,25 @@ static void add_vector_registers(const struct target *t, pid_t tid, struct roots
 			*vec_add(&r->words) = words[i];
 }
 
+static void add_registers(const struct target *t, pid_t tid, const struct arch_regs *regs,
+			  struct roots *r)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(regs->word); i++)
+		if (regs->word[i])
+			*vec_add(&r->words) = regs->word[i];
+	*vec_add(&r->stack_tops) = regs->word[t->arch->sp] - t->arch->red_zone;
+	*vec_add(&r->threads) = (struct root_thread){
+		.tid = tid, .pc = regs->word[t->arch->pc], .sp = regs->word[t->arch->sp],
+		.thread_pointer = regs->word[t->arch->thread_pointer]};
+}
+
 static void add_thread(const struct target *t, pid_t tid, struct roots *r)
 {
 	struct arch_regs regs = {{0}};
 
 	if (ptrace_get_regs(tid, &regs) != 0)
 		return;
-	for (size_t i = 0; i < ARRAY_SIZE(regs.word); i++)
-		if (regs.word[i])
-			*vec_add(&r->words) = regs.word[i];
-	*vec_add(&r->stack_tops) = regs.word[t->arch->sp] - t->arch->red_zone;
-	*vec_add(&r->threads) = (struct root_thread){
-		.tid = tid, .pc = regs.word[t->arch->pc], .sp = regs.word[t->arch->sp],
-		.thread_pointer = regs.word[t->arch->thread_pointer]};
+	add_registers(t, tid, &regs, r);
 	/*
 	 * in a system call, vector registers hold what their last user left there: no callee saves
 	 * one
@@ -272,19 +279,33 @@ void roots_forget_exits(struct process *p)
 	p->exit_roots = NULL;
 }
 
+void roots_serve_missed_exit(struct target *t, struct thread *th)
+{
+	struct process *p = th->process;
+
+	if (!p->exit_roots)
+		p->exit_roots = roots_new(th->tid);
+	if (th->resumed)
+		add_registers(t, th->tid, th->resumed, p->exit_roots);
+	th->is_exiting = true;
+}
+
 void roots_serve_exit(struct target *t, struct thread *th)
 {
 	struct process *p = th->process;
 	struct address_space *s = p->space;
-	const struct thread *other;
+	bool is_own = ends_by_itself(t, th->tid);
+	struct thread *other;
 
 	if (!p->exit_roots)
 		p->exit_roots = roots_new(th->tid);
-	if (!ends_by_itself(t, th->tid))
+	if (!is_own)
 		add_thread(t, th->tid, p->exit_roots);
+	if (!exit_stops_are_over(t, th, !is_own))
+		return;
 	for_each_thread(t, other) {
 		if (other->process == p && !other->is_exiting)
-			return;
+			roots_serve_missed_exit(t, other);
 	}
 	if (s->processes.users > 1 || !s->sink.user || !s->watch.is_ready)
 		return;

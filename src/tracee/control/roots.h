@@ -63,6 +63,11 @@ ssize_t roots_read(void *ctx, taddr_t addr, void *buf, size_t size);
  * thread of a space triggers the sink's final scan.
  */
 void roots_serve_exit(struct target *t, struct thread *th);
+/*
+ * The same for @th, whose exit stop was missed: it was killed before it could run on after it was
+ * last resumed.
+ */
+void roots_serve_missed_exit(struct target *t, struct thread *th);
 /* @p has ended: frees the saved registers of its threads. */
 void roots_forget_exits(struct process *p);
 

@@ -234,7 +234,7 @@ static int run_to_trap(struct target *t, struct thread *th, inject_find_fn *find
 	bool is_late = false;
 	int sig = 0;
 	for (int tries = 0; tries < 16 && !is_late; tries++) {
-		int status = 0, rc = ptrace_cont(th->tid, sig);
+		int status = 0, rc = thread_continue(t, th, sig, false);
 		if (rc == 0)
 			rc = peek_stop(th, &status, &is_late);
 		if (rc != 0)
@@ -281,8 +281,7 @@ static int run_until(struct target *t, struct thread *th, enum stop_kind kind, i
 		     struct held *held)
 {
 	for (int tries = 0; tries < 16; tries++) {
-		int status = 0, rc = kind == STOP_SYSCALL ? ptrace_cont_syscall(th->tid, sig) :
-							    ptrace_cont(th->tid, sig);
+		int status = 0, rc = thread_continue(t, th, sig, kind == STOP_SYSCALL);
 		if (rc == 0)
 			rc = await_stop(th, &status);
 		if (rc != 0)

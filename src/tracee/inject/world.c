@@ -167,7 +167,7 @@ static bool waits_for_trap(struct target *t, struct address_space *s, const stru
  */
 static int serve_next_stop(struct target *t, struct thread *th)
 {
-	int rc = ptrace_cont(th->tid, 0);
+	int rc = thread_continue(t, th, 0, false);
 	while (rc == 0 && (rc = stops_serve_thread(t, th)) == -EAGAIN) {
 		rc = thread_wait_for_news(th) ? 0 : -ECHILD;
 	}

@@ -135,6 +135,13 @@ int ptrace_event_message(pid_t tid, unsigned long *out)
 	return request(PTRACE_GETEVENTMSG, tid, 0, (uintptr_t)out);
 }
 
+bool ptrace_is_at_exit(pid_t tid)
+{
+	siginfo_t info;
+	return ptrace_get_siginfo(tid, &info) == 0 &&
+	       info.si_code == (SIGTRAP | PTRACE_EVENT_EXIT << 8);
+}
+
 int ptrace_get_siginfo(pid_t tid, siginfo_t *out)
 {
 	return request(PTRACE_GETSIGINFO, tid, 0, (uintptr_t)out);

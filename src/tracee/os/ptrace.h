@@ -36,6 +36,8 @@ int ptrace_set_word(pid_t tid, unsigned index, uint64_t value); /* one word of a
  */
 int ptrace_syscall_op(pid_t tid);
 int ptrace_event_message(pid_t tid, unsigned long *out);
+/* Whether @tid is at its exit stop, which may have followed the one that was last seen. */
+bool ptrace_is_at_exit(pid_t tid);
 int ptrace_get_siginfo(pid_t tid, siginfo_t *out);
 int ptrace_set_siginfo(pid_t tid, const siginfo_t *info);
 int ptrace_get_sigmask(pid_t tid, uint64_t *out);

@@ -1,6 +1,8 @@
 /* Two short lists, which rarely have more than one element. */
 #include "tracee/state/pending_stops.h"
 
+#include "tracee/os/stop.h"
+
 void pending_stops_deinit(struct pending_stops *ps)
 {
 	vec_deinit(&ps->unannounced);
@@ -36,6 +38,17 @@ bool pending_stops_take_deferred(struct pending_stops *ps, struct wait_report *o
 	*out = ps->deferred.data[0];
 	vec_take_swap(&ps->deferred, 0);
 	return true;
+}
+
+bool pending_stops_has_exit(const struct pending_stops *ps, pid_t tid)
+{
+	for (size_t i = 0; i < ps->deferred.count; i++) {
+		const struct wait_report *r = &ps->deferred.data[i];
+
+		if (r->tid == tid && stop_decode(r->status).kind == STOP_EXIT)
+			return true;
+	}
+	return false;
 }
 
 void pending_stops_drop_deferred(struct pending_stops *ps, pid_t tid)

@@ -28,6 +28,8 @@ bool pending_stops_take_unannounced(struct pending_stops *ps, pid_t tid, int *st
 void pending_stops_defer(struct pending_stops *ps, pid_t tid, int status);
 /* Removes one of the deferred stops; false if there is none. */
 bool pending_stops_take_deferred(struct pending_stops *ps, struct wait_report *out);
+/* Whether the exit stop of @tid is among them. */
+bool pending_stops_has_exit(const struct pending_stops *ps, pid_t tid);
 /* Drops the deferred stops of @tid. */
 void pending_stops_drop_deferred(struct pending_stops *ps, pid_t tid);
 

@@ -48,6 +48,7 @@ void thread_remove(struct target *t, struct thread *th)
 	pending_stops_drop_deferred(&t->pending, th->tid);
 	free(th->syscall);
 	free(th->pads);
+	free(th->resumed);
 	call_state_deinit(&th->calls);
 	stack_window_deinit(&th->window);
 	free(th);
@@ -128,6 +129,24 @@ void thread_resume(struct target *t, struct thread *th, int sig)
 	thread_run(t, th, sig);
 }
 
+/* If @th is killed before it continues, its exit stop is missed: these are its last registers. */
+static void keep_registers(struct thread *th)
+{
+	if (!th->resumed)
+		th->resumed = xcalloc(1, sizeof(*th->resumed));
+	ptrace_get_regs(th->tid, th->resumed);
+}
+
+int thread_continue(const struct target *t, struct thread *th, int sig, bool to_syscall)
+{
+	if (t->options.watch.final_scan && !th->is_exiting) {
+		keep_registers(th);
+		if (ptrace_is_at_exit(th->tid))
+			return 0;
+	}
+	return to_syscall ? ptrace_cont_syscall(th->tid, sig) : ptrace_cont(th->tid, sig);
+}
+
 void thread_run(struct target *t, struct thread *th, int sig)
 {
 	th->is_held = false;
@@ -141,8 +160,7 @@ void thread_run(struct target *t, struct thread *th, int sig)
 	if (sig && t->hooks.before_signal)
 		t->hooks.before_signal(t, th);
 	bool stops_at_syscall = t->hooks.stops_at_syscall && t->hooks.stops_at_syscall(t, th);
-	int rc = stops_at_syscall ? ptrace_cont_syscall(th->tid, sig) :
-					      ptrace_cont(th->tid, sig);
+	int rc = thread_continue(t, th, sig, stops_at_syscall);
 	if (rc != 0 && rc != -ESRCH)
 		log_debug("thread %d: cannot be continued: %s", th->tid, strerror(-rc));
 }

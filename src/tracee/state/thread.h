@@ -72,6 +72,8 @@ struct thread {
 	struct pad_thread *pads;    /* pads/pad_thread.h; NULL = none yet */
 	struct syscall_state *syscall; /* syscalls/syscall_state.h; NULL = none yet */
 	struct vfork_wait vfork;
+	/* for a final scan: registers when it was last resumed; NULL = it was not */
+	struct arch_regs *resumed;
 };
 
 /*
@@ -114,6 +116,11 @@ bool thread_must_halt(const struct target *t, const struct thread *th);
 void thread_resume(struct target *t, struct thread *th, int sig);
 /* Resumes @th with @sig in any case. */
 void thread_run(struct target *t, struct thread *th, int sig);
+/*
+ * The request for that: to the next system call's entry or exit if @to_syscall. For a final scan
+ * @th stays at its exit stop, to which the end of its process may have moved it. -errno.
+ */
+int thread_continue(const struct target *t, struct thread *th, int sig, bool to_syscall);
 
 /*
  * @th ended, or is about to, during work for us: the next stops_serve_next reports and removes it,
