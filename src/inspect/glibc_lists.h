@@ -21,9 +21,14 @@
 
 enum glibc_list { GLIBC_TCACHE, GLIBC_FASTBIN, GLIBC_UNSORTED, GLIBC_TCACHE_ITSELF };
 
+#define THREAD_INTERRUPTED 4u
+
 struct glibc_thread {
 	pid_t tid;
 	taddr_t sp, thread_pointer;
+	/* stack pointers of code that signal handlers on its stacks interrupted, innermost first */
+	taddr_t interrupted[THREAD_INTERRUPTED];
+	uint32_t interrupted_count;
 	bool is_inside;         /* the thread is inside malloc */
 };
 

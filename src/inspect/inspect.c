@@ -8,12 +8,9 @@
 
 #include "inspect/glibc_mmapped.h"
 #include "inspect/spans.h"
+#include "inspect/thread_spans.h"
 
-#define PAGE ((taddr_t)PAGE_SIZE_MIN)
-#define RED_ZONE 128u
 #define MOVED_PAGES_MAX (UINT64_C(1) << 22)
-/* glibc's descriptor of a thread follows its thread pointer: 2304 bytes (2.28) to 2368 (2.41). */
-#define THREAD_BYTES 2304u
 
 struct inspection {
 	const struct inspect_input *in;
@@ -184,61 +181,15 @@ static void find_mmapped(struct inspection *n, const struct heap_input *heap)
 	n->out->is_mmapped_complete = has_all_mmapped(n);
 }
 
-/* -- threads -- */
-
-/* @of: has the thread's variables, and is given its stack. */
-static void add_stack_parts(struct inspection *n, const struct glibc_thread *th,
-			    const struct map *stack, struct holder_thread *of)
-{
-	bool has_tls = th->thread_pointer > th->sp && th->thread_pointer < stack->end;
-
-	of->stack = MAX(stack->start, th->sp - MIN(th->sp, (taddr_t)RED_ZONE));
-	of->stack_end = has_tls ? th->thread_pointer : stack->end;
-	spans_add(&n->spans, of->stack, of->stack_end, ROW_STACK);
-	spans_add(&n->spans, stack->start, of->stack, ROW_STACK_BEYOND);
-}
-
-static void add_stack(struct inspection *n, const struct glibc_thread *th)
-{
-	struct holder_thread of = {.tid = th->tid};
-	const struct map *stack = maps_find(&n->in->resident.maps, th->sp);
-	const struct map *tls = maps_find(&n->in->resident.maps, th->thread_pointer);
-
-	if (tls) {
-		taddr_t start = glibc_tls_start(&n->memory, th->thread_pointer);
-		taddr_t end = MIN(th->thread_pointer + THREAD_BYTES, tls->end);
-
-		/* the rest of the page at the end of a stack belongs to it */
-		if (tls == stack)
-			end = MIN(ROUND_UP(end, PAGE), tls->end);
-		of.tls = MAX(start, tls->start);
-		of.tls_end = end;
-		spans_add(&n->spans, of.tls, end, ROW_TLS);
-	}
-	if (stack && !stack->is_shared)
-		add_stack_parts(n, th, stack, &of);
-	if (n->in->wants_holders)
-		*vec_add(&n->out->holders.threads) = of;
-}
-
 static void add_spans(struct inspection *n)
 {
 	for (size_t i = 0; i < n->in->profiler.count; i++)
 		spans_add(&n->spans, n->in->profiler.data[i].start, n->in->profiler.data[i].end,
 			  ROW_PROFILER);
-	for (size_t i = 0; i < n->in->threads.count; i++)
-		add_stack(n, &n->in->threads.data[i]);
+	thread_spans_add(n->in, &n->memory, &n->spans, &n->out->holders);
 }
 
 /* -- the rest of each mapping -- */
-
-static bool is_object(const struct inspect_input *in, const struct map *m)
-{
-	for (size_t i = 0; i < in->segments.count; i++)
-		if (in->segments.data[i].start < m->end && in->segments.data[i].end > m->start)
-			return true;
-	return false;
-}
 
 static void name_map(const struct inspect_input *in, const struct map *m, struct span *out)
 {
@@ -250,7 +201,7 @@ static void name_map(const struct inspect_input *in, const struct map *m, struct
 	else if (strncmp(m->path, "[v", 2) == 0) /* vdso, vvar, vsyscall */
 		out->row = ROW_TEXT;
 	out->file_row = out->row;
-	if (!is_object(in, m) || m->is_shared || *m->path == '[')
+	if (!inspect_is_object(in, m) || m->is_shared || *m->path == '[')
 		return;
 	out->row = out->file_row = ROW_DATA;
 	if (*m->path == '/' && !m->is_write)
@@ -444,38 +395,12 @@ void inspect_find_spare(const struct inspect_input *in, struct inspect_spare *ou
 	memory_deinit(&memory);
 }
 
-void inspect_add_segment(struct inspect_input *in, taddr_t start, taddr_t end)
-{
-	const struct maps *maps = &in->resident.maps;
-	struct inspect_segment s = {ROUND_DOWN(start, PAGE), ROUND_UP(end, PAGE), false};
-	size_t at = vec_search(&in->segments, e, e->start < s.start);
-
-	for (size_t i = vec_search(&maps->list, e, e->end <= s.start); i < maps->list.count; i++) {
-		if (maps->list.data[i].start >= s.end)
-			break;
-		s.is_write |= maps->list.data[i].is_write;
-	}
-	(void)vec_add(&in->segments);
-	memmove(&in->segments.data[at + 1], &in->segments.data[at],
-		(in->segments.count - 1 - at) * sizeof(s));
-	in->segments.data[at] = s;
-}
-
 void inspect_report_deinit(struct inspect_report *r)
 {
 	heap_report_deinit(&r->heaps);
 	block_types_deinit(&r->types);
 	block_holders_deinit(&r->holders);
 	python_report_deinit(&r->python);
-}
-
-void inspect_input_deinit(struct inspect_input *in)
-{
-	resident_deinit(&in->resident);
-	vec_deinit(&in->threads);
-	vec_deinit(&in->segments);
-	vec_deinit(&in->profiler);
-	vec_deinit(&in->registers);
 }
 
 bool inspect_is_consistent(const struct inspect_report *r)

@@ -13,31 +13,10 @@
 #define PTMEM_INSPECT_INSPECT_H
 
 #include "inspect/allocators.h"
-#include "inspect/glibc_lists.h"
 #include "inspect/heap_report.h"
 #include "inspect/holders.h"
+#include "inspect/inspect_input.h"
 #include "inspect/python_report.h"
-
-/* A part of the program or a library, a PT_LOAD segment. */
-struct inspect_segment {
-	taddr_t start, end;
-	bool is_write;
-};
-
-struct inspect_input {
-	struct resident resident;
-	struct memory_source source;
-	VEC(struct glibc_thread) threads;       /* the main thread is first */
-	VEC(struct inspect_segment) segments;   /* ascending */
-	VEC(struct glibc_range) profiler;       /* mapped by ptmem */
-	heap_block_fn *block;                   /* NULL = not wanted */
-	void *block_ctx;
-	bool only_blocks;                       /* only blocks are wanted: no rows, no pages */
-	const struct pinned_paths *paths;       /* of blocks; NULL = they are not known */
-	bool wants_types;
-	bool wants_holders;                     /* what points to blocks, by type; needs types */
-	VEC(uint64_t) registers;                /* for that: words of all threads */
-};
 
 /* What allocator_find found. */
 struct inspect_allocator {
@@ -64,9 +43,6 @@ struct inspect_report {
 	uint64_t bytes_read;
 };
 
-/* Adds the segment [@start, @end). in->resident must be set. */
-void inspect_add_segment(struct inspect_input *in, taddr_t start, taddr_t end);
-
 /* The caller frees the parts of @in with inspect_input_deinit. */
 void inspect_run(const struct inspect_input *in, struct inspect_report *out);
 /* Memory of an allocator other than glibc's that is in no block: its own data, and free memory. */
@@ -78,7 +54,6 @@ struct inspect_spare {
 void inspect_find_spare(const struct inspect_input *in, struct inspect_spare *out);
 
 void inspect_report_deinit(struct inspect_report *r);
-void inspect_input_deinit(struct inspect_input *in);
 
 /*
  * Whether the data is consistent: every chunk on a list was found in a heap, and every list and

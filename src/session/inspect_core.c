@@ -50,7 +50,9 @@ static int read_stack(void *ctx, taddr_t addr, void *buf, size_t size)
 	return core_file_read_all(ctx, addr, buf, size) ? 0 : -EFAULT;
 }
 
-static bool is_inside(struct core *c, struct unwind *unwind, const struct arch_regs *regs)
+/* What the stack of @th, with @regs, tells. */
+static void walk(struct core *c, struct unwind *unwind, const struct arch_regs *regs,
+		 struct glibc_thread *th)
 {
 	struct stack_view view = {.is_stopped = true, .start = regs->word[arch_native->sp],
 				  .read = read_stack, .read_ctx = &c->file};
@@ -60,7 +62,9 @@ static bool is_inside(struct core *c, struct unwind *unwind, const struct arch_r
 	arch_unwind_regs(arch_native, regs, &view.regs);
 	size_t n = unwind_walk_stopped(unwind, &view, pc, PCS, &end);
 
-	return malloc_modules_have(&c->look.malloc, pc, n);
+	th->is_inside = malloc_modules_have(&c->look.malloc, pc, n);
+	th->interrupted_count = (uint32_t)unwind_interrupted(unwind, &view, th->interrupted,
+							     THREAD_INTERRUPTED);
 }
 
 static void take_threads(struct core *c)
@@ -74,8 +78,8 @@ static void take_threads(struct core *c)
 
 		*th = (struct glibc_thread){
 			.tid = from->tid, .sp = from->regs.word[arch_native->sp],
-			.thread_pointer = from->regs.word[arch_native->thread_pointer],
-			.is_inside = is_inside(c, unwind, &from->regs)};
+			.thread_pointer = from->regs.word[arch_native->thread_pointer]};
+		walk(c, unwind, &from->regs, th);
 		c->look.inside += th->is_inside;
 		for (size_t k = 0; k < ARRAY_SIZE(from->regs.word); k++)
 			*vec_add(&c->in.registers) = from->regs.word[k];

@@ -66,6 +66,9 @@ static void add_thread(void *ctx, const struct thread_view *v)
 
 	*th = (struct glibc_thread){
 		.tid = v->tid, .sp = v->sp, .thread_pointer = v->thread_pointer};
+	if (v->stack)
+		th->interrupted_count = (uint32_t)c->unwinder->interrupted(
+			c->unwinder->ctx, v->stack, th->interrupted, THREAD_INTERRUPTED);
 	/* a stub is reported together with the entry of its function */
 	size_t first = v->has_returned ? MIN(n, (size_t)2) : 0;
 

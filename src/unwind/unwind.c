@@ -18,6 +18,7 @@
 
 #define MAX_FRAMES_TO_SIGNAL 100000 /* limits the search on a corrupt stack */
 #define MAX_FRAMES_TO_OUTERMOST 10000000
+#define MAX_FRAMES_TO_INTERRUPTED 1000 /* all threads are walked while they are stopped */
 
 struct unwind {
 	struct rules rules;
@@ -396,6 +397,24 @@ bool unwind_outermost_sp(struct unwind *u, const struct stack_view *view, taddr_
 			      step(u, view, &frame);
 	*sp_out = frame.regs.reg[u->rules.arch->dwarf_sp];
 	return end == UNWIND_COMPLETE;
+}
+
+size_t unwind_interrupted(struct unwind *u, const struct stack_view *view, taddr_t *sp, size_t max)
+{
+	struct frame frame;
+	size_t count = 0;
+	int end = STEP_OUT;
+
+	start_frame(view, &frame);
+	frame.is_exact = true;
+	for (size_t i = 0; i < MAX_FRAMES_TO_INTERRUPTED && end < 0 && count < max; i++) {
+		end = unwind_is_end(frame.regs.reg[u->rules.arch->dwarf_pc]) ?
+			      UNWIND_COMPLETE :
+			      step(u, view, &frame);
+		if (end == STEP_SIGNAL)
+			sp[count++] = frame.regs.reg[u->rules.arch->dwarf_sp];
+	}
+	return count;
 }
 
 bool unwind_in_signal(struct unwind *u, const struct stack_view *view, taddr_t outer_sp)

@@ -87,6 +87,12 @@ size_t unwind_walk_again(struct unwind *u, const struct stack_view *view, taddr_
 /* The stack pointer in the outermost frame; false if the walk does not get there. */
 bool unwind_outermost_sp(struct unwind *u, const struct stack_view *view, taddr_t *sp_out);
 
+/*
+ * The stack pointers of code that signal handlers interrupted, for a thread that is stopped
+ * anywhere, innermost first. Returns their number, @max at most.
+ */
+size_t unwind_interrupted(struct unwind *u, const struct stack_view *view, taddr_t *sp, size_t max);
+
 /* Drops all rules and caches for [start, end), whose code was unmapped or changed. */
 void unwind_forget(struct unwind *u, taddr_t start, taddr_t end);
 

@@ -16,6 +16,11 @@ static bool in_signal(void *ctx, const struct stack_view *view, taddr_t outer_sp
 	return unwind_in_signal(ctx, view, outer_sp);
 }
 
+static size_t interrupted(void *ctx, const struct stack_view *view, taddr_t *sp, size_t max)
+{
+	return unwind_interrupted(ctx, view, sp, max);
+}
+
 static size_t stack_pcs(void *ctx, const struct stack_view *view, taddr_t *pcs, size_t max,
 			bool *is_whole_out)
 {
@@ -94,6 +99,7 @@ void unwinder_init(struct unwinder *out, struct unwind *u)
 		.prepare = unwind_prepare,
 		.outermost_sp = outermost_sp,
 		.in_signal = in_signal,
+		.interrupted = interrupted,
 		.stack_pcs = stack_pcs,
 		.find_stub_row = find_stub_row,
 		.find_stub_epilogue = find_stub_epilogue,

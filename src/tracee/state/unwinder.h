@@ -19,6 +19,11 @@ struct unwinder {
 	bool (*outermost_sp)(void *ctx, const struct stack_view *view, taddr_t *sp_out);
 	/* Whether the walk passes a signal frame before it reaches @outer_sp. */
 	bool (*in_signal)(void *ctx, const struct stack_view *view, taddr_t outer_sp);
+	/*
+	 * The stack pointers of code that signal handlers on the stack of a thread stopped anywhere
+	 * interrupted, innermost first. Returns their number, @max at most.
+	 */
+	size_t (*interrupted)(void *ctx, const struct stack_view *view, taddr_t *sp, size_t max);
 	/* All pcs on the stack of a thread stopped anywhere, without subtracting 1; *is_whole_out:
 	 * the walk reached the outermost frame. Returns their number. */
 	size_t (*stack_pcs)(void *ctx, const struct stack_view *view, taddr_t *pcs, size_t max,
