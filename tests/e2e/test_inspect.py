@@ -106,6 +106,19 @@ for _variant in VARIANTS:
         program.end()
 
 
+for _variant in VARIANTS:
+    @test("inspect/untouched/" + _variant)
+    def _(t, variant=_variant):
+        """No page becomes resident since ptmem reads it: the first report has what the kernel counted before."""
+        program = Inspected(t, variant)
+        before = program.resident()
+        for options in ((), ("--inspect-pointers",), ("--inspect-copy=0",)):
+            report = inspect(t, program.process.pid, options=options)
+            t.equal("resident and swapped bytes", (report["memory"]["resident"], report["memory"]["swapped"]), before)
+            t.equal("the same, afterwards", program.resident(), before)
+        program.end()
+
+
 def comparable(report):
     """What does not depend on how memory was read."""
     return {key: value for key, value in report.items() if key not in ("stopped_ms", "bytes_read")}

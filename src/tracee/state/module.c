@@ -16,6 +16,7 @@
 #include "tracee/state/registry.h"
 #include "tracee/state/space.h"
 #include "tracee/state/space_memory.h"
+#include "tracee/state/vdso.h"
 
 /* The longest build-id accepted; real ones have 8 to 32 bytes. */
 #define BUILD_ID_MAX 64
@@ -58,7 +59,7 @@ static int open_vdso(const struct address_space *s, const struct map *map, struc
 {
 	size_t size = map->end - map->start;
 	_cleanup_free_ uint8_t *image = xmalloc(size);
-	int rc = space_read(s, map->start, image, size);
+	int rc = vdso_read(s, map, image);
 	if (rc != 0)
 		return rc;
 	uint8_t *p = image;
