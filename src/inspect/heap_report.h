@@ -25,7 +25,8 @@ struct heap_arena {
 	uint64_t free_bytes[ROW_TOP + 1]; /* by row: ROW_TCACHE to ROW_TOP */
 	struct inspect_bytes counted;  /* resident or swapped bytes in its heaps */
 	struct inspect_bytes free;     /* of these, bytes in free chunks */
-	struct inspect_bytes trim;     /* bytes that malloc_trim(0) would return */
+	/* bytes that malloc_trim(0) would return; 0 in a corrupt heap, in which it might abort */
+	struct inspect_bytes trim;
 	/* parts of free: in chunks of at least HEAP_LARGE bytes; in the top chunk */
 	struct inspect_bytes large_free, top;
 	struct pinned_pages pages;

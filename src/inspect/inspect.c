@@ -273,6 +273,8 @@ static void take_results(struct inspection *n)
 	out->broken_lists = n->lists.broken;
 	out->differing = n->in->resident.differing;
 	out->bytes_read = n->memory.bytes + n->memory.ahead.bytes;
+	for (size_t i = 0; !inspect_is_consistent(out) && i < out->heaps.arenas.count; i++)
+		out->heaps.arenas.data[i].trim = (struct inspect_bytes){0};
 }
 
 static void start_types(struct inspection *n)

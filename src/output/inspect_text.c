@@ -57,11 +57,13 @@ static void print_summary(FILE *f, const struct inspect_title *t, const struct i
 		fputs("; its malloc has not been used, or is not glibc's\n", f);
 		return;
 	}
-	fprintf(f, ": %s (%.1f %%) in live blocks of malloc, %s (%.1f %%) free in malloc, of which "
-		   "malloc_trim(0) would return %s\n",
+	fprintf(f, ": %s (%.1f %%) in live blocks of malloc, %s (%.1f %%) free in malloc",
 		amount_bytes((double)used, live), percent(used, r->all.resident),
-		amount_bytes((double)empty, unused), percent(empty, r->all.resident),
-		amount_bytes((double)inspect_trim_bytes(r).resident, trim));
+		amount_bytes((double)empty, unused), percent(empty, r->all.resident));
+	if (inspect_is_consistent(r))
+		fprintf(f, ", of which malloc_trim(0) would return %s",
+			amount_bytes((double)inspect_trim_bytes(r).resident, trim));
+	fputc('\n', f);
 }
 
 /* -- rows -- */
