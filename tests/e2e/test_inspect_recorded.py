@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 
@@ -80,6 +81,32 @@ for _size in ("0", "1G"):
         check_report(t, program, report)
         overhead = as_json(t, program.path("r.ptmem"))["meta"]["overhead"]
         t.check(0 < report["stopped_ms"] < overhead + 0.06, "ms stopped: %s, for --inspect %s" % (overhead, report["stopped_ms"]))
+
+
+def end_detached(m):
+    """Both have ended; returns ptmem's messages."""
+    if not m.program:
+        return m.end()
+    m.program.stdin.close()
+    m.t.equal("the program's status", m.program.wait(), 5)
+    m.t.equal("ptmem's status", m.ptmem.wait(), 0)
+    return m.ptmem.stderr.read().decode()
+
+
+# The ways to leave a process: all, one of them, and one whose system calls need ptmem until it ends.
+for _way, _options in (("all", ()), ("one", ()), ("started", ("--trace=heap,mmap",))):
+    @test("inspect/recorded/detach/" + _way)
+    def _(t, way=_way, options=_options):
+        """The last stop counts, in which memory is read and ptmem leaves the process."""
+        m = Monitored(t, ["--inspect-at-exit", "--inspect-out=out.json", "--record=r", "--probes=break", *options],
+                      attach=way != "started")
+        t.equal("detach", m.say("detach", pid=m.target_pid() if way == "one" else None).status, 0)
+        t.wait_until("the recording", lambda: os.path.exists(os.path.join(m.cwd, "r")))
+        message = re.search("thread paused for ([0-9.]+) ms", end_detached(m))
+        stopped = read(os.path.join(m.cwd, "out.json"))["stopped_ms"], float(message[1]) if message else 0
+        t.check(bool(message) == (way != "started") and stopped[0] > 0, "ms to read, and to attach: %s" % (stopped,))
+        overhead = as_json(t, os.path.join(m.cwd, "r"))["meta"]["overhead"]
+        t.check(overhead > sum(stopped) - 0.11, "ms stopped: %s, to read and to attach %s" % (overhead, stopped))
 
 
 @test("inspect/recorded/musl")

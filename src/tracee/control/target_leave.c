@@ -176,6 +176,7 @@ static uint64_t detach_stopped(struct target *t, uint32_t only)
 	}
 	uint64_t end = clock_now_ns();
 	rt_boost_end(&boost);
+	world_note_stop(t, only, end);
 	for_each_thread(t, th) {
 		if (is_among(th, only))
 			thread_remove(t, th);
@@ -212,6 +213,7 @@ static void detach_all(struct target *t)
 		ptrace_detach(t->pending.unannounced.data[i].tid, 0);
 	t->pending.unannounced.count = 0;
 	t->is_stopping = false;
+	t->stopped_since_ns = 0;
 	while (t->processes.count > 0)
 		process_remove(t, t->processes.data[0], SPACE_DETACHED);
 }
@@ -259,6 +261,7 @@ void target_undo_attach(struct target *t, pid_t pid)
 static void end_profile(struct target *t, struct address_space *s)
 {
 	pads_finish(t, s);
+	world_note_stop(t, s->id, clock_now_ns());
 	if (s->sink.user)
 		t->sink.space_end(t->sink.ctx, s, SPACE_DETACHED);
 	pads_free(t, s);

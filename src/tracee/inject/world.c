@@ -108,26 +108,25 @@ void world_stop(struct target *t)
 	}
 }
 
-/* Tells each space how long it was stopped. */
-static void note_stop(struct target *t)
+void world_note_stop(struct target *t, uint32_t only, uint64_t end_ns)
 {
-	uint64_t ns = clock_now_ns() - t->stopped_since_ns;
+	if (!t->stopped_since_ns)
+		return;
 	for (size_t i = 0; i < t->processes.count; i++) {
 		struct process *p = t->processes.data[i];
 		bool is_first = true; /* of those that share the space */
 		for (size_t k = 0; k < i; k++)
 			is_first &= t->processes.data[k]->space != p->space;
-		if (is_first)
-			space_note_stop(p->space, ns);
+		if (is_first && (!only || only == p->space->id))
+			space_note_stop(p->space, end_ns - t->stopped_since_ns);
 	}
-	t->stopped_since_ns = 0;
 }
 
 void world_start(struct target *t)
 {
 	t->is_stopping = false;
-	if (t->stopped_since_ns)
-		note_stop(t);
+	world_note_stop(t, 0, clock_now_ns());
+	t->stopped_since_ns = 0;
 	struct thread *th;
 	for_each_thread(t, th) {
 		if (!th->is_held || th->stays_held)

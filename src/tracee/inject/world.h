@@ -19,5 +19,10 @@ void world_stop(struct target *t);
  */
 void world_serve_traps(struct target *t, struct address_space *s);
 void world_start(struct target *t);
+/*
+ * Tells the space with number @only (0: all) that the stop of all threads lasted until @end_ns: for
+ * those that ptmem leaves before world_start, which does so otherwise.
+ */
+void world_note_stop(struct target *t, uint32_t only, uint64_t end_ns);
 
 #endif
