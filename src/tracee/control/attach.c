@@ -83,7 +83,7 @@ static int read_again(struct target *t, struct address_space *s, enum attach_pro
 	if (is_other) {
 		log_debug("process %d executed a program while it was attached to",
 			  (int)s->processes.pid);
-		rc = attach_check_image(s->processes.pid, t->arch, problem_out);
+		rc = attach_check_image(s->processes.reader, t->arch, problem_out);
 	}
 	return rc != 0 ? rc : read_modules(t, s, problem_out);
 }
@@ -164,13 +164,16 @@ int target_attach_once(struct target *t, pid_t pid, enum attach_problem *problem
 		       long *detail_out)
 {
 	uint64_t image = 0;
+	pid_t reader = t->options.only_reads ? attach_find_reader(pid) : pid;
 	recovery_await(pid);
-	int rc = attach_check(pid, t->arch, problem_out, detail_out);
+	int rc = attach_check(pid, reader, t->arch, problem_out, detail_out);
 	if (rc != 0)
 		return rc;
 	recovery_run(pid, cleanup_run);
-	image_read(pid, &image);
+	image_read(reader, &image);
 	struct address_space *s = space_new(t->registry, pid);
+	if (reader != pid)
+		space_set_reader(s, reader);
 	s->watch.is_profiled = s->image.has_earlier_blocks = true;
 	s->image.id = image;
 	rc = read_modules(t, s, problem_out);

@@ -19,17 +19,25 @@
 #include "tracee/control/target.h"
 #include "tracee/state/thread.h"
 
-static bool has_living_thread(pid_t pid)
+/* A thread of @pid that has not ended, the first one if possible; 0 = none. */
+static pid_t find_living_thread(pid_t pid)
 {
 	DIR *threads = proc_open_threads(pid);
-	bool is_found = false;
-	for (pid_t tid; threads && !is_found && (tid = proc_next_thread(threads));) {
+	pid_t found = 0;
+	for (pid_t tid; threads && !found && (tid = proc_next_thread(threads));) {
 		struct proc_status st;
-		is_found = proc_status_read(tid, &st) == 0 && st.process == pid && st.has_memory;
+		if (proc_status_read(tid, &st) == 0 && st.process == pid && st.has_memory)
+			found = tid;
 	}
 	if (threads)
 		closedir(threads);
-	return is_found;
+	return found;
+}
+
+pid_t attach_find_reader(pid_t pid)
+{
+	pid_t tid = find_living_thread(pid);
+	return tid ? tid : pid;
 }
 
 static enum attach_problem look(pid_t pid, struct proc_status *st)
@@ -41,7 +49,7 @@ static enum attach_problem look(pid_t pid, struct proc_status *st)
 	struct proc_stat stat;
 	if (proc_stat_read(pid, &stat) == 0 && stat.is_kernel_thread)
 		return ATTACH_KERNEL_THREAD;
-	return has_living_thread(pid) ? ATTACH_DEAD_LEADER : ATTACH_ZOMBIE;
+	return find_living_thread(pid) ? ATTACH_DEAD_LEADER : ATTACH_ZOMBIE;
 }
 
 enum attach_problem target_check_pid(pid_t pid)
@@ -119,8 +127,8 @@ int attach_check_image(pid_t pid, const struct arch *arch, enum attach_problem *
 	return -ENOEXEC;
 }
 
-int attach_check(pid_t pid, const struct arch *arch, enum attach_problem *problem_out,
-		 long *detail_out)
+int attach_check(pid_t pid, pid_t reader, const struct arch *arch,
+		 enum attach_problem *problem_out, long *detail_out)
 {
 	struct proc_status st;
 	*detail_out = 0;
@@ -128,7 +136,7 @@ int attach_check(pid_t pid, const struct arch *arch, enum attach_problem *proble
 		*problem_out = ATTACH_SELF;
 		return -EINVAL;
 	}
-	*problem_out = look(pid, &st);
+	*problem_out = look(reader, &st);
 	if (*problem_out != ATTACH_OK)
 		return errno_of(*problem_out);
 	if (st.tracer) {
@@ -141,5 +149,5 @@ int attach_check(pid_t pid, const struct arch *arch, enum attach_problem *proble
 		*problem_out = ATTACH_STUCK;
 		return -EBUSY;
 	}
-	return attach_check_image(pid, arch, problem_out);
+	return attach_check_image(reader, arch, problem_out);
 }

@@ -285,6 +285,19 @@ static bool has_living_threads(const struct target *t, const struct process *p)
 	return false;
 }
 
+/* Another thread of the process becomes the one for access to its memory, if that was @th. */
+static void move_reader(struct target *t, const struct thread *th)
+{
+	struct address_space *s = th->process->space;
+	const struct thread *other;
+	if (s->processes.reader != th->tid)
+		return;
+	for_each_thread(t, other) {
+		if (other->process == th->process && !other->is_exiting)
+			s->processes.reader = other->tid;
+	}
+}
+
 /* @th is about to end; its memory is still there. */
 static void serve_exit(struct target *t, struct thread *th)
 {
@@ -301,8 +314,10 @@ static void serve_exit(struct target *t, struct thread *th)
 		pads_drain(t, p->space); /* stacks in generated code are unwound by its memory */
 	if (t->sink.process_exit && p->space->sink.user && !others_live)
 		t->sink.process_exit(t->sink.ctx, p->space, p->pid, th->tid);
-	if (others_live)
+	if (others_live) {
 		thread_stacks_exit(t, th);
+		move_reader(t, th);
+	}
 	/*
 	 * Even if all others are stopped: one may be in execve, which waits for the ends of all
 	 * others and cannot be stopped.

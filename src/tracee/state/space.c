@@ -16,19 +16,25 @@
 #include "tracee/state/registry.h"
 #include "tracee/state/space_memory.h"
 
+static void open_files(struct address_space *s, pid_t reader)
+{
+	s->processes.reader = reader;
+	s->files.memory = limit_keep(space_open_memory(reader));
+	s->files.maps = limit_keep(maps_open(reader));
+	if (s->files.memory < 0)
+		image_read(reader, &s->image.id); /* space_write compares it */
+}
+
 struct address_space *space_new(struct registry *registry, pid_t pid)
 {
 	struct address_space *s = xcalloc(1, sizeof(*s));
 	s->registry = registry;
 	s->id = ++registry->last_space_id;
 	s->processes.users = 1;
-	s->processes.pid = s->processes.reader = pid;
+	s->processes.pid = pid;
 	s->processes.exit_status = -1;
-	s->files.memory = limit_keep(space_open_memory(pid));
-	s->files.maps = limit_keep(maps_open(pid));
 	s->image.is_own = true;
-	if (s->files.memory < 0)
-		image_read(pid, &s->image.id); /* space_write compares it */
+	open_files(s, pid);
 	return s;
 }
 
@@ -40,18 +46,24 @@ static void close_files(struct address_space *s)
 		close(s->files.maps);
 }
 
+void space_set_reader(struct address_space *s, pid_t tid)
+{
+	close_files(s);
+	open_files(s, tid);
+}
+
 int space_follow_image(struct address_space *s, bool *is_other_out)
 {
 	uint64_t image = 0;
-	int rc = image_read(s->processes.pid, &image);
+	int rc = image_read(s->processes.reader, &image);
 	if (rc != 0)
 		return rc;
-	int fd = space_open_memory(s->processes.pid);
+	int fd = space_open_memory(s->processes.reader);
 	if (fd < 0)
 		return fd;
 	close_files(s);
 	s->files.memory = limit_keep(fd);
-	s->files.maps = limit_keep(maps_open(s->processes.pid));
+	s->files.maps = limit_keep(maps_open(s->processes.reader));
 	*is_other_out = image != s->image.id;
 	if (image != s->image.id) {
 		module_list_clear(&s->modules);

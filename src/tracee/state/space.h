@@ -129,6 +129,8 @@ struct address_space {
 
 /* @registry: the caller's, which outlives the space. */
 struct address_space *space_new(struct registry *registry, pid_t pid);
+/* @tid: a thread of the process, for access to its memory. Its first one, until then, has ended. */
+void space_set_reader(struct address_space *s, pid_t tid);
 /*
  * The process of @s is stopped, and may have executed another program since @s was created: then
  * its memory is reopened, and the modules are dropped. *is_other_out: whether it has. 0 or -errno.
