@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "output/leaks.h"
 #include "session/final_scan.h"
+#include "session/malloc_module.h"
 #include "session/recording_run.h"
 #include "session/rescue.h"
 #include "session/session.h"
@@ -27,6 +28,25 @@ static enum leak_kind kind_of(const struct leakcheck *c, size_t block)
 	};
 
 	return (enum leak_kind)kinds[c->state[block]];
+}
+
+/* Whether an allocator made a block with the stack @leaf for itself. */
+static bool is_allocators(const struct session *s, uint32_t leaf)
+{
+	const struct calltree *tree = profile_calltree(s->heap.profile);
+	uint32_t frame = calltree_node_frame(tree, profile_leaf(s->heap.profile, leaf)->node);
+	const struct module *m =
+		frame ? run_module(s->run, calltree_frame(tree, frame)->module) : NULL;
+
+	return m && malloc_module_is_library(m);
+}
+
+/* tcmalloc loses one as it starts, to which no program could do anything. */
+static void keep_allocators(const struct session *s, struct leakcheck *c)
+{
+	for (size_t i = 0; i < c->blocks.count; i++)
+		if (c->state[i] != LEAKCHECK_REACHABLE && is_allocators(s, c->blocks.data[i].leaf))
+			c->state[i] = LEAKCHECK_REACHABLE;
 }
 
 static void add_checked(struct leaks *l, const struct leakcheck *c)
@@ -157,6 +177,7 @@ static void find_leaks(struct session *s, const struct report *r, uint64_t time_
 	if (scan) {
 		announce_scan(s, scan);
 		leakcheck_run(&scan->check);
+		keep_allocators(s, &scan->check);
 		add_checked(l, &scan->check);
 		recording_run_leaks(s, &scan->check);
 	} else {

@@ -384,6 +384,16 @@ static int add_own_function(void *ctx, const struct elf_symbol *sym)
 	return 0;
 }
 
+bool malloc_module_is_library(const struct module *m)
+{
+	const char *name = text_base_name(m->path);
+
+	for (size_t i = 0; i < ARRAY_SIZE(libraries); i++)
+		if (strncmp(name, libraries[i], strlen(libraries[i])) == 0)
+			return true;
+	return false;
+}
+
 static void take_library(const struct module *m, struct malloc_module *out)
 {
 	if (!out->module)

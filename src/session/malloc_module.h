@@ -66,5 +66,7 @@ const char *malloc_module_other(const struct held_modules *l, const char *found,
 				const struct module **object_out);
 /* The same of one object. */
 const char *malloc_module_name(const struct module *m);
+/* Whether @m is the library of another allocator, by its name. */
+bool malloc_module_is_library(const struct module *m);
 
 #endif

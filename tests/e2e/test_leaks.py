@@ -138,6 +138,18 @@ for _allocator in harness.ALLOCATORS:
     test("leaks/allocators/" + _allocator)(_other)
 
 
+for _allocator in (*harness.ALLOCATORS, "libtcmalloc.so.4"):
+    def _own(t, name=_allocator):
+        """A program without blocks: its allocator loses some of its own, but none is reported."""
+        library = harness.allocator(name) if name in harness.ALLOCATORS else harness.LIBRARIES + name
+        if not os.path.exists(library):
+            raise Skip("no " + library)
+        result = t.profile([t.target("gcc-O2-pie", "empty")], ["--leak-check", "--leaks-out=leaks.json"], env={"LD_PRELOAD": library})
+        with open(os.path.join(result.directory, "leaks.json"), encoding="utf-8") as file:
+            t.equal("lost blocks", [s for s in json.load(file)["sites"] if s["kind"] != KINDS["reach"]], [])
+    test("leaks/allocators/own/" + _allocator)(_own)
+
+
 for _probes, _rounds in (("break", 300), ("auto", 20000), ("jump", 20000)):
     def _busy(t, probes=_probes, rounds=_rounds):
         """The end of the process meets threads anywhere, also while ptmem handles a breakpoint of theirs."""
