@@ -14,7 +14,7 @@
 #include "tracee/state/module.h"
 
 #define NOTE_PROBE 3 /* the type of a note, version 3 of the format */
-#define CHUNK (1u << 20)
+#define CHUNK (64u << 10) /* of a larger buffer each page would be new for each file */
 
 /* -- client requests -- */
 

@@ -146,8 +146,8 @@ static int open_mapped_file(const struct address_space *s, const struct map *map
 	return is_open ? 0 : rc;
 }
 
-/* The root directory of @s, which is opened once for its modules. */
-static struct root_dir *find_root(const struct address_space *s)
+/* It is opened once for all modules. */
+struct root_dir *module_root(const struct address_space *s)
 {
 	struct elf_files *files = &s->registry->files;
 	struct root_dir *root = root_dir_of(s->processes.reader, files->root);
@@ -158,11 +158,10 @@ static struct root_dir *find_root(const struct address_space *s)
 	return root;
 }
 
-/* Creates the module whose executable map is @map. It may lack a readable file. */
-struct module *module_open(const struct address_space *s, const struct map *map)
+struct module *module_open(const struct address_space *s, const struct map *map,
+			   struct root_dir *root)
 {
 	struct module *m = xcalloc(1, sizeof(*m));
-	struct root_dir *root = find_root(s);
 	m->users = 1;
 	m->is_vdso = strcmp(map->path, "[vdso]") == 0;
 	m->path = xstrdup(root_dir_name(root, map->path));
@@ -172,7 +171,6 @@ struct module *module_open(const struct address_space *s, const struct map *map)
 	m->ino = map->ino;
 	int rc = m->is_vdso ? open_vdso(s, map, &m->file) :
 			      open_mapped_file(s, map, root, &m->file);
-	root_dir_release(root);
 	if (rc != 0) {
 		m->file = NULL;
 		m->bias = map->start - map->offset;

@@ -42,8 +42,11 @@ struct module {
 	bool hides_new;
 };
 
+/* The root directory of @s, for module_open; NULL = our own. The caller releases it. */
+struct root_dir *module_root(const struct address_space *s);
 /* Creates the module whose executable map in @s is @map. It may lack a readable file. */
-struct module *module_open(const struct address_space *s, const struct map *map);
+struct module *module_open(const struct address_space *s, const struct map *map,
+			   struct root_dir *root);
 /* Whether @pc is in an operator new or delete of @m that is not watched. */
 bool module_hides(const struct module *m, taddr_t pc);
 struct module *module_hold(struct module *m);

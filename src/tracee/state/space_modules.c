@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/elf_file.h"
+#include "base/root_dir.h"
 #include "tracee/os/maps.h"
 #include "tracee/state/module.h"
 #include "tracee/state/registry.h"
@@ -119,6 +120,7 @@ int space_update_modules(struct address_space *s, space_module_fn *loaded,
 	int rc = maps_read(s->processes.reader, &maps);
 	if (rc != 0)
 		return rc;
+	struct root_dir *root = NULL;
 	VEC(struct module *) now = {0}, fresh = {0};
 	clear_code(&s->modules);
 	check_misses(s, &maps);
@@ -141,12 +143,15 @@ int space_update_modules(struct address_space *s, space_module_fn *loaded,
 			continue;
 		}
 		if (!m) {
-			m = module_open(s, map);
+			if (fresh.count == 0)
+				root = module_root(s);
+			m = module_open(s, map, root);
 			*vec_add(&fresh) = m;
 		}
 		*vec_add(&now) = m;
 	}
 	maps_deinit(&maps);
+	root_dir_release(root);
 	number_modules(s, fresh.data, fresh.count);
 	for (size_t i = 0; i < s->modules.count; i++) {
 		struct module *m = s->modules.data[i];
