@@ -132,6 +132,29 @@ def refused(t):
     group.end()
 
 
+@test("follow/at-once", limit=180)
+def at_once(t):
+    """What is found is attached to without waiting for the next list of processes, though nothing else is to be done."""
+    name = unique(t, "fa")
+    program, calls = Program(t, name).wait_ready(), os.path.join(t.directory, "calls")
+    group = Following(t, "--follow=" + name, before=[t.program("strace"), "-qq", "-e", "trace=rt_sigtimedwait,write", "-s", "99",
+                                                     "-e", "signal=none", "-o", calls])
+    group.wait_attached(program)
+    program.end()
+    os.kill(child_of(group.process.pid), signal.SIGTERM)
+    t.equal("status of ptmem", group.process.wait(timeout=60), 0)
+    with open(calls, encoding="utf-8") as file:
+        before, _, after = file.read().partition("attached to process %d" % program.pid)
+    t.check(after, before)
+    waits = [int(s) + int(ns) / 1e9 for s, ns in re.findall(r"tv_sec=(\d+), tv_nsec=(\d+)", before)]
+    t.check(waits and max(waits) < 0.1, "waits before the attach: %s" % waits)
+
+
+def child_of(pid):
+    with open("/proc/%d/task/%d/children" % (pid, pid), encoding="ascii") as file:
+        return int(file.read().split()[0])
+
+
 WRAPPER = """import subprocess, sys
 with open("/proc/self/comm", "w") as file:
     file.write(sys.argv[1])

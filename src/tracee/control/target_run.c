@@ -100,6 +100,8 @@ static void sleep_until_stop(struct target *t, uint64_t ns)
 		uint64_t now = clock_now_ns();
 		ns = MIN(ns, next > now ? next - now : 0);
 	}
+	if (globals.wake) /* a tick wants poll() to be called */
+		ns = 0;
 	const struct timespec ts = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
 	sigset_t set;
 	sigemptyset(&set);
