@@ -6,10 +6,15 @@
  * are read in its first seconds, since it may execute a program or be moved to its control group
  * after it was seen, and then in one of EXAMINED_EVERY rounds. A process that has the pid of an
  * earlier one is a new inode in the list.
+ *
+ * Attaching to one process takes some milliseconds, on a busy machine a second or more. Those that
+ * wait for it are attached to in the order in which they were found. They are examined in each
+ * round: they may have ended, which is reported, or have executed another program.
  */
 #include "live/follow.h"
 
 #include <dirent.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -31,13 +36,15 @@
 #define YOUNG_ROUNDS 4
 #define EXAMINED_EVERY 16
 #define TRIES 5
-#define FAILURES_MAX 20
+#define FAILURES_MAX 20 /* are reported one by one */
 
 struct known {
 	pid_t pid;
 	uint64_t inode;
 	uint32_t rounds;       /* in which it was seen, up to YOUNG_ROUNDS */
 	uint32_t tries;        /* attaches that failed */
+	bool is_wanted;        /* it matches, and was neither attached to nor given up yet */
+	bool is_queued;
 	/* attached to or given up: the program then; another one may be attached to */
 	bool is_done;
 	uint64_t started, start_stack;
@@ -49,9 +56,10 @@ struct follow {
 	struct observer observer;
 	uint64_t next_ns;
 	uint32_t round;
-	unsigned failures;     /* that were not passing */
+	unsigned failures;     /* processes given up, and those that ended before */
 	VEC(struct known) known; /* by pid */
-	VEC(pid_t) queue;
+	VEC(pid_t) queue;      /* in the order in which they were found */
+	size_t taken;          /* so many of them are done */
 	VEC(pid_t) ancestors;  /* and ptmem itself */
 };
 
@@ -66,15 +74,38 @@ static bool is_excluded(const struct follow *f, pid_t pid)
 	return target_traces(f->run->target, pid) || proc_runs_our_file(pid);
 }
 
+/* Whether another failure is to be reported: not if a machine has very many of them. */
+static bool reports_failure(struct follow *f)
+{
+	if (++f->failures == FAILURES_MAX + 1)
+		log_warn("more processes cannot be attached to, or end before; they are counted");
+	return f->failures <= FAILURES_MAX;
+}
+
+static void note_ended(struct follow *f, pid_t pid)
+{
+	if (reports_failure(f))
+		log_warn("process %d ended before ptmem could attach to it", (int)pid);
+}
+
+static bool has_ended(pid_t pid)
+{
+	enum attach_problem problem = target_check_pid(pid);
+
+	return problem == ATTACH_NO_PROCESS || problem == ATTACH_ZOMBIE;
+}
+
 /* Whether to attach to the process of @k, which is examined. */
-static bool is_wanted(const struct follow *f, struct known *k)
+static bool check_wanted(const struct follow *f, struct known *k)
 {
 	const struct option_strings *patterns = &f->run->options->attach.follow;
 	struct proc_stat st;
 
 	if (!process_matches(k->pid, patterns->data, patterns->count) ||
-	    proc_stat_read(k->pid, &st) != 0 || st.is_kernel_thread || st.is_exiting)
+	    proc_stat_read(k->pid, &st) != 0 || st.is_kernel_thread)
 		return false;
+	if (st.is_exiting) /* one that waits is reported once it has ended */
+		return k->is_wanted;
 	if (k->is_done && k->started == st.started && k->start_stack == st.start_stack)
 		return false;
 	if (k->started != st.started)
@@ -87,16 +118,21 @@ static bool is_wanted(const struct follow *f, struct known *k)
 
 static bool is_turn(const struct follow *f, const struct known *k)
 {
-	return k->rounds < YOUNG_ROUNDS ||
+	return k->is_wanted || k->rounds < YOUNG_ROUNDS ||
 	       ((uint32_t)k->pid + f->round) % EXAMINED_EVERY == 0;
 }
 
-/* Processes are listed by pid, but nothing depends on it except that a known one is found. */
-static struct known *take_known(const struct follow *f, pid_t pid, size_t *at)
+/*
+ * The known process @pid, or NULL. They are listed by pid, from *@at: those before it have gone.
+ */
+static struct known *take_known(struct follow *f, pid_t pid, size_t *at)
 {
-	while (*at < f->known.count && f->known.data[*at].pid < pid)
-		(*at)++;
-	return *at < f->known.count && f->known.data[*at].pid == pid ? &f->known.data[*at] : NULL;
+	for (; *at < f->known.count && f->known.data[*at].pid < pid; (*at)++) {
+		if (f->known.data[*at].is_wanted)
+			note_ended(f, f->known.data[*at].pid);
+	}
+	return *at < f->known.count && f->known.data[*at].pid == pid ? &f->known.data[(*at)++] :
+								       NULL;
 }
 
 static struct known next_round(const struct known *before, pid_t pid, uint64_t inode)
@@ -110,14 +146,32 @@ static struct known next_round(const struct known *before, pid_t pid, uint64_t i
 	return k;
 }
 
+static void examine(struct follow *f, struct known *k)
+{
+	bool was_wanted = k->is_wanted;
+
+	if (!is_turn(f, k))
+		return;
+	k->is_wanted = check_wanted(f, k);
+	if (was_wanted && has_ended(k->pid)) {
+		k->is_wanted = false;
+		note_ended(f, k->pid);
+	}
+	if (k->is_wanted && !k->is_queued) {
+		k->is_queued = true;
+		*vec_add(&f->queue) = k->pid;
+	}
+}
+
 static void scan(struct follow *f)
 {
 	DIR *dir = opendir("/proc");
 	struct follow next = {0};
 	size_t at = 0;
 
-	f->queue.count = 0;
-	for (struct dirent *e; dir && (e = readdir(dir));) {
+	if (!dir)
+		return;
+	for (struct dirent *e; (e = readdir(dir));) {
 		pid_t pid = (pid_t)strtol(e->d_name, NULL, 10);
 
 		if (pid <= 0)
@@ -125,11 +179,10 @@ static void scan(struct follow *f)
 		struct known *k = vec_add(&next.known);
 
 		*k = next_round(take_known(f, pid, &at), pid, e->d_ino);
-		if (is_turn(f, k) && is_wanted(f, k))
-			*vec_add(&f->queue) = pid;
+		examine(f, k);
 	}
-	if (dir)
-		closedir(dir);
+	take_known(f, INT_MAX, &at);
+	closedir(dir);
 	vec_deinit(&f->known);
 	f->known.data = next.known.data;
 	f->known.count = next.known.count;
@@ -138,13 +191,6 @@ static void scan(struct follow *f)
 }
 
 /* -- attaching -- */
-
-/* A process that keeps ending or executing others is not worth a message. */
-static bool is_gone(enum attach_problem problem)
-{
-	return problem == ATTACH_NO_PROCESS || problem == ATTACH_ZOMBIE ||
-	       problem == ATTACH_EXECUTES;
-}
 
 /* Attaches to the process of @k, or notes the failure, which is reported once. */
 static void attach(struct follow *f, struct known *k)
@@ -155,28 +201,34 @@ static void attach(struct follow *f, struct known *k)
 	long detail = -1;
 	int rc = target_attach_once(t, k->pid, &problem, &detail);
 
-	if (rc != 0 && target_may_attach_later(k->pid, problem, detail) && ++k->tries < TRIES) {
-		k->rounds = 0; /* again in the next round */
-		return;
-	}
+	if (rc != 0 && target_may_attach_later(k->pid, problem, detail) && ++k->tries < TRIES)
+		return; /* again in the next round */
 	k->is_done = true;
+	k->is_wanted = false;
 	if (rc == 0)
 		f->messages.attached(t, k->pid, threads);
-	else if (!is_gone(problem) && f->failures++ < FAILURES_MAX)
+	else if (problem == ATTACH_NO_PROCESS || problem == ATTACH_ZOMBIE)
+		note_ended(f, k->pid);
+	else if (reports_failure(f))
 		f->messages.failed(k->pid, rc, problem, detail);
-	if (f->failures == FAILURES_MAX + 1) {
-		log_warn("more processes cannot be attached to");
-		f->failures++;
-	}
+}
+
+static bool is_waiting(const struct follow *f)
+{
+	return f->taken < f->queue.count;
 }
 
 static void attach_next(struct follow *f)
 {
-	pid_t pid = f->queue.data[--f->queue.count];
+	pid_t pid = f->queue.data[f->taken++];
 	size_t i = vec_search(&f->known, k, k->pid < pid);
 
-	if (i < f->known.count && f->known.data[i].pid == pid &&
-	    !target_traces(f->run->target, pid))
+	if (!is_waiting(f))
+		f->queue.count = f->taken = 0;
+	if (i == f->known.count || f->known.data[i].pid != pid)
+		return;
+	f->known.data[i].is_queued = false;
+	if (f->known.data[i].is_wanted && !target_traces(f->run->target, pid))
 		attach(f, &f->known.data[i]);
 }
 
@@ -218,7 +270,7 @@ static uint64_t tick(void *ctx, uint64_t now_ns)
 			report_missing(f);
 		f->next_ns = clock_now_ns() + PERIOD_NS;
 	}
-	if (f->queue.count > 0)
+	if (is_waiting(f))
 		target_wake();
 	return f->next_ns;
 }
@@ -227,9 +279,9 @@ static bool poll_queue(void *ctx)
 {
 	struct follow *f = ctx;
 
-	if (f->queue.count > 0 && !signals_leave_request())
+	if (is_waiting(f) && !signals_leave_request())
 		attach_next(f);
-	if (f->queue.count > 0)
+	if (is_waiting(f))
 		target_wake();
 	return false;
 }
@@ -270,6 +322,8 @@ void follow_stop(struct follow *f)
 	if (!f)
 		return;
 	observers_remove(f->run, &f->observer);
+	if (f->failures > FAILURES_MAX)
+		log_warn("%u processes could not be attached to", f->failures);
 	vec_deinit(&f->known);
 	vec_deinit(&f->queue);
 	vec_deinit(&f->ancestors);

@@ -132,6 +132,80 @@ def refused(t):
     group.end()
 
 
+STUCK = """#include <sys/prctl.h>
+#include <unistd.h>
+int main(void)
+{
+	char c;
+	if (vfork() == 0) {
+		prctl(PR_SET_NAME, "child");
+		_exit(write(1, "ready\\n", 6) != 6 || read(0, &c, 1) != 0);
+	}
+	return 5;
+}
+"""
+
+
+class Stuck(Program):
+    """Waits in vfork: ptmem needs a second to find that it cannot be stopped. Its child has another name."""
+
+    def __init__(self, t, name):
+        path = os.path.join(t.directory, "stuck", name)
+        if not os.path.exists(path):
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            compiled = t.run([t.program("gcc"), "-o", path, t.file("stuck.c", STUCK)])
+            t.equal("status of gcc (%s)" % compiled.err.decode(), compiled.status, 0)
+        self.t = t
+        self.process = subprocess.Popen([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.pid = self.process.pid
+
+
+CANNOT_STOP = "cannot be stopped: its thread"
+
+
+@test("follow/in-turn", limit=180)
+def in_turn(t):
+    """One that was found earlier is attached to before one that appears later, however long others take."""
+    name = unique(t, "ft")
+    first = Program(t, name).wait_ready()
+    stuck = [Stuck(t, name).wait_ready() for _ in range(4)]
+    group = Following(t, "--follow=" + name)
+    t.wait_until("a message about one that cannot be stopped", lambda: CANNOT_STOP in group.text(), 60)
+    late = Program(t, name).wait_ready()
+    group.wait_attached(late)
+    order = [int(pid) for pid in re.findall(r"attached to process (\d+)", group.text())]
+    t.equal("attached to", order, [first.pid, late.pid])
+    for program in [first, late, *stuck]:
+        program.end()
+    group.end()
+
+
+class Crowd:
+    """Processes that end while ptmem is busy with others that they have to wait for."""
+
+    def __init__(self, t, size):
+        name = unique(t, "fc")
+        self.t, self.stuck = t, [Stuck(t, name).wait_ready() for _ in range(4)]
+        self.programs = [Program(t, name).wait_ready() for _ in range(size)]
+        self.group, self.name = Following(t, "--follow=" + name), name
+        t.wait_until("the first message", lambda: CANNOT_STOP in self.group.text(), 60)
+        os.kill(self.group.process.pid, signal.SIGSTOP)
+        t.wait_until("ptmem stops", lambda: self.state() == "T")
+        self.is_late = "attached to" in self.group.text()
+
+    def state(self):
+        with open("/proc/%d/stat" % self.group.process.pid, encoding="ascii") as file:
+            return file.read().rpartition(") ")[2][0]
+
+    def go_on(self):
+        os.kill(self.group.process.pid, signal.SIGCONT)
+
+    def end(self):
+        for program in self.stuck:
+            program.end()
+        self.group.end()
+
+
 @test("follow/at-once", limit=180)
 def at_once(t):
     """What is found is attached to without waiting for the next list of processes, though nothing else is to be done."""
@@ -153,6 +227,32 @@ def at_once(t):
 def child_of(pid):
     with open("/proc/%d/task/%d/children" % (pid, pid), encoding="ascii") as file:
         return int(file.read().split()[0])
+
+
+@test("follow/ended-before", limit=180)
+def ended_before(t):
+    """What ended before ptmem could attach to it is named, as long as there are few; all are counted."""
+    crowd = Crowd(t, 22)
+    while crowd.is_late:  # a machine so busy that ptmem attached before it was stopped
+        crowd.go_on()
+        for program in crowd.programs:
+            program.end()
+        crowd.end()
+        crowd = Crowd(t, 22)
+    for program in crowd.programs:
+        program.process.kill()
+    for program in crowd.programs[1:]:  # the first one stays a zombie
+        program.process.wait()
+    crowd.go_on()
+    late = Program(t, crowd.name).wait_ready()
+    crowd.group.wait_attached(late)
+    late.end()
+    crowd.end()
+    crowd.programs[0].process.wait()
+    text = crowd.group.text()
+    named = [int(pid) for pid in re.findall(r"process (\d+) ended before ptmem could attach to it\n", text)]
+    t.equal("named", named, sorted(p.pid for p in crowd.programs)[:20 - text.count(CANNOT_STOP)])
+    t.equal("counted", re.findall(r"(\d+) processes could not be attached to", text), ["26"])
 
 
 WRAPPER = """import subprocess, sys
