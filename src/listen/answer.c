@@ -112,7 +112,8 @@ static char *make_json(const struct recording *r, const struct listen_process *i
 		       size_t *size_out)
 {
 	static const char *const states[] = {
-		[LISTEN_RUNS] = "running", [LISTEN_ENDED] = "ended", [LISTEN_LEFT] = "left"};
+		[LISTEN_RUNS] = "running", [LISTEN_LEAVES] = "leaving",
+		[LISTEN_ENDED] = "ended", [LISTEN_LEFT] = "left"};
 	_cleanup_free_ char *live = xasprintf(
 		",\"live\":{\"url\":\"profile.json?pid=%u\",\"state\":\"%s\"}",
 		info->pid, states[info->state]);
@@ -238,13 +239,22 @@ static void write_totals(struct http_job *job, const struct served_table *t, uin
 	CHECK(!fclose(out));
 }
 
+/* A supervisor must not end ptmem while it writes its files: this is no failure. */
+static void write_health(struct http_job *job, const struct served_table *t)
+{
+	if (t->is_over)
+		http_answer(job, 503, "ptmem has ended\n");
+	else
+		http_answer(job, 200, t->is_finishing ? "finishing\n" : "ok\n");
+}
+
 void answer_write(struct http_job *job, struct served_table *t, const struct answer_base *base,
 		  uint32_t ptmem)
 {
 	struct served *s = served_find(t, job->pid);
 
 	if (job->path == HTTP_HEALTH) {
-		http_answer(job, t->is_over ? 503 : 200, t->is_over ? "ptmem has ended\n" : "ok\n");
+		write_health(job, t);
 	} else if (job->path == HTTP_METRICS) {
 		write_totals(job, t, ptmem);
 	} else if (!s) {

@@ -8,10 +8,13 @@
  *	                                                last inspection
  *	  <---    LISTEN_DONE
  *	  <---    LISTEN_LAST                           for each process, unasked: its final state
+ *	  <---    LISTEN_FINISHING                      unasked: no answers from now on, or again
  *
  * ptmem otherwise only answers, and never waits. A process missing from an answer has ended.
- * LISTEN_LAST is sent for processes that are profiled to the end, if the server has ever sent a
- * request.
+ *
+ * LISTEN_LAST is sent for the last process to end, or for all when ptmem detaches, with a journal
+ * if the server has ever wanted one. ptmem is finishing from the moment when it begins to detach,
+ * or when the last process has ended, until the files are written.
  */
 #ifndef PTMEM_LISTEN_LISTEN_MESSAGE_H
 #define PTMEM_LISTEN_LISTEN_MESSAGE_H
@@ -23,10 +26,16 @@
 #define LISTEN_PROCESSES 100 /* the first ones are served */
 #define LISTEN_FILES 2       /* sent along with a process: its journal, its inspection */
 
-enum listen_kind { LISTEN_READY, LISTEN_FAILED, LISTEN_PROCESS, LISTEN_DONE, LISTEN_LAST };
+enum listen_kind {
+	LISTEN_READY, LISTEN_FAILED, LISTEN_PROCESS, LISTEN_DONE, LISTEN_LAST, LISTEN_FINISHING,
+};
 
-/* LISTEN_ENDED: the program; LISTEN_LEFT: ptmem detached, the program runs on. */
-enum listen_state { LISTEN_RUNS, LISTEN_ENDED, LISTEN_LEFT };
+enum listen_state {
+	LISTEN_RUNS,
+	LISTEN_LEAVES,                   /* ptmem is about to detach */
+	LISTEN_ENDED,                    /* the program has */
+	LISTEN_LEFT,                     /* ptmem has detached, the program runs on */
+};
 
 /* The server's question. */
 struct listen_ask {
@@ -57,7 +66,7 @@ struct listen_process {
 	uint32_t pid;
 	uint32_t state;                  /* LISTEN_RUNS, except in LISTEN_LAST */
 	uint64_t start_ns;               /* start of its profile: tells apart reused pids */
-	uint64_t journal_size;           /* complete bytes of the journal; 0 = none */
+	uint64_t journal_size;           /* complete bytes of the journal; 0 = none is sent along */
 	uint64_t inspection_size;        /* bytes; 0 = none is sent along */
 	uint32_t inspection;             /* its number: 1 is the first one */
 	struct listen_totals totals;
@@ -70,6 +79,11 @@ struct listen_done {
 	uint32_t kind;
 	uint32_t number;                 /* number of the question */
 	uint32_t left_out;               /* number of processes beyond LISTEN_PROCESSES */
+};
+
+struct listen_finishing {
+	uint32_t kind;
+	uint32_t begins;                 /* 0: it is over, ptmem answers again */
 };
 
 #endif

@@ -86,16 +86,19 @@ void served_add(struct served_table *t, const struct listen_process *info,
 		s = vec_add(&t->list);
 		*s = (struct served){.journal = -1};
 	}
+	uint64_t journal_size = s->info.journal_size;
+
+	s->info = *info;
 	if (files.journal >= 0) {
 		forget_journal(s);
-		s->journal = files.journal;
-	}
-	if (files.journal >= 0 || info->journal_size != s->info.journal_size)
 		forget_recording(s);
+		s->journal = files.journal;
+	} else {
+		s->info.journal_size = journal_size;
+	}
 	set_inspection(s, info, files.inspection);
 	if (files.inspection >= 0)
 		close(files.inspection);
-	s->info = *info;
 	s->is_there = true;
 }
 
@@ -186,7 +189,7 @@ const struct recording *served_recording(const struct served_table *t, struct se
 	if (!data || recording_read(data, s->info.journal_size, &s->recording, &why) != 0)
 		return NULL;
 	recording_inspection_add(s->inspection, s->recording);
-	if (s->info.state == LISTEN_RUNS)
+	if (s->info.state < LISTEN_ENDED)
 		set_overhead(s);
 	recording_lines_fill(t->lines, s->recording, s->info.pid);
 	return s->recording;

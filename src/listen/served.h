@@ -23,6 +23,7 @@ struct served {
 struct served_table {
 	VEC(struct served) list;     /* oldest first */
 	uint32_t left_out;
+	bool is_finishing;           /* ptmem does not answer: this is what is known */
 	bool is_over;                /* ptmem is gone: this is its final state */
 	uint64_t ptmem_ticks;        /* CPU time of ptmem when it last sent something */
 	struct recording_lines *lines;

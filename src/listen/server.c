@@ -5,7 +5,8 @@
  *	ASKED     it waits for ptmem's answer
  *	RESTING   ?seconds=: it has its base profile, and becomes NEW again later
  *
- * Once ptmem is gone, jobs are answered immediately from its final state.
+ * Once ptmem is gone, jobs are answered immediately from its final state. So they are while it
+ * detaches or writes its files: that may take long, and it answers nothing then.
  */
 #include "listen/server.h"
 
@@ -101,12 +102,18 @@ static void go_on(struct server *s, size_t i, uint64_t now)
 	finish(s, i);
 }
 
+/* Whether jobs are answered without asking ptmem. */
+static bool answers_alone(const struct server *s)
+{
+	return s->end_ns || s->table.is_finishing;
+}
+
 static void check_times(struct server *s, uint64_t now)
 {
 	for (size_t i = s->jobs.count; i-- > 0;) {
 		struct waiting *w = &s->jobs.data[i];
 
-		if (s->end_ns) {
+		if (answers_alone(s)) {
 			answer_write(w->job, &s->table, w->base, s->ptmem);
 			finish(s, i);
 			continue;
@@ -130,7 +137,7 @@ static void ask(struct server *s, uint64_t now)
 	struct listen_ask a = {.number = s->number + 1};
 	bool is_needed = false;
 
-	if (s->is_asking || s->end_ns || now < s->next_ask_ns)
+	if (s->is_asking || answers_alone(s) || now < s->next_ask_ns)
 		return;
 	for (size_t i = 0; i < s->jobs.count; i++) {
 		struct waiting *w = &s->jobs.data[i];
@@ -169,6 +176,7 @@ union message {
 	uint32_t kind;
 	struct listen_process process;
 	struct listen_done done;
+	struct listen_finishing finishing;
 };
 
 /* The files received with @m, which the caller owns; -1 = none. */
@@ -202,6 +210,8 @@ static bool take_message(struct server *s)
 		served_add(&s->table, &m.process, files);
 	else if (m.kind == LISTEN_DONE)
 		take_done(s, &m.done);
+	else if (m.kind == LISTEN_FINISHING)
+		s->table.is_finishing = m.finishing.begins;
 	return true;
 }
 
@@ -221,7 +231,7 @@ static void begin_end(struct server *s, uint64_t now)
 	bool has_final_state = false;
 
 	for (size_t i = 0; i < s->table.list.count; i++)
-		has_final_state |= s->table.list.data[i].info.state != LISTEN_RUNS;
+		has_final_state |= s->table.list.data[i].info.state >= LISTEN_ENDED;
 	if (!has_final_state)
 		_exit(0);
 	heed_signals();

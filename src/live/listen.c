@@ -1,7 +1,7 @@
 /*
  * The server's question raises SIGIO, which wakes the loop as that of a client of --monitor does
  * (monitor.c). Answers are sent without waiting: a server that does not read them gets none. The
- * final state is sent only if a client has seen a profile, or still can because of --listen-linger.
+ * final state has a profile only if a client has seen one, or still can because of --listen-linger.
  */
 #include "live/listen.h"
 
@@ -157,41 +157,63 @@ static void end_server(struct listen *l)
 	l->fd = -1;
 }
 
-/* A program that runs on may do so with ptmem, which would keep the server. */
-static void on_left(struct listen *l, struct session *s, bool is_last)
+static void say_finishing(const struct listen *l, bool begins)
 {
-	enum listen_state state = s->process.exit_status < 0 ? LISTEN_LEFT : LISTEN_ENDED;
+	const struct listen_finishing f = {.kind = LISTEN_FINISHING, .begins = begins};
 
-	if (l->left < LISTEN_PROCESSES && needs_final_state(l))
-		l->left += send_process(l, s, state, true);
-	if (is_last)
-		end_server(l);
+	send_message(l, &f, sizeof(f), NULL);
+}
+
+/* Whether no session but @ended goes on. */
+static bool is_last(const struct listen *l, const struct session *ended)
+{
+	for (size_t i = 0; i < l->run->sessions.count; i++) {
+		const struct session *s = l->run->sessions.data[i];
+
+		if (s != ended && s->space)
+			return false;
+	}
+	return true;
+}
+
+static void send_last(const struct listen *l, const struct session *ended)
+{
+	for (size_t i = 0; i < l->run->sessions.count; i++) {
+		struct session *s = l->run->sessions.data[i];
+
+		if (s == ended)
+			send_process(l, s, s->process.was_left ? LISTEN_LEFT : LISTEN_ENDED,
+				     needs_final_state(l));
+	}
 }
 
 /*
  * Unless ptmem leaves all, only for the last process to end: requests about one that ended earlier
  * are answered with an error.
  */
-static void on_end(void *ctx, const struct session *ended, bool is_exec)
+static void on_end(void *ctx, const struct session *s, bool is_exec)
 {
 	struct listen *l = ctx;
-	struct session *found = NULL;
-	bool is_last = true;
 
-	for (size_t i = 0; i < l->run->sessions.count; i++) {
-		struct session *s = l->run->sessions.data[i];
+	if (is_exec)
+		return;
+	if (l->is_leaving ? l->left++ < LISTEN_PROCESSES : is_last(l, s))
+		send_last(l, s);
+	if (is_last(l, s))
+		say_finishing(l, true);
+}
 
-		if (s == ended)
-			found = s;
-		else if (s->space)
-			is_last = false;
-	}
-	if (is_exec || !found)
+/* A program that runs on may do so with ptmem, which would keep the server. */
+static void on_finished(void *ctx, const struct session *s)
+{
+	struct listen *l = ctx;
+
+	if (!is_last(l, s))
 		return;
 	if (l->is_leaving)
-		on_left(l, found, is_last);
-	else if (is_last && needs_final_state(l))
-		send_process(l, found, LISTEN_ENDED, true);
+		end_server(l);
+	else
+		say_finishing(l, false);
 }
 
 /* -- life -- */
@@ -246,7 +268,8 @@ void listen_begin(struct listen *l)
 {
 	if (!l)
 		return;
-	l->observer = (struct observer){.ctx = l, .poll = poll_server, .session_ended = on_end};
+	l->observer = (struct observer){.ctx = l, .poll = poll_server, .session_ended = on_end,
+					.session_finished = on_finished};
 	observers_add(l->run, &l->observer);
 	fcntl(l->fd, F_SETOWN, getpid());
 	fcntl(l->fd, F_SETFL, O_NONBLOCK | O_ASYNC);
@@ -255,8 +278,18 @@ void listen_begin(struct listen *l)
 
 void listen_leave(struct listen *l)
 {
-	if (l)
-		l->is_leaving = true;
+	unsigned count = 0;
+
+	if (!l)
+		return;
+	l->is_leaving = true;
+	for (size_t i = 0; i < l->run->sessions.count && count < LISTEN_PROCESSES; i++) {
+		struct session *s = l->run->sessions.data[i];
+
+		if (s->space)
+			count += send_process(l, s, LISTEN_LEAVES, false);
+	}
+	say_finishing(l, true);
 }
 
 void listen_close(struct listen *l)

@@ -50,6 +50,16 @@ void observers_session_ended(const struct session *s, bool is_exec)
 	}
 }
 
+void observers_session_finished(const struct session *s)
+{
+	for (size_t i = 0; i < s->run->observers.count; i++) {
+		const struct observer *o = s->run->observers.data[i];
+
+		if (o->session_finished)
+			o->session_finished(o->ctx, s);
+	}
+}
+
 void observers_process_exit(const struct run *run, pid_t pid, pid_t tid)
 {
 	for (size_t i = 0; i < run->observers.count; i++) {

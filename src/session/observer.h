@@ -18,6 +18,8 @@ struct observer {
 	void (*session_forked)(void *ctx, const struct session *child);
 	/* @is_exec: the process executed a program, which is not followed or starts a session. */
 	void (*session_ended)(void *ctx, const struct session *s, bool is_exec);
+	/* The files of @s, which ended, are written. */
+	void (*session_finished)(void *ctx, const struct session *s);
 	/* @tid is the last thread of @pid, stopped on its way out. */
 	void (*process_exit)(void *ctx, pid_t pid, pid_t tid);
 	/* ptmem is about to map something in process @pid. */
@@ -37,6 +39,7 @@ void observers_remove(struct run *run, const struct observer *o);
 void observers_session_started(const struct session *s);
 void observers_session_forked(const struct session *child);
 void observers_session_ended(const struct session *s, bool is_exec);
+void observers_session_finished(const struct session *s);
 void observers_process_exit(const struct run *run, pid_t pid, pid_t tid);
 void observers_will_map(const struct run *run, pid_t pid);
 /* The earliest time returned by their ticks; UINT64_MAX = none. */

@@ -65,6 +65,7 @@ struct session_process {
 	char *desc;                /* for desc: of the heap's profile */
 	uint64_t start_ns, end_ns;
 	int exit_status;           /* wait status once it has ended; -1 = unknown, or it has not */
+	bool was_left;             /* ptmem detached from it */
 };
 
 /* What is made of the heap's events. */

@@ -138,6 +138,7 @@ static void sink_space_end(void *ctx, struct address_space *space, enum space_en
 	s->image.has_executed = is_exec;
 	s->image.has_next = why == SPACE_NEXT_IMAGE;
 	s->image.was_replaced = why == SPACE_EXEC && !s->run->options->children.trace;
+	s->process.was_left = why == SPACE_DETACHED;
 	s->process.exit_status = why == SPACE_EXITED ? space->processes.exit_status : -1;
 	s->end.pauses = space->pauses;
 	/* a fork that executes another program was counted in its parent's file */
@@ -152,6 +153,7 @@ static void sink_space_end(void *ctx, struct address_space *space, enum space_en
 	} else {
 		recording_run_drop(s);
 	}
+	observers_session_finished(s);
 	session_free(s);
 }
 

@@ -364,6 +364,37 @@ def listen(t):
     group.end()
 
 
+@test("follow/listen-left", limit=180)
+def listen_left(t):
+    """Of the last process, from which a condition detaches, the end is served until its files are written; then others are."""
+    name, directory = unique(t, "fv"), t.subdirectory()
+    first = Program(t, name).wait_ready()
+    path = os.path.join(directory, "m.%d" % first.pid)
+    os.mkfifo(path)
+    group = Following(t, "--follow=" + name, "--listen", "--when=heap>8500:detach", "--massif-out-file=%s/m.%%p" % directory)
+    served = FollowListening(t, group)
+    group.wait_attached(first)
+
+    def state():
+        return json.loads(served.get("/profile.json"))["live"]["state"]
+    t.equal("state", state(), "running")
+    for _ in range(2):
+        first.more()
+    t.wait_until("the detach", lambda: state() == "left", 60)
+    t.equal("health", served.get("/healthz"), b"finishing\n")
+    t.equal("tracer", first.tracer(), 0)
+    with open(path, "rb") as file:
+        file.read()
+    t.wait_until("ptmem goes on", lambda: served.get("/healthz") == b"ok\n")
+    t.check(b"live_bytes{" not in served.get("/metrics"), "the process is served still")
+    second = Program(t, name).wait_ready()
+    group.wait_attached(second)
+    t.equal("state of the next one", state(), "running")
+    for program in (first, second):
+        program.end()
+    group.end()
+
+
 @test("follow/alone")
 def alone(t):
     """Nothing matches: ptmem waits, and ends by a signal or after its time."""

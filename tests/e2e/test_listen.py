@@ -280,6 +280,43 @@ def _(t):
     m.end()
 
 
+def fifo(t, name="fifo"):
+    """As a file of ptmem's: ptmem cannot finish before another process reads it."""
+    path = os.path.join(t.subdirectory(), name)
+    os.mkfifo(path)
+    return path
+
+
+@test("listen/finishing")
+def _(t):
+    """While ptmem writes its files the server says so, and has the final state already."""
+    for attach, state, live in ((True, "left", 7000), (False, "ended", 0)):
+        path = fifo(t)
+        m = Listening(t, ["--massif-out-file=" + path, *(["--earlier-blocks=no"] if attach else [])], attach=attach)
+        t.equal("health", m.get("/healthz"), b"ok\n")
+        if attach:
+            for _ in range(7):
+                m.more()
+        t.equal("state", json.loads(m.get("/profile.json"))["live"]["state"], "running")
+        if attach:
+            m.ptmem.send_signal(signal.SIGTERM)
+        else:
+            m.ptmem.stdin.close()
+        t.wait_until("the final state", lambda s=state: json.loads(m.get("/profile.json"))["live"]["state"] == s)
+        t.equal("health", m.get("/healthz"), b"finishing\n")
+        t.equal("JSON", values(m.get("/profile.json"))[::2], [live, 7000])
+        t.equal("recording", values(m.report("--format=json"))[::2], [live, 7000])
+        t.equal("metrics", m.live(), live)
+        t.check(m.ptmem.poll() is None, "ptmem has ended")
+        with open(path, "rb") as file:
+            t.check(b"mem_heap_B=7000\n" in file.read(), "the file")
+        t.equal("status of ptmem", m.ptmem.wait(), 0 if attach else 5)
+        t.wait_until("the server ends", m.has_no_server)
+        if attach:
+            m.program.stdin.close()
+            t.equal("status of the program", m.program.wait(), 5)
+
+
 def sums_of(text):
     """The sums of the columns of samples that `pprof -raw` prints."""
     rows = re.findall(r"^ +(-?\d+) +(-?\d+) +(-?\d+) +(-?\d+):", text, re.M)

@@ -5,6 +5,7 @@ import http.server
 import json
 import os
 import signal
+import subprocess
 import threading
 import time
 
@@ -303,6 +304,42 @@ def _(t):
         t.wait_until("the server ends", m.has_no_server)
     m.program.stdin.close()
     t.equal("status of the program", m.program.wait(), 5)
+
+
+@test("live-report/leaving", limit=120)
+def _(t):
+    """While ptmem detaches, and writes the files of another process, the page says so; then it shows the end."""
+    directory = t.subdirectory()
+    other = subprocess.Popen([t.target("gcc-O2-pie", "monitored")], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    t.equal("the program's line", other.stdout.readline(), b"ready\n")
+    m = Listening(t, ["-p", str(other.pid), "--massif-out-file=%s/fifo.%%p" % directory], attach=True)
+    fifos = [os.path.join(directory, "fifo.%d" % pid) for pid in (other.pid, m.program.pid)]
+    for path in fifos:
+        os.mkfifo(path)
+    with Page(t, m.url() + "?pid=%d" % m.program.pid) as p:
+        m.more()
+        m.ptmem.send_signal(signal.SIGTERM)
+        p.until("leaving", "document.getElementById('live').dataset.state === 'leaving'")
+        t.check(p.state()[1].startswith("ptmem is detaching."), p.state())
+        t.equal("state of the other", json.loads(m.get("/profile.json?pid=%d" % other.pid))["live"]["state"], "left")
+        t.equal("health", m.get("/healthz"), b"finishing\n")
+        p.renewed()
+        t.equal("still so", p.state()[0], "leaving")
+        read(fifos[0])
+        p.until("the end", "document.getElementById('live').dataset.state === 'ended'")
+        t.check(p.state()[1].startswith("ptmem has detached"), p.state())
+        t.equal("allocated meanwhile", p.blocks(), 1)
+    read(fifos[1])
+    t.equal("status of ptmem", m.ptmem.wait(), 0)
+    for program in (other, m.program):
+        program.stdin.close()
+        t.equal("status of the program", program.wait(), 5)
+    t.wait_until("the server ends", m.has_no_server)
+
+
+def read(path):
+    with open(path, "rb") as file:
+        file.read()
 
 
 @test("live-report/linger")

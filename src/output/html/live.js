@@ -3,6 +3,7 @@
  * none while the page is hidden. What the user has selected stays selected.
  *
  *	running   the page shows the last answer
+ *	leaving   ptmem detaches; the end will come
  *	ended     no more will come: the program has ended, or ptmem has detached from it
  *	lost      there was no answer; the page keeps what it shows and asks again
  */
@@ -12,7 +13,8 @@ const REFRESH = 1000;   /* ms from an answer to the next request */
 const PATIENCE = 15000; /* ms for an answer */
 
 const ENDS = { ended: "The program has ended.",
-	left: "ptmem has detached; the program runs on." };
+	left: "ptmem has detached; the program runs on.",
+	gone: "ptmem does not profile this process any more." };
 
 class Live {
 	constructor(app, { url, state }) {
@@ -23,10 +25,8 @@ class Live {
 		this.timer = 0;
 		this.isAsking = false;
 		document.addEventListener("visibilitychange", () => this.wake());
-		if (!this.noteEnd(state)) {
-			this.say("running", "Live");
-			this.plan(REFRESH);
-		}
+		this.note(state);
+		this.plan(REFRESH);
 	}
 
 	/* Shows the state of the connection. */
@@ -80,7 +80,7 @@ class Live {
 			{ cache: "no-store", signal: AbortSignal.timeout(PATIENCE) });
 
 		if (answer.status === 404) {
-			this.noteEnd("ended");
+			this.note("gone");
 			return null;
 		}
 		if (!answer.ok)
@@ -91,22 +91,24 @@ class Live {
 	/* Another program may have the same pid now. */
 	take(json) {
 		if (json.meta.start !== this.start) {
-			this.noteEnd("ended");
+			this.note("gone");
 			return;
 		}
 		if (this.app.timeline.drag)
 			return;
 		this.app.update(json);
-		if (!this.noteEnd(json.live.state))
-			this.say("running", "Live");
+		this.note(json.live.state);
 	}
 
-	/* Returns whether @state is an end, and shows it. */
-	noteEnd(state) {
-		if (!ENDS[state])
-			return false;
-		this.isOver = true;
-		this.say("ended", `${ENDS[state]} This is its profile up to ${this.upTo}.`);
-		return true;
+	/* Shows the state of the profile, which may be its end. */
+	note(state) {
+		this.isOver = state in ENDS;
+		if (this.isOver)
+			this.say("ended", `${ENDS[state]} This is its profile up to ${this.upTo}.`);
+		else if (state === "leaving")
+			this.say(state, "ptmem is detaching. This is the profile up to " +
+				`${this.upTo}.`);
+		else
+			this.say("running", "Live");
 	}
 }

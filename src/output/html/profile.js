@@ -105,7 +105,8 @@ class Profile {
 
 		this.names = names;
 		this.meta = json.meta || {};
-		this.isRunning = Boolean(json.live && json.live.state === "running");
+		this.isRunning = Boolean(json.live &&
+			["running", "leaving"].includes(json.live.state));
 		this.isMassif = json.format === "ptmem-report-massif";
 		this.isSampled = !this.isMassif && this.meta.heap_sample > 0;
 		this.count = leaves.node.length;
