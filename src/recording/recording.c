@@ -47,6 +47,13 @@ struct recording *recording_new(void)
 	return r;
 }
 
+void recording_clear(struct recording *r, enum recording_table_id id)
+{
+	for (int c = 0; c < RECORDING_MAX_COLUMNS; c++)
+		free(r->table[id].column[c]);
+	r->table[id] = (struct recording_table){0};
+}
+
 void recording_free(struct recording *r)
 {
 	if (!r)
@@ -56,8 +63,7 @@ void recording_free(struct recording *r)
 	vec_deinit(&r->text);
 	free(r->text_slot);
 	for (int id = 0; id < RECORDING_TABLES; id++)
-		for (int c = 0; c < RECORDING_MAX_COLUMNS; c++)
-			free(r->table[id].column[c]);
+		recording_clear(r, (enum recording_table_id)id);
 	free(r);
 }
 

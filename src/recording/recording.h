@@ -123,6 +123,8 @@ uint32_t recording_string(struct recording *r, const char *text); /* NULL counts
 /* Adds a row; @value has one element for each column. */
 void recording_add(struct recording *r, enum recording_table_id id, const uint64_t *value);
 void recording_truncate(struct recording *r, enum recording_table_id id, size_t rows);
+/* The same for all rows, whose memory is freed. */
+void recording_clear(struct recording *r, enum recording_table_id id);
 /* Adds the rows of table @id of @from; bit i of @texts: column i has texts. */
 void recording_copy(const struct recording *from, enum recording_table_id id, uint32_t texts,
 		    struct recording *r);

@@ -6,6 +6,10 @@
 #include "profile/history.h"
 #include "profile/releases.h"
 #include "recording/recording_names.h"
+#include "recording/recording_write.h"
+
+/* Rows that are written at a time: a table of a million cells would take 56 MB. */
+#define WRITTEN_ROWS 8192u
 
 void recording_builder_init(struct recording_builder *b, struct recording *r,
 			    const struct recording_input *in)
@@ -20,6 +24,16 @@ void recording_builder_deinit(struct recording_builder *b)
 	free(b->object);
 }
 
+/* To a table whose rows are not referred to by their numbers. */
+static void add_row(struct recording_builder *b, enum recording_table_id id, const uint64_t *row)
+{
+	recording_add(b->r, id, row);
+	if (!b->out || recording_rows(b->r, id) < WRITTEN_ROWS)
+		return;
+	recording_write_rows(b->out, b->r, id, 0);
+	recording_truncate(b->r, id, 0);
+}
+
 /* -- leaves -- */
 
 static void add_histogram(struct recording_builder *b, enum recording_table_id id, uint32_t leaf,
@@ -29,7 +43,7 @@ static void add_histogram(struct recording_builder *b, enum recording_table_id i
 		const uint64_t row[BUCKET_COLUMNS] = {leaf, g->first + i, g->count[i]};
 
 		if (g->count[i])
-			recording_add(b->r, id, row);
+			add_row(b, id, row);
 	}
 }
 
@@ -53,7 +67,7 @@ static void add_leaf(struct recording_builder *b, uint32_t index)
 		[LEAF_MAX_VARIANCE] = l->max_variance,
 	};
 
-	recording_add(b->r, RECORDING_LEAVES, row);
+	add_row(b, RECORDING_LEAVES, row);
 	add_histogram(b, RECORDING_SIZES, index, &l->sizes);
 	add_histogram(b, RECORDING_LIFETIMES, index, &l->lifetimes);
 }
@@ -71,7 +85,7 @@ static void add_shares(struct recording_builder *b, uint32_t mark)
 						     share[i].variance};
 
 		if (!mark || h->leaf.data[share[i].leaf].changed == mark)
-			recording_add(b->r, RECORDING_SHARES, row);
+			add_row(b, RECORDING_SHARES, row);
 	}
 	free(share);
 }
@@ -83,7 +97,7 @@ static void add_threads(struct recording_builder *b)
 	for (uint32_t i = 0; i < h->thread.count; i++) {
 		const uint64_t row[THREAD_COLUMNS] = {i, h->thread.data[i].id};
 
-		recording_add(b->r, RECORDING_THREADS, row);
+		add_row(b, RECORDING_THREADS, row);
 	}
 }
 
@@ -109,7 +123,7 @@ static void add_timeline(struct recording_builder *b, uint32_t first)
 			t->live_variance,    t->allocated_variance,
 		};
 
-		recording_add(b->r, RECORDING_TIMELINE, row);
+		add_row(b, RECORDING_TIMELINE, row);
 	}
 }
 
@@ -120,7 +134,7 @@ static void add_cells(struct recording_builder *b, uint32_t first)
 	size_t n = cells_sorted(&h->cells, &cell);
 	const uint64_t begin[CELL_COLUMNS] = {[CELL_SHIFT] = h->shift, [CELL_BORN] = first};
 
-	recording_add(b->r, RECORDING_CELLS, begin);
+	add_row(b, RECORDING_CELLS, begin);
 
 	for (size_t i = 0; i < n; i++) {
 		const uint64_t row[CELL_COLUMNS] = {h->shift,	   cell[i].leaf,   cell[i].born,
@@ -128,7 +142,7 @@ static void add_cells(struct recording_builder *b, uint32_t first)
 						    cell[i].variance};
 
 		if (cell_changed(&cell[i]) >= first)
-			recording_add(b->r, RECORDING_CELLS, row);
+			add_row(b, RECORDING_CELLS, row);
 	}
 	free(cell);
 }
@@ -151,7 +165,7 @@ static void add_peak(struct recording_builder *b)
 						    held.bytes, held.blocks, held.variance};
 
 		if (row[PEAK_BLOCKS] || row[PEAK_BYTES])
-			recording_add(b->r, RECORDING_PEAK, row);
+			add_row(b, RECORDING_PEAK, row);
 	}
 }
 
@@ -167,7 +181,7 @@ static void add_releases(struct recording_builder *b)
 						       sum->blocks, sum->bytes};
 
 		if (sum->blocks || sum->bytes)
-			recording_add(b->r, RECORDING_RELEASES, row);
+			add_row(b, RECORDING_RELEASES, row);
 	}
 }
 

@@ -29,6 +29,7 @@ struct recording_names {
 };
 
 struct history;
+struct recording_out;
 struct releases;
 
 /* What a recording is made from; all stay the caller's. */
@@ -50,6 +51,8 @@ struct recording_builder {
 	uint32_t *object;      /* by module: row + 1; 1 << 31: unknown */
 	size_t object_count;
 	uint64_t peak_epoch;   /* number of the last peak added */
+	/* rows of long tables are written to it, and removed from r; NULL = all stay there */
+	struct recording_out *out;
 };
 
 void recording_builder_init(struct recording_builder *b, struct recording *r,

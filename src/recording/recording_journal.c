@@ -108,7 +108,7 @@ static void write_changes(struct recording_journal *j, struct recording_out *out
 		if (is_kept(id))
 			j->written[id] = recording_rows(j->r, id);
 		else
-			recording_truncate(j->r, id, 0);
+			recording_clear(j->r, id);
 	}
 	recording_write_sync(out);
 }
@@ -117,24 +117,25 @@ void recording_journal_append(struct recording_journal *j, const struct recordin
 {
 	struct history *h = in->history;
 	struct recording_out out = {.file = open_memstream(&j->bytes, &j->size)};
+	bool is_new = !j->b.r;
 
 	CHECK(out.file);
-	if (!j->b.r) {
+	if (is_new) {
 		recording_write_head(&out, j->r);
 		recording_builder_init(&j->b, j->r, in);
-		recording_build_all(&j->b);
-	} else if (j->mark != h->change_mark) { /* another journal has had changes */
-		j->b.in = *in;
-		recording_build_all(&j->b);
-	} else {
-		j->b.in = *in;
-		recording_build_changes(&j->b, j->current >> (h->shift - j->shift));
 	}
+	j->b.in = *in;
+	j->b.out = &out;
+	if (is_new || j->mark != h->change_mark) /* another journal has had changes */
+		recording_build_all(&j->b);
+	else
+		recording_build_changes(&j->b, j->current >> (h->shift - j->shift));
 	history_forget_changes(h);
 	j->mark = h->change_mark;
 	j->current = h->current;
 	j->shift = h->shift;
 	write_changes(j, &out);
+	j->b.out = NULL;
 	CHECK(!fclose(out.file));
 }
 
