@@ -1,4 +1,8 @@
-/* A hash table from (leaf, born, died) to cells, which only grows. */
+/*
+ * A hash table from (leaf, born, died) to cells, which only grows, or, with many cells and `packs`,
+ * is emptied into a packed run when it is full. Cells of intervals that are over change rarely, so
+ * most are in one run. Most cells are read in order, for which all runs and the table are merged.
+ */
 #include "profile/cells.h"
 
 #include <stdlib.h>
@@ -7,29 +11,19 @@
 #include "base/alloc.h"
 
 #define FIRST_SLOTS 1024u
+#define PACKED_SLOTS 16384u /* a table of this size, 512 KB, does not grow */
 
 static bool is_empty(const struct cell *c)
 {
 	return !c->leaf; /* leaves are numbered from 1 */
 }
 
-static uint64_t order_of(const struct cell *c)
+/* The slot of the cell with @order, or the empty one for it. */
+static struct cell *find_slot(const struct cells *c, uint64_t order)
 {
-	return (uint64_t)c->leaf << 32 | (uint32_t)c->born << 16 | c->died;
-}
+	uint32_t i = (uint32_t)(order * 0x9e3779b97f4a7c15ull >> 32) & (c->slots - 1);
 
-static uint32_t home_of_cell(const struct cells *c, const struct cell *key)
-{
-	uint64_t h = order_of(key) * 0x9e3779b97f4a7c15ull;
-
-	return (uint32_t)(h >> 32) & (c->slots - 1);
-}
-
-static struct cell *find_slot(const struct cells *c, const struct cell *key)
-{
-	uint32_t i = home_of_cell(c, key);
-
-	while (!is_empty(&c->slot[i]) && order_of(&c->slot[i]) != order_of(key))
+	while (!is_empty(&c->slot[i]) && cell_order(&c->slot[i]) != order)
 		i = (i + 1) & (c->slots - 1);
 	return &c->slot[i];
 }
@@ -42,16 +36,81 @@ static void grow(struct cells *c)
 	c->slot = xcalloc(c->slots, sizeof(*c->slot));
 	for (uint32_t i = 0; i < old.slots; i++)
 		if (!is_empty(&old.slot[i]))
-			*find_slot(c, &old.slot[i]) = old.slot[i];
+			*find_slot(c, cell_order(&old.slot[i])) = old.slot[i];
 	free(old.slot);
 }
+
+/* -- packing -- */
+
+static int compare_orders(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+static struct cell_run pack_slots(const struct cells *c)
+{
+	uint64_t *order = xcalloc((size_t)c->count + 1, sizeof(*order));
+	struct cell_run run = {0};
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < c->slots; i++)
+		if (!is_empty(&c->slot[i]))
+			order[n++] = cell_order(&c->slot[i]);
+	qsort(order, n, sizeof(*order), compare_orders);
+	for (size_t i = 0; i < n; i++)
+		cell_run_add(&run, find_slot(c, order[i]));
+	free(order);
+	cell_run_end(&run);
+	return run;
+}
+
+/* Makes one run of those from number @first on. */
+static void join_runs(struct cells *c, size_t first)
+{
+	struct cell_run joined = {0};
+	struct cell_reader rd = {0};
+	struct cell cell;
+
+	for (size_t i = first; i < c->run.count; i++)
+		cell_reader_add(&rd, &c->run.data[i]);
+	while (cell_reader_next(&rd, &cell))
+		cell_run_add(&joined, &cell);
+	cell_reader_deinit(&rd);
+	cell_run_end(&joined);
+	while (c->run.count > first)
+		cell_run_deinit(&c->run.data[--c->run.count]);
+	*vec_add(&c->run) = joined;
+}
+
+static bool is_run_short(const struct cells *c, size_t i)
+{
+	return c->run.data[i].byte.count < 2 * c->run.data[i + 1].byte.count;
+}
+
+/* So few runs remain that each cell is copied only some ten times. */
+static void pack(struct cells *c)
+{
+	*vec_add(&c->run) = pack_slots(c);
+	memset(c->slot, 0, c->slots * sizeof(*c->slot));
+	c->count = 0;
+	while (c->run.count > 1 && is_run_short(c, c->run.count - 2))
+		join_runs(c, c->run.count - 2);
+}
+
+/* -- changes -- */
 
 /* The slot of @key, zeroed if it is new. */
 static struct cell *get_slot(struct cells *c, const struct cell *key)
 {
-	if (c->count >= c->slots / 4 * 3)
-		grow(c);
-	struct cell *slot = find_slot(c, key);
+	if (c->count >= c->slots / 4 * 3) {
+		if (c->packs && c->slots >= PACKED_SLOTS)
+			pack(c);
+		else
+			grow(c);
+	}
+	struct cell *slot = find_slot(c, cell_order(key));
 
 	if (is_empty(slot)) {
 		*slot = (struct cell){key->leaf, key->born, key->died, 0, 0, 0};
@@ -74,30 +133,44 @@ void cells_set(struct cells *c, const struct cell *key)
 	*get_slot(c, key) = *key;
 }
 
+/* Adds @cell to @to, where two intervals are one. */
+static void add_merged(struct cells *to, struct cell cell)
+{
+	if (!cell.blocks && !cell.bytes && !cell.variance)
+		return;
+	if (cell.born != CELL_BEFORE)
+		cell.born /= 2;
+	if (cell.died != CELL_NEVER)
+		cell.died /= 2;
+	if (cell.died == cell.born) {
+		/* did not outlive its interval */
+		cell.died = CELL_NEVER;
+		cell.blocks = -cell.blocks;
+		cell.bytes = -cell.bytes;
+		cell.variance = -cell.variance;
+	}
+	cells_add(to, &cell);
+}
+
 void cells_merge(struct cells *c)
 {
 	struct cells old = *c;
 
-	*c = (struct cells){0};
-	for (uint32_t i = 0; i < old.slots; i++) {
-		struct cell cell = old.slot[i];
+	*c = (struct cells){.packs = old.packs};
+	for (uint32_t i = 0; i < old.slots; i++)
+		if (!is_empty(&old.slot[i]))
+			add_merged(c, old.slot[i]);
+	for (size_t i = 0; i < old.run.count; i++) {
+		struct cell_reader rd = {0};
+		struct cell cell;
 
-		if (is_empty(&cell) || (!cell.blocks && !cell.bytes))
-			continue;
-		if (cell.born != CELL_BEFORE)
-			cell.born /= 2;
-		if (cell.died != CELL_NEVER)
-			cell.died /= 2;
-		if (cell.died == cell.born) {
-			/* did not outlive its interval */
-			cell.died = CELL_NEVER;
-			cell.blocks = -cell.blocks;
-			cell.bytes = -cell.bytes;
-			cell.variance = -cell.variance;
-		}
-		cells_add(c, &cell);
+		cell_reader_add(&rd, &old.run.data[i]);
+		while (cell_reader_next(&rd, &cell))
+			add_merged(c, cell);
+		cell_reader_deinit(&rd);
+		cell_run_deinit(&old.run.data[i]);
 	}
-	free(old.slot);
+	cells_deinit(&old);
 }
 
 void cells_forget(struct cells *c, uint32_t first)
@@ -110,13 +183,38 @@ void cells_forget(struct cells *c, uint32_t first)
 	}
 }
 
-uint32_t cells_used(const struct cells *c)
+uint32_t cells_bound(const struct cells *c)
 {
+	uint32_t bound = c->count;
+
+	for (size_t i = 0; i < c->run.count; i++)
+		bound += c->run.data[i].count;
+	return bound;
+}
+
+uint32_t cells_used(struct cells *c)
+{
+	struct cells_reader rd;
+	struct cell cell;
 	uint32_t used = 0;
 
-	for (uint32_t i = 0; i < c->slots; i++)
-		used += c->slot[i].blocks || c->slot[i].bytes;
+	if (c->packs && c->count)
+		pack(c);
+	if (c->run.count > 1)
+		join_runs(c, 0);
+	cells_read(c, &rd);
+	while (cells_next(&rd, &cell))
+		used++;
+	cells_read_end(&rd);
 	return used;
+}
+
+static struct cell_run clone_run(const struct cell_run *r)
+{
+	struct cell_run run = *r;
+
+	run.byte.data = xmemdup(r->byte.data, r->byte.capacity);
+	return run;
 }
 
 void cells_clone(struct cells *to, const struct cells *from)
@@ -124,30 +222,55 @@ void cells_clone(struct cells *to, const struct cells *from)
 	*to = *from;
 	if (from->slot)
 		to->slot = xmemdup(from->slot, from->slots * sizeof(*from->slot));
+	memset(&to->run, 0, sizeof(to->run));
+	for (size_t i = 0; i < from->run.count; i++)
+		*vec_add(&to->run) = clone_run(&from->run.data[i]);
 }
 
 void cells_deinit(struct cells *c)
 {
 	free(c->slot);
-	*c = (struct cells){0};
+	for (size_t i = 0; i < c->run.count; i++)
+		cell_run_deinit(&c->run.data[i]);
+	vec_deinit(&c->run);
+	*c = (struct cells){.packs = c->packs};
 }
 
-static int compare_cells(const void *a, const void *b)
-{
-	uint64_t x = order_of(a), y = order_of(b);
+/* -- reading -- */
 
-	return x < y ? -1 : x > y;
+void cells_read(const struct cells *c, struct cells_reader *rd)
+{
+	*rd = (struct cells_reader){.loose = pack_slots(c)};
+	for (size_t i = 0; i < c->run.count; i++)
+		cell_reader_add(&rd->all, &c->run.data[i]);
+	cell_reader_add(&rd->all, &rd->loose);
+}
+
+bool cells_next(struct cells_reader *rd, struct cell *out)
+{
+	while (cell_reader_next(&rd->all, out)) {
+		if (out->blocks || out->bytes)
+			return true;
+	}
+	return false;
+}
+
+void cells_read_end(struct cells_reader *rd)
+{
+	cell_reader_deinit(&rd->all);
+	cell_run_deinit(&rd->loose);
 }
 
 size_t cells_sorted(const struct cells *c, struct cell **out)
 {
-	struct cell *all = xcalloc((size_t)c->count + 1, sizeof(*all));
+	struct cell *all = xcalloc((size_t)cells_bound(c) + 1, sizeof(*all));
+	struct cells_reader rd;
 	size_t n = 0;
 
-	for (uint32_t i = 0; i < c->slots; i++)
-		if (!is_empty(&c->slot[i]) && (c->slot[i].blocks || c->slot[i].bytes))
-			all[n++] = c->slot[i];
-	qsort(all, n, sizeof(*all), compare_cells);
+	cells_read(c, &rd);
+	while (cells_next(&rd, &all[n]))
+		n++;
+	cells_read_end(&rd);
 	*out = all;
 	return n;
 }

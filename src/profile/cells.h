@@ -13,31 +13,19 @@
 #define PTMEM_PROFILE_CELLS_H
 
 #include "base/types.h"
+#include "base/vec.h"
+#include "profile/cell.h"
+#include "profile/cell_runs.h"
 
-#define CELL_NEVER 1023u  /* larger than any interval */
-#define CELL_BEFORE 1022u /* the interval before the first one */
-
-struct cell {
-	uint32_t leaf;
-	uint16_t born, died;
-	/*
-	 * may be temporarily negative (wrapped): releases before the interval's end are subtracted
-	 * first
-	 */
-	uint64_t blocks, bytes;
-	uint64_t variance; /* of the bytes; 0 without sampling */
-};
-
-/* The interval in which @c last changed; of those born before the first interval 0. */
-static inline uint32_t cell_changed(const struct cell *c)
-{
-	return c->died != CELL_NEVER ? c->died : c->born != CELL_BEFORE ? c->born : 0;
-}
-
-/* Open addressing; a slot with zero blocks and bytes counts as absent. */
+/*
+ * Open addressing; a cell with zero blocks and bytes counts as absent. With @packs a full table is
+ * emptied into a run: what a cell has is then the sum of all its parts.
+ */
 struct cells {
 	struct cell *slot;
 	uint32_t slots, count; /* slots: a power of two, or 0 */
+	bool packs;            /* cells_set and cells_forget must not be used then */
+	VEC(struct cell_run) run; /* each at least twice as large as the next one */
 };
 
 void cells_clone(struct cells *to, const struct cells *from);
@@ -56,12 +44,20 @@ void cells_merge(struct cells *c);
 void cells_forget(struct cells *c, uint32_t first);
 
 /* Number of cells with values. */
-uint32_t cells_used(const struct cells *c);
+uint32_t cells_used(struct cells *c);
+/* At least as many, and known at once. */
+uint32_t cells_bound(const struct cells *c);
 
-/*
- * All cells with values, ordered by leaf, born, died; the caller frees *out. Returns their
- * number.
- */
+/* Reads all cells with values, ordered by leaf, born, died. They must not change meanwhile. */
+struct cells_reader {
+	struct cell_reader all;
+	struct cell_run loose; /* those of the table */
+};
+
+void cells_read(const struct cells *c, struct cells_reader *rd);
+bool cells_next(struct cells_reader *rd, struct cell *out);
+void cells_read_end(struct cells_reader *rd);
+/* The same at once; the caller frees *out. Returns their number. */
 size_t cells_sorted(const struct cells *c, struct cell **out);
 
 #endif

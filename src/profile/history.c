@@ -10,10 +10,7 @@
 #include "base/log.h"
 #include "profile/history_update.h"
 
-/*
- * Beyond this number of cells intervals are merged: they take 32 bytes each, twice as much while in
- * use.
- */
+/* Beyond this number of cells intervals are merged: they take some 10 bytes each. */
 #define MAX_CELLS (1u << 20)
 
 static void start_interval(struct history *h, uint64_t live_bytes)
@@ -29,6 +26,7 @@ struct history *history_new(struct history *next)
 
 	h->next = next;
 	h->mark = 1;
+	h->cells.packs = true;
 	memset(vec_add(&h->leaf), 0, sizeof(struct history_leaf));
 	start_interval(h, 0);
 	return h;
@@ -238,7 +236,7 @@ void history_advance(struct history *h, uint64_t now_ms, const struct profile_to
 	history_sync(h, totals);
 	while (age_ms >> h->shift >= HISTORY_INTERVALS)
 		merge(h);
-	if (h->cells.count > MAX_CELLS)
+	if (cells_bound(&h->cells) > MAX_CELLS)
 		thin_cells(h);
 	const struct history_interval last = h->interval[h->current];
 

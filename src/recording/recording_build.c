@@ -130,21 +130,21 @@ static void add_timeline(struct recording_builder *b, uint32_t first)
 static void add_cells(struct recording_builder *b, uint32_t first)
 {
 	const struct history *h = b->in.history;
-	struct cell *cell;
-	size_t n = cells_sorted(&h->cells, &cell);
+	struct cells_reader rd;
+	struct cell c;
 	const uint64_t begin[CELL_COLUMNS] = {[CELL_SHIFT] = h->shift, [CELL_BORN] = first};
 
 	add_row(b, RECORDING_CELLS, begin);
 
-	for (size_t i = 0; i < n; i++) {
-		const uint64_t row[CELL_COLUMNS] = {h->shift,	   cell[i].leaf,   cell[i].born,
-						    cell[i].died, cell[i].blocks, cell[i].bytes,
-						    cell[i].variance};
+	cells_read(&h->cells, &rd);
+	while (cells_next(&rd, &c)) {
+		const uint64_t row[CELL_COLUMNS] = {h->shift, c.leaf,  c.born,    c.died,
+						    c.blocks, c.bytes, c.variance};
 
-		if (cell_changed(&cell[i]) >= first)
+		if (cell_changed(&c) >= first)
 			add_row(b, RECORDING_CELLS, row);
 	}
-	free(cell);
+	cells_read_end(&rd);
 }
 
 static void add_peak(struct recording_builder *b)

@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 
+import harness
 from harness import Skip, test
 from test_follow import Following, FollowListening, Program, unique
 from test_html import embedded
@@ -198,6 +199,21 @@ def _(t):
     found = [read(t, os.path.join(b.cwd, n)) for n in parts(b.cwd)]
     t.equal("kept", len(found), 2)
     t.equal("live", found[-1]["end"]["live_bytes"], t.truth(b.cwd)["live"])
+
+
+@test("listen-parts/memory", limit=240)
+def _(t):
+    """Of 16,384 call paths ptmem keeps two histories, one of the part and one that is served: in 40 MB, not 32 bytes for each cell."""
+    b = Branches(t, "--record-limit=1G", "--record-every=1s", "--record-keep=2", "--listen")
+    for _ in range(6):
+        b.round()
+    data = b.fetch()
+    judge_moments(t, data)
+    with open("/proc/%d/status" % b.ptmem.pid, encoding="ascii") as file:
+        most = int(re.search(r"VmHWM:\s+(\d+) kB", file.read())[1])
+    t.check(most < 40_000 or harness.is_asan(), "%d kB" % most)
+    b.ptmem.stdin.close()
+    t.equal("status", b.ptmem.wait(), 0)
 
 
 @test("listen-parts/processes")
