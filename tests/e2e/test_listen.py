@@ -165,6 +165,14 @@ for name, options in (("break", ["--probes=break"]), ("jump", ["--probes=jump"])
             check_all(t, m, blocks)
         m.end()
         t.wait_until("the server ends with ptmem", m.has_no_server)
+        path = os.path.join(m.cwd, "r")
+        if "--record=-" in options:
+            with open(path, "wb") as file:
+                file.write(m.ptmem.stdout.read())
+        if os.path.exists(path):
+            result = t.run([os.path.join(BUILD, "ptmem-report"), "--format=json", path])
+            t.equal("status of ptmem-report (%r)" % result.err, result.status, 0)
+            t.equal("the recording at the end", values(result.out), [0, 0, 9000])
 
 
 @test("listen/recording-so-far")
