@@ -12,6 +12,7 @@
 
 #include <dwarf.h>
 #include <elfutils/libdw.h>
+#include <gelf.h>
 #include <stdlib.h>
 
 #include "base/alloc.h"
@@ -80,10 +81,28 @@ static void close_dwarf(struct debug_info *d)
 	d->libdw_items = 0;
 }
 
+/*
+ * libdw decompresses all sections of a file that it opens. Those that no look-up reads are a fifth
+ * of the C library's: here they become empty.
+ */
+static void hide_unread(Elf *elf)
+{
+	static const char *const unread[] = {".debug_loc", ".debug_loclists", ".debug_aranges",
+					     ".debug_macro"};
+	GElf_Shdr header;
+	for (size_t i = 0; i < ARRAY_SIZE(unread); i++) {
+		Elf_Scn *scn = elf_file_section(elf, unread[i], &header);
+		header.sh_type = SHT_NOBITS;
+		if (scn)
+			gelf_update_shdr(scn, &header);
+	}
+}
+
 static bool open_dwarf(struct debug_info *d)
 {
 	if (d->dwarf)
 		return true;
+	hide_unread(d->source->elf);
 	d->dwarf = dwarf_begin_elf(d->source->elf, DWARF_C_READ, NULL);
 	if (!d->dwarf)
 		return false;

@@ -101,6 +101,16 @@ static int open_separate(const struct elf_file *file)
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
+/* libdw decompresses all sections of a file that it opens: some 30 ms for the C library's. */
+static Dwarf *open_with_frames(int fd)
+{
+	Elf *elf = elf_begin(fd, ELF_C_READ, NULL);
+	bool has_frames = elf && elf_file_section(elf, ".debug_frame", NULL);
+
+	elf_end(elf);
+	return has_frames ? dwarf_begin(fd, DWARF_C_READ) : NULL;
+}
+
 static void find_debug_frames(struct cfi *cfi, const struct elf_file *file)
 {
 	cfi->has_debug = true;
@@ -110,7 +120,7 @@ static void find_debug_frames(struct cfi *cfi, const struct elf_file *file)
 		cfi->debug[0] = dwarf_getcfi(cfi->dwarf);
 	cfi->separate_fd = open_separate(file);
 	if (cfi->separate_fd >= 0)
-		cfi->separate = dwarf_begin(cfi->separate_fd, DWARF_C_READ);
+		cfi->separate = open_with_frames(cfi->separate_fd);
 	if (cfi->separate && cfi_check_debug_frame(dwarf_getelf(cfi->separate)))
 		cfi->debug[1] = dwarf_getcfi(cfi->separate);
 }

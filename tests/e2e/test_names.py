@@ -70,6 +70,21 @@ def _(t):
         t.check(any(part in name for name in names), part + " among the names: %s" % sorted(names))
 
 
+@test("names/compressed")
+def _(t):
+    """Compressed debug sections give the same names, also next to some that ptmem does not read."""
+    program, cwd = t.target("names-gcc", "names_cxx"), t.subdirectory()
+    packed = cwd + "/packed"
+    t.run([t.program("objcopy"), "--compress-debug-sections", program, packed])
+    sections = t.run(["readelf", "-SW", packed]).out.decode()
+    t.check(re.search(r"\.debug_loc(lists)? .*C", sections), "that location lists are compressed:\n%s" % sections)
+    for path in program, packed:
+        t.run([t.ptmem(), "--threshold=0", "--time-unit=B", "-o", path.rsplit("/", 1)[-1] + ".out", "--", path], cwd=cwd)
+    names, plain = (shown("%s/%s.out" % (cwd, path.rsplit("/", 1)[-1])) for path in (packed, program))
+    t.check(len(plain) > 10, "that there are names: %s" % plain)
+    t.equal("names", names, plain)
+
+
 @test("names/inlined-rust")
 def _(t):
     names = check(t, "names-rust", "names", "llvm-addr2line")
