@@ -156,8 +156,11 @@ for _probes, _rounds in (("break", 300), ("auto", 20000), ("jump", 20000)):
         for how in ("_exit", "exit", "thread", "_exit"):
             cwd = t.subdirectory()
             result = t.profile([t.target("gcc-O2-pie", "busy_exit"), str(rounds), how],
-                               ["--leak-check", "--leaks-out=leaks.json", "--probes=" + probes], cwd=cwd)
+                               ["--leak-check", "--leaks-out=leaks.json", "--inspect-at-exit", "--inspect-out=look.json",
+                                "--probes=" + probes], cwd=cwd)
             t.equal("status", result.status, 0)
+            with open(os.path.join(cwd, "look.json"), encoding="utf-8") as file:
+                t.equal("threads at the end", json.load(file)["threads"], 6 if how == "thread" else 5)
             with open(os.path.join(cwd, "leaks.json"), encoding="utf-8") as file:
                 sites = [s for s in json.load(file)["sites"] if "keep" in {f.get("function") for f in s["stack"]}]
             t.equal("kinds of blocks", {s["kind"] for s in sites}, {KINDS["reach"]})
