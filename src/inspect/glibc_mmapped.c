@@ -15,6 +15,11 @@ static bool read_header(struct inspect_memory *m, taddr_t chunk, struct header *
 	       (out->head & GLIBC_FLAGS) == GLIBC_IS_MMAPPED;
 }
 
+static uint64_t size_of(const struct header *h)
+{
+	return h->head & ~(uint64_t)GLIBC_FLAGS;
+}
+
 /* Whether the chunk at @chunk belongs to a mapping at @start; *size_out is the mapping's size. */
 static bool is_of(struct inspect_memory *m, taddr_t start, taddr_t chunk, taddr_t end,
 		  uint64_t *size_out)
@@ -23,7 +28,7 @@ static bool is_of(struct inspect_memory *m, taddr_t start, taddr_t chunk, taddr_
 
 	if (!read_header(m, chunk, &h) || h.before != chunk - start)
 		return false;
-	uint64_t size = h.head & ~(uint64_t)GLIBC_FLAGS;
+	uint64_t size = size_of(&h);
 
 	if (size < GLIBC_CHUNK_MIN || size > end - chunk || (size + h.before) % PAGE)
 		return false;
@@ -33,17 +38,17 @@ static bool is_of(struct inspect_memory *m, taddr_t start, taddr_t chunk, taddr_
 
 /*
  * Checks for a mapping at @start. If an alignment was requested, the block is at one of two places,
- * and the header at the start is stale.
+ * and the header at the start is stale: it has the size that the mapping had before realloc.
  */
 static bool find_block(struct inspect_memory *m, taddr_t start, taddr_t end,
 		       struct glibc_mmapped *out)
 {
 	uint64_t size;
+	struct header stale;
 
-	if (!is_of(m, start, start, end, &size))
+	if (!read_header(m, start, &stale))
 		return false;
-	*out = (struct glibc_mmapped){start, start + size, start + GLIBC_HEADER};
-	for (uint64_t a = ALIGNMENT_MIN; a <= ALIGNMENT_MAX && a <= size; a *= 2) {
+	for (uint64_t a = ALIGNMENT_MIN; a <= ALIGNMENT_MAX && a <= size_of(&stale); a *= 2) {
 		taddr_t block = ROUND_UP(start + GLIBC_HEADER, a);
 
 		for (int i = 0; i < 2; i++, block += a) {
@@ -56,6 +61,9 @@ static bool find_block(struct inspect_memory *m, taddr_t start, taddr_t end,
 			return true;
 		}
 	}
+	if (!is_of(m, start, start, end, &size))
+		return false;
+	*out = (struct glibc_mmapped){start, start + size, start + GLIBC_HEADER};
 	return true;
 }
 
@@ -123,7 +131,7 @@ static bool find_moved(struct inspect_memory *m, struct glibc_range r, const str
 	struct batch *b = xmalloc(sizeof(*b));
 	bool is_found = false;
 	taddr_t at = r.start;
-	taddr_t end = at + MIN(r.end - at, stale->head & ~(uint64_t)GLIBC_FLAGS);
+	taddr_t end = at + MIN(r.end - at, size_of(stale));
 
 	while (at < end && list->pages_left > 0 && !is_found) {
 		at = fill_batch(m, at, end, b);

@@ -78,6 +78,14 @@ for _variant in VARIANTS:
                 check(t, program, *options)
             program.end()
 
+    @test("inspect/large/shrunk/" + _variant)
+    def _(t, variant=_variant):
+        """Pages with blocks that had 8 MiB, as their first words still say."""
+        program = Program(t, variant, "shrunk")
+        t.check(all(size < 4096 for size in program.blocks.values()), "sizes: %s" % program.blocks)
+        check(t, program)
+        program.end()
+
     @test("inspect/large/untouched/" + _variant)
     def _(t, variant=_variant):
         """The search for a block that is not found reads only pages that are there."""

@@ -6,6 +6,7 @@
  *	fixed      likewise, with a fixed threshold
  *	advised    each with another kind of memory inside, by madvise
  *	protected  each with an alignment, and a page without access
+ *	shrunk     each with an alignment, and made small by realloc
  *	untouched  a huge one, hardly written to, and one whose header is overwritten
  *
  * It prints a line "ADDRESS SIZE" for each of them that can be found, usable sizes, then "ready".
@@ -65,6 +66,12 @@ static void add_protected(void)
 	}
 }
 
+static void add_shrunk(void)
+{
+	for (size_t i = 0; i < BLOCKS; i++)
+		add(realloc(aligned_alloc((size_t)64 << i, LARGE), 500));
+}
+
 static void add_untouched(void)
 {
 	char *huge = malloc(UINT64_C(1) << 33);
@@ -91,6 +98,8 @@ int main(int argc, char **argv)
 		add_advised();
 	else if (strcmp(which, "protected") == 0)
 		add_protected();
+	else if (strcmp(which, "shrunk") == 0)
+		add_shrunk();
 	else
 		add_untouched();
 	for (size_t i = 0; i < count; i++)
