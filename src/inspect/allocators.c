@@ -40,7 +40,7 @@ static bool has_live(const struct slabs *p)
 void allocator_find(const struct allocator_input *in, struct allocator *out)
 {
 	const struct slabs none = {.most = slabs_most(in->memory->pages), .row_live = ROW_LIVE,
-				   .row_free = ROW_BIN};
+				   .row_free = ROW_BIN, .row_own = ROW_OWN};
 	struct allocator idle = {0};
 
 	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {

@@ -374,6 +374,11 @@ uint32_t block_types_add(struct block_types *t, taddr_t addr, uint64_t usable)
 			  .usable = usable};
 
 	s.word = memory_peek(t->reader.memory, addr, s.words * WORD);
+	if (t->reader.has_python && s.words > PYTHON_HOOK_WORDS && python_has_hook(s.word)) {
+		s.word += PYTHON_HOOK_WORDS;
+		s.words -= PYTHON_HOOK_WORDS;
+		s.usable -= PYTHON_HOOK_WORDS * WORD;
+	}
 	uint32_t type = find_type(t, &s);
 
 	if (type == NO_TYPE)

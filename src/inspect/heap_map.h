@@ -1,12 +1,13 @@
 /*
- * A map of the heaps by page, for drawing. A cell is one page, or several if there were too
- * many.
+ * A map of the heaps by page, for drawing: glibc's, then the arenas of Python's allocator. A cell
+ * is one page, or several if there were too many.
  */
 #ifndef PTMEM_INSPECT_HEAP_MAP_H
 #define PTMEM_INSPECT_HEAP_MAP_H
 
 #include "inspect/account.h"
 #include "inspect/glibc.h"
+#include "inspect/pymalloc.h"
 
 #define HEAP_MAP_CELLS 16384u /* maximum, plus one for each heap */
 
@@ -18,17 +19,19 @@ struct heap_cell {
 
 struct heap_map_heap {
 	taddr_t start, end;     /* start of the first cell */
-	uint32_t arena;         /* index of the first cell */
-	size_t first, count;    /* number of cells */
+	uint32_t arena;         /* its number; the one after the last is Python's */
+	size_t first, count;    /* index of the first cell; number of cells */
 };
 
 struct heap_map {
 	uint32_t pages_per_cell; /* a power of two */
-	VEC(struct heap_map_heap) heaps; /* ascending, as in struct glibc */
+	VEC(struct heap_map_heap) heaps; /* ascending, as in struct glibc; Python's follow */
 	VEC(struct heap_cell) cells;
 };
 
-void heap_map_init(struct heap_map *m, const struct glibc *g);
+/* The cells of glibc's heaps are empty, those of @python's are filled. */
+void heap_map_init(struct heap_map *m, const struct glibc *g, const struct pymalloc *python,
+		   struct inspect_memory *memory);
 void heap_map_deinit(struct heap_map *m);
 
 /* Counts the page at @page of heap number @heap, of which @live bytes are live. */

@@ -189,10 +189,11 @@ static void pass_blocks(struct heap_report *r, struct heap_input *in, const stru
 		r->broken_heaps++;
 }
 
-void heap_report_init(struct heap_report *r, const struct glibc *g)
+void heap_report_init(struct heap_report *r, const struct glibc *g, const struct pymalloc *python,
+		      struct inspect_memory *memory)
 {
 	*r = (struct heap_report){.broken_heaps = g->lost_heaps};
-	heap_map_init(&r->map, g);
+	heap_map_init(&r->map, g, python, memory);
 	for (size_t i = 0; i < g->arenas.count; i++) {
 		const struct glibc_arena *a = &g->arenas.data[i];
 		uint64_t found = MIN(a->found_bytes, a->system_bytes);

@@ -57,12 +57,14 @@ struct heap_input {
 	struct block_holders *holders; /* NULL = not wanted */
 	const struct pinned_paths *paths; /* NULL = they are not known */
 	taddr_t program_break;         /* 0 = unknown */
-	heap_block_fn *block;          /* NULL = not wanted */
+	heap_block_fn *block, *python_block; /* NULL = not wanted */
 	void *block_ctx;
 	bool only_blocks;              /* only blocks are wanted, no sums */
 };
 
-void heap_report_init(struct heap_report *r, const struct glibc *g);
+/* The map is given the arenas of @python, too. */
+void heap_report_init(struct heap_report *r, const struct glibc *g, const struct pymalloc *python,
+		      struct inspect_memory *memory);
 void heap_report_deinit(struct heap_report *r);
 
 /* Reports a block in use; returns its type. */

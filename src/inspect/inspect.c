@@ -323,7 +323,8 @@ void inspect_run(const struct inspect_input *in, struct inspect_report *out)
 				  .paths = in->paths,
 				  .holders = in->wants_holders ? &out->holders : NULL,
 				  .program_break = find_break(in), .block = in->block,
-				  .block_ctx = in->block_ctx, .only_blocks = in->only_blocks};
+				  .python_block = in->python_block, .block_ctx = in->block_ctx,
+				  .only_blocks = in->only_blocks};
 
 	*out = (struct inspect_report){0};
 	memory_init(&n.memory, &in->resident, &in->source);
@@ -334,7 +335,7 @@ void inspect_run(const struct inspect_input *in, struct inspect_report *out)
 		block_holders_init(&out->holders);
 	find_allocators(&n, &heap);
 	find_mmapped(&n, &heap);
-	heap_report_init(&out->heaps, &n.glibc);
+	heap_report_init(&out->heaps, &n.glibc, &n.python, &n.memory);
 	if (in->only_blocks) {
 		for (size_t i = 0; i < n.glibc.heaps.count; i++)
 			heap_report_add(&out->heaps, &heap, i, &n.account);

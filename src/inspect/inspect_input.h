@@ -18,6 +18,7 @@ struct inspect_input {
 	VEC(struct inspect_segment) segments;   /* ascending */
 	VEC(struct glibc_range) profiler;       /* mapped by ptmem */
 	heap_block_fn *block;                   /* NULL = not wanted */
+	heap_block_fn *python_block;            /* likewise: those of Python's allocator */
 	void *block_ctx;
 	bool only_blocks;                       /* only blocks are wanted: no rows, no pages */
 	const struct pinned_paths *paths;       /* of blocks; NULL = they are not known */

@@ -1,7 +1,15 @@
 /* See pymalloc.h. Each number is checked against the others, and against what it counts. */
 #include "inspect/pymalloc.h"
 
+#include <endian.h>
 #include <string.h>
+
+#include "inspect/type_reader.h"
+
+#define HOOK_BYTES 24u
+#define HOOK_LOOKS 64u  /* blocks */
+#define GATHERED 512u
+#define FAILURES_MAX 64u
 
 struct reader {
 	struct inspect_memory *memory;
@@ -163,6 +171,151 @@ static void add_arena(struct reader *r, const struct spans *taken)
 	add_rest(r, first + a->pools * (taddr_t)out->layout.pool, range.end, ROW_PYTHON_OWN);
 }
 
+static void add_arenas(struct reader *r, const struct pymalloc_array *array,
+		       const struct spans *taken)
+{
+	r->out->interpreters++;
+	r->out->slabs.broken += array->broken;
+	for (r->number = 0; r->number < array->list.count; r->number++) {
+		r->arena = &array->list.data[r->number];
+		if (r->arena->addr)
+			add_arena(r, taken);
+	}
+}
+
+/* -- other interpreters -- */
+
+struct search {
+	const struct allocator_input *in;
+	const struct spans *taken;
+	struct reader *reader;
+	taddr_t addr[GATHERED];         /* where pools may begin, in memory that nobody has */
+	struct pymalloc_pool pool[GATHERED];
+	size_t count;
+	uint32_t failures;
+};
+
+static bool is_taken(const struct search *s, taddr_t addr)
+{
+	const struct pymalloc *p = s->reader->out;
+	size_t span = spans_find(s->taken, addr);
+	size_t arena = vec_search(&p->arenas, e, e->end <= addr);
+
+	return (span < s->taken->list.count && s->taken->list.data[span].start <= addr) ||
+	       (arena < p->arenas.count && p->arenas.data[arena].start <= addr);
+}
+
+/* A pool that has blocks in use and free ones, so that it is on a list. */
+static bool may_be_listed(const struct search *s, const struct pymalloc_pool *p)
+{
+	return p->class < PYMALLOC_CLASSES && p->used > 0 && p->free &&
+	       p->fresh_last == s->reader->out->layout.pool - pymalloc_size(p->class);
+}
+
+static void add_interpreter(struct search *s, taddr_t pool)
+{
+	struct pymalloc *out = s->reader->out;
+	struct pymalloc_array array;
+	enum pymalloc_found found = pymalloc_find_from(s->in, pool, &array);
+
+	if (found == PYMALLOC_FOUND && array.layout.pool == out->layout.pool)
+		add_arenas(s->reader, &array, s->taken);
+	if (!is_taken(s, pool))
+		s->failures++;
+	if (found == PYMALLOC_UNKNOWN)
+		out->has_lost = true;
+	vec_deinit(&array.list);
+}
+
+static void look_at_gathered(struct search *s)
+{
+	memory_gather(s->in->memory, s->addr, s->count, sizeof(*s->pool), s->pool);
+	for (size_t i = 0; i < s->count && s->failures < FAILURES_MAX; i++)
+		if (may_be_listed(s, &s->pool[i]) && !is_taken(s, s->addr[i]))
+			add_interpreter(s, s->addr[i]);
+	s->count = 0;
+}
+
+/* The first multiple of @size from @at on where a page is; UINT64_MAX = none. */
+static taddr_t find_page(const struct resident *pages, taddr_t at, taddr_t size)
+{
+	for (taddr_t next;; at = next) {
+		at = ROUND_UP(at, size);
+		next = resident_next(pages, at);
+		if (next == at || next == UINT64_MAX)
+			return next;
+	}
+}
+
+static void search_map(struct search *s, const struct map *m)
+{
+	const struct resident *pages = s->in->memory->pages;
+	taddr_t size = s->reader->out->layout.pool;
+
+	for (taddr_t at = find_page(pages, m->start, size); at < m->end;
+	     at = find_page(pages, at + size, size)) {
+		if (is_taken(s, at))
+			continue;
+		s->addr[s->count++] = at;
+		if (s->count == GATHERED)
+			look_at_gathered(s);
+	}
+}
+
+/* Finds those with allocators of their own by their pools. */
+static void add_others(struct reader *r, const struct allocator_input *in,
+		       const struct spans *taken)
+{
+	const struct maps *maps = &in->memory->pages->maps;
+	struct search *s = xcalloc(1, sizeof(*s));
+
+	*s = (struct search){.in = in, .taken = taken, .reader = r};
+	for (size_t i = 0; i < maps->list.count; i++) {
+		const struct map *m = &maps->list.data[i];
+
+		if (m->is_write && !m->is_shared &&
+		    (!*m->path || strncmp(m->path, "[anon", 5) == 0))
+			search_map(s, m);
+	}
+	look_at_gathered(s);
+	free(s);
+}
+
+/* -- debugging hooks -- */
+
+/* A slab_block_fn. */
+static bool find_hooked(struct inspect_memory *m, const struct slab *slab, uint32_t i,
+			struct slab_block *out)
+{
+	taddr_t place = slab->first + i * slab->stride;
+	uint64_t word[PYTHON_HOOK_WORDS], end;
+
+	if (!memory_read(m, place, word, sizeof(word)) || !python_has_hook(word))
+		return false;
+	uint64_t size = be64toh(word[0]);
+
+	if (slab->stride < HOOK_BYTES || size > slab->stride - HOOK_BYTES ||
+	    !memory_read_word(m, place + sizeof(word) + size, &end) || end != PYTHON_HOOK_END)
+		return false;
+	*out = (struct slab_block){place + sizeof(word), size};
+	return true;
+}
+
+/* Whether most blocks have hooks: then all have, since Python started with them. */
+static bool has_hooks(const struct slabs *p, struct inspect_memory *m)
+{
+	uint32_t looks = 0, found = 0;
+	struct slab_block b;
+
+	for (size_t n = 0; n < p->list.count && looks < HOOK_LOOKS; n++)
+		for (uint32_t i = 0; i < slab_at(p, n)->places && looks < HOOK_LOOKS; i++)
+			if (slabs_state(p, slab_at(p, n), i) == PLACE_LIVE) {
+				looks++;
+				found += find_hooked(m, slab_at(p, n), i, &b);
+			}
+	return found > looks / 2;
+}
+
 void pymalloc_read(const struct allocator_input *in, const struct spans *taken,
 		   struct pymalloc *out)
 {
@@ -175,12 +328,13 @@ void pymalloc_read(const struct allocator_input *in, const struct spans *taken,
 		out->slabs = (struct slabs){.most = slabs_most(in->memory->pages),
 					    .row_live = ROW_PYTHON_LIVE,
 					    .row_free = ROW_PYTHON_FREE,
-					    .broken = array.broken};
-		for (; r.number < array.list.count; r.number++) {
-			r.arena = &array.list.data[r.number];
-			if (r.arena->addr)
-				add_arena(&r, taken);
-		}
+					    .row_own = ROW_PYTHON_OWN};
+		add_arenas(&r, &array, taken);
+		if (out->layout.pool > PAGE_SIZE_MIN) /* since 3.10 */
+			add_others(&r, in, taken);
+		out->has_hooks = has_hooks(&out->slabs, in->memory);
+		if (out->has_hooks)
+			out->slabs.block = find_hooked;
 		slabs_sort(&out->slabs);
 	}
 	vec_deinit(&array.list);

@@ -29,6 +29,9 @@ struct pymalloc {
 	VEC(struct pymalloc_range) arenas;      /* ascending, disjoint */
 	struct pymalloc_class classes[PYMALLOC_CLASSES];
 	uint64_t free_pools;
+	uint32_t interpreters;                  /* with allocators of their own */
+	bool has_lost;                          /* others have pools that could not be read */
+	bool has_hooks;                         /* for debugging: blocks are in larger ones */
 };
 
 /* What @taken covers is not looked at. pymalloc_deinit frees @out. */

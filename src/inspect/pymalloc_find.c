@@ -16,6 +16,8 @@
 #define ARENAS_MIN 16u
 #define ARENAS_MAX (1u << 20)
 #define POOL_MAX (UINT64_C(1) << 20)
+#define LIST_MAX 4096u          /* pools from one to the head of its list */
+#define AFTER_TABLE 64u         /* words: the pointer to the array is among them */
 
 static const struct pymalloc_layout layouts[] = {
 	{4u << 10, 256u << 10},
@@ -212,5 +214,45 @@ enum pymalloc_found pymalloc_find(const struct allocator_input *in, struct pymal
 	for (; f.current < f.pools; f.current++)
 		if (f.pool[f.current].arena < ARENAS_MAX && search_data(&f, is_array))
 			return PYMALLOC_FOUND;
+	return PYMALLOC_UNKNOWN;
+}
+
+/* -- other interpreters -- */
+
+/* The table with the head of the list that the pool at @addr is on; 0 = there is none. */
+static taddr_t find_table(struct finder *f, taddr_t addr)
+{
+	uint32_t class = PYMALLOC_CLASSES;
+	struct pymalloc_pool p;
+
+	for (uint32_t i = 0; i < LIST_MAX; i++) {
+		if (!memory_read(f->memory, addr, &p, sizeof(p)) || p.class >= PYMALLOC_CLASSES ||
+		    (i > 0 && p.class != class))
+			return 0;
+		class = p.class;
+		addr = p.previous;
+		if (addr % PAGE)
+			return addr + LINKS - class * HEAD_WORDS * sizeof(uint64_t);
+	}
+	return 0;
+}
+
+enum pymalloc_found pymalloc_find_from(const struct allocator_input *in, taddr_t pool,
+				       struct pymalloc_array *out)
+{
+	struct finder f = {.in = in, .memory = in->memory, .out = out};
+	uint64_t word[TABLE_WORDS + AFTER_TABLE];
+	taddr_t table = find_table(&f, pool);
+
+	*out = (struct pymalloc_array){0};
+	if (!table || table % sizeof(*word) || !memory_read(f.memory, table, word, sizeof(word)) ||
+	    !is_table(&f, table, word))
+		return PYMALLOC_NONE;
+	if (!find_layout(&f))
+		return PYMALLOC_UNKNOWN;
+	for (; f.current < f.pools; f.current++)
+		for (uint32_t i = TABLE_WORDS; i < ARRAY_SIZE(word); i++)
+			if (is_array(&f, table + i * sizeof(*word), &word[i]))
+				return PYMALLOC_FOUND;
 	return PYMALLOC_UNKNOWN;
 }

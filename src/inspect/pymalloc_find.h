@@ -11,6 +11,10 @@
  * These variables have no symbols in stripped programs, and their places differ between versions.
  * The heads are recognized by the pools that lead back to them; the array, by having the arena of
  * such a pool where the pool says that it is.
+ *
+ * From 3.12 on an interpreter within a process may have an allocator of its own, whose heads and
+ * pointer to the array are in memory of malloc's: a pool that is not full leads to its head, and
+ * the array's pointer follows the heads.
  */
 #ifndef PTMEM_INSPECT_PYMALLOC_FIND_H
 #define PTMEM_INSPECT_PYMALLOC_FIND_H
@@ -66,7 +70,10 @@ static inline uint32_t pymalloc_size(uint32_t class)
 	return (class + 1) * 16;
 }
 
-/* vec_deinit(&out->list) frees @out. */
+/* That of the main interpreter. vec_deinit(&out->list) frees @out. */
 enum pymalloc_found pymalloc_find(const struct allocator_input *in, struct pymalloc_array *out);
+/* That of the interpreter whose heads lead to @pool. PYMALLOC_NONE: no heads do. */
+enum pymalloc_found pymalloc_find_from(const struct allocator_input *in, taddr_t pool,
+				       struct pymalloc_array *out);
 
 #endif

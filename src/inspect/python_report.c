@@ -123,8 +123,9 @@ void python_report_make(struct pymalloc *p, const struct heap_input *heap,
 	struct slabs_visit visit = {.fn = add_block, .ctx = &v};
 
 	*out = (struct python_report){.found = p->found, .layout = p->layout,
-				      .free_pools = p->free_pools};
-	v.heap.block = NULL; /* they are not malloc's */
+				      .free_pools = p->free_pools, .interpreters = p->interpreters,
+				      .has_lost = p->has_lost, .has_hooks = p->has_hooks};
+	v.heap.block = heap->python_block;
 	memcpy(out->classes, p->classes, sizeof(out->classes));
 	account_init(&v.look, heap->memory->pages);
 	slabs_visit(&p->slabs, heap->memory, &visit);
@@ -145,5 +146,5 @@ void python_report_deinit(struct python_report *r)
 
 bool python_report_is_torn(const struct python_report *r)
 {
-	return r->broken > 0 && r->broken <= TORN_MAX;
+	return r->has_lost || (r->broken > 0 && r->broken <= TORN_MAX);
 }

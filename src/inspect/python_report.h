@@ -33,6 +33,9 @@ struct python_report {
 	struct pymalloc_class classes[PYMALLOC_CLASSES];
 	VEC(struct python_pin) pins;    /* most arenas first; if types are wanted */
 	uint32_t broken;
+	uint32_t interpreters;          /* with allocators of their own; these are sums */
+	bool has_lost;                  /* there are more, whose arenas could not be read */
+	bool has_hooks;                 /* for debugging: each place holds more than its block */
 };
 
 /* @heap has what else is done with each block; python_report_deinit frees @out. */

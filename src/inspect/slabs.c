@@ -253,9 +253,9 @@ static void add_live(struct accounting *a, const struct slab *slab, uint32_t i)
 		add(a, place, end, ROW_UNKNOWN_HEAP);
 		return;
 	}
-	add(a, place, b.addr, ROW_OWN);
+	add(a, place, b.addr, a->slabs->row_own);
 	add(a, b.addr, b.addr + b.usable, a->slabs->row_live);
-	add(a, b.addr + b.usable, end, ROW_OWN);
+	add(a, b.addr + b.usable, end, a->slabs->row_own);
 }
 
 static void add_slab(struct accounting *a, const struct slab *slab, uint32_t depth);

@@ -54,6 +54,7 @@ struct slabs {
 	size_t most;            /* that are taken; more are not believed */
 	slab_block_fn *block;   /* NULL: a block fills its place */
 	enum inspect_row row_live, row_free; /* of places */
+	enum inspect_row row_own; /* of what is around a block in its place */
 	uint32_t broken;        /* what contradicted the rest, and was left out */
 };
 

@@ -61,4 +61,18 @@ struct python_type {
 /* The Python type at @type. False: it is none. */
 bool type_reader_python(struct type_reader *r, taddr_t type, struct python_type *out);
 
+/*
+ * Python's debugging hooks (PYTHONMALLOC=debug) ask for 24 bytes more:
+ *
+ *	size, big endian | letter, 7 bytes FD | what was asked for | 8 bytes FD
+ */
+#define PYTHON_HOOK_WORDS 2u
+#define PYTHON_HOOK_END UINT64_C(0xfdfdfdfdfdfdfdfd)
+
+/* Whether the block that begins with @word is one of these. */
+static inline bool python_has_hook(const uint64_t word[static PYTHON_HOOK_WORDS])
+{
+	return (word[1] | 0xff) == (PYTHON_HOOK_END | 0xff);
+}
+
 #endif

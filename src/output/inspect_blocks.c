@@ -10,7 +10,14 @@ void inspect_blocks_add(void *blocks, taddr_t addr, uint64_t usable, uint32_t ty
 {
 	struct inspect_blocks *b = blocks;
 
-	*vec_add(&b->list) = (struct inspect_block){addr, usable, type};
+	*vec_add(&b->list) = (struct inspect_block){addr, usable, type, false};
+}
+
+void inspect_blocks_add_python(void *blocks, taddr_t addr, uint64_t usable, uint32_t type)
+{
+	struct inspect_blocks *b = blocks;
+
+	*vec_add(&b->list) = (struct inspect_block){addr, usable, type, true};
 }
 
 static int compare(const void *a, const void *b)
@@ -33,17 +40,18 @@ static void put_type(FILE *file, const struct block_type *t)
 
 	fputs(",\"", file);
 	csv_put_quoted(file, inspect_type_text(t, text));
-	fputs("\"\n", file);
+	fputs("\"", file);
 }
 
 void inspect_blocks_write(FILE *file, struct inspect_blocks *b, const struct block_types *types)
 {
 	inspect_blocks_sort(b);
-	fputs("address,bytes,type\n", file);
+	fputs("address,bytes,type,allocator\n", file);
 	for (size_t i = 0; i < b->list.count; i++) {
 		const struct inspect_block *e = &b->list.data[i];
 
 		fprintf(file, "%#" PRIx64 ",%" PRIu64, e->addr, e->size);
 		put_type(file, &types->list.data[e->type]);
+		fputs(e->is_python ? ",Python\n" : ",malloc\n", file);
 	}
 }

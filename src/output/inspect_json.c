@@ -112,16 +112,24 @@ static void put_classes(FILE *f, const struct inspect_report *r)
 	fputs("\n  ],\n", f);
 }
 
-/* For each cell: pages that count, live bytes on them, nearly empty ones. */
-static void put_map(FILE *f, const struct heap_map *m)
+/*
+ * For each cell: pages that count, live bytes on them, nearly empty ones. The first @hidden arenas
+ * are left out. The heaps of Python's allocator have the number after that of the last arena.
+ */
+static void put_map(FILE *f, const struct heap_map *m, size_t hidden)
 {
+	const char *comma = "";
+
 	fprintf(f, "  \"map\": {\"pages_per_cell\": %u, \"heaps\": [", m->pages_per_cell);
 	for (size_t i = 0; i < m->heaps.count; i++) {
 		const struct heap_map_heap *h = &m->heaps.data[i];
 
-		fprintf(f, "%s\n    {\"arena\": %u, \"start\": \"%#" PRIx64
+		if (h->arena < hidden)
+			continue;
+		fprintf(f, "%s\n    {\"arena\": %zu, \"start\": \"%#" PRIx64
 			   "\", \"end\": \"%#" PRIx64 "\", \"cells\": [",
-			i ? "," : "", h->arena, h->start, h->end);
+			comma, h->arena - hidden, h->start, h->end);
+		comma = ",";
 		for (size_t k = 0; k < h->count; k++) {
 			const struct heap_cell *c = &m->cells.data[h->first + k];
 
@@ -201,6 +209,8 @@ static void put_advice(FILE *f, const struct inspect_report *r)
 void inspect_report_write_json(FILE *f, const struct inspect_title *t,
 			       const struct inspect_report *r)
 {
+	bool has_arenas = t->has_malloc && !r->other.name;
+
 	fprintf(f, "{\n  \"format\": \"ptmem-inspect\", \"pid\": %u, \"command\": ", t->pid);
 	put_string(f, t->command);
 	fputs(",\n", f);
@@ -210,7 +220,7 @@ void inspect_report_write_json(FILE *f, const struct inspect_title *t,
 		put_other(f, &r->other);
 		inspect_types_write_json(f, &r->types, &r->holders);
 	}
-	if (t->has_malloc && !r->other.name) {
+	if (has_arenas) {
 		put_params(f, t, r);
 		fputs("  \"arenas\": [", f);
 		for (size_t i = 0; i < r->heaps.arenas.count; i++) {
@@ -221,9 +231,9 @@ void inspect_report_write_json(FILE *f, const struct inspect_title *t,
 		put_classes(f, r);
 		put_pins(f, t);
 		inspect_types_write_json(f, &r->types, &r->holders);
-		put_map(f, &r->heaps.map);
 		put_advice(f, r);
 	}
+	put_map(f, &r->heaps.map, has_arenas ? 0 : r->heaps.arenas.count);
 	fprintf(f, "  \"mmapped_blocks\": %" PRIu64 ", \"mmapped_bytes\": %" PRIu64
 		   ", \"mmapped_complete\": %s,\n", r->mmapped_blocks, r->mmapped_bytes,
 		r->is_mmapped_complete ? "true" : "false");

@@ -78,6 +78,11 @@ void inspect_python_print(FILE *f, const struct inspect_report *r, size_t rows)
 		amount_commas(p->all.blocks, all), plural(p->all.blocks),
 		amount_bytes((double)p->live_bytes, live),
 		amount_commas(p->free_pools, pools), plural(p->free_pools));
+	if (p->interpreters > 1)
+		fprintf(f, "of %u interpreters, each with arenas of its own\n", p->interpreters);
+	if (p->has_hooks)
+		fputs("its debugging hooks are on (PYTHONMALLOC): 24 bytes of each block are "
+		      "theirs\n", f);
 	print_steps(f, p);
 	print_pins(f, r, rows);
 }
@@ -87,6 +92,9 @@ void inspect_python_print_doubts(FILE *f, const struct python_report *p)
 	if (p->found == PYMALLOC_UNKNOWN)
 		fputs("Python's allocator is of a version that --inspect does not know, or was "
 		      "being changed: its arenas are among the other anonymous mappings\n", f);
+	if (p->has_lost)
+		fputs("other interpreters have an allocator of their own that could not be "
+		      "followed: its arenas are among the other anonymous mappings\n", f);
 	if (p->broken)
 		fprintf(f, "%u part%s of Python's arenas contradict%s the rest: corrupt, or being "
 			   "changed\n",
@@ -155,8 +163,10 @@ void inspect_python_write_json(FILE *f, const struct inspect_report *r)
 		fprintf(f, ", \"arenas\": %" PRIu64 ", \"arena_bytes\": %u, \"pool_bytes\": %u, ",
 			p->all.count, p->layout.arena, p->layout.pool);
 		fprintf(f, "\"live_blocks\": %" PRIu64 ", \"live_bytes\": %" PRIu64
-			   ", \"free_pools\": %" PRIu64,
-			p->all.blocks, p->live_bytes, p->free_pools);
+			   ", \"free_pools\": %" PRIu64 ", \"interpreters\": %u"
+			   ", \"all_interpreters\": %s, \"hooks\": %s",
+			p->all.blocks, p->live_bytes, p->free_pools, p->interpreters,
+			p->has_lost ? "false" : "true", p->has_hooks ? "true" : "false");
 		put_classes(f, p);
 		put_steps(f, p);
 		put_pins(f, r);

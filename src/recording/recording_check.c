@@ -30,7 +30,7 @@ static bool column_below(const struct recording *r, enum recording_table_id id, 
 struct reference {
 	uint8_t table, column;
 	int8_t to;         /* table; TO_TEXT, TO_BUCKET */
-	uint8_t optional;  /* 1: index + 1, 0 = none */
+	uint8_t optional;  /* 1: index + 1, 0 = none; or the last + 1 has a meaning of its own */
 };
 
 enum { TO_TEXT = -1, TO_BUCKET = -2, TO_LEAF = -3, TO_FLAG = -4 };
@@ -64,7 +64,7 @@ static const struct reference references[] = {
 	{RECORDING_RESIDENT, RESIDENT_NAME, TO_TEXT, 0},
 	{RECORDING_ARENAS, ARENA_IS_MAIN, TO_FLAG, 0},
 	{RECORDING_PINNED, PINNED_ARENA, RECORDING_ARENAS, 0},
-	{RECORDING_HEAPS, HEAP_ARENA, RECORDING_ARENAS, 0},
+	{RECORDING_HEAPS, HEAP_ARENA, RECORDING_ARENAS, 1},
 	{RECORDING_HEAP_CELLS, HEAP_CELL_HEAP, RECORDING_HEAPS, 0},
 	{RECORDING_TYPES, TYPE_NAME, TO_TEXT, 0},
 	{RECORDING_PINS, PIN_LEAF, TO_LEAF, 0},

@@ -194,9 +194,11 @@ static double draw_arena(const struct chart_drawing *d, const struct layout *l,
 	char resident[AMOUNT_SIZE], live[AMOUNT_SIZE], unused[AMOUNT_SIZE], trim[AMOUNT_SIZE];
 	size_t rows = count_rows(l, a);
 	_cleanup_free_ char *label = xasprintf(
-		"%s: %s resident, %s live, %s free, of which malloc_trim would return %s", a->name,
+		"%s: %s resident, %s live, %s free%s%s", a->name,
 		amount_bytes(a->resident, resident), amount_bytes(a->live, live),
-		amount_bytes(a->free, unused), amount_bytes(a->trim, trim));
+		amount_bytes(a->free, unused),
+		a->is_python ? "" : ", of which malloc_trim would return ",
+		a->is_python ? "" : amount_bytes(a->trim, trim));
 
 	chart_set_font(d, 0.9, true);
 	chart_set_grey(d, 0.1);

@@ -49,6 +49,18 @@ static void take_arena(const struct json *j, struct inspect_file *f)
 		.free = resident_of(j, "free"), .trim = resident_of(j, "trim")};
 }
 
+/* They follow malloc's; their heaps have the next number. */
+static void take_python(struct inspect_file *f)
+{
+	double live = f->row[ROW_PYTHON_LIVE];
+	double free = f->row[ROW_PYTHON_FREE] + f->row[ROW_PYTHON_POOLS];
+
+	if (live > 0)
+		*vec_add(&f->arenas) = (struct inspect_arena){
+			.name = xstrdup("Python's arenas"), .is_python = true, .live = live,
+			.resident = live + free + f->row[ROW_PYTHON_OWN], .free = free};
+}
+
 static double item(const struct json *cell, size_t i)
 {
 	return i < cell->count ? MAX(cell->part[i].number, 0) : 0;
@@ -88,6 +100,7 @@ static void take_map(const struct json *j, struct inspect_file *f)
 	f->pages_per_cell = pages >= 1 && pages <= 1 << 30 ? (unsigned)pages : 1;
 	for (size_t i = 0; arenas && i < arenas->count; i++)
 		take_arena(&arenas->part[i], f);
+	take_python(f);
 	for (size_t i = 0; heaps && i < heaps->count; i++)
 		take_heap(&heaps->part[i], f);
 	if (f->arenas.count > 1)

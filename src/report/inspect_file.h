@@ -11,7 +11,8 @@ struct inspect_cell {
 };
 
 struct inspect_arena {
-	char *name;             /* "main arena"; owned */
+	char *name;             /* "main arena", "Python's arenas"; owned */
+	bool is_python;         /* malloc_trim returns nothing of it */
 	double resident, live, free, trim; /* bytes */
 	VEC(struct inspect_cell) cells;
 };

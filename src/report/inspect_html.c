@@ -74,7 +74,8 @@ static void put_arenas(FILE *out, const struct inspect_file *f)
 		xml_put_text(out, a->name);
 		fprintf(out, "</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td></tr>\n",
 			amount_bytes(a->resident, resident), amount_bytes(a->live, live),
-			amount_bytes(a->free, unused), amount_bytes(a->trim, trim));
+			amount_bytes(a->free, unused),
+			a->is_python ? "" : amount_bytes(a->trim, trim));
 	}
 	fputs("</table>\n", out);
 }

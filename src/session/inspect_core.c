@@ -139,6 +139,7 @@ int inspect_core(struct run *run, const char *path, const char *program)
 	}
 	if (inspect_output_wants_blocks(run)) {
 		c.in.block = inspect_blocks_add;
+		c.in.python_block = inspect_blocks_add_python;
 		c.in.block_ctx = &c.blocks;
 	}
 	rc = read_core(&c, program);

@@ -44,8 +44,10 @@ void inspect_final_read(struct session *s, bool is_last)
 		wish.paths = &f->pins.paths;
 	inspect_final_free(s->end.inspected);
 	s->end.inspected = f;
-	if (path && inspect_title_wants_blocks(path))
+	if (path && inspect_title_wants_blocks(path)) {
 		wish.block = inspect_blocks_add;
+		wish.python_block = inspect_blocks_add_python;
+	}
 	f->rc = inspect_look(s->run->target, s->space, &wish, &f->look);
 	f->time_ms = (begin - MIN(begin, s->process.start_ns)) / 1000000;
 	f->stopped_ns = clock_now_ns() - begin;

@@ -307,7 +307,8 @@ int inspect_look(struct target *t, struct address_space *s, const struct inspect
 	*out = (struct inspect_look){
 		.in = {.source = {.read = read_memory, .gather = gather_memory, .ctx = s,
 				  .read_file = object_bytes_read, .file_ctx = &out->modules},
-		       .block = wish->block, .block_ctx = wish->ctx,
+		       .block = wish->block, .python_block = wish->python_block,
+		       .block_ctx = wish->ctx,
 		       .only_blocks = wish->only_blocks, .paths = wish->paths,
 		       .wants_types = wish->wants_types, .wants_holders = wish->wants_holders}};
 	if (unwind)

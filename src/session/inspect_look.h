@@ -37,6 +37,7 @@ struct inspect_objects {
 
 struct inspect_wish {
 	heap_block_fn *block;    /* called for each block in use; NULL = not needed */
+	heap_block_fn *python_block; /* likewise: those of Python's allocator */
 	void *ctx;
 	bool only_blocks;        /* which takes less time: the report has no rows, and no pages */
 	const struct pinned_paths *paths; /* of blocks; NULL = they are not known */

@@ -41,6 +41,8 @@ static void look_at(void *ctx, struct address_space *s)
 	struct look *l = ctx;
 
 	const struct inspect_wish wish = {.block = l->wants_blocks ? inspect_blocks_add : NULL,
+					  .python_block = l->wants_blocks ?
+						  inspect_blocks_add_python : NULL,
 					  .ctx = &l->blocks, .wants_types = true,
 					  .wants_holders = l->wants_holders,
 					  .objects = &l->objects, .copy = &l->copy};

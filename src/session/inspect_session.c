@@ -58,6 +58,7 @@ static void look(void *ctx, struct address_space *space)
 	if (!q->counted) {
 		path_pins_init(&q->pins, q->session);
 		wish.paths = q->pins.paths.pages ? &q->pins.paths : NULL;
+		wish.python_block = q->found ? inspect_blocks_add_python : NULL;
 	}
 	q->rc = inspect_look(q->session->run->target, space, &wish, &q->look);
 	if (q->rc != 0 || !q->counted)
@@ -161,15 +162,17 @@ int inspect_session_write(struct session *s, const char *path, FILE *file)
 /* -- the comparison -- */
 
 /*
- * The usable size for a request of @size, or up to 32 bytes more if the rest would be too small for
- * a chunk (16 except for aligned blocks); for a block mapped separately, up to the end of its last
- * page.
+ * The usable size for the request @b, or up to 32 bytes more if the rest would be too small for a
+ * chunk (16 except for aligned blocks); for a block mapped separately, up to the end of its last
+ * page. pvalloc asks for whole pages.
  */
-static bool fits(uint64_t size, uint64_t usable)
+static bool fits(const struct inspect_block *b, uint64_t usable)
 {
+	uint64_t page = PAGE_SIZE_MIN, size = b->addr % page ? b->size : ROUND_UP(b->size, page);
 	uint64_t chunk = MAX(ROUND_UP(size + 8, UINT64_C(16)), UINT64_C(32));
+	bool is_to_page = (b->addr + usable) % page == 0;
 
-	return usable >= size && (usable <= chunk + 24 || usable > (UINT64_C(64) << 10));
+	return usable >= b->size && usable <= chunk + (is_to_page ? page : 24);
 }
 
 struct differences {
@@ -217,7 +220,7 @@ static void compare(const struct inspect_blocks *counted, const struct inspect_b
 			uint64_t usable = f->size - (c->addr - f->addr);
 
 			d->common++;
-			if (d->is_glibc ? !fits(c->size, usable) : usable < c->size)
+			if (d->is_glibc ? !fits(c, usable) : usable < c->size)
 				show(d, &d->sizes, "of another size", f);
 			i++;
 			k++;

@@ -89,16 +89,20 @@ static void add_arena(struct recording *to, const struct heap_arena *a)
 	}
 }
 
-static void add_map(struct recording *to, const struct heap_map *m)
+/* Without the first @hidden arenas. */
+static void add_map(struct recording *to, const struct heap_map *m, size_t hidden)
 {
 	for (size_t i = 0; i < m->heaps.count; i++) {
 		const struct heap_map_heap *h = &m->heaps.data[i];
-		const uint64_t row[HEAP_COLUMNS] = {h->arena, h->start, h->end};
+		const uint64_t row[HEAP_COLUMNS] = {h->arena - hidden, h->start, h->end};
+		const uint64_t number = recording_rows(to, RECORDING_HEAPS);
 
+		if (h->arena < hidden)
+			continue;
 		recording_add(to, RECORDING_HEAPS, row);
 		for (size_t k = 0; k < h->count; k++) {
 			const struct heap_cell *c = &m->cells.data[h->first + k];
-			const uint64_t cell[HEAP_CELL_COLUMNS] = {i, c->pages, c->live,
+			const uint64_t cell[HEAP_CELL_COLUMNS] = {number, c->pages, c->live,
 								  c->nearly_empty};
 
 			recording_add(to, RECORDING_HEAP_CELLS, cell);
@@ -150,16 +154,17 @@ struct recording *recording_inspect_new(const struct inspect_title *t,
 					const struct path_pins *pins, uint64_t time_ms)
 {
 	struct recording *to = recording_new();
+	bool has_arenas = t->has_malloc && !r->other.name;
 
 	add_head(to, t, r, time_ms);
 	add_doubts(to, t, r);
 	add_rows(to, r);
 	add_types(to, &r->types);
-	if (!t->has_malloc || r->other.name)
+	add_map(to, &r->heaps.map, has_arenas ? 0 : r->heaps.arenas.count);
+	if (!has_arenas)
 		return to;
 	for (size_t i = 0; i < r->heaps.arenas.count; i++)
 		add_arena(to, &r->heaps.arenas.data[i]);
-	add_map(to, &r->heaps.map);
 	add_pins(to, &pins->paths);
 	add_advice(to, r);
 	return to;

@@ -596,6 +596,17 @@ def check_memory(p, directory):
     p.open(write(directory, "evil-memory.html", embed(text, evil)) + "#tab=memory")
     same("elements by markup in names", p.js("return document.querySelectorAll('img, b').length"), 0)
     check("<img" in p.text("memory") and "<b>" in p.text("memory"), "they are text", p.text("memory")[:200])
+    python = json.loads(json.dumps(data))
+    rows, arenas = python["inspection"]["rows"], len(n["arenas"]["address"])
+    python["inspection"]["heaps"]["arena"] = [arenas] * len(n["heaps"]["arena"])
+    rows["name"] = [{"live": "python_live", "bins": "python_free", "top": "python_pools"}.get(name, name) for name in rows["name"]]
+    size = dict(zip(rows["name"], rows["resident"]))
+    unused = size.get("python_free", 0) + size.get("python_pools", 0)
+    p.open(write(directory, "python-memory.html", embed(text, python)) + "#tab=memory")
+    same("heaps of Python's", p.js("return [...document.querySelectorAll('#memory h3')].map(h => h.textContent)"
+                                   ".filter(text => text.startsWith('Python'))"),
+         [f"Python's arenas: {binary(size['python_live'] + unused)} resident, {binary(size['python_live'])} live, {binary(unused)} free"])
+    same("their cells", p.js("return Math.max(...ptmem.reports.memory.maps.map(m => m.cells.length))"), len(n["cells"]["heap"]))
     p.open(write(directory, "no-memory.html", embed(text, dict(data, inspection=None))) + "#tab=memory")
     same("no tab", p.js("return document.querySelector('#tab-memory')"), None)
 

@@ -9,6 +9,7 @@ import xml.etree.ElementTree
 import harness
 from harness import test
 from test_inspect import Inspected, inspect
+from test_inspect_python import PYTHON_ROWS, Python, listed
 
 SVG = "{http://www.w3.org/2000/svg}"
 PAGE = 4096
@@ -55,12 +56,19 @@ def colour(cell):
     return next(c for most, c in STEPS if live <= most * pages * PAGE)
 
 
+def resident_of(report, arena):
+    """The arena after the last one is Python's."""
+    if arena < len(report["arenas"]):
+        return report["arenas"][arena]["memory"]["resident"]
+    return sum(report["rows"][name]["resident"] for name in PYTHON_ROWS)
+
+
 def check_map(t, report, groups, merged=1):
     """All cells of all arenas, the largest first."""
     arenas = {}
     for heap in report["map"]["heaps"]:
         arenas.setdefault(heap["arena"], []).extend(heap["cells"])
-    order = sorted(arenas, key=lambda a: -report["arenas"][a]["memory"]["resident"])
+    order = sorted(arenas, key=lambda a: -resident_of(report, a))
     want, marked = [], 0
     for arena in order:
         cells = arenas[arena]
@@ -103,6 +111,32 @@ def process(t):
         width = next(paths for title, paths in groups if title.startswith(text + " "))[0][1][0][2] + 0.5
         part = report["rows"][name]["resident"] / report["memory"]["resident"]
         t.check(abs(width - whole * part) < 0.1, "%s is %.2f wide, not %.2f" % (name, width, whole * part))
+
+
+@test("inspect/picture/python")
+def python(t):
+    """The pages of Python's arenas, by the blocks that the list has."""
+    program = Python(t, 11)
+    program.go_on()
+    report, blocks = inspect(t, program.pid), listed(t, program.pid)
+    program.end()
+    heaps = [h for h in report["map"]["heaps"] if h["arena"] == len(report["arenas"])]
+    rows = {name: sum(report["rows"][name].values()) for name in PYTHON_ROWS}
+    cells = [c for h in heaps for c in h["cells"]]
+    t.equal("a cell's pages", report["map"]["pages_per_cell"], 1)
+    t.equal("pages", sum(c[0] for c in cells) * PAGE, sum(rows.values()))
+    t.equal("live bytes", sum(c[1] for c in cells), rows["python_live"])
+    live = {}
+    for address, (size, _, allocator) in blocks.items():
+        for page in range(address // PAGE, (address + size - 1) // PAGE + 1) if allocator == "Python" else ():
+            live[page] = live.get(page, 0) + min(address + size, (page + 1) * PAGE) - max(address, page * PAGE)
+    found = {int(h["start"], 16) // PAGE + i: c for h in heaps for i, c in enumerate(h["cells"])}
+    t.equal("live bytes by page", {page: c[1] for page, c in found.items() if c[1]}, live)
+    t.equal("nearly empty pages", {page for page, c in found.items() if c[2]}, {page for page, n in live.items() if n <= 1024})
+    groups, texts, _ = draw(t, report, "--x-size=1600", "--y-size=1200")
+    check_map(t, report, groups)
+    label = [text for text in texts if text.startswith("Python's arenas: ")]
+    t.check(len(label) == 1 and "malloc_trim" not in label[0], "labels: %s" % label)
 
 
 def synthetic(arenas, cells, pages, command="a program"):

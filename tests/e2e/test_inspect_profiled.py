@@ -155,6 +155,6 @@ def blocks(t):
     program.end()
     with open(program.path("out.csv"), encoding="ascii") as file:
         lines = file.read().splitlines()
-    t.equal("the first line", lines[0], "address,bytes,type")
+    t.equal("the first line", lines[0], "address,bytes,type,allocator")
     count = program.blocks + program.mmapped
     t.check(count < len(lines) <= count + 21, "%d lines of %d blocks" % (len(lines), count))

@@ -1,6 +1,7 @@
 """--inspect of Python's own allocator: pools, live and free blocks are those that sys._debugmallocstats counts in the same state,
 size by size; objects are those of the program; corrupt pools and unknown versions are said, and the rows add up."""
 
+import csv
 import json
 import os
 import random
@@ -16,6 +17,7 @@ from test_inspect_core import report as report_core
 from test_inspect_types import interpreter, name_of
 
 MINORS = range(8, 14)
+PYTHON_ROWS = ("python_live", "python_free", "python_pools", "python_own")
 # Nothing is allocated between the numbers and the pause.
 PROGRAM = """
 import gc, signal, sys
@@ -43,15 +45,19 @@ TABLE_ROW = re.compile(r"^ *\d+ +(\d+) +(\d+) +(\d+) +(\d+)$", re.M)
 class Python:
     """The program, each time that it pauses."""
 
-    def __init__(self, t, minor, script=PROGRAM):
+    def __init__(self, t, minor, script=PROGRAM, **env):
         self.t = t
         self.numbers = os.path.join(t.subdirectory(), "numbers")
         with open(self.numbers, "wb") as file:
-            self.process = subprocess.Popen([interpreter(minor), "-c", script], env=t.environment(t.directory),
+            self.process = subprocess.Popen([interpreter(minor), "-c", script], env=t.environment(t.directory, **env),
                                             stdout=subprocess.PIPE, stderr=file)
         self.pid = self.process.pid
         self.objects = {}
+        self.begin()
         self.wait()
+
+    def begin(self):
+        """What is needed before it pauses."""
 
     def is_paused(self):
         with open("/proc/%d/syscall" % self.pid, encoding="ascii") as file:
@@ -68,10 +74,10 @@ class Python:
         os.kill(self.pid, signal.SIGUSR1)
         self.wait()
 
-    def counted(self):
-        """By Python itself: {bytes of a block: (pools, live, free)}, and what else it prints."""
+    def counted(self, back=1):
+        """By Python itself, when it counted last or @back times ago: {bytes of a block: (pools, live, free)}, and what else it prints."""
         with open(self.numbers, encoding="ascii") as file:
-            text = file.read().rsplit("class   size   num pools", 1)[1]
+            text = file.read().split("class   size   num pools")[-back]
         sizes = {int(size): tuple(map(int, rest)) for size, *rest in TABLE_ROW.findall(text)}
 
         def number(pattern):
@@ -109,7 +115,7 @@ def check(t, program, *options):
     t.equal("arenas by how full they are", sum(s["arenas"] for s in steps), python["arenas"])
     t.equal("their blocks", sum(s["blocks"] for s in steps), python["live_blocks"])
     t.equal("their memory", sum(s["memory"] for s in steps),
-            sum(sum(report["rows"][name].values()) for name in ("python_live", "python_free", "python_pools", "python_own")))
+            sum(sum(report["rows"][name].values()) for name in PYTHON_ROWS))
     return report
 
 
@@ -140,6 +146,65 @@ def core(t):
     t.equal("sum of the rows", sum(row["resident"] for row in report["rows"].values()), report["memory"]["resident"])
     program.end()
     os.remove(path)
+
+
+# -- the list of blocks --
+
+ADDRESSES = """
+import gc, signal, sys
+class Slots:
+    __slots__ = ("a", "b")
+def wait(stats=sys._debugmallocstats, pause=signal.pause):
+    stats()
+    pause()
+kept = [Slots() for i in range(500)] + [b"x" * i for i in range(2, 400, 3)]
+print(0, 0)
+print(*((id(o) - 16 * gc.is_tracked(o), sys.getsizeof(o)) for o in kept), sep=";", flush=True)
+wait()
+"""
+
+
+def listed(t, pid, *options):
+    """{address: (bytes, type, allocator)}, from the CSV."""
+    path = os.path.join(t.subdirectory(), "blocks.csv")
+    result = t.run([t.ptmem(), "--inspect", "-p", str(pid), "--inspect-out=" + path, *options])
+    t.equal("status (%r)" % result.err, result.status, 0)
+    with open(path, encoding="utf-8") as file:
+        rows = list(csv.reader(file))
+    t.equal("the first line", rows[0], ["address", "bytes", "type", "allocator"])
+    return {int(address, 16): (int(size), kind, allocator) for address, size, kind, allocator in rows[1:]}
+
+
+for _minor in MINORS:
+    for _hooks in ("pymalloc", "pymalloc_debug"):
+        @test("inspect/python/addresses/3.%d-%s" % (_minor, _hooks))
+        def _(t, minor=_minor, hooks=_hooks):
+            """Blocks are where objects are, with their sizes, whether or not they are in larger ones of the debugging hooks."""
+            program = Python(t, minor, ADDRESSES, PYTHONMALLOC=hooks)
+            pairs = re.findall(r"\((\d+), (\d+)\)", program.process.stdout.readline().decode())
+            objects = {int(address): int(size) for address, size in pairs}
+            t.check(len(objects) > 600, "%d objects" % len(objects))
+            if hooks == "pymalloc":
+                objects = {address: -(-size // 16) * 16 for address, size in objects.items()}
+            report, blocks = inspect(t, program.pid), listed(t, program.pid)
+            check_rows(t, report)
+            python = report["python"]
+            t.equal("objects", {a: (blocks[a][0], blocks[a][2]) if a in blocks else None for a in objects},
+                    {a: (size, "Python") for a, size in objects.items()})
+            sizes, numbers = found_in(report)
+            t.equal("pools, live and free blocks by size", sizes, program.counted()[0])
+            t.equal("arenas and pools", (numbers["arenas"], numbers["free_pools"]),
+                    (program.counted()[1]["arenas"], program.counted()[1]["free_pools"]))
+            t.equal("hooks, contradictions", (python["hooks"], python["broken"]), (hooks == "pymalloc_debug", 0))
+            own = [size for size, _, allocator in blocks.values() if allocator == "Python"]
+            t.equal("blocks and bytes in the list", (len(own), sum(own)), (python["live_blocks"], python["live_bytes"]))
+            t.equal("malloc's", sum(allocator == "malloc" for _, _, allocator in blocks.values()),
+                    sum(a["live_blocks"] for a in report["arenas"]) + report["mmapped_blocks"])
+            types = {name_of(e): e["blocks"] for e in report["types"]}
+            t.equal("objects by type", types["Python Slots"], 500)
+            text = t.run([t.ptmem(), "--inspect", "-p", str(program.pid)]).out
+            t.equal("hooks in the text", b"its debugging hooks are on" in text, python["hooks"])
+            program.end()
 
 
 # -- a thread in the middle of an allocation --
@@ -181,8 +246,8 @@ def busy(t):
 class Stopped(Python):
     """The program, stopped by a signal, and its memory."""
 
-    def __init__(self, t, minor, script=PROGRAM):
-        super().__init__(t, minor, script)
+    def __init__(self, t, minor, script=PROGRAM, **env):
+        super().__init__(t, minor, script, **env)
         os.kill(self.pid, signal.SIGSTOP)
         self.memory = open("/proc/%d/mem" % self.pid, "r+b", buffering=0)
         self.ranges = []
@@ -262,7 +327,7 @@ def unknown(t):
     report = inspect(t, program.pid)
     check_rows(t, report)
     t.equal("what is known", report["python"], {"known": False, "broken": 0})
-    moved = sum(known["rows"][name]["resident"] for name in ("python_live", "python_free", "python_pools", "python_own"))
+    moved = sum(known["rows"][name]["resident"] for name in PYTHON_ROWS)
     t.equal("anonymous memory", report["rows"]["anonymous"]["resident"], known["rows"]["anonymous"]["resident"] + moved)
     text = t.run([t.ptmem(), "--inspect", "-p", str(program.pid)]).out
     t.check(b"Python's allocator is of a version that --inspect does not know" in text, "the text does not say so")
@@ -270,6 +335,95 @@ def unknown(t):
         program.write(at, word)
     t.equal("the report after that", found_in(inspect(t, program.pid)), found_in(known))
     program.end()
+
+
+# -- interpreters with allocators of their own --
+
+INTERPRETERS = """
+import signal, sys, threading
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+OTHER = '''
+import signal, sys
+class Other:
+    __slots__ = ("a", "b")
+def wait(stats=sys._debugmallocstats, pause=signal.pause):
+    stats()
+    pause()
+kept = [Other() for i in range(100000)][::2]
+wait()
+'''
+class Slots:
+    __slots__ = ("a", "b")
+def wait(stats=sys._debugmallocstats, pause=signal.pause):
+    stats()
+    pause()
+signal.signal(signal.SIGUSR1, lambda *ignored: None)
+threading.Thread(target=interpreters.run_string, args=(interpreters.create(), OTHER), daemon=True).start()
+signal.pause()
+kept = [Slots() for i in range(10000)]
+print(0, 0, flush=True)
+wait()
+"""
+
+
+class Interpreters(Stopped):
+    """Two of them, in threads: the other one counts first."""
+
+    def begin(self):
+        def calls():
+            found = []
+            for tid in os.listdir("/proc/%d/task" % self.pid):
+                with open("/proc/%d/task/%s/syscall" % (self.pid, tid), encoding="ascii") as file:
+                    found.append(file.read().split()[0])
+            return found
+        self.t.wait_until("two threads to pause", lambda: calls() == ["34", "34"])
+        os.kill(self.pid, signal.SIGUSR1)
+
+
+for _minor in (12, 13):
+    @test("inspect/python/interpreters/3.%d" % _minor)
+    def _(t, minor=_minor):
+        program = Interpreters(t, minor, INTERPRETERS)
+        report = inspect(t, program.pid)
+        check_rows(t, report)
+        python, (sizes, numbers) = report["python"], found_in(report)
+        t.equal("interpreters, contradictions", (python["interpreters"], python["all_interpreters"], python["broken"]), (2, True, 0))
+        both = [program.counted(back) for back in (1, 2)]
+        t.equal("pools, live and free blocks by size", sizes,
+                {size: tuple(map(sum, zip(*(one[size] for one, _ in both if size in one)))) for size in {**both[0][0], **both[1][0]}})
+        t.equal("arenas, pools, bytes", {name: numbers[name] for name in ("arenas", "free_pools", "live_bytes")},
+                {name: sum(one[name] for _, one in both) for name in ("arenas", "free_pools", "live_bytes")})
+        types = {name_of(e): e["blocks"] for e in report["types"]}
+        t.equal("objects", (types["Python Slots"], types["Python Other"]), (10000, 50000))
+        text = t.run([t.ptmem(), "--inspect", "-p", str(program.pid)]).out
+        t.check(b"\nof 2 interpreters, each with arenas of its own\n" in text, "not in the text")
+        program.end()
+
+    @test("inspect/python/interpreters/lost/3.%d" % _minor)
+    def _(t, minor=_minor):
+        """The other one's array is not what it should be: its arenas are said to be elsewhere, and none is misread."""
+        program = Interpreters(t, minor, INTERPRETERS)
+        size = program.counted()[1]["arena_bytes"]
+        others = [address for address, (_, kind, _) in listed(t, program.pid).items() if kind == "Python Other"]
+        t.equal("its objects", len(others), 50000)
+        changed = 0
+        for at, word in program.arenas():
+            start = program.words(at - 16, at - 8)[0]
+            if any(start <= address < start + size for address in others):
+                program.write(at, (word & 0xffffffff) | 128 << 32)
+                changed += 1
+        t.check(changed > 0, "no arenas")
+        report = inspect(t, program.pid)
+        check_rows(t, report)
+        t.equal("interpreters", (report["python"]["interpreters"], report["python"]["all_interpreters"]), (1, False))
+        t.equal("the first one's pools, live and free blocks", found_in(report)[0], program.counted()[0])
+        t.check("Python Other" not in map(name_of, report["types"]), "the other's objects")
+        text = t.run([t.ptmem(), "--inspect", "-p", str(program.pid)]).out
+        t.check(b"other interpreters have an allocator of their own that could not be followed" in text, "not in the text")
+        program.end()
 
 
 # -- what keeps arenas --

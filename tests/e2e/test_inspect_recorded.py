@@ -8,7 +8,9 @@ import subprocess
 
 from harness import BUILD, test
 from test_html import embedded
+from test_inspect_allocators import preload
 from test_inspect_profiled import Profiled, check_report, read
+from test_inspect_types import interpreter
 from test_monitor import Monitored
 
 
@@ -38,6 +40,9 @@ def check_same(t, found, report):
     t.equal("rows", {r["name"]: (r["resident"], r["swapped"]) for r in rows_of(found["rows"])}, wanted)
     types = sorted((named(k), k["blocks"], k["bytes"], k["nearly_empty_pages"]) for k in report["types"])
     t.equal("types", sorted((r["name"], r["blocks"], r["bytes"], r["nearly_empty_pages"]) for r in rows_of(found["types"])), types)
+    heaps = report["map"]["heaps"]
+    t.equal("heaps", [tuple(h.values()) for h in rows_of(found["heaps"])], [(h["arena"], h["start"], h["end"]) for h in heaps])
+    t.equal("cells", [tuple(c.values()) for c in rows_of(found["cells"])], [(i, *c) for i, h in enumerate(heaps) for c in h["cells"]])
     if "arenas" not in report:
         t.equal("arenas of another allocator", (found["malloc"], rows_of(found["arenas"])), (report["malloc"]["name"], []))
         return
@@ -48,9 +53,6 @@ def check_same(t, found, report):
     t.equal("arenas", [tuple(a[name] for name in names) for a in rows_of(found["arenas"])], arenas)
     pinned = [(i, *step) for i, a in enumerate(report["arenas"]) for step in a["pages"]["pinned_by_live_bytes"]]
     t.equal("pinned pages", [tuple(p.values()) for p in rows_of(found["pinned"])], pinned)
-    heaps = report["map"]["heaps"]
-    t.equal("heaps", [tuple(h.values()) for h in rows_of(found["heaps"])], [(h["arena"], h["start"], h["end"]) for h in heaps])
-    t.equal("cells", [tuple(c.values()) for c in rows_of(found["cells"])], [(i, *c) for i, h in enumerate(heaps) for c in h["cells"]])
     advice = [(a["text"], a["bytes"], int(a["limit"])) for a in report["advice"]]
     t.equal("advice", [tuple(a.values()) for a in rows_of(found["advice"])], advice)
 
@@ -117,6 +119,23 @@ def musl(t):
     found = as_json(t, os.path.join(cwd, "r"))["inspection"]
     check_same(t, found, read(os.path.join(cwd, "out.json")))
     t.equal("an allocator without arenas", [k for k in ("pinned", "heaps", "cells", "pins", "advice") if rows_of(found[k])], [])
+
+
+for _name in ("glibc", "jemalloc"):
+    @test("inspect/recorded/python-" + _name)
+    def _(t, name=_name):
+        """Python's arenas are in the map, whichever malloc there is."""
+        cwd = t.subdirectory()
+        script = "import os\nkept = [[i] for i in range(30000)]\nos._exit(0)"
+        t.profile([interpreter(11), "-c", script], ["--inspect-at-exit", "--inspect-out=out.json", "--record=r"], cwd=cwd,
+                  env=preload(name))
+        report, found = read(os.path.join(cwd, "out.json")), as_json(t, os.path.join(cwd, "r"))["inspection"]
+        check_same(t, found, report)
+        arenas = len(report.get("arenas", []))
+        python = {i for i, h in enumerate(rows_of(found["heaps"])) if h["arena"] == arenas}
+        t.equal("live bytes of Python's heaps", sum(c["live"] for c in rows_of(found["cells"]) if c["heap"] in python),
+                sum(report["rows"]["python_live"].values()))
+        t.check(len(python) > 0 and len(python) + arenas >= len(rows_of(found["heaps"])), "heaps: %s" % found["heaps"])
 
 
 @test("inspect/recorded/without")

@@ -177,8 +177,10 @@ class MemoryView {
 	/* -- the map -- */
 
 	arenas() {
-		const { arenas: a } = this.inspection;
-		const order = [...a.address.keys()].sort((x, y) => a.resident[y] - a.resident[x]);
+		const { arenas: a, heaps } = this.inspection, python = a.address.length;
+		const all = [...a.address.keys(), ...heaps.arena.includes(python) ? [python] : []];
+		const size = (arena) => arena === python ? this.ofPython() : a.resident[arena];
+		const order = all.sort((x, y) => size(y) - size(x));
 		const shown = order.slice(0, ARENAS_SHOWN), rest = order.slice(ARENAS_SHOWN);
 
 		this.maps = shown.map((arena) => ({ cells: cellsOf(this.inspection, arena),
@@ -187,7 +189,7 @@ class MemoryView {
 		this.maps.forEach((map) => this.listen(map));
 		const parts = shown.flatMap((arena, i) =>
 			[el("h3", {}, this.describe(arena)), this.maps[i].canvas]);
-		const bytes = rest.reduce((sum, i) => sum + a.resident[i], 0);
+		const bytes = rest.reduce((sum, i) => sum + size(i), 0);
 
 		if (!shown.length)
 			return [];
@@ -198,14 +200,31 @@ class MemoryView {
 			"aria-live": "polite" }, "\u00a0")];
 	}
 
+	/* Resident bytes in its arenas: those of @rows, or all. */
+	ofPython(...rows) {
+		const { name, resident } = this.inspection.rows;
+		const isIn = (row) => rows.length ? rows.includes(row) : row.startsWith("python_");
+
+		return name.reduce((sum, row, i) => sum + (isIn(row) ? resident[i] : 0), 0);
+	}
+
 	nameOf(arena) {
 		const { address, main } = this.inspection.arenas;
 
+		if (arena === address.length)
+			return "Python's arenas";
 		return main[arena] ? "main arena" : `arena ${address[arena]}`;
 	}
 
 	describe(arena) {
 		const a = this.inspection.arenas, of = (column) => format.bytes(a[column][arena]);
+
+		if (arena === a.address.length) {
+			const sum = (...rows) => format.bytes(this.ofPython(...rows));
+
+			return `${this.nameOf(arena)}: ${sum()} resident, ${sum("python_live")} ` +
+				`live, ${sum("python_free", "python_pools")} free`;
+		}
 
 		return `${this.nameOf(arena)}: ${of("resident")} resident, ${of("live_bytes")} ` +
 			`live in ${format.blocks(a.live_blocks[arena])}, ${of("free")} free, of ` +
