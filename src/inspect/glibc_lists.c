@@ -175,7 +175,8 @@ taddr_t glibc_tls_start(struct inspect_memory *m, taddr_t thread_pointer)
 		if (memory_read_word(m, dtv + i * 16, &at) && at < low &&
 		    thread_pointer - at <= TLS_MAX)
 			low = at;
-	return low;
+	/* that of one with bytes alone may begin anywhere */
+	return ROUND_DOWN(low, sizeof(uint64_t));
 }
 
 static void add_candidate(struct reader *r, uint32_t thread, taddr_t addr, taddr_t block,
@@ -208,7 +209,7 @@ static void find_candidates(struct reader *r, uint32_t thread, struct candidates
 	if (!th->thread_pointer || th->thread_pointer % sizeof(word))
 		return;
 	/* those of libraries may begin at odd addresses */
-	taddr_t start = ROUND_UP(glibc_tls_start(r->memory, th->thread_pointer), sizeof(word));
+	taddr_t start = glibc_tls_start(r->memory, th->thread_pointer);
 
 	for (taddr_t at = start; at < th->thread_pointer; at += sizeof(word))
 		if (memory_read_word(r->memory, at, &word) && word)

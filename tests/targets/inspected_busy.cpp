@@ -1,6 +1,6 @@
 /*
  * Threads that allocate all the time, and pass blocks to each other, until
- * they are killed, or for a minute.
+ * they are killed, or for twenty minutes.
  */
 #include <atomic>
 #include <cstdlib>
@@ -45,7 +45,7 @@ int main()
 {
 	std::vector<std::thread> threads;
 
-	alarm(60);
+	alarm(1200);
 	for (unsigned i = 0; i < THREADS; i++)
 		threads.emplace_back(work, i);
 	threads[0].join();

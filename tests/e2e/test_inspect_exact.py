@@ -1,0 +1,333 @@
+"""The proof that --inspect finds what was counted: programs that are profiled from their start, each with every allocator that it can
+have, hold at random moments the blocks that are known from events, address by address and size by size.
+
+PTMEM_MOMENTS says how many moments of each (6). PTMEM_PROOF=FILE appends a line of JSON for each; scripts/inspect_moments prints them."""
+
+import glob
+import json
+import os
+import pwd
+import random
+import shutil
+import signal
+import subprocess
+import time
+
+from harness import Fail, Skip, test
+from test_inspect import Checked
+from test_inspect_allocators import preload
+
+STARTED = 20  # blocks
+MOMENTS = int(os.environ.get("PTMEM_MOMENTS", "6"))
+LIMIT = max(120, 10 * MOMENTS)
+STARTS = 20  # without a moment
+
+# Programs without an end, since one that ends kills its threads in the middle of malloc; but for g++ and git log.
+PYTHON = """
+import json, random
+random.seed(1)
+texts = {}
+while True:
+    i = random.randrange(400000)
+    texts[random.randrange(3000)] = json.dumps([i] * random.randrange(60))
+"""
+PERL = "srand(1); my %h; while (1) { $h{int rand 5000} = 'x' x int rand 900; delete $h{int rand 5000} if rand 3 < 1 }"
+SQL = ("CREATE TABLE a (x INTEGER PRIMARY KEY, y TEXT); WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c "
+       "WHERE n < 1000000000) INSERT INTO a SELECT n % 20000, hex(randomblob(n % 90)) FROM c WHERE true "
+       "ON CONFLICT DO UPDATE SET y = excluded.y;")
+JQ = "reduce range(1000000000) as $i ({}; .[($i % 500 | tostring)] = [$i, \"x\" * ($i % 70)]) | length"
+NODE = "let a = []; const z = require('zlib'); let n = 0; (function go() { z.deflate(Buffer.alloc(200000, n++), () => { " \
+       "for (let i = 0; i < 200; i++) { a.push(Buffer.alloc(i * 500)); if (a.length > 100) a.shift(); } " \
+       "JSON.parse(JSON.stringify(a.map(b => b.length))); go(); }) })();"
+SOURCE = ("#include <map>\n#include <string>\n#include <regex>\n#include <iostream>\n"
+          "std::map<std::string, std::regex> m; int main() { m[\"a\"] = \"b\"; std::cout << m.size(); }\n")
+# For git fast-import.
+COMMITS = """
+import sys
+i = 0
+while True:
+    text = 'x' * (10 + i % 50)
+    sys.stdout.write('commit refs/heads/b%d\\ncommitter A <a@b> %d +0000\\ndata %d\\n%s\\nM 100644 inline dir%d/file%d\\ndata 4\\n%04d\\n'
+                     % (i % 40, i + 1000000000, len(text), text, i % 97, i % 5000, i % 10000))
+    i += 1
+"""
+QUERY = """CREATE TEMP TABLE IF NOT EXISTS a AS SELECT i, md5(i::text) t FROM generate_series(1, 5000) i;
+SELECT count(*), sum(length(x)) FROM (SELECT string_agg(t, ',') x FROM a GROUP BY i %% 300) s;
+SELECT count(*) FROM a x JOIN a y ON x.t < y.t WHERE x.i %% 50 = %(n)d %% 50 AND y.i %% 70 = 3;
+PREPARE p%(n)d AS SELECT * FROM a WHERE i = $1 ORDER BY t; EXECUTE p%(n)d(%(n)d);
+DO $$ BEGIN FOR i IN 1..200 LOOP EXECUTE format('SELECT %%s + %(n)d', i); END LOOP; END $$;
+"""
+QUERIES = "import sys\nn = 0\nwhile True:\n    sys.stdout.write(%r %% {'n': n})\n    n += 1\n" % QUERY
+# What writes the standard input of a program that reads it.
+FEEDS = {"git": COMMITS, "postgres": QUERIES}
+
+
+class Postgres:
+    """A directory of PostgreSQL's, which it only serves as an ordinary user."""
+
+    def __init__(self, t):
+        self.t, self.directory = t, t.subdirectory()
+        self.nobody = pwd.getpwnam("nobody") if os.geteuid() == 0 else None
+        self.who = {}
+        self.data = os.path.join(self.directory, "data")
+        if self.nobody:
+            self.who = {"user": self.nobody.pw_uid, "group": self.nobody.pw_gid, "extra_groups": []}
+            for directory in (os.path.dirname(t.directory), t.directory):
+                os.chmod(directory, 0o711)
+            os.chown(self.directory, self.nobody.pw_uid, self.nobody.pw_gid)
+        self.start(self.find("initdb"), "-D", self.data, "-A", "trust", "-U", "test", "--no-sync", "--locale=C", "-E", "UTF8").wait()
+
+    @staticmethod
+    def find(name):
+        found = shutil.which(name) or next(iter(sorted(glob.glob("/usr/lib/postgresql/*/bin/" + name))), None)
+        if not found:
+            raise Skip("no %s of PostgreSQL on this machine" % name)
+        return found
+
+    def start(self, *argv, cwd=None, **how):
+        with open(os.path.join(self.directory, "log"), "ab") as log:
+            return subprocess.Popen(argv, cwd=cwd or self.directory, env=self.t.environment(self.directory), stderr=log,
+                                    **{"stdin": subprocess.DEVNULL, "stdout": log, **self.who, **how})
+
+    def command(self, *options):
+        return [self.find("postgres"), *options, "-D", self.data, "-c", "fsync=off", "-c", "jit=off", "-c", "shared_buffers=16MB"]
+
+    def alone(self):
+        """Without a server: it executes what it reads."""
+        if not self.nobody:
+            return [*self.command("--single"), "postgres"]
+        become = [self.t.program("setpriv"), "--reuid=%d" % self.nobody.pw_uid, "--regid=%d" % self.nobody.pw_gid, "--clear-groups"]
+        return [*become, *self.command("--single"), "postgres"]
+
+
+class Session:
+    """Of a server, in which queries are executed."""
+
+    def __init__(self, t):
+        self.postgres = Postgres(t)
+        self.server = self.postgres.start(*self.postgres.command(), "-k", ".", "-c", "listen_addresses=")
+        self.client = None
+
+    def connect(self):
+        """Its process. The name of the socket may have 107 bytes."""
+        start, data = self.postgres.start, self.postgres.data
+        command = (Postgres.find("psql"), "-X", "-q", "-A", "-t", "-h", "/proc/self/cwd", "-U", "test", "postgres")
+
+        def is_ready():
+            return start(*command, "-c", "SELECT 1", cwd=data).wait() == 0 or self.server.poll() is not None
+        self.postgres.t.wait_until("the server", is_ready)
+        self.client = start(*command, cwd=data, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.client.stdin.write(b"SELECT pg_backend_pid();\n")
+        self.client.stdin.flush()
+        pid = int(self.client.stdout.readline())
+        self.client.stdin.write(b"\\o /dev/null\n") # nobody reads the results
+        return pid
+
+    def execute(self, n):
+        """Returns while it executes a few queries."""
+        self.client.stdin.write((QUERY % {"n": n}).encode())
+        self.client.stdin.flush()
+
+    def end(self):
+        if self.client:
+            self.client.kill()
+            self.client.communicate()
+        if self.server.poll() is None:
+            self.server.send_signal(signal.SIGQUIT)
+        self.server.wait()
+
+
+COMMIT = """commit refs/heads/main
+committer A <a@example.org> %d +0000
+data 2
+c
+M 100644 inline %s
+data <<END
+%s
+END
+
+"""
+
+
+def git_repository(t, stream=""):
+    """Its directory; @stream: commits."""
+    directory = t.subdirectory()
+    for argv, stdin in ((["init", "-q"], ""), (["fast-import", "--quiet"], stream)):
+        result = t.run([t.program("git"), *argv], cwd=directory, stdin=stdin.encode())
+        t.equal("status of git " + argv[0], (result.status, result.err), (0, b""))
+    return directory
+
+
+def commits():
+    """Of a history in which 20 files change."""
+    lines = ["line %d" % i for i in range(300)]
+    for i in range(1500):
+        lines[i * 7 % 300] = "line of commit %d" % i
+        yield COMMIT % (1000000000 + i, "file%d" % (i % 20), "\n".join(lines))
+
+
+def gxx(t):
+    t.program("g++")
+    compiler = subprocess.run(["g++", "-print-prog-name=cc1plus"], stdout=subprocess.PIPE, check=True).stdout.decode().strip()
+    path = os.path.join(t.subdirectory(), "source.cc")
+    with open(path, "w", encoding="ascii") as file:
+        file.write(SOURCE)
+    return [compiler, "-quiet", "-O2", "-std=c++17", "-imultiarch", "x86_64-linux-gnu", "-D_GNU_SOURCE", path, "-o", "/dev/null"]
+
+
+# Their command lines.
+PROGRAMS = {
+    "python3": lambda t: ["/usr/bin/python3", "-c", PYTHON],
+    "sqlite3": lambda t: [t.program("sqlite3"), ":memory:", SQL],
+    "redis": lambda t: [t.program("redis-server"), "--port", "0", "--unixsocket", "s", "--save", "", "--appendonly", "no"],
+    "g++": gxx,
+    "threads": lambda t: [t.target("gcc-O2-pie", "inspected_busy")],
+    "node": lambda t: [t.program("node"), "-e", NODE],
+    "postgres": lambda t: Postgres(t).alone(),
+    "git": lambda t: [t.program("git"), "--git-dir=" + os.path.join(git_repository(t), ".git"), "fast-import", "--quiet"],
+    "perl": lambda t: [t.program("perl"), "-e", PERL],
+    "jq": lambda t: [t.program("jq"), "-n", JQ],
+}
+PROOFS = {(program, allocator): argv for program, argv in PROGRAMS.items() for allocator in ("glibc", "jemalloc", "tcmalloc", "mimalloc")}
+IMPOSSIBLE = {("redis", "glibc"): "Debian's redis-server is linked to jemalloc"}
+PROOFS.update(((program, "tcmalloc-sampling"), PROGRAMS[program]) for program in ("python3", "sqlite3", "redis", "threads"))
+PROOFS["git-log", "glibc"] = lambda t: [t.program("git"), "-C", git_repository(t, "".join(commits())), "log", "-p", "--all"]
+
+
+def endless(variant, target):
+    """A program of tests/targets that goes on until it is killed."""
+    arguments = {"mixed": ("1", "1000000000", "40"), "threads": ("8", "1000000000"), "inspected_busy": ()}[target]
+    return lambda t: [t.target(variant, target), *arguments]
+
+
+for _allocator in ("glibc", "tcmalloc", "tcmalloc-sampling"):
+    PROOFS["mixed", _allocator] = endless("gcc-O2-pie", "mixed")
+for _allocator, _variant in (("glibc", "gcc-O2-static"), ("jemalloc", "linked-jemalloc-static"), ("tcmalloc", "linked-tcmalloc-static"),
+                             ("mimalloc", "linked-mimalloc-static")):
+    PROOFS["mixed-static", _allocator] = endless(_variant, "mixed")
+    PROOFS["threads-static", _allocator] = endless(_variant, "inspected_busy")
+for _allocator in ("musl", "musl-old"):
+    for _target in ("mixed", "threads"):
+        PROOFS[_target, _allocator] = endless(_allocator + "-O2-pie", _target)
+        PROOFS[_target + "-static", _allocator] = endless(_allocator + "-O2-static", _target)
+
+
+class Proof:
+    """A program, with what it needs while it is asked; what was seen."""
+
+    def __init__(self, t, name, allocator):
+        self.t, self.name = t, name
+        self.seen = {"program": name, "allocator": allocator, "moments": 0, "blocks": 0, "most": 0, "put_off": 0, "differences": 0}
+        self.helpers = []
+        self.env = {} if "-static" in name else preload(allocator)
+        if name == "python3":
+            self.env["PYTHONMALLOC"] = "malloc"
+        self.argv = PROOFS[name, allocator](t)
+        # setpriv becomes postgres
+        self.options = ("--trace-children=yes",) if name == "postgres" else ()
+
+    def start(self):
+        stdin = subprocess.DEVNULL
+        if self.name in FEEDS:
+            self.helpers.append(subprocess.Popen(["python3", "-c", FEEDS[self.name]], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL))
+            stdin = self.helpers[-1].stdout
+        checked = Checked(self.t, self.argv, options=self.options, stdin=stdin, **self.env)
+        if self.name == "redis":
+            self.start_client(os.path.join(checked.cwd, "s"))
+        return checked
+
+    def start_client(self, socket):
+        self.t.wait_until("redis-server's socket", lambda: os.path.exists(socket))
+        self.helpers.append(subprocess.Popen([self.t.program("redis-benchmark"), "-s", socket, "-l", "-q", "-r", "20000", "-d", "300",
+                                              "-t", "set,lpush,sadd,zadd,hset"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+
+    def end_helpers(self):
+        for process in self.helpers:
+            if process.stdout:
+                process.stdout.close()
+            process.kill()
+            process.wait()
+        self.helpers = []
+
+    def ask(self, checked):
+        """How many blocks there were, or None."""
+        try:
+            return checked.ask()
+        except Fail as e:
+            raise Fail("after %s: %s" % (self.seen, e)) from e
+        finally:
+            self.seen["put_off"] += checked.put_off
+            self.seen["differences"] += checked.differences
+            checked.put_off = checked.differences = 0
+
+    def ask_often(self, checked, generator):
+        """At random moments, until the program ends; those of its start-up do not count."""
+        has_started = False
+        while checked.ptmem.poll() is None and self.seen["moments"] < MOMENTS:
+            blocks = self.ask(checked)
+            has_started |= blocks is not None and blocks > STARTED
+            if blocks is not None and has_started:
+                self.seen["moments"] += 1
+                self.seen["blocks"] += blocks
+                self.seen["most"] = max(self.seen["most"], blocks)
+            time.sleep(generator.random() / 20)
+        checked.end()
+
+    def prove(self):
+        generator, starts = random.Random(1), 0
+        while self.seen["moments"] < MOMENTS:
+            before = self.seen["moments"]
+            try:
+                self.ask_often(self.start(), generator)
+            finally:
+                self.end_helpers()
+            starts = starts + 1 if self.seen["moments"] == before else 0
+            self.t.check(starts < STARTS, "the program ends before there is a moment: %s" % self.seen)
+
+
+def note(line):
+    if "PTMEM_PROOF" in os.environ:
+        with open(os.environ["PTMEM_PROOF"], "a", encoding="ascii") as file:
+            file.write(json.dumps(line) + "\n")
+
+
+def prove(t, name, allocator):
+    try:
+        proof = Proof(t, name, allocator)
+    except Skip as reason:
+        note({"program": name, "allocator": allocator, "skipped": str(reason)})
+        raise
+    try:
+        proof.prove()
+    finally:
+        note(proof.seen)
+
+
+for _program, _allocator in PROOFS:
+    if (_program, _allocator) not in IMPOSSIBLE:
+        @test("inspect/exact/%s-%s" % (_program, _allocator), limit=LIMIT)
+        def _(t, name=_program, allocator=_allocator):
+            prove(t, name, allocator)
+
+
+@test("inspect/exact/attached", limit=120)
+def attached(t):
+    """A session of a server, with blocks from before."""
+    session = Session(t)
+    checked = None
+    seen = []
+    try:
+        checked = Checked(t, [], options=("-p", str(session.connect())))
+        t.wait_until("the attach", lambda: checked.ask() is not None)
+        for n in range(12):
+            session.execute(n)
+            seen.append(checked.ask())
+        checked.ptmem.send_signal(signal.SIGINT)
+        _, err = checked.ptmem.communicate()
+        t.equal("ptmem's status and messages", (checked.ptmem.returncode, err), (0, b""))
+    finally:
+        session.end()
+        if checked:
+            checked.ptmem.wait() # it ends with the session
+    seen = [blocks for blocks in seen if blocks is not None]
+    t.check(len(seen) >= 3 and max(seen) > 100, "blocks at each moment: %s" % seen)
