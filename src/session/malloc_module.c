@@ -30,8 +30,10 @@ static const char *const musl_functions[] = {
 	"__libc_malloc_impl", "__libc_malloc", "__libc_free", "__libc_realloc",
 	"__malloc_alloc_meta", "__malloc_donate", "get_meta", "nontrivial_free", "free_group",
 	"alloc_slot", "alloc_group", "try_avail", "default_malloc", "malloc", "free", "realloc",
-	"aligned_alloc",
+	"aligned_alloc", "__bin_chunk",
 };
+/* Before 1.2.1 free goes on here, in the same source file. */
+static const char musl_old_free[] = "__bin_chunk";
 
 static const char *const wait_functions[] = {
 	"pthread_cond_wait", "pthread_cond_timedwait", "pthread_cond_clockwait",
@@ -87,6 +89,8 @@ static int add_function(void *ctx, const struct elf_symbol *sym)
 	} else if (is_among(sym->name, glibc_functions, ARRAY_SIZE(glibc_functions))) {
 		widen(&l->all, sym);
 	}
+	if (strcmp(sym->name, musl_old_free) == 0)
+		widen(&l->musl, sym);
 	if (is_among(sym->name, wait_functions, ARRAY_SIZE(wait_functions)) &&
 	    l->wait_count < MALLOC_WAIT_PARTS)
 		l->wait[l->wait_count++] = (struct bounds){sym->vaddr, sym->vaddr + sym->size};
@@ -343,6 +347,9 @@ static const char *const prefixes[] = {
 	"je_", "_rjem_je_", "mi_", "_mi_", "tc_free", "tc_malloc", "tc_pvalloc", "_ZN8tcmalloc",
 };
 
+/* mimalloc's constructors: where main is, far from the others. */
+static const char *const constructors[] = {"_mi_process_init", "mi_process_attach"};
+
 /*
  * Functions that are rarely called are before a program's start code, the others after it; of these
  * some may have a section of their own.
@@ -376,7 +383,8 @@ static void add_own_part(struct own *o, const struct elf_symbol *sym)
 
 static int add_own_function(void *ctx, const struct elf_symbol *sym)
 {
-	if (!sym->is_defined || !elf_symbol_is_function(sym))
+	if (!sym->is_defined || !elf_symbol_is_function(sym) ||
+	    is_among(sym->name, constructors, ARRAY_SIZE(constructors)))
 		return 0;
 	for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++)
 		if (strncmp(sym->name, prefixes[i], strlen(prefixes[i])) == 0)

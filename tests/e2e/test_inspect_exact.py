@@ -206,9 +206,9 @@ for _allocator, _variant in (("glibc", "gcc-O2-static"), ("jemalloc", "linked-je
                              ("mimalloc", "linked-mimalloc-static")):
     PROOFS["mixed-static", _allocator] = endless(_variant, "mixed")
     PROOFS["threads-static", _allocator] = endless(_variant, "inspected_busy")
-for _allocator in ("musl", "musl-old"):
-    for _target in ("mixed", "threads"):
-        PROOFS[_target, _allocator] = endless(_allocator + "-O2-pie", _target)
+for _target in ("mixed", "threads"):
+    PROOFS[_target, "musl"] = endless("musl-O2-pie", _target)
+    for _allocator in ("musl", "musl-old"):
         PROOFS[_target + "-static", _allocator] = endless(_allocator + "-O2-static", _target)
 
 
