@@ -97,6 +97,24 @@ static void test_own(void **state)
 	assert_int_equal(maps_read(1 << 30, &maps), -ESRCH);
 }
 
+/* Without address randomisation the stack ends where a program's addresses do. */
+static void test_gap(void **state)
+{
+	static struct map list[] = {
+		{.start = 0x555555554000, .end = 0x555555580000, .path = "/bin/a"},
+		{.start = 0x7fffec700000, .end = 0x7ffff7ca0000, .path = "/memfd:"},
+		{.start = 0x7ffff7ca0000, .end = 0x7ffff7fff000, .path = "/lib/libc.so.6"},
+		{.start = 0x7ffffffde000, .end = 0x7ffffffff000, .path = "[stack]"},
+		{.start = 0xffffffffff600000, .end = 0xffffffffff601000, .path = "[vsyscall]"},
+	};
+	const struct maps maps = {.list = {list, ARRAY_SIZE(list), ARRAY_SIZE(list)}};
+	taddr_t at = 0;
+	assert_int_equal(maps_find_gap(&maps, 0x7ffff7d3e930, 1 << 30, 0x4000, &at), 0);
+	assert_int_equal(at, 0x7fffec700000 - 0x1000 - 0x4000);
+	list[1].start = 0x7fff80000000;
+	assert_int_equal(maps_find_gap(&maps, 0x7ffff7d3e930, 1 << 30, 0x4000, &at), -ENOMEM);
+}
+
 static void check_stop(int status, enum stop_kind kind, int value)
 {
 	struct stop s = stop_decode(status);
@@ -199,7 +217,7 @@ int main(void)
 		cmocka_unit_test(test_line),
 		cmocka_unit_test(test_deleted),
 		cmocka_unit_test(test_hostile_lines),
-		cmocka_unit_test(test_own),
+		cmocka_unit_test(test_own), cmocka_unit_test(test_gap),
 		cmocka_unit_test(test_query),
 		cmocka_unit_test(test_stops),
 	};

@@ -21,6 +21,7 @@
 #define HEAP_ROOM (1ull << 30)
 #define MMAP_REGION 0x700000000000ull
 #define MIN_ADDRESS 0x10000ull
+#define KERNEL_START (1ull << 63) /* [vsyscall] is there */
 
 /* The argument of ioctl PROCMAP_QUERY: linux/fs.h since 6.11. */
 struct map_query {
@@ -185,6 +186,8 @@ int maps_find_gap(const struct maps *m, taddr_t near, uint64_t reach, uint64_t s
 	for (size_t i = 0; i < m->list.count; i++) {
 		const struct map *above = &m->list.data[i], *below = i > 0 ? above - 1 : NULL;
 		taddr_t start, end;
+		if (above->start >= KERNEL_START)
+			break; /* most of the gap below it is no address of a program */
 		shrink_gap(below, above, &start, &end);
 		start = ROUND_UP(MAX(start, low), (taddr_t)PAGE_SIZE_MIN);
 		end = ROUND_DOWN(MIN(end, high), (taddr_t)PAGE_SIZE_MIN);
