@@ -121,6 +121,71 @@ def threads_and_fork(t):
 # ---- exec ----
 
 
+FORKING = """#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#define THREADS 3
+static struct { _Alignas(64) atomic_ulong n; } count[THREADS];
+static atomic_int state;
+static void *work(void *arg)
+{
+	while (state == 0)
+		;
+	while (state == 1) {
+		void *volatile p = malloc(5000); /* too large for the cache of a thread */
+		free(p);
+		count[(long)arg].n++;
+	}
+	return NULL;
+}
+static void let_fork(void)
+{
+	unsigned long sum = 0;
+	pid_t child = fork();
+	if (child == 0) {
+		for (int i = 0; i < THREADS; i++)
+			sum += count[i].n;
+		char line[64];
+		_exit(write(1, line, snprintf(line, sizeof(line), "%d %lu\\n", (int)getpid(), sum)) < 0);
+	}
+	waitpid(child, NULL, 0);
+}
+int main(void)
+{
+	pthread_t thread[THREADS];
+	for (long i = 0; i < THREADS; i++)
+		pthread_create(&thread[i], NULL, work, (void *)i);
+	let_fork();
+	state = 1;
+	for (int i = 0; i < 10; i++)
+		let_fork();
+	state = 2;
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(thread[i], NULL);
+	return 0;
+}
+"""
+
+
+@test("process/fork-of-busy-threads", limit=120)
+def _(t):
+    """While fork holds the locks of malloc, each other thread can complete one call: a child's profile has no more than that."""
+    path = os.path.join(t.directory, "forking")
+    compiled = t.run([t.program("gcc"), "-O1", "-pthread", "-o", path, t.file("forking.c", FORKING)])
+    t.equal("status of gcc (%s)" % compiled.err.decode(), compiled.status, 0)
+    profile = t.profile([path])
+    t.equal("status", profile.status, 0)
+    counted = [tuple(map(int, line.split())) for line in profile.out.decode().splitlines()]
+    found = {pid: blocks[0]["allocations"] for pid, blocks in stats_by_pid(profile).items()}
+    before = found[counted[0][0]]
+    t.equal("counted before the threads began", counted[0][1], 0)
+    for pid, count in counted:
+        t.check(0 <= found[pid] - before - count <= 3, "allocations of a child: %d, of which %d before: %d" % (found[pid], before, count))
+
+
 @test("process/exec-not-followed")
 def exec_not_followed(t):
     """The old image's profile is written; the new one continues untraced."""
