@@ -163,6 +163,8 @@ static void split(struct report_tree *t, uint32_t node)
 		t->node.data[c].start = at;
 		t->node.data[c].count = 0;
 	}
+	if (n.count == 0) /* the root of an empty tree */
+		return;
 	memcpy(t->scratch, &t->leaf.data[n.start], n.count * sizeof(*t->scratch));
 	for (uint32_t i = 0; i < n.count; i++) {
 		uint32_t leaf = t->scratch[i], child = t->path[leaf].node;
