@@ -48,6 +48,14 @@
 	incq	PAD_SLOT_COUNT(%rax, %rdx)
 .endm
 
+/* Advances over rdi bytes; jumps to @other if the next mark is in them. rax: the slot; uses rdx. */
+.macro sample_advance other
+	mov	PAD_SLOT_LEFT(%rax), %rdx
+	sub	%rdi, %rdx
+	jb	\other
+	mov	%rdx, PAD_SLOT_LEFT(%rax)
+.endm
+
 /* A leaf whose first argument is the size. */
 .macro sample_alloc_template
 	.balign	64
@@ -57,10 +65,7 @@ sample_alloc_start:
 	push	%rdx
 	.cfi_adjust_cfa_offset 8
 	sample_find_slot call_head, sample_alloc_other
-	mov	PAD_SLOT_LEFT(%rax), %rdx
-	sub	%rdi, %rdx
-	jb	sample_alloc_other
-	mov	%rdx, PAD_SLOT_LEFT(%rax)
+	sample_advance sample_alloc_other
 	sample_count call_head
 	add	%rdi, (PAD_SLOT_COUNT + 8)(%rax, %rdx)
 	.cfi_remember_state
@@ -133,10 +138,7 @@ tracked_alloc_start:
 	.cfi_startproc
 	mov	%rdx, SAVED_RDX
 	tracked_enter tracked_alloc_other
-	mov	PAD_SLOT_LEFT(%rax), %rdx
-	sub	%rdi, %rdx
-	jb	tracked_alloc_undo
-	mov	%rdx, PAD_SLOT_LEFT(%rax)
+	sample_advance tracked_alloc_undo
 	tracked_begin PAD_LAYOUT_ALLOC
 	add	%rdi, (PAD_SLOT_COUNT + 8)(%rax, %rdx)
 	mov	SAVED_RDX, %rdx
@@ -181,10 +183,7 @@ tracked_free_other:
 .macro tracked_leave head, other
 	mov	%rcx, SAVED_RCX
 	mov	%rdx, SAVED_RDX
-	short_slot \head, %rcx, %rdx, \other
-	lea	-16(%rsp), %rdx
-	cmp	%rdx, PAD_SLOT_RETURN_AT(%rcx)
-	jne	\other
+	short_leaving_slot \head, \other
 	cmpq	$0, PAD_SLOT_SAMPLED(%rcx)
 	jne	\other
 	movq	$0, PAD_SLOT_RETURN_AT(%rcx)

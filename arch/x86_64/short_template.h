@@ -147,6 +147,14 @@
 	mov	SAVED_R8, %r8
 .endm
 
+/* rcx = the thread's slot if this call set its return_at, like leaving_slot(); uses rdx. */
+.macro short_leaving_slot head, other
+	short_slot \head, %rcx, %rdx, \other
+	lea	-16(%rsp), %rdx
+	cmp	%rdx, PAD_SLOT_RETURN_AT(%rcx)
+	jne	\other
+.endm
+
 /*
  * The original has returned; falls through to the return to the caller. Whether recording is off
  * does not matter: it was on when the call began.
@@ -157,10 +165,7 @@
 	mov	%rsi, SAVED_RSI
 	mov	%rdi, SAVED_RDI
 	mov	%r8, SAVED_R8
-	short_slot \head, %rcx, %rdx, \other
-	lea	-16(%rsp), %rdx
-	cmp	%rdx, PAD_SLOT_RETURN_AT(%rcx)
-	jne	\other
+	short_leaving_slot \head, \other
 	mov	%rax, %rdx
 	shr	$48, %rdx
 	jnz	\other

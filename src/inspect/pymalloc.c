@@ -189,7 +189,7 @@ struct search {
 	const struct allocator_input *in;
 	const struct spans *taken;
 	struct reader *reader;
-	taddr_t addr[GATHERED];         /* where pools may begin, in memory that nobody has */
+	taddr_t addr[GATHERED];         /* where pools may begin: in no span, and in no arena */
 	struct pymalloc_pool pool[GATHERED];
 	size_t count;
 	uint32_t failures;

@@ -179,10 +179,18 @@ def realloc(t):
     t.equal("samples that are not released", len(samples.live), 0)
 
 
+def other_allocator():
+    """The environment for the first that this machine has. None of its functions is a leaf: ptmem follows each call until it returns."""
+    for path in ALLOCATORS.values():
+        if os.path.exists(path):
+            return {"LD_PRELOAD": path}
+    raise Skip("no other allocator on this machine")
+
+
 TARGETS = (("mixed",), ("failures",), ("cxx",), ("cxx_handler",), ("throws",), ("nested",), ("recursion",), ("exits", "longjmp"),
            ("fibers",), ("otherstacks",), ("malloc_fibers",), ("interrupted",), ("threads",), ("process", "fork"),
-           ("process", "vfork"), ("process", "spawn"), ("process", "exec"), ("process", "clone-vm"),
-           ("process", "threads"), ("process", "fork-in-handler"), ("process", "fork-in-handler-altstack"))
+           ("process", "vfork"), ("process", "spawn"), ("process", "exec"), ("process", "threads"))
+NOT_PRELOADED = (("process", "clone-vm"), ("process", "fork-in-handler"), ("process", "fork-in-handler-altstack"))
 
 
 def made_by(profile):
@@ -197,74 +205,38 @@ def made_by(profile):
     return calls, size
 
 
-def register_totals(program):
-    @test("sampling/totals/" + program)
+def register_totals(program, kind="totals", environment=dict):
+    @test("sampling/%s/%s" % (kind, program))
     def _(t):
         """The exact totals are those of all events, by pads and at breakpoints."""
-        path = t.target("gcc-O2-pie", program)
-        want = made_by(t.profile([path], ["--events=events"]))
-        for probes in ("auto", "jump", "break"):
-            _, samples = sample(t, path, [], 1, ["--probes=" + probes])
-            t.equal("calls and bytes, --probes=" + probes, samples.sum(ALLOCATING), want)
-
-
-for name in ("mixed", "failures", "nested", "stacks", "fibers"):
-    register_totals(name)
-
-
-def other_allocator():
-    """The first that this machine has."""
-    for path in ALLOCATORS.values():
-        if os.path.exists(path):
-            return path
-    raise Skip("no other allocator on this machine")
-
-
-def register_preloaded(*args):
-    """Of an allocator that is not the C library's no function is a leaf: ptmem follows each call until it returns."""
-    @test("sampling/preloaded/" + "/".join(args))
-    def _(t):
-        argv, env = [t.target("gcc-O2-pie", args[0]), *args[1:]], {"LD_PRELOAD": other_allocator()}
-        options = ["--trace-children=yes"]
-        native = t.native(argv, env=env)
-        for interval in ("64", "64K"):
-            profile = t.profile(argv, ["--heap-sample=" + interval, *options], env=env)
-            t.same_behaviour(profile, native)
-
-
-for words in (("mixed",), ("failures",), ("cxx",), ("cxx_handler",), ("throws",), ("nested",), ("recursion",), ("exits", "longjmp"),
-              ("fibers",), ("otherstacks",), ("malloc_fibers",), ("interrupted",), ("threads",), ("process", "fork"),
-              ("process", "vfork"), ("process", "spawn"), ("process", "exec"), ("process", "threads"), ("signals",)):
-    register_preloaded(*words)
-
-
-def register_preloaded_totals(program):
-    @test("sampling/preloaded-totals/" + program)
-    def _(t):
-        path, env = t.target("gcc-O2-pie", program), {"LD_PRELOAD": other_allocator()}
+        path, env = t.target("gcc-O2-pie", program), environment()
         want = made_by(t.profile([path], ["--events=events"], env=env))
         for probes in ("auto", "jump", "break"):
             _, samples = sample(t, path, [], 1, ["--probes=" + probes], env=env)
             t.equal("calls and bytes, --probes=" + probes, samples.sum(ALLOCATING), want)
 
 
+for name in ("mixed", "failures", "nested", "stacks", "fibers"):
+    register_totals(name)
 for name in ("failures", "nested", "stacks", "fibers"):
-    register_preloaded_totals(name)
+    register_totals(name, "preloaded-totals", other_allocator)
 
 
-def register_behaviour(args):
-    @test("sampling/behaviour/" + "/".join(args))
+def register_behaviour(args, kind="behaviour", environment=dict):
+    @test("sampling/%s/%s" % (kind, "/".join(args)))
     def _(t):
         """The program behaves the same when its heap is sampled."""
-        argv = [t.target("gcc-O2-pie", args[0]), *args[1:]]
-        native = t.native(argv)
+        argv, env = [t.target("gcc-O2-pie", args[0]), *args[1:]], environment()
+        native = t.native(argv, env=env)
         for interval in ("64", "64K"):
-            profile = t.profile(argv, ["--heap-sample=" + interval, "--trace-children=yes"])
+            profile = t.profile(argv, ["--heap-sample=" + interval, "--trace-children=yes"], env=env)
             t.same_behaviour(profile, native)
 
 
-for words in TARGETS:
+for words in (*TARGETS, *NOT_PRELOADED):
     register_behaviour(words)
+for words in (*TARGETS, ("signals",)):
+    register_behaviour(words, "preloaded", other_allocator)
 
 
 @test("sampling/attach-rounds", limit=60 + 6 * ROUNDS)
