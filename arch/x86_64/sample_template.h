@@ -3,8 +3,8 @@
  * sample. Each precedes a template of recorder_template.S, shares its head, and falls through to it
  * in all other cases: no slot yet, inside another call, sampled. By then nothing has been changed.
  *
- * Leaves jump to the original. Other functions, such as all of an allocator that is not the C
- * library's, are tracked until they return.
+ * Leaves jump to the original. Other functions, such as operator new and those of an unknown
+ * allocator, are tracked until they return.
  *
  * Registers: as in recorder_template.S, but rax is free where the original returns a value in it.
  */

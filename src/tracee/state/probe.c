@@ -142,8 +142,9 @@ static const struct probe *probe_find(struct plain_name n)
 }
 
 /*
- * An allocator that also defines __libc_malloc is the C library's or a replacement for it: its
- * malloc, calloc and free do not call each other. In any other, calloc may call malloc.
+ * An allocator that also defines __libc_malloc is the C library's or a replacement for it, and one
+ * that defines mallocx is jemalloc: their malloc, calloc and free do not call each other. In any
+ * other, calloc may call malloc.
  */
 static const char *const leaf_names[] = {"__libc_malloc", "__libc_calloc", "__libc_free"};
 
@@ -151,6 +152,7 @@ struct search {
 	struct elf_file *file;
 	struct probe_sites *sites;
 	uint64_t leaf[ARRAY_SIZE(leaf_names)]; /* their addresses; 0 = not in the file */
+	bool is_jemalloc;
 };
 
 /* The assumed size of a function whose symbol has none: to the end of its segment, at most this. */
@@ -192,6 +194,7 @@ static int consider_symbol(void *ctx, const struct elf_symbol *sym)
 		if (is_called(name, leaf_names[i]))
 			search->leaf[i] = sym->vaddr;
 	}
+	search->is_jemalloc |= is_called(name, "mallocx");
 	const struct probe *probe = probe_find(name);
 	const struct elf_segment *seg = probe ? elf_file_segment(search->file, sym->vaddr) : NULL;
 	if (!seg || !seg->is_exec || sym->vaddr - seg->vaddr >= seg->filesz)
@@ -214,7 +217,9 @@ static bool is_leaf(const struct search *search, const struct probe_site *site)
 		if (search->leaf[i] && search->leaf[i] == site->vaddr)
 			return true;
 	}
-	return false;
+	enum heap_function f = site->probe->function;
+	return search->is_jemalloc &&
+	       (f == FUNCTION_MALLOC || f == FUNCTION_CALLOC || f == FUNCTION_FREE);
 }
 
 void probe_sites_find(struct elf_file *file, struct probe_sites *out)

@@ -44,7 +44,7 @@ struct probe_site {
 	uint64_t vaddr;
 	/*
 	 * calls no other watched function: malloc, calloc or free that is also __libc_malloc,
-	 * ...
+	 * ..., or jemalloc's
 	 */
 	bool is_leaf;
 	uint64_t size; /* of the function; at least 1, guessed if the symbol has none */
