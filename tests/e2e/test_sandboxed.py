@@ -6,9 +6,10 @@ import time
 import harness
 from harness import Skip, test
 from test_attach import Attached
+from test_filtered import refusal_of
 
 ROUNDS = 3000
-SECCOMP = "stays on breakpoints: a seccomp filter may forbid to map pads"
+STRICT = "stays on breakpoints: seccomp may forbid to map pads"
 SPACE = "stays on breakpoints: its address space is limited (ulimit -v)"
 
 
@@ -47,7 +48,7 @@ def register_attached(mode):
         t.equal("status and output", (target.returncode, out), (0, b"OK\n"))
 
 
-for name, said in (("none", []), ("strict", [SECCOMP]), ("filter", [SECCOMP]), ("mdwe", []),
+for name, said in (("none", []), ("strict", [STRICT]), ("filter", ["stays on breakpoints: " + refusal_of("all")]), ("mdwe", []),
                    ("space", [SPACE])):
     register(name, said)
     if name != "strict":  # which may not wait

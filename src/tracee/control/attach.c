@@ -28,6 +28,7 @@
 #include "tracee/guard/guardian.h"
 #include "tracee/guard/recovery.h"
 #include "tracee/guard/trap_handler.h"
+#include "tracee/inject/seccomp.h"
 #include "tracee/inject/world.h"
 #include "tracee/os/image.h"
 #include "tracee/os/rt_boost.h"
@@ -117,12 +118,12 @@ static int install(struct target *t, struct process *p, enum attach_problem *pro
 	if (rc != 0)
 		return rc;
 	journal_begin(t, s);
-	rc = trap_handler_install(t, s, thread_pick(t, s));
+	rc = trap_handler_install(t, s, seccomp_pick_thread(t, s));
 	if (rc != 0) {
 		*problem_out = ATTACH_NO_HANDLER;
 		return rc;
 	}
-	struct thread *th = thread_pick(t, s);
+	struct thread *th = seccomp_pick_thread(t, s);
 	rc = th ? install_probes(t, s, th) : -EAGAIN;
 	if (rc != 0)
 		*problem_out = rc == -ENOENT ? ATTACH_NO_PROBES : problem_of(rc);

@@ -309,7 +309,7 @@ static int unmap(struct target *t, struct thread **th, taddr_t start, uint64_t s
 {
 	const uint64_t args[6] = {start, size};
 	int64_t result = -1;
-	if (!*th || !seccomp_allows_injection(t, (*th)->tid))
+	if (!*th || !seccomp_allows_injection(t, (*th)->tid, NULL))
 		return -EPERM;
 	journal_remove_area((*th)->process->space,
 			  start); /* it may become the program's own at any time */
@@ -418,8 +418,11 @@ bool install_remove(struct target *t, struct address_space *s, struct thread *th
 		return false;
 	}
 	keep_pads_together(t, s, &th, used);
-	for (size_t i = 0; i < s->own.areas.count; i++)
-		leave_area(t, s, &th, &s->own.areas.data[i], used[i]);
+	bool has_handler = s->recovery.journal && s->recovery.journal->has_handler;
+	for (size_t i = 0; i < s->own.areas.count; i++) {
+		struct stub_area *a = &s->own.areas.data[i];
+		leave_area(t, s, &th, a, used[i] || (a->is_trap_handler && has_handler));
+	}
 	free(used);
 	journal_clear_injections(s, in_injection);
 	trap_table_clear(&s->traps);

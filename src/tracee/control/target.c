@@ -32,6 +32,7 @@
 #include "tracee/control/timers.h"
 #include "tracee/guard/guardian.h"
 #include "tracee/guard/trap_handler.h"
+#include "tracee/inject/seccomp_trial.h"
 #include "tracee/inject/stops.h"
 #include "tracee/inject/world.h"
 #include "tracee/os/instructions.h"
@@ -136,6 +137,7 @@ static int await_exec(struct target *t, pid_t pid, int fd)
 int target_start(struct target *t, char *const argv[])
 {
 	int go[2], error[2];
+	seccomp_trial_run(t);
 	if (pipe2(go, O_CLOEXEC) != 0)
 		return -errno;
 	if (pipe2(error, O_CLOEXEC | O_NONBLOCK) != 0) {

@@ -19,6 +19,7 @@
 #include "tracee/control/job.h"
 #include "tracee/control/process_end.h"
 #include "tracee/control/target.h"
+#include "tracee/inject/seccomp.h"
 #include "tracee/inject/stops.h"
 #include "tracee/inject/world.h"
 #include "tracee/os/ptrace.h"
@@ -125,7 +126,7 @@ static bool remove_from(struct target *t, struct address_space *s, uint64_t dead
 		run_out_of_vfork(t, s, deadline);
 		return false; /* the processes may have changed */
 	}
-	return install_remove(t, s, thread_pick(t, s), is_last);
+	return install_remove(t, s, seccomp_pick_thread(t, s), is_last);
 }
 
 /* Removes everything from all spaces, or from number @only. Processes may end meanwhile. */

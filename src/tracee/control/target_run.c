@@ -16,6 +16,7 @@
 #include "tracee/control/job.h"
 #include "tracee/control/target_leave.h"
 #include "tracee/control/timers.h"
+#include "tracee/inject/seccomp.h"
 #include "tracee/inject/stops.h"
 #include "tracee/inject/world.h"
 #include "tracee/os/rt_boost.h"
@@ -47,7 +48,7 @@ static void promote(struct target *t)
 	t->loop.promote = NULL;
 	bool is_alive = space_exists(t, id);
 	if (is_alive)
-		pads_promote(t, s, thread_pick(t, s));
+		pads_promote(t, s, seccomp_pick_thread(t, s));
 	world_start(t);
 	uint64_t pause = clock_now_ns() - begin;
 	t->stats.promote_ns += pause;

@@ -85,6 +85,7 @@ int trap_handler_install(struct target *t, struct address_space *s, struct threa
 	if (s->recovery.journal->page)
 		return 0;
 	struct proc_status st;
+	struct seccomp_refusal why;
 	int rc = th ? proc_status_read(th->tid, &st) : -EAGAIN;
 	if (rc != 0)
 		return rc;
@@ -94,10 +95,10 @@ int trap_handler_install(struct target *t, struct address_space *s, struct threa
 			    "killed, a breakpoint "
 			    "may do harm before it is removed",
 			    s->processes.reader);
-	else if (!seccomp_allows_injection(t, th->tid))
-		log_verbose("process %d has a seccomp filter: no handler of SIGTRAP is installed; "
-			    "if ptmem is killed, a breakpoint may end it",
-			    s->processes.reader);
+	else if (!seccomp_allows_injection(t, th->tid, &why))
+		log_verbose("process %d: no handler of SIGTRAP is installed (%s%s); if ptmem is "
+			    "killed, a breakpoint may end it",
+			    s->processes.reader, why.reason, why.call);
 	else
 		return install_page(t, s, th);
 	return 0;
@@ -157,7 +158,7 @@ static struct thread *pick_thread(struct target *t, const struct process *p)
 	struct thread *th;
 	for_each_thread(t, th) {
 		if (th->process == p && !th->is_exiting && th->is_held &&
-		    !th->vfork.is_waiting)
+		    !th->vfork.is_waiting && seccomp_allows_injection(t, th->tid, NULL))
 			return th;
 	}
 	return NULL;
@@ -166,15 +167,20 @@ static struct thread *pick_thread(struct target *t, const struct process *p)
 void trap_handler_remove(struct target *t, struct address_space *s)
 {
 	struct journal *r = s->recovery.journal;
+	bool is_left = false;
 	if (!r || !r->has_handler)
 		return;
 	for (size_t i = 0; i < t->processes.count; i++) {
 		struct process *p = t->processes.data[i];
-		struct thread *th = p->space == s ? pick_thread(t, p) : NULL;
+		if (p->space != s || has_default_action(p->pid))
+			continue;
+		struct thread *th = pick_thread(t, p);
 		if (th && is_ours(t, th, r->page))
 			set_action(t, th, r->page + HANDLER_DEFAULT, 0);
+		is_left |= !th;
 	}
-	journal_note_handler_gone(s);
+	if (!is_left)
+		journal_note_handler_gone(s);
 }
 
 bool trap_handler_is_page(const struct address_space *s, taddr_t page)

@@ -19,7 +19,11 @@ struct thread;
  * message, if no handler can be installed: the program has its own handler, or a seccomp filter.
  */
 int trap_handler_install(struct target *t, struct address_space *s, struct thread *th);
-/* Restores the default action of SIGTRAP in all processes of @s that still have our handler. */
+/*
+ * Restores the default action of SIGTRAP in all processes of @s that still have our handler. If a
+ * seccomp filter that a process has added since forbids that, the handler stays: has_handler of the
+ * journal.
+ */
 void trap_handler_remove(struct target *t, struct address_space *s);
 /* @th is at one of our breakpoints: blocks SIGTRAP again if it was blocked before. */
 void trap_handler_restore_mask(struct target *t, struct thread *th);

@@ -26,6 +26,7 @@
 #include "base/log.h"
 #include "base/proc.h"
 #include "tracee/inject/held.h"
+#include "tracee/inject/injected_calls.h"
 #include "tracee/inject/syscall_insn.h"
 #include "tracee/os/ptrace.h"
 #include "tracee/os/stop.h"
@@ -384,6 +385,7 @@ int inject_syscall(struct target *t, struct thread *th, long nr, const uint64_t 
 	struct arch_regs saved, regs;
 	uint64_t mask = 0;
 	taddr_t at = 0;
+	CHECK(injected_calls_has(nr, args));
 	settle_stopping(t, th);
 	int rc = journal_find_injection(s, &at) == 0 || s->syscalls.insn ? 0
 									: syscall_insn_find(t, s);

@@ -48,7 +48,7 @@ static int map_area(const struct stub_place *p, taddr_t addr, bool is_pads)
 	uint32_t size = is_pads ? PADS_AREA_SIZE : AREA_SIZE;
 	if (!p->thread)
 		return -ESRCH;
-	if (!seccomp_allows_injection(p->target, p->thread->tid))
+	if (!seccomp_allows_injection(p->target, p->thread->tid, NULL))
 		return -EPERM;
 	struct maps maps;
 	int rc = maps_read(s->processes.reader, &maps);

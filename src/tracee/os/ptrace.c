@@ -6,6 +6,7 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <linux/filter.h>
 #include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/uio.h>
@@ -160,4 +161,10 @@ int ptrace_get_sigmask(pid_t tid, uint64_t *out)
 int ptrace_set_sigmask(pid_t tid, uint64_t mask)
 {
 	return request(PTRACE_SETSIGMASK, tid, sizeof(mask), (uintptr_t)&mask);
+}
+
+int ptrace_get_filter(pid_t tid, unsigned index, struct sock_filter *out)
+{
+	long n = ptrace(PTRACE_SECCOMP_GET_FILTER, tid, (void *)(uintptr_t)index, out);
+	return n < 0 ? -errno : n > BPF_MAXINSNS ? -E2BIG : (int)n;
 }

@@ -11,6 +11,8 @@
 #include "arch/arch.h"
 #include "base/types.h"
 
+struct sock_filter;
+
 /*
  * PTRACE_SEIZE waits in the kernel while a thread of that process is in execve, which waits for the
  * ends of all others, and these may have to stop for us first. With a limit it returns -ETIMEDOUT
@@ -42,5 +44,12 @@ int ptrace_get_siginfo(pid_t tid, siginfo_t *out);
 int ptrace_set_siginfo(pid_t tid, const siginfo_t *info);
 int ptrace_get_sigmask(pid_t tid, uint64_t *out);
 int ptrace_set_sigmask(pid_t tid, uint64_t mask);
+/*
+ * Reads seccomp filter number @index of @tid into @out, BPF_MAXINSNS instructions; NULL = only
+ * their number. 0 is the one that was added first, whatever ptrace(2) says. Returns the number of
+ * instructions; -ENOENT: it has no such filter; -EACCES: not without CAP_SYS_ADMIN, and not if the
+ * caller has filters itself.
+ */
+int ptrace_get_filter(pid_t tid, unsigned index, struct sock_filter *out);
 
 #endif

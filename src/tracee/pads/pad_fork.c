@@ -203,7 +203,7 @@ void pads_thread_started(struct target *t, struct thread *th)
 		pads_add_thread(t, th);
 		return;
 	}
-	int rc = seccomp_allows_injection(t, th->tid) ? make_memory(t, th, h) : -EPERM;
+	int rc = seccomp_allows_injection(t, th->tid, NULL) ? make_memory(t, th, h) : -EPERM;
 	if (rc == 0) {
 		take_over(t, th, h);
 		free_snapshot(s);

@@ -206,7 +206,7 @@ bool pads_grow(struct target *t, struct thread *th)
 	if (p->cannot_grow || !size)
 		return false;
 	p->cannot_grow = true;
-	if (!seccomp_allows_injection(t, th->tid) || !has_space_for(th, size))
+	if (!seccomp_allows_injection(t, th->tid, NULL) || !has_space_for(th, size))
 		return false;
 	int own, fd = pads_open_file(t, th, &own);
 	if (fd < 0)

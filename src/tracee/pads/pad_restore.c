@@ -57,7 +57,7 @@ static int find_lost_part(struct target *t, const struct thread *th)
 static int restore_part(struct target *t, struct thread *th, int part)
 {
 	struct pad_memory *m = &th->process->space->pads->memory;
-	if (!seccomp_allows_injection(t, th->tid))
+	if (!seccomp_allows_injection(t, th->tid, NULL))
 		return -EPERM;
 	int own, fd = pads_open_file(t, th, &own);
 	if (fd < 0)

@@ -396,22 +396,31 @@ void pads_prepare(struct target *t, struct address_space *s)
 	prepare_unwinder(t, s);
 }
 
+/* @why: of a seccomp filter; its reason is NULL if @rc has another cause. */
+static void report_impossible(const struct address_space *s, int rc,
+			      const struct seccomp_refusal *why)
+{
+	const char *reason = why->reason	? why->reason :
+			     rc == -ENOMEM ? "its address space is limited (ulimit -v)" :
+			     rc == -EFBIG  ? "files are limited (ulimit -f)" :
+					     strerror(-rc);
+	log_info("process %d%s on breakpoints: %s%s", s->processes.pid,
+		 s->pads ? ": new functions stay" : " stays", reason, why->reason ? why->call : "");
+}
+
 int pads_promote(struct target *t, struct address_space *s, struct thread *th)
 {
+	struct seccomp_refusal why = {0};
 	if (t->options.probes.no_promotion || s->promotion.is_impossible)
 		return -EPERM;
-	if (!have_thread_pointers(t, s))
+	if (!th || !have_thread_pointers(t, s))
 		return -EAGAIN; /* asked again when breakpoints were hit as often again */
-	int rc = th && seccomp_allows_injection(t, th->tid) ? 0 : -EPERM;
+	int rc = seccomp_allows_injection(t, th->tid, &why) ? 0 : -EPERM;
 	if (rc == 0 && !s->pads)
 		rc = make_memory(t, s, th);
 	if (rc != 0) {
 		s->promotion.is_impossible = true;
-		log_info("process %d stays on breakpoints: %s", s->processes.pid,
-			 rc == -EPERM  ? "a seccomp filter may forbid to map pads" :
-			 rc == -ENOMEM ? "its address space is limited (ulimit -v)" :
-			 rc == -EFBIG  ? "files are limited (ulimit -f)" :
-					 strerror(-rc));
+		report_impossible(s, rc, &why);
 		return rc;
 	}
 	stack_scan_collect(t, s, &s->pads->stack_words);

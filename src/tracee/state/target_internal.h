@@ -65,8 +65,18 @@ struct target_recovery {
 /* System calls that map memory; syscalls/syscalls.c. */
 struct syscall_watch {
 	enum syscalls_way way;
-	/* ptmem's own seccomp filters, which its children inherit */
-	int own_filters;
+};
+
+/* Why calls are not injected: a reason, which may end with a system call. */
+struct seccomp_refusal {
+	const char *reason;
+	const char *call;                /* "" = none */
+};
+
+/* ptmem's own seccomp filters, which a program that it starts inherits; inject/seccomp_trial.h. */
+struct inherited_filters {
+	int count;                       /* 0 also if it attached; -1 = unknown */
+	struct seccomp_refusal refusal;  /* reason NULL: they allow what is injected */
 };
 
 /* A target; its public interface is target.h. */
@@ -84,6 +94,7 @@ struct target {
 	struct loop_state loop;
 	struct target_recovery recovery;
 	struct syscall_watch syscalls;
+	struct inherited_filters inherited;
 	struct pad_globals *pads;        /* pads/pads_internal.h; never NULL */
 	struct control *control;         /* control/control_internal.h; never NULL */
 	bool is_stopping;                /* or stopped: threads are held at their next stop */

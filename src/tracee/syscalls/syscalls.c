@@ -110,7 +110,7 @@ void syscalls_detect_mode(struct target *t, pid_t pid)
 {
 	if (!t->options.watch.brk && !t->options.watch.mappings)
 		return;
-	int own = t->syscalls.own_filters = seccomp_count_filters(getpid());
+	int own = t->inherited.count;
 	bool has_one = own >= 0 && seccomp_count_filters(pid) == own + 1;
 	t->syscalls.way = has_one ? SYSCALLS_FILTER : SYSCALLS_SITES;
 	if (!has_one)
@@ -160,7 +160,7 @@ static taddr_t find_break(struct target *t, struct address_space *s, struct thre
 {
 	const uint64_t none[6] = {0};
 	int64_t result = 0;
-	if (th && seccomp_allows_injection(t, th->tid) &&
+	if (th && seccomp_allows_injection(t, th->tid, NULL) &&
 	    inject_syscall(t, th, SYS_brk, none, &result) == 0 && result > 0)
 		return (taddr_t)result;
 	taddr_t start = read_start_brk(s->processes.reader), end = look_up(s, "[heap]", 0).end;
