@@ -414,7 +414,7 @@ struct recorder_image {
 };
 struct recorder_image arch_recorder_image(void);
 
-#define PAD_ROOM 1152       /* maximum size of a pad */
+#define PAD_ROOM 1536       /* maximum size of a pad */
 #define PAD_ALIGN 64
 
 struct pad_request {

@@ -37,10 +37,15 @@ static bool is_plain(const struct pad_probe *p)
 	       p->align_arg == PAD_NO_ARG && p->out_arg == PAD_NO_ARG && p->fixed_align == 0;
 }
 
+static bool is_release(const struct pad_probe *p)
+{
+	return p->kind == PAD_FREE || p->kind == PAD_DELETE;
+}
+
 /* A free that short ways can handle: of the first argument. */
 static bool is_short_free(const struct pad_probe *p)
 {
-	return (p->kind == PAD_FREE || p->kind == PAD_DELETE) && p->block_arg == 0;
+	return is_release(p) && p->block_arg == 0;
 }
 
 static bool is_marker(const struct pad_probe *probe)
@@ -70,7 +75,7 @@ static struct pad_head make_head(const struct pad_request *request, uint64_t aft
 			 is_marker(&request->probe) ? t->enter_marker :
 			 is_plain(&request->probe) ? t->enter_plain : t->enter_call;
 	uint32_t raw = is_marker(&request->probe) ? t->raw_marker : t->raw;
-	bool is_free = request->probe.kind == PAD_FREE;
+	bool is_free = is_release(&request->probe);
 
 	struct pad_head head = {
 		.control = request->control,
@@ -155,6 +160,8 @@ static __typeof__(&table()->call) find_template(const struct pad_request *reques
 
 	if (p->kind == PAD_FREE || p->kind == PAD_THROW_CHECK)
 		return &table()->jump;
+	if (p->kind == PAD_DELETE)
+		return &table()->tracked;
 	if (request->is_sampling)
 		return p->is_leaf ? &table()->call : &table()->tracked;
 	return is_plain(p) ? &table()->plain : &table()->call;

@@ -21,7 +21,12 @@
  */
 #define PAD_CONTROL_FLAGS 8
 #define PAD_CONTROL_SHARED 12
+#define PAD_CONTROL_RULES 16
+#define PAD_CONTROL_RULE_BITS 24
 #define PAD_CONTROL_NUMBER 256
+#define PAD_RULE_PC 0
+#define PAD_RULE_OFFSET 8
+#define PAD_RULE_KIND 12
 #define PAD_RING_HEAD 0
 #define PAD_RING_LIMIT 8
 #define PAD_RING_AT 16
@@ -33,6 +38,7 @@
 #define PAD_LAYOUT_CELL_SHIFT 4
 #define PAD_LAYOUT_ALLOC 1 /* enum pad_kind */
 #define PAD_LAYOUT_DELETE 4
+#define PAD_LAYOUT_RULE_SP 1 /* enum unwind_rule_kind */
 #define PAD_LAYOUT_COUNT_ONLY 1 /* enum pad_flag */
 #define PAD_LAYOUT_LONG_WAY 6 /* with PAD_VERIFY or PAD_STACK_POINTER there is no short way */
 #define PAD_LAYOUT_MARK_LOW 8

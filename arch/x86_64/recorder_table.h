@@ -8,6 +8,7 @@
 #include "arch/x86_64/pad_layout.h"
 
 #define CONTROL_IS(member, offset) (offsetof(struct pad_control, member) == PAD_CONTROL_##offset)
+#define RULE_IS(member, offset) (offsetof(struct unwind_rule, member) == PAD_RULE_##offset)
 #define RING_IS(member, offset) (offsetof(struct pad_ring, member) == PAD_RING_##offset)
 #define SLOT_IS(member, offset) (offsetof(struct pad_slot, member) == PAD_SLOT_##offset)
 
@@ -16,7 +17,11 @@ _Static_assert(sizeof(struct pad_head) == PAD_HEAD_SIZE &&
 		       offsetof(struct pad_head, probe.function) == PAD_HEAD_FUNCTION,
 	       "as in pad_layout.h");
 _Static_assert(CONTROL_IS(flags, FLAGS) && CONTROL_IS(shared, SHARED) &&
-		       CONTROL_IS(next_number, NUMBER) && RING_IS(head, HEAD) &&
+		       CONTROL_IS(next_number, NUMBER) && CONTROL_IS(rules, RULES) &&
+		       CONTROL_IS(rule_bits, RULE_BITS) && RULE_IS(pc, PC) &&
+		       RULE_IS(cfa_offset, OFFSET) && RULE_IS(kind, KIND) &&
+		       sizeof(struct unwind_rule) == 32 && RULE_SP == PAD_LAYOUT_RULE_SP &&
+		       RING_IS(head, HEAD) &&
 		       RING_IS(limit, LIMIT) && RING_IS(at, AT) && RING_IS(mask, MASK),
 	       "as in pad_layout.h");
 _Static_assert(SLOT_IS(stack_low, LOW) && SLOT_IS(stack_high, HIGH) &&
@@ -38,6 +43,7 @@ _Static_assert(PAD_ALLOC == PAD_LAYOUT_ALLOC && PAD_COUNT_ONLY == PAD_LAYOUT_COU
 		       PAD_CELL_SHIFT == PAD_LAYOUT_CELL_SHIFT && PAD_DELETE == PAD_LAYOUT_DELETE,
 	       "as in pad_layout.h");
 #undef CONTROL_IS
+#undef RULE_IS
 #undef RING_IS
 #undef SLOT_IS
 

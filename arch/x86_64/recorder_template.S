@@ -62,7 +62,7 @@ recorder_start:
 	OFFSET(tracked_down)
 	OFFSET(tracked_alloc_start)
 	OFFSET(tracked_free_start)
-	.long 0
+	OFFSET(delete_start)
 
 	OFFSET(plain_head)
 	OFFSET(plain_entry)
@@ -153,7 +153,10 @@ recorder_start:
 	test	%eax, %eax
 .endm
 
-/* A pad that calls the original. \ways: 0, or EXACT or SAMPLING with the short ways of these. */
+/*
+ * A pad that calls the original. \ways: EXACT with the short ways of an allocation, SAMPLING with
+ * the short way of leaving a call that needs no record, or 0.
+ */
 .set EXACT, 1
 .set SAMPLING, 2
 .macro call_template name, ways
@@ -166,8 +169,11 @@ recorder_start:
 \name\()_entry:
 	.cfi_startproc
 .if \ways == EXACT
-	short_enter \name\()_head, \name\()_after, \name\()_other
+	short_enter \name\()_head, \name\()_after, \name\()_inside, \name\()_other
 	jmp	\name\()_down
+\name\()_inside:
+	short_inside \name\()_head, \name\()_other
+	jmp	\name\()_moved
 \name\()_other:
 	mov	SAVED_RDX, %rdx
 .endif
@@ -243,23 +249,12 @@ sample_alloc_template
 call_template call, 0
 tracked_free_template
 tracked_alloc_template
+delete_template
 call_template tracked, SAMPLING
 call_template plain, EXACT
 
-/* The short way for a free, of the template after the next one. */
-	.balign	64
-	.type	release_start, @function
-release_start:
-	.cfi_startproc
-	short_free jump_head, release_full, release_other
-	jmp	jump_moved
-release_full:
-	movq	$0, PAD_SLOT_RETURN_AT(%rcx)
-release_other:
-	short_free_restore
-	jmp	jump_entry
-	.cfi_endproc
-
+/* Short ways of the template after them. */
+release_template
 sample_free_template
 /* A pad that records, or only checks, and jumps to the original. */
 	.balign	64

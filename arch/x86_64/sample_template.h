@@ -116,7 +116,7 @@ sample_free_other:
 	mov	tracked_head(%rip), %rax
 	short_is_on %rax, \other
 	short_slot tracked_head, %rax, %rdx, \other
-	short_outermost %rax, \other
+	short_outermost %rax, \other, \other
 	lea	-16(%rsp), %rdx         /* return_at first: begin_call() */
 	mov	%rdx, PAD_SLOT_RETURN_AT(%rax)
 .endm

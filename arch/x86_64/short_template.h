@@ -40,13 +40,45 @@
 	jne	\other
 .endm
 
-/* Continues if this is the outermost call, on the thread's stack. */
-.macro short_outermost slot, other
+/* Continues if this is the outermost call, on the thread's stack. \inside: return_at is set. */
+.macro short_outermost slot, inside, other
 	cmp	PAD_SLOT_LOW(\slot), %rsp
 	jb	\other
 	cmp	PAD_SLOT_HIGH(\slot), %rsp
 	jae	\other
 	cmpq	$0, PAD_SLOT_RETURN_AT(\slot)
+	jne	\inside
+.endm
+
+/*
+ * Continues if the call is inside that of slot.return_at, with at most one frame between them:
+ * pad_nesting() without a loop, and one probe of unwind_rule_find(). So operator new calls malloc,
+ * and operator delete jumps to free. \control: the control block; uses rcx, rdx and \tmp.
+ */
+.macro short_nested control, slot, tmp, other
+	mov	PAD_SLOT_RETURN_AT(\slot), %rdx
+	cmp	%rsp, %rdx
+	jb	\other
+	je	.Lsame\@
+	movabs	$0x9e3779b97f4a7c15, \tmp
+	imul	(%rsp), \tmp
+	mov	PAD_CONTROL_RULE_BITS(\control), %ecx
+	neg	%ecx
+	shr	%cl, \tmp
+	shl	$5, \tmp                /* sizeof(struct unwind_rule) */
+	add	PAD_CONTROL_RULES(\control), \tmp
+	mov	PAD_RULE_PC(\tmp), %rcx
+	cmp	%rcx, (%rsp)
+	jne	\other
+	cmpb	$PAD_LAYOUT_RULE_SP, PAD_RULE_KIND(\tmp)
+	jne	\other
+	movslq	PAD_RULE_OFFSET(\tmp), %rcx
+	add	%rsp, %rcx              /* the caller's return slot */
+	cmp	%rdx, %rcx
+	jne	\other
+.Lsame\@:
+	mov	(%rdx), %rdx
+	cmp	%rdx, PAD_SLOT_RETURN_TO(\slot)
 	jne	\other
 .endm
 
@@ -71,23 +103,27 @@
 	prefetchw 512(%r8)
 .endm
 
-/* commit(), with the record's other word in \value; and finish(). */
+/* commit(), with the record's other word in \value. */
 .macro short_commit head, ring, value
 	shl	$PAD_LAYOUT_MARK_LOW, %rdx
 	or	(\head + PAD_HEAD_MARK)(%rip), %rdx
 	mov	\value, 8(%r8)
 	mov	%rdx, (%r8)
 	addq	$16, PAD_RING_HEAD(\ring)
+.endm
+
+/* finish() */
+.macro short_finish
 	movq	$0, PAD_SLOT_RETURN_AT(%rcx)
 .endm
 
 /* Begins the call; falls through to it. pad_leave_plain() sets the other fields it needs. */
-.macro short_enter head, after, other
+.macro short_enter head, after, inside, other
 	mov	%rdx, SAVED_RDX
 	mov	\head(%rip), %rax
 	short_is_on %rax, \other
 	short_slot \head, %rax, %rdx, \other
-	short_outermost %rax, \other
+	short_outermost %rax, \inside, \other
 	lea	-16(%rsp), %rdx                 /* return_at first: pad_enter_plain() */
 	mov	%rdx, PAD_SLOT_RETURN_AT(%rax)
 	movl	$PAD_LAYOUT_ALLOC, PAD_SLOT_KIND(%rax)
@@ -95,6 +131,28 @@
 	lea	\after(%rip), %rdx
 	mov	%rdx, PAD_SLOT_RETURN_TO(%rax)
 	mov	SAVED_RDX, %rdx
+.endm
+
+/* short_enter came to \inside: falls through to the original if that is so. */
+.macro short_inside head, other
+	mov	%rcx, SAVED_RCX
+	mov	%rsi, SAVED_RSI
+	mov	%rdi, SAVED_RDI
+	mov	\head(%rip), %rsi
+	short_nested %rsi, %rax, %rdi, .Lno\@
+	short_inside_restore
+	mov	SAVED_RDX, %rdx
+	jmp	.Lyes\@
+.Lno\@:
+	short_inside_restore
+	jmp	\other
+.Lyes\@:
+.endm
+
+.macro short_inside_restore
+	mov	SAVED_RCX, %rcx
+	mov	SAVED_RSI, %rsi
+	mov	SAVED_RDI, %rdi
 .endm
 
 .macro short_check at, other
@@ -184,6 +242,7 @@
 	shl	$16, %rsi
 	or	PAD_SLOT_ARG(%rcx), %rsi
 	short_commit \head, %rdi, %rsi
+	short_finish
 	short_restore
 	jmp	.Lend\@
 .Lflags\@:
@@ -202,8 +261,8 @@
 	mov	SAVED_R8, %r8
 .endm
 
-/* Records the free; falls through to the original. Where the ring is full return_at is set. */
-.macro short_free head, full, other
+/* Begins the release of the block rdi. rcx = the slot, rsi = the control block. */
+.macro short_release head, inside, other
 	mov	%rax, SAVED_RAX
 	mov	%rcx, SAVED_RCX
 	mov	%rdx, SAVED_RDX
@@ -214,9 +273,72 @@
 	testl	$PAD_LAYOUT_LONG_WAY, PAD_CONTROL_FLAGS(%rsi)
 	jnz	\other
 	short_slot \head, %rcx, %rdx, \other
-	short_outermost %rcx, \other
-	mov	%rsp, PAD_SLOT_RETURN_AT(%rcx)
+	short_outermost %rcx, \inside, \other
+.endm
+
+/* Records it. \full: there is no room, and return_at is set. */
+.macro short_record head, full
 	short_reserve \full, %rax
 	short_commit \head, %rax, %rdi
+.endm
+
+/* After a short_release that came to \inside: continues if the call is nested. */
+.macro short_release_inside other
+	mov	%rcx, %r8
+	short_nested %rsi, %r8, %rax, \other
+.endm
+
+/* A free that jumps to the original. */
+.macro release_template
+	.balign	64
+	.type	release_start, @function
+release_start:
+	.cfi_startproc
+	short_release jump_head, release_inside, release_other
+	mov	%rsp, PAD_SLOT_RETURN_AT(%rcx)
+	short_record jump_head, release_full
+	short_finish
+release_done:
 	short_free_restore
+	jmp	jump_moved
+release_inside:
+	cmpl	$PAD_LAYOUT_DELETE, PAD_SLOT_KIND(%rcx)
+	jne	release_other
+	short_release_inside release_other
+	jmp	release_done
+release_full:
+	short_finish
+release_other:
+	short_free_restore
+	jmp	jump_entry
+	.cfi_endproc
+.endm
+
+/* A release that may call other probed functions: operator delete. */
+.macro delete_template
+	.balign	64
+	.type	delete_start, @function
+delete_start:
+	.cfi_startproc
+	short_release tracked_head, delete_inside, delete_other
+	lea	-16(%rsp), %rdx         /* return_at first: begin_call() */
+	mov	%rdx, PAD_SLOT_RETURN_AT(%rcx)
+	movl	$PAD_LAYOUT_DELETE, PAD_SLOT_KIND(%rcx)
+	movq	$0, PAD_SLOT_SAMPLED(%rcx)
+	lea	tracked_after(%rip), %rdx
+	mov	%rdx, PAD_SLOT_RETURN_TO(%rcx)
+	short_record tracked_head, delete_full
+	short_free_restore
+	jmp	tracked_down
+delete_inside:
+	short_release_inside delete_other
+	short_free_restore
+	jmp	tracked_moved
+delete_full:
+	short_finish
+delete_other:
+	short_free_restore
+	jmp	tracked_entry
+	.cfi_endproc
+	.balign	64, 0xcc
 .endm

@@ -1,7 +1,8 @@
 /*
  * mb N DEPTH [THREADS [loop]]: each thread makes N pairs of malloc and free, for each of them
  * anew DEPTH calls deep; with "loop", all of them in one loop below DEPTH calls. The program
- * prints the seconds that took: "seconds S". For make bench.
+ * prints the seconds that took: "seconds S". For make bench. With -DOPERATORS it calls the
+ * functions that C++ containers call, operator new and the operator delete that is given the size.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -9,22 +10,34 @@
 #include <string.h>
 #include <time.h>
 
+#ifdef OPERATORS
+void *_Znwm(size_t);
+void _ZdlPvm(void *, size_t);
+#define ALLOCATE(size) _Znwm(size)
+#define RELEASE(p, size) _ZdlPvm(p, size)
+#else
+#define ALLOCATE(size) malloc(size)
+#define RELEASE(p, size) free(p)
+#endif
+
 static long pairs, depth;
 static int is_loop;
 
 __attribute__((noinline)) static void pair(long i)
 {
-	void *p = malloc(16 + (size_t)(i & 63));
+	size_t size = 16 + (size_t)(i & 63);
+	void *p = ALLOCATE(size);
 	__asm__ volatile("" : : "r"(p) : "memory");
-	free(p);
+	RELEASE(p, size);
 }
 
 __attribute__((noinline)) static void loop(void)
 {
 	for (long i = 0; i < pairs; i++) {
-		void *p = malloc(16 + (size_t)(i & 63));
+		size_t size = 16 + (size_t)(i & 63);
+		void *p = ALLOCATE(size);
 		__asm__ volatile("" : : "r"(p) : "memory");
-		free(p);
+		RELEASE(p, size);
 	}
 }
 
