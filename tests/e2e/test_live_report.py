@@ -4,14 +4,16 @@ import http.client
 import http.server
 import json
 import os
+import re
 import signal
 import subprocess
 import threading
 import time
 
+import build_pprof
 import webdriver
-from harness import test
-from test_listen import Listening
+from harness import BUILD, test
+from test_listen import Listening, stacks
 
 
 class Relay(http.server.ThreadingHTTPServer):
@@ -233,6 +235,38 @@ def check_range(t, m, p):
     p.until("the report again", "!window.before && window.ptmem && document.querySelector('#panel tr')")
     t.check("mode=growth" in hash_ and "find=hold" in hash_, hash_)
     t.equal("the same view after a reload", p.sum(), "2,000 bytes")
+
+
+def names(json_bytes):
+    """The functions of JSON's call paths, without their lines."""
+    return {tuple(frame[0] for frame in stack) for stack in stacks(json_bytes)}
+
+
+@test("live-report/earlier", limit=300)
+def _(t):
+    """Blocks from before the attach have the names while the program runs that they have in the end, in all that is served."""
+    m = Listening(t, ["--record=r"], attach=True)
+    for _ in range(2):
+        m.more()
+        live = names(m.get("/profile.json"))
+        before = ("[allocated before attach]", "[zeros]")
+        t.check(before in live, "%s is not in %s" % (before, live))
+        t.equal("/recording", names(m.report("--format=json")), live)
+    raw = os.path.join(m.cwd, "heap")
+    with open(raw, "wb") as file:
+        file.write(m.get("/debug/pprof/heap"))
+    said = t.run([build_pprof.build(t), "-traces", "-unit=B", raw], cwd=m.cwd).out.decode()
+    t.check(re.search(r"7000B +\[allocated before attach\]\n +\[zeros\]\n", said), said)
+    with Page(t, m.url()) as p:
+        p.renewed()
+        t.check("[allocated before attach]" in p.text("areas"), p.text("areas"))
+        t.check({*before} <= set(p.js("return ptmem.flame.rows.flat().map(b => ptmem.stacks.names.functions[b.fn]?.name)")), "the flame graph")
+    m.ptmem.send_signal(signal.SIGTERM)
+    t.equal("status of ptmem", m.ptmem.wait(), 0)
+    final = t.run([os.path.join(BUILD, "ptmem-report"), "--format=json", os.path.join(m.cwd, "r")])
+    t.equal("the recording", names(final.out), live)
+    m.program.stdin.close()
+    t.equal("status of the program", m.program.wait(), 5)
 
 
 @test("live-report/connection", limit=120)
