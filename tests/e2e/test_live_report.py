@@ -269,6 +269,72 @@ def _(t):
     t.equal("status of the program", m.program.wait(), 5)
 
 
+@test("live-report/axis", limit=120)
+def _(t):
+    """The box at a pointer that rests follows the axis. Ticks are round, the ends have the time of day, the peak's label is legible."""
+    begun = int(time.time() * 1000) / 1000
+    m = Listening(t)
+    with Page(t, m.url()) as p:
+        p.pointer(("move", *p.js("const r = document.getElementById('timeline').getBoundingClientRect(); return [r.left + r.width / 2, r.top + 80]")))
+        seen = []
+        for _ in range(3):
+            m.more()
+            p.renewed()
+            tip, wanted = p.js(TIP)
+            t.equal("the box", tip, wanted)
+            seen.append(tip[0])
+        t.equal("different times: %s" % seen, len(set(seen)), 3)
+        p.hide()
+        start, end, *ends = p.js("""return [ptmem.profile.meta.start, ptmem.profile.end,
+            document.getElementById('clock-start').textContent, document.getElementById('clock-end').textContent]""")
+        t.check(begun <= start <= time.time(), "start at %s, begun at %s" % (start, begun))
+        t.check(ends[0].startswith(time.strftime("%Y-%m-%d %H:%M:%S UTC", time.localtime(start))), ends)
+        t.check(ends[1].endswith(time.strftime("%H:%M:%S", time.localtime(int((start + end) * 1000) // 1000))), ends)
+        check_zones(t, p)
+        check_ticks(t, p)
+        check_label(t, p)
+    m.end()
+
+
+# What the box at the pointer says: its time and the first value; and what it must say.
+TIP = """const t = ptmem.timeline, p = ptmem.profile, share = (t.pointer - 74) / (t.canvas.clientWidth - 74 - 14);
+    let i = 0;
+    p.time.forEach((time, k) => { if (Math.abs(time - share * p.end) <= Math.abs(p.time[i] - share * p.end)) i = k; });
+    const tip = document.getElementById('timeline-tip');
+    return [[tip.querySelector('strong').textContent.split(' \u00b7 ')[0], tip.querySelector('dd').textContent],
+            [format.time(p.time[i], 's'), format.bytes(p.timeline.live_bytes[i])]]"""
+
+
+def check_zones(t, p):
+    for zone, wanted in (("Asia/Kolkata", ["1970-01-02 05:30:00", "UTC+5:30"]), ("UTC", ["1970-01-02 00:00:00", "UTC"]),
+                         ("America/New_York", ["1970-01-01 19:00:00", "UTC\u22125"])):
+        p.call("POST", "/goog/cdp/execute", {"cmd": "Emulation.setTimezoneOverride", "params": {"timezoneId": zone}})
+        t.equal(zone, p.js("return [format.date(86400), format.zone(86400)]"), wanted)
+    t.equal("the same day and the next one", p.js("return [format.clock(3600, 0, true), format.clock(90000, 0, true)]"),
+            ["20:00:00.000", "1970-01-01 20:00:00"])
+
+
+def check_ticks(t, p):
+    for end, wanted in ((0.9, "0 s, 100 ms, 200 ms"), (4, "0 s, 500 ms, 1 s"), (9.9, "0 s, 1 s, 2 s"), (45, "0 s, 5 s, 10 s"),
+                        (125, "0 s, 15 s, 30 s"), (400, "0 s, 1 min, 2 min"), (800, "0 s, 2 min, 4 min"), (5400, "0 s, 10 min, 20 min"),
+                        (9000, "0 s, 15 min, 30 min"), (20000, "0 s, 1 h, 2 h"), (86400, "0 s, 3 h, 6 h"), (3456000, "0 s, 120 h, 240 h")):
+        ticks = p.js("return format.timeTicks(arguments[0], 10).map((v) => format.tick(v, 's'))", end)
+        t.check(", ".join(ticks[:3]) == wanted and len(ticks) <= 11, "ticks up to %s s: %s" % (end, ticks))
+
+
+def check_label(t, p):
+    """Resident memory is a little above the heap: the label of the peak is near it, but not on the line."""
+    box, peak, line = p.js("""const t = ptmem.timeline, p = ptmem.profile;
+        p.timeline.rss = p.timeline.live_bytes.map((v) => 1.06 * v);
+        t.setScale();
+        t.draw();
+        return [t.peakLabel, [t.x(p.peakTime), t.y(p.peakBytes)], p.timeline.rss.map((v, i) => [t.x(p.time[i]), t.y(v)])]""")
+    t.check(max(abs(box["left"] - peak[0]), abs(box["top"] - peak[1])) < 120, "the label at %s, the peak at %s" % (box, peak))
+    on = [y for i, (x, y) in enumerate(line) if i and line[i - 1][0] < box["right"] and x > box["left"]
+          and min(y, line[i - 1][1]) < box["bottom"] and max(y, line[i - 1][1]) > box["top"]]
+    t.equal("the line on the label", on, [])
+
+
 @test("live-report/connection", limit=120)
 def _(t):
     """One request at a time, none while the page is hidden; a lost connection is shown, and found again."""
@@ -319,8 +385,12 @@ def _(t):
     m = Listening(t)
     with Page(t, m.url()) as p:
         m.more()
+        p.press("#tab-leaks")
+        p.until("the table", "document.querySelector('#panel table')")
+        t.check("Live now" in p.text("panel"), p.text("panel"))
         m.end()
         p.until("the end", "document.getElementById('live').dataset.state === 'ended'")
+        t.check("Live at the end" in p.text("panel"), p.text("panel"))
         t.check(p.state()[1].startswith("The program has ended."), p.state())
         t.equal("allocated in all", p.blocks(), 8)
         t.equal("live at the end", p.sum(), "0 bytes")

@@ -51,8 +51,6 @@ class App {
 		this.reports.renew();
 		this.lastAreas = this.areas;
 		this.areas = null;
-		if (this.timeline.hover >= this.profile.intervals)
-			this.timeline.hover = -1;
 		Header.show(this.profile, null);
 		this.flame.renew(() => this.show(Object.keys(DEFAULTS).concat("selection")));
 		this.state.write();

@@ -119,6 +119,18 @@ class Controls {
 		if (old)
 			items.push(this.legendItem("var(--old)", "old profile", "swatch line"));
 		byId("areas").replaceChildren(...items);
+		this.showClock();
+	}
+
+	/* The time of day at both ends of the timeline, for comparing with logs. */
+	showClock() {
+		const { profile: p, timeline } = this.app, start = p.clockStart;
+
+		byId("clock").hidden = !start || Boolean(this.app.old);
+		if (!start)
+			return;
+		byId("clock-start").textContent = `${format.date(start)} ${format.zone(start)}`;
+		byId("clock-end").textContent = format.clock(start + timeline.end, start);
 	}
 
 	legendItem(color, name, kind) {
@@ -311,7 +323,10 @@ class Tips {
 					t.allocated_variance[i])]);
 		for (const m of this.markersNear(i))
 			list.push([m.kind, m.text || ""]);
-		tip.replaceChildren(el("strong", {}, format.time(p.time[i], p.unit)),
+		const clock = p.clockStart ? ` \u00b7 ${format.clock(p.clockStart + p.time[i],
+			p.clockStart, p.end < 600)}` : "";
+
+		tip.replaceChildren(el("strong", {}, format.time(p.time[i], p.unit) + clock),
 			this.rows(list));
 		this.place(tip, x, 8, byId("timeline").clientWidth, 1e6);
 	}

@@ -7,6 +7,10 @@ const format = (function () {
 	const BINARY = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 	const DECIMAL = ["", " k", " M", " G", " T"];
 	const MINUS = "\u2212";
+	/* Seconds that are round numbers of seconds, minutes and hours. */
+	const DAY = 86400;
+	const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600,
+		43200, DAY];
 
 	function digits(value) {
 		return value >= 100 || value === 0 ? 0 : value >= 10 ? 1 : 2;
@@ -81,11 +85,54 @@ const format = (function () {
 		return unit === "B" ? bytes(value) : `${short(value)} instructions`;
 	}
 
+	function clockTime(d, hasMs) {
+		return `${two(d.getHours())}:${two(d.getMinutes())}:${two(d.getSeconds())}` +
+			(hasMs ? `.${String(d.getMilliseconds()).padStart(3, "0")}` : "");
+	}
+
+	/* "2026-11-23 18:02:41", @time in seconds since 1970, in local time. */
+	function date(time) {
+		const d = new Date(time * 1000);
+
+		return `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())} ` +
+			clockTime(d);
+	}
+
+	/* "UTC+1", that of this place at @time. */
+	function zone(time) {
+		const minutes = -new Date(time * 1000).getTimezoneOffset();
+		const hours = Math.floor(Math.abs(minutes) / 60), rest = Math.abs(minutes) % 60;
+
+		return "UTC" + (minutes ? (minutes < 0 ? MINUS : "+") + hours : "") +
+			(rest ? `:${two(rest)}` : "");
+	}
+
+	/* "18:02:41", with the day if it is not that of @from. */
+	function clock(time, from, hasMs) {
+		const d = new Date(time * 1000);
+		const isSameDay = d.toDateString() === new Date(from * 1000).toDateString();
+
+		return isSameDay ? clockTime(d, hasMs) : date(time);
+	}
+
 	/* For an axis that is labelled with its unit. */
 	function tick(value, unit) {
 		if (unit === "B")
 			return tickBytes(value);
+		if (unit === "s")
+			return trim(seconds(value));
 		return unit === "i" ? `${short(value).replace(/\.0+ /, " ")}` : time(value, unit);
+	}
+
+	/* Round times from 0 to @max seconds, at most about @room. */
+	function timeTicks(max, room) {
+		const rough = max / Math.max(1, room), step = STEPS.find((s) => s >= rough);
+
+		if (rough > 0.5 && step)
+			return multiples(step, max);
+		const unit = rough > 0.5 ? DAY : 1;
+
+		return ticks(max / unit, room, false).map((v) => v * unit);
 	}
 
 	/* Round numbers from 0 to @max, at most about @room. */
@@ -101,6 +148,11 @@ const format = (function () {
 			[1, 2, 5, 10];
 		const step = Math.max(isBinary ? 1 : 0,
 			power * steps.find((s) => s * power >= rough));
+
+		return multiples(step, max);
+	}
+
+	function multiples(step, max) {
 		const out = [];
 
 		for (let i = 0; i * step <= max * (1 + 1e-9); i++)
@@ -121,11 +173,12 @@ const format = (function () {
 			`${tickBytes(low)} to ${tickBytes(2 * low)}`;
 	}
 
-	/* Bytes at a tick, with as few digits as possible. */
-	function tickBytes(value) {
-		return bytes(value).replace(/(\.\d*?)0+ /, "$1 ").replace(". ", " ");
-	}
+	/* @text of a tick, without zeros at its end: "2.5 s", "1 min". */
+	const trim = (text) => text.replace(/ 00 (s|min)$/, "")
+		.replace(/(\.\d*?)0+ /, "$1 ").replace(". ", " ");
+
+	const tickBytes = (value) => trim(bytes(value));
 
 	return { bytes, tickBytes, count, short, signed, exactBytes, blocks, error, percent,
-		seconds, time, tick, ticks, sizeBucket };
+		seconds, time, tick, ticks, timeTicks, date, clock, zone, sizeBucket };
 })();

@@ -2,12 +2,8 @@
 "use strict";
 
 const Header = (function () {
-	function date(seconds) {
-		const d = new Date(seconds * 1000), two = (n) => String(n).padStart(2, "0");
-
-		return `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())} ` +
-			`${two(d.getHours())}:${two(d.getMinutes())}`;
-	}
+	/* To the minute. */
+	const date = (time) => format.date(time).slice(0, -3);
 
 	function origin(p) {
 		const m = p.meta, parts = [];

@@ -138,6 +138,8 @@ class Profile {
 		this.intervals = this.time.length;
 		this.begin = this.intervals && !interval ? Math.min(0, this.time[0]) : 0;
 		this.end = this.intervals ? this.time[this.intervals - 1] : 0;
+		/* in seconds since 1970; 0: unknown */
+		this.clockStart = this.unit === "s" && this.meta.start || 0;
 	}
 
 	/*

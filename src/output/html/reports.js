@@ -87,6 +87,7 @@ class Reports {
 		const isMatched = this.current !== "threads" && this.current !== "sizes";
 		const match = isMatched ? matcher(state.find) : null;
 
+		table.columns = this.columns(this.current); /* another profile may have others */
 		table.place.remove();
 		byId("panel").replaceChildren(...[this.note(), table.place].filter(Boolean));
 		table.show(this.rows(this.current), { id: state.sort.replace("-", ""), up },
@@ -374,7 +375,9 @@ class Reports {
 
 	leakColumns() {
 		if (!this.app.profile.leaks) {
-			const column = this.bytesColumn("inclusive", "Live at the end");
+			const { isRunning } = this.app.profile;
+			const column = this.bytesColumn(
+				"inclusive", isRunning ? "Live now" : "Live at the end");
 
 			return [Object.assign(column, { isDefault: true })];
 		}

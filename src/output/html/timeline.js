@@ -171,6 +171,7 @@ class Timeline {
 		this.canvas = canvas;
 		this.on = on;
 		this.hover = -1;
+		this.pointer = 0; /* where it is, from the left of the canvas */
 		this.drag = null;
 		canvas.addEventListener("pointerdown", (e) => this.down(e));
 		canvas.addEventListener("pointermove", (e) => this.move(e));
@@ -184,6 +185,11 @@ class Timeline {
 		this.areas = areas;
 		this.old = old; /* the timeline of the other profile in a comparison, or null */
 		this.setScale();
+		if (this.hover >= 0 && profile.stops.length)
+			this.hover = this.under(this.pointer);
+		else
+			this.hover = -1;
+		this.on.hover(this.hover, this.pointer);
 	}
 
 	setScale() {
@@ -285,7 +291,7 @@ class Timeline {
 			c.fillText(format.tickBytes(v), left - 8, y);
 		}
 		c.textBaseline = "top";
-		for (const v of format.ticks(this.end, (right - left) / 110, p.unit === "B")) {
+		for (const v of this.timeTicks((right - left) / 110)) {
 			const x = Math.round(this.x(v)) + 0.5;
 
 			c.beginPath();
@@ -295,6 +301,13 @@ class Timeline {
 			c.textAlign = x > right - 30 ? "right" : x < left + 30 ? "left" : "center";
 			c.fillText(this.tickText(v), x, bottom + 7);
 		}
+	}
+
+	timeTicks(room) {
+		const { unit } = this.profile;
+
+		return unit === "s" ? format.timeTicks(this.end, room) :
+			format.ticks(this.end, room, unit === "B");
 	}
 
 	tickText(v) {
@@ -412,7 +425,6 @@ class Timeline {
 	drawPeak(c, p) {
 		const x = this.x(p.peakTime), y = this.y(p.peakBytes);
 		const text = `peak ${format.bytes(p.peakBytes)}`;
-		const isRight = x + 8 + c.measureText(text).width < this.box.right;
 
 		if (!p.intervals)
 			return;
@@ -426,13 +438,54 @@ class Timeline {
 		c.lineWidth = 1;
 		c.fillStyle = this.color("text");
 		c.textBaseline = "middle";
-		c.textAlign = isRight ? "left" : "right";
+		c.textAlign = "left";
 		c.strokeStyle = this.color("panel");
 		c.lineWidth = 3;
 		c.lineJoin = "round";
-		c.strokeText(text, isRight ? x + 7 : x - 7, Math.max(8, y - 9));
+		const box = this.placeLabel(x, y, c.measureText(text).width);
+
+		this.peakLabel = box;
+		c.strokeText(text, box.left, box.top + 7);
 		c.lineWidth = 1;
-		c.fillText(text, isRight ? x + 7 : x - 7, Math.max(8, y - 9));
+		c.fillText(text, box.left, box.top + 7);
+	}
+
+	/* The place for a label of @width next to (@x, @y) at which it covers the fewest lines. */
+	placeLabel(x, y, width) {
+		const p = this.profile, t = p.timeline, boxes = [];
+		const lines = [t.live_bytes.map((v, i) => p.total(i))];
+
+		if (this.hasRss)
+			lines.push(t.rss);
+		if (this.hasPeaks)
+			lines.push(t.peak_bytes);
+		const curves = lines.map((values) => this.points(values, p.time));
+
+		for (const top of [Math.max(1, y - 16), y + 4])
+			for (const left of [x + 7, x - 7 - width])
+				boxes.push({ left, right: left + width, top, bottom: top + 14 });
+		const covered = (box) => curves.filter((c) => this.meets(c, box)).length;
+		const isInside = (box) => box.left >= this.box.left &&
+			box.right <= this.box.right && box.bottom <= this.box.top + this.box.height;
+		const inside = boxes.filter(isInside);
+
+		return (inside.length ? inside : boxes).reduce(
+			(best, box) => covered(box) < covered(best) ? box : best);
+	}
+
+	/* Whether the curve through @points passes through @box. */
+	meets(points, box) {
+		return points.some(([x1, y1], i) => {
+			const [x0, y0] = points[Math.max(0, i - 1)];
+
+			if (x1 < box.left || x0 > box.right)
+				return false;
+			const at = (x) => x1 > x0 ? y0 + (y1 - y0) * (x - x0) / (x1 - x0) : y1;
+			const from = x1 > x0 ? at(Math.max(x0, box.left)) : y0;
+			const to = x1 > x0 ? at(Math.min(x1, box.right)) : y1;
+
+			return Math.min(from, to) < box.bottom && Math.max(from, to) > box.top;
+		});
 	}
 
 	drawSelection(c) {
@@ -470,16 +523,24 @@ class Timeline {
 		return [p.states ? p.time[s.a] : s.a ? p.time[s.a - 1] : p.begin, p.time[s.b]];
 	}
 
-	/* The interval at @event that can be selected as a moment. */
-	at(event) {
+	place(event) {
+		return event.clientX - this.canvas.getBoundingClientRect().left;
+	}
+
+	/* The interval at @x that can be selected as a moment. */
+	under(x) {
 		const { left, right } = this.box, p = this.profile;
-		const x = event.clientX - this.canvas.getBoundingClientRect().left;
 		const share = Math.min(1, Math.max(0, (x - left) / (right - left)));
 
 		return p.snap(p.nearest(p.begin + share * (this.end - p.begin)));
 	}
 
+	at(event) {
+		return this.under(this.place(event));
+	}
+
 	setHover(i, x) {
+		this.pointer = x;
 		if (i !== this.hover) {
 			this.hover = i;
 			this.draw();
@@ -506,7 +567,7 @@ class Timeline {
 				this.on.range(Math.min(i, this.drag.i), Math.max(i, this.drag.i),
 					true);
 		}
-		this.setHover(i, event.clientX - this.canvas.getBoundingClientRect().left);
+		this.setHover(i, this.place(event));
 	}
 
 	up(event) {
