@@ -15,6 +15,7 @@ void recording_builder_init(struct recording_builder *b, struct recording *r,
 			    const struct recording_input *in)
 {
 	*b = (struct recording_builder){.r = r, .in = *in, .peak_epoch = UINT64_MAX};
+	recording_names_program(b);
 }
 
 void recording_builder_deinit(struct recording_builder *b)

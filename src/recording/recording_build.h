@@ -26,6 +26,7 @@ struct recording_names {
 	 */
 	const char *(*function)(void *ctx, uint32_t frame);
 	void *ctx;
+	uint32_t program; /* the module that is the executable: the first object; 0 = unknown */
 };
 
 struct history;

@@ -58,6 +58,12 @@ static uint32_t object_row(struct recording_builder *b, uint32_t id)
 	return *slot == NO_OBJECT ? 0 : *slot;
 }
 
+void recording_names_program(struct recording_builder *b)
+{
+	if (b->in.names.program)
+		object_row(b, b->in.names.program);
+}
+
 /* -- frames -- */
 
 /* @is_below_main: start-up code. */

@@ -23,6 +23,9 @@ bool recording_names_is_startup(const struct symbol *symbol);
 void recording_names_add(struct recording *r, const struct recording_place *place,
 			 const struct symbol *symbol);
 
+/* Adds the executable, if it is known, as an object. */
+void recording_names_program(struct recording_builder *b);
+
 /* The row + 1 of node @node of the call tree; 0 for the root. */
 uint32_t recording_names_node(struct recording_builder *b, uint32_t node);
 

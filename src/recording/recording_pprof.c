@@ -69,9 +69,19 @@ static void free_messages(void *pointers)
 
 /* -- names -- */
 
-/* The row of the program's object; the first one if no frame is known to be of the program. */
+static bool is_library(const struct recording *r, size_t row)
+{
+	return strstr(r->text.data[recording_get(r, RECORDING_OBJECTS, row, OBJECT_PATH)], ".so");
+}
+
+/*
+ * The row of the program's object. That is the first one, unless it is a library: the dynamic
+ * linker, which was executed to run the program, or in a recording that does not know its program.
+ */
 static size_t program_object(const struct recording *r)
 {
+	if (!recording_rows(r, RECORDING_OBJECTS) || !is_library(r, 0))
+		return 0;
 	for (size_t i = 0; i < recording_rows(r, RECORDING_FRAMES); i++) {
 		uint64_t object = recording_get(r, RECORDING_FRAMES, i, FRAME_OBJECT);
 

@@ -157,6 +157,8 @@ static void number_names(struct thinner *t)
 	number_wanted(&t->node);
 	number_wanted(&t->frame);
 	want(&t->frame, table[RECORDING_FRAMES].column[FRAME_OBJECT], &t->object);
+	if (t->object.rows > 0)
+		t->object.of[1] = 1; /* the program, also if no frame is in it */
 	number_wanted(&t->object);
 }
 

@@ -44,7 +44,7 @@ struct recording_input session_recording_input(struct session *s, const struct r
 	return (struct recording_input){
 		.report = report,
 		.history = span->part ? profile_history(p) : profile_whole_history(p),
-		.names = {find_object, is_quick ? find_function : NULL, s},
+		.names = {find_object, is_quick ? find_function : NULL, s, s->image.program},
 		.releases = s->heap.releases,
 	};
 }

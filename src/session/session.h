@@ -47,6 +47,7 @@ struct probe_counts {
 /* The program of a session. */
 struct session_image {
 	unsigned number;           /* 1, 2, ...: profiled programs that this pid executed */
+	uint32_t program;          /* id of the module that is its executable; 0 = unknown */
 	bool has_next;             /* the process executed another program, which is profiled */
 	bool has_executed;         /* another program: the end of this one */
 	bool was_replaced;         /* replaced by a program that is not followed */

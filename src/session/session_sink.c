@@ -38,6 +38,7 @@
 #include "session/skip.h"
 #include "session/sources.h"
 #include "tracee/pads/pad_sampling.h"
+#include "tracee/state/space_modules.h"
 #include "tracee/state/trap_table.h"
 
 #define SECOND_OPINION_FRAMES 32 /* libunwind takes microseconds for each */
@@ -70,6 +71,16 @@ static void note_module(struct session *s, struct module *m)
 							     m->path});
 }
 
+/* The executable has the lowest id (state/space_modules.c). */
+static void note_program(struct session *s)
+{
+	const struct module_list *list = &s->space->modules;
+
+	for (size_t i = 0; i < list->count; i++)
+		if (!s->image.program || list->data[i]->id < s->image.program)
+			s->image.program = list->data[i]->id;
+}
+
 static void sink_before_install(void *ctx, struct address_space *space)
 {
 	earlier_blocks_read(ctx, space);
@@ -91,6 +102,7 @@ static void sink_space_new(void *ctx, struct address_space *space)
 	session_files_open_events(s, is_first);
 	for (size_t i = 0; i < space->modules.count; i++)
 		note_module(s, space->modules.data[i]);
+	note_program(s);
 	earlier_blocks_add(s);
 	sources_start(s);
 	memusage_run_start(s);

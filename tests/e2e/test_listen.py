@@ -368,6 +368,19 @@ def _(t):
     m.get("/debug/pprof/heap?seconds=3601", 400)
     m.get("/debug/pprof/heap?pid=1", 404)
     m.end()
+    check_program(t, pprof)
+
+
+def check_program(t, pprof):
+    """The first mapping is the program, also if it is in no stack: all blocks are from before the attach."""
+    m = Listening(t, attach=True)
+    out = t.run([pprof, "-top", m.url() + "debug/pprof/heap"], cwd=m.cwd).out.decode()
+    notes = t.run(["readelf", "-n", t.target("gcc-O2-pie", "monitored")]).out.decode()
+    build_id = re.search(r"Build ID: (\w+)", notes)[1]
+    t.check(out.startswith("File: monitored\nBuild ID: %s\n" % build_id), out)
+    frames = json.loads(m.get("/profile.json"))["frames"]
+    t.equal("frames in it", [f for f in zip(frames["function"], frames["object"]) if f[1] >= 0], [])
+    m.end(0)
 
 
 @test("listen/metrics-format")
