@@ -25,4 +25,11 @@ static inline const char *call_totals_trust(bool is_doubtful)
 	return is_doubtful ? "counted in memory that the program overwrote" : "counted exactly";
 }
 
+/* What @frees counts, for display: unlike those of a profile without samples it is no blocks. */
+static inline const char *call_totals_frees(uint64_t frees)
+{
+	return frees == 1 ? "call of free or delete, also of NULL" :
+			    "calls of free or delete, also of NULL";
+}
+
 #endif

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/stream.h"
 #include "live/sampler.h"
+#include "session/file_name.h"
 #include "session/observer.h"
 #include "session/run.h"
 #include "session/session.h"
@@ -142,7 +143,7 @@ bool sampling_close(struct sampling *s)
 			  strerror(-rc));
 	else if (rc != 0)
 		log_write_error(path ? path : "samples", rc);
-	else if (path && strcmp(path, "-") != 0)
+	else if (path && !file_name_is_shared(path))
 		log_info("written to %s; draw it with: ptmem-report --png=OUT.png %s", path, path);
 	observers_remove(s->run, &s->observer);
 	free(s);

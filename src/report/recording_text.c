@@ -298,9 +298,9 @@ static void put_sampled(FILE *out, const struct recording *r)
 		*(is_free ? &frees : &calls) += recording_get(r, RECORDING_CALLS, i, CALL_CALLS);
 		bytes += recording_get(r, RECORDING_CALLS, i, CALL_BYTES);
 	}
-	fprintf(out, "%-12s %s of %s byte%s, %s free%s: %s\n", "allocations",
+	fprintf(out, "%-12s %s of %s byte%s, %s %s: %s\n", "allocations",
 		amount_commas(calls, a), amount_commas(bytes, b), plural(bytes),
-		amount_commas(frees, c), plural(frees),
+		amount_commas(frees, c), call_totals_frees(frees),
 		call_totals_trust(recording_meta(r, "corrupt") != NULL));
 	_cleanup_free_ char *range = sampling_range(r->interval, recording_longest_interval(r));
 

@@ -86,7 +86,8 @@ int memusage_run_open(struct run *run)
 
 static void log_written(const char *path)
 {
-	log_info("written to %s; draw it with: ptmem-report --png=OUT.png %s", path, path);
+	if (!file_name_is_shared(path))
+		log_info("written to %s; draw it with: ptmem-report --png=OUT.png %s", path, path);
 }
 
 unsigned memusage_run_close(struct memusage_run *m)

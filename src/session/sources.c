@@ -21,6 +21,7 @@
 #include "session/pseudo_frame.h"
 #include "session/session.h"
 #include "session/session_output.h"
+#include "session/summary.h"
 #include "tracee/os/maps.h"
 
 #define USER_END 0x00007fffffffffffull /* the last address of a program; [vsyscall] is above */
@@ -253,8 +254,7 @@ static void print_summary(const struct source *src, const struct report *r, cons
 			 amount_bytes((double)p->live_bytes, live),
 			 amount_bytes((double)p->peak_bytes, peak));
 	}
-	if (path && strcmp(path, "-") != 0)
-		log_info("  written to   %s; read it with: ptmem-report %s", path, path);
+	summary_print_file(path);
 	print_largest(r);
 }
 

@@ -14,7 +14,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -23,6 +22,7 @@
 #include "base/proc.h"
 #include "base/signal_name.h"
 #include "base/text.h"
+#include "session/file_name.h"
 #include "session/hints.h"
 #include "session/largest.h"
 #include "session/session_sampling.h"
@@ -248,10 +248,10 @@ static void print_sampled_calls(const struct session *s)
 		calls += i == FUNCTION_FREE || i == FUNCTION_DELETE ? 0 : f[i].calls;
 		bytes += f[i].bytes;
 	}
-	log_info("  allocations  %s of %s byte%s, %s by realloc, and %s free%s: %s",
+	log_info("  allocations  %s of %s byte%s, %s by realloc, and %s %s: %s",
 		 amount_commas(calls, n), amount_commas(bytes, m), plural(bytes),
 		 amount_commas(f[FUNCTION_REALLOC].calls, k), amount_commas(frees, error),
-		 plural(frees), call_totals_trust(s->heap.sample.totals.is_doubtful));
+		 call_totals_frees(frees), call_totals_trust(s->heap.sample.totals.is_doubtful));
 	log_info("  at the end   %s%s in about %s block%s in use",
 		 amount_bytes((double)p->live_bytes, n),
 		 amount_error((double)p->live_bytes,
@@ -307,8 +307,7 @@ static void print_profile(struct session *s, const char *path)
 		print_peak_estimate(s->heap.profile);
 	else if (o->profile.heap)
 		print_peak(p);
-	if (path)
-		log_info("  written to   %s; read it with: ptmem-report %s", path, path);
+	summary_print_file(path);
 	largest_print(&largest);
 	if (o->profile.heap && is_sampled)
 		print_sampled_calls(s);
@@ -328,13 +327,18 @@ static void print_profile(struct session *s, const char *path)
 	largest_deinit(&largest);
 }
 
+void summary_print_file(const char *path)
+{
+	if (path && !file_name_is_shared(path))
+		log_info("  written to   %s; read it with: ptmem-report %s", path, path);
+}
+
 void summary_print(struct session *s, const char *path)
 {
-	bool is_file = path && strcmp(path, "-") != 0;
 	if (!options_sample_only(s->run->options)) /* samples have no totals */
-		print_profile(s, is_file ? path : NULL);
-	else if (is_file)
-		log_info("  written to   %s; read it with: ptmem-report %s", path, path);
+		print_profile(s, path);
+	else
+		summary_print_file(path);
 	if (s->run->options->messages.stats)
 		print_stats(s);
 }

@@ -10,4 +10,10 @@ struct session;
  */
 void summary_print(struct session *s, const char *path);
 
+/*
+ * Says where the massif file @path is, and how to read it. Nothing, if it is NULL, or not a regular
+ * file: "-", /dev/null.
+ */
+void summary_print_file(const char *path);
+
 #endif

@@ -9,7 +9,7 @@ import subprocess
 
 import harness
 import massif
-from harness import Skip, test
+from harness import BUILD, Skip, test
 
 
 def refused(t, argv, status, *words, **how):
@@ -463,6 +463,22 @@ def summary_sources(t):
     t.equal("paths on standard output", len(re.findall("written to +standard output\n", text)), 3)
     text = t.run([t.ptmem(), "-o", "-", *argv]).err.decode()
     t.check("written to" not in text, "profiles on standard output: " + text)
+    text = t.run([t.ptmem(), "-o", "/dev/null", *argv]).err.decode()
+    t.check("largest" in text and "written to" not in text, "profiles that nobody can read: " + text)
+
+
+@test("cli/summary-frees")
+def summary_frees(t):
+    """Without samples, releases are blocks; with samples they are calls, also free(NULL), and the summary says so."""
+    program = t.target("gcc-O2-pie", "failures")
+    run = t.run([t.ptmem(), program])
+    blocks = t.truth(run.cwd)["frees"]
+    t.check(", %d frees, " % blocks in run.err.decode(), "%d blocks: %s" % (blocks, run.err.decode()))
+    run = t.run([t.ptmem(), "--heap-sample=64", "--record=r", program])
+    shown = t.run([os.path.join(BUILD, "ptmem-report"), "r"], cwd=run.cwd)
+    for text in (run.err.decode(), shown.out.decode()):
+        said = re.search(r"^(?:ptmem:   )?allocations .*\b(\d+) calls of free or delete, also of NULL: counted exactly$", text, re.M)
+        t.check(said and int(said[1]) > blocks, "%d blocks: %s" % (blocks, text))
 
 
 @test("cli/written-files")
