@@ -305,8 +305,14 @@ static void add_parts(struct run *run, struct named_files *files)
 {
 	static const char what[] = "--record";
 
-	for (size_t i = 0; i < run->parts.count; i++)
-		add_file(files, what, xstrdup(run->parts.data[i].path));
+	for (size_t i = 0; i < run->parts.count; i++) {
+		const struct run_part *p = &run->parts.data[i];
+
+		if (p->path)
+			add_file(files, what, xstrdup(p->path));
+		if (p->elsewhere)
+			add_file(files, what, xstrdup(p->elsewhere));
+	}
 	for (size_t i = 0; i < run->writers.count; i++)
 		add_file(files, what, xstrdup(run->writers.data[i].path));
 	for (size_t i = 0; i < run->sessions.count; i++) {

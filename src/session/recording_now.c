@@ -51,6 +51,14 @@ static int work(void *ctx)
 
 /* -- in the original -- */
 
+bool recording_now_has_file(const struct session *s)
+{
+	const struct recording_run *rr = s->recording;
+
+	return rr->is_rewritten ||
+	       (rr->file.journal && recording_journal_is_at(rr->file.journal, rr->path));
+}
+
 int recording_now_start(struct recording_now *n)
 {
 	const struct background_job job = {
@@ -68,7 +76,8 @@ int recording_now_start(struct recording_now *n)
 	*vec_add(&s->run->writers) = (struct run_writer){
 		.fd = fd, .path = xstrdup(n->path), .counts = !n->answer && !n->note,
 		.begin_ns = n->end_ns, .note = n->note, .part_of = n->is_part ? s->process.pid : 0,
-		.part = s->recording->span.part};
+		.part = s->recording->span.part,
+		.has_file = n->is_part && recording_now_has_file(s)};
 	return 0;
 }
 
@@ -87,6 +96,16 @@ void recording_now_write(struct session *s, unsigned number)
 
 	if (rc != 0)
 		log_warn("cannot write %s: %s", path, strerror(-rc));
+}
+
+static void drop(struct run_part *part)
+{
+	if (part->elsewhere)
+		rescue_remove(part->elsewhere);
+	if (part->path && unlink(part->path) != 0 && errno != ENOENT)
+		log_warn("cannot remove %s: %s", part->path, strerror(errno));
+	free(part->elsewhere);
+	free(part->path);
 }
 
 /* Parts may be completed in another order than they began. */
@@ -108,11 +127,7 @@ static void keep(struct run *run, struct run_part part)
 		return;
 	struct run_part *old = &run->parts.data[oldest];
 
-	if (old->is_elsewhere)
-		rescue_remove(old->path);
-	else if (unlink(old->path) != 0 && errno != ENOENT)
-		log_warn("cannot remove %s: %s", old->path, strerror(errno));
-	free(old->path);
+	drop(old);
 	memmove(old, old + 1, (--run->parts.count - oldest) * sizeof(*old));
 }
 
@@ -122,33 +137,38 @@ static void note_place(struct run *run, const struct run_part *part, const struc
 	if (w->begin_ns < run->place_ns)
 		return;
 	run->place_ns = w->begin_ns;
-	if (run->is_elsewhere && !part->is_elsewhere)
+	if (run->is_elsewhere && !part->elsewhere)
 		log_info("%s could be written to its place again", w->path);
-	else if (!run->is_elsewhere && part->is_elsewhere)
+	else if (!run->is_elsewhere && part->elsewhere)
 		log_error("cannot write %s; the recording is in %s, where later ones go as long as "
-			  "they cannot be written either", w->path, part->path);
-	run->is_elsewhere = part->is_elsewhere;
+			  "they cannot be written either", w->path, part->elsewhere);
+	run->is_elsewhere = part->elsewhere != NULL;
 }
 
-/* A part that could not be written to its place may be elsewhere. */
+/*
+ * A part that could not be written to its place may be elsewhere, or only what its file had before.
+ */
 static void keep_written(struct run *run, const struct run_writer *w, int result)
 {
 	struct run_part part = {.pid = w->part_of, .number = w->part};
 	_cleanup_free_ char *name = recording_complete_name(part.pid, part.number);
 
-	part.is_elsewhere = result != 0;
-	part.path = result == 0 ? xstrdup(w->path) : rescue_find(run->rescue, name);
-	if (!part.path)
-		return;
-	note_place(run, &part, w);
-	keep(run, part);
+	if (result == 0 || w->has_file)
+		part.path = xstrdup(w->path);
+	if (result != 0)
+		part.elsewhere = rescue_find(run->rescue, name);
+	if (result == 0 || part.elsewhere)
+		note_place(run, &part, w);
+	if (part.path || part.elsewhere)
+		keep(run, part);
 }
 
 void recording_now_keep(struct session *s, const char *path, int result)
 {
 	const struct run_writer w = {.path = (char *)(uintptr_t)path, .part_of = s->process.pid,
 				     .part = s->recording->span.part,
-				     .begin_ns = clock_now_ns()};
+				     .begin_ns = clock_now_ns(),
+				     .has_file = recording_now_has_file(s)};
 
 	if (w.part)
 		keep_written(s->run, &w, result);

@@ -41,10 +41,13 @@ int recording_now_start(struct recording_now *n);
 void recording_now_write(struct session *s, unsigned number);
 
 /*
- * For --record-keep: the part for @path was written there, or elsewhere if @result is not 0; an
- * older one may be removed.
+ * For --record-keep: the part for @path was written there, or elsewhere if @result is not 0, when
+ * only a part of it may be there; an older one may be removed.
  */
 void recording_now_keep(struct session *s, const char *path, int result);
+
+/* Whether the file of the recording, whose path is known, has what was written of it so far. */
+bool recording_now_has_file(const struct session *s);
 
 /* Notes those that are written; with @wait all of the run. */
 void recording_now_poll(struct run *run, bool wait);

@@ -401,7 +401,6 @@ void recording_run_drop(struct session *s)
 	if (!rr || !rr->path)
 		return;
 	recording_bound_wait(s);
-	if (rr->is_rewritten ||
-	    (rr->file.journal && recording_journal_is_at(rr->file.journal, rr->path)))
+	if (recording_now_has_file(s))
 		unlink(rr->path);
 }

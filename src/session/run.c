@@ -79,8 +79,10 @@ void run_deinit(struct run *run)
 	vec_deinit(&run->sessions);
 	vec_deinit(&run->processes);
 	vec_deinit(&run->writers);
-	for (size_t i = 0; i < run->parts.count; i++)
+	for (size_t i = 0; i < run->parts.count; i++) {
 		free(run->parts.data[i].path);
+		free(run->parts.data[i].elsewhere);
+	}
 	vec_deinit(&run->parts);
 	free(run->rescue);
 	vec_deinit(&run->observers);

@@ -44,16 +44,20 @@ struct run_writer {
 	bool counts;          /* a failure is one of the run */
 	uint32_t part_of;     /* the process of which it writes a part; 0: it does not */
 	unsigned part;        /* its number */
+	bool has_file;        /* the file has what was written of the part while it was recorded */
 	uint64_t begin_ns;
 	void (*note)(struct run *run, const struct run_writer *w, int result); /* may be NULL */
 };
 
-/* A complete part of the recording of process @pid; @path is owned. */
+/*
+ * A part of the recording of process @pid that has ended. Paths are owned. At its place is a file
+ * that may be incomplete if it is elsewhere, too.
+ */
 struct run_part {
 	uint32_t pid;
 	unsigned number;
-	char *path;
-	bool is_elsewhere;    /* it could not be written to its place (rescue.h) */
+	char *path;           /* its place; NULL = nothing is there */
+	char *elsewhere;      /* since it could not be written there (rescue.h); NULL = nowhere */
 };
 
 /* Shared by all sessions of one run of ptmem. */
@@ -79,7 +83,7 @@ struct run {
 	char *command;             /* as given */
 	VEC(struct process_files) processes;
 	VEC(struct run_writer) writers; /* which have not ended yet, oldest first */
-	VEC(struct run_part) parts;     /* complete ones of --record-every */
+	VEC(struct run_part) parts;     /* which have ended, of --record-every */
 	char *rescue;                   /* rescue_directory_name for these; NULL = not needed */
 	bool is_elsewhere;              /* the last one could not be written to its place */
 	uint64_t place_ns;              /* when its writing began */

@@ -1,6 +1,7 @@
 """--record-every: recordings in parts, whose sums are those of one recording of the same events."""
 
 import collections
+import errno
 import json
 import os
 import re
@@ -8,7 +9,7 @@ import signal
 import subprocess
 import time
 
-from harness import BUILD, test
+from harness import BUILD, Skip, test
 
 PHASES = 5
 EVERY = "--record-every=0.2s"
@@ -358,8 +359,8 @@ def _(t):
         t.equal("what was there", sums(live_before(second)), sums(live_at_end(first)))
 
 
-def start_phases(t, cwd, *options, **env):
-    ptmem = subprocess.Popen([t.ptmem(), "--log-file=log", "--massif-out-file=m", EVERY, *options, "--", t.target("gcc-O2-pie", "phases")],
+def start_phases(t, cwd, *options, before=(), **env):
+    ptmem = subprocess.Popen([*before, t.ptmem(), "--log-file=log", "--massif-out-file=m", EVERY, *options, "--", t.target("gcc-O2-pie", "phases")],
                              cwd=cwd, env=t.environment(cwd, **env), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     t.equal("line", ptmem.stdout.readline(), b"ready\n")
     return ptmem
@@ -397,6 +398,46 @@ def elsewhere(t):
     t.equal("what is kept", [d["meta"]["incomplete"] for d in last], [False, False])
     for part in last:
         judge_part(t, part)
+
+
+@test("recording-parts/full-disk")
+def full_disk(t):
+    """What a full disk left of a recording at its place is removed with it."""
+    if t.run(["unshare", "-Urm", "true"]).status != 0:
+        raise Skip("no user namespaces here (unshare -Urm)")
+    cwd = t.subdirectory()
+    tmp = os.path.join(cwd, "tmp")
+    for name in ("out", "tmp"):
+        os.mkdir(os.path.join(cwd, name))
+    mount = ["unshare", "-Urm", "sh", "-c", "mount -t tmpfs -o size=128k none out && exec \"$@\"", "sh"]
+    ptmem = start_phases(t, cwd, "--record=out/r.rec", "--record-every=0.5s", "--record-keep=2", before=mount, TMPDIR=tmp)
+    out = "/proc/%d/root%s/out" % (ptmem.pid, os.path.realpath(cwd))
+
+    def numbers():
+        return [int(n.split(".")[1]) for n in parts(out)], sorted(int(n[-3:]) for _, _, names in os.walk(tmp) for n in names
+                                                                  if re.fullmatch(r"recording\.\d+\.\d\d\d", n))
+
+    t.wait_until("the file of the first recording", lambda: parts(out))
+    try:
+        with open(os.path.join(out, "fill"), "wb", buffering=0) as file:
+            while file.write(b"x" * 4096) == 4096:
+                pass
+    except OSError as error:
+        t.equal("error", error.errno, errno.ENOSPC)
+    t.wait_until("a recording elsewhere", lambda: numbers()[1])
+    first = numbers()[1][0]
+    t.wait_until("more of them", lambda: max(sum(numbers(), [0])) >= first + 4)
+
+    def is_kept():
+        there, elsewhere = numbers()
+        newest = max(there + elsewhere)
+        return min(there + elsewhere) >= newest - 2
+
+    t.wait_until("only the last two and the current one", is_kept)
+    ptmem.stdin.close()
+    ptmem.stdout.read()
+    ptmem.wait()
+    t.check(ptmem.returncode == 125, "status: %d" % ptmem.returncode)
 
 
 @test("recording-parts/so-far")
