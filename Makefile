@@ -1,9 +1,9 @@
 # ptmem: see README.md. Targets: all check unit fuzz e2e targets demo bench install uninstall static layers docs clean.
-# Variables: MODE=release|debug|asan  CC  V=1  DESTDIR  prefix  O=DIRECTORY for objects
+# Variables: MODE=release|debug|asan  CC  V=1  DESTDIR  prefix (or PREFIX)  O=DIRECTORY for objects
 
 MODE ?= release
 CC := $(if $(filter default,$(origin CC)),gcc,$(CC))
-prefix ?= /usr/local
+prefix ?= $(or $(PREFIX),/usr/local)
 VERSION := 0.1
 O := build/$(MODE)
 
@@ -140,15 +140,18 @@ static: $(O)/src/cli/main.o $(O)/libptmem.a
 
 # What is installed: FILE:MODE:PLACE below the prefix.
 zsh_dir ?= share/zsh/site-functions
+UNIT_FILE := lib/systemd/system/ptmem@.service
 INSTALLED = $(foreach p,ptmem ptmem-report ptmem-memusage,$(O)/$p:755:bin/$p man/$p.1:644:share/man/man1/$p.1) \
 	$(foreach p,ptmem ptmem-report,completions/ptmem.bash:644:share/bash-completion/completions/$p \
 	completions/_$p:644:$(zsh_dir)/_$p completions/$p.fish:644:share/fish/vendor_completions.d/$p.fish) \
-	$(foreach f,README.md LICENSE doc/format.md contrib/ptmem@.service,$f:644:share/doc/ptmem/$(notdir $f)) include/ptmem.h:644:include/ptmem.h
+	$(foreach f,README.md LICENSE $(wildcard doc/*.md),$f:644:share/doc/ptmem/$f) \
+	contrib/ptmem@.service:644:$(UNIT_FILE) include/ptmem.h:644:include/ptmem.h
 INSTALL_TO = $(DESTDIR)$(prefix)
 for_installed = set -e; for i in $(INSTALLED); do (IFS=:; set -- $$i; $(1)); done
 
 install: programs
 	$(Q)$(call for_installed,install -D -m $$2 $$1 "$(INSTALL_TO)/$$3")
+	$(Q)sed -i 's,=/usr/bin/ptmem,=$(prefix)/bin/ptmem,' "$(INSTALL_TO)/$(UNIT_FILE)"
 
 # Directories that become empty are removed, too, but not the prefix.
 uninstall:

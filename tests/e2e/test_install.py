@@ -14,12 +14,19 @@ def files(top):
     return sorted(os.path.relpath(os.path.join(directory, name), top) for directory, _, names in os.walk(top) for name in names)
 
 
-def make(t, target, top):
+def make(t, target, top, prefix="prefix=/opt/p"):
     """From the programs as they are: nothing is built."""
     objects = os.path.dirname(os.path.realpath(os.path.join(harness.BUILD, "ptmem")))
-    run = t.run([t.program("make"), "-C", ROOT, "-o", "programs", target, "O=" + objects, "DESTDIR=" + top, "prefix=/opt/p"],
+    run = t.run([t.program("make"), "-C", ROOT, "-o", "programs", target, "O=" + objects, "DESTDIR=" + top, prefix],
                 env={"MAKEFLAGS": "", "MAKELEVEL": "0"})
     t.equal("status of make %s (%s)" % (target, run.err.decode()[-300:]), run.status, 0)
+
+
+def links(page):
+    """The documents that it links: LICENSE, doc/faq.md. CONTRIBUTING.md is for the tree."""
+    found = set(re.findall(r"\]\(((?:doc/)?\w+(?:\.md)?)\)", page)) - {"CONTRIBUTING.md"}
+    assert {"LICENSE", "doc/fleet.md"} <= found, found
+    return found
 
 
 @test("install/uninstall")
@@ -30,6 +37,9 @@ def _(t):
     make(t, "install", top)
     installed = files(prefix)
     t.equal("programs", [name for name in installed if name.startswith("bin/")], ["bin/" + name for name in PROGRAMS])
+    t.check({"share/doc/ptmem/" + path for path in links(text("README.md"))} <= set(installed), "what README.md links: %s" % installed)
+    with open(os.path.join(prefix, "lib/systemd/system/ptmem@.service"), encoding="utf-8") as file:
+        t.check("ExecStart=/opt/p/bin/ptmem " in file.read(), "the unit starts the installed program")
     t.check(all("share/man/man1/%s.1" % name in installed for name in PROGRAMS), "man pages: %s" % installed)
     run = t.run([os.path.join(prefix, "bin", "ptmem-memusage"), shutil.which("true")])
     t.check(run.status == 0 and b"Memory usage summary" in run.err, "memusage finds ptmem beside it: %s" % run.err.decode())
@@ -40,8 +50,10 @@ def _(t):
     t.equal("what remains", files(top), ["opt/p/share/man/man1/other.1"])
     t.equal("directories", sorted(os.listdir(prefix)), ["share"])
     os.remove(other)
-    make(t, "install", top)
-    make(t, "uninstall", top)
+    for name in ("prefix=/opt/p", "PREFIX=/opt/p"):
+        make(t, "install", top, name)
+        t.equal("where it is with " + name, files(top), ["opt/p/" + path for path in installed])
+        make(t, "uninstall", top, name)
     t.equal("what remains of it all", os.listdir(prefix), [])
     make(t, "uninstall", top)
 
