@@ -7,18 +7,20 @@
 #include "base/types.h"
 
 /*
- * The path in @text, the content of /proc/PID/cgroup (cgroups(7)): that of version 2; where only
- * version 1 is in use, that of systemd's hierarchy or the first. NULL if there is none. The caller
- * frees it.
+ * The path in @text, the content of /proc/PID/cgroup (cgroups(7)), that names the group of the
+ * process best: that of version 2, unless it is the root and one of version 1 is not, the memory
+ * controller's first, then systemd's. NULL if there is none. The caller frees it.
  */
 char *cgroup_parse(const char *text);
 /* The same of process @pid. */
 char *cgroup_read(pid_t pid);
+/* That text of process @pid; NULL if it cannot be read. The caller frees it. */
+char *cgroup_read_text(pid_t pid);
 
-/* Whether @path is @group or below it. */
-bool cgroup_is_within(const char *path, const char *group);
-/* Whether a component of @path equals @name, as that of a systemd unit does. */
-bool cgroup_has_component(const char *path, const char *name);
+/* Whether a path in @text, of any version or controller, is @group or below it. */
+bool cgroup_is_within(const char *text, const char *group);
+/* Whether a component of such a path equals @name, as that of a systemd unit does. */
+bool cgroup_has_component(const char *text, const char *name);
 
 #define CONTAINER_ID_SIZE 65
 /*

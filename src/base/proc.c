@@ -268,15 +268,6 @@ bool proc_is_ending(pid_t pid)
 	return proc_stat_read(pid, &st) != 0 || is_dead_state(st.state) || st.is_exiting;
 }
 
-bool proc_runs_our_file(pid_t pid)
-{
-	char path[NAME_SIZE];
-	struct stat its, ours;
-	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
-	return stat(path, &its) == 0 && stat("/proc/self/exe", &ours) == 0 &&
-	       its.st_dev == ours.st_dev && its.st_ino == ours.st_ino;
-}
-
 /* Whether the link @name of process @pid has the same target as our own. */
 static bool has_our_link(pid_t pid, const char *name)
 {

@@ -86,8 +86,6 @@ int proc_stat_parse(const char *text, size_t size, struct proc_stat *out);
 int proc_stat_read(pid_t tid, struct proc_stat *out);
 /* Whether @tid is gone, or a zombie. */
 bool proc_is_dead(pid_t tid);
-/* Whether process @pid executes the same file as the caller; false if that is not permitted. */
-bool proc_runs_our_file(pid_t pid);
 /* Whether @pid is dead or dying: it is exiting, or SIGKILL was sent to it. */
 bool proc_is_ending(pid_t pid);
 

@@ -22,6 +22,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/own_note.h"
 #include "base/proc.h"
 #include "base/vec.h"
 #include "live/process_match.h"
@@ -45,6 +46,8 @@ struct known {
 	uint32_t tries;        /* attaches that failed */
 	bool is_wanted;        /* it matches, and was neither attached to nor given up yet */
 	bool is_queued;
+	bool is_traced;        /* by others: it is wanted when they have left it */
+	bool is_said;          /* that it is */
 	/* attached to or given up: the program then; another one may be attached to */
 	bool is_done;
 	uint64_t started, start_stack;
@@ -71,7 +74,7 @@ static bool is_excluded(const struct follow *f, pid_t pid)
 		if (f->ancestors.data[i] == pid)
 			return true;
 	}
-	return target_traces(f->run->target, pid) || proc_runs_our_file(pid);
+	return target_traces(f->run->target, pid) || own_note_is_in(pid);
 }
 
 /* Whether another failure is to be reported: not if a machine has very many of them. */
@@ -95,6 +98,13 @@ static bool has_ended(pid_t pid)
 	return problem == ATTACH_NO_PROCESS || problem == ATTACH_ZOMBIE;
 }
 
+static bool has_tracer(pid_t pid)
+{
+	struct proc_status st;
+
+	return proc_status_read(pid, &st) == 0 && st.tracer;
+}
+
 /* Whether to attach to the process of @k, which is examined. */
 static bool check_wanted(const struct follow *f, struct known *k)
 {
@@ -106,11 +116,14 @@ static bool check_wanted(const struct follow *f, struct known *k)
 		return false;
 	if (st.is_exiting) /* one that waits is reported once it has ended */
 		return k->is_wanted;
-	if (k->is_done && k->started == st.started && k->start_stack == st.start_stack)
+	bool is_same = k->started == st.started && k->start_stack == st.start_stack;
+
+	if (is_same && (k->is_done || (k->is_traced && has_tracer(k->pid))))
 		return false;
-	if (k->started != st.started)
+	if (k->started != st.started || k->is_traced)
 		k->tries = 0;
-	k->is_done = false;
+	k->is_said &= is_same;
+	k->is_done = k->is_traced = false;
 	k->started = st.started;
 	k->start_stack = st.start_stack;
 	return !is_excluded(f, k->pid);
@@ -118,7 +131,7 @@ static bool check_wanted(const struct follow *f, struct known *k)
 
 static bool is_turn(const struct follow *f, const struct known *k)
 {
-	return k->is_wanted || k->rounds < YOUNG_ROUNDS ||
+	return k->is_wanted || k->is_traced || k->rounds < YOUNG_ROUNDS ||
 	       ((uint32_t)k->pid + f->round) % EXAMINED_EVERY == 0;
 }
 
@@ -192,7 +205,10 @@ static void scan(struct follow *f)
 
 /* -- attaching -- */
 
-/* Attaches to the process of @k, or notes the failure, which is reported once. */
+/*
+ * Attaches to the process of @k, or notes the failure, which is reported once. One that is traced
+ * is looked at in each round.
+ */
 static void attach(struct follow *f, struct known *k)
 {
 	struct target *t = f->run->target;
@@ -203,8 +219,12 @@ static void attach(struct follow *f, struct known *k)
 
 	if (rc != 0 && target_may_attach_later(k->pid, problem, detail) && ++k->tries < TRIES)
 		return; /* again in the next round */
-	k->is_done = true;
+	k->is_traced = rc != 0 && problem == ATTACH_TRACED;
+	k->is_done = !k->is_traced;
 	k->is_wanted = false;
+	if (k->is_traced && k->is_said)
+		return;
+	k->is_said = k->is_traced;
 	if (rc == 0)
 		f->messages.attached(t, k->pid, threads);
 	else if (problem == ATTACH_NO_PROCESS || problem == ATTACH_ZOMBIE)

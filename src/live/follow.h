@@ -4,8 +4,8 @@
  *	every second   /proc -> new, young, or its turn -> matches? -> queue
  *	between events queue -> attach, one at a time
  *
- * Not attached to: ptmem itself, its ancestors, other processes that run ptmem, kernel threads, and
- * what is traced already.
+ * Not attached to: ptmem itself, its ancestors, other processes that run ptmem, of whatever build,
+ * kernel threads, and what is traced already, as long as it is.
  */
 #ifndef PTMEM_FOLLOW_H
 #define PTMEM_FOLLOW_H

@@ -59,7 +59,7 @@ bool process_matches(pid_t pid, const char *const *patterns, size_t count)
 		if (is_name && !*comm)
 			proc_read_comm(pid, comm);
 		else if (!is_name && !cgroup)
-			cgroup = cgroup_read(pid);
+			cgroup = cgroup_read_text(pid);
 		if (process_match(patterns[i], comm, cgroup))
 			return true;
 		if (is_name && strlen(comm) == PROC_COMM_SIZE - 1 && matches_file(pid, patterns[i]))

@@ -1,7 +1,7 @@
 /*
  * Which processes --follow means:
  *
- *	/PATH                            those in this control group, or below it
+ *	/PATH                            those in this control group, or below it, of any controller
  *	NAME.service, .scope, .slice     those of this systemd unit
  *	NAME                             those of this name; '*' and '?' are wildcards
  */
@@ -12,7 +12,7 @@
 
 #include "base/types.h"
 
-/* @comm: as in /proc/PID/comm. @cgroup may be NULL: unknown. */
+/* @comm: as in /proc/PID/comm. @cgroup: as in /proc/PID/cgroup; NULL = unknown. */
 bool process_match(const char *pattern, const char *comm, const char *cgroup);
 
 /*

@@ -132,6 +132,27 @@ def refused(t):
     group.end()
 
 
+@test("follow/traced-before", limit=180)
+def traced_before(t):
+    """A process that has a tracer is attached to when that has left it; the message is printed once."""
+    name = unique(t, "fb")
+    program = Program(t, name).wait_ready()
+    group = None
+    for _ in range(2):
+        tracer = subprocess.Popen([t.program("strace"), "-p", str(program.pid), "-o", "/dev/null"], stderr=subprocess.DEVNULL)
+        t.wait_until("the other tracer", program.tracer)
+        group = group or Following(t, "--follow=" + name, "--detailed-freq=1", "--threshold=0")
+        t.wait_until("the message", lambda: "is already traced" in group.text(), 60)
+        tracer.send_signal(signal.SIGINT)
+        tracer.wait(timeout=60)
+    group.wait_attached(program)
+    t.equal("messages", group.text().count("is already traced"), 1)
+    program.more()
+    program.end()
+    group.end()
+    group.check_peak(program)
+
+
 STUCK = """#include <sys/prctl.h>
 #include <unistd.h>
 int main(void)
@@ -265,18 +286,23 @@ sys.exit(process.wait())
 
 @test("follow/itself", limit=180)
 def itself(t):
-    """ptmem, its helpers, its ancestors and another ptmem are not attached to, though they have the name."""
+    """ptmem, its helpers, its ancestors and others that run ptmem are not attached to, though they have the name: the same
+    file, a stripped copy, one that was deleted."""
     name = unique(t, "fi")
-    copy = os.path.join(t.subdirectory(), name)
-    shutil.copy(os.path.realpath(t.ptmem()), copy)
+    copy, stripped, deleted = (os.path.join(t.subdirectory(), name) for _ in range(3))
+    for path in (copy, deleted):
+        shutil.copy(os.path.realpath(t.ptmem()), path)
+    t.equal("status of strip", t.run([t.program("strip"), "-o", stripped, copy]).status, 0)
+    others = [Following(t, "--follow=" + unique(t, "fo"), ptmem=path) for path in (copy, stripped, deleted)]
+    os.unlink(deleted)
     group = Following(t, "--follow=" + name, "--listen", ptmem=copy,
                       before=[sys.executable, "-c", WRAPPER, name])
-    other = Following(t, "--follow=" + unique(t, "fo"), ptmem=copy)
     programs = []
     for _ in range(2):  # when the second is attached to, the round that found the first is over
         programs.append(Program(t, name).wait_ready())
         group.wait_attached(programs[-1])
-    other.end()
+    for other in others:
+        other.end()
     tracer = programs[0].tracer()
     os.kill(tracer, signal.SIGTERM)
     group.process.wait(timeout=60)
@@ -327,6 +353,41 @@ def cgroup(t):
     finally:
         for path in (inner, outer):
             os.rmdir(path)
+
+
+def make_cgroup_1(name):
+    path = os.path.join("/sys/fs/cgroup/memory", name)
+    try:
+        os.mkdir(path)
+        if os.path.exists(os.path.join(path, "cgroup.clone_children")):
+            return path
+        os.rmdir(path)
+    except OSError:
+        pass
+    raise Skip("control groups of version 1 cannot be made here")
+
+
+@test("follow/cgroup-1", limit=180)
+def cgroup_1(t):
+    """A group of a controller of version 1 is one, too, and the label if the process is in no other."""
+    name = unique(t, "fd")
+    path = make_cgroup_1(name + ".slice")
+    try:
+        for pattern in (name + ".slice", "/%s.slice" % name):
+            group = Following(t, "--follow=" + pattern, "--record=r.%p")
+            program = Program(t, name).wait_ready()
+            with open(os.path.join(path, "cgroup.procs"), "w", encoding="ascii") as file:
+                file.write(str(program.pid))
+            with open("/proc/%d/cgroup" % program.pid, encoding="ascii") as file:
+                is_only = "0::/\n" in file.read()
+            group.wait_attached(program)
+            program.end()
+            group.end()
+            result = t.run([os.path.join(BUILD, "ptmem-report"), "--format=json", os.path.join(group.cwd, "r.%d" % program.pid)])
+            if is_only:
+                t.equal("label", json.loads(result.out)["meta"]["cgroup"], "/%s.slice" % name)
+    finally:
+        os.rmdir(path)
 
 
 class FollowListening(Listening):

@@ -13,11 +13,13 @@
 
 #include "base/cgroup.h"
 #include "base/cleanup.h"
+#include "base/own_note.h"
 #include "base/proc.h"
 
 static void test_patterns(void **state)
 {
-	const char *redis = "/system.slice/redis.service", *pod = "/kube.slice/a/b";
+	const char *redis = "0::/system.slice/redis.service\n", *pod = "0::/kube.slice/a/b\n";
+	const char *mixed = "4:cpu,memory:/m/x.slice\n1:name=systemd:/s\n0::/\n";
 
 	assert_true(process_match("redis", "redis", redis));
 	assert_true(process_match("r*s", "redis", NULL));
@@ -36,6 +38,14 @@ static void test_patterns(void **state)
 	assert_false(process_match("/kube", "x", pod));
 	assert_false(process_match("/kube.slice", "x", NULL));
 	assert_true(process_match("/", "x", pod));
+	assert_true(process_match("/m", "x", mixed));
+	assert_true(process_match("/m/x.slice", "x", mixed));
+	assert_true(process_match("x.slice", "x", mixed));
+	assert_false(process_match("x.slice\n1:name=systemd:", "x", mixed));
+	assert_false(process_match("/m/x.slice\n", "x", mixed));
+	assert_true(process_match("/s", "x", mixed));
+	assert_false(process_match("/x", "x", mixed));
+	assert_false(process_match("memory", "x", mixed));
 }
 
 static void expect_path(const char *text, const char *path)
@@ -55,7 +65,11 @@ static void test_parse(void **state)
 	expect_path("0::/", "/");
 	expect_path("5:cpu:/c\n1:name=systemd:/s\n0::/u\n", "/u");
 	expect_path("5:cpu:/c\n1:name=systemd:/s\n0::/\n", "/s");
-	expect_path("5:cpu:/c\n4:memory:/m\n", "/c");
+	expect_path("5:cpu:/c\n4:memory:/m\n", "/m");
+	expect_path("4:memory:/m\n0::/\n", "/m");
+	expect_path("5:cpu:/c\n4:cpuset,memory,pids:/m\n1:name=systemd:/s\n0::/\n", "/m");
+	expect_path("5:cpu:/c\n4:memory:/\n1:name=systemd:/\n0::/\n", "/c");
+	expect_path("5:cpu:/\n0::/\n", "/");
 	expect_path("", NULL);
 	expect_path("\n\n:\n::\n0:\n0::\n0::a\n", NULL);
 }
@@ -97,8 +111,8 @@ static void test_own(void **state)
 	prctl(PR_SET_NAME, "a\n\n");
 	proc_read_comm(getpid(), comm);
 	assert_string_equal(comm, "a\n\n");
-	assert_true(proc_runs_our_file(getpid()));
-	assert_false(proc_runs_our_file(1));
+	assert_true(own_note_is_in(getpid()));
+	assert_false(own_note_is_in(1));
 	proc_read_comm(INT32_MAX, comm);
 	assert_string_equal(comm, "");
 }
