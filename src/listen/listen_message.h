@@ -59,6 +59,7 @@ struct listen_totals {
 	uint64_t stopped_ns;             /* while ptmem stopped all threads */
 	uint64_t longest_stop_ns;        /* the longest of these stops */
 	uint64_t trap_stops, trap_ns;    /* stops of single threads */
+	uint64_t longest_trap_ns;        /* the longest of these */
 };
 
 struct listen_process {

@@ -55,6 +55,7 @@ static void fill_totals(const struct session *s, struct listen_totals *out)
 		.longest_stop_ns = p->longest_ns,
 		.trap_stops = p->trap_stops,
 		.trap_ns = p->trap_ns,
+		.longest_trap_ns = p->longest_trap_ns,
 	};
 }
 

@@ -87,15 +87,18 @@ static void print_pauses(const struct session *s)
  */
 static void print_stops(const struct session *s)
 {
-	char n[AMOUNT_SIZE];
+	char n[AMOUNT_SIZE], longest[64] = "";
 	uint64_t elapsed = s->process.end_ns - s->process.start_ns;
 	uint64_t lost_ns = MAX(s->end.pauses.trap_ns, s->end.pauses.trap_stops * STOP_NS);
 	if (!is_verbose() && (lost_ns < elapsed / 50 || lost_ns < 500000000))
 		return;
-	log_info("  stopped      at %s breakpoint%s in %.2f s: %.2f s for ptmem's work, and the "
+	if ((double)s->end.pauses.longest_trap_ns > PAUSE_MATTERS)
+		snprintf(longest, sizeof(longest), " (%.1f ms at one)",
+			 (double)s->end.pauses.longest_trap_ns / 1e6);
+	log_info("  stopped      at %s breakpoint%s in %.2f s: %.2f s for ptmem's work%s, and the "
 		 "switches to ptmem and back",
 		 amount_commas(s->end.pauses.trap_stops, n), plural(s->end.pauses.trap_stops),
-		 (double)elapsed / 1e9, (double)s->end.pauses.trap_ns / 1e9);
+		 (double)elapsed / 1e9, (double)s->end.pauses.trap_ns / 1e9, longest);
 }
 
 struct row {

@@ -243,6 +243,8 @@ def _(t):
     t.equal("JSON", check["timeline"]["live_bytes"][-1], before)
     m.more()
     t.equal("one more", m.live() - before, 1000)
+    t.check(0 < m.metrics()["ptmem_longest_breakpoint_seconds"] <= m.metrics()["ptmem_breakpoint_seconds_total"],
+            "the longest wait at a breakpoint is one of them")
     m.ptmem.send_signal(signal.SIGTERM)
     t.equal("status of ptmem", m.ptmem.wait(), 0)
     t.wait_until("the server ends", m.has_no_server)

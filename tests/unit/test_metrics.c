@@ -35,7 +35,7 @@ static void add_process(struct served_table *t, uint32_t pid, const char *comman
 	s->info.totals = (struct listen_totals){
 		.live_bytes = 7000, .live_blocks = 7, .peak_bytes = UINT64_MAX, .allocated_bytes = 1, .allocations = 2,
 		.frees = 3, .failed = 4, .interval = 524288, .stacks = 5, .complete_stacks = 6, .stopped_ns = 1500000000,
-		.longest_stop_ns = 250000000, .trap_stops = 8, .trap_ns = 1,
+		.longest_stop_ns = 250000000, .trap_stops = 8, .trap_ns = 1, .longest_trap_ns = 51000000,
 	};
 }
 
@@ -59,6 +59,7 @@ static void test_values(void **state)
 	expect(text, "# TYPE ptmem_heap_frees_total counter\n");
 	expect(text, "\nptmem_stopped_seconds_total{pid=\"42\",command=\"server\"} 1.500000000\n");
 	expect(text, "\nptmem_longest_stop_seconds{pid=\"42\",command=\"server\"} 0.250000000\n");
+	expect(text, "\nptmem_longest_breakpoint_seconds{pid=\"42\",command=\"server\"} 0.051000000\n");
 	expect(text, "\nptmem_breakpoint_seconds_total{pid=\"42\",command=\"server\"} 0.000000001\n");
 	assert_null(strstr(text, "# EOF"));
 	expect(open, "# TYPE ptmem_heap_frees counter\nptmem_heap_frees_total{pid=\"42\",command=\"server\"} 3\n");

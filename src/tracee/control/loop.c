@@ -264,7 +264,7 @@ static void serve_signal(struct target *t, struct thread *th, int sig)
 {
 	enum trap_answer answer = sig == SIGTRAP ? trap_serve(t, th) : TRAP_NOT_OURS;
 	if (answer != TRAP_NOT_OURS)
-		th->process->space->pauses.trap_ns += clock_now_ns() - t->now_ns;
+		space_note_trap(th->process->space, clock_now_ns() - t->now_ns);
 	if (answer == TRAP_RESUME) {
 		thread_resume(t, th, 0);
 		return;

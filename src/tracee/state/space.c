@@ -96,6 +96,12 @@ void space_note_stop(struct address_space *s, uint64_t ns)
 	s->pauses.longest_ns = MAX(s->pauses.longest_ns, ns);
 }
 
+void space_note_trap(struct address_space *s, uint64_t ns)
+{
+	s->pauses.trap_ns += ns;
+	s->pauses.longest_trap_ns = MAX(s->pauses.longest_trap_ns, ns);
+}
+
 void space_free(struct address_space *s)
 {
 	journal_end(s);

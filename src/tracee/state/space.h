@@ -28,6 +28,7 @@ struct space_pauses {
 	uint64_t longest_ns;   /* the longest of these */
 	uint64_t trap_stops;   /* single threads, at our breakpoints */
 	uint64_t trap_ns;      /* ptmem's work at those, without context switches */
+	uint64_t longest_trap_ns; /* the most at one of them, while its thread waited */
 };
 
 /* The state of its system calls. */
@@ -137,6 +138,8 @@ void space_set_reader(struct address_space *s, pid_t tid);
  */
 int space_follow_image(struct address_space *s, bool *is_other_out);
 struct address_space *space_fork(const struct address_space *parent, pid_t child);
+/* A thread of @s, at a breakpoint, waited for ptmem's work for @ns. */
+void space_note_trap(struct address_space *s, uint64_t ns);
 /* All threads of @s were stopped for @ns. */
 void space_note_stop(struct address_space *s, uint64_t ns);
 
