@@ -49,8 +49,8 @@ static const struct family families[] = {
 	 AT(trap_stops)},
 	{"ptmem_breakpoint_seconds", "Time that ptmem worked at these.", true, NANOSECONDS,
 	 AT(trap_ns)},
-	{"ptmem_longest_breakpoint_seconds", "The most of it at one of these, while its thread waited.",
-	 false, NANOSECONDS, AT(longest_trap_ns)},
+	{"ptmem_longest_breakpoint_seconds", "The most at one of them: its thread waited.", false,
+	 NANOSECONDS, AT(longest_trap_ns)},
 };
 
 /* The name of a counter and its samples end in _total; in OpenMetrics only its samples do. */

@@ -60,7 +60,7 @@ int recording_part_path(struct session *s, char **path_out)
 					  .pattern = s->run->options->files.record,
 					  .part = s->recording->span.part};
 
-	return session_files_numbered_name(s, &file, 0, "recording.%p", path_out);
+	return session_files_numbered_name(s, &file, 0, NULL, path_out);
 }
 
 /* Whether the clock has passed the millisecond of the last block; takes up to one. */

@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "output/outfile.h"
+#include "session/file_name.h"
 
 int result_write(const struct result *r, const char *path)
 {
@@ -84,7 +85,8 @@ int rescue_write(const struct result *r, const char *path)
 int rescue_write_in(const struct result *r, const char *path, const char *directory,
 		    bool is_quiet)
 {
-	int rc = result_write(r, path);
+	bool is_taken = directory && file_name_is_shared(path);
+	int rc = is_taken ? -EEXIST : result_write(r, path);
 
 	if (rc == 0)
 		return 0;

@@ -22,8 +22,8 @@ int result_write(const struct result *r, const char *path);
 int rescue_write(const struct result *r, const char *path);
 
 /*
- * The same for one of several: the place instead is in a directory called @directory, which is said
- * only with -v if @is_quiet.
+ * The same for one of several, which are never written to a FIFO or device: the place instead is in
+ * a directory called @directory, which is said only with -v if @is_quiet.
  */
 int rescue_write_in(const struct result *r, const char *path, const char *directory,
 		    bool is_quiet);

@@ -111,7 +111,7 @@ int session_files_numbered_name(struct session *s, const struct session_file *fi
 	};
 	int rc = run_file_name(s->run, &request, path_out);
 
-	if (rc != 0 || !file_name_is_shared(*path_out))
+	if (rc != 0 || !fallback || !file_name_is_shared(*path_out))
 		return rc;
 	free(*path_out);
 	request.pattern = fallback;

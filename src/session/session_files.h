@@ -37,7 +37,7 @@ int session_files_stream_name(struct session *s, enum stream_file which,
 
 /*
  * The name of @file with @number (0 = none), for a file that is written while the program runs;
- * never standard output or another shared place: then @fallback is the pattern.
+ * never standard output or another shared place: then @fallback is the pattern, unless it is NULL.
  */
 int session_files_numbered_name(struct session *s, const struct session_file *file,
 				unsigned number, const char *fallback, char **path_out);

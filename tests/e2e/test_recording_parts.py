@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import stat
 import subprocess
 import time
 
@@ -438,6 +439,33 @@ def full_disk(t):
     ptmem.stdout.read()
     ptmem.wait()
     t.check(ptmem.returncode == 125, "status: %d" % ptmem.returncode)
+
+
+@test("recording-parts/fifo")
+def fifo(t):
+    """A FIFO that has the name of a recording stays; the recording is where others go that cannot be written."""
+    cwd = t.subdirectory()
+    tmp, path = os.path.join(cwd, "tmp"), os.path.join(cwd, "r.001.rec")
+    os.mkdir(tmp)
+    os.mkfifo(path)
+    ptmem = start_phases(t, cwd, "--record=r.rec", TMPDIR=tmp)
+
+    def elsewhere():
+        return [os.path.join(d, n) for d, _, names in os.walk(tmp) for n in names if not n.startswith(".ptmem")]
+
+    def said(words):
+        with open(os.path.join(cwd, "log"), encoding="utf-8") as file:
+            return words in file.read()
+
+    t.wait_until("the recording elsewhere", lambda: elsewhere() and said("cannot write %s; the recording is in %s, " %
+                                                                         (path, elsewhere()[0])))
+    t.wait_until("another one at its place", lambda: said("r.002.rec could be written to its place again"))
+    ptmem.stdin.close()
+    t.equal("status: not all were written to their place", ptmem.wait(), 125)
+    found, = elsewhere()
+    t.check(re.search(r"/recording\.\d+\.001$", found) and stat.S_ISFIFO(os.stat(path).st_mode), "the place of the first: " + found)
+    judge_part(t, read(t, found))
+    t.equal("recordings of another name", [n for n in os.listdir(cwd) if n.startswith("recording")], [])
 
 
 @test("recording-parts/so-far")
