@@ -7,6 +7,7 @@ import subprocess
 import harness
 from harness import Skip, test
 from test_attach import Attached
+from test_killed import guardians, sigtrap_is_caught
 
 ROUNDS = 3000
 FORBIDS = "a seccomp filter forbids "
@@ -133,6 +134,12 @@ class Running:
         self.t.counts("totals", totals, self.t.truth(self.cwd), COUNTED)
         return profile
 
+    def kill_ptmem(self):
+        """Waits until the guardian has cleaned up."""
+        self.attached.process.kill()
+        self.attached.process.wait()
+        self.t.wait_until("the guardian to end", lambda: not guardians(self.t))
+
     def __enter__(self):
         return self
 
@@ -163,8 +170,8 @@ def own_started(t):
     """With ptmem's own filter: alone, above that of a container, and below that of the program."""
     program = t.target("gcc-O2-pie", "filtered")
     container = [program, "list", "-x"]
-    for kind, before, refusal in (("none", [], None), ("list", [], refusal_of("list")), ("file", [], refusal_of("file")),
-                                  ("none", container, None), ("list", container, FILTERED)):
+    cases = [(kind, [], refusal_of(kind)) for kind in ("none", "list", "file", "trace")]
+    for kind, before, refusal in cases + [("none", container, None), ("list", container, FILTERED)]:
         check_ways(t, run_filtered(t, [program, kind], b"rr", ["--trace=heap,mmap"], before), refusal)
 
 
@@ -200,3 +207,21 @@ def later(t):
         program.attach()
         program.do("r", "f", "r")
         check_ways(t, program.detach(), None)
+
+
+@test("filtered/killed")
+def killed(t):
+    """ptmem is killed: its guardian removes the handler of SIGTRAP, but not if the program's filter would kill it for that."""
+    for kind, letters in (("list", "r"), ("later", "rf"), ("all", "r")):
+        with Running(t, kind) as program:
+            program.attach()
+            program.do(*letters)
+            program.kill_ptmem()
+            if kind != "later":
+                t.check(not sigtrap_is_caught(program.process.pid), "%s: the handler is left" % kind)
+            program.do("r")
+            program.attach()
+            program.do("r")
+            t.equal("allocations after a second attach (%s)" % kind, program.attached.detach().only_stats()["allocations"], ROUNDS)
+            program.process.stdin.close()
+            t.equal("status (%s)" % kind, program.process.wait(timeout=60), 0)
