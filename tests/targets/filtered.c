@@ -11,10 +11,10 @@
  *	list         allows nearly all calls, one by one; the others fail
  *	log          logs memfd_create
  *	wx           refuses memory to be written and executed, as systemd's MemoryDenyWriteExecute
- *	trap-other   SIGSYS for getppid, which it calls in each round
+ *	trap-other   SIGSYS for getppid, which it calls now and then
  *	trap         the same, and for memfd_create
  *	file         memfd_create fails
- *	trace        memfd_create is left to a tracer
+ *	trace        memfd_create, which it calls now and then, is left to a tracer: it has none
  *	ask          memfd_create is left to another process
  *	code         new code that is not from a file kills
  *	all          what is injected kills: memfd_create, mmap, munmap, rt_sigaction
@@ -168,6 +168,8 @@ static void run(void)
 			syscall(SYS_getppid);
 			CHECK(traps == before + 1);
 		}
+		if (is("trace") && i % 100 == 0)
+			CHECK(syscall(SYS_memfd_create, "", 0) == -1 && errno == ENOSYS);
 	}
 }
 

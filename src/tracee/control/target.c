@@ -109,8 +109,7 @@ ATTR_NORETURN static void run_program(const struct target *t, int go_fd, int err
 		;
 	if (n == 0)
 		_exit(127); /* ptmem died before it traced us */
-	if (t->options.watch.brk || t->options.watch.mappings)
-		syscalls_install_filter(t, argv[0]);
+	syscalls_install_filter(t, argv[0]);
 	execvp(argv[0], argv);
 	int err = errno;
 	while (write(error_fd, &err, sizeof(err)) < 0 && errno == EINTR)
@@ -156,8 +155,9 @@ int target_start(struct target *t, char *const argv[])
 	int rc = pid < 0 ? -errno : 0;
 	if (rc == 0) {
 		t->first.pid = pid;
-		unsigned long end = t->options.start.keep_running ? 0 : PTRACE_O_EXITKILL;
-		rc = ptrace_seize(pid, seize_options(t) | end);
+		unsigned long more = t->options.start.keep_running ? 0 : PTRACE_O_EXITKILL;
+		more |= syscalls_seize_options(t);
+		rc = ptrace_seize(pid, seize_options(t) | more);
 	}
 	if (rc == 0 && t->options.events.count_instructions)
 		rc = instructions_add(&t->control->counters, pid, true);

@@ -77,9 +77,23 @@ static bool set_filter(const struct sock_fprog *program)
 	       (errno == EINVAL && syscall(SYS_seccomp, op, 0, program) == 0);
 }
 
+static bool is_any_watched(const struct target *t)
+{
+	return t->options.watch.brk || t->options.watch.mappings;
+}
+
+unsigned long syscalls_seize_options(const struct target *t)
+{
+	return is_any_watched(t) ? PTRACE_O_TRACESECCOMP : 0;
+}
+
+#define FILTER_MARK 0x706du /* tells our filter from those of the program */
+
 void syscalls_install_filter(const struct target *t, const char *program)
 {
 	size_t count, n = 0, k = 0;
+	if (!is_any_watched(t))
+		return;
 	const long *number = mapping_watched(&count);
 	struct sock_filter code[32];
 	code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
@@ -98,7 +112,8 @@ void syscalls_install_filter(const struct target *t, const char *program)
 								 0);
 	}
 	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRACE);
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K,
+						 SECCOMP_RET_TRACE | FILTER_MARK);
 	const struct sock_fprog filter = {.len = (unsigned short)n, .filter = code};
 	if (set_filter(&filter) || errno != EACCES || gives_rights(program))
 		return;
@@ -108,7 +123,7 @@ void syscalls_install_filter(const struct target *t, const char *program)
 
 void syscalls_detect_mode(struct target *t, pid_t pid)
 {
-	if (!t->options.watch.brk && !t->options.watch.mappings)
+	if (!is_any_watched(t))
 		return;
 	int own = t->inherited.count;
 	bool has_one = own >= 0 && seccomp_count_filters(pid) == own + 1;
@@ -368,8 +383,18 @@ static void serve_entry(struct target *t, struct thread *th, bool is_filtered)
 	thread_resume(t, th, 0);
 }
 
+/*
+ * A filter of the program may leave calls to a tracer, too. Without one they fail with ENOSYS, and
+ * they do so if the tracer cancels them.
+ */
 void syscalls_serve_seccomp(struct target *t, struct thread *th)
 {
+	unsigned long mark = FILTER_MARK;
+	if (ptrace_event_message(th->tid, &mark) == 0 && mark != FILTER_MARK && !t->is_stopping) {
+		ptrace_set_word(th->tid, t->arch->syscall_nr, (uint64_t)-1);
+		thread_resume(t, th, 0);
+		return;
+	}
 	serve_entry(t, th, true);
 }
 

@@ -32,11 +32,13 @@ struct target;
 struct thread;
 struct trap;
 
+/* ptrace options of a program that may get the filter. */
+unsigned long syscalls_seize_options(const struct target *t);
 /*
- * In the child that is about to execute @program: installs the filter. Call it when the child is
- * traced. Without CAP_SYS_ADMIN a filter needs no_new_privs, which is not set for a program with
- * set-user-ID or capabilities. Errors are ignored: syscalls_detect_mode in the parent detects the
- * result.
+ * In the child that is about to execute @program: installs the filter, if calls are watched. Call
+ * it when the child is traced. Without CAP_SYS_ADMIN a filter needs no_new_privs, which is not set
+ * for a program with set-user-ID or capabilities. Errors are ignored: syscalls_detect_mode in the
+ * parent detects the result.
  */
 void syscalls_install_filter(const struct target *t, const char *program);
 
