@@ -36,10 +36,11 @@ static void add_names(struct recording *r)
 	char name[32];
 
 	recording_add(r, RECORDING_OBJECTS, (uint64_t[]){recording_string(r, "/bin/a"), 0, 1, 2, 0});
+	recording_add(r, RECORDING_OBJECTS, (uint64_t[]){recording_string(r, "/lib/b"), 0, 3, 4, 0});
 	for (uint64_t i = 0; i < LEAVES; i++) {
 		snprintf(name, sizeof(name), "function_%u", (unsigned)draw(1u << 30));
 		recording_add(r, RECORDING_FRAMES,
-			      (uint64_t[]){recording_string(r, name), 0, i, 1, 0, 0, draw(1u << 30)});
+			      (uint64_t[]){recording_string(r, name), 0, i, 2, 0, 0, draw(1u << 30)});
 		recording_add(r, RECORDING_NODES, (uint64_t[]){draw(i + 1), i});
 	}
 }
@@ -209,6 +210,14 @@ static bool has_text(const struct recording *r, const char *text)
 	return false;
 }
 
+/* The first object is the program, even if no frame is in it. */
+static void check_program(const struct recording *r)
+{
+	uint64_t path = recording_get(r, RECORDING_OBJECTS, 0, OBJECT_PATH);
+
+	assert_string_equal(r->text.data[path], "/bin/a");
+}
+
 static void any_limit(void **state)
 {
 	struct recording *r = make();
@@ -225,6 +234,7 @@ static void any_limit(void **state)
 		assert_true(size <= limit);
 		check_moments(whole, back);
 		check_sums(whole, back);
+		check_program(back);
 		assert_non_null(strstr(recording_meta(back, "lost"), "thinned to"));
 		recording_free(back);
 		recording_free(thin);

@@ -461,7 +461,7 @@ class Timeline {
 			lines.push(t.peak_bytes);
 		const curves = lines.map((values) => this.points(values, p.time));
 
-		for (const top of [Math.max(1, y - 16), y + 4])
+		for (const top of [Math.max(1, y - 16), y + 4, y + 18, y + 32])
 			for (const left of [x + 7, x - 7 - width])
 				boxes.push({ left, right: left + width, top, bottom: top + 14 });
 		const covered = (box) => curves.filter((c) => this.meets(c, box)).length;
