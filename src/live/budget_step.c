@@ -12,6 +12,8 @@
 
 #define PATIENCE_MIN 10u
 #define PATIENCE_MAX 600u
+#define STOPS_LEAST 100u       /* in a window: fewer may be those before the jumps are placed */
+#define STOP_LEAST_NS 20000.0
 #define RECORD_MOST_NS 50000.0 /* of ptmem and the program, if each record wakes ptmem up */
 
 void budget_init(struct budget *b, double share, uint64_t interval)
@@ -25,6 +27,12 @@ void budget_init(struct budget *b, double share, uint64_t interval)
 double budget_cost(const struct budget_window *w)
 {
 	return ((double)w->cpu_ns + (double)w->records * BUDGET_RECORD_NS) / (double)w->wall_ns;
+}
+
+bool budget_is_out_of_reach(const struct budget *b, const struct budget_window *w, uint64_t stops)
+{
+	return stops >= STOPS_LEAST && budget_cost(w) > b->share &&
+	       (double)stops * STOP_LEAST_NS > b->share * (double)w->wall_ns;
 }
 
 static bool lengthen(struct budget *b, double cost)

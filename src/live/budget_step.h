@@ -36,4 +36,10 @@ bool budget_step(struct budget *b, const struct budget_window *w);
 /* The cost in @w as a share of one CPU. */
 double budget_cost(const struct budget_window *w);
 
+/*
+ * Whether @stops at breakpoints in the window, which no interval changes, cost more than the
+ * budget.
+ */
+bool budget_is_out_of_reach(const struct budget *b, const struct budget_window *w, uint64_t stops);
+
 #endif

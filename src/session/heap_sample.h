@@ -27,6 +27,8 @@ struct profile;
 struct heap_sample {
 	uint64_t interval;    /* 0: every call is an event, and nothing else here is used */
 	uint64_t now;         /* the one in force: with --budget it may be longer */
+	uint64_t stops;       /* with --budget: calls at breakpoints when its last second began */
+	uint32_t over;        /* seconds in a row in which these cost more than it */
 	uint8_t shift_max;    /* the largest of all samples (estimate.h) */
 	uint64_t seed;
 	bool is_done;         /* replay of samples: the events are already chosen */

@@ -3,10 +3,14 @@ output says so. The rule by which it changes is in unit/test_budget.c, with a pr
 
 import math
 import os
+import re
+import resource
+import shutil
 import subprocess
 
 from harness import BUILD, test
 from test_estimates import probability, without_desc
+from test_follow import Following, unique
 from test_recording import report_json
 
 INTERVAL = 4096
@@ -100,3 +104,61 @@ def refused(t):
         result = t.run([t.ptmem(), *options, "--", "true"])
         t.check(result.status == 1 and why in result.err.decode(), "%s: %r" % (options, result.err))
     t.equal("without a sign", t.run([t.ptmem(), "-q", "--heap-sample=1M", "--budget=0.5", "--", "true"]).status, 0)
+
+
+def address_space(pid):
+    with open("/proc/%d/statm" % pid, encoding="ascii") as file:
+        return int(file.read().split()[0]) * resource.getpagesize()
+
+
+def tracer(pid):
+    with open("/proc/%d/status" % pid, encoding="ascii", errors="replace") as file:
+        return int(re.search(r"TracerPid:\t(\d+)", file.read())[1])
+
+
+def start(t, program):
+    process = subprocess.Popen([program], cwd=t.directory, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    process.stdout.readline()
+    return process
+
+
+def start_slow(t, program):
+    """Of targets/budgeted: it has room for its blocks, but not for the memory of jumps."""
+    process = start(t, program)
+    resource.prlimit(process.pid, resource.RLIMIT_AS, (address_space(process.pid) + (16 << 20),) * 2)
+    return process
+
+
+@test("budget/out-of-reach", limit=180)
+def out_of_reach(t):
+    """Where each call stops, it is said which budget cannot be kept and why, and then ptmem detaches."""
+    program = start_slow(t, t.target("gcc-O2-pie", "budgeted"))
+    run = t.run([t.ptmem(), "-p", str(program.pid), "--heap-sample=512K", "--budget=0.1%", "--massif-out-file=m"])
+    said = run.err.decode()
+    t.equal("status of ptmem: " + said, run.status, 0)
+    t.check(re.search(r"warning: process %d: --budget=0\.1%% cannot be kept: [0-9,]+ calls a second stop at breakpoints, whatever the "
+                      r"interval: (malloc, free|free, malloc)\b.* \(its address space is limited \(ulimit -v\)\); if that goes on, ptmem "
+                      r"detaches in 4 s\n" % program.pid, said), said)
+    t.check("process %d: detached, since --budget=0.1%% could not be kept; it runs on\n" % program.pid in said, said)
+    t.equal("the program runs", program.poll(), None)
+    program.communicate(timeout=60)
+    t.equal("status of the program", program.returncode, 0)
+
+
+@test("budget/out-of-reach-followed", limit=180)
+def out_of_reach_followed(t):
+    """--follow goes on with the others, and does not attach to that process again."""
+    path = os.path.join(t.directory, unique(t, "bf"))
+    shutil.copy(t.target("gcc-O2-pie", "budgeted"), path)
+    slow, quick = start_slow(t, path), start(t, path)
+    group = Following(t, "--follow=" + os.path.basename(path), "--heap-sample=512K", "--budget=0.1%", "--massif-out-file=m.%p")
+    t.wait_until("the detach", lambda: "process %d: detached, since " % slow.pid in group.text(), 120)
+    t.wait_until("no tracer", lambda: tracer(slow.pid) == 0)
+    later = start(t, path)
+    t.wait_until("the next one", lambda: "attached to process %d " % later.pid in group.text(), 60)
+    t.equal("messages", (group.text().count("attached to process %d " % slow.pid), group.text().count("detached, since")), (1, 1))
+    t.check(tracer(quick.pid) and tracer(later.pid) and not tracer(slow.pid), "who is traced")
+    for process in (slow, quick, later):
+        process.communicate(timeout=60)
+        t.equal("status", process.returncode, 0)
+    group.end()

@@ -77,6 +77,22 @@ static void test_rule(void **state)
 	assert_false(step(&b, 100000));
 }
 
+/* Stops count if they alone cost more than the budget, and if ptmem's cost is above it at all. */
+static void test_rule_stops(void **state)
+{
+	struct budget_window dear = window(2.1), cheap = window(1.9);
+	struct budget b;
+
+	(void)state;
+	budget_init(&b, 0.02, 512 << 10);
+	assert_true(budget_is_out_of_reach(&b, &dear, 1001));
+	assert_false(budget_is_out_of_reach(&b, &dear, 999));
+	assert_false(budget_is_out_of_reach(&b, &cheap, 1000000));
+	budget_init(&b, 0.0001, 512 << 10);
+	assert_true(budget_is_out_of_reach(&b, &dear, 100));
+	assert_false(budget_is_out_of_reach(&b, &dear, 99));
+}
+
 static void test_rule_limits(void **state)
 {
 	struct budget b;
@@ -262,6 +278,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rule),
 		cmocka_unit_test(test_rule_limits),
+		cmocka_unit_test(test_rule_stops),
 		cmocka_unit_test(test_unbiased),
 		cmocka_unit_test(test_released),
 	};

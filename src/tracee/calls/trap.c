@@ -19,9 +19,10 @@
 /* Number of stops after which a space gets pads. */
 #define HOT_HITS 16
 
-static void count_hit(struct target *t, struct address_space *s, const struct trap *trap)
+static void count_hit(struct target *t, struct address_space *s, struct trap *trap)
 {
 	uint32_t hot = t->options.probes.promote_at_once ? 1 : HOT_HITS;
+	trap->hits++;
 	if (!probe_may_be_hot(trap->probe) || trap->is_cold || !s->watch.is_ready ||
 	    ++s->promotion.hits < hot)
 		return;

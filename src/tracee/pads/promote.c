@@ -9,6 +9,7 @@
 #include "tracee/pads/promote.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -397,15 +398,17 @@ void pads_prepare(struct target *t, struct address_space *s)
 }
 
 /* @why: of a seccomp filter; its reason is NULL if @rc has another cause. */
-static void report_impossible(const struct address_space *s, int rc,
+static void report_impossible(struct address_space *s, int rc,
 			      const struct seccomp_refusal *why)
 {
 	const char *reason = why->reason	? why->reason :
 			     rc == -ENOMEM ? "its address space is limited (ulimit -v)" :
 			     rc == -EFBIG  ? "files are limited (ulimit -f)" :
 					     strerror(-rc);
-	log_info("process %d%s on breakpoints: %s%s", s->processes.pid,
-		 s->pads ? ": new functions stay" : " stays", reason, why->reason ? why->call : "");
+	snprintf(s->promotion.why, sizeof(s->promotion.why), "%s%s", reason,
+		 why->reason ? why->call : "");
+	log_info("process %d%s on breakpoints: %s", s->processes.pid,
+		 s->pads ? ": new functions stay" : " stays", s->promotion.why);
 }
 
 int pads_promote(struct target *t, struct address_space *s, struct thread *th)

@@ -81,6 +81,7 @@ struct space_watch {
 struct promotion {
 	uint32_t hits;         /* stops at entries since the last promotion */
 	bool is_impossible;    /* its breakpoints are not promoted */
+	char why[96];          /* then */
 	/* for a fork that inherits pads, until it runs; or NULL */
 	struct pad_fork_snapshot *fork_snapshot;
 };

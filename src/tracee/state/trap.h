@@ -51,6 +51,7 @@ struct trap {
 	taddr_t semaphore;         /* semaphore raised for it; 0 = none */
 	bool is_cold;              /* cannot be promoted, or not at present */
 	const char *why_cold;
+	uint64_t hits;             /* TRAP_ENTRY: stops at it */
 };
 
 #endif
