@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -333,4 +334,37 @@ pid_t proc_next_thread(DIR *threads)
 			return tid;
 	}
 	return 0;
+}
+
+pid_t proc_find_reader(pid_t pid)
+{
+	DIR *threads = proc_open_threads(pid);
+	pid_t found = 0;
+	for (pid_t tid; threads && !found && (tid = proc_next_thread(threads));) {
+		struct proc_status st;
+		if (proc_status_read(tid, &st) == 0 && st.has_memory)
+			found = tid;
+	}
+	if (threads)
+		closedir(threads);
+	return found ? found : pid;
+}
+
+/* -- statm -- */
+
+static int read_statm(pid_t tid, struct proc_statm *out)
+{
+	_cleanup_fclose_ FILE *f = proc_open(tid, "statm");
+	uint64_t size, resident, shared, page = (uint64_t)sysconf(_SC_PAGESIZE);
+	if (!f || fscanf(f, "%" SCNu64 " %" SCNu64 " %" SCNu64, &size, &resident, &shared) != 3 ||
+	    size == 0)
+		return -ESRCH;
+	*out = (struct proc_statm){size * page, resident * page, shared * page};
+	return 0;
+}
+
+int proc_statm_read(pid_t pid, struct proc_statm *out)
+{
+	int rc = read_statm(pid, out);
+	return rc == 0 ? 0 : read_statm(proc_find_reader(pid), out);
 }

@@ -104,5 +104,21 @@ void proc_read_comm(pid_t pid, char comm_out[PROC_COMM_SIZE]);
 DIR *proc_open_threads(pid_t pid);
 /* The next thread; 0 after the last. */
 pid_t proc_next_thread(DIR *threads);
+/*
+ * A thread of @pid that has not ended, the first one if possible; @pid if there is none. When the
+ * first thread has ended, /proc/PID shows nothing of the memory, the files and the root directory
+ * of the process any more; /proc/TID of another thread does.
+ */
+pid_t proc_find_reader(pid_t pid);
+
+/* -- statm -- */
+
+/* Bytes. */
+struct proc_statm {
+	uint64_t size, resident, shared;
+};
+
+/* Of the process, whichever of its threads live. 0, or -ESRCH if it has no memory any more. */
+int proc_statm_read(pid_t pid, struct proc_statm *out);
 
 #endif

@@ -181,10 +181,6 @@ void explain_attach(pid_t pid, int rc, enum attach_problem problem, long detail)
 	case ATTACH_ZOMBIE:
 		log_error("process %d has ended; only its exit status is left (a zombie)", pid);
 		break;
-	case ATTACH_DEAD_LEADER:
-		log_error("process %d cannot be attached to: its first thread has ended, only "
-			  "others run", pid);
-		break;
 	case ATTACH_TRACED:
 		explain_tracer(pid, detail);
 		break;

@@ -352,7 +352,7 @@ static int watch_processes(struct run *run, struct sampling *sampling)
 		enum attach_problem problem = o->attach.pid[i] == getpid() ?
 						      ATTACH_SELF :
 						      target_check_pid(o->attach.pid[i]);
-		if (problem == ATTACH_OK || problem == ATTACH_DEAD_LEADER)
+		if (problem == ATTACH_OK)
 			pids[count++] = o->attach.pid[i];
 		else
 			explain_attach(o->attach.pid[i], 0, problem, 0);

@@ -104,12 +104,9 @@ static void put_family(FILE *out, const struct served_table *t, const struct fam
 /* Bytes; 0 = unknown. */
 static uint64_t resident(uint32_t pid)
 {
-	_cleanup_fclose_ FILE *f = proc_open((pid_t)pid, "statm");
-	uint64_t pages = 0;
+	struct proc_statm m;
 
-	if (!f || fscanf(f, "%*u %" SCNu64, &pages) != 1)
-		return 0;
-	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+	return proc_statm_read((pid_t)pid, &m) == 0 ? m.resident : 0;
 }
 
 static void put_resident(FILE *out, const struct served_table *t, bool is_openmetrics)

@@ -102,29 +102,30 @@ static bool has_tracer(pid_t pid)
 {
 	struct proc_status st;
 
-	return proc_status_read(pid, &st) == 0 && st.tracer;
+	return proc_status_read(proc_find_reader(pid), &st) == 0 && st.tracer;
 }
 
 /* Whether to attach to the process of @k, which is examined. */
 static bool check_wanted(const struct follow *f, struct known *k)
 {
 	const struct option_strings *patterns = &f->run->options->attach.follow;
-	struct proc_stat st;
+	struct proc_stat first, st; /* of its first thread; of one that lives */
 
 	if (!process_matches(k->pid, patterns->data, patterns->count) ||
-	    proc_stat_read(k->pid, &st) != 0 || st.is_kernel_thread)
+	    proc_stat_read(k->pid, &first) != 0 ||
+	    proc_stat_read(proc_find_reader(k->pid), &st) != 0 || st.is_kernel_thread)
 		return false;
 	if (st.is_exiting) /* one that waits is reported once it has ended */
 		return k->is_wanted;
-	bool is_same = k->started == st.started && k->start_stack == st.start_stack;
+	bool is_same = k->started == first.started && k->start_stack == st.start_stack;
 
 	if (is_same && (k->is_done || (k->is_traced && has_tracer(k->pid))))
 		return false;
-	if (k->started != st.started || k->is_traced)
+	if (k->started != first.started || k->is_traced)
 		k->tries = 0;
 	k->is_said &= is_same;
 	k->is_done = k->is_traced = false;
-	k->started = st.started;
+	k->started = first.started;
 	k->start_stack = st.start_stack;
 	return !is_excluded(f, k->pid);
 }

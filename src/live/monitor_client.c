@@ -22,7 +22,7 @@ enum { EXIT_REFUSED = 1, EXIT_NO_ANSWER = 125 };
 static pid_t tracer_of(pid_t pid)
 {
 	struct proc_status st;
-	return proc_status_read(pid, &st) == 0 ? st.tracer : 0;
+	return proc_status_read(proc_find_reader(pid), &st) == 0 ? st.tracer : 0;
 }
 
 /* Connects to the socket of @pid, and checks that no other process created it. */

@@ -295,13 +295,14 @@ bool monitor_command_run_from_program(struct session *s, const char *line)
 		c = find_prefix("help", strlen("help"), false, &is_ambiguous);
 	if (!c)
 		return false;
-	if (c->is_massif && !proc_has_our_rights((pid_t)s->process.pid)) {
+	pid_t reader = proc_find_reader((pid_t)s->process.pid);
+	if (c->is_massif && !proc_has_our_rights(reader)) {
 		log_error("process %" PRIu32 " requests %s, which would write a file with rights "
 			  "that it does not have itself: refused; use --monitor", s->process.pid,
 			  c->name);
 		return true;
 	}
-	_cleanup_free_ char *directory = proc_read_link((pid_t)s->process.pid, "cwd");
+	_cleanup_free_ char *directory = proc_read_link(reader, "cwd");
 	_cleanup_free_ char *text = NULL;
 	size_t size;
 	struct monitor_request r = {

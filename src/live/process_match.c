@@ -42,7 +42,7 @@ bool process_match(const char *pattern, const char *comm, const char *cgroup)
 
 static bool matches_file(pid_t pid, const char *pattern)
 {
-	_cleanup_free_ char *exe = proc_read_link(pid, "exe");
+	_cleanup_free_ char *exe = proc_read_link(proc_find_reader(pid), "exe");
 	const char *slash = exe ? strrchr(exe, '/') : NULL;
 
 	return slash && wildcard_matches(pattern, strlen(pattern), slash + 1);

@@ -156,11 +156,8 @@ static void put_line(const struct top *top, bool is_reverse, char *text)
 
 static uint64_t resident_bytes(const struct session *s)
 {
-	unsigned long size = 0, resident = 0;
-	_cleanup_fclose_ FILE *f = proc_open(s->space->processes.reader, "statm");
-	if (!f || fscanf(f, "%lu %lu", &size, &resident) != 2)
-		return 0;
-	return (uint64_t)resident * (uint64_t)sysconf(_SC_PAGESIZE);
+	struct proc_statm m;
+	return proc_statm_read(s->space->processes.reader, &m) == 0 ? m.resident : 0;
 }
 
 /* " +- 10 %", or "" if all blocks are known. */

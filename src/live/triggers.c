@@ -83,12 +83,11 @@ static uint64_t rise(struct window *w, uint64_t now_ns, uint64_t value, uint64_t
 
 static bool read_rss(const struct session *s, uint64_t *out)
 {
-	_cleanup_fclose_ FILE *f = proc_open((pid_t)s->process.pid, "statm");
-	unsigned long long resident;
+	struct proc_statm m;
 
-	if (!f || fscanf(f, "%*u %llu", &resident) != 1)
+	if (proc_statm_read((pid_t)s->process.pid, &m) != 0)
 		return false;
-	*out = resident * (uint64_t)sysconf(_SC_PAGESIZE);
+	*out = m.resident;
 	return true;
 }
 

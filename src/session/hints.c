@@ -82,7 +82,8 @@ static void hint_at_pymalloc(const struct session *s)
 	if (!runs_python(s->run))
 		return;
 	if (session_was_attached(s))
-		value = read_variable((pid_t)s->process.pid, "PYTHONMALLOC", &is_known);
+		value = read_variable(proc_find_reader((pid_t)s->process.pid), "PYTHONMALLOC",
+				      &is_known);
 	else if (getenv("PYTHONMALLOC"))
 		value = xstrdup(getenv("PYTHONMALLOC"));
 	if (is_known && !(value && strncmp(value, "malloc", 6) == 0))

@@ -240,10 +240,9 @@ static int read_all(struct target *t, struct collector *c, struct inspect_look *
 
 void inspect_look_copy_init(struct memory_copy *out, pid_t pid, uint64_t most)
 {
-	_cleanup_fclose_ FILE *file = proc_open(pid, "statm");
-	uint64_t resident, shared;
-	bool is_known = file && fscanf(file, "%*u %" SCNu64 " %" SCNu64, &resident, &shared) == 2;
-	uint64_t bytes = is_known && resident >= shared ? (resident - shared) * PAGE_SIZE_MIN : 0;
+	struct proc_statm m;
+	bool is_known = proc_statm_read(pid, &m) == 0 && m.resident >= m.shared;
+	uint64_t bytes = is_known ? m.resident - m.shared : 0;
 
 	memory_copy_init(out, bytes <= most ? bytes : 0);
 }

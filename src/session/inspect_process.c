@@ -6,13 +6,13 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/proc.h"
 #include "session/exec_info.h"
 #include "session/inspect_look.h"
 #include "session/inspect_output.h"
 #include "session/inspect_title.h"
 #include "session/run.h"
 #include "tracee/control/attach.h"
-#include "tracee/control/attach_check.h"
 #include "tracee/state/space.h"
 #include "tracee/state/target_options.h"
 
@@ -58,7 +58,7 @@ static int read_process(struct look *l, pid_t pid, enum attach_problem *problem_
 		.ctx = l, .before_stop = read_objects, .space_new = look_at};
 
 	l->rc = 0;
-	inspect_look_copy_init(&l->copy, attach_find_reader(pid), l->copied_most);
+	inspect_look_copy_init(&l->copy, proc_find_reader(pid), l->copied_most);
 	l->target = target_new(&options, &sink, l->registry);
 	int rc = target_attach(l->target, pid, problem_out, detail_out);
 
@@ -83,7 +83,7 @@ static void forget(struct look *l)
 static int report(struct run *run, pid_t pid, struct look *l)
 {
 	_cleanup_free_ char *why = inspect_title_refusal((uint32_t)pid, &l->result);
-	_cleanup_free_ char *command = exec_info_command(attach_find_reader(pid), false);
+	_cleanup_free_ char *command = exec_info_command(proc_find_reader(pid), false);
 	struct inspect_title title;
 
 	if (why) {

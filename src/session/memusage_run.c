@@ -116,10 +116,11 @@ static bool has_base_name(const char *path, const char *name)
 static bool is_program(uint32_t pid, const char *name)
 {
 	char called[4096];
-	_cleanup_fclose_ FILE *f = proc_open((pid_t)pid, "cmdline");
+	pid_t reader = proc_find_reader((pid_t)pid);
+	_cleanup_fclose_ FILE *f = proc_open(reader, "cmdline");
 	if (f && fgets(called, sizeof(called), f) && has_base_name(called, name))
 		return true;
-	_cleanup_free_ char *path = proc_read_link((pid_t)pid, "exe");
+	_cleanup_free_ char *path = proc_read_link(reader, "exe");
 	return path && has_base_name(path, name);
 }
 

@@ -15,6 +15,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/proc.h"
 #include "base/same_file.h"
 #include "session/file_name.h"
 #include "output/pattern.h"
@@ -226,7 +227,8 @@ static void add_inputs(const struct run *run, struct named_files *files)
 			add_file(files, "the program", program);
 	}
 	for (uint32_t i = 0; i < o->attach.pid_count; i++)
-		add_file(files, "the program", xasprintf("/proc/%d/exe", (int)o->attach.pid[i]));
+		add_file(files, "the program",
+			 xasprintf("/proc/%d/exe", (int)proc_find_reader(o->attach.pid[i])));
 	files->input_count = files->list.count;
 }
 

@@ -15,6 +15,28 @@ SYS_RT_SIGTIMEDWAIT = 128
 SYS_EPOLL_WAIT = 232
 
 
+def differing_text(pid):
+    """The first difference of each executable file mapping from the file: there must be none."""
+    differing = []
+    with open("/proc/%d/maps" % pid, encoding="utf-8") as maps, \
+            open("/proc/%d/mem" % pid, "rb", 0) as memory:
+        for line in maps:
+            match = re.match(r"([0-9a-f]+)-([0-9a-f]+) r-xp ([0-9a-f]+) \S+ \d+ +(/.*)", line)
+            if not match:
+                continue
+            start, end, offset = (int(match.group(i), 16) for i in (1, 2, 3))
+            with open(match.group(4), "rb") as file:
+                file.seek(offset)
+                want = file.read(end - start)
+            memory.seek(start)
+            got = memory.read(end - start)[:len(want)]
+            at = next((i for i, (a, b) in enumerate(zip(got, want)) if a != b), None) if got != want else None
+            if at is not None:
+                differing.append("%s+%#x: %s, not %s" % (match.group(4), offset + at, got[at:at + 8].hex(),
+                                                         want[at:at + 8].hex()))
+    return differing
+
+
 class Server:
     """The server target (targets/server.c), running by itself, spoken to by pipes. Its threads take all CPUs:
     where many rounds wait for what the test itself does, @nice lets that go first."""
@@ -86,25 +108,7 @@ class Server:
             raise Fail("the server died: %s %s" % (harness.signal_name(self.process.returncode), self.errors()))
 
     def text(self):
-        """The first difference of each executable file mapping from the file: there must be none."""
-        differing = []
-        with open("/proc/%d/maps" % self.pid, encoding="utf-8") as maps, \
-                open("/proc/%d/mem" % self.pid, "rb", 0) as memory:
-            for line in maps:
-                match = re.match(r"([0-9a-f]+)-([0-9a-f]+) r-xp ([0-9a-f]+) \S+ \d+ +(/.*)", line)
-                if not match:
-                    continue
-                start, end, offset = (int(match.group(i), 16) for i in (1, 2, 3))
-                with open(match.group(4), "rb") as file:
-                    file.seek(offset)
-                    want = file.read(end - start)
-                memory.seek(start)
-                got = memory.read(end - start)[:len(want)]
-                at = next((i for i, (a, b) in enumerate(zip(got, want)) if a != b), None) if got != want else None
-                if at is not None:
-                    differing.append("%s+%#x: %s, not %s" % (match.group(4), offset + at, got[at:at + 8].hex(),
-                                                             want[at:at + 8].hex()))
-        return differing
+        return differing_text(self.pid)
 
     def maps(self):
         """Mappings, without those that the program itself changes all the time (heaps, stacks)."""

@@ -142,17 +142,6 @@ def sleeper(t, argv=("sleep", "100"), **how):
     return subprocess.Popen(argv, cwd=t.directory, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **how)
 
 
-def leader_gone(t):
-    program, source = os.path.join(t.directory, "leader_gone"), os.path.join(harness.HERE, "../memusage/leader_gone.c")
-    t.equal("compiler", t.run(["gcc", "-pthread", "-o", program, source]).status, 0)
-    return program
-
-
-def is_zombie(pid):
-    with open("/proc/%d/status" % pid, encoding="utf-8") as file:
-        return "\nState:\tZ" in file.read()
-
-
 @test("cli/ended-process")
 def ended_process(t):
     child = os.fork()
@@ -162,10 +151,6 @@ def ended_process(t):
     one_line(t, ["-p", str(child)], 125, "has ended", "zombie")
     os.waitpid(child, 0)
     one_line(t, ["-p", "2"], 125, "kernel thread")
-    with subprocess.Popen([leader_gone(t), "/nonexistent"]) as target:  # which waits forever
-        t.wait_until("its first thread ended", lambda: is_zombie(target.pid))
-        one_line(t, ["-p", str(target.pid)], 125, "its first thread has ended")
-        target.kill()
 
 
 @test("cli/already-traced")

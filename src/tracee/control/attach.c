@@ -165,7 +165,7 @@ int target_attach_once(struct target *t, pid_t pid, enum attach_problem *problem
 		       long *detail_out)
 {
 	uint64_t image = 0;
-	pid_t reader = t->options.only_reads ? attach_find_reader(pid) : pid;
+	pid_t reader = proc_find_reader(pid);
 	recovery_await(pid);
 	int rc = attach_check(pid, reader, t->arch, problem_out, detail_out);
 	if (rc != 0)
@@ -214,7 +214,7 @@ static bool tracer_leaves(pid_t pid, pid_t tracer)
 {
 	struct proc_status st;
 	return guardian_is(tracer) || proc_is_ending(tracer) ||
-	       proc_status_read(pid, &st) != 0 || st.tracer != tracer;
+	       proc_status_read(proc_find_reader(pid), &st) != 0 || st.tracer != tracer;
 }
 
 bool target_may_attach_later(pid_t pid, enum attach_problem problem, long detail)

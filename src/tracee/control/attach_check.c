@@ -1,61 +1,42 @@
 /*
- * See attach_check.h. Uses only /proc:
+ * See attach_check.h. Uses only /proc, where only a thread that has not ended has VmSize:
  *
- *	State  VmSize                       the process
- *	Z, X   no    no other thread has    has ended, and its parent has not waited for it
- *	Z, X   no    some other thread has  runs without its first thread, or is inside execve
- *	other  no                           is a kernel thread, by its flags; or is exiting
+ *	thread with VmSize  the process
+ *	the first one       runs
+ *	another             runs without its first thread, or is inside execve for a moment
+ *	none                is a kernel thread, by its flags; or has ended, or is exiting
  */
 #include "tracee/control/attach_check.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/elf_file.h"
 #include "base/proc.h"
 #include "tracee/control/target.h"
 #include "tracee/state/thread.h"
 
-/* A thread of @pid that has not ended, the first one if possible; 0 = none. */
-static pid_t find_living_thread(pid_t pid)
+/* The state of the process that @reader is a thread of. */
+static enum attach_problem look(pid_t reader, struct proc_status *st)
 {
-	DIR *threads = proc_open_threads(pid);
-	pid_t found = 0;
-	for (pid_t tid; threads && !found && (tid = proc_next_thread(threads));) {
-		struct proc_status st;
-		if (proc_status_read(tid, &st) == 0 && st.process == pid && st.has_memory)
-			found = tid;
-	}
-	if (threads)
-		closedir(threads);
-	return found;
-}
-
-pid_t attach_find_reader(pid_t pid)
-{
-	pid_t tid = find_living_thread(pid);
-	return tid ? tid : pid;
-}
-
-static enum attach_problem look(pid_t pid, struct proc_status *st)
-{
-	if (proc_status_read(pid, st) != 0)
-		return ATTACH_NO_PROCESS;
-	if (st->has_memory && !proc_status_is_dead(st))
-		return ATTACH_OK;
 	struct proc_stat stat;
-	if (proc_stat_read(pid, &stat) == 0 && stat.is_kernel_thread)
-		return ATTACH_KERNEL_THREAD;
-	return find_living_thread(pid) ? ATTACH_DEAD_LEADER : ATTACH_ZOMBIE;
+	if (proc_status_read(reader, st) != 0)
+		return ATTACH_NO_PROCESS;
+	if (st->has_memory)
+		return ATTACH_OK;
+	bool is_kernel = proc_stat_read(reader, &stat) == 0 && stat.is_kernel_thread;
+	return is_kernel ? ATTACH_KERNEL_THREAD : ATTACH_ZOMBIE;
 }
 
 enum attach_problem target_check_pid(pid_t pid)
 {
 	struct proc_status st;
-	return look(pid, &st);
+	return look(proc_find_reader(pid), &st);
 }
 
 static bool is_our_thread(pid_t pid)
@@ -102,16 +83,43 @@ static pid_t find_stuck(pid_t pid)
 	return tid;
 }
 
+#define LEADERLESS_MS 100u
+
+/* Whether @tid waits inside execve. */
+static bool is_in_execve(pid_t tid)
+{
+	_cleanup_fclose_ FILE *f = proc_open(tid, "syscall");
+	long number;
+	return f && fscanf(f, "%ld", &number) == 1 &&
+	       (number == SYS_execve || number == SYS_execveat);
+}
+
+/*
+ * Whether @pid, whose first thread has ended, executes a program: the thread that does so is about
+ * to take the place of the first one, usually within a millisecond.
+ */
+static bool is_executing(pid_t pid)
+{
+	const struct timespec pause = {0, LOOK_MS * 1000000l};
+	for (unsigned ms = 0; ms < LEADERLESS_MS; ms += LOOK_MS) {
+		pid_t reader = proc_find_reader(pid);
+		if (reader == pid || is_in_execve(reader))
+			return true;
+		nanosleep(&pause, NULL);
+	}
+	return proc_find_reader(pid) == pid;
+}
+
 static int errno_of(enum attach_problem problem)
 {
 	return problem == ATTACH_OK ? 0 : problem == ATTACH_KERNEL_THREAD ? -EPERM : -ESRCH;
 }
 
-int attach_check_image(pid_t pid, const struct arch *arch, enum attach_problem *problem_out)
+int attach_check_image(pid_t reader, const struct arch *arch, enum attach_problem *problem_out)
 {
 	char name[64];
 	struct elf_file *file;
-	snprintf(name, sizeof(name), "/proc/%d/exe", (int)pid);
+	snprintf(name, sizeof(name), "/proc/%d/exe", (int)reader);
 	int rc = elf_file_open(NULL, name, NULL, &file);
 	if (rc == -EACCES || rc == -EPERM) {
 		*problem_out = ATTACH_PERMISSION;
@@ -143,6 +151,10 @@ int attach_check(pid_t pid, pid_t reader, const struct arch *arch,
 		*problem_out = ATTACH_TRACED;
 		*detail_out = st.tracer;
 		return -EPERM;
+	}
+	if (reader != pid && is_executing(pid)) {
+		*problem_out = ATTACH_EXECUTES;
+		return -EAGAIN;
 	}
 	*detail_out = find_stuck(pid);
 	if (*detail_out) {

@@ -8,17 +8,12 @@
 #include "tracee/control/target.h"
 
 /*
- * A thread of @pid through which its memory can be read: the first one, or another if that has
- * ended.
- */
-pid_t attach_find_reader(pid_t pid);
-/*
- * Returns 0, or -errno with *problem_out and *detail_out as target_attach. @reader: @pid; another
- * of its threads, if the first one is not needed.
+ * Returns 0, or -errno with *problem_out and *detail_out as target_attach. @reader: a living thread
+ * of @pid (proc_find_reader).
  */
 int attach_check(pid_t pid, pid_t reader, const struct arch *arch,
 		 enum attach_problem *problem_out, long *detail_out);
-/* The same for only the program of @pid: ATTACH_32BIT or ATTACH_PERMISSION. */
-int attach_check_image(pid_t pid, const struct arch *arch, enum attach_problem *problem_out);
+/* The same for only the program of @reader: ATTACH_32BIT or ATTACH_PERMISSION. */
+int attach_check_image(pid_t reader, const struct arch *arch, enum attach_problem *problem_out);
 
 #endif

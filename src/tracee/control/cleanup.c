@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "base/log.h"
+#include "base/proc.h"
 #include "tracee/control/seize.h"
 #include "tracee/control/target.h"
 #include "tracee/guard/guardian.h"
@@ -124,11 +125,14 @@ static void clean(struct journal *records, struct journal *r)
 	const struct event_sink sink = {.event = event, .thread_exit = thread_exit};
 	struct registry registry = {0};
 	struct target *t = target_new(&options, &sink, &registry);
+	pid_t reader = proc_find_reader(r->pid);
 	struct address_space *s = space_new(&registry, r->pid);
 	s->recovery.journal = r;
 	guardian_take_over(t, records, r);
 	s->watch.is_ready = true; /* what is in it must be removed */
-	if (image_read(r->pid, &s->image.id) != 0)
+	if (reader != r->pid)
+		space_set_reader(s, reader);
+	if (image_read(reader, &s->image.id) != 0)
 		s->image.id = 0;
 	fill_space(s, r);
 	process_add(t, r->pid, s);

@@ -116,7 +116,7 @@ static struct thread *adopt_dying(struct target *t, pid_t tid)
 
 /*
  * A thread that executed a program has the id of its process's first thread, which may be unknown:
- * it was dead when the others were seized.
+ * it was dead when the others were seized, or before the attach.
  */
 static struct thread *adopt_leader(struct target *t, pid_t tid)
 {
@@ -220,6 +220,9 @@ static void serve_end(struct target *t, struct thread *th, int status)
 		t->sink.thread_exit(t->sink.ctx, s, tid);
 	thread_remove(t, th);
 	if (tid == s->processes.pid)
+		s->processes.exit_status = status;
+	if (p->threads == 0 && p->pid == s->processes.pid && s->processes.exit_status < 0 &&
+	    WIFSIGNALED(status)) /* its first thread had ended before it was attached to */
 		s->processes.exit_status = status;
 	if (tid == p->pid && p->is_started && !t->first.has_status) {
 		t->first.has_status = true;

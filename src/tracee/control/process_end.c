@@ -1,6 +1,7 @@
 /* Releases what each layer keeps for an address space, in the order of dependencies. */
 #include "tracee/control/process_end.h"
 
+#include "base/proc.h"
 #include "tracee/calls/requests.h"
 #include "tracee/control/roots.h"
 #include "tracee/pads/pad_delivery.h"
@@ -22,7 +23,7 @@ void process_leave_space(struct target *t, struct process *p, enum space_end why
 			t->loop.promote = NULL;
 		requests_free(s);
 		space_free(s);
-	} else if (s->processes.reader == p->pid) {
+	} else if (s->processes.reader == p->pid || proc_is_dead(s->processes.reader)) {
 		process_move_reader(t, p);
 	}
 	p->space = NULL;

@@ -38,14 +38,13 @@ int target_start(struct target *t, char *const argv[]);
 enum attach_problem {
 	ATTACH_OK, ATTACH_NO_PROCESS, ATTACH_TRACED, ATTACH_PERMISSION, ATTACH_32BIT, ATTACH_SELF,
 	ATTACH_NO_PROBES, ATTACH_NO_FAULTS, ATTACH_KERNEL_THREAD, ATTACH_OTHER,
-	/* process that has ended; process whose first thread has ended */
-	ATTACH_ZOMBIE, ATTACH_DEAD_LEADER,
+	ATTACH_ZOMBIE,
 	/* a thread, *detail_out, cannot be stopped */
 	ATTACH_STUCK,
 	/* it keeps executing programs; the SIGTRAP handler could not be installed */
 	ATTACH_EXECUTES, ATTACH_NO_HANDLER,
 };
-/* The state of @pid from /proc: ATTACH_OK, NO_PROCESS, ZOMBIE, DEAD_LEADER or KERNEL_THREAD. */
+/* The state of @pid from /proc: ATTACH_OK, NO_PROCESS, ZOMBIE or KERNEL_THREAD. */
 enum attach_problem target_check_pid(pid_t pid);
 
 /*

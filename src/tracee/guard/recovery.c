@@ -78,10 +78,11 @@ static bool find_leftover(pid_t pid, struct leftover *l)
 {
 	struct maps maps;
 	bool is_found = false;
-	if (maps_read(pid, &maps) != 0)
+	pid_t reader = proc_find_reader(pid);
+	if (maps_read(reader, &maps) != 0)
 		return false;
 	struct registry registry = {0};
-	struct address_space *s = space_new(&registry, pid);
+	struct address_space *s = space_new(&registry, reader);
 	for (size_t i = 0; i < maps.list.count && !is_found; i++) {
 		const struct map *m = &maps.list.data[i];
 		taddr_t end = may_hold_pages(m) ? m->end : m->start;
@@ -107,7 +108,7 @@ static pid_t find_guardian(pid_t pid)
 	struct journal journal;
 	struct leftover l = {.journal = &journal};
 	pid_t guardian = 0;
-	if (proc_status_read(pid, &st) == 0 && st.tracer)
+	if (proc_status_read(proc_find_reader(pid), &st) == 0 && st.tracer)
 		guardian = st.tracer;
 	else if (find_leftover(pid, &l) && !l.flaw && l.head.guardian > 0)
 		guardian = l.head.guardian;
@@ -146,7 +147,7 @@ static void clean(struct journal *journals, guardian_clean_fn *clean_fn)
 static void prove(pid_t pid, struct leftover *l)
 {
 	struct registry registry = {0};
-	struct address_space *s = space_new(&registry, pid);
+	struct address_space *s = space_new(&registry, proc_find_reader(pid));
 	space_update_modules(s, NULL, NULL, NULL);
 	l->flaw = journal_verify(l->journal, s, arch_native);
 	space_free(s);

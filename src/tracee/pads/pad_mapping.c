@@ -115,13 +115,12 @@ static uint64_t ring_size(const struct target *t)
 static bool has_space_for(const struct thread *th, uint64_t size)
 {
 	struct rlimit limit;
-	unsigned long pages = 0;
+	struct proc_statm m;
 	if (prlimit(th->tid, RLIMIT_AS, NULL, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
 		return true;
-	_cleanup_fclose_ FILE *f = proc_open(th->tid, "statm");
-	if (!f || fscanf(f, "%lu", &pages) != 1 || pages > limit.rlim_cur / PAGE_SIZE_MIN)
+	if (proc_statm_read(th->tid, &m) != 0 || m.size > limit.rlim_cur)
 		return false;
-	return (limit.rlim_cur - pages * PAGE_SIZE_MIN) / SPACE_SHARE >= size;
+	return (limit.rlim_cur - m.size) / SPACE_SHARE >= size;
 }
 
 int pads_open_file(struct target *t, struct thread *th, int *own_out)

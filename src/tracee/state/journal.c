@@ -92,7 +92,7 @@ void journal_begin(struct target *t, struct address_space *s)
 	r->id = clock_now_ns();
 	s->recovery.journal = r;
 	ORDER();
-	r->pid = s->processes.reader;
+	r->pid = s->processes.pid;
 }
 
 bool journal_is_replaced(const struct address_space *s, const struct journal *r)
@@ -122,7 +122,7 @@ void journal_fork(struct target *t, const struct address_space *parent,
 	child->recovery.journal = r;
 	child->recovery.injection = parent->recovery.injection;
 	ORDER();
-	r->pid = child->processes.reader;
+	r->pid = child->processes.pid;
 	if (r->page)
 		copy_record(t, child);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/proc.h"
 #include "tracee/os/image.h"
 #include "tracee/os/limit.h"
 #include "tracee/os/maps.h"
@@ -55,6 +56,7 @@ void space_set_reader(struct address_space *s, pid_t tid)
 int space_follow_image(struct address_space *s, bool *is_other_out)
 {
 	uint64_t image = 0;
+	s->processes.reader = proc_find_reader(s->processes.pid);
 	int rc = image_read(s->processes.reader, &image);
 	if (rc != 0)
 		return rc;

@@ -78,9 +78,9 @@ void process_move_reader(struct target *t, const struct process *leaving)
 	struct address_space *s = leaving->space;
 	for (size_t i = 0; i < t->processes.count; i++) {
 		if (t->processes.data[i] != leaving && t->processes.data[i]->space == s) {
-			s->processes.reader = t->processes.data[i]->pid;
+			s->processes.reader = proc_find_reader(t->processes.data[i]->pid);
 			if (s->recovery.journal)
-				s->recovery.journal->pid = s->processes.reader;
+				s->recovery.journal->pid = t->processes.data[i]->pid;
 			return;
 		}
 	}
