@@ -403,10 +403,16 @@ unsigned http_connections(const struct http *h)
 		->num_connections;
 }
 
+/* Only a program that is linked statically has none. */
+extern const char _DYNAMIC[] __attribute__((weak));
+
 static const char *load(struct library *lib)
 {
-	void *handle = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+	void *handle = _DYNAMIC ? dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL) : NULL;
 
+	if (!_DYNAMIC)
+		return "this ptmem is linked statically, and cannot load libmicrohttpd: use one "
+		       "that is not, from outside of the container or in a sidecar, or --record";
 	if (!handle)
 		return "it needs libmicrohttpd: install the package libmicrohttpd12, or run "
 		       "scripts/install-deps build";
