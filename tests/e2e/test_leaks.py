@@ -169,6 +169,19 @@ for _probes, _rounds in (("break", 300), ("auto", 20000), ("jump", 20000)):
     test("leaks/busy/" + _probes)(_busy)
 
 
+@test("leaks/handlers-at-exit")
+def handlers_at_exit(t):
+    """Threads that are killed in handlers with stacks of their own: both of their stacks count."""
+    for _ in range(10):
+        cwd = t.subdirectory()
+        profile = t.profile([t.target("gcc-O2-pie", "altexit")], ["--leak-check", "--leaks-out=leaks.json"], cwd=cwd)
+        t.equal("status", profile.status, 0)
+        with open(os.path.join(cwd, "leaks.json"), encoding="utf-8") as file:
+            sites = json.load(file)["sites"]
+        kept = {s["bytes"] // s["blocks"]: (s["kind"], s["blocks"]) for s in sites if s["bytes"] >= 12345}
+        t.equal("their blocks", kept, {12345: ("still reachable", 3), 65536: ("still reachable", 1)})
+
+
 @test("leaks/sparse")
 def sparse(t):
     """32 TiB with a few pages in it: to visit each address takes longer than a test may."""

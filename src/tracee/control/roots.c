@@ -136,6 +136,23 @@ static void note_dead_stack(struct roots *r, const struct map *m)
 		*vec_add(&r->dead_stacks) = (struct root_range){dead.kept_end, m->end};
 }
 
+/*
+ * Whether a thread whose descriptor is in @m is on another stack, a signal handler's for instance:
+ * how much of this one it uses is not known. The other one may be in @m, too: adjacent mappings
+ * are one map.
+ */
+static bool has_absent_thread(const struct roots *r, const struct map *m)
+{
+	for (size_t i = 0; i < r->threads.count; i++) {
+		const struct root_thread *th = &r->threads.data[i];
+
+		if (th->thread_pointer >= m->start && th->thread_pointer < m->end &&
+		    (th->sp < m->start || th->sp > th->thread_pointer))
+			return true;
+	}
+	return false;
+}
+
 /* A stack grows down from the end of its map: everything below all stack pointers in it is garbage.
  * It is a stack if the kernel says so, or if there is a guard page below it. */
 static void note_stack(struct roots *r, const struct map *m, const struct map *before)
@@ -144,6 +161,8 @@ static void note_stack(struct roots *r, const struct map *m, const struct map *b
 	bool has_guard = before && before->end == m->start && !before->is_read &&
 			 !before->is_write && !*m->path;
 
+	if (has_absent_thread(r, m))
+		return;
 	if ((has_guard || map_is_main_stack(m)) && is_below(r, m->start, m->end, &top))
 		*vec_add(&r->below_stacks) = (struct root_range){m->start, top};
 	else if (has_guard)
@@ -223,6 +242,8 @@ static void add_noted(const struct roots *from, struct roots *r)
 		*vec_add(&r->words) = from->words.data[i];
 	for (size_t i = 0; i < from->stack_tops.count; i++)
 		*vec_add(&r->stack_tops) = from->stack_tops.data[i];
+	for (size_t i = 0; i < from->threads.count; i++)
+		*vec_add(&r->threads) = from->threads.data[i];
 }
 
 /* Completes @r with its memory and moves it to *@out. */
