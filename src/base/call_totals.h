@@ -19,6 +19,24 @@ struct call_totals {
 	bool is_doubtful;
 };
 
+/* Sums of the functions that allocate, and of those that release. */
+struct call_sums {
+	uint64_t allocations, bytes, frees;
+};
+
+static inline struct call_sums call_totals_sums(const struct call_totals *t)
+{
+	struct call_sums sums = {0};
+
+	for (unsigned i = 0; i < HEAP_FUNCTION_COUNT; i++) {
+		bool releases = i == FUNCTION_FREE || i == FUNCTION_DELETE;
+
+		*(releases ? &sums.frees : &sums.allocations) += t->function[i].calls;
+		sums.bytes += t->function[i].bytes;
+	}
+	return sums;
+}
+
 /* How reliable the totals are, for display. */
 static inline const char *call_totals_trust(bool is_doubtful)
 {

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "listen/http_target.h"
 #include "listen/http_token.h"
 #include "listen/listen_address.h"
 #include "listen/peer_owner.h"
@@ -30,8 +31,8 @@
 #define FUNCTIONS(X)                                                                              \
 	X(MHD_start_daemon) X(MHD_suspend_connection) X(MHD_resume_connection)                   \
 	X(MHD_queue_response) X(MHD_destroy_response) X(MHD_add_response_header)                 \
-	X(MHD_lookup_connection_value) X(MHD_get_connection_info)                                \
-	X(MHD_quiesce_daemon) X(MHD_get_daemon_info)                                             \
+	X(MHD_lookup_connection_value) X(MHD_get_connection_values)                              \
+	X(MHD_get_connection_info) X(MHD_quiesce_daemon) X(MHD_get_daemon_info)                  \
 	X(MHD_create_response_from_buffer_with_free_callback_cls)
 
 struct library {
@@ -144,21 +145,45 @@ static bool has_body(const struct http *h, struct MHD_Connection *c)
 	       (length && strspn(length, "0") != strlen(length));
 }
 
+static enum MHD_Result count_host(void *ctx, enum MHD_ValueKind kind, const char *name,
+				  const char *value)
+{
+	*(unsigned *)ctx += strcasecmp(name, "Host") == 0;
+	return MHD_YES;
+}
+
 struct refusal {
 	unsigned status;
 	const char *text;
 };
 
-static struct refusal find_refusal(struct http *h, struct MHD_Connection *c, const char *method)
+/* @url: the host of a complete one counts, too. */
+static struct refusal check_host(const struct http *h, struct MHD_Connection *c, const char *url)
 {
-	const char *host = header(h, c, "Host");
+	const char *host = header(h, c, "Host"), *own = h->own_name;
+	struct http_target target;
+	unsigned count = 0;
+
+	h->lib.MHD_get_connection_values(c, MHD_HEADER_KIND, count_host, &count);
+	if (count > 1)
+		return (struct refusal){400, "there is more than one Host header\n"};
+	if (!host || !listen_address_is_own_host(host, own) || !http_target_parse(url, &target) ||
+	    (*target.host && !listen_address_is_own_host(target.host, own)))
+		return (struct refusal){421, "the Host header is not a name of this server\n"};
+	return (struct refusal){0, NULL};
+}
+
+static struct refusal find_refusal(struct http *h, struct MHD_Connection *c, const char *url,
+				   const char *method)
+{
+	const struct refusal why = check_host(h, c, url);
 
 	if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
 		return (struct refusal){405, "only GET and HEAD are answered\n"};
 	if (has_body(h, c))
 		return (struct refusal){413, "no request has a body here\n"};
-	if (!host || !listen_address_is_own_host(host, h->own_name))
-		return (struct refusal){421, "the Host header is not a name of this server\n"};
+	if (why.status)
+		return why;
 	if (h->options.token && !http_token_is_right(header(h, c, "Authorization"),
 						     h->options.token))
 		return (struct refusal){401, "a token is needed\n"};
@@ -267,41 +292,23 @@ static enum MHD_Result refuse(struct http *h, struct MHD_Connection *c, struct r
 
 /* -- requests -- */
 
-static const char *const paths[HTTP_PATHS] = {
-	[HTTP_REPORT] = "/", [HTTP_JSON] = "/profile.json", [HTTP_RECORDING] = "/recording",
-	[HTTP_HEAP] = "/debug/pprof/heap", [HTTP_ALLOCS] = "/debug/pprof/allocs",
-	[HTTP_METRICS] = "/metrics", [HTTP_HEALTH] = "/healthz",
-};
-
-/* Parses ?@name=, a number up to @most; 0 if absent. False if it is malformed. */
-static bool get_number(const struct http *h, struct MHD_Connection *c, const char *name,
-		       uint32_t most, uint32_t *out)
+static const char *argument(const struct http *h, struct MHD_Connection *c, const char *name)
 {
-	const char *text = h->lib.MHD_lookup_connection_value(c, MHD_GET_ARGUMENT_KIND, name);
-	uint32_t value = 0;
-
-	for (const char *s = text; s && *s; s++) {
-		if (*s < '0' || *s > '9' || value > most)
-			return false;
-		value = value * 10 + (uint32_t)(*s - '0');
-	}
-	*out = value;
-	return value <= most && (!text || *text);
+	return h->lib.MHD_lookup_connection_value(c, MHD_GET_ARGUMENT_KIND, name);
 }
 
 static struct refusal read_request(const struct http *h, struct MHD_Connection *c, const char *url,
 				   struct http_job *job)
 {
 	const char *encoding = header(h, c, "Accept-Encoding"), *accept = header(h, c, "Accept");
-	unsigned path = 0;
+	struct http_target target;
 
-	while (path < HTTP_PATHS && strcmp(url, paths[path]) != 0)
-		path++;
-	if (path == HTTP_PATHS)
+	http_target_parse(url, &target); /* its host was checked */
+	job->path = http_target_find(target.path);
+	if (job->path == HTTP_PATHS)
 		return (struct refusal){404, "there is no such page\n"};
-	job->path = (enum http_path)path;
-	if (!get_number(h, c, "pid", INT32_MAX, &job->pid) ||
-	    !get_number(h, c, "seconds", HTTP_MAX_SECONDS, &job->seconds))
+	if (!http_target_number(argument(h, c, "pid"), INT32_MAX, &job->pid) ||
+	    !http_target_number(argument(h, c, "seconds"), HTTP_MAX_SECONDS, &job->seconds))
 		return (struct refusal){400, "pid and seconds are numbers, seconds up to 3600\n"};
 	job->takes_gzip = encoding && strstr(encoding, "gzip");
 	job->takes_openmetrics = accept && strstr(accept, "application/openmetrics-text");
@@ -319,6 +326,22 @@ static void put_job(struct http *h, struct http_job *job)
 	/* the counter is far from full, and the reader is alive or the process ends */
 	if (write(h->options.wake_fd, &one, sizeof(one)) != sizeof(one))
 		return;
+}
+
+/*
+ * Called with the target as received, before the library parses it. What it does not handle is
+ * answered here.
+ */
+static void *on_target(void *ctx, const char *text, struct MHD_Connection *c)
+{
+	static const char answer[] = "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n";
+	int fd = peer_of(ctx, c)->fd;
+
+	if (http_target_is_sound(text))
+		return NULL;
+	send(fd, answer, strlen(answer), MSG_NOSIGNAL | MSG_DONTWAIT);
+	shutdown(fd, SHUT_RDWR);
+	return NULL;
 }
 
 /*
@@ -342,7 +365,7 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *c, const cha
 		return MHD_YES;
 	}
 	peer_of(h, c)->is_busy = true;
-	why = find_refusal(h, c, method);
+	why = find_refusal(h, c, url, method);
 	if (why.status)
 		return refuse(h, c, why);
 	job = xcalloc(1, sizeof(*job));
@@ -444,7 +467,7 @@ const char *http_start(const struct http_options *o, struct http **out)
 		MAX_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS,
 		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MAX_HEADERS,
 		MHD_OPTION_NOTIFY_CONNECTION, on_connection, h, MHD_OPTION_NOTIFY_COMPLETED,
-		on_completed, h, MHD_OPTION_END);
+		on_completed, h, MHD_OPTION_URI_LOG_CALLBACK, on_target, h, MHD_OPTION_END);
 
 	return h->daemon ? NULL : "libmicrohttpd does not start";
 }

@@ -6,12 +6,23 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/log.h"
 
 #define MIN_TOKEN 16
 #define MAX_TOKEN 256
+
+static void warn_if_open(const char *path, FILE *file)
+{
+	struct stat st;
+
+	if (fstat(fileno(file), &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & 077))
+		log_warn("--listen-token: %s: others may read it (mode %03o); it should be 600",
+			 path, st.st_mode & 0777);
+}
 
 const char *http_token_read(const char *path, char **token_out)
 {
@@ -28,6 +39,7 @@ const char *http_token_read(const char *path, char **token_out)
 	for (const char *s = line; *s; s++)
 		if (*s <= ' ' || *s > '~')
 			return "a token has printable ASCII characters and no spaces";
+	warn_if_open(path, file);
 	*token_out = xstrdup(line);
 	return NULL;
 }

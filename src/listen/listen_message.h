@@ -2,8 +2,8 @@
  * The protocol between ptmem and its server, over a socket pair of type SOCK_SEQPACKET:
  *
  *	server    ptmem
- *	  <---    LISTEN_READY, or LISTEN_FAILED        once; sent by the server
- *	  ask --->
+ *	  --->    LISTEN_READY, or LISTEN_FAILED        once
+ *	  --->    LISTEN_ASK
  *	  <---    LISTEN_PROCESS                        for each process, with a new journal and its
  *	                                                last inspection
  *	  <---    LISTEN_DONE
@@ -21,13 +21,13 @@
 
 #include "base/proc.h"
 #include "base/types.h"
-#include "listen/listen_address.h"
 
 #define LISTEN_PROCESSES 100 /* the first ones are served */
 #define LISTEN_FILES 2       /* sent along with a process: its journal, its inspection */
 
 enum listen_kind {
-	LISTEN_READY, LISTEN_FAILED, LISTEN_PROCESS, LISTEN_DONE, LISTEN_LAST, LISTEN_FINISHING,
+	LISTEN_READY, LISTEN_FAILED, LISTEN_ASK, LISTEN_PROCESS, LISTEN_DONE, LISTEN_LAST,
+	LISTEN_FINISHING,
 };
 
 enum listen_state {
@@ -39,14 +39,14 @@ enum listen_state {
 
 /* The server's question. */
 struct listen_ask {
+	uint32_t kind;
 	uint32_t number;
 	uint32_t wants_history; /* otherwise only totals */
 };
 
-/* The server's first message: where it listens, or why it cannot. */
+/* The server's first message. */
 struct listen_greeting {
 	uint32_t kind;
-	struct listen_address address;
 	char why[200];
 };
 
@@ -72,6 +72,7 @@ struct listen_process {
 	uint32_t inspection;             /* its number: 1 is the first one */
 	struct listen_totals totals;
 	char command[128];
+	uint32_t is_attached;            /* ptmem has attached to it: it has a name, if only "" */
 	/* where a process runs that ptmem attached to; "" = unknown */
 	char name[PROC_COMM_SIZE], cgroup[512];
 };

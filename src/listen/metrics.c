@@ -27,14 +27,18 @@ struct family {
 #define AT(field) offsetof(struct listen_totals, field)
 
 static const struct family families[] = {
-	{"ptmem_heap_live_bytes", "Bytes of the blocks in use.", false, NUMBER, AT(live_bytes)},
-	{"ptmem_heap_live_blocks", "Blocks in use.", false, NUMBER, AT(live_blocks)},
-	{"ptmem_heap_peak_bytes", "The maximum of the bytes in use.", false, NUMBER,
-	 AT(peak_bytes)},
-	{"ptmem_heap_allocated_bytes", "Bytes that were allocated.", true, NUMBER,
-	 AT(allocated_bytes)},
-	{"ptmem_heap_allocations", "Blocks that were allocated.", true, NUMBER, AT(allocations)},
-	{"ptmem_heap_frees", "Blocks that were released.", true, NUMBER, AT(frees)},
+	{"ptmem_heap_live_bytes", "Bytes of the blocks in use; with samples, an estimate.",
+	 false, NUMBER, AT(live_bytes)},
+	{"ptmem_heap_live_blocks", "Blocks in use; with samples, an estimate.", false, NUMBER,
+	 AT(live_blocks)},
+	{"ptmem_heap_peak_bytes", "The maximum of the bytes in use; with samples, of estimates.",
+	 false, NUMBER, AT(peak_bytes)},
+	{"ptmem_heap_allocated_bytes", "Bytes that were allocated; exact with samples, too.",
+	 true, NUMBER, AT(allocated_bytes)},
+	{"ptmem_heap_allocations", "Blocks that were allocated; exact with samples, too.",
+	 true, NUMBER, AT(allocations)},
+	{"ptmem_heap_frees", "Blocks that were released; exact with samples, too.", true, NUMBER,
+	 AT(frees)},
 	{"ptmem_heap_failed_calls", "Calls that returned no memory.", true, NUMBER, AT(failed)},
 	{"ptmem_heap_sample_interval_bytes",
 	 "Mean distance of samples; 0 if every allocation counts.", false, NUMBER, AT(interval)},
@@ -135,7 +139,7 @@ static void put_processes(FILE *out, const struct served_table *t, bool is_openm
 		const struct listen_process *p = &t->list.data[i].info;
 		char container[CONTAINER_ID_SIZE], cgroup[sizeof(p->cgroup) + 1] = "";
 
-		if (!*p->name)
+		if (!p->is_attached)
 			continue;
 		if (!has_head)
 			put_head(out, &f, is_openmetrics);

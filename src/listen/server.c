@@ -25,6 +25,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/vec.h"
 #include "listen/answer.h"
 #include "listen/http.h"
@@ -34,8 +35,10 @@
 #include "tracee/os/limit.h"
 
 #define NAME "heap-listen"
+#define LISTENING 3              /* in the server */
 #define ASK_NS 100000000ull      /* minimum time between questions */
 #define ANSWER_NS 10000000000ull /* maximum time for an answer of ptmem */
+#define MAX_DELTAS 64            /* requests with seconds= at a time */
 #define SECOND_NS 1000000000ull
 #define FAREWELL_NS 5000000000ull /* maximum time for open connections after the end */
 #define LOOK_NS 100000000ull      /* between checks whether there are any */
@@ -71,18 +74,34 @@ static void finish(struct server *s, size_t i)
 	vec_take_swap(&s->jobs, i);
 }
 
+static bool is_delta(const struct http_job *job)
+{
+	return job->seconds && (job->path == HTTP_HEAP || job->path == HTTP_ALLOCS);
+}
+
+/* Those that wait for seconds= must not be all that there is room for. */
+static bool is_too_many(const struct server *s, const struct http_job *job)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < s->jobs.count; i++)
+		count += is_delta(s->jobs.data[i].job);
+	return is_delta(job) && count >= MAX_DELTAS;
+}
+
 static void take_jobs(struct server *s, uint64_t now)
 {
 	struct http_job *job;
 
-	while ((job = http_take(s->http)))
-		*vec_add(&s->jobs) =
-			(struct waiting){.job = job, .state = NEW, .due_ns = now + ANSWER_NS};
-}
-
-static bool is_delta(const struct http_job *job)
-{
-	return job->seconds && (job->path == HTTP_HEAP || job->path == HTTP_ALLOCS);
+	while ((job = http_take(s->http))) {
+		if (!is_too_many(s, job)) {
+			*vec_add(&s->jobs) = (struct waiting){
+				.job = job, .state = NEW, .due_ns = now + ANSWER_NS};
+			continue;
+		}
+		http_answer(job, 503, "too many requests with seconds= at a time\n");
+		http_finish(job);
+	}
 }
 
 /* ptmem's answer is complete. */
@@ -134,7 +153,7 @@ static void check_times(struct server *s, uint64_t now)
 
 static void ask(struct server *s, uint64_t now)
 {
-	struct listen_ask a = {.number = s->number + 1};
+	struct listen_ask a = {.kind = LISTEN_ASK, .number = s->number + 1};
 	bool is_needed = false;
 
 	if (s->is_asking || answers_alone(s) || now < s->next_ask_ns)
@@ -290,7 +309,7 @@ ATTR_NORETURN static void serve(struct server *s)
 
 /* -- start -- */
 
-static int open_socket(struct listen_address *a)
+int server_socket(struct listen_address *a)
 {
 	int fd = socket(a->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), on = 1;
 	socklen_t size = sizeof(a->v6);
@@ -308,10 +327,10 @@ static int open_socket(struct listen_address *a)
 }
 
 /*
- * Closes all files of ptmem, leaves its terminal and directory, and ignores signals meant for
- * ptmem, as long as that runs.
+ * Closes all files of ptmem but two, leaves its terminal and directory, and ignores signals meant
+ * for ptmem, as long as that runs.
  */
-static void leave_environment(int keep)
+static void leave_environment(int fd, int listening)
 {
 	static const int ignored[] = {SIGINT,  SIGQUIT, SIGTERM, SIGHUP,  SIGTSTP, SIGTTIN,
 				      SIGTTOU, SIGPIPE, SIGALRM, SIGUSR1, SIGUSR2, SIGIO};
@@ -320,8 +339,10 @@ static void leave_environment(int keep)
 		signal(ignored[i], SIG_IGN);
 	setsid();
 	prctl(PR_SET_NAME, NAME);
-	dup2(keep, STDIN_FILENO);
-	close_range(1, ~0u, 0);
+	dup2(fd, STDIN_FILENO);
+	dup2(listening, LISTENING);
+	close_range(STDOUT_FILENO, STDERR_FILENO, 0);
+	close_range(LISTENING + 1, ~0u, 0);
 	dup2(open("/dev/null", O_RDWR), STDERR_FILENO); /* the first is 1 */
 	if (chdir("/") != 0)
 		return;
@@ -333,31 +354,24 @@ static void greet(int fd, const struct listen_greeting *g)
 		_exit(0);
 }
 
-ATTR_NORETURN static void run_server(struct server_options *o, int fd, uint32_t ptmem)
+ATTR_NORETURN static void run_server(const struct server_options *o, int fd, uint32_t ptmem)
 {
 	struct listen_greeting g = {.kind = LISTEN_FAILED};
 	struct server s = {.fd = STDIN_FILENO, .ptmem = ptmem, .linger = o->linger};
-	const char *why = NULL;
 
+	log_set_check_hook(NULL, NULL); /* the tracees are ptmem's */
 	limit_raise(RLIMIT_NOFILE, NULL);
 	s.table.lines = recording_lines_new(o->symbols, o->filter);
-	leave_environment(fd);
-	int listening = open_socket(&o->address);
+	leave_environment(fd, o->listening);
+	s.wake_fd = eventfd(0, EFD_CLOEXEC);
+	const struct http_options http = {.fd = LISTENING, .token = o->token,
+					  .is_open = o->is_open, .wake_fd = s.wake_fd};
+	const char *why = http_start(&http, &s.http);
 
-	if (listening < 0)
-		why = strerror(-listening);
-	if (!why) {
-		s.wake_fd = eventfd(0, EFD_CLOEXEC);
-		const struct http_options http = {.fd = listening, .token = o->token,
-						  .is_open = o->is_open, .wake_fd = s.wake_fd};
-
-		why = http_start(&http, &s.http);
-	}
 	if (why)
 		strncpy(g.why, why, sizeof(g.why) - 1);
 	else
 		g.kind = LISTEN_READY;
-	g.address = o->address;
 	greet(STDIN_FILENO, &g);
 	if (why)
 		_exit(0);
@@ -365,7 +379,7 @@ ATTR_NORETURN static void run_server(struct server_options *o, int fd, uint32_t 
 }
 
 /* Not our child: ptmem's waits for any child would report it. */
-static int fork_orphan(struct server_options *o, const int pair[2])
+static int fork_orphan(const struct server_options *o, const int pair[2])
 {
 	uint32_t ptmem = (uint32_t)getpid();
 	pid_t pid = fork();
@@ -379,30 +393,24 @@ static int fork_orphan(struct server_options *o, const int pair[2])
 	}
 	int status = -1;
 
-	if (pid > 0)
-		waitpid(pid, &status, 0);
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
 	return pid > 0 && status == 0 ? 0 : -EAGAIN;
 }
 
-static int take_greeting(int fd, struct server_options *o, char **why_out)
+char *server_wait(int fd)
 {
 	struct listen_greeting g;
 	ssize_t n;
 
 	while ((n = recv(fd, &g, sizeof(g), 0)) < 0 && errno == EINTR)
 		;
-	if (n != (ssize_t)sizeof(g)) {
-		*why_out = xstrdup("the server ended at once");
-		return -EIO;
-	}
-	o->address = g.address;
-	if (g.kind == LISTEN_READY)
-		return 0;
-	*why_out = xstrndup(g.why, sizeof(g.why));
-	return -EIO;
+	if (n != (ssize_t)sizeof(g))
+		return xstrdup("the server ended at once");
+	return g.kind == LISTEN_READY ? NULL : xstrndup(g.why, sizeof(g.why));
 }
 
-int server_start(struct server_options *o, char **why_out)
+int server_start(const struct server_options *o)
 {
 	int pair[2];
 	int rc = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0 ? 0 : -errno;
@@ -411,9 +419,9 @@ int server_start(struct server_options *o, char **why_out)
 		rc = fork_orphan(o, pair);
 		close(pair[1]);
 	}
-	if (rc != 0)
-		*why_out = xstrdup(strerror(-rc));
-	else
-		rc = take_greeting(pair[0], o, why_out);
-	return rc == 0 ? pair[0] : rc;
+	if (rc == 0)
+		return pair[0];
+	if (rc == -EAGAIN)
+		close(pair[0]);
+	return rc;
 }

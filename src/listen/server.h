@@ -15,16 +15,23 @@
 #include "symbols/filter.h"
 
 struct server_options {
-	struct listen_address address; /* @address: the port is filled in once the server runs */
+	int listening;                 /* of server_socket; the caller's */
 	const char *token;             /* NULL = none */
 	bool is_open;
 	double linger;                 /* seconds for which it answers after the end */
-	/* for source lines; the server has copies, which know nothing of the program yet */
+	/* for source lines; the server has copies, which know nothing of the program */
 	struct symbols *symbols;
 	const struct filter *filter;
 };
 
-/* Returns the socket to the server, or -errno and sets *why_out, which the caller frees. */
-int server_start(struct server_options *o, char **why_out);
+/* A socket that listens at @a, whose port is filled in; or -errno. */
+int server_socket(struct listen_address *a);
+/*
+ * Starts a server, and returns the socket to it, or -errno. If the server is killed, another one
+ * can be started: clients that connect meanwhile wait.
+ */
+int server_start(const struct server_options *o);
+/* Waits until it runs: NULL, or the error message, which the caller frees. */
+char *server_wait(int fd);
 
 #endif

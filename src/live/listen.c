@@ -19,13 +19,18 @@
 #include "listen/listen_message.h"
 #include "listen/server.h"
 #include "session/observer.h"
+#include "session/recording_calls.h"
 #include "session/recording_run.h"
 #include "session/session.h"
 #include "session/signals.h"
 
 struct listen {
 	struct run *run;
-	int fd;                 /* connected to the server */
+	struct listen_address address;
+	struct server_options server;
+	int fd;                 /* connected to the server; -1: there is none (any more) */
+	unsigned kills;         /* of servers */
+	bool is_lost;           /* nothing is served any more, which nobody wanted */
 	struct observer observer;
 	char *token;            /* NULL = none */
 	bool was_asked;         /* for a profile, not only for totals */
@@ -33,12 +38,25 @@ struct listen {
 	unsigned left;          /* number of those whose final state was sent */
 };
 
+#define MAX_KILLS 10
+
+static void end_server(struct listen *l)
+{
+	if (l->fd >= 0)
+		close(l->fd);
+	if (l->server.listening >= 0)
+		close(l->server.listening);
+	l->fd = l->server.listening = -1;
+}
+
 /* -- answers -- */
 
 static void fill_totals(const struct session *s, struct listen_totals *out)
 {
 	const struct profile_totals *t = profile_totals(s->heap.profile);
 	const struct space_pauses *p = s->space ? &s->space->pauses : &s->end.pauses;
+	const struct call_totals calls = recording_calls_now(s);
+	const struct call_sums sums = call_totals_sums(&calls);
 
 	*out = (struct listen_totals){
 		.live_bytes = t->live_bytes,
@@ -57,6 +75,11 @@ static void fill_totals(const struct session *s, struct listen_totals *out)
 		.trap_ns = p->trap_ns,
 		.longest_trap_ns = p->longest_trap_ns,
 	};
+	if (!s->heap.sample.interval)
+		return;
+	out->allocated_bytes = sums.bytes;
+	out->allocations = sums.allocations;
+	out->frees = sums.frees;
 }
 
 /* Files that are sent along with a message. */
@@ -94,6 +117,7 @@ static bool send_process(const struct listen *l, struct session *s, enum listen_
 {
 	struct listen_process p = {.kind = state == LISTEN_RUNS ? LISTEN_PROCESS : LISTEN_LAST,
 				   .pid = s->process.pid, .state = state,
+				   .is_attached = s->process.name != NULL,
 				   .start_ns = s->process.start_ns};
 	_cleanup_close_ int journal = wants_history ? recording_run_update(s, &p.journal_size) : -1;
 	const struct inspect_kept *found = &s->end.inspection;
@@ -132,15 +156,54 @@ static void answer(const struct listen *l, const struct listen_ask *a)
 	send_message(l, &done, sizeof(done), NULL);
 }
 
+static void watch(const struct listen *l)
+{
+	fcntl(l->fd, F_SETOWN, getpid());
+	fcntl(l->fd, F_SETFL, O_NONBLOCK | O_ASYNC);
+	signals_raise_io(); /* for requests already made */
+}
+
+/* No server ends before ptmem closes its connection, except by a signal, or one of its faults. */
+static void replace_server(struct listen *l)
+{
+	_cleanup_free_ char *url = listen_address_url(&l->address);
+
+	close(l->fd);
+	l->fd = l->kills++ < MAX_KILLS ? server_start(&l->server) : -1;
+	if (l->fd >= 0) {
+		watch(l);
+		log_warn("--listen: the server at %s was killed; another one takes its place", url);
+		return;
+	}
+	l->is_lost = true;
+	end_server(l);
+	log_warn("--listen: the server at %s was killed%s; nothing is served from now on", url,
+		 l->kills > MAX_KILLS ? " too often" : ", and no other one can be started");
+}
+
+union from_server {
+	uint32_t kind;
+	struct listen_ask ask;
+	struct listen_greeting greeting; /* of one that takes another's place */
+};
+
 static bool poll_server(void *ctx)
 {
 	struct listen *l = ctx;
-	struct listen_ask a;
+	union from_server m;
 
-	if (recv(l->fd, &a, sizeof(a), MSG_DONTWAIT) != (ssize_t)sizeof(a))
-		return false;
-	l->was_asked |= a.wants_history;
-	answer(l, &a);
+	while (l->fd >= 0) {
+		ssize_t n = recv(l->fd, &m, sizeof(m), MSG_DONTWAIT);
+
+		if (n == (ssize_t)sizeof(m.ask) && m.kind == LISTEN_ASK) {
+			l->was_asked |= m.ask.wants_history;
+			answer(l, &m.ask);
+		} else if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
+			replace_server(l);
+		} else if (n < 0) {
+			break;
+		}
+	}
 	return false;
 }
 
@@ -149,13 +212,6 @@ static bool poll_server(void *ctx)
 static bool needs_final_state(const struct listen *l)
 {
 	return l->was_asked || l->run->options->listen.linger > 0;
-}
-
-static void end_server(struct listen *l)
-{
-	if (l->fd >= 0)
-		close(l->fd);
-	l->fd = -1;
 }
 
 static void say_finishing(const struct listen *l, bool begins)
@@ -222,23 +278,28 @@ static void on_finished(void *ctx, const struct session *s)
 static int start(struct listen *l)
 {
 	const struct options *o = l->run->options;
-	struct server_options so = {.token = l->token, .is_open = o->listen.is_open,
-				    .linger = o->listen.linger, .symbols = l->run->symbols,
-				    .filter = l->run->filter};
 	_cleanup_free_ char *why = NULL;
 
-	listen_address_parse(o->listen.at, &so.address); /* options were checked */
-	l->fd = server_start(&so, &why);
-	if (l->fd < 0) {
-		_cleanup_free_ char *wanted = listen_address_url(&so.address);
+	listen_address_parse(o->listen.at, &l->address); /* options were checked */
+	int rc = server_socket(&l->address);
 
-		log_error("--listen: cannot serve %s: %s", wanted, why);
-		return l->fd;
-	}
-	_cleanup_free_ char *url = listen_address_url(&so.address);
+	l->server = (struct server_options){
+		.listening = rc, .token = l->token, .is_open = o->listen.is_open,
+		.linger = o->listen.linger, .symbols = l->run->fresh_symbols,
+		.filter = l->run->filter};
+	if (rc >= 0)
+		rc = l->fd = server_start(&l->server);
+	if (rc < 0)
+		why = xstrdup(strerror(-rc));
+	else
+		why = server_wait(l->fd);
+	_cleanup_free_ char *url = listen_address_url(&l->address);
 
-	log_info("listening at %s", url);
-	return 0;
+	if (why)
+		log_error("--listen: cannot serve %s: %s", url, why);
+	else
+		log_info("listening at %s", url);
+	return why ? -EIO : 0;
 }
 
 int listen_open(struct run *run, struct listen **out)
@@ -251,7 +312,7 @@ int listen_open(struct run *run, struct listen **out)
 	struct listen *l = xcalloc(1, sizeof(*l));
 
 	l->run = run;
-	l->fd = -1;
+	l->fd = l->server.listening = -1;
 	if (o->listen.token)
 		why = http_token_read(o->listen.token, &l->token);
 	if (why)
@@ -272,9 +333,7 @@ void listen_begin(struct listen *l)
 	l->observer = (struct observer){.ctx = l, .poll = poll_server, .session_ended = on_end,
 					.session_finished = on_finished};
 	observers_add(l->run, &l->observer);
-	fcntl(l->fd, F_SETOWN, getpid());
-	fcntl(l->fd, F_SETFL, O_NONBLOCK | O_ASYNC);
-	signals_raise_io(); /* for requests already made */
+	watch(l);
 }
 
 void listen_leave(struct listen *l)
@@ -298,6 +357,8 @@ void listen_close(struct listen *l)
 	if (!l)
 		return;
 	observers_remove(l->run, &l->observer);
+	if (l->is_lost)
+		log_warn("--listen: its server was killed; nothing was served after that");
 	end_server(l);
 	free(l->token);
 	free(l);

@@ -14,6 +14,7 @@
 #include "base/proc.h"
 #include "session/inspect_session.h"
 #include "session/leak_report.h"
+#include "session/recording_calls.h"
 #include "session/recording_now.h"
 #include "session/run.h"
 #include "session/session.h"
@@ -178,6 +179,22 @@ static void print_bytes(FILE *reply, const struct profile *p, const char *what, 
 	fprintf(reply, "%s: %" PRIu64 "%s\n", what, bytes, error);
 }
 
+/* Pads count every call, sampled or not. */
+static void print_calls(FILE *reply, const struct session *s)
+{
+	const struct profile_totals *p = profile_totals(s->heap.profile);
+	const struct call_totals calls = recording_calls_now(s);
+	const struct call_sums sums = call_totals_sums(&calls);
+	bool is_sampled = s->heap.sample.interval;
+
+	fprintf(reply, "allocations: %" PRIu64 "\n",
+		is_sampled ? sums.allocations : profile_count(s->heap.profile, p->allocations));
+	fprintf(reply, "reallocations: %" PRIu64 "\n",
+		is_sampled ? calls.function[FUNCTION_REALLOC].calls : p->reallocations);
+	fprintf(reply, "frees: %" PRIu64 "\n",
+		is_sampled ? sums.frees : profile_count(s->heap.profile, p->frees));
+}
+
 static int run_status(struct monitor_request *r)
 {
 	const struct session *s = r->session;
@@ -185,17 +202,15 @@ static int run_status(struct monitor_request *r)
 	fprintf(r->reply, "process %" PRIu32 ", %s\n", s->process.pid, s->process.command);
 	fprintf(r->reply, "profiled for %.2f s\n",
 		(double)(clock_now_ns() - s->process.start_ns) / 1e9);
-	fprintf(r->reply, "allocations: %" PRIu64 "\n",
-		profile_count(s->heap.profile, p->allocations));
-	fprintf(r->reply, "reallocations: %" PRIu64 "\n", p->reallocations);
-	fprintf(r->reply, "frees: %" PRIu64 "\n", profile_count(s->heap.profile, p->frees));
+	print_calls(r->reply, s);
 	print_bytes(r->reply, s->heap.profile, "live bytes", p->live_bytes, p->live_variance);
 	fprintf(r->reply, "live blocks: %" PRIu64 "\n",
 		profile_count(s->heap.profile, p->live_blocks));
 	print_bytes(r->reply, s->heap.profile, "peak bytes", p->peak_bytes, p->peak_variance);
 	if (s->heap.sample.interval)
-		fprintf(r->reply, "samples: %" PRIu64 " (all other numbers are estimates, "
-			"the peak is the highest of them)\n", p->samples);
+		fprintf(r->reply, "samples: %" PRIu64 " (live and peak are estimates, the peak "
+			"the highest of them; calls are %s)\n", p->samples,
+			call_totals_trust(recording_calls_now(s).is_doubtful));
 	fprintf(r->reply, "snapshots: %" PRIu32 "\n", profile_snapshot_count(s->heap.profile));
 	fprintf(r->reply, "processes: %zu\n", r->run->sessions.count);
 	return 0;

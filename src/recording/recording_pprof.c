@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/gzip.h"
+#include "base/text.h"
 #include "recording/recording_names.h"
 
 enum { SAMPLE_TYPES = PPROF_VALUES };
@@ -27,9 +28,12 @@ struct pprof {
 	int64_t comment[1 + ARRAY_SIZE(labels)];
 };
 
+/* Names from files may contain any bytes, a profile's texts are UTF-8. */
 static int64_t text(struct pprof *p, const char *s)
 {
-	return recording_string(p->texts, s);
+	_cleanup_free_ char *clean = text_clean(s, strlen(s));
+
+	return recording_string(p->texts, clean);
 }
 
 static int64_t text_of(struct pprof *p, enum recording_table_id id, size_t row, unsigned column)

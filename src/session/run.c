@@ -57,6 +57,7 @@ void run_init(struct run *run, struct options *options)
 		.debug_dirs = debug_dirs,
 	};
 	run->symbols = symbols_new(&symbols_options);
+	run->fresh_symbols = symbols_new(&symbols_options);
 	run->filter = make_filter(options, options->profile.depth);
 	filter_log(run->filter);
 	run->flame_filter = make_filter(options, MAX_DEPTH);
@@ -67,6 +68,7 @@ void run_init(struct run *run, struct options *options)
 void run_deinit(struct run *run)
 {
 	symbols_free(run->symbols);
+	symbols_free(run->fresh_symbols);
 	filter_free(run->filter);
 	filter_free(run->whole_filter);
 	filter_free(run->flame_filter);

@@ -68,6 +68,7 @@ struct run {
 	/* ptmem's initial actions for SIGXFSZ and SIGPIPE, which the program inherits */
 	struct sigaction file_signal, pipe_signal;
 	struct symbols *symbols;
+	struct symbols *fresh_symbols; /* never asked: for servers of --listen, which are forks */
 	struct filter *filter;
 	struct filter *flame_filter; /* the same, with paths of maximum length: for flame graphs */
 	struct filter *whole_filter; /* for xtrees */

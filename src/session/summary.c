@@ -242,19 +242,16 @@ static void print_calls(const struct profile_totals *p)
 static void print_sampled_calls(const struct session *s)
 {
 	const struct profile_totals *p = profile_totals(s->heap.profile);
-	const struct call_total *f = s->heap.sample.totals.function;
-	uint64_t calls = 0, bytes = 0, frees = f[FUNCTION_FREE].calls + f[FUNCTION_DELETE].calls;
+	const struct call_totals *calls = &s->heap.sample.totals;
+	const struct call_sums sums = call_totals_sums(calls);
 	uint64_t blocks = profile_count(s->heap.profile, p->live_blocks);
 	char n[AMOUNT_SIZE], m[AMOUNT_SIZE], k[AMOUNT_SIZE], error[AMOUNT_SIZE];
 
-	for (unsigned i = 0; i < HEAP_FUNCTION_COUNT; i++) {
-		calls += i == FUNCTION_FREE || i == FUNCTION_DELETE ? 0 : f[i].calls;
-		bytes += f[i].bytes;
-	}
 	log_info("  allocations  %s of %s byte%s, %s by realloc, and %s %s: %s",
-		 amount_commas(calls, n), amount_commas(bytes, m), plural(bytes),
-		 amount_commas(f[FUNCTION_REALLOC].calls, k), amount_commas(frees, error),
-		 call_totals_frees(frees), call_totals_trust(s->heap.sample.totals.is_doubtful));
+		 amount_commas(sums.allocations, n), amount_commas(sums.bytes, m),
+		 plural(sums.bytes), amount_commas(calls->function[FUNCTION_REALLOC].calls, k),
+		 amount_commas(sums.frees, error), call_totals_frees(sums.frees),
+		 call_totals_trust(calls->is_doubtful));
 	log_info("  at the end   %s%s in about %s block%s in use",
 		 amount_bytes((double)p->live_bytes, n),
 		 amount_error((double)p->live_bytes,

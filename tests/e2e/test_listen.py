@@ -1,11 +1,13 @@
 """--listen: what the paths serve, exactly; access; and that no client can disturb ptmem or the program."""
 
 import base64
+import errno
 import gzip
 import http.client
 import json
 import os
 import re
+import select
 import shutil
 import signal
 import socket
@@ -30,6 +32,11 @@ sys.stdin.read()
 os.close(write)
 os.wait()
 """
+
+
+def comm(pid):
+    with open("/proc/%s/comm" % pid, "rb") as file:
+        return file.read().rstrip(b"\n")
 
 
 class Listening(Monitored):
@@ -103,9 +110,10 @@ class Listening(Monitored):
         return None
 
     def owner(self, link):
+        """ptmem has the socket, too, for the case that its server is killed."""
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:
-                if any(os.readlink("/proc/%s/fd/%s" % (pid, fd)) == link for fd in os.listdir("/proc/%s/fd" % pid)):
+                if comm(pid) == b"heap-listen" and any(os.readlink("/proc/%s/fd/%s" % (pid, fd)) == link for fd in os.listdir("/proc/%s/fd" % pid)):
                     return int(pid)
             except OSError:
                 continue
@@ -266,16 +274,40 @@ def _(t):
     t.equal("status of the program", m.program.wait(), 5)
 
 
-@test("listen/server-killed")
-def _(t):
-    """The server is killed: ptmem and the program continue."""
-    m = Listening(t)
+def kill_server(t, m):
     os.kill(m.server_pid, signal.SIGKILL)
     t.wait_until("the server ends", m.has_no_server)
-    m.more()
-    m.end()
-    t.check(os.path.exists(os.path.join(m.cwd, "massif.out.%d" % next(
-        int(n.rsplit(".", 1)[1]) for n in os.listdir(m.cwd) if n.startswith("massif.out.")))), "the profile")
+
+
+for name, attach, options in (("started", False, []), ("attached", True, ["--heap-sample=1"])):
+    @test("listen/server-killed-" + name)
+    def _(t, attach=attach, options=options):
+        """The server is killed: another one serves all of it at the same address, without a request that fails; not for ever."""
+        m = Listening(t, ["--record=r", *options], attach=attach)
+        before, live, url = stacks(m.get("/profile.json")), m.live(), m.url()
+        for number in range(1, 11):
+            kill_server(t, m)
+            t.equal("live bytes", m.live(), live)
+            t.equal("stacks", stacks(m.get("/profile.json")), before)
+            t.equal("messages", m.log().count("--listen: the server at %s was killed; another one takes its place\n" % url), number)
+            m.server_pid = m.server()
+            if number in (1, 10):
+                m.is_unharmed()
+                before, live = stacks(m.get("/profile.json")), m.live()
+        kill_server(t, m)
+        t.wait_until("the message", lambda: "--listen: the server at %s was killed too often; nothing is served from now on\n" % url in m.log())
+        t.equal("connection", socket.socket().connect_ex(m.address()), errno.ECONNREFUSED)
+        m.more()
+        if attach:
+            m.ptmem.send_signal(signal.SIGTERM)
+            t.equal("status of ptmem", m.ptmem.wait(), 0)
+            m.program.stdin.close()
+            t.equal("status of the program", m.program.wait(), 5)
+        else:
+            m.end()
+        t.check("--listen: its server was killed; nothing was served after that\n" in m.log(), m.log())
+        result = t.run([os.path.join(BUILD, "ptmem-report"), "--format=json", os.path.join(m.cwd, "r")])
+        t.equal("blocks in the recording", sum(json.loads(result.out)["leaves"]["allocations"]), (0 if attach else 7) + 3)
 
 
 @test("listen/server-stopped")
@@ -535,7 +567,13 @@ def _(t):
 def _(t):
     secret = "0123456789abcdef-secret"
     path = t.file("token", secret + "\n")
-    m = Listening(t, ["--listen-token=" + path], "--listen=0.0.0.0:0")
+    for mode in (0o644, 0o640, 0o600):
+        os.chmod(path, mode)
+        m = Listening(t, ["--listen-token=" + path], "--listen=0.0.0.0:0")
+        warning = "ptmem: warning: --listen-token: %s: others may read it (mode %03o); it should be 600\n" % (path, mode)
+        t.equal("warning about mode %o in %s" % (mode, m.log()), [warning in m.log(), "others may" in m.log()], [mode != 0o600] * 2)
+        if mode != 0o600:
+            m.end()
     t.check(m.url().startswith("http://0.0.0.0:"), m.url())
 
     def basic(text):
@@ -646,6 +684,119 @@ def _(t):
         m.get(path, 400)
     m.is_unharmed()
     m.end()
+
+
+@test("listen/targets")
+def _(t):
+    """Complete targets are accepted; what the library would not answer, or cut, is refused."""
+    m = Listening(t)
+    own = "%s:%d" % m.address()
+
+    def ask(target, *headers):
+        with m.connect() as s:
+            s.sendall("\r\n".join(["GET %s HTTP/1.1" % target, *headers, "Connection: close", "", ""]).encode())
+            return int(s.makefile("rb").read().split()[1])
+    for target in ("http://%s/healthz" % own, "HTTP://LOCALHOST/healthz?pid=1", "http://localhost", "/healthz?a&b&c=d"):
+        t.equal("status of " + target, ask(target, "Host: " + own), 200)
+    for target in ("http://evil.example/healthz", "http://localhost@evil.example/healthz", "http://%s/" % ("x" * 300)):
+        t.equal("status of " + target, ask(target, "Host: " + own), 421)
+    t.equal("two hosts", ask("/healthz", "Host: localhost", "host: localhost"), 400)
+    t.equal("two hosts", ask("/healthz", "Host: localhost", "Host: evil.example"), 400)
+    for target in ("/metrics%00x", "/%00", "/?pid=%00", *("/metrics?" + "&".join([pair] * n) for pair in ("a", "a=b") for n in (17, 300, 2000))):
+        t.equal("status of %.40s" % target, ask(target, "Host: localhost"), 400)
+    t.equal("a long one", ask("/metrics?" + "a" * 40000, "Host: localhost"), 414)
+    t.equal("many headers", ask("/metrics", "Host: localhost", *["a:b"] * 1000), 431)
+    m.is_unharmed()
+    m.end()
+
+
+@test("listen/many-seconds")
+def _(t):
+    """Many requests with seconds= at a time: those beyond a limit are refused, and there is room for others."""
+    m = Listening(t)
+    waiting = []
+    for _ in range(150):
+        s = m.connect()
+        s.sendall(b"GET /debug/pprof/heap?seconds=3600 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        waiting.append(s)
+
+    def answered():
+        return select.select(waiting, [], [], 0)[0]
+    t.wait_until("86 answers", lambda: len(answered()) >= 86)
+    t.equal("their status", {s.makefile("rb").readline().split()[1] for s in answered()}, {b"503"})
+    m.is_unharmed()
+    t.equal("allocated", m.metrics()["ptmem_heap_allocations_total"], 8)
+    for s in waiting:
+        s.close()
+    m.end()
+
+
+@test("listen/sampled-calls")
+def _(t):
+    """All calls are counted, sampled or not: /metrics and --monitor say what the page does."""
+    m = Listening(t, ["--heap-sample=64K"])
+    for letter in b"xmxm":
+        m.more(bytes([letter]))
+    blocks, small = 7 + 4, 2 * 1024
+    wanted = [blocks + small, 1000 * blocks + 8 * small]
+    found, calls = m.metrics(), json.loads(m.get("/profile.json"))["calls"]
+    t.equal("metrics", [found["ptmem_heap_" + k] for k in ("allocations_total", "allocated_bytes_total", "frees_total")], [*wanted, 0])
+    t.equal("page", [sum(calls["calls"]), sum(calls["bytes"])], wanted)
+    said = m.say("status").out.decode()
+    t.check("allocations: %d\nreallocations: 0\nfrees: 0\n" % wanted[0] in said, said)
+    t.check(" (live and peak are estimates, the peak the highest of them; calls are counted exactly)\n" in said, said)
+    m.end()
+
+
+def pprof_strings(packed):
+    """The raw bytes of each text of a profile: field 6 of its message."""
+    data, at, out = gzip.decompress(packed), 0, []
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = data[at]
+            at, value, shift = at + 1, value | (byte & 127) << shift, shift + 7
+            if byte < 128:
+                return value
+    while at < len(data):
+        tag = varint()
+        value = varint()
+        if tag & 7 == 2:
+            if tag >> 3 == 6:
+                out.append(data[at:at + value])
+            at += value
+    return out
+
+
+@test("listen/names-utf8")
+def _(t):
+    """Whatever a program is called, texts of profiles are UTF-8: protobuf demands it, and readers refuse others."""
+    m = Listening.__new__(Listening)
+    m.t, m.cwd = t, t.subdirectory()
+    path = os.fsencode(m.cwd) + b'/\xff\xfe"'
+    shutil.copy(t.target("gcc-O2-pie", "monitored"), path)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    m.program = subprocess.Popen([path], cwd=m.cwd, env=t.environment(m.cwd), **pipes)
+    m.expect(m.program, b"ready\n")
+    m.ptmem = subprocess.Popen([t.ptmem(), "--listen", "--log-file=log", "-p", str(m.program.pid)], cwd=m.cwd,
+                               env=t.environment(m.cwd), **pipes)
+    t.wait_until("listening", lambda: m.url() is not None)
+    t.wait_until("the program is served", lambda: b"ptmem_heap_live_bytes{" in m.get("/metrics"))
+    m.more()
+    served = pprof_strings(m.get("/debug/pprof/heap"))
+    m.report()
+    written = t.run([os.path.join(BUILD, "ptmem-report"), "--format=pprof", os.path.join(m.cwd, "fetched")]).out
+    name = '\ufffd\ufffd"'
+    for texts in (served, pprof_strings(written)):
+        said = [text.decode("utf-8", "replace") for text in texts]
+        t.equal("texts that are not UTF-8", [text for text, clean in zip(texts, said) if clean.encode() != text], [])
+        t.check({"name: " + name, os.path.join(m.cwd, name)} <= set(said), said)
+    m.ptmem.send_signal(signal.SIGTERM)
+    t.equal("status of ptmem", m.ptmem.wait(), 0)
+    m.program.stdin.close()
+    t.equal("status of the program", m.program.wait(), 5)
 
 
 @test("listen/slow-readers")

@@ -72,10 +72,12 @@ def pprof_sums(packed):
 def check_now(t, p):
     """All answers have all that was allocated since the beginning."""
     found, data = p.metrics(), p.json()
-    wanted = [found["ptmem_heap_" + k] for k in ("live_bytes", "allocated_bytes_total")]
+    wanted = [found["ptmem_heap_live_bytes"], sum(data["leaves"]["bytes"])]
     t.check(wanted[1] > 0, "nothing was allocated")
+    requested = sum(data["calls"]["bytes"]) if data.get("calls") else wanted[1]
+    t.equal("metrics", found["ptmem_heap_allocated_bytes_total"], requested)
     t.equal("part, blocks from before", (data["meta"]["part"], live_before(data)), (0, {}))
-    t.equal("JSON", [data["timeline"]["live_bytes"][-1], sum(data["leaves"]["bytes"])], wanted)
+    t.equal("JSON", data["timeline"]["live_bytes"][-1], wanted[0])
     t.equal("sum of the timeline", sum(data["timeline"]["allocated_bytes"]), wanted[1])
     t.equal("recording", values(p.report("--format=json"))[::2], wanted)
     sums = pprof_sums(p.get("/debug/pprof/heap"))

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -22,6 +23,7 @@ static char *read_token(const char *data, size_t size)
 	int fd = memfd_create("token", 0);
 	char path[40], *token = NULL;
 
+	assert_int_equal(fchmod(fd, 0600), 0);
 	assert_int_equal(write(fd, data, size), size);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	const char *why = http_token_read(path, &token);

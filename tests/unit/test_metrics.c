@@ -77,6 +77,7 @@ static void test_processes(void **state)
 
 	assert_null(strstr(none, "ptmem_process_info"));
 	add_process(&t, 43, "other", 6);
+	t.list.data[1].info.is_attached = true;
 	strcpy(t.list.data[1].info.name, "a\"b");
 	memset(t.list.data[1].info.cgroup, 'a', sizeof(t.list.data[1].info.cgroup));
 	memcpy(t.list.data[1].info.cgroup, "/x/", 3);
@@ -88,6 +89,10 @@ static void test_processes(void **state)
 	       "/docker-0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef.scope");
 	_cleanup_free_ char *container = write_metrics(&t, true);
 
+	t.list.data[1].info.name[0] = '\0';
+	_cleanup_free_ char *nameless = write_metrics(&t, false);
+
+	expect(nameless, "\nptmem_process_info{pid=\"43\",name=\"\",cgroup=\"/docker-");
 	expect(container, ",container=\"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\"} 1\n");
 	vec_deinit(&t.list);
 }
