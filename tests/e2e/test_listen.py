@@ -494,7 +494,7 @@ def _(t):
         t.wait_until("the next value", lambda: values("ptmem_heap_live_bytes") == [8000], 60)
         for name, value in (("allocated_bytes_total", 8000), ("allocations_total", 8), ("frees_total", 0), ("live_blocks", 8)):
             t.equal(name, values("ptmem_heap_" + name), [value])
-        t.equal("series of ptmem", len(last('{job="ptmem",__name__=~"ptmem_.*|process_.*"}')), 18)
+        t.equal("series of ptmem", len(last('{job="ptmem",__name__=~"ptmem_.*|process_.*"}')), 19)
         m.end()
         t.wait_until("the target is down", lambda: values("up") == [0], 60)
     finally:
