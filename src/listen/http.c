@@ -3,7 +3,6 @@
 
 #if __has_include(<microhttpd.h>)
 
-#include <dlfcn.h>
 #include <microhttpd.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -15,31 +14,17 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "listen/http_library.h"
 #include "listen/http_target.h"
 #include "listen/http_token.h"
 #include "listen/listen_address.h"
 #include "listen/peer_owner.h"
 
-#define LIBRARY "libmicrohttpd.so.12"
 #define MAX_CONNECTIONS 256u
 #define MANY_CONNECTIONS 192u   /* above this number idle ones are closed */
 #define IDLE_SECONDS 30u
 #define MAX_HEADERS (16u << 10) /* of a request */
 #define MAX_UNREAD (256u << 20) /* of unread answers */
-
-/* The functions of the library that are used. */
-#define FUNCTIONS(X)                                                                              \
-	X(MHD_start_daemon) X(MHD_suspend_connection) X(MHD_resume_connection)                   \
-	X(MHD_queue_response) X(MHD_destroy_response) X(MHD_add_response_header)                 \
-	X(MHD_lookup_connection_value) X(MHD_get_connection_values)                              \
-	X(MHD_get_connection_info) X(MHD_quiesce_daemon) X(MHD_get_daemon_info)                  \
-	X(MHD_create_response_from_buffer_with_free_callback_cls)
-
-struct library {
-#define X(name) __typeof__(name) *name;
-	FUNCTIONS(X)
-#undef X
-};
 
 /* A connection; accessed by the thread only. */
 struct peer {
@@ -52,7 +37,7 @@ struct peer {
 
 struct http {
 	struct http_options options;
-	struct library lib;
+	struct http_library lib;
 	struct MHD_Daemon *daemon;
 	char own_name[256];
 	struct peer peers;  /* the first is the oldest */
@@ -426,32 +411,10 @@ unsigned http_connections(const struct http *h)
 		->num_connections;
 }
 
-/* Only a program that is linked statically has none. */
-extern const char _DYNAMIC[] __attribute__((weak));
-
-static const char *load(struct library *lib)
-{
-	void *handle = _DYNAMIC ? dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL) : NULL;
-
-	if (!_DYNAMIC)
-		return "this ptmem is linked statically, and cannot load libmicrohttpd: use one "
-		       "that is not, from outside of the container or in a sidecar, or --record";
-	if (!handle)
-		return "it needs libmicrohttpd: install the package libmicrohttpd12, or run "
-		       "scripts/install-deps build";
-#define X(name)                                                                 \
-	*(void **)&lib->name = dlsym(handle, #name);                            \
-	if (!lib->name)                                                         \
-		return "libmicrohttpd is too old: " #name " is not in it";
-	FUNCTIONS(X)
-#undef X
-	return NULL;
-}
-
 const char *http_start(const struct http_options *o, struct http **out)
 {
 	struct http *h = xcalloc(1, sizeof(*h));
-	const char *why = load(&h->lib);
+	const char *why = http_library_load(&h->lib);
 
 	h->options = *o;
 	h->end = &h->first;
