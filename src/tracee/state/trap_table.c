@@ -83,7 +83,8 @@ int space_trap_put(struct address_space *s, const struct arch *arch, const struc
 	int rc = space_read(s, t.addr, t.original, arch->trap_size);
 	if (rc == 0) {
 		journal_add_trap(s, arch, &t);
-		rc = space_write(s, t.addr, arch->trap, arch->trap_size);
+		if (memcmp(t.original, arch->trap, arch->trap_size) != 0)
+			rc = space_write(s, t.addr, arch->trap, arch->trap_size);
 	}
 	if (rc == 0)
 		space_trap_add(s, &t);
