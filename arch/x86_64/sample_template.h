@@ -123,10 +123,7 @@ sample_free_other:
 
 /* The rest of begin_call(), and the counts. */
 .macro tracked_begin kind
-	movl	$\kind, PAD_SLOT_KIND(%rax)
-	movq	$0, PAD_SLOT_SAMPLED(%rax)
-	lea	tracked_after(%rip), %rdx
-	mov	%rdx, PAD_SLOT_RETURN_TO(%rax)
+	short_track %rax, \kind
 	sample_count tracked_head
 .endm
 

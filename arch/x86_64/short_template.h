@@ -314,6 +314,14 @@ release_other:
 	.cfi_endproc
 .endm
 
+/* What a call that is tracked until it returns needs in its slot, besides return_at; uses rdx. */
+.macro short_track slot, kind
+	movl	$\kind, PAD_SLOT_KIND(\slot)
+	movq	$0, PAD_SLOT_SAMPLED(\slot)
+	lea	tracked_after(%rip), %rdx
+	mov	%rdx, PAD_SLOT_RETURN_TO(\slot)
+.endm
+
 /* A release that may call other probed functions: operator delete. */
 .macro delete_template
 	.balign	64
@@ -323,10 +331,7 @@ delete_start:
 	short_release tracked_head, delete_inside, delete_other
 	lea	-16(%rsp), %rdx         /* return_at first: begin_call() */
 	mov	%rdx, PAD_SLOT_RETURN_AT(%rcx)
-	movl	$PAD_LAYOUT_DELETE, PAD_SLOT_KIND(%rcx)
-	movq	$0, PAD_SLOT_SAMPLED(%rcx)
-	lea	tracked_after(%rip), %rdx
-	mov	%rdx, PAD_SLOT_RETURN_TO(%rcx)
+	short_track %rcx, PAD_LAYOUT_DELETE
 	short_record tracked_head, delete_full
 	short_free_restore
 	jmp	tracked_down

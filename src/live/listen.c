@@ -30,7 +30,7 @@ struct listen {
 	struct server_options server;
 	int fd;                 /* connected to the server; -1: there is none (any more) */
 	unsigned kills;         /* of servers */
-	bool is_lost;           /* nothing is served any more, which nobody wanted */
+	bool is_lost;           /* the server died and was not replaced */
 	struct observer observer;
 	char *token;            /* NULL = none */
 	bool was_asked;         /* for a profile, not only for totals */
