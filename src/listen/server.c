@@ -40,8 +40,10 @@
 #define ANSWER_NS 10000000000ull /* maximum time for an answer of ptmem */
 #define MAX_DELTAS 64            /* requests with seconds= at a time */
 #define SECOND_NS 1000000000ull
-#define FAREWELL_NS 5000000000ull /* maximum time for open connections after the end */
-#define LOOK_NS 100000000ull      /* between checks whether there are any */
+/* bytes: an answer about LISTEN_PROCESSES takes more than the default, if the server is slow */
+#define ANSWER_ROOM (1 << 20)
+#define CLOSING_NS 5000000000ull /* maximum time for open connections after the end */
+#define CHECK_NS 100000000ull    /* between checks whether there are any */
 
 enum job_state { NEW, ASKED, RESTING };
 
@@ -58,9 +60,9 @@ struct server {
 	struct http *http;
 	struct served_table table;
 	VEC(struct waiting) jobs;
-	bool is_asking;
 	uint32_t number;           /* of the last question */
-	uint64_t next_ask_ns;
+	uint64_t asked_ns;         /* when it was asked */
+	uint64_t next_ask_ns;      /* until the answer, when it counts as lost */
 	double linger;             /* seconds */
 	uint64_t end_ns;           /* when the server ends, once ptmem is gone; 0 = ptmem runs */
 };
@@ -104,21 +106,34 @@ static void take_jobs(struct server *s, uint64_t now)
 	}
 }
 
+/* For seconds=: the difference begins here. False if it has begun, or there is no profile. */
+static bool begin_delta(struct server *s, struct waiting *w)
+{
+	if (!is_delta(w->job) || w->base)
+		return false;
+	w->base = answer_base_new(&s->table, w->job);
+	return w->base;
+}
+
+static void answer(struct server *s, size_t i)
+{
+	struct waiting *w = &s->jobs.data[i];
+
+	answer_write(w->job, &s->table, w->base, s->ptmem);
+	finish(s, i);
+}
+
 /* ptmem's answer is complete. */
 static void go_on(struct server *s, size_t i, uint64_t now)
 {
 	struct waiting *w = &s->jobs.data[i];
 
-	if (is_delta(w->job) && !w->base) {
-		w->base = answer_base_new(&s->table, w->job);
-		if (w->base) {
-			w->state = RESTING;
-			w->due_ns = now + w->job->seconds * SECOND_NS;
-			return;
-		}
+	if (!begin_delta(s, w)) {
+		answer(s, i);
+		return;
 	}
-	answer_write(w->job, &s->table, w->base, s->ptmem);
-	finish(s, i);
+	w->state = RESTING;
+	w->due_ns = now + w->job->seconds * SECOND_NS;
 }
 
 /* Whether jobs are answered without asking ptmem. */
@@ -133,8 +148,8 @@ static void check_times(struct server *s, uint64_t now)
 		struct waiting *w = &s->jobs.data[i];
 
 		if (answers_alone(s)) {
-			answer_write(w->job, &s->table, w->base, s->ptmem);
-			finish(s, i);
+			begin_delta(s, w);
+			answer(s, i);
 			continue;
 		}
 		if (w->due_ns > now)
@@ -156,7 +171,7 @@ static void ask(struct server *s, uint64_t now)
 	struct listen_ask a = {.kind = LISTEN_ASK, .number = s->number + 1};
 	bool is_needed = false;
 
-	if (s->is_asking || answers_alone(s) || now < s->next_ask_ns)
+	if (answers_alone(s) || now < s->next_ask_ns)
 		return;
 	for (size_t i = 0; i < s->jobs.count; i++) {
 		struct waiting *w = &s->jobs.data[i];
@@ -172,8 +187,8 @@ static void ask(struct server *s, uint64_t now)
 	if (send(s->fd, &a, sizeof(a), MSG_NOSIGNAL) != (ssize_t)sizeof(a))
 		return; /* ptmem is gone; poll reports it */
 	s->number = a.number;
-	s->is_asking = true;
-	s->next_ask_ns = now + ASK_NS;
+	s->asked_ns = now;
+	s->next_ask_ns = now + ANSWER_NS;
 	served_begin(&s->table);
 }
 
@@ -181,9 +196,9 @@ static void take_done(struct server *s, const struct listen_done *done)
 {
 	uint64_t now = clock_now_ns();
 
-	if (done->number != s->number || !s->is_asking)
+	if (done->number != s->number)
 		return;
-	s->is_asking = false;
+	s->next_ask_ns = s->asked_ns + ASK_NS;
 	served_end(&s->table, done);
 	for (size_t i = s->jobs.count; i-- > 0;) {
 		if (s->jobs.data[i].state == ASKED)
@@ -237,7 +252,7 @@ static bool take_message(struct server *s)
 /* -- the end -- */
 
 /* Signals sent while ptmem ran were meant for that; now the server is all there is to end. */
-static void heed_signals(void)
+static void restore_signals(void)
 {
 	signal(SIGINT, SIG_DFL);
 	signal(SIGTERM, SIG_DFL);
@@ -253,9 +268,9 @@ static void begin_end(struct server *s, uint64_t now)
 		has_final_state |= s->table.list.data[i].info.state >= LISTEN_ENDED;
 	if (!has_final_state)
 		_exit(0);
-	heed_signals();
+	restore_signals();
 	s->table.is_over = true;
-	s->end_ns = now + (s->linger > 0 ? (uint64_t)(s->linger * SECOND_NS) : FAREWELL_NS);
+	s->end_ns = now + (s->linger > 0 ? (uint64_t)(s->linger * SECOND_NS) : CLOSING_NS);
 	if (s->linger <= 0)
 		http_stop_listening(s->http);
 }
@@ -269,13 +284,13 @@ static void end_if_due(const struct server *s, uint64_t now)
 /* -- the loop -- */
 
 /* Milliseconds until the next deadline; -1 = there is none. */
-static int patience(const struct server *s, uint64_t now)
+static int time_left_ms(const struct server *s, uint64_t now)
 {
-	uint64_t next = s->end_ns ? MIN(s->end_ns, now + LOOK_NS) : UINT64_MAX;
+	uint64_t next = s->end_ns ? MIN(s->end_ns, now + CHECK_NS) : UINT64_MAX;
 
 	for (size_t i = 0; i < s->jobs.count; i++) {
 		next = MIN(next, s->jobs.data[i].due_ns);
-		if (s->jobs.data[i].state == NEW && !s->is_asking)
+		if (s->jobs.data[i].state == NEW)
 			next = MIN(next, s->next_ask_ns);
 	}
 	if (next == UINT64_MAX)
@@ -298,7 +313,7 @@ ATTR_NORETURN static void serve(struct server *s)
 		ask(s, now);
 		if (s->end_ns)
 			end_if_due(s, now);
-		if (poll(fds, ARRAY_SIZE(fds), patience(s, now)) < 0)
+		if (poll(fds, ARRAY_SIZE(fds), time_left_ms(s, now)) < 0)
 			continue;
 		if (fds[1].revents && read(s->wake_fd, &count, sizeof(count)) < 0)
 			continue;
@@ -412,16 +427,17 @@ char *server_wait(int fd)
 
 int server_start(const struct server_options *o)
 {
+	const int room = ANSWER_ROOM;
 	int pair[2];
-	int rc = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0 ? 0 : -errno;
 
-	if (rc == 0) {
-		rc = fork_orphan(o, pair);
-		close(pair[1]);
-	}
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
+		return -errno;
+	setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
+	int rc = fork_orphan(o, pair);
+
+	close(pair[1]);
 	if (rc == 0)
 		return pair[0];
-	if (rc == -EAGAIN)
-		close(pair[0]);
+	close(pair[0]);
 	return rc;
 }

@@ -148,10 +148,10 @@ static void answer(const struct listen *l, const struct listen_ask *a)
 
 		if (!s->space)
 			continue;
-		if (sent == LISTEN_PROCESSES)
-			done.left_out++;
-		else if (send_process(l, s, LISTEN_RUNS, a->wants_history))
+		if (sent < LISTEN_PROCESSES && send_process(l, s, LISTEN_RUNS, a->wants_history))
 			sent++;
+		else
+			done.left_out++;
 	}
 	send_message(l, &done, sizeof(done), NULL);
 }

@@ -22,15 +22,18 @@ from test_monitor import Monitored
 
 FORKS = """
 import os, sys
+count = int(sys.argv[1])
 read, write = os.pipe()
-if os.fork() == 0:
-    os.close(write)
-    os.read(read, 1)
-    os._exit(0)
+for _ in range(count):
+    if os.fork() == 0:
+        os.close(write)
+        os.read(read, 1)
+        os._exit(0)
 print("ready", flush=True)
 sys.stdin.read()
 os.close(write)
-os.wait()
+for _ in range(count):
+    os.wait()
 """
 
 
@@ -130,6 +133,34 @@ class Listening(Monitored):
         return not os.path.lexists("/proc/%d/fd/0" % self.server_pid)
 
 
+class Forking(Listening):
+    """A program with @count children, all of which ptmem serves if they are not too many."""
+
+    def __init__(self, t, count):
+        self.t, self.cwd, self.program = t, t.subdirectory(), None
+        self.ptmem = subprocess.Popen([t.ptmem(), "--listen", "--log-file=log", "--", t.program("python3"), "-c", FORKS, str(count)],
+                                      cwd=self.cwd, env=t.environment(self.cwd), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                      stderr=subprocess.PIPE)
+        self.expect(self.ptmem, b"ready\n")
+
+    def pids(self, metrics=None):
+        return re.findall(r'ptmem_heap_live_bytes\{pid="(\d+)"', (metrics or self.get("/metrics")).decode())
+
+
+def status_of(pid):
+    with open("/proc/%d/status" % pid, encoding="utf-8", errors="replace") as file:
+        return dict(re.findall(r"^(\w+):\t(\w+)", file.read(), re.M))
+
+
+def state_of(pid):
+    return status_of(pid)["State"]
+
+
+def sleeps_of(pid):
+    """How often the first thread of a process has gone to sleep."""
+    return int(status_of(pid)["voluntary_ctxt_switches"])
+
+
 def values(json_bytes):
     data = json.loads(json_bytes)
     return [data["timeline"]["live_bytes"][-1], data["timeline"]["live_blocks"][-1], sum(data["leaves"]["bytes"])]
@@ -197,6 +228,8 @@ def _(t):
     said = m.report().decode()
     t.equal("after its end", [bool(re.search("^" + line, said, re.M)) for line in ("so far  ", "incomplete  ", "end  ")],
             [False, False, True])
+    t.equal("samples of all", len(pprof_samples(m.get("/debug/pprof/allocs"))) > 0, True)
+    t.equal("samples since a moment after the end", pprof_samples(m.get("/debug/pprof/allocs?seconds=3600")), [])
     os.kill(m.server_pid, signal.SIGTERM)
     t.wait_until("the server ends", m.has_no_server)
 
@@ -504,22 +537,39 @@ def _(t):
 @test("listen/forks")
 def _(t):
     """Of several processes each has its own; the report without a pid lists them."""
-    m = Listening.__new__(Listening)
-    m.t, m.cwd, m.program = t, t.subdirectory(), None
-    m.ptmem = subprocess.Popen([t.ptmem(), "--listen", "--log-file=log", "--", t.program("python3"), "-c", FORKS],
-                               cwd=m.cwd, env=t.environment(m.cwd), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    m.expect(m.ptmem, b"ready\n")
-
-    def pids():
-        return re.findall(r'ptmem_heap_live_bytes\{pid="(\d+)"', m.get("/metrics").decode())
-    t.wait_until("two processes", lambda: len(pids()) == 2)
-    parent, child = pids()
+    m = Forking(t, 1)
+    t.wait_until("two processes", lambda: len(m.pids()) == 2)
+    parent, child = m.pids()
     page = m.get("/").decode()
     t.equal("links", re.findall(r'href="\?pid=(\d+)"', page), [parent, child])
     for pid in (parent, child):
         t.equal("pid", json.loads(m.get("/profile.json?pid=" + pid))["meta"]["pid"], int(pid))
-    m.ptmem.stdin.close()
-    t.equal("status", m.ptmem.wait(), 0)
+    m.end(0)
+
+
+@test("listen/many-processes")
+def _(t):
+    """An answer about as many processes as are served is complete, though the server does not run while ptmem sends it."""
+    m = Forking(t, 110)
+    t.wait_until("100 processes", lambda: len(m.pids()) == 100)
+    server = m.server()
+    os.kill(m.ptmem.pid, signal.SIGSTOP)
+    t.wait_until("ptmem stops", lambda: state_of(m.ptmem.pid) == "T")
+    before = sleeps_of(server)
+    with m.connect() as s:
+        s.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        t.wait_until("the server has asked ptmem", lambda: sleeps_of(server) > before)
+        os.kill(server, signal.SIGSTOP)
+        t.wait_until("the server stops", lambda: state_of(server) == "T")
+        before = sleeps_of(m.ptmem.pid)
+        os.kill(m.ptmem.pid, signal.SIGCONT)
+        t.wait_until("ptmem has answered", lambda: sleeps_of(m.ptmem.pid) > before + 2)
+        os.kill(server, signal.SIGCONT)
+        answer = s.makefile("rb").read()
+    t.equal("status", answer.split()[1], b"200")
+    t.equal("processes", len(m.pids(answer)), 100)
+    t.check("11 more are not served" in m.get("/").decode(), "the others are counted")
+    m.end(0)
 
 
 # ---- access ----
@@ -748,8 +798,8 @@ def _(t):
     m.end()
 
 
-def pprof_strings(packed):
-    """The raw bytes of each text of a profile: field 6 of its message."""
+def pprof_fields(packed, number):
+    """The raw bytes of each field of a profile's message with that @number."""
     data, at, out = gzip.decompress(packed), 0, []
 
     def varint():
@@ -764,10 +814,18 @@ def pprof_strings(packed):
         tag = varint()
         value = varint()
         if tag & 7 == 2:
-            if tag >> 3 == 6:
+            if tag >> 3 == number:
                 out.append(data[at:at + value])
             at += value
     return out
+
+
+def pprof_strings(packed):
+    return pprof_fields(packed, 6)
+
+
+def pprof_samples(packed):
+    return pprof_fields(packed, 2)
 
 
 @test("listen/names-utf8")
