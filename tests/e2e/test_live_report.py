@@ -296,6 +296,21 @@ def _(t):
     m.end()
 
 
+@test("live-report/flame-tip", limit=120)
+def _(t):
+    """The box at a pointer that rests on a frame says what the frame has now."""
+    m = Listening(t)
+    with Page(t, m.url()) as p:
+        p.pointer(("move", *p.js("const r = document.getElementById('flame').getBoundingClientRect(); return [r.left + r.width / 2, r.top + 9]")))
+        for live in (8000, 9000, 10000):
+            m.more()
+            p.renewed()
+            tip, wanted = p.js("return [document.querySelector('#tip dd').textContent, format.bytes(%d) + ' (' + format.count(%d) + ')']" % (live, live))
+            t.equal("bytes", tip, wanted)
+            t.check(p.js("return ptmem.flame.rows.flat().includes(ptmem.flame.hover)"), "the frame is outlined")
+    m.end()
+
+
 # What the box at the pointer says: its time and the first value; and what it must say.
 TIP = """const t = ptmem.timeline, p = ptmem.profile, share = (t.pointer - 74) / (t.canvas.clientWidth - 74 - 14);
     let i = 0;

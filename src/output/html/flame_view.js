@@ -49,15 +49,16 @@ class FlameView {
 		return box || null;
 	}
 
-	/* Calls @show, which shows other values; keeps the focus and the box under the pointer. */
+	/* Calls @show, which shows other values. The pointer may be at another box then. */
 	renew(show) {
 		const focus = this.focus && this.pathOf(this.focus);
-		const hover = this.hover && this.pathOf(this.hover);
+		const isAtBox = this.hover;
 
 		show();
 		this.focus = focus && this.boxAt(focus);
-		this.hover = hover && this.boxAt(hover);
 		this.draw();
+		if (isAtBox)
+			this.move(this.pointer);
 	}
 
 	root() {
@@ -213,6 +214,7 @@ class FlameView {
 	}
 
 	move(event) {
+		this.pointer = event;
 		this.setHover(this.at(event), event.clientX, event.clientY);
 	}
 
