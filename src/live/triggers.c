@@ -33,7 +33,7 @@ struct window {
 };
 
 struct state {
-	bool holds;
+	struct condition_state condition;
 	struct window window;      /* of growth and limit */
 };
 
@@ -177,11 +177,10 @@ static void check(struct triggers *t, struct watched *w, size_t i)
 
 	if (!measure(w, c, &state->window, &value))
 		return;
-	bool holds = value > c->threshold, did_hold = state->holds;
-
-	state->holds = holds;
-	if (holds == did_hold)
+	if (!condition_note(&state->condition, value > c->threshold, clock_now_ns()))
 		return;
+	bool holds = state->condition.holds;
+
 	value_text(c, value, text);
 	if (holds)
 		log_info("process %u: %.*s: it is %s; %s", w->session->process.pid,

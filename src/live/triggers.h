@@ -1,7 +1,7 @@
 /*
  * --when: conditions that are checked several times a second while programs are profiled, from
  * ptmem's own timer. A condition acts when it begins to hold for a process, and again after it has
- * not held in between.
+ * not held in between, but not too often (condition_note).
  */
 #ifndef PTMEM_LIVE_TRIGGERS_H
 #define PTMEM_LIVE_TRIGGERS_H

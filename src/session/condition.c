@@ -5,6 +5,8 @@
 #include <string.h>
 
 #define PAGE 4096
+#define REST_MIN_NS UINT64_C(1000000000)
+#define REST_MAX_NS (3600 * REST_MIN_NS)
 
 static const char *const names[CONDITION_KINDS] = {
 	[CONDITION_HEAP] = "heap", [CONDITION_RSS] = "rss", [CONDITION_GROWTH] = "growth",
@@ -131,4 +133,16 @@ const char *condition_parse(const char *text, struct condition *out)
 	c.action = (enum condition_action)action;
 	*out = c;
 	return NULL;
+}
+
+bool condition_note(struct condition_state *s, bool is_above, uint64_t now_ns)
+{
+	bool did_hold = s->holds;
+
+	s->holds = is_above && (did_hold || now_ns >= s->ready_ns);
+	if (s->holds && !did_hold) {
+		s->rest_ns = MIN(MAX(2 * s->rest_ns, REST_MIN_NS), REST_MAX_NS);
+		s->ready_ns = now_ns + s->rest_ns;
+	}
+	return s->holds != did_hold;
 }

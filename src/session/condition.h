@@ -7,7 +7,7 @@
  *	pressure>10%      share of 10 seconds in which a task of its cgroup waited for memory
  *	limit>0/min       how often its cgroup reached its memory limit within one minute
  *
- * Pure functions of text.
+ * Pure functions.
  */
 #ifndef PTMEM_SESSION_CONDITION_H
 #define PTMEM_SESSION_CONDITION_H
@@ -32,5 +32,18 @@ struct condition {
 
 /* NULL and *@out, or what is wrong with @text. */
 const char *condition_parse(const char *text, struct condition *out);
+
+/* Whether a condition holds for one process. All 0 at first. */
+struct condition_state {
+	bool holds;
+	uint64_t rest_ns, ready_ns; /* it begins to hold at ready_ns at the earliest */
+};
+
+/*
+ * Notes at @now_ns whether the value is above the threshold. Returns whether that changed
+ * @s->holds. Between two beginnings there is at least a second, then twice as long each time, up to
+ * an hour: a value that moves around the threshold must not fill a disk with recordings.
+ */
+bool condition_note(struct condition_state *s, bool is_above, uint64_t now_ns);
 
 #endif

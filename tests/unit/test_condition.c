@@ -91,11 +91,54 @@ static void test_bad(void **state)
 	}
 }
 
+/* A value that is above the threshold every other second, for a day. */
+static void test_rests(void **state)
+{
+	struct condition_state s = {0};
+	uint64_t begun[64] = {0};
+	size_t count = 0;
+
+	for (uint64_t now = MINUTE; now <= 24 * 61 * MINUTE; now += MINUTE / 240) {
+		bool is_above = now / (MINUTE / 60) % 2 == 0;
+
+		if (condition_note(&s, is_above, now) && s.holds) {
+			assert_true(count < ARRAY_SIZE(begun));
+			begun[count++] = now;
+		}
+		assert_true(is_above || !s.holds);
+	}
+	assert_true(begun[0] == MINUTE);
+	for (size_t i = 1; i < count; i++) {
+		uint64_t rest = MIN(MINUTE / 60 << (i - 1), 60 * MINUTE);
+
+		assert_true(begun[i] - begun[i - 1] >= rest);
+		assert_true(begun[i] - begun[i - 1] <= rest + 2 * MINUTE / 60);
+	}
+	assert_true(count > 24 && count < 40);
+}
+
+/* It goes on to hold, and begins late if it still is above the threshold then. */
+static void test_holds(void **state)
+{
+	struct condition_state s = {0};
+
+	assert_true(condition_note(&s, true, 1) && s.holds);
+	assert_false(condition_note(&s, true, 60 * MINUTE));
+	assert_true(condition_note(&s, false, 60 * MINUTE + 1) && !s.holds);
+	assert_true(condition_note(&s, true, 60 * MINUTE + 2) && s.holds);
+	assert_true(condition_note(&s, false, 60 * MINUTE + 3) && !s.holds);
+	assert_false(condition_note(&s, true, 60 * MINUTE + 4));
+	assert_false(s.holds);
+	assert_true(condition_note(&s, true, 60 * MINUTE + MINUTE / 30 + 2) && s.holds);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_good),
 		cmocka_unit_test(test_bad),
+		cmocka_unit_test(test_rests),
+		cmocka_unit_test(test_holds),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
