@@ -358,9 +358,9 @@ char *option_takes(const struct option_row *row)
 		fputs("a name", f);
 	}
 	if (row->has_range && row->type == TIME)
-		fprintf(f, " from %.15gs to %.15gd", row->min, row->max / 86400);
+		fprintf(f, " from %.16gs to %.16gd", row->min, row->max / 86400);
 	else if (row->has_range && row->type != PIDS)
-		fprintf(f, " from %.15g to %.15g", row->min, row->max);
+		fprintf(f, " from %.16g to %.16g", row->min, row->max);
 	fclose(f);
 	return text;
 }

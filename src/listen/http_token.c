@@ -32,7 +32,7 @@ const char *http_token_read(const char *path, char **token_out)
 	if (!file)
 		return strerror(errno);
 	if (!fgets(line, sizeof(line), file))
-		return "it is empty";
+		return ferror(file) ? strerror(errno) : "it is empty";
 	line[strcspn(line, "\r\n")] = '\0';
 	if (strlen(line) < MIN_TOKEN || strlen(line) > MAX_TOKEN)
 		return "its first line, the token, must have 16 to 256 characters";

@@ -655,6 +655,7 @@ def _(t):
             (["--listen-open"], 1, "go with --listen"),
             (["--listen", "--listen-token=" + short], 125, "must have 16 to 256 characters"),
             (["--listen", "--listen-token=/nonexistent"], 125, "No such file"),
+            (["--listen", "--listen-token=/"], 125, "Is a directory"),
             (["--listen", "--heap=no"], 1, "about the heap")):
         result = t.run([t.ptmem(), *options, "--", "/bin/sh", "-c", "echo > " + ran])
         t.equal("status of %s (%r)" % (options, result.err), result.status, status)

@@ -266,7 +266,7 @@ def _(t):
 @test("recording-limit/refused")
 def _(t):
     for options, words in ((["--record-limit=1M"], "--record-limit needs --record"),
-                           (["--record=r", "--record-limit=65535"], "65536"),
+                           (["--record=r", "--record-limit=65535"], " from 65536 to 1125899906842624\n"),
                            (["--record=r", "--record-limit=10%"], "--record-limit")):
         result = t.run([t.ptmem(), *options, "--", "true"])
         t.equal("status", result.status, 1)
