@@ -5,13 +5,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/daemon.h"
 #include "base/globals.h"
 #include "base/log.h"
 
@@ -43,45 +42,25 @@ static void close_connections(int result, int socket)
 		closedir(dir);
 }
 
-static void ignore_signals(void)
-{
-	static const int ignored[] = {SIGINT,  SIGQUIT, SIGTERM, SIGHUP,  SIGTSTP, SIGTTIN,
-				      SIGTTOU, SIGALRM, SIGUSR1, SIGUSR2, SIGIO};
+struct copy {
+	const struct background_job *job;
+	int result;                /* a pipe */
+};
 
-	for (size_t i = 0; i < ARRAY_SIZE(ignored); i++)
-		signal(ignored[i], SIG_IGN);
-}
-
-ATTR_NORETURN static void run_copy(const struct background_job *job, int result)
+static void run_copy(void *ctx)
 {
+	const struct copy *c = ctx;
+
 	log_set_check_hook(NULL, NULL); /* the tracees are the original's */
-	ignore_signals();
+	daemon_ignore_signals();
 	prctl(PR_SET_NAME, NAME);
-	close_connections(result, job->socket);
-	int rc = job->work(job->ctx);
+	close_connections(c->result, c->job->socket);
+	int rc = c->job->work(c->job->ctx);
 
-	_exit(write(result, &rc, sizeof(rc)) != sizeof(rc));
+	_exit(write(c->result, &rc, sizeof(rc)) != sizeof(rc));
 }
 
 /* -- in the original -- */
-
-static int fork_orphan(const struct background_job *job, const int pipe[2])
-{
-	pid_t pid = fork();
-
-	if (pid == 0) {
-		close(pipe[0]);
-		pid = fork();
-		if (pid == 0)
-			run_copy(job, pipe[1]);
-		_exit(pid < 0);
-	}
-	int status = -1;
-
-	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
-	return pid > 0 && status == 0 ? 0 : -EAGAIN;
-}
 
 int background_start(const struct background_job *job)
 {
@@ -89,7 +68,7 @@ int background_start(const struct background_job *job)
 
 	if (pipe2(fd, O_CLOEXEC) != 0)
 		return -errno;
-	int rc = fork_orphan(job, fd);
+	int rc = daemon_start(run_copy, &(struct copy){job, fd[1]});
 
 	close(fd[1]);
 	if (rc == 0)

@@ -11,7 +11,6 @@
 #include "listen/server.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -19,12 +18,12 @@
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/daemon.h"
 #include "base/log.h"
 #include "base/vec.h"
 #include "listen/answer.h"
@@ -35,7 +34,6 @@
 #include "tracee/os/limit.h"
 
 #define NAME "heap-listen"
-#define LISTENING 3              /* in the server */
 #define ASK_NS 100000000ull      /* minimum time between questions */
 #define ANSWER_NS 10000000000ull /* maximum time for an answer of ptmem */
 #define MAX_DELTAS 64            /* requests with seconds= at a time */
@@ -347,18 +345,10 @@ int server_socket(struct listen_address *a)
  */
 static void leave_environment(int fd, int listening)
 {
-	static const int ignored[] = {SIGINT,  SIGQUIT, SIGTERM, SIGHUP,  SIGTSTP, SIGTTIN,
-				      SIGTTOU, SIGPIPE, SIGALRM, SIGUSR1, SIGUSR2, SIGIO};
-
-	for (size_t i = 0; i < ARRAY_SIZE(ignored); i++)
-		signal(ignored[i], SIG_IGN);
+	daemon_ignore_signals();
 	setsid();
 	prctl(PR_SET_NAME, NAME);
-	dup2(fd, STDIN_FILENO);
-	dup2(listening, LISTENING);
-	close_range(STDOUT_FILENO, STDERR_FILENO, 0);
-	close_range(LISTENING + 1, ~0u, 0);
-	dup2(open("/dev/null", O_RDWR), STDERR_FILENO); /* the first is 1 */
+	daemon_leave_files(fd, listening);
 	if (chdir("/") != 0)
 		return;
 }
@@ -369,17 +359,26 @@ static void greet(int fd, const struct listen_greeting *g)
 		_exit(0);
 }
 
-ATTR_NORETURN static void run_server(const struct server_options *o, int fd, uint32_t ptmem)
+/* What a new server knows. */
+struct inherited {
+	const struct server_options *o;
+	int fd;
+	pid_t ptmem;
+};
+
+static void run_server(void *ctx)
 {
+	const struct inherited *i = ctx;
+	const struct server_options *o = i->o;
 	struct listen_greeting g = {.kind = LISTEN_FAILED};
-	struct server s = {.fd = STDIN_FILENO, .ptmem = ptmem, .linger = o->linger};
+	struct server s = {.fd = STDIN_FILENO, .ptmem = (uint32_t)i->ptmem, .linger = o->linger};
 
 	log_set_check_hook(NULL, NULL); /* the tracees are ptmem's */
 	limit_raise(RLIMIT_NOFILE, NULL);
 	s.table.lines = recording_lines_new(o->symbols, o->filter);
-	leave_environment(fd, o->listening);
+	leave_environment(i->fd, o->listening);
 	s.wake_fd = eventfd(0, EFD_CLOEXEC);
-	const struct http_options http = {.fd = LISTENING, .token = o->token,
+	const struct http_options http = {.fd = DAEMON_KEPT, .token = o->token,
 					  .is_open = o->is_open, .wake_fd = s.wake_fd};
 	const char *why = http_start(&http, &s.http);
 
@@ -391,26 +390,6 @@ ATTR_NORETURN static void run_server(const struct server_options *o, int fd, uin
 	if (why)
 		_exit(0);
 	serve(&s);
-}
-
-/* Not our child: ptmem's waits for any child would report it. */
-static int fork_orphan(const struct server_options *o, const int pair[2])
-{
-	uint32_t ptmem = (uint32_t)getpid();
-	pid_t pid = fork();
-
-	if (pid == 0) {
-		close(pair[0]);
-		pid = fork();
-		if (pid == 0)
-			run_server(o, pair[1], ptmem);
-		_exit(pid < 0);
-	}
-	int status = -1;
-
-	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
-	return pid > 0 && status == 0 ? 0 : -EAGAIN;
 }
 
 char *server_wait(int fd)
@@ -433,7 +412,7 @@ int server_start(const struct server_options *o)
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
 		return -errno;
 	setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
-	int rc = fork_orphan(o, pair);
+	int rc = daemon_start(run_server, &(struct inherited){o, pair[1], getpid()});
 
 	close(pair[1]);
 	if (rc == 0)

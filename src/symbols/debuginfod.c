@@ -25,6 +25,7 @@
 #include "base/amount.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/daemon.h"
 #include "base/log.h"
 
 #define LIBRARY "libdebuginfod.so.1"
@@ -108,15 +109,9 @@ static void fetch_one(const struct library *lib, client *c, const struct debugin
 /* It keeps no file of its caller open, and dies with it. */
 static void leave_environment(int fd)
 {
-	static const int ignored[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGALRM, SIGUSR1, SIGUSR2,
-				      SIGIO};
-
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	for (size_t i = 0; i < ARRAY_SIZE(ignored); i++)
-		signal(ignored[i], SIG_IGN);
-	dup2(fd, STDIN_FILENO);
-	close_range(1, ~0u, 0);
-	dup2(open("/dev/null", O_RDWR), STDERR_FILENO); /* the first is 1 */
+	daemon_ignore_signals();
+	daemon_leave_files(fd, -1);
 }
 
 ATTR_NORETURN static void run_child(int fd, const struct debuginfod_request *request, size_t count)

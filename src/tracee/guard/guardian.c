@@ -8,10 +8,10 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/daemon.h"
 #include "base/log.h"
 #include "base/proc.h"
 #include "tracee/os/ptrace.h"
@@ -54,14 +54,8 @@ static void rename_process(void)
 /* It must not keep pipes open or a directory busy. */
 static void leave_environment(int fd)
 {
-	static const int ignored[] = {SIGINT,  SIGQUIT, SIGTERM, SIGHUP,  SIGTSTP, SIGTTIN,
-				      SIGTTOU, SIGPIPE, SIGALRM, SIGUSR1, SIGUSR2};
-	for (size_t i = 0; i < ARRAY_SIZE(ignored); i++)
-		signal(ignored[i], SIG_IGN);
-	dup2(fd, STDIN_FILENO);
-	close_range(1, ~0u, 0);
-	int null = open("/dev/null", O_RDWR); /* is 1 */
-	dup2(null, STDERR_FILENO);
+	daemon_ignore_signals();
+	daemon_leave_files(fd, -1);
 	if (chdir("/") != 0)
 		return;
 }
@@ -73,36 +67,27 @@ void guardian_become(int fd)
 	rename_process();
 }
 
-ATTR_NORETURN static void run_guardian(struct journal *journals, guardian_clean_fn *clean, int fd)
+/* What a new guardian knows. */
+struct inherited {
+	struct journal *journals;
+	guardian_clean_fn *clean;
+	int fd;
+};
+
+static void run_guardian(void *ctx)
 {
+	const struct inherited *i = ctx;
 	char c = 0;
 	ssize_t n;
-	guardian_become(fd);
+	guardian_become(i->fd);
 	pid_t pid = getpid();
 	if (write(STDIN_FILENO, &pid, sizeof(pid)) != sizeof(pid))
 		_exit(1);
 	while ((n = read(STDIN_FILENO, &c, 1)) < 0 && errno == EINTR)
 		;
 	if (n <= 0)
-		clean(journals);
+		i->clean(i->journals);
 	_exit(0);
-}
-
-/* Not our child: a wait for any child would report it. */
-static int fork_orphan(struct journal *journals, guardian_clean_fn *clean, const int pair[2])
-{
-	pid_t pid = fork();
-	if (pid == 0) {
-		close(pair[0]);
-		pid = fork();
-		if (pid == 0)
-			run_guardian(journals, clean, pair[1]);
-		_exit(pid < 0);
-	}
-	int status = -1;
-	if (pid > 0)
-		waitpid(pid, &status, 0);
-	return pid > 0 && status == 0 ? 0 : -EAGAIN;
 }
 
 /* Receives its pid from the process itself, since its parent has exited. */
@@ -125,7 +110,7 @@ int guardian_start(struct target *t, guardian_clean_fn *clean)
 		return -ENOMEM;
 	int rc = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0 ? 0 : -errno;
 	if (rc == 0) {
-		rc = fork_orphan(journals, clean, pair);
+		rc = daemon_start(run_guardian, &(struct inherited){journals, clean, pair[1]});
 		close(pair[1]);
 		if (rc == 0)
 			rc = read_pid(pair[0], &pid);
