@@ -127,6 +127,7 @@ bench:
 
 # Debian has no static Zydis (scripts/package makes one): without it Zydis, libc and libm are shared.
 # Debian's static libunwind is not position-independent, so neither is the program.
+# STATIC_HTTP: a libmicrohttpd.a without HTTPS (scripts/package makes one); Debian's needs libraries that are not static.
 static_library = $(filter /%,$(shell $(CC) -print-file-name=$(1)))
 STATIC_LIBS = $(shell pkg-config --static --libs $(PKGS) ncursesw) -liberty -lz -lm
 STATIC_ZYDIS = $(call static_library,libZydis.a) $(call static_library,libZycore.a)
@@ -135,7 +136,8 @@ STATIC_LINK = $(if $(strip $(STATIC_ZYDIS)),-static $(STATIC_LIBS) $(STATIC_ZYDI
 , := ,
 
 static: $(O)/src/cli/main.o $(O)/libptmem.a
-	$(call say,LD,build/ptmem-static)$(CC) $(LDFLAGS_ALL) -o build/ptmem-static $^ $(STATIC_LINK)
+	$(call say,LD,build/ptmem-static)$(CC) $(LDFLAGS_ALL) -o build/ptmem-static $^ \
+		$(STATIC_HTTP:%=-Wl,--whole-archive % -Wl,--no-whole-archive) $(STATIC_LINK)
 	$(Q)$(if $(strip $(STATIC_ZYDIS)),,echo "build/ptmem-static needs libc and libZydis: no libZydis.a here")
 
 # What is installed: FILE:MODE:PLACE below the prefix.
