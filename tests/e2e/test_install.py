@@ -22,10 +22,15 @@ def make(t, target, top, prefix="prefix=/opt/p"):
     t.equal("status of make %s (%s)" % (target, run.err.decode()[-300:]), run.status, 0)
 
 
-def links(page):
-    """The documents that it links: LICENSE, doc/faq.md. CONTRIBUTING.md is for the tree."""
-    found = set(re.findall(r"\]\(((?:doc/)?\w+(?:\.md)?)\)", page)) - {"CONTRIBUTING.md"}
-    assert {"LICENSE", "doc/fleet.md"} <= found, found
+def links(top):
+    """The files that documents below it link, and pictures: LICENSE, doc/faq.md."""
+    found = set()
+    for name in files(top):
+        if name.endswith(".md"):
+            with open(os.path.join(top, name), encoding="utf-8") as file:
+                names = re.findall(r"\]\(([^):#]+)(?:#[^)]*)?\)", file.read())
+            found |= {os.path.normpath(os.path.join(os.path.dirname(name), path)) for path in names}
+    assert {"LICENSE", "doc/fleet.md", "doc/flame.svg", "doc/orders.c"} <= found, found
     return found
 
 
@@ -37,7 +42,8 @@ def _(t):
     make(t, "install", top)
     installed = files(prefix)
     t.equal("programs", [name for name in installed if name.startswith("bin/")], ["bin/" + name for name in PROGRAMS])
-    t.check({"share/doc/ptmem/" + path for path in links(text("README.md"))} <= set(installed), "what README.md links: %s" % installed)
+    documents = os.path.join(prefix, "share/doc/ptmem")
+    t.equal("what documents link, and is not there", links(documents) - set(files(documents)), set())
     with open(os.path.join(prefix, "lib/systemd/system/ptmem@.service"), encoding="utf-8") as file:
         t.check("ExecStart=/opt/p/bin/ptmem " in file.read(), "the unit starts the installed program")
     t.check(all("share/man/man1/%s.1" % name in installed for name in PROGRAMS), "man pages: %s" % installed)
