@@ -222,12 +222,29 @@ void explain_attach(pid_t pid, int rc, enum attach_problem problem, long detail)
 	}
 }
 
+/* What traces ptmem, and with it normally what it starts; 0: nothing. */
+static pid_t own_tracer(void)
+{
+	struct proc_status st;
+	return proc_status_read(getpid(), &st) == 0 ? st.tracer : 0;
+}
+
+static void explain_own_tracer(const char *name, pid_t tracer)
+{
+	struct line its = first_line(proc_open(tracer, "comm"));
+	log_error("%s may not be traced: ptmem and what it starts are traced already, by process "
+		  "%d (%s)", name, (int)tracer, or_unknown(&its));
+}
+
 void explain_start(const char *name, int rc)
 {
 	struct stat st;
 	bool is_there = rc == -EACCES && stat(name, &st) == 0;
+	pid_t tracer = rc == -EPERM ? own_tracer() : 0;
 	if ((rc == -EPERM || rc == -ENOSYS) && !ptrace_is_allowed())
 		log_error("%s may not be traced: " NO_PTRACE, name);
+	else if (tracer)
+		explain_own_tracer(name, tracer);
 	else if (rc == -ENOENT)
 		log_error("%s: no such program", *name ? name : "''");
 	else if (is_there && S_ISDIR(st.st_mode))

@@ -290,7 +290,9 @@ void leaks_print(const struct leaks *l, size_t max_sites, leaks_line_fn *line, v
 			add_rest(&smaller, s);
 		}
 	}
-	print_rest(l, &smaller, "smaller sites are not shown here", &p);
+	print_rest(l, &smaller,
+		   smaller.sites == 1 ? "smaller site are not shown here" :
+					"smaller sites are not shown here", &p);
 	print_rest(l, &unresolved,
 		   unresolved.sites == 1 ? "site below resolution" : "sites below resolution", &p);
 	print_sums(l, &p);

@@ -193,8 +193,9 @@ void leak_report_finish(struct session *s, uint64_t time_ns)
 	struct leaks l;
 
 	if (s->run->options->leaks.check && !final_scan_result(s))
-		log_warn("process %u ended before its memory could be scanned: no leak check",
-			 s->process.pid);
+		log_warn("process %u %s: no leak check", s->process.pid,
+			 s->image.has_executed ? "executed another program" :
+						 "ended before its memory could be scanned");
 	find_leaks(s, &r, time_ns, &l);
 	s->run->definite_bytes += l.sum[LEAK_DEFINITE].bytes;
 	put_leaks(s, &l);

@@ -179,6 +179,15 @@ def already_traced(t):
     tracer.kill()
 
 
+@test("cli/traced-itself")
+def traced_itself(t):
+    """A tracer that follows children has the program before ptmem: the refusal names it."""
+    run = t.run([t.program("strace"), "-f", "-qq", "-o", "/dev/null", t.ptmem(), t.program("true")])
+    t.equal("status", run.status, 125)
+    t.check(re.fullmatch(rb"ptmem: .*true may not be traced: ptmem and what it starts are traced already, "
+                         rb"by process \d+ \(strace\)\n", run.err), "the refusal: %r" % run.err)
+
+
 @test("cli/attach-to-itself")
 def itself(t):
     """Not ptmem itself, nor a kernel thread, nor a zombie."""

@@ -311,6 +311,16 @@ def several(t):
         t.equal("the program's exit status", p.process.wait(), 0)
 
 
+@test("leaks/executed")
+def executed(t):
+    """A program that executes another one is not said to have ended; the next one is checked."""
+    script = "import os; os.execv('%s', ['true'])" % t.program("true")
+    result = t.run([t.ptmem(), "--leak-check", "--leaks-out=leaks.json", "--trace-children=yes", "-o", "f.massif",
+                    t.program("python3"), "-c", script], cwd=t.subdirectory())
+    t.equal("ptmem's status", result.status, 0)
+    t.equal("reasons", re.findall(rb"process \d+ (.*): no leak check", result.err), [b"executed another program"])
+
+
 @test("leaks/several-one-missing")
 def one_missing(t):
     """A process that cannot be attached to leaves the others alone."""

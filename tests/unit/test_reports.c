@@ -176,7 +176,7 @@ static void test_text(void **state)
 			    "  300 bytes in 2 blocks still allocated, 9.000 to 5.000 s old\n"
 			    "    at 0x2000: grow (a.c:2)\n"
 			    "    by 0x1000: main (a.c:1)\n"
-			    "  20 bytes in 1 block of 1 smaller sites are not shown here\n"
+			    "  20 bytes in 1 block of 1 smaller site are not shown here\n"
 			    "  still allocated: 5,320 bytes in 4 blocks\n");
 	free(text);
 	leaks_deinit(&l);
