@@ -55,6 +55,11 @@
 
 /* -- one function -- */
 
+static void report_unwatched(const struct probe *probe, const struct module *m, const char *why)
+{
+	log_verbose("%s in %s is not watched: %s", probe->symbol, m->path, why);
+}
+
 static void count_probe(struct target *t, struct address_space *s, const struct probe *probe)
 {
 	s->watch.functions += probe->function != FUNCTION_NONE;
@@ -74,14 +79,17 @@ static enum trap_answer serve_loader(struct target *t, struct thread *th, struct
 	return TRAP_RESUME;
 }
 
-static int install_site(struct target *t, struct thread *th, struct address_space *s,
-			const struct module *m, const struct probe_site *site)
+/* Writes the stub of @site and records its traps. *addr_out: the breakpoint's place; 0 = none. */
+static int prepare_site(const struct stub_place *place, const struct probe_site *site,
+			taddr_t *addr_out)
 {
+	struct target *t = place->target;
+	struct address_space *s = place->space;
+	const struct module *m = place->module;
 	taddr_t entry = m->bias + site->vaddr;
 	size_t size = MIN(site->size, (uint64_t)FUNCTION_MAX);
 	_cleanup_free_ uint8_t *code = xmalloc(size);
 	uint8_t out[STUB_MAX];
-	const struct stub_place place = {t, th, s, m};
 	struct stub_area *area;
 	struct trap trap = {.kind = TRAP_ENTRY,
 			    .serve = site->probe->kind == PROBE_LOADER ?
@@ -100,11 +108,12 @@ static int install_site(struct target *t, struct thread *th, struct address_spac
 				 .why = "no room for its stub"};
 	int rc = space_read_text(s, entry, code, size);
 	if (rc == 0)
-		rc = stub_area_get(&place, entry, &area);
+		rc = stub_area_get(place, entry, &area);
 	if (rc == 0) {
 		move.to = area->start + area->used;
 		rc = t->arch->make_stub(&move, &trap.stub);
 	}
+	*addr_out = 0;
 	if (rc == 0 && space_trap_find(s, trap.stub.patch))
 		return 0; /* another name of the same code */
 	if (rc == 0)
@@ -116,21 +125,46 @@ static int install_site(struct target *t, struct thread *th, struct address_spac
 		back.serve = entry_serve_return;
 		back.addr = trap.stub.trap;
 		trap.addr = trap.stub.patch;
-		rc = space_trap_put(s, t->arch, &back);
+		space_trap_note(s, t->arch, &back);
+		rc = space_trap_prepare(s, t->arch, &trap);
 	}
 	if (rc == 0)
-		rc = space_trap_put(s, t->arch, &trap);
-	if (rc == 0)
-		count_probe(t, s, trap.probe);
+		*addr_out = trap.addr;
 	else
-		log_verbose("%s in %s is not watched: %s", site->probe->symbol, m->path,
-			    rc == -ENOTSUP ? move.why : strerror(-rc));
+		report_unwatched(site->probe, m, rc == -ENOTSUP ? move.why : strerror(-rc));
 	return rc;
 }
 
+/* The breakpoint of a function, after prepare_site. */
+static int arm_site(struct target *t, struct address_space *s, const struct module *m, taddr_t addr)
+{
+	const struct probe *probe = space_trap_find(s, addr)->probe;
+	int rc = space_trap_arm(s, t->arch, addr);
+	if (rc == 0)
+		count_probe(t, s, probe);
+	else
+		report_unwatched(probe, m, strerror(-rc));
+	return rc;
+}
+
+static bool is_wanted(const struct target *t, const struct address_space *s,
+		      const struct module *m, const struct probe_site *site, bool is_allocator)
+{
+	enum probe_kind kind = site->probe->kind;
+	if (t->options.probes.none)
+		return kind == PROBE_LOADER;
+	return !(kind == PROBE_MAPPING && !t->options.watch.mapping_calls) &&
+	       !(kind == PROBE_END && !t->options.watch.program_end) &&
+	       !(kind <= PROBE_FREE && !is_allocator) &&
+	       !(m->hides_new && probe_is_cxx(site->probe)) &&
+	       !space_in_other_module(s, m, m->bias + site->vaddr);
+}
+
+/* All are recorded before the first breakpoint is written: few transfers to the tracee. */
 static void install_functions(struct target *t, struct thread *th, struct address_space *s,
 			      struct module *m)
 {
+	VEC(taddr_t) breakpoints = {0};
 	if (!t->options.probes.none)
 		requests_install(t, s, m);
 	if (!m->sites) {
@@ -141,29 +175,27 @@ static void install_functions(struct target *t, struct thread *th, struct addres
 			    soname_is_watched(m->file, t->options.probes.somalloc);
 	m->hides_new = t->options.samples.heap && !t->options.probes.somalloc &&
 		       soname_is_standard_cxx(m->file);
-	uint32_t used = 0;
-	for (size_t i = 0; i < m->sites->list.count; i++) {
+	int rc = 0;
+	const struct stub_place place = {t, th, s, m};
+	journal_hold(s);
+	for (size_t i = 0; i < m->sites->list.count && rc != -ESRCH; i++) {
 		const struct probe_site *site = &m->sites->list.data[i];
-		if (space_in_other_module(s, m, m->bias + site->vaddr))
+		taddr_t addr;
+		if (!is_wanted(t, s, m, site, is_allocator))
 			continue;
-		if (site->probe->kind == PROBE_MAPPING && !t->options.watch.mapping_calls)
-			continue;
-		if (site->probe->kind == PROBE_END && !t->options.watch.program_end)
-			continue;
-		if (t->options.probes.none && site->probe->kind != PROBE_LOADER)
-			continue;
-		if (site->probe->kind <= PROBE_FREE && !is_allocator)
-			continue;
-		if (m->hides_new && probe_is_cxx(site->probe))
-			continue;
-		int rc = install_site(t, th, s, m, site);
-		if (rc == -ESRCH)
-			return;
-		t->stats.unprobed += rc != 0;
-		used++;
+		rc = prepare_site(&place, site, &addr);
+		if (rc == 0 && addr)
+			*vec_add(&breakpoints) = addr;
+		t->stats.unprobed += rc != 0 && rc != -ESRCH;
 	}
-	if (used > 0)
+	journal_flush(s);
+	if (breakpoints.count > 0)
 		stub_area_write_headers(s);
+	for (size_t i = 0; i < breakpoints.count && rc != -ESRCH; i++) {
+		rc = arm_site(t, s, m, breakpoints.data[i]);
+		t->stats.unprobed += rc != 0 && rc != -ESRCH;
+	}
+	vec_deinit(&breakpoints);
 }
 
 /* Whether the file of @m, which cannot be read, is an ELF file: generated code is in files, too. */

@@ -17,7 +17,7 @@
 #include "tracee/state/thread.h"
 
 #define AREA_SIZE 4096u
-#define PADS_AREA_SIZE 32768u
+#define PADS_AREA_SIZE 65536u
 #define AREA_ALIGN 64u
 #define AREA_REACH (1ull << 30)
 

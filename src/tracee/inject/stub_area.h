@@ -3,7 +3,7 @@
  *
  *	area     size      is                                    for
  *	page     4 KiB     mapped by us, begins with a header    stubs
- *	pads     32 KiB    mapped by us                          pads
+ *	pads     64 KiB    mapped by us                          pads
  *	slack    < 4 KiB   the end of a text's last page         stubs, if nothing can be mapped
  *
  * Each cluster of objects (the executable; the libraries) gets its own areas. A page's header

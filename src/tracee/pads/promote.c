@@ -61,11 +61,11 @@ static int load_recorder(struct target *t, struct address_space *s, struct threa
 		.used = p->recorder_size,
 		.is_pads = true,
 	};
-	int rc = space_write(s, p->recorder, image.code, image.size);
 	const struct trap full = {
 		.addr = p->recorder + image.full_trap, .kind = TRAP_PAD_FULL,
 		.serve = pads_serve_full};
-	return rc != 0 ? rc : space_trap_put(s, t->arch, &full);
+	space_trap_note(s, t->arch, &full);
+	return space_write(s, p->recorder, image.code, image.size);
 }
 
 /* Whether more than one thread may be in pads of @s at a time. */
@@ -168,7 +168,7 @@ static bool is_occupied(const struct pads *p, taddr_t start, uint32_t size)
 	return false;
 }
 
-static void put_pad_traps(struct target *t, struct address_space *s, const struct pad *pad,
+static void note_pad_traps(struct target *t, struct address_space *s, const struct pad *pad,
 			  uint32_t index)
 {
 	struct trap trap = {.addr = pad->entry_trap,
@@ -176,12 +176,12 @@ static void put_pad_traps(struct target *t, struct address_space *s, const struc
 			    .serve = pads_serve_entry,
 			    .pad = index};
 	if (trap.addr)
-		space_trap_put(s, t->arch, &trap);
+		space_trap_note(s, t->arch, &trap);
 	trap.addr = pad->leave_trap;
 	trap.kind = TRAP_PAD_LEAVE;
 	trap.serve = pads_serve_leave;
 	if (trap.addr)
-		space_trap_put(s, t->arch, &trap);
+		space_trap_note(s, t->arch, &trap);
 }
 
 /* Logs why functions cannot be promoted. */
@@ -249,9 +249,9 @@ static int make_pad(const struct stub_place *place, struct trap *trap, const str
 	return 0;
 }
 
-/* Writes @pad, whose code is @out, and the jump to it. @code: as for make_pad. */
-static int arm(const struct stub_place *place, uint32_t index, const struct pad *pad,
-	       const uint8_t *out, const struct moved *code)
+/* Writes @pad, whose code is @out, and records the jump to it. @code: as for make_pad. */
+static int write_pad(const struct stub_place *place, uint32_t index, const struct pad *pad,
+		     const uint8_t *out, const struct moved *code)
 {
 	struct target *t = place->target;
 	struct address_space *s = place->space;
@@ -261,22 +261,30 @@ static int arm(const struct stub_place *place, uint32_t index, const struct pad 
 		return rc;
 	*vec_add(&p->list) = *pad;
 	*vec_add(&p->trap) = index;
-	put_pad_traps(t, s, pad, (uint32_t)p->list.count);
+	note_pad_traps(t, s, pad, (uint32_t)p->list.count);
 	struct trap *trap = &s->traps.data[index];
 	memcpy(trap->original, code->bytes, pad->patch_size);
 	struct trap noted = *trap;
 	noted.patch_size = pad->patch_size;
 	journal_add_trap(s, t->arch, &noted);
-	rc = space_write(s, pad->patch_at, pad->patch, pad->patch_size);
+	return 0;
+}
+
+/* Writes the jump to the pad at @index of the list. */
+static int write_jump(struct address_space *s, size_t index)
+{
+	const struct pad *pad = &s->pads->list.data[index];
+	struct trap *trap = &s->traps.data[s->pads->trap.data[index]];
+	int rc = space_write(s, pad->patch_at, pad->patch, pad->patch_size);
 	if (rc != 0)
 		return rc;
-	trap->pad = (uint32_t)p->list.count;
+	trap->pad = (uint32_t)index + 1;
 	trap->patch_size = pad->patch_size;
 	trap->why_cold = NULL;
 	return 0;
 }
 
-static int promote_trap(struct target *t, struct address_space *s, struct thread *th,
+static int prepare_pad(struct target *t, struct address_space *s, struct thread *th,
 			uint32_t index)
 {
 	struct trap *trap = &s->traps.data[index];
@@ -299,7 +307,7 @@ static int promote_trap(struct target *t, struct address_space *s, struct thread
 		trap->why_cold = "a thread is in its first instructions";
 		return -EAGAIN;
 	}
-	return arm(&place, index, &pad, out, &code);
+	return write_pad(&place, index, &pad, out, &code);
 }
 
 /* Tells pads about the calls that @th, which has a slot, is inside of. */
@@ -324,24 +332,44 @@ static void add_all_threads(struct target *t, struct address_space *s)
 	}
 }
 
-/* -ESRCH: the program has died; other failures only keep a breakpoint. */
-static int promote_traps(struct target *t, struct address_space *s, struct thread *th)
+static void report_breakpoint(const struct trap *trap, int rc)
 {
-	for (uint32_t i = 0; i < s->traps.count; i++) {
+	if (rc != 0)
+		log_verbose("%s at %#lx stays a breakpoint: %s", trap->probe->symbol,
+			    (unsigned long)trap->addr,
+			    trap->why_cold ? trap->why_cold : strerror(-rc));
+}
+
+static int prepare_pads(struct target *t, struct address_space *s, struct thread *th)
+{
+	int rc = 0;
+	const uint32_t count = (uint32_t)s->traps.count; /* pads add their own */
+	for (uint32_t i = 0; i < count && rc != -ESRCH; i++) {
 		const struct trap *trap = &s->traps.data[i];
 		if (trap->kind != TRAP_ENTRY || trap->is_removed || trap->pad || trap->is_cold ||
 		    !probe_may_be_hot(trap->probe))
 			continue;
-		int rc = promote_trap(t, s, th, i);
-		trap = &s->traps.data[i];
-		if (rc == -ESRCH)
-			return rc;
-		if (rc != 0)
-			log_verbose("%s at %#lx stays a breakpoint: %s", trap->probe->symbol,
-				    (unsigned long)trap->addr,
-				    trap->why_cold ? trap->why_cold : strerror(-rc));
+		rc = prepare_pad(t, s, th, i);
+		report_breakpoint(&s->traps.data[i], rc);
 	}
-	return 0;
+	return rc == -ESRCH ? rc : 0;
+}
+
+/*
+ * All pads are complete and recorded before the first jump is written. -ESRCH: the program has
+ * died; other failures only keep a breakpoint.
+ */
+static int promote_traps(struct target *t, struct address_space *s, struct thread *th)
+{
+	const size_t first = s->pads->list.count;
+	journal_hold(s);
+	int rc = prepare_pads(t, s, th);
+	journal_flush(s);
+	for (size_t i = first; i < s->pads->list.count && rc != -ESRCH; i++) {
+		rc = write_jump(s, i);
+		report_breakpoint(&s->traps.data[s->pads->trap.data[i]], rc);
+	}
+	return rc == -ESRCH ? rc : 0;
 }
 
 /*

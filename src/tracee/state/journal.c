@@ -145,17 +145,51 @@ static struct journal_trap *find_trap(struct journal *r, taddr_t addr)
 	return NULL;
 }
 
-/* The handler's table: an entry is complete before it counts. */
-static void write_handler_trap(struct address_space *s, uint32_t index, taddr_t addr,
-			       taddr_t resume)
+#define TRAPS_AT_ONCE 64u
+
+/* The handler's table; an entry is complete before it counts. */
+static void write_handler_traps(const struct address_space *s, uint32_t first, uint32_t end)
 {
-	const uint64_t entry[2] = {addr, resume}, count = index + 1;
-	taddr_t data = s->recovery.journal->page + HANDLER_DATA;
-	space_write(s, data + offsetof(struct handler_data, trap) + index * sizeof(entry), entry,
-		    sizeof(entry));
-	if (s->recovery.journal->trap_count <= index)
-		space_write(s, data + offsetof(struct handler_data, trap_count), &count,
-			    sizeof(count));
+	const struct journal *r = s->recovery.journal;
+	const uint64_t count = r->trap_count;
+	const taddr_t data = r->page + HANDLER_DATA;
+	uint64_t entry[TRAPS_AT_ONCE][2];
+	for (uint32_t n; first < end; first += n) {
+		n = MIN(end - first, TRAPS_AT_ONCE);
+		for (uint32_t i = 0; i < n; i++) {
+			entry[i][0] = r->trap[first + i].addr;
+			entry[i][1] = r->trap[first + i].resume;
+		}
+		space_write(s,
+			    data + offsetof(struct handler_data, trap) + first * sizeof(entry[0]),
+			    entry, n * sizeof(entry[0]));
+	}
+	space_write(s, data + offsetof(struct handler_data, trap_count), &count, sizeof(count));
+}
+
+/* The traps [first, end) have changed. */
+static void copy_traps(const struct address_space *s, uint32_t first, uint32_t end)
+{
+	const struct journal *r = s->recovery.journal;
+	if (!r->page || first >= end)
+		return;
+	write_handler_traps(s, first, end);
+	copy_part(s, &r->trap[first], (end - first) * sizeof(r->trap[0]));
+	copy_part(s, &r->trap_count, sizeof(r->trap_count));
+}
+
+void journal_hold(struct address_space *s)
+{
+	s->recovery.is_held = true;
+	s->recovery.held_first = JOURNAL_TRAPS;
+	s->recovery.held_end = 0;
+}
+
+void journal_flush(struct address_space *s)
+{
+	s->recovery.is_held = false;
+	if (s->recovery.journal)
+		copy_traps(s, s->recovery.held_first, s->recovery.held_end);
 }
 
 void journal_add_trap(struct address_space *s, const struct arch *arch, const struct trap *trap)
@@ -176,12 +210,12 @@ void journal_add_trap(struct address_space *s, const struct arch *arch, const st
 	memcpy(now.original, trap->original, sizeof(now.original));
 	*g = now;
 	ORDER();
-	if (r->page)
-		write_handler_trap(s, index, trap->addr, resume);
-	copy_part(s, g, sizeof(*g));
-	if (index == r->trap_count) {
-		r->trap_count++;
-		copy_part(s, &r->trap_count, sizeof(r->trap_count));
+	r->trap_count = MAX(r->trap_count, index + 1);
+	if (s->recovery.is_held) {
+		s->recovery.held_first = MIN(s->recovery.held_first, index);
+		s->recovery.held_end = MAX(s->recovery.held_end, index + 1);
+	} else {
+		copy_traps(s, index, index + 1);
 	}
 }
 

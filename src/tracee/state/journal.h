@@ -86,6 +86,12 @@ bool journal_is_replaced(const struct address_space *s, const struct journal *r)
 void journal_note_handler(struct target *t, struct address_space *s, taddr_t page);
 void journal_note_handler_gone(struct address_space *s);
 
+/*
+ * Between these two, journal_add_trap does not write into the tracee, and journal_flush does so for
+ * all traps at once. Until then no thread may get to them.
+ */
+void journal_hold(struct address_space *s);
+void journal_flush(struct address_space *s);
 /* @trap is about to be written; was removed. */
 void journal_add_trap(struct address_space *s, const struct arch *arch, const struct trap *trap);
 void journal_remove_trap(struct address_space *s, taddr_t addr);

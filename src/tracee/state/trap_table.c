@@ -76,19 +76,43 @@ void space_trap_add(struct address_space *s, const struct trap *trap)
 	s->traps.index[slot] = (uint32_t)s->traps.count;
 }
 
-int space_trap_put(struct address_space *s, const struct arch *arch, const struct trap *trap)
+static void record(struct address_space *s, const struct arch *arch, struct trap *trap)
+{
+	trap->patch_size = arch->trap_size;
+	journal_add_trap(s, arch, trap);
+	space_trap_add(s, trap);
+}
+
+void space_trap_note(struct address_space *s, const struct arch *arch, const struct trap *trap)
 {
 	struct trap t = *trap;
-	t.patch_size = arch->trap_size;
+	memcpy(t.original, arch->trap, arch->trap_size);
+	record(s, arch, &t);
+}
+
+int space_trap_prepare(struct address_space *s, const struct arch *arch, const struct trap *trap)
+{
+	struct trap t = *trap;
 	int rc = space_read(s, t.addr, t.original, arch->trap_size);
-	if (rc == 0) {
-		journal_add_trap(s, arch, &t);
-		if (memcmp(t.original, arch->trap, arch->trap_size) != 0)
-			rc = space_write(s, t.addr, arch->trap, arch->trap_size);
-	}
 	if (rc == 0)
-		space_trap_add(s, &t);
+		record(s, arch, &t);
 	return rc;
+}
+
+int space_trap_arm(struct address_space *s, const struct arch *arch, taddr_t addr)
+{
+	int rc = space_write(s, addr, arch->trap, arch->trap_size);
+	if (rc != 0) {
+		space_trap_find(s, addr)->is_removed = true;
+		journal_remove_trap(s, addr);
+	}
+	return rc;
+}
+
+int space_trap_put(struct address_space *s, const struct arch *arch, const struct trap *trap)
+{
+	int rc = space_trap_prepare(s, arch, trap);
+	return rc != 0 ? rc : space_trap_arm(s, arch, trap->addr);
 }
 
 int space_trap_take(struct address_space *s, const struct arch *arch, struct trap *trap)

@@ -24,13 +24,19 @@ struct trap_table trap_table_clone(const struct trap_table *from);
 void trap_table_clear(struct trap_table *table);
 void trap_table_deinit(struct trap_table *table);
 
-/*
- * The trap at @addr, or NULL. space_trap_put writes the breakpoint; space_trap_take restores the
- * text.
- */
+/* The trap at @addr, or NULL. */
 struct trap *space_trap_find(const struct address_space *s, taddr_t addr);
-/* Only adds @trap, which is already written. */
+/* Only adds @trap. */
 void space_trap_add(struct address_space *s, const struct trap *trap);
+/* Adds @trap, whose breakpoint is part of code of ours, and records it. */
+void space_trap_note(struct address_space *s, const struct arch *arch, const struct trap *trap);
+/*
+ * space_trap_put writes a breakpoint: space_trap_prepare adds @trap and records it, and
+ * space_trap_arm then writes the breakpoint of the trap at @addr, or drops the trap.
+ * space_trap_take restores the text.
+ */
+int space_trap_prepare(struct address_space *s, const struct arch *arch, const struct trap *trap);
+int space_trap_arm(struct address_space *s, const struct arch *arch, taddr_t addr);
 int space_trap_put(struct address_space *s, const struct arch *arch, const struct trap *trap);
 int space_trap_take(struct address_space *s, const struct arch *arch, struct trap *trap);
 /* The original address for @pc, which may be in the stub of a TRAP_SYSCALL. */
