@@ -38,8 +38,10 @@
 #include "session/skip.h"
 #include "session/sources.h"
 #include "tracee/pads/pad_sampling.h"
+#include "tracee/state/probe.h"
 #include "tracee/state/space_modules.h"
 #include "tracee/state/trap_table.h"
+#include "unwind/unwind.h"
 
 #define SECOND_OPINION_FRAMES 32 /* libunwind takes microseconds for each */
 
@@ -79,6 +81,21 @@ static void note_program(struct session *s)
 	for (size_t i = 0; i < list->count; i++)
 		if (!s->image.program || list->data[i]->id < s->image.program)
 			s->image.program = list->data[i]->id;
+}
+
+/*
+ * Reads the rules and symbols that the first stacks need: later a thread would wait for them at its
+ * first breakpoint.
+ */
+static void sink_before_stop(void *ctx, struct address_space *space)
+{
+	const struct run *run = ctx;
+	for (size_t i = 0; i < space->modules.count; i++) {
+		const struct module *m = space->modules.data[i];
+		unwind_prepare(m);
+		if (i == 0 || (m->sites && m->sites->list.count > 0))
+			symbols_note(run->symbols, m);
+	}
 }
 
 static void sink_before_install(void *ctx, struct address_space *space)
@@ -431,6 +448,7 @@ void session_sink_init(struct event_sink *out, struct run *run, bool (*poll)(voi
 
 	*out = (struct event_sink){
 		.ctx = run,
+		.before_stop = sink_before_stop,
 		.space_new = sink_space_new,
 		.space_fork = sink_space_fork,
 		.space_end = sink_space_end,

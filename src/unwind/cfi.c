@@ -25,9 +25,17 @@
 #include "unwind/known_rules.h"
 
 #define MAX_GAP (uint64_t)8192 /* bytes of code to read if no symbol is near */
+#define WINDOW (uint64_t)16384 /* bytes of code to read at least, and at most */
+#define WINDOW_MAX ((uint64_t)64 << 20)
 
 struct function_span {
 	uint64_t start, end;
+};
+
+/* A part of the file's code. A whole text of 100 MB and more would take as much of our memory. */
+struct code_window {
+	uint64_t vaddr, size;
+	uint8_t *bytes;     /* owned; NULL = nothing read */
 };
 
 struct cfi {
@@ -40,7 +48,7 @@ struct cfi {
 	bool has_functions; /* the list of functions was built */
 	VEC(struct function_span) functions; /* ascending, for code without CFI */
 	struct known_rules rules;
-	Elf_Data **code;    /* contents of each executable segment, read on demand; libelf's */
+	struct code_window code; /* the one read last */
 };
 
 static void cfi_free(void *user)
@@ -57,7 +65,7 @@ static void cfi_free(void *user)
 		close(cfi->separate_fd);
 	vec_deinit(&cfi->functions);
 	known_rules_deinit(&cfi->rules);
-	free(cfi->code);
+	free(cfi->code.bytes);
 	free(cfi);
 }
 
@@ -74,11 +82,6 @@ static struct cfi *cfi_of(struct elf_file *file)
 	file->cfi_user = cfi;
 	file->cfi_user_free = cfi_free;
 	return cfi;
-}
-
-void cfi_prepare(struct elf_file *file)
-{
-	(void)cfi_of(file);
 }
 
 struct known_rules *cfi_known_rules(struct elf_file *file)
@@ -151,26 +154,34 @@ Dwarf_Frame *cfi_find(struct elf_file *file, uint64_t vaddr)
 	return NULL;
 }
 
-const uint8_t *cfi_code(struct elf_file *file, uint64_t vaddr, size_t *size_out)
+static const struct elf_segment *code_segment(const struct elf_file *file, uint64_t vaddr)
 {
-	struct cfi *cfi = cfi_of(file);
-
-	if (!cfi->code)
-		cfi->code = xcalloc(file->segment_count + 1, sizeof(Elf_Data *));
 	for (size_t i = 0; i < file->segment_count; i++) {
-		const struct elf_segment *segment = &file->segment[i];
-		uint64_t at = vaddr - segment->vaddr;
-		if (!segment->is_exec || vaddr < segment->vaddr || at >= segment->filesz)
-			continue;
-		if (!cfi->code[i])
-			cfi->code[i] = elf_getdata_rawchunk(file->elf, (int64_t)segment->offset,
-							    segment->filesz, ELF_T_BYTE);
-		if (!cfi->code[i] || !cfi->code[i]->d_buf || at >= cfi->code[i]->d_size)
-			return NULL;
-		*size_out = cfi->code[i]->d_size - at;
-		return (const uint8_t *)cfi->code[i]->d_buf + at;
+		const struct elf_segment *s = &file->segment[i];
+		if (s->is_exec && vaddr >= s->vaddr && vaddr - s->vaddr < s->filesz)
+			return s;
 	}
 	return NULL;
+}
+
+const uint8_t *cfi_code(struct elf_file *file, uint64_t vaddr, uint64_t want, size_t *size_out)
+{
+	struct code_window *w = &cfi_of(file)->code;
+	const struct elf_segment *segment = code_segment(file, vaddr);
+	if (!segment)
+		return NULL;
+	uint64_t at = vaddr - segment->vaddr, left = segment->filesz - at;
+	if (!w->bytes || vaddr < w->vaddr || vaddr - w->vaddr > w->size ||
+	    MIN(want, left) > w->size - (vaddr - w->vaddr)) {
+		free(w->bytes);
+		w->vaddr = vaddr;
+		w->size = MIN(left, MIN(MAX(want, WINDOW), WINDOW_MAX));
+		w->bytes = elf_file_read(file, segment->offset + at, w->size);
+		if (!w->bytes)
+			return NULL;
+	}
+	*size_out = w->size - (vaddr - w->vaddr);
+	return w->bytes + (vaddr - w->vaddr);
 }
 
 static int add_function(void *ctx, const struct elf_symbol *sym)
@@ -199,6 +210,16 @@ static void read_functions(struct cfi *cfi, struct elf_file *file)
 	if (cfi->functions.count)
 		qsort(cfi->functions.data, cfi->functions.count, sizeof(cfi->functions.data[0]),
 		      compare_spans);
+}
+
+void cfi_prepare(struct elf_file *file)
+{
+	struct cfi *cfi = cfi_of(file);
+
+	if (!cfi->has_debug)
+		find_debug_frames(cfi, file);
+	if (!cfi->has_functions)
+		read_functions(cfi, file);
 }
 
 /* The last function that starts at or before @vaddr, or NULL. */

@@ -15,7 +15,7 @@
 struct elf_file;
 struct known_rules;
 
-/* Reads and checks .eh_frame now: otherwise it is done when a row is first looked for. */
+/* Reads now what cfi_find and cfi_code_start otherwise read when they are first called. */
 void cfi_prepare(struct elf_file *file);
 
 /* The row that covers @vaddr; the caller frees it. NULL if there is none, or it is malformed. */
@@ -25,10 +25,10 @@ Dwarf_Frame *cfi_find(struct elf_file *file, uint64_t vaddr);
 Dwarf_Frame *cfi_find_eh_frame(struct elf_file *file, uint64_t vaddr);
 
 /*
- * The code of the file at @vaddr, *size_out bytes to the end of the segment; NULL if there is no
- * code.
+ * The code of the file at @vaddr: *size_out bytes, at least @want unless the segment ends before or
+ * @want is above 64 MiB. NULL if there is no code. Valid until the next call for the file.
  */
-const uint8_t *cfi_code(struct elf_file *file, uint64_t vaddr, size_t *size_out);
+const uint8_t *cfi_code(struct elf_file *file, uint64_t vaddr, uint64_t want, size_t *size_out);
 
 enum cfi_start {
 	CFI_START_NONE,     /* nothing found */

@@ -157,7 +157,8 @@ static bool follows_call(struct elf_file *file, uint64_t vaddr)
 {
 	size_t size;
 	const uint8_t *code = vaddr < ARCH_MAX_CALL ? NULL :
-						      cfi_code(file, vaddr - ARCH_MAX_CALL, &size);
+						      cfi_code(file, vaddr - ARCH_MAX_CALL,
+							       ARCH_MAX_CALL, &size);
 
 	return code && size >= ARCH_MAX_CALL && arch_ends_in_call(code, ARCH_MAX_CALL);
 }
@@ -168,7 +169,7 @@ static bool compile_code(struct elf_file *file, uint64_t vaddr, bool is_exact,
 {
 	uint64_t start;
 	size_t size;
-	const uint8_t *code = cfi_code(file, vaddr + !is_exact, &size);
+	const uint8_t *code = cfi_code(file, vaddr + !is_exact, ARCH_SIGRETURN_SIZE, &size);
 	enum cfi_start kind;
 
 	if (!code || arch_is_sigreturn(code, size))
@@ -190,7 +191,7 @@ static bool compile_code(struct elf_file *file, uint64_t vaddr, bool is_exact,
 	kind = cfi_code_start(file, vaddr, &start);
 	if (kind == CFI_START_NONE)
 		return false;
-	code = cfi_code(file, start, &size);
+	code = cfi_code(file, start, vaddr - start + 1, &size);
 	return code && vaddr - start < size &&
 	       arch_scan_function(code, vaddr - start,
 				  kind == CFI_START_FUNCTION ? ARCH_SCAN_ONE :

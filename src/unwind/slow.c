@@ -91,7 +91,7 @@ static bool read_code(const struct unwind_ops *ops, const struct stack_view *vie
 	size_t available;
 
 	if (module && module->file) {
-		const uint8_t *code = cfi_code(module->file, pc - module->bias, &available);
+		const uint8_t *code = cfi_code(module->file, pc - module->bias, size, &available);
 		if (!code || available < size)
 			return false;
 		memcpy(buf, code, size);

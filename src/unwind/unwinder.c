@@ -2,9 +2,13 @@
 #include "unwind/unwinder.h"
 
 #include "arch/unwind_code.h"
+#include "base/alloc.h"
+#include "base/cleanup.h"
 #include "base/elf_file.h"
 #include "unwind/cfi.h"
 #include "unwind/personality.h"
+
+#define SEARCHED_MAX ((uint64_t)64 << 20) /* bytes of an object's code, for find_stub_epilogue */
 
 static bool outermost_sp(void *ctx, const struct stack_view *view, taddr_t *sp_out)
 {
@@ -71,9 +75,10 @@ static bool is_stub_epilogue(struct unwind *u, const struct module *m, uint64_t 
 static taddr_t find_stub_epilogue(void *ctx, const struct module *m, int *saved_out)
 {
 	for (size_t i = 0; m->file && i < m->file->segment_count; i++) {
-		uint64_t start = m->file->segment[i].vaddr;
-		size_t size = 0;
-		const uint8_t *code = cfi_code(m->file, start, &size);
+		const struct elf_segment *segment = &m->file->segment[i];
+		uint64_t start = segment->vaddr, size = MIN(segment->filesz, SEARCHED_MAX);
+		_cleanup_free_ uint8_t *code =
+			segment->is_exec ? elf_file_read(m->file, segment->offset, size) : NULL;
 		for (size_t at = ARCH_MAX_CALL; code && at < size; at++) {
 			int popped = arch_pops_and_returns(code + at, size - at);
 			if (popped < 0 ||

@@ -1,6 +1,7 @@
 """Attach and detach: exact while attached, and without traces afterwards."""
 
 import os
+import pathlib
 import random
 import re
 import signal
@@ -530,6 +531,28 @@ def pause(t):
     profile = attached.detach()
     text = "\n".join(profile.messages)
     t.check(re.search(r"\d+(\.\d+)? ms", text), "no pause in: " + text)
+    server.end()
+
+
+@test("attach/files-are-read-first")
+def files_are_read_first(t):
+    """No thread waits at its first breakpoint, or stopped, while ptmem reads the program's symbols and unwind rules."""
+    server, calls = Server(t), os.path.join(t.subdirectory(), "calls")
+    strace = [t.program("strace"), "-f", "-y", "-qq", "-o", calls, "-e", "trace=ptrace,pread64,read", "-e", "signal=none"]
+    with open(calls + "-stderr", "wb") as err:
+        process = subprocess.Popen([*strace, t.ptmem(), "--heap-sample=64K", "-p", str(server.pid)], cwd=os.path.dirname(calls), stdout=subprocess.DEVNULL,
+                                   stderr=err, env=t.environment(os.path.dirname(calls)))
+    t.wait_until("ptmem to attach", lambda: b"attached" in pathlib.Path(calls + "-stderr").read_bytes())
+    server.check_progress()
+    with open("/proc/%d/task/%d/children" % (process.pid, process.pid), encoding="ascii") as file:
+        os.kill(int(file.read().split()[0]), signal.SIGTERM)
+    t.equal("status", process.wait(timeout=60), 0)
+    lines = pathlib.Path(calls).read_text(encoding="utf-8").splitlines()
+    reads = re.compile(r" (pread64|read)\(\d+<.*/(server|libc\.so\.6)>")
+    seized = next(i for i, line in enumerate(lines) if "PTRACE_SEIZE" in line)
+    left = max(i for i, line in enumerate(lines) if "PTRACE_DETACH" in line)
+    t.check(any(reads.search(line) for line in lines[:seized]), "nothing is read before")
+    t.equal("reads while attached", [line for line in lines[seized:left] if reads.search(line)], [])
     server.end()
 
 
