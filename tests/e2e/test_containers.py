@@ -65,7 +65,8 @@ class Container:
         if not is_user and os.geteuid() != 0:
             raise Skip("needs root")
         self.who = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if self.as_nobody else {}
-        self.ptmem = t.for_others(t.ptmem()) if self.as_nobody else t.ptmem()
+        script = os.path.join(HERE, "container.py")
+        self.ptmem, self.script = (t.for_others(path) if self.as_nobody else path for path in (t.ptmem(), script))
         self.root = self.make_directory("root")
         self.libraries = self.make_directory("lib")
         self.library, self.program = os.path.join(self.libraries, "libkeep.so"), os.path.join(self.libraries, "contained")
@@ -109,7 +110,7 @@ class Container:
                        self.inside(self.library), self.library],
             "chroot": [*self.unshare(), *chroot],
             "mounts-chroot": [*self.unshare("-m"), *chroot],
-            "pivot": [*self.unshare("-m", "-p", "-f"), python, os.path.join(HERE, "container.py"), self.root, self.program],
+            "pivot": [*self.unshare("-m", "-p", "-f"), python, self.script, self.root, self.program],
         }[self.kind]
 
     def keeper(self):
