@@ -234,7 +234,7 @@ def _(t):
     t.wait_until("the server ends", m.has_no_server)
 
 
-@test("listen/lines")
+@test("listen/lines", limit=300)
 def _(t):
     """Names, source lines and inlined functions are those that the recording has in the end."""
     m = Listening(t, ["--record=r", "--alloc-fn=hold"])

@@ -68,13 +68,29 @@ static void test_rule(void **state)
 	assert_true(step(&b, 0.1));
 	assert_int_equal(b.shift, 3);
 	assert_true(step(&b, 3)); /* too short again: the next attempt is later */
-	assert_int_equal(b.shift, 4);
+	assert_true(step(&b, 3)); /* that says nothing about the attempt */
+	assert_int_equal(b.shift, 5);
 	calm(&b, 19);
 	assert_true(step(&b, 0.1));
-	assert_int_equal(b.shift, 3);
+	assert_int_equal(b.shift, 4);
 	assert_true(step(&b, 100000));
 	assert_int_equal(b.shift, 10);
 	assert_false(step(&b, 100000));
+}
+
+/* After attempts that all fail, one is made every 600 windows. */
+static void test_rule_patience(void **state)
+{
+	struct budget b;
+
+	(void)state;
+	budget_init(&b, 0.02, 512 << 10);
+	for (uint32_t patience = 10; patience < 2400; patience *= 2) {
+		assert_true(step(&b, 3));
+		calm(&b, MIN(patience, 600) - 1);
+		assert_true(step(&b, 0.1));
+		assert_int_equal(b.shift, 0);
+	}
 }
 
 /* Stops count if they alone cost more than the budget, and if ptmem's cost is above it at all. */
@@ -278,6 +294,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rule),
 		cmocka_unit_test(test_rule_limits),
+		cmocka_unit_test(test_rule_patience),
 		cmocka_unit_test(test_rule_stops),
 		cmocka_unit_test(test_unbiased),
 		cmocka_unit_test(test_released),

@@ -22,6 +22,7 @@
 
 #define AT(field) offsetof(struct seccomp_data, field)
 #define LOW(n) (AT(args) + 8 * (n)) /* the lower half of an argument */
+#define HIGH(n) (LOW(n) + 4)
 #define LOAD(k) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, k)
 #define EQUAL(k, yes, no) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, k, yes, no)
 #define LEAST(k, yes, no) BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, k, yes, no)
@@ -108,6 +109,7 @@ static void test_actions(void **state)
 	assert_false(SAYS(RETURN(SECCOMP_RET_KILL_THREAD)));
 	assert_false(SAYS(RETURN(SECCOMP_RET_KILL_PROCESS)));
 	assert_false(SAYS(RETURN(0x12340000)));
+	assert_false(SAYS(RETURN(0x80000000 | SECCOMP_RET_ALLOW)));
 	assert_false(SAYS(BPF_STMT(BPF_LD | BPF_IMM, SECCOMP_RET_ALLOW), BPF_STMT(BPF_RET | BPF_A, 0)));
 }
 
@@ -137,14 +139,19 @@ static void test_arguments(void **state)
 	assert_string_equal(
 		injected_calls_find_forbidden(code, COUNT(code), AUDIT_ARCH_X86_64)->name, "mmap");
 	const struct sock_filter file[] = {LOAD(AT(nr)), EQUAL(SYS_memfd_create, 0, 1), FAIL, ALLOW},
+		high[] = {LOAD(AT(nr)), EQUAL(SYS_mmap, 0, 3), LOAD(HIGH(2)), EQUAL(0, 1, 0), FAIL, ALLOW},
 		address[] = {LOAD(AT(nr)), EQUAL(SYS_close, 0, 3), LOAD(AT(instruction_pointer)),
-			     LEAST(4096, 1, 0), FAIL, ALLOW};
+			     LEAST(4096, 0, 1), FAIL, ALLOW},
+		number[] = {LOAD(AT(nr)), EQUAL(SYS_close, 0, 3), LOAD(LOW(0)), EQUAL(0, 1, 0), FAIL, ALLOW};
+	assert_null(injected_calls_find_forbidden(high, COUNT(high), AUDIT_ARCH_X86_64));
 	assert_string_equal(
 		injected_calls_find_forbidden(file, COUNT(file), AUDIT_ARCH_X86_64)->name,
 		"memfd_create");
 	assert_string_equal(
 		injected_calls_find_forbidden(address, COUNT(address), AUDIT_ARCH_X86_64)->name,
 		"close");
+	assert_string_equal(
+		injected_calls_find_forbidden(number, COUNT(number), AUDIT_ARCH_X86_64)->name, "close");
 }
 
 /* Each of these sequences leaves A at 5 for those that must allow. */
@@ -179,7 +186,9 @@ static void test_arithmetic(void **state)
 	assert_true(SAYS(LDI(5), LDXI(5), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_X, 0, 0, 1), ALLOW, KILL));
 	assert_true(SAYS(LDI(5), LDXI(4), BPF_JUMP(BPF_JMP | BPF_JGT | BPF_X, 0, 0, 1), ALLOW, KILL));
 	assert_false(SAYS(LDI(5), LDXI(5), BPF_JUMP(BPF_JMP | BPF_JGT | BPF_X, 0, 0, 1), ALLOW, KILL));
-	assert_true(SAYS(EQUAL(0, 0, 1), ALLOW, KILL)); /* A is 0 at first */
+	/* A and X are 0 at first */
+	assert_true(SAYS(EQUAL(0, 0, 1), ALLOW, KILL));
+	assert_true(SAYS(LDI(1), BPF_STMT(BPF_MISC | BPF_TXA, 0), EQUAL(0, 0, 1), ALLOW, KILL));
 }
 
 /* Values that are not known, and values of paths that meet. */
@@ -195,6 +204,12 @@ static void test_unknown(void **state)
 	/* both ways set A to 5, or one to 6 */
 	assert_true(SAYS(LOAD(16), EQUAL(1, 0, 2), LDI(5), BPF_STMT(BPF_JMP | BPF_JA, 1), LDI(5), IS_5));
 	assert_false(SAYS(LOAD(16), EQUAL(1, 0, 2), LDI(6), BPF_STMT(BPF_JMP | BPF_JA, 1), LDI(5), IS_5));
+	assert_false(SAYS(LOAD(16), EQUAL(1, 0, 2), LDI(5), BPF_STMT(BPF_JMP | BPF_JA, 1), LDI(6), IS_5));
+	/* one of them leaves it unknown; the divisor is 5 or 0 */
+	assert_false(SAYS(LOAD(16), EQUAL(1, 0, 2), LDI(0), BPF_STMT(BPF_JMP | BPF_JA, 1), LOAD(20),
+			  EQUAL(0, 0, 1), ALLOW, KILL));
+	assert_false(SAYS(LOAD(16), EQUAL(1, 0, 2), LDXI(5), BPF_STMT(BPF_JMP | BPF_JA, 1), LDXI(0),
+			  ALU_X(BPF_DIV), ALLOW));
 	/* the path that kills is not taken */
 	assert_true(SAYS(LDI(1), EQUAL(1, 1, 0), KILL, ALLOW));
 }
@@ -226,6 +241,7 @@ static void test_not_valid(void **state)
 	assert_false(SAYS(BPF_STMT(BPF_LD | BPF_MEM, 16), ALLOW));
 	assert_false(SAYS(BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 0), ALLOW));
 	assert_false(SAYS(BPF_STMT(BPF_LD | BPF_W | BPF_IND, 0), ALLOW));
+	assert_false(SAYS({BPF_JMP | 0x50, 0, 0, 0}, ALLOW));
 	assert_false(SAYS({0x115, 0, 0, 0}, ALLOW));
 	assert_false(SAYS({0x104, 0, 0, 0}, ALLOW));
 	assert_false(SAYS({0xffff, 0, 0, 0}, ALLOW));

@@ -90,9 +90,11 @@ static void test_processes(void **state)
 	_cleanup_free_ char *container = write_metrics(&t, true);
 
 	t.list.data[1].info.name[0] = '\0';
+	t.list.data[0].info.is_attached = true;
 	_cleanup_free_ char *nameless = write_metrics(&t, false);
 
-	expect(nameless, "\nptmem_process_info{pid=\"43\",name=\"\",cgroup=\"/docker-");
+	expect(nameless, "gauge\nptmem_process_info{pid=\"42\",name=\"\",cgroup=\"\",container=\"\"} 1\n"
+			 "ptmem_process_info{pid=\"43\",name=\"\",cgroup=\"/docker-");
 	expect(container, ",container=\"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\"} 1\n");
 	vec_deinit(&t.list);
 }
