@@ -7,6 +7,7 @@ import signal
 import subprocess
 import urllib.request
 
+import harness
 from harness import Fail, test
 from test_attach import Attached, differing_text
 from test_follow import Following, unique
@@ -25,8 +26,9 @@ class Leaderless:
         path = t.target("gcc-O2-pie", "leaderless")
         if name:
             path = shutil.copy(path, os.path.join(t.directory, name))
+        env = t.environment(self.cwd, LIBRARY=os.path.join(harness.TARGETS, "lib", "libdl_a.so"))
         self.process = subprocess.Popen([path, *(["later"] if is_later else [])], cwd=self.cwd,
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=t.environment(self.cwd))
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env)
         self.pid, self.thread = self.process.pid, 0
         self.allocations = self.frees = 0
         self.expect("ready")
@@ -128,14 +130,15 @@ for how in ("break", "auto", "jump"):
 
 @test("leaderless/ends-meanwhile")
 def ends_meanwhile(t):
-    """The first thread ends while ptmem is attached, which then detaches."""
+    """The first thread ends while ptmem is attached, which then knows a library that is opened, and detaches."""
     program = Leaderless(t, is_later=True)
     attached = Attached(t, program.pid, ["--events=events"]).wait_attached()
     program.say("amtam")
     program.wait_without_leader()
-    program.say("taam")
+    program.say("taaml")
     profile = attached.detach()
     program.check_counts(profile)
+    t.counts("calls of a library opened later", profile.events("/libdl_a.so").own, {"allocations": MANY, "frees": MANY, "bytes": MANY * SIZE})
     program.check_clean()
     program.say("am")
     program.end()

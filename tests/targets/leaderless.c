@@ -8,13 +8,16 @@
  *	a  allocates a block of LATER bytes
  *	r  releases the last of them
  *	m  allocates and releases MANY blocks
+ *	l  opens the library $LIBRARY (libdl.c), which allocates and releases MANY blocks
  *	f  a child allocates MANY blocks and ends
  *	t  another thread goes on, and this one has ended
  *	x  executes the program again, with "later"; the answer is its first line
  *
  * It ends with its input.
  */
+#include <dlfcn.h>
 #include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,6 +64,18 @@ static void allocate_many(void)
 	}
 }
 
+static void use_library(void)
+{
+	void *lib = dlopen(getenv("LIBRARY"), RTLD_NOW);
+	void *(*make)(uint64_t) = lib ? (void *(*)(uint64_t))dlsym(lib, "library_make") : NULL;
+	void (*drop)(void *) = lib ? (void (*)(void *))dlsym(lib, "library_drop") : NULL;
+
+	if (!make || !drop)
+		_exit(92);
+	for (int i = 0; i < MANY; i++)
+		drop(make(LATER));
+}
+
 static void run_child(void)
 {
 	pid_t child = fork();
@@ -97,6 +112,8 @@ static void serve(void)
 			release();
 		else if (letter == 'm')
 			allocate_many();
+		else if (letter == 'l')
+			use_library();
 		else if (letter == 'f')
 			run_child();
 		else if (letter == 't')
