@@ -1,6 +1,7 @@
 /*
  * An allocator that ptmem knows nothing about, to be preloaded: it passes each call on to the C library's. So none of its functions
- * is a leaf, and only its own calls count. They begin with an instruction that a jump can replace.
+ * is a leaf, and only its own calls count. They begin with an instruction that a jump can replace, unless SHORT is defined: then they
+ * stay at breakpoints, while libc's have pads.
  */
 #include <stddef.h>
 
@@ -11,11 +12,16 @@ void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *p, size_t size);
 void __libc_free(void *p);
 
+#ifdef SHORT
+#define BEGIN(n) ((void)0)
+#else
 static volatile unsigned long last;
+#define BEGIN(n) (last = (n))
+#endif
 
 NOINLINE void *malloc(size_t size)
 {
-	last = 1;
+	BEGIN(1);
 	void *p = __libc_malloc(size);
 
 	NO_TAIL_CALL();
@@ -24,7 +30,7 @@ NOINLINE void *malloc(size_t size)
 
 NOINLINE void *calloc(size_t count, size_t size)
 {
-	last = 2;
+	BEGIN(2);
 	void *p = __libc_calloc(count, size);
 
 	NO_TAIL_CALL();
@@ -33,7 +39,7 @@ NOINLINE void *calloc(size_t count, size_t size)
 
 NOINLINE void *realloc(void *p, size_t size)
 {
-	last = 3;
+	BEGIN(3);
 	p = __libc_realloc(p, size);
 	NO_TAIL_CALL();
 	return p;
@@ -41,7 +47,7 @@ NOINLINE void *realloc(void *p, size_t size)
 
 NOINLINE void free(void *p)
 {
-	last = 4;
+	BEGIN(4);
 	__libc_free(p);
 	NO_TAIL_CALL();
 }

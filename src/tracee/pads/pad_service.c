@@ -164,7 +164,7 @@ uint32_t pads_outer_kind(struct target *t, struct thread *th, const struct arch_
 	stack_window_at_entry(t, th, regs, sp, &view);
 	if (unwinder_in_signal(s->sink.unwinder, &view, pad_call_end(slot)))
 		return 0; /* a call in a signal handler is outermost again */
-	if (is_alive && sp < slot->return_at)
+	if (is_alive && sp <= slot->return_at) /* equal: by a jump instead of a call */
 		return slot->kind;
 	if (slot == pads_slot(th))
 		forget_frames(th); /* left by longjmp */
