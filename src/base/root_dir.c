@@ -24,8 +24,7 @@
 #include "base/cleanup.h"
 #include "base/proc.h"
 
-/* O_NONBLOCK: open() of a FIFO must not wait for a writer. */
-#define FLAGS (O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
+#define FLAGS (O_PATH | O_CLOEXEC)
 
 static bool get_stat(pid_t pid, const char *name, struct stat *out)
 {
@@ -90,21 +89,39 @@ void root_dir_release(struct root_dir *root)
 	free(root);
 }
 
+/*
+ * Opens for reading what @found, which open(2) with FLAGS has returned, refers to, and closes it.
+ * Names come from programs: one of a device must not be opened, as that may wait, rewind a tape or
+ * start a watchdog.
+ */
+static int open_regular(int found)
+{
+	_cleanup_close_ int file = found;
+	struct stat st;
+	char link[32];
+
+	if (file < 0 || fstat(file, &st) != 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", file);
+	int fd = open(link, O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
 int root_dir_open(const struct root_dir *root, const char *path)
 {
 	const struct open_how how = {.flags = FLAGS,
 				     .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
-	long fd;
 
-	if (!root) {
-		fd = open(path, FLAGS);
-		return fd < 0 ? -errno : (int)fd;
-	}
-	fd = syscall(SYS_openat2, root->fd, path, &how, sizeof(how));
+	if (!root)
+		return open_regular(open(path, FLAGS));
+	long fd = syscall(SYS_openat2, root->fd, path, &how, sizeof(how));
 	/* before Linux 5.6, and in containers whose filter does not know it */
 	if (fd < 0 && (errno == ENOSYS || errno == EPERM))
 		fd = openat(root->fd, path + strspn(path, "/"), FLAGS);
-	return fd < 0 ? -errno : (int)fd;
+	return open_regular((int)fd);
 }
 
 /* Whether @path is below the directory @prefix. */
@@ -139,7 +156,5 @@ int root_dir_open_mapped(const struct root_dir *root, const char *path)
 	for (size_t i = 0; i < depth; i++)
 		memcpy(outside + 3 * i, "../", 3);
 	strcpy(outside + 3 * depth, path + strspn(path, "/"));
-	int fd = openat(root->fd, outside, FLAGS);
-
-	return fd < 0 ? -errno : fd;
+	return open_regular(openat(root->fd, outside, FLAGS));
 }

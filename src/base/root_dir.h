@@ -31,7 +31,10 @@ struct root_dir *root_dir_of(pid_t pid, struct root_dir *known);
 struct root_dir *root_dir_hold(struct root_dir *root);  /* may be NULL, as in the following */
 void root_dir_release(struct root_dir *root);
 
-/* Opens file @path of @root for reading: a descriptor, or -errno. NULL = our own root. */
+/*
+ * Opens file @path of @root for reading: a descriptor, or -errno; -EINVAL if it is not a regular
+ * file. NULL = our own root.
+ */
 int root_dir_open(const struct root_dir *root, const char *path);
 
 /* The name in @root of the file that /proc/PID/maps calls @path: the end of that, or all of it. */
