@@ -14,6 +14,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -327,9 +328,20 @@ static void print_profile(struct session *s, const char *path)
 	largest_deinit(&largest);
 }
 
+/* Whether another process has another file of that name. */
+static bool is_own_name(const char *path)
+{
+	return strcmp(path, "/dev/stdout") == 0 || strcmp(path, "/dev/stderr") == 0 ||
+	       strncmp(path, "/dev/fd/", 8) == 0 || strncmp(path, "/proc/", 6) == 0;
+}
+
 void summary_print_file(const char *path)
 {
-	if (path && !file_name_is_shared(path))
+	if (!path || file_name_is_shared(path))
+		return;
+	if (is_own_name(path))
+		log_info("  written to   %s", path);
+	else
 		log_info("  written to   %s; read it with: ptmem-report %s", path, path);
 }
 

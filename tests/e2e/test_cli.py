@@ -459,6 +459,8 @@ def summary_sources(t):
     t.check("written to" not in text, "profiles on standard output: " + text)
     text = t.run([t.ptmem(), "-o", "/dev/null", *argv]).err.decode()
     t.check("largest" in text and "written to" not in text, "profiles that nobody can read: " + text)
+    text = t.run(["sh", "-c", 'exec "$@" >file', "sh", t.ptmem(), "-o", "/dev/stdout", "--", t.target("gcc-O2-pie", "mixed")]).err.decode()
+    t.check("  written to   /dev/stdout\n" in text, "a name that is another file elsewhere: " + text)
 
 
 @test("cli/summary-frees")
