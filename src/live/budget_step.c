@@ -2,7 +2,7 @@
  * A window in which ptmem was busy with something else, such as symbols at the start or a file,
  * must not lengthen the interval: what few samples there were cannot have caused it. If a halved
  * interval turns out to be too short again, the next attempt is made after twice the time, so that
- * a program that needs something in between does not alternate for ever.
+ * a program that needs something in between does not alternate forever.
  */
 #include "live/budget_step.h"
 
@@ -10,15 +10,15 @@
 
 #include "profile/estimate.h"
 
-#define PATIENCE_MIN 10u
-#define PATIENCE_MAX 600u
+#define CALM_MIN 10u
+#define CALM_MAX 600u
 #define STOPS_LEAST 100u       /* in a window: fewer may be those before the jumps are placed */
 #define STOP_LEAST_NS 20000.0
 #define RECORD_MOST_NS 50000.0 /* of ptmem and the program, if each record wakes ptmem up */
 
 void budget_init(struct budget *b, double share, uint64_t interval)
 {
-	*b = (struct budget){.share = share, .patience = PATIENCE_MIN};
+	*b = (struct budget){.share = share, .calm_needed = CALM_MIN};
 	while (b->shift_max < ESTIMATE_SHIFT_MAX &&
 	       interval << (b->shift_max + 1) <= ESTIMATE_INTERVAL_MAX)
 		b->shift_max++;
@@ -42,7 +42,7 @@ static bool lengthen(struct budget *b, double cost)
 	bool is_changed = shift != b->shift;
 
 	if (is_changed && b->was_halved)
-		b->patience = MIN(2 * b->patience, PATIENCE_MAX);
+		b->calm_needed = MIN(2 * b->calm_needed, CALM_MAX);
 	b->was_halved &= !is_changed;
 	b->calm = 0;
 	b->shift = shift;
@@ -59,7 +59,7 @@ bool budget_step(struct budget *b, const struct budget_window *w)
 		       lengthen(b, cost);
 	}
 	b->calm = cost < b->share / 4 ? b->calm + 1 : 0;
-	if (b->shift == 0 || b->calm < b->patience)
+	if (b->shift == 0 || b->calm < b->calm_needed)
 		return false;
 	b->shift--;
 	b->calm = 0;

@@ -21,7 +21,7 @@ struct budget {
 	uint32_t shift_max;
 	uint32_t shift;       /* the interval in force is 1 << shift times the smallest */
 	uint32_t calm;        /* windows in a row that were below a quarter */
-	uint32_t patience;    /* so many of them halve it */
+	uint32_t calm_needed; /* so many of them halve it */
 	bool was_halved;      /* by its last change */
 };
 

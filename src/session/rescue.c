@@ -39,7 +39,7 @@ static const char *place(size_t i)
 	return path && path[0] == '/' ? path : NULL;
 }
 
-/* Nobody else can have put anything there. */
+/* No other user can have put anything there. */
 static bool is_own_directory(const char *path)
 {
 	struct stat st;
