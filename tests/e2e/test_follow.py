@@ -76,6 +76,11 @@ class Following:
         profile = massif.Massif(os.path.join(self.cwd, "massif.out.%d" % program.pid))
         self.t.equal("peak of %d" % program.pid, profile.peak()["mem_heap_B"], program.made * 1000)
 
+    def recorded(self, program):
+        """The values of its recording, r.PID."""
+        path = os.path.join(self.cwd, "r.%d" % program.pid)
+        return json.loads(self.t.run([os.path.join(BUILD, "ptmem-report"), "--format=json", path]).out)["meta"]
+
 
 def unique(t, what):
     """A name of at most 15 characters that no process of this machine has."""
@@ -346,8 +351,7 @@ def cgroup(t):
             program.end()
             other.end()
             group.end()
-            result = t.run([os.path.join(BUILD, "ptmem-report"), "--format=json", os.path.join(group.cwd, "r.%d" % program.pid)])
-            meta = json.loads(result.out)["meta"]
+            meta = group.recorded(program)
             t.equal("labels", [meta["name"], meta["cgroup"], meta["container"]],
                     [name, "/%s.slice/docker-%s.scope" % (name, container), container])
     finally:
@@ -383,9 +387,8 @@ def cgroup_1(t):
             group.wait_attached(program)
             program.end()
             group.end()
-            result = t.run([os.path.join(BUILD, "ptmem-report"), "--format=json", os.path.join(group.cwd, "r.%d" % program.pid)])
             if is_only:
-                t.equal("label", json.loads(result.out)["meta"]["cgroup"], "/%s.slice" % name)
+                t.equal("label", group.recorded(program)["cgroup"], "/%s.slice" % name)
     finally:
         os.rmdir(path)
 

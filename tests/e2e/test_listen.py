@@ -17,6 +17,7 @@ import urllib.parse
 
 import build_pprof
 from harness import BUILD, ROOT, Skip, test
+from pprof_file import Pprof
 from test_html import PROFILE
 from test_monitor import Monitored
 
@@ -228,8 +229,8 @@ def _(t):
     said = m.report().decode()
     t.equal("after its end", [bool(re.search("^" + line, said, re.M)) for line in ("so far  ", "incomplete  ", "end  ")],
             [False, False, True])
-    t.equal("samples of all", len(pprof_samples(m.get("/debug/pprof/allocs"))) > 0, True)
-    t.equal("samples since a moment after the end", pprof_samples(m.get("/debug/pprof/allocs?seconds=3600")), [])
+    t.equal("samples of all", len(Pprof(m.get("/debug/pprof/allocs")).samples) > 0, True)
+    t.equal("samples since a moment after the end", Pprof(m.get("/debug/pprof/allocs?seconds=3600")).samples, [])
     os.kill(m.server_pid, signal.SIGTERM)
     t.wait_until("the server ends", m.has_no_server)
 
@@ -799,36 +800,6 @@ def _(t):
     m.end()
 
 
-def pprof_fields(packed, number):
-    """The raw bytes of each field of a profile's message with that @number."""
-    data, at, out = gzip.decompress(packed), 0, []
-
-    def varint():
-        nonlocal at
-        value = shift = 0
-        while True:
-            byte = data[at]
-            at, value, shift = at + 1, value | (byte & 127) << shift, shift + 7
-            if byte < 128:
-                return value
-    while at < len(data):
-        tag = varint()
-        value = varint()
-        if tag & 7 == 2:
-            if tag >> 3 == number:
-                out.append(data[at:at + value])
-            at += value
-    return out
-
-
-def pprof_strings(packed):
-    return pprof_fields(packed, 6)
-
-
-def pprof_samples(packed):
-    return pprof_fields(packed, 2)
-
-
 @test("listen/names-utf8")
 def _(t):
     """Whatever a program is called, texts of profiles are UTF-8: protobuf demands it, and readers refuse others."""
@@ -844,11 +815,11 @@ def _(t):
     t.wait_until("listening", lambda: m.url() is not None)
     t.wait_until("the program is served", lambda: b"ptmem_heap_live_bytes{" in m.get("/metrics"))
     m.more()
-    served = pprof_strings(m.get("/debug/pprof/heap"))
+    served = Pprof(m.get("/debug/pprof/heap")).strings
     m.report()
     written = t.run([os.path.join(BUILD, "ptmem-report"), "--format=pprof", os.path.join(m.cwd, "fetched")]).out
     name = '\ufffd\ufffd"'
-    for texts in (served, pprof_strings(written)):
+    for texts in (served, Pprof(written).strings):
         said = [text.decode("utf-8", "replace") for text in texts]
         t.equal("texts that are not UTF-8", [text for text, clean in zip(texts, said) if clean.encode() != text], [])
         t.check({"name: " + name, os.path.join(m.cwd, name)} <= set(said), said)

@@ -1,8 +1,6 @@
 """--listen and --html with --record-every: the files have parts of the run, what is served and the page have all of it."""
 
 import collections
-import gzip
-import itertools
 import json
 import os
 import re
@@ -11,6 +9,7 @@ import subprocess
 
 import harness
 from harness import Skip, test
+from pprof_file import Pprof
 from test_follow import Following, FollowListening, Program, unique
 from test_html import embedded
 from test_listen import Listening, values
@@ -36,39 +35,6 @@ class Served(Phases, Listening):
         self.t.wait_until("the server ends", self.has_no_server)
 
 
-def varint(stream):
-    """The next one, signed; None at the end."""
-    value = shift = 0
-    for byte in stream:
-        value |= (byte & 127) << shift
-        shift += 7
-        if byte < 128:
-            return value - (value >> 63 << 64)
-    return None
-
-
-def varints(data):
-    stream = iter(data)
-    return list(iter(lambda: varint(stream), None))
-
-
-def fields(data):
-    """(number, value) of a protocol buffer that has varints and byte strings only."""
-    stream = iter(data)
-    while (tag := varint(stream)) is not None:
-        value = varint(stream)
-        yield tag >> 3, bytes(itertools.islice(stream, value)) if tag & 7 == 2 else value
-
-
-def pprof_sums(packed):
-    """{type: sum over all samples} of a profile; {} if it has none."""
-    found = list(fields(gzip.decompress(packed)))
-    strings = [value.decode() for number, value in found if number == 6]
-    types = [strings[dict(fields(value))[1]] for number, value in found if number == 1]
-    rows = [varints(dict(fields(value))[2]) for number, value in found if number == 2]
-    return dict(zip(types, map(sum, zip(*rows)))) if rows else {}
-
-
 def check_now(t, p):
     """All answers have all that was allocated since the beginning."""
     found, data = p.metrics(), p.json()
@@ -80,7 +46,7 @@ def check_now(t, p):
     t.equal("JSON", data["timeline"]["live_bytes"][-1], wanted[0])
     t.equal("sum of the timeline", sum(data["timeline"]["allocated_bytes"]), wanted[1])
     t.equal("recording", values(p.report("--format=json"))[::2], wanted)
-    sums = pprof_sums(p.get("/debug/pprof/heap"))
+    sums = Pprof(p.get("/debug/pprof/heap")).sums()
     t.equal("pprof", [sums["inuse_space"], sums["alloc_space"]], wanted)
 
 
@@ -178,7 +144,7 @@ def _(t):
             m.get("/healthz")
             m.get("/healthz")  # the first profile of the other request is taken by now
             m.more()
-            sums = pprof_sums(waiting.makefile("rb").read().split(b"\r\n\r\n", 1)[1])
+            sums = Pprof(waiting.makefile("rb").read().split(b"\r\n\r\n", 1)[1]).sums()
         if sums and len(parts(m.cwd)) > before:
             pieces.append(sums)
     t.equal("what is new", pieces, [{"inuse_space": 1000, "inuse_objects": 1, "alloc_space": 1000, "alloc_objects": 1}])

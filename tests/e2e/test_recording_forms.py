@@ -1,7 +1,6 @@
 """Every form of the report, for every view: the sum computed here from the tables of the recording."""
 
 import csv
-import gzip
 import io
 import itertools
 import json
@@ -11,6 +10,7 @@ import subprocess
 import xml.etree.ElementTree
 
 from harness import test
+from pprof_file import Pprof
 from test_recording_answers import embedded, record, report, run_report
 
 MATCH = "^(step|filled)$"
@@ -55,49 +55,10 @@ def number(word):
     return int(word.replace(",", ""))
 
 
-def varint(data, at):
-    value = shift = 0
-    while True:
-        byte = data[at]
-        value |= (byte & 0x7f) << shift
-        at, shift = at + 1, shift + 7
-        if byte < 0x80:
-            return value, at
-
-
-def fields(data):
-    """(number, value) of a message of protobuf."""
-    at = 0
-    while at < len(data):
-        key, at = varint(data, at)
-        if key & 7 == 0:
-            value, at = varint(data, at)
-        else:
-            size, at = varint(data, at)
-            value, at = data[at:at + size], at + size
-        yield key >> 3, value
-
-
 def pprof_values(data):
     """inuse_space and inuse_objects of all samples of a profile.proto."""
-    sums = [0, 0]
-    for number, message in fields(gzip.decompress(data)):
-        if number != 2:
-            continue
-        values = next(value for inner, value in fields(message) if inner == 2)
-        size, at = varint(values, 0)
-        blocks, _ = varint(values, at)
-        sums = [sums[0] + size, sums[1] + blocks]
-    return tuple(sums)
-
-
-def unsigned_numbers(data):
-    """Packed ones."""
-    at, out = 0, []
-    while at < len(data):
-        value, at = varint(data, at)
-        out.append(value)
-    return out
+    sums = Pprof(data).sums()
+    return sums.get("inuse_space", 0), sums.get("inuse_objects", 0)
 
 
 def folded_sum(text):
@@ -348,12 +309,11 @@ def _(t):
     program = make_resizes(t.subdirectory())
     for options in ([], ["--heap-sample=2"]):
         path = os.path.join(t.profile([program], ["--record=r", *options]).directory, "r")
-        profile = list(fields(gzip.decompress(run_report(t, "--format=pprof", path).out)))
-        allocated = [unsigned_numbers(dict(fields(m))[2])[3] for number, m in profile if number == 2]
+        profile = Pprof(run_report(t, "--format=pprof", path).out)
+        allocated = [sample[3] for sample in profile.samples]
         t.equal("alloc_objects with %s" % options, sorted(allocated)[-3:], [1, 2000, 2000])
-        texts = [m for number, m in profile if number == 6]
-        first = next(dict(fields(m)) for number, m in profile if number == 3)
-        t.equal("the first mapping with %s" % options, texts[first[5]].decode(), os.path.realpath(program))
+        name = profile.strings[profile.mappings[0][5]].decode()
+        t.equal("the first mapping with %s" % options, name, os.path.realpath(program))
 
 
 def table_of(text, title):

@@ -360,6 +360,11 @@ def _(t):
         t.equal("what was there", sums(live_before(second)), sums(live_at_end(first)))
 
 
+def complete_below(directory):
+    """The files there that are complete."""
+    return [os.path.join(d, n) for d, _, names in os.walk(directory) for n in names if not n.startswith(".ptmem")]
+
+
 def start_phases(t, cwd, *options, before=(), **env):
     ptmem = subprocess.Popen([*before, t.ptmem(), "--log-file=log", "--massif-out-file=m", EVERY, *options, "--", t.target("gcc-O2-pie", "phases")],
                              cwd=cwd, env=t.environment(cwd, **env), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -377,7 +382,7 @@ def elsewhere(t):
     ptmem = start_phases(t, cwd, "--record=out/r.rec", "--record-keep=2", TMPDIR=tmp)
 
     def numbers_there():
-        found = [os.path.join(d, n) for d, _, names in os.walk(tmp) for n in names if not n.startswith(".ptmem")]
+        found = complete_below(tmp)
         t.check(len(found) <= 3, "more files than are kept: %s" % found)
         return sorted(int(re.fullmatch(r"recording\.\d+\.(\d\d\d)", os.path.basename(path))[1]) for path in found)
 
@@ -451,7 +456,7 @@ def fifo(t):
     ptmem = start_phases(t, cwd, "--record=r.rec", TMPDIR=tmp)
 
     def elsewhere():
-        return [os.path.join(d, n) for d, _, names in os.walk(tmp) for n in names if not n.startswith(".ptmem")]
+        return complete_below(tmp)
 
     def said(words):
         with open(os.path.join(cwd, "log"), encoding="utf-8") as file:
