@@ -13,10 +13,12 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/proc.h"
+#include "base/root_dir.h"
 #include "base/vec.h"
 
 #define NAME_SIZE 4096
@@ -53,12 +55,15 @@ char *exec_info_name(pid_t pid)
 	return n > 0 ? xstrdup(name) : NULL;
 }
 
-/* Whether the file @name, in the view of @pid, starts like a script. */
+/* Whether the file @name, in the view of @pid, starts like a script. It may be any file by now. */
 static bool is_script(pid_t pid, const char *name)
 {
-	_cleanup_free_ char *path = xasprintf("%s/%s", *name == '/' ? "root" : "cwd", name);
-	_cleanup_fclose_ FILE *f = proc_open(pid, path);
-	return f && getc(f) == '#' && getc(f) == '!';
+	_cleanup_free_ char *path =
+		xasprintf("/proc/%d/%s/%s", (int)pid, *name == '/' ? "root" : "cwd", name);
+	_cleanup_close_ int fd = root_dir_open(NULL, path);
+	char head[2];
+	return fd >= 0 && read(fd, head, sizeof(head)) == sizeof(head) &&
+	       memcmp(head, "#!", sizeof(head)) == 0;
 }
 
 static void add_word(char **text, char *word)
