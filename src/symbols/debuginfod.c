@@ -147,8 +147,10 @@ static void show_progress(struct fetch *f, long whole)
 
 	if (!isatty(STDERR_FILENO) || !log_is_on(LOG_INFO))
 		return;
+	_cleanup_free_ char *name = log_visible(f->request[f->at].name);
+
 	fprintf(stderr, "\r\x1b[Kptmem: debuginfod: %zu of %zu: %s", f->at + 1, f->count,
-		f->request[f->at].name);
+		name ? name : "");
 	if (whole > 0)
 		fprintf(stderr, ", %s of %s", amount_bytes((double)f->done, done),
 			amount_bytes((double)whole, all));

@@ -10,6 +10,7 @@ import os
 import pty
 import re
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -287,14 +288,16 @@ def children(t):
 
 @test("debuginfod/progress")
 def progress(t):
-    """On a terminal ptmem says what it waits for."""
+    """On a terminal ptmem says what it waits for; a file's name is no command to the terminal."""
     is_library(t)
     stripped = Stripped(t)
+    program = os.path.join(t.subdirectory(), "a\x1b]2;b\x07c")
+    shutil.copy(stripped.program, program)
     master, slave = pty.openpty()
     with hanging() as server, open(master, "rb", 0) as terminal:
         env = t.environment(t.directory, TERM="xterm", **stripped.environment(server.getsockname()[1], timeout=600))
         with open(slave, "wb", 0) as err:
-            ptmem = subprocess.Popen([t.ptmem(), "-o", "/dev/null", stripped.program], cwd=t.subdirectory(), env=env, stderr=err,
+            ptmem = subprocess.Popen([t.ptmem(), "-o", "/dev/null", program], cwd=t.subdirectory(), env=env, stderr=err,
                                      stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
         ptmem.stdin.write(b"k")
         ptmem.stdin.close()
@@ -303,6 +306,7 @@ def progress(t):
             ready = select.select([terminal], [], [], 30)[0]
             t.check(ready, "no progress after: %s" % text)
             text += terminal.read(4096)
+        t.check(b"a\\x1b]2;b\\x07c" in text and b"\x1b]" not in text, "the name as printed: %s" % text)
         ptmem.send_signal(signal.SIGINT)
         t.check(ptmem.wait(timeout=30) in (0, -signal.SIGINT), "status of ptmem: %s" % ptmem.returncode)
 
