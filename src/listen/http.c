@@ -4,6 +4,7 @@
 #if __has_include(<microhttpd.h>)
 
 #include <microhttpd.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -390,6 +391,16 @@ struct http_job *http_take(struct http *h)
 	return job;
 }
 
+/* The connection is suspended: its descriptor stays open. */
+bool http_is_abandoned(const struct http_job *job)
+{
+	struct pollfd p = {.events = POLLRDHUP};
+
+	p.fd = job->http->lib.MHD_get_connection_info(
+		job->connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+	return poll(&p, 1, 0) > 0;
+}
+
 void http_finish(struct http_job *job)
 {
 	job->http->lib.MHD_resume_connection(job->connection);
@@ -455,6 +466,11 @@ unsigned http_connections(const struct http *h)
 struct http_job *http_take(struct http *h)
 {
 	return NULL;
+}
+
+bool http_is_abandoned(const struct http_job *job)
+{
+	return false;
 }
 
 void http_finish(struct http_job *job)

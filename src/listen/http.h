@@ -68,6 +68,8 @@ unsigned http_connections(const struct http *h);
 
 /* Takes the next job, or NULL. */
 struct http_job *http_take(struct http *h);
+/* Whether the client of @job, which was taken, has closed its connection, or its half of it. */
+bool http_is_abandoned(const struct http_job *job);
 /* Sends the answer of @job, which the caller must not use any more. */
 void http_finish(struct http_job *job);
 

@@ -89,11 +89,26 @@ static bool is_too_many(const struct server *s, const struct http_job *job)
 	return is_delta(job) && count >= MAX_DELTAS;
 }
 
+/* Ends those for seconds= whose clients wait no more, to make room. */
+static void drop_abandoned(struct server *s)
+{
+	for (size_t i = s->jobs.count; i-- > 0;) {
+		struct http_job *job = s->jobs.data[i].job;
+
+		if (!is_delta(job) || !http_is_abandoned(job))
+			continue;
+		http_answer(job, 503, "another client needed the place\n");
+		finish(s, i);
+	}
+}
+
 static void take_jobs(struct server *s, uint64_t now)
 {
 	struct http_job *job;
 
 	while ((job = http_take(s->http))) {
+		if (is_too_many(s, job))
+			drop_abandoned(s);
 		if (!is_too_many(s, job)) {
 			*vec_add(&s->jobs) = (struct waiting){
 				.job = job, .state = NEW, .due_ns = now + ANSWER_NS};

@@ -764,7 +764,7 @@ def _(t):
 
 @test("listen/many-seconds")
 def _(t):
-    """Many requests with seconds= at a time: those beyond a limit are refused, and there is room for others."""
+    """Many requests with seconds= at a time: those beyond a limit are refused, and there is room for others; until their clients go."""
     m = Listening(t)
     waiting = []
     for _ in range(150):
@@ -778,8 +778,10 @@ def _(t):
     t.equal("their status", {s.makefile("rb").readline().split()[1] for s in answered()}, {b"503"})
     m.is_unharmed()
     t.equal("allocated", m.metrics()["ptmem_heap_allocations_total"], 8)
+    m.get("/debug/pprof/heap?seconds=1", 503)
     for s in waiting:
         s.close()
+    m.get("/debug/pprof/heap?seconds=1")
     m.end()
 
 
