@@ -167,6 +167,12 @@ static void print_line(const struct printer *p, char *line)
 	free(line);
 }
 
+/* Frames like [allocated before attach] have a name alone; their addresses mean nothing. */
+static bool is_without_code(const struct symbol *symbol, const struct symbol_frame *frame)
+{
+	return frame->name && *frame->name == '[' && !frame->file && !symbol->object;
+}
+
 static void print_frame(void *ctx, taddr_t pc, const struct symbol *symbol,
 			const struct symbol_frame *frame)
 {
@@ -175,7 +181,9 @@ static void print_frame(void *ctx, taddr_t pc, const struct symbol *symbol,
 	const char *name = frame->name ? frame->name : "???";
 
 	p->is_first = false;
-	if (frame->file && frame->line)
+	if (is_without_code(symbol, frame))
+		print_line(p, xasprintf("    %s %s", verb, name));
+	else if (frame->file && frame->line)
 		print_line(p, xasprintf("    %s 0x%" PRIx64 ": %s (%s:%u)", verb, pc, name,
 					frame->file, frame->line));
 	else if (symbol->object)
@@ -217,7 +225,7 @@ static void print_site(const struct leaks *l, const struct leak_site *s, struct 
 	double oldest = age_of(l, s->oldest), youngest = age_of(l, s->youngest);
 	_cleanup_free_ char *text = sum_text(l, &sum);
 
-	if (profile_count(l->report->profile, s->blocks) == 1)
+	if (s->oldest == s->youngest)
 		print_line(p, xasprintf("  %s %s, %.3f s old", text, leak_kind_text[s->kind],
 					oldest));
 	else

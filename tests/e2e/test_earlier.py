@@ -164,8 +164,8 @@ def types(t):
     with open(os.path.join(attached.cwd, "leaks"), encoding="utf-8") as file:
         text = file.read()
     found = {}
-    for size, blocks, name in re.findall(r"^  ([0-9,]+) bytes in ([0-9,]+) blocks? .*\n +at 0x[0-9a-f]+: " + re.escape(NODE) +
-                                         r"\n +by 0x[0-9a-f]+: (.+)$", text, re.M):
+    for size, blocks, name in re.findall(r"^  ([0-9,]+) bytes in ([0-9,]+) blocks? .*\n +at " + re.escape(NODE) +
+                                         r"\n +by (.+)$", text, re.M):
         before = found.get(name, (0, 0))
         found[name] = before[0] + int(blocks.replace(",", "")), before[1] + int(size.replace(",", ""))
     t.equal("blocks and bytes by type", {name: found.get(name) for name in made}, made)

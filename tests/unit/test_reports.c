@@ -19,7 +19,7 @@
 #define MS UINT64_C(1000000)
 
 /* Frames 1, 2, ...: their names. */
-static const char *const names[] = {NULL, "main", "grow", "keep \"it\"\\\n\xff" "\u202e", "malloc"};
+static const char *const names[] = {NULL, "main", "grow", "keep \"it\"\\\n\xff" "\u202e", "malloc", "[before]"};
 static struct symbol symbols[ARRAY_SIZE(names)];
 static struct symbol_frame frames[ARRAY_SIZE(names)];
 
@@ -27,7 +27,7 @@ struct rig {
 	struct profile *p;
 	struct filter *filter;
 	struct report report;
-	uint32_t node[3]; /* main, main > grow, main > keep; each calls malloc */
+	uint32_t node[4]; /* main, main > grow, main > keep, each calls malloc; [before] */
 	uint64_t ms;
 };
 
@@ -36,6 +36,10 @@ static const struct symbol *name_of(void *ctx, uint32_t frame, enum symbol_part 
 	(void)ctx;
 	frames[frame] = (struct symbol_frame){.name = names[frame], .file = "a.c", .dir = "/src", .line = frame};
 	symbols[frame] = (struct symbol){.object = "/bin/a", .frame = &frames[frame], .count = 1, .is_main = frame == 1};
+	if (*names[frame] == '[') {
+		frames[frame] = (struct symbol_frame){.name = names[frame]};
+		symbols[frame].object = NULL;
+	}
 	return &symbols[frame];
 }
 
@@ -53,6 +57,7 @@ static struct rig *rig_new(void)
 	r->node[0] = calltree_get_child(t, main_node, frame[4]);
 	r->node[1] = calltree_get_child(t, calltree_get_child(t, main_node, frame[2]), frame[4]);
 	r->node[2] = calltree_get_child(t, calltree_get_child(t, main_node, frame[3]), frame[4]);
+	r->node[3] = calltree_get_child(t, 0, frame[5]);
 	r->filter = filter_new(30, false);
 	r->report = (struct report){.profile = r->p, .filter = r->filter, .symbol = name_of, .command = "a \"b\"",
 				    .pid = 12};
@@ -178,6 +183,28 @@ static void test_text(void **state)
 			    "    by 0x1000: main (a.c:1)\n"
 			    "  20 bytes in 1 block of 1 smaller site are not shown here\n"
 			    "  still allocated: 5,320 bytes in 4 blocks\n");
+	free(text);
+	leaks_deinit(&l);
+	rig_free(r);
+}
+
+/* A frame without code has no address, and blocks of one moment one age. */
+static void test_text_without_code(void **state)
+{
+	struct rig *r = rig_new();
+	struct leaks l;
+	char *text;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+	r->ms = 4000;
+	allocate(r, 0x10000, 10, 3);
+	allocate(r, 0x20000, 20, 3);
+	begin_leaks(r, &l, 0);
+	leaks_print(&l, 2, add_line, f);
+	fclose(f);
+	assert_string_equal(text, "  30 bytes in 2 blocks still allocated, 6.000 s old\n"
+				  "    at [before]\n"
+				  "  still allocated: 30 bytes in 2 blocks\n");
 	free(text);
 	leaks_deinit(&l);
 	rig_free(r);
@@ -335,7 +362,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sites), cmocka_unit_test(test_equal_sites),
-		cmocka_unit_test(test_age), cmocka_unit_test(test_text), cmocka_unit_test(test_no_sites),
+		cmocka_unit_test(test_age), cmocka_unit_test(test_text),
+		cmocka_unit_test(test_text_without_code), cmocka_unit_test(test_no_sites),
 		cmocka_unit_test(test_json), cmocka_unit_test(test_paths), cmocka_unit_test(test_no_peak),
 		cmocka_unit_test(test_top),
 	};
