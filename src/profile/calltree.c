@@ -114,27 +114,40 @@ uint32_t calltree_find_frame(const struct calltree *t, taddr_t pc)
 	return t->frame_slot[frame_slot_of(t, pc)];
 }
 
+/* @slot: the one for it. */
+static void put_frame(struct calltree *t, uint32_t slot, uint32_t frame)
+{
+	if ((t->frame_slot_used + 1) * 2 > t->frame_slot_count) {
+		frame_slots_rebuild(t, t->frame_slot_count * 2, 0, 0);
+		slot = frame_slot_of(t, t->frame[frame].pc);
+	}
+	t->frame_slot_used += !t->frame_slot[slot];
+	t->frame_slot[slot] = frame;
+}
+
 uint32_t calltree_get_frame(struct calltree *t, taddr_t pc, uint32_t module)
 {
 	uint32_t slot = frame_slot_of(t, pc);
 	if (t->frame_slot[slot])
 		return t->frame_slot[slot];
-	if ((t->frame_slot_used + 1) * 2 > t->frame_slot_count) {
-		frame_slots_rebuild(t, t->frame_slot_count * 2, 0, 0);
-		slot = frame_slot_of(t, pc);
-	}
 	CHECK(t->frame_count < UINT32_MAX);
 	uint32_t frame = (uint32_t)t->frame_count++;
 	t->frame = xgrow(t->frame, &t->frame_capacity, t->frame_count, sizeof(*t->frame));
 	t->frame[frame] = (struct calltree_frame){ .pc = pc, .module = module };
-	t->frame_slot[slot] = frame;
-	t->frame_slot_used++;
+	put_frame(t, slot, frame);
 	return frame;
 }
 
 void calltree_forget(struct calltree *t, taddr_t start, taddr_t end)
 {
 	frame_slots_rebuild(t, t->frame_slot_count, start, end);
+}
+
+void calltree_recall(struct calltree *t, uint32_t module)
+{
+	for (uint32_t i = 1; i < t->frame_count; i++)
+		if (t->frame[i].module == module)
+			put_frame(t, frame_slot_of(t, t->frame[i].pc), i);
 }
 
 const struct calltree_frame *calltree_frame(const struct calltree *t, uint32_t frame)

@@ -30,6 +30,8 @@ void calltree_free(struct calltree *t);
 uint32_t calltree_get_frame(struct calltree *t, taddr_t pc, uint32_t module);
 uint32_t calltree_find_frame(const struct calltree *t, taddr_t pc);
 void calltree_forget(struct calltree *t, taddr_t start, taddr_t end);
+/* The addresses of @module have the frames again that they had: it is mapped there again. */
+void calltree_recall(struct calltree *t, uint32_t module);
 const struct calltree_frame *calltree_frame(const struct calltree *t, uint32_t frame);
 uint32_t calltree_frame_count(const struct calltree *t); /* highest frame index */
 

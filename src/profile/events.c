@@ -13,7 +13,7 @@
  *	                                      INTERVAL << SHIFT bytes apart; at most 10
  *	w FUNCTION(D) CALLS(D) BYTES(D)       exact total of a file of samples
  *	l ID(D) START(X) END(X) BIAS(X) PATH(TEXT)   module loaded; ID > 0
- *	g ID(D)                               module unloaded
+ *	g ID(D)                               module unloaded; it may be loaded there again
  *	n ID(D) PARENT(D) PC(X) MODULE(D)     node: ids 1, 2, 3, ... in order; parent before child;
  *	                                      0 = root, module 0 = none
  *	i PC(X) MODULE(D) LINE(D) INLINED(0|1) NAME<tab>FILE<tab>DIR    empty = unknown; not inlined

@@ -199,13 +199,19 @@ static void read_load(struct reader *r)
 	m.end = hex(r);
 	m.bias = hex(r);
 	_cleanup_free_ char *path = blank(r) ? text(r, '\0') : NULL;
-	if (!r->why && (!m.id || find_module(r, m.id)))
-		fail(r, "a module id is 0 or was used before");
+	struct events_module *old = find_module(r, m.id);
+
+	if (!r->why && (!m.id || (old && old->end)))
+		fail(r, "a module id is 0 or in use");
 	if (!r->why && m.start >= m.end)
 		fail(r, "a module ends before it starts");
 	if (r->why)
 		return;
-	*vec_add(&r->module) = m;
+	if (old)
+		calltree_recall(r->tree, m.id);
+	else
+		old = vec_add(&r->module);
+	*old = m;
 	m.path = path;
 	if (r->ops->module)
 		r->ops->module(r->ops->ctx, &m);

@@ -188,8 +188,12 @@ static void sink_space_end(void *ctx, struct address_space *space, enum space_en
 
 static void sink_module_loaded(void *ctx, struct address_space *space, struct module *m)
 {
+	struct session *s = space->sink.user;
+
 	(void)ctx;
-	note_module(space->sink.user, m);
+	if (run_module(s->run, m->id))
+		sources_recall(s, m->id);
+	note_module(s, m);
 }
 
 static void sink_module_unloaded(void *ctx, struct address_space *space, struct module *m)

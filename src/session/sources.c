@@ -202,6 +202,14 @@ void sources_forget(struct session *s, taddr_t start, taddr_t end)
 	}
 }
 
+void sources_recall(struct session *s, uint32_t module)
+{
+	for (int k = 0; k < SOURCE_COUNT; k++) {
+		if (s->source[k].profile)
+			calltree_recall(profile_calltree(s->source[k].profile), module);
+	}
+}
+
 /* Why some stacks of page faults are incomplete, and which faults are missing. */
 static void print_limits(const struct session *s)
 {

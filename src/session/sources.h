@@ -19,6 +19,7 @@ void sources_deinit(struct session *s);
 void sources_start(struct session *s);    /* takes snapshot 0, after the initial mappings */
 void sources_event(struct session *s, const struct heap_event *he);
 void sources_forget(struct session *s, taddr_t start, taddr_t end);
+void sources_recall(struct session *s, uint32_t module);
 /* Ends all profiles except the heap's. */
 void sources_end(struct session *s, uint64_t now_ns);
 /* Writes their files, and prints what they have, unless these are drafts. */

@@ -28,6 +28,7 @@ class Events:
     def __init__(self, path, own=None):
         self.nodes = [(0, 0, 0)]
         self.modules = {0: ("", 0)}
+        self.places = {}  # {module id: {(path, start)}}
         self.all, self.own = Counts(), Counts()
         self.blocks, self.held = {}, {}
         self.announced, self.covered = set(), {}
@@ -51,6 +52,7 @@ class Events:
         letter = word[0]
         if letter == "l":
             self.modules[int(word[1])] = (" ".join(word[5:]), int(word[4], 16))
+            self.places.setdefault(int(word[1]), set()).add((" ".join(word[5:]), word[2]))
         elif letter == "n":
             self.nodes.append((int(word[2]), int(word[3], 16), int(word[4])))
         elif letter == "e":

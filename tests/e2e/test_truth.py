@@ -300,6 +300,9 @@ def check_libraries(t, names, args):
     for key in ("allocations", "frees", "bytes", "live", "blocks"):
         t.equal(key + " of the libraries", own[0][key] + own[1][key], truth[key])
     t.equal("allocations by library", [o["allocations"] for o in own], [240, 240])
+    places = [place for all_of_one in profile.events().places.values() for place in all_of_one]
+    t.equal("modules, one for each object and place", len(profile.events().places), len(set(places)))
+    t.equal("places", len(places), len(set(places)))
     if not args:
         run = t.native([t.target("gcc-O2-pie", "dl"), lib], env={"LD_PRELOAD": t.oracle_library()})
         (page,), = oracle.read_pages(run.cwd).values()

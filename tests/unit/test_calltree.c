@@ -68,6 +68,28 @@ static void forgotten_addresses_give_new_frames(void **state)
 	calltree_free(t);
 }
 
+static void recalled_addresses_give_the_same_frames(void **state)
+{
+	struct calltree *t = calltree_new();
+	uint32_t first = calltree_get_frame(t, 0x2000, 2), last = calltree_get_frame(t, 0x2fff, 2);
+	uint32_t node = calltree_get_child(t, 0, first), other;
+	for (int i = 0; i < 1000; i++) {
+		calltree_forget(t, 0x2000, 0x3000);
+		other = calltree_get_frame(t, 0x2000, 3);
+		calltree_forget(t, 0x2000, 0x2fff);
+		calltree_recall(t, 2);
+		assert_int_equal(calltree_get_frame(t, 0x2000, 2), first);
+		assert_int_equal(calltree_get_frame(t, 0x2fff, 2), last);
+		assert_int_equal(calltree_get_child(t, 0, calltree_find_frame(t, 0x2000)), node);
+		calltree_forget(t, 0x2000, 0x3000);
+		calltree_recall(t, 3);
+		assert_int_equal(calltree_find_frame(t, 0x2000), other);
+		assert_int_equal(calltree_find_frame(t, 0x2fff), 0);
+	}
+	assert_int_equal(calltree_node_count(t), 2);
+	calltree_free(t);
+}
+
 static void many_nodes_stay_what_they_are(void **state)
 {
 	enum { FRAMES = 3000, NODES = 300000 };
@@ -110,6 +132,7 @@ int main(void)
 		cmocka_unit_test(a_path_gives_the_same_node_again),
 		cmocka_unit_test(frames_are_found_by_address),
 		cmocka_unit_test(forgotten_addresses_give_new_frames),
+		cmocka_unit_test(recalled_addresses_give_the_same_frames),
 		cmocka_unit_test(many_nodes_stay_what_they_are),
 		cmocka_unit_test(a_clone_is_independent),
 	};

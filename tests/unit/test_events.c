@@ -134,6 +134,9 @@ static void what_is_read_is_written_the_same(void **state)
 		"l 8 7f0000000000 7f0000001000 7f0000000000 /lib/y.so\n"
 		"n 4 1 7f0000000100 8\n"
 		"a 12 9 255 4 6000 1 0\n"
+		"g 8\n"
+		"l 7 7f0000000000 7f0000001000 7f0000000000 /lib/\\nx.so\n"
+		"a 12 9 1 2 8000 3 0\n"
 		"x 9\n"
 		"z 12 9 0 4 6010 1\n"
 		"e 13\n";
@@ -220,6 +223,7 @@ static void what_is_wrong_is_refused(void **state)
 	refused(HEAD "m 1 1 0 0 5000 18446744073709551615\n", 3, "more than 2^62");
 	refused(HEAD "w 15 1 1\n", 3, "too large");
 	refused(HEAD "g 1\n", 3, "no such module");
+	refused(HEAD "l 1 1 2 0 x\nl 1 1 2 0 x\n", 4, "in use");
 	refused(HEAD "l 1 1 2 0 x\ng 1\ng 1\n", 5, "no such module");
 	refused(HEAD "i 1 0 1 2 a\tb\tc\n", 3, "too large");
 	refused(HEAD "i 1 0 1 0 a\tb\n", 3, "missing");

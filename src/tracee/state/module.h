@@ -20,7 +20,8 @@ struct probe_sites;
 struct syscall_sites;
 
 struct module {
-	uint32_t id;       /* 1, 2, ...: unique in the run, never reused */
+	/* 1, 2, ...: unique in the run; the same if it is unmapped and mapped there again */
+	uint32_t id;
 	uint32_t users;    /* references by address spaces (and others) */
 	taddr_t start, end; /* lowest and highest mapped address */
 	taddr_t bias;      /* address in the target - address in the ELF file */

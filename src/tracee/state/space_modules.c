@@ -37,6 +37,9 @@ void module_list_clear(struct module_list *list)
 	for (size_t i = 0; i < list->count; i++)
 		module_release(list->data[i]);
 	list->count = 0;
+	for (size_t i = 0; i < list->earlier.count; i++)
+		module_release(list->earlier.data[i]);
+	list->earlier.count = 0;
 	clear_code(list);
 	memset(list->miss, 0, sizeof(list->miss));
 	list->code_hash = 0;
@@ -46,6 +49,7 @@ void module_list_deinit(struct module_list *list)
 {
 	module_list_clear(list);
 	vec_deinit(&list->code);
+	vec_deinit(&list->earlier);
 	vec_deinit(list);
 }
 
@@ -72,6 +76,29 @@ static struct module *known_module(const struct address_space *s, const struct m
 	return m && maps_same_file(m, map) && map->end <= m->end ? m : NULL;
 }
 
+/* Without a file there are no names that could differ. */
+static bool is_same_object(const struct module *a, const struct module *b)
+{
+	return a->file == b->file && a->dev == b->dev && a->ino == b->ino && a->start == b->start &&
+	       a->end == b->end && a->bias == b->bias && strcmp(a->path, b->path) == 0;
+}
+
+/* The id that @m had before it was unmapped; 0 = it was not there. */
+static uint32_t earlier_id(const struct module_list *list, const struct module *m)
+{
+	for (size_t i = list->earlier.count; i-- > 0;) {
+		if (is_same_object(list->earlier.data[i], m))
+			return list->earlier.data[i]->id;
+	}
+	return 0;
+}
+
+static void keep_earlier(struct module_list *list, struct module *m)
+{
+	if (!earlier_id(list, m))
+		*vec_add(&list->earlier) = module_hold(m);
+}
+
 static bool is_executable(const struct module *m, ino_t exe)
 {
 	return m->file && !m->is_vdso && m->file->ino == exe;
@@ -89,8 +116,10 @@ static void number_modules(const struct address_space *s, struct module **fresh,
 	snprintf(name, sizeof(name), "/proc/%d/exe", (int)s->processes.reader);
 	if (stat(name, &st) != 0)
 		st.st_ino = 0;
+	for (size_t i = 0; i < count; i++)
+		fresh[i]->id = earlier_id(&s->modules, fresh[i]);
 	for (size_t i = count; i-- > 0;) {
-		if (is_executable(fresh[i], st.st_ino))
+		if (!fresh[i]->id && is_executable(fresh[i], st.st_ino))
 			fresh[i]->id = ++s->registry->last_module_id;
 	}
 	for (size_t i = count; i-- > 0;) {
@@ -163,6 +192,7 @@ int space_update_modules(struct address_space *s, space_module_fn *loaded,
 		space_traps_of_module_gone(s, m);
 		if (unloaded)
 			unloaded(ctx, s, m);
+		keep_earlier(&s->modules, m);
 		module_release(m);
 	}
 	free(s->modules.data);

@@ -13,6 +13,8 @@ struct module;
 struct module_list {
 	struct module **data; /* currently mapped, ascending */
 	size_t count, capacity;
+	/* unmapped ones, referenced: an object that is mapped there again gets the same id */
+	VEC(struct module *) earlier;
 	VEC(struct map) code; /* executable maps that belong to no module (JIT) */
 	uint64_t code_hash;   /* checksum of all executable maps at the last update */
 	/* pages not found in a module since code was last mapped or unmapped */
