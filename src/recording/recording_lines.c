@@ -1,6 +1,8 @@
 /*
  * An object is opened once, and found again by its data in a recording. A file that cannot be used
- * then is not looked for again. See recording_lines.h.
+ * then is not looked for again. Objects are at other addresses in each process, so their number
+ * grows as long as there are new processes: if there are many, all are forgotten. See
+ * recording_lines.h.
  */
 #include "recording/recording_lines.h"
 
@@ -15,6 +17,8 @@
 #include "recording/recording_names.h"
 #include "tracee/state/module.h"
 
+#define MANY_OBJECTS 1024u /* and more than a recording has */
+
 struct known_object {
 	struct module *module; /* owned; its file: NULL = it cannot be used */
 	char *build_id;        /* hexadecimal; owned */
@@ -24,6 +28,7 @@ struct known_object {
 struct recording_lines {
 	struct symbols *symbols;
 	const struct filter *filter;
+	struct elf_files files; /* those that the same object of several processes shares */
 	VEC(struct known_object) known;
 };
 
@@ -36,13 +41,19 @@ struct recording_lines *recording_lines_new(struct symbols *symbols, const struc
 	return l;
 }
 
-void recording_lines_free(struct recording_lines *l)
+static void forget_objects(struct recording_lines *l)
 {
 	for (size_t i = 0; i < l->known.count; i++) {
 		module_release(l->known.data[i].module);
 		free(l->known.data[i].build_id);
 	}
 	vec_deinit(&l->known);
+}
+
+void recording_lines_free(struct recording_lines *l)
+{
+	forget_objects(l);
+	elf_files_deinit(&l->files);
 	free(l);
 }
 
@@ -64,11 +75,13 @@ static bool has_build_id(const struct elf_file *file, const char *hex)
 	return true;
 }
 
-static struct elf_file *open_if_same(const char *name, const struct known_object *o)
+/* @files: NULL = it is not shared. */
+static struct elf_file *open_in(struct elf_files *files, const char *name,
+				const struct known_object *o)
 {
 	struct elf_file *file;
 
-	if (elf_file_open(NULL, name, o->module->path, &file) != 0)
+	if (elf_file_open(files, name, o->module->path, &file) != 0)
 		return NULL;
 	if (has_build_id(file, o->build_id))
 		return file;
@@ -76,8 +89,18 @@ static struct elf_file *open_if_same(const char *name, const struct known_object
 	return NULL;
 }
 
+/* A file whose contents were replaced may be open as it was before. */
+static struct elf_file *open_if_same(struct recording_lines *l, const char *name,
+				     const struct known_object *o)
+{
+	struct elf_file *file = open_in(&l->files, name, o);
+
+	return file ? file : open_in(NULL, name, o);
+}
+
 /* A program that was replaced while it runs is still there as exe. */
-static struct elf_file *find_file(const struct known_object *o, uint32_t pid)
+static struct elf_file *find_file(struct recording_lines *l, const struct known_object *o,
+				  uint32_t pid)
 {
 	const char *path = o->module->path;
 	struct elf_file *file;
@@ -87,10 +110,10 @@ static struct elf_file *find_file(const struct known_object *o, uint32_t pid)
 	_cleanup_free_ char *seen = xasprintf("/proc/%u/root%s", pid, path);
 	_cleanup_free_ char *program = xasprintf("/proc/%u/exe", pid);
 
-	file = open_if_same(seen, o);
+	file = open_if_same(l, seen, o);
 	if (!file)
-		file = open_if_same(program, o);
-	return file ? file : open_if_same(path, o);
+		file = open_if_same(l, program, o);
+	return file ? file : open_if_same(l, path, o);
 }
 
 /* The module begins at @offset of the file. */
@@ -141,7 +164,7 @@ static const struct module *module_of(struct recording_lines *l, const struct re
 	m->path = xstrdup(text_of(r, row, OBJECT_PATH));
 	m->start = recording_get(r, RECORDING_OBJECTS, row, OBJECT_START);
 	m->end = recording_get(r, RECORDING_OBJECTS, row, OBJECT_END);
-	m->file = find_file(o, pid);
+	m->file = find_file(l, o, pid);
 	if (m->file)
 		m->bias = bias_of(m, o->offset);
 	return m;
@@ -242,6 +265,10 @@ void recording_lines_fill(struct recording_lines *l, struct recording *r, uint32
 {
 	struct filling f = {.lines = l, .r = r};
 
+	if (l->known.count >= MAX(MANY_OBJECTS, recording_rows(r, RECORDING_OBJECTS))) {
+		forget_objects(l);
+		symbols_forget(l->symbols);
+	}
 	find_modules(&f, pid);
 	f.frames = take_table(r, RECORDING_FRAMES);
 	f.nodes = take_table(r, RECORDING_NODES);

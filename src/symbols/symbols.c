@@ -72,10 +72,8 @@ static void object_free(struct object *o)
 	free(o);
 }
 
-void symbols_free(struct symbols *s)
+void symbols_forget(struct symbols *s)
 {
-	if (!s)
-		return;
 	for (size_t i = 0; i < s->objects.count; i++)
 		object_free(s->objects.data[i]);
 	vec_deinit(&s->objects);
@@ -84,11 +82,22 @@ void symbols_free(struct symbols *s)
 		free(s->answer[i].real);
 	}
 	free(s->answer);
+	s->answer = NULL;
+	s->answer_count = s->answer_capacity = 0;
 	for (size_t i = 0; i < s->obsolete.count; i++)
 		free(s->obsolete.data[i]);
 	vec_deinit(&s->obsolete);
 	vec_deinit(&s->scratch);
 	string_pool_deinit(&s->strings);
+	s->strings = (struct string_pool){0};
+	s->changes++;
+}
+
+void symbols_free(struct symbols *s)
+{
+	if (!s)
+		return;
+	symbols_forget(s);
 	free(s->debug_dirs);
 	free(s);
 }

@@ -43,6 +43,8 @@ struct symbols;
 
 struct symbols *symbols_new(const struct symbols_options *options);
 void symbols_free(struct symbols *s);
+/* Forgets all objects and results, so that their memory and files are free again. */
+void symbols_forget(struct symbols *s);
 
 /*
  * The names at @pc (already minus 1 for a caller). @m may be NULL. The result is never NULL. With

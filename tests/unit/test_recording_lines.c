@@ -1,4 +1,5 @@
 /* Source lines for a recording, from this test's own file; a file of another build-id is not used. */
+#include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -173,6 +174,41 @@ static void test_other_files(void **state)
 	check_kept(*state, "[vdso]", own_build_id());
 }
 
+static size_t count_files(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	size_t count = 0;
+
+	assert_non_null(d);
+	while (readdir(d))
+		count++;
+	closedir(d);
+	return count;
+}
+
+/* Each has its objects at other addresses. */
+static void test_many_processes(void **state)
+{
+	struct world *w = *state;
+	size_t files = 0;
+
+	for (uint64_t i = 0; i < 5000; i++) {
+		uint64_t shift = i << 12;
+		struct recording *r = make_recording("/proc/self/exe", own_build_id(),
+						     (uint64_t)(uintptr_t)outer + shift);
+
+		r->table[RECORDING_OBJECTS].column[OBJECT_START][0] += shift;
+		r->table[RECORDING_OBJECTS].column[OBJECT_END][0] += shift;
+		recording_lines_fill(w->lines, r, (uint32_t)getpid());
+		assert_string_equal(text_of(r, 1, FRAME_FUNCTION), "outer");
+		assert_non_null(strstr(text_of(r, 1, FRAME_FILE), "test_recording_lines.c"));
+		recording_free(r);
+		if (i == 0)
+			files = count_files();
+		assert_int_equal(count_files(), files);
+	}
+}
+
 /* The texts of a file that was read are not in the table by which texts are found. */
 static void test_many_texts(void **state)
 {
@@ -199,6 +235,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_inlined, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_other_files, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_many_processes, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_many_texts, set_up, tear_down),
 	};
 
