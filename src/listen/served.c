@@ -121,6 +121,12 @@ void served_end(struct served_table *t, const struct listen_done *done)
 	t->left_out = done->left_out;
 }
 
+void served_rest(struct served_table *t)
+{
+	for (size_t i = 0; i < t->list.count; i++)
+		forget_recording(&t->list.data[i]);
+}
+
 struct served *served_find(const struct served_table *t, uint32_t pid)
 {
 	for (size_t i = 0; i < t->list.count; i++) {

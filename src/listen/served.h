@@ -39,6 +39,8 @@ void served_begin(struct served_table *t);
 void served_add(struct served_table *t, const struct listen_process *info,
 		struct served_files files);
 void served_end(struct served_table *t, const struct listen_done *done);
+/* Frees what can be read again, which is most of its memory: the parsed journals. */
+void served_rest(struct served_table *t);
 
 /* Process @pid, or the oldest one if @pid is 0; NULL = there is none. */
 struct served *served_find(const struct served_table *t, uint32_t pid);

@@ -11,6 +11,7 @@
 #include "listen/server.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -42,6 +43,7 @@
 #define ANSWER_ROOM (1 << 20)
 #define CLOSING_NS 5000000000ull /* maximum time for open connections after the end */
 #define CHECK_NS 100000000ull    /* between checks whether there are any */
+#define LARGE (256 << 10)         /* buffers that the kernel gets back as soon as they are freed */
 
 enum job_state { NEW, ASKED, RESTING };
 
@@ -217,6 +219,7 @@ static void take_done(struct server *s, const struct listen_done *done)
 		if (s->jobs.data[i].state == ASKED)
 			go_on(s, i, now);
 	}
+	served_rest(&s->table);
 }
 
 union message {
@@ -390,6 +393,7 @@ static void run_server(void *ctx)
 
 	log_set_check_hook(NULL, NULL); /* the tracees are ptmem's */
 	limit_raise(RLIMIT_NOFILE, NULL);
+	mallopt(M_MMAP_THRESHOLD, LARGE); /* it grows otherwise */
 	s.table.lines = recording_lines_new(o->symbols, o->filter);
 	leave_environment(i->fd, o->listening);
 	s.wake_fd = eventfd(0, EFD_CLOEXEC);
