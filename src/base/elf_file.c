@@ -181,9 +181,31 @@ int elf_file_open_memory(uint8_t *image, size_t size, const char *name, struct e
 {
 	struct elf_file *f = new_file(name);
 	f->image = image;
+	f->image_size = size;
 	elf_version(EV_CURRENT);
 	f->elf = elf_memory((char *)image, size);
 	return finish_open(f, file_out);
+}
+
+int elf_file_open_image(struct elf_files *files, uint8_t *image, size_t size, const char *name,
+			struct elf_file **file_out)
+{
+	for (size_t i = 0; i < files->open.count; i++) {
+		struct elf_file *f = files->open.data[i];
+
+		if (f->image_size != size || memcmp(f->image, image, size) != 0)
+			continue;
+		free(image);
+		*file_out = elf_file_hold(f);
+		return 0;
+	}
+	int rc = elf_file_open_memory(image, size, name, file_out);
+
+	if (rc == 0) {
+		(*file_out)->files = files;
+		*vec_add(&files->open) = *file_out;
+	}
+	return rc;
 }
 
 struct elf_file *elf_file_hold(struct elf_file *file)

@@ -39,6 +39,7 @@ struct elf_file {
 	int fd;                /* -1 for an image in memory */
 	Elf *elf;
 	uint8_t *image;        /* image in memory (vdso), owned; else NULL */
+	size_t image_size;
 	uint16_t machine, type; /* EM_*, ET_* */
 	uint8_t elf_class;
 	uint64_t entry;
@@ -71,6 +72,10 @@ int elf_file_open_fd(struct elf_files *files, int fd, const char *name, struct r
 
 /* Takes ownership of @image (malloc'ed, @size bytes), a complete ELF file in memory. */
 int elf_file_open_memory(uint8_t *image, size_t size, const char *name, struct elf_file **file_out);
+
+/* The same, shared by all that open the same bytes. */
+int elf_file_open_image(struct elf_files *files, uint8_t *image, size_t size, const char *name,
+			struct elf_file **file_out);
 
 struct elf_file *elf_file_hold(struct elf_file *file);
 void elf_file_release(struct elf_file *file); /* may be NULL */

@@ -64,7 +64,7 @@ static int open_vdso(const struct address_space *s, const struct map *map, struc
 		return rc;
 	uint8_t *p = image;
 	image = NULL;
-	return elf_file_open_memory(p, size, "[vdso]", out);
+	return elf_file_open_image(&s->registry->files, p, size, "[vdso]", out);
 }
 
 /* The load bias implied by @map (executable) and the segment that it maps. */
