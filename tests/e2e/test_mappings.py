@@ -1,6 +1,8 @@
 """Mapped pages, brk, mmap and page faults, compared with the program's own counts and the kernel's."""
 
+import ctypes
 import glob
+import mmap
 import os
 import re
 import subprocess
@@ -127,11 +129,26 @@ def _(t):
     t.check(os.path.exists(output(profile.directory, "[0-9]")), "no profile of the heap")
 
 
+def keep_in_memory(t, program):
+    """The pages of the program's objects, until the test ends. The kernel maps those around a fault that are in memory:
+    where it takes them away again, the number of faults is another one each time."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+    libc.mlock.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    for path in [program, *re.findall(r"(/\S+) \(0x", t.run([t.program("ldd"), program]).out.decode())]:
+        with open(path, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            at = libc.mmap(None, size, mmap.PROT_READ, mmap.MAP_SHARED, file.fileno(), 0)
+        t.equal("mlock of " + path, libc.mlock(at, size), 0)
+
+
 @test("mappings/faults-beside-heap")
 def _(t):
     """However calls are caught: the program's own faults, each at its place, none of what ptmem has in it. Objects lie
     at the same addresses each time, since the kernel maps 64 KiB of a file around a fault."""
     for name in ("mixed", "views"):
+        keep_in_memory(t, t.target("gcc-O2-pie", name))
         found = {}
         for way in ("break", "jump", "auto"):
             cwd = t.subdirectory()
