@@ -156,6 +156,10 @@ class Context:
             raise Skip("no %s on this machine" % name)
         return found
 
+    def libraries(self, program):
+        """The paths of those that it is linked with."""
+        return re.findall(r"(/\S+) \(0x", self.run([self.program("ldd"), program]).out.decode())
+
     def ptmem(self):
         path = os.path.join(BUILD, "ptmem")
         if not os.path.exists(path):

@@ -3,16 +3,13 @@
 import gzip
 import itertools
 
+import recording_file
+
 
 def varint(stream):
     """The next one, signed; None at the end."""
-    value = shift = 0
-    for byte in stream:
-        value |= (byte & 127) << shift
-        shift += 7
-        if byte < 128:
-            return value - (value >> 63 << 64)
-    return None
+    value = next(recording_file.numbers(stream), None)
+    return None if value is None else value - (value >> 63 << 64)
 
 
 def varints(data):

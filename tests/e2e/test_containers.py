@@ -52,10 +52,6 @@ def compile_c(t, *args):
     t.equal("status of gcc (%s)" % run.err.decode(), run.status, 0)
 
 
-def libraries_of(t, program):
-    return re.findall(r"(/\S+) \(0x", t.run([t.program("ldd"), program]).out.decode())
-
-
 class Container:
     """A root directory with the program, and how to start it there."""
 
@@ -72,7 +68,7 @@ class Container:
         self.library, self.program = os.path.join(self.libraries, "libkeep.so"), os.path.join(self.libraries, "contained")
         self.build("of_host", self.library)
         compile_c(t, "-o", self.program, t.file("program.c", PROGRAM), self.library)
-        for path in libraries_of(t, self.program) + [self.program]:
+        for path in t.libraries(self.program) + [self.program]:
             os.makedirs(os.path.dirname(self.inside(path)), exist_ok=True)
             shutil.copy(path, self.inside(path))
         os.unlink(self.inside(self.library))
@@ -478,7 +474,7 @@ def renamed(t):
     """The C library gets another name: its functions stay watched."""
     compile_c(t, "-o", os.path.join(t.directory, "moving"), t.file("moving.c", MOVING))
     compile_c(t, "-fPIC", "-shared", "-o", os.path.join(t.directory, "libkeep.so"), t.file("keep.c", LIBRARY % ("f", "f")))
-    library = next(p for p in libraries_of(t, os.path.join(t.directory, "moving")) if "/libc.so" in p)
+    library = next(p for p in t.libraries(os.path.join(t.directory, "moving")) if "/libc.so" in p)
 
     def command():
         shutil.copy(library, os.path.join(t.directory, "libc.so.6"))

@@ -136,7 +136,7 @@ def keep_in_memory(t, program):
     libc.mmap.restype = ctypes.c_void_p
     libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
     libc.mlock.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
-    for path in [program, *re.findall(r"(/\S+) \(0x", t.run([t.program("ldd"), program]).out.decode())]:
+    for path in [program, *t.libraries(program)]:
         with open(path, "rb") as file:
             size = os.fstat(file.fileno()).st_size
             at = libc.mmap(None, size, mmap.PROT_READ, mmap.MAP_SHARED, file.fileno(), 0)
