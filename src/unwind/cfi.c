@@ -114,8 +114,11 @@ static Dwarf *open_with_frames(int fd)
 	return has_frames ? dwarf_begin(fd, DWARF_C_READ) : NULL;
 }
 
+/* Once. */
 static void find_debug_frames(struct cfi *cfi, const struct elf_file *file)
 {
+	if (cfi->has_debug)
+		return;
 	cfi->has_debug = true;
 	if (elf_file_section(file->elf, ".debug_frame", NULL) && cfi_check_debug_frame(file->elf))
 		cfi->dwarf = dwarf_begin_elf(file->elf, DWARF_C_READ, NULL);
@@ -146,8 +149,7 @@ Dwarf_Frame *cfi_find(struct elf_file *file, uint64_t vaddr)
 
 	if (frame || file->elf_class != ELFCLASS64)
 		return frame;
-	if (!cfi->has_debug)
-		find_debug_frames(cfi, file);
+	find_debug_frames(cfi, file);
 	for (size_t i = 0; i < ARRAY_SIZE(cfi->debug); i++)
 		if (cfi->debug[i] && dwarf_cfi_addrframe(cfi->debug[i], vaddr, &frame) == 0)
 			return frame;
@@ -203,8 +205,11 @@ static int compare_spans(const void *a, const void *b)
 				    : (x->end > y->end) - (x->end < y->end);
 }
 
+/* Once. */
 static void read_functions(struct cfi *cfi, struct elf_file *file)
 {
+	if (cfi->has_functions)
+		return;
 	cfi->has_functions = true;
 	elf_file_each_symbol(file, add_function, cfi);
 	if (cfi->functions.count)
@@ -216,10 +221,8 @@ void cfi_prepare(struct elf_file *file)
 {
 	struct cfi *cfi = cfi_of(file);
 
-	if (!cfi->has_debug)
-		find_debug_frames(cfi, file);
-	if (!cfi->has_functions)
-		read_functions(cfi, file);
+	find_debug_frames(cfi, file);
+	read_functions(cfi, file);
 }
 
 /* The last function that starts at or before @vaddr, or NULL. */
@@ -227,8 +230,7 @@ static const struct function_span *function_before(struct elf_file *file, uint64
 {
 	struct cfi *cfi = cfi_of(file);
 
-	if (!cfi->has_functions)
-		read_functions(cfi, file);
+	read_functions(cfi, file);
 	size_t n = vec_search(&cfi->functions, f, f->start <= vaddr);
 	return n > 0 ? &cfi->functions.data[n - 1] : NULL;
 }
