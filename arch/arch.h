@@ -155,6 +155,8 @@ struct arch {
 	const long *stop_interrupts;
 	/* ptrace request that writes one word of arch_regs, at its offset; 0 = none */
 	int set_word;
+	/* the clock source of Linux that is the counter of arch_ticks */
+	const char *ticks_clocksource;
 	uint8_t return_insn;                 /* one byte: return */
 	uint8_t nop_insn;                    /* one byte: no-op */
 	uint8_t jump_size;                   /* bytes of the jump that relocate appends */
@@ -247,6 +249,9 @@ struct arch {
 
 /* The CPU for which this ptmem was built. */
 extern const struct arch *const arch_native;
+
+/* The CPU's counter, as pads read it. */
+uint64_t arch_ticks(void);
 
 /* Converts the kernel's registers to the unwinder's. */
 void arch_unwind_regs(const struct arch *arch, const struct arch_regs *regs,

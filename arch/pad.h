@@ -110,6 +110,14 @@
  * Records are multiples of 16 bytes. Positions count bytes and never wrap. A record that would
  * cross the end of the ring is preceded by a PAD_RECORD_FILL, which takes the rest, and has no
  * number.
+ *
+ * Times. Records have none: to read the counter takes as long as all the rest. Stamps between them
+ * (PAD_RECORD_TIME) date them. A thread writes one before a record
+ *	- after it waited for room, or when the reader found nothing new in its ring, and asked;
+ *	- else after `step` bytes, which it adapts: stamps shall come faster than gap_ticks.
+ * If more than gap_ticks passed between two stamps the thread slept, or lost its CPU, and of the
+ * records between them it is not known on which side they are. Such records must be few: the step
+ * is at most 1 / 2^PAD_RUN_SHIFT of the bytes since that last happened.
  */
 #ifndef PTMEM_ARCH_PAD_H
 #define PTMEM_ARCH_PAD_H
@@ -184,6 +192,7 @@ enum pad_flag {
 	/* each record ends with PAD_TAIL more bytes, the first 8 are the caller's stack pointer */
 	PAD_STACK_POINTER = 4,
 	PAD_SAMPLING = 64, /* only sampled blocks and their releases: pad_sampling.h */
+	PAD_NO_TICKS = 128, /* the CPU's counter is not to be read: no PAD_RECORD_TIME */
 };
 
 /*
@@ -215,6 +224,8 @@ struct pad_control {
 	uint64_t rules;      /* struct unwind_rule[1 << rule_bits] */
 	uint32_t rule_bits;
 	uint64_t record_max; /* largest record, in rings that are at least twice as large */
+	/* the longest time between stamps of a busy thread, in ticks; 0: each record has one */
+	uint64_t gap_ticks;
 	/* sampling: shift of the distances that are drawn; at most PAD_SHIFT_MAX */
 	uint64_t sample_shift;
 	struct {
@@ -227,9 +238,16 @@ struct pad_control {
 /* The ring of the slot with the same index. */
 struct pad_ring {
 	PAD_LINES uint64_t head; /* end of what is written: of the slot's thread */
-	uint64_t limit;      /* of the head; the reader publishes it in steps */
+	/*
+	 * Where the head must not pass without a look at the limit and the clock: at most `limit`.
+	 * The thread sets it; the reader sets it to 0 to ask for a stamp.
+	 */
+	uint64_t soft_limit;
 	uint64_t at;         /* address of the bytes */
 	uint64_t mask;       /* their number, a power of two, - 1 */
+	uint64_t limit;      /* of the head; the reader publishes it in steps */
+	/* of the thread alone: the last stamp, its distance to the next, and where its run began */
+	uint64_t ticks, step, run;
 };
 _Static_assert(sizeof(struct pad_ring) == 128, "as in PAD_BEHIND_RINGS");
 
@@ -361,7 +379,11 @@ enum pad_record_type {
 	PAD_RECORD_SAME,
 	PAD_RECORD_REALLOC_MAYBE, /* like REALLOC_BEGIN, of a block that may not be a sample */
 	PAD_RECORD_FILL, /* the whole mark: the rest of the ring is empty */
+	PAD_RECORD_TIME, /* the whole mark; the CPU's counter. Without a number and a tail. */
 };
+
+#define PAD_TIME_SIZE 16
+#define PAD_RUN_SHIFT 8
 
 #define PAD_SAME_BLOCKS (1ull << 48) /* limit of the values that fit into a PAD_RECORD_SAME */
 #define PAD_SAME_BYTES (1ull << 16)
@@ -408,6 +430,8 @@ struct recorder_image {
 	const uint8_t *code;
 	size_t size;
 	uint32_t full_trap; /* offset of the trap that says "ring full" */
+	/* offset of the instruction that reads the counter; it faults if that is disabled */
+	uint32_t ticks, ticks_size;
 	/* the same as an ELF file with unwind information; vaddr 0 = its start */
 	const uint8_t *elf;
 	size_t elf_size;

@@ -10,6 +10,7 @@
  *	cpu_thread_pointer    the key of the slot
  *	cpu_add, cpu_prefetch for the ring
  *	cpu_wait_for_room     the trap for a full ring
+ *	cpu_ticks             the CPU's counter
  *	cpu_fill_regs, cpu_copy_stack  the raw part of a record
  */
 #ifndef PTMEM_ARCH_RECORDER_RECORDER_H
@@ -59,7 +60,7 @@ API int pad_raw(struct pad_stack *stack, const struct pad_head *head,
 API int pad_raw_marker(struct pad_stack *stack, const struct pad_head *head,
 		       const struct pad_saved *saved);
 API void pad_finish(struct pad_stack *stack, const struct pad_head *head);
-API int pad_wait(const struct pad_control *c, const struct pad_slot *slot, uint64_t end);
+API int pad_make_room(const struct pad_control *c, const struct pad_slot *slot, uint64_t size);
 API struct pad_slot *pad_search_slot(const struct pad_control *c, uint64_t tp);
 API int pad_nesting(const struct pad_control *c, const struct pad_slot *slot,
 		    const struct pad_step *call);

@@ -36,7 +36,7 @@ API struct pad_slot *pad_search_slot(const struct pad_control *c, uint64_t tp)
  * Waits until the ring of @slot has room up to @end. 0: the reader is gone. Each turn needs an
  * answer of ptmem: otherwise untrusted memory alone would decide how often this loops.
  */
-API int pad_wait(const struct pad_control *c, const struct pad_slot *slot, uint64_t end)
+INLINE int wait_for_room(const struct pad_control *c, const struct pad_slot *slot, uint64_t end)
 {
 	while (end > READ(ring_of(slot)->limit)) {
 		uint64_t answer = PAD_FULL_GONE;
@@ -46,6 +46,62 @@ API int pad_wait(const struct pad_control *c, const struct pad_slot *slot, uint6
 		if (answer != PAD_FULL_RETRY)
 			return 0;
 	}
+	return 1;
+}
+
+/*
+ * The distance from a stamp at @head to the next, for a busy thread half of the gap or less. @last:
+ * ticks since the one before it.
+ */
+INLINE uint64_t next_step(const struct pad_control *c, struct pad_ring *ring, uint64_t head,
+			  uint64_t last)
+{
+	uint64_t gap = c->gap_ticks, step = ring->step, most;
+
+	if (last >= gap)
+		ring->run = head;
+	most = (head - ring->run) >> PAD_RUN_SHIFT;
+	if (last < gap / 4)
+		step += step / 2 + PAD_TIME_SIZE;
+	else if (last > gap / 2)
+		step /= 2;
+	return step < most ? step : most;
+}
+
+/* Writes a stamp at the head, if wanted; the next is due after another step. */
+INLINE void stamp(const struct pad_control *c, struct pad_ring *ring, uint64_t end)
+{
+	uint64_t *word = (uint64_t *)(ring->at + (ring->head & ring->mask)), soft = UINT64_MAX, now;
+
+	if (!(c->flags & PAD_NO_TICKS)) {
+		now = cpu_ticks();
+		/* again: ptmem sets the flag if the counter cannot be read */
+		if (!(READ(c->flags) & PAD_NO_TICKS)) {
+			word[1] = now;
+			word[0] = PAD_RECORD_TIME;
+			set_head(ring, ring->head + PAD_TIME_SIZE);
+			ring->step = next_step(c, ring, ring->head, now - ring->ticks);
+			ring->ticks = now;
+			soft = ring->head + ring->step;
+		}
+	}
+	if (soft < end)
+		soft = end;
+	WRITE(ring->soft_limit, soft < READ(ring->limit) ? soft : READ(ring->limit));
+}
+
+/*
+ * The record of @size bytes that is to be written passes the soft limit: waits until there is room
+ * for it and a stamp, and writes the stamp. 0: the reader is gone.
+ */
+API int pad_make_room(const struct pad_control *c, const struct pad_slot *slot, uint64_t size)
+{
+	struct pad_ring *ring = ring_of(slot);
+	uint64_t end = record_end(ring, ring->head + PAD_TIME_SIZE, size);
+
+	if (unlikely(end > READ(ring->limit)) && !wait_for_room(c, slot, end))
+		return 0;
+	stamp(c, ring, end);
 	return 1;
 }
 

@@ -71,16 +71,12 @@ INLINE void set_head(struct pad_ring *ring, uint64_t head)
 	__atomic_store_n(&ring->head, head, __ATOMIC_RELEASE);
 }
 
-/* Waits until the head may be @end. 0: the reader is gone. */
-INLINE int has_ring_room(const struct pad_control *c, const struct pad_slot *slot, uint64_t end)
+/* Where a record of @size bytes ends that is written at @head, or behind a FILL there. */
+INLINE uint64_t record_end(const struct pad_ring *ring, uint64_t head, uint64_t size)
 {
-	int has_room;
+	uint64_t rest = ring->mask + 1 - (head & ring->mask);
 
-	if (likely(end <= READ(ring_of(slot)->limit)))
-		return 1;
-	has_room = pad_wait(c, slot, end);
-	cpu_forget_return();
-	return has_room;
+	return head + size + (unlikely(size > rest) ? rest : 0);
 }
 
 /* Makes room for a record of @size bytes. 0: the reader is gone. */
@@ -88,16 +84,20 @@ INLINE int reserve(struct pad_control *c, const struct pad_slot *slot, uint64_t 
 		   struct place *out)
 {
 	struct pad_ring *ring = ring_of(slot);
-	uint64_t head = ring->head, rest = ring->mask + 1 - (head & ring->mask);
+	uint64_t head = ring->head, end = record_end(ring, head, size);
 
-	if (unlikely(size > rest)) {
-		if (!has_ring_room(c, slot, head + rest + size))
+	if (unlikely(end > READ(ring->soft_limit))) {
+		int has_room = pad_make_room(c, slot, size);
+		cpu_forget_return();
+		if (!has_room)
 			return 0;
+		head = ring->head;
+		end = record_end(ring, head, size);
+	}
+	if (unlikely(end != head + size)) {
 		*(uint64_t *)(ring->at + (head & ring->mask)) = PAD_RECORD_FILL;
-		head += rest;
+		head = end - size;
 		set_head(ring, head);
-	} else if (!has_ring_room(c, slot, head + size)) {
-		return 0;
 	}
 	out->ring = ring;
 	out->word = (uint64_t *)(ring->at + (head & ring->mask));

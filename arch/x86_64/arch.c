@@ -75,6 +75,7 @@ static const struct arch x86_64 = {
 	.syscall_insn_size = X86_SYSCALL_SIZE,
 	.stop_interrupts = stop_interrupts,
 	.set_word = PTRACE_POKEUSR,
+	.ticks_clocksource = "tsc",
 	.return_insn = X86_RETURN,
 	.nop_insn = 0x90,
 	.jump_size = X86_JUMP_SIZE,
@@ -100,6 +101,11 @@ static const struct arch x86_64 = {
 };
 
 const struct arch *const arch_native = &x86_64;
+
+uint64_t arch_ticks(void)
+{
+	return __builtin_ia32_rdtsc();
+}
 
 void arch_unwind_regs(const struct arch *arch, const struct arch_regs *regs,
 		      struct arch_unwind_regs *out)

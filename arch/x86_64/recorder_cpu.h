@@ -49,8 +49,8 @@ INLINE uint64_t cpu_thread_pointer(void)
 }
 
 /*
- * After calling a function in which a thread can spend a long time (pad_wait): clears the return
- * address below the stack. A later frame may not overwrite that word, and a ptmem without an
+ * After calling a function in which a thread can spend a long time (pad_make_room): clears the
+ * return address below the stack. A later frame may not overwrite that word, and a ptmem without an
  * unwinder (control/cleanup.c) would take the thread to be still inside.
  */
 INLINE void cpu_forget_return(void)
@@ -80,6 +80,18 @@ INLINE void cpu_wait_for_room(uint64_t slot, uint64_t end, uint64_t *answer)
 {
 	__asm__ volatile(".globl pad_full_trap\npad_full_trap: int3"
 			 : "+a"(*answer) : "D"(slot), "S"(end) : "memory");
+}
+
+/*
+ * The time stamp counter. A program may have disabled it (PR_SET_TSC): ptmem finds the instruction
+ * by its name, and sends the thread on behind it.
+ */
+INLINE uint64_t cpu_ticks(void)
+{
+	uint32_t low, high;
+
+	__asm__ volatile(".globl pad_ticks\npad_ticks: rdtsc" : "=a"(low), "=d"(high));
+	return (uint64_t)high << 32 | low;
 }
 
 /* Registers in DWARF order. */

@@ -22,7 +22,7 @@ _Static_assert(CONTROL_IS(flags, FLAGS) && CONTROL_IS(shared, SHARED) &&
 		       RULE_IS(cfa_offset, OFFSET) && RULE_IS(kind, KIND) &&
 		       sizeof(struct unwind_rule) == 32 && RULE_SP == PAD_LAYOUT_RULE_SP &&
 		       RING_IS(head, HEAD) &&
-		       RING_IS(limit, LIMIT) && RING_IS(at, AT) && RING_IS(mask, MASK),
+		       RING_IS(soft_limit, SOFT_LIMIT) && RING_IS(at, AT) && RING_IS(mask, MASK),
 	       "as in pad_layout.h");
 _Static_assert(SLOT_IS(stack_low, LOW) && SLOT_IS(stack_high, HIGH) &&
 		       SLOT_IS(return_at, RETURN_AT) && SLOT_IS(return_to, RETURN_TO) &&
@@ -51,7 +51,7 @@ _Static_assert(PAD_ALLOC == PAD_LAYOUT_ALLOC && PAD_COUNT_ONLY == PAD_LAYOUT_COU
 struct recorder_table {
 	uint32_t magic;
 	uint32_t enter_call, enter_plain, enter_free, enter_throw, enter_marker;
-	uint32_t leave, leave_plain, raw, raw_marker, finish, full_trap;
+	uint32_t leave, leave_plain, raw, raw_marker, finish, full_trap, ticks;
 	uint32_t sample_leaf, sample_call, sample_free, leave_sample;
 	struct {
 		uint32_t start, entry, entry_trap, after, leave_trap, moved, end, back, ret, tail,

@@ -29,6 +29,7 @@ recorder_start:
 	OFFSET(pad_raw_marker)
 	OFFSET(pad_finish)
 	OFFSET(pad_full_trap)
+	OFFSET(pad_ticks)
 	OFFSET(pad_enter_sample_leaf)
 	OFFSET(pad_enter_sample_call)
 	OFFSET(pad_enter_sample_free)

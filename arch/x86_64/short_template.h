@@ -90,7 +90,7 @@
 	mov	PAD_SLOT_RING(%rcx), \ring
 	mov	PAD_RING_HEAD(\ring), %r8
 	lea	16(%r8), %rdx
-	cmp	PAD_RING_LIMIT(\ring), %rdx
+	cmp	PAD_RING_SOFT_LIMIT(\ring), %rdx
 	ja	\full
 	and	PAD_RING_MASK(\ring), %r8
 	add	PAD_RING_AT(\ring), %r8

@@ -9,6 +9,7 @@
 #include "base/types.h"
 
 struct quick_event {
+	uint64_t time_ns; /* CLOCK_MONOTONIC */
 	taddr_t addr;
 	uint64_t size;    /* bytes requested by an allocation without alignment */
 	taddr_t sp;       /* stack pointer in the caller; 0 = not requested */

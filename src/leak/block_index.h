@@ -22,7 +22,7 @@
 struct leakcheck_block {
 	taddr_t addr;
 	uint64_t size;     /* 0 counts as 1 */
-	uint32_t leaf, time;
+	uint32_t leaf, time; /* ms */
 };
 
 static inline taddr_t leakcheck_block_end(const struct leakcheck_block *b)

@@ -16,7 +16,7 @@ static const char *const leak_kind_text[LEAK_KIND_COUNT] = {
 	"still allocated", "definitely lost", "indirectly lost", "possibly lost", "still reachable",
 };
 
-void leaks_init(struct leaks *l, const struct report *report, uint32_t now, uint32_t minimum_age)
+void leaks_init(struct leaks *l, const struct report *report, uint64_t now, uint64_t minimum_age)
 {
 	*l = (struct leaks){
 		.report = report, .now = now, .minimum_age = minimum_age, .slot_bits = 8};
@@ -60,7 +60,7 @@ static void grow_slots(struct leaks *l)
 void leaks_add(struct leaks *l, const struct block *block, enum leak_kind kind)
 {
 	uint32_t node = report_tree_leaf_node(l->tree, block->leaf);
-	uint32_t age = l->now > block->time ? l->now - block->time : 0;
+	uint64_t age = l->now - MIN(block->time_us, l->now);
 
 	if (node == REPORT_NODE_IGNORED || age < l->minimum_age)
 		return;
@@ -72,8 +72,8 @@ void leaks_add(struct leaks *l, const struct block *block, enum leak_kind kind)
 			.node = node,
 			.first_leaf = report_tree_node(l->tree, node)->first_leaf,
 			.kind = (uint8_t)kind,
-			.oldest = block->time,
-			.youngest = block->time,
+			.oldest = block->time_us,
+			.youngest = block->time_us,
 		};
 		*slot = (uint32_t)l->sites.count;
 	}
@@ -84,8 +84,8 @@ void leaks_add(struct leaks *l, const struct block *block, enum leak_kind kind)
 	s->bytes += w.bytes;
 	s->blocks += w.blocks;
 	s->variance += w.variance;
-	s->oldest = MIN(s->oldest, block->time);
-	s->youngest = MAX(s->youngest, block->time);
+	s->oldest = MIN(s->oldest, block->time_us);
+	s->youngest = MAX(s->youngest, block->time_us);
 	l->sum[kind].bytes += w.bytes;
 	l->sum[kind].blocks += w.blocks;
 	l->sum[kind].variance += w.variance;
@@ -193,9 +193,9 @@ static void print_frame(void *ctx, taddr_t pc, const struct symbol *symbol,
 		print_line(p, xasprintf("    %s 0x%" PRIx64 ": %s", verb, pc, name));
 }
 
-static double age_of(const struct leaks *l, uint32_t time)
+static double age_of(const struct leaks *l, uint64_t time_us)
 {
-	return l->now > time ? (l->now - time) / 1000.0 : 0;
+	return l->now > time_us ? (double)(l->now - time_us) / 1e6 : 0;
 }
 
 static bool is_sampled(const struct leaks *l)
@@ -438,7 +438,7 @@ void leaks_write_json(FILE *file, const struct leaks *l)
 			profile_options(l->report->profile)->sample_interval);
 	fprintf(file, "  \"pid\": %u,\n  \"command\": ", l->report->pid);
 	write_text(file, l->report->command);
-	fprintf(file, ",\n  \"age\": %.3f,\n  ", l->minimum_age / 1000.0);
+	fprintf(file, ",\n  \"age\": %.3f,\n  ", (double)l->minimum_age / 1e6);
 	write_sum(file, l, &all, ",\n  ");
 	fputs(",\n", file);
 	if (l->is_checked)

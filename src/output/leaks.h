@@ -30,7 +30,7 @@ struct leak_site {
 	uint64_t blocks;         /* in units of profile_count, here and in struct leak_sum */
 	uint64_t variance;       /* of the bytes; 0 unless they are estimates */
 	/* when the first and the last block were allocated, profile_block_clock */
-	uint32_t oldest, youngest;
+	uint64_t oldest, youngest;
 };
 
 struct leak_sum {
@@ -44,13 +44,13 @@ struct leaks {
 	struct leak_sum sum[LEAK_KIND_COUNT];
 	uint32_t *slot;               /* hash of (node, kind) -> site + 1 */
 	uint32_t slot_bits;
-	uint32_t now;                 /* profile_block_clock at the time of the report */
-	uint32_t minimum_age;         /* ms; younger blocks are left out */
+	uint64_t now;                 /* profile_block_clock at the time of the report */
+	uint64_t minimum_age;         /* us; younger blocks are left out */
 	bool is_checked;              /* a leak check set the kinds; set after leaks_init */
 };
 
 /* @report must outlive @l; its profile must not change meanwhile. */
-void leaks_init(struct leaks *l, const struct report *report, uint32_t now, uint32_t minimum_age);
+void leaks_init(struct leaks *l, const struct report *report, uint64_t now, uint64_t minimum_age);
 void leaks_deinit(struct leaks *l);
 
 /* Counts a block, unless it is too young or the filter ignores its site. */

@@ -48,7 +48,7 @@ static inline void unpack(const struct blocks *b, const struct shard *sh, uint32
 	out->size = size;
 	out->capacity = capacity_of(size, b->alignment);
 	out->leaf = (uint32_t)(owner >> 5) & LEAF_MAX;
-	out->time = sh->keep_times ? bucket_time(bucket, i % BUCKET) : 0;
+	out->time_us = sh->keep_times ? bucket_time(bucket, i % BUCKET) << b->time_shift : 0;
 	out->sample_shift = 0;
 }
 
@@ -71,7 +71,7 @@ static inline uint32_t shard_find(const struct shard *sh, uint64_t hash, taddr_t
 
 /* @owner: without the count. The address is not there, and the shard has an empty slot. */
 static void shard_put(struct shard *sh, uint64_t hash, uint64_t place, uint64_t owner,
-		      uint32_t time)
+		      uint64_t time)
 {
 	struct bucket *b = &sh->bucket[home_of(hash, sh->buckets)];
 	uint32_t bits;
@@ -306,8 +306,27 @@ __attribute__((noinline)) static void add_odd(struct blocks *b, const struct blo
 {
 	struct block whole = *block;
 	if (!b->keep_times)
-		whole.time = 0;
+		whole.time_us = 0;
 	odd_add(&b->odd, &whole);
+}
+
+/* Times up to @time_us shall fit: halves the resolution of all as often as needed. */
+static void coarsen_times(struct blocks *b, uint64_t time_us)
+{
+	uint32_t more = 0;
+
+	while (time_us >> (b->time_shift + more) >> TIME_BITS)
+		more++;
+	for (uint32_t i = 0; more && i < SHARDS; i++) {
+		const struct shard *sh = &b->shard[i];
+		for (uint32_t slot = 0; sh->keep_times && slot < sh->buckets * BUCKET; slot++) {
+			struct bucket *bucket = &sh->bucket[slot / BUCKET];
+			if (slot % BUCKET < BUCKET - 1)
+				bucket_set_time(bucket, slot % BUCKET,
+						bucket_time(bucket, slot % BUCKET) >> more);
+		}
+	}
+	b->time_shift += more;
 }
 
 /* The rest of blocks_add: anything but a usual block with room in its home bucket. */
@@ -325,10 +344,11 @@ __attribute__((noinline)) static bool add_slowly(struct blocks *b, const struct 
 		add_odd(b, block);
 		return is_replaced;
 	}
+	coarsen_times(b, block->time_us);
 	if (sh->count >= sh->limit)
 		shard_resize(sh, grown(sh->buckets));
 	shard_put(sh, hash, pack_place(block->addr, block->size),
-		  pack_owner(block->size, block->leaf), block->time);
+		  pack_owner(block->size, block->leaf), block->time_us >> b->time_shift);
 	sh->count++;
 	return is_replaced;
 }
@@ -337,7 +357,7 @@ bool blocks_add(struct blocks *b, const struct block *block, struct block *old_o
 {
 	CHECK(block->addr && block->leaf <= LEAF_MAX);
 	if (is_usual(b, block) && blocks_quick_add(b, block->addr, block->size, block->leaf,
-						     block->time))
+						     block->time_us))
 		return false;
 	return add_slowly(b, block, old_out);
 }

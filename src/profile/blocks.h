@@ -16,8 +16,8 @@ struct block {
 	uint64_t size;     /* S: as requested */
 	uint64_t capacity; /* P: size plus slop (spec/massif.md 2.5) */
 	uint32_t leaf;     /* owner, defined by the caller; below 1 << 31 */
-	/* time of allocation, in the caller's unit; 0 unless times are kept */
-	uint32_t time;
+	/* time of allocation; after 38 hours rounded down to 2 us, and so on; 0 unless kept */
+	uint64_t time_us;
 	/* of a sample: its interval is the smallest one, shifted by this (estimate.h) */
 	uint8_t sample_shift;
 };

@@ -66,6 +66,7 @@ struct blocks {
 	struct odd odd;
 	uint64_t count;
 	uint32_t alignment;
+	uint32_t time_shift; /* times are kept in units of 1 << time_shift us */
 	bool keep_times;
 };
 
@@ -202,39 +203,50 @@ static inline bool blocks_is_absent(const struct blocks *b, taddr_t addr)
 	return !blocks_search(&b->shard[shard_of(hash)], blocks_home(b, hash), addr, &bits);
 }
 
-/* Times are 32 bits of the words of the last slot, the first of them below TIMES_PLACE. */
-static inline uint8_t *time_at(struct bucket *b, uint32_t k)
-{
-	_Static_assert(BUCKET == 4, "three times in two words");
-	static const uint8_t at[BUCKET] = {
-		offsetof(struct bucket, place[3]) + 2, offsetof(struct bucket, owner[3]),
-		offsetof(struct bucket, owner[3]) + 4};
+/*
+ * Times have 37 bits, in the words of the last slot. owner: the lower 32 bits of the first time and
+ * of the second; place: 16 bits of TIMES_PLACE, the upper 5 bits of each, 1 unused, and the lower
+ * 32 of the third.
+ */
+#define TIME_BITS 37
 
-	return (uint8_t *)b + at[k];
+static inline uint32_t time_high_shift(uint32_t k)
+{
+	return 33 + 5 * k;
 }
 
-static inline void bucket_set_time(struct bucket *b, uint32_t k, uint32_t time)
+static inline void bucket_set_time(struct bucket *b, uint32_t k, uint64_t time)
 {
-	memcpy(time_at(b, k), &time, sizeof(time));
+	_Static_assert(BUCKET == 4 && 3 * TIME_BITS + 16 <= 128, "three times in two words");
+	uint32_t low = (uint32_t)time;
+	uint64_t mask = UINT64_C(31) << time_high_shift(k);
+	uint64_t high = (time >> 32) << time_high_shift(k);
+
+	b->place[3] = (b->place[3] & ~mask) | high;
+	if (k == 2)
+		b->place[3] = (b->place[3] & ~(uint64_t)UINT32_MAX) | low;
+	else
+		memcpy((uint8_t *)&b->owner[3] + 4 * k, &low, sizeof(low));
 }
 
-static inline uint32_t bucket_time(const struct bucket *b, uint32_t k)
+static inline uint64_t bucket_time(const struct bucket *b, uint32_t k)
 {
-	uint32_t time;
+	uint32_t low = (uint32_t)b->place[3];
 
-	memcpy(&time, time_at((struct bucket *)b, k), sizeof(time));
-	return time;
+	if (k != 2)
+		memcpy(&low, (const uint8_t *)&b->owner[3] + 4 * k, sizeof(low));
+	return (b->place[3] >> time_high_shift(k) & 31) << 32 | low;
 }
 
 /* Adds a block whose capacity is capacity_of(size, alignment). */
 static inline bool blocks_quick_add(struct blocks *b, taddr_t addr, uint64_t size, uint32_t leaf,
-				    uint32_t time)
+				    uint64_t time_us)
 {
-	uint64_t hash = hash_addr(addr);
+	uint64_t hash = hash_addr(addr), time = time_us >> b->time_shift;
 	struct shard *sh = &b->shard[shard_of(hash)];
 	uint32_t bits;
 	if (sh->count >= sh->limit || addr - 1 >= ADDR_MAX || size > SIZE_MAX44 ||
-	    leaf > LEAF_MAX || (b->odd.count && blocks_has_odd(b, addr)))
+	    leaf > LEAF_MAX || time >> TIME_BITS || (b->odd.count && blocks_has_odd(b, addr)))
 		return false;
 	struct bucket *to = blocks_home(b, hash);
 	if (blocks_search(sh, to, addr, &bits))
@@ -252,8 +264,8 @@ static inline bool blocks_quick_add(struct blocks *b, taddr_t addr, uint64_t siz
 }
 
 struct block_owner {
-	uint64_t size;
-	uint32_t leaf, time;
+	uint64_t size, time_us;
+	uint32_t leaf;
 	bool is_found;
 };
 
@@ -277,7 +289,8 @@ static inline struct block_owner blocks_quick_take(struct blocks *b, taddr_t add
 	b->count--;
 	return (struct block_owner){
 		.size = unpack_size(place, owner), .leaf = (uint32_t)(owner >> 5) & LEAF_MAX,
-		.time = sh->keep_times ? bucket_time(from, k) : 0, .is_found = true,
+		.time_us = sh->keep_times ? bucket_time(from, k) << b->time_shift : 0,
+		.is_found = true,
 	};
 }
 

@@ -52,10 +52,10 @@ struct event {
 };
 
 /* Converts @ev to a struct event. */
-static inline struct event event_of_quick(uint64_t time_ns, const struct quick_event *ev)
+static inline struct event event_of_quick(const struct quick_event *ev)
 {
 	return (struct event){
-		.time_ns = time_ns,
+		.time_ns = ev->time_ns,
 		.thread = ev->thread,
 		.kind = ev->is_free ? EVENT_FREE : EVENT_ALLOC,
 		.function = ev->function,

@@ -126,10 +126,7 @@ void profile_sync_history(struct profile *p);
  * that millisecond.
  */
 void profile_restart_history(struct profile *p);
-/*
- * When the millisecond of the last event ends (CLOCK_MONOTONIC, ns); 0: never, since the clock of
- * blocks, which has 32 bits, has reached its end.
- */
+/* When the millisecond of the last event ends (CLOCK_MONOTONIC, ns). */
 uint64_t profile_next_ms(const struct profile *p);
 
 /* A sample of the process's memory, for the current interval. */

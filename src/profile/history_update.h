@@ -100,6 +100,8 @@ struct history_block {
 	uint64_t size;         /* the real size, whatever it counts */
 	uint64_t bytes, blocks, variance; /* the size that counts */
 	uint64_t new_bytes;    /* of an allocation: what it adds to the bytes ever allocated */
+	uint64_t lived_us;     /* of a pair */
+	bool is_resized;       /* released by a realloc: no end of a lifetime */
 };
 
 /* Counts @b in histogram and shares; returns its leaf. @thread: an index. */
@@ -164,17 +166,19 @@ static inline bool take_last(struct history *h, const struct history_block *b)
 	return is_last;
 }
 
-/* @born_ms: when the block was allocated. */
+/* @born_us: when the block was allocated. */
 static inline void history_release(struct history *h, const struct history_block *b,
-				   uint32_t born_ms, uint64_t now_ms)
+				   uint64_t born_us, uint64_t now_us)
 {
 	struct history_leaf *l = &h->leaf.data[b->leaf];
+	uint64_t born_ms = born_us / 1000;
 	uint32_t born = born_ms < h->base_ms ?
 				CELL_BEFORE :
 				(uint32_t)((born_ms - h->base_ms) >> h->shift);
 
 	note_touched(h, l);
-	histogram_add(&l->lifetimes, now_ms > born_ms ? now_ms - born_ms : 0, b->blocks);
+	if (!b->is_resized)
+		histogram_add(&l->lifetimes, now_us - MIN(born_us, now_us), b->blocks);
 	l->temporary += take_last(h, b) ? b->blocks : 0;
 	if (born >= h->current && born != CELL_BEFORE) {
 		l->born_bytes -= b->bytes;
@@ -196,7 +200,7 @@ static inline void history_pair(struct history *h, const struct history_block *b
 	struct history_leaf *l = count_request(h, b, thread);
 
 	note_most(h, l, leaf->live_bytes + b->bytes, live_bytes, now_ms);
-	histogram_add(&l->lifetimes, 0, b->blocks);
+	histogram_add(&l->lifetimes, b->lived_us, b->blocks);
 	l->temporary += b->thread == b->releaser ? b->blocks : 0;
 	if (h->last_filter)
 		history_set_last(h, thread, 0);

@@ -160,8 +160,9 @@ static inline void note(struct memusage *m, uint32_t thread, taddr_t sp, uint64_
 	}
 	n->stack_peak = MAX(n->stack_peak, depth);
 	n->sum_peak = MAX(n->sum_peak, n->live + depth);
+	m->now_ns = MAX(m->now_ns, time_ns); /* of several threads: in the order of events */
 	if (m->sink.add)
-		m->sink.add(m->sink.ctx, n->live, depth, time_ns);
+		m->sink.add(m->sink.ctx, n->live, depth, m->now_ns);
 }
 
 static void record(struct memusage *m, const struct event *ev)
@@ -426,13 +427,13 @@ void memusage_event(struct memusage *m, const struct event *ev)
 
 /* -- many at a time -- */
 
-static void slow_event(struct memusage *m, uint64_t time_ns, const struct quick_event *ev)
+static void slow_event(struct memusage *m, const struct quick_event *ev)
 {
-	const struct event whole = event_of_quick(time_ns, ev);
+	const struct event whole = event_of_quick(ev);
 	memusage_event(m, &whole);
 }
 
-static inline bool quick_alloc(struct memusage *m, uint64_t time_ns, const struct quick_event *ev)
+static inline bool quick_alloc(struct memusage *m, const struct quick_event *ev)
 {
 	enum memusage_row row = row_of(ev->function, 0);
 	if (row == MEMUSAGE_MEMALIGN || !blocks_quick_add(m->blocks, ev->addr, ev->size, PLAIN, 0))
@@ -441,11 +442,11 @@ static inline bool quick_alloc(struct memusage *m, uint64_t time_ns, const struc
 	count_bytes(m, row, ev->size);
 	count_size(m, ev->size, 1);
 	m->numbers.live += ev->size;
-	note(m, ev->thread, ev->sp, time_ns);
+	note(m, ev->thread, ev->sp, ev->time_ns);
 	return true;
 }
 
-static inline bool quick_free(struct memusage *m, uint64_t time_ns, const struct quick_event *ev)
+static inline bool quick_free(struct memusage *m, const struct quick_event *ev)
 {
 	struct block_owner owner = blocks_quick_take(m->blocks, ev->addr);
 	if (!owner.is_found)
@@ -457,25 +458,24 @@ static inline bool quick_free(struct memusage *m, uint64_t time_ns, const struct
 		count_bytes(m, MEMUSAGE_FREE, owner.size);
 	}
 	m->numbers.live -= owner.size;
-	note(m, ev->thread, ev->sp, time_ns);
+	note(m, ev->thread, ev->sp, ev->time_ns);
 	return true;
 }
 
-void memusage_quick(struct memusage *m, uint64_t time_ns, const struct quick_event *ev,
-		    size_t count)
+void memusage_quick(struct memusage *m, const struct quick_event *ev, size_t count)
 {
 	if (m->is_over)
 		return;
 	for (size_t i = 0; m->sample_interval && i < count; i++)
-		slow_event(m, time_ns, &ev[i]);
+		slow_event(m, &ev[i]);
 	if (m->sample_interval)
 		return;
 	for (size_t i = 0; i < count; i++) {
 		if (i + BLOCKS_AHEAD < count)
 			blocks_prefetch(m->blocks, ev[i + BLOCKS_AHEAD].addr);
-		if (!(ev[i].is_free ? quick_free(m, time_ns, &ev[i]) :
-				      quick_alloc(m, time_ns, &ev[i])))
-			slow_event(m, time_ns, &ev[i]);
+		if (!(ev[i].is_free ? quick_free(m, &ev[i]) :
+				      quick_alloc(m, &ev[i])))
+			slow_event(m, &ev[i]);
 	}
 }
 

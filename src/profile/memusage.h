@@ -78,8 +78,7 @@ void memusage_free(struct memusage *m);
 
 void memusage_event(struct memusage *m, const struct event *ev);
 /* The same for @count plain allocations and frees in a row. */
-void memusage_quick(struct memusage *m, uint64_t time_ns, const struct quick_event *ev,
-		    size_t count);
+void memusage_quick(struct memusage *m, const struct quick_event *ev, size_t count);
 void memusage_thread_exit(struct memusage *m, uint32_t thread);
 
 /* Blocks are samples, @interval bytes apart on average. Call it before the first event. */

@@ -34,6 +34,7 @@ struct memusage {
 	VEC(struct thread_base) bases;
 	VEC(struct resized) resized;
 	size_t last_base; /* index of the last one found */
+	uint64_t now_ns;  /* time of the last event */
 	bool is_over;     /* memusage prints now, and stops counting */
 };
 

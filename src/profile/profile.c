@@ -378,12 +378,12 @@ void profile_sync_history(struct profile *p)
 
 uint64_t profile_next_ms(const struct profile *p)
 {
-	return clock_ms(p) == UINT32_MAX ? 0 : p->first_ns + (p->time_ms + 1) * 1000000;
+	return p->next_ms_ns;
 }
 
 void profile_restart_history(struct profile *p)
 {
-	history_restart(p->history, &p->totals, p->leaf.data, clock_ms(p));
+	history_restart(p->history, &p->totals, p->leaf.data, p->time_ms);
 	p->history->base_ns = profile_age(p);
 	p->peak_limit = p->totals.live_bytes;
 }

@@ -189,8 +189,8 @@ uint32_t profile_snapshot_leaves(const struct profile *p, uint32_t i, uint64_t *
 /* The current state as a snapshot (for monitor commands). */
 void profile_current(const struct profile *p, uint64_t time_ns, struct snapshot *out);
 
-/* struct block.time of a block allocated at @time_ns: milliseconds since the first event. */
-uint32_t profile_block_clock(const struct profile *p, uint64_t time_ns);
+/* block.time_us of a block allocated at @time_ns: microseconds since the first event. */
+uint64_t profile_block_clock(const struct profile *p, uint64_t time_ns);
 
 size_t profile_memory(const struct profile *p); /* memory used besides blocks and call tree */
 

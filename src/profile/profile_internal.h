@@ -44,6 +44,7 @@ struct profile {
 	uint64_t time_instructions;
 	uint64_t start_ns, first_ns, now_ns;
 	uint64_t time_ms;         /* = (now_ns - first_ns) / 1000000 */
+	uint64_t next_ms_ns;      /* when it grows; 0 before the first event */
 	uint64_t peak_limit;      /* more live bytes are a peak, of all time or of a history */
 	bool has_first;           /* first_ns: the clock value that counts as 0 */
 	/* Bytes of blocks removed by a realloc at an ignored site: counted forever (2.8). */

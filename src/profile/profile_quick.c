@@ -11,9 +11,9 @@
 /* A table of so few is in the cache in any case. */
 #define FEW_BLOCKS 4096u
 
-static void slow_event(struct profile *p, uint64_t time_ns, const struct quick_event *ev)
+static void slow_event(struct profile *p, const struct quick_event *ev)
 {
-	const struct event whole = event_of_quick(time_ns, ev);
+	const struct event whole = event_of_quick(ev);
 	profile_event(p, &whole);
 }
 
@@ -31,7 +31,7 @@ static inline bool quick_alloc(struct profile *p, const struct quick_event *ev)
 	uint32_t leaf = ev->addr ? get_leaf(p, ev->node) :
 				   LEAF_IGNORED; /* a failed call makes no leaf */
 	if (leaf == LEAF_IGNORED || p->ignored->count ||
-	    !blocks_quick_add(p->blocks, ev->addr, ev->size, leaf, clock_ms(p)))
+	    !blocks_quick_add(p->blocks, ev->addr, ev->size, leaf, clock_us(p)))
 		return false;
 	count_alloc(p, leaf, weigh_plain(p, ev->size));
 	const struct history_block b = plain_block(ev, leaf, ev->size);
@@ -48,19 +48,22 @@ static inline bool quick_free(struct profile *p, const struct quick_event *ev)
 	count_free(p, owner.leaf, weigh_plain(p, owner.size));
 	const struct history_block b = plain_block(ev, owner.leaf, owner.size);
 
-	remember_release(p, &b, owner.time);
+	remember_release(p, &b, owner.time_us);
 	return true;
 }
 
-/* Whether the release of @ev's block follows. */
+/* The release of @ev's block follows, in the same millisecond. */
 static inline void remember_pair(struct profile *p, const struct quick_event *ev, uint32_t leaf)
 {
 	struct history_block b = plain_block(ev, leaf, ev->size);
+	uint64_t born_us = clock_us(p);
 
+	read_time(p, ev[1].time_ns);
 	b.releaser = ev[1].thread;
+	b.lived_us = clock_us(p) - born_us;
 	for (struct history *h = p->history; h; h = h->next)
 		history_pair(h, &b, &p->leaf.data[leaf], p->totals.live_bytes + ev->size,
-			     clock_ms(p));
+			     p->time_ms);
 }
 
 /*
@@ -73,7 +76,7 @@ static inline bool quick_pair(struct profile *p, const struct quick_event *ev)
 	uint64_t time = p->options.time_unit == TIME_BYTES ? p->time_bytes + 2 * both : p->time_ms;
 	uint64_t live = p->totals.live_bytes + ev->size;
 	if (live > p->peak_limit || p->options.no_heap || p->ignored->count ||
-	    time >= p->snapshots.earliest ||
+	    time >= p->snapshots.earliest || ev[1].time_ns >= p->next_ms_ns ||
 	    live + p->totals.extra + extra + p->stacks > p->snapshots.peak_limit ||
 	    ev->size > SIZE_MAX44 || !blocks_is_absent(p->blocks, ev->addr))
 		return false;
@@ -107,7 +110,7 @@ void profile_prefetch(const struct profile *p, taddr_t addr)
 	blocks_prefetch(p->blocks, addr);
 }
 
-void profile_quick(struct profile *p, uint64_t time_ns, const struct quick_event *ev, size_t count)
+void profile_quick(struct profile *p, const struct quick_event *ev, size_t count)
 {
 	const struct quick_event *end = ev + count;
 	if (count == 0)
@@ -115,22 +118,22 @@ void profile_quick(struct profile *p, uint64_t time_ns, const struct quick_event
 	/* the counter is read at each event; an overlay may cover blocks; samples are few */
 	if (p->options.time_unit == TIME_INSTRUCTIONS || p->overlay || p->options.sample_interval) {
 		for (; ev < end; ev++)
-			slow_event(p, time_ns, ev);
+			slow_event(p, ev);
 		return;
 	}
-	read_time(p, time_ns);
 	const struct quick_event *fetched = blocks_count(p->blocks) < FEW_BLOCKS ? end : ev;
 	for (; ev < end; ev++) {
 		const struct quick_event *near = ev + MIN(BLOCKS_AHEAD, end - ev);
 		for (; fetched < near; fetched++)
 			blocks_prefetch(p->blocks, fetched->addr);
+		read_time(p, ev->time_ns);
 		if (ev->is_free) {
 			if (!quick_free(p, ev))
-				slow_event(p, time_ns, ev);
+				slow_event(p, ev);
 		} else if (ev + 1 < end && is_pair(ev, ev + 1) && quick_pair(p, ev)) {
 			ev++;
 		} else if (!quick_alloc(p, ev)) {
-			slow_event(p, time_ns, ev);
+			slow_event(p, ev);
 		}
 	}
 }

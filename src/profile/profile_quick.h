@@ -6,7 +6,7 @@
 #include "profile/profile.h"
 
 /* Like profile_event for @count events in a row: EVENT_FREE, and EVENT_ALLOC without align. */
-void profile_quick(struct profile *p, uint64_t time_ns, const struct quick_event *ev, size_t count);
+void profile_quick(struct profile *p, const struct quick_event *ev, size_t count);
 /* @count blocks will be added soon: makes room for them. */
 void profile_reserve(struct profile *p, uint64_t count);
 /* A block at @addr will be added soon: prefetches its place. */

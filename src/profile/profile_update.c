@@ -9,6 +9,22 @@
 #include "base/alloc.h"
 #include "base/heap_function.h"
 
+/* Time. */
+
+void profile_pass_ms(struct profile *p)
+{
+	if (!p->has_first) {
+		p->has_first = true;
+		p->first_ns = p->now_ns;
+	}
+	p->time_ms = (p->now_ns - p->first_ns) / 1000000;
+	p->next_ms_ns = p->first_ns + (p->time_ms + 1) * 1000000;
+	for (struct history *h = p->history; h; h = h->next) {
+		if (p->time_ms >= h->end_ms)
+			history_advance(h, p->time_ms, &p->totals);
+	}
+}
+
 /* Leaves. */
 
 uint32_t profile_new_leaf(struct profile *p, uint32_t node)
@@ -80,7 +96,7 @@ void profile_free_unseen(struct profile *p, const struct block *block)
 	p->totals.replaced_blocks += w.blocks;
 	const struct history_block b = history_block_of(block, 0, w);
 
-	remember_release(p, &b, block->time);
+	remember_release(p, &b, block->time_us);
 }
 
 void profile_add_block(struct profile *p, const struct block *block)
@@ -101,11 +117,9 @@ void profile_add_ignored(struct profile *p, taddr_t addr, uint64_t size)
 		profile_free_unseen(p, &old);
 }
 
-uint32_t profile_block_clock(const struct profile *p, uint64_t time_ns)
+uint64_t profile_block_clock(const struct profile *p, uint64_t time_ns)
 {
-	return p->has_first && time_ns > p->first_ns ?
-		       (uint32_t)((time_ns - p->first_ns) / 1000000) :
-		       0;
+	return p->has_first && time_ns > p->first_ns ? (time_ns - p->first_ns) / 1000 : 0;
 }
 
 void profile_alloc(struct profile *p, const struct event *ev)
@@ -124,7 +138,7 @@ void profile_alloc(struct profile *p, const struct event *ev)
 		.size = ev->size,
 		.capacity = capacity_of(ev->size, ev->align ? ev->align : p->options.alignment),
 		.leaf = get_leaf(p, ev->node),
-		.time = clock_ms(p),
+		.time_us = clock_us(p),
 		.sample_shift = ev->sample_shift,
 	};
 	if (is_request)
@@ -149,5 +163,5 @@ void profile_free_block(struct profile *p, const struct block *block, uint32_t t
 	const struct history_block b = history_block_of(block, thread, w);
 
 	count_free(p, block->leaf, w);
-	remember_release(p, &b, block->time);
+	remember_release(p, &b, block->time_us);
 }

@@ -9,27 +9,22 @@
 #include "profile/capacity.h"
 #include "profile/profile_internal.h"
 
-/* Time for blocks and the history: saturates after 49 days. */
-static inline uint32_t clock_ms(const struct profile *p)
+/* Time for blocks: microseconds since the first event. */
+static inline uint64_t clock_us(const struct profile *p)
 {
-	return (uint32_t)MIN(p->time_ms, (uint64_t)UINT32_MAX);
+	return (p->now_ns - p->first_ns) / 1000;
 }
+
+/* profile_update.c: another millisecond has begun, or it is the first event at all. */
+void profile_pass_ms(struct profile *p);
 
 /* Time never decreases here, whatever the order of events of several threads. */
 static inline void read_time(struct profile *p, uint64_t time_ns)
 {
-	if (!p->has_first) {
-		p->has_first = true;
-		p->first_ns = p->now_ns = time_ns;
-	}
-	if (time_ns > p->now_ns) { /* records of a ring arrive many at a time */
+	if (time_ns > p->now_ns)
 		p->now_ns = time_ns;
-		p->time_ms = (time_ns - p->first_ns) / 1000000;
-		for (struct history *h = p->history; h; h = h->next) {
-			if (p->time_ms >= h->end_ms)
-				history_advance(h, clock_ms(p), &p->totals);
-		}
-	}
+	if (p->now_ns >= p->next_ms_ns)
+		profile_pass_ms(p);
 	if (p->options.time_unit == TIME_INSTRUCTIONS) {
 		uint64_t now = p->options.instructions(p->options.instructions_ctx);
 		p->time_instructions = MAX(p->time_instructions, now);
@@ -227,14 +222,14 @@ static inline struct history_block history_block_of(const struct block *block, u
 static inline void remember_alloc(struct profile *p, const struct history_block *b)
 {
 	for (struct history *h = p->history; h; h = h->next)
-		history_alloc(h, b, &p->leaf.data[b->leaf], p->totals.live_bytes, clock_ms(p));
+		history_alloc(h, b, &p->leaf.data[b->leaf], p->totals.live_bytes, p->time_ms);
 }
 
 static inline void remember_release(struct profile *p, const struct history_block *b,
-				    uint32_t born_ms)
+				    uint64_t born_us)
 {
 	for (struct history *h = p->history; h; h = h->next)
-		history_release(h, b, born_ms, clock_ms(p));
+		history_release(h, b, born_us, clock_us(p));
 }
 
 static inline void remember_resize(struct profile *p, const struct history_block *b,

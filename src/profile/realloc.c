@@ -133,7 +133,8 @@ static void remember_change(struct profile *p, const struct block *old, const st
 	if (!p->history)
 		return;
 	to.new_bytes = new->size > old->size ? new->size - old->size : 0;
-	remember_release(p, &from, old->time);
+	from.is_resized = true;
+	remember_release(p, &from, old->time_us);
 	remember_alloc(p, &to);
 	remember_resize(p, &to, old->addr);
 }
@@ -145,7 +146,7 @@ static void change_block(struct profile *p, const struct block *old, const struc
 	struct block block = *old;
 	block.addr = ev->addr;
 	block.size = ev->size;
-	block.time = clock_ms(p);
+	block.time_us = clock_us(p);
 	block.leaf = get_leaf(p, ev->node); /* after the peak: a new site is not in it */
 	if (block.leaf == LEAF_IGNORED) {
 		lose(p, old, ev);
@@ -172,7 +173,12 @@ static void change_block(struct profile *p, const struct block *old, const struc
 
 static void replace_sample(struct profile *p, const struct block *old, const struct event *ev)
 {
-	profile_free_block(p, old, ev->thread);
+	struct weight w = profile_weigh(p, old);
+	struct history_block from = history_block_of(old, ev->thread, w);
+
+	from.is_resized = true;
+	count_free(p, old->leaf, w);
+	remember_release(p, &from, old->time_us);
 	profile_alloc(p, ev);
 }
 

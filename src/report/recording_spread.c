@@ -144,9 +144,9 @@ static void put_lifetimes(FILE *out, unsigned bucket)
 	char from[AMOUNT_SIZE], to[AMOUNT_SIZE];
 
 	if (!bucket)
-		fputs("below 1 ms\n", out);
+		fputs("below 1 us\n", out);
 	else
-		fprintf(out, "%s to %s ms\n", amount_commas(low, from), amount_commas(2 * low, to));
+		fprintf(out, "%s to %s us\n", amount_commas(low, from), amount_commas(2 * low, to));
 }
 
 static void put_histogram(FILE *out, const struct recording *r, enum recording_table_id id,

@@ -16,7 +16,8 @@
 static int copy_block(void *ctx, const struct block *b)
 {
 	const struct leakcheck_block block = {
-		.addr = b->addr, .size = b->size, .leaf = b->leaf, .time = b->time};
+		.addr = b->addr, .size = b->size, .leaf = b->leaf,
+		.time = (uint32_t)MIN(b->time_us / 1000, (uint64_t)UINT32_MAX)};
 
 	leakcheck_add_block(ctx, &block);
 	return 0;

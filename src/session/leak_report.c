@@ -54,7 +54,8 @@ static void add_checked(struct leaks *l, const struct leakcheck *c)
 	for (size_t i = 0; i < c->blocks.count; i++) {
 		const struct leakcheck_block *b = &c->blocks.data[i];
 		const struct block block = {
-			.addr = b->addr, .size = b->size, .leaf = b->leaf, .time = b->time};
+			.addr = b->addr, .size = b->size, .leaf = b->leaf,
+			.time_us = b->time * UINT64_C(1000)};
 
 		leaks_add(l, &block, kind_of(c, i));
 	}
@@ -81,7 +82,7 @@ static bool ends_in(const char *text, const char *end)
 static char *headline(const struct session *s, const struct leaks *l)
 {
 	_cleanup_free_ char *younger =
-		l->minimum_age ? xasprintf(", at least %.3f s old", l->minimum_age / 1000.0) :
+		l->minimum_age ? xasprintf(", at least %.3f s old", (double)l->minimum_age / 1e6) :
 				 xstrdup("");
 
 	_cleanup_free_ char *title = session_title(s);
@@ -172,7 +173,7 @@ static void find_leaks(struct session *s, const struct report *r, uint64_t time_
 	if (scan)
 		time_ns = scan->time_ns;
 	leaks_init(l, r, profile_block_clock(s->heap.profile, time_ns),
-		   o->leaks.age > 0 ? (uint32_t)(o->leaks.age * 1000) : 0);
+		   o->leaks.age > 0 ? (uint64_t)(o->leaks.age * 1e6) : 0);
 	l->is_checked = scan != NULL;
 	if (scan) {
 		announce_scan(s, scan);

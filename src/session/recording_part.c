@@ -127,12 +127,6 @@ uint64_t recording_part_tick(struct session *s, uint64_t now_ns)
 		return UINT64_MAX;
 	if (now_ns < rr->next_part_ns)
 		return rr->next_part_ns;
-	if (!profile_next_ms(s->heap.profile)) {
-		log_warn("process %u: its recording is not divided any more: its clock ends after "
-			 "49 days", s->process.pid);
-		rr->next_part_ns = 0;
-		return UINT64_MAX;
-	}
 	if (s->run->writers.count >= MOST_WRITERS || rr->is_writing || end_current(s) != 0)
 		return rr->next_part_ns = now_ns + LATER_NS;
 	rr->next_part_ns += ((now_ns - rr->next_part_ns) / period + 1) * period;

@@ -90,6 +90,7 @@ struct session_events {
 	struct events_writer *writer; /* NULL = none */
 	FILE *stream;              /* destination of the session's own events; NULL = the run's */
 	char *path;                /* of that */
+	uint64_t last_ns;          /* time of the last event: the next one is no earlier */
 };
 
 /* Its calls, counted as memusage does. */

@@ -17,10 +17,10 @@ bool session_wants_quick(const struct session *s)
 	       (o->profile.heap || s->memusage.counts);
 }
 
-void session_quick(struct session *s, uint64_t time_ns, const struct quick_event *ev, size_t count)
+void session_quick(struct session *s, const struct quick_event *ev, size_t count)
 {
 	if (s->memusage.counts)
-		memusage_quick(s->memusage.counts, time_ns, ev, count);
+		memusage_quick(s->memusage.counts, ev, count);
 	if (!s->run->options->profile.heap)
 		return;
 	uint64_t stacks = 0;
@@ -29,5 +29,5 @@ void session_quick(struct session *s, uint64_t time_ns, const struct quick_event
 	s->stacks.counts.taken += stacks;
 	s->stacks.counts.complete += stacks;
 	s->stacks.counts.ends[UNWIND_COMPLETE] += stacks;
-	profile_quick(s->heap.profile, time_ns, ev, count);
+	profile_quick(s->heap.profile, ev, count);
 }

@@ -10,6 +10,6 @@ struct session;
 bool session_wants_quick(const struct session *s);
 
 /* Counts them, in their order. */
-void session_quick(struct session *s, uint64_t time_ns, const struct quick_event *ev, size_t count);
+void session_quick(struct session *s, const struct quick_event *ev, size_t count);
 
 #endif

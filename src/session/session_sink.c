@@ -315,6 +315,8 @@ static void sink_event(void *ctx, struct address_space *space, const struct heap
 	struct heap_event shown = hide_new(s, original), *he = &shown;
 	(void)ctx;
 	const struct options *o = s->run->options;
+	/* stamps of several threads may be older than their numbers: the order of events counts */
+	he->time_ns = s->events.last_ns = MAX(s->events.last_ns, he->time_ns);
 	session_stacks_see(s, he);
 	if (he->kind == HEAP_MAP || he->kind == HEAP_UNMAP || he->kind == HEAP_FAULT) {
 		sources_event(s, he);
@@ -360,11 +362,11 @@ static uint32_t sink_node(void *ctx, struct address_space *space, const struct h
 	return find_path_node(space->sink.user, he);
 }
 
-static void sink_quick(void *ctx, struct address_space *space, uint64_t time_ns,
-		       const struct quick_event *ev, size_t count)
+static void sink_quick(void *ctx, struct address_space *space, const struct quick_event *ev,
+		       size_t count)
 {
 	(void)ctx;
-	session_quick(space->sink.user, time_ns, ev, count);
+	session_quick(space->sink.user, ev, count);
 }
 
 static void sink_thread_exiting(void *ctx, struct address_space *space, pid_t tid)

@@ -358,8 +358,8 @@ def check_weights_of_blocks(t, r, blocks, interval):
         for name, column in (("leaf", 2), ("shar", 3)):
             wrong += judge("ever allocated, by " + name, sum(r.tables[name][column]), every, factor)
         number = sum(1 / probability(s, interval) for s in every)
-        ended = sum(1 / probability(s, interval) for _, died, s in blocks.done if died is not None)
-        for name, column, want in (("leaf", 1, number), ("size", 2, number), ("shar", 2, number), ("life", 2, ended)):
+        ended = sum(1 / probability(s, interval) for s in blocks.released)
+        for name, column, want in (("leaf", 1, number), ("size", 2, number), ("shar", 2, number), ("span", 2, ended)):
             if abs(sum(r.tables[name][column]) / UNIT - want) > 2e-4 * len(every) + 1e-3:
                 wrong.append("blocks of %s: %f, not %f" % (name, sum(r.tables[name][column]) / UNIT, want))
         return wrong
@@ -443,7 +443,7 @@ def recording_exact(t):
         t.check(exact.read() == same.read(), "--heap-sample=1 is the exact recording byte for byte")
     _, exact = recording_file.read(plain["exact"])
     _, found = recording_file.read(plain["2"])
-    counts = {"leaf": (1,), "size": (2,), "life": (2,), "shar": (2,), "time": (3, 5, 7), "cell": (4,), "pkat": (2,),
+    counts = {"leaf": (1,), "size": (2,), "span": (2,), "shar": (2,), "time": (3, 5, 7), "cell": (4,), "pkat": (2,),
               "peak": (3,), "end.": (1, 2, 5)}
     unknown = {"leaf": (3,), "end.": (6,)}  # temporary
     for name, columns in exact.items():

@@ -25,10 +25,12 @@ def report_json(t, path, *options):
 
 class Blocks:
     """From the text of --events: [(born, died or None, size)], times in ms; temporary: how many were released by their
-    thread before it allocated again; held: threads that are in a realloc."""
+    thread before it allocated again; released: sizes of those that did not end by a realloc; held: threads that are in a
+    realloc."""
 
     def __init__(self, path):
         self.done, self.live, self.held, self.last, self.temporary = [], {}, {}, {}, 0
+        self.released = []
         self.resized, self.moved = [], []  # sizes of blocks that realloc made of others
         self.first = self.now = None
         self.count = 0
@@ -52,8 +54,10 @@ class Blocks:
         self.live[addr] = (self.ms(), size, self.count)
         self.last[thread] = self.count
 
-    def end(self, thread, block):
+    def end(self, thread, block, is_resized=False):
         self.done.append((block[0], self.ms(), block[1]))
+        if not is_resized:
+            self.released.append(block[1])
         if block[2] == self.last.get(thread):
             self.temporary += 1
 
@@ -92,7 +96,7 @@ class Blocks:
         if block and not int(addr, 16) and size:
             self.live[old] = block
         elif block:
-            self.end(thread, block)
+            self.end(thread, block, int(addr, 16) != 0)
             if int(addr, 16):
                 self.resize(thread, old, addr, size)
         return None
@@ -121,7 +125,7 @@ def judge(t, path, blocks):
         t.equal("allocated from %d to %d and live" % (first, last), from_cells(first, last), from_events(first, last))
     t.equal("temporary", sum(tables["leaf"][3]), blocks.temporary)
     t.equal("sizes", sum(tables["size"][2]), blocks.count)
-    t.equal("lifetimes", sum(tables["life"][2]), sum(1 for b in blocks.done if b[1] is not None))
+    t.equal("lifetimes", sum(tables["span"][2]), len(blocks.released))
 
 
 def register_exact(name, *argv):

@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "profile/profile.h"
 #include "profile/profile_quick.h"
+#include "tracee/os/tick_clock.h"
 #include "tracee/pads/pad_slots.h"
 #include "tracee/pads/ring_drain.h"
 #include "tracee/pads/ring_fork.h"
@@ -32,6 +33,8 @@
 
 static struct pad_memory memory, copy;
 static struct ring ring;
+static struct tick_clock ticks;
+static uint64_t times[USED]; /* of the last event of each slot */
 static struct profile *profile;
 static uint64_t seed, sum;
 static bool is_spoilt, is_spoilt_later;
@@ -163,10 +166,22 @@ static void write_short(uint32_t slot, uint64_t block, enum pad_record_type type
 	commit(slot, at, type, block);
 }
 
+static void write_stamp(uint32_t slot)
+{
+	uint64_t *at = reserve(slot, PAD_TIME_SIZE);
+
+	at[0] = PAD_RECORD_TIME;
+	at[1] = any(2) ? arch_ticks() : strange();
+	pad_memory_ring(&memory, slot)->head = heads[slot];
+}
+
 static void write_record(void)
 {
 	uint32_t slot = (uint32_t)any(USED);
 	uint64_t block = 16 + 16 * any(1000);
+
+	if (!any(3))
+		write_stamp(slot);
 
 	switch (any(8)) {
 	case 0: /* numbers without records */
@@ -251,14 +266,22 @@ static uint32_t on_node(void *ctx, const struct heap_event *he)
 	return 0;
 }
 
+/* Dates do not run backwards in a thread, nor beyond the turn. */
+static void check_time(uint32_t slot, uint64_t ns)
+{
+	CHECK(ns >= times[slot] && ns <= ticks.last.ns);
+	times[slot] = ns;
+}
+
 static void on_quick(void *ctx, struct quick_event *event, size_t count)
 {
 	CHECK(count > 0 && count <= 512);
 	for (size_t i = 0; i < count; i++) {
 		CHECK(event[i].slot < USED && event[i].node == 0);
+		check_time(event[i].slot, event[i].time_ns);
 		check_block(event[i].addr);
 	}
-	profile_quick(profile, 0, event, count);
+	profile_quick(profile, event, count);
 	spoil_meanwhile();
 }
 
@@ -312,8 +335,10 @@ static void begin(void)
 	memset(path, 0, sizeof(path));
 	memset(depth, 0, sizeof(depth));
 	memset(heads, 0, sizeof(heads));
+	memset(times, 0, sizeof(times));
 	written_count = read_count = 0;
-	ring_init(&ring, &memory, arch_native);
+	tick_clock_init(&ticks, arch_native);
+	ring_init(&ring, &memory, arch_native, &ticks);
 	for (uint32_t i = 0; i < USED; i++)
 		ring_reset_slot(&ring, i);
 }

@@ -26,6 +26,7 @@
 #include "arch/arch.h"
 #include "arch/pad.h"
 #include "base/elf_file.h"
+#include "tracee/os/tick_clock.h"
 #include "tracee/pads/pad_slots.h"
 #include "tracee/pads/ring_drain.h"
 #include "unwind/unwind.h"
@@ -42,6 +43,7 @@ typedef void event_fn(void *ctx, struct heap_event *ev);
 struct world {
 	struct pad_memory memory;
 	struct ring ring;
+	struct tick_clock clock;
 	struct unwind *unwind;
 	uint8_t *target;        /* the "target's" mapping of the shared memory */
 	uint8_t *recorder;
@@ -338,7 +340,9 @@ static void world_open(struct world *w, size_t ring_size, event_fn *on_event)
 			 0);
 	assert_ptr_not_equal(w->target, MAP_FAILED);
 	pad_memory_locate(&w->memory, (taddr_t)w->target);
-	ring_init(&w->ring, &w->memory, arch_native);
+	tick_clock_init(&w->clock, arch_native);
+	pad_memory_set_gap(&w->memory, tick_clock_ticks(&w->clock, RING_GAP_NS));
+	ring_init(&w->ring, &w->memory, arch_native, &w->clock);
 	dl_iterate_phdr(add_module, NULL);
 	w->unwind = unwind_new(arch_native, &ops);
 	void *rules = w->memory.base + w->memory.layout.rules;

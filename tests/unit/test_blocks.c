@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
-#include "profile/blocks.h"
+#include "profile/blocks_internal.h"
 #include "profile/capacity.h"
 
 static struct block usual(taddr_t addr, uint64_t size, uint32_t leaf)
@@ -21,23 +21,23 @@ static void same_block(const struct block *a, const struct block *b)
 	assert_int_equal(a->size, b->size);
 	assert_int_equal(a->capacity, b->capacity);
 	assert_int_equal(a->leaf, b->leaf);
-	assert_int_equal(a->time, b->time);
+	assert_int_equal(a->time_us, b->time_us);
 }
 
 static void every_shape_comes_back_whole(void **state)
 {
 	static const uint64_t sizes[] = { 0, 1, 15, 16, 65535, 65536, 4194240, 4194241, 1ull << 47,
 					  (1ull << 48) - 1, 1ull << 48, UINT64_MAX };
-	enum { TIME = 0xfedcba98 };
+	static const uint64_t TIME = 0x1dfedcba98;
 	static const taddr_t addrs[] = { 1, 12345, 0x7ffff7d00010, 0xfffeffffffff, 0xffff00000000,
-					 0xffff00000000 | TIME, (1ull << 48) - 1, 1ull << 48,
+					 0xffff00000000 | 0xfedcba98, (1ull << 48) - 1, 1ull << 48,
 					 0x7fff000000000000, UINT64_MAX };
 	struct blocks *b = blocks_new(true, 16);
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
 		for (size_t k = 0; k < 2 * ARRAY_SIZE(addrs); k++) {
 			struct block in = usual(addrs[k / 2], sizes[i], k % 2 ? (1u << 31) - 1 : 0), out;
 			in.capacity += k % 2 ? 16 : 0;
-			in.time = TIME;
+			in.time_us = TIME;
 			assert_false(blocks_add(b, &in, NULL));
 			assert_true(blocks_find(b, in.addr, &out));
 			same_block(&in, &out);
@@ -48,6 +48,27 @@ static void every_shape_comes_back_whole(void **state)
 		}
 	}
 	assert_int_equal(blocks_count(b), 0);
+	blocks_free(b);
+}
+
+/* After 38 hours the resolution is halved, of the old times, too. */
+static void times_get_coarser(void **state)
+{
+	struct blocks *b = blocks_new(true, 16);
+	struct block in = usual(0x1000, 10, 1), out;
+
+	in.time_us = (1ull << 37) - 1;
+	blocks_add(b, &in, NULL);
+	in = usual(0x2000, 10, 1);
+	in.time_us = (1ull << 39) + 7;
+	blocks_add(b, &in, NULL);
+	assert_true(blocks_find(b, 0x1000, &out));
+	assert_int_equal(out.time_us, (1ull << 37) - 8);
+	assert_true(blocks_take(b, 0x2000, &out));
+	assert_int_equal(out.time_us, 1ull << 39);
+	in.time_us = 99;
+	assert_false(blocks_add(b, &in, NULL));
+	assert_int_equal(blocks_quick_take(b, 0x2000).time_us, 96);
 	blocks_free(b);
 }
 
@@ -126,7 +147,7 @@ static void random_step(struct blocks *b, struct block *model, uint64_t random)
 		return;
 	}
 	struct block in = usual(addr, random % 70000, i);
-	in.time = (uint32_t)random;
+	in.time_us = random;
 	in.capacity += random % 11 ? 0 : 32;
 	assert_int_equal(blocks_add(b, &in, &out), model[i].addr != 0);
 	same_block(&out, &model[i]);
@@ -200,6 +221,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_shape_comes_back_whole),
+		cmocka_unit_test(times_get_coarser),
 		cmocka_unit_test(address_0_is_never_there),
 		cmocka_unit_test(an_address_is_there_once),
 		cmocka_unit_test(each_block_is_called_once),

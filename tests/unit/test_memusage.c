@@ -218,7 +218,7 @@ static void test_program_end(void **state)
 	alloc(m, FUNCTION_MALLOC, 0x1000, 10);
 	memusage_event(m, &(struct event){.kind = EVENT_PROGRAM_END, .thread = 1});
 	alloc(m, FUNCTION_MALLOC, 0x1100, 10);
-	memusage_quick(m, 1, &quick, 1);
+	memusage_quick(m, &quick, 1);
 	const struct memusage_numbers *n = memusage_numbers(m);
 	assert_int_equal(n->row[MEMUSAGE_MALLOC].calls, 1);
 	assert_int_equal(n->live, 10);
@@ -250,7 +250,7 @@ static void test_quick(void **state)
 			};
 			memusage_event(one, &ev);
 		}
-		memusage_quick(many, 0, batch, count);
+		memusage_quick(many, batch, count);
 		assert_memory_equal(memusage_numbers(one), memusage_numbers(many), sizeof(struct memusage_numbers));
 	}
 	assert_true(memusage_numbers(one)->stack_peak > 0 && memusage_numbers(one)->peak > 0);

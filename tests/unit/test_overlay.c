@@ -62,7 +62,7 @@ static void the_newest_goes_first(void **state)
 	assert_int_equal(profile_totals(p)->live_bytes, 4106);
 	end(p, 0x1000);
 	assert_int_equal(profile_totals(p)->live_bytes, 4096);
-	profile_quick(p, 1, &(struct quick_event){ .addr = 0x1000, .is_free = true }, 1);
+	profile_quick(p, &(struct quick_event){ .time_ns = 1, .addr = 0x1000, .is_free = true }, 1);
 	assert_int_equal(profile_totals(p)->live_bytes, 0);
 	end(p, 0x1000);
 	assert_int_equal(profile_totals(p)->unknown_frees, 1);
@@ -92,7 +92,7 @@ static void many_at_one_address(void **state)
 	assert_int_equal(bytes, 500500);
 	for (unsigned i = 1000; i > 0; i--) {
 		assert_int_equal(profile_totals(p)->live_bytes, i * (i + 1) / 2);
-		profile_quick(p, 1, &(struct quick_event){ .addr = 0x5000, .is_free = true }, 1);
+		profile_quick(p, &(struct quick_event){ .time_ns = 1, .addr = 0x5000, .is_free = true }, 1);
 	}
 	assert_int_equal(profile_totals(p)->live_blocks, 0);
 	make(p, FUNCTION_REQUEST, 0x5000, 1, 1);
@@ -105,7 +105,7 @@ static void forgotten(void **state)
 {
 	struct profile *p = new_profile();
 	make(p, FUNCTION_REQUEST, 0x1000, 10, 1);
-	profile_quick(p, 1, &(struct quick_event){ .addr = 0x1000, .size = 64, .node = 2 }, 1);
+	profile_quick(p, &(struct quick_event){ .time_ns = 1, .addr = 0x1000, .size = 64, .node = 2 }, 1);
 	profile_check(p);
 	assert_int_equal(profile_totals(p)->live_bytes, 74);
 	end(p, 0x1000);

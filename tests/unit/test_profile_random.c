@@ -66,7 +66,6 @@ struct world {
 	struct naive naive;
 	struct quick_event batch[64]; /* of one time, not yet given to the profile */
 	size_t batch_count;
-	uint64_t batch_ns;
 	taddr_t last_addr;  /* of the last event, if it was an allocation; else 0 */
 };
 
@@ -698,7 +697,7 @@ static struct profile *forked(struct world *w, struct profile *p)
 /* Plain events go to the profile one at a time, or many. */
 static void flush(struct world *w, struct profile *p)
 {
-	profile_quick(p, w->batch_ns, w->batch, w->batch_count);
+	profile_quick(p, w->batch, w->batch_count);
 	w->batch_count = 0;
 }
 
@@ -712,9 +711,8 @@ static void feed(struct world *w, struct profile *p, const struct event *ev)
 		profile_event(p, ev);
 		return;
 	}
-	w->batch_ns = ev->time_ns;
 	w->batch[w->batch_count++] = (struct quick_event){
-		.addr = ev->addr, .size = ev->size, .node = ev->node, .is_free = ev->kind == EVENT_FREE,
+		.time_ns = ev->time_ns, .addr = ev->addr, .size = ev->size, .node = ev->node, .is_free = ev->kind == EVENT_FREE,
 	};
 	if (w->naive.o.time_unit == TIME_INSTRUCTIONS) /* of which every event has its own */
 		flush(w, p);
@@ -736,7 +734,7 @@ static void one_round(unsigned seed)
 		if (w->last_addr && !any(w, 3))
 			ev = (struct event){ .kind = EVENT_FREE, .addr = w->last_addr };
 		w->last_addr = ev.kind == EVENT_ALLOC ? ev.addr : 0;
-		ev.time_ns = w->batch_count ? w->batch_ns : time_ns - (any(w, 30) ? 0 : any(w, 900000));
+		ev.time_ns = time_ns - (any(w, 30) ? 0 : any(w, 900000));
 		ev.node = w->node[node];
 		n_event(w, &ev, node);
 		feed(w, p, &ev);

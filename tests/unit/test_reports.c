@@ -103,9 +103,10 @@ static struct rig *rig_with_blocks(void)
 	return r;
 }
 
-static void begin_leaks(struct rig *r, struct leaks *l, uint32_t age)
+/* @age: in milliseconds. */
+static void begin_leaks(struct rig *r, struct leaks *l, uint64_t age)
 {
-	leaks_init(l, &r->report, profile_block_clock(r->p, 10000 * MS), age);
+	leaks_init(l, &r->report, profile_block_clock(r->p, 10000 * MS), age * 1000);
 	leaks_add_all(l);
 	leaks_sort(l);
 }
@@ -119,10 +120,10 @@ static void test_sites(void **state)
 	assert_int_equal(l.sites.data[0].bytes, 5000);
 	assert_int_equal(l.sites.data[1].bytes, 300);
 	assert_int_equal(l.sites.data[1].blocks, 2);
-	assert_int_equal(l.now - l.sites.data[1].oldest, 9000);
-	assert_int_equal(l.now - l.sites.data[1].youngest, 5000);
+	assert_int_equal(l.now - l.sites.data[1].oldest, 9000000);
+	assert_int_equal(l.now - l.sites.data[1].youngest, 5000000);
 	assert_int_equal(l.sites.data[2].bytes, 20);
-	assert_int_equal(l.now - l.sites.data[2].oldest, 1000); /* as old as its realloc */
+	assert_int_equal(l.now - l.sites.data[2].oldest, 1000000); /* as old as its realloc */
 	assert_int_equal(l.sum[LEAK_UNCHECKED].bytes, 5320);
 	leaks_deinit(&l);
 	rig_free(r);
@@ -248,11 +249,11 @@ static void test_json(void **state)
 	char *text;
 	size_t size;
 	FILE *f = open_memstream(&text, &size);
-	leaks_init(&l, &r->report, 10000, 2500);
+	leaks_init(&l, &r->report, 10000000, 2500000);
 	l.is_checked = true;
-	leaks_add(&l, &(struct block){.addr = 0x20000, .size = 5000, .leaf = 2, .time = 2000}, LEAK_POSSIBLE);
-	leaks_add(&l, &(struct block){.addr = 0x10000, .size = 1, .leaf = 1, .time = 1000}, LEAK_DEFINITE);
-	leaks_add(&l, &(struct block){.addr = 0x10100, .size = 1, .leaf = 1, .time = 9000}, LEAK_DEFINITE);
+	leaks_add(&l, &(struct block){.addr = 0x20000, .size = 5000, .leaf = 2, .time_us = 2000000}, LEAK_POSSIBLE);
+	leaks_add(&l, &(struct block){.addr = 0x10000, .size = 1, .leaf = 1, .time_us = 1000000}, LEAK_DEFINITE);
+	leaks_add(&l, &(struct block){.addr = 0x10100, .size = 1, .leaf = 1, .time_us = 9000000}, LEAK_DEFINITE);
 	leaks_sort(&l);
 	leaks_write_json(f, &l);
 	fclose(f);

@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tracee/os/tick_clock.h"
 #include "tracee/pads/pad_owner.h"
 #include "tracee/pads/pad_slots.h"
 #include "tracee/pads/ring_drain.h"
@@ -28,6 +29,7 @@
 
 static struct pad_memory memory;
 static struct ring ring;
+static struct tick_clock ticks;
 static taddr_t seen[KEEP];
 static size_t seen_count;
 
@@ -58,7 +60,8 @@ static int setup(void **state)
 	assert_int_equal(pad_memory_init(&memory, memfd_create("ring", MFD_ALLOW_SEALING),
 					 &options), 0);
 	pad_memory_locate(&memory, (taddr_t)memory.base);
-	ring_init(&ring, &memory, arch_native);
+	tick_clock_init(&ticks, arch_native);
+	ring_init(&ring, &memory, arch_native, &ticks);
 	seen_count = 0;
 	return 0;
 }
@@ -591,6 +594,120 @@ static void test_overwritten(void **state)
 	assert_int_equal(owner.head.list, (uintptr_t)&owner.head.list);
 }
 
+/* -- times -- */
+
+static uint64_t dates[KEEP];
+static size_t date_count;
+
+static void keep_dates(void *ctx, struct quick_event *event, size_t n)
+{
+	(void)ctx;
+	for (size_t i = 0; i < n; i++)
+		dates[date_count++ % KEEP] = event[i].time_ns;
+}
+
+static void write_stamp(uint32_t slot, uint64_t stamp)
+{
+	uint64_t *word = word_at(slot, pad_memory_ring(&memory, slot)->head);
+
+	word[1] = stamp;
+	word[0] = PAD_RECORD_TIME;
+	move_head(slot, PAD_TIME_SIZE);
+}
+
+static void write_frees(uint32_t slot, unsigned count)
+{
+	while (count--)
+		write_free(slot, take_number(), 1);
+}
+
+static uint64_t fake_now;
+
+/* Of a clock whose ticks are nanoseconds. */
+static struct tick_pair read_fake(void)
+{
+	return (struct tick_pair){fake_now, fake_now};
+}
+
+/* A turn at @ns. */
+static void turn_at(uint64_t ns)
+{
+	const struct ring_reader by = {.event = keep, .quick = keep_dates, .node = node_of_stack};
+
+	fake_now = ns;
+	ticks = (struct tick_clock){.read = read_fake};
+	date_count = 0;
+	ring_drain(&ring, SIZE_MAX, &by);
+	assert_null(ring.broken);
+}
+
+static void test_times(void **state)
+{
+	write_stamp(0, 1000000);
+	write_frees(0, 4);
+	write_stamp(0, 1004000);
+	write_frees(0, 2);
+	turn_at(1010000);
+	/* on the line between the stamps; behind the last one at the same pace */
+	static const uint64_t line[] = {1000000, 1001000, 1002000, 1003000, 1004000, 1005000};
+	assert_int_equal(date_count, 6);
+	assert_memory_equal(dates, line, sizeof(line));
+	/* a pause: those that came after the turn are dated from the next stamp backwards */
+	write_frees(0, 2);
+	write_stamp(0, 2000000);
+	write_frees(0, 1);
+	turn_at(2000500);
+	static const uint64_t late[] = {1998000, 1999000, 2000000};
+	assert_int_equal(date_count, 3);
+	assert_memory_equal(dates, late, sizeof(late));
+}
+
+/* Without stamps: between the turns. */
+static void test_times_of_turns(void **state)
+{
+	turn_at(1000);
+	write_frees(0, 4);
+	turn_at(5000);
+	static const uint64_t between[] = {1000, 2000, 3000, 4000};
+	assert_int_equal(date_count, 4);
+	assert_memory_equal(dates, between, sizeof(between));
+}
+
+/* A ring with nothing new asks for a stamp, once. */
+static void test_asks_for_stamp(void **state)
+{
+	struct pad_ring *r = pad_memory_ring(&memory, 0);
+
+	write_frees(0, 1);
+	r->soft_limit = 500;
+	turn_at(1000);
+	assert_int_equal(r->soft_limit, 500);
+	turn_at(2000);
+	assert_int_equal(r->soft_limit, 0);
+	r->soft_limit = 600;
+	turn_at(3000);
+	assert_int_equal(r->soft_limit, 600);
+}
+
+/* Whatever a program writes: neither backwards, nor beyond the turn. */
+static void test_forged_times(void **state)
+{
+	static const uint64_t forged[] = {UINT64_MAX, 0, 1, 3000, 2000, UINT64_MAX / 2, 1ull << 63};
+	uint64_t last = 0, now = 10000;
+
+	for (size_t i = 0; i < 20 * ARRAY_SIZE(forged); i++) {
+		write_stamp(0, forged[hash_u64(i) % ARRAY_SIZE(forged)]);
+		write_frees(0, i % 5);
+		if (i % 3)
+			continue;
+		turn_at(now += 5000);
+		for (size_t k = 0; k < date_count; k++) {
+			assert_true(dates[k] >= last && dates[k] <= now);
+			last = dates[k];
+		}
+	}
+}
+
 /* Access beyond the end of a truncated file would raise SIGBUS. */
 static void test_size_is_sealed(void **state)
 {
@@ -743,6 +860,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_unknown_kind, setup_threads, teardown),
 		cmocka_unit_test_setup_teardown(test_head, setup_threads, teardown),
 		cmocka_unit_test_setup_teardown(test_next_number, setup_threads, teardown),
+		cmocka_unit_test_setup_teardown(test_times, setup_threads, teardown),
+		cmocka_unit_test_setup_teardown(test_times_of_turns, setup_threads, teardown),
+		cmocka_unit_test_setup_teardown(test_asks_for_stamp, setup_threads, teardown),
+		cmocka_unit_test_setup_teardown(test_forged_times, setup_threads, teardown),
 		cmocka_unit_test_setup_teardown(test_overwritten, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_size_is_sealed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_other_file, setup, teardown),

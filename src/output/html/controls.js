@@ -373,13 +373,12 @@ class Tips {
 
 	lifetime(box) {
 		const { trie } = this.app.values, { life } = this.app.reports;
-		let count = 0, total = 0;
+		const sum = { released: 0, lived: 0, live: 0, aged: 0 };
 
-		for (let pos = box.lo; pos < box.hi; pos++) {
-			count += life.count[trie.order[pos]];
-			total += life.total[trie.order[pos]];
-		}
-		return Tables.lifetimeText(count ? total / count : null);
+		for (let pos = box.lo; pos < box.hi; pos++)
+			for (const key of LIFE)
+				sum[key] += life[key][trie.order[pos]];
+		return Tables.lifetimeText(sum);
 	}
 
 	/*

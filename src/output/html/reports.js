@@ -369,8 +369,11 @@ class Reports {
 
 	lifetimeColumn() {
 		return { id: "lifetime", title: "Lifetime",
-			help: "Mean of the released blocks, from a histogram; whole run",
-			value: (r) => r.lifetime, text: (r) => Tables.lifetimeText(r.lifetime) };
+			help: "Mean of the released blocks, from a histogram; share and mean age of " +
+				"those that are live at the end; whole run. A resized block is not " +
+				"released: it begins again",
+			value: (r) => Tables.meanLife(r.life),
+			text: (r) => Tables.lifetimeText(r.life) };
 	}
 
 	leakColumns() {

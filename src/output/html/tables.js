@@ -7,6 +7,8 @@
 "use strict";
 
 const MAX_PLACES = 4; /* of one call site */
+/* of lifetimes(); seconds are sums over blocks */
+const LIFE = ["released", "lived", "live", "aged"];
 
 const Tables = (function () {
 	/* Sums by function: stacks that end in it, and stacks that contain it. */
@@ -28,18 +30,34 @@ const Tables = (function () {
 			{ self: sum(now.variance, true), inclusive: sum(now.variance) };
 		const oldVariance = before && before.variance && sum(before.variance);
 		const old = sum(before && before.bytes);
-		const released = sum(life.count), lived = sum(life.total);
+		const whole = sumLife(merged, life, n);
 
 		return names.functions.map((f, fn) => ({
 			key: fn, name: f.name, detail: f.object ? baseName(f.object) : "",
 			self: self[fn],
 			inclusive: inclusive[fn], blocks: blocks[fn], old: old[fn],
 			change: inclusive[fn] - old[fn],
-			lifetime: released[fn] ? lived[fn] / released[fn] : null,
+			life: { released: whole.released[fn], lived: whole.lived[fn],
+				live: whole.live[fn], aged: whole.aged[fn] },
 			variance: errors(variance ? variance.inclusive[fn] : null,
 				oldVariance ? oldVariance[fn] : null,
 				{ self: variance ? variance.self[fn] : null }),
 		})).filter((row) => row.inclusive || row.blocks || row.old);
+	}
+
+	/* The lifetimes @life of leaves by function, of stacks that contain it. */
+	function sumLife(merged, life, count) {
+		const out = {};
+
+		for (const key of LIFE) {
+			const total = merged.totals(life[key]);
+
+			out[key] = new Float64Array(count);
+			for (let i = 1; i < merged.count; i++)
+				if (merged.isOutermost[i])
+					out[key][merged.fn[i]] += total[i];
+		}
+		return out;
 	}
 
 	/* Variances of a row's columns; null: exact. */
@@ -107,7 +125,7 @@ const Tables = (function () {
 				row = { key: frame, fn: frames[frame].fn, name: f.name,
 					detail: baseName(f.object), inclusive: 0, blocks: 0, old: 0,
 					change: 0, places: new Set(), isNew: false, stacks: 0,
-					released: 0, lived: 0, lifetime: null,
+					life: { released: 0, lived: 0, live: 0, aged: 0 },
 					variance: errors(now.variance ? 0 : null,
 						before && before.variance ? 0 : null) };
 				rows.set(frame, row);
@@ -119,9 +137,8 @@ const Tables = (function () {
 			row.old += old;
 			row.change += b - old;
 			row.stacks++;
-			row.released += life.count[leaf];
-			row.lived += life.total[leaf];
-			row.lifetime = row.released ? row.lived / row.released : null;
+			for (const key of LIFE)
+				row.life[key] += life[key][leaf];
 			if (extra)
 				extra(row, leaf);
 		}
@@ -147,40 +164,68 @@ const Tables = (function () {
 	}
 
 	/*
-	 * Released blocks of each leaf, and their lifetimes in seconds: buckets count with their
-	 * middle, but no block lives longer than the program was watched.
+	 * Blocks of each leaf: how many were released, and how long they lived in sum; how many are
+	 * live at the end, and how old they are in sum. Buckets count with their middle, but no
+	 * block lives longer than the program was watched.
 	 */
 	function lifetimes(stacks) {
-		const empty = () => new Float64Array(stacks.count);
-		const out = { count: empty(), total: empty() };
-		const column = stacks.profiles[0].leaves.lifetimes || [];
-		const longest = stacks.profiles[0].meta.duration || Infinity;
+		const p = stacks.profiles[0], out = {};
+		const longest = p.meta.duration ? p.meta.duration / 1000 : Infinity;
 
-		column.forEach((row, leaf) => {
+		for (const key of LIFE)
+			out[key] = new Float64Array(stacks.count);
+		(p.leaves.lifetimes || []).forEach((row, leaf) => {
 			for (let i = 1; i < row.length; i++) {
 				const bucket = row[0] + i - 1;
-				const middle = bucket ? 1.5 * Math.pow(2, bucket - 1) : 0;
+				const middle = bucket ? 0.75e-6 * Math.pow(2, bucket) : 0.5e-6;
 
-				out.count[leaf] += row[i];
-				out.total[leaf] += row[i] * Math.min(middle, longest) / 1000;
+				out.released[leaf] += row[i];
+				out.lived[leaf] += row[i] * Math.min(middle, longest);
 			}
 		});
+		if (p.cells && p.unit === "s")
+			addAges(p, out);
 		return out;
 	}
 
-	function lifetimeText(mean) {
-		if (mean === null)
-			return "";
-		return mean < 0.001 ? "< 1 ms" : `\u2248 ${format.seconds(mean)}`;
+	/* Adds what is live at the end of @p to @out. Cells have the time to an interval. */
+	function addAges(p, out) {
+		const { leaf, born, died, blocks } = p.cells;
+		const end = p.meta.duration ? p.meta.duration / 1000 : p.end;
+		const begin = (i) => i > 0 ? p.time[i - 1] : 0;
+
+		for (let k = 0; k < leaf.length; k++) {
+			if (died[k] !== -1)
+				continue;
+			const until = Math.min(p.time[Math.max(born[k], 0)], end);
+			const middle = (begin(born[k]) + until) / 2;
+
+			out.live[leaf[k]] += blocks[k];
+			out.aged[leaf[k]] += blocks[k] * Math.max(0, end - middle);
+		}
+	}
+
+	/* The mean lifetime, if what is live were released at the end; null: no block is known. */
+	function meanLife({ released, lived, live, aged }) {
+		return released + live ? (lived + aged) / (released + live) : null;
+	}
+
+	/* "≈ 12 ms · 90 % live, ≥ 3.2 s": of released blocks, and of those that are live. */
+	function lifetimeText({ released, lived, live, aged }) {
+		const parts = [];
+
+		if (released)
+			parts.push(`\u2248 ${format.seconds(lived / released)}`);
+		if (live)
+			parts.push((released ? `${format.percent(live, released + live)} ` : "") +
+				`live, \u2265 ${format.seconds(aged / live)}`);
+		return parts.join(" \u00b7 ");
 	}
 
 	function lifetimeBucket(i) {
-		if (!i)
-			return "< 1 ms";
-		const low = Math.pow(2, i - 1);
+		const low = Math.pow(2, i - 1) / 1e6;
 
-		return low < 1000 ? `${low} to ${2 * low} ms` :
-			`${format.seconds(low / 1000)} to ${format.seconds(low / 500)}`;
+		return i ? `${format.seconds(low)} to ${format.seconds(2 * low)}` : "< 1 \u00b5s";
 	}
 
 	/*
@@ -253,6 +298,6 @@ const Tables = (function () {
 		return [...sums.values()].sort((a, b) => b.bytes - a.bytes);
 	}
 
-	return { functionRows, siteRows, histogram, lifetimes, lifetimeText, lifetimeBucket,
-		neighbours, lines, threadSums, place };
+	return { functionRows, siteRows, histogram, lifetimes, meanLife, lifetimeText,
+		lifetimeBucket, neighbours, lines, threadSums, place };
 })();

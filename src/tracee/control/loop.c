@@ -50,6 +50,7 @@
 #include "tracee/pads/pad_delivery.h"
 #include "tracee/pads/pad_fork.h"
 #include "tracee/pads/pad_restore.h"
+#include "tracee/pads/pad_ticks.h"
 #include "tracee/pads/pad_threads.h"
 #include "tracee/pads/pads.h"
 #include "tracee/state/event_sink.h"
@@ -272,7 +273,7 @@ static void serve_signal(struct target *t, struct thread *th, int sig)
 		thread_resume(t, th, 0);
 		return;
 	}
-	if (sig == SIGSEGV && pads_restore_memory(t, th))
+	if (sig == SIGSEGV && (pads_skip_ticks(t, th) || pads_restore_memory(t, th)))
 		return;
 	call_state_note_signal(&th->calls);
 	thread_resume(t, th, sig);

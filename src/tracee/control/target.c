@@ -61,6 +61,7 @@ struct target *target_new(const struct target_options *options, const struct eve
 		.restore_mask = trap_handler_restore_mask,
 	};
 	t->arch = arch_native;
+	tick_clock_init(&t->ticks, t->arch);
 	t->now_ns = clock_now_ns();
 	pads_init(t);
 	t->control = xcalloc(1, sizeof(*t->control));

@@ -21,6 +21,7 @@
 #include "tracee/inject/world.h"
 #include "tracee/os/rt_boost.h"
 #include "tracee/pads/pad_delivery.h"
+#include "tracee/pads/pad_ticks.h"
 #include "tracee/pads/promote.h"
 #include "tracee/pads/ring.h"
 #include "tracee/state/space.h"
@@ -93,6 +94,16 @@ static size_t drain_all(struct target *t, bool *is_more_out)
 	return n;
 }
 
+#define WHOLE_ROUNDS 256 /* a program that allocates faster than we read must not block the loop */
+
+/* poll() and timers must see all events so far */
+static void drain_whole(struct target *t)
+{
+	bool is_more = true;
+	for (int i = 0; i < WHOLE_ROUNDS && is_more; i++)
+		drain_all(t, &is_more);
+}
+
 /* Waits for a child's stop, a signal or the next tick, at most @ns. */
 static void sleep_until_stop(struct target *t, uint64_t ns)
 {
@@ -122,6 +133,9 @@ static void sleep_until_stop(struct target *t, uint64_t ns)
 #define SLEEP_SAMPLING_US 10000u
 #define SLEEP_SAMPLING_MAX_US 100000u
 
+/* records without stamps have the time at which they are read */
+#define SLEEP_UNSTAMPED_US 50u
+
 /*
  * Sleeps when there is nothing to do. If ptmem has a CPU of its own, rings are read in small
  * batches, while the records are still in the cache; otherwise in large ones, since each turn takes
@@ -137,6 +151,8 @@ static void idle(struct target *t, size_t records)
 		least = SLEEP_SAMPLING_US;
 		most = SLEEP_SAMPLING_MAX_US;
 	}
+	if (pads_lack_stamps(t))
+		most = least = SLEEP_UNSTAMPED_US;
 	if (records >= BUSY_RECORDS)
 		t->loop.idle_us = least;
 	else
@@ -192,21 +208,13 @@ static int step(struct target *t)
 	return 0;
 }
 
-#define WHOLE_ROUNDS 256 /* a program that allocates faster than we read must not block the loop */
-
-/* poll() must see all events so far */
-static void drain_whole(struct target *t)
-{
-	bool is_more = true;
-	for (int i = 0; i < WHOLE_ROUNDS && is_more; i++)
-		drain_all(t, &is_more);
-}
-
 void target_run(struct target *t)
 {
 	while (t->processes.count > 0 || t->options.follow.awaits_more) {
-		if (t->now_ns >= timers_next(t))
+		if (t->now_ns >= timers_next(t)) {
+			drain_whole(t);
 			timers_run(t);
+		}
 		job_follow(t);
 		int rc = step(t);
 		if (rc == -ECHILD && t->processes.count > 0)

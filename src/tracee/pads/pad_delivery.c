@@ -14,7 +14,6 @@
 struct delivery {
 	struct target *target;
 	struct address_space *space;
-	uint64_t time_ns;
 };
 
 static int read_memory(void *ctx, taddr_t addr, void *buf, size_t size)
@@ -90,7 +89,7 @@ static void deliver_quick(void *ctx, struct quick_event *event, size_t count)
 	for (size_t i = 0; wants_threads && i < count; i++)
 		event[i].thread =
 			event[i].slot < p->owner.count ? (uint32_t)p->owner.data[event[i].slot] : 0;
-	d->target->sink.quick(d->target->sink.ctx, d->space, d->time_ns, event, count);
+	d->target->sink.quick(d->target->sink.ctx, d->space, event, count);
 }
 
 /* Whether records may take the short path. */
@@ -102,10 +101,9 @@ static bool is_quick(const struct target *t, struct address_space *s)
 
 size_t pads_drain_some(struct target *t, struct address_space *s)
 {
-	struct delivery d = {t, s, t->now_ns};
+	struct delivery d = {t, s};
 	const struct ring_reader reader = {
 		.ctx = &d,
-		.time_ns = t->now_ns,
 		.event = deliver,
 		.node = find_node,
 		.is_counting = t->options.events.no_stacks,

@@ -28,6 +28,7 @@
 #include "tracee/pads/pad_sampling.h"
 #include "tracee/pads/pad_slots.h"
 #include "tracee/pads/pad_thread.h"
+#include "tracee/pads/pad_ticks.h"
 #include "tracee/pads/pad_threads.h"
 #include "tracee/pads/pads_internal.h"
 #include "tracee/pads/ring_fork.h"
@@ -169,6 +170,7 @@ static void take_over(struct target *t, struct thread *th, const struct pad_fork
 {
 	struct address_space *s = th->process->space;
 	struct pads *p = s->pads = h->pads;
+	pads_set_gap(t, s);
 	pads_start_sampling(t, s);
 	pad_owner_add(&t->pads->owner, &p->memory);
 	journal_note_shared(s, h->at, p->memory.layout.file_size);

@@ -287,6 +287,12 @@ void pad_memory_set_flags(struct pad_memory *m, uint32_t flags)
 	__atomic_store_n(&m->control->flags, flags, __ATOMIC_RELAXED);
 }
 
+void pad_memory_set_gap(struct pad_memory *m, uint64_t ticks)
+{
+	m->written.gap_ticks = ticks;
+	__atomic_store_n(&m->control->gap_ticks, ticks, __ATOMIC_RELAXED);
+}
+
 void pad_memory_set_off(struct pad_memory *m, bool is_off)
 {
 	m->written.off = is_off;
@@ -331,6 +337,7 @@ bool pad_memory_is_intact(const struct pad_memory *m)
 	       c->flags == m->written.flags && c->shared == m->written.shared &&
 	       c->rules == m->target + m->layout.rules &&
 	       c->rule_bits == m->written.rule_bits && c->record_max == m->written.record_max &&
+	       c->gap_ticks == m->written.gap_ticks &&
 	       c->sample_shift == m->written.sample_shift && are_chunks_intact(m);
 }
 

@@ -51,7 +51,7 @@ struct pad_layout {
 
 /* What ptmem wrote to the control block. */
 struct pad_written {
-	uint64_t record_max;
+	uint64_t record_max, gap_ticks;
 	uint32_t flags, rule_bits, owner, off, shared;
 	uint32_t sample_shift;
 	uint32_t shift_max;  /* the largest value that this ever had */
@@ -103,6 +103,8 @@ int pad_memory_grow(struct pad_memory *m, int fd, taddr_t target);
 
 /* Sets the flags of pads, of enum pad_flag. */
 void pad_memory_set_flags(struct pad_memory *m, uint32_t flags);
+/* Sets the longest time between stamps, in ticks. */
+void pad_memory_set_gap(struct pad_memory *m, uint64_t ticks);
 /*
  * Sets whether pads only run the originals, and whether several threads may be in pads at a
  * time.

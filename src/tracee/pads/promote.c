@@ -29,6 +29,7 @@
 #include "tracee/pads/pad_sampling.h"
 #include "tracee/pads/pad_service.h"
 #include "tracee/pads/pad_thread.h"
+#include "tracee/pads/pad_ticks.h"
 #include "tracee/pads/pad_threads.h"
 #include "tracee/pads/pads_internal.h"
 #include "tracee/state/journal.h"
@@ -93,7 +94,7 @@ static int make_memory(struct target *t, struct address_space *s, struct thread 
 		return rc;
 	}
 	s->pads = p;
-	ring_init(&p->ring, &p->memory, t->arch);
+	ring_init(&p->ring, &p->memory, t->arch, &t->ticks);
 	pad_owner_add(&t->pads->owner, &p->memory);
 	pad_memory_set_shared(&p->memory, is_shared(t, s));
 	pad_memory_set_flags(&p->memory,
@@ -101,7 +102,9 @@ static int make_memory(struct target *t, struct address_space *s, struct thread 
 				     (t->options.events.no_stacks ? PAD_COUNT_ONLY : 0) |
 				     (t->options.events.stack_pointers ? PAD_STACK_POINTER : 0) |
 				     (s->heap.sampling ? PAD_SAMPLING : 0) |
+				     (t->ticks.is_trusted ? 0 : PAD_NO_TICKS) |
 				     requests_pad_flags(t, s));
+	pads_set_gap(t, s);
 	pads_start_sampling(t, s);
 	if (s->sink.unwinder)
 		s->sink.unwinder->set_rule_memory(

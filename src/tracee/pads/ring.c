@@ -6,9 +6,11 @@
 #include "base/alloc.h"
 #include "tracee/pads/ring_stack.h"
 
-void ring_init(struct ring *r, struct pad_memory *memory, const struct arch *arch)
+void ring_init(struct ring *r, struct pad_memory *memory, const struct arch *arch,
+	       struct tick_clock *clock)
 {
-	*r = (struct ring){.memory = memory, .arch = arch, .number = 1, .next_number = 1};
+	*r = (struct ring){
+		.memory = memory, .arch = arch, .clock = clock, .number = 1, .next_number = 1};
 }
 
 void ring_deinit(struct ring *r)
@@ -36,6 +38,7 @@ struct ring_source *ring_source(struct ring *r, uint32_t slot)
 		r->source[i] = (struct ring_source){
 			.bytes = pad_memory_ring_bytes(r->memory, i),
 			.mask = pad_memory_ring_size(r->memory, i) - 1,
+			.dates.next.at = RING_NO_STAMP,
 		};
 	}
 	return &r->source[slot];

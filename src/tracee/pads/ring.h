@@ -20,6 +20,7 @@
 
 #include "arch/arch.h"
 #include "tracee/pads/pad_memory.h"
+#include "tracee/pads/ring_dates.h"
 #include "tracee/state/heap_event.h"
 
 struct ring_stats {
@@ -38,14 +39,18 @@ struct ring_source {
 	uint64_t last;         /* the number of the last record that was read; 0: none */
 	/* in a turn: the head, and the number of the record at the position, or RING_NO_NUMBER */
 	uint64_t head, next;
+	bool is_asked;         /* for a stamp: nothing was new */
+	struct ring_dates dates;
 };
 
 struct ring_mirror; /* ring_stack.h */
+struct tick_clock;
 
 /* The rings of all slots. */
 struct ring {
 	struct pad_memory *memory;
 	const struct arch *arch;
+	struct tick_clock *clock; /* updated in each turn */
 	const char *broken;    /* why nothing more is read; NULL: not broken */
 	uint64_t number;       /* all below it are read, or late, or will never come */
 	uint64_t next_number;  /* as last seen in the control block */
@@ -61,8 +66,9 @@ struct ring {
 	struct ring_stats stats;
 };
 
-/* @memory stays the caller's and must outlive the ring. */
-void ring_init(struct ring *r, struct pad_memory *memory, const struct arch *arch);
+/* @memory and @clock stay the caller's and must outlive the ring. */
+void ring_init(struct ring *r, struct pad_memory *memory, const struct arch *arch,
+	       struct tick_clock *clock);
 void ring_deinit(struct ring *r);
 
 /* The memory is corrupt: from now on nothing is read, and pads write nothing. */

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "tracee/os/tick_clock.h"
 #include "tracee/pads/ring_stack.h"
 
 #define PUBLISH_STEPS 16
@@ -29,6 +30,19 @@ struct turn {
 	uint8_t has_event[WINDOW];
 	struct quick_event event[WINDOW];
 };
+
+/* The time of the record at @position of @slot, which is below the head. */
+static inline uint64_t date_of(struct ring *r, uint32_t slot, uint64_t position)
+{
+	struct ring_dates *d = &r->source[slot].dates;
+
+	if (position >= d->end)
+		ring_dates_place(r, slot, position);
+	uint64_t ns = d->start.ns + ((position - d->start.at) * d->slope >> 16);
+	ns = MIN(ns, d->most_ns);
+	d->now_ns = MAX(d->now_ns, ns);
+	return d->now_ns;
+}
 
 /* The sink's node for the stack of @ev, which is new, or was not asked for yet. */
 static uint32_t ask_node(struct ring *r, const struct ring_reader *reader,
@@ -157,6 +171,7 @@ static void read_short(struct turn *t, uint32_t slot)
 		uint32_t is_block = type >> 2 & 1, bits = is_block << 4;
 		t->has_event[number - t->first] = 1;
 		t->event[number - t->first] = (struct quick_event){
+			.time_ns = date_of(t->r, slot, position),
 			.addr = value >> bits,
 			.size = value & ((UINT64_C(1) << bits) - 1),
 			.sp = tail ? ring_load(&word[2]) : 0,
@@ -180,11 +195,15 @@ static void find_next(struct ring *r, uint32_t slot)
 	s->next = RING_NO_NUMBER;
 	while (s->position < s->head) {
 		uint64_t mark = ring_load(ring_word(s));
-		if (mark != PAD_RECORD_FILL) {
+		if (mark == PAD_RECORD_TIME) {
+			ring_dates_pass(r, slot);
+			s->position += PAD_TIME_SIZE;
+		} else if (mark == PAD_RECORD_FILL) {
+			s->position = (s->position | s->mask) + 1;
+		} else {
 			s->next = mark >> PAD_MARK_LOW;
 			break;
 		}
-		s->position = (s->position | s->mask) + 1;
 	}
 	if (s->position > s->head || s->next <= s->last) {
 		ring_break(r, "a ring's records are not in order");
@@ -218,7 +237,8 @@ static uint32_t read_plain(struct turn *t, uint32_t slot, struct quick_event *e)
 	uint64_t mark = ring_load(word), room = room_at(s);
 	uint32_t tail = ring_tail_size(t->r);
 
-	*e = (struct quick_event){.slot = (uint16_t)slot};
+	*e = (struct quick_event){.slot = (uint16_t)slot,
+				  .time_ns = date_of(t->r, slot, s->position)};
 	if (!t->reader->quick || mark >> PAD_MARK_LOW != s->next)
 		return 0;
 	uint32_t size = read_quick(t, word, mark, room, e);
@@ -274,7 +294,7 @@ static void deliver_one(struct turn *t, uint32_t slot)
 		t->reader->quick(t->reader->ctx, &e, 1);
 	} else {
 		const uint64_t *word = ring_word(s);
-		struct heap_event ev = {.time_ns = t->reader->time_ns, .path = slot};
+		struct heap_event ev = {.time_ns = e.time_ns, .path = slot};
 		size = ring_read_record(r, word, ring_load(word), room_at(s), &ev);
 		if (!size)
 			return;
@@ -349,6 +369,15 @@ static void deliver_window(struct turn *t)
 	r->number = MAX(t->first + t->span, least);
 }
 
+/* The thread of @slot may be asleep: its next record shall have a stamp before it. */
+static void ask_for_stamp(struct ring *r, uint32_t slot)
+{
+	if (r->source[slot].is_asked)
+		return;
+	r->source[slot].is_asked = true;
+	__atomic_store_n(&pad_memory_ring(r->memory, slot)->soft_limit, 0, __ATOMIC_RELAXED);
+}
+
 /* Finds the rings that have records. */
 static void begin(struct turn *t)
 {
@@ -357,12 +386,20 @@ static void begin(struct turn *t)
 
 	t->active = 0;
 	r->active = xgrow(r->active, &r->active_capacity, used + 1ul, sizeof(*r->active));
+	uint64_t before = tick_clock_update(r->clock);
 	for (uint32_t i = 0; i < used && !r->broken; i++) {
 		uint64_t head = ring_head(r, i);
+		r->source[i].head = head;
+	}
+	uint64_t after = tick_clock_update(r->clock);
+	for (uint32_t i = 0; i < used && !r->broken; i++) {
 		struct ring_source *s = &r->source[i];
-		if (head == s->position)
+		ring_dates_turn(r, i, before, after);
+		if (s->head == s->position) {
+			ask_for_stamp(r, i);
 			continue;
-		s->head = head;
+		}
+		s->is_asked = false;
 		find_next(r, i);
 		r->active[t->active++] = i;
 	}

@@ -39,6 +39,7 @@ void ring_fork(struct ring *r, const struct ring *parent, uint32_t slot)
 
 	*r = (struct ring){
 		.arch = parent->arch,
+		.clock = parent->clock,
 		.broken = parent->broken,
 		.number = parent->next_number,
 		.next_number = parent->next_number,

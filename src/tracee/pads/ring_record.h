@@ -14,12 +14,11 @@
  * batches, all others to `event`, in order. `node` then returns the sink's number for a new stack
  * (event: path, frame, frame_count, kept).
  *
- * Events have time_ns, and the slot as their path; `event` adds the thread. A raw stack
- * (event.stack) has no read function. An event is valid during the call.
+ * Events have times (ring_dates.h), and the slot as their path; `event` adds the thread. A raw
+ * stack (event.stack) has no read function. An event is valid during the call.
  */
 struct ring_reader {
 	void *ctx;
-	uint64_t time_ns;
 	void (*event)(void *ctx, struct heap_event *ev);
 	void (*quick)(void *ctx, struct quick_event *event, size_t count); /* NULL = none */
 	uint32_t (*node)(void *ctx, const struct heap_event *ev);

@@ -60,13 +60,13 @@ struct event_sink {
 	void (*event)(void *ctx, struct address_space *s, const struct heap_event *ev);
 	/*
 	 * Plain allocations and frees recorded by pads, in batches, while wants_quick returns true
-	 * (called often); all at @time_ns. An allocation carries the result of `node` for its
-	 * stack. @path (a thread's slot): as in struct heap_event. All three may be NULL.
+	 * (called often). An allocation carries the result of `node` for its stack. @path (a
+	 * thread's slot): as in struct heap_event. All three may be NULL.
 	 */
 	bool (*wants_quick)(void *ctx, struct address_space *s);
 	uint32_t (*node)(void *ctx, struct address_space *s, const struct heap_event *ev);
-	void (*quick)(void *ctx, struct address_space *s, uint64_t time_ns,
-		      const struct quick_event *ev, size_t count);
+	void (*quick)(void *ctx, struct address_space *s, const struct quick_event *ev,
+		      size_t count);
 
 	/* -- threads and processes -- */
 

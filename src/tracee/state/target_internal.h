@@ -10,6 +10,7 @@
 #include "arch/arch.h"
 #include "base/types.h"
 #include "base/vec.h"
+#include "tracee/os/tick_clock.h"
 #include "tracee/state/pending_stops.h"
 #include "tracee/state/space.h"
 #include "tracee/state/target_options.h"
@@ -86,6 +87,7 @@ struct target {
 	struct event_sink sink;
 	struct target_hooks hooks;
 	const struct arch *arch;
+	struct tick_clock ticks;         /* dates what pads record */
 	struct thread_table threads;
 	VEC(struct process *) processes;
 	struct pending_stops pending;

@@ -1,0 +1,37 @@
+/*
+ * Converts the CPU's counter (arch_ticks) to CLOCK_MONOTONIC. Pads can read the counter, but not
+ * the clock. Both are read together again and again; a reading of the counter is placed relative to
+ * the newest pair, with the rate of the last second, so what the kernel corrects meanwhile is
+ * followed.
+ */
+#ifndef PTMEM_TRACEE_OS_TICK_CLOCK_H
+#define PTMEM_TRACEE_OS_TICK_CLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct arch;
+
+struct tick_pair {
+	uint64_t ticks, ns;
+};
+
+struct tick_clock {
+	/* the kernel uses this counter as a clock, or would: it is the same on all CPUs */
+	bool is_trusted;
+	struct tick_pair (*read)(void); /* both clocks now */
+	struct tick_pair old, middle, last; /* old and middle: where the rate is measured from */
+	uint64_t rate;              /* ns for each tick, times 2^32 */
+};
+
+/* Reads the first pair. Takes at least 50 us, for the first rate. */
+void tick_clock_init(struct tick_clock *c, const struct arch *arch);
+/* Reads another pair, and returns the time: c->last.ns. */
+uint64_t tick_clock_update(struct tick_clock *c);
+
+/* The time of @ticks, which may be any number: 0 or UINT64_MAX if it is out of range. */
+uint64_t tick_clock_ns(const struct tick_clock *c, uint64_t ticks);
+/* How many ticks @ns take. */
+uint64_t tick_clock_ticks(const struct tick_clock *c, uint64_t ns);
+
+#endif

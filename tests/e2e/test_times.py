@@ -1,0 +1,123 @@
+"""Times of events, beside the program's own log of what the clock said before and after each call (targets/timed.c).
+
+The bound is 10 us: for 99 of 100 events of an exact profile, and for every sample.
+"""
+
+import bisect
+import contextlib
+import os
+import struct
+import subprocess
+
+from harness import test
+
+BOUND = 10000
+ENTRY = struct.Struct("<QQQII")
+MODES = ("dense", "steady", "bursts", "short", "sleepy", "slow")
+
+
+def read_log(path):
+    """{(thread, address, size): [(before, after)]}; size 0: a release."""
+    found = {}
+    with open(path, "rb") as file:
+        for before, after, addr, thread, size in ENTRY.iter_unpack(file.read()):
+            found.setdefault((thread, addr, size), []).append((before, after))
+    return found
+
+
+def read_events(path):
+    """[(time, (thread, address, size))] of an events file."""
+    found = []
+    with open(path, encoding="utf-8", errors="surrogateescape") as file:
+        for line in file:
+            word = line.split(" ")
+            if word[0] == "a":
+                found.append((int(word[1]), (int(word[2]), int(word[5], 16), int(word[6]))))
+            elif word[0] in "fj":
+                found.append((int(word[1]), (int(word[2]), int(word[5], 16), 0)))
+    return found
+
+
+def distance(time, call):
+    return max(call[0] - time, time - call[1], 0)
+
+
+def errors(log, events, is_sampled):
+    """ns between each event of @events and its call. A block's address and size may come again: in order; a sample's is
+    the nearest one."""
+    found, next_of = [], {}
+    for time, key in events:
+        calls = log.get(key)
+        if not calls:
+            continue
+        if is_sampled:
+            i = bisect.bisect(calls, (time, time))
+            found.append(min(distance(time, call) for call in calls[max(i - 1, 0):i + 1]))
+        else:
+            i = next_of[key] = next_of.get(key, -1) + 1
+            if i < len(calls):
+                found.append(distance(time, calls[i]))
+    return sorted(found)
+
+
+@contextlib.contextmanager
+def load(t, count):
+    """@count processes that spin."""
+    spinning = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for process in spinning:
+            process.kill()
+            process.wait()
+
+
+def measure(t, mode, threads, options=()):
+    cwd = t.subdirectory()
+    log = os.path.join(cwd, "log")
+    profile = t.profile([t.target("gcc-O2-pie", "timed"), mode, str(threads), log],
+                        ["--events=events", *options], cwd=cwd)
+    t.equal("status (%s)" % profile.messages, profile.status, 0)
+    found = errors(read_log(log), read_events(os.path.join(cwd, "events")), bool(options))
+    t.check(found, "no event was found")
+    print("%s-%d: %d events, median %.1f us, 99 %% %.1f us, worst %.1f us" % (
+        mode, threads, len(found), found[len(found) // 2] / 1000, found[len(found) * 99 // 100] / 1000, found[-1] / 1000))
+    return found
+
+
+def register(mode, threads):
+    @test("times/exact/%s-%d" % (mode, threads))
+    def _(t):
+        found = measure(t, mode, threads)
+        t.check(found[len(found) * 99 // 100] <= BOUND, "99 %% within %d ns" % found[len(found) * 99 // 100])
+
+    @test("times/sampled/%s-%d" % (mode, threads))
+    def _(t):
+        found = measure(t, mode, threads, ["--heap-sample=256"])
+        t.check(found[-1] <= BOUND, "a sample is %d ns from its call" % found[-1])
+
+
+for _mode in MODES:
+    for _threads in (1, 16):
+        register(_mode, _threads)
+
+
+@test("times/loaded")
+def loaded(t):
+    """While other programs take the CPUs."""
+    with load(t, 2 * os.cpu_count()):
+        for threads in (1, 16):
+            found = measure(t, "short", threads)
+            t.check(found[len(found) * 99 // 100] <= BOUND, "99 %% within %d ns" % found[len(found) * 99 // 100])
+            found = measure(t, "short", threads, ["--heap-sample=256"])
+            t.check(found[-1] <= BOUND, "a sample is %d ns from its call" % found[-1])
+
+
+@test("times/no-counter")
+def no_counter(t):
+    """A program that forbids itself to read the CPU's counter: its pads do without, and it does not notice."""
+    for options in ((), ("--heap-sample=512",)):
+        profile = t.profile([t.target("gcc-O2-pie", "notsc"), "200000"], ["--verbose", *options])
+        t.equal("status (%s)" % profile.messages, profile.status, 0)
+        t.equal("faults of its own", profile.out, b"faults 1\n")
+        t.check([m for m in profile.messages if "has disabled the CPU's counter" in m], "no message: %s" % profile.messages)
