@@ -50,7 +50,7 @@ INLINE int wait_for_room(const struct pad_control *c, const struct pad_slot *slo
 }
 
 /*
- * The distance from a stamp at @head to the next, for a busy thread half of the gap or less. @last:
+ * The distance from a stamp at @head to the next: for a busy thread 3/8 to 3/4 of the gap. @last:
  * ticks since the one before it.
  */
 INLINE uint64_t next_step(const struct pad_control *c, struct pad_ring *ring, uint64_t head,
@@ -61,9 +61,9 @@ INLINE uint64_t next_step(const struct pad_control *c, struct pad_ring *ring, ui
 	if (last >= gap)
 		ring->run = head;
 	most = (head - ring->run) >> PAD_RUN_SHIFT;
-	if (last < gap / 4)
+	if (last < gap / 4 + gap / 8)
 		step += step / 2 + PAD_TIME_SIZE;
-	else if (last > gap / 2)
+	else if (last > gap / 2 + gap / 4)
 		step /= 2;
 	return step < most ? step : most;
 }

@@ -45,7 +45,7 @@ void histogram_extend(struct histogram *g, uint8_t bucket);
 
 static inline void histogram_add(struct histogram *g, uint64_t value, uint64_t blocks)
 {
-	uint8_t bucket = value ? (uint8_t)(64 - __builtin_clzll(value)) : 0;
+	uint8_t bucket = (uint8_t)(63 - __builtin_clzll(value << 1 | 1)); /* values have 63 bits */
 	uint8_t i = (uint8_t)(bucket - g->first);
 
 	if (i >= g->size) {

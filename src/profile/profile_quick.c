@@ -52,15 +52,14 @@ static inline bool quick_free(struct profile *p, const struct quick_event *ev)
 	return true;
 }
 
-/* The release of @ev's block follows, in the same millisecond. */
-static inline void remember_pair(struct profile *p, const struct quick_event *ev, uint32_t leaf)
+/* The release of @ev's block follows, @lived_ns later, in the same millisecond. */
+static inline void remember_pair(struct profile *p, const struct quick_event *ev, uint32_t leaf,
+				 uint64_t lived_ns)
 {
 	struct history_block b = plain_block(ev, leaf, ev->size);
-	uint64_t born_us = clock_us(p);
 
-	read_time(p, ev[1].time_ns);
 	b.releaser = ev[1].thread;
-	b.lived_us = clock_us(p) - born_us;
+	b.lived_us = lived_ns / 1000;
 	for (struct history *h = p->history; h; h = h->next)
 		history_pair(h, &b, &p->leaf.data[leaf], p->totals.live_bytes + ev->size,
 			     p->time_ms);
@@ -75,8 +74,9 @@ static inline bool quick_pair(struct profile *p, const struct quick_event *ev)
 	uint64_t extra = plain_extra(p, ev->size), both = ev->size + extra;
 	uint64_t time = p->options.time_unit == TIME_BYTES ? p->time_bytes + 2 * both : p->time_ms;
 	uint64_t live = p->totals.live_bytes + ev->size;
+	uint64_t born_ns = MAX(p->now_ns, ev->time_ns), now_ns = MAX(born_ns, ev[1].time_ns);
 	if (live > p->peak_limit || p->options.no_heap || p->ignored->count ||
-	    time >= p->snapshots.earliest || ev[1].time_ns >= p->next_ms_ns ||
+	    time >= p->snapshots.earliest || now_ns >= p->next_ms_ns ||
 	    live + p->totals.extra + extra + p->stacks > p->snapshots.peak_limit ||
 	    ev->size > SIZE_MAX44 || !blocks_is_absent(p->blocks, ev->addr))
 		return false;
@@ -91,7 +91,8 @@ static inline bool quick_pair(struct profile *p, const struct quick_event *ev)
 	p->totals.allocated_bytes += ev->size;
 	p->totals.frees++;
 	p->time_bytes += 2 * both;
-	remember_pair(p, ev, index);
+	p->now_ns = now_ns;
+	remember_pair(p, ev, index, now_ns - born_ns);
 	return true;
 }
 
@@ -126,12 +127,14 @@ void profile_quick(struct profile *p, const struct quick_event *ev, size_t count
 		const struct quick_event *near = ev + MIN(BLOCKS_AHEAD, end - ev);
 		for (; fetched < near; fetched++)
 			blocks_prefetch(p->blocks, fetched->addr);
-		read_time(p, ev->time_ns);
+		if (!ev->is_free && ev + 1 < end && is_pair(ev, ev + 1) && quick_pair(p, ev)) {
+			ev++;
+			continue;
+		}
+		pass_time(p, ev->time_ns);
 		if (ev->is_free) {
 			if (!quick_free(p, ev))
 				slow_event(p, ev);
-		} else if (ev + 1 < end && is_pair(ev, ev + 1) && quick_pair(p, ev)) {
-			ev++;
 		} else if (!quick_alloc(p, ev)) {
 			slow_event(p, ev);
 		}

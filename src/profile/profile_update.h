@@ -19,12 +19,17 @@ static inline uint64_t clock_us(const struct profile *p)
 void profile_pass_ms(struct profile *p);
 
 /* Time never decreases here, whatever the order of events of several threads. */
-static inline void read_time(struct profile *p, uint64_t time_ns)
+static inline void pass_time(struct profile *p, uint64_t time_ns)
 {
 	if (time_ns > p->now_ns)
 		p->now_ns = time_ns;
 	if (p->now_ns >= p->next_ms_ns)
 		profile_pass_ms(p);
+}
+
+static inline void read_time(struct profile *p, uint64_t time_ns)
+{
+	pass_time(p, time_ns);
 	if (p->options.time_unit == TIME_INSTRUCTIONS) {
 		uint64_t now = p->options.instructions(p->options.instructions_ctx);
 		p->time_instructions = MAX(p->time_instructions, now);

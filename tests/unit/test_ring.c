@@ -648,18 +648,34 @@ static void test_times(void **state)
 	write_stamp(0, 1004000);
 	write_frees(0, 2);
 	turn_at(1010000);
-	/* on the line between the stamps; behind the last one at the same pace */
-	static const uint64_t line[] = {1000000, 1001000, 1002000, 1003000, 1004000, 1005000};
+	/* at first the pace is not known; behind the second stamp it is that before it */
+	static const uint64_t line[] = {1000000, 1000000, 1000000, 1000000, 1004000, 1005000};
 	assert_int_equal(date_count, 6);
 	assert_memory_equal(dates, line, sizeof(line));
-	/* a pause: those that came after the turn are dated from the next stamp backwards */
+	/* a pause: those without a number at the turn came after it; not beyond the next turn */
 	write_frees(0, 2);
 	write_stamp(0, 2000000);
-	write_frees(0, 1);
+	write_frees(0, 2);
 	turn_at(2000500);
-	static const uint64_t late[] = {1998000, 1999000, 2000000};
-	assert_int_equal(date_count, 3);
+	static const uint64_t late[] = {1010000, 1011000, 2000000, 2000500};
+	assert_int_equal(date_count, 4);
 	assert_memory_equal(dates, late, sizeof(late));
+}
+
+/* A record that had its number at a turn, but was completed later, is older than that. */
+static void test_time_of_number(void **state)
+{
+	uint64_t first = take_number(), second = take_number();
+
+	write_stamp(0, 1000000);
+	write_stamp(1, 1001000);
+	write_free(1, second, 2);
+	turn_at(5000000);
+	assert_int_equal(date_count, 1);
+	assert_int_equal(dates[0], 1001000);
+	write_free(0, first, 1);
+	turn_at(9000000);
+	assert_int_equal(dates[0], 1000000);
 }
 
 /* Without stamps: between the turns. */
@@ -861,6 +877,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_head, setup_threads, teardown),
 		cmocka_unit_test_setup_teardown(test_next_number, setup_threads, teardown),
 		cmocka_unit_test_setup_teardown(test_times, setup_threads, teardown),
+		cmocka_unit_test_setup_teardown(test_time_of_number, setup_threads, teardown),
 		cmocka_unit_test_setup_teardown(test_times_of_turns, setup_threads, teardown),
 		cmocka_unit_test_setup_teardown(test_asks_for_stamp, setup_threads, teardown),
 		cmocka_unit_test_setup_teardown(test_forged_times, setup_threads, teardown),

@@ -369,9 +369,9 @@ class Reports {
 
 	lifetimeColumn() {
 		return { id: "lifetime", title: "Lifetime",
-			help: "Mean of the released blocks, from a histogram; share and mean age of " +
-				"those that are live at the end; whole run. A resized block is not " +
-				"released: it begins again",
+			help: "Mean of the released blocks, from a histogram; share and mean " +
+				"age of those that are live at the end; whole run. The age of a " +
+				"block begins again when it is resized",
 			value: (r) => Tables.meanLife(r.life),
 			text: (r) => Tables.lifetimeText(r.life) };
 	}

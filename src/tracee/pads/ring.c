@@ -38,7 +38,6 @@ struct ring_source *ring_source(struct ring *r, uint32_t slot)
 		r->source[i] = (struct ring_source){
 			.bytes = pad_memory_ring_bytes(r->memory, i),
 			.mask = pad_memory_ring_size(r->memory, i) - 1,
-			.dates.next.at = RING_NO_STAMP,
 		};
 	}
 	return &r->source[slot];

@@ -31,19 +31,6 @@ struct turn {
 	struct quick_event event[WINDOW];
 };
 
-/* The time of the record at @position of @slot, which is below the head. */
-static inline uint64_t date_of(struct ring *r, uint32_t slot, uint64_t position)
-{
-	struct ring_dates *d = &r->source[slot].dates;
-
-	if (position >= d->end)
-		ring_dates_place(r, slot, position);
-	uint64_t ns = d->start.ns + ((position - d->start.at) * d->slope >> 16);
-	ns = MIN(ns, d->most_ns);
-	d->now_ns = MAX(d->now_ns, ns);
-	return d->now_ns;
-}
-
 /* The sink's node for the stack of @ev, which is new, or was not asked for yet. */
 static uint32_t ask_node(struct ring *r, const struct ring_reader *reader,
 			 const struct heap_event *ev)
@@ -140,8 +127,8 @@ static uint32_t read_quick(struct turn *t, const uint64_t *word, uint64_t mark, 
 
 /*
  * Reads the shortest records in a row to their places in the window, up to the first one of another
- * kind, or the end of the ring. Which of the two kinds one is cannot be foreseen, so no branch
- * depends on it.
+ * kind, or the end of the ring, or of the line that dates them. Which of the two kinds one is cannot
+ * be foreseen, so no branch depends on it.
  */
 static void read_short(struct turn *t, uint32_t slot)
 {
@@ -150,16 +137,20 @@ static void read_short(struct turn *t, uint32_t slot)
 	_Static_assert(PAD_SAME_BYTES == 1 << 16, "16 bits");
 	const struct ring_mirror *mirror = ring_mirror(t->r, slot);
 	struct ring_source *s = &t->r->source[slot];
+	const struct ring_line *line = ring_line_at(t->r, slot, s->position, s->next);
 	const uint32_t tail = ring_tail_size(t->r), step = 16 + tail;
 	const uint64_t stop = MIN(s->head, (s->position | s->mask) + 1), end = t->first + t->span;
+	const uint64_t until = MIN(stop, line->end), start_ns = line->start.ns;
 	const uint64_t *word = ring_word(s);
 	/* all ones, or 0 where there are no stacks */
 	const uint32_t nodes = t->reader->is_counting ? 0 : UINT32_MAX, node = mirror->node & nodes;
 	const uint32_t kinds = 1u << PAD_RECORD_FREE |
 			       (mirror->has_node || !nodes ? 1u << PAD_RECORD_SAME : 0);
 	uint64_t position = s->position, least = MAX(s->last + 1, t->first);
+	uint64_t run = (position - line->start.at) * line->slope, slope = step * line->slope;
 
-	for (; stop - position >= step; position += step, word += step / sizeof(*word)) {
+	for (; position < until && stop - position >= step;
+	     position += step, run += slope, word += step / sizeof(*word)) {
 		uint64_t mark = ring_load(word), value = ring_load(&word[1]);
 		uint64_t number = mark >> PAD_MARK_LOW;
 		uint32_t type = mark & 15;
@@ -171,7 +162,7 @@ static void read_short(struct turn *t, uint32_t slot)
 		uint32_t is_block = type >> 2 & 1, bits = is_block << 4;
 		t->has_event[number - t->first] = 1;
 		t->event[number - t->first] = (struct quick_event){
-			.time_ns = date_of(t->r, slot, position),
+			.time_ns = start_ns + (run >> RING_SLOPE_SHIFT),
 			.addr = value >> bits,
 			.size = value & ((UINT64_C(1) << bits) - 1),
 			.sp = tail ? ring_load(&word[2]) : 0,
@@ -181,8 +172,10 @@ static void read_short(struct turn *t, uint32_t slot)
 			.slot = (uint16_t)slot};
 		least = number + 1;
 	}
-	if (position != s->position)
+	if (position != s->position) {
 		s->last = least - 1;
+		s->dates.now_ns = start_ns + ((run - slope) >> RING_SLOPE_SHIFT);
+	}
 	t->r->stats.bytes += position - s->position;
 	s->position = position;
 }
@@ -194,10 +187,11 @@ static void find_next(struct ring *r, uint32_t slot)
 
 	s->next = RING_NO_NUMBER;
 	while (s->position < s->head) {
-		uint64_t mark = ring_load(ring_word(s));
+		const uint64_t *word = ring_word(s);
+		uint64_t mark = ring_load(word);
 		if (mark == PAD_RECORD_TIME) {
-			ring_dates_pass(r, slot);
 			s->position += PAD_TIME_SIZE;
+			ring_dates_pass(r, slot, s->position, ring_load(&word[1]));
 		} else if (mark == PAD_RECORD_FILL) {
 			s->position = (s->position | s->mask) + 1;
 		} else {
@@ -237,8 +231,7 @@ static uint32_t read_plain(struct turn *t, uint32_t slot, struct quick_event *e)
 	uint64_t mark = ring_load(word), room = room_at(s);
 	uint32_t tail = ring_tail_size(t->r);
 
-	*e = (struct quick_event){.slot = (uint16_t)slot,
-				  .time_ns = date_of(t->r, slot, s->position)};
+	*e = (struct quick_event){.slot = (uint16_t)slot, .time_ns = ring_date(t->r, slot)};
 	if (!t->reader->quick || mark >> PAD_MARK_LOW != s->next)
 		return 0;
 	uint32_t size = read_quick(t, word, mark, room, e);
