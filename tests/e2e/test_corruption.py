@@ -148,7 +148,7 @@ left_without_room(True)
 @test("corruption/after-fields")
 def left_with_fields_changed(t):
     """Fields that only pads read: they would lose events, or stop at each call, without a wrong record."""
-    for how in ("owner", "off", "flags", "rule_bits", "record_max", "slots_at", "slots_used"):
+    for how in ("owner", "off", "flags", "rule_bits", "record_max", "gap", "slots_at", "slots_used"):
         run, _ = left_alone(t, False, lambda run: None, how)
         t.check(run.end(), "not corrupt any more")
         t.equal("output of the program", run.text(1), "ready\nOK\n")

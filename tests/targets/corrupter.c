@@ -229,7 +229,7 @@ static const struct field {
 	uint32_t bits; /* that change */
 } fields[] = {
 	{ "owner", 0, 0x40000000 }, { "off", 1, 1 }, { "flags", 2, 1 }, { "rule_bits", 6, 1 }, { "record_max", 8, 1u << 18 },
-	{ "slots_at", 12, 4096 }, { "slots_used", 14, 64 },
+	{ "gap", 10, 256 }, { "slots_at", 14, 4096 }, { "slots_used", 16, 64 },
 };
 
 static const struct field *find_field(const char *name)
@@ -326,7 +326,7 @@ int main(int argc, char **argv)
 	else if (area_count > 0 && strcmp(what, "number") == 0)
 		keep(32 * 8, 0, 1, 1, 8); /* struct pad_control.next_number */
 	else if (area_count > 0 && strcmp(what, "room") == 0)
-		keep_in_rings(1, 0); /* .limit: no thread finds room, whatever ptmem has read */
+		keep_in_rings(4, 0); /* .limit: no thread finds room, whatever ptmem has read */
 	else if (area_count > 0 && find_field(what))
 		change_field(find_field(what));
 	else if (area_count > 0)

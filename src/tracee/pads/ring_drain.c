@@ -127,8 +127,8 @@ static uint32_t read_quick(struct turn *t, const uint64_t *word, uint64_t mark, 
 
 /*
  * Reads the shortest records in a row to their places in the window, up to the first one of another
- * kind, or the end of the ring, or of the line that dates them. Which of the two kinds one is cannot
- * be foreseen, so no branch depends on it.
+ * kind, or the end of the ring, or of the line that dates them. Which of the two kinds one is
+ * cannot be foreseen, so no branch depends on it.
  */
 static void read_short(struct turn *t, uint32_t slot)
 {
