@@ -37,7 +37,7 @@ struct ring_stamp {
 	uint64_t at, ns;
 };
 
-/* Positions from start.at on, below `end`, are dated as start.ns + (position - start.at) * slope. */
+/* Positions from start.at up to `end` are dated as start.ns + (position - start.at) * slope. */
 struct ring_line {
 	struct ring_stamp start;
 	uint64_t slope, end;
