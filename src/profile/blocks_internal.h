@@ -36,9 +36,10 @@
 #define SHARD_BITS 3
 #define SHARDS (1u << SHARD_BITS)
 #define BUCKET 4u
-#define ADDR_BITS 48
-#define TIMES_PLACE (~UINT64_C(0) << ADDR_BITS) /* of a slot with times: not empty, no block's */
-#define ADDR_MAX ((TIMES_PLACE >> 16) - 1)      /* an address beyond it is unusual */
+#define PLACE_SIZE_BITS 16 /* of the size, below the address */
+/* of a slot with times: not empty, no block's */
+#define TIMES_PLACE (~UINT64_C(0) << (64 - PLACE_SIZE_BITS))
+#define ADDR_MAX ((TIMES_PLACE >> PLACE_SIZE_BITS) - 1)      /* an address beyond it is unusual */
 #define SIZE_MAX44 ((UINT64_C(1) << 44) - 1)
 #define LEAF_MAX ((UINT32_C(1) << 31) - 1)
 #define PASSED_MAX UINT64_C(31)

@@ -24,7 +24,8 @@
 #include "session/summary.h"
 #include "tracee/os/maps.h"
 
-#define USER_END 0x00007fffffffffffull /* the last address of a program; [vsyscall] is above */
+/* the last address of a program; [vsyscall] is above */
+#define USER_END ((UINT64_C(1) << ARCH_ADDRESS_BITS) - 1)
 
 /* -- names -- */
 

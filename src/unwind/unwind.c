@@ -96,7 +96,7 @@ static inline int step_rule(const struct arch *arch, const struct unwind_rule *r
 	/* While a pad calls the original, the thread's stack pointer is the CFA itself. */
 	if (cfa < sp || (cfa == sp && !frame->is_exact))
 		return UNWIND_LOOP;
-	if (frame_read_word(view, cfa - 8, &reg[arch->dwarf_pc]) != 0)
+	if (frame_read_word(view, cfa - arch->return_size, &reg[arch->dwarf_pc]) != 0)
 		return UNWIND_NO_MEMORY;
 	for (unsigned int saved = rule->saved; saved; saved &= saved - 1) {
 		int i = __builtin_ctz(saved);
@@ -295,7 +295,7 @@ static size_t walk_known(const struct unwind *u, const struct stack_view *from, 
 			break;
 		taddr_t cfa =
 			(rule->kind == RULE_SP ? sp : fp) + (uint64_t)(int64_t)rule->cfa_offset;
-		if (cfa <= sp || !copied_word(view, cfa - 8, &next_pc) ||
+		if (cfa <= sp || !copied_word(view, cfa - arch->return_size, &next_pc) ||
 		    unwind_is_end(next_pc))
 			break;
 		unsigned int saved = rule->saved;
