@@ -14,6 +14,7 @@
 
 #include "base/alloc.h"
 #include "base/amount.h"
+#include "base/own_stack.h"
 #include "base/proc.h"
 #include "base/standard_files.h"
 #include "base/stream.h"
@@ -430,7 +431,7 @@ static int print_and_exit(const struct options *o)
 	return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_OWN_FAILURE;
 }
 
-int main(int argc, char **argv)
+static int run_command(int argc, char **argv)
 {
 	struct sigaction file_signal, pipe_signal;
 	struct options o;
@@ -463,4 +464,9 @@ int main(int argc, char **argv)
 	if (sig != 0)
 		die_of(sig);
 	return rc;
+}
+
+int main(int argc, char **argv)
+{
+	return own_stack_call(run_command, argc, argv);
 }

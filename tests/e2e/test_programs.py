@@ -164,6 +164,15 @@ def git(t):
         compare(t, [program, "-C", repository, *args], 0, env)
 
 
+@test("programs/small-stack")
+def small_stack(t):
+    """With `ulimit -s 128`, which the program gets as it is: elfutils alone needs more."""
+    run = t.run(["sh", "-c", 'ulimit -s 128 && exec "$@"', "sh", t.ptmem(), "--record=r", "-o", "m", "--",
+                 "bash", "-c", "ulimit -s"], cwd=t.subdirectory())
+    t.equal("status (%s)" % run.err, run.status, 0)
+    t.equal("the program's limit", run.out, b"128\n")
+
+
 @test("programs/true")
 def true(t):
     compare(t, [t.program("true")], 0)
