@@ -53,6 +53,8 @@ struct options_inspect {
 /* Programs that the profiled ones execute, and forks. */
 struct options_children {
 	bool trace;               /* also profile executed programs */
+	/* a process that ptmem started or attached to is followed through its own execs */
+	bool follow_exec;
 	const char *skip, *skip_by_arg; /* patterns, separated by commas; NULL = none */
 	bool silent_after_fork;
 };

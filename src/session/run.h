@@ -33,6 +33,10 @@ struct process_files {
 	uint32_t streams;     /* enum stream_file bits: which files its last program wrote */
 	bool has_ended;       /* its files are complete */
 	bool is_reused;       /* an earlier process had the same pid */
+	/* programs that it ran before by exec, whose profiles were superseded */
+	char *before;         /* their names, separated by commas; NULL = none */
+	unsigned before_count;
+	uint64_t before_peak; /* the most bytes that one of them had in use */
 };
 
 struct run;

@@ -49,6 +49,8 @@ struct session_image {
 	unsigned number;           /* 1, 2, ...: profiled programs that this pid executed */
 	uint32_t program;          /* id of the module that is its executable; 0 = unknown */
 	bool has_next;             /* the process executed another program, which is profiled */
+	/* it did, and that one's profile takes the place of this one: only a line tells of it */
+	bool is_superseded;
 	bool has_executed;         /* another program: the end of this one */
 	bool was_replaced;         /* replaced by a program that is not followed */
 	bool was_attached;         /* ran before ptmem attached to it */

@@ -9,7 +9,9 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/stream.h"
+#include "base/text.h"
 #include "profile/events_read.h"
+#include "profile/profile.h"
 #include "session/file_name.h"
 #include "session/session.h"
 
@@ -21,6 +23,8 @@ void session_files_begin(struct session *s)
 
 	if (!s->run->first_pid)
 		s->run->first_pid = s->process.pid;
+	if (p->has_ended)
+		free(p->before);
 	if (p->has_ended)
 		*p = (struct process_files){
 			.pid = p->pid, .numbers = p->numbers, .parts = p->parts,
@@ -37,6 +41,28 @@ void session_files_end(struct session *s)
 	p->images += s->image.has_next;
 	p->last_number = s->process.file_number;
 	p->has_ended = !s->image.has_next;
+}
+
+#define NAMES_BEFORE 8u /* are listed; a loop may execute thousands */
+
+void session_files_supersede(struct session *s)
+{
+	struct process_files *p = run_process(s->run, s->process.pid);
+	const struct module *m = run_module(s->run, s->image.program);
+	const char *path = m ? text_base_name(m->path) : s->process.command;
+	_cleanup_free_ char *old = p->before, *name = text_clean(path, strlen(path));
+
+	p->streams = 0; /* their files are overwritten */
+	p->before_peak = MAX(p->before_peak, profile_totals(s->heap.profile)->peak_bytes);
+	p->before_count++;
+	if (!old)
+		p->before = xstrdup(name);
+	else if (p->before_count <= NAMES_BEFORE)
+		p->before = xasprintf("%s, %s", old, name);
+	else if (p->before_count == NAMES_BEFORE + 1)
+		p->before = xasprintf("%s, ...", old);
+	else
+		old = NULL;
 }
 
 static unsigned own_number(struct session *s)

@@ -14,6 +14,11 @@ struct session;
 /* At the start of @s, and when its files are complete: updates what their names depend on. */
 void session_files_begin(struct session *s);
 void session_files_end(struct session *s);
+/*
+ * The same if another program's profile takes the place of that of @s (image.is_superseded): its
+ * files get the names of this one's.
+ */
+void session_files_supersede(struct session *s);
 
 /* The name of a file, before parts are inserted. */
 struct session_file {

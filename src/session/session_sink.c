@@ -116,7 +116,7 @@ static void sink_space_new(void *ctx, struct address_space *space)
 		read_command(s, space);
 	session_bind(s, space);
 	hints_at_start(s);
-	session_files_open_events(s, is_first);
+	session_files_open_events(s, is_first || run_process(run, s->process.pid)->before);
 	for (size_t i = 0; i < space->modules.count; i++)
 		note_module(s, space->modules.data[i]);
 	note_program(s);
@@ -165,18 +165,24 @@ static void sink_space_end(void *ctx, struct address_space *space, enum space_en
 	_cleanup_free_ char *end = describe_end(space, why);
 	bool is_exec = why == SPACE_EXEC || why == SPACE_NEXT_IMAGE;
 	s->image.has_executed = is_exec;
-	s->image.has_next = why == SPACE_NEXT_IMAGE;
+	s->image.is_superseded = why == SPACE_NEXT_IMAGE && !s->run->options->children.trace &&
+				 !options_sample_only(s->run->options);
+	s->image.has_next = why == SPACE_NEXT_IMAGE && !s->image.is_superseded;
 	s->image.was_replaced = why == SPACE_EXEC && !s->run->options->children.trace;
 	s->process.was_left = why == SPACE_DETACHED;
 	s->process.exit_status = why == SPACE_EXITED ? space->processes.exit_status : -1;
 	s->end.pauses = space->pauses;
 	/* a fork that executes another program was counted in its parent's file */
 	s->process.end_ns = clock_now_ns();
-	memusage_run_end(s, is_exec && (s->run->options->children.trace || !s->image.is_own));
+	memusage_run_end(s, is_exec && (s->run->options->children.trace || !s->image.is_own ||
+					s->image.is_superseded));
 	recording_run_end(s, end);
 	inspect_final_classify(s);
 	observers_session_ended(s, is_exec);
-	if (!is_exec || s->image.is_own) {
+	if (s->image.is_superseded) {
+		recording_run_drop(s);
+		session_files_supersede(s);
+	} else if (!is_exec || s->image.is_own) {
 		session_finish(s, s->process.end_ns);
 		session_files_end(s);
 	} else {

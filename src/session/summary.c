@@ -268,8 +268,19 @@ static void print_sampled_calls(const struct session *s)
 static void print_successor(const struct session *s)
 {
 	_cleanup_free_ char *path = proc_read_link((pid_t)s->process.pid, "exe");
-	log_info("  then         it executed %s, not followed; --trace-children=yes follows it",
-		 path ? path : "another program");
+	log_info("  then         it executed %s, %s", path ? path : "another program",
+		 s->run->options->children.follow_exec ? "which cannot be profiled" :
+							 "not followed: --follow-exec=no");
+}
+
+/* What the process ran before, as shims and wrapper scripts do. */
+static void print_predecessors(const struct session *s)
+{
+	const struct process_files *p = run_process(s->run, s->process.pid);
+	char n[AMOUNT_SIZE];
+
+	if (p->before)
+		log_info("  before       %s; %s", p->before, amount_bytes((double)p->before_peak, n));
 }
 
 static void print_title(const struct session *s)
@@ -322,6 +333,7 @@ static void print_profile(struct session *s, const char *path)
 		print_pauses(s);
 		print_stops(s);
 	}
+	print_predecessors(s);
 	if (s->image.was_replaced)
 		print_successor(s);
 	hints_at_end(s, largest.site, largest.count);

@@ -52,7 +52,7 @@ void tracee_options_init(struct target_options *out, const struct run *run)
 		.running_on_valgrind = o->tracing.running_on_valgrind,
 		.follow = {
 			.exec = o->children.trace,
-			.own_exec = options_sample_only(o),
+			.own_exec = options_sample_only(o) || o->children.follow_exec,
 			.awaits_more = o->attach.follow.count > 0,
 		},
 		.start = {

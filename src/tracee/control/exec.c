@@ -127,6 +127,15 @@ static void continue_unprofiled(struct target *t, struct process *p, struct thre
 	thread_resume(t, th, 0);
 }
 
+/* Whether the program that @p executes is profiled, too. */
+static bool is_followed(struct target *t, const struct process *p)
+{
+	const struct follow_options *o = &t->options.follow;
+	if (o->exec)
+		return !t->sink.skip_exec || !t->sink.skip_exec(t->sink.ctx, p->pid);
+	return o->own_exec && !p->is_forked;
+}
+
 void exec_serve(struct target *t, struct thread *th)
 {
 	unsigned long former = 0;
@@ -155,10 +164,7 @@ void exec_serve(struct target *t, struct thread *th)
 	if (is_first)
 		syscalls_detect_mode(t, p->pid);
 	p->is_execing = false;
-	bool is_followed = t->options.follow.own_exec ||
-			   (t->options.follow.exec &&
-			    !(t->sink.skip_exec && t->sink.skip_exec(t->sink.ctx, p->pid)));
-	if (p->space && (is_first || is_followed) && !t->is_released) {
+	if (p->space && (is_first || is_followed(t, p)) && !t->is_released) {
 		bool fits = is_supported_image(t, p->pid);
 		if (is_first && !fits)
 			t->first.refusal = ATTACH_32BIT;

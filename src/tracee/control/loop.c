@@ -148,6 +148,7 @@ static struct process *add_child(struct target *t, struct thread *parent, pid_t 
 	struct address_space *child = flags & CLONE_VM ? s : fork_space(t, s, parent, pid);
 	struct process *p = process_add(t, pid, child);
 	p->is_vfork_child = flags & CLONE_VM;
+	p->is_forked = true;
 	return p;
 }
 
@@ -201,7 +202,9 @@ static void adopt_orphans(struct target *t, struct process *dying)
 		if (thread_find(t, tid) || dying->space->processes.users > 1 ||
 		    !orphan_is_of(t, dying, tid))
 			continue;
-		thread_add(t, tid, process_add(t, tid, fork_space(t, dying->space, NULL, tid)));
+		struct process *p = process_add(t, tid, fork_space(t, dying->space, NULL, tid));
+		p->is_forked = true;
+		thread_add(t, tid, p);
 		serve_unannounced(t, tid);
 		i = (size_t)-1;
 	}
