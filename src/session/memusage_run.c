@@ -283,7 +283,7 @@ static void end_data(struct memusage_run *m, struct session *s)
 	if (rc != 0)
 		log_error("cannot write %s: %s; the later calls are missing in it",
 			  s->memusage.data_path, strerror(-rc));
-	else
+	else if (!s->image.is_superseded)
 		log_written(s->memusage.data_path);
 	m->failed += rc != 0;
 	s->memusage.data = NULL;

@@ -111,7 +111,7 @@ for _follow in ("yes", "no"):
     def _(t, follow=_follow):
         """Memory that an exec replaces is not reported, and that is the reason given; the next program's is."""
         script = "import os; os.execv('%s', ['true'])" % t.program("true")
-        result = t.run([t.ptmem(), "--inspect-at-exit", "--trace-children=" + follow, "-o", "f.%p.massif", t.program("python3"), "-c",
+        result = t.run([t.ptmem(), "--inspect-at-exit", "--trace-children=" + follow, "--follow-exec=no", "-o", "f.%p.massif", t.program("python3"), "-c",
                         script], cwd=t.subdirectory())
         t.equal("ptmem's status", result.status, 0)
         t.equal("reasons", len(re.findall(rb"process \d+ executed another program: its memory before that is not "

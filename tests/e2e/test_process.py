@@ -189,13 +189,90 @@ def _(t):
 @test("process/exec-not-followed")
 def exec_not_followed(t):
     """The old image's profile is written; the new one continues untraced."""
-    profile = run_mode(t, "gcc-O2-pie", "exec", status=11, out=b"")
+    profile = run_mode(t, "gcc-O2-pie", "exec", ["--follow-exec=no"], status=11, out=b"")
     (pid, first), (_, _) = t.truths(profile.directory)
     t.equal("massif files", {p: len(f) for p, f in profile.files.items()}, {pid: 1})
     t.counts("the first image", stats_by_pid(profile)[pid][0], first)
     said = [m for m in profile.messages if "it executed" in m]
     t.equal("what is said of the second image", len(said), 1)
-    t.check("/process, not followed; --trace-children=yes" in said[0], said[0])
+    t.check("/process, not followed: --follow-exec=no" in said[0], said[0])
+
+
+BEFORE = re.compile(r"ptmem:   before       (.*); ([0-9.]+) (B|KiB)$")
+
+
+def before(profile):
+    """[(names, bytes)] of the lines that say what ran before."""
+    found = [BEFORE.match(m) for m in profile.messages]
+    return [(m.group(1), float(m.group(2)) * (1024 if m.group(3) == "KiB" else 1)) for m in found if m]
+
+
+@test("process/exec-superseded")
+def exec_superseded(t):
+    """By default the profile is that of the last image, and one line tells of those before it."""
+    for mode in ("exec", "execthread"):
+        profile = run_mode(t, "gcc-O2-pie", mode, status=11, out=b"")
+        (pid, first), (_, second) = t.truths(profile.directory)
+        t.equal("massif files", {p: len(f) for p, f in profile.files.items()}, {pid: 1})
+        t.equal("processes reported", {p: len(s) for p, s in stats_by_pid(profile).items()}, {pid: 1})
+        t.counts("the last image", stats_by_pid(profile)[pid][0], second)
+        t.equal("command", profile.only_massif().cmd.split(" ", 1)[1], "image")
+        t.equal("what ran before", [name for name, _ in before(profile)], ["process"])
+        if mode == "exec":
+            t.check(abs(before(profile)[0][1] - first["peak"]) < 100, "%s, not %s" % (before(profile), first["peak"]))
+
+
+@test("process/exec-by-shims")
+def exec_by_shims(t):
+    """Through env and shells; what they fork, and what these execute, is not followed."""
+    argv = ["env", "A=1", "sh", "-c", "%s; exec %s" % (t.program("true"), t.target("gcc-O2-pie", "mixed"))]
+    profile = t.profile(argv, ["--record=r"])
+    native = t.native(argv)
+    t.same_behaviour(profile, native)
+    t.equal("what ran before", [name for name, _ in before(profile)], ["env, dash"])
+    direct = t.profile([t.target("gcc-O2-pie", "mixed")])
+    last = profile.stats[-1]
+    t.equal("allocations", last["allocations"], direct.only_stats()["allocations"])
+    t.equal("the recording's command", report_json(t, os.path.join(profile.directory, "r"))["meta"]["command"],
+            t.target("gcc-O2-pie", "mixed"))
+
+
+@test("process/exec-fails")
+def exec_fails(t):
+    """An exec that fails ends nothing."""
+    profile = t.profile(["sh", "-c", "exec /nonexistent/program || true; echo alive", "sh"])
+    t.equal("lines before", before(profile), [])
+    t.equal("files", sum(len(f) for f in profile.files.values()), 1)
+
+
+def first_mapping(pid):
+    with open("/proc/%d/maps" % pid, encoding="utf-8") as file:
+        return file.readline()
+
+
+def catches(pid, number):
+    with open("/proc/%d/status" % pid, encoding="utf-8") as file:
+        return int(re.search(r"SigCgt:\s*(\w+)", file.read()).group(1), 16) >> number - 1 & 1
+
+
+@test("process/exec-attached")
+def exec_attached(t):
+    """An attached process, too, is followed through its own exec."""
+    program = subprocess.Popen([t.target("gcc-O2-pie", "exec_on_signal")], cwd=t.subdirectory(), stdout=subprocess.PIPE)
+    try:
+        attached = Attached(t, program.pid).wait_attached()
+        old = first_mapping(program.pid)
+        program.send_signal(signal.SIGUSR1)
+        t.wait_until("the second image to have its handlers",
+                     lambda: first_mapping(program.pid) != old and catches(program.pid, signal.SIGUSR2))
+        program.send_signal(signal.SIGUSR2)
+        t.equal("output", program.communicate(timeout=30)[0], b"OK\n")
+    finally:
+        program.kill()
+        program.wait()
+    profile = attached.ended()
+    t.equal("what ran before", [name for name, _ in before(profile)], ["exec_on_signal"])
+    t.equal("files", {p: len(f) for p, f in profile.files.items()}, {program.pid: 1})
 
 
 @test("process/exec-followed")
@@ -214,7 +291,7 @@ def exec_followed(t):
 def exec_by_a_thread(t):
     """Another thread than the first executes: followed or not, as the first one's."""
     argv = [t.target("gcc-O2-pie", "process"), "execthread"]
-    for options, files in ((["--trace-children=yes"], 2), ([], 1)):
+    for options, files in ((["--trace-children=yes"], 2), (["--follow-exec=no"], 1)):
         profile = t.profile(argv, options=options, timeout=30)
         t.equal("status, output (%s)" % profile.err, (profile.status, profile.out), (11, b""))
         (pid, _), (_, second) = t.truths(profile.directory)
