@@ -46,6 +46,7 @@
 #include "session/tracee_options.h"
 #include "tracee/control/attach.h"
 #include "tracee/control/job.h"
+#include "tracee/control/left_children.h"
 #include "tracee/control/target.h"
 #include "tracee/control/target_run.h"
 #include "tracee/os/instructions.h"
@@ -279,6 +280,7 @@ static void run_loop(struct run *run, struct listen *listen)
 	monitor_stop(monitor);
 	if (target_process_count(run->target) > 0)
 		leave_program(run->target);
+	left_children_report(run->target);
 	listen_close(listen);
 	monitor_close(monitor);
 }

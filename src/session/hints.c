@@ -14,6 +14,8 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/proc.h"
+#include "base/text.h"
+#include "session/largest.h"
 #include "session/session.h"
 #include "tracee/state/module.h"
 
@@ -41,22 +43,12 @@ void hints_at_start(const struct session *s)
 
 /* -- at the end -- */
 
-static bool is_python(const char *path)
+bool hints_is_python(const char *path)
 {
-	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	const char *name = text_base_name(path);
 	if (strncmp(name, "lib", 3) == 0)
 		name += 3;
 	return strncmp(name, "python3", 7) == 0 || strncmp(name, "python2", 7) == 0;
-}
-
-static bool runs_python(const struct run *run)
-{
-	for (size_t i = 0; i < run->modules.count; i++) {
-		const struct module *m = run->modules.data[i];
-		if (m && is_python(m->path))
-			return true;
-	}
-	return false;
 }
 
 /* The value of @name in the initial environment of @pid; NULL: unset or unknown. The caller
@@ -79,7 +71,7 @@ static void hint_at_pymalloc(const struct session *s)
 {
 	bool is_known = true;
 	_cleanup_free_ char *value = NULL;
-	if (!runs_python(s->run))
+	if (!s->image.has_python)
 		return;
 	if (session_was_attached(s))
 		value = read_variable(proc_find_reader((pid_t)s->process.pid), "PYTHONMALLOC",
@@ -91,16 +83,21 @@ static void hint_at_pymalloc(const struct session *s)
 			 "profile; PYTHONMALLOC=malloc in the program's environment shows them");
 }
 
-static void hint_at_symbols(const struct call_site_sum *site, size_t count)
+/* Of the largest call sites, if those without a name hold more than 5 % of the peak. */
+static void hint_at_symbols(const struct largest *l)
 {
-	for (size_t i = 0; i < count; i++) {
-		if (!site[i].is_unnamed)
+	const char *object = NULL;
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < l->count; i++) {
+		if (!l->site[i].is_unnamed)
 			continue;
-		const char *slash = strrchr(site[i].object, '/');
-		log_info("hint: %s is stripped; names need its debug package (-dbgsym, -debuginfo) "
-			 "or a build with -g", slash ? slash + 1 : site[i].object);
-		return;
+		object = object ? object : l->site[i].object;
+		bytes += l->site[i].bytes;
 	}
+	if (object && bytes > l->bytes / 20)
+		log_info("hint: %s is stripped; names need its debug package (-dbgsym, -debuginfo) "
+			 "or a build with -g", text_base_name(object));
 }
 
 /*
@@ -138,7 +135,7 @@ static void hint_at_headers(const struct session *s)
 			 "in use than this says; see man ptmem, CAVEATS");
 }
 
-void hints_at_end(const struct session *s, const struct call_site_sum *site, size_t count)
+void hints_at_end(const struct session *s, const struct largest *largest)
 {
 	const struct options *o = s->run->options;
 	if (!s->run->target || !o->profile.heap || o->profile.pages_as_heap)
@@ -153,5 +150,5 @@ void hints_at_end(const struct session *s, const struct call_site_sum *site, siz
 	else
 		hint_at_pymalloc(s);
 	hint_at_headers(s);
-	hint_at_symbols(site, count);
+	hint_at_symbols(largest);
 }

@@ -2,14 +2,18 @@
 #ifndef PTMEM_HINTS_H
 #define PTMEM_HINTS_H
 
-#include "output/call_sites.h"
+#include <stdbool.h>
 
+struct largest;
 struct session;
+
+/* Whether @path is an interpreter of Python, or its library. */
+bool hints_is_python(const char *path);
 
 /* Warns if the program just started by @s runs without the privileges of its file. */
 void hints_at_start(const struct session *s);
 
-/* Called at the end, after the summary. @site: the @count largest call sites. */
-void hints_at_end(const struct session *s, const struct call_site_sum *site, size_t count);
+/* Called at the end, after the summary. */
+void hints_at_end(const struct session *s, const struct largest *largest);
 
 #endif

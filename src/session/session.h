@@ -55,6 +55,7 @@ struct session_image {
 	bool was_replaced;         /* replaced by a program that is not followed */
 	bool was_attached;         /* ran before ptmem attached to it */
 	bool is_own;               /* began with exec or attach; a fork shares its parent's data */
+	bool has_python;           /* an interpreter of Python is mapped */
 };
 
 /* The process of a session, as names of files and messages show it. */

@@ -67,6 +67,7 @@ static void read_labels(struct session *s, pid_t pid)
 static void note_module(struct session *s, struct module *m)
 {
 	run_add_module(s->run, m);
+	s->image.has_python |= hints_is_python(m->path);
 	if (s->events.writer)
 		events_writer_module(s->events.writer,
 				     &(struct events_module){m->id, m->start, m->end, m->bias,

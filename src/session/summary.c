@@ -336,7 +336,7 @@ static void print_profile(struct session *s, const char *path)
 	print_predecessors(s);
 	if (s->image.was_replaced)
 		print_successor(s);
-	hints_at_end(s, largest.site, largest.count);
+	hints_at_end(s, &largest);
 	largest_deinit(&largest);
 }
 

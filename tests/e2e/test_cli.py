@@ -518,6 +518,8 @@ def cli_hints(t):
     t.equal("with PYTHONMALLOC", hints(t, [python], env={"PYTHONMALLOC": "malloc"}), [])
     said = hints(t, [stripped])
     t.check(len(said) == 1 and said[0].startswith("stripped is stripped"), "hints: %s" % said)
+    said = hints(t, ["--trace-children=yes", "sh", "-c", "%s; %s" % (python, stripped)], env={"PYTHONMALLOC": ""})
+    t.equal("of Python: it alone", [h.startswith("Python's") for h in said].count(True), 1)
     sleeper = subprocess.Popen(["sleep", "600"])
     try:
         t.wait_until("it to sleep", lambda: is_asleep(sleeper.pid))

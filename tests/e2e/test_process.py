@@ -237,6 +237,19 @@ def exec_by_shims(t):
             t.target("gcc-O2-pie", "mixed"))
 
 
+@test("process/children-left")
+def children_left(t):
+    """Children that execute other programs are counted, and the largest is named."""
+    script = "true; true; python3 -c 'import time; x = bytearray(50 << 20); time.sleep(1)'; true"
+    said = [m for m in t.profile(["sh", "-c", script.replace("true", t.program("true")).replace("python3", t.program("python3"))]).messages
+            if "not profiled" in m]
+    match = re.match(r"ptmem: 4 child processes were not profiled, the largest (python3\S*) with ([0-9.]+) MiB resident when last "
+                     r"read; --trace-children=yes follows them$", said[0] if len(said) == 1 else "")
+    t.check(match and 50 <= float(match.group(2)) < 120, "messages: %s" % said)
+    for options, argv in (([], ["sh", "-c", "(exit 0)"]), (["--trace-children=yes"], ["sh", "-c", t.program("true") + "; exit 0"])):
+        t.equal("without any", [m for m in t.profile(argv, options).messages if "not profiled" in m], [])
+
+
 @test("process/exec-fails")
 def exec_fails(t):
     """An exec that fails ends nothing."""

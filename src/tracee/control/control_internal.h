@@ -2,6 +2,7 @@
 #ifndef PTMEM_TRACEE_CONTROL_CONTROL_INTERNAL_H
 #define PTMEM_TRACEE_CONTROL_CONTROL_INTERNAL_H
 
+#include "tracee/control/left_children.h"
 #include <sys/types.h>
 
 #include "base/vec.h"
@@ -15,6 +16,7 @@ struct control {
 	struct faults *faults;                /* faults.c; NULL = page faults are not watched */
 	int fault_error;                      /* -errno of the first event that failed; or 0 */
 	VEC(ino_t) unreadable;                /* inodes of objects that were reported (install.c) */
+	struct left_children left;
 };
 
 #endif

@@ -8,6 +8,7 @@
 #include "base/elf_file.h"
 #include "base/log.h"
 #include "tracee/control/faults.h"
+#include "tracee/control/control_internal.h"
 #include "tracee/control/install.h"
 #include "tracee/control/process_end.h"
 #include "tracee/control/roots.h"
@@ -184,6 +185,8 @@ void exec_serve(struct target *t, struct thread *th)
 			return;
 		}
 	}
+	if (p->is_forked && !t->options.follow.exec && !t->is_released)
+		left_children_add(t, p->pid);
 	if (t->syscalls.way == SYSCALLS_FILTER)
 		continue_unprofiled(t, p, leader);
 	else

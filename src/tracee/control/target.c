@@ -85,6 +85,7 @@ void target_free(struct target *t)
 	timers_free(t->control->timers);
 	free(t->control->own_settings);
 	vec_deinit(&t->control->unreadable);
+	left_children_deinit(&t->control->left);
 	guardian_stop(t);
 	instructions_close(&t->control->counters);
 	thread_table_deinit(&t->threads);

@@ -1,4 +1,4 @@
-/* Three timers; the loop sleeps until the earliest. */
+/* A few timers; the loop sleeps until the earliest. */
 #include "tracee/control/timers.h"
 
 #include "base/alloc.h"
@@ -38,11 +38,17 @@ void timers_wake_by(struct target *t, uint64_t ns)
 	t->control->timers->next_ns = MIN(t->control->timers->next_ns, ns);
 }
 
+void timers_run_by(struct target *t, uint64_t ns)
+{
+	t->control->timers->next_ns = MIN(t->control->timers->next_ns, ns);
+}
+
 void timers_run(struct target *t)
 {
 	struct timers *timers = t->control->timers;
-	uint64_t period = t->options.samples.ns, next = UINT64_MAX;
+	uint64_t period = t->options.samples.ns, next;
 	t->now_ns = clock_now_ns();
+	next = left_children_poll(t, t->now_ns);
 	if (period && t->now_ns >= timers->sample_ns) {
 		sample_threads(t);
 		timers->sample_ns =

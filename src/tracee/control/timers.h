@@ -14,6 +14,8 @@ void timers_free(struct timers *timers);
 uint64_t timers_next(const struct target *t);
 /* The loop must wake up by @ns. */
 void timers_wake_by(struct target *t, uint64_t ns);
+/* timers_run shall be called by @ns. */
+void timers_run_by(struct target *t, uint64_t ns);
 /* Runs everything that is due. */
 void timers_run(struct target *t);
 

@@ -1,0 +1,39 @@
+/*
+ * Children that executed another program and are not followed: how many, and which of them had the
+ * most memory resident, so that a user sees where memory may be that is in no profile. ptmem is
+ * detached from them, and never stops them for this: it reads /proc/PID/status now and then, after
+ * 10 ms and then after twice the time.
+ */
+#ifndef PTMEM_TRACEE_CONTROL_LEFT_CHILDREN_H
+#define PTMEM_TRACEE_CONTROL_LEFT_CHILDREN_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/proc.h"
+#include "base/vec.h"
+
+struct target;
+
+struct left_child {
+	pid_t pid;
+	uint64_t started;       /* proc_stat.started: whether it is still that process */
+	uint64_t next_ns, wait_ns;
+};
+
+struct left_children {
+	unsigned count;         /* all */
+	VEC(struct left_child) list; /* those that are read */
+	char largest[PROC_COMM_SIZE];
+	uint64_t largest_bytes; /* the most that was read; 0 = nothing was */
+};
+
+/* @pid has executed another program, and is not profiled. */
+void left_children_add(struct target *t, pid_t pid);
+/* Reads those whose turn has come; returns when the next one's comes, or UINT64_MAX. */
+uint64_t left_children_poll(struct target *t, uint64_t now_ns);
+/* Reads all for the last time, and says what was found; nothing if there was none. */
+void left_children_report(struct target *t);
+void left_children_deinit(struct left_children *l);
+
+#endif
