@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/elf_file.h"
 #include "base/log.h"
 #include "tracee/control/faults.h"
@@ -13,6 +14,7 @@
 #include "tracee/control/process_end.h"
 #include "tracee/control/roots.h"
 #include "tracee/control/target.h"
+#include "tracee/control/timers.h"
 #include "tracee/guard/trap_handler.h"
 #include "tracee/os/ptrace.h"
 #include "tracee/pads/pad_thread.h"
@@ -185,8 +187,10 @@ void exec_serve(struct target *t, struct thread *th)
 			return;
 		}
 	}
-	if (p->is_forked && !t->options.follow.exec && !t->is_released)
+	if (p->is_forked && !t->options.follow.exec && !t->is_released) {
 		left_children_add(t, p->pid);
+		timers_run_by(t, clock_now_ns() + LEFT_CHILDREN_WAIT_NS);
+	}
 	if (t->syscalls.way == SYSCALLS_FILTER)
 		continue_unprofiled(t, p, leader);
 	else

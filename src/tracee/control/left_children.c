@@ -11,11 +11,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "tracee/control/control_internal.h"
-#include "tracee/control/timers.h"
 #include "tracee/state/target_internal.h"
 
 #define MOST_READ 256u
-#define FIRST_WAIT_NS 10000000u
 #define LONGEST_WAIT_NS 1000000000u
 
 /* The most that @pid had resident so far, in bytes; 0 = unknown. */
@@ -56,9 +54,8 @@ void left_children_add(struct target *t, pid_t pid)
 	if (l->list.count >= MOST_READ || proc_stat_read(pid, &st) != 0)
 		return;
 	*vec_add(&l->list) = (struct left_child){
-		.pid = pid, .started = st.started, .next_ns = clock_now_ns() + FIRST_WAIT_NS,
-		.wait_ns = FIRST_WAIT_NS};
-	timers_run_by(t, clock_now_ns() + FIRST_WAIT_NS);
+		.pid = pid, .started = st.started, .next_ns = clock_now_ns() + LEFT_CHILDREN_WAIT_NS,
+		.wait_ns = LEFT_CHILDREN_WAIT_NS};
 }
 
 uint64_t left_children_poll(struct target *t, uint64_t now_ns)

@@ -15,6 +15,8 @@
 
 struct target;
 
+#define LEFT_CHILDREN_WAIT_NS 10000000u /* before the first look */
+
 struct left_child {
 	pid_t pid;
 	uint64_t started;       /* proc_stat.started: whether it is still that process */
@@ -28,7 +30,7 @@ struct left_children {
 	uint64_t largest_bytes; /* the most that was read; 0 = nothing was */
 };
 
-/* @pid has executed another program, and is not profiled. */
+/* @pid has executed another program, and is not profiled. The caller wakes the timers. */
 void left_children_add(struct target *t, pid_t pid);
 /* Reads those whose turn has come; returns when the next one's comes, or UINT64_MAX. */
 uint64_t left_children_poll(struct target *t, uint64_t now_ns);

@@ -9,7 +9,7 @@ struct sigaction;
 /* Programs that a followed process executes. */
 struct follow_options {
 	bool exec;            /* --trace-children=yes: new images are profiled, too */
-	bool own_exec;        /* else those in the processes started and attached to, not in forks */
+	bool own_exec;        /* only those in the processes started and attached to */
 	bool awaits_more;     /* processes are attached to while the loop runs, which none ends */
 };
 
