@@ -1,6 +1,6 @@
 # bash completion for ptmem and ptmem-report; scripts/docs compares it with --help.
 
-_ptmem_options="--pid= --follow= --duration= --earlier-blocks= --inspect --inspect= --inspect-at-exit --inspect-pointers --inspect-copy= --inspect-out= --monitor= --trace-children= --trace-children-skip= --trace-children-skip-by-arg=
+_ptmem_options="--pid= --follow= --duration= --earlier-blocks= --inspect --inspect= --inspect-at-exit --inspect-pointers --inspect-copy= --inspect-out= --monitor= --trace-children= --follow-exec= --trace-children-skip= --trace-children-skip-by-arg=
 	--trace= --soname-synonyms= --mempools= --running-on-valgrind= --probes= --heap-sample= --budget= --seed= --ring=
 	--time-unit= --pages-as-heap= --depth= --threshold= --peak-inaccuracy= --peak-at-exit= --detailed-freq= --max-snapshots=
 	--heap= --stacks= --stack-sample= --heap-admin= --alignment= --realloc-zero-bytes-frees= --alloc-fn= --ignore-fn=
@@ -33,7 +33,7 @@ _ptmem_program() {
 _ptmem_values() {
 	case $1 in
 	--pid | -p | --monitor) compgen -W "$(command ps -eo pid= 2>/dev/null)" -- "$2" ;;
-	--trace-children | --peak-at-exit | --heap | --stacks | --pages-as-heap | --realloc-zero-bytes-frees | --demangle | \
+	--trace-children | --follow-exec | --peak-at-exit | --heap | --stacks | --pages-as-heap | --realloc-zero-bytes-frees | --demangle | \
 		--show-below-main | --read-inline-info | --debuginfod | --xtree-compress-strings | --child-silent-after-fork | \
 		--trace-malloc | --command-line-only | --mempools | --running-on-valgrind) compgen -W "yes no" -- "$2" ;;
 	--trace) compgen -W "heap brk mmap faults" -- "$2" ;;

@@ -32,6 +32,7 @@ complete -c ptmem -n __ptmem_no_program -l inspect-copy -x -d 'Copy processes of
 complete -c ptmem -n __ptmem_no_program -l inspect-out -r -F -d 'Where that goes'
 complete -c ptmem -n __ptmem_no_program -l duration -x -d 'With -p: detach after this time'
 complete -c ptmem -n __ptmem_no_program -l monitor -x -a '(__fish_complete_pids)' -d 'Send a command to the ptmem of a process'
+complete -c ptmem -n __ptmem_no_program -l follow-exec -x -a 'yes no' -d 'Follow it through its own execs'
 complete -c ptmem -n __ptmem_no_program -l trace-children -x -a 'yes no' -d 'Also profile programs that it executes'
 complete -c ptmem -n __ptmem_no_program -l trace -x -a 'heap brk mmap faults' -d 'What to trace'
 complete -c ptmem -n __ptmem_no_program -l trace-children-skip -x -d 'Do not follow programs with these names'

@@ -60,9 +60,10 @@ const struct option_row option_rows[] = {
 	{.name = "trace-children", .type = YES_NO, .flags = EVERYDAY, AT(children.trace),
 	 .initial = "no",
 	 .value = "yes|no", .text = "also profile the programs that it executes"},
-	{.name = "follow-exec", .type = YES_NO, AT(children.follow_exec), .initial = "yes",
-	 .value = "yes|no",
-	 .text = "if it executes another program in its place, as\nwrapper scripts do, the profile is that one's"},
+	{.name = "follow-exec", .type = YES_NO, AT(children.follow_exec),
+	 .initial = "yes", .value = "yes|no",
+	 .text = "if it executes another program in its place, as\n"
+		 "wrapper scripts do, the profile is that one's"},
 	{.name = "trace", .type = SET, AT(tracing.sources), .choices = trace_sources,
 	 .initial = "heap",
 	 .value = "SOURCE,...",

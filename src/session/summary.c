@@ -280,7 +280,8 @@ static void print_predecessors(const struct session *s)
 	char n[AMOUNT_SIZE];
 
 	if (p->before)
-		log_info("  before       %s; %s", p->before, amount_bytes((double)p->before_peak, n));
+		log_info("  before       %s; %s", p->before,
+			 amount_bytes((double)p->before_peak, n));
 }
 
 static void print_title(const struct session *s)

@@ -54,7 +54,8 @@ void left_children_add(struct target *t, pid_t pid)
 	if (l->list.count >= MOST_READ || proc_stat_read(pid, &st) != 0)
 		return;
 	*vec_add(&l->list) = (struct left_child){
-		.pid = pid, .started = st.started, .next_ns = clock_now_ns() + LEFT_CHILDREN_WAIT_NS,
+		.pid = pid, .started = st.started,
+		.next_ns = clock_now_ns() + LEFT_CHILDREN_WAIT_NS,
 		.wait_ns = LEFT_CHILDREN_WAIT_NS};
 }
 
