@@ -198,6 +198,53 @@ def sparse(t):
              "reach_last": (KINDS["reach"], 1), "lost_plain": (KINDS["lost"], 1)})
 
 
+def blocks_of(path, kind, *makers):
+    """The blocks of a kind that each of the functions @makers allocated."""
+    with open(path, encoding="utf-8") as file:
+        sites = [s for s in json.load(file)["sites"] if s["kind"] == kind]
+    return [sum(s["blocks"] for s in sites if maker in {f.get("function") for f in s["stack"]}) for maker in makers]
+
+
+for _probes in ("break", "jump"):
+    def _forked(t, probes=_probes):
+        """ptmem's own memory in a fork, its parent's included, is neither a root nor read."""
+        run = t.profile([t.target("gcc-O2-pie", "forked_leaks")],
+                        ["--leak-check", "--leaks-out=leaks.%p.json", "--trace-children=yes", "--probes=" + probes])
+        t.equal("status", run.status, 0)
+        names = sorted(n for n in os.listdir(run.directory) if n.startswith("leaks."))
+        t.equal("what parent and child lose", sorted(blocks_of(os.path.join(run.directory, n), KINDS["lost"],
+                                                               "lost", "lost_in_child") for n in names),
+                [[2000, 0], [2000, 1]])
+        with open(os.path.join(run.directory, "stderr"), encoding="utf-8") as file:
+            sizes = re.findall(r"stopped for [0-9.]+ ms to read ([0-9.]+ \w+) and", file.read())
+        t.check(len(sizes) == 2 and all(s.endswith(" KiB") for s in sizes), "too much was read: %s" % sizes)
+    test("leaks/forked/" + _probes)(_forked)
+
+
+def mapped_memfds(pid):
+    with open("/proc/%s/maps" % pid, encoding="utf-8") as file:
+        return [line for line in file if "/memfd:" in line]
+
+
+for _children in ("no", "yes"):
+    def _forked_attached(t, children=_children):
+        """A fork is left without ptmem's memory, its parent's included: so it is no root for who attaches later."""
+        program = subprocess.Popen([t.target("gcc-O2-pie", "forked_leaks"), "wait"], stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, cwd=t.directory, env=t.environment(t.directory))
+        t.equal("the first line", program.stdout.readline(), b"begun\n")
+        ptmem = Attached(t, [program.pid], "--probes=jump", "--trace-children=" + children, "-o", "first.%p")
+        program.stdin.write(b".")
+        program.stdin.flush()
+        child = int(program.stdout.readline())
+        t.check(mapped_memfds(child), "there are no pads")
+        t.equal("ptmem's exit status", ptmem.leave(), 0)
+        t.equal("mappings left in parent and child", mapped_memfds(program.pid) + mapped_memfds(child), [])
+        program.stdin.write(b".")
+        program.stdin.close()
+        t.equal("status", program.wait(), 0)
+    test("leaks/forked-attached/trace-children-" + _children)(_forked_attached)
+
+
 @test("leaks/freed")
 def freed(t):
     """What only freed memory points to is lost, though glibc keeps that memory for the thread as it is."""
