@@ -11,7 +11,10 @@
 #include "base/amount.h"
 #include "base/cleanup.h"
 #include "output/leaks.h"
+#include "output/leaks_json.h"
+#include "output/leaks_text.h"
 #include "session/final_scan.h"
+#include "session/holder_chains.h"
 #include "session/malloc_module.h"
 #include "session/recording_run.h"
 #include "session/rescue.h"
@@ -19,6 +22,7 @@
 #include "session/session_files.h"
 
 #define SITES_ON_STDERR 50
+#define SHOW_ALL_KINDS (1u << 4) /* --show-leak-kinds=all: the choice behind the kinds */
 
 static enum leak_kind kind_of(const struct leakcheck *c, size_t block)
 {
@@ -49,16 +53,62 @@ static void keep_allocators(const struct session *s, struct leakcheck *c)
 			c->state[i] = LEAKCHECK_REACHABLE;
 }
 
-static void add_checked(struct leaks *l, const struct leakcheck *c)
+static struct block block_of(const struct leakcheck *c, size_t i)
+{
+	const struct leakcheck_block *b = &c->blocks.data[i];
+
+	return (struct block){.addr = b->addr, .size = b->size, .leaf = b->leaf,
+			      .time_us = b->time * UINT64_C(1000)};
+}
+
+/* @site receives the site of each block. */
+static void add_checked(struct leaks *l, const struct leakcheck *c, uint32_t *site)
 {
 	for (size_t i = 0; i < c->blocks.count; i++) {
-		const struct leakcheck_block *b = &c->blocks.data[i];
-		const struct block block = {
-			.addr = b->addr, .size = b->size, .leaf = b->leaf,
-			.time_us = b->time * UINT64_C(1000)};
+		const struct block block = block_of(c, i);
 
-		leaks_add(l, &block, kind_of(c, i));
+		site[i] = LEAK_NO_SITE;
+		if (c->state[i] != LEAKCHECK_INDIRECT)
+			site[i] = leaks_add(l, &block, kind_of(c, i));
 	}
+	for (size_t i = 0; i < c->blocks.count; i++) {
+		const struct block block = block_of(c, i), leader = block_of(c, c->leader[i]);
+
+		if (c->state[i] == LEAKCHECK_INDIRECT)
+			leaks_add_follower(l, &block, &leader);
+	}
+}
+
+/*
+ * The kind of blocks for a leak check: the code that allocated them. In C++ that is an allocator's
+ * function for one type.
+ */
+static uint32_t leaf_kind(void *report, uint32_t leaf)
+{
+	const struct report *r = report;
+
+	return calltree_node_frame(profile_calltree(r->profile),
+				   profile_leaf(r->profile, leaf)->node);
+}
+
+/* Whether code that allocates, or a function inlined in it, does so for strings alone. */
+static bool is_text_kind(void *report, uint32_t frame)
+{
+	static const char *const functions[] = {"strdup", "__strdup", "strndup", "__strndup",
+						"asprintf", "vasprintf", "__vasprintf_internal"};
+	const struct report *r = report;
+	const struct symbol *s = frame ? r->symbol(r->symbol_ctx, frame, SYMBOL_ALL) : NULL;
+
+	for (uint32_t i = 0; s && i < s->count; i++) {
+		const char *name = s->frame[i].name;
+
+		if (name && strncmp(name, "std::__cxx11::basic_string<", 27) == 0)
+			return true;
+		for (size_t k = 0; name && k < ARRAY_SIZE(functions); k++)
+			if (strcmp(name, functions[k]) == 0)
+				return true;
+	}
+	return false;
 }
 
 static void print_to_stderr(void *ctx, const char *line)
@@ -81,8 +131,12 @@ static bool ends_in(const char *text, const char *end)
 
 static char *headline(const struct session *s, const struct leaks *l)
 {
+	const char *why = s->run->options->leaks.older_than < 0 && s->run->options->leaks.age <= 0 ?
+				  ", a tenth of the run (--older-than=0: all)" :
+				  "";
 	_cleanup_free_ char *younger =
-		l->minimum_age ? xasprintf(", at least %.3f s old", (double)l->minimum_age / 1e6) :
+		l->minimum_age ? xasprintf(", at least %.3f s old%s",
+					   (double)l->minimum_age / 1e6, why) :
 				 xstrdup("");
 
 	_cleanup_free_ char *title = session_title(s);
@@ -125,6 +179,23 @@ static int write_leaks(const struct session *s, const struct leaks *l, const cha
 	return rescue_write(&(struct result){"list of leaks", plain, put_leaks_file, &f}, path);
 }
 
+static void print_as_info(void *ctx, const char *line)
+{
+	(void)ctx;
+	log_info("%s", line);
+}
+
+/* The result of a check is seen although its list is in a file. */
+static void announce_sums(const struct session *s, const struct leaks *l)
+{
+	_cleanup_free_ char *head = headline(s, l);
+
+	if (!l->is_checked)
+		return;
+	log_info("%s", head);
+	leaks_print_sums(l, print_as_info, NULL);
+}
+
 static void put_leaks(struct session *s, const struct leaks *l)
 {
 	const struct session_file name = {.option = "--leaks-out",
@@ -141,8 +212,10 @@ static void put_leaks(struct session *s, const struct leaks *l)
 
 	if (rc == 0) {
 		rc = write_leaks(s, l, path);
-		if (rc == 0)
+		if (rc == 0) {
 			session_files_announce(s, path);
+			announce_sums(s, l);
+		}
 	}
 	s->run->files_failed += rc != 0;
 }
@@ -162,10 +235,50 @@ static void announce_scan(const struct session *s, const struct final_scan *scan
 }
 
 /*
+ * The age that blocks must have, in milliseconds. What a process that runs on has just allocated is
+ * mostly about to be freed, so by default it has to have lived for a tenth of the run.
+ */
+#define YOUNG_SHARE 10
+
+static uint64_t minimum_age(const struct session *s, uint64_t time_ns, bool is_running)
+{
+	const struct options_leaks *o = &s->run->options->leaks;
+
+	if (o->older_than >= 0)
+		return (uint64_t)MIN(o->older_than * 1e6, 1e18);
+	if (o->age > 0)
+		return (uint64_t)(o->age * 1e6);
+	if (!is_running || time_ns < s->process.start_ns)
+		return 0;
+	return (time_ns - s->process.start_ns) / 1000 / YOUNG_SHARE;
+}
+
+static void use_scan(struct session *s, struct report *r, struct final_scan *scan,
+		     struct leaks *l)
+{
+	struct leakcheck *c = &scan->check;
+
+	announce_scan(s, scan);
+	c->kind = leaf_kind;
+	c->is_text = is_text_kind;
+	c->kind_ctx = r;
+	leakcheck_run(c);
+	keep_allocators(s, c);
+	uint32_t *site = xcalloc(c->blocks.count + 1, sizeof(*site));
+
+	add_checked(l, c, site);
+	if (c->wants_holders)
+		l->holders = holder_chains_find(r, scan, site);
+	free(site);
+	recording_run_leaks(s, c);
+}
+
+/*
  * The live blocks, with the results of the final scan if there was one; consumes these. @r must
  * outlive @l.
  */
-static void find_leaks(struct session *s, const struct report *r, uint64_t time_ns, struct leaks *l)
+static void find_leaks(struct session *s, struct report *r, uint64_t time_ns, bool is_running,
+		       struct leaks *l)
 {
 	const struct options *o = s->run->options;
 	struct final_scan *scan = final_scan_result(s);
@@ -173,14 +286,14 @@ static void find_leaks(struct session *s, const struct report *r, uint64_t time_
 	if (scan)
 		time_ns = scan->time_ns;
 	leaks_init(l, r, profile_block_clock(s->heap.profile, time_ns),
-		   o->leaks.age > 0 ? (uint64_t)(o->leaks.age * 1e6) : 0);
+		   minimum_age(s, time_ns, is_running));
 	l->is_checked = scan != NULL;
+	l->suppressions = s->run->suppressions;
+	l->has_entries = o->leaks.gen_suppressions != 0;
 	if (scan) {
-		announce_scan(s, scan);
-		leakcheck_run(&scan->check);
-		keep_allocators(s, &scan->check);
-		add_checked(l, &scan->check);
-		recording_run_leaks(s, &scan->check);
+		l->shown_kinds = o->leaks.shown_kinds & SHOW_ALL_KINDS ?
+					 UINT32_MAX : o->leaks.shown_kinds << LEAK_DEFINITE;
+		use_scan(s, r, scan, l);
 	} else {
 		leaks_add_all(l);
 	}
@@ -188,19 +301,37 @@ static void find_leaks(struct session *s, const struct report *r, uint64_t time_
 	final_scan_forget(s);
 }
 
-void leak_report_finish(struct session *s, uint64_t time_ns)
+static void free_leaks(struct leaks *l)
 {
-	const struct report r = session_report(s);
+	if (l->holders)
+		leak_holders_deinit(l->holders);
+	free(l->holders);
+	leaks_deinit(l);
+}
+
+int leak_report_open(struct run *run)
+{
+	const struct option_strings *files = &run->options->leaks.suppressions;
+
+	if (files->count == 0 || !run->options->leaks.check)
+		return 0;
+	run->suppressions = suppressions_read(files->data, files->count);
+	return run->suppressions ? 0 : -EINVAL;
+}
+
+void leak_report_finish(struct session *s, uint64_t time_ns, bool is_running)
+{
+	struct report r = session_report(s);
 	struct leaks l;
 
 	if (s->run->options->leaks.check && !final_scan_result(s))
 		log_warn("process %u %s: no leak check", s->process.pid,
 			 s->image.has_executed ? "executed another program" :
 						 "ended before its memory could be scanned");
-	find_leaks(s, &r, time_ns, &l);
+	find_leaks(s, &r, time_ns, is_running, &l);
 	s->run->definite_bytes += l.sum[LEAK_DEFINITE].bytes;
 	put_leaks(s, &l);
-	leaks_deinit(&l);
+	free_leaks(&l);
 }
 
 /* -- one process, on demand -- */
@@ -236,11 +367,11 @@ int leak_report_write(struct session *s, const char *path, FILE *file)
 	target_inspect(run->target, scan_on_request, &q);
 	if (!q.is_there)
 		return -ESRCH; /* it has just ended */
-	const struct report r = session_report(s);
-	find_leaks(s, &r, clock_now_ns(), &l);
+	struct report r = session_report(s);
+	find_leaks(s, &r, clock_now_ns(), true, &l);
 	int rc = path ? write_leaks(s, &l, path) : 0;
 	if (!path)
 		print_leaks(s, &l, file);
-	leaks_deinit(&l);
+	free_leaks(&l);
 	return rc;
 }

@@ -285,7 +285,8 @@ size_t libunwind_walk(struct libunwind *l, const struct stack_view *view, taddr_
 		if (unw_step(&cursor) <= 0 || l->is_missing ||
 		    unw_get_reg(&cursor, UNW_REG_IP, &pc) != 0 || unwind_is_end(pc))
 			break;
-		pcs[count++] = pc - 1;
+		/* what this says is about the step that led here: from a signal frame */
+		pcs[count++] = pc - !(unw_is_signal_frame(&cursor) > 0);
 	}
 	return count;
 }

@@ -350,8 +350,7 @@ size_t unwind_walk(struct unwind *u, const struct stack_view *view, taddr_t *pcs
 			break;
 		if (end == STEP_SAME)
 			count--;
-		pcs[count] = frame.regs.reg[dwarf_pc] - !(frame.is_exact && count == 0);
-		count++;
+		pcs[count++] = frame.regs.reg[dwarf_pc] - !frame.is_exact;
 	}
 	u->stats.frames += count;
 	u->stats.rules = u->rules.compiled;

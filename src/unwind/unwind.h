@@ -62,8 +62,9 @@ void unwind_prepare(const struct module *m);
 
 /*
  * Walks the stack of @view, innermost frame first. pcs[0] is view->regs.pc - 1 (the call in the
- * caller of the probed function). Each further entry is a return address minus 1, whatever the kind
- * of frame. If view->is_stopped, pcs[0] is the thread's pc itself. Writes at most @max entries and
+ * caller of the probed function), or the thread's pc itself if view->is_stopped. Each further entry
+ * is a return address minus 1, or after a signal frame the interrupted pc itself: at the first
+ * instruction of a function, the address before it is another's. Writes at most @max entries and
  * returns their number (at least 1). *end_out is the reason for the end.
  */
 size_t unwind_walk(struct unwind *u, const struct stack_view *view, taddr_t *pcs, size_t max,

@@ -1,6 +1,9 @@
 """Stacks through code without CFI."""
 
+import os
+
 from harness import test
+from test_recording import report
 
 DEPTH, CALLS, BLOCK = 20, 200, 1000
 
@@ -20,3 +23,28 @@ def interpreter(t):
             [(path, size)] = [(p, n) for p, n in paths.items() if p[-1] == "allocate"]
             t.equal(what + ": bytes", size, CALLS * BLOCK)
             t.equal(what + ": frames behind main", path[path.index("main") + 1:], ("???",) * DEPTH + ("allocate",))
+
+
+TRAPPING = ("illegal", "fault", "breakpoint")
+
+for _how in ("--probes=break", "--probes=jump", "--heap-sample=1000"):
+    def _trapping(t, how=_how):
+        """Functions whose first instruction raises the signal in whose handler memory is allocated: the interrupted
+        frame has their names, not those of the functions before them."""
+        for variant in ("gcc-O2-pie", "clang-O0-nopie"):
+            what = "%s, %s: " % (variant, how)
+            run = t.profile([t.target(variant, "trapping"), "40"],
+                            [how, "--threshold=0", "--peak-inaccuracy=0", "--record=rec", "--folded=folded", "--view=live"],
+                            env={"PTMEM_VERIFY": "1"})
+            t.equal(what + "status", run.status, 0)
+            paths = run.only_massif().peak()["tree"].paths()
+            t.equal(what + "massif's interrupted frames", {p[-4] for p in paths if p[-1] == "allocate"}, set(TRAPPING))
+            recorded = report(t, "--format=folded", "--at=end", os.path.join(run.directory, "rec"))
+            with open(os.path.join(run.directory, "folded"), encoding="utf-8") as file:
+                for text in (file.read(), recorded):
+                    found = [line.rsplit(" ", 1)[0].split(";") for line in text.splitlines() if "allocate" in line]
+                    t.equal(what + "folded frames", {name for p in found for name in p} & {
+                        n for f in TRAPPING for n in (f, "before_" + f)}, set(TRAPPING))
+            if "jump" in how:
+                t.equal(what + "differing stacks", run.only_stats().get("differing stacks", 0), 0)
+    test("unwind/trapping/" + _how[2:].replace("=", "-"))(_trapping)

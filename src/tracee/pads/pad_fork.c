@@ -173,7 +173,9 @@ static void take_over(struct target *t, struct thread *th, const struct pad_fork
 	pads_set_gap(t, s);
 	pads_start_sampling(t, s);
 	pad_owner_add(&t->pads->owner, &p->memory);
-	journal_note_shared(s, h->at, p->memory.layout.file_size);
+	s->own.shared = h->at;
+	s->own.shared_size = p->memory.layout.file_size;
+	journal_note_shared(s, s->own.shared, s->own.shared_size);
 	while (p->owner.count <= h->slot.index)
 		*vec_add(&p->owner) = 0;
 	p->owner.data[h->slot.index] = th->tid;

@@ -125,6 +125,7 @@ void journal_fork(struct target *t, const struct address_space *parent,
 	r->pid = child->processes.pid;
 	if (r->page)
 		copy_record(t, child);
+	journal_note_areas(child);
 }
 
 void journal_end(struct address_space *s)

@@ -1,19 +1,25 @@
 /* There are few areas, so they are searched linearly. */
 #include "tracee/state/own_memory.h"
 
+#include "base/log.h"
 #include "tracee/state/space.h"
 
 struct own_memory own_memory_clone(const struct own_memory *from)
 {
-	struct own_memory own = {.shared = from->shared,
-				 .shared_size = from->shared_size,
-				 .mapped = from->mapped};
+	struct own_memory own = {.mapped = from->mapped};
+
+	CHECK(from->shared_size <= UINT32_MAX);
 	for (size_t i = 0; i < from->areas.count; i++) {
 		struct stub_area *a = vec_add(&own.areas);
 		*a = from->areas.data[i];
 		if (a->saved)
 			a->saved = xmemdup(a->saved, a->size);
 	}
+	if (from->shared)
+		*vec_add(&own.areas) = (struct stub_area){
+			.start = from->shared, .size = (uint32_t)from->shared_size,
+			.used = (uint32_t)from->shared_size, .is_pads = true, .is_memory = true,
+		};
 	return own;
 }
 

@@ -23,13 +23,13 @@ struct stub_area {
 
 struct own_memory {
 	VEC(struct stub_area) areas;
-	/* shared memory mapped in it, its own or its parent's; 0 = none */
+	/* shared memory of its own pads; 0 = none. What a fork inherits is in the areas. */
 	taddr_t shared;
 	uint64_t shared_size;
 	uint64_t mapped;      /* bytes of address space that ptmem uses in it */
 };
 
-/* For a fork. */
+/* For a fork, which has its parent's shared memory mapped, too. */
 struct own_memory own_memory_clone(const struct own_memory *from);
 /* Drops areas and shared memory; reuses the allocations. */
 void own_memory_clear(struct own_memory *own);
