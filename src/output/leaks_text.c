@@ -175,8 +175,8 @@ static void print_left_out(const struct leaks *l, const struct printer *p)
 		return;
 	_cleanup_free_ char *text = sum_text(l, &l->younger);
 
-	print_line(p, xasprintf("  younger than %.3f s: %s, not shown", (double)l->minimum_age / 1e6,
-				text));
+	print_line(p, xasprintf("  younger than %.3f s: %s, not shown",
+				(double)l->minimum_age / 1e6, text));
 }
 
 static void print_sums(const struct leaks *l, const struct printer *p)

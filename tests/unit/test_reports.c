@@ -13,6 +13,8 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "output/leaks.h"
+#include "output/leaks_json.h"
+#include "output/leaks_text.h"
 #include "output/profile_paths.h"
 #include "output/top_table.h"
 
