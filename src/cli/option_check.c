@@ -61,6 +61,8 @@ static bool is_on(const struct options *o, const char *name)
 		return *(const double *)field != OPTION_OFF;
 	case TEXTS:
 		return ((const struct option_strings *)field)->count > 0;
+	case PATTERNS:
+		return ((const struct my_code *)field)->rule.count > 0;
 	case PIDS:
 		return o->attach.pid_count > 0;
 	default:

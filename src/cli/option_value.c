@@ -184,6 +184,15 @@ static bool add_text(const struct option_row *row, const char *text, struct opti
 	return *text || !(row->flags & NOT_EMPTY);
 }
 
+static bool add_pattern(const struct option_row *row, const char *text, struct my_code *out)
+{
+	bool is_not = strncmp(row->name, "not-", 4) == 0;
+	_cleanup_free_ char *rule = xasprintf("%c%s", is_not ? '-' : '+', text);
+
+	my_code_add(out, rule);
+	return *text;
+}
+
 static bool set_text(const struct option_row *row, const char *text, const char **out)
 {
 	*out = text ? text : "";
@@ -245,6 +254,9 @@ int option_value_set(const struct option_parser *p, const struct option_row *row
 		break;
 	case TEXTS:
 		is_good = add_text(row, text, field);
+		break;
+	case PATTERNS:
+		is_good = add_pattern(row, text, field);
 		break;
 	case HELP:
 		is_good = parse_help(text, field);

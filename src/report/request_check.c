@@ -46,6 +46,11 @@ static const struct {
 	{"--rss", PICTURE, 0, "--png or --svg"},
 	{"--snapshot", PATHS, 0,
 	 "--folded, --flame or --diff of massif files; recordings have --at, --range"},
+	{"--my-code", TABLE | ROWS | PICTURE | FLAME | HTML, TEXT | TABLE | ROWS | FLAME | HTML | DATA,
+	 "pictures, flame graphs, pages, --diff and texts of recordings"},
+	{"--not-my-code", TABLE | ROWS | PICTURE | FLAME | HTML,
+	 TEXT | TABLE | ROWS | FLAME | HTML | DATA,
+	 "pictures, flame graphs, pages, --diff and texts of recordings"},
 	{"--top", TABLE, TEXT | TABLE, "--diff or a recording's text"},
 };
 
