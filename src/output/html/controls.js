@@ -9,6 +9,8 @@ class Controls {
 			"change", (e) => app.go({ hide: e.target.checked ? "1" : "" }));
 		byId("stack").addEventListener("change", (e) => app.go({ stack: e.target.value }));
 		byId("find").addEventListener("input", (e) => app.go({ find: e.target.value }));
+		for (const id of ["mine", "other"])
+			byId(id).addEventListener("change", (e) => app.go({ [id]: e.target.value }));
 		byId("theme").addEventListener("click", () => app.go({
 			theme: document.documentElement.getAttribute("data-theme") === "dark" ?
 				"light" : "dark" }));
@@ -96,6 +98,9 @@ class Controls {
 		byId("stack").value = s.stack;
 		if (!byId("stack").value)
 			byId("stack").value = s.stack = "site";
+		for (const id of ["mine", "other"])
+			if (byId(id).value !== s[id])
+				byId(id).value = s[id];
 		if (byId("find").value !== s.find)
 			byId("find").value = s.find;
 		byId("find").setAttribute("aria-invalid",
