@@ -79,7 +79,8 @@ class Names {
 			return this.internFrame(this.internFunction(shown, path, kind, key), {
 				file: String(columns.file[i] || ""), line: columns.line[i] || 0,
 				kind, name: String(name || ""), object: path,
-				rank: columns.rank[i], role: columns.role[i],
+				rank: columns.rank ? columns.rank[i] : RANK.SITE,
+				role: columns.role ? columns.role[i] : 0,
 			}, match && match.site[i]);
 		});
 	}
