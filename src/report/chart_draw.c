@@ -360,8 +360,13 @@ static char *fit_label(const struct chart_drawing *d, const struct chart_series 
 
 	bool is_short = left < MIN(LEAST_NAME * d->font, canvas_text_width(d->canvas, s->label));
 
-	if (is_short && strchr(detail, ':') && canvas_text_width(d->canvas, detail) <= room)
-		return xstrdup(detail + 1);
+	if (is_short && strchr(detail, ':')) {
+		/* "(a.c:7)" without the brackets */
+		_cleanup_free_ char *line = xstrndup(detail + 2, strlen(detail) - 3);
+
+		if (canvas_text_width(d->canvas, line) <= room)
+			return_ptr(line);
+	}
 	if (is_short)
 		return chart_fit(d, s->label, room, is_name);
 	_cleanup_free_ char *name = chart_fit(d, s->label, left, is_name);

@@ -1,6 +1,8 @@
 /* Buttons, fields and keys, the texts next to them, and the tooltip. */
 "use strict";
 
+const LEGEND_WIDTH = 44; /* characters */
+
 class Controls {
 	constructor(app) {
 		this.app = app;
@@ -110,7 +112,8 @@ class Controls {
 	showAreas() {
 		const { areas, timeline, old } = this.app;
 		const items = areas.names.map(
-			(name, i) => this.legendItem(areas.colors[i], name, "swatch"));
+			(name, i) => this.legendItem(areas.colors[i], name, "swatch",
+				areas.placeOf.get(name)));
 
 		if (timeline.hasPeaks)
 			items.push(this.legendItem(
@@ -138,11 +141,12 @@ class Controls {
 		byId("clock-end").textContent = format.clock(start + timeline.end, start);
 	}
 
-	legendItem(color, name, kind) {
+	/* @name: of a function, which is at source line @place, or a text. */
+	legendItem(color, name, kind, place) {
 		const style = kind === "swatch" ? `background: ${color}` : `border-color: ${color}`;
 
 		return el("li", { title: name }, el("span", { class: kind, style }),
-			el("span", {}, name));
+			el("span", {}, shorten.site(name, place, LEGEND_WIDTH)));
 	}
 
 	/* "at 3.21 s: 45.2 MiB in 123,456 blocks" */

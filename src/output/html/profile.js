@@ -176,6 +176,8 @@ class Profile {
 		this.leafNode = Int32Array.from(json.leaves.node);
 		this.givenRules = json.my_code || [];
 		this.givenSite = this.leafSite = Int32Array.from(json.leaves.site);
+		this.releases = json.releases || { node: [], site: [] };
+		this.releaseSite = this.releases.site;
 	}
 
 	/* Call sites by what the user says in the page, too. */
@@ -184,8 +186,10 @@ class Profile {
 		const judged = this.names.frames.map(
 			(frame) => ({ ...frame, rank: MyCode.judge(rules, frame).rank }));
 
-		this.leafSite = mine || notMine ? Int32Array.from(this.leafNode,
-			(node) => this.findSite(judged, node)) : this.givenSite;
+		const find = (node) => this.findSite(judged, node), isAsked = mine || notMine;
+
+		this.leafSite = isAsked ? Int32Array.from(this.leafNode, find) : this.givenSite;
+		this.releaseSite = isAsked ? this.releases.node.map(find) : this.releases.site;
 	}
 
 	findSite(judged, leaf) {
