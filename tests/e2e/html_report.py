@@ -136,7 +136,8 @@ class Page(webdriver.Browser):
 
     def size(self, width, height):
         self.call("POST", "/window/rect", {"width": width, "height": height})
-        self.wait(f"Math.abs(outerWidth - {width}) < 2 && Math.abs(innerWidth - {width}) < 40")
+        # a window has at least 500 pixels, the page in it may have less
+        self.wait(f"(Math.abs(outerWidth - {width}) < 2 || {width} < 500) && Math.abs(innerWidth - {width}) < 40")
 
     def facts(self):
         return dict(self.js("""return [...document.querySelectorAll('#facts div')].map(d =>
@@ -497,7 +498,9 @@ def check_narrow(p, r, directory, page):
 
 def check_my_code(p, r, directory, page):
     """The page's fields: call sites, legend and colours follow; the address has them."""
-    url = write(directory, "mine.html", embed(page, r.data))
+    kinds = r.data["frames"]["kind"]
+    frames = dict(r.data["frames"], rank=[0 if k < 2 else 2 for k in kinds], role=[3 if k == 2 else 0 for k in kinds])
+    url = write(directory, "mine.html", embed(page, dict(r.data, frames=frames)))
 
     def state():
         sites = {(row[0], row[1]) for row in p.rows()}
@@ -505,8 +508,8 @@ def check_my_code(p, r, directory, page):
 
     p.open(url + "#tab=sites")
     before, legend = state()
-    file = p.js("return ptmem.names.frames[ptmem.stacks.siteFrame[0]].file")
-    function = p.js("return ptmem.names.functions[ptmem.names.frames[ptmem.stacks.siteFrame[0]].fn].name")
+    function = p.rows()[0][0]
+    file = p.js("""return ptmem.names.frames.find(f => ptmem.names.functions[f.fn].name === arguments[0]).file""", function)
     p.js("document.getElementById('my-code').open = true")
     p.type("#other", file, "change")
     after, new_legend = state()

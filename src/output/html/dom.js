@@ -55,9 +55,11 @@ function sparkline(values, max) {
 function label(text) {
 	const site = text.match(/^([^]*?) \(([^()]*:\d+)\)$/), path = text.match(/^(?:.*\/)?([^/]+:\d+)$/);
 
+	const room = Math.max(28, Math.min(60, Math.floor(innerWidth / 14)));
+
 	if (!site && path)
 		return [el("span", { class: "place" }, path[1])];
-	return [el("span", { class: "cut" }, shorten(site ? site[1] : text, 60)),
+	return [el("span", { class: "cut" }, shorten(site ? site[1] : text, room)),
 		site ? el("span", { class: "place" }, ` (${site[2]})`) : null];
 }
 
