@@ -199,6 +199,18 @@ static bool set_text(const struct option_row *row, const char *text, const char 
 	return !text || *text || !(row->flags & NOT_EMPTY);
 }
 
+static bool set_number(const struct option_row *row, const char *text, void *field)
+{
+	long long number = 0;
+	bool is_good = parse_number(row, text, &number);
+
+	if (row->type == SIZE)
+		*(uint64_t *)field = (uint64_t)number;
+	else
+		*(uint32_t *)field = (uint32_t)number;
+	return is_good;
+}
+
 int option_value_set(const struct option_parser *p, const struct option_row *row, const char *arg,
 		     const char *text)
 {
@@ -219,12 +231,8 @@ int option_value_set(const struct option_parser *p, const struct option_row *row
 		is_good = parse_yes_no(text, field);
 		break;
 	case NUMBER:
-		is_good = parse_number(row, text, &number);
-		*(uint32_t *)field = (uint32_t)number;
-		break;
 	case SIZE:
-		is_good = parse_number(row, text, &number);
-		*(uint64_t *)field = (uint64_t)number;
+		is_good = set_number(row, text, field);
 		break;
 	case SAMPLE:
 		is_good = !text || parse_number(row, text, &number);

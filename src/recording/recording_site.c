@@ -94,7 +94,8 @@ struct recording_role recording_frame_role(const struct recording *r, size_t row
 	return role;
 }
 
-static enum frame_rank rank_by_user(const struct frame_text *text, const struct recording_role *role)
+static enum frame_rank rank_by_user(const struct frame_text *text,
+				    const struct recording_role *role)
 {
 	switch (my_code_find(text->my_code, text->file, text->object)) {
 	case MY_CODE_MINE:

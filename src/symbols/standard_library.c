@@ -35,7 +35,8 @@ static bool is_any(const char *s, size_t size, const char *const *name, size_t c
 
 /* -- by object -- */
 
-bool standard_is_object(const char *path, const char *name)
+/* Whether @path is a shared object whose base name is @name up to "." or "-". */
+static bool is_object(const char *path, const char *name)
 {
 	const char *base = text_base_name(path);
 	size_t n = strlen(name);
@@ -47,7 +48,7 @@ bool standard_is_object(const char *path, const char *name)
 static bool is_any_object(const char *path, const char *const *name, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		if (standard_is_object(path, name[i]))
+		if (is_object(path, name[i]))
 			return true;
 	}
 	return false;

@@ -51,7 +51,4 @@ const char *standard_qualified_name(const char *function);
 /* Whether @object (NULL = unknown) is such a library, with nothing of the user in it. */
 bool standard_is_library(const char *object);
 
-/* Whether @path is a shared object whose base name is @name up to "." or "-". */
-bool standard_is_object(const char *path, const char *name);
-
 #endif

@@ -59,7 +59,8 @@ class App {
 
 	/* Applies what the user says of their code: then stacks are others. */
 	judge() {
-		const { mine, other } = this.state, profiles = [this.profile, this.old].filter(Boolean);
+		const { mine, other } = this.state;
+		const profiles = [this.profile, this.old].filter(Boolean);
 		const given = profiles.flatMap((p) => p.givenRules);
 
 		this.judged = `${mine}\u0000${other}`;

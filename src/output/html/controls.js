@@ -12,7 +12,8 @@ class Controls {
 		byId("stack").addEventListener("change", (e) => app.go({ stack: e.target.value }));
 		byId("find").addEventListener("input", (e) => app.go({ find: e.target.value }));
 		for (const id of ["mine", "other"])
-			byId(id).addEventListener("change", (e) => app.go({ [id]: e.target.value }));
+			byId(id).addEventListener(
+				"change", (e) => app.go({ [id]: e.target.value }));
 		byId("theme").addEventListener("click", () => app.go({
 			theme: document.documentElement.getAttribute("data-theme") === "dark" ?
 				"light" : "dark" }));

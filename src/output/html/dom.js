@@ -53,7 +53,8 @@ function sparkline(values, max) {
 
 /* A function's name, shortened, or a path; the source line at its end is never cut off. */
 function label(text) {
-	const site = text.match(/^([^]*?) \(([^()]*:\d+)\)$/), path = text.match(/^(?:.*\/)?([^/]+:\d+)$/);
+	const site = text.match(/^([^]*?) \(([^()]*:\d+)\)$/);
+	const path = text.match(/^(?:.*\/)?([^/]+:\d+)$/);
 
 	const room = Math.max(28, Math.min(60, Math.floor(innerWidth / 14)));
 

@@ -22,8 +22,8 @@ const MyCode = (function () {
 
 	/* From "+PATTERN" and "-PATTERN", the last one first. */
 	function rules(list) {
-		return list.map((rule) => ({ isMine: rule[0] === "+", matches: matcherOf(rule.slice(1)) }))
-			.reverse();
+		return list.map((rule) => ({ isMine: rule[0] === "+",
+			matches: matcherOf(rule.slice(1)) })).reverse();
 	}
 
 	/* true, false, or null: the user says nothing. */
@@ -34,7 +34,9 @@ const MyCode = (function () {
 	}
 
 	function rankOfWrapper(name) {
-		return name && name !== "???" && name !== "(below main)" ? RANK.FUNCTION : RANK.UNNAMED;
+		const isNamed = name && name !== "???" && name !== "(below main)";
+
+		return isNamed ? RANK.FUNCTION : RANK.UNNAMED;
 	}
 
 	/* The {rank, kind} of a {name, file, object, rank, role, kind}. */

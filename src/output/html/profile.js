@@ -101,8 +101,8 @@ class Names {
 	unknown() {
 		const fn = this.internFunction("[no stack]", "", KIND.NONE, "[no stack]");
 
-		return this.internFrame(fn, { file: "", line: 0, kind: KIND.NONE, name: "[no stack]",
-			object: "", rank: RANK.UNNAMED, role: ROLE.FIXED });
+		return this.internFrame(fn, { file: "", line: 0, kind: KIND.NONE,
+			name: "[no stack]", object: "", rank: RANK.UNNAMED, role: ROLE.FIXED });
 	}
 
 	/* Call it after the last add: ranks functions by name, the order of siblings. */
@@ -197,7 +197,9 @@ class Profile {
 
 		for (let node = leaf; node >= 0; node = this.nodeParent[node])
 			nodes.push(node);
-		return nodes.length ? nodes[MyCode.site(nodes.map((n) => judged[this.nodeFrame[n]]))] : -1;
+		const stack = nodes.map((n) => judged[this.nodeFrame[n]]);
+
+		return nodes.length ? nodes[MyCode.site(stack)] : -1;
 	}
 
 	/* The frame of @node; -1: no stack. */

@@ -84,14 +84,17 @@ class TableView {
 	room(span) {
 		const cell = span.closest("th"), style = getComputedStyle(cell);
 		const where = cell.querySelector(".where"), twist = cell.querySelector(".twist");
-		const isBeside = where && getComputedStyle(where).display !== "block";
+		const beside = where && getComputedStyle(where);
 		const left = cell.clientWidth - parseFloat(style.paddingLeft) -
 			parseFloat(style.paddingRight) - (twist ? twist.offsetWidth : 0) -
-			(isBeside ? where.offsetWidth + parseFloat(getComputedStyle(where).marginLeft) : 0);
+			(beside && beside.display !== "block" ?
+				where.offsetWidth + parseFloat(beside.marginLeft) : 0);
 
 		if (!span.title.length)
 			return 0;
-		return Math.max(4, Math.floor(left * span.title.length / span.offsetWidth - 0.5));
+		const width = span.offsetWidth / span.title.length;
+
+		return Math.max(4, Math.floor(left / width - 0.5));
 	}
 
 	showMore(rows) {
