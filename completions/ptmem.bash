@@ -4,7 +4,7 @@ _ptmem_options="--pid= --follow= --duration= --earlier-blocks= --inspect --inspe
 	--trace= --soname-synonyms= --mempools= --running-on-valgrind= --probes= --heap-sample= --budget= --seed= --ring=
 	--time-unit= --pages-as-heap= --depth= --threshold= --peak-inaccuracy= --peak-at-exit= --detailed-freq= --max-snapshots=
 	--heap= --stacks= --stack-sample= --heap-admin= --alignment= --realloc-zero-bytes-frees= --alloc-fn= --ignore-fn=
-	--demangle= --show-below-main= --fullpath-after= --read-inline-info= --extra-debuginfo-path= --debuginfod=
+	--demangle= --show-below-main= --fullpath-after= --my-code= --not-my-code= --read-inline-info= --extra-debuginfo-path= --debuginfod=
 	--massif-out-file= --xtree-memory= --xtree-memory-file= --xtree-compress-strings= --record= --record-every= --record-keep= --record-limit= --when= --free-stacks --html= --listen --listen= --listen-token= --listen-open --listen-linger= --events= --replay=
 	--memusage --memusage-out= --data= --data-buffer= --mmap --no-timer --progname=
 	--sample --sample= --sample-fields= --sample-out=
@@ -14,7 +14,7 @@ _ptmem_options="--pid= --follow= --duration= --earlier-blocks= --inspect --inspe
 	--stats --verbose --quiet --color= --no-rc --command-line-only= --help --version
 	-p -o -m -v -q -h -V"
 _ptmem_report_options="--threshold= --x= --y= --png= --svg= --x-size= --y-size= --title= --time-based --total --rss=
-	--format= --at= --range= --thread= --match=
+	--format= --at= --range= --thread= --match= --my-code= --not-my-code=
 	--folded= --flame= --html= --snapshot= --diff --top= --help --version -t -T -h"
 
 # The index of the first word that is neither an option nor an option's value, or nothing.

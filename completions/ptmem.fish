@@ -64,6 +64,8 @@ complete -c ptmem -n __ptmem_no_program -l ignore-fn -x -d 'Do not count what th
 complete -c ptmem -n __ptmem_no_program -l demangle -x -a 'yes no' -d 'Print names as in the source'
 complete -c ptmem -n __ptmem_no_program -l show-below-main -x -a 'yes no' -d 'Show call paths before main'
 complete -c ptmem -n __ptmem_no_program -l fullpath-after -x -d 'Print paths of source files after this text'
+complete -c ptmem -n __ptmem_no_program -l my-code -x -d 'Functions of these sources or objects are yours'
+complete -c ptmem -n __ptmem_no_program -l not-my-code -x -d 'They are not'
 complete -c ptmem -n __ptmem_no_program -l read-inline-info -x -a 'yes no' -d 'Show inlined functions'
 complete -c ptmem -n __ptmem_no_program -l debuginfod -x -a 'yes no' -d 'Ask debuginfod servers for debug files'
 complete -c ptmem -n __ptmem_no_program -l extra-debuginfo-path -r -a '(__fish_complete_directories)' -d 'Also look for debug files here'

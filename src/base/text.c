@@ -23,6 +23,7 @@
 
 #define ELLIPSIS "\u2026"
 #define REPLACEMENT "\ufffd"
+#define SITE_LABEL_MAX 100
 #define SITE_NAME_MIN 4 /* a name shortened to this length is worth more than a location */
 
 struct text {
@@ -370,9 +371,18 @@ char *text_shorten_site(const char *site, size_t max)
 
 	if (text_length(site) <= max)
 		return xstrdup(site);
+	bool is_line = taken && strncmp(site + start, " (in ", 5) != 0;
+
+	if (is_line && taken + SITE_NAME_MIN > max && taken <= max + 3) /* without " (" and ")" */
+		return xasprintf("%.*s", (int)strlen(site + start) - 3, site + start + 2);
 	if (taken + SITE_NAME_MIN > max) /* no room for the location */
 		return text_shorten(name, max);
 	_cleanup_free_ char *shown = text_shorten(name, max - taken);
 
 	return xasprintf("%s%s", shown, site + start);
+}
+
+char *text_site_label(const char *site)
+{
+	return text_for_locale(text_shorten_site(site, SITE_LABEL_MAX));
 }

@@ -38,9 +38,13 @@ char *text_shorten(const char *name, size_t max);
 
 /*
  * "NAME (FILE:LINE)" or "NAME (in OBJECT)" in at most @max characters. Shortens the name and keeps
- * the location if there is room for it. The caller frees it.
+ * the location if there is room for it; "FILE:LINE" is more important than any name. The caller
+ * frees it.
  */
 char *text_shorten_site(const char *site, size_t max);
+
+/* The same for a column of a text, in the characters of the locale. */
+char *text_site_label(const char *site);
 
 /*
  * The start of the qualified name in the function name @name, after a template's return type ("void

@@ -61,6 +61,8 @@ static bool is_on(const struct options *o, const char *name)
 		return *(const double *)field != OPTION_OFF;
 	case TEXTS:
 		return ((const struct option_strings *)field)->count > 0;
+	case PATTERNS:
+		return ((const struct my_code *)field)->rule.count > 0;
 	case PIDS:
 		return o->attach.pid_count > 0;
 	default:
@@ -479,22 +481,10 @@ int option_check(struct options *o)
 		o->inspect.what = NULL;
 		o->inspect.at_exit = true;
 	}
-	rc = check_inspect(o);
+	rc = check_inspect(o) ?: check_exclusions(o) ?: check_needs(o) ?: check_heap(o);
 	if (rc == 0)
-		rc = check_exclusions(o);
+		rc = check_samples(o) ?: check_massif(o) ?: check_flame_name(o);
 	if (rc == 0)
-		rc = check_needs(o);
-	if (rc == 0)
-		rc = check_heap(o);
-	if (rc == 0)
-		rc = check_samples(o);
-	if (rc == 0)
-		rc = check_massif(o);
-	if (rc == 0)
-		rc = check_flame_name(o);
-	if (rc == 0)
-		rc = option_check_listen(o);
-	if (rc == 0)
-		rc = option_check_record(o);
-	return rc == 0 ? check_sample_fields(o) : rc;
+		rc = option_check_listen(o) ?: option_check_record(o) ?: check_sample_fields(o);
+	return rc;
 }

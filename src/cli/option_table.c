@@ -161,6 +161,11 @@ const struct option_row option_rows[] = {
 	{.name = "fullpath-after", .type = TEXTS, AT(names.fullpath_after),
 	 .value = "TEXT", .text = "show paths of source files: the part after TEXT;\n"
 				  "repeatable"},
+	{.name = "my-code", .type = PATTERNS, .flags = NOT_EMPTY, AT(names.my_code),
+	 .value = "PATTERN", .text = "functions of these source files or objects are\n"
+				     "yours: may be call sites; repeatable"},
+	{.name = "not-my-code", .type = PATTERNS, .flags = NOT_EMPTY, AT(names.my_code),
+	 .value = "PATTERN", .text = "they are not: their callers are; repeatable"},
 	{.name = "read-inline-info", .type = YES_NO, AT(names.read_inline_info), .initial = "yes",
 	 .value = "yes|no", .text = "inlined functions in call paths"},
 	{.name = "extra-debuginfo-path", .type = TEXT, .flags = NOT_EMPTY,

@@ -25,6 +25,7 @@ enum option_type {
 	SET,     /* uint32_t: one bit for each of the comma-separated choices */
 	TEXT,    /* const char * */
 	TEXTS,   /* struct option_strings */
+	PATTERNS, /* struct my_code: what the option "not-..." excludes, the other one includes */
 	SECONDS, /* double; the value is optional */
 	MAY_TEXT, /* const char *; the value is optional: "" */
 	PIDS,    /* pid and pid_count */

@@ -184,10 +184,31 @@ static bool add_text(const struct option_row *row, const char *text, struct opti
 	return *text || !(row->flags & NOT_EMPTY);
 }
 
+static bool add_pattern(const struct option_row *row, const char *text, struct my_code *out)
+{
+	bool is_not = strncmp(row->name, "not-", 4) == 0;
+	_cleanup_free_ char *rule = xasprintf("%c%s", is_not ? '-' : '+', text);
+
+	my_code_add(out, rule);
+	return *text;
+}
+
 static bool set_text(const struct option_row *row, const char *text, const char **out)
 {
 	*out = text ? text : "";
 	return !text || *text || !(row->flags & NOT_EMPTY);
+}
+
+static bool set_number(const struct option_row *row, const char *text, void *field)
+{
+	long long number = 0;
+	bool is_good = parse_number(row, text, &number);
+
+	if (row->type == SIZE)
+		*(uint64_t *)field = (uint64_t)number;
+	else
+		*(uint32_t *)field = (uint32_t)number;
+	return is_good;
 }
 
 int option_value_set(const struct option_parser *p, const struct option_row *row, const char *arg,
@@ -210,12 +231,8 @@ int option_value_set(const struct option_parser *p, const struct option_row *row
 		is_good = parse_yes_no(text, field);
 		break;
 	case NUMBER:
-		is_good = parse_number(row, text, &number);
-		*(uint32_t *)field = (uint32_t)number;
-		break;
 	case SIZE:
-		is_good = parse_number(row, text, &number);
-		*(uint64_t *)field = (uint64_t)number;
+		is_good = set_number(row, text, field);
 		break;
 	case SAMPLE:
 		is_good = !text || parse_number(row, text, &number);
@@ -245,6 +262,9 @@ int option_value_set(const struct option_parser *p, const struct option_row *row
 		break;
 	case TEXTS:
 		is_good = add_text(row, text, field);
+		break;
+	case PATTERNS:
+		is_good = add_pattern(row, text, field);
 		break;
 	case HELP:
 		is_good = parse_help(text, field);

@@ -154,6 +154,16 @@ static void put_line(const struct top *top, bool is_reverse, char *text)
 	free(text);
 }
 
+/* @site in what is left of a line after @used columns. */
+static char *fit_site(const struct top *top, const char *site, size_t used)
+{
+	size_t columns = top->screen ? (size_t)MAX(top_screen_columns(), 0) : 0;
+
+	if (!top->screen)
+		return text_site_label(site);
+	return text_for_locale(text_shorten_site(site, columns > used ? columns - used : 0));
+}
+
 static uint64_t resident_bytes(const struct session *s)
 {
 	struct proc_statm m;
@@ -202,8 +212,9 @@ static void put_head(const struct top *top, const struct session *s)
 static void put_caller(const struct top *top, const struct report *r, struct call_site at)
 {
 	_cleanup_free_ char *text = call_site_text(r, at);
+	_cleanup_free_ char *label = fit_site(top, text, 14);
 
-	put_line(top, false, xasprintf("%10s by %s", "", text));
+	put_line(top, false, xasprintf("%10s by %s", "", label));
 }
 
 /*
@@ -242,13 +253,15 @@ static void put_site(const struct top *top, const struct top_site *site, const c
 		amount_error((double)site->live, site->error, error);
 	if (top->run->options->tracing.heap_sample > 1)
 		snprintf(column, sizeof(column), "%9s", error);
-	put_line(top, is_selected,
-		 xasprintf("%10s%s %10s %10s %10s/s %9llu  %s",
-			   amount_bytes((double)site->live, live), column,
-			   amount_change((double)site->growth, growth),
-			   amount_change((double)site->since_start, start),
-			   amount_bytes(site->rate, rate), (unsigned long long)site->blocks,
-			   label));
+	_cleanup_free_ char *numbers =
+		xasprintf("%10s%s %10s %10s %10s/s %9llu  ",
+			  amount_bytes((double)site->live, live), column,
+			  amount_change((double)site->growth, growth),
+			  amount_change((double)site->since_start, start),
+			  amount_bytes(site->rate, rate), (unsigned long long)site->blocks);
+	_cleanup_free_ char *shown = fit_site(top, label, strlen(numbers));
+
+	put_line(top, is_selected, xasprintf("%s%s", numbers, shown));
 }
 
 /* The first row to show, so that the selected one and its path fit in @lines. */

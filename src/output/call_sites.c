@@ -13,56 +13,110 @@
 /* Candidates that get a label; those with equal labels are merged. */
 #define LABELLED 64
 
-static enum frame_rank rank_of(const struct symbol *symbol, uint32_t i)
+/* A function of a stack: an index into the frames of the call tree, and one into its symbol. */
+struct function {
+	size_t frame;
+	uint32_t inlined;
+	bool is_all; /* the symbol was looked up with its inlined functions and lines */
+};
+
+/* The functions of a stack, looked up as far as they are needed. */
+struct functions {
+	const struct shown_stack *stack;
+	VEC(struct function) list;
+	size_t next; /* frame of the stack */
+};
+
+static const struct symbol *symbol_of(const struct shown_stack *s, const struct function *f)
+{
+	const struct report *r = s->report;
+
+	return r->symbol(r->symbol_ctx, s->frame.data[f->frame],
+			 f->is_all ? SYMBOL_ALL : SYMBOL_REAL);
+}
+
+static struct frame_text text_of(const struct report *r, const struct symbol *symbol, uint32_t i)
 {
 	const struct symbol_frame *f = &symbol->frame[i];
 
-	return wrapper_rank(&(struct frame_text){f->name, f->file, symbol->object});
+	return (struct frame_text){f->name, f->file, symbol->object, f->dir, r->my_code};
 }
 
-/* Frame @i as a whole: functions inlined in a wrapper belong to the same library. */
-static struct stack_frame frame_at(void *ctx, size_t i)
+/*
+ * Whether the functions inlined at an address cannot be the user's: then the debug information of
+ * libc, which takes 40 ms to read, is not needed.
+ */
+static bool is_whole(const struct report *r, const struct symbol *real)
 {
-	const struct shown_stack *s = ctx;
-	const struct report *r = s->report;
-	const struct symbol *real =
-		r->symbol(r->symbol_ctx, s->frame.data[s->first + i], SYMBOL_REAL);
-	const char *name = real->frame[real->count - 1].name;
+	return real->is_below_main || (standard_is_library(real->object) && !r->my_code);
+}
 
-	return (struct stack_frame){
-		.rank = rank_of(real, real->count - 1),
+static void add_next(struct functions *f)
+{
+	const struct shown_stack *s = f->stack;
+	const struct report *r = s->report;
+	struct function next = {.frame = f->next++};
+	const struct symbol *symbol = symbol_of(s, &next);
+
+	next.is_all = !is_whole(r, symbol);
+	if (next.is_all)
+		symbol = symbol_of(s, &next);
+	else
+		next.inlined = symbol->count - 1;
+	for (; next.inlined < symbol->count; next.inlined++)
+		*vec_add(&f->list) = next;
+}
+
+/* An inlined function whose source file is not known belongs to the one that contains it. */
+static enum frame_rank rank_of(const struct report *r, const struct symbol *symbol, uint32_t i)
+{
+	const struct frame_text text = text_of(r, symbol, i);
+	const struct frame_text real = text_of(r, symbol, symbol->count - 1);
+	enum frame_rank rank = wrapper_rank(&text);
+
+	if (symbol->is_below_main && rank == RANK_SITE && i + 1 == symbol->count)
+		return wrapper_is_named(text.function) ? RANK_FUNCTION : RANK_UNNAMED;
+	return rank == RANK_SITE && !standard_has_path(&text) ? wrapper_rank(&real) : rank;
+}
+
+static bool frame_at(void *ctx, size_t i, struct stack_frame *out)
+{
+	struct functions *f = ctx;
+
+	while (i >= f->list.count && f->next < f->stack->frame.count)
+		add_next(f);
+	if (i >= f->list.count)
+		return false;
+	const struct function *function = &f->list.data[i];
+	const struct symbol *symbol = symbol_of(f->stack, function);
+	const char *name = symbol->frame[function->inlined].name;
+
+	*out = (struct stack_frame){
+		.rank = rank_of(f->stack->report, symbol, function->inlined),
 		.is_named = name,
 		.is_allocator = name && wrapper_is_allocator(name),
-		.object = real->is_below_main ? NULL : real->object,
+		.object = symbol->is_below_main ? NULL : symbol->object,
 	};
-}
-
-/* The function at frame @i that is the site: the innermost that is not a wrapper. */
-static uint32_t inlined_site(const struct shown_stack *s, size_t i, bool is_unnamed)
-{
-	const struct symbol *symbol = shown_stack_symbol(s, i);
-	uint32_t inlined = is_unnamed ? symbol->count - 1 : 0;
-
-	while (inlined + 1 < symbol->count &&
-	       (!symbol->frame[inlined].name || rank_of(symbol, inlined) != RANK_SITE))
-		inlined++;
-	return inlined;
+	return true;
 }
 
 struct call_site call_site_find(const struct shown_stack *s)
 {
-	const struct stack stack = {frame_at, (void *)s, s->count};
+	struct functions f = {.stack = s, .next = s->first};
+	const struct stack stack = {frame_at, &f};
 
 	if (!s->count)
 		return (struct call_site){.rank = RANK_UNNAMED};
 	struct stack_site found = stack_site_find(&stack);
-	size_t i = s->first + found.frame;
-	struct call_site site = {.frame = s->frame.data[i], .rank = found.rank};
+	const struct function *at = &f.list.data[found.frame];
+	struct call_site site = {
+		.frame = s->frame.data[at->frame],
+		.inlined = at->is_all ? at->inlined : UINT32_MAX,
+		.rank = found.rank,
+		.is_unnamed = found.is_unnamed && symbol_of(s, at)->object,
+	};
 
-	if (found.rank != RANK_SITE)
-		return site;
-	site.inlined = inlined_site(s, i, found.is_unnamed);
-	site.is_unnamed = found.is_unnamed && shown_stack_symbol(s, i)->object;
+	vec_deinit(&f.list);
 	return site;
 }
 

@@ -13,6 +13,9 @@ enum frame_kind frame_kind(const struct frame_text *frame)
 		return FRAME_LIBC;
 	case STANDARD_CXX_RUST:
 		return FRAME_STANDARD;
+	case STANDARD_MALLOC:
+	case STANDARD_PACKAGE:
+		return FRAME_LIBRARY;
 	case STANDARD_NONE:
 		break;
 	}

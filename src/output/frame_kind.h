@@ -8,7 +8,7 @@ enum frame_kind {
 	FRAME_PROGRAM,         /* the executable, and frames of unknown objects */
 	FRAME_LIBC,            /* libc and the loader */
 	FRAME_STANDARD,        /* the standard libraries of C++ and Rust, also inlined */
-	FRAME_LIBRARY,         /* any other shared object */
+	FRAME_LIBRARY,         /* any other shared object, and headers of packages */
 	FRAME_NONE,            /* not a function: "[below threshold]" */
 	FRAME_KINDS,
 };

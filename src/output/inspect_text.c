@@ -9,6 +9,7 @@
 
 #include "base/amount.h"
 #include "base/cleanup.h"
+#include "base/text.h"
 #include "base/log.h"
 #include "output/inspect_advice.h"
 #include "output/inspect_python.h"
@@ -248,14 +249,17 @@ static void print_paths(FILE *f, const struct inspect_title *t)
 {
 	for (size_t i = 0; i < t->pin_count; i++) {
 		const struct inspect_pin *p = &t->pin[i];
+		_cleanup_free_ char *first = text_site_label(p->depth ? p->frame[0] : "???");
 
 		if (i == 0)
 			fputs("\nthe same by call path:\n", f);
 		fprintf(f, "%10llu page%-1s by blocks of %s\n",
-			(unsigned long long)p->pages, plural(p->pages),
-			p->depth ? p->frame[0] : "???");
-		for (size_t k = 1; k < p->depth; k++)
-			fprintf(f, "%30s%s\n", "", p->frame[k]);
+			(unsigned long long)p->pages, plural(p->pages), first);
+		for (size_t k = 1; k < p->depth; k++) {
+			_cleanup_free_ char *caller = text_site_label(p->frame[k]);
+
+			fprintf(f, "%30s%s\n", "", caller);
+		}
 	}
 }
 

@@ -30,24 +30,31 @@ static bool is_without_code(const struct symbol *symbol, const struct symbol_fra
 	return frame->name && *frame->name == '[' && !frame->file && !symbol->object;
 }
 
+/* "f (a.c:7)", "f (in PATH)" or "f"; long names are shortened. The caller frees it. */
+static char *frame_label(const struct symbol *symbol, const struct symbol_frame *frame)
+{
+	const char *name = frame->name ? frame->name : "???";
+	_cleanup_free_ char *site = NULL;
+
+	if (frame->file && frame->line)
+		site = xasprintf("%s (%s:%u)", name, frame->file, frame->line);
+	else if (symbol->object)
+		site = xasprintf("%s (in %s)", name, symbol->object);
+	return text_site_label(site ? site : name);
+}
+
 static void print_frame(void *ctx, taddr_t pc, const struct symbol *symbol,
 			const struct symbol_frame *frame)
 {
 	struct printer *p = ctx;
 	const char *verb = p->is_first ? "at" : "by";
-	const char *name = frame->name ? frame->name : "???";
+	_cleanup_free_ char *label = frame_label(symbol, frame);
 
 	p->is_first = false;
 	if (is_without_code(symbol, frame))
-		print_line(p, xasprintf("    %s %s", verb, name));
-	else if (frame->file && frame->line)
-		print_line(p, xasprintf("    %s 0x%" PRIx64 ": %s (%s:%u)", verb, pc, name,
-					frame->file, frame->line));
-	else if (symbol->object)
-		print_line(p, xasprintf("    %s 0x%" PRIx64 ": %s (in %s)", verb, pc, name,
-					symbol->object));
+		print_line(p, xasprintf("    %s %s", verb, frame->name ? frame->name : "???"));
 	else
-		print_line(p, xasprintf("    %s 0x%" PRIx64 ": %s", verb, pc, name));
+		print_line(p, xasprintf("    %s 0x%" PRIx64 ": %s", verb, pc, label));
 }
 
 /* "1,234 bytes in 56 blocks", or "1.2 MiB +- 10 % in about 56 blocks"; the caller frees it. */

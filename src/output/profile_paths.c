@@ -23,14 +23,15 @@ static char *frame_name(const struct symbol *symbol, const struct symbol_frame *
 	return xstrdup("[unknown]");
 }
 
-static uint32_t add_frame(struct path_tree *t, uint32_t at, const struct symbol *symbol)
+static uint32_t add_frame(struct path_tree *t, uint32_t at, const struct report *r,
+			  const struct symbol *symbol)
 {
 	for (uint32_t i = symbol->count; i-- > 0;) {
 		_cleanup_free_ char *name = frame_name(symbol, &symbol->frame[i]);
 
 		at = path_tree_child(t, at, name, strlen(name));
 		const struct frame_text text = {symbol->frame[i].name, symbol->frame[i].file,
-						symbol->object};
+						symbol->object, symbol->frame[i].dir, r->my_code};
 
 		path_tree_set_kind(t, at, frame_kind(&text));
 	}
@@ -51,7 +52,7 @@ static void add_leaf(struct path_tree *t, struct shown_stack *s, uint32_t node,
 	if (!shown_stack_fill(s, node))
 		return;
 	for (size_t i = s->first + s->count; i-- > s->first;)
-		at = add_frame(t, at, shown_stack_symbol(s, i));
+		at = add_frame(t, at, s->report, shown_stack_symbol(s, i));
 	path_tree_add(t, at, PATH_NEW, v->value);
 	path_tree_add_variance(t, at, PATH_NEW, error * error);
 }

@@ -113,5 +113,16 @@ const shorten = (function () {
 		return name.length > room ? name.slice(0, room - 1) + "\u2026" : name;
 	}
 
+	/* "NAME (FILE:LINE)": the name is shortened, the line is kept. */
+	shorten.site = (name, place, room) => {
+		const tail = place ? ` (${place})` : "";
+
+		if (name.length + tail.length <= room)
+			return name + tail;
+		if (tail && room - tail.length < 4)
+			return place.length <= room ? place : shorten(name, room);
+		return shorten(name, room - tail.length) + tail;
+	};
+
 	return shorten;
 })();

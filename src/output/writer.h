@@ -23,6 +23,7 @@ struct report {
 	const char *command;     /* program and arguments, separated by spaces */
 	double threshold;        /* percent */
 	enum memory_kind memory; /* kind of memory that the profile counts */
+	const struct my_code *my_code; /* --my-code; NULL = not given */
 	uint32_t pid;
 	uint32_t cut_frame;      /* the outermost frame of incomplete stacks; 0 = none */
 	/*

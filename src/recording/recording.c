@@ -62,6 +62,7 @@ void recording_free(struct recording *r)
 		free(r->text.data[i]);
 	vec_deinit(&r->text);
 	free(r->text_slot);
+	my_code_deinit(&r->my_code);
 	for (int id = 0; id < RECORDING_TABLES; id++)
 		recording_clear(r, (enum recording_table_id)id);
 	free(r);

@@ -14,6 +14,7 @@
 
 #include "base/types.h"
 #include "base/vec.h"
+#include "symbols/my_code.h"
 
 enum recording_table_id {
 	RECORDING_META, RECORDING_OBJECTS, RECORDING_FRAMES, RECORDING_NODES, RECORDING_LEAVES,
@@ -98,6 +99,7 @@ struct recording {
 	uint32_t *text_slot;       /* hash of text: index, 0 = empty */
 	uint32_t text_slots;
 	struct recording_table table[RECORDING_TABLES];
+	struct my_code my_code;    /* of META (recording_read_my_code), and what readers add */
 	uint32_t shift;            /* an interval is 1 << shift ms; set by readers */
 	uint64_t interval;         /* mean distance of samples, bytes; 0 = exact */
 	bool is_complete;          /* has a row of RECORDING_END */

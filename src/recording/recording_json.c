@@ -92,6 +92,37 @@ static void put_objects(FILE *out, const struct recording *r)
 	fputs("],\n", out);
 }
 
+/* What the page needs to find call sites itself: it has the user's patterns in its own controls. */
+static void put_roles(FILE *out, const struct recording *r)
+{
+	size_t rows = recording_rows(r, RECORDING_FRAMES);
+
+	fputs(",\n\"rank\":[", out);
+	for (size_t i = 0; i < rows; i++)
+		fprintf(out, "%s%d", i > 0 ? "," : "", recording_frame_role(r, i).rank);
+	fputs("],\n\"role\":[", out);
+	for (size_t i = 0; i < rows; i++) {
+		const struct recording_role role = recording_frame_role(r, i);
+
+		fprintf(out, "%s%u", i > 0 ? "," : "",
+			(role.is_allocator ? ROLE_ALLOCATOR : 0u) |
+				(role.is_fixed ? ROLE_FIXED : 0u) |
+				(role.is_start ? ROLE_START : 0u));
+	}
+	putc(']', out);
+}
+
+static void put_my_code(FILE *out, const struct recording *r)
+{
+	fputs("\"my_code\":[", out);
+	for (size_t i = 0; i < r->my_code.rule.count; i++) {
+		if (i > 0)
+			putc(',', out);
+		recording_put_string(out, r->my_code.rule.data[i]);
+	}
+	fputs("],\n", out);
+}
+
 static void put_names(FILE *out, const struct recording *r)
 {
 	static const struct json_column frames[] = {
@@ -110,9 +141,11 @@ static void put_names(FILE *out, const struct recording *r)
 		{0},
 	};
 
+	put_my_code(out, r);
 	put_objects(out, r);
 	fputs("\"frames\":{", out);
 	recording_put_columns(out, r, RECORDING_FRAMES, frames);
+	put_roles(out, r);
 	fputs("},\n\"nodes\":{", out);
 	recording_put_columns(out, r, RECORDING_NODES, nodes);
 	fputs("},\n", out);

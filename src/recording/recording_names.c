@@ -74,9 +74,11 @@ static enum recording_kind kind_of(const struct filter *filter, const struct fra
 
 	if (function && filter_is_alloc_fn(filter, function))
 		return KIND_ALLOCATOR;
-	if (is_below_main || standard_library(text) != STANDARD_NONE)
+	enum standard_library library = standard_library(text);
+
+	if (is_below_main || (library != STANDARD_NONE && library != STANDARD_MALLOC))
 		return KIND_STANDARD;
-	if (function && wrapper_is_allocator(function))
+	if (library == STANDARD_MALLOC || wrapper_is_malloc_like(function))
 		return KIND_ALLOCATOR;
 	return text->object && strstr(text->object, ".so") ? KIND_LIBRARY : KIND_PROGRAM;
 }
@@ -93,7 +95,8 @@ static void add_frame(struct recording *r, const struct recording_place *place,
 	_cleanup_free_ char *path = f->file && f->dir && *f->file != '/' ?
 					    xasprintf("%s/%s", f->dir, f->file) :
 					    NULL;
-	const struct frame_text text = {f->name, f->file, a->object};
+	const struct frame_text text = {
+		.function = f->name, .file = path ? path : f->file, .object = a->object};
 	const uint64_t row[FRAME_COLUMNS] = {
 		recording_string(r, f->name),
 		recording_string(r, path ? path : f->file),

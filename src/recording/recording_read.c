@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "recording/recording_check.h"
+#include "recording/recording_site.h"
 #include "recording/recording_write.h"
 
 #define MAX_UNPACKED (UINT32_C(1) << 28)  /* of a chunk, bytes */
@@ -266,6 +267,7 @@ int recording_read(const char *data, size_t size, struct recording **out, char *
 		at = size;
 	}
 	if (!rd.why) {
+		recording_read_my_code(rd.r);
 		*out = rd.r;
 		return 0;
 	}

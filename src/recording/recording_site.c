@@ -1,6 +1,8 @@
 /* See recording_site.h. */
 #include "recording/recording_site.h"
 
+#include <string.h>
+
 #include "base/vec.h"
 #include "recording/recording_names.h"
 #include "symbols/stack_site.h"
@@ -15,40 +17,114 @@ static const char *text_at(const struct recording *r, uint64_t index)
 	return index ? r->text.data[index] : NULL;
 }
 
-/* The recording knows which functions the user named as allocators, and start-up code. */
-static enum frame_rank rank_of(const struct frame_text *text, uint64_t kind)
+struct frame_text recording_frame_text(const struct recording *r, size_t row)
 {
-	enum frame_rank rank = wrapper_rank(text);
+	uint64_t object = recording_get(r, RECORDING_FRAMES, row, FRAME_OBJECT);
 
-	if (rank != RANK_SITE || kind == KIND_PROGRAM || kind == KIND_LIBRARY)
-		return rank;
-	return wrapper_is_named(text->function) ? RANK_FUNCTION : RANK_UNNAMED;
+	return (struct frame_text){
+		.function = text_at(r, recording_get(r, RECORDING_FRAMES, row, FRAME_FUNCTION)),
+		.file = text_at(r, recording_get(r, RECORDING_FRAMES, row, FRAME_FILE)),
+		.object = object ? text_at(r, recording_get(r, RECORDING_OBJECTS, object - 1,
+							    OBJECT_PATH)) :
+				   NULL,
+		.my_code = &r->my_code,
+	};
 }
 
-static struct stack_frame frame_at(void *ctx, size_t i)
+void recording_read_my_code(struct recording *r)
+{
+	for (size_t i = 0; i < recording_rows(r, RECORDING_META); i++) {
+		const char *key = text_at(r, recording_get(r, RECORDING_META, i, META_KEY));
+		const char *value = text_at(r, recording_get(r, RECORDING_META, i, META_VALUE));
+
+		if (key && value && strcmp(key, MY_CODE_META) == 0)
+			my_code_add(&r->my_code, value);
+	}
+}
+
+/* -- frames -- */
+
+/* The function that contains frame @row, itself if it is not inlined. */
+static size_t real_row(const struct recording *r, size_t row)
+{
+	while (row > 0 && recording_get(r, RECORDING_FRAMES, row, FRAME_INLINED))
+		row--;
+	return row;
+}
+
+static enum frame_rank rank_of_wrapper(const char *function)
+{
+	return wrapper_is_named(function) ? RANK_FUNCTION : RANK_UNNAMED;
+}
+
+/*
+ * The recording knows which functions the user named as allocators, and start-up code. An inlined
+ * function whose source file is not known belongs to the one that contains it.
+ */
+static struct recording_role find_role(const struct recording *r, size_t row,
+				       const struct frame_text *text)
+{
+	uint64_t kind = recording_get(r, RECORDING_FRAMES, row, FRAME_KIND);
+	bool is_malloc = standard_library(text) == STANDARD_MALLOC;
+	struct recording_role role = {
+		.rank = wrapper_rank(text),
+		.is_allocator = text->function && wrapper_is_allocator(text->function),
+	};
+
+	role.is_start = kind == KIND_STANDARD &&
+			(role.rank == RANK_SITE || !wrapper_is_named(text->function));
+	role.is_fixed = role.is_start || (kind == KIND_ALLOCATOR && !is_malloc) ||
+			wrapper_is_malloc_like(text->function) ||
+			(text->function && *text->function == '[');
+	if (role.rank == RANK_SITE && kind != KIND_PROGRAM && kind != KIND_LIBRARY)
+		role.rank = rank_of_wrapper(text->function);
+	return role;
+}
+
+struct recording_role recording_frame_role(const struct recording *r, size_t row)
+{
+	struct frame_text text = recording_frame_text(r, row);
+	size_t real = real_row(r, row);
+
+	text.my_code = NULL;
+	struct recording_role role = find_role(r, row, &text);
+
+	if (role.rank == RANK_SITE && real != row && !standard_has_path(&text))
+		role.rank = recording_frame_role(r, real).rank;
+	return role;
+}
+
+static enum frame_rank rank_by_user(const struct frame_text *text,
+				    const struct recording_role *role)
+{
+	switch (my_code_find(text->my_code, text->file, text->object)) {
+	case MY_CODE_MINE:
+		return role->is_fixed ? role->rank : RANK_SITE;
+	case MY_CODE_NOT_MINE:
+		return text->function && *text->function == '[' ? role->rank :
+								  rank_of_wrapper(text->function);
+	default:
+		return role->rank;
+	}
+}
+
+static bool frame_at(void *ctx, size_t i, struct stack_frame *out)
 {
 	const struct path *p = ctx;
-	const struct recording *r = p->r;
-	size_t row = recording_get(r, RECORDING_NODES, p->node.data[i], NODE_FRAME);
-	uint64_t object = recording_get(r, RECORDING_FRAMES, row, FRAME_OBJECT);
-	uint64_t kind = recording_get(r, RECORDING_FRAMES, row, FRAME_KIND);
-	const struct frame_text text = {
-		text_at(r, recording_get(r, RECORDING_FRAMES, row, FRAME_FUNCTION)),
-		text_at(r, recording_get(r, RECORDING_FRAMES, row, FRAME_FILE)),
-		object ? text_at(r, recording_get(r, RECORDING_OBJECTS, object - 1, OBJECT_PATH)) :
-			 NULL,
-	};
 
-	bool is_start = kind == KIND_STANDARD && (wrapper_rank(&text) == RANK_SITE ||
-						  !wrapper_is_named(text.function));
+	if (i >= p->node.count)
+		return false;
+	size_t row = recording_get(p->r, RECORDING_NODES, p->node.data[i], NODE_FRAME);
+	const struct frame_text text = recording_frame_text(p->r, row);
+	const struct recording_role role = recording_frame_role(p->r, row);
 
-	return (struct stack_frame){
-		.rank = rank_of(&text, kind),
+	*out = (struct stack_frame){
+		.rank = rank_by_user(&text, &role),
 		.is_named = text.function,
-		.is_allocator = text.function && wrapper_is_allocator(text.function),
-		.is_inlined = recording_get(r, RECORDING_FRAMES, row, FRAME_INLINED),
-		.object = is_start ? NULL : text.object,
+		.is_allocator = role.is_allocator,
+		.object = role.is_start ? NULL : text.object,
 	};
+	return true;
 }
 
 int64_t recording_site_of(const struct recording *r, uint64_t node)
@@ -59,7 +135,7 @@ int64_t recording_site_of(const struct recording *r, uint64_t node)
 	for (uint64_t n = node; n > 0; n = recording_get(r, RECORDING_NODES, n - 1, NODE_PARENT))
 		*vec_add(&p.node) = n - 1;
 	if (p.node.count > 0) {
-		const struct stack stack = {frame_at, &p, p.node.count};
+		const struct stack stack = {frame_at, &p};
 
 		site = (int64_t)p.node.data[stack_site_find(&stack).frame];
 	}

@@ -3,6 +3,23 @@
 #define PTMEM_RECORDING_RECORDING_SITE_H
 
 #include "recording/recording.h"
+#include "symbols/wrapper.h"
+
+/* What frame @row is to call sites if the user says nothing (my_code.h). The page applies that. */
+struct recording_role {
+	enum frame_rank rank;
+	bool is_allocator; /* by name; see stack_site.h */
+	bool is_fixed;     /* --my-code does not make it a call site: it allocates, or calls main */
+	bool is_start;     /* start-up code */
+};
+
+struct recording_role recording_frame_role(const struct recording *r, size_t row);
+
+/* Names of frame @row, and r->my_code. */
+struct frame_text recording_frame_text(const struct recording *r, size_t row);
+
+/* As META has them. */
+void recording_read_my_code(struct recording *r);
 
 /* The call site of leaf @leaf (row). */
 int64_t recording_site(const struct recording *r, size_t leaf);

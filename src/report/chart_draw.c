@@ -346,10 +346,9 @@ static void draw_swatch(const struct chart_drawing *d, const struct chart_series
 	canvas_stroke(d->canvas, d->font * 0.2, is_dashed(s) ? 4 : 0);
 }
 
-/*
- * Name and detail in @room; the name is shortened in favour of the detail, which is dropped
- * last.
- */
+#define LEAST_NAME 3 /* font sizes: a shorter one is not worth its room */
+
+/* Name and detail in @room: the name is shortened. If both do not fit, a source line is kept. */
 static char *fit_label(const struct chart_drawing *d, const struct chart_series *s, double room)
 {
 	bool is_name = !strstr(s->label, " \u2190 "); /* otherwise several */
@@ -359,7 +358,16 @@ static char *fit_label(const struct chart_drawing *d, const struct chart_series 
 	_cleanup_free_ char *detail = xasprintf(" %s", s->detail);
 	double left = room - canvas_text_width(d->canvas, detail);
 
-	if (left < MIN(10 * d->font, canvas_text_width(d->canvas, s->label)))
+	bool is_short = left < MIN(LEAST_NAME * d->font, canvas_text_width(d->canvas, s->label));
+
+	if (is_short && strchr(detail, ':')) {
+		/* "(a.c:7)" without the brackets */
+		_cleanup_free_ char *line = xstrndup(detail + 2, strlen(detail) - 3);
+
+		if (canvas_text_width(d->canvas, line) <= room)
+			return_ptr(line);
+	}
+	if (is_short)
 		return chart_fit(d, s->label, room, is_name);
 	_cleanup_free_ char *name = chart_fit(d, s->label, left, is_name);
 

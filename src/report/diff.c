@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/amount.h"
 #include "base/cleanup.h"
+#include "base/text.h"
 #include "base/vec.h"
 #include "output/unresolved.h"
 
@@ -112,11 +113,13 @@ static void put_row(const struct diff_table *d, const struct row *row)
 	amount_commas(row->value[PATH_NEW], new);
 	fprintf(d->out, "%*s%s %*s %*s  %*s", NUMBER_WIDTH, signed_change, error_of(d, row, error),
 		NUMBER_WIDTH, old, NUMBER_WIDTH, new, (int)row->indent, "");
+	_cleanup_free_ char *name =
+		text_site_label(row->node ? path_tree_node(d->tree, row->node)->name : "total");
+
 	if (row->places)
 		fprintf(d->out, "[%zu other place%s]\n", row->places, plural(row->places));
 	else
-		fprintf(d->out, "%s\n",
-			row->node ? path_tree_node(d->tree, row->node)->name : "total");
+		fprintf(d->out, "%s\n", name);
 }
 
 /* Whether a row adds no information to the one above: the same numbers, and no name. */

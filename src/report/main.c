@@ -195,6 +195,24 @@ static bool set_match(struct report_request *r, const char *value)
 	return keep_text(value, &r->question.match);
 }
 
+static bool add_my_code(struct report_request *r, char sign, const char *value)
+{
+	_cleanup_free_ char *rule = xasprintf("%c%s", sign, value);
+
+	my_code_add(&r->my_code, rule);
+	return *value;
+}
+
+static bool set_my_code(struct report_request *r, const char *value)
+{
+	return add_my_code(r, '+', value);
+}
+
+static bool set_not_my_code(struct report_request *r, const char *value)
+{
+	return add_my_code(r, '-', value);
+}
+
 static bool set_help(struct report_request *r, const char *value)
 {
 	return r->wants_help = true;
@@ -242,6 +260,10 @@ static const struct report_option options[] = {
 	{"--thread", NULL, "THREAD", "an id or a name", "what this thread allocated", set_thread},
 	{"--match", NULL, "REGEX", "an expression",
 	 "only call paths with such a function, file or object", set_match},
+	{"--my-code", NULL, "PATTERN", "a pattern",
+	 "functions of these source files or objects are yours: call sites", set_my_code},
+	{"--not-my-code", NULL, "PATTERN", "a pattern",
+	 "they are not: their callers are", set_not_my_code},
 	{"--diff", NULL, NULL, NULL, "compare two files, OLD NEW: growth by call site", set_diff},
 	{"--top", NULL, "N", "a whole number from 1", "with --diff or a recording, N rows [10]",
 	 set_top},
@@ -364,6 +386,7 @@ int main(int argc, char **argv)
 		return EXIT_REFUSED;
 	int status = run(&request);
 
+	my_code_deinit(&request.my_code);
 	if (fflush(stdout) || ferror(stdout)) {
 		log_error("cannot write the report: %s", strerror(errno));
 		return EXIT_NOT_WRITTEN;

@@ -19,6 +19,7 @@
 
 #include "base/types.h"
 #include "output/memory_kind.h"
+#include "symbols/my_code.h"
 
 /* Maximum nesting of trees (root = 1), so readers may recurse. */
 #define MASSIF_FILE_MAX_DEPTH 10000
@@ -58,6 +59,7 @@ struct massif_file {
 	struct massif_text command, time_unit;
 	struct massif_snapshot *snapshot;
 	size_t snapshot_count;     /* may be 0 */
+	const struct my_code *my_code; /* of ptmem-report; NULL = nothing is given */
 	struct massif_node *node;
 	size_t node_count;         /* node[0] included */
 	enum memory_kind memory;   /* by the root of the first tree */

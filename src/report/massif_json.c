@@ -160,9 +160,14 @@ static enum json_kind kind_of(const struct massif_frame *frame)
 
 	if (frame->line != MASSIF_LINE_FRAME)
 		return JSON_NONE;
-	if (standard_library(&(struct frame_text){function, file, object}) != STANDARD_NONE)
+	enum standard_library library = standard_library(
+		&(struct frame_text){.function = function, .file = file, .object = object});
+
+	if (library == STANDARD_MALLOC)
+		return JSON_ALLOCATOR;
+	if (library != STANDARD_NONE)
 		return JSON_RUNTIME;
-	if (massif_wrapper_is_allocator(frame))
+	if (wrapper_is_malloc_like(function))
 		return JSON_ALLOCATOR;
 	return strstr(object, ".so") ? JSON_LIBRARY : JSON_PROGRAM;
 }
@@ -199,7 +204,26 @@ static void put_function(struct json *j, const struct massif_frame *frame)
 		put_text(j, frame->function);
 }
 
-enum column { FUNCTION, FILE_NAME, LINE, OBJECT, KIND, COLUMNS };
+enum column { FUNCTION, FILE_NAME, LINE, OBJECT, KIND, RANK, ROLE, COLUMNS };
+
+/* Without --my-code, which the page applies itself. */
+static enum frame_rank rank_of(const struct massif_frame *frame)
+{
+	static const struct massif_file none;
+
+	return frame->line == MASSIF_LINE_FRAME ? massif_wrapper_rank(&none, frame) :
+						  RANK_UNNAMED;
+}
+
+static unsigned role_of(const struct massif_frame *frame)
+{
+	_cleanup_free_ char *function = xasprintf("%.*s", MASSIF_TEXT(frame->function));
+
+	if (frame->line != MASSIF_LINE_FRAME || *function == '[')
+		return ROLE_FIXED;
+	return (massif_wrapper_is_allocator(frame) ? ROLE_ALLOCATOR : 0u) |
+	       (wrapper_is_malloc_like(function) ? ROLE_FIXED : 0u);
+}
 
 static void put_cell(struct json *j, enum column column, uint32_t i)
 {
@@ -214,14 +238,32 @@ static void put_cell(struct json *j, enum column column, uint32_t i)
 		fprintf(j->out, "%" PRIu64, frame.line_number);
 	else if (column == OBJECT)
 		fprintf(j->out, "%" PRId64, (int64_t)j->object_of.data[i] - 1);
-	else
+	else if (column == KIND)
 		fprintf(j->out, "%d", kind_of(&frame));
+	else if (column == RANK)
+		fprintf(j->out, "%d", rank_of(&frame));
+	else
+		fprintf(j->out, "%u", role_of(&frame));
+}
+
+static void put_my_code(struct json *j)
+{
+	const struct my_code *m = j->file->my_code;
+
+	fputs(",\n\"my_code\":[", j->out);
+	for (size_t i = 0; m && i < m->rule.count; i++) {
+		fputs(i ? "," : "", j->out);
+		json_put_text(j->out, m->rule.data[i], strlen(m->rule.data[i]));
+	}
+	fputs("]", j->out);
 }
 
 static void put_frames(struct json *j)
 {
-	static const char *const names[COLUMNS] = {"function", "file", "line", "object", "kind"};
+	static const char *const names[COLUMNS] = {"function", "file", "line", "object", "kind",
+						     "rank", "role"};
 
+	put_my_code(j);
 	fputs(",\n\"frames\":{", j->out);
 	for (int column = 0; column < COLUMNS; column++) {
 		fprintf(j->out, "%s\"%s\":[", column ? ",\n" : "", names[column]);

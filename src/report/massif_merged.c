@@ -17,7 +17,7 @@
 static char *special_name(const struct massif_file *f, const struct massif_frame *frame,
 			  bool is_wrapper)
 {
-	const char *label = is_wrapper ? wrapper_label(massif_wrapper_rank(frame)) : NULL;
+	const char *label = is_wrapper ? wrapper_label(massif_wrapper_rank(f, frame)) : NULL;
 
 	if (label)
 		return xstrdup(label);
@@ -40,7 +40,7 @@ static void name_node(const struct massif_file *f, uint32_t node, bool may_be_wr
 	struct massif_frame frame;
 
 	massif_file_frame(&f->node[node], &frame);
-	bool is_wrapper = may_be_wrapper && massif_wrapper_rank(&frame) != RANK_SITE;
+	bool is_wrapper = may_be_wrapper && massif_wrapper_rank(f, &frame) != RANK_SITE;
 	char *special = special_name(f, &frame, is_wrapper);
 
 	massif_paths_site(f, node, function_out, location_out);
@@ -96,7 +96,7 @@ static bool is_below_wrapper(const struct massif_file *f, uint32_t node)
 static enum frame_rank rank_of(const struct massif_file *f, uint32_t node,
 			       const struct massif_frame *frame)
 {
-	enum frame_rank rank = massif_wrapper_rank(frame);
+	enum frame_rank rank = massif_wrapper_rank(f, frame);
 
 	return rank == RANK_SITE && is_below_wrapper(f, node) ? RANK_UNNAMED : rank;
 }

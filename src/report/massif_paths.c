@@ -108,12 +108,14 @@ void massif_paths_site(const struct massif_file *file, uint32_t node, char **fun
 	*location_out = location ? text_clean(location, strlen(location)) : NULL;
 }
 
-static enum frame_kind kind_of(const struct massif_frame *frame, const char *name)
+static enum frame_kind kind_of(const struct massif_file *f, const struct massif_frame *frame,
+			       const char *name)
 {
 	_cleanup_free_ char *object = xasprintf("%.*s", MASSIF_TEXT(frame->object));
 	_cleanup_free_ char *file = xasprintf("%.*s", MASSIF_TEXT(frame->file));
 
-	return frame_kind(&(struct frame_text){name, file, *object ? object : NULL});
+	return frame_kind(&(struct frame_text){name, file, *object ? object : NULL,
+					       .my_code = f->my_code});
 }
 
 static uint32_t add_frame(const struct massif_file *f, uint32_t node, uint32_t parent,
@@ -125,7 +127,7 @@ static uint32_t add_frame(const struct massif_file *f, uint32_t node, uint32_t p
 	_cleanup_free_ char *name = function_name(&frame);
 	uint32_t child = path_tree_child(t, parent, name, strlen(name));
 
-	path_tree_set_kind(t, child, kind_of(&frame, name));
+	path_tree_set_kind(t, child, kind_of(f, &frame, name));
 	return child;
 }
 

@@ -7,7 +7,9 @@
 #include "report/massif_frame.h"
 #include "symbols/wrapper.h"
 
-enum frame_rank massif_wrapper_rank(const struct massif_frame *frame);
+/* By what the user says, too: @file->my_code. */
+enum frame_rank massif_wrapper_rank(const struct massif_file *file,
+				    const struct massif_frame *frame);
 
 /* Whether the function is an allocator by its name. */
 bool massif_wrapper_is_allocator(const struct massif_frame *frame);

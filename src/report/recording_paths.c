@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "recording/recording_site.h"
 
 static const char *frame_text(const struct recording *r, size_t frame, unsigned column)
 {
@@ -53,8 +54,7 @@ char *recording_frame_label(const struct recording *r, size_t frame)
 
 static enum frame_kind kind_of(const struct recording *r, size_t frame)
 {
-	const struct frame_text text = {frame_text(r, frame, FRAME_FUNCTION),
-					frame_text(r, frame, FRAME_FILE), frame_object(r, frame)};
+	const struct frame_text text = recording_frame_text(r, frame);
 
 	return frame_kind(&text);
 }

@@ -128,6 +128,7 @@ static void put_row(const struct table *t, const struct site *s)
 {
 	char bytes[AMOUNT_SIZE], blocks[AMOUNT_SIZE], error[AMOUNT_SIZE];
 	uint64_t part = weight(t, &s->value), all = weight(t, &t->view->sum);
+	_cleanup_free_ char *label = text_site_label(s->label);
 
 	if (!t->is_count)
 		fprintf(t->out, "%15s ", amount_commas(s->value.bytes, bytes));
@@ -135,7 +136,7 @@ static void put_row(const struct table *t, const struct site *s)
 		fprintf(t->out, "%-9s ", error_text(t->r, &s->value, error));
 	fprintf(t->out, "%12s %5.1f %%  %s\n",
 		amount_commas(recording_count(t->r, s->value.blocks), blocks),
-		all ? 100.0 * (double)part / (double)all : 0, s->label);
+		all ? 100.0 * (double)part / (double)all : 0, label);
 }
 
 /* What a view counts: of what was ever allocated, each realloc of a block is one more call. */

@@ -25,8 +25,11 @@ enum report_kind {
 	HTML = 64,
 	MASSIF = 128,    /* a recording as massif file */
 	DATA = 256,      /* a recording in another form */
+	SITED = 512,     /* with others: it shows call sites, or whose code a frame is */
 };
 
+#define OF_SITES (TABLE | ROWS | PICTURE | HTML | SITED)
+#define FORMS_OF_SITES "pictures, flame graphs, pages, --diff and texts of recordings"
 #define PATHS (TABLE | ROWS | FOLDED | FLAME)
 
 static const struct {
@@ -46,6 +49,8 @@ static const struct {
 	{"--rss", PICTURE, 0, "--png or --svg"},
 	{"--snapshot", PATHS, 0,
 	 "--folded, --flame or --diff of massif files; recordings have --at, --range"},
+	{"--my-code", OF_SITES, OF_SITES | TEXT, FORMS_OF_SITES},
+	{"--not-my-code", OF_SITES, OF_SITES | TEXT, FORMS_OF_SITES},
 	{"--top", TABLE, TEXT | TABLE, "--diff or a recording's text"},
 };
 
@@ -78,6 +83,9 @@ static unsigned find_printed(const struct report_request *r)
 		return FOLDED;
 	case FORMAT_MASSIF:
 		return MASSIF;
+	case FORMAT_JSON:
+	case FORMAT_CSV:
+		return r->is_diff ? ROWS : DATA | SITED;
 	default:
 		return r->is_diff ? ROWS : DATA;
 	}
@@ -90,8 +98,10 @@ bool request_prints(const struct report_request *r)
 
 static unsigned find_kinds(const struct report_request *r)
 {
+	unsigned flame = r->is_diff ? FLAME : FLAME | SITED; /* of a difference: red and blue */
+
 	return (r->png || r->svg ? PICTURE : 0) | (r->folded ? FOLDED : 0) |
-	       (r->flame ? FLAME : 0) | (r->html ? HTML : 0) | find_printed(r);
+	       (r->flame ? flame : 0) | (r->html ? HTML : 0) | find_printed(r);
 }
 
 static char *check_effects(const struct report_request *r, bool is_recording, bool is_other)
@@ -119,10 +129,10 @@ static const struct {
 	unsigned kinds;
 	const char *others; /* why there is nothing else */
 } forms[] = {
-	[INPUT_MASSIF] = {TEXT | PICTURE | PATHS | HTML, for_recordings},
+	[INPUT_MASSIF] = {TEXT | PICTURE | PATHS | HTML | SITED, for_recordings},
 	[INPUT_MEMUSAGE] = {PICTURE, only_pictures},
 	[INPUT_SAMPLES] = {PICTURE, only_pictures},
-	[INPUT_RECORDING] = {TEXT | MASSIF | DATA | PATHS | HTML,
+	[INPUT_RECORDING] = {TEXT | MASSIF | DATA | PATHS | HTML | SITED,
 			     "--png and --svg draw no recordings; --flame does"},
 	[INPUT_INSPECT] = {PICTURE | HTML, "neither a massif file nor a recording: it can only be "
 					   "drawn, by --png, --svg or --html"},
@@ -137,6 +147,8 @@ char *request_check_input(const struct report_request *r, enum input_kind kind)
 	if (!is_recording && (recording_question_is_given(&r->question) ||
 			      (!r->is_diff && r->format > FORMAT_TEXT)))
 		return xstrdup(for_recordings);
+	if (r->my_code.rule.count && kind != INPUT_MASSIF && !is_recording)
+		return xstrdup("--my-code and --not-my-code are for massif files and recordings");
 	if (r->rss && kind != INPUT_MASSIF)
 		return xstrdup("--rss lays resident memory over massif files only");
 	if ((r->is_time_based || r->wants_total) && kind != INPUT_MEMUSAGE)

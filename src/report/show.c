@@ -47,6 +47,14 @@ static int open_input(const char *path, struct input *out)
 	return err ? log_unread(path, err, why) : 0;
 }
 
+static void apply_my_code(const struct report_request *r, struct input *input)
+{
+	if (input->kind == INPUT_MASSIF)
+		input->massif->my_code = &r->my_code;
+	for (size_t i = 0; input->kind == INPUT_RECORDING && i < r->my_code.rule.count; i++)
+		my_code_add(&input->recording->my_code, r->my_code.rule.data[i]);
+}
+
 /* A profile of which only what --match selects remains. */
 static int open_profile(const struct report_request *r, size_t i, struct input *out)
 {
@@ -54,6 +62,8 @@ static int open_profile(const struct report_request *r, size_t i, struct input *
 	const char *match = r->question.match;
 	int status = open_input(r->path[i], out);
 
+	if (!status)
+		apply_my_code(r, out);
 	if (status || out->kind != INPUT_RECORDING || !match)
 		return status;
 	int err = recording_keep_matches(out->recording, match, &why);

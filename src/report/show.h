@@ -26,6 +26,7 @@ struct report_request {
 	uint32_t given;                /* request_check.c's */
 	struct msprint_options text;
 	const char *png, *svg, *folded, *flame, *html; /* files to write; NULL = not asked for */
+	struct my_code my_code;        /* after the recording's own */
 	const char *title, *rss;       /* NULL = not given */
 	unsigned x_size, y_size;       /* 0 = default */
 	unsigned top;                  /* rows of --diff at each level, of a recording's tables */

@@ -11,8 +11,6 @@
 #include "profile/estimate.h"
 #include "profile/history.h"
 
-#define LABEL_MAX 100 /* in characters */
-
 /* The last peak snapshot; UINT32_MAX if there is none. */
 static uint32_t find_peak(const struct profile *p)
 {
@@ -91,8 +89,7 @@ void largest_print(const struct largest *l)
 	bool is_first = true;
 
 	for (size_t i = 0; i < l->count; i++) {
-		char *site = text_shorten_site(l->site[i].text, LABEL_MAX);
-		_cleanup_free_ char *text = text_for_locale(site);
+		_cleanup_free_ char *text = text_site_label(l->site[i].text);
 		double bytes = (double)l->site[i].bytes;
 		char error[AMOUNT_SIZE] = "";
 

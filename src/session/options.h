@@ -12,6 +12,7 @@
 #include "base/words.h"
 #include "profile/profile.h"
 #include "session/source_kind.h"
+#include "symbols/my_code.h"
 
 #define OPTIONS_MAX_PIDS 256 /* maximum number of processes attached to at once */
 
@@ -97,6 +98,7 @@ struct options_names {
 	struct option_strings alloc_fn, ignore_fn;
 	bool demangle, show_below_main, read_inline_info, debuginfod;
 	struct option_strings fullpath_after;
+	struct my_code my_code;
 	const char *extra_debuginfo_path; /* NULL = none */
 };
 

@@ -7,8 +7,11 @@
 
 void recording_labels_fill(const struct session *s, struct recording *out)
 {
+	const struct my_code *my_code = &s->run->options->names.my_code;
 	char container[CONTAINER_ID_SIZE] = "";
 
+	for (size_t i = 0; i < my_code->rule.count; i++)
+		recording_set_meta(out, MY_CODE_META, my_code->rule.data[i]);
 	if (s->process.name)
 		recording_set_meta(out, "name", s->process.name);
 	if (!s->process.cgroup)

@@ -73,6 +73,7 @@ void source_fill_report(struct source *src, struct report *out)
 		.command = s->process.command,
 		.threshold = o->profile.threshold,
 		.pid = s->process.pid,
+		.my_code = o->names.my_code.rule.count ? &o->names.my_code : NULL,
 		.fullpath_after = o->names.fullpath_after.data,
 		.fullpath_after_count = o->names.fullpath_after.count,
 		.memory = memory_kind(src),

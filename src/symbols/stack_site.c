@@ -3,53 +3,32 @@
 
 #include <string.h>
 
-static struct stack_frame frame_at(const struct stack *s, size_t i)
+static bool get_frame(const struct stack *s, size_t i, struct stack_frame *out)
 {
-	return s->frame(s->ctx, i);
+	return s->frame(s->ctx, i, out);
 }
 
-/*
- * The first frame from @i on that is not inlined and, with @is_named, has a name; otherwise the
- * count.
- */
-static size_t find_real(const struct stack *s, size_t i, bool is_named)
+/* Whether the nearest named frame from @i on is an allocator's. */
+static bool is_part_of_allocator(const struct stack *s, size_t i)
 {
-	for (; i < s->count; i++) {
-		struct stack_frame f = frame_at(s, i);
+	struct stack_frame f;
 
-		if (!f.is_inlined && (f.is_named || !is_named))
-			break;
+	for (; get_frame(s, i, &f); i++) {
+		if (f.is_named)
+			return f.is_allocator;
 	}
-	return i;
+	return false;
 }
 
-/* The rank of frame @i. *@named caches the first real frame with a name at or after @i. */
-static enum frame_rank rank_of(const struct stack *s, size_t i, size_t *named)
+/* The frame that represents the unnamed frame @i of @object. */
+static size_t find_representative(const struct stack *s, size_t i, const char *object)
 {
-	struct stack_frame f = frame_at(s, i);
+	struct stack_frame f;
 
-	if (f.rank == RANK_SITE && f.is_inlined) {
-		i = find_real(s, i, false);
-		f = i < s->count ? frame_at(s, i) : f;
-	}
-	if (f.rank != RANK_SITE || f.is_named)
-		return f.rank;
-	if (*named <= i)
-		*named = find_real(s, i, true);
-	return *named < s->count && frame_at(s, *named).is_allocator ? RANK_UNNAMED : RANK_SITE;
-}
-
-/* The frame that represents the unnamed frame @i. */
-static size_t find_representative(const struct stack *s, size_t i)
-{
-	const char *object = frame_at(s, i).object;
-
-	for (size_t k = i; object && k < s->count; k++) {
-		struct stack_frame f = frame_at(s, k);
-
+	for (size_t k = i; object && get_frame(s, k, &f); k++) {
 		if (!f.object || strcmp(f.object, object) != 0)
 			break;
-		if (f.is_named && !f.is_inlined)
+		if (f.is_named)
 			return k;
 	}
 	return i;
@@ -58,17 +37,18 @@ static size_t find_representative(const struct stack *s, size_t i)
 struct stack_site stack_site_find(const struct stack *s)
 {
 	struct stack_site best = {.rank = RANK_SITE};
-	size_t named = 0;
+	struct stack_frame f;
 
-	for (size_t i = 0; i < s->count; i++) {
-		enum frame_rank rank = rank_of(s, i, &named);
-
-		if (rank == RANK_SITE && frame_at(s, i).is_named)
+	for (size_t i = 0; get_frame(s, i, &f); i++) {
+		if (f.rank == RANK_SITE && f.is_named)
 			return (struct stack_site){.frame = i};
-		if (rank == RANK_SITE)
-			return (struct stack_site){find_representative(s, i), rank, true};
-		if (i == 0 || wrapper_is_better(rank, best.rank))
-			best = (struct stack_site){.frame = i, .rank = rank};
+		if (f.rank == RANK_SITE && !is_part_of_allocator(s, i))
+			return (struct stack_site){find_representative(s, i, f.object), f.rank,
+						   true};
+		if (f.rank == RANK_SITE)
+			f.rank = RANK_UNNAMED;
+		if (i == 0 || wrapper_is_better(f.rank, best.rank))
+			best = (struct stack_site){.frame = i, .rank = f.rank};
 	}
 	return best;
 }

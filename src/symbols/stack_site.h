@@ -7,6 +7,7 @@
 #ifndef PTMEM_SYMBOLS_STACK_SITE_H
 #define PTMEM_SYMBOLS_STACK_SITE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "symbols/wrapper.h"
@@ -15,15 +16,14 @@ struct stack_frame {
 	enum frame_rank rank;
 	bool is_named;      /* its function has a useful name */
 	bool is_allocator;  /* wrapper_is_allocator of that name */
-	bool is_inlined;    /* into the next other frame: what a wrapper inlines is part of it */
 	const char *object; /* NULL = unknown, or start-up code */
 };
 
-/* Frames are numbered from 0, the innermost. */
+/* Functions, inlined ones included, are numbered from 0, the innermost. */
 struct stack {
-	struct stack_frame (*frame)(void *ctx, size_t i);
+	/* Gets frame @i; false: there are only @i frames. There is at least one. */
+	bool (*frame)(void *ctx, size_t i, struct stack_frame *out);
 	void *ctx;
-	size_t count; /* at least 1 */
 };
 
 struct stack_site {

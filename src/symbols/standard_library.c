@@ -5,7 +5,10 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/cleanup.h"
 #include "base/text.h"
+#include "base/types.h"
 
 static bool begins_with(const char *s, const char *prefix)
 {
@@ -32,7 +35,8 @@ static bool is_any(const char *s, size_t size, const char *const *name, size_t c
 
 /* -- by object -- */
 
-bool standard_is_object(const char *path, const char *name)
+/* Whether @path is a shared object whose base name is @name up to "." or "-". */
+static bool is_object(const char *path, const char *name)
 {
 	const char *base = text_base_name(path);
 	size_t n = strlen(name);
@@ -44,7 +48,7 @@ bool standard_is_object(const char *path, const char *name)
 static bool is_any_object(const char *path, const char *const *name, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		if (standard_is_object(path, name[i]))
+		if (is_object(path, name[i]))
 			return true;
 	}
 	return false;
@@ -56,12 +60,113 @@ static enum standard_library library_of_object(const char *path)
 	static const char *const loader[] = {"ld-linux", "ld", "ld-musl"};
 	static const char *const cxx[] = {"libstdc++", "libc++",   "libc++abi",
 					  "libsupc++", "libgcc_s", "libstd"};
+	static const char *const malloc[] = {"libjemalloc", "libtcmalloc", "libtcmalloc_minimal",
+					     "libmimalloc"};
 
 	if (is_any_object(path, c, ARRAY_SIZE(c)))
 		return STANDARD_C;
 	if (is_any_object(path, loader, ARRAY_SIZE(loader)))
 		return STANDARD_LOADER;
+	if (is_any_object(path, malloc, ARRAY_SIZE(malloc)))
+		return STANDARD_MALLOC;
 	return is_any_object(path, cxx, ARRAY_SIZE(cxx)) ? STANDARD_CXX_RUST : STANDARD_NONE;
+}
+
+bool standard_is_library(const char *object)
+{
+	return object && library_of_object(object) != STANDARD_NONE;
+}
+
+/* -- by source file -- */
+
+enum source { SOURCE_UNKNOWN, SOURCE_USER, SOURCE_TOOLCHAIN, SOURCE_PACKAGE };
+
+static bool contains_any(const char *s, const char *const *part, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (strstr(s, part[i]))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Debian has Rust's library in /usr/src/rustc-VERSION; Go downloads toolchains as modules. libc++
+ * is part of some programs.
+ */
+static bool is_toolchain_directory(const char *dir)
+{
+	static const char *const begins[] = {"/rustc/", "/rust/deps/", "/usr/src/rustc-",
+					     "/usr/lib/go-", "/usr/share/go-", "/usr/local/go/"};
+	static const char *const parts[] = {
+		"/include/c++/", "/libstdc++-v3/", "/libc++/", "/libcxx/", "/libcxxabi/",
+		"/rustlib/src/", "/golang.org/toolchain@", "/libraries/base/",
+		"/libraries/ghc-prim/", "/libraries/ghc-internal/", "/lib/gcc/", "/lib/clang/",
+	};
+
+	return begins_with_any(dir, begins, ARRAY_SIZE(begins)) ||
+	       contains_any(dir, parts, ARRAY_SIZE(parts));
+}
+
+/* Go's runtime, wherever Go is installed. */
+static bool is_go_runtime(const char *dir, const char *file)
+{
+	const char *end = strrchr(file, '.');
+
+	return strstr(dir, "/src/runtime") && end && (!strcmp(end, ".go") || !strcmp(end, ".s"));
+}
+
+/* Programs are built in /usr/src, too: by distributions and in containers. */
+static bool is_package_directory(const char *dir)
+{
+	static const char *const begins[] = {"/usr/", "/nix/store/", "/gnu/store/"};
+	static const char *const built[] = {"/usr/src/", "/usr/local/src/"};
+
+	return begins_with_any(dir, begins, ARRAY_SIZE(begins)) &&
+	       !begins_with_any(dir, built, ARRAY_SIZE(built));
+}
+
+/* glibc and musl in a static program: their functions are known by name. */
+static bool is_libc_directory(const char *dir)
+{
+	static const char *const parts[] = {"/glibc", "/eglibc", "/musl"};
+
+	return contains_any(dir, parts, ARRAY_SIZE(parts));
+}
+
+/* What tells the directory: that itself, or a path that begins with it; NULL = unknown. */
+static const char *directory_of(const struct frame_text *frame)
+{
+	const char *dir = frame->dir ? frame->dir : frame->file;
+
+	return frame->file && dir && *dir == '/' ? dir : NULL;
+}
+
+bool standard_has_path(const struct frame_text *frame)
+{
+	return directory_of(frame);
+}
+
+static enum source find_source(const struct frame_text *frame)
+{
+	const char *dir = directory_of(frame);
+
+	if (!dir || is_libc_directory(dir))
+		return SOURCE_UNKNOWN;
+	if (is_toolchain_directory(dir) || is_go_runtime(dir, frame->file))
+		return SOURCE_TOOLCHAIN;
+	return is_package_directory(dir) ? SOURCE_PACKAGE : SOURCE_USER;
+}
+
+static enum my_code_owner find_owner(const struct frame_text *frame)
+{
+	_cleanup_free_ char *path = NULL;
+
+	if (!frame->my_code || !frame->my_code->rule.count)
+		return MY_CODE_UNKNOWN;
+	if (frame->file && frame->dir && *frame->file != '/')
+		path = xasprintf("%s/%s", frame->dir, frame->file);
+	return my_code_find(frame->my_code, path ? path : frame->file, frame->object);
 }
 
 /* -- C++ and Rust by name -- */
@@ -113,6 +218,18 @@ static const char *rust_trait(const char *name)
 	return NULL;
 }
 
+/* Only the standard library can add methods to these: "<str>::repeat", "<[u8]>::concat". */
+static bool is_builtin_type(const char *type)
+{
+	static const char *const names[] = {
+		"str", "bool", "char", "u8", "u16", "u32", "u64", "u128", "usize",
+		"i8", "i16", "i32", "i64", "i128", "isize", "f32", "f64",
+	};
+
+	return *type == '[' || *type == '*' ||
+	       is_any(type, strcspn(type, ">"), names, ARRAY_SIZE(names));
+}
+
 /*
  * Rust methods, "<TYPE as TRAIT>::f" or "<TYPE>::f". A method of a standard type is standard. For a
  * type without a path ("u8", "&T", "[T]") the trait decides. A program's own type that implements a
@@ -125,7 +242,9 @@ static bool is_of_standard_impl(const char *name)
 	const char *type = name + 1, *trait = rust_trait(name);
 	if (is_of_standard_namespace(type))
 		return true;
-	if (!trait || !is_of_standard_namespace(trait))
+	if (!trait)
+		return is_builtin_type(type);
+	if (!is_of_standard_namespace(trait))
 		return false;
 	for (const char *s = type; s < trait; s++) {
 		bool begins = s == type || strchr("<>[]()&* ,;", s[-1]);
@@ -246,19 +365,41 @@ static bool may_hold_libc(const char *object)
 	return !object || !*object || !strstr(text_base_name(object), ".so");
 }
 
-enum standard_library standard_library(const struct frame_text *frame)
+/* What names show of a function whose source file's directory is not known. */
+static enum standard_library library_of_names(const struct frame_text *frame, bool has_object)
 {
 	const char *function = frame->function ? frame->function : "";
-	bool has_object = frame->object && *frame->object && strcmp(frame->object, "???") != 0;
 	const char *file = frame->file && !has_object ? text_base_name(frame->file) : "";
-	enum standard_library library = has_object ? library_of_object(frame->object) :
-						     STANDARD_NONE;
 
 	if (standard_is_namespace(function) || is_cxx_file(file))
 		return STANDARD_CXX_RUST;
-	if (library != STANDARD_NONE || !may_hold_libc(frame->object))
-		return library;
+	if (!may_hold_libc(frame->object))
+		return STANDARD_NONE;
 	if (is_loader_function(function) || is_loader_file(file))
 		return STANDARD_LOADER;
 	return is_c_function(function) || is_c_file(file) ? STANDARD_C : STANDARD_NONE;
+}
+
+enum standard_library standard_library(const struct frame_text *frame)
+{
+	bool has_object = frame->object && *frame->object && strcmp(frame->object, "???") != 0;
+	enum my_code_owner owner = find_owner(frame);
+	enum standard_library library = has_object ? library_of_object(frame->object) :
+						     STANDARD_NONE;
+
+	if (owner != MY_CODE_UNKNOWN)
+		return owner == MY_CODE_MINE ? STANDARD_NONE : STANDARD_PACKAGE;
+	if (library != STANDARD_NONE)
+		return library;
+	switch (find_source(frame)) {
+	case SOURCE_TOOLCHAIN:
+		return STANDARD_CXX_RUST;
+	case SOURCE_PACKAGE:
+		return STANDARD_PACKAGE;
+	case SOURCE_USER:
+		return STANDARD_NONE;
+	case SOURCE_UNKNOWN:
+		break;
+	}
+	return library_of_names(frame, has_object);
 }

@@ -1,28 +1,46 @@
 /*
- * Whether a function belongs to the standard libraries of C, C++ and Rust: by its object if known,
- * else by namespace, function name or source file. Massif files contain the object only for
- * functions without line information.
+ * Whose code a function is: the user's, or part of a standard library or package. Reports ask only
+ * this, for each function, inlined ones included. The first of these that knows it decides:
+ *
+ *	1. --my-code and --not-my-code
+ *	2. the object, if it is a standard library of C, C++ or Rust, or malloc's
+ *	3. the source file, if its directory is known: /usr/include/c++, /rustc/HASH/library ...
+ *	4. the object, namespace, function name or the source file's base name
+ *
+ * A lambda of the user in an instance of std::thread is the user's by 3, though the instance is
+ * not. Massif files contain base names of source files, and the object only for functions without
+ * line information.
  */
 #ifndef PTMEM_SYMBOLS_STANDARD_LIBRARY_H
 #define PTMEM_SYMBOLS_STANDARD_LIBRARY_H
 
 #include <stdbool.h>
 
+#include "symbols/my_code.h"
+
 /* The known properties of a frame. NULL = unknown. */
 struct frame_text {
 	const char *function; /* demangled, with or without parameters; or a pseudo frame */
 	const char *file;     /* base name or path of the source file */
 	const char *object;   /* base name or path of its object */
+	const char *dir;      /* of the source file, if `file` is a base name */
+	const struct my_code *my_code; /* NULL = the user has said nothing */
 };
 
 enum standard_library {
 	STANDARD_NONE,
 	STANDARD_C,
 	STANDARD_LOADER,   /* ld.so, and the part of it that is in libc */
-	STANDARD_CXX_RUST, /* also functions inlined into a program */
+	STANDARD_CXX_RUST, /* also functions inlined into a program; and runtimes of Go and GHC */
+	STANDARD_MALLOC,   /* a library that replaces malloc */
+	STANDARD_PACKAGE,  /* sources below /usr, and what the user excluded */
 };
 
+/* STANDARD_NONE: the user's, or another library's. */
 enum standard_library standard_library(const struct frame_text *frame);
+
+/* Whether the source file is known by more than its base name. */
+bool standard_has_path(const struct frame_text *frame);
 
 /* Whether @function belongs to the standard library of C++ or Rust, by its namespace. */
 bool standard_is_namespace(const char *function);
@@ -30,7 +48,7 @@ bool standard_is_namespace(const char *function);
 /* The start of the qualified name in @function, "int* std::f<A, B>(C)". */
 const char *standard_qualified_name(const char *function);
 
-/* Whether @path is a shared object whose base name is @name up to "." or "-". */
-bool standard_is_object(const char *path, const char *name);
+/* Whether @object (NULL = unknown) is such a library, with nothing of the user in it. */
+bool standard_is_library(const char *object);
 
 #endif

@@ -43,25 +43,21 @@ static bool is_named_like_malloc(const char *name)
 	return false;
 }
 
-/* Libraries that replace malloc: base names up to "." or "-". */
-static bool is_malloc_library(const char *object)
-{
-	static const char *const names[] = {
-		"libjemalloc", "libtcmalloc", "libtcmalloc_minimal", "libmimalloc",
-	};
-
-	for (size_t i = 0; object && i < ARRAY_SIZE(names); i++) {
-		if (standard_is_object(object, names[i]))
-			return true;
-	}
-	return false;
-}
-
 /* "(below main)" has the same caller in all programs, so it is as useless as no name. */
 bool wrapper_is_named(const char *function)
 {
 	return function && *function && strcmp(function, "???") != 0 &&
 	       strcmp(function, "(below main)") != 0;
+}
+
+bool wrapper_is_malloc_like(const char *function)
+{
+	if (!wrapper_is_named(function))
+		return false;
+	const char *name = standard_qualified_name(function);
+
+	return is_named_like_malloc(name) || strncmp(name, "operator new", 12) == 0 ||
+	       strncmp(name, "operator delete", 15) == 0;
 }
 
 bool wrapper_is_allocator(const char *function)
@@ -83,6 +79,11 @@ static enum frame_rank rank_of_pseudo(const char *name)
 	return RANK_UNNAMED;
 }
 
+static enum frame_rank rank_of_function(const char *function)
+{
+	return wrapper_is_named(function) ? RANK_FUNCTION : RANK_UNNAMED;
+}
+
 enum frame_rank wrapper_rank(const struct frame_text *frame)
 {
 	if (frame->function && *frame->function == '[')
@@ -93,13 +94,13 @@ enum frame_rank wrapper_rank(const struct frame_text *frame)
 	case STANDARD_CXX_RUST:
 		return RANK_STANDARD;
 	case STANDARD_C:
-		return wrapper_is_named(frame->function) ? RANK_FUNCTION : RANK_UNNAMED;
+	case STANDARD_MALLOC:
+	case STANDARD_PACKAGE:
+		return rank_of_function(frame->function);
 	case STANDARD_NONE:
 		break;
 	}
-	if (is_malloc_library(frame->object) || wrapper_is_allocator(frame->function))
-		return wrapper_is_named(frame->function) ? RANK_FUNCTION : RANK_UNNAMED;
-	return RANK_SITE;
+	return wrapper_is_malloc_like(frame->function) ? RANK_FUNCTION : RANK_SITE;
 }
 
 bool wrapper_is_better(enum frame_rank rank, enum frame_rank best)

@@ -13,13 +13,19 @@
 enum frame_rank {
 	RANK_SITE,     /* not a wrapper: the innermost such frame is the call site */
 	RANK_UNNAMED,  /* a wrapper without information: "???" in libc, "[anonymous]" */
-	RANK_FUNCTION, /* a function of libc, or one named like malloc */
+	RANK_FUNCTION, /* of libc or a package's header, or named like malloc */
 	RANK_LOADER,   /* of the dynamic loader */
 	RANK_STANDARD, /* of the standard libraries of C++ and Rust */
 	RANK_MAPPING,  /* mapped memory: "[file libm.so.6]", "[stack]" */
 };
 
 enum frame_rank wrapper_rank(const struct frame_text *frame);
+
+/* Whether @function is a wrapper whoever wrote it: named like malloc, or operator new. */
+bool wrapper_is_malloc_like(const char *function);
+
+/* Bits of the column "role" of JSON, for the report's page: see recording_site.h. */
+enum wrapper_role { ROLE_ALLOCATOR = 1, ROLE_FIXED = 2, ROLE_START = 4 };
 
 /* In a stack of wrappers only: whether a frame of @rank is better than the best one inside it. */
 bool wrapper_is_better(enum frame_rank rank, enum frame_rank best);

@@ -136,7 +136,8 @@ class Page(webdriver.Browser):
 
     def size(self, width, height):
         self.call("POST", "/window/rect", {"width": width, "height": height})
-        self.wait(f"Math.abs(outerWidth - {width}) < 2 && Math.abs(innerWidth - {width}) < 40")
+        # a window has at least 500 pixels, the page in it may have less
+        self.wait(f"(Math.abs(outerWidth - {width}) < 2 || {width} < 500) && Math.abs(innerWidth - {width}) < 40")
 
     def facts(self):
         return dict(self.js("""return [...document.querySelectorAll('#facts div')].map(d =>
@@ -148,14 +149,14 @@ class Page(webdriver.Browser):
 
     def rows(self, selector="tbody tr:not(.details)"):
         return self.js("""return [...document.querySelectorAll('#panel ' + arguments[0])].map(tr =>
-            [...tr.children].map(td => (td.querySelector('.function') || td).textContent))""", selector)
+            [...tr.children].map(td => td.querySelector('.function')?.title ?? td.textContent))""", selector)
 
     def press(self, selector):
         self.js("document.querySelector(arguments[0]).click()", selector)
 
-    def type(self, selector, text):
+    def type(self, selector, text, event="input"):
         self.js("""const e = document.querySelector(arguments[0]); e.value = arguments[1];
-            e.dispatchEvent(new Event('input', {bubbles: true}))""", selector, text)
+            e.dispatchEvent(new Event(arguments[2], {bubbles: true}))""", selector, text, event)
 
     def x_of(self, share):
         """Where on the screen the timeline is at @share of its length, and its y."""
@@ -463,6 +464,66 @@ def check_layout(p, url):
     p.size(1300, 900)
 
 
+def check_narrow(p, r, directory, page):
+    """Long names at 420 pixels: each call site's last identifier and its source line can be read, also in legend and details."""
+    data = json.loads(json.dumps(r.data))
+    plain = data["frames"]["function"]
+    table = "std::map<std::string, std::vector<std::pair<int, int> > >"
+    data["frames"]["function"] = [f and f"{table} forest::of<{table}>::{re.split('[<(]', f)[0].split('::')[-1]}({table} const&)" for f in plain]
+    p.size(420, 900)
+    p.open(write(directory, "narrow.html", embed(page, data)) + "#tab=sites")
+    seen = p.js("""return [...document.querySelectorAll('#panel tbody tr')].map(tr => {
+        const name = tr.querySelector('.function'), where = tr.querySelector('.where'), cell = name.closest('th');
+        return [name.title, name.textContent, where?.textContent, cell.scrollWidth <= cell.clientWidth,
+            (where || name).getBoundingClientRect().right <= innerWidth]})""")
+    check(len(seen) > 5, "narrow rows", seen)
+    for title, text, where, is_whole, is_visible in seen:
+        last = title.split(">::")[-1].split("(")[0]
+        check(last in text or last.startswith(text.strip("\u2026:")), "a short name", title, text)
+        check(is_whole and is_visible and re.search(r":\d+", where), "a place that is seen", title, where)
+    legend = p.js("return [...document.querySelectorAll('#areas li')].map(li => [li.title, li.lastChild.textContent, "
+                  "li.lastChild.scrollWidth <= li.lastChild.clientWidth])")
+    for title, text, is_whole in legend:
+        check(is_whole and len(text) <= 44, "legend", title, text)
+    p.press("#panel .twist")
+    cut = p.js("return [...document.querySelectorAll('.details .place')].filter(e => e.scrollWidth > e.clientWidth || "
+               "e.getBoundingClientRect().right > e.closest('li').getBoundingClientRect().right).map(e => e.textContent)")
+    same("places that are cut off", cut, [])
+    same("places", p.js("return document.querySelectorAll('.details .place').length > 0"), True)
+    if SHOTS:
+        p.js("document.getElementById('tables').scrollIntoView()")
+        p.screenshot(f"{SHOTS}/report-420.png")
+    p.size(1300, 900)
+
+
+def check_my_code(p, r, directory, page):
+    """The page's fields: call sites, legend and colours follow; the address has them."""
+    kinds = r.data["frames"]["kind"]
+    frames = dict(r.data["frames"], rank=[0 if k < 2 else 2 for k in kinds], role=[3 if k == 2 else 0 for k in kinds])
+    url = write(directory, "mine.html", embed(page, dict(r.data, frames=frames)))
+
+    def state():
+        sites = {(row[0], row[1]) for row in p.rows()}
+        return sites, p.js("return [ptmem.areas.names.join(), [...document.querySelectorAll('#kinds li')].map(e => e.title).join()]")
+
+    p.open(url + "#tab=sites")
+    before, legend = state()
+    function = p.rows()[0][0]
+    file = p.js("""return ptmem.names.frames.find(f => ptmem.names.functions[f.fn].name === arguments[0]).file""", function)
+    p.js("document.getElementById('my-code').open = true")
+    p.type("#other", file, "change")
+    after, new_legend = state()
+    check(function in {row[0] for row in before} and function not in {row[0] for row in after}, "not mine", file, function)
+    check(legend != new_legend, "legend", legend)
+    address = p.js("return location.href")
+    p.type("#mine", file.split("/")[-1], "change")
+    check(function in {row[0] for row in state()[0]}, "an exception", file)
+    p.open(address)
+    same("by the address", state(), (after, new_legend))
+    p.type("#other", "", "change")
+    same("as before", state(), (before, legend))
+
+
 def check_accessibility(p):
     nameless = p.js("""return [...document.querySelectorAll('button, input, select, canvas')].filter(e =>
         !(e.textContent.trim() || e.getAttribute('aria-label') || e.title || (e.labels && e.labels.length)))
@@ -489,6 +550,8 @@ def check_recordings(p, directory, page):
     check_releases(p, r, directory, page)
     check_asked(p, r, directory, page)
     check_layout(p, url)
+    check_narrow(p, r, directory, page)
+    check_my_code(p, r, directory, page)
     check_evil(p, write(directory, "evil.html", embed(page, synthetic_recording.make(evil=True))))
     old = synthetic_recording.make(scale=0.7)
     diff = {"format": "ptmem-report-diff", "version": 1, "old": old, "new": data, "match": match(old, data)}

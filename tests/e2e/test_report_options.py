@@ -42,6 +42,12 @@ WANTED["diff of massif"] = {
     **{form: "snapshot" for form in ("format=json", "format=csv", "format=folded", "folded=-")}}
 WANTED["diff of recordings"] = {form: options.replace("snapshot", QUESTIONS) or QUESTIONS for form, options in
                                 WANTED["diff of massif"].items()}
+for _kind, _forms in (("massif", "png svg flame html html=- png+folded html+flame"),
+                      ("recording", "format=text format=json format=csv flame html html=- html+flame flame+csv folded+text"),
+                      *((f"diff of {files}", "format=text format=json format=csv html html=- html+flame flame+csv folded+text folded flame")
+                        for files in ("massif", "recordings"))):
+    for _form in _forms.split() + [""][:_kind != "massif"]:
+        WANTED[_kind][_form] += " not-my-code"
 
 
 def make(cwd, name, data):
@@ -122,7 +128,8 @@ def options_of(t, cwd, arguments):
     """{name: option}; each has a value that is not the default, and that means something to this file."""
     found = {"threshold": "--threshold=40", "x": "--x=40", "y": "--y=7", "x-size": "--x-size=640", "y-size": "--y-size=400",
              "title": "--title=another", "time-based": "-t", "total": "-T", "rss": "--rss=rss", "snapshot": "--snapshot=last",
-             "at": "--at=start", "range": "--range=end..end", "thread": "--thread=1", "match": "--match=realloc", "top": "--top=1"}
+             "at": "--at=start", "range": "--range=end..end", "thread": "--thread=1", "match": "--match=realloc", "top": "--top=1",
+             "not-my-code": "--not-my-code=mixed.c"}
     plain = [a for a in arguments if a != "--diff"]
     both = [detailed(os.path.join(cwd, name)) for name in plain]
     if both and all(both):
@@ -172,5 +179,6 @@ def _(t):
     """No option is left out above."""
     text = t.run([os.path.join(BUILD, "ptmem-report"), "--help"]).out.decode()
     known = set(options_of(t, t.subdirectory(), []))
+    known |= {"my-code"}  # its rows are those of not-my-code; alone it changes nothing here
     known |= {"format", "diff", "help", "version"} | {form.partition("=")[0] for form in OUTPUTS}
     t.equal("options", {line.split("--")[1].split("=")[0].split()[0] for line in text.splitlines() if line.startswith("  -")}, known)

@@ -93,31 +93,90 @@ static void test_wrapper(void **state)
 static void test_rank(void **state)
 {
 	static const struct { struct frame_text frame; enum frame_rank rank; } rows[] = {
-		{{"__mmap64", "mmap64.c", NULL}, RANK_FUNCTION},
-		{{"sysmalloc_mmap.constprop.0", "malloc.c", NULL}, RANK_FUNCTION},
-		{{"brk", "brk.c", NULL}, RANK_FUNCTION},
-		{{"brk", NULL, "/usr/lib/libx.so.1"}, RANK_SITE},
-		{{"_int_malloc", NULL, "/bin/static"}, RANK_FUNCTION},
-		{{"__memset_avx512_unaligned_erms", "memset-vec-unaligned-erms.S", NULL}, RANK_FUNCTION},
-		{{"memset_all", "t.c", NULL}, RANK_SITE},
-		{{"strlen", NULL, NULL}, RANK_FUNCTION},
-		{{"inner", "strings.S", "/bin/prog"}, RANK_SITE},
-		{{"_dl_map_segments", "dl-map-segments.h", NULL}, RANK_LOADER},
-		{{"init_tls", "rtld.c", NULL}, RANK_LOADER},
-		{{NULL, NULL, "/lib64/ld-linux-x86-64.so.2"}, RANK_LOADER},
-		{{"allocate", "new_allocator.h", NULL}, RANK_STANDARD},
-		{{"(below main)", NULL, "/usr/lib/libc.so.6"}, RANK_UNNAMED},
-		{{"[anonymous]", NULL, NULL}, RANK_UNNAMED},
-		{{"[moved or grown]", NULL, NULL}, RANK_UNNAMED},
-		{{"[truncated]", NULL, NULL}, RANK_UNNAMED},
-		{{"[file libm.so.6]", NULL, "libm.so.6"}, RANK_MAPPING},
-		{{"[stack]", NULL, NULL}, RANK_MAPPING},
-		{{"???", NULL, "???"}, RANK_SITE},
+		{{"__mmap64", "mmap64.c", NULL, NULL, NULL}, RANK_FUNCTION},
+		{{"sysmalloc_mmap.constprop.0", "malloc.c", NULL, NULL, NULL}, RANK_FUNCTION},
+		{{"brk", "brk.c", NULL, NULL, NULL}, RANK_FUNCTION},
+		{{"brk", NULL, "/usr/lib/libx.so.1", NULL, NULL}, RANK_SITE},
+		{{"_int_malloc", NULL, "/bin/static", NULL, NULL}, RANK_FUNCTION},
+		{{"__memset_avx512_unaligned_erms", "memset-vec-unaligned-erms.S", NULL, NULL, NULL},
+		 RANK_FUNCTION},
+		{{"memset_all", "t.c", NULL, NULL, NULL}, RANK_SITE},
+		{{"strlen", NULL, NULL, NULL, NULL}, RANK_FUNCTION},
+		{{"inner", "strings.S", "/bin/prog", NULL, NULL}, RANK_SITE},
+		{{"_dl_map_segments", "dl-map-segments.h", NULL, NULL, NULL}, RANK_LOADER},
+		{{"init_tls", "rtld.c", NULL, NULL, NULL}, RANK_LOADER},
+		{{NULL, NULL, "/lib64/ld-linux-x86-64.so.2", NULL, NULL}, RANK_LOADER},
+		{{"allocate", "new_allocator.h", NULL, NULL, NULL}, RANK_STANDARD},
+		{{"(below main)", NULL, "/usr/lib/libc.so.6", NULL, NULL}, RANK_UNNAMED},
+		{{"[anonymous]", NULL, NULL, NULL, NULL}, RANK_UNNAMED},
+		{{"[moved or grown]", NULL, NULL, NULL, NULL}, RANK_UNNAMED},
+		{{"[truncated]", NULL, NULL, NULL, NULL}, RANK_UNNAMED},
+		{{"[file libm.so.6]", NULL, "libm.so.6", NULL, NULL}, RANK_MAPPING},
+		{{"[stack]", NULL, NULL, NULL, NULL}, RANK_MAPPING},
+		{{"???", NULL, "???", NULL, NULL}, RANK_SITE},
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		if (wrapper_rank(&rows[i].frame) != rows[i].rank)
 			fail_msg("%s", rows[i].frame.function);
 	}
+}
+
+/* The source file decides before names and the object, and the user before all. */
+static void test_source(void **state)
+{
+	static const char *const rules[] = {"-*/vendor/*", "+*/vendor/mine/*", "-libours.so*",
+					    "+*/c++/12/*"};
+	static const struct { struct frame_text frame; enum frame_rank rank, by_user; } rows[] = {
+		{{.function = "operator()", .file = "t.cpp", .dir = "/home/me",
+		  .object = "/home/me/prog"}, RANK_SITE, RANK_SITE},
+		{{.function = "std::__invoke<main()::<lambda()> >", .file = "invoke.h",
+		  .dir = "/usr/include/c++/12/bits", .object = "/home/me/prog"},
+		 RANK_STANDARD, RANK_SITE},
+		{{.function = "Thread::new::thread_start", .object = "/home/me/prog",
+		  .file = "/rustc/5980/library/std/src/sys/thread/unix.rs"},
+		 RANK_STANDARD, RANK_STANDARD},
+		{{.function = "push", .object = "/home/me/prog",
+		  .file = "/usr/src/rustc-1.63.0/library/alloc/src/vec/mod.rs"},
+		 RANK_STANDARD, RANK_STANDARD},
+		{{.function = "<str>::repeat", .object = "/home/me/prog"},
+		 RANK_STANDARD, RANK_STANDARD},
+		{{.function = "runtime.newobject", .object = "/home/me/prog",
+		  .file = "/home/me/sdk/go1.22/src/runtime/malloc.go"},
+		 RANK_STANDARD, RANK_STANDARD},
+		{{.function = "build", .file = "/usr/include/boost/any.hpp"},
+		 RANK_FUNCTION, RANK_FUNCTION},
+		{{.function = "build", .file = "main.c", .dir = "/usr/src/app"},
+		 RANK_SITE, RANK_SITE},
+		{{.function = "std::hash<Key>::operator()", .file = "key.h", .dir = "/home/me"},
+		 RANK_SITE, RANK_SITE},
+		{{.function = "new_heap", .file = "heap.c", .dir = "/home/me/src"},
+		 RANK_SITE, RANK_SITE},
+		{{.function = "new_heap", .file = "arena.c", .dir = "/b/glibc-2.36/malloc"},
+		 RANK_FUNCTION, RANK_FUNCTION},
+		{{.function = "xmalloc", .file = "x.c", .dir = "/home/me/vendor/mine"},
+		 RANK_FUNCTION, RANK_FUNCTION},
+		{{.function = "parse", .file = "x.c", .dir = "/home/me/vendor/mine"},
+		 RANK_SITE, RANK_SITE},
+		{{.function = "parse", .file = "x.c", .dir = "/home/me/vendor/other"},
+		 RANK_SITE, RANK_FUNCTION},
+		{{.function = "parse", .object = "/opt/libours.so.1"}, RANK_SITE, RANK_FUNCTION},
+		{{.function = "run", .object = "/usr/lib/libjemalloc.so.2"},
+		 RANK_FUNCTION, RANK_FUNCTION},
+	};
+	struct my_code my_code = {0};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rules); i++)
+		my_code_add(&my_code, rules[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct frame_text frame = rows[i].frame;
+
+		if (wrapper_rank(&frame) != rows[i].rank)
+			fail_msg("%s: %d", frame.function, wrapper_rank(&frame));
+		frame.my_code = &my_code;
+		if (wrapper_rank(&frame) != rows[i].by_user)
+			fail_msg("%s by the user: %d", frame.function, wrapper_rank(&frame));
+	}
+	my_code_deinit(&my_code);
 }
 
 int main(void)
@@ -127,6 +186,7 @@ int main(void)
 		cmocka_unit_test(test_bytes),
 		cmocka_unit_test(test_wrapper),
 		cmocka_unit_test(test_rank),
+		cmocka_unit_test(test_source),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

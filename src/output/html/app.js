@@ -13,12 +13,10 @@ class App {
 		this.profile = isDiff ? make(json.new, matched("new")) : make(json);
 		this.old = isDiff ? make(json.old, matched("old")) : null;
 		names.finish();
-		this.stacks = new Stacks(
-			this.old ? [this.profile, this.old] : [this.profile], names);
-		this.selected = new Selected(this.stacks);
 		this.state = new State(this.profile);
-		this.colors = new FrameColors(this.stacks);
 		this.tries = new Map();
+		this.judge();
+		this.colors = new FrameColors(this.stacks);
 		this.makeViews();
 		this.controls = new Controls(this);
 		this.reports = new Reports(this);
@@ -26,7 +24,11 @@ class App {
 		this.showAll();
 		(window.requestIdleCallback || setTimeout)(() => this.trie("up"));
 		this.live = json.live ? new Live(this, json.live) : null;
-		window.addEventListener("hashchange", () => { this.state.read(); this.showAll(); });
+		window.addEventListener("hashchange", () => {
+			this.state.read();
+			this.rejudge();
+			this.showAll();
+		});
 		new ResizeObserver(() => this.resize()).observe(byId("report"));
 	}
 
@@ -43,11 +45,9 @@ class App {
 
 		this.profile = this.makeProfile(json, this.names);
 		this.names.finish();
-		this.stacks = new Stacks([this.profile], this.names);
-		this.selected = new Selected(this.stacks);
-		this.colors.add(this.stacks);
-		this.tries.clear();
 		this.state.follow(this.profile);
+		this.judge();
+		this.colors.add(this.stacks);
 		this.reports.renew();
 		this.lastAreas = this.areas;
 		this.areas = null;
@@ -55,6 +55,29 @@ class App {
 		this.flame.renew(() => this.show(Object.keys(DEFAULTS).concat("selection")));
 		this.state.write();
 		this.refocus(focus);
+	}
+
+	/* Applies what the user says of their code: then stacks are others. */
+	judge() {
+		const { mine, other } = this.state;
+		const profiles = [this.profile, this.old].filter(Boolean);
+		const given = profiles.flatMap((p) => p.givenRules);
+
+		this.judged = `${mine}\u0000${other}`;
+		this.names.judge(MyCode.all(given, mine, other));
+		for (const p of profiles)
+			p.findSites(mine, other);
+		this.stacks = new Stacks(profiles, this.names);
+		this.selected = new Selected(this.stacks);
+		this.tries.clear();
+	}
+
+	rejudge() {
+		if (this.judged === `${this.state.mine}\u0000${this.state.other}`)
+			return;
+		this.judge();
+		this.colors = new FrameColors(this.stacks);
+		this.reports.renew();
 	}
 
 	/* Gives the focus to what has replaced @element. */
@@ -124,6 +147,11 @@ class App {
 		if ("stack" in changes || "theme" in changes)
 			this.areas = null;
 		this.state.write();
+		if ("mine" in changes || "other" in changes) {
+			this.rejudge();
+			this.showAll();
+			return;
+		}
 		this.show(Object.keys(changes));
 	}
 

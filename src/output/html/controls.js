@@ -1,6 +1,8 @@
 /* Buttons, fields and keys, the texts next to them, and the tooltip. */
 "use strict";
 
+const LEGEND_WIDTH = 44; /* characters */
+
 class Controls {
 	constructor(app) {
 		this.app = app;
@@ -9,6 +11,9 @@ class Controls {
 			"change", (e) => app.go({ hide: e.target.checked ? "1" : "" }));
 		byId("stack").addEventListener("change", (e) => app.go({ stack: e.target.value }));
 		byId("find").addEventListener("input", (e) => app.go({ find: e.target.value }));
+		for (const id of ["mine", "other"])
+			byId(id).addEventListener(
+				"change", (e) => app.go({ [id]: e.target.value }));
 		byId("theme").addEventListener("click", () => app.go({
 			theme: document.documentElement.getAttribute("data-theme") === "dark" ?
 				"light" : "dark" }));
@@ -96,6 +101,9 @@ class Controls {
 		byId("stack").value = s.stack;
 		if (!byId("stack").value)
 			byId("stack").value = s.stack = "site";
+		for (const id of ["mine", "other"])
+			if (byId(id).value !== s[id])
+				byId(id).value = s[id];
 		if (byId("find").value !== s.find)
 			byId("find").value = s.find;
 		byId("find").setAttribute("aria-invalid",
@@ -105,7 +113,8 @@ class Controls {
 	showAreas() {
 		const { areas, timeline, old } = this.app;
 		const items = areas.names.map(
-			(name, i) => this.legendItem(areas.colors[i], name, "swatch"));
+			(name, i) => this.legendItem(areas.colors[i], name, "swatch",
+				areas.placeOf.get(name)));
 
 		if (timeline.hasPeaks)
 			items.push(this.legendItem(
@@ -133,11 +142,12 @@ class Controls {
 		byId("clock-end").textContent = format.clock(start + timeline.end, start);
 	}
 
-	legendItem(color, name, kind) {
+	/* @name: of a function, which is at source line @place, or a text. */
+	legendItem(color, name, kind, place) {
 		const style = kind === "swatch" ? `background: ${color}` : `border-color: ${color}`;
 
 		return el("li", { title: name }, el("span", { class: kind, style }),
-			el("span", {}, name));
+			el("span", {}, shorten.site(name, place, LEGEND_WIDTH)));
 	}
 
 	/* "at 3.21 s: 45.2 MiB in 123,456 blocks" */

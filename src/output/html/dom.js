@@ -51,19 +51,32 @@ function sparkline(values, max) {
 	}, svg("polyline", { points: `${points} ${last.toFixed(1)},${height}` }));
 }
 
+/* A function's name, shortened, or a path; the source line at its end is never cut off. */
+function label(text) {
+	const site = text.match(/^([^]*?) \(([^()]*:\d+)\)$/);
+	const path = text.match(/^(?:.*\/)?([^/]+:\d+)$/);
+
+	const room = Math.max(28, Math.min(60, Math.floor(innerWidth / 14)));
+
+	if (!site && path)
+		return [el("span", { class: "place" }, path[1])];
+	return [el("span", { class: "cut" }, shorten(site ? site[1] : text, room)),
+		site ? el("span", { class: "place" }, ` (${site[2]})`) : null];
+}
+
 /* Rows of [label, value, shown text] as horizontal bars. */
 function bars(title, rows, empty) {
 	const max = rows.reduce((m, row) => Math.max(m, Math.abs(row[1])), 0);
 	const list = el("ul", { class: "bars" });
 
-	for (const [label, value, text, onclick] of rows) {
+	for (const [name, value, text, onclick] of rows) {
 		const share = max ? (100 * Math.abs(value) / max).toFixed(1) : 0;
 
 		list.append(el("li", {},
 			el("span", { class: "bar", style: `--share: ${share}%` }),
 			onclick ? el("button",
-				{ class: "link label", title: label, onclick }, label) :
-				el("span", { class: "label", title: label }, label),
+				{ class: "link label", title: name, onclick }, ...label(name)) :
+				el("span", { class: "label", title: name }, ...label(name)),
 			el("span", { class: "n" }, text)));
 	}
 	return el("section", { class: "detail" }, el("h3", {}, title),

@@ -375,7 +375,7 @@ class FrameColors {
 		for (const [object, hue] of [...this.hues].slice(0, FrameColors.HUES.length))
 			add(KIND.LIBRARY, hue, 62, baseName(object) || "libraries");
 		add(KIND.ALLOCATOR, 48, 58, "allocators");
-		add(KIND.RUNTIME, 210, 45, "libc, C++ and Rust runtime");
+		add(KIND.RUNTIME, 210, 45, "libc, runtimes, not my code");
 		return out;
 	}
 }

@@ -21,7 +21,11 @@ function baseName(path) {
 class Names {
 	constructor() {
 		this.functions = []; /* {name, object, kind} */
-		this.frames = [];    /* {fn, file, line, kind, site}; site: the site's first */
+		/*
+		 * {fn, file, line, kind, site, name, object, rank, role}; site: the site's first;
+		 * name: "" if it has none; kind: by what the user says, without that `ownKind`
+		 */
+		this.frames = [];
 		this.byName = new Map();
 		this.byFrame = new Map();
 		this.bySite = new Map();
@@ -38,13 +42,14 @@ class Names {
 	}
 
 	/* @site: key for frames of one call site; undefined: only identical frames are one site. */
-	internFrame(fn, file, line, kind, site) {
-		const key = `${fn}\u0000${line}\u0000${file}\u0000${kind}`;
+	internFrame(fn, data, site) {
+		const { line, file, kind, rank } = data;
+		const key = `${fn}\u0000${line}\u0000${file}\u0000${kind}\u0000${rank}`;
 		let frame = this.byFrame.get(key);
 
 		if (frame === undefined) {
 			frame = this.frames.length;
-			this.frames.push({ fn, file, line, kind, site: frame });
+			this.frames.push({ ...data, fn, ownKind: kind, site: frame });
 			this.byFrame.set(key, frame);
 			if (site !== undefined)
 				this.joinSite(frame, site);
@@ -71,17 +76,33 @@ class Names {
 				String(name || (path ? `[${baseName(path)}]` : "[unknown]"));
 			const key = match ? match.function[i] : `${shown}\u0000${path}`;
 
-			return this.internFrame(this.internFunction(shown, path, kind, key),
-				String(columns.file[i] || ""), columns.line[i] || 0, kind,
-				match && match.site[i]);
+			return this.internFrame(this.internFunction(shown, path, kind, key), {
+				file: String(columns.file[i] || ""), line: columns.line[i] || 0,
+				kind, name: String(name || ""), object: path,
+				rank: columns.rank ? columns.rank[i] : RANK.SITE,
+				role: columns.role ? columns.role[i] : 0,
+			}, match && match.site[i]);
 		});
+	}
+
+	/* Kinds of frames and functions by @rules of my_code.js. */
+	judge(rules) {
+		const seen = new Uint8Array(this.functions.length);
+
+		for (const frame of this.frames) {
+			frame.kind = MyCode.judge(rules, { ...frame, kind: frame.ownKind }).kind;
+			if (!seen[frame.fn])
+				this.functions[frame.fn].kind = frame.kind;
+			seen[frame.fn] = 1;
+		}
 	}
 
 	/* The frame of leaves without a stack. */
 	unknown() {
 		const fn = this.internFunction("[no stack]", "", KIND.NONE, "[no stack]");
 
-		return this.internFrame(fn, "", 0, KIND.NONE);
+		return this.internFrame(fn, { file: "", line: 0, kind: KIND.NONE,
+			name: "[no stack]", object: "", rank: RANK.UNNAMED, role: ROLE.FIXED });
 	}
 
 	/* Call it after the last add: ranks functions by name, the order of siblings. */
@@ -153,7 +174,32 @@ class Profile {
 		this.nodeParent = Int32Array.from(json.nodes.parent);
 		this.nodeFrame = Int32Array.from(json.nodes.frame, (f) => frame[f]);
 		this.leafNode = Int32Array.from(json.leaves.node);
-		this.leafSite = Int32Array.from(json.leaves.site);
+		this.givenRules = json.my_code || [];
+		this.givenSite = this.leafSite = Int32Array.from(json.leaves.site);
+		this.releases = json.releases || { node: [], site: [] };
+		this.releaseSite = this.releases.site;
+	}
+
+	/* Call sites by what the user says in the page, too. */
+	findSites(mine, notMine) {
+		const rules = MyCode.all(this.givenRules, mine, notMine);
+		const judged = this.names.frames.map(
+			(frame) => ({ ...frame, rank: MyCode.judge(rules, frame).rank }));
+
+		const find = (node) => this.findSite(judged, node), isAsked = mine || notMine;
+
+		this.leafSite = isAsked ? Int32Array.from(this.leafNode, find) : this.givenSite;
+		this.releaseSite = isAsked ? this.releases.node.map(find) : this.releases.site;
+	}
+
+	findSite(judged, leaf) {
+		const nodes = [];
+
+		for (let node = leaf; node >= 0; node = this.nodeParent[node])
+			nodes.push(node);
+		const stack = nodes.map((n) => judged[this.nodeFrame[n]]);
+
+		return nodes.length ? nodes[MyCode.site(stack)] : -1;
 	}
 
 	/* The frame of @node; -1: no stack. */

@@ -110,8 +110,12 @@ class Reports {
 	}
 
 	resize() {
+		const table = this.tables.get(this.current);
+
 		if (this.current === "memory")
 			this.memory.draw();
+		else if (table)
+			table.fit();
 	}
 
 	makeTable(id) {
@@ -200,7 +204,8 @@ class Reports {
 	}
 
 	releaseRows() {
-		const { site, blocks, bytes } = this.app.profile.raw.releases, rows = new Map();
+		const { blocks, bytes } = this.app.profile.raw.releases, rows = new Map();
+		const site = this.app.profile.releaseSite;
 
 		site.forEach((n, i) => {
 			const name = this.frameText(this.app.profile.frameOf(n));
@@ -217,7 +222,7 @@ class Reports {
 	/* Callers of a releasing call site. */
 	releaseCallers(site) {
 		const p = this.app.profile, sums = new Map();
-		const { site: sites, bytes } = p.raw.releases;
+		const { bytes } = p.raw.releases, sites = p.releaseSite;
 
 		sites.forEach((n, i) => {
 			if (this.frameText(p.frameOf(n)) !== site)

@@ -61,6 +61,40 @@ class TableView {
 					`Show more (${format.count(rows.length - this.limit)} ` +
 					"left)")));
 		this.place.replaceChildren(...parts);
+		this.fit();
+	}
+
+	/* Shortens the names to their cells; the source line beside or below stays whole. */
+	fit() {
+		if (!this.place.isConnected)
+			return;
+		const names = [...this.place.querySelectorAll("th.name .function")];
+
+		for (const span of names)
+			span.textContent = span.title;
+		const rooms = names.map((span) => this.room(span));
+
+		names.forEach((span, i) => {
+			if (span.title.length > rooms[i])
+				span.textContent = shorten(span.title, rooms[i]);
+		});
+	}
+
+	/* Characters that fit in the line of @span. */
+	room(span) {
+		const cell = span.closest("th"), style = getComputedStyle(cell);
+		const where = cell.querySelector(".where"), twist = cell.querySelector(".twist");
+		const beside = where && getComputedStyle(where);
+		const left = cell.clientWidth - parseFloat(style.paddingLeft) -
+			parseFloat(style.paddingRight) - (twist ? twist.offsetWidth : 0) -
+			(beside && beside.display !== "block" ?
+				where.offsetWidth + parseFloat(beside.marginLeft) : 0);
+
+		if (!span.title.length)
+			return 0;
+		const width = span.offsetWidth / span.title.length;
+
+		return Math.max(4, Math.floor(left / width - 0.5));
 	}
 
 	showMore(rows) {

@@ -42,6 +42,7 @@ class Areas {
 		const keys = [...groups.keys()];
 
 		this.names = keys.map((key) => this.label(profile, stacks, by, key));
+		this.placeOf = by === "site" ? this.places(profile, stacks) : new Map();
 		this.colorOf = this.chooseColors(keys, last ? last.colorOf : new Map());
 		this.colors = [...this.colorOf.values()];
 		this.names.push(groups.size ? "everything else" : "live");
@@ -127,6 +128,19 @@ class Areas {
 		}
 		return by === "object" ? baseName(key) || "[unknown]" :
 			stacks.names.functions[key].name;
+	}
+
+	/* The source line of each function, by its name, if all its call sites are there. */
+	places(profile, stacks) {
+		const { frames, functions } = stacks.names, out = new Map();
+
+		for (let i = 0; i < profile.count; i++) {
+			const frame = frames[stacks.siteFrame[i]], { name } = functions[frame.fn];
+			const place = Tables.place(frame);
+
+			out.set(name, out.has(name) && out.get(name) !== place ? "" : place);
+		}
+		return out;
 	}
 
 	/* Between snapshots with a tree only the sum is known: the areas keep their proportions. */
