@@ -35,4 +35,14 @@ static inline uint64_t hash_u64(uint64_t x)
 	return x ^ x >> 33;
 }
 
+/* FNV-1a, then mixed, since its low bits are weak. */
+static inline uint64_t hash_bytes(const char *s, size_t length)
+{
+	uint64_t h = 0xcbf29ce484222325ull;
+
+	for (size_t i = 0; i < length; i++)
+		h = (h ^ (uint8_t)s[i]) * 0x100000001b3ull;
+	return hash_u64(h);
+}
+
 #endif

@@ -36,6 +36,7 @@
 #include "session/observer.h"
 #include "session/out_files.h"
 #include "session/recording_now.h"
+#include "session/leak_report.h"
 #include "session/reports.h"
 #include "session/run.h"
 #include "session/session_replay.h"
@@ -399,7 +400,7 @@ static int run_all(struct run *run, int *signal_out)
 	int rc = EXIT_OWN_FAILURE;
 
 	if (check_instructions(o) == 0 && out_files_check_places(run) == 0 &&
-	    open_events(run) == 0 && memusage_run_open(run) == 0 &&
+	    leak_report_open(run) == 0 && open_events(run) == 0 && memusage_run_open(run) == 0 &&
 	    sampling_open(run, &sampling) == 0)
 		rc = profile(run, sampling, signal_out);
 	recording_now_poll(run, true);

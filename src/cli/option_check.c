@@ -158,7 +158,11 @@ static const struct need {
 	{"sample-fields", "sample", false},
 	{"sample-out", "sample", false},
 	{"leaks-out", "leaks leak-check", false},
-	{"error-exitcode", "leak-check", true},
+	{"older-than", "leaks leak-check", false},
+	{"show-leak-kinds", "leak-check", true},
+	{"leak-holders", "leak-check", false},
+	{"suppressions", "leak-check", true},
+	{"gen-suppressions", "leak-check", true},
 	{"view", "folded flame", false},
 	{"seed", "heap-sample", false},
 	{"budget", "heap-sample", false},
@@ -166,6 +170,16 @@ static const struct need {
 	{"record-keep", "record-every", false},
 	{"record-limit", "record", false},
 };
+
+/* Without a check it would always be 0, and a test that relies on it could not fail. */
+static int check_exitcode(const struct options *o)
+{
+	if (!is_on(o, "error-exitcode") || o->leaks.check)
+		return 0;
+	log_error("--error-exitcode needs --leak-check, which finds the errors: add --leak-check, "
+		  "or leave out --error-exitcode");
+	return -EINVAL;
+}
 
 static int check_needs(const struct options *o)
 {
@@ -183,7 +197,7 @@ static int check_needs(const struct options *o)
 		if (is_on(o, n->name))
 			log_warn("--%s has no effect without %s", n->name, others);
 	}
-	return 0;
+	return check_exitcode(o);
 }
 
 /* -- options that cannot be combined -- */

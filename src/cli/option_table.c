@@ -17,6 +17,8 @@ static const char *const probes_modes[] = {"auto", "break", "jump", NULL};
 static const char *const trace_sources[] = {"heap", "brk", "mmap", "faults", NULL};
 static const char *const views[] = {"live", "peak", "exit", "total", "count", NULL};
 static const char *const xtree_modes[] = {"none", "allocs", "full", NULL};
+static const char *const leak_kinds[] = {"definite", "indirect", "possible", "reachable", NULL};
+static const char *const gen_modes[] = {"no", "yes", "all", NULL};
 static const char *const color_modes[] = {"auto", "always", "never", NULL};
 
 #define AT(field) .offset = offsetof(struct options, field)
@@ -259,6 +261,22 @@ const struct option_row option_rows[] = {
 		 "path, and which of them no pointer reaches"},
 	{.name = "leaks-out", .type = TEXT, .flags = NOT_EMPTY, AT(leaks.out), .value = "FILE",
 	 .text = "where that list goes instead of stderr: JSON if\nFILE ends in .json, else text"},
+	{.name = "older-than", .type = TIME, AT(leaks.older_than), RANGE(0, 1e9),
+	 .value = "TIME",
+	 .text = "leave out younger blocks [0; of a process that runs\non: 10 % of the run]"},
+	{.name = "show-leak-kinds", .type = SET, AT(leaks.shown_kinds), .choices = leak_kinds,
+	 .initial = "definite,possible,reachable", .value = "KIND,...",
+	 .text = "which blocks of a leak check are listed as text:\n"
+		 "definite, indirect, possible, reachable"},
+	{.name = "leak-holders", .type = FLAG, AT(leaks.holders),
+	 .text = "with --leak-check: show what holds the blocks that\nare reachable, from the root on"},
+	{.name = "suppressions", .type = TEXTS, .flags = NOT_EMPTY, AT(leaks.suppressions),
+	 .value = "FILE",
+	 .text = "with --leak-check: leave out the leaks that FILE\nlists, in Valgrind's format; "
+		 "repeatable"},
+	{.name = "gen-suppressions", .type = CHOICE, AT(leaks.gen_suppressions),
+	 .choices = gen_modes, .initial = "no", .value = "no|yes|all",
+	 .text = "print such an entry with each leak"},
 	{.name = "error-exitcode", .type = NUMBER, AT(leaks.error_exitcode), RANGE(0, 255),
 	 .initial = "0", .value = "N",
 	 .text = "with --leak-check: end with status N when bytes\nare definitely lost"},

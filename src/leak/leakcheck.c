@@ -9,12 +9,14 @@
  *	   that it leads to. A leader that no later one leads to is reached by nothing, or by its
  *	   own followers only. So leaders claim once more, last one first, and one that is then
  *	   unclaimed is definitely lost
+ *	5. of each cycle such a leader is in (leak_cycles.h), the best block becomes the leader
  */
 #include "leak/leakcheck.h"
 
 #include "base/large.h"
 #include "base/log.h"
 #include "leak/block_order.h"
+#include "leak/leak_cycles.h"
 
 /* An edge or root: block << 1 | whether it points inside the block. */
 #define IS_INTERIOR 1u
@@ -38,7 +40,11 @@ void leakcheck_deinit(struct leakcheck *c)
 	vec_deinit(&c->others);
 	vec_deinit(&c->spare);
 	free(c->state);
+	free(c->leader);
+	free(c->holder);
 	c->state = NULL;
+	c->leader = NULL;
+	c->holder = NULL;
 	pointer_scan_deinit(&c->scan);
 }
 
@@ -198,8 +204,14 @@ static void push(struct leakcheck *c, uint32_t block, enum leakcheck_state state
 	*vec_add(&c->stack) = block;
 }
 
-/* @edge comes from a root or a block; @is_certain: that one is not just possibly reached. */
-static void reach(struct leakcheck *c, uint32_t edge, bool is_certain)
+/* A holder: what it is, and a block or an address. */
+#define HOLDER(kind, value) ((uint64_t)(kind) << 60 | (value))
+#define HOLDER_VALUE ((UINT64_C(1) << 60) - 1)
+
+/*
+ * @edge comes from @holder, a root or a block; @is_certain: that one is not just possibly reached.
+ */
+static void reach(struct leakcheck *c, uint32_t edge, bool is_certain, uint64_t holder)
 {
 	uint32_t to = edge >> 1;
 
@@ -209,6 +221,10 @@ static void reach(struct leakcheck *c, uint32_t edge, bool is_certain)
 		push(c, to, LEAKCHECK_REACHABLE);
 	else if (c->state[to] == UNREACHED)
 		push(c, to, LEAKCHECK_POSSIBLE);
+	else
+		return;
+	if (c->holder)
+		c->holder[to] = holder;
 }
 
 static void mark_reachable(struct leakcheck *c)
@@ -218,7 +234,8 @@ static void mark_reachable(struct leakcheck *c)
 		bool is_certain = c->state[block] == LEAKCHECK_REACHABLE;
 
 		for (size_t e = c->first_edge[block]; e < c->first_edge[block + 1]; e++)
-			reach(c, c->edge[e], is_certain);
+			reach(c, c->edge[e], is_certain,
+			      HOLDER(LEAKCHECK_HELD_BY_BLOCK, block));
 	}
 }
 
@@ -233,9 +250,37 @@ static void claim(struct leakcheck *c, uint32_t leader, enum leakcheck_state fro
 		for (size_t e = c->first_edge[block]; e < c->first_edge[block + 1]; e++) {
 			uint32_t next = c->edge[e] >> 1;
 
-			if (c->state[next] == from && next != leader)
-				push(c, next, to);
+			if (c->state[next] != from || next == leader)
+				continue;
+			push(c, next, to);
+			c->leader[next] = leader;
 		}
+	}
+}
+
+/* Replaces leaders by the best blocks of their cycles. leader[] of a leader is then the best one. */
+static void choose_leaders(struct leakcheck *c, uint32_t count)
+{
+	const struct leak_graph graph = {
+		.blocks = c->blocks.data, .count = count, .edge = c->edge,
+		.first_edge = c->first_edge, .state = c->state, .lost = CLAIMED_AGAIN,
+		.leader = LEAKCHECK_DEFINITE, .kind = c->kind, .kind_ctx = c->kind_ctx,
+	};
+
+	leak_cycles_lead(&graph, c->leader);
+	for (uint32_t i = 0; i < count; i++) {
+		bool is_lost = c->state[i] == CLAIMED_AGAIN || c->state[i] == LEAKCHECK_DEFINITE;
+
+		if (!is_lost)
+			continue;
+		if (c->state[i] == CLAIMED_AGAIN)
+			c->leader[i] = c->leader[c->leader[i]];
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		if (c->state[i] != LEAKCHECK_DEFINITE || c->leader[i] == i)
+			continue;
+		c->state[c->leader[i]] = LEAKCHECK_DEFINITE;
+		c->state[i] = LEAKCHECK_INDIRECT;
 	}
 }
 
@@ -255,7 +300,10 @@ static void judge_lost(struct leakcheck *c, uint32_t count)
 			continue;
 		claim(c, leaders.data[i], CLAIMED, CLAIMED_AGAIN);
 		c->state[leaders.data[i]] = LEAKCHECK_DEFINITE;
+		c->leader[leaders.data[i]] = leaders.data[i];
 	}
+	if (leaders.count > 0)
+		choose_leaders(c, count);
 	for (uint32_t i = 0; i < count; i++)
 		if (c->state[i] == CLAIMED_AGAIN)
 			c->state[i] = LEAKCHECK_INDIRECT;
@@ -310,7 +358,7 @@ static void pass_edge(struct leakcheck *c, struct cursor *at, taddr_t addr, uint
 	bool is_outside = at->block == at->count || block[at->block].addr > addr;
 
 	if (is_outside && !is_free && !is_spare)
-		reach(c, edge, true);
+		reach(c, edge, true, HOLDER(LEAKCHECK_HELD_BY_MEMORY, addr));
 	else if (!is_outside && !(is_free && is_old_link(&block[at->block], addr, edge)))
 		c->edge[at->edges++] = edge;
 }
@@ -356,7 +404,7 @@ static void pass_roots(struct leakcheck *c)
 		uint32_t edge = find_edge(c, block_index_place(&c->index, word), word);
 
 		if (edge != NO_EDGE)
-			reach(c, edge, true);
+			reach(c, edge, true, HOLDER(LEAKCHECK_HELD_BY_REGISTER, 0));
 	}
 }
 
@@ -366,6 +414,10 @@ void leakcheck_run(struct leakcheck *c)
 
 	free(c->state);
 	c->state = xcalloc(c->blocks.count + 1, sizeof(*c->state));
+	free(c->leader);
+	free(c->holder);
+	c->leader = xcalloc(c->blocks.count + 1, sizeof(*c->leader));
+	c->holder = c->wants_holders ? xcalloc(c->blocks.count + 1, sizeof(*c->holder)) : NULL;
 	uint32_t count = index_blocks(c);
 
 	c->edge = large_map(edge_bytes);
@@ -381,4 +433,11 @@ void leakcheck_run(struct leakcheck *c)
 	large_unmap(c->edge, edge_bytes);
 	free(c->first_edge);
 	c->edge = NULL;
+}
+
+enum leakcheck_holder leakcheck_holder(const struct leakcheck *c, uint32_t block,
+				       uint64_t *value_out)
+{
+	*value_out = c->holder[block] & HOLDER_VALUE;
+	return (enum leakcheck_holder)(c->holder[block] >> 60);
 }

@@ -5,15 +5,22 @@
  *	still reachable  a chain of pointers to starts of blocks leads here from a root
  *	possibly lost    chains lead here, but each has a pointer to the inside of a block
  *	definitely lost  no chain leads here, and no other lost block points here; of
- *	                 blocks that only point to each other, the one lowest in memory
+ *	                 blocks that only point to each other, one: their leader
  *	indirectly lost  only blocks that are lost themselves lead here
  *
  * Roots are registers and all memory that was read outside of live blocks, except free memory of a
  * heap (leakcheck_add_heap) and an allocator's own memory (leakcheck_add_spare). A word belongs to
  * the block in which it begins, and counts if that block is reached. The address just after the end
  * of a block does not point to the block.
- * (memcheck also reports blocks of a cycle as definitely lost if the block that leads to the cycle
- * is at a higher address. Here addresses matter only within a cycle.)
+ *
+ * The leader of a cycle is what the program would call the object: the block with pointers to the
+ * most kinds of others. An array of pointers, or a string with an old pointer in it, has pointers to
+ * one. The kind of a block is where it was allocated, and its rank is that of its kind, so cycles
+ * that were built alike have leaders of one kind. Of equal ones, the leader is the one whose call
+ * path was taken first.
+ * (In memcheck the leader is the block at the lowest address. It also reports blocks of a cycle as
+ * definitely lost if the block that leads to the cycle is at a higher address. Here addresses
+ * matter only if all else is equal.)
  *
  * Use: init; add blocks; add_memory, scan and add_root while the target is stopped; run; read.
  * Memory is read through a callback, so tests can use synthetic memory.
@@ -28,9 +35,22 @@ enum leakcheck_state {
 	LEAKCHECK_DEFINITE, LEAKCHECK_INDIRECT, LEAKCHECK_POSSIBLE, LEAKCHECK_REACHABLE,
 };
 
+/* What holds a block, the first that was found; see leakcheck_holder. */
+enum leakcheck_holder {
+	LEAKCHECK_HELD_BY_NOTHING, LEAKCHECK_HELD_BY_BLOCK, LEAKCHECK_HELD_BY_MEMORY,
+	LEAKCHECK_HELD_BY_REGISTER,
+};
+
 struct leakcheck {
 	VEC(struct leakcheck_block) blocks; /* ascending after leakcheck_run */
 	uint8_t *state;                     /* enum leakcheck_state by block */
+	/* by block: of lost ones the definitely lost one that leads to it, which is its own */
+	uint32_t *leader;
+	uint64_t *holder;                   /* by block: leakcheck_holder; NULL unless wanted */
+	bool wants_holders;
+	/* the kind of blocks with a leaf; NULL: the leaf itself */
+	uint32_t (*kind)(void *ctx, uint32_t leaf);
+	void *kind_ctx;
 	struct pointer_scan scan;
 	VEC(uint64_t) roots;                /* words in registers */
 	VEC(struct heap_part) others;       /* blocks in use that are not checked */
@@ -92,5 +112,12 @@ void leakcheck_scan(struct leakcheck *c, pointer_read_fn *read, void *ctx);
 
 /* Classifies all blocks; the target may run. Frees the scanned words. */
 void leakcheck_run(struct leakcheck *c);
+
+/*
+ * After leakcheck_run with wants_holders: what holds @block. *value_out: the number of the block
+ * that does; or the address of the word.
+ */
+enum leakcheck_holder leakcheck_holder(const struct leakcheck *c, uint32_t block,
+				       uint64_t *value_out);
 
 #endif

@@ -1,25 +1,23 @@
 /*
- * Sites of live blocks and their two reports; see leaks.h. Counting a block takes one hash look-up
- * by its leaf's node in the report tree. Names are looked up when a site is written, so sites that
- * are not shown cost nothing.
+ * Sites of live blocks. Counting a block takes one hash look-up by the path of its leaf's node in the
+ * report tree. To merge recursion, names of functions are looked up for each path, from the symbol
+ * tables alone; files and lines only when a site is written.
  */
 #include "output/leaks.h"
 
-#include <inttypes.h>
 #include <string.h>
 
-#include "base/amount.h"
-#include "base/cleanup.h"
-#include "base/text.h"
+#include "output/leaks_internal.h"
 
-static const char *const leak_kind_text[LEAK_KIND_COUNT] = {
+const char *const leak_kind_text[LEAK_KIND_COUNT] = {
 	"still allocated", "definitely lost", "indirectly lost", "possibly lost", "still reachable",
 };
 
 void leaks_init(struct leaks *l, const struct report *report, uint32_t now, uint32_t minimum_age)
 {
 	*l = (struct leaks){
-		.report = report, .now = now, .minimum_age = minimum_age, .slot_bits = 8};
+		.report = report, .now = now, .minimum_age = minimum_age, .slot_bits = 8,
+		.shown_kinds = UINT32_MAX};
 	l->tree = report_tree_new(report);
 	l->slot = xcalloc((size_t)1 << l->slot_bits, sizeof(*l->slot));
 }
@@ -28,19 +26,127 @@ void leaks_deinit(struct leaks *l)
 {
 	report_tree_free(l->tree);
 	vec_deinit(&l->sites);
+	vec_deinit(&l->suppressed);
+	vec_deinit(&l->path);
+	vec_deinit(&l->function);
 	free(l->slot);
 	l->slot = NULL;
 }
 
-static uint32_t *find_slot(struct leaks *l, uint32_t node, enum leak_kind kind)
+/* -- paths without recursion -- */
+
+#define PERIOD_MAX 4u /* functions that call each other in turn */
+
+/* A number for the function of @frame: calls at different places of it have the same. */
+static uint64_t function_of(struct leaks *l, uint32_t frame)
+{
+	while (l->function.count <= frame)
+		*vec_add(&l->function) = 0;
+	if (l->function.data[frame])
+		return l->function.data[frame];
+	const struct symbol *symbol = l->report->symbol(l->report->symbol_ctx, frame, SYMBOL_REAL);
+	const char *name = symbol->frame[symbol->count - 1].name;
+	uint64_t hash = hash_u64(frame);
+
+	if (name)
+		hash = hash_bytes(name, strlen(name)) ^
+		       hash_u64(symbol->object ? hash_bytes(symbol->object,
+							    strlen(symbol->object)) : 0);
+	l->function.data[frame] = hash ? hash : 1;
+	return l->function.data[frame];
+}
+
+/* Whether the last @period frames are calls of the same functions as the ones inside them. */
+static bool repeats(struct leaks *l, const struct leak_frames *f, size_t period)
+{
+	if (f->list.count < 2 * period)
+		return false;
+	for (size_t i = f->list.count - period; i < f->list.count; i++)
+		if (function_of(l, f->list.data[i]) != function_of(l, f->list.data[i - period]))
+			return false;
+	return true;
+}
+
+/* The frames of the path that ends at @node, innermost first, without recursion. */
+static void list_frames(struct leaks *l, uint32_t node, struct leak_frames *out)
+{
+	struct leak_frames all = {0};
+
+	out->list.count = 0;
+	for (; node; node = report_tree_node(l->tree, node)->parent)
+		*vec_add(&all.list) = report_tree_node(l->tree, node)->frame;
+	while (all.list.count > 0) {
+		*vec_add(&out->list) = all.list.data[--all.list.count];
+		for (size_t period = 1; period <= PERIOD_MAX; period++)
+			if (repeats(l, out, period))
+				out->list.count -= period;
+	}
+	vec_deinit(&all.list);
+}
+
+/* Equal for paths that differ in recursion only. */
+static uint64_t path_of(struct leaks *l, uint32_t node)
+{
+	struct leak_frames frames = {0};
+	uint64_t hash = 1;
+
+	while (l->path.count <= node)
+		*vec_add(&l->path) = 0;
+	if (l->path.data[node])
+		return l->path.data[node];
+	list_frames(l, node, &frames);
+	for (size_t i = 0; i < frames.list.count; i++)
+		hash = hash_u64(hash ^ frames.list.data[i]);
+	vec_deinit(&frames.list);
+	l->path.data[node] = hash ? hash : 1;
+	return l->path.data[node];
+}
+
+/* -- suppressions -- */
+
+void leaks_list_stack(struct leaks *l, uint32_t node, struct leak_stack *out)
+{
+	struct leak_frames frames = {0};
+
+	list_frames(l, node, &frames);
+	for (size_t i = 0; i < frames.list.count; i++) {
+		const struct symbol *s = l->report->symbol(l->report->symbol_ctx, frames.list.data[i],
+							   SYMBOL_ALL);
+
+		for (uint32_t k = 0; k < s->count; k++)
+			*vec_add(&out->list) = (struct suppression_frame){
+				s->frame[k].name, k + 1 == s->count ? s->raw : NULL, s->object};
+	}
+	vec_deinit(&frames.list);
+}
+
+/* 1 + the number of the suppression for leaks of @kind with the path @node; 0 = none. */
+static uint32_t find_suppression(struct leaks *l, uint32_t node, enum leak_kind kind)
+{
+	struct leak_stack stack = {0};
+	uint32_t found = 0;
+
+	if (!l->suppressions || kind == LEAK_UNCHECKED)
+		return 0;
+	leaks_list_stack(l, node, &stack);
+	bool is_known = suppressions_match(l->suppressions, kind - LEAK_DEFINITE, stack.list.data,
+					   stack.list.count, &found);
+
+	vec_deinit(&stack.list);
+	return is_known ? found + 1 : 0;
+}
+
+/* -- sites -- */
+
+static uint32_t *find_slot(struct leaks *l, uint64_t path, enum leak_kind kind)
 {
 	uint32_t mask = (1u << l->slot_bits) - 1;
-	uint32_t i = (uint32_t)hash_u64((uint64_t)kind << 32 | node) & mask;
+	uint32_t i = (uint32_t)hash_u64(path ^ (uint64_t)kind << 56) & mask;
 
 	for (; l->slot[i]; i = (i + 1) & mask) {
 		const struct leak_site *s = &l->sites.data[l->slot[i] - 1];
 
-		if (s->node == node && s->kind == kind)
+		if (s->path == path && s->kind == kind)
 			break;
 	}
 	return &l->slot[i];
@@ -54,41 +160,116 @@ static void grow_slots(struct leaks *l)
 	l->slot_bits++;
 	l->slot = xcalloc((size_t)1 << l->slot_bits, sizeof(*l->slot));
 	for (size_t i = 0; i < l->sites.count; i++)
-		*find_slot(l, l->sites.data[i].node, l->sites.data[i].kind) = (uint32_t)i + 1;
+		*find_slot(l, l->sites.data[i].path, l->sites.data[i].kind) = (uint32_t)i + 1;
 }
 
-void leaks_add(struct leaks *l, const struct block *block, enum leak_kind kind)
+/* The site of @block, created if it is new. */
+static struct leak_site *get_site(struct leaks *l, const struct block *block, uint32_t node,
+				  enum leak_kind kind)
 {
-	uint32_t node = report_tree_leaf_node(l->tree, block->leaf);
-	uint32_t age = l->now > block->time ? l->now - block->time : 0;
+	uint64_t path = path_of(l, node);
 
-	if (node == REPORT_NODE_IGNORED || age < l->minimum_age)
-		return;
 	grow_slots(l);
-	uint32_t *slot = find_slot(l, node, kind);
+	uint32_t *slot = find_slot(l, path, kind);
 
 	if (!*slot) {
+		uint32_t suppression = find_suppression(l, node, kind);
+
 		*vec_add(&l->sites) = (struct leak_site){
 			.node = node,
+			.id = (uint32_t)l->sites.count - 1,
+			.path = path,
 			.first_leaf = report_tree_node(l->tree, node)->first_leaf,
 			.kind = (uint8_t)kind,
+			.suppression = suppression,
 			.oldest = block->time,
 			.youngest = block->time,
 		};
 		*slot = (uint32_t)l->sites.count;
 	}
-	struct leak_site *s = &l->sites.data[*slot - 1];
+	return &l->sites.data[*slot - 1];
+}
 
+static void add_weight(struct leak_sum *s, const struct weight *w)
+{
+	s->bytes += w->bytes;
+	s->blocks += w->blocks;
+	s->variance += w->variance;
+}
+
+/* Where blocks of @suppression are counted. */
+static struct leak_sum *suppressed_by(struct leaks *l, uint32_t suppression)
+{
+	while (l->suppressed.count < suppression)
+		*vec_add(&l->suppressed) = (struct leak_sum){0};
+	return &l->suppressed.data[suppression - 1];
+}
+
+static bool is_too_young(const struct leaks *l, const struct block *block)
+{
+	return (l->now > block->time ? l->now - block->time : 0) < l->minimum_age;
+}
+
+/* Counts @block at the site of its path, or where that is left out. */
+static struct leak_site *count_block(struct leaks *l, const struct block *block, uint32_t node,
+				     enum leak_kind kind)
+{
 	struct weight w = profile_block_weight(l->report->profile, block);
+	struct leak_site *s = get_site(l, block, node, kind);
 
+	if (s->suppression) {
+		add_weight(suppressed_by(l, s->suppression), &w);
+		return NULL;
+	}
 	s->bytes += w.bytes;
 	s->blocks += w.blocks;
 	s->variance += w.variance;
 	s->oldest = MIN(s->oldest, block->time);
 	s->youngest = MAX(s->youngest, block->time);
-	l->sum[kind].bytes += w.bytes;
-	l->sum[kind].blocks += w.blocks;
-	l->sum[kind].variance += w.variance;
+	add_weight(&l->sum[kind], &w);
+	return s;
+}
+
+uint32_t leaks_add(struct leaks *l, const struct block *block, enum leak_kind kind)
+{
+	uint32_t node = report_tree_leaf_node(l->tree, block->leaf);
+
+	if (node == REPORT_NODE_IGNORED)
+		return LEAK_NO_SITE;
+	if (is_too_young(l, block)) {
+		struct weight w = profile_block_weight(l->report->profile, block);
+
+		add_weight(&l->younger, &w);
+		return LEAK_NO_SITE;
+	}
+	const struct leak_site *s = count_block(l, block, node, kind);
+
+	return s ? s->id : LEAK_NO_SITE;
+}
+
+void leaks_add_follower(struct leaks *l, const struct block *block, const struct block *leader)
+{
+	uint32_t node = report_tree_leaf_node(l->tree, block->leaf);
+	uint32_t leaders = report_tree_leaf_node(l->tree, leader->leaf);
+	struct weight w = profile_block_weight(l->report->profile, block);
+
+	if (node == REPORT_NODE_IGNORED)
+		return;
+	if (is_too_young(l, leader)) {
+		add_weight(&l->younger, &w);
+		return;
+	}
+	uint32_t at = leaders == REPORT_NODE_IGNORED ?
+			      0 : *find_slot(l, path_of(l, leaders), LEAK_DEFINITE);
+
+	if (at && l->sites.data[at - 1].suppression) {
+		add_weight(suppressed_by(l, l->sites.data[at - 1].suppression), &w);
+		return;
+	}
+	if (!count_block(l, block, node, LEAK_INDIRECT) || !at)
+		return;
+	l->sites.data[at - 1].indirect_bytes += w.bytes;
+	l->sites.data[at - 1].indirect_blocks += w.blocks;
 }
 
 static int add_unchecked(void *ctx, const struct block *block)
@@ -108,8 +289,10 @@ static int compare_sites(const void *a, const void *b)
 
 	if (x->kind != y->kind)
 		return x->kind < y->kind ? -1 : 1;
-	if (x->bytes != y->bytes)
-		return x->bytes > y->bytes ? -1 : 1;
+	uint64_t of_x = x->bytes + x->indirect_bytes, of_y = y->bytes + y->indirect_bytes;
+
+	if (of_x != of_y)
+		return of_x > of_y ? -1 : 1;
 	if (x->blocks != y->blocks)
 		return x->blocks > y->blocks ? -1 : 1;
 	if (x->first_leaf != y->first_leaf)
@@ -123,330 +306,32 @@ void leaks_sort(struct leaks *l)
 		qsort(l->sites.data, l->sites.count, sizeof(*l->sites.data), compare_sites);
 	memset(l->slot, 0, sizeof(*l->slot) << l->slot_bits);
 	for (size_t i = 0; i < l->sites.count; i++)
-		*find_slot(l, l->sites.data[i].node, l->sites.data[i].kind) = (uint32_t)i + 1;
+		*find_slot(l, l->sites.data[i].path, l->sites.data[i].kind) = (uint32_t)i + 1;
 }
 
-/* -- paths -- */
-
-typedef void path_frame_fn(void *ctx, taddr_t pc, const struct symbol *symbol,
-			   const struct symbol_frame *frame);
-
-/* Calls @fn for each frame of the path that ends at @node, innermost first. */
-static void each_frame(const struct leaks *l, uint32_t node, path_frame_fn *fn, void *ctx)
+void leaks_each_frame(const struct leaks *l, uint32_t node, leaks_frame_fn *fn, void *ctx)
 {
 	const struct calltree *tree = profile_calltree(l->report->profile);
-	VEC(uint32_t) frames = {0};
+	struct leak_frames frames = {0};
 
-	for (; node; node = report_tree_node(l->tree, node)->parent)
-		*vec_add(&frames) = report_tree_node(l->tree, node)->frame;
-	while (frames.count > 0) {
-		uint32_t frame = frames.data[--frames.count];
+	list_frames((struct leaks *)l, node, &frames); /* which only caches names */
+	for (size_t k = 0; k < frames.list.count; k++) {
 		const struct symbol *symbol =
-			l->report->symbol(l->report->symbol_ctx, frame, SYMBOL_ALL);
+			l->report->symbol(l->report->symbol_ctx, frames.list.data[k], SYMBOL_ALL);
 
 		for (uint32_t i = 0; i < symbol->count; i++)
-			fn(ctx, calltree_frame(tree, frame)->pc, symbol, &symbol->frame[i]);
+			fn(ctx, calltree_frame(tree, frames.list.data[k])->pc, symbol,
+			   &symbol->frame[i]);
 	}
-	vec_deinit(&frames);
+	vec_deinit(&frames.list);
 }
 
-/* -- text -- */
-
-struct printer {
-	leaks_line_fn *line;
-	void *ctx;
-	bool is_first;
-};
-
-/* Names may contain anything: escape what a terminal or parser would interpret. */
-static void print_line(const struct printer *p, char *line)
-{
-	_cleanup_free_ char *clean = text_clean(line, strlen(line));
-
-	p->line(p->ctx, clean);
-	free(line);
-}
-
-/* Frames like [allocated before attach] have a name alone; their addresses mean nothing. */
-static bool is_without_code(const struct symbol *symbol, const struct symbol_frame *frame)
-{
-	return frame->name && *frame->name == '[' && !frame->file && !symbol->object;
-}
-
-static void print_frame(void *ctx, taddr_t pc, const struct symbol *symbol,
-			const struct symbol_frame *frame)
-{
-	struct printer *p = ctx;
-	const char *verb = p->is_first ? "at" : "by";
-	const char *name = frame->name ? frame->name : "???";
-
-	p->is_first = false;
-	if (is_without_code(symbol, frame))
-		print_line(p, xasprintf("    %s %s", verb, name));
-	else if (frame->file && frame->line)
-		print_line(p, xasprintf("    %s 0x%" PRIx64 ": %s (%s:%u)", verb, pc, name,
-					frame->file, frame->line));
-	else if (symbol->object)
-		print_line(p, xasprintf("    %s 0x%" PRIx64 ": %s (in %s)", verb, pc, name,
-					symbol->object));
-	else
-		print_line(p, xasprintf("    %s 0x%" PRIx64 ": %s", verb, pc, name));
-}
-
-static double age_of(const struct leaks *l, uint32_t time)
+double leaks_age(const struct leaks *l, uint32_t time)
 {
 	return l->now > time ? (l->now - time) / 1000.0 : 0;
 }
 
-static bool is_sampled(const struct leaks *l)
+bool leaks_are_sampled(const struct leaks *l)
 {
 	return profile_options(l->report->profile)->sample_interval != 0;
-}
-
-/* "1,234 bytes in 56 blocks", or "1.2 MiB +- 10 % in about 56 blocks"; the caller frees it. */
-static char *sum_text(const struct leaks *l, const struct leak_sum *s)
-{
-	const struct profile *p = l->report->profile;
-	uint64_t count = profile_count(p, s->blocks);
-	char bytes[AMOUNT_SIZE], blocks[AMOUNT_SIZE], error[AMOUNT_SIZE];
-
-	amount_commas(count, blocks);
-	if (!is_sampled(l))
-		return xasprintf("%s byte%s in %s block%s", amount_commas(s->bytes, bytes),
-				 plural(s->bytes), blocks, plural(count));
-	amount_error((double)s->bytes, profile_error(p, s->variance), error);
-	return xasprintf("%s%s in about %s block%s", amount_bytes((double)s->bytes, bytes), error,
-			 blocks, plural(count));
-}
-
-static void print_site(const struct leaks *l, const struct leak_site *s, struct printer *p)
-{
-	const struct leak_sum sum = {s->bytes, s->blocks, s->variance};
-	double oldest = age_of(l, s->oldest), youngest = age_of(l, s->youngest);
-	_cleanup_free_ char *text = sum_text(l, &sum);
-
-	if (s->oldest == s->youngest)
-		print_line(p, xasprintf("  %s %s, %.3f s old", text, leak_kind_text[s->kind],
-					oldest));
-	else
-		print_line(p, xasprintf("  %s %s, %.3f to %.3f s old", text,
-					leak_kind_text[s->kind], oldest, youngest));
-	p->is_first = true;
-	if (s->node)
-		each_frame(l, s->node, print_frame, p);
-	else
-		print_line(p, xstrdup("    at ??? (no frame is known)"));
-}
-
-static void print_sums(const struct leaks *l, const struct printer *p)
-{
-	for (int k = 0; k < LEAK_KIND_COUNT; k++) {
-		if (l->is_checked != (k != LEAK_UNCHECKED))
-			continue;
-		_cleanup_free_ char *text = sum_text(l, &l->sum[k]);
-
-		print_line(p, xasprintf("  %s: %s", leak_kind_text[k], text));
-	}
-}
-
-/* Sites without a line of their own. */
-struct rest {
-	struct leak_sum sum;
-	size_t sites;
-};
-
-static void add_rest(struct rest *r, const struct leak_site *s)
-{
-	r->sum.bytes += s->bytes;
-	r->sum.blocks += s->blocks;
-	r->sum.variance += s->variance;
-	r->sites++;
-}
-
-static void print_rest(const struct leaks *l, const struct rest *r, const char *what,
-		       const struct printer *p)
-{
-	if (!r->sum.blocks)
-		return;
-	_cleanup_free_ char *text = sum_text(l, &r->sum);
-
-	print_line(p, xasprintf("  %s of %zu %s", text, r->sites, what));
-}
-
-static bool is_resolved(const struct leaks *l, const struct leak_site *s)
-{
-	double error = profile_error(l->report->profile, s->variance);
-
-	return s->bytes == 0 || !estimate_is_below_resolution((double)s->bytes, error);
-}
-
-void leaks_print(const struct leaks *l, size_t max_sites, leaks_line_fn *line, void *ctx)
-{
-	struct printer p = {line, ctx, true};
-	struct rest smaller = {0}, unresolved = {0};
-	size_t shown = 0;
-
-	for (size_t i = 0; i < l->sites.count; i++) {
-		const struct leak_site *s = &l->sites.data[i];
-
-		if (!is_resolved(l, s)) {
-			add_rest(&unresolved, s);
-		} else if (shown < max_sites) {
-			print_site(l, s, &p);
-			shown++;
-		} else {
-			add_rest(&smaller, s);
-		}
-	}
-	print_rest(l, &smaller,
-		   smaller.sites == 1 ? "smaller site are not shown here" :
-					"smaller sites are not shown here", &p);
-	print_rest(l, &unresolved,
-		   unresolved.sites == 1 ? "site below resolution" : "sites below resolution", &p);
-	print_sums(l, &p);
-}
-
-/* -- JSON -- */
-
-/* The length of the UTF-8 sequence at @s (RFC 3629), 0 if there is none. */
-static unsigned sequence_length(const unsigned char *s)
-{
-	static const struct { unsigned char low, high, second_low, second_high, length;
-	} rows[] = {
-		{0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
-		{0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3},
-		{0xee, 0xef, 0x80, 0xbf, 3}, {0xf0, 0xf0, 0x90, 0xbf, 4},
-		{0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		if (*s < rows[i].low || *s > rows[i].high)
-			continue;
-		if (s[1] < rows[i].second_low || s[1] > rows[i].second_high)
-			return 0;
-		for (unsigned k = 2; k < rows[i].length; k++)
-			if ((s[k] & 0xc0) != 0x80)
-				return 0;
-		return rows[i].length;
-	}
-	return 0;
-}
-
-static void write_text(FILE *file, const char *text)
-{
-	fputc('"', file);
-	for (const unsigned char *s = (const unsigned char *)text; *s;) {
-		unsigned n = *s < 0x80 ? 1 : sequence_length(s);
-
-		if (*s == '"' || *s == '\\')
-			fprintf(file, "\\%c", *s);
-		else if (*s < ' ' || *s == 0x7f)
-			fprintf(file, "\\u%04x", *s);
-		else if (n == 0)
-			fputs("\\ufffd", file);
-		else
-			fwrite(s, 1, n, file);
-		s += n ? n : 1;
-	}
-	fputc('"', file);
-}
-
-struct json {
-	FILE *file;
-	bool is_first;
-};
-
-static void write_frame(void *ctx, taddr_t pc, const struct symbol *symbol,
-			const struct symbol_frame *frame)
-{
-	struct json *j = ctx;
-
-	fprintf(j->file, "%s\n      {\"address\": \"0x%" PRIx64 "\"", j->is_first ? "" : ",", pc);
-	j->is_first = false;
-	if (frame->name) {
-		fputs(", \"function\": ", j->file);
-		write_text(j->file, frame->name);
-	}
-	if (frame->file) {
-		fputs(", \"file\": ", j->file);
-		if (frame->dir && *frame->file != '/') {
-			_cleanup_free_ char *path = xasprintf("%s/%s", frame->dir, frame->file);
-			write_text(j->file, path);
-		} else {
-			write_text(j->file, frame->file);
-		}
-	}
-	if (frame->line)
-		fprintf(j->file, ", \"line\": %u", frame->line);
-	if (symbol->object) {
-		fputs(", \"object\": ", j->file);
-		write_text(j->file, symbol->object);
-	}
-	fputc('}', j->file);
-}
-
-/* The members of @s, separated by @between. */
-static void write_sum(FILE *file, const struct leaks *l, const struct leak_sum *s,
-		      const char *between)
-{
-	const struct profile *p = l->report->profile;
-
-	fprintf(file, "\"bytes\": %" PRIu64 "%s", s->bytes, between);
-	if (is_sampled(l))
-		fprintf(file, "\"error\": %.0f%s", profile_error(p, s->variance), between);
-	fprintf(file, "\"blocks\": %" PRIu64, profile_count(p, s->blocks));
-}
-
-static void write_site(FILE *file, const struct leaks *l, const struct leak_site *s)
-{
-	struct json j = {file, true};
-
-	fputs("    {", file);
-	if (s->kind != LEAK_UNCHECKED)
-		fprintf(file, "\"kind\": \"%s\", ", leak_kind_text[s->kind]);
-	write_sum(file, l, &(struct leak_sum){s->bytes, s->blocks, s->variance}, ", ");
-	fprintf(file, ", \"oldest\": %.3f, \"youngest\": %.3f, \"stack\": [",
-		age_of(l, s->oldest), age_of(l, s->youngest));
-	each_frame(l, s->node, write_frame, &j);
-	fputs("]}", file);
-}
-
-static void write_kinds(FILE *file, const struct leaks *l)
-{
-	fputs("  \"kinds\": {", file);
-	for (int k = LEAK_DEFINITE; k < LEAK_KIND_COUNT; k++) {
-		fprintf(file, "%s\n    \"%s\": {", k > LEAK_DEFINITE ? "," : "",
-			leak_kind_text[k]);
-		write_sum(file, l, &l->sum[k], ", ");
-		fputc('}', file);
-	}
-	fputs("},\n", file);
-}
-
-void leaks_write_json(FILE *file, const struct leaks *l)
-{
-	struct leak_sum all = {0};
-
-	for (int k = 0; k < LEAK_KIND_COUNT; k++) {
-		all.bytes += l->sum[k].bytes;
-		all.blocks += l->sum[k].blocks;
-		all.variance += l->sum[k].variance;
-	}
-	fputs("{\n", file);
-	if (is_sampled(l))
-		fprintf(file, "  \"heap_sample\": %" PRIu64 ",\n",
-			profile_options(l->report->profile)->sample_interval);
-	fprintf(file, "  \"pid\": %u,\n  \"command\": ", l->report->pid);
-	write_text(file, l->report->command);
-	fprintf(file, ",\n  \"age\": %.3f,\n  ", l->minimum_age / 1000.0);
-	write_sum(file, l, &all, ",\n  ");
-	fputs(",\n", file);
-	if (l->is_checked)
-		write_kinds(file, l);
-	fputs("  \"sites\": [", file);
-	for (size_t i = 0; i < l->sites.count; i++) {
-		fputs(i > 0 ? ",\n" : "\n", file);
-		write_site(file, l, &l->sites.data[i]);
-	}
-	fputs("]\n}\n", file);
 }

@@ -4,14 +4,20 @@
  *
  *	live blocks -> sites (kind, path) with bytes, blocks, ages -> text or JSON
  *
- * Paths are the same as in massif reports. Largest sites first; of equal ones, the one that
+ * A lost tree is one record, as in memcheck: the site of its definitely lost block has the sum of
+ * the indirectly lost ones, which have sites of their own, too.
+ *
+ * Paths are the same as in massif reports, but recursion is merged: of calls that repeat, of up to
+ * four functions, only the innermost are kept. Largest sites first; of equal ones, the one that
  * allocated first.
  */
 #ifndef PTMEM_OUTPUT_LEAKS_H
 #define PTMEM_OUTPUT_LEAKS_H
 
 #include "base/vec.h"
+#include "output/leak_holders.h"
 #include "output/report_tree.h"
+#include "output/suppressions.h"
 
 /*
  * The result of a leak check for a block; LEAK_UNCHECKED: no check was made. In the order of
@@ -23,12 +29,16 @@ enum leak_kind {
 };
 
 struct leak_site {
-	uint32_t node;           /* of the report tree: the outermost frame of the path */
+	uint32_t node;           /* of the report tree: the outermost frame of the first path */
+	uint32_t id;             /* its number before leaks_sort, also in leak_holders */
+	uint64_t path;           /* hash of the merged path */
 	uint32_t first_leaf;     /* of that node: which of equal sites comes first */
 	uint8_t kind;            /* enum leak_kind */
 	uint64_t bytes;
 	uint64_t blocks;         /* in units of profile_count, here and in struct leak_sum */
 	uint64_t variance;       /* of the bytes; 0 unless they are estimates */
+	uint64_t indirect_bytes, indirect_blocks; /* lost with these blocks */
+	uint32_t suppression;    /* 1 + the number of the one that leaves it out; 0 = none */
 	/* when the first and the last block were allocated, profile_block_clock */
 	uint32_t oldest, youngest;
 };
@@ -37,24 +47,43 @@ struct leak_sum {
 	uint64_t bytes, blocks, variance;
 };
 
+#define LEAK_NO_SITE UINT32_MAX
+
 struct leaks {
 	const struct report *report;  /* not owned */
 	struct report_tree *tree;
 	VEC(struct leak_site) sites;
 	struct leak_sum sum[LEAK_KIND_COUNT];
-	uint32_t *slot;               /* hash of (node, kind) -> site + 1 */
+	struct leak_sum younger;      /* left out */
+	VEC(struct leak_sum) suppressed; /* likewise, by suppression */
+	uint32_t *slot;               /* hash of (path, kind) -> site + 1 */
 	uint32_t slot_bits;
+	VEC(uint64_t) path;           /* by node: leak_site.path; 0 = not known yet */
+	VEC(uint64_t) function;       /* by frame: a hash of its function; 0 = not known yet */
 	uint32_t now;                 /* profile_block_clock at the time of the report */
 	uint32_t minimum_age;         /* ms; younger blocks are left out */
-	bool is_checked;              /* a leak check set the kinds; set after leaks_init */
+	/* set after leaks_init: */
+	bool is_checked;              /* a leak check set the kinds */
+	uint32_t shown_kinds;         /* in texts; a bit for each enum leak_kind */
+	bool has_entries;             /* print suppressions that would match */
+	const struct suppressions *suppressions; /* not owned; NULL = none */
+	struct leak_holders *holders; /* of sites; not owned; NULL = unknown */
 };
 
 /* @report must outlive @l; its profile must not change meanwhile. */
 void leaks_init(struct leaks *l, const struct report *report, uint32_t now, uint32_t minimum_age);
 void leaks_deinit(struct leaks *l);
 
-/* Counts a block, unless it is too young or the filter ignores its site. */
-void leaks_add(struct leaks *l, const struct block *block, enum leak_kind kind);
+/*
+ * Counts a block, unless it is too young, suppressed, or the filter ignores its site. Returns its
+ * site's id, LEAK_NO_SITE if it was not counted.
+ */
+uint32_t leaks_add(struct leaks *l, const struct block *block, enum leak_kind kind);
+/*
+ * The same for an indirectly lost block and the definitely lost one that leads to it, which was
+ * added before; they are left out together.
+ */
+void leaks_add_follower(struct leaks *l, const struct block *block, const struct block *leader);
 /* All live blocks of the profile, unchecked. */
 void leaks_add_all(struct leaks *l);
 
@@ -67,14 +96,21 @@ void leaks_sort(struct leaks *l);
  */
 typedef void leaks_line_fn(void *ctx, const char *line);
 void leaks_print(const struct leaks *l, size_t max_sites, leaks_line_fn *line, void *ctx);
+/* Only the lines with totals. */
+void leaks_print_sums(const struct leaks *l, leaks_line_fn *line, void *ctx);
 
 /*
  * JSON, one object:
  *
  *	{"pid": N, "command": TEXT, "age": SECONDS, "bytes": N, "blocks": N,
+ *	 "younger": {"bytes": N, "blocks": N},                  what "age" leaves out
+ *	 "suppressed": [{"name": TEXT, "bytes": N, "blocks": N}, ...],    only with suppressions
  *	 "kinds": {KIND: {"bytes": N, "blocks": N}, ...},       only after a leak check
- *	 "sites": [{"kind": KIND or absent, "bytes": N, "blocks": N, "oldest": SECONDS,
- *	            "youngest": SECONDS, "stack": [{"address": "0x..", "function": TEXT,
+ *	 "sites": [{"kind": KIND or absent, "bytes": N, "blocks": N,
+ *	            "indirect": {"bytes": N, "blocks": N},      if there are any
+ *	            "oldest": SECONDS, "youngest": SECONDS,
+ *	            "holders": [{"bytes": N, "blocks": N, "chain": [TEXT, ...]}, ...], if known
+ *	            "stack": [{"address": "0x..", "function": TEXT,
  *	            "file": TEXT, "line": N, "object": TEXT}, ...]}, ...]}
  *
  * With samples, "bytes" and "blocks" are estimates: each "bytes" is followed by "error", its

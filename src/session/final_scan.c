@@ -12,6 +12,7 @@
 #include "session/session.h"
 #include "tracee/control/roots.h"
 #include "tracee/control/target.h"
+#include "tracee/state/module.h"
 
 static int copy_block(void *ctx, const struct block *b)
 {
@@ -150,6 +151,7 @@ static struct final_scan *get_scan(struct session *s)
 	if (!s->end.final_scan) {
 		s->end.final_scan = xcalloc(1, sizeof(*s->end.final_scan));
 		leakcheck_init(&s->end.final_scan->check);
+		s->end.final_scan->check.wants_holders = s->run->options->leaks.holders;
 	}
 	return s->end.final_scan;
 }
@@ -171,6 +173,18 @@ void final_scan_prepare(struct session *s)
 	scan->has_blocks = false;
 	scan->is_prepared = true;
 	roots_free(roots);
+}
+
+/* Keeps what names roots, or frees it. */
+static void keep_roots(const struct session *s, struct final_scan *scan, struct roots *roots)
+{
+	if (!scan->check.wants_holders) {
+		roots_free(roots);
+		return;
+	}
+	scan->roots = roots;
+	for (size_t i = 0; i < s->space->modules.count; i++)
+		*vec_add(&scan->modules.list) = module_hold(s->space->modules.data[i]);
 }
 
 void final_scan_run(struct session *s)
@@ -198,7 +212,7 @@ void final_scan_run(struct session *s)
 	for (size_t i = 0; i < roots->words.count; i++)
 		leakcheck_add_root(&scan->check, roots->words.data[i]);
 	leakcheck_scan(&scan->check, roots_read, roots);
-	roots_free(roots);
+	keep_roots(s, scan, roots);
 	arenas_deinit(&arenas);
 	scan->is_done = true;
 	scan->bytes = scan->check.scan.bytes;
@@ -220,6 +234,8 @@ void final_scan_forget(struct session *s)
 	if (!s->end.final_scan)
 		return;
 	leakcheck_deinit(&s->end.final_scan->check);
+	roots_free(s->end.final_scan->roots);
+	held_modules_deinit(&s->end.final_scan->modules);
 	free(s->end.final_scan);
 	s->end.final_scan = NULL;
 }

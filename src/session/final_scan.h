@@ -6,7 +6,9 @@
 #define PTMEM_FINAL_SCAN_H
 
 #include "leak/leakcheck.h"
+#include "session/malloc_module.h"
 
+struct roots;
 struct session;
 
 /* The results of a scan for the report. */
@@ -15,6 +17,9 @@ struct final_scan {
 	/* when it was; its duration; bytes read */
 	uint64_t time_ns, pause_ns, bytes;
 	bool is_done, is_prepared, has_blocks;
+	/* for naming roots (--leak-holders): threads, memory, data; NULL unless wanted */
+	struct roots *roots;
+	struct held_modules modules;
 };
 
 /* The process of @s will be scanned soon: allocates memory while it is still running. */

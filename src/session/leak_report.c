@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "output/leaks.h"
 #include "session/final_scan.h"
+#include "session/holder_chains.h"
 #include "session/malloc_module.h"
 #include "session/recording_run.h"
 #include "session/rescue.h"
@@ -49,15 +50,41 @@ static void keep_allocators(const struct session *s, struct leakcheck *c)
 			c->state[i] = LEAKCHECK_REACHABLE;
 }
 
-static void add_checked(struct leaks *l, const struct leakcheck *c)
+static struct block block_of(const struct leakcheck *c, size_t i)
+{
+	const struct leakcheck_block *b = &c->blocks.data[i];
+
+	return (struct block){.addr = b->addr, .size = b->size, .leaf = b->leaf, .time = b->time};
+}
+
+/* @site receives the site of each block. */
+static void add_checked(struct leaks *l, const struct leakcheck *c, uint32_t *site)
 {
 	for (size_t i = 0; i < c->blocks.count; i++) {
-		const struct leakcheck_block *b = &c->blocks.data[i];
-		const struct block block = {
-			.addr = b->addr, .size = b->size, .leaf = b->leaf, .time = b->time};
+		const struct block block = block_of(c, i);
 
-		leaks_add(l, &block, kind_of(c, i));
+		site[i] = LEAK_NO_SITE;
+		if (c->state[i] != LEAKCHECK_INDIRECT)
+			site[i] = leaks_add(l, &block, kind_of(c, i));
 	}
+	for (size_t i = 0; i < c->blocks.count; i++) {
+		const struct block block = block_of(c, i), leader = block_of(c, c->leader[i]);
+
+		if (c->state[i] == LEAKCHECK_INDIRECT)
+			leaks_add_follower(l, &block, &leader);
+	}
+}
+
+/*
+ * The kind of blocks for a leak check: the code that allocated them. In C++ that is an allocator's
+ * function for one type.
+ */
+static uint32_t leaf_kind(void *session, uint32_t leaf)
+{
+	const struct session *s = session;
+
+	return calltree_node_frame(profile_calltree(s->heap.profile),
+				   profile_leaf(s->heap.profile, leaf)->node);
 }
 
 static void print_to_stderr(void *ctx, const char *line)
@@ -80,8 +107,11 @@ static bool ends_in(const char *text, const char *end)
 
 static char *headline(const struct session *s, const struct leaks *l)
 {
+	const char *why = s->run->options->leaks.older_than < 0 && s->run->options->leaks.age <= 0 ?
+				  ", a tenth of the run" : "";
 	_cleanup_free_ char *younger =
-		l->minimum_age ? xasprintf(", at least %.3f s old", l->minimum_age / 1000.0) :
+		l->minimum_age ? xasprintf(", at least %.3f s old%s (--older-than)",
+					   l->minimum_age / 1000.0, why) :
 				 xstrdup("");
 
 	_cleanup_free_ char *title = session_title(s);
@@ -140,8 +170,12 @@ static void put_leaks(struct session *s, const struct leaks *l)
 
 	if (rc == 0) {
 		rc = write_leaks(s, l, path);
-		if (rc == 0)
+		if (rc == 0) {
 			session_files_announce(s, path);
+			_cleanup_free_ char *head = headline(s, l);
+			print_to_stderr(NULL, head);
+			leaks_print_sums(l, print_to_stderr, NULL);
+		}
 	}
 	s->run->files_failed += rc != 0;
 }
@@ -161,10 +195,49 @@ static void announce_scan(const struct session *s, const struct final_scan *scan
 }
 
 /*
+ * The age that blocks must have, in milliseconds. What a process that runs on has just allocated is
+ * mostly about to be freed, so by default it has to have lived for a tenth of the run.
+ */
+#define YOUNG_SHARE 10
+
+static uint32_t minimum_age(const struct session *s, uint64_t time_ns, bool is_running)
+{
+	const struct options_leaks *o = &s->run->options->leaks;
+
+	if (o->older_than >= 0)
+		return (uint32_t)MIN(o->older_than * 1000, (double)UINT32_MAX);
+	if (o->age > 0)
+		return (uint32_t)(o->age * 1000);
+	if (!is_running || time_ns < s->process.start_ns)
+		return 0;
+	return (uint32_t)MIN((time_ns - s->process.start_ns) / 1000000 / YOUNG_SHARE, UINT32_MAX);
+}
+
+static void use_scan(struct session *s, const struct report *r, struct final_scan *scan,
+		     struct leaks *l)
+{
+	struct leakcheck *c = &scan->check;
+
+	announce_scan(s, scan);
+	c->kind = leaf_kind;
+	c->kind_ctx = s;
+	leakcheck_run(c);
+	keep_allocators(s, c);
+	uint32_t *site = xcalloc(c->blocks.count + 1, sizeof(*site));
+
+	add_checked(l, c, site);
+	if (c->wants_holders)
+		l->holders = holder_chains_find(r, scan, site);
+	free(site);
+	recording_run_leaks(s, c);
+}
+
+/*
  * The live blocks, with the results of the final scan if there was one; consumes these. @r must
  * outlive @l.
  */
-static void find_leaks(struct session *s, const struct report *r, uint64_t time_ns, struct leaks *l)
+static void find_leaks(struct session *s, const struct report *r, uint64_t time_ns,
+		       bool is_running, struct leaks *l)
 {
 	const struct options *o = s->run->options;
 	struct final_scan *scan = final_scan_result(s);
@@ -172,14 +245,13 @@ static void find_leaks(struct session *s, const struct report *r, uint64_t time_
 	if (scan)
 		time_ns = scan->time_ns;
 	leaks_init(l, r, profile_block_clock(s->heap.profile, time_ns),
-		   o->leaks.age > 0 ? (uint32_t)(o->leaks.age * 1000) : 0);
+		   minimum_age(s, time_ns, is_running));
 	l->is_checked = scan != NULL;
+	l->suppressions = s->run->suppressions;
+	l->has_entries = o->leaks.gen_suppressions != 0;
 	if (scan) {
-		announce_scan(s, scan);
-		leakcheck_run(&scan->check);
-		keep_allocators(s, &scan->check);
-		add_checked(l, &scan->check);
-		recording_run_leaks(s, &scan->check);
+		l->shown_kinds = o->leaks.shown_kinds << LEAK_DEFINITE;
+		use_scan(s, r, scan, l);
 	} else {
 		leaks_add_all(l);
 	}
@@ -187,7 +259,25 @@ static void find_leaks(struct session *s, const struct report *r, uint64_t time_
 	final_scan_forget(s);
 }
 
-void leak_report_finish(struct session *s, uint64_t time_ns)
+static void free_leaks(struct leaks *l)
+{
+	if (l->holders)
+		leak_holders_deinit(l->holders);
+	free(l->holders);
+	leaks_deinit(l);
+}
+
+int leak_report_open(struct run *run)
+{
+	const struct option_strings *files = &run->options->leaks.suppressions;
+
+	if (files->count == 0 || !run->options->leaks.check)
+		return 0;
+	run->suppressions = suppressions_read(files->data, files->count);
+	return run->suppressions ? 0 : -EINVAL;
+}
+
+void leak_report_finish(struct session *s, uint64_t time_ns, bool is_running)
 {
 	const struct report r = session_report(s);
 	struct leaks l;
@@ -196,10 +286,10 @@ void leak_report_finish(struct session *s, uint64_t time_ns)
 		log_warn("process %u %s: no leak check", s->process.pid,
 			 s->image.has_executed ? "executed another program" :
 						 "ended before its memory could be scanned");
-	find_leaks(s, &r, time_ns, &l);
+	find_leaks(s, &r, time_ns, is_running, &l);
 	s->run->definite_bytes += l.sum[LEAK_DEFINITE].bytes;
 	put_leaks(s, &l);
-	leaks_deinit(&l);
+	free_leaks(&l);
 }
 
 /* -- one process, on demand -- */
@@ -236,10 +326,10 @@ int leak_report_write(struct session *s, const char *path, FILE *file)
 	if (!q.is_there)
 		return -ESRCH; /* it has just ended */
 	const struct report r = session_report(s);
-	find_leaks(s, &r, clock_now_ns(), &l);
+	find_leaks(s, &r, clock_now_ns(), true, &l);
 	int rc = path ? write_leaks(s, &l, path) : 0;
 	if (!path)
 		print_leaks(s, &l, file);
-	leaks_deinit(&l);
+	free_leaks(&l);
 	return rc;
 }

@@ -6,10 +6,17 @@
 
 #include "base/types.h"
 
+struct run;
 struct session;
 
-/* Reports the live blocks of @s to where the options say, and adds lost bytes to the run's. */
-void leak_report_finish(struct session *s, uint64_t time_ns);
+/* Reads the files of --suppressions. Not 0 after a message. */
+int leak_report_open(struct run *run);
+
+/*
+ * Reports the live blocks of @s to where the options say, and adds lost bytes to the run's.
+ * @is_running: its process runs on.
+ */
+void leak_report_finish(struct session *s, uint64_t time_ns, bool is_running);
 
 /*
  * Reports the current live blocks of @s: to @path (JSON if it ends in .json), or as text to @file

@@ -143,8 +143,13 @@ struct options_leaks {
 	double age;
 	bool check;
 	const char *out;          /* NULL = stderr */
-	/* 0 = none; needs a check to see errors, as in Massif */
-	uint32_t error_exitcode;
+	uint32_t error_exitcode;  /* 0 = none; needs a check */
+	/* seconds; omit younger blocks; OPTION_OFF = by what is reported (leak_report.c) */
+	double older_than;
+	uint32_t shown_kinds;     /* in texts: bits in the order of enum leakcheck_state */
+	bool holders;             /* what holds reachable blocks */
+	struct option_strings suppressions; /* files */
+	uint32_t gen_suppressions; /* not 0: print them */
 };
 
 struct options_messages {

@@ -15,10 +15,10 @@ int reports_exit_code(const struct run *run)
 }
 
 /* The part of it that SIGUSR1 triggers, too. */
-static void finish(struct session *s, uint64_t time_ns)
+static void finish(struct session *s, uint64_t time_ns, bool is_running)
 {
 	if (options_report_leaks(s->run->options))
-		leak_report_finish(s, time_ns);
+		leak_report_finish(s, time_ns, is_running);
 	if (s->run->options->inspect.at_exit)
 		inspect_final_finish(s);
 }
@@ -30,7 +30,7 @@ void reports_finish(struct session *s, uint64_t time_ns)
 			path_report_write(&s->source[k]);
 	}
 	if (!s->end.is_draft)
-		finish(s, time_ns);
+		finish(s, time_ns, s->process.was_left);
 }
 
 /* -- on demand -- */
@@ -70,7 +70,7 @@ void reports_poll(struct run *run)
 	target_each(run->target, prepare_scan, run);
 	target_inspect(run->target, scan_and_note, &all);
 	for (size_t i = 0; i < all.list.count; i++)
-		finish(all.list.data[i], clock_now_ns());
+		finish(all.list.data[i], clock_now_ns(), true);
 	run->definite_bytes = before; /* the end decides about the exit status */
 	vec_deinit(&all.list);
 }

@@ -15,6 +15,7 @@
 #include "session/earlier_blocks.h"
 #include "session/file_name.h"
 #include "output/pattern.h"
+#include "output/suppressions.h"
 #include "tracee/state/module.h"
 
 #define MAX_DEPTH 200 /* of a filter */
@@ -72,6 +73,7 @@ void run_deinit(struct run *run)
 	filter_free(run->filter);
 	filter_free(run->whole_filter);
 	filter_free(run->flame_filter);
+	suppressions_free(run->suppressions);
 	for (size_t i = 0; i < run->modules.count; i++) {
 		if (run->modules.data[i])
 			module_release(run->modules.data[i]);

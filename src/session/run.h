@@ -95,6 +95,7 @@ struct run {
 	unsigned files_written;
 	bool must_end;             /* ptmem ends without waiting for the program it started */
 	struct earlier_blocks *earlier; /* for the process being attached to; NULL = none */
+	struct suppressions *suppressions; /* of leaks; NULL = none */
 	uint64_t definite_bytes;   /* bytes lost at the ends of all processes (--leak-check) */
 };
 

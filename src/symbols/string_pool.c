@@ -9,15 +9,6 @@
 
 #include "base/alloc.h"
 
-/* FNV-1a, then mixed, since its low bits are weak. */
-static uint64_t hash_bytes(const char *s, size_t length)
-{
-	uint64_t h = 0xcbf29ce484222325ull;
-	for (size_t i = 0; i < length; i++)
-		h = (h ^ (uint8_t)s[i]) * 0x100000001b3ull;
-	return hash_u64(h);
-}
-
 static bool is_equal(const char *kept, const char *s, size_t length)
 {
 	return strncmp(kept, s, length) == 0 && kept[length] == '\0';

@@ -184,6 +184,7 @@ static struct symbol *new_nameless(struct symbols *s, const struct module *m)
 
 static void set_real(struct symbols *s, struct symbol *sym, struct symtab_entry *entry)
 {
+	sym->raw = string_pool_add(&s->strings, entry->name);
 	sym->is_main = strcmp(entry->name, "main") == 0;
 	sym->is_below_main = is_startup(entry->name);
 	sym->frame[sym->count - 1].name = shown_name(s, entry);

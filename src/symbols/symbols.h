@@ -19,6 +19,7 @@ struct symbol_frame {
 
 struct symbol {
 	const char *object;         /* path of the module; NULL for code outside any */
+	const char *raw;            /* the real function as in the symbol table; NULL = unknown */
 	struct symbol_frame *frame; /* innermost inlined first; the last is the real function */
 	uint32_t count;             /* at least 1 */
 	bool is_below_main;         /* the real function is start-up code (__libc_start_main ...) */

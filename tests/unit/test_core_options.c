@@ -22,9 +22,9 @@ static void check(const char *option, enum core_answer want, const char *why_wan
 static void test_core_options(void **state)
 {
 	static const char *const taken[] = {
-		"tool=massif", "num-callers=1", "num-callers=500", "error-exitcode=9", "gen-suppressions=all",
+		"tool=massif", "num-callers=1", "num-callers=500", "error-exitcode=9",
 		"run-libc-freeres=no", "run-cxx-freeres=yes", "xml=no", "vgdb=full", "redzone-size=0", "track-fds=no",
-		"suppressions=/a/b", "vgdb-prefix=", "merge-recursive-frames=0", "max-stackframe=2000000",
+		"vgdb-prefix=", "merge-recursive-frames=0", "max-stackframe=2000000",
 		"redzone-size=", "max-stackframe=", "core-redzone-size=4", "enable-debuginfod=no", "modify-fds=no",
 		"smc-check=all-non-file", "sim-hints=lax-ioctls,fuse-compatible", "vex-iropt-level=0", "wait-for-gdb=no",
 	};

@@ -368,6 +368,17 @@ static void close_paths(const struct plain *p, bool way[MAX_BLOCKS][MAX_BLOCKS])
 				way[i][j] |= way[i][k] && way[k][j];
 }
 
+/* Whether block @a leads a cycle rather than @b: each block is of its own kind. */
+static bool is_better(const struct plain *p, unsigned a, unsigned b)
+{
+	unsigned rank_a = 0, rank_b = 0;
+	for (unsigned k = 0; k < p->count; k++) {
+		rank_a += p->any[a][k];
+		rank_b += p->any[b][k];
+	}
+	return rank_a != rank_b ? rank_a > rank_b : p->start[a] < p->start[b];
+}
+
 /* The definitions, implemented literally; rows of @state_out by block. */
 static void judge(const struct plain *p, enum leakcheck_state *state_out)
 {
@@ -391,7 +402,7 @@ static void judge(const struct plain *p, enum leakcheck_state *state_out)
 			continue;
 		state_out[i] = LEAKCHECK_DEFINITE;
 		for (unsigned k = 0; k < p->count; k++)
-			if (k != i && lost[k] && way[k][i] && (!way[i][k] || p->start[k] < p->start[i]))
+			if (k != i && lost[k] && way[k][i] && (!way[i][k] || is_better(p, k, i)))
 				state_out[i] = LEAKCHECK_INDIRECT;
 	}
 }
@@ -431,8 +442,13 @@ static void test_random(void **state)
 			block(&c, p.start[i], p.words[i] * 8);
 		run(&c);
 		judge(&p, want);
-		for (unsigned i = 0; i < p.count; i++)
+		for (unsigned i = 0; i < p.count; i++) {
 			assert_int_equal(state_of(&c, p.start[i]), want[i]);
+			if (want[i] == LEAKCHECK_DEFINITE)
+				assert_int_equal(c.leader[i], i);
+			if (want[i] == LEAKCHECK_INDIRECT)
+				assert_int_equal(want[c.leader[i]], LEAKCHECK_DEFINITE);
+		}
 		leakcheck_deinit(&c);
 	}
 }
