@@ -5,8 +5,8 @@
  *
  *	1. reverse the edges between lost blocks
  *	2. list the members of each leader's cycle
- *	3. the rank of a member is the number of kinds that it points to; a kind has the highest
- *	   rank of its members in all cycles
+ *	3. the rank of a member is the number of other kinds that it points to; a kind has the
+ *	   highest rank of its members in all cycles
  *	4. the best member of each cycle leads it
  */
 #include "leak/leak_cycles.h"
@@ -110,10 +110,11 @@ static void list_members(struct cycles *c, uint32_t leader)
 
 static uint8_t count_kinds(const struct leak_graph *g, uint32_t block)
 {
-	uint32_t kind[KINDS_MAX];
-	uint8_t count = 0;
+	uint32_t kind[KINDS_MAX] = {kind_of(g, block)};
+	size_t end = g->first_edge[block + 1];
+	uint8_t count = 1;
 
-	for (size_t e = g->first_edge[block]; e < g->first_edge[block + 1] && count < KINDS_MAX; e++) {
+	for (size_t e = g->first_edge[block]; e < end && count < KINDS_MAX; e++) {
 		uint32_t k = kind_of(g, g->edge[e] >> 1);
 		uint8_t i = 0;
 
@@ -122,7 +123,7 @@ static uint8_t count_kinds(const struct leak_graph *g, uint32_t block)
 		if (i == count)
 			kind[count++] = k;
 	}
-	return count;
+	return count - 1;
 }
 
 static void rank_kinds(struct cycles *c)
@@ -133,9 +134,11 @@ static void rank_kinds(struct cycles *c)
 		c->ranks = MAX(c->ranks, kind_of(g, c->member.data[i]) + 1);
 	c->rank = xcalloc((size_t)c->ranks + 1, sizeof(*c->rank));
 	for (size_t i = 0; i < c->member.count; i++) {
-		uint32_t block = c->member.data[i];
-		uint8_t *rank = &c->rank[kind_of(g, block)];
+		uint32_t block = c->member.data[i], kind = kind_of(g, block);
+		uint8_t *rank = &c->rank[kind];
 
+		if (*rank == 0 && g->is_text && g->is_text(g->kind_ctx, kind))
+			continue;
 		*rank = MAX(*rank, count_kinds(g, block));
 	}
 }

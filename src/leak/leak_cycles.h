@@ -20,6 +20,8 @@ struct leak_graph {
 	 */
 	uint8_t lost, leader;
 	uint32_t (*kind)(void *ctx, uint32_t leaf); /* NULL: the leaf itself */
+	/* whether blocks of a kind are texts, which never lead; NULL: none are */
+	bool (*is_text)(void *ctx, uint32_t kind);
 	void *kind_ctx;
 };
 

@@ -264,7 +264,8 @@ static void choose_leaders(struct leakcheck *c, uint32_t count)
 	const struct leak_graph graph = {
 		.blocks = c->blocks.data, .count = count, .edge = c->edge,
 		.first_edge = c->first_edge, .state = c->state, .lost = CLAIMED_AGAIN,
-		.leader = LEAKCHECK_DEFINITE, .kind = c->kind, .kind_ctx = c->kind_ctx,
+		.leader = LEAKCHECK_DEFINITE, .kind = c->kind, .is_text = c->is_text,
+		.kind_ctx = c->kind_ctx,
 	};
 
 	leak_cycles_lead(&graph, c->leader);

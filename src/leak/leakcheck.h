@@ -14,8 +14,8 @@
  * of a block does not point to the block.
  *
  * The leader of a cycle is what the program would call the object: the block with pointers to the
- * most kinds of others. An array of pointers, or a string with an old pointer in it, has pointers to
- * one. The kind of a block is where it was allocated, and its rank is that of its kind, so cycles
+ * most other kinds of blocks. An array of pointers has pointers to one; a string, in
+ * which there is an old pointer, never leads. The kind of a block is where it was allocated, and its rank is that of its kind, so cycles
  * that were built alike have leaders of one kind. Of equal ones, the leader is the one whose call
  * path was taken first.
  * (In memcheck the leader is the block at the lowest address. It also reports blocks of a cycle as
@@ -50,6 +50,7 @@ struct leakcheck {
 	bool wants_holders;
 	/* the kind of blocks with a leaf; NULL: the leaf itself */
 	uint32_t (*kind)(void *ctx, uint32_t leaf);
+	bool (*is_text)(void *ctx, uint32_t kind); /* whether such blocks are texts; NULL: none */
 	void *kind_ctx;
 	struct pointer_scan scan;
 	VEC(uint64_t) roots;                /* words in registers */

@@ -79,12 +79,32 @@ static void add_checked(struct leaks *l, const struct leakcheck *c, uint32_t *si
  * The kind of blocks for a leak check: the code that allocated them. In C++ that is an allocator's
  * function for one type.
  */
-static uint32_t leaf_kind(void *session, uint32_t leaf)
+static uint32_t leaf_kind(void *report, uint32_t leaf)
 {
-	const struct session *s = session;
+	const struct report *r = report;
 
-	return calltree_node_frame(profile_calltree(s->heap.profile),
-				   profile_leaf(s->heap.profile, leaf)->node);
+	return calltree_node_frame(profile_calltree(r->profile),
+				   profile_leaf(r->profile, leaf)->node);
+}
+
+/* Whether code that allocates, or a function inlined in it, does so for strings alone. */
+static bool is_text_kind(void *report, uint32_t frame)
+{
+	static const char *const functions[] = {"strdup", "__strdup", "strndup", "__strndup",
+						"asprintf", "vasprintf", "__vasprintf_internal"};
+	const struct report *r = report;
+	const struct symbol *s = frame ? r->symbol(r->symbol_ctx, frame, SYMBOL_ALL) : NULL;
+
+	for (uint32_t i = 0; s && i < s->count; i++) {
+		const char *name = s->frame[i].name;
+
+		if (name && strncmp(name, "std::__cxx11::basic_string<", 27) == 0)
+			return true;
+		for (size_t k = 0; name && k < ARRAY_SIZE(functions); k++)
+			if (strcmp(name, functions[k]) == 0)
+				return true;
+	}
+	return false;
 }
 
 static void print_to_stderr(void *ctx, const char *line)
@@ -213,14 +233,15 @@ static uint32_t minimum_age(const struct session *s, uint64_t time_ns, bool is_r
 	return (uint32_t)MIN((time_ns - s->process.start_ns) / 1000000 / YOUNG_SHARE, UINT32_MAX);
 }
 
-static void use_scan(struct session *s, const struct report *r, struct final_scan *scan,
+static void use_scan(struct session *s, struct report *r, struct final_scan *scan,
 		     struct leaks *l)
 {
 	struct leakcheck *c = &scan->check;
 
 	announce_scan(s, scan);
 	c->kind = leaf_kind;
-	c->kind_ctx = s;
+	c->is_text = is_text_kind;
+	c->kind_ctx = r;
 	leakcheck_run(c);
 	keep_allocators(s, c);
 	uint32_t *site = xcalloc(c->blocks.count + 1, sizeof(*site));
@@ -236,8 +257,8 @@ static void use_scan(struct session *s, const struct report *r, struct final_sca
  * The live blocks, with the results of the final scan if there was one; consumes these. @r must
  * outlive @l.
  */
-static void find_leaks(struct session *s, const struct report *r, uint64_t time_ns,
-		       bool is_running, struct leaks *l)
+static void find_leaks(struct session *s, struct report *r, uint64_t time_ns, bool is_running,
+		       struct leaks *l)
 {
 	const struct options *o = s->run->options;
 	struct final_scan *scan = final_scan_result(s);
@@ -279,7 +300,7 @@ int leak_report_open(struct run *run)
 
 void leak_report_finish(struct session *s, uint64_t time_ns, bool is_running)
 {
-	const struct report r = session_report(s);
+	struct report r = session_report(s);
 	struct leaks l;
 
 	if (s->run->options->leaks.check && !final_scan_result(s))
@@ -325,7 +346,7 @@ int leak_report_write(struct session *s, const char *path, FILE *file)
 	target_inspect(run->target, scan_on_request, &q);
 	if (!q.is_there)
 		return -ESRCH; /* it has just ended */
-	const struct report r = session_report(s);
+	struct report r = session_report(s);
 	find_leaks(s, &r, clock_now_ns(), true, &l);
 	int rc = path ? write_leaks(s, &l, path) : 0;
 	if (!path)

@@ -373,8 +373,8 @@ static bool is_better(const struct plain *p, unsigned a, unsigned b)
 {
 	unsigned rank_a = 0, rank_b = 0;
 	for (unsigned k = 0; k < p->count; k++) {
-		rank_a += p->any[a][k];
-		rank_b += p->any[b][k];
+		rank_a += k != a && p->any[a][k];
+		rank_b += k != b && p->any[b][k];
 	}
 	return rank_a != rank_b ? rank_a > rank_b : p->start[a] < p->start[b];
 }
