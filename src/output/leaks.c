@@ -27,6 +27,7 @@ void leaks_deinit(struct leaks *l)
 	report_tree_free(l->tree);
 	vec_deinit(&l->sites);
 	vec_deinit(&l->suppressed);
+	vec_deinit(&l->suppression);
 	vec_deinit(&l->path);
 	vec_deinit(&l->function);
 	free(l->slot);
@@ -62,78 +63,164 @@ static bool repeats(struct leaks *l, const struct leak_frames *f, size_t period)
 	if (f->list.count < 2 * period)
 		return false;
 	for (size_t i = f->list.count - period; i < f->list.count; i++)
-		if (function_of(l, f->list.data[i]) != function_of(l, f->list.data[i - period]))
+		if (function_of(l, f->list.data[i].frame) !=
+		    function_of(l, f->list.data[i - period].frame))
 			return false;
 	return true;
 }
 
-/* The frames of the path that ends at @node, innermost first, without recursion. */
-static void list_frames(struct leaks *l, uint32_t node, struct leak_frames *out)
+/* The frames of the path that ends at @node, innermost first; @is_merged: without recursion. */
+static void list_frames(struct leaks *l, uint32_t node, bool is_merged, struct leak_frames *out)
 {
-	struct leak_frames all = {0};
+	VEC(uint32_t) all = {0};
 
-	out->list.count = 0;
 	for (; node; node = report_tree_node(l->tree, node)->parent)
-		*vec_add(&all.list) = report_tree_node(l->tree, node)->frame;
-	while (all.list.count > 0) {
-		*vec_add(&out->list) = all.list.data[--all.list.count];
-		for (size_t period = 1; period <= PERIOD_MAX; period++)
-			if (repeats(l, out, period))
-				out->list.count -= period;
+		*vec_add(&all) = report_tree_node(l->tree, node)->frame;
+	while (all.count > 0) {
+		*vec_add(&out->list) = (struct leak_frame){.frame = all.data[--all.count]};
+		for (size_t period = 1; is_merged && period <= PERIOD_MAX; period++) {
+			if (!repeats(l, out, period))
+				continue;
+			out->list.count -= period;
+			out->list.data[out->list.count - 1].is_repeated = true;
+		}
 	}
-	vec_deinit(&all.list);
+	vec_deinit(&all);
 }
 
-/* Equal for paths that differ in recursion only. */
-static uint64_t path_of(struct leaks *l, uint32_t node)
+static uint32_t length_of(const struct leaks *l, uint32_t node)
+{
+	uint32_t length = 0;
+
+	for (; node; node = report_tree_node(l->tree, node)->parent)
+		length++;
+	return length;
+}
+
+/* hash is equal for paths that differ in recursion only. */
+static struct leak_path path_of(struct leaks *l, uint32_t node)
 {
 	struct leak_frames frames = {0};
 	uint64_t hash = 1;
 
 	while (l->path.count <= node)
-		*vec_add(&l->path) = 0;
-	if (l->path.data[node])
+		*vec_add(&l->path) = (struct leak_path){0};
+	if (l->path.data[node].hash)
 		return l->path.data[node];
-	list_frames(l, node, &frames);
+	list_frames(l, node, true, &frames);
 	for (size_t i = 0; i < frames.list.count; i++)
-		hash = hash_u64(hash ^ frames.list.data[i]);
+		hash = hash_u64(hash ^ frames.list.data[i].frame);
 	vec_deinit(&frames.list);
-	l->path.data[node] = hash ? hash : 1;
+	l->path.data[node] = (struct leak_path){hash ? hash : 1, length_of(l, node)};
 	return l->path.data[node];
 }
 
 /* -- suppressions -- */
 
-void leaks_list_stack(struct leaks *l, uint32_t node, struct leak_stack *out)
+/* Where "b<c>(int)" begins in "int a::b<c>(int)" and, in *end_out, the parenthesis. */
+static const char *bare_start(const char *name, const char **end_out)
+{
+	const char *start = name, *s;
+	int depth = 0;
+
+	for (s = name; *s && !(*s == '(' && depth == 0 && s > start); s++) {
+		depth += (*s == '<') - (*s == '>' && depth > 0);
+		if (depth == 0 && *s == '(') /* (anonymous namespace) */
+			s += strcspn(s, ")");
+		if (!*s)
+			break;
+		if (depth == 0 && (*s == ' ' || *s == ':'))
+			start = s + 1;
+	}
+	*end_out = s;
+	return start;
+}
+
+/*
+ * The name of an inlined function as debug information and Valgrind have it: of "int
+ * a::b<c<d>>(int)" that is "b<c<d> >". The caller frees it.
+ */
+static char *bare_name(const char *name)
+{
+	const char *end, *start = bare_start(name, &end);
+	char *out = xcalloc(1, 2 * (size_t)(end - start) + 1), *to = out;
+
+	for (const char *s = start; s < end; s++) {
+		if (*s == '>' && s > start && s[-1] == '>')
+			*to++ = ' ';
+		*to++ = *s;
+	}
+	return out;
+}
+
+void leak_stack_deinit(struct leak_stack *s)
+{
+	for (size_t i = 0; i < s->names.count; i++)
+		free(s->names.data[i]);
+	vec_deinit(&s->names);
+	vec_deinit(&s->list);
+}
+
+static void add_names(const struct symbol *s, bool is_repeated, struct leak_stack *out)
+{
+	for (uint32_t k = 0; k < s->count; k++) {
+		bool is_real = k + 1 == s->count;
+		const char *name = s->frame[k].name;
+
+		if (!is_real && name)
+			*vec_add(&out->names) = bare_name(name);
+		*vec_add(&out->list) = (struct suppression_frame){
+			.name = name, .object = s->object,
+			.raw = is_real ? s->raw :
+				name   ? out->names.data[out->names.count - 1] :
+					 NULL,
+			.is_repeated = is_real && is_repeated};
+	}
+}
+
+void leaks_list_stack(struct leaks *l, uint32_t node, bool is_merged, struct leak_stack *out)
 {
 	struct leak_frames frames = {0};
 
-	list_frames(l, node, &frames);
-	for (size_t i = 0; i < frames.list.count; i++) {
-		const struct symbol *s = l->report->symbol(l->report->symbol_ctx, frames.list.data[i],
-							   SYMBOL_ALL);
-
-		for (uint32_t k = 0; k < s->count; k++)
-			*vec_add(&out->list) = (struct suppression_frame){
-				s->frame[k].name, k + 1 == s->count ? s->raw : NULL, s->object};
-	}
+	list_frames(l, node, is_merged, &frames);
+	for (size_t i = 0; i < frames.list.count; i++)
+		add_names(l->report->symbol(l->report->symbol_ctx, frames.list.data[i].frame,
+					    SYMBOL_ALL),
+			  frames.list.data[i].is_repeated, out);
 	vec_deinit(&frames.list);
 }
 
-/* 1 + the number of the suppression for leaks of @kind with the path @node; 0 = none. */
-static uint32_t find_suppression(struct leaks *l, uint32_t node, enum leak_kind kind)
+#define SUPPRESSION_NONE 1u /* in leaks.suppression: looked up, and not found; 2 = number 0 */
+
+/*
+ * Where leaks of @kind with the path @node are counted if a suppression leaves them out, else NULL.
+ * With recursion: entries may have it.
+ */
+static struct leak_sum *find_suppressed(struct leaks *l, uint32_t node, enum leak_kind kind)
 {
+	size_t at = (size_t)node * LEAK_KIND_COUNT + kind;
 	struct leak_stack stack = {0};
 	uint32_t found = 0;
 
 	if (!l->suppressions || kind == LEAK_UNCHECKED)
-		return 0;
-	leaks_list_stack(l, node, &stack);
-	bool is_known = suppressions_match(l->suppressions, kind - LEAK_DEFINITE, stack.list.data,
-					   stack.list.count, &found);
+		return NULL;
+	while (l->suppression.count <= at)
+		*vec_add(&l->suppression) = 0;
+	if (!l->suppression.data[at]) {
+		leaks_list_stack(l, node, false, &stack);
+		bool is_known = suppressions_match(l->suppressions, kind - LEAK_DEFINITE,
+						   stack.list.data, stack.list.count, &found);
 
-	vec_deinit(&stack.list);
-	return is_known ? found + 1 : 0;
+		leak_stack_deinit(&stack);
+		l->suppression.data[at] = is_known ? SUPPRESSION_NONE + 1 + found :
+						     SUPPRESSION_NONE;
+	}
+	if (l->suppression.data[at] == SUPPRESSION_NONE)
+		return NULL;
+	found = l->suppression.data[at] - SUPPRESSION_NONE - 1;
+	while (l->suppressed.count <= found)
+		*vec_add(&l->suppressed) = (struct leak_sum){0};
+	return &l->suppressed.data[found];
 }
 
 /* -- sites -- */
@@ -167,27 +254,31 @@ static void grow_slots(struct leaks *l)
 static struct leak_site *get_site(struct leaks *l, const struct block *block, uint32_t node,
 				  enum leak_kind kind)
 {
-	uint64_t path = path_of(l, node);
+	struct leak_path path = path_of(l, node);
 
 	grow_slots(l);
-	uint32_t *slot = find_slot(l, path, kind);
+	uint32_t *slot = find_slot(l, path.hash, kind);
 
 	if (!*slot) {
-		uint32_t suppression = find_suppression(l, node, kind);
-
 		*vec_add(&l->sites) = (struct leak_site){
 			.node = node,
 			.id = (uint32_t)l->sites.count - 1,
-			.path = path,
+			.path = path.hash,
+			.length = path.length,
 			.first_leaf = report_tree_node(l->tree, node)->first_leaf,
 			.kind = (uint8_t)kind,
-			.suppression = suppression,
 			.oldest = block->time,
 			.youngest = block->time,
 		};
 		*slot = (uint32_t)l->sites.count;
 	}
-	return &l->sites.data[*slot - 1];
+	struct leak_site *s = &l->sites.data[*slot - 1];
+
+	if (path.length > s->length) {
+		s->node = node;
+		s->length = path.length;
+	}
+	return s;
 }
 
 static void add_weight(struct leak_sum *s, const struct weight *w)
@@ -197,30 +288,24 @@ static void add_weight(struct leak_sum *s, const struct weight *w)
 	s->variance += w->variance;
 }
 
-/* Where blocks of @suppression are counted. */
-static struct leak_sum *suppressed_by(struct leaks *l, uint32_t suppression)
-{
-	while (l->suppressed.count < suppression)
-		*vec_add(&l->suppressed) = (struct leak_sum){0};
-	return &l->suppressed.data[suppression - 1];
-}
-
 static bool is_too_young(const struct leaks *l, const struct block *block)
 {
 	return (l->now > block->time ? l->now - block->time : 0) < l->minimum_age;
 }
 
-/* Counts @block at the site of its path, or where that is left out. */
+/* Counts @block at the site of its path; or as suppressed, and returns NULL. */
 static struct leak_site *count_block(struct leaks *l, const struct block *block, uint32_t node,
 				     enum leak_kind kind)
 {
 	struct weight w = profile_block_weight(l->report->profile, block);
-	struct leak_site *s = get_site(l, block, node, kind);
+	struct leak_sum *suppressed = find_suppressed(l, node, kind);
 
-	if (s->suppression) {
-		add_weight(suppressed_by(l, s->suppression), &w);
+	if (suppressed) {
+		add_weight(suppressed, &w);
 		return NULL;
 	}
+	struct leak_site *s = get_site(l, block, node, kind);
+
 	s->bytes += w.bytes;
 	s->blocks += w.blocks;
 	s->variance += w.variance;
@@ -259,14 +344,19 @@ void leaks_add_follower(struct leaks *l, const struct block *block, const struct
 		add_weight(&l->younger, &w);
 		return;
 	}
-	uint32_t at = leaders == REPORT_NODE_IGNORED ?
-			      0 : *find_slot(l, path_of(l, leaders), LEAK_DEFINITE);
+	bool has_leader = leaders != REPORT_NODE_IGNORED;
+	struct leak_sum *suppressed =
+		has_leader ? find_suppressed(l, leaders, LEAK_DEFINITE) : NULL;
 
-	if (at && l->sites.data[at - 1].suppression) {
-		add_weight(suppressed_by(l, l->sites.data[at - 1].suppression), &w);
+	if (suppressed) {
+		add_weight(suppressed, &w);
 		return;
 	}
-	if (!count_block(l, block, node, LEAK_INDIRECT) || !at)
+	if (!count_block(l, block, node, LEAK_INDIRECT) || !has_leader)
+		return;
+	uint32_t at = *find_slot(l, path_of(l, leaders).hash, LEAK_DEFINITE);
+
+	if (!at)
 		return;
 	l->sites.data[at - 1].indirect_bytes += w.bytes;
 	l->sites.data[at - 1].indirect_blocks += w.blocks;
@@ -314,14 +404,14 @@ void leaks_each_frame(const struct leaks *l, uint32_t node, leaks_frame_fn *fn, 
 	const struct calltree *tree = profile_calltree(l->report->profile);
 	struct leak_frames frames = {0};
 
-	list_frames((struct leaks *)l, node, &frames); /* which only caches names */
+	list_frames((struct leaks *)l, node, true, &frames); /* which only caches names */
 	for (size_t k = 0; k < frames.list.count; k++) {
+		uint32_t frame = frames.list.data[k].frame;
 		const struct symbol *symbol =
-			l->report->symbol(l->report->symbol_ctx, frames.list.data[k], SYMBOL_ALL);
+			l->report->symbol(l->report->symbol_ctx, frame, SYMBOL_ALL);
 
 		for (uint32_t i = 0; i < symbol->count; i++)
-			fn(ctx, calltree_frame(tree, frames.list.data[k])->pc, symbol,
-			   &symbol->frame[i]);
+			fn(ctx, calltree_frame(tree, frame)->pc, symbol, &symbol->frame[i]);
 	}
 	vec_deinit(&frames.list);
 }

@@ -29,7 +29,9 @@ enum leak_kind {
 };
 
 struct leak_site {
-	uint32_t node;           /* of the report tree: the outermost frame of the first path */
+	/* of the report tree: the outermost frame of its longest path, with the most recursion */
+	uint32_t node;
+	uint32_t length;         /* frames of that */
 	uint32_t id;             /* its number before leaks_sort, also in leak_holders */
 	uint64_t path;           /* hash of the merged path */
 	uint32_t first_leaf;     /* of that node: which of equal sites comes first */
@@ -38,7 +40,6 @@ struct leak_site {
 	uint64_t blocks;         /* in units of profile_count, here and in struct leak_sum */
 	uint64_t variance;       /* of the bytes; 0 unless they are estimates */
 	uint64_t indirect_bytes, indirect_blocks; /* lost with these blocks */
-	uint32_t suppression;    /* 1 + the number of the one that leaves it out; 0 = none */
 	/* when the first and the last block were allocated, profile_block_clock */
 	uint32_t oldest, youngest;
 };
@@ -58,7 +59,9 @@ struct leaks {
 	VEC(struct leak_sum) suppressed; /* likewise, by suppression */
 	uint32_t *slot;               /* hash of (path, kind) -> site + 1 */
 	uint32_t slot_bits;
-	VEC(uint64_t) path;           /* by node: leak_site.path; 0 = not known yet */
+	VEC(uint32_t) suppression;    /* by node and kind, encoded; 0 = not known yet */
+	/* by node: leak_site.path, frames; 0 = not known yet */
+	VEC(struct leak_path { uint64_t hash; uint32_t length; }) path;
 	VEC(uint64_t) function;       /* by frame: a hash of its function; 0 = not known yet */
 	uint32_t now;                 /* profile_block_clock at the time of the report */
 	uint32_t minimum_age;         /* ms; younger blocks are left out */

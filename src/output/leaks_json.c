@@ -176,14 +176,9 @@ static void write_kinds(FILE *file, const struct leaks *l)
 
 static void write_sites(FILE *file, const struct leaks *l)
 {
-	bool is_first = true;
-
 	fputs("  \"sites\": [", file);
 	for (size_t i = 0; i < l->sites.count; i++) {
-		if (l->sites.data[i].suppression)
-			continue;
-		fputs(is_first ? "\n" : ",\n", file);
-		is_first = false;
+		fputs(i > 0 ? ",\n" : "\n", file);
 		write_site(file, l, &l->sites.data[i]);
 	}
 	fputs("]\n", file);

@@ -131,9 +131,9 @@ static void print_entry(const struct leaks *l, const struct leak_site *s, struct
 
 	if (!l->has_entries || s->kind == LEAK_UNCHECKED)
 		return;
-	leaks_list_stack((struct leaks *)l, s->node, &stack); /* which only caches names */
+	leaks_list_stack((struct leaks *)l, s->node, true, &stack); /* which only caches names */
 	suppressions_print(s->kind - LEAK_DEFINITE, stack.list.data, stack.list.count, print_entry_line, p);
-	vec_deinit(&stack.list);
+	leak_stack_deinit(&stack);
 }
 
 static void print_site(const struct leaks *l, const struct leak_site *s, struct printer *p)
@@ -232,7 +232,7 @@ void leaks_print(const struct leaks *l, size_t max_sites, leaks_line_fn *line, v
 	for (size_t i = 0; i < l->sites.count; i++) {
 		const struct leak_site *s = &l->sites.data[i];
 
-		if (s->suppression || !(l->shown_kinds & 1u << s->kind))
+		if (!(l->shown_kinds & 1u << s->kind))
 			continue;
 		if (!is_resolved(l, s)) {
 			add_rest(&unresolved, s);

@@ -325,11 +325,17 @@ void suppressions_print(unsigned kind, const struct suppression_frame *frame, si
 	line(ctx, "   ..."); /* malloc or the like, in Valgrind's stacks */
 	for (size_t i = 0; i < MIN(count, FRAMES_MAX); i++) {
 		const char *name = frame[i].raw ? frame[i].raw : frame[i].name;
+		/* arguments of templates differ between compilers, in their spaces at least */
+		const char *args = name && strncmp(name, "operator", 8) != 0 ? strchr(name, '<') :
+									       NULL;
 		_cleanup_free_ char *text =
+			args ? xasprintf("   fun:%.*s<*", (int)(args - name), name) :
 			name ? xasprintf("   fun:%s", name) :
 			       xasprintf("   obj:%s", frame[i].object ? frame[i].object : "*");
 
 		line(ctx, text);
+		if (frame[i].is_repeated)
+			line(ctx, "   ...");
 	}
 	line(ctx, "}");
 }

@@ -27,8 +27,9 @@ struct suppressions;
 /* A frame of a stack. NULL = unknown. */
 struct suppression_frame {
 	const char *name;   /* as in reports */
-	const char *raw;    /* as in symbol tables */
+	const char *raw;    /* as in symbol tables; of an inlined function: without its scope */
 	const char *object;
+	bool is_repeated;   /* more calls of the same functions follow, which are left out */
 };
 
 /*

@@ -142,7 +142,7 @@ def leaks(t):
     """--leak-check of blocks that were lost before."""
     program = Program(t)
     program.say(b"l")
-    attached = program.attach("--leak-check", "--leaks-out=leaks")
+    attached = program.attach("--leak-check", "--older-than=0", "--leaks-out=leaks")
     attached.detach()
     with open(os.path.join(attached.cwd, "leaks"), encoding="utf-8") as file:
         text = file.read()
@@ -159,7 +159,7 @@ def types(t):
     program = Typed(t, [t.target("gcc-O2-pie", "typed")])
     made = {"[%s]" % name: numbers for name, numbers in program.make(b"a").items()}
     attached = Attached(t, program.process.pid,
-                        ("--leak-check", "--leaks-out=leaks", "--events=events", "--threshold=0")).wait_attached()
+                        ("--leak-check", "--older-than=0", "--leaks-out=leaks", "--events=events", "--threshold=0")).wait_attached()
     profile = attached.detach()
     with open(os.path.join(attached.cwd, "leaks"), encoding="utf-8") as file:
         text = file.read()

@@ -62,7 +62,7 @@ def check_blocks(t, what, broken):
 
 def leak_check(t, program):
     """What `-p` says of blocks from before, and its status."""
-    result = t.run([t.ptmem(), "-p", str(program.pid), "--duration=0.01", "--leak-check", "--leaks-out=leaks",
+    result = t.run([t.ptmem(), "-p", str(program.pid), "--duration=0.01", "--leak-check", "--older-than=0", "--leaks-out=leaks",
                     "--error-exitcode=9"])
     with open(os.path.join(result.cwd, "leaks"), encoding="utf-8") as file:
         lost = re.search(r"definitely lost: +([0-9,]+) bytes", file.read())

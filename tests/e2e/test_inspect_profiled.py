@@ -123,7 +123,7 @@ for _follow in ("yes", "no"):
 @test("inspect/sigusr1")
 def sigusr1(t):
     """Each signal writes the file, besides what it asks for otherwise; and so does the end."""
-    program = Profiled(t, "--inspect", "--inspect-out=out.json", "--leaks", "--leaks-out=leaks.json", "-o", "f.massif")
+    program = Profiled(t, "--inspect", "--inspect-out=out.json", "--leaks", "--older-than=0", "--leaks-out=leaks.json", "-o", "f.massif")
     for number in (1, 2):
         program.process.send_signal(signal.SIGUSR1)
         t.wait_until("all snapshots", lambda n=number: os.path.exists(program.path("f.%d.massif" % n)))

@@ -83,6 +83,10 @@ class Attached:
     def __init__(self, t, pids, *options, good=None):
         self.t, self.cwd = t, t.subdirectory()
         self.err = os.path.join(self.cwd, "err")
+        # what was placed just now counts, too
+        if any(o.startswith("--leak") for o in options) and not any(o.startswith("--older") for o in options) \
+                and not any(o.startswith("--leaks=") for o in options):
+            options = ("--older-than=0", *options)
         with open(self.err, "wb") as err:
             self.process = subprocess.Popen([t.ptmem(), "--stats", *options, "-p", " ".join(map(str, pids))],
                                             cwd=self.cwd, env=t.environment(self.cwd), stderr=err)
@@ -463,3 +467,206 @@ def python(t):
     live = int(re.search(r"^ptmem: live bytes: (\d+)$", ptmem.text(), re.M).group(1))
     t.equal("the folded sum", folded_sum(ptmem.path("out")), live)
     t.equal("the program's exit status", program.wait(), 0)
+
+
+def records(path):
+    """[(kind, blocks, indirect blocks, stack)] of a JSON report."""
+    with open(path, encoding="utf-8") as file:
+        return [(s["kind"], s["blocks"], s.get("indirect", {"blocks": 0})["blocks"], s["stack"], s)
+                for s in json.load(file)["sites"]]
+
+
+def maker_of(stack, makers):
+    names = [f.get("function", "").split("(")[0] for f in stack]
+    return next((n for n in names if n in makers), None)
+
+
+for _variant in VARIANTS:
+    def _trees(t, variant=_variant):
+        """A lost tree is one record, whose leader is the object: of 160 cycles alike, of a string that has an old
+        pointer; so are blocks that a recursion lost at each depth. The program says how many blocks there are."""
+        run = t.profile([t.target(variant, "lost_trees")], ["--leak-check", "--leaks-out=leaks.json"])
+        truth = {name: (int(direct), int(indirect)) for name, direct, indirect in
+                 (line.split() for line in run.out.decode().splitlines())}
+        path = os.path.join(run.directory, "leaks.json")
+        ours = [(maker_of(stack, truth), (direct, indirect)) for kind, direct, indirect, stack, _ in records(path)
+                if kind == KINDS["lost"]]
+        t.equal("records", len(ours), len(truth))
+        t.equal("direct and indirect blocks", dict(ours), truth)
+        text = t.run([t.ptmem(), "--leak-check", "--", t.target(variant, "lost_trees")]).err.decode()
+        head = re.compile(r"([0-9,]+) \(([0-9,]+) direct, ([0-9,]+) indirect\)")
+        theirs = t.memcheck([t.target(variant, "lost_trees")], "--show-leak-kinds=definite")
+        of_cycles = max(head.findall(theirs), key=lambda m: int(m[0].replace(",", "")))
+        text = text.replace(" bytes (", " (")
+        t.check(of_cycles in head.findall(text), "memcheck's %s is not in %s" % (of_cycles, text))
+        lost = [line for line in text.splitlines() if re.search(r"blocks?( \(.*\))? (definitely|indirectly) lost", line)]
+        t.equal("records in the text", len(lost), len(truth))
+        text = t.run([t.ptmem(), "--leak-check", "--show-leak-kinds=indirect", "--", t.target(variant, "lost_trees")]).err.decode()
+        shown = set(re.findall(r" blocks? (\w+ \w+), [0-9.]+ (?:to [0-9.]+ )?s old", text))
+        t.equal("kinds shown", shown, {KINDS["follow"]})
+    test("leaks/trees/" + _variant, 120)(_trees)
+
+    def _holders(t, variant=_variant):
+        """What holds reachable blocks: the variable, and the way from there; as text and JSON."""
+        run = t.profile([t.target(variant, "lost_trees")], ["--leak-check", "--leak-holders", "--leaks-out=leaks.json"])
+        makers = {"keep_link", "keep_data"}
+        held = {maker_of(stack, makers): [(h["blocks"], [re.sub(r" \(lost.*", "", c) for c in h["chain"]])
+                                          for h in site["holders"]]
+                for kind, _, _, stack, site in records(os.path.join(run.directory, "leaks.json"))
+                if kind == KINDS["reach"] and maker_of(stack, makers)}
+        root = "variable 'kept_list' in lost_trees"
+        t.equal("holders", held, {"keep_data": [(10, [root, "keep_link(link*)"])],
+                                  "keep_link": [(9, [root, "keep_link(link*)"]), (1, [root])]})
+        text = t.run([t.ptmem(), "--leak-check", "--leak-holders", "--", t.target(variant, "lost_trees")]).err.decode()
+        t.check(re.search(r"held by variable 'kept_list' in lost_trees -> keep_link\(link\*\) \(lost_trees.cpp:\d+\): "
+                          r"5,000 bytes in 10 blocks", text), "no holder: " + text)
+        program = [t.target(variant, "leaks"), library(t)]
+        text = t.run([t.ptmem(), "--leak-check", "--leak-holders", "--", *program]).err.decode()
+        for what, maker in (("variable 'global' in leaks", "reach_global"), ("stack of thread", "reach_stack"),
+                            ("a register", "reach_register"), ("variable 'held' in libhold.so", "reach_library")):
+            t.check(re.search(r": %s \(.*\n(ptmem:     by .*\n)*ptmem:     held by %s" % (maker, what), text),
+                    "%s is not held by %s: %s" % (maker, what, text))
+    test("leaks/holders/" + _variant)(_holders)
+
+
+def entries(text):
+    """The suppressions in a report, each with a name."""
+    found = re.findall(r"^(?:ptmem: )?\{\n(?:(?:ptmem: )? .*\n)*(?:ptmem: )?\}\n", text, re.M)
+    return "".join(found).replace("ptmem: ", "").replace("<insert_a_suppression_name_here>", "known")
+
+
+def check_suppressed(t, program, path, what):
+    """With the file @path nothing is definitely lost, to ptmem and to memcheck; what was is counted as suppressed."""
+    before = t.profile(program, ["--leak-check", "--leaks-out=leaks.json"])
+    run = t.profile(program, ["--leak-check", "--leaks-out=leaks.json", "--suppressions=" + path, "--error-exitcode=9"])
+    t.equal(what + ": status", run.status, 0)
+    reports = []
+    for directory in (before.directory, run.directory):
+        with open(os.path.join(directory, "leaks.json"), encoding="utf-8") as file:
+            reports.append(json.load(file))
+    lost = [sum(r["kinds"][k]["blocks"] for k in (KINDS["lost"], KINDS["follow"])) for r in reports]
+    t.equal(what + ": what is lost", lost[1], 0)
+    t.equal(what + ": what is suppressed", sum(s["blocks"] for s in reports[1]["suppressed"]), lost[0])
+    theirs = t.memcheck(program, "--suppressions=" + path)
+    t.check(re.search("definitely lost: 0 bytes", theirs), what + ": memcheck does not know them: " + theirs)
+
+
+@test("leaks/suppressions", 180)
+def suppressions(t):
+    """Entries that ptmem prints suppress leaks in memcheck, and the other way round."""
+    program = [t.target("gcc-O2-pie", "lost_trees")]
+    for mode in ("yes", "all"):
+        text = t.run([t.ptmem(), "--leak-check", "--gen-suppressions=" + mode, "--show-leak-kinds=definite",
+                      "--", *program]).err.decode()
+        t.equal("entries", entries(text).count("Memcheck:Leak"), 4)
+    check_suppressed(t, program, t.file("ours.supp", entries(text)), "ptmem's own")
+    theirs = t.memcheck(program, "--gen-suppressions=all", "--show-leak-kinds=definite", "--num-callers=12")
+    text = re.sub(r"<insert_a_suppression_name_here>", "known", "".join(re.findall(r"(?m)^\{\n(?:   .*\n)*\}\n", theirs)))
+    t.check(text.count("Memcheck:Leak") >= 4, "memcheck's entries: " + theirs)
+    # its recursion is as deep as it was, and the leader of the string's cycle is the string
+    text += "{\n named\n Memcheck:Leak\n fun:_Znwm\n fun:_ZL*lose_named*\n}\n"
+    check_suppressed(t, program, t.file("theirs.supp", text), "memcheck's")
+
+
+@test("leaks/suppressions-by-hand")
+def by_hand(t):
+    """Wildcards, objects, "..." and kinds, in entries as people write them; entries for other errors are passed over."""
+    program = [t.target("gcc-O2-pie", "leaks"), library(t)]
+    file = t.file("known.supp", """
+# of other tools, and other errors
+{
+   other
+   Helgrind:Race
+   fun:*
+}
+{
+   other
+   Memcheck:Param
+   write(buf)
+   fun:*
+}
+{
+   first
+   Memcheck:Leak
+   match-leak-kinds: definite, indirect
+   fun:malloc
+   fun:lost_pl?in
+   ...
+   fun:main
+}
+{
+   second
+   Memcheck:Leak
+   match-leak-kinds: reachable
+   fun:lost_*
+}
+{
+   third
+   Memcheck,Addrcheck:Leak
+   ...
+   fun:place_l?st
+   obj:*/leaks
+}
+""")
+    run = t.profile(program, ["--leak-check", "--leaks-out=leaks.json", "--ignore-fn=holder", "--suppressions=" + file])
+    path = os.path.join(run.directory, "leaks.json")
+    expected = dict(EXPECTED)
+    for maker in ("lost_plain", "lost_head", "follow_list", "lost_cycle", "follow_cycle"):
+        del expected[maker]
+    t.equal("what leaks", found(path), expected)
+    with open(path, encoding="utf-8") as f:
+        counts = {re.sub(r"/.*/", "", s["name"]): s["blocks"] for s in json.load(f)["suppressed"]}
+    t.equal("by name", counts, {"first (known.supp:15)": 1, "third (known.supp:30)": 12})
+    for bad, why in (("{\n x\n Memcheck:Leak\n fun:x\n", "4: the last entry has no \"}\""), ("x\n", "1: expected \"{\""),
+                     ("{\n x\n Memcheck:Leak\n match-leak-kinds: some\n}\n", "4: unknown kind of leak"),
+                     ("{\n x\n Memcheck:Leak\n fnu:x\n}\n", "4: expected fun:PATTERN")):
+        result = t.run([t.ptmem(), "--leak-check", "--suppressions=" + t.file("bad.supp", bad), "--", *program])
+        t.check(result.status != 0 and ("bad.supp:" + why) in result.err.decode(), "%r: %r" % (bad, result.err))
+    result = t.run([t.ptmem(), "--leak-check", "--suppressions=/no/x", "--", *program])
+    t.check(result.status != 0 and b"/no/x: No such file" in result.err, "no message: %r" % result.err)
+
+
+@test("leaks/totals")
+def totals(t):
+    """With --leaks-out the totals are printed, too."""
+    result = t.run([t.ptmem(), "--leak-check", "--leaks-out=leaks.txt", "--", t.target("gcc-O2-pie", "leaks"), library(t)])
+    with open(os.path.join(result.cwd, "leaks.txt"), encoding="utf-8") as file:
+        written = re.findall(r"(?m)^  \w+ \w+: .*$", file.read())
+    printed = re.findall(r"(?m)^ptmem: (  (?:definitely|indirectly|possibly|still) \w+: .*)$", result.err.decode())
+    t.equal("kinds", len(written), 4)
+    t.equal("totals", printed, written)
+
+
+@test("leaks/older-than")
+def older_than(t):
+    """Young blocks are left out, and counted; by default only where the process runs on, and the report says so."""
+    for age, blocks in (("1h", 0), ("0", 9)):
+        program = Waiting(t)
+        ptmem = Attached(t, [program.process.pid], "--leaks", "--leaks-out=leaks.json", "--older-than=" + age)
+        program.step(b"begun\n")
+        program.step(b"placed\n")
+        ptmem.leave()
+        with open(ptmem.path("leaks.json"), encoding="utf-8") as file:
+            report = json.load(file)
+        t.equal("follow_list of at least " + age, sum(
+            s["blocks"] for s in report["sites"] if "follow_list" in {f.get("function") for f in s["stack"]}), blocks)
+        t.check((report["younger"]["blocks"] >= 16) == (age == "1h"), "younger: %s" % report["younger"])
+        program.step(b"done\n")
+        program.process.wait()
+    program = Waiting(t)
+    ptmem = Attached(t, [program.process.pid], "--leak-check", "--leaks-out=leaks.txt", "--older-than=1h")
+    program.step(b"begun\n")
+    program.step(b"placed\n")
+    ptmem.leave()
+    t.check(re.search(r": 0 sites, at least 3600.000 s old \(--older-than\)", ptmem.text()) and
+            re.search(r"younger than 3600.000 s: [0-9,]+ bytes in \d+ blocks, not shown", ptmem.text()), ptmem.text())
+    program.step(b"done\n")
+    program.process.wait()
+    default = subprocess.Popen([t.ptmem(), "--leaks", "--duration=0.3", "-p", str(os.getpid())], stderr=subprocess.PIPE,
+                               cwd=t.subdirectory())
+    text = default.communicate()[1].decode()
+    t.check(re.search(r"at least 0\.0[0-9]+ s old, a tenth of the run \(--older-than\)", text), text)
+    run = t.profile([t.target("gcc-O2-pie", "leaks"), library(t)], ["--leaks", "--leaks-out=leaks.json"])
+    with open(os.path.join(run.directory, "leaks.json"), encoding="utf-8") as file:
+        report = json.load(file)
+    t.equal("at the end", (report["age"], report["younger"]["blocks"]), (0, 0))

@@ -171,9 +171,9 @@ def error_exitcode(t):
         t.equal("status with %s" % " ".join(options), result.status, status)
     result = t.profile([t.target("gcc-O2-pie", "empty")], ["--leak-check", "--error-exitcode=9", "--leaks-out=l.json"])
     t.equal("status of a program that loses nothing", result.status, 0)
-    result = t.profile([t.target("gcc-O2-pie", "leaks"), library], ["--error-exitcode=9"])
-    t.equal("status without --leak-check, as with Massif", result.status, 0)
-    t.check("ptmem: warning: --error-exitcode has no effect without --leak-check" in result.messages, "no warning")
+    result = t.run([t.ptmem(), "--error-exitcode=9", "--", t.target("gcc-O2-pie", "leaks"), library])
+    t.equal("status without --leak-check", result.status, 1)
+    t.check(b"--error-exitcode needs --leak-check" in result.err, "another message: %r" % result.err)
 
 
 @test("load/diff")

@@ -152,7 +152,7 @@ def _(t):
 @test("monitor/sigusr1-leaks")
 def _(t):
     """With --leaks SIGUSR1 asks for both, and the program continues."""
-    m = Monitored(t, ["--leaks", "--leaks-out=leaks.json"])
+    m = Monitored(t, ["--leaks", "--older-than=0", "--leaks-out=leaks.json"])
     for number, live in ((1, 7000), (2, 8000)):
         m.ptmem.send_signal(signal.SIGUSR1)
         paths = [os.path.join(m.cwd, n) for n in ("massif.out.%d.%d" % (m.target_pid(), number), "leaks.json")]
@@ -169,7 +169,7 @@ def _(t):
 for how in ("break", "auto", "jump"):
     @test("monitor/leaks-" + how)
     def _(t, how=how):
-        m = Monitored(t, ["--leaks", "--probes=" + how])
+        m = Monitored(t, ["--leaks", "--older-than=0", "--probes=" + how])
         text = m.say("leaks").out.decode()
         t.check("leaks of process %d" % m.target_pid() in text and "hold" in text and "7,000" in text, text)
         m.more()
@@ -186,7 +186,7 @@ for how in ("break", "auto", "jump"):
 
 @test("monitor/leaks-checked")
 def _(t):
-    m = Monitored(t, ["--leak-check", "--error-exitcode=9", "--leaks-out=end.json"], attach=True)
+    m = Monitored(t, ["--leak-check", "--older-than=0", "--error-exitcode=9", "--leaks-out=end.json"], attach=True)
     m.more()
     t.equal("leaks", m.say("leaks", "l.json").status, 0)
     with open(os.path.join(m.cwd, "l.json"), encoding="utf-8") as file:
@@ -290,7 +290,7 @@ SITES = 2 + 1024
 
 def with_leaks(t):
     """A program whose leaks are more than any socket takes at once."""
-    m = Monitored(t, ["--leaks", "--leaks-out=end"])
+    m = Monitored(t, ["--leaks", "--older-than=0", "--leaks-out=end"])
     m.more(b"m")
     return m
 

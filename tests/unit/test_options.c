@@ -569,6 +569,8 @@ static void test_growth(void **state)
 	check_good("--leaks prog", is_leaks_all);
 	check_good("--leaks=2.5 --leak-check --leaks-out=l.json --error-exitcode=3 --top=.5 --view=count --folded=f prog",
 		   is_leaks_old);
+	check_good("--leak-check --older-than=5m --leak-holders --suppressions=a --suppressions=b --gen-suppressions=all "
+		   "--show-leak-kinds=definite,indirect prog", NULL);
 	/* scripts pass it to any tool */
 	check_good("--error-exitcode=0 prog", NULL);
 }
