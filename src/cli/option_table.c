@@ -269,7 +269,8 @@ const struct option_row option_rows[] = {
 	 .text = "which blocks of a leak check are listed as text:\n"
 		 "definite, indirect, possible, reachable"},
 	{.name = "leak-holders", .type = FLAG, AT(leaks.holders),
-	 .text = "with --leak-check: show what holds the blocks that\nare reachable, from the root on"},
+	 .text = "with --leak-check: show what holds the blocks that\n"
+		 "are reachable, from the root on"},
 	{.name = "suppressions", .type = TEXTS, .flags = NOT_EMPTY, AT(leaks.suppressions),
 	 .value = "FILE",
 	 .text = "with --leak-check: leave out the leaks that FILE\nlists, in Valgrind's format; "

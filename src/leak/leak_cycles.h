@@ -25,7 +25,7 @@ struct leak_graph {
 	void *kind_ctx;
 };
 
-/* Sets leader[i] of each block i in state g->leader to the best block of its cycle, often itself. */
+/* Sets leader[i] of each block i in state g->leader to the best of its cycle, often itself. */
 void leak_cycles_lead(const struct leak_graph *g, uint32_t *leader);
 
 #endif

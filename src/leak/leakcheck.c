@@ -258,7 +258,7 @@ static void claim(struct leakcheck *c, uint32_t leader, enum leakcheck_state fro
 	}
 }
 
-/* Replaces leaders by the best blocks of their cycles. leader[] of a leader is then the best one. */
+/* Replaces leaders by the best blocks of their cycles. */
 static void choose_leaders(struct leakcheck *c, uint32_t count)
 {
 	const struct leak_graph graph = {
@@ -270,10 +270,6 @@ static void choose_leaders(struct leakcheck *c, uint32_t count)
 
 	leak_cycles_lead(&graph, c->leader);
 	for (uint32_t i = 0; i < count; i++) {
-		bool is_lost = c->state[i] == CLAIMED_AGAIN || c->state[i] == LEAKCHECK_DEFINITE;
-
-		if (!is_lost)
-			continue;
 		if (c->state[i] == CLAIMED_AGAIN)
 			c->leader[i] = c->leader[c->leader[i]];
 	}

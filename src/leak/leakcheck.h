@@ -14,10 +14,10 @@
  * of a block does not point to the block.
  *
  * The leader of a cycle is what the program would call the object: the block with pointers to the
- * most other kinds of blocks. An array of pointers has pointers to one; a string, in
- * which there is an old pointer, never leads. The kind of a block is where it was allocated, and its rank is that of its kind, so cycles
- * that were built alike have leaders of one kind. Of equal ones, the leader is the one whose call
- * path was taken first.
+ * most other kinds of blocks. An array of pointers has pointers to one; a string, in which there is
+ * an old pointer, never leads. The kind of a block is where it was allocated, and its rank is that
+ * of its kind, so cycles that were built alike have leaders of one kind. Of equal ones, the leader
+ * is the one whose call path was taken first.
  * (In memcheck the leader is the block at the lowest address. It also reports blocks of a cycle as
  * definitely lost if the block that leads to the cycle is at a higher address. Here addresses
  * matter only if all else is equal.)

@@ -1,7 +1,7 @@
 /*
- * Sites of live blocks. Counting a block takes one hash look-up by the path of its leaf's node in the
- * report tree. To merge recursion, names of functions are looked up for each path, from the symbol
- * tables alone; files and lines only when a site is written.
+ * Sites of live blocks. Counting a block takes one hash look-up by the path of its leaf's node in
+ * the report tree. To merge recursion, names of functions are looked up for each path, from the
+ * symbol tables alone; files and lines only when a site is written.
  */
 #include "output/leaks.h"
 

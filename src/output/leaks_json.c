@@ -1,4 +1,6 @@
-/* Leaks as JSON; leaks.h has the form. */
+/* JSON is written by hand, in one pass: nothing is built in memory. */
+#include "output/leaks_json.h"
+
 #include <inttypes.h>
 
 #include "base/cleanup.h"

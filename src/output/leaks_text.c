@@ -1,4 +1,6 @@
-/* Leaks as text, for people: records in memcheck's form, then totals. */
+/* Records in memcheck's form, then what holds them, and totals. */
+#include "output/leaks_text.h"
+
 #include <inttypes.h>
 #include <string.h>
 
@@ -131,8 +133,10 @@ static void print_entry(const struct leaks *l, const struct leak_site *s, struct
 
 	if (!l->has_entries || s->kind == LEAK_UNCHECKED)
 		return;
-	leaks_list_stack((struct leaks *)l, s->node, true, &stack); /* which only caches names */
-	suppressions_print(s->kind - LEAK_DEFINITE, stack.list.data, stack.list.count, print_entry_line, p);
+	/* only caches names */
+	leaks_list_stack((struct leaks *)l, s->node, true, &stack);
+	suppressions_print(s->kind - LEAK_DEFINITE, stack.list.data, stack.list.count,
+			   print_entry_line, p);
 	leak_stack_deinit(&stack);
 }
 

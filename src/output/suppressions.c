@@ -223,11 +223,6 @@ void suppressions_free(struct suppressions *s)
 	free(s);
 }
 
-uint32_t suppressions_count(const struct suppressions *s)
-{
-	return (uint32_t)s->list.count;
-}
-
 const char *suppressions_name(const struct suppressions *s, uint32_t index)
 {
 	return s->list.data[index].name;

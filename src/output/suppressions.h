@@ -5,15 +5,15 @@
  *	{
  *	   NAME
  *	   Memcheck:Leak
- *	   match-leak-kinds: KIND[,KIND]...     optional: definite, indirect, possible, reachable, all
- *	   fun:PATTERN                          a function, its C++ name mangled or as in reports
+ *	   match-leak-kinds: KIND[,KIND]...     definite, indirect, possible, reachable, all
+ *	   fun:PATTERN                          a function: mangled, or as in reports
  *	   obj:PATTERN                          the path of a program or library
  *	   ...                                  any number of frames, also none
  *	}
  *
- * The lines match a stack from its innermost frame on; the stack may have more frames. In Valgrind's
- * stacks that is malloc, operator new and the like, which ptmem's stacks do not have: a first line
- * for such a function matches them, too.
+ * The lines match a stack from its innermost frame on; the stack may have more frames. In
+ * Valgrind's stacks that is malloc, operator new and the like, which ptmem's stacks do not have: a
+ * first line for such a function matches them, too.
  */
 #ifndef PTMEM_OUTPUT_SUPPRESSIONS_H
 #define PTMEM_OUTPUT_SUPPRESSIONS_H
@@ -38,8 +38,7 @@ struct suppression_frame {
 struct suppressions *suppressions_read(const char *const *path, size_t count);
 void suppressions_free(struct suppressions *s); /* may be NULL */
 
-/* Their number, and the name of one: "NAME (FILE:LINE)". */
-uint32_t suppressions_count(const struct suppressions *s);
+/* The name of one: "NAME (FILE:LINE)". */
 const char *suppressions_name(const struct suppressions *s, uint32_t index);
 
 /*

@@ -11,6 +11,8 @@
 #include "base/amount.h"
 #include "base/cleanup.h"
 #include "output/leaks.h"
+#include "output/leaks_json.h"
+#include "output/leaks_text.h"
 #include "session/final_scan.h"
 #include "session/holder_chains.h"
 #include "session/malloc_module.h"

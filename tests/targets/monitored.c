@@ -23,27 +23,32 @@ __attribute__((always_inline)) static inline void *hold_inlined(size_t n)
 
 static void *chain; /* of the many */
 
-NOINLINE static void turn_right(unsigned path, int steps);
-
-NOINLINE static void turn_left(unsigned path, int steps)
+NOINLINE static void hold_link(unsigned path)
 {
-	void **link;
+	void **link = hold(sizeof(*link));
 
-	if (steps > 0) {
-		(path & 1 ? turn_right : turn_left)(path >> 1, steps - 1);
-		NO_TAIL_CALL();
-		return;
-	}
-	link = hold(sizeof(*link));
+	(void)path;
 	*link = chain;
 	chain = link;
 }
 
-NOINLINE static void turn_right(unsigned path, int steps)
-{
-	turn_left(path, steps);
-	NO_TAIL_CALL();
-}
+/* Two functions for each bit of the path. Their code differs, or they would become one. */
+#define TURNS(n, left, right) \
+	NOINLINE static void left_##n(unsigned path) \
+	{ (path & 1 ? right : left)(path >> 1); __asm__ volatile("# left" : : : "memory"); } \
+	NOINLINE static void right_##n(unsigned path) \
+	{ (path & 1 ? right : left)(path >> 1); __asm__ volatile("# right" : : : "memory"); }
+
+TURNS(1, hold_link, hold_link)
+TURNS(2, left_1, right_1)
+TURNS(3, left_2, right_2)
+TURNS(4, left_3, right_3)
+TURNS(5, left_4, right_4)
+TURNS(6, left_5, right_5)
+TURNS(7, left_6, right_6)
+TURNS(8, left_7, right_7)
+TURNS(9, left_8, right_8)
+TURNS(10, left_9, right_9)
 
 static void free_chain(void)
 {
@@ -67,7 +72,7 @@ int main(void)
 		return 1;
 	while (read(0, &c, 1) == 1) {
 		for (unsigned path = 0; c == 'm' && path < 1024; path++)
-			turn_left(path, 10);
+			(path & 1 ? right_10 : left_10)(path >> 1);
 		held[count++] = c == 'i' ? hold_inlined(1000) : hold(1000);
 		if (count == 64 || write(1, "more\n", 5) != 5)
 			return 1;
