@@ -8,7 +8,8 @@ _ptmem_options="--pid= --follow= --duration= --earlier-blocks= --inspect --inspe
 	--massif-out-file= --xtree-memory= --xtree-memory-file= --xtree-compress-strings= --record= --record-every= --record-keep= --record-limit= --when= --free-stacks --html= --listen --listen= --listen-token= --listen-open --listen-linger= --events= --replay=
 	--memusage --memusage-out= --data= --data-buffer= --mmap --no-timer --progname=
 	--sample --sample= --sample-fields= --sample-out=
-	--leaks --leaks= --leak-check --leaks-out= --error-exitcode= --folded= --flame= --view= --top --top=
+	--leaks --leaks= --leak-check --older-than= --show-leak-kinds= --leak-holders --suppressions= --gen-suppressions=
+	--leaks-out= --error-exitcode= --folded= --flame= --view= --top --top=
 	--log-file= --log-fd= --child-silent-after-fork= --trace-malloc=
 	--stats --verbose --quiet --color= --no-rc --command-line-only= --help --version
 	-p -o -m -v -q -h -V"
@@ -43,7 +44,7 @@ _ptmem_values() {
 	--color) compgen -W "auto always never" -- "$2" ;;
 	--view) compgen -W "live peak exit total count" -- "$2" ;;
 	--massif-out-file | -o | --xtree-memory-file | --extra-debuginfo-path | --log-file | --record | --events | --replay | \
-		--memusage-out | --data | --sample-out | --leaks-out | --inspect | --inspect-out | --folded | --flame | --html | --listen-token) compgen -f -- "$2" ;;
+		--memusage-out | --data | --sample-out | --leaks-out | --suppressions | --inspect | --inspect-out | --folded | --flame | --html | --listen-token) compgen -f -- "$2" ;;
 	esac
 }
 

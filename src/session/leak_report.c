@@ -130,9 +130,10 @@ static bool ends_in(const char *text, const char *end)
 static char *headline(const struct session *s, const struct leaks *l)
 {
 	const char *why = s->run->options->leaks.older_than < 0 && s->run->options->leaks.age <= 0 ?
-				  ", a tenth of the run" : "";
+				  ", a tenth of the run (--older-than=0: all)" :
+				  "";
 	_cleanup_free_ char *younger =
-		l->minimum_age ? xasprintf(", at least %.3f s old%s (--older-than)",
+		l->minimum_age ? xasprintf(", at least %.3f s old%s",
 					   l->minimum_age / 1000.0, why) :
 				 xstrdup("");
 
@@ -176,6 +177,23 @@ static int write_leaks(const struct session *s, const struct leaks *l, const cha
 	return rescue_write(&(struct result){"list of leaks", plain, put_leaks_file, &f}, path);
 }
 
+static void print_as_info(void *ctx, const char *line)
+{
+	(void)ctx;
+	log_info("%s", line);
+}
+
+/* The result of a check is seen although its list is in a file. */
+static void announce_sums(const struct session *s, const struct leaks *l)
+{
+	_cleanup_free_ char *head = headline(s, l);
+
+	if (!l->is_checked)
+		return;
+	log_info("%s", head);
+	leaks_print_sums(l, print_as_info, NULL);
+}
+
 static void put_leaks(struct session *s, const struct leaks *l)
 {
 	const struct session_file name = {.option = "--leaks-out",
@@ -194,9 +212,7 @@ static void put_leaks(struct session *s, const struct leaks *l)
 		rc = write_leaks(s, l, path);
 		if (rc == 0) {
 			session_files_announce(s, path);
-			_cleanup_free_ char *head = headline(s, l);
-			print_to_stderr(NULL, head);
-			leaks_print_sums(l, print_to_stderr, NULL);
+			announce_sums(s, l);
 		}
 	}
 	s->run->files_failed += rc != 0;
