@@ -1,7 +1,6 @@
 /*
  * The cycle of a leader is all lost blocks that lead to it: they are found by walking the edges
- * between lost blocks backwards. Most leaks have no cycle, so the edges are only reversed if a
- * leader has an edge that leads to it.
+ * between lost blocks backwards. Most programs lose no cycle; then the edges are not reversed.
  *
  *	1. reverse the edges between lost blocks
  *	2. list the members of each leader's cycle
@@ -170,10 +169,22 @@ static void choose(const struct cycles *c, uint32_t *leader)
 	}
 }
 
+/* Whether a lost block points to a leader: then that is in a cycle. */
+static bool has_cycles(const struct leak_graph *g)
+{
+	for (uint32_t i = 0; i < g->count; i++)
+		for (size_t e = g->first_edge[i]; is_lost(g, i) && e < g->first_edge[i + 1]; e++)
+			if (is_counted(g, i, e) && g->state[g->edge[e] >> 1] == g->leader)
+				return true;
+	return false;
+}
+
 void leak_cycles_lead(const struct leak_graph *g, uint32_t *leader)
 {
 	struct cycles c = {.graph = g};
 
+	if (!has_cycles(g))
+		return;
 	reverse_edges(&c);
 	c.seen = xcalloc((size_t)g->count / 64 + 1, sizeof(*c.seen));
 	for (uint32_t i = 0; i < g->count; i++)

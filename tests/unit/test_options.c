@@ -410,6 +410,10 @@ static const struct {
 	const char *line, *want;
 } without_effect[] = {
 	{"--view=peak prog", "--view needs --folded or --flame"},
+	{"--error-exitcode=3 prog", "--error-exitcode needs --leak-check"},
+	{"--leaks --error-exitcode=3 prog", "--error-exitcode needs --leak-check"},
+	{"--older-than=3 prog", "--older-than needs --leaks or --leak-check"},
+	{"--leaks --leak-holders prog", "--leak-holders needs --leak-check"},
 	{"--record-every=10m prog", "--record-every needs --record"},
 	{"--record=r --record-keep=3 prog", "--record-keep needs --record-every"},
 	{"--record-limit=1M prog", "--record-limit needs --record"},
@@ -547,13 +551,6 @@ static void is_leaks_old(const struct options *o)
 	assert_int_equal(o->leaks.error_exitcode, 3);
 	assert_true(o->top == 0.5);
 	assert_int_equal(o->files.view, VIEW_COUNT);
-}
-
-static void is_leaks_off(const struct options *o)
-{
-	assert_true(o->leaks.age == OPTION_OFF);
-	assert_false(o->leaks.check);
-	assert_int_equal(o->leaks.error_exitcode, 3);
 }
 
 static void is_inspected_at_exit(const struct options *o)
