@@ -41,6 +41,8 @@ _ptmem_values() {
 	--probes) compgen -W "auto break jump" -- "$2" ;;
 	--xtree-memory) compgen -W "none allocs full" -- "$2" ;;
 	--time-unit) compgen -W "ms B i" -- "$2" ;;
+	--show-leak-kinds) compgen -W "definite indirect possible reachable all" -- "$2" ;;
+	--gen-suppressions) compgen -W "no yes all" -- "$2" ;;
 	--color) compgen -W "auto always never" -- "$2" ;;
 	--view) compgen -W "live peak exit total count" -- "$2" ;;
 	--massif-out-file | -o | --xtree-memory-file | --extra-debuginfo-path | --log-file | --record | --events | --replay | \

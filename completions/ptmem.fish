@@ -96,7 +96,7 @@ complete -c ptmem -n __ptmem_no_program -l sample-out -r -F -d 'Where samples go
 complete -c ptmem -n __ptmem_no_program -l leaks -d 'List the blocks that are in use at the end'
 complete -c ptmem -n __ptmem_no_program -l leak-check -d 'Also find blocks that no pointer leads to'
 complete -c ptmem -n __ptmem_no_program -l older-than -x -d 'Leave out younger blocks'
-complete -c ptmem -n __ptmem_no_program -l show-leak-kinds -x -a 'definite indirect possible reachable' -d 'Which kinds of leaks a text lists'
+complete -c ptmem -n __ptmem_no_program -l show-leak-kinds -x -a 'definite indirect possible reachable all' -d 'Which kinds of leaks a text lists'
 complete -c ptmem -n __ptmem_no_program -l leak-holders -d 'Show what holds reachable blocks'
 complete -c ptmem -n __ptmem_no_program -l suppressions -r -F -d 'Leaks to be left out, in Valgrind\'s format'
 complete -c ptmem -n __ptmem_no_program -l gen-suppressions -x -a 'no yes all' -d 'Print suppressions for leaks'

@@ -17,7 +17,8 @@ static const char *const probes_modes[] = {"auto", "break", "jump", NULL};
 static const char *const trace_sources[] = {"heap", "brk", "mmap", "faults", NULL};
 static const char *const views[] = {"live", "peak", "exit", "total", "count", NULL};
 static const char *const xtree_modes[] = {"none", "allocs", "full", NULL};
-static const char *const leak_kinds[] = {"definite", "indirect", "possible", "reachable", NULL};
+static const char *const leak_kinds[] = {"definite", "indirect", "possible", "reachable", "all",
+					 NULL};
 static const char *const gen_modes[] = {"no", "yes", "all", NULL};
 static const char *const color_modes[] = {"auto", "always", "never", NULL};
 
@@ -266,8 +267,7 @@ const struct option_row option_rows[] = {
 	 .text = "leave out younger blocks [0; of a process that runs\non: 10 % of the run]"},
 	{.name = "show-leak-kinds", .type = SET, AT(leaks.shown_kinds), .choices = leak_kinds,
 	 .initial = "definite,possible,reachable", .value = "KIND,...",
-	 .text = "which blocks of a leak check are listed as text:\n"
-		 "definite, indirect, possible, reachable"},
+	 .text = "kinds of blocks that the text of a leak check\nlists, also indirect"},
 	{.name = "leak-holders", .type = FLAG, AT(leaks.holders),
 	 .text = "with --leak-check: show what holds the blocks that\n"
 		 "are reachable, from the root on"},

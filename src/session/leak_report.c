@@ -22,6 +22,7 @@
 #include "session/session_files.h"
 
 #define SITES_ON_STDERR 50
+#define SHOW_ALL_KINDS (1u << 4) /* --show-leak-kinds=all: the choice behind the kinds */
 
 static enum leak_kind kind_of(const struct leakcheck *c, size_t block)
 {
@@ -289,7 +290,8 @@ static void find_leaks(struct session *s, struct report *r, uint64_t time_ns, bo
 	l->suppressions = s->run->suppressions;
 	l->has_entries = o->leaks.gen_suppressions != 0;
 	if (scan) {
-		l->shown_kinds = o->leaks.shown_kinds << LEAK_DEFINITE;
+		l->shown_kinds = o->leaks.shown_kinds & SHOW_ALL_KINDS ?
+					 UINT32_MAX : o->leaks.shown_kinds << LEAK_DEFINITE;
 		use_scan(s, r, scan, l);
 	} else {
 		leaks_add_all(l);

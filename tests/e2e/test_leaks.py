@@ -504,6 +504,9 @@ for _variant in VARIANTS:
         text = t.run([t.ptmem(), "--leak-check", "--show-leak-kinds=indirect", "--", t.target(variant, "lost_trees")]).err.decode()
         shown = set(re.findall(r" blocks? (\w+ \w+), [0-9.]+ (?:to [0-9.]+ )?s old", text))
         t.equal("kinds shown", shown, {KINDS["follow"]})
+        text = t.run([t.ptmem(), "--leak-check", "--show-leak-kinds=all", "--", t.target(variant, "lost_trees")]).err.decode()
+        shown = set(re.findall(r" blocks?(?: \(.*\))? (\w+ \w+), [0-9.]+ (?:to [0-9.]+ )?s old", text))
+        t.equal("all kinds", shown, set(KINDS.values()) - {KINDS["inside"]})
     test("leaks/trees/" + _variant, 120)(_trees)
 
     def _holders(t, variant=_variant):
