@@ -336,6 +336,7 @@ void options_deinit(struct options *o)
 	vec_deinit(&o->names.alloc_fn);
 	vec_deinit(&o->names.ignore_fn);
 	vec_deinit(&o->names.fullpath_after);
+	vec_deinit(&o->leaks.suppressions);
 	vec_deinit(&o->when);
 	words_deinit(&o->words);
 	free(o->desc);
