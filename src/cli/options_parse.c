@@ -337,6 +337,7 @@ void options_deinit(struct options *o)
 	vec_deinit(&o->names.ignore_fn);
 	vec_deinit(&o->names.fullpath_after);
 	my_code_deinit(&o->names.my_code);
+	vec_deinit(&o->leaks.suppressions);
 	vec_deinit(&o->when);
 	words_deinit(&o->words);
 	free(o->desc);

@@ -255,8 +255,8 @@ def _(t):
                                 ("kill -40 $$", -40, "killed by signal 40"),
                                 ("exec /bin/true", 0, "executed another program")):
         directory = t.subdirectory()
-        run = t.run([t.ptmem(), "-q", "--record=r", "--events=e", "--massif-out-file=/dev/null", "--", "/bin/sh", "-c", script],
-                    cwd=directory)
+        run = t.run([t.ptmem(), "-q", "--follow-exec=no", "--record=r", "--events=e", "--massif-out-file=/dev/null", "--", "/bin/sh",
+                     "-c", script], cwd=directory)
         t.equal("status of " + script, run.status, status)
         t.run([t.ptmem(), "-q", "--replay=e", "--record=again", "--massif-out-file=/dev/null"], cwd=directory)
         for name in ("r", "again"):

@@ -64,7 +64,7 @@ static void run(struct leakcheck *c)
 static enum leakcheck_state state_of(const struct leakcheck *c, unsigned word)
 {
 	for (size_t i = 0; i < c->blocks.count; i++)
-		if (c->blocks.data[i].leaf == word)
+		if (c->blocks.data[i].addr == at(word))
 			return (enum leakcheck_state)c->state[i];
 	fail_msg("no block at word %u", word);
 	return LEAKCHECK_DEFINITE;
@@ -212,6 +212,79 @@ static void test_cycle(void **state)
 	assert_int_equal(state_of(&c, 200), LEAKCHECK_INDIRECT);
 	assert_int_equal(state_of(&c, 300), LEAKCHECK_INDIRECT);
 	assert_int_equal(state_of(&c, 400), LEAKCHECK_DEFINITE);
+	leakcheck_deinit(&c);
+}
+
+static uint32_t role(void *ctx, uint32_t leaf)
+{
+	(void)ctx;
+	return leaf / 10;
+}
+
+static bool is_text(void *ctx, uint32_t kind)
+{
+	(void)ctx;
+	return kind == 1;
+}
+
+static void part(struct leakcheck *c, unsigned word, uint32_t leaf)
+{
+	leakcheck_add_block(c, &(struct leakcheck_block){.addr = at(word), .size = 32, .leaf = leaf});
+}
+
+/*
+ * Objects (kind 3) with a text (1), an array (2) and a part (4), which point back to them, at
+ * addresses in all orders: the object leads, also where it has fewer pointers than elsewhere.
+ */
+static void test_cycles_of_objects(void **state)
+{
+	struct leakcheck c;
+	begin(&c);
+	for (unsigned i = 0; i < 8; i++) {
+		unsigned base = 100 + 100 * i, object = base + 10 * (i % 4), other = base + 50;
+		for (unsigned k = 0; k < 4; k++)
+			if (base + 10 * k != object)
+				other = base + 10 * k;
+		part(&c, object, 30 + i);
+		part(&c, other, i % 2 ? 10 : 20); /* a text or an array */
+		part(&c, base + 80, 40);
+		set(object, at(other));
+		set(other + 2, at(object));
+		if (i < 6) {
+			set(object + 1, at(base + 80));
+			set(base + 80, at(object));
+			set(base + 81, at(object) + 8);
+		}
+	}
+	c.kind = role;
+	c.is_text = is_text;
+	run(&c);
+	for (unsigned i = 0; i < 8; i++)
+		assert_int_equal(state_of(&c, 100 + 100 * i + 10 * (i % 4)), LEAKCHECK_DEFINITE);
+	leakcheck_deinit(&c);
+}
+
+/* The first holder that is found; holders of lost blocks are unknown. */
+static void test_holders(void **state)
+{
+	struct leakcheck c;
+	uint64_t value;
+	begin(&c);
+	c.wants_holders = true;
+	block(&c, 100, 32);
+	block(&c, 200, 32);
+	block(&c, 300, 32);
+	block(&c, 400, 32);
+	set(10, at(100));
+	set(101, at(200));
+	leakcheck_add_root(&c, at(300));
+	run(&c);
+	assert_int_equal(leakcheck_holder(&c, 0, &value), LEAKCHECK_HELD_BY_MEMORY);
+	assert_int_equal(value, at(10));
+	assert_int_equal(leakcheck_holder(&c, 1, &value), LEAKCHECK_HELD_BY_BLOCK);
+	assert_int_equal(value, 0);
+	assert_int_equal(leakcheck_holder(&c, 2, &value), LEAKCHECK_HELD_BY_REGISTER);
+	assert_int_equal(leakcheck_holder(&c, 3, &value), LEAKCHECK_HELD_BY_NOTHING);
 	leakcheck_deinit(&c);
 }
 
@@ -646,6 +719,7 @@ int main(void)
 		cmocka_unit_test(test_spare),
 		cmocka_unit_test(test_interior), cmocka_unit_test(test_better_chain), cmocka_unit_test(test_ends),
 		cmocka_unit_test(test_lost_list), cmocka_unit_test(test_cycle), cmocka_unit_test(test_cycle_after_leader),
+		cmocka_unit_test(test_cycles_of_objects), cmocka_unit_test(test_holders),
 		cmocka_unit_test(test_hole), cmocka_unit_test(test_ranges), cmocka_unit_test(test_index),
 		cmocka_unit_test(test_index_densely),
 		cmocka_unit_test(test_random), cmocka_unit_test(test_divided), cmocka_unit_test(test_large),

@@ -1,0 +1,175 @@
+/* Suppression files: what they match, and what is refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/log.h"
+#include "output/suppressions.h"
+
+static struct suppressions *read_text(const char *text)
+{
+	char path[] = "/tmp/ptmem-test-XXXXXX";
+	int fd = mkstemp(path);
+	const char *paths[] = {path};
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	close(fd);
+	struct suppressions *s = suppressions_read(paths, 1);
+	unlink(path);
+	return s;
+}
+
+/* The stack is "inner < middle < middle < main" in program /bin/app; middle is C++. */
+static const struct suppression_frame stack[] = {
+	{"inner", "inner", "/lib/libx.so", false},
+	{"ns::middle(int)", "_ZN2ns6middleEi", "/bin/app", false},
+	{"ns::middle(int)", "_ZN2ns6middleEi", "/bin/app", false},
+	{"main", "main", "/bin/app", false},
+};
+
+/* Whether an entry with @lines matches leaks of @kind with the stack. */
+static bool matches_kind(const char *lines, unsigned kind)
+{
+	char text[1000];
+	uint32_t index = 99;
+
+	snprintf(text, sizeof(text), "{\n  a name\n  Memcheck:Leak\n%s\n}\n", lines);
+	struct suppressions *s = read_text(text);
+	assert_non_null(s);
+	bool is_match = suppressions_match(s, kind, stack, 4, &index);
+	assert_int_equal(index, is_match ? 0 : 99);
+	if (is_match)
+		assert_memory_equal(suppressions_name(s, index), "a name (/tmp/", 13);
+	suppressions_free(s);
+	return is_match;
+}
+
+static bool matches(const char *lines)
+{
+	return matches_kind(lines, 0);
+}
+
+static void test_frames(void **state)
+{
+	(void)state;
+	assert_true(matches("fun:inner"));
+	assert_true(matches("fun:inner\nfun:_ZN2ns6middleEi"));
+	assert_true(matches("fun:inner\nfun:ns::middle(int)\nfun:_ZN*middle*\nfun:main"));
+	assert_false(matches("fun:inner\nfun:main"));
+	assert_false(matches("fun:middle"));
+	assert_false(matches("fun:inner\nfun:*\nfun:*\nfun:main\nfun:*"));
+	assert_true(matches("obj:*/libx.so\nobj:/bin/app"));
+	assert_false(matches("obj:libx.so"));
+	assert_true(matches("fun:inne?"));
+}
+
+static void test_any_frames(void **state)
+{
+	(void)state;
+	assert_true(matches("..."));
+	assert_true(matches("...\nfun:main"));
+	assert_true(matches("fun:inner\n...\nfun:main\n..."));
+	assert_true(matches("...\nfun:*middle*\nfun:main"));
+	assert_true(matches("...\n...\nfun:inner"));
+	assert_false(matches("...\nfun:main\nfun:main"));
+	assert_false(matches("...\nfun:*middle*\nfun:*middle*\nfun:*middle*"));
+}
+
+/* Valgrind's stacks begin with the function that allocates. */
+static void test_allocation(void **state)
+{
+	(void)state;
+	assert_true(matches("fun:malloc\nfun:inner"));
+	assert_true(matches("fun:*alloc\nfun:inner\n...\nfun:main"));
+	assert_true(matches("fun:_Znw*\nfun:inner"));
+	assert_true(matches("obj:*/vgpreload_memcheck-*.so\nfun:inner"));
+	assert_true(matches("fun:malloc"));
+	assert_false(matches("fun:free\nfun:inner"));
+	assert_false(matches("fun:malloc\nfun:malloc\nfun:inner"));
+	assert_false(matches("fun:malloc\nfun:main"));
+}
+
+static void test_kinds(void **state)
+{
+	(void)state;
+	for (unsigned kind = 0; kind < 4; kind++) {
+		assert_true(matches_kind("fun:inner", kind));
+		assert_true(matches_kind("match-leak-kinds: all\nfun:inner", kind));
+		assert_false(matches_kind("match-leak-kinds: none\nfun:inner", kind));
+		assert_int_equal(matches_kind("match-leak-kinds:indirect, reachable\nfun:inner", kind), kind % 2);
+	}
+}
+
+static void test_errors(void **state)
+{
+	static const char *const bad[] = {
+		"x", "{", "{\nname\n", "{\nname\nMemcheck\n}", "{\nname\nMemcheck:\n}", "{\nname\n:Leak\n}",
+		"{\nname\nMemcheck:Leak\n}", "{\nname\nMemcheck:Leak\nfun:\n}", "{\nname\nMemcheck:Leak\nfun:x\n",
+		"{\nname\nMemcheck:Leak\nmatch-leak-kinds: some\nfun:x\n}", "{\nname\nMemcheck:Leak\nfun:x\n}\n}",
+		"{\nname\nHelgrind:Race\nfun:x\n",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		assert_null(read_text(bad[i]));
+	static const char *const none[] = {
+		"", "# nothing\n\n", "{\nname\nMemcheck:Param\nwrite(buf)\nfun:*\n}\n", "{\nname\nOther,Memcheck:Cond\n...\n}",
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(none); i++) {
+		struct suppressions *s = read_text(none[i]);
+		uint32_t index;
+
+		assert_non_null(s);
+		assert_false(suppressions_match(s, 0, stack, 4, &index));
+		suppressions_free(s);
+	}
+}
+
+static void add_line(void *text, const char *line)
+{
+	strcat(strcat(text, line), "\n");
+}
+
+/* What is printed matches; arguments of templates are left open. */
+static void test_printed(void **state)
+{
+	static const struct suppression_frame frames[] = {
+		{"v<int>::get()", "get<c<d> >", "/bin/app", false},
+		{"loop(int)", "_Z4loopi", "/bin/app", true},
+		{NULL, NULL, "/lib/libx.so", false},
+		{NULL, NULL, NULL, false},
+	};
+	char text[1000] = "";
+	uint32_t index;
+
+	(void)state;
+	suppressions_print(2, frames, 4, add_line, text);
+	assert_string_equal(text, "{\n   <insert_a_suppression_name_here>\n   Memcheck:Leak\n"
+				  "   match-leak-kinds: possible\n   ...\n   fun:get<*\n   fun:_Z4loopi\n   ...\n"
+				  "   obj:/lib/libx.so\n   obj:*\n}\n");
+	struct suppressions *s = read_text(text);
+	assert_true(suppressions_match(s, 2, frames, 4, &index));
+	assert_false(suppressions_match(s, 0, frames, 4, &index));
+	suppressions_free(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_frames),
+		cmocka_unit_test(test_any_frames),
+		cmocka_unit_test(test_allocation),
+		cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_printed),
+	};
+
+	log_set_level(LOG_RESULT);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
