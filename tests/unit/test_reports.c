@@ -232,14 +232,17 @@ static void test_no_sites(void **state)
 {
 	struct rig *r = rig_with_blocks();
 	char *text = text_without_sites(r, false);
-	assert_string_equal(text, "  still allocated: 0 bytes in 0 blocks\n");
+	assert_string_equal(text,
+			    "  still allocated: 0 bytes in 0 blocks\n"
+			    "  younger than 9.001 s: 5,320 bytes in 4 blocks, not shown\n");
 	free(text);
 	text = text_without_sites(r, true);
 	assert_string_equal(text,
 			    "  definitely lost: 0 bytes in 0 blocks\n"
 			    "  indirectly lost: 0 bytes in 0 blocks\n"
 			    "  possibly lost: 0 bytes in 0 blocks\n"
-			    "  still reachable: 0 bytes in 0 blocks\n");
+			    "  still reachable: 0 bytes in 0 blocks\n"
+			    "  younger than 9.001 s: 5,320 bytes in 4 blocks, not shown\n");
 	free(text);
 	rig_free(r);
 }
@@ -261,7 +264,8 @@ static void test_json(void **state)
 	fclose(f);
 	assert_string_equal(text,
 			    "{\n  \"pid\": 12,\n  \"command\": \"a \\\"b\\\"\",\n  \"age\": 2.500,\n"
-			    "  \"bytes\": 5001,\n  \"blocks\": 2,\n  \"kinds\": {\n"
+			    "  \"bytes\": 5001,\n  \"blocks\": 2,\n"
+			    "  \"younger\": {\"bytes\": 1, \"blocks\": 1},\n  \"kinds\": {\n"
 			    "    \"definitely lost\": {\"bytes\": 1, \"blocks\": 1},\n"
 			    "    \"indirectly lost\": {\"bytes\": 0, \"blocks\": 0},\n"
 			    "    \"possibly lost\": {\"bytes\": 5000, \"blocks\": 1},\n"
