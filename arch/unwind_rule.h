@@ -26,6 +26,12 @@ enum unwind_rule_kind {
 	RULE_SLOW,     /* only the fallback can unwind it (signal frame, expression, no CFI) */
 };
 
+/*
+ * Decoded from instructions, since there is no CFI. If it leads to a return address that ends a
+ * stack (unwind_is_end), that may be any word that is 0, so the stack is not complete.
+ */
+enum unwind_rule_flag { RULE_GUESSED = 1 };
+
 /* Callee-saved registers that a rule can restore, besides sp and pc. Index 0 is
  * the frame pointer; the others are named by the architecture. */
 #define RULE_SAVED_REGS 6
@@ -37,7 +43,7 @@ struct unwind_rule {
 	uint8_t reg;                  /* RULE_REG: index into the callee-saved registers */
 	uint8_t saved;                /* bit i: callee-saved register i is at CFA + 8 * slot[i]
 				       * (RULE_FP_DEREF: at frame pointer + 8 * slot[i]) */
-	uint8_t flags;                /* reserved, 0 */
+	uint8_t flags;                /* enum unwind_rule_flag */
 	/* words relative to the CFA (RULE_FP_DEREF: to the frame pointer) */
 	int16_t slot[RULE_SAVED_REGS];
 	uint32_t reserved;

@@ -90,7 +90,7 @@ INLINE int step(const struct pad_control *c, const struct pad_slot *slot, struct
 		next->fp = *(const uint64_t *)s->fp_at;
 	}
 	if (unlikely(unwind_is_end(next->pc))) {
-		if (s->extra_at)
+		if (s->extra_at || READ(rule->flags) & RULE_GUESSED)
 			return STEP_UNKNOWN;
 		s->extra_at = next->at;
 		s->extra_value = next->pc;

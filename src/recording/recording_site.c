@@ -7,6 +7,8 @@
 #include "recording/recording_names.h"
 #include "symbols/stack_site.h"
 
+#define MAX_RULES 1000 /* of a file: all are compared with each frame */
+
 struct path {
 	const struct recording *r;
 	VEC(uint64_t) node; /* rows, innermost first */
@@ -33,7 +35,9 @@ struct frame_text recording_frame_text(const struct recording *r, size_t row)
 
 void recording_read_my_code(struct recording *r)
 {
-	for (size_t i = 0; i < recording_rows(r, RECORDING_META); i++) {
+	size_t rows = recording_rows(r, RECORDING_META);
+
+	for (size_t i = 0; i < rows && r->my_code.rule.count < MAX_RULES; i++) {
 		const char *key = text_at(r, recording_get(r, RECORDING_META, i, META_KEY));
 		const char *value = text_at(r, recording_get(r, RECORDING_META, i, META_VALUE));
 

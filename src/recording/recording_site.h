@@ -18,7 +18,7 @@ struct recording_role recording_frame_role(const struct recording *r, size_t row
 /* Names of frame @row, and r->my_code. */
 struct frame_text recording_frame_text(const struct recording *r, size_t row);
 
-/* As META has them. */
+/* As META has them, a thousand at most. */
 void recording_read_my_code(struct recording *r);
 
 /* The call site of leaf @leaf (row). */

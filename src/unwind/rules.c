@@ -163,6 +163,15 @@ static bool follows_call(struct elf_file *file, uint64_t vaddr)
 	return code && size >= ARCH_MAX_CALL && arch_ends_in_call(code, ARCH_MAX_CALL);
 }
 
+/* Whether a function may begin at @vaddr: it is aligned, and not inside of one. */
+static bool may_be_entry(struct elf_file *file, uint64_t vaddr)
+{
+	uint64_t start;
+
+	return vaddr % 16 == 0 &&
+	       (cfi_code_start(file, vaddr, &start) != CFI_START_FUNCTION || start == vaddr);
+}
+
 /* Compiles a rule by reading the function's instructions, for code without CFI. */
 static bool compile_code(struct elf_file *file, uint64_t vaddr, bool is_exact,
 			 struct unwind_rule *rule)
@@ -181,7 +190,7 @@ static bool compile_code(struct elf_file *file, uint64_t vaddr, bool is_exact,
 		 * aligned.
 		 */
 		rule->kind = RULE_END;
-		return (vaddr + 1) % 16 == 0;
+		return may_be_entry(file, vaddr + 1);
 	}
 	if (vaddr >= file->entry && vaddr - file->entry < ENTRY_SIZE) {
 		rule->kind =
@@ -232,6 +241,7 @@ bool rules_compile(const struct rules *r, taddr_t pc, bool is_exact, struct unwi
 	}
 	*rule_out = k.rule;
 	rule_out->pc = pc;
+	rule_out->flags = k.is_guess ? RULE_GUESSED : 0;
 	return k.is_guess;
 }
 

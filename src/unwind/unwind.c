@@ -139,7 +139,8 @@ static int step_guess(struct unwind *u, const struct stack_view *view, struct fr
 	    caller.regs.reg[arch->dwarf_sp] <= frame->regs.reg[arch->dwarf_sp])
 		return UNWIND_NO_CFI;
 	taddr_t pc = caller.regs.reg[arch->dwarf_pc];
-	if (!is_generated_code(u, pc - 1) && !slow_is_return_address(&u->ops, view, pc))
+	if (unwind_is_end(pc) ||
+	    (!is_generated_code(u, pc - 1) && !slow_is_return_address(&u->ops, view, pc)))
 		return UNWIND_NO_CFI;
 	u->stats.guessed_frames++;
 	*frame = caller;
@@ -248,7 +249,11 @@ static inline int step(struct unwind *u, const struct stack_view *view, struct f
 		return UNWIND_COMPLETE;
 	if (rule->kind == RULE_SLOW)
 		return step_slow(u, view, frame);
-	return step_rule(arch, rule, view, frame);
+	way = step_rule(arch, rule, view, frame);
+	if (way == STEP_OUT && rule->flags & RULE_GUESSED &&
+	    unwind_is_end(frame->regs.reg[arch->dwarf_pc]))
+		return UNWIND_NO_CFI; /* not proven to be the outermost frame */
+	return way;
 }
 
 static void start_frame(const struct stack_view *view, struct frame *frame)

@@ -32,8 +32,12 @@ struct unwind_ops {
 
 /* Why a walk ended. Only UNWIND_COMPLETE means a complete stack. */
 enum unwind_end {
-	UNWIND_COMPLETE,   /* outermost frame: undefined return address, or pc 0 or 1 */
-	UNWIND_NO_CFI,     /* code without CFI and frame pointer */
+	/*
+	 * Outermost frame: by CFI, whose return address is undefined, 0 or 1; without CFI by its
+	 * address, an entry, or by a frame pointer and a return address of 0 (the ABI's mark)
+	 */
+	UNWIND_COMPLETE,
+	UNWIND_NO_CFI,     /* code without CFI and frame pointer, or what it leads to is no end */
 	UNWIND_NO_MEMORY,  /* a stack slot could not be read */
 	UNWIND_LOOP,       /* the CFA did not move outwards */
 	UNWIND_TOO_DEEP,   /* more than @max frames */

@@ -133,7 +133,7 @@ def leave(name, how):
     def _(t):
         program = Waiting(t)
         top = Top(t, [program], term="xterm")
-        top.wait("a table", lambda: "follow_list" in top.terminal.text())
+        top.wait("a table", lambda: "(leaks.c:" in top.terminal.text())
         number = how(top, program)
         top.end(signal_number=number)
         after = top.terminal.raw.rsplit(b"\x1b[?1049l", 1)
@@ -172,11 +172,11 @@ def suspended(t):
         t.wait_until(what, lambda: what in (terminal.read() or terminal.raw[before:].decode(errors="replace")))
         return terminal.raw[before:]
 
-    t.wait_until("a table", lambda: "follow_list" in terminal.text())
+    t.wait_until("a table", lambda: "(leaks.c:" in terminal.text())
     stopped = type_and_wait(b"\x1a", "Stopped")
     t.check(b"\x1b[?1049l" in stopped.split(b"Stopped")[0], "the screen is not the shell's: %r" % stopped)
     wait_state(t, program.process.pid, "RS")
-    again = type_and_wait(b"fg\n", "follow_list")
+    again = type_and_wait(b"fg\n", "(leaks.c:")
     t.check(b"\x1b[?1049h" in again, "no screen of its own: %r" % again)
     type_and_wait(b"q", "written to")
     terminal.type(b"exit 5\n")

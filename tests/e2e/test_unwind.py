@@ -48,3 +48,19 @@ for _how in ("--probes=break", "--probes=jump", "--heap-sample=1000"):
             if "jump" in how:
                 t.equal(what + "differing stacks", run.only_stats().get("differing stacks", 0), 0)
     test("unwind/trapping/" + _how[2:].replace("=", "-"))(_trapping)
+
+
+@test("unwind/no-end")
+def no_end(t):
+    """A return address of 0 that code without CFI leads to proves nothing: such stacks are incomplete, with a reason."""
+    for variant in ("gcc-O2-pie", "clang-O0-nopie"):
+        for way in ("break", "auto", "jump"):
+            what = "%s, --probes=%s" % (variant, way)
+            profile = t.profile([t.target(variant, "no_end"), "3000", "2000"], ["--probes=" + way])
+            stats = profile.only_stats()
+            t.equal(what + ": stacks", stats["stacks"], 5000)
+            t.equal(what + ": complete stacks", stats["complete stacks"], 2000)
+            t.check(any("2,000 of 5,000 complete (3,000 code without unwind information)" in m for m in profile.messages),
+                    what + ": the summary: %r" % profile.messages)
+            profile = t.profile([t.target(variant, "no_end"), "0", "2000"], ["--probes=" + way])
+            t.equal(what + ": an end by CFI", profile.only_stats()["complete stacks"], 2000)
