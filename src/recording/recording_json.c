@@ -62,8 +62,10 @@ static void put_meta(FILE *out, const struct recording *r)
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
 		put_meta_text(out, r, texts[i]);
 	fprintf(out, "\"part\":%.0f,", meta_number(r, "part"));
-	fprintf(out, "\"pid\":%.0f,\"start\":%.3f,\"duration\":%.3f,\"heap_sample\":%.0f,",
-		meta_number(r, "pid"), meta_number(r, "start"), duration(r),
+	fprintf(out, "\"pid\":%.0f,\"start\":%.6f,\"start_monotonic\":%.9f,",
+		meta_number(r, "pid"), meta_number(r, "start"),
+		meta_number(r, "start_monotonic"));
+	fprintf(out, "\"duration\":%.3f,\"heap_sample\":%.0f,", duration(r),
 		(double)r->interval);
 	fprintf(out,
 		"\"overhead\":%.1f,\"attached\":%s,\"incomplete\":%s,\"copy\":%s,\"corrupt\":%s,",

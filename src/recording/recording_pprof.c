@@ -25,7 +25,7 @@ struct pprof {
 	const struct recording *r;
 	struct recording *texts;   /* used for its texts only */
 	Pprof__Profile profile;
-	int64_t comment[1 + ARRAY_SIZE(labels)];
+	int64_t comment[2 + ARRAY_SIZE(labels)];
 };
 
 /* Names from files may contain any bytes, a profile's texts are UTF-8. */
@@ -268,16 +268,23 @@ static int64_t nanoseconds(const struct recording *r, const char *key, double un
 	return time >= 0 && time < 9e18 ? (int64_t)time : 0;
 }
 
-static void add_times(struct pprof *p)
-{
-	p->profile.time_nanos = nanoseconds(p->r, "start", 1e9);
-	p->profile.duration_nanos = nanoseconds(p->r, "duration", 1e6);
-}
-
 static void add_comment(struct pprof *p, const char *s)
 {
 	p->profile.comment = p->comment;
 	p->comment[p->profile.n_comment++] = text(p, s);
+}
+
+/* The format has the wall clock only. */
+static void add_times(struct pprof *p)
+{
+	const char *monotonic = recording_meta(p->r, "start_monotonic");
+	_cleanup_free_ char *comment = monotonic ? xasprintf("start_monotonic: %s", monotonic) :
+						   NULL;
+
+	p->profile.time_nanos = nanoseconds(p->r, "start", 1e9);
+	p->profile.duration_nanos = nanoseconds(p->r, "duration", 1e6);
+	if (comment)
+		add_comment(p, comment);
 }
 
 /* Only of processes that ptmem attached to: others have no name in a recording. */

@@ -80,8 +80,6 @@ static bool pass_millisecond(struct session *s)
 static void begin_next(struct session *s, const struct recording_now *ended)
 {
 	struct recording_run *rr = s->recording;
-	struct timespec now = {0};
-
 	profile_restart_history(s->heap.profile);
 	releases_restart(s->heap.releases);
 	recording_journal_close(rr->file.journal);
@@ -95,9 +93,7 @@ static void begin_next(struct session *s, const struct recording_now *ended)
 		.first_value = recording_rows(rr->known, RECORDING_META),
 		.base = ended->counted,
 	};
-	clock_gettime(CLOCK_REALTIME, &now);
-	snprintf(rr->span.start, sizeof(rr->span.start), "%lld.%03ld", (long long)now.tv_sec,
-		 now.tv_nsec / 1000000);
+	recording_moment_set(&rr->span.moment, profile_history_begin(s->heap.profile));
 	number_part(s);
 	rr->flush_ns = ended->end_ns;
 }

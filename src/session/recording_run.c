@@ -261,14 +261,14 @@ static void write_first_part(struct session *s)
 void recording_run_start(struct session *s)
 {
 	struct utsname system = {0};
-	struct timespec now = {0};
+	struct recording_moment begin;
 
 	if (!options_record(s->run->options))
 		return;
 	uname(&system);
-	clock_gettime(CLOCK_REALTIME, &now);
-	recording_values_set(s, "start", "%lld.%03ld", (long long)now.tv_sec,
-			     now.tv_nsec / 1000000);
+	recording_moment_set(&begin, s->process.start_ns);
+	recording_values_set(s, "start", "%s", begin.start);
+	recording_values_set(s, "start_monotonic", "%s", begin.monotonic);
 	recording_values_set(s, "host", "%s", system.nodename);
 	recording_values_set(s, "kernel", "%s %s %s", system.sysname, system.release,
 			     system.machine);

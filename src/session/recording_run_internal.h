@@ -2,6 +2,7 @@
 #ifndef PTMEM_RECORDING_RUN_INTERNAL_H
 #define PTMEM_RECORDING_RUN_INTERNAL_H
 
+#include "session/recording_values.h"
 #include "base/call_totals.h"
 #include "session/recording_file.h"
 #include "session/recording_threads.h"
@@ -16,7 +17,8 @@ struct recording_base {
 struct recording_span {
 	unsigned part;             /* its number (recording_part.h); 0: it is the whole run */
 	uint64_t start_ns;         /* since the start of the process */
-	char start[32];            /* the same as META has it; "": when the process started */
+	/* the same as META has them; "": when the process started */
+	struct recording_moment moment;
 	size_t first_value;        /* of its markers: those before are of other parts */
 	struct recording_base base;
 };

@@ -6,9 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "profile/history.h"
 #include "session/recording_calls.h"
 #include "session/recording_cost.h"
@@ -101,12 +103,30 @@ static void add_marker(struct recording *r, const struct recording_span *span, c
 	recording_add(r, RECORDING_MARKERS, row);
 }
 
+void recording_moment_set(struct recording_moment *m, uint64_t ns)
+{
+	struct timespec wall = {0};
+	uint64_t before = clock_now_ns();
+
+	clock_gettime(CLOCK_REALTIME, &wall);
+	uint64_t now = before + (clock_now_ns() - before) / 2;
+	uint64_t wall_us = ((uint64_t)wall.tv_sec * 1000000000 + (uint64_t)wall.tv_nsec +
+			    ns - now) / 1000;
+
+	snprintf(m->start, sizeof(m->start), "%" PRIu64 ".%06" PRIu64, wall_us / 1000000,
+		 wall_us % 1000000);
+	snprintf(m->monotonic, sizeof(m->monotonic), "%" PRIu64 ".%09" PRIu64, ns / 1000000000,
+		 ns % 1000000000);
+}
+
 /* Values of the whole run that a part has of its own. */
 static void set_part(const struct recording_span *span, struct recording *out)
 {
 	set_number(out, "part", span->part);
-	if (*span->start)
-		recording_set_meta(out, "start", span->start);
+	if (*span->moment.start) {
+		recording_set_meta(out, "start", span->moment.start);
+		recording_set_meta(out, "start_monotonic", span->moment.monotonic);
+	}
 }
 
 void recording_values_copy(struct session *s, const struct recording_span *span,

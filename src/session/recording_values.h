@@ -11,6 +11,15 @@ struct recording;
 struct recording_span;
 struct session;
 
+/* A moment, in seconds, as META has it. */
+struct recording_moment {
+	char start[32];         /* since 1970 */
+	char monotonic[32];     /* CLOCK_MONOTONIC */
+};
+
+/* Sets @m to the moment @ns of CLOCK_MONOTONIC. */
+void recording_moment_set(struct recording_moment *m, uint64_t ns);
+
 /* Creates the session's recording unless it has one. */
 void recording_values_begin(struct session *s);
 

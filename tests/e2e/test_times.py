@@ -5,11 +5,14 @@ The bound is 10 us: for 99 of 100 events of an exact profile, and for every samp
 
 import bisect
 import contextlib
+import gzip
 import os
 import struct
 import subprocess
+import time
 
-from harness import test
+from harness import BUILD, test
+from test_recording import report_json
 
 BOUND = 10000
 ENTRY = struct.Struct("<QQQII")
@@ -38,25 +41,25 @@ def read_events(path):
     return found
 
 
-def distance(time, call):
-    return max(call[0] - time, time - call[1], 0)
+def distance(at, call):
+    return max(call[0] - at, at - call[1], 0)
 
 
 def errors(log, events, is_sampled):
     """ns between each event of @events and its call. A block's address and size may come again: in order; a sample's is
     the nearest one."""
     found, next_of = [], {}
-    for time, key in events:
+    for at, key in events:
         calls = log.get(key)
         if not calls:
             continue
         if is_sampled:
-            i = bisect.bisect(calls, (time, time))
-            found.append(min(distance(time, call) for call in calls[max(i - 1, 0):i + 1]))
+            i = bisect.bisect(calls, (at, at))
+            found.append(min(distance(at, call) for call in calls[max(i - 1, 0):i + 1]))
         else:
             i = next_of[key] = next_of.get(key, -1) + 1
             if i < len(calls):
-                found.append(distance(time, calls[i]))
+                found.append(distance(at, calls[i]))
     return sorted(found)
 
 
@@ -121,3 +124,20 @@ def no_counter(t):
         t.equal("status (%s)" % profile.messages, profile.status, 0)
         t.equal("faults of its own", profile.out, b"faults 1\n")
         t.check([m for m in profile.messages if "has disabled the CPU's counter" in m], "no message: %s" % profile.messages)
+
+
+@test("times/moment")
+def moment(t):
+    """A recording, and its form for pprof, say when their time 0 was, on both clocks."""
+    cwd = t.subdirectory()
+    before, wall = time.clock_gettime(time.CLOCK_MONOTONIC), time.time()
+    run = t.run([t.ptmem(), "--record=r", "--events=e", "-o", "m", "--", t.target("gcc-O2-pie", "timed"), "slow", "1", "log"], cwd=cwd)
+    t.equal("status", run.status, 0)
+    meta = report_json(t, os.path.join(cwd, "r"))["meta"]
+    t.check(before < meta["start_monotonic"] < time.clock_gettime(time.CLOCK_MONOTONIC) - 1, "start: %s" % meta)
+    t.check(abs((meta["start"] - wall) - (meta["start_monotonic"] - before)) < 0.001, "the clocks differ: %s" % meta)
+    with open(os.path.join(cwd, "e"), encoding="utf-8", errors="surrogateescape") as file:
+        first = next(line for line in file if line.startswith("h "))
+    t.check(abs(int(first.split()[2]) / 1e9 - meta["start_monotonic"]) < 1e-6, "time 0 of the events is another: %s" % first)
+    pprof = gzip.decompress(t.run([os.path.join(BUILD, "ptmem-report"), "--format=pprof", "r"], cwd=cwd).out)
+    t.check(b"start_monotonic: %.9f" % meta["start_monotonic"] in pprof, "pprof has no such comment")
