@@ -116,6 +116,8 @@ static void test_shorten_site(void **state)
 	check_shorten_site("f(int) (in /usr/lib/libx.so)", 27, "f(…) (in /usr/lib/libx.so)");
 	check_shorten_site("app::run(int, long) const", 22, "app::run(…) const");
 	check_shorten_site("f(int) (a_very_long_name.cpp:12)", 8, "f(int)");
+	check_shorten_site(put, 12, "c.cpp:12");
+	check_shorten_site("f(int) (in /usr/lib/libx.so)", 20, "f(int)");
 	check_shorten_site("???", 2, "?…");
 	check_shorten_site("", 0, "");
 }
