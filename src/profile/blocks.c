@@ -50,12 +50,14 @@ static inline void unpack(const struct blocks *b, const struct shard *sh, uint32
 	out->leaf = (uint32_t)(owner >> 5) & LEAF_MAX;
 	out->time_us = sh->keep_times ? bucket_time(bucket, i % BUCKET) << b->time_shift : 0;
 	out->sample_shift = 0;
+	out->weighted = 0;
 }
 
 static inline bool is_usual(const struct blocks *b, const struct block *block)
 {
 	return block->addr <= ADDR_MAX && block->size <= SIZE_MAX44 &&
-	       block->capacity == capacity_of(block->size, b->alignment) && !block->sample_shift;
+	       block->capacity == capacity_of(block->size, b->alignment) && !block->sample_shift &&
+	       !block->weighted;
 }
 
 /* The slot of @addr, which is neither 0 nor above ADDR_MAX; or NO_SLOT. */

@@ -20,6 +20,8 @@ struct block {
 	uint64_t time_us;
 	/* of a sample: its interval is the smallest one, shifted by this (estimate.h) */
 	uint8_t sample_shift;
+	/* of a sample that the program itself took: the bytes for which it stands; 0 = its size */
+	uint64_t weighted;
 };
 
 /*

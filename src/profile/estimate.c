@@ -21,6 +21,18 @@ static uint64_t round_estimate(double estimate, double fraction)
 	return (uint64_t)(fmin(estimate, 0x1p62) + fraction);
 }
 
+#define MARKED_MAX (UINT64_C(1) << 40) /* more is no size, and sums fit into 64 bits */
+
+struct weight estimate_weigh_marked(const struct block *block, uint64_t extra, uint64_t unit)
+{
+	uint64_t bytes = MIN(block->weighted, MARKED_MAX), size = MAX(block->size, UINT64_C(1));
+	uint64_t blocks = MAX((bytes + size / 2) / size, UINT64_C(1));
+
+	extra = MIN(extra, MARKED_MAX / blocks) * blocks;
+	return (struct weight){
+		.bytes = bytes, .extra = extra, .blocks = blocks * unit, .calls = blocks * unit};
+}
+
 struct weight estimate_weigh(uint64_t interval, const struct block *block, uint64_t extra)
 {
 	double size = (double)block->size, in_units = size / (double)interval;

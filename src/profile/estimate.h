@@ -50,6 +50,13 @@ struct weight {
  */
 struct weight estimate_weigh(uint64_t interval, const struct block *block, uint64_t extra);
 
+/*
+ * The weight of a block that is a sample of the program's own (block.weighted): it stands for so
+ * many bytes, and for weighted / size blocks, rounded, at least one. @unit: of the number of
+ * blocks, 1 or ESTIMATE_UNIT. The program's interval is not known, so there is no variance.
+ */
+struct weight estimate_weigh_marked(const struct block *block, uint64_t extra, uint64_t unit);
+
 /* Converts units of blocks or calls to a whole number. */
 static inline uint64_t estimate_count(uint64_t units)
 {

@@ -48,6 +48,7 @@ struct event {
 	uint32_t node;
 	taddr_t addr, old_addr;
 	uint64_t size, align;
+	uint64_t weighted;   /* as in struct block */
 	taddr_t sp;          /* stack pointer of the caller; 0 = unknown */
 };
 

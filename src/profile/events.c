@@ -12,6 +12,8 @@
  *	Y SHIFT(D)                            the blocks that follow are samples of marks
  *	                                      INTERVAL << SHIFT bytes apart; at most 10
  *	w FUNCTION(D) CALLS(D) BYTES(D)       exact total of a file of samples
+ *	W BYTES(D)                            the next event's block is a sample that the program
+ *	                                      took, and stands for so many bytes
  *	l ID(D) START(X) END(X) BIAS(X) PATH(TEXT)   module loaded; ID > 0
  *	g ID(D)                               module unloaded; it may be loaded there again
  *	n ID(D) PARENT(D) PC(X) MODULE(D)     node: ids 1, 2, 3, ... in order; parent before child;
@@ -222,6 +224,8 @@ void events_writer_event(struct events_writer *w, const struct calltree *t, cons
 	uint32_t node = file_id_of(w, t, ev->node);
 	char letter = letter_of(ev);
 	put_shift(w, ev);
+	if (ev->kind == EVENT_ALLOC && ev->weighted)
+		put(w, "W %" PRIu64 "\n", ev->weighted);
 	put(w, "%c %" PRIu64 " %" PRIu32 " %u %" PRIu32, letter, ev->time_ns, ev->thread,
 	    ev->function, node);
 	switch ((enum event_kind)ev->kind) {

@@ -35,6 +35,7 @@ struct reader {
 	uint64_t bytes;           /* sum of sizes that change a profile */
 	uint64_t interval;        /* of samples; 0 = not of samples */
 	uint8_t sample_shift;     /* of the samples that follow */
+	uint64_t weighted;        /* of the next block; 0 = its size */
 	bool has_header, has_event, has_end;
 };
 
@@ -291,6 +292,7 @@ static bool add_bytes(struct reader *r, const struct event *ev, char letter)
 		return true;
 	if (__builtin_add_overflow(r->bytes, ev->size, &r->bytes) ||
 	    __builtin_add_overflow(r->bytes, ev->align, &r->bytes) ||
+	    __builtin_add_overflow(r->bytes, ev->weighted, &r->bytes) ||
 	    __builtin_add_overflow(r->bytes, r->interval << r->sample_shift, &r->bytes) ||
 	    r->bytes > BYTES_MAX)
 		return fail(r, "sizes add up to more than 2^62 bytes");
@@ -325,6 +327,8 @@ static void read_event(struct reader *r, enum event_kind kind, char letter)
 		return;
 	}
 	ev.sample_shift = ev.addr && strchr("aRr", letter) ? r->sample_shift : 0;
+	ev.weighted = kind == EVENT_ALLOC ? r->weighted : 0;
+	r->weighted = 0;
 	if (!add_bytes(r, &ev, letter))
 		return;
 	ev.node = r->node.data[node];
@@ -378,6 +382,8 @@ static void read_record(struct reader *r, char letter)
 		read_shift(r);
 	else if (letter == 'w')
 		read_total(r);
+	else if (letter == 'W')
+		r->weighted = decimal(r);
 	else if (letter == 'l')
 		read_load(r);
 	else if (letter == 'g')

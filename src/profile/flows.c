@@ -91,6 +91,8 @@ static uint32_t flow_of(struct flows *f, uint32_t node)
 
 static struct weight weigh(const struct flows *f, const struct block *block)
 {
+	if (block->weighted)
+		return estimate_weigh_marked(block, 0, f->sample_interval ? ESTIMATE_UNIT : 1);
 	if (f->sample_interval)
 		return estimate_weigh(f->sample_interval, block, 0);
 	return (struct weight){.bytes = block->size, .blocks = 1};
@@ -119,7 +121,8 @@ static void begin_block(struct flows *f, const struct event *ev)
 	struct block old, block = {.addr = ev->addr,
 				  .size = ev->size,
 				  .capacity = ev->size,
-				  .sample_shift = ev->sample_shift};
+				  .sample_shift = ev->sample_shift,
+				  .weighted = ev->weighted};
 	bool is_announced = ev->function == FUNCTION_REQUEST;
 	if (is_announced && !f->announced)
 		f->announced = blocks_new(false, 16);

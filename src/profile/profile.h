@@ -104,6 +104,7 @@ struct profile_totals {
 	/* of live_bytes, peak_bytes, allocated_bytes; 0 without sampling */
 	uint64_t live_variance, peak_variance, allocated_variance;
 	uint64_t samples;         /* sampled allocations; 0 without sampling */
+	uint64_t marked;          /* allocations that the program sampled itself (weighted) */
 	uint64_t peak_stacks;     /* maximum of the bytes of all stacks (EVENT_STACK) */
 };
 

@@ -61,6 +61,9 @@ static inline struct weight profile_weigh(const struct profile *p, const struct 
 {
 	uint64_t extra = profile_block_extra(p, block);
 
+	if (block->weighted)
+		return estimate_weigh_marked(block, extra,
+					     p->options.sample_interval ? ESTIMATE_UNIT : 1);
 	if (p->options.sample_interval)
 		return estimate_weigh(p->options.sample_interval, block, extra);
 	return (struct weight){.bytes = block->size, .extra = extra, .blocks = 1, .calls = 1};

@@ -145,6 +145,7 @@ void profile_alloc(struct profile *p, const struct event *ev)
 		.leaf = get_leaf(p, ev->node),
 		.time_us = clock_us(p),
 		.sample_shift = ev->sample_shift,
+		.weighted = ev->weighted,
 	};
 	if (is_request)
 		block.capacity = block.size;
@@ -153,6 +154,7 @@ void profile_alloc(struct profile *p, const struct event *ev)
 		return;
 	}
 	profile_add_block(p, &block);
+	p->totals.marked += block.weighted != 0;
 	struct weight w = profile_weigh(p, &block);
 	const struct history_block b = history_block_of(&block, ev->thread, w);
 

@@ -27,6 +27,7 @@ struct event counted_event(const struct heap_event *he)
 		.old_addr = he->old_addr,
 		.size = he->size,
 		.align = he->align,
+		.weighted = he->weighted,
 		.sp = he->sp,
 	};
 }

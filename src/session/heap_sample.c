@@ -52,7 +52,8 @@ bool heap_sample_keep(struct heap_sample *h, const struct profile *p, bool is_ch
 		count_call(h, ev);
 	switch ((enum event_kind)ev->kind) {
 	case EVENT_ALLOC:
-		return !ev->addr || is_chosen || byte_sampler_take(&h->sampler, ev->size);
+		return !ev->addr || is_chosen || ev->weighted ||
+		       byte_sampler_take(&h->sampler, ev->size);
 	case EVENT_FREE:
 		return profile_has_block(p, ev->addr);
 	case EVENT_REALLOC_BEGIN:

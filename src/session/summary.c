@@ -329,6 +329,10 @@ static void print_profile(struct session *s, const char *path)
 	if (o->profile.stacks)
 		log_info("  stack use    at most %s byte%s", amount_commas(p->peak_stacks, n),
 			 plural(p->peak_stacks));
+	if (p->marked)
+		log_info("  estimates    %s block%s of otel_memory:alloc stand for others: their "
+			 "bytes and numbers are estimates", amount_commas(p->marked, n),
+			 plural(p->marked));
 	print_stacks(s);
 	if (s->run->target) {
 		print_pauses(s);

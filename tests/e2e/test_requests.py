@@ -292,3 +292,23 @@ def monitor_peer(t):
                 texts.append(re.sub(r"0x[0-9A-F]+: |^desc: .*", "", file.read(), flags=re.M))
         if texts[0] != texts[1]:
             raise Fail("%s differs: %s" % (name, texts))
+
+
+@test("requests/weighted")
+def weighted(t):
+    """Probes of a sampling allocator: each sample stands for the bytes of its third argument, and a release takes them back."""
+    program, lines = t.target("gcc-O2-pie", "weighted"), {}
+    for name, options in (("exact", []), ("sampled", ["--heap-sample=64"]), ("replay", None)):
+        argv = ["--replay=events", "-o", "again"] if options is None else [*options, "--events=events", "--", program, "6400"]
+        cwd = lines.setdefault("cwd", t.subdirectory())
+        run = t.run([t.ptmem(), "--stats", *argv], cwd=cwd)
+        t.equal("status (%s)" % run.err, run.status, 0)
+        text = run.err.decode()
+        lines[name] = re.search(r"at the end +(.*)", text).group(1)
+        if name != "replay":
+            t.check("100 blocks of otel_memory:alloc stand for others" in text, "no line says so: " + text)
+    t.equal("exact", lines["exact"], "320,000 bytes in 3,200 blocks in use")
+    t.equal("beside samples of ptmem's own", lines["sampled"], "312.5 KiB in about 3,200 blocks in use")
+    t.equal("replayed", lines["replay"], lines["sampled"])
+    plain = t.profile([program, "6400", "plain"])
+    t.equal("two arguments", (plain.only_stats()["live"], plain.only_stats()["allocations"]), (5000, 100))

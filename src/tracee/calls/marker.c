@@ -77,6 +77,14 @@ static bool find_kind(const char *provider, const char *name, uint8_t *out)
 	return *out == MARKER_ALLOC || strcmp(name, "free") == 0;
 }
 
+static size_t count_arguments(const char *text)
+{
+	size_t count = 0;
+	for (text += strspn(text, " "); *text; text += strspn(text, " "), count++)
+		text += strcspn(text, " ");
+	return count;
+}
+
 /* Parses the first @count arguments, which are separated by spaces; there may be more. */
 static int read_arguments(const struct arch *arch, const char *text,
 			  struct arch_operand *const out[], size_t count)
@@ -113,8 +121,11 @@ int marker_read_note(const struct arch *arch, const uint8_t *desc, size_t size, 
 	uint64_t moved = base && word[1] ? base - word[1] : 0;
 	m.vaddr = word[0] + moved;
 	m.semaphore = word[2] ? word[2] + moved : 0;
-	struct arch_operand *const operands[] = {&m.block, &m.size};
-	if (read_arguments(arch, arguments, operands, m.kind == MARKER_ALLOC ? 2 : 1) != 0)
+	struct arch_operand *const operands[] = {&m.block, &m.size, &m.weighted};
+	m.has_weight = m.kind == MARKER_ALLOC && strcmp(provider, "otel_memory") == 0 &&
+		       count_arguments(arguments) >= 3;
+	if (read_arguments(arch, arguments, operands,
+			   m.has_weight ? 3 : m.kind == MARKER_ALLOC ? 2 : 1) != 0)
 		return -ENOTSUP;
 	*out = m;
 	return 0;

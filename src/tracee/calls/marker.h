@@ -23,6 +23,12 @@ struct marker {
 	uint64_t semaphore;   /* vaddr of the 16-bit semaphore; 0 = none */
 	uint8_t kind;         /* enum marker_kind */
 	struct arch_operand block, size; /* arguments of ALLOC; of FREE: block */
+	/*
+	 * ALLOC: the bytes that a sampled block stands for (otel_memory:alloc with three
+	 * arguments, which is fired for samples alone)
+	 */
+	struct arch_operand weighted;
+	bool has_weight;
 };
 
 struct marker_list {

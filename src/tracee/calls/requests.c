@@ -57,6 +57,7 @@ struct visit {
 	struct thread *thread;
 	struct address_space *space;
 	taddr_t behind;               /* address of the marker */
+	uint64_t weighted;            /* bytes that the allocated block stands for; 0 = its own */
 	const struct arch_regs *regs;
 };
 
@@ -101,6 +102,7 @@ static void on_block_added(void *ctx, taddr_t addr, uint64_t size)
 	const struct visit *v = ctx;
 	struct heap_event ev = new_event(v, HEAP_ALLOC, addr);
 	ev.size = size;
+	ev.weighted = v->weighted;
 	emit(v, &ev, !v->target->options.events.no_stacks);
 }
 
@@ -212,7 +214,9 @@ static void serve_note(struct visit *v, const struct marker *m)
 	struct request r = {.kind = m->kind == MARKER_ALLOC ? REQUEST_ALLOC : REQUEST_FREE};
 	if (marker_value(&m->block, v->regs, read_target, v->space, &r.addr) != 0 ||
 	    (m->kind == MARKER_ALLOC &&
-	     marker_value(&m->size, v->regs, read_target, v->space, &r.size) != 0))
+	     marker_value(&m->size, v->regs, read_target, v->space, &r.size) != 0) ||
+	    (m->has_weight &&
+	     marker_value(&m->weighted, v->regs, read_target, v->space, &v->weighted) != 0))
 		return;
 	if (!is_inside_call(v))
 		serve_blocks(v, &r);
@@ -253,7 +257,7 @@ bool requests_may_jump(const struct target *t, const struct address_space *s,
 		 * arguments
 		 */
 		bool is_plain =
-			marker_is_argument(&marker->block, arch, 0) &&
+			marker_is_argument(&marker->block, arch, 0) && !marker->has_weight &&
 			(marker->kind == MARKER_FREE || marker_is_argument(&marker->size, arch, 1));
 		*why_out = is_plain ? "it has no room for a jump" :
 				      "its arguments are in other places";

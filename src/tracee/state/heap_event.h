@@ -55,6 +55,7 @@ struct heap_event {
 	taddr_t addr, old_addr;
 	uint64_t size;    /* as requested; calloc: the product */
 	uint64_t align;   /* 0 = none requested */
+	uint64_t weighted; /* bytes for which a block stands that the program sampled; 0: its own */
 	/* stack pointer in the caller; 0 = not requested (event_options.stack_pointers) */
 	taddr_t sp;
 	uint32_t map_flags; /* HEAP_MAP by mmap: its flags, and its descriptor (-1: none) */

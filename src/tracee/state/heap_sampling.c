@@ -224,7 +224,7 @@ static bool see_alloc(struct target *t, struct address_space *s, struct heap_eve
 {
 	if (!ev->addr) /* a call that fails is always an event */
 		return true;
-	if (!is_of_pad && !take_mark(s->heap.sampling, ev))
+	if (!is_of_pad && !ev->weighted && !take_mark(s->heap.sampling, ev))
 		return false;
 	begin_sample(t, s, ev->addr, is_of_pad);
 	return true;
