@@ -275,7 +275,8 @@ class App {
 
 	resize() {
 		this.timeline.draw();
-		this.flame.layout();
+		/* the line below the graph may wrap for a frame: the focus stays there */
+		this.flame.renew(() => this.flame.layout());
 		this.reports.resize();
 	}
 }
