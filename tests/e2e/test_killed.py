@@ -243,3 +243,23 @@ def clean_detach(t):
     process.communicate(timeout=20)
     server.check_progress()
     server.end()
+
+
+@test("killed/risk-is-said")
+def risk_is_said(t):
+    """Where the death of ptmem would kill the program, too, the attach says so: it blocks SIGTRAP, and each call hits a
+    breakpoint."""
+    for block, way, expected in ((True, "break", 1), (True, "auto", 0), (False, "break", 0)):
+        script = ("import signal, sys, time\n"
+                  "%ssignal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTRAP])\n"
+                  "print('ready', flush=True)\nsys.stdin.read()\n" % ("" if block else "0 and "))
+        program = subprocess.Popen([t.program("python3"), "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        try:
+            program.stdout.readline()
+            attached = Attached(t, program.pid, ["--probes=" + way]).wait_attached()
+            said = attached.errors().count("dies if ptmem is killed by SIGKILL (a thread blocks SIGTRAP)")
+            attached.detach()
+        finally:
+            program.communicate()
+        t.equal("warnings, %s, %s" % (block, way), said, expected)
+        t.equal("the program's status", program.returncode, 0)

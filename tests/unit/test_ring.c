@@ -687,6 +687,13 @@ static void test_times_of_turns(void **state)
 	static const uint64_t between[] = {1000, 2000, 3000, 4000};
 	assert_int_equal(date_count, 4);
 	assert_memory_equal(dates, between, sizeof(between));
+	assert_int_equal(ring.stats.coarse_bytes, 0);
+	pad_memory_set_flags(&memory, PAD_NO_TICKS);
+	turn_at(100000);
+	write_frees(0, 3);
+	turn_at(5100000);
+	assert_int_equal(ring.stats.coarse_bytes, 48);
+	assert_int_equal(ring.stats.coarse_ns, 5000000);
 }
 
 /* A ring with nothing new asks for a stamp, once. */

@@ -78,6 +78,35 @@ static int install_page(struct target *t, struct address_space *s, struct thread
 	return set_action(t, th, (taddr_t)at + HANDLER_ACTION, 0);
 }
 
+/*
+ * Nothing protects the program if ptmem is killed: a breakpoint that it hits before the guardian
+ * has removed it kills it. Where each call hits one that is nearly certain.
+ */
+static void tell_risk(const struct target *t, const struct address_space *s, const char *reason,
+		      const char *call)
+{
+	if (t->options.probes.no_promotion)
+		log_warn("process %d dies if ptmem is killed by SIGKILL (%s%s), for with "
+			 "--probes=break each call hits a breakpoint; end ptmem by SIGINT or "
+			 "SIGTERM", s->processes.reader, reason, call);
+	else
+		log_verbose("process %d: a breakpoint may kill it if ptmem is killed by SIGKILL "
+			    "(%s%s)", s->processes.reader, reason, call);
+}
+
+/* Whether a thread of @s does: for that the handler is of no use. */
+static bool blocks_sigtrap(struct target *t, const struct address_space *s)
+{
+	const struct thread *th;
+	uint64_t mask;
+
+	for_each_thread_in(t, s, th) {
+		if (ptrace_get_sigmask(th->tid, &mask) == 0 && mask & SIGTRAP_BIT)
+			return true;
+	}
+	return false;
+}
+
 int trap_handler_install(struct target *t, struct address_space *s, struct thread *th)
 {
 	if (!s->recovery.journal)
@@ -90,18 +119,18 @@ int trap_handler_install(struct target *t, struct address_space *s, struct threa
 	if (rc != 0)
 		return rc;
 	s->recovery.had_trap_handler = st.caught & SIGTRAP_BIT;
-	if (!is_default_action(&st))
-		log_verbose("process %d has its own handler of SIGTRAP or ignores it: if ptmem is "
-			    "killed, a breakpoint "
-			    "may do harm before it is removed",
-			    s->processes.reader);
-	else if (!seccomp_allows_injection(t, th->tid, &why))
-		log_verbose("process %d: no handler of SIGTRAP is installed (%s%s); if ptmem is "
-			    "killed, a breakpoint may end it",
-			    s->processes.reader, why.reason, why.call);
-	else
-		return install_page(t, s, th);
-	return 0;
+	if (!is_default_action(&st)) {
+		tell_risk(t, s, "it has its own handler of SIGTRAP, or ignores it", "");
+		return 0;
+	}
+	if (!seccomp_allows_injection(t, th->tid, &why)) {
+		tell_risk(t, s, why.reason, why.call);
+		return 0;
+	}
+	rc = install_page(t, s, th);
+	if (rc == 0 && blocks_sigtrap(t, s))
+		tell_risk(t, s, "a thread blocks SIGTRAP", "");
+	return rc;
 }
 
 /*

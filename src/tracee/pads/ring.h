@@ -27,6 +27,8 @@ struct ring_stats {
 	uint64_t records, raw;
 	uint64_t late; /* records delivered after some with higher numbers */
 	uint64_t bytes;
+	/* of records without stamps: those dated between turns more than 1 ms apart; the most */
+	uint64_t coarse_bytes, coarse_ns;
 };
 
 #define RING_NO_NUMBER UINT64_MAX

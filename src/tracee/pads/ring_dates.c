@@ -95,7 +95,18 @@ static void draw(struct ring_dates *d, uint64_t position, struct ring_line line,
 	d->line = line;
 }
 
-static void place(struct ring_dates *d, uint64_t position, uint64_t number)
+#define COARSE_NS 1000000u
+
+/* Records of @bytes are dated without stamps, to @ns. */
+static void note_resolution(struct ring_stats *stats, uint64_t bytes, uint64_t ns)
+{
+	if (ns <= COARSE_NS)
+		return;
+	stats->coarse_bytes += bytes;
+	stats->coarse_ns = MAX(stats->coarse_ns, ns);
+}
+
+static void place(struct ring *r, struct ring_dates *d, uint64_t position, uint64_t number)
 {
 	struct ring_stamp before, after, from = d->last;
 	uint64_t most;
@@ -110,6 +121,8 @@ static void place(struct ring_dates *d, uint64_t position, uint64_t number)
 			from = (struct ring_stamp){position, before.ns};
 		most = MIN(from.ns + RING_GAP_NS / 2, after.ns);
 	}
+	if (r->memory->written.flags & PAD_NO_TICKS)
+		note_resolution(&r->stats, after.at - position, after.ns - MIN(from.ns, after.ns));
 	draw(d, position, (struct ring_line){from, d->rate, after.at}, most);
 }
 
@@ -119,7 +132,7 @@ const struct ring_line *ring_line_at(struct ring *r, uint32_t slot, uint64_t pos
 	struct ring_dates *d = &r->source[slot].dates;
 
 	if (position >= d->line.end)
-		place(d, position, number);
+		place(r, d, position, number);
 	return &d->line;
 }
 
