@@ -103,15 +103,24 @@ static void add_marker(struct recording *r, const struct recording_span *span, c
 	recording_add(r, RECORDING_MARKERS, row);
 }
 
+#define READINGS 4 /* of both clocks: the closest counts */
+
 void recording_moment_set(struct recording_moment *m, uint64_t ns)
 {
-	struct timespec wall = {0};
-	uint64_t before = clock_now_ns();
+	uint64_t least = UINT64_MAX, offset = 0; /* from CLOCK_MONOTONIC to the wall clock */
 
-	clock_gettime(CLOCK_REALTIME, &wall);
-	uint64_t now = before + (clock_now_ns() - before) / 2;
-	uint64_t wall_us = ((uint64_t)wall.tv_sec * 1000000000 + (uint64_t)wall.tv_nsec +
-			    ns - now) / 1000;
+	for (int i = 0; i < READINGS; i++) {
+		struct timespec wall = {0};
+		uint64_t before = clock_now_ns();
+		clock_gettime(CLOCK_REALTIME, &wall);
+		uint64_t took = clock_now_ns() - before;
+		if (took >= least)
+			continue;
+		least = took;
+		offset = (uint64_t)wall.tv_sec * 1000000000 + (uint64_t)wall.tv_nsec -
+			 (before + took / 2);
+	}
+	uint64_t wall_us = (ns + offset) / 1000;
 
 	snprintf(m->start, sizeof(m->start), "%" PRIu64 ".%06" PRIu64, wall_us / 1000000,
 		 wall_us % 1000000);

@@ -240,7 +240,7 @@ def exec_by_shims(t):
 @test("process/children-left")
 def children_left(t):
     """Children that execute other programs are counted, and the largest is named."""
-    script = "true; true; python3 -c 'import time; x = bytearray(50 << 20); time.sleep(1)'; true"
+    script = "true; true; python3 -c 'import time; x = bytearray(50 << 20); time.sleep(3)'; true"
     said = [m for m in t.profile(["sh", "-c", script.replace("true", t.program("true")).replace("python3", t.program("python3"))]).messages
             if "not profiled" in m]
     match = re.match(r"ptmem: 4 child processes were not profiled, the largest (python3\S*) with ([0-9.]+) MiB resident when last "
