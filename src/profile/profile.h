@@ -151,6 +151,9 @@ void profile_thread_exit(struct profile *p, uint32_t thread);
 /* The end: the final state may become the peak (peak_at_exit). */
 void profile_finish(struct profile *p, uint64_t time_ns);
 
+/* The time of the last event, of whatever kind: none that follows is earlier. */
+uint64_t profile_now(const struct profile *p);
+
 /* Bytes of all stacks, from the last EVENT_STACK. */
 uint64_t profile_stacks(const struct profile *p);
 const struct profile_totals *profile_totals(const struct profile *p);

@@ -117,6 +117,11 @@ void profile_add_ignored(struct profile *p, taddr_t addr, uint64_t size)
 		profile_free_unseen(p, &old);
 }
 
+uint64_t profile_now(const struct profile *p)
+{
+	return p->now_ns;
+}
+
 uint64_t profile_history_begin(const struct profile *p)
 {
 	return p->first_ns + (p->history ? p->history->base_ms * 1000000 : 0);

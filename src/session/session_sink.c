@@ -322,7 +322,11 @@ static void sink_event(void *ctx, struct address_space *space, const struct heap
 	struct heap_event shown = hide_new(s, original), *he = &shown;
 	(void)ctx;
 	const struct options *o = s->run->options;
-	/* stamps of several threads may be older than their numbers: the order of events counts */
+	/*
+	 * a stamp may be older than the number of its record, or than a sample of memory that was
+	 * taken meanwhile: the order of events counts
+	 */
+	he->time_ns = MAX(he->time_ns, profile_now(s->heap.profile));
 	he->time_ns = s->events.last_ns = MAX(s->events.last_ns, he->time_ns);
 	session_stacks_see(s, he);
 	if (he->kind == HEAP_MAP || he->kind == HEAP_UNMAP || he->kind == HEAP_FAULT) {

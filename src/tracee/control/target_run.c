@@ -96,7 +96,7 @@ static size_t drain_all(struct target *t, bool *is_more_out)
 
 #define WHOLE_ROUNDS 256 /* a program that allocates faster than we read must not block the loop */
 
-/* poll() and timers must see all events so far */
+/* poll() must see all events so far */
 static void drain_whole(struct target *t)
 {
 	bool is_more = true;
@@ -211,10 +211,8 @@ static int step(struct target *t)
 void target_run(struct target *t)
 {
 	while (t->processes.count > 0 || t->options.follow.awaits_more) {
-		if (t->now_ns >= timers_next(t)) {
-			drain_whole(t);
+		if (t->now_ns >= timers_next(t))
 			timers_run(t);
-		}
 		job_follow(t);
 		int rc = step(t);
 		if (rc == -ECHILD && t->processes.count > 0)

@@ -6,6 +6,7 @@
 #include "base/types.h"
 #include "tracee/control/control_internal.h"
 #include "tracee/control/sample.h"
+#include "tracee/pads/pad_delivery.h"
 #include "tracee/state/target_internal.h"
 #include "tracee/state/thread.h"
 
@@ -43,6 +44,13 @@ void timers_run_by(struct target *t, uint64_t ns)
 	t->control->timers->next_ns = MIN(t->control->timers->next_ns, ns);
 }
 
+/* A tick sees the events before it: what is in the rings, but not what is added meanwhile. */
+static void read_rings(struct target *t)
+{
+	for (size_t i = 0; i < t->processes.count; i++)
+		pads_catch_up(t, t->processes.data[i]->space);
+}
+
 void timers_run(struct target *t)
 {
 	struct timers *timers = t->control->timers;
@@ -54,8 +62,10 @@ void timers_run(struct target *t)
 		timers->sample_ns =
 			t->now_ns + MAX(period, (uint64_t)thread_count(t) * NS_PER_THREAD);
 	}
-	if (t->sink.tick && t->now_ns >= timers->tick_ns)
+	if (t->sink.tick && t->now_ns >= timers->tick_ns) {
+		read_rings(t);
 		timers->tick_ns = t->sink.tick(t->sink.ctx, t->now_ns);
+	}
 	if (period)
 		next = MIN(next, timers->sample_ns);
 	if (t->sink.tick)
