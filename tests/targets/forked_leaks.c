@@ -17,7 +17,10 @@
 LOSE(lost, 1000)
 LOSE(lost_in_child, 1)
 
-/* Overwrites what the calls left on the stack. */
+/*
+ * Overwrites what the calls left on the stack; so does a lazily bound call, which saves the registers
+ * that it finds.
+ */
 NOINLINE static void wipe_stack(void)
 {
 	volatile char scratch[16384];
@@ -60,6 +63,9 @@ int main(int argc, char **argv)
 		}
 		exit(0);
 	}
-	int status;
-	return waitpid(child, &status, 0) == child ? status : 92;
+	int status, is_child;
+	wipe_stack();
+	is_child = waitpid(child, &status, 0) == child;
+	wipe_stack();
+	return is_child ? status : 92;
 }
