@@ -239,12 +239,15 @@ static void install_module(struct target *t, struct thread *th, struct address_s
 struct install_context {
 	struct target *target;
 	struct thread *thread;
+	bool is_early;        /* the dynamic linker is still at work on what it has mapped */
 };
 
 static void module_loaded(void *ctx, struct address_space *s, struct module *m)
 {
 	struct install_context *c = ctx;
-	if (!s->watch.is_left)
+	if (c->is_early)
+		m->awaits_loader = true;
+	else if (!s->watch.is_left)
 		install_module(c->target, c->thread, s, m);
 	if (s->sink.user)
 		c->target->sink.module_loaded(c->target->sink.ctx, s, m);
@@ -259,10 +262,30 @@ static void module_unloaded(void *ctx, struct address_space *s, struct module *m
 
 void install_update(struct target *t, struct address_space *s, struct thread *th)
 {
-	struct install_context c = {t, th};
+	struct install_context c = {t, th, false};
 	space_update_modules(s, module_loaded, module_unloaded, &c);
+	for (size_t i = 0; i < s->modules.count; i++) {
+		struct module *m = s->modules.data[i];
+		if (m->awaits_loader && !s->watch.is_left)
+			install_module(t, th, s, m);
+		m->awaits_loader = false;
+	}
 	if (t->syscalls.way == SYSCALLS_SITES && !s->watch.is_left)
 		syscall_sites_check_code(t, s);
+}
+
+/*
+ * An address in an object that the dynamic linker has not reported yet: its names are needed, but
+ * its functions are not watched before the report. When a stack is walked depends on when records
+ * are read, and writing breakpoints maps pages that the program would have faulted for.
+ */
+static void find_modules(struct target *t, struct address_space *s)
+{
+	struct install_context c = {t, NULL, true};
+	if (s->watch.is_loading)
+		space_update_modules(s, module_loaded, module_unloaded, &c);
+	else
+		install_update(t, s, NULL);
 }
 
 struct module *target_refresh_module(struct target *t, struct address_space *s, taddr_t pc)
@@ -270,7 +293,7 @@ struct module *target_refresh_module(struct target *t, struct address_space *s, 
 	struct module *m = space_find_module(s, pc);
 	if (m || space_is_known_miss(s, pc) || !space_may_be_code(s, pc))
 		return m;
-	install_update(t, s, NULL);
+	find_modules(t, s);
 	m = space_find_module(s, pc);
 	if (!m)
 		space_is_known_miss(s, pc); /* records it */

@@ -36,6 +36,7 @@ struct module {
 	void (*free_markers)(struct marker_list *list);
 	struct marker_list *markers; /* in its text; NULL = not searched yet */
 	bool is_vdso;
+	bool awaits_loader; /* known from a stack; watched when the dynamic linker reports it */
 	/*
 	 * Sampling: operator new and delete of the standard C++ library are not watched, since
 	 * all their memory comes from malloc, which is
