@@ -303,7 +303,7 @@ static void scan_for_holders(struct inspection *n)
 
 		if (a->is_main)
 			*vec_add(&h->own) =
-				(struct heap_part){a->addr, a->addr + GLIBC_STATE_SIZE};
+				(struct heap_part){a->addr, a->addr + a->size};
 	}
 	for (uint32_t i = 0; i < n->out->types.list.count; i++)
 		if (n->out->types.list.data[i].header)

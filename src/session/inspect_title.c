@@ -16,7 +16,7 @@
 
 /* The versions of glibc with the structures of src/inspect/glibc.h. */
 #define MINOR_MIN 28u
-#define MINOR_MAX 41u
+#define MINOR_MAX 43u
 
 void inspect_title_init(struct inspect_title *out, uint32_t pid, const char *command,
 			const struct inspect_look *look)
