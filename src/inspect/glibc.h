@@ -23,6 +23,7 @@
 #define GLIBC_FASTBINS 10u
 #define GLIBC_HEADER 16u     /* offset from a chunk to its block */
 #define GLIBC_CHUNK_MIN 32u
+#define GLIBC_STATE_SIZE_FAST 2200u /* of an arena with fastbins */
 #define GLIBC_BINS_AT 112u
 #define GLIBC_BINS_AT_NO_FAST 24u /* since 2.43: without fastbins */
 #define GLIBC_IS_BEFORE_USED 1u

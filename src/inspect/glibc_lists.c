@@ -31,6 +31,12 @@ struct reader {
 	struct glibc_lists *out;
 };
 
+/* malloc may give 16 bytes more than it was asked for, where less than a chunk would be left. */
+static bool has_size_of(const struct layout *l, uint64_t size)
+{
+	return size == l->chunk_size || size == l->chunk_size + GLIBC_HEADER;
+}
+
 /* Evidence that a block is a thread's cache. */
 struct cache {
 	uint32_t blocks;        /* chunks on its lists; a broken list counts its first one only */
@@ -43,6 +49,7 @@ struct cache {
 struct candidate {
 	uint64_t distance;      /* distance from the word to the thread pointer */
 	taddr_t block;
+	uint64_t size;
 	uint32_t thread, layout;
 	struct cache cache;
 };
@@ -221,7 +228,7 @@ static void add_candidate(struct reader *r, uint32_t thread, taddr_t addr, taddr
 	if (!glibc_is_chunk(r->memory, r->glibc, block - GLIBC_HEADER, &size))
 		return;
 	for (uint32_t i = 0; i < ARRAY_SIZE(layouts); i++) {
-		if (size != layouts[i].chunk_size)
+		if (!has_size_of(&layouts[i], size))
 			continue;
 		size_t before = r->out->chunks.count;
 		struct cache cache;
@@ -231,7 +238,7 @@ static void add_candidate(struct reader *r, uint32_t thread, taddr_t addr, taddr
 		if (is_read && is_cache(&cache))
 			*vec_add(&out->list) = (struct candidate){
 				.distance = r->thread[thread].thread_pointer - addr,
-				.block = block, .thread = thread, .layout = i, .cache = cache};
+				.block = block, .size = size, .thread = thread, .layout = i, .cache = cache};
 	}
 }
 
@@ -307,7 +314,7 @@ static void read_left_cache(struct reader *r, taddr_t block)
 		    r->out->chunks.data[i].chunk == block - GLIBC_HEADER)
 			return;
 	for (size_t i = 0; i < ARRAY_SIZE(layouts); i++) {
-		if (size != layouts[i].chunk_size)
+		if (!has_size_of(&layouts[i], size))
 			continue;
 		if (read_cache(r, block, &layouts[i], &cache) && cache.broken == 0)
 			add(r, block - GLIBC_HEADER, size, GLIBC_TCACHE_ITSELF);
@@ -365,7 +372,7 @@ static void read_caches(struct reader *r)
 		if (e->distance != distance || !read_cache(r, e->block, l, &cache))
 			continue;
 		r->out->broken += cache.broken;
-		add(r, e->block - GLIBC_HEADER, l->chunk_size, GLIBC_TCACHE_ITSELF);
+		add(r, e->block - GLIBC_HEADER, e->size, GLIBC_TCACHE_ITSELF);
 		r->out->caches++;
 	}
 	for (uint32_t i = 0; i < r->thread_count && distance; i++) {
