@@ -46,7 +46,7 @@ static bool is_verified(const struct inspect_report *r)
 		if (r->heaps.arenas.data[i].missing_bytes > 0)
 			return false;
 	return inspect_is_consistent(r) && r->params.is_known && r->is_mmapped_complete &&
-	       (r->thread_caches > 0 || r->params.tcache_count == 0);
+	       (r->caches > 0 || r->params.tcache_count == 0);
 }
 
 /* Whether what was found is what the symbols of program and libraries say. */
