@@ -69,14 +69,15 @@ def check_known(t, profile):
 
 
 for _variant, _mode, _allocator in (("gcc-O2-pie", "auto", "glibc"), ("clang-O0-nopie", "break", "glibc"),
-                                    ("gcc-O2-pie", "jump", "glibc"), ("gcc-O2-pie", "auto", "jemalloc"),
+                                    ("gcc-O2-pie", "jump", "glibc"), ("testing-glibc", "auto", "glibc"),
+                                    ("gcc-O2-pie", "auto", "jemalloc"),
                                     ("gcc-O2-pie", "break", "jemalloc"), ("gcc-O2-pie", "auto", "tcmalloc"),
                                     ("gcc-O2-pie", "break", "tcmalloc"), ("musl-O2-pie", "auto", "musl"),
                                     ("musl-O2-static", "auto", "musl")):
     @test("earlier/truth/%s-%s%s" % (_variant, _mode, "-" + _allocator if _allocator not in ("glibc", "musl") else ""), limit=120)
     def _(t, variant=_variant, mode=_mode, allocator=_allocator):
         """Attached to at any moment, ptmem has what the program has, and nothing when that has freed all."""
-        program, chance = Program(t, variant, **preload(allocator)), random.Random(1)
+        program, chance = Program(t, variant, **preload(allocator, variant)), random.Random(1)
         others = program.others()
         for i in range(8):
             program.say(b"g")
