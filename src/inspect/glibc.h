@@ -7,7 +7,8 @@
  *	malloc_state  0 mutex, 4 flags, 8 have_fastchunks, 16 fastbins[10], 96 top,
  *	              104 last_remainder, 112 bins[254], 2144 binmap, 2160 next, 2168 next_free,
  *	              2176 attached_threads, 2184 system_mem, 2192 max_system_mem; 2200 bytes
- *	since 2.43    0 mutex, 4 flags, 8 top, 16 last_remainder, 24 bins, then as before; 2112 bytes
+ *	since 2.43    0 mutex, 4 flags, 8 top, 16 last_remainder, 24 bins, then the same;
+ *	              2112 bytes
  *	heap_info     0 arena, 8 previous heap, 16 size, 24 accessible size;
  *	              32 bytes; 48 since 2.35
  *	malloc_par    see glibc_params.c

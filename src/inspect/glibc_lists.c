@@ -238,7 +238,8 @@ static void add_candidate(struct reader *r, uint32_t thread, taddr_t addr, taddr
 		if (is_read && is_cache(&cache))
 			*vec_add(&out->list) = (struct candidate){
 				.distance = r->thread[thread].thread_pointer - addr,
-				.block = block, .size = size, .thread = thread, .layout = i, .cache = cache};
+				.block = block, .size = size, .thread = thread,
+				.layout = i, .cache = cache};
 	}
 }
 
