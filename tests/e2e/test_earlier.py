@@ -80,6 +80,9 @@ for _variant, _mode, _allocator in (("gcc-O2-pie", "auto", "glibc"), ("clang-O0-
         program, chance = Program(t, variant, **preload(allocator, variant)), random.Random(1)
         if variant == "testing-glibc":
             # the main thread's first free, which makes its cache, enters free twice: the second time is an unknown free
+            program.say(b"g")
+            time.sleep(0.1)
+            program.say(b"p")
             program.say(b"f")
         others = program.others()
         for i in range(8):
@@ -144,7 +147,15 @@ def compare_addresses(t, program):
 @test("earlier/leaks")
 def leaks(t):
     """--leak-check of blocks that were lost before."""
-    program = Program(t)
+    check_leaks(t, Program(t))
+
+
+@test("earlier/leaks/testing-glibc")
+def testing_leaks(t):
+    check_leaks(t, Program(t, "testing-glibc"))
+
+
+def check_leaks(t, program):
     program.say(b"l")
     attached = program.attach("--leak-check", "--older-than=0", "--leaks-out=leaks")
     attached.detach()
