@@ -226,7 +226,11 @@ def words_of(pid, allocator):
     with open("/proc/%d/mem" % pid, "rb") as memory:
         for start, end in inside:
             memory.seek(start)
-            for i, (word,) in enumerate(struct.iter_unpack("<Q", memory.read(min(end - start, 1 << 23)))):
+            try:
+                words = memory.read(min(end - start, 1 << 23))
+            except OSError:
+                continue # pages beyond the end of a file
+            for i, (word,) in enumerate(struct.iter_unpack("<Q", words)):
                 at = bisect.bisect(starts, word & 0xffffffffff80) - 1
                 is_link = at >= 0 and word & 0xffffffffff80 < inside[at][1]
                 is_described = allocator == "mimalloc" and (start + i * 8) % SEGMENT < DESCRIBED
