@@ -3,7 +3,7 @@
  * which are verified, since stripped libraries have no symbols for them:
  *
  *	musl        mallocng, musl 1.2.1 and later (musl.h); the one before (musl_old.h)
- *	jemalloc    5.2.0 to 5.3.0 (jemalloc.h)
+ *	jemalloc    5.2.0 to 5.3.1 (jemalloc.h)
  *	tcmalloc    gperftools 2.7 to 2.18 (tcmalloc.h)
  *	mimalloc    2.0.3 to 2.4, not its secure form (mimalloc.h)
  */

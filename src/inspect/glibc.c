@@ -10,11 +10,13 @@
 
 #define FLAGS_AT 4u
 #define FASTBINS_AT 16u
-#define TOP_AT 96u
-#define BINS_AT 112u
-#define THREADS_AT 2176u
-#define SYSTEM_AT 2184u
-#define MOST_SYSTEM_AT 2192u
+/* relative to the bins */
+#define TOP_BEFORE 16u
+#define THREADS_AT 2064u
+#define SYSTEM_AT 2072u
+#define MOST_SYSTEM_AT 2080u
+#define STATE_END 2088u
+#define STATE_MAX 2200u
 #define IS_NOT_CONTIGUOUS 2u
 #define HEAP_MAX (UINT64_C(1) << 26)
 
@@ -39,25 +41,37 @@ static bool is_in(const struct glibc_range *data, size_t count, taddr_t addr)
 	return false;
 }
 
-static void add_arena(struct inspect_memory *m, taddr_t addr, bool is_main, struct glibc *out)
+/* Where the bins are in an arena of @size bytes; 0 if that is no known size. */
+static uint32_t bins_in(uint64_t size)
 {
-	uint8_t state[GLIBC_STATE_SIZE];
-	uint32_t flags;
+	uint64_t at = size - STATE_END;
 
-	if (!memory_read(m, addr, state, sizeof(state)))
+	return at == GLIBC_BINS_AT || at == GLIBC_BINS_AT_NO_FAST ? (uint32_t)at : 0;
+}
+
+static void add_arena(struct inspect_memory *m, const struct heap_part *s, bool is_main,
+		      struct glibc *out)
+{
+	uint8_t state[STATE_MAX];
+	uint32_t flags, bins = bins_in(s->end - s->start);
+
+	if (!memory_read(m, s->start, state, s->end - s->start))
 		return;
 	struct glibc_arena *a = vec_add(&out->arenas);
 
 	memcpy(&flags, state + FLAGS_AT, sizeof(flags));
 	*a = (struct glibc_arena){
-		.addr = addr, .is_main = is_main, .is_contiguous = !(flags & IS_NOT_CONTIGUOUS),
-		.top = word_at(state, TOP_AT), .unsorted = word_at(state, BINS_AT),
-		.threads = word_at(state, THREADS_AT), .system_bytes = word_at(state, SYSTEM_AT),
-		.most_system_bytes = word_at(state, MOST_SYSTEM_AT),
+		.addr = s->start, .size = s->end - s->start, .is_main = is_main,
+		.is_contiguous = !(flags & IS_NOT_CONTIGUOUS),
+		.top = word_at(state, bins - TOP_BEFORE), .unsorted = word_at(state, bins),
+		.unsorted_head = s->start + bins - TOP_BEFORE,
+		.threads = word_at(state, bins + THREADS_AT),
+		.system_bytes = word_at(state, bins + SYSTEM_AT),
+		.most_system_bytes = word_at(state, bins + MOST_SYSTEM_AT),
 	};
 	memcpy(&flags, state, sizeof(flags));
 	a->is_locked = flags != 0;
-	for (size_t i = 0; i < GLIBC_FASTBINS; i++)
+	for (size_t i = 0; i < GLIBC_FASTBINS && bins == GLIBC_BINS_AT; i++)
 		a->fastbin[i] = word_at(state, FASTBINS_AT + i * sizeof(uint64_t));
 }
 
@@ -69,9 +83,9 @@ static void add_arenas(struct inspect_memory *m, const struct arenas *found,
 		for (size_t i = 0; i < found->states.count; i++) {
 			const struct heap_part *s = &found->states.data[i];
 
-			if (s->end - s->start == GLIBC_STATE_SIZE &&
+			if (bins_in(s->end - s->start) &&
 			    is_in(data, count, s->start) == (bool)is_main)
-				add_arena(m, s->start, is_main, out);
+				add_arena(m, s, is_main, out);
 		}
 }
 

@@ -1,5 +1,5 @@
 /*
- * glibc's malloc (2.28 to 2.41, 64 bits) in a stopped process: its arenas, their heaps, its
+ * glibc's malloc (2.28 to 2.43, 64 bits) in a stopped process: its arenas, their heaps, its
  * parameters. Recognized by their contents (leak/arenas.h), since a stripped libc has no symbols
  * for them, then verified by consistency checks. Layouts, from the definitions in malloc/malloc.c
  * and malloc/arena.c:
@@ -7,6 +7,8 @@
  *	malloc_state  0 mutex, 4 flags, 8 have_fastchunks, 16 fastbins[10], 96 top,
  *	              104 last_remainder, 112 bins[254], 2144 binmap, 2160 next, 2168 next_free,
  *	              2176 attached_threads, 2184 system_mem, 2192 max_system_mem; 2200 bytes
+ *	since 2.43    0 mutex, 4 flags, 8 top, 16 last_remainder, 24 bins, then the same;
+ *	              2112 bytes
  *	heap_info     0 arena, 8 previous heap, 16 size, 24 accessible size;
  *	              32 bytes; 48 since 2.35
  *	malloc_par    see glibc_params.c
@@ -22,7 +24,9 @@
 #define GLIBC_FASTBINS 10u
 #define GLIBC_HEADER 16u     /* offset from a chunk to its block */
 #define GLIBC_CHUNK_MIN 32u
-#define GLIBC_STATE_SIZE 2200u
+#define GLIBC_STATE_SIZE_FAST 2200u /* of an arena with fastbins */
+#define GLIBC_BINS_AT 112u
+#define GLIBC_BINS_AT_NO_FAST 24u /* since 2.43: without fastbins */
 #define GLIBC_IS_BEFORE_USED 1u
 #define GLIBC_IS_MMAPPED 2u
 #define GLIBC_IS_IN_HEAP 4u  /* in any arena but the main one */
@@ -30,12 +34,14 @@
 
 struct glibc_arena {
 	taddr_t addr;
+	uint64_t size;
 	bool is_main;
 	bool is_locked;
 	bool is_contiguous;     /* the main arena: it alone grows by brk */
 	taddr_t top;
 	taddr_t fastbin[GLIBC_FASTBINS];
-	taddr_t unsorted;       /* first chunk of the list; the list head's own address if empty */
+	taddr_t unsorted;       /* first chunk of the list; unsorted_head if empty */
+	taddr_t unsorted_head;
 	uint64_t threads;       /* threads that allocate from it */
 	uint64_t system_bytes, most_system_bytes;
 	uint64_t found_bytes;   /* of the heaps found; less than system_bytes if some were missed */

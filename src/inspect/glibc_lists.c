@@ -9,7 +9,9 @@
 
 #include <string.h>
 
-#define BINS 64u
+#define BINS_MAX 76u
+#define SMALL_BINS 64u
+#define LARGE_SHIFT 10
 #define TLS_MAX 65536u
 #define DTV_MAX 4096u
 #define BLOCK_SHIFT 12
@@ -17,8 +19,9 @@
 
 /* struct tcache_perthread_struct of one glibc version. */
 static const struct layout {
-	uint32_t chunk_size, count_size;
-} layouts[] = {{0x290, 2}, {0x250, 1}};
+	uint32_t chunk_size, count_size, bins;
+	bool has_slots; /* counts are of blocks that may still be added */
+} layouts[] = {{0x290, 2, 64, false}, {0x250, 1, 64, false}, {0x300, 2, 76, true}};
 
 struct reader {
 	struct inspect_memory *memory;
@@ -27,6 +30,12 @@ struct reader {
 	size_t thread_count;
 	struct glibc_lists *out;
 };
+
+/* malloc may give 16 bytes more than it was asked for, where less than a chunk would be left. */
+static bool has_size_of(const struct layout *l, uint64_t size)
+{
+	return size == l->chunk_size || size == l->chunk_size + GLIBC_HEADER;
+}
 
 /* Evidence that a block is a thread's cache. */
 struct cache {
@@ -40,6 +49,7 @@ struct cache {
 struct candidate {
 	uint64_t distance;      /* distance from the word to the thread pointer */
 	taddr_t block;
+	uint64_t size;
 	uint32_t thread, layout;
 	struct cache cache;
 };
@@ -58,7 +68,7 @@ static void add(struct reader *r, taddr_t chunk, uint64_t size, enum glibc_list 
 /* A list of blocks (tcache) or chunks (fastbin). */
 struct chain {
 	taddr_t first;
-	uint64_t size;          /* of its chunks, bytes */
+	uint64_t size, size_max; /* of its chunks, bytes */
 	uint64_t most;          /* maximum number of chunks */
 	enum glibc_list kind;
 };
@@ -79,7 +89,8 @@ static int64_t follow(struct reader *r, const struct chain *c, bool is_protected
 		taddr_t link = at - header + GLIBC_HEADER, next;
 
 		if ((uint64_t)count >= c->most || at == mark ||
-		    !glibc_is_chunk(r->memory, r->glibc, at - header, &size) || size != c->size ||
+		    !glibc_is_chunk(r->memory, r->glibc, at - header, &size) ||
+		    size < c->size || size > c->size_max ||
 		    !memory_read_word(r->memory, link, &next)) {
 			r->out->chunks.count = before;
 			return -1;
@@ -116,7 +127,7 @@ static void read_list(struct reader *r, const struct chain *c, struct cache *out
 		r->out->chunks.count -= (size_t)count;
 	bool has_first = c->most > 0 &&
 			 glibc_is_chunk(r->memory, r->glibc, c->first - GLIBC_HEADER, &size) &&
-			 size == c->size;
+			 size >= c->size && size <= c->size_max;
 
 	out->broken++;
 	out->blocks += has_first;
@@ -135,24 +146,54 @@ static bool is_first(const struct glibc *g, taddr_t block)
 	return i < g->heaps.count && g->heaps.data[i].start == block - GLIBC_HEADER;
 }
 
+/* How many blocks a list may have. Large lists are empty in most caches. */
+static uint16_t capacity_of(const struct reader *r, const uint8_t *bytes, const struct layout *l)
+{
+	uint16_t most = 0;
+
+	if (r->glibc->params.is_known)
+		return (uint16_t)r->glibc->params.tcache_count;
+	for (size_t i = 0; i < l->bins; i++) {
+		uint16_t slots;
+
+		memcpy(&slots, bytes + i * sizeof(slots), sizeof(slots));
+		most = MAX(most, slots);
+	}
+	return most;
+}
+
+static struct chain list_of(const uint8_t *bytes, const struct layout *l, size_t i,
+			    uint16_t capacity)
+{
+	struct chain c = {.size = GLIBC_CHUNK_MIN + 16 * i, .kind = GLIBC_TCACHE};
+	uint16_t count = 0;
+
+	memcpy(&count, bytes + i * l->count_size, l->count_size);
+	memcpy(&c.first, bytes + l->bins * l->count_size + i * sizeof(c.first), sizeof(c.first));
+	c.most = l->has_slots ? (uint16_t)(capacity - count) : count;
+	c.size_max = c.size;
+	if (i >= SMALL_BINS) {
+		c.size = UINT64_C(1) << (LARGE_SHIFT + i - SMALL_BINS);
+		c.size_max = 2 * c.size - 1;
+	}
+	return c;
+}
+
 /* Adds the chunks of the cache at @block with layout @l, if it is one. */
 static bool read_cache(struct reader *r, taddr_t block, const struct layout *l, struct cache *out)
 {
-	uint8_t bytes[BINS * 2 + BINS * sizeof(taddr_t)];
+	uint8_t bytes[BINS_MAX * (sizeof(uint16_t) + sizeof(taddr_t))];
 
 	*out = (struct cache){0};
 	if (is_first(r->glibc, block))
 		out->blocks = out->sound = FIRST_CHUNK_WEIGHT;
-	if (!memory_read(r->memory, block, bytes, BINS * (l->count_size + sizeof(taddr_t))))
+	if (!memory_read(r->memory, block, bytes, l->bins * (l->count_size + sizeof(taddr_t))))
 		return false;
-	for (size_t i = 0; i < BINS; i++) {
-		uint16_t count = 0;
-		struct chain c = {.size = GLIBC_CHUNK_MIN + 16 * i, .kind = GLIBC_TCACHE};
+	uint16_t capacity = l->has_slots ? capacity_of(r, bytes, l) : 0;
 
-		memcpy(&count, bytes + i * l->count_size, l->count_size);
-		memcpy(&c.first, bytes + BINS * l->count_size + i * sizeof(c.first),
-		       sizeof(c.first));
-		c.most = count;
+	for (size_t i = 0; i < l->bins; i++) {
+		struct chain c = list_of(bytes, l, i, capacity);
+
 		read_list(r, &c, out);
 	}
 	return true;
@@ -187,7 +228,7 @@ static void add_candidate(struct reader *r, uint32_t thread, taddr_t addr, taddr
 	if (!glibc_is_chunk(r->memory, r->glibc, block - GLIBC_HEADER, &size))
 		return;
 	for (uint32_t i = 0; i < ARRAY_SIZE(layouts); i++) {
-		if (size != layouts[i].chunk_size)
+		if (!has_size_of(&layouts[i], size))
 			continue;
 		size_t before = r->out->chunks.count;
 		struct cache cache;
@@ -197,7 +238,8 @@ static void add_candidate(struct reader *r, uint32_t thread, taddr_t addr, taddr
 		if (is_read && is_cache(&cache))
 			*vec_add(&out->list) = (struct candidate){
 				.distance = r->thread[thread].thread_pointer - addr,
-				.block = block, .thread = thread, .layout = i, .cache = cache};
+				.block = block, .size = size, .thread = thread,
+				.layout = i, .cache = cache};
 	}
 }
 
@@ -273,7 +315,7 @@ static void read_left_cache(struct reader *r, taddr_t block)
 		    r->out->chunks.data[i].chunk == block - GLIBC_HEADER)
 			return;
 	for (size_t i = 0; i < ARRAY_SIZE(layouts); i++) {
-		if (size != layouts[i].chunk_size)
+		if (!has_size_of(&layouts[i], size))
 			continue;
 		if (read_cache(r, block, &layouts[i], &cache) && cache.broken == 0)
 			add(r, block - GLIBC_HEADER, size, GLIBC_TCACHE_ITSELF);
@@ -304,6 +346,17 @@ static void read_left_caches(struct reader *r, uint64_t distance)
 	}
 }
 
+/*
+ * Whether a variable that is @word leads to a cache, perhaps to a damaged one. That of a thread
+ * without one is 0, or leads to constants.
+ */
+static bool leads_to_cache(const struct reader *r, taddr_t word)
+{
+	const struct map *m = maps_find(&r->memory->pages->maps, word);
+
+	return word && !(m && !m->is_write && *m->path == '/');
+}
+
 static void read_caches(struct reader *r)
 {
 	struct candidates c = {0};
@@ -320,7 +373,7 @@ static void read_caches(struct reader *r)
 		if (e->distance != distance || !read_cache(r, e->block, l, &cache))
 			continue;
 		r->out->broken += cache.broken;
-		add(r, e->block - GLIBC_HEADER, l->chunk_size, GLIBC_TCACHE_ITSELF);
+		add(r, e->block - GLIBC_HEADER, e->size, GLIBC_TCACHE_ITSELF);
 		r->out->caches++;
 	}
 	for (uint32_t i = 0; i < r->thread_count && distance; i++) {
@@ -331,7 +384,7 @@ static void read_caches(struct reader *r)
 		for (size_t k = 0; k < c.list.count; k++)
 			is_taken |= c.list.data[k].thread == i &&
 				    c.list.data[k].distance == distance;
-		r->out->broken += word && !is_taken;
+		r->out->broken += leads_to_cache(r, word) && !is_taken;
 	}
 	vec_deinit(&c.list);
 	if (distance)
@@ -345,6 +398,7 @@ static void read_fastbins(struct reader *r, const struct glibc_arena *a)
 	for (size_t i = 0; i < GLIBC_FASTBINS; i++) {
 		const struct chain c = {
 			.first = a->fastbin[i], .size = GLIBC_CHUNK_MIN + 16 * i,
+			.size_max = GLIBC_CHUNK_MIN + 16 * i,
 			.most = a->system_bytes / GLIBC_CHUNK_MIN, .kind = GLIBC_FASTBIN};
 
 		r->out->broken += follow_any(r, &c) < 0;
@@ -354,7 +408,7 @@ static void read_fastbins(struct reader *r, const struct glibc_arena *a)
 /* Follows the ring forwards. Its head is laid out like a chunk 16 bytes before the bins. */
 static void read_unsorted(struct reader *r, const struct glibc_arena *a)
 {
-	taddr_t head = a->addr + 96, at = a->unsorted;
+	taddr_t head = a->unsorted_head, at = a->unsorted;
 	uint64_t most = a->system_bytes / GLIBC_CHUNK_MIN, count = 0, size;
 
 	for (taddr_t mark = 0; at != head; count++) {

@@ -5,11 +5,13 @@
  * A thread's cache (struct tcache_perthread_struct) is a chunk of its own; the only pointer to it
  * is a thread-local variable, at the same distance from the thread pointer in all threads:
  *
- *	         to 2.29        since 2.30
- *	counts   char[64]       uint16_t[64]
- *	entries  at 64: [64]    at 128: [64]     the first block of each list
+ *	         to 2.29        since 2.30       since 2.42
+ *	counts   char[64]       uint16_t[64]     uint16_t[76]: blocks that may still be added
+ *	entries  at 64: [64]    at 128: [64]     at 152: [76]   the first block of each list
  *
- * List i holds chunks of 32 + 16 i bytes. The first word of a block points to the next one. Since
+ * List i holds chunks of 32 + 16 i bytes; list 64 + n, since 2.42, those of 2^(10+n) to 2^(11+n)
+ * bytes that are too large for the others. Since 2.43, the variable of a thread without a cache
+ * points to constants of the library's. The first word of a block points to the next one. Since
  * 2.32 that word is xor'ed with its own address >> 12, also in fastbins.
  */
 #ifndef PTMEM_INSPECT_GLIBC_LISTS_H

@@ -1,25 +1,32 @@
 /*
  * No pointer leads to struct malloc_par, so it is recognized by relations between its fields:
  *
- *	          to 2.34  since 2.35
- *	trim_threshold  0     0
- *	top_pad         8     8
- *	mmap_threshold 16    16
- *	arena_test     24    24
- *	arena_max      32    32
- *	thp_pagesize    -    40
- *	hp_pagesize     -    48     (and int hp_flags, 56)
- *	n_mmaps        40    60     int; then n_mmaps_max, max_n_mmaps, no_dyn_threshold
- *	mmapped_mem    56    80     then max_mmapped_mem, sbrk_base
- *	tcache_bins    80   104     then tcache_max_bytes, tcache_count, tcache_unsorted_limit
+ *	          to 2.34  since 2.35  since 2.43
+ *	trim_threshold  0     0     0
+ *	top_pad         8     8     8
+ *	mmap_threshold 16    16    16
+ *	arena_test     24    24    24
+ *	arena_max      32    32    32
+ *	thp_mode        -     -    40     enum
+ *	thp_pagesize    -    40    48
+ *	hp_pagesize     -    48    56     then int hp_flags
+ *	n_mmaps        40    60    68     int; then n_mmaps_max, max_n_mmaps, no_dyn_threshold
+ *	mmapped_mem    56    80    88     then max_mmapped_mem, sbrk_base
+ *	tcache_bins    80   104   112     then tcache_max_bytes, tcache_count, tcache_unsorted_limit
+ *
+ * tcache_bins counts the bins of small chunks only. tcache_max_bytes is the size of a block to
+ * 2.41, since 2.42 the size of a chunk, which a cached chunk must be below: 2.42 sets 1032 unless
+ * told otherwise, and 2.43 one byte more than the largest chunk.
  */
 #include "inspect/glibc_params.h"
 
 #include <string.h>
 
 #define DATA_MAX (UINT64_C(1) << 20) /* libc's data has 75 kB */
-#define PAR_MAX 136u
+#define PAR_MAX 144u
 #define TCACHE_BYTES_MAX 1032u
+#define TCACHE_BINS_MAX 64u
+#define TCACHE_CHUNK_MAX (UINT64_C(1) << 22)
 #define ARENA_TEST_MAX 4096u
 #define THRESHOLD_MIN (UINT64_C(128) << 10)
 #define THRESHOLD_MAX (UINT64_C(32) << 20)
@@ -28,7 +35,7 @@
 struct layout {
 	uint32_t mmaps, mmapped, tcache; /* offsets */
 };
-static const struct layout layouts[] = {{60, 80, 104}, {40, 56, 80}};
+static const struct layout layouts[] = {{60, 80, 104}, {68, 88, 112}, {40, 56, 80}};
 
 static void take_params(const uint8_t *p, const struct layout *l, struct glibc_params *out)
 {
@@ -79,14 +86,30 @@ static bool fits_arena(const struct glibc *g, const struct glibc_params *p)
 	return has_dynamic_thresholds(p) || (a->system_bytes == 0 && p->is_fixed);
 }
 
-/* tcache_bins follows from tcache_max_bytes: chunks of 32 bytes are in the first bin. */
+/* Bins of small chunks of up to @size bytes: those of 32 bytes are in the first one. */
+static uint64_t bins_up_to(uint64_t size)
+{
+	return (MAX(size, (uint64_t)GLIBC_CHUNK_MIN) - GLIBC_CHUNK_MIN) / 16 + 1;
+}
+
+/* Since 2.42. */
+static bool has_large_tcache(const struct glibc_params *p)
+{
+	uint64_t size = ROUND_DOWN(p->tcache_max_bytes, UINT64_C(16));
+
+	return p->tcache_max_bytes - size <= 1 && size >= GLIBC_CHUNK_MIN &&
+	       size < TCACHE_CHUNK_MAX &&
+	       p->tcache_bins == MIN(bins_up_to(size), (uint64_t)TCACHE_BINS_MAX);
+}
+
+/* tcache_bins follows from tcache_max_bytes. */
 static bool has_tcache(const struct glibc_params *p)
 {
-	uint64_t size = MAX(ROUND_UP(p->tcache_max_bytes + sizeof(uint64_t), UINT64_C(16)),
-			    (uint64_t)GLIBC_CHUNK_MIN);
+	uint64_t size = ROUND_UP(p->tcache_max_bytes + sizeof(uint64_t), UINT64_C(16));
+	bool is_small = p->tcache_max_bytes <= TCACHE_BYTES_MAX &&
+			p->tcache_bins == bins_up_to(size);
 
-	return p->tcache_max_bytes <= TCACHE_BYTES_MAX && p->tcache_count <= UINT16_MAX &&
-	       p->tcache_bins == (size - GLIBC_CHUNK_MIN) / 16 + 1;
+	return (is_small || has_large_tcache(p)) && p->tcache_count <= UINT16_MAX;
 }
 
 static bool has_mmapped(const struct glibc_params *p)

@@ -171,12 +171,14 @@ static void find_mmapped(struct inspection *n, const struct heap_input *heap)
 	}
 	for (size_t i = 0; i < found->list.count; i++) {
 		const struct glibc_mmapped *b = &found->list.data[i];
+		uint64_t usable = glibc_mmapped_usable(&n->glibc, b);
 
 		spans_add(&n->spans, b->start, b->block, ROW_OWN);
-		spans_add(&n->spans, b->block, b->end, ROW_MMAPPED);
+		spans_add(&n->spans, b->block, b->block + usable, ROW_MMAPPED);
+		spans_add(&n->spans, b->block + usable, b->end, ROW_OWN);
 		n->out->mmapped_blocks++;
-		n->out->mmapped_bytes += b->end - b->block;
-		heap_report_block(heap, b->block, b->end - b->block);
+		n->out->mmapped_bytes += usable;
+		heap_report_block(heap, b->block, usable);
 	}
 	n->out->is_mmapped_complete = has_all_mmapped(n);
 }
@@ -303,7 +305,7 @@ static void scan_for_holders(struct inspection *n)
 
 		if (a->is_main)
 			*vec_add(&h->own) =
-				(struct heap_part){a->addr, a->addr + GLIBC_STATE_SIZE};
+				(struct heap_part){a->addr, a->addr + a->size};
 	}
 	for (uint32_t i = 0; i < n->out->types.list.count; i++)
 		if (n->out->types.list.data[i].header)

@@ -45,6 +45,7 @@ struct tree {
 	struct inspect_memory *memory;
 	const struct layout *layout;
 	struct slabs *slabs;
+	bool has_pad;                   /* a large extent has a page more than its block */
 	uint64_t pages_left;            /* that may still be read */
 	struct { taddr_t start, end;
 	} last;                         /* of jemalloc's own blocks, the last one found */
@@ -110,6 +111,11 @@ static void add_large(struct tree *t, const struct description *d, struct slab *
 {
 	size_t number;
 
+	uint64_t size = slab->end - slab->start;
+
+	t->has_pad |= d->addr % PAGE != 0 || slab->stride + PAGE == size;
+	if (t->has_pad || slab->stride > size)
+		slab->stride = MIN(slab->stride, size - MIN(size, PAGE));
 	slab->first = d->addr;
 	slab->places = 1;
 	if (slabs_add(t->slabs, slab, &number))

@@ -7,7 +7,6 @@
 
 #define LISTS_AT 8u
 #define LISTS 73u
-#define SLOW_SIZE 176u
 #define MARK UINT64_C(0x7a7a7a7a7a7a7a7a) /* before the stacks */
 #define LIST_WORDS 3u
 #define WORD 8u
@@ -15,10 +14,12 @@
 struct slow {
 	uint64_t link[2], list_link[2];
 	taddr_t lists, arena;
-	uint8_t other[112];
 	taddr_t stacks, cache;
 };
-_Static_assert(sizeof(struct slow) == SLOW_SIZE, "as in 5.3");
+_Static_assert(offsetof(struct slow, stacks) == 48, "as in 5.3");
+
+/* Where a slow part has its last two words: of 5.3.0 and 5.3.1. */
+static const uint32_t ends[] = {160, 224};
 
 struct list {
 	taddr_t next;
@@ -64,15 +65,25 @@ static void read_stack(struct inspect_memory *m, taddr_t start, uint32_t count, 
 
 /* -- 5.3 -- */
 
+static bool read_slow_as(struct inspect_memory *m, taddr_t at, uint32_t end, struct slow *out)
+{
+	return memory_read(m, at, out, offsetof(struct slow, stacks)) &&
+	       memory_read(m, at + end, &out->stacks, 2 * WORD);
+}
+
 /* The slow part of what may be the cache at @addr. */
 static bool read_slow(struct inspect_memory *m, taddr_t addr, struct slow *out)
 {
 	uint64_t at, first;
 
-	return memory_read_word(m, addr, &at) && at % WORD == 0 && at &&
-	       memory_read(m, at, out, sizeof(*out)) && out->cache == addr &&
-	       out->lists == addr + LISTS_AT && memory_read_word(m, out->stacks, &first) &&
-	       first == MARK;
+	if (!memory_read_word(m, addr, &at) || at % WORD || !at)
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(ends); i++)
+		if (read_slow_as(m, at, ends[i], out) && out->cache == addr &&
+		    out->lists == addr + LISTS_AT &&
+		    memory_read_word(m, out->stacks, &first) && first == MARK)
+			return true;
+	return false;
 }
 
 static bool read_cache(struct inspect_memory *m, taddr_t addr, struct slabs *out)
@@ -84,7 +95,9 @@ static bool read_cache(struct inspect_memory *m, taddr_t addr, struct slabs *out
 	if (!read_slow(m, addr, &slow) || !slabs_mark(out, slow.stacks, 0, PLACE_INNER))
 		return false;
 	for (uint32_t i = 0; i < LISTS; i++)
-		if (memory_read(m, slow.lists + i * sizeof(list), &list, sizeof(list)) && list.next)
+		/* since 5.3.1 a list that is off has no room, and leads nowhere */
+		if (memory_read(m, slow.lists + i * sizeof(list), &list, sizeof(list)) &&
+		    list.next && list.empty != list.full)
 			read_stack(m, list.next, (uint16_t)(list.empty - list.next) / WORD,
 				   i, out);
 	return true;

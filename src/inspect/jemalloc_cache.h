@@ -5,6 +5,7 @@
  *	                 0 next, pointer to a stack's pointer to a block; 20 where the stack ends,
  *	                 its low 16 bits
  *	      slow part  32 the lists; 160 memory of the stacks; 168 the cache
+ *	                 (5.3.1: 224 and 232)
  *	5.2   cache      16, 1000 lists of 36 small and of large size classes, 24 bytes each: 4 how
  *	                 many blocks; 16 where the stack ends
  *	                 936 its small lists; 944 its large lists

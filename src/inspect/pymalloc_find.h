@@ -1,5 +1,5 @@
 /*
- * Finds the allocator that Python has for blocks of up to 512 bytes (CPython 3.8 to 3.13, 64 bits):
+ * Finds the allocator that Python has for blocks of up to 512 bytes (CPython 3.8 to 3.15, 64 bits):
  *
  *	arena       a mapping: 256 KiB with pools of 4 KiB; from 3.10 on 1 MiB with pools of
  *	            16 KiB, at multiples of that

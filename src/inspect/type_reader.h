@@ -10,7 +10,7 @@
  *	table        functions
  *	type_info    0 its own table, 8 the mangled name
  *
- * Python (CPython 3.8 to 3.13): the second word of an object points to its type
+ * Python (CPython 3.8 to 3.15): the second word of an object points to its type
  *
  *	object       0 references, 8 type
  *	type         0 references, 8 its own type, 24 name, 32 size, 40 size of an item, 168 flags

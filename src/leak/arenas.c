@@ -19,7 +19,7 @@
 #define HEAPS_MAX 65536u
 
 /* The size of an arena up to its bins, by version. */
-static const uint32_t heads[] = {112, 104};
+static const uint32_t heads[] = {112, 24, 104};
 
 struct search {
 	struct arenas *found;

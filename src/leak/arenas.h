@@ -2,7 +2,7 @@
  * Finds the arenas of glibc's malloc (struct malloc_state). A stripped library has no symbols for
  * them, so they are recognized by their contents, which have the same layout since 2.10:
  *
- *	bins - 112   lock, flags, fastbins    (- 104 before 2.27)
+ *	bins - 112   lock, flags, fastbins    (- 104 before 2.27; - 24 since 2.43, without fastbins)
  *	bins - 16    top                      the chunk at the heap's end
  *	bins - 8     last remainder
  *	bins         127 pairs: heads of lists of free chunks; a pair that points to the

@@ -166,6 +166,8 @@ static void put_params(FILE *f, const struct inspect_title *t, const struct insp
 
 	fprintf(f, "  \"malloc\": {\"name\": \"glibc\", \"version\": \"%u.%u\"", t->glibc_major,
 		t->glibc_minor);
+	if (t->is_newer)
+		fputs(", \"verified_not_known\": true", f);
 	if (p->is_known)
 		fprintf(f, ", \"mmap_threshold\": %" PRIu64 ", \"trim_threshold\": %" PRIu64
 			   ", \"top_pad\": %" PRIu64 ", \"dynamic\": %s, \"arena_max\": %" PRIu64

@@ -28,6 +28,7 @@ struct inspect_title {
 	const char *command;
 	uint64_t rss, swap;        /* VmRSS and VmSwap in /proc/PID/status, bytes */
 	unsigned glibc_major, glibc_minor; /* 0 = unknown */
+	bool is_newer;             /* than the versions of glibc that are known; it was verified */
 	bool has_malloc;           /* its malloc is glibc's, and was used */
 	uint32_t inside;           /* threads that stayed in the middle of malloc */
 	uint32_t moments;          /* in which those that were in it ran to leave it */

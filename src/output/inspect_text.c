@@ -272,7 +272,8 @@ static void print_params(FILE *f, const struct inspect_title *t, const struct in
 
 	fputs("\nmalloc: glibc", f);
 	if (t->glibc_major)
-		fprintf(f, " %u.%u", t->glibc_major, t->glibc_minor);
+		fprintf(f, " %u.%u%s", t->glibc_major, t->glibc_minor,
+			t->is_newer ? " (verified, not known)" : "");
 	if (p->is_known) {
 		if (p->arena_max)
 			snprintf(arenas, sizeof(arenas), "%llu",

@@ -363,7 +363,7 @@ static bool has_jemalloc(const struct inspect_look *l)
 /* Threads' caches are found in these alone; in others their blocks would seem to be live. */
 bool inspect_look_knows_other(const struct inspect_look *l)
 {
-	static const char *const known[] = {"5.2.0-0", "5.2.1-0", "5.3.0-0"};
+	static const char *const known[] = {"5.2.0-0", "5.2.1-0", "5.3.0-0", "5.3.1-0"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
 		if (strcmp(l->version, known[i]) == 0)

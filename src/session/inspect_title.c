@@ -16,7 +16,12 @@
 
 /* The versions of glibc with the structures of src/inspect/glibc.h. */
 #define MINOR_MIN 28u
-#define MINOR_MAX 41u
+#define MINOR_MAX 43u
+
+static bool is_newer(unsigned major, unsigned minor)
+{
+	return major == 2 && minor > MINOR_MAX;
+}
 
 void inspect_title_init(struct inspect_title *out, uint32_t pid, const char *command,
 			const struct inspect_look *look)
@@ -24,12 +29,24 @@ void inspect_title_init(struct inspect_title *out, uint32_t pid, const char *com
 	*out = (struct inspect_title){
 		.pid = pid, .command = command, .rss = look->rss, .swap = look->swap,
 		.glibc_major = look->glibc_major, .glibc_minor = look->glibc_minor,
+		.is_newer = is_newer(look->glibc_major, look->glibc_minor) && look->has_arena &&
+			    !look->other,
 		.has_malloc = look->has_arena, .inside = look->inside, .moments = look->moments};
 }
 
 bool inspect_title_knows(unsigned major, unsigned minor)
 {
-	return !major || (major == 2 && minor >= MINOR_MIN && minor <= MINOR_MAX);
+	return !major || (major == 2 && minor >= MINOR_MIN);
+}
+
+/* Whether all structures of a glibc's malloc are as in a known version, block by block. */
+static bool is_verified(const struct inspect_report *r)
+{
+	for (size_t i = 0; i < r->heaps.arenas.count; i++)
+		if (r->heaps.arenas.data[i].missing_bytes > 0)
+			return false;
+	return inspect_is_consistent(r) && r->params.is_known && r->is_mmapped_complete &&
+	       (r->caches > 0 || r->params.tcache_count == 0);
 }
 
 /* Whether what was found is what the symbols of program and libraries say. */
@@ -67,6 +84,10 @@ char *inspect_title_refusal(uint32_t pid, const struct inspect_look *look)
 	if (!inspect_title_knows(major, minor))
 		return xasprintf("process %u: its malloc is glibc %u.%u's; --inspect knows 2.%u to "
 				 "2.%u", pid, major, minor, MINOR_MIN, MINOR_MAX);
+	if (is_newer(major, minor) && !is_verified(&look->report))
+		return xasprintf("process %u: its malloc is glibc %u.%u's, not all of which is as "
+				 "in the versions that --inspect knows, 2.%u to 2.%u", pid, major,
+				 minor, MINOR_MIN, MINOR_MAX);
 	return NULL;
 }
 

@@ -11,7 +11,10 @@ struct inspect_look;
 void inspect_title_init(struct inspect_title *out, uint32_t pid, const char *command,
 			const struct inspect_look *look);
 
-/* Whether the structures of this version of glibc are known, or may be: 0 = unknown version. */
+/*
+ * Whether the structures of this version of glibc may be known: 0 = unknown version. A newer one
+ * than the newest known is tried: its structures must be verified.
+ */
 bool inspect_title_knows(unsigned major, unsigned minor);
 
 /*

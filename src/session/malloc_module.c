@@ -24,6 +24,10 @@ static const char *const functions[] = {
 static const char *const glibc_functions[] = {
 	"calloc", "valloc", "pvalloc", "malloc_trim", "malloc_info", "mallopt", "mallinfo",
 	"malloc_stats",
+	/* of a static program, which has names for them */
+	"_int_malloc", "_int_free_chunk", "_int_free_merge_chunk", "_int_free_create_chunk",
+	"_int_free_maybe_trim", "sysmalloc", "__libc_malloc2", "__libc_calloc2", "arena_get2",
+	"tcache_init",
 };
 /* Not exported, and the functions that they may be part of. */
 static const char *const musl_functions[] = {
@@ -48,8 +52,13 @@ struct libc {
 	size_t inner_count;
 	struct bounds wait[MALLOC_WAIT_PARTS];
 	size_t wait_count;
+	uint64_t before; /* end of the last function before them */
+	uint64_t morecore; /* where __default_morecore is, in the middle of malloc.c */
 	bool is_libc, is_glibc, is_static_musl;
 };
+
+#define MORECORE_BEFORE UINT64_C(4096) /* malloc.c's before __default_morecore; 4896 in 2.43 */
+#define INNER_MAX (UINT64_C(32) << 10) /* of functions without names; 17 kB in glibc 2.43 */
 
 static bool is_among(const char *name, const char *const *list, size_t count)
 {
@@ -125,6 +134,36 @@ bool malloc_modules_have(const struct malloc_modules *m, const taddr_t *pc, size
 	return false;
 }
 
+static int note_before(void *ctx, const struct elf_symbol *sym)
+{
+	struct libc *l = ctx;
+
+	if (sym->is_defined && strcmp(sym->name, "__default_morecore") == 0)
+		l->morecore = sym->vaddr;
+	else if (sym->is_defined && sym->size && sym->vaddr + sym->size <= l->all.start)
+		l->before = MAX(l->before, sym->vaddr + sym->size);
+	return 0;
+}
+
+/*
+ * malloc and free jump to functions of their source file that have no symbols. Since 2.42 the
+ * linker has these before malloc, and a stack no longer has an address in malloc then.
+ */
+static void widen_glibc(const struct module *m, struct libc *l)
+{
+	unsigned major, minor;
+
+	malloc_module_version(m, &major, &minor);
+	if (major != 2 || minor < 42)
+		return;
+	elf_file_each_symbol(m->file, note_before, l);
+	if (!l->before || l->all.start - l->before > INNER_MAX)
+		return;
+	if (l->morecore > l->before && l->morecore < l->all.start)
+		l->before = MAX(l->before, l->morecore - MORECORE_BEFORE);
+	l->all.start = l->before;
+}
+
 static bool has_libc_name(const struct module *m)
 {
 	const char *name = text_base_name(m->path);
@@ -142,6 +181,8 @@ static bool check_module(const struct module *m, struct malloc_module *out)
 	if (!l.is_libc || !l.all.start)
 		return false;
 	out->module = m;
+	if (l.is_glibc)
+		widen_glibc(m, &l);
 	for (size_t i = 0; !l.is_glibc && l.is_static_musl && i < l.inner_count; i++)
 		add_code(out, &l.inner[i], FUNCTIONS_MAX);
 	if (out->code_count == 0)

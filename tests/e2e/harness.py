@@ -7,6 +7,7 @@ Skip, with the reason) otherwise.
 
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -29,6 +30,10 @@ LIBRARIES = "/usr/lib/x86_64-linux-gnu/"
 ALLOCATORS = {"jemalloc": LIBRARIES + "libjemalloc.so.2", "tcmalloc": LIBRARIES + "libtcmalloc_minimal.so.4",
               "mimalloc": next((LIBRARIES + n for n in ("libmimalloc.so.2", "libmimalloc.so.3")
                                 if os.path.exists(LIBRARIES + n)), LIBRARIES + "libmimalloc.so")}
+
+# Debian testing's, unpacked by scripts/install-deps: a variant "testing-NAME" is a program that runs with these.
+UNPACKED = os.path.join(ROOT, "build/allocators")
+UNPACKED_LIBRARIES = {"glibc": "", "jemalloc": "libjemalloc.so.2", "tcmalloc": "libtcmalloc_minimal.so.4", "mimalloc": "libmimalloc.so.3"}
 
 # Our name of a quantity -> ptmem's, in --stats.
 STATS = {
@@ -76,6 +81,15 @@ def allocator(name):
     if not os.path.exists(ALLOCATORS[name]):
         raise Skip("no %s on this machine" % ALLOCATORS[name])
     return ALLOCATORS[name]
+
+
+def unpacked(*argv, preload="", libraries=None):
+    """The command that runs @argv with the libraries of Debian testing."""
+    directory = os.path.join(UNPACKED, "usr/lib/x86_64-linux-gnu")
+    if not os.path.exists(os.path.join(UNPACKED, "versions")):
+        raise Skip("no build/allocators (scripts/install-deps test needs Debian's mirror)")
+    return [os.path.join(directory, "ld-linux-x86-64.so.2"), "--library-path", ":".join(filter(None, (libraries, directory))),
+            *(["--preload", os.path.join(directory, preload)] if preload else []), *argv]
 
 
 def is_asan():
@@ -145,9 +159,21 @@ class Context:
     # ---- programs and files ----
 
     def target(self, variant, program):
+        if variant.startswith("testing-"):
+            return self.unpacked_target(variant, program)
         path = os.path.join(TARGETS, variant, program)
         if not os.path.exists(path):
             raise Skip("%s/%s is not built (compiler or library missing)" % (variant, program))
+        return path
+
+    def unpacked_target(self, variant, program):
+        """A script that becomes it."""
+        preload = UNPACKED_LIBRARIES[variant.partition("-")[2]]
+        path = os.path.join(self.subdirectory(), program)
+        command = unpacked(self.target("gcc-O2-pie", program), preload=preload)
+        with open(path, "w", encoding="ascii") as file:
+            file.write("#!/bin/sh\nexec %s \"$@\"\n" % shlex.join(command))
+        os.chmod(path, 0o755)
         return path
 
     def program(self, name, path=None):

@@ -19,6 +19,8 @@ TCMALLOC = {"tcmalloc-sampling": ("libtcmalloc.so.4", {"TCMALLOC_SAMPLE_PARAMETE
 
 def preload(name, variant=""):
     """The environment in which programs of @variant use it."""
+    if variant.startswith("testing-"):
+        return {}
     if name == "mimalloc" and allocator(name).endswith(".so.3"):
         raise Skip("mimalloc 2 is not installed")
     if name in ("glibc", "musl", "musl-old") or variant.startswith("linked-"):
@@ -52,7 +54,8 @@ for _variant, _allocator in SHAPES:
 
 KNOWN = (("gcc-O2-pie", "jemalloc"), ("linked-jemalloc-static", "jemalloc"), ("musl-O2-pie", "musl"), ("musl-O2-static", "musl"),
          ("gcc-O2-pie", "tcmalloc"), ("gcc-O2-pie", "tcmalloc-sampling"), ("clang-O0-nopie", "tcmalloc"),
-         ("linked-tcmalloc-static", "tcmalloc"), ("linked-mimalloc", "mimalloc"))
+         ("linked-tcmalloc-static", "tcmalloc"), ("linked-mimalloc", "mimalloc"),
+         ("testing-jemalloc", "jemalloc"), ("testing-tcmalloc", "tcmalloc"))
 # Where malloc has no name; musl's before 1.2.1 is laid out by targets/old_musl, and all its blocks are counted.
 OTHERS = (("linked-tcmalloc-stripped", "tcmalloc"), ("gcc-O2-pie", "musl-old"), ("gcc-O2-stripped", "musl-old"))
 
@@ -223,7 +226,11 @@ def words_of(pid, allocator):
     with open("/proc/%d/mem" % pid, "rb") as memory:
         for start, end in inside:
             memory.seek(start)
-            for i, (word,) in enumerate(struct.iter_unpack("<Q", memory.read(min(end - start, 1 << 23)))):
+            try:
+                words = memory.read(min(end - start, 1 << 23))
+            except OSError:
+                continue # pages beyond the end of a file
+            for i, (word,) in enumerate(struct.iter_unpack("<Q", words)):
                 at = bisect.bisect(starts, word & 0xffffffffff80) - 1
                 is_link = at >= 0 and word & 0xffffffffff80 < inside[at][1]
                 is_described = allocator == "mimalloc" and (start + i * 8) % SEGMENT < DESCRIBED

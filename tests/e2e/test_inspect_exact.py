@@ -212,6 +212,11 @@ for _target in ("mixed", "threads"):
         PROOFS[_target + "-static", _allocator] = endless(_allocator + "-O2-static", _target)
 
 
+for _allocator in ("glibc", "jemalloc", "tcmalloc"):
+    for _target in ("mixed", "threads"):
+        PROOFS[_target + "-testing", _allocator] = endless("testing-" + _allocator, "inspected_busy" if _target == "threads" else _target)
+
+
 class Proof:
     """A program, with what it needs while it is asked; what was seen."""
 
@@ -219,12 +224,12 @@ class Proof:
         self.t, self.name = t, name
         self.seen = {"program": name, "allocator": allocator, "moments": 0, "blocks": 0, "most": 0, "put_off": 0, "differences": 0}
         self.helpers = []
-        self.env = {} if "-static" in name else preload(allocator)
+        self.env = {} if "-static" in name or "-testing" in name else preload(allocator)
         if name == "python3":
             self.env["PYTHONMALLOC"] = "malloc"
         self.argv = PROOFS[name, allocator](t)
         # setpriv becomes postgres
-        self.options = ("--trace-children=yes",) if name == "postgres" else ()
+        self.options = ("--trace-children=yes",) if name == "postgres" or "-testing" in name else ()
 
     def start(self):
         stdin = subprocess.DEVNULL

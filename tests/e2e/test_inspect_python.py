@@ -16,7 +16,7 @@ from test_inspect_core import gcore
 from test_inspect_core import report as report_core
 from test_inspect_types import interpreter, name_of
 
-MINORS = range(8, 14)
+MINORS = range(8, 16)
 PYTHON_ROWS = ("python_live", "python_free", "python_pools", "python_own")
 # Nothing is allocated between the numbers and the pause.
 WAIT = """

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 
-from harness import Fail, Skip, test
+from harness import UNPACKED, Fail, Skip, test
 
 
 class Typed:
@@ -246,7 +246,10 @@ while True:
 
 
 def interpreter(minor):
-    """In the path, or pyenv's."""
+    """In the path, pyenv's, or unpacked."""
+    unpacked = os.path.join(UNPACKED, "python3.%d" % minor)
+    if os.path.exists(unpacked):
+        return unpacked
     places = [shutil.which("python3.%d" % minor), sys.executable,
               *glob.glob(os.path.expanduser("~/.pyenv/versions/3.%d.*/bin/python3" % minor))]
     for path in filter(None, places):
@@ -258,7 +261,7 @@ def interpreter(minor):
     raise Skip("no Python 3.%d on this machine" % minor)
 
 
-for _minor in range(8, 14):
+for _minor in range(8, 16):
     @test("inspect/types/python3.%d" % _minor)
     def _(t, minor=_minor):
         program = Typed(t, [interpreter(minor), "-c", PYTHON], PYTHONMALLOC="malloc")

@@ -1,0 +1,102 @@
+"""glibc of Debian testing: --inspect, blocks in the heaps and leaks are the program's; a version newer than the newest known is
+verified, and refused if it differs."""
+
+import os
+import re
+import subprocess
+
+from harness import UNPACKED, Fail, test, unpacked
+from test_inspect import check_rows, inspect
+
+LEAKED, LEAKED_SIZE = 10, 1016
+LIBC = os.path.join(UNPACKED, "usr/lib/x86_64-linux-gnu/libc.so.6")
+
+
+class Program:
+    """targets/earlier, with the libraries of Debian testing; live: bytes and blocks that it has."""
+
+    def __init__(self, t, libraries=None, **env):
+        command = unpacked(t.target("gcc-O2-pie", "earlier"), libraries=libraries)
+        self.process = subprocess.Popen(command, env=t.environment(t.directory, **env), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.pid = self.process.pid
+        self.live = self.answer()
+
+    def answer(self):
+        words = self.process.stdout.readline().split()
+        if len(words) != 2:
+            raise Fail("the program answered %r" % words)
+        return tuple(map(int, words))
+
+    def say(self, letter):
+        self.process.stdin.write(letter)
+        self.process.stdin.flush()
+        self.live = self.answer()
+        return self.live
+
+    def work(self, t):
+        self.say(b"g")
+        t.wait_until("its threads to have blocks", lambda: self.say(b"x")[1] > 300)
+        self.say(b"p")
+
+    def end(self):
+        self.process.kill()
+        self.process.communicate()
+
+
+def check(t, program, report, least=4):
+    check_rows(t, report)
+    t.equal("damaged lists and heaps", (report["broken_lists"], report["broken_heaps"], report["unlisted"]), (0, 0, 0))
+    blocks = sum(e["blocks"] for e in report["types"])
+    t.check(program.live[1] <= blocks <= program.live[1] + 40, "%d blocks of %d" % (blocks, program.live[1]))
+    t.check(report["mmapped_complete"] and report["mmapped_blocks"] == 5, "blocks of their own: %s" % report["mmapped_blocks"])
+    t.check(report["thread_caches"] >= least, "caches of threads: %d" % report["thread_caches"])
+
+
+for _name, _tunables in (("default", ""), ("large", "glibc.malloc.tcache_max=65536"), ("small", "glibc.malloc.tcache_max=200"),
+                         ("counts", "glibc.malloc.tcache_count=300")):
+    @test("inspect/testing/" + _name)
+    def _(t, tunables=_tunables):
+        """Lists of large chunks, fewer and longer lists: nothing that is cached seems to be live."""
+        program = Program(t, GLIBC_TUNABLES=tunables)
+        for _ in range(3):
+            program.work(t)
+            report = inspect(t, program.pid)
+            # few blocks are so small that a thread needs a cache
+            check(t, program, report, 1 if "tcache_max=200" in tunables else 4)
+            t.check("verified_not_known" not in report["malloc"], "a known version is not known")
+        program.end()
+
+
+def renamed(t, version, change=lambda data: data):
+    """A directory with a libc that says to be of another version."""
+    unpacked()
+    with open(LIBC, "rb") as file:
+        data = file.read()
+    said = re.search(rb"stable release version 2\.([0-9]+)", data)
+    directory = t.subdirectory()
+    with open(os.path.join(directory, "libc.so.6"), "wb") as file:
+        file.write(change(data.replace(said.group(0), b"stable release version " + version)))
+    return directory
+
+
+@test("inspect/testing/newer")
+def newer(t):
+    """Everything is as in a known version."""
+    program = Program(t, libraries=renamed(t, b"2.99"))
+    program.work(t)
+    report = inspect(t, program.pid)
+    check(t, program, report)
+    t.equal("version", (report["malloc"]["version"], report["malloc"]["verified_not_known"]), ("2.99", True))
+    text = t.run([t.ptmem(), "--inspect", "-p", str(program.pid)]).out
+    t.check(b"malloc: glibc 2.99 (verified, not known); " in text, "the text says %r" % text)
+    program.end()
+
+
+@test("inspect/testing/newer-differs")
+def differs(t):
+    """A newer version with a list that is not as in a known one."""
+    program = Program(t, libraries=renamed(t, b"2.99"), GLIBC_TUNABLES="glibc.malloc.tcache_max=8388608:glibc.malloc.tcache_count=0")
+    program.work(t)
+    words = t.run([t.ptmem(), "--inspect", "-p", str(program.pid)])
+    t.check(words.status in (0, 125), "status %d" % words.status)
+    program.end()
