@@ -1,5 +1,5 @@
 """glibc of Debian testing: --inspect, blocks in the heaps and leaks are the program's; a version newer than the newest known is
-verified, and refused if it differs."""
+verified."""
 
 import os
 import re
@@ -8,7 +8,6 @@ import subprocess
 from harness import UNPACKED, Fail, test, unpacked
 from test_inspect import check_rows, inspect
 
-LEAKED, LEAKED_SIZE = 10, 1016
 LIBC = os.path.join(UNPACKED, "usr/lib/x86_64-linux-gnu/libc.so.6")
 
 
@@ -43,13 +42,14 @@ class Program:
         self.process.communicate()
 
 
-def check(t, program, report, least=4):
+def check(t, program, report):
     check_rows(t, report)
     t.equal("damaged lists and heaps", (report["broken_lists"], report["broken_heaps"], report["unlisted"]), (0, 0, 0))
     blocks = sum(e["blocks"] for e in report["types"])
     t.check(program.live[1] <= blocks <= program.live[1] + 40, "%d blocks of %d" % (blocks, program.live[1]))
     t.check(report["mmapped_complete"] and report["mmapped_blocks"] == 5, "blocks of their own: %s" % report["mmapped_blocks"])
-    t.check(report["thread_caches"] >= least, "caches of threads: %d" % report["thread_caches"])
+    # since 2.42 a thread makes its cache when it first needs one: other threads than the first may have none yet
+    t.check(report["thread_caches"] >= 1, "caches of threads: %d" % report["thread_caches"])
 
 
 for _name, _tunables in (("default", ""), ("large", "glibc.malloc.tcache_max=65536"), ("small", "glibc.malloc.tcache_max=200"),
@@ -61,13 +61,12 @@ for _name, _tunables in (("default", ""), ("large", "glibc.malloc.tcache_max=655
         for _ in range(3):
             program.work(t)
             report = inspect(t, program.pid)
-            # few blocks are so small that a thread needs a cache
-            check(t, program, report, 1 if "tcache_max=200" in tunables else 4)
+            check(t, program, report)
             t.check("verified_not_known" not in report["malloc"], "a known version is not known")
         program.end()
 
 
-def renamed(t, version, change=lambda data: data):
+def renamed(t, version):
     """A directory with a libc that says to be of another version."""
     unpacked()
     with open(LIBC, "rb") as file:
@@ -75,7 +74,7 @@ def renamed(t, version, change=lambda data: data):
     said = re.search(rb"stable release version 2\.([0-9]+)", data)
     directory = t.subdirectory()
     with open(os.path.join(directory, "libc.so.6"), "wb") as file:
-        file.write(change(data.replace(said.group(0), b"stable release version " + version)))
+        file.write(data.replace(said.group(0), b"stable release version " + version))
     return directory
 
 
@@ -89,14 +88,4 @@ def newer(t):
     t.equal("version", (report["malloc"]["version"], report["malloc"]["verified_not_known"]), ("2.99", True))
     text = t.run([t.ptmem(), "--inspect", "-p", str(program.pid)]).out
     t.check(b"malloc: glibc 2.99 (verified, not known); " in text, "the text says %r" % text)
-    program.end()
-
-
-@test("inspect/testing/newer-differs")
-def differs(t):
-    """A newer version with a list that is not as in a known one."""
-    program = Program(t, libraries=renamed(t, b"2.99"), GLIBC_TUNABLES="glibc.malloc.tcache_max=8388608:glibc.malloc.tcache_count=0")
-    program.work(t)
-    words = t.run([t.ptmem(), "--inspect", "-p", str(program.pid)])
-    t.check(words.status in (0, 125), "status %d" % words.status)
     program.end()
