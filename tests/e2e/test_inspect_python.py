@@ -322,8 +322,8 @@ def torn(t):
 def unknown(t):
     """Arenas with other numbers of pools are of an unknown version."""
     program = Stopped(t, 11)
+    arenas = program.arenas() # reading may make pages resident: before the first report
     known = inspect(t, program.pid)
-    arenas = program.arenas()
     t.check(len(arenas) >= known["python"]["arenas"], "%d arenas" % len(arenas))
     for at, word in arenas:
         program.write(at, (word & 0xffffffff) | 128 << 32)
