@@ -155,8 +155,8 @@ struct arch {
 	const long *stop_interrupts;
 	/* ptrace request that writes one word of arch_regs, at its offset; 0 = none */
 	int set_word;
-	/* the clock source of Linux that is the counter of arch_ticks */
-	const char *ticks_clocksource;
+	/* clock sources of Linux that read the counter of arch_ticks; terminated by NULL */
+	const char *const *ticks_clocksources;
 	uint8_t return_insn;                 /* one byte: return */
 	uint8_t nop_insn;                    /* one byte: no-op */
 	uint8_t jump_size;                   /* bytes of the jump that relocate appends */

@@ -20,6 +20,9 @@ static const long stop_interrupts[] = {
 	SYS_rt_sigtimedwait, SYS_io_getevents, SYS_io_pgetevents, SYS_msgrcv, SYS_msgsnd, -1,
 };
 
+/* KVM's clock is the same counter, scaled: a guest may have this source alone. */
+static const char *const ticks_clocksources[] = {"tsc", "kvm-clock", NULL};
+
 static const struct arch x86_64 = {
 	.name = "x86_64",
 	.audit_arch = AUDIT_ARCH_X86_64,
@@ -75,7 +78,7 @@ static const struct arch x86_64 = {
 	.syscall_insn_size = X86_SYSCALL_SIZE,
 	.stop_interrupts = stop_interrupts,
 	.set_word = PTRACE_POKEUSR,
-	.ticks_clocksource = "tsc",
+	.ticks_clocksources = ticks_clocksources,
 	.return_insn = X86_RETURN,
 	.nop_insn = 0x90,
 	.jump_size = X86_JUMP_SIZE,

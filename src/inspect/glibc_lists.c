@@ -73,6 +73,11 @@ struct chain {
 	enum glibc_list kind;
 };
 
+static bool fits_chain(const struct chain *c, uint64_t size)
+{
+	return size >= c->size && size <= c->size_max;
+}
+
 /*
  * Adds the chunks of list @c. Returns their number, or -1 and adds none if the list leaves the
  * heaps or has more than c->most.
@@ -90,7 +95,7 @@ static int64_t follow(struct reader *r, const struct chain *c, bool is_protected
 
 		if ((uint64_t)count >= c->most || at == mark ||
 		    !glibc_is_chunk(r->memory, r->glibc, at - header, &size) ||
-		    size < c->size || size > c->size_max ||
+		    !fits_chain(c, size) ||
 		    !memory_read_word(r->memory, link, &next)) {
 			r->out->chunks.count = before;
 			return -1;
@@ -127,7 +132,7 @@ static void read_list(struct reader *r, const struct chain *c, struct cache *out
 		r->out->chunks.count -= (size_t)count;
 	bool has_first = c->most > 0 &&
 			 glibc_is_chunk(r->memory, r->glibc, c->first - GLIBC_HEADER, &size) &&
-			 size >= c->size && size <= c->size_max;
+			 fits_chain(c, size);
 
 	out->broken++;
 	out->blocks += has_first;

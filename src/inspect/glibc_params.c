@@ -14,9 +14,9 @@
  *	mmapped_mem    56    80    88     then max_mmapped_mem, sbrk_base
  *	tcache_bins    80   104   112     then tcache_max_bytes, tcache_count, tcache_unsorted_limit
  *
- * tcache_bins counts the bins of small chunks only. tcache_max_bytes is the size of a block to
- * 2.41, since 2.42 the size of a chunk, which a cached chunk must be below: 2.42 sets 1032 unless
- * told otherwise, and 2.43 one byte more than the largest chunk.
+ * tcache_bins counts the bins of small chunks only. tcache_max_bytes is, to 2.41, the size of the
+ * largest block that is cached. Since 2.42 it is a limit: chunks are cached whose size is less. Its
+ * default is 1032 in 2.42; 2.43 sets it to the size of the largest cached chunk plus 1.
  */
 #include "inspect/glibc_params.h"
 

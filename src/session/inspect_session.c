@@ -170,7 +170,7 @@ static bool fits(const struct inspect_block *b, uint64_t usable)
 {
 	uint64_t page = PAGE_SIZE_MIN, size = b->addr % page ? b->size : ROUND_UP(b->size, page);
 	uint64_t chunk = MAX(ROUND_UP(size + 8, UINT64_C(16)), UINT64_C(32));
-	/* since 2.43 a word less */
+	/* a block with a mapping of its own ends at the page, since glibc 2.43 a word before it */
 	taddr_t end = ROUND_UP(b->addr + usable, UINT64_C(16));
 	bool is_to_page = end % page == 0;
 

@@ -33,7 +33,7 @@ ALLOCATORS = {"jemalloc": LIBRARIES + "libjemalloc.so.2", "tcmalloc": LIBRARIES 
 
 # Debian testing's, unpacked by scripts/install-deps: a variant "testing-NAME" is a program that runs with these.
 UNPACKED = os.path.join(ROOT, "build/allocators")
-UNPACKED_LIBRARIES = {"glibc": "", "jemalloc": "libjemalloc.so.2", "tcmalloc": "libtcmalloc_minimal.so.4", "mimalloc": "libmimalloc.so.3"}
+UNPACKED_LIBRARIES = {"glibc": "", "jemalloc": "libjemalloc.so.2", "tcmalloc": "libtcmalloc_minimal.so.4"}
 
 # Our name of a quantity -> ptmem's, in --stats.
 STATS = {

@@ -22,9 +22,9 @@ LEAKED, LEAKED_SIZE = 10, 1016
 class Program:
     """targets/earlier; live: (bytes, blocks) that it had in use at its last answer."""
 
-    def __init__(self, t, variant="gcc-O2-pie", **env):
+    def __init__(self, t, variant="gcc-O2-pie", command=None, **env):
         self.t = t
-        self.process = subprocess.Popen([t.target(variant, "earlier")], env=t.environment(t.directory, **env),
+        self.process = subprocess.Popen(command or [t.target(variant, "earlier")], env=t.environment(t.directory, **env),
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.pid = self.process.pid
         self.wait_for_answer()

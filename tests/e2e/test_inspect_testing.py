@@ -3,43 +3,22 @@ verified."""
 
 import os
 import re
-import subprocess
 
-from harness import UNPACKED, Fail, test, unpacked
+from harness import UNPACKED, test, unpacked
+from test_earlier import Program
 from test_inspect import check_rows, inspect
 
 LIBC = os.path.join(UNPACKED, "usr/lib/x86_64-linux-gnu/libc.so.6")
 
 
-class Program:
-    """targets/earlier, with the libraries of Debian testing; live: bytes and blocks that it has."""
+def start(t, libraries=None, **env):
+    return Program(t, command=unpacked(t.target("gcc-O2-pie", "earlier"), libraries=libraries), **env)
 
-    def __init__(self, t, libraries=None, **env):
-        command = unpacked(t.target("gcc-O2-pie", "earlier"), libraries=libraries)
-        self.process = subprocess.Popen(command, env=t.environment(t.directory, **env), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self.pid = self.process.pid
-        self.live = self.answer()
 
-    def answer(self):
-        words = self.process.stdout.readline().split()
-        if len(words) != 2:
-            raise Fail("the program answered %r" % words)
-        return tuple(map(int, words))
-
-    def say(self, letter):
-        self.process.stdin.write(letter)
-        self.process.stdin.flush()
-        self.live = self.answer()
-        return self.live
-
-    def work(self, t):
-        self.say(b"g")
-        t.wait_until("its threads to have blocks", lambda: self.say(b"x")[1] > 300)
-        self.say(b"p")
-
-    def end(self):
-        self.process.kill()
-        self.process.communicate()
+def work(t, program):
+    program.say(b"g")
+    t.wait_until("its threads to have blocks", lambda: program.say(b"x")[1] > 300)
+    program.say(b"p")
 
 
 def check(t, program, report):
@@ -57,9 +36,9 @@ for _name, _tunables in (("default", ""), ("large", "glibc.malloc.tcache_max=655
     @test("inspect/testing/" + _name)
     def _(t, tunables=_tunables):
         """Lists of large chunks, fewer and longer lists: nothing that is cached seems to be live."""
-        program = Program(t, GLIBC_TUNABLES=tunables)
+        program = start(t, GLIBC_TUNABLES=tunables)
         for _ in range(3):
-            program.work(t)
+            work(t, program)
             report = inspect(t, program.pid)
             check(t, program, report)
             t.check("verified_not_known" not in report["malloc"], "a known version is not known")
@@ -81,8 +60,8 @@ def renamed(t, version):
 @test("inspect/testing/newer")
 def newer(t):
     """Everything is as in a known version."""
-    program = Program(t, libraries=renamed(t, b"2.99"))
-    program.work(t)
+    program = start(t, libraries=renamed(t, b"2.99"))
+    work(t, program)
     report = inspect(t, program.pid)
     check(t, program, report)
     t.equal("version", (report["malloc"]["version"], report["malloc"]["verified_not_known"]), ("2.99", True))

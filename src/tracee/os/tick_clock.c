@@ -10,11 +10,6 @@
 #define FIRST_NS 50000u         /* a rate over less is not exact enough */
 #define RATE_NS 1000000000u     /* the rate is that of one to two times as long */
 #define TRIES 4
-/*
- * KVM's clock is the same counter, scaled: a guest may have this source alone. Tested on one whose
- * kernel was started with tsc=unstable; whether the host calls the counter stable is not visible.
- */
-#define GUEST_CLOCK "kvm-clock"
 
 /*
  * Unlike the current clock source, which may be a hypervisor's, the list of available ones says
@@ -35,6 +30,14 @@ static bool is_available(const char *name)
 		if (strcmp(word, name) == 0)
 			return true;
 	}
+	return false;
+}
+
+static bool is_any_available(const char *const *names)
+{
+	for (; *names; names++)
+		if (is_available(*names))
+			return true;
 	return false;
 }
 
@@ -59,8 +62,7 @@ void tick_clock_init(struct tick_clock *c, const struct arch *arch)
 	struct tick_pair first = read_pair();
 
 	*c = (struct tick_clock){
-		.is_trusted = is_available(arch->ticks_clocksource) ||
-			      is_available(GUEST_CLOCK),
+		.is_trusted = is_any_available(arch->ticks_clocksources),
 		.read = read_pair,
 		.old = first, .middle = first, .last = first,
 	};
