@@ -1,5 +1,6 @@
 """Processes and how they end: fork, vfork, spawn, exec, exit codes and signals, and the files they leave."""
 
+import errno
 import os
 import re
 import signal
@@ -491,17 +492,32 @@ def without_thread_pointer(t):
     t.check(os.path.exists(log), "there is a profile")
 
 
+def exec_unprofiled(t, name, status, word):
+    """sh, whose profile is there, executes program @name; the message has @word."""
+    target = t.target("odd", name)
+    profile = t.profile(["sh", "-c", "exec \"$0\"", target], options=["--trace-children=yes"])
+    t.equal("status of " + name, profile.status, status)
+    t.check([m for m in profile.messages if word in m and "not profiled" in m],
+            "nothing said about %s: %s" % (name, profile.messages))
+    t.equal("commands", [b["pid"] for b in profile.stats], list(profile.files))
+    t.check(massif.Massif(profile.files[profile.stats[0]["pid"]][0]).cmd.startswith("sh -c"), "whose file is it")
+
+
 @test("process/exec-without-allocator")
 def exec_of_no_allocator(t):
     """A program without malloc that is executed later continues; ptmem reports that it is not profiled."""
-    for name, status, word in (("nolibc", 3, "malloc"), ("stripped-static", 0, "malloc"), ("tiny32", 7, "32-bit")):
-        target = t.target("odd", name)
-        profile = t.profile(["sh", "-c", "exec \"$0\"", target], options=["--trace-children=yes"])
-        t.equal("status of " + name, profile.status, status)
-        t.check([m for m in profile.messages if word in m and "not profiled" in m],
-                "nothing said about %s: %s" % (name, profile.messages))
-        t.equal("commands", [b["pid"] for b in profile.stats], list(profile.files))
-        t.check(massif.Massif(profile.files[profile.stats[0]["pid"]][0]).cmd.startswith("sh -c"), "whose file is it")
+    exec_unprofiled(t, "nolibc", 3, "malloc")
+    exec_unprofiled(t, "stripped-static", 0, "malloc")
+
+
+@test("process/exec-32-bit")
+def exec_of_32_bit(t):
+    try:
+        subprocess.call([t.target("odd", "tiny32")])
+    except OSError as error:
+        t.equal("reason", error.errno, errno.ENOEXEC)
+        raise harness.Skip("this kernel does not run 32-bit programs") from error
+    exec_unprofiled(t, "tiny32", 7, "32-bit")
 
 
 def register_children(mode):

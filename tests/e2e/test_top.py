@@ -136,8 +136,9 @@ def leave(name, how):
         top.wait("a table", lambda: "(leaks.c:" in top.terminal.text())
         number = how(top, program)
         top.end(signal_number=number)
-        after = top.terminal.raw.rsplit(b"\x1b[?1049l", 1)
-        t.check(len(after) == 2 and b"written to" in after[1], "the report is not on the screen that stays: %r" % after[-1])
+        rest = re.sub(rb"(?s)\x1b\[\?1049h.*?\x1b\[\?1049l", b"", top.terminal.raw)
+        t.check(rest != top.terminal.raw and b"\x1b[?1049h" not in rest, "the screen is not left")
+        t.check(b"written to" in rest, "the report is not on the screen that stays: %r" % rest)
         t.check(b"\x1b[?25h" in top.terminal.raw[top.terminal.raw.rfind(b"\x1b[?25l"):], "the cursor stays hidden")
         if program.process.poll() is None:
             finish(t, program)
