@@ -8,6 +8,8 @@
  *	               PTRACE_SEIZE, which waits then until it runs another image
  *	DELAYS_REFUSE  how many requests of PTRACE_SEIZE fail with EPERM first, as inside execve
  *	DELAYS_SIGNAL  a signal that each thread is sent when it was seized, which it then stops for
+ *	DELAYS_GONE    a signal that makes a thread of the target end: sent before each PTRACE_SEIZE
+ *	               of one that is not the first, which waits then until this one is gone
  *	DELAYS_DIE     ptmem dies of SIGKILL at the ptrace request of this number (from 1)
  *	DELAYS_DIE_AT  only these requests are counted (PTRACE_...; all)
  *	DELAYS_DIE_IF  requests are counted as soon as this file exists
@@ -114,6 +116,27 @@ static void stop_by_signal(pid_t tid)
 	}
 }
 
+/* Sends the process of @tid, not its first thread, the signal, and waits until @tid is gone. */
+static void make_gone(pid_t tid)
+{
+	const struct timespec pause = { 0, 1000000 };
+	int sig = (int)number("DELAYS_GONE", 0), pid = 0;
+	char name[64], line[256];
+
+	snprintf(name, sizeof(name), "/proc/%d/status", (int)tid);
+	FILE *file = sig && ptmem == getpid() ? fopen(name, "r") : NULL;
+	if (!file)
+		return;
+	while (pid == 0 && fgets(line, sizeof(line), file))
+		sscanf(line, "Tgid: %d", &pid);
+	fclose(file);
+	if (pid == tid || kill(pid, sig) != 0)
+		return;
+	snprintf(name, sizeof(name), "/proc/%d/task/%d", pid, (int)tid);
+	while (access(name, F_OK) == 0)
+		nanosleep(&pause, NULL);
+}
+
 static int is_refused(void)
 {
 	static unsigned left, is_known;
@@ -174,6 +197,7 @@ long ptrace(enum __ptrace_request request, ...)
 		real = (ptrace_fn *)dlsym(RTLD_NEXT, "ptrace");
 	if ((int)request == PTRACE_SEIZE) {
 		make_exec(pid);
+		make_gone(pid);
 		if (is_refused()) {
 			errno = EPERM;
 			return -1;

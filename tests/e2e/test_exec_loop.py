@@ -103,6 +103,22 @@ def refused(t):
     program.end()
 
 
+@test("exec-loop/by-the-last-thread")
+def by_the_last_thread(t):
+    """The first thread is seized and has ended when another one, not yet seized, executes a program."""
+    program = subprocess.Popen([t.target("gcc-O2-pie", "exec_last")], cwd=t.subdirectory(), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    t.equal("first thread", program.stdout.read(1), b"x")
+    attached = Attached(t, program.pid, ["-vv"], env=delays(signal=int(signal.SIGUSR1), gone=int(signal.SIGUSR1))).wait_attached()
+    t.check("once more" not in attached.errors(), "it took two attempts: %s" % attached.errors())
+    for _ in range(5):
+        program.stdin.write(b"x")
+        program.stdin.flush()
+        t.equal("answer", program.stdout.read(1), b"x")
+    program.stdin.close()
+    t.equal("status", program.wait(timeout=20), 3)
+    t.equal("allocations", [s["allocations"] for s in attached.ended().stats], [5])
+
+
 class Executing:
     """The target exec_loop, which executes itself from one of its threads all the time."""
 

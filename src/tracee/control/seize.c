@@ -102,6 +102,15 @@ static bool is_known(struct target *t, const struct process *p, pid_t tid)
 }
 
 /*
+ * Whether a thread that was not seized has executed a program: it has the id of the first thread
+ * then, and the one of that id that was known, perhaps as dead, does not exist any more.
+ */
+static bool has_executed(pid_t pid)
+{
+	return !ptrace_is_tracee(pid) && !proc_is_dead(pid);
+}
+
+/*
  * Seizes and interrupts the new threads of @p. Returns their number, or -errno for the first that
  * cannot be seized, and stops there: all tracers go through the threads in the same order, so of
  * two guardians the one that gets the first thread gets all of them.
@@ -144,9 +153,9 @@ int target_seize_all(struct target *t, pid_t pid)
 			world_stop(t);
 		while (p && stops_serve_next(t, true) == 0)
 			; /* the ends of threads that count as halted, for which an execve waits */
-	} while (found > 0);
+		p = process_find(t, pid);
+	} while (found > 0 || (found == 0 && p && has_executed(pid)));
 	ptrace_limit_seize(false);
-	p = process_find(t, pid);
 	if (found < 0 || !p || p->threads == 0)
 		return found < 0 ? found : -ESRCH;
 	return thread_pick(t, p->space) ? 0 : -EAGAIN;
