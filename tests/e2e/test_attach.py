@@ -219,7 +219,7 @@ def once_more(t):
 @test("attach/parked", limit=300)
 def parked(t):
     """All threads parked at attach and detach: the numbers between are exact."""
-    server = Server(t)
+    server = Server(t, nice=10)
     maps = server.maps()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         before = server.say("p")
