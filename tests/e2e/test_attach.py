@@ -245,6 +245,25 @@ def parked(t):
     server.end()
 
 
+@test("attach/single-stepping")
+def single_stepping(t):
+    """A program that stops at each instruction leaves a pad only after hundreds of stops."""
+    program = subprocess.Popen([t.target("gcc-O2-pie", "stepping")], cwd=t.subdirectory(), stdin=subprocess.PIPE)
+
+    def executable():
+        with open("/proc/%d/maps" % program.pid, encoding="utf-8") as file:
+            return [line for line in file if " r-x" in line or "rwx" in line or "r-xs" in line or " rw-s" in line]
+
+    t.wait_until("the program to run", lambda: any("libc" in line for line in executable()))
+    maps = executable()
+    for i in range(30):
+        attached = Attached(t, program.pid, ["--probes=jump"]).wait_attached()
+        attached.detach()
+        t.equal("mappings after detach %d" % i, executable(), maps)
+    program.stdin.close()
+    t.equal("status", program.wait(timeout=20), 0)
+
+
 @test("attach/with-oracle")
 def oracle_inside(t):
     """With the oracle inside: its counts since the mark, set while all stand still, are ptmem's."""

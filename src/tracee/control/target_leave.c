@@ -76,15 +76,17 @@ static void detach_thread(struct target *t, struct thread *th)
 
 /*
  * Lets all threads run for a moment, longer at each try: on a busy machine they may not get a CPU
- * at once, and their stacks do not change.
+ * at once, and their stacks do not change. Their stops are served meanwhile: a program that
+ * single-steps itself has one at each instruction.
  */
 static void run_shortly(struct target *t, unsigned tries)
 {
-	const struct timespec ts = {0, MIN(tries - 1, RUN_MS_MAX) * 1000000l};
+	uint64_t deadline = clock_now_ns() + MIN(tries - 1, RUN_MS_MAX) * 1000000ull;
 	world_start(t);
-	nanosleep(&ts, NULL);
-	while (stops_serve_next(t, true) == 0)
-		;
+	do {
+		if (stops_serve_next(t, true) != 0)
+			wait_for_child(1);
+	} while (clock_now_ns() < deadline);
 	world_stop(t);
 }
 
