@@ -239,12 +239,14 @@ bool target_may_attach_later(pid_t pid, enum attach_problem problem, long detail
 #define RETRY_NS 1000000000ull
 #define RETRY_MAX_NS 5000000000ull /* a second may be too short for RETRY_MIN tries */
 #define RETRY_MIN 50
+#define TRACED_NS 30000000000ull /* for a tracer that is dying, and frees its memory first */
 #define PAUSE_NS 2000000l
 
 /* Whether to give up after @tries since @begin. A busy machine makes only few tries a second. */
-static bool is_late(unsigned tries, uint64_t begin, uint64_t now)
+static bool is_late(enum attach_problem problem, unsigned tries, uint64_t begin, uint64_t now)
 {
-	return now - begin > (tries < RETRY_MIN ? RETRY_MAX_NS : RETRY_NS);
+	uint64_t limit = tries < RETRY_MIN ? RETRY_MAX_NS : RETRY_NS;
+	return now - begin > (problem == ATTACH_TRACED ? TRACED_NS : limit);
 }
 
 int target_attach(struct target *t, pid_t pid, enum attach_problem *problem_out, long *detail_out)
@@ -261,7 +263,7 @@ int target_attach(struct target *t, pid_t pid, enum attach_problem *problem_out,
 		now = clock_now_ns();
 		since = problem == last ? since : now;
 		if (rc == 0 || !target_may_attach_later(pid, problem, *detail_out) ||
-		    is_late(tries, begin, now))
+		    is_late(problem, tries, begin, now))
 			break;
 		log_debug("process %d: attach failed (%d, %s), once more", (int)pid, (int)problem,
 			  strerror(-rc));

@@ -72,7 +72,7 @@ static void detach_thread(struct target *t, struct thread *th)
 		let_end(t, th);
 }
 
-#define RUN_MS_MAX 20
+#define RUN_MS_MAX 100
 
 /*
  * Lets all threads run for a moment, longer at each try: on a busy machine they may not get a CPU
