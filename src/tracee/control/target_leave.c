@@ -73,6 +73,9 @@ static void detach_thread(struct target *t, struct thread *th)
 }
 
 #define RUN_MS_MAX 100
+#define REMOVE_TRIES 100
+/* Does not walk stacks: a word that only looks like an address never goes away. */
+#define GUARDIAN_TRIES 25
 
 /*
  * Lets all threads run for a moment, longer at each try: on a busy machine they may not get a CPU
@@ -81,7 +84,8 @@ static void detach_thread(struct target *t, struct thread *th)
  */
 static void run_shortly(struct target *t, unsigned tries)
 {
-	uint64_t deadline = clock_now_ns() + MIN(tries - 1, RUN_MS_MAX) * 1000000ull;
+	unsigned ms = (tries - 1) * (t->recovery.is_guardian ? REMOVE_TRIES / GUARDIAN_TRIES : 1);
+	uint64_t deadline = clock_now_ns() + MIN(ms, RUN_MS_MAX) * 1000000ull;
 	world_start(t);
 	do {
 		if (stops_serve_next(t, true) != 0)
@@ -102,10 +106,6 @@ static bool is_in_vfork(const struct target *t, const struct address_space *s)
 }
 
 #define VFORK_MS 2000u
-#define REMOVE_TRIES 100
-/* Does not walk stacks: a word that only looks like an address never goes away. */
-#define GUARDIAN_TRIES 25
-
 /*
  * Waits until no thread of @s is in vfork, at most until @deadline. A thread that leaves it is
  * held.
