@@ -105,7 +105,7 @@ for _mode in MODES:
         register(_mode, _threads)
 
 
-@test("times/loaded")
+@test("times/loaded", limit=180)
 def loaded(t):
     """While other programs take the CPUs."""
     with load(t, 2 * os.cpu_count()):
