@@ -245,21 +245,44 @@ def clean_detach(t):
     server.end()
 
 
-@test("killed/risk-is-said")
-def risk_is_said(t):
-    """Where the death of ptmem would kill the program, too, the attach says so: it blocks SIGTRAP, and each call hits a
-    breakpoint."""
-    for block, way, expected in ((True, "break", 1), (True, "auto", 0), (False, "break", 0)):
-        script = ("import signal, sys, time\n"
-                  "%ssignal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTRAP])\n"
-                  "print('ready', flush=True)\nsys.stdin.read()\n" % ("" if block else "0 and "))
-        program = subprocess.Popen([t.program("python3"), "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        try:
-            program.stdout.readline()
-            attached = Attached(t, program.pid, ["--probes=" + way]).wait_attached()
-            said = attached.errors().count("dies if ptmem is killed by SIGKILL (a thread blocks SIGTRAP)")
-            attached.detach()
-        finally:
-            program.communicate()
-        t.equal("warnings, %s, %s" % (block, way), said, expected)
-        t.equal("the program's status", program.returncode, 0)
+def waiting_python(t, setup):
+    script = "import signal, sys\n%s\nprint('ready', flush=True)\nsys.stdin.read()\n" % setup
+    return [t.program("python3"), "-c", script]
+
+
+def waiting_filtered(t):
+    return [t.target("gcc-O2-pie", "filtered"), "all"]
+
+
+RISKS = {
+    "blocks": (lambda t: waiting_python(t, "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTRAP])"),
+               "a thread blocks SIGTRAP"),
+    "handles": (lambda t: waiting_python(t, "signal.signal(signal.SIGTRAP, lambda *_: None)"),
+                "it has its own handler of SIGTRAP, or ignores it"),
+    "filters": (waiting_filtered, "a seccomp filter forbids "),
+    "none": (lambda t: waiting_python(t, ""), None),
+}
+
+
+def register_risk(name, make, reason):
+    @test("killed/risk-is-said/" + name)
+    def _(t):
+        """Where the death of ptmem would kill the program, too, the attach says so and why: each call hits a breakpoint."""
+        command = make(t)
+        for way in ("break", "auto"):
+            cwd = t.subdirectory()
+            program = subprocess.Popen(command, cwd=cwd, env=t.environment(cwd), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            try:
+                t.equal("its line", program.stdout.readline(), b"ready\n")
+                attached = Attached(t, program.pid, ["--probes=" + way]).wait_attached()
+                said = [line for line in attached.errors().splitlines() if "dies if ptmem is killed by SIGKILL" in line]
+                attached.detach()
+            finally:
+                program.communicate()
+            t.equal("warnings (%s)" % said, len(said), 1 if way == "break" and reason else 0)
+            t.check(not said or reason in said[0], "the reason: %s" % said)
+            t.equal("the program's status", program.returncode, 0)
+
+
+for _name, (_make, _reason) in RISKS.items():
+    register_risk(_name, _make, _reason)
