@@ -5,6 +5,7 @@ MODE ?= release
 CC := $(if $(filter default,$(origin CC)),gcc,$(CC))
 prefix ?= $(or $(PREFIX),/usr/local)
 VERSION := 0.1
+, := ,
 O := build/$(MODE)
 
 PKGS := libelf libdw libunwind-ptrace libunwind-generic libprotobuf-c
@@ -81,6 +82,12 @@ $(O)/ptmem-memusage: $(O)/src/memusage/main.o $(O)/libptmem.a
 $(O)/tests/unit/%: $(O)/tests/unit/%.o $(REPORT_OBJ) $(O)/libptmem.a
 	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS) $(REPORT_LIBS) -lcmocka
 
+# Many programs, each with the whole library: where lld is installed, it takes a third of the time. It would require
+# Debian's libunwind to name what its liblzma defines.
+TEST_LD := $(if $(shell command -v ld.lld),-fuse-ld=lld -Wl$(,)--threads=1$(,)--allow-shlib-undefined)
+$(O)/tests/unit/%: LDFLAGS_ALL += $(TEST_LD)
+$(O)/tests/fuzz/%: LDFLAGS_ALL += $(TEST_LD)
+
 # The driver is an archive, so that it gives its main() only to programs that have none.
 $(O)/tests/fuzz/driver.a: $(O)/tests/fuzz/driver.o
 	$(Q)rm -f $@ && ar rcs $@ $^
@@ -133,7 +140,6 @@ STATIC_LIBS = $(shell pkg-config --static --libs $(PKGS) ncursesw) -liberty -lz 
 STATIC_ZYDIS = $(call static_library,libZydis.a) $(call static_library,libZycore.a)
 STATIC_LINK = $(if $(strip $(STATIC_ZYDIS)),-static $(STATIC_LIBS) $(STATIC_ZYDIS),\
 	-no-pie -static-libgcc -Wl$(,)-Bstatic $(filter-out -pthread -lpthread -lm,$(STATIC_LIBS)) -Wl$(,)-Bdynamic -lZydis -lm)
-, := ,
 
 static: $(O)/src/cli/main.o $(O)/libptmem.a
 	$(call say,LD,build/ptmem-static)$(CC) $(LDFLAGS_ALL) -o build/ptmem-static $^ \

@@ -318,12 +318,12 @@ class Context:
         self.equal("standard output", profile.out, native.out)
         self.equal("standard error", profile.err, native.err)
 
-    def wait_until(self, what, condition, seconds=20):
+    def wait_until(self, what, condition, seconds=20, pause=0.01):
         end = time.monotonic() + seconds
         while not condition():
             if time.monotonic() > end:
                 raise Fail("waited %d s: %s" % (seconds, what))
-            time.sleep(0.01)
+            time.sleep(pause)
 
 
 def shorten(value):
