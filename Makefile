@@ -83,10 +83,10 @@ $(O)/tests/unit/%: $(O)/tests/unit/%.o $(REPORT_OBJ) $(O)/libptmem.a
 	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS) $(REPORT_LIBS) -lcmocka
 
 # Many programs, each with the whole library: where lld is installed, it takes a third of the time. It would require
-# Debian's libunwind to name what its liblzma defines.
-TEST_LD := $(if $(shell command -v ld.lld),-fuse-ld=lld -Wl$(,)--threads=1$(,)--allow-shlib-undefined)
-$(O)/tests/unit/%: LDFLAGS_ALL += $(TEST_LD)
-$(O)/tests/fuzz/%: LDFLAGS_ALL += $(TEST_LD)
+# Debian's libunwind to name what its liblzma defines. Tests that read their own code have the layout of ptmem's linker.
+READ_THEMSELVES := $(patsubst tests/unit/%.c,$(O)/tests/unit/%,$(shell grep -lE "proc/self/exe|pad_world\.h" tests/unit/test_*.c))
+FAST_LD := $(if $(shell command -v ld.lld),-fuse-ld=lld -Wl$(,)--threads=1$(,)--allow-shlib-undefined)
+$(filter-out $(READ_THEMSELVES),$(UNIT)) $(FUZZ): LDFLAGS_ALL += $(FAST_LD)
 
 # The driver is an archive, so that it gives its main() only to programs that have none.
 $(O)/tests/fuzz/driver.a: $(O)/tests/fuzz/driver.o
