@@ -282,8 +282,7 @@ class Context:
                 if line.startswith("pid "):
                     pid = int(line.split()[1])
                 elif line.startswith("expect: "):
-                    words = dict(w.split("=") for w in line.split()[1:])
-                    found.append((pid, {k: None if v == "-" else int(v) for k, v in words.items()}))
+                    found.append((pid, expected(line)))
                     pid = None
         return found
 
@@ -324,6 +323,12 @@ class Context:
             if time.monotonic() > end:
                 raise Fail("waited %d s: %s" % (seconds, what))
             time.sleep(pause)
+
+
+def expected(line):
+    """The quantities of a line `expect: NAME=NUMBER...`."""
+    words = dict(w.split("=") for w in line.split()[1:])
+    return {k: None if v == "-" else int(v) for k, v in words.items()}
 
 
 def shorten(value):
