@@ -14,10 +14,12 @@ class Counts(dict):
                          live=0, blocks=0, peak=0)
 
     def change(self, size, blocks):
-        self["live"] += size
+        self["live"] = live = self["live"] + size
         self["blocks"] += blocks
-        self["bytes"] += max(size, 0)
-        self["peak"] = max(self["peak"], self["live"])
+        if size > 0:
+            self["bytes"] += size
+            if live > self["peak"]:
+                self["peak"] = live
 
 
 class Events:
@@ -35,6 +37,8 @@ class Events:
         self.released, self.earlier = {}, [0, 0]
         self.is_complete = False
         self.times_go_back = 0
+        self.both, self.only_all, self.is_own = (self.all, self.own), (self.all,), {}
+        handlers = {letter: getattr(self, "on_" + letter) for letter in "afbrjz"}
         last = 0
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
             lines = iter(file)
@@ -43,14 +47,28 @@ class Events:
                 raise ValueError("events file begins with " + first)
             for line in lines:
                 word = line.rstrip("\n").split(" ")
-                if word[0] in "afbr" and len(word) > 5:
-                    self.times_go_back += int(word[1]) < last
-                    last = int(word[1])
-                self.record(word, own)
+                letter = word[0]
+                handle = handlers.get(letter)
+                if not handle:
+                    self.record(letter, word)
+                    continue
+                if letter in "afbr" and len(word) > 5:
+                    time = int(word[1])
+                    self.times_go_back += time < last
+                    last = time
+                node = int(word[4])
+                is_own = self.is_own.get(node)
+                if is_own is None:
+                    is_own = own is not None and self.modules[self.nodes[node][2]][0].endswith(own)
+                    self.is_own[node] = is_own
+                self.is_announced = int(word[3]) == REQUEST
+                handle(word[2], node, is_own, word[5:])
 
-    def record(self, word, own):
-        letter = word[0]
+    def record(self, letter, word):
+        if not letter:
+            raise ValueError("an empty line")
         if letter == "l":
+            self.is_own.clear()
             self.modules[int(word[1])] = (" ".join(word[5:]), int(word[4], 16))
             self.places.setdefault(int(word[1]), set()).add((" ".join(word[5:]), word[2]))
         elif letter == "n":
@@ -59,11 +77,6 @@ class Events:
             self.is_complete = True
         elif letter == "x" and word[1] in self.held:
             self.restore(self.held.pop(word[1]))
-        elif letter in "afbrjz":
-            thread, node, rest = word[2], int(word[4]), word[5:]
-            is_own = own is not None and self.modules[self.nodes[node][2]][0].endswith(own)
-            self.is_announced = int(word[3]) == REQUEST
-            getattr(self, "on_" + letter)(thread, node, is_own, rest)
 
     def release(self, node, size, blocks):
         if size or blocks:
@@ -72,7 +85,7 @@ class Events:
             sums[1] += blocks
 
     def counts(self, is_own):
-        return (self.all, self.own) if is_own else (self.all,)
+        return self.both if is_own else self.only_all
 
     def on_a(self, _thread, node, is_own, rest):
         addr, size = int(rest[0], 16), int(rest[1])
@@ -117,7 +130,7 @@ class Events:
             counts.change(-size, -1)
             counts["frees"] += 1
         self.announced.discard(addr)
-        if self.covered.get(addr):
+        if self.covered and self.covered.get(addr):
             self.blocks[addr], was_announced = self.covered[addr].pop()
             if was_announced:
                 self.announced.add(addr)

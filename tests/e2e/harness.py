@@ -282,8 +282,7 @@ class Context:
                 if line.startswith("pid "):
                     pid = int(line.split()[1])
                 elif line.startswith("expect: "):
-                    words = dict(w.split("=") for w in line.split()[1:])
-                    found.append((pid, {k: None if v == "-" else int(v) for k, v in words.items()}))
+                    found.append((pid, expected(line)))
                     pid = None
         return found
 
@@ -318,12 +317,18 @@ class Context:
         self.equal("standard output", profile.out, native.out)
         self.equal("standard error", profile.err, native.err)
 
-    def wait_until(self, what, condition, seconds=20):
+    def wait_until(self, what, condition, seconds=20, pause=0.01):
         end = time.monotonic() + seconds
         while not condition():
             if time.monotonic() > end:
                 raise Fail("waited %d s: %s" % (seconds, what))
-            time.sleep(0.01)
+            time.sleep(pause)
+
+
+def expected(line):
+    """The quantities of a line `expect: NAME=NUMBER...`."""
+    words = dict(w.split("=") for w in line.split()[1:])
+    return {k: None if v == "-" else int(v) for k, v in words.items()}
 
 
 def shorten(value):

@@ -749,8 +749,8 @@ def check_questions(p, r, recording):
         return {leaf: s for leaf, s in held.items() if any(f[0] == name for f in r.stacks[leaf])}
 
     # the largest function whose stacks fit into the first rows of the table
-    sizes = {n: size for n, size in r.inclusive(held).items() if n and len(r.inclusive(matching(n))) <= 40}
-    name = max(sizes, key=sizes.get)
+    sizes = r.inclusive(held)
+    name = next(n for n in sorted(filter(None, sizes), key=sizes.get, reverse=True) if len(r.inclusive(matching(n))) <= 40)
     open_with(f"--match=^{re.escape(name)}$")
     same("bytes that match", p.sum(), exact(sizes[name]))
     same("functions that match", {row[0] for row in p.rows() if row[0][0] != "["}, set(r.inclusive(matching(name))) - {"", None})

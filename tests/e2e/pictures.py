@@ -165,24 +165,30 @@ class Png:
         self.rows = self.unfilter(zlib.decompress(packed))
 
     def unfilter(self, raw):
-        stride, rows, above = self.width * 3, [], bytearray(self.width * 3)
+        stride, rows, above = self.width * 3, [], bytes(self.width * 3)
         for y in range(self.height):
-            kind, line = raw[y * (stride + 1)], bytearray(raw[y * (stride + 1) + 1:(y + 1) * (stride + 1)])
-            for i in range(stride if kind else 0):
-                a, b, c = (line[i - 3] if i >= 3 else 0), above[i], (above[i - 3] if i >= 3 else 0)
-                if kind == 1:
-                    line[i] = line[i] + a & 255
-                elif kind == 2:
-                    line[i] = line[i] + b & 255
-                elif kind == 3:
-                    line[i] = line[i] + (a + b) // 2 & 255
-                else:
-                    p = a + b - c
-                    best = min((abs(p - a), 0, a), (abs(p - b), 1, b), (abs(p - c), 2, c))[2]
-                    line[i] = line[i] + best & 255
+            kind, line = raw[y * (stride + 1)], raw[y * (stride + 1) + 1:(y + 1) * (stride + 1)]
+            if kind == 2:
+                line = bytes([value + b & 255 for value, b in zip(line, above)])
+            elif kind:
+                line = self.unfilter_line(kind, line, above)
             rows.append(line)
             above = line
         return rows
+
+    @staticmethod
+    def unfilter_line(kind, line, above):
+        out, corner = bytearray(3), b"\0\0\0" + above
+        for a, value, b, c in zip(out, line, above, corner): # out grows meanwhile
+            if kind == 1:
+                value += a
+            elif kind == 3:
+                value += (a + b) // 2
+            else:
+                to_a, to_b, to_c = abs(b - c), abs(a - c), abs(a + b - 2 * c)
+                value += a if to_a <= to_b and to_a <= to_c else b if to_b <= to_c else c
+            out.append(value & 255)
+        return bytes(out[3:])
 
     def at(self, x, y):
         return tuple(self.rows[y][3 * x:3 * x + 3])

@@ -49,21 +49,37 @@ class Server:
                                             env=t.environment(self.cwd, **(env or {})), stdin=subprocess.PIPE,
                                             stdout=subprocess.PIPE, stderr=err, preexec_fn=lambda: os.nice(nice))
         self.pid = self.process.pid
-        self.answers = 0
+        self.position = self.wanted = self.answers = 0
+        self.answer = None
         self.wait_for_answer()
 
+    def read_answers(self):
+        """What was added to its truth since the last call."""
+        path = os.path.join(self.cwd, "truth")
+        if not os.path.exists(path):
+            return
+        with open(path, encoding="utf-8") as file:
+            file.seek(self.position)
+            text = file.read()
+        complete = text[:text.rfind("\n") + 1]
+        self.position += len(complete)
+        lines = [line for line in complete.splitlines() if line.startswith("expect: ")]
+        if lines:
+            self.answers, self.answer = self.answers + len(lines), lines[-1]
+
     def wait_for_answer(self):
-        path, wanted = os.path.join(self.cwd, "truth"), self.answers + 1
+        self.wanted += 1
 
         def answered():
             if self.process.poll() is not None:
                 raise Fail("the server died: %s %s" % (harness.signal_name(self.process.returncode),
                                                        self.errors()))
-            return os.path.exists(path) and len(self.t.truths(self.cwd)) >= wanted
+            self.read_answers()
+            return self.answers >= self.wanted
 
-        self.t.wait_until("the server to answer", answered)
-        self.answers = wanted
-        return self.t.truth(self.cwd)
+        # its threads keep all CPUs busy meanwhile
+        self.t.wait_until("the server to answer", answered, pause=0.001)
+        return harness.expected(self.answer)
 
     def errors(self):
         with open(os.path.join(self.cwd, "server-stderr"), encoding="utf-8", errors="replace") as file:
@@ -153,13 +169,13 @@ class Attached:
         with open(self.err_path, encoding="utf-8", errors="replace") as file:
             return file.read()
 
-    def wait_attached(self):
-        def attached():
-            if self.process.poll() is not None:
-                raise Fail("ptmem ended with %s: %s" % (self.process.returncode, self.errors()))
-            return re.search(r"^ptmem: .*attached", self.errors(), re.M) is not None
+    def is_attached(self):
+        if self.process.poll() is not None:
+            raise Fail("ptmem ended with %s: %s" % (self.process.returncode, self.errors()))
+        return re.search(r"^ptmem: .*attached", self.errors(), re.M) is not None
 
-        self.t.wait_until("ptmem to say that it is attached", attached)
+    def wait_attached(self):
+        self.t.wait_until("ptmem to say that it is attached", self.is_attached)
         return self
 
     def detach(self, number=signal.SIGINT):
@@ -381,9 +397,10 @@ def threads_created_meanwhile(t):
     server = Server(t)
     for _ in range(6):
         attached = Attached(t, server.pid)
-        for _ in range(40):
+        created = 0
+        while created < 40 or not attached.is_attached():
             server.say("t")
-        attached.wait_attached()
+            created += 1
         for _ in range(10):
             server.say("t")
         attached.detach()
