@@ -155,7 +155,8 @@ struct arch {
 	const long *stop_interrupts;
 	/* ptrace request that writes one word of arch_regs, at its offset; 0 = none */
 	int set_word;
-	/* clock sources of Linux that read the counter of arch_ticks; terminated by NULL */
+	/* clock sources of Linux: the counter of arch_ticks, and those of hypervisors that read it;
+	 * terminated by NULL */
 	const char *const *ticks_clocksources;
 	uint8_t return_insn;                 /* one byte: return */
 	uint8_t nop_insn;                    /* one byte: no-op */

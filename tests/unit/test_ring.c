@@ -678,6 +678,24 @@ static void test_time_of_number(void **state)
 	assert_int_equal(dates[0], 1000000);
 }
 
+/* Each but the last was read on another CPU. */
+static void test_counters_agree(void **state)
+{
+	struct tick_pair pairs[] = {
+		{1000, 500}, {2001000, 1000500}, {7001000, 3500500}, {9001000, 4500500}};
+
+	(void)state;
+	assert_true(tick_pairs_agree(pairs, 4));
+	pairs[2].ticks -= 5000; /* 2.5 us */
+	assert_false(tick_pairs_agree(pairs, 4));
+	pairs[2].ticks += 10000;
+	assert_false(tick_pairs_agree(pairs, 4));
+	assert_true(tick_pairs_agree(pairs, 2));
+	assert_false(tick_pairs_agree(pairs, 1));
+	pairs[3].ticks = pairs[0].ticks;
+	assert_false(tick_pairs_agree(pairs, 4));
+}
+
 /* Without stamps: between the turns. */
 static void test_times_of_turns(void **state)
 {
@@ -885,6 +903,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_next_number, setup_threads, teardown),
 		cmocka_unit_test_setup_teardown(test_times, setup_threads, teardown),
 		cmocka_unit_test_setup_teardown(test_time_of_number, setup_threads, teardown),
+		cmocka_unit_test(test_counters_agree),
 		cmocka_unit_test_setup_teardown(test_times_of_turns, setup_threads, teardown),
 		cmocka_unit_test_setup_teardown(test_asks_for_stamp, setup_threads, teardown),
 		cmocka_unit_test_setup_teardown(test_forged_times, setup_threads, teardown),

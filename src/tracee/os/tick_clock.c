@@ -1,11 +1,14 @@
 /* Pairs of readings, and the rate between them. */
 #include "tracee/os/tick_clock.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "arch/arch.h"
 #include "base/clock.h"
+#include "base/vec.h"
 
 #define FIRST_NS 50000u         /* a rate over less is not exact enough */
 #define RATE_NS 1000000000u     /* the rate is that of one to two times as long */
@@ -57,12 +60,70 @@ static struct tick_pair read_pair(void)
 	return best;
 }
 
+#define CPU_DIFF_NS 2000u
+
+bool tick_pairs_agree(const struct tick_pair *pair, size_t count)
+{
+	if (count < 2)
+		return false;
+	const struct tick_pair *first = &pair[0], *last = &pair[count - 1];
+	if (last->ticks <= first->ticks)
+		return false;
+	double rate = (double)(last->ns - first->ns) / (double)(last->ticks - first->ticks);
+	for (size_t i = 1; i + 1 < count; i++) {
+		double ticks = (double)(int64_t)(pair[i].ticks - first->ticks);
+		double diff = ticks * rate - (double)(pair[i].ns - first->ns);
+
+		if (diff > CPU_DIFF_NS || diff < -(double)CPU_DIFF_NS)
+			return false;
+	}
+	return true;
+}
+
+/* Whether the counter is the same on all CPUs that can be used: reads it on each. */
+static bool is_same_on_all_cpus(void)
+{
+	const int cpus = (int)MIN(sysconf(_SC_NPROCESSORS_CONF), (long)CPU_SETSIZE);
+	cpu_set_t before, one;
+	VEC(struct tick_pair) pairs = {0};
+	int first = -1;
+
+	if (sched_getaffinity(0, sizeof(before), &before) != 0)
+		return false; /* more CPUs than the set has */
+	for (int i = 0; i <= cpus; i++) {
+		int cpu = i < cpus ? i : first; /* the first one again at the end */
+
+		if (cpu < 0)
+			break;
+		CPU_ZERO(&one);
+		CPU_SET((size_t)cpu, &one);
+		if (sched_setaffinity(0, sizeof(one), &one) != 0)
+			continue;
+		first = first < 0 ? cpu : first;
+		*vec_add(&pairs) = read_pair();
+	}
+	sched_setaffinity(0, sizeof(before), &before);
+	bool agree = tick_pairs_agree(pairs.data, pairs.count);
+	vec_deinit(&pairs);
+	return agree;
+}
+
+/*
+ * The first of the clock sources is the counter itself: on the list, it is stable. The others are a
+ * hypervisor's, which may correct it for each CPU.
+ */
+static bool is_trusted(const char *const *clocksources)
+{
+	return is_available(clocksources[0]) ||
+	       (is_any_available(clocksources + 1) && is_same_on_all_cpus());
+}
+
 void tick_clock_init(struct tick_clock *c, const struct arch *arch)
 {
 	struct tick_pair first = read_pair();
 
 	*c = (struct tick_clock){
-		.is_trusted = is_any_available(arch->ticks_clocksources),
+		.is_trusted = is_trusted(arch->ticks_clocksources),
 		.read = read_pair,
 		.old = first, .middle = first, .last = first,
 	};

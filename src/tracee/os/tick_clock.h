@@ -8,6 +8,7 @@
 #define PTMEM_TRACEE_OS_TICK_CLOCK_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct arch;
@@ -28,6 +29,12 @@ struct tick_clock {
 void tick_clock_init(struct tick_clock *c, const struct arch *arch);
 /* Reads another pair, and returns the time: c->last.ns. */
 uint64_t tick_clock_update(struct tick_clock *c);
+
+/*
+ * Whether @count pairs, each read on another CPU but the first and the last on the same one, are of
+ * one counter: to 2 us.
+ */
+bool tick_pairs_agree(const struct tick_pair *pair, size_t count);
 
 /* The time of @ticks, which may be any number: 0 or UINT64_MAX if it is out of range. */
 uint64_t tick_clock_ns(const struct tick_clock *c, uint64_t ticks);
