@@ -26,14 +26,15 @@ MORE_OPTIONS = []
 
 TESTS = {}
 LIBRARIES = "/usr/lib/x86_64-linux-gnu/"
+# Debian testing's libraries, unpacked by scripts/install-deps: a variant "testing-NAME" is a program that runs with these.
+UNPACKED = os.path.join(ROOT, "build/allocators")
+UNPACKED_LIBRARIES = {"glibc": "", "jemalloc": "libjemalloc.so.2", "tcmalloc": "libtcmalloc_minimal.so.4",
+                      "mimalloc": "libmimalloc.so.3"}
+
 # Other allocators, to be preloaded: their libraries, which may not be installed.
 ALLOCATORS = {"jemalloc": LIBRARIES + "libjemalloc.so.2", "tcmalloc": LIBRARIES + "libtcmalloc_minimal.so.4",
-              "mimalloc": next((LIBRARIES + n for n in ("libmimalloc.so.2", "libmimalloc.so.3")
-                                if os.path.exists(LIBRARIES + n)), LIBRARIES + "libmimalloc.so")}
-
-# Debian testing's, unpacked by scripts/install-deps: a variant "testing-NAME" is a program that runs with these.
-UNPACKED = os.path.join(ROOT, "build/allocators")
-UNPACKED_LIBRARIES = {"glibc": "", "jemalloc": "libjemalloc.so.2", "tcmalloc": "libtcmalloc_minimal.so.4"}
+              "mimalloc": LIBRARIES + "libmimalloc.so.2",
+              "mimalloc-3": os.path.join(UNPACKED, "usr/lib/x86_64-linux-gnu/libmimalloc.so.3")}
 
 # Our name of a quantity -> ptmem's, in --stats.
 STATS = {
