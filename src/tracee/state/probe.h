@@ -33,6 +33,7 @@ struct probe {
 	uint8_t result_arg;
 	bool is_page_aligned; /* valloc, pvalloc */
 	bool may_throw;     /* operator new */
+	bool is_string;     /* the result is a string, which gives the size */
 };
 
 /* The table, terminated by a NULL symbol. */
