@@ -159,8 +159,7 @@ struct pad_probe {
 	/* posix_memalign: the address where the result is stored; returns 0 on success */
 	uint8_t out_arg;
 	uint8_t is_leaf : 1; /* sampling: it calls no probed function */
-	/* the result is a string, which gives the size: arg[size_arg] of the slot when it returns */
-	uint8_t is_string : 1;
+	uint8_t is_string : 1; /* the result is one, which gives arg[size_arg] of the slot */
 	uint64_t fixed_align; /* 0 = none */
 };
 

@@ -21,6 +21,10 @@
 #define KIND_REGION 3u
 #define KIND_ARENA 6u
 
+#define HEAPS_MAX 1024u /* more are not looked for */
+#define HEAP_BLOCK 7168u /* bytes; what points to other blocks is in the first ones */
+#define HEAP_READ 2048u
+
 #define CHUNK_BITS 512u
 #define FREE_BITS_HEAD 448u /* bytes before the bits of free slices */
 #define BITS_HEAD 128u      /* of other lists */
@@ -66,6 +70,7 @@ struct finder {
 	struct arena arena;     /* addr 0: none */
 	taddr_t last, next;     /* the last page */
 	uint32_t found;         /* pages */
+	VEC(taddr_t) heaps;     /* that have some */
 };
 
 /* -- arenas -- */
@@ -202,7 +207,7 @@ static bool has_blocks(const struct description *d, const struct mimalloc_page *
 				  d->reserved == (p->end - p->first) / d->size;
 }
 
-/* Whether all slices of a page in an arena are in use, and point to it, if it has several blocks. */
+/* Whether all slices of a page in an arena are in use, and lead to it, if it has several blocks. */
 static bool has_slices(struct finder *f, const struct description *d, taddr_t at, taddr_t self)
 {
 	uint64_t word;
@@ -225,6 +230,15 @@ static void add_region(struct finder *f, const struct mimalloc_page *p)
 	mimalloc_pages_add_rest(&f->pages, region, p->start, ROW_OWN);
 }
 
+static void note_heap(struct finder *f, taddr_t heap)
+{
+	for (size_t i = 0; i < f->heaps.count; i++)
+		if (f->heaps.data[i] == heap)
+			return;
+	if (f->heaps.count < HEAPS_MAX)
+		*vec_add(&f->heaps) = heap;
+}
+
 static void add_page(struct finder *f, const struct description *d, const struct mimalloc_page *p)
 {
 	if (d->kind == KIND_ARENA) {
@@ -238,6 +252,7 @@ static void add_page(struct finder *f, const struct description *d, const struct
 		mimalloc_pages_add_rest(&f->pages, p->start, p->end, ROW_OWN);
 	else
 		mimalloc_pages_add(&f->pages, p);
+	note_heap(f, d->heap);
 	f->last = p->start;
 	f->next = p->end;
 	f->found++;
@@ -298,6 +313,25 @@ static void read_regions(struct finder *f)
 	finish_arena(f);
 }
 
+/*
+ * A heap that the program made is in a block, and so are the lists of bits to which it points. The
+ * first one is in the library's data.
+ */
+static void mark_heaps(struct finder *f)
+{
+	size_t kept = 0;
+	taddr_t word;
+
+	for (size_t i = 0; i < f->heaps.count; i++)
+		if (slabs_mark(f->pages.slabs, f->heaps.data[i], HEAP_BLOCK, PLACE_INNER))
+			f->heaps.data[kept++] = f->heaps.data[i];
+	f->heaps.count = kept;
+	for (size_t i = 0; i < kept * HEAP_READ; i += sizeof(word))
+		if (memory_read_word(f->memory, f->heaps.data[i / HEAP_READ] + i % HEAP_READ,
+				     &word) && word)
+			(void)slabs_mark(f->pages.slabs, word, 0, PLACE_INNER);
+}
+
 bool mimalloc3_find(const struct allocator_input *in, struct allocator *out)
 {
 	struct finder f = {.memory = in->memory};
@@ -305,5 +339,7 @@ bool mimalloc3_find(const struct allocator_input *in, struct allocator *out)
 	mimalloc_pages_init(&f.pages, in->memory, &out->slabs);
 	read_regions(&f);
 	slabs_sort(&out->slabs);
+	mark_heaps(&f);
+	vec_deinit(&f.heaps);
 	return f.found > 0;
 }

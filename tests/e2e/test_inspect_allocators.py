@@ -48,6 +48,26 @@ for _variant, _allocator in SHAPES:
         t.check(blocks > 1000 and seen is not None and blocks <= seen <= blocks + 40, "%s blocks of %d" % (seen, blocks))
 
 
+for _allocator, _arguments in (("mimalloc", ()), ("mimalloc-3", ("thread",))):
+    @test("inspect/own-heaps/" + _allocator)
+    def _(t, allocator=_allocator, arguments=_arguments):
+        """Heaps that the program makes: their blocks are its, but not what mimalloc keeps about them."""
+        env = t.environment(t.directory, **preload(allocator))
+        program = subprocess.Popen([t.target("gcc-O2-pie", "own_heaps"), *arguments], env=env, stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE)
+        seen = []
+        for _ in range(3):
+            blocks, report = int(program.stdout.readline()), inspect(t, program.pid)
+            check_rows(t, report)
+            t.equal("contradictions", report["malloc"]["broken"], 0)
+            seen.append((blocks, report["malloc"]["live_blocks"]))
+            program.stdin.write(b"g")
+            program.stdin.flush()
+        others = seen[0][1]
+        t.equal("blocks at each step", [found - others for _, found in seen], [blocks for blocks, _ in seen])
+        program.communicate()
+
+
 # -- the report --
 
 KNOWN = (("gcc-O2-pie", "jemalloc"), ("linked-jemalloc-static", "jemalloc"), ("musl-O2-pie", "musl"), ("musl-O2-static", "musl"),
