@@ -3,6 +3,7 @@ verified."""
 
 import os
 import re
+import struct
 
 from harness import UNPACKED, test, unpacked
 from test_earlier import Program
@@ -45,12 +46,20 @@ for _name, _tunables in (("default", ""), ("large", "glibc.malloc.tcache_max=655
         program.end()
 
 
-def renamed(t, version):
-    """A directory with a libc that says to be of another version."""
+# What struct malloc_par begins with: trim_threshold, top_pad, mmap_threshold, arena_test. A test for 0 arenas is in no known version.
+PARAMETERS = struct.pack("<4Q", *[128 << 10] * 3, 8)
+CHANGED = struct.pack("<4Q", *[128 << 10] * 3, 0)
+
+
+def renamed(t, version, is_changed=False):
+    """A directory with a libc that says to be of another version, and has another structure."""
     unpacked()
     with open(LIBC, "rb") as file:
         data = file.read()
     said = re.search(rb"stable release version 2\.([0-9]+)", data)
+    if is_changed:
+        t.equal("structures that begin like malloc_par", data.count(PARAMETERS), 1)
+        data = data.replace(PARAMETERS, CHANGED)
     directory = t.subdirectory()
     with open(os.path.join(directory, "libc.so.6"), "wb") as file:
         file.write(data.replace(said.group(0), b"stable release version " + version))
@@ -67,4 +76,25 @@ def newer(t):
     t.equal("version", (report["malloc"]["version"], report["malloc"]["verified_not_known"]), ("2.99", True))
     text = t.run([t.ptmem(), "--inspect", "-p", str(program.pid)]).out
     t.check(b"malloc: glibc 2.99 (verified, not known); " in text, "the text says %r" % text)
+    program.end()
+
+
+@test("inspect/testing/newer-differs")
+def newer_differs(t):
+    """A structure is not as in any known version: a newer version is refused, in an inspection and in blocks from before."""
+    program = start(t, libraries=renamed(t, b"2.43", is_changed=True))
+    work(t, program)
+    report = inspect(t, program.pid)
+    t.check("verified_not_known" not in report["malloc"], "a known version is not known")
+    program.end()
+    program = start(t, libraries=renamed(t, b"2.99", is_changed=True))
+    work(t, program)
+    result = t.run([t.ptmem(), "--inspect", "-p", str(program.pid)])
+    t.equal("status", result.status, 125)
+    reason = "its malloc is glibc 2.99's, not all of which is as in the versions that --inspect knows, 2.28 to 2.43"
+    t.check(reason.encode() in result.err, "another reason: %r" % result.err)
+    profile = program.attach().detach()
+    said = [m for m in profile.messages if "not known" in m]
+    t.equal("messages about them", len(said), 1)
+    t.equal("blocks from before", profile.only_stats()["earlier blocks"], 0)
     program.end()
