@@ -84,12 +84,16 @@ def allocator(name):
     return ALLOCATORS[name]
 
 
-def unpacked(*argv, preload="", libraries=None):
-    """The command that runs @argv with the libraries of Debian testing."""
+def unpacked(*argv, preload="", libraries=None, suite=""):
+    """The command that runs @argv with the libraries of Debian testing, and before these with those of another suite."""
     directory = os.path.join(UNPACKED, "usr/lib/x86_64-linux-gnu")
     if not os.path.exists(os.path.join(UNPACKED, "versions")):
         raise Skip("no build/allocators (scripts/install-deps test needs Debian's mirror)")
-    return [os.path.join(directory, "ld-linux-x86-64.so.2"), "--library-path", ":".join(filter(None, (libraries, directory))),
+    own = os.path.join(UNPACKED, suite, "usr/lib/x86_64-linux-gnu")
+    if not os.path.exists(own):
+        raise Skip("no %s (scripts/install-deps test unpacks it if Debian %s has it)" % (own, suite))
+    return [os.path.join(own, "ld-linux-x86-64.so.2"), "--library-path",
+            ":".join(filter(None, (libraries, own if suite else "", directory))),
             *(["--preload", os.path.join(directory, preload)] if preload else []), *argv]
 
 
@@ -160,7 +164,7 @@ class Context:
     # ---- programs and files ----
 
     def target(self, variant, program):
-        if variant.startswith("testing-"):
+        if variant.startswith(("testing-", "experimental-")):
             return self.unpacked_target(variant, program)
         path = os.path.join(TARGETS, variant, program)
         if not os.path.exists(path):
@@ -169,9 +173,10 @@ class Context:
 
     def unpacked_target(self, variant, program):
         """A script that becomes it."""
-        preload = UNPACKED_LIBRARIES[variant.partition("-")[2]]
+        suite, _, name = variant.partition("-")
+        preload, suite = UNPACKED_LIBRARIES[name], "" if suite == "testing" else suite
         path = os.path.join(self.subdirectory(), program)
-        command = unpacked(self.target("gcc-O2-pie", program), preload=preload)
+        command = unpacked(self.target("gcc-O2-pie", program), preload=preload, suite=suite)
         with open(path, "w", encoding="ascii") as file:
             file.write("#!/bin/sh\nexec %s \"$@\"\n" % shlex.join(command))
         os.chmod(path, 0o755)

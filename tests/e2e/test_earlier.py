@@ -71,6 +71,7 @@ def check_known(t, profile):
 for _variant, _mode, _allocator in (("gcc-O2-pie", "auto", "glibc"), ("clang-O0-nopie", "break", "glibc"),
                                     ("gcc-O2-pie", "jump", "glibc"), ("testing-glibc", "auto", "glibc"),
                                     ("testing-glibc", "break", "glibc"), ("testing-glibc", "jump", "glibc"),
+                                    ("experimental-glibc", "auto", "glibc"),
                                     ("gcc-O2-pie", "auto", "jemalloc"),
                                     ("gcc-O2-pie", "break", "jemalloc"), ("gcc-O2-pie", "auto", "tcmalloc"),
                                     ("gcc-O2-pie", "break", "tcmalloc"), ("gcc-O2-pie", "auto", "mimalloc-3"),
@@ -146,9 +147,10 @@ def leaks(t):
     check_leaks(t, Program(t))
 
 
-@test("earlier/leaks/testing-glibc")
-def testing_leaks(t):
-    check_leaks(t, Program(t, "testing-glibc"))
+for _variant in ("testing-glibc", "experimental-glibc"):
+    @test("earlier/leaks/" + _variant)
+    def _(t, variant=_variant):
+        check_leaks(t, Program(t, variant))
 
 
 def check_leaks(t, program):

@@ -19,7 +19,7 @@ TCMALLOC = {"tcmalloc-sampling": ("libtcmalloc.so.4", {"TCMALLOC_SAMPLE_PARAMETE
 
 def preload(name, variant=""):
     """The environment in which programs of @variant use it."""
-    if variant.startswith("testing-"):
+    if variant.startswith(("testing-", "experimental-")):
         return {}
     if name in ("glibc", "musl", "musl-old") or variant.startswith("linked-"):
         return {}

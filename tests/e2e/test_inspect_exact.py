@@ -215,7 +215,10 @@ for _target in ("mixed", "threads"):
 
 for _allocator in ("glibc", "jemalloc", "tcmalloc", "mimalloc"):
     for _target in ("mixed", "threads"):
-        PROOFS[_target + "-testing", _allocator] = endless("testing-" + _allocator, "inspected_busy" if _target == "threads" else _target)
+        _program = "inspected_busy" if _target == "threads" else _target
+        PROOFS[_target + "-testing", _allocator] = endless("testing-" + _allocator, _program)
+        if _allocator == "glibc":
+            PROOFS[_target + "-testing-2.44", _allocator] = endless("experimental-glibc", _program)
 
 
 class Proof:

@@ -1,4 +1,4 @@
-"""glibc of Debian testing: --inspect, blocks in the heaps and leaks are the program's; a version newer than the newest known is
+"""glibc of Debian testing and experimental: --inspect, blocks in the heaps and leaks are the program's; a version newer than the newest known is
 verified."""
 
 import csv
@@ -13,8 +13,8 @@ from test_inspect import check_rows, inspect
 LIBC = os.path.join(UNPACKED, "usr/lib/x86_64-linux-gnu/libc.so.6")
 
 
-def start(t, libraries=None, **env):
-    return Program(t, command=unpacked(t.target("gcc-O2-pie", "earlier"), libraries=libraries), **env)
+def start(t, libraries=None, suite="", **env):
+    return Program(t, command=unpacked(t.target("gcc-O2-pie", "earlier"), libraries=libraries, suite=suite), **env)
 
 
 def work(t, program):
@@ -51,12 +51,14 @@ def check(t, program, report):
     t.check(report["thread_caches"] >= 1, "caches of threads: %d" % report["thread_caches"])
 
 
-for _name, _tunables in (("default", ""), ("large", "glibc.malloc.tcache_max=65536"), ("small", "glibc.malloc.tcache_max=200"),
-                         ("counts", "glibc.malloc.tcache_count=300")):
-    @test("inspect/testing/" + _name)
-    def _(t, tunables=_tunables):
+TUNABLES = {"default": "", "large": "glibc.malloc.tcache_max=65536", "small": "glibc.malloc.tcache_max=200",
+            "counts": "glibc.malloc.tcache_count=300"}
+
+for _suite, _name in ((suite, name) for suite in ("testing", "experimental") for name in TUNABLES):
+    @test("inspect/%s/%s" % (_suite, _name))
+    def _(t, suite=_suite, tunables=TUNABLES[_name]):
         """Lists of large chunks, fewer and longer lists: nothing that is cached seems to be live."""
-        program = start(t, GLIBC_TUNABLES=tunables)
+        program = start(t, suite="" if suite == "testing" else suite, GLIBC_TUNABLES=tunables)
         for _ in range(3):
             work(t, program)
             report = inspect(t, program.pid)
@@ -112,7 +114,7 @@ def newer_differs(t):
     work(t, program)
     result = t.run([t.ptmem(), "--inspect", "-p", str(program.pid)])
     t.equal("status", result.status, 125)
-    reason = "its malloc is glibc 2.99's, not all of which is as in the versions that --inspect knows, 2.28 to 2.43"
+    reason = "its malloc is glibc 2.99's, not all of which is as in the versions that --inspect knows, 2.28 to 2.44"
     t.check(reason.encode() in result.err, "another reason: %r" % result.err)
     profile = program.attach().detach()
     said = [m for m in profile.messages if "not known" in m]

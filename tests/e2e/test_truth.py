@@ -367,17 +367,18 @@ def register_preload(name, program):
         t.equal("failed calls", found.all["failed"], truth["failed"])
 
 
-def register_first_free(probes):
-    @test("preload/first-free/" + probes)
+def register_first_free(probes, variant):
+    @test("preload/first-free/%s-%s" % (variant, probes))
     def _(t):
-        """glibc 2.43's free begins again after it has made a thread's cache: that is one call."""
-        profile = t.profile([t.target("testing-glibc", "first_free")], options=["--follow-exec=yes", "--probes=" + probes])
+        """The free of glibc 2.43 begins again after it has made a thread's cache: that is one call."""
+        profile = t.profile([t.target(variant, "first_free")], options=["--follow-exec=yes", "--probes=" + probes])
         truth, stats = t.truth(profile.directory), profile.stats[-1]
         t.equal("unknown frees, frees", (stats["unknown"], stats["frees"]), (0, truth["frees"]))
 
 
 for mode in ("break", "auto", "jump"):
-    register_first_free(mode)
+    for v in ("testing-glibc", "experimental-glibc"):
+        register_first_free(mode, v)
 
 
 def register_strings(probes):
