@@ -80,7 +80,8 @@ def test(name, limit=60):
 def allocator(name):
     """The library of one of ALLOCATORS."""
     if not os.path.exists(ALLOCATORS[name]):
-        raise Skip("no %s on this machine" % ALLOCATORS[name])
+        is_unpacked = ALLOCATORS[name].startswith(UNPACKED)
+        raise Skip("no %s%s" % (ALLOCATORS[name], " (scripts/install-deps test needs Debian's mirror)" if is_unpacked else " on this machine"))
     return ALLOCATORS[name]
 
 
