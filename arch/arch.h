@@ -205,6 +205,13 @@ struct arch {
 			       void *ctx);
 
 	/*
+	 * Calls @fn for the address of each unconditional jump to offset @start of @code, where a
+	 * function begins, that is reached from there by direct jumps, without a call.
+	 */
+	void (*each_again)(const struct arch_code *code, size_t start,
+			   void (*fn)(void *ctx, taddr_t at), void *ctx);
+
+	/*
 	 * The arguments that @code passes where it calls or jumps to @target: the value of @wanted
 	 * at each of these instructions, in order. Returns their number (stores at most @max),
 	 * -EILSEQ if @code does not decode to its end.

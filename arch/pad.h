@@ -158,7 +158,8 @@ struct pad_probe {
 	uint8_t block_arg; /* the block given to free, delete, realloc */
 	/* posix_memalign: the address where the result is stored; returns 0 on success */
 	uint8_t out_arg;
-	uint8_t is_leaf;   /* sampling: it calls no probed function */
+	uint8_t is_leaf : 1; /* sampling: it calls no probed function */
+	uint8_t is_string : 1; /* the result is one, which gives arg[size_arg] of the slot */
 	uint64_t fixed_align; /* 0 = none */
 };
 

@@ -237,6 +237,8 @@ static KEEPS __attribute__((noinline)) int leave(struct pad_stack *stack,
 
 	if (head->probe.kind != PAD_DELETE && !is_off(c)) {
 		slot->result = block_result(stack, slot, &head->probe);
+		if (unlikely(head->probe.is_string))
+			slot->arg[head->probe.size_arg] = string_size(slot->result);
 		if (!(c->flags & PAD_COUNT_ONLY) && slot->result) {
 			if (unlikely(c->flags & PAD_VERIFY))
 				return LEAVE_RAW;

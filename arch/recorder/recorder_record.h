@@ -79,6 +79,19 @@ INLINE uint64_t block_result(const struct pad_stack *stack, const struct pad_slo
 	return (uint32_t)cpu_result(stack) ? 0 : *(const uint64_t *)slot->arg[probe->out_arg];
 }
 
+/* The bytes of the string at @block, which is the result of the call; 0: there is none. */
+INLINE uint64_t string_size(uint64_t block)
+{
+	const char *text = (const char *)block;
+	uint64_t size = 0;
+
+	if (!block)
+		return 0;
+	while (READ(text[size++]))
+		;
+	return size;
+}
+
 /* Writes the fixed part of a record whose mark comes last. */
 INLINE void fill_block(struct pad_record_block *r, const struct pad_slot *slot,
 		       const struct pad_probe *probe)

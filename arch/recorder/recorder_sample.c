@@ -15,7 +15,7 @@ INLINE uint64_t requested_size(const struct pad_stack *stack, const struct pad_p
 {
 	uint64_t size;
 
-	if (probe->size_arg == PAD_NO_ARG)
+	if (probe->size_arg == PAD_NO_ARG || probe->is_string)
 		return 0;
 	size = cpu_argument(stack, probe->size_arg);
 	if (probe->count_arg != PAD_NO_ARG &&
@@ -149,6 +149,18 @@ INLINE int is_moved(const struct pad_slot *slot, const struct pad_head *head)
 	       slot->arg[head->probe.size_arg];
 }
 
+/* The size is known now: whether the call of a function that returns a string is sampled. */
+INLINE void sample_string(struct pad_control *c, const struct pad_head *head,
+			  struct pad_slot *slot, uint64_t result)
+{
+	uint64_t size = string_size(result);
+
+	if (is_off(c))
+		return;
+	count_bytes(slot, head, size);
+	slot->is_sampled = takes_sample(c, slot, size);
+}
+
 API int pad_leave_sample(struct pad_stack *stack, const struct pad_head *head, uint64_t fp)
 {
 	struct pad_control *c = head_control(head);
@@ -160,6 +172,8 @@ API int pad_leave_sample(struct pad_stack *stack, const struct pad_head *head, u
 	result = block_result(stack, slot, &head->probe);
 	if (!result && is_moved(slot, head))
 		pad_filter_add(filter_of(c), slot->arg[head->probe.block_arg]); /* it failed */
+	if (unlikely(head->probe.is_string))
+		sample_string(c, head, slot, result);
 	if (slot->is_sampled) {
 		if (result)
 			pad_filter_add(filter_of(c), result);

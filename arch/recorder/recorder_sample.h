@@ -30,14 +30,21 @@ INLINE enum pad_record_type released_as(const struct pad_control *c, uint64_t bl
 					    (enum pad_record_type)0;
 }
 
+INLINE void count_bytes(struct pad_slot *slot, const struct pad_head *head, uint64_t bytes)
+{
+	struct pad_count *count = &slot->count[head->probe.function % PAD_FUNCTIONS];
+
+	if (bytes <= PTRDIFF_MAX) /* a size that no object can have counts 0 bytes */
+		WRITE(count->bytes, count->bytes + bytes);
+}
+
 /* Counts an outermost call, before it is decided whether it is sampled. */
 INLINE void count_call(struct pad_slot *slot, const struct pad_head *head, uint64_t bytes)
 {
 	struct pad_count *count = &slot->count[head->probe.function % PAD_FUNCTIONS];
 
 	WRITE(count->calls, count->calls + 1);
-	if (bytes <= PTRDIFF_MAX) /* a size that no object can have counts 0 bytes */
-		WRITE(count->bytes, count->bytes + bytes);
+	count_bytes(slot, head, bytes);
 }
 
 /*

@@ -95,6 +95,7 @@ static const struct arch x86_64 = {
 	.find_syscalls = x86_64_find_syscalls,
 	.is_likely_syscall = x86_64_is_likely_syscall,
 	.each_branch_out = x86_64_each_branch_out,
+	.each_again = x86_64_each_again,
 	.find_passed = x86_64_find_passed,
 	.each_hint = x86_64_each_hint,
 	.refers = x86_64_refers,

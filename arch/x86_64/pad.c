@@ -36,7 +36,8 @@ struct recorder_image arch_recorder_image(void)
 static bool is_plain(const struct pad_probe *p)
 {
 	return p->kind == PAD_ALLOC && p->size_arg == 0 && p->count_arg == PAD_NO_ARG &&
-	       p->align_arg == PAD_NO_ARG && p->out_arg == PAD_NO_ARG && p->fixed_align == 0;
+	       p->align_arg == PAD_NO_ARG && p->out_arg == PAD_NO_ARG && p->fixed_align == 0 &&
+	       !p->is_string;
 }
 
 static bool is_release(const struct pad_probe *p)
@@ -164,8 +165,9 @@ static __typeof__(&table()->call) find_template(const struct pad_request *reques
 		return &table()->jump;
 	if (p->kind == PAD_DELETE)
 		return &table()->tracked;
+	/* tracked leaves unsampled calls without asking the recorder */
 	if (request->is_sampling)
-		return p->is_leaf ? &table()->call : &table()->tracked;
+		return p->is_leaf || p->is_string ? &table()->call : &table()->tracked;
 	return is_plain(p) ? &table()->plain : &table()->call;
 }
 

@@ -290,6 +290,11 @@ static int each_in_section(struct elf_file *f, Elf_Scn *scn, const GElf_Shdr *sh
 	return 0;
 }
 
+bool elf_symbol_is_local(const struct elf_symbol *sym)
+{
+	return sym->bind == STB_LOCAL;
+}
+
 bool elf_symbol_is_function(const struct elf_symbol *sym)
 {
 	return sym->type == STT_FUNC;

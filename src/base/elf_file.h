@@ -94,6 +94,8 @@ struct elf_symbol {
 
 /* Whether it names code. */
 bool elf_symbol_is_function(const struct elf_symbol *sym);
+/* Whether no other source file can refer to it by name. */
+bool elf_symbol_is_local(const struct elf_symbol *sym);
 
 /*
  * Calls @fn for each symbol of .dynsym, then of .symtab, until it returns

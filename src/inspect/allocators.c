@@ -5,6 +5,7 @@
 
 #include "inspect/jemalloc.h"
 #include "inspect/mimalloc.h"
+#include "inspect/mimalloc3.h"
 #include "inspect/musl.h"
 #include "inspect/musl_old.h"
 #include "inspect/tcmalloc.h"
@@ -18,6 +19,7 @@ static const struct {
 	{"jemalloc", jemalloc_find},
 	{"tcmalloc", tcmalloc_find},
 	{"mimalloc", mimalloc_find},
+	{"mimalloc", mimalloc3_find},
 };
 
 bool allocator_is_known(const char *name)

@@ -5,7 +5,7 @@
  *	musl        mallocng, musl 1.2.1 and later (musl.h); the one before (musl_old.h)
  *	jemalloc    5.2.0 to 5.3.1 (jemalloc.h)
  *	tcmalloc    gperftools 2.7 to 2.18 (tcmalloc.h)
- *	mimalloc    2.0.3 to 2.4, not its secure form (mimalloc.h)
+ *	mimalloc    2.0.3 to 2.4 (mimalloc.h) and 3.6 (mimalloc3.h), not its secure form
  */
 #ifndef PTMEM_INSPECT_ALLOCATORS_H
 #define PTMEM_INSPECT_ALLOCATORS_H

@@ -1,5 +1,5 @@
 /*
- * glibc's malloc (2.28 to 2.43, 64 bits) in a stopped process: its arenas, their heaps, its
+ * glibc's malloc (2.28 to 2.44, 64 bits) in a stopped process: its arenas, their heaps, its
  * parameters. Recognized by their contents (leak/arenas.h), since a stripped libc has no symbols
  * for them, then verified by consistency checks. Layouts, from the definitions in malloc/malloc.c
  * and malloc/arena.c:

@@ -95,7 +95,10 @@ static bool read_cache(struct inspect_memory *m, taddr_t addr, struct slabs *out
 	if (!read_slow(m, addr, &slow) || !slabs_mark(out, slow.stacks, 0, PLACE_INNER))
 		return false;
 	for (uint32_t i = 0; i < LISTS; i++)
-		/* since 5.3.1 a list that is off has no room, and leads nowhere */
+		/*
+		 * Since 5.3.1 the list of a class that is not cached leads to a constant of the
+		 * library's (cache_bin_init_disabled), and has room for nothing there.
+		 */
 		if (memory_read(m, slow.lists + i * sizeof(list), &list, sizeof(list)) &&
 		    list.next && list.empty != list.full)
 			read_stack(m, list.next, (uint16_t)(list.empty - list.next) / WORD,

@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include "inspect/mimalloc_page.h"
+
 #define SLICE UINT64_C(65536)
 #define SLICES_MAX (UINT64_C(1) << 32)
 #define IS_HUGE 1u
@@ -15,7 +17,6 @@
 #define OLD_LARGE (UINT64_C(1) << 31)  /* or more */
 #define OLDER_LARGE (UINT64_C(1) << 30) /* before 2.0.6 */
 #define HEAP_SIZE (2 * PAGE) /* and what is in the same pages */
-#define PLACES_MIN (UINT64_C(1) << 20)
 #define PAGE ((taddr_t)PAGE_SIZE_MIN)
 
 struct layout {
@@ -83,7 +84,7 @@ struct finder {
 	struct slabs *slabs;    /* NULL: relations are checked, nothing is added */
 	uint64_t key;           /* 0 = unknown */
 	uint32_t valid;         /* segments with it, all of which fit */
-	uint64_t places_left;   /* more are not believed */
+	struct mimalloc_pages pages;
 	VEC(struct heap) heaps; /* by address */
 };
 
@@ -183,39 +184,6 @@ static bool is_page(const struct page *p)
 
 /* -- free blocks -- */
 
-static bool mark_free(struct slabs *slabs, const struct slab *slab, taddr_t block)
-{
-	uint64_t offset = block - slab->first, i = offset / slab->stride;
-
-	if (block < slab->first || offset % slab->stride || i >= slab->places ||
-	    slabs_state(slabs, slab, (uint32_t)i) != PLACE_LIVE)
-		return false;
-	slabs_set(slabs, slab, (uint32_t)i, PLACE_FREE);
-	return true;
-}
-
-/* Marks the blocks on the list from @block on; their number. */
-static uint32_t read_list(struct finder *f, const struct slab *slab, taddr_t block)
-{
-	uint32_t count = 0;
-
-	for (; block; count++)
-		if (!mark_free(f->slabs, slab, block) ||
-		    !memory_read_word(f->memory, block, &block)) {
-			f->slabs->broken++;
-			break;
-		}
-	return count;
-}
-
-static void read_lists(struct finder *f, const struct page *p, const struct slab *slab)
-{
-	uint32_t own = read_list(f, slab, p->free) + read_list(f, slab, p->local);
-	uint32_t foreign = read_list(f, slab, p->foreign & ~LIST_FLAGS);
-
-	f->slabs->broken += own + p->used != p->capacity || foreign > p->used;
-}
-
 /* Blocks that other threads freed while their page was full; all slabs are there. */
 static void read_delayed(struct finder *f, taddr_t block)
 {
@@ -241,38 +209,20 @@ static void note_heap(struct finder *f, taddr_t heap, uint64_t thread)
 	f->heaps.data[at] = (struct heap){heap, thread};
 }
 
-/* The places up to the capacity, which have been touched, and the rest. */
 static void add_page(struct finder *f, const struct page *p)
 {
-	taddr_t middle = p->first + p->capacity * p->size;
-	struct slab slab = {.start = p->start, .end = middle, .first = p->first,
-			    .stride = p->size, .places = p->capacity, .rest = ROW_OWN,
-			    .is_loose = p->flags & HAS_ALIGNED};
-	struct slab rest = {.start = middle, .end = p->end, .first = middle,
-			    .rest = ROW_FREE_PAGES};
-	size_t number, ignored;
+	const struct mimalloc_page page = {
+		.start = p->start, .end = p->end, .first = p->first, .size = p->size,
+		.capacity = p->capacity, .used = p->used, .has_aligned = p->flags & HAS_ALIGNED,
+		.free = p->free, .local = p->local, .foreign = p->foreign & ~LIST_FLAGS};
 
-	if (p->capacity > f->places_left) {
-		f->slabs->broken++;
-		return;
-	}
-	f->places_left -= p->capacity;
-	if (middle > p->start && slabs_add(f->slabs, &slab, &number)) {
-		for (uint32_t i = 0; i < p->capacity; i++)
-			slabs_set(f->slabs, slab_at(f->slabs, number), i, PLACE_LIVE);
-		read_lists(f, p, slab_at(f->slabs, number));
-	}
-	if (middle < p->end)
-		slabs_add(f->slabs, &rest, &ignored);
+	mimalloc_pages_add(&f->pages, &page);
 }
 
 static void add_slices(struct finder *f, taddr_t start, taddr_t end, enum inspect_row row)
 {
-	struct slab slab = {.start = start, .end = end, .first = start, .rest = row};
-	size_t number;
-
 	if (f->slabs)
-		slabs_add(f->slabs, &slab, &number);
+		mimalloc_pages_add_rest(&f->pages, start, end, row);
 }
 
 /*
@@ -401,10 +351,8 @@ static void read_heap(struct finder *f, const struct heap *heap)
 
 static void add_all(struct finder *f, struct allocator *out)
 {
-	const struct resident *pages = f->memory->pages;
-
 	f->slabs = &out->slabs;
-	f->places_left = (pages->resident + pages->swapped) / sizeof(taddr_t) + PLACES_MIN;
+	mimalloc_pages_init(&f->pages, f->memory, f->slabs);
 	each_segment(f, add_segment);
 	add_heaps(f);
 	slabs_sort(&out->slabs);

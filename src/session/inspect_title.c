@@ -16,7 +16,7 @@
 
 /* The versions of glibc with the structures of src/inspect/glibc.h. */
 #define MINOR_MIN 28u
-#define MINOR_MAX 43u
+#define MINOR_MAX 44u
 
 static bool is_newer(unsigned major, unsigned minor)
 {

@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/elf_file.h"
 #include "base/text.h"
+#include "session/malloc_reach.h"
 #include "tracee/state/module.h"
 
 #define FUNCTIONS_MAX (UINT64_C(256) << 10) /* of malloc.c: 23 kB in glibc 2.36 */
@@ -24,10 +25,6 @@ static const char *const functions[] = {
 static const char *const glibc_functions[] = {
 	"calloc", "valloc", "pvalloc", "malloc_trim", "malloc_info", "mallopt", "mallinfo",
 	"malloc_stats",
-	/* of a static program, which has names for them */
-	"_int_malloc", "_int_free_chunk", "_int_free_merge_chunk", "_int_free_create_chunk",
-	"_int_free_maybe_trim", "sysmalloc", "__libc_malloc2", "__libc_calloc2", "arena_get2",
-	"tcache_init",
 };
 /* Not exported, and the functions that they may be part of. */
 static const char *const musl_functions[] = {
@@ -52,13 +49,9 @@ struct libc {
 	size_t inner_count;
 	struct bounds wait[MALLOC_WAIT_PARTS];
 	size_t wait_count;
-	uint64_t before; /* end of the last function before them */
-	uint64_t morecore; /* where __default_morecore is, in the middle of malloc.c */
+	struct malloc_reach reach;
 	bool is_libc, is_glibc, is_static_musl;
 };
-
-#define MORECORE_BEFORE UINT64_C(4096) /* malloc.c's before __default_morecore; 4896 in 2.43 */
-#define INNER_MAX (UINT64_C(32) << 10) /* of functions without names; 17 kB in glibc 2.43 */
 
 static bool is_among(const char *name, const char *const *list, size_t count)
 {
@@ -88,6 +81,8 @@ static int add_function(void *ctx, const struct elf_symbol *sym)
 
 	if (!sym->is_defined)
 		return 0;
+	if (!elf_symbol_is_local(sym) && elf_symbol_is_function(sym))
+		*vec_add(&l->reach.shared) = sym->vaddr;
 	l->is_libc |= strcmp(sym->name, "__libc_start_main") == 0;
 	/* of the library; of a static program */
 	l->is_glibc |= strcmp(sym->name, "gnu_get_libc_version") == 0 ||
@@ -134,21 +129,6 @@ bool malloc_modules_have(const struct malloc_modules *m, const taddr_t *pc, size
 	return false;
 }
 
-static int note_before(void *ctx, const struct elf_symbol *sym)
-{
-	struct libc *l = ctx;
-
-	if (sym->is_defined && strcmp(sym->name, "__default_morecore") == 0)
-		l->morecore = sym->vaddr;
-	else if (sym->is_defined && sym->size && sym->vaddr + sym->size <= l->all.start)
-		l->before = MAX(l->before, sym->vaddr + sym->size);
-	return 0;
-}
-
-/*
- * malloc and free jump to functions of their source file that have no symbols. Since 2.42 the
- * linker has these before malloc, and a stack no longer has an address in malloc then.
- */
 static void widen_glibc(const struct module *m, struct libc *l)
 {
 	unsigned major, minor;
@@ -156,12 +136,9 @@ static void widen_glibc(const struct module *m, struct libc *l)
 	malloc_module_version(m, &major, &minor);
 	if (major != 2 || minor < 42)
 		return;
-	elf_file_each_symbol(m->file, note_before, l);
-	if (!l->before || l->all.start - l->before > INNER_MAX)
-		return;
-	if (l->morecore > l->before && l->morecore < l->all.start)
-		l->before = MAX(l->before, l->morecore - MORECORE_BEFORE);
-	l->all.start = l->before;
+	l->reach.start = l->all.start;
+	l->reach.end = l->all.end;
+	l->all.start = malloc_reach_first(m->file, &l->reach);
 }
 
 static bool has_libc_name(const struct module *m)
@@ -171,6 +148,20 @@ static bool has_libc_name(const struct module *m)
 	return strncmp(name, "libc.", 5) == 0 || strncmp(name, "libc-", 5) == 0;
 }
 
+static void take_libc(const struct module *m, struct libc *l, struct malloc_module *out)
+{
+	out->module = m;
+	if (l->is_glibc)
+		widen_glibc(m, l);
+	for (size_t i = 0; !l->is_glibc && l->is_static_musl && i < l->inner_count; i++)
+		add_code(out, &l->inner[i], FUNCTIONS_MAX);
+	if (out->code_count == 0)
+		add_code(out, l->is_glibc ? &l->all : &l->musl, FUNCTIONS_MAX);
+	for (size_t i = 0; i < l->wait_count; i++)
+		out->wait[out->wait_count++] = (struct malloc_code){
+			m->bias + l->wait[i].start, m->bias + l->wait[i].end};
+}
+
 static bool check_module(const struct module *m, struct malloc_module *out)
 {
 	struct libc l = {0};
@@ -178,19 +169,12 @@ static bool check_module(const struct module *m, struct malloc_module *out)
 	if (!m->file || m->is_vdso)
 		return false;
 	elf_file_each_symbol(m->file, add_function, &l);
-	if (!l.is_libc || !l.all.start)
-		return false;
-	out->module = m;
-	if (l.is_glibc)
-		widen_glibc(m, &l);
-	for (size_t i = 0; !l.is_glibc && l.is_static_musl && i < l.inner_count; i++)
-		add_code(out, &l.inner[i], FUNCTIONS_MAX);
-	if (out->code_count == 0)
-		add_code(out, l.is_glibc ? &l.all : &l.musl, FUNCTIONS_MAX);
-	for (size_t i = 0; i < l.wait_count; i++)
-		out->wait[out->wait_count++] = (struct malloc_code){m->bias + l.wait[i].start,
-								    m->bias + l.wait[i].end};
-	return true;
+	bool is_libc = l.is_libc && l.all.start;
+
+	if (is_libc)
+		take_libc(m, &l, out);
+	vec_deinit(&l.reach.shared);
+	return is_libc;
 }
 
 /* First where it is in most cases: other objects may have very many symbols. */

@@ -26,14 +26,15 @@ MORE_OPTIONS = []
 
 TESTS = {}
 LIBRARIES = "/usr/lib/x86_64-linux-gnu/"
+# Debian testing's libraries, unpacked by scripts/install-deps: a variant "testing-NAME" is a program that runs with these.
+UNPACKED = os.path.join(ROOT, "build/allocators")
+UNPACKED_LIBRARIES = {"glibc": "", "jemalloc": "libjemalloc.so.2", "tcmalloc": "libtcmalloc_minimal.so.4",
+                      "mimalloc": "libmimalloc.so.3"}
+
 # Other allocators, to be preloaded: their libraries, which may not be installed.
 ALLOCATORS = {"jemalloc": LIBRARIES + "libjemalloc.so.2", "tcmalloc": LIBRARIES + "libtcmalloc_minimal.so.4",
-              "mimalloc": next((LIBRARIES + n for n in ("libmimalloc.so.2", "libmimalloc.so.3")
-                                if os.path.exists(LIBRARIES + n)), LIBRARIES + "libmimalloc.so")}
-
-# Debian testing's, unpacked by scripts/install-deps: a variant "testing-NAME" is a program that runs with these.
-UNPACKED = os.path.join(ROOT, "build/allocators")
-UNPACKED_LIBRARIES = {"glibc": "", "jemalloc": "libjemalloc.so.2", "tcmalloc": "libtcmalloc_minimal.so.4"}
+              "mimalloc": LIBRARIES + "libmimalloc.so.2",
+              "mimalloc-3": os.path.join(UNPACKED, "usr/lib/x86_64-linux-gnu/libmimalloc.so.3")}
 
 # Our name of a quantity -> ptmem's, in --stats.
 STATS = {
@@ -79,16 +80,21 @@ def test(name, limit=60):
 def allocator(name):
     """The library of one of ALLOCATORS."""
     if not os.path.exists(ALLOCATORS[name]):
-        raise Skip("no %s on this machine" % ALLOCATORS[name])
+        is_unpacked = ALLOCATORS[name].startswith(UNPACKED)
+        raise Skip("no %s%s" % (ALLOCATORS[name], " (scripts/install-deps test needs Debian's mirror)" if is_unpacked else " on this machine"))
     return ALLOCATORS[name]
 
 
-def unpacked(*argv, preload="", libraries=None):
-    """The command that runs @argv with the libraries of Debian testing."""
+def unpacked(*argv, preload="", libraries=None, suite=""):
+    """The command that runs @argv with the libraries of Debian testing, and before these with those of another suite."""
     directory = os.path.join(UNPACKED, "usr/lib/x86_64-linux-gnu")
     if not os.path.exists(os.path.join(UNPACKED, "versions")):
         raise Skip("no build/allocators (scripts/install-deps test needs Debian's mirror)")
-    return [os.path.join(directory, "ld-linux-x86-64.so.2"), "--library-path", ":".join(filter(None, (libraries, directory))),
+    own = os.path.join(UNPACKED, suite, "usr/lib/x86_64-linux-gnu")
+    if not os.path.exists(own):
+        raise Skip("no %s (scripts/install-deps test unpacks it if Debian %s has it)" % (own, suite))
+    return [os.path.join(own, "ld-linux-x86-64.so.2"), "--library-path",
+            ":".join(filter(None, (libraries, own if suite else "", directory))),
             *(["--preload", os.path.join(directory, preload)] if preload else []), *argv]
 
 
@@ -159,7 +165,7 @@ class Context:
     # ---- programs and files ----
 
     def target(self, variant, program):
-        if variant.startswith("testing-"):
+        if variant.startswith(("testing-", "experimental-")):
             return self.unpacked_target(variant, program)
         path = os.path.join(TARGETS, variant, program)
         if not os.path.exists(path):
@@ -168,9 +174,10 @@ class Context:
 
     def unpacked_target(self, variant, program):
         """A script that becomes it."""
-        preload = UNPACKED_LIBRARIES[variant.partition("-")[2]]
+        suite, _, name = variant.partition("-")
+        preload, suite = UNPACKED_LIBRARIES[name], "" if suite == "testing" else suite
         path = os.path.join(self.subdirectory(), program)
-        command = unpacked(self.target("gcc-O2-pie", program), preload=preload)
+        command = unpacked(self.target("gcc-O2-pie", program), preload=preload, suite=suite)
         with open(path, "w", encoding="ascii") as file:
             file.write("#!/bin/sh\nexec %s \"$@\"\n" % shlex.join(command))
         os.chmod(path, 0o755)

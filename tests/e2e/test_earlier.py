@@ -10,7 +10,7 @@ import time
 import massif
 from harness import BUILD, Fail, allocator, test
 from test_attach import Attached
-from test_inspect import REFUSED, Comparison
+from test_inspect import Comparison
 from test_inspect_allocators import KNOWN, preload
 from test_inspect_types import Typed
 from test_recording_answers import check_conservation
@@ -70,20 +70,17 @@ def check_known(t, profile):
 
 for _variant, _mode, _allocator in (("gcc-O2-pie", "auto", "glibc"), ("clang-O0-nopie", "break", "glibc"),
                                     ("gcc-O2-pie", "jump", "glibc"), ("testing-glibc", "auto", "glibc"),
+                                    ("testing-glibc", "break", "glibc"), ("testing-glibc", "jump", "glibc"),
+                                    ("experimental-glibc", "auto", "glibc"),
                                     ("gcc-O2-pie", "auto", "jemalloc"),
                                     ("gcc-O2-pie", "break", "jemalloc"), ("gcc-O2-pie", "auto", "tcmalloc"),
-                                    ("gcc-O2-pie", "break", "tcmalloc"), ("musl-O2-pie", "auto", "musl"),
+                                    ("gcc-O2-pie", "break", "tcmalloc"), ("gcc-O2-pie", "auto", "mimalloc-3"),
+                                    ("gcc-O2-pie", "break", "mimalloc-3"), ("musl-O2-pie", "auto", "musl"),
                                     ("musl-O2-static", "auto", "musl")):
     @test("earlier/truth/%s-%s%s" % (_variant, _mode, "-" + _allocator if _allocator not in ("glibc", "musl") else ""), limit=120)
     def _(t, variant=_variant, mode=_mode, allocator=_allocator):
         """Attached to at any moment, ptmem has what the program has, and nothing when that has freed all."""
         program, chance = Program(t, variant, **preload(allocator, variant)), random.Random(1)
-        if variant == "testing-glibc":
-            # the main thread's first free, which makes its cache, enters free twice: the second time is an unknown free
-            program.say(b"g")
-            time.sleep(0.1)
-            program.say(b"p")
-            program.say(b"f")
         others = program.others()
         for i in range(8):
             program.say(b"g")
@@ -150,9 +147,10 @@ def leaks(t):
     check_leaks(t, Program(t))
 
 
-@test("earlier/leaks/testing-glibc")
-def testing_leaks(t):
-    check_leaks(t, Program(t, "testing-glibc"))
+for _variant in ("testing-glibc", "experimental-glibc"):
+    @test("earlier/leaks/" + _variant)
+    def _(t, variant=_variant):
+        check_leaks(t, Program(t, variant))
 
 
 def check_leaks(t, program):
@@ -273,18 +271,15 @@ def releases(t):
     program.end()
 
 
-for _name in REFUSED:
-    @test("earlier/refused/" + _name)
-    def _(t, name=_name):
-        """Another malloc: one line that says so, and a profile without them."""
-        library = allocator(name)
-        file = os.path.basename(library)
-        program = Program(t, LD_PRELOAD=library)
-        program.say(b"g")
-        attached = program.attach()
-        program.say(b"p")
-        profile = attached.detach()
-        said = [m for m in profile.messages if "not known" in m]
-        t.check(len(said) == 1 and file.split(".")[0] in said[0], "%s is not named: %s" % (name, said))
-        t.equal("blocks from before", profile.only_stats()["earlier blocks"], 0)
-        program.end()
+@test("earlier/refused")
+def refused(t):
+    """A malloc whose structures are not as its symbols say: one line that says so, and a profile without blocks from before."""
+    program = Program(t, LD_PRELOAD=t.target("lib", "libposes_mimalloc.so"))
+    program.say(b"g")
+    attached = program.attach()
+    program.say(b"p")
+    profile = attached.detach()
+    said = [m for m in profile.messages if "not known" in m]
+    t.check(len(said) == 1 and "mimalloc" in said[0], "it is not named: %s" % said)
+    t.equal("blocks from before", profile.only_stats()["earlier blocks"], 0)
+    program.end()

@@ -240,22 +240,6 @@ def user(t):
     other.end()
 
 
-REFUSED = ("mimalloc",) if harness.ALLOCATORS["mimalloc"].endswith(".so.3") else ()
-
-for _name in REFUSED:
-    @test("inspect/refused/" + _name)
-    def _(t, name=_name):
-        library = allocator(name)
-        file = os.path.basename(library)
-        program = subprocess.Popen([t.program("sleep"), "60"], env=t.environment(t.directory, LD_PRELOAD=library))
-        t.wait_until("the library", lambda: file in open("/proc/%d/maps" % program.pid, encoding="ascii").read())
-        result = t.run([t.ptmem(), "--inspect", "-p", str(program.pid)])
-        t.equal("status", result.status, 125)
-        t.check(b"its malloc is %s's" % name.encode() in result.err, "not named: %r" % result.err)
-        program.kill()
-        program.wait()
-
-
 @test("inspect/errors")
 def errors(t):
     for options, words in ((["--inspect"], b"--inspect needs --pid, a program, or the name of a core file"),

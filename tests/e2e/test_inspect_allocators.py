@@ -19,10 +19,8 @@ TCMALLOC = {"tcmalloc-sampling": ("libtcmalloc.so.4", {"TCMALLOC_SAMPLE_PARAMETE
 
 def preload(name, variant=""):
     """The environment in which programs of @variant use it."""
-    if variant.startswith("testing-"):
+    if variant.startswith(("testing-", "experimental-")):
         return {}
-    if name == "mimalloc" and allocator(name).endswith(".so.3"):
-        raise Skip("mimalloc 2 is not installed")
     if name in ("glibc", "musl", "musl-old") or variant.startswith("linked-"):
         return {}
     if name not in TCMALLOC:
@@ -36,7 +34,7 @@ def preload(name, variant=""):
 # -- blocks by address --
 
 SHAPES = (("gcc-O2-pie", "jemalloc"), ("gcc-O2-stripped", "mimalloc"), ("linked-mimalloc", "mimalloc"),
-          ("musl-O2-static", "musl"))
+          ("gcc-O2-stripped", "mimalloc-3"), ("testing-mimalloc", "mimalloc"), ("musl-O2-static", "musl"))
 
 for _variant, _allocator in SHAPES:
     @test("inspect/handed-over/%s-%s" % (_variant, _allocator))
@@ -50,12 +48,33 @@ for _variant, _allocator in SHAPES:
         t.check(blocks > 1000 and seen is not None and blocks <= seen <= blocks + 40, "%s blocks of %d" % (seen, blocks))
 
 
+for _allocator, _arguments in (("mimalloc", ()), ("mimalloc-3", ("thread",))):
+    @test("inspect/own-heaps/" + _allocator)
+    def _(t, allocator=_allocator, arguments=_arguments):
+        """Heaps that the program makes: their blocks are its, but not what mimalloc keeps about them."""
+        env = t.environment(t.directory, **preload(allocator))
+        program = subprocess.Popen([t.target("gcc-O2-pie", "own_heaps"), *arguments], env=env, stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE)
+        seen = []
+        for _ in range(3):
+            blocks, report = int(program.stdout.readline()), inspect(t, program.pid)
+            check_rows(t, report)
+            t.equal("contradictions", report["malloc"]["broken"], 0)
+            seen.append((blocks, report["malloc"]["live_blocks"]))
+            program.stdin.write(b"g")
+            program.stdin.flush()
+        others = seen[0][1]
+        t.equal("blocks at each step", [found - others for _, found in seen], [blocks for blocks, _ in seen])
+        program.communicate()
+
+
 # -- the report --
 
 KNOWN = (("gcc-O2-pie", "jemalloc"), ("linked-jemalloc-static", "jemalloc"), ("musl-O2-pie", "musl"), ("musl-O2-static", "musl"),
          ("gcc-O2-pie", "tcmalloc"), ("gcc-O2-pie", "tcmalloc-sampling"), ("clang-O0-nopie", "tcmalloc"),
          ("linked-tcmalloc-static", "tcmalloc"), ("linked-mimalloc", "mimalloc"),
-         ("testing-jemalloc", "jemalloc"), ("testing-tcmalloc", "tcmalloc"))
+         ("gcc-O2-pie", "mimalloc-3"), ("testing-jemalloc", "jemalloc"), ("testing-tcmalloc", "tcmalloc"),
+         ("testing-mimalloc", "mimalloc"))
 # Where malloc has no name; musl's before 1.2.1 is laid out by targets/old_musl, and all its blocks are counted.
 OTHERS = (("linked-tcmalloc-stripped", "tcmalloc"), ("gcc-O2-pie", "musl-old"), ("gcc-O2-stripped", "musl-old"))
 
@@ -207,7 +226,8 @@ def version(t):
 
 # -- corrupt heaps --
 
-SEGMENT, DESCRIBED = 32 << 20, 40 << 10  # mimalloc's
+# mimalloc's descriptions: (distance, bytes)
+DESCRIBED = {"mimalloc": ((32 << 20, 40 << 10),), "mimalloc-3": ((256 << 20, 832 << 10), (64 << 10, 128))}
 
 
 def words_of(pid, allocator):
@@ -233,7 +253,7 @@ def words_of(pid, allocator):
             for i, (word,) in enumerate(struct.iter_unpack("<Q", words)):
                 at = bisect.bisect(starts, word & 0xffffffffff80) - 1
                 is_link = at >= 0 and word & 0xffffffffff80 < inside[at][1]
-                is_described = allocator == "mimalloc" and (start + i * 8) % SEGMENT < DESCRIBED
+                is_described = any((start + i * 8) % distance < size for distance, size in DESCRIBED.get(allocator, ()))
                 is_size = allocator == "musl-old" and word % 32 < 2 and word < 1 << 20
                 if word and (is_link or is_described or is_size):
                     found.setdefault((start + i * 8) & ~4095, []).append((start + i * 8, word))
@@ -248,7 +268,8 @@ for _variant, _allocator in (*KNOWN, *OTHERS):
         """Lists, descriptions and pointers that lie: ptmem ends in time, with rows that add up or a refusal."""
         program, chance = Parked(t, variant, allocator), random.Random(1)
         os.kill(program.pid, signal.SIGSTOP)
-        pages = list(words_of(program.pid, allocator).values())
+        described = "mimalloc-3" if variant == "testing-mimalloc" else allocator
+        pages = list(words_of(program.pid, described).values())
         t.check(len(pages) > 8, "words on %d pages" % len(pages))
         broken = 0
         with open("/proc/%d/mem" % program.pid, "r+b", buffering=0) as memory:

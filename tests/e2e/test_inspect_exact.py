@@ -188,7 +188,8 @@ PROGRAMS = {
     "perl": lambda t: [t.program("perl"), "-e", PERL],
     "jq": lambda t: [t.program("jq"), "-n", JQ],
 }
-PROOFS = {(program, allocator): argv for program, argv in PROGRAMS.items() for allocator in ("glibc", "jemalloc", "tcmalloc", "mimalloc")}
+PROOFS = {(program, allocator): argv for program, argv in PROGRAMS.items()
+          for allocator in ("glibc", "jemalloc", "tcmalloc", "mimalloc", "mimalloc-3")}
 IMPOSSIBLE = {("redis", "glibc"): "Debian's redis-server is linked to jemalloc"}
 PROOFS.update(((program, "tcmalloc-sampling"), PROGRAMS[program]) for program in ("python3", "sqlite3", "redis", "threads"))
 PROOFS["git-log", "glibc"] = lambda t: [t.program("git"), "-C", git_repository(t, "".join(commits())), "log", "-p", "--all"]
@@ -212,9 +213,12 @@ for _target in ("mixed", "threads"):
         PROOFS[_target + "-static", _allocator] = endless(_allocator + "-O2-static", _target)
 
 
-for _allocator in ("glibc", "jemalloc", "tcmalloc"):
+for _allocator in ("glibc", "jemalloc", "tcmalloc", "mimalloc"):
     for _target in ("mixed", "threads"):
-        PROOFS[_target + "-testing", _allocator] = endless("testing-" + _allocator, "inspected_busy" if _target == "threads" else _target)
+        _program = "inspected_busy" if _target == "threads" else _target
+        PROOFS[_target + "-testing", _allocator] = endless("testing-" + _allocator, _program)
+        if _allocator == "glibc":
+            PROOFS[_target + "-testing-2.44", _allocator] = endless("experimental-glibc", _program)
 
 
 class Proof:

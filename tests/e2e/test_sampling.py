@@ -13,7 +13,7 @@ import subprocess
 import time
 
 import harness
-from harness import ALLOCATORS, Skip, test
+from harness import ALLOCATORS, Skip, allocator, test
 from test_attach import Attached, Server, check_left_alone, rounds
 from test_corruption import Run
 from test_killed import guardians
@@ -150,6 +150,19 @@ def preloaded(t):
             check_count(t, "%s with %s" % (program, name), samples.count, calls, others=30)
     if not tried:
         raise Skip("no other allocator on this machine")
+
+
+@test("sampling/strings")
+def strings(t):
+    """Functions whose size is known when they return: as many samples, calls and bytes, and releases of samples."""
+    calls = 20000
+    for probes in ("auto", "break"):
+        _, samples = sample(t, t.target("gcc-O2-pie", "strings"), (calls,), 1, ["--probes=" + probes],
+                            env={"LD_PRELOAD": allocator("mimalloc-3")})
+        check_count(t, "with --probes=" + probes, samples.count, calls, others=30)
+        t.check(len(samples.live) <= KEPT + 30, "%d samples are not released" % len(samples.live))
+        made, size = samples.sum((1,))
+        t.check(calls <= made <= calls + 30 and calls * SIZE <= size, "%d calls, %d bytes" % (made, size))
 
 
 @test("sampling/threads")

@@ -367,6 +367,37 @@ def register_preload(name, program):
         t.equal("failed calls", found.all["failed"], truth["failed"])
 
 
+def register_first_free(probes, variant):
+    @test("preload/first-free/%s-%s" % (variant, probes))
+    def _(t):
+        """The free of glibc 2.43 begins again after it has made a thread's cache: that is one call."""
+        profile = t.profile([t.target(variant, "first_free")], options=["--follow-exec=yes", "--probes=" + probes])
+        truth, stats = t.truth(profile.directory), profile.stats[-1]
+        t.equal("unknown frees, frees", (stats["unknown"], stats["frees"]), (0, truth["frees"]))
+
+
+for mode in ("break", "auto", "jump"):
+    for v in ("testing-glibc", "experimental-glibc"):
+        register_first_free(mode, v)
+
+
+def register_strings(probes):
+    @test("preload/strings/" + probes)
+    def _(t):
+        """mimalloc 3 has strdup and strndup of its own, which do not call malloc: they count once, with the string's size."""
+        profile = t.profile([t.target("gcc-O2-pie", "strings")], options=["--events=events", "--probes=" + probes],
+                            env={"LD_PRELOAD": harness.allocator("mimalloc-3")})
+        check_messages(t, profile)
+        found, truth, stats = profile.events("strings"), t.truth(profile.directory), profile.only_stats()
+        t.counts("ptmem and its events", stats, found.all)
+        t.counts("events of the program's own sites and the truth", found.own, truth, OWN)
+        t.equal("unknown frees, functions not watched", (stats["unknown"], stats["unwatched"]), (0, 0))
+
+
+for mode in ("break", "auto", "jump"):
+    register_strings(mode)
+
+
 for allocator in harness.ALLOCATORS:
     for prog in ("mixed", "failures", "threads", "cxx_containers", "fibers"):
         register_preload(allocator, prog)

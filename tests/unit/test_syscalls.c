@@ -78,6 +78,42 @@ static void test_unknown_numbers(void **state)
 	ASSERT_NUMBER(code_table, ARCH_SYSCALL_ANY);
 }
 
+ASM_FUNCTION(code_again, "test %edi, %edi; je 1f; ret; .balign 16; 1: jmp 2f; .balign 16; ret; 2: cmp $1, %esi; je 3f; "
+			 "call code_zero; 3: jmp code_again");
+ASM_FUNCTION(code_not_again, "test %edi, %edi; je code_not_again; call code_not_again; jmp *%rax; jmp code_not_again");
+ASM_FUNCTION(code_then_another, "test %edi, %edi; je 1f; ret; 1: call code_zero; nop; jmp code_then_another");
+ASM_FUNCTION(code_back_inside, "nop; 1: dec %edi; jne 1b; jmp 1b");
+
+static void note_again(void *ctx, taddr_t at)
+{
+	taddr_t *found = ctx;
+
+	assert_int_equal(*found, 0);
+	*found = at;
+}
+
+static taddr_t find_again(const uint8_t *start, const uint8_t *end)
+{
+	const struct arch_code code = {.bytes = start, .size = (size_t)(end - start), .at = (taddr_t)(uintptr_t)start};
+	taddr_t found = 0;
+
+	arch_native->each_again(&code, 0, note_again, &found);
+	return found;
+}
+
+/* Only unconditional jumps that are reached, not what follows a call that does not return. */
+static void test_jumps_to_the_start(void **state)
+{
+	taddr_t found = find_again(code_again, code_again_end);
+
+	(void)state;
+	assert_true(found && found < (taddr_t)(uintptr_t)code_again_end);
+	assert_int_equal(*(const uint8_t *)(uintptr_t)found, 0xeb);
+	assert_int_equal(find_again(code_not_again, code_not_again_end), 0);
+	assert_int_equal(find_again(code_then_another, code_then_another_end), 0);
+	assert_int_equal(find_again(code_back_inside, code_back_inside_end), 0);
+}
+
 /* A byte before the code, as the FDE of glibc's trampoline has: data read there is unrelated. */
 ASM_FUNCTION(code_return, ".byte 0; mov $15, %rax; syscall");
 ASM_FUNCTION(code_short_return, ".byte 0; mov $15, %eax; syscall");
@@ -244,6 +280,7 @@ int main(void)
 		cmocka_unit_test(test_no_way_leads_there),
 		cmocka_unit_test(test_what_only_looks_like_one),
 		cmocka_unit_test(test_what_is_likely_one),
+		cmocka_unit_test(test_jumps_to_the_start),
 		cmocka_unit_test(test_code_that_does_not_decode),
 		cmocka_unit_test(test_library),
 	};

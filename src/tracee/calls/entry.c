@@ -12,6 +12,8 @@
  */
 #include "tracee/calls/entry.h"
 
+#include <string.h>
+
 #include "arch/pad.h"
 #include "tracee/calls/calls.h"
 #include "tracee/calls/exceptions.h"
@@ -247,6 +249,24 @@ static taddr_t call_result(struct target *t, struct thread *th, const struct cal
 	return block;
 }
 
+/* The bytes of the string at @addr that can be read. */
+static uint64_t string_size(const struct address_space *s, taddr_t addr)
+{
+	char text[256];
+	uint64_t size = 0;
+
+	for (;;) {
+		ssize_t n = space_read_some(s, addr + size, text, sizeof(text));
+		const char *end = n > 0 ? memchr(text, '\0', (size_t)n) : NULL;
+
+		if (n <= 0)
+			return size;
+		if (end)
+			return size + (uint64_t)(end - text) + 1;
+		size += (uint64_t)n;
+	}
+}
+
 static void emit_result(struct target *t, struct thread *th, const struct call *call,
 			const struct arch_regs *regs)
 {
@@ -254,7 +274,8 @@ static void emit_result(struct target *t, struct thread *th, const struct call *
 	struct heap_event ev = call_event(t, th, is_realloc ? HEAP_REALLOC_END : HEAP_ALLOC,
 					  call->probe, call->sp);
 	ev.addr = call_result(t, th, call, regs);
-	ev.size = call->args.size;
+	ev.size = call->probe->is_string && ev.addr ? string_size(th->process->space, ev.addr) :
+						      call->args.size;
 	ev.align = call->args.align;
 	ev.old_addr = is_realloc ? call->args.block : 0;
 	struct stack_view view;

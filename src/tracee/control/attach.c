@@ -8,6 +8,7 @@
  * another one is about to take its place, /proc shows no memory or refuses access, ptrace returns
  * EPERM. So a failed attach is retried for a second, unless its reason is permanent.
  */
+#include "tracee/control/again.h"
 #include "tracee/control/attach.h"
 
 #include <errno.h>
@@ -50,10 +51,8 @@ static void find_sites_early(void *ctx, struct address_space *s, struct module *
 		return;
 	if (t->options.watch.brk || t->options.watch.mappings)
 		syscall_sites_prepare(t, m);
-	if (m->file && !m->is_vdso && !m->sites) {
-		m->sites = xcalloc(1, sizeof(*m->sites));
-		probe_sites_find(m->file, m->sites);
-	}
+	if (m->file && !m->is_vdso)
+		again_find_sites(t->arch, m);
 	requests_find_markers(ctx, m);
 }
 

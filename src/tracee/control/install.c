@@ -23,6 +23,7 @@
 #include "tracee/calls/exceptions.h"
 #include "tracee/calls/requests.h"
 #include "tracee/calls/stack_scan.h"
+#include "tracee/control/again.h"
 #include "tracee/control/control_internal.h"
 #include "tracee/control/loader.h"
 #include "tracee/control/target.h"
@@ -167,10 +168,7 @@ static void install_functions(struct target *t, struct thread *th, struct addres
 	VEC(taddr_t) breakpoints = {0};
 	if (!t->options.probes.none)
 		requests_install(t, s, m);
-	if (!m->sites) {
-		m->sites = xcalloc(1, sizeof(*m->sites));
-		probe_sites_find(m->file, m->sites);
-	}
+	again_find_sites(t->arch, m);
 	bool is_allocator = m->sites->list.count > 0 &&
 			    soname_is_watched(m->file, t->options.probes.somalloc);
 	m->hides_new = t->options.samples.heap && !t->options.probes.somalloc &&
@@ -196,6 +194,8 @@ static void install_functions(struct target *t, struct thread *th, struct addres
 		t->stats.unprobed += rc != 0 && rc != -ESRCH;
 	}
 	vec_deinit(&breakpoints);
+	if (rc != -ESRCH)
+		again_install(t, s, m);
 }
 
 /* Whether the file of @m, which cannot be read, is an ELF file: generated code is in files, too. */
@@ -448,7 +448,8 @@ bool install_remove(struct target *t, struct address_space *s, struct thread *th
 	for (size_t i = 0; i < s->traps.count; i++) {
 		struct trap *trap = &s->traps.data[i];
 		bool is_in_text = trap->kind == TRAP_ENTRY || trap->kind == TRAP_START ||
-				  trap->kind == TRAP_SYSCALL || trap->kind == TRAP_PAD_EXIT;
+				  trap->kind == TRAP_SYSCALL || trap->kind == TRAP_AGAIN ||
+				  trap->kind == TRAP_PAD_EXIT;
 		if (is_in_text && space_trap_take(s, t->arch, trap) != 0)
 			log_debug("space %u: the text at %#lx could not be restored", s->id,
 				  (unsigned long)trap->addr);

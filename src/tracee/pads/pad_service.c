@@ -70,6 +70,8 @@ enum trap_answer pads_serve_leave(struct target *t, struct thread *th, struct tr
 		at_entry.word[t->arch->arg[i]] = slot->arg[i];
 	struct probe_call args;
 	probe_read_call(probe, t->arch, &at_entry, &args);
+	if (probe->is_string)
+		args.size = slot->arg[0];
 	struct stack_view view;
 	stack_window_at_entry(t, th, regs, slot->return_at + PAD_RETURN_BELOW, &view);
 	bool is_realloc = probe->kind == PROBE_REALLOC && args.block;

@@ -122,12 +122,13 @@ static struct pad_probe describe(const struct address_space *s, const struct tra
 	const struct probe *probe = trap->probe;
 	struct pad_probe d = {
 		.function = probe->function,
-		.size_arg = probe->size_arg,
+		.size_arg = probe->is_string ? 0 : probe->size_arg,
 		.count_arg = probe->count_arg,
 		.align_arg = probe->align_arg,
 		.block_arg = probe->block_arg,
 		.out_arg = probe->result_arg,
 		.is_leaf = trap->is_leaf,
+		.is_string = probe->is_string,
 		.fixed_align = probe->is_page_aligned ? PAGE_SIZE_MIN : 0,
 	};
 	switch (probe->kind) {

@@ -45,7 +45,7 @@ void module_release(struct module *m)
 		return;
 	elf_file_release(m->file);
 	if (m->sites)
-		vec_deinit(&m->sites->list);
+		vec_deinit(&m->sites->list), vec_deinit(&m->sites->again);
 	free(m->sites);
 	if (m->syscalls)
 		m->free_syscalls(m->syscalls);

@@ -23,6 +23,12 @@
 		.count_arg = NO, .align_arg = align, .block_arg = NO, .result_arg = NO,       \
 		.may_throw = true                                                             \
 	}
+#define STRING(name)                                                                       \
+	{                                                                                  \
+		.symbol = name, .kind = PROBE_ALLOC, .function = FUNCTION_MALLOC,          \
+		.size_arg = NO, .count_arg = NO, .align_arg = NO, .block_arg = NO,         \
+		.result_arg = NO, .is_string = true                                        \
+	}
 #define ALLOC_PAGES(name)                                                                  \
 	{                                                                                  \
 		.symbol = name, .kind = PROBE_ALLOC, .function = FUNCTION_MEMALIGN,        \
@@ -78,6 +84,8 @@ const struct probe probe_table[] = {
 	REALLOC("rallocx", NO),
 	FREE("dallocx", FUNCTION_FREE),
 	FREE("sdallocx", FUNCTION_FREE),
+	STRING("strdup"),
+	STRING("strndup"),
 	NEW("_Znwm", NO),
 	NEW("_Znam", NO),
 	NEW("_ZnwmRKSt9nothrow_t", NO),
@@ -148,10 +156,14 @@ static const struct probe *probe_find(struct plain_name n)
  */
 static const char *const leaf_names[] = {"__libc_malloc", "__libc_calloc", "__libc_free"};
 
+/* mimalloc's strdup and strndup do not call malloc as the C library's do. */
+static const char *const string_names[] = {"mi_strdup", "mi_strndup"};
+
 struct search {
 	struct elf_file *file;
 	struct probe_sites *sites;
 	uint64_t leaf[ARRAY_SIZE(leaf_names)]; /* their addresses; 0 = not in the file */
+	uint64_t string[ARRAY_SIZE(string_names)]; /* likewise */
 	bool is_jemalloc;
 };
 
@@ -194,6 +206,10 @@ static int consider_symbol(void *ctx, const struct elf_symbol *sym)
 		if (is_called(name, leaf_names[i]))
 			search->leaf[i] = sym->vaddr;
 	}
+	for (size_t i = 0; i < ARRAY_SIZE(string_names); i++) {
+		if (is_called(name, string_names[i]))
+			search->string[i] = sym->vaddr;
+	}
 	search->is_jemalloc |= is_called(name, "mallocx");
 	const struct probe *probe = probe_find(name);
 	const struct elf_segment *seg = probe ? elf_file_segment(search->file, sym->vaddr) : NULL;
@@ -222,11 +238,33 @@ static bool is_leaf(const struct search *search, const struct probe_site *site)
 	       (f == FUNCTION_MALLOC || f == FUNCTION_CALLOC || f == FUNCTION_FREE);
 }
 
+static bool is_own_string(const struct search *search, const struct probe_site *site)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(search->string); i++) {
+		if (search->string[i] == site->vaddr)
+			return true;
+	}
+	return false;
+}
+
+static void drop_strings(struct search *search)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < search->sites->list.count; i++) {
+		const struct probe_site *site = &search->sites->list.data[i];
+		if (!site->probe->is_string || is_own_string(search, site))
+			search->sites->list.data[kept++] = *site;
+	}
+	search->sites->list.count = kept;
+}
+
 void probe_sites_find(struct elf_file *file, struct probe_sites *out)
 {
 	*out = (struct probe_sites){0};
 	struct search search = {.file = file, .sites = out};
 	elf_file_each_symbol(file, consider_symbol, &search);
+	drop_strings(&search);
 	for (size_t i = 0; i < out->list.count; i++)
 		out->list.data[i].is_leaf = is_leaf(&search, &out->list.data[i]);
 	const struct elf_segment *seg = elf_file_segment(file, file->fini);

@@ -33,6 +33,7 @@ struct probe {
 	uint8_t result_arg;
 	bool is_page_aligned; /* valloc, pvalloc */
 	bool may_throw;     /* operator new */
+	bool is_string;     /* the result is a string, which gives the size */
 };
 
 /* The table, terminated by a NULL symbol. */
@@ -49,8 +50,14 @@ struct probe_site {
 	bool is_leaf;
 	uint64_t size; /* of the function; at least 1, guessed if the symbol has none */
 };
+/* A jump by which the function at @function begins again (control/again.h). */
+struct probe_again {
+	uint64_t vaddr, function;
+	uint8_t bytes[2];
+};
 struct probe_sites {
 	VEC(struct probe_site) list;
+	VEC(struct probe_again) again;
 	uint64_t r_debug; /* vaddr of the dynamic linker's struct r_debug; 0 = not in this file */
 };
 
@@ -74,7 +81,7 @@ static inline bool probe_may_be_hot(const struct probe *p)
 
 /*
  * Finds all definitions in @file, one per address, including elf_file.fini as a PROBE_END; and
- * r_debug. The caller frees @out->list with vec_deinit.
+ * r_debug. The caller frees @out's lists with vec_deinit.
  */
 void probe_sites_find(struct elf_file *file, struct probe_sites *out);
 

@@ -13,6 +13,7 @@ enum trap_kind {
 	TRAP_START,  /* at the program's first instruction */
 	/* at a system call instruction; stub.jump: a copy of it, and back (syscall_sites.h) */
 	TRAP_SYSCALL,
+	TRAP_AGAIN,  /* where a watched function jumps to its start; stub.jump: that function's */
 	TRAP_PAD_EXIT, /* at an exit of a pad, while threads leave pads; stub.jump: outside */
 	TRAP_PAD_ENTRY, TRAP_PAD_LEAVE, TRAP_PAD_FULL, /* in a pad or its recorder; arch/pad.h */
 };

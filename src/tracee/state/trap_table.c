@@ -170,7 +170,9 @@ void space_traps_of_module_gone(struct address_space *s, const struct module *m)
 {
 	for (size_t i = 0; i < s->traps.count; i++) {
 		struct trap *t = &s->traps.data[i];
-		if (t->module == m->id && (t->kind == TRAP_ENTRY || t->kind == TRAP_SYSCALL)) {
+		bool is_in_text = t->kind == TRAP_ENTRY || t->kind == TRAP_SYSCALL ||
+				  t->kind == TRAP_AGAIN;
+		if (t->module == m->id && is_in_text) {
 			t->is_removed = true;
 			if (t->semaphore)
 				journal_remove_trap(s, t->semaphore);
@@ -186,7 +188,8 @@ int space_read_text(const struct address_space *s, taddr_t addr, void *buf, size
 	int rc = space_read(s, addr, buf, size);
 	for (size_t i = 0; i < s->traps.count && rc == 0; i++) {
 		const struct trap *t = &s->traps.data[i];
-		if (t->kind == TRAP_SYSCALL && !t->is_removed && t->addr - addr < size)
+		bool is_inside = t->kind == TRAP_SYSCALL || t->kind == TRAP_AGAIN;
+		if (is_inside && !t->is_removed && t->addr - addr < size)
 			memcpy((uint8_t *)buf + (t->addr - addr), t->original, t->patch_size);
 	}
 	return rc;

@@ -50,7 +50,7 @@ void space_count_markers(const struct address_space *s, uint32_t *jumps_out,
 
 /* @m was unmapped: its traps are gone. */
 void space_traps_of_module_gone(struct address_space *s, const struct module *m);
-/* Like space_read, but without our breakpoints at system calls. */
+/* Like space_read, but without our breakpoints inside of functions. */
 int space_read_text(const struct address_space *s, taddr_t addr, void *buf, size_t size);
 
 #endif
