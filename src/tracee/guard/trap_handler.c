@@ -66,10 +66,7 @@ static int install_page(struct target *t, struct address_space *s, struct thread
 		rc = (int)at;
 	if (rc != 0)
 		return rc;
-	*vec_add(&s->own.areas) = (struct stub_area){.start = (taddr_t)at,
-						 .size = HANDLER_SIZE,
-						 .used = HANDLER_SIZE,
-						 .is_trap_handler = true};
+	own_memory_add_code(&s->own, (taddr_t)at, HANDLER_SIZE)->is_trap_handler = true;
 	arch_trap_handler_page((taddr_t)at, page);
 	rc = space_write(s, (taddr_t)at, page, sizeof(page));
 	if (rc != 0)
