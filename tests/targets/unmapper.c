@@ -33,11 +33,12 @@ static unsigned own_count;
 static void occupy(void *start, size_t size)
 {
 	CHECK(own_count < sizeof(own) / sizeof(own[0]));
-	CHECK(mmap(start, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS |
-		   MAP_FIXED_NOREPLACE, -1, 0) == start);
-	for (uintptr_t *p = start; (uint8_t *)p < (uint8_t *)start + size; p++)
-		*p = (uintptr_t)p;
-	own[own_count++] = (struct range){ start, size };
+	CHECK(mmap(start, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+		   -1, 0) == start);
+	own[own_count] = (struct range){ start, size };
+	for (uint8_t *p = own[own_count].start; p < own[own_count].start + size; p += sizeof(p))
+		*(uintptr_t *)p = (uintptr_t)p;
+	own_count++;
 }
 
 static void check_own(void)

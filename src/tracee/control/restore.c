@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "tracee/control/replaced.h"
 #include "tracee/inject/lost_code.h"
 #include "tracee/inject/seccomp.h"
 #include "tracee/inject/world.h"
@@ -75,7 +76,7 @@ static int restore(struct target *t, struct address_space *s, const struct maps 
 	struct thread *th = seccomp_pick_thread(t, s);
 	bool has_restored = false;
 	int rc = th ? restore_code(t, th, maps, &has_restored) : -EPERM;
-	if (rc == 0)
+	if (rc == 0 && !replaced_move(t, th, maps))
 		rc = pads_restore_memory(t, th, maps, &has_restored);
 	if (has_restored)
 		log_verbose("process %d has unmapped memory of the profile: it is mapped again",

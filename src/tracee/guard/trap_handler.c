@@ -45,7 +45,7 @@ static int set_action(struct target *t, struct thread *th, taddr_t action, taddr
 	return rc != 0 ? rc : (int)result;
 }
 
-static int install_page(struct target *t, struct address_space *s, struct thread *th)
+static int map_page(struct target *t, struct address_space *s, struct thread *th, taddr_t *at_out)
 {
 	const uint64_t args[6] = {0,
 				  HANDLER_SIZE,
@@ -53,26 +53,34 @@ static int install_page(struct target *t, struct address_space *s, struct thread
 				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
 				  (uint64_t)-1,
 				  0};
-	uint8_t page[HANDLER_DATA];
 	int64_t at = -EIO;
+	int rc = inject_mmap(t, th, args, &at);
+	if (rc != 0 || at < 0)
+		return rc != 0 ? rc : (int)at;
+	own_memory_add_code(&s->own, (taddr_t)at, HANDLER_SIZE)->is_trap_handler = true;
+	*at_out = (taddr_t)at;
+	return 0;
+}
+
+static int install_page(struct target *t, struct address_space *s, struct thread *th)
+{
+	uint8_t page[HANDLER_DATA];
+	taddr_t at = 0;
 	/*
 	 * A signal that it stopped for would cost a step, and if ptmem dies no handler takes the
 	 * SIGTRAP of that step yet.
 	 */
 	int rc = inject_drain_sigtrap(t, th);
 	if (rc == 0)
-		rc = inject_mmap(t, th, args, &at);
-	if (rc == 0 && at < 0)
-		rc = (int)at;
+		rc = map_page(t, s, th, &at);
 	if (rc != 0)
 		return rc;
-	own_memory_add_code(&s->own, (taddr_t)at, HANDLER_SIZE)->is_trap_handler = true;
-	arch_trap_handler_page((taddr_t)at, page);
-	rc = space_write(s, (taddr_t)at, page, sizeof(page));
+	arch_trap_handler_page(at, page);
+	rc = space_write(s, at, page, sizeof(page));
 	if (rc != 0)
 		return rc;
-	journal_note_handler(t, s, (taddr_t)at);
-	return set_action(t, th, (taddr_t)at + HANDLER_ACTION, 0);
+	journal_note_handler(t, s, at);
+	return set_action(t, th, at + HANDLER_ACTION, 0);
 }
 
 /*
@@ -177,6 +185,27 @@ static bool is_ours(struct target *t, struct thread *th, taddr_t handler)
 		return !has_default_action(th->process->pid);
 	return rc == 0 && space_read(th->process->space, scratch, action, sizeof(action)) == 0 &&
 	       action[0] == handler;
+}
+
+int trap_handler_move(struct target *t, struct address_space *s, struct thread *th,
+		      const struct stub_area *old)
+{
+	struct journal *r = s->recovery.journal;
+	uint8_t page[HANDLER_DATA];
+	taddr_t at = 0;
+	if (!r || !r->has_handler)
+		return 0;
+	bool was_ours = is_ours(t, th, old->start);
+	int rc = map_page(t, s, th, &at);
+	if (rc != 0)
+		return rc;
+	arch_trap_handler_page(at, page);
+	memcpy(old->contents, page, sizeof(page));
+	rc = space_write(s, at, old->contents, old->written);
+	if (rc != 0)
+		return rc;
+	journal_note_handler(t, s, at);
+	return was_ours ? set_action(t, th, at + HANDLER_ACTION, 0) : 0;
 }
 
 static struct thread *pick_thread(struct target *t, const struct process *p)

@@ -10,6 +10,7 @@
 
 struct address_space;
 struct process;
+struct stub_area;
 struct target;
 struct thread;
 
@@ -19,6 +20,12 @@ struct thread;
  * message, if no handler can be installed: the program has its own handler, or a seccomp filter.
  */
 int trap_handler_install(struct target *t, struct address_space *s, struct thread *th);
+/*
+ * The program of @s has replaced the handler's page, whose contents were those of @old: another one
+ * takes its place. @th makes the calls. 0 or -errno.
+ */
+int trap_handler_move(struct target *t, struct address_space *s, struct thread *th,
+		      const struct stub_area *old);
 /*
  * Restores the default action of SIGTRAP in all processes of @s that still have our handler. If a
  * seccomp filter that a process has added since forbids that, the handler stays: has_handler of the

@@ -38,7 +38,7 @@ static void write_header(const struct address_space *s, const struct stub_area *
 {
 	struct area_header h = {.used = a->used, .is_left = is_left};
 	memcpy(h.magic, area_magic, sizeof(h.magic));
-	if (!a->is_slack && !a->is_trap_handler && !a->is_memory)
+	if (a->size && !a->is_slack && !a->is_trap_handler && !a->is_memory)
 		space_write(s, a->start, &h, sizeof(h));
 }
 

@@ -51,9 +51,15 @@ static enum lost_state part_state(const struct part *part, const struct maps *ma
 	return left == 0 ? LOST_NOT : LOST_GONE;
 }
 
+/* NULL: none, or it is the program's now (pad_retreat.c). */
+static const struct pad_memory *get_memory(const struct address_space *s)
+{
+	return s->pads && s->own.shared ? &s->pads->memory : NULL;
+}
+
 bool pads_share_memory_at(const struct address_space *s, taddr_t addr)
 {
-	const struct pad_memory *m = s->pads ? &s->pads->memory : NULL;
+	const struct pad_memory *m = get_memory(s);
 	for (uint32_t i = 0; m && i < m->slots.chunk_count; i++) {
 		struct part part = get_part(m, i);
 		if (addr >= part.start && addr < part.end)
@@ -64,7 +70,7 @@ bool pads_share_memory_at(const struct address_space *s, taddr_t addr)
 
 enum lost_state pads_memory_state(const struct address_space *s, const struct maps *maps)
 {
-	const struct pad_memory *m = s->pads ? &s->pads->memory : NULL;
+	const struct pad_memory *m = get_memory(s);
 	enum lost_state worst = LOST_NOT;
 	for (uint32_t i = 0; m && i < m->slots.chunk_count; i++) {
 		struct part part = get_part(m, i);
@@ -95,7 +101,7 @@ int pads_restore_memory(struct target *t, struct thread *th, const struct maps *
 			bool *any_out)
 {
 	const struct address_space *s = th->process->space;
-	const struct pad_memory *m = s->pads ? &s->pads->memory : NULL;
+	const struct pad_memory *m = get_memory(s);
 	int rc = 0;
 	if (pads_memory_state(s, maps) == LOST_REPLACED)
 		return -EEXIST;

@@ -13,7 +13,7 @@ struct address_space;
 /* Memory for stubs: inject/stub_area.h. */
 struct stub_area {
 	taddr_t start;
-	uint32_t size, used;
+	uint32_t size, used;  /* size 0: the program has mapped its own memory there */
 	bool is_slack;
 	bool is_pads;         /* for pads, not for stubs */
 	bool is_memory;       /* is_pads: their shared memory, without code; has no header */
