@@ -5,13 +5,15 @@
  *	unmapper munmap|mprotect|scrub|deny|replace [THREADS [wait]]
  *
  *	munmap, mprotect  shared mappings: unmapped, or without rights
- *	scrub, deny       also code without a file: unmapped, or without rights
+ *	scrub, deny       also code without a file: unmapped, or without rights; deny blocks all
+ *	                  signals, and none may be unblocked in the end
  *	replace           the same, and memory of the program's own takes its place
  *	wait              begins with the first byte of standard input, and ends with its end
  */
 #include "truth.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -115,6 +117,22 @@ static void *work(void *arg)
 	return NULL;
 }
 
+static void block_signals(void)
+{
+	sigset_t all;
+
+	sigfillset(&all);
+	CHECK(sigprocmask(SIG_BLOCK, &all, NULL) == 0);
+}
+
+static void check_signals(void)
+{
+	sigset_t mask;
+
+	CHECK(sigprocmask(SIG_BLOCK, NULL, &mask) == 0);
+	CHECK(sigismember(&mask, SIGSEGV) == 1 && sigismember(&mask, SIGTRAP) == 1);
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t threads = argument(argc, argv, 2, 0);
@@ -125,6 +143,8 @@ int main(int argc, char **argv)
 	CHECK(argc > 1 && threads <= 8);
 	way = argv[1];
 	truth.has_threads = threads > 0;
+	if (is("deny"))
+		block_signals();
 	CHECK(!waits || read(STDIN_FILENO, &byte, 1) == 1);
 	allocate();
 	for (uint64_t i = 0; i < threads; i++)
@@ -136,6 +156,8 @@ int main(int argc, char **argv)
 	for (uint64_t i = 0; i < threads; i++)
 		CHECK(pthread_join(thread[i], NULL) == 0);
 	check_own();
+	if (is("deny"))
+		check_signals();
 	truth_report();
 	CHECK(!waits || read(STDIN_FILENO, &byte, 1) == 0);
 	check_own();

@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "tracee/control/replaced.h"
+#include "tracee/guard/trap_handler.h"
 #include "tracee/inject/lost_code.h"
 #include "tracee/inject/seccomp.h"
 #include "tracee/inject/world.h"
@@ -135,6 +136,7 @@ bool restore_serve_fault(struct target *t, struct thread *th)
 	struct fault f;
 	if (!get_fault(t, th, &f) || !is_at_own(th->process->space, &f))
 		return false;
+	trap_handler_restore_blocked(th, SIGSEGV);
 	bool is_alone = !t->is_stopping, is_served;
 	th->state = THREAD_STOPPED;
 	th->is_held = true;

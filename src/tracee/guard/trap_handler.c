@@ -30,11 +30,16 @@ static bool is_default_action(const struct proc_status *st)
 	return !((st->ignored | st->caught) & SIGTRAP_BIT);
 }
 
+static bool has_default(pid_t pid, int sig)
+{
+	struct proc_status st;
+	return proc_status_read(pid, &st) == 0 && !((st.ignored | st.caught) & SIGNAL_BIT(sig));
+}
+
 /* Whether SIGTRAP of @pid has the default action. */
 static bool has_default_action(pid_t pid)
 {
-	struct proc_status st;
-	return proc_status_read(pid, &st) == 0 && is_default_action(&st);
+	return has_default(pid, SIGTRAP);
 }
 
 static int set_action(struct target *t, struct thread *th, taddr_t action, taddr_t old)
@@ -154,18 +159,20 @@ static void warn_lost(struct process *p)
 		 p->pid);
 }
 
-/*
- * When a breakpoint is hit with SIGTRAP blocked, the kernel unblocks it and resets its action to
- * the default (force_sig_info_to_task). So if the action is not the default, it was not blocked;
- * otherwise a mask that contains all other signals also contained SIGTRAP.
- */
+bool trap_handler_restore_blocked(struct thread *th, int sig)
+{
+	uint64_t mask, all = ~NEVER_BLOCKED & ~SIGNAL_BIT(sig);
+	if (ptrace_get_sigmask(th->tid, &mask) != 0 || (mask & all) != all ||
+	    mask & SIGNAL_BIT(sig) || !has_default(th->tid, sig))
+		return false;
+	ptrace_set_sigmask(th->tid, mask | SIGNAL_BIT(sig));
+	return true;
+}
+
 void trap_handler_restore_mask(struct target *t, struct thread *th)
 {
-	uint64_t mask, all = ~NEVER_BLOCKED & ~SIGTRAP_BIT;
-	if (ptrace_get_sigmask(th->tid, &mask) != 0 || (mask & all) != all || mask & SIGTRAP_BIT ||
-	    !has_default_action(th->tid))
+	if (!trap_handler_restore_blocked(th, SIGTRAP))
 		return;
-	ptrace_set_sigmask(th->tid, mask | SIGTRAP_BIT);
 	t->stats.masks_restored++;
 	warn_lost(th->process);
 }

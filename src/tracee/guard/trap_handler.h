@@ -34,6 +34,13 @@ int trap_handler_move(struct target *t, struct address_space *s, struct thread *
 void trap_handler_remove(struct target *t, struct address_space *s);
 /* @th is at one of our breakpoints: blocks SIGTRAP again if it was blocked before. */
 void trap_handler_restore_mask(struct target *t, struct thread *th);
+/*
+ * When a thread that blocks SIGTRAP hits a breakpoint, or one that blocks SIGSEGV accesses unmapped
+ * memory, the kernel unblocks @sig and resets its action to the default (force_sig_info_to_task).
+ * So if the action is not the default, it was not blocked; otherwise a mask that contains all other
+ * signals also contained @sig: it is blocked again. Returns whether it was.
+ */
+bool trap_handler_restore_blocked(struct thread *th, int sig);
 /* Whether the handler's page is at @page in @s. */
 bool trap_handler_is_page(const struct address_space *s, taddr_t page);
 
