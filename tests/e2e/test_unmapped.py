@@ -92,7 +92,23 @@ def register_sampled(variant, way, threads):
         check_estimate(t, profile.only_stats(), t.truth(program.cwd))
 
 
+def register_killed(variant, way):
+    @test("unmapped/killed/%s/%s" % (variant, way), limit=120)
+    def _(t):
+        """The guardian finds the code at its new places, and leaves the program's memory alone, too."""
+        program = Unmapper(t, variant, way, "0")
+        attached = Attached(t, program.pid).wait_attached()
+        program.run()
+        attached.process.kill()
+        attached.process.wait()
+        t.wait_until("the text to be restored", lambda: differing_text(program.pid) == [])
+        t.wait_until("the code to be removed", lambda: code_without_file(program.pid) == [])
+        program.end()
+
+
 for v in BOTH:
+    for w in ("scrub", "deny", "replace"):
+        register_killed(v, w)
     for w, n in WAYS:
         for m in MODES:
             register_started(v, m, w, n)

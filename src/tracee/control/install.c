@@ -30,6 +30,7 @@
 #include "tracee/guard/guardian.h"
 #include "tracee/guard/trap_handler.h"
 #include "tracee/inject/inject.h"
+#include "tracee/inject/lost_code.h"
 #include "tracee/inject/seccomp.h"
 #include "tracee/inject/stub_area.h"
 #include "tracee/inject/world.h"
@@ -366,6 +367,8 @@ static int unmap(struct target *t, struct thread **th, taddr_t start, uint64_t s
 	int64_t result = -1;
 	if (!*th || !seccomp_allows_injection(t, (*th)->tid, NULL))
 		return -EPERM;
+	if (t->recovery.is_guardian && !lost_code_may_be_ours((*th)->process->space, start))
+		return 0;
 	journal_remove_area((*th)->process->space,
 			  start); /* it may become the program's own at any time */
 	int rc = inject_syscall(t, *th, SYS_munmap, args, &result);

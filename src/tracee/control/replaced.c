@@ -6,7 +6,6 @@
 #include "tracee/control/replaced.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "arch/pad.h"
@@ -30,7 +29,6 @@
 #include "tracee/state/trap.h"
 #include "tracee/state/trap_table.h"
 
-#define FUNCTION_MAX 65536u
 #define SYSCALL_STUB_MAX 32u
 
 /* A stub and its successor, which have the same layout. */

@@ -82,3 +82,15 @@ int lost_code_restore(struct target *t, struct thread *th, const struct maps *ma
 		rc = result < 0 ? (int)result : -EEXIST;
 	return rc != 0 ? rc : space_rewrite_code(th->process->space, a);
 }
+
+bool lost_code_may_be_ours(const struct address_space *s, taddr_t start)
+{
+	struct maps maps;
+	if (maps_read(s->processes.reader, &maps) != 0)
+		return false;
+	const struct map *m = maps_find(&maps, start);
+	bool is_code = m && !m->is_shared && m->is_exec && !m->is_write && !*m->path;
+	bool is_memory = m && m->is_shared && m->is_write && map_has_no_file(m);
+	maps_deinit(&maps);
+	return is_code || is_memory;
+}

@@ -2,6 +2,8 @@
 #ifndef PTMEM_TRACEE_INJECT_LOST_CODE_H
 #define PTMEM_TRACEE_INJECT_LOST_CODE_H
 
+#include "base/types.h"
+
 struct address_space;
 struct maps;
 struct stub_area;
@@ -23,5 +25,10 @@ enum lost_state lost_code_state(const struct address_space *s, const struct maps
  */
 int lost_code_restore(struct target *t, struct thread *th, const struct maps *maps,
 		      const struct stub_area *a);
+/*
+ * Whether the mapping of @s at @start is of a kind that ptmem makes: all that a guardian, which
+ * does not know the contents, can tell.
+ */
+bool lost_code_may_be_ours(const struct address_space *s, taddr_t start);
 
 #endif
