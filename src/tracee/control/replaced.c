@@ -219,7 +219,9 @@ static void drop_area(struct address_space *s, struct stub_area *a)
 bool replaced_move(struct target *t, struct thread *th, const struct maps *maps)
 {
 	struct address_space *s = th->process->space;
-	bool lost_pads = pads_memory_state(s, maps) == LOST_REPLACED, lost_any = lost_pads;
+	bool lost_memory = pads_memory_state(s, maps) == LOST_REPLACED;
+	/* threads still run out of pads before a detach: pad_leave.c */
+	bool lost_pads = lost_memory && !t->is_leaving, lost_any = lost_memory;
 	const size_t count = s->own.areas.count; /* new ones follow */
 	for (size_t i = 0; i < count; i++) {
 		struct stub_area *a = &s->own.areas.data[i], was = *a;
@@ -234,7 +236,9 @@ bool replaced_move(struct target *t, struct thread *th, const struct maps *maps)
 		else if (!was.is_pads)
 			move_stubs(t, th, &lost);
 	}
+	if (lost_memory)
+		pads_forget_memory(s);
 	if (lost_pads)
-		pads_retreat(t, s, maps);
+		pads_retreat(t, s);
 	return lost_any;
 }

@@ -11,7 +11,6 @@
 #include "tracee/os/ptrace.h"
 #include "tracee/pads/pad_delivery.h"
 #include "tracee/pads/pad_fork.h"
-#include "tracee/pads/pad_restore.h"
 #include "tracee/pads/pad_slots.h"
 #include "tracee/pads/pad_thread.h"
 #include "tracee/pads/pad_threads.h"
@@ -60,11 +59,8 @@ static void hand_over_call(struct target *t, struct thread *th, struct pad_slot 
 	pads_exchange_return(s->pads, s, slot->return_at, word);
 }
 
-/* What the program has mapped itself must not be unmapped at the end. */
-static void forget_memory(struct address_space *s, const struct maps *maps)
+void pads_forget_memory(struct address_space *s)
 {
-	if (pads_memory_state(s, maps) != LOST_REPLACED)
-		return;
 	journal_remove_area(s, s->own.shared);
 	s->own.shared = s->own.shared_size = 0;
 	for (size_t i = 0; i < s->own.areas.count; i++) {
@@ -76,13 +72,10 @@ static void forget_memory(struct address_space *s, const struct maps *maps)
 	}
 }
 
-void pads_retreat(struct target *t, struct address_space *s, const struct maps *maps)
+void pads_retreat(struct target *t, struct address_space *s)
 {
 	struct thread *th;
-	if (!s->pads)
-		return;
-	forget_memory(s, maps);
-	if (s->pads->list.count == 0)
+	if (!s->pads || s->pads->list.count == 0)
 		return; /* it is the second time */
 	pads_catch_up(t, s);
 	pad_memory_set_off(&s->pads->memory, true);
