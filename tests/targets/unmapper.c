@@ -1,12 +1,20 @@
 /*
- * unmapper: removes all shared mappings from its address space, none of which are its own, as
- * sandboxes and checkpointers do, and continues allocating.
+ * unmapper: removes mappings that are not its own from its address space, as sandboxes and
+ * checkpointers do, and continues allocating.
  *
- *	unmapper munmap|mprotect [THREADS]
+ *	unmapper munmap|mprotect|scrub|deny|replace [THREADS [wait]]
+ *
+ *	munmap, mprotect  shared mappings: unmapped, or without rights
+ *	scrub, deny       also code without a file: unmapped, or without rights; deny blocks all
+ *	                  signals, and none may be unblocked in the end
+ *	replace           the same, and memory of the program's own takes its place
+ *	wait              begins with the first byte of standard input, and ends with its end
  */
 #include "truth.h"
 
 #include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <sys/mman.h>
 
@@ -15,16 +23,59 @@
 
 static const char *way;
 
+struct range {
+	uint8_t *start;
+	size_t size;
+};
+
+/* What took the place of others' mappings: filled with its own address. */
+static struct range own[64];
+static unsigned own_count;
+
+static void occupy(void *start, size_t size)
+{
+	CHECK(own_count < sizeof(own) / sizeof(own[0]));
+	CHECK(mmap(start, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+		   -1, 0) == start);
+	own[own_count] = (struct range){ start, size };
+	for (uint8_t *p = own[own_count].start; p < own[own_count].start + size; p += sizeof(p))
+		*(uintptr_t *)p = (uintptr_t)p;
+	own_count++;
+}
+
+static void check_own(void)
+{
+	for (unsigned i = 0; i < own_count; i++)
+		for (uint8_t *p = own[i].start; p < own[i].start + own[i].size; p += sizeof(p))
+			CHECK(*(uintptr_t *)p == (uintptr_t)p);
+}
+
+static bool is(const char *name)
+{
+	return !strcmp(way, name);
+}
+
+static bool is_foreign(const char *rights, const char *path)
+{
+	if (rights[3] == 's')
+		return true;
+	return !is("munmap") && !is("mprotect") && rights[2] == 'x' && !*path;
+}
+
 static void take_away(char *line)
 {
 	unsigned long start, stop;
-	char rights[8];
-	if (sscanf(line, "%lx-%lx %7s", &start, &stop, rights) != 3 || rights[3] != 's')
+	char rights[8], path[8] = "";
+
+	if (sscanf(line, "%lx-%lx %7s %*s %*s %*s %7s", &start, &stop, rights, path) < 3 ||
+	    !is_foreign(rights, path))
 		return;
-	if (!strcmp(way, "munmap"))
-		CHECK(munmap((void *)start, stop - start) == 0);
-	else
+	if (is("mprotect") || is("deny"))
 		CHECK(mprotect((void *)start, stop - start, PROT_NONE) == 0);
+	else
+		CHECK(munmap((void *)start, stop - start) == 0);
+	if (is("replace"))
+		occupy((void *)start, stop - start);
 }
 
 /* Without a call of malloc. */
@@ -66,13 +117,35 @@ static void *work(void *arg)
 	return NULL;
 }
 
+static void block_signals(void)
+{
+	sigset_t all;
+
+	sigfillset(&all);
+	CHECK(sigprocmask(SIG_BLOCK, &all, NULL) == 0);
+}
+
+static void check_signals(void)
+{
+	sigset_t mask;
+
+	CHECK(sigprocmask(SIG_BLOCK, NULL, &mask) == 0);
+	CHECK(sigismember(&mask, SIGSEGV) == 1 && sigismember(&mask, SIGTRAP) == 1);
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t threads = argument(argc, argv, 2, 0);
+	bool waits = argc > 3;
 	pthread_t thread[8];
+	char byte;
+
 	CHECK(argc > 1 && threads <= 8);
 	way = argv[1];
 	truth.has_threads = threads > 0;
+	if (is("deny"))
+		block_signals();
+	CHECK(!waits || read(STDIN_FILENO, &byte, 1) == 1);
 	allocate();
 	for (uint64_t i = 0; i < threads; i++)
 		CHECK(pthread_create(&thread[i], NULL, work, NULL) == 0);
@@ -82,6 +155,11 @@ int main(int argc, char **argv)
 	}
 	for (uint64_t i = 0; i < threads; i++)
 		CHECK(pthread_join(thread[i], NULL) == 0);
+	check_own();
+	if (is("deny"))
+		check_signals();
 	truth_report();
+	CHECK(!waits || read(STDIN_FILENO, &byte, 1) == 0);
+	check_own();
 	return 0;
 }

@@ -31,6 +31,7 @@
 #include "tracee/guard/guardian.h"
 #include "tracee/guard/trap_handler.h"
 #include "tracee/inject/inject.h"
+#include "tracee/inject/lost_code.h"
 #include "tracee/inject/seccomp.h"
 #include "tracee/inject/stub_area.h"
 #include "tracee/inject/world.h"
@@ -366,6 +367,8 @@ static int unmap(struct target *t, struct thread **th, taddr_t start, uint64_t s
 	int64_t result = -1;
 	if (!*th || !seccomp_allows_injection(t, (*th)->tid, NULL))
 		return -EPERM;
+	if (t->recovery.is_guardian && !lost_code_may_be_ours((*th)->process->space, start))
+		return 0;
 	journal_remove_area((*th)->process->space,
 			  start); /* it may become the program's own at any time */
 	int rc = inject_syscall(t, *th, SYS_munmap, args, &result);
@@ -377,6 +380,8 @@ static int unmap(struct target *t, struct thread **th, taddr_t start, uint64_t s
 static void leave_area(struct target *t, struct address_space *s, struct thread **th,
 		       struct stub_area *a, bool is_used)
 {
+	if (!a->size) /* the program's now */
+		return;
 	if (!is_used && a->is_slack && space_write(s, a->start, a->saved, a->size) == 0)
 		return;
 	if (!is_used && !a->is_slack && unmap(t, th, a->start, a->size) == 0)
@@ -413,7 +418,8 @@ static void step_threads_out(struct target *t, struct address_space *s)
 {
 	for (size_t i = 0; i < s->traps.count; i++) {
 		const struct trap *trap = &s->traps.data[i];
-		if (trap->kind == TRAP_RETURN || trap->kind >= TRAP_PAD_ENTRY)
+		if ((trap->kind == TRAP_RETURN || trap->kind >= TRAP_PAD_ENTRY) &&
+		    space_find_area(s, trap->addr)) /* the program may have replaced it */
 			space_write(s, trap->addr, &t->arch->nop_insn, 1);
 	}
 	pads_run_out(t, s);

@@ -41,6 +41,7 @@
 #include "tracee/control/job.h"
 #include "tracee/control/orphan.h"
 #include "tracee/control/process_end.h"
+#include "tracee/control/restore.h"
 #include "tracee/control/roots.h"
 #include "tracee/control/sample.h"
 #include "tracee/control/thread_stacks.h"
@@ -49,7 +50,6 @@
 #include "tracee/os/stop.h"
 #include "tracee/pads/pad_delivery.h"
 #include "tracee/pads/pad_fork.h"
-#include "tracee/pads/pad_restore.h"
 #include "tracee/pads/pad_ticks.h"
 #include "tracee/pads/pad_threads.h"
 #include "tracee/pads/pads.h"
@@ -276,7 +276,7 @@ static void serve_signal(struct target *t, struct thread *th, int sig)
 		thread_resume(t, th, 0);
 		return;
 	}
-	if (sig == SIGSEGV && (pads_skip_ticks(t, th) || pads_restore_memory(t, th)))
+	if (sig == SIGSEGV && (restore_serve_fault(t, th) || pads_skip_ticks(t, th)))
 		return;
 	call_state_note_signal(&th->calls);
 	thread_resume(t, th, sig);

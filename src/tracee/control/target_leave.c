@@ -18,6 +18,7 @@
 #include "tracee/control/install.h"
 #include "tracee/control/job.h"
 #include "tracee/control/process_end.h"
+#include "tracee/control/restore.h"
 #include "tracee/control/target.h"
 #include "tracee/inject/seccomp.h"
 #include "tracee/inject/stops.h"
@@ -128,6 +129,7 @@ static bool remove_from(struct target *t, struct address_space *s, uint64_t dead
 		run_out_of_vfork(t, s, deadline);
 		return false; /* the processes may have changed */
 	}
+	restore_space(t, s);
 	return install_remove(t, s, seccomp_pick_thread(t, s), is_last);
 }
 

@@ -30,11 +30,16 @@ static bool is_default_action(const struct proc_status *st)
 	return !((st->ignored | st->caught) & SIGTRAP_BIT);
 }
 
+static bool has_default(pid_t pid, int sig)
+{
+	struct proc_status st;
+	return proc_status_read(pid, &st) == 0 && !((st.ignored | st.caught) & SIGNAL_BIT(sig));
+}
+
 /* Whether SIGTRAP of @pid has the default action. */
 static bool has_default_action(pid_t pid)
 {
-	struct proc_status st;
-	return proc_status_read(pid, &st) == 0 && is_default_action(&st);
+	return has_default(pid, SIGTRAP);
 }
 
 static int set_action(struct target *t, struct thread *th, taddr_t action, taddr_t old)
@@ -45,7 +50,7 @@ static int set_action(struct target *t, struct thread *th, taddr_t action, taddr
 	return rc != 0 ? rc : (int)result;
 }
 
-static int install_page(struct target *t, struct address_space *s, struct thread *th)
+static int map_page(struct target *t, struct address_space *s, struct thread *th, taddr_t *at_out)
 {
 	const uint64_t args[6] = {0,
 				  HANDLER_SIZE,
@@ -53,29 +58,34 @@ static int install_page(struct target *t, struct address_space *s, struct thread
 				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
 				  (uint64_t)-1,
 				  0};
-	uint8_t page[HANDLER_DATA];
 	int64_t at = -EIO;
+	int rc = inject_mmap(t, th, args, &at);
+	if (rc != 0 || at < 0)
+		return rc != 0 ? rc : (int)at;
+	own_memory_add_code(&s->own, (taddr_t)at, HANDLER_SIZE)->is_trap_handler = true;
+	*at_out = (taddr_t)at;
+	return 0;
+}
+
+static int install_page(struct target *t, struct address_space *s, struct thread *th)
+{
+	uint8_t page[HANDLER_DATA];
+	taddr_t at = 0;
 	/*
 	 * A signal that it stopped for would cost a step, and if ptmem dies no handler takes the
 	 * SIGTRAP of that step yet.
 	 */
 	int rc = inject_drain_sigtrap(t, th);
 	if (rc == 0)
-		rc = inject_mmap(t, th, args, &at);
-	if (rc == 0 && at < 0)
-		rc = (int)at;
+		rc = map_page(t, s, th, &at);
 	if (rc != 0)
 		return rc;
-	*vec_add(&s->own.areas) = (struct stub_area){.start = (taddr_t)at,
-						 .size = HANDLER_SIZE,
-						 .used = HANDLER_SIZE,
-						 .is_trap_handler = true};
-	arch_trap_handler_page((taddr_t)at, page);
-	rc = space_write(s, (taddr_t)at, page, sizeof(page));
+	arch_trap_handler_page(at, page);
+	rc = space_write(s, at, page, sizeof(page));
 	if (rc != 0)
 		return rc;
-	journal_note_handler(t, s, (taddr_t)at);
-	return set_action(t, th, (taddr_t)at + HANDLER_ACTION, 0);
+	journal_note_handler(t, s, at);
+	return set_action(t, th, at + HANDLER_ACTION, 0);
 }
 
 /*
@@ -149,18 +159,20 @@ static void warn_lost(struct process *p)
 		 p->pid);
 }
 
-/*
- * When a breakpoint is hit with SIGTRAP blocked, the kernel unblocks it and resets its action to
- * the default (force_sig_info_to_task). So if the action is not the default, it was not blocked;
- * otherwise a mask that contains all other signals also contained SIGTRAP.
- */
+bool trap_handler_restore_blocked(struct thread *th, int sig)
+{
+	uint64_t mask, all = ~NEVER_BLOCKED & ~SIGNAL_BIT(sig);
+	if (ptrace_get_sigmask(th->tid, &mask) != 0 || (mask & all) != all ||
+	    mask & SIGNAL_BIT(sig) || !has_default(th->tid, sig))
+		return false;
+	ptrace_set_sigmask(th->tid, mask | SIGNAL_BIT(sig));
+	return true;
+}
+
 void trap_handler_restore_mask(struct target *t, struct thread *th)
 {
-	uint64_t mask, all = ~NEVER_BLOCKED & ~SIGTRAP_BIT;
-	if (ptrace_get_sigmask(th->tid, &mask) != 0 || (mask & all) != all || mask & SIGTRAP_BIT ||
-	    !has_default_action(th->tid))
+	if (!trap_handler_restore_blocked(th, SIGTRAP))
 		return;
-	ptrace_set_sigmask(th->tid, mask | SIGTRAP_BIT);
 	t->stats.masks_restored++;
 	warn_lost(th->process);
 }
@@ -180,6 +192,27 @@ static bool is_ours(struct target *t, struct thread *th, taddr_t handler)
 		return !has_default_action(th->process->pid);
 	return rc == 0 && space_read(th->process->space, scratch, action, sizeof(action)) == 0 &&
 	       action[0] == handler;
+}
+
+int trap_handler_move(struct target *t, struct address_space *s, struct thread *th,
+		      const struct stub_area *old)
+{
+	struct journal *r = s->recovery.journal;
+	uint8_t page[HANDLER_DATA];
+	taddr_t at = 0;
+	if (!r || !r->has_handler)
+		return 0;
+	bool was_ours = is_ours(t, th, old->start);
+	int rc = map_page(t, s, th, &at);
+	if (rc != 0)
+		return rc;
+	arch_trap_handler_page(at, page);
+	memcpy(old->contents, page, sizeof(page));
+	rc = space_write(s, at, old->contents, old->written);
+	if (rc != 0)
+		return rc;
+	journal_note_handler(t, s, at);
+	return was_ours ? set_action(t, th, at + HANDLER_ACTION, 0) : 0;
 }
 
 static struct thread *pick_thread(struct target *t, const struct process *p)

@@ -30,8 +30,21 @@ void held_keep(struct thread *th, struct held *held)
 	held->has_info = th->held_signal && ptrace_get_siginfo(th->tid, &held->info) == 0;
 }
 
+/*
+ * The kernel takes a fault from before first, though it is blocked, if SIGTRAP is pending, too. The
+ * thread repeats its instruction, and with it the fault if there is still reason for one.
+ */
+static bool is_fault(const struct thread *th, int sig)
+{
+	siginfo_t info;
+	return (sig == SIGSEGV || sig == SIGBUS) && ptrace_get_siginfo(th->tid, &info) == 0 &&
+	       info.si_code > 0 && info.si_code != SI_KERNEL;
+}
+
 void held_take(struct thread *th, int sig, struct held *held)
 {
+	if (is_fault(th, sig))
+		return;
 	th->held_signal = sig;
 	held_keep(th, held);
 	held_block(th, held);

@@ -38,7 +38,7 @@ static void write_header(const struct address_space *s, const struct stub_area *
 {
 	struct area_header h = {.used = a->used, .is_left = is_left};
 	memcpy(h.magic, area_magic, sizeof(h.magic));
-	if (!a->is_slack && !a->is_trap_handler && !a->is_memory)
+	if (a->size && !a->is_slack && !a->is_trap_handler && !a->is_memory)
 		space_write(s, a->start, &h, sizeof(h));
 }
 
@@ -71,9 +71,9 @@ static int map_area(const struct stub_place *p, taddr_t addr, bool is_pads)
 		return rc;
 	if (result != (int64_t)at)
 		return result < 0 ? (int)result : -ENOMEM;
-	*vec_add(&s->own.areas) = (struct stub_area){
-		.start = at, .size = size, .used = sizeof(struct area_header), .is_pads = is_pads,
-	};
+	struct stub_area *a = own_memory_add_code(&s->own, at, size);
+	a->used = sizeof(struct area_header);
+	a->is_pads = is_pads;
 	return 0;
 }
 
@@ -174,6 +174,17 @@ void stub_area_leave(const struct address_space *s, const struct stub_area *a)
 		write_header(s, a, true);
 }
 
+static void adopt(struct address_space *s, taddr_t start, uint32_t used)
+{
+	uint8_t page[AREA_SIZE];
+	if (space_read(s, start, page, sizeof(page)) != 0)
+		return;
+	struct stub_area *a = own_memory_add_code(&s->own, start, AREA_SIZE);
+	a->used = used;
+	own_memory_note(a, start, page, sizeof(page));
+	write_header(s, a, false);
+}
+
 void stub_area_adopt(struct address_space *s)
 {
 	for (size_t i = 0; i < s->modules.code.count; i++) {
@@ -187,8 +198,6 @@ void stub_area_adopt(struct address_space *s)
 		    memcmp(h.magic, area_magic, sizeof(h.magic)) != 0 || h.used > AREA_SIZE ||
 		    !h.is_left)
 			continue;
-		*vec_add(&s->own.areas) =
-			(struct stub_area){.start = m->start, .size = AREA_SIZE, .used = h.used};
-		write_header(s, &s->own.areas.data[s->own.areas.count - 1], false);
+		adopt(s, m->start, h.used);
 	}
 }

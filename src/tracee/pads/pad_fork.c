@@ -50,11 +50,10 @@ struct pad_fork_snapshot {
 	taddr_t at;                  /* address of the memory */
 };
 
-/* Replaces jumps by breakpoints. */
-static void put_breakpoints(const struct target *t, struct address_space *child)
+void pads_put_breakpoints(const struct target *t, struct address_space *s)
 {
-	for (size_t i = 0; i < child->traps.count; i++) {
-		struct trap *trap = &child->traps.data[i];
+	for (size_t i = 0; i < s->traps.count; i++) {
+		struct trap *trap = &s->traps.data[i];
 		if (trap->kind >= TRAP_PAD_ENTRY)
 			trap->is_removed = true;
 		if (trap->kind != TRAP_ENTRY || !trap->pad || trap->is_removed)
@@ -62,7 +61,7 @@ static void put_breakpoints(const struct target *t, struct address_space *child)
 		uint8_t bytes[sizeof(trap->original)];
 		memcpy(bytes, trap->original, trap->patch_size);
 		memcpy(bytes, t->arch->trap, t->arch->trap_size);
-		space_write(child, trap->addr, bytes, trap->patch_size);
+		space_write(s, trap->addr, bytes, trap->patch_size);
 		trap->pad = 0;
 		trap->patch_size = t->arch->trap_size;
 	}
@@ -140,7 +139,7 @@ void pads_fork(struct target *t, struct address_space *parent, struct address_sp
 	    (slot->return_at || stack_scan_is_in_pads(t, th)))
 		child->promotion.fork_snapshot = take_snapshot(parent->pads, th);
 	else
-		put_breakpoints(t, child);
+		pads_put_breakpoints(t, child);
 }
 
 /* Creates the memory of @p, which replaces its parent's. */
@@ -193,7 +192,7 @@ static void set_free(struct target *t, struct address_space *s, const struct pad
 {
 	const struct pad_slot *slot = &h->slot;
 	uint64_t word = 0;
-	put_breakpoints(t, s);
+	pads_put_breakpoints(t, s);
 	if (slot->return_at && space_read(s, slot->return_at, &word, sizeof(word)) == 0 &&
 	    word == slot->return_to)
 		pads_exchange_return(h->pads, s, slot->return_at, word);

@@ -15,6 +15,8 @@ void pads_fork(struct target *t, struct address_space *parent, struct address_sp
 	       struct thread *th);
 /* @th is before its first instruction: a new thread, or that of a fork. */
 void pads_thread_started(struct target *t, struct thread *th);
+/* Replaces jumps by breakpoints. */
+void pads_put_breakpoints(const struct target *t, struct address_space *s);
 /* Frees the state that pads_fork() saved for @s. */
 void pads_drop_fork_snapshot(struct address_space *s);
 

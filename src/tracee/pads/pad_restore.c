@@ -1,112 +1,116 @@
 /*
- * A program may unmap shared mappings that it does not know: sandboxes and checkpointers go through
- * /proc/self/maps. The next pad then gets SIGSEGV at its first access to the memory. Nothing is
- * lost, since ptmem has mapped that memory, too: it is mapped again at the same address, and the
- * instruction is retried.
+ * A program may unmap mappings that it does not know: sandboxes and checkpointers go through
+ * /proc/self/maps. Of the memory that pads share with ptmem nothing is lost, since ptmem has mapped
+ * it, too: it is mapped again at the same address.
  *
  * The target has no descriptor of the file any more and cannot be given one. So it creates a new
  * file, which gets the old one's contents and replaces it here, too, at the same address.
- *
- * One case cannot be repaired: if the program maps something else there before the next call of a
- * watched function, pads write to that (ptmem(1), CAVEATS).
  */
 #include "tracee/pads/pad_restore.h"
 
 #include <errno.h>
-#include <signal.h>
-#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/log.h"
-#include "tracee/inject/seccomp.h"
-#include "tracee/inject/world.h"
-#include "tracee/os/ptrace.h"
+#include "tracee/inject/lost_code.h"
+#include "tracee/os/maps.h"
 #include "tracee/pads/pad_mapping.h"
 #include "tracee/pads/pads_internal.h"
-#include "tracee/state/target_internal.h"
 #include "tracee/state/thread.h"
 
-/* The part of the memory that contains @addr: 0 = the first, 1... = a chunk of slots, -1 = none. */
-static int find_part(const struct pad_memory *m, taddr_t addr)
+/* A file of the memory, and where it is mapped. */
+struct part {
+	taddr_t start, end;
+	int fd;
+};
+
+/* The main mapping (0), and chunks of slots with mappings of their own. */
+static struct part get_part(const struct pad_memory *m, uint32_t index)
 {
-	if (addr - m->target < m->layout.file_size)
-		return 0;
-	for (uint32_t i = 1; i < m->slots.chunk_count; i++) {
-		if (addr - m->slots.chunk[i].target < m->slots.chunk[i].size)
-			return (int)i;
+	const struct pad_chunk *c = &m->slots.chunk[index];
+	if (index == 0)
+		return (struct part){m->target, m->target + m->layout.file_size, m->fd};
+	return (struct part){c->target, c->target + c->size, c->fd};
+}
+
+static enum lost_state part_state(const struct part *part, const struct maps *maps)
+{
+	uint64_t left = part->end - part->start;
+	struct stat st;
+	if (fstat(part->fd, &st) != 0)
+		return LOST_REPLACED;
+	for (size_t i = 0; i < maps->list.count; i++) {
+		const struct map *m = &maps->list.data[i];
+		if (m->start >= part->end || m->end <= part->start)
+			continue;
+		if (!m->is_shared || m->ino != st.st_ino || m->dev != st.st_dev)
+			return LOST_REPLACED;
+		if (m->is_read && m->is_write)
+			left -= MIN(m->end, part->end) - MAX(m->start, part->start);
 	}
-	return -1;
+	return left == 0 ? LOST_NOT : LOST_GONE;
 }
 
-/*
- * The part of the pads' memory that @th, stopped for SIGSEGV in a pad, could not access; -1 =
- * none.
- */
-static int find_lost_part(struct target *t, const struct thread *th)
+/* NULL: none, or it is the program's now (pad_retreat.c). */
+static const struct pad_memory *get_memory(const struct address_space *s)
 {
-	const struct address_space *s = th->process->space;
-	struct arch_regs regs;
-	siginfo_t info;
-	if (!s->pads || ptrace_get_siginfo(th->tid, &info) != 0 || info.si_code <= 0 ||
-	    info.si_code == SI_KERNEL || ptrace_get_regs(th->tid, &regs) != 0)
-		return -1;
-	const struct stub_area *area = space_find_area(s, regs.word[t->arch->pc]);
-	return area && area->is_pads ? find_part(&s->pads->memory, (uintptr_t)info.si_addr) : -1;
+	return s->pads && s->own.shared ? &s->pads->memory : NULL;
 }
 
-static int restore_part(struct target *t, struct thread *th, int part)
+bool pads_share_memory_at(const struct address_space *s, taddr_t addr)
+{
+	const struct pad_memory *m = get_memory(s);
+	for (uint32_t i = 0; m && i < m->slots.chunk_count; i++) {
+		struct part part = get_part(m, i);
+		if (addr >= part.start && addr < part.end)
+			return true;
+	}
+	return false;
+}
+
+enum lost_state pads_memory_state(const struct address_space *s, const struct maps *maps)
+{
+	const struct pad_memory *m = get_memory(s);
+	enum lost_state worst = LOST_NOT;
+	for (uint32_t i = 0; m && i < m->slots.chunk_count; i++) {
+		struct part part = get_part(m, i);
+		enum lost_state state = part_state(&part, maps);
+		worst = MAX(worst, state);
+	}
+	return worst;
+}
+
+static int restore_part(struct target *t, struct thread *th, uint32_t index)
 {
 	struct pad_memory *m = &th->process->space->pads->memory;
-	if (!seccomp_allows_injection(t, th->tid, NULL))
-		return -EPERM;
 	int own, fd = pads_open_file(t, th, &own);
 	if (fd < 0)
 		return fd;
-	int rc = pad_memory_replace(m, (uint32_t)part, own);
+	int rc = pad_memory_replace(m, index, own);
 	if (rc != 0)
 		close(own);
-	else if (part == 0)
+	else if (index == 0)
 		rc = pads_map_over(t, th, fd, m, m->target);
 	else
-		rc = pads_map_chunk_over(t, th, fd, &m->slots.chunk[part]);
+		rc = pads_map_chunk_over(t, th, fd, &m->slots.chunk[index]);
 	pads_close_file(t, th, fd);
 	return rc;
 }
 
-/* All threads are stopped, including @tid if it still exists. 0 or -errno. */
-static int restore(struct target *t, pid_t tid, int part)
+int pads_restore_memory(struct target *t, struct thread *th, const struct maps *maps,
+			bool *any_out)
 {
-	struct thread *th = thread_find(t, tid);
-	if (!th || th->is_exiting || !th->process->space->pads)
-		return -ESRCH;
-	int rc = restore_part(t, th, part);
-	if (rc == 0)
-		log_verbose("process %d has unmapped memory of the profile: it is mapped again",
-			    th->process->pid);
-	else if (rc != -ESRCH)
-		log_warn("process %d has unmapped memory of the profile, which cannot be mapped "
-			 "again: %s", th->process->pid, strerror(-rc));
+	const struct address_space *s = th->process->space;
+	const struct pad_memory *m = get_memory(s);
+	int rc = 0;
+	if (pads_memory_state(s, maps) == LOST_REPLACED)
+		return -EEXIST;
+	for (uint32_t i = 0; m && rc == 0 && i < m->slots.chunk_count; i++) {
+		struct part part = get_part(m, i);
+		if (part_state(&part, maps) == LOST_NOT)
+			continue;
+		rc = restore_part(t, th, i);
+		*any_out |= rc == 0;
+	}
 	return rc;
-}
-
-bool pads_restore_memory(struct target *t, struct thread *th)
-{
-	pid_t tid = th->tid;
-	int part = find_lost_part(t, th), rc = 0;
-	if (part < 0)
-		return false;
-	bool is_alone = !t->is_stopping;
-	th->state = THREAD_STOPPED;
-	th->is_held = true;
-	th->held_signal = 0;
-	thread_consume_stop(t, th);
-	if (!is_alone)
-		return true; /* it faults again when all threads continue */
-	world_stop(t);
-	rc = restore(t, tid, part);
-	th = thread_find(t, tid);
-	if (rc != 0 && th && th->is_held)
-		th->held_signal = SIGSEGV;
-	world_start(t);
-	return true;
 }

@@ -61,8 +61,8 @@ void pads_share(struct address_space *s)
 
 taddr_t pads_mapped_at(const struct address_space *s, uint64_t *size_out)
 {
-	*size_out = s->pads->memory.layout.file_size;
-	return s->pads->memory.target;
+	*size_out = s->own.shared_size;
+	return s->own.shared;
 }
 
 void pads_free(struct target *t, struct address_space *s)

@@ -7,7 +7,7 @@
  *	pad_service.h   handles requests of pads
  *	pad_delivery.h  delivers their records
  *	pad_threads.h   assigns slots to threads
- *	pad_fork.h, pad_restore.h, pad_leave.h
+ *	pad_fork.h, pad_restore.h, pad_retreat.h, pad_leave.h
  */
 #ifndef PTMEM_TRACEE_PADS_PADS_H
 #define PTMEM_TRACEE_PADS_PADS_H

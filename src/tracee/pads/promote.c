@@ -56,12 +56,7 @@ static int load_recorder(struct target *t, struct address_space *s, struct threa
 	if (at < 0)
 		return (int)at;
 	p->recorder = (taddr_t)at;
-	*vec_add(&s->own.areas) = (struct stub_area){
-		.start = p->recorder,
-		.size = p->recorder_size,
-		.used = p->recorder_size,
-		.is_pads = true,
-	};
+	own_memory_add_code(&s->own, p->recorder, p->recorder_size)->is_pads = true;
 	const struct trap full = {
 		.addr = p->recorder + image.full_trap, .kind = TRAP_PAD_FULL,
 		.serve = pads_serve_full};

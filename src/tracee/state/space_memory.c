@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -64,7 +65,7 @@ static int open_again(const struct address_space *s)
 	return -EPERM;
 }
 
-int space_write(const struct address_space *s, taddr_t addr, const void *buf, size_t size)
+static int write_memory(const struct address_space *s, taddr_t addr, const void *buf, size_t size)
 {
 	const int kept = s->files.memory, fd = kept >= 0 ? kept : open_again(s);
 	if (fd < 0)
@@ -77,4 +78,47 @@ int space_write(const struct address_space *s, taddr_t addr, const void *buf, si
 	if (n < 0)
 		return (int)n;
 	return (size_t)n == size ? 0 : n == 0 ? -ESRCH : -EFAULT;
+}
+
+/* -- memory that the program may have unmapped -- */
+
+/* Also what the program has no right to read: it may have taken that away. */
+static ssize_t read_any(const struct address_space *s, taddr_t addr, void *buf, size_t size)
+{
+	if (s->files.memory < 0)
+		return space_read_some(s, addr, buf, size);
+	ssize_t n = pread(s->files.memory, buf, size, (off_t)addr);
+	return n < 0 ? -errno : n == 0 ? -ESRCH : n;
+}
+
+int space_holds_code(const struct address_space *s, const struct stub_area *a, taddr_t at,
+		     size_t size)
+{
+	uint8_t now[PAGE_SIZE_MIN];
+	while (size > 0) {
+		ssize_t n = read_any(s, at, now, MIN(size, sizeof(now)));
+		if (n == -ESRCH)
+			return -ESRCH;
+		if (n <= 0 || memcmp(now, a->contents + (at - a->start), (size_t)n) != 0)
+			return 0;
+		at += (size_t)n;
+		size -= (size_t)n;
+	}
+	return 1;
+}
+
+int space_write(const struct address_space *s, taddr_t addr, const void *buf, size_t size)
+{
+	struct stub_area *a = own_memory_find(&s->own, addr);
+	if (!a || !a->contents)
+		return write_memory(s, addr, buf, size);
+	bool is_there =
+		space_holds_code(s, a, a->start, MIN(a->written, (uint32_t)PAGE_SIZE_MIN)) != 0;
+	own_memory_note(a, addr, buf, size);
+	return is_there ? write_memory(s, addr, buf, size) : 0;
+}
+
+int space_rewrite_code(const struct address_space *s, const struct stub_area *a)
+{
+	return write_memory(s, a->start, a->contents, a->written);
 }

@@ -7,6 +7,7 @@
 #include "base/types.h"
 
 struct address_space;
+struct stub_area;
 
 /* A descriptor of the memory of @pid, or -errno. */
 int space_open_memory(pid_t pid);
@@ -20,6 +21,18 @@ int space_read(const struct address_space *s, taddr_t addr, void *buf, size_t si
  * returned.
  */
 bool space_holds_above(const struct address_space *s, taddr_t sp, taddr_t at, uint64_t want);
+/*
+ * What goes to an area of ptmem's code is kept, to be written again if the program unmaps it. If it
+ * has already, this only keeps it: the program's own memory may be there.
+ */
 int space_write(const struct address_space *s, taddr_t addr, const void *buf, size_t size);
+/*
+ * Whether the @size bytes at @at, of @a, can be read and are what was written there: 1, 0, or
+ * -ESRCH if the process has no memory any more.
+ */
+int space_holds_code(const struct address_space *s, const struct stub_area *a, taddr_t at,
+		     size_t size);
+/* Writes all of @a, which was mapped anew. 0 or -errno. */
+int space_rewrite_code(const struct address_space *s, const struct stub_area *a);
 
 #endif

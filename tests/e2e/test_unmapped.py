@@ -1,0 +1,116 @@
+"""Programs that take away all mappings that are not their own, code of ptmem's included: nothing they do changes, and
+nothing is missing from the profile. They go through /proc/self/maps five times, and allocate meanwhile and afterwards
+(targets/unmapper.c)."""
+
+import os
+import subprocess
+
+import harness
+from harness import test
+from test_attach import Attached, differing_text
+from test_truth import BOTH, OWN, compare_threads
+
+MODES = {"auto": (), "break": ("--probes=break",), "jump": ("--probes=jump",)}
+# A thread that is in a pad when the program maps its own memory there is lost (ptmem.1, CAVEATS): "replace" has one.
+WAYS = (("scrub", "0"), ("scrub", "3"), ("deny", "0"), ("deny", "3"), ("replace", "0"))
+
+
+def register_started(variant, mode, way, threads):
+    @test("unmapped/started/%s/%s-%s-%s" % (variant, way, threads, mode), limit=120)
+    def _(t):
+        compare_threads(t, variant, "unmapper", (way, threads), options=MODES[mode])
+
+
+def code_without_file(pid):
+    with open("/proc/%d/maps" % pid, encoding="utf-8") as maps:
+        return [line for line in maps if "x" in line.split()[1] and len(line.split()) == 5]
+
+
+class Unmapper:
+    """The target, which waits for its first byte."""
+
+    def __init__(self, t, variant, way, threads):
+        self.t, self.cwd = t, t.subdirectory()
+        self.process = subprocess.Popen([t.target(variant, "unmapper"), way, threads, "wait"], cwd=self.cwd,
+                                        env=t.environment(self.cwd), stdin=subprocess.PIPE)
+        self.pid = self.process.pid
+
+    def is_done(self):
+        if self.process.poll() is not None:
+            raise harness.Fail("it died: %s" % harness.signal_name(self.process.returncode))
+        return os.path.exists(os.path.join(self.cwd, "truth")) and self.t.truths(self.cwd)
+
+    def run(self):
+        self.process.stdin.write(b"x")
+        self.process.stdin.flush()
+        self.t.wait_until("the program to unmap and to allocate", self.is_done)
+
+    def end(self):
+        """It checks that its own memory is untouched."""
+        self.process.stdin.close()
+        self.t.equal("status of the program", self.process.wait(timeout=30), 0)
+
+
+def run_attached(t, variant, way, threads, options):
+    program = Unmapper(t, variant, way, threads)
+    attached = Attached(t, program.pid, ["--events=events", *options]).wait_attached()
+    program.run()
+    profile = attached.detach()
+    t.equal("files whose text differs", differing_text(program.pid), [])
+    t.equal("code left", code_without_file(program.pid), [])
+    program.end()
+    return program, profile
+
+
+def register_attached(variant, mode, way, threads):
+    @test("unmapped/attached/%s/%s-%s-%s" % (variant, way, threads, mode), limit=120)
+    def _(t):
+        program, profile = run_attached(t, variant, way, threads, MODES[mode])
+        stats, found = profile.only_stats(), profile.events("unmapper")
+        t.counts("ptmem and its events", stats, found.all)
+        t.counts("events of the program's own sites and the truth", found.own, t.truth(program.cwd), OWN)
+
+
+def check_estimate(t, stats, truth):
+    """3,600 marks at least: six standard deviations are 10 %."""
+    error = abs(stats["bytes"] - truth["bytes"]) / truth["bytes"]
+    t.check(error < 0.1, "%d bytes, not %d" % (stats["bytes"], truth["bytes"]))
+
+
+def register_sampled(variant, way, threads):
+    options = ("--heap-sample=500",)
+
+    @test("unmapped/started/%s/%s-%s-sampled" % (variant, way, threads), limit=120)
+    def _(t):
+        profile = t.profile([t.target(variant, "unmapper"), way, threads], options=options)
+        t.equal("status", profile.status, 0)
+        check_estimate(t, profile.only_stats(), t.truth(profile.directory))
+
+    @test("unmapped/attached/%s/%s-%s-sampled" % (variant, way, threads), limit=120)
+    def _(t):
+        program, profile = run_attached(t, variant, way, threads, options)
+        check_estimate(t, profile.only_stats(), t.truth(program.cwd))
+
+
+def register_killed(variant, way):
+    @test("unmapped/killed/%s/%s" % (variant, way), limit=120)
+    def _(t):
+        """The guardian finds the code at its new places, and leaves the program's memory alone, too."""
+        program = Unmapper(t, variant, way, "0")
+        attached = Attached(t, program.pid).wait_attached()
+        program.run()
+        attached.process.kill()
+        attached.process.wait()
+        t.wait_until("the text to be restored", lambda: differing_text(program.pid) == [])
+        t.wait_until("the code to be removed", lambda: code_without_file(program.pid) == [])
+        program.end()
+
+
+for v in BOTH:
+    for w in ("scrub", "deny", "replace"):
+        register_killed(v, w)
+    for w, n in WAYS:
+        for m in MODES:
+            register_started(v, m, w, n)
+            register_attached(v, m, w, n)
+        register_sampled(v, w, n)
