@@ -147,6 +147,13 @@ static inline void pad_filter_decrement(struct pad_filter *f, uint64_t address)
 	}
 }
 
+/* A sample that was added to the filter is not recorded. */
+static inline void pad_filter_forget(struct pad_filter *f, uint64_t address)
+{
+	if (pad_filter_take(f, address) == PAD_FILTER_MAYBE)
+		pad_filter_decrement(f, address);
+}
+
 static inline uint64_t pad_next_random(uint64_t random)
 {
 	return random * 0x5851f42d4c957f2dull + 0x14057b7ef767814full;

@@ -72,7 +72,11 @@ INLINE void record_release(struct pad_stack *stack, const struct pad_head *head,
 						    PAD_RECORD_REALLOC_MAYBE;
 	else
 		type = answer == PAD_FILTER_TAKEN ? PAD_RECORD_FREE : PAD_RECORD_INNER_FREE;
-	record_word(slot, head, block, (uint64_t)&stack->return_slot, type);
+	if (likely(record_word(slot, head, block, (uint64_t)&stack->return_slot, type)))
+		return;
+	slot->is_old_sampled = 0;
+	if (answer == PAD_FILTER_TAKEN)
+		pad_filter_add(filter_of(c), block);
 }
 
 /* Any function that may call probed functions is tracked until it returns, sampled or not. */
@@ -100,8 +104,9 @@ INLINE void record_free(struct pad_stack *stack, const struct pad_head *head,
 	struct pad_control *c = head_control(head);
 	enum pad_record_type type = released_as(c, block);
 
-	if (type)
-		record_word(slot, head, block, (uint64_t)&stack->return_slot, type);
+	if (type && !record_word(slot, head, block, (uint64_t)&stack->return_slot, type) &&
+	    type == PAD_RECORD_FREE)
+		pad_filter_add(filter_of(c), block);
 }
 
 API int pad_enter_sample_free(struct pad_stack *stack, const struct pad_head *head, uint64_t fp)
@@ -160,6 +165,11 @@ API int pad_leave_sample(struct pad_stack *stack, const struct pad_head *head, u
 	result = block_result(stack, slot, &head->probe);
 	if (!result && is_moved(slot, head))
 		pad_filter_add(filter_of(c), slot->arg[head->probe.block_arg]); /* it failed */
+	if (slot->is_sampled && !has_sample_room(c, slot)) {
+		if (result)
+			pad_lose_block(c, slot, block_size(slot, &head->probe));
+		slot->is_sampled = 0;
+	}
 	if (slot->is_sampled) {
 		if (result)
 			pad_filter_add(filter_of(c), result);

@@ -2,7 +2,7 @@
 #ifndef PTMEM_ARCH_RECORDER_RECORDER_SAMPLE_H
 #define PTMEM_ARCH_RECORDER_RECORDER_SAMPLE_H
 
-#include "arch/recorder/recorder.h"
+#include "arch/recorder/recorder_ring.h"
 
 INLINE int is_sampling(const struct pad_control *c)
 {
@@ -60,6 +60,36 @@ INLINE uint32_t takes_sample(const struct pad_control *c, struct pad_slot *slot,
 	WRITE(slot->left, pad_distance(READ(distances[pad_distance_index(slot->random)]),
 				       (uint32_t)shift));
 	return 1 + was;
+}
+
+/* Whether the ring has room for a sample besides what is kept for releases. */
+INLINE int has_sample_room(const struct pad_control *c, const struct pad_slot *slot)
+{
+	const struct pad_ring *ring = ring_of(slot);
+
+	return !(READ(c->flags) & PAD_LOSES) ||
+	       ring->head + (ring->mask + 1) / 2 <= READ(ring->limit);
+}
+
+#define WEIGHT_BITS 10
+#define WEIGHT_LARGE 16 /* from so many intervals on a block stands for itself only */
+
+/*
+ * The bytes that a sample of @size bytes stands for: with x = size / interval that is size +
+ * interval * x / (e^x - 1). The first terms of e^x are enough for an error of 2 %.
+ */
+INLINE uint64_t sample_weight(const struct pad_control *c, const struct pad_slot *slot,
+			      uint64_t size)
+{
+	uint32_t shift = slot->is_sampled ? slot->is_sampled - 1 : 0;
+	uint64_t interval = c->sample_interval << shift % (PAD_SHIFT_MAX + 1), x, sum;
+
+	if (!interval || size / interval >= WEIGHT_LARGE)
+		return size;
+	x = (size << WEIGHT_BITS) / interval;
+	sum = (1u << WEIGHT_BITS) + x / 2 + (x * x / 6 >> WEIGHT_BITS) +
+	      (x * x * x / 24 >> 2 * WEIGHT_BITS);
+	return size + (interval << WEIGHT_BITS) / sum;
 }
 
 #endif
