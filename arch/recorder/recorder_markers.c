@@ -97,9 +97,10 @@ API int pad_enter_marker(struct pad_stack *stack, const struct pad_head *head, u
 	WRITE(slot->return_at, at);
 	barrier();
 	if (what == DO_FREE) {
-		if (!record_word(slot, head, addr, at, type) && type == PAD_RECORD_FREE &&
-		    is_sampling(c))
-			pad_filter_add(filter_of(c), addr);
+		if (is_sampling(c))
+			record_sample_release(slot, head, addr, at, type);
+		else
+			record_word(slot, head, addr, at, type);
 		finish(slot);
 		return LEAVE_DONE;
 	}

@@ -133,6 +133,12 @@ INLINE int fits_ring(const struct pad_control *c, const struct pad_slot *slot, u
 	return record_size(c, bytes) <= pad_record_max(c, ring_of(slot)->mask);
 }
 
+/* Whether the block of such a release may not be in the profile. */
+INLINE int is_unsure(enum pad_record_type type)
+{
+	return type == PAD_RECORD_INNER_FREE || type == PAD_RECORD_REALLOC_MAYBE;
+}
+
 /* Writes a record of one @value, for the call with return slot @at. 0: it is lost. */
 INLINE int record_word(const struct pad_slot *slot, const struct pad_head *head, uint64_t value,
 		       uint64_t at, enum pad_record_type type)
@@ -144,6 +150,8 @@ INLINE int record_word(const struct pad_slot *slot, const struct pad_head *head,
 	if (unlikely(!reserve(c, slot, size, &place))) {
 		if (type == PAD_RECORD_SAME)
 			pad_lose_block(c, slot, value % PAD_SAME_BYTES);
+		else if (is_unsure(type))
+			WRITE(ring_of(slot)->lost.has_unsure, 1);
 		else
 			pad_lose_release(c, slot, value);
 		return 0;

@@ -72,11 +72,8 @@ INLINE void record_release(struct pad_stack *stack, const struct pad_head *head,
 						    PAD_RECORD_REALLOC_MAYBE;
 	else
 		type = answer == PAD_FILTER_TAKEN ? PAD_RECORD_FREE : PAD_RECORD_INNER_FREE;
-	if (likely(record_word(slot, head, block, (uint64_t)&stack->return_slot, type)))
-		return;
-	slot->is_old_sampled = 0;
-	if (answer == PAD_FILTER_TAKEN)
-		pad_filter_add(filter_of(c), block);
+	if (!record_sample_release(slot, head, block, (uint64_t)&stack->return_slot, type))
+		slot->is_old_sampled = 0;
 }
 
 /* Any function that may call probed functions is tracked until it returns, sampled or not. */
@@ -104,9 +101,8 @@ INLINE void record_free(struct pad_stack *stack, const struct pad_head *head,
 	struct pad_control *c = head_control(head);
 	enum pad_record_type type = released_as(c, block);
 
-	if (type && !record_word(slot, head, block, (uint64_t)&stack->return_slot, type) &&
-	    type == PAD_RECORD_FREE)
-		pad_filter_add(filter_of(c), block);
+	if (type)
+		record_sample_release(slot, head, block, (uint64_t)&stack->return_slot, type);
 }
 
 API int pad_enter_sample_free(struct pad_stack *stack, const struct pad_head *head, uint64_t fp)

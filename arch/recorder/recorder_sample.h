@@ -71,6 +71,23 @@ INLINE int has_sample_room(const struct pad_control *c, const struct pad_slot *s
 	       ring->head + (ring->mask + 1) / 2 <= READ(ring->limit);
 }
 
+/* Writes the record of a sample's release, unless it is lost: then the sample stays one. */
+INLINE int record_sample_release(struct pad_slot *slot, const struct pad_head *head, uint64_t block,
+				 uint64_t at, enum pad_record_type type)
+{
+	const struct pad_control *c = (const struct pad_control *)head->control;
+
+	if (is_unsure(type) && !has_sample_room(c, slot)) {
+		WRITE(ring_of(slot)->lost.has_unsure, 1);
+		return 0;
+	}
+	if (likely(record_word(slot, head, block, at, type)))
+		return 1;
+	if (!is_unsure(type))
+		pad_filter_put_back(filter_of(c), block);
+	return 0;
+}
+
 #define WEIGHT_BITS 10
 #define WEIGHT_LARGE 16 /* from so many intervals on a block stands for itself only */
 

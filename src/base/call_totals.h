@@ -17,6 +17,7 @@
 /* Events that are not in the profile: rings were full. A sample's bytes: those it stands for. */
 struct lost_events {
 	uint64_t allocations, bytes, releases;
+	bool has_unsure; /* releases that may be others' are missing, too, and not counted */
 };
 
 struct call_totals {

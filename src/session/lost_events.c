@@ -13,14 +13,14 @@ char *lost_events_text(const struct lost_events *lost, uint64_t interval)
 	char n[AMOUNT_SIZE], size[AMOUNT_SIZE], m[AMOUNT_SIZE];
 	const char *what = interval ? "sample" : "allocation";
 
-	if (!lost->allocations && !lost->releases)
+	if (!lost->allocations && !lost->releases && !lost->has_unsure)
 		return NULL;
 	amount_commas(lost->allocations, n);
 	amount_commas(lost->releases, m);
 	amount_bytes((double)lost->bytes, size);
-	return xasprintf("%s %s%s of %s%s and %s release%s are missing", n, what,
-			 plural(lost->allocations), interval ? "about " : "", size, m,
-			 plural(lost->releases));
+	return xasprintf("%s %s%s of %s%s and %s%s release%s are missing", n, what,
+			 plural(lost->allocations), interval ? "about " : "", size,
+			 lost->has_unsure ? "at least " : "", m, plural(lost->releases));
 }
 
 void lost_events_warn(const struct session *s)
@@ -32,7 +32,7 @@ void lost_events_warn(const struct session *s)
 		return;
 	log_warn("process %u: %s: ptmem was stopped or late, and the program did not wait",
 		 s->process.pid, text);
-	log_info("  %s", lost->releases ? "blocks whose release is missing count as in use until "
+	log_info("  %s", lost->releases || lost->has_unsure ? "blocks whose release is missing count as in use until "
 					  "their address is used again" :
 					  "live and peak may be too low by these");
 }

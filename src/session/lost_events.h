@@ -7,8 +7,8 @@
 struct session;
 
 /*
- * "12 allocations of 3.4 KiB and 9 releases", or with @interval, of samples, "12 samples of
- * allocations, for about 6.0 MiB, and 9 releases". NULL: nothing is missing. The caller frees it.
+ * "12 allocations of 3.4 KiB and 9 releases are missing", or with @interval "12 samples of about
+ * 6.0 MiB and at least 9 releases are missing". NULL: nothing is. The caller frees it.
  */
 char *lost_events_text(const struct lost_events *lost, uint64_t interval);
 

@@ -41,7 +41,7 @@
 #define WATCHER_NAME "heap-watcher"
 #define WATCH_MIN_NS 20000000ull  /* the watcher's interval */
 #define WATCH_MAX_NS 250000000ull
-#define AWAKE_MIN_NS 10000000ull
+#define AWAKE_MIN_NS 50000000ull
 #define AWAKE_MAX_NS 1000000000ull
 
 /* Of both processes. */

@@ -98,6 +98,7 @@ static void add_lost(const struct pad_memory *m, struct lost_events *sum)
 		sum->allocations += __atomic_load_n(&lost->allocations, __ATOMIC_RELAXED);
 		sum->bytes += __atomic_load_n(&lost->bytes, __ATOMIC_RELAXED);
 		sum->releases += __atomic_load_n(&lost->releases, __ATOMIC_RELAXED);
+		sum->has_unsure |= __atomic_load_n(&lost->has_unsure, __ATOMIC_RELAXED) != 0;
 	}
 }
 

@@ -189,6 +189,7 @@ void heap_sampling_add_totals(const struct heap_sampling *h, struct call_totals 
 	totals->lost.allocations += h->totals.lost.allocations;
 	totals->lost.bytes += h->totals.lost.bytes;
 	totals->lost.releases += h->totals.lost.releases;
+	totals->lost.has_unsure |= h->totals.lost.has_unsure;
 	totals->is_doubtful |= h->totals.is_doubtful;
 }
 
