@@ -32,7 +32,8 @@ void lost_events_warn(const struct session *s)
 		return;
 	log_warn("process %u: %s: ptmem was stopped or late, and the program did not wait",
 		 s->process.pid, text);
-	log_info("  %s", lost->releases || lost->has_unsure ? "blocks whose release is missing count as in use until "
-					  "their address is used again" :
-					  "live and peak may be too low by these");
+	log_info("  %s", lost->releases || lost->has_unsure ?
+				  "blocks whose release is missing count as in use until "
+				  "their address is used again" :
+				  "live and peak may be too low by these");
 }
