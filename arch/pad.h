@@ -125,6 +125,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "arch/pad_lost.h"
 #include "arch/pad_sampling.h"
 #include "arch/unwind_rule.h"
 
@@ -178,11 +179,8 @@ enum pad_reason {
 
 #define PAD_OWNER_DIED 0x40000000u     /* FUTEX_OWNER_DIED: set by the kernel when ptmem dies */
 
-/* ptmem's answer to image.full_trap. */
-enum pad_full_answer {
-	PAD_FULL_GONE,  /* initial value: no record is written */
-	PAD_FULL_RETRY, /* there may be room now */
-};
+/* ptmem's answer to image.full_trap; GONE, the initial value: no record is written. */
+enum pad_full_answer { PAD_FULL_GONE, PAD_FULL_RETRY };
 
 enum pad_flag {
 	PAD_COUNT_ONLY = 1, /* without stacks */
@@ -194,6 +192,7 @@ enum pad_flag {
 	PAD_STACK_POINTER = 4,
 	PAD_SAMPLING = 64, /* only sampled blocks and their releases: pad_sampling.h */
 	PAD_NO_TICKS = 128, /* the CPU's counter is not to be read: no PAD_RECORD_TIME */
+	PAD_LOSES = 256,    /* a full ring loses records: no thread waits for room */
 };
 
 /*
@@ -227,8 +226,8 @@ struct pad_control {
 	uint64_t record_max; /* largest record, in rings that are at least twice as large */
 	/* the longest time between stamps of a busy thread, in ticks; 0: each record has one */
 	uint64_t gap_ticks;
-	/* sampling: shift of the distances that are drawn; at most PAD_SHIFT_MAX */
-	uint64_t sample_shift;
+	/* sampling: mean distance, and the shift of those drawn; at most PAD_SHIFT_MAX */
+	uint64_t sample_interval, sample_shift;
 	struct {
 		uint64_t slots; /* struct pad_slot[]: a contiguous array */
 		uint64_t used;  /* index of the first one that was ever used */
@@ -249,6 +248,7 @@ struct pad_ring {
 	uint64_t limit;      /* of the head; the reader publishes it in steps */
 	/* of the thread alone: the last stamp, its distance to the next, and where its run began */
 	uint64_t ticks, step, run;
+	struct pad_lost lost;
 };
 _Static_assert(sizeof(struct pad_ring) == 128, "as in PAD_BEHIND_RINGS");
 

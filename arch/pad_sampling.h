@@ -98,8 +98,8 @@ static inline int pad_filter_exchange(struct pad_filter *f, uint64_t i, uint32_t
 	return is_done;
 }
 
-/* Adds a sample at @address. */
-static inline void pad_filter_add(struct pad_filter *f, uint64_t address)
+/* Adds a sample; @first: the word if there is no other. */
+static inline void pad_filter_increment(struct pad_filter *f, uint64_t address, uint32_t first)
 {
 	uint64_t i = pad_filter_hash(address);
 	uint32_t old = __atomic_load_n(&f->word[i], __ATOMIC_RELAXED), next;
@@ -108,10 +108,22 @@ static inline void pad_filter_add(struct pad_filter *f, uint64_t address)
 		if ((old & PAD_FILTER_COUNT) == PAD_FILTER_COUNT)
 			return;
 		next = old ? PAD_FILTER_UNKNOWN | ((old & PAD_FILTER_COUNT) + 1) :
-			     pad_filter_tag(address) | 1;
+			     first;
 		if (pad_filter_exchange(f, i, &old, next))
 			return;
 	}
+}
+
+/* Adds a sample at @address. */
+static inline void pad_filter_add(struct pad_filter *f, uint64_t address)
+{
+	pad_filter_increment(f, address, pad_filter_tag(address) | 1);
+}
+
+/* The sample at @address was removed, but its release is lost: the next answer will be MAYBE. */
+static inline void pad_filter_put_back(struct pad_filter *f, uint64_t address)
+{
+	pad_filter_increment(f, address, PAD_FILTER_UNKNOWN | 1);
 }
 
 enum pad_filter_answer { PAD_FILTER_NO, PAD_FILTER_TAKEN, PAD_FILTER_MAYBE };
@@ -145,6 +157,13 @@ static inline void pad_filter_decrement(struct pad_filter *f, uint64_t address)
 		    pad_filter_exchange(f, i, &old, count <= 1 ? 0 : old - 1))
 			return;
 	}
+}
+
+/* A sample that was added to the filter is not recorded. */
+static inline void pad_filter_forget(struct pad_filter *f, uint64_t address)
+{
+	if (pad_filter_take(f, address) == PAD_FILTER_MAYBE)
+		pad_filter_decrement(f, address);
 }
 
 static inline uint64_t pad_next_random(uint64_t random)

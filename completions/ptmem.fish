@@ -43,6 +43,7 @@ complete -c ptmem -n __ptmem_no_program -l running-on-valgrind -x -a 'yes no' -d
 complete -c ptmem -n __ptmem_no_program -l probes -x -a 'auto break jump' -d 'How calls are caught'
 complete -c ptmem -n __ptmem_no_program -l budget -x -d 'Sample less often while ptmem costs more than this share of a CPU'
 complete -c ptmem -n __ptmem_no_program -l heap-sample -x -d 'Record a sample of the allocations, one every so many bytes'
+complete -c ptmem -n __ptmem_no_program -l max-wait -x -d 'How long the program waits for a stopped ptmem'
 complete -c ptmem -n __ptmem_no_program -l seed -x -d 'Which allocations are samples'
 complete -c ptmem -n __ptmem_no_program -l ring -x -d 'Size of the buffer between program and ptmem'
 complete -c ptmem -n __ptmem_no_program -l time-unit -x -a 'ms B i' -d 'Unit of the time axis'

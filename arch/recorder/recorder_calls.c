@@ -33,14 +33,15 @@ API struct pad_slot *pad_search_slot(const struct pad_control *c, uint64_t tp)
 }
 
 /*
- * Waits until the ring of @slot has room up to @end. 0: the reader is gone. Each turn needs an
- * answer of ptmem: otherwise untrusted memory alone would decide how often this loops.
+ * Waits until the ring of @slot has room up to @end. 0: the reader is gone, or is not to be waited
+ * for. Each turn needs an answer of ptmem: otherwise untrusted memory alone would decide how often
+ * this loops.
  */
 INLINE int wait_for_room(const struct pad_control *c, const struct pad_slot *slot, uint64_t end)
 {
 	while (end > READ(ring_of(slot)->limit)) {
 		uint64_t answer = PAD_FULL_GONE;
-		if (is_off(c))
+		if (is_off(c) || READ(c->flags) & PAD_LOSES)
 			return 0;
 		cpu_wait_for_room(slot->index, end, &answer);
 		if (answer != PAD_FULL_RETRY)
@@ -92,7 +93,7 @@ INLINE void stamp(const struct pad_control *c, struct pad_ring *ring, uint64_t e
 
 /*
  * The record of @size bytes that is to be written passes the soft limit: waits until there is room
- * for it and a stamp, and writes the stamp. 0: the reader is gone.
+ * for it and a stamp, and writes the stamp. 0: it is lost, or the reader is gone.
  */
 API int pad_make_room(const struct pad_control *c, const struct pad_slot *slot, uint64_t size)
 {
@@ -103,6 +104,27 @@ API int pad_make_room(const struct pad_control *c, const struct pad_slot *slot, 
 		return 0;
 	stamp(c, ring, end);
 	return 1;
+}
+
+/* A block of @bytes is not recorded, for there is no room. Not inline, as it is rare. */
+API void pad_lose_block(const struct pad_control *c, const struct pad_slot *slot, uint64_t bytes)
+{
+	struct pad_lost *lost = &ring_of(slot)->lost;
+
+	if (is_off(c))
+		return;
+	if (is_sampling(c))
+		bytes = sample_weight(c, slot, bytes);
+	WRITE(lost->allocations, lost->allocations + 1);
+	WRITE(lost->bytes, lost->bytes + bytes);
+}
+
+API void pad_lose_release(const struct pad_control *c, const struct pad_slot *slot, uint64_t block)
+{
+	struct pad_lost *lost = &ring_of(slot)->lost;
+
+	if (block && !is_off(c))
+		WRITE(lost->releases, lost->releases + 1);
 }
 
 /* --- entering --- */
@@ -146,8 +168,10 @@ API int pad_enter_call(struct pad_stack *stack, const struct pad_head *head, uin
 		enum pad_record_type type = head->probe.kind == PAD_REALLOC ?
 						    PAD_RECORD_REALLOC_BEGIN :
 						    PAD_RECORD_FREE;
-		record_word(slot, head, cpu_argument(stack, head->probe.block_arg),
-			    (uint64_t)&stack->return_slot, type);
+		int is_lost = !record_word(slot, head, cpu_argument(stack, head->probe.block_arg),
+					   (uint64_t)&stack->return_slot, type);
+		if (unlikely(is_lost) && head->probe.kind == PAD_REALLOC)
+			slot->arg[head->probe.block_arg] = 0; /* ends as an allocation */
 	}
 	return GO_CALL;
 }

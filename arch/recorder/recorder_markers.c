@@ -60,6 +60,10 @@ INLINE int takes_block(const struct pad_control *c, struct pad_slot *slot, uint6
 {
 	if (!takes_sample(c, slot, size))
 		return 0;
+	if (!has_sample_room(c, slot)) {
+		pad_lose_block(c, slot, size);
+		return 0;
+	}
 	pad_filter_add(filter_of(c), addr);
 	return 1;
 }
@@ -93,7 +97,10 @@ API int pad_enter_marker(struct pad_stack *stack, const struct pad_head *head, u
 	WRITE(slot->return_at, at);
 	barrier();
 	if (what == DO_FREE) {
-		record_word(slot, head, addr, at, type);
+		if (is_sampling(c))
+			record_sample_release(slot, head, addr, at, type);
+		else
+			record_word(slot, head, addr, at, type);
 		finish(slot);
 		return LEAVE_DONE;
 	}

@@ -3,6 +3,7 @@
 #define PTMEM_ARCH_RECORDER_RECORDER_RECORD_H
 
 #include "arch/recorder/recorder_ring.h"
+#include "arch/recorder/recorder_sample.h"
 #include "arch/recorder/recorder_walk.h"
 
 /*
@@ -114,13 +115,27 @@ INLINE void copy_words(uint64_t *to, const void *from, uint64_t count)
 	}
 }
 
+/* The record of the call of @slot is lost. */
+INLINE void lose_return(const struct pad_head *head, struct pad_slot *slot)
+{
+	const struct pad_control *c = head_control(head);
+
+	WRITE(slot->dirty, 0);
+	if (slot->result)
+		pad_lose_block(c, slot, block_size(slot, &head->probe));
+	else if (head->probe.kind == PAD_REALLOC)
+		pad_lose_release(c, slot, slot->arg[head->probe.block_arg]);
+	if (slot->result && is_sampling(c))
+		pad_filter_forget(filter_of(c), slot->result);
+}
+
 /*
  * Writes a record for the frame with return slot @at. @fresh < 0: no incremental stack. @saved: the
- * record includes @raw bytes of the raw stack. 0 if the reader is gone.
+ * record includes @raw bytes of the raw stack.
  */
-INLINE int record_return(uint64_t at, const struct pad_head *head, struct pad_slot *slot,
-			 uint32_t kept, int64_t fresh, const struct pad_saved *saved,
-			 uint64_t raw)
+INLINE void record_return(uint64_t at, const struct pad_head *head, struct pad_slot *slot,
+			  uint32_t kept, int64_t fresh, const struct pad_saved *saved,
+			  uint64_t raw)
 {
 	struct pad_control *c = head_control(head);
 	uint64_t size = sizeof(struct pad_record_block) + (fresh > 0 ? (uint64_t)fresh * 8 : 0);
@@ -133,8 +148,10 @@ INLINE int record_return(uint64_t at, const struct pad_head *head, struct pad_sl
 	size = record_size(c, size);
 	if (fresh >= 0)
 		WRITE(slot->dirty, 1);
-	if (unlikely(!reserve(c, slot, size, &place)))
-		return 0;
+	if (unlikely(!reserve(c, slot, size, &place))) {
+		lose_return(head, slot);
+		return;
+	}
 	r = (struct pad_record_block *)place.word;
 	r->size = (uint32_t)size;
 	r->flags = (uint16_t)((fresh >= 0 ? PAD_HAS_STACK : 0) | (saved ? PAD_HAS_RAW : 0));
@@ -166,7 +183,6 @@ INLINE int record_return(uint64_t at, const struct pad_head *head, struct pad_sl
 	       head->probe.kind == PAD_REALLOC ? PAD_RECORD_REALLOC_END : PAD_RECORD_ALLOC);
 	barrier();
 	WRITE(slot->dirty, 0);
-	return 1;
 }
 
 /* Whether the slot has room for @fresh frames after @kept, and the ring for such a record. */

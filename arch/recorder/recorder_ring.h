@@ -79,7 +79,7 @@ INLINE uint64_t record_end(const struct pad_ring *ring, uint64_t head, uint64_t 
 	return head + size + (unlikely(size > rest) ? rest : 0);
 }
 
-/* Makes room for a record of @size bytes. 0: the reader is gone. */
+/* Makes room for a record of @size bytes. 0: there is none, or the reader is gone. */
 INLINE int reserve(struct pad_control *c, const struct pad_slot *slot, uint64_t size,
 		   struct place *out)
 {
@@ -133,20 +133,34 @@ INLINE int fits_ring(const struct pad_control *c, const struct pad_slot *slot, u
 	return record_size(c, bytes) <= pad_record_max(c, ring_of(slot)->mask);
 }
 
-/* Writes a record of one @value, for the call with return slot @at. */
-INLINE void record_word(const struct pad_slot *slot, const struct pad_head *head, uint64_t value,
-			uint64_t at, enum pad_record_type type)
+/* Whether the block of such a release may not be in the profile. */
+INLINE int is_unsure(enum pad_record_type type)
+{
+	return type == PAD_RECORD_INNER_FREE || type == PAD_RECORD_REALLOC_MAYBE;
+}
+
+/* Writes a record of one @value, for the call with return slot @at. 0: it is lost. */
+INLINE int record_word(const struct pad_slot *slot, const struct pad_head *head, uint64_t value,
+		       uint64_t at, enum pad_record_type type)
 {
 	struct pad_control *c = (struct pad_control *)head->control;
 	uint64_t size = record_size(c, 16);
 	struct place place;
 
-	if (unlikely(!reserve(c, slot, size, &place)))
-		return;
+	if (unlikely(!reserve(c, slot, size, &place))) {
+		if (type == PAD_RECORD_SAME)
+			pad_lose_block(c, slot, value % PAD_SAME_BYTES);
+		else if (is_unsure(type))
+			WRITE(ring_of(slot)->lost.has_unsure, 1);
+		else
+			pad_lose_release(c, slot, value);
+		return 0;
+	}
 	place.word[1] = value;
 	if (c->flags & PAD_STACK_POINTER)
 		place.word[2] = at + CPU_RETURN_SIZE;
 	commit(&place, size, head, type);
+	return 1;
 }
 
 /* Frees the slot. */

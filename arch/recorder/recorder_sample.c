@@ -72,7 +72,8 @@ INLINE void record_release(struct pad_stack *stack, const struct pad_head *head,
 						    PAD_RECORD_REALLOC_MAYBE;
 	else
 		type = answer == PAD_FILTER_TAKEN ? PAD_RECORD_FREE : PAD_RECORD_INNER_FREE;
-	record_word(slot, head, block, (uint64_t)&stack->return_slot, type);
+	if (!record_sample_release(slot, head, block, (uint64_t)&stack->return_slot, type))
+		slot->is_old_sampled = 0;
 }
 
 /* Any function that may call probed functions is tracked until it returns, sampled or not. */
@@ -101,7 +102,7 @@ INLINE void record_free(struct pad_stack *stack, const struct pad_head *head,
 	enum pad_record_type type = released_as(c, block);
 
 	if (type)
-		record_word(slot, head, block, (uint64_t)&stack->return_slot, type);
+		record_sample_release(slot, head, block, (uint64_t)&stack->return_slot, type);
 }
 
 API int pad_enter_sample_free(struct pad_stack *stack, const struct pad_head *head, uint64_t fp)
@@ -155,6 +156,7 @@ INLINE void sample_string(struct pad_control *c, const struct pad_head *head,
 {
 	uint64_t size = string_size(result);
 
+	slot->arg[head->probe.size_arg] = size;
 	if (is_off(c))
 		return;
 	count_bytes(slot, head, size);
@@ -174,6 +176,11 @@ API int pad_leave_sample(struct pad_stack *stack, const struct pad_head *head, u
 		pad_filter_add(filter_of(c), slot->arg[head->probe.block_arg]); /* it failed */
 	if (unlikely(head->probe.is_string))
 		sample_string(c, head, slot, result);
+	if (slot->is_sampled && !has_sample_room(c, slot)) {
+		if (result)
+			pad_lose_block(c, slot, block_size(slot, &head->probe));
+		slot->is_sampled = 0;
+	}
 	if (slot->is_sampled) {
 		if (result)
 			pad_filter_add(filter_of(c), result);

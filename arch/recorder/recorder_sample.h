@@ -2,7 +2,7 @@
 #ifndef PTMEM_ARCH_RECORDER_RECORDER_SAMPLE_H
 #define PTMEM_ARCH_RECORDER_RECORDER_SAMPLE_H
 
-#include "arch/recorder/recorder.h"
+#include "arch/recorder/recorder_ring.h"
 
 INLINE int is_sampling(const struct pad_control *c)
 {
@@ -67,6 +67,53 @@ INLINE uint32_t takes_sample(const struct pad_control *c, struct pad_slot *slot,
 	WRITE(slot->left, pad_distance(READ(distances[pad_distance_index(slot->random)]),
 				       (uint32_t)shift));
 	return 1 + was;
+}
+
+/* Whether the ring has room for a sample besides what is kept for releases. */
+INLINE int has_sample_room(const struct pad_control *c, const struct pad_slot *slot)
+{
+	const struct pad_ring *ring = ring_of(slot);
+
+	return !(READ(c->flags) & PAD_LOSES) ||
+	       ring->head + (ring->mask + 1) / 2 <= READ(ring->limit);
+}
+
+/* Writes the record of a sample's release, unless it is lost: then the sample stays one. */
+INLINE int record_sample_release(struct pad_slot *slot, const struct pad_head *head, uint64_t block,
+				 uint64_t at, enum pad_record_type type)
+{
+	const struct pad_control *c = (const struct pad_control *)head->control;
+
+	if (is_unsure(type) && !has_sample_room(c, slot)) {
+		WRITE(ring_of(slot)->lost.has_unsure, 1);
+		return 0;
+	}
+	if (likely(record_word(slot, head, block, at, type)))
+		return 1;
+	if (!is_unsure(type))
+		pad_filter_put_back(filter_of(c), block);
+	return 0;
+}
+
+#define WEIGHT_BITS 10
+#define WEIGHT_LARGE 16 /* from so many intervals on a block stands for itself only */
+
+/*
+ * The bytes that a sample of @size bytes stands for: with x = size / interval that is size +
+ * interval * x / (e^x - 1). The first terms of e^x are enough for an error of 2 %.
+ */
+INLINE uint64_t sample_weight(const struct pad_control *c, const struct pad_slot *slot,
+			      uint64_t size)
+{
+	uint32_t shift = slot->is_sampled ? slot->is_sampled - 1 : 0;
+	uint64_t interval = c->sample_interval << shift % (PAD_SHIFT_MAX + 1), x, sum;
+
+	if (!interval || size / interval >= WEIGHT_LARGE)
+		return size;
+	x = (size << WEIGHT_BITS) / interval;
+	sum = (1u << WEIGHT_BITS) + x / 2 + (x * x / 6 >> WEIGHT_BITS) +
+	      (x * x * x / 24 >> 2 * WEIGHT_BITS);
+	return size + (interval << WEIGHT_BITS) / sum;
 }
 
 #endif

@@ -5,6 +5,8 @@
  *
  * Pads count in memory that the program can overwrite. If it is known to have done so, the totals
  * are marked as unreliable.
+ *
+ * Profiles without samples use only the events that are missing from them.
  */
 #ifndef PTMEM_BASE_CALL_TOTALS_H
 #define PTMEM_BASE_CALL_TOTALS_H
@@ -12,10 +14,17 @@
 #include "base/heap_function.h"
 #include "base/types.h"
 
+/* Events that are not in the profile: rings were full. A sample's bytes: those it stands for. */
+struct lost_events {
+	uint64_t allocations, bytes, releases;
+	bool has_unsure; /* releases that may be others' are missing, too, and not counted */
+};
+
 struct call_totals {
 	struct call_total {
 		uint64_t calls, bytes;
 	} function[HEAP_FUNCTION_COUNT];
+	struct lost_events lost;
 	bool is_doubtful;
 };
 

@@ -4,9 +4,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/types.h"
 
 int daemon_start(void (*run)(void *ctx), void *ctx)
@@ -44,4 +47,31 @@ void daemon_leave_files(int in, int kept)
 	close_range(STDOUT_FILENO, STDERR_FILENO, 0);
 	close_range(DAEMON_KEPT + (kept >= 0), ~0u, 0);
 	dup2(open("/dev/null", O_RDWR), STDERR_FILENO); /* the first is 1 */
+}
+
+/* It must not be named ptmem: killing ptmem by name would end it, too. */
+static void rename_process(const char *name)
+{
+	char line[4096];
+	size_t length = strlen(name) + 1;
+	_cleanup_close_ int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? 0 : read(fd, line, sizeof(line));
+
+	if (n > (ssize_t)length) {
+		/* the arguments are contiguous */
+		memset(program_invocation_name, 0, (size_t)n - 1);
+		memcpy(program_invocation_name, name, length);
+	}
+	prctl(PR_SET_NAME, name);
+}
+
+void daemon_become(int fd, const char *name)
+{
+	setsid();
+	daemon_ignore_signals();
+	/* it must not keep pipes open or a directory busy */
+	daemon_leave_files(fd, -1);
+	if (chdir("/") != 0)
+		return;
+	rename_process(name);
 }

@@ -19,4 +19,10 @@ void daemon_leave_files(int in, int kept);
 
 #define DAEMON_KEPT 3
 
+/*
+ * Makes the calling process, a new daemon, independent of ptmem's terminal, files and directory:
+ * it is named @name, signals for ptmem do not affect it, and @fd is its standard input.
+ */
+void daemon_become(int fd, const char *name);
+
 #endif

@@ -98,6 +98,10 @@ const struct option_row option_rows[] = {
 	 RANGE(0.01, 1000),
 	 .value = "PERCENT", .text = "sample less often while ptmem costs more than this\n"
 				     "share of a CPU: 2%"},
+	{.name = "max-wait", .type = TIME, AT(tracing.max_wait), RANGE(0, 31536000),
+	 .value = "TIME", .text = "if ptmem is stopped, the program waits for it no\n"
+				  "longer, and events are lost [1s; 0 with\n"
+				  "--heap-sample=256K or more]"},
 	{.name = "seed", .type = NUMBER, AT(tracing.seed), RANGE(1, UINT32_MAX),
 	 .value = "N", .text = "which allocations these are; random if not given"},
 	{.name = "ring", .type = SIZE, .flags = POWER, AT(tracing.ring), RANGE(65536, 1 << 30),

@@ -269,7 +269,8 @@ static void set_defaults(struct options *o)
 	struct option_parser p = {o, ""};
 	*o = (struct options){
 		.messages.level = LOG_INFO, .leaks.age = OPTION_OFF,
-		.leaks.older_than = OPTION_OFF, .top = OPTION_OFF};
+		.leaks.older_than = OPTION_OFF, .tracing.max_wait = OPTION_OFF,
+		.top = OPTION_OFF};
 	for (size_t i = 0; i < option_row_count; i++) {
 		const struct option_row *row = &option_rows[i];
 		if (row->initial)

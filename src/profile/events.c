@@ -151,11 +151,18 @@ void events_writer_sampling(struct events_writer *w, uint64_t interval, uint64_t
 
 void events_writer_totals(struct events_writer *w, const struct call_totals *totals)
 {
+	char lost[80];
+
 	for (unsigned i = 0; i < HEAP_FUNCTION_COUNT; i++) {
 		const struct call_total *total = &totals->function[i];
 
 		if (total->calls)
 			put(w, "w %u %" PRIu64 " %" PRIu64 "\n", i, total->calls, total->bytes);
+	}
+	if (totals->lost.allocations || totals->lost.releases) {
+		snprintf(lost, sizeof(lost), "%" PRIu64 " %" PRIu64 " %" PRIu64,
+			 totals->lost.allocations, totals->lost.bytes, totals->lost.releases);
+		events_writer_value(w, "missing", lost);
 	}
 	if (totals->is_doubtful)
 		events_writer_value(w, "corrupt", "1");

@@ -69,6 +69,8 @@ struct options_tracing {
 	enum probes_mode probes;
 	/* mean distance of samples in bytes; 0 = off; 1: also off, every call counts */
 	uint64_t heap_sample;
+	/* seconds; OPTION_OFF = by the interval of samples */
+	double max_wait;
 	double budget;            /* percent of a CPU; 0 = the interval does not change */
 	uint32_t seed;            /* seed for the samples; 0 = random */
 	uint64_t ring;            /* bytes, a power of two; 0 = 1 MiB */

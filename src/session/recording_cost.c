@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/cleanup.h"
+#include "session/lost_events.h"
 #include "session/recording_calls.h"
 #include "session/session.h"
 
@@ -40,6 +42,20 @@ static void add(struct recording_cost *cost, int key, const char *fmt, ...)
 	cost->count++;
 }
 
+static void add_lost(const struct session *s, const struct recording_base *base,
+		     struct recording_cost *out)
+{
+	struct lost_events lost = recording_calls_now(s).lost;
+
+	lost.allocations -= base->calls.lost.allocations;
+	lost.bytes -= base->calls.lost.bytes;
+	lost.releases -= base->calls.lost.releases;
+	_cleanup_free_ char *text = lost_events_text(&lost, s->heap.sample.interval);
+
+	if (text)
+		add(out, LOST, "%s: rings were full", text);
+}
+
 void recording_cost_since(const struct session *s, const struct recording_base *base,
 			  struct recording_cost *out)
 {
@@ -53,6 +69,7 @@ void recording_cost_since(const struct session *s, const struct recording_base *
 	if (taken != complete)
 		add(out, LOST, "%" PRIu64 " of %" PRIu64 " stacks are incomplete",
 		    taken - complete, taken);
+	add_lost(s, base, out);
 }
 
 bool recording_cost_is(const char *key)

@@ -13,8 +13,8 @@ struct recording_cost {
 	size_t count;
 	struct {
 		const char *key;
-		char text[80];
-	} value[4];
+		char text[160];
+	} value[5];
 };
 
 /* What @s, whose process runs, has counted so far: the base of the next part. */

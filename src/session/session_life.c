@@ -248,15 +248,26 @@ static void write_drafts(struct session *s)
 	s->end.is_draft = false;
 }
 
+/* Without samples the profile has the calls, except for those that are missing. */
+static void write_totals(struct session *s)
+{
+	struct call_totals totals = s->heap.sample.totals;
+
+	if (!s->heap.sample.interval)
+		memset(totals.function, 0, sizeof(totals.function));
+	events_writer_totals(s->events.writer, &totals);
+}
+
 void session_finish(struct session *s, uint64_t now_ns)
 {
 	s->process.end_ns = now_ns;
+	session_describe(s, s->heap.sample.interval ? s->heap.sample.interval :
+						      s->run->options->tracing.heap_sample);
 	profile_finish(s->heap.profile, now_ns);
 	sources_end(s, now_ns);
 	releases_note(s->heap.releases, profile_totals(s->heap.profile), 0);
 	if (s->events.writer) {
-		if (s->heap.sample.interval || s->heap.sample.totals.is_doubtful)
-			events_writer_totals(s->events.writer, &s->heap.sample.totals);
+		write_totals(s);
 		events_writer_end(s->events.writer, now_ns);
 		session_files_close_events(s);
 	}

@@ -5,6 +5,7 @@
 #include "session/session_replay.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,8 +93,13 @@ static void replay_name(void *ctx, const struct events_name *n)
 static void replay_value(void *ctx, const char *key, const char *value)
 {
 	struct replay *r = ctx;
+	struct call_totals *totals = &r->session->heap.sample.totals;
+	struct lost_events *lost = &totals->lost;
 	if (strcmp(key, "corrupt") == 0)
-		r->session->heap.sample.totals.is_doubtful = true;
+		totals->is_doubtful = true;
+	else if (strcmp(key, "missing") == 0)
+		sscanf(value, "%" SCNu64 " %" SCNu64 " %" SCNu64, &lost->allocations, &lost->bytes,
+		       &lost->releases);
 	else
 		recording_values_add(r->session, key, value);
 }

@@ -8,6 +8,7 @@
 #include "base/amount.h"
 #include "base/cleanup.h"
 #include "recording/sampling_note.h"
+#include "session/lost_events.h"
 #include "session/session.h"
 
 uint64_t session_sampling_longest(const struct session *s)
@@ -30,15 +31,17 @@ void session_describe(struct session *s, uint64_t interval)
 	_cleanup_free_ char *changes = s->heap.sample.shift_max ?
 					       xasprintf(", sampled every %s", range) :
 					       xstrdup("");
+	_cleanup_free_ char *lost =
+		lost_events_text(&s->heap.sample.totals.lost, s->heap.sample.interval);
+	bool has_desc = strcmp(desc, "(none)") != 0 || !sampling;
+
 	free(s->process.desc);
 	/* readers leave out what is after '#' */
-	if (sampling)
-		s->process.desc = xasprintf("%s%s%s%s%s", strcmp(desc, "(none)") == 0 ? "" : desc,
-				    strcmp(desc, "(none)") == 0 ? "" : " ", sampling,
+	s->process.desc = xasprintf("%s%s%s%s%s%s%s", has_desc ? desc : "",
+				    has_desc && sampling ? " " : "", sampling ? sampling : "",
 				    interval > 1 ? " # the numbers of the heap are estimates" : "",
-				    changes);
-	else
-		s->process.desc = xstrdup(desc);
+				    changes, lost ? interval > 1 ? ", " : " # " : "",
+				    lost ? lost : "");
 }
 
 void session_sampling_note_sample(struct session *s, uint8_t shift)

@@ -26,6 +26,7 @@
 #include "session/file_name.h"
 #include "session/hints.h"
 #include "session/largest.h"
+#include "session/lost_events.h"
 #include "session/session_sampling.h"
 #include "session/session.h"
 #include "session/session_output.h"
@@ -338,6 +339,7 @@ static void print_profile(struct session *s, const char *path)
 		print_pauses(s);
 		print_stops(s);
 	}
+	lost_events_warn(s);
 	print_predecessors(s);
 	if (s->image.was_replaced)
 		print_successor(s);

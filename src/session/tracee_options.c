@@ -43,6 +43,16 @@ static bool promotes_at_once(const struct options *o)
 	       (o->tracing.probes == PROBES_AUTO && o->tracing.seed);
 }
 
+#define SPARSE_SAMPLES (256u << 10) /* then a ring that nobody reads lasts for long */
+
+/* Sampled profiles are for programs that must not wait; dense samples are for tests. */
+static uint64_t max_wait_ns(const struct options *o)
+{
+	if (o->tracing.max_wait >= 0)
+		return (uint64_t)(o->tracing.max_wait * 1e9);
+	return options_sample_interval(o) >= SPARSE_SAMPLES ? 0 : 1000000000;
+}
+
 void tracee_options_init(struct target_options *out, const struct run *run)
 {
 	const struct options *o = run->options;
@@ -65,6 +75,7 @@ void tracee_options_init(struct target_options *out, const struct run *run)
 			.no_promotion = o->tracing.probes == PROBES_BREAK || is_full,
 			.promote_at_once = promotes_at_once(o) && !is_full,
 			.ring_size = o->tracing.ring,
+			.max_wait_ns = max_wait_ns(o),
 			.somalloc = o->tracing.soname_synonyms,
 			.verify = getenv("PTMEM_VERIFY") != NULL,
 		},

@@ -11,6 +11,7 @@
 struct control {
 	struct own_settings *own_settings;    /* own_settings.c */
 	struct job *job;                      /* job.c */
+	struct standby *standby;              /* standby.c; NULL = there is no watcher */
 	struct timers *timers;                /* timers.c */
 	struct instruction_counters counters; /* --time-unit=i */
 	struct faults *faults;                /* faults.c; NULL = page faults are not watched */

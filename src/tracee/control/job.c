@@ -30,6 +30,8 @@
 #include "base/clock.h"
 #include "base/proc.h"
 #include "tracee/control/control_internal.h"
+#include "tracee/control/self_stop.h"
+#include "tracee/control/standby.h"
 #include "tracee/control/timers.h"
 #include "tracee/inject/stops.h"
 #include "tracee/state/target_internal.h"
@@ -73,23 +75,6 @@ static void block(int how, int sig, sigset_t *old)
 	sigprocmask(how, &set, old);
 }
 
-/* Removes the blocked signal @sig from the pending ones. *info_out: zeros if it was not pending. */
-static void take_pending(int sig, siginfo_t *info_out)
-{
-	const struct timespec now = {0, 0};
-	sigset_t set;
-	sigemptyset(&set);
-	sigaddset(&set, sig);
-	if (sigtimedwait(&set, info_out, &now) != sig)
-		*info_out = (siginfo_t){0};
-}
-
-static void discard_pending(int sig)
-{
-	siginfo_t info;
-	take_pending(sig, &info);
-}
-
 ATTR_NORETURN static void watch(pid_t ptmem)
 {
 	const struct timespec pause = {0, WATCH_NS};
@@ -115,7 +100,6 @@ ATTR_NORETURN static void watch(pid_t ptmem)
  */
 static pid_t raise_stop(int sig)
 {
-	siginfo_t info;
 	const struct sigaction standard = {.sa_handler = SIG_DFL};
 	struct sigaction action;
 	sigset_t mask;
@@ -126,14 +110,13 @@ static pid_t raise_stop(int sig)
 	sigprocmask(SIG_SETMASK, &mask, NULL);
 	if (sig != SIGSTOP)
 		sigaction(sig, &action, NULL);
-	take_pending(SIGCONT, &info);
-	return info.si_signo ? MAX(info.si_pid, 1) : 0;
+	return self_stop_continued_by();
 }
 
 bool job_stop_self(int sig)
 {
 	pid_t self = getpid(), watcher, by;
-	discard_pending(SIGCONT);
+	self_stop_discard(SIGCONT);
 	watcher = fork();
 	if (watcher == 0)
 		watch(self);
@@ -182,7 +165,7 @@ void job_note_stop(struct target *t, const struct process *p, int sig)
 		return;
 	t->control->job->signal = sig;
 	t->control->job->again_ns = t->control->job->awake_ns = 0;
-	discard_pending(SIGCONT);
+	self_stop_discard(SIGCONT);
 }
 
 /* The started program; NULL if it is not stopped. */
@@ -190,27 +173,6 @@ static struct process *find_stopped(struct target *t)
 {
 	struct process *p = process_find(t, t->first.pid);
 	return p && p->is_started && is_stopped(t, p) ? p : NULL;
-}
-
-#define STOPS_IN_A_ROW 32
-
-/*
- * Handles all pending stops, so that afterwards SIGCHLD is pending only if there is a new one, for
- * which the watcher wakes us. False: there may be more, or there is other work to do before ptmem
- * stops.
- */
-static bool serve_pending(struct target *t)
-{
-	bool is_clean = false;
-	for (int n = 0; n < STOPS_IN_A_ROW && !t->loop.promote && !t->loop.must_restart; n++) {
-		bool has_served = stops_serve_next(t, true) == 0;
-		if (!has_served && is_clean)
-			return true;
-		is_clean = !has_served;
-		if (is_clean)
-			discard_pending(SIGCHLD);
-	}
-	return false;
 }
 
 /* The watcher has continued us. */
@@ -225,21 +187,27 @@ static void stay_awake(struct target *t)
 /* Whether ptmem alone received a SIGCONT while the watcher kept it awake. */
 static bool was_continued(const struct job *job)
 {
-	siginfo_t info = {0};
-	if (job->again_ns)
-		take_pending(SIGCONT, &info);
-	return info.si_signo != 0;
+	return job->again_ns && self_stop_continued_by() != 0;
+}
+
+/* True: ptmem was continued from outside. */
+static bool stop_with_program(struct target *t)
+{
+	standby_set_paused(t, true);
+	bool was_continued = job_stop_self(t->control->job->signal);
+	standby_set_paused(t, false);
+	return was_continued;
 }
 
 void job_follow(struct target *t)
 {
 	struct job *job = t->control->job;
-	if (!job->signal || clock_now_ns() < job->again_ns || !serve_pending(t))
+	if (!job->signal || clock_now_ns() < job->again_ns || !self_stop_serve_pending(t))
 		return;
 	struct process *p = find_stopped(t);
 	if (!p) {
 		job->signal = 0;
-	} else if (was_continued(job) || job_stop_self(job->signal)) {
+	} else if (was_continued(job) || stop_with_program(t)) {
 		job->signal = 0; /* its next stop, if any, will be reported */
 		continue_program(p->pid);
 	} else {
@@ -260,7 +228,7 @@ static void on_stop(int sig)
 void job_begin(struct target *t)
 {
 	const struct sigaction action = {.sa_handler = on_stop, .sa_flags = SA_RESTART};
-	block(SIG_BLOCK, SIGCONT, NULL);
+	self_stop_hold_continue();
 	for (size_t i = 0; i < CAUGHT; i++) {
 		struct sigaction old;
 		if (sigaction(caught[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL)

@@ -29,6 +29,7 @@
 #include "tracee/control/own_settings.h"
 #include "tracee/control/process_end.h"
 #include "tracee/control/seize.h"
+#include "tracee/control/standby.h"
 #include "tracee/control/timers.h"
 #include "tracee/guard/guardian.h"
 #include "tracee/guard/trap_handler.h"
@@ -82,6 +83,7 @@ void target_free(struct target *t)
 	pads_deinit(t);
 	job_end(t);
 	job_free(t->control->job);
+	standby_free(t);
 	timers_free(t->control->timers);
 	free(t->control->own_settings);
 	vec_deinit(&t->control->unreadable);

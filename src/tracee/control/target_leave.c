@@ -17,6 +17,7 @@
 #include "tracee/control/faults.h"
 #include "tracee/control/install.h"
 #include "tracee/control/job.h"
+#include "tracee/control/standby.h"
 #include "tracee/control/process_end.h"
 #include "tracee/control/restore.h"
 #include "tracee/control/target.h"
@@ -333,6 +334,7 @@ void target_detach(struct target *t)
 		return;
 	}
 	release_all(t);
+	standby_free(t); /* there are no rings any more */
 	while (t->processes.count > 0 && stops_serve_next(t, false) != -ECHILD)
 		job_follow(t);
 }

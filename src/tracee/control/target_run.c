@@ -14,6 +14,7 @@
 #include "tracee/control/control_internal.h"
 #include "tracee/control/faults.h"
 #include "tracee/control/job.h"
+#include "tracee/control/standby.h"
 #include "tracee/control/target_leave.h"
 #include "tracee/control/timers.h"
 #include "tracee/inject/seccomp.h"
@@ -40,6 +41,7 @@ static void promote(struct target *t)
 	struct rt_boost boost;
 	t->loop.promote = NULL;
 	uint32_t id = s->id;
+	standby_start(t);
 	pads_prepare(t, s);
 	uint64_t begin = clock_now_ns();
 	rt_boost_begin(&boost);
@@ -129,12 +131,24 @@ static void sleep_until_stop(struct target *t, uint64_t ns)
 #define SLEEP_BUSY_US 100u
 #define SLEEP_SHARED_US 1000u
 #define SLEEP_MAX_US 10000u
-/* of samples: so few that a ring lasts long, and a full one wakes us */
+/* of samples: so few that a ring lasts long; it may take that for a full one to be read */
 #define SLEEP_SAMPLING_US 10000u
 #define SLEEP_SAMPLING_MAX_US 100000u
+#define SPARSE_INTERVAL (512u << 10)
 
 /* records without stamps have the time at which they are read */
 #define SLEEP_UNSTAMPED_US 50u
+
+/* A full ring wakes us, unless it loses records: then denser samples are read more often. */
+static unsigned longest_sampling_us(const struct target *t)
+{
+	uint64_t interval = t->options.samples.heap << t->options.samples.shift;
+
+	if (t->options.probes.max_wait_ns || interval >= SPARSE_INTERVAL)
+		return SLEEP_SAMPLING_MAX_US;
+	return MAX((unsigned)(SLEEP_SAMPLING_MAX_US * interval / SPARSE_INTERVAL),
+		   SLEEP_SAMPLING_US);
+}
 
 /*
  * Sleeps when there is nothing to do. If ptmem has a CPU of its own, rings are read in small
@@ -149,7 +163,7 @@ static void idle(struct target *t, size_t records)
 		 most = SLEEP_MAX_US;
 	if (t->options.samples.heap) {
 		least = SLEEP_SAMPLING_US;
-		most = SLEEP_SAMPLING_MAX_US;
+		most = longest_sampling_us(t);
 	}
 	if (pads_lack_stamps(t))
 		most = least = SLEEP_UNSTAMPED_US;
@@ -214,6 +228,7 @@ void target_run(struct target *t)
 		if (t->now_ns >= timers_next(t))
 			timers_run(t);
 		job_follow(t);
+		standby_follow(t);
 		int rc = step(t);
 		if (rc == -ECHILD && t->processes.count > 0)
 			break;

@@ -2,11 +2,9 @@
 #include "tracee/guard/guardian.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -37,34 +35,9 @@ bool guardian_is(pid_t pid)
 	       strcmp(name, GUARDIAN_NAME "\n") == 0 && !proc_is_dead(pid);
 }
 
-/* It must not be named ptmem: killing ptmem by name would end it, too. */
-static void rename_process(void)
-{
-	char line[4096];
-	_cleanup_close_ int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? 0 : read(fd, line, sizeof(line));
-	if (n > (ssize_t)sizeof(GUARDIAN_NAME)) {
-		memset(program_invocation_name, 0,
-		       (size_t)n - 1); /* the arguments are contiguous */
-		memcpy(program_invocation_name, GUARDIAN_NAME, sizeof(GUARDIAN_NAME));
-	}
-	prctl(PR_SET_NAME, GUARDIAN_NAME);
-}
-
-/* It must not keep pipes open or a directory busy. */
-static void leave_environment(int fd)
-{
-	daemon_ignore_signals();
-	daemon_leave_files(fd, -1);
-	if (chdir("/") != 0)
-		return;
-}
-
 void guardian_become(int fd)
 {
-	setsid();
-	leave_environment(fd);
-	rename_process();
+	daemon_become(fd, GUARDIAN_NAME);
 }
 
 /* What a new guardian knows. */

@@ -170,6 +170,7 @@ static void take_over(struct target *t, struct thread *th, const struct pad_fork
 	struct address_space *s = th->process->space;
 	struct pads *p = s->pads = h->pads;
 	pads_set_gap(t, s);
+	pads_follow_losing(t, p);
 	pads_start_sampling(t, s);
 	pad_owner_add(&t->pads->owner, &p->memory);
 	s->own.shared = h->at;

@@ -305,6 +305,12 @@ void pad_memory_set_shared(struct pad_memory *m, bool is_shared)
 	__atomic_store_n(&m->control->shared, m->written.shared, __ATOMIC_RELAXED);
 }
 
+void pad_memory_set_sample_interval(struct pad_memory *m, uint64_t interval)
+{
+	m->written.sample_interval = interval;
+	__atomic_store_n(&m->control->sample_interval, interval, __ATOMIC_RELAXED);
+}
+
 void pad_memory_set_sample_shift(struct pad_memory *m, uint32_t shift)
 {
 	m->written.sample_shift = shift;
@@ -338,7 +344,8 @@ bool pad_memory_is_intact(const struct pad_memory *m)
 	       c->rules == m->target + m->layout.rules &&
 	       c->rule_bits == m->written.rule_bits && c->record_max == m->written.record_max &&
 	       c->gap_ticks == m->written.gap_ticks &&
-	       c->sample_shift == m->written.sample_shift && are_chunks_intact(m);
+	       c->sample_shift == m->written.sample_shift &&
+	       c->sample_interval == m->written.sample_interval && are_chunks_intact(m);
 }
 
 uint32_t pad_memory_chunk(const struct pad_memory *m, uint32_t *index)

@@ -51,7 +51,7 @@ struct pad_layout {
 
 /* What ptmem wrote to the control block. */
 struct pad_written {
-	uint64_t record_max, gap_ticks;
+	uint64_t record_max, gap_ticks, sample_interval;
 	uint32_t flags, rule_bits, owner, off, shared;
 	uint32_t sample_shift;
 	uint32_t shift_max;  /* the largest value that this ever had */
@@ -111,7 +111,8 @@ void pad_memory_set_gap(struct pad_memory *m, uint64_t ticks);
  */
 void pad_memory_set_off(struct pad_memory *m, bool is_off);
 void pad_memory_set_shared(struct pad_memory *m, bool is_shared);
-/* Sets the shift of the distances that are drawn from now on. */
+/* Sets the mean distance of samples; then the shift of the distances that are drawn from now on. */
+void pad_memory_set_sample_interval(struct pad_memory *m, uint64_t interval);
 void pad_memory_set_sample_shift(struct pad_memory *m, uint32_t shift);
 
 /*

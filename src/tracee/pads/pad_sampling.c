@@ -68,6 +68,7 @@ void pads_start_sampling(struct target *t, struct address_space *s)
 	if (!s->heap.sampling)
 		return;
 	pads_prepare_sampling(t);
+	pad_memory_set_sample_interval(m, t->options.samples.heap);
 	pad_memory_set_sample_shift(m, t->options.samples.shift);
 	m->sample_seed = hash_u64(t->options.samples.seed ^ (uint64_t)s->id << 32);
 	memcpy(distances(m), t->pads->distances, PAD_DISTANCES_SIZE);
@@ -89,11 +90,25 @@ void pads_set_sample_shift(struct address_space *s, uint32_t shift)
 		pad_memory_set_sample_shift(&s->pads->memory, shift);
 }
 
+static void add_lost(const struct pad_memory *m, struct lost_events *sum)
+{
+	for (uint32_t i = 0; i < m->slots.used; i++) {
+		const struct pad_lost *lost = &pad_memory_ring(m, i)->lost;
+
+		sum->allocations += __atomic_load_n(&lost->allocations, __ATOMIC_RELAXED);
+		sum->bytes += __atomic_load_n(&lost->bytes, __ATOMIC_RELAXED);
+		sum->releases += __atomic_load_n(&lost->releases, __ATOMIC_RELAXED);
+		sum->has_unsure |= __atomic_load_n(&lost->has_unsure, __ATOMIC_RELAXED) != 0;
+	}
+}
+
 void pads_add_totals(const struct address_space *s, struct call_totals *totals)
 {
 	_Static_assert(HEAP_FUNCTION_COUNT <= PAD_FUNCTIONS, "a slot counts all functions");
 	totals->is_doubtful |= s->pads && s->pads->ring.broken;
 	heap_sampling_add_totals(s->heap.sampling, totals);
+	if (s->pads)
+		add_lost(&s->pads->memory, &totals->lost);
 	for (uint32_t i = 0; s->heap.sampling && s->pads && i < s->pads->memory.slots.used; i++) {
 		const struct pad_slot *slot = pad_memory_slot(&s->pads->memory, i);
 		for (unsigned f = 0; f < HEAP_FUNCTION_COUNT; f++) {

@@ -59,6 +59,16 @@ void pads_share(struct address_space *s)
 		pad_memory_set_shared(&s->pads->memory, true);
 }
 
+void pads_set_losing(struct target *t, bool is_losing)
+{
+	t->pads->is_losing = is_losing;
+	for (size_t i = 0; i < t->processes.count; i++) {
+		struct address_space *s = t->processes.data[i]->space;
+		if (s->pads)
+			pads_follow_losing(t, s->pads);
+	}
+}
+
 taddr_t pads_mapped_at(const struct address_space *s, uint64_t *size_out)
 {
 	*size_out = s->own.shared_size;

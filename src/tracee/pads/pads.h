@@ -28,6 +28,12 @@ void pads_deinit(struct target *t);
  */
 void pads_share(struct address_space *s);
 
+/*
+ * Whether full rings lose records from now on, or their threads wait for ptmem; always the former
+ * if options.probes.max_wait_ns is 0.
+ */
+void pads_set_losing(struct target *t, bool is_losing);
+
 /* Address and size of the shared memory of @s, which has pads. */
 taddr_t pads_mapped_at(const struct address_space *s, uint64_t *size_out);
 

@@ -35,3 +35,9 @@ void pads_exchange_return(const struct pads *p, struct address_space *s, taddr_t
 	taddr_t to = may_throw ? s->unwind_through.pc : trap->stub.trap;
 	space_write(s, at, &to, sizeof(to));
 }
+
+void pads_follow_losing(const struct target *t, struct pads *p)
+{
+	pad_memory_set_flags(&p->memory, (p->memory.written.flags & ~PAD_LOSES) |
+						 (pads_lose(t) ? PAD_LOSES : 0));
+}

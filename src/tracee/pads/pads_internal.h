@@ -9,6 +9,7 @@
 #include "tracee/pads/pad_owner.h"
 #include "tracee/pads/ring.h"
 #include "tracee/state/space.h"
+#include "tracee/state/target_internal.h"
 
 /*
  * Operator delete was entered through a breakpoint just before promotion: its own free is not an
@@ -24,6 +25,7 @@ struct pad_globals {
 	struct pad_owner owner;   /* tells pads that ptmem died */
 	struct module *own_module; /* of own_code.c; NULL = none yet */
 	uint64_t *distances;       /* of pad_sampling.c; NULL = not computed yet */
+	bool is_losing;            /* pads_set_losing */
 };
 
 struct pads {
@@ -41,6 +43,15 @@ struct pads {
 	bool saw_record;          /* a record of that slot was delivered */
 	bool is_reported;         /* whether corrupt memory was reported */
 };
+
+/* Whether pads that are made now lose records when their ring is full. */
+static inline bool pads_lose(const struct target *t)
+{
+	return t->pads->is_losing || !t->options.probes.max_wait_ns;
+}
+
+/* Tells the pads of @p, whose flags may be older. */
+void pads_follow_losing(const struct target *t, struct pads *p);
 
 /* Frees @p, whose memory was unmapped or never mapped. */
 void pads_delete(struct pads *p);

@@ -98,6 +98,7 @@ static int make_memory(struct target *t, struct address_space *s, struct thread 
 				     (t->options.events.stack_pointers ? PAD_STACK_POINTER : 0) |
 				     (s->heap.sampling ? PAD_SAMPLING : 0) |
 				     (t->ticks.is_trusted ? 0 : PAD_NO_TICKS) |
+				     (pads_lose(t) ? PAD_LOSES : 0) |
 				     requests_pad_flags(t, s));
 	pads_set_gap(t, s);
 	pads_start_sampling(t, s);

@@ -184,7 +184,13 @@ void heap_sampling_add_totals(const struct heap_sampling *h, struct call_totals 
 		totals->function[i].calls += h->totals.function[i].calls;
 		totals->function[i].bytes += h->totals.function[i].bytes;
 	}
-	totals->is_doubtful |= h && h->totals.is_doubtful;
+	if (!h)
+		return;
+	totals->lost.allocations += h->totals.lost.allocations;
+	totals->lost.bytes += h->totals.lost.bytes;
+	totals->lost.releases += h->totals.lost.releases;
+	totals->lost.has_unsure |= h->totals.lost.has_unsure;
+	totals->is_doubtful |= h->totals.is_doubtful;
 }
 
 /* Sizes that no object can have count no bytes. */

@@ -29,6 +29,8 @@ struct probe_options {
 	bool promote_at_once; /* --probes=jump */
 	bool verify;          /* pads send every stack both incrementally and raw */
 	uint64_t ring_size;   /* bytes, a power of two; 0 = by the number of CPUs */
+	/* how long threads wait for a stopped ptmem; 0: they never wait for room in a ring */
+	uint64_t max_wait_ns;
 	const char *somalloc; /* --soname-synonyms: which allocators are watched; NULL = all */
 };
 
