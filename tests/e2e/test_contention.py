@@ -23,15 +23,22 @@ def check_stops(t, stats, threads):
         t.check(stops < 10 * threads, "%d stops of %d threads" % (stops, threads))
 
 
+def check_counts(t, profile, truth, quantities=None):
+    """All events, those of the program's own sites, and no word of anything unusual."""
+    stats, found = profile.only_stats(), profile.events("/contention")
+    unusual = [m for m in profile.messages if "error" in m or "warning" in m or "corrupt" in m]
+    t.equal("messages (events %s, of own sites %s)" % (found.all, found.own), unusual, [])
+    t.counts("ptmem and its events", stats, found.all, *([quantities] if quantities else []))
+    t.counts("events of the program's own sites and the truth (all: %s)" % found.all, found.own, truth, OWN)
+    return stats
+
+
 def register(variant, threads, *options):
     @test("contention/%s/%d" % (variant, threads), limit=120)
     def _(t):
         profile = t.profile([t.target(variant, "contention"), str(threads), pairs()], options=["--events=events", *options],
                             timeout=100)
-        stats, found = profile.only_stats(), profile.events("/contention")
-        t.counts("ptmem and its events", stats, found.all)
-        t.counts("events of the program's own sites and the truth", found.own, t.truth(profile.directory), OWN)
-        check_stops(t, stats, threads)
+        check_stops(t, check_counts(t, profile, t.truth(profile.directory)), threads)
 
 
 def register_sleepers(variant):
@@ -41,10 +48,7 @@ def register_sleepers(variant):
         others are done: the small ring continues around those records, lap after lap."""
         profile = t.profile([t.target(variant, "contention"), "200", pairs(), "200"],
                             options=["--events=events", "--ring=64K"], timeout=100)
-        stats, found = profile.only_stats(), profile.events("/contention")
-        t.counts("ptmem and its events", stats, found.all)
-        t.counts("events of the program's own sites and the truth", found.own, t.truth(profile.directory), OWN)
-        check_stops(t, stats, 400)
+        check_stops(t, check_counts(t, profile, t.truth(profile.directory)), 400)
 
 
 for v in BOTH:
@@ -68,7 +72,4 @@ def attached_to_crowd(t):
         program.kill()
         program.wait()
     profile = attached.ended()
-    stats, found = profile.only_stats(), profile.events("/contention")
-    t.counts("ptmem and its events", stats, found.all, OWN)
-    t.counts("events of the program's own sites and the truth", found.own, t.truth(cwd), OWN)
-    check_stops(t, stats, threads)
+    check_stops(t, check_counts(t, profile, t.truth(cwd), OWN), threads)

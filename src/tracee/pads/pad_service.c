@@ -199,19 +199,28 @@ static void resume_at(struct target *t, struct thread *th, struct arch_regs *reg
 	ptrace_set_word(th->tid, t->arch->pc, pc);
 }
 
+#define MISSES_MAX 16
+
 /*
- * Whether the pad of @th trapped because it did not find its slot: no @reason is given. The first
- * time it retries, since it may have got its slot since it looked; the second time in a row the
- * shared memory is not what ptmem wrote.
+ * Whether the pad of @th trapped because it did not find its slot: no @reason is given. It retries
+ * then, since it may have got its slot since it looked, or the handler of a signal has taken the
+ * reason. If that happens again and again, and nothing is recorded in between, the shared memory is
+ * not what ptmem wrote.
  */
 static bool slot_is_missed(struct thread *th, uint32_t reason)
 {
-	bool is_missed = reason == PAD_REASON_NONE;
+	struct ring *r = &th->process->space->pads->ring;
 	struct pad_thread *own = pad_thread(th);
-	if (is_missed && own->misses_slot)
-		ring_break(&th->process->space->pads->ring, "a thread does not find its slot");
-	own->misses_slot = is_missed;
-	return is_missed;
+	if (reason != PAD_REASON_NONE) {
+		own->misses = 0;
+		return false;
+	}
+	uint64_t head = ring_head(r, own->slot);
+	own->misses = head == own->missed_head ? own->misses + 1 : 1;
+	own->missed_head = head;
+	if (own->misses == MISSES_MAX)
+		ring_break(r, "a thread does not find its slot");
+	return true;
 }
 
 static bool is_of_exceptions(const struct probe *p)

@@ -10,7 +10,9 @@ struct pad_thread {
 	uint64_t pointer;       /* its thread pointer, the key of its slot; 0 = has no slot */
 	uint32_t slot;
 	uint64_t waited_slot, waited_end; /* for which head it last found a ring full */
-	bool misses_slot;       /* its last pad did not find its slot, although it has one */
+	/* a pad did not find its slot, although it has one: how often, at this head of its ring */
+	uint32_t misses;
+	uint64_t missed_head;
 	uint32_t bounds_traps;  /* consecutive calls on another stack than its slot's */
 };
 

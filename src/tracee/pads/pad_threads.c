@@ -31,7 +31,7 @@ static void own_slot(struct pads *p, struct thread *th, uint32_t slot)
 	struct pad_thread *own = pad_thread(th);
 	own->slot = slot;
 	own->waited_slot = own->waited_end = 0;
-	own->misses_slot = false;
+	own->misses = 0;
 	ring_reset_slot(&p->ring, slot);
 }
 
