@@ -102,6 +102,7 @@ struct recording {
 	struct my_code my_code;    /* of META (recording_read_my_code), and what readers add */
 	uint32_t shift;            /* an interval is 1 << shift ms; set by readers */
 	uint64_t interval;         /* mean distance of samples, bytes; 0 = exact */
+	uint64_t temporary_below;  /* us: what LEAF_TEMPORARY counts; 0 = what ptmem counted */
 	bool is_complete;          /* has a row of RECORDING_END */
 	bool is_copy;              /* a copy of one that was not finished: see recording_write.h */
 };

@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/standard_files.h"
+#include "recording/recording_temporary.h"
 #include "report/request_check.h"
 #include "report/show.h"
 
@@ -190,6 +191,11 @@ static bool set_thread(struct report_request *r, const char *value)
 	return keep_text(value, &r->question.thread);
 }
 
+static bool set_temporary(struct report_request *r, const char *value)
+{
+	return recording_temporary_parse(value, &r->temporary_us);
+}
+
 static bool set_match(struct report_request *r, const char *value)
 {
 	return keep_text(value, &r->question.match);
@@ -260,6 +266,8 @@ static const struct report_option options[] = {
 	{"--thread", NULL, "THREAD", "an id or a name", "what this thread allocated", set_thread},
 	{"--match", NULL, "REGEX", "an expression",
 	 "only call paths with such a function, file or object", set_match},
+	{"--temporary", NULL, "TIME", "a time, as 100us, 2ms or 1s",
+	 "what lived less is temporary [what its thread releases next]", set_temporary},
 	{"--my-code", NULL, "PATTERN", "a pattern",
 	 "functions of these source files or objects are yours: call sites", set_my_code},
 	{"--not-my-code", NULL, "PATTERN", "a pattern",

@@ -352,3 +352,61 @@ def _(t):
     few = table_of(report(t, "--top=1", path), "allocated by thread")
     t.equal("others", [number(row[0]) for row in few], [number(rows[0][0]), sum(number(row[0]) for row in rows[1:])])
     t.check("allocated by thread" not in report(t, "--at=end", path), "not of a moment")
+
+
+LIVES = """
+#include <stdlib.h>
+#include <time.h>
+
+static void *__attribute__((noinline)) quick(void) { return malloc(100); }
+static void *__attribute__((noinline)) slow(void) { return malloc(200); }
+
+int main(void)
+{
+	for (int i = 0; i < 50; i++) {
+		void *first = quick(), *second = slow();
+
+		free(first);
+		nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+		free(second);
+	}
+	return 0;
+}
+"""
+
+
+@test("recording/temporary")
+def _(t):
+    """--temporary: what lived less than a time, as the histograms of lifetimes have it, in every form, and with samples.
+    By ptmem's own rule the blocks of slow are temporary, and those of quick are not."""
+    t.program("gcc")
+    directory = t.subdirectory()
+    with open(os.path.join(directory, "lives.c"), "w", encoding="utf-8") as file:
+        file.write(LIVES)
+    subprocess.run(["gcc", "-g", "-O1", "-o", "lives", "lives.c"], cwd=directory, check=True)
+    for options in ([], ["--heap-sample=2"]):
+        path = os.path.join(t.profile([os.path.join(directory, "lives")], ["--record=r", *options]).directory, "r")
+        plain = json.loads(report(t, "--format=json", path))
+        t.equal("by default with %s" % options, (plain["meta"]["temporary_below"], plain["end"]["temporary"]),
+                (0, None if options else 50))
+        for given, below in (("1us", 0), ("4.096ms", 12), ("4097us", 13), ("20s", 25), ("20", 25)):
+            data = json.loads(report(t, "--format=json", "--temporary=" + given, path))
+            wanted = [sum(n for bucket, n in histogram([row]).items() if bucket <= below) for row in plain["leaves"]["lifetimes"]]
+            t.equal("leaves within %s with %s" % (given, options), data["leaves"]["temporary"], wanted)
+            t.equal("all within %s with %s" % (given, options), (data["meta"]["temporary_below"], data["end"]["temporary"]),
+                    (1 << below, sum(wanted)))
+            rows = list(csv.DictReader(io.StringIO(report(t, "--format=csv", "--at=peak", "--temporary=" + given, path))))
+            t.equal("CSV within %s" % given, {row["call_site"].split()[0]: int(row["temporary"]) for row in rows},
+                    {name: sum(wanted[leaf] for leaf in range(len(wanted)) if site_of(data, leaf) == name) for name in ("quick", "slow")})
+        rows = table_of(report(t, "--temporary=4ms", path), "temporary allocations, released within 4,096 us")
+        t.check("slow" not in [row[3] for row in rows], "slow is temporary within 4 ms")
+        page = os.path.join(directory, "page.html")
+        report(t, "--html=" + page, "--temporary=20s", path)
+        t.equal("page", embedded(page)["end"]["temporary"], 100)
+    for bad in ("0", "", "1x", "-1", "nan", "inf", "1e3", "99999999999999s"):
+        result = run_report(t, "--temporary=" + bad, path)
+        t.equal("status of %r" % bad, (result.status, result.out, b"--temporary takes" in result.err), (255, b"", True))
+
+
+def site_of(data, leaf):
+    return data["frames"]["function"][data["nodes"]["frame"][data["leaves"]["site"][leaf]]]
