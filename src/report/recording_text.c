@@ -16,6 +16,7 @@
 #include "recording/recording_site.h"
 #include "recording/recording_temporary.h"
 #include "report/recording_head.h"
+#include "report/recording_lifetime.h"
 #include "report/recording_paths.h"
 
 struct site {
@@ -316,6 +317,7 @@ int recording_text_print(FILE *out, const struct recording *r, const struct reco
 	put_quantity(out, r, "live at the end", VIEW_RANGE, limits);
 	put_leaks(out, r, limits);
 	put_temporary(out, r, limits);
+	recording_lifetime_print(out, r, limits);
 	put_releases(out, r, limits);
 	recording_spread_print(out, r, limits);
 	return 0;

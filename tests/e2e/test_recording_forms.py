@@ -354,6 +354,61 @@ def _(t):
     t.check("allocated by thread" not in report(t, "--at=end", path), "not of a moment")
 
 
+AGES = """
+#include <stdlib.h>
+#include <time.h>
+
+static void *kept[1000];
+
+static void *__attribute__((noinline)) some(void) { return malloc(100); }
+static void *__attribute__((noinline)) none(void) { return malloc(200); }
+static void *__attribute__((noinline)) all(void) { return malloc(300); }
+
+int main(void)
+{
+	for (int i = 0; i < 100; i++) {
+		kept[i] = some();
+		free(none());
+	}
+	for (int i = 0; i < 10; i++)
+		free(kept[i]);
+	kept[0] = all();
+	nanosleep(&(struct timespec){1, 100000000}, NULL);
+	return 0;
+}
+"""
+
+
+@test("recording/ages")
+def _(t):
+    """The text has for each call site the mean lifetime of what was released, the share that was not, and its age, as the
+    tables have them."""
+    t.program("gcc")
+    directory = t.subdirectory()
+    with open(os.path.join(directory, "ages.c"), "w", encoding="utf-8") as file:
+        file.write(AGES)
+    subprocess.run(["gcc", "-g", "-O1", "-o", "ages", "ages.c"], cwd=directory, check=True)
+    path = os.path.join(t.profile([os.path.join(directory, "ages")], ["--record=r"]).directory, "r")
+    data = json.loads(report(t, "--format=json", path))
+    rows = {row[-2]: row for row in table_of(report(t, path), "lifetimes by call site")}
+    t.equal("blocks", {name: row[:2] for name, row in rows.items()},
+            {"some": ["100", "49.8"], "none": ["100", "49.8"], "all": ["1", "0.5"]})
+    t.equal("without live ones", len(rows["none"]), 7)
+    t.equal("without released ones", rows["all"][3:5], ["live,", ">="])
+    t.equal("with both", rows["some"][5:9], ["90.0", "%", "live,", ">="])
+    for name, row in rows.items():
+        leaf = next(i for i in range(len(data["leaves"]["site"])) if site_of(data, i) == name)
+        mean, count = 0, 0
+        for bucket, n in histogram([data["leaves"]["lifetimes"][leaf]]).items():
+            mean, count = mean + n * (0.75 * 2 ** bucket if bucket else 0.5), count + n
+        if count:
+            unit = {"us": 1, "ms": 1e3, "s": 1e6}[row[4].rstrip(",")]
+            t.check(abs(float(row[3]) * unit - mean / count) <= mean / count * 0.006, "lifetime of %s: %s" % (name, row))
+        if ">=" in row:
+            age, unit = row[row.index(">=") + 1:][:2]
+            t.check(unit == "s" and 1.09 <= float(age) <= data["meta"]["duration"] / 1000 + 0.01, "age of %s: %s" % (name, row))
+
+
 LIVES = """
 #include <stdlib.h>
 #include <time.h>
