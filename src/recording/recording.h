@@ -142,6 +142,8 @@ double recording_square_error(const struct recording *r, double variance);
 
 /* The last value of @key, or NULL. */
 const char *recording_meta(const struct recording *r, const char *key);
+/* Milliseconds until the end; of an incomplete recording, until that of its last interval. */
+double recording_duration(const struct recording *r);
 /* The longest sampling interval that --budget has chosen, at least r->interval. */
 uint64_t recording_longest_interval(const struct recording *r);
 

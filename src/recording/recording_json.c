@@ -46,13 +46,6 @@ static void put_lost(FILE *out, const struct recording *r)
 	putc(']', out);
 }
 
-static double duration(const struct recording *r)
-{
-	size_t n = recording_rows(r, RECORDING_TIMELINE);
-
-	return r->is_complete ? meta_number(r, "duration") : (double)(n << r->shift);
-}
-
 static void put_meta(FILE *out, const struct recording *r)
 {
 	static const char *const texts[] = {"command", "host", "kernel", "ptmem", "options",
@@ -65,7 +58,7 @@ static void put_meta(FILE *out, const struct recording *r)
 	fprintf(out, "\"pid\":%.0f,\"start\":%.6f,\"start_monotonic\":%.9f,",
 		meta_number(r, "pid"), meta_number(r, "start"),
 		meta_number(r, "start_monotonic"));
-	fprintf(out, "\"duration\":%.3f,\"heap_sample\":%.0f,", duration(r),
+	fprintf(out, "\"duration\":%.3f,\"heap_sample\":%.0f,", recording_duration(r),
 		(double)r->interval);
 	fprintf(out,
 		"\"overhead\":%.1f,\"attached\":%s,\"incomplete\":%s,\"copy\":%s,\"corrupt\":%s,",

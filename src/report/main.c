@@ -186,6 +186,11 @@ static bool set_range(struct report_request *r, const char *value)
 	return keep_text(value, &r->question.range);
 }
 
+static bool set_older_than(struct report_request *r, const char *value)
+{
+	return keep_text(value, &r->question.older);
+}
+
 static bool set_thread(struct report_request *r, const char *value)
 {
 	return keep_text(value, &r->question.thread);
@@ -263,6 +268,8 @@ static const struct report_option options[] = {
 	 set_at},
 	{"--range", NULL, "T1..T2", "two times", "what was allocated then, and still live at T2",
 	 set_range},
+	{"--older-than", NULL, "TIME", "a time",
+	 "what was live at the end, and at least so old; 2.5, 300ms, 10%", set_older_than},
 	{"--thread", NULL, "THREAD", "an id or a name", "what this thread allocated", set_thread},
 	{"--match", NULL, "REGEX", "an expression",
 	 "only call paths with such a function, file or object", set_match},

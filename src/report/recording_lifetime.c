@@ -26,15 +26,6 @@ struct life {
 	double lived, aged;
 };
 
-static double duration(const struct recording *r)
-{
-	const char *ms = r->is_complete ? recording_meta(r, "duration") : NULL;
-	double value = ms ? strtod(ms, NULL) : NAN;
-	size_t intervals = recording_rows(r, RECORDING_TIMELINE);
-
-	return (isfinite(value) ? value : (double)(intervals << r->shift)) / 1000;
-}
-
 static void add_released(const struct recording *r, struct life *of_leaf, double longest)
 {
 	const struct recording_table *t = &r->table[RECORDING_LIFETIMES];
@@ -181,8 +172,8 @@ void recording_lifetime_print(FILE *out, const struct recording *r, const struct
 	struct life all = {0}, others = {0};
 	size_t shown = 0;
 
-	add_released(r, life, duration(r));
-	add_live(r, life, duration(r));
+	add_released(r, life, recording_duration(r) / 1000);
+	add_live(r, life, recording_duration(r) / 1000);
 	size_t count = merge_sites(r, life);
 
 	for (size_t i = 0; i < count; i++)

@@ -312,7 +312,7 @@ int recording_text_print(FILE *out, const struct recording *r, const struct reco
 	put_table(&t, title, 0);
 	put_table(&t, "the same by caller", 1);
 	recording_view_deinit(&v);
-	if (q->at || q->range || q->thread)
+	if (q->at || q->range || q->older || q->thread)
 		return 0;
 	put_quantity(out, r, "live at the end", VIEW_RANGE, limits);
 	put_leaks(out, r, limits);

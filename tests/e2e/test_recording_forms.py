@@ -409,6 +409,37 @@ def _(t):
             t.check(unit == "s" and 1.09 <= float(age) <= data["meta"]["duration"] / 1000 + 0.01, "age of %s: %s" % (name, row))
 
 
+@test("recording/older-than")
+def _(t):
+    """--older-than: what was live at the end and born in an interval that is old enough as a whole, in every form."""
+    t.program("gcc")
+    directory = t.subdirectory()
+    with open(os.path.join(directory, "ages.c"), "w", encoding="utf-8") as file:
+        file.write(AGES.replace("	kept[0] = all();\n", "").replace("	return 0;", "	kept[0] = all();\n	return 0;"))
+    subprocess.run(["gcc", "-g", "-O1", "-o", "ages", "ages.c"], cwd=directory, check=True)
+    path = os.path.join(t.profile([os.path.join(directory, "ages")], ["--record=r"]).directory, "r")
+    for age, wanted in (("1", {"some": 90}), ("1000ms", {"some": 90}), ("0", {"some": 90, "all": 1}), ("100%", {}), ("30%", {"some": 90})):
+        data = json.loads(report(t, "--format=json", "--older-than=" + age, path))
+        view, c = data["view"], data["cells"]
+        cells = [(leaf, size, blocks) for leaf, born, died, size, blocks in zip(c["leaf"], c["born"], c["died"], c["bytes"], c["blocks"])
+                 if born < view["first"] and died == -1]
+        ms = data["meta"]["duration"] * float(age[:-1]) / 100 if age[-1] == "%" else float(age.rstrip("ms")) * (1 if "ms" in age else 1000)
+        step = data["timeline"]["interval"]
+        t.check(view["first"] * step <= data["meta"]["duration"] - ms < (view["first"] + 1) * step if ms else
+                view["first"] == len(data["timeline"]["time"]), "interval for %s: %s" % (age, view))
+        t.equal("sum of " + age, (view["quantity"], view["bytes"], view["blocks"]),
+                ("older", sum(cell[1] for cell in cells), sum(cell[2] for cell in cells)))
+        found = {site_of(data, leaf): blocks for leaf, blocks in zip(view["leaf"], view["blocks_of"])}
+        t.equal("sites older than " + age, found, wanted)
+        t.equal("folded", folded_sum(run_report(t, "--format=folded", "--older-than=" + age, path).out.decode()), view["bytes"])
+        t.equal("massif", massif_sum(report(t, "--format=massif", "--older-than=" + age, path), True)[:1] or [0], [view["bytes"]])
+        t.equal("pprof", pprof_values(run_report(t, "--format=pprof", "--older-than=" + age, path).out), (view["bytes"], view["blocks"]))
+    for options in (["--older-than=101%"], ["--older-than=1h"], ["--older-than=-1"], ["--older-than="], ["--older-than=1", "--at=end"],
+                    ["--older-than=1", "--thread=1"]):
+        result = run_report(t, *options, path)
+        t.equal("status of %s" % options, (result.status, result.out, b"--older-than" in result.err), (255, b"", True))
+
+
 LIVES = """
 #include <stdlib.h>
 #include <time.h>
