@@ -14,7 +14,7 @@ _ptmem_options="--pid= --follow= --duration= --earlier-blocks= --inspect --inspe
 	--stats --verbose --quiet --color= --no-rc --command-line-only= --help --version
 	-p -o -m -v -q -h -V"
 _ptmem_report_options="--threshold= --x= --y= --png= --svg= --x-size= --y-size= --title= --time-based --total --rss=
-	--format= --at= --range= --thread= --match= --my-code= --not-my-code=
+	--format= --at= --range= --older-than= --thread= --match= --temporary= --my-code= --not-my-code=
 	--folded= --flame= --html= --snapshot= --diff --top= --help --version -t -T -h"
 
 # The index of the first word that is neither an option nor an option's value, or nothing.

@@ -350,7 +350,7 @@ static int check_massif(const struct options *o)
 
 static int check_sample_fields(const struct options *o)
 {
-	if (!o->samples.ms && !is_given(o, "sample-fields"))
+	if (!o->samples.fields)
 		return 0;
 	for (const char *s = o->samples.fields;; s++) {
 		size_t n = strcspn(s, ",");

@@ -259,8 +259,9 @@ const struct option_row option_rows[] = {
 	{.name = "sample", .type = SAMPLE, AT(samples.ms), RANGE(1, 86400000),
 	 .value = "MS", .text = "read /proc every MS milliseconds [100]"},
 	{.name = "sample-fields", .type = TEXT, .flags = NOT_EMPTY, AT(samples.fields),
-	 .initial = "VmSize,VmPeak,VmRSS,VmHWM", .value = "LIST",
-	 .text = "which lines of /proc/PID/status, with commas\nbetween"},
+	 .value = "LIST", .text = "which lines of /proc/PID/status, with commas\n"
+				  "between [VmSize,VmPeak,VmRSS,VmHWM; in a file\n"
+				  "also Monotonic,Realtime: the moment, in ns]"},
 	{.name = "sample-out", .type = TEXT, .flags = NOT_EMPTY, AT(samples.out),
 	 .value = "FILE",
 	 .text = "write samples to FILE, with header and times, not\nto standard error"},

@@ -25,6 +25,7 @@
 #define BUFFER_SIZE 8192
 #define LINE_MAX_SIZE 512
 #define FLUSH_NS 1000000000u
+#define DEFAULT_FIELDS "VmSize,VmPeak,VmRSS,VmHWM"
 
 struct watched {
 	pid_t pid;
@@ -105,9 +106,18 @@ static void end_line(struct sampler *s, uint64_t now_ns)
 	}
 }
 
-static void put_line(struct sampler *s, const struct watched *w, const struct status_values *v)
+static uint64_t wall_ns(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static void put_line(struct sampler *s, const struct watched *w, struct status_values *v)
 {
 	uint64_t now = clock_now_ns();
+	v->value[STATUS_MONOTONIC] = now;
+	v->value[STATUS_REALTIME] = wall_ns();
 	if (s->is_file) {
 		put_time(s, now - s->start_ns);
 		put_char(s, '\t');
@@ -156,7 +166,7 @@ static int parse_fields(struct sampler *s, const char *text, char **why_out)
 			return -EINVAL;
 		}
 		s->field[s->field_count++] = f;
-		s->wanted |= STATUS_BIT(f);
+		s->wanted |= STATUS_BIT(f) & STATUS_ALL;
 		p += size + (p[size] == ',');
 	}
 	return 0;
@@ -172,8 +182,10 @@ int sampler_new(const struct sampler_options *options, struct sampler **sampler_
 	s->ctx = options->ctx;
 	s->wanted = STATUS_BIT(STATUS_VMPEAK) | STATUS_BIT(STATUS_VMSIZE) |
 		    STATUS_BIT(STATUS_VMHWM) | STATUS_BIT(STATUS_VMRSS) | STATUS_BIT(STATUS_VMEXE);
-	int rc = parse_fields(s, options->fields ? options->fields : "VmSize,VmPeak,VmRSS,VmHWM",
-			      why_out);
+	const char *fields = options->fields ? options->fields :
+			     s->is_file	     ? DEFAULT_FIELDS ",Monotonic,Realtime" :
+					       DEFAULT_FIELDS;
+	int rc = parse_fields(s, fields, why_out);
 	s->fd = STDERR_FILENO;
 	if (rc == 0 && s->is_file) {
 		s->fd = open(options->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY,

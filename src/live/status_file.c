@@ -11,6 +11,7 @@
 const char *const status_field_names[STATUS_FIELDS] = {
 	"VmPeak", "VmSize", "VmHWM", "VmRSS",  "VmLck",	  "VmPin",   "VmData",	 "VmStk",
 	"VmExe",  "VmLib",  "VmPTE", "VmSwap", "RssAnon", "RssFile", "RssShmem", "Threads",
+	"Monotonic", "Realtime",
 };
 
 enum status_field status_field_find(const char *name, size_t size)
@@ -45,7 +46,7 @@ void status_parse(const char *text, size_t size, uint32_t wanted, struct status_
 		if (!strchr("VRTS", *line.key)) /* most lines are not needed */
 			continue;
 		enum status_field field = status_field_find(line.key, line.key_size);
-		if (field != STATUS_FIELDS) {
+		if (field < STATUS_MONOTONIC) {
 			out->value[field] = parse_value(&line);
 			wanted &= ~STATUS_BIT(field);
 		} else if (line.key_size == 5 && memcmp(line.key, "State", 5) == 0) {

@@ -9,13 +9,15 @@ enum status_field {
 	STATUS_VMPEAK, STATUS_VMSIZE, STATUS_VMHWM, STATUS_VMRSS,
 	STATUS_VMLCK, STATUS_VMPIN, STATUS_VMDATA, STATUS_VMSTK, STATUS_VMEXE, STATUS_VMLIB,
 	STATUS_VMPTE, STATUS_VMSWAP, STATUS_RSSANON, STATUS_RSSFILE, STATUS_RSSSHMEM,
-	STATUS_THREADS, STATUS_FIELDS,
+	STATUS_THREADS,
+	/* not in the file: the moment, ns */
+	STATUS_MONOTONIC, STATUS_REALTIME, STATUS_FIELDS,
 };
 
 #define STATUS_NONE UINT64_MAX /* the file had no such line */
 
 struct status_values {
-	uint64_t value[STATUS_FIELDS]; /* KiB, Threads: a number; or STATUS_NONE */
+	uint64_t value[STATUS_FIELDS]; /* KiB, a number of threads, ns; or STATUS_NONE */
 	char state;                    /* R, S, Z, ...; 0 = none */
 };
 
@@ -25,7 +27,7 @@ extern const char *const status_field_names[STATUS_FIELDS];
 enum status_field status_field_find(const char *name, size_t size);
 
 #define STATUS_BIT(field) (1u << (field))
-#define STATUS_ALL (STATUS_BIT(STATUS_FIELDS) - 1)
+#define STATUS_ALL (STATUS_BIT(STATUS_MONOTONIC) - 1) /* of the file */
 
 /*
  * Parses @size bytes of @text, which need not be NUL-terminated, until all fields of @wanted

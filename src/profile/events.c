@@ -7,6 +7,8 @@
  *
  *	ptmem-events 1                        the first line
  *	h PID(D) START(D ns) COMMAND(TEXT)    header, once, before all that follows
+ *	                                      (both again, in a pipe: the process executed
+ *	                                      another program, and all begins again)
  *	y INTERVAL(D) SEED(D)                 before all events: they are samples, of marks so many
  *	                                      bytes apart on average; no m, u, p and z
  *	Y SHIFT(D)                            the blocks that follow are samples of marks

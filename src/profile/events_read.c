@@ -13,13 +13,13 @@
 #include <sys/types.h>
 
 #include "base/cleanup.h"
-#include "base/stream.h"
 #include "base/vec.h"
 #include "profile/estimate.h"
 #include "profile/event_text.h"
 
 /* The maximum sum of a file's sizes: bytes of profiles are added twice, and must not overflow. */
 #define BYTES_MAX (UINT64_C(1) << 62)
+#define FIRST_LINE "ptmem-events 1"
 
 /* Letters of lines, by event_kind - 1; 'j' and 'R' are events, too. */
 static const char events[] = "afbrmusctpkdoqz";
@@ -400,12 +400,33 @@ static void read_record(struct reader *r, char letter)
 		fail(r, "no such kind of line");
 }
 
+/* The process executed another program: what follows is of that. */
+static void begin_again(struct reader *r)
+{
+	if (!r->has_header || r->has_end || !r->ops->restart) {
+		fail(r, "a second first line, but not after an exec");
+		return;
+	}
+	struct calltree *tree = r->ops->restart(r->ops->ctx);
+	const struct reader next = {
+		.tree = tree, .ops = r->ops, .node = r->node, .module = r->module};
+
+	*r = next;
+	r->node.count = 1;
+	r->module.count = 0;
+}
+
 static void read_line(struct reader *r, const char *line, unsigned number_of_line)
 {
+	bool is_first = strcmp(line, FIRST_LINE) == 0;
 	r->at = line;
 	if (number_of_line == 1) {
-		if (strcmp(line, "ptmem-events 1") != 0)
-			fail(r, "not an event file (the first line is not \"ptmem-events 1\")");
+		if (!is_first)
+			fail(r, "not an event file (the first line is not \"" FIRST_LINE "\")");
+		return;
+	}
+	if (is_first) {
+		begin_again(r);
 		return;
 	}
 	if (!*line || *line == '#')
@@ -473,27 +494,4 @@ int events_read(FILE *file, struct calltree *t, const struct events_reader_ops *
 	*line_out = number_of_line;
 	*why_out = r.why;
 	return -EINVAL;
-}
-
-#define CUT_TAIL (1 << 20) /* bytes in which an event is looked for: the names of a file are last */
-
-bool events_cut(const char *path, uint64_t *time_ns_out)
-{
-	off_t end = stream_cut_line(path);
-	_cleanup_fclose_ FILE *file = end > 0 ? fopen(path, "re") : NULL;
-	_cleanup_free_ char *line = NULL;
-	size_t capacity = 0;
-	bool found = false;
-
-	if (!file || fseeko(file, MAX(end - CUT_TAIL, 0), SEEK_SET) != 0)
-		return false;
-	while (getline(&line, &capacity, file) > 2) {
-		bool is_event = line[1] == ' ' && (line[0] == 'j' || line[0] == 'R' ||
-						   strchr(events, line[0]));
-
-		if (is_event)
-			*time_ns_out = strtoull(line + 2, NULL, 10);
-		found |= is_event;
-	}
-	return found;
 }

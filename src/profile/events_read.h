@@ -9,7 +9,7 @@ struct events_reader_ops {
 	void (*module)(void *ctx, const struct events_module *m);
 	void (*name)(void *ctx, const struct events_name *n);
 	void (*value)(void *ctx, const char *key, const char *value);
-	/* node: in the tree passed to events_read */
+	/* node: in the tree passed to events_read, or the one of restart */
 	void (*event)(void *ctx, const struct event *ev);
 	void (*thread_exit)(void *ctx, uint32_t thread);
 	void (*end)(void *ctx, uint64_t time_ns);
@@ -21,6 +21,11 @@ struct events_reader_ops {
 	 * error. Else what is there has been read.
 	 */
 	void (*cut)(void *ctx, unsigned line);
+	/*
+	 * The process executed another program, of which all that follows is, beginning with a
+	 * header. Returns the tree for its nodes. NULL: that is an error.
+	 */
+	struct calltree *(*restart)(void *ctx);
 };
 
 /*
@@ -29,11 +34,5 @@ struct events_reader_ops {
  */
 int events_read(FILE *file, struct calltree *t, const struct events_reader_ops *ops,
 		unsigned *line_out, const char **why_out);
-
-/*
- * A file of events at @path that could not be written to its end: its last line is cut off if it is
- * not whole. Whether there is an event in it, and the time of the last one.
- */
-bool events_cut(const char *path, uint64_t *time_ns_out);
 
 #endif

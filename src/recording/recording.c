@@ -181,6 +181,16 @@ const char *recording_meta(const struct recording *r, const char *key)
 	return NULL;
 }
 
+double recording_duration(const struct recording *r)
+{
+	const char *ms = r->is_complete ? recording_meta(r, "duration") : NULL;
+	double value = ms ? strtod(ms, NULL) : 0;
+
+	if (!r->is_complete)
+		return (double)(recording_rows(r, RECORDING_TIMELINE) << r->shift);
+	return isfinite(value) ? value : 0;
+}
+
 uint64_t recording_longest_interval(const struct recording *r)
 {
 	const char *text = recording_meta(r, "heap_sample_max");

@@ -102,6 +102,7 @@ struct recording {
 	struct my_code my_code;    /* of META (recording_read_my_code), and what readers add */
 	uint32_t shift;            /* an interval is 1 << shift ms; set by readers */
 	uint64_t interval;         /* mean distance of samples, bytes; 0 = exact */
+	uint64_t temporary_below;  /* us: what LEAF_TEMPORARY counts; 0 = what ptmem counted */
 	bool is_complete;          /* has a row of RECORDING_END */
 	bool is_copy;              /* a copy of one that was not finished: see recording_write.h */
 };
@@ -141,6 +142,8 @@ double recording_square_error(const struct recording *r, double variance);
 
 /* The last value of @key, or NULL. */
 const char *recording_meta(const struct recording *r, const char *key);
+/* Milliseconds until the end; of an incomplete recording, until that of its last interval. */
+double recording_duration(const struct recording *r);
 /* The longest sampling interval that --budget has chosen, at least r->interval. */
 uint64_t recording_longest_interval(const struct recording *r);
 

@@ -72,12 +72,16 @@ void recording_put_sample(FILE *out, const struct recording *r, uint64_t value)
 		fputs("null", out);
 }
 
+bool recording_knows_temporary(const struct recording *r)
+{
+	return !r->interval || r->temporary_below;
+}
 
 static void put_column(FILE *out, const struct recording *r, enum recording_table_id id,
 		       const struct json_column *c)
 {
 	fprintf(out, "\"%s\":", c->name);
-	if (c->when == OF_ALL_BLOCKS && r->interval) {
+	if (c->when == OF_TEMPORARY && !recording_knows_temporary(r)) {
 		fputs("null", out);
 		return;
 	}

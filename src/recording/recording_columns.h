@@ -26,12 +26,15 @@ struct json_column {
 	enum {
 		ALWAYS,
 		OF_SAMPLES,    /* only present if values are estimates */
-		OF_ALL_BLOCKS, /* otherwise null */
+		OF_TEMPORARY,  /* null if it is not known what is temporary */
 	} when;
 };
 
 /* @text as a JSON string with quotes, in valid UTF-8; NULL becomes null. */
 void recording_put_string(FILE *out, const char *text);
+
+/* Samples do not show which block was the last of its thread. */
+bool recording_knows_temporary(const struct recording *r);
 
 /* `"name":[...]` for each of @c, which ends with an element without a name. */
 void recording_put_columns(FILE *out, const struct recording *r, enum recording_table_id id,

@@ -46,13 +46,6 @@ static void put_lost(FILE *out, const struct recording *r)
 	putc(']', out);
 }
 
-static double duration(const struct recording *r)
-{
-	size_t n = recording_rows(r, RECORDING_TIMELINE);
-
-	return r->is_complete ? meta_number(r, "duration") : (double)(n << r->shift);
-}
-
 static void put_meta(FILE *out, const struct recording *r)
 {
 	static const char *const texts[] = {"command", "host", "kernel", "ptmem", "options",
@@ -65,14 +58,15 @@ static void put_meta(FILE *out, const struct recording *r)
 	fprintf(out, "\"pid\":%.0f,\"start\":%.6f,\"start_monotonic\":%.9f,",
 		meta_number(r, "pid"), meta_number(r, "start"),
 		meta_number(r, "start_monotonic"));
-	fprintf(out, "\"duration\":%.3f,\"heap_sample\":%.0f,", duration(r),
+	fprintf(out, "\"duration\":%.3f,\"heap_sample\":%.0f,", recording_duration(r),
 		(double)r->interval);
 	fprintf(out,
 		"\"overhead\":%.1f,\"attached\":%s,\"incomplete\":%s,\"copy\":%s,\"corrupt\":%s,",
 		meta_number(r, "overhead"), recording_meta(r, "attached") ? "true" : "false",
 		r->is_complete ? "false" : "true", r->is_copy ? "true" : "false",
 		recording_meta(r, "corrupt") ? "true" : "false");
-	fprintf(out, "\"heap_sample_max\":%" PRIu64 ",", recording_longest_interval(r));
+	fprintf(out, "\"heap_sample_max\":%" PRIu64 ",\"temporary_below\":%" PRIu64 ",",
+		recording_longest_interval(r), r->temporary_below);
 	put_lost(out, r);
 	fputs("},\n", out);
 }
@@ -226,7 +220,7 @@ static void put_leaves(FILE *out, const struct recording *r)
 		{"site", LEAF_NODE, put_site, ALWAYS},
 		{"allocations", LEAF_ALLOCATIONS, recording_put_count, ALWAYS},
 		{"bytes", LEAF_BYTES, recording_put_number, ALWAYS},
-		{"temporary", LEAF_TEMPORARY, recording_put_number, OF_ALL_BLOCKS},
+		{"temporary", LEAF_TEMPORARY, recording_put_count, OF_TEMPORARY},
 		{"reallocs", LEAF_REALLOCS, recording_put_count, ALWAYS},
 		{"moved", LEAF_MOVED, recording_put_count, ALWAYS},
 		{"max_bytes", LEAF_MAX_BYTES, recording_put_number, ALWAYS},
@@ -408,7 +402,7 @@ static void put_end(FILE *out, const struct recording *r)
 		{"allocated_bytes", END_ALLOCATED_BYTES, recording_put_number, ALWAYS},
 		{"reallocs", END_REALLOCS, recording_put_count, ALWAYS},
 		{"frees", END_FREES, recording_put_count, ALWAYS},
-		{"temporary", END_TEMPORARY, recording_put_number, OF_ALL_BLOCKS},
+		{"temporary", END_TEMPORARY, recording_put_count, OF_TEMPORARY},
 		{"failed", END_FAILED, recording_put_number, ALWAYS},
 		{"unknown_frees", END_UNKNOWN_FREES, recording_put_number, ALWAYS},
 		{"stacks", END_STACKS, recording_put_number, ALWAYS},
@@ -423,7 +417,7 @@ static void put_end(FILE *out, const struct recording *r)
 		if (columns[c].when == OF_SAMPLES && !r->interval)
 			continue;
 		fprintf(out, "%s\"%s\":", c > 0 ? "," : "", columns[c].name);
-		if (columns[c].when == OF_ALL_BLOCKS && r->interval)
+		if (columns[c].when == OF_TEMPORARY && !recording_knows_temporary(r))
 			fputs("null", out);
 		else
 			columns[c].put(out, r, recording_get(r, RECORDING_END, rows - 1,

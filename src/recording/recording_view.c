@@ -20,16 +20,38 @@ static size_t intervals(const struct recording *r)
 	return recording_rows(r, RECORDING_TIMELINE);
 }
 
+static double interval_ms(const struct recording *r)
+{
+	return (double)(UINT64_C(1) << r->shift);
+}
+
 /* The duration in seconds: to the end of the last interval. */
 static double whole(const struct recording *r)
 {
 	return (double)(UINT64_C(1) << r->shift) * (double)intervals(r) / 1000;
 }
 
-/* "12.5" and "12.5s" are seconds, "300ms" milliseconds, "40%" a fraction of the duration. */
+/* "12.5" and "12.5s" are seconds, "300ms" milliseconds, "40%" a fraction of @all ms. */
+static bool parse_ms(const char *text, double all, double *out)
+{
+	char *end;
+	double value = strtod(text, &end);
+
+	if (end == text || !(value >= 0))
+		return false;
+	if (strcmp(end, "%") == 0)
+		value = all * value / 100;
+	else if (!*end || strcmp(end, "s") == 0)
+		value *= 1000;
+	else if (strcmp(end, "ms") != 0)
+		return false;
+	*out = value;
+	return value <= all;
+}
+
 static bool parse_time(const struct recording *r, const char *text, size_t size, uint32_t *out)
 {
-	char copy[64], *end;
+	char copy[64];
 
 	if (!size || size >= sizeof(copy) || !intervals(r))
 		return false;
@@ -43,19 +65,27 @@ static bool parse_time(const struct recording *r, const char *text, size_t size,
 		*out = 0;
 		return true;
 	}
-	double value = strtod(copy, &end);
-	double width = (double)(UINT64_C(1) << r->shift), all = width * (double)intervals(r);
+	double width = interval_ms(r), value;
 
-	if (end == copy || !(value >= 0))
-		return false;
-	if (strcmp(end, "%") == 0)
-		value = all * value / 100;
-	else if (!*end || strcmp(end, "s") == 0)
-		value *= 1000;
-	else if (strcmp(end, "ms") != 0)
+	if (!parse_ms(copy, width * (double)intervals(r), &value))
 		return false;
 	*out = (uint32_t)fmin(value / width, (double)intervals(r) - 1);
-	return value <= all;
+	return true;
+}
+
+/* Blocks are older if their whole interval is: to be sure, some older ones are left out. */
+static int parse_age(const struct recording *r, const char *text, struct recording_view *v)
+{
+	double age;
+
+	if (!intervals(r) || !parse_ms(text, recording_duration(r), &age))
+		return -EINVAL;
+	double whole_intervals = (recording_duration(r) - age) / interval_ms(r);
+
+	v->first = (uint32_t)(age > 0 ? fmin(whole_intervals, (double)intervals(r)) :
+					(double)intervals(r));
+	v->last = (uint32_t)intervals(r) - 1;
+	return 0;
 }
 
 static int parse_range(const struct recording *r, const char *text, struct recording_view *v)
@@ -106,8 +136,9 @@ static void add_cells(struct recording_view *v, const struct recording *r)
 
 	for (size_t i = 0; i < t->rows; i++) {
 		uint64_t born = t->column[CELL_BORN][i], died = t->column[CELL_DIED][i];
-		bool is_in = born == CELL_BEFORE ? v->quantity != VIEW_RANGE :
-						   born >= v->first && born <= v->last;
+		bool is_in = born == CELL_BEFORE	 ? v->quantity != VIEW_RANGE :
+			     v->quantity == VIEW_OLDER ? born < v->first :
+							 born >= v->first && born <= v->last;
 
 		if (is_in && (died > v->last || died == CELL_NEVER))
 			add_row(v, t, i, &columns);
@@ -190,6 +221,20 @@ static int view_thread(struct recording_view *v, const struct recording *r, cons
 
 /* -- views -- */
 
+static int view_older(struct recording_view *v, const struct recording *r, const char *age,
+		      char **why_out)
+{
+	v->quantity = VIEW_OLDER;
+	if (parse_age(r, age, v) != 0) {
+		*why_out = xasprintf("--older-than takes an age of blocks (2.5, 300ms or 40%%), "
+				     "up to %.3f s, not '%s'",
+				     recording_duration(r) / 1000, age);
+		return -EINVAL;
+	}
+	add_cells(v, r);
+	return 0;
+}
+
 static void begin(struct recording_view *v, const struct recording *r)
 {
 	*v = (struct recording_view){
@@ -205,7 +250,7 @@ static void end(struct recording_view *v, const struct recording *r)
 
 bool recording_question_is_given(const struct recording_question *q)
 {
-	return q->at || q->range || q->thread || q->match;
+	return q->at || q->range || q->older || q->thread || q->match;
 }
 
 int recording_view_init(struct recording_view *v, const struct recording *r,
@@ -216,6 +261,8 @@ int recording_view_init(struct recording_view *v, const struct recording *r,
 	begin(v, r);
 	if (q->thread) {
 		rc = view_thread(v, r, q->thread, why_out);
+	} else if (q->older) {
+		rc = view_older(v, r, q->older, why_out);
 	} else if (q->range) {
 		v->quantity = VIEW_RANGE;
 		rc = parse_range(r, q->range, v);
@@ -302,6 +349,9 @@ static char *describe(const struct recording_view *v, const struct recording *r,
 	case VIEW_RANGE:
 		return xasprintf("allocated from %.3f s to %.3f s, and still live then",
 				 width * v->first, width * (v->last + 1));
+	case VIEW_OLDER:
+		return xasprintf("live at the end, and at least %.3f s old",
+				 fmax(recording_duration(r) / 1000 - width * v->first, 0));
 	case VIEW_TOTAL:
 		return q->thread ? xasprintf("ever allocated by thread %s", q->thread) :
 				   xstrdup("ever allocated");

@@ -4,6 +4,7 @@
  *	VIEW_PEAK     live at the exact peak
  *	VIEW_AT       live at the end of one interval
  *	VIEW_RANGE    allocated in a range of intervals, and live at its end
+ *	VIEW_OLDER    live at the end, and allocated in an interval before `first`
  *	VIEW_TOTAL    ever allocated (optionally by one thread)
  *	VIEW_TEMPORARY  of these, blocks released before their thread allocated again
  *	VIEW_LEAKED   of one kind in the leak check
@@ -14,7 +15,7 @@
 #include "recording/recording.h"
 
 enum recording_quantity {
-	VIEW_PEAK, VIEW_AT, VIEW_RANGE, VIEW_TOTAL, VIEW_TEMPORARY, VIEW_LEAKED,
+	VIEW_PEAK, VIEW_AT, VIEW_RANGE, VIEW_OLDER, VIEW_TOTAL, VIEW_TEMPORARY, VIEW_LEAKED,
 };
 
 struct recording_value {
@@ -31,7 +32,7 @@ struct recording_view {
 
 /* The options that select a view, as given; NULL = not given. */
 struct recording_question {
-	const char *at, *range, *thread, *match;
+	const char *at, *range, *older, *thread, *match;
 };
 
 /* Whether any is given. */

@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/standard_files.h"
+#include "recording/recording_temporary.h"
 #include "report/request_check.h"
 #include "report/show.h"
 
@@ -185,9 +186,19 @@ static bool set_range(struct report_request *r, const char *value)
 	return keep_text(value, &r->question.range);
 }
 
+static bool set_older_than(struct report_request *r, const char *value)
+{
+	return keep_text(value, &r->question.older);
+}
+
 static bool set_thread(struct report_request *r, const char *value)
 {
 	return keep_text(value, &r->question.thread);
+}
+
+static bool set_temporary(struct report_request *r, const char *value)
+{
+	return recording_temporary_parse(value, &r->temporary_us);
 }
 
 static bool set_match(struct report_request *r, const char *value)
@@ -257,9 +268,13 @@ static const struct report_option options[] = {
 	 set_at},
 	{"--range", NULL, "T1..T2", "two times", "what was allocated then, and still live at T2",
 	 set_range},
+	{"--older-than", NULL, "TIME", "a time",
+	 "what was live at the end, and at least so old; 2.5, 300ms, 10%", set_older_than},
 	{"--thread", NULL, "THREAD", "an id or a name", "what this thread allocated", set_thread},
 	{"--match", NULL, "REGEX", "an expression",
 	 "only call paths with such a function, file or object", set_match},
+	{"--temporary", NULL, "TIME", "a time, as 100us, 2ms or 1s",
+	 "what lived less is temporary [what its thread releases next]", set_temporary},
 	{"--my-code", NULL, "PATTERN", "a pattern",
 	 "functions of these source files or objects are yours: call sites", set_my_code},
 	{"--not-my-code", NULL, "PATTERN", "a pattern",

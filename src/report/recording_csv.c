@@ -111,7 +111,7 @@ static void put_site(FILE *out, const struct recording *r, size_t leaf)
 static bool is_known(const struct recording *r, const struct row *row, uint8_t counter)
 {
 	if (counter == LEAF_TEMPORARY)
-		return !r->interval;
+		return recording_knows_temporary(r);
 	return row->leaves == 1 || (counter != LEAF_MAX_BYTES && counter != LEAF_MAX_TIME);
 }
 
@@ -119,12 +119,13 @@ static void put_counters(FILE *out, const struct recording *r, const struct row 
 {
 	for (size_t c = 0; c < ARRAY_SIZE(counters); c++) {
 		uint8_t counter = counters[c];
+		bool is_number = counter == LEAF_BYTES || counter == LEAF_MAX_BYTES ||
+				 counter == LEAF_MAX_TIME;
 
-		if (counter == LEAF_ALLOCATIONS || counter == LEAF_REALLOCS ||
-		    counter == LEAF_MOVED)
-			recording_put_count(out, r, row->counter[c]);
-		else if (is_known(r, row, counter))
+		if (is_known(r, row, counter) && is_number)
 			fprintf(out, "%" PRIu64, row->counter[c]);
+		else if (is_known(r, row, counter))
+			recording_put_count(out, r, row->counter[c]);
 		putc(',', out);
 	}
 }

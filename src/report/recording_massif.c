@@ -291,7 +291,8 @@ static void put_description(struct massif *m)
 static void put_view(struct massif *m, const struct recording_view *v)
 {
 	size_t intervals = recording_rows(m->r, RECORDING_TIMELINE);
-	bool is_moment = v->quantity == VIEW_AT || v->quantity == VIEW_RANGE;
+	bool is_moment = v->quantity == VIEW_AT || v->quantity == VIEW_RANGE ||
+			 v->quantity == VIEW_OLDER;
 	uint64_t time = 0;
 
 	if (v->quantity == VIEW_PEAK && recording_rows(m->r, RECORDING_PEAK_AT))

@@ -136,7 +136,7 @@ static int print_pprof(const struct show *s)
 static int print_massif(const struct show *s)
 {
 	const struct recording_question *q = &s->request->question;
-	bool is_one = q->at || q->range || q->thread;
+	bool is_one = q->at || q->range || q->older || q->thread;
 
 	recording_massif_write(stdout, s->recording, is_one ? &s->view : NULL,
 			       s->request->text.threshold);

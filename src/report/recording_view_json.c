@@ -53,7 +53,7 @@ static void put_column(FILE *out, const struct recording *r, const struct record
 
 static void put_intervals(FILE *out, const struct recording_view *v)
 {
-	if (v->quantity == VIEW_RANGE)
+	if (v->quantity == VIEW_RANGE || v->quantity == VIEW_OLDER)
 		fprintf(out, ",\"first\":%" PRIu32, v->first);
 	if (v->quantity == VIEW_RANGE || v->quantity == VIEW_AT)
 		fprintf(out, ",\"last\":%" PRIu32, v->last);
@@ -64,6 +64,7 @@ static void put_view(FILE *out, const struct recording *r, const struct recordin
 {
 	static const char *const quantities[] = {
 		[VIEW_PEAK] = "peak", [VIEW_AT] = "live", [VIEW_RANGE] = "growth",
+		[VIEW_OLDER] = "older",
 		[VIEW_TOTAL] = "allocated", [VIEW_TEMPORARY] = "temporary",
 		[VIEW_LEAKED] = "leaked",
 	};

@@ -26,6 +26,7 @@ enum report_kind {
 	MASSIF = 128,    /* a recording as massif file */
 	DATA = 256,      /* a recording in another form */
 	SITED = 512,     /* with others: it shows call sites, or whose code a frame is */
+	COUNTED = 1024,  /* with others: it shows how many allocations were temporary */
 };
 
 #define OF_SITES (TABLE | ROWS | PICTURE | HTML | SITED)
@@ -51,6 +52,8 @@ static const struct {
 	 "--folded, --flame or --diff of massif files; recordings have --at, --range"},
 	{"--my-code", OF_SITES, OF_SITES | TEXT, FORMS_OF_SITES},
 	{"--not-my-code", OF_SITES, OF_SITES | TEXT, FORMS_OF_SITES},
+	{"--older-than", 0, TEXT | MASSIF | DATA | PATHS, "all forms of recordings but --html"},
+	{"--temporary", 0, TEXT | HTML | COUNTED, "the text, JSON, CSV or page of a recording"},
 	{"--top", TABLE, TEXT | TABLE, "--diff or a recording's text"},
 };
 
@@ -85,7 +88,7 @@ static unsigned find_printed(const struct report_request *r)
 		return MASSIF;
 	case FORMAT_JSON:
 	case FORMAT_CSV:
-		return r->is_diff ? ROWS : DATA | SITED;
+		return r->is_diff ? ROWS : DATA | SITED | COUNTED;
 	default:
 		return r->is_diff ? ROWS : DATA;
 	}
@@ -118,8 +121,8 @@ static char *check_effects(const struct report_request *r, bool is_recording, bo
 	return NULL;
 }
 
-static const char for_recordings[] = "--format, --at, --range, --thread and --match are for "
-				     "recordings (ptmem --record)";
+static const char for_recordings[] = "--format, --at, --range, --older-than, --thread and "
+				     "--match are for recordings (ptmem --record)";
 
 static const char only_pictures[] = "neither a massif file nor a recording: it can only be drawn, "
 				    "by --png or --svg";
@@ -132,7 +135,7 @@ static const struct {
 	[INPUT_MASSIF] = {TEXT | PICTURE | PATHS | HTML | SITED, for_recordings},
 	[INPUT_MEMUSAGE] = {PICTURE, only_pictures},
 	[INPUT_SAMPLES] = {PICTURE, only_pictures},
-	[INPUT_RECORDING] = {TEXT | MASSIF | DATA | PATHS | HTML | SITED,
+	[INPUT_RECORDING] = {TEXT | MASSIF | DATA | PATHS | HTML | SITED | COUNTED,
 			     "--png and --svg draw no recordings; --flame does"},
 	[INPUT_INSPECT] = {PICTURE | HTML, "neither a massif file nor a recording: it can only be "
 					   "drawn, by --png, --svg or --html"},
@@ -223,11 +226,11 @@ static bool ends_with(const char *s, const char *end)
 
 static char *check_question(const struct recording_question *q)
 {
-	if (q->at && q->range)
-		return xstrdup("--at and --range cannot be combined");
-	if (q->thread && (q->at || q->range))
-		return xstrdup("--thread goes with neither --at nor --range: a recording has what "
-			       "a thread allocated in all");
+	if ((q->at != NULL) + (q->range != NULL) + (q->older != NULL) > 1)
+		return xstrdup("--at, --range and --older-than cannot be combined");
+	if (q->thread && (q->at || q->range || q->older))
+		return xstrdup("--thread goes with neither --at, --range nor --older-than: a "
+			       "recording has what a thread allocated in all");
 	return NULL;
 }
 

@@ -20,6 +20,7 @@
 #include "report/recording_show.h"
 #include "report/request_check.h"
 #include "report/rss.h"
+#include "recording/recording_temporary.h"
 #include "recording/sampling_note.h"
 
 /* A massif file and the snapshot whose paths are wanted. */
@@ -64,8 +65,12 @@ static int open_profile(const struct report_request *r, size_t i, struct input *
 
 	if (!status)
 		apply_my_code(r, out);
-	if (status || out->kind != INPUT_RECORDING || !match)
+	if (status || out->kind != INPUT_RECORDING)
 		return status;
+	if (r->temporary_us)
+		recording_temporary_within(out->recording, r->temporary_us);
+	if (!match)
+		return 0;
 	int err = recording_keep_matches(out->recording, match, &why);
 
 	return err ? log_unread(r->path[i], err, why) : 0;

@@ -31,6 +31,7 @@ struct report_request {
 	unsigned x_size, y_size;       /* 0 = default */
 	unsigned top;                  /* rows of --diff at each level, of a recording's tables */
 	double least_share;            /* percent: rows of a recording's tables; 0 = all */
+	uint64_t temporary_us;         /* 0 = not given */
 	enum report_format format;
 	struct recording_question question; /* about recordings */
 	uint64_t snapshot;             /* a number, or MASSIF_SNAPSHOT_* */

@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/stream.h"
 #include "base/text.h"
-#include "profile/events_read.h"
+#include "profile/events_cut.h"
 #include "profile/profile.h"
 #include "session/file_name.h"
 #include "session/session.h"

@@ -19,6 +19,7 @@
 #include "session/memusage_run.h"
 #include "session/recording_values.h"
 #include "session/session.h"
+#include "session/session_files.h"
 #include "session/session_life.h"
 #include "session/session_sampling.h"
 
@@ -26,6 +27,7 @@ struct replay {
 	struct run *run;
 	struct session *session;
 	uint64_t end_ns;
+	uint32_t program; /* its first module; 0 = none yet */
 	bool is_started;
 	bool has_samples; /* the file's events are samples */
 	bool has_pages;   /* there are events of whole pages */
@@ -66,6 +68,8 @@ static void replay_module(void *ctx, const struct events_module *em)
 	struct replay *r = ctx;
 	if (em->end == 0)
 		return; /* unloaded: its addresses have their frames */
+	if (!r->program)
+		r->program = em->id;
 	struct module *m = xcalloc(1, sizeof(*m));
 	m->id = em->id;
 	m->users = 1;
@@ -174,6 +178,19 @@ static void replay_cut(void *ctx, unsigned line)
 		 line);
 }
 
+/* As sink_space_gone does: the profile is that of the last program. */
+static struct calltree *replay_restart(void *ctx)
+{
+	struct replay *r = ctx;
+
+	r->session->image.program = r->program;
+	memusage_run_end(r->session, true);
+	session_files_supersede(r->session);
+	session_free(r->session);
+	*r = (struct replay){.run = r->run, .session = session_new(r->run, 0, 0)};
+	return profile_calltree(r->session->heap.profile);
+}
+
 /* Why --heap-sample, if it is given, cannot take samples of the file's events; NULL: it can. */
 static const char *refuse_sampling(const struct replay *r)
 {
@@ -208,6 +225,7 @@ int session_replay(struct run *run, const char *path)
 		.sampling = replay_sampling,
 		.total = replay_total,
 		.cut = replay_cut,
+		.restart = replay_restart,
 		.ctx = &r,
 	};
 	unsigned line = 0;

@@ -11,6 +11,7 @@ import re
 import shutil
 import struct
 import subprocess
+import time
 
 import harness
 import oracle
@@ -454,7 +455,30 @@ def sampler_terminal(t):
         t.check(resident <= size <= peak and resident <= largest, "these are no such sizes: " + line)
     run = t.run([t.ptmem(), "-q", "--heap=no", "--sample=20", "--sample-out=s", "true"])
     with open(os.path.join(run.cwd, "s"), encoding="utf-8") as file:
-        t.equal("the first line of a file", file.readline().split(), ["time", "pid", *names])
+        t.equal("the first line of a file", file.readline().split(), ["time", "pid", *names, "Monotonic", "Realtime"])
+
+
+@test("sampler/moment")
+def sampler_moment(t):
+    """A line has the moment by two clocks: between those before and after the run, and as its time has it."""
+    clocks = {"Monotonic": time.CLOCK_MONOTONIC, "Realtime": time.CLOCK_REALTIME}
+    before = {name: time.clock_gettime_ns(clock) for name, clock in clocks.items()}
+    for options in ([], ["--sample-fields=VmRSS,Realtime,Monotonic"]):
+        run = t.run([t.ptmem(), "-q", "--heap=no", "--sample=20", "--sample-out=s", *options, "sleep", "0.2"])
+        after = {name: time.clock_gettime_ns(clock) for name, clock in clocks.items()}
+        with open(os.path.join(run.cwd, "s"), encoding="ascii") as file:
+            rows = [dict(zip(head, line.split("\t"))) for head, line in
+                    itertools.product([file.readline().rstrip("\n").split("\t")], file.read().splitlines())]
+        t.check(len(rows) > 2, "rows: %r" % rows)
+        for name in clocks:
+            moments = [int(row[name]) for row in rows]
+            t.check(before[name] <= moments[0] and moments == sorted(moments) and moments[-1] <= after[name],
+                    "%s from %d to %d: %r" % (name, before[name], after[name], moments))
+        start = [int(row["Monotonic"]) / 1e9 - float(row["time"]) for row in rows]
+        t.check(max(start) - min(start) < 2e-6, "the beginning by each line: %r" % start)
+    lines = t.run([t.ptmem(), "-q", "--heap=no", "--sample=20", "--sample-fields=Monotonic", "sleep", "0.1"]).err.decode().splitlines()
+    t.check(all(after["Monotonic"] < int(line) < time.clock_gettime_ns(time.CLOCK_MONOTONIC) for line in lines) and lines,
+            "on standard error: %r" % lines)
 
 
 @test("sampler/attached")

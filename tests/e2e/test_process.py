@@ -223,6 +223,33 @@ def exec_superseded(t):
             t.check(abs(before(profile)[0][1] - first["peak"]) < 100, "%s, not %s" % (before(profile), first["peak"]))
 
 
+@test("process/exec-in-stream")
+def exec_in_stream(t):
+    """A pipe gets the events of all images; what it makes of them is the profile of the last one, as ptmem's own."""
+    argv = ["env", "A=1", t.target("gcc-O2-pie", "mixed")]
+    cwd = t.subdirectory()
+    os.mkfifo(os.path.join(cwd, "fifo"))
+    with subprocess.Popen(["cat", "fifo"], cwd=cwd, stdout=subprocess.PIPE) as reader:
+        live = t.run([t.ptmem(), "--time-unit=B", "--threshold=0", "--events=fifo", "-o", "live", *argv], cwd=cwd)
+        text = reader.stdout.read()
+    t.equal("headers", [line.split()[3:] for line in text.decode().splitlines() if line.startswith("h ")],
+            [argv, argv[2:]])
+    with open(os.path.join(cwd, "events"), "wb") as file:
+        file.write(text)
+    replay = t.run([t.ptmem(), "--time-unit=B", "--threshold=0", "--replay=events", "-o", "replayed"], cwd=cwd)
+    t.equal("status", (live.status, replay.status), (0, 0))
+    files = []
+    for name in ("live", "replayed"):
+        with open(os.path.join(cwd, name), encoding="utf-8") as file:
+            files.append(file.read().split("\n", 1)[1])
+    t.equal("massif files", files[0], files[1])
+    said = [re.findall("^ptmem:   (allocations|peak|before) +(.*)$", r.err.decode(), re.M) for r in (live, replay)]
+    t.equal("summaries", *said)
+    t.equal("lines", [name for name, _ in said[0]], ["peak", "allocations", "before"])
+    last = t.file("last", text[text.rindex(b"ptmem-events"):].decode())
+    t.equal("memusage", *(t.run([t.ptmem(), "-q", "--memusage", "--replay=" + name], cwd=cwd).err for name in ("events", last)))
+
+
 @test("process/exec-by-shims")
 def exec_by_shims(t):
     """Through env and shells; what they fork, and what these execute, is not followed."""

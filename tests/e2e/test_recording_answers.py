@@ -142,7 +142,7 @@ def _(t):
         return found
 
     everything = tables("--top=1000000")
-    t.check(len(everything) == 6 and max(map(len, everything.values())) > 5, "tables: %s" % everything)
+    t.check(len(everything) == 7 and max(map(len, everything.values())) > 5, "tables: %s" % everything)
     for threshold in (0.5, 5, 17, 20, 100):
         for title, rows in tables("--top=1000000", "--threshold=%s" % threshold).items():
             limit = sum(part for part, _ in everything[title]) * threshold

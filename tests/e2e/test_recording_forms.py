@@ -352,3 +352,147 @@ def _(t):
     few = table_of(report(t, "--top=1", path), "allocated by thread")
     t.equal("others", [number(row[0]) for row in few], [number(rows[0][0]), sum(number(row[0]) for row in rows[1:])])
     t.check("allocated by thread" not in report(t, "--at=end", path), "not of a moment")
+
+
+AGES = """
+#include <stdlib.h>
+#include <time.h>
+
+static void *kept[1000];
+
+static void *__attribute__((noinline)) some(void) { return malloc(100); }
+static void *__attribute__((noinline)) none(void) { return malloc(200); }
+static void *__attribute__((noinline)) all(void) { return malloc(300); }
+
+int main(void)
+{
+	for (int i = 0; i < 100; i++) {
+		kept[i] = some();
+		free(none());
+	}
+	for (int i = 0; i < 10; i++)
+		free(kept[i]);
+	kept[0] = all();
+	nanosleep(&(struct timespec){1, 100000000}, NULL);
+	return 0;
+}
+"""
+
+
+@test("recording/ages")
+def _(t):
+    """The text has for each call site the mean lifetime of what was released, the share that was not, and its age, as the
+    tables have them."""
+    t.program("gcc")
+    directory = t.subdirectory()
+    with open(os.path.join(directory, "ages.c"), "w", encoding="utf-8") as file:
+        file.write(AGES)
+    subprocess.run(["gcc", "-g", "-O1", "-o", "ages", "ages.c"], cwd=directory, check=True)
+    path = os.path.join(t.profile([os.path.join(directory, "ages")], ["--record=r"]).directory, "r")
+    data = json.loads(report(t, "--format=json", path))
+    rows = {row[-2]: row for row in table_of(report(t, path), "lifetimes by call site")}
+    t.equal("blocks", {name: row[:2] for name, row in rows.items()},
+            {"some": ["100", "49.8"], "none": ["100", "49.8"], "all": ["1", "0.5"]})
+    t.equal("without live ones", len(rows["none"]), 7)
+    t.equal("without released ones", rows["all"][3:5], ["live,", ">="])
+    t.equal("with both", rows["some"][5:9], ["90.0", "%", "live,", ">="])
+    for name, row in rows.items():
+        leaf = next(i for i in range(len(data["leaves"]["site"])) if site_of(data, i) == name)
+        mean, count = 0, 0
+        for bucket, n in histogram([data["leaves"]["lifetimes"][leaf]]).items():
+            mean, count = mean + n * (0.75 * 2 ** bucket if bucket else 0.5), count + n
+        if count:
+            unit = {"us": 1, "ms": 1e3, "s": 1e6}[row[4].rstrip(",")]
+            t.check(abs(float(row[3]) * unit - mean / count) <= mean / count * 0.006, "lifetime of %s: %s" % (name, row))
+        if ">=" in row:
+            age, unit = row[row.index(">=") + 1:][:2]
+            t.check(unit == "s" and 1.09 <= float(age) <= data["meta"]["duration"] / 1000 + 0.01, "age of %s: %s" % (name, row))
+
+
+@test("recording/older-than")
+def _(t):
+    """--older-than: what was live at the end and born in an interval that is old enough as a whole, in every form."""
+    t.program("gcc")
+    directory = t.subdirectory()
+    with open(os.path.join(directory, "ages.c"), "w", encoding="utf-8") as file:
+        file.write(AGES.replace("	kept[0] = all();\n", "").replace("	return 0;", "	kept[0] = all();\n	return 0;"))
+    subprocess.run(["gcc", "-g", "-O1", "-o", "ages", "ages.c"], cwd=directory, check=True)
+    path = os.path.join(t.profile([os.path.join(directory, "ages")], ["--record=r"]).directory, "r")
+    for age, wanted in (("1", {"some": 90}), ("1000ms", {"some": 90}), ("0", {"some": 90, "all": 1}), ("100%", {}), ("30%", {"some": 90})):
+        data = json.loads(report(t, "--format=json", "--older-than=" + age, path))
+        view, c = data["view"], data["cells"]
+        cells = [(leaf, size, blocks) for leaf, born, died, size, blocks in zip(c["leaf"], c["born"], c["died"], c["bytes"], c["blocks"])
+                 if born < view["first"] and died == -1]
+        ms = data["meta"]["duration"] * float(age[:-1]) / 100 if age[-1] == "%" else float(age.rstrip("ms")) * (1 if "ms" in age else 1000)
+        step = data["timeline"]["interval"]
+        t.check(view["first"] * step <= data["meta"]["duration"] - ms < (view["first"] + 1) * step if ms else
+                view["first"] == len(data["timeline"]["time"]), "interval for %s: %s" % (age, view))
+        t.equal("sum of " + age, (view["quantity"], view["bytes"], view["blocks"]),
+                ("older", sum(cell[1] for cell in cells), sum(cell[2] for cell in cells)))
+        found = {site_of(data, leaf): blocks for leaf, blocks in zip(view["leaf"], view["blocks_of"])}
+        t.equal("sites older than " + age, found, wanted)
+        t.equal("folded", folded_sum(run_report(t, "--format=folded", "--older-than=" + age, path).out.decode()), view["bytes"])
+        t.equal("massif", massif_sum(report(t, "--format=massif", "--older-than=" + age, path), True)[:1] or [0], [view["bytes"]])
+        t.equal("pprof", pprof_values(run_report(t, "--format=pprof", "--older-than=" + age, path).out), (view["bytes"], view["blocks"]))
+    for options in (["--older-than=101%"], ["--older-than=1h"], ["--older-than=-1"], ["--older-than="], ["--older-than=1", "--at=end"],
+                    ["--older-than=1", "--thread=1"]):
+        result = run_report(t, *options, path)
+        t.equal("status of %s" % options, (result.status, result.out, b"--older-than" in result.err), (255, b"", True))
+
+
+LIVES = """
+#include <stdlib.h>
+#include <time.h>
+
+static void *__attribute__((noinline)) quick(void) { return malloc(100); }
+static void *__attribute__((noinline)) slow(void) { return malloc(200); }
+
+int main(void)
+{
+	for (int i = 0; i < 50; i++) {
+		void *first = quick(), *second = slow();
+
+		free(first);
+		nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+		free(second);
+	}
+	return 0;
+}
+"""
+
+
+@test("recording/temporary")
+def _(t):
+    """--temporary: what lived less than a time, as the histograms of lifetimes have it, in every form, and with samples.
+    By ptmem's own rule the blocks of slow are temporary, and those of quick are not."""
+    t.program("gcc")
+    directory = t.subdirectory()
+    with open(os.path.join(directory, "lives.c"), "w", encoding="utf-8") as file:
+        file.write(LIVES)
+    subprocess.run(["gcc", "-g", "-O1", "-o", "lives", "lives.c"], cwd=directory, check=True)
+    for options in ([], ["--heap-sample=2"]):
+        path = os.path.join(t.profile([os.path.join(directory, "lives")], ["--record=r", *options]).directory, "r")
+        plain = json.loads(report(t, "--format=json", path))
+        t.equal("by default with %s" % options, (plain["meta"]["temporary_below"], plain["end"]["temporary"]),
+                (0, None if options else 50))
+        for given, below in (("1us", 0), ("4.096ms", 12), ("4097us", 13), ("20s", 25), ("20", 25)):
+            data = json.loads(report(t, "--format=json", "--temporary=" + given, path))
+            wanted = [sum(n for bucket, n in histogram([row]).items() if bucket <= below) for row in plain["leaves"]["lifetimes"]]
+            t.equal("leaves within %s with %s" % (given, options), data["leaves"]["temporary"], wanted)
+            t.equal("all within %s with %s" % (given, options), (data["meta"]["temporary_below"], data["end"]["temporary"]),
+                    (1 << below, sum(wanted)))
+            rows = list(csv.DictReader(io.StringIO(report(t, "--format=csv", "--at=peak", "--temporary=" + given, path))))
+            t.equal("CSV within %s" % given, {row["call_site"].split()[0]: int(row["temporary"]) for row in rows},
+                    {name: sum(wanted[leaf] for leaf in range(len(wanted)) if site_of(data, leaf) == name) for name in ("quick", "slow")})
+        rows = table_of(report(t, "--temporary=4ms", path), "temporary allocations, released within 4,096 us")
+        t.check("slow" not in [row[3] for row in rows], "slow is temporary within 4 ms")
+        page = os.path.join(directory, "page.html")
+        report(t, "--html=" + page, "--temporary=20s", path)
+        t.equal("page", embedded(page)["end"]["temporary"], 100)
+    for bad in ("0", "", "1x", "-1", "nan", "inf", "1e3", "99999999999999s"):
+        result = run_report(t, "--temporary=" + bad, path)
+        t.equal("status of %r" % bad, (result.status, result.out, b"--temporary takes" in result.err), (255, b"", True))
+
+
+def site_of(data, leaf):
+    return data["frames"]["function"][data["nodes"]["frame"][data["leaves"]["site"][leaf]]]

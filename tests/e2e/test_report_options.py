@@ -48,6 +48,13 @@ for _kind, _forms in (("massif", "png svg flame html html=- png+folded html+flam
                         for files in ("massif", "recordings"))):
     for _form in _forms.split() + [""][:_kind != "massif"]:
         WANTED[_kind][_form] += " not-my-code"
+for _kind in ("recording", "diff of recordings"):
+    for _form in WANTED[_kind]:
+        WANTED[_kind][_form] += " older-than" if _form not in ("html", "html=-") else ""
+for _kind, _forms in (("recording", " format=text format=json format=csv html html=- html+flame flame+csv folded+text"),
+                      ("diff of recordings", "html html=- html+flame")):
+    for _form in _forms.split(" "):
+        WANTED[_kind][_form] += " temporary"
 
 
 def make(cwd, name, data):
@@ -129,7 +136,7 @@ def options_of(t, cwd, arguments):
     found = {"threshold": "--threshold=40", "x": "--x=40", "y": "--y=7", "x-size": "--x-size=640", "y-size": "--y-size=400",
              "title": "--title=another", "time-based": "-t", "total": "-T", "rss": "--rss=rss", "snapshot": "--snapshot=last",
              "at": "--at=start", "range": "--range=end..end", "thread": "--thread=1", "match": "--match=realloc", "top": "--top=1",
-             "not-my-code": "--not-my-code=mixed.c"}
+             "not-my-code": "--not-my-code=mixed.c", "temporary": "--temporary=1us", "older-than": "--older-than=50%"}
     plain = [a for a in arguments if a != "--diff"]
     both = [detailed(os.path.join(cwd, name)) for name in plain]
     if both and all(both):

@@ -92,28 +92,51 @@ def sampled_too(t):
         t.check(set(wanted) <= set(stacks_at), "%s: calls are missing" % mode)
 
 
+STOPS = 20  # of slope told: levels where it waits
+SAMPLES = 3  # that must come until it may go on
+
+
+def sampled_levels(t, cwd, probes, times):
+    """The words of the events' lines. They come late, so that some samples may be of the level before."""
+    os.mkfifo(os.path.join(cwd, "fifo"))
+    ptmem = subprocess.Popen([t.ptmem(), "-q", "--stacks=yes", "--heap=no", "--stack-sample=1", "--events=fifo", "--probes=" + probes,
+                              t.target(VARIANT, "stackuse"), "slope", str(times), "told"],
+                             cwd=cwd, env=t.environment(cwd), stdin=subprocess.PIPE, bufsize=0)
+    told = samples = 0
+    began = False
+    with open(os.path.join(cwd, "fifo"), encoding="ascii") as file:
+        for line in file:
+            word = line.split()
+            began = began or word[0] == "a" and int(word[6]) == 64  # a call of the first level
+            samples += began and word[0] == "t"
+            if samples == SAMPLES * (told + 1) and told < STOPS:
+                told += ptmem.stdin.write(b"x")
+            yield word
+    ptmem.stdin.close()
+    t.equal("status", ptmem.wait(), 0)
+    t.equal("stops that the program left", told, STOPS)
+
+
 @test("stacks/sampled-calls", limit=120)
 def sampled_calls(t):
     """Samples know nothing of what ptmem itself has on the stack, and come in the order of the calls."""
     for probes, times in (("break", 30), ("jump", 1000)):
-        profile = t.profile([t.target(VARIANT, "stackuse"), "slope", str(times)], [
-            "--stacks=yes", "--heap=no", "--stack-sample=1", "--events=events", "--probes=" + probes])
-        with open(os.path.join(profile.directory, "truth"), encoding="ascii") as file:
+        cwd = t.subdirectory()
+        lines = list(sampled_levels(t, cwd, probes, times))
+        with open(os.path.join(cwd, "truth"), encoding="ascii") as file:
             levels = [int(line.split()[1]) for line in file if line.startswith("level: ")]
-        (first, outside), (last, _) = only_truth(profile.directory)
+        (first, outside), (last, _) = only_truth(cwd)
         # between two levels stand a return address and, one after the other, the registers that a function saves: the
         # first push into a new page takes a fault, and with it often the sample
         fits = {bytes_ + 8 * words for bytes_ in [*levels, outside] for words in range(1 + 1 + 6)}
         seen, place, samples = [], 0, 0
-        with open(os.path.join(profile.directory, "events"), encoding="ascii") as file:
-            for line in file:
-                word = line.split()
-                if word[0] == "a" and int(word[6]) in (first, last):
-                    place += 1
-                elif place == 1 and word[0] == "s":
-                    seen.append(int(word[5]))
-                samples += place == 1 and word[0] == "t"
-        t.check(samples > 20, "%s: only %d samples" % (probes, samples))
+        for word in lines:
+            if word[0] == "a" and int(word[6]) in (first, last):
+                place += 1
+            elif place == 1 and word[0] == "s":
+                seen.append(int(word[5]))
+            samples += place == 1 and word[0] == "t"
+        t.check(samples >= STOPS * SAMPLES, "%s: only %d samples" % (probes, samples))
         strange = [s for s in seen if s not in fits]
         t.check(not strange, "%s: %d of %d sums are of no level: %s" % (probes, len(strange), len(seen), strange[:9]))
         deepest = seen.index(max(seen))

@@ -10,8 +10,9 @@
  *
  *	plain         calls at every level of a recursion, down and up
  *	deep          the same as plain, and in a signal's handler, and beside a child that is spawned
- *	slope N [sleep]   a recursion whose levels call malloc N times and nothing else, or sleep for 0.1 ms
- *	              between these calls: after them lines come "level: BYTES" for each level; the first call
+ *	slope N [sleep|told]   a recursion whose levels call malloc N times and nothing else, or sleep for
+ *	              0.1 ms between these calls, or, at each 50th level, go on calling until there is a byte
+ *	              on standard input: after them lines come "level: BYTES" for each level; the first call
  *	              is before, the last after
  *	alternate     as deep, in a handler with a stack of its own, which counts below its first call
  *	threads       four threads at different depths, one after the other; then they end
@@ -145,7 +146,8 @@ NOINLINE static void descend(int who, int levels)
 #define LEVELS 1000
 
 static uint64_t level[LEVELS];
-static int must_sleep;
+static char told;
+static int must_sleep, must_be_told;
 
 NOINLINE static void slope(unsigned n, unsigned times)
 {
@@ -153,7 +155,7 @@ NOINLINE static void slope(unsigned n, unsigned times)
 
 	room[0] = room[FRAME - 1] = 1;
 	level[n] = use[MAIN].start - STACK_POINTER();
-	for (unsigned i = 0; i < times; i++) {
+	for (unsigned i = 0; i < times || (must_be_told && n % 50 == 49 && read(0, &told, 1) != 1); i++) {
 		void *p = malloc(64);
 		__asm__ volatile("" : "+r"(p) : : "memory");
 		if (must_sleep)
@@ -478,7 +480,9 @@ int main(int argc, char **argv)
 	if (!strcmp(mode, "plain"))
 		descend(MAIN, 20);
 	else if (!strcmp(mode, "slope")) {
-		must_sleep = argc > 3;
+		must_sleep = argc > 3 && !strcmp(argv[3], "sleep");
+		must_be_told = argc > 3 && !must_sleep;
+		CHECK(!must_be_told || !fcntl(0, F_SETFL, O_NONBLOCK));
 		run_slope((unsigned)argument(argc, argv, 2, 100));
 	}
 	else if (!strcmp(mode, "deep"))

@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "profile/events.h"
+#include "profile/events_cut.h"
 #include "profile/events_read.h"
 
 #define HEAD "ptmem-events 1\nh 1 0 x\n"
@@ -79,7 +80,7 @@ static char *copy_of(const char *text, size_t size, unsigned *line_out, const ch
 	FILE *in = fmemopen((void *)text, size, "r"), *out = open_memstream(&copy, &copy_size);
 	struct copier c = { events_writer_new(out), calltree_new() };
 	struct events_reader_ops ops = { copy_header, copy_module, copy_name, copy_value, copy_event, copy_thread_exit, copy_end,
-					 &c, copy_sampling, copy_total, NULL };
+					 &c, copy_sampling, copy_total, NULL, NULL };
 	int r = events_read(in, c.tree, &ops, line_out, why_out);
 	assert_int_equal(events_writer_free(c.writer), 0);
 	calltree_free(c.tree);
@@ -178,6 +179,9 @@ static void what_is_wrong_is_refused(void **state)
 	refused("ptmem-events 1\n", 2, "no end line");
 	refused("ptmem-events 1\ne 1\n", 2, "no header");
 	refused(HEAD "h 1 0 x\n", 3, "second header");
+	refused(HEAD "ptmem-events 1\n", 3, "second first line");
+	refused(HEAD "e 1\nptmem-events 1\n", 4, "second first line");
+	refused("ptmem-events 1\nptmem-events 1\n", 2, "second first line");
 	refused(HEAD "e 1\ne 1\n", 4, "after the end");
 	refused(HEAD "e 1", 3, "cut");
 	refused(HEAD "f 1 1 1 0 5000\n", 4, "no end line");

@@ -9,7 +9,12 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <gelf.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "tracee/syscalls/syscall_sites.h"
 
@@ -167,10 +172,88 @@ static void test_numbers_from_callers(void **state)
 	elf_file_release(file);
 }
 
+/* -- descriptions of frames -- */
+
+static uint8_t *read_self(size_t *size_out)
+{
+	FILE *f = fopen("/proc/self/exe", "rb");
+	uint8_t *bytes = NULL;
+
+	assert_non_null(f);
+	for (size_t room = *size_out = 0; room == *size_out; room += 1 << 20) {
+		assert_non_null(bytes = realloc(bytes, room + (1 << 20)));
+		*size_out += fread(bytes + room, 1, 1 << 20, f);
+	}
+	fclose(f);
+	return bytes;
+}
+
+struct found_symbol {
+	const char *name;
+	uint64_t vaddr;
+};
+
+static int find_symbol(void *ctx, const struct elf_symbol *sym)
+{
+	struct found_symbol *s = ctx;
+
+	s->vaddr = strcmp(sym->name, s->name) == 0 ? sym->vaddr : s->vaddr;
+	return 0;
+}
+
+/* How many numbers by_register has if @word of the last FDE of this program leads to its start. */
+static size_t numbers_with(unsigned word)
+{
+	const struct proof *p = &proofs[0];
+	struct found_symbol start = {.name = p->name};
+	struct wanted_proof w = {.proof = p};
+	struct elf_file *file;
+	struct syscall_sites sites;
+	GElf_Shdr frames;
+	size_t size, last = 0;
+	uint8_t *bytes = read_self(&size);
+	uint32_t length;
+	char path[40];
+
+	assert_int_equal(elf_file_open(NULL, "/proc/self/exe", NULL, &file), 0);
+	elf_file_each_symbol(file, find_symbol, &start);
+	assert_true(start.vaddr && elf_file_section(file->elf, ".eh_frame", &frames));
+	elf_file_release(file);
+	for (size_t i = 0; memcpy(&length, bytes + frames.sh_offset + i, 4) && length; i += 4 + length)
+		last = i;
+	uint32_t distance = (uint32_t)(start.vaddr - (frames.sh_addr + last + 4 * word));
+	memcpy(bytes + frames.sh_offset + last + (size_t)4 * word, &distance, sizeof(distance));
+
+	int fd = memfd_create("changed", 0);
+	assert_int_equal(write(fd, bytes, size), size);
+	free(bytes);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	assert_int_equal(elf_file_open(NULL, path, NULL, &file), 0);
+	close(fd);
+	syscall_sites_find(arch_native, file, &sites);
+	w.sites = &sites;
+	elf_file_each_symbol(file, look_for_proof, &w);
+	assert_non_null(w.site);
+	size_t count = w.site->count;
+	syscall_sites_deinit(&sites);
+	elf_file_release(file);
+	return count;
+}
+
+/* lld puts the frames before the text, so that distances back to a CIE lead to functions. */
+static void test_frames(void **state)
+{
+	(void)state;
+	assert_int_equal(numbers_with(1), proofs[0].count); /* of the CIE */
+	assert_int_equal(numbers_with(2), 0); /* the function it describes, a second time */
+	assert_int_equal(numbers_with(4), 0); /* its instructions */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_numbers_from_callers),
+		cmocka_unit_test(test_frames),
 	};
 
 	elf_version(EV_CURRENT);

@@ -83,7 +83,7 @@ const Header = (function () {
 			add("temporary",
 				format.percent(end.temporary,
 					end.allocations + (end.reallocs || 0)),
-				format.count(end.temporary));
+				`${format.count(end.temporary)}, ${p.temporaryText}`);
 		if (p.isMassif)
 			add("snapshots", String(p.intervals), `${p.stops.length} with a call tree`);
 		add(p.unit === "s" ? "duration" :

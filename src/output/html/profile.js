@@ -365,6 +365,14 @@ class Profile {
 		return { bytes: new Float64Array(this.count), blocks };
 	}
 
+	/* What counts as temporary. */
+	get temporaryText() {
+		const below = this.meta.temporary_below;
+
+		return below ? `released within ${format.seconds(below / 1e6)}` :
+			"released by the same thread before it allocated again";
+	}
+
 	/* Not with samples, which do not show whether the next allocation was later. */
 	get hasTemporary() {
 		return Boolean(this.leaves.temporary);

@@ -259,8 +259,7 @@ class Reports {
 				p.isRunning ? "These blocks are live now." :
 					"No leak check ran. These blocks were still live " +
 					"when the profile ended.",
-			temporary: "Temporary: released by the same thread before it " +
-				"allocated again. Whole run.",
+			temporary: `Temporary: ${p.temporaryText}. Whole run.`,
 			threads: "What each thread allocated in the whole run.",
 			sizes: "Sizes of all allocations and reallocs in the whole run.",
 			releases: "Which call sites released blocks, in the whole run. " +

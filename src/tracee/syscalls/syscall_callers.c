@@ -151,8 +151,37 @@ static bool is_harmless_word(struct proof *p, uint64_t at, const uint8_t *word)
 	       is_compared_only(p, &s, at);
 }
 
+/* A segment of data, and how many descriptions of the function it has had so far. */
+struct data {
+	const struct elf_segment *segment;
+	const uint8_t *bytes;
+	size_t *described;
+};
+
+/*
+ * Whether @at is in the length of an entry of @frames (.eh_frame), or in its distance back to the
+ * CIE, which leads into the text if that follows, as lld has it.
+ */
+static bool is_frame_header(const struct data *d, const GElf_Shdr *frames, uint64_t at)
+{
+	uint64_t first = frames->sh_addr - d->segment->vaddr, offset = at - d->segment->vaddr;
+	uint32_t length;
+
+	if (frames->sh_addr < d->segment->vaddr)
+		return false;
+	for (uint64_t i = first; i <= offset; i += sizeof(length) + length) {
+		memcpy(&length, d->bytes + i, sizeof(length));
+		if (offset - i < 2 * sizeof(length))
+			return true;
+		if (!length || length == UINT32_MAX) /* the end, or 64 bits */
+			return false;
+	}
+	return false;
+}
+
 /* A distance from @at to the function. The FDE that describes the function does not call it. */
-static bool is_harmless_distance(struct proof *p, uint64_t at, uint32_t distance, size_t *described)
+static bool is_harmless_distance(const struct proof *p, const struct data *d, uint64_t at,
+				 uint32_t distance)
 {
 	struct section s;
 	bool is_start = (uint32_t)at + distance == (uint32_t)p->of->start;
@@ -163,7 +192,7 @@ static bool is_harmless_distance(struct proof *p, uint64_t at, uint32_t distance
 	if (s.header.sh_type != SHT_PROGBITS || strcmp(s.name, ".eh_frame_hdr") == 0)
 		return true;
 	if (strcmp(s.name, ".eh_frame") == 0)
-		return !is_start || (*described)++ == 0;
+		return !is_start || is_frame_header(d, &s.header, at) || (*d->described)++ == 0;
 	return at % sizeof(distance) != 0;
 }
 
@@ -181,9 +210,10 @@ static bool may_be_pointer(const struct proof *p, uint64_t at, uint32_t high)
 	return is_whole || at % sizeof(uint32_t) == 0;
 }
 
-static void examine_data(struct proof *p, const struct elf_segment *seg, const uint8_t *bytes,
-			 size_t *described)
+static void examine_data(struct proof *p, const struct data *d)
 {
+	const struct elf_segment *seg = d->segment;
+	const uint8_t *bytes = d->bytes;
 	uint64_t start = p->of->start;
 	uint32_t size = (uint32_t)(p->of->end - start);
 
@@ -199,7 +229,7 @@ static void examine_data(struct proof *p, const struct elf_segment *seg, const u
 			may_be_pointer(p, seg->vaddr + i, high);
 		if (is_word && !is_harmless_word(p, seg->vaddr + i, bytes + i))
 			p->is_doubtful = true;
-		if (there < size && !is_harmless_distance(p, seg->vaddr + i, low, described))
+		if (there < size && !is_harmless_distance(p, d, seg->vaddr + i, low))
 			p->is_doubtful = true;
 	}
 }
@@ -212,9 +242,10 @@ static void examine_all_data(struct proof *p)
 	for (size_t i = 0; i < file->segment_count && !p->is_doubtful; i++) {
 		if (file->segment[i].is_exec)
 			continue;
-		const uint8_t *bytes = syscall_text_segment(p->text, i);
-		if (bytes)
-			examine_data(p, &file->segment[i], bytes, &described);
+		const struct data d = {&file->segment[i], syscall_text_segment(p->text, i),
+				       &described};
+		if (d.bytes)
+			examine_data(p, &d);
 		else
 			p->is_doubtful = true;
 	}
