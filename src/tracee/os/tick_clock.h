@@ -20,6 +20,7 @@ struct tick_clock {
 	/* the kernel uses this counter as a clock, or would: it is the same on all CPUs */
 	bool is_trusted;
 	struct tick_pair (*read)(void); /* both clocks now */
+	uint64_t (*ticks)(void);        /* the counter now */
 	struct tick_pair old, middle, last; /* old and middle: where the rate is measured from */
 	uint64_t rate;              /* ns for each tick, times 2^32 */
 };
@@ -28,6 +29,8 @@ struct tick_clock {
 void tick_clock_init(struct tick_clock *c, const struct arch *arch);
 /* Reads another pair, and returns the time: c->last.ns. */
 uint64_t tick_clock_update(struct tick_clock *c);
+/* The time now. Reads another pair only if the newest one is older than 100 us. */
+uint64_t tick_clock_now(struct tick_clock *c);
 
 /* The time of @ticks, which may be any number: 0 or UINT64_MAX if it is out of range. */
 uint64_t tick_clock_ns(const struct tick_clock *c, uint64_t ticks);

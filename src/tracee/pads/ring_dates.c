@@ -51,15 +51,19 @@ void ring_dates_pass(struct ring *r, uint32_t slot, uint64_t end, uint64_t ticks
 static void find_turns(const struct ring_dates *d, uint64_t position, uint64_t number,
 		       struct ring_stamp *before, struct ring_stamp *after)
 {
+	uint32_t i = d->turns;
+
 	*before = *after = (struct ring_stamp){0};
-	for (uint32_t i = 0; i < d->turns; i++) {
-		const struct ring_turn *t = &d->turn[i];
-		if (t->head > position) {
-			*after = (struct ring_stamp){t->head, t->there_ns};
-			return;
-		}
-		if ((!d->last.at || t->head > d->last.at) && t->number <= number)
-			*before = (struct ring_stamp){t->head, t->not_yet_ns};
+	while (i > 0 && d->turn[i - 1].head > position)
+		i--;
+	if (i < d->turns)
+		*after = (struct ring_stamp){d->turn[i].head, d->turn[i].there_ns};
+	for (; i > 0 && (!d->last.at || d->turn[i - 1].head > d->last.at); i--) {
+		const struct ring_turn *t = &d->turn[i - 1];
+		if (t->number > number)
+			continue;
+		*before = (struct ring_stamp){t->head, t->not_yet_ns};
+		return;
 	}
 }
 
