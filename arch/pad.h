@@ -115,9 +115,9 @@
  * (PAD_RECORD_TIME) date them. A thread writes one before a record
  *	- after it waited for room, or when the reader found nothing new in its ring, and asked;
  *	- else after `step` bytes, which it adapts: stamps shall come faster than gap_ticks.
- * If more than gap_ticks passed between two stamps (without the wait for room) the thread slept, or
- * lost its CPU, and of the records between them it is not known on which side they are. Such
- * records must be few: at most 1 / 2^PAD_SPARE_SHIFT of the bytes. What is left of that share is
+ * If more than gap_ticks passed between two stamps the thread slept, or lost its CPU, and of the
+ * records between them it is not known on which side they are, unless the pause was a wait for room,
+ * or began before the reader looked and asked (seen_ticks). Such records must be few: at most 1 / 2^PAD_SPARE_SHIFT of the bytes. What is left of that share is
  * spare, and a step takes at most 1 / 2^PAD_SPARE_PART of it, so that pauses that come regularly
  * find steps of about the same length. No more than that for the present step is kept.
  */
@@ -248,6 +248,7 @@ struct pad_ring {
 	uint64_t at;         /* address of the bytes */
 	uint64_t mask;       /* their number, a power of two, - 1 */
 	uint64_t limit;      /* of the head; the reader publishes it in steps */
+	uint64_t seen_ticks; /* with that question: by then the head was where it is */
 	/* of the thread alone: the last stamp and its end, the distance to the next; see Times */
 	uint64_t ticks, stamp_end, step;
 	uint64_t spare;      /* bytes of which a share may be in pauses */

@@ -75,10 +75,11 @@ INLINE uint64_t next_step(const struct pad_control *c, struct pad_ring *ring, ui
 }
 
 /*
- * Writes a stamp at the head, if wanted; the next is due after another step. @waited: ticks that
- * the thread waited for room.
+ * Writes a stamp at the head, if wanted; the next is due after another step. @written: ticks when
+ * all records before it were written; 0: now.
  */
-INLINE void stamp(const struct pad_control *c, struct pad_ring *ring, uint64_t end, uint64_t waited)
+INLINE void stamp(const struct pad_control *c, struct pad_ring *ring, uint64_t end,
+		  uint64_t written)
 {
 	uint64_t *word = (uint64_t *)(ring->at + (ring->head & ring->mask)), soft = UINT64_MAX, now;
 
@@ -87,7 +88,7 @@ INLINE void stamp(const struct pad_control *c, struct pad_ring *ring, uint64_t e
 	if (!(READ(c->flags) & PAD_NO_TICKS)) {
 		word[1] = now;
 		word[0] = PAD_RECORD_TIME;
-		ring->step = next_step(c, ring, now - waited - ring->ticks);
+		ring->step = next_step(c, ring, (written ? written : now) - ring->ticks);
 		ring->ticks = now;
 		set_head(ring, ring->head + PAD_TIME_SIZE);
 		ring->stamp_end = ring->head;
@@ -105,15 +106,17 @@ INLINE void stamp(const struct pad_control *c, struct pad_ring *ring, uint64_t e
 API int pad_make_room(const struct pad_control *c, const struct pad_slot *slot, uint64_t size)
 {
 	struct pad_ring *ring = ring_of(slot);
-	uint64_t end = record_end(ring, ring->head + PAD_TIME_SIZE, size), waited = 0;
+	uint64_t end = record_end(ring, ring->head + PAD_TIME_SIZE, size), written = 0;
 
+	if (__atomic_load_n(&ring->soft_limit, __ATOMIC_ACQUIRE) == 0)
+		written = READ(ring->seen_ticks);
 	if (unlikely(end > READ(ring->limit))) {
-		uint64_t start = pad_read_ticks(c);
+		if (!written)
+			written = pad_read_ticks(c);
 		if (!wait_for_room(c, slot, end))
 			return 0;
-		waited = pad_read_ticks(c) - start;
 	}
-	stamp(c, ring, end, waited);
+	stamp(c, ring, end, written);
 	return 1;
 }
 

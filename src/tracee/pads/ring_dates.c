@@ -26,6 +26,15 @@ void ring_dates_turn(struct ring *r, uint32_t slot, uint64_t before, uint64_t af
 	d->turn[d->turns++] = (struct ring_turn){s->head, r->next_number, after, before};
 }
 
+uint64_t ring_dates_seen(const struct ring *r, uint32_t slot)
+{
+	const struct ring_dates *d = &r->source[slot].dates;
+	uint64_t ns = d->turn[d->turns - 1].there_ns, last = r->clock->last.ns;
+
+	return r->clock->last.ticks + tick_clock_ticks(r->clock, MAX(ns, last) - last) -
+	       tick_clock_ticks(r->clock, last - MIN(ns, last));
+}
+
 /* @ns over @bytes. */
 static uint64_t slope_of(uint64_t ns, uint64_t bytes)
 {

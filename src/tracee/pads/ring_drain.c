@@ -367,10 +367,32 @@ static void deliver_window(struct turn *t)
 /* The thread of @slot may be asleep: its next record shall have a stamp before it. */
 static void ask_for_stamp(struct ring *r, uint32_t slot)
 {
+	struct pad_ring *shared = pad_memory_ring(r->memory, slot);
+
 	if (r->source[slot].is_asked)
 		return;
 	r->source[slot].is_asked = true;
-	__atomic_store_n(&pad_memory_ring(r->memory, slot)->soft_limit, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&shared->seen_ticks, ring_dates_seen(r, slot), __ATOMIC_RELAXED);
+	__atomic_store_n(&shared->soft_limit, 0, __ATOMIC_RELEASE);
+}
+
+/*
+ * Asks threads that wrote nothing while their rings were read: if the reader took their CPU, the
+ * pause that they will notice began when it looked.
+ */
+static void ask_at_end(struct turn *t)
+{
+	struct ring *r = t->r;
+	uint64_t before = tick_clock_now(r->clock);
+
+	for (size_t i = 0; i < t->active && !r->broken; i++) {
+		uint32_t slot = r->active[i];
+		struct ring_source *s = &r->source[slot];
+		if (s->position != s->head || ring_head(r, slot) != s->head)
+			continue;
+		ring_dates_turn(r, slot, before, before);
+		ask_for_stamp(r, slot);
+	}
 }
 
 /* Finds the rings that have records. */
@@ -435,6 +457,8 @@ size_t ring_drain(struct ring *r, size_t max, const struct ring_reader *reader)
 	deliver_late(&t);
 	while (t.count < max && r->number < r->next_number && !r->broken)
 		deliver_window(&t);
+	if (t.count < max)
+		ask_at_end(&t);
 	r->stats.records += t.count;
 	return t.count;
 }
