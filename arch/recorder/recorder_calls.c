@@ -55,22 +55,25 @@ API uint64_t pad_read_ticks(const struct pad_control *c)
 	return READ(c->flags) & PAD_NO_TICKS ? 0 : cpu_ticks();
 }
 
+#define SPARE_SHIFT 8 /* 1 of 256 bytes may be between stamps with a pause */
+#define SPARE_PART 2  /* a quarter */
+
 /* Of a stamp at the head, @last ticks after the one before it: how far it is to the next. */
 INLINE uint64_t next_step(const struct pad_control *c, struct pad_ring *ring, uint64_t last)
 {
 	uint64_t gap = c->gap_ticks, step = ring->step, bytes = ring->head - ring->stamp_end;
-	uint64_t paused = last >= gap ? bytes << PAD_SPARE_SHIFT : 0, most;
+	uint64_t paused = last >= gap ? bytes << SPARE_SHIFT : 0, most;
 
 	ring->spare += bytes;
 	ring->spare -= paused < ring->spare ? paused : ring->spare;
-	most = ring->spare >> (PAD_SPARE_SHIFT + PAD_SPARE_PART);
+	most = ring->spare >> (SPARE_SHIFT + SPARE_PART);
 	if (last < gap / 4 + gap / 8) /* a busy thread's are 3/8 to 3/4 of the gap */
 		step += step / 2 + PAD_TIME_SIZE;
 	else if (last > gap / 2 + gap / 4 && last < gap)
 		step /= 2;
 	if (step > most)
 		return most;
-	ring->spare = step << (PAD_SPARE_SHIFT + PAD_SPARE_PART);
+	ring->spare = step << (SPARE_SHIFT + SPARE_PART);
 	return step;
 }
 

@@ -15,7 +15,7 @@ struct quick_event {
 	taddr_t sp;       /* stack pointer in the caller; 0 = not requested */
 	union {
 		struct {
-			/* of an allocation's stack in the call tree; 0 if stacks are not recorded */
+			/* of an allocation's stack in the call tree; 0: stacks are not recorded */
 			uint32_t node;
 			/* set only with event_options.quick_threads, or together with sp */
 			uint32_t thread;

@@ -75,8 +75,8 @@ static inline bool quick_pair(struct profile *p, const struct quick_event *ev)
 	uint64_t time = p->options.time_unit == TIME_BYTES ? p->time_bytes + 2 * both : p->time_ms;
 	uint64_t live = p->totals.live_bytes + ev->size;
 	uint64_t born_ns = MAX(p->now_ns, ev->time_ns), now_ns = MAX(born_ns, ev[1].time_ns);
-	if (live > p->peak_limit || time >= p->snapshots.earliest ||
-	    now_ns >= p->next_ms_ns || live + p->totals.extra + extra + p->stacks > p->snapshots.peak_limit ||
+	if (live > p->peak_limit || time >= p->snapshots.earliest || now_ns >= p->next_ms_ns ||
+	    live + p->totals.extra + extra + p->stacks > p->snapshots.peak_limit ||
 	    ev->size > SIZE_MAX44 || !blocks_is_absent(p->blocks, ev->addr))
 		return false;
 	uint32_t index = get_leaf(p, ev->node);

@@ -58,21 +58,8 @@ static struct tick_pair read_pair(void)
 	return best;
 }
 
-void tick_clock_init(struct tick_clock *c, const struct arch *arch)
-{
-	struct tick_pair first = read_pair();
-
-	*c = (struct tick_clock){
-		.is_trusted = is_any_available(arch->ticks_clocksources),
-		.read = read_pair,
-		.ticks = arch_ticks,
-		.old = first, .middle = first, .last = first,
-	};
-	while (tick_clock_update(c) - first.ns < FIRST_NS)
-		;
-}
-
-uint64_t tick_clock_update(struct tick_clock *c)
+/* Reads another pair, and returns the time: c->last.ns. */
+static uint64_t update(struct tick_clock *c)
 {
 	c->last = c->read();
 	if (c->last.ns - c->middle.ns > RATE_NS) {
@@ -85,11 +72,25 @@ uint64_t tick_clock_update(struct tick_clock *c)
 	return c->last.ns;
 }
 
+void tick_clock_init(struct tick_clock *c, const struct arch *arch)
+{
+	struct tick_pair first = read_pair();
+
+	*c = (struct tick_clock){
+		.is_trusted = is_any_available(arch->ticks_clocksources),
+		.read = read_pair,
+		.ticks = arch_ticks,
+		.old = first, .middle = first, .last = first,
+	};
+	while (update(c) - first.ns < FIRST_NS)
+		;
+}
+
 uint64_t tick_clock_now(struct tick_clock *c)
 {
 	uint64_t ns = c->is_trusted ? tick_clock_ns(c, c->ticks()) : UINT64_MAX;
 
-	return ns - c->last.ns < FRESH_NS ? ns : tick_clock_update(c);
+	return ns - c->last.ns < FRESH_NS ? ns : update(c);
 }
 
 uint64_t tick_clock_ns(const struct tick_clock *c, uint64_t ticks)

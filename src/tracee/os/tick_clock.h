@@ -27,8 +27,6 @@ struct tick_clock {
 
 /* Reads the first pair. Takes at least 50 us, for the first rate. */
 void tick_clock_init(struct tick_clock *c, const struct arch *arch);
-/* Reads another pair, and returns the time: c->last.ns. */
-uint64_t tick_clock_update(struct tick_clock *c);
 /* The time now. Reads another pair only if the newest one is older than 100 us. */
 uint64_t tick_clock_now(struct tick_clock *c);
 

@@ -139,13 +139,15 @@ static void read_short(struct turn *t, uint32_t slot)
 	struct ring_source *s = &t->r->source[slot];
 	const struct ring_line *line = ring_line_at(t->r, slot, s->position, s->next);
 	_Static_assert(PAD_TAIL == 16, "records of 16 or 32 bytes");
-	const uint32_t tail = ring_tail_size(t->r), step_bits = tail ? 5 : 4, step = 1u << step_bits;
+	const uint32_t tail = ring_tail_size(t->r), step_bits = tail ? 5 : 4;
+	const uint32_t step = 1u << step_bits;
 	const uint64_t stop = MIN(s->head, (s->position | s->mask) + 1);
 	const uint64_t first = t->first, span = t->span;
 	const uint64_t until = MIN(stop - s->position, line->end - s->position);
 	const uint64_t whole = (stop - s->position) >> step_bits, start_ns = line->start.ns;
 	const uint64_t *word = ring_word(s), *start = word;
-	const uint64_t *behind = word + MIN((until + step - 1) >> step_bits, whole) * step / sizeof(*word);
+	const uint64_t records = MIN((until + step - 1) >> step_bits, whole);
+	const uint64_t *behind = word + records * (step / sizeof(*word));
 	/* all ones, or 0 where there are no stacks */
 	const uint32_t nodes = t->reader->is_counting ? 0 : UINT32_MAX, node = mirror->node & nodes;
 	const uint32_t kinds = 1u << PAD_RECORD_FREE |
