@@ -115,9 +115,10 @@
  * (PAD_RECORD_TIME) date them. A thread writes one before a record
  *	- after it waited for room, or when the reader found nothing new in its ring, and asked;
  *	- else after `step` bytes, which it adapts: stamps shall come faster than gap_ticks.
- * If more than gap_ticks passed between two stamps the thread slept, or lost its CPU, and of the
- * records between them it is not known on which side they are. Such records must be few: the step
- * is at most 1 / 2^PAD_RUN_SHIFT of the bytes since that last happened.
+ * If more than gap_ticks passed between two the thread paused, and which records between them came
+ * later is unknown, unless it waited for room, or the reader saw the pause begin (seen_ticks). They
+ * must be few: 1 of 256 bytes. What is left of that share is spare; a step takes a quarter of it at
+ * most, so that regular pauses find steps of about the same length.
  */
 #ifndef PTMEM_ARCH_PAD_H
 #define PTMEM_ARCH_PAD_H
@@ -246,8 +247,9 @@ struct pad_ring {
 	uint64_t at;         /* address of the bytes */
 	uint64_t mask;       /* their number, a power of two, - 1 */
 	uint64_t limit;      /* of the head; the reader publishes it in steps */
-	/* of the thread alone: the last stamp, its distance to the next, and where its run began */
-	uint64_t ticks, step, run;
+	uint64_t seen_ticks; /* with that question: by then the head was where it is */
+	/* of the thread alone (Times): the last stamp and its end, the distance to the next */
+	uint64_t ticks, stamp_end, step, spare;
 	struct pad_lost lost;
 };
 _Static_assert(sizeof(struct pad_ring) == 128, "as in PAD_BEHIND_RINGS");
@@ -384,7 +386,6 @@ enum pad_record_type {
 };
 
 #define PAD_TIME_SIZE 16
-#define PAD_RUN_SHIFT 8
 
 #define PAD_SAME_BLOCKS (1ull << 48) /* limit of the values that fit into a PAD_RECORD_SAME */
 #define PAD_SAME_BYTES (1ull << 16)

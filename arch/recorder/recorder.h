@@ -60,6 +60,7 @@ API int pad_raw(struct pad_stack *stack, const struct pad_head *head,
 API int pad_raw_marker(struct pad_stack *stack, const struct pad_head *head,
 		       const struct pad_saved *saved);
 API void pad_finish(struct pad_stack *stack, const struct pad_head *head);
+API uint64_t pad_read_ticks(const struct pad_control *c);
 API int pad_make_room(const struct pad_control *c, const struct pad_slot *slot, uint64_t size);
 API void pad_lose_block(const struct pad_control *c, const struct pad_slot *slot, uint64_t bytes);
 API void pad_lose_release(const struct pad_control *c, const struct pad_slot *slot, uint64_t block);

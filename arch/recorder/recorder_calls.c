@@ -50,41 +50,53 @@ INLINE int wait_for_room(const struct pad_control *c, const struct pad_slot *slo
 	return 1;
 }
 
-/*
- * The distance from a stamp at @head to the next: for a busy thread 3/8 to 3/4 of the gap. @last:
- * ticks since the one before it.
- */
-INLINE uint64_t next_step(const struct pad_control *c, struct pad_ring *ring, uint64_t head,
-			  uint64_t last)
+/* The counter; 0 if it is not to be read. */
+API uint64_t pad_read_ticks(const struct pad_control *c)
 {
-	uint64_t gap = c->gap_ticks, step = ring->step, most;
-
-	if (last >= gap)
-		ring->run = head;
-	most = (head - ring->run) >> PAD_RUN_SHIFT;
-	if (last < gap / 4 + gap / 8)
-		step += step / 2 + PAD_TIME_SIZE;
-	else if (last > gap / 2 + gap / 4)
-		step /= 2;
-	return step < most ? step : most;
+	return READ(c->flags) & PAD_NO_TICKS ? 0 : cpu_ticks();
 }
 
-/* Writes a stamp at the head, if wanted; the next is due after another step. */
-INLINE void stamp(const struct pad_control *c, struct pad_ring *ring, uint64_t end)
+#define SPARE_SHIFT 8 /* 1 of 256 bytes may be between stamps with a pause */
+#define SPARE_PART 2  /* a quarter */
+
+/* Of a stamp at the head, @last ticks after the one before it: how far it is to the next. */
+INLINE uint64_t next_step(const struct pad_control *c, struct pad_ring *ring, uint64_t last)
+{
+	uint64_t gap = c->gap_ticks, step = ring->step, bytes = ring->head - ring->stamp_end;
+	uint64_t paused = last >= gap ? bytes << SPARE_SHIFT : 0, most;
+
+	ring->spare += bytes;
+	ring->spare -= paused < ring->spare ? paused : ring->spare;
+	most = ring->spare >> (SPARE_SHIFT + SPARE_PART);
+	if (last < gap / 4 + gap / 8) /* a busy thread's are 3/8 to 3/4 of the gap */
+		step += step / 2 + PAD_TIME_SIZE;
+	else if (last > gap / 2 + gap / 4 && last < gap)
+		step /= 2;
+	if (step > most)
+		return most;
+	ring->spare = step << (SPARE_SHIFT + SPARE_PART);
+	return step;
+}
+
+/*
+ * Writes a stamp at the head, if wanted; the next is due after another step. @written: ticks when
+ * all records before it were written; 0: now.
+ */
+INLINE void stamp(const struct pad_control *c, struct pad_ring *ring, uint64_t end,
+		  uint64_t written)
 {
 	uint64_t *word = (uint64_t *)(ring->at + (ring->head & ring->mask)), soft = UINT64_MAX, now;
 
-	if (!(c->flags & PAD_NO_TICKS)) {
-		now = cpu_ticks();
-		/* again: ptmem sets the flag if the counter cannot be read */
-		if (!(READ(c->flags) & PAD_NO_TICKS)) {
-			word[1] = now;
-			word[0] = PAD_RECORD_TIME;
-			set_head(ring, ring->head + PAD_TIME_SIZE);
-			ring->step = next_step(c, ring, ring->head, now - ring->ticks);
-			ring->ticks = now;
-			soft = ring->head + ring->step;
-		}
+	now = pad_read_ticks(c);
+	/* again: ptmem sets the flag if the counter cannot be read */
+	if (!(READ(c->flags) & PAD_NO_TICKS)) {
+		word[1] = now;
+		word[0] = PAD_RECORD_TIME;
+		ring->step = next_step(c, ring, (written ? written : now) - ring->ticks);
+		ring->ticks = now;
+		set_head(ring, ring->head + PAD_TIME_SIZE);
+		ring->stamp_end = ring->head;
+		soft = ring->head + ring->step;
 	}
 	if (soft < end)
 		soft = end;
@@ -98,11 +110,17 @@ INLINE void stamp(const struct pad_control *c, struct pad_ring *ring, uint64_t e
 API int pad_make_room(const struct pad_control *c, const struct pad_slot *slot, uint64_t size)
 {
 	struct pad_ring *ring = ring_of(slot);
-	uint64_t end = record_end(ring, ring->head + PAD_TIME_SIZE, size);
+	uint64_t end = record_end(ring, ring->head + PAD_TIME_SIZE, size), written = 0;
 
-	if (unlikely(end > READ(ring->limit)) && !wait_for_room(c, slot, end))
-		return 0;
-	stamp(c, ring, end);
+	if (__atomic_load_n(&ring->soft_limit, __ATOMIC_ACQUIRE) == 0)
+		written = READ(ring->seen_ticks);
+	if (unlikely(end > READ(ring->limit))) {
+		if (!written)
+			written = pad_read_ticks(c);
+		if (!wait_for_room(c, slot, end))
+			return 0;
+	}
+	stamp(c, ring, end, written);
 	return 1;
 }
 

@@ -59,7 +59,7 @@ static inline void remember_pair(struct profile *p, const struct quick_event *ev
 	struct history_block b = plain_block(ev, leaf, ev->size);
 
 	b.releaser = ev[1].thread;
-	b.lived_us = lived_ns / 1000;
+	b.lived_us = lived_ns < 1000 ? 0 : lived_ns / 1000;
 	for (struct history *h = p->history; h; h = h->next)
 		history_pair(h, &b, &p->leaf.data[leaf], p->totals.live_bytes + ev->size,
 			     p->time_ms);
@@ -75,8 +75,7 @@ static inline bool quick_pair(struct profile *p, const struct quick_event *ev)
 	uint64_t time = p->options.time_unit == TIME_BYTES ? p->time_bytes + 2 * both : p->time_ms;
 	uint64_t live = p->totals.live_bytes + ev->size;
 	uint64_t born_ns = MAX(p->now_ns, ev->time_ns), now_ns = MAX(born_ns, ev[1].time_ns);
-	if (live > p->peak_limit || p->options.no_heap || p->ignored->count ||
-	    time >= p->snapshots.earliest || now_ns >= p->next_ms_ns ||
+	if (live > p->peak_limit || time >= p->snapshots.earliest || now_ns >= p->next_ms_ns ||
 	    live + p->totals.extra + extra + p->stacks > p->snapshots.peak_limit ||
 	    ev->size > SIZE_MAX44 || !blocks_is_absent(p->blocks, ev->addr))
 		return false;
@@ -94,6 +93,12 @@ static inline bool quick_pair(struct profile *p, const struct quick_event *ev)
 	p->now_ns = now_ns;
 	remember_pair(p, ev, index, now_ns - born_ns);
 	return true;
+}
+
+/* Whether quick_pair may be called; only other events change that. */
+static bool may_pair(const struct profile *p)
+{
+	return !p->options.no_heap && !p->ignored->count;
 }
 
 static inline bool is_pair(const struct quick_event *first, const struct quick_event *second)
@@ -123,11 +128,13 @@ void profile_quick(struct profile *p, const struct quick_event *ev, size_t count
 		return;
 	}
 	const struct quick_event *fetched = blocks_count(p->blocks) < FEW_BLOCKS ? end : ev;
+	bool pairs = may_pair(p);
 	for (; ev < end; ev++) {
 		const struct quick_event *near = ev + MIN(BLOCKS_AHEAD, end - ev);
 		for (; fetched < near; fetched++)
 			blocks_prefetch(p->blocks, fetched->addr);
-		if (!ev->is_free && ev + 1 < end && is_pair(ev, ev + 1) && quick_pair(p, ev)) {
+		if (pairs && !ev->is_free && ev + 1 < end && is_pair(ev, ev + 1) &&
+		    quick_pair(p, ev)) {
 			ev++;
 			continue;
 		}
@@ -138,5 +145,6 @@ void profile_quick(struct profile *p, const struct quick_event *ev, size_t count
 		} else if (!quick_alloc(p, ev)) {
 			slow_event(p, ev);
 		}
+		pairs = may_pair(p);
 	}
 }

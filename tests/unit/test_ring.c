@@ -714,20 +714,34 @@ static void test_times_of_turns(void **state)
 	assert_int_equal(ring.stats.coarse_ns, 5000000);
 }
 
-/* A ring with nothing new asks for a stamp, once. */
+static void write_meanwhile(void *ctx, struct quick_event *event, size_t n)
+{
+	(void)ctx, (void)event, (void)n;
+	write_frees(0, 1);
+}
+
+/* A ring where nothing is new at the end of a turn asks for a stamp, once, and says since when. */
 static void test_asks_for_stamp(void **state)
 {
+	const struct ring_reader by = {.event = keep, .quick = write_meanwhile,
+				       .node = node_of_stack};
 	struct pad_ring *r = pad_memory_ring(&memory, 0);
 
 	write_frees(0, 1);
 	r->soft_limit = 500;
 	turn_at(1000);
-	assert_int_equal(r->soft_limit, 500);
-	turn_at(2000);
 	assert_int_equal(r->soft_limit, 0);
+	assert_int_equal(r->seen_ticks, 1000);
 	r->soft_limit = 600;
-	turn_at(3000);
+	turn_at(2000);
 	assert_int_equal(r->soft_limit, 600);
+	write_frees(0, 1);
+	fake_now = 3000;
+	ring_drain(&ring, SIZE_MAX, &by);
+	assert_int_equal(r->soft_limit, 600);
+	turn_at(4000);
+	assert_int_equal(r->soft_limit, 0);
+	assert_int_equal(r->seen_ticks, 4000);
 }
 
 /* Whatever a program writes: neither backwards, nor beyond the turn. */

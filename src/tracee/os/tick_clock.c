@@ -12,6 +12,7 @@
 
 #define FIRST_NS 50000u         /* a rate over less is not exact enough */
 #define RATE_NS 1000000000u     /* the rate is that of one to two times as long */
+#define FRESH_NS 100000u        /* a pair is good for so long: to read one takes 0.3 us */
 #define TRIES 4
 
 /*
@@ -118,20 +119,8 @@ static bool is_trusted(const char *const *clocksources)
 	       (is_any_available(clocksources + 1) && is_same_on_all_cpus());
 }
 
-void tick_clock_init(struct tick_clock *c, const struct arch *arch)
-{
-	struct tick_pair first = read_pair();
-
-	*c = (struct tick_clock){
-		.is_trusted = is_trusted(arch->ticks_clocksources),
-		.read = read_pair,
-		.old = first, .middle = first, .last = first,
-	};
-	while (tick_clock_update(c) - first.ns < FIRST_NS)
-		;
-}
-
-uint64_t tick_clock_update(struct tick_clock *c)
+/* Reads another pair, and returns the time: c->last.ns. */
+static uint64_t update(struct tick_clock *c)
 {
 	c->last = c->read();
 	if (c->last.ns - c->middle.ns > RATE_NS) {
@@ -142,6 +131,27 @@ uint64_t tick_clock_update(struct tick_clock *c)
 	if (ticks && (int64_t)ticks > 0 && ns)
 		c->rate = (uint64_t)(((unsigned __int128)ns << 32) / ticks);
 	return c->last.ns;
+}
+
+void tick_clock_init(struct tick_clock *c, const struct arch *arch)
+{
+	struct tick_pair first = read_pair();
+
+	*c = (struct tick_clock){
+		.is_trusted = is_trusted(arch->ticks_clocksources),
+		.read = read_pair,
+		.ticks = arch_ticks,
+		.old = first, .middle = first, .last = first,
+	};
+	while (update(c) - first.ns < FIRST_NS)
+		;
+}
+
+uint64_t tick_clock_now(struct tick_clock *c)
+{
+	uint64_t ns = c->is_trusted ? tick_clock_ns(c, c->ticks()) : UINT64_MAX;
+
+	return ns - c->last.ns < FRESH_NS ? ns : update(c);
 }
 
 uint64_t tick_clock_ns(const struct tick_clock *c, uint64_t ticks)

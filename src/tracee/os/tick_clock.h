@@ -21,14 +21,15 @@ struct tick_clock {
 	/* the kernel uses this counter as a clock, or would: it is the same on all CPUs */
 	bool is_trusted;
 	struct tick_pair (*read)(void); /* both clocks now */
+	uint64_t (*ticks)(void);        /* the counter now */
 	struct tick_pair old, middle, last; /* old and middle: where the rate is measured from */
 	uint64_t rate;              /* ns for each tick, times 2^32 */
 };
 
 /* Reads the first pair. Takes at least 50 us, for the first rate. */
 void tick_clock_init(struct tick_clock *c, const struct arch *arch);
-/* Reads another pair, and returns the time: c->last.ns. */
-uint64_t tick_clock_update(struct tick_clock *c);
+/* The time now. Reads another pair only if the newest one is older than 100 us. */
+uint64_t tick_clock_now(struct tick_clock *c);
 
 /*
  * Whether @count pairs, each read on another CPU but the first and the last on the same one, are of

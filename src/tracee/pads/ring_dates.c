@@ -26,6 +26,15 @@ void ring_dates_turn(struct ring *r, uint32_t slot, uint64_t before, uint64_t af
 	d->turn[d->turns++] = (struct ring_turn){s->head, r->next_number, after, before};
 }
 
+uint64_t ring_dates_seen(const struct ring *r, uint32_t slot)
+{
+	const struct ring_dates *d = &r->source[slot].dates;
+	uint64_t ns = d->turn[d->turns - 1].there_ns, last = r->clock->last.ns;
+
+	return r->clock->last.ticks + tick_clock_ticks(r->clock, MAX(ns, last) - last) -
+	       tick_clock_ticks(r->clock, last - MIN(ns, last));
+}
+
 /* @ns over @bytes. */
 static uint64_t slope_of(uint64_t ns, uint64_t bytes)
 {
@@ -51,15 +60,19 @@ void ring_dates_pass(struct ring *r, uint32_t slot, uint64_t end, uint64_t ticks
 static void find_turns(const struct ring_dates *d, uint64_t position, uint64_t number,
 		       struct ring_stamp *before, struct ring_stamp *after)
 {
+	uint32_t i = d->turns;
+
 	*before = *after = (struct ring_stamp){0};
-	for (uint32_t i = 0; i < d->turns; i++) {
-		const struct ring_turn *t = &d->turn[i];
-		if (t->head > position) {
-			*after = (struct ring_stamp){t->head, t->there_ns};
-			return;
-		}
-		if ((!d->last.at || t->head > d->last.at) && t->number <= number)
-			*before = (struct ring_stamp){t->head, t->not_yet_ns};
+	while (i > 0 && d->turn[i - 1].head > position)
+		i--;
+	if (i < d->turns)
+		*after = (struct ring_stamp){d->turn[i].head, d->turn[i].there_ns};
+	for (; i > 0 && (!d->last.at || d->turn[i - 1].head > d->last.at); i--) {
+		const struct ring_turn *t = &d->turn[i - 1];
+		if (t->number > number)
+			continue;
+		*before = (struct ring_stamp){t->head, t->not_yet_ns};
+		return;
 	}
 }
 

@@ -54,6 +54,8 @@ struct ring_dates {
 
 /* The head of @slot was loaded to source.head, between the times @before and @after. */
 void ring_dates_turn(struct ring *r, uint32_t slot, uint64_t before, uint64_t after);
+/* When the head of @slot was first seen where it was at the last turn: the CPU's counter. */
+uint64_t ring_dates_seen(const struct ring *r, uint32_t slot);
 /* The reader steps over a stamp of @slot that says @ticks, and ends at @end. */
 void ring_dates_pass(struct ring *r, uint32_t slot, uint64_t end, uint64_t ticks);
 /* The line for @position of @slot, where the record with @number is; valid until the next call. */

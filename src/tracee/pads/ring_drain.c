@@ -138,46 +138,50 @@ static void read_short(struct turn *t, uint32_t slot)
 	const struct ring_mirror *mirror = ring_mirror(t->r, slot);
 	struct ring_source *s = &t->r->source[slot];
 	const struct ring_line *line = ring_line_at(t->r, slot, s->position, s->next);
-	const uint32_t tail = ring_tail_size(t->r), step = 16 + tail;
-	const uint64_t stop = MIN(s->head, (s->position | s->mask) + 1), end = t->first + t->span;
-	const uint64_t until = MIN(stop, line->end), start_ns = line->start.ns;
-	const uint64_t *word = ring_word(s);
+	_Static_assert(PAD_TAIL == 16, "records of 16 or 32 bytes");
+	const uint32_t tail = ring_tail_size(t->r), step_bits = tail ? 5 : 4;
+	const uint32_t step = 1u << step_bits;
+	const uint64_t stop = MIN(s->head, (s->position | s->mask) + 1);
+	const uint64_t first = t->first, span = t->span;
+	const uint64_t until = MIN(stop - s->position, line->end - s->position);
+	const uint64_t whole = (stop - s->position) >> step_bits, start_ns = line->start.ns;
+	const uint64_t *word = ring_word(s), *start = word;
+	const uint64_t records = MIN((until + step - 1) >> step_bits, whole);
+	const uint64_t *behind = word + records * (step / sizeof(*word));
 	/* all ones, or 0 where there are no stacks */
 	const uint32_t nodes = t->reader->is_counting ? 0 : UINT32_MAX, node = mirror->node & nodes;
 	const uint32_t kinds = 1u << PAD_RECORD_FREE |
 			       (mirror->has_node || !nodes ? 1u << PAD_RECORD_SAME : 0);
-	uint64_t position = s->position, least = MAX(s->last + 1, t->first);
-	uint64_t run = (position - line->start.at) * line->slope, slope = step * line->slope;
+	uint64_t least = MAX(s->last + 1, first) - first;
+	uint64_t run = (s->position - line->start.at) * line->slope, slope = step * line->slope;
 
-	for (; position < until && stop - position >= step;
-	     position += step, run += slope, word += step / sizeof(*word)) {
+	for (; word < behind; run += slope, word += step / sizeof(*word)) {
 		uint64_t mark = ring_load(word), value = ring_load(&word[1]);
-		uint64_t number = mark >> PAD_MARK_LOW;
+		uint64_t i = (mark >> PAD_MARK_LOW) - first;
 		uint32_t type = mark & 15;
 		uint8_t function = mark >> 4 & 15;
 
-		if (number - least >= end - least || !(kinds >> type & 1) ||
+		if (i - least >= span - least || !(kinds >> type & 1) ||
 		    function >= FUNCTION_REQUEST)
 			break;
-		uint32_t is_block = type >> 2 & 1, bits = is_block << 4;
-		t->has_event[number - t->first] = 1;
-		t->event[number - t->first] = (struct quick_event){
+		uint64_t block = -(uint64_t)(type >> 2 & 1);
+		t->has_event[i] = 1;
+		t->event[i] = (struct quick_event){
 			.time_ns = start_ns + (run >> RING_SLOPE_SHIFT),
-			.addr = value >> bits,
-			.size = value & ((UINT64_C(1) << bits) - 1),
+			.addr = block ? value >> 16 : value,
+			.size = value & (PAD_SAME_BYTES - 1) & block,
 			.sp = tail ? ring_load(&word[2]) : 0,
-			.node = node & -is_block,
-			.is_free = type & 1,
-			.function = function,
-			.slot = (uint16_t)slot};
-		least = number + 1;
+			.node_alone = node & block,
+			.kind = quick_kind(type & 1, function, (uint16_t)slot)};
+		least = i + 1;
 	}
-	if (position != s->position) {
-		s->last = least - 1;
+	if (word != start) {
+		s->last = first + least - 1;
 		s->dates.now_ns = start_ns + ((run - slope) >> RING_SLOPE_SHIFT);
 	}
-	t->r->stats.bytes += position - s->position;
-	s->position = position;
+	uint64_t size = (uint64_t)(word - start) * sizeof(*word);
+	t->r->stats.bytes += size;
+	s->position += size;
 }
 
 /* Sets s->next of @slot. */
@@ -365,10 +369,32 @@ static void deliver_window(struct turn *t)
 /* The thread of @slot may be asleep: its next record shall have a stamp before it. */
 static void ask_for_stamp(struct ring *r, uint32_t slot)
 {
+	struct pad_ring *shared = pad_memory_ring(r->memory, slot);
+
 	if (r->source[slot].is_asked)
 		return;
 	r->source[slot].is_asked = true;
-	__atomic_store_n(&pad_memory_ring(r->memory, slot)->soft_limit, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&shared->seen_ticks, ring_dates_seen(r, slot), __ATOMIC_RELAXED);
+	__atomic_store_n(&shared->soft_limit, 0, __ATOMIC_RELEASE);
+}
+
+/*
+ * Asks threads that wrote nothing while their rings were read: if the reader took their CPU, the
+ * pause that they will notice began when it looked.
+ */
+static void ask_at_end(struct turn *t)
+{
+	struct ring *r = t->r;
+	uint64_t before = tick_clock_now(r->clock);
+
+	for (size_t i = 0; i < t->active && !r->broken; i++) {
+		uint32_t slot = r->active[i];
+		struct ring_source *s = &r->source[slot];
+		if (s->position != s->head || ring_head(r, slot) != s->head)
+			continue;
+		ring_dates_turn(r, slot, before, before);
+		ask_for_stamp(r, slot);
+	}
 }
 
 /* Finds the rings that have records. */
@@ -379,12 +405,12 @@ static void begin(struct turn *t)
 
 	t->active = 0;
 	r->active = xgrow(r->active, &r->active_capacity, used + 1ul, sizeof(*r->active));
-	uint64_t before = tick_clock_update(r->clock);
+	uint64_t before = tick_clock_now(r->clock);
 	for (uint32_t i = 0; i < used && !r->broken; i++) {
 		uint64_t head = ring_head(r, i);
 		r->source[i].head = head;
 	}
-	uint64_t after = tick_clock_update(r->clock);
+	uint64_t after = tick_clock_now(r->clock);
 	for (uint32_t i = 0; i < used && !r->broken; i++) {
 		struct ring_source *s = &r->source[i];
 		ring_dates_turn(r, i, before, after);
@@ -433,6 +459,8 @@ size_t ring_drain(struct ring *r, size_t max, const struct ring_reader *reader)
 	deliver_late(&t);
 	while (t.count < max && r->number < r->next_number && !r->broken)
 		deliver_window(&t);
+	if (t.count < max)
+		ask_at_end(&t);
 	r->stats.records += t.count;
 	return t.count;
 }
