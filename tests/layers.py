@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks scripts/layers: each of its rules finds a violation that is planted in a small tree of sources.
+"""Checks scripts/layers: each of its rules finds a violation that is planted in a small tree of sources; and scripts/metrics:
+it counts what is planted.
 
     tests/layers.py        prints "N passed, N failed"
 """
@@ -84,6 +85,26 @@ CASES = {
     "a wide line of a style": ("width", {"src/output/html/style.css": "\t" * 13 + "\n"}),
     "a conflict marker": ("conflict", {"README": "<" * 7 + " HEAD\n"}),
 }
+# A tree whose numbers are known: one static of two is used once, one export of two has one caller, one header is private.
+MEASURED = {
+    "src/base/vec.c": "static int once(int);\nstatic int twice(int n)\n{\n\treturn n; /* once( */\n}\n\n"
+                      "void vec_use(void)\n{\n\tonce(twice(twice(1)));\n}\n\n"
+                      "static int once(\n\tint n)\n{\n\treturn \"once\" != (void *)0 ? n : 0;\n}\n",
+    "src/base/private.h": "\n",
+    "src/base/sort.c": '#include "base/private.h"\n#include "base/vec.h"\nint sort(void)\n{\n\tvec_grow();\n\treturn 0;\n}\n',
+    "src/output/html/app.js": "1\n2\n3\n",
+}
+METRICS = """\
+| files | 12 |
+| lines | 58 |
+| exports / with one caller | 4 / 3 |
+| statics used once | 1 |
+| files below 60 lines | 12 |
+| largest directory (files) | 5 (src/base) |
+| function length, median / max | 4 / 5 |
+| functions | 9 |
+| private headers | 1 |
+"""
 
 
 def with_headers(files):
@@ -148,13 +169,27 @@ def run_case(name, rule, files, known):
     return ""
 
 
+def run_metrics():
+    """An empty string, or what is wrong."""
+    with tempfile.TemporaryDirectory(prefix="ptmem-metrics.") as directory:
+        tree = pathlib.Path(directory)
+        plant(tree, with_headers(MEASURED))
+        compile_tree(tree, {})
+        done = subprocess.run([ROOT / "scripts/metrics", tree], capture_output=True, text=True, check=False)
+    table = done.stdout.partition("|---|---|\n")[2]
+    return "" if table == METRICS and done.returncode == 0 else f"exit {done.returncode}: {done.stdout}{done.stderr}"
+
+
 def main():
     failed, known = 0, {}
     for name, (rule, files) in CASES.items():
         wrong = run_case(name, rule, files, known)
         failed += bool(wrong)
         print(f"FAIL layers/{name}: {wrong}" if wrong else f"ok layers/{name}")
-    print(f"{len(CASES) - failed} passed, {failed} failed")
+    wrong = run_metrics()
+    failed += bool(wrong)
+    print(f"FAIL metrics: {wrong}" if wrong else "ok metrics")
+    print(f"{len(CASES) + 1 - failed} passed, {failed} failed")
     return 1 if failed else 0
 
 

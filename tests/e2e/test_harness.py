@@ -124,3 +124,32 @@ def _(t):
     done = subprocess.run([os.path.join(harness.HERE, "run"), "-l"], stdout=writer, stderr=subprocess.PIPE, check=False)
     os.close(writer)
     t.equal("status and messages", (done.returncode, done.stderr), (-signal.SIGPIPE, b""))
+
+
+@test("harness/durations")
+def durations(t):
+    """A run keeps the durations of its tests, beside those of others, and begins with the longest ones."""
+    build, options = t.subdirectory(), ["-j", "1", "-o=--depth=9"]
+    for name in os.listdir(harness.BUILD):
+        if name != "check":
+            os.symlink(os.path.join(harness.BUILD, name), os.path.join(build, name))
+    path, kind = os.path.join(build, "check/durations"), "@--depth=9" + "@asan" * harness.is_asan()
+    names = ["harness/oracle/gcc-O2-pie/" + n for n in ("mixed", "cxx", "paths")]  # not as they are registered
+    os.mkdir(os.path.dirname(path))
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("".join("%s %s 1.00\n" % row for row in (
+            (names[1] + kind, "9999.00"), (names[0] + kind, "0.01"), (names[2] + kind, "4.00"), (names[2] + "@other", "99999.00"),
+            ("other/test", "7.00"))) + "no duration\n" + names[0] + kind + " 5.00\n")
+    order = [names[1], names[2], names[0]]
+    command = [os.path.join(harness.HERE, "run"), *options]
+    listed = t.run([*command, "-l", *names], env={"BUILD": build})
+    t.equal("listed", listed.out.decode().split(), order)
+    run = t.run([*command, *names], env={"BUILD": build})
+    t.equal("order: " + run.err.decode(), re.findall(r"^ok (\S+)", run.out.decode(), re.M), order)
+    with open(path, encoding="utf-8") as file:
+        rows = [line.rsplit(" ", 2) for line in file.read().splitlines()]
+    t.equal("rows", sorted(r[0] for r in rows), sorted([n + kind for n in names] + [names[2] + "@other", "other/test"]))
+    seconds = [float(r[1]) for r in rows]
+    t.equal("the longest first", seconds, sorted(seconds, reverse=True))
+    t.equal("of others", [r[1:] for r in rows if r[0] in ("other/test", names[2] + "@other")], [["99999.00", "1.00"], ["7.00", "1.00"]])
+    t.check(all(float(r[1]) < 1000 and r[2] != "1.00" for r in rows if r[0].endswith(kind)), rows)
