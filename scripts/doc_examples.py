@@ -26,8 +26,9 @@ import tempfile
 import doc_system
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-DOCUMENTS = ("README.md", "CONTRIBUTING.md", "doc/tutorial.md", "doc/faq.md", "doc/format.md", "doc/internals.md",
-             "doc/porting.md", "doc/fleet.md", "doc/containers.md")
+DOCUMENTS = ("README.md", "INSTALL.md", "CONTRIBUTING.md", "doc/tutorial.md", "doc/faq.md",
+             "doc/performance.md", "doc/format.md", "doc/internals.md", "doc/porting.md",
+             "doc/fleet.md", "doc/containers.md")
 PAGES = ("man/ptmem.1", "man/ptmem-report.1", "man/ptmem-memusage.1")
 HOME = "/home/user"  # what documents show in place of the directory
 LIMIT = 120  # seconds for a block
