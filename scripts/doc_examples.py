@@ -26,7 +26,7 @@ import tempfile
 import doc_system
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-DOCUMENTS = ("README.md", "INSTALL.md", "CONTRIBUTING.md", "doc/tutorial.md", "doc/faq.md",
+DOCUMENTS = ("README.md", "INSTALL.md", "CONTRIBUTING.md", "DEBUGGING.md", "SECURITY.md", "doc/tutorial.md", "doc/faq.md",
              "doc/performance.md", "doc/format.md", "doc/internals.md", "doc/porting.md",
              "doc/fleet.md", "doc/containers.md")
 PAGES = ("man/ptmem.1", "man/ptmem-report.1", "man/ptmem-memusage.1")
