@@ -4,6 +4,7 @@
 MODE ?= release
 CC := $(if $(filter default,$(origin CC)),gcc,$(CC))
 prefix ?= $(or $(PREFIX),/usr/local)
+# The one place that has it, but for debian/changelog, which must agree.
 VERSION := 0.1
 , := ,
 O := build/$(MODE)
