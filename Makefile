@@ -154,6 +154,7 @@ UNIT_FILE := lib/systemd/system/ptmem@.service
 INSTALLED = $(foreach p,ptmem ptmem-report ptmem-memusage,$(O)/$p:755:bin/$p man/$p.1:644:share/man/man1/$p.1) \
 	$(foreach p,ptmem ptmem-report,completions/ptmem.bash:644:share/bash-completion/completions/$p \
 	completions/_$p:644:$(zsh_dir)/_$p completions/$p.fish:644:share/fish/vendor_completions.d/$p.fish) \
+	man/ptmem-inspect.1:644:share/man/man1/ptmem-inspect.1 \
 	$(foreach f,README.md INSTALL.md NEWS SECURITY.md CONTRIBUTING.md DEBUGGING.md LICENSE $(wildcard doc/*),$f:644:share/doc/ptmem/$f) \
 	contrib/ptmem@.service:644:$(UNIT_FILE) include/ptmem.h:644:include/ptmem.h
 INSTALL_TO = $(DESTDIR)$(prefix)
