@@ -4,6 +4,7 @@
 MODE ?= release
 CC := $(if $(filter default,$(origin CC)),gcc,$(CC))
 prefix ?= $(or $(PREFIX),/usr/local)
+# The one place that has it, but for debian/changelog, which must agree.
 VERSION := 0.1
 , := ,
 O := build/$(MODE)
@@ -153,7 +154,8 @@ UNIT_FILE := lib/systemd/system/ptmem@.service
 INSTALLED = $(foreach p,ptmem ptmem-report ptmem-memusage,$(O)/$p:755:bin/$p man/$p.1:644:share/man/man1/$p.1) \
 	$(foreach p,ptmem ptmem-report,completions/ptmem.bash:644:share/bash-completion/completions/$p \
 	completions/_$p:644:$(zsh_dir)/_$p completions/$p.fish:644:share/fish/vendor_completions.d/$p.fish) \
-	$(foreach f,README.md LICENSE CONTRIBUTING.md $(wildcard doc/*),$f:644:share/doc/ptmem/$f) \
+	man/ptmem-inspect.1:644:share/man/man1/ptmem-inspect.1 \
+	$(foreach f,README.md INSTALL.md NEWS SECURITY.md CONTRIBUTING.md DEBUGGING.md LICENSE $(wildcard doc/*),$f:644:share/doc/ptmem/$f) \
 	contrib/ptmem@.service:644:$(UNIT_FILE) include/ptmem.h:644:include/ptmem.h
 INSTALL_TO = $(DESTDIR)$(prefix)
 for_installed = set -e; for i in $(INSTALLED); do (IFS=:; set -- $$i; $(1)); done

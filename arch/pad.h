@@ -239,10 +239,8 @@ struct pad_control {
 /* The ring of the slot with the same index. */
 struct pad_ring {
 	PAD_LINES uint64_t head; /* end of what is written: of the slot's thread */
-	/*
-	 * Where the head must not pass without a look at the limit and the clock: at most `limit`.
-	 * The thread sets it; the reader sets it to 0 to ask for a stamp.
-	 */
+	/* where the head must not pass without a look at the limit and the clock: at most `limit`.
+	 * The thread sets it; the reader sets it to 0 to ask for a stamp. */
 	uint64_t soft_limit;
 	uint64_t at;         /* address of the bytes */
 	uint64_t mask;       /* their number, a power of two, - 1 */

@@ -11,10 +11,6 @@
 #include "base/proc.h"
 #include "base/text.h"
 
-#ifndef PTMEM_VERSION
-#define PTMEM_VERSION "0.1"
-#endif
-
 enum unit { NUMBER, NANOSECONDS };
 
 struct family {

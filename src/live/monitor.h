@@ -1,6 +1,6 @@
 /*
  * The server of --monitor in a running ptmem: snapshots and more while the program runs
- * (spec/massif.md 2.14), requested through a socket or by SIGUSR1. It is an observer of the run.
+ * (doc/massif.md 2.14), requested through a socket or by SIGUSR1. It is an observer of the run.
  *
  *	ptmem --monitor=PID COMMAND [FILE]  ->  DIRECTORY/PTMEM-PID.sock  ->  monitor_command_run
  */

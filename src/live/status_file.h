@@ -1,4 +1,4 @@
-/* Values of /proc/PID/status: spec/memusage.md 6.1, 6.3. Pure functions of text. */
+/* Values of /proc/PID/status: doc/memusage.md 6.1, 6.3. Pure functions of text. */
 #ifndef PTMEM_STATUS_FILE_H
 #define PTMEM_STATUS_FILE_H
 

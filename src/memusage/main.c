@@ -5,7 +5,7 @@
  *	                                 --trace-children=yes --data=F -m -- prog
  *
  * Without -p this process becomes ptmem. With -p it waits for ptmem and then has
- * ptmem-report draw the data file. Arguments are parsed as in memusage (spec/memusage.md 3.1): long
+ * ptmem-report draw the data file. Arguments are parsed as in memusage (doc/memusage.md 3.1): long
  * options by unique prefix, short ones not combined; an unknown short option is taken as the
  * program. Unlike there, values with spaces or "=" work.
  */

@@ -1,5 +1,5 @@
 /*
- * The massif.out format (spec/massif.md, sections 1.1 to 1.4):
+ * The massif.out format (doc/massif.md, sections 1.1 to 1.4):
  *
  *	FILE     := "desc: " OPTIONS NL "cmd: " COMMAND NL "time_unit: " UNIT NL SNAPSHOT*
  *	SNAPSHOT := RULE "snapshot=" K NL RULE "time=" T NL "mem_heap_B=" H NL

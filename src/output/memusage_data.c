@@ -24,7 +24,7 @@
 struct data_record {
 	uint64_t heap, stack, time;
 };
-_Static_assert(sizeof(struct data_record) == 24, "spec/memusage.md 2.1");
+_Static_assert(sizeof(struct data_record) == 24, "doc/memusage.md 2.1");
 
 struct memusage_data {
 	int fd;

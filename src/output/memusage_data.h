@@ -1,6 +1,6 @@
 /*
  * The data file of memusage(1), which memusagestat and ptmem-report draw:
- * spec/memusage.md section 2. 24-byte records {heap, stack, time}, native byte
+ * doc/memusage.md section 2. 24-byte records {heap, stack, time}, native byte
  * order; the first two hold the peaks and are written again at the end. The unit
  * of time is the nanosecond.
  *

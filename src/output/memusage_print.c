@@ -1,5 +1,5 @@
 /*
- * memusage's report, laid out as spec/memusage.md section 1 says.
+ * memusage's report, laid out as doc/memusage.md section 1 says.
  *
  *	          (empty)
  *	Memory usage summary: heap total: T, heap peak: P, stack peak: S

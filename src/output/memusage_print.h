@@ -1,5 +1,5 @@
 /*
- * memusage's report as text; spec/memusage.md section 1.
+ * memusage's report as text; doc/memusage.md section 1.
  */
 #ifndef PTMEM_OUTPUT_MEMUSAGE_PRINT_H
 #define PTMEM_OUTPUT_MEMUSAGE_PRINT_H

@@ -1,5 +1,5 @@
 /*
- * Names of output files with placeholders (spec/massif.md section 1.6):
+ * Names of output files with placeholders (doc/massif.md section 1.6):
  *
  *	%p       pid of the profiled process
  *	%n       1, 2, ...: the next number at each occurrence; of a part its number: 001, ...
@@ -23,8 +23,7 @@ struct pattern_values {
 
 /*
  * 0 if @pattern can be expanded now, else -EINVAL with *@why_out: the error in Valgrind's words
- * (spec/massif.md section 2.9), lines separated by '
- * ', none at the end. The caller frees it.
+ * (doc/massif.md section 2.9), with a line feed between lines. The caller frees it.
  */
 int pattern_check(const char *pattern, char **why_out);
 

@@ -1,5 +1,5 @@
 /*
- * The xtree formats (spec/massif.md 2.15). Callgrind's:
+ * The xtree formats (doc/massif.md 2.15). Callgrind's:
  *
  *	FILE   := "# callgrind format" NL "version: 1" NL "creator: xtree-1" NL "pid: " N NL
  *	          "cmd: " COMMAND NL NL "positions: line" NL ("event: " NAME " : " TEXT NL)+

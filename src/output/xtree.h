@@ -1,6 +1,6 @@
 /*
  * An xtree: memory by call path, in the form of Callgrind or of Massif
- * (spec/massif.md 2.15). Its stacks are complete: no alloc-fns, no ignore-fns, Massif's recording
+ * (doc/massif.md 2.15). Its stacks are complete: no alloc-fns, no ignore-fns, Massif's recording
  * depth; cut below main.
  */
 #ifndef PTMEM_OUTPUT_XTREE_H

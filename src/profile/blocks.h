@@ -14,7 +14,7 @@ struct blocks;
 struct block {
 	taddr_t addr;
 	uint64_t size;     /* S: as requested */
-	uint64_t capacity; /* P: size plus slop (spec/massif.md 2.5) */
+	uint64_t capacity; /* P: size plus slop (doc/massif.md 2.5) */
 	uint32_t leaf;     /* owner, defined by the caller; below 1 << 31 */
 	/* time of allocation; after 38 hours rounded down to 2 us, and so on; 0 unless kept */
 	uint64_t time_us;

@@ -1,6 +1,6 @@
 /*
  * The size of a block in Massif: the payload P of its allocator for a request of S bytes,
- * independent of the real allocator (spec/massif.md 2.5).
+ * independent of the real allocator (doc/massif.md 2.5).
  */
 #ifndef PTMEM_PROFILE_CAPACITY_H
 #define PTMEM_PROFILE_CAPACITY_H

@@ -1,5 +1,5 @@
 /*
- * What each distinct stack allocated, holds and freed: the numbers of an xtree (spec/massif.md
+ * What each distinct stack allocated, holds and freed: the numbers of an xtree (doc/massif.md
  * 2.15). Separate from the profile, since here no function is ignored, a realloc is an allocation
  * and a free, and frees have their own stacks. Stacks are nodes of a call tree owned elsewhere.
  */

@@ -1,5 +1,5 @@
 /*
- * memusage's accounting; see memusage.h. The table of spec/memusage.md 1.1 is
+ * memusage's accounting; see memusage.h. The table of doc/memusage.md 1.1 is
  * the order of the functions here.
  *
  * Stacks (1.3, the intended rule): each thread has a base, its highest stack pointer seen; its

@@ -2,7 +2,7 @@
  * What memusage(1) counts, from events: calls and bytes by function, the live
  * bytes and their peak, a histogram of sizes, the depth of stacks.
  *
- * Numbers are defined in spec/memusage.md 1.1, with the differences of its section 7: failures are
+ * Numbers are defined in doc/memusage.md 1.1, with the differences of its section 7: failures are
  * counted as failures, mappings are live bytes, and the memalign family has its own row. Everything
  * that happens to blocks of that family is counted in that row (memusage does not see them), so the
  * other rows equal memusage's.

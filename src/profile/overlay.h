@@ -1,7 +1,7 @@
 /*
  * Several blocks at one address. A program that announces the blocks of its own allocator
  * (FUNCTION_REQUEST) gets their memory from malloc, for example: then its first block often has the
- * same address as the malloc'ed one. Both are live, as in Massif (spec/massif.md 2.12): the newest
+ * same address as the malloc'ed one. Both are live, as in Massif (doc/massif.md 2.12): the newest
  * is found first, and a release ends the newest.
  *
  *	tables of the profile    the newest block of each address

@@ -1,6 +1,6 @@
 /*
  * The profile: each event changes the block table, the bytes of a leaf and the
- * totals, and attempts snapshots in the order of spec/massif.md 2.2:
+ * totals, and attempts snapshots in the order of doc/massif.md 2.2:
  *
  *	allocate   update; normal
  *	free       peak; update; normal

@@ -1,6 +1,6 @@
 /*
  * The profile of one address space: call tree, live blocks, totals and
- * snapshots, fed by events alone. Rules: spec/massif.md sections 2.1 to 2.7.
+ * snapshots, fed by events alone. Rules: doc/massif.md sections 2.1 to 2.7.
  *
  *	event -> blocks (which one is it) -> leaf (bytes by stack) -> counters -> snapshots
  *

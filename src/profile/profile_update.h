@@ -115,7 +115,7 @@ void profile_add_block(struct profile *p, const struct block *block);
 void profile_add_ignored(struct profile *p, taddr_t addr, uint64_t size);
 void profile_free_unseen(struct profile *p, const struct block *block);
 
-/* The rows "allocate" and "free" of spec/massif.md 2.2. */
+/* The rows "allocate" and "free" of doc/massif.md 2.2. */
 void profile_alloc(struct profile *p, const struct event *ev);
 /* @thread released it. */
 void profile_free_block(struct profile *p, const struct block *block, uint32_t thread);

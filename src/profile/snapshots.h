@@ -1,6 +1,6 @@
 /*
  * The table of snapshots and the bytes by leaf at the detailed ones. Used by
- * profile.c alone; rules: spec/massif.md sections 2.1, 2.3, 2.4.
+ * profile.c alone; rules: doc/massif.md sections 2.1, 2.3, 2.4.
  *
  * A detailed snapshot copies nothing. Each leaf saves its live bytes in that snapshot's journal
  * before it first changes, so

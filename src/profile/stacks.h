@@ -1,5 +1,5 @@
 /*
- * Stack bytes used by the threads of one program, from occasional stack pointers (spec/massif.md
+ * Stack bytes used by the threads of one program, from occasional stack pointers (doc/massif.md
  * 2.10, --stacks=yes).
  *
  * A thread's own stack reaches from high, its first stack pointer, down to low:

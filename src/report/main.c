@@ -20,10 +20,6 @@
 #include "report/request_check.h"
 #include "report/show.h"
 
-#ifndef PTMEM_VERSION
-#define PTMEM_VERSION "0.1"
-#endif
-
 struct report_option {
 	const char *name;              /* with its hyphens */
 	const char *short_name;        /* NULL = none */

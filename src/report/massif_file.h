@@ -1,5 +1,5 @@
 /*
- * A massif.out file in memory, read by ms_print's rules (spec/massif.md section 1.5), whether
+ * A massif.out file in memory, read by ms_print's rules (doc/massif.md section 1.5), whether
  * written by ptmem, by Valgrind, or by hand.
  *
  *	file

@@ -1,5 +1,5 @@
 /*
- * Parses one line of a massif tree (spec/massif.md section 1.3). Function names are free text with
+ * Parses one line of a massif tree (doc/massif.md section 1.3). Function names are free text with
  * spaces and parentheses, so the location is searched from the end: the closing parenthesis at the
  * end of the line and the matching opening one, if the text in between looks like a location.
  */

@@ -1,5 +1,5 @@
 /*
- * A data file of memusage(1) or of ptmem --data, in memory (spec/memusage.md section 2).
+ * A data file of memusage(1) or of ptmem --data, in memory (doc/memusage.md section 2).
  *
  *	FILE   := PEAK PEAKS RECORD ...     24 bytes each, little-endian
  *	PEAK   := 0, peak of heap + stack, time of the start

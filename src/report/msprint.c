@@ -3,7 +3,7 @@
  * header, graph, list of detailed snapshots, table with trees.
  *
  * Scripts parse this text, so it is identical to the byte, and uses Perl's arithmetic: double
- * precision throughout, in the order given in spec/massif.md section 4. The trees are walked
+ * precision throughout, in the order given in doc/massif.md section 4. The trees are walked
  * without recursion; a line's prefix is a string that grows by two characters at each level.
  */
 #include "report/msprint.h"

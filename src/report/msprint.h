@@ -1,5 +1,5 @@
 /*
- * The text report: what ms_print prints, byte for byte (spec/massif.md section 4).
+ * The text report: what ms_print prints, byte for byte (doc/massif.md section 4).
  */
 #ifndef PTMEM_REPORT_MSPRINT_H
 #define PTMEM_REPORT_MSPRINT_H

@@ -13,7 +13,7 @@
 char *exec_info_name(pid_t pid);
 
 /*
- * For "cmd:" (spec/massif.md 1.1): the words of the command line, separated by spaces, with line
+ * For "cmd:" (doc/massif.md 1.1): the words of the command line, separated by spaces, with line
  * feeds replaced by spaces. @is_fresh: the process has just executed its program; then the path of
  * the program replaces argv[0] (which may be anything), without a script's interpreter. Otherwise
  * it is argv, or the title that the process wrote there, without padding. The caller frees it.

@@ -1,6 +1,6 @@
 /*
  * The options of a run. src/cli reads them; after the checks they do not change. Values and ranges
- * of Massif's options: spec/massif.md 2.9.
+ * of Massif's options: doc/massif.md 2.9.
  */
 #ifndef PTMEM_OPTIONS_H
 #define PTMEM_OPTIONS_H

@@ -35,10 +35,6 @@
 #include "session/session.h"
 #include "session/session_files.h"
 
-#ifndef PTMEM_VERSION
-#define PTMEM_VERSION "0.1"
-#endif
-
 #define FLUSH_NS 1000000000ull
 #define FIRST_FLUSH_NS 100000000ull /* after the first part; then twice as late each time */
 #define SAMPLE_NS 20000000ull /* at most so often */

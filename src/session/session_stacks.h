@@ -1,6 +1,6 @@
 /*
  * The stacks of threads: their ranges for memusage, their use for the profile (--stacks=yes,
- * spec/massif.md 2.10). Stack pointers come with events, and from samples.
+ * doc/massif.md 2.10). Stack pointers come with events, and from samples.
  *
  *	a stack pointer -> struct stacks -> EVENT_STACK, where the sum changed -> profile
  *

@@ -61,7 +61,7 @@ static uint32_t add_map_kind(struct source *src, uint32_t node, const struct hea
 
 /* -- events -- */
 
-/* The node of an event's stack. Frame 0 is the thread's pc, unchanged (massif.md 1.0.5). */
+/* The node of an event's stack. Frame 0 is the thread's pc, unchanged (doc/massif.md 1). */
 static uint32_t whole_node(struct source *src, const struct heap_event *he)
 {
 	struct calltree *tree = profile_calltree(src->profile);

@@ -1,5 +1,5 @@
 /*
- * The rules of spec/massif.md section 2.8, in their order:
+ * The rules of doc/massif.md section 2.8, in their order:
  *
  *   innermost ... | alloc-fns stripped | shown, at most depth | cut | ... outermost
  *                 ^first                                     ^main

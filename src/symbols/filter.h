@@ -1,7 +1,7 @@
 /*
  * Selects the part of a stack that a report shows: alloc-fns are stripped from the top, everything
  * below main is cut, the depth is limited; and whether the block counts at all (ignore-fn). These
- * are Massif's rules: spec/massif.md section 2.8 (the newer inline rule).
+ * are Massif's rules: doc/massif.md section 2.8 (the newer inline rule).
  */
 #ifndef PTMEM_SYMBOLS_FILTER_H
 #define PTMEM_SYMBOLS_FILTER_H

@@ -133,7 +133,7 @@ static struct object *get_object(struct symbols *s, struct elf_file *file)
 	return o;
 }
 
-/* Start-up code, by its raw name (spec/massif.md 1.3). */
+/* Start-up code, by its raw name (doc/massif.md 1.3). */
 static bool is_startup(const char *name)
 {
 	static const char *const names[] = {

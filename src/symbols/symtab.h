@@ -1,6 +1,6 @@
 /*
  * The functions of one object by address, from its ELF symbol tables. The result is a flat table
- * without overlaps: each address has one name or none. Rules: spec/massif.md section 1.3, and
+ * without overlaps: each address has one name or none. Rules: doc/massif.md section 1.3, and
  * Valgrind 3.19's treatment of overlapping symbols (see symtab.c).
  */
 #ifndef PTMEM_SYMBOLS_SYMTAB_H

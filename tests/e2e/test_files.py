@@ -1,4 +1,4 @@
-"""Where the files of a profile are, whatever the program does: spec/massif.md 1.6 and 2.13."""
+"""Where the files of a profile are, whatever the program does: doc/massif.md 1.6 and 2.13."""
 
 import fcntl
 import os

@@ -46,7 +46,7 @@ def _(t):
     t.equal("what documents link, and is not there", links(documents) - set(files(documents)), set())
     with open(os.path.join(prefix, "lib/systemd/system/ptmem@.service"), encoding="utf-8") as file:
         t.check("ExecStart=/opt/p/bin/ptmem " in file.read(), "the unit starts the installed program")
-    t.check(all("share/man/man1/%s.1" % name in installed for name in PROGRAMS), "man pages: %s" % installed)
+    t.check(all("share/man/man1/%s.1" % name in installed for name in [*PROGRAMS, "ptmem-inspect"]), "man pages: %s" % installed)
     run = t.run([os.path.join(prefix, "bin", "ptmem-memusage"), shutil.which("true")])
     t.check(run.status == 0 and b"Memory usage summary" in run.err, "memusage finds ptmem beside it: %s" % run.err.decode())
     other = os.path.join(prefix, "share", "man", "man1", "other.1")

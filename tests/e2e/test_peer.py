@@ -2,7 +2,7 @@
 same file for a deterministic program, after addresses are masked, and ptmem-report and ms_print the
 same text for both.
 
-Intended differences (spec/massif.md, sections 2.5, 2.6 and 5) are avoided by the choice of programs: the
+Intended differences (doc/massif.md, sections 2.5, 2.6 and 5) are avoided by the choice of programs: the
 C library's and the C++ library's clean-up at exit is switched off, no alignment above 16, no pvalloc, no
 failing realloc. Valgrind's allocator leaves 16 bytes more with some blocks of real programs; the
 sizes of the test programs are such that it does not.

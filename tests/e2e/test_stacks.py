@@ -193,7 +193,7 @@ def execs(t):
 
 @test("stacks/accounting")
 def accounting(t):
-    """Snapshots by spec/massif.md 2.2, recounted: B time, and the peak of heap, extra and stacks together."""
+    """Snapshots by doc/massif.md 2.2, recounted: B time, and the peak of heap, extra and stacks together."""
     profile = run(t, VARIANT, "deep", [*CALLS_ONLY, "--peak-inaccuracy=0", "--peak-at-exit=no"])
     last, peak, attempts = None, 0, 0
     for s in profile.only_massif().snapshots:

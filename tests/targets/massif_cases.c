@@ -1,6 +1,6 @@
 /*
  * CASE=NAME massif_cases: small programs like those of Massif's own tests, one for each case. All
- * use sizes that Valgrind's allocator does not round up (spec/massif.md 2.5). The case is passed in
+ * use sizes that Valgrind's allocator does not round up (doc/massif.md 2.5). The case is passed in
  * the environment because Valgrind takes an argc other than 1 for a return address below ld.so.
  */
 #include <string.h>

@@ -1,5 +1,5 @@
 /*
- * CASE=NAME massif_cases_functions: as massif_cases.c, for what depends on function names (spec/massif.md 2.8): how
+ * CASE=NAME massif_cases_functions: as massif_cases.c, for what depends on function names (doc/massif.md 2.8): how
  * far alloc-fns reach, which main counts, functions with several names, reallocs across ignored ones.
  * No stdlib.h, since some functions here have names of its allocators.
  */

@@ -1,7 +1,7 @@
 /*
  * peer [SEED [OPERATIONS]]: the same under every allocator. Sizes are multiples of 32 less at most
  * 15, so that a payload is a multiple of 32: Valgrind's allocator leaves a remainder below 32 with
- * the block (spec/massif.md 2.5), and so has none. No alignment, nothing fails.
+ * the block (doc/massif.md 2.5), and so has none. No alignment, nothing fails.
  */
 #include "descent.h"
 

@@ -93,7 +93,7 @@ static size_t next_call(int who, uint64_t sp)
 	return call[calls++].size;
 }
 
-/* Valgrind's request for a monitor command (spec/massif.md 3); nothing at all without Valgrind. */
+/* Valgrind's request for a monitor command (doc/massif.md 3); nothing at all without Valgrind. */
 #define ASK_MASSIF(size) do { \
 		char command_[32]; \
 		snprintf(command_, sizeof(command_), "snapshot stack.%zu", (size_t)(size)); \

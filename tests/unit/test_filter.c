@@ -1,5 +1,5 @@
 /*
- * spec/massif.md section 2.8 as a table: a stack in words, what is shown of it. Each
+ * doc/massif.md section 2.8 as a table: a stack in words, what is shown of it. Each
  * word is an address; "a+b+c" are the functions inlined there, innermost first, the
  * last one real; "?" has no name.
  */

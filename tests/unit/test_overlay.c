@@ -1,4 +1,4 @@
-/* Blocks announced by the program: no slop, and several at one address (spec/massif.md 2.12). */
+/* Blocks announced by the program: no slop, and several at one address (doc/massif.md 2.12). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>

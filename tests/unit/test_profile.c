@@ -1,4 +1,4 @@
-/* The snapshot engine rule by rule; numbers in comments are sections of spec/massif.md. */
+/* The snapshot engine rule by rule; numbers in comments are sections of doc/massif.md. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -245,7 +245,7 @@ static void the_peak_is_never_culled(void **state)
 	rig_free(r);
 }
 
-/* 2.0.3, 2.5, 2.2: realloc. */
+/* 2, 2.5, 2.2: realloc. */
 static void a_realloc_that_fits_keeps_its_block(void **state)
 {
 	struct profile_options o = defaults();
@@ -446,7 +446,7 @@ static void a_realloc_at_an_ignored_site_leaves_the_bytes(void **state)
 	rig_free(r);
 }
 
-/* 1.0.4: a site first seen after a snapshot is not in it, a freed one is with 0 bytes. */
+/* 1: a site first seen after a snapshot is not in it, a freed one is with 0 bytes. */
 static void a_detailed_snapshot_has_the_leaves_of_its_moment(void **state)
 {
 	struct profile_options o = defaults();

@@ -1,6 +1,6 @@
 /*
  * The profile against a second one that was written as naively as the text of
- * spec/massif.md section 2 allows: blocks in a list, the whole tree copied into
+ * doc/massif.md section 2 allows: blocks in a list, the whole tree copied into
  * every detailed snapshot, culling on a plain array. Random events, all options
  * varied; every snapshot, every leaf and every total must agree.
  */

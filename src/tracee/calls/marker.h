@@ -1,6 +1,6 @@
 /*
  * Markers: places in the text where a program announces that it allocates or frees: valgrind.h's
- * client requests (spec/massif.md 3), found by their bytes, and probes of .note.stapsdt:
+ * client requests (doc/massif.md 3), found by their bytes, and probes of .note.stapsdt:
  * ptmem:alloc, ptmem:free (ptmem.h), otel_memory:alloc and :free. All are code without effect, so a
  * thread that hits a breakpoint there continues after it.
  *

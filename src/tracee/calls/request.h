@@ -1,4 +1,4 @@
-/* A client request of valgrind.h, decoded. Codes and arguments: spec/massif.md 3. */
+/* A client request of valgrind.h, decoded. Codes and arguments: doc/massif.md 3. */
 #ifndef PTMEM_TRACEE_CALLS_REQUEST_H
 #define PTMEM_TRACEE_CALLS_REQUEST_H
 

@@ -2,7 +2,7 @@
  * Handles stops at markers; see requests.h, and marker.h for their kinds.
  *
  * The breakpoint of a client request is at the marker's first instruction, and the thread continues
- * after the last one: the skipped code has no effect (spec/massif.md 3). So a thread that was
+ * after the last one: the skipped code has no effect (doc/massif.md 3). So a thread that was
  * inside a marker when ptmem attached made its request before. Frame 0 of an event is the marker's
  * own function, at the address after the marker.
  */

@@ -30,8 +30,8 @@ bool orphan_is_of(const struct target *t, const struct process *dying, pid_t chi
 {
 	struct proc_status status;
 	struct maps maps;
-	if (proc_status_read(child, &status) != 0)
-		return false;
+	if (proc_status_read(child, &status) != 0 || status.process != child)
+		return false; /* a thread: the event of its creator is still to come */
 	const struct process *parent = process_find(t, status.parent);
 	if (maps_read(child, &maps) != 0)
 		return false;

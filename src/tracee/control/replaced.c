@@ -213,7 +213,7 @@ static bool is_lost(const struct address_space *s, const struct maps *maps,
 static void drop_area(struct address_space *s, struct stub_area *a)
 {
 	journal_remove_area(s, a->start);
-	a->size = a->used = 0;
+	own_memory_give_up(a);
 }
 
 bool replaced_move(struct target *t, struct thread *th, const struct maps *maps)

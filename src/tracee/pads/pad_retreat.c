@@ -68,7 +68,7 @@ void pads_forget_memory(struct address_space *s)
 		if (!a->is_memory || !a->size)
 			continue;
 		journal_remove_area(s, a->start);
-		a->size = 0;
+		own_memory_give_up(a);
 	}
 }
 

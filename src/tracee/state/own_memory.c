@@ -24,6 +24,14 @@ void own_memory_note(struct stub_area *a, taddr_t addr, const void *bytes, size_
 	a->written = MAX(a->written, (uint32_t)(at + size));
 }
 
+void own_memory_give_up(struct stub_area *a)
+{
+	free(a->saved);
+	free(a->contents);
+	a->saved = a->contents = NULL;
+	a->size = a->used = a->written = 0;
+}
+
 static uint8_t *copy_contents(const struct stub_area *a)
 {
 	return a->contents ? memcpy(xcalloc(1, a->size), a->contents, a->written) : NULL;

@@ -39,6 +39,8 @@ struct own_memory {
 struct stub_area *own_memory_add_code(struct own_memory *own, taddr_t start, uint32_t size);
 /* Notes that @size bytes are written to @addr, in @a; not beyond its end. */
 void own_memory_note(struct stub_area *a, taddr_t addr, const void *bytes, size_t size);
+/* @a is the program's now: it keeps its place in the list, with the size 0. */
+void own_memory_give_up(struct stub_area *a);
 /* For a fork, which has its parent's shared memory mapped, too. */
 struct own_memory own_memory_clone(const struct own_memory *from);
 /* Drops areas and shared memory; reuses the allocations. */

@@ -1,6 +1,6 @@
 /*
  * The effect of a system call on the mappings, computed from its number, arguments and result.
- * Rules: spec/massif.md 2.11; mmap(2), mremap(2), brk(2).
+ * Rules: doc/massif.md 2.11; mmap(2), mremap(2), brk(2).
  *
  * A change removes at most one range and then adds at most one. Ranges are in bytes for brk and in
  * whole pages otherwise.
