@@ -547,6 +547,20 @@ def exec_of_32_bit(t):
     exec_unprofiled(t, "tiny32", 7, "32-bit")
 
 
+def register_fork_beside(probes):
+    @test("process/fork-beside-threads/" + probes)
+    def _(t):
+        """A child ends when a new thread has stopped and the event of its creator is still to come: that thread is no
+        process."""
+        profile = t.profile([t.target("gcc-O2-pie", "fork_beside"), "300"], ["--probes=" + probes])
+        t.equal("status (%s)" % profile.messages[-3:], profile.status, 0)
+        t.equal("processes", len(profile.files), 301)
+
+
+for p in ("auto", "jump", "break"):
+    register_fork_beside(p)
+
+
 def register_children(mode):
     @test("process/children-%s-followed" % mode)
     def _(t):

@@ -26,6 +26,20 @@ def code_without_file(pid):
         return [line for line in maps if "x" in line.split()[1] and len(line.split()) == 5]
 
 
+def register_fork(mode):
+    @test("unmapped/replaced-and-forked/" + mode)
+    def _(t):
+        """A child of a program that has taken the place of ptmem's memory."""
+        for _ in range(3):
+            profile = t.profile([t.target("gcc-O2-pie", "replaced_fork")], MODES[mode])
+            t.equal("status (%s)" % profile.messages, profile.status, 0)
+            t.equal("profiles", len(profile.files), 2)
+
+
+for m in MODES:
+    register_fork(m)
+
+
 class Unmapper:
     """The target, which waits for its first byte."""
 

@@ -209,13 +209,6 @@ static bool is_lost(const struct address_space *s, const struct maps *maps,
 	return a->contents && a->size && lost_code_state(s, maps, a) == LOST_REPLACED;
 }
 
-/* From now on the memory there is the program's. */
-static void drop_area(struct address_space *s, struct stub_area *a)
-{
-	journal_remove_area(s, a->start);
-	own_memory_give_up(a);
-}
-
 bool replaced_move(struct target *t, struct thread *th, const struct maps *maps)
 {
 	struct address_space *s = th->process->space;
@@ -230,11 +223,14 @@ bool replaced_move(struct target *t, struct thread *th, const struct maps *maps)
 			continue;
 		lost_any = true;
 		lost_pads |= a->is_pads;
-		drop_area(s, a);
+		/* from now on the memory there is the program's */
+		journal_remove_area(s, a->start);
+		a->size = a->used = 0;
 		if (was.is_trap_handler)
 			trap_handler_move(t, s, th, &was);
 		else if (!was.is_pads)
 			move_stubs(t, th, &lost);
+		own_memory_give_up(&s->own.areas.data[i]);
 	}
 	if (lost_memory)
 		pads_forget_memory(s);
