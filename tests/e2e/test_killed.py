@@ -223,6 +223,27 @@ def killed_both(t):
     t.equal("blocks that the server itself misses", truth["blocks"], 0)
 
 
+@test("killed/nothing-left")
+def nothing_left(t):
+    """The guardian removes all of ptmem's memory from a program whose threads sleep most of the time."""
+    def maps():
+        with open("/proc/%d/maps" % program.pid, encoding="utf-8") as file:
+            return [line for line in file if "x" in line.split()[1] or "memfd" in line]
+
+    program = subprocess.Popen([t.target("gcc-O2-pie", "napping")], cwd=t.subdirectory(), stdin=subprocess.PIPE)
+    t.wait_until("its threads", lambda: len(os.listdir("/proc/%d/task" % program.pid)) == 3)
+    before = maps()
+    attached = Attached(t, program.pid, ["--probes=jump"]).wait_attached()
+    t.wait_until("jumps", lambda: any("memfd" in line for line in maps()))
+    time.sleep(0.1)  # calls by pads, whose words remain on the stacks
+    attached.process.kill()
+    attached.process.wait()
+    t.wait_until("the guardians to end", lambda: not guardians(t))
+    t.equal("mappings", maps(), before)
+    program.stdin.close()
+    t.equal("status", program.wait(timeout=20), 0)
+
+
 @test("killed/clean-detach")
 def clean_detach(t):
     """No guardian outlives a detach, none holds a pipe of ptmem's caller open."""

@@ -69,7 +69,10 @@ static taddr_t stack_end(struct target *t, struct thread *th, const struct arch_
 	return rc == 0 ? MIN(high, most) : most;
 }
 
-/* Calls @fn for the pc and every word on the stack of @th that might be a code address. */
+/*
+ * Calls @fn for the pc and every word on the stack of @th that might be a code address. Nothing
+ * returns to what is in the red zone: words of calls that have returned stay there.
+ */
 static void each_word(struct target *t, struct address_space *s, struct thread *th, word_fn *fn,
 		      void *ctx)
 {
@@ -79,7 +82,7 @@ static void each_word(struct target *t, struct address_space *s, struct thread *
 		return;
 	fn(ctx, regs.word[t->arch->pc]);
 	_cleanup_free_ uint64_t *buf = xmalloc(CHUNK);
-	taddr_t at = ROUND_DOWN(regs.word[t->arch->sp], (taddr_t)8) - 128; /* with the red zone */
+	taddr_t at = ROUND_DOWN(regs.word[t->arch->sp], (taddr_t)8);
 	for (taddr_t end = stack_end(t, th, &regs); at < end; at += CHUNK) {
 		size_t want = MIN(end - at, (uint64_t)CHUNK);
 		ssize_t n = space_read_some(s, at, buf, want);
