@@ -37,6 +37,7 @@ struct process_files {
 	char *before;         /* their names, separated by commas; NULL = none */
 	unsigned before_count;
 	uint64_t before_peak; /* the most bytes that one of them had in use */
+	struct session *former; /* of the program that it has just replaced (former_image.h) */
 };
 
 struct run;

@@ -179,7 +179,7 @@ struct session *session_fork(struct session *parent, struct address_space *space
 	return s;
 }
 
-void session_free(struct session *s)
+void session_unlist(struct session *s)
 {
 	struct run *run = s->run;
 	for (size_t i = 0; i < run->sessions.count; i++) {
@@ -188,6 +188,11 @@ void session_free(struct session *s)
 		memmove(&run->sessions.data[i], &run->sessions.data[i + 1],
 			(--run->sessions.count - i) * sizeof(*run->sessions.data));
 	}
+}
+
+void session_free(struct session *s)
+{
+	session_unlist(s);
 	final_scan_forget(s);
 	inspect_final_free(s->end.inspected);
 	inspect_kept_deinit(&s->end.inspection);
@@ -212,6 +217,8 @@ void session_free(struct session *s)
 	free(s->process.desc);
 	free(s->process.name);
 	free(s->process.cgroup);
+	free(s->image.successor);
+	free(s->image.successor_problem);
 	free(s);
 }
 

@@ -510,6 +510,102 @@ def exec_of_no_allocator(t):
     exec_unprofiled(t, "stripped-static", 0, "malloc")
 
 
+PRE = """
+#include <stdlib.h>
+#include <unistd.h>
+void *volatile p;
+int main(int argc, char **argv)
+{
+	for (int i = 0; i < 1000; i++)
+		p = malloc(10007);
+	return argc > 1 ? execv(argv[1], argv + 1) : 0;
+}
+"""
+
+BARE = """
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	return argc > 1 ? execv(argv[1], argv + 1) : 0;
+}
+"""
+
+
+def compiled(t, name, text, *options):
+    path = os.path.join(t.directory, name)
+    run = t.run([t.program("gcc"), "-O1", *options, "-o", path, t.file(name + ".c", text)])
+    t.equal("status of gcc (%s)" % run.err.decode(), run.status, 0)
+    return path
+
+
+THEN = r"ptmem:   then         it executed (\S+), which was not profiled: no malloc .*--trace=brk,mmap"
+
+
+def successors(profile):
+    return [m.group(1) for m in (re.match(THEN, line) for line in profile.messages) if m]
+
+
+@test("process/exec-to-no-allocator")
+def exec_to_no_allocator(t):
+    """The last image has no malloc: the result is the profile of the one before it, in all outputs."""
+    pre, nolibc = compiled(t, "pre", PRE), t.target("odd", "nolibc")
+    profile = t.profile([pre, nolibc], ["--record=r", "--events=events", "--folded=f", "--html=h", "--memusage", "--memusage-out=u"])
+    t.equal("status", profile.status, 3)
+    t.equal("successors", successors(profile), [os.path.realpath(nolibc)])
+    t.equal("allocations, bytes", [profile.only_stats()[k] for k in ("allocations", "peak")], [1000, 10007000])
+    t.equal("command", profile.only_massif().cmd, "%s %s" % (pre, nolibc))
+    recording = report_json(t, os.path.join(profile.directory, "r"))
+    t.equal("the recording's peak", recording["peak"]["bytes"], 10007000)
+    t.equal("the recording's end", recording["meta"]["exit"], "executed another program")
+    t.equal("events", profile.events().all["bytes"], 10007000)
+    with open(os.path.join(profile.directory, "f"), encoding="utf-8") as file:
+        t.equal("folded bytes", sum(int(line.rsplit(" ", 1)[1]) for line in file), 10007000)
+    with open(os.path.join(profile.directory, "u"), encoding="utf-8") as file:
+        t.check("heap total: 10007000" in file.read(), "memusage's total")
+    t.check(os.path.getsize(os.path.join(profile.directory, "h")) > 10000, "the page is too small")
+    bare = t.profile(["env", "A=1", nolibc])
+    t.equal("successors of env", successors(bare), [os.path.realpath(nolibc)])
+    t.check(bare.only_massif().cmd.startswith("env A=1"), "whose file is it")
+
+
+@test("process/exec-through-no-allocator")
+def exec_through_no_allocator(t):
+    """An image without malloc on the way: one profile, of the last image that has one."""
+    pre, bare = compiled(t, "pre", PRE), compiled(t, "bare", BARE, "-static", "-s")
+    profile = t.profile(["env", bare, bare, pre, bare, bare], ["--record=r"])
+    t.equal("status", profile.status, 0)
+    t.equal("peak", profile.only_stats()["peak"], 10007000)
+    t.equal("what ran before", [name for name, _ in before(profile)], ["env"])
+    t.equal("successors", successors(profile), [os.path.realpath(bare)])
+    t.equal("the recording's peak", report_json(t, os.path.join(profile.directory, "r"))["peak"]["bytes"], 10007000)
+    profile = t.profile([pre, bare, t.target("gcc-O2-pie", "empty")], ["--record=r"])
+    t.check("ptmem:   before       pre; 9.5 MiB" in profile.messages, "what ran before: %s" % profile.messages)
+    t.equal("successors", successors(profile), [])
+    t.equal("files", sum(len(f) for f in profile.files.values()), 1)
+
+
+@test("process/exec-to-no-allocator-attached")
+def exec_to_no_allocator_attached(t):
+    """The same for an attached process; ptmem may also leave while the last image runs."""
+    nolibc = t.target("odd", "nolibc")
+    for leaves in (False, True):
+        program = subprocess.Popen([t.target("gcc-O2-pie", "exec_on_signal"), nolibc], cwd=t.subdirectory(), stdin=subprocess.PIPE)
+        try:
+            attached = Attached(t, program.pid, ["--leak-check", "--record=r"]).wait_attached()
+            program.send_signal(signal.SIGUSR1)
+            t.wait_until("the second image", lambda: "not profiled" in attached.errors())
+            profile = attached.detach() if leaves else None
+            program.stdin.close()
+            t.equal("status of the program", program.wait(timeout=30), 3)
+        finally:
+            program.kill()
+            program.wait()
+        profile = profile or attached.ended()
+        t.equal("successors", successors(profile), [os.path.realpath(nolibc)])
+        t.equal("files", {p: len(f) for p, f in profile.files.items()}, {program.pid: 1})
+        t.equal("the recording's process", report_json(t, os.path.join(profile.directory, "r"))["meta"]["pid"], program.pid)
+
+
 @test("process/exec-32-bit")
 def exec_of_32_bit(t):
     try:
