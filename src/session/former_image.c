@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/proc.h"
+#include "session/ended_forks.h"
 #include "session/memusage_run.h"
 #include "session/observer.h"
 #include "session/recording_run.h"
@@ -53,6 +54,7 @@ void former_image_supersede(struct run *run, pid_t pid)
 
 	if (!s)
 		return;
+	ended_forks_drop(run, s->image.serial);
 	memusage_run_end(s, true);
 	recording_run_drop(s);
 	session_files_supersede(s);
@@ -68,6 +70,7 @@ void former_image_process_left(void *ctx, pid_t pid, enum space_end why)
 		return;
 	s->image.is_superseded = false;
 	s->image.was_replaced = true;
+	ended_forks_finish(s->run, s->image.serial);
 	memusage_run_end(s, false);
 	session_finish(s, s->process.end_ns);
 	session_files_end(s);

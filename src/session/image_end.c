@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/signal_name.h"
+#include "session/ended_forks.h"
 #include "session/former_image.h"
 #include "session/inspect_final.h"
 #include "session/memusage_run.h"
@@ -68,6 +69,16 @@ void image_end(void *ctx, struct address_space *space, enum space_end why)
 		former_image_keep(s);
 		return;
 	}
+	if (s->image.is_abandoned && !is_exec) {
+		ended_forks_abandon(s);
+		return;
+	}
+	if (!s->image.is_own && !is_exec && ended_forks_wants(s)) {
+		ended_forks_keep(s);
+		return;
+	}
+	if (s->image.is_own)
+		ended_forks_finish(s->run, s->image.serial);
 	memusage_run_end(s, is_exec && (s->run->options->children.trace || !s->image.is_own));
 	if (!is_exec || s->image.is_own) {
 		session_finish(s, s->process.end_ns);

@@ -81,6 +81,9 @@ struct run {
 	char *directory;           /* the initial one, for relative file names */
 	uint32_t sequence;         /* %n */
 	VEC(struct session *) sessions; /* live sessions, oldest first */
+	VEC(struct session *) ended_forks; /* ended_forks.h; oldest first */
+	uint64_t ended_fork_bytes; /* memory of these */
+	uint32_t programs;         /* number of programs that began */
 	FILE *events_file;         /* FIFO or device for all events; NULL: one file each */
 	struct memusage_run *memusage_run; /* NULL = calls are not counted */
 	VEC(const struct observer *) observers;

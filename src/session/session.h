@@ -47,6 +47,8 @@ struct probe_counts {
 /* The program of a session. */
 struct session_image {
 	unsigned number;           /* 1, 2, ...: profiled programs that this pid executed */
+	uint32_t serial;           /* number of the program in this run; a fork has its parent's */
+	bool is_abandoned;         /* a fork of a program that was superseded */
 	uint32_t program;          /* id of the module that is its executable; 0 = unknown */
 	bool has_next;             /* the process executed another program, which is profiled */
 	/* it did, and that one's profile takes the place of this one: only a line tells of it */

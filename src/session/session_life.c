@@ -111,6 +111,7 @@ struct session *session_new(struct run *run, uint32_t pid, uint64_t start_ns)
 	s->process.exit_status = -1;
 	session_files_begin(s);
 	s->image.is_own = true;
+	s->image.serial = ++run->programs;
 	s->process.command = xstrdup(run->command);
 	struct profile_options po = {
 		.time_unit = o->profile.time_unit,

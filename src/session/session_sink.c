@@ -19,6 +19,7 @@
 #include "base/proc.h"
 #include "session/counted_event.h"
 #include "session/earlier_blocks.h"
+#include "session/ended_forks.h"
 #include "session/exec_info.h"
 #include "session/former_image.h"
 #include "session/hints.h"
@@ -395,7 +396,9 @@ static bool sink_monitor(void *ctx, struct address_space *space, const char *tex
 
 static uint64_t sink_tick(void *ctx, uint64_t now_ns)
 {
-	return MIN(observers_tick(ctx, now_ns), recording_run_tick(ctx, now_ns));
+	uint64_t next = MIN(observers_tick(ctx, now_ns), recording_run_tick(ctx, now_ns));
+
+	return MIN(next, ended_forks_tick(ctx, now_ns));
 }
 
 void session_sink_init(struct event_sink *out, struct run *run, bool (*poll)(void *ctx))

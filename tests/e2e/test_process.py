@@ -238,6 +238,57 @@ def exec_by_shims(t):
             t.target("gcc-O2-pie", "mixed"))
 
 
+SHIM = """#!/bin/bash
+x=$(echo hello | tr a-z A-Z)
+(exit 3)
+y=$(z=$(echo "$x"); echo "$z")
+{ read -r line <&3; exit 0; } 3<go &
+exec "$@" 3>go
+"""
+
+
+@test("process/exec-by-a-shim-with-subshells")
+def exec_by_a_shim_with_subshells(t):
+    """Subshells of a script that ends in exec, one of them still alive then, have no profile: they are counted."""
+    shim, cwd = t.file("shim", SHIM), t.subdirectory()
+    os.chmod(shim, 0o755)
+    os.mkfifo(os.path.join(cwd, "go"))
+    profile = t.profile([shim, t.target("gcc-O2-pie", "mixed")], ["--record=r", "--memusage"], cwd=cwd)
+    direct = t.profile([t.target("gcc-O2-pie", "mixed")])
+    t.equal("allocations", profile.only_stats()["allocations"], direct.only_stats()["allocations"])
+    t.equal("files", sorted(n[:8] for n in os.listdir(cwd) if n.startswith(("massif", "r"))), ["massif.o", "r"])
+    t.equal("summaries of memusage", profile.err.decode().count("Memory usage summary"), 1)
+    t.equal("what ran before", [name for name, _ in before(profile)], ["bash"])
+    # x: the one that echoes, and tr; (exit 3); y and z; the one that reads
+    said = [m for m in profile.messages if "not profiled" in m]
+    t.check(len(said) == 1 and re.match("ptmem: [67] child processes were not profiled", said[0]), "messages: %s" % said)
+
+
+@test("process/subshells-of-what-stays")
+def subshells_of_what_stays(t):
+    """Those of a script that executes nothing in its place have profiles, also if what it executes is not profiled."""
+    profile = t.profile(["bash", "-c", "(exit 3); (exit 4); :"])
+    t.equal("files", sorted(len(f) for f in profile.files.values()), [1, 1, 1])
+    t.equal("not profiled", [m for m in profile.messages if "not profiled" in m], [])
+    profile = t.profile(["bash", "-c", "(exit 3); (exit 4); exec \"$0\"", t.target("odd", "nolibc")])
+    t.equal("files before nolibc", sorted(len(f) for f in profile.files.values()), [1, 1, 1])
+    t.equal("successors", successors(profile), [os.path.realpath(t.target("odd", "nolibc"))])
+
+
+@test("process/subshell-of-a-long-run", limit=60)
+def subshell_of_a_long_run(t):
+    """A program that runs for longer than wrappers do does not keep the profiles of its children from their files."""
+    cwd = t.subdirectory()
+    ptmem = subprocess.Popen([t.ptmem(), "-o", "m", "bash", "-c", "(exit 3); read x"], cwd=cwd, stdin=subprocess.PIPE,
+                             stderr=subprocess.DEVNULL, env=t.environment(cwd))
+    try:
+        t.wait_until("the child's file", lambda: os.listdir(cwd), 30)
+    finally:
+        ptmem.communicate(b"x\n")
+    t.equal("status", ptmem.returncode, 0)
+    t.equal("files", len(os.listdir(cwd)), 2)
+
+
 @test("process/children-left")
 def children_left(t):
     """Children that execute other programs are counted, and the largest is named."""
