@@ -81,6 +81,7 @@ void run_deinit(struct run *run)
 	vec_deinit(&run->modules);
 	elf_files_deinit(&run->registry.files);
 	vec_deinit(&run->sessions);
+	vec_deinit(&run->ended_forks);
 	for (size_t i = 0; i < run->processes.count; i++)
 		free(run->processes.data[i].before);
 	vec_deinit(&run->processes);

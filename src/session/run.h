@@ -37,6 +37,7 @@ struct process_files {
 	char *before;         /* their names, separated by commas; NULL = none */
 	unsigned before_count;
 	uint64_t before_peak; /* the most bytes that one of them had in use */
+	struct session *former; /* of the program that it has just replaced (former_image.h) */
 };
 
 struct run;
@@ -80,6 +81,9 @@ struct run {
 	char *directory;           /* the initial one, for relative file names */
 	uint32_t sequence;         /* %n */
 	VEC(struct session *) sessions; /* live sessions, oldest first */
+	VEC(struct session *) ended_forks; /* ended_forks.h; oldest first */
+	uint64_t ended_fork_bytes; /* memory of these */
+	uint32_t programs;         /* number of programs that began */
 	FILE *events_file;         /* FIFO or device for all events; NULL: one file each */
 	struct memusage_run *memusage_run; /* NULL = calls are not counted */
 	VEC(const struct observer *) observers;

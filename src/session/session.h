@@ -47,12 +47,16 @@ struct probe_counts {
 /* The program of a session. */
 struct session_image {
 	unsigned number;           /* 1, 2, ...: profiled programs that this pid executed */
+	uint32_t serial;           /* number of the program in this run; a fork has its parent's */
+	bool is_abandoned;         /* a fork of a program that was superseded */
 	uint32_t program;          /* id of the module that is its executable; 0 = unknown */
 	bool has_next;             /* the process executed another program, which is profiled */
 	/* it did, and that one's profile takes the place of this one: only a line tells of it */
 	bool is_superseded;
 	bool has_executed;         /* another program: the end of this one */
-	bool was_replaced;         /* replaced by a program that is not followed */
+	bool was_replaced;         /* replaced by a program that is not followed or profiled */
+	char *successor;           /* the path of that; NULL = /proc still has it */
+	char *successor_problem;   /* why it is not profiled; NULL = not known */
 	bool was_attached;         /* ran before ptmem attached to it */
 	bool is_own;               /* began with exec or attach; a fork shares its parent's data */
 	bool has_python;           /* an interpreter of Python is mapped */

@@ -111,6 +111,7 @@ struct session *session_new(struct run *run, uint32_t pid, uint64_t start_ns)
 	s->process.exit_status = -1;
 	session_files_begin(s);
 	s->image.is_own = true;
+	s->image.serial = ++run->programs;
 	s->process.command = xstrdup(run->command);
 	struct profile_options po = {
 		.time_unit = o->profile.time_unit,
@@ -179,7 +180,7 @@ struct session *session_fork(struct session *parent, struct address_space *space
 	return s;
 }
 
-void session_free(struct session *s)
+void session_unlist(struct session *s)
 {
 	struct run *run = s->run;
 	for (size_t i = 0; i < run->sessions.count; i++) {
@@ -188,6 +189,11 @@ void session_free(struct session *s)
 		memmove(&run->sessions.data[i], &run->sessions.data[i + 1],
 			(--run->sessions.count - i) * sizeof(*run->sessions.data));
 	}
+}
+
+void session_free(struct session *s)
+{
+	session_unlist(s);
 	final_scan_forget(s);
 	inspect_final_free(s->end.inspected);
 	inspect_kept_deinit(&s->end.inspection);
@@ -212,6 +218,8 @@ void session_free(struct session *s)
 	free(s->process.desc);
 	free(s->process.name);
 	free(s->process.cgroup);
+	free(s->image.successor);
+	free(s->image.successor_problem);
 	free(s);
 }
 

@@ -16,6 +16,8 @@ struct session *session_fork(struct session *parent, struct address_space *space
 /* Attaches @s to its address space and creates the unwinder. */
 void session_bind(struct session *s, struct address_space *space);
 void session_free(struct session *s);
+/* Removes @s from the run's sessions. */
+void session_unlist(struct session *s);
 /* Ends the profile, writes its files and prints the summary. */
 void session_finish(struct session *s, uint64_t now_ns);
 

@@ -12,18 +12,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 
 #include "base/alloc.h"
 #include "base/cgroup.h"
-#include "base/cleanup.h"
 #include "base/log.h"
 #include "base/proc.h"
-#include "base/signal_name.h"
 #include "session/counted_event.h"
 #include "session/earlier_blocks.h"
+#include "session/ended_forks.h"
 #include "session/exec_info.h"
+#include "session/former_image.h"
 #include "session/hints.h"
+#include "session/image_end.h"
 #include "session/memusage_run.h"
 #include "session/observer.h"
 #include "session/final_scan.h"
@@ -37,10 +37,8 @@
 #include "session/recording_run.h"
 #include "session/skip.h"
 #include "session/sources.h"
-#include "tracee/pads/pad_sampling.h"
 #include "tracee/state/probe.h"
 #include "tracee/state/space_modules.h"
-#include "tracee/state/trap_table.h"
 #include "unwind/unwind.h"
 
 #define SECOND_OPINION_FRAMES 32 /* libunwind takes microseconds for each */
@@ -107,6 +105,7 @@ static void sink_before_install(void *ctx, struct address_space *space)
 static void sink_space_new(void *ctx, struct address_space *space)
 {
 	struct run *run = ctx;
+	former_image_supersede(run, space->processes.pid);
 	struct session *s = session_new(run, (uint32_t)space->processes.pid, clock_now_ns());
 	bool is_first = !run->is_first_known;
 	run->is_first_known = true;
@@ -132,65 +131,6 @@ static void sink_space_fork(void *ctx, struct address_space *parent, struct addr
 {
 	(void)ctx;
 	observers_session_forked(session_fork(parent->sink.user, child));
-}
-
-/* NULL: the process ended with an unknown status. The caller frees it. */
-static char *describe_end(const struct address_space *space, enum space_end why)
-{
-	int status = space->processes.exit_status;
-
-	if (why == SPACE_DETACHED)
-		return xstrdup("detached");
-	if (why != SPACE_EXITED)
-		return xstrdup("executed another program");
-	if (status < 0)
-		return NULL;
-	if (WIFEXITED(status))
-		return xasprintf("exited %d", WEXITSTATUS(status));
-	char name[SIGNAL_NAME_SIZE];
-
-	return xasprintf("killed by %s", signal_name(WTERMSIG(status), name));
-}
-
-static void sink_space_end(void *ctx, struct address_space *space, enum space_end why)
-{
-	struct session *s = space->sink.user;
-	(void)ctx;
-	s->heap.sample.totals = (struct call_totals){0};
-	pads_add_totals(space, &s->heap.sample.totals);
-	space_count_probes(space, &s->end.probes.jumps, &s->end.probes.breakpoints);
-	space_count_markers(space, &s->end.probes.marker_jumps, &s->end.probes.marker_breakpoints);
-	space->sink.user = NULL;
-	space->sink.unwinder = NULL;
-	s->space = NULL;
-	_cleanup_free_ char *end = describe_end(space, why);
-	bool is_exec = why == SPACE_EXEC || why == SPACE_NEXT_IMAGE;
-	s->image.has_executed = is_exec;
-	s->image.is_superseded = why == SPACE_NEXT_IMAGE && !s->run->options->children.trace &&
-				 !options_sample_only(s->run->options);
-	s->image.has_next = why == SPACE_NEXT_IMAGE && !s->image.is_superseded;
-	s->image.was_replaced = why == SPACE_EXEC && !s->run->options->children.trace;
-	s->process.was_left = why == SPACE_DETACHED;
-	s->process.exit_status = why == SPACE_EXITED ? space->processes.exit_status : -1;
-	s->end.pauses = space->pauses;
-	/* a fork that executes another program was counted in its parent's file */
-	s->process.end_ns = clock_now_ns();
-	memusage_run_end(s, is_exec && (s->run->options->children.trace || !s->image.is_own ||
-					s->image.is_superseded));
-	recording_run_end(s, end);
-	inspect_final_classify(s);
-	observers_session_ended(s, is_exec);
-	if (s->image.is_superseded) {
-		recording_run_drop(s);
-		session_files_supersede(s);
-	} else if (!is_exec || s->image.is_own) {
-		session_finish(s, s->process.end_ns);
-		session_files_end(s);
-	} else {
-		recording_run_drop(s);
-	}
-	observers_session_finished(s);
-	session_free(s);
 }
 
 static void sink_module_loaded(void *ctx, struct address_space *space, struct module *m)
@@ -456,7 +396,9 @@ static bool sink_monitor(void *ctx, struct address_space *space, const char *tex
 
 static uint64_t sink_tick(void *ctx, uint64_t now_ns)
 {
-	return MIN(observers_tick(ctx, now_ns), recording_run_tick(ctx, now_ns));
+	uint64_t next = MIN(observers_tick(ctx, now_ns), recording_run_tick(ctx, now_ns));
+
+	return MIN(next, ended_forks_tick(ctx, now_ns));
 }
 
 void session_sink_init(struct event_sink *out, struct run *run, bool (*poll)(void *ctx))
@@ -468,7 +410,9 @@ void session_sink_init(struct event_sink *out, struct run *run, bool (*poll)(voi
 		.before_stop = sink_before_stop,
 		.space_new = sink_space_new,
 		.space_fork = sink_space_fork,
-		.space_end = sink_space_end,
+		.space_end = image_end,
+		.image_refused = former_image_refused,
+		.process_left = former_image_process_left,
 		.module_loaded = sink_module_loaded,
 		.module_unloaded = sink_module_unloaded,
 		.event = sink_event,

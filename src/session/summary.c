@@ -268,10 +268,20 @@ static void print_sampled_calls(const struct session *s)
 /* Typical of wrapper scripts: the user means the program that they execute. */
 static void print_successor(const struct session *s)
 {
-	_cleanup_free_ char *path = proc_read_link((pid_t)s->process.pid, "exe");
-	log_info("  then         it executed %s, %s", path ? path : "another program",
-		 s->run->options->children.follow_exec ? "which cannot be profiled" :
-							 "not followed: --follow-exec=no");
+	_cleanup_free_ char *now = proc_read_link((pid_t)s->process.pid, "exe");
+	const char *path = s->image.successor ? s->image.successor : now;
+
+	path = path ? path : "another program";
+	if (s->image.successor_problem)
+		log_info("  then         it executed %s, which was not profiled: %s", path,
+			 s->image.successor_problem);
+	else if (s->image.successor)
+		log_info("  then         it executed %s, which ended before it could be profiled",
+			 path);
+	else
+		log_info("  then         it executed %s, %s", path,
+			 s->run->options->children.follow_exec ? "which cannot be profiled" :
+								 "not followed: --follow-exec=no");
 }
 
 /* What the process ran before, as shims and wrapper scripts do. */

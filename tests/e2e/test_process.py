@@ -265,6 +265,57 @@ def exec_by_shims(t):
             t.target("gcc-O2-pie", "mixed"))
 
 
+SHIM = """#!/bin/bash
+x=$(echo hello | tr a-z A-Z)
+(exit 3)
+y=$(z=$(echo "$x"); echo "$z")
+{ read -r line <&3; exit 0; } 3<go &
+exec "$@" 3>go
+"""
+
+
+@test("process/exec-by-a-shim-with-subshells")
+def exec_by_a_shim_with_subshells(t):
+    """Subshells of a script that ends in exec, one of them still alive then, have no profile: they are counted."""
+    shim, cwd = t.file("shim", SHIM), t.subdirectory()
+    os.chmod(shim, 0o755)
+    os.mkfifo(os.path.join(cwd, "go"))
+    profile = t.profile([shim, t.target("gcc-O2-pie", "mixed")], ["--record=r", "--memusage"], cwd=cwd)
+    direct = t.profile([t.target("gcc-O2-pie", "mixed")])
+    t.equal("allocations", profile.only_stats()["allocations"], direct.only_stats()["allocations"])
+    t.equal("files", sorted(n[:8] for n in os.listdir(cwd) if n.startswith(("massif", "r"))), ["massif.o", "r"])
+    t.equal("summaries of memusage", profile.err.decode().count("Memory usage summary"), 1)
+    t.equal("what ran before", [name for name, _ in before(profile)], ["bash"])
+    # x: the one that echoes, and tr; (exit 3); y and z; the one that reads
+    said = [m for m in profile.messages if "not profiled" in m]
+    t.check(len(said) == 1 and re.match("ptmem: [67] child processes were not profiled", said[0]), "messages: %s" % said)
+
+
+@test("process/subshells-of-what-stays")
+def subshells_of_what_stays(t):
+    """Those of a script that executes nothing in its place have profiles, also if what it executes is not profiled."""
+    profile = t.profile(["bash", "-c", "(exit 3); (exit 4); :"])
+    t.equal("files", sorted(len(f) for f in profile.files.values()), [1, 1, 1])
+    t.equal("not profiled", [m for m in profile.messages if "not profiled" in m], [])
+    profile = t.profile(["bash", "-c", "(exit 3); (exit 4); exec \"$0\"", t.target("odd", "nolibc")])
+    t.equal("files before nolibc", sorted(len(f) for f in profile.files.values()), [1, 1, 1])
+    t.equal("successors", successors(profile), [os.path.realpath(t.target("odd", "nolibc"))])
+
+
+@test("process/subshell-of-a-long-run", limit=60)
+def subshell_of_a_long_run(t):
+    """A program that runs for longer than wrappers do does not keep the profiles of its children from their files."""
+    cwd = t.subdirectory()
+    ptmem = subprocess.Popen([t.ptmem(), "-o", "m", "bash", "-c", "(exit 3); read x"], cwd=cwd, stdin=subprocess.PIPE,
+                             stderr=subprocess.DEVNULL, env=t.environment(cwd))
+    try:
+        t.wait_until("the child's file", lambda: os.listdir(cwd), 30)
+    finally:
+        ptmem.communicate(b"x\n")
+    t.equal("status", ptmem.returncode, 0)
+    t.equal("files", len(os.listdir(cwd)), 2)
+
+
 @test("process/children-left")
 def children_left(t):
     """Children that execute other programs are counted, and the largest is named."""
@@ -535,6 +586,102 @@ def exec_of_no_allocator(t):
     """A program without malloc that is executed later continues; ptmem reports that it is not profiled."""
     exec_unprofiled(t, "nolibc", 3, "malloc")
     exec_unprofiled(t, "stripped-static", 0, "malloc")
+
+
+PRE = """
+#include <stdlib.h>
+#include <unistd.h>
+void *volatile p;
+int main(int argc, char **argv)
+{
+	for (int i = 0; i < 1000; i++)
+		p = malloc(10007);
+	return argc > 1 ? execv(argv[1], argv + 1) : 0;
+}
+"""
+
+BARE = """
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	return argc > 1 ? execv(argv[1], argv + 1) : 0;
+}
+"""
+
+
+def compiled(t, name, text, *options):
+    path = os.path.join(t.directory, name)
+    run = t.run([t.program("gcc"), "-O1", *options, "-o", path, t.file(name + ".c", text)])
+    t.equal("status of gcc (%s)" % run.err.decode(), run.status, 0)
+    return path
+
+
+THEN = r"ptmem:   then         it executed (\S+), which was not profiled: no malloc .*--trace=brk,mmap"
+
+
+def successors(profile):
+    return [m.group(1) for m in (re.match(THEN, line) for line in profile.messages) if m]
+
+
+@test("process/exec-to-no-allocator")
+def exec_to_no_allocator(t):
+    """The last image has no malloc: the result is the profile of the one before it, in all outputs."""
+    pre, nolibc = compiled(t, "pre", PRE), t.target("odd", "nolibc")
+    profile = t.profile([pre, nolibc], ["--record=r", "--events=events", "--folded=f", "--html=h", "--memusage", "--memusage-out=u"])
+    t.equal("status", profile.status, 3)
+    t.equal("successors", successors(profile), [os.path.realpath(nolibc)])
+    t.equal("allocations, bytes", [profile.only_stats()[k] for k in ("allocations", "peak")], [1000, 10007000])
+    t.equal("command", profile.only_massif().cmd, "%s %s" % (pre, nolibc))
+    recording = report_json(t, os.path.join(profile.directory, "r"))
+    t.equal("the recording's peak", recording["peak"]["bytes"], 10007000)
+    t.equal("the recording's end", recording["meta"]["exit"], "executed another program")
+    t.equal("events", profile.events().all["bytes"], 10007000)
+    with open(os.path.join(profile.directory, "f"), encoding="utf-8") as file:
+        t.equal("folded bytes", sum(int(line.rsplit(" ", 1)[1]) for line in file), 10007000)
+    with open(os.path.join(profile.directory, "u"), encoding="utf-8") as file:
+        t.check("heap total: 10007000" in file.read(), "memusage's total")
+    t.check(os.path.getsize(os.path.join(profile.directory, "h")) > 10000, "the page is too small")
+    bare = t.profile(["env", "A=1", nolibc])
+    t.equal("successors of env", successors(bare), [os.path.realpath(nolibc)])
+    t.check(bare.only_massif().cmd.startswith("env A=1"), "whose file is it")
+
+
+@test("process/exec-through-no-allocator")
+def exec_through_no_allocator(t):
+    """An image without malloc on the way: one profile, of the last image that has one."""
+    pre, bare = compiled(t, "pre", PRE), compiled(t, "bare", BARE, "-static", "-s")
+    profile = t.profile(["env", bare, bare, pre, bare, bare], ["--record=r"])
+    t.equal("status", profile.status, 0)
+    t.equal("peak", profile.only_stats()["peak"], 10007000)
+    t.equal("what ran before", [name for name, _ in before(profile)], ["env"])
+    t.equal("successors", successors(profile), [os.path.realpath(bare)])
+    t.equal("the recording's peak", report_json(t, os.path.join(profile.directory, "r"))["peak"]["bytes"], 10007000)
+    profile = t.profile([pre, bare, t.target("gcc-O2-pie", "empty")], ["--record=r"])
+    t.check("ptmem:   before       pre; 9.5 MiB" in profile.messages, "what ran before: %s" % profile.messages)
+    t.equal("successors", successors(profile), [])
+    t.equal("files", sum(len(f) for f in profile.files.values()), 1)
+
+
+@test("process/exec-to-no-allocator-attached")
+def exec_to_no_allocator_attached(t):
+    """The same for an attached process; ptmem may also leave while the last image runs."""
+    nolibc = t.target("odd", "nolibc")
+    for leaves in (False, True):
+        program = subprocess.Popen([t.target("gcc-O2-pie", "exec_on_signal"), nolibc], cwd=t.subdirectory(), stdin=subprocess.PIPE)
+        try:
+            attached = Attached(t, program.pid, ["--leak-check", "--record=r"]).wait_attached()
+            program.send_signal(signal.SIGUSR1)
+            t.wait_until("the second image", lambda: "not profiled" in attached.errors())
+            profile = attached.detach() if leaves else None
+            program.stdin.close()
+            t.equal("status of the program", program.wait(timeout=30), 3)
+        finally:
+            program.kill()
+            program.wait()
+        profile = profile or attached.ended()
+        t.equal("successors", successors(profile), [os.path.realpath(nolibc)])
+        t.equal("files", {p: len(f) for p, f in profile.files.items()}, {program.pid: 1})
+        t.equal("the recording's process", report_json(t, os.path.join(profile.directory, "r"))["meta"]["pid"], program.pid)
 
 
 @test("process/exec-32-bit")

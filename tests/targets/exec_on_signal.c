@@ -1,5 +1,6 @@
 /*
- * Allocates without end; SIGUSR1 makes it execute itself, SIGUSR2 makes it print OK and end.
+ * Allocates without end; SIGUSR1 makes it execute its argument, or itself, SIGUSR2 makes it print OK
+ * and end.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -19,7 +20,6 @@ int main(int argc, char **argv)
 	const struct timespec pause = { 0, 1000000 };
 	void *volatile p;
 
-	(void)argc;
 	signal(SIGUSR1, note);
 	signal(SIGUSR2, note);
 	while (!signalled) {
@@ -28,6 +28,6 @@ int main(int argc, char **argv)
 		nanosleep(&pause, NULL);
 	}
 	if (signalled == SIGUSR1)
-		execv("/proc/self/exe", argv);
+		execv(argc > 1 ? argv[1] : "/proc/self/exe", argv);
 	return puts("OK") < 0;
 }

@@ -92,6 +92,7 @@ void exec_start_image(struct target *t, struct thread *th)
 	log_warn("process %d: the program that it executed is not profiled: no handler of SIGTRAP "
 		 "can be installed: %s", p->pid, strerror(-rc));
 	p->space->watch.is_profiled = false;
+	t->sink.image_refused(t->sink.ctx, p->space, "no handler of SIGTRAP could be installed");
 }
 
 /* @p runs a new image in @th, now its only thread. */
@@ -109,7 +110,7 @@ static void start_image(struct target *t, struct process *p, struct thread *th)
 	if (t->options.probes.none)
 		install_probes(t, s, th);
 	else if (install_start_trap(t, th) != 0)
-		log_verbose("process %d: its new program cannot be watched", p->pid);
+		t->sink.image_refused(t->sink.ctx, s, "its memory could not be written");
 	thread_resume(t, th, 0);
 }
 

@@ -332,10 +332,12 @@ void install_at_start(struct target *t, struct thread *th)
 		kill(p->pid, SIGKILL); /* nothing of it has run */
 	} else {
 		log_warn("process %d: no malloc or other allocation function found; a stripped "
-			 "static program? "
-			 "not profiled",
+			 "static program, or Go? not profiled",
 			 p->pid);
 		p->space->watch.is_profiled = false;
+		t->sink.image_refused(t->sink.ctx, p->space,
+				      "no malloc or other allocation function was found in it; "
+				      "--trace=brk,mmap profiles its system calls");
 	}
 }
 

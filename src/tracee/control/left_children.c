@@ -59,6 +59,11 @@ void left_children_add(struct target *t, pid_t pid)
 		.wait_ns = LEFT_CHILDREN_WAIT_NS};
 }
 
+void left_children_note_ended(struct target *t)
+{
+	t->control->left.count++;
+}
+
 uint64_t left_children_poll(struct target *t, uint64_t now_ns)
 {
 	struct left_children *l = &t->control->left;

@@ -1,8 +1,9 @@
 /*
- * Children that executed another program and are not followed: how many, and which of them had the
- * most memory resident, so that a user sees where memory may be that is in no profile. ptmem is
- * detached from them, and never stops them for this: it reads /proc/PID/status now and then, after
- * 10 ms and then after twice the time.
+ * Children that executed another program, or were forked by a program whose profile gave way to
+ * that of its successor, and are not profiled: how many, and which of the former had the most
+ * memory resident, so that a user sees where memory may be that is in no profile. ptmem is detached
+ * from them, and never stops them for this: it reads /proc/PID/status now and then, after 10 ms and
+ * then after twice the time.
  */
 #ifndef PTMEM_TRACEE_CONTROL_LEFT_CHILDREN_H
 #define PTMEM_TRACEE_CONTROL_LEFT_CHILDREN_H
@@ -32,6 +33,8 @@ struct left_children {
 
 /* @pid has executed another program, and is not profiled. The caller wakes the timers. */
 void left_children_add(struct target *t, pid_t pid);
+/* A child that was forked by a superseded program has ended. */
+void left_children_note_ended(struct target *t);
 /* Reads those whose turn has come; returns when the next one's comes, or UINT64_MAX. */
 uint64_t left_children_poll(struct target *t, uint64_t now_ns);
 /* Reads all for the last time, and says what was found; nothing if there was none. */

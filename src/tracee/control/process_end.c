@@ -27,6 +27,8 @@ void process_leave_space(struct target *t, struct process *p, enum space_end why
 		process_move_reader(t, p);
 	}
 	p->space = NULL;
+	if (t->sink.process_left)
+		t->sink.process_left(t->sink.ctx, p->pid, why);
 }
 
 void process_remove(struct target *t, struct process *p, enum space_end why)

@@ -289,8 +289,10 @@ static void release_all(struct target *t)
 	world_stop(t);
 	run_final_scan(t);
 	remove_everything(t, 0);
-	for (size_t i = 0; i < t->processes.count; i++)
+	for (size_t i = 0; i < t->processes.count; i++) {
 		end_profile(t, t->processes.data[i]->space);
+		t->sink.process_left(t->sink.ctx, t->processes.data[i]->pid, SPACE_DETACHED);
+	}
 	world_start(t);
 }
 

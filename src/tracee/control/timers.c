@@ -44,6 +44,12 @@ void timers_run_by(struct target *t, uint64_t ns)
 	t->control->timers->next_ns = MIN(t->control->timers->next_ns, ns);
 }
 
+void timers_tick_by(struct target *t, uint64_t ns)
+{
+	t->control->timers->tick_ns = MIN(t->control->timers->tick_ns, ns);
+	timers_run_by(t, ns);
+}
+
 /* A tick sees the events before it: what is in the rings, but not what is added meanwhile. */
 static void read_rings(struct target *t)
 {

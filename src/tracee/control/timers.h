@@ -16,6 +16,8 @@ uint64_t timers_next(const struct target *t);
 void timers_wake_by(struct target *t, uint64_t ns);
 /* timers_run shall be called by @ns. */
 void timers_run_by(struct target *t, uint64_t ns);
+/* The next tick of the sink is no later than @ns. */
+void timers_tick_by(struct target *t, uint64_t ns);
 /* Runs everything that is due. */
 void timers_run(struct target *t);
 

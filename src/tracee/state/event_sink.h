@@ -52,6 +52,16 @@ struct event_sink {
 	void (*space_fork)(void *ctx, struct address_space *parent, struct address_space *child);
 	/* The last event of @s. Its memory may be gone already. */
 	void (*space_end)(void *ctx, struct address_space *s, enum space_end why);
+	/*
+	 * The program that the process of @s executed is at its first instruction, and is not
+	 * profiled because of @why: no space_new follows.
+	 */
+	void (*image_refused)(void *ctx, struct address_space *s, const char *why);
+	/*
+	 * @pid ends, is left, or (SPACE_NEXT_IMAGE) executes a program that is to be profiled;
+	 * after space_end, which is not called if its program was not profiled. May be NULL.
+	 */
+	void (*process_left)(void *ctx, pid_t pid, enum space_end why);
 	void (*module_loaded)(void *ctx, struct address_space *s, struct module *m);
 	void (*module_unloaded)(void *ctx, struct address_space *s, struct module *m);
 
