@@ -109,6 +109,7 @@ static void place_wrapper(const struct massif_file *f, struct massif_merged *m, 
 	struct massif_place *p = &m->place[node];
 	bool is_better = !parent->named || wrapper_is_better(rank, parent->rank);
 
+	p->is_ended = parent->is_ended || rank == RANK_THREAD;
 	p->rank = is_better ? rank : parent->rank;
 	p->named = is_better ? node : parent->named;
 	p->bytes = massif_own_bytes(f, node);
@@ -127,6 +128,8 @@ static void place_node(const struct massif_file *f, struct massif_merged *m, uin
 	bool is_first = !f->node[parent].parent || m->place[parent].rank != RANK_SITE;
 	enum frame_rank rank = is_first ? rank_of(f, node, &frame) : RANK_SITE;
 
+	if (m->place[parent].is_ended)
+		rank = RANK_UNNAMED;
 	if (rank != RANK_SITE) {
 		place_wrapper(f, m, node, rank);
 		return;

@@ -18,6 +18,7 @@ struct massif_place {
 	uint32_t node;         /* merged; 0 = none */
 	uint64_t bytes;        /* bytes counted there */
 	enum frame_rank rank;  /* RANK_SITE: counts; else skipped in favour of its callers */
+	bool is_ended;         /* no caller can be the call site: RANK_THREAD */
 	uint32_t named;        /* node of the file with its name: for wrappers, the best so far */
 };
 

@@ -49,6 +49,8 @@ struct stack_site stack_site_find(const struct stack *s)
 			f.rank = RANK_UNNAMED;
 		if (i == 0 || wrapper_is_better(f.rank, best.rank))
 			best = (struct stack_site){.frame = i, .rank = f.rank};
+		if (f.rank == RANK_THREAD)
+			break;
 	}
 	return best;
 }

@@ -263,6 +263,20 @@ bool standard_is_namespace(const char *function)
 	return is_of_standard_namespace(name) || is_of_standard_impl(name);
 }
 
+/* libstdc++'s has no namespace in its symbol. */
+bool standard_is_thread_start(const char *function)
+{
+	static const char cxx[] = "execute_native_thread_routine";
+	const char *name = standard_qualified_name(function);
+
+	if (begins_with(name, "std::") && begins_with(name + strlen("std::"), cxx))
+		name += strlen("std::");
+	if (begins_with(name, cxx))
+		return !name[strlen(cxx)] || strchr("(_.", name[strlen(cxx)]);
+	return standard_is_namespace(name) &&
+	       (strstr(name, "::thread_start") || strstr(name, "::__thread_proxy"));
+}
+
 /* Headers of libstdc++, for functions that Valgrind reports without their namespace. */
 static bool is_cxx_file(const char *base)
 {
@@ -317,7 +331,7 @@ static bool is_c_function(const char *function)
 		"brk", "sbrk", "mmap", "mmap64", "mremap", "munmap", "shmat", "madvise",
 		"glibc_morecore", "sysmalloc", "sysmalloc_mmap", "sysmalloc_mmap_fallback",
 		"systrim", "int_malloc", "int_realloc", "int_memalign", "int_free",
-		"tcache_init", "ptmalloc_init",
+		"tcache_init", "ptmalloc_init", "pthread_once_slow",
 		"arena_get2", "new_heap", "alloc_new_heap", "grow_heap",
 	};
 	size_t size;
@@ -337,7 +351,8 @@ static bool is_c_file(const char *base)
 		"iovsprintf.c", "setlocale.c", "findlocale.c", "loadlocale.c", "loadarchive.c",
 		"libc-start.c", "libc_start_call_main.h",
 	};
-	static const char *const assembly[] = {"mem", "str", "wmem", "wcs", "stp"};
+	static const char *const assembly[] = {"mem", "str",  "wmem",
+					       "wcs", "stp", "clone"};
 	size_t size = strlen(base);
 
 	if (size > 2 && strcmp(base + size - 2, ".S") == 0)
@@ -371,7 +386,8 @@ static enum standard_library library_of_names(const struct frame_text *frame, bo
 	const char *function = frame->function ? frame->function : "";
 	const char *file = frame->file && !has_object ? text_base_name(frame->file) : "";
 
-	if (standard_is_namespace(function) || is_cxx_file(file))
+	if (standard_is_namespace(function) || standard_is_thread_start(function) ||
+	    is_cxx_file(file))
 		return STANDARD_CXX_RUST;
 	if (!may_hold_libc(frame->object))
 		return STANDARD_NONE;

@@ -48,6 +48,9 @@ bool standard_is_namespace(const char *function);
 /* The start of the qualified name in @function, "int* std::f<A, B>(C)". */
 const char *standard_qualified_name(const char *function);
 
+/* Whether @function of such a library is where its threads begin: its callers are libc's. */
+bool standard_is_thread_start(const char *function);
+
 /* Whether @object (NULL = unknown) is such a library, with nothing of the user in it. */
 bool standard_is_library(const char *object);
 

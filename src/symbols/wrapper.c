@@ -84,6 +84,63 @@ static enum frame_rank rank_of_function(const char *function)
 	return wrapper_is_named(function) ? RANK_FUNCTION : RANK_UNNAMED;
 }
 
+/* Whether @name is of an instance for a closure, or of one that only calls what it is given. */
+static bool is_caller(const char *name, size_t size)
+{
+	static const char *const parts[] = {
+		"{lambda", "'lambda", "$_", "{closure", "{{closure",
+		"::_State_impl<", "::_Async_state_impl<", "::_Deferred_state<", "::_Task_state<",
+		"::_Function_handler<", "::__invoke", "::__thread_proxy", "::__func<",
+		"::__async_assoc_state<", "::__deferred_assoc_state<",
+		"::__rust_begin_short_backtrace", "::call_once", "::call_mut",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+		if (memmem(name, size, parts[i], strlen(parts[i])))
+			return true;
+	}
+	return false;
+}
+
+/* The length of the qualified name @name without parameters. */
+static size_t name_length(const char *name)
+{
+	int depth = 0;
+
+	for (const char *s = name; *s; s++) {
+		depth += (*s == '<') - (*s == '>' && s > name && s[-1] != '-');
+		if (depth <= 0 && *s == '(' && strncmp(s, "(anonymous", 10) != 0)
+			return (size_t)(s - name);
+	}
+	return strlen(name);
+}
+
+/*
+ * Without source lines the functions inlined into an instance of a template or generic function are
+ * not known: it stands for them. Names of Rust may lack their arguments.
+ */
+static enum frame_rank rank_of_standard(const struct frame_text *frame)
+{
+	const char *object = frame->object;
+	bool is_programs = object && *object && strcmp(object, "???") != 0 &&
+			   !standard_is_library(object);
+	bool has_line = frame->file && *frame->file;
+
+	if (!wrapper_is_named(frame->function))
+		return RANK_STANDARD;
+	const char *name = standard_qualified_name(frame->function);
+	size_t size = name_length(name);
+
+	if (is_programs && !has_line && is_caller(name, size))
+		return RANK_CALLER;
+	if (standard_is_thread_start(frame->function))
+		return RANK_THREAD;
+	bool is_rust = strncmp(name, "core::", 6) == 0 || strncmp(name, "alloc::", 7) == 0;
+
+	return is_programs && !has_line && (is_rust || memchr(name, '<', size)) ? RANK_INSTANCE :
+										 RANK_STANDARD;
+}
+
 enum frame_rank wrapper_rank(const struct frame_text *frame)
 {
 	if (frame->function && *frame->function == '[')
@@ -92,7 +149,7 @@ enum frame_rank wrapper_rank(const struct frame_text *frame)
 	case STANDARD_LOADER:
 		return RANK_LOADER;
 	case STANDARD_CXX_RUST:
-		return RANK_STANDARD;
+		return rank_of_standard(frame);
 	case STANDARD_C:
 	case STANDARD_MALLOC:
 	case STANDARD_PACKAGE:
@@ -105,7 +162,9 @@ enum frame_rank wrapper_rank(const struct frame_text *frame)
 
 bool wrapper_is_better(enum frame_rank rank, enum frame_rank best)
 {
-	return rank > best || (rank == best && rank != RANK_UNNAMED);
+	bool is_innermost = rank == RANK_UNNAMED || rank == RANK_INSTANCE || rank == RANK_CALLER;
+
+	return rank > best || (rank == best && !is_innermost);
 }
 
 const char *wrapper_label(enum frame_rank rank)

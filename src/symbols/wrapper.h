@@ -16,6 +16,9 @@ enum frame_rank {
 	RANK_FUNCTION, /* of libc or a package's header, or named like malloc */
 	RANK_LOADER,   /* of the dynamic loader */
 	RANK_STANDARD, /* of the standard libraries of C++ and Rust */
+	RANK_THREAD,   /* of these; threads begin there: no caller is the program's */
+	RANK_INSTANCE, /* of these, compiled into the program, for types of the program */
+	RANK_CALLER,   /* an instance that calls the program's functions, which may be inlined */
 	RANK_MAPPING,  /* mapped memory: "[file libm.so.6]", "[stack]" */
 };
 
@@ -27,7 +30,10 @@ bool wrapper_is_malloc_like(const char *function);
 /* Bits of the column "role" of JSON, for the report's page: see recording_site.h. */
 enum wrapper_role { ROLE_ALLOCATOR = 1, ROLE_FIXED = 2, ROLE_START = 4 };
 
-/* In a stack of wrappers only: whether a frame of @rank is better than the best one inside it. */
+/*
+ * In a stack of wrappers only: whether a frame of @rank is better than the best one inside it. Of
+ * instances, which have no source lines, the innermost is nearest to the program's code.
+ */
 bool wrapper_is_better(enum frame_rank rank, enum frame_rank best);
 
 /* Whether @function is a useful name: neither "???" nor "(below main)". */

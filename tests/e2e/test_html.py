@@ -8,6 +8,7 @@ import re
 
 from harness import BUILD, test
 
+PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../src/output/html")
 PROFILE = re.compile(r'<script type="text/plain" id="profile">(.*?)</script>', re.S)
 
 
@@ -45,6 +46,42 @@ def _(t):
     directory = t.subdirectory()
     run = t.run([t.ptmem(), "--html=seen.html", "/bin/true"], cwd=directory)
     t.check(re.search(r"written to +.*seen\.html", run.err.decode()), "the summary names the file: " + run.err.decode())
+
+
+# Runs what the page computes: prints the areas of the timeline by call site, and how high each is at the end.
+AREAS = """
+const fs = require("fs"), vm = require("vm");
+const [page, file] = process.argv.slice(2);
+const scripts = ["profile", "my_code", "trie", "tables", "timeline"];
+const code = scripts.map((name) => fs.readFileSync(`${page}/${name}.js`, "utf8")).join("\\n");
+
+vm.runInThisContext(code + `
+this.areas = (data) => {
+	const names = new Names(), p = new Profile(data, names);
+
+	names.finish();
+	const { rows, names: functions, places } = new Areas(p, new Stacks([p], names), "site", null);
+
+	return functions.map((name, i) => [name, places[i] || "", rows[i][rows[i].length - 1]]);
+};`);
+console.log(JSON.stringify(areas(JSON.parse(fs.readFileSync(file, "utf8")))));
+"""
+
+
+@test("html/areas")
+def _(t):
+    """Areas are by call site: three lines of one function are three areas, in recordings and massif files."""
+    result = t.profile([t.target("gcc-O2-pie", "places")], ["--record=r", "-o", "m", "--threshold=0"])
+    said = re.findall(r"^place (\d+) (\d+)$", (result.out + result.err).decode(), re.M)
+    wanted = sorted(["main", "places.c:" + line, int(size)] for line, size in said)
+    t.equal("places", len(wanted), 3)
+    for name in ("r", "m"):
+        path = os.path.join(result.directory, name)
+        report(t, "--html=" + path + ".html", path)
+        file = t.file("data.json", json.dumps(embedded(path + ".html")))
+        run = t.run([t.program("node"), t.file("areas.js", AREAS), PAGE, file])
+        t.equal("node (%s)" % run.err.decode()[:500], run.status, 0)
+        t.equal("areas of " + name, sorted(a for a in json.loads(run.out) if a[0] == "main"), wanted)
 
 
 @test("html/diff")

@@ -26,6 +26,9 @@ struct row {
 #define LIBC {.rank = RANK_FUNCTION, .is_named = true, .object = "libc"}
 #define LIBC_NAMELESS {.rank = RANK_UNNAMED, .object = "libc"}
 #define LOADER {.rank = RANK_LOADER, .is_named = true, .object = "ld"}
+#define INSTANCE {.rank = RANK_INSTANCE, .is_named = true, .object = "prog"}
+#define CALLER {.rank = RANK_CALLER, .is_named = true, .object = "prog"}
+#define THREAD {.rank = RANK_THREAD, .is_named = true, .object = "prog"}
 #define CXX {.rank = RANK_STANDARD, .object = "libstdc++"}
 
 static bool frame_at(void *ctx, size_t i, struct stack_frame *out)
@@ -59,6 +62,13 @@ static void test_rows(void **state)
 		{{LIBC_NAMELESS, LIBC, LIBC, LIBC_NAMELESS}, 4, {2, RANK_FUNCTION, false}},
 		{{LIBC, CXX, CXX, LOADER}, 4, {2, RANK_STANDARD, false}},
 		{{LIBC, LOADER, LOADER, LIBC_NAMELESS}, 4, {2, RANK_LOADER, false}},
+		/* instances in the program, of which the innermost counts */
+		{{CXX, INSTANCE, INSTANCE, CXX, LIBC}, 5, {1, RANK_INSTANCE, false}},
+		{{INSTANCE, CALLER, CALLER, INSTANCE, CXX}, 5, {1, RANK_CALLER, false}},
+		{{INSTANCE, CALLER, SITE, CXX}, 4, {.frame = 2}},
+		/* nothing that libc has in a static program is the user's */
+		{{INSTANCE, CALLER, THREAD, SITE, SITE}, 5, {1, RANK_CALLER, false}},
+		{{LIBC, THREAD, SITE}, 3, {1, RANK_THREAD, false}},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {

@@ -114,7 +114,7 @@ class Controls {
 		const { areas, timeline, old } = this.app;
 		const items = areas.names.map(
 			(name, i) => this.legendItem(areas.colors[i], name, "swatch",
-				areas.placeOf.get(name)));
+				areas.places[i]));
 
 		if (timeline.hasPeaks)
 			items.push(this.legendItem(
@@ -142,11 +142,13 @@ class Controls {
 		byId("clock-end").textContent = format.clock(start + timeline.end, start);
 	}
 
-	/* @name: of a function, which is at source line @place, or a text. */
+	/* @name: of a function, called at source line @place, or a text. */
 	legendItem(color, name, kind, place) {
 		const style = kind === "swatch" ? `background: ${color}` : `border-color: ${color}`;
+		const title = place ? `${name} (${place})` : name;
 
-		return el("li", { title: name }, el("span", { class: kind, style }),
+
+		return el("li", { title }, el("span", { class: kind, style }),
 			el("span", {}, shorten.site(name, place, LEGEND_WIDTH)));
 	}
 

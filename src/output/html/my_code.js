@@ -5,7 +5,7 @@
  */
 "use strict";
 
-const RANK = { SITE: 0, UNNAMED: 1, FUNCTION: 2 };
+const RANK = { SITE: 0, UNNAMED: 1, FUNCTION: 2, THREAD: 5, INSTANCE: 6, CALLER: 7 };
 const ROLE = { ALLOCATOR: 1, FIXED: 2, START: 4 };
 
 const MyCode = (function () {
@@ -53,7 +53,9 @@ const MyCode = (function () {
 	}
 
 	function isBetter(rank, best) {
-		return rank > best || (rank === best && rank !== RANK.UNNAMED);
+		const isInnermost = [RANK.UNNAMED, RANK.INSTANCE, RANK.CALLER].includes(rank);
+
+		return rank > best || (rank === best && !isInnermost);
 	}
 
 	/* Whether the nearest named frame from @i on is an allocator's. */
@@ -92,6 +94,8 @@ const MyCode = (function () {
 				best = i;
 				bestRank = rank;
 			}
+			if (rank === RANK.THREAD)
+				break;
 		}
 		return best;
 	}

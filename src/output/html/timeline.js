@@ -27,7 +27,10 @@ function canvasContext(canvas, width, height) {
 	return context;
 }
 
-/* The keys of the timeline's areas. */
+/*
+ * The areas of the timeline. The key of one by call site: function, source line, and the object if
+ * that is unknown.
+ */
 class Areas {
 	/* @last: the areas of an earlier profile of the same program, or null. */
 	constructor(profile, stacks, by, last) {
@@ -41,8 +44,8 @@ class Areas {
 		this.rows = profile.series(groupOf, groups.size + 1);
 		const keys = [...groups.keys()];
 
-		this.names = keys.map((key) => this.label(profile, stacks, by, key));
-		this.placeOf = by === "site" ? this.places(profile, stacks) : new Map();
+		this.names = keys.map((key) => this.label(profile, by, key));
+		this.places = keys.map((key) => by === "site" ? key.split("\0")[1] : "");
 		this.colorOf = this.chooseColors(keys, last ? last.colorOf : new Map());
 		this.colors = [...this.colorOf.values()];
 		this.names.push(groups.size ? "everything else" : "live");
@@ -61,9 +64,11 @@ class Areas {
 				return -1;
 			if (by === "thread")
 				return this.mainThread(profile.leaves.threads[i]);
-			const { fn } = frames[stacks.site[i]];
+			const frame = frames[stacks.siteFrame[i]];
+			const { name, object } = functions[frame.fn], place = Tables.place(frame);
 
-			return by === "object" ? functions[fn].object : fn;
+			return by === "object" ? object :
+				[name, place, place ? "" : object].join("\0");
 		});
 	}
 
@@ -119,7 +124,7 @@ class Areas {
 		return out;
 	}
 
-	label(profile, stacks, by, key) {
+	label(profile, by, key) {
 		if (by === "thread") {
 			const thread = profile.threads[key];
 
@@ -127,20 +132,7 @@ class Areas {
 				"unknown thread";
 		}
 		return by === "object" ? baseName(key) || "[unknown]" :
-			stacks.names.functions[key].name;
-	}
-
-	/* The source line of each function, by its name, if all its call sites are there. */
-	places(profile, stacks) {
-		const { frames, functions } = stacks.names, out = new Map();
-
-		for (let i = 0; i < profile.count; i++) {
-			const frame = frames[stacks.siteFrame[i]], { name } = functions[frame.fn];
-			const place = Tables.place(frame);
-
-			out.set(name, out.has(name) && out.get(name) !== place ? "" : place);
-		}
-		return out;
+			key.split("\0")[0];
 	}
 
 	/* Between snapshots with a tree only the sum is known: the areas keep their proportions. */
@@ -174,7 +166,7 @@ class Areas {
 	dropEmpty() {
 		const used = this.rows.map((row) => row.some((v) => v > 0));
 
-		for (const list of ["rows", "names", "colors"])
+		for (const list of ["rows", "names", "colors", "places"])
 			this[list] = this[list].filter((x, i) => used[i]);
 	}
 }
