@@ -34,11 +34,17 @@ static enum leak_kind kind_of(const struct leakcheck *c, size_t block)
 	return (enum leak_kind)kinds[c->state[block]];
 }
 
-/* Whether an allocator made a block with the stack @leaf for itself. */
+/* Whether an allocator made a block with the stack @leaf for itself: by its caller, or its type. */
 static bool is_allocators(const struct session *s, uint32_t leaf)
 {
 	const struct calltree *tree = profile_calltree(s->heap.profile);
-	uint32_t frame = calltree_node_frame(tree, profile_leaf(s->heap.profile, leaf)->node);
+	uint32_t node = profile_leaf(s->heap.profile, leaf)->node;
+	uint32_t frame = calltree_node_frame(tree, node);
+	uint32_t caller = calltree_node_frame(tree, calltree_parent(tree, node));
+
+	for (size_t i = 0; i < s->heap.own_types; i++)
+		if (s->heap.own_type[i] == caller)
+			return true;
 	const struct module *m =
 		frame ? run_module(s->run, calltree_frame(tree, frame)->module) : NULL;
 

@@ -151,6 +151,17 @@ for _allocator in (*harness.ALLOCATORS, "libtcmalloc.so.4"):
         result = t.profile([t.target("gcc-O2-pie", "empty")], ["--leak-check", "--leaks-out=leaks.json"], env={"LD_PRELOAD": library})
         with open(os.path.join(result.directory, "leaks.json"), encoding="utf-8") as file:
             t.equal("lost blocks", [s for s in json.load(file)["sites"] if s["kind"] != KINDS["reach"]], [])
+        program = subprocess.Popen([t.target("gcc-O2-pie", "monitored")], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   env=t.environment(t.directory, LD_PRELOAD=library))
+        program.stdout.readline()
+        ptmem = Attached(t, [program.pid], "--leak-check", "--leaks-out=leaks.json")
+        t.equal("ptmem's exit status", ptmem.leave(), 0)
+        with open(ptmem.path("leaks.json"), encoding="utf-8") as file:
+            sites = json.load(file)["sites"]
+        t.check(sites, "no block from before the attach is known: " + ptmem.text())
+        t.equal("lost blocks, attached", [s for s in sites if s["kind"] != KINDS["reach"]], [])
+        program.stdin.close()
+        t.equal("the program's exit status", program.wait(), 5)
     test("leaks/allocators/own/" + _allocator)(_own)
 
 
