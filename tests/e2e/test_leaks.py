@@ -542,6 +542,19 @@ for _variant in VARIANTS:
                     "%s is not held by %s: %s" % (maker, what, text))
     test("leaks/holders/" + _variant)(_holders)
 
+    def _owners(t, variant=_variant):
+        """The variable that owns blocks holds them, not what runs through the stack or registers."""
+        run = t.profile([t.target(variant, "holders")], ["--leak-check", "--leak-holders", "--leaks-out=leaks.json"])
+        held = {}
+        for kind, _, _, stack, site in records(os.path.join(run.directory, "leaks.json")):
+            t.equal("the kind", kind, KINDS["reach"])
+            held[stack[0]["function"]] = [(h["blocks"], [re.sub(r" \(hold.*|\d+$", "", c) for c in h["chain"]])
+                                          for h in site["holders"]]
+        root = "variable 'cache' in holders"
+        t.equal("holders", held, {"make_cache": [(1, [root])], "make_slot": [(100, [root, "make_cache"])],
+                                  "make_local": [(1, ["stack of thread "])]})
+    test("leaks/owners/" + _variant)(_owners)
+
 
 def entries(text):
     """The suppressions in a report, each with a name."""
