@@ -308,6 +308,14 @@ bool suppressions_match(const struct suppressions *s, unsigned kind,
 
 /* -- writing -- */
 
+/* Valgrind's symbols have start-up code by another name, or by that of reports. */
+static const char *printed_name(const struct suppression_frame *f)
+{
+	bool is_below_main = f->name && strcmp(f->name, "(below main)") == 0;
+
+	return f->raw && !is_below_main ? f->raw : f->name;
+}
+
 void suppressions_print(unsigned kind, const struct suppression_frame *frame, size_t count,
 			void (*line)(void *ctx, const char *text), void *ctx)
 {
@@ -319,7 +327,7 @@ void suppressions_print(unsigned kind, const struct suppression_frame *frame, si
 	line(ctx, kinds);
 	line(ctx, "   ..."); /* malloc or the like, in Valgrind's stacks */
 	for (size_t i = 0; i < MIN(count, FRAMES_MAX); i++) {
-		const char *name = frame[i].raw ? frame[i].raw : frame[i].name;
+		const char *name = printed_name(&frame[i]);
 		/* arguments of templates differ between compilers, in their spaces at least */
 		const char *args = name && strncmp(name, "operator", 8) != 0 ? strchr(name, '<') :
 									       NULL;

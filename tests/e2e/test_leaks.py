@@ -595,6 +595,33 @@ def suppressions(t):
     check_suppressed(t, program, t.file("theirs.supp", text), "memcheck's")
 
 
+def lost_entries(text):
+    """The entries with names that @text has for what is definitely lost."""
+    return re.sub(r"<insert_a_suppression_name_here>", "known", "".join(
+        e for e in re.findall(r"(?m)^\{\n(?:   .*\n)*\}\n", text.replace("ptmem: ", "")) if "definite" in e))
+
+
+for _what in ("rust", "stripped"):
+    def _interchanged(t, what=_what):
+        """The names of inlined functions with their template arguments, and of start-up code, are memcheck's."""
+        program = [t.target("rust", "lost_nodes")]
+        if what == "stripped":
+            program = [os.path.join(t.directory, "leaks"), library(t)]
+            t.run([t.program("strip"), "-s", "-o", program[0], t.target("gcc-O2-pie", "leaks")])
+        ours = t.run([t.ptmem(), "--leak-check", "--gen-suppressions=all", "--show-leak-kinds=definite",
+                      "--", *program]).err.decode()
+        known = lost_entries(ours)
+        t.check(known.count("Memcheck:Leak") > 0, "no entries: " + ours)
+        if what == "stripped":
+            t.check("fun:(below main)\n" in known and "__libc_start" not in known, "the start-up code: " + known)
+        check_suppressed(t, program, t.file("ours.supp", known), "ptmem's own")
+        theirs = t.memcheck(program, "--gen-suppressions=all", "--show-leak-kinds=definite", "--num-callers=50")
+        known = lost_entries(theirs)
+        t.check(known.count("Memcheck:Leak") > 0, "no entries: " + theirs)
+        check_suppressed(t, program, t.file("theirs.supp", known), "memcheck's")
+    test("leaks/suppressions-" + _what, 180)(_interchanged)
+
+
 @test("leaks/suppressions-by-hand")
 def by_hand(t):
     """Wildcards, objects, "..." and kinds, in entries as people write them; entries for other errors are passed over."""

@@ -106,6 +106,30 @@ static void test_kinds(void **state)
 	}
 }
 
+static void add_text(void *ctx, const char *text)
+{
+	strcat(ctx, text);
+}
+
+/* The name of start-up code is the one that Valgrind has in all programs. */
+static void test_below_main(void **state)
+{
+	static const struct suppression_frame below[] = {
+		{"inner", "inner", "/bin/app", false},
+		{"(below main)", "__libc_start_call_main", "/lib/libc.so", false},
+	};
+	char text[1000] = "";
+	uint32_t index;
+
+	(void)state;
+	suppressions_print(0, below, 2, add_text, text);
+	assert_non_null(strstr(text, "fun:inner   fun:(below main)}"));
+	struct suppressions *s =
+		read_text("{\nx\nMemcheck:Leak\nfun:inner\nfun:__libc_start_call_main\n}\n");
+	assert_true(suppressions_match(s, 0, below, 2, &index));
+	suppressions_free(s);
+}
+
 static void test_errors(void **state)
 {
 	static const char *const bad[] = {
@@ -166,6 +190,7 @@ int main(void)
 		cmocka_unit_test(test_any_frames),
 		cmocka_unit_test(test_allocation),
 		cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_below_main),
 		cmocka_unit_test(test_errors),
 		cmocka_unit_test(test_printed),
 	};
