@@ -175,6 +175,7 @@ static void add_names(const struct symbol *s, bool is_repeated, struct leak_stac
 				s->frame[k].plain   ? s->frame[k].plain :
 				name		    ? out->names.data[out->names.count - 1] :
 					 NULL,
+			.file = s->frame[k].file, .line = s->frame[k].line,
 			.is_repeated = is_real && is_repeated};
 	}
 }

@@ -626,6 +626,8 @@ for _what in ("rust", "stripped"):
 def by_hand(t):
     """Wildcards, objects, "..." and kinds, in entries as people write them; entries for other errors are passed over."""
     program = [t.target("gcc-O2-pie", "leaks"), library(t)]
+    with open(os.path.join(os.path.dirname(harness.HERE), "targets", "leaks.c"), encoding="utf-8") as source:
+        past_end = 1 + next(i for i, line in enumerate(source) if "MAKER(lost_past_end," in line)
     file = t.file("known.supp", """
 # of other tools, and other errors
 {
@@ -661,16 +663,22 @@ def by_hand(t):
    fun:place_l?st
    obj:*/leaks
 }
-""")
+{
+   fourth
+   Memcheck:Leak
+   fun:malloc
+   src:leaks.?:%d
+}
+""" % past_end)
     run = t.profile(program, ["--leak-check", "--leaks-out=leaks.json", "--ignore-fn=holder", "--suppressions=" + file])
     path = os.path.join(run.directory, "leaks.json")
     expected = dict(EXPECTED)
-    for maker in ("lost_plain", "lost_head", "follow_list", "lost_cycle", "follow_cycle"):
+    for maker in ("lost_plain", "lost_head", "follow_list", "lost_cycle", "follow_cycle", "lost_past_end"):
         del expected[maker]
     t.equal("what leaks", found(path), expected)
     with open(path, encoding="utf-8") as f:
         counts = {re.sub(r"/.*/", "", s["name"]): s["blocks"] for s in json.load(f)["suppressed"]}
-    t.equal("by name", counts, {"first (known.supp:15)": 1, "third (known.supp:30)": 12})
+    t.equal("by name", counts, {"first (known.supp:15)": 1, "third (known.supp:30)": 12, "fourth (known.supp:36)": 1})
     for bad, why in (("{\n x\n Memcheck:Leak\n fun:x\n", "4: the last entry has no \"}\""), ("x\n", "1: expected \"{\""),
                      ("{\n x\n Memcheck:Leak\n match-leak-kinds: some\n}\n", "4: unknown kind of leak"),
                      ("{\n x\n Memcheck:Leak\n fnu:x\n}\n", "4: expected fun:PATTERN")):
