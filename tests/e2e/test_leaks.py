@@ -678,7 +678,7 @@ def by_hand(t):
     t.equal("what leaks", found(path), expected)
     with open(path, encoding="utf-8") as f:
         counts = {re.sub(r"/.*/", "", s["name"]): s["blocks"] for s in json.load(f)["suppressed"]}
-    t.equal("by name", counts, {"first (known.supp:15)": 1, "third (known.supp:30)": 12, "fourth (known.supp:36)": 1})
+    t.equal("by name", counts, {"first (known.supp:15)": 1, "third (known.supp:30)": 12, "fourth (known.supp:37)": 1})
     for bad, why in (("{\n x\n Memcheck:Leak\n fun:x\n", "4: the last entry has no \"}\""), ("x\n", "1: expected \"{\""),
                      ("{\n x\n Memcheck:Leak\n match-leak-kinds: some\n}\n", "4: unknown kind of leak"),
                      ("{\n x\n Memcheck:Leak\n fnu:x\n}\n", "4: expected fun:PATTERN")):
