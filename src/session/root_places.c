@@ -82,6 +82,7 @@ enum root_place root_places_find(const struct root_places *p, taddr_t addr, pid_
 	size_t i = vec_search(&p->objects, e, e->start <= addr);
 
 	*tid_out = 0;
-	return i > 0 && is_within(&p->objects.data[i - 1], addr) ? ROOT_VARIABLE :
-								   find_thread(p->roots, addr, tid_out);
+	if (i > 0 && is_within(&p->objects.data[i - 1], addr))
+		return ROOT_VARIABLE;
+	return find_thread(p->roots, addr, tid_out);
 }

@@ -118,6 +118,7 @@ struct final_file {
 struct session_end {
 	struct probe_counts probes;
 	struct space_pauses pauses;
+	uint64_t time_error_ns;    /* pads_time_error */
 	struct final_scan *final_scan; /* NULL = none */
 	struct inspect_final *inspected; /* NULL = none */
 	struct inspect_kept inspection;

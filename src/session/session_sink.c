@@ -37,6 +37,7 @@
 #include "session/recording_run.h"
 #include "session/skip.h"
 #include "session/sources.h"
+#include "tracee/pads/pad_delivery.h"
 #include "tracee/pads/pad_sampling.h"
 #include "tracee/state/probe.h"
 #include "tracee/state/space_modules.h"
@@ -173,6 +174,7 @@ static void sink_space_end(void *ctx, struct address_space *space, enum space_en
 	s->process.was_left = why == SPACE_DETACHED;
 	s->process.exit_status = why == SPACE_EXITED ? space->processes.exit_status : -1;
 	s->end.pauses = space->pauses;
+	s->end.time_error_ns = pads_time_error(space);
 	/* a fork that executes another program was counted in its parent's file */
 	s->process.end_ns = clock_now_ns();
 	memusage_run_end(s, is_exec && (s->run->options->children.trace || !s->image.is_own ||

@@ -286,6 +286,8 @@ static const struct {
 	{"--pid=12,,x", "--pid takes a process id"},
 	{"--leaks=", "--leaks takes a decimal number from 0 to 1000000000"},
 	{"--leaks=-1", "--leaks takes a decimal number from 0 to 1000000000"},
+	{"--older-than=x", "--older-than takes a number of seconds (s, m, h or d may follow) "
+			   "from 0s to 1000000000s"},
 	{"--leak-check=summary", "--leak-check takes full, yes or no"}, {"--leaks-out=", "--leaks-out takes a name"},
 	{"--error-exitcode=256", "--error-exitcode takes a whole number from 0 to 255"},
 	{"--folded=", "--folded takes a name"}, {"--flame", "a value is missing, --flame=FILE.svg"},
