@@ -346,6 +346,17 @@ static void print_choices(FILE *f, const char *const *choice)
 		fprintf(f, "%s%s", i == 0 ? "" : choice[i + 1] ? ", " : " or ", choice[i]);
 }
 
+/* In seconds, or in days if these are whole. */
+static void print_times(FILE *f, const struct option_row *row)
+{
+	long long most = (long long)row->max;
+
+	if (most % 86400)
+		fprintf(f, " from %.16gs to %llds", row->min, most);
+	else
+		fprintf(f, " from %.16gs to %lldd", row->min, most / 86400);
+}
+
 char *option_takes(const struct option_row *row)
 {
 	char *text = NULL;
@@ -391,7 +402,7 @@ char *option_takes(const struct option_row *row)
 		fputs("a name", f);
 	}
 	if (row->has_range && row->type == TIME)
-		fprintf(f, " from %.16gs to %.16gd", row->min, row->max / 86400);
+		print_times(f, row);
 	else if (row->has_range && row->type != PIDS)
 		fprintf(f, " from %.16g to %.16g", row->min, row->max);
 	fclose(f);

@@ -119,6 +119,34 @@ static int refuse_missing(const struct option_parser *p, const struct option_row
 	return -EINVAL;
 }
 
+/* Flags that have a value in Valgrind. */
+static const struct flag_words {
+	const char *name, *on[2], *takes;
+} flag_words[] = {
+	{"stats", {"yes", "yes"}, "yes or no"},
+	{"leak-check", {"full", "yes"}, "full, yes or no"},
+};
+
+/* @row is a flag. 0: @value turns it on; 1: @value has turned it off; or -EINVAL. */
+static int take_word(const struct option_parser *p, const struct option_row *row, const char *arg,
+		     const char *value)
+{
+	const struct flag_words *w = NULL;
+
+	for (size_t i = 0; i < ARRAY_SIZE(flag_words); i++)
+		if (strcmp(flag_words[i].name, row->name) == 0)
+			w = &flag_words[i];
+	if (w && (strcmp(value, w->on[0]) == 0 || strcmp(value, w->on[1]) == 0))
+		return 0;
+	if (w && strcmp(value, "no") == 0) {
+		*(bool *)((char *)p->o + row->offset) = false;
+		return 1;
+	}
+	log_error("%sbad option '%s': --%s takes %s", p->source, arg, row->name,
+		  w ? w->takes : "no value");
+	return -EINVAL;
+}
+
 /*
  * One word that begins with "--"; @next: the word after it or NULL. Returns the
  * number of words used, or -EINVAL.
@@ -140,19 +168,12 @@ static int parse_long(const struct option_parser *p, const char *arg, const char
 		int used = parse_core(p, arg, name, length);
 		return used ? used : refuse_unknown(p, arg, name, length);
 	}
-	if (value && !row->value && strcmp(name, "stats=yes") == 0)
-		value = NULL; /* as in Valgrind */
-	if (value && !row->value && strcmp(name, "stats=no") == 0) {
-		p->o->messages.stats = false;
-		return 1;
-	}
-	if (value && strncmp(name, "stats=", 6) == 0) {
-		log_error("%sbad option '%s': --stats takes yes or no", p->source, arg);
-		return -EINVAL;
-	}
 	if (value && !row->value) {
-		log_error("%sbad option '%s': --%s takes no value", p->source, arg, row->name);
-		return -EINVAL;
+		int rc = take_word(p, row, arg, value);
+
+		if (rc != 0)
+			return rc;
+		value = NULL;
 	}
 	bool is_separate = !value && (row->flags & SEPARATE) && next;
 	if (is_separate)

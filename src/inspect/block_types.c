@@ -165,6 +165,20 @@ static struct known_word *known_at(struct block_types *t, uint64_t word)
 	return &t->known[hash_u64(word) % KNOWN];
 }
 
+/* Several objects may have a table for the same type. */
+static uint32_t get_cxx(struct block_types *t, taddr_t table, char *name)
+{
+	size_t before = t->list.count;
+	uint32_t type = get_type(t, KIND_CXX, 0, name);
+
+	if (type == NO_TYPE)
+		return type;
+	struct block_type *e = &t->list.data[type];
+
+	e->table = t->list.count > before || e->table == table ? table : 0;
+	return type;
+}
+
 /* What the first word of a block leads to. */
 static uint32_t type_of_table(struct block_types *t, uint64_t word)
 {
@@ -181,7 +195,7 @@ static uint32_t type_of_table(struct block_types *t, uint64_t word)
 	char *name = type_reader_cxx(&t->reader, word);
 
 	if (name)
-		k->type = get_type(t, KIND_CXX, 0, name);
+		k->type = get_cxx(t, word, name);
 	else if (type_reader_is_table(&t->reader, word))
 		k->type = get_type(t, KIND_TABLE, word, NULL);
 	return k->type;

@@ -31,6 +31,7 @@ struct block_type {
 	enum block_kind kind;
 	uint64_t key;           /* KIND_TABLE: the table's address; KIND_SIZE: number of the size */
 	char *name;             /* C++: mangled; Python; NULL of others. Owned */
+	taddr_t table;          /* C++: where the first words lead; 0 = not to one place */
 	uint32_t header;        /* Python: bytes before each object, where no reference leads */
 	uint64_t blocks, bytes; /* usable */
 	uint64_t smallest, largest;

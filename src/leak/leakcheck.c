@@ -239,6 +239,18 @@ static void mark_reachable(struct leakcheck *c)
 	}
 }
 
+/* Holders are those of the lowest rank: all that one leads to is marked before the next. */
+static void mark_by_rank(struct leakcheck *c)
+{
+	for (uint32_t rank = 0; c->holder && rank <= LEAKCHECK_RANKS; rank++) {
+		for (size_t i = 0; i < c->ranked.count; i++)
+			if (c->ranked.data[i].rank == rank)
+				reach(c, c->ranked.data[i].edge, true, c->ranked.data[i].holder);
+		mark_reachable(c);
+	}
+	vec_deinit(&c->ranked);
+}
+
 /* Changes all blocks in state @from that @leader reaches, except itself, to @to. */
 static void claim(struct leakcheck *c, uint32_t leader, enum leakcheck_state from,
 		  enum leakcheck_state to)
@@ -343,6 +355,15 @@ static bool is_old_link(const struct leakcheck_block *b, taddr_t addr, uint32_t 
 	return edge & IS_INTERIOR && addr + sizeof(uint64_t) > leakcheck_block_end(b);
 }
 
+/* Without holders the order of roots does not matter. */
+static void pass_root(struct leakcheck *c, uint32_t edge, uint32_t rank, uint64_t holder)
+{
+	if (c->holder)
+		*vec_add(&c->ranked) = (struct leakcheck_root){edge, rank, holder};
+	else
+		reach(c, edge, true, holder);
+}
+
 /* The word at @addr is @edge: an edge of the block that contains it, a root, or ignored. */
 static void pass_edge(struct leakcheck *c, struct cursor *at, taddr_t addr, uint32_t edge)
 {
@@ -355,7 +376,8 @@ static void pass_edge(struct leakcheck *c, struct cursor *at, taddr_t addr, uint
 	bool is_outside = at->block == at->count || block[at->block].addr > addr;
 
 	if (is_outside && !is_free && !is_spare)
-		reach(c, edge, true, HOLDER(LEAKCHECK_HELD_BY_MEMORY, addr));
+		pass_root(c, edge, c->holder && c->rank ? c->rank(c->rank_ctx, addr) : 0,
+			  HOLDER(LEAKCHECK_HELD_BY_MEMORY, addr));
 	else if (!is_outside && !(is_free && is_old_link(&block[at->block], addr, edge)))
 		c->edge[at->edges++] = edge;
 }
@@ -401,7 +423,7 @@ static void pass_roots(struct leakcheck *c)
 		uint32_t edge = find_edge(c, block_index_place(&c->index, word), word);
 
 		if (edge != NO_EDGE)
-			reach(c, edge, true, HOLDER(LEAKCHECK_HELD_BY_REGISTER, 0));
+			pass_root(c, edge, LEAKCHECK_RANKS, HOLDER(LEAKCHECK_HELD_BY_REGISTER, 0));
 	}
 }
 
@@ -422,6 +444,7 @@ void leakcheck_run(struct leakcheck *c)
 	find_unused(c);
 	pass_roots(c);
 	pass_words(c, count);
+	mark_by_rank(c);
 	mark_reachable(c);
 	judge_lost(c, count);
 	block_index_deinit(&c->index);

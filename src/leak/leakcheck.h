@@ -35,10 +35,21 @@ enum leakcheck_state {
 	LEAKCHECK_DEFINITE, LEAKCHECK_INDIRECT, LEAKCHECK_POSSIBLE, LEAKCHECK_REACHABLE,
 };
 
-/* What holds a block, the first that was found; see leakcheck_holder. */
+/*
+ * What holds a block: the first that was found from the roots of the lowest rank that lead to it,
+ * see leakcheck_holder. Registers come after all memory.
+ */
 enum leakcheck_holder {
 	LEAKCHECK_HELD_BY_NOTHING, LEAKCHECK_HELD_BY_BLOCK, LEAKCHECK_HELD_BY_MEMORY,
 	LEAKCHECK_HELD_BY_REGISTER,
+};
+
+#define LEAKCHECK_RANKS 4u
+
+/* A root for which the rank matters. */
+struct leakcheck_root {
+	uint32_t edge, rank;
+	uint64_t holder;
 };
 
 struct leakcheck {
@@ -48,6 +59,9 @@ struct leakcheck {
 	uint32_t *leader;
 	uint64_t *holder;                   /* by block: leakcheck_holder; NULL unless wanted */
 	bool wants_holders;
+	/* the rank of a root in memory, < LEAKCHECK_RANKS; NULL: all have one */
+	uint32_t (*rank)(void *ctx, taddr_t addr);
+	void *rank_ctx;
 	/* the kind of blocks with a leaf; NULL: the leaf itself */
 	uint32_t (*kind)(void *ctx, uint32_t leaf);
 	bool (*is_text)(void *ctx, uint32_t kind); /* whether such blocks are texts; NULL: none */
@@ -62,6 +76,7 @@ struct leakcheck {
 	uint32_t *edge;                     /* edges of one block are contiguous */
 	size_t *first_edge;                 /* by block, and one more element at the end */
 	VEC(uint32_t) stack;
+	VEC(struct leakcheck_root) ranked;
 	VEC(struct heap_part) unused;       /* ascending: words in there are not roots */
 };
 

@@ -167,13 +167,15 @@ static void add_names(const struct symbol *s, bool is_repeated, struct leak_stac
 		bool is_real = k + 1 == s->count;
 		const char *name = s->frame[k].name;
 
-		if (!is_real && name)
+		if (!is_real && name && !s->frame[k].plain)
 			*vec_add(&out->names) = bare_name(name);
 		*vec_add(&out->list) = (struct suppression_frame){
 			.name = name, .object = s->object,
-			.raw = is_real ? s->raw :
-				name   ? out->names.data[out->names.count - 1] :
+			.raw = is_real		    ? s->raw :
+				s->frame[k].plain   ? s->frame[k].plain :
+				name		    ? out->names.data[out->names.count - 1] :
 					 NULL,
+			.file = s->frame[k].file, .line = s->frame[k].line,
 			.is_repeated = is_real && is_repeated};
 	}
 }

@@ -19,11 +19,12 @@
 
 static const char *const kind_names[] = {"definite", "indirect", "possible", "reachable"};
 
-enum frame_type { FRAME_FUNCTION, FRAME_OBJECT, FRAME_ANY };
+enum frame_type { FRAME_FUNCTION, FRAME_OBJECT, FRAME_SOURCE, FRAME_ANY };
 
 struct frame_pattern {
 	enum frame_type type;
 	char *text;           /* owned; NULL with FRAME_ANY */
+	uint32_t line;        /* FRAME_SOURCE; 0 = any */
 };
 
 struct suppression {
@@ -121,6 +122,17 @@ static bool parse_tool(const char *text, bool *is_for_leaks_out)
 	return true;
 }
 
+/* "FILE:LINE" or "FILE"; as in Valgrind, what is no number after the colon is any line. */
+static struct frame_pattern source_pattern(const char *text)
+{
+	const char *colon = strrchr(text, ':');
+
+	if (!colon)
+		return (struct frame_pattern){FRAME_SOURCE, xstrdup(text), 0};
+	return (struct frame_pattern){FRAME_SOURCE, xstrndup(text, (size_t)(colon - text)),
+				      (uint32_t)strtoul(colon + 1, NULL, 10)};
+}
+
 /* A line after the second one. Lines of other tools' entries may be anything. */
 static int add_line(struct reader *r, struct suppression *s, char *text)
 {
@@ -132,11 +144,14 @@ static int add_line(struct reader *r, struct suppression *s, char *text)
 	if (strcmp(text, "...") == 0)
 		*vec_add(&s->frames) = (struct frame_pattern){.type = FRAME_ANY};
 	else if ((value = after(text, "fun:")) && *value)
-		*vec_add(&s->frames) = (struct frame_pattern){FRAME_FUNCTION, xstrdup(value)};
+		*vec_add(&s->frames) = (struct frame_pattern){FRAME_FUNCTION, xstrdup(value), 0};
 	else if ((value = after(text, "obj:")) && *value)
-		*vec_add(&s->frames) = (struct frame_pattern){FRAME_OBJECT, xstrdup(value)};
+		*vec_add(&s->frames) = (struct frame_pattern){FRAME_OBJECT, xstrdup(value), 0};
+	else if ((value = after(text, "src:")) && *value)
+		*vec_add(&s->frames) = source_pattern(value);
 	else if (s->is_for_leaks)
-		return fail(r, "expected fun:PATTERN, obj:PATTERN, \"...\" or \"}\"");
+		return fail(r, "expected fun:PATTERN, obj:PATTERN, src:PATTERN, \"...\" or "
+			       "\"}\"");
 	return 0;
 }
 
@@ -235,11 +250,18 @@ static bool matches(const char *pattern, const char *text)
 	return text && wildcard_matches(pattern, strlen(pattern), text);
 }
 
+static bool matches_place(const struct frame_pattern *p, const char *file, uint32_t line)
+{
+	return matches(p->text, file ? file : "???") && (!p->line || p->line == line);
+}
+
 static bool matches_frame(const struct frame_pattern *p, const struct suppression_frame *f)
 {
 	/* Valgrind calls unknown names "???", and matches them by patterns only */
 	if (p->type == FRAME_OBJECT)
 		return matches(p->text, f->object ? f->object : "???");
+	if (p->type == FRAME_SOURCE)
+		return matches_place(p, f->file, f->line);
 	return matches(p->text, f->raw) || matches(p->text, f->name ? f->name : "???");
 }
 
@@ -308,6 +330,14 @@ bool suppressions_match(const struct suppressions *s, unsigned kind,
 
 /* -- writing -- */
 
+/* Valgrind's symbols have start-up code by another name, or by that of reports. */
+static const char *printed_name(const struct suppression_frame *f)
+{
+	bool is_below_main = f->name && strcmp(f->name, "(below main)") == 0;
+
+	return f->raw && !is_below_main ? f->raw : f->name;
+}
+
 void suppressions_print(unsigned kind, const struct suppression_frame *frame, size_t count,
 			void (*line)(void *ctx, const char *text), void *ctx)
 {
@@ -319,7 +349,7 @@ void suppressions_print(unsigned kind, const struct suppression_frame *frame, si
 	line(ctx, kinds);
 	line(ctx, "   ..."); /* malloc or the like, in Valgrind's stacks */
 	for (size_t i = 0; i < MIN(count, FRAMES_MAX); i++) {
-		const char *name = frame[i].raw ? frame[i].raw : frame[i].name;
+		const char *name = printed_name(&frame[i]);
 		/* arguments of templates differ between compilers, in their spaces at least */
 		const char *args = name && strncmp(name, "operator", 8) != 0 ? strchr(name, '<') :
 									       NULL;

@@ -8,6 +8,7 @@
  *	   match-leak-kinds: KIND[,KIND]...     definite, indirect, possible, reachable, all
  *	   fun:PATTERN                          a function: mangled, or as in reports
  *	   obj:PATTERN                          the path of a program or library
+ *	   src:PATTERN[:LINE]                   the base name of a source file
  *	   ...                                  any number of frames, also none
  *	}
  *
@@ -29,6 +30,8 @@ struct suppression_frame {
 	const char *name;   /* as in reports */
 	const char *raw;    /* as in symbol tables; of an inlined function: without its scope */
 	const char *object;
+	const char *file;   /* base name of the source */
+	uint32_t line;
 	bool is_repeated;   /* more calls of the same functions follow, which are left out */
 };
 

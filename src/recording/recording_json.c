@@ -49,7 +49,8 @@ static void put_lost(FILE *out, const struct recording *r)
 static void put_meta(FILE *out, const struct recording *r)
 {
 	static const char *const texts[] = {"command", "host", "kernel", "ptmem", "options",
-					    "exit",    "name", "cgroup", "container"};
+					    "exit",    "name", "cgroup", "container",
+					    "times"};
 
 	fputs("\"meta\":{", out);
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)

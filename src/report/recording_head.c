@@ -189,6 +189,7 @@ void recording_head_print(FILE *out, const struct recording *r)
 	put_part(out, r);
 	put_fact(out, "end", recording_meta(r, "exit"));
 	put_lost(out, r);
+	put_fact(out, "times", recording_meta(r, "times"));
 	put_peak(out, r);
 	put_totals(out, r);
 }

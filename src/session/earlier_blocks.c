@@ -189,9 +189,23 @@ static uint32_t make_frame(struct session *s, const char *text)
 	return frame;
 }
 
-/* A node for each type: as if it had called what made all of these blocks. */
-static uint32_t *make_nodes(struct session *s, const struct block_types *types)
+/*
+ * Whether only an allocator makes objects of type @t: their functions are in its library. The
+ * program's own types that are derived from such have their functions in the program.
+ */
+static bool is_allocators(const struct held_modules *modules, const struct block_type *t)
 {
+	uint64_t vaddr;
+	const struct module *m =
+		t->table ? held_modules_find(modules, t->table, &vaddr) : NULL;
+
+	return m && malloc_module_is_library(m);
+}
+
+/* A node for each type: as if it had called what made all of these blocks. */
+static uint32_t *make_nodes(struct session *s, const struct inspect_look *look)
+{
+	const struct block_types *types = &look->report.types;
 	struct calltree *tree = profile_calltree(s->heap.profile);
 	uint32_t *node = xcalloc(types->list.count + 1, sizeof(*node));
 	uint32_t earlier = types->list.count ? make_frame(s, EARLIER_BLOCKS_FRAME) : 0;
@@ -201,8 +215,12 @@ static uint32_t *make_nodes(struct session *s, const struct block_types *types)
 		_cleanup_free_ char *name =
 			xasprintf("[%s]", inspect_type_text(&types->list.data[i], text));
 
-		node[i] = calltree_get_child(
-			tree, calltree_get_child(tree, 0, make_frame(s, name)), earlier);
+		uint32_t frame = make_frame(s, name);
+
+		if (s->heap.own_types < OWN_TYPES_MAX &&
+		    is_allocators(&look->modules, &types->list.data[i]))
+			s->heap.own_type[s->heap.own_types++] = frame;
+		node[i] = calltree_get_child(tree, calltree_get_child(tree, 0, frame), earlier);
 	}
 	return node;
 }
@@ -212,7 +230,7 @@ static void add_blocks(struct session *s, struct earlier_blocks *e)
 	struct event ev = {.kind = EVENT_EARLIER, .time_ns = s->process.start_ns};
 
 	type_names_find(&e->look.report.types, &e->look.modules);
-	_cleanup_free_ uint32_t *node = make_nodes(s, &e->look.report.types);
+	_cleanup_free_ uint32_t *node = make_nodes(s, &e->look);
 
 	profile_reserve(s->heap.profile, e->list.count);
 	for (size_t i = 0; i < e->list.count; i++) {

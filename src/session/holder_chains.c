@@ -13,14 +13,15 @@
 #include "output/call_sites.h"
 #include "output/leaks.h"
 #include "session/final_scan.h"
+#include "session/root_places.h"
 #include "symbols/data_symbols.h"
 #include "symbols/demangle.h"
-#include "tracee/control/roots.h"
 #include "tracee/state/module.h"
 
 struct search {
 	const struct report *report;
 	const struct final_scan *scan;
+	const struct root_places *places;
 	struct leak_holders *out;
 	struct data_symbols *symbols;
 	struct shown_stack stack;
@@ -49,39 +50,15 @@ static char *variable_name(struct search *x, taddr_t addr)
 	return xasprintf("variable '%s' in %s", plain ? plain : symbol, object);
 }
 
-static const struct root_range *find_range(const struct roots *r, taddr_t addr)
+static char *thread_name(const struct root_places *places, taddr_t addr)
 {
-	size_t i = vec_search(&r->memory, e, e->end <= addr);
+	pid_t tid;
+	enum root_place place = root_places_find(places, addr, &tid);
 
-	return i < r->memory.count && r->memory.data[i].start <= addr ? &r->memory.data[i] : NULL;
-}
-
-static bool is_within(const struct root_range *range, taddr_t addr)
-{
-	return addr >= range->start && addr < range->end;
-}
-
-/*
- * The nearest stack pointer below @addr in its memory says whose stack it is in. Without one, it is
- * in the memory of a thread that has its descriptor there: the thread's variables.
- */
-static char *thread_name(const struct roots *r, taddr_t addr)
-{
-	const struct root_range *range = find_range(r, addr);
-	const struct root_thread *owner = NULL, *descriptor = NULL;
-
-	for (size_t i = 0; range && i < r->threads.count; i++) {
-		const struct root_thread *th = &r->threads.data[i];
-
-		if (is_within(range, th->sp) && th->sp <= addr && (!owner || th->sp > owner->sp))
-			owner = th;
-		if (is_within(range, th->thread_pointer))
-			descriptor = th;
-	}
-	if (owner && !(owner == descriptor && addr >= owner->thread_pointer))
-		return xasprintf("stack of thread %d", (int)owner->tid);
-	return descriptor ? xasprintf("thread-local memory of thread %d", (int)descriptor->tid) :
-			    NULL;
+	if (place == ROOT_STACK)
+		return xasprintf("stack of thread %d", (int)tid);
+	return place == ROOT_THREAD_LOCAL ?
+		       xasprintf("thread-local memory of thread %d", (int)tid) : NULL;
 }
 
 static char *root_name(struct search *x, enum leakcheck_holder kind, taddr_t addr)
@@ -92,7 +69,7 @@ static char *root_name(struct search *x, enum leakcheck_holder kind, taddr_t add
 		return xstrdup("a register");
 	name = variable_name(x, addr);
 	if (!name)
-		name = thread_name(x->scan->roots, addr);
+		name = thread_name(x->places, addr);
 	return name ? name : xstrdup("other memory");
 }
 
@@ -150,10 +127,10 @@ static uint32_t find_chain(struct search *x, uint32_t block)
 }
 
 struct leak_holders *holder_chains_find(const struct report *r, const struct final_scan *scan,
-					const uint32_t *site)
+					const struct root_places *places, const uint32_t *site)
 {
 	const struct leakcheck *c = &scan->check;
-	struct search x = {.report = r, .scan = scan, .stack = {.report = r}};
+	struct search x = {.report = r, .scan = scan, .places = places, .stack = {.report = r}};
 	uint64_t value;
 
 	x.out = xcalloc(1, sizeof(*x.out));

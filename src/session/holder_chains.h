@@ -6,12 +6,13 @@
 #include "output/writer.h"
 
 struct final_scan;
+struct root_places;
 
 /*
  * The chains of all blocks of @scan, which has wants_holders and was run, that have a site: @site,
  * by block. The caller deinits and frees the result.
  */
 struct leak_holders *holder_chains_find(const struct report *r, const struct final_scan *scan,
-					const uint32_t *site);
+					const struct root_places *places, const uint32_t *site);
 
 #endif

@@ -16,6 +16,7 @@
 #include "session/session.h"
 #include "session/session_files.h"
 #include "session/session_life.h"
+#include "tracee/pads/pad_delivery.h"
 #include "tracee/pads/pad_sampling.h"
 #include "tracee/state/probe.h"
 #include "tracee/state/space.h"
@@ -60,6 +61,7 @@ void image_end(void *ctx, struct address_space *space, enum space_end why)
 	s->process.was_left = why == SPACE_DETACHED;
 	s->process.exit_status = why == SPACE_EXITED ? space->processes.exit_status : -1;
 	s->end.pauses = space->pauses;
+	s->end.time_error_ns = pads_time_error(space);
 	/* a fork that executes another program was counted in its parent's file */
 	s->process.end_ns = clock_now_ns();
 	recording_run_end(s, end);

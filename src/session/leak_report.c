@@ -18,6 +18,7 @@
 #include "session/malloc_module.h"
 #include "session/recording_run.h"
 #include "session/rescue.h"
+#include "session/root_places.h"
 #include "session/session.h"
 #include "session/session_files.h"
 
@@ -34,11 +35,17 @@ static enum leak_kind kind_of(const struct leakcheck *c, size_t block)
 	return (enum leak_kind)kinds[c->state[block]];
 }
 
-/* Whether an allocator made a block with the stack @leaf for itself. */
+/* Whether an allocator made a block with the stack @leaf for itself: by its caller, or its type. */
 static bool is_allocators(const struct session *s, uint32_t leaf)
 {
 	const struct calltree *tree = profile_calltree(s->heap.profile);
-	uint32_t frame = calltree_node_frame(tree, profile_leaf(s->heap.profile, leaf)->node);
+	uint32_t node = profile_leaf(s->heap.profile, leaf)->node;
+	uint32_t frame = calltree_node_frame(tree, node);
+	uint32_t caller = calltree_node_frame(tree, calltree_parent(tree, node));
+
+	for (size_t i = 0; i < s->heap.own_types; i++)
+		if (s->heap.own_type[i] == caller)
+			return true;
 	const struct module *m =
 		frame ? run_module(s->run, calltree_frame(tree, frame)->module) : NULL;
 
@@ -253,22 +260,37 @@ static uint64_t minimum_age(const struct session *s, uint64_t time_ns, bool is_r
 	return (time_ns - s->process.start_ns) / 1000 / YOUNG_SHARE;
 }
 
+static uint32_t rank_of_root(void *places, taddr_t addr)
+{
+	pid_t tid;
+
+	_Static_assert(ROOT_OTHER < LEAKCHECK_RANKS, "each place has a rank");
+	return root_places_find(places, addr, &tid);
+}
+
 static void use_scan(struct session *s, struct report *r, struct final_scan *scan,
 		     struct leaks *l)
 {
 	struct leakcheck *c = &scan->check;
+	struct root_places places = {0};
 
 	announce_scan(s, scan);
 	c->kind = leaf_kind;
 	c->is_text = is_text_kind;
 	c->kind_ctx = r;
+	if (c->wants_holders) {
+		root_places_init(&places, scan);
+		c->rank = rank_of_root;
+		c->rank_ctx = &places;
+	}
 	leakcheck_run(c);
 	keep_allocators(s, c);
 	uint32_t *site = xcalloc(c->blocks.count + 1, sizeof(*site));
 
 	add_checked(l, c, site);
 	if (c->wants_holders)
-		l->holders = holder_chains_find(r, scan, site);
+		l->holders = holder_chains_find(r, scan, &places, site);
+	root_places_deinit(&places);
 	free(site);
 	recording_run_leaks(s, c);
 }

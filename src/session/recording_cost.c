@@ -11,13 +11,14 @@
 #include "session/recording_calls.h"
 #include "session/session.h"
 
-enum { OVERHEAD, STACKS, COMPLETE_STACKS, LOST, COSTS };
+enum { OVERHEAD, STACKS, COMPLETE_STACKS, LOST, TIMES, COSTS };
 
 static const char *const keys[COSTS] = {
 	[OVERHEAD] = "overhead",
 	[STACKS] = "stacks",
 	[COMPLETE_STACKS] = "complete_stacks",
 	[LOST] = "lost",
+	[TIMES] = "times",
 };
 
 struct recording_base recording_cost_now(const struct session *s)
@@ -70,6 +71,8 @@ void recording_cost_since(const struct session *s, const struct recording_base *
 		add(out, LOST, "%" PRIu64 " of %" PRIu64 " stacks are incomplete",
 		    taken - complete, taken);
 	add_lost(s, base, out);
+	if (s->end.time_error_ns)
+		add(out, TIMES, TIMES_TEXT, (double)s->end.time_error_ns / 1e6);
 }
 
 bool recording_cost_is(const char *key)

@@ -9,12 +9,15 @@
 
 struct session;
 
+/* How exact the times of events are, if they are not; ms. */
+#define TIMES_TEXT "exact to %.1f ms only: calls could not read the CPU's counter"
+
 struct recording_cost {
 	size_t count;
 	struct {
 		const char *key;
 		char text[160];
-	} value[5];
+	} value[6]; /* two of "lost" */
 };
 
 /* What @s, whose process runs, has counted so far: the base of the next part. */

@@ -19,6 +19,7 @@
 #include "session/resident_sample.h"
 #include "session/session.h"
 #include "session/session_files.h"
+#include "tracee/pads/pad_delivery.h"
 
 /* -- in the copy -- */
 
@@ -29,6 +30,7 @@ static int work(void *ctx)
 
 	s->events.writer = NULL; /* its file is the original's */
 	s->end.pauses = s->space->pauses;
+	s->end.time_error_ns = pads_time_error(s->space);
 	s->process.end_ns = n->end_ns;
 	s->heap.sample.totals = n->counted.calls;
 	s->space = NULL; /* the program changes what it shares */

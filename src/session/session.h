@@ -76,12 +76,17 @@ struct session_process {
 	bool was_left;             /* ptmem detached from it */
 };
 
+#define OWN_TYPES_MAX 32u /* tcmalloc 2.18 has 11 classes */
+
 /* What is made of the heap's events. */
 struct session_heap {
 	struct profile *profile;   /* of the heap, or of the pages (--pages-as-heap) */
 	struct heap_sample sample; /* selects the events that are samples */
 	struct flows *flows;       /* for an xtree; NULL = none is wanted */
 	struct releases *releases; /* for --free-stacks; NULL = off */
+	/* frames of the types of earlier blocks that an allocator made for itself */
+	uint32_t own_type[OWN_TYPES_MAX];
+	size_t own_types;
 };
 
 /* The unwinder, and what it found. */
@@ -117,6 +122,7 @@ struct final_file {
 struct session_end {
 	struct probe_counts probes;
 	struct space_pauses pauses;
+	uint64_t time_error_ns;    /* pads_time_error */
 	struct final_scan *final_scan; /* NULL = none */
 	struct inspect_final *inspected; /* NULL = none */
 	struct inspect_kept inspection;

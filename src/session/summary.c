@@ -27,6 +27,7 @@
 #include "session/hints.h"
 #include "session/largest.h"
 #include "session/lost_events.h"
+#include "session/recording_cost.h"
 #include "session/session_sampling.h"
 #include "session/session.h"
 #include "session/session_output.h"
@@ -345,6 +346,8 @@ static void print_profile(struct session *s, const char *path)
 			 "bytes and numbers are estimates", amount_commas(p->marked, n),
 			 plural(p->marked));
 	print_stacks(s);
+	if (s->end.time_error_ns)
+		log_info("  times        " TIMES_TEXT, (double)s->end.time_error_ns / 1e6);
 	if (s->run->target) {
 		print_pauses(s);
 		print_stops(s);

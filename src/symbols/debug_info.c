@@ -245,8 +245,12 @@ static void add_inlined(struct debug_info *d, const struct unit *u, uint64_t vad
 		if (!dwarf_offdie(dwarf, die_offset[i], &die))
 			continue;
 		inline_call_read(&die, d->no_demangle, &call);
-		frames->data[frames->count - 1].name = string_pool_add(d->strings, call.name);
+		struct symbol_frame *inner = &frames->data[frames->count - 1];
+
+		inner->name = string_pool_add(d->strings, call.name);
+		inner->plain = string_pool_add(d->strings, call.plain);
 		free(call.name);
+		free(call.plain);
 		struct symbol_frame *outer = vec_add(frames);
 		*outer = (struct symbol_frame){0};
 		set_place(outer, source_files_get(files, call.file), call.line);

@@ -100,6 +100,7 @@ void inline_call_read(Dwarf_Die *die, bool no_demangle, struct inline_call *call
 	Dwarf_Word value;
 	*call_out = (struct inline_call){
 		.name = die_function_name(die, no_demangle),
+		.plain = die_function_name(die, true),
 		.file = UINT64_MAX,
 	};
 	if (dwarf_attr(die, DW_AT_call_file, &attr) && dwarf_formudata(&attr, &value) == 0)

@@ -24,6 +24,7 @@ struct inlines {
 /* The attributes of an inlined call. */
 struct inline_call {
 	char *name;       /* name of the function (die_name.h), owned by the caller; NULL = none */
+	char *plain;      /* its DW_AT_name; likewise */
 	uint64_t file;    /* file number of the call */
 	uint32_t line;    /* line of the call; 0 = unknown */
 };

@@ -413,6 +413,7 @@ void symbols_define(struct symbols *s, uint32_t module_id, taddr_t pc, const str
 	for (uint32_t i = 0; i < sym->count; i++) {
 		struct symbol_frame *f = &a->sym->frame[i];
 		f->name = string_pool_add(&s->strings, f->name);
+		f->plain = string_pool_add(&s->strings, f->plain);
 		f->file = string_pool_add(&s->strings, f->file);
 		f->dir = string_pool_add(&s->strings, f->dir);
 	}

@@ -12,6 +12,7 @@
 struct symbol_frame {
 	/* demangled with parameters; if inlined, as in die_name.h; raw without demangling */
 	const char *name;
+	const char *plain; /* of an inlined one: DW_AT_name, without its scope; NULL = unknown */
 	const char *file; /* base name of the source file */
 	const char *dir;  /* its directory (as in DWARF, made absolute with the compilation dir) */
 	uint32_t line;    /* 0 = unknown */

@@ -151,6 +151,17 @@ for _allocator in (*harness.ALLOCATORS, "libtcmalloc.so.4"):
         result = t.profile([t.target("gcc-O2-pie", "empty")], ["--leak-check", "--leaks-out=leaks.json"], env={"LD_PRELOAD": library})
         with open(os.path.join(result.directory, "leaks.json"), encoding="utf-8") as file:
             t.equal("lost blocks", [s for s in json.load(file)["sites"] if s["kind"] != KINDS["reach"]], [])
+        program = subprocess.Popen([t.target("gcc-O2-pie", "monitored")], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   env=t.environment(t.directory, LD_PRELOAD=library))
+        program.stdout.readline()
+        ptmem = Attached(t, [program.pid], "--leak-check", "--leaks-out=leaks.json")
+        t.equal("ptmem's exit status", ptmem.leave(), 0)
+        with open(ptmem.path("leaks.json"), encoding="utf-8") as file:
+            sites = json.load(file)["sites"]
+        t.check(sites, "no block from before the attach is known: " + ptmem.text())
+        t.equal("lost blocks, attached", [s for s in sites if s["kind"] != KINDS["reach"]], [])
+        program.stdin.close()
+        t.equal("the program's exit status", program.wait(), 5)
     test("leaks/allocators/own/" + _allocator)(_own)
 
 
@@ -531,6 +542,19 @@ for _variant in VARIANTS:
                     "%s is not held by %s: %s" % (maker, what, text))
     test("leaks/holders/" + _variant)(_holders)
 
+    def _owners(t, variant=_variant):
+        """The variable that owns blocks holds them, not what runs through the stack or registers."""
+        run = t.profile([t.target(variant, "holders")], ["--leak-check", "--leak-holders", "--leaks-out=leaks.json"])
+        held = {}
+        for kind, _, _, stack, site in records(os.path.join(run.directory, "leaks.json")):
+            t.equal("the kind", kind, KINDS["reach"])
+            held[stack[0]["function"]] = [(h["blocks"], [re.sub(r" \(hold.*|\d+$", "", c) for c in h["chain"]])
+                                          for h in site["holders"]]
+        root = "variable 'cache' in holders"
+        t.equal("holders", held, {"make_cache": [(1, [root])], "make_slot": [(100, [root, "make_cache"])],
+                                  "make_local": [(1, ["stack of thread "])]})
+    test("leaks/owners/" + _variant)(_owners)
+
 
 def entries(text):
     """The suppressions in a report, each with a name."""
@@ -571,10 +595,39 @@ def suppressions(t):
     check_suppressed(t, program, t.file("theirs.supp", text), "memcheck's")
 
 
+def lost_entries(text):
+    """The entries with names that @text has for what is definitely lost."""
+    return re.sub(r"<insert_a_suppression_name_here>", "known", "".join(
+        e for e in re.findall(r"(?m)^\{\n(?:   .*\n)*\}\n", text.replace("ptmem: ", "")) if "definite" in e))
+
+
+for _what in ("rust", "stripped"):
+    def _interchanged(t, what=_what):
+        """The names of inlined functions with their template arguments, and of start-up code, are memcheck's."""
+        program = [t.target("rust", "lost_nodes")]
+        if what == "stripped":
+            program = [os.path.join(t.directory, "leaks"), library(t)]
+            t.run([t.program("strip"), "-s", "-o", program[0], t.target("gcc-O2-pie", "leaks")])
+        ours = t.run([t.ptmem(), "--leak-check", "--gen-suppressions=all", "--show-leak-kinds=definite",
+                      "--", *program]).err.decode()
+        known = lost_entries(ours)
+        t.check(known.count("Memcheck:Leak") > 0, "no entries: " + ours)
+        if what == "stripped":
+            t.check("fun:(below main)\n" in known and "__libc_start" not in known, "the start-up code: " + known)
+        check_suppressed(t, program, t.file("ours.supp", known), "ptmem's own")
+        theirs = t.memcheck(program, "--gen-suppressions=all", "--show-leak-kinds=definite", "--num-callers=50")
+        known = lost_entries(theirs)
+        t.check(known.count("Memcheck:Leak") > 0, "no entries: " + theirs)
+        check_suppressed(t, program, t.file("theirs.supp", known), "memcheck's")
+    test("leaks/suppressions-" + _what, 180)(_interchanged)
+
+
 @test("leaks/suppressions-by-hand")
 def by_hand(t):
     """Wildcards, objects, "..." and kinds, in entries as people write them; entries for other errors are passed over."""
     program = [t.target("gcc-O2-pie", "leaks"), library(t)]
+    with open(os.path.join(os.path.dirname(harness.HERE), "targets", "leaks.c"), encoding="utf-8") as source:
+        past_end = 1 + next(i for i, line in enumerate(source) if "MAKER(lost_past_end," in line)
     file = t.file("known.supp", """
 # of other tools, and other errors
 {
@@ -610,16 +663,22 @@ def by_hand(t):
    fun:place_l?st
    obj:*/leaks
 }
-""")
+{
+   fourth
+   Memcheck:Leak
+   fun:malloc
+   src:leaks.?:%d
+}
+""" % past_end)
     run = t.profile(program, ["--leak-check", "--leaks-out=leaks.json", "--ignore-fn=holder", "--suppressions=" + file])
     path = os.path.join(run.directory, "leaks.json")
     expected = dict(EXPECTED)
-    for maker in ("lost_plain", "lost_head", "follow_list", "lost_cycle", "follow_cycle"):
+    for maker in ("lost_plain", "lost_head", "follow_list", "lost_cycle", "follow_cycle", "lost_past_end"):
         del expected[maker]
     t.equal("what leaks", found(path), expected)
     with open(path, encoding="utf-8") as f:
         counts = {re.sub(r"/.*/", "", s["name"]): s["blocks"] for s in json.load(f)["suppressed"]}
-    t.equal("by name", counts, {"first (known.supp:15)": 1, "third (known.supp:30)": 12})
+    t.equal("by name", counts, {"first (known.supp:15)": 1, "third (known.supp:30)": 12, "fourth (known.supp:37)": 1})
     for bad, why in (("{\n x\n Memcheck:Leak\n fun:x\n", "4: the last entry has no \"}\""), ("x\n", "1: expected \"{\""),
                      ("{\n x\n Memcheck:Leak\n match-leak-kinds: some\n}\n", "4: unknown kind of leak"),
                      ("{\n x\n Memcheck:Leak\n fnu:x\n}\n", "4: expected fun:PATTERN")):

@@ -7,12 +7,13 @@ import bisect
 import contextlib
 import gzip
 import os
+import re
 import struct
 import subprocess
 import time
 
 from harness import BUILD, test
-from test_recording import report_json
+from test_recording import report, report_json
 
 BOUND = 10000
 ENTRY = struct.Struct("<QQQII")
@@ -128,6 +129,23 @@ def no_counter(t):
         t.equal("status (%s)" % profile.messages, profile.status, 0)
         t.equal("faults of its own", profile.out, alone.out)
         t.check([m for m in profile.messages if "has disabled the CPU's counter" in m], "no message: %s" % profile.messages)
+
+
+@test("times/inexact")
+def inexact(t):
+    """How inexact times are is in the summary and in the recording, also with -q; not where they are exact."""
+    for program, is_exact in (["notsc", "200000"], False), (["timed", "slow", "1", "log"], True):
+        for options in ((), ("-q",)):
+            cwd = t.subdirectory()
+            run = t.run([t.ptmem(), *options, "--record=r", "--", t.target("gcc-O2-pie", program[0]), *program[1:]], cwd=cwd)
+            t.equal("status", run.status, 0)
+            text = r"exact to [0-9]+\.[0-9] ms only: calls could not read the CPU's counter"
+            lines = re.findall("(?m)^ptmem:   times        %s$" % text, run.err.decode())
+            t.equal("lines of the summary", len(lines), 0 if is_exact or options else 1)
+            times = report_json(t, os.path.join(cwd, "r"))["meta"]["times"]
+            t.check(times is None if is_exact else re.fullmatch(text, times), "in the recording: %s" % times)
+            shown = report(t, os.path.join(cwd, "r"))
+            t.equal("in the report", len(re.findall("(?m)^times        %s$" % text, shown)), 0 if is_exact else 1)
 
 
 def wall_offset():

@@ -288,6 +288,39 @@ static void test_holders(void **state)
 	leakcheck_deinit(&c);
 }
 
+static uint32_t rank_of(void *ctx, taddr_t addr)
+{
+	(void)ctx;
+	return addr == at(10) ? 2 : addr == at(11) ? 1 : 0;
+}
+
+/* The root of the lowest rank and what it leads to come first, registers last. */
+static void test_holders_by_rank(void **state)
+{
+	struct leakcheck c;
+	uint64_t value;
+	begin(&c);
+	c.wants_holders = true;
+	c.rank = rank_of;
+	block(&c, 100, 32);
+	block(&c, 200, 32);
+	block(&c, 300, 32);
+	set(10, at(200)); /* the block inside before its owner */
+	set(11, at(100));
+	set(12, at(300) + 8);
+	set(100, at(200));
+	leakcheck_add_root(&c, at(100));
+	leakcheck_add_root(&c, at(200));
+	run(&c);
+	assert_int_equal(leakcheck_holder(&c, 0, &value), LEAKCHECK_HELD_BY_MEMORY);
+	assert_int_equal(value, at(11));
+	assert_int_equal(leakcheck_holder(&c, 1, &value), LEAKCHECK_HELD_BY_BLOCK);
+	assert_int_equal(value, 0);
+	assert_int_equal(leakcheck_holder(&c, 2, &value), LEAKCHECK_HELD_BY_MEMORY);
+	assert_int_equal(state_of(&c, 300), LEAKCHECK_POSSIBLE);
+	leakcheck_deinit(&c);
+}
+
 /* A cycle that a higher lost block leads to is indirect as a whole. */
 static void test_cycle_after_leader(void **state)
 {
@@ -720,6 +753,7 @@ int main(void)
 		cmocka_unit_test(test_interior), cmocka_unit_test(test_better_chain), cmocka_unit_test(test_ends),
 		cmocka_unit_test(test_lost_list), cmocka_unit_test(test_cycle), cmocka_unit_test(test_cycle_after_leader),
 		cmocka_unit_test(test_cycles_of_objects), cmocka_unit_test(test_holders),
+		cmocka_unit_test(test_holders_by_rank),
 		cmocka_unit_test(test_hole), cmocka_unit_test(test_ranges), cmocka_unit_test(test_index),
 		cmocka_unit_test(test_index_densely),
 		cmocka_unit_test(test_random), cmocka_unit_test(test_divided), cmocka_unit_test(test_large),

@@ -286,7 +286,9 @@ static const struct {
 	{"--pid=12,,x", "--pid takes a process id"},
 	{"--leaks=", "--leaks takes a decimal number from 0 to 1000000000"},
 	{"--leaks=-1", "--leaks takes a decimal number from 0 to 1000000000"},
-	{"--leak-check=yes", "--leak-check takes no value"}, {"--leaks-out=", "--leaks-out takes a name"},
+	{"--older-than=x", "--older-than takes a number of seconds (s, m, h or d may follow) "
+			   "from 0s to 1000000000s"},
+	{"--leak-check=summary", "--leak-check takes full, yes or no"}, {"--leaks-out=", "--leaks-out takes a name"},
 	{"--error-exitcode=256", "--error-exitcode takes a whole number from 0 to 255"},
 	{"--folded=", "--folded takes a name"}, {"--flame", "a value is missing, --flame=FILE.svg"},
 	{"--view=dead", "--view takes live, peak, exit, total or count"},
@@ -412,6 +414,10 @@ static const struct {
 	{"--view=peak prog", "--view needs --folded or --flame"},
 	{"--error-exitcode=3 prog", "--error-exitcode needs --leak-check"},
 	{"--leaks --error-exitcode=3 prog", "--error-exitcode needs --leak-check"},
+	{"--suppressions=f prog", "--suppressions needs --leak-check"},
+	{"--leaks --gen-suppressions=all prog", "--gen-suppressions needs --leak-check"},
+	{"--leak-check --leak-check=no --leak-holders prog", "--leak-holders needs --leak-check"},
+	{"--show-leak-kinds=all prog", "--show-leak-kinds needs --leak-check"},
 	{"--older-than=3 prog", "--older-than needs --leaks or --leak-check"},
 	{"--leaks --leak-holders prog", "--leak-holders needs --leak-check"},
 	{"--record-every=10m prog", "--record-every needs --record"},
@@ -566,6 +572,8 @@ static void test_growth(void **state)
 	check_good("--leaks prog", is_leaks_all);
 	check_good("--leaks=2.5 --leak-check --leaks-out=l.json --error-exitcode=3 --top=.5 --view=count --folded=f prog",
 		   is_leaks_old);
+	check_good("--leak-check=full --gen-suppressions=no prog", NULL);
+	check_good("--leak-check=no --gen-suppressions=no --error-exitcode=0 prog", NULL);
 	check_good("--leak-check --older-than=5m --leak-holders --suppressions=a --suppressions=b --gen-suppressions=all "
 		   "--show-leak-kinds=definite,indirect prog", NULL);
 	/* scripts pass it to any tool */

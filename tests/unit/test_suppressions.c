@@ -27,10 +27,10 @@ static struct suppressions *read_text(const char *text)
 
 /* The stack is "inner < middle < middle < main" in program /bin/app; middle is C++. */
 static const struct suppression_frame stack[] = {
-	{"inner", "inner", "/lib/libx.so", false},
-	{"ns::middle(int)", "_ZN2ns6middleEi", "/bin/app", false},
-	{"ns::middle(int)", "_ZN2ns6middleEi", "/bin/app", false},
-	{"main", "main", "/bin/app", false},
+	{.name = "inner", .raw = "inner", .object = "/lib/libx.so", .file = "in.c", .line = 7},
+	{.name = "ns::middle(int)", .raw = "_ZN2ns6middleEi", .object = "/bin/app"},
+	{.name = "ns::middle(int)", .raw = "_ZN2ns6middleEi", .object = "/bin/app"},
+	{.name = "main", .raw = "main", .object = "/bin/app", .file = "app.c", .line = 12},
 };
 
 /* Whether an entry with @lines matches leaks of @kind with the stack. */
@@ -67,6 +67,20 @@ static void test_frames(void **state)
 	assert_true(matches("obj:*/libx.so\nobj:/bin/app"));
 	assert_false(matches("obj:libx.so"));
 	assert_true(matches("fun:inne?"));
+}
+
+/* The base name of the source and the line. */
+static void test_sources(void **state)
+{
+	(void)state;
+	assert_true(matches("src:in.c:7"));
+	assert_true(matches("src:i?.c"));
+	assert_true(matches("src:*:07\n...\nsrc:app.c:12"));
+	assert_true(matches("src:in.c:*"));
+	assert_false(matches("src:in.c:8"));
+	assert_false(matches("src:dir/in.c:7"));
+	assert_false(matches("...\nsrc:app.c:7"));
+	assert_true(matches("fun:inner\nsrc:*\nsrc:?" "?" "?"));
 }
 
 static void test_any_frames(void **state)
@@ -106,6 +120,30 @@ static void test_kinds(void **state)
 	}
 }
 
+static void add_text(void *ctx, const char *text)
+{
+	strcat(ctx, text);
+}
+
+/* The name of start-up code is the one that Valgrind has in all programs. */
+static void test_below_main(void **state)
+{
+	static const struct suppression_frame below[] = {
+		{.name = "inner", .raw = "inner", .object = "/bin/app"},
+		{.name = "(below main)", .raw = "__libc_start_call_main", .object = "/lib/libc.so"},
+	};
+	char text[1000] = "";
+	uint32_t index;
+
+	(void)state;
+	suppressions_print(0, below, 2, add_text, text);
+	assert_non_null(strstr(text, "fun:inner   fun:(below main)}"));
+	struct suppressions *s =
+		read_text("{\nx\nMemcheck:Leak\nfun:inner\nfun:__libc_start_call_main\n}\n");
+	assert_true(suppressions_match(s, 0, below, 2, &index));
+	suppressions_free(s);
+}
+
 static void test_errors(void **state)
 {
 	static const char *const bad[] = {
@@ -140,10 +178,10 @@ static void add_line(void *text, const char *line)
 static void test_printed(void **state)
 {
 	static const struct suppression_frame frames[] = {
-		{"v<int>::get()", "get<c<d> >", "/bin/app", false},
-		{"loop(int)", "_Z4loopi", "/bin/app", true},
-		{NULL, NULL, "/lib/libx.so", false},
-		{NULL, NULL, NULL, false},
+		{.name = "v<int>::get()", .raw = "get<c<d> >", .object = "/bin/app"},
+		{.name = "loop(int)", .raw = "_Z4loopi", .object = "/bin/app", .is_repeated = true},
+		{.object = "/lib/libx.so"},
+		{0},
 	};
 	char text[1000] = "";
 	uint32_t index;
@@ -163,9 +201,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_frames),
+		cmocka_unit_test(test_sources),
 		cmocka_unit_test(test_any_frames),
 		cmocka_unit_test(test_allocation),
 		cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_below_main),
 		cmocka_unit_test(test_errors),
 		cmocka_unit_test(test_printed),
 	};

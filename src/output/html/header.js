@@ -118,6 +118,8 @@ const Header = (function () {
 			out.push("Estimate, sampled every " +
 				format.tickBytes(p.meta.heap_sample) +
 				". Behind \u00b1 is the standard error.");
+		if (p.meta.times)
+			out.push(`The times of events are ${p.meta.times}.`);
 		for (const text of p.meta.lost || [])
 			out.push(String(text));
 		if (p.isMassif && !p.stops.length)

@@ -163,14 +163,11 @@ bool pads_are_corrupt(struct address_space *s)
 	return true;
 }
 
-/* If more than one in a hundred events are concerned. */
-static void report_resolution(const struct address_space *s)
+uint64_t pads_time_error(const struct address_space *s)
 {
-	const struct ring_stats *stats = &s->pads->ring.stats;
-	if (stats->coarse_bytes > stats->bytes / 100)
-		log_info("process %d: the times of its events are exact to %.1f ms only: its calls "
-			 "cannot read the CPU's counter",
-			 s->processes.pid, (double)stats->coarse_ns / 1e6);
+	const struct ring_stats *stats = s->pads ? &s->pads->ring.stats : NULL;
+
+	return stats && stats->coarse_bytes > stats->bytes / 100 ? stats->coarse_ns : 0;
 }
 
 void pads_finish(struct target *t, struct address_space *s)
@@ -179,7 +176,6 @@ void pads_finish(struct target *t, struct address_space *s)
 		return;
 	pads_catch_up(t, s);
 	pads_are_corrupt(s);
-	report_resolution(s);
 	t->stats.records += s->pads->ring.stats.records;
 	t->stats.raw_records += s->pads->ring.stats.raw;
 	t->stats.ring_bytes += s->pads->ring.stats.bytes;

@@ -37,6 +37,11 @@ bool pads_take_deleted(struct target *t, struct thread *th, taddr_t block);
  * that nothing more is read from it: the profile of @s must end (target_leave.c).
  */
 bool pads_are_corrupt(struct address_space *s);
+/*
+ * How inexact times are, in ns, if those of more than one in a hundred events are, since calls
+ * cannot read the CPU's counter; else 0.
+ */
+uint64_t pads_time_error(const struct address_space *s);
 /* Reads the rings for the last time. */
 void pads_finish(struct target *t, struct address_space *s);
 
