@@ -277,7 +277,7 @@ static void print_successor(const struct session *s)
 		log_info("  then         it executed %s, which was not profiled: %s", path,
 			 s->image.successor_problem);
 	else if (s->image.successor)
-		log_info("  then         it executed %s, which ended before it could be profiled",
+		log_info("  then         it executed %s, but the profile ended before that started",
 			 path);
 	else
 		log_info("  then         it executed %s, %s", path,
