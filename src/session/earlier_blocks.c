@@ -196,8 +196,7 @@ static uint32_t make_frame(struct session *s, const char *text)
 static bool is_allocators(const struct held_modules *modules, const struct block_type *t)
 {
 	uint64_t vaddr;
-	const struct module *m =
-		t->table ? held_modules_find(modules, t->table, &vaddr) : NULL;
+	const struct module *m = t->table ? held_modules_find(modules, t->table, &vaddr) : NULL;
 
 	return m && malloc_module_is_library(m);
 }

@@ -69,8 +69,7 @@ static enum root_place find_thread(const struct roots *r, taddr_t addr, pid_t *t
 		if (is_within(range, th->thread_pointer))
 			descriptor = th;
 	}
-	bool is_on_stack =
-		owner && !(owner == descriptor && addr >= owner->thread_pointer);
+	bool is_on_stack = owner && !(owner == descriptor && addr >= owner->thread_pointer);
 	const struct root_thread *th = is_on_stack ? owner : descriptor;
 
 	*tid_out = th ? th->tid : 0;
