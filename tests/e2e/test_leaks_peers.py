@@ -131,7 +131,7 @@ for _kind in CLASSES:
         with subprocess.Popen([t.target("gcc-O2-pie", "leaks_peers"), *arguments(t, kind), "wait"], cwd=cwd,
                               env=t.environment(cwd), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program, \
                 open(os.path.join(cwd, "err"), "wb") as err:
-            ptmem = subprocess.Popen([t.ptmem(), "--leak-check", "--leaks-out=leaks.json", "-p", str(program.pid)],
+            ptmem = subprocess.Popen([t.ptmem(), "--leak-check", "--older-than=0", "--leaks-out=leaks.json", "-p", str(program.pid)],
                                      cwd=cwd, env=t.environment(cwd), stderr=err)
             t.wait_until("ptmem to attach", lambda: b"attached to process" in open(err.name, "rb").read())
             for answer in (b"begun\n", b"placed\n"):
