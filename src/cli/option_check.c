@@ -164,8 +164,8 @@ static const struct need {
 	{"older-than", "leaks leak-check", false},
 	{"show-leak-kinds", "leak-check", false},
 	{"leak-holders", "leak-check", false},
-	{"suppressions", "leak-check", false},
-	{"gen-suppressions", "leak-check", false},
+	{"suppressions", "leak-check", true},
+	{"gen-suppressions", "leak-check", true},
 	{"view", "folded flame", false},
 	{"seed", "heap-sample", false},
 	{"budget", "heap-sample", false},
@@ -173,11 +173,6 @@ static const struct need {
 	{"record-keep", "record-every", false},
 	{"record-limit", "record", false},
 };
-
-static bool asks_by_value(const char *name)
-{
-	return strcmp(name, "error-exitcode") == 0 || strcmp(name, "gen-suppressions") == 0;
-}
 
 static int check_needs(const struct options *o)
 {
@@ -188,8 +183,8 @@ static int check_needs(const struct options *o)
 			continue;
 		_cleanup_free_ char *others = list_names(n->needs);
 
-		/* 0 and no ask for nothing; without a check a test could never fail */
-		if (!n->is_valgrinds && (is_on(o, n->name) || !asks_by_value(n->name))) {
+		/* --error-exitcode=0 asks for nothing; without a check a test could never fail */
+		if (!n->is_valgrinds && (is_on(o, n->name) || strcmp(n->name, "error-exitcode"))) {
 			log_error("--%s needs %s", n->name, others);
 			return -EINVAL;
 		}

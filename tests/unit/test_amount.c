@@ -139,7 +139,7 @@ static void test_source(void **state)
 		  .file = "/usr/src/rustc-1.63.0/library/alloc/src/vec/mod.rs"},
 		 RANK_STANDARD, RANK_STANDARD},
 		{{.function = "<str>::repeat", .object = "/home/me/prog"},
-		 RANK_STANDARD, RANK_STANDARD},
+		 RANK_INSTANCE, RANK_INSTANCE},
 		{{.function = "runtime.newobject", .object = "/home/me/prog",
 		  .file = "/home/me/sdk/go1.22/src/runtime/malloc.go"},
 		 RANK_STANDARD, RANK_STANDARD},

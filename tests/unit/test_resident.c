@@ -23,6 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/proc.h"
 #include "tracee/os/resident.h"
 
 #define PAGE ((size_t)PAGE_SIZE_MIN)
@@ -83,6 +84,16 @@ __attribute__((no_sanitize("address", "undefined"))) static void wait_without_sh
 		syscall(SYS_ppoll, NULL, 0, NULL, NULL, 0);
 }
 
+/* Until @pid has reached its last page: what it still touches would be counted once only. */
+static void wait_asleep(pid_t pid)
+{
+	const struct timespec ms = {0, 1000000};
+	struct proc_stat st;
+
+	while (proc_stat_read(pid, &st) == 0 && st.state != 'S')
+		nanosleep(&ms, NULL);
+}
+
 static void start(struct child *c, bool has_shadow)
 {
 	int ready[2], file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
@@ -104,6 +115,7 @@ static void start(struct child *c, bool has_shadow)
 		_exit(1);
 	}
 	assert_int_equal(read(ready[0], &letter, 1), 1);
+	wait_asleep(c->pid);
 	close(file);
 	close(ready[0]);
 	close(ready[1]);

@@ -108,7 +108,8 @@ static void test_jumps_to_the_start(void **state)
 
 	(void)state;
 	assert_true(found && found < (taddr_t)(uintptr_t)code_again_end);
-	assert_int_equal(*(const uint8_t *)(uintptr_t)found, 0xeb);
+	const uint8_t jump = *(const uint8_t *)(uintptr_t)found;
+	assert_true(jump == 0xeb || jump == 0xe9); /* as the assembler chooses */
 	assert_int_equal(find_again(code_not_again, code_not_again_end), 0);
 	assert_int_equal(find_again(code_then_another, code_then_another_end), 0);
 	assert_int_equal(find_again(code_back_inside, code_back_inside_end), 0);
