@@ -570,7 +570,6 @@ static void test_growth(void **state)
 	check_good("--leaks prog", is_leaks_all);
 	check_good("--leaks=2.5 --leak-check --leaks-out=l.json --error-exitcode=3 --top=.5 --view=count --folded=f prog",
 		   is_leaks_old);
-	check_good("--suppressions=f --gen-suppressions=all prog", NULL); /* Massif takes them, too */
 	check_good("--leak-check=full --gen-suppressions=no prog", NULL);
 	check_good("--leak-check=no --gen-suppressions=no --error-exitcode=0 prog", NULL);
 	check_good("--leak-check --older-than=5m --leak-holders --suppressions=a --suppressions=b --gen-suppressions=all "
