@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arch/pad.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "tracee/os/maps.h"
@@ -172,12 +173,25 @@ void stack_scan_collect(struct target *t, struct address_space *s, struct stack_
 	each_thread_pc(t, s, collect_text_word, &c);
 }
 
+/*
+ * Whether @word is the address of a pad's head, which is data: the recorder saves it on the stack,
+ * where it stays, in a variable that was never written as long as its function runs. A head begins
+ * with the address of the shared memory.
+ */
+static bool is_pad_head(const struct address_space *s, const struct stub_area *a, uint64_t word)
+{
+	const struct journal *r = s->recovery.journal;
+	taddr_t shared = r ? r->shared : s->own.shared, control = 0;
+	return a->is_pads && word % PAD_ALIGN == 0 && shared &&
+	       space_read(s, word, &control, sizeof(control)) == 0 && control == shared;
+}
+
 /* Marks the areas that a thread may still run in: a pc, or any word on a stack, points there. */
 static void mark_used(void *ctx, uint64_t word)
 {
 	struct collection *c = ctx;
 	const struct stub_area *a = space_find_area(c->space, word);
-	if (a && !a->is_memory)
+	if (a && !a->is_memory && !is_pad_head(c->space, a, word))
 		c->used[a - c->space->own.areas.data] = true;
 }
 
