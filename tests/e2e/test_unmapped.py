@@ -57,7 +57,7 @@ class Unmapper:
     def run(self):
         self.process.stdin.write(b"x")
         self.process.stdin.flush()
-        self.t.wait_until("the program to unmap and to allocate", self.is_done)
+        self.t.wait_until("the program to unmap and to allocate", self.is_done, seconds=100)
 
     def end(self):
         """It checks that its own memory is untouched."""
