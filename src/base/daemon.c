@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -74,4 +75,46 @@ void daemon_become(int fd, const char *name)
 	if (chdir("/") != 0)
 		return;
 	rename_process(name);
+}
+
+/* What a new connected daemon knows. */
+struct connected {
+	const char *name;
+	void (*run)(void *ctx);
+	void *ctx;
+	int fd;
+};
+
+static void run_connected(void *ctx)
+{
+	const struct connected *c = ctx;
+	daemon_become(c->fd, c->name);
+	pid_t pid = getpid();
+	if (write(STDIN_FILENO, &pid, sizeof(pid)) != sizeof(pid))
+		_exit(1);
+	c->run(c->ctx);
+}
+
+/* Receives its pid from the process itself, since its parent has exited. */
+static int read_pid(int fd, pid_t *pid_out)
+{
+	ssize_t n;
+	while ((n = read(fd, pid_out, sizeof(*pid_out))) < 0 && errno == EINTR)
+		;
+	return n == sizeof(*pid_out) ? 0 : -ECHILD;
+}
+
+int daemon_start_connected(const char *name, void (*run)(void *ctx), void *ctx, pid_t *pid_out)
+{
+	int pair[2];
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
+		return -errno;
+	int rc = daemon_start(run_connected, &(struct connected){name, run, ctx, pair[1]});
+	close(pair[1]);
+	if (rc == 0)
+		rc = read_pid(pair[0], pid_out);
+	if (rc == 0)
+		return pair[0];
+	close(pair[0]);
+	return rc;
 }

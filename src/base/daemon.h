@@ -5,6 +5,8 @@
 #ifndef PTMEM_BASE_DAEMON_H
 #define PTMEM_BASE_DAEMON_H
 
+#include <sys/types.h>
+
 /* Calls @run, which must not return, in a new process: 0, or -errno. */
 int daemon_start(void (*run)(void *ctx), void *ctx);
 
@@ -24,5 +26,11 @@ void daemon_leave_files(int in, int kept);
  * it is named @name, signals for ptmem do not affect it, and @fd is its standard input.
  */
 void daemon_become(int fd, const char *name);
+
+/*
+ * Calls @run, which must not return, in a daemon named @name whose standard input is connected to
+ * the returned descriptor, which the caller closes; or -errno. *pid_out: its id.
+ */
+int daemon_start_connected(const char *name, void (*run)(void *ctx), void *ctx, pid_t *pid_out);
 
 #endif

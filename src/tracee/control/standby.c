@@ -24,7 +24,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -67,7 +66,6 @@ struct standby {
 struct inherited {
 	struct watch *watch;
 	pid_t ptmem;
-	int fd;
 };
 
 static bool is_waited_for(const struct watch *w, pid_t ptmem)
@@ -97,12 +95,8 @@ static void run_watcher(void *ctx)
 	const struct inherited *i = ctx;
 	struct watch *w = i->watch;
 	uint64_t since = 0, waited = 0;
-	pid_t ptmem = i->ptmem, pid;
+	pid_t ptmem = i->ptmem;
 
-	daemon_become(i->fd, WATCHER_NAME);
-	pid = getpid();
-	if (write(STDIN_FILENO, &pid, sizeof(pid)) != sizeof(pid))
-		_exit(1);
 	for (;;) {
 		struct pollfd end = {.fd = STDIN_FILENO, .events = POLLIN};
 		uint64_t wait_ns = __atomic_load_n(&w->wait_ns, __ATOMIC_ACQUIRE);
@@ -126,29 +120,6 @@ static void run_watcher(void *ctx)
 
 /* -- ptmem -- */
 
-static int read_pid(int fd, pid_t *pid_out)
-{
-	ssize_t n;
-
-	while ((n = read(fd, pid_out, sizeof(*pid_out))) < 0 && errno == EINTR)
-		;
-	return n == sizeof(*pid_out) ? 0 : -ECHILD;
-}
-
-static int start_watcher(struct standby *b)
-{
-	int pair[2];
-
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
-		return -errno;
-	int rc = daemon_start(run_watcher, &(struct inherited){b->watch, getpid(), pair[1]});
-	close(pair[1]);
-	if (rc == 0)
-		rc = read_pid(pair[0], &b->watcher);
-	b->fd = pair[0];
-	return rc;
-}
-
 void standby_start(struct target *t)
 {
 	struct standby *b;
@@ -163,10 +134,11 @@ void standby_start(struct target *t)
 	t->control->standby = b = xcalloc(1, sizeof(*b));
 	b->watch = w;
 	self_stop_hold_continue();
-	int rc = start_watcher(b);
-	if (rc != 0)
+	b->fd = daemon_start_connected(WATCHER_NAME, run_watcher,
+				       &(struct inherited){w, getpid()}, &b->watcher);
+	if (b->fd < 0)
 		log_warn("no process could be started that continues a stopped ptmem: %s",
-			 strerror(-rc));
+			 strerror(-b->fd));
 }
 
 void standby_free(struct target *t)
@@ -175,7 +147,8 @@ void standby_free(struct target *t)
 
 	if (!b)
 		return;
-	close(b->fd);
+	if (b->fd >= 0)
+		close(b->fd);
 	munmap(b->watch, sizeof(*b->watch));
 	free(b);
 	t->control->standby = NULL;

@@ -44,7 +44,6 @@ void guardian_become(int fd)
 struct inherited {
 	struct journal *journals;
 	guardian_clean_fn *clean;
-	int fd;
 };
 
 static void run_guardian(void *ctx)
@@ -52,10 +51,6 @@ static void run_guardian(void *ctx)
 	const struct inherited *i = ctx;
 	char c = 0;
 	ssize_t n;
-	guardian_become(i->fd);
-	pid_t pid = getpid();
-	if (write(STDIN_FILENO, &pid, sizeof(pid)) != sizeof(pid))
-		_exit(1);
 	while ((n = read(STDIN_FILENO, &c, 1)) < 0 && errno == EINTR)
 		;
 	if (n <= 0)
@@ -63,39 +58,22 @@ static void run_guardian(void *ctx)
 	_exit(0);
 }
 
-/* Receives its pid from the process itself, since its parent has exited. */
-static int read_pid(int fd, pid_t *pid_out)
-{
-	ssize_t n;
-	while ((n = read(fd, pid_out, sizeof(*pid_out))) < 0 && errno == EINTR)
-		;
-	return n == sizeof(*pid_out) ? 0 : -ECHILD;
-}
-
 int guardian_start(struct target *t, guardian_clean_fn *clean)
 {
-	int pair[2];
 	pid_t pid = 0;
 	if (t->recovery.journals)
 		return 0;
 	struct journal *journals = journals_new();
 	if (!journals)
 		return -ENOMEM;
-	int rc = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0 ? 0 : -errno;
-	if (rc == 0) {
-		rc = daemon_start(run_guardian, &(struct inherited){journals, clean, pair[1]});
-		close(pair[1]);
-		if (rc == 0)
-			rc = read_pid(pair[0], &pid);
-		if (rc != 0)
-			close(pair[0]);
-	}
+	int fd = daemon_start_connected(GUARDIAN_NAME, run_guardian,
+					&(struct inherited){journals, clean}, &pid);
 	t->recovery.guardian = xcalloc(1, sizeof(*t->recovery.guardian));
-	t->recovery.guardian->fd = rc == 0 ? pair[0] : -1;
+	t->recovery.guardian->fd = MAX(fd, -1);
 	t->recovery.guardian_pid = pid;
 	t->recovery.journals = journals;
-	if (rc != 0)
-		log_warn("no guardian process could be started: %s", strerror(-rc));
+	if (fd < 0)
+		log_warn("no guardian process could be started: %s", strerror(-fd));
 	return 0;
 }
 
