@@ -22,16 +22,22 @@ int space_open_memory(pid_t pid)
 	return fd < 0 ? -errno : fd;
 }
 
+/* Also what the program has no right to read. */
+static ssize_t read_file(const struct address_space *s, taddr_t addr, void *buf, size_t size)
+{
+	if (s->files.memory < 0)
+		return -ESRCH;
+	ssize_t n = pread(s->files.memory, buf, size, (off_t)addr);
+	return n < 0 ? -errno : n == 0 ? -ESRCH : n;
+}
+
 ssize_t space_read_some(const struct address_space *s, taddr_t addr, void *buf, size_t size)
 {
 	struct iovec local = {buf, size}, remote = {(void *)(uintptr_t)addr, size};
 	ssize_t n = process_vm_readv(s->processes.reader, &local, 1, &remote, 1, 0);
 	if (n > 0 || (n < 0 && errno == EFAULT))
 		return n < 0 ? -EFAULT : n;
-	if (s->files.memory < 0)
-		return -ESRCH;
-	n = pread(s->files.memory, buf, size, (off_t)addr);
-	return n < 0 ? -errno : n == 0 ? -ESRCH : n;
+	return read_file(s, addr, buf, size);
 }
 
 int space_read(const struct address_space *s, taddr_t addr, void *buf, size_t size)
@@ -82,21 +88,14 @@ static int write_memory(const struct address_space *s, taddr_t addr, const void 
 
 /* -- memory that the program may have unmapped -- */
 
-/* Also what the program has no right to read: it may have taken that away. */
-static ssize_t read_any(const struct address_space *s, taddr_t addr, void *buf, size_t size)
-{
-	if (s->files.memory < 0)
-		return space_read_some(s, addr, buf, size);
-	ssize_t n = pread(s->files.memory, buf, size, (off_t)addr);
-	return n < 0 ? -errno : n == 0 ? -ESRCH : n;
-}
-
 int space_holds_code(const struct address_space *s, const struct stub_area *a, taddr_t at,
 		     size_t size)
 {
 	uint8_t now[PAGE_SIZE_MIN];
 	while (size > 0) {
-		ssize_t n = read_any(s, at, now, MIN(size, sizeof(now)));
+		size_t part = MIN(size, sizeof(now));
+		ssize_t n = s->files.memory >= 0 ? read_file(s, at, now, part) :
+						   space_read_some(s, at, now, part);
 		if (n == -ESRCH)
 			return -ESRCH;
 		if (n <= 0 || memcmp(now, a->contents + (at - a->start), (size_t)n) != 0)
