@@ -18,7 +18,7 @@
 
 #include <stdint.h>
 
-/* What a ring had no room for. A sample's bytes: those that it stands for. */
+/* Records that a ring had no room for. Bytes of samples are weighted. */
 struct pad_lost {
 	uint64_t allocations, bytes, releases;
 	uint64_t has_unsure; /* also of blocks that may not be in the profile; not counted */

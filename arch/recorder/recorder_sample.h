@@ -96,10 +96,10 @@ INLINE int record_sample_release(struct pad_slot *slot, const struct pad_head *h
 }
 
 #define WEIGHT_BITS 10
-#define WEIGHT_LARGE 16 /* from so many intervals on a block stands for itself only */
+#define WEIGHT_LARGE 16 /* intervals: the weight of a block of this size or more is its size */
 
 /*
- * The bytes that a sample of @size bytes stands for: with x = size / interval that is size +
+ * The weight in bytes of a sample of @size bytes: with x = size / interval that is size +
  * interval * x / (e^x - 1). The first terms of e^x are enough for an error of 2 %.
  */
 INLINE uint64_t sample_weight(const struct pad_control *c, const struct pad_slot *slot,

@@ -14,7 +14,7 @@
 #include "base/heap_function.h"
 #include "base/types.h"
 
-/* Events that are not in the profile: rings were full. A sample's bytes: those it stands for. */
+/* Events that are not in the profile, since rings were full. Bytes of samples are weighted. */
 struct lost_events {
 	uint64_t allocations, bytes, releases;
 	bool has_unsure; /* releases that may be others' are missing, too, and not counted */

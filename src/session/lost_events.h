@@ -1,4 +1,4 @@
-/* Says which events are missing from a profile, because nobody read the rings for a while. */
+/* Reports the events that are missing from a profile since its rings were full. */
 #ifndef PTMEM_SESSION_LOST_EVENTS_H
 #define PTMEM_SESSION_LOST_EVENTS_H
 

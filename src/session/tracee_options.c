@@ -43,7 +43,7 @@ static bool promotes_at_once(const struct options *o)
 	       (o->tracing.probes == PROBES_AUTO && o->tracing.seed);
 }
 
-#define SPARSE_SAMPLES (256u << 10) /* then a ring that nobody reads lasts for long */
+#define SPARSE_SAMPLES (256u << 10) /* bytes: fills a ring slowly while ptmem is stopped */
 
 /* Sampled profiles are for programs that must not wait; dense samples are for tests. */
 static uint64_t max_wait_ns(const struct options *o)

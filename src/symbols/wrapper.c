@@ -117,7 +117,7 @@ static size_t name_length(const char *name)
 
 /*
  * Without source lines the functions inlined into an instance of a template or generic function are
- * not known: it stands for them. Names of Rust may lack their arguments.
+ * not known: the instance is taken instead. Names of Rust may lack their arguments.
  */
 static enum frame_rank rank_of_standard(const struct frame_text *frame)
 {

@@ -121,7 +121,7 @@ void restore_space(struct target *t, struct address_space *s)
 
 /*
  * Whether @th, which stopped at @f, can repeat its instruction. If nothing is lost any more,
- * another thread's fault was served first; but nobody may write to code.
+ * another thread's fault was served first; but a write to code is a fault of the program.
  */
 static bool serve(struct target *t, const struct thread *th, const struct fault *f)
 {
