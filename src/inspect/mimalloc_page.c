@@ -10,24 +10,13 @@ void mimalloc_pages_init(struct mimalloc_pages *p, struct inspect_memory *m, str
 	*p = (struct mimalloc_pages){m, slabs, bytes / sizeof(taddr_t) + PLACES_MIN};
 }
 
-static bool mark_free(struct slabs *slabs, const struct slab *slab, taddr_t block)
-{
-	uint64_t offset = block - slab->first, i = offset / slab->stride;
-
-	if (block < slab->first || offset % slab->stride || i >= slab->places ||
-	    slabs_state(slabs, slab, (uint32_t)i) != PLACE_LIVE)
-		return false;
-	slabs_set(slabs, slab, (uint32_t)i, PLACE_FREE);
-	return true;
-}
-
 /* Marks the blocks on the list from @block on; their number. */
 static uint32_t read_list(struct mimalloc_pages *p, const struct slab *slab, taddr_t block)
 {
 	uint32_t count = 0;
 
 	for (; block; count++)
-		if (!mark_free(p->slabs, slab, block) ||
+		if (!slabs_mark_in(p->slabs, slab, block, PLACE_FREE) ||
 		    !memory_read_word(p->memory, block, &block)) {
 			p->slabs->broken++;
 			break;

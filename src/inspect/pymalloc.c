@@ -42,24 +42,13 @@ static bool is_pool(const struct reader *r, const struct pymalloc_pool *p)
 	       p->used <= (p->fresh - PYMALLOC_HEADER) / block;
 }
 
-static bool mark_free(struct slabs *slabs, const struct slab *slab, taddr_t block)
-{
-	uint64_t offset = block - slab->first, i = offset / slab->stride;
-
-	if (offset % slab->stride || i >= slab->places ||
-	    slabs_state(slabs, slab, (uint32_t)i) != PLACE_LIVE)
-		return false;
-	slabs_set(slabs, slab, (uint32_t)i, PLACE_FREE);
-	return true;
-}
-
 /* Marks the blocks on the list from @block on; their number. */
 static uint32_t read_list(struct reader *r, const struct slab *slab, taddr_t block)
 {
 	uint32_t count = 0;
 
 	for (; block; count++)
-		if (!mark_free(&r->out->slabs, slab, block) ||
+		if (!slabs_mark_in(&r->out->slabs, slab, block, PLACE_FREE) ||
 		    !memory_read_word(r->memory, block, &block))
 			return UINT32_MAX;
 	return count;

@@ -133,16 +133,23 @@ static const struct slab *find_slab(const struct slabs *p, taddr_t addr, uint32_
 	return i < p->outer && find_place(e, addr, place_out) ? e : NULL;
 }
 
+bool slabs_mark_in(struct slabs *p, const struct slab *slab, taddr_t addr, enum place_state state)
+{
+	uint32_t i;
+
+	if (!find_place(slab, addr, &i) || addr != slab->first + i * slab->stride ||
+	    slabs_state(p, slab, i) != PLACE_LIVE)
+		return false;
+	slabs_set(p, slab, i, state);
+	return true;
+}
+
 bool slabs_mark(struct slabs *p, taddr_t addr, uint64_t size, enum place_state state)
 {
 	uint32_t i;
 	const struct slab *slab = find_slab(p, addr, &i);
 
-	if (!slab || addr != slab->first + i * slab->stride || (size && slab->stride != size) ||
-	    slabs_state(p, slab, i) != PLACE_LIVE)
-		return false;
-	slabs_set(p, slab, i, state);
-	return true;
+	return slab && (!size || slab->stride == size) && slabs_mark_in(p, slab, addr, state);
 }
 
 /* Marks the place that begins where @inner does, in whatever slab it is. */

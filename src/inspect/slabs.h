@@ -82,6 +82,8 @@ void slabs_mark_inner(struct slabs *p);
  * there is no such block. After sorting.
  */
 bool slabs_mark(struct slabs *p, taddr_t addr, uint64_t size, enum place_state state);
+/* The same in @slab, which is known; also before sorting. */
+bool slabs_mark_in(struct slabs *p, const struct slab *slab, taddr_t addr, enum place_state state);
 
 /* The blocks in use: what they add up to, and fn(ctx, block, usable size) for each. */
 struct slab_sums {
