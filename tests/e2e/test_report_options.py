@@ -73,7 +73,7 @@ def profiles(t, *options):
 
 
 def make_massif(t):
-    cwd = profiles(t, "--massif-out-file=", "--max-snapshots=20", "--detailed-freq=2")
+    cwd = profiles(t, "--massif-out-file=", "--max-snapshots=20", "--detailed-freq=1")
     make(cwd, "rss", "time\tpid\tVmRSS\n0.0\t1\t1000\n0.1\t1\t9000\n")
     return cwd
 
