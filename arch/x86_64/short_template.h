@@ -103,6 +103,18 @@
 	prefetchw 512(%r8)
 .endm
 
+/*
+ * Continues if a record of 16 bytes needs no stamp and no wait: before the stack is compared, which
+ * the call of a C function would do once more. rcx: the slot; uses rdx and r8.
+ */
+.macro short_has_room other
+	mov	PAD_SLOT_RING(%rcx), %rdx
+	mov	PAD_RING_SOFT_LIMIT(%rdx), %r8
+	sub	PAD_RING_HEAD(%rdx), %r8
+	cmp	$16, %r8
+	jl	\other
+.endm
+
 /* commit(), with the record's other word in \value. */
 .macro short_commit head, ring, value
 	shl	$PAD_LAYOUT_MARK_LOW, %rdx
@@ -234,6 +246,7 @@
 	mov	\head(%rip), %rsi
 	testl	$(PAD_LAYOUT_LONG_WAY | PAD_LAYOUT_COUNT_ONLY), PAD_CONTROL_FLAGS(%rsi)
 	jnz	.Lflags\@
+	short_has_room \other
 	short_is_same \other
 	mov	\head(%rip), %rsi
 .Lreserve\@:
