@@ -7,7 +7,7 @@
  *	0             the handler's code
  *	HANDLER_ACTION  argument for installing it; HANDLER_DEFAULT: the same for the default action
  *	HANDLER_DATA    struct handler_data, written by ptmem, read by the handler
- *	HANDLER_COPY    data for another ptmem to remove everything (guard/recovery.h)
+ *	HANDLER_COPY    data for another ptmem to remove everything (guard/guardian.h)
  *
  * While ptmem lives it suppresses the signals of its own breakpoints, so the handler does not see
  * them. Without a tracer it resumes a thread that hit one where ptmem would have resumed it without

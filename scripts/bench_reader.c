@@ -13,9 +13,9 @@
 #include <time.h>
 
 #include "base/alloc.h"
-#include "profile/profile_quick.h"
-#include "tracee/pads/pad_slots.h"
-#include "tracee/pads/ring_drain.h"
+#include "profile/profile.h"
+#include "tracee/pads/pad_memory.h"
+#include "tracee/pads/ring.h"
 
 #define RING (1u << 20)
 #define LAPS 300

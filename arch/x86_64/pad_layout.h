@@ -16,7 +16,7 @@
 #define RECORDER_MAGIC 0x64615070 /* "pPad" */
 
 /*
- * Fields of the shared memory used by short ways; recorder_table.h compares them with
+ * Fields of the shared memory used by short ways; pad.c compares them with
  * arch/pad.h.
  */
 #define PAD_CONTROL_FLAGS 8

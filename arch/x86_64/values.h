@@ -65,7 +65,7 @@ struct x86_values {
 	bool is_known;         /* the steps' before are valid: otherwise everything is unknown */
 };
 
-/* steps.c */
+/* values.c */
 /* Decodes @code as far as possible: 0, -ENOMEM. The caller deinits *out. */
 int x86_64_values_read(const struct arch_code *code, struct x86_values *out);
 void x86_64_values_deinit(struct x86_values *v);
@@ -77,7 +77,7 @@ void x86_64_values_carry(const struct arch_code *code, struct x86_values *v);
 /* The value of the word at @offset from @s's stack pointer. */
 struct arch_value x86_64_values_on_stack(const struct x86_state *s, int32_t offset);
 
-/* steps.c */
+/* values.c */
 /* How control flow continues after @d. @operand: its operands. */
 enum x86_flow x86_64_flow(const ZydisDecodedInstruction *d, const ZydisDecodedOperand *operand);
 

@@ -17,14 +17,6 @@ enum x86_word {
 #define X86_SYSCALL 0x0f, 0x05
 #define X86_SYSCALL_SIZE 2
 
-/*
- * Chooses what to displace at the function that begins at @code: tries to make room for a jump,
- * after an endbr64 if there is one, in bytes that no branch of the function enters; otherwise
- * displaces the first instruction only. Sets m->from and the results. Given: code, code_size, from
- * = entry, to, out, out_size.
- */
-int x86_64_displace(struct arch_move *m);
-
 bool x86_64_is_entered(const uint8_t *code, size_t code_size, taddr_t at, taddr_t start,
 		       size_t size);
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/log.h"
 
@@ -80,4 +81,51 @@ void *xgrow(void *p, size_t *capacity, size_t count, size_t size)
 	p = xrealloc(p, want, size);
 	*capacity = want;
 	return p;
+}
+
+/*
+ * Allocating memory costs more than filling it: the kernel clears each page, and the host of a
+ * virtual machine may have to find it first (up to 2 s for 1 GiB). So code that stops a target
+ * allocates beforehand. See alloc.h.
+ */
+
+void *huge_alloc(size_t size)
+{
+	size_t want = ROUND_UP(size, PAGE_SIZE_MIN);
+	uint8_t *p = mmap(NULL, want + HUGE_PAGE_SIZE, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (p == MAP_FAILED) {
+		log_error("out of memory");
+		abort();
+	}
+	uint8_t *start = (uint8_t *)ROUND_UP((uintptr_t)p, HUGE_PAGE_SIZE);
+
+	if (start > p)
+		munmap(p, (size_t)(start - p));
+	munmap(start + want, HUGE_PAGE_SIZE - (size_t)(start - p));
+	huge_advise(start, want);
+	return start;
+}
+
+void huge_free(void *p, size_t size)
+{
+	if (p)
+		munmap(p, ROUND_UP(size, PAGE_SIZE_MIN));
+}
+
+void huge_advise(void *p, size_t size)
+{
+	uintptr_t start = ROUND_UP((uintptr_t)p, HUGE_PAGE_SIZE);
+	uintptr_t end = ROUND_DOWN((uintptr_t)p + size, HUGE_PAGE_SIZE);
+
+	if (start < end)
+		madvise((void *)start, end - start, MADV_HUGEPAGE);
+}
+
+void huge_touch(void *p, size_t size)
+{
+	volatile uint8_t *byte = p;
+
+	for (size_t i = 0; i < size; i += PAGE_SIZE_MIN)
+		byte[i] = byte[i];
 }

@@ -1,8 +1,15 @@
-/* Allocation that never fails: without memory the process ends, since ptmem could not continue. */
+/*
+ * Memory: allocation that never fails (without memory the process ends, since ptmem could not
+ * continue), growing arrays, and memory by the megabyte in huge pages.
+ */
 #ifndef PTMEM_BASE_ALLOC_H
 #define PTMEM_BASE_ALLOC_H
 
+#include <stdlib.h>
+
 #include "base/types.h"
+
+/* Allocation that never fails: without memory the process ends, since ptmem could not continue. */
 
 /* libiberty, which we link, has functions of these names, some with different parameters. */
 #define xmalloc ptmem_xmalloc
@@ -26,5 +33,60 @@ void *xmemdup(const void *p, size_t size) __attribute__((malloc, returns_nonnull
  * All arrays grow by this policy: by half.
  */
 void *xgrow(void *p, size_t *capacity, size_t count, size_t size);
+
+/*
+ * A typed growing array:
+ *
+ *	VEC(int) v = {0};
+ *	*vec_add(&v) = 7;             // appends one, not zeroed
+ *	for (size_t i = 0; i < v.count; i++) use(v.data[i]);
+ *	size_t n = vec_search(&v, e, *e < 7); // for sorted data: the number of elements below 7
+ *	vec_deinit(&v);
+ */
+
+#define VEC(type) struct { type *data; size_t count, capacity; }
+
+#define vec_reserve(v, n) ((v)->data = xgrow((v)->data, &(v)->capacity, (n), sizeof(*(v)->data)))
+#define vec_add(v) (vec_reserve(v, (v)->count + 1), &(v)->data[(v)->count++])
+#define vec_deinit(v) (free((v)->data), (v)->data = NULL, (v)->count = (v)->capacity = 0)
+
+/* Removes element @i and moves the last one into its place. */
+#define vec_take_swap(v, i) ((v)->data[i] = (v)->data[--(v)->count])
+
+/*
+ * The number of elements at the start of @v for which @is_before is true. @is_before is an
+ * expression that uses @e, a pointer to an element. @v must be sorted: all elements for which it is
+ * true come first.
+ */
+#define vec_search(v, e, is_before)                                            \
+	({                                                                     \
+		size_t low_ = 0, high_ = (v)->count;                           \
+		while (low_ < high_) {                                         \
+			size_t middle_ = low_ + (high_ - low_) / 2;            \
+			const __typeof__(*(v)->data) *e = &(v)->data[middle_]; \
+			if (is_before)                                         \
+				low_ = middle_ + 1;                            \
+			else                                                   \
+				high_ = middle_;                               \
+		}                                                              \
+		low_;                                                          \
+	})
+
+/*
+ * Memory by the megabyte, mapped and unmapped directly, in huge pages where available. Pages take
+ * memory when they are first touched.
+ */
+
+#define HUGE_PAGE_SIZE ((size_t)2 << 20) /* if they have another size, it still works */
+
+/* @size zeroed bytes, aligned to a huge page. Without memory the process ends. */
+void *huge_alloc(size_t size) __attribute__((malloc, alloc_size(1), returns_nonnull));
+void huge_free(void *p, size_t size); /* @p may be NULL */
+
+/* Requests huge pages for those that lie entirely within memory allocated elsewhere. */
+void huge_advise(void *p, size_t size);
+
+/* Touches every page of [p, p + size) without changing its contents. */
+void huge_touch(void *p, size_t size);
 
 #endif

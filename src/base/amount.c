@@ -1,9 +1,9 @@
-/* See amount.h. */
 #include "base/amount.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 const char *amount_commas(uint64_t n, char out[static AMOUNT_SIZE])
 {
@@ -50,5 +50,16 @@ const char *amount_error(double bytes, double error, char out[static AMOUNT_SIZE
 		snprintf(out, AMOUNT_SIZE, " +- <0.1 %%");
 	else if (percent > 0)
 		snprintf(out, AMOUNT_SIZE, percent < 9.95 ? " +- %.1f %%" : " +- %.0f %%", percent);
+	return out;
+}
+
+const char *signal_name(int number, char out[static SIGNAL_NAME_SIZE])
+{
+	const char *name = sigabbrev_np(number);
+
+	if (name)
+		snprintf(out, SIGNAL_NAME_SIZE, "SIG%s", name);
+	else
+		snprintf(out, SIGNAL_NAME_SIZE, "signal %d", number);
 	return out;
 }

@@ -1,11 +1,16 @@
 /*
  * Numbers for display: thousands separated by commas, bytes in the largest binary unit that leaves
- * a number of at least 1.
+ * a number of at least 1, signals by name.
  */
 #ifndef PTMEM_BASE_AMOUNT_H
 #define PTMEM_BASE_AMOUNT_H
 
 #include "base/types.h"
+
+/*
+ * Numbers for display: thousands separated by commas, bytes in the largest binary unit that leaves
+ * a number of at least 1.
+ */
 
 #define AMOUNT_SIZE 32
 
@@ -29,5 +34,12 @@ static inline const char *plural(uint64_t n)
 {
 	return n == 1 ? "" : "s";
 }
+
+/* Names of signals for messages. */
+
+#define SIGNAL_NAME_SIZE 32
+
+/* "SIGSEGV", or "signal 40"; fills @out and returns it. */
+const char *signal_name(int number, char out[static SIGNAL_NAME_SIZE]);
 
 #endif

@@ -1,10 +1,11 @@
-/* See cgroup.h. Lines are "0::PATH" (version 2) and "NUMBER:CONTROLLERS:PATH" (version 1). */
 #include "base/cgroup.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
@@ -147,4 +148,222 @@ void cgroup_container(const char *path, char id_out[CONTAINER_ID_SIZE])
 		}
 		s += digits ? digits : 1;
 	}
+}
+
+#define TEXT_SIZE 65536u
+
+/* -- files -- */
+
+/* The beginning of a file; the caller frees it. NULL if it cannot be read. */
+static char *read_text(const char *path)
+{
+	_cleanup_fclose_ FILE *f = path ? fopen(path, "re") : NULL;
+
+	if (!f)
+		return NULL;
+	char *text = xmalloc(TEXT_SIZE);
+
+	text[fread(text, 1, TEXT_SIZE - 1, f)] = '\0';
+	return text;
+}
+
+static char *read_file(const char *directory, const char *name)
+{
+	_cleanup_free_ char *path = directory ? xasprintf("%s/%s", directory, name) : NULL;
+
+	return read_text(path);
+}
+
+static const char *line_after(const char *s)
+{
+	const char *end = strchr(s, '\n');
+
+	return end ? end + 1 : NULL;
+}
+
+/* The number after "@key " at the beginning of a line. */
+static bool find_number(const char *text, const char *key, uint64_t *out)
+{
+	size_t n = strlen(key);
+
+	for (const char *s = text; s && *s; s = line_after(s)) {
+		if (strncmp(s, key, n) == 0 && s[n] == ' ')
+			return sscanf(s + n, "%" SCNu64, out) == 1;
+	}
+	return false;
+}
+
+/* -- where it is -- */
+
+/* Whether the comma-separated list [@s, @end) has @word. */
+static bool has_word(const char *s, const char *end, const char *word)
+{
+	size_t n = strlen(word);
+
+	while (s < end) {
+		size_t size = strcspn(s, ",: \n");
+
+		if (size == n && strncmp(s, word, n) == 0)
+			return true;
+		s += size + 1;
+	}
+	return false;
+}
+
+/* The path in the hierarchy of @controller, "" = version 2; the caller frees it. NULL = none. */
+static char *path_of(const char *cgroup, const char *controller)
+{
+	for (const char *s = cgroup; s && *s; s = line_after(s)) {
+		const char *list = s + strcspn(s, ":\n"), *path;
+
+		if (*list != ':')
+			continue;
+		list++;
+		path = list + strcspn(list, ":\n");
+		if (*path != ':')
+			continue;
+		if (*controller ? has_word(list, path, controller) : path == list)
+			return xstrndup(path + 1, strcspn(path + 1, "\n"));
+	}
+	return NULL;
+}
+
+/* A line of mountinfo: of a cgroup2 if @controller is "". */
+static bool is_mount_of(const char *line, const char *controller)
+{
+	size_t size = strcspn(line, "\n");
+	const char *dash = memmem(line, size, " - ", 3);
+	char type[16], source[256], options[1024];
+
+	if (!dash || sscanf(dash, " - %15s %255s %1023s", type, source, options) != 3)
+		return false;
+	if (!*controller)
+		return strcmp(type, "cgroup2") == 0;
+	return strcmp(type, "cgroup") == 0 &&
+	       has_word(options, options + strlen(options), controller);
+}
+
+/* @path below a mount of @root at @point; NULL if it is not there. */
+static char *join(const char *root, const char *point, const char *path)
+{
+	size_t n = strcmp(root, "/") == 0 ? 0 : strlen(root);
+
+	if (strncmp(path, root, n) != 0 || (path[n] && path[n] != '/') ||
+	    strncmp(path, "/..", 3) == 0)
+		return NULL;
+	char *joined = xasprintf("%s%s", point, strcmp(path + n, "/") == 0 ? "" : path + n);
+
+	if (access(joined, X_OK) == 0)
+		return joined;
+	free(joined);
+	return NULL;
+}
+
+/* *@top_out: where the hierarchy is mounted, if the result is not NULL. */
+static char *find_directory(const char *cgroup, const char *mountinfo, const char *controller,
+			    char **top_out)
+{
+	_cleanup_free_ char *path = path_of(cgroup, controller);
+	char root[1024], point[1024];
+
+	for (const char *s = path ? mountinfo : NULL; s && *s; s = line_after(s)) {
+		if (!is_mount_of(s, controller) ||
+		    sscanf(s, "%*s %*s %*s %1023s %1023s", root, point) != 2)
+			continue;
+		char *found = join(root, point, path);
+
+		if (found && top_out)
+			*top_out = xstrdup(point);
+		if (found)
+			return found;
+	}
+	return NULL;
+}
+
+void memory_cgroup_find(const char *cgroup, const char *mountinfo, struct memory_cgroup *out)
+{
+	*out = (struct memory_cgroup){0};
+	out->unified = find_directory(cgroup, mountinfo, "", &out->unified_top);
+	out->memory = find_directory(cgroup, mountinfo, "memory", NULL);
+}
+
+void memory_cgroup_find_of(pid_t pid, struct memory_cgroup *out)
+{
+	_cleanup_free_ char *path = xasprintf("/proc/%d/cgroup", (int)pid);
+	_cleanup_free_ char *cgroup = read_text(path), *mounts = read_text("/proc/self/mountinfo");
+
+	memory_cgroup_find(cgroup, mounts, out);
+}
+
+void memory_cgroup_deinit(struct memory_cgroup *c)
+{
+	free(c->unified);
+	free(c->unified_top);
+	free(c->memory);
+	*c = (struct memory_cgroup){0};
+}
+
+/* -- values -- */
+
+static uint64_t read_limit(const char *directory)
+{
+	_cleanup_free_ char *text = read_file(directory, "memory.max");
+	uint64_t limit;
+
+	/* "max" is no number */
+	return text && sscanf(text, "%" SCNu64, &limit) == 1 ? limit : UINT64_MAX;
+}
+
+/* The limits of all ancestors hold, too. */
+static uint64_t unified_limit(const struct memory_cgroup *c)
+{
+	_cleanup_free_ char *at = c->unified ? xstrdup(c->unified) : NULL;
+	uint64_t least = UINT64_MAX;
+
+	while (at && strlen(at) >= strlen(c->unified_top)) {
+		least = MIN(least, read_limit(at));
+		char *slash = strrchr(at, '/');
+
+		if (!slash || slash == at)
+			break;
+		*slash = '\0';
+	}
+	return least;
+}
+
+uint64_t memory_cgroup_limit(const struct memory_cgroup *c)
+{
+	_cleanup_free_ char *text = read_file(c->memory, "memory.stat");
+	uint64_t limit = UINT64_MAX;
+
+	if (text && !find_number(text, "hierarchical_memory_limit", &limit))
+		limit = UINT64_MAX;
+	return MIN(limit, unified_limit(c));
+}
+
+bool memory_cgroup_limit_hits(const struct memory_cgroup *c, uint64_t *out)
+{
+	static const char *const keys[] = {"high", "max", "oom"};
+	_cleanup_free_ char *events = read_file(c->unified, "memory.events");
+	_cleanup_free_ char *count = events ? NULL : read_file(c->memory, "memory.failcnt");
+	uint64_t n;
+
+	if (!events)
+		return count && sscanf(count, "%" SCNu64, out) == 1;
+	*out = 0;
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		*out += find_number(events, keys[i], &n) ? n : 0;
+	return true;
+}
+
+bool memory_cgroup_pressure(const struct memory_cgroup *c, double *out)
+{
+	_cleanup_free_ char *text = read_file(c->unified, "memory.pressure");
+	unsigned whole, hundredths;
+
+	/* not a floating-point number: its point does not depend on the locale */
+	if (!text || sscanf(text, "some avg10=%u.%2u", &whole, &hundredths) != 2)
+		return false;
+	*out = whole + hundredths / 100.0;
+	return true;
 }

@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "base/types.h"
 
-/* session/signals.c; leave_count also ends waits in base/stream.c. */
+/* session/signals.c; leave_count also ends waits in base/files.c. */
 struct signal_globals {
 	/* written by handlers */
 	volatile sig_atomic_t leave_signal;  /* the signal that requested to leave; 0 = none */

@@ -19,7 +19,6 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
-#include "base/vec.h"
 
 #define ELLIPSIS "\u2026"
 #define REPLACEMENT "\ufffd"
@@ -385,4 +384,41 @@ char *text_shorten_site(const char *site, size_t max)
 char *text_site_label(const char *site)
 {
 	return text_for_locale(text_shorten_site(site, SITE_LABEL_MAX));
+}
+
+/* Doubles quotes (RFC 4180). See text.h. */
+
+void csv_put_quoted(FILE *out, const char *text)
+{
+	for (; *text; text++) {
+		if (*text == '"')
+			putc('"', out);
+		putc(*text, out);
+	}
+}
+
+/*
+ * Escaping for XML.
+ */
+
+void xml_put_text(FILE *out, const char *s)
+{
+	for (; *s; s++) {
+		switch (*s) {
+		case '&':
+			fputs("&amp;", out);
+			break;
+		case '<':
+			fputs("&lt;", out);
+			break;
+		case '>':
+			fputs("&gt;", out);
+			break;
+		case '"':
+			fputs("&quot;", out);
+			break;
+		default:
+			putc(*s, out);
+		}
+	}
 }

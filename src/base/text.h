@@ -1,11 +1,18 @@
 /*
- * Text for display: names from untrusted files are sanitized. Lengths count characters (UTF-8 code
- * points), which approximates display width.
+ * Text for display, where names from untrusted files are sanitized and shortened, and as part of
+ * CSV and XML. Lengths count characters (UTF-8 code points), which approximates display width.
  */
 #ifndef PTMEM_BASE_TEXT_H
 #define PTMEM_BASE_TEXT_H
 
+#include <stdio.h>
+
 #include "base/types.h"
+
+/*
+ * Text for display: names from untrusted files are sanitized. Lengths count characters (UTF-8 code
+ * points), which approximates display width.
+ */
 
 /*
  * A valid UTF-8 copy of the first @size bytes of @s that makes everything visible: control
@@ -62,5 +69,17 @@ size_t text_size_without_clone(const char *name);
  * The last identifier of a function's name, without parameters and arguments. The caller frees it.
  */
 char *text_identifier(const char *name);
+
+/* Text in comma-separated values. */
+
+/* Writes @text as part of a quoted field. */
+void csv_put_quoted(FILE *out, const char *text);
+
+/*
+ * Text in XML documents.
+ */
+
+/* Writes @s, valid UTF-8 without control characters, as text or attribute value. */
+void xml_put_text(FILE *out, const char *s);
 
 #endif

@@ -8,13 +8,20 @@
  *	--xml=yes          refused: there are no errors to describe
  *	--smc-check=some   a bad value, as for Valgrind
  */
-#include "cli/core_options.h"
+#include "cli/command_line.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum value_kind { ANYTHING, YES_NO, NUMBER, ONE_WORD, WORDS, NOTHING };
+enum value_kind {
+	TAKES_ANYTHING,
+	TAKES_YES_NO,
+	TAKES_NUMBER,
+	TAKES_ONE_WORD,
+	TAKES_WORDS,
+	TAKES_NOTHING
+};
 
 struct core_option {
 	const char *name;
@@ -25,16 +32,16 @@ struct core_option {
 	const char *why;          /* ANYTHING: why others are refused; otherwise what it takes */
 };
 
-#define ANY(name) {name, ANYTHING, 1, 0, NULL, NULL}
-#define SWITCH(name) {name, YES_NO, 1, 0, "yes,no", "yes or no"}
-#define COUNT(name) {name, NUMBER, 1, 0, NULL, "a whole number"}
+#define ANY(name) {name, TAKES_ANYTHING, 1, 0, NULL, NULL}
+#define SWITCH(name) {name, TAKES_YES_NO, 1, 0, "yes,no", "yes or no"}
+#define COUNT(name) {name, TAKES_NUMBER, 1, 0, NULL, "a whole number"}
 #define BETWEEN(name, min, max) \
-	{name, NUMBER, min, max, NULL, "a whole number from " #min " to " #max}
-#define ONE_OF(name, words) {name, ONE_WORD, 1, 0, words, "one of " words}
-#define SOME_OF(name, words) {name, WORDS, 1, 0, words, "some of " words}
-#define ONLY(name, only, refusal) {name, ANYTHING, 1, 0, only, refusal}
-#define NEVER(name, refusal) {name, ANYTHING, 1, 0, "", refusal}
-#define NEVER_ALONE(name, refusal) {name, NOTHING, 1, 0, "", refusal}
+	{name, TAKES_NUMBER, min, max, NULL, "a whole number from " #min " to " #max}
+#define ONE_OF(name, words) {name, TAKES_ONE_WORD, 1, 0, words, "one of " words}
+#define SOME_OF(name, words) {name, TAKES_WORDS, 1, 0, words, "some of " words}
+#define ONLY(name, only, refusal) {name, TAKES_ANYTHING, 1, 0, only, refusal}
+#define NEVER(name, refusal) {name, TAKES_ANYTHING, 1, 0, "", refusal}
+#define NEVER_ALONE(name, refusal) {name, TAKES_NOTHING, 1, 0, "", refusal}
 
 static const char no_errors[] = "a heap profile has no errors to report";
 static const char no_server[] =
@@ -168,15 +175,15 @@ static bool is_good_value(const struct core_option *o, const char *value)
 	char *end;
 	long n;
 	switch (o->kind) {
-	case YES_NO:
-	case ONE_WORD:
+	case TAKES_YES_NO:
+	case TAKES_ONE_WORD:
 		return value && is_in_list(o->only, value);
-	case WORDS:
+	case TAKES_WORDS:
 		return value && are_in_list(o->only, value);
-	case NUMBER: /* Valgrind reads no digits at all as 0 */
+	case TAKES_NUMBER: /* Valgrind reads no digits at all as 0 */
 		n = value ? strtol(value, &end, 10) : 0;
 		return value && !*end && (o->min > o->max || (n >= o->min && n <= o->max));
-	case NOTHING:
+	case TAKES_NOTHING:
 		return !value;
 	default:
 		return value;
@@ -190,7 +197,7 @@ enum core_answer core_option_check(const char *name, size_t length, const char *
 		const struct core_option *o = &core_options[i];
 		if (strlen(o->name) != length || strncmp(o->name, name, length) != 0)
 			continue;
-		bool is_refusal = o->kind == ANYTHING || o->kind == NOTHING;
+		bool is_refusal = o->kind == TAKES_ANYTHING || o->kind == TAKES_NOTHING;
 		*why_out = o->why;
 		if (!is_good_value(o, value)) {
 			*why_out = value && !is_refusal ? o->why : value ? "no value" : "a value";

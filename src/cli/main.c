@@ -1,8 +1,9 @@
 /*
- * ptmem: the command. Reads the options, starts or attaches, runs the loop, and exits as its
- * program did. The only file that exits.
+ * ptmem: the command. Reads the options, opens the log, starts or attaches, runs the loop, and
+ * exits as its program did. The only file that exits.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,43 +15,82 @@
 
 #include "base/alloc.h"
 #include "base/amount.h"
-#include "base/own_stack.h"
+#include "base/cleanup.h"
+#include "base/files.h"
+#include "base/own_process.h"
 #include "base/proc.h"
-#include "base/standard_files.h"
-#include "base/stream.h"
+#include "cli/command_line.h"
 #include "cli/explain.h"
-#include "cli/log_file.h"
-#include "cli/option_table.h"
-#include "cli/options_parse.h"
-#include "live/budget_run.h"
+#include "live/budget.h"
 #include "live/follow.h"
 #include "live/listen.h"
 #include "live/monitor.h"
-#include "live/monitor_client.h"
-#include "live/sampling.h"
+#include "live/rss_poll.h"
 #include "live/top.h"
 #include "live/triggers.h"
-#include "session/file_name.h"
-#include "session/inspect_core.h"
-#include "session/inspect_process.h"
+#include "output/outfile.h"
+#include "session/inspect/inspect_command.h"
+#include "session/inspect/leak_report.h"
+#include "session/memory_source.h"
 #include "session/memusage_run.h"
 #include "session/observer.h"
-#include "session/out_files.h"
-#include "session/recording_now.h"
-#include "session/leak_report.h"
-#include "session/reports.h"
+#include "session/options.h"
+#include "session/record/recording_now.h"
+#include "session/result_file.h"
 #include "session/run.h"
-#include "session/session_replay.h"
-#include "session/session_sink.h"
+#include "session/session.h"
+#include "session/session_files.h"
+#include "session/session_output.h"
 #include "session/signals.h"
-#include "session/sources.h"
-#include "session/tracee_options.h"
 #include "tracee/control/attach.h"
 #include "tracee/control/job.h"
 #include "tracee/control/left_children.h"
 #include "tracee/control/target.h"
-#include "tracee/control/target_run.h"
-#include "tracee/os/instructions.h"
+#include "tracee/os/cpu_counters.h"
+
+/*
+ * The log is opened before the program starts, and the program does not inherit
+ * it. Its name may contain %p (ptmem's own process id), %q{VAR} and %%.
+ */
+
+static int open_log(const char *pattern)
+{
+	_cleanup_free_ char *path = NULL, *why = NULL;
+	uint32_t sequence = 0;
+	struct pattern_values values = {.pid = (uint32_t)getpid(), .sequence = &sequence};
+	if (pattern_expand(pattern, &values, &path, &why) != 0) {
+		log_error("--log-file: %s", why);
+		return -EINVAL;
+	}
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOCTTY, 0644);
+	int err = fd < 0 ? -errno : 0;
+	if (err)
+		log_error("cannot create log file %s: %s", path, strerror(-err));
+	else
+		log_set_fd(fd);
+	return err;
+}
+
+/* Directs messages to the log of @o. 0, or -errno after a message on standard error. */
+static int log_file_open(const struct options *o)
+{
+	if (o->messages.log_file)
+		return open_log(o->messages.log_file);
+	int fd = (int)o->messages.log_fd;
+	if (fd == STDERR_FILENO)
+		return 0;
+	if (fcntl(fd, F_GETFD) < 0) {
+		log_error("--log-fd=%d: %s", fd, strerror(errno));
+		return -EBADF;
+	}
+	log_set_fd(fd);
+	return 0;
+}
+
+/*
+ * ptmem: the command. Reads the options, starts or attaches, runs the loop, and exits as its
+ * program did. The only file that exits.
+ */
 
 enum { EXIT_OWN_FAILURE = 125, EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127 };
 
@@ -189,11 +229,11 @@ static void detach_after_check(void *target)
 }
 
 /* The program's wait status; waits for it if the program continues without ptmem. */
-static bool await_program(struct run *run, struct sampling *sampling, int *status)
+static bool await_program(struct run *run, struct rss_poll *rss_poll, int *status)
 {
 	pid_t pid = target_first_pid(run->target);
 	if (!target_exit_status(run->target, status))
-		sampling_watch(sampling, &pid, 1, should_leave, run);
+		rss_poll_watch(rss_poll, &pid, 1, should_leave, run);
 	while (!target_exit_status(run->target, status)) {
 		pid_t got = waitpid(pid, status, __WALL | WUNTRACED);
 		if (got == pid && !WIFSTOPPED(*status))
@@ -223,12 +263,12 @@ ATTR_NORETURN static void die_of(int sig)
 	_exit(128 + sig);
 }
 
-static int finish_started(struct run *run, struct sampling *sampling, int *signal_out)
+static int finish_started(struct run *run, struct rss_poll *rss_poll, int *signal_out)
 {
 	int status = 0;
 	enum attach_problem problem = target_refusal(run->target);
 	if (problem != ATTACH_OK) {
-		await_program(run, sampling, &status);
+		await_program(run, rss_poll, &status);
 		explain_refusal(run->options->command[0], problem);
 		return EXIT_OWN_FAILURE;
 	}
@@ -238,7 +278,7 @@ static int finish_started(struct run *run, struct sampling *sampling, int *signa
 	}
 	if (run->must_end)
 		return 0;
-	if (!await_program(run, sampling, &status)) {
+	if (!await_program(run, rss_poll, &status)) {
 		*signal_out = signals_leave_request();
 		return EXIT_OWN_FAILURE;
 	}
@@ -286,7 +326,7 @@ static void run_loop(struct run *run, struct listen *listen)
 	monitor_close(monitor);
 }
 
-static int run_target(struct run *run, struct sampling *sampling, int *signal_out)
+static int run_target(struct run *run, struct rss_poll *rss_poll, int *signal_out)
 {
 	const struct options *o = run->options;
 	struct event_sink sink;
@@ -313,13 +353,13 @@ static int run_target(struct run *run, struct sampling *sampling, int *signal_ou
 	}
 	if (rc == 0) {
 		run_loop(run, listen);
-		rc = options_attach(o) ? 0 : finish_started(run, sampling, signal_out);
+		rc = options_attach(o) ? 0 : finish_started(run, rss_poll, signal_out);
 	} else {
 		listen_close(listen);
 	}
 	log_set_check_hook(NULL, NULL);
 	triggers_close(triggers);
-	sources_print_lost(run);
+	memory_sources_print_lost(run);
 	target_free(run->target);
 	return rc;
 }
@@ -347,7 +387,7 @@ static int inspect_all(struct run *run)
 }
 
 /* Only samples running processes, without tracing. */
-static int watch_processes(struct run *run, struct sampling *sampling)
+static int watch_processes(struct run *run, struct rss_poll *rss_poll)
 {
 	const struct options *o = run->options;
 	pid_t *pids = xcalloc(o->attach.pid_count, sizeof(*pids));
@@ -363,7 +403,7 @@ static int watch_processes(struct run *run, struct sampling *sampling)
 	}
 	catch_signals(o);
 	signals_start_duration(o->attach.duration);
-	sampling_watch(sampling, pids, count, should_leave, run);
+	rss_poll_watch(rss_poll, pids, count, should_leave, run);
 	free(pids);
 	return count > 0 ? 0 : EXIT_OWN_FAILURE;
 }
@@ -384,31 +424,31 @@ static int open_events(struct run *run)
 	return -EIO;
 }
 
-static int profile(struct run *run, struct sampling *sampling, int *signal_out)
+static int profile(struct run *run, struct rss_poll *rss_poll, int *signal_out)
 {
 	const struct options *o = run->options;
 
 	if (o->files.replay)
 		return session_replay(run, o->files.replay) == 0 ? 0 : EXIT_OWN_FAILURE;
 	if (options_attach(o) && options_sample_only(o))
-		return watch_processes(run, sampling);
-	return run_target(run, sampling, signal_out);
+		return watch_processes(run, rss_poll);
+	return run_target(run, rss_poll, signal_out);
 }
 
 /* Does what the options request. Returns the exit status; *signal_out: the signal to die of. */
 static int run_all(struct run *run, int *signal_out)
 {
 	const struct options *o = run->options;
-	struct sampling *sampling = NULL;
+	struct rss_poll *rss_poll = NULL;
 	int rc = EXIT_OWN_FAILURE;
 
 	if (check_instructions(o) == 0 && out_files_check_places(run) == 0 &&
 	    leak_report_open(run) == 0 && open_events(run) == 0 && memusage_run_open(run) == 0 &&
-	    sampling_open(run, &sampling) == 0)
-		rc = profile(run, sampling, signal_out);
+	    rss_poll_open(run, &rss_poll) == 0)
+		rc = profile(run, rss_poll, signal_out);
 	recording_now_poll(run, true);
 	run->files_failed += memusage_run_close(run->memusage_run);
-	run->files_failed += !sampling_close(sampling);
+	run->files_failed += !rss_poll_close(rss_poll);
 	if (run->events_file)
 		fclose(run->events_file);
 	if (reports_exit_code(run) != 0 && *signal_out == 0)

@@ -1,8 +1,8 @@
 /*
- * Three tables of required and conflicting options, then the checks that do not fit into a
- * table.
+ * Checks of options against one another: tables of required and conflicting options, then what
+ * does not fit into a table.
  */
-#include "cli/option_check.h"
+#include "cli/command_line.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -11,11 +11,106 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
-#include "cli/option_check_record.h"
-#include "cli/option_listen.h"
-#include "cli/option_table.h"
+#include "base/log.h"
+#include "listen/http_access.h"
+#include "live/rss_poll.h"
+#include "session/condition.h"
 #include "session/options.h"
-#include "live/status_file.h"
+#include "session/result_file.h"
+
+struct options;
+
+/* 0, or -EINVAL after a message. */
+static int option_check_listen(const struct options *o)
+{
+	struct listen_address address;
+	const char *why = o->listen.at ? listen_address_parse(o->listen.at, &address) : NULL;
+
+	if (why)
+		log_error("--listen=%s: %s", o->listen.at, why);
+	else if (!o->listen.at && (o->listen.token || o->listen.is_open || o->listen.linger > 0))
+		log_error("--listen-token, --listen-open and --listen-linger go with --listen");
+	else if (o->listen.token && o->listen.is_open)
+		log_error("--listen-token and --listen-open cannot be combined");
+	else if (o->listen.at && o->files.replay)
+		log_error("--replay has no running program: --listen cannot be used with it");
+	else if (o->listen.at && !o->listen.token && !o->listen.is_open &&
+		 !listen_address_is_loopback(&address))
+		log_error("--listen=%s: others can reach this address; it needs "
+			  "--listen-token=FILE or --listen-open", o->listen.at);
+	else
+		return 0;
+	return -EINVAL;
+}
+
+/* Checks --record, --html, --listen and what goes with them, and --when. */
+
+static const char *find_record_contradiction(const struct options *o)
+{
+	bool has_heap = o->profile.heap && !o->profile.pages_as_heap &&
+			o->tracing.sources & 1u << SOURCE_HEAP;
+
+	if (options_record(o) && !has_heap)
+		return "--record, --html and --listen are about the heap: --pages-as-heap, "
+		       "--heap=no and --trace without heap cannot be used with them";
+	if (o->files.record_every > 0 && o->files.record && file_name_is_shared(o->files.record))
+		return "--record-every makes several files: standard output, a device or a FIFO "
+		       "has one place for them";
+	if (o->files.free_stacks && !options_record(o))
+		return "--free-stacks goes with --record, --html or --listen";
+	if (o->files.free_stacks && options_sample_interval(o))
+		return "--free-stacks needs all events: --heap-sample cannot be used with it";
+	return NULL;
+}
+
+/* The condition that cannot be used, and why. */
+static const char *find_bad_condition(const struct options *o, const char **text_out)
+{
+	struct condition c = {0};
+
+	for (size_t i = 0; i < o->when.count; i++) {
+		const char *why = condition_parse(*text_out = o->when.data[i], &c);
+
+		if (why)
+			return why;
+		if (c.action == ACTION_RECORD && !o->files.record)
+			return "it writes a recording, and needs --record=FILE for its name and "
+			       "place";
+	}
+	return NULL;
+}
+
+static int check_conditions(const struct options *o)
+{
+	const char *text = NULL, *why = find_bad_condition(o, &text);
+
+	if (why)
+		log_error("--when=%s: %s", text, why);
+	else if (o->when.count && o->files.replay)
+		log_error("--replay has no running program: --when cannot be used with it");
+	else if (o->when.count && !(o->profile.heap && o->tracing.sources & 1u << SOURCE_HEAP))
+		log_error("--when needs the profile of the heap: --heap=no and --trace without "
+			  "heap cannot be used with it");
+	else
+		return 0;
+	return -EINVAL;
+}
+
+/* 0, or -EINVAL after a message. */
+static int option_check_record(const struct options *o)
+{
+	const char *why = find_record_contradiction(o);
+
+	if (!why)
+		return check_conditions(o);
+	log_error("%s", why);
+	return -EINVAL;
+}
+
+/*
+ * Three tables of required and conflicting options, then the checks that do not fit into a
+ * table.
+ */
 
 /* -- options in effect -- */
 

@@ -5,7 +5,7 @@
  * are repeated in "desc:" as given; all others (what to trace, how, and messages) correspond to
  * Valgrind's core options, and are not.
  */
-#include "cli/option_table.h"
+#include "cli/command_line.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,24 +1,369 @@
-/*
- * Parses words from three places into the fields of struct options.
- *
- *	ptmemrc, PTMEM_OPTS, argv  ->  rows of the table  ->  struct options
- */
-#include "cli/options_parse.h"
+/* Parses words from three places into the fields of struct options. */
+#include "cli/command_line.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
-#include "base/vec.h"
-#include "cli/core_options.h"
-#include "cli/option_check.h"
-#include "cli/option_suggest.h"
-#include "cli/option_table.h"
-#include "cli/option_value.h"
+#include "base/types.h"
+
+#define NAME_MAX_SIZE 64
+#define BEGINNING_MIN 3 /* significant characters */
+#define SLIPS_MAX 2
+
+/*
+ * The number of errors that turn the @n characters at @a into @b; only the last three rows of the
+ * usual table are kept.
+ */
+static size_t distance(const char *a, size_t n, const char *b)
+{
+	size_t lines[3][NAME_MAX_SIZE], m = strlen(b);
+	size_t *before = lines[0], *last = lines[1], *line = lines[2];
+	if (n >= NAME_MAX_SIZE || m >= NAME_MAX_SIZE)
+		return SIZE_MAX;
+	for (size_t j = 0; j <= m; j++)
+		line[j] = j;
+	for (size_t i = 1; i <= n; i++) {
+		size_t *old = before;
+		before = last;
+		last = line;
+		line = old;
+		line[0] = i;
+		for (size_t j = 1; j <= m; j++) {
+			line[j] = MIN(last[j - 1] + (a[i - 1] != b[j - 1]),
+				      MIN(line[j - 1], last[j]) + 1);
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+				line[j] = MIN(line[j], before[j - 2] + 1);
+		}
+	}
+	return line[m];
+}
+
+/* The shortest name with this prefix; NULL = none. */
+static const char *find_beginning(const char *name, size_t length)
+{
+	const char *found = NULL;
+	for (size_t i = 0; i < option_row_count; i++) {
+		const char *known = option_rows[i].name;
+		if (known && strncmp(known, name, length) == 0 &&
+		    (!found || strlen(known) < strlen(found)))
+			found = known;
+	}
+	return found;
+}
+
+/*
+ * The shortest option that begins with the @length bytes at @name, or the most similar one; NULL =
+ * none.
+ */
+static const char *option_suggest(const char *name, size_t length)
+{
+	const char *nearest = length >= BEGINNING_MIN ? find_beginning(name, length) : NULL;
+	size_t best = MIN(length / 2, SLIPS_MAX + 1); /* with more errors it is another word */
+	if (nearest)
+		return nearest;
+	for (size_t i = 0; i < option_row_count; i++) {
+		const char *known = option_rows[i].name;
+		size_t slips = known ? distance(name, length, known) : SIZE_MAX;
+		if (slips < best) {
+			best = slips;
+			nearest = known;
+		}
+	}
+	return nearest;
+}
+
+/* Sets one option. */
+
+struct option_row;
+struct options;
+
+/* The options being parsed, and the origin of the words. */
+struct option_parser {
+	struct options *o;
+	const char *source; /* for messages: "" for the command line, or a name with ": " after */
+};
+
+/* Parses the value of an option into its field, and checks its range. */
+
+#define SAMPLE_MS 100 /* --sample without a number */
+
+static void *field_of(const struct option_row *row, struct options *o)
+{
+	return (char *)o + row->offset;
+}
+
+static int refuse(const struct option_parser *p, const struct option_row *row, const char *arg,
+		  const char *value)
+{
+	_cleanup_free_ char *takes = option_takes(row);
+	/* the next word */
+	bool is_apart = value && !strchr(arg, '=') && (arg[1] == '-' || !arg[2]);
+	log_error("%sbad option '%s%s%s': --%s takes %s", p->source, arg, is_apart ? " " : "",
+		  is_apart ? value : "", row->name, takes);
+	return -EINVAL;
+}
+
+static bool in_range(const struct option_row *row, double value)
+{
+	return !row->has_range || (value >= row->min && value <= row->max);
+}
+
+/* Spaces, a sign and digits, as for strtoll, and nothing after; an empty string is 0. */
+static bool parse_integer(const char *text, const char *ends, long long *out, const char **end_out)
+{
+	char *end;
+	errno = 0;
+	*out = strtoll(text, &end, 10);
+	*end_out = end;
+	return errno == 0 && (end > text || !*text) && (!*end || strchr(ends, *end));
+}
+
+static bool parse_number(const struct option_row *row, const char *text, long long *out)
+{
+	const char *end;
+	if (!parse_integer(text, row->type == SIZE ? "kKmMgG" : "", out, &end))
+		return false;
+	if (*end) {
+		int shift = strchr("kK", *end) ? 10 : strchr("mM", *end) ? 20 : 30;
+		if (end == text || end[1] || __builtin_mul_overflow(*out, 1ll << shift, out))
+			return false;
+	}
+	bool is_power = *out > 0 && !(*out & (*out - 1));
+	return in_range(row, (double)*out) && (is_power || !(row->flags & POWER));
+}
+
+/*
+ * Massif's decimals: spaces, a sign, digits with an optional point anywhere. No exponent, no
+ * hexadecimal, no "inf", in any locale.
+ */
+static bool parse_decimal(const struct option_row *row, const char *text, double *out)
+{
+	const char *s = text + strspn(text, " \t");
+	double sign = *s == '-' ? -1 : 1, value = 0, unit = 1;
+	bool is_fraction = false;
+	if (*s == '-' || *s == '+')
+		s++;
+	for (; *s; s++) {
+		if (*s == '.' && !is_fraction) {
+			is_fraction = true;
+		} else if (*s == '%' && !s[1] && s > text && row->flags & PERCENT) {
+			break;
+		} else if (*s >= '0' && *s <= '9') {
+			value = value * 10 + (*s - '0');
+			unit *= is_fraction ? 10 : 1;
+		} else {
+			return false;
+		}
+	}
+	*out = sign * value / unit;
+	return in_range(row, *out);
+}
+
+/* A decimal of seconds, or of the unit that follows. */
+static bool parse_time(const struct option_row *row, const char *text, double *out)
+{
+	static const char units[] = "smhd";
+	static const double seconds[] = {1, 60, 3600, 86400};
+	const struct option_row any = {.has_range = false};
+	size_t n = strlen(text);
+	const char *unit = n > 1 ? strchr(units, text[n - 1]) : NULL;
+	_cleanup_free_ char *number = xstrndup(text, unit ? n - 1 : n);
+
+	if (!number[strspn(number, " \t+-.")] || !parse_decimal(&any, number, out))
+		return false;
+	*out *= unit ? seconds[unit - units] : 1;
+	return in_range(row, *out);
+}
+
+static bool has_pid(const struct options *o, long long pid)
+{
+	for (uint32_t i = 0; i < o->attach.pid_count; i++)
+		if (o->attach.pid[i] == pid)
+			return true;
+	return false;
+}
+
+/* Process ids separated by commas or spaces, as "12,34" or the output of pidof. */
+static int parse_pids(const struct option_parser *p, const struct option_row *row, const char *arg,
+		      const char *text)
+{
+	struct options *o = p->o;
+	uint32_t found = 0;
+	for (const char *s = text; *s;) {
+		long long pid;
+		s += strspn(s, ", \t\n");
+		if (!*s)
+			break;
+		const char *end;
+		if (!parse_integer(s, ", \t\n", &pid, &end) || !in_range(row, (double)pid))
+			return refuse(p, row, arg, text);
+		s = end;
+		found++;
+		if (has_pid(o, pid))
+			continue;
+		if (o->attach.pid_count == OPTIONS_MAX_PIDS) {
+			log_error("%sbad option '%s': --pid takes no more than %d processes",
+				  p->source, arg, OPTIONS_MAX_PIDS);
+			return -EINVAL;
+		}
+		o->attach.pid[o->attach.pid_count++] = (pid_t)pid;
+	}
+	return found ? 0 : refuse(p, row, arg, text);
+}
+
+static bool parse_choice(const struct option_row *row, const char *text, uint32_t *out)
+{
+	for (uint32_t i = 0; row->choices[i]; i++) {
+		if (strcmp(row->choices[i], text) == 0) {
+			*out = i;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool parse_set(const struct option_row *row, const char *text, uint32_t *out)
+{
+	uint32_t set = 0, bit;
+	for (const char *s = text;; s++) {
+		char word[32];
+		size_t n = strcspn(s, ",");
+		snprintf(word, sizeof(word), "%.*s", (int)n, s);
+		if (!parse_choice(row, word, &bit))
+			return false;
+		set |= 1u << bit;
+		s += n;
+		if (!*s)
+			break;
+	}
+	*out = set;
+	return true;
+}
+
+static bool parse_yes_no(const char *text, bool *out)
+{
+	*out = *text == 'y';
+	return strcmp(text, "yes") == 0 || strcmp(text, "no") == 0;
+}
+
+static bool parse_help(const char *text, enum help_mode *out)
+{
+	*out = text ? HELP_ALL : HELP_EVERYDAY;
+	return !text || strcmp(text, "all") == 0;
+}
+
+static bool add_text(const struct option_row *row, const char *text, struct option_strings *out)
+{
+	*vec_add(out) = text;
+	return *text || !(row->flags & NOT_EMPTY);
+}
+
+static bool add_pattern(const struct option_row *row, const char *text, struct my_code *out)
+{
+	bool is_not = strncmp(row->name, "not-", 4) == 0;
+	_cleanup_free_ char *rule = xasprintf("%c%s", is_not ? '-' : '+', text);
+
+	my_code_add(out, rule);
+	return *text;
+}
+
+static bool set_text(const struct option_row *row, const char *text, const char **out)
+{
+	*out = text ? text : "";
+	return !text || *text || !(row->flags & NOT_EMPTY);
+}
+
+static bool set_number(const struct option_row *row, const char *text, void *field)
+{
+	long long number = 0;
+	bool is_good = parse_number(row, text, &number);
+
+	if (row->type == SIZE)
+		*(uint64_t *)field = (uint64_t)number;
+	else
+		*(uint32_t *)field = (uint32_t)number;
+	return is_good;
+}
+
+/*
+ * Sets @row's field to the value @text, which must live as long as the options (NULL if the option
+ * takes none). @arg: the word, for the message. 0, or -EINVAL after a message.
+ */
+static int option_value_set(const struct option_parser *p, const struct option_row *row,
+			    const char *arg, const char *text)
+{
+	void *field = field_of(row, p->o);
+	long long number = 0;
+	bool is_good = true;
+	switch (row->type) {
+	case FLAG:
+		*(bool *)field = true;
+		break;
+	case MORE:
+		p->o->messages.level = p->o->messages.level < LOG_VERBOSE ? LOG_VERBOSE : LOG_DEBUG;
+		break;
+	case LESS:
+		p->o->messages.level = LOG_WARN;
+		break;
+	case YES_NO:
+		is_good = parse_yes_no(text, field);
+		break;
+	case NUMBER:
+	case SIZE:
+		is_good = set_number(row, text, field);
+		break;
+	case SAMPLE:
+		is_good = !text || parse_number(row, text, &number);
+		*(uint32_t *)field = text ? (uint32_t)number : SAMPLE_MS;
+		break;
+	case PERIOD:
+		is_good = strcmp(text, "no") == 0 || (*text && parse_number(row, text, &number));
+		*(uint32_t *)field = (uint32_t)number;
+		break;
+	case DECIMAL:
+	case TIME:
+		is_good = (row->type == TIME ? parse_time : parse_decimal)(row, text, field);
+		break;
+	case SECONDS:
+		*(double *)field = OPTION_ALL;
+		is_good = !text || (*text && parse_decimal(row, text, field));
+		break;
+	case CHOICE:
+		is_good = parse_choice(row, text, field);
+		break;
+	case SET:
+		is_good = parse_set(row, text, field);
+		break;
+	case TEXT:
+	case MAY_TEXT:
+		is_good = set_text(row, text, field);
+		break;
+	case TEXTS:
+		is_good = add_text(row, text, field);
+		break;
+	case PATTERNS:
+		is_good = add_pattern(row, text, field);
+		break;
+	case HELP:
+		is_good = parse_help(text, field);
+		break;
+	case PIDS:
+		return parse_pids(p, row, arg, text);
+	}
+	return is_good ? 0 : refuse(p, row, arg, text);
+}
+
+/*
+ * Parses words from three places into the fields of struct options.
+ *
+ *	ptmemrc, PTMEM_OPTS, argv  ->  rows of the table  ->  struct options
+ */
 
 /* Keeps @s until options_deinit. */
 static char *keep(struct options *o, char *s)
@@ -238,8 +583,8 @@ static int parse_text(struct options *o, const char *source, const char *text)
 	_cleanup_free_ char *prefix = xasprintf("%s: ", source);
 	struct option_parser p = {o, prefix};
 	struct words words = {0};
-	if (words_split(text, &words)) {
-		words_deinit(&words);
+	if (shell_words_split(text, &words)) {
+		shell_words_deinit(&words);
 		log_error("%s: unterminated quote", source);
 		return -EINVAL;
 	}
@@ -252,7 +597,7 @@ static int parse_text(struct options *o, const char *source, const char *text)
 	for (size_t i = 0; i < words.count; i++)
 		keep(o, words.data[i]); /* fields point to them */
 	words.count = 0;
-	words_deinit(&words);
+	shell_words_deinit(&words);
 	return err;
 }
 
@@ -361,7 +706,7 @@ void options_deinit(struct options *o)
 	my_code_deinit(&o->names.my_code);
 	vec_deinit(&o->leaks.suppressions);
 	vec_deinit(&o->when);
-	words_deinit(&o->words);
+	shell_words_deinit(&o->words);
 	free(o->desc);
 	o->desc = NULL;
 	free(o->all);

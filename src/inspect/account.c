@@ -1,5 +1,7 @@
-/* Sums by row. See account.h. */
+/* Sums by row, and a sorted array of the parts of the address space that have one. */
 #include "inspect/account.h"
+
+#include <string.h>
 
 const char *const inspect_row_name[ROW_COUNT] = {
 	[ROW_LIVE] = "live", [ROW_MMAPPED] = "mmapped", [ROW_TCACHE] = "tcache",
@@ -47,7 +49,7 @@ void account_init(struct account *a, const struct resident *pages)
 /* The first range that ends above @addr. */
 static size_t find(struct account *a, taddr_t addr)
 {
-	const struct page_range *list = a->pages->list.data;
+	const struct page_run *list = a->pages->list.data;
 	size_t count = a->pages->list.count;
 
 	for (int i = 0; i < 4 && a->at < count && list[a->at].end <= addr; i++)
@@ -73,7 +75,7 @@ struct inspect_bytes account_count(struct account *a, taddr_t start, taddr_t end
 	struct inspect_bytes sum = {0};
 
 	for (size_t i = find(a, start); i < a->pages->list.count; i++) {
-		const struct page_range *r = &a->pages->list.data[i];
+		const struct page_run *r = &a->pages->list.data[i];
 
 		if (r->start >= end)
 			break;
@@ -86,11 +88,60 @@ void account_add_parts(struct account *a, taddr_t start, taddr_t end, enum inspe
 		       enum inspect_row file_row)
 {
 	for (size_t i = find(a, start); i < a->pages->list.count; i++) {
-		const struct page_range *r = &a->pages->list.data[i];
+		const struct page_run *r = &a->pages->list.data[i];
 
 		if (r->start >= end)
 			break;
 		add_part(&a->row[r->flags & PAGE_OF_FILE ? file_row : row], r->flags,
 			 MIN(r->end, end) - MAX(r->start, start));
 	}
+}
+
+/* A sorted array. See account.h. */
+
+size_t spans_find(const struct spans *s, taddr_t addr)
+{
+	return vec_search(&s->list, e, e->end <= addr);
+}
+
+static void insert(struct spans *s, size_t at, const struct span *span)
+{
+	(void)vec_add(&s->list);
+	memmove(&s->list.data[at + 1], &s->list.data[at],
+		(s->list.count - 1 - at) * sizeof(*s->list.data));
+	s->list.data[at] = *span;
+}
+
+void spans_add(struct spans *s, taddr_t start, taddr_t end, enum inspect_row row)
+{
+	size_t at = spans_find(s, start);
+
+	while (start < end) {
+		bool is_last = at == s->list.count || s->list.data[at].start >= end;
+		taddr_t part = is_last ? end : s->list.data[at].start;
+
+		if (start < part) {
+			const struct span span = {start, part, row, row, SPAN_NO_HEAP};
+
+			insert(s, at++, &span);
+		}
+		if (is_last)
+			return;
+		start = MAX(start, s->list.data[at].end);
+		at++;
+	}
+}
+
+void spans_add_heap(struct spans *s, taddr_t start, taddr_t end, uint32_t heap)
+{
+	size_t at = spans_find(s, start);
+	const struct span span = {start, end, ROW_OWN, ROW_OWN, heap};
+
+	if (start < end && (at == s->list.count || s->list.data[at].start >= end))
+		insert(s, at, &span);
+}
+
+void spans_deinit(struct spans *s)
+{
+	vec_deinit(&s->list);
 }

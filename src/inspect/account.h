@@ -5,8 +5,9 @@
 #ifndef PTMEM_INSPECT_ACCOUNT_H
 #define PTMEM_INSPECT_ACCOUNT_H
 
+#include "base/alloc.h"
 #include "base/types.h"
-#include "tracee/os/resident.h"
+#include "tracee/os/pagemap.h"
 
 enum inspect_row {
 	ROW_LIVE,            /* blocks in use, in heaps */
@@ -56,7 +57,7 @@ void account_add_parts(struct account *a, taddr_t start, taddr_t end, enum inspe
 static inline void account_add(struct account *a, taddr_t start, taddr_t end, enum inspect_row row,
 			       enum inspect_row file_row)
 {
-	const struct page_range *r = a->at < a->pages->list.count ?
+	const struct page_run *r = a->at < a->pages->list.count ?
 						&a->pages->list.data[a->at] : NULL;
 
 	if (r && r->start <= start && end <= r->end && r->flags == PAGE_RESIDENT)
@@ -64,5 +65,30 @@ static inline void account_add(struct account *a, taddr_t start, taddr_t end, en
 	else
 		account_add_parts(a, start, end, row, file_row);
 }
+
+/* Disjoint, ascending parts of the address space, each with the row that its pages belong to. */
+
+#define SPAN_NO_HEAP UINT32_MAX
+#define SPAN_SLABS (UINT32_MAX - 1) /* slabs divide it */
+#define SPAN_PYTHON (UINT32_MAX - 2) /* those of Python's allocator */
+
+struct span {
+	taddr_t start, end;
+	enum inspect_row row, file_row; /* rows, as for account_add */
+	uint32_t heap;                  /* its heap's number, or SPAN_NO_HEAP */
+};
+
+struct spans {
+	VEC(struct span) list;
+};
+
+/* Adds the parts of [@start, @end) that no span covers yet. */
+void spans_add(struct spans *s, taddr_t start, taddr_t end, enum inspect_row row);
+/* Adds a span of heap number @heap; adds nothing if any of it is covered already. */
+void spans_add_heap(struct spans *s, taddr_t start, taddr_t end, uint32_t heap);
+void spans_deinit(struct spans *s);
+
+/* The index of the first span that ends above @addr. */
+size_t spans_find(const struct spans *s, taddr_t addr);
 
 #endif

@@ -1,4 +1,69 @@
 /*
+ * The types of blocks in use: of objects of C++ and Python, what the process itself says; of
+ * others, how the block begins, or its size.
+ */
+#ifndef PTMEM_INSPECT_BLOCK_TYPES_H
+#define PTMEM_INSPECT_BLOCK_TYPES_H
+
+#include "base/alloc.h"
+#include "base/types.h"
+#include "inspect/memory.h"
+
+/*
+ * Types of objects by what the process itself says of them. Nothing is taken on trust: each word
+ * must lead where it should, and names must look like names.
+ *
+ * C++ (Itanium ABI, 2.5 and 2.9): an object that has virtual functions begins with a pointer into
+ * the table of its type
+ *
+ *	table - 16   distance to the whole object: 0 for a block's first object
+ *	table - 8    type_info; 0 without RTTI
+ *	table        functions
+ *	type_info    0 its own table, 8 the mangled name
+ *
+ * Python (CPython 3.8 to 3.15): the second word of an object points to its type
+ *
+ *	object       0 references, 8 type
+ *	type         0 references, 8 its own type, 24 name, 32 size, 40 size of an item, 168 flags
+ *
+ * In its block, 16 bytes for the garbage collector are before the object if its type's flags say
+ * so, and since 3.11 16 more for its dictionary.
+ */
+
+#define TYPE_NAME_MAX 1024u
+
+/* Whether Python may be in the process at all: one of its files is mapped. */
+bool python_is_likely(const struct maps *maps);
+
+/* Parts of the program and its libraries, ascending. */
+struct type_reader {
+	struct inspect_memory *memory;
+	VEC(struct heap_part) objects;
+	bool has_python;
+	taddr_t python_type;    /* the type of types; 0 = not met yet */
+};
+
+struct python_type {
+	char *name;             /* malloc'ed */
+	uint32_t header;        /* bytes before an object of it */
+	uint64_t size;          /* of an object without items */
+};
+
+/*
+ * Python's debugging hooks (PYTHONMALLOC=debug) ask for 24 bytes more:
+ *
+ *	size, big endian | letter, 7 bytes FD | what was asked for | 8 bytes FD
+ */
+#define PYTHON_HOOK_WORDS 2u
+#define PYTHON_HOOK_END UINT64_C(0xfdfdfdfdfdfdfdfd)
+
+/* Whether the block that begins with @word is one of these. */
+static inline bool python_has_hook(const uint64_t word[static PYTHON_HOOK_WORDS])
+{
+	return (word[1] | 0xff) == (PYTHON_HOOK_END | 0xff);
+}
+
+/*
  * What blocks in use are, by how each begins: TYPE_BYTES bytes at most are looked at. The first
  * that is true:
  *
@@ -11,12 +76,6 @@
  *	           not lead to memory
  *	size       otherwise: blocks of about the same size are of one type
  */
-#ifndef PTMEM_INSPECT_BLOCK_TYPES_H
-#define PTMEM_INSPECT_BLOCK_TYPES_H
-
-#include "base/types.h"
-#include "base/vec.h"
-#include "inspect/type_reader.h"
 
 #define TYPE_BYTES 256u
 #define TYPES_MAX 50000u /* of C++ and the like; blocks of others are sorted by size */

@@ -1,6 +1,6 @@
 /*
- * ELF headers of a core file. If there are 65,535 program headers or more, the first section header
- * holds their number (elf(5), PN_XNUM).
+ * Reads a core file: its notes, program headers, and the headers of the objects that the process
+ * had mapped. Everything is checked.
  */
 #include "inspect/core_file.h"
 
@@ -8,12 +8,160 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/procfs.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
-#include "inspect/core_notes.h"
+
+/* Calls @fn for each note until it returns false. @desc has @size bytes. */
+typedef bool core_note_fn(void *ctx, uint32_t type, const uint8_t *desc, size_t size);
+
+/*
+ * A note consists of three words (size of the name, size of the content, type), the name and the
+ * content. Name and content are padded to multiples of 4 bytes. NT_FILE (fs/binfmt_elf.c):
+ *
+ *	count, page size; start, end, offset in pages (count times); as many names, each ending in 0
+ */
+
+#define ALIGN4(n) ROUND_UP((uint64_t)(n), UINT64_C(4))
+#define FILE_WORDS 3u
+
+_Static_assert(sizeof(elf_gregset_t) <= sizeof(struct arch_regs), "registers fit");
+
+static void core_notes_each(const uint8_t *notes, size_t size, core_note_fn *fn, void *ctx)
+{
+	size_t at = 0;
+
+	while (size - at >= sizeof(Elf64_Nhdr)) {
+		Elf64_Nhdr head;
+
+		memcpy(&head, notes + at, sizeof(head));
+		at += sizeof(head);
+		uint64_t name = ALIGN4(head.n_namesz), desc = head.n_descsz;
+
+		if (name > size - at || desc > size - at - name)
+			return;
+		if (!fn(ctx, head.n_type, notes + at + name, desc))
+			return;
+		at += MIN(name + ALIGN4(desc), size - at);
+	}
+}
+
+static void take_thread(struct core_file *c, const uint8_t *desc, size_t size)
+{
+	struct elf_prstatus status;
+	struct core_thread *th;
+
+	if (size < sizeof(status))
+		return;
+	memcpy(&status, desc, sizeof(status));
+	th = vec_add(&c->threads);
+	*th = (struct core_thread){.tid = status.pr_pid};
+	memcpy(&th->regs, &status.pr_reg, sizeof(status.pr_reg));
+}
+
+static void take_process(struct core_file *c, const uint8_t *desc, size_t size)
+{
+	struct elf_prpsinfo info;
+
+	if (size < sizeof(info) || c->command)
+		return;
+	memcpy(&info, desc, sizeof(info));
+	c->pid = info.pr_pid;
+	c->command = xstrndup(info.pr_psargs, sizeof(info.pr_psargs));
+	for (size_t n = strlen(c->command); n > 0 && c->command[n - 1] == ' '; n--)
+		c->command[n - 1] = '\0';
+}
+
+static void take_auxv(struct core_file *c, const uint8_t *desc, size_t size)
+{
+	uint64_t pair[2];
+
+	for (size_t at = 0; at + sizeof(pair) <= size; at += sizeof(pair)) {
+		memcpy(pair, desc + at, sizeof(pair));
+		if (pair[0] == AT_SYSINFO_EHDR)
+			c->vdso = pair[1];
+		else if (pair[0] == AT_RANDOM)
+			c->on_stack = pair[1];
+		else if (pair[0] == AT_ENTRY)
+			c->entry = pair[1];
+	}
+}
+
+static bool ends_in(const char *text, const char *end)
+{
+	size_t n = strlen(text), k = strlen(end);
+
+	return n >= k && strcmp(text + n - k, end) == 0;
+}
+
+static void add_file(struct core_file *c, const uint64_t *word, uint64_t page, const char *name)
+{
+	static const char deleted[] = " (deleted)";
+	struct map m = {.start = word[0], .end = word[1], .is_read = true};
+
+	if (m.start >= m.end || m.start % PAGE_SIZE_MIN || m.end % PAGE_SIZE_MIN ||
+	    __builtin_mul_overflow(word[2], page, &m.offset))
+		return;
+	m.is_deleted = ends_in(name, deleted);
+	m.path = xstrndup(name, strlen(name) - (m.is_deleted ? strlen(deleted) : 0));
+	*vec_add(&c->files) = m;
+}
+
+static void take_files(struct core_file *c, const uint8_t *desc, size_t size)
+{
+	uint64_t head[2], word[FILE_WORDS];
+
+	if (size < sizeof(head) || c->files.count > 0)
+		return;
+	memcpy(head, desc, sizeof(head));
+	if (head[0] > (size - sizeof(head)) / sizeof(word))
+		return;
+	const uint8_t *table = desc + sizeof(head), *end = desc + size;
+	const uint8_t *name = table + head[0] * sizeof(word);
+
+	for (uint64_t i = 0; i < head[0]; i++) {
+		const uint8_t *zero = memchr(name, 0, (size_t)(end - name));
+
+		if (!zero)
+			return;
+		memcpy(word, table + i * sizeof(word), sizeof(word));
+		add_file(c, word, head[1], (const char *)name);
+		name = zero + 1;
+	}
+}
+
+static bool take_note(void *ctx, uint32_t type, const uint8_t *desc, size_t size)
+{
+	switch (type) {
+	case NT_PRSTATUS:
+		take_thread(ctx, desc, size);
+		break;
+	case NT_PRPSINFO:
+		take_process(ctx, desc, size);
+		break;
+	case NT_AUXV:
+		take_auxv(ctx, desc, size);
+		break;
+	case NT_FILE:
+		take_files(ctx, desc, size);
+		break;
+	}
+	return true;
+}
+
+/* Parses the notes at @notes (@size bytes). Malformed ones are skipped. */
+static void core_notes_read(const uint8_t *notes, size_t size, struct core_file *out)
+{
+	core_notes_each(notes, size, take_note, out);
+}
+
+/*
+ * ELF headers of a core file. If there are 65,535 program headers or more, the first section header
+ * holds their number (elf(5), PN_XNUM).
+ */
 
 #define PARTS_MAX (1u << 22)
 #define NOTES_MAX (UINT64_C(256) << 20)
@@ -264,5 +412,62 @@ bool core_file_read_all(const struct core_file *c, taddr_t addr, void *buf, size
 		addr += (taddr_t)n;
 		size -= (size_t)n;
 	}
+	return true;
+}
+
+/* Reads program headers and the build-id note. See core_file.h. */
+
+#define HEADERS_MAX 64u
+#define OBJECT_NOTES_MAX 4096u
+
+static bool take_id(void *ctx, uint32_t type, const uint8_t *desc, size_t size)
+{
+	struct core_object *o = ctx;
+
+	if (type != NT_GNU_BUILD_ID || size > sizeof(o->build_id))
+		return true;
+	memcpy(o->build_id, desc, size);
+	o->build_id_size = size;
+	return false;
+}
+
+static void read_object_notes(const struct core_file *c, taddr_t addr, uint64_t size,
+		       struct core_object *o)
+{
+	uint8_t notes[OBJECT_NOTES_MAX];
+
+	if (size <= sizeof(notes) && core_file_read_all(c, addr, notes, size))
+		core_notes_each(notes, size, take_id, o);
+}
+
+bool core_object_read(const struct core_file *c, taddr_t start, struct core_object *out)
+{
+	Elf64_Ehdr h;
+	Elf64_Phdr list[HEADERS_MAX];
+	struct core_object o = {0};
+	const Elf64_Phdr *first = NULL;
+
+	if (!core_file_read_all(c, start, &h, sizeof(h)) ||
+	    memcmp(h.e_ident, ELFMAG, SELFMAG) != 0 || h.e_machine != arch_native->elf_machine ||
+	    h.e_phentsize != sizeof(*list) || h.e_phnum > ARRAY_SIZE(list) ||
+	    !core_file_read_all(c, start + h.e_phoff, list, h.e_phnum * sizeof(*list)))
+		return false;
+	for (size_t i = 0; i < h.e_phnum && !first; i++)
+		first = list[i].p_type == PT_LOAD ? &list[i] : NULL;
+	if (!first)
+		return false;
+	o.bias = start - ROUND_DOWN(first->p_vaddr - first->p_offset, (taddr_t)PAGE_SIZE_MIN);
+	for (size_t i = 0; i < h.e_phnum; i++) {
+		taddr_t at = o.bias + list[i].p_vaddr, end = at + list[i].p_memsz;
+
+		if (list[i].p_type == PT_LOAD && at < end && o.segments < ARRAY_SIZE(o.segment)) {
+			o.segment[o.segments].start = at;
+			o.segment[o.segments].is_exec = list[i].p_flags & PF_X;
+			o.segment[o.segments++].end = end;
+		} else if (list[i].p_type == PT_NOTE && o.build_id_size == 0) {
+			read_object_notes(c, at, list[i].p_filesz, &o);
+		}
+	}
+	*out = o;
 	return true;
 }

@@ -7,8 +7,9 @@
 #define PTMEM_INSPECT_CORE_FILE_H
 
 #include "arch/arch.h"
+#include "base/alloc.h"
 #include "base/types.h"
-#include "base/vec.h"
+#include "inspect/memory.h"
 #include "tracee/os/maps.h"
 
 /* A memory segment. Only its first @filled bytes are in the file. */
@@ -50,5 +51,49 @@ void core_file_close(struct core_file *c);
 ssize_t core_file_read(const struct core_file *c, taddr_t addr, void *buf, size_t size);
 /* Reads all of it, or returns false. */
 bool core_file_read_all(const struct core_file *c, taddr_t addr, void *buf, size_t size);
+
+/*
+ * An ELF object that the process had mapped, read from its headers in the core file. Both the
+ * kernel and gcore dump the first page of each object unless configured otherwise.
+ */
+
+#define CORE_BUILD_ID_MAX 64u
+
+struct core_object {
+	taddr_t bias;           /* address in the process - address in the ELF file */
+	struct {
+		taddr_t start, end;
+		bool is_exec;
+	} segment[32];          /* PT_LOAD */
+	size_t segments;
+	uint8_t build_id[CORE_BUILD_ID_MAX];
+	size_t build_id_size;   /* 0 = unknown */
+};
+
+/* Reads the object whose first page is at @start. False if there is none, or the core lacks it. */
+bool core_object_read(const struct core_file *c, taddr_t start, struct core_object *out);
+
+/*
+ * The memory of a core file in the form inspect.h expects: mappings, pages and a source to read
+ * from. A core does not record which pages were resident or swapped out, and a page of zeros may
+ * never have been touched. So only pages with other content count; pages of zeros are summed
+ * separately.
+ */
+
+struct core_sums {
+	uint64_t bytes;         /* of memory in the file */
+	uint64_t zeros;         /* of these, bytes on pages of zeros */
+	uint64_t left_out;      /* bytes mapped, but not in the file */
+};
+
+/*
+ * Reads the whole file. Returns 0 or -errno. @pages_out has resident pages only; free it with
+ * resident_deinit.
+ */
+int core_memory_read(const struct core_file *c, struct resident *pages_out,
+		     struct core_sums *sums_out);
+
+/* Reads from @c, which must outlive the source. */
+struct memory_source core_memory_source(const struct core_file *c);
 
 #endif

@@ -2,7 +2,7 @@
  * Names mappings as /proc/PID/maps does: files from NT_FILE, the stack and the vdso from the
  * auxiliary vector, the heap from its position after the program's data.
  */
-#include "inspect/core_memory.h"
+#include "inspect/core_file.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -131,7 +131,7 @@ static void take_maps(const struct core_file *c, struct maps *out, struct core_s
 
 /* -- pages -- */
 
-struct reader {
+struct core_reader {
 	const struct core_file *file;
 	uint8_t *buffer;        /* PIECE */
 	struct resident *pages;
@@ -143,15 +143,15 @@ static bool is_zeros(const uint8_t *page)
 	return page[0] == 0 && memcmp(page, page + 1, PAGE_SIZE_MIN - 1) == 0;
 }
 
-static void add_page(struct reader *r, size_t first, taddr_t addr, uint32_t flags)
+static void add_page(struct core_reader *r, size_t first, taddr_t addr, uint32_t flags)
 {
 	struct resident *p = r->pages;
-	struct page_range *last = p->list.count > first ? &p->list.data[p->list.count - 1] : NULL;
+	struct page_run *last = p->list.count > first ? &p->list.data[p->list.count - 1] : NULL;
 
 	if (last && last->end == addr)
 		last->end += PAGE_SIZE_MIN;
 	else
-		*vec_add(&p->list) = (struct page_range){addr, addr + PAGE_SIZE_MIN, flags};
+		*vec_add(&p->list) = (struct page_run){addr, addr + PAGE_SIZE_MIN, flags};
 	p->resident += PAGE_SIZE_MIN;
 }
 
@@ -165,7 +165,7 @@ static uint64_t skip_hole(const struct core_file *c, uint64_t offset, uint64_t e
 	return MIN(ROUND_DOWN((uint64_t)at - offset, (uint64_t)PAGE_SIZE_MIN) + offset, end);
 }
 
-static int read_part(struct reader *r, const struct core_part *p)
+static int read_part(struct core_reader *r, const struct core_part *p)
 {
 	const struct map *file = find_file(r->file, p->start);
 	uint32_t flags = PAGE_RESIDENT | (file && !(p->flags & PF_W) ? PAGE_OF_FILE : 0);
@@ -192,7 +192,7 @@ int core_memory_read(const struct core_file *c, struct resident *pages_out,
 		     struct core_sums *sums_out)
 {
 	_cleanup_free_ uint8_t *buffer = xmalloc(PIECE);
-	struct reader r = {c, buffer, pages_out, sums_out};
+	struct core_reader r = {c, buffer, pages_out, sums_out};
 
 	*pages_out = (struct resident){0};
 	*sums_out = (struct core_sums){0};

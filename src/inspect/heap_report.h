@@ -5,13 +5,16 @@
 #ifndef PTMEM_INSPECT_HEAP_REPORT_H
 #define PTMEM_INSPECT_HEAP_REPORT_H
 
-#include "base/vec.h"
+#include <pthread.h>
+
+#include "base/alloc.h"
+#include "base/types.h"
 #include "inspect/account.h"
 #include "inspect/block_types.h"
-#include "inspect/glibc_walk.h"
 #include "inspect/heap_map.h"
 #include "inspect/holders.h"
-#include "inspect/pinned.h"
+#include "inspect/malloc/glibc.h"
+#include "inspect/malloc/pymalloc.h"
 
 /* Bytes of chunks, whether resident or not. */
 struct heap_arena {
@@ -76,5 +79,88 @@ void heap_report_add(struct heap_report *r, struct heap_input *in, size_t heap,
 
 /* When all were added: counts in @types the pages that their blocks pin. */
 void heap_report_finish(struct heap_report *r, struct block_types *types);
+
+/*
+ * The blocks of Python's allocator, which are objects and memory of objects, by arena: an arena is
+ * returned when none of its blocks is in use, so few of them may keep it.
+ */
+
+/* Upper bounds of the live part of an arena, percent. */
+#define PYTHON_STEPS 6u
+extern const uint32_t python_step[PYTHON_STEPS];
+#define PYTHON_FEW 10u /* an arena with at most that much live is nearly empty */
+
+/* Arenas that are alike. */
+struct python_arenas {
+	uint64_t count, blocks;
+	uint64_t counted, free; /* bytes that are resident or swapped; of these, not live */
+};
+
+struct python_pin {
+	uint32_t type;          /* of blocks, an index in struct block_types */
+	uint64_t arenas;        /* nearly empty ones that these pin, perhaps with others */
+	uint64_t blocks;        /* in these arenas */
+};
+
+struct python_report {
+	enum pymalloc_found found;
+	struct pymalloc_layout layout;
+	struct python_arenas all, step[PYTHON_STEPS]; /* all: their sum */
+	uint64_t live_bytes, free_pools;
+	struct pymalloc_class classes[PYMALLOC_CLASSES];
+	VEC(struct python_pin) pins;    /* most arenas first; if types are wanted */
+	uint32_t broken;
+	uint32_t interpreters;          /* with allocators of their own; these are sums */
+	bool has_lost;                  /* there are more, whose arenas could not be read */
+	bool has_hooks;                 /* for debugging: each place holds more than its block */
+};
+
+/* @heap has what else is done with each block; python_report_deinit frees @out. */
+void python_report_make(struct pymalloc *p, const struct heap_input *heap,
+			struct python_report *out);
+void python_report_deinit(struct python_report *r);
+
+#define PYTHON_LOOKS 5u /* as many as are made until none is torn: each seldom is */
+/* Whether a thread may have been in the middle of an allocation, so that another look helps. */
+bool python_report_is_torn(const struct python_report *r);
+
+/*
+ * Passes the chunks of a heap from the thread that finds them to one that adds them up, in order
+ * and in batches: where blocks are small, adding up takes half of the time.
+ */
+
+#define CHUNK_BATCH 1024u
+#define CHUNK_BATCHES 8u
+
+typedef void chunk_fn(void *ctx, const struct glibc_chunk *chunk);
+
+struct chunk_batch {
+	size_t count;
+	struct glibc_chunk chunk[CHUNK_BATCH];
+};
+
+struct chunk_queue {
+	chunk_fn *fn;
+	void *ctx;
+	struct chunk_batch *batch; /* a ring of CHUNK_BATCHES */
+	struct chunk_batch *current; /* being filled */
+	bool has_thread;
+	pthread_t thread;
+	pthread_mutex_t lock;   /* of what follows */
+	pthread_cond_t given, returned;
+	uint64_t filled, emptied; /* batches, in all */
+	bool is_ended;
+};
+
+/*
+ * @fn is called for each chunk, by another thread if @wants_thread and there is a CPU for it, until
+ * chunk_queue_finish has returned.
+ */
+void chunk_queue_start(struct chunk_queue *q, chunk_fn *fn, void *ctx, bool wants_thread);
+/* Waits until @fn was called for all chunks. */
+void chunk_queue_finish(struct chunk_queue *q);
+
+/* Adds @chunk, and gives the batch to @fn if it is full. */
+void chunk_queue_add(struct chunk_queue *q, const struct glibc_chunk *chunk);
 
 #endif

@@ -1,11 +1,14 @@
-/* See holders.h. */
+/*
+ * Blocks get the best holder among all words that point into them, looked up after the process was
+ * resumed.
+ */
 #include "inspect/holders.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
-#include "leak/block_order.h"
+#include "leak/block_index.h"
 
 const char *const holder_kind_name[HOLDER_KINDS] = {
 	[HOLDER_VARIABLE] = "variable", [HOLDER_TLS] = "tls", [HOLDER_STACK] = "stack",
@@ -19,7 +22,7 @@ struct source {
 	uint64_t key;
 };
 
-struct search {
+struct holder_search {
 	struct block_holders *holders;
 	struct block_index index;
 	VEC(struct source) sources;
@@ -80,7 +83,7 @@ void block_holders_scan(struct block_holders *h, const struct resident *pages,
 			pointer_read_fn *read, void *ctx)
 {
 	for (size_t i = 0; i < pages->list.count; i++) {
-		const struct page_range *r = &pages->list.data[i];
+		const struct page_run *r = &pages->list.data[i];
 		const struct map *m = maps_find(&pages->maps, r->start);
 
 		if (m && m->is_write)
@@ -91,7 +94,7 @@ void block_holders_scan(struct block_holders *h, const struct resident *pages,
 
 /* -- sources -- */
 
-static void put(struct search *s, uint32_t i)
+static void put(struct holder_search *s, uint32_t i)
 {
 	const struct source *e = &s->sources.data[i];
 	size_t at = hash_u64(e->key + e->kind) & (s->table_size - 1);
@@ -101,7 +104,7 @@ static void put(struct search *s, uint32_t i)
 	s->table[at] = i + 1;
 }
 
-static void make_table(struct search *s, size_t size)
+static void make_table(struct holder_search *s, size_t size)
 {
 	free(s->table);
 	s->table_size = size;
@@ -110,7 +113,7 @@ static void make_table(struct search *s, size_t size)
 		put(s, i);
 }
 
-static uint32_t get_source(struct search *s, enum holder_kind kind, uint64_t key)
+static uint32_t get_source(struct holder_search *s, enum holder_kind kind, uint64_t key)
 {
 	for (size_t at = hash_u64(key + kind) & (s->table_size - 1); s->table[at];
 	     at = (at + 1) & (s->table_size - 1)) {
@@ -127,7 +130,7 @@ static uint32_t get_source(struct search *s, enum holder_kind kind, uint64_t key
 	return (uint32_t)s->sources.count - 1;
 }
 
-static bool is_in_thread(const struct search *s, taddr_t addr, uint32_t *source_out)
+static bool is_in_thread(const struct holder_search *s, taddr_t addr, uint32_t *source_out)
 {
 	for (size_t i = 0; i < s->holders->threads.count; i++) {
 		const struct holder_thread *th = &s->holders->threads.data[i];
@@ -135,8 +138,8 @@ static bool is_in_thread(const struct search *s, taddr_t addr, uint32_t *source_
 
 		if (!is_tls && !(addr >= th->stack && addr < th->stack_end))
 			continue;
-		*source_out = get_source((struct search *)s, is_tls ? HOLDER_TLS : HOLDER_STACK,
-					 (uint64_t)th->tid);
+		*source_out = get_source((struct holder_search *)s,
+					 is_tls ? HOLDER_TLS : HOLDER_STACK, (uint64_t)th->tid);
 		return true;
 	}
 	return false;
@@ -150,7 +153,7 @@ static bool is_in_object(const struct block_holders *h, taddr_t addr)
 }
 
 /* What has the word at @addr, which is in no block: a source. False: nothing in use. */
-static bool find_source(struct search *s, taddr_t addr, uint32_t *source_out)
+static bool find_source(struct holder_search *s, taddr_t addr, uint32_t *source_out)
 {
 	const struct block_holders *h = s->holders;
 	size_t i = spans_find(&h->spans, addr);
@@ -171,7 +174,7 @@ static bool find_source(struct search *s, taddr_t addr, uint32_t *source_out)
 
 /* -- words -- */
 
-static void hold(struct search *s, uint32_t block, uint32_t source)
+static void hold(struct holder_search *s, uint32_t block, uint32_t source)
 {
 	struct leakcheck_block *b = &s->holders->blocks.data[block];
 	const struct source *old = &s->sources.data[b->time];
@@ -181,7 +184,7 @@ static void hold(struct search *s, uint32_t block, uint32_t source)
 }
 
 /* The block that @value refers to; BLOCK_INDEX_NONE if there is none. */
-static uint32_t find_block(const struct search *s, uint64_t value)
+static uint32_t find_block(const struct holder_search *s, uint64_t value)
 {
 	const struct block_holders *h = s->holders;
 	bool is_start;
@@ -196,7 +199,7 @@ static uint32_t find_block(const struct search *s, uint64_t value)
 }
 
 /* The word at @addr, in ascending order, leads to @value. */
-static void pass_word(struct search *s, taddr_t addr, uint64_t value)
+static void pass_word(struct holder_search *s, taddr_t addr, uint64_t value)
 {
 	const struct block_holders *h = s->holders;
 	uint32_t to = find_block(s, value), source;
@@ -213,7 +216,7 @@ static void pass_word(struct search *s, taddr_t addr, uint64_t value)
 	}
 }
 
-static void pass_words(struct search *s)
+static void pass_words(struct holder_search *s)
 {
 	struct block_holders *h = s->holders;
 	struct pointer_page page;
@@ -261,7 +264,7 @@ static int compare_holders(const void *a, const void *b)
 	return x->key < y->key ? -1 : x->key > y->key;
 }
 
-static void add_up(struct search *s)
+static void add_up(struct holder_search *s)
 {
 	struct block_holders *h = s->holders;
 	struct block_holder *last = NULL;
@@ -285,7 +288,7 @@ static void add_up(struct search *s)
 
 void block_holders_find(struct block_holders *h, holder_variable_fn *variable, void *ctx)
 {
-	struct search s = {.holders = h, .variable = variable, .ctx = ctx};
+	struct holder_search s = {.holders = h, .variable = variable, .ctx = ctx};
 
 	if (h->blocks.count == 0 || h->blocks.count >= UINT32_C(1) << 31)
 		return;

@@ -19,8 +19,8 @@
 
 #include <sys/types.h>
 
-#include "base/vec.h"
-#include "inspect/spans.h"
+#include "base/alloc.h"
+#include "inspect/account.h"
 #include "leak/block_index.h"
 #include "leak/pointer_scan.h"
 

@@ -1,6 +1,47 @@
 /*
  * Breaks down the memory of a stopped process: what its resident and swapped pages contain, which
  * heap blocks are in use, and why free memory is not returned.
+ */
+#ifndef PTMEM_INSPECT_INSPECT_H
+#define PTMEM_INSPECT_INSPECT_H
+
+#include "inspect/heap_report.h"
+#include "inspect/holders.h"
+#include "inspect/malloc/allocators.h"
+#include "inspect/malloc/glibc.h"
+
+/* What inspect_run is given: the memory, threads, objects and registers of a stopped process. */
+
+/* A part of the program or a library, a PT_LOAD segment. */
+struct inspect_segment {
+	taddr_t start, end;
+	bool is_write;
+};
+
+struct inspect_input {
+	struct resident resident;
+	struct memory_source source;
+	VEC(struct glibc_thread) threads;       /* the main thread is first */
+	VEC(struct inspect_segment) segments;   /* ascending */
+	VEC(struct glibc_range) profiler;       /* mapped by ptmem */
+	heap_block_fn *block;                   /* NULL = not wanted */
+	heap_block_fn *python_block;            /* likewise: those of Python's allocator */
+	void *block_ctx;
+	bool only_blocks;                       /* only blocks are wanted: no rows, no pages */
+	const struct pinned_paths *paths;       /* of blocks; NULL = they are not known */
+	bool wants_types;
+	bool wants_holders;                     /* what points to blocks, by type; needs types */
+	VEC(uint64_t) registers;                /* for that: words of all threads */
+};
+
+/* Adds the segment [@start, @end). in->resident must be set. */
+void inspect_add_segment(struct inspect_input *in, taddr_t start, taddr_t end);
+
+void inspect_input_deinit(struct inspect_input *in);
+
+/*
+ * Breaks down the memory of a stopped process: what its resident and swapped pages contain, which
+ * heap blocks are in use, and why free memory is not returned.
  *
  *	pages ---+--> heaps, chunk by chunk (glibc*.h) --+--> rows (account.h), which add up to
  *	memory --+--> Python's arenas (pymalloc.h) ------+    VmRSS and VmSwap
@@ -9,14 +50,6 @@
  * Everything is read from the process and may be corrupt. Then part of a heap is reported as not
  * walked, and the rows still add up.
  */
-#ifndef PTMEM_INSPECT_INSPECT_H
-#define PTMEM_INSPECT_INSPECT_H
-
-#include "inspect/allocators.h"
-#include "inspect/heap_report.h"
-#include "inspect/holders.h"
-#include "inspect/inspect_input.h"
-#include "inspect/python_report.h"
 
 /* What allocator_find found. */
 struct inspect_allocator {

@@ -1,9 +1,162 @@
-/* Two caches: single pages for lists, whose elements are scattered, and windows for walks. */
+/*
+ * Two caches, single pages for lists, whose elements are scattered, and windows for walks, which
+ * other threads fill ahead; and a copy of all memory.
+ */
 #include "inspect/memory.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/parallel.h"
+
+#define ROOM (READ_WINDOW + READ_BEYOND)
+
+static struct read_window *window_at(struct read_ahead *r, uint64_t number)
+{
+	return &r->window[number % READ_WINDOWS];
+}
+
+void read_ahead_init(struct read_ahead *r, read_window_fn *fill, void *ctx)
+{
+	*r = (struct read_ahead){.fill = fill, .ctx = ctx, .before = 0, .current = 1, .claimed = 1};
+	pthread_mutex_init(&r->lock, NULL);
+	pthread_cond_init(&r->room, NULL);
+	pthread_cond_init(&r->filled, NULL);
+	for (size_t i = 0; i < READ_WINDOWS; i++)
+		r->window[i] = (struct read_window){.start = READ_NOWHERE, .data = xmalloc(ROOM)};
+}
+
+void read_ahead_deinit(struct read_ahead *r)
+{
+	pthread_mutex_lock(&r->lock);
+	r->is_ended = true;
+	pthread_cond_broadcast(&r->room);
+	pthread_mutex_unlock(&r->lock);
+	for (uint32_t i = 0; i < r->helpers; i++)
+		pthread_join(r->helper[i], NULL);
+	pthread_cond_destroy(&r->room);
+	pthread_cond_destroy(&r->filled);
+	pthread_mutex_destroy(&r->lock);
+	for (size_t i = 0; i < READ_WINDOWS; i++)
+		free(r->window[i].data);
+}
+
+/* -- with the lock -- */
+
+static bool may_claim(const struct read_ahead *r)
+{
+	return r->is_sequential && r->claimed + 1 < r->before + READ_WINDOWS;
+}
+
+/* Fills the window after the last claimed one. */
+static void fill_next(struct read_ahead *r)
+{
+	taddr_t start = window_at(r, r->claimed)->start + READ_WINDOW;
+	struct read_window *w = window_at(r, ++r->claimed);
+
+	*w = (struct read_window){.start = start, .data = w->data};
+	r->filling++;
+	pthread_mutex_unlock(&r->lock);
+	uint64_t bytes = r->fill(r->ctx, start, w->data, ROOM);
+
+	pthread_mutex_lock(&r->lock);
+	w->bytes = bytes;
+	w->is_filled = true;
+	r->filling--;
+	pthread_cond_signal(&r->filled);
+}
+
+/* -- helpers -- */
+
+static void *help(void *ctx)
+{
+	struct read_ahead *r = ctx;
+
+	pthread_mutex_lock(&r->lock);
+	while (!r->is_ended) {
+		if (may_claim(r))
+			fill_next(r);
+		else
+			pthread_cond_wait(&r->room, &r->lock);
+	}
+	pthread_mutex_unlock(&r->lock);
+	return NULL;
+}
+
+static void start_helpers(struct read_ahead *r)
+{
+	uint32_t wanted = parallel_count(READ_HELPERS + 1) - 1;
+
+	while (r->helpers < wanted && parallel_start(&r->helper[r->helpers], help, r))
+		r->helpers++;
+}
+
+/* -- the reader -- */
+
+/* Makes the window @number, which was claimed, the current one. */
+static void take(struct read_ahead *r, uint64_t number)
+{
+	struct read_window *w = window_at(r, number);
+
+	r->before = r->current;
+	r->current = number;
+	/* waking them for each window would take as long as filling it */
+	if (r->claimed - r->current < READ_WINDOWS / 2)
+		pthread_cond_broadcast(&r->room);
+	while (!w->is_filled)
+		if (may_claim(r))
+			fill_next(r);
+		else
+			pthread_cond_wait(&r->filled, &r->lock);
+	r->bytes += w->bytes;
+}
+
+/* The number of the window that begins at @start, above the current one; 0 if nobody has claimed
+ * it. */
+static uint64_t find_claimed(struct read_ahead *r, taddr_t start)
+{
+	for (uint64_t i = r->current + 1; i <= r->claimed; i++)
+		if (window_at(r, i)->start == start)
+			return i;
+	return 0;
+}
+
+/* Drops what was read ahead, and reads the window at @start. */
+static void jump(struct read_ahead *r, taddr_t start)
+{
+	r->is_sequential = false;
+	while (r->filling)
+		pthread_cond_wait(&r->filled, &r->lock);
+	r->claimed = r->current;
+	struct read_window *w = window_at(r, ++r->claimed);
+
+	*w = (struct read_window){.start = start, .data = w->data};
+	w->bytes = r->fill(r->ctx, start, w->data, ROOM);
+	w->is_filled = true;
+	take(r, r->claimed);
+}
+
+void read_ahead_move(struct read_ahead *r, taddr_t addr)
+{
+	taddr_t start = ROUND_DOWN(addr, (taddr_t)READ_WINDOW);
+
+	pthread_mutex_lock(&r->lock);
+	bool is_next = start == window_at(r, r->current)->start + READ_WINDOW;
+	uint64_t number = find_claimed(r, start);
+
+	if (number) {
+		take(r, number);
+	} else {
+		jump(r, start);
+		r->is_sequential = is_next;
+		if (is_next && r->helpers == 0)
+			start_helpers(r);
+	}
+	pthread_mutex_unlock(&r->lock);
+}
+
+/* Two caches: single pages for lists, whose elements are scattered, and windows for walks. */
 
 #define NO_LINE UINT64_MAX
 #define LINES_AHEAD 32u
@@ -19,7 +172,7 @@ static uint64_t fill(const struct inspect_memory *m, taddr_t addr, uint8_t *buf,
 	size_t done = 0;
 
 	for (size_t i = resident_find(m->pages, addr); i < m->pages->list.count; i++) {
-		const struct page_range *r = &m->pages->list.data[i];
+		const struct page_run *r = &m->pages->list.data[i];
 		taddr_t start = MAX(r->start, addr), end = MIN(r->end, addr + size);
 
 		if (start >= end)
@@ -169,4 +322,125 @@ const void *memory_move(struct inspect_memory *m, taddr_t addr, size_t size)
 {
 	read_ahead_move(&m->ahead, addr);
 	return read_ahead_find(&m->ahead, addr, size);
+}
+
+#define PIECE (UINT64_C(256) << 10)
+#define LANE_PIECES 8u
+#define MORE (UINT64_C(1) << 20)
+
+void memory_copy_init(struct memory_copy *c, uint64_t bytes)
+{
+	*c = (struct memory_copy){.capacity =
+					  bytes ? ROUND_UP(bytes + bytes / 8 + MORE, PIECE) : 0};
+	if (c->capacity == 0)
+		return;
+	c->data = huge_alloc(c->capacity);
+	huge_touch(c->data, c->capacity);
+}
+
+void memory_copy_deinit(struct memory_copy *c)
+{
+	huge_free(c->data, c->capacity);
+	vec_deinit(&c->parts);
+	*c = (struct memory_copy){0};
+}
+
+static bool is_wanted(const struct resident *pages, const struct page_run *r)
+{
+	const struct map *m;
+
+	if (!(r->flags & PAGE_OF_FILE))
+		return true;
+	m = maps_find(&pages->maps, r->start);
+	return m && m->is_write;
+}
+
+static uint64_t list_parts(struct memory_copy *c, const struct resident *pages)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < pages->list.count; i++) {
+		const struct page_run *r = &pages->list.data[i];
+
+		if (!is_wanted(pages, r))
+			continue;
+		for (taddr_t at = r->start; at < r->end;) {
+			taddr_t end = MIN(at + PIECE, r->end);
+
+			*vec_add(&c->parts) = (struct copied_part){at, end, bytes};
+			bytes += end - at;
+			at = end;
+		}
+	}
+	return bytes;
+}
+
+static void copy_share(struct memory_copy *c, struct copied_share *s)
+{
+	size_t i;
+
+	while ((i = __atomic_fetch_add(&s->next, 1, __ATOMIC_RELAXED)) < s->end) {
+		const struct copied_part *p = &c->parts.data[i];
+
+		c->from->read(c->from->ctx, p->start, c->data + p->at, p->end - p->start);
+	}
+}
+
+/* First its own, then what others have left. */
+static void copy_parts(void *ctx, uint32_t lane)
+{
+	struct memory_copy *c = ctx;
+
+	for (uint32_t i = 0; i < c->shares; i++)
+		copy_share(c, &c->share[(lane + i) % c->shares]);
+}
+
+static void divide(struct memory_copy *c)
+{
+	size_t count = c->parts.count;
+
+	c->shares = parallel_count(count / LANE_PIECES);
+	for (uint32_t i = 0; i < c->shares; i++)
+		c->share[i] = (struct copied_share){count * i / c->shares,
+						    count * (i + 1) / c->shares};
+}
+
+bool memory_copy_make(struct memory_copy *c, const struct resident *pages,
+		      const struct memory_source *from)
+{
+	c->parts.count = 0;
+	if (list_parts(c, pages) > c->capacity)
+		return false;
+	c->from = from;
+	divide(c);
+	parallel_for(c->shares, copy_parts, c);
+	c->from = NULL;
+	return true;
+}
+
+static ssize_t read_copy(void *ctx, taddr_t addr, void *buf, size_t size)
+{
+	const struct memory_copy *c = ctx;
+	size_t i = vec_search(&c->parts, e, e->end <= addr), done = 0;
+
+	for (; done < size && i < c->parts.count && c->parts.data[i].start <= addr + done; i++) {
+		const struct copied_part *p = &c->parts.data[i];
+		size_t n = MIN(p->end - (addr + done), size - done);
+
+		memcpy((uint8_t *)buf + done, c->data + p->at + (addr + done - p->start), n);
+		done += n;
+	}
+	return done > 0 ? (ssize_t)done : -1;
+}
+
+static void gather_copy(void *ctx, const taddr_t *addr, size_t count, size_t each, void *buf)
+{
+	memset(buf, 0, count * each);
+	for (size_t i = 0; i < count; i++)
+		read_copy(ctx, addr[i], (uint8_t *)buf + i * each, each);
+}
+
+struct memory_source memory_copy_source(struct memory_copy *c)
+{
+	return (struct memory_source){.read = read_copy, .gather = gather_copy, .ctx = c};
 }

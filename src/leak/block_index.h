@@ -12,8 +12,8 @@
 #define PTMEM_LEAK_BLOCK_INDEX_H
 
 #include "arch/arch.h"
+#include "base/alloc.h"
 #include "base/types.h"
-#include "base/vec.h"
 
 #define BLOCK_INDEX_ADDRESS_BITS ARCH_ADDRESS_BITS
 #define BLOCK_INDEX_NONE UINT32_MAX
@@ -69,5 +69,10 @@ static inline uint32_t block_index_find(const struct block_index *x, taddr_t add
 {
 	return block_index_at(x, block_index_place(x, addr), addr, is_start_out);
 }
+
+/* Sorts blocks by address. */
+
+/* Sorts @count blocks by address; blocks with the same address, largest first. */
+void block_order_sort(struct leakcheck_block *block, size_t count);
 
 #endif

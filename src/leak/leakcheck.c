@@ -1,4 +1,236 @@
 /*
+ * Computes reachability from scanned words; of lost blocks that point to each other, finds their
+ * leader.
+ */
+#include "leak/leakcheck.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "leak/block_index.h"
+
+/*
+ * Lost blocks that point to each other: which of them leads the others; leakcheck.h says by what
+ * rule.
+ */
+
+/* The blocks and their pointers, as in struct leakcheck. */
+struct leak_graph {
+	const struct leakcheck_block *blocks;
+	uint32_t count;
+	const uint32_t *edge;        /* block << 1 | bit */
+	const size_t *first_edge;    /* by block, and one more */
+	const uint8_t *state;
+	/*
+	 * States: of lost blocks; of the one of each group that leads to all others of it. All
+	 * blocks that lead to a leader are in one cycle with it.
+	 */
+	uint8_t lost, leader;
+	uint32_t (*kind)(void *ctx, uint32_t leaf); /* NULL: the leaf itself */
+	/* whether blocks of a kind are texts, which never lead; NULL: none are */
+	bool (*is_text)(void *ctx, uint32_t kind);
+	void *kind_ctx;
+};
+
+/*
+ * The cycle of a leader is all lost blocks that lead to it: they are found by walking the edges
+ * between lost blocks backwards. Most programs lose no cycle; then the edges are not reversed.
+ *
+ *	1. reverse the edges between lost blocks
+ *	2. list the members of each leader's cycle
+ *	3. the rank of a member is the number of other kinds that it points to; a kind has the
+ *	   highest rank of its members in all cycles
+ *	4. the best member of each cycle leads it
+ */
+
+#define KINDS_MAX 64u /* a rank is at most this */
+
+struct cycles {
+	const struct leak_graph *graph;
+	size_t *first;             /* by block: of its edges in from; one more at the end */
+	uint32_t *from;            /* who points to it */
+	VEC(uint32_t) member;      /* of all cycles, one after the other */
+	VEC(size_t) start;         /* of each cycle's members */
+	uint64_t *seen;            /* a bit by block: is a member */
+	uint8_t *rank;             /* by kind */
+	uint32_t ranks;
+};
+
+static bool is_lost(const struct leak_graph *g, uint32_t block)
+{
+	return g->state[block] == g->lost || g->state[block] == g->leader;
+}
+
+static uint32_t kind_of(const struct leak_graph *g, uint32_t block)
+{
+	uint32_t leaf = g->blocks[block].leaf;
+
+	return g->kind ? g->kind(g->kind_ctx, leaf) : leaf;
+}
+
+/* -- reversed edges -- */
+
+static bool is_counted(const struct leak_graph *g, uint32_t block, size_t e)
+{
+	uint32_t to = g->edge[e] >> 1;
+
+	return to != block && is_lost(g, to);
+}
+
+static void count_edges(struct cycles *c)
+{
+	const struct leak_graph *g = c->graph;
+
+	for (uint32_t i = 0; i < g->count; i++)
+		for (size_t e = g->first_edge[i]; is_lost(g, i) && e < g->first_edge[i + 1]; e++)
+			c->first[(g->edge[e] >> 1) + 1] += is_counted(g, i, e);
+	for (uint32_t i = 0; i < g->count; i++)
+		c->first[i + 1] += c->first[i];
+}
+
+static void reverse_edges(struct cycles *c)
+{
+	const struct leak_graph *g = c->graph;
+
+	c->first = xcalloc((size_t)g->count + 2, sizeof(*c->first));
+	count_edges(c);
+	c->from = xcalloc(c->first[g->count] + 1, sizeof(*c->from));
+	size_t *next = xmemdup(c->first, ((size_t)g->count + 1) * sizeof(*next));
+
+	for (uint32_t i = 0; i < g->count; i++)
+		for (size_t e = g->first_edge[i]; is_lost(g, i) && e < g->first_edge[i + 1]; e++)
+			if (is_counted(g, i, e))
+				c->from[next[g->edge[e] >> 1]++] = i;
+	free(next);
+}
+
+/* -- members -- */
+
+static void add_member(struct cycles *c, uint32_t block)
+{
+	uint64_t bit = UINT64_C(1) << block % 64;
+
+	if (c->seen[block / 64] & bit)
+		return;
+	c->seen[block / 64] |= bit;
+	*vec_add(&c->member) = block;
+}
+
+static void list_members(struct cycles *c, uint32_t leader)
+{
+	if (c->first[leader] == c->first[leader + 1])
+		return;
+	size_t at = c->member.count;
+
+	*vec_add(&c->start) = at;
+	add_member(c, leader);
+	for (; at < c->member.count; at++) {
+		uint32_t block = c->member.data[at];
+
+		for (size_t i = c->first[block]; i < c->first[block + 1]; i++)
+			add_member(c, c->from[i]);
+	}
+}
+
+/* -- ranks -- */
+
+static uint8_t count_kinds(const struct leak_graph *g, uint32_t block)
+{
+	uint32_t kind[KINDS_MAX] = {kind_of(g, block)};
+	size_t end = g->first_edge[block + 1];
+	uint8_t count = 1;
+
+	for (size_t e = g->first_edge[block]; e < end && count < KINDS_MAX; e++) {
+		uint32_t k = kind_of(g, g->edge[e] >> 1);
+		uint8_t i = 0;
+
+		while (i < count && kind[i] != k)
+			i++;
+		if (i == count)
+			kind[count++] = k;
+	}
+	return count - 1;
+}
+
+static void rank_kinds(struct cycles *c)
+{
+	const struct leak_graph *g = c->graph;
+
+	for (size_t i = 0; i < c->member.count; i++)
+		c->ranks = MAX(c->ranks, kind_of(g, c->member.data[i]) + 1);
+	c->rank = xcalloc((size_t)c->ranks + 1, sizeof(*c->rank));
+	for (size_t i = 0; i < c->member.count; i++) {
+		uint32_t block = c->member.data[i], kind = kind_of(g, block);
+		uint8_t *rank = &c->rank[kind];
+
+		if (*rank == 0 && g->is_text && g->is_text(g->kind_ctx, kind))
+			continue;
+		*rank = MAX(*rank, count_kinds(g, block));
+	}
+}
+
+/* Whether @a leads rather than @b. */
+static bool is_better(const struct cycles *c, uint32_t a, uint32_t b)
+{
+	const struct leak_graph *g = c->graph;
+	uint8_t rank_a = c->rank[kind_of(g, a)], rank_b = c->rank[kind_of(g, b)];
+
+	if (rank_a != rank_b)
+		return rank_a > rank_b;
+	if (g->blocks[a].leaf != g->blocks[b].leaf)
+		return g->blocks[a].leaf < g->blocks[b].leaf;
+	return a < b;
+}
+
+/* The first member of each cycle is the one that was its leader. */
+static void choose(const struct cycles *c, uint32_t *leader)
+{
+	for (size_t i = 0; i < c->start.count; i++) {
+		size_t end = i + 1 < c->start.count ? c->start.data[i + 1] : c->member.count;
+		uint32_t best = c->member.data[c->start.data[i]];
+
+		for (size_t k = c->start.data[i]; k < end; k++)
+			if (is_better(c, c->member.data[k], best))
+				best = c->member.data[k];
+		leader[c->member.data[c->start.data[i]]] = best;
+	}
+}
+
+/* Whether a lost block points to a leader: then that is in a cycle. */
+static bool has_cycles(const struct leak_graph *g)
+{
+	for (uint32_t i = 0; i < g->count; i++)
+		for (size_t e = g->first_edge[i]; is_lost(g, i) && e < g->first_edge[i + 1]; e++)
+			if (is_counted(g, i, e) && g->state[g->edge[e] >> 1] == g->leader)
+				return true;
+	return false;
+}
+
+/* Sets leader[i] of each block i in state g->leader to the best of its cycle, often itself. */
+static void leak_cycles_lead(const struct leak_graph *g, uint32_t *leader)
+{
+	struct cycles c = {.graph = g};
+
+	if (!has_cycles(g))
+		return;
+	reverse_edges(&c);
+	c.seen = xcalloc((size_t)g->count / 64 + 1, sizeof(*c.seen));
+	for (uint32_t i = 0; i < g->count; i++)
+		if (g->state[i] == g->leader)
+			list_members(&c, i);
+	rank_kinds(&c);
+	choose(&c, leader);
+	vec_deinit(&c.member);
+	vec_deinit(&c.start);
+	free(c.seen);
+	free(c.rank);
+	free(c.first);
+	free(c.from);
+}
+
+/*
  * Computes reachability from scanned words. leakcheck.h defines the results.
  *
  *	1. blocks are sorted and indexed
@@ -9,14 +241,8 @@
  *	   that it leads to. A leader that no later one leads to is reached by nothing, or by its
  *	   own followers only. So leaders claim once more, last one first, and one that is then
  *	   unclaimed is definitely lost
- *	5. of each cycle such a leader is in (leak_cycles.h), the best block becomes the leader
+ *	5. of each cycle such a leader is in (leakcheck.c), the best block becomes the leader
  */
-#include "leak/leakcheck.h"
-
-#include "base/large.h"
-#include "base/log.h"
-#include "leak/block_order.h"
-#include "leak/leak_cycles.h"
 
 /* An edge or root: block << 1 | whether it points inside the block. */
 #define IS_INTERIOR 1u
@@ -58,7 +284,7 @@ void leakcheck_expect(struct leakcheck *c, uint64_t blocks)
 	if (c->blocks.capacity >= blocks)
 		return;
 	vec_reserve(&c->blocks, blocks + blocks / 16); /* more come until it is stopped */
-	large_advise(c->blocks.data, c->blocks.capacity * sizeof(*c->blocks.data));
+	huge_advise(c->blocks.data, c->blocks.capacity * sizeof(*c->blocks.data));
 }
 
 void leakcheck_note_block(struct leakcheck *c, const struct leakcheck_block *block)
@@ -103,7 +329,7 @@ void leakcheck_prepare(struct leakcheck *c, pointer_read_fn *read, void *ctx)
 	struct leakcheck_block *rest = &c->blocks.data[c->blocks.count];
 
 	pointer_scan_prepare(&c->scan, read, ctx);
-	large_touch(rest, (c->blocks.capacity - c->blocks.count) * sizeof(*rest));
+	huge_touch(rest, (c->blocks.capacity - c->blocks.count) * sizeof(*rest));
 	c->blocks.count = 0; /* their array must not move */
 }
 
@@ -322,7 +548,7 @@ static void judge_lost(struct leakcheck *c, uint32_t count)
 /* -- words to edges -- */
 
 /* Current position in blocks and edges, while words are processed in ascending order. */
-struct cursor {
+struct edge_cursor {
 	uint32_t block;      /* the first block that does not end before the word */
 	uint32_t count;
 	size_t edges;
@@ -365,7 +591,7 @@ static void pass_root(struct leakcheck *c, uint32_t edge, uint32_t rank, uint64_
 }
 
 /* The word at @addr is @edge: an edge of the block that contains it, a root, or ignored. */
-static void pass_edge(struct leakcheck *c, struct cursor *at, taddr_t addr, uint32_t edge)
+static void pass_edge(struct leakcheck *c, struct edge_cursor *at, taddr_t addr, uint32_t edge)
 {
 	const struct leakcheck_block *block = c->blocks.data;
 	bool is_free = has_part(c->unused.data, c->unused.count, &at->unused, addr);
@@ -386,7 +612,7 @@ static void pass_edge(struct leakcheck *c, struct cursor *at, taddr_t addr, uint
  * All look-ups of a page are started before the first one is completed, so that their cache misses
  * overlap.
  */
-static void pass_page(struct leakcheck *c, struct cursor *at, const struct pointer_page *page,
+static void pass_page(struct leakcheck *c, struct edge_cursor *at, const struct pointer_page *page,
 		      const uint64_t *value)
 {
 	uint64_t place[PAGE_WORDS];
@@ -406,7 +632,7 @@ static void pass_page(struct leakcheck *c, struct cursor *at, const struct point
 
 static void pass_words(struct leakcheck *c, uint32_t count)
 {
-	struct cursor at = {.count = count};
+	struct edge_cursor at = {.count = count};
 	struct pointer_page page;
 	uint64_t value[PAGE_WORDS];
 
@@ -439,7 +665,7 @@ void leakcheck_run(struct leakcheck *c)
 	c->holder = c->wants_holders ? xcalloc(c->blocks.count + 1, sizeof(*c->holder)) : NULL;
 	uint32_t count = index_blocks(c);
 
-	c->edge = large_map(edge_bytes);
+	c->edge = huge_alloc(edge_bytes);
 	c->first_edge = xcalloc((size_t)count + 1, sizeof(*c->first_edge));
 	find_unused(c);
 	pass_roots(c);
@@ -450,7 +676,7 @@ void leakcheck_run(struct leakcheck *c)
 	block_index_deinit(&c->index);
 	vec_deinit(&c->stack);
 	vec_deinit(&c->unused);
-	large_unmap(c->edge, edge_bytes);
+	huge_free(c->edge, edge_bytes);
 	free(c->first_edge);
 	c->edge = NULL;
 }

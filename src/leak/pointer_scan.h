@@ -1,7 +1,73 @@
 /*
+ * Reads the memory of a stopped target once, and keeps words that may point to a block: memory ->
+ * pieces -> aligned words -> those near a block -> a compact queue, page by page.
+ */
+#ifndef PTMEM_LEAK_POINTER_SCAN_H
+#define PTMEM_LEAK_POINTER_SCAN_H
+
+#include <sys/types.h>
+
+#include "base/alloc.h"
+#include "base/parallel.h"
+#include "base/types.h"
+#include "leak/heap_walk.h"
+
+/*
+ * A queue of possible pointers found in memory, page by page. Each page is added once and
+ * read once, in the same order. Values that differ only in their lower halves take four bytes each:
+ *
+ *	page: {address, mask of its words, upper half} low low low ...
+ *	      {address, mask of its words, WIDE_VALUES} value value ...
+ *
+ * Pages are stored in chunks of several megabytes. A chunk is unmapped as soon as it has been
+ * read, to make room for the results.
+ */
+
+#define PAGE_WORDS (PAGE_SIZE_MIN / sizeof(uint64_t))
+
+struct pointer_page {
+	taddr_t addr;
+	uint64_t mask[PAGE_WORDS / 64]; /* one bit for each word that was stored */
+	uint32_t upper;                 /* upper half of all values, or WIDE_VALUES */
+	uint32_t count;                 /* values */
+};
+
+/* Chunks shared by several writers. */
+struct chunk_pool {
+	VEC(uint64_t *) chunks;
+	size_t taken; /* number of chunks in use, from the first; changed atomically */
+};
+
+struct pointer_store {
+	VEC(uint64_t *) chunks;
+	struct chunk_pool *pool;
+	size_t writing;  /* offset in the last chunk, in words */
+	size_t reading;  /* index of the chunk being read */
+	size_t at;       /* offset in that chunk, in words */
+};
+
+/* @pool outlives the writers. */
+void pointer_store_init(struct pointer_store *w, struct chunk_pool *pool);
+void pointer_store_deinit(struct pointer_store *w);
+
+/* Adds a page of @count > 0 values; @mask has the bits of their words, in order. */
+void pointer_store_add(struct pointer_store *w, taddr_t addr, const uint64_t *mask,
+		       const uint64_t *value,
+		    uint32_t count);
+
+/* Reads the next page; call once for each page added. @value_out: PAGE_WORDS elements. */
+void pointer_store_next(struct pointer_store *w, struct pointer_page *page_out,
+			uint64_t *value_out);
+
+/* Allocates chunks for @bytes of stored values in advance. */
+void chunk_pool_fill(struct chunk_pool *s, uint64_t bytes);
+/* Unmaps the chunks that no writer took. */
+void chunk_pool_release(struct chunk_pool *s);
+
+/*
  * The part of a leak check for which the target must be stopped: reads its memory once, and keeps
  * words that may point to a block. memory -> pieces -> aligned words -> those near a block ->
- * pointer_store.h
+ * pointer_scan.h
  *
  * "Near" means: in the same 2 MiB as a block. With one heap within 4 GiB at most half of the memory
  * is kept. All further work is done after the target was resumed. While its threads are stopped,
@@ -9,20 +75,10 @@
  *
  * Pieces of a glibc heap are also walked from chunk to chunk (heap_walk.h), while they are in
  * the cache: in order, since the first chunk of a piece is known from the previous one
- * (walk_queue.h).
+ * (heap_walk.h).
  */
-#ifndef PTMEM_LEAK_POINTER_SCAN_H
-#define PTMEM_LEAK_POINTER_SCAN_H
 
-#include <sys/types.h>
-
-#include "base/lanes.h"
-#include "base/types.h"
-#include "base/vec.h"
-#include "leak/pointer_store.h"
-#include "leak/walk_queue.h"
-
-#define POINTER_LANES LANES_MAX
+#define POINTER_LANES PARALLEL_MAX
 
 /* A part of the memory, which does not cross a multiple of the piece size. */
 struct pointer_piece {

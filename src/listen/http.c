@@ -1,12 +1,14 @@
-/* Runs libmicrohttpd's thread. See http.h. */
+/* Loads libmicrohttpd, or finds it in the program, and runs its thread. See http.h. */
 #include "listen/http.h"
 
 #if __has_include(<microhttpd.h>)
 
+#include <dlfcn.h>
 #include <microhttpd.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,11 +17,61 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "listen/http_library.h"
-#include "listen/http_target.h"
-#include "listen/http_token.h"
-#include "listen/listen_address.h"
-#include "listen/peer_owner.h"
+#include "listen/http_access.h"
+
+/* The functions of the library that are used. */
+#define HTTP_FUNCTIONS(X)                                                                         \
+	X(MHD_start_daemon) X(MHD_suspend_connection) X(MHD_resume_connection)                   \
+	X(MHD_queue_response) X(MHD_destroy_response) X(MHD_add_response_header)                 \
+	X(MHD_lookup_connection_value) X(MHD_get_connection_values)                              \
+	X(MHD_get_connection_info) X(MHD_quiesce_daemon) X(MHD_get_daemon_info)                  \
+	X(MHD_create_response_from_buffer_with_free_callback_cls)
+
+struct http_library {
+#define X(name) __typeof__(name) *name;
+	HTTP_FUNCTIONS(X)
+#undef X
+};
+
+#define LIBRARY "libmicrohttpd.so.12"
+
+/* Only a program that is linked statically has none. */
+extern const char _DYNAMIC[] __attribute__((weak));
+
+/* Only a program with which the library is linked has them. */
+#define X(name) extern __typeof__(name) name __attribute__((weak));
+HTTP_FUNCTIONS(X)
+#undef X
+
+static const char *load(struct http_library *lib)
+{
+	void *handle = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+
+	if (!handle)
+		return "it needs libmicrohttpd: install the package libmicrohttpd12, or run "
+		       "scripts/install-deps build";
+#define X(name)                                                                 \
+	*(void **)&lib->name = dlsym(handle, #name);                            \
+	if (!lib->name)                                                         \
+		return "libmicrohttpd is too old: " #name " is not in it";
+	HTTP_FUNCTIONS(X)
+#undef X
+	return NULL;
+}
+
+/* NULL, or why it cannot be loaded. */
+static const char *http_library_load(struct http_library *lib)
+{
+	if (!MHD_start_daemon && _DYNAMIC)
+		return load(lib);
+	if (!MHD_start_daemon)
+		return "this ptmem is linked statically without libmicrohttpd, and cannot load "
+		       "it: use one that scripts/package has built, or --record";
+#define X(name) lib->name = name;
+	HTTP_FUNCTIONS(X)
+#undef X
+	return NULL;
+}
 
 #define MAX_CONNECTIONS 256u
 #define MANY_CONNECTIONS 192u   /* above this number idle ones are closed */

@@ -5,7 +5,7 @@
  *
  *	connection -> is it allowed? -> job -> http_take ... http_finish -> answer
  *
- * Allowed is (listen_address.h, peer_owner.h):
+ * Allowed is (http_access.h, http_access.h):
  *	with a token        clients that send it: as Bearer token, or as Basic password
  *	with --listen-open  anyone
  *	else                this user and root, on this machine

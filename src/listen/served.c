@@ -7,9 +7,8 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "recording/recording_inspection.h"
-#include "recording/recording_read.h"
-#include "recording/recording_write.h"
+#include "recording/recording_format.h"
+#include "recording/recording_json.h"
 
 #define MAX_FILE (UINT64_C(1) << 30) /* maximum number of bytes read from a file */
 
@@ -197,6 +196,6 @@ const struct recording *served_recording(const struct served_table *t, struct se
 	recording_inspection_add(s->inspection, s->recording);
 	if (s->info.state < LISTEN_ENDED)
 		set_overhead(s);
-	recording_lines_fill(t->lines, s->recording, s->info.pid);
+	recording_resolve(t->lines, s->recording, s->info.pid);
 	return s->recording;
 }

@@ -5,10 +5,10 @@
 #ifndef PTMEM_LISTEN_SERVED_H
 #define PTMEM_LISTEN_SERVED_H
 
-#include "base/vec.h"
+#include "base/alloc.h"
 #include "listen/listen_message.h"
 #include "recording/recording.h"
-#include "recording/recording_lines.h"
+#include "recording/recording_resolve.h"
 
 struct served {
 	struct listen_process info;
@@ -26,7 +26,7 @@ struct served_table {
 	bool is_finishing;           /* ptmem does not answer: this is what is known */
 	bool is_over;                /* ptmem is gone: this is its final state */
 	uint64_t ptmem_ticks;        /* CPU time of ptmem when it last sent something */
-	struct recording_lines *lines;
+	struct name_resolver *lines;
 };
 
 /* What ptmem has sent along with a process; -1 = nothing. */

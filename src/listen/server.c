@@ -24,15 +24,13 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/daemon.h"
 #include "base/log.h"
-#include "base/vec.h"
+#include "base/own_process.h"
 #include "listen/answer.h"
 #include "listen/http.h"
 #include "listen/listen_message.h"
-#include "listen/metrics.h"
 #include "listen/served.h"
-#include "tracee/os/limit.h"
+#include "tracee/os/own_settings.h"
 
 #define NAME "heap-listen"
 #define ASK_NS 100000000ull      /* minimum time between questions */
@@ -394,7 +392,7 @@ static void run_server(void *ctx)
 	log_set_check_hook(NULL, NULL); /* the tracees are ptmem's */
 	limit_raise(RLIMIT_NOFILE, NULL);
 	mallopt(M_MMAP_THRESHOLD, LARGE); /* it grows otherwise */
-	s.table.lines = recording_lines_new(o->symbols, o->filter);
+	s.table.lines = name_resolver_new(o->symbols, o->filter);
 	leave_environment(i->fd, o->listening);
 	s.wake_fd = eventfd(0, EFD_CLOEXEC);
 	const struct http_options http = {.fd = DAEMON_KEPT, .token = o->token,

@@ -11,7 +11,7 @@
 #ifndef PTMEM_LISTEN_SERVER_H
 #define PTMEM_LISTEN_SERVER_H
 
-#include "listen/listen_address.h"
+#include "listen/http_access.h"
 #include "symbols/filter.h"
 
 struct server_options {

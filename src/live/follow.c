@@ -1,3 +1,85 @@
+/* Finds processes by polling /proc, and attaches to those that match. */
+#include "live/follow.h"
+
+#include <dirent.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/cgroup.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/elf_marker.h"
+#include "base/log.h"
+#include "base/proc.h"
+#include "base/shell_words.h"
+#include "session/observer.h"
+#include "session/run.h"
+#include "session/signals.h"
+#include "tracee/control/attach.h"
+#include "tracee/control/target.h"
+
+static bool is_unit(const char *pattern)
+{
+	static const char *const ends[] = {".service", ".scope", ".slice"};
+	size_t n = strlen(pattern);
+
+	for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
+		size_t k = strlen(ends[i]);
+
+		if (n > k && strcmp(pattern + n - k, ends[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Whether it is compared with names of processes, not with their control groups. */
+static bool is_name_pattern(const char *pattern)
+{
+	return *pattern != '/' && !is_unit(pattern);
+}
+
+bool process_match(const char *pattern, const char *comm, const char *cgroup)
+{
+	if (is_name_pattern(pattern))
+		return wildcard_matches(pattern, strlen(pattern), comm);
+	if (!cgroup)
+		return false;
+	return *pattern == '/' ? cgroup_is_within(cgroup, pattern) :
+				 cgroup_has_component(cgroup, pattern);
+}
+
+static bool matches_file(pid_t pid, const char *pattern)
+{
+	_cleanup_free_ char *exe = proc_read_link(proc_find_reader(pid), "exe");
+	const char *slash = exe ? strrchr(exe, '/') : NULL;
+
+	return slash && wildcard_matches(pattern, strlen(pattern), slash + 1);
+}
+
+bool process_matches(pid_t pid, const char *const *patterns, size_t count)
+{
+	char comm[PROC_COMM_SIZE] = "";
+	_cleanup_free_ char *cgroup = NULL;
+
+	for (size_t i = 0; i < count; i++) {
+		bool is_name = is_name_pattern(patterns[i]);
+
+		if (is_name && !*comm)
+			proc_read_comm(pid, comm);
+		else if (!is_name && !cgroup)
+			cgroup = cgroup_read_text(pid);
+		if (process_match(patterns[i], comm, cgroup))
+			return true;
+		if (is_name && strlen(comm) == PROC_COMM_SIZE - 1 && matches_file(pid, patterns[i]))
+			return true;
+	}
+	return false;
+}
+
 /*
  * Processes are found by polling: events about new processes (the kernel's process connector) need
  * CAP_NET_ADMIN, and a program has the name of its parent until it executes its own.
@@ -11,27 +93,6 @@
  * wait for it are attached to in the order in which they were found. They are examined in each
  * round: they may have ended, which is reported, or have executed another program.
  */
-#include "live/follow.h"
-
-#include <dirent.h>
-#include <limits.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/log.h"
-#include "base/own_note.h"
-#include "base/proc.h"
-#include "base/vec.h"
-#include "live/process_match.h"
-#include "session/observer.h"
-#include "session/run.h"
-#include "session/signals.h"
-#include "tracee/control/attach.h"
-#include "tracee/control/target.h"
-#include "tracee/control/target_run.h"
 
 #define PERIOD_NS UINT64_C(1000000000)
 #define YOUNG_ROUNDS 4
@@ -74,7 +135,7 @@ static bool is_excluded(const struct follow *f, pid_t pid)
 		if (f->ancestors.data[i] == pid)
 			return true;
 	}
-	return target_traces(f->run->target, pid) || own_note_is_in(pid);
+	return target_traces(f->run->target, pid) || elf_marker_is_in(pid);
 }
 
 /* Whether another failure is to be reported: not if a machine has very many of them. */

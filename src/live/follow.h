@@ -1,3 +1,29 @@
+/* --follow: attaches to processes that match, as they appear. */
+#ifndef PTMEM_LIVE_FOLLOW_H
+#define PTMEM_LIVE_FOLLOW_H
+
+#include <sys/types.h>
+
+#include "base/types.h"
+#include "tracee/control/target.h"
+
+/*
+ * Which processes --follow means:
+ *
+ *	/PATH                            those in this control group, or below it, of any controller
+ *	NAME.service, .scope, .slice     those of this systemd unit
+ *	NAME                             those of this name; '*' and '?' are wildcards
+ */
+
+/* @comm: as in /proc/PID/comm. @cgroup: as in /proc/PID/cgroup; NULL = unknown. */
+bool process_match(const char *pattern, const char *comm, const char *cgroup);
+
+/*
+ * Whether process @pid matches one of @count @patterns. The kernel cuts names after 15 characters:
+ * such a name is also compared as the base name of the executable file.
+ */
+bool process_matches(pid_t pid, const char *const *patterns, size_t count);
+
 /*
  * --follow: attaches to processes that match, as they appear.
  *
@@ -7,13 +33,6 @@
  * Not attached to: ptmem itself, its ancestors, other processes that run ptmem, of whatever build,
  * kernel threads, and what is traced already, as long as it is.
  */
-#ifndef PTMEM_FOLLOW_H
-#define PTMEM_FOLLOW_H
-
-#include <sys/types.h>
-
-#include "base/types.h"
-#include "tracee/control/target.h"
 
 struct follow;
 struct run;

@@ -15,12 +15,12 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "listen/http_token.h"
+#include "listen/http_access.h"
 #include "listen/listen_message.h"
 #include "listen/server.h"
 #include "session/observer.h"
-#include "session/recording_calls.h"
-#include "session/recording_run.h"
+#include "session/record/recording_run.h"
+#include "session/record/recording_values.h"
 #include "session/session.h"
 #include "session/signals.h"
 
@@ -120,7 +120,7 @@ static bool send_process(const struct listen *l, struct session *s, enum listen_
 				   .is_attached = s->process.name != NULL,
 				   .start_ns = s->process.start_ns};
 	_cleanup_close_ int journal = wants_history ? recording_run_update(s, &p.journal_size) : -1;
-	const struct inspect_kept *found = &s->end.inspection;
+	const struct last_inspection *found = &s->end.inspection;
 	struct files files = {{journal}, journal >= 0};
 
 	/* its call paths are in the journal */

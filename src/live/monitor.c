@@ -1,35 +1,282 @@
 /*
+ * Both ends of the socket of --monitor, and its directory. The commands are in monitor_command.c.
+ */
+#include "live/monitor.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/proc.h"
+#include "session/observer.h"
+#include "session/record/recording_now.h"
+#include "session/run.h"
+#include "session/session.h"
+#include "session/session_output.h"
+#include "session/signals.h"
+#include "tracee/control/target.h"
+
+/*
+ * Removes the sockets of ptmems that were killed. A file in the directory is removed if
+ *
+ *	its name is PID.sock or PID.new,
+ *	it is a socket of our own, and
+ *	no process has it open: a connect() with another socket type then fails with
+ *	ECONNREFUSED, otherwise with EPROTOTYPE, unnoticed by its owner.
+ *
+ * So reused process ids, and those of other pid namespaces, do not matter. bind() creates PID.new a
+ * moment before connect() works, so such a file must also be old. A ptmem may get the process id of
+ * a dead one: it replaces PID.sock with the directory locked.
+ */
+
+#define LOCK_TRIES 100
+/* short: a ptmem that was stopped while holding the lock must not block all others */
+#define LOCK_PAUSE_NS 10000000l
+#define NEW_AGE_S 60
+
+/* The @i-th directory to try for user @uid; NULL: no more. The caller frees it. */
+static char *monitor_directory(uid_t uid, unsigned i)
+{
+	const char *runtime = getenv("XDG_RUNTIME_DIR");
+	if (!runtime || *runtime != '/')
+		i++;
+	if (i == 0)
+		return xasprintf("%s/ptmem", runtime);
+	return i == 1 ? xasprintf("/tmp/ptmem-%u", (unsigned)uid) : NULL;
+}
+
+/* Creates @directory if it does not exist: 0 or -errno. -EPERM: others have access to it. */
+static int monitor_directory_make(const char *path)
+{
+	struct stat st;
+	if (mkdir(path, 0700) != 0 && errno != EEXIST)
+		return -errno;
+	if (lstat(path, &st) != 0)
+		return -errno;
+	return S_ISDIR(st.st_mode) && st.st_uid == geteuid() && !(st.st_mode & 077) ? 0 : -EPERM;
+}
+
+/* -- sockets without an owner -- */
+
+/* Whether @name is a number followed by @end. */
+static bool is_number_and(const char *name, const char *end)
+{
+	size_t digits = strspn(name, "0123456789");
+
+	return digits > 0 && strcmp(name + digits, end) == 0;
+}
+
+static bool has_owner(const char *path)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0 || strlen(path) >= sizeof(addr.sun_path))
+		return true;
+	strcpy(addr.sun_path, path);
+	return connect(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0 || errno != ECONNREFUSED;
+}
+
+static bool is_left_over(const char *path, const char *name)
+{
+	struct stat st;
+	bool is_new = is_number_and(name, ".new");
+
+	if (!is_new && !is_number_and(name, ".sock"))
+		return false;
+	if (lstat(path, &st) != 0 || !S_ISSOCK(st.st_mode) || st.st_uid != geteuid())
+		return false;
+	return (!is_new || st.st_mtime + NEW_AGE_S < time(NULL)) && !has_owner(path);
+}
+
+/* Removes sockets without a living owner from @directory, which is locked. */
+static void monitor_directory_sweep(const char *directory)
+{
+	DIR *dir = opendir(directory);
+
+	for (const struct dirent *e; dir && (e = readdir(dir));) {
+		_cleanup_free_ char *path = xasprintf("%s/%s", directory, e->d_name);
+		if (is_left_over(path, e->d_name))
+			unlink(path);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+/* A descriptor that holds the lock of @directory; negative: another process holds it. */
+static int monitor_directory_lock(const char *directory)
+{
+	const struct timespec pause = {0, LOCK_PAUSE_NS};
+	int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	for (int i = 0; fd >= 0 && i < LOCK_TRIES; i++) {
+		if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+			return fd;
+		nanosleep(&pause, NULL);
+	}
+	if (fd >= 0)
+		close(fd);
+	return -EAGAIN;
+}
+
+/*
+ * ptmem --monitor=PID COMMAND [FILE]: finds the ptmem with that pid, or that traces PID, and prints
+ * its answer.
+ */
+
+enum { EXIT_REFUSED = 1, EXIT_NO_ANSWER = 125 };
+
+static pid_t tracer_of(pid_t pid)
+{
+	struct proc_status st;
+	return proc_status_read(proc_find_reader(pid), &st) == 0 ? st.tracer : 0;
+}
+
+/* Connects to the socket of @pid, and checks that no other process created it. */
+static int connect_to(pid_t pid, const char *directory)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	struct ucred peer;
+	socklen_t size = sizeof(peer);
+	int n = snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/%d.sock", directory, (int)pid);
+	if (n >= (int)sizeof(addr.sun_path))
+		return -ENAMETOOLONG;
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0 &&
+	    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.pid == pid)
+		return fd;
+	int err = errno ? errno : EPERM;
+	close(fd);
+	return -err;
+}
+
+static int connect_ptmem(pid_t pid)
+{
+	char name[64];
+	struct stat st;
+	int rc = -ESRCH;
+	snprintf(name, sizeof(name), "/proc/%d", (int)pid);
+	if (stat(name, &st) != 0)
+		return -ESRCH;
+	for (unsigned i = 0; rc < 0; i++) {
+		_cleanup_free_ char *directory = monitor_directory(st.st_uid, i);
+		if (!directory)
+			break;
+		rc = connect_to(pid, directory);
+	}
+	return rc;
+}
+
+static void send_text(int fd, const char *text)
+{
+	for (size_t left = strlen(text) + 1; left > 0;) {
+		ssize_t n = send(fd, text, left, MSG_NOSIGNAL);
+		if (n <= 0)
+			return; /* no answer will arrive either */
+		text += n;
+		left -= (size_t)n;
+	}
+}
+
+static void send_request(int fd, pid_t pid, char *const words[])
+{
+	char number[16];
+	_cleanup_free_ char *directory = getcwd(NULL, 0);
+	_cleanup_free_ char *line = xasprintf("%s %s", words[0], words[1] ? words[1] : "");
+	snprintf(number, sizeof(number), "%d", (int)pid);
+	send_text(fd, number);
+	send_text(fd, directory ? directory : "/");
+	send_text(fd, line);
+	shutdown(fd, SHUT_WR);
+}
+
+static void explain_no_ptmem(pid_t pid, int err)
+{
+	char name[64];
+	struct stat st;
+	snprintf(name, sizeof(name), "/proc/%d", (int)pid);
+	if (stat(name, &st) != 0)
+		log_error("process %d: no such process", (int)pid);
+	else if (geteuid() != 0 && st.st_uid != geteuid())
+		log_error("process %d belongs to another user: its ptmem answers that user and "
+			  "root alone",
+			  (int)pid);
+	else if (err == -ENOENT || err == -ECONNREFUSED) /* no socket, or a stale one */
+		log_error("process %d is neither a ptmem nor traced by one", (int)pid);
+	else
+		log_error("cannot ask process %d: %s", (int)pid, strerror(-err));
+}
+
+/* Prints the rest of an answer. Returns whether it was complete: zero-terminated. */
+static bool print_answer(int fd)
+{
+	char text[4096];
+	bool is_whole = false;
+	for (ssize_t n; (n = read(fd, text, sizeof(text))) > 0;) {
+		is_whole = text[n - 1] == '\0';
+		fwrite(text, 1, (size_t)n - is_whole, stdout);
+	}
+	return is_whole;
+}
+
+/* The same for an error: one line. */
+static bool print_error(int fd)
+{
+	_cleanup_fclose_ FILE *file = fdopen(dup(fd), "r");
+	_cleanup_free_ char *text = NULL;
+	size_t size = 0;
+	ssize_t n = file ? getdelim(&text, &size, '\0', file) : -1;
+	if (n <= 0 || text[n - 1] != '\0')
+		return false;
+	log_error("%.*s", (int)strcspn(text, "\n"), text);
+	return true;
+}
+
+int monitor_client_run(pid_t pid, char *const words[])
+{
+	int fd = connect_ptmem(pid);
+	pid_t tracer = fd < 0 ? tracer_of(pid) : 0;
+	if (fd < 0 && tracer > 0)
+		fd = connect_ptmem(tracer);
+	if (fd < 0) {
+		explain_no_ptmem(pid, fd);
+		return EXIT_NO_ANSWER;
+	}
+	send_request(fd, pid, words);
+	char status = 0;
+	bool has_answer = read(fd, &status, 1) == 1;
+	bool is_whole = has_answer && (status == '0' ? print_answer(fd) : print_error(fd));
+	bool is_printed = fflush(stdout) == 0 && !ferror(stdout);
+	close(fd);
+	if (!is_whole) {
+		log_error("%sprocess %d %s", has_answer ? "the answer of " : "", (int)pid,
+			  has_answer ? "is incomplete" : "does not answer");
+		return EXIT_NO_ANSWER;
+	}
+	return is_printed && status == '0' ? EXIT_SUCCESS : EXIT_REFUSED;
+}
+
+/*
  * The server. The loop sleeps in waitid or sigtimedwait; a connection raises SIGIO
  * (O_ASYNC on the listening socket), which interrupts it. A signal just before the sleep would be
  * lost, so a timer repeats it until the loop has polled. The server never waits for a client:
  * requests are read and answers written piecewise (SIGIO signals that there is room), while the
  * loop continues.
  */
-#include "live/monitor.h"
-
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
-#include <unistd.h>
-
-#include "base/alloc.h"
-#include "base/cleanup.h"
-#include "base/log.h"
-#include "base/vec.h"
-#include "live/monitor_command.h"
-#include "live/monitor_directory.h"
-#include "session/observer.h"
-#include "session/recording_now.h"
-#include "session/run.h"
-#include "session/session.h"
-#include "session/session_output.h"
-#include "session/signals.h"
-#include "tracee/control/target.h"
 
 #define REQUEST_MAX 65536 /* bytes */
 #define MAX_CLIENTS 64

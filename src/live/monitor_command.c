@@ -3,7 +3,7 @@
  * r->reply. A word may be abbreviated if it is unique: among all commands for a user, among
  * Massif's for a client request of the program.
  */
-#include "live/monitor_command.h"
+#include "live/monitor.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -12,14 +12,14 @@
 #include "base/amount.h"
 #include "base/cleanup.h"
 #include "base/proc.h"
-#include "session/inspect_session.h"
-#include "session/leak_report.h"
-#include "session/recording_calls.h"
-#include "session/recording_now.h"
+#include "output/outfile.h"
+#include "session/inspect/inspect_session.h"
+#include "session/inspect/leak_report.h"
+#include "session/record/recording_now.h"
+#include "session/record/recording_values.h"
 #include "session/run.h"
 #include "session/session.h"
-#include "output/pattern.h"
-#include "session/out_files.h"
+#include "session/session_files.h"
 #include "session/session_output.h"
 
 struct command {

@@ -17,15 +17,13 @@
 #include "base/proc.h"
 #include "base/text.h"
 #include "live/top_screen.h"
-#include "output/shown_stack.h"
-#include "output/top_table.h"
+#include "output/report_tree.h"
 #include "session/observer.h"
 #include "session/run.h"
 #include "session/session.h"
 #include "session/session_output.h"
 #include "session/signals.h"
 #include "tracee/control/target.h"
-#include "tracee/control/target_run.h"
 
 #define INTERVAL_DEFAULT 2.0
 #define KEY_SECONDS 0.1   /* maximum delay of a key */

@@ -3,7 +3,7 @@
 #define PTMEM_TOP_SCREEN_H
 
 #include "base/types.h"
-#include "output/top_table.h"
+#include "live/top.h"
 
 /* What a key requested; other keys only change the view. */
 enum top_wish { TOP_NOTHING, TOP_REDRAW, TOP_RESTART, TOP_SNAPSHOT, TOP_QUIT };

@@ -10,16 +10,15 @@
 
 #include "base/alloc.h"
 #include "base/amount.h"
-#include "base/memory_cgroup.h"
+#include "base/cgroup.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/proc.h"
 #include "session/condition.h"
 #include "session/observer.h"
-#include "session/recording_now.h"
+#include "session/record/recording_now.h"
 #include "session/session.h"
 #include "tracee/control/target.h"
-#include "tracee/control/target_run.h"
 
 #define TICK_NS 250000000ull
 #define SAMPLES 64u /* of a period */

@@ -23,12 +23,10 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/files.h"
 #include "base/globals.h"
 #include "base/log.h"
-#include "base/same_file.h"
-#include "base/standard_files.h"
-#include "base/vec.h"
-#include "output/memusage_data.h"
+#include "output/memusage_output.h"
 
 #define NAME "ptmem-memusage"
 

@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "symbols/stack_site.h"
+#include "symbols/wrapper.h"
 
 /* Candidates that get a label; those with equal labels are merged. */
 #define LABELLED 64

@@ -7,7 +7,7 @@
 #ifndef PTMEM_OUTPUT_CALL_SITES_H
 #define PTMEM_OUTPUT_CALL_SITES_H
 
-#include "output/shown_stack.h"
+#include "output/report_tree.h"
 #include "symbols/wrapper.h"
 
 struct call_site {
@@ -17,7 +17,7 @@ struct call_site {
 	bool is_unnamed;  /* the function has no name: frame is its nearest named caller */
 };
 
-/* The call site of the stack that @s was filled with (symbols/stack_site.h). */
+/* The call site of the stack that @s was filled with (symbols/wrapper.h). */
 struct call_site call_site_find(const struct shown_stack *s);
 
 /*

@@ -18,12 +18,10 @@
 
 #include "base/alloc.h"
 #include "base/amount.h"
-#include "output/unresolved.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "base/vec.h"
-#include "output/xml.h"
+#include "output/path_tree.h"
 
 #define FRAME_HEIGHT 17
 #define SIDE 10          /* margins left and right */
@@ -423,7 +421,7 @@ static void put_frames(const struct flame *f)
 void flame_write(FILE *out, const struct path_tree *whole, const struct flame_options *options)
 {
 	struct path_tree *folded = path_tree_fold_unnamed(whole);
-	struct path_tree *t = unresolved_merge(folded);
+	struct path_tree *t = path_tree_merge_unresolved(folded);
 	struct flame f = {
 		.out = out,
 		.tree = t,

@@ -1,15 +1,11 @@
 /* --inspect as JSON. Program names may contain any bytes: text_clean converts them to UTF-8. */
-#include "output/inspect_json.h"
+#include "output/inspect_report.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "output/inspect_advice.h"
-#include "output/inspect_python.h"
-#include "output/inspect_report.h"
-#include "output/inspect_types.h"
 
 static void put_string(FILE *f, const char *s)
 {

@@ -4,6 +4,10 @@
 
 #include <stdio.h>
 
+#include "base/alloc.h"
+#include "base/types.h"
+#include "inspect/block_types.h"
+#include "inspect/holders.h"
 #include "inspect/inspect.h"
 
 /* A core file: it does not record what was resident or swapped out. */
@@ -37,5 +41,96 @@ struct inspect_title {
 	size_t pin_count;
 	const struct inspect_core_title *core; /* NULL = of a process */
 };
+
+/* The types of live blocks, largest first: their numbers add up to those of all. */
+
+#define INSPECT_TYPE_SIZE (TYPE_NAME_MAX * 4)
+
+/* "C++ Foo", "Python dict", "text", "zeros", "40 bytes": in @text, cut if it is longer. */
+const char *inspect_type_text(const struct block_type *t, char text[static INSPECT_TYPE_SIZE]);
+
+/*
+ * The table for people: at most @rows of them, and the rest in one row. Below each is what points
+ * to its blocks, if @h has it.
+ */
+void inspect_types_print(FILE *f, const struct block_types *t, const struct block_holders *h,
+			 size_t rows);
+
+/* Those that pin most nearly empty pages: at most @rows. */
+void inspect_types_print_pins(FILE *f, const struct block_types *t, size_t rows);
+
+/* A member of an object, with the comma after it. */
+void inspect_types_write_json(FILE *f, const struct block_types *t, const struct block_holders *h);
+
+/* What would return malloc's free memory to the system, as text, each with the bytes. */
+
+struct inspect_advice {
+	const char *name;  /* "malloc_trim" */
+	uint64_t bytes;    /* bytes it would return; an upper bound if is_limit */
+	bool is_limit;
+	char *text;        /* owned */
+};
+struct inspect_advice_list {
+	VEC(struct inspect_advice) list;
+};
+
+/*
+ * Sorted by bytes, the most first; nothing below a page. None for a heap that is corrupt, or was
+ * being changed.
+ */
+void inspect_advice_find(const struct inspect_report *r, struct inspect_advice_list *out);
+void inspect_advice_deinit(struct inspect_advice_list *a);
+
+/* Python's allocator, as text and JSON. */
+
+/* The sentence about it; nothing if it was not found. */
+void inspect_python_print_summary(FILE *f, const struct inspect_report *r);
+/* How full its arenas are, and what pins the emptiest: at most @rows types. */
+void inspect_python_print(FILE *f, const struct inspect_report *r, size_t rows);
+/* Why its blocks may be wrong or missing. */
+void inspect_python_print_doubts(FILE *f, const struct python_report *p);
+/* A member of an object, with the comma after it; nothing if it was not found. */
+void inspect_python_write_json(FILE *f, const struct inspect_report *r);
+
+/* The blocks in use, one by one, as CSV: "address,bytes,type,allocator", ascending. */
+
+struct inspect_block {
+	taddr_t addr;
+	uint64_t size;          /* usable */
+	uint32_t type;          /* an index in struct block_types */
+	bool is_python;         /* of Python's allocator, not malloc's */
+};
+struct inspect_blocks {
+	VEC(struct inspect_block) list;
+};
+
+/* A heap_block_fn; @blocks: a struct inspect_blocks. */
+void inspect_blocks_add(void *blocks, taddr_t addr, uint64_t usable, uint32_t type);
+void inspect_blocks_add_python(void *blocks, taddr_t addr, uint64_t usable, uint32_t type);
+void inspect_blocks_sort(struct inspect_blocks *b);
+/* Sorts them before. */
+void inspect_blocks_write(FILE *file, struct inspect_blocks *b, const struct block_types *types);
+
+/* --inspect as text. */
+
+void inspect_report_print(FILE *file, const struct inspect_title *t,
+			  const struct inspect_report *r);
+
+/*
+ * Prints the lines that explain why blocks may be missing, or counted although free; none if there
+ * is no problem.
+ */
+void inspect_report_print_doubts(FILE *file, const struct inspect_title *t,
+				 const struct inspect_report *r);
+
+/* --inspect as JSON. */
+
+/*
+ * One object. Sizes are in bytes; "resident" and "swapped" of rows add up to those of "memory".
+ * Pages are those that are resident or swapped out; of a core file, those in it that are not all
+ * zeros.
+ */
+void inspect_report_write_json(FILE *file, const struct inspect_title *t,
+			       const struct inspect_report *r);
 
 #endif

@@ -21,9 +21,8 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "base/vec.h"
+#include "base/alloc.h"
 #include "output/massif.h"
-#include "output/massif_tree.h"
 
 struct child {
 	uint64_t bytes;

@@ -1,3 +1,23 @@
+/* Call paths with values from any source, and their text form: folded stacks. */
+#ifndef PTMEM_OUTPUT_PATH_TREE_H
+#define PTMEM_OUTPUT_PATH_TREE_H
+
+#include <stdio.h>
+
+#include "base/types.h"
+#include "symbols/code_owner.h"
+
+enum frame_kind {
+	FRAME_PROGRAM,         /* the executable, and frames of unknown objects */
+	FRAME_LIBC,            /* libc and the loader */
+	FRAME_STANDARD,        /* the standard libraries of C++ and Rust, also inlined */
+	FRAME_LIBRARY,         /* any other shared object, and headers of packages */
+	FRAME_NONE,            /* not a function: "[below threshold]" */
+	FRAME_KINDS,
+};
+
+enum frame_kind frame_kind(const struct frame_text *frame);
+
 /*
  * Call paths with values from any source, the input of folded stacks and flame graphs.
  *
@@ -7,11 +27,6 @@
  * totals. Each node has two of both, for the old and the new side; a tree that is not a comparison
  * uses only the second.
  */
-#ifndef PTMEM_OUTPUT_PATH_TREE_H
-#define PTMEM_OUTPUT_PATH_TREE_H
-
-#include "base/types.h"
-#include "output/frame_kind.h"
 
 enum path_side { PATH_OLD, PATH_NEW };
 
@@ -74,5 +89,33 @@ uint32_t path_tree_node_count(const struct path_tree *t);
  */
 uint32_t path_tree_children(const struct path_tree *t, uint32_t node, uint32_t **out,
 			    size_t *capacity);
+
+/*
+ * Merges call paths whose values are estimates from too few samples, which is noise.
+ *
+ *	main 90M --> parse 60M --> a 1.0M           main 90M --> parse 60M --> [below resolution] 2M
+ *	                       \-> b 0.5M      ->            \-> lex 30M
+ *	         \-> lex 30M   \-> c 0.5M
+ */
+
+/*
+ * A copy of @t, whose totals are up to date, in which children below resolution
+ * (profile/estimate.h) on both sides are one child of their parent, without children of its own.
+ * Totals are up to date. Never NULL.
+ */
+struct path_tree *path_tree_merge_unresolved(const struct path_tree *t);
+
+/*
+ * Folded stacks, one path per line, the input of flame graph tools.
+ *
+ *	FILE := { NAME { ";" NAME } " " VALUE [ " " VALUE ] "\n" }
+ *
+ * Outermost caller first. A ';' in a name becomes ':'. A path without own values has no line; the
+ * values add up to the tree's total. Of two values the first is the old one. Lines are sorted by
+ * name at each level.
+ */
+
+/* The caller checks the stream for errors. The root's own value is named "[unknown]". */
+void path_tree_write_folded(FILE *out, const struct path_tree *t, bool is_diff);
 
 #endif

@@ -1,3 +1,62 @@
+#include "output/report_tree.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/text.h"
+
+static const struct symbol *find_symbol(void *ctx, size_t i, enum symbol_part part)
+{
+	const struct shown_stack *s = ctx;
+
+	return s->report->symbol(s->report->symbol_ctx, s->frame.data[i], part);
+}
+
+/*
+ * Keeps the marker of an incomplete stack as its outermost frame if the depth would cut it off, so
+ * that no function of the program looks like the root.
+ */
+static void keep_cut_frame(struct shown_stack *s)
+{
+	uint32_t cut_frame = s->report->cut_frame;
+	size_t end = s->first + s->count;
+
+	if (!cut_frame || end >= s->frame.count || s->frame.data[s->frame.count - 1] != cut_frame)
+		return;
+	if (find_symbol(s, end - 1, SYMBOL_REAL)->is_main)
+		return; /* the missing part is below main */
+	s->frame.data[end] = cut_frame;
+	s->count++;
+}
+
+bool shown_stack_fill(struct shown_stack *s, uint32_t node)
+{
+	const struct calltree *tree = profile_calltree(s->report->profile);
+
+	s->frame.count = s->first = s->count = 0;
+	for (; node; node = calltree_parent(tree, node))
+		*vec_add(&s->frame) = calltree_node_frame(tree, node);
+	struct filter_range shown;
+	if (!filter_stack(s->report->filter, find_symbol, s, s->frame.count, &shown))
+		return false;
+	s->first = shown.first;
+	s->count = shown.count;
+	keep_cut_frame(s);
+	return true;
+}
+
+const struct symbol *shown_stack_symbol(const struct shown_stack *s, size_t i)
+{
+	return s->report->symbol(s->report->symbol_ctx, s->frame.data[i], SYMBOL_ALL);
+}
+
+void shown_stack_deinit(struct shown_stack *s)
+{
+	vec_deinit(&s->frame);
+}
+
 /*
  * The merged tree of a report: see report_tree.h for the picture.
  *
@@ -8,13 +67,6 @@
  *
  * Owns its arrays; independent of names and formats.
  */
-#include "output/report_tree.h"
-
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/vec.h"
-#include "output/shown_stack.h"
 
 struct tree_node {
 	struct report_node shown;
@@ -210,4 +262,106 @@ uint64_t report_tree_bytes(const struct report_tree *t, uint32_t node,
 		sum += leaf <= leaves->count ? leaves->bytes[leaf] : 0;
 	}
 	return sum;
+}
+
+/*
+ * From leaves to named paths: each leaf is one path, and the tree merges equal names, so values of
+ * one function at several addresses are added.
+ */
+
+static char *frame_name(const struct symbol *symbol, const struct symbol_frame *frame)
+{
+	if (frame->name)
+		return xstrdup(frame->name);
+	if (frame->file)
+		return xasprintf("[%s:%u]", frame->file, frame->line);
+	if (symbol->object)
+		return xasprintf("[%s]", text_base_name(symbol->object));
+	return xstrdup("[unknown]");
+}
+
+static uint32_t add_frame(struct path_tree *t, uint32_t at, const struct report *r,
+			  const struct symbol *symbol)
+{
+	for (uint32_t i = symbol->count; i-- > 0;) {
+		_cleanup_free_ char *name = frame_name(symbol, &symbol->frame[i]);
+
+		at = path_tree_child(t, at, name, strlen(name));
+		const struct frame_text text = {symbol->frame[i].name, symbol->frame[i].file,
+						symbol->object, symbol->frame[i].dir, r->my_code};
+
+		path_tree_set_kind(t, at, frame_kind(&text));
+	}
+	return at;
+}
+
+/* What a leaf has of the quantity. */
+struct leaf_value {
+	uint64_t value, variance;
+};
+
+static void add_leaf(struct path_tree *t, struct shown_stack *s, uint32_t node,
+		     const struct leaf_value *v)
+{
+	uint32_t at = 0;
+	double error = profile_error(s->report->profile, v->variance);
+
+	if (!shown_stack_fill(s, node))
+		return;
+	for (size_t i = s->first + s->count; i-- > s->first;)
+		at = add_frame(t, at, s->report, shown_stack_symbol(s, i));
+	path_tree_add(t, at, PATH_NEW, v->value);
+	path_tree_add_variance(t, at, PATH_NEW, error * error);
+}
+
+static int find_peak(const struct profile *p, uint32_t *i_out)
+{
+	for (uint32_t i = profile_snapshot_count(p); i-- > 0;) {
+		if (profile_snapshot(p, i)->kind == SNAPSHOT_PEAK) {
+			*i_out = i;
+			return 0;
+		}
+	}
+	return -ENOENT;
+}
+
+/* Errors of numbers of blocks are not known. */
+static struct leaf_value leaf_value(const struct profile *p, const struct leaf *leaf,
+				    enum profile_quantity quantity)
+{
+	switch (quantity) {
+	case PATHS_TOTAL:
+		return (struct leaf_value){leaf->total_bytes, leaf->total_variance};
+	case PATHS_COUNT:
+		return (struct leaf_value){.value = profile_count(p, leaf->calls)};
+	default:
+		return (struct leaf_value){leaf->live_bytes, leaf->live_variance};
+	}
+}
+
+int profile_paths_add(struct path_tree *t, const struct report *r, enum profile_quantity quantity)
+{
+	struct shown_stack stack = {.report = r};
+	uint32_t count = profile_leaf_count(r->profile), peak = 0;
+	_cleanup_free_ uint64_t *bytes = NULL;
+
+	if (quantity == PATHS_PEAK) {
+		int rc = find_peak(r->profile, &peak);
+
+		if (rc != 0)
+			return rc;
+		count = profile_snapshot_leaves(r->profile, peak, &bytes);
+	}
+	for (uint32_t i = 1; i <= count; i++) {
+		const struct leaf *leaf = profile_leaf(r->profile, i);
+		struct leaf_value v = leaf_value(r->profile, leaf, quantity);
+
+		if (bytes)
+			v = (struct leaf_value){
+				bytes[i], profile_leaf_variance(r->profile, i, bytes[i])};
+		if (v.value)
+			add_leaf(t, &stack, leaf->node, &v);
+	}
+	shown_stack_deinit(&stack);
+	return 0;
 }

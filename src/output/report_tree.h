@@ -1,4 +1,34 @@
 /*
+ * The stacks of a profile, reduced to the frames that the filter shows: one by one, merged from
+ * the innermost frame on (for massif and leaks), or as call paths from the outermost on (for
+ * folded stacks and flame graphs).
+ */
+#ifndef PTMEM_OUTPUT_REPORT_TREE_H
+#define PTMEM_OUTPUT_REPORT_TREE_H
+
+#include "base/alloc.h"
+#include "output/path_tree.h"
+#include "output/report.h"
+
+/*
+ * The part of one stack that a report shows: the frames of a node of the profile's call tree that
+ * the filter leaves. The marker of an incomplete stack is shown beyond the depth, too.
+ */
+
+/* Reused for each stack; initially {.report = r}. */
+struct shown_stack {
+	const struct report *report;
+	VEC(uint32_t) frame; /* the complete stack in the call tree, innermost first */
+	size_t first, count; /* shown are frame[first] to frame[first + count - 1] */
+};
+
+/* Gets the stack that ends at @node. False: its blocks are ignored. */
+bool shown_stack_fill(struct shown_stack *s, uint32_t node);
+/* All names of frame[@i]. */
+const struct symbol *shown_stack_symbol(const struct shown_stack *s, size_t i);
+void shown_stack_deinit(struct shown_stack *s);
+
+/*
  * The tree for reports: the stacks of all leaves of a profile, each reduced to the frames that the
  * filter shows, merged from the innermost frame on.
  *
@@ -10,10 +40,6 @@
  *
  * A snapshot does not contain sites first seen later: a node exists in it if its first leaf does.
  */
-#ifndef PTMEM_OUTPUT_REPORT_TREE_H
-#define PTMEM_OUTPUT_REPORT_TREE_H
-
-#include "output/writer.h"
 
 struct report_node {
 	uint32_t frame;      /* of the profile's call tree; 0 at the root */
@@ -52,5 +78,25 @@ struct report_leaves {
 /* The sum for @node and all nodes below it. Leaves ignored by the filter add nothing. */
 uint64_t report_tree_bytes(const struct report_tree *t, uint32_t node,
 			   const struct report_leaves *leaves);
+
+/*
+ * A profile's leaves as call paths with one quantity, for folded stacks and flame graphs of a run.
+ * Outermost caller first; frames of allocation functions and below main are left out as in massif
+ * reports, and inlined functions have their own frames.
+ */
+
+enum profile_quantity {
+	PATHS_LIVE,   /* bytes still live */
+	PATHS_PEAK,   /* bytes at the peak's snapshot */
+	PATHS_TOTAL,  /* bytes ever allocated */
+	PATHS_COUNT,  /* allocations ever made */
+};
+
+/*
+ * Adds every leaf of @r to @t (PATH_NEW). Names are functions; one without a name is
+ * "[file:line]", "[object]" or "[unknown]". -ENOENT when there is no peak. Does not update the
+ * totals of @t.
+ */
+int profile_paths_add(struct path_tree *t, const struct report *r, enum profile_quantity quantity);
 
 #endif

@@ -2,7 +2,7 @@
  * Suppression files: one pass, line by line. Entries of other tools are read, too, so that an error
  * in them is found, and dropped.
  */
-#include "output/suppressions.h"
+#include "output/leaks.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -11,8 +11,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "base/vec.h"
-#include "base/wildcard.h"
+#include "base/shell_words.h"
 
 #define ALL_KINDS 15u
 #define FRAMES_MAX 500u /* of one that is printed; Valgrind reads that many */

@@ -12,7 +12,7 @@
  * Inlined functions have no frames: the line is the innermost one, the function the real one. In
  * Massif's form each event is a snapshot with its tree.
  */
-#include "output/xtree.h"
+#include "output/massif.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -21,8 +21,7 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
-#include "output/massif_tree.h"
-#include "output/shown_stack.h"
+#include "output/report_tree.h"
 
 static const char *const event_text[FLOW_EVENT_COUNT] = {
 	[FLOW_LIVE_BYTES] = "curB : currently allocated Bytes",

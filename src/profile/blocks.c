@@ -1,5 +1,5 @@
 /*
- * The block table, see blocks.h; blocks_internal.h describes it, and has the inline functions. This
+ * The block table, see blocks.h; blocks_quick.h describes it, and has the inline functions. This
  * file has the rest: collisions, growth, and blocks of unusual shape.
  */
 #include "profile/blocks.h"
@@ -10,8 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
-#include "profile/blocks_internal.h"
-#include "profile/capacity.h"
+#include "profile/blocks_quick.h"
 
 #define HUGE_PAGE ((size_t)2 << 20) /* with another size the advice is harmless */
 

@@ -1,13 +1,43 @@
 /*
- * The live blocks: address -> size and owner. Open addressing; the largest
- * structure of ptmem, 16 bytes a slot, 21 with times. What a slot cannot hold
- * (addresses near 2^48 and beyond, sizes beyond 44 bits, an unusual capacity, a shift)
- * goes to a small side table.
+ * The live blocks, and the size of a block in Massif, the capacity by which most need no room in
+ * the table.
  */
 #ifndef PTMEM_PROFILE_BLOCKS_H
 #define PTMEM_PROFILE_BLOCKS_H
 
 #include "base/types.h"
+
+/*
+ * The size of a block in Massif: the payload P of its allocator for a request of S bytes,
+ * independent of the real allocator (doc/massif.md 2.5).
+ */
+
+#define CAPACITY_ALIGNMENT 16u         /* malloc's alignment */
+#define CAPACITY_SUPERBLOCK 4194304u   /* a block that does not fit here gets whole pages */
+#define CAPACITY_OVERHEAD 64u          /* superblock header 32, block overhead 32 */
+
+/* P of a request for @size bytes aligned to @align (raised to a power of two, at least 16). */
+static inline uint64_t capacity_of(uint64_t size, uint64_t align)
+{
+	if (size > UINT64_MAX >> 1 || align > UINT64_MAX >> 2)
+		return size; /* no such block exists; only keeps the sums defined */
+	uint64_t p = ROUND_UP(size, CAPACITY_ALIGNMENT);
+	if (p + CAPACITY_OVERHEAD > CAPACITY_SUPERBLOCK)
+		p = ROUND_UP(p + CAPACITY_OVERHEAD, PAGE_SIZE_MIN) - CAPACITY_OVERHEAD;
+	if (align <= CAPACITY_ALIGNMENT)
+		return p;
+	uint64_t power = CAPACITY_ALIGNMENT;
+	while (power < align)
+		power *= 2;
+	return p + power / 2; /* anywhere in [P + 16, P + A] in Massif; we use the middle */
+}
+
+/*
+ * The live blocks: address -> size and owner. Open addressing; the largest
+ * structure of ptmem, 16 bytes a slot, 21 with times. What a slot cannot hold
+ * (addresses near 2^48 and beyond, sizes beyond 44 bits, an unusual capacity, a shift)
+ * goes to a small side table.
+ */
 
 struct blocks;
 

@@ -1,4 +1,72 @@
 /*
+ * Cells (blocks by leaf, interval of allocation, interval of release), runs of packed cells, and
+ * tables of them.
+ */
+#ifndef PTMEM_PROFILE_CELLS_H
+#define PTMEM_PROFILE_CELLS_H
+
+#include "base/alloc.h"
+#include "base/types.h"
+
+#define CELL_NEVER 1023u  /* larger than any interval */
+#define CELL_BEFORE 1022u /* the interval before the first one */
+
+struct cell {
+	uint32_t leaf;
+	uint16_t born, died;
+	/*
+	 * may be temporarily negative (wrapped): releases before the interval's end are subtracted
+	 * first
+	 */
+	uint64_t blocks, bytes;
+	uint64_t variance; /* of the bytes; 0 without sampling */
+};
+
+/* The interval in which @c last changed; of those born before the first interval 0. */
+static inline uint32_t cell_changed(const struct cell *c)
+{
+	return c->died != CELL_NEVER ? c->died : c->born != CELL_BEFORE ? c->born : 0;
+}
+
+/* By leaf, born, died: different for each cell of a table. */
+static inline uint64_t cell_order(const struct cell *c)
+{
+	return (uint64_t)c->leaf << 32 | (uint32_t)c->born << 16 | c->died;
+}
+
+/*
+ * Runs of cells, packed: some 10 bytes each, in ascending order. A reader reads several at once, as
+ * if they were one run in which cells of the same order are added up.
+ */
+
+struct cell_run {
+	VEC(uint8_t) byte;         /* owned */
+	uint32_t count;            /* of cells */
+	uint32_t leaf;             /* of the last one */
+};
+
+/* Appends @c, which comes after all cells of @r. */
+void cell_run_add(struct cell_run *r, const struct cell *c);
+/* No more will be appended: frees what it has reserved for that. */
+void cell_run_end(struct cell_run *r);
+void cell_run_deinit(struct cell_run *r);
+
+struct cell_source {
+	const uint8_t *at, *end;
+	struct cell next;          /* leaf 0: there is none */
+};
+
+struct cell_reader {
+	VEC(struct cell_source) source;
+};
+
+/* @run must not change while it is read. */
+void cell_reader_add(struct cell_reader *rd, const struct cell_run *run);
+/* The next cell that is not zero. False: there is none. */
+bool cell_reader_next(struct cell_reader *rd, struct cell *out);
+void cell_reader_deinit(struct cell_reader *rd);
+
+/*
  * Blocks by leaf, interval of allocation and interval of release, for blocks that outlived the
  * interval in which they were allocated.
  *
@@ -9,13 +77,6 @@
  * second, both with born <= t and died <= t. Only cells_merge removes cells. Blocks from before the
  * first interval are born in CELL_BEFORE, which counts as less than any interval.
  */
-#ifndef PTMEM_PROFILE_CELLS_H
-#define PTMEM_PROFILE_CELLS_H
-
-#include "base/types.h"
-#include "base/vec.h"
-#include "profile/cell.h"
-#include "profile/cell_runs.h"
 
 /*
  * Open addressing; a cell with zero blocks and bytes counts as absent. With @packs a full table is

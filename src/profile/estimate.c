@@ -1,7 +1,10 @@
-/* See estimate.h. */
 #include "profile/estimate.h"
 
 #include <math.h>
+
+#include "base/alloc.h"
+#include "base/amount.h"
+#include "base/cleanup.h"
 
 #define CERTAIN 40.0 /* exp(-40) is below half a unit in the last place at 1 */
 
@@ -76,4 +79,23 @@ double estimate_variance_bound(uint64_t interval, uint64_t bytes)
 bool estimate_is_below_resolution(double bytes, double error)
 {
 	return 3 * error * error > bytes * bytes * (1 + 1e-9);
+}
+
+char *sampling_range(uint64_t interval, uint64_t longest)
+{
+	char from[AMOUNT_SIZE], to[AMOUNT_SIZE];
+
+	amount_bytes((double)interval, from);
+	if (longest <= interval)
+		return xstrdup(from);
+	return xasprintf("%s to %s", from, amount_bytes((double)longest, to));
+}
+
+char *sampling_note(uint64_t interval, uint64_t longest)
+{
+	if (!interval)
+		return xstrdup("");
+	_cleanup_free_ char *range = sampling_range(interval, longest);
+
+	return xasprintf(" (estimate, sampled every %s)", range);
 }

@@ -27,6 +27,7 @@
 #ifndef PTMEM_PROFILE_ESTIMATE_H
 #define PTMEM_PROFILE_ESTIMATE_H
 
+#include "base/types.h"
 #include "profile/blocks.h"
 
 #define ESTIMATE_UNIT_BITS 12
@@ -75,5 +76,13 @@ double estimate_variance_bound(uint64_t interval, uint64_t bytes);
  * samples. Fewer samples suffice only if their blocks are so large that the error is smaller.
  */
 bool estimate_is_below_resolution(double bytes, double error);
+
+/* The note for estimates in reports. */
+
+/* "512.0 KiB", or, where --budget lengthened it, "512.0 KiB to 4.0 MiB". The caller frees it. */
+char *sampling_range(uint64_t interval, uint64_t longest);
+
+/* " (estimate, sampled every 512.0 KiB)", or "" if @interval is 0. The caller frees it. */
+char *sampling_note(uint64_t interval, uint64_t longest);
 
 #endif

@@ -5,7 +5,7 @@
 #ifndef PTMEM_PROFILE_EVENT_H
 #define PTMEM_PROFILE_EVENT_H
 
-#include "base/quick_event.h"
+#include "base/heap_calls.h"
 #include "base/types.h"
 
 enum event_kind {

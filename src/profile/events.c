@@ -57,11 +57,15 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/types.h>
 
 #include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/files.h"
 #include "base/log.h"
 
 struct events_writer {
@@ -300,4 +304,29 @@ int events_writer_free(struct events_writer *w)
 	free(w->file_id);
 	free(w);
 	return r;
+}
+
+/* Letters of the lines that are events (events.c). */
+static const char event_letters[] = "afbrmusctpkdoqzjR";
+
+#define CUT_TAIL (1 << 20) /* bytes in which an event is looked for: the names of a file are last */
+
+bool events_cut(const char *path, uint64_t *time_ns_out)
+{
+	off_t end = stream_cut_line(path);
+	_cleanup_fclose_ FILE *file = end > 0 ? fopen(path, "re") : NULL;
+	_cleanup_free_ char *line = NULL;
+	size_t capacity = 0;
+	bool found = false;
+
+	if (!file || fseeko(file, MAX(end - CUT_TAIL, 0), SEEK_SET) != 0)
+		return false;
+	while (getline(&line, &capacity, file) > 2) {
+		bool is_event = line[1] == ' ' && strchr(event_letters, line[0]);
+
+		if (is_event)
+			*time_ns_out = strtoull(line + 2, NULL, 10);
+		found |= is_event;
+	}
+	return found;
 }

@@ -1,18 +1,24 @@
 /*
- * Events as text: --events writes them, --replay and the tests read them.
- *
- * The grammar is at the head of events.c. The file is self-contained: it contains each call tree
- * node once, before its first use, the modules, the command line and (optionally) names for
- * addresses, so that a replay gives the same massif file without a target.
+ * Event files (--events, --replay): their writer (events.c, with the grammar), their reader
+ * (events_read.c), and what makes an unfinished one usable.
  */
 #ifndef PTMEM_PROFILE_EVENTS_H
 #define PTMEM_PROFILE_EVENTS_H
 
 #include <stdio.h>
 
-#include "base/call_totals.h"
+#include "base/heap_calls.h"
+#include "base/types.h"
 #include "profile/calltree.h"
 #include "profile/event.h"
+
+/*
+ * Events as text: --events writes them, --replay and the tests read them.
+ *
+ * The grammar is at the head of events.c. The file is self-contained: it contains each call tree
+ * node once, before its first use, the modules, the command line and (optionally) names for
+ * addresses, so that a replay gives the same massif file without a target.
+ */
 
 struct events_writer;
 
@@ -55,5 +61,46 @@ void events_writer_event(struct events_writer *w, const struct calltree *t, cons
 void events_writer_thread_exit(struct events_writer *w, uint32_t thread);
 void events_writer_end(struct events_writer *w, uint64_t time_ns);
 int events_writer_free(struct events_writer *w); /* 0 or -errno of the first failed write */
+
+/* Reads event files (events.h). */
+
+struct events_reader_ops {
+	void (*header)(void *ctx, const char *command, uint32_t pid, uint64_t start_ns);
+	void (*module)(void *ctx, const struct events_module *m);
+	void (*name)(void *ctx, const struct events_name *n);
+	void (*value)(void *ctx, const char *key, const char *value);
+	/* node: in the tree passed to events_read, or the one of restart */
+	void (*event)(void *ctx, const struct event *ev);
+	void (*thread_exit)(void *ctx, uint32_t thread);
+	void (*end)(void *ctx, uint64_t time_ns);
+	void *ctx;
+	void (*sampling)(void *ctx, uint64_t interval, uint64_t seed);
+	void (*total)(void *ctx, uint8_t function, const struct call_total *total);
+	/*
+	 * The file is cut, at @line: its writer died, or could write no more. NULL: that is an
+	 * error. Else what is there has been read.
+	 */
+	void (*cut)(void *ctx, unsigned line);
+	/*
+	 * The process executed another program, of which all that follows is, beginning with a
+	 * header. Returns the tree for its nodes. NULL: that is an error.
+	 */
+	struct calltree *(*restart)(void *ctx);
+};
+
+/*
+ * Reads all of @file into @t and the callbacks. 0, or -EINVAL with *line_out and *why_out
+ * (static).
+ */
+int events_read(FILE *file, struct calltree *t, const struct events_reader_ops *ops,
+		unsigned *line_out, const char **why_out);
+
+/* Event files (events.h) that could not be written to their end. */
+
+/*
+ * A file of events at @path that could not be written to its end: its last line is cut off if it is
+ * not whole. Whether there is an event in it, and the time of the last one.
+ */
+bool events_cut(const char *path, uint64_t *time_ns_out);
 
 #endif

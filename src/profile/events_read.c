@@ -1,3 +1,47 @@
+/* Single characters of event files. */
+#include "profile/events.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "profile/estimate.h"
+
+/* The encoding is that of events.c. */
+
+/* The value of a decimal or hexadecimal digit; INT_MAX if it is none. */
+static int event_text_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return INT_MAX;
+}
+
+/* Decodes one escape; returns the byte or -1. Advances *at, which is after the backslash. */
+static int event_text_unescape(const char **at)
+{
+	char c = *(*at)++;
+	if (c == '\\')
+		return '\\';
+	if (c == 'n')
+		return '\n';
+	if (c == 't')
+		return '\t';
+	if (c != 'x' || event_text_digit((*at)[0]) > 15 || event_text_digit((*at)[1]) > 15)
+		return -1;
+	int value = event_text_digit((*at)[0]) * 16 + event_text_digit((*at)[1]);
+	*at += 2;
+	return value ? value : -1;
+}
+
 /*
  * The reader of event files; the grammar is at the head of events.c.
  *
@@ -5,17 +49,6 @@
  * checked, and the first error ends reading with the line number and a reason. Node ids are dense,
  * so the table of nodes is never larger than the file.
  */
-#include "profile/events_read.h"
-
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/types.h>
-
-#include "base/cleanup.h"
-#include "base/vec.h"
-#include "profile/estimate.h"
-#include "profile/event_text.h"
 
 /* The maximum sum of a file's sizes: bytes of profiles are added twice, and must not overflow. */
 #define BYTES_MAX (UINT64_C(1) << 62)
@@ -24,7 +57,7 @@
 /* Letters of lines, by event_kind - 1; 'j' and 'R' are events, too. */
 static const char events[] = "afbrmusctpkdoqz";
 
-struct reader {
+struct line_reader {
 	struct calltree *tree;
 	const struct events_reader_ops *ops;
 	const char *at;           /* the rest of the line */
@@ -39,7 +72,7 @@ struct reader {
 	bool has_header, has_event, has_end;
 };
 
-static bool fail(struct reader *r, const char *why)
+static bool fail(struct line_reader *r, const char *why)
 {
 	if (!r->why)
 		r->why = why;
@@ -48,7 +81,7 @@ static bool fail(struct reader *r, const char *why)
 
 /* Fields. After an error they return 0 and r->why is kept. */
 
-static uint64_t number(struct reader *r, int base, uint64_t max)
+static uint64_t number(struct line_reader *r, int base, uint64_t max)
 {
 	uint64_t value = 0;
 	if (*r->at != ' ') {
@@ -69,22 +102,22 @@ static uint64_t number(struct reader *r, int base, uint64_t max)
 	return r->why ? 0 : value;
 }
 
-static uint64_t decimal(struct reader *r)
+static uint64_t decimal(struct line_reader *r)
 {
 	return number(r, 10, UINT64_MAX);
 }
 
-static uint32_t decimal32(struct reader *r)
+static uint32_t decimal32(struct line_reader *r)
 {
 	return (uint32_t)number(r, 10, UINT32_MAX);
 }
 
-static uint64_t hex(struct reader *r)
+static uint64_t hex(struct line_reader *r)
 {
 	return number(r, 16, UINT64_MAX);
 }
 
-static bool at_end(struct reader *r)
+static bool at_end(struct line_reader *r)
 {
 	if (!r->why && *r->at)
 		return fail(r, "more fields than the record has");
@@ -92,7 +125,7 @@ static bool at_end(struct reader *r)
 }
 
 /* Decodes text up to @stop ('\0': the end of the line). The caller frees it; NULL on error. */
-static char *text(struct reader *r, char stop)
+static char *text(struct line_reader *r, char stop)
 {
 	_cleanup_free_ char *out = xmalloc(strlen(r->at) + 1);
 	size_t n = 0;
@@ -120,7 +153,7 @@ static char *text(struct reader *r, char stop)
 }
 
 /* The space before a text. */
-static bool blank(struct reader *r)
+static bool blank(struct line_reader *r)
 {
 	if (!r->why && *r->at != ' ')
 		return fail(r, "the text is missing");
@@ -131,7 +164,7 @@ static bool blank(struct reader *r)
 
 /* Records. */
 
-static struct events_module *find_module(struct reader *r, uint32_t id)
+static struct events_module *find_module(struct line_reader *r, uint32_t id)
 {
 	if (r->last_module < r->module.count && r->module.data[r->last_module].id == id)
 		return &r->module.data[r->last_module];
@@ -144,7 +177,7 @@ static struct events_module *find_module(struct reader *r, uint32_t id)
 	return NULL;
 }
 
-static void read_header(struct reader *r)
+static void read_header(struct line_reader *r)
 {
 	uint32_t pid = decimal32(r);
 	uint64_t start_ns = decimal(r);
@@ -156,7 +189,7 @@ static void read_header(struct reader *r)
 		r->ops->header(r->ops->ctx, command, pid, start_ns);
 }
 
-static void read_sampling(struct reader *r)
+static void read_sampling(struct line_reader *r)
 {
 	uint64_t interval = decimal(r), seed = decimal(r);
 	if (!at_end(r))
@@ -172,7 +205,7 @@ static void read_sampling(struct reader *r)
 		r->ops->sampling(r->ops->ctx, interval, seed);
 }
 
-static void read_shift(struct reader *r)
+static void read_shift(struct line_reader *r)
 {
 	uint8_t shift = (uint8_t)number(r, 10, ESTIMATE_SHIFT_MAX);
 
@@ -184,7 +217,7 @@ static void read_shift(struct reader *r)
 		r->sample_shift = shift;
 }
 
-static void read_total(struct reader *r)
+static void read_total(struct line_reader *r)
 {
 	uint8_t function = (uint8_t)number(r, 10, HEAP_FUNCTION_COUNT - 1);
 	struct call_total total = {.calls = decimal(r)};
@@ -193,7 +226,7 @@ static void read_total(struct reader *r)
 		r->ops->total(r->ops->ctx, function, &total);
 }
 
-static void read_load(struct reader *r)
+static void read_load(struct line_reader *r)
 {
 	struct events_module m = { .id = decimal32(r) };
 	m.start = hex(r);
@@ -218,7 +251,7 @@ static void read_load(struct reader *r)
 		r->ops->module(r->ops->ctx, &m);
 }
 
-static void read_unmapped(struct reader *r)
+static void read_unmapped(struct line_reader *r)
 {
 	struct events_module m = { .id = decimal32(r) };
 	struct events_module *old = find_module(r, m.id);
@@ -235,7 +268,7 @@ static void read_unmapped(struct reader *r)
 }
 
 /* The frame of @pc in @module. In the tree the address may still belong to an unmapped module. */
-static uint32_t frame_of(struct reader *r, taddr_t pc, uint32_t module)
+static uint32_t frame_of(struct line_reader *r, taddr_t pc, uint32_t module)
 {
 	uint32_t frame = calltree_get_frame(r->tree, pc, module);
 	if (calltree_frame(r->tree, frame)->module == module)
@@ -244,7 +277,7 @@ static uint32_t frame_of(struct reader *r, taddr_t pc, uint32_t module)
 	return calltree_get_frame(r->tree, pc, module);
 }
 
-static void read_node(struct reader *r)
+static void read_node(struct line_reader *r)
 {
 	uint32_t id = decimal32(r), parent = decimal32(r);
 	taddr_t pc = hex(r);
@@ -263,7 +296,7 @@ static void read_node(struct reader *r)
 	*vec_add(&r->node) = node;
 }
 
-static void read_name(struct reader *r)
+static void read_name(struct line_reader *r)
 {
 	struct events_name n = { .pc = hex(r) };
 	n.module = decimal32(r);
@@ -282,7 +315,7 @@ static void read_name(struct reader *r)
 }
 
 /* Whether the sizes can be added up. Failed calls may request any size. */
-static bool add_bytes(struct reader *r, const struct event *ev, char letter)
+static bool add_bytes(struct line_reader *r, const struct event *ev, char letter)
 {
 	bool is_made = ev->addr ? strchr("aRrmz", letter) != NULL : letter == 's' || letter == 'p';
 
@@ -299,7 +332,7 @@ static bool add_bytes(struct reader *r, const struct event *ev, char letter)
 	return true;
 }
 
-static void read_event(struct reader *r, enum event_kind kind, char letter)
+static void read_event(struct line_reader *r, enum event_kind kind, char letter)
 {
 	struct event ev = { .kind = (uint8_t)kind, .is_inner = letter == 'j' };
 	ev.time_ns = decimal(r);
@@ -337,7 +370,7 @@ static void read_event(struct reader *r, enum event_kind kind, char letter)
 		r->ops->event(r->ops->ctx, &ev);
 }
 
-static void read_value(struct reader *r)
+static void read_value(struct line_reader *r)
 {
 	_cleanup_free_ char *key = blank(r) ? text(r, ' ') : NULL;
 	_cleanup_free_ char *value = r->why ? NULL : text(r, '\0');
@@ -348,14 +381,14 @@ static void read_value(struct reader *r)
 		r->ops->value(r->ops->ctx, key, value);
 }
 
-static void read_thread_exit(struct reader *r)
+static void read_thread_exit(struct line_reader *r)
 {
 	uint32_t thread = decimal32(r);
 	if (at_end(r) && r->ops->thread_exit)
 		r->ops->thread_exit(r->ops->ctx, thread);
 }
 
-static void read_end(struct reader *r)
+static void read_end(struct line_reader *r)
 {
 	uint64_t time_ns = decimal(r);
 	if (!at_end(r))
@@ -365,7 +398,7 @@ static void read_end(struct reader *r)
 		r->ops->end(r->ops->ctx, time_ns);
 }
 
-static void read_record(struct reader *r, char letter)
+static void read_record(struct line_reader *r, char letter)
 {
 	const char *event = strchr(events, letter);
 	if (event)
@@ -401,14 +434,14 @@ static void read_record(struct reader *r, char letter)
 }
 
 /* The process executed another program: what follows is of that. */
-static void begin_again(struct reader *r)
+static void begin_again(struct line_reader *r)
 {
 	if (!r->has_header || r->has_end || !r->ops->restart) {
 		fail(r, "a second first line, but not after an exec");
 		return;
 	}
 	struct calltree *tree = r->ops->restart(r->ops->ctx);
-	const struct reader next = {
+	const struct line_reader next = {
 		.tree = tree, .ops = r->ops, .node = r->node, .module = r->module};
 
 	*r = next;
@@ -416,7 +449,7 @@ static void begin_again(struct reader *r)
 	r->module.count = 0;
 }
 
-static void read_line(struct reader *r, const char *line, unsigned number_of_line)
+static void read_line(struct line_reader *r, const char *line, unsigned number_of_line)
 {
 	bool is_first = strcmp(line, FIRST_LINE) == 0;
 	r->at = line;
@@ -445,7 +478,7 @@ static void read_line(struct reader *r, const char *line, unsigned number_of_lin
 }
 
 /* Takes the line feed off. False: nothing can be read of @line, which may be cut. */
-static bool trim(struct reader *r, char *line, size_t length)
+static bool trim(struct line_reader *r, char *line, size_t length)
 {
 	if (memchr(line, '\0', length))
 		return fail(r, "a NUL character");
@@ -456,7 +489,7 @@ static bool trim(struct reader *r, char *line, size_t length)
 }
 
 /* All lines are read. */
-static void check_end(struct reader *r, unsigned lines)
+static void check_end(struct line_reader *r, unsigned lines)
 {
 	if (r->has_end)
 		return;
@@ -471,7 +504,7 @@ static void check_end(struct reader *r, unsigned lines)
 int events_read(FILE *file, struct calltree *t, const struct events_reader_ops *ops,
 		unsigned *line_out, const char **why_out)
 {
-	struct reader r = { .tree = t, .ops = ops };
+	struct line_reader r = { .tree = t, .ops = ops };
 	_cleanup_free_ char *line = NULL;
 	size_t capacity = 0;
 	unsigned number_of_line = 1;

@@ -1,12 +1,18 @@
 /*
- * What each distinct stack allocated, holds and freed: the numbers of an xtree (doc/massif.md
- * 2.15). Separate from the profile, since here no function is ignored, a realloc is an allocation
- * and a free, and frees have their own stacks. Stacks are nodes of a call tree owned elsewhere.
+ * Sums by stack of what was allocated, is live and was released (--xtree-memory), and of what each
+ * stack releases (--free-stacks). A profile itself knows only the stacks that allocate.
  */
 #ifndef PTMEM_PROFILE_FLOWS_H
 #define PTMEM_PROFILE_FLOWS_H
 
 #include "profile/event.h"
+#include "profile/profile.h"
+
+/*
+ * What each distinct stack allocated, holds and freed: the numbers of an xtree (doc/massif.md
+ * 2.15). Separate from the profile, since here no function is ignored, a realloc is an allocation
+ * and a free, and frees have their own stacks. Stacks are nodes of a call tree owned elsewhere.
+ */
 
 struct profile;
 
@@ -50,5 +56,37 @@ struct flows *flows_rounded(const struct flows *f);
 uint32_t flows_count(const struct flows *f); /* stacks: 0 .. count - 1, by first appearance */
 const struct flow *flows_get(const struct flows *f, uint32_t i);
 bool flows_is_full(const struct flows *f);
+
+/*
+ * Which stacks release how much (--free-stacks), from the profile's totals: what was allocated, or
+ * live before the profile, is either live or released. So a free releases its block, a realloc the
+ * bytes by which its block shrinks, and blocks that do not count are ignored. Stacks are nodes of
+ * the profile's call tree.
+ */
+
+struct release_sum {
+	uint64_t bytes, blocks;
+};
+
+/* Of one stack. */
+struct release {
+	uint32_t node;          /* 0 = unknown */
+	struct release_sum all, recent; /* recent: since releases_restart */
+};
+
+struct releases;
+
+struct releases *releases_new(void);
+struct releases *releases_clone(const struct releases *r); /* for a forked child */
+void releases_free(struct releases *r);                    /* may be NULL */
+
+/* @node released everything that was released since the last call. @r NULL: does nothing. */
+void releases_note(struct releases *r, const struct profile_totals *totals, uint32_t node);
+
+/* What is recent begins now. @r NULL: does nothing. */
+void releases_restart(struct releases *r);
+
+uint32_t releases_count(const struct releases *r); /* stacks: 0 .. count - 1 */
+const struct release *releases_get(const struct releases *r, uint32_t i);
 
 #endif

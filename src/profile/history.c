@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "profile/history_update.h"
+#include "profile/profile_update.h"
 
 /* Beyond this number of cells intervals are merged: they take some 10 bytes each. */
 #define MAX_CELLS (1u << 20)

@@ -14,13 +14,13 @@
  * and peak are those since then, and blocks from before are live from its beginning (CELL_BEFORE).
  * A profile may keep two, one of which is never restarted.
  *
- * This is the interface for readers; profile.c and its helpers change it (history_update.h).
+ * This is the interface for readers; profile.c and its helpers change it (profile_update.h).
  */
 #ifndef PTMEM_PROFILE_HISTORY_H
 #define PTMEM_PROFILE_HISTORY_H
 
+#include "base/alloc.h"
 #include "base/types.h"
-#include "base/vec.h"
 #include "profile/cells.h"
 #include "profile/profile.h"
 

@@ -1,3 +1,173 @@
+/* Shared by memusage.c (heap calls, stacks) and memusage.c (mappings) only. */
+#include "profile/memusage.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/alloc.h"
+#include "base/heap_calls.h"
+#include "profile/blocks.h"
+#include "profile/blocks_quick.h"
+#include "profile/estimate.h"
+#include "profile/pages.h"
+
+enum { PLAIN, ALIGNED }; /* the values of a block's leaf: of the memalign family, or not */
+
+struct thread_base {
+	uint32_t thread;
+	taddr_t base;        /* 0 = not seen on its own stack yet */
+	uint64_t depth;      /* its last value */
+	taddr_t low;         /* its own stack: [low, low + size] */
+	uint64_t size;       /* 0 = unknown */
+};
+
+/* A block that its thread is reallocating. */
+struct resized {
+	uint32_t thread;
+	bool is_known;
+	struct block block;
+};
+
+struct memusage {
+	struct memusage_numbers numbers;
+	uint64_t sample_interval; /* 0: all blocks are known */
+	struct memusage_sink sink; /* add: NULL = none */
+	struct blocks *blocks;
+	struct pages maps;
+	VEC(struct thread_base) bases;
+	VEC(struct resized) resized;
+	size_t last_base; /* index of the last one found */
+	uint64_t now_ns;  /* time of the last event */
+	bool is_over;     /* memusage prints now, and stops counting */
+};
+
+/* A failed call's size counts, too, unless no object can be that large: the sums would wrap. */
+static inline uint64_t countable(uint64_t size)
+{
+	return size > PTRDIFF_MAX ? 0 : size;
+}
+
+static inline void count_bytes(struct memusage *m, enum memusage_row row, uint64_t bytes)
+{
+	m->numbers.row[row].memory += bytes;
+	if (row != MEMUSAGE_FREE && row != MEMUSAGE_MUNMAP)
+		m->numbers.total += bytes;
+}
+
+/* The weight of a block; a failed call (address 0) has its own size. */
+static inline struct weight memusage_weigh(const struct memusage *m, const struct block *block)
+{
+	if (m->sample_interval && block->addr)
+		return estimate_weigh(m->sample_interval, block, 0);
+	return (struct weight){.bytes = block->size,
+			       .calls = m->sample_interval ? ESTIMATE_UNIT : 1};
+}
+
+/* @calls: in units (estimate.h) if blocks are samples. */
+static inline void count_size(struct memusage *m, uint64_t size, uint64_t calls)
+{
+	struct memusage_numbers *n = &m->numbers;
+	n->histogram_calls += calls;
+	if (size / MEMUSAGE_BUCKET < MEMUSAGE_BUCKETS)
+		n->histogram[size / MEMUSAGE_BUCKET] += calls;
+	else
+		n->large += calls;
+}
+
+/* memusage's count of mappings. */
+
+/* memusage's mappings: calls of mmap, mremap and munmap by row, and their live bytes. */
+
+static void sub_unmapped(void *ctx, uint32_t leaf, uint64_t bytes)
+{
+	struct memusage *m = ctx;
+	(void)leaf;
+	m->numbers.live -= bytes;
+}
+
+/*
+ * The @size bytes at @addr, and the pages that contain them; false if there are none. The requested
+ * bytes become live; whole pages are removed, as in the kernel.
+ */
+static bool range_of(taddr_t addr, uint64_t size, taddr_t *end_out, taddr_t *pages_end_out)
+{
+	taddr_t end;
+	if (size == 0 || __builtin_add_overflow(addr, size, &end) ||
+	    end > UINT64_MAX - PAGE_SIZE_MIN)
+		return false;
+	*end_out = end;
+	*pages_end_out = ROUND_UP(end, PAGE_SIZE_MIN);
+	return true;
+}
+
+static void remove_map(struct memusage *m, taddr_t addr, uint64_t size)
+{
+	taddr_t end, pages_end;
+	if (range_of(addr, size, &end, &pages_end))
+		pages_remove(&m->maps, ROUND_DOWN(addr, PAGE_SIZE_MIN), pages_end, sub_unmapped, m);
+}
+
+static void add_map(struct memusage *m, taddr_t addr, uint64_t size)
+{
+	taddr_t end, pages_end;
+	if (!range_of(addr, size, &end, &pages_end))
+		return;
+	remove_map(m, addr, size); /* MAP_FIXED over another mapping */
+	pages_add(&m->maps, addr, end, 0);
+	m->numbers.live += size;
+}
+
+static void on_mmap(struct memusage *m, const struct event *ev)
+{
+	uint64_t prot = ev->align & UINT32_MAX, flags = ev->align >> 32;
+	enum memusage_row row = flags & MAP_ANONYMOUS ? MEMUSAGE_MMAP_ANONYMOUS :
+				prot & PROT_WRITE ? MEMUSAGE_MMAP_WRITE : MEMUSAGE_MMAP_READ;
+	m->numbers.row[row].calls++;
+	count_bytes(m, row, countable(ev->size));
+	count_size(m, ev->size, m->sample_interval ? ESTIMATE_UNIT : 1);
+	m->numbers.row[row].failed += !ev->addr;
+	if (ev->addr)
+		add_map(m, ev->addr, ev->size);
+}
+
+static void on_mremap(struct memusage *m, const struct event *ev)
+{
+	struct memusage_numbers *n = &m->numbers;
+	uint64_t old_size = ev->align;
+	n->row[MEMUSAGE_MREMAP].calls++;
+	count_bytes(m, MEMUSAGE_MREMAP, countable(ev->size) > old_size ? ev->size - old_size : 0);
+	count_size(m, ev->size, m->sample_interval ? ESTIMATE_UNIT : 1);
+	n->row[MEMUSAGE_MREMAP].failed += !ev->addr;
+	if (!ev->addr)
+		return;
+	n->map_same_place += ev->addr == ev->old_addr;
+	n->map_shrunk += ev->size < old_size;
+	remove_map(m, ev->old_addr, old_size); /* 0 for a second view: its old size is 0 */
+	add_map(m, ev->addr, ev->size);
+}
+
+static void on_munmap(struct memusage *m, const struct event *ev)
+{
+	m->numbers.row[MEMUSAGE_MUNMAP].calls++;
+	m->numbers.row[MEMUSAGE_MUNMAP].failed += !ev->addr;
+	if (!ev->addr)
+		return;
+	count_bytes(m, MEMUSAGE_MUNMAP, ev->size);
+	remove_map(m, ev->addr, ev->size);
+}
+
+/* A call of mmap, mremap or munmap, failed ones included. */
+static void memusage_mapping_call(struct memusage *m, const struct event *ev)
+{
+	if (ev->function == FUNCTION_MMAP)
+		on_mmap(m, ev);
+	else if (ev->function == FUNCTION_MREMAP)
+		on_mremap(m, ev);
+	else
+		on_munmap(m, ev);
+}
+
 /*
  * memusage's accounting; see memusage.h. The table of doc/memusage.md 1.1 is
  * the order of the functions here.
@@ -7,17 +177,6 @@
  * (EVENT_STACK_BASE). A stack pointer outside of the thread's own stack (EVENT_STACK_RANGE) belongs
  * to a fiber or a signal handler, and is ignored: the depth of the own stack stays the same.
  */
-#include "profile/memusage.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/heap_function.h"
-#include "profile/blocks_internal.h"
-#include "profile/capacity.h"
-#include "profile/memusage_internal.h"
-#include "profile/memusage_maps.h"
 
 #define ALIGNMENT 16                 /* for plain blocks: only a hint to the table */
 /* The assumed size of a stack that was not reported, from its base. */

@@ -15,8 +15,7 @@
 #ifndef PTMEM_PROFILE_MEMUSAGE_H
 #define PTMEM_PROFILE_MEMUSAGE_H
 
-#include "base/call_totals.h"
-#include "base/quick_event.h"
+#include "base/heap_calls.h"
 #include "base/types.h"
 #include "profile/event.h"
 

@@ -1,11 +1,10 @@
 /* Covered blocks are in one array, with a chain for each address. */
-#include "profile/overlay.h"
+#include "profile/profile_update.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
-#include "profile/profile_internal.h"
 
 #define ALIGNMENT 16u
 

@@ -30,7 +30,7 @@ static size_t first_after(const struct pages *p, taddr_t addr)
 }
 
 /* Replaces @old ranges at index @at by the @count ones in @with. */
-static void splice(struct pages *p, size_t at, size_t old, const struct page_range *with,
+static void splice(struct pages *p, size_t at, size_t old, const struct page_run *with,
 		   size_t count)
 {
 	size_t tail = p->range.count - at - old;
@@ -52,7 +52,7 @@ uint64_t pages_overlap(const struct pages *p, taddr_t start, taddr_t end)
 void pages_add(struct pages *p, taddr_t start, taddr_t end, uint32_t leaf)
 {
 	size_t at = first_after(p, start), old = 0;
-	struct page_range range = { start, end, leaf };
+	struct page_run range = { start, end, leaf };
 	CHECK(start < end && (at == p->range.count || p->range.data[at].start >= end));
 	if (at < p->range.count && p->range.data[at].start == end &&
 	    p->range.data[at].leaf == leaf) {
@@ -70,13 +70,13 @@ void pages_remove(struct pages *p, taddr_t start, taddr_t end,
 		  void (*gone)(void *ctx, uint32_t leaf, uint64_t bytes), void *ctx)
 {
 	size_t at = first_after(p, start), old = 0, count = 0;
-	struct page_range rest[2];
+	struct page_run rest[2];
 	for (size_t i = at; i < p->range.count && p->range.data[i].start < end; i++, old++) {
-		struct page_range r = p->range.data[i];
+		struct page_run r = p->range.data[i];
 		if (r.start < start)
-			rest[count++] = (struct page_range){ r.start, start, r.leaf };
+			rest[count++] = (struct page_run){ r.start, start, r.leaf };
 		if (r.end > end)
-			rest[count++] = (struct page_range){ end, r.end, r.leaf };
+			rest[count++] = (struct page_run){ end, r.end, r.leaf };
 		gone(ctx, r.leaf, MIN(end, r.end) - MAX(start, r.start));
 	}
 	if (old)

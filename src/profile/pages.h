@@ -6,16 +6,16 @@
 #ifndef PTMEM_PROFILE_PAGES_H
 #define PTMEM_PROFILE_PAGES_H
 
+#include "base/alloc.h"
 #include "base/types.h"
-#include "base/vec.h"
 
-struct page_range {
+struct page_run {
 	taddr_t start, end; /* of pages: multiples of PAGE_SIZE_MIN */
 	uint32_t leaf;
 };
 
 struct pages {
-	VEC(struct page_range) range;
+	VEC(struct page_run) range;
 };
 
 void pages_deinit(struct pages *p);

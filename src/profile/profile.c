@@ -1,25 +1,416 @@
-/*
- * The profile: each event changes the block table, the bytes of a leaf and the
- * totals, and attempts snapshots in the order of doc/massif.md 2.2:
- *
- *	allocate   update; normal
- *	free       peak; update; normal
- *	realloc    peak if it shrinks; update; normal   (realloc.c)
- *	map        update; normal     (pages that were mapped change their owner)
- *	unmap      peak; update of all pages; normal
- *	stack      grows: update; normal.  shrinks: peak; update; normal
- *
- * Owns everything below it: call tree, tables, leaves and snapshots.
- */
+/* A profile: what each event changes, reallocs in two halves, and what reports ask. */
 #include "profile/profile.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/heap_calls.h"
 #include "base/log.h"
 #include "profile/profile_update.h"
-#include "profile/realloc.h"
+
+/*
+ * Changes to a profile by heap events that are not inline in profile_update.h: new leaves, adding
+ * and removing blocks, a new peak.
+ */
+
+/* Time. */
+
+void profile_pass_ms(struct profile *p)
+{
+	if (!p->has_first) {
+		p->has_first = true;
+		p->first_ns = p->now_ns;
+	}
+	p->time_ms = (p->now_ns - p->first_ns) / 1000000;
+	p->next_ms_ns = p->first_ns + (p->time_ms + 1) * 1000000;
+	for (struct history *h = p->history; h; h = h->next) {
+		if (p->time_ms >= h->end_ms)
+			history_advance(h, p->time_ms, &p->totals);
+	}
+}
+
+/* Leaves. */
+
+uint32_t profile_new_leaf(struct profile *p, uint32_t node)
+{
+	if (node >= p->leaf_of_node_count) {
+		size_t old = p->leaf_of_node_count, capacity = old;
+		p->leaf_of_node = xgrow(p->leaf_of_node, &capacity, (size_t)node + 1,
+					sizeof(*p->leaf_of_node));
+		memset(&p->leaf_of_node[old], 0, (capacity - old) * sizeof(*p->leaf_of_node));
+		p->leaf_of_node_count = capacity;
+	}
+	uint32_t *leaf = &p->leaf_of_node[node];
+	if (p->options.is_ignored && p->options.is_ignored(p->options.is_ignored_ctx, node))
+		return *leaf = LEAF_IGNORED;
+	*leaf = (uint32_t)p->leaf.count;
+	*vec_add(&p->leaf) = (struct leaf){ .node = node, .epoch = p->snapshots.epoch };
+	for (struct history *h = p->history; h; h = h->next)
+		history_add_leaf(h, *leaf);
+	return *leaf;
+}
+
+static void raise_peak_of(struct history *h, const struct profile_totals *t, uint64_t time_ns)
+{
+	if (t->live_bytes <= h->peak.bytes)
+		return;
+	h->peak_epoch++;
+	h->peak = (struct history_peak){t->live_bytes, t->live_blocks, t->live_variance,
+					time_ns - h->base_ns};
+}
+
+void profile_raise_peak(struct profile *p)
+{
+	struct profile_totals *t = &p->totals;
+	uint64_t time_ns = profile_age(p);
+
+	p->peak_limit = t->live_bytes;
+	for (struct history *h = p->history; h; h = h->next)
+		raise_peak_of(h, t, time_ns);
+	if (t->live_bytes <= t->peak_bytes)
+		return;
+	t->peak_bytes = t->live_bytes;
+	t->peak_blocks = t->live_blocks;
+	t->peak_variance = t->live_variance;
+	t->peak_time_ns = time_ns;
+}
+
+/* Events of the heap. */
+
+/* Removes the block at @addr from whichever table it is in. Its bytes stay counted. */
+static struct held profile_hold(struct profile *p, taddr_t addr)
+{
+	struct held held = { .from = HELD_UNKNOWN, .block.addr = addr };
+	if (blocks_take(p->blocks, addr, &held.block))
+		held.from = HELD_COUNTED;
+	else if (blocks_take(p->ignored, addr, &held.block))
+		held.from = HELD_IGNORED;
+	return held;
+}
+
+/*
+ * Attempts no snapshot and counts no free, but advances B time: the free happened, but was
+ * missed.
+ */
+static void profile_free_unseen(struct profile *p, const struct block *block)
+{
+	struct weight w = profile_weigh(p, block);
+	count_out(p, block->leaf, w);
+	pass_bytes(p, w.bytes + w.extra);
+	p->totals.replaced++;
+	p->totals.replaced_blocks += w.blocks;
+	const struct history_block b = history_block_of(block, 0, w);
+
+	remember_release(p, &b, block->time_us);
+}
+
+/*
+ * Add a block that counts, or one that does not, to its table. The free of a counted block that was
+ * live at the address must have been missed: it is subtracted, and counts as replaced.
+ */
+static void profile_add_block(struct profile *p, const struct block *block)
+{
+	struct block old;
+	if (blocks_add(p->blocks, block, &old))
+		profile_free_unseen(p, &old);
+	else if (blocks_count(p->ignored))
+		blocks_take(p->ignored, block->addr, &old);
+}
+
+static void profile_add_ignored(struct profile *p, taddr_t addr, uint64_t size)
+{
+	struct block old, block = {
+		.addr = addr, .size = size, .capacity = capacity_of(size, p->options.alignment),
+	};
+	if (!blocks_add(p->ignored, &block, NULL) && blocks_take(p->blocks, addr, &old))
+		profile_free_unseen(p, &old);
+}
+
+uint64_t profile_now(const struct profile *p)
+{
+	return p->now_ns;
+}
+
+uint64_t profile_history_begin(const struct profile *p)
+{
+	return p->first_ns + (p->history ? p->history->base_ms * 1000000 : 0);
+}
+
+uint64_t profile_block_clock(const struct profile *p, uint64_t time_ns)
+{
+	return p->has_first && time_ns > p->first_ns ? (time_ns - p->first_ns) / 1000 : 0;
+}
+
+/* The rows "allocate" and "free" of doc/massif.md 2.2. */
+static void profile_alloc(struct profile *p, const struct event *ev)
+{
+	bool is_request = ev->function == FUNCTION_REQUEST;
+	if (!ev->addr) {
+		p->totals.failed++;
+		return;
+	}
+	if (is_request && !p->overlay)
+		p->overlay = overlay_new();
+	if (p->overlay)
+		overlay_push(p, ev->addr, is_request);
+	struct block block = {
+		.addr = ev->addr,
+		.size = ev->size,
+		.capacity = capacity_of(ev->size, ev->align ? ev->align : p->options.alignment),
+		.leaf = get_leaf(p, ev->node),
+		.time_us = clock_us(p),
+		.sample_shift = ev->sample_shift,
+		.weighted = ev->weighted,
+	};
+	if (is_request)
+		block.capacity = block.size;
+	if (block.leaf == LEAF_IGNORED) {
+		profile_add_ignored(p, ev->addr, ev->size);
+		return;
+	}
+	profile_add_block(p, &block);
+	p->totals.marked += block.weighted != 0;
+	struct weight w = profile_weigh(p, &block);
+	const struct history_block b = history_block_of(&block, ev->thread, w);
+
+	count_alloc(p, block.leaf, w);
+	remember_alloc(p, &b);
+	if (p->options.sample_interval && ev->old_addr)
+		remember_resize(p, &b, ev->old_addr);
+}
+
+/* @thread released it. */
+static void profile_free_block(struct profile *p, const struct block *block, uint32_t thread)
+{
+	struct weight w = profile_weigh(p, block);
+	const struct history_block b = history_block_of(block, thread, w);
+
+	count_free(p, block->leaf, w);
+	remember_release(p, &b, block->time_us);
+}
+
+/*
+ * realloc in its two halves. The first takes the block out of its table, since
+ * from then on its address may be given to another thread; the bytes stay
+ * counted. The second does the accounting of the whole in one event:
+ *
+ *	block was   returned            then
+ *	any         NULL, size > 0      failed: the block is restored
+ *	unknown     anything            nothing is recorded
+ *	counted     NULL, size 0        a free
+ *	counted     address             peak attempt if it shrinks; update; normal attempt
+ *	counted     address, but the    peak attempt if it shrinks; its bytes stay where they
+ *	            site is ignored     are forever, the block is ignored from now on
+ *	ignored     anything            stays ignored
+ *
+ * Of samples the last but two rows are a free and an allocation: see profile.h.
+ *
+ * A first half whose second half never comes (the thread ended, a longjmp out of realloc, ptmem
+ * detached meanwhile) is undone. If the address belongs to another block by then, that realloc had
+ * already released it: it counts as a free.
+ */
+
+/* Index of the block that @thread holds; held.count if none. */
+static size_t find_held(const struct profile *p, uint32_t thread)
+{
+	size_t i = 0;
+	while (i < p->held.count && p->held.data[i].thread != thread)
+		i++;
+	return i;
+}
+
+static bool is_taken(const struct profile *p, taddr_t addr)
+{
+	struct block other;
+	return blocks_find(p->blocks, addr, &other) || blocks_find(p->ignored, addr, &other);
+}
+
+/* If another block is live at the address now, the free of the held one was missed. */
+static void restore_block(struct profile *p, const struct held *held)
+{
+	bool has_other = is_taken(p, held->block.addr);
+	if (held->from == HELD_UNKNOWN || (held->from == HELD_IGNORED && has_other))
+		return;
+	if (held->from == HELD_IGNORED)
+		blocks_add(p->ignored, &held->block, NULL);
+	else if (has_other)
+		profile_free_unseen(p, &held->block);
+	else
+		blocks_add(p->blocks, &held->block, NULL);
+}
+
+/* Keeps held blocks in the order of their first halves. */
+static struct held remove_held(struct profile *p, size_t i)
+{
+	struct held held = p->held.data[i];
+	memmove(&p->held.data[i], &p->held.data[i + 1], (p->held.count - i - 1) * sizeof(held));
+	p->held.count--;
+	return held;
+}
+
+/* Undoes the first half number @i. */
+static void undo(struct profile *p, size_t i)
+{
+	struct held held = remove_held(p, i);
+
+	if (held.from == HELD_COUNTED && is_taken(p, held.block.addr))
+		profile_free_block(p, &held.block, held.thread);
+	else
+		restore_block(p, &held);
+}
+
+/* Undo the first halves of @thread, or of all threads: their second halves will not come. */
+static void realloc_undo_thread(struct profile *p, uint32_t thread)
+{
+	size_t i = find_held(p, thread);
+	if (i < p->held.count)
+		undo(p, i);
+}
+
+/* Newest first: of two blocks at one address the older one was freed. */
+static void realloc_undo_all(struct profile *p)
+{
+	while (p->held.count > 0)
+		undo(p, p->held.count - 1);
+}
+
+static bool realloc_is_begun(const struct profile *p, uint32_t thread, taddr_t addr)
+{
+	size_t i = find_held(p, thread);
+	return i < p->held.count && p->held.data[i].from != HELD_UNKNOWN &&
+	       p->held.data[i].block.addr == addr;
+}
+
+void realloc_begin(struct profile *p, const struct event *ev)
+{
+	realloc_undo_thread(p, ev->thread);
+	if (!ev->old_addr)
+		return;
+	struct held held = profile_hold(p, ev->old_addr);
+	held.thread = ev->thread;
+	*vec_add(&p->held) = held;
+}
+
+/* The block removed by the first half of @ev. Without a first half the block is looked up now. */
+static struct held take_held(struct profile *p, const struct event *ev)
+{
+	size_t i = find_held(p, ev->thread);
+	if (i < p->held.count && p->held.data[i].block.addr == ev->old_addr)
+		return remove_held(p, i);
+	realloc_undo_thread(p, ev->thread);
+	return profile_hold(p, ev->old_addr);
+}
+
+/* The site of the realloc is ignored (2.8): no update, no normal attempt. */
+static void lose(struct profile *p, const struct block *old, const struct event *ev)
+{
+	p->lost_bytes += old->size;
+	p->lost_extra += profile_block_extra(p, old);
+	p->lost_blocks++;
+	profile_add_ignored(p, ev->addr, ev->size);
+}
+
+/* For histories the old block is released, and a new one allocated. */
+static void remember_change(struct profile *p, const struct block *old, const struct block *new,
+			    uint32_t thread)
+{
+	struct history_block from = history_block_of(old, thread, profile_weigh(p, old));
+	struct history_block to = history_block_of(new, thread, profile_weigh(p, new));
+
+	if (!p->history)
+		return;
+	to.new_bytes = new->size > old->size ? new->size - old->size : 0;
+	from.is_resized = true;
+	remember_release(p, &from, old->time_us);
+	remember_alloc(p, &to);
+	remember_resize(p, &to, old->addr);
+}
+
+static void change_block(struct profile *p, const struct block *old, const struct event *ev)
+{
+	if (ev->size < old->size && !p->options.no_heap)
+		try_peak(p, "re-PEAK");
+	struct block block = *old;
+	block.addr = ev->addr;
+	block.size = ev->size;
+	block.time_us = clock_us(p);
+	block.leaf = get_leaf(p, ev->node); /* after the peak: a new site is not in it */
+	if (block.leaf == LEAF_IGNORED) {
+		lose(p, old, ev);
+		return;
+	}
+	if (ev->size > old->capacity)
+		block.capacity = capacity_of(ev->size, p->options.alignment);
+	if (p->overlay && block.addr != old->addr)
+		overlay_push(p, block.addr, false);
+	profile_add_block(p, &block);
+	count_out(p, old->leaf, profile_weigh(p, old));
+	count_in(p, block.leaf, profile_weigh(p, &block));
+	/* only the growth is newly allocated: the rest was counted at the original allocation */
+	p->leaf.data[block.leaf].total_bytes -= MIN(old->size, block.size);
+	uint64_t before = old->capacity, after = block.capacity; /* admin is in both */
+	pass_bytes(p, after > before ? after - before : before - after);
+	p->totals.reallocations++;
+	p->totals.allocated_bytes += block.size > old->size ? block.size - old->size : 0;
+	remember_change(p, old, &block, ev->thread);
+	note_peak(p);
+	if (!p->options.no_heap)
+		try_normal(p, "realloc");
+}
+
+static void replace_sample(struct profile *p, const struct block *old, const struct event *ev)
+{
+	struct weight w = profile_weigh(p, old);
+	struct history_block from = history_block_of(old, ev->thread, w);
+
+	from.is_resized = true;
+	count_free(p, old->leaf, w);
+	remember_release(p, &from, old->time_us);
+	profile_alloc(p, ev);
+}
+
+void realloc_end(struct profile *p, const struct event *ev)
+{
+	if (!ev->old_addr) {
+		realloc_undo_thread(p, ev->thread);
+		profile_alloc(p, ev);
+		return;
+	}
+	struct held held = take_held(p, ev);
+	if (!ev->addr && ev->size > 0) {
+		p->totals.failed++;
+		restore_block(p, &held);
+		return;
+	}
+	if (held.from == HELD_UNKNOWN)
+		p->totals.unknown_frees++;
+	else if (held.from == HELD_IGNORED && ev->addr)
+		profile_add_ignored(p, ev->addr, ev->size);
+	else if (held.from == HELD_COUNTED && ev->addr && p->options.sample_interval)
+		replace_sample(p, &held.block, ev);
+	else if (held.from == HELD_COUNTED && ev->addr)
+		change_block(p, &held.block, ev);
+	else if (held.from == HELD_COUNTED)
+		profile_free_block(p, &held.block, ev->thread);
+	if (p->overlay && ev->addr != ev->old_addr)
+		overlay_pop(p, ev->old_addr);
+}
+
+/*
+ * The profile: each event changes the block table, the bytes of a leaf and the
+ * totals, and attempts snapshots in the order of doc/massif.md 2.2:
+ *
+ *	allocate   update; normal
+ *	free       peak; update; normal
+ *	realloc    peak if it shrinks; update; normal   (profile.c)
+ *	map        update; normal     (pages that were mapped change their owner)
+ *	unmap      peak; update of all pages; normal
+ *	stack      grows: update; normal.  shrinks: peak; update; normal
+ *
+ * Owns everything below it: call tree, tables, leaves and snapshots.
+ */
 
 struct profile *profile_new(const struct profile_options *options, uint64_t start_ns)
 {

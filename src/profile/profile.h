@@ -22,7 +22,7 @@
 #ifndef PTMEM_PROFILE_PROFILE_H
 #define PTMEM_PROFILE_PROFILE_H
 
-#include "base/quick_event.h"
+#include "base/heap_calls.h"
 #include "base/types.h"
 #include "profile/blocks.h"
 #include "profile/calltree.h"
@@ -197,5 +197,19 @@ void profile_current(const struct profile *p, uint64_t time_ns, struct snapshot 
 uint64_t profile_block_clock(const struct profile *p, uint64_t time_ns);
 
 size_t profile_memory(const struct profile *p); /* memory used besides blocks and call tree */
+
+/* Fast functions for frequent events. */
+
+/* Like profile_event for @count events in a row: EVENT_FREE, and EVENT_ALLOC without align. */
+void profile_quick(struct profile *p, const struct quick_event *ev, size_t count);
+/* @count blocks will be added soon: makes room for them. */
+void profile_reserve(struct profile *p, uint64_t count);
+/* A block at @addr will be added soon: prefetches its place. */
+void profile_prefetch(const struct profile *p, taddr_t addr);
+
+/* The invariants of a profile (profile.h). */
+
+/* CHECKs them all; slow. */
+void profile_check(const struct profile *p);
 
 #endif

@@ -2,12 +2,12 @@
  * Checks the invariants of profile.h by recomputing sums. A violation stops ptmem: inconsistent
  * numbers must not be written. Walks over blocks, leaves and journals.
  */
-#include "profile/profile_check.h"
+#include "profile/profile.h"
 
 #include <stdlib.h>
 
 #include "base/log.h"
-#include "profile/profile_internal.h"
+#include "profile/profile_update.h"
 
 struct sum {
 	const struct profile *profile;
@@ -41,7 +41,7 @@ static void add_pages(struct sum *s)
 {
 	const struct pages *pages = &s->profile->pages;
 	for (size_t i = 0; i < pages->range.count; i++) {
-		const struct page_range *r = &pages->range.data[i];
+		const struct page_run *r = &pages->range.data[i];
 		CHECK(r->start < r->end && (i == 0 || r[-1].end <= r->start));
 		s->bytes += r->end - r->start;
 		s->blocks += (r->end - r->start) / profile_granule(s->profile);

@@ -3,9 +3,9 @@
  * fast because the table's lines are prefetched, nothing is called in the normal case, and a block
  * that is freed by the very next event never enters the table.
  */
-#include "profile/profile_quick.h"
+#include "profile/profile.h"
 
-#include "profile/blocks_internal.h"
+#include "profile/blocks_quick.h"
 #include "profile/profile_update.h"
 
 /* A table of so few is in the cache in any case. */

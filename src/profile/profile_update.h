@@ -1,13 +1,414 @@
 /*
- * Changes to a profile by events: time, leaves, totals, blocks, snapshot attempts. For profile.c,
- * profile_quick.c and realloc.c. What nearly every event does is inline: a call takes a measurable
- * part of an event's time.
+ * The inside of a profile, for the files that change or check it: profile.c, profile_quick.c,
+ * profile_check.c, history.c, overlay.c, snapshots.c. What nearly every event does is inline: a
+ * call takes a measurable part of an event's time.
  */
 #ifndef PTMEM_PROFILE_PROFILE_UPDATE_H
 #define PTMEM_PROFILE_PROFILE_UPDATE_H
 
-#include "profile/capacity.h"
-#include "profile/profile_internal.h"
+#include "base/alloc.h"
+#include "base/types.h"
+#include "profile/blocks.h"
+#include "profile/event.h"
+#include "profile/history.h"
+#include "profile/pages.h"
+#include "profile/profile.h"
+
+/*
+ * The changes that events make to a history. Inline functions handle what nearly every event
+ * does.
+ */
+
+#define LAST_FILTER 1024u /* a power of two */
+
+/* -- history.c -- */
+
+/* @next: another one of the same profile, owned by the new one from now on; or NULL. */
+struct history *history_new(struct history *next);
+struct history *history_clone(const struct history *h); /* NULL gives NULL */
+void history_free(struct history *h);                   /* may be NULL */
+
+/* Leaf @index was created, without values. */
+void history_add_leaf(struct history *h, uint32_t index);
+/* @block is from before the profile; @leaf and @live_bytes include it. */
+void history_earlier(struct history *h, const struct block *block, const struct leaf *leaf,
+		     uint64_t live_bytes);
+/* Time is @now_ms, beyond the current interval; @totals are those at its end. */
+void history_advance(struct history *h, uint64_t now_ms, const struct profile_totals *totals);
+/* Begins again at @now_ms, which is later than all blocks. @leaf: all leaves, by index. */
+void history_restart(struct history *h, const struct profile_totals *t, const struct leaf *leaf,
+		     uint64_t now_ms);
+/* Completes the current interval's cells and totals, and continues it. */
+void history_sync(struct history *h, const struct profile_totals *totals);
+/* The index of thread @id, which is not that of the last event. */
+uint32_t history_switch_thread(struct history *h, uint32_t id);
+/* The last block of another thread than the releasing one may be at @addr. */
+void history_forget_last(struct history *h, taddr_t addr);
+/* Without last_filter: the same for the only thread, if there is one. */
+void history_forget_all(struct history *h, taddr_t addr);
+/* The last block of thread @index is now at @addr. */
+void history_set_last(struct history *h, uint32_t index, taddr_t addr);
+void history_touch(struct history *h, struct history_leaf *leaf);
+void history_switch_share(struct history *h, struct history_leaf *leaf, uint32_t thread);
+void histogram_extend(struct histogram *g, uint8_t bucket);
+
+/* -- inline -- */
+
+static inline void histogram_add(struct histogram *g, uint64_t value, uint64_t blocks)
+{
+	uint8_t bucket = (uint8_t)(63 - __builtin_clzll(value << 1 | 1)); /* values have 63 bits */
+	uint8_t i = (uint8_t)(bucket - g->first);
+
+	if (i >= g->size) {
+		histogram_extend(g, bucket);
+		i = (uint8_t)(bucket - g->first);
+	}
+	g->count[i] += blocks;
+}
+
+/* Called before a leaf's live bytes change: saves its values at the peak. */
+static inline void history_save(struct history *h, uint32_t index, const struct leaf *leaf)
+{
+	struct history_leaf *l = &h->leaf.data[index];
+
+	if (l->peak_epoch == h->peak_epoch)
+		return;
+	l->peak_epoch = h->peak_epoch;
+	l->peak_bytes = leaf->live_bytes;
+	l->peak_blocks = leaf->live_blocks;
+	l->peak_variance = leaf->live_variance;
+}
+
+static inline void note_touched(struct history *h, struct history_leaf *l)
+{
+	if (l->touched != h->mark)
+		history_touch(h, l);
+}
+
+static inline uint32_t find_thread(struct history *h, uint32_t id)
+{
+	return h->thread.count && h->thread.data[h->last_thread].id == id ?
+		       h->last_thread :
+		       history_switch_thread(h, id);
+}
+
+static inline void note_most(struct history *h, struct history_leaf *l, uint64_t leaf_bytes,
+			     uint64_t live_bytes, uint64_t now_ms)
+{
+	if (leaf_bytes > l->max_bytes) {
+		l->max_bytes = leaf_bytes;
+		l->max_ms = (uint32_t)(now_ms - h->base_ms);
+	}
+	if (live_bytes > h->most_bytes)
+		h->most_bytes = live_bytes;
+}
+
+/* A block that an event allocates or releases. */
+struct history_block {
+	uint32_t leaf, thread; /* id of the thread of the event; 0 = unknown */
+	uint32_t releaser;     /* of a pair: id of the releasing thread */
+	taddr_t addr;
+	uint64_t size;         /* the real size, whatever it counts */
+	uint64_t bytes, blocks, variance; /* the size that counts */
+	uint64_t new_bytes;    /* of an allocation: what it adds to the bytes ever allocated */
+	uint64_t lived_us;     /* of a pair */
+	bool is_resized;       /* released by a realloc: no end of a lifetime */
+};
+
+/* Counts @b in histogram and shares; returns its leaf. @thread: an index. */
+static inline struct history_leaf *count_request(struct history *h, const struct history_block *b,
+						 uint32_t thread)
+{
+	struct history_leaf *l = &h->leaf.data[b->leaf];
+
+	note_touched(h, l);
+	histogram_add(&l->sizes, b->size, b->blocks);
+	if (l->thread != thread)
+		history_switch_share(h, l, thread);
+	l->thread_blocks += b->blocks;
+	l->thread_bytes += b->new_bytes;
+	l->thread_variance += b->variance;
+	return l;
+}
+
+/* @leaf and @live_bytes include the block. */
+static inline void history_alloc(struct history *h, const struct history_block *b,
+				 const struct leaf *leaf, uint64_t live_bytes, uint64_t now_ms)
+{
+	uint32_t thread = find_thread(h, b->thread);
+	struct history_leaf *l = count_request(h, b, thread);
+
+	l->born_bytes += b->bytes;
+	l->born_blocks += b->blocks;
+	l->born_variance += b->variance;
+	if (leaf->live_bytes > l->max_bytes)
+		l->max_variance = leaf->live_variance;
+	note_most(h, l, leaf->live_bytes, live_bytes, now_ms);
+	if (h->last_filter)
+		history_set_last(h, thread, b->addr);
+	else
+		h->thread.data[thread].last = b->addr;
+}
+
+/* Block @b resulted from a resize of the one at @old_addr. */
+static inline void history_resize(struct history *h, const struct history_block *b,
+				  taddr_t old_addr)
+{
+	struct history_leaf *l = &h->leaf.data[b->leaf];
+
+	l->reallocs += b->blocks;
+	l->moved += b->addr != old_addr ? b->blocks : 0;
+}
+
+/* Whether the block is the thread's last allocated one; clears that. */
+static inline bool take_last(struct history *h, const struct history_block *b)
+{
+	if (!b->thread && !h->last_filter) {
+		history_forget_all(h, b->addr);
+		return false;
+	}
+	uint32_t thread = b->thread ? find_thread(h, b->thread) : h->last_thread;
+	bool is_last = b->thread && h->thread.data[thread].last == b->addr;
+
+	if (h->last_filter)
+		history_forget_last(h, b->addr);
+	else if (is_last)
+		h->thread.data[thread].last = 0;
+	return is_last;
+}
+
+/* @born_us: when the block was allocated. */
+static inline void history_release(struct history *h, const struct history_block *b,
+				   uint64_t born_us, uint64_t now_us)
+{
+	struct history_leaf *l = &h->leaf.data[b->leaf];
+	uint64_t born_ms = born_us / 1000;
+	uint32_t born = born_ms < h->base_ms ?
+				CELL_BEFORE :
+				(uint32_t)((born_ms - h->base_ms) >> h->shift);
+
+	note_touched(h, l);
+	if (!b->is_resized)
+		histogram_add(&l->lifetimes, now_us - MIN(born_us, now_us), b->blocks);
+	l->temporary += take_last(h, b) ? b->blocks : 0;
+	if (born >= h->current && born != CELL_BEFORE) {
+		l->born_bytes -= b->bytes;
+		l->born_blocks -= b->blocks;
+		l->born_variance -= b->variance;
+		return;
+	}
+	const struct cell cell = {b->leaf, (uint16_t)born, (uint16_t)h->current, b->blocks,
+				  b->bytes, b->variance};
+
+	cells_add(&h->cells, &cell);
+}
+
+/* A block that is allocated by one event and released by the next one. */
+static inline void history_pair(struct history *h, const struct history_block *b,
+				const struct leaf *leaf, uint64_t live_bytes, uint64_t now_ms)
+{
+	uint32_t thread = find_thread(h, b->thread);
+	struct history_leaf *l = count_request(h, b, thread);
+
+	note_most(h, l, leaf->live_bytes + b->bytes, live_bytes, now_ms);
+	histogram_add(&l->lifetimes, b->lived_us, b->blocks);
+	l->temporary += b->thread == b->releaser ? b->blocks : 0;
+	if (h->last_filter)
+		history_set_last(h, thread, 0);
+	else
+		h->thread.data[thread].last = 0;
+	if (b->thread != b->releaser)
+		find_thread(h, b->releaser); /* assigns its number now, as with single events */
+}
+
+/*
+ * Several blocks at one address. A program that announces the blocks of its own allocator
+ * (FUNCTION_REQUEST) gets their memory from malloc, for example: then its first block often has the
+ * same address as the malloc'ed one. Both are live, as in Massif (doc/massif.md 2.12): the newest
+ * is found first, and a release ends the newest.
+ *
+ *	tables of the profile    the newest block of each address
+ *	covered                  the older ones, by address, newest first
+ *
+ * This is created when the program announces its first block. From then on a malloc'ed block, too,
+ * covers a live one at its address: a real free may have ended the announced block instead of the
+ * real one.
+ */
+
+struct profile;
+
+struct covered {
+	struct block block;
+	uint32_t below;       /* index of the next older one; 0 = none */
+	bool is_counted;      /* false: it belongs to an ignored site */
+	bool is_request;
+	bool is_used;
+};
+
+struct overlay {
+	struct blocks *request; /* the addresses whose newest block was announced */
+	struct blocks *top;     /* by address: the index of the newest covered block, as size */
+	VEC(struct covered) list; /* [0] is not used */
+	uint32_t free;          /* head of the list of free entries; 0 = none */
+};
+
+struct overlay *overlay_new(void);
+struct overlay *overlay_clone(const struct overlay *o); /* NULL gives NULL */
+void overlay_free(struct overlay *o);                   /* may be NULL */
+
+/* A block is about to be added at @addr: covers the live block there, if any. */
+void overlay_push(struct profile *p, taddr_t addr, bool is_request);
+/* The newest block at @addr was removed from its table: restores the one below it. */
+void overlay_pop(struct profile *p, taddr_t addr);
+
+/* Calls @fn for each covered block that counts, until it returns non-zero. NULL has none. */
+int overlay_each(const struct overlay *o, int (*fn)(void *ctx, const struct block *block),
+		 void *ctx);
+
+/*
+ * The table of snapshots and the bytes by leaf at the detailed ones. Used by
+ * profile.c alone; rules: doc/massif.md sections 2.1, 2.3, 2.4.
+ *
+ * A detailed snapshot copies nothing. Each leaf saves its live bytes in that snapshot's journal
+ * before it first changes, so
+ *
+ *	bytes(leaf, newest detailed) = its entry there, else its live bytes
+ *	bytes(leaf, an older one)    = its entry there, else bytes(leaf, the next one)
+ *
+ * Epochs number the detailed snapshots ever taken. A leaf has saved its value for the newest one if
+ * leaf.epoch >= snapshots.epoch.
+ */
+
+/* 12 bytes: bytes is split so that the array has no holes. */
+struct journal_entry {
+	uint32_t leaf;
+	uint32_t bytes_low, bytes_high;
+};
+
+struct snapshot_record {
+	struct snapshot snapshot;
+	uint32_t epoch;        /* 0 for an empty one */
+	uint32_t leaf_count;   /* highest leaf at that moment */
+	VEC(struct journal_entry) journal;
+};
+
+struct snapshots {
+	struct snapshot_record *record; /* maximum number of them */
+	uint32_t count, max;
+	uint32_t detailed_freq;
+	uint32_t process;      /* process id, for messages */
+	uint32_t since_detailed;
+	uint32_t newest;       /* index of the newest detailed record; meaningful if epoch != 0 */
+	uint32_t epoch;        /* epoch of the newest detailed record that is kept; 0 = none */
+	uint32_t last_epoch;   /* the last epoch assigned */
+	double peak_inaccuracy;
+	uint64_t peak_total;
+	/* what a total must exceed to be a new peak; follows from the two above */
+	uint64_t peak_limit;
+	uint64_t min_interval;
+	uint64_t earliest;     /* a normal attempt before this time has no effect */
+};
+
+/* Takes max_snapshots, detailed_freq, peak_inaccuracy and process from @options. */
+void snapshots_init(struct snapshots *s, const struct profile_options *options);
+void snapshots_deinit(struct snapshots *s);
+void snapshots_clone(struct snapshots *to, const struct snapshots *from); /* @to: uninitialized */
+
+/*
+ * The two attempts of 2.3. @now: time and sizes; @leaf_count: highest leaf; @what: cause, for -v
+ * -v, at most 7 letters.
+ */
+void snapshots_try_normal(struct snapshots *s, const struct snapshot *now, uint32_t leaf_count,
+			  const char *what);
+void snapshots_try_peak(struct snapshots *s, const struct snapshot *now, uint32_t leaf_count,
+			const char *what);
+
+/* Call it before the live bytes of @leaf, number @index, change. */
+void snapshots_save_leaf(struct snapshots *s, struct leaf *leaf, uint32_t index);
+
+/* Converts @bytes (live values by leaf, @leaf_count the highest) to those of record @i. */
+void snapshots_undo(const struct snapshots *s, uint32_t i, uint64_t *bytes, uint32_t leaf_count);
+
+size_t snapshots_memory(const struct snapshots *s);
+
+/*
+ * The internals of a profile, for the files that change or check it: profile.c, profile.c,
+ * profile_quick.c, profile.c, overlay.c, profile_check.c.
+ */
+
+#define LEAF_IGNORED UINT32_MAX
+
+/* Which table a block was taken from. */
+enum held_from { HELD_UNKNOWN, HELD_COUNTED, HELD_IGNORED };
+
+/* A block removed by the first half of a realloc. Its bytes stay counted. */
+struct held {
+	uint32_t thread;
+	enum held_from from;
+	struct block block; /* HELD_UNKNOWN: only the address */
+};
+
+struct profile {
+	struct profile_options options;
+	struct calltree *calltree;
+	struct blocks *blocks;
+	struct blocks *ignored;   /* blocks of ignored leaves: their frees are not unknown ones */
+	/* blocks below others; NULL until the program announces its first one */
+	struct overlay *overlay;
+	struct pages pages;
+	VEC(struct held) held;    /* at most one per thread */
+	VEC(struct leaf) leaf;    /* [0] is not used */
+	uint32_t *leaf_of_node;   /* 0 = not determined yet, LEAF_IGNORED */
+	size_t leaf_of_node_count;
+	struct snapshots snapshots;
+	struct history *history;  /* the first one; NULL unless options.keep_history */
+	struct profile_totals totals;
+	uint64_t stacks;
+	uint64_t time_bytes;      /* t of time unit B */
+	uint64_t time_instructions;
+	uint64_t start_ns, first_ns, now_ns;
+	uint64_t time_ms;         /* = (now_ns - first_ns) / 1000000 */
+	uint64_t next_ms_ns;      /* when it grows; 0 before the first event */
+	uint64_t peak_limit;      /* more live bytes are a peak, of all time or of a history */
+	bool has_first;           /* first_ns: the clock value that counts as 0 */
+	/* Bytes of blocks removed by a realloc at an ignored site: counted forever (2.8). */
+	uint64_t lost_bytes, lost_extra, lost_blocks;
+	uint64_t counted_bytes, counted_blocks; /* bytes of EVENT_COUNT */
+};
+
+static inline uint64_t profile_block_extra(const struct profile *p, const struct block *block)
+{
+	return p->options.heap_admin + block->capacity - block->size;
+}
+
+static inline struct weight profile_weigh(const struct profile *p, const struct block *block)
+{
+	uint64_t extra = profile_block_extra(p, block);
+
+	if (block->weighted)
+		return estimate_weigh_marked(block, extra,
+					     p->options.sample_interval ? ESTIMATE_UNIT : 1);
+	if (p->options.sample_interval)
+		return estimate_weigh(p->options.sample_interval, block, extra);
+	return (struct weight){.bytes = block->size, .extra = extra, .blocks = 1, .calls = 1};
+}
+
+/* The time since profile_start. */
+static inline uint64_t profile_age(const struct profile *p)
+{
+	return p->now_ns > p->start_ns ? p->now_ns - p->start_ns : 0;
+}
+
+static inline uint64_t profile_granule(const struct profile *p)
+{
+	return p->options.granule ? p->options.granule : PAGE_SIZE_MIN;
+}
+
+/*
+ * Changes to a profile by events: time, leaves, totals, blocks, snapshot attempts. For profile.c,
+ * profile_quick.c and profile.c. What nearly every event does is inline: a call takes a measurable
+ * part of an event's time.
+ */
 
 /* Time for blocks: microseconds since the first event. */
 static inline uint64_t clock_us(const struct profile *p)
@@ -15,7 +416,7 @@ static inline uint64_t clock_us(const struct profile *p)
 	return (p->now_ns - p->first_ns) / 1000;
 }
 
-/* profile_update.c: another millisecond has begun, or it is the first event at all. */
+/* profile.c: another millisecond has begun, or it is the first event at all. */
 void profile_pass_ms(struct profile *p);
 
 /* Time never decreases here, whatever the order of events of several threads. */
@@ -96,29 +497,13 @@ static inline void try_heap_peak(struct profile *p, const char *what)
 		try_peak(p, what);
 }
 
-/* ---- profile_update.c ---- */
+/* ---- profile.c ---- */
 
 /* Creates the leaf of @node; LEAF_IGNORED if its blocks do not count. */
 uint32_t profile_new_leaf(struct profile *p, uint32_t node);
 
 /* The live bytes are a new maximum. */
 void profile_raise_peak(struct profile *p);
-
-/* Removes the block at @addr from whichever table it is in. Its bytes stay counted. */
-struct held profile_hold(struct profile *p, taddr_t addr);
-
-/*
- * Add a block that counts, or one that does not, to its table. The free of a counted block that was
- * live at the address must have been missed: it is subtracted, and counts as replaced.
- */
-void profile_add_block(struct profile *p, const struct block *block);
-void profile_add_ignored(struct profile *p, taddr_t addr, uint64_t size);
-void profile_free_unseen(struct profile *p, const struct block *block);
-
-/* The rows "allocate" and "free" of doc/massif.md 2.2. */
-void profile_alloc(struct profile *p, const struct event *ev);
-/* @thread released it. */
-void profile_free_block(struct profile *p, const struct block *block, uint32_t thread);
 
 /* ---- inline ---- */
 
@@ -252,5 +637,11 @@ static inline void count_free(struct profile *p, uint32_t leaf, struct weight w)
 	p->totals.frees += w.blocks;
 	try_heap_normal(p, "dealloc");
 }
+
+/* A realloc in two halves, for profile.c: in between the block is held, in no table. */
+
+/* Whether @thread is in a realloc of the block at @addr, which was known. */
+void realloc_begin(struct profile *p, const struct event *ev);
+void realloc_end(struct profile *p, const struct event *ev);
 
 #endif

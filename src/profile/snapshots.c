@@ -1,13 +1,13 @@
 /*
- * Snapshots: when one is taken, which ones are deleted, and the bytes of leaves. See snapshots.h
- * for the journals.
+ * Snapshots: when one is taken, which ones are deleted, and the bytes of leaves. See
+ * profile_update.h for the journals.
  *
  * Culling deletes records from the middle. The journal of a deleted detailed record has the old
  * values of its leaves. For a leaf that did not change before, the previous detailed record needs
  * the same value: so the journal is merged into that one, where existing entries win. Hence the
  * journals contain a leaf at most once for each record that is kept.
  */
-#include "profile/snapshots.h"
+#include "profile/profile_update.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/vec.h"
+#include "base/alloc.h"
 
 /*
  * glibc's clone pushes two words on the new stack, which the thread pops before it calls

@@ -1,6 +1,6 @@
 /*
  * A recording in memory: texts, and tables of numbers by column (doc/format.md). It is built from a
- * profile (recording_build.h), or read from a file (recording_read.h); reports use it.
+ * profile (recording_build.h), or read from a file (recording_format.h); reports use it.
  *
  * Tables refer to a text by its index in `text`, 0 = unknown. Rows refer to each other by index,
  * from 0; optional references are index + 1, 0 = none.
@@ -12,9 +12,9 @@
 #ifndef PTMEM_RECORDING_RECORDING_H
 #define PTMEM_RECORDING_RECORDING_H
 
+#include "base/alloc.h"
 #include "base/types.h"
-#include "base/vec.h"
-#include "symbols/my_code.h"
+#include "symbols/code_owner.h"
 
 enum recording_table_id {
 	RECORDING_META, RECORDING_OBJECTS, RECORDING_FRAMES, RECORDING_NODES, RECORDING_LEAVES,
@@ -104,7 +104,7 @@ struct recording {
 	uint64_t interval;         /* mean distance of samples, bytes; 0 = exact */
 	uint64_t temporary_below;  /* us: what LEAF_TEMPORARY counts; 0 = what ptmem counted */
 	bool is_complete;          /* has a row of RECORDING_END */
-	bool is_copy;              /* a copy of one that was not finished: see recording_write.h */
+	bool is_copy;              /* a copy of one that was not finished: see recording_format.h */
 };
 
 /* The layout of a table in a file. */
@@ -158,5 +158,16 @@ static inline size_t recording_rows(const struct recording *r, enum recording_ta
 {
 	return r->table[id].rows;
 }
+
+/* The timeline and cells of a file, written in intervals of different lengths. */
+
+/* Converts both to the longest interval, and checks them: NULL, or the error. */
+const char *recording_join_intervals(struct recording *r);
+
+/*
+ * Merges intervals in pairs, @times times. All are of the same length, and each row is there once,
+ * as in the complete file of a recording; the cells of equal leaf, born and died are added up.
+ */
+void recording_merge_intervals(struct recording *r, unsigned times);
 
 #endif

@@ -1,4 +1,3 @@
-/* The tables of a recording as columns of JSON. */
 #include "recording/recording_json.h"
 
 #include <inttypes.h>
@@ -6,9 +5,275 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "recording/recording_columns.h"
-#include "recording/recording_inspection.h"
+#include "base/json.h"
+#include "inspect/account.h"
+#include "profile/cells.h"
+#include "profile/estimate.h"
 #include "recording/recording_site.h"
+
+void recording_put_string(FILE *out, const char *text)
+{
+	if (text)
+		json_put_text(out, text, strlen(text));
+	else
+		fputs("null", out);
+}
+
+static const char *recording_text_at(const struct recording *r, uint64_t index)
+{
+	return index ? r->text.data[index] : NULL;
+}
+
+void recording_put_number(FILE *out, const struct recording *r, uint64_t value)
+{
+	fprintf(out, "%" PRIu64, value);
+}
+
+void recording_put_count(FILE *out, const struct recording *r, uint64_t value)
+{
+	if (r->interval && value % ESTIMATE_UNIT)
+		fprintf(out, "%.4f", (double)value / (double)ESTIMATE_UNIT);
+	else
+		recording_put_number(out, r, r->interval ? value / ESTIMATE_UNIT : value);
+}
+
+/* In bytes squared. */
+void recording_put_variance(FILE *out, const struct recording *r, uint64_t value)
+{
+	fprintf(out, "%.9g", recording_square_error(r, (double)value));
+}
+
+/* Of an index + 1: -1 = none. */
+/* Of an index + 1; -1 = none. */
+static void put_index(FILE *out, const struct recording *r, uint64_t value)
+{
+	fprintf(out, "%" PRId64, (int64_t)value - 1);
+}
+
+/* -1 = before the first one, or never. */
+static void put_interval(FILE *out, const struct recording *r, uint64_t value)
+{
+	bool is_outside = value == CELL_NEVER || value == CELL_BEFORE;
+
+	fprintf(out, "%" PRId64, is_outside ? -1 : (int64_t)value);
+}
+
+static void put_text(FILE *out, const struct recording *r, uint64_t value)
+{
+	recording_put_string(out, recording_text_at(r, value));
+}
+
+static void put_address(FILE *out, const struct recording *r, uint64_t value)
+{
+	fprintf(out, "\"0x%" PRIx64 "\"", value);
+}
+
+/* Of bytes + 1: null = unknown. */
+/* Of bytes + 1; null = unknown. */
+static void put_sample(FILE *out, const struct recording *r, uint64_t value)
+{
+	if (value)
+		fprintf(out, "%" PRIu64, value - 1);
+	else
+		fputs("null", out);
+}
+
+bool recording_knows_temporary(const struct recording *r)
+{
+	return !r->interval || r->temporary_below;
+}
+
+static void put_column(FILE *out, const struct recording *r, enum recording_table_id id,
+		       const struct json_column *c)
+{
+	fprintf(out, "\"%s\":", c->name);
+	if (c->when == OF_TEMPORARY && !recording_knows_temporary(r)) {
+		fputs("null", out);
+		return;
+	}
+	putc('[', out);
+	for (size_t i = 0; i < recording_rows(r, id); i++) {
+		if (i > 0)
+			putc(',', out);
+		c->put(out, r, recording_get(r, id, i, c->column));
+	}
+	putc(']', out);
+}
+
+/* `"name":[...]` for each of @c, which ends with an element without a name. */
+static void recording_put_columns(FILE *out, const struct recording *r, enum recording_table_id id,
+				  const struct json_column *c)
+{
+	for (size_t i = 0; c[i].name; i++) {
+		if (c[i].when == OF_SAMPLES && !r->interval)
+			continue;
+		if (i > 0)
+			fputs(",\n", out);
+		put_column(out, r, id, &c[i]);
+	}
+}
+
+/*
+ * The same for one column of the timeline, after a comma; sums become what each interval added.
+ * Converts cumulative sums to what each interval added.
+ */
+static void recording_put_steps(FILE *out, const struct recording *r, const struct json_column *c)
+{
+	uint64_t last = 0;
+
+	fprintf(out, ",\n\"%s\":[", c->name);
+	for (size_t i = 0; i < recording_rows(r, RECORDING_TIMELINE); i++) {
+		uint64_t sum = recording_get(r, RECORDING_TIMELINE, i, c->column);
+
+		if (i > 0)
+			putc(',', out);
+		c->put(out, r, sum - last);
+		last = sum;
+	}
+	putc(']', out);
+}
+
+/* The row's description; its name if a newer ptmem has written it. */
+static void put_row_text(FILE *out, const struct recording *r, uint64_t value)
+{
+	const char *text = r->text.data[value];
+
+	for (size_t i = 0; i < ROW_COUNT; i++)
+		if (strcmp(r->text.data[value], inspect_row_name[i]) == 0)
+			text = inspect_row_text[i];
+	recording_put_string(out, text);
+}
+
+static const struct json_column doubts[] = {
+	{"text", DOUBT_TEXT, put_text, ALWAYS},
+	{0},
+};
+static const struct json_column resident_rows[] = {
+	{"name", RESIDENT_NAME, put_text, ALWAYS},
+	{"text", RESIDENT_NAME, put_row_text, ALWAYS},
+	{"resident", RESIDENT_BYTES, recording_put_number, ALWAYS},
+	{"swapped", RESIDENT_SWAPPED, recording_put_number, ALWAYS},
+	{0},
+};
+static const struct json_column arenas[] = {
+	{"address", ARENA_ADDRESS, put_address, ALWAYS},
+	{"main", ARENA_IS_MAIN, recording_put_number, ALWAYS},
+	{"threads", ARENA_THREADS, recording_put_number, ALWAYS},
+	{"system", ARENA_SYSTEM, recording_put_number, ALWAYS},
+	{"resident", ARENA_RESIDENT, recording_put_number, ALWAYS},
+	{"swapped", ARENA_SWAPPED, recording_put_number, ALWAYS},
+	{"live_blocks", ARENA_LIVE_BLOCKS, recording_put_number, ALWAYS},
+	{"live_bytes", ARENA_LIVE_BYTES, recording_put_number, ALWAYS},
+	{"free", ARENA_FREE, recording_put_number, ALWAYS},
+	{"trim", ARENA_TRIM, recording_put_number, ALWAYS},
+	{"free_pages", ARENA_FREE_PAGES, recording_put_number, ALWAYS},
+	{0},
+};
+static const struct json_column pinned[] = {
+	{"arena", PINNED_ARENA, recording_put_number, ALWAYS},
+	{"live_bytes", PINNED_LIVE_BYTES, recording_put_number, ALWAYS},
+	{"pages", PINNED_PAGES, recording_put_number, ALWAYS},
+	{0},
+};
+static const struct json_column heaps[] = {
+	{"arena", HEAP_ARENA, recording_put_number, ALWAYS},
+	{"start", HEAP_START, put_address, ALWAYS},
+	{"end", HEAP_END, put_address, ALWAYS},
+	{0},
+};
+static const struct json_column cells[] = {
+	{"heap", HEAP_CELL_HEAP, recording_put_number, ALWAYS},
+	{"pages", HEAP_CELL_PAGES, recording_put_number, ALWAYS},
+	{"live", HEAP_CELL_LIVE, recording_put_number, ALWAYS},
+	{"nearly_empty", HEAP_CELL_NEARLY_EMPTY, recording_put_number, ALWAYS},
+	{0},
+};
+static const struct json_column types[] = {
+	{"name", TYPE_NAME, put_text, ALWAYS},
+	{"blocks", TYPE_BLOCKS, recording_put_number, ALWAYS},
+	{"bytes", TYPE_BLOCK_BYTES, recording_put_number, ALWAYS},
+	{"nearly_empty_pages", TYPE_PAGES, recording_put_number, ALWAYS},
+	{0},
+};
+static const struct json_column pins[] = {
+	{"leaf", PIN_LEAF, put_index, ALWAYS},
+	{"nearly_empty_pages", PIN_PAGES, recording_put_number, ALWAYS},
+	{0},
+};
+static const struct json_column advice[] = {
+	{"text", ADVICE_TEXT, put_text, ALWAYS},
+	{"bytes", ADVICE_BYTES, recording_put_number, ALWAYS},
+	{"limit", ADVICE_IS_LIMIT, recording_put_number, ALWAYS},
+	{0},
+};
+
+static const struct {
+	const char *name;
+	enum recording_table_id id;
+	const struct json_column *columns;
+} tables[] = {
+	{"doubts", RECORDING_DOUBTS, doubts}, {"rows", RECORDING_RESIDENT, resident_rows},
+	{"arenas", RECORDING_ARENAS, arenas}, {"pinned", RECORDING_PINNED, pinned},
+	{"heaps", RECORDING_HEAPS, heaps},    {"cells", RECORDING_HEAP_CELLS, cells},
+	{"types", RECORDING_TYPES, types},    {"pins", RECORDING_PINS, pins},
+	{"advice", RECORDING_ADVICE, advice},
+};
+
+void recording_inspection_add(const struct recording *from, struct recording *r)
+{
+	static const struct {
+		enum recording_table_id id;
+		uint32_t texts;
+	} copied[] = {
+		{RECORDING_INSPECTION, 1u << INSPECTION_MALLOC},
+		{RECORDING_DOUBTS, 1u << DOUBT_TEXT}, {RECORDING_RESIDENT, 1u << RESIDENT_NAME},
+		{RECORDING_ARENAS, 0}, {RECORDING_PINNED, 0}, {RECORDING_HEAPS, 0},
+		{RECORDING_HEAP_CELLS, 0}, {RECORDING_TYPES, 1u << TYPE_NAME},
+		{RECORDING_PINS, 0}, {RECORDING_ADVICE, 1u << ADVICE_TEXT},
+	};
+
+	for (size_t i = 0; from && i < ARRAY_SIZE(copied); i++)
+		recording_copy(from, copied[i].id, copied[i].texts, r);
+}
+
+void recording_inspection_put(struct recording_out *out, const struct recording *r)
+{
+	recording_write_rows(out, r, RECORDING_INSPECTION, 0);
+	for (size_t i = 0; i < ARRAY_SIZE(tables); i++)
+		recording_write_rows(out, r, tables[i].id, 0);
+}
+
+/* The only row. */
+static void put_head(FILE *out, const struct recording *r)
+{
+	uint64_t row[INSPECTION_COLUMNS];
+
+	for (unsigned c = 0; c < INSPECTION_COLUMNS; c++)
+		row[c] = recording_get(r, RECORDING_INSPECTION, 0, c);
+	fprintf(out, "{\"time\":%" PRIu64 ",\"malloc\":", row[INSPECTION_TIME]);
+	put_text(out, r, row[INSPECTION_MALLOC]);
+	fprintf(out, ",\"rss\":%" PRIu64 ",\"swap\":%" PRIu64 ",\"stopped\":%.3f",
+		row[INSPECTION_RSS], row[INSPECTION_SWAP], (double)row[INSPECTION_STOPPED] / 1e3);
+	fprintf(out, ",\"page\":%u,\"pages_per_cell\":%" PRIu64, PAGE_SIZE_MIN,
+		row[INSPECTION_PAGES_PER_CELL]);
+}
+
+void recording_inspection_write(FILE *out, const struct recording *r)
+{
+	if (!recording_rows(r, RECORDING_INSPECTION)) {
+		fputs("null", out);
+		return;
+	}
+	put_head(out, r);
+	for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
+		fprintf(out, ",\n\"%s\":{", tables[i].name);
+		recording_put_columns(out, r, tables[i].id, tables[i].columns);
+		putc('}', out);
+	}
+	putc('}', out);
+}
+
+/* The tables of a recording as columns of JSON. */
 
 /* -- meta -- */
 
@@ -41,7 +306,7 @@ static void put_lost(FILE *out, const struct recording *r)
 		if (!is_first)
 			putc(',', out);
 		is_first = false;
-		recording_put_text(out, r, recording_get(r, RECORDING_META, i, META_VALUE));
+		put_text(out, r, recording_get(r, RECORDING_META, i, META_VALUE));
 	}
 	putc(']', out);
 }
@@ -79,7 +344,7 @@ static void put_objects(FILE *out, const struct recording *r)
 	fputs("\"objects\":[", out);
 	for (size_t i = 0; i < recording_rows(r, RECORDING_OBJECTS); i++) {
 		fputs(i > 0 ? ",\n{\"path\":" : "{\"path\":", out);
-		recording_put_text(out, r, recording_get(r, RECORDING_OBJECTS, i, OBJECT_PATH));
+		put_text(out, r, recording_get(r, RECORDING_OBJECTS, i, OBJECT_PATH));
 		fputs(",\"build_id\":", out);
 		recording_put_string(
 			out,
@@ -123,17 +388,17 @@ static void put_my_code(FILE *out, const struct recording *r)
 static void put_names(FILE *out, const struct recording *r)
 {
 	static const struct json_column frames[] = {
-		{"function", FRAME_FUNCTION, recording_put_text, ALWAYS},
-		{"file", FRAME_FILE, recording_put_text, ALWAYS},
+		{"function", FRAME_FUNCTION, put_text, ALWAYS},
+		{"file", FRAME_FILE, put_text, ALWAYS},
 		{"line", FRAME_LINE, recording_put_number, ALWAYS},
-		{"object", FRAME_OBJECT, recording_put_index, ALWAYS},
+		{"object", FRAME_OBJECT, put_index, ALWAYS},
 		{"kind", FRAME_KIND, recording_put_number, ALWAYS},
 		{"inlined", FRAME_INLINED, recording_put_number, ALWAYS},
-		{"address", FRAME_ADDRESS, recording_put_address, ALWAYS},
+		{"address", FRAME_ADDRESS, put_address, ALWAYS},
 		{0},
 	};
 	static const struct json_column nodes[] = {
-		{"parent", NODE_PARENT, recording_put_index, ALWAYS},
+		{"parent", NODE_PARENT, put_index, ALWAYS},
 		{"frame", NODE_FRAME, recording_put_number, ALWAYS},
 		{0},
 	};
@@ -217,7 +482,7 @@ static void put_site(FILE *out, const struct recording *r, uint64_t node)
 static void put_leaves(FILE *out, const struct recording *r)
 {
 	static const struct json_column leaves[] = {
-		{"node", LEAF_NODE, recording_put_index, ALWAYS},
+		{"node", LEAF_NODE, put_index, ALWAYS},
 		{"site", LEAF_NODE, put_site, ALWAYS},
 		{"allocations", LEAF_ALLOCATIONS, recording_put_count, ALWAYS},
 		{"bytes", LEAF_BYTES, recording_put_number, ALWAYS},
@@ -253,8 +518,8 @@ static void put_timeline(FILE *out, const struct recording *r)
 		{"live_bytes", TIME_LIVE_BYTES, recording_put_number, ALWAYS},
 		{"live_blocks", TIME_LIVE_BLOCKS, recording_put_count, ALWAYS},
 		{"peak_bytes", TIME_PEAK_BYTES, recording_put_number, ALWAYS},
-		{"rss", TIME_RSS, recording_put_sample, ALWAYS},
-		{"address_space", TIME_ADDRESS_SPACE, recording_put_sample, ALWAYS},
+		{"rss", TIME_RSS, put_sample, ALWAYS},
+		{"address_space", TIME_ADDRESS_SPACE, put_sample, ALWAYS},
 		{"live_variance", TIME_LIVE_VARIANCE, recording_put_variance, OF_SAMPLES},
 		{0},
 	};
@@ -280,9 +545,9 @@ static void put_timeline(FILE *out, const struct recording *r)
 static void put_cells(FILE *out, const struct recording *r)
 {
 	static const struct json_column columns[] = {
-		{"leaf", CELL_LEAF, recording_put_index, ALWAYS},
-		{"born", CELL_BORN, recording_put_interval, ALWAYS},
-		{"died", CELL_DIED, recording_put_interval, ALWAYS},
+		{"leaf", CELL_LEAF, put_index, ALWAYS},
+		{"born", CELL_BORN, put_interval, ALWAYS},
+		{"died", CELL_DIED, put_interval, ALWAYS},
 		{"blocks", CELL_BLOCKS, recording_put_count, ALWAYS},
 		{"bytes", CELL_BYTES, recording_put_number, ALWAYS},
 		{"variance", CELL_VARIANCE, recording_put_variance, OF_SAMPLES},
@@ -297,7 +562,7 @@ static void put_cells(FILE *out, const struct recording *r)
 static void put_peak(FILE *out, const struct recording *r)
 {
 	static const struct json_column columns[] = {
-		{"leaf", PEAK_LEAF, recording_put_index, ALWAYS},
+		{"leaf", PEAK_LEAF, put_index, ALWAYS},
 		{"bytes_of", PEAK_BYTES, recording_put_number, ALWAYS},
 		{"blocks_of", PEAK_BLOCKS, recording_put_count, ALWAYS},
 		{"variance_of", PEAK_VARIANCE, recording_put_variance, OF_SAMPLES},
@@ -327,7 +592,7 @@ static void put_markers(FILE *out, const struct recording *r)
 	for (size_t i = 0; i < recording_rows(r, RECORDING_MARKERS); i++) {
 		fprintf(out, "%s{\"time\":%" PRIu64 ",\"kind\":", i > 0 ? "," : "",
 			recording_get(r, RECORDING_MARKERS, i, MARKER_TIME));
-		recording_put_text(out, r, recording_get(r, RECORDING_MARKERS, i, MARKER_KIND));
+		put_text(out, r, recording_get(r, RECORDING_MARKERS, i, MARKER_KIND));
 		fputs(",\"text\":", out);
 		recording_put_string(
 			out, r->text.data[recording_get(r, RECORDING_MARKERS, i, MARKER_TEXT)]);
@@ -369,8 +634,8 @@ static void put_optional(FILE *out, const struct recording *r, const char *meta,
 static void put_leaks(FILE *out, const struct recording *r)
 {
 	static const struct json_column columns[] = {
-		{"leaf", LEAK_LEAF, recording_put_index, ALWAYS},
-		{"kind", LEAK_KIND, recording_put_text, ALWAYS},
+		{"leaf", LEAK_LEAF, put_index, ALWAYS},
+		{"kind", LEAK_KIND, put_text, ALWAYS},
 		{"blocks", LEAK_BLOCKS, recording_put_number, ALWAYS},
 		{"bytes", LEAK_BYTES, recording_put_number, ALWAYS},
 		{0},
@@ -383,7 +648,7 @@ static void put_leaks(FILE *out, const struct recording *r)
 static void put_releases(FILE *out, const struct recording *r)
 {
 	static const struct json_column columns[] = {
-		{"node", RELEASE_NODE, recording_put_index, ALWAYS},
+		{"node", RELEASE_NODE, put_index, ALWAYS},
 		{"site", RELEASE_NODE, put_site, ALWAYS},
 		{"blocks", RELEASE_BLOCKS, recording_put_count, ALWAYS},
 		{"bytes", RELEASE_BYTES, recording_put_number, ALWAYS},
@@ -431,7 +696,7 @@ static void put_end(FILE *out, const struct recording *r)
 static void put_calls(FILE *out, const struct recording *r)
 {
 	static const struct json_column columns[] = {
-		{"function", CALL_FUNCTION, recording_put_text, ALWAYS},
+		{"function", CALL_FUNCTION, put_text, ALWAYS},
 		{"calls", CALL_CALLS, recording_put_number, ALWAYS},
 		{"bytes", CALL_BYTES, recording_put_number, ALWAYS},
 		{0},

@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-#include "base/vec.h"
-#include "recording/recording_names.h"
-#include "symbols/stack_site.h"
+#include "base/alloc.h"
+#include "recording/recording_build.h"
+#include "symbols/wrapper.h"
 
 #define MAX_RULES 1000 /* of a file: all are compared with each frame */
 

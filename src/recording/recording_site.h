@@ -1,14 +1,15 @@
-/* Call sites in a recording (symbols/stack_site.h), as nodes: rows, -1 = no stack. */
+/* Call sites in a recording (symbols/wrapper.h), as nodes: rows, -1 = no stack. */
 #ifndef PTMEM_RECORDING_RECORDING_SITE_H
 #define PTMEM_RECORDING_RECORDING_SITE_H
 
 #include "recording/recording.h"
 #include "symbols/wrapper.h"
 
-/* What frame @row is to call sites if the user says nothing (my_code.h). The page applies that. */
+/* What frame @row is to call sites if the user says nothing (code_owner.h). The page applies that.
+ */
 struct recording_role {
 	enum frame_rank rank;
-	bool is_allocator; /* by name; see stack_site.h */
+	bool is_allocator; /* by name; see wrapper.h */
 	bool is_fixed;     /* --my-code does not make it a call site: it allocates, or calls main */
 	bool is_start;     /* start-up code */
 };

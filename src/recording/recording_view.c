@@ -1,17 +1,200 @@
-/* Computes the values of leaves for a view. */
 #include "recording/recording_view.h"
 
 #include <errno.h>
 #include <math.h>
+#include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/amount.h"
 #include "base/cleanup.h"
 #include "profile/cells.h"
 #include "profile/estimate.h"
-#include "recording/sampling_note.h"
+
+#define TIME_MAX_US 0x1p62 /* lifetimes have 63 bits */
+
+bool recording_temporary_parse(const char *text, uint64_t *us_out)
+{
+	static const struct {
+		const char *name;
+		double us;
+	} units[] = {{"", 1e6}, {"s", 1e6}, {"ms", 1e3}, {"us", 1}};
+	size_t digits = strspn(text, "0123456789.");
+	char *end;
+	double value = strtod(text, &end);
+
+	for (size_t i = 0; digits && end == text + digits && i < ARRAY_SIZE(units); i++) {
+		double us = value * units[i].us;
+
+		if (strcmp(end, units[i].name) != 0)
+			continue;
+		if (us > 0 && us <= TIME_MAX_US) {
+			*us_out = (uint64_t)us + ((double)(uint64_t)us < us);
+			return true;
+		}
+	}
+	return false;
+}
+
+void recording_temporary_within(struct recording *r, uint64_t us)
+{
+	const struct recording_table *lifetimes = &r->table[RECORDING_LIFETIMES];
+	struct recording_table *leaves = &r->table[RECORDING_LEAVES];
+	struct recording_table *ends = &r->table[RECORDING_END];
+	uint64_t buckets = 0, all = 0; /* bucket k: up to 1 << k, without it */
+
+	while (UINT64_C(1) << buckets < us)
+		buckets++;
+	r->temporary_below = UINT64_C(1) << buckets;
+	for (size_t i = 0; i < leaves->rows; i++)
+		leaves->column[LEAF_TEMPORARY][i] = 0;
+	for (size_t i = 0; i < lifetimes->rows; i++) {
+		uint64_t count = lifetimes->column[BUCKET_COUNT][i];
+
+		if (lifetimes->column[BUCKET_NUMBER][i] > buckets)
+			continue;
+		leaves->column[LEAF_TEMPORARY][lifetimes->column[BUCKET_LEAF][i] - 1] += count;
+		all += count;
+	}
+	for (size_t i = 0; i < ends->rows; i++)
+		ends->column[END_TEMPORARY][i] = all;
+}
+
+char *recording_temporary_text(const struct recording *r)
+{
+	char us[AMOUNT_SIZE];
+
+	return r->temporary_below
+		       ? xasprintf("released within %s us", amount_commas(r->temporary_below, us))
+		       : NULL;
+}
+
+static bool frame_matches(const struct recording *r, size_t frame, const regex_t *regex)
+{
+	uint64_t object = recording_get(r, RECORDING_FRAMES, frame, FRAME_OBJECT);
+	const uint64_t texts[] = {
+		recording_get(r, RECORDING_FRAMES, frame, FRAME_FUNCTION),
+		recording_get(r, RECORDING_FRAMES, frame, FRAME_FILE),
+		object ? recording_get(r, RECORDING_OBJECTS, object - 1, OBJECT_PATH) : 0,
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+		if (texts[i] && regexec(regex, r->text.data[texts[i]], 0, NULL, 0) == 0)
+			return true;
+	return false;
+}
+
+/* By node: whether it or one of its callers matches. */
+static bool *matching_nodes(const struct recording *r, const regex_t *regex)
+{
+	size_t frames = recording_rows(r, RECORDING_FRAMES);
+	size_t nodes = recording_rows(r, RECORDING_NODES);
+	bool *frame = xcalloc(frames + 1, sizeof(*frame));
+	bool *node = xcalloc(nodes + 1, sizeof(*node));
+
+	for (size_t i = 0; i < frames; i++)
+		frame[i] = frame_matches(r, i, regex);
+	for (size_t i = 0; i < nodes; i++) {
+		uint64_t parent = recording_get(r, RECORDING_NODES, i, NODE_PARENT);
+
+		node[i] = frame[recording_get(r, RECORDING_NODES, i, NODE_FRAME)] ||
+			  (parent && node[parent - 1]);
+	}
+	free(frame);
+	return node;
+}
+
+static void copy_row(struct recording_table *t, size_t to, size_t from, unsigned columns)
+{
+	for (unsigned c = 0; c < columns; c++)
+		t->column[c][to] = t->column[c][from];
+}
+
+/*
+ * Numbers the rows of table @id whose value in @column is not 0 in @number, and replaces the
+ * value.
+ */
+static void keep_rows(struct recording *r, enum recording_table_id id, unsigned column,
+		      const uint64_t *number)
+{
+	struct recording_table *t = &r->table[id];
+	size_t kept = 0;
+
+	for (size_t i = 0; i < t->rows; i++) {
+		uint64_t value = number[t->column[column][i]];
+
+		if (!value)
+			continue;
+		copy_row(t, kept, i, recording_table_info[id].columns);
+		t->column[column][kept++] = value;
+	}
+	recording_truncate(r, id, kept);
+}
+
+/* The leaves of @is_wanted nodes: @number gets the new number of each, by index + 1. */
+static void keep_leaves(struct recording *r, const bool *is_wanted, uint64_t *number)
+{
+	struct recording_table *t = &r->table[RECORDING_LEAVES];
+	size_t kept = 0;
+
+	for (size_t i = 0; i < t->rows; i++) {
+		uint64_t node = t->column[LEAF_NODE][i];
+
+		if (!node || !is_wanted[node - 1])
+			continue;
+		copy_row(t, kept++, i, LEAF_COLUMNS);
+		number[i + 1] = kept;
+	}
+	recording_truncate(r, RECORDING_LEAVES, kept);
+}
+
+static void keep_releases(struct recording *r, const bool *is_wanted)
+{
+	size_t nodes = recording_rows(r, RECORDING_NODES);
+	uint64_t *number = xcalloc(nodes + 1, sizeof(*number));
+
+	for (size_t i = 0; i < nodes; i++)
+		number[i + 1] = is_wanted[i] ? i + 1 : 0;
+	keep_rows(r, RECORDING_RELEASES, RELEASE_NODE, number);
+	free(number);
+}
+
+int recording_keep_matches(struct recording *r, const char *match, char **why_out)
+{
+	static const struct {
+		enum recording_table_id id;
+		unsigned column;
+	} of_leaves[] = {
+		{RECORDING_SIZES, BUCKET_LEAF}, {RECORDING_LIFETIMES, BUCKET_LEAF},
+		{RECORDING_SHARES, SHARE_LEAF}, {RECORDING_CELLS, CELL_LEAF},
+		{RECORDING_PEAK, PEAK_LEAF},    {RECORDING_LEAKS, LEAK_LEAF},
+		{RECORDING_PINS, PIN_LEAF},
+	};
+	regex_t regex;
+	char text[256];
+	int rc = regcomp(&regex, match, REG_EXTENDED | REG_NOSUB);
+
+	if (rc != 0) {
+		regerror(rc, &regex, text, sizeof(text));
+		*why_out = xasprintf("--match=%s: %s", match, text);
+		return -EINVAL;
+	}
+	bool *node = matching_nodes(r, &regex);
+	uint64_t *number = xcalloc(recording_rows(r, RECORDING_LEAVES) + 1, sizeof(*number));
+
+	keep_leaves(r, node, number);
+	for (size_t i = 0; i < ARRAY_SIZE(of_leaves); i++)
+		keep_rows(r, of_leaves[i].id, of_leaves[i].column, number);
+	keep_releases(r, node);
+	free(number);
+	free(node);
+	regfree(&regex);
+	return 0;
+}
+
+/* Computes the values of leaves for a view. */
 
 /* -- times -- */
 
@@ -34,16 +217,16 @@ static double whole(const struct recording *r)
 /* "12.5" and "12.5s" are seconds, "300ms" milliseconds, "40%" a fraction of @all ms. */
 static bool parse_ms(const char *text, double all, double *out)
 {
-	char *end;
-	double value = strtod(text, &end);
+	char *finish_sums;
+	double value = strtod(text, &finish_sums);
 
-	if (end == text || !(value >= 0))
+	if (finish_sums == text || !(value >= 0))
 		return false;
-	if (strcmp(end, "%") == 0)
+	if (strcmp(finish_sums, "%") == 0)
 		value = all * value / 100;
-	else if (!*end || strcmp(end, "s") == 0)
+	else if (!*finish_sums || strcmp(finish_sums, "s") == 0)
 		value *= 1000;
-	else if (strcmp(end, "ms") != 0)
+	else if (strcmp(finish_sums, "ms") != 0)
 		return false;
 	*out = value;
 	return value <= all;
@@ -242,7 +425,7 @@ static void begin(struct recording_view *v, const struct recording *r)
 	};
 }
 
-static void end(struct recording_view *v, const struct recording *r)
+static void finish_sums(struct recording_view *v, const struct recording *r)
 {
 	for (size_t i = 0; i < recording_rows(r, RECORDING_LEAVES); i++)
 		recording_value_add(&v->sum, &v->leaf[i]);
@@ -286,7 +469,7 @@ int recording_view_init(struct recording_view *v, const struct recording *r,
 	} else {
 		add_peak(v, r);
 	}
-	end(v, r);
+	finish_sums(v, r);
 	if (rc != 0)
 		recording_view_deinit(v);
 	return rc;
@@ -304,7 +487,7 @@ void recording_view_of(struct recording_view *v, const struct recording *r,
 		add_totals(v, r);
 	else
 		add_cells(v, r);
-	end(v, r);
+	finish_sums(v, r);
 }
 
 void recording_view_leaks(struct recording_view *v, const struct recording *r, const char *kind)
@@ -320,7 +503,7 @@ void recording_view_leaks(struct recording_view *v, const struct recording *r, c
 		if (strcmp(r->text.data[t->column[LEAK_KIND][i]], kind) == 0)
 			recording_value_add(&v->leaf[t->column[LEAK_LEAF][i] - 1], &value);
 	}
-	end(v, r);
+	finish_sums(v, r);
 }
 
 void recording_view_at(struct recording_view *v, const struct recording *r, uint32_t interval)
@@ -329,7 +512,7 @@ void recording_view_at(struct recording_view *v, const struct recording *r, uint
 	v->quantity = VIEW_AT;
 	v->last = interval;
 	add_cells(v, r);
-	end(v, r);
+	finish_sums(v, r);
 }
 
 void recording_view_deinit(struct recording_view *v)

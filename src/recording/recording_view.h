@@ -1,4 +1,37 @@
 /*
+ * What is asked of a recording: a view selects the blocks that count, by leaf; an expression keeps
+ * some call paths; a time says what is temporary.
+ */
+#ifndef PTMEM_RECORDING_RECORDING_VIEW_H
+#define PTMEM_RECORDING_RECORDING_VIEW_H
+
+#include "recording/recording.h"
+
+/* Which allocations are temporary: what ptmem counted, or those that lived less than a time. */
+
+/* "100us", "1.5ms", "2s" or "2" in microseconds: false if @text is no time, or 0. */
+bool recording_temporary_parse(const char *text, uint64_t *us_out);
+
+/*
+ * Counts as temporary what lived less than @us, rounded up to the end of a bucket of lifetimes: a
+ * power of two, which r->temporary_below becomes. With samples, the counts become estimates.
+ */
+void recording_temporary_within(struct recording *r, uint64_t us);
+
+/* "released within 1,024 us", or NULL for what ptmem counted. The caller frees it. */
+char *recording_temporary_text(const struct recording *r);
+
+/* Reduces a recording to the call paths that match an expression. */
+
+/*
+ * Drops all leaves, and their rows in other tables, whose paths contain no function, file or object
+ * that matches @match, and all releasing stacks that do not match. Names, the timeline and
+ * process-wide data remain. -EINVAL and *@why_out, which the caller frees, if the expression is
+ * invalid.
+ */
+int recording_keep_matches(struct recording *r, const char *match, char **why_out);
+
+/*
  * A view of a recording selects the blocks that count, by leaf.
  *
  *	VIEW_PEAK     live at the exact peak
@@ -9,10 +42,6 @@
  *	VIEW_TEMPORARY  of these, blocks released before their thread allocated again
  *	VIEW_LEAKED   of one kind in the leak check
  */
-#ifndef PTMEM_RECORDING_RECORDING_VIEW_H
-#define PTMEM_RECORDING_RECORDING_VIEW_H
-
-#include "recording/recording.h"
 
 enum recording_quantity {
 	VIEW_PEAK, VIEW_AT, VIEW_RANGE, VIEW_OLDER, VIEW_TOTAL, VIEW_TEMPORARY, VIEW_LEAKED,
@@ -40,7 +69,7 @@ bool recording_question_is_given(const struct recording_question *q);
 
 /*
  * -EINVAL and *@why_out, which the caller frees, if there is no such time or thread. Ignores
- * `match`: recording_match.h.
+ * `match`: recording_view.h.
  */
 int recording_view_init(struct recording_view *v, const struct recording *r,
 			const struct recording_question *q, char **why_out);

@@ -1,5 +1,5 @@
 /* Encodes and compresses chunks. The stream records write errors. */
-#include "recording/recording_write.h"
+#include "recording/recording_format.h"
 
 #include <errno.h>
 #include <string.h>

@@ -10,7 +10,11 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "base/vec.h"
+#include "profile/estimate.h"
+#include "recording/recording_site.h"
+#include "report/massif_file.h"
+#include "report/massif_paths.h"
+#include "report/recording_paths.h"
 
 #define MAX_PLACES 4 /* in a name */
 
@@ -175,4 +179,178 @@ struct path_tree *diff_paths_finish(struct diff_paths *p)
 	vec_deinit(&p->place);
 	free(p);
 	return out;
+}
+
+static char *text_or_null(struct massif_text t)
+{
+	return t.size && !massif_text_is(t, "???") ? xstrndup(t.at, t.size) : NULL;
+}
+
+static void add_node(struct frame_match *m, enum path_side side, const struct massif_node *node)
+{
+	struct massif_frame frame;
+
+	massif_file_frame(node, &frame);
+	_cleanup_free_ char *function = frame.line == MASSIF_LINE_AGGREGATE ?
+						xstrdup("[below threshold]") :
+					frame.line == MASSIF_LINE_ROOT ?
+						xstrdup("[allocation functions]") :
+						text_or_null(frame.function);
+	_cleanup_free_ char *file = text_or_null(frame.file), *object = text_or_null(frame.object);
+
+	frame_match_add(m, side, &(struct match_frame){.function = function, .file = file,
+						       .object = object,
+						       .line = frame.line_number});
+}
+
+void massif_diff_match(struct frame_match *m, enum path_side side, const struct massif_file *file)
+{
+	frame_match_add(m, side, &(struct match_frame){.function = "[none]"});
+	for (size_t i = 1; i < file->node_count; i++)
+		add_node(m, side, &file->node[i]);
+}
+
+/* From @node back to its root, which is itself a frame only if it is the whole stack. */
+static void add_stack(struct diff_paths *p, enum path_side side, const struct massif_file *f,
+		      uint32_t node, uint64_t interval)
+{
+	uint64_t bytes = massif_own_bytes(f, node);
+	VEC(uint32_t) frame = {0};
+	uint32_t n = node;
+
+	do {
+		*vec_add(&frame) = n;
+		n = f->node[n].parent;
+	} while (n && f->node[n].parent);
+	for (size_t i = 0; i < frame.count / 2; i++) { /* innermost first */
+		uint32_t swapped = frame.data[i];
+
+		frame.data[i] = frame.data[frame.count - 1 - i];
+		frame.data[frame.count - 1 - i] = swapped;
+	}
+	diff_paths_add(p, side, &(struct diff_stack){.frame = frame.data, .count = frame.count,
+						     .site = massif_wrapper_site(f, node),
+						     .bytes = bytes,
+						     .variance = estimate_variance_bound(
+							     interval, bytes)});
+	vec_deinit(&frame);
+}
+
+void massif_diff_add(struct diff_paths *p, enum path_side side, const struct massif_file *file,
+		     size_t index)
+{
+	uint32_t root = file->snapshot[index].root;
+	uint64_t interval = massif_sampling_interval(file);
+
+	for (uint32_t n = root, end = massif_tree_end(file, root); n < end; n++)
+		if (massif_own_bytes(file, n))
+			add_stack(p, side, file, n, interval);
+}
+
+static const char *text_of(const struct recording *r, enum recording_table_id id, size_t row,
+			   unsigned column)
+{
+	uint64_t text = recording_get(r, id, row, column);
+
+	return text ? r->text.data[text] : NULL;
+}
+
+static bool has_build(const struct recording *r, const char *build_id)
+{
+	for (size_t i = 0; build_id && i < recording_rows(r, RECORDING_OBJECTS); i++) {
+		const char *other = text_of(r, RECORDING_OBJECTS, i, OBJECT_BUILD_ID);
+
+		if (other && strcmp(other, build_id) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* The frames of @r, by row; @other is the other side. */
+static void recording_diff_match(struct frame_match *m, enum path_side side,
+				 const struct recording *r, const struct recording *other)
+{
+	size_t objects = recording_rows(r, RECORDING_OBJECTS);
+	_cleanup_free_ bool *is_same = xcalloc(objects + 1, sizeof(*is_same)); /* [0]: none */
+
+	for (size_t i = 0; i < objects; i++)
+		is_same[i + 1] =
+			has_build(other, text_of(r, RECORDING_OBJECTS, i, OBJECT_BUILD_ID));
+	for (size_t i = 0; i < recording_rows(r, RECORDING_FRAMES); i++) {
+		uint64_t object = recording_get(r, RECORDING_FRAMES, i, FRAME_OBJECT);
+		const struct match_frame frame = {
+			.function = text_of(r, RECORDING_FRAMES, i, FRAME_FUNCTION),
+			.file = text_of(r, RECORDING_FRAMES, i, FRAME_FILE),
+			.object = object ? text_of(r, RECORDING_OBJECTS, object - 1, OBJECT_PATH) :
+					   NULL,
+			.line = recording_get(r, RECORDING_FRAMES, i, FRAME_LINE),
+			.is_same_build = is_same[object],
+		};
+
+		frame_match_add(m, side, &frame);
+	}
+}
+
+static void add_leaf(struct diff_paths *p, enum path_side side, const struct recording *r,
+		     size_t leaf, const struct recording_value *value)
+{
+	VEC(uint32_t) frame = {0};
+	struct diff_stack stack = {.bytes = value->bytes,
+				   .blocks = recording_count(r, value->blocks),
+				   .variance = recording_square_error(r, value->variance)};
+	int64_t site = recording_site(r, leaf);
+
+	for (uint64_t n = recording_get(r, RECORDING_LEAVES, leaf, LEAF_NODE); n > 0;
+	     n = recording_get(r, RECORDING_NODES, n - 1, NODE_PARENT)) {
+		if ((int64_t)n - 1 == site)
+			stack.site = frame.count;
+		*vec_add(&frame) = (uint32_t)recording_get(r, RECORDING_NODES, n - 1, NODE_FRAME);
+	}
+	stack.frame = frame.data;
+	stack.count = frame.count;
+	diff_paths_add(p, side, &stack);
+	vec_deinit(&frame);
+}
+
+/* The stacks of the leaves in @v. */
+static void recording_diff_add(struct diff_paths *p, enum path_side side, const struct recording *r,
+			       const struct recording_view *v)
+{
+	for (size_t i = 0; i < recording_rows(r, RECORDING_LEAVES); i++)
+		if (v->leaf[i].bytes || v->leaf[i].blocks)
+			add_leaf(p, side, r, i, &v->leaf[i]);
+}
+
+struct frame_match *diff_pair_match(const struct input *input)
+{
+	struct frame_match *m = frame_match_new();
+
+	for (int side = PATH_OLD; side <= PATH_NEW; side++) {
+		const struct input *this = &input[side], *other = &input[!side];
+
+		if (this->kind == INPUT_RECORDING)
+			recording_diff_match(m, (enum path_side)side, this->recording,
+					     other->recording);
+		else
+			massif_diff_match(m, (enum path_side)side, this->massif);
+	}
+	frame_match_finish(m);
+	return m;
+}
+
+struct path_tree *diff_pair_tree(const struct diff_pair *pair, enum diff_order order)
+{
+	struct diff_paths *p = diff_paths_new(pair->match, order);
+
+	for (int side = PATH_OLD; side <= PATH_NEW; side++) {
+		const struct input *this = &pair->input[side];
+
+		if (this->kind == INPUT_RECORDING)
+			recording_diff_add(p, (enum path_side)side, this->recording,
+					   &pair->view[side]);
+		else
+			massif_diff_add(p, (enum path_side)side, this->massif,
+					pair->snapshot[side]);
+	}
+	return diff_paths_finish(p);
 }

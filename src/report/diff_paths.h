@@ -1,8 +1,14 @@
-/* The stacks of two profiles in one tree, as frame_match.h matches their frames. */
+/*
+ * Two profiles, both recordings or both massif files, in one tree, as frame_match.h matches their
+ * frames.
+ */
 #ifndef PTMEM_REPORT_DIFF_PATHS_H
 #define PTMEM_REPORT_DIFF_PATHS_H
 
+#include "recording/recording_view.h"
 #include "report/frame_match.h"
+#include "report/input.h"
+#include "report/massif_file.h"
 
 enum diff_order {
 	DIFF_CALLER_FIRST, /* functions: for flame graphs and folded stacks */
@@ -30,5 +36,31 @@ void diff_paths_add(struct diff_paths *p, enum path_side side, const struct diff
  * them.
  */
 struct path_tree *diff_paths_finish(struct diff_paths *p);
+
+/* A massif file as one side of a difference. */
+
+/* The lines of all trees of @file, by node, including the unused node 0. */
+void massif_diff_match(struct frame_match *m, enum path_side side, const struct massif_file *file);
+/* The stacks of the tree of snapshot @index. */
+void massif_diff_add(struct diff_paths *p, enum path_side side, const struct massif_file *file,
+		     size_t index);
+
+/* A recording as one side of a difference. */
+
+/* Two profiles to be compared: both recordings, or both massif files. */
+
+/* Indexed by enum path_side. */
+struct diff_pair {
+	const struct input *input;      /* of one kind */
+	struct recording_view view[2];  /* for recordings */
+	size_t snapshot[2];             /* for massif files: index */
+	struct frame_match *match;
+};
+
+/* All frames of @input[PATH_OLD] and @input[PATH_NEW]; the caller frees it. */
+struct frame_match *diff_pair_match(const struct input *input);
+
+/* The values of the view on both sides; the caller frees it. */
+struct path_tree *diff_pair_tree(const struct diff_pair *pair, enum diff_order order);
 
 #endif

@@ -2,7 +2,7 @@
  * The reports of two profiles. All of them are made from the same matching of frames, and all but
  * the page from the same view: snapshots of massif files, or what is asked of recordings.
  */
-#include "report/diff_show.h"
+#include "report/show.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -12,15 +12,11 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "report/diff.h"
-#include "report/diff_json.h"
-#include "report/diff_pair.h"
-#include "report/html_report.h"
-#include "report/massif_sampling.h"
-#include "report/path_files.h"
-#include "report/recording_view_json.h"
-#include "report/request_check.h"
-#include "recording/sampling_note.h"
+#include "profile/estimate.h"
+#include "report/diff_output.h"
+#include "report/diff_paths.h"
+#include "report/massif_file.h"
+#include "report/recording_output.h"
 
 struct diff {
 	const struct report_request *request;

@@ -11,7 +11,6 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "base/vec.h"
 
 #define PROGRAM "[program]" /* matched with itself, whatever its file name */
 

@@ -1,12 +1,431 @@
-/* Reads input files, and determines their kind. */
+/* Reads memusage's data, samples and --inspect's results, and tells the kinds of input apart. */
 #include "report/input.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "base/vec.h"
-#include "recording/recording_read.h"
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "recording/recording_format.h"
+
+/*
+ * Reads memusage's data files. They have no magic number, so only the size is checked, and that
+ * record 0 has no heap.
+ *
+ * memusage writes through a buffer of two halves and, when it ends just after it wrote the first
+ * half, writes that half again. The file does not contain the size of the halves, but only a size
+ * whose double divides the number of records qualifies.
+ */
+
+#define HEADER_RECORDS 2
+#define MAX_HALF 32768
+
+static uint64_t read_u64(const char *at)
+{
+	uint64_t value = 0;
+
+	for (size_t i = 8; i-- > 0;)
+		value = value << 8 | (uint8_t)at[i];
+	return value;
+}
+
+static struct memusage_record read_record(const char *at)
+{
+	return (struct memusage_record){.heap = read_u64(at),
+					.stack = read_u64(at + 8),
+					.time = read_u64(at + 16)};
+}
+
+/* How many of the @count records at @data are a second copy of the last half. */
+static size_t count_duplicates(const char *data, size_t count)
+{
+	for (size_t half = 1; half <= MAX_HALF && 2 * half <= count; half++) {
+		const char *last = data + (count - half) * MEMUSAGE_RECORD_SIZE;
+		size_t size = half * MEMUSAGE_RECORD_SIZE;
+
+		if (count % (2 * half) == 0 && !memcmp(last, last - size, size))
+			return half;
+	}
+	return 0;
+}
+
+static void find_peaks(struct memusage_file *f)
+{
+	for (size_t i = 0; i < f->count; i++) {
+		const struct memusage_record *r = &f->record[i];
+
+		f->peak_heap = MAX(f->peak_heap, r->heap);
+		f->peak_stack = MAX(f->peak_stack, r->stack);
+		f->peak_total = MAX(f->peak_total, r->heap + r->stack);
+	}
+}
+
+static void read_records(struct memusage_file *f, const char *data)
+{
+	f->record = xcalloc(MAX(f->count, 1), sizeof(*f->record));
+	for (size_t i = 0; i < f->count; i++) {
+		f->record[i] = read_record(data + i * MEMUSAGE_RECORD_SIZE);
+		f->start = MIN(f->start, f->record[i].time);
+		f->end = MAX(f->end, f->record[i].time);
+	}
+}
+
+static int parse_memusage(const char *data, size_t size, struct memusage_file **file_out,
+			  char **why_out)
+{
+	if (size % MEMUSAGE_RECORD_SIZE || size < HEADER_RECORDS * MEMUSAGE_RECORD_SIZE) {
+		*why_out = xasprintf(
+			"not a memusage data file: %zu bytes are not two or more 24-byte records",
+			size);
+		return -EINVAL;
+	}
+	struct memusage_record total = read_record(data),
+			       peaks = read_record(data + MEMUSAGE_RECORD_SIZE);
+
+	if (total.heap) {
+		*why_out = xstrdup("not a memusage data file: its first record has a heap");
+		return -EINVAL;
+	}
+	struct memusage_file *f = xcalloc(1, sizeof(*f));
+	const char *records = data + HEADER_RECORDS * MEMUSAGE_RECORD_SIZE;
+
+	f->count = size / MEMUSAGE_RECORD_SIZE - HEADER_RECORDS;
+	f->count -= count_duplicates(records, f->count);
+	f->start = total.time;
+	f->end = MAX(peaks.time, total.time);
+	f->peak_heap = peaks.heap;
+	f->peak_stack = peaks.stack;
+	f->peak_total = total.stack;
+	f->is_complete = peaks.heap || peaks.stack || total.stack || !f->count;
+	read_records(f, records);
+	if (!f->is_complete)
+		find_peaks(f);
+	*file_out = f;
+	return 0;
+}
+
+int memusage_file_parse(char *data, size_t size, struct memusage_file **file_out, char **why_out)
+{
+	int err = parse_memusage(data, size, file_out, why_out);
+
+	free(data);
+	return err;
+}
+
+void memusage_file_free(struct memusage_file *file)
+{
+	if (!file)
+		return;
+	free(file->record);
+	free(file);
+}
+
+/*
+ * Reads sampler files: the grammar is in input.h. Lines and words are split in place; an
+ * invalid number is an error with its line number.
+ */
+
+/* Splits off the word that ends at a tab from *@rest, which becomes NULL after the last one. */
+static char *next_word(char **rest)
+{
+	return strsep(rest, "\t");
+}
+
+static bool parse_u64(const char *word, uint64_t *out)
+{
+	char *end;
+
+	errno = 0;
+	unsigned long long value = strtoull(word, &end, 10);
+
+	if (*word < '0' || *word > '9' || *end || errno)
+		return false;
+	*out = value;
+	return true;
+}
+
+static bool parse_seconds(const char *word, double *out)
+{
+	if (!*word || word[strspn(word, "0123456789.")])
+		return false;
+	char *end;
+	double value = strtod(word, &end);
+
+	if (*end || end == word || !isfinite(value))
+		return false;
+	*out = value;
+	return true;
+}
+
+static char *parse_header(struct samples_file *f, char *line)
+{
+	const char *time = next_word(&line), *pid = line ? next_word(&line) : "";
+
+	if (strcmp(time, "time") != 0 || strcmp(pid, "pid") != 0)
+		return xstrdup("expected \"time\" and \"pid\" as the first columns");
+	while (line) {
+		f->field =
+			xgrow(f->field, &f->field_capacity, f->field_count + 1, sizeof(*f->field));
+		f->field[f->field_count++] = next_word(&line);
+	}
+	return f->field_count ? NULL : xstrdup("no fields after \"time\" and \"pid\"");
+}
+
+static char *parse_values(struct samples_file *f, char *rest)
+{
+	f->value = xgrow(f->value, &f->value_capacity, (f->row_count + 1) * f->field_count,
+			 sizeof(*f->value));
+	for (size_t i = 0; i < f->field_count; i++) {
+		const char *word = rest ? next_word(&rest) : NULL;
+		uint64_t *value = &f->value[f->row_count * f->field_count + i];
+
+		if (!word)
+			return xasprintf("no value for %s", f->field[i]);
+		*value = SAMPLES_NONE;
+		if (strcmp(word, "-") != 0 && !parse_u64(word, value))
+			return xasprintf("%s is not a number: '%s'", f->field[i], word);
+	}
+	return rest ? xstrdup("more values than columns") : NULL;
+}
+
+static char *parse_row(struct samples_file *f, char *line)
+{
+	const char *time = next_word(&line), *pid = line ? next_word(&line) : "";
+	double seconds;
+	uint64_t number;
+
+	if (!parse_seconds(time, &seconds))
+		return xasprintf("no time in seconds: '%s'", time);
+	if (!parse_u64(pid, &number) || number > UINT32_MAX)
+		return xasprintf("no process: '%s'", pid);
+	char *why = parse_values(f, line);
+
+	if (why)
+		return why;
+	f->time = xgrow(f->time, &f->time_capacity, f->row_count + 1, sizeof(*f->time));
+	f->pid = xgrow(f->pid, &f->pid_capacity, f->row_count + 1, sizeof(*f->pid));
+	f->time[f->row_count] = seconds;
+	f->pid[f->row_count++] = (uint32_t)number;
+	return NULL;
+}
+
+/* The error in the first invalid line; NULL if there is none. */
+static char *parse_lines(struct samples_file *f, char *end)
+{
+	size_t number = 0;
+
+	for (char *line = f->data, *stop; (stop = memchr(line, '\n', (size_t)(end - line)));
+	     line = stop + 1) {
+		*stop = '\0';
+		char *why = number++ ? parse_row(f, line) : parse_header(f, line);
+
+		if (why) {
+			char *out = xasprintf("Line %zu: %s", number, why);
+
+			free(why);
+			return out;
+		}
+	}
+	return number ? NULL : xstrdup("Line 1: expected a header line");
+}
+
+int samples_file_parse(char *data, size_t size, struct samples_file **file_out, char **why_out)
+{
+	struct samples_file *f = xcalloc(1, sizeof(*f));
+
+	f->data = data;
+	char *why = parse_lines(f, data + size);
+
+	if (why) {
+		samples_file_free(f);
+		*why_out = why;
+		return -EINVAL;
+	}
+	*file_out = f;
+	return 0;
+}
+
+void samples_file_free(struct samples_file *file)
+{
+	if (!file)
+		return;
+	free(file->data);
+	free(file->field);
+	free(file->time);
+	free(file->pid);
+	free(file->value);
+	free(file);
+}
+
+size_t samples_file_field(const struct samples_file *file, const char *name)
+{
+	for (size_t i = 0; i < file->field_count; i++)
+		if (!strcmp(file->field[i], name))
+			return i;
+	return SIZE_MAX;
+}
+
+uint64_t samples_file_bytes(const struct samples_file *file, size_t row, size_t field)
+{
+	uint64_t kib = file->value[row * file->field_count + field], bytes;
+
+	return kib == SAMPLES_NONE || __builtin_mul_overflow(kib, 1024, &bytes) ? SAMPLES_NONE :
+										  bytes;
+}
+
+/* Converts the JSON document. Missing numbers are 0, missing texts "". See input.h. */
+
+#define FORMAT "\"format\": \"ptmem-inspect\""
+#define FORMAT_AT 16u /* only "{" and whitespace may precede it */
+#define CELLS_MAX 1000000u
+
+bool inspect_file_is(const char *data, size_t size)
+{
+	size_t most = FORMAT_AT + strlen(FORMAT);
+
+	return size > 0 && *data == '{' &&
+	       memmem(data, MIN(size, most), FORMAT, strlen(FORMAT));
+}
+
+static double resident_of(const struct json *j, const char *name)
+{
+	return MAX(json_number(json_member(j, name), "resident"), 0);
+}
+
+static void take_rows(const struct json *j, struct inspect_file *f)
+{
+	const struct json *rows = json_member(j, "rows");
+
+	for (size_t i = 0; i < ROW_COUNT; i++) {
+		f->row[i] = resident_of(rows, inspect_row_name[i]);
+		f->sum += f->row[i];
+	}
+}
+
+static void take_arena(const struct json *j, struct inspect_file *f)
+{
+	struct inspect_arena *a = vec_add(&f->arenas);
+	const char *address = json_text(j, "address");
+	_cleanup_free_ char *clean = text_clean(address, strlen(address));
+
+	*a = (struct inspect_arena){
+		.name = json_number(j, "main") ? xstrdup("main arena")
+					       : xasprintf("arena %s", clean),
+		.resident = resident_of(j, "memory"), .live = json_number(j, "live_bytes"),
+		.free = resident_of(j, "free"), .trim = resident_of(j, "trim")};
+}
+
+/* They follow malloc's; their heaps have the next number. */
+static void take_python(struct inspect_file *f)
+{
+	double live = f->row[ROW_PYTHON_LIVE];
+	double free = f->row[ROW_PYTHON_FREE] + f->row[ROW_PYTHON_POOLS];
+
+	if (live > 0)
+		*vec_add(&f->arenas) = (struct inspect_arena){
+			.name = xstrdup("Python's arenas"), .is_python = true, .live = live,
+			.resident = live + free + f->row[ROW_PYTHON_OWN], .free = free};
+}
+
+static double item(const struct json *cell, size_t i)
+{
+	return i < cell->count ? MAX(cell->part[i].number, 0) : 0;
+}
+
+static void take_heap(const struct json *j, struct inspect_file *f)
+{
+	const struct json *cells = json_member(j, "cells");
+	double arena = json_number(j, "arena");
+	taddr_t at = strtoull(json_text(j, "start"), NULL, 16);
+
+	if (!(arena >= 0 && arena < (double)f->arenas.count))
+		return;
+	struct inspect_arena *a = &f->arenas.data[(size_t)arena];
+
+	for (size_t i = 0; cells && i < cells->count && a->cells.count < CELLS_MAX; i++) {
+		const struct json *c = &cells->part[i];
+
+		*vec_add(&a->cells) = (struct inspect_cell){at, item(c, 0), item(c, 1), item(c, 2)};
+		at += f->pages_per_cell * (taddr_t)PAGE_SIZE_MIN;
+	}
+}
+
+static int compare_arenas(const void *a, const void *b)
+{
+	const struct inspect_arena *x = a, *y = b;
+
+	return x->resident > y->resident ? -1 : x->resident < y->resident;
+}
+
+static void take_map(const struct json *j, struct inspect_file *f)
+{
+	const struct json *arenas = json_member(j, "arenas"), *map = json_member(j, "map");
+	const struct json *heaps = json_member(map, "heaps");
+	double pages = json_number(map, "pages_per_cell");
+
+	f->pages_per_cell = pages >= 1 && pages <= 1 << 30 ? (unsigned)pages : 1;
+	for (size_t i = 0; arenas && i < arenas->count; i++)
+		take_arena(&arenas->part[i], f);
+	take_python(f);
+	for (size_t i = 0; heaps && i < heaps->count; i++)
+		take_heap(&heaps->part[i], f);
+	if (f->arenas.count > 1)
+		qsort(f->arenas.data, f->arenas.count, sizeof(*f->arenas.data), compare_arenas);
+}
+
+static char *make_title(const struct json *j, const char *core)
+{
+	const char *command = json_text(j, "command");
+	_cleanup_free_ char *text =
+		xasprintf("%s %.0f, %s", *core ? "core of process" : "process",
+			  json_number(j, "pid"), command);
+
+	return text_clean(text, strlen(text));
+}
+
+int inspect_file_parse(char *data, size_t size, struct inspect_file **out, char **why_out)
+{
+	_cleanup_free_ char *text = data;
+	struct json *j = json_read(text, size);
+	const char *core = json_text(json_member(j, "core"), "file");
+
+	if (!j || !json_member(j, "rows")) {
+		json_free(j);
+		*why_out = xstrdup("not what --inspect writes: its JSON is damaged");
+		return -EINVAL;
+	}
+	struct inspect_file *f = xcalloc(1, sizeof(*f));
+
+	f->title = make_title(j, core);
+	f->all = xstrdup(*core ? "memory in the core that is not zeros"
+			       : "resident memory (VmRSS)");
+	take_rows(j, f);
+	take_map(j, f);
+	json_free(j);
+	*out = f;
+	return 0;
+}
+
+void inspect_file_free(struct inspect_file *f)
+{
+	if (!f)
+		return;
+	for (size_t i = 0; i < f->arenas.count; i++) {
+		free(f->arenas.data[i].name);
+		vec_deinit(&f->arenas.data[i].cells);
+	}
+	vec_deinit(&f->arenas);
+	free(f->title);
+	free(f->all);
+	free(f);
+}
+
+/* Reads input files, and determines their kind. */
 
 static int read_stream(FILE *stream, char **data_out, size_t *size_out)
 {

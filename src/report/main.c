@@ -14,10 +14,9 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/files.h"
 #include "base/log.h"
-#include "base/standard_files.h"
-#include "recording/recording_temporary.h"
-#include "report/request_check.h"
+#include "recording/recording_view.h"
 #include "report/show.h"
 
 struct report_option {

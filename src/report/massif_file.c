@@ -1,11 +1,7 @@
 /*
- * Reads massif.out files line by line, like ms_print: blank lines and comments are skipped, and the
- * number of children (not the indentation) defines the nesting. It uses an explicit stack, so depth
- * only takes memory.
- *
- * The file is untrusted: every number is checked for its range, every index for its width, and too
- * large a number of children ends with the file. Error messages are the same as ms_print's, if it
- * has any.
+ * Parses one line of a massif tree (doc/massif.md section 1.3). Function names are free text with
+ * spaces and parentheses, so the location is searched from the end: the closing parenthesis at the
+ * end of the line and the matching opening one, if the text in between looks like a location.
  */
 #include "report/massif_file.h"
 
@@ -18,7 +14,181 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
-#include "base/vec.h"
+#include "profile/estimate.h"
+
+static bool take_prefix(struct massif_text *t, const char *prefix)
+{
+	size_t n = strlen(prefix);
+
+	if (t->size < n || memcmp(t->at, prefix, n))
+		return false;
+	t->at += n;
+	t->size -= n;
+	return true;
+}
+
+static int digit_value(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Removes a number in @base from the start; false if there is none or it exceeds 64 bits. */
+static bool take_based_number(struct massif_text *t, unsigned base, uint64_t *out)
+{
+	uint64_t value = 0;
+	size_t n = 0;
+
+	for (; n < t->size; n++) {
+		int digit = digit_value(t->at[n]);
+
+		if (digit < 0 || (unsigned)digit >= base)
+			break;
+		if (__builtin_mul_overflow(value, base, &value) ||
+		    __builtin_add_overflow(value, (uint64_t)digit, &value))
+			return false;
+	}
+	if (!n)
+		return false;
+	t->at += n;
+	t->size -= n;
+	*out = value;
+	return true;
+}
+
+/* Splits "FILE:LINE". */
+static bool split_source(struct massif_text t, struct massif_frame *out)
+{
+	const char *colon = memrchr(t.at, ':', t.size);
+
+	if (!colon || colon == t.at)
+		return false;
+	struct massif_text number = {colon + 1, t.size - (size_t)(colon + 1 - t.at)};
+	uint64_t line;
+
+	if (!take_based_number(&number, 10, &line) || number.size)
+		return false;
+	out->file = (struct massif_text){t.at, (size_t)(colon - t.at)};
+	out->line_number = line;
+	return true;
+}
+
+/* The parenthesis that matches the one at the end of @t; t.size if there is none. */
+static size_t find_opening(struct massif_text t)
+{
+	size_t depth = 0;
+
+	for (size_t i = t.size; i-- > 0;) {
+		if (t.at[i] == ')')
+			depth++;
+		else if (t.at[i] == '(' && --depth == 0)
+			return i;
+	}
+	return t.size;
+}
+
+/*
+ * Removes "(LOCATION)", which begins at @open, from the end of @t; false if it is not a
+ * location.
+ */
+static bool take_location(struct massif_text t, size_t open, struct massif_frame *out)
+{
+	if (open + 2 > t.size || t.at[open] != '(' || (open && t.at[open - 1] != ' '))
+		return false;
+	struct massif_text inside = {t.at + open + 1, t.size - open - 2};
+	struct massif_text object = inside;
+
+	if (take_prefix(&object, "in "))
+		out->object = object;
+	else if (!split_source(inside, out))
+		return false;
+	out->location = inside;
+	out->function.size = open ? open - 1 : 0;
+	return true;
+}
+
+/*
+ * Splits off the location at the end of @t, if there is one, from the name before it. Unbalanced
+ * parentheses in a path hide its start: then the last plausible place is used.
+ */
+static void split_location(struct massif_text t, struct massif_frame *out)
+{
+	out->function = t;
+	if (!t.size || t.at[t.size - 1] != ')' || take_location(t, find_opening(t), out))
+		return;
+	for (size_t open = t.size; open-- > 0;)
+		if (take_location(t, open, out))
+			return;
+}
+
+void massif_file_frame(const struct massif_node *node, struct massif_frame *out)
+{
+	struct massif_text t = node->text;
+	uint64_t number;
+
+	while (take_prefix(&t, " "))
+		;
+	*out = (struct massif_frame){.line = MASSIF_LINE_ROOT, .function = t};
+	struct massif_text rest = t;
+
+	if (take_prefix(&rest, "in ") && take_based_number(&rest, 10, &number) &&
+	    take_prefix(&rest, " place")) {
+		out->line = MASSIF_LINE_AGGREGATE;
+		out->places = number;
+		return;
+	}
+	rest = t;
+	if (take_prefix(&rest, "0x") && take_based_number(&rest, 16, &number) &&
+	    take_prefix(&rest, ": ")) {
+		out->line = MASSIF_LINE_FRAME;
+		out->address = number;
+		split_location(rest, out);
+		if (!out->function.size)
+			out->function = (struct massif_text){"???", 3};
+	}
+}
+
+#define SAMPLING_OPTION "--heap-sample="
+
+/* "512K" at @s, which ends at @end; 0 if it is not a number. */
+static uint64_t parse_bytes(const char *s, const char *end)
+{
+	uint64_t bytes = 0;
+	unsigned shift = 0;
+
+	for (; s < end && *s >= '0' && *s <= '9' && bytes <= ESTIMATE_INTERVAL_MAX; s++)
+		bytes = bytes * 10 + (uint64_t)(*s - '0');
+	if (s < end && strchr("KMG", *s))
+		shift = *s == 'K' ? 10 : *s == 'M' ? 20 : 30;
+	return bytes <= ESTIMATE_INTERVAL_MAX >> shift ? bytes << shift : 0;
+}
+
+uint64_t massif_sampling_interval(const struct massif_file *file)
+{
+	const char *at = file->desc.at, *end = at + file->desc.size;
+	uint64_t interval = 0;
+
+	/* the last one wins, as on the command line */
+	while (at &&
+	       (at = memmem(at, (size_t)(end - at), SAMPLING_OPTION, strlen(SAMPLING_OPTION)))) {
+		at += strlen(SAMPLING_OPTION);
+		interval = parse_bytes(at, end);
+	}
+	return interval > 1 ? interval : 0;
+}
+
+/*
+ * Reads massif.out files line by line, like ms_print: blank lines and comments are skipped, and the
+ * number of children (not the indentation) defines the nesting. It uses an explicit stack, so depth
+ * only takes memory.
+ *
+ * The file is untrusted: every number is checked for its range, every index for its width, and too
+ * large a number of children ends with the file. Error messages are the same as ms_print's, if it
+ * has any.
+ */
 
 #define SHOWN_OF_BAD_LINE 200
 
@@ -28,7 +198,7 @@ struct open_node {
 	uint64_t missing;
 };
 
-struct reader {
+struct massif_reader {
 	struct massif_file *file;
 	size_t at;                /* next byte to read */
 	uint32_t line_number;     /* number of the last line read */
@@ -100,7 +270,7 @@ static struct massif_text without_comment(struct massif_text t)
 }
 
 /* Reads the next line that is not empty or a comment. */
-static void next_line(struct reader *r)
+static void next_line(struct massif_reader *r)
 {
 	const struct massif_file *f = r->file;
 
@@ -120,7 +290,7 @@ static void next_line(struct reader *r)
 	r->is_end = true;
 }
 
-ATTR_PRINTF(2, 3) static void fail(struct reader *r, const char *fmt, ...)
+ATTR_PRINTF(2, 3) static void fail(struct massif_reader *r, const char *fmt, ...)
 {
 	va_list args;
 	char *text;
@@ -136,7 +306,7 @@ ATTR_PRINTF(2, 3) static void fail(struct reader *r, const char *fmt, ...)
 }
 
 /* An error that shows the line; terminal control characters are masked. */
-static void fail_expected(struct reader *r, const char *what)
+static void fail_expected(struct massif_reader *r, const char *what)
 {
 	char shown[SHOWN_OF_BAD_LINE + 1];
 	size_t n = MIN(r->line.size, (size_t)SHOWN_OF_BAD_LINE);
@@ -152,7 +322,8 @@ static void fail_expected(struct reader *r, const char *what)
 		fail(r, "expected %s line, got:\n%s", what, shown);
 }
 
-static uint32_t add_node(struct reader *r, uint32_t parent, uint64_t bytes, struct massif_text text)
+static uint32_t add_node(struct massif_reader *r, uint32_t parent, uint64_t bytes,
+			 struct massif_text text)
 {
 	struct massif_file *f = r->file;
 
@@ -167,7 +338,7 @@ static uint32_t add_node(struct reader *r, uint32_t parent, uint64_t bytes, stru
 }
 
 /* Adds @node to the children of the innermost open node. */
-static void link_node(struct reader *r, uint32_t node)
+static void link_node(struct massif_reader *r, uint32_t node)
 {
 	if (!r->open.count)
 		return;
@@ -182,7 +353,7 @@ static void link_node(struct reader *r, uint32_t node)
 }
 
 /* Parses the line: spaces "n" CHILDREN ":" spaces BYTES TEXT. */
-static bool parse_tree_line(struct reader *r, uint64_t *children_out, uint64_t *bytes_out,
+static bool parse_tree_line(struct massif_reader *r, uint64_t *children_out, uint64_t *bytes_out,
 			    struct massif_text *text_out)
 {
 	struct massif_text t = skip_spaces(r->line);
@@ -203,7 +374,7 @@ static bool parse_tree_line(struct reader *r, uint64_t *children_out, uint64_t *
 }
 
 /* Reads one line of a tree below the innermost open node; returns its index, 0 after an error. */
-static uint32_t read_node(struct reader *r, uint64_t total)
+static uint32_t read_node(struct massif_reader *r, uint64_t total)
 {
 	uint64_t children, bytes;
 	struct massif_text text;
@@ -229,7 +400,7 @@ static uint32_t read_node(struct reader *r, uint64_t total)
 	return node;
 }
 
-static uint32_t read_tree(struct reader *r, uint64_t total)
+static uint32_t read_tree(struct massif_reader *r, uint64_t total)
 {
 	r->open.count = 0;
 	uint32_t root = read_node(r, total);
@@ -244,7 +415,7 @@ static uint32_t read_tree(struct reader *r, uint64_t total)
 }
 
 /* The text after "@field=" in the current line. */
-static struct massif_text read_field(struct reader *r, const char *field)
+static struct massif_text read_field(struct massif_reader *r, const char *field)
 {
 	struct massif_text t = without_comment(r->line);
 	size_t n = strlen(field);
@@ -259,7 +430,7 @@ static struct massif_text read_field(struct reader *r, const char *field)
 	return (struct massif_text){0};
 }
 
-static uint64_t read_number(struct reader *r, const char *field)
+static uint64_t read_number(struct massif_reader *r, const char *field)
 {
 	struct massif_text t = read_field(r, field);
 	uint64_t value = 0;
@@ -269,7 +440,7 @@ static uint64_t read_number(struct reader *r, const char *field)
 	return value;
 }
 
-static uint64_t read_next_number(struct reader *r, const char *field)
+static uint64_t read_next_number(struct massif_reader *r, const char *field)
 {
 	next_line(r);
 	return read_number(r, field);
@@ -280,7 +451,7 @@ static bool contains(struct massif_text t, const char *s)
 	return memmem(t.at, t.size, s, strlen(s));
 }
 
-static enum massif_kind read_kind(struct reader *r)
+static enum massif_kind read_kind(struct massif_reader *r)
 {
 	next_line(r);
 	struct massif_text t = read_field(r, "heap_tree");
@@ -295,7 +466,7 @@ static enum massif_kind read_kind(struct reader *r)
 }
 
 /* Reads a snapshot whose first line is the current one; afterwards the line after it is current. */
-static void read_snapshot(struct reader *r)
+static void read_snapshot(struct massif_reader *r)
 {
 	struct massif_file *f = r->file;
 	struct massif_snapshot s = {.number = read_number(r, "snapshot")};
@@ -321,7 +492,7 @@ static void read_snapshot(struct reader *r)
 }
 
 /* Appends the text after "desc:" in the current line, with its line end if there is one. */
-static void add_desc(struct reader *r)
+static void add_desc(struct massif_reader *r)
 {
 	struct massif_file *f = r->file;
 	struct massif_text t = skip(r->line, strlen("desc:"));
@@ -334,7 +505,7 @@ static void add_desc(struct reader *r)
 		f->desc_data[f->desc.size++] = '\n';
 }
 
-static void read_header(struct reader *r)
+static void read_header(struct massif_reader *r)
 {
 	for (next_line(r); has_prefix(r->line, "desc:"); next_line(r))
 		add_desc(r);
@@ -355,7 +526,7 @@ static void read_header(struct reader *r)
 int massif_file_parse(char *data, size_t size, struct massif_file **file_out, char **why_out)
 {
 	struct massif_file *f = xcalloc(1, sizeof(*f));
-	struct reader r = {.file = f};
+	struct massif_reader r = {.file = f};
 
 	f->data = data;
 	f->size = size;

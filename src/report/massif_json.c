@@ -1,5 +1,5 @@
 /*
- * See massif_json.h.
+ * See massif_output.h.
  *
  *	{ "format": "ptmem-report-massif", "version": 1,
  *	  "meta": {"command", "options", "memory", "time_unit": "i", "ms" or "B"},
@@ -12,7 +12,7 @@
  * A massif tree begins at the allocation functions. A node's own bytes belong to the stack from
  * that node, the outermost known caller, back to the root.
  */
-#include "report/massif_json.h"
+#include "report/massif_output.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -20,14 +20,13 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
-#include "base/vec.h"
-#include "base/json_text.h"
+#include "base/json.h"
 #include "output/path_tree.h"
-#include "report/massif_frame.h"
-#include "report/massif_wrapper.h"
+#include "report/massif_file.h"
+#include "report/massif_paths.h"
 
 /* Numbers as in doc/format.md; NONE: frames without a function. */
-enum json_kind { JSON_PROGRAM, JSON_LIBRARY, JSON_ALLOCATOR, JSON_RUNTIME, JSON_NONE };
+enum json_frame_kind { JSON_PROGRAM, JSON_LIBRARY, JSON_ALLOCATOR, JSON_RUNTIME, JSON_NONE };
 
 /* Bytes of a leaf at a snapshot. */
 struct held {
@@ -35,7 +34,7 @@ struct held {
 	uint64_t bytes;
 };
 
-struct json {
+struct json_writer {
 	FILE *out;
 	const struct massif_file *file;
 	struct path_tree *nodes;   /* stacks, outermost frame first; names are the lines' texts */
@@ -59,7 +58,7 @@ static struct massif_text text_of(const struct massif_frame *frame)
 	return t;
 }
 
-static uint32_t add_frame(struct json *j, uint32_t node)
+static uint32_t add_frame(struct json_writer *j, uint32_t node)
 {
 	struct massif_frame frame;
 
@@ -77,7 +76,7 @@ static uint32_t add_frame(struct json *j, uint32_t node)
 	return i;
 }
 
-static uint32_t add_node(struct json *j, uint32_t parent, uint32_t frame)
+static uint32_t add_node(struct json_writer *j, uint32_t parent, uint32_t frame)
 {
 	const char *name = path_tree_node(j->frames, frame)->name;
 	uint32_t node = path_tree_child(j->nodes, parent, name, strlen(name));
@@ -90,7 +89,7 @@ static uint32_t add_node(struct json *j, uint32_t parent, uint32_t frame)
 }
 
 /* The node that is the call site of the stack between @innermost and, in the file, @outermost. */
-static uint32_t site_node(const struct json *j, uint32_t outermost, uint32_t innermost)
+static uint32_t site_node(const struct json_writer *j, uint32_t outermost, uint32_t innermost)
 {
 	for (size_t i = massif_wrapper_site(j->file, outermost); i > 0; i--)
 		innermost = path_tree_node(j->nodes, innermost)->parent;
@@ -98,7 +97,7 @@ static uint32_t site_node(const struct json *j, uint32_t outermost, uint32_t inn
 }
 
 /* The leaf of the stack from @node of the file back to its root, which is not part of the stack. */
-static uint32_t add_leaf(struct json *j, uint32_t node)
+static uint32_t add_leaf(struct json_writer *j, uint32_t node)
 {
 	uint32_t at = 0, n = node;
 
@@ -114,7 +113,7 @@ static uint32_t add_leaf(struct json *j, uint32_t node)
 	return j->leaf_of.data[at] - 1;
 }
 
-static void put_state(struct json *j, size_t snapshot)
+static void put_state(struct json_writer *j, size_t snapshot)
 {
 	VEC(struct held) held = {0};
 	uint32_t root = j->file->snapshot[snapshot].root;
@@ -135,7 +134,7 @@ static void put_state(struct json *j, size_t snapshot)
 	vec_deinit(&held);
 }
 
-static void put_states(struct json *j)
+static void put_states(struct json_writer *j)
 {
 	bool is_first = true;
 
@@ -152,7 +151,7 @@ static void put_states(struct json *j)
 
 /* Names. */
 
-static enum json_kind kind_of(const struct massif_frame *frame)
+static enum json_frame_kind kind_of(const struct massif_frame *frame)
 {
 	_cleanup_free_ char *function = xasprintf("%.*s", MASSIF_TEXT(frame->function));
 	_cleanup_free_ char *object = xasprintf("%.*s", MASSIF_TEXT(frame->object));
@@ -172,13 +171,13 @@ static enum json_kind kind_of(const struct massif_frame *frame)
 	return strstr(object, ".so") ? JSON_LIBRARY : JSON_PROGRAM;
 }
 
-static void put_text(struct json *j, struct massif_text t)
+static void put_text(struct json_writer *j, struct massif_text t)
 {
 	json_put_text(j->out, t.at, t.size);
 }
 
 /* Joins several lines. */
-static void put_lines(struct json *j, struct massif_text t)
+static void put_lines(struct json_writer *j, struct massif_text t)
 {
 	_cleanup_free_ char *line = xasprintf("%.*s", MASSIF_TEXT(t));
 
@@ -192,7 +191,7 @@ static void put_lines(struct json *j, struct massif_text t)
 	json_put_text(j->out, line, size);
 }
 
-static void put_function(struct json *j, const struct massif_frame *frame)
+static void put_function(struct json_writer *j, const struct massif_frame *frame)
 {
 	if (frame->line == MASSIF_LINE_AGGREGATE)
 		fputs("\"[below threshold]\"", j->out);
@@ -225,7 +224,7 @@ static unsigned role_of(const struct massif_frame *frame)
 	       (wrapper_is_malloc_like(function) ? ROLE_FIXED : 0u);
 }
 
-static void put_cell(struct json *j, enum column column, uint32_t i)
+static void put_cell(struct json_writer *j, enum column column, uint32_t i)
 {
 	struct massif_frame frame;
 
@@ -246,7 +245,7 @@ static void put_cell(struct json *j, enum column column, uint32_t i)
 		fprintf(j->out, "%u", role_of(&frame));
 }
 
-static void put_my_code(struct json *j)
+static void put_my_code(struct json_writer *j)
 {
 	const struct my_code *m = j->file->my_code;
 
@@ -258,7 +257,7 @@ static void put_my_code(struct json *j)
 	fputs("]", j->out);
 }
 
-static void put_frames(struct json *j)
+static void put_frames(struct json_writer *j)
 {
 	static const char *const names[COLUMNS] = {"function", "file", "line", "object", "kind",
 						     "rank", "role"};
@@ -276,7 +275,7 @@ static void put_frames(struct json *j)
 	fputs("}", j->out);
 }
 
-static void put_objects(struct json *j)
+static void put_objects(struct json_writer *j)
 {
 	fputs(",\n\"objects\":[", j->out);
 	for (uint32_t i = 1; i < path_tree_node_count(j->objects); i++) {
@@ -290,7 +289,7 @@ static void put_objects(struct json *j)
 }
 
 /* Node 0 of the tree is not a frame: numbers in the file are one less. */
-static void put_nodes(struct json *j)
+static void put_nodes(struct json_writer *j)
 {
 	uint32_t count = path_tree_node_count(j->nodes);
 
@@ -312,7 +311,7 @@ static void put_nodes(struct json *j)
 
 /* Snapshots. */
 
-static void put_column(struct json *j, const char *name, size_t offset)
+static void put_column(struct json_writer *j, const char *name, size_t offset)
 {
 	fprintf(j->out, "\"%s\":[", name);
 	for (size_t i = 0; i < j->file->snapshot_count; i++) {
@@ -323,7 +322,7 @@ static void put_column(struct json *j, const char *name, size_t offset)
 	fputs("]", j->out);
 }
 
-static bool has_value(const struct json *j, size_t offset)
+static bool has_value(const struct json_writer *j, size_t offset)
 {
 	for (size_t i = 0; i < j->file->snapshot_count; i++)
 		if (*(const uint64_t *)(const void *)((const char *)&j->file->snapshot[i] + offset))
@@ -331,7 +330,7 @@ static bool has_value(const struct json *j, size_t offset)
 	return false;
 }
 
-static void put_timeline(struct json *j)
+static void put_timeline(struct json_writer *j)
 {
 	static const struct {
 		const char *name;
@@ -358,7 +357,7 @@ static void put_timeline(struct json *j)
 			j->file->peak, j->file->snapshot[j->file->peak].total);
 }
 
-static void put_meta(struct json *j)
+static void put_meta(struct json_writer *j)
 {
 	const struct massif_file *f = j->file;
 
@@ -374,7 +373,7 @@ static void put_meta(struct json *j)
 void massif_json_write(FILE *out, const struct massif_file *file,
 		       struct massif_json_frames *frames_out)
 {
-	struct json j = {
+	struct json_writer j = {
 		.out = out,
 		.file = file,
 		.nodes = path_tree_new(),

@@ -1,12 +1,32 @@
 /*
- * Converts a massif file's trees to call paths. A massif tree begins at the allocation functions
- * and grows towards main; a node's own bytes belong to the path that ends there.
+ * Call paths of a massif file: a tree begins at the allocation functions and grows towards main,
+ * and a node's own bytes belong to the path that ends there; ranks of its frames
+ * (symbols/wrapper.h), and the call sites of its stacks.
  */
 #ifndef PTMEM_REPORT_MASSIF_PATHS_H
 #define PTMEM_REPORT_MASSIF_PATHS_H
 
 #include "output/path_tree.h"
 #include "report/massif_file.h"
+#include "symbols/wrapper.h"
+
+/* By what the user says, too: @file->my_code. */
+enum frame_rank massif_wrapper_rank(const struct massif_file *file,
+				    const struct massif_frame *frame);
+
+/* Whether the function is an allocator by its name. */
+bool massif_wrapper_is_allocator(const struct massif_frame *frame);
+
+/*
+ * The call site (symbols/wrapper.h) of the stack that ends with @outermost: the number of frames
+ * inside it. The root is a frame only if it is the whole stack.
+ */
+size_t massif_wrapper_site(const struct massif_file *file, uint32_t outermost);
+
+/*
+ * Converts a massif file's trees to call paths. A massif tree begins at the allocation functions
+ * and grows towards main; a node's own bytes belong to the path that ends there.
+ */
 
 /* A snapshot: a number as written in the file, or one of these. */
 #define MASSIF_SNAPSHOT_DEFAULT UINT64_MAX       /* the peak, else the last with a tree */

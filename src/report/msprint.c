@@ -1,12 +1,12 @@
 /*
- * ms_print's text, and for estimates from samples (massif_sampling.h) their standard errors:
+ * ms_print's text, and for estimates from samples (massif_file.h) their standard errors:
  * header, graph, list of detailed snapshots, table with trees.
  *
  * Scripts parse this text, so it is identical to the byte, and uses Perl's arithmetic: double
  * precision throughout, in the order given in doc/massif.md section 4. The trees are walked
  * without recursion; a line's prefix is a string that grows by two characters at each level.
  */
-#include "report/msprint.h"
+#include "report/massif_output.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -16,9 +16,8 @@
 #include "base/alloc.h"
 #include "base/amount.h"
 #include "base/cleanup.h"
-#include "base/vec.h"
 #include "profile/estimate.h"
-#include "report/massif_sampling.h"
+#include "report/massif_file.h"
 
 #define RULE "--------------------------------------------------------------------------------\n"
 
@@ -125,21 +124,21 @@ static bool time_label(struct massif_text unit, uint64_t value, struct label *ou
 /* The graph. */
 
 /* A canvas of columns 0 .. width and rows 0 .. height, row 0 being the x axis. */
-struct canvas {
+struct text_graph {
 	unsigned width, height;
 	char *cell;
 };
 
-static char *cell_at(struct canvas *c, unsigned x, unsigned y)
+static char *cell_at(struct text_graph *c, unsigned x, unsigned y)
 {
 	return &c->cell[(size_t)y * (c->width + 1) + x];
 }
 
-static void init_canvas(struct canvas *c, unsigned width, unsigned height)
+static void init_graph(struct text_graph *c, unsigned width, unsigned height)
 {
 	size_t size = ((size_t)width + 1) * ((size_t)height + 1);
 
-	*c = (struct canvas){.width = width, .height = height, .cell = xmalloc(size)};
+	*c = (struct text_graph){.width = width, .height = height, .cell = xmalloc(size)};
 	memset(c->cell, ' ', size);
 	memset(cell_at(c, 1, 0), '-', width);
 	for (unsigned y = 1; y <= height; y++)
@@ -165,7 +164,8 @@ static unsigned column_of(uint64_t time, uint64_t end, unsigned width)
 }
 
 /* Draws a bar as high as @total reaches; returns its height in rows. */
-static unsigned draw_bar(struct canvas *c, unsigned x, uint64_t total, double row_bytes, char mark)
+static unsigned draw_bar(struct text_graph *c, unsigned x, uint64_t total, double row_bytes,
+			 char mark)
 {
 	unsigned top = 0;
 
@@ -179,7 +179,7 @@ static unsigned draw_bar(struct canvas *c, unsigned x, uint64_t total, double ro
 	return top;
 }
 
-static void draw_snapshots(struct canvas *c, const struct massif_file *f, uint64_t end,
+static void draw_snapshots(struct text_graph *c, const struct massif_file *f, uint64_t end,
 			   uint64_t peak)
 {
 	double row_bytes = (double)peak / c->height;
@@ -203,12 +203,12 @@ static bool print_graph(FILE *out, const struct massif_file *f, unsigned width, 
 	uint64_t end = f->snapshot[f->snapshot_count - 1].time;
 	uint64_t peak = MAX(f->largest_total, 1u);
 	struct label x_label, y_label = bytes_label(peak);
-	struct canvas c;
+	struct text_graph c;
 
 	end = MAX(end, 1u);
 	if (!time_label(f->time_unit, end, &x_label))
 		return false;
-	init_canvas(&c, width, height);
+	init_graph(&c, width, height);
 	draw_snapshots(&c, f, end, peak);
 	fprintf(out, "    %2s\n", y_label.unit);
 	for (unsigned y = height + 1; y-- > 0;) {

@@ -1,14 +1,14 @@
-/* See recording_csv.h. */
-#include "report/recording_csv.h"
+/* See recording_output.h. */
+#include "report/recording_output.h"
 
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/cleanup.h"
-#include "base/csv_text.h"
-#include "base/vec.h"
+#include "base/text.h"
 #include "output/path_tree.h"
-#include "recording/recording_columns.h"
+#include "recording/recording_json.h"
 #include "recording/recording_site.h"
 #include "report/recording_paths.h"
 

@@ -3,7 +3,7 @@
  * functions, serves all snapshots: a snapshot is one number for each of its
  * nodes. The grammar of the format is in output/massif.c.
  */
-#include "report/recording_massif.h"
+#include "report/recording_output.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -12,15 +12,15 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "output/memory_kind.h"
-#include "recording/recording_names.h"
-#include "report/recording_paths.h"
+#include "output/report.h"
+#include "recording/recording_build.h"
 #include "recording/recording_view.h"
+#include "report/recording_paths.h"
 
 #define DETAILED_EACH 10u /* snapshots, as Massif's --detailed-freq */
 #define MAX_DEPTH 200u	  /* as ptmem's --depth; functions further out are left out */
 
-struct child {
+struct shown_child {
 	uint64_t bytes;
 	uint32_t node; /* 0: the aggregate of @places insignificant children */
 	uint32_t places;
@@ -35,7 +35,7 @@ struct massif {
 	uint64_t *bytes;	    /* by node of the tree, of the current snapshot */
 	uint64_t limit;		    /* children below it go into the aggregate */
 	uint32_t number;	    /* of the next snapshot */
-	VEC(struct child) children; /* a stack: those of the nodes on the way down */
+	VEC(struct shown_child) children; /* a stack: those of the nodes on the way down */
 };
 
 /* -- the tree -- */
@@ -133,7 +133,7 @@ static void sum_tree(struct massif *m, const struct recording_view *v)
 /* The largest first; of equal ones the aggregate, then by address and name. */
 static int compare_children(const void *va, const void *vb, void *ctx)
 {
-	const struct child *a = va, *b = vb;
+	const struct shown_child *a = va, *b = vb;
 	const struct path_tree *t = ctx;
 
 	if (a->bytes != b->bytes)
@@ -147,14 +147,14 @@ static int compare_children(const void *va, const void *vb, void *ctx)
 static size_t push_children(struct massif *m, uint32_t node)
 {
 	size_t first = m->children.count;
-	struct child rest = {0};
+	struct shown_child rest = {0};
 
 	for (uint32_t c = path_tree_node(m->tree, node)->first_child; c;
 	     c = path_tree_node(m->tree, c)->next_sibling) {
 		if (m->bytes[c] && m->bytes[c] >= m->limit)
-			*vec_add(&m->children) = (struct child){m->bytes[c], c, 0};
+			*vec_add(&m->children) = (struct shown_child){m->bytes[c], c, 0};
 		else if (m->bytes[c])
-			rest = (struct child){rest.bytes + m->bytes[c], 0, rest.places + 1};
+			rest = (struct shown_child){rest.bytes + m->bytes[c], 0, rest.places + 1};
 	}
 	if (rest.places)
 		*vec_add(&m->children) = rest;
@@ -165,7 +165,7 @@ static size_t push_children(struct massif *m, uint32_t node)
 	return count;
 }
 
-static void put_aggregate(struct massif *m, const struct child *c, unsigned indent)
+static void put_aggregate(struct massif *m, const struct shown_child *c, unsigned indent)
 {
 	fprintf(m->out,
 		"%*sn0: %" PRIu64 " in %" PRIu32 " place%s below massif's threshold "
@@ -181,7 +181,7 @@ static void put_children(struct massif *m, size_t count, unsigned indent)
 	size_t first = m->children.count - count;
 
 	for (size_t i = first; i < first + count; i++) {
-		struct child c = m->children.data[i];
+		struct shown_child c = m->children.data[i];
 
 		if (!c.node) {
 			put_aggregate(m, &c, indent);
@@ -275,7 +275,7 @@ static void put_header(struct massif *m, const char *name, const char *value)
 	fprintf(m->out, "%s: %s\n", name, clean);
 }
 
-/* Readers recognize estimates by this option (massif_sampling.h). */
+/* Readers recognize estimates by this option (massif_file.h). */
 static void put_description(struct massif *m)
 {
 	const char *options = recording_meta(m->r, "options");

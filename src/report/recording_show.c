@@ -2,7 +2,7 @@
  * The reports of recordings: one form on standard output (--format), flame graphs and folded stacks
  * into files, all of the same view.
  */
-#include "report/recording_show.h"
+#include "report/show.h"
 
 #include <stdlib.h>
 
@@ -10,15 +10,9 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "recording/recording_json.h"
-#include "report/path_files.h"
-#include "report/recording_csv.h"
-#include "report/recording_massif.h"
-#include "report/recording_paths.h"
 #include "recording/recording_pprof.h"
-#include "report/recording_speedscope.h"
-#include "report/recording_text.h"
-#include "report/recording_view_json.h"
-#include "report/request_check.h"
+#include "report/recording_output.h"
+#include "report/recording_paths.h"
 
 /* A recording and the view of it. */
 struct show {

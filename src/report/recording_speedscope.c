@@ -1,14 +1,13 @@
 /* Each leaf is a sample, its path the outermost function first. */
-#include "report/recording_speedscope.h"
+#include "report/recording_output.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
-#include "base/vec.h"
 #include "output/path_tree.h"
-#include "recording/recording_columns.h"
+#include "recording/recording_json.h"
 #include "report/recording_paths.h"
 
 /* By frame of the recording: its number in the output. */

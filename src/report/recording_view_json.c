@@ -1,5 +1,5 @@
-/* See recording_view_json.h. */
-#include "report/recording_view_json.h"
+/* See recording_output.h. */
+#include "report/recording_output.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "recording/recording_columns.h"
+#include "recording/recording_json.h"
 
 static void put_member(FILE *out, const char *name, const char *text)
 {

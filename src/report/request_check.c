@@ -1,9 +1,9 @@
 /*
- * See request_check.h. Refused are options that have no effect on any report that is made, reports
+ * See show.h. Refused are options that have no effect on any report that is made, reports
  * that the kind of the file does not allow, and outputs that would overwrite an input or another
  * output.
  */
-#include "report/request_check.h"
+#include "report/show.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
-#include "base/same_file.h"
+#include "base/files.h"
 #include "output/flame.h"
 
 /* What is made of the file, in a form that has options of its own. */
@@ -171,11 +171,11 @@ static void identify(struct file_id *id, const char *path)
 /* The inputs come first. */
 enum { INPUTS = 3, FILES = 8 };
 
-struct named_file {
+struct checked_file {
 	const char *what, *path; /* the option; NULL if it is not given */
 };
 
-static char *describe_clash(const struct named_file *first, const struct named_file *output,
+static char *describe_clash(const struct checked_file *first, const struct checked_file *output,
 			    bool is_input)
 {
 	if (is_input)
@@ -186,7 +186,7 @@ static char *describe_clash(const struct named_file *first, const struct named_f
 
 static char *check_files(const struct report_request *r)
 {
-	const struct named_file files[FILES] = {
+	const struct checked_file files[FILES] = {
 		{"FILE", r->path_count > 0 ? r->path[0] : NULL},
 		{"NEW", r->is_diff ? r->path[1] : NULL},
 		{"--rss", r->rss},

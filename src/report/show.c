@@ -11,20 +11,14 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "report/diff_show.h"
-#include "report/html_report.h"
+#include "profile/estimate.h"
+#include "recording/recording_view.h"
+#include "report/chart/picture.h"
 #include "report/input.h"
-#include "report/massif_sampling.h"
-#include "report/path_files.h"
-#include "recording/recording_match.h"
-#include "report/recording_show.h"
-#include "report/request_check.h"
-#include "report/rss.h"
-#include "recording/recording_temporary.h"
-#include "recording/sampling_note.h"
+#include "report/massif_file.h"
 
 /* A massif file and the snapshot whose paths are wanted. */
-struct source {
+struct shown_snapshot {
 	const char *path;
 	struct input input;
 	size_t snapshot;       /* index */
@@ -147,10 +141,10 @@ static int show_picture(const struct report_request *r, const struct input *inpu
 /* Call paths. */
 
 static int find_source(const char *path, const struct input *input, uint64_t which,
-		       struct source *out)
+		       struct shown_snapshot *out)
 {
 	_cleanup_free_ char *why = NULL;
-	struct source s = {.path = path, .input = *input};
+	struct shown_snapshot s = {.path = path, .input = *input};
 
 	massif_paths_find(s.input.massif, which, &s.snapshot, &why);
 	if (why) {
@@ -161,13 +155,13 @@ static int find_source(const char *path, const struct input *input, uint64_t whi
 	return 0;
 }
 
-static const struct massif_snapshot *snapshot_of(const struct source *s)
+static const struct massif_snapshot *snapshot_of(const struct shown_snapshot *s)
 {
 	return &s->input.massif->snapshot[s->snapshot];
 }
 
 /* "peak snapshot 7" */
-static char *describe_snapshot(const struct source *s)
+static char *describe_snapshot(const struct shown_snapshot *s)
 {
 	return xasprintf("%ssnapshot %" PRIu64, s->snapshot == s->input.massif->peak ? "peak " : "",
 			 snapshot_of(s)->number);
@@ -183,14 +177,14 @@ static const char *const values_shown[MEMORY_KINDS] = {
 };
 
 /* What a massif file calls its program. */
-static char *command_of(const struct source *s)
+static char *command_of(const struct shown_snapshot *s)
 {
 	return xasprintf("%.*s", MASSIF_TEXT(s->input.massif->command));
 }
 
 static int show_paths(const struct report_request *r, const struct input *input)
 {
-	struct source s;
+	struct shown_snapshot s;
 	int status = find_source(r->path[0], input, r->snapshot, &s);
 
 	if (status)

@@ -1,14 +1,23 @@
 /*
- * What ptmem-report is asked for, and doing it: main.c parses, this decides which
- * files are read and which report is made from them.
+ * What ptmem-report is asked for, and doing it: main.c parses; the request is checked
+ * (request_check.c); show.c decides which files are read and which reports are made of them,
+ * diff_show.c and recording_show.c make those of two profiles and of recordings, report_files.c
+ * writes folded stacks, flame graphs and pages.
  */
 #ifndef PTMEM_REPORT_SHOW_H
 #define PTMEM_REPORT_SHOW_H
 
-#include "report/massif_paths.h"
-#include "report/msprint.h"
-#include "report/picture.h"
+#include "output/flame.h"
 #include "recording/recording_view.h"
+#include "report/chart/picture.h"
+#include "report/input.h"
+#include "report/massif_output.h"
+#include "report/massif_paths.h"
+
+/*
+ * What ptmem-report is asked for, and doing it: main.c parses, this decides which
+ * files are read and which report is made from them.
+ */
 
 #define REPORT_TOP_DEFAULT 10u
 
@@ -41,5 +50,53 @@ struct report_request {
 
 /* Makes the reports: 0, or an enum report_exit once the error is logged. */
 int show(const struct report_request *r);
+
+/* Checks of a request: compatible options, and different output files. */
+
+/* Option @name ("--top") was given. */
+void request_note(struct report_request *r, const char *name);
+
+/* Why @r makes no sense; NULL if it does. The caller frees it. */
+char *request_check(const struct report_request *r);
+/* Whether a report goes to standard output, by --format or by default. */
+bool request_prints(const struct report_request *r);
+/* As request_check, once it is known what the files are. */
+char *request_check_input(const struct report_request *r, enum input_kind kind);
+
+/* Files that are made from a tree of call paths. */
+
+/* Text of a flame graph. */
+struct path_words {
+	const char *title, *subtitle;  /* --title goes before the first */
+};
+
+/* These log errors; 0 or an enum report_exit. */
+int path_files_folded(const char *path, const struct path_tree *t, bool is_diff);
+/* Those that @r asks for by --folded and --flame. */
+int path_files_write(const struct report_request *r, const struct path_tree *t,
+		     const struct path_words *words);
+
+/*
+ * The HTML report of one profile, or of two that are compared.
+ */
+
+/*
+ * Writes the page for @input: a profile with call trees, or --inspect's results, or with is_diff an
+ * old and a new profile of the same kind. 0, or an enum report_exit after the error was logged.
+ */
+int html_report_write(const struct report_request *r, const struct input *input);
+
+/* The reports of ptmem-report about two profiles (--diff). */
+
+/*
+ * Makes the reports requested by @r from @input, an old and a new profile with call trees. 0, or an
+ * enum report_exit after the error was logged.
+ */
+int diff_show(const struct report_request *r, const struct input *input);
+
+/* The reports of ptmem-report about recordings. */
+
+/* Makes the reports that @r requests: 0, or an enum report_exit once the error is logged. */
+int recording_show(const struct report_request *r, const struct recording *recording);
 
 #endif

@@ -18,8 +18,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/proc.h"
-#include "base/root_dir.h"
-#include "base/vec.h"
+#include "base/shell_words.h"
 
 #define NAME_SIZE 4096
 
@@ -34,8 +33,12 @@ static uint64_t name_address(pid_t pid)
 	return 0;
 }
 
-/* The name is near the end of the stack, so the mapping may end within the requested bytes. */
-char *exec_info_name(pid_t pid)
+/*
+ * The path that was passed to execve: for a script its own, not the interpreter's. NULL if it
+ * cannot be read. The caller frees it.
+ * The name is near the end of the stack, so the mapping may end within the requested bytes.
+ */
+static char *exec_info_name(pid_t pid)
 {
 	char name[NAME_SIZE];
 	uint64_t addr = name_address(pid);
@@ -105,4 +108,30 @@ char *exec_info_command(pid_t pid, bool is_fresh)
 	if (text && !is_fresh)
 		trim_title(text, words);
 	return text ? text : xstrdup(name ? name : "");
+}
+
+/*
+ * --trace-children-skip matches the path passed to execve, --trace-children-skip-by-arg every
+ * argument, argv[0] included. If an option is repeated, the last value wins.
+ */
+
+static bool has_matching_argument(const char *list, pid_t pid)
+{
+	_cleanup_fclose_ FILE *f = proc_open(pid, "cmdline");
+	_cleanup_free_ char *arg = NULL;
+	size_t size = 0;
+	while (f && getdelim(&arg, &size, '\0', f) > 0) {
+		if (wildcard_list_matches(list, arg))
+			return true;
+	}
+	return false;
+}
+
+bool skip_exec(const struct options *o, pid_t pid)
+{
+	_cleanup_free_ char *name = o->children.skip ? exec_info_name(pid) : NULL;
+	if (name && wildcard_list_matches(o->children.skip, name))
+		return true;
+	const char *arguments = o->children.skip_by_arg;
+	return arguments && has_matching_argument(arguments, pid);
 }

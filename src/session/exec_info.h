@@ -1,16 +1,14 @@
-/* The program that a process executed, as passed to execve(2). */
-#ifndef PTMEM_EXEC_INFO_H
-#define PTMEM_EXEC_INFO_H
+/*
+ * The program that a process executed, as passed to execve(2), and whether --trace-children-skip
+ * or --trace-children-skip-by-arg excludes it.
+ */
+#ifndef PTMEM_SESSION_EXEC_INFO_H
+#define PTMEM_SESSION_EXEC_INFO_H
 
 #include <sys/types.h>
 
 #include "base/types.h"
-
-/*
- * The path that was passed to execve: for a script its own, not the interpreter's. NULL if it
- * cannot be read. The caller frees it.
- */
-char *exec_info_name(pid_t pid);
+#include "session/options.h"
 
 /*
  * For "cmd:" (doc/massif.md 1.1): the words of the command line, separated by spaces, with line
@@ -19,5 +17,13 @@ char *exec_info_name(pid_t pid);
  * it is argv, or the title that the process wrote there, without padding. The caller frees it.
  */
 char *exec_info_command(pid_t pid, bool is_fresh);
+
+/* --trace-children-skip and --trace-children-skip-by-arg: programs that are not followed. */
+
+/*
+ * Whether the program just executed by @pid, at its first instruction, is excluded by the path
+ * passed to execve, or by one of its arguments.
+ */
+bool skip_exec(const struct options *o, pid_t pid);
 
 #endif

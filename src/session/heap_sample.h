@@ -15,11 +15,12 @@
  *
  * A call that fails is always an event.
  */
-#ifndef PTMEM_HEAP_SAMPLE_H
-#define PTMEM_HEAP_SAMPLE_H
+#ifndef PTMEM_SESSION_HEAP_SAMPLE_H
+#define PTMEM_SESSION_HEAP_SAMPLE_H
 
 #include "base/byte_sampler.h"
-#include "base/call_totals.h"
+#include "base/heap_calls.h"
+#include "base/types.h"
 #include "profile/event.h"
 
 struct profile;
@@ -45,7 +46,28 @@ void heap_sample_init(struct heap_sample *h, uint64_t interval, uint64_t seed);
 bool heap_sample_keep(struct heap_sample *h, const struct profile *p, bool is_chosen,
 		      struct event *ev);
 
-/* "--heap-sample=512K"; the caller frees it. */
-char *heap_sample_text(uint64_t interval);
+/* Reports the events that are missing from a profile since its rings were full. */
+
+struct session;
+
+/*
+ * "12 allocations of 3.4 KiB and 9 releases are missing", or with @interval "12 samples of about
+ * 6.0 MiB and at least 9 releases are missing". NULL: nothing is. The caller frees it.
+ */
+char *lost_events_text(const struct lost_events *lost, uint64_t interval);
+
+/* Warns about those of @s, at its end. */
+void lost_events_warn(const struct session *s);
+
+/* What a session says about its sampling interval, which may change while it runs (--budget). */
+
+/* Sets the text in desc: for a heap profile of samples, @interval bytes apart; 0: none. */
+void session_describe(struct session *s, uint64_t interval);
+/* @s has a sample whose interval is the smallest one, shifted by @shift: for desc: and messages. */
+void session_sampling_note_sample(struct session *s, uint8_t shift);
+/* The longest interval of its samples. */
+uint64_t session_sampling_longest(const struct session *s);
+/* "512.0 KiB", or "512.0 KiB to 4.0 MiB"; the caller frees it. */
+char *session_sampling_range(const struct session *s);
 
 #endif

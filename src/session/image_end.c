@@ -1,26 +1,227 @@
-/* Decides what becomes of a session whose program has ended: a result, or nothing. */
-#include "session/image_end.h"
+/*
+ * The end of a program. Its session, and those of its forks that have ended, are kept until it is
+ * known whether another program's profile takes their place.
+ */
+#include "session/session.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 
 #include "base/alloc.h"
+#include "base/amount.h"
 #include "base/cleanup.h"
-#include "base/signal_name.h"
-#include "session/ended_forks.h"
-#include "session/former_image.h"
-#include "session/inspect_final.h"
+#include "base/clock.h"
+#include "base/proc.h"
+#include "session/inspect/inspect_session.h"
 #include "session/memusage_run.h"
 #include "session/observer.h"
-#include "session/recording_run.h"
-#include "session/session.h"
+#include "session/record/recording_run.h"
 #include "session/session_files.h"
-#include "session/session_life.h"
-#include "tracee/pads/pad_delivery.h"
-#include "tracee/pads/pad_sampling.h"
+#include "tracee/control/left_children.h"
+#include "tracee/control/timers.h"
+#include "tracee/pads/pads.h"
 #include "tracee/state/probe.h"
 #include "tracee/state/space.h"
 #include "tracee/state/trap_table.h"
+
+#define WRAPPER_NS 10000000000ull /* a program that has run for longer is no wrapper */
+#define MOST_BYTES (UINT64_C(64) << 20)
+
+/* The session of @program itself: its process runs it, or what it executed is not profiled. */
+static const struct session *find_program(const struct run *run, uint32_t program)
+{
+	for (size_t i = 0; i < run->sessions.count; i++) {
+		const struct session *s = run->sessions.data[i];
+
+		if (s->image.is_own && s->image.serial == program)
+			return s;
+	}
+	for (size_t i = 0; i < run->processes.count; i++) {
+		const struct session *s = run->processes.data[i].former;
+
+		if (s && s->image.serial == program)
+			return s;
+	}
+	return NULL;
+}
+
+/*
+ * Whether @s, a forked child that has ended, is to be kept. Its program, as any wrapper script,
+ * began not long ago.
+ */
+static bool ended_forks_wants(const struct session *s)
+{
+	const struct options *o = s->run->options;
+	const struct session *program = find_program(s->run, s->image.serial);
+
+	return o->children.follow_exec && !o->children.trace && !options_sample_only(o) &&
+	       program && s->process.end_ns < program->process.start_ns + WRAPPER_NS;
+}
+
+static void finish(struct session *s)
+{
+	memusage_run_end(s, false);
+	session_finish(s, s->process.end_ns);
+	observers_session_finished(s);
+	session_free(s);
+}
+
+/* @s, which is abandoned and has ended, is dropped. */
+static void ended_forks_abandon(struct session *s)
+{
+	left_children_note_ended(s->run->target);
+	memusage_run_end(s, true);
+	recording_run_drop(s);
+	observers_session_finished(s);
+	session_free(s);
+}
+
+static uint64_t bytes_of(const struct session *s)
+{
+	return profile_memory(s->heap.profile) +
+	       calltree_memory(profile_calltree(s->heap.profile)) +
+	       blocks_memory(profile_blocks(s->heap.profile));
+}
+
+static struct session *take_fork(struct run *run, size_t i)
+{
+	struct session *s = run->ended_forks.data[i];
+
+	run->ended_fork_bytes -= bytes_of(s);
+	memmove(&run->ended_forks.data[i], &run->ended_forks.data[i + 1],
+		(--run->ended_forks.count - i) * sizeof(*run->ended_forks.data));
+	return s;
+}
+
+/* Takes @s over; it is no longer among the run's sessions. */
+static void ended_forks_keep(struct session *s)
+{
+	struct run *run = s->run;
+
+	session_files_end(s); /* another process may get this id meanwhile */
+	session_unlist(s);
+	*vec_add(&run->ended_forks) = s;
+	run->ended_fork_bytes += bytes_of(s);
+	timers_tick_by(run->target, clock_now_ns() + WRAPPER_NS);
+	while (run->ended_fork_bytes > MOST_BYTES)
+		finish(take_fork(run, 0));
+}
+
+static void end_all(struct run *run, uint32_t program, void (*end)(struct session *s))
+{
+	for (size_t i = 0; i < run->ended_forks.count;) {
+		if (run->ended_forks.data[i]->image.serial == program)
+			end(take_fork(run, i));
+		else
+			i++;
+	}
+}
+
+/* Program @program (session_image.serial) has ended: what its children had is a result. */
+static void ended_forks_finish(struct run *run, uint32_t program)
+{
+	end_all(run, program, finish);
+}
+
+/* It was superseded: they are not profiled. Those that live are marked (is_abandoned). */
+static void ended_forks_drop(struct run *run, uint32_t program)
+{
+	end_all(run, program, ended_forks_abandon);
+	for (size_t i = 0; i < run->sessions.count; i++) {
+		struct session *s = run->sessions.data[i];
+
+		s->image.is_abandoned |= !s->image.is_own && s->image.serial == program;
+	}
+}
+
+uint64_t ended_forks_tick(struct run *run, uint64_t now_ns)
+{
+	uint64_t next = UINT64_MAX;
+
+	for (size_t i = 0; i < run->ended_forks.count;) {
+		const struct session *s = run->ended_forks.data[i];
+		const struct session *program = find_program(run, s->image.serial);
+		uint64_t end_ns = program ? program->process.start_ns + WRAPPER_NS : 0;
+
+		if (now_ns >= end_ns) {
+			finish(take_fork(run, i));
+		} else {
+			next = MIN(next, end_ns);
+			i++;
+		}
+	}
+	return next;
+}
+
+/* Keeps the session of a program until the profile of its successor begins. */
+
+/* Returns what is kept for @pid, now the caller's, or NULL. */
+static struct session *take_former(struct run *run, pid_t pid)
+{
+	struct process_files *p = run_process(run, (uint32_t)pid);
+	struct session *s = p->former;
+
+	p->former = NULL;
+	return s;
+}
+
+static void note_successor(struct session *s)
+{
+	free(s->image.successor);
+	s->image.successor = proc_read_link((pid_t)s->process.pid, "exe");
+}
+
+/* @s has ended by exec (image.is_superseded). Takes it over. */
+static void former_image_keep(struct session *s)
+{
+	session_unlist(s);
+	note_successor(s);
+	run_process(s->run, s->process.pid)->former = s;
+}
+
+void former_image_refused(void *ctx, struct address_space *space, const char *why)
+{
+	struct session *s = run_process(ctx, (uint32_t)space->processes.pid)->former;
+
+	if (!s)
+		return;
+	note_successor(s);
+	free(s->image.successor_problem);
+	s->image.successor_problem = xstrdup(why);
+}
+
+void former_image_supersede(struct run *run, pid_t pid)
+{
+	struct session *s = take_former(run, pid);
+
+	if (!s)
+		return;
+	ended_forks_drop(run, s->image.serial);
+	memusage_run_end(s, true);
+	recording_run_drop(s);
+	session_files_supersede(s);
+	observers_session_finished(s);
+	session_free(s);
+}
+
+void former_image_process_left(void *ctx, pid_t pid, enum space_end why)
+{
+	struct session *s = why == SPACE_NEXT_IMAGE ? NULL : take_former(ctx, pid);
+
+	if (!s)
+		return;
+	s->image.is_superseded = false;
+	s->image.was_replaced = true;
+	ended_forks_finish(s->run, s->image.serial);
+	memusage_run_end(s, false);
+	session_finish(s, s->process.end_ns);
+	session_files_end(s);
+	observers_session_finished(s);
+	session_free(s);
+}
+
+/* Decides what becomes of a session whose program has ended: a result, or nothing. */
 
 /* NULL: the process ended with an unknown status. The caller frees it. */
 static char *describe_end(const struct address_space *space, enum space_end why)

@@ -11,15 +11,13 @@
 #include "base/alloc.h"
 #include "base/amount.h"
 #include "base/cleanup.h"
-#include "base/heap_function.h"
+#include "base/files.h"
+#include "base/heap_calls.h"
 #include "base/log.h"
 #include "base/proc.h"
-#include "base/stream.h"
-#include "session/file_name.h"
-#include "output/memusage_data.h"
-#include "output/memusage_print.h"
+#include "output/memusage_output.h"
 #include "profile/memusage.h"
-#include "session/rescue.h"
+#include "session/result_file.h"
 #include "session/session.h"
 #include "session/session_files.h"
 
@@ -248,7 +246,7 @@ static void report_to_file(struct memusage_run *m, struct session *s)
 	if (rc == 0) {
 		const struct memusage_report r = {
 			s, strcmp(path, "-") == 0 ? STDOUT_FILENO : -1};
-		rc = rescue_write(&(struct result){"summary", plain, put_report, &r}, path);
+		rc = fallback_write(&(struct result){"summary", plain, put_report, &r}, path);
 	}
 	if (rc == 0)
 		session_files_announce(s, path);

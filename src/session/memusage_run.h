@@ -8,8 +8,8 @@
  *	                new one is followed; its data file gets a number
  *	it ends         memusage_run_end    report, peaks of the data file
  */
-#ifndef PTMEM_MEMUSAGE_RUN_H
-#define PTMEM_MEMUSAGE_RUN_H
+#ifndef PTMEM_SESSION_MEMUSAGE_RUN_H
+#define PTMEM_SESSION_MEMUSAGE_RUN_H
 
 #include "base/types.h"
 #include "profile/event.h"

@@ -2,8 +2,8 @@
  * Observers of a running run: live components (src/live) register themselves, so that sessions need
  * not depend on them. Any callback may be NULL.
  */
-#ifndef PTMEM_OBSERVER_H
-#define PTMEM_OBSERVER_H
+#ifndef PTMEM_SESSION_OBSERVER_H
+#define PTMEM_SESSION_OBSERVER_H
 
 #include <sys/types.h>
 

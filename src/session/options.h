@@ -2,17 +2,17 @@
  * The options of a run. src/cli reads them; after the checks they do not change. Values and ranges
  * of Massif's options: doc/massif.md 2.9.
  */
-#ifndef PTMEM_OPTIONS_H
-#define PTMEM_OPTIONS_H
+#ifndef PTMEM_SESSION_OPTIONS_H
+#define PTMEM_SESSION_OPTIONS_H
 
 #include <sys/types.h>
 
 #include "base/log.h"
+#include "base/shell_words.h"
 #include "base/types.h"
-#include "base/words.h"
 #include "profile/profile.h"
-#include "session/source_kind.h"
-#include "symbols/my_code.h"
+#include "session/memory_source.h"
+#include "symbols/code_owner.h"
 
 #define OPTIONS_MAX_PIDS 256 /* maximum number of processes attached to at once */
 
@@ -20,7 +20,7 @@
 #define OPTION_ALL 0.0
 
 /* Which values folded stacks and flame graphs show. */
-enum view { VIEW_LIVE, VIEW_PEAK, VIEW_EXIT, VIEW_TOTAL, VIEW_COUNT };
+enum view { VIEW_LIVE, VIEW_PEAK, VIEW_EXIT, VIEW_TOTAL, VIEW_CALLS };
 
 enum help_mode { HELP_NONE, HELP_EVERYDAY, HELP_ALL };
 enum probes_mode { PROBES_AUTO, PROBES_BREAK, PROBES_JUMP };
@@ -62,7 +62,7 @@ struct options_children {
 
 /* What is traced, and how. */
 struct options_tracing {
-	uint32_t sources;         /* bits 1 << enum source_kind */
+	uint32_t sources;         /* bits 1 << enum memory_source_kind */
 	const char *soname_synonyms; /* NULL = none */
 	bool mempools;            /* count client requests of memory pools */
 	bool running_on_valgrind; /* RUNNING_ON_VALGRIND is 1 */
@@ -219,7 +219,7 @@ bool options_record(const struct options *o);
 bool options_write_massif(const struct options *o);
 /* Whether stack use is profiled (--stacks). */
 bool options_profile_stacks(const struct options *o);
-/* The traced sources: bits 1 << enum source_kind. --pages-as-heap belongs to the heap. */
+/* The traced sources: bits 1 << enum memory_source_kind. --pages-as-heap belongs to the heap. */
 uint32_t options_sources(const struct options *o);
 /* The core file to be reported; NULL = none. */
 const char *options_core(const struct options *o);

@@ -5,7 +5,7 @@
  * The program's process id is not known yet, so a number that no process has is used, and "x.%p"
  * does not match an existing name.
  */
-#include "session/out_files.h"
+#include "session/session_files.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -14,13 +14,12 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/files.h"
 #include "base/log.h"
 #include "base/proc.h"
-#include "base/same_file.h"
-#include "session/file_name.h"
-#include "output/pattern.h"
 #include "output/outfile.h"
-#include "session/recording_run_internal.h"
+#include "session/record/recording_values.h"
+#include "session/result_file.h"
 #include "session/run.h"
 #include "session/session.h"
 
@@ -95,35 +94,36 @@ static int check_pattern(const struct output *out, const char *pattern)
 }
 
 /* A file and its purpose: "--flame" or "the program". */
-struct named_file {
+struct checked_file {
 	const char *what;
 	char *path;
 	struct file_id id;
 	bool is_stdout;
 };
 
-struct named_files {
-	VEC(struct named_file) list;
+struct checked_files {
+	VEC(struct checked_file) list;
 	size_t input_count; /* the first value of the list */
 };
 
 /* Takes ownership of @path. */
-static struct named_file *add_file(struct named_files *files, const char *what, char *path)
+static struct checked_file *add_file(struct checked_files *files, const char *what, char *path)
 {
-	struct named_file *f = vec_add(&files->list);
+	struct checked_file *f = vec_add(&files->list);
 
-	*f = (struct named_file){.what = what, .path = path};
+	*f = (struct checked_file){.what = what, .path = path};
 	file_id_init(&f->id, path);
 	return f;
 }
 
-static const char *source_of(const struct run *run, const struct output *out, enum source_kind kind)
+static const char *source_of(const struct run *run, const struct output *out,
+			     enum memory_source_kind kind)
 {
 	switch (out->kind) {
 	case MASSIF_FILES:
-		return source_in_massif(kind);
+		return memory_source_in_massif(kind);
 	case PATH_FILES:
-		return source_in_paths(options_sources(run->options), kind);
+		return memory_source_in_paths(options_sources(run->options), kind);
 	default:
 		return NULL;
 	}
@@ -162,7 +162,7 @@ static int make_path(struct run *run, const struct output *out, const char *sour
 	return rc;
 }
 
-static int add_name(struct run *run, struct named_files *files, const struct output *out,
+static int add_name(struct run *run, struct checked_files *files, const struct output *out,
 		    const char *source, struct owner owner)
 {
 	char *path;
@@ -171,23 +171,22 @@ static int add_name(struct run *run, struct named_files *files, const struct out
 	int rc = make_path(run, out, source, owner, &path);
 
 	if (rc == 0) {
-		struct named_file *f = add_file(files, out->option, path);
+		struct checked_file *f = add_file(files, out->option, path);
 		f->is_stdout = out->kind < LITERAL && strcmp(path, "-") == 0;
 	}
 	return rc;
 }
 
-static int add_names(struct run *run, struct named_files *files, const struct output *out,
+static int add_names(struct run *run, struct checked_files *files, const struct output *out,
 		     struct owner owner)
 {
 	bool has_sources = out->kind == MASSIF_FILES || out->kind == PATH_FILES;
 	uint32_t traced = options_sources(run->options);
 	int rc = 0;
 
-	for (int k = 0; k < SOURCE_COUNT && rc == 0; k++) {
+	for (enum memory_source_kind k = 0; k < SOURCE_COUNT && rc == 0; k++) {
 		if (has_sources ? traced & 1u << k : k == 0)
-			rc = add_name(run, files, out, source_of(run, out, (enum source_kind)k),
-				      owner);
+			rc = add_name(run, files, out, source_of(run, out, k), owner);
 	}
 	return rc;
 }
@@ -211,7 +210,7 @@ static char *find_program(const char *name)
 	return NULL;
 }
 
-static void add_inputs(const struct run *run, struct named_files *files)
+static void add_inputs(const struct run *run, struct checked_files *files)
 {
 	const struct options *o = run->options;
 
@@ -232,17 +231,17 @@ static void add_inputs(const struct run *run, struct named_files *files)
 	files->input_count = files->list.count;
 }
 
-static bool are_one(const struct named_file *a, const struct named_file *b)
+static bool are_one(const struct checked_file *a, const struct checked_file *b)
 {
 	return (a->is_stdout && b->is_stdout) || file_id_is_same(&a->id, &b->id);
 }
 
-static int check_differ(const struct named_files *files)
+static int check_differ(const struct checked_files *files)
 {
 	for (size_t i = files->input_count; i < files->list.count; i++) {
-		const struct named_file *out = &files->list.data[i];
+		const struct checked_file *out = &files->list.data[i];
 		for (size_t k = 0; k < i; k++) {
-			const struct named_file *other = &files->list.data[k];
+			const struct checked_file *other = &files->list.data[k];
 			/*
 			 * standard output takes the profiles of several sources one after the
 			 * other
@@ -262,7 +261,7 @@ static int check_differ(const struct named_files *files)
 	return 0;
 }
 
-static void free_files(struct named_files *files)
+static void free_files(struct checked_files *files)
 {
 	for (size_t i = 0; i < files->list.count; i++) {
 		file_id_deinit(&files->list.data[i].id);
@@ -274,7 +273,7 @@ static void free_files(struct named_files *files)
 int out_files_check_names(struct options *options)
 {
 	struct run run = {.options = options}; /* the parts that names need */
-	struct named_files files = {0};
+	struct checked_files files = {0};
 	int rc = 0;
 
 	add_inputs(&run, &files);
@@ -292,7 +291,7 @@ int out_files_check_names(struct options *options)
 	return rc;
 }
 
-static void add_files_of(struct run *run, struct named_files *files, uint32_t pid)
+static void add_files_of(struct run *run, struct checked_files *files, uint32_t pid)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(outputs); i++) {
 		if (!pattern_of(run, &outputs[i]))
@@ -303,7 +302,7 @@ static void add_files_of(struct run *run, struct named_files *files, uint32_t pi
 }
 
 /* The parts of recordings: those that are complete, those being written, and the current ones. */
-static void add_parts(struct run *run, struct named_files *files)
+static void add_parts(struct run *run, struct checked_files *files)
 {
 	static const char what[] = "--record";
 
@@ -327,7 +326,7 @@ static void add_parts(struct run *run, struct named_files *files)
 
 const char *out_files_find_use(struct run *run, const char *path)
 {
-	struct named_files files = {0};
+	struct checked_files files = {0};
 	struct file_id id;
 	const char *use = NULL;
 

@@ -1,10 +1,9 @@
 /* Decides when reports are made, without details of leaks or graphs. */
-#include "session/reports.h"
+#include "session/session_output.h"
 
-#include "session/final_scan.h"
-#include "session/inspect_final.h"
-#include "session/leak_report.h"
-#include "session/path_report.h"
+#include "session/inspect/final_scan.h"
+#include "session/inspect/inspect_session.h"
+#include "session/inspect/leak_report.h"
 #include "session/session.h"
 #include "session/signals.h"
 #include "tracee/control/target.h"

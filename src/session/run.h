@@ -3,18 +3,18 @@
  * it points to except the options, the observers and what main.c frees: the target, events_file and
  * memusage_run. Sessions free themselves.
  */
-#ifndef PTMEM_RUN_H
-#define PTMEM_RUN_H
+#ifndef PTMEM_SESSION_RUN_H
+#define PTMEM_SESSION_RUN_H
 
 #include <signal.h>
 #include <stdio.h>
 
+#include "base/alloc.h"
 #include "base/types.h"
-#include "base/vec.h"
 #include "session/options.h"
 #include "symbols/filter.h"
 #include "symbols/symbols.h"
-#include "tracee/state/registry.h"
+#include "tracee/state/module.h"
 
 struct earlier_blocks;
 struct memusage_run;
@@ -37,7 +37,7 @@ struct process_files {
 	char *before;         /* their names, separated by commas; NULL = none */
 	unsigned before_count;
 	uint64_t before_peak; /* the most bytes that one of them had in use */
-	struct session *former; /* of the program that it has just replaced (former_image.h) */
+	struct session *former; /* of the program that it has just replaced (session.h) */
 };
 
 struct run;
@@ -61,8 +61,8 @@ struct run_writer {
 struct run_part {
 	uint32_t pid;
 	unsigned number;
-	char *path;           /* its place; NULL = nothing is there */
-	char *elsewhere;      /* since it could not be written there (rescue.h); NULL = nowhere */
+	char *path;      /* its place; NULL = nothing is there */
+	char *elsewhere; /* since it could not be written there (result_file.h); NULL = nowhere */
 };
 
 /* Shared by all sessions of one run of ptmem. */
@@ -81,7 +81,7 @@ struct run {
 	char *directory;           /* the initial one, for relative file names */
 	uint32_t sequence;         /* %n */
 	VEC(struct session *) sessions; /* live sessions, oldest first */
-	VEC(struct session *) ended_forks; /* ended_forks.h; oldest first */
+	VEC(struct session *) ended_forks; /* session.h; oldest first */
 	uint64_t ended_fork_bytes; /* memory of these */
 	uint32_t programs;         /* number of programs that began */
 	FILE *events_file;         /* FIFO or device for all events; NULL: one file each */
@@ -132,5 +132,12 @@ struct file_request {
 
 /* Not 0 after a message. The caller frees *path_out. */
 int run_file_name(struct run *run, const struct file_request *r, char **path_out);
+
+/* The tracee options of a run. */
+
+struct target_options;
+
+/* Computes all of @out from the options of @run. */
+void tracee_options_init(struct target_options *out, const struct run *run);
 
 #endif

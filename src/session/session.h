@@ -9,19 +9,21 @@
  * session_life.c makes and ends it; session_sink.c feeds it from a target, session_replay.c from a
  * file; session_output.c writes its files.
  */
-#ifndef PTMEM_SESSION_H
-#define PTMEM_SESSION_H
+#ifndef PTMEM_SESSION_SESSION_H
+#define PTMEM_SESSION_SESSION_H
 
+#include "base/types.h"
 #include "profile/events.h"
 #include "profile/flows.h"
 #include "profile/profile.h"
-#include "profile/releases.h"
+#include "profile/stacks.h"
 #include "session/heap_sample.h"
-#include "session/inspect_kept.h"
+#include "session/inspect/last_inspection.h"
+#include "session/memory_source.h"
 #include "session/run.h"
-#include "session/source.h"
-#include "unwind/unwinder.h"
 #include "tracee/control/target.h"
+#include "tracee/state/event_sink.h"
+#include "unwind/unwind.h"
 
 /* The nodes of a thread's last stack, outermost first. */
 struct path {
@@ -112,7 +114,7 @@ struct session_memusage {
 	char *data_path;
 };
 
-/* A file whose name is decided (final_file.h). */
+/* A file whose name is decided (session_files.h). */
 struct final_file {
 	const char *option, *source; /* as in struct session_file */
 	char *path;
@@ -125,7 +127,7 @@ struct session_end {
 	uint64_t time_error_ns;    /* pads_time_error */
 	struct final_scan *final_scan; /* NULL = none */
 	struct inspect_final *inspected; /* NULL = none */
-	struct inspect_kept inspection;
+	struct last_inspection inspection;
 	VEC(struct final_file) files;
 	bool is_draft; /* what is written now will be written again, with all names */
 };
@@ -170,5 +172,84 @@ bool session_was_attached(const struct session *s);
 char *session_title(const struct session *s);
 /* Whether @s prints no messages: a forked child with --child-silent-after-fork=yes. */
 bool session_is_silent(const struct session *s);
+
+/* The start and end of a session. */
+
+struct address_space;
+struct run;
+
+/* A session of @pid without an address space, starting at @start_ns. Owned by the run until
+ * session_free. */
+struct session *session_new(struct run *run, uint32_t pid, uint64_t start_ns);
+/* The session of @space, a forked child: inherits everything that @parent has counted so far. */
+struct session *session_fork(struct session *parent, struct address_space *space);
+/* Attaches @s to its address space and creates the unwinder. */
+void session_bind(struct session *s, struct address_space *space);
+void session_free(struct session *s);
+/* Removes @s from the run's sessions. */
+void session_unlist(struct session *s);
+/* Ends the profile, writes its files and prints the summary. */
+void session_finish(struct session *s, uint64_t now_ns);
+
+/*
+ * The stacks of threads: their ranges for memusage, their use for the profile (--stacks=yes,
+ * doc/massif.md 2.10). Stack pointers come with events, and from samples.
+ *
+ *	a stack pointer -> struct stacks -> EVENT_STACK, where the sum changed -> profile
+ *
+ * A stack pointer that comes with an event of the heap counts before that event.
+ */
+
+/* A thread of @s begins, or existed when @s began. */
+void session_stacks_new(struct session *s, const struct thread_stack_info *info);
+/* A thread has ended while others continue. */
+void session_stacks_gone(struct session *s, pid_t tid);
+
+/* @s begins, or is a forked child: no stacks are known. */
+void session_stacks_init(struct session *s);
+/* Updates the stacks with the stack pointer of @he, if it has one. */
+void session_stacks_see(struct session *s, const struct heap_event *he);
+/* A thread has ended: after session_stacks_gone, or with its process. */
+void session_stacks_thread_exit(struct session *s, uint32_t thread);
+
+/* The event sink of a run: creates, feeds and ends its sessions. */
+
+/* @run is the ctx of the sink, and of @poll. */
+void session_sink_init(struct event_sink *out, struct run *run, bool (*poll)(void *ctx));
+
+/* --replay: profiles an event file instead of a target. */
+
+/* Makes a profile from the events in @path and writes its files. 0, or -errno after a message. */
+int session_replay(struct run *run, const char *path);
+
+/* The end of a program, as event_sink.space_end. */
+
+/* Ends the session of @space. */
+void image_end(void *ctx, struct address_space *space, enum space_end why);
+
+/*
+ * The session of a program that another one has replaced by exec. Which of them is the result is
+ * known only when the new one's profile begins, or when the process ends without that: until then
+ * it is kept, with all its data, and no longer among the run's sessions.
+ */
+
+/* The profile of the program that @pid executed begins, and takes the place of the kept one. */
+void former_image_supersede(struct run *run, pid_t pid);
+
+/* For event_sink; @ctx is the run. */
+void former_image_refused(void *ctx, struct address_space *space, const char *why);
+/* What is kept for @pid is the result, unless it executes one more program. */
+void former_image_process_left(void *ctx, pid_t pid, enum space_end why);
+
+/*
+ * Sessions of forked children that have ended, while their parent may still execute another
+ * program, whose profile takes the place of its own: then the children of the former program, such
+ * as the subshells of a wrapper script, are no result either. They are kept until the program of
+ * the parent ends or is replaced, but not for long: the files of a server's workers are wanted when
+ * these end.
+ */
+
+/* Finishes those that have waited long enough. Returns when the next one will have. */
+uint64_t ended_forks_tick(struct run *run, uint64_t now_ns);
 
 #endif

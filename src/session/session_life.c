@@ -1,9 +1,9 @@
 /*
  * Starts, forks and ends sessions, whose files are written at the end. Names are looked up then,
- * once for each address (earlier only for --ignore-fn and unloaded objects).
+ * once for each address (earlier only for --ignore-fn and unloaded objects); debug files are
+ * fetched from debuginfod servers first.
  */
-#include "session/session_life.h"
-#include "session/session_sampling.h"
+#include "session/session.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -13,24 +13,74 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "session/fetch_names.h"
-#include "session/final_file.h"
-#include "session/final_scan.h"
-#include "session/inspect_final.h"
-#include "session/reports.h"
-#include "output/memusage_data.h"
-#include "output/shown_stack.h"
+#include "output/memusage_output.h"
+#include "output/report_tree.h"
 #include "profile/memusage.h"
+#include "session/heap_sample.h"
+#include "session/inspect/final_scan.h"
+#include "session/inspect/inspect_session.h"
+#include "session/memory_source.h"
+#include "session/memusage_run.h"
+#include "session/record/recording_run.h"
 #include "session/session_files.h"
 #include "session/session_output.h"
-#include "session/memusage_run.h"
-#include "session/recording_run.h"
-#include "session/session_sampling.h"
-#include "session/sources.h"
-#include "session/session.h"
-#include "session/session_stacks.h"
+#include "session/signals.h"
 #include "session/summary.h"
+#include "symbols/debug_files.h"
+#include "tracee/control/target.h"
 #include "tracee/os/maps.h"
+
+struct session;
+
+/* All objects with a frame are looked up first: their names may not have been needed so far. */
+
+static bool was_asked_again(void *ctx)
+{
+	const unsigned *before = ctx;
+
+	return signals_leave_count() != *before;
+}
+
+static void note_objects(struct run *run, const struct calltree *tree)
+{
+	uint32_t last = 0;
+
+	for (uint32_t i = 1; i <= calltree_frame_count(tree); i++) {
+		uint32_t id = calltree_frame(tree, i)->module;
+
+		if (id && id != last)
+			symbols_note(run->symbols, run_module(run, id));
+		last = id;
+	}
+}
+
+/*
+ * Fetches those of the objects in the profiles of @s, unless a process is still traced: that would
+ * wait meanwhile. Another SIGINT or SIGTERM to ptmem ends it. If there are any, @prepare is called
+ * before.
+ */
+static void fetch_names(struct session *s, void (*prepare)(struct session *s))
+{
+	struct run *run = s->run;
+	unsigned count = signals_leave_count();
+
+	if (!run->options->names.debuginfod || !debuginfod_is_configured() ||
+	    (run->target && target_is_tracing(run->target)))
+		return;
+	for (int k = 0; k < SOURCE_COUNT; k++) {
+		if (s->source[k].is_traced)
+			note_objects(run, profile_calltree(s->source[k].profile));
+	}
+	if (!symbols_wants_fetch(run->symbols))
+		return;
+	prepare(s);
+	symbols_fetch(run->symbols, was_asked_again, &count);
+}
+
+/*
+ * Starts, forks and ends sessions, whose files are written at the end. Names are looked up then,
+ * once for each address (earlier only for --ignore-fn and unloaded objects).
+ */
 
 /* -- names -- */
 
@@ -49,7 +99,7 @@ static bool is_surely_counted(struct source *src, uint32_t node)
 		return false;
 	while (--left > 0 && calltree_parent(tree, node))
 		node = calltree_parent(tree, node);
-	return source_is_counted(src, calltree_node_frame(tree, node));
+	return memory_source_is_counted(src, calltree_node_frame(tree, node));
 }
 
 static bool is_ignored(void *ctx, uint32_t node)
@@ -59,7 +109,7 @@ static bool is_ignored(void *ctx, uint32_t node)
 	struct shown_stack stack = {.report = &report};
 	if (is_surely_counted(src, node))
 		return false;
-	source_fill_report(src, &report);
+	memory_source_fill_report(src, &report);
 	bool counts = shown_stack_fill(&stack, node);
 	shown_stack_deinit(&stack);
 	return !counts;
@@ -135,7 +185,7 @@ struct session *session_new(struct run *run, uint32_t pid, uint64_t start_ns)
 	if (o->profile.pages_as_heap)
 		po.heap_admin = 0;
 	s->heap.profile = profile_new(&po, start_ns);
-	sources_init(s, &po, start_ns);
+	memory_sources_init(s, &po, start_ns);
 	heap_sample_init(&s->heap.sample, po.sample_interval, run->sample_seed);
 	session_describe(s, o->tracing.heap_sample);
 	session_stacks_init(s);
@@ -172,7 +222,7 @@ struct session *session_fork(struct session *parent, struct address_space *space
 		s->heap.releases = releases_clone(parent->heap.releases);
 	profile_set_ctx(s->heap.profile, &s->source[SOURCE_HEAP], s);
 	profile_set_process(s->heap.profile, s->process.pid);
-	sources_fork(s);
+	memory_sources_fork(s);
 	session_stacks_init(s); /* only one of the parent's threads exists in the child */
 	session_bind(s, space);
 	memusage_run_fork(parent, s);
@@ -196,7 +246,7 @@ void session_free(struct session *s)
 	session_unlist(s);
 	final_scan_forget(s);
 	inspect_final_free(s->end.inspected);
-	inspect_kept_deinit(&s->end.inspection);
+	last_inspection_deinit(&s->end.inspection);
 	if (s->stacks.unwind)
 		unwind_free(s->stacks.unwind);
 	session_files_close_events(s);
@@ -206,7 +256,7 @@ void session_free(struct session *s)
 	vec_deinit(&s->stacks.paths);
 	memusage_free(s->memusage.counts);
 	stacks_free(s->stack_use);
-	sources_deinit(s);
+	memory_sources_deinit(s);
 	profile_free(s->heap.profile);
 	flows_free(s->heap.flows);
 	releases_free(s->heap.releases);
@@ -231,7 +281,7 @@ static void write_heap(struct session *s)
 	struct report r;
 	int rc = -ENOENT;
 
-	source_fill_report(&s->source[SOURCE_HEAP], &r);
+	memory_source_fill_report(&s->source[SOURCE_HEAP], &r);
 	if (options_write_massif(s->run->options))
 		rc = session_output_finish_massif(s, &r, NULL, &path);
 	session_output_finish_xtree(s, s->process.end_ns);
@@ -243,7 +293,7 @@ static void write_files(struct session *s)
 {
 	if (s->source[SOURCE_HEAP].is_traced)
 		write_heap(s);
-	sources_finish(s);
+	memory_sources_finish(s);
 	reports_finish(s, s->process.end_ns);
 	s->run->files_failed += recording_run_finish(s) != 0;
 }
@@ -272,7 +322,7 @@ void session_finish(struct session *s, uint64_t now_ns)
 	session_describe(s, s->heap.sample.interval ? s->heap.sample.interval :
 						      s->run->options->tracing.heap_sample);
 	profile_finish(s->heap.profile, now_ns);
-	sources_end(s, now_ns);
+	memory_sources_end(s, now_ns);
 	releases_note(s->heap.releases, profile_totals(s->heap.profile), 0);
 	if (s->events.writer) {
 		write_totals(s);

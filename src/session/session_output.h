@@ -1,8 +1,12 @@
-/* Writes the contents of a session's files. */
-#ifndef PTMEM_SESSION_OUTPUT_H
-#define PTMEM_SESSION_OUTPUT_H
+/*
+ * What a session writes: the massif file and xtree, folded stacks and flame graphs, the page of
+ * --html; and when the reports of leaks, paths and --inspect are made.
+ */
+#ifndef PTMEM_SESSION_SESSION_OUTPUT_H
+#define PTMEM_SESSION_SESSION_OUTPUT_H
 
-#include "output/writer.h"
+#include "base/types.h"
+#include "output/report.h"
 
 struct session;
 
@@ -26,5 +30,42 @@ int session_output_finish_massif(struct session *s, const struct report *r, cons
 				 const char **path_out);
 /* Writes the file of --xtree-memory at the end, and logs its name. */
 void session_output_finish_xtree(struct session *s, uint64_t now_ns);
+
+/* Folded stacks and flame graphs of a session. */
+
+struct source;
+
+/* Writes the files requested by the options for @src: one for each source. */
+void path_report_write(struct source *src);
+
+/*
+ * --html: the report of a session's recording as a page.
+ */
+
+struct recording;
+
+/* Writes and announces the page of @s, which shows @r. Not 0 after a message. */
+int html_run_write(struct session *s, const struct recording *r);
+
+/*
+ * What ptmem reports besides the massif file: live blocks and leaks, folded stacks, flame graphs.
+ *
+ *	final scan    threads are stopped: registers and memory are scanned (--leak-check)
+ *	finish        the profile is complete: reports are made and written
+ *	SIGUSR1       leaks and --inspect, at once; the program continues
+ */
+
+struct run;
+
+/*
+ * Writes all reports of a finished profile; of drafts only --folded and --flame. @time_ns: its end.
+ */
+void reports_finish(struct session *s, uint64_t time_ns);
+
+/* Called between events: makes the reports requested by SIGUSR1. */
+void reports_poll(struct run *run);
+
+/* The exit status required by --error-exitcode; 0 = none. */
+int reports_exit_code(const struct run *run);
 
 #endif

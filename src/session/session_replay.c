@@ -2,7 +2,7 @@
  * Makes a profile from an event file, without a target. The events were already converted when they
  * were written, so they go straight to the profile, to memusage's numbers and to the xtree.
  */
-#include "session/session_replay.h"
+#include "session/session.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -14,14 +14,12 @@
 #include "base/cleanup.h"
 #include "base/elf_file.h"
 #include "base/log.h"
-#include "profile/events_read.h"
+#include "profile/events.h"
 #include "profile/memusage.h"
+#include "session/heap_sample.h"
 #include "session/memusage_run.h"
-#include "session/recording_values.h"
-#include "session/session.h"
+#include "session/record/recording_values.h"
 #include "session/session_files.h"
-#include "session/session_life.h"
-#include "session/session_sampling.h"
 
 struct replay {
 	struct run *run;

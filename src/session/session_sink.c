@@ -1,13 +1,5 @@
-/*
- * Passes the events of a target to its sessions. Every stack is unwound at once, while the thread
- * is stopped:
- *
- *	a stack          -> addresses (unwind) -> a node of the call tree
- *	a pad's record   -> the new addresses since the thread's last record, after the kept
- *	                    ones (struct path) -> a node
- *	plain records    -> struct quick_event, many at a time (session_quick.c)
- */
-#include "session/session_sink.h"
+/* Plain events in batches. */
+#include "session/session.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,31 +7,68 @@
 
 #include "base/alloc.h"
 #include "base/cgroup.h"
+#include "base/heap_calls.h"
 #include "base/log.h"
 #include "base/proc.h"
-#include "session/counted_event.h"
-#include "session/earlier_blocks.h"
-#include "session/ended_forks.h"
+#include "profile/memusage.h"
+#include "profile/profile.h"
 #include "session/exec_info.h"
-#include "session/former_image.h"
-#include "session/hints.h"
-#include "session/image_end.h"
+#include "session/heap_sample.h"
+#include "session/inspect/earlier_blocks.h"
+#include "session/inspect/final_scan.h"
+#include "session/inspect/inspect_session.h"
+#include "session/memory_source.h"
 #include "session/memusage_run.h"
 #include "session/observer.h"
-#include "session/final_scan.h"
-#include "session/inspect_final.h"
-#include "session/session.h"
+#include "session/record/recording_run.h"
 #include "session/session_files.h"
-#include "session/session_life.h"
-#include "session/session_quick.h"
-#include "session/session_sampling.h"
-#include "session/session_stacks.h"
-#include "session/recording_run.h"
-#include "session/skip.h"
-#include "session/sources.h"
+#include "session/summary.h"
+#include "tracee/state/module.h"
 #include "tracee/state/probe.h"
-#include "tracee/state/space_modules.h"
 #include "unwind/unwind.h"
+
+struct session;
+
+/*
+ * The short path for plain allocations and frees recorded by pads: from the ring to the profile and
+ * to memusage's numbers, in batches. Outputs that need complete events (an event file, an xtree)
+ * use the long path.
+ */
+
+/* Whether a struct quick_event contains everything that @s needs. */
+static bool session_wants_quick(const struct session *s)
+{
+	const struct options *o = s->run->options;
+	return !s->heap.sample.interval && !s->events.writer && !s->heap.flows &&
+	       !s->heap.releases && !s->stack_use && !o->messages.trace_malloc &&
+	       (o->profile.heap || s->memusage.counts);
+}
+
+/* Counts them, in their order. */
+static void session_quick(struct session *s, const struct quick_event *ev, size_t count)
+{
+	if (s->memusage.counts)
+		memusage_quick(s->memusage.counts, ev, count);
+	if (!s->run->options->profile.heap)
+		return;
+	uint64_t stacks = 0;
+	for (size_t i = 0; i < count; i++)
+		stacks += !ev[i].is_free;
+	s->stacks.counts.taken += stacks;
+	s->stacks.counts.complete += stacks;
+	s->stacks.counts.ends[UNWIND_COMPLETE] += stacks;
+	profile_quick(s->heap.profile, ev, count);
+}
+
+/*
+ * Passes the events of a target to its sessions. Every stack is unwound at once, while the thread
+ * is stopped:
+ *
+ *	a stack          -> addresses (unwind) -> a node of the call tree
+ *	a pad's record   -> the new addresses since the thread's last record, after the kept
+ *	                    ones (struct path) -> a node
+ *	plain records    -> struct quick_event, many at a time (session_sink.c)
+ */
 
 #define SECOND_OPINION_FRAMES 32 /* libunwind takes microseconds for each */
 
@@ -72,7 +101,7 @@ static void note_module(struct session *s, struct module *m)
 							     m->path});
 }
 
-/* The executable has the lowest id (state/space_modules.c). */
+/* The executable has the lowest id (state/module.c). */
 static void note_program(struct session *s)
 {
 	const struct module_list *list = &s->space->modules;
@@ -120,8 +149,8 @@ static void sink_space_new(void *ctx, struct address_space *space)
 	for (size_t i = 0; i < space->modules.count; i++)
 		note_module(s, space->modules.data[i]);
 	note_program(s);
-	earlier_blocks_add(s);
-	sources_start(s);
+	session_add_earlier_blocks(s);
+	memory_sources_start(s);
 	memusage_run_start(s);
 	recording_run_start(s);
 	observers_session_started(s);
@@ -139,7 +168,7 @@ static void sink_module_loaded(void *ctx, struct address_space *space, struct mo
 
 	(void)ctx;
 	if (run_module(s->run, m->id))
-		sources_recall(s, m->id);
+		memory_sources_recall(s, m->id);
 	note_module(s, m);
 }
 
@@ -148,7 +177,7 @@ static void sink_module_unloaded(void *ctx, struct address_space *space, struct 
 	struct session *s = space->sink.user;
 	(void)ctx;
 	unwind_forget(s->stacks.unwind, m->start, m->end);
-	sources_forget(s, m->start, m->end);
+	memory_sources_forget(s, m->start, m->end);
 	if (s->events.writer)
 		events_writer_module(s->events.writer, &(struct events_module){.id = m->id});
 }
@@ -270,7 +299,7 @@ static void sink_event(void *ctx, struct address_space *space, const struct heap
 	he->time_ns = s->events.last_ns = MAX(s->events.last_ns, he->time_ns);
 	session_stacks_see(s, he);
 	if (he->kind == HEAP_MAP || he->kind == HEAP_UNMAP || he->kind == HEAP_FAULT) {
-		sources_event(s, he);
+		memory_sources_event(s, he);
 		return;
 	}
 	struct event ev = counted_event(he);

@@ -3,10 +3,9 @@
  * end with it are only removed from the table. A thread that ends by itself removes its bytes from
  * the profile.
  */
-#include "session/session_stacks.h"
+#include "session/session.h"
 
 #include "session/memusage_run.h"
-#include "session/session.h"
 
 void session_stacks_init(struct session *s)
 {

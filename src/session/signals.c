@@ -8,7 +8,6 @@
 
 #include "base/globals.h"
 #include "tracee/control/target.h"
-#include "tracee/control/target_run.h"
 
 #define WAKE_NS 20000000L
 #define WAKE_US 20000

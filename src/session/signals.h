@@ -10,8 +10,8 @@
  * arrive just before the loop sleeps in the kernel, so a timer repeats it until the loop has seen
  * it.
  */
-#ifndef PTMEM_SIGNALS_H
-#define PTMEM_SIGNALS_H
+#ifndef PTMEM_SESSION_SIGNALS_H
+#define PTMEM_SESSION_SIGNALS_H
 
 #include "base/types.h"
 

@@ -1,4 +1,277 @@
 /*
+ * The summary on standard error at the end of a profile with its largest call sites, the figures
+ * of --stats, and hints about setuid programs, Python, stripped objects, idle processes, and an
+ * operator new that returns addresses inside blocks.
+ */
+#include "session/summary.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/amount.h"
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/proc.h"
+#include "base/text.h"
+#include "profile/estimate.h"
+#include "profile/history.h"
+#include "session/heap_sample.h"
+#include "session/memory_source.h"
+#include "session/record/recording_values.h"
+#include "session/result_file.h"
+#include "session/session.h"
+#include "session/session_output.h"
+#include "tracee/state/module.h"
+
+/* The last peak snapshot; UINT32_MAX if there is none. */
+static uint32_t find_peak(const struct profile *p)
+{
+	for (uint32_t i = profile_snapshot_count(p); i-- > 0;) {
+		if (profile_snapshot(p, i)->kind == SNAPSHOT_PEAK)
+			return i;
+	}
+	return UINT32_MAX;
+}
+
+/* A history that was restarted has the peak since then. */
+static bool is_exact(const struct history *h)
+{
+	return h && !h->base_ms;
+}
+
+/* The bytes of each leaf of @p, which has a history, at the exact peak, and their sum. */
+static void find_exact(const struct profile *p, struct leaf_amounts *held, uint64_t *sum_out)
+{
+	const struct history *h = profile_whole_history(p);
+	size_t leaves = h->leaf.count;
+
+	*sum_out = profile_totals(p)->peak_bytes;
+	held->bytes = xcalloc(leaves + 1, sizeof(*held->bytes));
+	held->variance = xcalloc(leaves + 1, sizeof(*held->variance));
+	for (uint32_t i = 1; i < leaves; i++) {
+		struct history_held at_peak = profile_held_at_peak(p, h, i);
+
+		held->bytes[i] = at_peak.bytes;
+		held->variance[i] = at_peak.variance;
+		held->count = i;
+	}
+}
+
+/* The same at the peak's snapshot. */
+static void find_snapshot(const struct profile *p, struct leaf_amounts *held, uint64_t *sum_out)
+{
+	uint32_t peak = find_peak(p);
+
+	if (peak == UINT32_MAX)
+		return;
+	*sum_out = profile_snapshot(p, peak)->heap;
+	held->count = profile_snapshot_leaves(p, peak, &held->bytes);
+}
+
+void largest_find(const struct report *r, struct largest *out)
+{
+	struct leaf_amounts held = {0};
+
+	*out = (struct largest){0};
+	if (is_exact(profile_whole_history(r->profile)))
+		find_exact(r->profile, &held, &out->bytes);
+	else
+		find_snapshot(r->profile, &held, &out->bytes);
+	if (held.count)
+		out->count = call_sites_largest(r, &held, out->site, LARGEST_SITES);
+	for (size_t i = 0; i < out->count; i++)
+		out->error[i] = profile_error(r->profile, out->site[i].variance);
+	free(held.bytes);
+	free(held.variance);
+}
+
+static void print_row(const struct largest *l, bool is_first, uint64_t bytes, const char *error,
+		      const char *text)
+{
+	char size[AMOUNT_SIZE];
+
+	log_info("  %-12s %10s%s %5.1f %%  %s", is_first ? "largest" : "",
+		 amount_bytes((double)bytes, size), error,
+		 l->bytes ? 100.0 * (double)bytes / (double)l->bytes : 0, text);
+}
+
+void largest_print(const struct largest *l)
+{
+	uint64_t unresolved = 0;
+	bool is_first = true;
+
+	for (size_t i = 0; i < l->count; i++) {
+		_cleanup_free_ char *text = text_site_label(l->site[i].text);
+		double bytes = (double)l->site[i].bytes;
+		char error[AMOUNT_SIZE] = "";
+
+		if (estimate_is_below_resolution(bytes, l->error[i])) {
+			unresolved += l->site[i].bytes;
+			continue;
+		}
+		if (l->error[i] > 0)
+			amount_error(bytes, l->error[i], error);
+		print_row(l, is_first, l->site[i].bytes, error, text);
+		is_first = false;
+	}
+	if (unresolved)
+		print_row(l, is_first, unresolved, "", "sites below resolution");
+}
+
+void largest_deinit(struct largest *l)
+{
+	for (size_t i = 0; i < l->count; i++)
+		free(l->site[i].text);
+}
+
+/*
+ * Detects setuid programs, Python, stripped objects, idle processes, and an operator new that
+ * returns addresses inside blocks.
+ */
+
+#define FEW_SAMPLES 100
+#define FEW_CALLS 1000
+
+/* ptrace(2), PTRACE_TRACEME: execve grants such privileges only if the tracer has them. */
+void hints_at_start(const struct session *s)
+{
+	struct stat st;
+	if (geteuid() == 0 || session_was_attached(s) || !s->space)
+		return;
+	_cleanup_free_ char *exe = xasprintf("/proc/%d/exe", (int)s->space->processes.reader);
+	_cleanup_free_ char *path = proc_read_link((pid_t)s->process.pid, "exe");
+	if (stat(exe, &st) != 0 || !path)
+		return;
+	bool is_setuid = (st.st_mode & S_ISUID && st.st_uid != geteuid()) ||
+			 (st.st_mode & S_ISGID && st.st_mode & S_IXGRP && st.st_gid != getegid());
+	bool has_capabilities = getxattr(exe, "security.capability", NULL, 0) > 0;
+	if (is_setuid || has_capabilities)
+		log_warn("%s has %s, which the kernel ignores under a tracer without root: "
+			 "it may fail; run ptmem as root, or attach with -p as root",
+			 path, is_setuid ? "a setuid or setgid bit" : "file capabilities");
+}
+
+/* -- at the end -- */
+
+bool hints_is_python(const char *path)
+{
+	const char *name = text_base_name(path);
+	if (strncmp(name, "lib", 3) == 0)
+		name += 3;
+	return strncmp(name, "python3", 7) == 0 || strncmp(name, "python2", 7) == 0;
+}
+
+/* The value of @name in the initial environment of @pid; NULL: unset or unknown. The caller
+ * frees it. */
+static char *read_variable(pid_t pid, const char *name, bool *is_known)
+{
+	_cleanup_fclose_ FILE *f = proc_open(pid, "environ");
+	_cleanup_free_ char *line = NULL;
+	size_t size = 0, n = strlen(name);
+	*is_known = f != NULL;
+	while (f && getdelim(&line, &size, '\0', f) > 0) {
+		if (strncmp(line, name, n) == 0 && line[n] == '=')
+			return xstrdup(line + n + 1);
+	}
+	return NULL;
+}
+
+/* pymalloc serves requests of up to 512 bytes from arenas that it maps, bypassing malloc. */
+static void hint_at_pymalloc(const struct session *s)
+{
+	bool is_known = true;
+	_cleanup_free_ char *value = NULL;
+	if (!s->image.has_python)
+		return;
+	if (session_was_attached(s))
+		value = read_variable(proc_find_reader((pid_t)s->process.pid), "PYTHONMALLOC",
+				      &is_known);
+	else if (getenv("PYTHONMALLOC"))
+		value = xstrdup(getenv("PYTHONMALLOC"));
+	if (is_known && !(value && strncmp(value, "malloc", 6) == 0))
+		log_info("hint: Python's own allocator serves small objects, which are not in this "
+			 "profile; PYTHONMALLOC=malloc in the program's environment shows them");
+}
+
+/* Of the largest call sites, if those without a name hold more than 5 % of the peak. */
+static void hint_at_symbols(const struct largest *l)
+{
+	const char *object = NULL;
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < l->count; i++) {
+		if (!l->site[i].is_unnamed)
+			continue;
+		object = object ? object : l->site[i].object;
+		bytes += l->site[i].bytes;
+	}
+	if (object && bytes > l->bytes / 20)
+		log_info("hint: %s is stripped; names need its debug package (-dbgsym, -debuginfo) "
+			 "or a build with -g", text_base_name(object));
+}
+
+/*
+ * With samples: hardly any delete was seen; free was called more often than malloc and related
+ * functions returned blocks, by at least half of the calls of operator new; and that many blocks
+ * seem to be live, or were replaced by others at their addresses, so their releases were missed.
+ */
+static bool misses_deletes(const struct session *s)
+{
+	const struct profile_totals *p = profile_totals(s->heap.profile);
+	const struct call_total *f = s->heap.sample.totals.function;
+	uint64_t made = f[FUNCTION_NEW].calls, freed = f[FUNCTION_FREE].calls;
+	uint64_t plain = f[FUNCTION_MALLOC].calls + f[FUNCTION_CALLOC].calls +
+			 f[FUNCTION_REALLOC].calls + f[FUNCTION_MEMALIGN].calls;
+	uint64_t unseen = profile_count(s->heap.profile, p->live_blocks + p->replaced_blocks);
+
+	return p->samples >= FEW_SAMPLES && made >= FEW_CALLS &&
+	       f[FUNCTION_DELETE].calls < made / 100 && freed >= plain &&
+	       freed - plain >= made / 2 && unseen >= made / 2;
+}
+
+/* Without samples each such release is an unknown free. */
+static bool has_header_frees(const struct profile_totals *p)
+{
+	return p->header_frees >= FEW_CALLS && p->header_frees >= p->unknown_frees / 10 * 9;
+}
+
+static void hint_at_headers(const struct session *s)
+{
+	const struct profile_totals *p = profile_totals(s->heap.profile);
+
+	if (s->heap.sample.interval ? misses_deletes(s) : has_header_frees(p))
+		log_info("hint: operator new seems to return addresses inside its blocks, and "
+			 "operator delete to be inlined: such releases are not seen, and less is "
+			 "in use than this says; see man ptmem, CAVEATS");
+}
+
+/* Called at the end, after the summary. */
+static void hints_at_end(const struct session *s, const struct largest *largest)
+{
+	const struct options *o = s->run->options;
+	if (!s->run->target || !o->profile.heap || o->profile.pages_as_heap)
+		return;
+	bool is_empty = profile_totals(s->heap.profile)->allocations == 0;
+	if (is_empty && o->tracing.heap_sample > 1)
+		log_info("hint: no allocation was sampled: take a smaller --heap-sample, or a "
+			 "longer time");
+	else if (session_was_attached(s) && is_empty)
+		log_info("hint: nothing was allocated while ptmem was attached: attach for "
+			 "longer, or while the program works");
+	else
+		hint_at_pymalloc(s);
+	hint_at_headers(s);
+	hint_at_symbols(largest);
+}
+
+/*
  * The summary on standard error at the end of a profile, and the figures of --stats.
  *
  *	ptmem: process 4242, ./prog
@@ -10,28 +283,6 @@
  *
  * Lines about ptmem's overhead and incomplete stacks appear only if these matter, or with -v.
  */
-#include "session/summary.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-
-#include "base/amount.h"
-#include "base/cleanup.h"
-#include "base/proc.h"
-#include "base/signal_name.h"
-#include "base/text.h"
-#include "session/file_name.h"
-#include "session/hints.h"
-#include "session/largest.h"
-#include "session/lost_events.h"
-#include "session/recording_cost.h"
-#include "session/session_sampling.h"
-#include "session/session.h"
-#include "session/session_output.h"
-#include "session/source_kind.h"
 
 #define PAUSE_MATTERS 20e6 /* ns */
 #define STOP_NS 20000ull   /* minimum for a stop with both switches: 33 us were measured */
@@ -104,12 +355,12 @@ static void print_stops(const struct session *s)
 		 (double)elapsed / 1e9, (double)s->end.pauses.trap_ns / 1e9, longest);
 }
 
-struct row {
+struct summary_row {
 	const char *key;
 	uint64_t value;
 };
 
-static void print_rows(const struct row *rows, size_t count)
+static void print_rows(const struct summary_row *rows, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		log_info("%s: %llu", rows[i].key, (unsigned long long)rows[i].value);
@@ -119,7 +370,7 @@ static void print_rows(const struct row *rows, size_t count)
 static void print_target_stats(const struct session *s)
 {
 	const struct target_stats *t = target_stats(s->run->target);
-	const struct row rows[] = {
+	const struct summary_row rows[] = {
 		{"stops", t->stops},
 		{"breakpoint stops", t->trap_stops},
 		{"nested calls", t->nested},
@@ -159,7 +410,7 @@ static uint64_t own_cpu_ms(void)
 static void print_stats(const struct session *s)
 {
 	const struct profile_totals *p = profile_totals(s->heap.profile);
-	const struct row rows[] = {
+	const struct summary_row rows[] = {
 		{"allocations", profile_count(s->heap.profile, p->allocations)},
 		{"reallocations", p->reallocations},
 		{"frees", profile_count(s->heap.profile, p->frees)},
@@ -185,7 +436,7 @@ static void print_stats(const struct session *s)
 	print_rows(rows, ARRAY_SIZE(rows));
 	if (s->stacks.unwind) {
 		const struct unwind_stats *u = unwind_stats(s->stacks.unwind);
-		const struct row unwind_rows[] = {
+		const struct summary_row unwind_rows[] = {
 			{"unwind rules", u->rules},
 			{"frames", u->frames},
 			{"slow frames", u->slow_frames},

@@ -1,8 +1,42 @@
-/* The summary on standard error at the end of a session. */
-#ifndef PTMEM_SUMMARY_H
-#define PTMEM_SUMMARY_H
+/*
+ * What ptmem prints on standard error about a session: hints at its start, and at its end the
+ * summary, its largest call sites and hints.
+ */
+#ifndef PTMEM_SESSION_SUMMARY_H
+#define PTMEM_SESSION_SUMMARY_H
 
+#include <stdbool.h>
+
+#include "output/call_sites.h"
+
+struct largest;
 struct session;
+
+/* Whether @path is an interpreter of Python, or its library. */
+bool hints_is_python(const char *path);
+
+/* Warns if the program just started by @s runs without the privileges of its file. */
+void hints_at_start(const struct session *s);
+
+/*
+ * The largest call sites at the peak of a profile, for the summary: at the exact peak if there is a
+ * history, otherwise at the peak's snapshot, which is within --peak-inaccuracy of it.
+ */
+
+#define LARGEST_SITES 3
+
+struct largest {
+	struct call_site_sum site[LARGEST_SITES];
+	size_t count;   /* 0 if there was no peak */
+	uint64_t bytes; /* of all sites at the peak */
+	double error[LARGEST_SITES]; /* of each site's bytes; 0 unless they are estimates */
+};
+
+void largest_find(const struct report *r, struct largest *out);
+void largest_print(const struct largest *l);
+void largest_deinit(struct largest *l);
+
+/* The summary on standard error at the end of a session. */
 
 /*
  * Prints the lines for the process, and the statistics with --stats. @path: of its massif file, or

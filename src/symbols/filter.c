@@ -13,7 +13,6 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
-#include "base/vec.h"
 
 struct name_list {
 	char **data;

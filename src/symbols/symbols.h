@@ -10,7 +10,7 @@
 
 /* One source-level function at an address. Strings may be NULL = unknown. */
 struct symbol_frame {
-	/* demangled with parameters; if inlined, as in die_name.h; raw without demangling */
+	/* demangled with parameters; if inlined, as in inlines.c; raw without demangling */
 	const char *name;
 	const char *plain; /* of an inlined one: DW_AT_name, without its scope; NULL = unknown */
 	const char *file; /* base name of the source file */

@@ -1,13 +1,18 @@
 /*
- * The functions of one object by address, from its ELF symbol tables. The result is a flat table
- * without overlaps: each address has one name or none. Rules: doc/massif.md section 1.3, and
- * Valgrind 3.19's treatment of overlapping symbols (see symtab.c).
+ * The ELF symbol tables of an object and of its debug file: functions, variables, and their names
+ * in source code.
  */
 #ifndef PTMEM_SYMBOLS_SYMTAB_H
 #define PTMEM_SYMBOLS_SYMTAB_H
 
 #include "base/elf_file.h"
 #include "base/types.h"
+
+/*
+ * The functions of one object by address, from its ELF symbol tables. The result is a flat table
+ * without overlaps: each address has one name or none. Rules: doc/massif.md section 1.3, and
+ * Valgrind 3.19's treatment of overlapping symbols (see symtab.c).
+ */
 
 struct symtab_entry {
 	uint64_t first, last; /* addresses in the ELF file, both inclusive */
@@ -33,5 +38,22 @@ struct symtab_entry *symtab_find(struct symtab *t, uint64_t vaddr);
 /* Whether @a is the better of two names for the same range: the shorter up to an '@',
  * then the one with a version, then the first in alphabetical order. */
 bool symtab_is_better_name(const char *a, const char *b);
+
+/*
+ * Names of variables and tables by address, from the symbol tables of objects and of their separate
+ * debug files.
+ */
+
+struct data_symbols;
+
+struct data_symbols *data_symbols_new(void);
+void data_symbols_free(struct data_symbols *d);
+
+/*
+ * The variable of @file that holds @vaddr, as in the symbol table, and how far @vaddr is from its
+ * start; NULL if none does. The name stays until data_symbols_free.
+ */
+const char *data_symbols_find(struct data_symbols *d, struct elf_file *file, uint64_t vaddr,
+			      uint64_t *offset_out);
 
 #endif

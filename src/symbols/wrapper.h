@@ -7,9 +7,12 @@
 #ifndef PTMEM_SYMBOLS_WRAPPER_H
 #define PTMEM_SYMBOLS_WRAPPER_H
 
-#include "symbols/standard_library.h"
+#include <stdbool.h>
+#include <stddef.h>
 
-/* How suitable a frame is as the call site of its stack: stack_site.h. */
+#include "symbols/code_owner.h"
+
+/* How suitable a frame is as the call site of its stack: wrapper.h. */
 enum frame_rank {
 	RANK_SITE,     /* not a wrapper: the innermost such frame is the call site */
 	RANK_UNNAMED,  /* a wrapper without information: "???" in libc, "[anonymous]" */
@@ -47,5 +50,36 @@ bool wrapper_is_allocator(const char *function);
 
 /* The label for a stack of wrappers whose best frame has @rank; NULL = that frame's own name. */
 const char *wrapper_label(enum frame_rank rank);
+
+/*
+ * The call site of a stack: its innermost frame that is not a wrapper (wrapper.h). An unnamed
+ * function called by an allocator belongs to the allocator; any other is represented by its nearest
+ * named caller in the same object. For a stack of wrappers only, it is the frame with the highest
+ * rank: the outermost of several, but the innermost if none has a rank and among instances
+ * (wrapper_is_better). A stack ends where a runtime begins its threads: what is outside is libc's,
+ * which names do not show in a static program.
+ */
+
+struct stack_frame {
+	enum frame_rank rank;
+	bool is_named;      /* its function has a useful name */
+	bool is_allocator;  /* wrapper_is_allocator of that name */
+	const char *object; /* NULL = unknown, or start-up code */
+};
+
+/* Functions, inlined ones included, are numbered from 0, the innermost. */
+struct stack {
+	/* Gets frame @i; false: there are only @i frames. There is at least one. */
+	bool (*frame)(void *ctx, size_t i, struct stack_frame *out);
+	void *ctx;
+};
+
+struct stack_site {
+	size_t frame;
+	enum frame_rank rank; /* RANK_SITE, or for a stack of wrappers only its best rank */
+	bool is_unnamed;      /* the function has no name: frame is the caller that represents it */
+};
+
+struct stack_site stack_site_find(const struct stack *s);
 
 #endif

@@ -1,4 +1,478 @@
 /*
+ * Whether a file's CFI is safe for libdw, which does not limit two things: the register numbers
+ * that instructions name (it allocates that many, up to gigabytes), and the number of saved states.
+ */
+#include "unwind/cfi.h"
+
+#include <dwarf.h>
+#include <elfutils/libdw.h>
+#include <fcntl.h>
+#include <gelf.h>
+#include <libelf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/elf_file.h"
+#include "base/types.h"
+
+#define FIRST_CAPACITY 256u
+
+static struct cached_rule *slot_of(const struct rule_cache *k, uint64_t vaddr, bool is_exact)
+{
+	size_t i = hash_u64(2 * vaddr + is_exact) & (k->capacity - 1);
+
+	while (k->slot[i].is_used &&
+	       (k->slot[i].vaddr != vaddr || k->slot[i].is_exact != is_exact))
+		i = (i + 1) & (k->capacity - 1);
+	return &k->slot[i];
+}
+
+const struct cached_rule *rule_cache_find(const struct rule_cache *k, uint64_t vaddr,
+					  bool is_exact)
+{
+	const struct cached_rule *found = k->count ? slot_of(k, vaddr, is_exact) : NULL;
+
+	return found && found->is_used ? found : NULL;
+}
+
+static void grow(struct rule_cache *k)
+{
+	const struct rule_cache old = *k;
+
+	k->capacity = old.capacity ? 2 * old.capacity : FIRST_CAPACITY;
+	k->slot = xcalloc(k->capacity, sizeof(*k->slot));
+	for (size_t i = 0; i < old.capacity; i++)
+		if (old.slot[i].is_used)
+			*slot_of(k, old.slot[i].vaddr, old.slot[i].is_exact) = old.slot[i];
+	free(old.slot);
+}
+
+void rule_cache_add(struct rule_cache *k, const struct cached_rule *rule)
+{
+	if (2 * (k->count + 1) > k->capacity)
+		grow(k);
+	struct cached_rule *slot = slot_of(k, rule->vaddr, rule->is_exact);
+
+	*slot = *rule;
+	slot->is_used = true;
+	k->count++;
+}
+
+void rule_cache_deinit(struct rule_cache *k)
+{
+	free(k->slot);
+	*k = (struct rule_cache){0};
+}
+
+/*
+ * Checks a CFI section in one pass before libdw reads it.
+ *
+ * Every entry is parsed up to its instructions, and these are searched for the registers they name
+ * and the depth of saved states. What libdw rejects itself (unknown operations, truncated entries)
+ * may pass, but anything that this file does not understand is rejected: no compiler generates it.
+ *
+ * Entries are also reached through the search table of .eh_frame_hdr, so each of its rows must
+ * point to the start of a known entry. Linear in the size of the section: some ten milliseconds for
+ * the largest libraries, once per file.
+ */
+
+#define MAX_REGISTER 255
+#define MAX_STATES 64 /* remember_state without restore_state; compilers nest one or two */
+#define HDR_TABLE 12  /* offset of the first row, in the only form that linkers generate */
+
+struct cfi_cursor {
+	const uint8_t *at, *end;
+	bool is_bad;
+};
+
+struct section {
+	const uint8_t *data;
+	uint64_t size, vaddr, offset;
+	bool is_eh;
+};
+
+struct cie {
+	uint64_t at;          /* offset in the section */
+	uint8_t address_size; /* of the addresses in its FDEs */
+	bool is_sized;        /* its FDEs have augmentation data */
+};
+
+struct check {
+	struct section section;
+	VEC(struct cie) cies;     /* ascending */
+	VEC(uint64_t) fdes;       /* offsets, ascending */
+	unsigned int states;      /* remember_state depth of the program being read */
+};
+
+static uint64_t take_bytes(struct cfi_cursor *c, size_t size)
+{
+	uint64_t value = 0;
+
+	if ((size_t)(c->end - c->at) < size || size > 8) {
+		c->is_bad = true;
+		return 0;
+	}
+	memcpy(&value, c->at, size);
+	c->at += size;
+	return value;
+}
+
+static uint64_t take_leb(struct cfi_cursor *c)
+{
+	uint64_t value = 0;
+	unsigned int shift = 0;
+	uint8_t byte;
+
+	do {
+		byte = (uint8_t)take_bytes(c, 1);
+		if (shift < 64)
+			value |= (uint64_t)(byte & 0x7f) << shift;
+		shift += 7;
+	} while (byte & 0x80 && !c->is_bad);
+	return value;
+}
+
+static void skip(struct cfi_cursor *c, uint64_t size)
+{
+	if ((uint64_t)(c->end - c->at) < size)
+		c->is_bad = true;
+	else
+		c->at += size;
+}
+
+static bool take_register(struct cfi_cursor *c)
+{
+	return take_leb(c) <= MAX_REGISTER;
+}
+
+/* Reads one instruction. False if libdw must not execute it; is_bad if libdw itself stops there. */
+static bool check_instruction(struct check *check, struct cfi_cursor *c, uint8_t address_size)
+{
+	uint8_t op = (uint8_t)take_bytes(c, 1);
+
+	switch (op & 0xc0) {
+	case DW_CFA_offset: take_leb(c); return true;
+	case DW_CFA_advance_loc: case DW_CFA_restore: return true;
+	}
+	switch (op) {
+	case DW_CFA_nop: case DW_CFA_GNU_window_save: return true;
+	case DW_CFA_set_loc: skip(c, address_size); return true;
+	case DW_CFA_advance_loc1: skip(c, 1); return true;
+	case DW_CFA_advance_loc2: skip(c, 2); return true;
+	case DW_CFA_advance_loc4: skip(c, 4); return true;
+	case DW_CFA_MIPS_advance_loc8: skip(c, 8); return true;
+	case DW_CFA_remember_state: return ++check->states <= MAX_STATES;
+	case DW_CFA_restore_state: check->states -= check->states > 0; return true;
+	case DW_CFA_def_cfa_offset: case DW_CFA_def_cfa_offset_sf:
+	case DW_CFA_GNU_args_size: take_leb(c); return true;
+	case DW_CFA_def_cfa_expression: skip(c, take_leb(c)); return true;
+	case DW_CFA_restore_extended: case DW_CFA_undefined: case DW_CFA_same_value:
+	case DW_CFA_def_cfa_register: return take_register(c);
+	case DW_CFA_offset_extended: case DW_CFA_offset_extended_sf: case DW_CFA_val_offset:
+	case DW_CFA_val_offset_sf: case DW_CFA_def_cfa: case DW_CFA_def_cfa_sf:
+	case DW_CFA_GNU_negative_offset_extended:
+		if (!take_register(c))
+			return false;
+		take_leb(c);
+		return true;
+	case DW_CFA_register: return take_register(c) && take_register(c);
+	case DW_CFA_expression: case DW_CFA_val_expression:
+		if (!take_register(c))
+			return false;
+		skip(c, take_leb(c));
+		return true;
+	}
+	c->is_bad = true;
+	return true;
+}
+
+static bool check_program(struct check *check, struct cfi_cursor *c, uint8_t address_size)
+{
+	check->states = 0;
+	while (c->at < c->end && !c->is_bad)
+		if (!check_instruction(check, c, address_size))
+			return false;
+	return true;
+}
+
+/* Size of an address in DW_EH_PE form @encoding; 0 for forms that no compiler uses. */
+static uint8_t encoded_size(uint8_t encoding)
+{
+	switch (encoding & 7) {
+	case DW_EH_PE_absptr: case DW_EH_PE_udata8: return 8;
+	case DW_EH_PE_udata4: return 4;
+	case DW_EH_PE_udata2: return 2;
+	default: return 0;
+	}
+}
+
+/* Parses augmentation data to find the encoding of addresses. */
+static bool check_augmentation(struct cfi_cursor *c, const char *letters, struct cie *cie)
+{
+	uint64_t size = take_leb(c);
+
+	if (c->is_bad || size > (uint64_t)(c->end - c->at))
+		return false;
+	struct cfi_cursor data = {c->at, c->at + size, false};
+	c->at += size;
+	for (letters++; *letters && !data.is_bad; letters++) {
+		switch (*letters) {
+		case 'R': cie->address_size = encoded_size((uint8_t)take_bytes(&data, 1)); break;
+		case 'P': skip(&data, encoded_size((uint8_t)take_bytes(&data, 1))); break;
+		case 'L': skip(&data, 1); break;
+		case 'S': case 'B': break;
+		default: return false;
+		}
+	}
+	return !data.is_bad && cie->address_size != 0;
+}
+
+static bool check_cie(struct check *check, struct cfi_cursor *c, uint64_t at)
+{
+	struct cie cie = {.at = at, .address_size = 8};
+	uint8_t version = (uint8_t)take_bytes(c, 1);
+	const char *letters = (const char *)c->at;
+
+	while (take_bytes(c, 1) != 0 && !c->is_bad)
+		;
+	if (c->is_bad || (*letters && *letters != 'z'))
+		return false;
+	if (version >= 4)
+		skip(c, 2);
+	take_leb(c);
+	take_leb(c);
+	if ((version == 1 ? take_bytes(c, 1) : take_leb(c)) > MAX_REGISTER)
+		return false;
+	cie.is_sized = *letters == 'z';
+	if (cie.is_sized && !check_augmentation(c, letters, &cie))
+		return false;
+	*vec_add(&check->cies) = cie;
+	return !c->is_bad && check_program(check, c, cie.address_size);
+}
+
+static bool check_fde(struct check *check, struct cfi_cursor *c, uint64_t at, uint64_t cie_at)
+{
+	const struct cie *cie = NULL;
+
+	for (size_t i = check->cies.count; i > 0 && !cie; i--)
+		if (check->cies.data[i - 1].at == cie_at)
+			cie = &check->cies.data[i - 1];
+	if (!cie)
+		return false;
+	skip(c, 2u * cie->address_size);
+	if (cie->is_sized)
+		skip(c, take_leb(c));
+	*vec_add(&check->fdes) = at;
+	return check_program(check, c, cie->address_size);
+}
+
+static bool check_entries(struct check *check)
+{
+	const struct section *s = &check->section;
+
+	for (uint64_t at = 0; s->size - at >= 4;) {
+		struct cfi_cursor c = {s->data + at, s->data + s->size, false};
+		uint64_t length = take_bytes(&c, 4);
+		if (length == 0) { /* a terminator; more may follow */
+			at += 4;
+			continue;
+		}
+		if (length < 4 || length > s->size - at - 4)
+			return false;
+		c.end = c.at + length;
+		uint64_t id = take_bytes(&c, 4);
+		bool is_cie = s->is_eh ? id == 0 : id == 0xffffffff;
+		if (!(is_cie ? check_cie(check, &c, at)
+			     : check_fde(check, &c, at, s->is_eh ? at + 4 - id : id)))
+			return false;
+		at += 4 + length;
+	}
+	return true;
+}
+
+static int compare_offsets(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/*
+ * .eh_frame_hdr: {1, pcrel sdata4, udata4, datarel
+ * sdata4, where .eh_frame is, rows, {code, FDE}...}.
+ */
+static bool check_table(const struct check *check, const struct section *hdr)
+{
+	static const uint8_t form[4] = {1, 0x1b, 0x03, 0x3b};
+	int32_t to_frame, to_fde;
+	uint32_t rows;
+
+	if (hdr->size < HDR_TABLE || memcmp(hdr->data, form, sizeof(form)) != 0)
+		return false;
+	memcpy(&to_frame, hdr->data + 4, 4);
+	memcpy(&rows, hdr->data + 8, 4);
+	if (hdr->vaddr + 4 + (uint64_t)(int64_t)to_frame != check->section.vaddr ||
+	    rows > (hdr->size - HDR_TABLE) / 8)
+		return false;
+	for (uint32_t i = 0; i < rows; i++) {
+		memcpy(&to_fde, hdr->data + HDR_TABLE + 8 * (size_t)i + 4, 4);
+		uint64_t at = hdr->vaddr + (uint64_t)(int64_t)to_fde - check->section.vaddr;
+		if (!bsearch(&at, check->fdes.data, check->fdes.count, sizeof(at), compare_offsets))
+			return false;
+	}
+	return true;
+}
+
+static bool find_section(Elf *elf, const char *name, struct section *out)
+{
+	GElf_Shdr header;
+	Elf_Scn *scn = elf_file_section(elf, name, &header);
+
+	if (!scn)
+		return false;
+	if (header.sh_flags & SHF_COMPRESSED)
+		elf_compress(scn, 0, 0);
+	Elf_Data *data = elf_getdata(scn, NULL);
+	if (!data || !data->d_buf)
+		return false;
+	*out = (struct section){data->d_buf, data->d_size, header.sh_addr, header.sh_offset,
+				strcmp(name, ".eh_frame") == 0};
+	return true;
+}
+
+/* libdw uses the program header if there is one: it must describe the section that was checked. */
+static bool is_same_hdr(Elf *elf, const struct section *hdr, bool has_hdr)
+{
+	size_t count = 0;
+
+	elf_getphdrnum(elf, &count);
+	for (size_t i = 0; i < count; i++) {
+		GElf_Phdr header;
+		if (!gelf_getphdr(elf, (int)i, &header) || header.p_type != PT_GNU_EH_FRAME)
+			continue;
+		if (!has_hdr || header.p_vaddr != hdr->vaddr || header.p_offset != hdr->offset)
+			return false;
+	}
+	return true;
+}
+
+static void check_deinit(struct check *check)
+{
+	vec_deinit(&check->cies);
+	vec_deinit(&check->fdes);
+}
+
+/*
+ * Checks .eh_frame completely, and that .eh_frame_hdr points to nothing else. False: do not use
+ * them.
+ */
+static bool cfi_check_eh_frame(Elf *elf)
+{
+	struct check check = {0};
+	struct section hdr = {0};
+	bool has_hdr = find_section(elf, ".eh_frame_hdr", &hdr), is_sane;
+
+	is_sane = find_section(elf, ".eh_frame", &check.section) &&
+		  is_same_hdr(elf, &hdr, has_hdr) && check_entries(&check) &&
+		  (!has_hdr || check_table(&check, &hdr));
+	check_deinit(&check);
+	return is_sane;
+}
+
+/* The same for .debug_frame. True if there is none. */
+static bool cfi_check_debug_frame(Elf *elf)
+{
+	struct check check = {0};
+	bool is_sane = !find_section(elf, ".debug_frame", &check.section) || check_entries(&check);
+
+	check_deinit(&check);
+	return is_sane;
+}
+
+/*
+ * Looks up a function's CIE by the search table of .eh_frame_hdr (LSB Core, 10.6), as the program's
+ * own unwinder does. All offsets are untrusted.
+ */
+
+#define HDR_TABLE 12 /* offset of the first row, in the form that linkers generate */
+#define ROW_SIZE 8   /* code, entry: both relative to the section */
+
+struct section_bytes {
+	const uint8_t *data;
+	uint64_t size, vaddr;
+};
+
+static bool find_bytes(Elf *elf, const char *name, struct section_bytes *out)
+{
+	GElf_Shdr header;
+	Elf_Scn *section = elf_file_section(elf, name, &header);
+	Elf_Data *data = section ? elf_getdata(section, NULL) : NULL;
+
+	if (!data || !data->d_buf)
+		return false;
+	*out = (struct section_bytes){data->d_buf, data->d_size, header.sh_addr};
+	return true;
+}
+
+static bool read_word(const struct section_bytes *b, uint64_t at, uint32_t *out)
+{
+	if (b->size < sizeof(*out) || at > b->size - sizeof(*out))
+		return false;
+	memcpy(out, b->data + at, sizeof(*out));
+	return true;
+}
+
+/* The address stored in word @at of @hdr, which is relative to the section. */
+static uint64_t read_address(const struct section_bytes *hdr, uint64_t at)
+{
+	uint32_t word = 0;
+
+	read_word(hdr, at, &word);
+	return hdr->vaddr + (uint64_t)(int64_t)(int32_t)word;
+}
+
+/* The address of the last entry that begins at or before @vaddr; 0 = none. */
+static uint64_t find_entry(const struct section_bytes *hdr, uint64_t vaddr)
+{
+	static const uint8_t form[4] = {1, 0x1b, 0x03, 0x3b};
+	uint32_t rows = 0, low = 0;
+
+	if (hdr->size < HDR_TABLE || memcmp(hdr->data, form, sizeof(form)) != 0 ||
+	    !read_word(hdr, 8, &rows) || rows > (hdr->size - HDR_TABLE) / ROW_SIZE)
+		return 0;
+	for (uint32_t high = rows; low < high;) {
+		uint32_t middle = low + (high - low) / 2;
+		if (read_address(hdr, HDR_TABLE + (uint64_t)middle * ROW_SIZE) <= vaddr)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low > 0 ? read_address(hdr, HDR_TABLE + (uint64_t)(low - 1) * ROW_SIZE + 4) : 0;
+}
+
+bool personality_is_absent(Elf *elf, uint64_t vaddr)
+{
+	struct section_bytes hdr, frame;
+	uint32_t back = 0, id = 1;
+
+	if (!find_bytes(elf, ".eh_frame_hdr", &hdr) || !find_bytes(elf, ".eh_frame", &frame))
+		return false;
+	uint64_t entry = find_entry(&hdr, vaddr), at = entry - frame.vaddr + 4;
+	if (!entry || !read_word(&frame, at, &back) || back > at)
+		return false;
+	/* CIE: length, 0, version, augmentation */
+	uint64_t cie = at - back, text = cie + 9;
+	if (!read_word(&frame, cie + 4, &id) || id != 0 || text >= frame.size)
+		return false;
+	const char *letters = (const char *)frame.data + text;
+	size_t length = strnlen(letters, frame.size - text);
+	return length < frame.size - text && !memchr(letters, 'P', length);
+}
+
+/*
  * CFI of one ELF file, through libdw.
  *
  * .eh_frame is tried first: nearly every file has it, and libdw finds a row in it by the table of
@@ -7,22 +481,8 @@
  *
  * Files are untrusted. libdw checks what it reads but allocates as many
  * registers as an instruction names, up to gigabytes; so a file's CFI passes
- * through cfi_check.c before libdw may use it.
+ * through cfi.c before libdw may use it.
  */
-#include "unwind/cfi.h"
-
-#include <elfutils/libdw.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "base/alloc.h"
-#include "base/elf_file.h"
-#include "base/vec.h"
-#include "unwind/cfi_check.h"
-#include "unwind/known_rules.h"
 
 #define MAX_GAP (uint64_t)8192 /* bytes of code to read if no symbol is near */
 #define WINDOW (uint64_t)16384 /* bytes of code to read at least, and at most */
@@ -47,7 +507,7 @@ struct cfi {
 	bool has_debug;     /* debug[] were searched for */
 	bool has_functions; /* the list of functions was built */
 	VEC(struct function_span) functions; /* ascending, for code without CFI */
-	struct known_rules rules;
+	struct rule_cache rules;
 	struct code_window code; /* the one read last */
 };
 
@@ -64,7 +524,7 @@ static void cfi_free(void *user)
 	if (cfi->separate_fd >= 0)
 		close(cfi->separate_fd);
 	vec_deinit(&cfi->functions);
-	known_rules_deinit(&cfi->rules);
+	rule_cache_deinit(&cfi->rules);
 	free(cfi->code.bytes);
 	free(cfi);
 }
@@ -84,7 +544,7 @@ static struct cfi *cfi_of(struct elf_file *file)
 	return cfi;
 }
 
-struct known_rules *cfi_known_rules(struct elf_file *file)
+struct rule_cache *cfi_rule_cache(struct elf_file *file)
 {
 	return &cfi_of(file)->rules;
 }

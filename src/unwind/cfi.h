@@ -1,19 +1,50 @@
 /*
+ * What is known of one ELF file for unwinding: its CFI, once it is checked, its code, and the
+ * rules compiled from them.
+ */
+#ifndef PTMEM_UNWIND_CFI_H
+#define PTMEM_UNWIND_CFI_H
+
+#include <elfutils/libdw.h>
+#include <libelf.h>
+
+#include "arch/unwind_rule.h"
+#include "base/types.h"
+
+/*
+ * The rules compiled for one ELF file, by address in the file. They are shared: a rule compiled for
+ * one process, or a guess that failed on one stack, is known to all others. A hash table that only
+ * grows.
+ */
+
+struct cached_rule {
+	struct unwind_rule rule; /* its pc is unset */
+	uint64_t vaddr;
+	bool is_exact, is_guess; /* as for rules_compile */
+	bool is_used;
+};
+
+struct rule_cache {
+	struct cached_rule *slot; /* open addressing, at most half full; owned */
+	size_t count, capacity;
+};
+
+/* NULL if it has not been compiled yet. Valid until the next known_rules_add. */
+const struct cached_rule *rule_cache_find(const struct rule_cache *k, uint64_t vaddr,
+					  bool is_exact);
+/* @rule must not be in the table yet. */
+void rule_cache_add(struct rule_cache *k, const struct cached_rule *rule);
+void rule_cache_deinit(struct rule_cache *k);
+
+/*
  * The unwind information of one ELF file: rows of .eh_frame and .debug_frame, in the file or a
  * separate debug file, and, where there are none, the machine code. Addresses are those of the
  * file.
  *
  * The opened tables are stored in elf_file.cfi_user and live as long as the file.
  */
-#ifndef PTMEM_UNWIND_CFI_H
-#define PTMEM_UNWIND_CFI_H
-
-#include <elfutils/libdw.h>
-
-#include "base/types.h"
 
 struct elf_file;
-struct known_rules;
 
 /* Reads now what cfi_find and cfi_code_start otherwise read when they are first called. */
 void cfi_prepare(struct elf_file *file);
@@ -41,6 +72,17 @@ enum cfi_start {
 enum cfi_start cfi_code_start(struct elf_file *file, uint64_t vaddr, uint64_t *start_out);
 
 /* The rules compiled for the file so far. Valid as long as the file. */
-struct known_rules *cfi_known_rules(struct elf_file *file);
+struct rule_cache *cfi_rule_cache(struct elf_file *file);
+
+/*
+ * Whether a function takes part in the exceptions that pass through it, as the program's own
+ * unwinder sees it.
+ */
+
+/*
+ * Whether .eh_frame_hdr of @elf maps @vaddr to an entry of .eh_frame without a personality routine.
+ * Also false if there is no such table or entry. Does not check that the entry extends to @vaddr.
+ */
+bool personality_is_absent(Elf *elf, uint64_t vaddr);
 
 #endif

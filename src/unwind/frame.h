@@ -1,6 +1,7 @@
 /*
- * One frame of a walk: its known registers, and access to the stack. Shared by the files of this
- * directory.
+ * One frame of a walk, its known registers and its access to the stack, and the three ways to its
+ * caller: a rule of the table (rules.c), the CFI itself (slow.c), libunwind (libunwind.c). For the
+ * files of this directory.
  */
 #ifndef PTMEM_UNWIND_FRAME_H
 #define PTMEM_UNWIND_FRAME_H
@@ -8,8 +9,57 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "tracee/state/heap_event.h"
 #include "unwind/unwind.h"
+
+/*
+ * The table of rules (arch/unwind_rule.h) and the compiler that fills it from
+ * CFI, one code address at a time.
+ */
+
+struct rules {
+	const struct arch *arch;
+	const struct unwind_ops *ops;
+	struct unwind_rule_table table;
+	struct unwind_rule *shared;     /* a copy of the table, never read; NULL = none */
+	/* slots with a rule that is not forgotten */
+	VEC(uint32_t) live;
+	struct unwind_rule spare;       /* holds answers that are not entered into the table */
+	void (*on_full)(void *ctx);
+	void *on_full_ctx;
+	bool is_full_reported;              /* on_full was called for this memory */
+	uint64_t compiled;
+};
+
+void rules_init(struct rules *r, const struct arch *arch, const struct unwind_ops *ops);
+void rules_deinit(struct rules *r);
+
+/* The rule for the return address @pc if it is in the table, else NULL. */
+static inline const struct unwind_rule *rules_find(const struct rules *r, taddr_t pc)
+{
+	const struct unwind_rule *rule = unwind_rule_find(r->table.slot, r->table.bits, pc);
+
+	return rule && rule->kind != RULE_NONE ? rule : NULL;
+}
+
+/*
+ * Compiles the rule for @pc without entering it. @pc is a return address, or, if @is_exact, the
+ * address of an interrupted instruction. True if the rule is only a guess from reading the code:
+ * check it before entering it.
+ */
+bool rules_compile(const struct rules *r, taddr_t pc, bool is_exact, struct unwind_rule *rule_out);
+
+/* Enters a rule for a return address that has none. The result is valid until the next call. */
+const struct unwind_rule *rules_enter(struct rules *r, const struct unwind_rule *rule);
+
+void rules_forget(struct rules *r, taddr_t start, taddr_t end);
+void rules_set_memory(struct rules *r, struct unwind_rule *memory, uint32_t bits);
+
+/*
+ * One frame of a walk: its known registers, and access to the stack. Shared by the files of this
+ * directory.
+ */
 
 struct frame {
 	struct arch_unwind_regs regs; /* regs.reg[arch->dwarf_pc]: exact, not minus 1 */
@@ -41,5 +91,56 @@ static inline taddr_t frame_lookup_pc(const struct arch *arch, const struct fram
 {
 	return frame->regs.reg[arch->dwarf_pc] - !frame->is_exact;
 }
+
+/*
+ * One step outwards for frames that no rule can describe: CFI rows with expressions, signal
+ * frames, code without CFI.
+ */
+
+enum slow_way { SLOW_CFI, SLOW_SIGNAL, SLOW_FRAME_POINTER };
+
+/*
+ * Replaces *frame with its caller. Returns 0 and sets *way_out; 1 if the frame is the outermost;
+ * -ENODATA if no method applies; -EFAULT if memory could not be read.
+ */
+int slow_step(const struct arch *arch, const struct unwind_ops *ops, const struct stack_view *view,
+	      struct frame *frame, enum slow_way *way_out);
+
+/* The same by the CFI of @module only; -ENOENT if it has none. */
+int slow_step_in(const struct arch *arch, const struct module *module,
+		 const struct stack_view *view,
+		 struct frame *frame);
+
+/* Whether @pc can be a return address: it follows a call, is a signal trampoline, or is 0. */
+bool slow_is_return_address(const struct unwind_ops *ops, const struct stack_view *view,
+			    taddr_t pc);
+
+/*
+ * libunwind over a stack view, for two purposes:
+ *
+ * - the fallback of slow.c, for code outside all modules that has neither CFI nor a call before the
+ *   return address, such as an interpreter that pushes return addresses itself. libunwind guesses
+ *   by the frame pointer; the caller checks the result.
+ * - the second opinion of PTMEM_VERIFY: a complete walk by libunwind's own parser of .eh_frame.
+ *
+ * libunwind accesses registers and memory only through callbacks, which refuse to write. Its input
+ * is untrusted, and it is less careful than libdw: a division in an expression can trap, and a
+ * branch can leave the expression. So the fallback passes it no CFI at all. The second opinion
+ * passes it only rows that libdw has decoded from a checked section (cfi.c) and that neither
+ * divide nor branch; the bytes come from the checked file, not from the process. The number of
+ * words read for one frame is limited.
+ */
+
+struct libunwind;
+
+struct libunwind *libunwind_new(const struct arch *arch, const struct unwind_ops *ops);
+void libunwind_free(struct libunwind *l); /* may be NULL */
+
+/* Replaces *frame with its caller, without CFI. Returns 0 or -ENODATA. The result is a guess. */
+int libunwind_guess(struct libunwind *l, const struct stack_view *view, struct frame *frame);
+
+/* Walks from @view by CFI only, until there is no usable row. @pcs, result: as for unwind_walk. */
+size_t libunwind_walk(struct libunwind *l, const struct stack_view *view, taddr_t *pcs,
+		      size_t max);
 
 #endif

@@ -7,7 +7,7 @@
  *
  * libunwind numbers registers as DWARF does on all supported CPUs (checked at set-up).
  */
-#include "unwind/libunwind.h"
+#include "unwind/frame.h"
 
 #include <dwarf.h>
 #include <libunwind-ptrace.h>
@@ -20,7 +20,7 @@
 #include "unwind/cfi.h"
 
 #define MAX_READS 4096   /* words for one frame; the largest CFI program seen took 300 */
-#define TABLE_OFFSET 12  /* of the rows in .eh_frame_hdr, as cfi_check.c requires */
+#define TABLE_OFFSET 12  /* of the rows in .eh_frame_hdr, as cfi.c requires */
 #define ROW_SIZE 8
 
 /* A section that libunwind reads, as bytes of the checked file. */

@@ -10,7 +10,7 @@
  *
  * A rule must not depend on register values: it holds for every visit.
  */
-#include "unwind/rules.h"
+#include "unwind/frame.h"
 
 #include <dwarf.h>
 #include <elfutils/libdw.h>
@@ -21,7 +21,6 @@
 #include "base/alloc.h"
 #include "base/elf_file.h"
 #include "unwind/cfi.h"
-#include "unwind/known_rules.h"
 
 #define FIRST_BITS 10
 #define ENTRY_SIZE 64 /* bytes; the code at an ELF entry point is shorter in all C libraries */
@@ -209,10 +208,10 @@ static bool compile_code(struct elf_file *file, uint64_t vaddr, bool is_exact,
 				  rule) == 0;
 }
 
-static struct known_rule compile_anew(const struct rules *r, struct elf_file *file, uint64_t vaddr,
+static struct cached_rule compile_anew(const struct rules *r, struct elf_file *file, uint64_t vaddr,
 				      bool is_exact)
 {
-	struct known_rule k = {.vaddr = vaddr, .is_exact = is_exact};
+	struct cached_rule k = {.vaddr = vaddr, .is_exact = is_exact};
 	Dwarf_Frame *row = cfi_find(file, vaddr);
 	bool is_done = row ? compile_row(r->arch, row, &k.rule) :
 			     compile_code(file, vaddr, is_exact, &k.rule);
@@ -228,16 +227,16 @@ bool rules_compile(const struct rules *r, taddr_t pc, bool is_exact, struct unwi
 {
 	taddr_t lookup_pc = pc - !is_exact;
 	const struct module *module = r->ops->module(r->ops->ctx, lookup_pc);
-	struct known_rule k = {.rule.kind = RULE_SLOW};
+	struct cached_rule k = {.rule.kind = RULE_SLOW};
 
 	if (module && module->file) {
-		struct known_rules *all = cfi_known_rules(module->file);
+		struct rule_cache *all = cfi_rule_cache(module->file);
 		uint64_t vaddr = lookup_pc - module->bias;
-		const struct known_rule *known = known_rules_find(all, vaddr, is_exact);
+		const struct cached_rule *known = rule_cache_find(all, vaddr, is_exact);
 
 		k = known ? *known : compile_anew(r, module->file, vaddr, is_exact);
 		if (!known)
-			known_rules_add(all, &k);
+			rule_cache_add(all, &k);
 	}
 	*rule_out = k.rule;
 	rule_out->pc = pc;

@@ -11,9 +11,10 @@
 
 #include "arch/arch.h"
 #include "arch/unwind_rule.h"
+#include "tracee/pads/own_code.h"
 #include "tracee/state/heap_event.h"
 #include "tracee/state/module.h"
-#include "tracee/pads/own_code.h"
+#include "tracee/state/unwind_queries.h"
 
 struct unwind;
 
@@ -89,9 +90,6 @@ size_t unwind_walk_stopped(struct unwind *u, const struct stack_view *view, tadd
 size_t unwind_walk_again(struct unwind *u, const struct stack_view *view, taddr_t *pcs,
 			 size_t max);
 
-/* The stack pointer in the outermost frame; false if the walk does not get there. */
-bool unwind_outermost_sp(struct unwind *u, const struct stack_view *view, taddr_t *sp_out);
-
 /*
  * The stack pointers of code that signal handlers interrupted, for a thread that is stopped
  * anywhere, innermost first. Returns their number, @max at most.
@@ -118,5 +116,10 @@ void unwind_set_memory(struct unwind *u, struct unwind_rule *memory, uint32_t bi
 const struct unwind_rule *unwind_rule_get(struct unwind *u, taddr_t pc);
 
 const struct unwind_stats *unwind_stats(const struct unwind *u);
+
+/* Implements struct unwinder, which tracee code uses to inspect stacks, with a struct unwind. */
+
+/* Makes @out use @u, which must outlive it. */
+void unwinder_init(struct unwinder *out, struct unwind *u);
 
 #endif

@@ -122,14 +122,14 @@ def bash(t):
 def cc1(t):
     gcc = t.program("gcc")
     path = t.native([gcc, "-print-prog-name=cc1"]).out.decode().strip()
-    source = t.file("source.c", C_SOURCE)
+    source = t.file("session.c", C_SOURCE)
     compare(t, [t.program("cc1", path), "-quiet", "-imultiarch", "x86_64-linux-gnu", "-O2", "-o", "out.s", source], 0, compare_files=["out.s"])
 
 
 @test("programs/gcc-followed", limit=600)
 def gcc_followed(t):
     """The driver, cc1, as, collect2 and ld, each with a profile of its own; the program made runs."""
-    source = t.file("source.c", C_SOURCE)
+    source = t.file("session.c", C_SOURCE)
     profile = t.profile([t.program("gcc"), "-O1", "-o", "made", source], options=["--trace-children=yes"])
     t.equal("status (%s)" % profile.err[:300], profile.status, 0)
     t.check(len(profile.files) >= 4, "files of %d processes" % len(profile.files))

@@ -19,9 +19,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "profile/events.h"
-#include "profile/events_read.h"
 #include "profile/profile.h"
-#include "profile/profile_check.h"
 
 #define MAX_SIZE 20000
 #define ENOUGH 200 /* concatenations of one file, so that some of them are valid */

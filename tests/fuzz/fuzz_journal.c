@@ -11,12 +11,10 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "tracee/guard/journal_check.h"
+#include "tracee/guard/guardian.h"
 #include "tracee/state/journal.h"
-#include "tracee/state/registry.h"
+#include "tracee/state/module.h"
 #include "tracee/state/space.h"
-#include "tracee/state/space_memory.h"
-#include "tracee/state/space_modules.h"
 
 #define PAGE 0x200000000000ull /* AddressSanitizer maps its shadow below, its heap above */
 #define AREA (PAGE + HANDLER_SIZE)

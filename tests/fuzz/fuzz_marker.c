@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "tracee/calls/marker.h"
+#include "tracee/calls/client_request.h"
 
 #define WORDS "\0\020\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
 

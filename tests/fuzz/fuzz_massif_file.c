@@ -14,12 +14,10 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
-#include "report/diff_json.h"
-#include "report/diff_pair.h"
+#include "report/diff_output.h"
+#include "report/diff_paths.h"
 #include "report/massif_file.h"
-#include "report/massif_frame.h"
-#include "report/massif_json.h"
-#include "report/msprint.h"
+#include "report/massif_output.h"
 
 #define SECONDS_AN_INPUT 10
 

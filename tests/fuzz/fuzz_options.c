@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/options_parse.h"
+#include "cli/command_line.h"
 
 const struct fuzz_seed fuzz_seeds[] = {
 	FUZZ_TEXT("--depth=3 --heap-admin=2 --ignore-fn='a b' # comment\n -v --color=never"),

@@ -16,19 +16,14 @@
 
 #include "base/log.h"
 #include "profile/cells.h"
-#include "recording/recording_read.h"
-#include "recording/recording_thin.h"
-#include "recording/recording_write.h"
+#include "recording/recording_format.h"
 #include "recording/recording_json.h"
-#include "report/diff_json.h"
-#include "report/diff_pair.h"
-#include "report/recording_csv.h"
-#include "report/recording_massif.h"
-#include "recording/recording_match.h"
 #include "recording/recording_pprof.h"
-#include "report/recording_speedscope.h"
-#include "report/recording_text.h"
-#include "report/recording_view_json.h"
+#include "recording/recording_reduce.h"
+#include "recording/recording_view.h"
+#include "report/diff_output.h"
+#include "report/diff_paths.h"
+#include "report/recording_output.h"
 
 const struct fuzz_seed fuzz_seeds[] = {
 	FUZZ_TEXT("text\x17\0" "\x04" "\x03pid" "\x01" "7" "\x03" "f()" "\x0b" "free_stacks"
@@ -253,7 +248,7 @@ static void thin(struct recording *r, uint8_t how)
 		.text_size = 1 + how % 5};
 
 	undo_reading(r);
-	struct recording *thinned = recording_thin(r, &detail);
+	struct recording *thinned = recording_reduce(r, &detail);
 	struct recording *back = reread(thinned);
 
 	CHECK(recording_rows(back, RECORDING_LEAVES) <= detail.leaves + 1);

@@ -19,11 +19,9 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "profile/profile.h"
-#include "profile/profile_quick.h"
-#include "tracee/os/tick_clock.h"
-#include "tracee/pads/pad_slots.h"
-#include "tracee/pads/ring_drain.h"
-#include "tracee/pads/ring_fork.h"
+#include "tracee/os/cpu_counters.h"
+#include "tracee/pads/pad_memory.h"
+#include "tracee/pads/ring.h"
 
 #define RING_SIZE    65536u
 #define SLOTS        8u
@@ -300,7 +298,7 @@ static void catch_up(const struct ring_reader *reader)
 	ring_publish(&ring);
 }
 
-/* As pad_fork.c. */
+/* As pads.c. */
 static void fork_ring(void)
 {
 	uint32_t slot = (uint32_t)any(USED);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "live/status_file.h"
+#include "live/rss_poll.h"
 
 const struct fuzz_seed fuzz_seeds[] = {
 	FUZZ_TEXT("Name:\tcat\nState:\tR (running)\nVmPeak:\t    6080 kB\nVmSize:\t    6076 kB\nVmRSS:\t    1800 kB\n"),

@@ -18,7 +18,6 @@
 
 #include "base/alloc.h"
 #include "base/elf_file.h"
-#include "base/vec.h"
 #include "symbols/symbols.h"
 
 #define ROUND_SECONDS 10

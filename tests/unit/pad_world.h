@@ -26,9 +26,9 @@
 #include "arch/arch.h"
 #include "arch/pad.h"
 #include "base/elf_file.h"
-#include "tracee/os/tick_clock.h"
-#include "tracee/pads/pad_slots.h"
-#include "tracee/pads/ring_drain.h"
+#include "tracee/os/cpu_counters.h"
+#include "tracee/pads/pad_memory.h"
+#include "tracee/pads/ring.h"
 #include "unwind/unwind.h"
 
 #define MAX_PADS 64

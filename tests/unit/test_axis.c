@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "report/axis.h"
+#include "report/chart/axis.h"
 
 static void check_text(enum axis_kind kind, double value, const char *expected)
 {

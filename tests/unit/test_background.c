@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "base/background.h"
+#include "base/own_process.h"
 
 struct place {
 	int ready[2], go[2]; /* pairs of sockets */

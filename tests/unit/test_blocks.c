@@ -7,8 +7,8 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
-#include "profile/blocks_internal.h"
-#include "profile/capacity.h"
+#include "profile/blocks.h"
+#include "profile/blocks_quick.h"
 
 static struct block usual(taddr_t addr, uint64_t size, uint32_t leaf)
 {

@@ -15,13 +15,12 @@
 
 #include <cmocka.h>
 
-#include "live/budget_step.h"
+#include "live/budget.h"
 #include "profile/profile.h"
-#include "profile/profile_check.h"
-#include "tracee/pads/pad_sampling.h"
-#include "tracee/pads/pads_internal.h"
+#include "tracee/pads/pad_state.h"
+#include "tracee/pads/pads.h"
 #include "tracee/state/heap_sampling.h"
-#include "tracee/state/target_internal.h"
+#include "tracee/state/target_state.h"
 
 /* -- the rule -- */
 

@@ -11,8 +11,7 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
-#include "report/chart.h"
-#include "report/chart_draw.h"
+#include "report/chart/chart.h"
 
 struct image {
 	cairo_surface_t *surface;

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "inspect/chunk_queue.h"
+#include "inspect/heap_report.h"
 
 struct sum {
 	uint64_t count;

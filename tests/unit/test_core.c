@@ -19,8 +19,7 @@
 
 #include <cmocka.h>
 
-#include "inspect/core_memory.h"
-#include "inspect/core_object.h"
+#include "inspect/core_file.h"
 #include "inspect/inspect.h"
 
 #define MUTATIONS 200u

@@ -6,8 +6,8 @@
 
 #include <cmocka.h>
 
-#include "base/wildcard.h"
-#include "cli/core_options.h"
+#include "base/shell_words.h"
+#include "cli/command_line.h"
 
 static void check(const char *option, enum core_answer want, const char *why_want)
 {

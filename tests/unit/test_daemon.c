@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "base/daemon.h"
+#include "base/own_process.h"
 
 #define TIMES 200
 

@@ -9,8 +9,8 @@
 
 #include "base/cleanup.h"
 #include "base/types.h"
+#include "report/diff_output.h"
 #include "report/diff_paths.h"
-#include "report/diff_rows.h"
 
 struct pair {
 	struct match_frame old, new;

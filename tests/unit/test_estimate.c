@@ -20,7 +20,6 @@
 #include "base/byte_sampler.h"
 #include "profile/history.h"
 #include "profile/profile.h"
-#include "profile/profile_check.h"
 
 #define SAMPLES 1000
 

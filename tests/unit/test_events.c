@@ -10,8 +10,6 @@
 
 #include "base/alloc.h"
 #include "profile/events.h"
-#include "profile/events_cut.h"
-#include "profile/events_read.h"
 
 #define HEAD "ptmem-events 1\nh 1 0 x\n"
 

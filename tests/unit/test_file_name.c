@@ -12,8 +12,8 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
-#include "base/same_file.h"
-#include "session/file_name.h"
+#include "base/files.h"
+#include "session/result_file.h"
 
 static char *directory;
 

@@ -2,7 +2,7 @@
  * Answers of seccomp filters: allow-lists as libseccomp makes them, in sequence and as a binary
  * tree; conditions on arguments; programs that the kernel would not accept.
  */
-#include "tracee/inject/filter_eval.h"
+#include "tracee/inject/seccomp.h"
 
 #include <linux/audit.h>
 #include <linux/seccomp.h>
@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "base/types.h"
-#include "tracee/inject/injected_calls.h"
 
 #include <cmocka.h>
 

@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "output/xtree.h"
+#include "output/massif.h"
 #include "profile/flows.h"
 
 static void alloc(struct flows *f, uint32_t node, taddr_t addr, uint64_t size)

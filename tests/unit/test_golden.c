@@ -19,9 +19,7 @@
 
 #include "base/alloc.h"
 #include "profile/events.h"
-#include "profile/events_read.h"
 #include "profile/profile.h"
-#include "profile/profile_check.h"
 
 struct replay {
 	struct profile *profile;

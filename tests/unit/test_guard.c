@@ -17,11 +17,11 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "tracee/control/cleanup.h"
-#include "tracee/guard/recovery.h"
+#include "tracee/control/attach.h"
+#include "tracee/guard/guardian.h"
 #include "tracee/state/journal.h"
 #include "tracee/state/space.h"
-#include "tracee/state/trap.h"
+#include "tracee/state/trap_table.h"
 
 extern const uint8_t x86_64_trap_handler[], x86_64_trap_handler_end[];
 

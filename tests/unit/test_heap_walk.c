@@ -9,9 +9,9 @@
 
 #include <cmocka.h>
 
-#include "leak/arenas.h"
+#include "inspect/malloc/glibc.h"
 #include "leak/leakcheck.h"
-#include "tracee/control/dead_stack.h"
+#include "tracee/control/roots.h"
 
 #define BASE UINT64_C(0x7f0000000000)
 #define WORDS 16384u

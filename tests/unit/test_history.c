@@ -13,7 +13,6 @@
 
 #include "profile/history.h"
 #include "profile/profile.h"
-#include "profile/profile_check.h"
 
 #define NODES 4u
 #define SLOTS 40u

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "listen/http_target.h"
+#include "listen/http_access.h"
 
 static void expect(const char *text, const char *host, const char *path)
 {

@@ -13,7 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
-#include "listen/http_token.h"
+#include "listen/http_access.h"
 
 #define TOKEN "0123456789abcdef"
 

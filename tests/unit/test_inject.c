@@ -16,29 +16,24 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/log.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/proc.h"
-#include "tracee/control/cleanup.h"
-#include "tracee/control/seize.h"
+#include "tracee/control/attach.h"
+#include "tracee/control/control.h"
 #include "tracee/control/target.h"
 #include "tracee/guard/guardian.h"
-#include "tracee/guard/trap_handler.h"
+#include "tracee/guard/sigtrap_handler.h"
 #include "tracee/inject/inject.h"
-#include "tracee/inject/stops.h"
-#include "tracee/inject/world.h"
+#include "tracee/inject/stop_all.h"
 #include "tracee/os/ptrace.h"
-#include "tracee/os/stop.h"
-#include "tracee/os/wait.h"
 #include "tracee/state/event_sink.h"
 #include "tracee/state/journal.h"
-#include "tracee/state/registry.h"
+#include "tracee/state/module.h"
 #include "tracee/state/space.h"
-#include "tracee/state/space_modules.h"
-#include "tracee/state/target_internal.h"
 #include "tracee/state/target_options.h"
+#include "tracee/state/target_state.h"
 #include "tracee/state/thread.h"
-#include "tracee/state/trap.h"
 #include "tracee/state/trap_table.h"
 
 static struct target *target;
@@ -149,7 +144,7 @@ static void assert_goes_on(void)
 {
 	kill(thread->tid, SIGCONT);
 	make_call();
-	world_start(target);
+	resume_all(target);
 	assert_runs();
 	end_child();
 }
@@ -171,7 +166,7 @@ static void test_stays_stopped(void **state)
 		kill(thread->tid, SIGSTOP);
 		make_call();
 		make_call();
-		world_start(target);
+		resume_all(target);
 		assert_stopped();
 		kill(thread->tid, SIGCONT);
 		assert_runs();
@@ -184,14 +179,14 @@ static void test_out_of_group_stop(void **state)
 {
 	for (int i = 0; i < 2; i++) {
 		seize_child(i);
-		world_start(target);
+		resume_all(target);
 		kill(thread->tid, SIGSTOP);
 		assert_stopped();
-		world_stop(target);
+		stop_all(target);
 		make_call();
-		world_start(target);
+		resume_all(target);
 		assert_stopped();
-		world_stop(target);
+		stop_all(target);
 		make_call();
 		assert_goes_on();
 	}
@@ -202,7 +197,7 @@ static void test_held_signal(void **state)
 {
 	for (int i = 0; i < 2; i++) {
 		seize_child(i);
-		world_start(target);
+		resume_all(target);
 		target->is_stopping = true;
 		kill(thread->tid, SIGSTOP);
 		for (int k = 0; thread->held_signal != SIGSTOP && k < 10000; k++)
@@ -252,7 +247,7 @@ static void test_pending_trap(void **state)
 				    .serve = jump};
 		trap.stub.jump = pc + 1;
 		space_trap_add(thread->process->space, &trap);
-		world_serve_traps(target, thread->process->space);
+		stop_all_serve_traps(target, thread->process->space);
 		assert_int_equal(ptrace_get_regs(thread->tid, &regs), 0);
 		assert_int_equal(regs.word[target->arch->pc], trap.stub.jump);
 		assert_int_equal(proc_status_read(thread->tid, &st), 0);
@@ -261,7 +256,7 @@ static void test_pending_trap(void **state)
 
 		assert_int_equal(ptrace_set_word(thread->tid, target->arch->pc, pc), 0);
 		make_call();
-		world_start(target);
+		resume_all(target);
 		assert_runs();
 		end_child();
 	}

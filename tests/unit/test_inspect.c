@@ -43,7 +43,7 @@ static ssize_t read_image(void *ctx, taddr_t addr, void *buf, size_t size)
 {
 	const struct image *image = ctx;
 	size_t i = resident_find(&image->in.resident, addr);
-	const struct page_range *r = &image->in.resident.list.data[i];
+	const struct page_run *r = &image->in.resident.list.data[i];
 
 	if (i == image->in.resident.list.count || r->start > addr || !image->part[i])
 		return -1;
@@ -63,7 +63,7 @@ static void copy_pages(struct image *image, pid_t pid)
 {
 	image->part = calloc(image->in.resident.list.count, sizeof(*image->part));
 	for (size_t i = 0; i < image->in.resident.list.count; i++) {
-		const struct page_range *r = &image->in.resident.list.data[i];
+		const struct page_run *r = &image->in.resident.list.data[i];
 		struct iovec there = {(void *)(uintptr_t)r->start, r->end - r->start};
 		struct iovec here = {malloc(there.iov_len), there.iov_len};
 
@@ -154,7 +154,7 @@ static uint64_t *pick_word(struct image *image, taddr_t arena)
 {
 	for (;;) {
 		size_t i = (size_t)rand() % image->in.resident.list.count;
-		const struct page_range *r = &image->in.resident.list.data[i];
+		const struct page_run *r = &image->in.resident.list.data[i];
 		const struct map *m = maps_find(&image->in.resident.maps, r->start);
 
 		if (!image->part[i])

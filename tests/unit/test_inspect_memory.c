@@ -51,8 +51,8 @@ static void only_pages_of_files_are_read_from_files(void **state)
 
 	add_map(&pages, "10000-12000 rw-p 00000000 08:01 7                          /usr/bin/program");
 	add_map(&pages, "12000-14000 rw-p 00000000 00:00 0 ");
-	*vec_add(&pages.list) = (struct page_range){.start = 0x10000, .end = 0x11000};
-	*vec_add(&pages.list) = (struct page_range){.start = 0x12000, .end = 0x13000};
+	*vec_add(&pages.list) = (struct page_run){.start = 0x10000, .end = 0x11000};
+	*vec_add(&pages.list) = (struct page_run){.start = 0x12000, .end = 0x13000};
 	memory_init(&m, &pages, &source);
 	assert_int_equal(first_byte(&m, 0x10000), 'w');
 	assert_int_equal(first_byte(&m, 0x10000 + PAGE), 'f');
@@ -78,8 +78,8 @@ static void ascending_reads_are_what_single_ones_are(void **state)
 	const taddr_t start = 0x10000000, hole = start + 300 * PAGE, end = start + 3000 * PAGE;
 
 	add_map(&pages, "10000000-10bb8000 rw-p 00000000 00:00 0 ");
-	*vec_add(&pages.list) = (struct page_range){.start = start, .end = hole};
-	*vec_add(&pages.list) = (struct page_range){.start = hole + PAGE, .end = end};
+	*vec_add(&pages.list) = (struct page_run){.start = start, .end = hole};
+	*vec_add(&pages.list) = (struct page_run){.start = hole + PAGE, .end = end};
 	memory_init(&m, &pages, &source);
 	for (int round = 0; round < 2; round++)
 		for (taddr_t at = start + PAGE / 2; at < end; at += PAGE)
@@ -107,7 +107,7 @@ static void pages_that_cannot_be_read_spoil_no_others(void **state)
 
 	assert_int_equal((UNREADABLE - start) / PAGE % MEMORY_LINES_MIN, 0);
 	add_map(&pages, "10000000-10800000 rw-p 00000000 00:00 0 ");
-	*vec_add(&pages.list) = (struct page_range){.start = start, .end = start + 2048 * PAGE};
+	*vec_add(&pages.list) = (struct page_run){.start = start, .end = start + 2048 * PAGE};
 	memory_init(&m, &pages, &source);
 	for (taddr_t at = start; at < UNREADABLE; at += PAGE)
 		assert_int_equal((uint8_t)first_byte(&m, at), at / PAGE % 251 + 1);

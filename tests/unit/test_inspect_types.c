@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
-#include "output/inspect_types.h"
+#include "output/inspect_report.h"
 
 #define LONG 20000u
 #define LINE_MAX_BYTES 300u

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "inspect/jemalloc.h"
+#include "inspect/malloc/allocators.h"
 
 #define MIB ((size_t)1 << 20)
 #define PAGE ((size_t)PAGE_SIZE_MIN)
@@ -75,7 +75,7 @@ static void set_up(struct world *w, const struct fields *fields)
 	assert_int_equal(maps_parse_line(line, &map), 0);
 	*vec_add(&w->pages.maps.list) = map;
 	*vec_add(&w->pages.list) =
-		(struct page_range){.start = address(w, 0), .end = address(w, ALL)};
+		(struct page_run){.start = address(w, 0), .end = address(w, ALL)};
 	w->pages.resident = ALL;
 	memory_init(&w->memory, &w->pages, &source);
 	put(w, ROOT + (address(w, HEAP) >> 30) * 8, address(w, LEAF));

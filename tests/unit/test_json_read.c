@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "base/json_read.h"
-#include "report/inspect_file.h"
+#include "base/json.h"
+#include "report/input.h"
 
 #define MUTATIONS 20000u
 

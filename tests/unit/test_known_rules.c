@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
-#include "unwind/known_rules.h"
+#include "unwind/cfi.h"
 
 #define COUNT 5000u
 
@@ -18,42 +18,42 @@ static uint64_t address(uint32_t i)
 
 static void test_many(void **state)
 {
-	struct known_rules k = {0};
+	struct rule_cache k = {0};
 
-	assert_null(known_rules_find(&k, 0, false));
+	assert_null(rule_cache_find(&k, 0, false));
 	for (uint32_t i = 0; i < COUNT; i++) {
-		assert_null(known_rules_find(&k, address(i), i % 3 == 0));
-		known_rules_add(&k, &(struct known_rule){.vaddr = address(i),
+		assert_null(rule_cache_find(&k, address(i), i % 3 == 0));
+		rule_cache_add(&k, &(struct cached_rule){.vaddr = address(i),
 							 .is_exact = i % 3 == 0,
 							 .is_guess = i % 5 == 0,
 							 .rule.cfa_offset = (int32_t)i});
 	}
 	for (uint32_t i = 0; i < COUNT; i++) {
-		const struct known_rule *found = known_rules_find(&k, address(i), i % 3 == 0);
+		const struct cached_rule *found = rule_cache_find(&k, address(i), i % 3 == 0);
 		assert_non_null(found);
 		assert_int_equal(found->rule.cfa_offset, i);
 		assert_int_equal(found->is_guess, i % 5 == 0);
-		assert_null(known_rules_find(&k, address(i), i % 3 != 0));
+		assert_null(rule_cache_find(&k, address(i), i % 3 != 0));
 	}
 	assert_int_equal(k.count, COUNT);
 	assert_true(2 * k.count <= k.capacity);
-	known_rules_deinit(&k);
-	assert_null(known_rules_find(&k, address(1), false));
+	rule_cache_deinit(&k);
+	assert_null(rule_cache_find(&k, address(1), false));
 }
 
 /* An address has a rule of each kind, even where both collide in a small table. */
 static void test_both_kinds(void **state)
 {
 	for (uint32_t round = 0; round < 200; round++) {
-		struct known_rules k = {0};
+		struct rule_cache k = {0};
 		for (uint32_t i = 0; i < 100; i++)
-			known_rules_add(&k, &(struct known_rule){.vaddr = 100 * round + i / 2,
+			rule_cache_add(&k, &(struct cached_rule){.vaddr = 100 * round + i / 2,
 								 .is_exact = i % 2,
 								 .rule.cfa_offset = (int32_t)i});
 		for (uint32_t i = 0; i < 100; i++)
-			assert_int_equal(known_rules_find(&k, 100 * round + i / 2, i % 2)->rule.cfa_offset,
+			assert_int_equal(rule_cache_find(&k, 100 * round + i / 2, i % 2)->rule.cfa_offset,
 					 i);
-		known_rules_deinit(&k);
+		rule_cache_deinit(&k);
 	}
 }
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "leak/block_order.h"
+#include "leak/block_index.h"
 #include "leak/leakcheck.h"
 
 #define BASE UINT64_C(0x7f0000001000)

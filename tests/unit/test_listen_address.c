@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
-#include "listen/listen_address.h"
+#include "listen/http_access.h"
 
 static void check_url(const char *text, const char *url, bool is_loopback)
 {

@@ -15,7 +15,6 @@
 #include <sys/syscall.h>
 
 #include "profile/profile.h"
-#include "profile/profile_check.h"
 #include "tracee/control/faults.h"
 #include "tracee/syscalls/mapping.h"
 

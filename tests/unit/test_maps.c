@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "tracee/os/stop.h"
+#include "tracee/os/ptrace.h"
 
 static struct map parse(const char *line)
 {

@@ -16,8 +16,7 @@
 
 #include "base/alloc.h"
 #include "include/ptmem.h"
-#include "tracee/calls/marker.h"
-#include "tracee/calls/request.h"
+#include "tracee/calls/client_request.h"
 
 static int parse(const char *text, struct arch_operand *out)
 {

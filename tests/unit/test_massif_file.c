@@ -16,8 +16,7 @@
 #include "base/cleanup.h"
 #include "report/input.h"
 #include "report/massif_file.h"
-#include "report/massif_frame.h"
-#include "report/msprint.h"
+#include "report/massif_output.h"
 
 #define GOLDEN "tests/golden/massif/"
 #define HEAD "desc: d\ncmd: c\ntime_unit: B\n"

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "report/massif_interpolate.h"
+#include "report/chart/massif_sites.h"
 
 #define COUNT 4
 

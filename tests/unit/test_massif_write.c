@@ -14,10 +14,10 @@
 
 #include <cmocka.h>
 
+#include "base/alloc.h"
 #include "base/cleanup.h"
-#include "base/vec.h"
 #include "output/massif.h"
-#include "output/writer.h"
+#include "output/report.h"
 
 #define MAX_FRAMES 64
 
@@ -74,6 +74,10 @@ const struct calltree_frame *calltree_frame(const struct calltree *t, uint32_t f
 {
 	return &t->frame.data[frame];
 }
+
+double profile_error(const struct profile *p, uint64_t variance) { return 0; }
+uint64_t profile_leaf_variance(const struct profile *p, uint32_t leaf, uint64_t bytes) { return 0; }
+uint64_t profile_count(const struct profile *p, uint64_t units) { return units; }
 
 uint32_t calltree_parent(const struct calltree *t, uint32_t node) { return t->node.data[node].parent; }
 uint32_t calltree_node_frame(const struct calltree *t, uint32_t node) { return t->node.data[node].frame; }

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
-#include "base/memory_cgroup.h"
+#include "base/cgroup.h"
 #include "base/cleanup.h"
 
 static char top[] = "/tmp/ptmem-cgroup.XXXXXX";

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "inspect/memory_copy.h"
+#include "inspect/memory.h"
 
 #define HEAP UINT64_C(0x10000000)
 #define HEAP_SIZE (UINT64_C(9) << 20)
@@ -41,7 +41,7 @@ static void add(struct resident *pages, const char *line, uint32_t flags)
 
 	assert_int_equal(maps_parse_line(line, &m), 0);
 	*vec_add(&pages->maps.list) = m;
-	*vec_add(&pages->list) = (struct page_range){m.start, m.end, flags};
+	*vec_add(&pages->list) = (struct page_run){m.start, m.end, flags};
 }
 
 static void add_all(struct resident *pages)

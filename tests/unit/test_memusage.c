@@ -14,9 +14,8 @@
 
 #include <cmocka.h>
 
-#include "base/heap_function.h"
-#include "output/memusage_data.h"
-#include "output/memusage_print.h"
+#include "base/heap_calls.h"
+#include "output/memusage_output.h"
 
 static void alloc(struct memusage *m, int function, taddr_t addr, uint64_t size)
 {

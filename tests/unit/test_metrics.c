@@ -9,9 +9,9 @@
 
 #include <cmocka.h>
 
+#include "base/alloc.h"
 #include "base/cleanup.h"
-#include "base/vec.h"
-#include "listen/metrics.h"
+#include "listen/answer.h"
 
 static char *write_metrics(const struct served_table *t, bool is_openmetrics)
 {

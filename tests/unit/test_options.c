@@ -4,8 +4,7 @@
  */
 #include "base/alloc.h"
 #include "base/cleanup.h"
-#include "cli/option_table.h"
-#include "cli/options_parse.h"
+#include "cli/command_line.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -33,8 +32,8 @@ static int parse(const char *line, struct options *o, struct words *words)
 	FILE *capture = tmpfile();
 	assert_non_null(capture);
 	*words = (struct words){0};
-	assert_int_equal(words_split("ptmem", words), 0);
-	assert_int_equal(words_split(line, words), 0);
+	assert_int_equal(shell_words_split("ptmem", words), 0);
+	assert_int_equal(shell_words_split(line, words), 0);
 	assert_true(words->count < MAX_ARGS);
 	memset(argv, 0, sizeof(argv));
 	memcpy(argv, words->data, words->count * sizeof(argv[0]));
@@ -60,7 +59,7 @@ static void check_good(const char *line, void (*check)(const struct options *o))
 	if (check)
 		check(&o);
 	options_deinit(&o);
-	words_deinit(&words);
+	shell_words_deinit(&words);
 }
 
 /* It is accepted with a warning; @check: NULL = nothing to check. */
@@ -76,7 +75,7 @@ static void check_warned(const char *line, const char *want, void (*check)(const
 	if (check)
 		check(&o);
 	options_deinit(&o);
-	words_deinit(&words);
+	shell_words_deinit(&words);
 }
 
 static void check_bad(const char *line, const char *want)
@@ -88,7 +87,7 @@ static void check_bad(const char *line, const char *want)
 		fail_msg("'%s' is not refused", line);
 	snprintf(wanted, sizeof(wanted), "ptmem: %s\n", want);
 	assert_string_equal(message, wanted);
-	words_deinit(&words);
+	shell_words_deinit(&words);
 }
 
 static void is_default_but_no_rc(const struct options *o)
@@ -347,7 +346,7 @@ static void check_every(const char *value, double seconds)
 	assert_int_equal(parse(line, &o, &words), 0);
 	assert_true(o.files.record_every == seconds);
 	options_deinit(&o);
-	words_deinit(&words);
+	shell_words_deinit(&words);
 }
 
 static void test_times(void **state)
@@ -554,7 +553,7 @@ static void is_leaks_old(const struct options *o)
 	assert_string_equal(o->leaks.out, "l.json");
 	assert_int_equal(o->leaks.error_exitcode, 3);
 	assert_true(o->top == 0.5);
-	assert_int_equal(o->files.view, VIEW_COUNT);
+	assert_int_equal(o->files.view, VIEW_CALLS);
 }
 
 static void is_inspected_at_exit(const struct options *o)
@@ -744,7 +743,7 @@ static void test_rc_file_of_others(void **state)
 	assert_string_equal(message, want);
 	is_default(&o);
 	options_deinit(&o);
-	words_deinit(&words);
+	shell_words_deinit(&words);
 	unlink(rc_file);
 }
 

@@ -5,11 +5,9 @@
 
 #include <cmocka.h>
 
-#include "base/heap_function.h"
+#include "base/heap_calls.h"
 #include "profile/flows.h"
 #include "profile/profile.h"
-#include "profile/profile_check.h"
-#include "profile/profile_quick.h"
 
 static struct profile *new_profile(void)
 {

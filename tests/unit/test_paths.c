@@ -12,12 +12,11 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "output/flame.h"
-#include "output/folded.h"
 #include "output/path_tree.h"
-#include "report/diff.h"
-#include "report/massif_diff.h"
+#include "report/chart/massif_sites.h"
+#include "report/diff_output.h"
+#include "report/diff_paths.h"
 #include "report/massif_paths.h"
-#include "report/massif_sites.h"
 
 static uint32_t add(struct path_tree *t, const char *path, enum path_side side, uint64_t value)
 {
@@ -37,7 +36,7 @@ static char *folded_text(const struct path_tree *t, bool is_diff)
 	size_t size;
 	FILE *f = open_memstream(&text, &size);
 
-	folded_write(f, t, is_diff);
+	path_tree_write_folded(f, t, is_diff);
 	fclose(f);
 	return text;
 }

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
-#include "output/pattern.h"
+#include "output/outfile.h"
 
 static uint32_t sequence;
 

@@ -1,5 +1,5 @@
 /* Names, units and control groups of --follow, and what a control group says about a process. */
-#include "live/process_match.h"
+#include "live/follow.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 
 #include "base/cgroup.h"
 #include "base/cleanup.h"
-#include "base/own_note.h"
+#include "base/elf_marker.h"
 #include "base/proc.h"
 
 static void test_patterns(void **state)
@@ -111,8 +111,8 @@ static void test_own(void **state)
 	prctl(PR_SET_NAME, "a\n\n");
 	proc_read_comm(getpid(), comm);
 	assert_string_equal(comm, "a\n\n");
-	assert_true(own_note_is_in(getpid()));
-	assert_false(own_note_is_in(1));
+	assert_true(elf_marker_is_in(getpid()));
+	assert_false(elf_marker_is_in(1));
 	proc_read_comm(INT32_MAX, comm);
 	assert_string_equal(comm, "");
 }

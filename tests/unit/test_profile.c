@@ -8,7 +8,6 @@
 
 #include "base/alloc.h"
 #include "profile/profile.h"
-#include "profile/profile_check.h"
 
 #define MS 1000000ull
 

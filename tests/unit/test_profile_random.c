@@ -13,8 +13,6 @@
 
 #include "base/alloc.h"
 #include "profile/profile.h"
-#include "profile/profile_check.h"
-#include "profile/profile_quick.h"
 
 #define NODES 48
 #define THREADS 3

@@ -8,9 +8,8 @@
 
 #include <cmocka.h>
 
-#include "recording/recording_inspection.h"
-#include "recording/recording_read.h"
-#include "recording/recording_write.h"
+#include "recording/recording_format.h"
+#include "recording/recording_json.h"
 
 struct file {
 	char *data;

@@ -9,11 +9,9 @@
 #include <cmocka.h>
 
 #include "profile/cells.h"
-#include "recording/recording_intervals.h"
-#include "recording/recording_limit.h"
-#include "recording/recording_read.h"
-#include "recording/recording_thin.h"
-#include "recording/recording_write.h"
+#include "recording/recording.h"
+#include "recording/recording_format.h"
+#include "recording/recording_reduce.h"
 
 #define INTERVALS 400u
 #define LEAVES 3000u
@@ -255,7 +253,7 @@ static void largest_stay(void **state)
 	detail.threads = 2;
 	detail.releases = 3;
 	detail.markers = 4;
-	thin = recording_thin(r, &detail);
+	thin = recording_reduce(r, &detail);
 	back = read_back(thin, &size);
 	assert_int_equal(recording_rows(back, RECORDING_LEAVES), 2);
 	assert_int_equal(recording_get(back, RECORDING_LEAVES, 0, LEAF_BYTES),

@@ -11,7 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/elf_file.h"
-#include "recording/recording_lines.h"
+#include "recording/recording_resolve.h"
 
 extern const char __executable_start[];
 
@@ -29,7 +29,7 @@ __attribute__((noinline)) static int outer(volatile int *p)
 struct world {
 	struct symbols *symbols;
 	struct filter *filter;
-	struct recording_lines *lines;
+	struct name_resolver *lines;
 };
 
 static int set_up(void **state)
@@ -38,7 +38,7 @@ static int set_up(void **state)
 
 	w->symbols = symbols_new(&(struct symbols_options){0});
 	w->filter = filter_new(30, false);
-	w->lines = recording_lines_new(w->symbols, w->filter);
+	w->lines = name_resolver_new(w->symbols, w->filter);
 	*state = w;
 	return 0;
 }
@@ -47,7 +47,7 @@ static int tear_down(void **state)
 {
 	struct world *w = *state;
 
-	recording_lines_free(w->lines);
+	name_resolver_free(w->lines);
 	symbols_free(w->symbols);
 	filter_free(w->filter);
 	free(w);
@@ -112,14 +112,14 @@ static void check_stack(const struct recording *r, size_t leaf, const char *expe
 }
 
 /* An address within twice, where it is inlined in outer. */
-static uint64_t find_inlined(struct recording_lines *l)
+static uint64_t find_inlined(struct name_resolver *l)
 {
 	const uint64_t start = (uint64_t)(uintptr_t)outer;
 
 	for (uint64_t at = start; at < start + 400; at++) {
 		struct recording *r = make_recording("/proc/self/exe", own_build_id(), at);
 
-		recording_lines_fill(l, r, (uint32_t)getpid());
+		recording_resolve(l, r, (uint32_t)getpid());
 		size_t frames = recording_rows(r, RECORDING_FRAMES);
 
 		recording_free(r);
@@ -135,7 +135,7 @@ static void test_inlined(void **state)
 	struct world *w = *state;
 	struct recording *r = make_recording("/proc/self/exe", own_build_id(), find_inlined(w->lines));
 
-	recording_lines_fill(w->lines, r, (uint32_t)getpid());
+	recording_resolve(w->lines, r, (uint32_t)getpid());
 	check_stack(r, 0, "outer<twice");
 	check_stack(r, 1, "[unknown]<outer<twice");
 	check_stack(r, 2, "");
@@ -150,7 +150,7 @@ static void check_kept(struct world *w, const char *path, const char *build_id)
 {
 	struct recording *r = make_recording(path, build_id, (uint64_t)(uintptr_t)outer);
 
-	recording_lines_fill(w->lines, r, UINT32_MAX / 2); /* no such process */
+	recording_resolve(w->lines, r, UINT32_MAX / 2); /* no such process */
 	assert_int_equal(recording_rows(r, RECORDING_FRAMES), 2);
 	assert_string_equal(text_of(r, 1, FRAME_FUNCTION), "outer");
 	assert_string_equal(text_of(r, 1, FRAME_FILE), "");
@@ -199,7 +199,7 @@ static void test_many_processes(void **state)
 
 		r->table[RECORDING_OBJECTS].column[OBJECT_START][0] += shift;
 		r->table[RECORDING_OBJECTS].column[OBJECT_END][0] += shift;
-		recording_lines_fill(w->lines, r, (uint32_t)getpid());
+		recording_resolve(w->lines, r, (uint32_t)getpid());
 		assert_string_equal(text_of(r, 1, FRAME_FUNCTION), "outer");
 		assert_non_null(strstr(text_of(r, 1, FRAME_FILE), "test_recording_lines.c"));
 		recording_free(r);
@@ -224,7 +224,7 @@ static void test_many_texts(void **state)
 		snprintf(name, sizeof(name), "text %d", i);
 		*vec_add(&r->text) = strdup(name);
 	}
-	recording_lines_fill(w->lines, r, (uint32_t)getpid());
+	recording_resolve(w->lines, r, (uint32_t)getpid());
 	assert_non_null(strstr(text_of(r, 1, FRAME_FILE), "test_recording_lines.c"));
 	recording_free(r);
 }

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "profile/releases.h"
+#include "profile/flows.h"
 
 enum { ALLOCATES = 1, FREES, RESIZES, OTHER };
 

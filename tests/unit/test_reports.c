@@ -12,11 +12,9 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "live/top.h"
 #include "output/leaks.h"
-#include "output/leaks_json.h"
-#include "output/leaks_text.h"
-#include "output/profile_paths.h"
-#include "output/top_table.h"
+#include "output/report_tree.h"
 
 #define MS UINT64_C(1000000)
 

@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 #include "base/proc.h"
-#include "tracee/os/resident.h"
+#include "tracee/os/pagemap.h"
 
 #define PAGE ((size_t)PAGE_SIZE_MIN)
 #define PAGES 64u
@@ -137,7 +137,7 @@ static uint64_t count(const struct resident *p, taddr_t start, taddr_t end, uint
 	uint64_t bytes = 0;
 
 	for (size_t i = 0; i < p->list.count; i++) {
-		const struct page_range *r = &p->list.data[i];
+		const struct page_run *r = &p->list.data[i];
 
 		if (r->start >= start && r->end <= end && (r->flags & flags) == flags &&
 		    !(r->flags & others))

@@ -18,11 +18,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tracee/os/tick_clock.h"
-#include "tracee/pads/pad_owner.h"
-#include "tracee/pads/pad_slots.h"
-#include "tracee/pads/ring_drain.h"
-#include "tracee/pads/ring_fork.h"
+#include "tracee/os/cpu_counters.h"
+#include "tracee/pads/pad_memory.h"
+#include "tracee/pads/ring.h"
 
 #define RING_SIZE 65536
 #define KEEP 65536

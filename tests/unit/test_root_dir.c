@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "base/root_dir.h"
+#include "base/proc.h"
 
 /* Others are not even opened. */
 static void test_only_regular(void **state)

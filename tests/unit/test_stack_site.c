@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "base/types.h"
-#include "symbols/stack_site.h"
+#include "symbols/wrapper.h"
 
 #define MAX_FRAMES 6
 

@@ -1,7 +1,7 @@
 /*
  * The parser of /proc/PID/status: real text, missing lines, names that look like lines.
  */
-#include "live/status_file.h"
+#include "live/rss_poll.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

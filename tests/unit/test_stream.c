@@ -17,8 +17,8 @@
 
 #include <cmocka.h>
 
+#include "base/files.h"
 #include "base/globals.h"
-#include "base/stream.h"
 
 enum { SIZE = 1 << 20, ENOUGH = 5 };
 

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/log.h"
-#include "output/suppressions.h"
+#include "output/leaks.h"
 
 static struct suppressions *read_text(const char *text)
 {

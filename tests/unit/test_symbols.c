@@ -17,7 +17,7 @@
 
 #include "base/alloc.h"
 #include "base/elf_file.h"
-#include "symbols/ranges.h"
+#include "symbols/debug_info.h"
 #include "symbols/string_pool.h"
 #include "symbols/symbols.h"
 #include "symbols/symtab.h"

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/types.h"
-#include "tracee/state/target_internal.h"
+#include "tracee/state/target_state.h"
 #include "tracee/state/thread.h"
 
 #define THREADS 1000

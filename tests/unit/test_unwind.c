@@ -21,7 +21,6 @@
 
 #include "base/alloc.h"
 #include "base/elf_file.h"
-#include "base/vec.h"
 #include "unwind/unwind.h"
 
 #define MAX_PCS 12000

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "base/types.h"
-#include "leak/walk_queue.h"
+#include "leak/heap_walk.h"
 
 #define BASE UINT64_C(0x7f0000000000)
 #define PIECES 24u

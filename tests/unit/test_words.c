@@ -1,5 +1,5 @@
 /* Splitting into words: blanks, quotes, backslashes, comments, and unterminated quotes. */
-#include "base/words.h"
+#include "base/shell_words.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -21,13 +21,13 @@ static void test_split(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct words w = {0};
 		char joined[256] = "";
-		assert_int_equal(words_split(cases[i].text, &w), 0);
+		assert_int_equal(shell_words_split(cases[i].text, &w), 0);
 		for (size_t k = 0; k < w.count; k++) {
 			strcat(joined, w.data[k]);
 			strcat(joined, "|");
 		}
 		assert_string_equal(joined, cases[i].words);
-		words_deinit(&w);
+		shell_words_deinit(&w);
 	}
 }
 
@@ -35,13 +35,13 @@ static void test_unfinished(void **state)
 {
 	static const char *const bad[] = {"'", "a 'b", "\"a", "a \\", "\"a\\\""};
 	struct words w = {0};
-	assert_int_equal(words_split("kept", &w), 0);
+	assert_int_equal(shell_words_split("kept", &w), 0);
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
-		assert_int_equal(words_split(bad[i], &w), -EINVAL);
+		assert_int_equal(shell_words_split(bad[i], &w), -EINVAL);
 		assert_int_equal(w.count, 1);
 		assert_string_equal(w.data[0], "kept");
 	}
-	words_deinit(&w);
+	shell_words_deinit(&w);
 }
 
 int main(void)

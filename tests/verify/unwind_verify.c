@@ -24,9 +24,8 @@
 #include <unistd.h>
 
 #include "base/elf_file.h"
-#include "tracee/state/registry.h"
+#include "tracee/state/module.h"
 #include "tracee/state/space.h"
-#include "tracee/state/space_memory.h"
 #include "unwind/unwind.h"
 
 #define MAX_PCS 2000

@@ -1,6 +1,6 @@
 /*
- * Whose code a frame is, and the call site of a stack: the rules of symbols/my_code.h and
- * symbols/stack_site.h. ptmem has judged each frame by names and paths (rank, role); what the user
+ * Whose code a frame is, and the call site of a stack: the rules of symbols/code_owner.h and
+ * symbols/wrapper.h. ptmem has judged each frame by names and paths (rank, role); what the user
  * says in the page is applied to that here.
  */
 "use strict";

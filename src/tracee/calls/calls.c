@@ -7,13 +7,12 @@
 #include "tracee/os/ptrace.h"
 #include "tracee/state/heap_event.h"
 #include "tracee/state/heap_sampling.h"
-#include "tracee/state/pad_hooks.h"
+#include "tracee/state/module.h"
 #include "tracee/state/probe.h"
 #include "tracee/state/space.h"
-#include "tracee/state/stack_window.h"
-#include "tracee/state/target_internal.h"
+#include "tracee/state/target_state.h"
 #include "tracee/state/thread.h"
-#include "tracee/state/unwinder.h"
+#include "tracee/state/unwind_queries.h"
 
 struct heap_event call_event(const struct target *t, const struct thread *th,
 			     enum heap_event_kind kind, const struct probe *probe, taddr_t sp)
@@ -80,7 +79,7 @@ static void restore_slot(struct target *t, struct thread *th, const struct call 
 }
 
 /*
- * The frame of @call was left without a return. If an exception is in flight, exceptions.c handles
+ * The frame of @call was left without a return. If an exception is in flight, calls.c handles
  * it.
  */
 static void save_thrown(struct thread *th, const struct call *call)
@@ -185,7 +184,8 @@ bool call_leave(struct target *t, struct thread *th, taddr_t sp, taddr_t stub_re
 	return true;
 }
 
-void call_emit_failure(struct target *t, struct thread *th, const struct thrown *left)
+/* @left was left by an exception: reports a failed allocation. */
+static void call_emit_failure(struct target *t, struct thread *th, const struct thrown *left)
 {
 	if (left->probe->kind != PROBE_ALLOC || !left->probe->may_throw)
 		return;
@@ -194,4 +194,183 @@ void call_emit_failure(struct target *t, struct thread *th, const struct thrown 
 	ev.align = left->args.align;
 	ev.is_chosen = left->return_to != 0; /* the pad has counted it */
 	call_emit(t, th, &ev);
+}
+
+/*
+ * C++ exceptions that are created and thrown inside watched calls: operator new may throw.
+ *
+ *	at the entry of             a call further up the stack (of a stub or a pad)
+ *	__cxa_allocate_exception    is suspended: allocations from here on outlive it (the
+ *	                            exception, its members, the unwinder's data), so they are no
+ *	                            longer inside the call
+ *	_Unwind_RaiseException      is unwound: its return address is replaced by one with CFI, or
+ *	                            by the caller's
+ *	__cxa_begin_catch           below the catch: it was left, and has failed; above: it
+ *	                            continues
+ *
+ * The frame of a stub, between operator new and its caller, has no CFI. So the stub's return
+ * address on the stack is replaced by an address in a function of the program just before it
+ * restores its only saved register and returns: the CFI there describes the stub's frame. If the
+ * exception is caught inside the call, the original address is restored. Pads have the same frame.
+ *
+ * ptmem may detach or die before the catch. The call then returns to that code, which has the same
+ * effect as the stub's. On detach, calls that have not thrown get the address, too. (If ptmem dies
+ * it cannot do that: an exception thrown later by such a call terminates the program.)
+ *
+ * Several exceptions may be in flight: a destructor may throw and catch its own. A call belongs to
+ * the exception that was thrown inside it.
+ *
+ * The failure of a call that was left is reported at the catch: until then destructors run, and may
+ * call watched functions.
+ */
+
+/* How far into an allocation function to search for a CFI row like the one after a single push. */
+#define ROW_SEARCH 64u
+
+/* Whether @trap is at the entry of a C function (no personality routine). */
+static bool is_in_c(const struct trap *trap)
+{
+	const struct probe *p = trap->probe;
+	return trap->kind == TRAP_ENTRY && !trap->is_removed && p && p->function &&
+	       !p->may_throw && p->function != FUNCTION_DELETE;
+}
+
+/*
+ * Finds code with the CFI of a stub's frame that also leaves the frame as a stub does: a return to
+ * it is harmless. Searches the C allocator's object first, which is never unmapped.
+ */
+static taddr_t find_epilogue(struct address_space *s)
+{
+	const struct unwinder *u = s->sink.unwinder;
+	const struct module *last = NULL;
+	taddr_t found = 0;
+	int *saved_reg = &s->unwind_through.saved_reg;
+	for (size_t i = 0; i < s->traps.count && !found; i++) {
+		const struct module *m = is_in_c(&s->traps.data[i]) ?
+						 space_find_module(s, s->traps.data[i].entry) :
+						 NULL;
+		if (m && m != last)
+			found = u->find_stub_epilogue(u->ctx, m, saved_reg);
+		last = m ? m : last;
+	}
+	for (size_t i = 0; i < s->modules.count && !found; i++)
+		found = u->find_stub_epilogue(u->ctx, s->modules.data[i], saved_reg);
+	return found;
+}
+
+/* Finds a place in a C function (no personality routine) with the CFI of a stub's frame. */
+static taddr_t find_row(struct address_space *s)
+{
+	taddr_t found = 0;
+	for (size_t i = 0; i < s->traps.count && !found; i++) {
+		const struct trap *trap = &s->traps.data[i];
+		if (is_in_c(trap))
+			found = s->sink.unwinder->find_stub_row(
+				s->sink.unwinder->ctx, trap->entry,
+				trap->entry + MIN(trap->code_size, ROW_SEARCH),
+				&s->unwind_through.saved_reg);
+	}
+	return found;
+}
+
+bool exceptions_find_row(struct target *t, struct address_space *s)
+{
+	if (!s->unwind_through.pc && s->sink.user)
+		s->unwind_through.pc = find_epilogue(s);
+	if (!s->unwind_through.pc && s->sink.user)
+		s->unwind_through.pc = find_row(s);
+	return s->unwind_through.pc != 0;
+}
+
+static void exchange_return(struct target *t, struct thread *th, bool to_stub)
+{
+	struct address_space *s = th->process->space;
+	for (size_t i = 0; i < th->calls.list.count; i++) {
+		const struct call *call = &th->calls.list.data[i];
+		if (!call->probe->may_throw || !exceptions_find_row(t, s))
+			continue;
+		uint64_t now = 0, want = to_stub ? call->stub_return : s->unwind_through.pc;
+		uint64_t other = to_stub ? s->unwind_through.pc : call->stub_return;
+		if (to_stub && call->raised)
+			continue; /* another exception is in flight */
+		int saved_reg = s->unwind_through.saved_reg;
+		if (other && want &&
+		    space_read(s, call->return_at, &now, sizeof(now)) == 0 && now == other) {
+			space_write(s, call->return_at, &want, sizeof(want));
+			if (saved_reg >= 0)
+				space_write(s, call->return_at + sizeof(want),
+					    &call->saved[saved_reg], sizeof(want));
+		}
+	}
+}
+
+void exceptions_release_threads(struct target *t, struct address_space *s)
+{
+	struct thread *th;
+	for_each_thread_in(t, s, th) {
+		struct arch_regs regs;
+		if (th->calls.list.count == 0 || ptrace_get_regs(th->tid, &regs) != 0)
+			continue;
+		call_drop(t, th, regs.word[t->arch->sp]);
+		exchange_return(t, th, false);
+	}
+}
+
+void exceptions_begin(struct target *t, struct thread *th, const struct arch_regs *regs)
+{
+	call_drop(t, th, regs->word[t->arch->sp]);
+	for (size_t i = 0; i < th->calls.list.count; i++)
+		th->calls.list.data[i].is_suspended = true;
+	t->hooks.pads->suspend(t, th, regs);
+}
+
+void exceptions_raise(struct target *t, struct thread *th, const struct arch_regs *regs)
+{
+	taddr_t exception = regs->word[t->arch->arg[0]];
+	exceptions_begin(t, th, regs);
+	for (size_t i = 0; i < th->calls.list.count; i++) {
+		struct call *call = &th->calls.list.data[i];
+		if (!call->raised && call->probe->may_throw)
+			call->raised = exception;
+	}
+	exchange_return(t, th, false);
+	t->hooks.pads->raise(th, exception);
+}
+
+/*
+ * @exception was caught below these calls: they continue. Another destructor's may still be in
+ * flight.
+ */
+static void resume_calls(struct thread *th, taddr_t exception)
+{
+	for (size_t i = 0; i < th->calls.list.count; i++) {
+		struct call *call = &th->calls.list.data[i];
+		if (call->raised && call->raised != exception)
+			continue;
+		call->is_suspended = false;
+		call->raised = 0;
+	}
+}
+
+static void emit_failures(struct target *t, struct thread *th, taddr_t exception)
+{
+	size_t left = 0;
+	for (size_t i = 0; i < th->calls.thrown.count; i++) {
+		const struct thrown thrown = th->calls.thrown.data[i];
+		if (thrown.raised == exception)
+			call_emit_failure(t, th, &thrown);
+		else if (thrown.raised)
+			th->calls.thrown.data[left++] = thrown;
+	}
+	th->calls.thrown.count = left;
+}
+
+void exceptions_catch(struct target *t, struct thread *th, const struct arch_regs *regs)
+{
+	taddr_t exception = regs->word[t->arch->arg[0]], sp = regs->word[t->arch->sp];
+	call_drop(t, th, sp);
+	resume_calls(th, exception);
+	exchange_return(t, th, true);
+	t->hooks.pads->resume(th, exception, sp);
+	emit_failures(t, th, exception);
 }

@@ -1,14 +1,25 @@
 /*
+ * Stops at our breakpoints (the module that installs one registers its handler in struct trap),
+ * and the watched calls that go through stubs: which ones a thread is in, their events, and
+ * exceptions that are created inside them or leave them (calls.c has an overview). A call is
+ * inside another if its stack pointer is below that of the other. If it is above, the other was
+ * left by longjmp or an exception. A signal handler that allocates while its thread is inside a
+ * call is detected by unwinding (only if a signal came meanwhile).
+ */
+#ifndef PTMEM_TRACEE_CALLS_CALLS_H
+#define PTMEM_TRACEE_CALLS_CALLS_H
+
+#include "arch/arch.h"
+#include "tracee/state/heap_event.h"
+#include "tracee/state/space.h"
+
+/*
  * Watched calls that go through stubs: which ones a thread is in, and their events.
  *
  * A call is inside another if its stack pointer is below that of the other. If it is above, the
  * other was left by longjmp or an exception. A signal handler that allocates while its thread is
  * inside a call is detected by unwinding (only if a signal came meanwhile).
  */
-#ifndef PTMEM_TRACEE_CALLS_CALLS_H
-#define PTMEM_TRACEE_CALLS_CALLS_H
-
-#include "tracee/state/heap_event.h"
 
 struct call;
 struct probe;
@@ -45,10 +56,47 @@ void call_drop(struct target *t, struct thread *th, taddr_t sp);
 bool call_is_nested(struct target *t, struct thread *th, const struct arch_regs *regs,
 		    const struct stack_view *where);
 
-/* @left was left by an exception: reports a failed allocation. */
-void call_emit_failure(struct target *t, struct thread *th, const struct thrown *left);
-
 /* Sets the pc of @th, whose registers are @regs, to @pc. */
 void call_continue_at(struct target *t, struct thread *th, struct arch_regs *regs, taddr_t pc);
+
+/* Exceptions that are created inside watched calls, or leave them; calls.c has an overview. */
+
+struct address_space;
+
+/* Finds s->unwind_through.pc, which lets exceptions unwind through frames of stubs and pads. */
+bool exceptions_find_row(struct target *t, struct address_space *s);
+/*
+ * ptmem detaches from @s, whose threads are stopped: calls that may throw will bypass their stubs
+ * when they return, since no exception could unwind those.
+ */
+void exceptions_release_threads(struct target *t, struct address_space *s);
+/*
+ * @th, with @regs at a function's entry, is about to create an exception, to throw one, or has
+ * caught one.
+ */
+void exceptions_begin(struct target *t, struct thread *th, const struct arch_regs *regs);
+void exceptions_raise(struct target *t, struct thread *th, const struct arch_regs *regs);
+void exceptions_catch(struct target *t, struct thread *th, const struct arch_regs *regs);
+
+/* Traps at the entries of watched functions, and after the calls in their stubs. */
+
+/* The handler for the entry of @probe's function; NULL: another module's (the loader, markers). */
+trap_fn *entry_handler(const struct probe *probe);
+/* Handles the trap in a stub after its call. */
+trap_fn entry_serve_return;
+
+/*
+ * Pads are about to follow @th. Whether it is inside an operator delete whose own free is not an
+ * event; *block_out is that block.
+ */
+bool entry_take_delete(const struct target *t, struct thread *th, taddr_t *block_out);
+
+/*
+ * Stops at our breakpoints. The module that installs a breakpoint registers its handler in struct
+ * trap.
+ */
+
+/* Handles a SIGTRAP of @th. */
+enum trap_answer trap_serve(struct target *t, struct thread *th);
 
 #endif

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "tracee/calls/request.h"
+#include "tracee/calls/client_request.h"
 #include "tracee/state/thread.h"
 
 /* -- blocks of one pool -- */

@@ -15,8 +15,8 @@
 #ifndef PTMEM_TRACEE_CALLS_POOLS_H
 #define PTMEM_TRACEE_CALLS_POOLS_H
 
-#include "base/vec.h"
-#include "tracee/calls/request.h"
+#include "base/alloc.h"
+#include "tracee/calls/client_request.h"
 
 /* Blocks of a pool by address: open addressing, linear probing. */
 struct pool_block {

@@ -17,13 +17,10 @@
 #include "tracee/state/journal.h"
 #include "tracee/state/module.h"
 #include "tracee/state/space.h"
-#include "tracee/state/space_memory.h"
-#include "tracee/state/space_modules.h"
-#include "tracee/state/stack_window.h"
-#include "tracee/state/target_internal.h"
+#include "tracee/state/target_state.h"
 #include "tracee/state/thread.h"
 #include "tracee/state/trap_table.h"
-#include "tracee/state/unwinder.h"
+#include "tracee/state/unwind_queries.h"
 
 #define MAIN_STACK_ROOM (1ull << 30)
 #define STACK_SCAN_MAX (16u << 20)

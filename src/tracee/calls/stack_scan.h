@@ -2,8 +2,8 @@
 #ifndef PTMEM_TRACEE_CALLS_STACK_SCAN_H
 #define PTMEM_TRACEE_CALLS_STACK_SCAN_H
 
+#include "base/alloc.h"
 #include "base/types.h"
-#include "base/vec.h"
 
 struct address_space;
 struct target;

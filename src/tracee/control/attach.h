@@ -1,7 +1,11 @@
-/* Attaching to a running process. */
+/*
+ * Attaching to a running process: whether it is possible and if not why, the attach itself, and
+ * the guardian's undoing of it after ptmem's death.
+ */
 #ifndef PTMEM_TRACEE_CONTROL_ATTACH_H
 #define PTMEM_TRACEE_CONTROL_ATTACH_H
 
+#include "arch/arch.h"
 #include "tracee/control/target.h"
 
 /*
@@ -16,5 +20,19 @@ int target_attach_once(struct target *t, pid_t pid, enum attach_problem *problem
 		       long *detail_out);
 /* Whether an attach to @pid that failed so may succeed if retried. */
 bool target_may_attach_later(pid_t pid, enum attach_problem problem, long detail);
+
+/*
+ * Whether a process can be attached to, and if not why, before it is touched.
+ */
+
+/* The guardian's work after ptmem's death. */
+
+struct journal;
+
+/*
+ * Undoes the changes recorded in @journals (JOURNALS of them). The calling process must exit
+ * afterwards.
+ */
+void cleanup_run(struct journal *journals);
 
 #endif

@@ -5,7 +5,7 @@
  * Builds its own target from the record. Only the program itself can have changed the text
  * meanwhile, by unmapping it: so a place is restored only if it still holds our bytes.
  */
-#include "tracee/control/cleanup.h"
+#include "tracee/control/attach.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -15,22 +15,18 @@
 
 #include "base/log.h"
 #include "base/proc.h"
-#include "tracee/control/seize.h"
+#include "tracee/control/control.h"
 #include "tracee/control/target.h"
 #include "tracee/guard/guardian.h"
-#include "tracee/guard/trap_handler.h"
-#include "tracee/os/image.h"
+#include "tracee/guard/sigtrap_handler.h"
 #include "tracee/os/ptrace.h"
 #include "tracee/state/event_sink.h"
 #include "tracee/state/journal.h"
-#include "tracee/state/registry.h"
+#include "tracee/state/module.h"
 #include "tracee/state/space.h"
-#include "tracee/state/space_memory.h"
-#include "tracee/state/space_modules.h"
-#include "tracee/state/target_internal.h"
 #include "tracee/state/target_options.h"
+#include "tracee/state/target_state.h"
 #include "tracee/state/thread.h"
-#include "tracee/state/trap.h"
 #include "tracee/state/trap_table.h"
 
 #define TRIES 2000 /* in units of 1 ms: until the kernel has released ptmem's threads */

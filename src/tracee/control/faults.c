@@ -21,13 +21,13 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "tracee/control/control_internal.h"
+#include "tracee/control/control.h"
 #include "tracee/control/target.h"
-#include "tracee/os/limit.h"
+#include "tracee/os/own_settings.h"
 #include "tracee/pads/ring.h"
 #include "tracee/state/heap_event.h"
 #include "tracee/state/space.h"
-#include "tracee/state/target_internal.h"
+#include "tracee/state/target_state.h"
 #include "tracee/state/thread.h"
 
 /*

@@ -1,4 +1,190 @@
 /*
+ * Detects when the dynamic linker of a space has changed the mapped objects. Internal to
+ * src/tracee.
+ */
+#include "tracee/control/install.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <link.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/elf_file.h"
+#include "base/log.h"
+#include "base/proc.h"
+#include "tracee/calls/calls.h"
+#include "tracee/calls/client_request.h"
+#include "tracee/calls/stack_scan.h"
+#include "tracee/control/control.h"
+#include "tracee/control/target.h"
+#include "tracee/control/thread_stacks.h"
+#include "tracee/guard/guardian.h"
+#include "tracee/guard/sigtrap_handler.h"
+#include "tracee/inject/inject.h"
+#include "tracee/inject/seccomp.h"
+#include "tracee/inject/stop_all.h"
+#include "tracee/inject/stub_area.h"
+#include "tracee/os/ptrace.h"
+#include "tracee/pads/pads.h"
+#include "tracee/state/heap_sampling.h"
+#include "tracee/state/journal.h"
+#include "tracee/state/module.h"
+#include "tracee/state/probe.h"
+#include "tracee/state/space.h"
+#include "tracee/state/target_state.h"
+#include "tracee/state/thread.h"
+#include "tracee/state/trap_table.h"
+#include "tracee/syscalls/syscall_sites.h"
+#include "tracee/syscalls/syscalls.h"
+
+/*
+ * It calls _dl_debug_state twice for each change, and stores in its struct r_debug which of the two
+ * it is (link.h):
+ *
+ *	RT_ADD, RT_DELETE   begins: nothing is mapped or unmapped yet
+ *	RT_CONSISTENT       the change is complete
+ *
+ * There is one struct for each namespace (dlmopen), and only the first is known here. The state
+ * that it had at the last stop distinguishes the start of its own change from another namespace's
+ * change meanwhile.
+ */
+
+/*
+ * At a stop of PROBE_LOADER, @trap: whether objects may have been added or removed since the
+ * previous stop. Call once for each stop.
+ */
+static bool loader_has_changed(struct address_space *s, const struct trap *trap)
+{
+	const struct module *m = space_find_module(s, trap->addr);
+	struct r_debug now;
+
+	if (!m || !m->sites || !m->sites->r_debug ||
+	    space_read(s, m->bias + m->sites->r_debug, &now, sizeof(now)) != 0)
+		return true;
+	bool begins = now.r_state != RT_CONSISTENT && !s->watch.is_loading;
+	s->watch.is_loading = now.r_state != RT_CONSISTENT;
+	return !begins;
+}
+
+/* Whether a change is in progress, which may load an allocator. */
+static bool loader_is_there(const struct address_space *s)
+{
+	for (size_t i = 0; i < s->modules.count; i++) {
+		const struct module *m = s->modules.data[i];
+		if (!m->is_vdso && (!m->file || m->file->has_interp))
+			return true;
+	}
+	for (size_t i = 0; i < s->traps.count; i++) {
+		const struct trap *trap = &s->traps.data[i];
+		if (trap->kind == TRAP_ENTRY && trap->probe->kind == PROBE_LOADER)
+			return true;
+	}
+	return false;
+}
+
+#define REACH (UINT64_C(64) << 10) /* bytes before and after a function that are looked at */
+
+struct search {
+	struct probe_sites *sites;
+	const struct arch_code *code;
+	uint64_t function;
+};
+
+static void note(void *ctx, taddr_t at)
+{
+	struct search *search = ctx;
+	struct probe_again *again = vec_add(&search->sites->again);
+
+	*again = (struct probe_again){.vaddr = at, .function = search->function};
+	memcpy(again->bytes, search->code->bytes + (at - search->code->at), sizeof(again->bytes));
+}
+
+static void find_in(const struct arch *arch, struct elf_file *file, struct probe_sites *sites,
+		    uint64_t function)
+{
+	const struct elf_segment *seg = elf_file_segment(file, function);
+	uint64_t before = MIN(function - seg->vaddr, REACH);
+	uint64_t offset = function - before - seg->vaddr;
+	uint64_t size = MIN(seg->filesz - offset, before + REACH);
+	_cleanup_free_ uint8_t *bytes = elf_file_read(file, seg->offset + offset, size);
+	const struct arch_code code = {.bytes = bytes, .size = size, .at = function - before};
+	struct search search = {.sites = sites, .code = &code, .function = function};
+
+	if (bytes)
+		arch->each_again(&code, before, note, &search);
+}
+
+void again_find_sites(const struct arch *arch, struct module *m)
+{
+	if (m->sites)
+		return;
+	m->sites = xcalloc(1, sizeof(*m->sites));
+	probe_sites_find(m->file, m->sites);
+	for (size_t i = 0; i < m->sites->list.count; i++) {
+		const struct probe_site *site = &m->sites->list.data[i];
+		/* pads know of other calls until they return */
+		if (site->is_leaf && site->probe->function == FUNCTION_FREE)
+			find_in(arch, m->file, m->sites, site->vaddr);
+	}
+}
+
+static enum trap_answer serve(struct target *t, struct thread *th, struct trap *trap,
+			      struct arch_regs *regs)
+{
+	call_continue_at(t, th, regs, trap->stub.jump);
+	return TRAP_RESUME;
+}
+
+/* The breakpoint of the function at @entry, which may be after its first instruction. */
+static const struct trap *find_function(const struct address_space *s, taddr_t entry)
+{
+	for (size_t i = 0; i < s->traps.count; i++) {
+		const struct trap *trap = &s->traps.data[i];
+		if (trap->kind == TRAP_ENTRY && trap->entry == entry && !trap->is_removed)
+			return trap;
+	}
+	return NULL;
+}
+
+static int install(struct target *t, struct address_space *s, const struct module *m,
+		   const struct probe_again *again)
+{
+	const struct trap *function = find_function(s, m->bias + again->function);
+	uint8_t bytes[sizeof(again->bytes)];
+	struct trap trap = {.kind = TRAP_AGAIN, .serve = serve, .addr = m->bias + again->vaddr,
+			    .module = m->id};
+
+	if (!function || space_trap_find(s, trap.addr))
+		return 0;
+	int rc = space_read(s, trap.addr, bytes, sizeof(bytes));
+	if (rc == 0 && memcmp(bytes, again->bytes, sizeof(bytes)) != 0)
+		rc = -ENOEXEC; /* differs from the file */
+	trap.entry = trap.addr;
+	trap.stub.jump = function->stub.jump;
+	return rc != 0 ? rc : space_trap_put(s, t->arch, &trap);
+}
+
+/* For the functions of @m that have a breakpoint. */
+static void again_install(struct target *t, struct address_space *s, const struct module *m)
+{
+	for (size_t i = 0; i < m->sites->again.count; i++) {
+		const struct probe_again *again = &m->sites->again.data[i];
+		int rc = install(t, s, m, again);
+
+		if (rc != 0)
+			log_verbose("the jump at %#lx in %s, by which a watched function begins "
+				    "again, gets no breakpoint: %s",
+				    (unsigned long)(m->bias + again->vaddr), m->path,
+				    strerror(-rc));
+	}
+}
+
+/*
  * Installs traps and stubs in a space, and removes them again.
  *
  *	in     each watched function of each module: a stub near it (stub_area.c), a trap at its
@@ -6,52 +192,6 @@
  *	out    the text is restored, threads are stepped out of our pages; a page that is
  *	       still in use by some stack stays: retried later, or left
  */
-#include "tracee/control/install.h"
-
-#include <elf.h>
-#include <errno.h>
-#include <signal.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-
-#include "base/cleanup.h"
-#include "base/log.h"
-#include "base/proc.h"
-#include "tracee/calls/calls.h"
-#include "tracee/calls/entry.h"
-#include "tracee/calls/exceptions.h"
-#include "tracee/calls/requests.h"
-#include "tracee/calls/stack_scan.h"
-#include "tracee/control/again.h"
-#include "tracee/control/control_internal.h"
-#include "tracee/control/loader.h"
-#include "tracee/control/target.h"
-#include "tracee/control/thread_stacks.h"
-#include "tracee/guard/guardian.h"
-#include "tracee/guard/trap_handler.h"
-#include "tracee/inject/inject.h"
-#include "tracee/inject/lost_code.h"
-#include "tracee/inject/seccomp.h"
-#include "tracee/inject/stub_area.h"
-#include "tracee/inject/world.h"
-#include "tracee/os/ptrace.h"
-#include "tracee/os/soname.h"
-#include "tracee/pads/pad_leave.h"
-#include "tracee/pads/pads.h"
-#include "tracee/state/heap_sampling.h"
-#include "tracee/state/journal.h"
-#include "tracee/state/module.h"
-#include "tracee/state/probe.h"
-#include "tracee/state/space.h"
-#include "tracee/state/space_memory.h"
-#include "tracee/state/space_modules.h"
-#include "tracee/state/target_internal.h"
-#include "tracee/state/thread.h"
-#include "tracee/state/trap.h"
-#include "tracee/state/trap_table.h"
-#include "tracee/syscalls/syscall_sites.h"
-#include "tracee/syscalls/syscalls.h"
 
 #define FUNCTION_MAX 65536u
 
@@ -450,7 +590,7 @@ bool install_remove(struct target *t, struct address_space *s, struct thread *th
 	/* the walk of stacks below may find a module that the loader has not reported yet */
 	s->watch.is_left = true;
 	pads_disarm(t, s);
-	world_serve_traps(t, s);
+	stop_all_serve_traps(t, s);
 	if (!space_exists(t, id))
 		return true;
 	for (size_t i = 0; i < s->traps.count; i++) {

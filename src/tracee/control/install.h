@@ -29,4 +29,16 @@ int install_start_trap(struct target *t, struct thread *th);
  */
 bool install_remove(struct target *t, struct address_space *s, struct thread *th, bool is_last);
 
+/*
+ * Functions that begin again: glibc's free since 2.43 makes a thread's cache when it finds none,
+ * and jumps to its own start. That is no second call. A breakpoint at such a jump, which is rarely
+ * executed, leads behind the one at the start.
+ */
+
+struct arch;
+struct module;
+
+/* Finds the watched functions of @m and such jumps, once; @m has a file. */
+void again_find_sites(const struct arch *arch, struct module *m);
+
 #endif

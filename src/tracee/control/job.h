@@ -2,6 +2,7 @@
 #ifndef PTMEM_TRACEE_CONTROL_JOB_H
 #define PTMEM_TRACEE_CONTROL_JOB_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "base/types.h"
@@ -31,5 +32,18 @@ void job_follow(struct target *t);
  * is something to do.
  */
 bool job_stop_self(int sig);
+
+/*
+ * A program whose ptmem is stopped (SIGSTOP, Ctrl-Z) must not stop with it for long: job.c has
+ * an overview.
+ */
+
+/* Starts the watcher, unless it runs. A failure is logged: then the program waits for ptmem. */
+void standby_start(struct target *t);
+/* Ends it. */
+void standby_free(struct target *t);
+
+/* Handles what the watcher continued ptmem for, and stops ptmem again. */
+void standby_follow(struct target *t);
 
 #endif

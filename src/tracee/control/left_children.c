@@ -10,8 +10,8 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "tracee/control/control_internal.h"
-#include "tracee/state/target_internal.h"
+#include "tracee/control/control.h"
+#include "tracee/state/target_state.h"
 
 #define MOST_READ 256u
 #define LONGEST_WAIT_NS 1000000000u

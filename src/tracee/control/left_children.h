@@ -11,8 +11,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/alloc.h"
 #include "base/proc.h"
-#include "base/vec.h"
 
 struct target;
 

@@ -1,30 +1,155 @@
 /*
+ * glibc's descriptor of a thread (nptl/descr.h, struct pthread), at the top of its stack:
+ *
+ *	0      its own address     16     the same
+ *	8      its vector of thread-local storage (dtv), which is kept with the stack
+ *	720    its thread id; 0 after its end, -1 once joined
+ *	...    address and size of the stack, guard included: the offset depends on the
+ *	       version, but the words are adjacent and give the bounds of the mapping
+ */
+#include "tracee/control/roots.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/proc.h"
+#include "tracee/os/maps.h"
+#include "tracee/os/pagemap.h"
+#include "tracee/os/ptrace.h"
+#include "tracee/pads/pads.h"
+#include "tracee/state/module.h"
+#include "tracee/state/space.h"
+#include "tracee/state/target_state.h"
+#include "tracee/state/thread.h"
+#include "tracee/state/trap_table.h"
+
+#define WORDS (PAGE_SIZE_MIN / sizeof(uint64_t))
+#define SELF 2
+#define TID 90
+#define IS_JOINED UINT32_MAX
+
+/* The index of a descriptor's first word in the page at @addr, or WORDS. */
+static size_t find_description(taddr_t addr, const uint64_t *page)
+{
+	for (size_t i = 0; i + TID < WORDS; i += 2)
+		if (page[i] == addr + i * sizeof(*page) && page[i + SELF] == page[i])
+			return i;
+	return WORDS;
+}
+
+static bool has_stack(taddr_t start, taddr_t end, const uint64_t *page, size_t first)
+{
+	for (size_t i = first; i + 1 < WORDS; i++)
+		if (page[i] && page[i] <= start && page[i + 1] == end - page[i])
+			return true;
+	return false;
+}
+
+bool dead_stack_check(taddr_t start, taddr_t end, const uint64_t *page, struct dead_stack *out)
+{
+	taddr_t addr = end - PAGE_SIZE_MIN;
+	size_t first = find_description(addr, page);
+
+	if (first == WORDS || !has_stack(start, end, page, first + TID))
+		return false;
+	uint32_t tid = (uint32_t)page[first + TID];
+	bool is_joined = tid == IS_JOINED;
+
+	if (tid && !is_joined)
+		return false;
+	out->kept_start = addr + first * sizeof(*page);
+	/* the thread that joined it has its result */
+	out->kept_end = is_joined ? out->kept_start + TID * sizeof(*page) : end;
+	return true;
+}
+
+/*
+ * Which threads of an ending process have passed their exit stops. A stop is missed if a thread is
+ * resumed from an earlier one just when it has been killed. Internal to src/tracee.
+ */
+
+struct target;
+struct thread;
+
+/*
+ * A thread that was killed has at most one stop before it:
+ *
+ *	wait status          /proc/TID/stat
+ *	stopped              any                its exit stop is to come
+ *	exited               any                it was missed
+ *	none                 exiting, zombie    it was missed
+ *	none                 runs               one or the other: it soon turns out which
+ *	none                 sleeps             it has not been killed: it is in execve
+ */
+
+#define PAUSE_NS 50000l
+#define TRIES 100000u /* on an overloaded machine it takes seconds */
+
+enum fate { IS_OVER, IS_OPEN, IS_TO_COME };
+
+static enum fate find_fate(pid_t tid)
+{
+	int flags = WSTOPPED | WEXITED | WNOHANG | WNOWAIT | __WALL;
+	siginfo_t info = {0};
+	struct proc_stat st;
+
+	if (waitid(P_PID, (id_t)tid, &info, flags) == 0 && info.si_pid)
+		return info.si_code == CLD_TRAPPED ? IS_TO_COME : IS_OVER;
+	if (proc_stat_read(tid, &st) != 0 || st.is_exiting || st.state == 'Z' || st.state == 'X')
+		return IS_OVER;
+	return st.state == 'R' ? IS_OPEN : IS_TO_COME;
+}
+
+static enum fate find_fates(const struct target *t, const struct thread *th)
+{
+	enum fate all = IS_OVER;
+	const struct thread *other;
+
+	for_each_thread(t, other) {
+		if (other == th || other->process != th->process)
+			continue;
+		if (pending_stops_has_exit(&t->pending, other->tid))
+			return IS_TO_COME;
+		enum fate fate = other->is_exiting ? IS_OVER : find_fate(other->tid);
+
+		if (fate == IS_TO_COME)
+			return fate;
+		all = MAX(all, fate);
+	}
+	return all;
+}
+
+/*
+ * @th is at its exit stop. Whether no stop of another thread of its process is still to come; those
+ * that are not marked as exiting have missed theirs then. @is_group_end: all threads were killed.
+ */
+static bool exit_stops_are_over(const struct target *t, const struct thread *th, bool is_group_end)
+{
+	const struct timespec pause = {0, PAUSE_NS};
+	enum fate fate = find_fates(t, th);
+
+	for (unsigned i = 0; i < TRIES && is_group_end && fate == IS_OPEN; i++) {
+		nanosleep(&pause, NULL);
+		fate = find_fates(t, th);
+	}
+	return fate == IS_OVER;
+}
+
+/*
  * Registers and writable memory of a space; roots.h lists what is excluded.
  *
  * At the end of a process its threads reach their exit stops one by one, and the
  * memory stays until the last has passed: registers are saved at each stop, memory is listed at the
  * last. A thread that ends by itself contributes nothing.
  */
-#include "tracee/control/roots.h"
-
-#include <errno.h>
-#include <string.h>
-#include <sys/ptrace.h>
-#include <sys/syscall.h>
-#include <sys/uio.h>
-
-#include "base/clock.h"
-#include "base/log.h"
-#include "tracee/control/dead_stack.h"
-#include "tracee/control/exit_stops.h"
-#include "tracee/os/maps.h"
-#include "tracee/os/pagemap.h"
-#include "tracee/os/ptrace.h"
-#include "tracee/pads/pad_delivery.h"
-#include "tracee/state/module.h"
-#include "tracee/state/space.h"
-#include "tracee/state/target_internal.h"
-#include "tracee/state/thread.h"
 
 /* -- registers -- */
 
@@ -336,4 +461,62 @@ void roots_serve_exit(struct target *t, struct thread *th)
 	t->sink.final_scan(t->sink.ctx, s);
 	if (!t->stopped_since_ns) /* else all of that is noted */
 		space_note_stop(s, clock_now_ns() - begin);
+}
+
+/* Registers and stacks of all threads. See roots.h. */
+
+static bool has_returned(const struct target *t, const struct thread *th, taddr_t pc)
+{
+	const struct trap *trap =
+		space_trap_find(th->process->space, pc - t->arch->trap_pc_offset);
+
+	return trap && trap->kind == TRAP_RETURN && !call_state_innermost(&th->calls);
+}
+
+static void show(struct target *t, struct thread *th,
+		 void (*fn)(void *ctx, const struct thread_view *view), void *ctx)
+{
+	struct arch_regs regs;
+	struct stack_view stack;
+
+	if (ptrace_get_regs(th->tid, &regs) != 0) {
+		if (!th->vfork.is_waiting)
+			return;
+		regs = th->vfork.regs;
+	}
+	stack_window_at_stop(t, th, &regs, &stack);
+	taddr_t pc = regs.word[t->arch->pc], sp = regs.word[t->arch->sp];
+
+	fn(ctx, &(struct thread_view){
+			.tid = th->tid, .pc = pc, .sp = sp,
+			.thread_pointer = regs.word[t->arch->thread_pointer],
+			.has_call = call_state_reaches(&th->calls, sp),
+			.has_returned = has_returned(t, th, pc),
+			.stack = &stack});
+}
+
+/* Threads of @p after their exit stops; their stacks do not change. */
+static void show_exited(const struct process *p, void (*fn)(void *ctx, const struct thread_view *v),
+			void *ctx)
+{
+	for (size_t i = 0; p->exit_roots && i < p->exit_roots->threads.count; i++) {
+		const struct root_thread *th = &p->exit_roots->threads.data[i];
+
+		fn(ctx, &(struct thread_view){.tid = th->tid, .pc = th->pc, .sp = th->sp,
+					      .thread_pointer = th->thread_pointer});
+	}
+}
+
+void thread_views_each(struct target *t, struct address_space *s,
+		       void (*fn)(void *ctx, const struct thread_view *view), void *ctx)
+{
+	struct thread *th;
+
+	for_each_thread_in(t, s, th) {
+		if (!th->is_exiting)
+			show(t, th, fn, ctx);
+	}
+	for (size_t i = 0; i < t->processes.count; i++)
+		if (t->processes.data[i]->space == s)
+			show_exited(t->processes.data[i], fn, ctx);
 }

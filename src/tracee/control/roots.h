@@ -10,8 +10,9 @@
 
 #include <sys/types.h>
 
+#include "base/alloc.h"
 #include "base/types.h"
-#include "base/vec.h"
+#include "tracee/state/heap_event.h"
 
 struct address_space;
 struct process;
@@ -70,5 +71,39 @@ void roots_serve_exit(struct target *t, struct thread *th);
 void roots_serve_missed_exit(struct target *t, struct thread *th);
 /* @p has ended: frees the saved registers of its threads. */
 void roots_forget_exits(struct process *p);
+
+/*
+ * Stacks of threads that have ended. glibc keeps them mapped for reuse, with stale contents and
+ * thread-local variables that nothing refers to any more. Internal to src/tracee.
+ */
+
+/* The remains of a thread in the last page of its stack. */
+struct dead_stack {
+	taddr_t kept_start, kept_end; /* bounds of the descriptor, which the library still uses */
+};
+
+/*
+ * Whether the mapping [@start, @end) is the stack of a thread that has ended. @page: the mapping's
+ * last PAGE_SIZE_MIN bytes.
+ */
+bool dead_stack_check(taddr_t start, taddr_t end, const uint64_t *page, struct dead_stack *out);
+
+/* The threads of a stopped process with what unwinders need. */
+
+struct thread_view {
+	pid_t tid;
+	taddr_t pc, sp, thread_pointer;
+	/* in a watched function entered by a breakpoint, whose event is not counted yet */
+	bool has_call;
+	bool has_returned;              /* from such a call, still in its stub: it is complete */
+	const struct stack_view *stack; /* valid during the call; NULL: the thread is exiting */
+};
+
+/*
+ * Calls @fn for each thread of @s; all are stopped. For threads that exit with their process the
+ * position before the exit is known (watch_options.final_scan).
+ */
+void thread_views_each(struct target *t, struct address_space *s,
+		       void (*fn)(void *ctx, const struct thread_view *view), void *ctx);
 
 #endif

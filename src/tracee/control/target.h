@@ -12,13 +12,12 @@
 #ifndef PTMEM_TRACEE_CONTROL_TARGET_H
 #define PTMEM_TRACEE_CONTROL_TARGET_H
 
-#include "base/types.h"
 #include "base/clock.h"
+#include "base/types.h"
+#include "tracee/state/event_sink.h"
 #include "tracee/state/heap_event.h"
 #include "tracee/state/space.h"
 #include "tracee/state/target_options.h"
-#include "tracee/state/event_sink.h"
-#include "tracee/state/target_stats.h"
 
 struct registry;
 struct target;
@@ -128,5 +127,13 @@ uint64_t target_instructions(const struct target *t);
 /* Searches for new or removed modules of @s; an unwinder calls it for an unknown address. Cheap if
  * @pc was not found before, and nothing has changed since. Returns the module or NULL. */
 struct module *target_refresh_module(struct target *t, struct address_space *s, taddr_t pc);
+
+/* The event loop. */
+
+/* Runs until no process is left, or the sink's poll returns true. */
+void target_run(struct target *t);
+
+/* Makes a running target_run call poll soon; async-signal-safe. */
+void target_wake(void);
 
 #endif

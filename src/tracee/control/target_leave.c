@@ -3,7 +3,7 @@
  * are stopped for this. A thread that waits in vfork can neither be detached nor make system calls:
  * so the others continue until it leaves vfork, at most VFORK_MS; after that it is left as it is.
  */
-#include "tracee/control/target_leave.h"
+#include "tracee/control/control.h"
 
 #include <errno.h>
 #include <string.h>
@@ -17,22 +17,16 @@
 #include "tracee/control/faults.h"
 #include "tracee/control/install.h"
 #include "tracee/control/job.h"
-#include "tracee/control/standby.h"
-#include "tracee/control/process_end.h"
-#include "tracee/control/restore.h"
 #include "tracee/control/target.h"
 #include "tracee/inject/seccomp.h"
-#include "tracee/inject/stops.h"
-#include "tracee/inject/world.h"
+#include "tracee/inject/stop_all.h"
+#include "tracee/os/own_settings.h"
 #include "tracee/os/ptrace.h"
-#include "tracee/os/rt_boost.h"
-#include "tracee/os/wait.h"
-#include "tracee/pads/pad_delivery.h"
 #include "tracee/pads/pads.h"
 #include "tracee/state/event_sink.h"
 #include "tracee/state/journal.h"
 #include "tracee/state/space.h"
-#include "tracee/state/target_internal.h"
+#include "tracee/state/target_state.h"
 #include "tracee/state/thread.h"
 
 #define END_MS 30000u /* a killed thread takes seconds to exit on an overloaded machine */
@@ -88,12 +82,12 @@ static void run_shortly(struct target *t, unsigned tries)
 {
 	unsigned ms = (tries - 1) * (t->recovery.is_guardian ? REMOVE_TRIES / GUARDIAN_TRIES : 1);
 	uint64_t deadline = clock_now_ns() + MIN(ms, RUN_MS_MAX) * 1000000ull;
-	world_start(t);
+	resume_all(t);
 	do {
 		if (stops_serve_next(t, true) != 0)
 			wait_for_child(1);
 	} while (clock_now_ns() < deadline);
-	world_stop(t);
+	stop_all(t);
 }
 
 /* Whether a thread of @s waits in vfork. */
@@ -114,12 +108,12 @@ static bool is_in_vfork(const struct target *t, const struct address_space *s)
  */
 static void run_out_of_vfork(struct target *t, struct address_space *s, uint64_t deadline)
 {
-	world_start(t);
+	resume_all(t);
 	while (is_in_vfork(t, s) && clock_now_ns() < deadline) {
 		if (stops_serve_next(t, true) != 0)
 			wait_for_child(5);
 	}
-	world_stop(t);
+	stop_all(t);
 }
 
 static bool remove_from(struct target *t, struct address_space *s, uint64_t deadline, bool is_last)
@@ -182,7 +176,7 @@ static uint64_t detach_stopped(struct target *t, uint32_t only)
 	}
 	uint64_t end = clock_now_ns();
 	rt_boost_end(&boost);
-	world_note_stop(t, only, end);
+	stop_all_note(t, only, end);
 	for_each_thread(t, th) {
 		if (is_among(th, only))
 			thread_remove(t, th);
@@ -211,7 +205,7 @@ static void detach_all(struct target *t)
 	prepare_final_scan(t);
 	uint64_t begin = clock_now_ns();
 	rt_boost_begin(&boost);
-	world_stop(t);
+	stop_all(t);
 	rt_boost_end(&boost);
 	run_final_scan(t);
 	t->stats.detach_ns = detach_stopped(t, 0) - begin;
@@ -243,7 +237,7 @@ void target_detach_process(struct target *t, pid_t pid)
 
 	if (p && t->options.watch.final_scan)
 		t->sink.prepare_final_scan(t->sink.ctx, p->space);
-	world_stop(t);
+	stop_all(t);
 	faults_drain(t);
 	target_catch_up(t);
 	p = process_find(t, pid);
@@ -251,23 +245,23 @@ void target_detach_process(struct target *t, pid_t pid)
 		t->sink.final_scan(t->sink.ctx, p->space);
 	if (p)
 		leave_space(t, p->space->id);
-	world_start(t);
+	resume_all(t);
 }
 
 void target_undo_attach(struct target *t, pid_t pid)
 {
-	world_stop(t);
+	stop_all(t);
 	const struct process *p = process_find(t, pid);
 	if (p)
 		leave_space(t, p->space->id);
-	world_start(t);
+	resume_all(t);
 }
 
 /* Ends the profile of @s, which has no probes any more; its processes are still traced. */
 static void end_profile(struct target *t, struct address_space *s)
 {
 	pads_finish(t, s);
-	world_note_stop(t, s->id, clock_now_ns());
+	stop_all_note(t, s->id, clock_now_ns());
 	if (s->sink.user)
 		t->sink.space_end(t->sink.ctx, s, SPACE_DETACHED);
 	pads_free(t, s);
@@ -286,14 +280,14 @@ static void release_all(struct target *t)
 {
 	t->is_released = true;
 	prepare_final_scan(t);
-	world_stop(t);
+	stop_all(t);
 	run_final_scan(t);
 	remove_everything(t, 0);
 	for (size_t i = 0; i < t->processes.count; i++) {
 		end_profile(t, t->processes.data[i]->space);
 		t->sink.process_left(t->sink.ctx, t->processes.data[i]->pid, SPACE_DETACHED);
 	}
-	world_start(t);
+	resume_all(t);
 }
 
 /* The space whose shared memory the program corrupted, or NULL. */
@@ -312,7 +306,7 @@ void target_leave_corrupt(struct target *t)
 	if (!s)
 		return;
 	uint32_t id = s->id;
-	world_stop(t);
+	stop_all(t);
 	if (t->syscalls.way != SYSCALLS_FILTER) {
 		leave_space(t, id);
 	} else {
@@ -320,7 +314,7 @@ void target_leave_corrupt(struct target *t)
 		if (space_exists(t, id))
 			end_profile(t, s);
 	}
-	world_start(t);
+	resume_all(t);
 }
 
 bool target_must_stay(const struct target *t)
@@ -344,7 +338,7 @@ void target_detach(struct target *t)
 void target_abandon(struct target *t)
 {
 	t->is_abandoned = true;
-	world_stop(t);
+	stop_all(t);
 	for (size_t i = 0; i < t->processes.count; i++)
 		install_remove(t, t->processes.data[i]->space, NULL, true);
 	struct thread *th;

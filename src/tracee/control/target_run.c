@@ -2,7 +2,7 @@
  * The main loop: stops are handled, rings are read, hot probes become pads, and in between ptmem
  * sleeps.
  */
-#include "tracee/control/target_run.h"
+#include "tracee/control/target.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -11,22 +11,17 @@
 
 #include "base/clock.h"
 #include "base/globals.h"
-#include "tracee/control/control_internal.h"
+#include "tracee/control/control.h"
 #include "tracee/control/faults.h"
 #include "tracee/control/job.h"
-#include "tracee/control/standby.h"
-#include "tracee/control/target_leave.h"
 #include "tracee/control/timers.h"
 #include "tracee/inject/seccomp.h"
-#include "tracee/inject/stops.h"
-#include "tracee/inject/world.h"
-#include "tracee/os/rt_boost.h"
-#include "tracee/pads/pad_delivery.h"
-#include "tracee/pads/pad_ticks.h"
-#include "tracee/pads/promote.h"
+#include "tracee/inject/stop_all.h"
+#include "tracee/os/own_settings.h"
+#include "tracee/pads/pads.h"
 #include "tracee/pads/ring.h"
 #include "tracee/state/space.h"
-#include "tracee/state/target_internal.h"
+#include "tracee/state/target_state.h"
 #include "tracee/state/thread.h"
 
 void target_wake(void)
@@ -45,14 +40,14 @@ static void promote(struct target *t)
 	pads_prepare(t, s);
 	uint64_t begin = clock_now_ns();
 	rt_boost_begin(&boost);
-	world_stop(t);
+	stop_all(t);
 	if (space_exists(t, id))
-		world_serve_traps(t, s);
+		stop_all_serve_traps(t, s);
 	t->loop.promote = NULL;
 	bool is_alive = space_exists(t, id);
 	if (is_alive)
 		pads_promote(t, s, seccomp_pick_thread(t, s));
-	world_start(t);
+	resume_all(t);
 	uint64_t pause = clock_now_ns() - begin;
 	t->stats.promote_ns += pause;
 	if (is_alive)
@@ -63,8 +58,8 @@ static void promote(struct target *t)
 static void restart(struct target *t)
 {
 	t->loop.must_restart = false;
-	world_stop(t);
-	world_start(t);
+	stop_all(t);
+	resume_all(t);
 }
 
 /* The number of CPUs that ptmem may run on. */
@@ -80,10 +75,10 @@ static size_t drain_all(struct target *t, bool *is_more_out)
 	*is_more_out = false;
 	bool is_pressed = faults_are_pressed(t);
 	if (is_pressed)
-		world_stop(t);
+		stop_all(t);
 	size_t n = faults_drain(t);
 	if (is_pressed)
-		world_start(t);
+		resume_all(t);
 	t->now_ns = clock_now_ns();
 	for (size_t i = 0; i < t->processes.count; i++) {
 		struct address_space *s = t->processes.data[i]->space;

@@ -1,4 +1,128 @@
 /*
+ * Samples of stack pointers. A thread that sleeps in the kernel is not disturbed: /proc has its
+ * stack pointer. A running thread is interrupted, and reported at the stop (loop.c). A thread
+ * inside a watched call is skipped: the call's event has its caller's stack pointer, and the stack
+ * below contains our words. With thousands of threads sampling is slow, and so done less often.
+ */
+#include "tracee/control/thread_stacks.h"
+
+#include <linux/sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+#include "base/cleanup.h"
+#include "base/proc.h"
+#include "tracee/os/maps.h"
+#include "tracee/os/ptrace.h"
+#include "tracee/pads/pads.h"
+#include "tracee/state/event_sink.h"
+#include "tracee/state/heap_event.h"
+#include "tracee/state/module.h"
+#include "tracee/state/space.h"
+#include "tracee/state/target_state.h"
+#include "tracee/state/thread.h"
+#include "tracee/state/unwind_queries.h"
+
+#define MAX_LOOKS 3
+
+/* The stack pointer of a sleeping thread; false if it is running, or cannot be read. */
+static bool read_sleeping_sp(pid_t tid, taddr_t *sp_out, taddr_t *pc_out)
+{
+	char line[256];
+	_cleanup_fclose_ FILE *f = proc_open(tid, "syscall");
+	if (!f || !fgets(line, sizeof(line), f))
+		return false;
+	/* "NR ARG0 ... ARG5 SP PC", "-1 SP PC" or "running" */
+	unsigned long long last[2] = {0, 0}, value;
+	int words = 0, used;
+	for (const char *p = line; sscanf(p, "%lli%n", (long long *)&value, &used) == 1;
+	     p += used, words++) {
+		last[0] = last[1];
+		last[1] = value;
+	}
+	if (words < 3)
+		return false;
+	*sp_out = last[0];
+	*pc_out = last[1];
+	return true;
+}
+
+static bool is_in_call(struct thread *th, taddr_t sp, taddr_t pc)
+{
+	const struct address_space *s = th->process->space;
+	const struct pad_slot *slot = pads_slot(th);
+	if (space_find_area(s, pc))
+		return true;
+	if (slot && space_holds_above(s, sp, slot->return_at, slot->return_to))
+		return true;
+	const struct call *call = call_state_innermost(&th->calls);
+	return call && space_holds_above(s, sp, call->return_at, call->stub_return);
+}
+
+/* Call it when exactly the records that @th wrote before the sample have been delivered. */
+static void report_sample(struct target *t, struct thread *th, taddr_t sp)
+{
+	struct heap_event ev = {
+		.time_ns = t->now_ns, .thread = (uint32_t)th->tid, .kind = HEAP_SAMPLE, .sp = sp};
+	t->sink.event(t->sink.ctx, th->process->space, &ev);
+}
+
+static bool is_sampled(const struct target *t, const struct thread *th)
+{
+	const struct address_space *s = th->process->space;
+	return s->watch.is_profiled && s->watch.is_ready && s->sink.user && !t->is_abandoned &&
+	       !th->process->is_vfork_child;
+}
+
+void sample_take(struct target *t, struct thread *th)
+{
+	struct arch_regs regs;
+	th->wants_sample = false;
+	if (!is_sampled(t, th) || ptrace_get_regs(th->tid, &regs) != 0 ||
+	    is_in_call(th, regs.word[t->arch->sp], regs.word[t->arch->pc]))
+		return;
+	pads_catch_up_on(t, th);
+	report_sample(t, th, regs.word[t->arch->sp]);
+}
+
+/*
+ * The sample of a sleeping thread. It may wake at any time, and records that it has written since
+ * its last one may be from before or after the sample, so the sample counts only if there are none.
+ * False if it does not count.
+ */
+static bool take_sleeping(struct target *t, struct thread *th)
+{
+	taddr_t sp, pc;
+	for (int i = 0; i < MAX_LOOKS; i++) {
+		if (!read_sleeping_sp(th->tid, &sp, &pc))
+			return false;
+		bool is_inside = is_in_call(th, sp, pc);
+		if (pads_catch_up_on(t, th))
+			continue;
+		if (!is_inside)
+			report_sample(t, th, sp);
+		return true;
+	}
+	return false;
+}
+
+void sample_threads(struct target *t)
+{
+	struct thread *th;
+	for_each_thread(t, th) {
+		if (th->state != THREAD_RUNNING || th->is_exiting ||
+		    th->was_interrupted || !is_sampled(t, th))
+			continue;
+		if (!take_sleeping(t, th) && ptrace_interrupt(th->tid) == 0) {
+			th->was_interrupted = true;
+			th->wants_sample = true;
+		}
+	}
+}
+
+/*
  * Determines the bounds of threads' stacks for a sink that counts them (event_sink.stack_new).
  *
  *	a program begins    the stack pointer at its first instruction (startstack of
@@ -8,37 +132,17 @@
  *	attached            first thread: as above; others: the stack pointer in the outermost
  *	                    frame, which is the one passed to clone
  */
-#include "tracee/control/thread_stacks.h"
-
-#include <linux/sched.h>
-#include <string.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
-
-#include "base/proc.h"
-#include "tracee/os/maps.h"
-#include "tracee/os/ptrace.h"
-#include "tracee/pads/pad_delivery.h"
-#include "tracee/state/event_sink.h"
-#include "tracee/state/heap_event.h"
-#include "tracee/state/module.h"
-#include "tracee/state/space.h"
-#include "tracee/state/space_memory.h"
-#include "tracee/state/stack_window.h"
-#include "tracee/state/target_internal.h"
-#include "tracee/state/thread.h"
-#include "tracee/state/unwinder.h"
 
 #define STACK_SIZE_MIN (120ull << 20) /* arguments may take the rest of 128 MiB */
 #define STACK_SIZE_MAX (64ull << 30)
 
-static bool is_wanted(const struct target *t, const struct address_space *s)
+static bool is_reported(const struct target *t, const struct address_space *s)
 {
 	return t->sink.stack_new && s->sink.user && s->watch.is_profiled && s->watch.is_ready &&
 	       !t->is_abandoned;
 }
 
-static void report(struct target *t, struct thread *th, taddr_t sp)
+static void report_stack(struct target *t, struct thread *th, taddr_t sp)
 {
 	const struct thread_stack_info info = {
 		.tid = th->tid, .low = th->own_stack.start, .high = th->own_stack.end, .sp = sp,
@@ -119,7 +223,7 @@ void thread_stacks_begin(struct target *t, struct address_space *s)
 {
 	struct maps maps;
 	struct thread *th;
-	if (!is_wanted(t, s) || maps_read(s->processes.reader, &maps) != 0)
+	if (!is_reported(t, s) || maps_read(s->processes.reader, &maps) != 0)
 		return;
 	for_each_thread_in(t, s, th) {
 		struct arch_regs regs;
@@ -127,7 +231,7 @@ void thread_stacks_begin(struct target *t, struct address_space *s)
 		    ptrace_get_regs(th->tid, &regs) != 0)
 			continue;
 		find_attached(t, th, &regs, &maps);
-		report(t, th, regs.word[t->arch->sp]);
+		report_stack(t, th, regs.word[t->arch->sp]);
 	}
 	maps_deinit(&maps);
 }
@@ -165,21 +269,21 @@ void thread_stacks_thread_started(struct target *t, struct thread *parent, struc
 	 * a vfork child runs on its parent's stack, posix_spawn's on one of the parent's, both
 	 * briefly
 	 */
-	if (!is_wanted(t, s) || started->process->is_vfork_child ||
+	if (!is_reported(t, s) || started->process->is_vfork_child ||
 	    ptrace_get_regs(parent->tid, &regs) != 0)
 		return;
 	taddr_t sp = regs.word[t->arch->sp];
 	started->own_stack = parent->own_stack;
 	if (read_clone(t, parent->process->space, &regs, &started->own_stack))
 		sp = started->own_stack.end;
-	report(t, started, sp);
+	report_stack(t, started, sp);
 }
 
 void thread_stacks_exit(struct target *t, struct thread *th)
 {
 	struct address_space *s = th->process->space;
 	struct arch_regs regs;
-	if (!is_wanted(t, s) || th->process->is_vfork_child ||
+	if (!is_reported(t, s) || th->process->is_vfork_child ||
 	    ptrace_get_regs(th->tid, &regs) != 0 ||
 	    (long)regs.word[t->arch->syscall_nr] != SYS_exit)
 		return;

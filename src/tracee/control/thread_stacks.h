@@ -1,4 +1,7 @@
-/* The bounds of threads' stacks. All functions do nothing if the sink has no stack_new. */
+/*
+ * The bounds of threads' stacks (these functions do nothing if the sink has no stack_new), and
+ * samples of stack pointers.
+ */
 #ifndef PTMEM_TRACEE_CONTROL_THREAD_STACKS_H
 #define PTMEM_TRACEE_CONTROL_THREAD_STACKS_H
 
@@ -12,5 +15,12 @@ void thread_stacks_begin(struct target *t, struct address_space *s);
 void thread_stacks_thread_started(struct target *t, struct thread *parent, struct thread *started);
 /* @th is at its exit stop; other threads of its process continue. */
 void thread_stacks_exit(struct target *t, struct thread *th);
+
+/* Samples of the stack pointers of threads. */
+
+/* Samples all threads: sleeping ones at once, running ones at the stop for an interrupt. */
+void sample_threads(struct target *t);
+/* @th is at that stop. */
+void sample_take(struct target *t, struct thread *th);
 
 #endif

@@ -4,10 +4,10 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/types.h"
-#include "tracee/control/control_internal.h"
-#include "tracee/control/sample.h"
-#include "tracee/pads/pad_delivery.h"
-#include "tracee/state/target_internal.h"
+#include "tracee/control/control.h"
+#include "tracee/control/thread_stacks.h"
+#include "tracee/pads/pads.h"
+#include "tracee/state/target_state.h"
 #include "tracee/state/thread.h"
 
 #define NS_PER_THREAD 100000u /* a sample takes some 10 us: a tenth of the time at most */

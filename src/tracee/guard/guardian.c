@@ -9,12 +9,12 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/daemon.h"
 #include "base/log.h"
+#include "base/own_process.h"
 #include "base/proc.h"
 #include "tracee/os/ptrace.h"
 #include "tracee/state/journal.h"
-#include "tracee/state/target_internal.h"
+#include "tracee/state/target_state.h"
 #include "tracee/state/thread.h"
 
 /* In ptmem: its guardian. In a guardian: its ptmem. */
@@ -41,14 +41,14 @@ void guardian_become(int fd)
 }
 
 /* What a new guardian knows. */
-struct inherited {
+struct guardian_inherited {
 	struct journal *journals;
 	guardian_clean_fn *clean;
 };
 
 static void run_guardian(void *ctx)
 {
-	const struct inherited *i = ctx;
+	const struct guardian_inherited *i = ctx;
 	char c = 0;
 	ssize_t n;
 	while ((n = read(STDIN_FILENO, &c, 1)) < 0 && errno == EINTR)
@@ -67,7 +67,7 @@ int guardian_start(struct target *t, guardian_clean_fn *clean)
 	if (!journals)
 		return -ENOMEM;
 	int fd = daemon_start_connected(GUARDIAN_NAME, run_guardian,
-					&(struct inherited){journals, clean}, &pid);
+					&(struct guardian_inherited){journals, clean}, &pid);
 	t->recovery.guardian = xcalloc(1, sizeof(*t->recovery.guardian));
 	t->recovery.guardian->fd = MAX(fd, -1);
 	t->recovery.guardian_pid = pid;

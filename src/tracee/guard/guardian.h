@@ -7,7 +7,7 @@
  *	guardian      a process that sleeps until ptmem is gone, then attaches to each space of the
  *	              journal, undoes the changes, and exits
  *	recovery      if the guardian was killed, too, the next ptmem that attaches does this,
- *	              from the copy of the journal in the handler's page (recovery.h)
+ *	              from the copy of the journal in the handler's page (guardian.h)
  *
  * Programs that ptmem started die with it (PTRACE_O_EXITKILL) and do not need this.
  */
@@ -16,6 +16,8 @@
 
 #include <stdbool.h>
 #include <sys/types.h>
+
+#include "base/types.h"
 
 struct journal;
 struct target;
@@ -52,5 +54,27 @@ void guardian_become(int fd);
  * All threads must be stopped.
  */
 void guardian_restore_masks(struct target *t);
+
+/* Verifies a journal found in a program's memory, which is untrusted input. */
+
+struct address_space;
+struct arch;
+
+/* The error in the numbers of @j, which was found in the page at @page; NULL = none. */
+const char *journal_find_flaw(const struct journal *j, taddr_t page);
+/*
+ * Removes from @j, whose numbers are valid, everything that is not in @s any more: only what is
+ * confirmed to be ptmem's may be written to. If something looks like ptmem's but is not confirmed,
+ * the rest cannot be used either: returns the text for a message. NULL = @j can be used.
+ */
+const char *journal_verify(struct journal *j, const struct address_space *s,
+			   const struct arch *arch);
+
+/* Undoes what a ptmem that was killed together with its guardian left in a program. */
+
+/* Waits, at most some seconds, until no guardian works on @pid. */
+void recovery_await(pid_t pid);
+/* Before an attach to @pid: does the work of a guardian that was killed, by @clean_fn. */
+void recovery_run(pid_t pid, guardian_clean_fn *clean_fn);
 
 #endif

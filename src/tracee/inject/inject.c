@@ -1,3 +1,166 @@
+/* Signals of a thread that works for ptmem: the first is held, all others are blocked. */
+#include "tracee/inject/inject.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/proc.h"
+#include "base/types.h"
+#include "tracee/inject/seccomp.h"
+#include "tracee/os/ptrace.h"
+#include "tracee/state/journal.h"
+#include "tracee/state/space.h"
+#include "tracee/state/target_state.h"
+#include "tracee/state/thread.h"
+
+struct thread;
+
+#define SIGTRAP_BIT (1ull << (SIGTRAP - 1))
+
+/*
+ * Signals that arrive while @th works for us. They are delivered afterwards, each with its own
+ * siginfo: the kernel takes signal and siginfo from the thread's last stop, which must be a stop
+ * for a signal.
+ */
+struct held {
+	siginfo_t info;
+	bool has_info;
+	bool blocks;   /* only one signal can be held: the next one blocks all others */
+	bool is_quiet; /* signals are blocked */
+	uint64_t mask; /* the mask before */
+};
+
+/* A system call instruction in the text of a space, used for injected calls. */
+
+struct address_space;
+struct target;
+
+/* Holds and blocks signals while a thread works for ptmem: inject.c. */
+
+#define NEVER_BLOCKED (1ull << (SIGKILL - 1) | 1ull << (SIGSTOP - 1))
+
+/*
+ * Blocks all further signals until the end of the work; a guardian would restore the mask, too.
+ * Does not block SIGTRAP: a blocked SIGTRAP would lose its handler.
+ */
+static void held_block(struct thread *th, struct held *held)
+{
+	if (!held->blocks || held->is_quiet || ptrace_get_sigmask(th->tid, &held->mask) != 0)
+		return;
+	journal_note_mask(th->process->space, th->tid, held->mask);
+	held->is_quiet = ptrace_set_sigmask(th->tid, ~SIGTRAP_BIT) == 0;
+}
+
+/*
+ * @th may have changed its mask itself, at the end of an injected call or of a signal handler: that
+ * mask is to be restored then, and signals are blocked again. A second signal would replace the
+ * held one.
+ */
+static void held_block_again(struct thread *th, struct held *held)
+{
+	uint64_t mask;
+	if (!held->is_quiet || ptrace_get_sigmask(th->tid, &mask) != 0 ||
+	    (mask | NEVER_BLOCKED) == ~SIGTRAP_BIT)
+		return;
+	held->is_quiet = false;
+	held_block(th, held);
+}
+
+/* Before the first step: the stop from which @th is taken. */
+static void held_keep(struct thread *th, struct held *held)
+{
+	held->has_info = th->held_signal && ptrace_get_siginfo(th->tid, &held->info) == 0;
+}
+
+/*
+ * The kernel takes a fault from before first, though it is blocked, if SIGTRAP is pending, too. The
+ * thread repeats its instruction, and with it the fault if there is still reason for one.
+ */
+static bool is_fault(const struct thread *th, int sig)
+{
+	siginfo_t info;
+	return (sig == SIGSEGV || sig == SIGBUS) && ptrace_get_siginfo(th->tid, &info) == 0 &&
+	       info.si_code > 0 && info.si_code != SI_KERNEL;
+}
+
+/* @th has stopped for @sig. Only SIGTRAP and its own faults are not blocked. */
+static void held_take(struct thread *th, int sig, struct held *held)
+{
+	if (is_fault(th, sig))
+		return;
+	th->held_signal = sig;
+	held_keep(th, held);
+	held_block(th, held);
+}
+
+/* After the last step, which must be a stop for a signal if one is held. */
+static void held_give(struct thread *th, const struct held *held)
+{
+	if (th->held_signal && held->has_info)
+		ptrace_set_siginfo(th->tid, &held->info);
+}
+
+/* The vdso is searched first: all programs have one. */
+
+static taddr_t search_text(const struct address_space *s, const struct arch *arch, taddr_t start,
+			   taddr_t end)
+{
+	enum { CHUNK = 65536 };
+	_cleanup_free_ uint8_t *buf = xmalloc(CHUNK);
+	for (taddr_t at = start; at < end; at += CHUNK - 8) {
+		ssize_t n = space_read_some(s, at, buf, MIN((uint64_t)CHUNK, end - at));
+		if (n < (ssize_t)arch->syscall_insn_size)
+			continue;
+		uint8_t *p = memmem(buf, (size_t)n, arch->syscall_insn, arch->syscall_insn_size);
+		if (p)
+			return at + (taddr_t)(p - buf);
+	}
+	return 0;
+}
+
+/* Fills s->syscalls.insn. 0, or -ENOEXEC if there is none. */
+static int syscall_insn_find(struct target *t, struct address_space *s)
+{
+	for (size_t i = 0; i < s->modules.count && !s->syscalls.insn; i++) {
+		if (s->modules.data[i]->is_vdso)
+			s->syscalls.insn = search_text(s, t->arch, s->modules.data[i]->start,
+						      s->modules.data[i]->end);
+	}
+	for (size_t i = 0; i < s->modules.count && !s->syscalls.insn; i++)
+		s->syscalls.insn =
+			search_text(s, t->arch, s->modules.data[i]->start, s->modules.data[i]->end);
+	return s->syscalls.insn ? 0 : -ENOEXEC;
+}
+
+/* Repeats system calls that a stop interrupted. */
+
+/*
+ * Some system calls return -EINTR after a mere stop (signal(7), "Interruption of system calls and
+ * library functions by stop signals"). The program must not see that, so the call is repeated. A
+ * signal that is really pending interrupts it again.
+ */
+void inject_restart_interrupted(struct target *t, struct thread *th)
+{
+	struct arch_regs regs;
+	const struct arch *arch = t->arch;
+	if (ptrace_get_regs(th->tid, &regs) != 0 || (int64_t)regs.word[arch->syscall_ret] != -EINTR)
+		return;
+	for (const long *nr = arch->stop_interrupts; *nr >= 0; nr++) {
+		if ((long)regs.word[arch->syscall_nr] != *nr)
+			continue;
+		regs.word[arch->syscall_ret] = regs.word[arch->syscall_nr];
+		regs.word[arch->syscall_nr] = (uint64_t)-1;
+		regs.word[arch->pc] -= arch->syscall_insn_size;
+		ptrace_set_regs(th->tid, &regs);
+		return;
+	}
+}
+
 /*
  * System calls in the target, made by one of its stopped threads.
  *
@@ -14,29 +177,6 @@
  * resumed with it, or stops for something else (JOBCTL_STOP_DEQUEUED in the kernel). So it is
  * delivered at once, and the thread works within the group stop (thread_note_stop).
  */
-#include "tracee/inject/inject.h"
-
-#include <errno.h>
-#include <signal.h>
-#include <string.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-
-#include "base/cleanup.h"
-#include "base/log.h"
-#include "base/proc.h"
-#include "tracee/inject/held.h"
-#include "tracee/inject/injected_calls.h"
-#include "tracee/inject/syscall_insn.h"
-#include "tracee/os/ptrace.h"
-#include "tracee/os/stop.h"
-#include "tracee/state/journal.h"
-#include "tracee/state/space.h"
-#include "tracee/state/space_memory.h"
-#include "tracee/state/step.h"
-#include "tracee/state/target_internal.h"
-#include "tracee/state/thread.h"
-
 
 /* The cause of a stop for SIGTRAP, by si_code (siginfo_t(3type)). */
 enum trap_cause {

@@ -39,4 +39,9 @@ int inject_syscall(struct target *t, struct thread *th, long nr, const uint64_t 
 /* The same for an mmap that adds address space, which target_mapped_bytes() then includes. */
 int inject_mmap(struct target *t, struct thread *th, const uint64_t args[6], int64_t *result_out);
 
+/* System calls that a mere stop interrupts. */
+
+/* Makes @th repeat the call that failed with -EINTR because of our stop. */
+void inject_restart_interrupted(struct target *t, struct thread *th);
+
 #endif

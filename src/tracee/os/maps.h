@@ -6,8 +6,8 @@
 
 #include <sys/types.h>
 
+#include "base/alloc.h"
 #include "base/types.h"
-#include "base/vec.h"
 
 struct map {
 	taddr_t start, end;

@@ -1,21 +1,80 @@
 /*
- * /proc/PID/pagemap and /proc/PID/smaps, proc(5). See pagemap.h.
+ * ioctl PAGEMAP_SCAN on /proc/PID/pagemap: ranges of pages by category, since Linux 6.7.
  */
 #include "tracee/os/pagemap.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/proc.h"
+#include "base/types.h"
 #include "tracee/os/maps.h"
-#include "tracee/os/pagemap_scan.h"
 
-#define PAGE_PRESENT (UINT64_C(1) << 63) /* bits of an entry of pagemap */
-#define PAGE_SWAPPED (UINT64_C(1) << 62)
+/* Categories: linux/fs.h. */
+#define SCAN_FILE (UINT64_C(1) << 2)
+#define SCAN_PRESENT (UINT64_C(1) << 3)
+#define SCAN_SWAPPED (UINT64_C(1) << 4)
+#define SCAN_ZERO (UINT64_C(1) << 5)
+
+/*
+ * As many as the kernel's own buffer holds. With more, it reports a page twice when that is full
+ * (Linux 6.18; test_pagemap fails with 1024).
+ */
+#define PAGEMAP_REGIONS 512u
+
+/* In the kernel's format: pages of the same categories. */
+struct pagemap_region {
+	uint64_t start, end, categories;
+};
+
+/* linux/fs.h */
+struct scan_argument {
+	uint64_t size;  /* of this */
+	uint64_t flags, start, end;
+	uint64_t walk_end; /* where the scan stopped */
+	uint64_t regions, region_count, max_pages;
+	uint64_t inverted, all_of, any_of, returned; /* categories */
+};
+#define SCAN _IOWR('f', 16, struct scan_argument)
+
+/*
+ * The next regions of [*at, @end) with pages that are present or swapped, and which of @categories
+ * apply. *at becomes the end of the scan. Returns the number of regions, or -errno; -EIO if the
+ * kernel makes no progress.
+ */
+static int pagemap_scan(int pagemap, uint64_t categories, taddr_t *at, taddr_t end,
+			struct pagemap_region region_out[PAGEMAP_REGIONS])
+{
+	struct scan_argument s = {.size = sizeof(s), .start = *at, .end = end,
+			 .regions = (uint64_t)(uintptr_t)region_out,
+			 .region_count = PAGEMAP_REGIONS,
+			 .any_of = SCAN_PRESENT | SCAN_SWAPPED, .returned = categories};
+	int n;
+
+	do
+		n = ioctl(pagemap, SCAN, &s);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	if (s.walk_end <= *at)
+		return -EIO;
+	*at = s.walk_end;
+	return n;
+}
+
+/*
+ * /proc/PID/pagemap and /proc/PID/smaps, proc(5). See pagemap.h.
+ */
+
+#define ENTRY_PRESENT (UINT64_C(1) << 63) /* bits of an entry of pagemap */
+#define ENTRY_SWAPPED (UINT64_C(1) << 62)
 #define PAGEMAP_BATCH 4096u
 
 typedef void found_fn(void *ctx, taddr_t start, taddr_t end);
@@ -50,7 +109,7 @@ static taddr_t scan(int pagemap, taddr_t start, taddr_t end, found_fn *fn, void 
 	return start;
 }
 
-static void read_entries(int pagemap, taddr_t start, taddr_t end, found_fn *fn, void *ctx)
+static void find_in_entries(int pagemap, taddr_t start, taddr_t end, found_fn *fn, void *ctx)
 {
 	uint64_t entry[PAGEMAP_BATCH];
 
@@ -64,7 +123,7 @@ static void read_entries(int pagemap, taddr_t start, taddr_t end, found_fn *fn, 
 			return;
 		}
 		for (size_t i = 0; i < (size_t)got / sizeof(*entry); i++, start += PAGE_SIZE_MIN)
-			if (entry[i] & (PAGE_PRESENT | PAGE_SWAPPED))
+			if (entry[i] & (ENTRY_PRESENT | ENTRY_SWAPPED))
 				fn(ctx, start, start + PAGE_SIZE_MIN);
 	}
 }
@@ -121,5 +180,285 @@ void present_find(struct present *p, taddr_t start, taddr_t end, found_fn *fn, v
 		return;
 	p->may_scan = false;
 	if (!is_empty(p, start, end))
-		read_entries(p->pagemap, start, end, fn, ctx);
+		find_in_entries(p->pagemap, start, end, fn, ctx);
+}
+
+/*
+ * /proc/PID/pagemap tells which pages there are, /proc/PID/smaps how many of each mapping count,
+ * which takes several times longer. It is read only where their sum does not already show that all
+ * of them do. See pagemap.h.
+ */
+
+/* Bits of an entry of pagemap. */
+#define ENTRY_PRESENT (UINT64_C(1) << 63)
+#define ENTRY_SWAPPED (UINT64_C(1) << 62)
+#define ENTRY_FILE (UINT64_C(1) << 61)
+#define ENTRY_EXCLUSIVE (UINT64_C(1) << 56)
+#define ENTRIES 4096u
+
+struct pagemap_reader {
+	pid_t pid;
+	int pagemap;
+	bool has_no_scan;
+	struct resident *out;
+	uint64_t *entry; /* ENTRIES */
+};
+
+/* -- ranges -- */
+
+static void add_range(struct resident *p, size_t first, struct page_run r)
+{
+	struct page_run *last = p->list.count > first ? &p->list.data[p->list.count - 1] : NULL;
+
+	if (last && last->end == r.start && last->flags == r.flags)
+		last->end = r.end;
+	else
+		*vec_add(&p->list) = r;
+}
+
+static uint64_t count_bytes(const struct resident *p, size_t first, uint32_t flag)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = first; i < p->list.count; i++)
+		if (p->list.data[i].flags & flag)
+			bytes += p->list.data[i].end - p->list.data[i].start;
+	return bytes;
+}
+
+/* -- the pages of a mapping -- */
+
+/* No page of it is a file's: which the kernel would have to find out for each. */
+static bool is_anonymous(const struct map *m)
+{
+	return !m->is_shared &&
+	       (!*m->path || strcmp(m->path, "[heap]") == 0 || map_is_main_stack(m) ||
+		strncmp(m->path, "[anon:", 6) == 0);
+}
+
+static int scan_regions(struct pagemap_reader *r, const struct map *m, size_t first)
+{
+	struct pagemap_region region[PAGEMAP_REGIONS];
+	uint64_t categories = SCAN_PRESENT | SCAN_SWAPPED | SCAN_ZERO;
+
+	if (!is_anonymous(m))
+		categories |= SCAN_FILE;
+	for (taddr_t at = m->start; at < m->end;) {
+		int n = pagemap_scan(r->pagemap, categories, &at, m->end, region);
+
+		if (n < 0)
+			return n;
+		for (int i = 0; i < n; i++) {
+			uint64_t c = region[i].categories;
+			uint32_t flags = c & SCAN_SWAPPED ? PAGE_SWAPPED : PAGE_RESIDENT;
+
+			if (c & SCAN_ZERO)
+				continue;
+			if (c & SCAN_FILE)
+				flags |= PAGE_OF_FILE;
+			add_range(r->out, first, (struct page_run){region[i].start, region[i].end,
+								     flags});
+		}
+	}
+	return 0;
+}
+
+static bool is_zero_page(const struct pagemap_reader *r, taddr_t addr)
+{
+	uint64_t word[PAGE_SIZE_MIN / sizeof(uint64_t)];
+	struct iovec here = {word, sizeof(word)};
+	struct iovec there = {(void *)(uintptr_t)addr, sizeof(word)};
+
+	if (process_vm_readv(r->pid, &here, 1, &there, 1, 0) != (ssize_t)sizeof(word))
+		return false;
+	return word[0] == 0 && memcmp(word, word + 1, sizeof(word) - sizeof(*word)) == 0;
+}
+
+/* @entry is for a page of private memory. */
+static uint32_t entry_flags(const struct pagemap_reader *r, uint64_t entry, taddr_t addr)
+{
+	if (entry & ENTRY_SWAPPED)
+		return PAGE_SWAPPED;
+	if (!(entry & ENTRY_PRESENT))
+		return 0;
+	if (entry & ENTRY_FILE)
+		return PAGE_RESIDENT | PAGE_OF_FILE;
+	return entry & ENTRY_EXCLUSIVE || !is_zero_page(r, addr) ? PAGE_RESIDENT : 0;
+}
+
+static int read_entries(struct pagemap_reader *r, const struct map *m, size_t first)
+{
+	if (!r->entry)
+		r->entry = xmalloc(ENTRIES * sizeof(*r->entry));
+	for (taddr_t at = m->start; at < m->end;) {
+		size_t want = MIN((m->end - at) / PAGE_SIZE_MIN, ENTRIES) * sizeof(*r->entry);
+		off_t offset = (off_t)(at / PAGE_SIZE_MIN * sizeof(*r->entry));
+		ssize_t got = pread(r->pagemap, r->entry, want, offset);
+
+		if (got < (ssize_t)sizeof(*r->entry))
+			return got < 0 ? -errno : -ESRCH;
+		for (size_t i = 0; i < (size_t)got / sizeof(*r->entry); i++) {
+			uint32_t flags = entry_flags(r, r->entry[i], at);
+
+			if (flags)
+				add_range(r->out, first,
+					  (struct page_run){at, at + PAGE_SIZE_MIN, flags});
+			at += PAGE_SIZE_MIN;
+		}
+	}
+	return 0;
+}
+
+/* -- mappings -- */
+
+/* The values of a mapping in smaps, in bytes. */
+struct counts {
+	uint64_t resident, swapped;
+};
+
+static int add_pages(struct pagemap_reader *r, const struct map *m, const struct counts *c)
+{
+	struct resident *p = r->out;
+	size_t first = p->list.count;
+	int rc = -ENOTTY;
+
+	if (c->resident == 0 && c->swapped == 0)
+		return 0;
+	if (!r->has_no_scan)
+		rc = scan_regions(r, m, first);
+	if (rc != 0) {
+		r->has_no_scan = true;
+		p->list.count = first;
+		rc = read_entries(r, m, first);
+	}
+	uint64_t resident = count_bytes(p, first, PAGE_RESIDENT);
+
+	p->resident += resident;
+	p->swapped += count_bytes(p, first, PAGE_SWAPPED);
+	p->differing += (int64_t)(resident - c->resident);
+	return rc;
+}
+
+static bool take_kilobytes(const char *line, const char *key, uint64_t *bytes_out)
+{
+	size_t n = strlen(key);
+
+	if (strncmp(line, key, n) != 0)
+		return false;
+	*bytes_out = strtoull(line + n, NULL, 10) * 1024;
+	return true;
+}
+
+/* VmRSS and VmSwap. */
+static void read_counters(struct pagemap_reader *r)
+{
+	_cleanup_fclose_ FILE *file = proc_open(r->pid, "status");
+	_cleanup_free_ char *line = NULL;
+	size_t size = 0;
+
+	while (file && getline(&line, &size, file) > 0)
+		(void)(take_kilobytes(line, "VmRSS:", &r->out->rss) ||
+		       take_kilobytes(line, "VmSwap:", &r->out->swap));
+}
+
+static void forget(struct resident *p)
+{
+	maps_deinit(&p->maps);
+	p->list.count = 0;
+	p->resident = p->swapped = 0;
+}
+
+/*
+ * Whether all pages of all mappings are as many as the kernel counts, which has none for devices.
+ * If not, nothing is taken.
+ */
+static bool scan_all(struct pagemap_reader *r)
+{
+	struct resident *p = r->out;
+	int rc = maps_read(r->pid, &p->maps);
+
+	for (size_t i = 0; i < p->maps.list.count && rc == 0; i++) {
+		const struct map *m = &p->maps.list.data[i];
+
+		/* this one is the kernel's own, above all others */
+		if (strcmp(m->path, "[vsyscall]") != 0)
+			rc = scan_regions(r, m, p->list.count);
+	}
+	p->resident = count_bytes(p, 0, PAGE_RESIDENT);
+	p->swapped = count_bytes(p, 0, PAGE_SWAPPED);
+	if (rc == 0 && p->resident == p->rss && p->swapped == p->swap)
+		return true;
+	forget(p);
+	return false;
+}
+
+static int read_smaps(struct pagemap_reader *r)
+{
+	_cleanup_fclose_ FILE *file = proc_open(r->pid, "smaps");
+	_cleanup_free_ char *line = NULL;
+	VEC(struct counts) counts = {0};
+	size_t size = 0;
+	ssize_t n;
+	int rc = file ? 0 : -errno;
+
+	while (file && (n = getline(&line, &size, file)) > 0) {
+		struct counts *c = counts.count ? &counts.data[counts.count - 1] : NULL;
+		struct map m;
+
+		if (line[n - 1] == '\n')
+			line[n - 1] = '\0';
+		if (c && (take_kilobytes(line, "Rss:", &c->resident) ||
+			  take_kilobytes(line, "Swap:", &c->swapped)))
+			continue;
+		if (*line >= 'A' && *line <= 'Z')
+			continue;
+		if (maps_parse_line(line, &m) != 0)
+			continue;
+		*vec_add(&r->out->maps.list) = m;
+		*vec_add(&counts) = (struct counts){0};
+	}
+	if (rc == 0 && counts.count == 0)
+		rc = -ESRCH;
+	for (size_t i = 0; i < counts.count && rc == 0; i++)
+		rc = add_pages(r, &r->out->maps.list.data[i], &counts.data[i]);
+	vec_deinit(&counts);
+	return rc;
+}
+
+int resident_read(pid_t pid, struct resident *out)
+{
+	struct pagemap_reader r = {.pid = pid, .out = out};
+	char name[64];
+	int rc;
+
+	*out = (struct resident){0};
+	snprintf(name, sizeof(name), "/proc/%d/pagemap", (int)pid);
+	r.pagemap = open(name, O_RDONLY | O_CLOEXEC);
+	if (r.pagemap < 0)
+		return -errno;
+	read_counters(&r);
+	rc = scan_all(&r) ? 0 : read_smaps(&r);
+	close(r.pagemap);
+	free(r.entry);
+	if (rc != 0)
+		resident_deinit(out);
+	return rc;
+}
+
+void resident_deinit(struct resident *p)
+{
+	maps_deinit(&p->maps);
+	vec_deinit(&p->list);
+}
+
+size_t resident_find(const struct resident *p, taddr_t addr)
+{
+	return vec_search(&p->list, e, e->end <= addr);
+}
+
+taddr_t resident_next(const struct resident *p, taddr_t addr)
+{
+	size_t i = resident_find(p, addr);
+
+	return i < p->list.count ? MAX(p->list.data[i].start, addr) : UINT64_MAX;
 }

@@ -1,6 +1,7 @@
 /*
- * The ptrace requests, checked. Register sets go through PTRACE_GETREGSET with
- * NT_PRSTATUS, which every CPU has.
+ * Wait statuses of seized threads; ptrace(2). With PTRACE_SEIZE every event has
+ * its own code in status >> 16, and a group stop is a PTRACE_EVENT_STOP with one of the four stop
+ * signals.
  */
 #include "tracee/os/ptrace.h"
 
@@ -14,6 +15,74 @@
 #include <time.h>
 
 #include "base/globals.h"
+
+bool stop_is_stopping(int sig)
+{
+	return sig == SIGSTOP || sig == SIGTSTP || sig == SIGTTIN || sig == SIGTTOU;
+}
+
+static enum stop_kind event_kind(int event)
+{
+	switch (event) {
+	case PTRACE_EVENT_FORK: return STOP_FORK;
+	case PTRACE_EVENT_VFORK: return STOP_VFORK;
+	case PTRACE_EVENT_CLONE: return STOP_CLONE;
+	case PTRACE_EVENT_VFORK_DONE: return STOP_VFORK_DONE;
+	case PTRACE_EVENT_EXEC: return STOP_EXEC;
+	case PTRACE_EVENT_EXIT: return STOP_EXIT;
+	case PTRACE_EVENT_SECCOMP: return STOP_SECCOMP;
+	}
+	return STOP_OTHER;
+}
+
+struct stop stop_decode(int status)
+{
+	if (WIFEXITED(status))
+		return (struct stop){STOP_EXITED, WEXITSTATUS(status)};
+	if (WIFSIGNALED(status))
+		return (struct stop){STOP_KILLED, WTERMSIG(status)};
+	if (!WIFSTOPPED(status))
+		return (struct stop){STOP_OTHER, status};
+	int sig = WSTOPSIG(status), event = status >> 16;
+	if (event == PTRACE_EVENT_STOP)
+		return (struct stop){stop_is_stopping(sig) ? STOP_GROUP : STOP_INTERRUPT, sig};
+	if (event != 0)
+		return (struct stop){event_kind(event), event};
+	if (sig == (SIGTRAP | 0x80))
+		return (struct stop){STOP_SYSCALL, 0};
+	return (struct stop){STOP_SIGNAL, sig};
+}
+
+/* Waits for stops with waitid and WNOWAIT, or for SIGCHLD, which is blocked. */
+
+bool wait_for_child(unsigned ms)
+{
+	const struct timespec pause = {0, ms * 1000000l};
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	return sigtimedwait(&set, NULL, &pause) == SIGCHLD;
+}
+
+int wait_peek(pid_t tid, bool no_wait, struct wait_report *out)
+{
+	siginfo_t info = {0};
+	if (waitid(tid ? P_PID : P_ALL, (id_t)tid, &info,
+		   WEXITED | WSTOPPED | WNOWAIT | __WALL | (no_wait ? WNOHANG : 0)) != 0)
+		return -errno;
+	if (info.si_pid == 0)
+		return -EAGAIN;
+	out->tid = info.si_pid;
+	if (info.si_code != CLD_TRAPPED && info.si_code != CLD_STOPPED)
+		return waitpid(info.si_pid, &out->status, __WALL) == info.si_pid ? 0 : -EAGAIN;
+	out->status = info.si_status << 8 | 0x7f; /* in waitpid's format */
+	return 0;
+}
+
+/*
+ * The ptrace requests, checked. Register sets go through PTRACE_GETREGSET with
+ * NT_PRSTATUS, which every CPU has.
+ */
 
 #define SEIZE_TIMEOUT_NS 20000000
 

@@ -1,15 +1,70 @@
 /*
- * One checked function per ptrace request. All return 0 or -errno; -ESRCH means that the thread is
- * gone (or not stopped), a normal event that the loop handles.
+ * The kernel's interface for tracing: waiting for stops, decoding them, and one checked function
+ * per ptrace request. Requests return 0 or -errno; -ESRCH means that the thread is gone (or not
+ * stopped), a normal event that the loop handles.
  */
 #ifndef PTMEM_TRACEE_OS_PTRACE_H
 #define PTMEM_TRACEE_OS_PTRACE_H
 
 #include <signal.h>
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "arch/arch.h"
 #include "base/types.h"
+
+/*
+ * Decodes a wait status into data. Pure functions, no system calls, so tests can construct any
+ * status.
+ */
+
+enum stop_kind {
+	STOP_EXITED,     /* ended: value = exit status */
+	STOP_KILLED,     /* ended: value = signal */
+	STOP_SIGNAL,     /* about to get signal value; resume with it */
+	STOP_GROUP,      /* group stop by signal value; resume with PTRACE_LISTEN */
+	STOP_INTERRUPT,  /* PTRACE_INTERRUPT, or a new thread's first stop */
+	STOP_SYSCALL,    /* entry or exit of a system call (TRACESYSGOOD) */
+	STOP_FORK, STOP_VFORK, STOP_CLONE, STOP_VFORK_DONE,
+	STOP_EXEC,
+	STOP_EXIT,       /* about to exit, memory still exists */
+	STOP_SECCOMP,    /* a seccomp filter stopped it for the tracer */
+	STOP_OTHER,
+};
+
+struct stop {
+	enum stop_kind kind;
+	int value;
+};
+
+/* SIGSTOP and the terminal's three, whose default action stops all threads of a process. */
+bool stop_is_stopping(int sig);
+/* Decodes the status of waitpid for a thread that was seized. ptrace(2), "Stopped states". */
+struct stop stop_decode(int status);
+
+/* Waits for stops of traced threads. */
+
+/* A wait status of thread @tid. */
+struct wait_report {
+	pid_t tid;
+	int status;
+};
+
+/* Sleeps until a child stops or ends; false after @ms. SIGCHLD is blocked, so none is missed. */
+bool wait_for_child(unsigned ms);
+
+/*
+ * Waits for a stop or the end of thread @tid, or of any thread if it is 0. Does not consume the
+ * stop: if ptmem is killed while it handles the stop, the kernel still delivers the signal that the
+ * thread had stopped for. (The signal of a consumed stop is lost with its tracer.) 0 or -errno;
+ * -EAGAIN: @no_wait, and there is none.
+ */
+int wait_peek(pid_t tid, bool no_wait, struct wait_report *out);
+
+/*
+ * One checked function per ptrace request. All return 0 or -errno; -ESRCH means that the thread is
+ * gone (or not stopped), a normal event that the loop handles.
+ */
 
 struct sock_filter;
 

@@ -5,10 +5,9 @@
 
 #include "base/elf_file.h"
 #include "tracee/inject/stub_area.h"
-#include "tracee/pads/pads_internal.h"
+#include "tracee/pads/pad_state.h"
 #include "tracee/state/space.h"
-#include "tracee/state/space_memory.h"
-#include "tracee/state/target_internal.h"
+#include "tracee/state/target_state.h"
 #include "tracee/state/thread.h"
 #include "tracee/state/trap_table.h"
 
@@ -149,7 +148,7 @@ bool own_code_find(struct target *t, const struct address_space *s, const struct
 		   struct own_code *out)
 {
 	*out = (struct own_code){0};
-	/* an exception is in flight: the address that replaces the stub's (trap.c) */
+	/* an exception is in flight: the address that replaces the stub's (call_traps.c) */
 	if (s->unwind_through.pc && place->pc == s->unwind_through.pc && !place->is_exact) {
 		out->kind = OWN_CALL;
 		out->up = 2 * sizeof(uint64_t);

@@ -1,6 +1,6 @@
 /*
  * The memory that pads share with ptmem: one memfd, mapped by both, and one more for each chunk of
- * slots that was added later. Slots are given to threads by pad_slots.h.
+ * slots that was added later. Slots are given to threads by pad_memory.h.
  *
  *	control | directory | ... | deep | rules | slots | rings     the first file
  *	slots | rings                                                 others
@@ -141,5 +141,77 @@ uint64_t pad_memory_ring_size(const struct pad_memory *m, uint32_t index);
 void pad_memory_place_ring(struct pad_memory *m, uint32_t index);
 /* The number of the chunk that contains slot *index; *index becomes the index within it. */
 uint32_t pad_memory_chunk(const struct pad_memory *m, uint32_t *index);
+
+/*
+ * Where pads keep the frames of a thread's last stack: normally in its slot, or in a deep cache for
+ * a thread that recurses deeper. There are a few of those, assigned when a pad requests one
+ * (PAD_REASON_DEEP).
+ */
+
+/* A copy of the deep cache of one slot, for a forked child. */
+struct pad_deep_copy {
+	uint32_t index;
+	struct pad_deep_cache cache;
+};
+
+/*
+ * Slot @index, whose thread is stopped at a PAD_REASON_DEEP, gets a deep cache if one is free, and
+ * never requests one again. Its frames are reset: the caller must reset the reader's, too
+ * (ring_reset_slot).
+ */
+void pad_cache_deepen(struct pad_memory *m, uint32_t index);
+
+/* A copy of the deep cache of slot @index, which the caller frees; NULL = it has none. */
+struct pad_deep_copy *pad_cache_copy(const struct pad_memory *m, uint32_t index);
+
+/* The slots of threads in the shared memory, and the directory in which pads find them. */
+
+/* Whether pad_slots_add() for @thread_pointer would find a slot. */
+bool pad_slots_have_room(const struct pad_memory *m, uint64_t thread_pointer);
+/*
+ * Assigns a slot to the thread with @thread_pointer; an existing one (thread pointers are reused)
+ * is reset. The thread must be stopped, or not running yet. Returns the slot's index, or -ENOSPC.
+ */
+int pad_slots_add(struct pad_memory *m, uint64_t thread_pointer, taddr_t stack_low,
+			  taddr_t stack_high);
+
+/* The index of the slot of @thread_pointer, or -ENOENT. */
+int pad_slots_find(const struct pad_memory *m, uint64_t thread_pointer);
+
+/* The thread has ended: its slot may be reused. Its records must have been read. */
+void pad_slots_remove(struct pad_memory *m, uint64_t thread_pointer);
+
+/*
+ * Clears the call and the frames of slot @index, whose thread is stopped outside pads. The caller
+ * must reset the reader's copy, too (ring_reset_slot).
+ */
+void pad_slots_reset(struct pad_memory *m, uint32_t index);
+
+/*
+ * @m was just made with its parent's options, at the same address. Turns it into a copy of the
+ * parent's memory for the one thread of @slot: @control, @slot and its deep cache (NULL = none) as
+ * they were, no rules. The caller took flags, index and thread pointer from private memory, not
+ * from the shared one.
+ */
+void pad_slots_inherit(struct pad_memory *m, const struct pad_control *control,
+			const struct pad_slot *slot, const struct pad_deep_copy *deep);
+
+/* Lets pads detect that ptmem died. */
+
+/*
+ * The control blocks owned by the calling thread. When it dies, for whatever reason, the kernel
+ * sets PAD_OWNER_DIED in each before it releases traced threads: they are robust futexes. Replaces
+ * the thread's list of robust mutexes; must not be moved.
+ */
+struct pad_owner {
+	/* struct robust_list_head */
+	struct { uint64_t list; int64_t futex_offset; uint64_t pending; } head;
+	void *before;  /* the thread's own list */
+};
+int pad_owner_init(struct pad_owner *owner);
+/* Restores the thread's own list; ours must be empty. */
+void pad_owner_deinit(struct pad_owner *owner);
+void pad_owner_add(struct pad_owner *owner, struct pad_memory *m);
+void pad_owner_remove(struct pad_owner *owner, struct pad_memory *m); /* before its deinit */
 
 #endif

@@ -1,13 +1,13 @@
 /* See pad_sampling.h. */
-#include "tracee/pads/pad_sampling.h"
+#include "tracee/pads/pads.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
-#include "tracee/pads/pads_internal.h"
+#include "tracee/pads/pad_state.h"
 #include "tracee/state/heap_sampling.h"
-#include "tracee/state/target_internal.h"
+#include "tracee/state/target_state.h"
 
 static uint64_t *distances(const struct pad_memory *m)
 {

@@ -1,20 +1,213 @@
-/* Assigns slots to threads, and sets the bounds of their stacks. */
-#include "tracee/pads/pad_threads.h"
+/* The state of a thread that concerns pads. */
+#include "tracee/pads/pads.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
+#include "base/alloc.h"
 #include "base/log.h"
 #include "tracee/calls/stack_scan.h"
 #include "tracee/os/maps.h"
 #include "tracee/os/ptrace.h"
-#include "tracee/pads/pad_delivery.h"
-#include "tracee/pads/pad_mapping.h"
-#include "tracee/pads/pad_slots.h"
-#include "tracee/pads/pad_thread.h"
-#include "tracee/pads/pads_internal.h"
-#include "tracee/pads/ring_stack.h"
-#include "tracee/state/target_internal.h"
+#include "tracee/pads/pad_memory.h"
+#include "tracee/pads/pad_state.h"
+#include "tracee/pads/ring.h"
+#include "tracee/state/heap_sampling.h"
+#include "tracee/state/space.h"
+#include "tracee/state/target_state.h"
 #include "tracee/state/thread.h"
+
+struct pad_thread *pad_thread(struct thread *th)
+{
+	if (!th->pads)
+		th->pads = xcalloc(1, sizeof(*th->pads));
+	return th->pads;
+}
+
+int pad_thread_slot(const struct thread *th)
+{
+	return th->pads && th->pads->pointer ? (int)th->pads->slot : -1;
+}
+
+void pad_thread_forget(struct thread *th)
+{
+	free(th->pads);
+	th->pads = NULL;
+}
+
+/* Delivers the records in rings. */
+
+struct delivery {
+	struct target *target;
+	struct address_space *space;
+};
+
+static int read_memory(void *ctx, taddr_t addr, void *buf, size_t size)
+{
+	struct address_space *s = ctx;
+	return space_read(s, addr, buf, size);
+}
+
+/* Whether @ev is the free of a delete that was already reported. Clears the slot's entry. */
+static bool is_deleted(struct pads *p, const struct heap_event *ev)
+{
+	for (size_t i = 0; i < p->deleted.count; i++) {
+		struct pads_deleted deleted = p->deleted.data[i];
+		if (deleted.slot != ev->path)
+			continue;
+		vec_take_swap(&p->deleted, i);
+		return ev->kind == HEAP_FREE && ev->addr == deleted.block;
+	}
+	return false;
+}
+
+bool pads_take_deleted(struct target *t, struct thread *th, taddr_t block)
+{
+	struct address_space *s = th->process->space;
+	int slot = s->pads && s->pads->deleted.count > 0 ? pad_thread_slot(th) : -1;
+	if (slot < 0)
+		return false;
+	pads_catch_up(t, s); /* an earlier record of the thread changes which call it is in */
+	const struct heap_event ev = {.kind = HEAP_FREE, .addr = block, .path = (uint32_t)slot};
+	return is_deleted(s->pads, &ev);
+}
+
+static void deliver(void *ctx, struct heap_event *ev)
+{
+	struct delivery *d = ctx;
+	struct address_space *s = d->space;
+	struct pads *p = s->pads;
+	if (ev->path + 1 == p->watched)
+		p->saw_record = true;
+	if (p->deleted.count > 0 && is_deleted(p, ev))
+		return;
+	if (!ev->old_addr && ev->kind == HEAP_REALLOC_BEGIN)
+		return;
+	if (!ev->old_addr && ev->kind == HEAP_REALLOC_END)
+		ev->kind = HEAP_ALLOC;
+	if (!s->watch.is_profiled || !s->watch.is_ready)
+		return;
+	ev->thread = ev->path < p->owner.count ? (uint32_t)p->owner.data[ev->path] : 0;
+	ev->is_chosen = true;
+	if (!heap_sampling_see(d->target, s, ev))
+		return;
+	if (ev->stack) {
+		ev->stack->read = read_memory;
+		ev->stack->read_ctx = s;
+	}
+	d->target->sink.event(d->target->sink.ctx, s, ev);
+}
+
+static uint32_t find_node(void *ctx, const struct heap_event *ev)
+{
+	struct delivery *d = ctx;
+	return d->target->sink.node(d->target->sink.ctx, d->space, ev);
+}
+
+static void deliver_quick(void *ctx, struct quick_event *event, size_t count)
+{
+	struct delivery *d = ctx;
+	struct pads *p = d->space->pads;
+	for (size_t i = 0; p->watched && i < count; i++)
+		p->saw_record |= event[i].slot + 1u == p->watched;
+	const struct event_options *o = &d->target->options.events;
+	bool wants_threads = o->stack_pointers || o->quick_threads;
+	for (size_t i = 0; wants_threads && i < count; i++)
+		event[i].thread =
+			event[i].slot < p->owner.count ? (uint32_t)p->owner.data[event[i].slot] : 0;
+	d->target->sink.quick(d->target->sink.ctx, d->space, event, count);
+}
+
+/* Whether records may take the short path. */
+static bool is_quick(const struct target *t, struct address_space *s)
+{
+	return t->sink.wants_quick && s->watch.is_profiled && s->watch.is_ready &&
+	       s->pads->deleted.count == 0 && t->sink.wants_quick(t->sink.ctx, s);
+}
+
+size_t pads_drain_some(struct target *t, struct address_space *s)
+{
+	struct delivery d = {t, s};
+	const struct ring_reader reader = {
+		.ctx = &d,
+		.event = deliver,
+		.node = find_node,
+		.is_counting = t->options.events.no_stacks,
+		.quick = is_quick(t, s) ? deliver_quick : NULL,
+	};
+	if (!pad_memory_is_intact(&s->pads->memory))
+		ring_break(&s->pads->ring, "its control block was overwritten");
+	return ring_drain(&s->pads->ring, PADS_DRAIN_BATCH, &reader);
+}
+
+uint64_t pads_records(const struct address_space *s)
+{
+	return s->pads ? s->pads->ring.stats.records : 0;
+}
+
+size_t pads_drain(struct target *t, struct address_space *s)
+{
+	struct ring *r = &s->pads->ring;
+	uint64_t end = r->number + ring_pending(r);
+	size_t sum = 0, n;
+	do {
+		n = pads_drain_some(t, s);
+		sum += n;
+	} while (n >= PADS_DRAIN_BATCH && r->number < end);
+	return sum;
+}
+
+void pads_catch_up(struct target *t, struct address_space *s)
+{
+	if (s->pads && !t->is_abandoned)
+		pads_drain(t, s);
+}
+
+bool pads_catch_up_on(struct target *t, const struct thread *th)
+{
+	struct address_space *s = th->process->space;
+	struct pads *p = s->pads;
+	if (!p)
+		return false;
+	p->watched = (uint32_t)(pad_thread_slot(th) + 1);
+	p->saw_record = false;
+	pads_catch_up(t, s);
+	p->watched = 0;
+	return p->saw_record;
+}
+
+bool pads_are_corrupt(struct address_space *s)
+{
+	struct pads *p = s->pads;
+	if (!p || !p->ring.broken)
+		return false;
+	if (!p->is_reported)
+		log_error("process %d: its shared memory is corrupt (%s): "
+			  "profiling of it ends here",
+			  s->processes.pid, p->ring.broken);
+	p->is_reported = true;
+	return true;
+}
+
+uint64_t pads_time_error(const struct address_space *s)
+{
+	const struct ring_stats *stats = s->pads ? &s->pads->ring.stats : NULL;
+
+	return stats && stats->coarse_bytes > stats->bytes / 100 ? stats->coarse_ns : 0;
+}
+
+void pads_finish(struct target *t, struct address_space *s)
+{
+	if (!s->pads)
+		return;
+	pads_catch_up(t, s);
+	pads_are_corrupt(s);
+	t->stats.records += s->pads->ring.stats.records;
+	t->stats.raw_records += s->pads->ring.stats.raw;
+	t->stats.ring_bytes += s->pads->ring.stats.bytes;
+}
+
+/* Assigns slots to threads, and sets the bounds of their stacks. */
 
 struct pad_slot *pads_slot(const struct thread *th)
 {

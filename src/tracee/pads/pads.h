@@ -1,18 +1,32 @@
 /*
  * Pads: trampolines that record calls of hot functions in shared memory, instead of a breakpoint
  * stop for each. arch/pad.h is the contract with the code in the target. A space with pads has a
- * struct pads, which is private to this directory:
- *
- *	promote.h       turns breakpoints into pads
- *	pad_service.h   handles requests of pads
- *	pad_delivery.h  delivers their records
- *	pad_threads.h   assigns slots to threads
- *	pad_fork.h, pad_restore.h, pad_retreat.h, pad_leave.h
+ * struct pads (pad_state.h), which is private to this directory. In this order: their life,
+ * promotion of breakpoints to pads, slots of threads, delivery of records, stamps, sampling,
+ * forks, and what happens when the program unmaps or replaces their memory, or ptmem detaches.
  */
 #ifndef PTMEM_TRACEE_PADS_PADS_H
 #define PTMEM_TRACEE_PADS_PADS_H
 
+#include <stdbool.h>
+
+#include "arch/pad.h"
+#include "base/heap_calls.h"
 #include "base/types.h"
+#include "tracee/inject/stub_area.h"
+#include "tracee/pads/pad_memory.h"
+
+/*
+ * Pads: trampolines that record calls of hot functions in shared memory, instead of a breakpoint
+ * stop for each. arch/pad.h is the contract with the code in the target. A space with pads has a
+ * struct pads, which is private to this directory:
+ *
+ *	pads.h       turns breakpoints into pads
+ *	pad_state.h   handles requests of pads
+ *	pads.h  delivers their records
+ *	pads.h   assigns slots to threads
+ *	pads.h, pads.h, pads.h, pads.h
+ */
 
 struct address_space;
 struct target;
@@ -39,5 +53,179 @@ taddr_t pads_mapped_at(const struct address_space *s, uint64_t *size_out);
 
 /* Frees ptmem's side. */
 void pads_free(struct target *t, struct address_space *s);
+
+/*
+ * Promotion of hot functions from breakpoints to pads.
+ */
+
+struct thread;
+
+/* What promotion needs to know, and what takes long to find, while the threads of @s run. */
+void pads_prepare(struct target *t, struct address_space *s);
+
+/*
+ * Promotes every watched function of @s whose entry is still a breakpoint; all threads are stopped,
+ * @th is one of them. Called again for functions found later. 0 or -errno.
+ */
+int pads_promote(struct target *t, struct address_space *s, struct thread *th);
+
+/* Assigns slots to threads, and sets the bounds of their stacks. */
+
+/* The slot of @th, or NULL. */
+struct pad_slot *pads_slot(const struct thread *th);
+
+/* Assigns a slot to a new thread of a space with pads, stopped before its first instruction (or at
+ * promotion). */
+void pads_add_thread(struct target *t, struct thread *th);
+void pads_thread_exit(struct target *t, struct thread *th);
+
+/* Assigns to @th, which runs on the stack at @sp, the slot of its thread pointer. 0 or -errno. */
+int pads_give_slot(struct target *t, struct thread *th, uint64_t thread_pointer, taddr_t sp);
+/* Whether another thread has the slot of @thread_pointer (clone without thread-local storage). */
+bool pads_slot_is_taken(const struct thread *th, uint64_t thread_pointer);
+
+/* The state of a thread that concerns pads. */
+
+struct pad_thread {
+	uint64_t pointer;       /* its thread pointer, the key of its slot; 0 = has no slot */
+	uint32_t slot;
+	uint64_t waited_slot, waited_end; /* for which head it last found a ring full */
+	/* a pad did not find its slot, although it has one: how often, at this head of its ring */
+	uint32_t misses;
+	uint64_t missed_head;
+	uint32_t bounds_traps;  /* consecutive calls on another stack than its slot's */
+};
+
+/* Returns the state of @th; thread_remove frees it. */
+struct pad_thread *pad_thread(struct thread *th);
+/* The index of the slot of @th; -1 = it has none. */
+int pad_thread_slot(const struct thread *th);
+/* @th runs another program: it has no slot any more. */
+void pad_thread_forget(struct thread *th);
+
+/*
+ * Delivers the rings' contents: records become events, plain ones in batches.
+ *
+ * Order of events: a record is numbered before a block can become known or reusable, so the order
+ * of numbers is correct for records. An event that ptmem makes itself, at a stop, must come after
+ * all records complete by then: call pads_catch_up() first.
+ */
+
+/*
+ * Reads what is complete, about PADS_DRAIN_BATCH records at most: a caller that reads more in a row
+ * would not notice a waiting thread. Returns the number of records; fewer: there was no more.
+ */
+#define PADS_DRAIN_BATCH 2048u
+size_t pads_drain_some(struct target *t, struct address_space *s);
+/* The number of records read from the pads of @s that are not in the target's statistics yet. */
+uint64_t pads_records(const struct address_space *s);
+/* Reads everything that is complete by now, not what running threads add meanwhile. */
+size_t pads_drain(struct target *t, struct address_space *s);
+/* The same, if there are pads. */
+void pads_catch_up(struct target *t, struct address_space *s);
+/* The same; returns whether a record of @th was among them. */
+bool pads_catch_up_on(struct target *t, const struct thread *th);
+
+/* pad_hooks.take_deleted */
+bool pads_take_deleted(struct target *t, struct thread *th, taddr_t block);
+
+/*
+ * Whether the program overwrote the memory that it shares with pads, which is reported once. After
+ * that nothing more is read from it: the profile of @s must end (target_leave.c).
+ */
+bool pads_are_corrupt(struct address_space *s);
+/*
+ * How inexact times are, in ns, if those of more than one in a hundred events are, since calls
+ * cannot read the CPU's counter; else 0.
+ */
+uint64_t pads_time_error(const struct address_space *s);
+/* Reads the rings for the last time. */
+void pads_finish(struct target *t, struct address_space *s);
+
+/*
+ * Pads read the CPU's counter for their stamps (arch/pad.h, Times), if they can: the kernel may not
+ * trust it, and a program may have disabled it for itself (PR_SET_TSC).
+ */
+
+/* Sets how often the pads of @s write stamps: sampling ones before each record. */
+void pads_set_gap(const struct target *t, struct address_space *s);
+
+/*
+ * @th stopped for SIGSEGV. True if a pad could not read the counter: from now on the pads of that
+ * address space write no stamps, and the thread is resumed without the signal.
+ */
+bool pads_skip_ticks(struct target *t, struct thread *th);
+
+/* Whether the program has pads that write no stamps: then their rings must be read often. */
+bool pads_lack_stamps(const struct target *t);
+
+/*
+ * What pads need for sampling (arch/pad.h, Sampling): the table of distances, the seeds of their
+ * generators and the filter; and the exact totals that they count.
+ */
+
+/* Initializes slot @index at its first use. */
+void pad_sampling_seed_slot(const struct pad_memory *m, uint32_t index);
+
+/* The shift of the sampled call that the thread of @slot is in; the slot may hold any value. */
+uint8_t pads_slot_shift(const struct address_space *s, const struct pad_slot *slot);
+
+/* Computes what takes long, while threads run. */
+void pads_prepare_sampling(struct target *t);
+/* Sets up sampling for the pads to be created in @s. */
+void pads_start_sampling( struct target *t, struct address_space *s);
+
+/* As in struct pad_hooks. */
+void pads_filter(struct address_space *s, taddr_t addr, bool is_sample);
+void pads_set_sample_shift(struct address_space *s, uint32_t shift);
+void pads_add_totals(const struct address_space *s, struct call_totals *totals);
+
+/* Pads in a forked child. */
+
+/*
+ * @child was just forked from @parent by @th, which is at the fork (NULL: it is dead). The child
+ * gets breakpoints in place of its parent's pads. If @th is in a pad, or in code called by one (its
+ * signal handler forks), it gets a copy of the pads instead, which pads_thread_started() creates.
+ */
+void pads_fork(struct target *t, struct address_space *parent, struct address_space *child,
+	       struct thread *th);
+/* @th is before its first instruction: a new thread, or that of a fork. */
+void pads_thread_started(struct target *t, struct thread *th);
+/* Replaces jumps by breakpoints. */
+void pads_put_breakpoints(const struct target *t, struct address_space *s);
+
+/* Repairs memory that pads share with ptmem, and that the program has unmapped. */
+
+struct maps;
+
+/* Whether @addr is in memory that pads of @s share with ptmem. */
+bool pads_share_memory_at(const struct address_space *s, taddr_t addr);
+/* What became of it, according to @maps; replaced if a part of it is. */
+enum lost_state pads_memory_state(const struct address_space *s, const struct maps *maps);
+/*
+ * Maps again what is gone of it; -EEXIST, if it is replaced. All threads are stopped; @th makes the
+ * calls. *any_out is set if there was anything.
+ */
+int pads_restore_memory(struct target *t, struct thread *th, const struct maps *maps,
+			bool *any_out);
+
+/* The end of pads in a running process. */
+
+/*
+ * The program of @s has mapped its own memory over code or memory of pads: jumps become breakpoints
+ * for good, and calls in progress return to stubs. All threads are stopped.
+ */
+void pads_retreat(struct target *t, struct address_space *s);
+/* The memory that pads shared with ptmem is the program's now, which must not be unmapped. */
+void pads_forget_memory(struct address_space *s);
+
+/* Moves threads out of pads when ptmem detaches. */
+
+/* Turns recording off; all threads are stopped. install_remove() restores the text. */
+void pads_disarm(struct target *t, struct address_space *s);
+/* Runs threads in pads to the exits; text is restored. Some may still have to be stepped. */
+void pads_run_out(struct target *t, struct address_space *s);
+/* Makes threads inside originals return to their callers instead of into pads. */
+void pads_release_threads(struct target *t, struct address_space *s);
 
 #endif

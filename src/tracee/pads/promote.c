@@ -1,12 +1,12 @@
 /*
  * Promotes hot functions to pads; arch/pad.h describes pads.
  *
- * All threads are stopped. A thread of the target makes the shared memory (pad_mapping.h), the
+ * All threads are stopped. A thread of the target makes the shared memory (pad_state.h), the
  * recorder and a pad for each hot function are written, then each entry's first bytes become a
  * jump. An entry that a thread is in, or whose inner bytes any stack points to (an interrupted pc
  * in a signal frame), stays a breakpoint this time.
  */
-#include "tracee/pads/promote.h"
+#include "tracee/pads/pads.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -17,28 +17,20 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "tracee/calls/calls.h"
-#include "tracee/calls/entry.h"
-#include "tracee/calls/exceptions.h"
-#include "tracee/calls/requests.h"
+#include "tracee/calls/client_request.h"
 #include "tracee/calls/stack_scan.h"
 #include "tracee/inject/seccomp.h"
 #include "tracee/inject/stub_area.h"
 #include "tracee/os/ptrace.h"
-#include "tracee/pads/pad_mapping.h"
-#include "tracee/pads/pad_owner.h"
-#include "tracee/pads/pad_sampling.h"
-#include "tracee/pads/pad_service.h"
-#include "tracee/pads/pad_thread.h"
-#include "tracee/pads/pad_ticks.h"
-#include "tracee/pads/pad_threads.h"
-#include "tracee/pads/pads_internal.h"
+#include "tracee/pads/pad_memory.h"
+#include "tracee/pads/pad_state.h"
 #include "tracee/state/journal.h"
-#include "tracee/state/space_memory.h"
-#include "tracee/state/space_modules.h"
-#include "tracee/state/target_internal.h"
+#include "tracee/state/module.h"
+#include "tracee/state/space.h"
+#include "tracee/state/target_state.h"
 #include "tracee/state/thread.h"
 #include "tracee/state/trap_table.h"
-#include "tracee/state/unwinder.h"
+#include "tracee/state/unwind_queries.h"
 
 #define MOVED_MAX 64
 

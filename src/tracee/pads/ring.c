@@ -1,10 +1,225 @@
-/* The positions of the rings' reader. */
+/*
+ * The mirrors of the slots' last stacks.
+ */
 #include "tracee/pads/ring.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/alloc.h"
-#include "tracee/pads/ring_stack.h"
+#include "base/types.h"
+#include "tracee/os/cpu_counters.h"
+
+struct ring_mirror *ring_add_mirror(struct ring *r, uint32_t slot)
+{
+	size_t count = slot + 1 + slot / 2;
+
+	r->mirror = xrealloc(r->mirror, count, sizeof(*r->mirror));
+	memset(r->mirror + r->mirror_count, 0, (count - r->mirror_count) * sizeof(*r->mirror));
+	r->mirror_count = count;
+	return &r->mirror[slot];
+}
+
+static void ring_free_mirrors(struct ring *r)
+{
+	for (size_t i = 0; i < r->mirror_count; i++)
+		free(r->mirror[i].frame);
+	free(r->mirror);
+}
+
+void ring_reset_slot(struct ring *r, uint32_t slot)
+{
+	struct ring_mirror *m = ring_mirror(r, slot);
+
+	m->count = 0;
+	m->has_node = false;
+	m->is_new_to_sink = false;
+}
+
+void ring_read_stack(struct ring *r, const uint64_t *word, const struct pad_record_block *block,
+		     struct heap_event *ev)
+{
+	struct ring_mirror *m = ring_mirror(r, ev->path);
+	const uint64_t *pc = word + sizeof(*block) / sizeof(*word);
+
+	if (block->kept + block->fresh >= m->capacity)
+		m->frame = xgrow(m->frame, &m->capacity, block->kept + block->fresh + 1u,
+				 sizeof(*m->frame));
+	for (uint32_t i = 0; i < block->fresh; i++)
+		m->frame[block->kept + i] = ring_load(&pc[i]) - 1;
+	m->count = block->kept + block->fresh;
+	m->has_node = false;
+	ev->frame = m->frame;
+	ev->frame_count = (uint32_t)m->count;
+	ev->kept = m->is_new_to_sink ? 0 : block->kept;
+	m->is_new_to_sink = false;
+}
+
+void ring_read_same_stack(struct ring *r, struct heap_event *ev)
+{
+	struct ring_mirror *m = ring_mirror(r, ev->path);
+
+	ev->frame = m->frame;
+	ev->frame_count = (uint32_t)m->count;
+	ev->kept = m->is_new_to_sink ? 0 : ev->frame_count;
+	m->is_new_to_sink = false;
+}
+
+/* Lines from stamps and turns. */
+
+#define TIME_MAX (UINT64_C(1) << 24) /* ns of a slope: times a ring of records it fits in 64 bits */
+
+void ring_dates_turn(struct ring *r, uint32_t slot, uint64_t before, uint64_t after)
+{
+	struct ring_source *s = &r->source[slot];
+	struct ring_dates *d = &s->dates;
+	struct ring_turn *last = d->turns ? &d->turn[d->turns - 1] : NULL;
+
+	d->line.end = 0;
+	if (last && last->head == s->head) {
+		last->number = r->next_number;
+		last->not_yet_ns = before;
+		return;
+	}
+	if (d->turns == RING_TURNS)
+		memmove(d->turn, d->turn + 1, --d->turns * sizeof(*d->turn));
+	d->turn[d->turns++] = (struct ring_turn){s->head, r->next_number, after, before};
+}
+
+uint64_t ring_dates_seen(const struct ring *r, uint32_t slot)
+{
+	const struct ring_dates *d = &r->source[slot].dates;
+	uint64_t ns = d->turn[d->turns - 1].there_ns, last = r->clock->last.ns;
+
+	return r->clock->last.ticks + tick_clock_ticks(r->clock, MAX(ns, last) - last) -
+	       tick_clock_ticks(r->clock, last - MIN(ns, last));
+}
+
+/* @ns over @bytes. */
+static uint64_t slope_of(uint64_t ns, uint64_t bytes)
+{
+	return bytes ? (MIN(ns, TIME_MAX) << RING_SLOPE_SHIFT) / bytes : 0;
+}
+
+void ring_dates_pass(struct ring *r, uint32_t slot, uint64_t end, uint64_t ticks)
+{
+	struct ring_dates *d = &r->source[slot].dates;
+	uint64_t ns = tick_clock_ns(r->clock, ticks);
+
+	if (d->last.at && ns > d->last.ns && ns - d->last.ns <= RING_GAP_NS)
+		d->rate = slope_of(ns - d->last.ns, end - PAD_TIME_SIZE - d->last.at);
+	d->last = (struct ring_stamp){end, ns};
+	d->line.end = 0;
+}
+
+/*
+ * The turns around the record at @position: before.ns, when it did not exist yet, and after->ns,
+ * when it did; 0 = unknown. A head right behind the last stamp says nothing: a stamp is written
+ * when its record is about to follow. Nor does one at a record that had its number.
+ */
+static void find_turns(const struct ring_dates *d, uint64_t position, uint64_t number,
+		       struct ring_stamp *before, struct ring_stamp *after)
+{
+	uint32_t i = d->turns;
+
+	*before = *after = (struct ring_stamp){0};
+	while (i > 0 && d->turn[i - 1].head > position)
+		i--;
+	if (i < d->turns)
+		*after = (struct ring_stamp){d->turn[i].head, d->turn[i].there_ns};
+	for (; i > 0 && (!d->last.at || d->turn[i - 1].head > d->last.at); i--) {
+		const struct ring_turn *t = &d->turn[i - 1];
+		if (t->number > number)
+			continue;
+		*before = (struct ring_stamp){t->head, t->not_yet_ns};
+		return;
+	}
+}
+
+static uint64_t run_of(uint64_t slope, uint64_t bytes)
+{
+	return bytes * slope >> RING_SLOPE_SHIFT;
+}
+
+/* How many bytes a line with @slope takes to gain @ns. */
+static uint64_t bytes_until(uint64_t slope, uint64_t ns)
+{
+	return slope && ns < TIME_MAX ? (ns << RING_SLOPE_SHIFT) / slope + 1 : UINT32_MAX;
+}
+
+/*
+ * Sets the line for @position to a piece of @line. Dates do not precede the last one, nor exceed
+ * @most_ns: where @line does, the piece is level.
+ */
+static void draw(struct ring_dates *d, uint64_t position, struct ring_line line, uint64_t most_ns)
+{
+	uint64_t least = d->now_ns, most = MAX(most_ns, least), end = line.end;
+	uint64_t ns = line.start.ns + run_of(line.slope, position - line.start.at);
+
+	if (ns >= least && ns < most) {
+		end = line.start.at + bytes_until(line.slope, most - line.start.ns);
+	} else {
+		if (ns < least)
+			end = line.start.at + bytes_until(line.slope, least - line.start.ns);
+		line.start = (struct ring_stamp){position, MIN(MAX(ns, least), most)};
+		line.slope = 0;
+	}
+	line.end = MIN(line.end, MAX(end, position + 1));
+	d->line = line;
+}
+
+#define COARSE_NS 1000000u
+
+/* Records of @bytes are dated without stamps, to @ns. */
+static void note_resolution(struct ring_stats *stats, uint64_t bytes, uint64_t ns)
+{
+	if (ns <= COARSE_NS)
+		return;
+	stats->coarse_bytes += bytes;
+	stats->coarse_ns = MAX(stats->coarse_ns, ns);
+}
+
+static void place(struct ring *r, struct ring_dates *d, uint64_t position, uint64_t number)
+{
+	struct ring_stamp before, after, from = d->last;
+	uint64_t most;
+
+	find_turns(d, position, number, &before, &after);
+	most = after.ns;
+	if (!d->last.at) { /* between the turns */
+		from = before.ns ? before : (struct ring_stamp){position, after.ns};
+		d->rate = slope_of(after.ns - MIN(from.ns, after.ns), after.at - from.at);
+	} else {
+		if (before.ns > d->last.ns)
+			from = (struct ring_stamp){position, before.ns};
+		most = MIN(from.ns + RING_GAP_NS / 2, after.ns);
+	}
+	if (r->memory->written.flags & PAD_NO_TICKS)
+		note_resolution(&r->stats, after.at - position, after.ns - MIN(from.ns, after.ns));
+	draw(d, position, (struct ring_line){from, d->rate, after.at}, most);
+}
+
+const struct ring_line *ring_line_at(struct ring *r, uint32_t slot, uint64_t position,
+				     uint64_t number)
+{
+	struct ring_dates *d = &r->source[slot].dates;
+
+	if (position >= d->line.end)
+		place(r, d, position, number);
+	return &d->line;
+}
+
+uint64_t ring_date(struct ring *r, uint32_t slot)
+{
+	const struct ring_source *s = &r->source[slot];
+	struct ring_dates *d = &r->source[slot].dates;
+	const struct ring_line *line = ring_line_at(r, slot, s->position, s->next);
+
+	d->now_ns = line->start.ns + run_of(line->slope, s->position - line->start.at);
+	return d->now_ns;
+}
+
+/* The positions of the rings' reader. */
 
 void ring_init(struct ring *r, struct pad_memory *memory, const struct arch *arch,
 	       struct tick_clock *clock)
@@ -85,4 +300,52 @@ void ring_publish(struct ring *r)
 {
 	for (uint32_t i = 0; i < r->source_count; i++)
 		ring_publish_slot(r, i);
+}
+
+/*
+ * Copies of a ring for a fork.
+ */
+
+struct ring_unfinished *ring_save_unfinished(struct ring *r, uint32_t slot)
+{
+	uint64_t head = ring_head(r, slot);
+	const struct ring_source *s = ring_source(r, slot);
+	uint64_t at = head & s->mask, size = MIN(s->mask + 1 - at, r->memory->written.record_max);
+	struct ring_unfinished *saved = xmalloc(sizeof(*saved) + size);
+
+	saved->head = head;
+	saved->size = size;
+	memcpy(saved->data, s->bytes + at, size);
+	return saved;
+}
+
+void ring_restore_unfinished(struct ring *r, uint32_t slot, const struct ring_unfinished *saved)
+{
+	struct ring_source *s = ring_source(r, slot);
+	struct pad_ring *shared = pad_memory_ring(r->memory, slot);
+
+	s->position = s->published = saved->head;
+	shared->head = saved->head;
+	shared->limit = saved->head + s->mask + 1;
+	memcpy(pad_memory_ring_bytes(r->memory, slot) + (saved->head & s->mask), saved->data,
+	       saved->size);
+}
+
+void ring_fork(struct ring *r, const struct ring *parent, uint32_t slot)
+{
+	struct ring_mirror *m;
+
+	*r = (struct ring){
+		.arch = parent->arch,
+		.clock = parent->clock,
+		.broken = parent->broken,
+		.number = parent->next_number,
+		.next_number = parent->next_number,
+	};
+	m = ring_mirror(r, slot);
+	if (slot >= parent->mirror_count || parent->mirror[slot].count == 0)
+		return;
+	m->count = m->capacity = parent->mirror[slot].count;
+	m->frame = xmemdup(parent->mirror[slot].frame, m->count * sizeof(*m->frame));
+	m->is_new_to_sink = true;
 }

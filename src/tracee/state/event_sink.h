@@ -7,7 +7,7 @@
 
 #include <sys/types.h>
 
-#include "base/quick_event.h"
+#include "base/heap_calls.h"
 #include "base/types.h"
 #include "tracee/state/heap_event.h"
 

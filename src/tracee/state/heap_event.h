@@ -6,7 +6,7 @@
 #define PTMEM_TRACEE_STATE_HEAP_EVENT_H
 
 #include "arch/arch.h"
-#include "base/heap_function.h"
+#include "base/heap_calls.h"
 #include "base/types.h"
 
 enum heap_event_kind {

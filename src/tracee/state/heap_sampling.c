@@ -5,11 +5,9 @@
 
 #include "base/alloc.h"
 #include "base/byte_sampler.h"
-#include "base/vec.h"
 #include "tracee/state/heap_event.h"
-#include "tracee/state/pad_hooks.h"
 #include "tracee/state/space.h"
-#include "tracee/state/target_internal.h"
+#include "tracee/state/target_state.h"
 
 #define FIRST_BITS 8
 

@@ -11,7 +11,7 @@
 #ifndef PTMEM_TRACEE_STATE_HEAP_SAMPLING_H
 #define PTMEM_TRACEE_STATE_HEAP_SAMPLING_H
 
-#include "base/call_totals.h"
+#include "base/heap_calls.h"
 #include "base/types.h"
 
 struct address_space;

@@ -12,10 +12,9 @@
 #include "base/clock.h"
 #include "tracee/state/module.h"
 #include "tracee/state/space.h"
-#include "tracee/state/space_memory.h"
-#include "tracee/state/target_internal.h"
+#include "tracee/state/target_state.h"
 #include "tracee/state/thread.h"
-#include "tracee/state/trap.h"
+#include "tracee/state/trap_table.h"
 
 /*
  * Prevents the compiler from reordering a record's stores; a dying process's own stores are seen in

@@ -3,7 +3,7 @@
  *
  * A journal is in memory that ptmem shares with its guardian (guard/guardian.h), and a copy of it
  * is in the page of the SIGTRAP handler in the tracee, where the next ptmem finds it
- * (guard/recovery.h). Every change is recorded before it is made, and deleted after it was undone:
+ * (guard/guardian.h). Every change is recorded before it is made, and deleted after it was undone:
  * ptmem may die between any two steps. Spaces of started programs have no journal, since those die
  * with ptmem; for them all functions that take a space do nothing.
  */

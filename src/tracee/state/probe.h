@@ -1,23 +1,44 @@
-/* The watched functions: a table of symbol names, and the meaning of their arguments. */
+/*
+ * The watched functions: a table of symbol names, the meaning of their arguments, and which
+ * objects' functions are watched (--soname-synonyms=somalloc=PATTERN: libc's and libstdc++'s
+ * always are; others without the option, or if their soname matches PATTERN; "NONE": an object
+ * without one, such as the executable).
+ */
 #ifndef PTMEM_TRACEE_STATE_PROBE_H
 #define PTMEM_TRACEE_STATE_PROBE_H
 
 #include "arch/arch.h"
+#include "base/alloc.h"
 #include "base/elf_file.h"
-#include "base/vec.h"
 #include "tracee/state/heap_event.h"
 
+/*
+ * --soname-synonyms=somalloc=PATTERN selects the objects whose allocators are watched. libc's and
+ * libstdc++'s always are. Others are watched without the option, or if their soname matches PATTERN
+ * ("NONE": an object without one, such as the executable).
+ */
+
+/* @synonyms: the option's value, "SYNONYM=PATTERN,..."; NULL = not given. */
+bool soname_is_watched(struct elf_file *file, const char *synonyms);
+
+/* Whether @file is the C++ standard library. */
+bool soname_is_standard_cxx(struct elf_file *file);
+
+/* The watched functions: a table of symbol names, and the meaning of their arguments. */
+
 enum probe_kind {
-	PROBE_ALLOC,   /* result is a block */
+	PROBE_ALLOC, /* result is a block */
 	PROBE_REALLOC, /* takes one block, returns one */
-	PROBE_FREE,    /* takes a block */
-	PROBE_LOADER,  /* the dynamic linker reports a change of its list of objects */
+	PROBE_FREE, /* takes a block */
+	PROBE_LOADER, /* the dynamic linker reports a change of its list of objects */
 	PROBE_EXCEPTION, /* a C++ exception is about to be created */
-	PROBE_THROW,   /* it is thrown: unwinding starts */
-	PROBE_CATCH,   /* it was caught */
-	PROBE_END,     /* the program's last own destructor; libraries' are still to run */
+	PROBE_THROW, /* it is thrown: unwinding starts */
+	PROBE_CATCH, /* it was caught */
+	PROBE_END, /* the program's last own destructor; libraries' are still to run */
 	PROBE_MAPPING, /* mmap, mremap, munmap; watched only on request, never by a pad */
-	PROBE_REQUEST, PROBE_MARKED_ALLOC, PROBE_MARKED_FREE, /* markers in the text; requests.h */
+	PROBE_REQUEST,
+	PROBE_MARKED_ALLOC,
+	PROBE_MARKED_FREE, /* markers in the text; client_request.h */
 };
 
 #define PROBE_NO_ARG 0xff
@@ -50,7 +71,7 @@ struct probe_site {
 	bool is_leaf;
 	uint64_t size; /* of the function; at least 1, guessed if the symbol has none */
 };
-/* A jump by which the function at @function begins again (control/again.h). */
+/* A jump by which the function at @function begins again (control/install.h). */
 struct probe_again {
 	uint64_t vaddr, function;
 	uint8_t bytes[2];

@@ -1,5 +1,5 @@
 /*
- * The lifetime of an address space. Its contents: space_modules.c, trap_table.c, own_memory.c;
+ * The lifetime of an address space. Its contents: module.c, trap_table.c, space_memory.c;
  * access to its memory: space_memory.c.
  */
 #include "tracee/state/space.h"
@@ -9,13 +9,11 @@
 #include <unistd.h>
 
 #include "base/proc.h"
-#include "tracee/os/image.h"
-#include "tracee/os/limit.h"
 #include "tracee/os/maps.h"
+#include "tracee/os/own_settings.h"
 #include "tracee/state/heap_sampling.h"
 #include "tracee/state/journal.h"
-#include "tracee/state/registry.h"
-#include "tracee/state/space_memory.h"
+#include "tracee/state/module.h"
 
 static void open_files(struct address_space *s, pid_t reader)
 {

@@ -1,4 +1,81 @@
 /*
+ * An address space of the target: its mappings, the traps in its text, access to its memory,
+ * ptmem's own areas in it, and the identity of the image that it runs. Threads and vfork children
+ * share their space; a forked child gets a copy. A space lives as long as processes use it. Owns:
+ * references to modules, traps, stub areas, the descriptors of /proc/PID/mem and maps.
+ */
+#ifndef PTMEM_TRACEE_STATE_SPACE_H
+#define PTMEM_TRACEE_STATE_SPACE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "arch/arch.h"
+#include "base/alloc.h"
+#include "base/types.h"
+#include "tracee/os/maps.h"
+#include "tracee/state/module.h"
+#include "tracee/state/trap_table.h"
+
+/* Identifies the program image that a process runs: execve changes neither pid nor start time. */
+
+/*
+ * *image_out is equal for a process and its forks, and changes with each execve, even of the same
+ * program. Never 0. -ESRCH: there is no such process; -EACCES, -EPERM: it may not be read (now).
+ */
+int image_read(pid_t pid, uint64_t *image_out);
+
+/*
+ * ptmem's own memory in an address space: areas for stubs and pads, and the memory that pads share
+ * with ptmem.
+ */
+
+struct address_space;
+
+/* Memory for stubs: inject/stub_area.h. */
+struct stub_area {
+	taddr_t start;
+	uint32_t size, used;  /* size 0: the program has mapped its own memory there */
+	bool is_slack;
+	bool is_pads;         /* for pads, not for stubs */
+	bool is_memory;       /* is_pads: their shared memory, without code; has no header */
+	bool is_trap_handler; /* holds the handler of SIGTRAP; has no header */
+	uint8_t *saved;       /* is_slack: the original contents; owned by the list */
+	/*
+	 * What ptmem has written into it, and zeros behind: the program may unmap it. NULL: not
+	 * known. Owned by the list.
+	 */
+	uint8_t *contents;
+	uint32_t written;     /* bytes of it */
+};
+
+struct own_memory {
+	VEC(struct stub_area) areas;
+	/* shared memory of its own pads; 0 = none. What a fork inherits is in the areas. */
+	taddr_t shared;
+	uint64_t shared_size;
+	uint64_t mapped;      /* bytes of address space that ptmem uses in it */
+};
+
+/* An area of code of @size bytes, which was just mapped at @start and is empty. */
+struct stub_area *own_memory_add_code(struct own_memory *own, taddr_t start, uint32_t size);
+/* Notes that @size bytes are written to @addr, in @a; not beyond its end. */
+void own_memory_note(struct stub_area *a, taddr_t addr, const void *bytes, size_t size);
+/* @a is the program's now: it keeps its place in the list, with the size 0. */
+void own_memory_give_up(struct stub_area *a);
+/* For a fork, which has its parent's shared memory mapped, too. */
+struct own_memory own_memory_clone(const struct own_memory *from);
+/* Drops areas and shared memory; reuses the allocations. */
+void own_memory_clear(struct own_memory *own);
+void own_memory_deinit(struct own_memory *own);
+
+/* The area that contains @addr, or NULL. */
+const struct stub_area *space_find_area(const struct address_space *s, taddr_t addr);
+/* Whether ptmem mapped the memory at @addr; false for stubs at the end of a text. */
+bool space_is_own(const struct address_space *s, taddr_t addr);
+
+/*
  * An address space of the target: its mappings, the traps in its text, and access to its memory.
  *
  * Threads and vfork children share their space; a forked child gets a copy. A space lives as long
@@ -6,19 +83,6 @@
  *
  * Owns: references to modules, traps, stub areas, the descriptors of /proc/PID/mem and maps.
  */
-#ifndef PTMEM_TRACEE_STATE_SPACE_H
-#define PTMEM_TRACEE_STATE_SPACE_H
-
-#include <sys/types.h>
-
-#include "arch/arch.h"
-#include "base/types.h"
-#include "base/vec.h"
-#include "tracee/os/maps.h"
-#include "tracee/state/module.h"
-#include "tracee/state/own_memory.h"
-#include "tracee/state/space_modules.h"
-#include "tracee/state/trap_table.h"
 
 /* How often and for how long ptmem stopped a space. */
 struct space_pauses {
@@ -40,7 +104,7 @@ struct space_syscalls {
 	bool stops_at_all;
 };
 
-/* An address whose CFI describes a stub's frame: calls/exceptions.c. */
+/* An address whose CFI describes a stub's frame: calls/calls.c. */
 struct unwind_row {
 	taddr_t pc;            /* a return address that exceptions can unwind through; 0 = none */
 	int saved_reg;         /* the register saved below its CFA; -1 = none */
@@ -67,7 +131,7 @@ struct space_image {
 	bool has_earlier_blocks; /* it ran before it was profiled: earlier blocks are unknown */
 };
 
-/* Watched functions; control/install.c, loader.c, calls/requests.c. */
+/* Watched functions; control/install.c, install.c, calls/client_request.c. */
 struct space_watch {
 	bool is_ready;         /* probes are installed, events count */
 	bool is_profiled;      /* false: followed only until its exec */
@@ -77,7 +141,7 @@ struct space_watch {
 	bool is_loading;       /* at its last stop the dynamic linker was within a change */
 };
 
-/* Promotion of breakpoints to pads; calls/trap.c, pads/promote.c, pads/pad_fork.c. */
+/* Promotion of breakpoints to pads; calls/call_traps.c, pads/promote.c, pads/pads.c. */
 struct promotion {
 	uint32_t hits;         /* stops at entries since the last promotion */
 	bool is_impossible;    /* its breakpoints are not promoted */
@@ -86,7 +150,7 @@ struct promotion {
 	struct pad_fork_snapshot *fork_snapshot;
 };
 
-/* For undoing changes if ptmem dies; state/journal.c, guard/trap_handler.c. */
+/* For undoing changes if ptmem dies; state/journal.c, guard/sigtrap_handler.c. */
 struct space_recovery {
 	struct journal *journal; /* records its changes; NULL = none */
 	taddr_t injection;     /* where this process injects system calls; 0 = not chosen yet */
@@ -147,5 +211,33 @@ void space_note_trap(struct address_space *s, uint64_t ns);
 void space_note_stop(struct address_space *s, uint64_t ns);
 
 void space_free(struct address_space *s); /* the sink must have released user */
+
+/* Reads and writes the memory of a tracee. */
+
+/* A descriptor of the memory of @pid, or -errno. */
+int space_open_memory(pid_t pid);
+
+/* Reads or writes target memory. Writes are all or nothing; a read returns the number of bytes that
+ * could be read from the start (>= 0) or -errno. */
+ssize_t space_read_some(const struct address_space *s, taddr_t addr, void *buf, size_t size);
+int space_read(const struct address_space *s, taddr_t addr, void *buf, size_t size);
+/*
+ * Whether a stack whose top is @sp still holds @want at @at: the call that pushed it has not
+ * returned.
+ */
+bool space_holds_above(const struct address_space *s, taddr_t sp, taddr_t at, uint64_t want);
+/*
+ * What goes to an area of ptmem's code is kept, to be written again if the program unmaps it. If it
+ * has already, this only keeps it: the program's own memory may be there.
+ */
+int space_write(const struct address_space *s, taddr_t addr, const void *buf, size_t size);
+/*
+ * Whether the @size bytes at @at, of @a, can be read and are what was written there: 1, 0, or
+ * -ESRCH if the process has no memory any more.
+ */
+int space_holds_code(const struct address_space *s, const struct stub_area *a, taddr_t at,
+		     size_t size);
+/* Writes all of @a, which was mapped anew. 0 or -errno. */
+int space_rewrite_code(const struct address_space *s, const struct stub_area *a);
 
 #endif

@@ -1,23 +1,336 @@
 /*
- * Adding and removing, stopping and resuming threads and processes. There are few processes: a list
- * is sufficient.
+ * Copies of stacks.
  */
 #include "tracee/state/thread.h"
 
-#include "tracee/os/ptrace.h"
-#include "tracee/os/stop.h"
-#include "tracee/os/wait.h"
-#include "tracee/state/journal.h"
-#include "tracee/state/space.h"
-#include "tracee/state/stack_window.h"
-#include "tracee/state/target_internal.h"
-
 #include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 
+#include "base/alloc.h"
 #include "base/log.h"
 #include "base/proc.h"
+#include "tracee/os/ptrace.h"
+#include "tracee/state/heap_event.h"
+#include "tracee/state/journal.h"
+#include "tracee/state/space.h"
+#include "tracee/state/target_state.h"
+
+#define COPY_MIN 1024u
+#define COPY_MAX 65536u
+#define STACK_MAX (1ull << 30)
+#define ABOVE_SIZE 65536u
+#define ABOVE_SIZE_MIN 2048u
+
+static void stack_window_deinit(struct stack_window *w)
+{
+	free(w->copy);
+	free(w->above);
+}
+
+static bool read_above(struct thread *th, taddr_t addr, void *buf, size_t size)
+{
+	struct stack_window *w = &th->window;
+	if (addr < w->above_start || addr - w->above_start + size > w->above_size) {
+		if (!w->above)
+			w->above = xmalloc(ABOVE_SIZE);
+		size_t want = MIN(MAX(2 * w->above_size, ABOVE_SIZE_MIN), ABOVE_SIZE);
+		ssize_t n = space_read_some(th->process->space, addr, w->above, want);
+		w->above_start = addr;
+		w->above_size = n > 0 ? (size_t)n : 0;
+	}
+	if (addr - w->above_start + size > w->above_size)
+		return false;
+	memcpy(buf, w->above + (addr - w->above_start), size);
+	return true;
+}
+
+/* Reads memory outside the copy; next time deeper stacks are copied completely, up to a limit. */
+static int read_outside(void *ctx, taddr_t addr, void *buf, size_t size)
+{
+	struct thread *th = ctx;
+	struct stack_window *w = &th->window;
+	taddr_t end = addr + size - w->start; /* wraps to a large value below the stack pointer */
+	if (end > w->want && end <= COPY_MAX)
+		w->want = ROUND_UP(end, (size_t)COPY_MIN);
+	if (end > COPY_MAX && end <= STACK_MAX && read_above(th, addr, buf, size))
+		return 0;
+	return space_read(th->process->space, addr, buf, size);
+}
+
+static void copy_stack(struct thread *th, taddr_t sp, struct stack_view *view)
+{
+	struct stack_window *w = &th->window;
+	size_t want = MAX(w->want, COPY_MIN);
+	w->start = sp;
+	w->above_size = 0;
+	w->copy = xgrow(w->copy, &w->capacity, want, 1);
+	ssize_t n = space_read_some(th->process->space, sp, w->copy, want);
+	w->size = n > 0 ? (size_t)n : 0;
+	*view = (struct stack_view){
+		.start = sp, .data = w->copy, .size = w->size,
+		.read = read_outside, .read_ctx = th,
+	};
+}
+
+void stack_window_at_stop(struct target *t, struct thread *th, const struct arch_regs *regs,
+			  struct stack_view *view)
+{
+	copy_stack(th, regs->word[t->arch->sp], view);
+	arch_unwind_regs(t->arch, regs, &view->regs);
+	view->is_stopped = true;
+}
+
+void stack_window_at_entry(struct target *t, struct thread *th, const struct arch_regs *regs,
+			   taddr_t sp, struct stack_view *view)
+{
+	uint64_t pc = 0;
+	copy_stack(th, sp, view);
+	arch_unwind_regs(t->arch, regs, &view->regs);
+	if (th->window.size >= sizeof(pc))
+		memcpy(&pc, th->window.copy, sizeof(pc));
+	view->regs.reg[t->arch->dwarf_pc] = pc;
+	view->regs.reg[t->arch->dwarf_sp] = sp + t->arch->return_size;
+}
+
+/* The calls that a thread is in. See thread.h. */
+
+static void call_state_deinit(struct call_state *c)
+{
+	vec_deinit(&c->list);
+	vec_deinit(&c->thrown);
+}
+
+void call_state_clear(struct call_state *c)
+{
+	c->list.count = c->thrown.count = 0;
+	c->has_deleted = c->had_signal = false;
+}
+
+void call_state_copy(struct call_state *to, const struct call_state *from)
+{
+	for (size_t i = 0; i < from->list.count; i++)
+		*vec_add(&to->list) = from->list.data[i];
+}
+
+bool call_state_reaches(const struct call_state *c, taddr_t sp)
+{
+	for (size_t i = 0; i < c->list.count; i++)
+		if (c->list.data[i].sp >= sp)
+			return true;
+	return false;
+}
+
+const struct call *call_state_innermost(const struct call_state *c)
+{
+	return c->list.count ? &c->list.data[c->list.count - 1] : NULL;
+}
+
+void call_state_note_signal(struct call_state *c)
+{
+	if (c->list.count > 0)
+		c->had_signal = true;
+}
+
+struct thrown *call_state_find_thrown(const struct call_state *c, taddr_t sp)
+{
+	for (size_t i = c->thrown.count; i-- > 0;) {
+		struct thrown *thrown = &c->thrown.data[i];
+		if (thrown->return_to && thrown->sp == sp)
+			return thrown;
+	}
+	return NULL;
+}
+
+void call_state_add_thrown(struct call_state *c, const struct thrown *thrown)
+{
+	if (c->thrown.count > 0 && !c->thrown.data[c->thrown.count - 1].raised)
+		c->thrown.count--;
+	*vec_add(&c->thrown) = *thrown;
+}
+
+bool call_state_has_raised(const struct call_state *c, taddr_t caught)
+{
+	for (size_t i = 0; i < c->list.count; i++)
+		if (c->list.data[i].raised)
+			return true;
+	for (size_t i = 0; i < c->thrown.count; i++)
+		if (c->thrown.data[i].raised && c->thrown.data[i].raised != caught)
+			return true;
+	return false;
+}
+
+/* Two short lists, which rarely have more than one element. */
+
+void pending_stops_deinit(struct pending_stops *ps)
+{
+	vec_deinit(&ps->unannounced);
+	vec_deinit(&ps->deferred);
+}
+
+void pending_stops_add_unannounced(struct pending_stops *ps, pid_t tid, int status)
+{
+	*vec_add(&ps->unannounced) = (struct wait_report){tid, status};
+}
+
+bool pending_stops_take_unannounced(struct pending_stops *ps, pid_t tid, int *status_out)
+{
+	for (size_t i = 0; i < ps->unannounced.count; i++) {
+		if (ps->unannounced.data[i].tid == tid) {
+			*status_out = ps->unannounced.data[i].status;
+			vec_take_swap(&ps->unannounced, i);
+			return true;
+		}
+	}
+	return false;
+}
+
+static void pending_stops_defer(struct pending_stops *ps, pid_t tid, int status)
+{
+	*vec_add(&ps->deferred) = (struct wait_report){tid, status};
+}
+
+bool pending_stops_take_deferred(struct pending_stops *ps, struct wait_report *out)
+{
+	if (ps->deferred.count == 0)
+		return false;
+	*out = ps->deferred.data[0];
+	vec_take_swap(&ps->deferred, 0);
+	return true;
+}
+
+bool pending_stops_has_exit(const struct pending_stops *ps, pid_t tid)
+{
+	for (size_t i = 0; i < ps->deferred.count; i++) {
+		const struct wait_report *r = &ps->deferred.data[i];
+
+		if (r->tid == tid && stop_decode(r->status).kind == STOP_EXIT)
+			return true;
+	}
+	return false;
+}
+
+/* Drops the deferred stops of @tid. */
+static void pending_stops_drop_deferred(struct pending_stops *ps, pid_t tid)
+{
+	for (size_t i = ps->deferred.count; i-- > 0;) {
+		if (ps->deferred.data[i].tid == tid)
+			vec_take_swap(&ps->deferred, i);
+	}
+}
+
+/*
+ * There may be many thousands of threads, so they are hashed by tid. Loops cannot use the hash
+ * table alone: removing an entry moves others into the gap, adding one may move all. Hence the
+ * second array, of all threads with ascending serial numbers, in which a cursor finds its place
+ * again.
+ */
+
+static size_t find_slot(const struct thread_table *table, pid_t tid)
+{
+	size_t mask = table->capacity - 1, i = hash_u64((uint64_t)tid) & mask;
+	while (table->slots[i] && table->slots[i]->tid != tid)
+		i = (i + 1) & mask;
+	return i;
+}
+
+static void resize(struct thread_table *table, size_t capacity)
+{
+	free(table->slots);
+	table->slots = xcalloc(capacity, sizeof(struct thread *));
+	table->capacity = capacity;
+	for (size_t i = 0; i < table->order.count; i++)
+		table->slots[find_slot(table, table->order.data[i]->tid)] = table->order.data[i];
+}
+
+void thread_table_deinit(struct thread_table *table)
+{
+	free(table->slots);
+	vec_deinit(&table->order);
+	*table = (struct thread_table){0};
+}
+
+static size_t thread_table_count(const struct thread_table *table)
+{
+	return table->order.count;
+}
+
+/* The thread with @tid, or NULL. */
+static struct thread *thread_table_find(const struct thread_table *table, pid_t tid)
+{
+	return table->capacity ? table->slots[find_slot(table, tid)] : NULL;
+}
+
+/* Appends @th, whose tid is set and not in the table yet. */
+static void thread_table_add(struct thread_table *table, struct thread *th)
+{
+	if (table->order.count * 2 >= table->capacity)
+		resize(table, MAX(table->capacity * 2, (size_t)64));
+	table->slots[find_slot(table, th->tid)] = th;
+	th->serial = ++table->last_serial;
+	*vec_add(&table->order) = th;
+}
+
+static void thread_table_take(struct thread_table *table, const struct thread *th)
+{
+	size_t mask = table->capacity - 1, free_slot = find_slot(table, th->tid);
+	table->slots[free_slot] = NULL;
+	/* entries that collided with it move up */
+	for (size_t i = (free_slot + 1) & mask; table->slots[i]; i = (i + 1) & mask) {
+		struct thread *moved = table->slots[i];
+		table->slots[i] = NULL;
+		table->slots[find_slot(table, moved->tid)] = moved;
+	}
+	struct thread **order = table->order.data;
+	size_t at = vec_search(&table->order, e, (*e)->serial < th->serial);
+	memmove(&order[at], &order[at + 1], (--table->order.count - at) * sizeof(*order));
+}
+
+struct thread *thread_table_next(const struct thread_table *table, struct thread_cursor *at)
+{
+	struct thread *const *order = table->order.data;
+	size_t i = MIN(at->hint, table->order.count);
+	while (i > 0 && order[i - 1]->serial > at->serial) /* some before it were removed */
+		i--;
+	while (i < table->order.count && order[i]->serial <= at->serial)
+		i++;
+	at->hint = i;
+	if (i == table->order.count)
+		return NULL;
+	at->serial = order[i]->serial;
+	return order[i];
+}
+
+struct thread *thread_table_next_in(const struct thread_table *table, struct thread_cursor *at,
+				    const struct address_space *s)
+{
+	struct thread *th;
+	do {
+		th = thread_table_next(table, at);
+	} while (th && th->process->space != s);
+	return th;
+}
+
+/* Recognizes the ends of single steps of a dead ptmem. */
+
+bool step_is_left_over(const struct target *t, const struct thread *th)
+{
+	struct arch_regs regs;
+	siginfo_t info;
+	if (!t->recovery.is_guardian || ptrace_get_siginfo(th->tid, &info) != 0 ||
+	    ptrace_get_regs(th->tid, &regs) != 0 || info.si_signo != SIGTRAP)
+		return false;
+	return info.si_code == SIGTRAP ||
+	       (info.si_code == TRAP_TRACE &&
+		!(regs.word[t->arch->flags] & t->arch->step_flag));
+}
+
+/*
+ * Adding and removing, stopping and resuming threads and processes. There are few processes: a list
+ * is sufficient.
+ */
 
 struct thread *thread_find(const struct target *t, pid_t tid)
 {

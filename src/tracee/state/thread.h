@@ -1,4 +1,185 @@
 /*
+ * Threads and processes of a target, and the state of each: the watched calls that a thread is in,
+ * the copied top of its stack, stops that were consumed from the kernel but not handled yet. State
+ * of a thread (enum thread_state): NEW, announced, until its first stop; RUNNING, resumed, until
+ * any stop; STOPPED, at a stop that was handled, until it is resumed, or held while all threads
+ * are stopped; LISTENING, at the stop that reports a group stop, until SIGCONT or an interrupt.
+ */
+#ifndef PTMEM_TRACEE_STATE_THREAD_H
+#define PTMEM_TRACEE_STATE_THREAD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "arch/arch.h"
+#include "base/alloc.h"
+#include "base/types.h"
+#include "tracee/os/ptrace.h"
+#include "tracee/state/event_sink.h"
+#include "tracee/state/probe.h"
+
+/*
+ * The watched calls that a thread is in, and the remaining state of those that it has just left:
+ * exceptions in flight, an operator delete. Maintained by calls/.
+ */
+
+/* A watched call that has been entered and has not returned. */
+struct call {
+	const struct probe *probe;
+	/* stack pointer at the function's entry, which points to the return address */
+	taddr_t sp;
+	taddr_t return_at;          /* where the stub's call pushed its return address */
+	taddr_t stub_return;        /* that return address */
+	struct probe_call args;
+	uint64_t saved[6];          /* callee-saved registers at the entry, as arch.dwarf_saved */
+	/* an exception is being created or thrown inside: calls there count */
+	bool is_suspended;
+	/* the exception in flight that was thrown inside; 0 = none */
+	taddr_t raised;
+	/* of the pad call that a signal interrupted; 0 = none */
+	taddr_t outer_return_at, outer_return_to;
+	uint32_t outer_kind, outer_dirty;
+};
+
+/* A call in which an exception was created, or which one has left; calls.c. */
+struct thrown {
+	const struct probe *probe;
+	struct probe_call args;
+	taddr_t sp;                 /* at the function's entry */
+	/* a pad call's original value, restored if the exception stays inside; else 0 */
+	taddr_t return_to;
+	taddr_t raised;             /* as in struct call */
+};
+
+/* Operator delete was entered: its free belongs to the same event. */
+struct deleted {
+	taddr_t trap, block;        /* the breakpoint, and the block */
+	/* the stack pointer there, and the return address */
+	taddr_t sp, return_pc;
+};
+
+/* All zeros: a thread outside all watched calls. */
+struct call_state {
+	/* outermost first; more than one only by signal handlers */
+	VEC(struct call) list;
+	VEC(struct thrown) thrown;  /* until the exception is caught */
+	struct deleted deleted;
+	bool has_deleted;
+	bool had_signal;            /* a signal arrived since the outermost call was entered */
+};
+
+/* The thread runs another program: it is outside all calls. */
+void call_state_clear(struct call_state *c);
+
+/* The thread of @to is a fork of that of @from: it is inside the same calls. */
+void call_state_copy(struct call_state *to, const struct call_state *from);
+/* Whether the thread is inside a call that was entered at or above @sp. */
+bool call_state_reaches(const struct call_state *c, taddr_t sp);
+
+/* The innermost call that has not returned, or NULL. */
+const struct call *call_state_innermost(const struct call_state *c);
+/* A signal is about to be delivered to the thread. */
+void call_state_note_signal(struct call_state *c);
+
+/* The last pad call entered at @sp, among those in which exceptions were created; or NULL. */
+struct thrown *call_state_find_thrown(const struct call_state *c, taddr_t sp);
+/*
+ * An exception is created in the pad call @thrown. The previous one has returned unless it
+ * threw.
+ */
+void call_state_add_thrown(struct call_state *c, const struct thrown *thrown);
+/* Whether an exception other than @caught is in flight. */
+bool call_state_has_raised(const struct call_state *c, taddr_t caught);
+
+/*
+ * The copied part of a stopped thread's stack, and views of it for unwinders. A walk goes up the
+ * stack, so memory after the copy is read ahead, in growing amounts.
+ */
+
+struct stack_view;
+struct target;
+struct thread;
+
+struct stack_window {
+	uint8_t *copy;              /* copy of the top of the stack */
+	size_t size, capacity;
+	taddr_t start;              /* address of the copy */
+	/* bytes to copy next time: the depth that unwinders have needed so far */
+	size_t want;
+	/* other memory read during this stop; NULL = none yet */
+	uint8_t *above;
+	taddr_t above_start;
+	size_t above_size;
+};
+
+/*
+ * The view of @th at a function's entry, with @regs; @sp is the address of the return address:
+ * frame 0 is left out. Valid until the next view of @th.
+ */
+void stack_window_at_entry(struct target *t, struct thread *th, const struct arch_regs *regs,
+			   taddr_t sp, struct stack_view *view);
+/* The view of a thread stopped anywhere: its current registers, nothing left out. */
+void stack_window_at_stop(struct target *t, struct thread *th, const struct arch_regs *regs,
+			  struct stack_view *view);
+
+/*
+ * The threads of a target: found by thread id, visited in the order in which they were added.
+ *
+ * A loop holds a cursor instead of an index, so that any thread, also the current one, may be
+ * removed and others added while it runs. It visits each thread that stays in the table exactly
+ * once, and those added meanwhile. (Handling one stop may end or start any thread.)
+ */
+
+struct address_space;
+
+/* Private to thread.c. All zeros: an empty table. It does not own the threads. */
+struct thread_table {
+	struct thread **slots;      /* hash table by tid, linear probing; NULL = free */
+	size_t capacity;            /* number of slots: 0 or a power of two */
+	VEC(struct thread *) order; /* ascending by serial number */
+	uint64_t last_serial;
+};
+
+/* Position of a loop; all zeros = before the first thread. */
+struct thread_cursor {
+	uint64_t serial;            /* of the current thread, which may be removed; 0 = none */
+	size_t hint;                /* its last index in order */
+};
+
+void thread_table_deinit(struct thread_table *table);
+/* Advances @at and returns the next thread; NULL at the end. */
+struct thread *thread_table_next(const struct thread_table *table, struct thread_cursor *at);
+/* The same for threads of the address space @s only. */
+struct thread *thread_table_next_in(const struct thread_table *table, struct thread_cursor *at,
+				    const struct address_space *s);
+
+/*
+ * Stops that were consumed from the kernel but not handled yet.
+ *
+ *	unannounced  first stops of threads whose parent's fork or clone event is still to come
+ *	deferred     ends of threads, seen while these worked for ptmem
+ */
+
+/* All zeros: empty. Private to thread.c, except for loops over unannounced. */
+struct pending_stops {
+	VEC(struct wait_report) unannounced;
+	VEC(struct wait_report) deferred;
+};
+
+void pending_stops_deinit(struct pending_stops *ps);
+
+void pending_stops_add_unannounced(struct pending_stops *ps, pid_t tid, int status);
+/* Removes the entry of @tid; false if there is none. */
+bool pending_stops_take_unannounced(struct pending_stops *ps, pid_t tid, int *status_out);
+
+/* Removes one of the deferred stops; false if there is none. */
+bool pending_stops_take_deferred(struct pending_stops *ps, struct wait_report *out);
+/* Whether the exit stop of @tid is among them. */
+bool pending_stops_has_exit(const struct pending_stops *ps, pid_t tid);
+
+/*
  * Threads and processes of a target, and the state of each.
  *
  * State of a thread:
@@ -10,20 +191,6 @@
  *	LISTENING at the stop that reports a       SIGCONT, interrupt
  *	          group stop
  */
-#ifndef PTMEM_TRACEE_STATE_THREAD_H
-#define PTMEM_TRACEE_STATE_THREAD_H
-
-#include "arch/arch.h"
-#include "base/types.h"
-#include "base/vec.h"
-#include "tracee/os/stop.h"
-#include "tracee/state/call_state.h"
-#include "tracee/state/event_sink.h"
-#include "tracee/state/stack_window.h"
-#include "tracee/state/thread_table.h"
-
-struct address_space;
-struct target;
 
 enum thread_state { THREAD_NEW, THREAD_RUNNING, THREAD_STOPPED, THREAD_LISTENING };
 
@@ -70,8 +237,8 @@ struct thread {
 	struct call_state calls;    /* watched calls that it is in */
 	struct stack_window window; /* on its stack */
 	struct stack_range own_stack; /* for a sink with stack_new; 0 = unknown */
-	struct pad_thread *pads;    /* pads/pad_thread.h; NULL = none yet */
-	struct syscall_state *syscall; /* syscalls/syscall_state.h; NULL = none yet */
+	struct pad_thread *pads;    /* pads/pads.h; NULL = none yet */
+	struct syscall_state *syscall; /* syscalls/mapping.h; NULL = none yet */
 	struct vfork_wait vfork;
 	/* for a final scan: registers when it was last resumed; NULL = it was not */
 	struct arch_regs *resumed;
@@ -79,7 +246,7 @@ struct thread {
 
 /*
  * Loops over all threads of @t; @th, a variable of the caller, is the current one. Any thread may
- * be removed in the loop, and threads may be added: thread_table.h.
+ * be removed in the loop, and threads may be added: thread.h.
  */
 #define for_each_thread(t, th)                         \
 	for (struct thread_cursor cursor_ = {0};       \
@@ -138,5 +305,14 @@ void thread_consume_stop(struct target *t, struct thread *th);
  * later.
  */
 bool thread_wait_for_news(struct thread *th);
+
+/* Single steps that outlive the ptmem that started them. */
+
+/*
+ * In a guardian: whether @th stopped for a SIGTRAP that ends the last single step of the dead
+ * ptmem, and must be hidden from the program. si_code is TRAP_TRACE without the program's own step
+ * flag; or, if the step led into a signal handler, the number of the signal (ptrace_notify).
+ */
+bool step_is_left_over(const struct target *t, const struct thread *th);
 
 #endif

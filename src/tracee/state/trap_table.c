@@ -9,8 +9,7 @@
 #include "tracee/state/module.h"
 #include "tracee/state/probe.h"
 #include "tracee/state/space.h"
-#include "tracee/state/space_memory.h"
-#include "tracee/state/target_internal.h"
+#include "tracee/state/target_state.h"
 
 struct trap_table trap_table_clone(const struct trap_table *from)
 {

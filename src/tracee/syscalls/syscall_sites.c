@@ -10,7 +10,7 @@
  *
  * The second pass, only over functions with sites, knows where other functions branch into them
  * (parts that a compiler moved elsewhere jump back), and follows numbers that callers pass
- * (syscall_callers.h).
+ * (syscall_sites.h).
  */
 #include "tracee/syscalls/syscall_sites.h"
 
@@ -24,23 +24,17 @@
 #include "tracee/os/ptrace.h"
 #include "tracee/state/module.h"
 #include "tracee/state/space.h"
-#include "tracee/state/space_memory.h"
-#include "tracee/state/space_modules.h"
-#include "tracee/state/target_internal.h"
+#include "tracee/state/target_state.h"
 #include "tracee/state/thread.h"
-#include "tracee/state/trap.h"
 #include "tracee/state/trap_table.h"
 #include "tracee/syscalls/mapping.h"
-#include "tracee/syscalls/syscall_callers.h"
-#include "tracee/syscalls/syscall_state.h"
-#include "tracee/syscalls/syscall_text.h"
 
 #define STUB_ROOM 32u
 #define SITES_MAX 1024 /* of one function */
 
 /* -- in a file -- */
 
-struct search {
+struct site_search {
 	struct syscall_text text;
 	struct syscall_known known;
 	VEC(size_t) holders;   /* functions, ascending */
@@ -49,12 +43,12 @@ struct search {
 	struct syscall_sites *out;
 };
 
-static bool is_gap(const struct search *s, size_t function)
+static bool is_gap(const struct site_search *s, size_t function)
 {
 	return s->text.functions.list.data[function].kind == ELF_GAP;
 }
 
-static void consider_function(struct search *s, size_t function)
+static void consider_function(struct site_search *s, size_t function)
 {
 	const struct arch_code code = syscall_text_code(&s->text, function);
 	ssize_t n = code.bytes ? s->text.arch->find_syscalls(&code, NULL, 0) : -EINVAL;
@@ -68,7 +62,7 @@ static void consider_function(struct search *s, size_t function)
 }
 
 /* Bytes at @vaddr in a gap that does not decode: data, or code that follows data. */
-static void consider_unread(struct search *s, uint64_t vaddr)
+static void consider_unread(struct site_search *s, uint64_t vaddr)
 {
 	const struct arch_code code = syscall_text_code(&s->text, s->last);
 
@@ -76,7 +70,7 @@ static void consider_unread(struct search *s, uint64_t vaddr)
 		s->out->is_whole = false;
 }
 
-static void find_holders(struct search *s, size_t segment)
+static void find_holders(struct site_search *s, size_t segment)
 {
 	const struct arch *a = s->text.arch;
 	const struct elf_segment *seg = &s->text.file->segment[segment];
@@ -103,7 +97,7 @@ static void find_holders(struct search *s, size_t segment)
 }
 
 /* The numbers that the callers of @function pass for @found; none: unknown. */
-static void add_numbers(struct search *s, size_t function, const struct arch_syscall *found,
+static void add_numbers(struct site_search *s, size_t function, const struct arch_syscall *found,
 			struct syscall_site *site)
 {
 	struct syscall_numbers numbers = {0};
@@ -118,7 +112,7 @@ static void add_numbers(struct search *s, size_t function, const struct arch_sys
 	vec_deinit(&numbers.list);
 }
 
-static void take_site(struct search *s, size_t function, taddr_t vaddr,
+static void take_site(struct site_search *s, size_t function, taddr_t vaddr,
 		      const struct arch_syscall *found)
 {
 	struct syscall_site site = {.vaddr = vaddr, .number = found->number};
@@ -134,7 +128,7 @@ static void take_site(struct search *s, size_t function, taddr_t vaddr,
 	*vec_add(&s->out->list) = site;
 }
 
-static void take_holder(struct search *s, size_t function)
+static void take_holder(struct site_search *s, size_t function)
 {
 	const struct elf_function *f = &s->text.functions.list.data[function];
 	struct arch_code code = syscall_text_code(&s->text, function);
@@ -153,7 +147,7 @@ static void take_holder(struct search *s, size_t function)
 
 void syscall_sites_find(const struct arch *arch, struct elf_file *file, struct syscall_sites *out)
 {
-	struct search s = {.last = SIZE_MAX, .out = out};
+	struct site_search s = {.last = SIZE_MAX, .out = out};
 
 	*out = (struct syscall_sites){.is_whole = true};
 	syscall_text_init(arch, file, &s.text);

@@ -30,22 +30,17 @@
 #include "base/log.h"
 #include "base/proc.h"
 #include "tracee/inject/inject.h"
-#include "tracee/inject/restart.h"
 #include "tracee/inject/seccomp.h"
 #include "tracee/os/maps.h"
 #include "tracee/os/ptrace.h"
 #include "tracee/state/heap_event.h"
 #include "tracee/state/module.h"
 #include "tracee/state/space.h"
-#include "tracee/state/space_memory.h"
-#include "tracee/state/stack_window.h"
-#include "tracee/state/target_internal.h"
+#include "tracee/state/target_state.h"
 #include "tracee/state/thread.h"
-#include "tracee/state/trap.h"
 #include "tracee/state/trap_table.h"
 #include "tracee/syscalls/mapping.h"
 #include "tracee/syscalls/syscall_sites.h"
-#include "tracee/syscalls/syscall_state.h"
 
 /* -- the filter -- */
 

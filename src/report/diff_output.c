@@ -1,0 +1,441 @@
+/*
+ * The table of growth. Sites are sorted by new - old, growth before shrinkage; callers are indented
+ * below their site as in the text report. Rows that are not shown are summed up in a separate row,
+ * so the rows of a level add up to the row above.
+ */
+#include "report/diff_output.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/amount.h"
+#include "base/cleanup.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "output/path_tree.h"
+#include "recording/recording_json.h"
+#include "report/massif_output.h"
+
+#define NUMBER_WIDTH 17
+#define MAX_INDENT 40
+
+/* A line of the table. */
+struct row {
+	uint32_t node;        /* 0 = a summary of many sites */
+	size_t places;        /* how many sites the row sums up */
+	unsigned indent;
+	uint64_t value[2];    /* by enum path_side */
+	double variance;      /* of their difference */
+};
+
+struct diff_table {
+	FILE *out;
+	const struct path_tree *tree;
+	const struct diff_options *options;
+	uint64_t limit;       /* smaller differences are summed up */
+	VEC(struct row) todo; /* a stack: the next row to print is last */
+};
+
+static uint64_t distance(const uint64_t value[2])
+{
+	return value[PATH_NEW] > value[PATH_OLD] ? value[PATH_NEW] - value[PATH_OLD] :
+						   value[PATH_OLD] - value[PATH_NEW];
+}
+
+/* Growth before shrinkage, largest growth first, largest shrinkage last; then by name. */
+static int compare_growth(const void *a, const void *b, void *ctx)
+{
+	const struct path_node *x = path_tree_node(ctx, *(const uint32_t *)a);
+	const struct path_node *y = path_tree_node(ctx, *(const uint32_t *)b);
+	uint64_t x_distance = distance(x->total), y_distance = distance(y->total);
+	bool x_grew = x->total[PATH_NEW] >= x->total[PATH_OLD],
+	     y_grew = y->total[PATH_NEW] >= y->total[PATH_OLD];
+
+	if (x_grew != y_grew)
+		return x_grew ? -1 : 1;
+	if (x_distance != y_distance)
+		return (x_distance > y_distance) == x_grew ? -1 : 1;
+	return strcmp(x->name, y->name);
+}
+
+static int compare_distance(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? 1 : x > y ? -1 : 0;
+}
+
+/* The @top'th largest difference among the @count children: smaller ones are summed up. */
+static uint64_t smallest_shown(const struct diff_table *d, const uint32_t *child, uint32_t count)
+{
+	if (count <= d->options->top)
+		return d->limit;
+	uint64_t *all = xcalloc(count, sizeof(*all));
+
+	for (uint32_t i = 0; i < count; i++)
+		all[i] = distance(path_tree_node(d->tree, child[i])->total);
+	qsort(all, count, sizeof(*all), compare_distance);
+	uint64_t out = MAX(d->limit, all[d->options->top - 1]);
+
+	free(all);
+	return out;
+}
+
+/* The samples of two runs have nothing to do with each other. */
+static double variance_of(const struct path_node *n)
+{
+	return n->variance[PATH_OLD] + n->variance[PATH_NEW];
+}
+
+/* The column with the standard error of a difference of estimates; "" if exact. */
+static const char *error_of(const struct diff_table *d, const struct row *row,
+			    char out[static AMOUNT_SIZE * 2])
+{
+	char text[AMOUNT_SIZE];
+
+	*out = '\0';
+	if (d->options->error_heading)
+		snprintf(out, AMOUNT_SIZE * 2, " %*s", NUMBER_WIDTH,
+			 amount_commas((uint64_t)sqrt(row->variance), text));
+	return out;
+}
+
+static void put_row(const struct diff_table *d, const struct row *row)
+{
+	uint64_t difference = distance(row->value);
+	const char *sign = !difference ? "" :
+			   row->value[PATH_NEW] > row->value[PATH_OLD] ? "+" : "-";
+	char change[AMOUNT_SIZE], old[AMOUNT_SIZE], new[AMOUNT_SIZE], error[AMOUNT_SIZE * 2];
+	_cleanup_free_ char *signed_change =
+		xasprintf("%s%s", sign, amount_commas(difference, change));
+
+	amount_commas(row->value[PATH_OLD], old);
+	amount_commas(row->value[PATH_NEW], new);
+	fprintf(d->out, "%*s%s %*s %*s  %*s", NUMBER_WIDTH, signed_change, error_of(d, row, error),
+		NUMBER_WIDTH, old, NUMBER_WIDTH, new, (int)row->indent, "");
+	_cleanup_free_ char *name =
+		text_site_label(row->node ? path_tree_node(d->tree, row->node)->name : "total");
+
+	if (row->places)
+		fprintf(d->out, "[%zu other place%s]\n", row->places, plural(row->places));
+	else
+		fprintf(d->out, "%s\n", name);
+}
+
+/* Whether a row adds no information to the one above: the same numbers, and no name. */
+static bool is_idle(const struct path_node *n, const struct row *parent)
+{
+	return parent->node && !strcmp(n->name, "[below threshold]") &&
+	       n->total[PATH_OLD] == parent->value[PATH_OLD] &&
+	       n->total[PATH_NEW] == parent->value[PATH_NEW];
+}
+
+/* Adds the last row of a level: the sum of everything without its own row. */
+static void push_rest(struct diff_table *d, const struct row *rest, unsigned shown)
+{
+	if (shown && distance(rest->value))
+		*vec_add(&d->todo) = *rest;
+}
+
+/* Pushes the rows below @parent on the stack, the first one last. */
+static void push_children(struct diff_table *d, const struct row *parent)
+{
+	uint32_t *child = NULL, shown = 0;
+	size_t capacity = 0;
+	uint32_t count = path_tree_children(d->tree, parent->node, &child, &capacity);
+	uint64_t limit = smallest_shown(d, child, count);
+	struct row rest = {.indent = MIN(parent->indent + 1, MAX_INDENT)};
+
+	if (count > 1)
+		qsort_r(child, count, sizeof(*child), compare_growth, (void *)d->tree);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct path_node *n = path_tree_node(d->tree, child[i]);
+
+		if (distance(n->total) >= limit && shown < d->options->top && !is_idle(n, parent)) {
+			child[shown++] = child[i];
+			continue;
+		}
+		rest.places++;
+		rest.value[PATH_OLD] += n->total[PATH_OLD];
+		rest.value[PATH_NEW] += n->total[PATH_NEW];
+		rest.variance += variance_of(n);
+	}
+	push_rest(d, &rest, shown);
+	while (shown-- > 0) {
+		const struct path_node *n = path_tree_node(d->tree, child[shown]);
+
+		*vec_add(&d->todo) = (struct row){
+			.node = child[shown],
+			.indent = rest.indent,
+			.value = {n->total[PATH_OLD], n->total[PATH_NEW]},
+			.variance = variance_of(n),
+		};
+	}
+	free(child);
+}
+
+void diff_print(FILE *out, const struct path_tree *whole, const struct diff_options *options)
+{
+	struct path_tree *t = path_tree_merge_unresolved(whole);
+	struct diff_table d = {.out = out, .tree = t, .options = options};
+	const struct path_node *root = path_tree_node(t, 0);
+	uint64_t largest = 0;
+
+	for (uint32_t c = root->first_child; c; c = path_tree_node(t, c)->next_sibling)
+		largest = MAX(largest, distance(path_tree_node(t, c)->total));
+	d.limit = MAX(1, (uint64_t)((double)largest * options->threshold / 100));
+	fprintf(out, "%*s", NUMBER_WIDTH, "difference");
+	if (options->error_heading)
+		fprintf(out, " %*s", NUMBER_WIDTH, options->error_heading);
+	fprintf(out, " %*s %*s  call site, and its callers\n", NUMBER_WIDTH, "old bytes",
+		NUMBER_WIDTH, "new bytes");
+	*vec_add(&d.todo) = (struct row){.value = {root->total[PATH_OLD], root->total[PATH_NEW]},
+					 .variance = variance_of(root)};
+	while (d.todo.count) {
+		struct row row = d.todo.data[--d.todo.count];
+
+		put_row(&d, &row);
+		if (!row.places)
+			push_children(&d, &row);
+	}
+	vec_deinit(&d.todo);
+	path_tree_free(t);
+}
+
+static void set_functions(struct diff_row *row, const struct path_tree *t, uint32_t node)
+{
+	const struct path_node *n = path_tree_node(t, node);
+
+	row->site = "[unknown]";
+	if (!node)
+		return;
+	vec_reserve(&row->function, n->depth);
+	for (row->function.count = n->depth - 1; n->depth > 1; n = path_tree_node(t, n->parent))
+		row->function.data[n->depth - 2] = n->name;
+	row->site = n->name;
+}
+
+static void add_row(struct diff_rows *rows, const struct path_tree *t, uint32_t node)
+{
+	const struct path_node *n = path_tree_node(t, node);
+	struct diff_row *row;
+
+	if (!n->own[PATH_OLD] && !n->own[PATH_NEW] && !n->blocks[PATH_OLD] && !n->blocks[PATH_NEW])
+		return;
+	row = vec_add(&rows->row);
+	*row = (struct diff_row){0};
+	set_functions(row, t, node);
+	memcpy(row->bytes, n->own, sizeof(row->bytes));
+	memcpy(row->blocks, n->blocks, sizeof(row->blocks));
+}
+
+static uint64_t change_size(const uint64_t value[2])
+{
+	return MAX(value[PATH_OLD], value[PATH_NEW]) - MIN(value[PATH_OLD], value[PATH_NEW]);
+}
+
+/* -1, 0, 1: by new - old, the largest first. */
+static int compare_change(const uint64_t a[2], const uint64_t b[2])
+{
+	bool a_grew = a[PATH_NEW] >= a[PATH_OLD], b_grew = b[PATH_NEW] >= b[PATH_OLD];
+	uint64_t x = change_size(a), y = change_size(b);
+
+	if (a_grew != b_grew)
+		return a_grew ? -1 : 1;
+	return x == y ? 0 : (x > y) == a_grew ? -1 : 1;
+}
+
+static int compare_functions(const struct diff_row *a, const struct diff_row *b)
+{
+	size_t count = MIN(a->function.count, b->function.count);
+
+	for (size_t i = 0; i < count; i++) {
+		int order = strcmp(a->function.data[i], b->function.data[i]);
+
+		if (order)
+			return order;
+	}
+	return a->function.count < b->function.count ? -1 : a->function.count > b->function.count;
+}
+
+static int compare_rows(const void *a, const void *b)
+{
+	const struct diff_row *x = a, *y = b;
+	int order = compare_change(x->bytes, y->bytes);
+
+	if (!order)
+		order = compare_change(x->blocks, y->blocks);
+	if (!order)
+		order = strcmp(x->site, y->site);
+	return order ? order : compare_functions(x, y);
+}
+
+void diff_rows_init(struct diff_rows *rows, const struct path_tree *t)
+{
+	*rows = (struct diff_rows){0};
+	for (uint32_t i = 0; i < path_tree_node_count(t); i++)
+		add_row(rows, t, i);
+	if (rows->row.count > 1)
+		qsort(rows->row.data, rows->row.count, sizeof(*rows->row.data), compare_rows);
+}
+
+void diff_rows_deinit(struct diff_rows *rows)
+{
+	for (size_t i = 0; i < rows->row.count; i++)
+		vec_deinit(&rows->row.data[i].function);
+	vec_deinit(&rows->row);
+}
+
+/* -- CSV -- */
+
+static void put_change(FILE *out, const uint64_t value[2])
+{
+	fprintf(out, "%" PRIu64 ",%" PRIu64 ",%s%" PRIu64 ",", value[PATH_OLD], value[PATH_NEW],
+		value[PATH_NEW] < value[PATH_OLD] ? "-" : "", change_size(value));
+}
+
+static void put_csv_row(FILE *out, const struct diff_row *row, bool has_blocks)
+{
+	put_change(out, row->bytes);
+	if (has_blocks)
+		put_change(out, row->blocks);
+	else
+		fputs(",,,", out);
+	putc('"', out);
+	csv_put_quoted(out, row->site);
+	fputs("\",\"", out);
+	for (size_t i = 0; i < row->function.count; i++) {
+		fputs(i ? " > " : "", out);
+		csv_put_quoted(out, row->function.data[i]);
+	}
+	fputs("\"\r\n", out);
+}
+
+void diff_rows_write_csv(FILE *out, const struct diff_rows *rows, bool has_blocks)
+{
+	fputs("old_bytes,new_bytes,change_bytes,old_blocks,new_blocks,change_blocks,call_site,"
+	      "path\r\n", out);
+	for (size_t i = 0; i < rows->row.count; i++)
+		put_csv_row(out, &rows->row.data[i], has_blocks);
+}
+
+/* -- JSON -- */
+
+static void put_text(FILE *out, const char *text)
+{
+	json_put_text(out, text, strlen(text));
+}
+
+static void put_number(FILE *out, const char *name, uint64_t value, bool is_known)
+{
+	fprintf(out, ",\"%s\":", name);
+	if (is_known)
+		fprintf(out, "%" PRIu64, value);
+	else
+		fputs("null", out);
+}
+
+static void put_json_row(FILE *out, const struct diff_row *row, bool has_blocks)
+{
+	fputs("{\"call_site\":", out);
+	put_text(out, row->site);
+	put_number(out, "old_bytes", row->bytes[PATH_OLD], true);
+	put_number(out, "new_bytes", row->bytes[PATH_NEW], true);
+	put_number(out, "old_blocks", row->blocks[PATH_OLD], has_blocks);
+	put_number(out, "new_blocks", row->blocks[PATH_NEW], has_blocks);
+	fputs(",\"path\":[", out);
+	for (size_t i = 0; i < row->function.count; i++) {
+		fputs(i ? "," : "", out);
+		put_text(out, row->function.data[i]);
+	}
+	fputs("]}", out);
+}
+
+void diff_rows_write_json(FILE *out, const struct diff_rows *rows, bool has_blocks)
+{
+	putc('[', out);
+	for (size_t i = 0; i < rows->row.count; i++) {
+		fputs(i ? ",\n" : "\n", out);
+		put_json_row(out, &rows->row.data[i], has_blocks);
+	}
+	putc(']', out);
+}
+
+static const char *const side_names[] = {[PATH_OLD] = "old", [PATH_NEW] = "new"};
+
+/* Writes a profile. @frames_out: the matched number of each of its frames. */
+static void put_profile(FILE *out, const struct input *input, const char *more,
+			struct massif_json_frames *frames_out)
+{
+	*frames_out = (struct massif_json_frames){0};
+	if (input->kind != INPUT_RECORDING) {
+		massif_json_write(out, input->massif, frames_out);
+		return;
+	}
+	recording_json_write(out, input->recording, more);
+	frames_out->count = recording_rows(input->recording, RECORDING_FRAMES);
+}
+
+typedef uint32_t number_fn(const struct frame_match *m, enum path_side side, size_t frame);
+
+static void put_numbers(FILE *out, const struct frame_match *m, enum path_side side,
+			const struct massif_json_frames *frames, number_fn *number)
+{
+	putc('[', out);
+	for (size_t i = 0; i < frames->count; i++)
+		fprintf(out, "%s%" PRIu32, i ? "," : "",
+			number(m, side, frames->node ? frames->node[i] : i));
+	putc(']', out);
+}
+
+static void put_match(FILE *out, const struct frame_match *m,
+		      const struct massif_json_frames frames[2])
+{
+	fputs(",\n\"match\":{\"functions\":[", out);
+	for (uint32_t i = 0; i < frame_match_function_count(m); i++) {
+		const char *name = frame_match_name(m, i);
+
+		fputs(i ? "," : "", out);
+		json_put_text(out, name, strlen(name));
+	}
+	putc(']', out);
+	for (int side = PATH_OLD; side <= PATH_NEW; side++) {
+		fprintf(out, ",\n\"%s\":{\"function\":", side_names[side]);
+		put_numbers(out, m, (enum path_side)side, &frames[side], frame_match_function);
+		fputs(",\n\"site\":", out);
+		put_numbers(out, m, (enum path_side)side, &frames[side], frame_match_site);
+		putc('}', out);
+	}
+	putc('}', out);
+}
+
+static void put_rows(FILE *out, const struct diff_json_rows *r, bool has_blocks)
+{
+	for (int side = PATH_OLD; side <= PATH_NEW; side++) {
+		fprintf(out, ",\n\"%s_view\":", side_names[side]);
+		json_put_text(out, r->view[side], strlen(r->view[side]));
+	}
+	fputs(",\n\"changes\":", out);
+	diff_rows_write_json(out, r->rows, has_blocks);
+}
+
+void diff_json_write(FILE *out, const struct input *input, char *const more[2],
+		     const struct frame_match *match, const struct diff_json_rows *rows)
+{
+	struct massif_json_frames frames[2];
+
+	fputs("{\"format\":\"ptmem-report-diff\",\"version\":1", out);
+	for (int side = PATH_OLD; side <= PATH_NEW; side++) {
+		fprintf(out, ",\n\"%s\":", side_names[side]);
+		put_profile(out, &input[side], more[side], &frames[side]);
+	}
+	put_match(out, match, frames);
+	if (rows)
+		put_rows(out, rows, input->kind == INPUT_RECORDING);
+	fputs("}\n", out);
+	free(frames[PATH_OLD].node);
+	free(frames[PATH_NEW].node);
+}

@@ -1,0 +1,81 @@
+/*
+ * A recording, or a view of it, in the forms of --format: text for a terminal, a table (RFC 4180),
+ * a file for speedscope, a massif.out file, and the member of its JSON that says what is asked.
+ */
+#ifndef PTMEM_REPORT_RECORDING_OUTPUT_H
+#define PTMEM_REPORT_RECORDING_OUTPUT_H
+
+#include <stdio.h>
+
+#include "base/amount.h"
+#include "recording/recording.h"
+#include "recording/recording_view.h"
+
+/* Which rows of a sorted table are shown; the others are one row. */
+struct row_limits {
+	unsigned top;     /* the first ones, at most so many */
+	double threshold; /* of them those with this percentage of the sum at least */
+};
+
+/* Whether row @i, of @part of @all, is shown. */
+bool row_limits_allow(const struct row_limits *limits, size_t i, uint64_t part, uint64_t all);
+
+/*
+ * A table of threads, with @limits, and one each of all sizes and lifetimes. Those without a row
+ * are left out. Errors of the stream are left in it.
+ */
+void recording_spread_print(FILE *out, const struct recording *r, const struct row_limits *limits);
+
+/*
+ * How long the blocks of each call site of a recording lived, as text: the mean of those that were
+ * released, the share of those that were not, and how old these are.
+ */
+
+/* Prints nothing if no block is known. Errors of the stream are left in it. */
+void recording_lifetime_print(FILE *out, const struct recording *r,
+			      const struct row_limits *limits);
+
+/* The beginning of the text of a recording: what was profiled, and its totals. */
+
+/* A recording as text for a terminal: what holds the memory, what remains, what is churn. */
+
+/* Errors of the stream are left in it. */
+int recording_text_print(FILE *out, const struct recording *r, const struct recording_question *q,
+			 const struct row_limits *limits, char **why_out);
+
+/* What is asked of a recording, and the answer, as a member of its JSON: doc/format.md. */
+
+/*
+ * ",\n\"view\":{...}" in *@out, which the caller frees; "" if no view is requested. Fails as
+ * recording_view_init.
+ */
+int recording_view_json(const struct recording *r, const struct recording_question *q, char **out,
+			char **why_out);
+
+/*
+ * A view of a recording as a table (RFC 4180): a line for each call path that has something of it,
+ * with the counters of its leaves. Leaves are of one path if the names and lines of their frames
+ * are equal: addresses differ if a library was loaded several times. Of samples "error" is the
+ * standard error of the bytes. The call path is in the last column, outermost caller first, " > "
+ * between.
+ */
+
+void recording_csv_write(FILE *out, const struct recording *r, const struct recording_view *v);
+
+/* Call paths of a view as a file for speedscope: one sampled profile, weights in bytes. */
+
+/* @name: description of the values. The caller checks the stream for errors. */
+void recording_speedscope_write(FILE *out, const struct recording *r,
+				const struct recording_view *v, const char *name);
+
+/* A recording as a massif.out file, for ms_print and other readers of that format. */
+
+/*
+ * A snapshot at the end of each interval, each tenth and the last with its call tree, and one of
+ * the peak; or of @view alone, if it is not NULL. @threshold: percent of a snapshot; call paths
+ * with less are summed up. Errors of the stream are left in it.
+ */
+void recording_massif_write(FILE *out, const struct recording *r,
+			    const struct recording_view *view, double threshold);
+
+#endif

@@ -1,0 +1,62 @@
+/*
+ * --inspect of a program while it is profiled: at its last stop, at SIGUSR1, or by a monitor
+ * command; with the call paths whose blocks pin nearly empty pages.
+ */
+#ifndef PTMEM_SESSION_INSPECT_INSPECT_SESSION_H
+#define PTMEM_SESSION_INSPECT_INSPECT_SESSION_H
+
+#include <stdio.h>
+
+#include "base/types.h"
+#include "inspect/heap_map.h"
+#include "output/inspect_report.h"
+
+struct session;
+
+/*
+ * Reports the memory of the process of @s: to @path (JSON if it ends in .json), or as text to @file
+ * if @path is NULL. Call it only while events are polled. -ESRCH and -ENOTSUP (unsupported malloc)
+ * are explained in @file; another -errno: @path cannot be written.
+ */
+int inspect_session_write(struct session *s, const char *path, FILE *file);
+
+/*
+ * Compares the live blocks of the profile with the blocks in use in the heaps, and prints the
+ * differences to @file. 0, or -errno as above.
+ */
+int inspect_session_check(struct session *s, FILE *file);
+
+/*
+ * --inspect of a program while it is profiled: its memory is read at its last stop, or when SIGUSR1
+ * requests it, and reported afterwards.
+ */
+
+struct inspect_final;
+
+/*
+ * Reads the process of @s, whose threads are stopped. @is_last: they do not run again before the
+ * process ends or is detached.
+ */
+void inspect_final_read(struct session *s, bool is_last);
+
+/* Names what was read last, and keeps it (last_inspection.h). */
+void inspect_final_classify(struct session *s);
+/* The same, unless it was done; writes the report to where the options say. */
+void inspect_final_finish(struct session *s);
+
+void inspect_final_free(struct inspect_final *f); /* NULL is ignored */
+
+/*
+ * Which call paths' blocks pin nearly empty pages of the heap, while a process is profiled: counted
+ * as its heaps are walked.
+ */
+
+struct profile;
+
+struct path_pins {
+	struct pinned_paths paths;         /* has a pointer to this, which may not move */
+	const struct profile *profile;
+	VEC(struct inspect_pin) list; /* most pages first; names are owned */
+};
+
+#endif

@@ -1,0 +1,394 @@
+/*
+ * A thread is inside malloc if a pc on its stack is: it may be in the kernel, or in a signal
+ * handler that interrupted malloc.
+ */
+#include "session/inspect/inspect_stopped.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/uio.h>
+
+#include "base/cleanup.h"
+#include "base/elf_file.h"
+#include "base/proc.h"
+#include "session/inspect/malloc_module.h"
+#include "session/inspect/object_names.h"
+#include "tracee/control/roots.h"
+#include "tracee/control/target.h"
+#include "tracee/state/module.h"
+#include "tracee/state/space.h"
+#include "unwind/unwind.h"
+
+#define PCS 64u
+#define MOMENTS_MAX 200u
+#define MOMENT_NS 30000u
+
+/* -- threads -- */
+
+struct collector {
+	struct address_space *space;
+	const struct unwinder *unwinder;
+	struct inspect_input *in;
+	const struct malloc_modules *malloc;
+	bool is_last;
+};
+
+static const struct module *module_at(void *ctx, taddr_t pc)
+{
+	return space_find_module(ctx, pc);
+}
+
+static bool is_in_own(const struct collector *c, const taddr_t *pc, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (space_is_own(c->space, pc[i]))
+			return true;
+	return false;
+}
+
+static void add_thread(void *ctx, const struct thread_view *v)
+{
+	struct collector *c = ctx;
+	struct glibc_thread *th = vec_add(&c->in->threads);
+	taddr_t pc[PCS];
+	bool is_whole;
+	size_t n = 1;
+
+	pc[0] = v->pc;
+	if (v->stack)
+		n = c->unwinder->stack_pcs(c->unwinder->ctx, v->stack, pc, PCS, &is_whole);
+
+	*th = (struct glibc_thread){
+		.tid = v->tid, .sp = v->sp, .thread_pointer = v->thread_pointer};
+	if (v->stack)
+		th->interrupted_count = (uint32_t)c->unwinder->interrupted(
+			c->unwinder->ctx, v->stack, th->interrupted, THREAD_INTERRUPTED);
+	/* a stub is reported together with the entry of its function */
+	size_t first = v->has_returned ? MIN(n, (size_t)2) : 0;
+
+	th->is_inside = v->has_call || malloc_modules_have(c->malloc, pc + first, n - first) ||
+			is_in_own(c, pc + first, n - first);
+}
+
+static uint32_t count_inside(const struct inspect_input *in)
+{
+	uint32_t count = 0;
+
+	for (size_t i = 0; i < in->threads.count; i++)
+		count += in->threads.data[i].is_inside;
+	return count;
+}
+
+static bool wants_thread(void *ctx, pid_t tid)
+{
+	const struct inspect_input *in = ctx;
+
+	for (size_t i = 0; i < in->threads.count; i++)
+		if (in->threads.data[i].tid == tid)
+			return in->threads.data[i].is_inside;
+	return false; /* it is new: at its first instruction */
+}
+
+/* Lets threads leave malloc in whatever order, while those that have left wait. */
+static int settle(struct target *t, struct collector *c, struct inspect_stopped *out)
+{
+	for (out->moments = 0;; out->moments++) {
+		c->in->threads.count = 0;
+		thread_views_each(t, c->space, add_thread, c);
+		out->inside = count_inside(c->in);
+		/* all are past their exit stops: their memory is being unmapped */
+		if (c->in->threads.count == 0 && !c->is_last)
+			return -ESRCH;
+		if (out->inside == 0 || c->is_last || out->moments == MOMENTS_MAX)
+			return 0;
+		if (!target_run_threads(t, c->space, wants_thread, c->in, MOMENT_NS))
+			return -ESRCH;
+	}
+}
+
+/* -- memory -- */
+
+static ssize_t read_memory(void *ctx, taddr_t addr, void *buf, size_t size)
+{
+	const struct address_space *s = ctx;
+	struct iovec here = {buf, size}, there = {(void *)(uintptr_t)addr, size};
+
+	return process_vm_readv(s->processes.reader, &here, 1, &there, 1, 0);
+}
+
+#define GATHER_MAX 512u
+
+static void gather_memory(void *ctx, const taddr_t *addr, size_t count, size_t each, void *buf)
+{
+	const struct address_space *s = ctx;
+	struct iovec there[GATHER_MAX];
+
+	memset(buf, 0, count * each);
+	for (size_t i = 0; i < count;) {
+		size_t n = MIN(count - i, (size_t)GATHER_MAX);
+		struct iovec here = {(char *)buf + i * each, n * each};
+
+		for (size_t k = 0; k < n; k++)
+			there[k] = (struct iovec){(void *)(uintptr_t)addr[i + k], each};
+		ssize_t got = process_vm_readv(s->processes.reader, &here, 1, there, n, 0);
+
+		/* ends at the first page that cannot be read, which is skipped */
+		i += got > 0 ? MAX((size_t)got / each, (size_t)1) : 1;
+	}
+}
+
+/*
+ * Whether segment @g of @m is where it should be. A program that maps a part of its own code again,
+ * as node does, seems to be a second object there, whose other segments are not.
+ */
+static bool is_mapped(const struct inspect_input *in, const struct module *m,
+		      const struct elf_segment *g)
+{
+	taddr_t page = PAGE_SIZE_MIN, start = ROUND_DOWN(m->bias + g->vaddr, page);
+	const struct map *map = maps_find(&in->resident.maps, start);
+
+	return g->filesz == 0 ||
+	       (map && *map->path == '/' &&
+		map->offset + (start - map->start) == ROUND_DOWN(g->offset, (uint64_t)page));
+}
+
+static void add_segments(const struct address_space *s, struct inspect_input *in)
+{
+	for (size_t i = 0; i < s->modules.count; i++) {
+		const struct module *m = s->modules.data[i];
+
+		for (size_t k = 0; m->file && !m->is_vdso && k < m->file->segment_count; k++) {
+			const struct elf_segment *g = &m->file->segment[k];
+
+			if (!is_mapped(in, m, g))
+				continue;
+			inspect_add_segment(in, m->bias + g->vaddr,
+					    m->bias + g->vaddr + g->memsz);
+		}
+	}
+}
+
+static void add_own(const struct address_space *s, struct inspect_input *in)
+{
+	for (size_t i = 0; i < s->own.areas.count; i++) {
+		const struct stub_area *a = &s->own.areas.data[i];
+
+		if (!a->is_slack)
+			*vec_add(&in->profiler) =
+				(struct glibc_range){a->start, a->start + a->size};
+	}
+	if (s->own.shared)
+		*vec_add(&in->profiler) =
+			(struct glibc_range){s->own.shared, s->own.shared + s->own.shared_size};
+}
+
+static void add_registers(struct target *t, struct collector *c)
+{
+	struct roots *roots;
+
+	if (!c->in->wants_holders || roots_collect(t, c->space, &roots) != 0)
+		return;
+	for (size_t i = 0; i < roots->words.count; i++)
+		*vec_add(&c->in->registers) = roots->words.data[i];
+	roots_free(roots);
+}
+
+static void examine(struct inspect_stopped *l)
+{
+	inspect_run(&l->in, &l->report);
+	inspect_input_deinit(&l->in);
+	l->in = (struct inspect_input){0};
+	l->is_copied = false;
+	l->has_arena = l->report.heaps.arenas.count > 0 && l->report.heaps.arenas.data[0].is_main;
+}
+
+static bool make_copy(struct inspect_stopped *l, struct memory_copy *copy)
+{
+	struct memory_source source;
+
+	if (!copy || !memory_copy_make(copy, &l->in.resident, &l->in.source))
+		return false;
+	source = memory_copy_source(copy);
+	source.read_file = l->in.source.read_file;
+	source.file_ctx = l->in.source.file_ctx;
+	l->in.source = source;
+	return true;
+}
+
+static int read_all(struct target *t, struct collector *c, struct inspect_stopped *out)
+{
+	struct address_space *s = c->space;
+	int rc = settle(t, c, out);
+
+	if (rc == 0)
+		rc = resident_read(s->processes.reader, &c->in->resident);
+	if (rc != 0)
+		return rc;
+	out->rss = c->in->resident.rss;
+	out->swap = c->in->resident.swap;
+	add_segments(s, c->in);
+	add_own(s, c->in);
+	add_registers(t, c);
+	return 0;
+}
+
+void inspect_stopped_copy_init(struct memory_copy *out, pid_t pid, uint64_t most)
+{
+	struct proc_statm m;
+	bool is_known = proc_statm_read(pid, &m) == 0 && m.resident >= m.shared;
+	uint64_t bytes = is_known ? m.resident - m.shared : 0;
+
+	memory_copy_init(out, bytes <= most ? bytes : 0);
+}
+
+/* -- objects -- */
+
+static void hold_modules(const struct address_space *s, struct held_modules *out)
+{
+	for (size_t i = 0; i < s->modules.count; i++)
+		*vec_add(&out->list) = module_hold(s->modules.data[i]);
+}
+
+void inspect_objects_read(const struct address_space *s, struct inspect_objects *out)
+{
+	inspect_objects_deinit(out);
+	hold_modules(s, &out->modules);
+	malloc_modules_find(s->modules.data, s->modules.count, &out->malloc);
+	/* what is on every stack */
+	if (s->modules.count > 0)
+		unwind_prepare(s->modules.data[0]);
+	if (out->malloc.libc.module)
+		unwind_prepare(out->malloc.libc.module);
+}
+
+void inspect_objects_deinit(struct inspect_objects *o)
+{
+	held_modules_deinit(&o->modules);
+	*o = (struct inspect_objects){0};
+}
+
+/* Whether @o, which may be NULL, has the objects that @s has now. */
+static bool are_known(const struct address_space *s, const struct inspect_objects *o)
+{
+	if (!o || o->modules.list.count != s->modules.count)
+		return false;
+	for (size_t i = 0; i < s->modules.count; i++)
+		if (o->modules.list.data[i] != s->modules.data[i])
+			return false;
+	return true;
+}
+
+static void find_malloc(const struct address_space *s, const struct inspect_objects *known,
+			struct malloc_modules *out)
+{
+	if (are_known(s, known))
+		*out = known->malloc;
+	else
+		malloc_modules_find(s->modules.data, s->modules.count, out);
+}
+
+int inspect_stopped(struct target *t, struct address_space *s, const struct inspect_wish *wish,
+		 struct inspect_stopped *out)
+{
+	const struct unwind_ops ops = {.module = module_at, .ctx = s};
+	struct unwind *unwind = s->sink.unwinder ? NULL : unwind_new(arch_native, &ops);
+	struct unwinder own;
+	struct collector c = {.space = s, .in = &out->in, .malloc = &out->malloc,
+			      .unwinder = s->sink.unwinder ? s->sink.unwinder : &own,
+			      .is_last = wish->is_last};
+
+	*out = (struct inspect_stopped){
+		.in = {.source = {.read = read_memory, .gather = gather_memory, .ctx = s,
+				  .read_file = object_bytes_read, .file_ctx = &out->modules},
+		       .block = wish->block, .python_block = wish->python_block,
+		       .block_ctx = wish->ctx,
+		       .only_blocks = wish->only_blocks, .paths = wish->paths,
+		       .wants_types = wish->wants_types, .wants_holders = wish->wants_holders}};
+	if (unwind)
+		unwinder_init(&own, unwind);
+	find_malloc(s, wish->objects, &out->malloc);
+	hold_modules(s, &out->modules);
+	int rc = read_all(t, &c, out);
+
+	if (unwind)
+		unwind_free(unwind);
+	if (rc != 0)
+		inspect_stopped_deinit(out);
+	else if (make_copy(out, wish->copy))
+		out->is_copied = true;
+	else
+		examine(out);
+	return rc;
+}
+
+static void add_plain_thread(void *ctx, const struct thread_view *v)
+{
+	struct inspect_input *in = ctx;
+
+	*vec_add(&in->threads) = (struct glibc_thread){
+		.tid = v->tid, .sp = v->sp, .thread_pointer = v->thread_pointer};
+}
+
+int inspect_stopped_spare(struct target *t, struct address_space *s, struct inspect_spare *out)
+{
+	struct held_modules modules = {0};
+	struct inspect_input in = {
+		.source = {.read = read_memory, .gather = gather_memory, .ctx = s,
+			   .read_file = object_bytes_read, .file_ctx = &modules}};
+	int rc = resident_read(s->processes.reader, &in.resident);
+
+	*out = (struct inspect_spare){0};
+	if (rc != 0)
+		return rc;
+	hold_modules(s, &modules);
+	add_segments(s, &in);
+	thread_views_each(t, s, add_plain_thread, &in);
+	inspect_find_spare(&in, out);
+	inspect_input_deinit(&in);
+	held_modules_deinit(&modules);
+	return 0;
+}
+
+static bool has_jemalloc(const struct inspect_stopped *l)
+{
+	return l->report.other.name && strcmp(l->report.other.name, "jemalloc") == 0;
+}
+
+/* Threads' caches are found in these alone; in others their blocks would seem to be live. */
+bool inspect_stopped_knows_other(const struct inspect_stopped *l)
+{
+	static const char *const known[] = {"5.2.0-0", "5.2.1-0", "5.3.0-0", "5.3.1-0"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+		if (strcmp(l->version, known[i]) == 0)
+			return true;
+	return !has_jemalloc(l);
+}
+
+void inspect_stopped_version(struct inspect_stopped *l)
+{
+	if (l->malloc.libc.module)
+		malloc_module_version(l->malloc.libc.module, &l->glibc_major, &l->glibc_minor);
+	if (has_jemalloc(l) && l->malloc.own.module)
+		malloc_module_jemalloc(l->malloc.own.module, l->version);
+}
+
+void inspect_stopped_classify(struct inspect_stopped *l)
+{
+	if (l->is_copied)
+		examine(l);
+	l->other = malloc_module_other(&l->modules, l->report.other.name, &l->other_object);
+	if (!l->other)
+		l->other = l->report.other.name; /* of a program without symbols */
+	type_names_find(&l->report.types, &l->modules);
+	holder_names_find(&l->report.holders, &l->modules);
+	inspect_stopped_version(l);
+}
+
+void inspect_stopped_deinit(struct inspect_stopped *l)
+{
+	inspect_input_deinit(&l->in);
+	inspect_report_deinit(&l->report);
+	held_modules_deinit(&l->modules);
+}

@@ -1,0 +1,78 @@
+/*
+ * Reads a stopped process in a consistent state: no thread is in the middle of malloc. Connects
+ * tracee, unwind and inspect.
+ */
+#ifndef PTMEM_SESSION_INSPECT_INSPECT_STOPPED_H
+#define PTMEM_SESSION_INSPECT_INSPECT_STOPPED_H
+
+#include "inspect/inspect.h"
+#include "inspect/memory.h"
+#include "session/inspect/malloc_module.h"
+
+struct address_space;
+struct target;
+
+struct inspect_stopped {
+	struct inspect_report report;
+	struct held_modules modules;
+	struct malloc_modules malloc;
+	/* by inspect_look_classify */
+	const char *other;       /* the name of an allocator that is not glibc's; NULL = none */
+	const struct module *other_object; /* that has it; NULL = unknown */
+	unsigned glibc_major, glibc_minor; /* 0 = unknown */
+	char version[MALLOC_VERSION_SIZE]; /* jemalloc's, if that was found; "" = unknown */
+	bool has_arena;          /* malloc was used, and is glibc's */
+	uint32_t inside;         /* threads that did not leave malloc in time */
+	uint32_t moments;        /* how often others ran to leave malloc */
+	uint64_t rss, swap;      /* VmRSS and VmSwap, bytes */
+	struct inspect_input in; /* until it has been examined */
+	bool is_copied;          /* it is to be examined */
+};
+
+/* What is known of a process's program and libraries before it is stopped. Zero: nothing. */
+struct inspect_objects {
+	struct held_modules modules;
+	struct malloc_modules malloc;
+};
+
+struct inspect_wish {
+	heap_block_fn *block;    /* called for each block in use; NULL = not needed */
+	heap_block_fn *python_block; /* likewise: those of Python's allocator */
+	void *ctx;
+	bool only_blocks;        /* which takes less time: the report has no rows, and no pages */
+	const struct pinned_paths *paths; /* of blocks; NULL = they are not known */
+	bool wants_types;        /* of blocks */
+	bool wants_holders;      /* what points to them */
+	const struct inspect_objects *objects; /* read before, or NULL */
+	struct memory_copy *copy; /* has room for its memory, or NULL; outlives the result */
+	bool is_last;            /* the process ends or is left: no thread may run on */
+};
+
+/* With room for the memory of @pid that is its own, if that is @most bytes at most. */
+void inspect_stopped_copy_init(struct memory_copy *out, pid_t pid, uint64_t most);
+
+/* Reads the files of @s, whose threads may run, again if it was read before. */
+void inspect_objects_read(const struct address_space *s, struct inspect_objects *out);
+void inspect_objects_deinit(struct inspect_objects *o);
+
+/*
+ * Reads @s, whose threads are stopped. Slow work that only needs files is left to
+ * inspect_look_classify; what needs memory, too, if that was copied. -errno if its memory cannot be
+ * listed. Free @out, which may not move, with inspect_look_deinit.
+ */
+int inspect_stopped(struct target *t, struct address_space *s, const struct inspect_wish *wish,
+		 struct inspect_stopped *out);
+/*
+ * Memory of @s, whose threads are stopped wherever they are, that is in no block of an allocator
+ * other than glibc's. -errno if its memory cannot be listed.
+ */
+int inspect_stopped_spare(struct target *t, struct address_space *s, struct inspect_spare *out);
+/* Determines the version of glibc's malloc, if it is glibc's. */
+void inspect_stopped_version(struct inspect_stopped *l);
+/* After that: whether the version of an allocator other than glibc's is known. */
+bool inspect_stopped_knows_other(const struct inspect_stopped *l);
+/* The same, which malloc it is, and names of types. */
+void inspect_stopped_classify(struct inspect_stopped *l);
+void inspect_stopped_deinit(struct inspect_stopped *l);
+
+#endif

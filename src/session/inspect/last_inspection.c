@@ -1,0 +1,216 @@
+/* Keeps the last inspection of a session as tables of its recording. */
+#include "session/inspect/last_inspection.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "output/inspect_report.h"
+#include "recording/recording.h"
+#include "recording/recording_format.h"
+#include "session/inspect/inspect_session.h"
+#include "session/session.h"
+
+struct recording;
+struct path_pins;
+
+/* -- the whole -- */
+
+static char *name_malloc(const struct inspect_title *t, const struct inspect_report *r)
+{
+	if (r->other.name)
+		return xstrdup(r->other.name);
+	if (!t->has_malloc)
+		return xstrdup("");
+	return t->glibc_major ? xasprintf("glibc %u.%u", t->glibc_major, t->glibc_minor) :
+				xstrdup("glibc");
+}
+
+static void add_head(struct recording *to, const struct inspect_title *t,
+		     const struct inspect_report *r, uint64_t time_ms)
+{
+	_cleanup_free_ char *name = name_malloc(t, r);
+	const uint64_t row[INSPECTION_COLUMNS] = {
+		[INSPECTION_TIME] = time_ms, [INSPECTION_MALLOC] = recording_string(to, name),
+		[INSPECTION_RSS] = t->rss, [INSPECTION_SWAP] = t->swap,
+		[INSPECTION_STOPPED] = t->stopped_ns / 1000,
+		[INSPECTION_PAGES_PER_CELL] = r->heaps.map.pages_per_cell};
+
+	recording_add(to, RECORDING_INSPECTION, row);
+}
+
+static void add_doubts(struct recording *to, const struct inspect_title *t,
+		       const struct inspect_report *r)
+{
+	_cleanup_free_ char *text = NULL;
+	char *rest;
+	size_t size;
+	FILE *file = open_memstream(&text, &size);
+
+	CHECK(file);
+	inspect_report_print_doubts(file, t, r);
+	CHECK(!fclose(file));
+	for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+		const uint64_t row[DOUBT_COLUMNS] = {recording_string(to, line)};
+
+		recording_add(to, RECORDING_DOUBTS, row);
+	}
+}
+
+static void add_rows(struct recording *to, const struct inspect_report *r)
+{
+	for (size_t i = 0; i < ROW_COUNT; i++) {
+		const uint64_t row[RESIDENT_COLUMNS] = {
+			recording_string(to, inspect_row_name[i]), r->row[i].resident,
+			r->row[i].swapped};
+
+		if (r->row[i].resident || r->row[i].swapped)
+			recording_add(to, RECORDING_RESIDENT, row);
+	}
+}
+
+/* -- malloc's -- */
+
+static void add_arena(struct recording *to, const struct heap_arena *a)
+{
+	const uint64_t number = recording_rows(to, RECORDING_ARENAS);
+	const uint64_t row[ARENA_COLUMNS] = {
+		[ARENA_ADDRESS] = a->addr, [ARENA_IS_MAIN] = a->is_main,
+		[ARENA_THREADS] = a->threads, [ARENA_SYSTEM] = a->system_bytes,
+		[ARENA_RESIDENT] = a->counted.resident, [ARENA_SWAPPED] = a->counted.swapped,
+		[ARENA_LIVE_BLOCKS] = a->live_blocks, [ARENA_LIVE_BYTES] = a->live_bytes,
+		[ARENA_FREE] = a->free.resident, [ARENA_TRIM] = a->trim.resident,
+		[ARENA_FREE_PAGES] = a->pages.free};
+
+	recording_add(to, RECORDING_ARENAS, row);
+	for (size_t i = 0; i < PINNED_STEPS; i++) {
+		const uint64_t step[PINNED_COLUMNS] = {number, pinned_step[i], a->pages.step[i]};
+
+		recording_add(to, RECORDING_PINNED, step);
+	}
+}
+
+/* Without the first @hidden arenas. */
+static void add_map(struct recording *to, const struct heap_map *m, size_t hidden)
+{
+	for (size_t i = 0; i < m->heaps.count; i++) {
+		const struct heap_map_heap *h = &m->heaps.data[i];
+		const uint64_t row[HEAP_COLUMNS] = {h->arena - hidden, h->start, h->end};
+		const uint64_t number = recording_rows(to, RECORDING_HEAPS);
+
+		if (h->arena < hidden)
+			continue;
+		recording_add(to, RECORDING_HEAPS, row);
+		for (size_t k = 0; k < h->count; k++) {
+			const struct heap_cell *c = &m->cells.data[h->first + k];
+			const uint64_t cell[HEAP_CELL_COLUMNS] = {number, c->pages, c->live,
+								  c->nearly_empty};
+
+			recording_add(to, RECORDING_HEAP_CELLS, cell);
+		}
+	}
+}
+
+static void add_types(struct recording *to, const struct block_types *types)
+{
+	char text[INSPECT_TYPE_SIZE];
+
+	for (size_t i = 0; i < types->list.count; i++) {
+		const struct block_type *e = &types->list.data[i];
+		const uint64_t row[TYPE_COLUMNS] = {
+			recording_string(to, inspect_type_text(e, text)), e->blocks, e->bytes,
+			e->pages};
+
+		recording_add(to, RECORDING_TYPES, row);
+	}
+}
+
+static void add_pins(struct recording *to, const struct pinned_paths *p)
+{
+	for (uint32_t leaf = 1; p->pages && leaf < p->count; leaf++) {
+		const uint64_t row[PIN_COLUMNS] = {leaf, p->pages[leaf]};
+
+		if (p->pages[leaf])
+			recording_add(to, RECORDING_PINS, row);
+	}
+}
+
+static void add_advice(struct recording *to, const struct inspect_report *r)
+{
+	struct inspect_advice_list advice;
+
+	inspect_advice_find(r, &advice);
+	for (size_t i = 0; i < advice.list.count; i++) {
+		const struct inspect_advice *a = &advice.list.data[i];
+		const uint64_t row[ADVICE_COLUMNS] = {recording_string(to, a->text), a->bytes,
+						      a->is_limit};
+
+		recording_add(to, RECORDING_ADVICE, row);
+	}
+	inspect_advice_deinit(&advice);
+}
+
+/*
+ * The tables of an inspection alone, which was @time_ms after the beginning of the profile; the
+ * caller frees it. @pins: of path_pins_init.
+ */
+static struct recording *recording_inspect_new(const struct inspect_title *t,
+					       const struct inspect_report *r,
+					       const struct path_pins *pins, uint64_t time_ms)
+{
+	struct recording *to = recording_new();
+	bool has_arenas = t->has_malloc && !r->other.name;
+
+	add_head(to, t, r, time_ms);
+	add_doubts(to, t, r);
+	add_rows(to, r);
+	add_types(to, &r->types);
+	add_map(to, &r->heaps.map, has_arenas ? 0 : r->heaps.arenas.count);
+	if (!has_arenas)
+		return to;
+	for (size_t i = 0; i < r->heaps.arenas.count; i++)
+		add_arena(to, &r->heaps.arenas.data[i]);
+	add_pins(to, &pins->paths);
+	add_advice(to, r);
+	return to;
+}
+
+/* The server goes on without an inspection that it cannot have. */
+static void write_file(struct last_inspection *k)
+{
+	int fd = memfd_create("ptmem-inspection", MFD_CLOEXEC);
+
+	k->file = fd < 0 ? NULL : fdopen(fd, "w");
+	if (!k->file && fd >= 0)
+		close(fd);
+	if (k->file && recording_write(k->file, k->tables) == 0)
+		k->size = (uint64_t)ftello(k->file);
+}
+
+void last_inspection_set(struct session *s, const struct inspect_title *t,
+		      const struct inspect_report *r, const struct path_pins *pins,
+		      uint64_t time_ms)
+{
+	struct last_inspection *k = &s->end.inspection;
+	uint32_t number = k->number + 1;
+
+	if (!options_record(s->run->options))
+		return;
+	last_inspection_deinit(k);
+	*k = (struct last_inspection){.tables = recording_inspect_new(t, r, pins, time_ms),
+				   .number = number};
+	if (s->run->options->listen.at)
+		write_file(k);
+}
+
+void last_inspection_deinit(struct last_inspection *k)
+{
+	recording_free(k->tables);
+	if (k->file)
+		fclose(k->file);
+}

@@ -1,0 +1,33 @@
+/*
+ * The last inspection of a session, for its recording and for --listen: at the end, by SIGUSR1, or
+ * by a monitor command.
+ */
+#ifndef PTMEM_SESSION_INSPECT_LAST_INSPECTION_H
+#define PTMEM_SESSION_INSPECT_LAST_INSPECTION_H
+
+#include <stdio.h>
+
+#include "output/inspect_report.h"
+
+struct path_pins;
+struct recording;
+struct session;
+
+struct last_inspection {
+	struct recording *tables; /* recording_inspect_new; NULL = there was none; owned */
+	uint32_t number;          /* of inspections so far */
+	/* the same in memory, for the server of --listen; NULL = it is not needed; owned */
+	FILE *file;
+	uint64_t size;
+};
+
+/*
+ * Keeps an inspection that was @time_ms after the beginning of the profile, instead of an earlier
+ * one, if @s is recorded. @pins: of path_pins_init.
+ */
+void last_inspection_set(struct session *s, const struct inspect_title *t,
+		      const struct inspect_report *r, const struct path_pins *pins,
+		      uint64_t time_ms);
+void last_inspection_deinit(struct last_inspection *k);
+
+#endif

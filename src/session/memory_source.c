@@ -1,0 +1,57 @@
+/*
+ * The names of the sources, and the frames for memory without code: addresses computed from a
+ * hash, with names defined by hand.
+ */
+#include "session/memory_source.h"
+
+const struct memory_source_info memory_source_info[SOURCE_COUNT] = {
+	[SOURCE_HEAP] = {"heap", "Heap", "bytes"},
+	[SOURCE_BRK] = {"brk", "Heap growth by brk", "bytes"},
+	[SOURCE_MMAP] = {"mmap", "Mapped memory", "bytes"},
+	[SOURCE_FAULTS] = {"faults", "Page faults", "pages"},
+};
+
+const char *memory_source_in_massif(enum memory_source_kind kind)
+{
+	return kind == SOURCE_HEAP ? NULL : memory_source_info[kind].name;
+}
+
+const char *memory_source_in_paths(uint32_t traced, enum memory_source_kind kind)
+{
+	bool is_one = !(traced & (traced - 1));
+
+	return is_one ? NULL : memory_source_info[kind].name;
+}
+
+/* A pseudo frame is an address computed from a hash, with a name defined by hand. */
+
+#define PSEUDO_BASE 0x8000000000000000ull
+
+static taddr_t pseudo_address(const char *name)
+{
+	uint64_t hash = 0;
+
+	for (const char *c = name; *c; c++)
+		hash = hash_u64(hash ^ (uint8_t)*c);
+	return PSEUDO_BASE | hash >> 8;
+}
+
+uint32_t pseudo_frame_find(const struct calltree *tree, const char *name)
+{
+	return calltree_find_frame(tree, pseudo_address(name));
+}
+
+uint32_t pseudo_frame_get(struct symbols *symbols, struct calltree *tree, const char *name,
+			  const char *object)
+{
+	taddr_t pc = pseudo_address(object ? object : name);
+	uint32_t frame = calltree_find_frame(tree, pc);
+
+	if (frame)
+		return frame;
+	struct symbol_frame sf = {.name = name};
+	const struct symbol sym = {.object = object, .frame = &sf, .count = 1};
+
+	symbols_define(symbols, 0, pc, &sym);
+	return calltree_get_frame(tree, pc, 0);
+}

@@ -1,0 +1,233 @@
+/*
+ * Puts together a recording from the profile, its values and the blocks of a leak check, and
+ * writes it.
+ */
+#include "session/record/recording_complete.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/elf_file.h"
+#include "leak/leakcheck.h"
+#include "output/outfile.h"
+#include "profile/cells.h"
+#include "profile/history.h"
+#include "recording/recording.h"
+#include "recording/recording_build.h"
+#include "recording/recording_format.h"
+#include "recording/recording_json.h"
+#include "recording/recording_reduce.h"
+#include "session/record/recording_values.h"
+#include "session/result_file.h"
+#include "session/session.h"
+
+static struct cells sum_blocks(const struct leakcheck *c)
+{
+	struct cells sum = {0};
+
+	for (size_t i = 0; i < c->blocks.count; i++) {
+		const struct leakcheck_block *b = &c->blocks.data[i];
+		const struct cell one = {b->leaf, c->state[i], 0, 1, b->size, 0};
+
+		cells_add(&sum, &one);
+	}
+	return sum;
+}
+
+struct recording *recording_leaks_new(const struct leakcheck *c)
+{
+	static const char *const kinds[] = {
+		[LEAKCHECK_DEFINITE] = "definite", [LEAKCHECK_INDIRECT] = "indirect",
+		[LEAKCHECK_POSSIBLE] = "possible", [LEAKCHECK_REACHABLE] = "reachable",
+	};
+	struct recording *r = recording_new();
+	struct cells sum = sum_blocks(c);
+	struct cell *cell;
+	size_t n = cells_sorted(&sum, &cell);
+
+	for (size_t i = 0; i < n; i++) {
+		const uint64_t row[LEAK_COLUMNS] = {
+			cell[i].leaf, recording_string(r, kinds[cell[i].born]), cell[i].blocks,
+			cell[i].bytes};
+
+		recording_add(r, RECORDING_LEAKS, row);
+	}
+	free(cell);
+	cells_deinit(&sum);
+	return r;
+}
+
+/* Adds @from, such a recording, to @r. */
+static void recording_leaks_add(const struct recording *from, struct recording *r)
+{
+	recording_set_meta(r, "leak_check", "1");
+	recording_copy(from, RECORDING_LEAKS, 1u << LEAK_KIND, r);
+}
+
+static bool find_object(void *ctx, uint32_t id, struct recording_object *out)
+{
+	const struct session *s = ctx;
+	const struct module *m = run_module(s->run, id);
+
+	if (!m)
+		return false;
+	*out = (struct recording_object){.path = m->path, .start = m->start, .end = m->end};
+	if (!m->file)
+		return true;
+	out->build_id = m->file->build_id;
+	out->build_id_size = m->file->build_id_size;
+	const struct elf_segment *segment = elf_file_segment(m->file, m->start - m->bias);
+
+	if (segment)
+		out->offset = segment->offset + (m->start - m->bias - segment->vaddr);
+	return true;
+}
+
+static const char *find_function(void *ctx, uint32_t frame)
+{
+	struct session *s = ctx;
+	const struct calltree_frame *f = calltree_frame(profile_calltree(s->heap.profile), frame);
+	const struct module *m = run_module(s->run, f->module);
+
+	if (!m) /* it may be a pseudo frame, whose name is known */
+		return symbols_find(s->run->symbols, NULL, f->pc, SYMBOL_REAL)->frame->name;
+	return symbols_function(s->run->symbols, m, f->pc);
+}
+
+struct recording_input session_recording_input(struct session *s, const struct recording_span *span,
+					       const struct report *report, bool is_quick)
+{
+	const struct profile *p = report->profile;
+
+	return (struct recording_input){
+		.report = report,
+		.history = span->part ? profile_history(p) : profile_whole_history(p),
+		.names = {find_object, is_quick ? find_function : NULL, s, s->image.program},
+		.releases = s->heap.releases,
+	};
+}
+
+void recording_complete_values(struct session *s, const char *why)
+{
+	const struct recording_base none = {0};
+	struct recording_cost cost;
+
+	if (why)
+		recording_values_add(s, "exit", why);
+	recording_cost_since(s, &none, &cost);
+	for (size_t i = 0; i < cost.count; i++)
+		recording_values_add(s, cost.value[i].key, cost.value[i].text);
+}
+
+static void set_cost(const struct session *s, const struct recording_span *span,
+		     struct recording *r)
+{
+	struct recording_cost cost;
+
+	recording_cost_since(s, &span->base, &cost);
+	for (size_t i = 0; i < cost.count; i++)
+		recording_set_meta(r, cost.value[i].key, cost.value[i].text);
+}
+
+static void fill_end(struct session *s, const struct recording_input *in,
+		     const struct recording_span *span, struct recording *r)
+{
+	uint64_t row[END_COLUMNS];
+	const char *stacks = recording_meta(r, "stacks"),
+		   *complete = recording_meta(r, "complete_stacks");
+	char duration[32];
+
+	recording_fill_end(in->report->profile, in->history, row);
+	row[END_STACKS] = stacks ? strtoull(stacks, NULL, 10) : s->stacks.counts.taken;
+	row[END_COMPLETE_STACKS] =
+		complete ? strtoull(complete, NULL, 10) : s->stacks.counts.complete;
+	recording_add(r, RECORDING_END, row);
+	uint64_t start_ns = s->process.start_ns + span->start_ns;
+
+	snprintf(duration, sizeof(duration), "%.3f", (double)(s->process.end_ns - start_ns) / 1e6);
+	recording_set_meta(r, "duration", duration);
+}
+
+static struct recording *build(struct session *s, const struct recording_span *span,
+			       const struct recording_input *in)
+{
+	struct recording_builder b;
+	struct recording *r = recording_new();
+
+	r->interval = s->heap.sample.interval;
+	profile_sync_history(s->heap.profile);
+	recording_values_copy(s, span, r, 0);
+	recording_builder_init(&b, r, in);
+	recording_build_all(&b);
+	recording_builder_deinit(&b);
+	return r;
+}
+
+struct recording *recording_complete_new(struct session *s, const struct recording_span *span)
+{
+	const struct report report = session_report(s);
+	const struct recording_input in = session_recording_input(s, span, &report, false);
+	struct recording *r = build(s, span, &in);
+
+	if (span->part)
+		set_cost(s, span, r);
+	fill_end(s, &in, span, r);
+	if (s->recording->leaks)
+		recording_leaks_add(s->recording->leaks, r);
+	recording_inspection_add(s->end.inspection.tables, r);
+	return r;
+}
+
+static int write_file(FILE *file, const void *ctx)
+{
+	return recording_write(file, ctx);
+}
+
+/* @r as --record-limit allows it; NULL: as it is. */
+static struct recording *thin(const struct session *s, const struct recording *r)
+{
+	uint64_t limit = s->run->options->files.record_limit;
+
+	return limit ? recording_limit(r, limit) : NULL;
+}
+
+char *recording_complete_name(uint32_t pid, unsigned part)
+{
+	return part ? xasprintf("recording.%u.%03u", pid, part) : xasprintf("recording.%u", pid);
+}
+
+int recording_complete_write(const struct session *s, const struct recording *r, const char *path)
+{
+	unsigned part = s->recording->span.part;
+	_cleanup_free_ char *name = recording_complete_name(s->process.pid, part);
+	struct recording *thinned = thin(s, r);
+	const struct result result = {"recording", name, write_file, thinned ? thinned : r};
+	int rc = fallback_write_in(&result, path, part ? s->run->rescue : NULL, part);
+
+	recording_free(thinned);
+	return rc;
+}
+
+int recording_unfinished_write(struct session *s, const char *path)
+{
+	const struct recording_span *span = &s->recording->span;
+	const struct report report = session_report(s);
+	const struct recording_input in = session_recording_input(s, span, &report, true);
+	struct recording *r = build(s, span, &in), *thinned = thin(s, r);
+	struct outfile out;
+	int rc = outfile_open(path, &out);
+
+	if (rc == 0) {
+		rc = recording_write(out.file, thinned ? thinned : r);
+		if (rc == 0)
+			rc = outfile_commit(&out);
+		else
+			outfile_abort(&out);
+	}
+	recording_free(thinned);
+	recording_free(r);
+	return rc;
+}

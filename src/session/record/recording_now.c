@@ -1,0 +1,313 @@
+/*
+ * The file of a recording while its program runs: appended to, or written by a copy of ptmem,
+ * which takes at most a twentieth of a CPU.
+ */
+#include "session/record/recording_now.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/own_process.h"
+#include "recording/recording.h"
+#include "session/record/recording_complete.h"
+#include "session/record/recording_values.h"
+#include "session/result_file.h"
+#include "session/session.h"
+#include "session/session_files.h"
+#include "tracee/pads/pads.h"
+
+int recording_file_flush(struct recording_file *f)
+{
+	int rc = recording_journal_flush(f->journal);
+
+	if (rc == 0)
+		f->covered_ms = f->appended_ms;
+	return rc;
+}
+
+int recording_file_open(struct recording_file *f, const char *path, uint64_t interval)
+{
+	if (f->journal && recording_journal_is_removed(f->journal)) {
+		recording_journal_close(f->journal);
+		*f = (struct recording_file){.was_removed = true};
+	}
+	if (f->was_removed && !f->covered_ms && access(path, F_OK) == 0)
+		return -EEXIST;
+	if (!f->journal)
+		f->journal = recording_journal_new(path, interval);
+	return recording_file_flush(f);
+}
+
+void recording_file_leave(const struct recording_file *f, const char *path)
+{
+	if (f->journal && recording_journal_is_at(f->journal, path))
+		log_warn("%s has the first %.1f s and can be read", path,
+			 (double)(f->covered_ms / 100) / 10);
+}
+
+/* -- in the copy -- */
+
+static int work(void *ctx)
+{
+	const struct recording_now *n = ctx;
+	struct session *s = n->session;
+
+	s->events.writer = NULL; /* its file is the original's */
+	s->end.pauses = s->space->pauses;
+	s->end.time_error_ns = pads_time_error(s->space);
+	s->process.end_ns = n->end_ns;
+	s->heap.sample.totals = n->counted.calls;
+	s->space = NULL; /* the program changes what it shares */
+	if (n->note)
+		return recording_unfinished_write(s, n->path);
+	s->recording->leaks = NULL; /* of an earlier moment, as the inspection */
+	s->end.inspection.tables = NULL;
+	recording_complete_values(s, "still running");
+	struct recording *r = recording_complete_new(s, &s->recording->span);
+	int rc = recording_complete_write(s, r, n->path);
+
+	if (n->answer)
+		n->answer(n->ctx, rc);
+	else if (rc == 0)
+		log_info("recording %swritten to %s", n->is_part ? "" : "so far ", n->path);
+	else if (n->is_part)
+		recording_file_leave(&s->recording->file, n->path);
+	return rc;
+}
+
+/* -- in the original -- */
+
+bool recording_now_has_file(const struct session *s)
+{
+	const struct recording_run *rr = s->recording;
+
+	return rr->is_rewritten ||
+	       (rr->file.journal && recording_journal_is_at(rr->file.journal, rr->path));
+}
+
+int recording_now_start(struct recording_now *n)
+{
+	const struct background_job job = {
+		.work = work, .ctx = n, .socket = n->socket};
+	struct session *s = n->session;
+
+	n->counted = recording_cost_now(s);
+	recording_values_name_threads(s);
+	n->end_ns = clock_now_ns();
+	resident_sample(s, n->end_ns);
+	int fd = background_start(&job);
+
+	if (fd < 0)
+		return fd;
+	*vec_add(&s->run->writers) = (struct run_writer){
+		.fd = fd, .path = xstrdup(n->path), .counts = !n->answer && !n->note,
+		.begin_ns = n->end_ns, .note = n->note, .part_of = n->is_part ? s->process.pid : 0,
+		.part = s->recording->span.part,
+		.has_file = n->is_part && recording_now_has_file(s)};
+	return 0;
+}
+
+void recording_now_write(struct session *s, unsigned number)
+{
+	_cleanup_free_ char *path = NULL;
+	const struct session_file file = {
+		.option = "--record", .pattern = s->run->options->files.record,
+		.part = s->recording ? s->recording->span.part : 0};
+
+	if (!file.pattern || !s->recording || !s->space ||
+	    session_files_numbered_name(s, &file, number, "recording.%p", &path) != 0)
+		return;
+	struct recording_now now = {.session = s, .path = path, .socket = -1};
+	int rc = recording_now_start(&now);
+
+	if (rc != 0)
+		log_warn("cannot write %s: %s", path, strerror(-rc));
+}
+
+static void drop(struct run_part *part)
+{
+	if (part->elsewhere)
+		fallback_remove(part->elsewhere);
+	if (part->path && unlink(part->path) != 0 && errno != ENOENT)
+		log_warn("cannot remove %s: %s", part->path, strerror(errno));
+	free(part->elsewhere);
+	free(part->path);
+}
+
+/* Parts may be completed in another order than they began. */
+static void keep(struct run *run, struct run_part part)
+{
+	size_t count = 0, oldest = run->parts.count;
+
+	*vec_add(&run->parts) = part;
+	if (!run->options->files.record_keep)
+		return;
+	for (size_t i = 0; i < run->parts.count; i++) {
+		if (run->parts.data[i].pid != part.pid)
+			continue;
+		if (run->parts.data[i].number < run->parts.data[oldest].number)
+			oldest = i;
+		count++;
+	}
+	if (count <= run->options->files.record_keep)
+		return;
+	struct run_part *old = &run->parts.data[oldest];
+
+	drop(old);
+	memmove(old, old + 1, (--run->parts.count - oldest) * sizeof(*old));
+}
+
+/* Says where parts go now, once; those that began to be written earlier may end later. */
+static void note_place(struct run *run, const struct run_part *part, const struct run_writer *w)
+{
+	if (w->begin_ns < run->place_ns)
+		return;
+	run->place_ns = w->begin_ns;
+	if (run->is_elsewhere && !part->elsewhere)
+		log_info("%s could be written to its place again", w->path);
+	else if (!run->is_elsewhere && part->elsewhere)
+		log_error("cannot write %s; the recording is in %s, where later ones go as long as "
+			  "they cannot be written either", w->path, part->elsewhere);
+	run->is_elsewhere = part->elsewhere != NULL;
+}
+
+/*
+ * A part that could not be written to its place may be elsewhere, or only what its file had before.
+ */
+static void keep_written(struct run *run, const struct run_writer *w, int result)
+{
+	struct run_part part = {.pid = w->part_of, .number = w->part};
+	_cleanup_free_ char *name = recording_complete_name(part.pid, part.number);
+
+	if (result == 0 || w->has_file)
+		part.path = xstrdup(w->path);
+	if (result != 0)
+		part.elsewhere = fallback_find(run->rescue, name);
+	if (result == 0 || part.elsewhere)
+		note_place(run, &part, w);
+	if (part.path || part.elsewhere)
+		keep(run, part);
+}
+
+void recording_now_keep(struct session *s, const char *path, int result)
+{
+	const struct run_writer w = {.path = (char *)(uintptr_t)path, .part_of = s->process.pid,
+				     .part = s->recording->span.part,
+				     .begin_ns = clock_now_ns(),
+				     .has_file = recording_now_has_file(s)};
+
+	if (w.part)
+		keep_written(s->run, &w, result);
+}
+
+/* The copy has said why it could not write; a killed one could not. */
+static void note_result(struct run *run, const struct run_writer *w, int result)
+{
+	if (w->note)
+		w->note(run, w, result);
+	if (w->part_of)
+		keep_written(run, w, result);
+	if (result == 0 || !w->counts)
+		return;
+	if (result == -ECHILD)
+		log_error("cannot write %s: the process that wrote it was killed", w->path);
+	run->files_failed++;
+}
+
+void recording_now_poll(struct run *run, bool wait)
+{
+	int result;
+
+	for (size_t i = 0; i < run->writers.count;) {
+		struct run_writer w = run->writers.data[i];
+
+		if (background_result(w.fd, wait, &result) != 0) {
+			i++;
+			continue;
+		}
+		run->writers.count--;
+		memmove(&run->writers.data[i], &run->writers.data[i + 1],
+			(run->writers.count - i) * sizeof(w));
+		note_result(run, &w, result);
+		free(w.path);
+	}
+}
+
+#define REST 20u               /* for so many times as long as a copy took, there is none */
+#define LEAST_REST_NS 1000000000ull
+
+static uint64_t limit_of(const struct session *s)
+{
+	return s->run->options->files.record_limit;
+}
+
+bool recording_size_limit_is_reached(const struct session *s)
+{
+	const struct recording_journal *j = s->recording->file.journal;
+
+	return limit_of(s) && recording_journal_next_size(j) > limit_of(s);
+}
+
+bool recording_size_limit_must_rewrite(const struct session *s)
+{
+	return recording_journal_next_size(s->recording->file.journal) > limit_of(s) / 2;
+}
+
+static struct session *find_session(struct run *run, const char *path)
+{
+	for (size_t i = 0; i < run->sessions.count; i++) {
+		struct session *s = run->sessions.data[i];
+
+		if (s->recording && s->recording->is_writing &&
+		    strcmp(s->recording->path, path) == 0)
+			return s;
+	}
+	return NULL;
+}
+
+/* Copy @w has ended with @result. */
+static void note_end(struct run *run, const struct run_writer *w, int result)
+{
+	struct session *s = find_session(run, w->path);
+
+	if (!s)
+		return;
+	uint64_t now = clock_now_ns(), rest = (now - w->begin_ns) * REST;
+
+	s->recording->is_writing = false;
+	s->recording->rewrite_ns = now + MAX(rest, (uint64_t)LEAST_REST_NS);
+	if (result != 0 && !s->recording->has_failed)
+		log_warn("cannot write %s: %s; trying again later", w->path,
+			 result == -ECHILD ? "the process that wrote it was killed" :
+					     strerror(-result));
+	s->recording->has_failed |= result != 0;
+}
+
+int recording_size_limit_rewrite(struct session *s)
+{
+	struct recording_run *rr = s->recording;
+	struct recording_now now = {
+		.session = s, .path = rr->path, .note = note_end, .socket = -1};
+
+	if (!s->space) { /* it has ended: nothing is kept waiting */
+		recording_size_limit_wait(s);
+		return recording_unfinished_write(s, rr->path);
+	}
+	if (rr->is_writing || clock_now_ns() < rr->rewrite_ns)
+		return 0;
+	int rc = recording_now_start(&now);
+
+	rr->is_writing = rc == 0;
+	return rc;
+}
+
+void recording_size_limit_wait(struct session *s)
+{
+	if (s->recording->is_writing)
+		recording_now_poll(s->run, true);
+}

@@ -1,0 +1,518 @@
+/*
+ * The recordings of sessions: values, samples, parts, the file while the program runs and the
+ * final one.
+ */
+#include "session/record/recording_run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/files.h"
+#include "base/log.h"
+#include "profile/history.h"
+#include "recording/recording_build.h"
+#include "session/record/recording_complete.h"
+#include "session/record/recording_now.h"
+#include "session/record/recording_values.h"
+#include "session/result_file.h"
+#include "session/session.h"
+#include "session/session_files.h"
+#include "session/session_output.h"
+#include "tracee/state/space.h"
+
+#define MOST_WRITERS 8u            /* more are not started before one has ended */
+#define LATER_NS 1000000000ull     /* when to try again */
+
+static uint64_t period_ns(const struct session *s)
+{
+	return (uint64_t)(s->run->options->files.record_every * 1e9);
+}
+
+/* Values of a part are not in event files: a replay has only one. */
+static void number_part(struct session *s)
+{
+	s->recording->span.part = ++run_process(s->run, s->process.pid)->parts;
+}
+
+/* The recording of @s begins: with its first part, if it has several. */
+static void recording_part_start(struct session *s)
+{
+	if (!period_ns(s))
+		return;
+	if (!s->run->rescue)
+		s->run->rescue = fallback_directory_name();
+	number_part(s);
+	s->recording->next_part_ns = s->process.start_ns + period_ns(s);
+}
+
+/* The same for a forked child, whose first part has what its parent's current one has. */
+static void recording_part_fork(const struct session *parent, struct session *child)
+{
+	struct recording_run *rr = child->recording;
+	const struct recording_run *from = parent->recording;
+
+	rr->span = from->span;
+	rr->next_part_ns = from->next_part_ns;
+	if (from->span.part)
+		number_part(child);
+}
+
+/* The name of the current part's file; the caller frees it. Not 0 after a message. */
+static int recording_part_path(struct session *s, char **path_out)
+{
+	const struct session_file file = {.option = "--record",
+					  .pattern = s->run->options->files.record,
+					  .part = s->recording->span.part};
+
+	return session_files_numbered_name(s, &file, 0, NULL, path_out);
+}
+
+/* Whether the clock has passed the millisecond of the last block; takes up to one. */
+static bool pass_millisecond(struct session *s)
+{
+	const struct profile *p = s->heap.profile;
+	uint64_t next = profile_next_ms(p);
+	const struct timespec until = {(time_t)(next / 1000000000), (long)(next % 1000000000)};
+
+	while (clock_now_ns() < next)
+		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+	resident_sample(s, clock_now_ns());
+	return profile_next_ms(p) > next;
+}
+
+/* The copy that writes the part has begun: all that follows belongs to the next one. */
+static void begin_next(struct session *s, const struct recording_now *ended)
+{
+	struct recording_run *rr = s->recording;
+	profile_restart_history(s->heap.profile);
+	releases_restart(s->heap.releases);
+	recording_journal_close(rr->file.journal);
+	rr->file = (struct recording_file){0};
+	free(rr->path);
+	rr->path = NULL;
+	rr->has_failed = rr->is_rewritten = false;
+	rr->rewrite_ns = 0;
+	rr->span = (struct recording_span){
+		.start_ns = ended->end_ns - s->process.start_ns,
+		.first_value = recording_rows(rr->known, RECORDING_META),
+		.base = ended->counted,
+	};
+	recording_moment_set(&rr->span.moment, profile_history_begin(s->heap.profile));
+	number_part(s);
+	rr->flush_ns = ended->end_ns;
+}
+
+static int end_current(struct session *s)
+{
+	struct recording_run *rr = s->recording;
+	int rc = rr->path ? 0 : recording_part_path(s, &rr->path);
+	struct recording_now now = {
+		.session = s, .path = rr->path, .is_part = true, .socket = -1};
+
+	if (rc == 0 && !pass_millisecond(s))
+		rc = -EAGAIN;
+	if (rc == 0)
+		rc = recording_now_start(&now);
+	if (rc == 0)
+		begin_next(s, &now);
+	return rc;
+}
+
+/*
+ * Ends the current part and begins the next one if that is due at @now_ns. Returns the time of the
+ * next call; UINT64_MAX: there are no parts.
+ */
+static uint64_t recording_part_tick(struct session *s, uint64_t now_ns)
+{
+	struct recording_run *rr = s->recording;
+	uint64_t period = period_ns(s);
+
+	if (!rr->span.part || !rr->next_part_ns)
+		return UINT64_MAX;
+	if (now_ns < rr->next_part_ns)
+		return rr->next_part_ns;
+	if (s->run->writers.count >= MOST_WRITERS || rr->is_writing || end_current(s) != 0)
+		return rr->next_part_ns = now_ns + LATER_NS;
+	rr->next_part_ns += ((now_ns - rr->next_part_ns) / period + 1) * period;
+	return rr->next_part_ns;
+}
+
+/*
+ * The recordings of sessions: values, samples, the file while the program runs and the final
+ * one.
+ */
+
+#define FLUSH_NS 1000000000ull
+#define FIRST_FLUSH_NS 100000000ull /* after the first part; then twice as late each time */
+#define SAMPLE_NS 20000000ull /* at most so often */
+#define RENEW_SIZE (UINT64_C(512) << 10)
+#define RENEW_FACTOR 4u
+
+static const struct recording_span whole_run = {0};
+
+void recording_run_fork(const struct session *parent, struct session *child)
+{
+	child->recording = NULL;
+	if (!parent->recording)
+		return;
+	recording_values_begin(child);
+	const struct recording *from = parent->recording->known;
+
+	for (size_t i = 0; i < recording_rows(from, RECORDING_META); i++)
+		recording_set_meta(
+			child->recording->known,
+			from->text.data[recording_get(from, RECORDING_META, i, META_KEY)],
+			from->text.data[recording_get(from, RECORDING_META, i, META_VALUE)]);
+	recording_part_fork(parent, child);
+	/* most children execute another program at once: they need no file */
+	child->recording->flush_ns = clock_now_ns() + FIRST_FLUSH_NS;
+	_cleanup_free_ char *text = xasprintf("of process %u", parent->process.pid);
+
+	recording_values_mark(child, "fork", text);
+}
+
+void recording_run_free(struct session *s)
+{
+	struct recording_run *rr = s->recording;
+
+	if (!rr)
+		return;
+	recording_journal_close(rr->file.journal);
+	recording_journal_close(rr->live.journal);
+	recording_free(rr->known);
+	recording_threads_deinit(&rr->threads);
+	recording_free(rr->leaks);
+	free(rr->path);
+	free(rr);
+	s->recording = NULL;
+}
+
+/* -- threads -- */
+
+void recording_run_thread_exiting(struct session *s, uint32_t thread)
+{
+	if (s->recording)
+		recording_values_name_thread(s, thread);
+}
+
+/* -- while it runs -- */
+
+static int decide_path(struct session *s)
+{
+	const struct session_file name = {.option = "--record",
+					  .pattern = s->run->options->files.record};
+
+	if (s->recording->path)
+		return 0;
+	return s->recording->span.part ? recording_part_path(s, &s->recording->path) :
+					 session_files_stream_name(s, STREAM_RECORDING, &name,
+								   &s->recording->path);
+}
+
+static void append(struct session *s, const struct recording_span *span, struct recording_file *f)
+{
+	const struct report report = session_report(s);
+	const struct recording_input in = session_recording_input(s, span, &report, true);
+	uint64_t now_ms = recording_values_clock(s, clock_now_ns());
+
+	recording_values_copy(s, span, recording_journal_meta(f->journal), f->values);
+	f->values = recording_rows(s->recording->known, RECORDING_META);
+	f->appended_ms = MAX(now_ms - MIN(now_ms, span->start_ns / 1000000), (uint64_t)1);
+	profile_sync_history(s->heap.profile);
+	recording_journal_append(f->journal, &in);
+}
+
+static void append_to_file(struct session *s)
+{
+	append(s, &s->recording->span, &s->recording->file);
+}
+
+/* All that the file had is in its contents, which take less than all changes. */
+static int begin_anew(struct session *s)
+{
+	struct recording_run *rr = s->recording;
+	struct recording_file *f = &rr->file;
+	bool is_other = recording_journal_fd(f->journal) >= 0 && access(rr->path, F_OK) == 0 &&
+			!recording_journal_is_at(f->journal, rr->path);
+
+	recording_journal_close(f->journal);
+	*f = (struct recording_file){.was_removed = is_other};
+	if (is_other)
+		return -EEXIST;
+	f->journal = recording_journal_new(rr->path, s->heap.sample.interval);
+	append_to_file(s);
+	if (!recording_size_limit_must_rewrite(s))
+		return recording_file_flush(f);
+	recording_journal_close(f->journal);
+	*f = (struct recording_file){0};
+	rr->is_rewritten = true;
+	return recording_size_limit_rewrite(s);
+}
+
+static int write_changes(struct session *s)
+{
+	struct recording_run *rr = s->recording;
+	int rc = recording_file_open(&rr->file, rr->path, s->heap.sample.interval);
+
+	if (rc != 0)
+		return rc;
+	append_to_file(s);
+	return recording_size_limit_is_reached(s) ? begin_anew(s) : recording_file_flush(&rr->file);
+}
+
+/* Whether it is in its file while the program runs. */
+static bool has_file(struct session *s)
+{
+	return s->run->options->files.record && decide_path(s) == 0 &&
+	       !file_name_is_shared(s->recording->path);
+}
+
+static void flush(struct session *s)
+{
+	struct recording_run *rr = s->recording;
+
+	if (!has_file(s))
+		return;
+	int rc = rr->is_rewritten ? recording_size_limit_rewrite(s) : write_changes(s);
+
+	if (rc != 0 && !rr->has_failed)
+		log_warn("cannot write %s: %s; trying again every second", rr->path,
+			 strerror(-rc));
+	rr->has_failed |= rc != 0;
+}
+
+/* To a journal in memory: restarted when it has become much larger than its contents. */
+static int write_in_memory(struct session *s)
+{
+	struct recording_file *f = &s->recording->live;
+	uint64_t limit = RENEW_SIZE + RENEW_FACTOR * s->recording->first_size;
+	bool is_old = f->journal && recording_journal_size(f->journal) < limit;
+
+	if (!is_old) {
+		int fd = memfd_create("ptmem-recording", MFD_CLOEXEC);
+
+		if (fd < 0)
+			return -errno;
+		recording_journal_close(f->journal);
+		*f = (struct recording_file){
+			.journal = recording_journal_to_fd(fd, s->heap.sample.interval)};
+	}
+	append(s, &whole_run, f);
+	int rc = recording_file_flush(f);
+
+	if (rc != 0) {
+		recording_journal_close(f->journal);
+		*f = (struct recording_file){0};
+	} else if (!is_old) {
+		s->recording->first_size = recording_journal_size(f->journal);
+	}
+	return rc;
+}
+
+/* Appends everything new to the file if that has the whole run. Whether it has all of it now. */
+static bool update_file(struct session *s)
+{
+	const struct recording_run *rr = s->recording;
+
+	if (!has_file(s) || rr->is_rewritten || rr->span.part)
+		return false;
+	flush(s); /* which may fail, or find that the file becomes too large */
+	return rr->file.journal && recording_journal_is_written(rr->file.journal);
+}
+
+int recording_run_update(struct session *s, uint64_t *size_out)
+{
+	const struct recording_run *rr = s->recording;
+	char name[32];
+
+	if (!rr)
+		return -ENOENT;
+	resident_sample(s, clock_now_ns());
+	recording_values_name_threads(s);
+	bool is_in_file = update_file(s);
+	int rc = is_in_file ? 0 : write_in_memory(s);
+
+	if (rc != 0)
+		return rc;
+	const struct recording_journal *j = is_in_file ? rr->file.journal : rr->live.journal;
+
+	*size_out = recording_journal_size(j);
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", recording_journal_fd(j));
+	return stream_open(name, O_RDONLY, 0);
+}
+
+/* What a program does at first is soon in the file: ptmem may be killed then, too. */
+static uint64_t next_flush(const struct session *s, uint64_t now_ns)
+{
+	uint64_t age = now_ns - MIN(now_ns, s->process.start_ns);
+
+	return now_ns + MIN(MAX(age, FIRST_FLUSH_NS), FLUSH_NS);
+}
+
+/*
+ * A program that ptmem starts has a file before its first instruction. One that runs already is not
+ * kept waiting for that.
+ */
+static void write_first_part(struct session *s)
+{
+	if (session_was_attached(s))
+		return;
+	flush(s);
+	s->recording->flush_ns = s->process.start_ns + FIRST_FLUSH_NS;
+}
+
+void recording_run_start(struct session *s)
+{
+	struct utsname system = {0};
+	struct recording_moment begin;
+
+	if (!options_record(s->run->options))
+		return;
+	uname(&system);
+	recording_moment_set(&begin, s->process.start_ns);
+	recording_values_set(s, "start", "%s", begin.start);
+	recording_values_set(s, "start_monotonic", "%s", begin.monotonic);
+	recording_values_set(s, "host", "%s", system.nodename);
+	recording_values_set(s, "kernel", "%s %s %s", system.sysname, system.release,
+			     system.machine);
+	recording_values_set(s, "ptmem", "%s", PTMEM_VERSION);
+	if (s->run->options->files.free_stacks)
+		recording_values_set(s, "free_stacks", "1");
+	recording_values_set(s, "options", "%s", s->run->options->all ? s->run->options->all : "");
+	if (session_was_attached(s)) {
+		recording_values_set(s, "attached", "1");
+		recording_values_mark(s, "attach", "");
+	}
+	recording_part_start(s);
+	write_first_part(s);
+}
+
+static uint64_t tick(struct session *s, uint64_t now_ns)
+{
+	struct recording_run *rr = s->recording;
+
+	uint64_t next_part = recording_part_tick(s, now_ns);
+
+	if (now_ns >= rr->sample_ns) {
+		uint64_t width = 1000000ull << profile_history(s->heap.profile)->shift;
+
+		resident_sample(s, now_ns);
+		rr->sample_ns = now_ns + MAX(SAMPLE_NS, MIN(width, FLUSH_NS));
+	}
+	if (now_ns >= rr->flush_ns) {
+		recording_values_name_threads(s);
+		flush(s);
+		rr->flush_ns = next_flush(s, MAX(clock_now_ns(), now_ns));
+	}
+	return MIN(MIN(rr->sample_ns, rr->flush_ns), next_part);
+}
+
+uint64_t recording_run_tick(struct run *run, uint64_t now_ns)
+{
+	uint64_t next = UINT64_MAX;
+
+	if (!options_record(run->options))
+		return UINT64_MAX;
+	recording_now_poll(run, false);
+	for (size_t i = 0; i < run->sessions.count; i++) {
+		struct session *s = run->sessions.data[i];
+
+		if (s->recording && s->space)
+			next = MIN(next, tick(s, now_ns));
+	}
+	return MIN(next, now_ns + SAMPLE_NS);
+}
+
+/* -- the end -- */
+
+void recording_run_leaks(struct session *s, const struct leakcheck *c)
+{
+	if (!options_record(s->run->options))
+		return;
+	recording_values_begin(s);
+	recording_free(s->recording->leaks);
+	s->recording->leaks = recording_leaks_new(c);
+}
+
+void recording_run_end(struct session *s, const char *why)
+{
+	if (!s->recording)
+		return;
+	if (why && strcmp(why, "detached") == 0) {
+		recording_values_name_threads(s);
+		recording_values_mark(s, "detach", "");
+	}
+	recording_complete_values(s, why);
+}
+
+static int put_recording(struct session *s)
+{
+	int rc = decide_path(s);
+
+	if (rc != 0)
+		return rc;
+	struct recording *r = recording_complete_new(s, &s->recording->span);
+
+	recording_size_limit_wait(s);
+	rc = recording_complete_write(s, r, s->recording->path);
+	if (rc != 0)
+		recording_file_leave(&s->recording->file, s->recording->path);
+	else
+		session_files_announce(s, s->recording->path);
+	recording_now_keep(s, s->recording->path, rc);
+	recording_free(r);
+	return rc;
+}
+
+static int put_page(struct session *s)
+{
+	struct recording *r = recording_complete_new(s, &whole_run);
+	int rc = html_run_write(s, r);
+
+	recording_free(r);
+	return rc;
+}
+
+int recording_run_finish(struct session *s)
+{
+	const struct options *o = s->run->options;
+	int rc = 0;
+
+	if (!o->files.record && !o->files.html)
+		return 0;
+	recording_values_begin(s);
+	if (o->files.record && s->end.is_draft)
+		flush(s);
+	else if (o->files.record)
+		rc = put_recording(s);
+	if (o->files.html)
+		rc = put_page(s) ? -EIO : rc;
+	return rc;
+}
+
+void recording_run_drop(struct session *s)
+{
+	const struct recording_run *rr = s->recording;
+
+	if (rr && rr->span.part > 1) { /* the parts before it are there */
+		if (put_recording(s) != 0)
+			s->run->files_failed++;
+		return;
+	}
+	if (rr && rr->span.part)
+		run_process(s->run, s->process.pid)->parts--;
+	if (!rr || !rr->path)
+		return;
+	recording_size_limit_wait(s);
+	if (recording_now_has_file(s))
+		unlink(rr->path);
+}
