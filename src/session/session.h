@@ -94,7 +94,6 @@ struct session_heap {
 /* The unwinder, and what it found. */
 struct session_stacks {
 	struct unwind *unwind;
-	struct unwinder unwinder;  /* the unwinder's interface, for its space */
 	VEC(struct path) paths;    /* by slot */
 	struct stack_counts counts;
 };

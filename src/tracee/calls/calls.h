@@ -99,4 +99,15 @@ bool entry_take_delete(const struct target *t, struct thread *th, taddr_t *block
 /* Handles a SIGTRAP of @th. */
 enum trap_answer trap_serve(struct target *t, struct thread *th);
 
+/* Promotion of hot functions from breakpoints to pads. */
+
+/* What promotion needs to know, and what takes long to find, while the threads of @s run. */
+void promote_prepare(struct target *t, struct address_space *s);
+
+/*
+ * Promotes every watched function of @s whose entry is still a breakpoint; all threads are stopped,
+ * @th is one of them. Called again for functions found later. 0 or -errno.
+ */
+int promote_functions(struct target *t, struct address_space *s, struct thread *th);
+
 #endif

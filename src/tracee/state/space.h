@@ -161,9 +161,9 @@ struct space_recovery {
 
 struct heap_sampling;
 struct registry;
-struct unwinder;
+struct unwind;
 
-/* For the events of its heap. */
+/* For the events of its heap; freed before the space, by the directories that fill them. */
 struct space_heap {
 	struct pools *pools;   /* pools that the program announced; NULL = none; owned */
 	struct heap_sampling *sampling; /* --heap-sample; NULL = none; owned */
@@ -172,7 +172,7 @@ struct space_heap {
 /* What belongs to the event sink. */
 struct space_sink {
 	void *user;            /* its data; NULL = not profiled */
-	const struct unwinder *unwinder; /* belongs to user */
+	struct unwind *unwind; /* belongs to user; NULL if that is */
 };
 
 struct address_space {
