@@ -23,7 +23,7 @@ enum option_type {
 	LESS,    /* log_level, no value */
 	YES_NO,  /* bool */
 	NUMBER,  /* uint32_t */
-	SAMPLE,  /* uint32_t, the value is optional: 100 */
+	MAY_NUMBER, /* uint32_t; the value is optional: row.implied */
 	PERIOD,  /* uint32_t, or no: 0 */
 	SIZE,    /* uint64_t, with K, M or G */
 	DECIMAL, /* double */
@@ -55,6 +55,7 @@ struct option_row {
 	size_t offset;
 	bool has_range;
 	double min, max; /* alternative names */
+	uint32_t implied; /* MAY_NUMBER: without a value */
 	const char *const *choices;
 	const char *initial; /* NULL = zero */
 	const char *value;   /* as shown in the help; NULL = no value */

@@ -141,7 +141,7 @@ static bool is_on(const struct options *o, const char *name)
 	case YES_NO:
 		return *(const bool *)field;
 	case NUMBER:
-	case SAMPLE:
+	case MAY_NUMBER:
 	case CHOICE:
 		return *(const uint32_t *)field != 0;
 	case SIZE:
@@ -179,7 +179,7 @@ static void turn_off(struct options *o, const char *name)
 	case DECIMAL:
 		*(double *)field = 0;
 		break;
-	case SAMPLE:
+	case MAY_NUMBER:
 		*(uint32_t *)field = 0;
 		break;
 	case SIZE:

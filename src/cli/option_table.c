@@ -107,6 +107,10 @@ const struct option_row option_rows[] = {
 	{.name = "ring", .type = SIZE, .flags = POWER, AT(tracing.ring), RANGE(65536, 1 << 30),
 	 .value = "SIZE", .text = "bytes of the buffer between a program's first\n"
 				  "thread and ptmem; 1M if not given"},
+	{.name = "verify-stacks", .type = MAY_NUMBER, AT(tracing.verify_stacks), RANGE(1, 1e9),
+	 .implied = 1, .value = "N",
+	 .text = "compare each stack, or one in N, with what another\n"
+		 "unwinder finds, and count the differences; slow"},
 
 	{.text = "The profile, as Massif's options:"},
 	{.name = "time-unit", .type = CHOICE, .flags = TOOL, AT(profile.time_unit),
@@ -256,7 +260,8 @@ const struct option_row option_rows[] = {
 	 .value = "NAME", .text = "count only in programs of this base name"},
 
 	{.text = "Memory of the process over time:"},
-	{.name = "sample", .type = SAMPLE, AT(samples.ms), RANGE(1, 86400000),
+	{.name = "sample", .type = MAY_NUMBER, AT(samples.ms), RANGE(1, 86400000),
+	 .implied = 100,
 	 .value = "MS", .text = "read /proc every MS milliseconds [100]"},
 	{.name = "sample-fields", .type = TEXT, .flags = NOT_EMPTY, AT(samples.fields),
 	 .value = "LIST", .text = "which lines of /proc/PID/status, with commas\n"
@@ -367,7 +372,7 @@ char *option_takes(const struct option_row *row)
 	case PERIOD:
 		fputs("no or ", f);
 		/* fallthrough */
-	case SAMPLE:
+	case MAY_NUMBER:
 	case NUMBER:
 		fputs(row->flags & POWER ? "a power of two" : "a whole number", f);
 		break;
@@ -415,7 +420,7 @@ static void print_row(FILE *file, const struct option_row *row)
 	char letter[8] = "    ";
 	if (row->letter)
 		snprintf(letter, sizeof(letter), "-%c, ", row->letter);
-	bool is_optional = row->type == SAMPLE;
+	bool is_optional = row->type == MAY_NUMBER;
 	/* "[=AGE]" has its own */
 	const char *equals = row->value && *row->value == '[' ? "" : "=";
 	int n = fprintf(file, "  %s--%s%s%s%s%s", letter, row->name, is_optional ? "[" : "",

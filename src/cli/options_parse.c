@@ -91,8 +91,6 @@ struct option_parser {
 
 /* Parses the value of an option into its field, and checks its range. */
 
-#define SAMPLE_MS 100 /* --sample without a number */
-
 static void *field_of(const struct option_row *row, struct options *o)
 {
 	return (char *)o + row->offset;
@@ -318,9 +316,9 @@ static int option_value_set(const struct option_parser *p, const struct option_r
 	case SIZE:
 		is_good = set_number(row, text, field);
 		break;
-	case SAMPLE:
+	case MAY_NUMBER:
 		is_good = !text || parse_number(row, text, &number);
-		*(uint32_t *)field = text ? (uint32_t)number : SAMPLE_MS;
+		*(uint32_t *)field = text ? (uint32_t)number : row->implied;
 		break;
 	case PERIOD:
 		is_good = strcmp(text, "no") == 0 || (*text && parse_number(row, text, &number));
@@ -525,7 +523,7 @@ static int parse_long(const struct option_parser *p, const char *arg, const char
 		value = next;
 	if (is_help)
 		value = "all";
-	if (!value && row->value && row->type != SAMPLE && row->type != SECONDS &&
+	if (!value && row->value && row->type != MAY_NUMBER && row->type != SECONDS &&
 	    row->type != MAY_TEXT && row->type != HELP)
 		return refuse_missing(p, row, arg);
 	int err = apply(p, row, arg, value);

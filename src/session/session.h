@@ -35,7 +35,8 @@ struct path {
 struct stack_counts {
 	uint64_t taken, complete;
 	uint64_t truncated;        /* for page faults, if the kernel copied only a part */
-	uint64_t verified, differing; /* recorded both ways, with different results */
+	uint64_t seen;             /* with --verify-stacks */
+	uint64_t verified, differing; /* with a second result; with another one */
 	uint64_t second_frames;    /* frames of verified stacks, compared with libunwind's */
 	uint64_t ends[UNWIND_END_COUNT];
 };
@@ -161,6 +162,10 @@ bool session_hides(const struct session *s, taddr_t pc);
 uint32_t session_frame(struct session *s, struct profile *p, taddr_t pc);
 /* The node of the stack @view in @p's call tree. */
 uint32_t session_stack_node(struct session *s, struct profile *p, const struct stack_view *view);
+/* --verify-stacks: whether the next stack is to be compared. */
+bool session_verifies(struct session *s);
+/* A verified stack of @tid differs; returns whether to print how. */
+bool session_stack_differs(struct session *s);
 
 /*
  * Whether ptmem attached to the program of @s: it ran already, and has not executed another one

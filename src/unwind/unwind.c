@@ -110,13 +110,6 @@ static inline int step_rule(const struct arch *arch, const struct unwind_rule *r
 	return STEP_OUT;
 }
 
-static struct libunwind *get_libunwind(struct unwind *u)
-{
-	if (!u->libunwind)
-		u->libunwind = libunwind_new(u->rules.arch, &u->ops);
-	return u->libunwind;
-}
-
 /* Whether @pc is in code of no module: an interpreter's or a JIT compiler's. */
 static bool is_generated_code(const struct unwind *u, taddr_t pc)
 {
@@ -132,11 +125,10 @@ static bool is_generated_code(const struct unwind *u, taddr_t pc)
 static int step_guess(struct unwind *u, const struct stack_view *view, struct frame *frame)
 {
 	const struct arch *arch = u->rules.arch;
-	struct frame caller = *frame;
+	struct frame caller;
 
 	if (!is_generated_code(u, frame_lookup_pc(arch, frame)) ||
-	    libunwind_guess(get_libunwind(u), view, &caller) != 0 ||
-	    caller.regs.reg[arch->dwarf_sp] <= frame->regs.reg[arch->dwarf_sp])
+	    slow_guess(arch, view, frame, &caller) != 0)
 		return UNWIND_NO_CFI;
 	taddr_t pc = caller.regs.reg[arch->dwarf_pc];
 	if (unwind_is_end(pc) ||
@@ -385,7 +377,9 @@ size_t unwind_walk_stopped(struct unwind *u, const struct stack_view *view, tadd
 size_t unwind_walk_again(struct unwind *u, const struct stack_view *view, taddr_t *pcs,
 			 size_t max)
 {
-	return libunwind_walk(get_libunwind(u), view, pcs, max);
+	if (!u->libunwind)
+		u->libunwind = libunwind_new(u->rules.arch, &u->ops);
+	return libunwind_walk(u->libunwind, view, pcs, max);
 }
 
 bool unwind_outermost_sp(struct unwind *u, const struct stack_view *view, taddr_t *sp_out)
@@ -444,6 +438,8 @@ bool unwind_in_signal(struct unwind *u, const struct stack_view *view, taddr_t o
 void unwind_forget(struct unwind *u, taddr_t start, taddr_t end)
 {
 	rules_forget(&u->rules, start, end);
+	libunwind_free(u->libunwind);
+	u->libunwind = NULL;
 }
 
 const struct unwind_rule_table *unwind_rules(const struct unwind *u)

@@ -71,7 +71,7 @@ struct unwind_stats {
 	uint64_t rules;            /* rules compiled */
 	uint64_t slow_frames;      /* frames that no rule can describe (slow.c) */
 	uint64_t fp_frames;        /* frames by frame pointer, without CFI */
-	uint64_t guessed_frames;   /* frames that libunwind guessed, in code outside all modules */
+	uint64_t guessed_frames;   /* guessed by frame pointer, in code outside all modules */
 	uint64_t ends[UNWIND_END_COUNT];
 };
 
@@ -103,8 +103,9 @@ size_t unwind_walk_stopped(struct unwind *u, const struct stack_view *view, tadd
 			   size_t max, enum unwind_end *end_out);
 
 /*
- * Repeats the walk from @view with libunwind, as a second opinion. It may end before the outermost
- * frame, where libunwind has no CFI. Takes microseconds for each frame.
+ * Repeats the walk from @view with libunwind-ptrace, as a second opinion. view->stopped is a thread
+ * that this process traces. The walk may end before the outermost frame, where libunwind has no CFI
+ * or where code of ptmem begins: 0 if that is at once. Takes up to 0.1 ms for each frame.
  */
 size_t unwind_walk_again(struct unwind *u, const struct stack_view *view, taddr_t *pcs,
 			 size_t max);

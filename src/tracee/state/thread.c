@@ -71,7 +71,7 @@ static void copy_stack(struct thread *th, taddr_t sp, struct stack_view *view)
 	w->size = n > 0 ? (size_t)n : 0;
 	*view = (struct stack_view){
 		.start = sp, .data = w->copy, .size = w->size,
-		.read = read_outside, .read_ctx = th,
+		.read = read_outside, .read_ctx = th, .stopped = th->tid,
 	};
 }
 
