@@ -13,14 +13,6 @@
 #include "tracee/state/heap_event.h"
 #include "tracee/state/space.h"
 
-/*
- * Watched calls that go through stubs: which ones a thread is in, and their events.
- *
- * A call is inside another if its stack pointer is below that of the other. If it is above, the
- * other was left by longjmp or an exception. A signal handler that allocates while its thread is
- * inside a call is detected by unwinding (only if a signal came meanwhile).
- */
-
 struct call;
 struct probe;
 struct target;

@@ -68,10 +68,6 @@ void pads_exchange_return(const struct pads *p, struct address_space *s, taddr_t
 
 /* A thread of the target opens and maps the files of the shared memory. */
 
-struct address_space;
-struct target;
-struct thread;
-
 /* Creates the memory of @p, whose space is @s; @th is stopped and makes the calls. 0 or -errno. */
 int pads_open_memory(struct target *t, struct address_space *s, struct thread *th, struct pads *p);
 /* Adds slots; returns whether more can be added later. @th is stopped and makes the calls. */

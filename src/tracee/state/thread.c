@@ -258,9 +258,9 @@ static size_t thread_table_count(const struct thread_table *table)
 }
 
 /* The thread with @tid, or NULL. */
-static struct thread *thread_table_find(const struct thread_table *table, pid_t tid)
+struct thread *thread_find(const struct target *t, pid_t tid)
 {
-	return table->capacity ? table->slots[find_slot(table, tid)] : NULL;
+	return t->threads.capacity ? t->threads.slots[find_slot(&t->threads, tid)] : NULL;
 }
 
 /* Appends @th, whose tid is set and not in the table yet. */
@@ -331,11 +331,6 @@ bool step_is_left_over(const struct target *t, const struct thread *th)
  * Adding and removing, stopping and resuming threads and processes. There are few processes: a list
  * is sufficient.
  */
-
-struct thread *thread_find(const struct target *t, pid_t tid)
-{
-	return thread_table_find(&t->threads, tid);
-}
 
 uint32_t thread_count(const struct target *t)
 {
