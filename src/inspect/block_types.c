@@ -9,6 +9,7 @@
 
 #include "arch/arch.h"
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/text.h"
 
 #define WORD sizeof(uint64_t)

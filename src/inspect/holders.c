@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "leak/block_index.h"
 
 const char *const holder_kind_name[HOLDER_KINDS] = {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 
 /* Chains and sums are interned in hash tables with open addressing; entries are never removed. */
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 
 static bool is_equal(const char *kept, const char *s, size_t length)
 {

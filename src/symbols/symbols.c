@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/elf_file.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "symbols/debug_files.h"

@@ -16,6 +16,7 @@
 
 #include "base/alloc.h"
 #include "base/elf_file.h"
+#include "base/hash.h"
 #include "base/types.h"
 
 #define FIRST_CAPACITY 256u

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "tracee/calls/client_request.h"
 #include "tracee/state/thread.h"
 

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/byte_sampler.h"
+#include "base/hash.h"
 #include "tracee/state/heap_event.h"
 #include "tracee/state/space.h"
 #include "tracee/state/target_state.h"

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "tracee/state/journal.h"
 #include "tracee/state/module.h"
 #include "tracee/state/probe.h"
