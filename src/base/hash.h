@@ -30,9 +30,9 @@ static inline uint64_t hash_bytes(const char *s, size_t length)
 }
 
 /*
- * A typed table with open addressing: of elements, or of their numbers in an array. All zeros: empty.
- * The caller hashes and compares. An element's address is valid until the next one is added or
- * removed.
+ * A typed table with open addressing: of elements, or of their numbers in an array. All zeros:
+ * empty. The caller hashes and compares. An element's address is valid until the next one is added
+ * or removed.
  *
  *	HASH(struct block) h = {0};
  *	struct block *b = hash_find(&h, hash_u64(addr), e, e->addr == addr); // NULL: there is none
@@ -83,8 +83,9 @@ struct hash_index {
 	((to)->slot = hash_copy_index(&(to)->index, &(from)->index, (from)->slot,      \
 				      sizeof(*(to)->slot)))
 
-#define hash_deinit(h) \
-	(free((h)->slot), free((h)->index.code), (h)->slot = NULL, (h)->index = (struct hash_index){0})
+#define hash_deinit(h)                                                                 \
+	(free((h)->slot), free((h)->index.code), (h)->slot = NULL,                     \
+	 (h)->index = (struct hash_index){0})
 
 /* Advances *@i to the first slot from there on that has an element; false at the end. */
 static inline bool hash_next(const struct hash_index *x, size_t *i)
