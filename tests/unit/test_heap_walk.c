@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "base/hash.h"
 #include "inspect/malloc/glibc.h"
 #include "leak/leakcheck.h"
 #include "tracee/control/roots.h"
