@@ -26,14 +26,9 @@ struct pattern_values {
 };
 
 /*
- * 0 if @pattern can be expanded now, else -EINVAL with *@why_out: the error in Valgrind's words
- * (doc/massif.md section 2.9), with a line feed between lines. The caller frees it.
- */
-int pattern_check(const char *pattern, char **why_out);
-
-/*
- * Expands @pattern into *@path_out, which the caller frees. -EINVAL with *@why_out like
- * pattern_check; then the sequence is unchanged.
+ * Expands @pattern into *@path_out, which the caller frees. -EINVAL with *@why_out, which the
+ * caller frees: the error in Valgrind's words (doc/massif.md section 2.9), with a line feed between
+ * lines; then the sequence is unchanged.
  */
 int pattern_expand(const char *pattern, const struct pattern_values *values, char **path_out,
 		   char **why_out);

@@ -16,8 +16,8 @@
 #include "session/inspect/inspect_session.h"
 #include "session/memusage_run.h"
 #include "session/observer.h"
+#include "session/out.h"
 #include "session/record/recording_run.h"
-#include "session/session_files.h"
 #include "tracee/control/left_children.h"
 #include "tracee/control/timers.h"
 #include "tracee/pads/pads.h"
@@ -99,7 +99,7 @@ static void ended_forks_keep(struct session *s)
 {
 	struct run *run = s->run;
 
-	session_files_end(s); /* another process may get this id meanwhile */
+	out_end(s); /* another process may get this id meanwhile */
 	session_unlist(s);
 	*vec_add(&run->ended_forks) = s;
 	run->ended_fork_bytes += bytes_of(s);
@@ -200,7 +200,7 @@ void former_image_supersede(struct run *run, pid_t pid)
 	ended_forks_drop(run, s->image.serial);
 	memusage_run_end(s, true);
 	recording_run_drop(s);
-	session_files_supersede(s);
+	out_supersede(s);
 	observers_session_finished(s);
 	session_free(s);
 }
@@ -216,7 +216,7 @@ void former_image_process_left(void *ctx, pid_t pid, enum space_end why)
 	ended_forks_finish(s->run, s->image.serial);
 	memusage_run_end(s, false);
 	session_finish(s, s->process.end_ns);
-	session_files_end(s);
+	out_end(s);
 	observers_session_finished(s);
 	session_free(s);
 }
@@ -285,7 +285,7 @@ void image_end(void *ctx, struct address_space *space, enum space_end why)
 	memusage_run_end(s, is_exec && (s->run->options->children.trace || !s->image.is_own));
 	if (!is_exec || s->image.is_own) {
 		session_finish(s, s->process.end_ns);
-		session_files_end(s);
+		out_end(s);
 	} else {
 		recording_run_drop(s);
 	}

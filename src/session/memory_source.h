@@ -28,11 +28,6 @@ struct memory_source_info {
 };
 extern const struct memory_source_info memory_source_info[SOURCE_COUNT];
 
-/* The part of massif file names; NULL = none. */
-const char *memory_source_in_massif(enum memory_source_kind kind);
-/* The same for folded stacks and flame graphs if the sources @traced (bits) are traced. */
-const char *memory_source_in_paths(uint32_t traced, enum memory_source_kind kind);
-
 /*
  * Frames for memory without code: [anonymous], [file NAME], [stack], [shared memory], [minor
  * fault], [major fault], [truncated]. Their addresses are outside of any program's range and all

@@ -20,6 +20,7 @@
 #include "session/heap_sample.h"
 #include "session/inspect/last_inspection.h"
 #include "session/memory_source.h"
+#include "session/out.h"
 #include "session/run.h"
 #include "tracee/control/target.h"
 #include "tracee/state/event_sink.h"
@@ -114,12 +115,6 @@ struct session_memusage {
 	char *data_path;
 };
 
-/* A file whose name is decided (session_files.h). */
-struct final_file {
-	const char *option, *source; /* as in struct session_file */
-	char *path;
-};
-
 /* What is known at its end, to be reported. */
 struct session_end {
 	struct probe_counts probes;
@@ -128,7 +123,7 @@ struct session_end {
 	struct final_scan *final_scan; /* NULL = none */
 	struct inspect_final *inspected; /* NULL = none */
 	struct last_inspection inspection;
-	VEC(struct final_file) files;
+	char *path[OUTPUTS][SOURCE_COUNT]; /* of its files whose names are decided (out_name) */
 	bool is_draft; /* what is written now will be written again, with all names */
 };
 
@@ -185,6 +180,8 @@ struct session *session_new(struct run *run, uint32_t pid, uint64_t start_ns);
 struct session *session_fork(struct session *parent, struct address_space *space);
 /* Attaches @s to its address space and creates the unwinder. */
 void session_bind(struct session *s, struct address_space *space);
+/* Opens its event file if requested. @is_first: the first session of the run. */
+void session_open_events(struct session *s, bool is_first);
 void session_free(struct session *s);
 /* Removes @s from the run's sessions. */
 void session_unlist(struct session *s);

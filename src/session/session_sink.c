@@ -21,7 +21,6 @@
 #include "session/memusage_run.h"
 #include "session/observer.h"
 #include "session/record/recording_run.h"
-#include "session/session_files.h"
 #include "session/summary.h"
 #include "tracee/state/module.h"
 #include "tracee/state/probe.h"
@@ -145,7 +144,7 @@ static void sink_space_new(void *ctx, struct address_space *space)
 		read_command(s, space);
 	session_bind(s, space);
 	hints_at_start(s);
-	session_files_open_events(s, is_first || run_process(run, s->process.pid)->before);
+	session_open_events(s, is_first || run_process(run, s->process.pid)->before);
 	for (size_t i = 0; i < space->modules.count; i++)
 		note_module(s, space->modules.data[i]);
 	note_program(s);

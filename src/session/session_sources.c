@@ -319,7 +319,7 @@ void memory_sources_finish(struct session *s)
 		if (!src->is_traced)
 			continue;
 		memory_source_fill_report(src, &r);
-		int rc = session_output_finish_massif(s, &r, memory_source_in_massif(k), &path);
+		int rc = session_output_finish_massif(s, k, &r, &path);
 		if (!is_silent)
 			print_summary(src, &r, rc == 0 ? path : NULL);
 	}

@@ -44,8 +44,8 @@ void recording_run_leaks(struct session *s, const struct leakcheck *c);
 
 /* The process has ended, or ptmem detaches: records the final values. @why: NULL = unknown. */
 void recording_run_end(struct session *s, const char *why);
-/* Writes the file: not 0 after a message. */
-int recording_run_finish(struct session *s);
+/* Writes the file, and the page of --html. */
+void recording_run_finish(struct session *s);
 /* The session needs no file: it was a fork that executed another program. */
 void recording_run_drop(struct session *s);
 
