@@ -117,8 +117,11 @@ static void catch_signals(const struct options *o)
 static bool should_leave(void *ctx)
 {
 	struct run *run = ctx;
-	bool wants_to_leave = observers_poll(run);
+	const struct observer *o;
+	bool wants_to_leave = false;
 
+	observers_each(o, run, poll)
+		wants_to_leave |= o->poll(o->ctx);
 	if (!signals_leave_request())
 		reports_poll(run);
 	/* ptmem may wait for a started program: signals must continue to wake it up */
@@ -452,8 +455,8 @@ static int run_all(struct run *run, int *signal_out)
 	run->files_failed += !rss_poll_close(rss_poll);
 	if (run->events_file)
 		fclose(run->events_file);
-	if (reports_exit_code(run) != 0 && *signal_out == 0)
-		rc = reports_exit_code(run);
+	if (run->definite_bytes > 0 && o->leaks.error_exitcode != 0 && *signal_out == 0)
+		rc = (int)o->leaks.error_exitcode;
 	if (run->files_failed > 0 && rc == 0 && *signal_out == 0)
 		rc = EXIT_OWN_FAILURE;
 	return rc;

@@ -87,7 +87,8 @@ void memory_sources_init(struct session *s, const struct profile_options *option
 void memory_sources_fork(struct session *child); /* currently a plain copy of its parent */
 void memory_sources_deinit(struct session *s);
 void memory_sources_start(struct session *s);    /* takes snapshot 0, after the initial mappings */
-void memory_sources_event(struct session *s, const struct heap_event *he);
+/* Counts a mapping or page fault. @ev: what profiles count of @he, without a node. */
+void memory_sources_event(struct session *s, const struct heap_event *he, struct event *ev);
 void memory_sources_forget(struct session *s, taddr_t start, taddr_t end);
 void memory_sources_recall(struct session *s, uint32_t module);
 /* Ends all profiles except the heap's. */
@@ -97,10 +98,5 @@ void memory_sources_finish(struct session *s);
 
 /* Warns if page faults were lost. */
 void memory_sources_print_lost(const struct run *run);
-
-/* Converts a tracee's event to one that profiles count. */
-
-/* @he without its stack: the node is 0, since it depends on the profile. */
-struct event counted_event(const struct heap_event *he);
 
 #endif

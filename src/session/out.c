@@ -267,6 +267,9 @@ void out_end(struct session *s)
 {
 	struct process_files *p = run_process(s->run, s->process.pid);
 
+	if (s->process.has_ended)
+		return;
+	s->process.has_ended = true;
 	p->images += s->image.has_next;
 	p->last_number = s->process.file_number;
 	p->has_ended = !s->image.has_next;

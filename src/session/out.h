@@ -103,7 +103,10 @@ int out_session_path(struct session *s, enum output which, char **path_out);
 int out_numbered_path(struct session *s, enum output which, enum memory_source_kind source,
 		      unsigned number, char **path_out);
 
-/* At the start of @s, and when its files are complete: updates what their names depend on. */
+/*
+ * At the start of @s, and when its files are complete, or earlier if another process may get its
+ * id before that: updates what their names depend on. Only the first end counts.
+ */
 void out_begin(struct session *s);
 void out_end(struct session *s);
 /*

@@ -70,6 +70,7 @@ struct session_process {
 	uint32_t pid;
 	bool has_reused_pid;       /* a process of this run that has ended had the same pid */
 	unsigned file_number;      /* number in its file names; 0 = not needed yet */
+	bool has_ended;            /* out_end was called: another process may have this pid */
 	char *command;             /* for cmd: */
 	/* where it ran when ptmem attached to it; NULL = unknown, or ptmem started it */
 	char *name, *cgroup;
@@ -197,10 +198,11 @@ void session_finish(struct session *s, uint64_t now_ns);
  * A stack pointer that comes with an event of the heap counts before that event.
  */
 
-/* A thread of @s begins, or existed when @s began. */
-void session_stacks_new(struct session *s, const struct thread_stack_info *info);
-/* A thread has ended while others continue. */
-void session_stacks_gone(struct session *s, pid_t tid);
+/* For event_sink: a thread begins, or existed when the session began. */
+void session_stacks_new(void *ctx, struct address_space *space,
+			const struct thread_stack_info *info);
+/* For event_sink: a thread has ended while others continue. */
+void session_stacks_gone(void *ctx, struct address_space *space, pid_t tid);
 
 /* @s begins, or is a forked child: no stacks are known. */
 void session_stacks_init(struct session *s);

@@ -30,58 +30,6 @@
 #include "tracee/control/target.h"
 #include "tracee/os/maps.h"
 
-struct session;
-
-/* All objects with a frame are looked up first: their names may not have been needed so far. */
-
-static bool was_asked_again(void *ctx)
-{
-	const unsigned *before = ctx;
-
-	return signals_leave_count() != *before;
-}
-
-static void note_objects(struct run *run, const struct calltree *tree)
-{
-	uint32_t last = 0;
-
-	for (uint32_t i = 1; i <= calltree_frame_count(tree); i++) {
-		uint32_t id = calltree_frame(tree, i)->module;
-
-		if (id && id != last)
-			symbols_note(run->symbols, run_module(run, id));
-		last = id;
-	}
-}
-
-/*
- * Fetches those of the objects in the profiles of @s, unless a process is still traced: that would
- * wait meanwhile. Another SIGINT or SIGTERM to ptmem ends it. If there are any, @prepare is called
- * before.
- */
-static void fetch_names(struct session *s, void (*prepare)(struct session *s))
-{
-	struct run *run = s->run;
-	unsigned count = signals_leave_count();
-
-	if (!run->options->names.debuginfod || !debuginfod_is_configured() ||
-	    (run->target && target_is_tracing(run->target)))
-		return;
-	for (int k = 0; k < SOURCE_COUNT; k++) {
-		if (s->source[k].is_traced)
-			note_objects(run, profile_calltree(s->source[k].profile));
-	}
-	if (!symbols_wants_fetch(run->symbols))
-		return;
-	prepare(s);
-	symbols_fetch(run->symbols, was_asked_again, &count);
-}
-
-/*
- * Starts, forks and ends sessions, whose files are written at the end. Names are looked up then,
- * once for each address (earlier only for --ignore-fn and unloaded objects).
- */
-
 /* -- names -- */
 
 /*
@@ -351,12 +299,50 @@ static void write_files(struct session *s)
 	recording_run_finish(s);
 }
 
-/* Nothing is lost if ptmem is killed while it waits for names. */
-static void write_drafts(struct session *s)
+static bool was_asked_again(void *ctx)
 {
+	const unsigned *before = ctx;
+
+	return signals_leave_count() != *before;
+}
+
+/* All objects with a frame: their names may not have been needed so far. */
+static void note_objects(struct run *run, const struct calltree *tree)
+{
+	uint32_t last = 0;
+
+	for (uint32_t i = 1; i <= calltree_frame_count(tree); i++) {
+		uint32_t id = calltree_frame(tree, i)->module;
+
+		if (id && id != last)
+			symbols_note(run->symbols, run_module(run, id));
+		last = id;
+	}
+}
+
+/*
+ * Fetches debug files of the objects in the profiles of @s, unless a process is still traced: that
+ * would wait meanwhile. Another SIGINT or SIGTERM to ptmem ends it.
+ */
+static void fetch_names(struct session *s)
+{
+	struct run *run = s->run;
+	unsigned count = signals_leave_count();
+
+	if (!run->options->names.debuginfod || !debuginfod_is_configured() ||
+	    (run->target && target_is_tracing(run->target)))
+		return;
+	for (int k = 0; k < SOURCE_COUNT; k++) {
+		if (s->source[k].is_traced)
+			note_objects(run, profile_calltree(s->source[k].profile));
+	}
+	if (!symbols_wants_fetch(run->symbols))
+		return;
+	/* nothing is lost if ptmem is killed while it waits */
 	s->end.is_draft = true;
 	write_files(s);
 	s->end.is_draft = false;
+	symbols_fetch(run->symbols, was_asked_again, &count);
 }
 
 /* Without samples the profile has the calls, except for those that are missing. */
@@ -382,6 +368,6 @@ void session_finish(struct session *s, uint64_t now_ns)
 		events_writer_end(s->events.writer, now_ns);
 		close_events(s);
 	}
-	fetch_names(s, write_drafts);
+	fetch_names(s);
 	write_files(s);
 }

@@ -54,7 +54,9 @@ void reports_finish(struct session *s, uint64_t time_ns);
 /* Called between events: makes the reports requested by SIGUSR1. */
 void reports_poll(struct run *run);
 
-/* The exit status required by --error-exitcode; 0 = none. */
-int reports_exit_code(const struct run *run);
+/* For event_sink: the memory of the program is about to be scanned, and is for the last time. */
+struct address_space;
+void reports_prepare_scan(void *ctx, struct address_space *space);
+void reports_final_scan(void *ctx, struct address_space *space);
 
 #endif

@@ -196,14 +196,6 @@ void recording_run_free(struct session *s)
 	s->recording = NULL;
 }
 
-/* -- threads -- */
-
-void recording_run_thread_exiting(struct session *s, uint32_t thread)
-{
-	if (s->recording)
-		recording_values_name_thread(s, thread);
-}
-
 /* -- while it runs -- */
 
 static void append(struct session *s, const struct recording_span *span, struct recording_file *f)

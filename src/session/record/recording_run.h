@@ -22,8 +22,6 @@ void recording_run_start(struct session *s);
 void recording_run_fork(const struct session *parent, struct session *child);
 void recording_run_free(struct session *s);
 
-/* @thread is about to end: reads its name. */
-void recording_run_thread_exiting(struct session *s, uint32_t thread);
 /*
  * Samples and appends everything due in all sessions of a run. Returns the time of the next
  * call.
