@@ -381,3 +381,17 @@ void outfile_abort(struct outfile *out)
 		unlink(out->temporary);
 	release(out);
 }
+
+int outfile_put(const char *path, int (*put)(FILE *file, const void *ctx), const void *ctx)
+{
+	struct outfile out;
+	int err = outfile_open(path, &out);
+
+	if (err)
+		return err;
+	err = put ? put(out.file, ctx) : 0;
+	if (put && !err)
+		return outfile_commit(&out);
+	outfile_abort(&out);
+	return err;
+}

@@ -51,4 +51,10 @@ int outfile_open(const char *path, struct outfile *out);
 int outfile_commit(struct outfile *out);
 void outfile_abort(struct outfile *out);
 
+/*
+ * All of these for what @put writes: 0 or -errno. @put returns 0 or -errno; errors of the stream
+ * are seen. NULL: only checks that the file could be created.
+ */
+int outfile_put(const char *path, int (*put)(FILE *file, const void *ctx), const void *ctx);
+
 #endif

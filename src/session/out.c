@@ -299,20 +299,6 @@ void out_supersede(struct session *s)
 
 /* -- writing -- */
 
-int out_put(const char *path, const struct out_content *c)
-{
-	struct outfile out;
-	int rc = outfile_open(path, &out);
-
-	if (rc != 0)
-		return rc;
-	rc = c ? c->put(out.file, c->ctx) : 0;
-	if (c && rc == 0)
-		return outfile_commit(&out);
-	outfile_abort(&out);
-	return rc;
-}
-
 /* The places to try, in this order; NULL or relative: none. */
 enum { PLACES = 4 };
 
@@ -361,7 +347,7 @@ static char *put_elsewhere(enum output which, uint32_t pid, const struct out_con
 		if (!make_directory(directory, c->directory))
 			continue;
 		char *path = join_fallback(directory, which, pid, c);
-		if (out_put(path, c) == 0)
+		if (outfile_put(path, c->put, c->ctx) == 0)
 			return path;
 		free(path);
 		rmdir(directory);
@@ -369,11 +355,10 @@ static char *put_elsewhere(enum output which, uint32_t pid, const struct out_con
 	return NULL;
 }
 
-int out_put_somewhere(enum output which, uint32_t pid, const char *path,
-		      const struct out_content *c)
+int out_put(enum output which, uint32_t pid, const char *path, const struct out_content *c)
 {
 	bool is_taken = c->directory && file_name_is_shared(path);
-	int rc = is_taken ? -EEXIST : out_put(path, c);
+	int rc = is_taken ? -EEXIST : outfile_put(path, c->put, c->ctx);
 
 	if (rc == 0)
 		return 0;
@@ -486,9 +471,9 @@ int out_write(struct session *s, enum output which, enum memory_source_kind sour
 	if (path_out)
 		*path_out = path;
 	if (!s->end.is_draft)
-		rc = out_put_somewhere(which, s->process.pid, path, c);
+		rc = out_put(which, s->process.pid, path, c);
 	else if (!file_name_is_shared(path))
-		out_put(path, c); /* if it fails, so will the next time */
+		outfile_put(path, c->put, c->ctx); /* if it fails, so will the next time */
 	s->run->files_failed += rc != 0;
 	if (rc == 0 && !s->end.is_draft)
 		out_announce(s, which, path);

@@ -129,14 +129,10 @@ struct out_content {
 };
 
 /*
- * Writes @c to @path, whole or not at all: 0 or -errno, without a message. NULL: only checks that
- * the file could be created.
+ * Writes @c for process @pid to @path, whole or not at all. If it cannot be: -errno, after a
+ * message where it is instead.
  */
-int out_put(const char *path, const struct out_content *c);
-
-/* The same for process @pid. If it cannot be: -errno, after a message where it is instead. */
-int out_put_somewhere(enum output which, uint32_t pid, const char *path,
-		      const struct out_content *c);
+int out_put(enum output which, uint32_t pid, const char *path, const struct out_content *c);
 
 /* A name for out_content.directory that no other ptmem has; the caller frees it. */
 char *out_directory_name(void);

@@ -17,6 +17,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/proc.h"
+#include "output/outfile.h"
 #include "session/record/recording_values.h"
 #include "session/run.h"
 #include "session/session.h"
@@ -253,7 +254,7 @@ int out_check_places(struct run *run)
 
 		/* opening a FIFO may wait for a reader: not before there is output */
 		if (rc == 0 && !file_name_is_shared(path)) {
-			rc = out_put(path, NULL);
+			rc = outfile_put(path, NULL, NULL);
 			if (rc != 0)
 				log_error("cannot write %s: %s", path, strerror(-rc));
 		}

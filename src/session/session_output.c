@@ -14,6 +14,7 @@
 #include "output/flame.h"
 #include "output/html_page.h"
 #include "output/massif.h"
+#include "output/outfile.h"
 #include "output/path_tree.h"
 #include "output/report_tree.h"
 #include "recording/recording_format.h"
@@ -28,16 +29,11 @@ static int put_report(FILE *file, const void *ctx)
 	return massif_write(file, ctx);
 }
 
-static int put_massif(const char *path, const struct report *r)
-{
-	return out_put(path, &(struct out_content){.put = put_report, .ctx = r});
-}
-
 int session_output_massif(struct session *s, const char *path)
 {
 	struct report r = session_report(s);
 
-	return put_massif(path, &r);
+	return outfile_put(path, put_report, &r);
 }
 
 int session_output_finish_massif(struct session *s, enum memory_source_kind kind,
@@ -61,7 +57,7 @@ void session_output_so_far(struct session *s, char *message, size_t size)
 	if (rc == 0) {
 		profile_finish(copy, clock_now_ns());
 		r.profile = copy; /* its frames have the same numbers as the original's */
-		rc = put_massif(path, &r);
+		rc = outfile_put(path, put_report, &r);
 	}
 	profile_free(copy);
 	if (rc == 0)
@@ -80,7 +76,7 @@ void session_output_snapshots(struct session *s, unsigned number)
 		    out_numbered_path(s, OUT_MASSIF, k, number, &path) != 0)
 			continue;
 		memory_source_fill_report(&s->source[k], &r);
-		int rc = put_massif(path, &r);
+		int rc = outfile_put(path, put_report, &r);
 
 		if (rc == 0)
 			log_info("all snapshots written to %s", path);
@@ -108,7 +104,7 @@ int session_output_now(struct session *s, const char *path, enum snapshot_kind k
 
 	profile_current(s->heap.profile, now_ns, &m.snapshot);
 	m.snapshot.kind = kind;
-	return out_put(path, &(struct out_content){.put = put_moment, .ctx = &m});
+	return outfile_put(path, put_moment, &m);
 }
 
 struct xtree {
@@ -144,7 +140,7 @@ int session_output_xtree(struct session *s, const char *path, uint64_t now_ns)
 {
 	const struct xtree x = make_xtree(s, path, now_ns);
 
-	return out_put(path, &(struct out_content){.put = put_xtree, .ctx = &x});
+	return outfile_put(path, put_xtree, &x);
 }
 
 void session_output_finish_xtree(struct session *s)

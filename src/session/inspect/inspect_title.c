@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "output/inspect_report.h"
+#include "output/outfile.h"
 #include "session/inspect/inspect_stopped.h"
 #include "session/out.h"
 #include "tracee/state/module.h"
@@ -131,7 +132,7 @@ static int put_found(FILE *file, const void *ctx)
 
 int inspect_title_write(const struct inspect_found *f)
 {
-	int rc = out_put(f->path, &(struct out_content){.put = put_found, .ctx = f});
+	int rc = outfile_put(f->path, put_found, f);
 
 	if (rc == 0 && inspect_title_wants_blocks(f->path))
 		warn_of_doubts(f->path, f->title, f->report);
@@ -143,8 +144,8 @@ int inspect_title_save(const struct inspect_found *f)
 	const char *end = ends_in(f->path, ".json")	      ? ".json" :
 			  inspect_title_wants_blocks(f->path) ? ".csv" :
 								"";
-	int rc = out_put_somewhere(OUT_INSPECT, f->title->pid, f->path,
-				   &(struct out_content){.put = put_found, .ctx = f, .end = end});
+	int rc = out_put(OUT_INSPECT, f->title->pid, f->path,
+			 &(struct out_content){.put = put_found, .ctx = f, .end = end});
 
 	if (inspect_title_wants_blocks(f->path))
 		warn_of_doubts(f->path, f->title, f->report);

@@ -435,7 +435,7 @@ static int write_leaks(const struct session *s, const struct leaks *l, const cha
 	const struct out_content content = {.put = put_leaks_file, .ctx = &f,
 					    .end = f.is_json ? ".json" : NULL};
 
-	return out_put_somewhere(OUT_LEAKS, s->process.pid, path, &content);
+	return out_put(OUT_LEAKS, s->process.pid, path, &content);
 }
 
 static void print_as_info(void *ctx, const char *line)

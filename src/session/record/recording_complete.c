@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/elf_file.h"
 #include "leak/leakcheck.h"
+#include "output/outfile.h"
 #include "profile/cells.h"
 #include "profile/history.h"
 #include "recording/recording.h"
@@ -205,7 +206,7 @@ int recording_complete_write(const struct session *s, const struct recording *r,
 	struct recording *thinned = thin(s, r);
 	const struct out_content content = {
 		put_file, thinned ? thinned : r, end, part ? s->run->fallback_directory : NULL};
-	int rc = out_put_somewhere(OUT_RECORD, s->process.pid, path, &content);
+	int rc = out_put(OUT_RECORD, s->process.pid, path, &content);
 
 	recording_free(thinned);
 	return rc;
@@ -217,8 +218,7 @@ int recording_unfinished_write(struct session *s, const char *path)
 	const struct report report = session_report(s);
 	const struct recording_input in = session_recording_input(s, span, &report, true);
 	struct recording *r = build(s, span, &in), *thinned = thin(s, r);
-	const struct out_content content = {.put = put_file, .ctx = thinned ? thinned : r};
-	int rc = out_put(path, &content);
+	int rc = outfile_put(path, put_file, thinned ? thinned : r);
 
 	recording_free(thinned);
 	recording_free(r);
