@@ -270,8 +270,7 @@ static const char *check_peak(const struct recording *r)
 	return is_empty || recording_rows(r, RECORDING_PEAK) ? NULL : "a table is missing";
 }
 
-/* @is_sampled: the file contains estimates. Returns NULL, or the error. */
-static const char *recording_check(struct recording *r, bool is_sampled)
+const char *recording_check(struct recording *r, bool is_sampled)
 {
 	r->is_complete = recording_rows(r, RECORDING_END) > 0;
 	const char *why = check_tables(r);

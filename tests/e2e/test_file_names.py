@@ -1,5 +1,5 @@
 """Names of output files when several processes, programs or sources would use the same: nothing is overwritten,
-and one rule says what is inserted where (src/session/result_file.h)."""
+and one rule says what is inserted where (src/session/out.h)."""
 
 import json
 import os

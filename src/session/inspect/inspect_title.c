@@ -10,7 +10,7 @@
 #include "output/inspect_report.h"
 #include "output/outfile.h"
 #include "session/inspect/inspect_stopped.h"
-#include "session/result_file.h"
+#include "session/out.h"
 #include "tracee/state/module.h"
 
 /* The versions of glibc with the structures of src/inspect/malloc/glibc.h. */
@@ -132,13 +132,8 @@ static int put_found(FILE *file, const void *ctx)
 
 int inspect_title_write(const struct inspect_found *f)
 {
-	struct outfile out;
-	int rc = outfile_open(f->path, &out);
+	int rc = outfile_put(f->path, put_found, f);
 
-	if (rc != 0)
-		return rc;
-	put_found(out.file, f);
-	rc = outfile_commit(&out);
 	if (rc == 0 && inspect_title_wants_blocks(f->path))
 		warn_of_doubts(f->path, f->title, f->report);
 	return rc;
@@ -149,8 +144,8 @@ int inspect_title_save(const struct inspect_found *f)
 	const char *end = ends_in(f->path, ".json")	      ? ".json" :
 			  inspect_title_wants_blocks(f->path) ? ".csv" :
 								"";
-	_cleanup_free_ char *plain = xasprintf("inspect.%u%s", f->title->pid, end);
-	int rc = fallback_write(&(struct result){"inspection", plain, put_found, f}, f->path);
+	int rc = out_put(OUT_INSPECT, f->title->pid, f->path,
+			 &(struct out_content){.put = put_found, .ctx = f, .end = end});
 
 	if (inspect_title_wants_blocks(f->path))
 		warn_of_doubts(f->path, f->title, f->report);
