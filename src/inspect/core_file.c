@@ -226,13 +226,6 @@ static uint64_t count_headers(const struct core_file *c, const Elf64_Ehdr *h)
 	return read_at(c, h->e_shoff, &first, sizeof(first)) ? first.sh_info : 0;
 }
 
-static int compare_parts(const void *a, const void *b)
-{
-	const struct core_part *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
-
 static bool add_part(struct core_file *c, const Elf64_Phdr *h)
 {
 	struct core_part p = {.start = h->p_vaddr, .offset = h->p_offset, .filled = h->p_filesz,
@@ -250,7 +243,7 @@ static bool add_part(struct core_file *c, const Elf64_Phdr *h)
 static bool sort_parts(struct core_file *c)
 {
 	if (c->parts.count > 1)
-		qsort(c->parts.data, c->parts.count, sizeof(*c->parts.data), compare_parts);
+		qsort(c->parts.data, c->parts.count, sizeof(*c->parts.data), taddr_compare);
 	for (size_t i = 1; i < c->parts.count; i++)
 		if (c->parts.data[i].start < c->parts.data[i - 1].end)
 			return false;

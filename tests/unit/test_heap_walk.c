@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "inspect/malloc/glibc.h"
+#include "malloc/glibc.h"
 #include "leak/leakcheck.h"
 #include "tracee/control/roots.h"
 

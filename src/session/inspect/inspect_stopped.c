@@ -176,11 +176,11 @@ static void add_own(const struct address_space *s, struct inspect_input *in)
 
 		if (!a->is_slack)
 			*vec_add(&in->profiler) =
-				(struct glibc_range){a->start, a->start + a->size};
+				(struct addr_range){a->start, a->start + a->size};
 	}
 	if (s->own.shared)
 		*vec_add(&in->profiler) =
-			(struct glibc_range){s->own.shared, s->own.shared + s->own.shared_size};
+			(struct addr_range){s->own.shared, s->own.shared + s->own.shared_size};
 }
 
 static void add_registers(struct target *t, struct collector *c)

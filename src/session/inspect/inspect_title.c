@@ -13,7 +13,7 @@
 #include "session/result_file.h"
 #include "tracee/state/module.h"
 
-/* The versions of glibc with the structures of src/inspect/malloc/glibc.h. */
+/* The versions of glibc with the structures of src/malloc/glibc.h. */
 #define MINOR_MIN 28u
 #define MINOR_MAX 44u
 

@@ -38,15 +38,6 @@ struct root_places {
 	VEC(struct root_range) objects; /* segments of the program and its libraries; ascending */
 };
 
-/* Objects by their segments, stacks and thread-local memory by registers. See leak_report.c. */
-
-static int compare_ranges(const void *a, const void *b)
-{
-	const struct root_range *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
-
 /* Whole pages are mapped: the first may begin before the segment. */
 static void add_object(struct root_places *p, const struct module *m)
 {
@@ -66,7 +57,7 @@ static void root_places_init(struct root_places *p, const struct final_scan *sca
 	for (size_t i = 0; i < scan->modules.list.count; i++)
 		add_object(p, scan->modules.list.data[i]);
 	if (p->objects.count > 1)
-		qsort(p->objects.data, p->objects.count, sizeof(*p->objects.data), compare_ranges);
+		qsort(p->objects.data, p->objects.count, sizeof(*p->objects.data), taddr_compare);
 }
 
 static void root_places_deinit(struct root_places *p)

@@ -1,5 +1,5 @@
 /* Sums by row, and a sorted array of the parts of the address space that have one. */
-#include "inspect/account.h"
+#include "malloc/account.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* Walks from chunk to chunk; heap_walk.h has the layout. */
-#include "leak/heap_walk.h"
+#include "malloc/heap_walk.h"
 
 #include <string.h>
 
@@ -30,7 +30,7 @@ void heap_walk_deinit(struct heap_walk *w)
 /* No word between a free chunk's address and the size of the next chunk belongs to a block. */
 static void add_free(struct heap_walk *w, taddr_t chunk, taddr_t end)
 {
-	*vec_add(&w->free) = (struct heap_part){chunk + sizeof(uint64_t), end};
+	*vec_add(&w->free) = (struct addr_range){chunk + sizeof(uint64_t), end};
 }
 
 /* Handles the chunk w->at, whose size word is @head. */
@@ -252,7 +252,7 @@ static bool is_of_heap(const struct walk_queue *q, const struct walk_buffer *b)
 /* Called while the piece is in the cache. Another thread may walk heaps meanwhile. */
 static void guess(const struct walk_queue *q, struct walk_buffer *b)
 {
-	struct heap_part part = b->parts.data[0];
+	struct addr_range part = b->parts.data[0];
 
 	b->guess.is_made = false;
 	if (b->parts.count == 1 && part.start == b->start)
@@ -260,7 +260,7 @@ static void guess(const struct walk_queue *q, struct walk_buffer *b)
 				b->data, part.end - part.start);
 }
 
-static void walk_part(struct walk_queue *q, const struct walk_buffer *b, struct heap_part part)
+static void walk_part(struct walk_queue *q, const struct walk_buffer *b, struct addr_range part)
 {
 	static const struct heap_guess none;
 	const uint64_t *word = &b->data[(part.start - b->start) / sizeof(*word)];

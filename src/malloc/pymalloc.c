@@ -2,12 +2,10 @@
  * Finds the arenas of Python's allocator, and reads them pool by pool. Each number is checked
  * against the others, and against what it counts.
  */
-#include "inspect/malloc/pymalloc.h"
+#include "malloc/pymalloc.h"
 
 #include <endian.h>
 #include <string.h>
-
-#include "inspect/block_types.h"
 
 /*
  * A thread that is stopped in the middle of an allocation may have left one list half linked, so a
@@ -70,7 +68,7 @@ static bool search_data(struct pymalloc_finder *f, word_fn *fn)
 	const struct resident *pages = f->memory->pages;
 
 	for (size_t i = 0; i < f->in->data_count; i++) {
-		const struct glibc_range *r = &f->in->data[i];
+		const struct addr_range *r = &f->in->data[i];
 
 		for (taddr_t at = resident_next(pages, r->start); at < r->end;
 		     at = resident_next(pages, at + PAGE))
@@ -404,7 +402,7 @@ static void add_arena(struct reader *r, const struct spans *taken)
 {
 	const struct pymalloc_arena *a = r->arena;
 	struct pymalloc *out = r->out;
-	const struct pymalloc_range range = {a->addr, a->addr + out->layout.arena};
+	const struct addr_range range = {a->addr, a->addr + out->layout.arena};
 	size_t at = vec_search(&out->arenas, e, e->end <= range.start);
 	size_t span = spans_find(taken, range.start);
 

@@ -2,7 +2,7 @@
  * The arenas of glibc's malloc with their heaps, and its parameters. Each is verified, and the
  * main arena's heap is searched for if the arena does not lead to it.
  */
-#include "inspect/malloc/glibc.h"
+#include "malloc/glibc.h"
 
 #include <string.h>
 
@@ -33,19 +33,19 @@ struct part_search {
 };
 
 /* The mappings around @addr that follow one another and have the same name. */
-static struct glibc_range mapped_around(const struct maps *maps, taddr_t addr)
+static struct addr_range mapped_around(const struct maps *maps, taddr_t addr)
 {
 	size_t at = vec_search(&maps->list, e, e->end <= addr), last = at;
 	const struct map *m = maps->list.data;
 
 	if (at == maps->list.count || m[at].start > addr)
-		return (struct glibc_range){0};
+		return (struct addr_range){0};
 	while (at > 0 && m[at - 1].end == m[at].start && strcmp(m[at - 1].path, m[at].path) == 0)
 		at--;
 	while (last + 1 < maps->list.count && m[last + 1].start == m[last].end &&
 	       strcmp(m[last + 1].path, m[last].path) == 0)
 		last++;
-	return (struct glibc_range){m[at].start, m[last].end};
+	return (struct addr_range){m[at].start, m[last].end};
 }
 
 static uint64_t head_at(struct part_search *s, taddr_t chunk)
@@ -182,7 +182,7 @@ static void find_parts(struct inspect_memory *m, struct arenas *found, struct gl
 static void repair(const struct maps *maps, struct arenas *found, struct glibc *g)
 {
 	const struct glibc_arena *a = g->arenas.data;
-	struct glibc_range r = mapped_around(maps, a->top);
+	struct addr_range r = mapped_around(maps, a->top);
 	size_t i = 0;
 
 	while (i < found->heaps.count && found->heaps.data[i].top != a->top)
@@ -364,7 +364,7 @@ static void search_params(const uint8_t *bytes, size_t size, struct glibc *g)
  * Looks for mp_ near the main arena of @g, in the range of @data that contains the arena, and fills
  * in g->params.
  */
-static void glibc_params_find(struct inspect_memory *m, const struct glibc_range *data,
+static void glibc_params_find(struct inspect_memory *m, const struct addr_range *data,
 			      size_t count, struct glibc *g)
 {
 	if (g->arenas.count == 0 || !g->arenas.data[0].is_main)
@@ -416,7 +416,7 @@ static uint64_t word_at(const uint8_t *state, size_t offset)
 	return word;
 }
 
-static bool is_in(const struct glibc_range *data, size_t count, taddr_t addr)
+static bool is_in(const struct addr_range *data, size_t count, taddr_t addr)
 {
 	for (size_t i = 0; i < count; i++)
 		if (addr >= data[i].start && addr < data[i].end)
@@ -432,7 +432,7 @@ static uint32_t bins_in(uint64_t size)
 	return at == GLIBC_BINS_AT || at == GLIBC_BINS_AT_NO_FAST ? (uint32_t)at : 0;
 }
 
-static void add_arena(struct inspect_memory *m, const struct heap_part *s, bool is_main,
+static void add_arena(struct inspect_memory *m, const struct addr_range *s, bool is_main,
 		      struct glibc *out)
 {
 	uint8_t state[STATE_MAX];
@@ -460,11 +460,11 @@ static void add_arena(struct inspect_memory *m, const struct heap_part *s, bool 
 
 /* Moves the main arena, the only one in a library's data, to the front. */
 static void add_arenas(struct inspect_memory *m, const struct arenas *found,
-		       const struct glibc_range *data, size_t count, struct glibc *out)
+		       const struct addr_range *data, size_t count, struct glibc *out)
 {
 	for (int is_main = 1; is_main >= 0; is_main--)
 		for (size_t i = 0; i < found->states.count; i++) {
-			const struct heap_part *s = &found->states.data[i];
+			const struct addr_range *s = &found->states.data[i];
 
 			if (bins_in(s->end - s->start) &&
 			    is_in(data, count, s->start) == (bool)is_main)
@@ -505,7 +505,7 @@ static void add_heaps(struct inspect_memory *m, const struct arenas *found, stru
 	}
 }
 
-void glibc_find(struct inspect_memory *m, const struct glibc_range *data, size_t count,
+void glibc_find(struct inspect_memory *m, const struct addr_range *data, size_t count,
 		struct glibc *out)
 {
 	struct arenas found = {0};

@@ -4,11 +4,11 @@
  * 3.6, not its secure form. Each is recognized by its data structures, which are verified, since
  * stripped libraries have no symbols for them.
  */
-#ifndef PTMEM_INSPECT_MALLOC_ALLOCATORS_H
-#define PTMEM_INSPECT_MALLOC_ALLOCATORS_H
+#ifndef PTMEM_MALLOC_ALLOCATORS_H
+#define PTMEM_MALLOC_ALLOCATORS_H
 
-#include "inspect/malloc/glibc.h"
-#include "inspect/malloc/slabs.h"
+#include "malloc/glibc.h"
+#include "malloc/slabs.h"
 
 /*
  * Allocators other than glibc's in a stopped process. Each is recognized by its data structures,
@@ -23,7 +23,7 @@
 /* What there is to search, and for what. */
 struct allocator_input {
 	struct inspect_memory *memory;
-	const struct glibc_range *data;         /* writable data of program and libraries */
+	const struct addr_range *data;         /* writable data of program and libraries */
 	size_t data_count;
 	const struct glibc_thread *thread;
 	size_t thread_count;

@@ -1,5 +1,5 @@
 /* Reads jemalloc's size classes, its threads' caches, and its extents. */
-#include "inspect/malloc/allocators.h"
+#include "malloc/allocators.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -558,7 +558,7 @@ static bool is_root(struct extent_tree *t, taddr_t root)
 }
 
 /* The root, if the word at @at of @data is one of its pointers to leaves; 0: it is none. */
-static taddr_t find_root(struct extent_tree *t, const struct glibc_range *data, taddr_t at,
+static taddr_t find_root(struct extent_tree *t, const struct addr_range *data, taddr_t at,
 			 uint64_t word)
 {
 	struct probe probe = {0};
@@ -572,7 +572,7 @@ static taddr_t find_root(struct extent_tree *t, const struct glibc_range *data, 
 	       is_root(t, root) ? root : 0;
 }
 
-static taddr_t search(struct extent_tree *t, const struct glibc_range *data)
+static taddr_t search(struct extent_tree *t, const struct addr_range *data)
 {
 	const struct resident *pages = t->memory->pages;
 	uint64_t word[WORDS];
@@ -592,7 +592,7 @@ static taddr_t search(struct extent_tree *t, const struct glibc_range *data)
 	return 0;
 }
 
-static bool find_in(const struct allocator_input *in, const struct glibc_range *data,
+static bool find_in(const struct allocator_input *in, const struct addr_range *data,
 		    struct allocator *out)
 {
 	const struct resident *pages = in->memory->pages;

@@ -8,12 +8,12 @@
  *
  * What is in no place belongs to the row of the slab.
  */
-#ifndef PTMEM_INSPECT_MALLOC_SLABS_H
-#define PTMEM_INSPECT_MALLOC_SLABS_H
+#ifndef PTMEM_MALLOC_SLABS_H
+#define PTMEM_MALLOC_SLABS_H
 
 #include "base/alloc.h"
-#include "inspect/account.h"
-#include "inspect/memory.h"
+#include "malloc/account.h"
+#include "malloc/memory.h"
 
 enum place_state {
 	PLACE_FREE,
@@ -98,15 +98,12 @@ struct slabs_visit {
 };
 void slabs_visit(struct slabs *p, struct inspect_memory *m, struct slabs_visit *v);
 
-struct slab_part {
-	taddr_t start, end;
-};
 /* Calls @fn for each part of @part that outer slabs cover, ascending. */
 typedef void slab_part_fn(void *ctx, taddr_t start, taddr_t end, enum inspect_row row);
-void slabs_each_part(const struct slabs *p, struct inspect_memory *m, struct slab_part part,
+void slabs_each_part(const struct slabs *p, struct inspect_memory *m, struct addr_range part,
 		     slab_part_fn *fn, void *ctx);
 /* Adds the bytes of @part, which outer slabs cover, to @account. */
-void slabs_account(const struct slabs *p, struct inspect_memory *m, struct slab_part part,
+void slabs_account(const struct slabs *p, struct inspect_memory *m, struct addr_range part,
 		   struct account *account);
 
 void slabs_deinit(struct slabs *p);

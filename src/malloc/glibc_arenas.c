@@ -2,10 +2,10 @@
  * Recognizes arenas by their contents; glibc.h has the layout. Nothing read is trusted: lists are
  * bounded, and the bounds of a heap are verified by walking it.
  */
-#include "inspect/malloc/glibc.h"
+#include "malloc/glibc.h"
 
 #include "base/alloc.h"
-#include "leak/block_index.h"
+#include "arch/arch.h"
 
 #define BINS 127u
 /* Word offsets relative to the bins. */
@@ -23,7 +23,7 @@ static const uint32_t heads[] = {112, 24, 104};
 
 struct arena_search {
 	struct arenas *found;
-	pointer_read_fn *read;
+	memory_read_fn *read;
 	void *ctx;
 	uint32_t head;
 };
@@ -45,7 +45,7 @@ static bool read_word(const struct arena_search *s, taddr_t addr, uint64_t *out)
 
 static bool may_be_chunk(uint64_t word)
 {
-	return word >= PAGE_SIZE_MIN && word >> BLOCK_INDEX_ADDRESS_BITS == 0 && word % 16 == 0;
+	return word >= PAGE_SIZE_MIN && word >> ARCH_ADDRESS_BITS == 0 && word % 16 == 0;
 }
 
 /* -- heaps -- */
@@ -145,7 +145,7 @@ static void add_state(const struct arena_search *s, taddr_t arena)
 {
 	taddr_t end = arena + s->head + STATE_END * sizeof(uint64_t);
 
-	*vec_add(&s->found->states) = (struct heap_part){arena, end};
+	*vec_add(&s->found->states) = (struct addr_range){arena, end};
 }
 
 /*
@@ -202,7 +202,7 @@ static void search_words(struct arena_search *s, taddr_t addr, const uint64_t *w
 	}
 }
 
-void arenas_search(struct arenas *a, taddr_t start, taddr_t end, pointer_read_fn *read, void *ctx)
+void arenas_search(struct arenas *a, taddr_t start, taddr_t end, memory_read_fn *read, void *ctx)
 {
 	struct arena_search s = {.found = a, .read = read, .ctx = ctx};
 
@@ -216,28 +216,14 @@ void arenas_search(struct arenas *a, taddr_t start, taddr_t end, pointer_read_fn
 	huge_free(word, end - start);
 }
 
-static int compare_heaps(const void *a, const void *b)
-{
-	const struct arena_heap *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
-
-static int compare_parts(const void *a, const void *b)
-{
-	const struct heap_part *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
-
 void arenas_sort(struct arenas *a)
 {
 	size_t kept = 0;
 
 	if (a->states.count > 1)
-		qsort(a->states.data, a->states.count, sizeof(*a->states.data), compare_parts);
+		qsort(a->states.data, a->states.count, sizeof(*a->states.data), taddr_compare);
 	if (a->heaps.count > 1)
-		qsort(a->heaps.data, a->heaps.count, sizeof(*a->heaps.data), compare_heaps);
+		qsort(a->heaps.data, a->heaps.count, sizeof(*a->heaps.data), taddr_compare);
 	for (size_t i = 0; i < a->heaps.count; i++) /* lists of a corrupt arena may overlap */
 		if (kept == 0 || a->heaps.data[i].start >= a->heaps.data[kept - 1].end)
 			a->heaps.data[kept++] = a->heaps.data[i];

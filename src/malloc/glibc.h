@@ -13,16 +13,15 @@
  *	              32 bytes; 48 since 2.35
  *	malloc_par    see glibc_heaps.c
  */
-#ifndef PTMEM_INSPECT_MALLOC_GLIBC_H
-#define PTMEM_INSPECT_MALLOC_GLIBC_H
+#ifndef PTMEM_MALLOC_GLIBC_H
+#define PTMEM_MALLOC_GLIBC_H
 
 #include <sys/types.h>
 
 #include "base/alloc.h"
 #include "base/types.h"
-#include "inspect/memory.h"
-#include "leak/heap_walk.h"
-#include "leak/pointer_scan.h"
+#include "malloc/heap_walk.h"
+#include "malloc/memory.h"
 
 #define GLIBC_FASTBINS 10u
 #define GLIBC_HEADER 16u     /* offset from a chunk to its block */
@@ -77,15 +76,11 @@ struct glibc {
 	uint32_t lost_heaps;            /* not found, although malloc has used them */
 };
 
-struct glibc_range {
-	taddr_t start, end;
-};
-
 /*
  * Looks for the main arena in @data (ascending, @count): the writable data of the program and its
  * libraries. Without one, @out has no arena. Free @out with glibc_deinit.
  */
-void glibc_find(struct inspect_memory *m, const struct glibc_range *data, size_t count,
+void glibc_find(struct inspect_memory *m, const struct addr_range *data, size_t count,
 		struct glibc *out);
 void glibc_deinit(struct glibc *g);
 
@@ -218,7 +213,7 @@ uint64_t glibc_mmapped_usable(const struct glibc *g, const struct glibc_mmapped 
  * Adds the blocks in [@start, @end), anonymous memory without a heap. g->params holds their total
  * number: the search stops there.
  */
-void glibc_mmapped_find(struct inspect_memory *m, const struct glibc *g, struct glibc_range range,
+void glibc_mmapped_find(struct inspect_memory *m, const struct glibc *g, struct addr_range range,
 			struct glibc_mmapped_list *out);
 
 /*
@@ -249,7 +244,7 @@ struct arena_heap {
 };
 
 struct arenas {
-	VEC(struct heap_part) states;
+	VEC(struct addr_range) states;
 	VEC(struct arena_heap) heaps;
 };
 
@@ -257,7 +252,7 @@ struct arenas {
  * Looks for a main arena in [@start, @end), the data of a library or program. Adds it and all
  * arenas that it leads to. @read reads from the target, which must be stopped.
  */
-void arenas_search(struct arenas *a, taddr_t start, taddr_t end, pointer_read_fn *read, void *ctx);
+void arenas_search(struct arenas *a, taddr_t start, taddr_t end, memory_read_fn *read, void *ctx);
 
 /* The heaps found, ascending and disjoint. */
 void arenas_sort(struct arenas *a);

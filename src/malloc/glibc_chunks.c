@@ -5,7 +5,7 @@
  * of that cache are intact, it is still recognized: the damaged list is counted as broken, and the
  * others are used.
  */
-#include "inspect/malloc/glibc.h"
+#include "malloc/glibc.h"
 
 #include <string.h>
 
@@ -431,13 +431,6 @@ static void read_unsorted(struct list_reader *r, const struct glibc_arena *a)
 	}
 }
 
-static int compare_listed(const void *a, const void *b)
-{
-	const struct glibc_listed *x = a, *y = b;
-
-	return x->chunk < y->chunk ? -1 : x->chunk > y->chunk;
-}
-
 void glibc_lists_read(struct inspect_memory *m, const struct glibc *g,
 		      const struct glibc_thread *thread, size_t count, struct glibc_lists *out)
 {
@@ -452,7 +445,7 @@ void glibc_lists_read(struct inspect_memory *m, const struct glibc *g,
 	read_caches(&r);
 	if (out->chunks.count > 1)
 		qsort(out->chunks.data, out->chunks.count, sizeof(*out->chunks.data),
-		      compare_listed);
+		      taddr_compare);
 }
 
 void glibc_lists_deinit(struct glibc_lists *l)

@@ -2,7 +2,7 @@
  * Reads musl's malloc: mallocng, area by area and group by group; then the one before, from chunk
  * to chunk.
  */
-#include "inspect/malloc/allocators.h"
+#include "malloc/allocators.h"
 
 #include <string.h>
 
@@ -236,7 +236,7 @@ static bool search_page(const struct allocator_input *in, taddr_t page, struct a
 }
 
 /* Only pages that were written: a program may have very much data. */
-static bool search(const struct allocator_input *in, const struct glibc_range *data,
+static bool search(const struct allocator_input *in, const struct addr_range *data,
 		   struct allocator *out)
 {
 	const struct resident *pages = in->memory->pages;
@@ -523,7 +523,7 @@ static void search_all(struct chunk_finder *f)
 	}
 }
 
-static bool is_used(const struct allocator_input *in, const struct glibc_range *data)
+static bool is_used(const struct allocator_input *in, const struct addr_range *data)
 {
 	const struct resident *pages = in->memory->pages;
 

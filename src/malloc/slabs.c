@@ -2,7 +2,7 @@
  * Slabs are kept in an array, sorted once all are there; the states of their places, two bits
  * each, in another.
  */
-#include "inspect/malloc/slabs.h"
+#include "malloc/slabs.h"
 
 #include <string.h>
 
@@ -240,7 +240,7 @@ void slabs_visit(struct slabs *p, struct inspect_memory *m, struct slabs_visit *
 struct accounting {
 	const struct slabs *slabs;
 	struct inspect_memory *memory;
-	struct slab_part part;
+	struct addr_range part;
 	slab_part_fn *fn;
 	void *ctx;
 };
@@ -307,7 +307,7 @@ static void add_slab(struct accounting *a, const struct slab *slab, uint32_t dep
 	add(a, at, slab->end, slab->rest);
 }
 
-void slabs_each_part(const struct slabs *p, struct inspect_memory *m, struct slab_part part,
+void slabs_each_part(const struct slabs *p, struct inspect_memory *m, struct addr_range part,
 		     slab_part_fn *fn, void *ctx)
 {
 	struct accounting a = {p, m, part, fn, ctx};
@@ -324,7 +324,7 @@ static void add_to_account(void *ctx, taddr_t start, taddr_t end, enum inspect_r
 	account_add(ctx, start, end, row, row);
 }
 
-void slabs_account(const struct slabs *p, struct inspect_memory *m, struct slab_part part,
+void slabs_account(const struct slabs *p, struct inspect_memory *m, struct addr_range part,
 		   struct account *account)
 {
 	slabs_each_part(p, m, part, add_to_account, account);

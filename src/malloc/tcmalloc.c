@@ -1,12 +1,12 @@
 /*
  * Reads tcmalloc: lists of free blocks, central lists, threads' caches, and the tree of its spans.
  */
-#include "inspect/malloc/allocators.h"
+#include "malloc/allocators.h"
 
 #include <string.h>
 
-#include "inspect/malloc/glibc.h"
-#include "inspect/malloc/slabs.h"
+#include "malloc/glibc.h"
+#include "malloc/slabs.h"
 
 /* tcmalloc's lists of free blocks, each of which begins with a pointer to the next one, or 0. */
 
@@ -238,7 +238,7 @@ static bool search_page(struct inspect_memory *m, taddr_t page, struct tcmalloc_
 static void tcmalloc_caches_deinit(struct tcmalloc_caches *c);
 
 /* Finds those to which words of @data lead. tcmalloc_caches_deinit frees @out. */
-static bool tcmalloc_caches_find(struct inspect_memory *m, const struct glibc_range *data,
+static bool tcmalloc_caches_find(struct inspect_memory *m, const struct addr_range *data,
 				 struct tcmalloc_caches *out)
 {
 	*out = (struct tcmalloc_caches){0};
@@ -312,21 +312,17 @@ static uint32_t location(const struct description *d)
 	return d->flags & 3;
 }
 
-struct part {
-	taddr_t start, end;
-};
-
 struct tree {
 	struct inspect_memory *memory;
 	struct slabs *slabs;
-	const struct glibc_range *data;
+	const struct addr_range *data;
 	taddr_t root;
 	uint64_t pages_left;            /* that may still be read */
 	uint64_t known_end;             /* the page after the last span */
 	struct tcmalloc_caches caches;
 	struct tcmalloc_central central[TCMALLOC_CLASSES];
 	VEC(struct tcmalloc_chain) free; /* blocks of each span */
-	VEC(struct part) own;           /* descriptions and the like */
+	VEC(struct addr_range) own;     /* descriptions and the like */
 };
 
 /* -- leaves -- */
@@ -375,12 +371,12 @@ static taddr_t look_up(const struct tree *t, uint64_t page)
 /* Bytes of tcmalloc's own. */
 static void add_own(struct tree *t, taddr_t start, uint64_t size)
 {
-	struct part *last = t->own.count ? &t->own.data[t->own.count - 1] : NULL;
+	struct addr_range *last = t->own.count ? &t->own.data[t->own.count - 1] : NULL;
 
 	if (last && start >= last->start && start <= last->end)
 		last->end = MAX(last->end, start + size);
 	else
-		*vec_add(&t->own) = (struct part){start, start + size};
+		*vec_add(&t->own) = (struct addr_range){start, start + size};
 }
 
 /* A span on the list of its class is next to the list's head, or to others. */
@@ -499,15 +495,8 @@ static void add_leaves(struct tree *t)
 
 /* -- tcmalloc's own -- */
 
-static int compare(const void *a, const void *b)
-{
-	const struct part *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
-
 /* Adds what of @part is in no span. @spans: how many there are; *i: the first that may be in it. */
-static void add_rest(struct slabs *p, struct part part, size_t spans, size_t *i)
+static void add_rest(struct slabs *p, struct addr_range part, size_t spans, size_t *i)
 {
 	size_t number;
 
@@ -530,10 +519,10 @@ static void add_own_slabs(struct tree *t)
 	size_t spans = t->slabs->list.count, at = 0;
 
 	if (t->own.count > 1)
-		qsort(t->own.data, t->own.count, sizeof(*t->own.data), compare);
+		qsort(t->own.data, t->own.count, sizeof(*t->own.data), taddr_compare);
 	for (size_t i = 0; i < t->own.count;) {
 		const struct map *map = maps_find(&t->memory->pages->maps, t->own.data[i].start);
-		struct part part = {ROUND_DOWN(t->own.data[i].start, PAGE), 0};
+		struct addr_range part = {ROUND_DOWN(t->own.data[i].start, PAGE), 0};
 
 		do
 			part.end = MAX(part.end, ROUND_UP(t->own.data[i].end, PAGE));

@@ -1,9 +1,9 @@
 /* Reads mimalloc: pages, which both versions have; segments (2.x); regions and arenas (3.x). */
-#include "inspect/malloc/allocators.h"
+#include "malloc/allocators.h"
 
 #include <string.h>
 
-#include "inspect/malloc/slabs.h"
+#include "malloc/slabs.h"
 
 /*
  * Pages of mimalloc: adjacent slices with blocks of one size. A page has three lists of free

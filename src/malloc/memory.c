@@ -2,7 +2,7 @@
  * Two caches, single pages for lists, whose elements are scattered, and windows for walks, which
  * other threads fill ahead; and a copy of all memory.
  */
-#include "inspect/memory.h"
+#include "malloc/memory.h"
 
 #include <stdlib.h>
 #include <string.h>

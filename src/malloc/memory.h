@@ -2,15 +2,15 @@
  * The memory of a stopped process: windows read ahead for walks, single pages for lists, and a
  * copy that is read after the process was resumed.
  */
-#ifndef PTMEM_INSPECT_MEMORY_H
-#define PTMEM_INSPECT_MEMORY_H
+#ifndef PTMEM_MALLOC_MEMORY_H
+#define PTMEM_MALLOC_MEMORY_H
 
 #include <pthread.h>
+#include <sys/types.h>
 
 #include "base/alloc.h"
 #include "base/parallel.h"
 #include "base/types.h"
-#include "leak/pointer_scan.h"
 #include "tracee/os/pagemap.h"
 
 /*
@@ -83,6 +83,8 @@ static inline const uint8_t *read_ahead_find(const struct read_ahead *r, taddr_t
 	return found ? found : read_window_find(&r->window[r->before % READ_WINDOWS], addr, size);
 }
 
+#define PAGE_WORDS (PAGE_SIZE_MIN / sizeof(uint64_t))
+
 /*
  * Reads the memory of a stopped process without making any of its pages resident. A page that is
  * neither resident nor swapped out was never written: it reads as in the file of the program or
@@ -95,13 +97,19 @@ static inline const uint8_t *read_ahead_find(const struct read_ahead *r, taddr_t
  */
 typedef void memory_gather_fn(void *ctx, const taddr_t *addr, size_t count, size_t each, void *buf);
 
+/*
+ * Reads memory of a stopped process; called by several threads. Returns the number of bytes read
+ * from @addr on, <= 0 if none.
+ */
+typedef ssize_t memory_read_fn(void *ctx, taddr_t addr, void *buf, size_t size);
+
 /* The memory of a process. */
 struct memory_source {
-	pointer_read_fn *read;
+	memory_read_fn *read;
 	memory_gather_fn *gather;
 	void *ctx;
 	/* what the files of the program and its libraries have there; NULL = unknown */
-	pointer_read_fn *read_file;
+	memory_read_fn *read_file;
 	void *file_ctx;
 };
 

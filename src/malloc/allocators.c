@@ -2,7 +2,7 @@
  * The table of allocators. The first that has blocks in use is taken: a program may have libraries
  * of several.
  */
-#include "inspect/malloc/allocators.h"
+#include "malloc/allocators.h"
 
 #include <string.h>
 
