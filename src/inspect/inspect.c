@@ -189,11 +189,6 @@ struct inspection {
 
 /* -- malloc's -- */
 
-static bool is_anonymous(const struct map *m)
-{
-	return !m->is_shared && (!*m->path || strncmp(m->path, "[anon", 5) == 0);
-}
-
 /* Parts of program and libraries in which allocators keep their variables. */
 struct data {
 	VEC(struct addr_range) list;
@@ -311,10 +306,10 @@ static void search_mmapped(struct inspection *n)
 		const struct map *m = &maps->list.data[i++];
 		struct addr_range r = {m->start, m->end};
 
-		if (!is_anonymous(m))
+		if (!map_is_anonymous(m))
 			continue;
 		for (; i < maps->list.count && maps->list.data[i].start == r.end &&
-		       is_anonymous(&maps->list.data[i]); i++)
+		       map_is_anonymous(&maps->list.data[i]); i++)
 			r.end = maps->list.data[i].end;
 		search_gaps(n, &r);
 	}

@@ -20,7 +20,6 @@
 
 #include "base/alloc.h"
 #include "base/types.h"
-#include "malloc/heap_walk.h"
 #include "malloc/memory.h"
 
 #define GLIBC_FASTBINS 10u
@@ -33,6 +32,9 @@
 #define GLIBC_IS_MMAPPED 2u
 #define GLIBC_IS_IN_HEAP 4u  /* in any arena but the main one */
 #define GLIBC_FLAGS 7u
+#define GLIBC_ALIGN 16u      /* chunks and blocks are multiples of it */
+/* A chunk without a block: the heap, or a part of it, ends, or memory that is not malloc's follows. */
+#define GLIBC_FENCEPOST 16u
 
 struct glibc_arena {
 	taddr_t addr;
@@ -51,9 +53,11 @@ struct glibc_arena {
 
 /* Memory in which chunks follow one another, with what precedes them. */
 struct glibc_heap {
+	taddr_t start, end;     /* of the memory for chunks */
+	taddr_t top_end;        /* where the top chunk ends; the end if there is none */
 	taddr_t map_start;      /* where the arena or heap header is; start if there is none */
-	taddr_t start, end;     /* of the chunks */
 	taddr_t top;            /* the top chunk; 0 = the heap ends with fenceposts */
+	taddr_t owner;          /* address of the arena; 0 of the main one */
 	uint32_t arena;         /* index of the arena */
 	bool is_main;           /* of the main arena, which may have several */
 };
@@ -236,16 +240,9 @@ void glibc_mmapped_find(struct inspect_memory *m, const struct glibc *g, struct 
  * aligned to that size.
  */
 
-/* Memory in which chunks follow one another; parameters for heap_walk_init. */
-struct arena_heap {
-	taddr_t start, end, top;
-	bool is_main;           /* the main arena's */
-	taddr_t limit;          /* of all but the main arena's: where the heap's memory ends */
-};
-
 struct arenas {
 	VEC(struct addr_range) states;
-	VEC(struct arena_heap) heaps;
+	VEC(struct glibc_heap) heaps; /* without the numbers of their arenas */
 };
 
 /*

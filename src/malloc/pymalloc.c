@@ -127,8 +127,7 @@ static bool is_anonymous(const struct pymalloc_finder *f, taddr_t addr)
 {
 	const struct map *m = maps_find(&f->memory->pages->maps, addr);
 
-	return m && m->is_read && m->is_write && !m->is_shared &&
-	       (!*m->path || strncmp(m->path, "[anon", 5) == 0);
+	return m && m->is_read && m->is_write && map_is_anonymous(m);
 }
 
 static bool is_arena(const struct pymalloc_finder *f, const struct pymalloc_arena *a)
@@ -524,8 +523,7 @@ static void add_others(struct reader *r, const struct allocator_input *in,
 	for (size_t i = 0; i < maps->list.count; i++) {
 		const struct map *m = &maps->list.data[i];
 
-		if (m->is_write && !m->is_shared &&
-		    (!*m->path || strncmp(m->path, "[anon", 5) == 0))
+		if (m->is_write && map_is_anonymous(m))
 			search_map(s, m);
 	}
 	look_at_gathered(s);

@@ -111,9 +111,9 @@ static void add_heaps(const struct session *s, const struct arenas *a, struct le
 {
 	c->knows_all = knows_all(s, c);
 	for (size_t i = 0; i < a->heaps.count; i++) {
-		const struct arena_heap *h = &a->heaps.data[i];
+		const struct glibc_heap *h = &a->heaps.data[i];
 
-		leakcheck_add_heap(c, h->start, h->end, h->top);
+		leakcheck_add_heap(c, h->start, h->top_end, h->top);
 	}
 }
 
