@@ -22,10 +22,7 @@ void inspect_add_segment(struct inspect_input *in, taddr_t start, taddr_t end)
 			break;
 		s.is_write |= maps->list.data[i].is_write;
 	}
-	(void)vec_add(&in->segments);
-	memmove(&in->segments.data[at + 1], &in->segments.data[at],
-		(in->segments.count - 1 - at) * sizeof(s));
-	in->segments.data[at] = s;
+	*vec_insert(&in->segments, at) = s;
 }
 
 /* Whether @m has a part of the program or a library. */

@@ -115,6 +115,7 @@ struct memory_source {
 
 #define MEMORY_LINES_MIN 1024u
 #define MEMORY_LINES_MAX 8192u
+#define MEMORY_WORDS 64u
 
 struct inspect_memory {
 	const struct resident *pages;
@@ -140,7 +141,15 @@ void memory_deinit(struct inspect_memory *m);
 /* Whether all of [@addr, @addr + @size) is mapped and readable. */
 bool memory_read(struct inspect_memory *m, taddr_t addr, void *buf, size_t size);
 bool memory_read_word(struct inspect_memory *m, taddr_t addr, uint64_t *out);
-/* The same for many addresses at once, none of which is in a cache yet. */
+/*
+ * Calls fn(ctx, address, words from there on) for each word on pages of @range that were written,
+ * until it is true: then returns true. At least MEMORY_WORDS words may be read there; behind the
+ * range they are zeros.
+ */
+typedef bool memory_word_fn(void *ctx, taddr_t at, const uint64_t *word);
+bool memory_find_word(struct inspect_memory *m, const struct addr_range *range, memory_word_fn *fn,
+		      void *ctx);
+/* Reads at many addresses at once, none of which is in a cache yet. */
 void memory_gather(struct inspect_memory *m, const taddr_t *addr, size_t count, size_t each,
 		   void *buf);
 /* Where memory_peek does not find what it looks for. */

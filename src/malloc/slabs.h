@@ -60,9 +60,11 @@ struct slabs {
 
 /* How many the memory of a process may have. */
 size_t slabs_most(const struct resident *pages);
-/* Adds @slab, all of whose places are free; its number. False: it cannot be one. */
-bool slabs_add(struct slabs *p, const struct slab *slab, size_t *number_out);
-/* slabs_add gave @slab, or it is an element of the list. */
+/* Adds @slab, all of whose places have @state. Valid until the next one; NULL: it cannot be one. */
+const struct slab *slabs_add(struct slabs *p, const struct slab *slab, enum place_state state);
+/* Adds memory without places, if it is not empty. */
+void slabs_add_rest(struct slabs *p, taddr_t start, taddr_t end, enum inspect_row row);
+/* slabs_add returned @slab, or it is an element of the list. */
 enum place_state slabs_state(const struct slabs *p, const struct slab *slab, uint32_t i);
 void slabs_set(struct slabs *p, const struct slab *slab, uint32_t i, enum place_state state);
 
