@@ -14,6 +14,7 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/text.h"
 
 /* Calls @fn for each note until it returns false. @desc has @size bytes. */
 typedef bool core_note_fn(void *ctx, uint32_t type, const uint8_t *desc, size_t size);
@@ -90,13 +91,6 @@ static void take_auxv(struct core_file *c, const uint8_t *desc, size_t size)
 	}
 }
 
-static bool ends_in(const char *text, const char *end)
-{
-	size_t n = strlen(text), k = strlen(end);
-
-	return n >= k && strcmp(text + n - k, end) == 0;
-}
-
 static void add_file(struct core_file *c, const uint64_t *word, uint64_t page, const char *name)
 {
 	static const char deleted[] = " (deleted)";
@@ -105,7 +99,7 @@ static void add_file(struct core_file *c, const uint64_t *word, uint64_t page, c
 	if (m.start >= m.end || m.start % PAGE_SIZE_MIN || m.end % PAGE_SIZE_MIN ||
 	    __builtin_mul_overflow(word[2], page, &m.offset))
 		return;
-	m.is_deleted = ends_in(name, deleted);
+	m.is_deleted = text_ends_in(name, deleted);
 	m.path = xstrndup(name, strlen(name) - (m.is_deleted ? strlen(deleted) : 0));
 	*vec_add(&c->files) = m;
 }

@@ -112,7 +112,6 @@ static void mimalloc_pages_add(struct mimalloc_pages *p, const struct mimalloc_p
  * what the key is; the others need that key. The layout is the one that the most of them fit to.
  */
 
-
 #define SLICE UINT64_C(65536)
 #define SLICES_MAX (UINT64_C(1) << 32)
 #define IS_HUGE 1u

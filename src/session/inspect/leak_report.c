@@ -293,7 +293,7 @@ static bool is_allocators(const struct session *s, uint32_t leaf)
 	const struct module *m =
 		frame ? run_module(s->run, calltree_frame(tree, frame)->module) : NULL;
 
-	return m && malloc_module_is_library(m);
+	return m && allocator_kind_of_library(m->path);
 }
 
 /* tcmalloc loses one as it starts, to which no program could do anything. */
@@ -373,13 +373,6 @@ static void print_to_file(void *ctx, const char *line)
 	fprintf(ctx, "%s\n", line);
 }
 
-static bool ends_in(const char *text, const char *end)
-{
-	size_t n = strlen(text), k = strlen(end);
-
-	return n >= k && strcmp(text + n - k, end) == 0;
-}
-
 static char *headline(const struct session *s, const struct leaks *l)
 {
 	const char *why = s->run->options->leaks.older_than < 0 && s->run->options->leaks.age <= 0 ?
@@ -423,7 +416,7 @@ static int put_leaks_file(FILE *file, const void *ctx)
 
 static int write_leaks(const struct session *s, const struct leaks *l, const char *path)
 {
-	const struct leaks_file f = {s, l, ends_in(path, ".json")};
+	const struct leaks_file f = {s, l, text_ends_in(path, ".json")};
 	_cleanup_free_ char *plain =
 		xasprintf("leaks.%u%s", s->process.pid, f.is_json ? ".json" : "");
 
