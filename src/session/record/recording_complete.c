@@ -18,7 +18,6 @@
 #include "recording/recording.h"
 #include "recording/recording_build.h"
 #include "recording/recording_format.h"
-#include "recording/recording_json.h"
 #include "recording/recording_reduce.h"
 #include "session/record/recording_values.h"
 #include "session/out.h"
@@ -64,7 +63,7 @@ struct recording *recording_leaks_new(const struct leakcheck *c)
 static void recording_leaks_add(const struct recording *from, struct recording *r)
 {
 	recording_set_meta(r, "leak_check", "1");
-	recording_copy(from, RECORDING_LEAKS, 1u << LEAK_KIND, r);
+	recording_copy(from, RECORDING_LEAKS, r);
 }
 
 static bool find_object(void *ctx, uint32_t id, struct recording_object *out)
@@ -177,7 +176,7 @@ struct recording *recording_complete_new(struct session *s, const struct recordi
 	fill_end(s, &in, span, r);
 	if (s->recording->leaks)
 		recording_leaks_add(s->recording->leaks, r);
-	recording_inspection_add(s->end.inspection.tables, r);
+	recording_copy_inspection(s->end.inspection.tables, r);
 	return r;
 }
 
