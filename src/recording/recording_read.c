@@ -416,7 +416,7 @@ int recording_read(const char *data, size_t size, struct recording **out, char *
 	}
 	if (!rd.why) {
 		drop_behind_sync(&rd);
-		rd.why = check(rd.r, rd.is_sampled);
+		rd.why = recording_check(rd.r, rd.is_sampled);
 		at = size;
 	}
 	if (!rd.why) {
