@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "base/json_write.h"
 #include "inspect/account.h"
 #include "profile/cells.h"
 #include "profile/estimate.h"
