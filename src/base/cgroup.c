@@ -11,13 +11,13 @@
 #include "base/cleanup.h"
 #include "base/proc.h"
 
-struct line {
+struct cgroup_line {
 	const char *controllers, *path; /* up to the end of the line */
 	size_t controllers_size, path_size;
 };
 
 /* Takes the next line of *@text that names a group. False at the end. */
-static bool next_line(const char **text, struct line *out)
+static bool next_line(const char **text, struct cgroup_line *out)
 {
 	while (**text) {
 		const char *line = *text, *end = line + strcspn(line, "\n");
@@ -28,14 +28,14 @@ static bool next_line(const char **text, struct line *out)
 		*text = *end ? end + 1 : end;
 		if (!second || second[1] != '/')
 			continue;
-		*out = (struct line){first + 1, second + 1, (size_t)(second - first - 1),
+		*out = (struct cgroup_line){first + 1, second + 1, (size_t)(second - first - 1),
 				     (size_t)(end - second - 1)};
 		return true;
 	}
 	return false;
 }
 
-static bool has_controller(const struct line *l, const char *name)
+static bool has_controller(const struct cgroup_line *l, const char *name)
 {
 	size_t n = strlen(name);
 
@@ -50,7 +50,7 @@ static bool has_controller(const struct line *l, const char *name)
 }
 
 /* How well a line names the group of a process; 0 is best. */
-static unsigned rank(const struct line *l)
+static unsigned rank(const struct cgroup_line *l)
 {
 	if (l->path_size == 1) /* the root: the other version is in use, or another controller */
 		return l->controllers_size ? 5 : 4;
@@ -61,7 +61,7 @@ static unsigned rank(const struct line *l)
 
 char *cgroup_parse(const char *text)
 {
-	struct line l, best = {0};
+	struct cgroup_line l, best = {0};
 
 	while (next_line(&text, &l)) {
 		if (!best.path || rank(&l) < rank(&best))
@@ -97,7 +97,7 @@ static bool ends_component(char c)
 bool cgroup_is_within(const char *text, const char *group)
 {
 	size_t n = strlen(group);
-	struct line l;
+	struct cgroup_line l;
 
 	while (n > 0 && group[n - 1] == '/')
 		n--;
@@ -109,7 +109,7 @@ bool cgroup_is_within(const char *text, const char *group)
 	return false;
 }
 
-static bool has_component(const struct line *l, const char *name)
+static bool has_component(const struct cgroup_line *l, const char *name)
 {
 	size_t n = strlen(name);
 
@@ -123,7 +123,7 @@ static bool has_component(const struct line *l, const char *name)
 
 bool cgroup_has_component(const char *text, const char *name)
 {
-	struct line l;
+	struct cgroup_line l;
 
 	while (next_line(&text, &l)) {
 		if (has_component(&l, name))

@@ -27,7 +27,7 @@
 #define STACK_SIZE (8u << 20)
 #define GUARD_SIZE (64u << 10)
 
-struct call {
+struct call_on_stack {
 	int (*fn)(int argc, char **argv);
 	int argc, result;
 	char **argv;
@@ -36,7 +36,7 @@ struct call {
 /* makecontext passes ints. */
 static void enter(unsigned high, unsigned low)
 {
-	struct call *c = (struct call *)((uintptr_t)high << 32 | low);
+	struct call_on_stack *c = (struct call_on_stack *)((uintptr_t)high << 32 | low);
 
 	c->result = c->fn(c->argc, c->argv);
 }
@@ -54,7 +54,7 @@ static void set_default_size(void)
 
 int own_stack_call(int (*fn)(int argc, char **argv), int argc, char **argv)
 {
-	struct call c = {.fn = fn, .argc = argc, .argv = argv};
+	struct call_on_stack c = {.fn = fn, .argc = argc, .argv = argv};
 	uintptr_t address = (uintptr_t)&c;
 	ucontext_t back, there;
 	struct rlimit limit;

@@ -149,17 +149,17 @@ char *call_site_text(const struct report *r, struct call_site site)
 
 /* -- the largest -- */
 
-struct place {
+struct call_place {
 	struct call_site site;
 	uint64_t bytes, variance;
 };
 
-typedef VEC(struct place) place_vec;
+typedef VEC(struct call_place) place_vec;
 
 static int compare_sites(const void *a, const void *b)
 {
-	const struct call_site *x = &((const struct place *)a)->site,
-			       *y = &((const struct place *)b)->site;
+	const struct call_site *x = &((const struct call_place *)a)->site,
+			       *y = &((const struct call_place *)b)->site;
 	if (x->frame != y->frame)
 		return x->frame < y->frame ? -1 : 1;
 	return x->inlined < y->inlined ? -1 : x->inlined > y->inlined;
@@ -167,7 +167,7 @@ static int compare_sites(const void *a, const void *b)
 
 static int compare_bytes(const void *a, const void *b)
 {
-	const struct place *x = a, *y = b;
+	const struct call_place *x = a, *y = b;
 	if (x->bytes != y->bytes)
 		return x->bytes > y->bytes ? -1 : 1;
 	return compare_sites(a, b);
@@ -181,7 +181,7 @@ static void merge_places(place_vec *places)
 		return;
 	qsort(places->data, places->count, sizeof(*places->data), compare_sites);
 	for (size_t i = 0; i < places->count; i++) {
-		struct place *last = count ? &places->data[count - 1] : NULL;
+		struct call_place *last = count ? &places->data[count - 1] : NULL;
 		if (last && compare_sites(last, &places->data[i]) == 0) {
 			last->bytes += places->data[i].bytes;
 			last->variance += places->data[i].variance;
@@ -206,7 +206,7 @@ static void find_places(const struct report *r, const struct leaf_amounts *held,
 	for (uint32_t i = 1; i <= held->count; i++) {
 		if (held->bytes[i] &&
 		    shown_stack_fill(&stack, profile_leaf(r->profile, i)->node))
-			*vec_add(out) = (struct place){
+			*vec_add(out) = (struct call_place){
 				.site = call_site_find(&stack),
 				.bytes = held->bytes[i],
 				.variance = variance_of(r, held, i),
@@ -223,7 +223,7 @@ static int compare_sums(const void *a, const void *b)
 }
 
 /* Adds @place to the @count sums at @sums; returns how many there are then. */
-static size_t add_place(const struct report *r, const struct place *place,
+static size_t add_place(const struct report *r, const struct call_place *place,
 			struct call_site_sum *sums, size_t count)
 {
 	char *text = call_site_text(r, place->site);

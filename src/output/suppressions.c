@@ -39,7 +39,7 @@ struct suppressions {
 
 /* -- reading -- */
 
-struct reader {
+struct suppressions_reader {
 	struct suppressions *to;
 	const char *path;
 	FILE *file;
@@ -60,7 +60,7 @@ static char *trim(char *text)
 }
 
 /* The next line that is neither empty nor a comment; NULL at the end. */
-static char *next_line(struct reader *r)
+static char *next_line(struct suppressions_reader *r)
 {
 	while (getline(&r->line, &r->capacity, r->file) >= 0) {
 		char *text = trim(r->line);
@@ -72,7 +72,7 @@ static char *next_line(struct reader *r)
 	return NULL;
 }
 
-static int fail(const struct reader *r, const char *what)
+static int fail(const struct suppressions_reader *r, const char *what)
 {
 	log_error("%s:%u: %s", r->path, r->number, what);
 	return -EINVAL;
@@ -133,7 +133,7 @@ static struct frame_pattern source_pattern(const char *text)
 }
 
 /* A line after the second one. Lines of other tools' entries may be anything. */
-static int add_line(struct reader *r, struct suppression *s, char *text)
+static int add_line(struct suppressions_reader *r, struct suppression *s, char *text)
 {
 	const char *value;
 	char *kinds = strncmp(text, "match-leak-kinds:", 17) == 0 ? text + 17 : NULL;
@@ -163,7 +163,7 @@ static void free_suppression(struct suppression *s)
 }
 
 /* The lines between the braces. */
-static int read_body(struct reader *r, struct suppression *s)
+static int read_body(struct suppressions_reader *r, struct suppression *s)
 {
 	char *text = next_line(r);
 	int rc = 0;
@@ -183,7 +183,7 @@ static int read_body(struct reader *r, struct suppression *s)
 	return rc;
 }
 
-static int read_entries(struct reader *r)
+static int read_entries(struct suppressions_reader *r)
 {
 	char *text;
 	int rc = 0;
@@ -202,7 +202,7 @@ static int read_entries(struct reader *r)
 
 static int read_file(struct suppressions *s, const char *path)
 {
-	struct reader r = {.to = s, .path = path, .file = fopen(path, "re")};
+	struct suppressions_reader r = {.to = s, .path = path, .file = fopen(path, "re")};
 	int rc = r.file ? 0 : -errno;
 
 	if (r.file) {

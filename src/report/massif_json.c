@@ -29,7 +29,7 @@
 enum json_frame_kind { JSON_PROGRAM, JSON_LIBRARY, JSON_ALLOCATOR, JSON_RUNTIME, JSON_NONE };
 
 /* Bytes of a leaf at a snapshot. */
-struct held {
+struct massif_held {
 	uint32_t leaf;
 	uint64_t bytes;
 };
@@ -115,14 +115,14 @@ static uint32_t add_leaf(struct massif_json *j, uint32_t node)
 
 static void put_state(struct massif_json *j, size_t snapshot)
 {
-	VEC(struct held) held = {0};
+	VEC(struct massif_held) held = {0};
 	uint32_t root = j->file->snapshot[snapshot].root;
 
 	for (uint32_t n = root, end = massif_tree_end(j->file, root); n < end; n++) {
 		uint64_t bytes = massif_own_bytes(j->file, n);
 
 		if (bytes)
-			*vec_add(&held) = (struct held){add_leaf(j, n), bytes};
+			*vec_add(&held) = (struct massif_held){add_leaf(j, n), bytes};
 	}
 	json_write_open(&j->w, NULL, '{');
 	json_write_number(&j->w, "snapshot", snapshot);
