@@ -11,6 +11,19 @@
 
 typedef uint64_t taddr_t;
 
+/* [start, end) */
+struct addr_range {
+	taddr_t start, end;
+};
+
+/* For qsort: structs that begin with an address, ascending. */
+static inline int taddr_compare(const void *a, const void *b)
+{
+	const taddr_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))

@@ -28,7 +28,7 @@ static void type_reader_init(struct type_reader *r, struct inspect_memory *m)
 
 static void type_reader_add_object(struct type_reader *r, taddr_t start, taddr_t end)
 {
-	*vec_add(&r->objects) = (struct heap_part){start, end};
+	*vec_add(&r->objects) = (struct addr_range){start, end};
 }
 
 static void type_reader_deinit(struct type_reader *r)

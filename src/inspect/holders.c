@@ -80,7 +80,7 @@ void block_holders_add(struct block_holders *h, taddr_t addr, uint64_t usable, u
 }
 
 void block_holders_scan(struct block_holders *h, const struct resident *pages,
-			pointer_read_fn *read, void *ctx)
+			memory_read_fn *read, void *ctx)
 {
 	for (size_t i = 0; i < pages->list.count; i++) {
 		const struct page_run *r = &pages->list.data[i];

@@ -13,18 +13,6 @@ const struct memory_source_info memory_source_info[SOURCE_COUNT] = {
 	[SOURCE_FAULTS] = {"faults", "Page faults", "pages"},
 };
 
-const char *memory_source_in_massif(enum memory_source_kind kind)
-{
-	return kind == SOURCE_HEAP ? NULL : memory_source_info[kind].name;
-}
-
-const char *memory_source_in_paths(uint32_t traced, enum memory_source_kind kind)
-{
-	bool is_one = !(traced & (traced - 1));
-
-	return is_one ? NULL : memory_source_info[kind].name;
-}
-
 /* A pseudo frame is an address computed from a hash, with a name defined by hand. */
 
 #define PSEUDO_BASE 0x8000000000000000ull
