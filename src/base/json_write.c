@@ -26,11 +26,6 @@ static void put_shown(FILE *out, const char *s, size_t size, bool is_for_pages)
 	putc('"', out);
 }
 
-void json_put_text(FILE *out, const char *s, size_t size)
-{
-	put_shown(out, s, size, true);
-}
-
 static void put_exact(FILE *out, const char *text, size_t size)
 {
 	putc('"', out);

@@ -77,9 +77,4 @@ struct json_number {
 void json_write_each(struct json_writer *w, const struct json_number *number);
 void json_write_all(struct json_writer *w, const char *name, const struct json_number *number);
 
-/*
- * The first @size bytes of @s, which may be anything, as a JSON string for pages, with its quotes.
- */
-void json_put_text(FILE *out, const char *s, size_t size);
-
 #endif
