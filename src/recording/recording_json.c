@@ -256,10 +256,10 @@ static void put_meta(struct json_writer *w, const struct recording *r)
 	json_write_open(w, "lost", '[');
 	for (size_t i = 0; i < recording_rows(r, RECORDING_META); i++) {
 		uint64_t key = recording_get(r, RECORDING_META, i, META_KEY);
+		uint64_t value = recording_get(r, RECORDING_META, i, META_VALUE);
 
 		if (strcmp(r->text.data[key], "lost") == 0)
-			json_write_text(w, NULL,
-					text_at(r, recording_get(r, RECORDING_META, i, META_VALUE)));
+			json_write_text(w, NULL, text_at(r, value));
 	}
 	json_write_close(w, 2);
 }
