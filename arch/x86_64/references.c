@@ -1,6 +1,7 @@
 /*
- * Jumps and references in code: jumps by which a function begins again, and references to a range
- * of addresses.
+ * What code refers to. Jumps by which a function begins again are found by following it from its
+ * start. References to a range of addresses are searched by their bytes, which is quick and may be
+ * wrong; then the few functions that may contain one are decoded.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -192,14 +193,6 @@ static int kind_of(const ZydisDecodedInstruction *d)
 	return d->mnemonic == ZYDIS_MNEMONIC_CMP ? ARCH_REFERS_COMPARE : ARCH_REFERS_OTHER;
 }
 
-static int branch_refers(taddr_t at, taddr_t target, const struct address_range *r)
-{
-	if (target == r->start)
-		return ARCH_REFERS_BRANCH;
-	bool is_own = at - r->start < r->end - r->start;
-	return target - r->start < r->end - r->start && !is_own ? ARCH_REFERS_OTHER : 0;
-}
-
 static bool may_be_address(uint64_t value, const struct address_range *r)
 {
 	return (uint32_t)value - (uint32_t)r->start < (uint32_t)(r->end - r->start);
@@ -224,8 +217,14 @@ static int instruction_refers(const ZydisDecodedInstruction *d, const ZydisDecod
 {
 	int found = 0;
 
-	if (d->raw.imm[0].is_relative)
-		return branch_refers(at, at + x86_64_target(d, 0), r);
+	if (d->raw.imm[0].is_relative) {
+		taddr_t target = at + x86_64_target(d, 0);
+		bool is_own = at - r->start < r->end - r->start;
+
+		if (target == r->start)
+			return ARCH_REFERS_BRANCH;
+		return target - r->start < r->end - r->start && !is_own ? ARCH_REFERS_OTHER : 0;
+	}
 	for (size_t i = 0; i < d->operand_count_visible; i++)
 		found |= operand_refers(d, &operand[i], at, r);
 	return found;
