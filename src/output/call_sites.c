@@ -42,15 +42,6 @@ static struct frame_text text_of(const struct report *r, const struct symbol *sy
 	return (struct frame_text){f->name, f->file, symbol->object, f->dir, r->my_code};
 }
 
-/*
- * Whether the functions inlined at an address cannot be the user's: then the debug information of
- * libc, which takes 40 ms to read, is not needed.
- */
-static bool is_whole(const struct report *r, const struct symbol *real)
-{
-	return real->is_below_main || (standard_is_library(real->object) && !r->my_code);
-}
-
 static void add_next(struct functions *f)
 {
 	const struct shown_stack *s = f->stack;
@@ -58,7 +49,12 @@ static void add_next(struct functions *f)
 	struct function next = {.frame = f->next++};
 	const struct symbol *symbol = symbol_of(s, &next);
 
-	next.is_all = !is_whole(r, symbol);
+	/*
+	 * Where the functions inlined at an address cannot be the user's, the debug information of
+	 * libc, which takes 40 ms to read, is not needed.
+	 */
+	next.is_all = !symbol->is_below_main &&
+		      !(standard_is_library(symbol->object) && !r->my_code);
 	if (next.is_all)
 		symbol = symbol_of(s, &next);
 	else
@@ -193,12 +189,6 @@ static void merge_places(place_vec *places)
 	qsort(places->data, places->count, sizeof(*places->data), compare_bytes);
 }
 
-static uint64_t variance_of(const struct report *r, const struct leaf_amounts *held, uint32_t leaf)
-{
-	return held->variance ? held->variance[leaf] :
-				profile_leaf_variance(r->profile, leaf, held->bytes[leaf]);
-}
-
 static void find_places(const struct report *r, const struct leaf_amounts *held, place_vec *out)
 {
 	struct shown_stack stack = {.report = r};
@@ -209,7 +199,9 @@ static void find_places(const struct report *r, const struct leaf_amounts *held,
 			*vec_add(out) = (struct call_place){
 				.site = call_site_find(&stack),
 				.bytes = held->bytes[i],
-				.variance = variance_of(r, held, i),
+				.variance = held->variance ? held->variance[i] :
+							     profile_leaf_variance(r->profile, i,
+										   held->bytes[i]),
 			};
 	}
 	shown_stack_deinit(&stack);

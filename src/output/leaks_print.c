@@ -1,4 +1,7 @@
-/* Leaks as text and as JSON. */
+/*
+ * Leaks as text, which the caller prints line by line, and as JSON (leaks.h has its schema). Both
+ * have the sites in the same order, with the same frames.
+ */
 #include "output/leaks.h"
 
 #include <inttypes.h>

@@ -249,18 +249,14 @@ static bool matches(const char *pattern, const char *text)
 	return text && wildcard_matches(pattern, strlen(pattern), text);
 }
 
-static bool matches_place(const struct frame_pattern *p, const char *file, uint32_t line)
-{
-	return matches(p->text, file ? file : "???") && (!p->line || p->line == line);
-}
-
 static bool matches_frame(const struct frame_pattern *p, const struct suppression_frame *f)
 {
 	/* Valgrind calls unknown names "???", and matches them by patterns only */
 	if (p->type == FRAME_OBJECT)
 		return matches(p->text, f->object ? f->object : "???");
 	if (p->type == FRAME_SOURCE)
-		return matches_place(p, f->file, f->line);
+		return matches(p->text, f->file ? f->file : "???") &&
+		       (!p->line || p->line == f->line);
 	return matches(p->text, f->raw) || matches(p->text, f->name ? f->name : "???");
 }
 
@@ -329,14 +325,6 @@ bool suppressions_match(const struct suppressions *s, unsigned kind,
 
 /* -- writing -- */
 
-/* Valgrind's symbols have start-up code by another name, or by that of reports. */
-static const char *printed_name(const struct suppression_frame *f)
-{
-	bool is_below_main = f->name && strcmp(f->name, "(below main)") == 0;
-
-	return f->raw && !is_below_main ? f->raw : f->name;
-}
-
 void suppressions_print(unsigned kind, const struct suppression_frame *frame, size_t count,
 			void (*line)(void *ctx, const char *text), void *ctx)
 {
@@ -348,7 +336,10 @@ void suppressions_print(unsigned kind, const struct suppression_frame *frame, si
 	line(ctx, kinds);
 	line(ctx, "   ..."); /* malloc or the like, in Valgrind's stacks */
 	for (size_t i = 0; i < MIN(count, FRAMES_MAX); i++) {
-		const char *name = printed_name(&frame[i]);
+		const char *shown = frame[i].name;
+		/* Valgrind's symbols have start-up code by another name, or by that of reports. */
+		bool is_below_main = shown && strcmp(shown, "(below main)") == 0;
+		const char *name = frame[i].raw && !is_below_main ? frame[i].raw : shown;
 		/* arguments of templates differ between compilers, in their spaces at least */
 		const char *args = name && strncmp(name, "operator", 8) != 0 ? strchr(name, '<') :
 									       NULL;
