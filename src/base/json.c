@@ -1,4 +1,4 @@
-/* Recursive descent; RFC 8259. See json.h. */
+/* A JSON document is read by recursive descent (RFC 8259). See json.h. */
 #include "base/json.h"
 
 #include <stdlib.h>
@@ -144,13 +144,6 @@ static bool parse_number(struct parser *p, struct json *out)
 	return n > 0 && *end == '\0';
 }
 
-static struct json *add_part(struct json *j)
-{
-	j->part = xgrow(j->part, &j->capacity, j->count + 1, sizeof(*j->part));
-	j->part[j->count] = (struct json){0};
-	return &j->part[j->count++];
-}
-
 static bool parse_parts(struct parser *p, struct json *out, char close)
 {
 	p->at++;
@@ -162,8 +155,10 @@ static bool parse_parts(struct parser *p, struct json *out, char close)
 		return true;
 	}
 	do {
-		struct json *part = add_part(out);
+		out->part = xgrow(out->part, &out->capacity, out->count + 1, sizeof(*out->part));
+		struct json *part = &out->part[out->count++];
 
+		*part = (struct json){0};
 		if (close == '}') {
 			skip_blanks(p);
 			part->name = parse_text(p);

@@ -1,3 +1,4 @@
+/* Writes JSON: strings in valid UTF-8, and what separates values. See json_write.h. */
 #include "base/json_write.h"
 
 #include <inttypes.h>
