@@ -494,11 +494,6 @@ static void write_all_so_far(struct run *run)
 	}
 }
 
-static bool goes_before(const struct client *a, const struct client *b)
-{
-	return !a->answer != !b->answer ? !a->answer : a->number < b->number;
-}
-
 /* Makes room for a new client: drops the one that has been silent for longest. */
 static void make_room(struct monitor *m)
 {
@@ -506,7 +501,9 @@ static void make_room(struct monitor *m)
 	if (m->clients.count < MAX_CLIENTS)
 		return;
 	for (size_t i = 1; i < m->clients.count; i++) {
-		if (goes_before(m->clients.data[i], m->clients.data[first]))
+		const struct client *a = m->clients.data[i], *b = m->clients.data[first];
+
+		if (!a->answer != !b->answer ? !a->answer : a->number < b->number)
 			first = i;
 	}
 	drop_client(m, first);
