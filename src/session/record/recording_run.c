@@ -180,7 +180,7 @@ void recording_run_free(struct session *s)
 	recording_journal_close(rr->file.journal);
 	recording_journal_close(rr->live.journal);
 	recording_free(rr->known);
-	recording_threads_deinit(&rr->threads);
+	vec_deinit(&rr->thread_name);
 	recording_free(rr->leaks);
 	free(rr->path);
 	free(rr);
