@@ -4,6 +4,8 @@
  */
 #include "session/memory_source.h"
 
+#include "base/hash.h"
+
 const struct memory_source_info memory_source_info[SOURCE_COUNT] = {
 	[SOURCE_HEAP] = {"heap", "Heap", "bytes"},
 	[SOURCE_BRK] = {"brk", "Heap growth by brk", "bytes"},

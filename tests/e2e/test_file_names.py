@@ -11,7 +11,7 @@ import subprocess
 
 import massif
 from harness import Skip, test
-from test_leaks import Waiting
+from leaks_lib import Waiting
 
 # What every run leaves beside ptmem's files.
 OWN = ("command", "stdout", "stderr", "truth")

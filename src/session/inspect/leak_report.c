@@ -37,15 +37,6 @@ struct root_places {
 	VEC(struct root_range) objects; /* segments of the program and its libraries; ascending */
 };
 
-/* Objects by their segments, stacks and thread-local memory by registers. See leak_report.c. */
-
-static int compare_ranges(const void *a, const void *b)
-{
-	const struct root_range *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
-
 /* Whole pages are mapped: the first may begin before the segment. */
 static void add_object(struct root_places *p, const struct module *m)
 {
@@ -65,7 +56,7 @@ static void root_places_init(struct root_places *p, const struct final_scan *sca
 	for (size_t i = 0; i < scan->modules.list.count; i++)
 		add_object(p, scan->modules.list.data[i]);
 	if (p->objects.count > 1)
-		qsort(p->objects.data, p->objects.count, sizeof(*p->objects.data), compare_ranges);
+		qsort(p->objects.data, p->objects.count, sizeof(*p->objects.data), taddr_compare);
 }
 
 static void root_places_deinit(struct root_places *p)
@@ -301,7 +292,7 @@ static bool is_allocators(const struct session *s, uint32_t leaf)
 	const struct module *m =
 		frame ? run_module(s->run, calltree_frame(tree, frame)->module) : NULL;
 
-	return m && malloc_module_is_library(m);
+	return m && allocator_kind_of_library(m->path);
 }
 
 /* tcmalloc loses one as it starts, to which no program could do anything. */
@@ -381,13 +372,6 @@ static void print_to_file(void *ctx, const char *line)
 	fprintf(ctx, "%s\n", line);
 }
 
-static bool ends_in(const char *text, const char *end)
-{
-	size_t n = strlen(text), k = strlen(end);
-
-	return n >= k && strcmp(text + n - k, end) == 0;
-}
-
 static char *headline(const struct session *s, const struct leaks *l)
 {
 	const char *why = s->run->options->leaks.older_than < 0 && s->run->options->leaks.age <= 0 ?
@@ -431,7 +415,7 @@ static int put_leaks_file(FILE *file, const void *ctx)
 
 static int write_leaks(const struct session *s, const struct leaks *l, const char *path)
 {
-	const struct leaks_file f = {s, l, ends_in(path, ".json")};
+	const struct leaks_file f = {s, l, text_ends_in(path, ".json")};
 	const struct out_content content = {.put = put_leaks_file, .ctx = &f,
 					    .end = f.is_json ? ".json" : NULL};
 

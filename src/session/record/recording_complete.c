@@ -18,7 +18,6 @@
 #include "recording/recording.h"
 #include "recording/recording_build.h"
 #include "recording/recording_format.h"
-#include "recording/recording_json.h"
 #include "recording/recording_reduce.h"
 #include "session/record/recording_values.h"
 #include "session/out.h"
@@ -165,9 +164,9 @@ struct recording *recording_complete_new(struct session *s, const struct recordi
 	fill_end(s, &in, span, r);
 	if (s->recording->leaks) {
 		recording_set_meta(r, "leak_check", "1");
-		recording_copy(s->recording->leaks, RECORDING_LEAKS, 1u << LEAK_KIND, r);
+		recording_copy(s->recording->leaks, RECORDING_LEAKS, r);
 	}
-	recording_inspection_add(s->end.inspection.tables, r);
+	recording_copy_inspection(s->end.inspection.tables, r);
 	return r;
 }
 

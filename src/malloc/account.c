@@ -1,5 +1,5 @@
 /* Sums by row, and a sorted array of the parts of the address space that have one. */
-#include "inspect/account.h"
+#include "malloc/account.h"
 
 #include <string.h>
 
@@ -106,10 +106,7 @@ size_t spans_find(const struct spans *s, taddr_t addr)
 
 static void insert(struct spans *s, size_t at, const struct span *span)
 {
-	(void)vec_add(&s->list);
-	memmove(&s->list.data[at + 1], &s->list.data[at],
-		(s->list.count - 1 - at) * sizeof(*s->list.data));
-	s->list.data[at] = *span;
+	*vec_insert(&s->list, at) = *span;
 }
 
 void spans_add(struct spans *s, taddr_t start, taddr_t end, enum inspect_row row)

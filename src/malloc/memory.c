@@ -2,7 +2,7 @@
  * Two caches, single pages for lists, whose elements are scattered, and windows for walks, which
  * other threads fill ahead; and a copy of all memory.
  */
-#include "inspect/memory.h"
+#include "malloc/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -309,6 +309,25 @@ bool memory_read(struct inspect_memory *m, taddr_t addr, void *buf, size_t size)
 bool memory_read_word(struct inspect_memory *m, taddr_t addr, uint64_t *out)
 {
 	return memory_read(m, addr, out, sizeof(*out));
+}
+
+bool memory_find_word(struct inspect_memory *m, const struct addr_range *range, memory_word_fn *fn,
+		      void *ctx)
+{
+	uint64_t word[PAGE_WORDS + MEMORY_WORDS];
+
+	for (taddr_t page = resident_next(m->pages, range->start); page < range->end;
+	     page = resident_next(m->pages, page + PAGE_SIZE_MIN)) {
+		size_t size = MIN(sizeof(word), range->end - page);
+
+		memset((uint8_t *)word + size, 0, sizeof(word) - size);
+		if (!memory_read(m, page, word, size))
+			return false;
+		for (size_t i = 0; i < PAGE_WORDS; i++)
+			if (fn(ctx, page + i * sizeof(*word), &word[i]))
+				return true;
+	}
+	return false;
 }
 
 void memory_gather(struct inspect_memory *m, const taddr_t *addr, size_t count, size_t each,

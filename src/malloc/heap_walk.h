@@ -11,17 +11,13 @@
  * Memory is fed in ascending pieces. If the chunks do not lead from the first to the last one, this
  * is not such a heap, or it is being changed: then nothing is known about it.
  */
-#ifndef PTMEM_LEAK_HEAP_WALK_H
-#define PTMEM_LEAK_HEAP_WALK_H
+#ifndef PTMEM_MALLOC_HEAP_WALK_H
+#define PTMEM_MALLOC_HEAP_WALK_H
 
 #include <pthread.h>
 
 #include "base/alloc.h"
 #include "base/types.h"
-
-struct heap_part {
-	taddr_t start, end;
-};
 
 enum heap_walk_state { HEAP_WALK_RUNS, HEAP_WALK_DONE, HEAP_WALK_FAILED };
 
@@ -31,7 +27,7 @@ struct heap_walk {
 	taddr_t bound;        /* the initial value of end */
 	taddr_t at, before;   /* the next chunk; the previous one, 0 = none */
 	enum heap_walk_state state;
-	VEC(struct heap_part) free; /* ascending */
+	VEC(struct addr_range) free; /* ascending */
 };
 
 /*
@@ -85,7 +81,7 @@ static inline uint64_t heap_usable_size(uint64_t size)
 /* A piece of memory, as far as it was readable. */
 struct walk_buffer {
 	taddr_t start;               /* address of its data */
-	VEC(struct heap_part) parts; /* parts that were read; ascending */
+	VEC(struct addr_range) parts; /* parts that were read; ascending */
 	struct heap_guess guess;     /* storage for a single part */
 	uint64_t data[WALK_PIECE_SIZE / sizeof(uint64_t)];
 };

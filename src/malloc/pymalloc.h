@@ -16,12 +16,12 @@
  * pointer to the array are in memory of malloc's: a pool that is not full leads to its head, and
  * the array's pointer follows the heads.
  */
-#ifndef PTMEM_INSPECT_MALLOC_PYMALLOC_H
-#define PTMEM_INSPECT_MALLOC_PYMALLOC_H
+#ifndef PTMEM_MALLOC_PYMALLOC_H
+#define PTMEM_MALLOC_PYMALLOC_H
 
 #include "base/alloc.h"
-#include "inspect/account.h"
-#include "inspect/malloc/allocators.h"
+#include "malloc/account.h"
+#include "malloc/allocators.h"
 
 #define PYMALLOC_CLASSES 32u
 #define PYMALLOC_HEADER 48u
@@ -86,21 +86,31 @@ struct pymalloc_class {
 	uint64_t pools, live, free; /* blocks */
 };
 
-struct pymalloc_range {
-	taddr_t start, end;
-};
-
 struct pymalloc {
 	enum pymalloc_found found;
 	struct pymalloc_layout layout;
 	struct slabs slabs;                     /* sorted */
-	VEC(struct pymalloc_range) arenas;      /* ascending, disjoint */
+	VEC(struct addr_range) arenas;      /* ascending, disjoint */
 	struct pymalloc_class classes[PYMALLOC_CLASSES];
 	uint64_t free_pools;
 	uint32_t interpreters;                  /* with allocators of their own */
 	bool has_lost;                          /* others have pools that could not be read */
 	bool has_hooks;                         /* for debugging: blocks are in larger ones */
 };
+
+/*
+ * Python's debugging hooks (PYTHONMALLOC=debug) ask for 24 bytes more:
+ *
+ *	size, big endian | letter, 7 bytes FD | what was asked for | 8 bytes FD
+ */
+#define PYTHON_HOOK_WORDS 2u
+#define PYTHON_HOOK_END UINT64_C(0xfdfdfdfdfdfdfdfd)
+
+/* Whether the block that begins with @word is one of these. */
+static inline bool python_has_hook(const uint64_t word[static PYTHON_HOOK_WORDS])
+{
+	return (word[1] | 0xff) == (PYTHON_HOOK_END | 0xff);
+}
 
 /* What @taken covers is not looked at. pymalloc_deinit frees @out. */
 void pymalloc_read(const struct allocator_input *in, const struct spans *taken,

@@ -2,15 +2,15 @@
  * The memory of a stopped process: windows read ahead for walks, single pages for lists, and a
  * copy that is read after the process was resumed.
  */
-#ifndef PTMEM_INSPECT_MEMORY_H
-#define PTMEM_INSPECT_MEMORY_H
+#ifndef PTMEM_MALLOC_MEMORY_H
+#define PTMEM_MALLOC_MEMORY_H
 
 #include <pthread.h>
+#include <sys/types.h>
 
 #include "base/alloc.h"
 #include "base/parallel.h"
 #include "base/types.h"
-#include "leak/pointer_scan.h"
 #include "tracee/os/pagemap.h"
 
 /*
@@ -83,6 +83,8 @@ static inline const uint8_t *read_ahead_find(const struct read_ahead *r, taddr_t
 	return found ? found : read_window_find(&r->window[r->before % READ_WINDOWS], addr, size);
 }
 
+#define PAGE_WORDS (PAGE_SIZE_MIN / sizeof(uint64_t))
+
 /*
  * Reads the memory of a stopped process without making any of its pages resident. A page that is
  * neither resident nor swapped out was never written: it reads as in the file of the program or
@@ -95,18 +97,25 @@ static inline const uint8_t *read_ahead_find(const struct read_ahead *r, taddr_t
  */
 typedef void memory_gather_fn(void *ctx, const taddr_t *addr, size_t count, size_t each, void *buf);
 
+/*
+ * Reads memory of a stopped process; called by several threads. Returns the number of bytes read
+ * from @addr on, <= 0 if none.
+ */
+typedef ssize_t memory_read_fn(void *ctx, taddr_t addr, void *buf, size_t size);
+
 /* The memory of a process. */
 struct memory_source {
-	pointer_read_fn *read;
+	memory_read_fn *read;
 	memory_gather_fn *gather;
 	void *ctx;
 	/* what the files of the program and its libraries have there; NULL = unknown */
-	pointer_read_fn *read_file;
+	memory_read_fn *read_file;
 	void *file_ctx;
 };
 
 #define MEMORY_LINES_MIN 1024u
 #define MEMORY_LINES_MAX 8192u
+#define MEMORY_WORDS 64u
 
 struct inspect_memory {
 	const struct resident *pages;
@@ -132,7 +141,15 @@ void memory_deinit(struct inspect_memory *m);
 /* Whether all of [@addr, @addr + @size) is mapped and readable. */
 bool memory_read(struct inspect_memory *m, taddr_t addr, void *buf, size_t size);
 bool memory_read_word(struct inspect_memory *m, taddr_t addr, uint64_t *out);
-/* The same for many addresses at once, none of which is in a cache yet. */
+/*
+ * Calls fn(ctx, address, words from there on) for each word on pages of @range that were written,
+ * until it is true: then returns true. At least MEMORY_WORDS words may be read there; behind the
+ * range they are zeros.
+ */
+typedef bool memory_word_fn(void *ctx, taddr_t at, const uint64_t *word);
+bool memory_find_word(struct inspect_memory *m, const struct addr_range *range, memory_word_fn *fn,
+		      void *ctx);
+/* Reads at many addresses at once, none of which is in a cache yet. */
 void memory_gather(struct inspect_memory *m, const taddr_t *addr, size_t count, size_t each,
 		   void *buf);
 /* Where memory_peek does not find what it looks for. */

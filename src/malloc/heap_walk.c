@@ -1,14 +1,10 @@
 /* Walks from chunk to chunk; heap_walk.h has the layout. */
-#include "leak/heap_walk.h"
+#include "malloc/heap_walk.h"
 
 #include <string.h>
 
-#define IS_BEFORE_USED 1u
-#define FLAGS 7u
-#define CHUNK_ALIGN 16u
-#define CHUNK_MIN 32u
-/* A smaller chunk is a fencepost: the heap ends, or memory that is not malloc's follows. */
-#define FENCEPOST_MAX 16u
+#include "malloc/glibc.h"
+
 /*
  * With larger chunks a walk is short, so no guess is needed. A walk from a wrong guess joins the
  * right one within this distance, unless it fails.
@@ -18,7 +14,7 @@
 void heap_walk_init(struct heap_walk *w, taddr_t start, taddr_t end, taddr_t top)
 {
 	*w = (struct heap_walk){.start = start, .end = end, .bound = end, .top = top, .at = start};
-	if (start % CHUNK_ALIGN || start >= end || (top && (top < start || top >= end)))
+	if (start % GLIBC_ALIGN || start >= end || (top && (top < start || top >= end)))
 		w->state = HEAP_WALK_FAILED;
 }
 
@@ -30,15 +26,15 @@ void heap_walk_deinit(struct heap_walk *w)
 /* No word between a free chunk's address and the size of the next chunk belongs to a block. */
 static void add_free(struct heap_walk *w, taddr_t chunk, taddr_t end)
 {
-	*vec_add(&w->free) = (struct heap_part){chunk + sizeof(uint64_t), end};
+	*vec_add(&w->free) = (struct addr_range){chunk + sizeof(uint64_t), end};
 }
 
 /* Handles the chunk w->at, whose size word is @head. */
 static void step(struct heap_walk *w, uint64_t head)
 {
-	uint64_t size = head & ~(uint64_t)FLAGS;
+	uint64_t size = head & ~(uint64_t)GLIBC_FLAGS;
 
-	if (!(head & IS_BEFORE_USED)) {
+	if (!(head & GLIBC_IS_BEFORE_USED)) {
 		if (!w->before) {
 			w->state = HEAP_WALK_FAILED;
 			return;
@@ -48,10 +44,10 @@ static void step(struct heap_walk *w, uint64_t head)
 	if (w->at == w->top) {
 		add_free(w, w->at, w->end);
 		w->state = HEAP_WALK_DONE;
-	} else if (size <= FENCEPOST_MAX && size % CHUNK_ALIGN == 0 && w->before) {
+	} else if (size <= GLIBC_FENCEPOST && size % GLIBC_ALIGN == 0 && w->before) {
 		w->end = w->at;
 		w->state = HEAP_WALK_DONE;
-	} else if (size < CHUNK_MIN || size % CHUNK_ALIGN || size >= w->end - w->at) {
+	} else if (size < GLIBC_CHUNK_MIN || size % GLIBC_ALIGN || size >= w->end - w->at) {
 		w->state = HEAP_WALK_FAILED;
 	} else {
 		w->before = w->at;
@@ -70,9 +66,9 @@ static void pass_used(struct heap_walk *w, taddr_t addr, const uint64_t *word, t
 
 	while (at <= last && at != top) {
 		uint64_t head = word[(at + sizeof(*word) - addr) / sizeof(*word)];
-		uint64_t size = head & ~(uint64_t)FLAGS;
+		uint64_t size = head & ~(uint64_t)GLIBC_FLAGS;
 
-		if (!(head & IS_BEFORE_USED) || size < CHUNK_MIN || size % CHUNK_ALIGN ||
+		if (!(head & GLIBC_IS_BEFORE_USED) || size < GLIBC_CHUNK_MIN || size % GLIBC_ALIGN ||
 		    size >= end - at)
 			break;
 		before = at;
@@ -113,7 +109,7 @@ static bool can_walk(struct heap_walk *g, taddr_t at, taddr_t addr, const uint64
 void heap_walk_guess(struct heap_guess *g, const struct heap_walk *w, taddr_t addr,
 		     const uint64_t *word, size_t size)
 {
-	taddr_t first = ROUND_UP(MAX(addr, w->start), (taddr_t)CHUNK_ALIGN);
+	taddr_t first = ROUND_UP(MAX(addr, w->start), (taddr_t)GLIBC_ALIGN);
 	taddr_t last = MIN(addr + size, w->bound);
 
 	g->walk.bound = w->bound;
@@ -121,7 +117,7 @@ void heap_walk_guess(struct heap_guess *g, const struct heap_walk *w, taddr_t ad
 	g->is_made = false;
 	if (first >= last || last - first < 2 * GUESS_BYTES)
 		return;
-	for (taddr_t at = first; at < first + GUESS_BYTES; at += CHUNK_ALIGN) {
+	for (taddr_t at = first; at < first + GUESS_BYTES; at += GLIBC_ALIGN) {
 		if (!can_walk(&g->walk, at, addr, word, at + GUESS_BYTES - addr))
 			continue;
 		g->walk.start = g->walk.at;
@@ -252,7 +248,7 @@ static bool is_of_heap(const struct walk_queue *q, const struct walk_buffer *b)
 /* Called while the piece is in the cache. Another thread may walk heaps meanwhile. */
 static void guess(const struct walk_queue *q, struct walk_buffer *b)
 {
-	struct heap_part part = b->parts.data[0];
+	struct addr_range part = b->parts.data[0];
 
 	b->guess.is_made = false;
 	if (b->parts.count == 1 && part.start == b->start)
@@ -260,7 +256,7 @@ static void guess(const struct walk_queue *q, struct walk_buffer *b)
 				b->data, part.end - part.start);
 }
 
-static void walk_part(struct walk_queue *q, const struct walk_buffer *b, struct heap_part part)
+static void walk_part(struct walk_queue *q, const struct walk_buffer *b, struct addr_range part)
 {
 	static const struct heap_guess none;
 	const uint64_t *word = &b->data[(part.start - b->start) / sizeof(*word)];

@@ -5,7 +5,7 @@
  * of that cache are intact, it is still recognized: the damaged list is counted as broken, and the
  * others are used.
  */
-#include "inspect/malloc/glibc.h"
+#include "malloc/glibc.h"
 
 #include <string.h>
 
@@ -170,7 +170,7 @@ static uint16_t capacity_of(const struct list_reader *r, const uint8_t *bytes,
 static struct chain list_of(const uint8_t *bytes, const struct layout *l, size_t i,
 			    uint16_t capacity)
 {
-	struct chain c = {.size = GLIBC_CHUNK_MIN + 16 * i, .kind = GLIBC_TCACHE};
+	struct chain c = {.size = GLIBC_CHUNK_MIN + GLIBC_ALIGN * i, .kind = GLIBC_TCACHE};
 	uint16_t count = 0;
 
 	memcpy(&count, bytes + i * l->count_size, l->count_size);
@@ -403,8 +403,8 @@ static void read_fastbins(struct list_reader *r, const struct glibc_arena *a)
 {
 	for (size_t i = 0; i < GLIBC_FASTBINS; i++) {
 		const struct chain c = {
-			.first = a->fastbin[i], .size = GLIBC_CHUNK_MIN + 16 * i,
-			.size_max = GLIBC_CHUNK_MIN + 16 * i,
+			.first = a->fastbin[i], .size = GLIBC_CHUNK_MIN + GLIBC_ALIGN * i,
+			.size_max = GLIBC_CHUNK_MIN + GLIBC_ALIGN * i,
 			.most = a->system_bytes / GLIBC_CHUNK_MIN, .kind = GLIBC_FASTBIN};
 
 		r->out->broken += follow_any(r, &c) < 0;
@@ -431,13 +431,6 @@ static void read_unsorted(struct list_reader *r, const struct glibc_arena *a)
 	}
 }
 
-static int compare_listed(const void *a, const void *b)
-{
-	const struct glibc_listed *x = a, *y = b;
-
-	return x->chunk < y->chunk ? -1 : x->chunk > y->chunk;
-}
-
 void glibc_lists_read(struct inspect_memory *m, const struct glibc *g,
 		      const struct glibc_thread *thread, size_t count, struct glibc_lists *out)
 {
@@ -452,7 +445,7 @@ void glibc_lists_read(struct inspect_memory *m, const struct glibc *g,
 	read_caches(&r);
 	if (out->chunks.count > 1)
 		qsort(out->chunks.data, out->chunks.count, sizeof(*out->chunks.data),
-		      compare_listed);
+		      taddr_compare);
 }
 
 void glibc_lists_deinit(struct glibc_lists *l)
@@ -471,7 +464,6 @@ void glibc_lists_deinit(struct glibc_lists *l)
  * from which a sequence of valid chunks starts.
  */
 
-#define FENCEPOST_MAX 16u
 #define GAP_MAX (UINT64_C(1) << 24)
 #define CACHE_LINE 64u
 #define FETCH_AHEAD 2048u
@@ -522,13 +514,13 @@ static bool is_chunk(const struct chunk_walk *w, taddr_t at, uint64_t head)
 {
 	uint64_t size = head & ~(uint64_t)GLIBC_FLAGS;
 
-	return size >= GLIBC_CHUNK_MIN && size % 16 == 0 && !(head & GLIBC_IS_MMAPPED) &&
+	return size >= GLIBC_CHUNK_MIN && size % GLIBC_ALIGN == 0 && !(head & GLIBC_IS_MMAPPED) &&
 	       size <= w->heap->end - at;
 }
 
 static bool is_fencepost(uint64_t head)
 {
-	return head && !(head & GLIBC_IS_MMAPPED) && head <= (FENCEPOST_MAX | GLIBC_FLAGS);
+	return head && !(head & GLIBC_IS_MMAPPED) && head <= (GLIBC_FENCEPOST | GLIBC_FLAGS);
 }
 
 /*
@@ -537,10 +529,10 @@ static bool is_fencepost(uint64_t head)
  */
 static bool is_part_end(struct chunk_walk *w, taddr_t at)
 {
-	uint64_t first, second, last = w->heap->is_main ? FENCEPOST_MAX : 0;
+	uint64_t first, second, last = w->heap->is_main ? GLIBC_FENCEPOST : 0;
 
-	return read_head(w, at, &first) && read_head(w, at + FENCEPOST_MAX, &second) &&
-	       (first | GLIBC_IS_BEFORE_USED) == (FENCEPOST_MAX | GLIBC_IS_BEFORE_USED) &&
+	return read_head(w, at, &first) && read_head(w, at + GLIBC_FENCEPOST, &second) &&
+	       (first | GLIBC_IS_BEFORE_USED) == (GLIBC_FENCEPOST | GLIBC_IS_BEFORE_USED) &&
 	       second == (last | GLIBC_IS_BEFORE_USED);
 }
 
@@ -601,7 +593,7 @@ static taddr_t find_next_part(struct chunk_walk *w, taddr_t at)
 	taddr_t last = w->heap->end - at > GAP_MAX ? at + GAP_MAX : w->heap->end;
 
 	if (w->heap->top && w->heap->top >= at)
-		for (; at + GLIBC_CHUNK_MIN <= last; at += 16)
+		for (; at + GLIBC_CHUNK_MIN <= last; at += GLIBC_ALIGN)
 			if (leads_on(w, at))
 				return at;
 	return w->heap->end;
@@ -620,7 +612,7 @@ static bool pass_fenceposts(struct chunk_walk *w, taddr_t at, taddr_t *at_out)
 
 	w->is_broken |= !is_whole;
 	while (read_head(w, at, &head) && is_fencepost(head))
-		at += 16;
+		at += GLIBC_HEADER;
 	taddr_t next = find_next_part(w, at);
 	bool is_end = w->heap->top == 0, is_foreign = is_whole && next < w->heap->end;
 

@@ -2,12 +2,10 @@
  * Finds the arenas of Python's allocator, and reads them pool by pool. Each number is checked
  * against the others, and against what it counts.
  */
-#include "inspect/malloc/pymalloc.h"
+#include "malloc/pymalloc.h"
 
 #include <endian.h>
 #include <string.h>
-
-#include "inspect/block_types.h"
 
 /*
  * A thread that is stopped in the middle of an allocation may have left one list half linked, so a
@@ -15,9 +13,9 @@
  */
 
 #define PAGE ((taddr_t)PAGE_SIZE_MIN)
-#define WORDS (PAGE_SIZE_MIN / 8u)
 #define HEAD_WORDS 2u
 #define TABLE_WORDS (PYMALLOC_CLASSES * HEAD_WORDS)
+_Static_assert(TABLE_WORDS <= MEMORY_WORDS, "a table is looked at from its first word");
 #define BROKEN_HEADS 2u         /* at most */
 #define BROKEN_PART 8u          /* of the elements: one of so many at most */
 #define LINKS 16u               /* where a pool has its links: a head is taken for these */
@@ -48,35 +46,11 @@ struct pymalloc_finder {
 	struct pymalloc_array *out;
 };
 
-/* -- words of the data -- */
-
-/* fn(f, address, words from there on: TABLE_WORDS of them). True: it is what was looked for. */
-typedef bool word_fn(struct pymalloc_finder *f, taddr_t at, const uint64_t *word);
-
-static bool search_page(struct pymalloc_finder *f, taddr_t page, taddr_t end, word_fn *fn)
+static bool search_data(struct pymalloc_finder *f, memory_word_fn *fn)
 {
-	uint64_t word[WORDS + TABLE_WORDS] = {0};
-
-	if (!memory_read(f->memory, page, word, MIN(sizeof(word), end - page)))
-		return false;
-	for (uint32_t i = 0; i < WORDS; i++)
-		if (fn(f, page + i * sizeof(*word), &word[i]))
+	for (size_t i = 0; i < f->in->data_count; i++)
+		if (memory_find_word(f->memory, &f->in->data[i], fn, f))
 			return true;
-	return false;
-}
-
-static bool search_data(struct pymalloc_finder *f, word_fn *fn)
-{
-	const struct resident *pages = f->memory->pages;
-
-	for (size_t i = 0; i < f->in->data_count; i++) {
-		const struct glibc_range *r = &f->in->data[i];
-
-		for (taddr_t at = resident_next(pages, r->start); at < r->end;
-		     at = resident_next(pages, at + PAGE))
-			if (search_page(f, at, r->end, fn))
-				return true;
-	}
 	return false;
 }
 
@@ -108,8 +82,9 @@ static bool is_used_head(struct pymalloc_finder *f, taddr_t at, const uint64_t *
 	return true;
 }
 
-static bool is_table(struct pymalloc_finder *f, taddr_t at, const uint64_t *word)
+static bool is_table(void *ctx, taddr_t at, const uint64_t *word)
 {
+	struct pymalloc_finder *f = ctx;
 	uint32_t broken = 0;
 
 	f->pools = 0;
@@ -129,8 +104,7 @@ static bool is_anonymous(const struct pymalloc_finder *f, taddr_t addr)
 {
 	const struct map *m = maps_find(&f->memory->pages->maps, addr);
 
-	return m && m->is_read && m->is_write && !m->is_shared &&
-	       (!*m->path || strncmp(m->path, "[anon", 5) == 0);
+	return m && m->is_read && m->is_write && map_is_anonymous(m);
 }
 
 static bool is_arena(const struct pymalloc_finder *f, const struct pymalloc_arena *a)
@@ -182,8 +156,9 @@ static bool add_elements(struct pymalloc_finder *f, taddr_t array, size_t count)
 }
 
 /* Whether @at leads to the array; reads it. */
-static bool is_array(struct pymalloc_finder *f, taddr_t at, const uint64_t *word)
+static bool is_array(void *ctx, taddr_t at, const uint64_t *word)
 {
+	struct pymalloc_finder *f = ctx;
 	const struct listed_pool *pool = &f->pool[f->current];
 	taddr_t array = *word, element = array + pool->arena * sizeof(struct pymalloc_arena);
 	const struct map *m = array && array % 8 == 0 ?
@@ -282,16 +257,6 @@ struct reader {
 	uint32_t number;        /* of the arena */
 };
 
-/* Adds memory without blocks. */
-static void add_rest(struct reader *r, taddr_t start, taddr_t end, enum inspect_row row)
-{
-	const struct slab slab = {.start = start, .end = end, .first = start, .rest = row};
-	size_t number;
-
-	if (start < end)
-		slabs_add(&r->out->slabs, &slab, &number);
-}
-
 /* -- pools in use -- */
 
 static bool is_pool(const struct reader *r, const struct pymalloc_pool *p)
@@ -318,25 +283,15 @@ static uint32_t read_list(struct reader *r, const struct slab *slab, taddr_t blo
 	return count;
 }
 
-static uint32_t count_live(const struct slabs *slabs, const struct slab *slab)
-{
-	uint32_t count = 0;
-
-	for (uint32_t i = 0; i < slab->places; i++)
-		count += slabs_state(slabs, slab, i) == PLACE_LIVE;
-	return count;
-}
-
 static void add_pool(struct reader *r, taddr_t at)
 {
 	struct slabs *slabs = &r->out->slabs;
 	uint32_t size = r->out->layout.pool;
 	struct pymalloc_pool p;
-	size_t number;
 
 	if (!memory_read(r->memory, at, &p, sizeof(p)) || !is_pool(r, &p)) {
 		slabs->broken++;
-		add_rest(r, at, at + size, ROW_UNKNOWN_HEAP);
+		slabs_add_rest(&r->out->slabs, at, at + size, ROW_UNKNOWN_HEAP);
 		return;
 	}
 	uint32_t block = pymalloc_size(p.class), used = (p.fresh - PYMALLOC_HEADER) / block;
@@ -344,13 +299,18 @@ static void add_pool(struct reader *r, taddr_t at)
 				  .stride = block, .places = (size - PYMALLOC_HEADER) / block,
 				  .rest = ROW_PYTHON_OWN};
 
-	if (!slabs_add(slabs, &slab, &number))
+	const struct slab *added = slabs_add(slabs, &slab, PLACE_FREE);
+
+	if (!added)
 		return;
 	for (uint32_t i = 0; i < used; i++)
-		slabs_set(slabs, slab_at(slabs, number), i, PLACE_LIVE);
-	slabs->broken += read_list(r, slab_at(slabs, number), p.free) != used - p.used;
+		slabs_set(slabs, added, i, PLACE_LIVE);
+	slabs->broken += read_list(r, added, p.free) != used - p.used;
 	struct pymalloc_class *class = &r->out->classes[p.class];
-	uint32_t live = count_live(slabs, slab_at(slabs, number));
+	uint32_t live = 0;
+
+	for (uint32_t i = 0; i < added->places; i++)
+		live += slabs_state(slabs, added, i) == PLACE_LIVE;
 
 	class->pools++;
 	class->live += live;
@@ -394,7 +354,7 @@ static void add_pools(struct reader *r, taddr_t first)
 			continue;
 		}
 		count += at >= a->fresh;
-		add_rest(r, at, at + size, ROW_PYTHON_POOLS);
+		slabs_add_rest(&r->out->slabs, at, at + size, ROW_PYTHON_POOLS);
 	}
 	r->out->free_pools += count;
 	r->out->slabs.broken += count != a->free_pools;
@@ -404,7 +364,7 @@ static void add_arena(struct reader *r, const struct spans *taken)
 {
 	const struct pymalloc_arena *a = r->arena;
 	struct pymalloc *out = r->out;
-	const struct pymalloc_range range = {a->addr, a->addr + out->layout.arena};
+	const struct addr_range range = {a->addr, a->addr + out->layout.arena};
 	size_t at = vec_search(&out->arenas, e, e->end <= range.start);
 	size_t span = spans_find(taken, range.start);
 
@@ -413,15 +373,12 @@ static void add_arena(struct reader *r, const struct spans *taken)
 		out->slabs.broken++;
 		return;
 	}
-	(void)vec_add(&out->arenas);
-	memmove(&out->arenas.data[at + 1], &out->arenas.data[at],
-		(out->arenas.count - 1 - at) * sizeof(range));
-	out->arenas.data[at] = range;
+	*vec_insert(&out->arenas, at) = range;
 	taddr_t first = ROUND_UP(range.start, (taddr_t)out->layout.pool);
 
-	add_rest(r, range.start, first, ROW_PYTHON_OWN);
+	slabs_add_rest(&r->out->slabs, range.start, first, ROW_PYTHON_OWN);
 	add_pools(r, first);
-	add_rest(r, first + a->pools * (taddr_t)out->layout.pool, range.end, ROW_PYTHON_OWN);
+	slabs_add_rest(&r->out->slabs, first + a->pools * (taddr_t)out->layout.pool, range.end, ROW_PYTHON_OWN);
 }
 
 static void add_arenas(struct reader *r, const struct pymalloc_array *array,
@@ -526,8 +483,7 @@ static void add_others(struct reader *r, const struct allocator_input *in,
 	for (size_t i = 0; i < maps->list.count; i++) {
 		const struct map *m = &maps->list.data[i];
 
-		if (m->is_write && !m->is_shared &&
-		    (!*m->path || strncmp(m->path, "[anon", 5) == 0))
+		if (m->is_write && map_is_anonymous(m))
 			search_map(s, m);
 	}
 	look_at_gathered(s);

@@ -1,12 +1,11 @@
 /*
  * Reads tcmalloc: lists of free blocks, central lists, threads' caches, and the tree of its spans.
  */
-#include "inspect/malloc/allocators.h"
+#include "malloc/allocators.h"
 
 #include <string.h>
 
-#include "inspect/malloc/glibc.h"
-#include "inspect/malloc/slabs.h"
+#include "malloc/radix_tree.h"
 
 /* tcmalloc's lists of free blocks, each of which begins with a pointer to the next one, or 0. */
 
@@ -129,7 +128,6 @@ struct tcmalloc_caches {
 #define ALIGNMENT 16u
 #define SIZE_MOST (UINT32_C(256) << 10)
 #define WORD 8u
-#define DATA_WORDS (PAGE_SIZE_MIN / WORD)
 #define CACHE_MIN 3072u /* bytes of one */
 
 struct list {
@@ -209,10 +207,21 @@ static bool take_layout(struct inspect_memory *m, taddr_t at, uint32_t lists,
 	       add_chain(m, c, at, true) && add_chain(m, c, at, false);
 }
 
-static bool take_cache(struct inspect_memory *m, taddr_t at, struct tcmalloc_caches *out)
+struct cache_search {
+	struct inspect_memory *memory;
+	struct tcmalloc_caches *out;
+};
+
+/* Whether @word leads to a cache; takes all of them. */
+static bool take_caches(void *ctx, taddr_t addr, const uint64_t *word)
 {
+	const struct cache_search *s = ctx;
+	struct inspect_memory *m = s->memory;
+	struct tcmalloc_caches *out = s->out;
+	taddr_t at = *word;
 	const struct map *map = at && at % ALIGNMENT == 0 ? maps_find(&m->pages->maps, at) : NULL;
 
+	(void)addr;
 	if (!map || !map->is_write || !read_sizes(m, at, out->size))
 		return false;
 	for (size_t i = 0; i < ARRAY_SIZE(layouts); i++) {
@@ -220,33 +229,6 @@ static bool take_cache(struct inspect_memory *m, taddr_t at, struct tcmalloc_cac
 		if (take_layout(m, at, layouts[i].lists, out))
 			return true;
 	}
-	return false;
-}
-
-static bool search_page(struct inspect_memory *m, taddr_t page, struct tcmalloc_caches *out)
-{
-	uint64_t word[DATA_WORDS];
-
-	if (!memory_read(m, page, word, sizeof(word)))
-		return false;
-	for (uint32_t i = 0; i < DATA_WORDS; i++)
-		if (take_cache(m, word[i], out))
-			return true;
-	return false;
-}
-
-static void tcmalloc_caches_deinit(struct tcmalloc_caches *c);
-
-/* Finds those to which words of @data lead. tcmalloc_caches_deinit frees @out. */
-static bool tcmalloc_caches_find(struct inspect_memory *m, const struct glibc_range *data,
-				 struct tcmalloc_caches *out)
-{
-	*out = (struct tcmalloc_caches){0};
-	for (taddr_t at = resident_next(m->pages, data->start); at < data->end;
-	     at = resident_next(m->pages, at + PAGE_SIZE_MIN))
-		if (search_page(m, at, out))
-			return true;
-	tcmalloc_caches_deinit(out);
 	return false;
 }
 
@@ -267,93 +249,71 @@ static void tcmalloc_caches_read(struct inspect_memory *m, const struct tcmalloc
 		}
 }
 
-static void tcmalloc_caches_deinit(struct tcmalloc_caches *c)
-{
-	vec_deinit(&c->list);
-}
-
 /*
- * Finding the root: a word of the data is taken for a pointer to a leaf. A description there says
- * which pages it is for, and so which of the root's words that one is. See allocators.h.
+ * tcmalloc of gperftools 2.7 to 2.18 (64 bits, 48 of an address in use, pages of 8 kB), by the tree
+ * that leads from each of its pages to the description of its span:
+ *
+ *	root        2^17 pointers to leaves, by address >> 31; in the library's data
+ *	leaf        2^18 pointers to descriptions, by address >> 13: of a span's first and last
+ *	            page, and of each page between that is divided into blocks. What it has for
+ *	            others within a span is out of date
+ *
+ *	description, 48 bytes
+ *	0  number of its first page (address >> 13); 8 number of its pages
+ *	16 next, 24 previous description on the list of its size class
+ *	32 first free block
+ *	40 16 bits blocks that are not free; 8 bits size class, 0: one block, or a free span;
+ *	   2 bits 0 in use, 1 free, 2 free and returned to the kernel; 1 bit sampled
+ *
+ * A block that tcmalloc samples is a span of its own: 32 points to the requested size. Its usable
+ * size is that of other blocks. Sizes of classes are known from threads' caches.
+ * gperftools' debugging allocator, which has headers of its own in tcmalloc's
+ * blocks, is not taken for tcmalloc.
  */
 
 #define PAGE ((taddr_t)PAGE_SIZE_MIN)
 #define SHIFT 13u               /* of tcmalloc's pages */
-#define LEAF_BITS 18u
-#define LEAF_WORDS (UINT64_C(1) << LEAF_BITS)
-#define LEAF_SIZE (LEAF_WORDS * sizeof(uint64_t))
-#define ROOT_WORDS (UINT64_C(1) << (48 - SHIFT - LEAF_BITS))
-#define ROOT_SIZE (ROOT_WORDS * sizeof(uint64_t))
-#define PAGES_END (ROOT_WORDS << LEAF_BITS)
-#define WORDS (PAGE_SIZE_MIN / sizeof(uint64_t))
-#define ALIGNMENT 16u
+#define ROOT_WORDS (UINT64_C(1) << 17)
+#define PAGES_END (ROOT_WORDS * RADIX_LEAF_WORDS)
 #define PLACES_MAX UINT16_MAX
-/* Pages that pointers in a program's data may lead to before they are no longer looked at. */
-#define SEARCHED_MAX (1u << 14)
 /* What tcmalloc needs for itself it takes from the kernel in such pieces, at least. */
 #define OWN_PIECE (UINT64_C(8) << 20)
 #define DEBUG_MARK UINT64_C(0xdeadbeef)
 #define DEBUG_STRIDE_MAX 4096u
 #define DEBUG_LOOKS 2048u       /* more blocks than those that it keeps for a while */
 
-struct description {
+struct span_description {
 	uint64_t page, pages;
 	taddr_t next, before, first;
 	uint16_t used;
 	uint8_t class, flags;
 	uint32_t unused;
 };
-_Static_assert(sizeof(struct description) == 48, "as in 2.10");
+_Static_assert(sizeof(struct span_description) == 48, "as in 2.10");
 
 #define IS_SAMPLED 4u
 
-static uint32_t location(const struct description *d)
+static uint32_t location(const struct span_description *d)
 {
 	return d->flags & 3;
 }
 
-struct part {
-	taddr_t start, end;
-};
-
-struct tree {
+struct span_tree {
 	struct inspect_memory *memory;
 	struct slabs *slabs;
-	const struct glibc_range *data;
+	const struct addr_range *data;
 	taddr_t root;
-	uint64_t pages_left;            /* that may still be read */
 	uint64_t known_end;             /* the page after the last span */
 	struct tcmalloc_caches caches;
 	struct tcmalloc_central central[TCMALLOC_CLASSES];
 	VEC(struct tcmalloc_chain) free; /* blocks of each span */
-	VEC(struct part) own;           /* descriptions and the like */
+	VEC(struct addr_range) own;     /* descriptions and the like */
 };
 
-/* -- leaves -- */
-
-/* Calls @fn for each page of the leaf at @leaf that may not be all zeros, until that is false. */
-typedef bool leaf_page_fn(struct tree *t, void *ctx, const uint64_t *word, uint64_t first);
-
-static void each_page(struct tree *t, taddr_t leaf, leaf_page_fn *fn, void *ctx)
-{
-	const struct resident *pages = t->memory->pages;
-	uint64_t word[WORDS];
-
-	for (uint64_t first = 0; first < LEAF_WORDS; first += WORDS) {
-		taddr_t at = leaf + first * sizeof(*word);
-
-		if (resident_next(pages, at) >= at + sizeof(word))
-			continue;
-		if (t->pages_left == 0 || !memory_read(t->memory, at, word, sizeof(word)))
-			return;
-		t->pages_left--;
-		if (!fn(t, ctx, word, first))
-			return;
-	}
-}
+/* -- descriptions -- */
 
 /* The description at @at, if it may be one. */
-static bool read_description(struct inspect_memory *m, taddr_t at, struct description *out)
+static bool read_description(struct inspect_memory *m, taddr_t at, struct span_description *out)
 {
 	return at % ALIGNMENT == 0 && memory_read(m, at, out, sizeof(*out)) && out->pages > 0 &&
 	       out->page > 0 && out->page < PAGES_END && out->pages <= PAGES_END - out->page &&
@@ -361,30 +321,30 @@ static bool read_description(struct inspect_memory *m, taddr_t at, struct descri
 }
 
 /* What the tree has for @page; 0 = nothing. */
-static taddr_t look_up(const struct tree *t, uint64_t page)
+static taddr_t look_up(const struct span_tree *t, uint64_t page)
 {
 	taddr_t leaf, at;
 
-	return memory_read_word(t->memory, t->root + (page >> LEAF_BITS) * sizeof(leaf), &leaf) &&
+	return memory_read_word(t->memory, t->root + page / RADIX_LEAF_WORDS * sizeof(leaf), &leaf) &&
 	       leaf && memory_read_word(t->memory,
-					leaf + page % LEAF_WORDS * sizeof(at), &at) ? at : 0;
+					leaf + page % RADIX_LEAF_WORDS * sizeof(at), &at) ? at : 0;
 }
 
 /* -- spans -- */
 
 /* Bytes of tcmalloc's own. */
-static void add_own(struct tree *t, taddr_t start, uint64_t size)
+static void add_own(struct span_tree *t, taddr_t start, uint64_t size)
 {
-	struct part *last = t->own.count ? &t->own.data[t->own.count - 1] : NULL;
+	struct addr_range *last = t->own.count ? &t->own.data[t->own.count - 1] : NULL;
 
 	if (last && start >= last->start && start <= last->end)
 		last->end = MAX(last->end, start + size);
 	else
-		*vec_add(&t->own) = (struct part){start, start + size};
+		*vec_add(&t->own) = (struct addr_range){start, start + size};
 }
 
 /* A span on the list of its class is next to the list's head, or to others. */
-static void note_class(struct tree *t, const struct description *d, uint64_t free)
+static void note_class(struct span_tree *t, const struct span_description *d, uint64_t free)
 {
 	struct tcmalloc_central *c = &t->central[d->class];
 
@@ -397,9 +357,9 @@ static void note_class(struct tree *t, const struct description *d, uint64_t fre
 }
 
 /* One that is divided into blocks. */
-static void add_blocks(struct tree *t, const struct description *d, struct slab *slab)
+static void add_blocks(struct span_tree *t, const struct span_description *d, struct slab *slab)
 {
-	uint64_t size = d->class < TCMALLOC_CLASSES ? t->caches.size[d->class] : 0, number;
+	uint64_t size = d->class < TCMALLOC_CLASSES ? t->caches.size[d->class] : 0;
 	uint64_t places = size ? (slab->end - slab->start) / size : 0;
 
 	if (places == 0 || places > PLACES_MAX || d->used > places) {
@@ -408,10 +368,8 @@ static void add_blocks(struct tree *t, const struct description *d, struct slab 
 	}
 	slab->stride = size;
 	slab->places = (uint32_t)places;
-	if (!slabs_add(t->slabs, slab, &number))
+	if (!slabs_add(t->slabs, slab, PLACE_LIVE))
 		return;
-	for (uint32_t i = 0; i < places; i++)
-		slabs_set(t->slabs, slab_at(t->slabs, number), i, PLACE_LIVE);
 	note_class(t, d, places - d->used);
 	if (d->first)
 		*vec_add(&t->free) = (struct tcmalloc_chain){
@@ -419,7 +377,7 @@ static void add_blocks(struct tree *t, const struct description *d, struct slab 
 }
 
 /* The usable size of a sampled block, whose description leads to the requested one. */
-static uint64_t sampled_size(const struct tree *t, const struct description *d, uint64_t span)
+static uint64_t sampled_size(const struct span_tree *t, const struct span_description *d, uint64_t span)
 {
 	uint64_t size;
 
@@ -431,16 +389,14 @@ static uint64_t sampled_size(const struct tree *t, const struct description *d, 
 	return span;
 }
 
-static void add_span(struct tree *t, const struct description *d)
+static void add_span(struct span_tree *t, const struct span_description *d)
 {
 	struct slab slab = {.start = d->page << SHIFT, .rest = ROW_OWN};
-	size_t number;
 
 	slab.first = slab.start;
 	slab.end = (d->page + d->pages) << SHIFT;
 	if (location(d) != 0) {
-		slab.rest = ROW_FREE_PAGES;
-		slabs_add(t->slabs, &slab, &number);
+		slabs_add_rest(t->slabs, slab.start, slab.end, ROW_FREE_PAGES);
 		return;
 	}
 	if (d->class) {
@@ -451,18 +407,18 @@ static void add_span(struct tree *t, const struct description *d)
 	if (d->flags & IS_SAMPLED)
 		slab.stride = sampled_size(t, d, slab.stride);
 	slab.places = 1;
-	if (slabs_add(t->slabs, &slab, &number))
-		slabs_set(t->slabs, slab_at(t->slabs, number), 0, PLACE_LIVE);
+	slabs_add(t->slabs, &slab, PLACE_LIVE);
 }
 
-/* Adds what the words of a page of a leaf lead to; @ctx: the page for which the leaf's first is. */
-static bool add_page(struct tree *t, void *ctx, const uint64_t *word, uint64_t first)
+/* Adds what the words of a page of a leaf lead to. */
+static bool add_words(void *ctx, const uint64_t *word, uint64_t first, uint64_t *number_out)
 {
-	const uint64_t *leaf_page = ctx;
-	struct description d;
+	struct span_tree *t = ctx;
+	struct span_description d;
 
-	for (uint32_t i = 0; i < WORDS; i++) {
-		uint64_t page = *leaf_page + first + i;
+	(void)number_out;
+	for (uint32_t i = 0; i < PAGE_WORDS; i++) {
+		uint64_t page = first + i;
 
 		if (!word[i] || page < t->known_end)
 			continue;
@@ -478,46 +434,20 @@ static bool add_page(struct tree *t, void *ctx, const uint64_t *word, uint64_t f
 	return true;
 }
 
-static void add_leaves(struct tree *t)
+static void add_leaf(void *ctx, taddr_t leaf)
 {
-	uint64_t word[WORDS];
-
-	for (uint64_t n = 0; n < ROOT_WORDS; n += WORDS) {
-		if (!memory_read(t->memory, t->root + n * sizeof(*word), word, sizeof(word)))
-			return;
-		for (uint32_t i = 0; i < WORDS; i++) {
-			uint64_t first = (n + i) << LEAF_BITS;
-
-			if (!word[i])
-				continue;
-			each_page(t, word[i], add_page, &first);
-			add_own(t, word[i], LEAF_SIZE);
-		}
-	}
-	t->slabs->broken += t->pages_left == 0;
+	add_own(ctx, leaf, RADIX_LEAF_SIZE);
 }
 
 /* -- tcmalloc's own -- */
 
-static int compare(const void *a, const void *b)
-{
-	const struct part *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
-
 /* Adds what of @part is in no span. @spans: how many there are; *i: the first that may be in it. */
-static void add_rest(struct slabs *p, struct part part, size_t spans, size_t *i)
+static void add_rest(struct slabs *p, struct addr_range part, size_t spans, size_t *i)
 {
-	size_t number;
-
 	while (part.start < part.end) {
 		taddr_t next = *i < spans ? p->list.data[*i].start : part.end;
-		const struct slab slab = {.start = part.start, .first = part.start,
-					  .end = MIN(next, part.end), .rest = ROW_OWN};
 
-		if (part.start < next)
-			slabs_add(p, &slab, &number);
+		slabs_add_rest(p, part.start, MIN(next, part.end), ROW_OWN);
 		if (next >= part.end)
 			return;
 		part.start = MAX(part.start, p->list.data[(*i)++].end);
@@ -525,15 +455,15 @@ static void add_rest(struct slabs *p, struct part part, size_t spans, size_t *i)
 }
 
 /* What is between two parts of a mapping that are close together is tcmalloc's own, too. */
-static void add_own_slabs(struct tree *t)
+static void add_own_slabs(struct span_tree *t)
 {
 	size_t spans = t->slabs->list.count, at = 0;
 
 	if (t->own.count > 1)
-		qsort(t->own.data, t->own.count, sizeof(*t->own.data), compare);
+		qsort(t->own.data, t->own.count, sizeof(*t->own.data), taddr_compare);
 	for (size_t i = 0; i < t->own.count;) {
 		const struct map *map = maps_find(&t->memory->pages->maps, t->own.data[i].start);
-		struct part part = {ROUND_DOWN(t->own.data[i].start, PAGE), 0};
+		struct addr_range part = {ROUND_DOWN(t->own.data[i].start, PAGE), 0};
 
 		do
 			part.end = MAX(part.end, ROUND_UP(t->own.data[i].end, PAGE));
@@ -546,7 +476,7 @@ static void add_own_slabs(struct tree *t)
 
 /* -- free blocks -- */
 
-static void read_free(struct tree *t)
+static void read_free(struct span_tree *t)
 {
 	struct slabs *p = t->slabs;
 	uint64_t count = 0, noted = 0;
@@ -568,7 +498,7 @@ static void read_free(struct tree *t)
 /* -- gperftools' debugging allocator -- */
 
 /* Whether a block begins with a header of that allocator's; larger blocks may be its own. */
-static bool has_debug_header(struct tree *t, const struct slab *slab, uint32_t i)
+static bool has_debug_header(struct span_tree *t, const struct slab *slab, uint32_t i)
 {
 	struct { uint64_t size, offset, mark, type;
 	} head;
@@ -578,7 +508,7 @@ static bool has_debug_header(struct tree *t, const struct slab *slab, uint32_t i
 	       head.mark == DEBUG_MARK && head.offset == 0 && head.size <= slab->stride;
 }
 
-static bool is_debug(struct tree *t)
+static bool is_debug(struct span_tree *t)
 {
 	uint32_t looks = 0;
 
@@ -601,98 +531,38 @@ static bool is_debug(struct tree *t)
 
 /* -- the root -- */
 
-/* The page for which the leaf's first description is: *ctx, 0 = it is none. */
-static bool probe_page(struct tree *t, void *ctx, const uint64_t *word, uint64_t first)
+/* The page for which the leaf's first description is. */
+static bool probe_words(void *ctx, const uint64_t *word, uint64_t first, uint64_t *number_out)
 {
-	uint64_t *page_out = ctx;
-	struct description d;
+	const struct span_tree *t = ctx;
+	struct span_description d;
 
-	for (uint32_t i = 0; i < WORDS; i++) {
+	for (uint32_t i = 0; i < PAGE_WORDS; i++) {
 		if (!word[i])
 			continue;
 		if (!read_description(t->memory, word[i], &d))
 			return false;
-		uint64_t page = ROUND_DOWN(d.page, LEAF_WORDS) + first + i;
+		uint64_t page = ROUND_DOWN(d.page, RADIX_LEAF_WORDS) + first + i;
 
 		/* it begins in the leaf before */
-		page += page < d.page ? LEAF_WORDS : 0;
-		*page_out = page - d.page < d.pages ? page : 0;
+		page += page < d.page ? RADIX_LEAF_WORDS : 0;
+		*number_out = page - d.page < d.pages ? page : 0;
 		return false;
 	}
 	return true;
 }
 
-static bool may_be_leaf(const struct tree *t, uint64_t word)
+static bool read_all(struct span_tree *t, struct allocator *out)
 {
-	const struct map *m =
-		word % ALIGNMENT == 0 ? maps_find(&t->memory->pages->maps, word) : NULL;
+	struct radix_tree tree = {
+		.memory = t->memory, .root_words = ROOT_WORDS, .align = ALIGNMENT,
+		.probe = probe_words, .add = add_words, .add_leaf = add_leaf, .ctx = t};
+	struct cache_search search = {t->memory, &t->caches};
 
-	return m && m->is_write && m->end - word >= LEAF_SIZE;
-}
-
-/* Whether all words at @root are pointers to leaves for the pages that are theirs. */
-static bool is_root(struct tree *t, taddr_t root)
-{
-	uint64_t word[WORDS];
-
-	for (uint64_t n = 0; n < ROOT_WORDS; n += WORDS) {
-		if (!memory_read(t->memory, root + n * sizeof(*word), word, sizeof(word)))
-			return false;
-		for (uint32_t i = 0; i < WORDS; i++) {
-			uint64_t page = 0;
-
-			if (!word[i])
-				continue;
-			if (!may_be_leaf(t, word[i]))
-				return false;
-			each_page(t, word[i], probe_page, &page);
-			if (page && page >> LEAF_BITS != n + i)
-				return false;
-		}
-	}
-	return true;
-}
-
-/* Whether the word at @at is one of the root's pointers to leaves. */
-static bool find_root(struct tree *t, taddr_t at, uint64_t word)
-{
-	uint64_t page = 0;
-
-	if (!may_be_leaf(t, word))
+	t->root = radix_tree_find(&tree, t->data);
+	if (!t->root || !memory_find_word(t->memory, t->data, take_caches, &search))
 		return false;
-	each_page(t, word, probe_page, &page);
-	uint64_t offset = (page >> LEAF_BITS) * sizeof(word);
-
-	t->root = at - offset;
-	return page && offset <= at - t->data->start &&
-	       t->data->end - t->root >= ROOT_SIZE && is_root(t, t->root);
-}
-
-static bool search(struct tree *t)
-{
-	const struct resident *pages = t->memory->pages;
-	uint64_t word[WORDS];
-
-	t->pages_left = SEARCHED_MAX;
-	for (taddr_t page = resident_next(pages, t->data->start); page < t->data->end;
-	     page = resident_next(pages, page + PAGE)) {
-		if (!memory_read(t->memory, page, word, sizeof(word)))
-			return false;
-		for (uint32_t k = 0; k < WORDS; k++)
-			if (word[k] && find_root(t, page + k * sizeof(*word), word[k]))
-				return true;
-	}
-	return false;
-}
-
-static bool read_all(struct tree *t, struct allocator *out)
-{
-	const struct resident *pages = t->memory->pages;
-
-	if (!search(t) || !tcmalloc_caches_find(t->memory, t->data, &t->caches))
-		return false;
-	t->pages_left = (pages->resident + pages->swapped) / PAGE * 2;
-	add_leaves(t);
+	t->slabs->broken += !radix_tree_visit(&tree, t->root);
 	for (size_t i = 0; i < t->caches.list.count; i++)
 		add_own(t, t->caches.list.data[i], sizeof(uint64_t));
 	slabs_sort(t->slabs);
@@ -709,13 +579,11 @@ bool tcmalloc_find(const struct allocator_input *in, struct allocator *out)
 	bool is_found = false;
 
 	for (size_t i = 0; i < in->data_count && out->slabs.list.count == 0; i++) {
-		struct tree t = {.memory = in->memory, .slabs = &out->slabs,
+		struct span_tree t = {.memory = in->memory, .slabs = &out->slabs,
 				 .data = &in->data[i]};
 
-		if (t.data->end - t.data->start < ROOT_SIZE)
-			continue;
 		is_found = read_all(&t, out);
-		tcmalloc_caches_deinit(&t.caches);
+		vec_deinit(&t.caches.list);
 		vec_deinit(&t.free);
 		vec_deinit(&t.own);
 	}

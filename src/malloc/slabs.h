@@ -8,12 +8,12 @@
  *
  * What is in no place belongs to the row of the slab.
  */
-#ifndef PTMEM_INSPECT_MALLOC_SLABS_H
-#define PTMEM_INSPECT_MALLOC_SLABS_H
+#ifndef PTMEM_MALLOC_SLABS_H
+#define PTMEM_MALLOC_SLABS_H
 
 #include "base/alloc.h"
-#include "inspect/account.h"
-#include "inspect/memory.h"
+#include "malloc/account.h"
+#include "malloc/memory.h"
 
 enum place_state {
 	PLACE_FREE,
@@ -60,9 +60,11 @@ struct slabs {
 
 /* How many the memory of a process may have. */
 size_t slabs_most(const struct resident *pages);
-/* Adds @slab, all of whose places are free; its number. False: it cannot be one. */
-bool slabs_add(struct slabs *p, const struct slab *slab, size_t *number_out);
-/* slabs_add gave @slab, or it is an element of the list. */
+/* Adds @slab, all of whose places have @state. Valid until the next one; NULL: it cannot be one. */
+const struct slab *slabs_add(struct slabs *p, const struct slab *slab, enum place_state state);
+/* Adds memory without places, if it is not empty. */
+void slabs_add_rest(struct slabs *p, taddr_t start, taddr_t end, enum inspect_row row);
+/* slabs_add returned @slab, or it is an element of the list. */
 enum place_state slabs_state(const struct slabs *p, const struct slab *slab, uint32_t i);
 void slabs_set(struct slabs *p, const struct slab *slab, uint32_t i, enum place_state state);
 
@@ -98,15 +100,12 @@ struct slabs_visit {
 };
 void slabs_visit(struct slabs *p, struct inspect_memory *m, struct slabs_visit *v);
 
-struct slab_part {
-	taddr_t start, end;
-};
 /* Calls @fn for each part of @part that outer slabs cover, ascending. */
 typedef void slab_part_fn(void *ctx, taddr_t start, taddr_t end, enum inspect_row row);
-void slabs_each_part(const struct slabs *p, struct inspect_memory *m, struct slab_part part,
+void slabs_each_part(const struct slabs *p, struct inspect_memory *m, struct addr_range part,
 		     slab_part_fn *fn, void *ctx);
 /* Adds the bytes of @part, which outer slabs cover, to @account. */
-void slabs_account(const struct slabs *p, struct inspect_memory *m, struct slab_part part,
+void slabs_account(const struct slabs *p, struct inspect_memory *m, struct addr_range part,
 		   struct account *account);
 
 void slabs_deinit(struct slabs *p);

@@ -1,9 +1,9 @@
 /* Reads mimalloc: pages, which both versions have; segments (2.x); regions and arenas (3.x). */
-#include "inspect/malloc/allocators.h"
+#include "malloc/allocators.h"
 
 #include <string.h>
 
-#include "inspect/malloc/slabs.h"
+#include "malloc/slabs.h"
 
 /*
  * Pages of mimalloc: adjacent slices with blocks of one size. A page has three lists of free
@@ -57,17 +57,6 @@ static void read_lists(struct mimalloc_pages *p, const struct mimalloc_page *pag
 	p->slabs->broken += own + page->used != page->capacity || foreign > page->used;
 }
 
-/* Adds [@start, @end), which has no blocks. */
-static void mimalloc_pages_add_rest(struct mimalloc_pages *p, taddr_t start, taddr_t end,
-				    enum inspect_row row)
-{
-	struct slab slab = {.start = start, .end = end, .first = start, .rest = row};
-	size_t number;
-
-	if (start < end)
-		slabs_add(p->slabs, &slab, &number);
-}
-
 /*
  * Adds @page with its free blocks, and what contradicts itself to the slabs' broken.
  * The places up to the capacity, which have been touched, and the rest.
@@ -78,25 +67,49 @@ static void mimalloc_pages_add(struct mimalloc_pages *p, const struct mimalloc_p
 	struct slab slab = {.start = page->start, .end = middle, .first = page->first,
 			    .stride = page->size, .places = page->capacity, .rest = ROW_OWN,
 			    .is_loose = page->has_aligned};
-	size_t number;
 
 	if (page->capacity > p->places_left) {
 		p->slabs->broken++;
 		return;
 	}
 	p->places_left -= page->capacity;
-	if (middle > page->start && slabs_add(p->slabs, &slab, &number)) {
-		for (uint32_t i = 0; i < page->capacity; i++)
-			slabs_set(p->slabs, slab_at(p->slabs, number), i, PLACE_LIVE);
-		read_lists(p, page, slab_at(p->slabs, number));
-	}
-	mimalloc_pages_add_rest(p, middle, page->end, ROW_FREE_PAGES);
+	const struct slab *added =
+		middle > page->start ? slabs_add(p->slabs, &slab, PLACE_LIVE) : NULL;
+
+	if (added)
+		read_lists(p, page, added);
+	slabs_add_rest(p->slabs, middle, page->end, ROW_FREE_PAGES);
 }
+
+/*
+ * mimalloc 2.0.3 to 2.4 in their release form (64 bits); 2.0.3 is as 2.0.4:
+ *
+ *	segment     at a multiple of its size, larger only for a huge block; slices of 64 KiB, the
+ *	            first of them its own. Key: its cookie ^ its address, the same for all
+ *	page        some adjacent slices with blocks of one size; described at its first slice.
+ *	            A size of 0: the slices are free
+ *	lists       in each page: free, freed by its thread, freed by other threads; in each heap:
+ *	            freed by other threads while a page was full. A block's first word is the link
+ *
+ * The segment of an ended thread has no thread, and its pages no heap. A segment without pages and
+ * thread is kept for later.
+ *
+ *	offsets              2.0.4    2.0.9    2.1.4    2.1.8
+ *	used pages; cookie   312; 320 208; 216 208; 216 216; 224
+ *	slices, own, kind    328      224      224      248
+ *	entries; thread      360; 352 248; 256 248; 256 272; 280
+ *	pages; of bytes      368; 80  264; 80  264; 96  288; 96
+ *
+ * The blocks of a page begin after 128 bytes (2.0.4) or 384 (2.0.9) if they have up to 1024 bytes;
+ * after 3 blocks of up to 64 bytes, or one of up to 512 (2.1.0); from 2.1.4 on the page says where.
+ *
+ * Where an aligned block begins in its place is not recorded, only that a page has such blocks.
+ * 2.0.3 keeps blocks that are aligned to more than 2 MiB, although the program frees them.
+ */
 
 /*
  * Segments are searched at multiples of their size. The first one all of whose relations hold says
  * what the key is; the others need that key. The layout is the one that the most of them fit to.
- * See allocators.h.
  */
 
 #define SLICE UINT64_C(65536)
@@ -293,10 +306,7 @@ static void note_heap(struct segment_finder *f, taddr_t heap, uint64_t thread)
 
 	if (!heap || (at < f->heaps.count && f->heaps.data[at].addr == heap))
 		return;
-	(void)vec_add(&f->heaps);
-	memmove(&f->heaps.data[at + 1], &f->heaps.data[at],
-		(f->heaps.count - 1 - at) * sizeof(*f->heaps.data));
-	f->heaps.data[at] = (struct heap){heap, thread};
+	*vec_insert(&f->heaps, at) = (struct heap){heap, thread};
 }
 
 static void add_page(struct segment_finder *f, const struct page *p)
@@ -312,7 +322,7 @@ static void add_page(struct segment_finder *f, const struct page *p)
 static void add_slices(struct segment_finder *f, taddr_t start, taddr_t end, enum inspect_row row)
 {
 	if (f->slabs)
-		mimalloc_pages_add_rest(&f->pages, start, end, row);
+		slabs_add_rest(f->pages.slabs, start, end, row);
 }
 
 /*
@@ -470,9 +480,33 @@ bool mimalloc_find(const struct allocator_input *in, struct allocator *out)
 }
 
 /*
+ * mimalloc 3.6 in its release form (64 bits):
+ *
+ *	region   256 MiB, aligned; begins with a description (128 bytes) for each of its slices of
+ *	         64 KiB, so that the first 8 slices have the descriptions
+ *	page     adjacent slices with blocks of one size. The descriptions of its slices point to
+ *	         the one that is in use: the first slice's own, or, for blocks of up to 10 KiB, one
+ *	         at the start of the slice itself. Of a single block's only two slices' do
+ *	arena    adjacent regions. What describes it follows the descriptions of its first region;
+ *	         a bit for each slice that is free
+ *
+ * A page outside all arenas has a region of its own, or several: large blocks, and those that are
+ * aligned to more than 64 KiB. Descriptions of pages that were freed remain: without thread, and
+ * without a block in use. The pages of thread 8 have mimalloc's own variables of threads.
+ *
+ *	page    self 0, thread + flags 8, free 16, local free 24, size of a block 32, used 40 (u16),
+ *	        where blocks begin, from here, 48, capacity 56 (u16), reserved 58 (u16), freed by
+ *	        others + flag 64, arena 104, or region, size; slice 112 (u32), slices 116 (u32),
+ *	        kind 120 (u32): 3 = region, 6 = arena
+ *	arena   start 40, slices 48, own slices 56, lists of bits 112: free, committed, dirty, purge
+ *
+ * As in mimalloc 2 it is not recorded where an aligned block begins in its place.
+ */
+
+/*
  * Regions are searched at multiples of their size, and their pages in ascending order. What is said
  * about a page must fit to where it is, and an arena's bits must say that its pages' slices, and no
- * others, are in use. See allocators.h.
+ * others, are in use.
  */
 
 #define SLICE UINT64_C(65536)
@@ -607,7 +641,7 @@ static void fill(struct region_finder *f, taddr_t end)
 		uint64_t own = own_bytes(&f->arena, start, &next);
 
 		f->arena.done = MIN(own ? start + own : next, end);
-		mimalloc_pages_add_rest(&f->pages, start, f->arena.done,
+		slabs_add_rest(f->pages.slabs, start, f->arena.done,
 					own ? ROW_OWN : ROW_FREE_PAGES);
 	}
 }
@@ -696,7 +730,7 @@ static void add_region(struct region_finder *f, const struct mimalloc_page *p)
 	taddr_t region = ROUND_DOWN(p->start, REGION);
 
 	finish_arena(f);
-	mimalloc_pages_add_rest(&f->pages, region, p->start, ROW_OWN);
+	slabs_add_rest(f->pages.slabs, region, p->start, ROW_OWN);
 }
 
 static void note_page_heap(struct region_finder *f, taddr_t heap)
@@ -719,7 +753,7 @@ static void add_region_page(struct region_finder *f, const struct description *d
 		add_region(f, p);
 	}
 	if ((d->thread & ~FLAGS) == OWN_THREAD)
-		mimalloc_pages_add_rest(&f->pages, p->start, p->end, ROW_OWN);
+		slabs_add_rest(f->pages.slabs, p->start, p->end, ROW_OWN);
 	else
 		mimalloc_pages_add(&f->pages, p);
 	note_page_heap(f, d->heap);

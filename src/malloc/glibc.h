@@ -13,16 +13,14 @@
  *	              32 bytes; 48 since 2.35
  *	malloc_par    see glibc_heaps.c
  */
-#ifndef PTMEM_INSPECT_MALLOC_GLIBC_H
-#define PTMEM_INSPECT_MALLOC_GLIBC_H
+#ifndef PTMEM_MALLOC_GLIBC_H
+#define PTMEM_MALLOC_GLIBC_H
 
 #include <sys/types.h>
 
 #include "base/alloc.h"
 #include "base/types.h"
-#include "inspect/memory.h"
-#include "leak/heap_walk.h"
-#include "leak/pointer_scan.h"
+#include "malloc/memory.h"
 
 #define GLIBC_FASTBINS 10u
 #define GLIBC_HEADER 16u     /* offset from a chunk to its block */
@@ -34,6 +32,9 @@
 #define GLIBC_IS_MMAPPED 2u
 #define GLIBC_IS_IN_HEAP 4u  /* in any arena but the main one */
 #define GLIBC_FLAGS 7u
+#define GLIBC_ALIGN 16u      /* chunks and blocks are multiples of it */
+/* A chunk without a block: the heap, or a part of it, ends, or memory that is not malloc's follows. */
+#define GLIBC_FENCEPOST 16u
 
 struct glibc_arena {
 	taddr_t addr;
@@ -52,9 +53,11 @@ struct glibc_arena {
 
 /* Memory in which chunks follow one another, with what precedes them. */
 struct glibc_heap {
+	taddr_t start, end;     /* of the memory for chunks */
+	taddr_t top_end;        /* where the top chunk ends; the end if there is none */
 	taddr_t map_start;      /* where the arena or heap header is; start if there is none */
-	taddr_t start, end;     /* of the chunks */
 	taddr_t top;            /* the top chunk; 0 = the heap ends with fenceposts */
+	taddr_t owner;          /* address of the arena; 0 of the main one */
 	uint32_t arena;         /* index of the arena */
 	bool is_main;           /* of the main arena, which may have several */
 };
@@ -77,15 +80,11 @@ struct glibc {
 	uint32_t lost_heaps;            /* not found, although malloc has used them */
 };
 
-struct glibc_range {
-	taddr_t start, end;
-};
-
 /*
  * Looks for the main arena in @data (ascending, @count): the writable data of the program and its
  * libraries. Without one, @out has no arena. Free @out with glibc_deinit.
  */
-void glibc_find(struct inspect_memory *m, const struct glibc_range *data, size_t count,
+void glibc_find(struct inspect_memory *m, const struct addr_range *data, size_t count,
 		struct glibc *out);
 void glibc_deinit(struct glibc *g);
 
@@ -218,7 +217,7 @@ uint64_t glibc_mmapped_usable(const struct glibc *g, const struct glibc_mmapped 
  * Adds the blocks in [@start, @end), anonymous memory without a heap. g->params holds their total
  * number: the search stops there.
  */
-void glibc_mmapped_find(struct inspect_memory *m, const struct glibc *g, struct glibc_range range,
+void glibc_mmapped_find(struct inspect_memory *m, const struct glibc *g, struct addr_range range,
 			struct glibc_mmapped_list *out);
 
 /*
@@ -241,23 +240,16 @@ void glibc_mmapped_find(struct inspect_memory *m, const struct glibc *g, struct 
  * aligned to that size.
  */
 
-/* Memory in which chunks follow one another; parameters for heap_walk_init. */
-struct arena_heap {
-	taddr_t start, end, top;
-	bool is_main;           /* the main arena's */
-	taddr_t limit;          /* of all but the main arena's: where the heap's memory ends */
-};
-
 struct arenas {
-	VEC(struct heap_part) states;
-	VEC(struct arena_heap) heaps;
+	VEC(struct addr_range) states;
+	VEC(struct glibc_heap) heaps; /* without the numbers of their arenas */
 };
 
 /*
  * Looks for a main arena in [@start, @end), the data of a library or program. Adds it and all
  * arenas that it leads to. @read reads from the target, which must be stopped.
  */
-void arenas_search(struct arenas *a, taddr_t start, taddr_t end, pointer_read_fn *read, void *ctx);
+void arenas_search(struct arenas *a, taddr_t start, taddr_t end, memory_read_fn *read, void *ctx);
 
 /* The heaps found, ascending and disjoint. */
 void arenas_sort(struct arenas *a);

@@ -2,7 +2,7 @@
  * Slabs are kept in an array, sorted once all are there; the states of their places, two bits
  * each, in another.
  */
-#include "inspect/malloc/slabs.h"
+#include "malloc/slabs.h"
 
 #include <string.h>
 
@@ -16,7 +16,7 @@ size_t slabs_most(const struct resident *pages)
 	return (pages->resident + pages->swapped) / PAGE_SIZE_MIN * SLABS_PER_PAGE + SLABS_MIN;
 }
 
-bool slabs_add(struct slabs *p, const struct slab *slab, size_t *number_out)
+const struct slab *slabs_add(struct slabs *p, const struct slab *slab, enum place_state state)
 {
 	uint64_t size;
 
@@ -25,19 +25,27 @@ bool slabs_add(struct slabs *p, const struct slab *slab, size_t *number_out)
 	    slab->first < slab->start || slab->first > slab->end ||
 	    size > slab->end - slab->first || (slab->places > 0 && slab->stride == 0)) {
 		p->broken++;
-		return false;
+		return NULL;
 	}
 	size_t bytes = (slab->places + PLACES_PER_BYTE - 1) / PLACES_PER_BYTE;
 	size_t states = p->states.count;
 
 	vec_reserve(&p->states, states + bytes);
 	if (bytes)
-		memset(p->states.data + states, 0, bytes);
+		memset(p->states.data + states, (int)state * 0x55, bytes);
 	p->states.count += bytes;
-	*number_out = p->list.count;
-	*vec_add(&p->list) = *slab;
-	p->list.data[*number_out].states = states;
-	return true;
+	struct slab *added = vec_add(&p->list);
+
+	*added = *slab;
+	added->states = states;
+	return added;
+}
+
+void slabs_add_rest(struct slabs *p, taddr_t start, taddr_t end, enum inspect_row row)
+{
+	if (start < end)
+		slabs_add(p, &(struct slab){.start = start, .end = end, .first = start, .rest = row},
+			  PLACE_FREE);
 }
 
 enum place_state slabs_state(const struct slabs *p, const struct slab *slab, uint32_t i)
@@ -240,7 +248,7 @@ void slabs_visit(struct slabs *p, struct inspect_memory *m, struct slabs_visit *
 struct accounting {
 	const struct slabs *slabs;
 	struct inspect_memory *memory;
-	struct slab_part part;
+	struct addr_range part;
 	slab_part_fn *fn;
 	void *ctx;
 };
@@ -307,7 +315,7 @@ static void add_slab(struct accounting *a, const struct slab *slab, uint32_t dep
 	add(a, at, slab->end, slab->rest);
 }
 
-void slabs_each_part(const struct slabs *p, struct inspect_memory *m, struct slab_part part,
+void slabs_each_part(const struct slabs *p, struct inspect_memory *m, struct addr_range part,
 		     slab_part_fn *fn, void *ctx)
 {
 	struct accounting a = {p, m, part, fn, ctx};
@@ -324,7 +332,7 @@ static void add_to_account(void *ctx, taddr_t start, taddr_t end, enum inspect_r
 	account_add(ctx, start, end, row, row);
 }
 
-void slabs_account(const struct slabs *p, struct inspect_memory *m, struct slab_part part,
+void slabs_account(const struct slabs *p, struct inspect_memory *m, struct addr_range part,
 		   struct account *account)
 {
 	slabs_each_part(p, m, part, add_to_account, account);

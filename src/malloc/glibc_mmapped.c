@@ -1,5 +1,5 @@
 /* Searches written memory page by page. See glibc.h. */
-#include "inspect/malloc/glibc.h"
+#include "malloc/glibc.h"
 
 #define PAGE ((taddr_t)PAGE_SIZE_MIN)
 #define ALIGNMENT_MIN 32u
@@ -115,7 +115,7 @@ static void read_batch(struct inspect_memory *m, struct batch *b)
 
 /* -- blocks that were moved -- */
 
-static bool find_in_batch(const struct mmapped_finder *f, struct glibc_range r,
+static bool find_in_batch(const struct mmapped_finder *f, struct addr_range r,
 			  const struct batch *b, struct glibc_mmapped *out)
 {
 	uint64_t size;
@@ -138,7 +138,7 @@ static bool find_in_batch(const struct mmapped_finder *f, struct glibc_range r,
  * of a page for alignments above that. @stale, the header at the start, has the size that the
  * mapping had, which exceeds the distance. No page is read that was never written.
  */
-static bool find_moved(const struct mmapped_finder *f, struct glibc_range r,
+static bool find_moved(const struct mmapped_finder *f, struct addr_range r,
 		       const struct header *stale, struct glibc_mmapped_list *list,
 		       struct glibc_mmapped *out)
 {
@@ -180,7 +180,7 @@ static bool is_complete(const struct glibc *g, const struct glibc_mmapped_list *
 	return g->params.is_known && l->list.count >= g->params.mmaps;
 }
 
-void glibc_mmapped_find(struct inspect_memory *m, const struct glibc *g, struct glibc_range range,
+void glibc_mmapped_find(struct inspect_memory *m, const struct glibc *g, struct addr_range range,
 			struct glibc_mmapped_list *out)
 {
 	taddr_t at = range.start, free_from = at;
@@ -191,7 +191,7 @@ void glibc_mmapped_find(struct inspect_memory *m, const struct glibc *g, struct 
 		at = fill_batch(m, MAX(at, free_from), range.end, b);
 		read_batch(m, b);
 		for (size_t i = 0; i < b->count; i++) {
-			struct glibc_range rest = {b->addr[i], range.end};
+			struct addr_range rest = {b->addr[i], range.end};
 			struct glibc_mmapped found;
 
 			if (b->addr[i] < free_from || before_of(&f, &b->header[i]) != 0 ||

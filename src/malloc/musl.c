@@ -2,9 +2,31 @@
  * Reads musl's malloc: mallocng, area by area and group by group; then the one before, from chunk
  * to chunk.
  */
-#include "inspect/malloc/allocators.h"
+#include "malloc/allocators.h"
 
 #include <string.h>
+
+/*
+ * musl's malloc since 1.2.1 (mallocng, 64 bits):
+ *
+ *	context     0 secret, 56 first area, 64 last area; 928 bytes in libc's data
+ *	area        0 secret, 8 next, 16 int slots, 24 descriptions of groups (meta), 40 bytes each;
+ *	            one page
+ *	meta        16 group or 0, 24 int available, 28 int freed: a bit for each of its slots,
+ *	            32 bits: 5 last slot, 1 may be freed, 6 size class, 52 pages of its mapping
+ *	group       0 its meta, 16 slots
+ *
+ * A slot that is neither available nor freed holds a block, or an inner group. The four bytes
+ * before a slot say where the block begins:
+ *
+ *	-3          7 << 5: the block is 16 times the number at -2 after the slot's start, or a
+ *	            multiple of 1 MiB more
+ *	            else the block is at its start, and these are the bytes before the block:
+ *	-4          1 if the offset is at -8, 32 bits
+ *	-3          5 bits number of the slot; 3 bits unused bytes at its end, 5: it is written in
+ *	            the last 4 bytes of the slot; 6: an inner group
+ *	-2          offset from slot 0, in 16 bytes
+ */
 
 #define UNIT 16u
 #define AREA_SIZE 4096u
@@ -124,16 +146,6 @@ static bool find_block(struct inspect_memory *m, const struct slab *slab, uint32
 
 /* -- groups -- */
 
-/* In use, by blocks or inner groups. */
-static void set_slots(struct slabs *p, size_t number, const struct meta *e)
-{
-	const struct slab *slab = &p->list.data[number];
-
-	for (uint32_t i = 0; i < slab->places; i++)
-		if (!((e->available | e->freed) >> i & 1))
-			slabs_set(p, slab, i, PLACE_LIVE);
-}
-
 /* The group of @e, whose address is @at. */
 static bool add_group(struct inspect_memory *m, const struct meta *e, taddr_t at, struct slabs *out)
 {
@@ -141,7 +153,6 @@ static bool add_group(struct inspect_memory *m, const struct meta *e, taddr_t at
 	uint64_t pages = e->bits >> 12, size = pages * PAGE_SIZE_MIN, meta;
 	struct slab slab = {.start = e->group, .first = e->group + UNIT, .places = last + 1,
 			    .rest = ROW_OWN, .is_inner = size == 0 && is_freeable};
-	size_t number;
 
 	if (e->group % UNIT || !memory_read_word(m, e->group, &meta) || meta != at ||
 	    (class >= ARRAY_SIZE(class_units) && class != SINGLE_CLASS) ||
@@ -152,10 +163,12 @@ static bool add_group(struct inspect_memory *m, const struct meta *e, taddr_t at
 	else if (class != SINGLE_CLASS)
 		slab.stride = class_units[class] * UNIT;
 	slab.end = e->group + (size ? size : UNIT + slab.places * slab.stride);
-	if (!slabs_add(out, &slab, &number))
-		return false;
-	set_slots(out, number, e);
-	return true;
+	const struct slab *added = slabs_add(out, &slab, PLACE_LIVE);
+
+	for (uint32_t i = 0; added && i < added->places; i++)
+		if ((e->available | e->freed) >> i & 1)
+			slabs_set(out, added, i, PLACE_FREE);
+	return added != NULL;
 }
 
 /* -- areas -- */
@@ -213,45 +226,32 @@ static bool is_context(struct inspect_memory *m, const uint64_t *word)
 	       memory_read_word(m, area, &secret) && secret == word[0];
 }
 
-#define WORDS (PAGE_SIZE_MIN / 8u)
-#define NEXT_WORDS (LAST_AREA_AT / 8u)
+struct context_search {
+	struct inspect_memory *memory;
+	struct slabs *slabs;
+};
 
-static bool search_page(const struct allocator_input *in, taddr_t page, struct allocator *out)
+/* Adds the areas of the context at @word, if it is one that has groups. */
+static bool add_context(void *ctx, taddr_t at, const uint64_t *word)
 {
-	uint64_t word[WORDS + NEXT_WORDS] = {0};
+	const struct context_search *s = ctx;
 
-	/* the end of a mapping */
-	if (!memory_read(in->memory, page, word, sizeof(word)) &&
-	    !memory_read(in->memory, page, word, PAGE_SIZE_MIN))
+	(void)at;
+	if (!is_context(s->memory, word))
 		return false;
-	for (size_t i = 0; i < WORDS; i++) {
-		if (!is_context(in->memory, &word[i]))
-			continue;
-		if (add_areas(in->memory, &word[i], &out->slabs) > 0)
-			return true;
-		slabs_deinit(&out->slabs);
-		out->slabs.broken = 0;
-	}
-	return false;
-}
-
-/* Only pages that were written: a program may have very much data. */
-static bool search(const struct allocator_input *in, const struct glibc_range *data,
-		   struct allocator *out)
-{
-	const struct resident *pages = in->memory->pages;
-
-	for (taddr_t at = resident_next(pages, data->start); at < data->end;
-	     at = resident_next(pages, at + PAGE_SIZE_MIN))
-		if (search_page(in, at, out))
-			return true;
+	if (add_areas(s->memory, word, s->slabs) > 0)
+		return true;
+	slabs_deinit(s->slabs);
+	s->slabs->broken = 0;
 	return false;
 }
 
 bool musl_find(const struct allocator_input *in, struct allocator *out)
 {
+	struct context_search search = {in->memory, &out->slabs};
+
 	for (size_t i = 0; i < in->data_count; i++)
-		if (search(in, &in->data[i], out)) {
+		if (memory_find_word(in->memory, &in->data[i], add_context, &search)) {
 			out->slabs.block = find_block;
 			slabs_sort(&out->slabs);
 			slabs_mark_inner(&out->slabs);
@@ -261,8 +261,24 @@ bool musl_find(const struct allocator_input *in, struct allocator *out)
 }
 
 /*
+ * musl's malloc before 1.2.1, which later versions have as oldmalloc (64 bits):
+ *
+ *	bins        8 bytes: a bit for each list that is not empty; 64 lists, 24 bytes each: int
+ *	            lock, int waiters, 8 first chunk, 16 last; in libc's data. A list that was never
+ *	            used is 0; an empty one refers to itself, as to a chunk 8 bytes before it
+ *	chunk       0 size of the one before, 8 size, each + 1 if it is in use; 16 block, or, if it
+ *	            is free, next and previous chunk of its list. At 16 more than a multiple of 32
+ *	area        chunks that follow one another; the first has no chunk before it, the last one
+ *	            has no size: in memory of brk or mmap, or what is left of a page of a library's
+ *	            data
+ *
+ * A chunk with a mapping of its own is 16 bytes after its start, which it has at 0, and not marked
+ * as in use. An aligned block has another such header.
+ */
+
+/*
  * Areas are searched in memory that was written, where one may begin, and followed from chunk to
- * chunk: each must have the size that the next one says. See allocators.h.
+ * chunk: each must have the size that the next one says.
  */
 
 #define PAGE ((taddr_t)PAGE_SIZE_MIN)
@@ -271,7 +287,6 @@ bool musl_find(const struct allocator_input *in, struct allocator *out)
 #define IN_USE UINT64_C(1)
 #define BINS 64u
 #define BIN_SIZE 24u
-#define WORDS (PAGE_SIZE_MIN / 8u)
 /* Free memory may have been returned: an area may be larger than what is resident. */
 #define AREA_FACTOR 64u
 #define AREA_MIN (UINT64_C(1) << 30)
@@ -335,25 +350,16 @@ static bool is_bins(struct inspect_memory *m, taddr_t at)
 	return used > 0;
 }
 
-/* Whether one of the words at @page is that of a list. */
-static bool has_bins(struct inspect_memory *m, taddr_t page)
+/* Whether @word, at @at, is that of a list: it may be any of them. */
+static bool is_of_bins(void *memory, taddr_t at, const uint64_t *word)
 {
-	uint64_t word[WORDS + 1] = {0};
 	bool is_empty;
 
-	if (!memory_read(m, page, word, sizeof(word)) &&
-	    !memory_read(m, page, word, PAGE_SIZE_MIN))
+	if (!word[0] || !word[1] || !is_list(memory, at, word[0], word[1], &is_empty))
 		return false;
-	for (uint32_t k = 0; k < WORDS; k++) {
-		taddr_t at = page + k * sizeof(*word);
-
-		if (!word[k] || !word[k + 1] ||
-		    !is_list(m, at, word[k], word[k + 1], &is_empty))
-			continue;
-		for (uint32_t i = 0; i < BINS; i++)
-			if (is_bins(m, at - 16 - i * BIN_SIZE))
-				return true;
-	}
+	for (uint32_t i = 0; i < BINS; i++)
+		if (is_bins(memory, at - 16 - i * BIN_SIZE))
+			return true;
 	return false;
 }
 
@@ -407,15 +413,16 @@ static void add_chunks(struct chunk_finder *f, taddr_t first, taddr_t end)
 			    .places = (uint32_t)((end - first) / SIZE_ALIGN), .rest = ROW_OWN,
 			    .has_runs = true};
 	struct chunk c;
-	size_t number;
 
 	f->left -= end - first;
-	if (!slabs_add(f->slabs, &slab, &number))
+	const struct slab *added = slabs_add(f->slabs, &slab, PLACE_FREE);
+
+	if (!added)
 		return;
 	for (taddr_t at = first; at < end; at += c.size & ~IN_USE) {
 		read_chunk(f, at, &c);
 		if (c.size & IN_USE)
-			set_run(f->slabs, slab_at(f->slabs, number),
+			set_run(f->slabs, added,
 				(uint32_t)((at - first) / SIZE_ALIGN),
 				(uint32_t)(c.size / SIZE_ALIGN));
 	}
@@ -460,7 +467,6 @@ static taddr_t add_mapped(struct chunk_finder *f, taddr_t start)
 {
 	const struct map *map = maps_find(&f->memory->pages->maps, start);
 	struct chunk c;
-	size_t number;
 
 	if (!map || *map->path || !read_chunk(f, start + OVERHEAD, &c) || c.before != OVERHEAD ||
 	    (c.size + OVERHEAD) % PAGE || c.size < OVERHEAD || c.size > map->end - start - OVERHEAD)
@@ -470,8 +476,7 @@ static taddr_t add_mapped(struct chunk_finder *f, taddr_t start)
 
 	slab.first = find_mapped(f, start, slab.end);
 	slab.stride = slab.end - slab.first;
-	if (slabs_add(f->slabs, &slab, &number))
-		slabs_set(f->slabs, slab_at(f->slabs, number), 0, PLACE_LIVE);
+	slabs_add(f->slabs, &slab, PLACE_LIVE);
 	return slab.end;
 }
 
@@ -523,23 +528,6 @@ static void search_all(struct chunk_finder *f)
 	}
 }
 
-static bool is_used(const struct allocator_input *in, const struct glibc_range *data)
-{
-	const struct resident *pages = in->memory->pages;
-
-	for (size_t i = resident_find(pages, data->start); i < pages->list.count; i++) {
-		const struct page_run *r = &pages->list.data[i];
-
-		if (r->start >= data->end)
-			break;
-		for (taddr_t at = MAX(r->start, data->start); at < MIN(r->end, data->end);
-		     at += PAGE)
-			if (has_bins(in->memory, at))
-				return true;
-	}
-	return false;
-}
-
 bool musl_old_find(const struct allocator_input *in, struct allocator *out)
 {
 	const struct resident *pages = in->memory->pages;
@@ -548,7 +536,8 @@ bool musl_old_find(const struct allocator_input *in, struct allocator *out)
 			   .steps = (pages->resident + pages->swapped) / SIZE_ALIGN * 4};
 	size_t i = 0;
 
-	while (i < in->data_count && !is_used(in, &in->data[i]))
+	while (i < in->data_count &&
+	       !memory_find_word(in->memory, &in->data[i], is_of_bins, in->memory))
 		i++;
 	if (i == in->data_count)
 		return false;

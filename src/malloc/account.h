@@ -2,8 +2,8 @@
  * Accounts for resident and swapped memory: every byte of every page counted in VmRSS or VmSwap
  * belongs to exactly one row.
  */
-#ifndef PTMEM_INSPECT_ACCOUNT_H
-#define PTMEM_INSPECT_ACCOUNT_H
+#ifndef PTMEM_MALLOC_ACCOUNT_H
+#define PTMEM_MALLOC_ACCOUNT_H
 
 #include "base/alloc.h"
 #include "base/types.h"
