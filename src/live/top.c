@@ -333,15 +333,6 @@ static void note_session(void *ctx, struct address_space *space)
 	*vec_add(&top->shown) = find_shown(top, space->sink.user);
 }
 
-static void update(struct shown *p)
-{
-	const struct report r = session_report(p->session);
-
-	if (!p->table)
-		p->table = xcalloc(1, sizeof(*p->table));
-	top_table_update(p->table, &r, clock_now_ns());
-}
-
 static void sort_tables(struct top *top)
 {
 	size_t before = 0, selected = top->view.selected;
@@ -447,9 +438,16 @@ static bool poll(void *ctx)
 	obey(top, wish);
 	if (is_due)
 		top->next_ns = now + top->interval_ns;
-	for (size_t i = 0; i < top->shown.count; i++)
-		if (is_due || !top->shown.data[i]->table)
-			update(top->shown.data[i]);
+	for (size_t i = 0; i < top->shown.count; i++) {
+		struct shown *p = top->shown.data[i];
+		const struct report r = session_report(p->session);
+
+		if (p->table && !is_due)
+			continue;
+		if (!p->table)
+			p->table = xcalloc(1, sizeof(*p->table));
+		top_table_update(p->table, &r, clock_now_ns());
+	}
 	if (is_due || wish != TOP_NOTHING)
 		show(top);
 	return false;

@@ -90,7 +90,7 @@ static void sink_space_new(void *ctx, struct address_space *space)
 		/* one that was attached to ran already; others have just executed theirs */
 		free(s->process.command);
 		s->process.command = exec_info_command(space->processes.reader,
-						       !session_was_attached(s));
+						       !s->image.was_attached);
 	}
 	session_bind(s, space);
 	hints_at_start(s);

@@ -131,7 +131,7 @@ void largest_deinit(struct largest *l)
 void hints_at_start(const struct session *s)
 {
 	struct stat st;
-	if (geteuid() == 0 || session_was_attached(s) || !s->space)
+	if (geteuid() == 0 || s->image.was_attached || !s->space)
 		return;
 	_cleanup_free_ char *exe = xasprintf("/proc/%d/exe", (int)s->space->processes.reader);
 	_cleanup_free_ char *path = proc_read_link((pid_t)s->process.pid, "exe");
@@ -178,7 +178,7 @@ static void hint_at_pymalloc(const struct session *s)
 	_cleanup_free_ char *value = NULL;
 	if (!s->image.has_python)
 		return;
-	if (session_was_attached(s))
+	if (s->image.was_attached)
 		value = read_variable(proc_find_reader((pid_t)s->process.pid), "PYTHONMALLOC",
 				      &is_known);
 	else if (getenv("PYTHONMALLOC"))
@@ -248,7 +248,7 @@ static void hints_at_end(const struct session *s, const struct largest *largest)
 	if (is_empty && o->tracing.heap_sample > 1)
 		log_info("hint: no allocation was sampled: take a smaller --heap-sample, or a "
 			 "longer time");
-	else if (session_was_attached(s) && is_empty)
+	else if (s->image.was_attached && is_empty)
 		log_info("hint: nothing was allocated while ptmem was attached: attach for "
 			 "longer, or while the program works");
 	else

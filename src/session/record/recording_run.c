@@ -339,13 +339,13 @@ void recording_run_start(struct session *s)
 	if (s->run->options->files.free_stacks)
 		recording_values_set(s, "free_stacks", "1");
 	recording_values_set(s, "options", "%s", s->run->options->all ? s->run->options->all : "");
-	if (session_was_attached(s)) {
+	if (s->image.was_attached) {
 		recording_values_set(s, "attached", "1");
 		recording_values_mark(s, "attach", "");
 	}
 	recording_part_start(s);
 	/* a program that runs already is not kept waiting; others have a file at once */
-	if (session_was_attached(s))
+	if (s->image.was_attached)
 		return;
 	flush(s);
 	s->recording->flush_ns = s->process.start_ns + FIRST_FLUSH_NS;
