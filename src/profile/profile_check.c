@@ -130,9 +130,9 @@ void profile_check(const struct profile *p)
 	blocks_each(p->blocks, add_block, &s);
 	CHECK(s.count == blocks_count(p->blocks));
 	overlay_each(p->overlay, add_block, &s);
-	for (size_t i = 0; i < p->held.count; i++)
-		if (p->held.data[i].from == HELD_COUNTED)
-			add_block(&s, &p->held.data[i].block);
+	for (size_t i = 0; i < p->held.list.count; i++)
+		if (p->held.list.data[i].from == HELD_COUNTED)
+			add_block(&s, &p->held.list.data[i].block);
 	add_pages(&s);
 	add_counted(&s);
 	CHECK(s.bytes + p->lost_bytes == p->totals.live_bytes);
