@@ -67,9 +67,7 @@ static inline void count_size(struct memusage *m, uint64_t size, uint64_t calls)
 		n->large += calls;
 }
 
-/* memusage's count of mappings. */
-
-/* memusage's mappings: calls of mmap, mremap and munmap by row, and their live bytes. */
+/* Mappings: calls of mmap, mremap and munmap by row, and their live bytes. */
 
 static void sub_unmapped(void *ctx, uint32_t leaf, uint64_t bytes)
 {
@@ -323,12 +321,6 @@ static void record(struct memusage *m, const struct event *ev)
 
 /* -- what calls share -- */
 
-static void count_in(struct memusage *m, struct weight w)
-{
-	m->numbers.live += w.bytes;
-	m->numbers.live_variance += w.variance;
-}
-
 static void count_out(struct memusage *m, struct weight w)
 {
 	m->numbers.live -= w.bytes;
@@ -351,7 +343,9 @@ static void add_block(struct memusage *m, const struct event *ev, uint32_t owner
 	struct block old, block = block_of(ev);
 
 	block.leaf = owner;
-	count_in(m, memusage_weigh(m, &block));
+	const struct weight w = memusage_weigh(m, &block);
+	m->numbers.live += w.bytes;
+	m->numbers.live_variance += w.variance;
 	if (blocks_add(m->blocks, &block, &old)) /* was freed unseen */
 		count_out(m, memusage_weigh(m, &old));
 }

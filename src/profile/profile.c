@@ -447,22 +447,18 @@ void profile_free(struct profile *p)
 /* Events. */
 
 /*
- * Whether a live block begins so shortly above @addr that both are in one block of malloc: then the
+ * If a live block begins so shortly above the address that both are in one block of malloc, the
  * program got it from an operator new that puts a header before each block.
  */
-static bool is_header(const struct profile *p, taddr_t addr)
-{
-	struct block block;
-	return blocks_find(p->blocks, addr + 16, &block) ||
-	       blocks_find(p->blocks, addr + 8, &block);
-}
-
 static void note_unknown_free(struct profile *p, const struct event *ev)
 {
+	struct block block;
+
 	if (ev->is_inner)
 		return;
 	p->totals.unknown_frees++;
-	p->totals.header_frees += is_header(p, ev->addr);
+	p->totals.header_frees += blocks_find(p->blocks, ev->addr + 16, &block) ||
+				  blocks_find(p->blocks, ev->addr + 8, &block);
 }
 
 static inline void on_free(struct profile *p, const struct event *ev)

@@ -123,12 +123,6 @@ static uint32_t find_cullable(const struct snapshots *s, const bool *is_gone)
 	return best;
 }
 
-static void mark_journal(const struct snapshot_record *r, uint8_t *marks)
-{
-	for (size_t i = 0; i < r->journal.count; i++)
-		marks[r->journal.data[i].leaf / 8] |= (uint8_t)(1u << r->journal.data[i].leaf % 8);
-}
-
 /*
  * Adds to @to the entries of @from for leaves that existed at @to and have no entry there. @marks:
  * existing entries.
@@ -166,7 +160,11 @@ static void merge_journals(struct snapshots *s, const bool *is_gone)
 		}
 		if (keeper && !is_marked) {
 			memset(marks, 0, leaf_max / 8 + 1);
-			mark_journal(keeper, marks);
+			for (size_t k = 0; k < keeper->journal.count; k++) {
+				uint32_t leaf = keeper->journal.data[k].leaf;
+
+				marks[leaf / 8] |= (uint8_t)(1u << leaf % 8);
+			}
 			is_marked = true;
 		}
 		if (keeper)

@@ -67,18 +67,9 @@ void recording_free(struct recording *r)
 
 /* -- texts -- */
 
-static uint32_t hash_text(const char *text, size_t size)
-{
-	uint64_t h = 0xcbf29ce484222325ull;
-
-	for (size_t i = 0; i < size; i++)
-		h = (h ^ (unsigned char)text[i]) * 0x100000001b3ull;
-	return (uint32_t)(h ^ h >> 32);
-}
-
 static uint32_t *find_slot(const struct recording *r, const char *text, size_t size)
 {
-	uint32_t i = hash_text(text, size) & (r->text_slots - 1);
+	uint32_t i = (uint32_t)hash_bytes(text, size) & (r->text_slots - 1);
 
 	for (; r->text_slot[i]; i = (i + 1) & (r->text_slots - 1)) {
 		const char *other = r->text.data[r->text_slot[i]];

@@ -9,15 +9,10 @@
 
 #include "base/alloc.h"
 
-static bool is_equal(const char *kept, const char *s, size_t length)
-{
-	return strncmp(kept, s, length) == 0 && kept[length] == '\0';
-}
-
 static char **find_slot(const struct string_pool *p, const char *s, size_t length)
 {
 	size_t i = hash_bytes(s, length) & (p->capacity - 1);
-	while (p->slot[i] && !is_equal(p->slot[i], s, length))
+	while (p->slot[i] && (strncmp(p->slot[i], s, length) != 0 || p->slot[i][length]))
 		i = (i + 1) & (p->capacity - 1);
 	return &p->slot[i];
 }
