@@ -58,7 +58,7 @@ void recording_free(struct recording *r)
 	for (size_t i = 0; i < r->text.count; i++)
 		free(r->text.data[i]);
 	vec_deinit(&r->text);
-	free(r->text_slot);
+	hash_deinit(&r->text_index);
 	my_code_deinit(&r->my_code);
 	for (int id = 0; id < RECORDING_TABLES; id++)
 		recording_clear(r, (enum recording_table_id)id);
@@ -67,47 +67,23 @@ void recording_free(struct recording *r)
 
 /* -- texts -- */
 
-static uint32_t *find_slot(const struct recording *r, const char *text, size_t size)
-{
-	uint32_t i = (uint32_t)hash_bytes(text, size) & (r->text_slots - 1);
-
-	for (; r->text_slot[i]; i = (i + 1) & (r->text_slots - 1)) {
-		const char *other = r->text.data[r->text_slot[i]];
-
-		if (strlen(other) == size && memcmp(other, text, size) == 0)
-			break;
-	}
-	return &r->text_slot[i];
-}
-
-static void grow_slots(struct recording *r)
-{
-	free(r->text_slot);
-	do {
-		r->text_slots = r->text_slots ? r->text_slots * 2 : 256;
-	} while (r->text.count >= r->text_slots / 2);
-	r->text_slot = xcalloc(r->text_slots, sizeof(*r->text_slot));
-	for (uint32_t i = 1; i < r->text.count; i++) {
-		const char *text = r->text.data[i];
-
-		*find_slot(r, text, strlen(text)) = i;
-	}
-}
-
 uint32_t recording_text_index(struct recording *r, const char *text, size_t size)
 {
 	size = strnlen(text, size);
 	if (!size)
 		return 0;
-	if (r->text.count >= r->text_slots / 2)
-		grow_slots(r);
-	uint32_t *slot = find_slot(r, text, size);
+	for (size_t i = r->text_index.index.count + 1; i < r->text.count; i++)
+		*hash_add(&r->text_index, hash_bytes(r->text.data[i], strlen(r->text.data[i]))) =
+			(uint32_t)i; /* read from a file */
+	uint64_t hash = hash_bytes(text, size);
+	const uint32_t *known = hash_find(&r->text_index, hash, i,
+					  strlen(r->text.data[*i]) == size &&
+						  memcmp(r->text.data[*i], text, size) == 0);
 
-	if (!*slot) {
-		*slot = (uint32_t)r->text.count;
-		*vec_add(&r->text) = xstrndup(text, size);
-	}
-	return *slot;
+	if (known)
+		return *known;
+	*vec_add(&r->text) = xstrndup(text, size);
+	return *hash_add(&r->text_index, hash) = (uint32_t)r->text.count - 1;
 }
 
 uint32_t recording_string(struct recording *r, const char *text)

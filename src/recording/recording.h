@@ -13,6 +13,7 @@
 #define PTMEM_RECORDING_RECORDING_H
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/types.h"
 #include "symbols/code_owner.h"
 
@@ -115,8 +116,7 @@ struct recording_table {
 
 struct recording {
 	VEC(char *) text;          /* owned; [0] is "" and means unknown */
-	uint32_t *text_slot;       /* hash of text: index, 0 = empty */
-	uint32_t text_slots;
+	HASH(uint32_t) text_index; /* indexes of text, by its hash */
 	struct recording_table table[RECORDING_TABLES];
 	struct my_code my_code;    /* of META (recording_read_my_code), and what readers add */
 	uint32_t shift;            /* an interval is 1 << shift ms; set by readers */

@@ -74,6 +74,12 @@ bool recording_is(const char *data, size_t size);
 int recording_read(const char *data, size_t size, struct recording **out, char **why_out);
 
 /*
+ * Brings @r, whose numbers are those of a file or of a recording that was built, into this form.
+ * @is_sampled: it contains estimates. NULL, or the error.
+ */
+const char *recording_check(struct recording *r, bool is_sampled);
+
+/*
  * Reads tables that this ptmem has written, alone: their references, which may lead to rows of
  * another recording, are not checked. NULL if @data is not complete.
  */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "inspect/account.h"
+#include "malloc/account.h"
 #include "profile/cells.h"
 #include "profile/estimate.h"
 #include "recording/recording_site.h"

@@ -152,8 +152,7 @@ static const char *find_interval(struct recording *r)
 		       "the distance of samples is missing or impossible";
 }
 
-/* @is_sampled: the file contains estimates. Returns NULL, or the error. */
-static const char *check(struct recording *r, bool is_sampled)
+const char *recording_check(struct recording *r, bool is_sampled)
 {
 	const char *why = check_tables(r) ?: sort_tables(r) ?: check_references(r);
 
@@ -417,7 +416,7 @@ int recording_read(const char *data, size_t size, struct recording **out, char *
 	}
 	if (!rd.why) {
 		drop_behind_sync(&rd);
-		rd.why = check(rd.r, rd.is_sampled);
+		rd.why = recording_check(rd.r, rd.is_sampled);
 		at = size;
 	}
 	if (!rd.why) {
