@@ -68,8 +68,8 @@ static void pass_used(struct heap_walk *w, taddr_t addr, const uint64_t *word, t
 		uint64_t head = word[(at + sizeof(*word) - addr) / sizeof(*word)];
 		uint64_t size = head & ~(uint64_t)GLIBC_FLAGS;
 
-		if (!(head & GLIBC_IS_BEFORE_USED) || size < GLIBC_CHUNK_MIN || size % GLIBC_ALIGN ||
-		    size >= end - at)
+		if (!(head & GLIBC_IS_BEFORE_USED) || size < GLIBC_CHUNK_MIN ||
+		    size % GLIBC_ALIGN || size >= end - at)
 			break;
 		before = at;
 		at += size;

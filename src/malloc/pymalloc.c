@@ -378,7 +378,8 @@ static void add_arena(struct reader *r, const struct spans *taken)
 
 	slabs_add_rest(&r->out->slabs, range.start, first, ROW_PYTHON_OWN);
 	add_pools(r, first);
-	slabs_add_rest(&r->out->slabs, first + a->pools * (taddr_t)out->layout.pool, range.end, ROW_PYTHON_OWN);
+	slabs_add_rest(&r->out->slabs, first + a->pools * (taddr_t)out->layout.pool, range.end,
+		       ROW_PYTHON_OWN);
 }
 
 static void add_arenas(struct reader *r, const struct pymalloc_array *array,

@@ -44,7 +44,8 @@ const struct slab *slabs_add(struct slabs *p, const struct slab *slab, enum plac
 void slabs_add_rest(struct slabs *p, taddr_t start, taddr_t end, enum inspect_row row)
 {
 	if (start < end)
-		slabs_add(p, &(struct slab){.start = start, .end = end, .first = start, .rest = row},
+		slabs_add(p,
+			  &(struct slab){.start = start, .end = end, .first = start, .rest = row},
 			  PLACE_FREE);
 }
 

@@ -325,9 +325,13 @@ static taddr_t look_up(const struct span_tree *t, uint64_t page)
 {
 	taddr_t leaf, at;
 
-	return memory_read_word(t->memory, t->root + page / RADIX_LEAF_WORDS * sizeof(leaf), &leaf) &&
-	       leaf && memory_read_word(t->memory,
-					leaf + page % RADIX_LEAF_WORDS * sizeof(at), &at) ? at : 0;
+	return memory_read_word(t->memory, t->root + page / RADIX_LEAF_WORDS * sizeof(leaf),
+				&leaf) &&
+			       leaf &&
+			       memory_read_word(t->memory,
+						leaf + page % RADIX_LEAF_WORDS * sizeof(at), &at) ?
+		       at :
+		       0;
 }
 
 /* -- spans -- */
@@ -377,7 +381,8 @@ static void add_blocks(struct span_tree *t, const struct span_description *d, st
 }
 
 /* The usable size of a sampled block, whose description leads to the requested one. */
-static uint64_t sampled_size(const struct span_tree *t, const struct span_description *d, uint64_t span)
+static uint64_t sampled_size(const struct span_tree *t, const struct span_description *d,
+			     uint64_t span)
 {
 	uint64_t size;
 

@@ -126,7 +126,7 @@ struct session_end {
 	struct space_pauses pauses;
 	uint64_t time_error_ns;    /* pads_time_error */
 	struct final_scan *final_scan; /* NULL = none */
-	struct inspect_final *inspected; /* NULL = none */
+	struct inspection *inspected; /* NULL = none */
 	struct last_inspection inspection;
 	VEC(struct final_file) files;
 	bool is_draft; /* what is written now will be written again, with all names */

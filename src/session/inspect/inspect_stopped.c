@@ -351,6 +351,11 @@ int inspect_stopped_spare(struct target *t, struct address_space *s, struct insp
 	return 0;
 }
 
+bool inspect_stopped_knows_glibc(const struct inspect_stopped *l)
+{
+	return !l->glibc_major || (l->glibc_major == 2 && l->glibc_minor >= GLIBC_MINOR_MIN);
+}
+
 bool inspect_stopped_knows_other(const struct inspect_stopped *l)
 {
 	const struct allocator_kind *kind = allocator_kind_named(l->report.other.name);

@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/elf_file.h"
 #include "base/text.h"
+#include "malloc/allocators.h"
 #include "output/call_sites.h"
 #include "output/leaks.h"
 #include "output/report.h"
