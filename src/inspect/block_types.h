@@ -6,6 +6,7 @@
 #define PTMEM_INSPECT_BLOCK_TYPES_H
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/types.h"
 #include "malloc/memory.h"
 #include "malloc/pymalloc.h"
@@ -95,8 +96,7 @@ struct block_types {
 	struct known_word *known; /* what words at blocks' starts lead to; by hash */
 	/* a bit for each 2 MiB of address space with memory; with objects */
 	uint64_t *mapped, *objects;
-	uint32_t *table;          /* types by hash: index + 1 */
-	size_t table_size;        /* a power of two */
+	HASH(uint32_t) by_key;    /* indexes of list, by kind, key and name */
 };
 
 /* Zero: no types. */

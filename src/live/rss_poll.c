@@ -21,7 +21,7 @@
 #include "base/proc.h"
 #include "base/types.h"
 #include "session/observer.h"
-#include "session/result_file.h"
+#include "session/out.h"
 #include "session/run.h"
 #include "session/session.h"
 #include "tracee/control/target.h"

@@ -19,6 +19,7 @@
 #include "base/alloc.h"
 #include "base/amount.h"
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "output/path_tree.h"

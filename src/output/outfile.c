@@ -1,6 +1,6 @@
 /*
  * Placeholders in the names of output files; the grammar is in outfile.h. One pass that appends to
- * a memory stream. A check is an expansion whose result is dropped. Does not access files.
+ * a memory stream. Does not access files.
  */
 #include "output/outfile.h"
 
@@ -133,18 +133,6 @@ int pattern_expand(const char *pattern, const struct pattern_values *values, cha
 	*path_out = *name == '/' || !values->dir || !strcmp(pattern, "-") ? xstrdup(name)
 									  : join(values->dir, name);
 	return 0;
-}
-
-int pattern_check(const char *pattern, char **why_out)
-{
-	uint32_t sequence = 0;
-	struct pattern_values values = {.sequence = &sequence};
-	char *path;
-	int err = pattern_expand(pattern, &values, &path, why_out);
-
-	if (!err)
-		free(path);
-	return err;
 }
 
 /*
@@ -392,4 +380,18 @@ void outfile_abort(struct outfile *out)
 	if (out->temporary)
 		unlink(out->temporary);
 	release(out);
+}
+
+int outfile_put(const char *path, int (*put)(FILE *file, const void *ctx), const void *ctx)
+{
+	struct outfile out;
+	int err = outfile_open(path, &out);
+
+	if (err)
+		return err;
+	err = put ? put(out.file, ctx) : 0;
+	if (put && !err)
+		return outfile_commit(&out);
+	outfile_abort(&out);
+	return err;
 }

@@ -585,20 +585,18 @@ void recording_journal_append(struct recording_journal *j, const struct recordin
 	CHECK(!fclose(out.file));
 }
 
+static int put_bytes(FILE *file, const void *ctx)
+{
+	const struct recording_journal *j = ctx;
+
+	return fwrite(j->bytes, 1, j->size, file) == j->size ? 0 : -errno;
+}
+
 /* The first part appears atomically. */
 static int write_first(struct recording_journal *j)
 {
-	struct outfile out;
-	int rc = outfile_open(j->path, &out);
+	int rc = outfile_put(j->path, put_bytes, j);
 
-	if (rc != 0)
-		return rc;
-	if (fwrite(j->bytes, 1, j->size, out.file) != j->size) {
-		rc = -errno;
-		outfile_abort(&out);
-		return rc;
-	}
-	rc = outfile_commit(&out);
 	if (rc != 0)
 		return rc;
 	rc = stream_open(j->path, O_WRONLY | O_APPEND, 0);

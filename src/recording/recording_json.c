@@ -19,63 +19,17 @@ void recording_put_string(FILE *out, const char *text)
 		fputs("null", out);
 }
 
-static const char *recording_text_at(const struct recording *r, uint64_t index)
-{
-	return index ? r->text.data[index] : NULL;
-}
-
-void recording_put_number(FILE *out, const struct recording *r, uint64_t value)
-{
-	fprintf(out, "%" PRIu64, value);
-}
-
 void recording_put_count(FILE *out, const struct recording *r, uint64_t value)
 {
 	if (r->interval && value % ESTIMATE_UNIT)
 		fprintf(out, "%.4f", (double)value / (double)ESTIMATE_UNIT);
 	else
-		recording_put_number(out, r, r->interval ? value / ESTIMATE_UNIT : value);
+		fprintf(out, "%" PRIu64, r->interval ? value / ESTIMATE_UNIT : value);
 }
 
-/* In bytes squared. */
 void recording_put_variance(FILE *out, const struct recording *r, uint64_t value)
 {
 	fprintf(out, "%.9g", recording_square_error(r, (double)value));
-}
-
-/* Of an index + 1: -1 = none. */
-/* Of an index + 1; -1 = none. */
-static void put_index(FILE *out, const struct recording *r, uint64_t value)
-{
-	fprintf(out, "%" PRId64, (int64_t)value - 1);
-}
-
-/* -1 = before the first one, or never. */
-static void put_interval(FILE *out, const struct recording *r, uint64_t value)
-{
-	bool is_outside = value == CELL_NEVER || value == CELL_BEFORE;
-
-	fprintf(out, "%" PRId64, is_outside ? -1 : (int64_t)value);
-}
-
-static void put_text(FILE *out, const struct recording *r, uint64_t value)
-{
-	recording_put_string(out, recording_text_at(r, value));
-}
-
-static void put_address(FILE *out, const struct recording *r, uint64_t value)
-{
-	fprintf(out, "\"0x%" PRIx64 "\"", value);
-}
-
-/* Of bytes + 1: null = unknown. */
-/* Of bytes + 1; null = unknown. */
-static void put_sample(FILE *out, const struct recording *r, uint64_t value)
-{
-	if (value)
-		fprintf(out, "%" PRIu64, value - 1);
-	else
-		fputs("null", out);
 }
 
 bool recording_knows_temporary(const struct recording *r)
@@ -83,179 +37,182 @@ bool recording_knows_temporary(const struct recording *r)
 	return !r->interval || r->temporary_below;
 }
 
-static void put_column(FILE *out, const struct recording *r, enum recording_table_id id,
-		       const struct json_column *c)
+/* -- columns -- */
+
+/* A text, or null if it is unknown. */
+static void put_text(FILE *out, const struct recording *r, uint64_t value)
 {
+	recording_put_string(out, value ? r->text.data[value] : NULL);
+}
+
+static void put_value(FILE *out, const struct recording *r, const struct recording_column *c,
+		      uint64_t value)
+{
+	switch (c->unit) {
+	case UNIT_COUNT:
+		recording_put_count(out, r, value);
+		break;
+	case UNIT_VARIANCE:
+		recording_put_variance(out, r, value);
+		break;
+	case UNIT_TEXT:
+		if (c->form == FORM_NOT_NULL)
+			recording_put_string(out, r->text.data[value]);
+		else
+			put_text(out, r, value);
+		break;
+	case UNIT_ADDRESS:
+		fprintf(out, "\"0x%" PRIx64 "\"", value);
+		break;
+	case UNIT_MICROSECONDS:
+		fprintf(out, "%.3f", (double)value / 1e3);
+		break;
+	case UNIT_SAMPLE:
+		if (value)
+			fprintf(out, "%" PRIu64, value - 1);
+		else
+			fputs("null", out);
+		break;
+	case UNIT_INTERVAL:
+		if (value == CELL_NEVER || value == CELL_BEFORE)
+			value = UINT64_MAX; /* -1 */
+		fprintf(out, "%" PRId64, (int64_t)value);
+		break;
+	case UNIT_OPTIONAL:
+	case UNIT_LEAF: /* -1 = none */
+		fprintf(out, "%" PRId64, (int64_t)value - 1);
+		break;
+	default:
+		fprintf(out, "%" PRIu64, value);
+	}
+}
+
+/* Whether the member of a column is null. */
+static bool is_null(const struct recording *r, const struct recording_column *c)
+{
+	return c->form == FORM_TEMPORARY && !recording_knows_temporary(r);
+}
+
+/* Nodes + 1: those of their call sites. */
+static void put_sites(FILE *out, const struct recording *r, enum recording_table_id id,
+		      unsigned column)
+{
+	fputs(",\n\"site\":[", out);
+	for (size_t i = 0; i < recording_rows(r, id); i++)
+		fprintf(out, "%s%" PRId64, i > 0 ? "," : "",
+			recording_site_of(r, recording_get(r, id, i, column)));
+	putc(']', out);
+}
+
+/* Of names of inspect's rows. A row of a newer ptmem has its name instead. */
+static void put_descriptions(FILE *out, const struct recording *r, enum recording_table_id id,
+			     unsigned column)
+{
+	fputs(",\n\"text\":[", out);
+	for (size_t i = 0; i < recording_rows(r, id); i++) {
+		const char *name = r->text.data[recording_get(r, id, i, column)], *text = name;
+
+		for (size_t row = 0; row < ROW_COUNT; row++)
+			if (strcmp(name, inspect_row_name[row]) == 0)
+				text = inspect_row_text[row];
+		if (i > 0)
+			putc(',', out);
+		recording_put_string(out, text);
+	}
+	putc(']', out);
+}
+
+static void put_column(FILE *out, const struct recording *r, enum recording_table_id id,
+		       unsigned column)
+{
+	const struct recording_column *c = &recording_table_info[id].column[column];
+	uint64_t last = 0;
+
 	fprintf(out, "\"%s\":", c->name);
-	if (c->when == OF_TEMPORARY && !recording_knows_temporary(r)) {
+	if (is_null(r, c)) {
 		fputs("null", out);
 		return;
 	}
 	putc('[', out);
 	for (size_t i = 0; i < recording_rows(r, id); i++) {
+		uint64_t value = recording_get(r, id, i, column);
+
 		if (i > 0)
 			putc(',', out);
-		c->put(out, r, recording_get(r, id, i, c->column));
+		put_value(out, r, c, value - last);
+		if (c->form == FORM_STEPS)
+			last = value;
 	}
 	putc(']', out);
+	if (c->form == FORM_WITH_SITE)
+		put_sites(out, r, id, column);
+	else if (c->form == FORM_WITH_DESCRIPTION)
+		put_descriptions(out, r, id, column);
 }
 
-/* `"name":[...]` for each of @c, which ends with an element without a name. */
-static void recording_put_columns(FILE *out, const struct recording *r, enum recording_table_id id,
-				  const struct json_column *c)
+/* `"name":[...]` for each column; those of steps are the last ones. */
+static void put_columns(FILE *out, const struct recording *r, enum recording_table_id id)
 {
-	for (size_t i = 0; c[i].name; i++) {
-		if (c[i].when == OF_SAMPLES && !r->interval)
+	unsigned columns = recording_file_columns(id, r->interval);
+	bool is_first = true;
+
+	for (int steps = 0; steps < 2; steps++) {
+		for (unsigned c = 0; c < columns; c++) {
+			enum column_form form = recording_table_info[id].column[c].form;
+
+			if (form == FORM_HIDDEN || steps != (form == FORM_STEPS))
+				continue;
+			if (!is_first)
+				fputs(",\n", out);
+			is_first = false;
+			put_column(out, r, id, c);
+		}
+	}
+}
+
+/* The same as a member of the whole, an object. */
+static void put_table(FILE *out, const struct recording *r, enum recording_table_id id)
+{
+	fprintf(out, "\"%s\":{", recording_table_info[id].json);
+	put_columns(out, r, id);
+	putc('}', out);
+}
+
+/* Row @i as `"name":value` for each column; all are 0 if there is no row. */
+static void put_members(FILE *out, const struct recording *r, enum recording_table_id id, size_t i)
+{
+	bool is_first = true, is_there = recording_rows(r, id) > 0;
+
+	for (unsigned c = 0; c < recording_file_columns(id, r->interval); c++) {
+		const struct recording_column *column = &recording_table_info[id].column[c];
+
+		if (column->form == FORM_HIDDEN)
 			continue;
-		if (i > 0)
-			fputs(",\n", out);
-		put_column(out, r, id, &c[i]);
-	}
-}
-
-/*
- * The same for one column of the timeline, after a comma; sums become what each interval added.
- * Converts cumulative sums to what each interval added.
- */
-static void recording_put_steps(FILE *out, const struct recording *r, const struct json_column *c)
-{
-	uint64_t last = 0;
-
-	fprintf(out, ",\n\"%s\":[", c->name);
-	for (size_t i = 0; i < recording_rows(r, RECORDING_TIMELINE); i++) {
-		uint64_t sum = recording_get(r, RECORDING_TIMELINE, i, c->column);
-
-		if (i > 0)
+		if (!is_first)
 			putc(',', out);
-		c->put(out, r, sum - last);
-		last = sum;
+		is_first = false;
+		if (column->form == FORM_WITH_PAGE)
+			fprintf(out, "\"page\":%u,", PAGE_SIZE_MIN);
+		fprintf(out, "\"%s\":", column->name);
+		if (is_null(r, column))
+			fputs("null", out);
+		else
+			put_value(out, r, column, is_there ? recording_get(r, id, i, c) : 0);
 	}
-	putc(']', out);
 }
 
-/* The row's description; its name if a newer ptmem has written it. */
-static void put_row_text(FILE *out, const struct recording *r, uint64_t value)
+/* The rows as a list of objects. */
+static void put_list(FILE *out, const struct recording *r, enum recording_table_id id,
+		     const char *separator)
 {
-	const char *text = r->text.data[value];
-
-	for (size_t i = 0; i < ROW_COUNT; i++)
-		if (strcmp(r->text.data[value], inspect_row_name[i]) == 0)
-			text = inspect_row_text[i];
-	recording_put_string(out, text);
-}
-
-static const struct json_column doubts[] = {
-	{"text", DOUBT_TEXT, put_text, ALWAYS},
-	{0},
-};
-static const struct json_column resident_rows[] = {
-	{"name", RESIDENT_NAME, put_text, ALWAYS},
-	{"text", RESIDENT_NAME, put_row_text, ALWAYS},
-	{"resident", RESIDENT_BYTES, recording_put_number, ALWAYS},
-	{"swapped", RESIDENT_SWAPPED, recording_put_number, ALWAYS},
-	{0},
-};
-static const struct json_column arenas[] = {
-	{"address", ARENA_ADDRESS, put_address, ALWAYS},
-	{"main", ARENA_IS_MAIN, recording_put_number, ALWAYS},
-	{"threads", ARENA_THREADS, recording_put_number, ALWAYS},
-	{"system", ARENA_SYSTEM, recording_put_number, ALWAYS},
-	{"resident", ARENA_RESIDENT, recording_put_number, ALWAYS},
-	{"swapped", ARENA_SWAPPED, recording_put_number, ALWAYS},
-	{"live_blocks", ARENA_LIVE_BLOCKS, recording_put_number, ALWAYS},
-	{"live_bytes", ARENA_LIVE_BYTES, recording_put_number, ALWAYS},
-	{"free", ARENA_FREE, recording_put_number, ALWAYS},
-	{"trim", ARENA_TRIM, recording_put_number, ALWAYS},
-	{"free_pages", ARENA_FREE_PAGES, recording_put_number, ALWAYS},
-	{0},
-};
-static const struct json_column pinned[] = {
-	{"arena", PINNED_ARENA, recording_put_number, ALWAYS},
-	{"live_bytes", PINNED_LIVE_BYTES, recording_put_number, ALWAYS},
-	{"pages", PINNED_PAGES, recording_put_number, ALWAYS},
-	{0},
-};
-static const struct json_column heaps[] = {
-	{"arena", HEAP_ARENA, recording_put_number, ALWAYS},
-	{"start", HEAP_START, put_address, ALWAYS},
-	{"end", HEAP_END, put_address, ALWAYS},
-	{0},
-};
-static const struct json_column cells[] = {
-	{"heap", HEAP_CELL_HEAP, recording_put_number, ALWAYS},
-	{"pages", HEAP_CELL_PAGES, recording_put_number, ALWAYS},
-	{"live", HEAP_CELL_LIVE, recording_put_number, ALWAYS},
-	{"nearly_empty", HEAP_CELL_NEARLY_EMPTY, recording_put_number, ALWAYS},
-	{0},
-};
-static const struct json_column types[] = {
-	{"name", TYPE_NAME, put_text, ALWAYS},
-	{"blocks", TYPE_BLOCKS, recording_put_number, ALWAYS},
-	{"bytes", TYPE_BLOCK_BYTES, recording_put_number, ALWAYS},
-	{"nearly_empty_pages", TYPE_PAGES, recording_put_number, ALWAYS},
-	{0},
-};
-static const struct json_column pins[] = {
-	{"leaf", PIN_LEAF, put_index, ALWAYS},
-	{"nearly_empty_pages", PIN_PAGES, recording_put_number, ALWAYS},
-	{0},
-};
-static const struct json_column advice[] = {
-	{"text", ADVICE_TEXT, put_text, ALWAYS},
-	{"bytes", ADVICE_BYTES, recording_put_number, ALWAYS},
-	{"limit", ADVICE_IS_LIMIT, recording_put_number, ALWAYS},
-	{0},
-};
-
-static const struct {
-	const char *name;
-	enum recording_table_id id;
-	const struct json_column *columns;
-} tables[] = {
-	{"doubts", RECORDING_DOUBTS, doubts}, {"rows", RECORDING_RESIDENT, resident_rows},
-	{"arenas", RECORDING_ARENAS, arenas}, {"pinned", RECORDING_PINNED, pinned},
-	{"heaps", RECORDING_HEAPS, heaps},    {"cells", RECORDING_HEAP_CELLS, cells},
-	{"types", RECORDING_TYPES, types},    {"pins", RECORDING_PINS, pins},
-	{"advice", RECORDING_ADVICE, advice},
-};
-
-void recording_inspection_add(const struct recording *from, struct recording *r)
-{
-	static const struct {
-		enum recording_table_id id;
-		uint32_t texts;
-	} copied[] = {
-		{RECORDING_INSPECTION, 1u << INSPECTION_MALLOC},
-		{RECORDING_DOUBTS, 1u << DOUBT_TEXT}, {RECORDING_RESIDENT, 1u << RESIDENT_NAME},
-		{RECORDING_ARENAS, 0}, {RECORDING_PINNED, 0}, {RECORDING_HEAPS, 0},
-		{RECORDING_HEAP_CELLS, 0}, {RECORDING_TYPES, 1u << TYPE_NAME},
-		{RECORDING_PINS, 0}, {RECORDING_ADVICE, 1u << ADVICE_TEXT},
-	};
-
-	for (size_t i = 0; from && i < ARRAY_SIZE(copied); i++)
-		recording_copy(from, copied[i].id, copied[i].texts, r);
-}
-
-void recording_inspection_put(struct recording_out *out, const struct recording *r)
-{
-	recording_write_rows(out, r, RECORDING_INSPECTION, 0);
-	for (size_t i = 0; i < ARRAY_SIZE(tables); i++)
-		recording_write_rows(out, r, tables[i].id, 0);
-}
-
-/* The only row. */
-static void put_head(FILE *out, const struct recording *r)
-{
-	uint64_t row[INSPECTION_COLUMNS];
-
-	for (unsigned c = 0; c < INSPECTION_COLUMNS; c++)
-		row[c] = recording_get(r, RECORDING_INSPECTION, 0, c);
-	fprintf(out, "{\"time\":%" PRIu64 ",\"malloc\":", row[INSPECTION_TIME]);
-	put_text(out, r, row[INSPECTION_MALLOC]);
-	fprintf(out, ",\"rss\":%" PRIu64 ",\"swap\":%" PRIu64 ",\"stopped\":%.3f",
-		row[INSPECTION_RSS], row[INSPECTION_SWAP], (double)row[INSPECTION_STOPPED] / 1e3);
-	fprintf(out, ",\"page\":%u,\"pages_per_cell\":%" PRIu64, PAGE_SIZE_MIN,
-		row[INSPECTION_PAGES_PER_CELL]);
+	fprintf(out, "\"%s\":[", recording_table_info[id].json);
+	for (size_t i = 0; i < recording_rows(r, id); i++) {
+		fputs(i > 0 ? separator : "", out);
+		putc('{', out);
+		put_members(out, r, id, i);
+		putc('}', out);
+	}
+	fputs("],\n", out);
 }
 
 void recording_inspection_write(FILE *out, const struct recording *r)
@@ -264,25 +221,16 @@ void recording_inspection_write(FILE *out, const struct recording *r)
 		fputs("null", out);
 		return;
 	}
-	put_head(out, r);
-	for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
-		fprintf(out, ",\n\"%s\":{", tables[i].name);
-		recording_put_columns(out, r, tables[i].id, tables[i].columns);
-		putc('}', out);
+	putc('{', out);
+	put_members(out, r, RECORDING_INSPECTION, 0);
+	for (int id = RECORDING_INSPECTED + 1; id < RECORDING_INSPECTED_END; id++) {
+		fputs(",\n", out);
+		put_table(out, r, (enum recording_table_id)id);
 	}
 	putc('}', out);
 }
 
-/* The tables of a recording as columns of JSON. */
-
 /* -- meta -- */
-
-static void put_meta_text(FILE *out, const struct recording *r, const char *key)
-{
-	fprintf(out, "\"%s\":", key);
-	recording_put_string(out, recording_meta(r, key));
-	putc(',', out);
-}
 
 static double meta_number(const struct recording *r, const char *key)
 {
@@ -318,8 +266,11 @@ static void put_meta(FILE *out, const struct recording *r)
 					    "times"};
 
 	fputs("\"meta\":{", out);
-	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
-		put_meta_text(out, r, texts[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		fprintf(out, "\"%s\":", texts[i]);
+		recording_put_string(out, recording_meta(r, texts[i]));
+		putc(',', out);
+	}
 	fprintf(out, "\"part\":%.0f,", meta_number(r, "part"));
 	fprintf(out, "\"pid\":%.0f,\"start\":%.6f,\"start_monotonic\":%.9f,",
 		meta_number(r, "pid"), meta_number(r, "start"),
@@ -338,21 +289,6 @@ static void put_meta(FILE *out, const struct recording *r)
 }
 
 /* -- names -- */
-
-static void put_objects(FILE *out, const struct recording *r)
-{
-	fputs("\"objects\":[", out);
-	for (size_t i = 0; i < recording_rows(r, RECORDING_OBJECTS); i++) {
-		fputs(i > 0 ? ",\n{\"path\":" : "{\"path\":", out);
-		put_text(out, r, recording_get(r, RECORDING_OBJECTS, i, OBJECT_PATH));
-		fputs(",\"build_id\":", out);
-		recording_put_string(
-			out,
-			r->text.data[recording_get(r, RECORDING_OBJECTS, i, OBJECT_BUILD_ID)]);
-		putc('}', out);
-	}
-	fputs("],\n", out);
-}
 
 /* What the page needs to find call sites itself: it has the user's patterns in its own controls. */
 static void put_roles(FILE *out, const struct recording *r)
@@ -387,30 +323,14 @@ static void put_my_code(FILE *out, const struct recording *r)
 
 static void put_names(FILE *out, const struct recording *r)
 {
-	static const struct json_column frames[] = {
-		{"function", FRAME_FUNCTION, put_text, ALWAYS},
-		{"file", FRAME_FILE, put_text, ALWAYS},
-		{"line", FRAME_LINE, recording_put_number, ALWAYS},
-		{"object", FRAME_OBJECT, put_index, ALWAYS},
-		{"kind", FRAME_KIND, recording_put_number, ALWAYS},
-		{"inlined", FRAME_INLINED, recording_put_number, ALWAYS},
-		{"address", FRAME_ADDRESS, put_address, ALWAYS},
-		{0},
-	};
-	static const struct json_column nodes[] = {
-		{"parent", NODE_PARENT, put_index, ALWAYS},
-		{"frame", NODE_FRAME, recording_put_number, ALWAYS},
-		{0},
-	};
-
 	put_my_code(out, r);
-	put_objects(out, r);
+	put_list(out, r, RECORDING_OBJECTS, ",\n");
 	fputs("\"frames\":{", out);
-	recording_put_columns(out, r, RECORDING_FRAMES, frames);
+	put_columns(out, r, RECORDING_FRAMES);
 	put_roles(out, r);
-	fputs("},\n\"nodes\":{", out);
-	recording_put_columns(out, r, RECORDING_NODES, nodes);
 	fputs("},\n", out);
+	put_table(out, r, RECORDING_NODES);
+	fputs(",\n", out);
 }
 
 /* -- leaves -- */
@@ -473,32 +393,12 @@ static size_t put_shares_of(FILE *out, const struct recording *r, uint64_t leaf,
 	return at;
 }
 
-/* Nodes + 1: those of their call sites. */
-static void put_site(FILE *out, const struct recording *r, uint64_t node)
-{
-	fprintf(out, "%" PRId64, recording_site_of(r, node));
-}
-
 static void put_leaves(FILE *out, const struct recording *r)
 {
-	static const struct json_column leaves[] = {
-		{"node", LEAF_NODE, put_index, ALWAYS},
-		{"site", LEAF_NODE, put_site, ALWAYS},
-		{"allocations", LEAF_ALLOCATIONS, recording_put_count, ALWAYS},
-		{"bytes", LEAF_BYTES, recording_put_number, ALWAYS},
-		{"temporary", LEAF_TEMPORARY, recording_put_count, OF_TEMPORARY},
-		{"reallocs", LEAF_REALLOCS, recording_put_count, ALWAYS},
-		{"moved", LEAF_MOVED, recording_put_count, ALWAYS},
-		{"max_bytes", LEAF_MAX_BYTES, recording_put_number, ALWAYS},
-		{"max_time", LEAF_MAX_TIME, recording_put_number, ALWAYS},
-		{"variance", LEAF_VARIANCE, recording_put_variance, OF_SAMPLES},
-		{"max_variance", LEAF_MAX_VARIANCE, recording_put_variance, OF_SAMPLES},
-		{0},
-	};
 	size_t at = 0;
 
 	fputs("\"leaves\":{", out);
-	recording_put_columns(out, r, RECORDING_LEAVES, leaves);
+	put_columns(out, r, RECORDING_LEAVES);
 	put_histograms(out, r, "sizes", RECORDING_SIZES);
 	put_histograms(out, r, "lifetimes", RECORDING_LIFETIMES);
 	fputs(",\n\"threads\":[", out);
@@ -514,92 +414,25 @@ static void put_leaves(FILE *out, const struct recording *r)
 
 static void put_timeline(FILE *out, const struct recording *r)
 {
-	static const struct json_column columns[] = {
-		{"live_bytes", TIME_LIVE_BYTES, recording_put_number, ALWAYS},
-		{"live_blocks", TIME_LIVE_BLOCKS, recording_put_count, ALWAYS},
-		{"peak_bytes", TIME_PEAK_BYTES, recording_put_number, ALWAYS},
-		{"rss", TIME_RSS, put_sample, ALWAYS},
-		{"address_space", TIME_ADDRESS_SPACE, put_sample, ALWAYS},
-		{"live_variance", TIME_LIVE_VARIANCE, recording_put_variance, OF_SAMPLES},
-		{0},
-	};
-	static const struct json_column steps[] = {
-		{"allocations", TIME_ALLOCATIONS, recording_put_count, ALWAYS},
-		{"allocated_bytes", TIME_ALLOCATED_BYTES, recording_put_number, ALWAYS},
-		{"releases", TIME_RELEASES, recording_put_count, ALWAYS},
-		{"allocated_variance", TIME_ALLOCATED_VARIANCE, recording_put_variance, OF_SAMPLES},
-	};
-
 	fprintf(out, "\"timeline\":{\"interval\":%" PRIu64 ",\n\"time\":[",
 		UINT64_C(1) << r->shift);
 	for (size_t i = 0; i < recording_rows(r, RECORDING_TIMELINE); i++)
 		fprintf(out, "%s%" PRIu64, i > 0 ? "," : "", (uint64_t)i << r->shift);
 	fputs("],\n", out);
-	recording_put_columns(out, r, RECORDING_TIMELINE, columns);
-	for (size_t i = 0; i < ARRAY_SIZE(steps); i++)
-		if (steps[i].when == ALWAYS || r->interval)
-			recording_put_steps(out, r, &steps[i]);
-	fputs("},\n", out);
-}
-
-static void put_cells(FILE *out, const struct recording *r)
-{
-	static const struct json_column columns[] = {
-		{"leaf", CELL_LEAF, put_index, ALWAYS},
-		{"born", CELL_BORN, put_interval, ALWAYS},
-		{"died", CELL_DIED, put_interval, ALWAYS},
-		{"blocks", CELL_BLOCKS, recording_put_count, ALWAYS},
-		{"bytes", CELL_BYTES, recording_put_number, ALWAYS},
-		{"variance", CELL_VARIANCE, recording_put_variance, OF_SAMPLES},
-		{0},
-	};
-
-	fputs("\"cells\":{", out);
-	recording_put_columns(out, r, RECORDING_CELLS, columns);
+	put_columns(out, r, RECORDING_TIMELINE);
 	fputs("},\n", out);
 }
 
 static void put_peak(FILE *out, const struct recording *r)
 {
-	static const struct json_column columns[] = {
-		{"leaf", PEAK_LEAF, put_index, ALWAYS},
-		{"bytes_of", PEAK_BYTES, recording_put_number, ALWAYS},
-		{"blocks_of", PEAK_BLOCKS, recording_put_count, ALWAYS},
-		{"variance_of", PEAK_VARIANCE, recording_put_variance, OF_SAMPLES},
-		{0},
-	};
-	uint64_t at[PEAK_AT_COLUMNS] = {0};
-
-	for (unsigned c = 0; recording_rows(r, RECORDING_PEAK_AT) && c < PEAK_AT_COLUMNS; c++)
-		at[c] = recording_get(r, RECORDING_PEAK_AT, 0, c);
-	fprintf(out, "\"peak\":{\"time\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"blocks\":",
-		at[PEAK_AT_TIME], at[PEAK_AT_BYTES]);
-	recording_put_count(out, r, at[PEAK_AT_BLOCKS]);
-	if (r->interval) {
-		fputs(",\"variance\":", out);
-		recording_put_variance(out, r, at[PEAK_AT_VARIANCE]);
-	}
+	fputs("\"peak\":{", out);
+	put_members(out, r, RECORDING_PEAK_AT, 0);
 	fputs(",\n", out);
-	recording_put_columns(out, r, RECORDING_PEAK, columns);
+	put_columns(out, r, RECORDING_PEAK);
 	fputs("},\n", out);
 }
 
 /* -- the rest -- */
-
-static void put_markers(FILE *out, const struct recording *r)
-{
-	fputs("\"markers\":[", out);
-	for (size_t i = 0; i < recording_rows(r, RECORDING_MARKERS); i++) {
-		fprintf(out, "%s{\"time\":%" PRIu64 ",\"kind\":", i > 0 ? "," : "",
-			recording_get(r, RECORDING_MARKERS, i, MARKER_TIME));
-		put_text(out, r, recording_get(r, RECORDING_MARKERS, i, MARKER_KIND));
-		fputs(",\"text\":", out);
-		recording_put_string(
-			out, r->text.data[recording_get(r, RECORDING_MARKERS, i, MARKER_TEXT)]);
-		putc('}', out);
-	}
-	fputs("],\n", out);
-}
 
 static void put_threads(FILE *out, const struct recording *r)
 {
@@ -619,94 +452,14 @@ static void put_threads(FILE *out, const struct recording *r)
 }
 
 /* The table @id, or null if the recording does not have @meta. */
-static void put_optional(FILE *out, const struct recording *r, const char *meta,
-			 enum recording_table_id id, const struct json_column *columns)
+static void put_optional(FILE *out, const struct recording *r, enum recording_table_id id,
+			 const char *meta)
 {
-	if (!recording_meta(r, meta)) {
-		fputs("null,\n", out);
-		return;
-	}
-	putc('{', out);
-	recording_put_columns(out, r, id, columns);
-	fputs("},\n", out);
-}
-
-static void put_leaks(FILE *out, const struct recording *r)
-{
-	static const struct json_column columns[] = {
-		{"leaf", LEAK_LEAF, put_index, ALWAYS},
-		{"kind", LEAK_KIND, put_text, ALWAYS},
-		{"blocks", LEAK_BLOCKS, recording_put_number, ALWAYS},
-		{"bytes", LEAK_BYTES, recording_put_number, ALWAYS},
-		{0},
-	};
-
-	fputs("\"leaks\":", out);
-	put_optional(out, r, "leak_check", RECORDING_LEAKS, columns);
-}
-
-static void put_releases(FILE *out, const struct recording *r)
-{
-	static const struct json_column columns[] = {
-		{"node", RELEASE_NODE, put_index, ALWAYS},
-		{"site", RELEASE_NODE, put_site, ALWAYS},
-		{"blocks", RELEASE_BLOCKS, recording_put_count, ALWAYS},
-		{"bytes", RELEASE_BYTES, recording_put_number, ALWAYS},
-		{0},
-	};
-
-	fputs("\"releases\":", out);
-	put_optional(out, r, "free_stacks", RECORDING_RELEASES, columns);
-}
-
-static void put_end(FILE *out, const struct recording *r)
-{
-	static const struct json_column columns[] = {
-		{"live_bytes", END_LIVE_BYTES, recording_put_number, ALWAYS},
-		{"live_blocks", END_LIVE_BLOCKS, recording_put_count, ALWAYS},
-		{"allocations", END_ALLOCATIONS, recording_put_count, ALWAYS},
-		{"allocated_bytes", END_ALLOCATED_BYTES, recording_put_number, ALWAYS},
-		{"reallocs", END_REALLOCS, recording_put_count, ALWAYS},
-		{"frees", END_FREES, recording_put_count, ALWAYS},
-		{"temporary", END_TEMPORARY, recording_put_count, OF_TEMPORARY},
-		{"failed", END_FAILED, recording_put_number, ALWAYS},
-		{"unknown_frees", END_UNKNOWN_FREES, recording_put_number, ALWAYS},
-		{"stacks", END_STACKS, recording_put_number, ALWAYS},
-		{"complete_stacks", END_COMPLETE_STACKS, recording_put_number, ALWAYS},
-		{"live_variance", END_LIVE_VARIANCE, recording_put_variance, OF_SAMPLES},
-		{"allocated_variance", END_ALLOCATED_VARIANCE, recording_put_variance, OF_SAMPLES},
-	};
-	size_t rows = recording_rows(r, RECORDING_END);
-
-	fputs("\"end\":{", out);
-	for (size_t c = 0; rows && c < ARRAY_SIZE(columns); c++) {
-		if (columns[c].when == OF_SAMPLES && !r->interval)
-			continue;
-		fprintf(out, "%s\"%s\":", c > 0 ? "," : "", columns[c].name);
-		if (columns[c].when == OF_TEMPORARY && !recording_knows_temporary(r))
-			fputs("null", out);
-		else
-			columns[c].put(out, r, recording_get(r, RECORDING_END, rows - 1,
-							     columns[c].column));
-	}
-	fputs("}", out);
-}
-
-/* Exact, even with samples. */
-static void put_calls(FILE *out, const struct recording *r)
-{
-	static const struct json_column columns[] = {
-		{"function", CALL_FUNCTION, put_text, ALWAYS},
-		{"calls", CALL_CALLS, recording_put_number, ALWAYS},
-		{"bytes", CALL_BYTES, recording_put_number, ALWAYS},
-		{0},
-	};
-
-	if (!r->interval)
-		return;
-	fputs(",\n\"calls\":{", out);
-	recording_put_columns(out, r, RECORDING_CALLS, columns);
-	putc('}', out);
+	if (recording_meta(r, meta))
+		put_table(out, r, id);
+	else
+		fprintf(out, "\"%s\":null", recording_table_info[id].json);
+	fputs(",\n", out);
 }
 
 void recording_json_write(FILE *out, const struct recording *r, const char *more)
@@ -716,14 +469,21 @@ void recording_json_write(FILE *out, const struct recording *r, const char *more
 	put_names(out, r);
 	put_leaves(out, r);
 	put_timeline(out, r);
-	put_cells(out, r);
+	put_table(out, r, RECORDING_CELLS);
+	fputs(",\n", out);
 	put_peak(out, r);
-	put_markers(out, r);
+	put_list(out, r, RECORDING_MARKERS, ",");
 	put_threads(out, r);
-	put_leaks(out, r);
-	put_releases(out, r);
-	put_end(out, r);
-	put_calls(out, r);
+	put_optional(out, r, RECORDING_LEAKS, "leak_check");
+	put_optional(out, r, RECORDING_RELEASES, "free_stacks");
+	fputs("\"end\":{", out);
+	if (recording_rows(r, RECORDING_END))
+		put_members(out, r, RECORDING_END, recording_rows(r, RECORDING_END) - 1);
+	putc('}', out);
+	if (r->interval) {
+		fputs(",\n", out);
+		put_table(out, r, RECORDING_CALLS);
+	}
 	fputs(",\n\"inspection\":", out);
 	recording_inspection_write(out, r);
 	fprintf(out, "%s}\n", more);

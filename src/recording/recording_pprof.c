@@ -14,7 +14,6 @@
 #include "base/cleanup.h"
 #include "base/gzip.h"
 #include "base/text.h"
-#include "recording/recording_build.h"
 
 enum { SAMPLE_TYPES = PPROF_VALUES };
 

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "recording/recording_build.h"
 #include "symbols/wrapper.h"
 
 #define MAX_RULES 1000 /* of a file: all are compared with each frame */

@@ -101,9 +101,8 @@ void recording_write_texts(struct recording_out *out, const struct recording *r,
 void recording_write_rows(struct recording_out *out, const struct recording *r,
 			  enum recording_table_id id, size_t first)
 {
-	const struct recording_table_info *info = &recording_table_info[id];
 	const struct recording_table *t = &r->table[id];
-	unsigned columns = r->interval ? info->columns : info->exact_columns;
+	unsigned columns = recording_file_columns(id, r->interval);
 
 	for (size_t rows; first < t->rows; first += rows) {
 		struct buffer b = {0};
@@ -113,8 +112,14 @@ void recording_write_rows(struct recording_out *out, const struct recording *r,
 		put_number(&b, rows);
 		for (unsigned c = 0; c < columns; c++)
 			put_column(&b, t->column[c] + first, rows);
-		write_chunk(out, info->name, &b);
+		write_chunk(out, recording_table_info[id].name, &b);
 	}
+}
+
+void recording_write_inspection(struct recording_out *out, const struct recording *r)
+{
+	for (int id = RECORDING_INSPECTED; id < RECORDING_INSPECTED_END; id++)
+		recording_write_rows(out, r, (enum recording_table_id)id, 0);
 }
 
 void recording_write_copy(struct recording_out *out)

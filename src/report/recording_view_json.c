@@ -26,7 +26,7 @@ static void put_member_of(FILE *out, const struct recording *r, const struct rec
 	else if (column == COLUMN_VARIANCE)
 		recording_put_variance(out, r, (uint64_t)fmin(value->variance, 0x1p63));
 	else
-		recording_put_number(out, r, value->bytes);
+		fprintf(out, "%" PRIu64, value->bytes);
 }
 
 /* A column of the leaves that have something. */
@@ -44,7 +44,7 @@ static void put_column(FILE *out, const struct recording *r, const struct record
 			putc(',', out);
 		is_first = false;
 		if (column == COLUMN_LEAF)
-			recording_put_number(out, r, i);
+			fprintf(out, "%zu", i);
 		else
 			put_member_of(out, r, &v->leaf[i], column);
 	}

@@ -17,9 +17,8 @@
 #include "base/proc.h"
 #include "output/memusage_output.h"
 #include "profile/memusage.h"
-#include "session/result_file.h"
+#include "session/out.h"
 #include "session/session.h"
-#include "session/session_files.h"
 
 struct memusage_run {
 	const struct options *options;
@@ -124,10 +123,7 @@ static bool is_program(uint32_t pid, const char *name)
 
 static void open_data(struct memusage_run *m, struct session *s)
 {
-	const struct session_file name = {.option = "--data",
-					  .pattern = m->options->memusage.data_file,
-					  .is_of_counted = true};
-	int rc = session_files_stream_name(s, STREAM_DATA, &name, &s->memusage.data_path);
+	int rc = out_session_path(s, OUT_DATA, &s->memusage.data_path);
 	if (rc == 0)
 		rc = memusage_data_open(s->memusage.data_path, m->options->memusage.data_buffer,
 					&s->memusage.data);
@@ -236,21 +232,16 @@ static int put_report(FILE *file, const void *ctx)
 	return print_report(r->session, file, r->fd);
 }
 
-static void report_to_file(struct memusage_run *m, struct session *s)
+static void report_to_file(struct session *s)
 {
-	const struct session_file name = {.option = "--memusage-out",
-					  .pattern = m->options->memusage.out,
-					  .is_of_counted = true};
-	_cleanup_free_ char *path = NULL, *plain = xasprintf("memusage.%u", s->process.pid);
-	int rc = session_files_name(s, &name, &path);
-	if (rc == 0) {
-		const struct memusage_report r = {
-			s, strcmp(path, "-") == 0 ? STDOUT_FILENO : -1};
-		rc = fallback_write(&(struct result){"summary", plain, put_report, &r}, path);
-	}
-	if (rc == 0)
-		session_files_announce(s, path);
-	m->failed += rc != 0;
+	const char *path;
+
+	if (out_name(s, OUT_MEMUSAGE, SOURCE_HEAP, &path) != 0)
+		return;
+	const struct memusage_report r = {s, strcmp(path, "-") == 0 ? STDOUT_FILENO : -1};
+
+	out_write(s, OUT_MEMUSAGE, SOURCE_HEAP,
+		  &(struct out_content){.put = put_report, .ctx = &r}, NULL);
 }
 
 static void report(struct memusage_run *m, struct session *s)
@@ -259,7 +250,7 @@ static void report(struct memusage_run *m, struct session *s)
 	if (m->report)
 		rc = print_report(s, m->report, m->report_fd);
 	else if (m->options->memusage.out)
-		report_to_file(m, s);
+		report_to_file(s);
 	else
 		report_to_stderr(s); /* its errors cannot be reported */
 	if (rc != 0 && !m->report_error)

@@ -13,9 +13,6 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "output/leaks.h"
-#include "output/outfile.h"
-#include "session/inspect/earlier_blocks.h"
-#include "session/result_file.h"
 #include "tracee/state/module.h"
 #include "tracee/state/target_options.h"
 
@@ -116,11 +113,6 @@ void tracee_options_init(struct target_options *out, const struct run *run)
 	};
 }
 
-/*
- * Data shared by all sessions of a run, and its file names, which are expanded for a process when a
- * file is written.
- */
-
 #define MAX_DEPTH 200 /* of a filter */
 
 static struct filter *make_filter(const struct options *options, uint32_t depth)
@@ -194,9 +186,8 @@ void run_deinit(struct run *run)
 		free(run->parts.data[i].elsewhere);
 	}
 	vec_deinit(&run->parts);
-	free(run->rescue);
+	free(run->fallback_directory);
 	vec_deinit(&run->observers);
-	earlier_blocks_free(run->earlier);
 	free(run->pcs);
 	free(run->directory);
 	free(run->command);
@@ -224,30 +215,4 @@ struct process_files *run_process(struct run *run, uint32_t pid)
 struct module *run_module(const struct run *run, uint32_t id)
 {
 	return id < run->modules.count ? run->modules.data[id] : NULL;
-}
-
-/* -- files -- */
-
-int run_file_name(struct run *run, const struct file_request *r, char **path_out)
-{
-	_cleanup_free_ char *why = NULL, *path = NULL;
-	bool is_numbered = file_name_has(r->pattern, "n");
-	/* parts of several processes have the same numbers */
-	bool has_own_name = file_name_has(r->pattern, r->part ? "p" : "pn");
-	struct file_name_parts parts = {
-		.source = r->source,
-		.pid = r->needs_pid && !has_own_name ? r->pid : 0,
-		.number = is_numbered && !r->part ? 0 : r->number,
-		.part = is_numbered ? 0 : r->part,
-	};
-	struct pattern_values values = {.pid = r->pid,
-					.part = r->part,
-					.sequence = &run->sequence,
-					.dir = run->directory};
-	int rc = pattern_expand(r->pattern, &values, &path, &why);
-	if (rc != 0)
-		log_error("%s: %s", r->option, why);
-	else
-		*path_out = file_name_insert(path, &parts);
-	return rc;
 }

@@ -25,7 +25,7 @@
 #include "session/heap_sample.h"
 #include "session/memory_source.h"
 #include "session/record/recording_values.h"
-#include "session/result_file.h"
+#include "session/out.h"
 #include "session/session.h"
 #include "session/session_output.h"
 #include "tracee/state/module.h"

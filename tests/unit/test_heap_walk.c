@@ -9,8 +9,9 @@
 
 #include <cmocka.h>
 
-#include "malloc/glibc.h"
+#include "base/hash.h"
 #include "leak/leakcheck.h"
+#include "malloc/glibc.h"
 #include "tracee/control/roots.h"
 
 #define BASE UINT64_C(0x7f0000000000)

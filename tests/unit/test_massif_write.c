@@ -16,6 +16,7 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "output/massif.h"
 #include "output/report.h"
 

@@ -145,8 +145,9 @@ static void keep_block(void *ctx, taddr_t addr, uint64_t usable, uint32_t type)
 		.addr = addr, .size = MIN(usable, EARLIER_SIZE_MAX), .type = type};
 }
 
-void earlier_blocks_read(struct run *run, struct address_space *space)
+void earlier_blocks_read(void *ctx, struct address_space *space)
 {
+	struct run *run = ctx;
 	struct earlier_blocks *e = xcalloc(1, sizeof(*e));
 
 	forget(run);

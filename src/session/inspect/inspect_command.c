@@ -21,6 +21,7 @@
 #include "session/inspect/inspection.h"
 #include "session/inspect/malloc_module.h"
 #include "session/inspect/object_names.h"
+#include "session/out.h"
 #include "session/run.h"
 #include "tracee/control/attach.h"
 #include "tracee/state/module.h"
@@ -49,14 +50,10 @@ static int report(struct run *run, struct inspection *i)
 		log_error("%s", i->why);
 		return -ENOTSUP;
 	}
-	const struct file_request request = {
-		.option = "--inspect-out",
-		.pattern = run->options->inspect.out,
-		.pid = pid,
-		.needs_pid = options_attach_many(run->options),
-	};
+	const struct out_name name = {.which = OUT_INSPECT, .pid = pid,
+				      .needs_pid = options_attach_many(run->options)};
 	_cleanup_free_ char *path = NULL;
-	int rc = request.pattern ? run_file_name(run, &request, &path) : 0;
+	int rc = run->options->inspect.out ? out_path(run, &name, &path) : 0;
 
 	if (rc != 0)
 		return rc;

@@ -13,7 +13,7 @@
 #include "output/report_tree.h"
 #include "profile/blocks.h"
 #include "session/session.h"
-#include "session/session_files.h"
+#include "session/out.h"
 #include "tracee/state/space.h"
 
 #define PATHS_SHOWN 5u
@@ -140,16 +140,14 @@ static int print_to_stderr(const struct inspection *i)
 
 static int write_file(struct session *s)
 {
-	const struct session_file name = {.option = "--inspect-out",
-					  .pattern = s->run->options->inspect.out};
-	_cleanup_free_ char *path = NULL;
-	int rc = session_files_name(s, &name, &path);
+	const char *path;
+	int rc = out_name(s, OUT_INSPECT, SOURCE_HEAP, &path);
 
 	if (rc != 0)
 		return rc;
 	rc = inspection_save(s->end.inspected, path);
 	if (rc == 0)
-		session_files_announce(s, path);
+		out_announce(s, OUT_INSPECT, path);
 	return rc;
 }
 

@@ -12,7 +12,7 @@
 #include "output/inspect_report.h"
 #include "output/outfile.h"
 #include "session/inspect/inspect_stopped.h"
-#include "session/result_file.h"
+#include "session/out.h"
 #include "tracee/state/module.h"
 
 #define PAUSE_NS 1000000 /* between two looks, for the program to go on */
@@ -192,16 +192,10 @@ static int put_found(FILE *file, const void *ctx)
 
 int inspection_write(struct inspection *i, const char *path)
 {
-	const struct inspection_file f = {path, i};
-	struct outfile out;
-	int rc = outfile_open(f.path, &out);
+	int rc = outfile_put(path, put_found, &(struct inspection_file){path, i});
 
-	if (rc != 0)
-		return rc;
-	put_found(out.file, &f);
-	rc = outfile_commit(&out);
 	if (rc == 0)
-		warn_of_doubts(f.path, i);
+		warn_of_doubts(path, i);
 	return rc;
 }
 
@@ -209,9 +203,9 @@ int inspection_save(struct inspection *i, const char *path)
 {
 	const struct inspection_file f = {path, i};
 	const char *end = text_ends_in(path, ".json") ? ".json" : i->wants_blocks ? ".csv" : "";
-	_cleanup_free_ char *plain = xasprintf("inspect.%u%s", i->title.pid, end);
-	int rc = fallback_write(&(struct result){"inspection", plain, put_found, &f}, f.path);
+	int rc = out_put(OUT_INSPECT, i->title.pid, path,
+			 &(struct out_content){.put = put_found, .ctx = &f, .end = end});
 
-	warn_of_doubts(f.path, i);
+	warn_of_doubts(path, i);
 	return rc;
 }

@@ -58,7 +58,7 @@ bool inspection_judge(struct inspection *i, uint32_t pid, const char *command);
  * output. Warns if blocks may not be all, or not only those in use. 0 or -errno.
  */
 int inspection_write(struct inspection *i, const char *path);
-/* The same with a message, elsewhere if it cannot be written there (result_file.h). */
+/* The same with a message, elsewhere if it cannot be written there (out.h). */
 int inspection_save(struct inspection *i, const char *path);
 
 void inspection_deinit(struct inspection *i);

@@ -21,9 +21,8 @@
 #include "session/inspect/final_scan.h"
 #include "session/inspect/malloc_module.h"
 #include "session/record/recording_run.h"
-#include "session/result_file.h"
+#include "session/out.h"
 #include "session/session.h"
-#include "session/session_files.h"
 #include "symbols/demangle.h"
 #include "symbols/symtab.h"
 #include "tracee/control/roots.h"
@@ -418,10 +417,10 @@ static int put_leaks_file(FILE *file, const void *ctx)
 static int write_leaks(const struct session *s, const struct leaks *l, const char *path)
 {
 	const struct leaks_file f = {s, l, text_ends_in(path, ".json")};
-	_cleanup_free_ char *plain =
-		xasprintf("leaks.%u%s", s->process.pid, f.is_json ? ".json" : "");
+	const struct out_content content = {.put = put_leaks_file, .ctx = &f,
+					    .end = f.is_json ? ".json" : NULL};
 
-	return fallback_write(&(struct result){"list of leaks", plain, put_leaks_file, &f}, path);
+	return out_put(OUT_LEAKS, s->process.pid, path, &content);
 }
 
 static void print_as_info(void *ctx, const char *line)
@@ -443,26 +442,23 @@ static void announce_sums(const struct session *s, const struct leaks *l)
 
 static void put_leaks(struct session *s, const struct leaks *l)
 {
-	const struct session_file name = {.option = "--leaks-out",
-					  .pattern = s->run->options->leaks.out};
+	const char *path;
 
-	if (!name.pattern) {
+	if (!s->run->options->leaks.out) {
 		_cleanup_free_ char *head = headline(s, l);
 		print_to_stderr(NULL, head);
 		leaks_print(l, SITES_ON_STDERR, print_to_stderr, NULL);
 		return;
 	}
-	_cleanup_free_ char *path = NULL;
-	int rc = session_files_name(s, &name, &path);
+	if (out_name(s, OUT_LEAKS, SOURCE_HEAP, &path) != 0)
+		return;
+	int rc = write_leaks(s, l, path);
 
-	if (rc == 0) {
-		rc = write_leaks(s, l, path);
-		if (rc == 0) {
-			session_files_announce(s, path);
-			announce_sums(s, l);
-		}
-	}
 	s->run->files_failed += rc != 0;
+	if (rc != 0)
+		return;
+	out_announce(s, OUT_LEAKS, path);
+	announce_sums(s, l);
 }
 
 static void announce_scan(const struct session *s, const struct final_scan *scan)

@@ -23,9 +23,8 @@
 #include "session/record/recording_complete.h"
 #include "session/record/recording_now.h"
 #include "session/record/recording_values.h"
-#include "session/result_file.h"
+#include "session/out.h"
 #include "session/session.h"
-#include "session/session_files.h"
 #include "session/session_output.h"
 #include "tracee/state/space.h"
 
@@ -48,8 +47,8 @@ static void recording_part_start(struct session *s)
 {
 	if (!period_ns(s))
 		return;
-	if (!s->run->rescue)
-		s->run->rescue = fallback_directory_name();
+	if (!s->run->fallback_directory)
+		s->run->fallback_directory = out_directory_name();
 	number_part(s);
 	s->recording->next_part_ns = s->process.start_ns + period_ns(s);
 }
@@ -66,14 +65,15 @@ static void recording_part_fork(const struct session *parent, struct session *ch
 		number_part(child);
 }
 
-/* The name of the current part's file; the caller frees it. Not 0 after a message. */
-static int recording_part_path(struct session *s, char **path_out)
+/* Names the file, or the current part's. Not 0 after a message. */
+static int decide_path(struct session *s)
 {
-	const struct session_file file = {.option = "--record",
-					  .pattern = s->run->options->files.record,
-					  .part = s->recording->span.part};
+	struct recording_run *rr = s->recording;
 
-	return session_files_numbered_name(s, &file, 0, NULL, path_out);
+	if (rr->path)
+		return 0;
+	return rr->span.part ? out_numbered_path(s, OUT_RECORD, SOURCE_HEAP, 0, &rr->path) :
+			       out_session_path(s, OUT_RECORD, &rr->path);
 }
 
 /* Whether the clock has passed the millisecond of the last block; takes up to one. */
@@ -114,7 +114,7 @@ static void begin_next(struct session *s, const struct recording_now *ended)
 static int end_current(struct session *s)
 {
 	struct recording_run *rr = s->recording;
-	int rc = rr->path ? 0 : recording_part_path(s, &rr->path);
+	int rc = decide_path(s);
 	struct recording_now now = {
 		.session = s, .path = rr->path, .is_part = true, .socket = -1};
 
@@ -196,27 +196,7 @@ void recording_run_free(struct session *s)
 	s->recording = NULL;
 }
 
-/* -- threads -- */
-
-void recording_run_thread_exiting(struct session *s, uint32_t thread)
-{
-	if (s->recording)
-		recording_values_name_thread(s, thread);
-}
-
 /* -- while it runs -- */
-
-static int decide_path(struct session *s)
-{
-	const struct session_file name = {.option = "--record",
-					  .pattern = s->run->options->files.record};
-
-	if (s->recording->path)
-		return 0;
-	return s->recording->span.part ? recording_part_path(s, &s->recording->path) :
-					 session_files_stream_name(s, STREAM_RECORDING, &name,
-								   &s->recording->path);
-}
 
 static void append(struct session *s, const struct recording_span *span, struct recording_file *f)
 {
@@ -454,12 +434,13 @@ void recording_run_end(struct session *s, const char *why)
 	recording_complete_values(s, why);
 }
 
-static int put_recording(struct session *s)
+static void put_recording(struct session *s)
 {
 	int rc = decide_path(s);
 
+	s->run->files_failed += rc != 0;
 	if (rc != 0)
-		return rc;
+		return;
 	struct recording *r = recording_complete_new(s, &s->recording->span);
 
 	recording_size_limit_wait(s);
@@ -467,36 +448,29 @@ static int put_recording(struct session *s)
 	if (rc != 0)
 		recording_file_leave(&s->recording->file, s->recording->path);
 	else
-		session_files_announce(s, s->recording->path);
+		out_announce(s, OUT_RECORD, s->recording->path);
+	s->run->files_failed += rc != 0;
 	recording_now_keep(s, s->recording->path, rc);
 	recording_free(r);
-	return rc;
 }
 
-static int put_page(struct session *s)
-{
-	struct recording *r = recording_complete_new(s, &whole_run);
-	int rc = html_run_write(s, r);
-
-	recording_free(r);
-	return rc;
-}
-
-int recording_run_finish(struct session *s)
+void recording_run_finish(struct session *s)
 {
 	const struct options *o = s->run->options;
-	int rc = 0;
 
 	if (!o->files.record && !o->files.html)
-		return 0;
+		return;
 	recording_values_begin(s);
 	if (o->files.record && s->end.is_draft)
 		flush(s);
 	else if (o->files.record)
-		rc = put_recording(s);
-	if (o->files.html)
-		rc = put_page(s) ? -EIO : rc;
-	return rc;
+		put_recording(s);
+	if (!o->files.html)
+		return;
+	struct recording *r = recording_complete_new(s, &whole_run);
+
+	session_output_page(s, r);
+	recording_free(r);
 }
 
 void recording_run_drop(struct session *s)
@@ -504,8 +478,7 @@ void recording_run_drop(struct session *s)
 	const struct recording_run *rr = s->recording;
 
 	if (rr && rr->span.part > 1) { /* the parts before it are there */
-		if (put_recording(s) != 0)
-			s->run->files_failed++;
+		put_recording(s);
 		return;
 	}
 	if (rr && rr->span.part)

@@ -5,6 +5,7 @@ A test is a function of one argument, a Context; it returns when all is well, an
 Skip, with the reason) otherwise.
 """
 
+import json
 import os
 import re
 import shlex
@@ -15,9 +16,8 @@ import time
 
 import events
 import massif
-import oracle
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 BUILD = os.path.abspath(os.environ.get("BUILD", os.path.join(ROOT, "build")))
 TARGETS = os.path.join(BUILD, "targets")
@@ -351,3 +351,18 @@ def add(counts, more):
 
 def signal_name(status):
     return signal.Signals(-status).name if status < 0 else str(status)
+
+
+def run_report(t, *arguments, **how):
+    return t.run([os.path.join(BUILD, "ptmem-report"), *arguments], **how)
+
+
+def report(t, *arguments, status=0, **how):
+    """What ptmem-report prints."""
+    result = run_report(t, *arguments, **how)
+    t.equal("status of ptmem-report %s (%s)" % (arguments, result.err.decode()[:300]), result.status, status)
+    return result.out.decode()
+
+
+def report_json(t, path, *options):
+    return json.loads(report(t, "--format=json", *options, path))
