@@ -7,7 +7,7 @@
 
 #define IS_HUGE UINT64_C(1) /* in a header's word before the size, since 2.43 */
 
-struct header {
+struct mmapped_header {
 	uint64_t before, head;
 };
 
@@ -16,19 +16,19 @@ struct mmapped_finder {
 	uint64_t tail; /* of a mapping, behind the chunk */
 };
 
-static bool read_header(const struct mmapped_finder *f, taddr_t chunk, struct header *out)
+static bool read_header(const struct mmapped_finder *f, taddr_t chunk, struct mmapped_header *out)
 {
 	return memory_read(f->memory, chunk, out, sizeof(*out)) &&
 	       (out->head & GLIBC_FLAGS) == GLIBC_IS_MMAPPED;
 }
 
-static uint64_t size_of(const struct header *h)
+static uint64_t size_of(const struct mmapped_header *h)
 {
 	return h->head & ~(uint64_t)GLIBC_FLAGS;
 }
 
 /* The distance from the start of the mapping. */
-static uint64_t before_of(const struct mmapped_finder *f, const struct header *h)
+static uint64_t before_of(const struct mmapped_finder *f, const struct mmapped_header *h)
 {
 	return f->tail ? h->before & ~IS_HUGE : h->before;
 }
@@ -37,7 +37,7 @@ static uint64_t before_of(const struct mmapped_finder *f, const struct header *h
 static bool is_of(const struct mmapped_finder *f, taddr_t start, taddr_t chunk, taddr_t end,
 		  uint64_t *size_out)
 {
-	struct header h;
+	struct mmapped_header h;
 
 	if (!read_header(f, chunk, &h) || before_of(f, &h) != chunk - start)
 		return false;
@@ -57,7 +57,7 @@ static bool find_block(const struct mmapped_finder *f, taddr_t start, taddr_t en
 		       struct glibc_mmapped *out)
 {
 	uint64_t size;
-	struct header stale;
+	struct mmapped_header stale;
 
 	if (!read_header(f, start, &stale))
 		return false;
@@ -86,7 +86,7 @@ static bool find_block(const struct mmapped_finder *f, taddr_t start, taddr_t en
 
 struct batch {
 	taddr_t addr[BATCH];
-	struct header header[BATCH];
+	struct mmapped_header header[BATCH];
 	size_t count;
 };
 
@@ -139,7 +139,7 @@ static bool find_in_batch(const struct mmapped_finder *f, struct addr_range r,
  * mapping had, which exceeds the distance. No page is read that was never written.
  */
 static bool find_moved(const struct mmapped_finder *f, struct addr_range r,
-		       const struct header *stale, struct glibc_mmapped_list *list,
+		       const struct mmapped_header *stale, struct glibc_mmapped_list *list,
 		       struct glibc_mmapped *out)
 {
 	struct batch *b = xmalloc(sizeof(*b));

@@ -58,12 +58,12 @@ _Static_assert(offsetof(struct slow, stacks) == 48, "as in 5.3");
 /* Where a slow part has its last two words: of 5.3.0 and 5.3.1. */
 static const uint32_t ends[] = {160, 224};
 
-struct list {
+struct cache_bin {
 	taddr_t next;
 	uint64_t requests;
 	uint16_t low_water, full, empty, unused;
 };
-_Static_assert(sizeof(struct list) == LIST_WORDS * WORD, "as in 5.3");
+_Static_assert(sizeof(struct cache_bin) == LIST_WORDS * WORD, "as in 5.3");
 
 #define SMALL_CLASSES 36u
 #define OLD_FIRST_STACK 200u /* blocks of 8 bytes */
@@ -126,7 +126,7 @@ static bool read_slow(struct inspect_memory *m, taddr_t addr, struct slow *out)
 static bool read_cache(struct inspect_memory *m, taddr_t addr, struct slabs *out)
 {
 	struct slow slow;
-	struct list list;
+	struct cache_bin list;
 
 	/* a thread that ends has given the memory of its stacks back */
 	if (!read_slow(m, addr, &slow) || !slabs_mark(out, slow.stacks, 0, PLACE_INNER))

@@ -122,14 +122,14 @@ static void mimalloc_pages_add(struct mimalloc_pages *p, const struct mimalloc_p
 #define HEAP_SIZE (2 * PAGE) /* and what is in the same pages */
 #define PAGE ((taddr_t)PAGE_SIZE_MIN)
 
-struct layout {
+struct segment_layout {
 	uint64_t segment;       /* size */
 	uint16_t used, counts, entries, pages; /* offsets in a segment */
 	uint16_t head;          /* bytes before blocks of up to 1024; 0: see head_size */
 	bool has_start;         /* descriptions of pages are struct new_page */
 	uint16_t delayed;       /* in a heap: offset of its list; the thread follows */
 };
-static const struct layout layouts[] = {
+static const struct segment_layout layouts[] = {
 	{32u << 20, 208, 224, 3, 264, 384, false, 2840},
 	{32u << 20, 208, 224, 3, 264, 0, false, 2840},
 	{32u << 20, 208, 224, 3, 264, 0, true, 8},
@@ -168,7 +168,7 @@ struct segment {
 	uint64_t used, key, slices, own, kind, entries, thread;
 };
 
-struct page {
+struct segment_page {
 	taddr_t start, end, first;
 	uint64_t size, slices;  /* of a block; in slices */
 	uint32_t capacity, reserved, used, flags, offset;
@@ -183,7 +183,7 @@ struct heap {
 struct segment_finder {
 	const struct allocator_input *in;
 	struct inspect_memory *memory;
-	const struct layout *layout;
+	const struct segment_layout *layout;
 	struct slabs *slabs;    /* NULL: relations are checked, nothing is added */
 	uint64_t key;           /* 0 = unknown */
 	uint32_t valid;         /* segments with it, all of which fit */
@@ -195,7 +195,7 @@ struct segment_finder {
 
 static bool read_segment(const struct segment_finder *f, taddr_t at, struct segment *out)
 {
-	const struct layout *l = f->layout;
+	const struct segment_layout *l = f->layout;
 	uint64_t used[2], count[5];
 
 	if (!memory_read(f->memory, at + l->used, used, sizeof(used)) ||
@@ -224,33 +224,33 @@ static bool is_kept(const struct segment *s)
 	return s->used == 0 && s->thread == 0;
 }
 
-static uint64_t head_size(const struct layout *l, uint64_t size)
+static uint64_t head_size(const struct segment_layout *l, uint64_t size)
 {
 	if (l->head)
 		return size <= 1024 ? l->head : 0;
 	return size <= 64 ? 3 * size : size <= 512 ? size : 0;
 }
 
-static bool read_old(const struct segment_finder *f, taddr_t at, struct page *out)
+static bool read_old(const struct segment_finder *f, taddr_t at, struct segment_page *out)
 {
 	struct old_page d;
 
 	if (!memory_read(f->memory, at, &d, sizeof(d)))
 		return false;
-	*out = (struct page){.size = d.size, .slices = d.slices, .capacity = d.capacity,
+	*out = (struct segment_page){.size = d.size, .slices = d.slices, .capacity = d.capacity,
 			     .reserved = d.reserved, .used = d.used, .flags = d.flags,
 			     .offset = d.offset, .free = d.free, .local = d.local,
 			     .foreign = d.foreign, .heap = d.heap};
 	return true;
 }
 
-static bool read_new(const struct segment_finder *f, taddr_t at, struct page *out)
+static bool read_new(const struct segment_finder *f, taddr_t at, struct segment_page *out)
 {
 	struct new_page d;
 
 	if (!memory_read(f->memory, at, &d, sizeof(d)))
 		return false;
-	*out = (struct page){.first = d.start, .size = d.size, .slices = d.slices,
+	*out = (struct segment_page){.first = d.start, .size = d.size, .slices = d.slices,
 			     .capacity = d.capacity, .reserved = d.reserved, .used = d.used,
 			     .flags = d.flags, .offset = d.offset, .free = d.free,
 			     .local = d.local, .foreign = d.foreign, .heap = d.heap};
@@ -259,7 +259,7 @@ static bool read_new(const struct segment_finder *f, taddr_t at, struct page *ou
 
 /* What slice @i of @s begins: a page, or free slices. False: nothing does. */
 static bool read_page(const struct segment_finder *f, const struct segment *s, uint64_t i,
-		      struct page *out)
+		      struct segment_page *out)
 {
 	bool is_new = f->layout->has_start;
 	taddr_t at = s->start + f->layout->pages +
@@ -278,7 +278,7 @@ static bool read_page(const struct segment_finder *f, const struct segment *s, u
 	return true;
 }
 
-static bool is_page(const struct page *p)
+static bool is_page(const struct segment_page *p)
 {
 	return p->size >= sizeof(taddr_t) && p->first >= p->start && p->first < p->end &&
 	       p->reserved == (p->end - p->first) / p->size && p->capacity <= p->reserved &&
@@ -309,7 +309,7 @@ static void note_heap(struct segment_finder *f, taddr_t heap, uint64_t thread)
 	*vec_insert(&f->heaps, at) = (struct heap){heap, thread};
 }
 
-static void add_page(struct segment_finder *f, const struct page *p)
+static void add_page(struct segment_finder *f, const struct segment_page *p)
 {
 	const struct mimalloc_page page = {
 		.start = p->start, .end = p->end, .first = p->first, .size = p->size,
@@ -332,7 +332,7 @@ static void add_slices(struct segment_finder *f, taddr_t start, taddr_t end, enu
 static bool walk_pages(struct segment_finder *f, const struct segment *s)
 {
 	uint64_t used = 0, end = s->kind == IS_HUGE ? s->own + 1 : s->entries;
-	struct page p;
+	struct segment_page p;
 
 	add_slices(f, s->start, s->start + s->own * SLICE, ROW_OWN);
 	for (uint64_t i = s->own; i < end; i += p.slices) {

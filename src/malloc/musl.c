@@ -63,7 +63,7 @@ struct area {
 /* -- blocks -- */
 
 /* The bytes before a block. */
-struct header {
+struct slot_header {
 	uint32_t far;           /* -8 */
 	uint8_t is_far;         /* -4 */
 	uint8_t bits;           /* -3 */
@@ -84,13 +84,14 @@ static bool read_bytes(struct inspect_memory *m, const struct slab *slab, taddr_
 }
 
 static bool read_header(struct inspect_memory *m, const struct slab *slab, taddr_t block,
-			struct header *out)
+			struct slot_header *out)
 {
 	return read_bytes(m, slab, block - sizeof(*out), out, sizeof(*out));
 }
 
 /* Whether @h is the header of the block at @addr in slot @i of @slab. */
-static bool is_header(const struct header *h, const struct slab *slab, uint32_t i, taddr_t addr)
+static bool is_header(const struct slot_header *h, const struct slab *slab, uint32_t i,
+		      taddr_t addr)
 {
 	uint64_t offset = h->is_far ? h->far : h->offset;
 
@@ -98,8 +99,8 @@ static bool is_header(const struct header *h, const struct slab *slab, uint32_t 
 }
 
 /* How many bytes at the end of its slot, which ends at @end, are not the block's. */
-static bool read_rest(struct inspect_memory *m, const struct slab *slab, const struct header *h,
-		      taddr_t end, uint32_t *out)
+static bool read_rest(struct inspect_memory *m, const struct slab *slab,
+		      const struct slot_header *h, taddr_t end, uint32_t *out)
 {
 	*out = h->bits >> 5;
 	if (*out < IS_LARGE_REST)
@@ -114,7 +115,7 @@ static bool find_moved(struct inspect_memory *m, const struct slab *slab, uint32
 		       taddr_t *out)
 {
 	taddr_t end = slab->first + (i + 1) * slab->stride - HEADER;
-	struct header h;
+	struct slot_header h;
 
 	for (taddr_t addr = first; addr < end && read_header(m, slab, addr, &h);
 	     addr += MOVED_STEP)
@@ -130,7 +131,7 @@ static bool find_block(struct inspect_memory *m, const struct slab *slab, uint32
 {
 	taddr_t slot = slab->first + i * slab->stride, end = slot + slab->stride - HEADER;
 	taddr_t addr = slot;
-	struct header h;
+	struct slot_header h;
 	uint32_t rest;
 
 	if (!read_header(m, slab, slot, &h))

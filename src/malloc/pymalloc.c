@@ -250,7 +250,7 @@ static enum pymalloc_found pymalloc_find_from(const struct allocator_input *in, 
 #define GATHERED 512u
 #define FAILURES_MAX 64u
 
-struct reader {
+struct pool_reader {
 	struct inspect_memory *memory;
 	struct pymalloc *out;
 	const struct pymalloc_arena *arena;
@@ -259,7 +259,7 @@ struct reader {
 
 /* -- pools in use -- */
 
-static bool is_pool(const struct reader *r, const struct pymalloc_pool *p)
+static bool is_pool(const struct pool_reader *r, const struct pymalloc_pool *p)
 {
 	if (p->class >= PYMALLOC_CLASSES)
 		return false;
@@ -272,7 +272,7 @@ static bool is_pool(const struct reader *r, const struct pymalloc_pool *p)
 }
 
 /* Marks the blocks on the list from @block on; their number. */
-static uint32_t read_list(struct reader *r, const struct slab *slab, taddr_t block)
+static uint32_t read_list(struct pool_reader *r, const struct slab *slab, taddr_t block)
 {
 	uint32_t count = 0;
 
@@ -283,7 +283,7 @@ static uint32_t read_list(struct reader *r, const struct slab *slab, taddr_t blo
 	return count;
 }
 
-static void add_pool(struct reader *r, taddr_t at)
+static void add_pool(struct pool_reader *r, taddr_t at)
 {
 	struct slabs *slabs = &r->out->slabs;
 	uint32_t size = r->out->layout.pool;
@@ -320,7 +320,7 @@ static void add_pool(struct reader *r, taddr_t at)
 /* -- arenas -- */
 
 /* Which pools are on the list of free ones, a bit for each. */
-static uint64_t read_free(struct reader *r, taddr_t first, taddr_t end)
+static uint64_t read_free(struct pool_reader *r, taddr_t first, taddr_t end)
 {
 	uint32_t size = r->out->layout.pool;
 	struct pymalloc_pool p;
@@ -339,7 +339,7 @@ static uint64_t read_free(struct reader *r, taddr_t first, taddr_t end)
 	return found;
 }
 
-static void add_pools(struct reader *r, taddr_t first)
+static void add_pools(struct pool_reader *r, taddr_t first)
 {
 	const struct pymalloc_arena *a = r->arena;
 	uint32_t size = r->out->layout.pool;
@@ -360,7 +360,7 @@ static void add_pools(struct reader *r, taddr_t first)
 	r->out->slabs.broken += count != a->free_pools;
 }
 
-static void add_arena(struct reader *r, const struct spans *taken)
+static void add_arena(struct pool_reader *r, const struct spans *taken)
 {
 	const struct pymalloc_arena *a = r->arena;
 	struct pymalloc *out = r->out;
@@ -382,7 +382,7 @@ static void add_arena(struct reader *r, const struct spans *taken)
 		       ROW_PYTHON_OWN);
 }
 
-static void add_arenas(struct reader *r, const struct pymalloc_array *array,
+static void add_arenas(struct pool_reader *r, const struct pymalloc_array *array,
 		       const struct spans *taken)
 {
 	r->out->interpreters++;
@@ -399,7 +399,7 @@ static void add_arenas(struct reader *r, const struct pymalloc_array *array,
 struct pool_search {
 	const struct allocator_input *in;
 	const struct spans *taken;
-	struct reader *reader;
+	struct pool_reader *reader;
 	taddr_t addr[GATHERED];         /* where pools may begin: in no span, and in no arena */
 	struct pymalloc_pool pool[GATHERED];
 	size_t count;
@@ -474,7 +474,7 @@ static void search_map(struct pool_search *s, const struct map *m)
 }
 
 /* Finds those with allocators of their own by their pools. */
-static void add_others(struct reader *r, const struct allocator_input *in,
+static void add_others(struct pool_reader *r, const struct allocator_input *in,
 		       const struct spans *taken)
 {
 	const struct maps *maps = &in->memory->pages->maps;
@@ -529,7 +529,7 @@ static bool has_hooks(const struct slabs *p, struct inspect_memory *m)
 void pymalloc_read(const struct allocator_input *in, const struct spans *taken,
 		   struct pymalloc *out)
 {
-	struct reader r = {.memory = in->memory, .out = out};
+	struct pool_reader r = {.memory = in->memory, .out = out};
 	struct pymalloc_array array;
 
 	*out = (struct pymalloc){.found = pymalloc_find(in, &array)};

@@ -306,7 +306,7 @@ static void write_text(FILE *file, const char *text)
 	fputc('"', file);
 }
 
-struct json {
+struct leaks_json {
 	FILE *file;
 	bool is_first;
 };
@@ -314,7 +314,7 @@ struct json {
 static void write_frame(void *ctx, taddr_t pc, const struct symbol *symbol,
 			const struct symbol_frame *frame)
 {
-	struct json *j = ctx;
+	struct leaks_json *j = ctx;
 
 	fprintf(j->file, "%s\n      {\"address\": \"0x%" PRIx64 "\"", j->is_first ? "" : ",", pc);
 	j->is_first = false;
@@ -400,7 +400,7 @@ static void write_suppressed(FILE *file, const struct leaks *l)
 
 static void write_site(FILE *file, const struct leaks *l, const struct leak_site *s)
 {
-	struct json j = {file, true};
+	struct leaks_json j = {file, true};
 
 	fputs("    {", file);
 	if (s->kind != LEAK_UNCHECKED)
