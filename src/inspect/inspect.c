@@ -87,15 +87,6 @@ static void add_stack(const struct inspect_input *in, taddr_t sp, struct used_st
 	out->list[out->count++] = (struct used_stack){m, sp};
 }
 
-static void find_stacks(const struct inspect_input *in, const struct glibc_thread *th,
-			struct used_stacks *out)
-{
-	out->count = 0;
-	add_stack(in, th->sp, out);
-	for (uint32_t i = 0; i < th->interrupted_count; i++)
-		add_stack(in, th->interrupted[i], out);
-}
-
 static bool has_map(const struct used_stacks *stacks, const struct map *m)
 {
 	for (size_t i = 0; i < stacks->count; i++)
@@ -157,7 +148,10 @@ static void thread_spans_add(const struct inspect_input *in, struct inspect_memo
 	for (size_t i = 0; i < in->threads.count; i++) {
 		const struct glibc_thread *th = &in->threads.data[i];
 
-		find_stacks(in, th, &stacks);
+		stacks.count = 0;
+		add_stack(in, th->sp, &stacks);
+		for (uint32_t k = 0; k < th->interrupted_count; k++)
+			add_stack(in, th->interrupted[k], &stacks);
 		add_variables(&a, th, &stacks);
 		for (size_t k = 0; k < stacks.count; k++)
 			add_parts(&a, th, &stacks.list[k]);
@@ -337,14 +331,6 @@ static void find_mmapped(struct examination *n, const struct heap_input *heap)
 	n->out->is_mmapped_complete = has_all_mmapped(n);
 }
 
-static void add_spans(struct examination *n)
-{
-	for (size_t i = 0; i < n->in->profiler.count; i++)
-		spans_add(&n->spans, n->in->profiler.data[i].start, n->in->profiler.data[i].end,
-			  ROW_PROFILER);
-	thread_spans_add(n->in, &n->memory, &n->spans, &n->out->holders);
-}
-
 /* -- the rest of each mapping -- */
 
 static void name_map(const struct inspect_input *in, const struct map *m, struct span *out)
@@ -496,7 +482,10 @@ void inspect_run(const struct inspect_input *in, struct inspect_report *out)
 		for (size_t i = 0; i < n.glibc.heaps.count; i++)
 			heap_report_add(&out->heaps, &heap, i, &n.account);
 	} else {
-		add_spans(&n);
+		for (size_t i = 0; i < in->profiler.count; i++)
+			spans_add(&n.spans, in->profiler.data[i].start,
+				  in->profiler.data[i].end, ROW_PROFILER);
+		thread_spans_add(in, &n.memory, &n.spans, &out->holders);
 		add_all(&n, &heap);
 	}
 	heap_report_finish(&out->heaps, &out->types);

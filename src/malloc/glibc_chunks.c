@@ -205,11 +205,6 @@ static bool read_cache(struct list_reader *r, taddr_t block, const struct tcache
 	return true;
 }
 
-static bool is_cache(const struct cache *c)
-{
-	return c->broken == 0 || c->unsound < c->sound;
-}
-
 taddr_t glibc_tls_start(struct inspect_memory *m, taddr_t thread_pointer)
 {
 	taddr_t dtv, low = thread_pointer, at;
@@ -241,7 +236,7 @@ static void add_candidate(struct list_reader *r, uint32_t thread, taddr_t addr, 
 		bool is_read = read_cache(r, block, &layouts[i], &cache);
 
 		r->out->chunks.count = before;
-		if (is_read && is_cache(&cache))
+		if (is_read && (cache.broken == 0 || cache.unsound < cache.sound))
 			*vec_add(&out->list) = (struct candidate){
 				.distance = r->thread[thread].thread_pointer - addr,
 				.block = block, .size = size, .thread = thread,

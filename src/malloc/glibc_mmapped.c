@@ -108,11 +108,6 @@ static taddr_t fill_batch(struct inspect_memory *m, taddr_t at, taddr_t end, str
 	return end;
 }
 
-static void read_batch(struct inspect_memory *m, struct batch *b)
-{
-	memory_gather(m, b->addr, b->count, sizeof(*b->header), b->header);
-}
-
 /* -- blocks that were moved -- */
 
 static bool find_in_batch(const struct mmapped_finder *f, struct addr_range r,
@@ -152,7 +147,7 @@ static bool find_moved(const struct mmapped_finder *f, struct addr_range r,
 		list->pages_left -= MIN(list->pages_left, b->count);
 		for (size_t i = 0; i < b->count; i++)
 			b->addr[i] += PAGE - GLIBC_HEADER;
-		read_batch(f->memory, b);
+		memory_gather(f->memory, b->addr, b->count, sizeof(*b->header), b->header);
 		is_found = find_in_batch(f, r, b, out);
 	}
 	free(b);
@@ -175,11 +170,6 @@ uint64_t glibc_mmapped_usable(const struct glibc *g, const struct glibc_mmapped 
 	return b->end - b->block - (tail ? tail - sizeof(uint64_t) : 0);
 }
 
-static bool is_complete(const struct glibc *g, const struct glibc_mmapped_list *l)
-{
-	return g->params.is_known && l->list.count >= g->params.mmaps;
-}
-
 void glibc_mmapped_find(struct inspect_memory *m, const struct glibc *g, struct addr_range range,
 			struct glibc_mmapped_list *out)
 {
@@ -187,9 +177,10 @@ void glibc_mmapped_find(struct inspect_memory *m, const struct glibc *g, struct 
 	struct batch *b = xmalloc(sizeof(*b));
 	const struct mmapped_finder f = {m, tail_of(g)};
 
-	while (at < range.end && !is_complete(g, out)) {
+	while (at < range.end &&
+	       !(g->params.is_known && out->list.count >= g->params.mmaps)) {
 		at = fill_batch(m, MAX(at, free_from), range.end, b);
-		read_batch(m, b);
+		memory_gather(m, b->addr, b->count, sizeof(*b->header), b->header);
 		for (size_t i = 0; i < b->count; i++) {
 			struct addr_range rest = {b->addr[i], range.end};
 			struct glibc_mmapped found;

@@ -171,17 +171,13 @@ void walk_queue_init(struct walk_queue *q)
 	pthread_cond_init(&q->has_advanced, NULL);
 }
 
-static void free_buffer(struct walk_buffer *b)
-{
-	heap_guess_deinit(&b->guess);
-	vec_deinit(&b->parts);
-	free(b);
-}
-
 void walk_queue_deinit(struct walk_queue *q)
 {
-	for (size_t i = 0; i < q->spare.count; i++)
-		free_buffer(q->spare.data[i]);
+	for (size_t i = 0; i < q->spare.count; i++) {
+		heap_guess_deinit(&q->spare.data[i]->guess);
+		vec_deinit(&q->spare.data[i]->parts);
+		free(q->spare.data[i]);
+	}
 	for (size_t i = 0; i < q->walks.count; i++)
 		heap_walk_deinit(&q->walks.data[i]);
 	vec_deinit(&q->spare);

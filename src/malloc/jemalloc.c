@@ -102,12 +102,6 @@ static void read_stack(struct inspect_memory *m, taddr_t start, uint32_t count, 
 
 /* -- 5.3 -- */
 
-static bool read_slow_as(struct inspect_memory *m, taddr_t at, uint32_t end, struct slow *out)
-{
-	return memory_read(m, at, out, offsetof(struct slow, stacks)) &&
-	       memory_read(m, at + end, &out->stacks, 2 * WORD);
-}
-
 /* The slow part of what may be the cache at @addr. */
 static bool read_slow(struct inspect_memory *m, taddr_t addr, struct slow *out)
 {
@@ -116,8 +110,9 @@ static bool read_slow(struct inspect_memory *m, taddr_t addr, struct slow *out)
 	if (!memory_read_word(m, addr, &at) || at % WORD || !at)
 		return false;
 	for (size_t i = 0; i < ARRAY_SIZE(ends); i++)
-		if (read_slow_as(m, at, ends[i], out) && out->cache == addr &&
-		    out->lists == addr + LISTS_AT &&
+		if (memory_read(m, at, out, offsetof(struct slow, stacks)) &&
+		    memory_read(m, at + ends[i], &out->stacks, 2 * WORD) &&
+		    out->cache == addr && out->lists == addr + LISTS_AT &&
 		    memory_read_word(m, out->stacks, &first) && first == MARK)
 			return true;
 	return false;

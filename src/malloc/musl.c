@@ -366,10 +366,9 @@ static bool is_of_bins(void *memory, taddr_t at, const uint64_t *word)
 
 /* -- areas -- */
 
-static bool read_chunk(const struct chunk_finder *f, taddr_t at, struct chunk *out)
+static struct chunk read_chunk(const struct chunk_finder *f, taddr_t at)
 {
-	*out = *(const struct chunk *)memory_peek(f->memory, at, sizeof(*out));
-	return true;
+	return *(const struct chunk *)memory_peek(f->memory, at, sizeof(struct chunk));
 }
 
 /*
@@ -379,31 +378,26 @@ static bool read_chunk(const struct chunk_finder *f, taddr_t at, struct chunk *o
 static taddr_t follow(struct chunk_finder *f, taddr_t first)
 {
 	const struct maps *maps = &f->memory->pages->maps;
-	struct chunk c, next;
 	taddr_t at = first;
+	struct chunk c = read_chunk(f, at), next;
 
-	if (!read_chunk(f, at, &c) || c.before != IN_USE || c.size <= IN_USE)
+	if (c.before != IN_USE || c.size <= IN_USE)
 		return 0;
 	while (c.size != IN_USE && f->steps > 0) {
 		uint64_t size = c.size & ~IN_USE;
 
 		f->steps--;
 		if (size == 0 || size % SIZE_ALIGN || size > f->left - (at - first) ||
-		    !maps_find(maps, at + size) || !read_chunk(f, at + size, &next) ||
-		    next.before != c.size)
+		    !maps_find(maps, at + size))
+			break;
+		next = read_chunk(f, at + size);
+		if (next.before != c.size)
 			break;
 		at += size;
 		c = next;
 	}
 	f->slabs->broken += c.size != IN_USE && at > first;
 	return at > first && (at - first) / SIZE_ALIGN <= UINT32_MAX ? at : 0;
-}
-
-static void set_run(struct slabs *p, const struct slab *slab, uint32_t i, uint32_t n)
-{
-	slabs_set(p, slab, i, PLACE_LIVE);
-	for (uint32_t k = 1; k < n; k++)
-		slabs_set(p, slab, i + k, PLACE_INNER);
 }
 
 static void add_chunks(struct chunk_finder *f, taddr_t first, taddr_t end)
@@ -421,11 +415,12 @@ static void add_chunks(struct chunk_finder *f, taddr_t first, taddr_t end)
 	if (!added)
 		return;
 	for (taddr_t at = first; at < end; at += c.size & ~IN_USE) {
-		read_chunk(f, at, &c);
+		c = read_chunk(f, at);
 		if (c.size & IN_USE)
-			set_run(f->slabs, added,
-				(uint32_t)((at - first) / SIZE_ALIGN),
-				(uint32_t)(c.size / SIZE_ALIGN));
+			for (uint32_t k = 0; k < (uint32_t)(c.size / SIZE_ALIGN); k++)
+				slabs_set(f->slabs, added,
+					  (uint32_t)((at - first) / SIZE_ALIGN) + k,
+					  k ? PLACE_INNER : PLACE_LIVE);
 	}
 }
 
@@ -456,7 +451,8 @@ static taddr_t find_mapped(const struct chunk_finder *f, taddr_t start, taddr_t 
 
 		if (block >= end)
 			break;
-		if (read_chunk(f, block - OVERHEAD, &c) && c.before == block - OVERHEAD - start &&
+		c = read_chunk(f, block - OVERHEAD);
+		if (c.before == block - OVERHEAD - start &&
 		    c.size == end - (block - OVERHEAD))
 			return block;
 	}
@@ -469,7 +465,10 @@ static taddr_t add_mapped(struct chunk_finder *f, taddr_t start)
 	const struct map *map = maps_find(&f->memory->pages->maps, start);
 	struct chunk c;
 
-	if (!map || *map->path || !read_chunk(f, start + OVERHEAD, &c) || c.before != OVERHEAD ||
+	if (!map || *map->path)
+		return 0;
+	c = read_chunk(f, start + OVERHEAD);
+	if (c.before != OVERHEAD ||
 	    (c.size + OVERHEAD) % PAGE || c.size < OVERHEAD || c.size > map->end - start - OVERHEAD)
 		return 0;
 	struct slab slab = {.start = start, .end = start + OVERHEAD + c.size, .places = 1,

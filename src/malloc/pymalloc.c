@@ -119,14 +119,6 @@ static bool is_arena(const struct pymalloc_finder *f, const struct pymalloc_aren
 	       (a->fresh - first) / l->pool <= a->pools;
 }
 
-/* Whether @a may be unused, in the array at @array. */
-static bool is_unused(taddr_t array, const struct pymalloc_arena *a)
-{
-	taddr_t offset = a->next - array;
-
-	return a->next == 0 || (offset % sizeof(*a) == 0 && offset / sizeof(*a) < ARENAS_MAX);
-}
-
 /* Adds the elements up to number @count. False: they are none. */
 static bool add_elements(struct pymalloc_finder *f, taddr_t array, size_t count)
 {
@@ -142,7 +134,11 @@ static bool add_elements(struct pymalloc_finder *f, taddr_t array, size_t count)
 		struct pymalloc_arena *a = &out->list.data[i];
 
 		ends += a->addr == 0 && a->next == 0;
-		if (a->addr == 0 ? is_unused(array, a) : is_arena(f, a))
+		taddr_t offset = a->next - array;
+		bool is_unused = a->next == 0 || (offset % sizeof(*a) == 0 &&
+						  offset / sizeof(*a) < ARENAS_MAX);
+
+		if (a->addr == 0 ? is_unused : is_arena(f, a))
 			continue;
 		broken++;
 		a->addr = 0;
@@ -408,12 +404,7 @@ struct pool_search {
 
 static bool is_taken(const struct pool_search *s, taddr_t addr)
 {
-	const struct pymalloc *p = s->reader->out;
-	size_t span = spans_find(s->taken, addr);
-	size_t arena = vec_search(&p->arenas, e, e->end <= addr);
-
-	return (span < s->taken->list.count && s->taken->list.data[span].start <= addr) ||
-	       (arena < p->arenas.count && p->arenas.data[arena].start <= addr);
+	return vec_find(&s->taken->list, addr) || vec_find(&s->reader->out->arenas, addr);
 }
 
 /* A pool that has blocks in use and free ones, so that it is on a list. */

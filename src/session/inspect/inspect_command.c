@@ -151,13 +151,6 @@ static void add_segments(struct object_finder *f, const struct module *m,
 	}
 }
 
-static taddr_t bias_of(const struct elf_file *file, const struct map *first)
-{
-	const struct elf_segment *s = file->segment;
-
-	return first->start - ROUND_DOWN(s->vaddr - s->offset, (taddr_t)PAGE_SIZE_MIN);
-}
-
 static void add_module(struct object_finder *f, size_t i)
 {
 	const struct map *first = &f->in->resident.maps.list.data[i];
@@ -174,7 +167,9 @@ static void add_module(struct object_finder *f, size_t i)
 			     .bias = object.bias, .path = xstrdup(first->path)};
 	m->file = open_file(f, first, end, &object);
 	if (m->file && !is_object && m->file->segment_count > 0)
-		m->bias = bias_of(m->file, first);
+		m->bias = first->start - ROUND_DOWN(m->file->segment->vaddr -
+						    m->file->segment->offset,
+						    (taddr_t)PAGE_SIZE_MIN);
 	f->out->missing += !m->file;
 	add_segments(f, m, &object);
 	*vec_add(&f->out->held.list) = m;

@@ -96,14 +96,6 @@ static bool is_verified(const struct inspect_report *r)
 	       (r->caches > 0 || r->params.tcache_count == 0);
 }
 
-/* Whether what was found is what the symbols of program and libraries say. */
-static bool is_other_found(const struct inspect_stopped *look)
-{
-	const char *found = look->report.other.name;
-
-	return found && strcmp(found, look->other) == 0;
-}
-
 /* Its file's name tells versions and builds apart: "libmimalloc-secure.so.2.1". */
 static char *refuse_other(uint32_t pid, const struct inspect_stopped *look)
 {
@@ -126,7 +118,8 @@ static char *find_refusal(uint32_t pid, const struct inspect_stopped *look)
 		return xasprintf("process %u: its malloc is %s's, version %s, which --inspect does "
 				 "not know", pid, look->report.other.name,
 				 *look->version ? look->version : "unknown");
-	if (look->other && is_other_found(look))
+	if (look->other && look->report.other.name &&
+	    strcmp(look->report.other.name, look->other) == 0)
 		return NULL;
 	if (look->other)
 		return refuse_other(pid, look);
