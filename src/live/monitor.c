@@ -1,5 +1,7 @@
 /*
- * Both ends of the socket of --monitor, and its directory. The commands are in monitor_command.c.
+ * Both ends of the socket of --monitor: the directory of sockets, which only the user may enter;
+ * the client, which sends a command and prints the answer; the server, part of ptmem's loop. The
+ * commands are in monitor_command.c.
  */
 #include "live/monitor.h"
 

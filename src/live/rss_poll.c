@@ -1,4 +1,8 @@
-/* Parses /proc/PID/status, samples processes with it, and connects that with the run. */
+/*
+ * Samples the memory of processes: parses the lines of /proc/PID/status that have it, writes a line
+ * for each process at each interval, and follows which processes there are, as an observer of the
+ * run's sessions or, without tracing, until they end.
+ */
 #include "live/rss_poll.h"
 
 #include <dirent.h>
