@@ -367,22 +367,17 @@ static bool jit_debug(struct perf_file *f, struct code_map *m, struct jit_part *
 
 /*
  * V8 adds the size of an ELF header to the addresses of lines, for a tool that writes an ELF file of
- * each function (src/diagnostics/perf-jit.cc: kElfHeaderSize). Only the last line of a function
- * shows it: no line can begin at its end or later.
+ * each function (src/diagnostics/perf-jit.cc: kElfHeaderSize). Then none in the file is smaller,
+ * where others have lines for the first instruction of nearly every function.
  */
 #define V8_SHIFT 0x40u
 
-static void unshift_lines(struct code_map *m, const struct code_entry *e)
+static void unshift_lines(struct perf_file *f, struct code_map *m, const struct code_entry *e)
 {
-	uint32_t first = UINT32_MAX, last = 0;
-
-	for (uint32_t i = 0; i < e->lines; i++) {
-		first = MIN(first, m->lines.data[e->line + i].offset);
-		last = MAX(last, m->lines.data[e->line + i].offset);
-	}
-	if (first >= V8_SHIFT && last >= e->end - e->start)
-		for (uint32_t i = 0; i < e->lines; i++)
-			m->lines.data[e->line + i].offset -= V8_SHIFT;
+	for (uint32_t i = 0; i < e->lines; i++)
+		f->has_low_lines |= m->lines.data[e->line + i].offset < V8_SHIFT;
+	for (uint32_t i = 0; i < e->lines && !f->has_low_lines; i++)
+		m->lines.data[e->line + i].offset -= V8_SHIFT;
 }
 
 static bool jit_load(struct perf_file *f, struct code_map *m, struct jit_part *p)
@@ -400,7 +395,7 @@ static bool jit_load(struct perf_file *f, struct code_map *m, struct jit_part *p
 		e.line = f->pending;
 		e.lines = f->pending_count;
 		f->pending_count = 0;
-		unshift_lines(m, &e);
+		unshift_lines(f, m, &e);
 	}
 	if (f->is_again && !e.lines && is_known(m, &e, name, strlen(name)))
 		return true;
@@ -519,7 +514,7 @@ static void start_again(struct perf_file *f, struct code_map *m, const struct st
 	if (f->offset)
 		sort(m);
 	f->is_again = f->offset > 0;
-	f->is_in_line = f->has_header = f->is_broken = false;
+	f->is_in_line = f->has_header = f->has_low_lines = f->is_broken = false;
 	f->pending_count = 0;
 	f->offset = f->tail_size = 0;
 	f->dev = st->st_dev;

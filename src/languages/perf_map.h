@@ -99,6 +99,7 @@ struct perf_file {
 	bool is_in_line;       /* of a map: the rest of a line that is too long is skipped */
 	bool has_header;       /* of a jitdump */
 	bool has_ticks;        /* its times are of another clock, so they are not used */
+	bool has_low_lines;    /* some are for the first bytes of a function */
 	bool is_broken;        /* nothing more can be read from it */
 	bool is_again;         /* it is read from its start again: most of it is known */
 	uint64_t seen;         /* time of the last refresh: what is new is not older */
