@@ -1,17 +1,17 @@
 /*
  * Frames of Python: the interpreters that are here run a script that knows its own stacks
  * (python_stacks.py). At each stop all frames of all threads are compared, and merged with the native
- * stacks as libunwind sees them. Others that are not here are said to be.
+ * stacks as libdw sees them. Those that are not here are named.
  */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <dirent.h>
+#include <elfutils/libdwfl.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
-#include <libunwind-ptrace.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -189,6 +189,7 @@ struct run {
 	pid_t pid;
 	FILE *out; /* of the script */
 	int in;
+	Dwfl *dwfl; /* at a stop */
 	struct pythons pythons;
 	struct python_states states[THREADS];
 	bool was_found;
@@ -294,26 +295,45 @@ static char *describe(const struct python *p, const struct language_memory *m,
 	return text;
 }
 
-static size_t native_stack(pid_t tid, taddr_t *pc, size_t max)
-{
-	unw_addr_space_t space = unw_create_addr_space(&_UPT_accessors, 0);
-	void *upt = _UPT_create(tid);
-	unw_cursor_t cursor;
-	unw_word_t ip;
-	size_t count = 0;
+/* By libdw, which knows nothing of Python and shares no code with ptmem's unwinder but the tables. */
+struct native {
+	taddr_t *pc;
+	size_t count, max;
+};
 
-	unw_set_caching_policy(space, UNW_CACHE_GLOBAL);
-	if (unw_init_remote(&cursor, space, upt) == 0) {
-		do {
-			if (unw_get_reg(&cursor, UNW_REG_IP, &ip) != 0)
-				break;
-			pc[count] = ip - (count > 0 && unw_is_signal_frame(&cursor) <= 0);
-			count++;
-		} while (count < max && unw_step(&cursor) > 0);
-	}
-	_UPT_destroy(upt);
-	unw_destroy_addr_space(space);
-	return count;
+static int add_native(Dwfl_Frame *frame, void *ctx)
+{
+	struct native *n = ctx;
+	Dwarf_Addr pc;
+	bool is_activation;
+
+	if (n->count == n->max || !dwfl_frame_pc(frame, &pc, &is_activation))
+		return DWARF_CB_ABORT;
+	n->pc[n->count++] = pc - !is_activation;
+	return DWARF_CB_OK;
+}
+
+static size_t native_stack(Dwfl *dwfl, pid_t tid, taddr_t *pc, size_t max)
+{
+	struct native n = {pc, 0, max};
+
+	dwfl_getthread_frames(dwfl, tid, add_native, &n);
+	return n.count;
+}
+
+static Dwfl *open_native(pid_t pid)
+{
+	static char *no_debug_files;
+	static const Dwfl_Callbacks callbacks = {.find_elf = dwfl_linux_proc_find_elf,
+						 .find_debuginfo = dwfl_standard_find_debuginfo,
+						 .debuginfo_path = &no_debug_files};
+	Dwfl *dwfl = dwfl_begin(&callbacks);
+
+	assert_non_null(dwfl);
+	assert_int_equal(dwfl_linux_proc_report(dwfl, pid), 0);
+	assert_int_equal(dwfl_report_end(dwfl, NULL, NULL), 0);
+	assert_int_equal(dwfl_linux_proc_attach(dwfl, pid, true), 0);
+	return dwfl;
 }
 
 struct stack {
@@ -337,7 +357,7 @@ static void take_stack(struct run *r, pid_t tid, struct python_states *states, s
 	if (states->thread_pointer != regs.word[arch_native->thread_pointer])
 		*states = (struct python_states){
 			.thread_pointer = regs.word[arch_native->thread_pointer]};
-	out->pcs = native_stack(tid, out->pc, FRAMES);
+	out->pcs = native_stack(r->dwfl, tid, out->pc, FRAMES);
 	for (int i = 0; i < 2; i++) {
 		out->frames = python_stack(p, &m, states, out->frame, FRAMES);
 		assert_true(out->frames >= 0);
@@ -440,10 +460,12 @@ static void check_stop(struct run *r)
 	if (!r->was_found)
 		find(r);
 	r->result.stops++;
+	r->dwfl = open_native(r->pid);
 	for (size_t i = 0; i < count && r->pythons.list.count; i++) {
 		check_thread(r, tid[i], &r->states[i]);
 		pointer[i] = r->states[i].thread_pointer;
 	}
+	dwfl_end(r->dwfl);
 	if (r->pythons.list.count && count > 1)
 		python_find_place(r->pythons.list.data, &m, pointer, count);
 	for (size_t i = 0; i < count; i++)
