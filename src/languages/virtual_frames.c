@@ -147,6 +147,8 @@ ssize_t virtual_frames_walk(const struct virtual_layout *l, const struct languag
 			return -EFAULT;
 		decode_frame(l, bytes, &out[count++]);
 	}
+	if (l->has_base && count > 0 && !out[count - 1].identity)
+		count--;
 	return (ssize_t)count;
 }
 

@@ -89,6 +89,7 @@ struct virtual_layout {
 	uint16_t next, identity, position, entry;
 	enum virtual_entry_kind entry_kind;
 	uint8_t entry_min;
+	bool has_base;          /* the outermost frame is of no run: it marks the end of the list */
 	uint64_t identity_mask; /* bits of the identity; others are marks */
 	VEC(struct virtual_loop) loops; /* ascending, disjoint */
 };
