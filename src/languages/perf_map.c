@@ -366,8 +366,8 @@ static bool jit_debug(struct perf_file *f, struct code_map *m, struct jit_part *
 }
 
 /*
- * V8 adds the size of an ELF header to the addresses of lines, for a tool that writes an ELF file of
- * each function (src/diagnostics/perf-jit.cc: kElfHeaderSize). Then none in the file is smaller,
+ * V8 adds the size of an ELF header to the addresses of lines, for a tool that writes an ELF file
+ * of each function (src/diagnostics/perf-jit.cc: kElfHeaderSize). Then none in the file is smaller,
  * where others have lines for the first instruction of nearly every function.
  */
 #define V8_SHIFT 0x40u

@@ -63,8 +63,8 @@ struct code_map {
 void code_map_deinit(struct code_map *m);
 
 /*
- * Adds @e (start, end, from and lines) with the name @name, of @size bytes. False, and counts it, if
- * it contradicts itself or there are too many.
+ * Adds @e (start, end, from and lines) with the name @name, of @size bytes. False, and counts it,
+ * if it contradicts itself or there are too many.
  */
 bool code_map_add(struct code_map *m, const struct code_entry *e, const char *name, size_t size);
 
@@ -94,7 +94,8 @@ struct perf_file {
 	dev_t dev;
 	ino_t ino;
 	uint64_t offset;       /* what is before it has been read */
-	uint8_t tail[PERF_FILE_TAIL]; /* the last bytes before it: the file is the same, but longer */
+	/* the last bytes before it: they tell a file that grew from one that was written anew */
+	uint8_t tail[PERF_FILE_TAIL];
 	size_t tail_size;
 	bool is_in_line;       /* of a map: the rest of a line that is too long is skipped */
 	bool has_header;       /* of a jitdump */
@@ -147,7 +148,7 @@ struct perf_maps {
 void perf_maps_init(struct perf_maps *p, pid_t pid, struct root_dir *root);
 void perf_maps_deinit(struct perf_maps *p);
 
-/* A file that the process has mapped, by its name in /proc/PID/maps: a jitdump if it is named so. */
+/* A file that the process has mapped, by its name in /proc/PID/maps: a jitdump if named so. */
 void perf_maps_add_mapped(struct perf_maps *p, const char *path);
 
 /*

@@ -1,6 +1,6 @@
 /*
- * Where a process has CPython, by which offsets its structs are read, and the states of its threads.
- * See python.h.
+ * Where a process has CPython, by which offsets its structs are read, and the states of its
+ * threads. See python.h.
  *
  * The table is of 64-bit builds, compiled from each version's headers. Offsets in _Py_DebugOffsets
  * are used as they are, but each must be small: they are the program's.
@@ -24,7 +24,8 @@
 
 /* Objects before the free-threaded build; texts until 3.11, and from 3.12 on. */
 #define OBJECTS \
-	.type = 8, .size = 16, .type_name = 24, .text_length = 16, .text_state = 32, .text_kind_bit = 2, .bytes_data = 32
+	.type = 8, .size = 16, .type_name = 24, .text_length = 16, .text_state = 32, \
+	.text_kind_bit = 2, .bytes_data = 32
 #define TEXTS_3_8 .text_ascii = 48, .text_compact = 72
 #define TEXTS_3_12 .text_ascii = 40, .text_compact = 56
 #define STATES_3_8 .state_next = 8, .state_interp = 16
@@ -32,8 +33,8 @@
 	.code_file = 104, .code_name = 112, .code_line = 40, .code_table = 120, .code_args = 16, \
 	.interp_threads = 8, .interpreters = 32, .state_thread = 176
 #define CODE_3_11                                                                            \
-	.lines = PYTHON_LOCATIONS, .positions = PYTHON_POINTER, .code_file = 112, .code_name = 120, \
-	.code_qualname = 128, .code_table = 136, .interpreters = 40
+	.lines = PYTHON_LOCATIONS, .positions = PYTHON_POINTER, .code_file = 112,            \
+	.code_name = 120, .code_qualname = 128, .code_table = 136, .interpreters = 40
 
 static const struct python_layout layouts[] = {
 	{.version = PYTHON_VERSION(3, 8), OBJECTS, TEXTS_3_8, STATES_3_8, CODE_3_8,
@@ -110,7 +111,7 @@ enum { DEBUG_HEAD, DEBUG_PREVIOUS, DEBUG_EXECUTABLE, DEBUG_POSITION, DEBUG_OWNER
 static const uint8_t debug_frame[3][DEBUG_FRAME] = {
 	{23, 29, 30, 31, 33}, {26, 32, 33, 34, 36}, {26, 40, 41, 42, 44}};
 
-/* Fills in what the words of _Py_DebugOffsets say. False: not a version that is known, or nonsense. */
+/* Fills in what _Py_DebugOffsets says. False: not a version that is known, or nonsense. */
 static bool use_debug_offsets(struct python *p, const uint64_t *words)
 {
 	uint32_t version = (uint32_t)(words[DEBUG_VERSION] >> 16);
@@ -170,13 +171,19 @@ static void use_table(struct python *p, uint32_t version)
 /* -- states -- */
 
 #define INTERPRETERS_MAX 1024u
-#define THREADS_MAX 65536u
+#define THREADS_MAX 16384u /* of all interpreters */
 
 /* A state, as found in its interpreter's list. Non-zero: stop. */
 typedef int state_fn(void *ctx, taddr_t state, taddr_t thread_pointer);
 
+struct state_visitor {
+	state_fn *fn;
+	void *ctx;
+	uint32_t left; /* how many more states there may be: lists need not end */
+};
+
 static int each_state_of(const struct python *p, const struct language_memory *m, taddr_t interp,
-			 state_fn *fn, void *ctx)
+			 struct state_visitor *v)
 {
 	const struct python_layout *l = &p->layout;
 	taddr_t state, owner, thread;
@@ -184,12 +191,12 @@ static int each_state_of(const struct python *p, const struct language_memory *m
 
 	if (!language_read_word(m, interp + l->interp_threads, &state))
 		return -EFAULT;
-	for (uint32_t i = 0; state && !rc; i++) {
-		if (i == THREADS_MAX || state % sizeof(state) ||
+	while (state && !rc) {
+		if (v->left-- == 0 || state % sizeof(state) ||
 		    !language_read_word(m, state + l->state_interp, &owner) || owner != interp ||
 		    !language_read_word(m, state + l->state_thread, &thread))
 			return -EFAULT;
-		rc = fn(ctx, state, thread);
+		rc = v->fn(v->ctx, state, thread);
 		if (!language_read_word(m, state + l->state_next, &state))
 			return -EFAULT;
 	}
@@ -203,6 +210,7 @@ static int each_state_of(const struct python *p, const struct language_memory *m
 static int each_state(const struct python *p, const struct language_memory *m, state_fn *fn,
 		      void *ctx)
 {
+	struct state_visitor v = {fn, ctx, THREADS_MAX};
 	taddr_t interp;
 	int rc = 0;
 
@@ -211,7 +219,7 @@ static int each_state(const struct python *p, const struct language_memory *m, s
 	for (uint32_t i = 0; interp && !rc; i++) {
 		if (i == INTERPRETERS_MAX || interp % sizeof(interp))
 			return -EFAULT;
-		rc = each_state_of(p, m, interp, fn, ctx);
+		rc = each_state_of(p, m, interp, &v);
 		if (!rc && !language_read_word(m, interp + p->layout.interp_next, &interp))
 			return -EFAULT;
 	}
@@ -227,7 +235,8 @@ static int add_state(void *ctx, taddr_t state, taddr_t thread_pointer)
 	return out->count == PYTHON_STATES_MAX;
 }
 
-void python_states_find(const struct python *p, const struct language_memory *m,
+/* Finds the states of a thread among those of all. */
+static void find_states(const struct python *p, const struct language_memory *m,
 			taddr_t thread_pointer, struct python_states *out)
 {
 	taddr_t current;
@@ -257,7 +266,7 @@ ssize_t python_stack(const struct python *p, const struct language_memory *m,
 		    thread != states->thread_pointer)
 			states->count = 0;
 	if (!states->count)
-		python_states_find(p, m, states->thread_pointer, states);
+		find_states(p, m, states->thread_pointer, states);
 	for (uint32_t i = 0; i < states->count; i++) {
 		ssize_t n = virtual_frames_walk(&p->frames, m, states->state[i], out + count,
 						max - (size_t)count);
@@ -313,7 +322,7 @@ bool python_find_place(struct python *p, const struct language_memory *m, const 
 	for (size_t i = 0; i < count; i++) {
 		struct python_states states;
 
-		python_states_find(p, m, pointers[i], &states);
+		find_states(p, m, pointers[i], &states);
 		read_place(s, m, pointers[i]);
 		compare_place(s, &states);
 	}
@@ -331,6 +340,7 @@ bool python_find_place(struct python *p, const struct language_memory *m, const 
 /* -- the check -- */
 
 #define CHECK_DEPTH 256u
+#define CHECK_STATES 1024u
 
 struct check {
 	struct python *python;
@@ -377,7 +387,7 @@ static int check_state(void *ctx, taddr_t state, taddr_t thread_pointer)
 		c->has_code = offset >= -2 && (!code.size || offset < (int64_t)code.size);
 		python_code_deinit(&code);
 	}
-	return c->has_code;
+	return c->has_code || c->states == CHECK_STATES;
 }
 
 /* 0: the layout fits; -EAGAIN: nothing contradicts it, but no thread runs Python code; -EINVAL. */
@@ -448,7 +458,7 @@ static int take_symbol(void *ctx, const struct elf_symbol *sym)
 struct part_search {
 	struct object *object;
 	const struct elf_functions *functions;
-	struct virtual_loop part[PARTS_MAX]; /* addresses in the file; the first is the loop itself */
+	struct virtual_loop part[PARTS_MAX]; /* addresses in the file */
 	size_t count;
 };
 
@@ -586,8 +596,8 @@ static void add_python(struct pythons *out, struct elf_file *elf, struct object 
 	if (rc == -EAGAIN) {
 		set_problem(out, xasprintf("no thread runs Python code of %s yet", name));
 	} else if (rc) {
-		set_problem(out, xasprintf("the structs of %s are not as Python %u.%u has them", name,
-					   high >> 8, high & 0xff));
+		set_problem(out, xasprintf("the structs of %s are not as Python %u.%u has them",
+					   name, high >> 8, high & 0xff));
 	} else {
 		find_parts(elf, o);
 		p->has_loop = p->frames.loops.count > 0;

@@ -105,23 +105,17 @@ bool python_find_place(struct python *p, const struct language_memory *m, const 
 
 /* The states of one thread: several if it runs sub-interpreters. The innermost first. */
 struct python_states {
-	taddr_t thread_pointer;
+	taddr_t thread_pointer; /* the word of its registers that arch->thread_pointer names */
 	taddr_t state[PYTHON_STATES_MAX];
 	uint32_t count;
 };
 
 /*
- * Finds the states of the thread with @thread_pointer (the word of its registers that
- * arch->thread_pointer names). Reads the states of all threads, so keep the result with the thread.
- */
-void python_states_find(const struct python *p, const struct language_memory *m,
-			taddr_t thread_pointer, struct python_states *out);
-
-/*
  * The frames of a thread, innermost first: as virtual_frames_walk, of all its states. What @states
- * has from an earlier call is checked, and found again if it does not hold. 0: the thread runs
- * no Python. If the result does not merge with the native stack, or leaves a loop bare, clear
- * @states->count and try again once: a sub-interpreter is new.
+ * has from an earlier call is checked, and found again if it does not hold, for which the states of
+ * all threads are read: keep it with the thread. 0: the thread runs no Python. If the result does
+ * not merge with the native stack, or leaves a loop bare, clear @states->count and try again once: a
+ * sub-interpreter is new.
  */
 ssize_t python_stack(const struct python *p, const struct language_memory *m,
 		     struct python_states *states, struct virtual_frame *out, size_t max);
@@ -130,7 +124,7 @@ ssize_t python_stack(const struct python *p, const struct language_memory *m,
 
 struct python_code {
 	char *name;      /* qualified from 3.11 on; "<module>". Owned, visible */
-	char *file;      /* as compiled: may be relative, or "<frozen importlib._bootstrap>". Owned */
+	char *file;      /* as compiled: relative, or "<frozen importlib._bootstrap>". Owned */
 	uint32_t first_line;
 	uint64_t stamp;
 	bool is_internal; /* a frame of the interpreter itself, not to be shown */

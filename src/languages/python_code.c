@@ -1,7 +1,7 @@
 /*
  * Code objects of CPython: names, files, and the tables that lead from instructions to lines. What
- * is read is the program's, and may have been freed: everything is bounded, and checked as far as it
- * can be.
+ * is read is the program's, and may have been freed: everything is bounded, and checked as far as
+ * it can be.
  */
 #include <errno.h>
 #include <string.h>
@@ -51,7 +51,7 @@ static char *text_from(const uint8_t *data, size_t count, uint32_t kind)
 	for (size_t i = 0; i < count; i++) {
 		uint32_t c = 0;
 
-		memcpy(&c, data + i * kind, kind); /* little-endian, as all that Python is built for here */
+		memcpy(&c, data + i * kind, kind); /* little-endian, as the CPUs are */
 		size += put_character(text + size, c);
 	}
 	return text_clean(text, size);
@@ -162,10 +162,14 @@ int python_code_read(const struct python *p, const struct language_memory *m, ta
 
 	if (!name || !file)
 		return -EINVAL;
+	/* what calls __init__ for the loop: in 3.12 a shim; later its file has that name */
+	bool is_internal = strcmp(file, "<shim>") == 0 ||
+			   (f.line == 0 && strcmp(file, "__init__") == 0);
+
 	*out = (struct python_code){.name = name, .file = file, .first_line = f.line,
 				    .stamp = f.stamp, .code = code,
 				    .start = code + p->layout.code_start, .size = 2 * f.units,
-				    .is_internal = strcmp(file, "<shim>") == 0 || (f.line == 0 && strcmp(file, "__init__") == 0)};
+				    .is_internal = is_internal};
 	name = file = NULL;
 	read_table(&p->layout, m, f.table, out);
 	return 0;
@@ -273,7 +277,7 @@ static int64_t take_signed(const struct python_code *c, size_t *i)
 
 enum location { LOCATION_ONE_LINE = 10, LOCATION_NO_COLUMNS = 13, LOCATION_LONG, LOCATION_NONE };
 
-/* Entries: a byte with bit 7, 4 bits of kind and 3 of length - 1 in instructions; then what it needs. */
+/* Entries: a byte: bit 7, 4 bits of kind, 3 of length - 1 in instructions; then what it needs. */
 static uint32_t location_line(const struct python_code *c, int64_t offset)
 {
 	int64_t end = 0, line = c->first_line;
@@ -296,7 +300,8 @@ static uint32_t location_line(const struct python_code *c, int64_t offset)
 	return 0;
 }
 
-uint32_t python_code_line(const struct python_layout *l, const struct python_code *c, int64_t offset)
+uint32_t python_code_line(const struct python_layout *l, const struct python_code *c,
+			  int64_t offset)
 {
 	if (offset < 0)
 		return c->first_line;

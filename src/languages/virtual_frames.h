@@ -15,8 +15,8 @@
  *
  * How it is to be used:
  *
- * At a breakpoint: if a pc of the native stack is in the loop (virtual_loop_find), find the thread's
- * state (python_states_find, kept with the thread), virtual_frames_walk it, and give both stacks to
+ * At a breakpoint: if a pc of the native stack is in the loop (virtual_loop_find), take the frames
+ * of the thread (python_stack, with what it keeps of a thread), and give both stacks to
  * virtual_frames_merge. Read the names of functions that are new (python_code_read) before the
  * thread goes on: afterwards their objects can be gone.
  *
@@ -108,8 +108,8 @@ struct virtual_frame {
 };
 
 /*
- * Stores the frames of @state, innermost first. Their number, at most @max; -EFAULT if one cannot be
- * read or lies where none can; -E2BIG if there are more.
+ * Stores the frames of @state, innermost first. Their number, at most @max; -EFAULT if one cannot
+ * be read or lies where none can; -E2BIG if there are more.
  */
 ssize_t virtual_frames_walk(const struct virtual_layout *l, const struct language_memory *m,
 			    taddr_t state, struct virtual_frame *out, size_t max);

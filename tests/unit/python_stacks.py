@@ -6,6 +6,8 @@
     .
 
 test_python.c runs it with many versions of Python, so it uses nothing that is newer than 3.8.
+
+With "busy" it never stops.
 """
 import asyncio
 import functools
@@ -16,6 +18,10 @@ import threading
 
 waiting = {}  # thread: its frames as text
 lock = threading.Lock()
+
+
+def thread_id():
+    return threading.get_native_id() if hasattr(threading, "get_native_id") else os.getpid()
 
 
 def describe(frame):
@@ -30,7 +36,7 @@ def describe(frame):
 def truth(frame, label):
     with lock:
         threads = dict(waiting)
-    threads[threading.get_native_id()] = describe(frame)
+    threads[thread_id()] = describe(frame)
     text = "= %s\n" % label + "".join("T\t%d\n%s" % pair for pair in threads.items()) + ".\n"
     return text.encode("utf-8", "surrogateescape")
 
@@ -193,7 +199,7 @@ def worker(started, n, pipe):
         if n:
             return nested(n - 1)
         # the frame's line is the same as that of the call which waits
-        with lock: waiting[threading.get_native_id()] = describe(sys._getframe()); pair = (started.set(), lock.release(), os.read(pipe, 1), lock.acquire())
+        with lock: waiting[thread_id()] = describe(sys._getframe()); pair = (started.set(), lock.release(), os.read(pipe, 1), lock.acquire())
     return nested(n)
 
 
@@ -282,5 +288,28 @@ def main():
     imported()
 
 
+def busy():
+    """Allocates and calls without end, in several threads."""
+    def work():
+        while True:
+            sorted(range(50), key=lambda x: str(-x))
+            list(delegating(2))
+            [Plain(n) for n in range(19)]
+            ["%d" % len([n] * n) for n in range(50)]
+            try:
+                int("x" * 20)
+            except ValueError:
+                pass
+            recursion_only(20)
+
+    def recursion_only(n):
+        return [n, recursion_only(n - 1) if n else None]
+
+    for _ in range(2):
+        threading.Thread(target=work, daemon=True).start()
+    os.write(1, b"= busy\n.\n")
+    work()
+
+
 if __name__ == "__main__":
-    main()
+    busy() if sys.argv[1:] == ["busy"] else main()
