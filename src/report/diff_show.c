@@ -145,21 +145,15 @@ static void print_table(const struct diff *d)
 	path_tree_free(t);
 }
 
-static void print_json(const struct diff *d, const struct diff_rows *rows)
-{
-	const struct diff_json_rows view = {.view = {d->view[0], d->view[1]}, .rows = rows};
-
-	diff_json_write(stdout, d->pair.input, d->more, d->pair.match, &view);
-}
-
-static void print_rows(const struct diff *d)
+static void print_rows(const struct diff *d, bool is_json)
 {
 	struct path_tree *t = diff_pair_tree(&d->pair, DIFF_TABLE);
 	struct diff_rows rows;
+	const struct diff_json_rows view = {.view = {d->view[0], d->view[1]}, .rows = &rows};
 
 	diff_rows_init(&rows, t);
-	if (d->request->format == FORMAT_JSON)
-		print_json(d, &rows);
+	if (is_json)
+		diff_json_write(stdout, d->pair.input, d->more, d->pair.match, &view);
 	else
 		diff_rows_write_csv(stdout, &rows, d->pair.input->kind == INPUT_RECORDING);
 	diff_rows_deinit(&rows);
@@ -180,7 +174,7 @@ static int write_paths(const struct diff *d)
 	};
 	int status = path_files_write(d->request, t, &words);
 
-	if (!status && d->request->format == FORMAT_FOLDED)
+	if (!status && request_printed(d->request) & AS_FOLDED)
 		status = path_files_folded("-", t, true);
 	path_tree_free(t);
 	return status;
@@ -189,13 +183,14 @@ static int write_paths(const struct diff *d)
 static int write_all(const struct diff *d)
 {
 	const struct report_request *r = d->request;
+	unsigned printed = request_printed(r);
 	int status = r->html ? html_report_write(r, d->pair.input) : 0;
 
-	if (!status && request_prints(r) && r->format <= FORMAT_TEXT)
+	if (!status && printed & AS_TABLE)
 		print_table(d);
-	if (!status && (r->format == FORMAT_JSON || r->format == FORMAT_CSV))
-		print_rows(d);
-	if (!status && (r->folded || r->flame || r->format == FORMAT_FOLDED))
+	if (!status && printed & AS_ROWS)
+		print_rows(d, printed & AS_JSON);
+	if (!status && (r->folded || r->flame || printed & AS_FOLDED))
 		status = write_paths(d);
 	return status;
 }

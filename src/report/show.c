@@ -224,7 +224,7 @@ static int show_one(const struct report_request *r, const struct input *input)
 		status = show_paths(r, input);
 	if (!status && (r->png || r->svg))
 		status = show_picture(r, input);
-	return !status && request_prints(r) ? show_text(r, input) : status;
+	return !status && request_printed(r) ? show_text(r, input) : status;
 }
 
 int show(const struct report_request *r)
