@@ -167,7 +167,7 @@ const struct report_format report_formats[] = {
 	{.name = NULL},
 };
 
-int recording_show(const struct report_request *r, const struct recording *recording)
+int recording_show(const struct report_request *r, const struct recording *recording, bool prints)
 {
 	struct shown_recording s = {.request = r, .recording = recording};
 	int status = init(&s);
@@ -176,7 +176,7 @@ int recording_show(const struct report_request *r, const struct recording *recor
 		warn_of_nothing(&s);
 	if (!status && (r->folded || r->flame))
 		status = write_paths(&s);
-	if (!status && request_printed(r))
+	if (!status && prints)
 		status = (report_format_of(r) ?: &report_formats[0])->print(&s);
 	deinit(&s);
 	return status;

@@ -219,7 +219,7 @@ static int show_one(const struct report_request *r, const struct input *input)
 	int status = r->html ? html_report_write(r, input) : 0;
 
 	if (!status && input->kind == INPUT_RECORDING)
-		return recording_show(r, input->recording);
+		return recording_show(r, input->recording, request_printed(r) != 0);
 	if (!status && (r->folded || r->flame))
 		status = show_paths(r, input);
 	if (!status && (r->png || r->svg))

@@ -131,7 +131,10 @@ int diff_show(const struct report_request *r, const struct input *input);
 
 /* The reports of ptmem-report about recordings. */
 
-/* Makes the reports that @r requests: 0, or an enum report_exit once the error is logged. */
-int recording_show(const struct report_request *r, const struct recording *recording);
+/*
+ * Makes the reports that @r requests, with @prints one on standard output: 0, or an enum
+ * report_exit once the error is logged.
+ */
+int recording_show(const struct report_request *r, const struct recording *recording, bool prints);
 
 #endif
