@@ -4,7 +4,6 @@
  */
 #include "report/show.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,16 +56,10 @@ static int find_massif(struct diff *d, enum path_side side)
 		return refuse(d, side, why);
 	uint64_t interval = massif_sampling_interval(f);
 	_cleanup_free_ char *note = sampling_note(interval, interval);
+	_cleanup_free_ char *text = massif_snapshot_text(f, *snapshot);
 
-	d->view[side] = xasprintf("%ssnapshot %" PRIu64 "%s", *snapshot == f->peak ? "peak " : "",
-				  f->snapshot[*snapshot].number, note);
+	d->view[side] = xasprintf("%s%s", text, note);
 	return 0;
-}
-
-static int find_side(struct diff *d, enum path_side side)
-{
-	return d->pair.input[side].kind == INPUT_RECORDING ? find_recording(d, side) :
-							     find_massif(d, side);
 }
 
 static bool is_estimate(const struct input *input)
@@ -195,21 +188,18 @@ static int write_all(const struct diff *d)
 	return status;
 }
 
-static int check_kinds(const struct report_request *r, const struct input *input)
-{
-	if (input[0].kind == input[1].kind)
-		return 0;
-	log_error("%s and %s are files of different kinds", r->path[0], r->path[1]);
-	return EXIT_REFUSED;
-}
-
 int diff_show(const struct report_request *r, const struct input *input)
 {
 	struct diff d = {.request = r, .pair.input = input};
-	int status = check_kinds(r, input);
+	int status = 0;
 
+	if (input[PATH_OLD].kind != input[PATH_NEW].kind) {
+		log_error("%s and %s are files of different kinds", r->path[0], r->path[1]);
+		return EXIT_REFUSED;
+	}
 	for (int side = PATH_OLD; !status && side <= PATH_NEW; side++)
-		status = find_side(&d, (enum path_side)side);
+		status = (input->kind == INPUT_RECORDING ? find_recording : find_massif)(
+			&d, (enum path_side)side);
 	if (!status) {
 		warn_of_unlike(&d);
 		warn_of_nothing(&d);

@@ -24,53 +24,65 @@
 #include "report/massif_output.h"
 #include "report/recording_output.h"
 
-static int log_unwritten(const char *path, int err)
-{
-	if (err)
-		log_error("cannot write %s: %s", path, strerror(-err));
-	return err ? EXIT_NOT_WRITTEN : 0;
-}
-
-int path_files_folded(const char *path, const struct path_tree *t, bool is_diff)
+/* Writes the file @path with @put; the stream's errors are found here. 0, or EXIT_NOT_WRITTEN. */
+static int write_file(const char *path, void (*put)(FILE *out, const void *ctx), const void *ctx)
 {
 	struct outfile out;
 	int err = outfile_open(path, &out);
 
 	if (!err) {
-		path_tree_write_folded(out.file, t, is_diff);
+		put(out.file, ctx);
 		err = outfile_commit(&out);
 	}
-	return log_unwritten(path, err);
+	if (err)
+		log_error("cannot write %s: %s", path, strerror(-err));
+	return err ? EXIT_NOT_WRITTEN : 0;
 }
 
-static int write_flame(const struct report_request *r, const struct path_tree *t,
-		       const struct path_words *words)
+/* A tree of call paths, and what is written about it. */
+struct path_file {
+	const struct report_request *request;
+	const struct path_tree *tree;
+	const struct path_words *words;
+	bool is_diff;
+};
+
+static void put_folded(FILE *out, const void *ctx)
 {
+	const struct path_file *f = ctx;
+
+	path_tree_write_folded(out, f->tree, f->is_diff);
+}
+
+int path_files_folded(const char *path, const struct path_tree *t, bool is_diff)
+{
+	return write_file(path, put_folded, &(struct path_file){.tree = t, .is_diff = is_diff});
+}
+
+static void put_flame(FILE *out, const void *ctx)
+{
+	const struct path_file *f = ctx;
+	const struct report_request *r = f->request;
 	const struct flame_options options = {
-		.title = r->title ? r->title : words->title,
-		.subtitle = words->subtitle,
+		.title = r->title ? r->title : f->words->title,
+		.subtitle = f->words->subtitle,
 		.unit = "bytes",
 		.width = r->x_size ? r->x_size : FLAME_WIDTH_DEFAULT,
 		.is_fixed = r->x_size,
 		.min_frame = FLAME_MIN_FRAME,
 		.is_diff = r->is_diff,
 	};
-	struct outfile out;
-	int err = outfile_open(r->flame, &out);
 
-	if (!err) {
-		flame_write(out.file, t, &options);
-		err = outfile_commit(&out);
-	}
-	return log_unwritten(r->flame, err);
+	flame_write(out, f->tree, &options);
 }
 
 int path_files_write(const struct report_request *r, const struct path_tree *t,
 		     const struct path_words *words)
 {
-	int status = r->folded ? path_files_folded(r->folded, t, r->is_diff) : 0;
+	const struct path_file f = {r, t, words, r->is_diff};
+	int status = r->folded ? write_file(r->folded, put_folded, &f) : 0;
 
-	return !status && r->flame ? write_flame(r, t, words) : status;
+	return !status && r->flame ? write_file(r->flame, put_flame, &f) : status;
 }
 
 /* --inspect's results as one self-contained HTML file: the picture and its numbers. */
@@ -142,9 +154,43 @@ static void put_arenas(FILE *out, const struct inspect_file *f)
 	fputs("</table>\n", out);
 }
 
-/* The caller checks the stream for errors. */
-static void inspect_html_write(FILE *out, const struct inspect_file *f)
+/* The inputs of a page, and of recordings members of their JSON. */
+struct page {
+	const struct input *input;
+	char *more[2];
+	bool is_diff;
+};
+
+static void put_json(FILE *out, const struct page *p)
 {
+	const struct input *input = p->input;
+	struct frame_match *match = p->is_diff ? diff_pair_match(input) : NULL;
+
+	if (match)
+		diff_json_write(out, input, p->more, match, NULL);
+	else if (input->kind == INPUT_RECORDING)
+		recording_json_write(out, input->recording, p->more[0]);
+	else
+		massif_json_write(out, input->massif, NULL);
+	frame_match_free(match);
+}
+
+static void put_page(FILE *out, const void *ctx)
+{
+	_cleanup_free_ char *json = NULL;
+	size_t size;
+	FILE *memory = open_memstream(&json, &size);
+
+	CHECK(memory);
+	put_json(memory, ctx);
+	CHECK(!fclose(memory));
+	html_page_write(out, json, size, false);
+}
+
+static void put_inspect_page(FILE *out, const void *ctx)
+{
+	const struct inspect_file *f = ((const struct page *)ctx)->input->inspect;
+
 	fputs(head, out);
 	put_picture(out, f);
 	put_rows(out, f);
@@ -153,64 +199,23 @@ static void inspect_html_write(FILE *out, const struct inspect_file *f)
 	fputs("</body>\n</html>\n", out);
 }
 
-static void put_json(FILE *out, const struct input *input, char *const more[2], bool is_diff)
-{
-	struct frame_match *match = is_diff ? diff_pair_match(input) : NULL;
-
-	if (match)
-		diff_json_write(out, input, more, match, NULL);
-	else if (input->kind == INPUT_RECORDING)
-		recording_json_write(out, input->recording, more[0]);
-	else
-		massif_json_write(out, input->massif, NULL);
-	frame_match_free(match);
-}
-
-static void put_page(FILE *out, const struct input *input, char *const more[2], bool is_diff)
-{
-	_cleanup_free_ char *json = NULL;
-	size_t size;
-	FILE *memory = open_memstream(&json, &size);
-
-	CHECK(memory);
-	put_json(memory, input, more, is_diff);
-	CHECK(!fclose(memory));
-	html_page_write(out, json, size, false);
-}
-
-static int write_page(const struct report_request *r, const struct input *input,
-		      char *const more[2])
-{
-	struct outfile out;
-	int err = outfile_open(r->html, &out);
-
-	if (!err) {
-		if (input->kind == INPUT_INSPECT)
-			inspect_html_write(out.file, input->inspect);
-		else
-			put_page(out.file, input, more, r->is_diff);
-		err = outfile_commit(&out);
-	}
-	if (err)
-		log_error("cannot write %s: %s", r->html, strerror(-err));
-	return err ? EXIT_NOT_WRITTEN : 0;
-}
-
 int html_report_write(const struct report_request *r, const struct input *input)
 {
-	char *more[2] = {NULL, NULL}, *why = NULL;
+	struct page page = {.input = input, .is_diff = r->is_diff};
+	_cleanup_free_ char *why = NULL;
 	int status = 0;
 
 	for (int i = 0; !why && input->kind == INPUT_RECORDING && i <= r->is_diff; i++) {
-		if (recording_view_json(input[i].recording, &r->question, &more[i], &why) != 0) {
+		if (recording_view_json(input[i].recording, &r->question, &page.more[i], &why)) {
 			log_error("%s: %s", r->path[i], why);
 			status = EXIT_REFUSED;
 		}
 	}
 	if (!status)
-		status = write_page(r, input, more);
-	free(more[0]);
-	free(more[1]);
-	free(why);
+		status = write_file(r->html,
+				    input->kind == INPUT_INSPECT ? put_inspect_page : put_page,
+				    &page);
+	free(page.more[0]);
+	free(page.more[1]);
 	return status;
 }
