@@ -209,11 +209,6 @@ static bool poll_server(void *ctx)
 
 /* -- the final state -- */
 
-static bool needs_final_state(const struct listen *l)
-{
-	return l->was_asked || l->run->options->listen.linger > 0;
-}
-
 static void say_finishing(const struct listen *l, bool begins)
 {
 	const struct listen_finishing f = {.kind = LISTEN_FINISHING, .begins = begins};
@@ -240,7 +235,7 @@ static void send_last(const struct listen *l, const struct session *ended)
 
 		if (s == ended)
 			send_process(l, s, s->process.was_left ? LISTEN_LEFT : LISTEN_ENDED,
-				     needs_final_state(l));
+				     l->was_asked || l->run->options->listen.linger > 0);
 	}
 }
 

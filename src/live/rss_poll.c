@@ -54,12 +54,6 @@ enum status_field status_field_find(const char *name, size_t size)
 	return STATUS_FIELDS;
 }
 
-static uint64_t parse_value(const struct proc_line *line)
-{
-	uint64_t value;
-	return proc_parse_number(line->value, line->end, 10, &value) ? value : STATUS_NONE;
-}
-
 void status_parse(const char *text, size_t size, uint32_t wanted, struct status_values *out)
 {
 	struct proc_line line;
@@ -70,7 +64,9 @@ void status_parse(const char *text, size_t size, uint32_t wanted, struct status_
 			continue;
 		enum status_field field = status_field_find(line.key, line.key_size);
 		if (field < STATUS_MONOTONIC) {
-			out->value[field] = parse_value(&line);
+			uint64_t value;
+			if (proc_parse_number(line.value, line.end, 10, &value))
+				out->value[field] = value;
 			wanted &= ~STATUS_BIT(field);
 		} else if (line.key_size == 5 && memcmp(line.key, "State", 5) == 0) {
 			out->state = line.value < line.end ? *line.value : 0;

@@ -54,12 +54,6 @@ static void warn_of_nothing(const struct shown_recording *s)
 		log_warn("%s: nothing was %s", path, s->text);
 }
 
-static void deinit(struct shown_recording *s)
-{
-	recording_view_deinit(&s->view);
-	free(s->text);
-}
-
 static struct path_tree *make_tree(const struct shown_recording *s)
 {
 	struct path_tree *t = path_tree_new();
@@ -178,6 +172,7 @@ int recording_show(const struct report_request *r, const struct recording *recor
 		status = write_paths(&s);
 	if (!status && prints)
 		status = (report_format_of(r) ?: &report_formats[0])->print(&s);
-	deinit(&s);
+	recording_view_deinit(&s.view);
+	free(s.text);
 	return status;
 }
