@@ -16,7 +16,7 @@
 #include "live/rss_poll.h"
 #include "session/condition.h"
 #include "session/options.h"
-#include "session/result_file.h"
+#include "session/out.h"
 
 /* 0, or -EINVAL after a message. */
 static int option_check_listen(const struct options *o)

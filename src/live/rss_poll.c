@@ -1,4 +1,8 @@
-/* Parses /proc/PID/status, samples processes with it, and connects that with the run. */
+/*
+ * Samples the memory of processes: parses the lines of /proc/PID/status that have it, writes a line
+ * for each process at each interval, and follows which processes there are, as an observer of the
+ * run's sessions or, without tracing, until they end.
+ */
 #include "live/rss_poll.h"
 
 #include <dirent.h>
@@ -21,7 +25,7 @@
 #include "base/proc.h"
 #include "base/types.h"
 #include "session/observer.h"
-#include "session/result_file.h"
+#include "session/out.h"
 #include "session/run.h"
 #include "session/session.h"
 #include "tracee/control/target.h"

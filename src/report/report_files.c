@@ -24,48 +24,49 @@
 #include "report/massif_output.h"
 #include "report/recording_output.h"
 
-/* Writes the file @path with @put; the stream's errors are found here. 0, or EXIT_NOT_WRITTEN. */
-static int write_file(const char *path, void (*put)(FILE *out, const void *ctx), const void *ctx)
+static int write_file(const char *path, int (*put)(FILE *file, const void *ctx), const void *ctx)
 {
-	struct outfile out;
-	int err = outfile_open(path, &out);
+	int err = outfile_put(path, put, ctx);
 
-	if (!err) {
-		put(out.file, ctx);
-		err = outfile_commit(&out);
-	}
 	if (err)
 		log_error("cannot write %s: %s", path, strerror(-err));
 	return err ? EXIT_NOT_WRITTEN : 0;
 }
 
-/* A tree of call paths, and what is written about it. */
-struct path_file {
-	const struct report_request *request;
+/* A tree, and how it is written. */
+struct paths {
 	const struct path_tree *tree;
-	const struct path_words *words;
+	const struct flame_options *flame;
 	bool is_diff;
 };
 
-static void put_folded(FILE *out, const void *ctx)
+static int put_folded(FILE *file, const void *ctx)
 {
-	const struct path_file *f = ctx;
+	const struct paths *p = ctx;
 
-	path_tree_write_folded(out, f->tree, f->is_diff);
+	path_tree_write_folded(file, p->tree, p->is_diff);
+	return 0;
+}
+
+static int put_flame(FILE *file, const void *ctx)
+{
+	const struct paths *p = ctx;
+
+	flame_write(file, p->tree, p->flame);
+	return 0;
 }
 
 int path_files_folded(const char *path, const struct path_tree *t, bool is_diff)
 {
-	return write_file(path, put_folded, &(struct path_file){.tree = t, .is_diff = is_diff});
+	return write_file(path, put_folded, &(struct paths){t, NULL, is_diff});
 }
 
-static void put_flame(FILE *out, const void *ctx)
+static int write_flame(const struct report_request *r, const struct path_tree *t,
+		       const struct path_words *words)
 {
-	const struct path_file *f = ctx;
-	const struct report_request *r = f->request;
 	const struct flame_options options = {
-		.title = r->title ? r->title : f->words->title,
-		.subtitle = f->words->subtitle,
+		.title = r->title ? r->title : words->title,
+		.subtitle = words->subtitle,
 		.unit = "bytes",
 		.width = r->x_size ? r->x_size : FLAME_WIDTH_DEFAULT,
 		.is_fixed = r->x_size,
@@ -73,16 +74,15 @@ static void put_flame(FILE *out, const void *ctx)
 		.is_diff = r->is_diff,
 	};
 
-	flame_write(out, f->tree, &options);
+	return write_file(r->flame, put_flame, &(struct paths){t, &options, r->is_diff});
 }
 
 int path_files_write(const struct report_request *r, const struct path_tree *t,
 		     const struct path_words *words)
 {
-	const struct path_file f = {r, t, words, r->is_diff};
-	int status = r->folded ? write_file(r->folded, put_folded, &f) : 0;
+	int status = r->folded ? path_files_folded(r->folded, t, r->is_diff) : 0;
 
-	return !status && r->flame ? write_file(r->flame, put_flame, &f) : status;
+	return !status && r->flame ? write_flame(r, t, words) : status;
 }
 
 /* --inspect's results as one self-contained HTML file: the picture and its numbers. */
@@ -154,43 +154,9 @@ static void put_arenas(FILE *out, const struct inspect_file *f)
 	fputs("</table>\n", out);
 }
 
-/* The inputs of a page, and of recordings members of their JSON. */
-struct page {
-	const struct input *input;
-	char *more[2];
-	bool is_diff;
-};
-
-static void put_json(FILE *out, const struct page *p)
+/* The caller checks the stream for errors. */
+static void inspect_html_write(FILE *out, const struct inspect_file *f)
 {
-	const struct input *input = p->input;
-	struct frame_match *match = p->is_diff ? diff_pair_match(input) : NULL;
-
-	if (match)
-		diff_json_write(out, input, p->more, match, NULL);
-	else if (input->kind == INPUT_RECORDING)
-		recording_json_write(out, input->recording, p->more[0]);
-	else
-		massif_json_write(out, input->massif, NULL);
-	frame_match_free(match);
-}
-
-static void put_page(FILE *out, const void *ctx)
-{
-	_cleanup_free_ char *json = NULL;
-	size_t size;
-	FILE *memory = open_memstream(&json, &size);
-
-	CHECK(memory);
-	put_json(memory, ctx);
-	CHECK(!fclose(memory));
-	html_page_write(out, json, size, false);
-}
-
-static void put_inspect_page(FILE *out, const void *ctx)
-{
-	const struct inspect_file *f = ((const struct page *)ctx)->input->inspect;
-
 	fputs(head, out);
 	put_picture(out, f);
 	put_rows(out, f);
@@ -199,10 +165,48 @@ static void put_inspect_page(FILE *out, const void *ctx)
 	fputs("</body>\n</html>\n", out);
 }
 
+static void put_json(FILE *out, const struct input *input, char *const more[2], bool is_diff)
+{
+	struct frame_match *match = is_diff ? diff_pair_match(input) : NULL;
+
+	if (match)
+		diff_json_write(out, input, more, match, NULL);
+	else if (input->kind == INPUT_RECORDING)
+		recording_json_write(out, input->recording, more[0]);
+	else
+		massif_json_write(out, input->massif, NULL);
+	frame_match_free(match);
+}
+
+struct page {
+	const struct input *input;
+	char *more[2];
+	bool is_diff;
+};
+
+static int put_page(FILE *file, const void *ctx)
+{
+	const struct page *p = ctx;
+	_cleanup_free_ char *json = NULL;
+	size_t size;
+
+	if (p->input->kind == INPUT_INSPECT) {
+		inspect_html_write(file, p->input->inspect);
+		return 0;
+	}
+	FILE *memory = open_memstream(&json, &size);
+
+	CHECK(memory);
+	put_json(memory, p->input, p->more, p->is_diff);
+	CHECK(!fclose(memory));
+	html_page_write(file, json, size, false);
+	return 0;
+}
+
 int html_report_write(const struct report_request *r, const struct input *input)
 {
 	struct page page = {.input = input, .is_diff = r->is_diff};
-	_cleanup_free_ char *why = NULL;
+	char *why = NULL;
 	int status = 0;
 
 	for (int i = 0; !why && input->kind == INPUT_RECORDING && i <= r->is_diff; i++) {
@@ -212,10 +216,9 @@ int html_report_write(const struct report_request *r, const struct input *input)
 		}
 	}
 	if (!status)
-		status = write_file(r->html,
-				    input->kind == INPUT_INSPECT ? put_inspect_page : put_page,
-				    &page);
+		status = write_file(r->html, put_page, &page);
 	free(page.more[0]);
 	free(page.more[1]);
+	free(why);
 	return status;
 }
