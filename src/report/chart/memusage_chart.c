@@ -70,9 +70,12 @@ static char *note_text(const struct memusage_file *f, const char *bands_of)
 	return xasprintf("Bands: each is 5 %% of the %s.%s%s", bands_of, *end ? " " : "", end);
 }
 
+/* What a curve is the sum of. */
+enum { HEAP = 1, STACK = 2 };
+
 static struct chart_series *add_curve(const struct memusage_file *f,
 				      const struct picture_options *o, struct chart *c,
-				      const char *label, bool has_heap, bool has_stack)
+				      const char *label, unsigned parts)
 {
 	struct chart_series *s = chart_add(c, xstrdup(label), CHART_STEPS, CHART_BLACK);
 	double value = 0;
@@ -80,7 +83,7 @@ static struct chart_series *add_curve(const struct memusage_file *f,
 	for (size_t i = 0; i < f->count; i++) {
 		const struct memusage_record *r = &f->record[i];
 
-		value = (double)((has_heap ? r->heap : 0) + (has_stack ? r->stack : 0));
+		value = (double)((parts & HEAP ? r->heap : 0) + (parts & STACK ? r->stack : 0));
 		chart_add_point(s, x_of(f, o, i), 0, value);
 	}
 	if (f->count)
@@ -109,16 +112,16 @@ static void mark_peak(const struct memusage_file *f, const struct picture_option
 static void add_curves(const struct memusage_file *f, const struct picture_options *o,
 		       struct chart *c)
 {
-	struct chart_series *s = add_curve(f, o, c, "heap", true, false);
+	struct chart_series *s = add_curve(f, o, c, "heap", HEAP);
 
 	s->color = CHART_VERMILLION;
 	s->value = value_text((double)f->peak_heap);
-	s = add_curve(f, o, c, "stack", false, true);
+	s = add_curve(f, o, c, "stack", STACK);
 	s->color = CHART_GREEN;
 	s->value = value_text((double)f->peak_stack);
 	s->is_right = !o->wants_total;
 	if (o->wants_total) {
-		s = add_curve(f, o, c, "heap + stack", true, true);
+		s = add_curve(f, o, c, "heap + stack", HEAP | STACK);
 		s->style = CHART_STEP_DASHES;
 		s->value = value_text((double)f->peak_total);
 	}
