@@ -123,7 +123,7 @@ struct session_end {
 	struct space_pauses pauses;
 	uint64_t time_error_ns;    /* pads_time_error */
 	struct final_scan *final_scan; /* NULL = none */
-	struct inspect_final *inspected; /* NULL = none */
+	struct inspection *inspected; /* NULL = none */
 	struct last_inspection inspection;
 	char *path[OUTPUTS][SOURCE_COUNT]; /* of its files whose names are decided (out_name) */
 	bool is_draft; /* what is written now will be written again, with all names */
