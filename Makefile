@@ -39,7 +39,7 @@ REPORT_LIBS = $(shell pkg-config --libs cairo) -lm
 all: programs
 	$(Q)for p in ptmem ptmem-report ptmem-memusage; do ln -sfn $(notdir $(O))/$$p build/$$p; done
 
-programs: $(O)/ptmem $(O)/ptmem-report $(O)/ptmem-memusage
+programs: $(O)/ptmem $(O)/ptmem-report $(O)/ptmem-memusage completions
 
 # What is missing is named once, before the compiler and pkg-config do it in many words.
 $(O)/packages: scripts/has-packages
@@ -48,7 +48,7 @@ $(O)/packages: scripts/has-packages
 $(O)/%.o: %.c | $(O)/packages
 	$(call say,CC,$<)mkdir -p $(@D) && $(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
 
-$(O)/src/report/%.o $(O)/tests/unit/%.o: CPPFLAGS_ALL += $(CAIRO_CPPFLAGS)
+$(O)/src/report/%.o $(O)/completions/%.o $(O)/tests/unit/%.o: CPPFLAGS_ALL += $(CAIRO_CPPFLAGS)
 
 # Messages of pprof's format, with the code that packs them.
 PPROF := $(O)/src/recording/pprof_profile.pb-c
@@ -79,6 +79,16 @@ $(O)/ptmem-report: $(O)/src/report/main.o $(REPORT_OBJ) $(O)/libptmem.a
 
 $(O)/ptmem-memusage: $(O)/src/memusage/main.o $(O)/libptmem.a
 	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) -o $@ $^
+
+# The shells' completions, from the tables of options.
+COMPLETIONS := $(addprefix $(O)/completions/,ptmem.bash ptmem.fish ptmem-report.fish _ptmem _ptmem-report)
+completions: $(COMPLETIONS)
+
+$(O)/completions/generate: $(O)/completions/generate.o $(REPORT_OBJ) $(O)/libptmem.a
+	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS) $(REPORT_LIBS)
+
+$(COMPLETIONS): $(O)/completions/%: completions/% $(O)/completions/generate
+	$(call say,GEN,$@)$(O)/completions/generate <$< >$@.new && mv $@.new $@
 
 $(O)/tests/unit/%: $(O)/tests/unit/%.o $(REPORT_OBJ) $(O)/libptmem.a
 	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS) $(REPORT_LIBS) -lcmocka
@@ -157,8 +167,8 @@ static: $(O)/src/cli/main.o $(O)/libptmem.a
 zsh_dir ?= share/zsh/site-functions
 UNIT_FILE := lib/systemd/system/ptmem@.service
 INSTALLED = $(foreach p,ptmem ptmem-report ptmem-memusage,$(O)/$p:755:bin/$p man/$p.1:644:share/man/man1/$p.1) \
-	$(foreach p,ptmem ptmem-report,completions/ptmem.bash:644:share/bash-completion/completions/$p \
-	completions/_$p:644:$(zsh_dir)/_$p completions/$p.fish:644:share/fish/vendor_completions.d/$p.fish) \
+	$(foreach p,ptmem ptmem-report,$(O)/completions/ptmem.bash:644:share/bash-completion/completions/$p \
+	$(O)/completions/_$p:644:$(zsh_dir)/_$p $(O)/completions/$p.fish:644:share/fish/vendor_completions.d/$p.fish) \
 	man/ptmem-inspect.1:644:share/man/man1/ptmem-inspect.1 \
 	$(foreach f,README.md INSTALL.md NEWS SECURITY.md CONTRIBUTING.md DEBUGGING.md LICENSE $(wildcard doc/*),$f:644:share/doc/ptmem/$f) \
 	contrib/ptmem@.service:644:$(UNIT_FILE) include/ptmem.h:644:include/ptmem.h
@@ -182,6 +192,6 @@ $(O)/src/output/html_page.o: src/output/shorten.js $(wildcard src/output/html/*)
 clean:
 	rm -rf build
 
-.PHONY: all programs quick unit fuzz e2e targets layers docs check demo bench static install uninstall clean
+.PHONY: all programs completions quick unit fuzz e2e targets layers docs check demo bench static install uninstall clean
 .SECONDARY:
 -include $(shell find $(O) -type f -name '*.d' 2>/dev/null)

@@ -33,11 +33,6 @@ bool option_is_optional(const struct option_row *row)
 	return row->value && *row->value == '[';
 }
 
-const char *option_choice(const struct option_row *row, size_t i)
-{
-	return *(const char *const *)((const char *)row->choices + i * row->choice_size);
-}
-
 /* -- values -- */
 
 static bool in_range(const struct option_row *row, double value)

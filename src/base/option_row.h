@@ -56,6 +56,7 @@ struct option_row {
 	const char *initial; /* parsed like a given value; NULL = none */
 	const char *value;   /* as shown in the help, "[=...]": optional; NULL = takes none */
 	const char *text;    /* for the help; "\n" begins a line */
+	const char *brief;   /* for completions, if the help needs the row above; NULL = text */
 	const char *takes;   /* for messages about bad values; NULL: by the type */
 };
 
@@ -81,7 +82,10 @@ const struct option_row *option_find_letter(const struct option_table *t, char l
 bool option_is_optional(const struct option_row *row);
 
 /* The name of choice @i; NULL: there are no more. */
-const char *option_choice(const struct option_row *row, size_t i);
+static inline const char *option_choice(const struct option_row *row, size_t i)
+{
+	return *(const char *const *)((const char *)row->choices + i * row->choice_size);
+}
 
 /* The kind of value for @row, as in "--depth takes a whole number from 1 to 200"; to be freed. */
 char *option_takes(const struct option_row *row);

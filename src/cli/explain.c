@@ -52,11 +52,6 @@ static bool is_in_other_user_namespace(pid_t pid)
 	return strcmp(its.text, ours.text) != 0;
 }
 
-static bool has_capability(const struct proc_status *st, int capability)
-{
-	return st->capabilities >> capability & 1;
-}
-
 /* Although ptmem runs as the user of process @pid, or as root. */
 static void explain_refusal_to_user(pid_t pid, bool has_ptrace)
 {
@@ -96,7 +91,7 @@ static void explain_permission(pid_t pid)
 		log_error("process %d belongs to user %lld: run ptmem as that user or as root", pid,
 			  (long long)its.uid);
 	else
-		explain_refusal_to_user(pid, has_capability(&ours, CAP_SYS_PTRACE));
+		explain_refusal_to_user(pid, ours.capabilities >> CAP_SYS_PTRACE & 1);
 }
 
 bool explain_proc(void)

@@ -1,9 +1,9 @@
 /*
  * The table of options, one row each, and the help that is printed from it.
  *
- * A row's default is a string that is parsed like a given value. Options of Massif's tool (TOOL)
- * are repeated in "desc:" as given; all others (what to trace, how, and messages) correspond to
- * Valgrind's core options, and are not.
+ * A row's default is a string that is parsed like a given value. Options of Massif's tool
+ * (OPT_TOOL) are repeated in "desc:" as given; all others (what to trace, how, and messages)
+ * correspond to Valgrind's core options, and are not.
  */
 #include "cli/command_line.h"
 
@@ -66,23 +66,28 @@ static const struct option_row rows[] = {
 	 .value = "[=CORE]",
 	 .text = "with -p, or of the core file CORE: print what memory\n"
 		 "consists of, and why malloc does not return what is\n"
-		 "free, and end; of a PROGRAM: as --inspect-at-exit"},
+		 "free, and end; of a PROGRAM: as --inspect-at-exit",
+	 .brief = "what memory consists of, with -p or of a core file"},
 	{.name = "inspect-at-exit", .type = OPT_FLAG, AT(inspect.at_exit),
-	 .text = "profile, and print that at the end, and at each\nSIGUSR1 to ptmem"},
+	 .text = "profile, and print that at the end, and at each\nSIGUSR1 to ptmem",
+	 .brief = "profile, and print at the end what memory consists of"},
 	{.name = "inspect-pointers", .type = OPT_FLAG, AT(inspect.pointers),
 	 .text = "also find what points to blocks of each type, which\ntakes longer"},
 	{.name = "inspect-copy", .type = OPT_SIZE, AT(inspect.copy), .initial = "64M",
 	 OPTION_RANGE(0, UINT64_C(1) << 40), .value = "SIZE",
 	 .text = "with --inspect: copy a process that has at most this\nmuch memory of its own, "
-		 "and examine the copy: it is\nstopped for less time"},
+		 "and examine the copy: it is\nstopped for less time",
+	 .brief = "copy processes of up to this size, to stop them for less time"},
 	{.name = "inspect-out", .type = OPT_TEXT, .flags = OPT_NOT_EMPTY, AT(inspect.out),
 	 .value = "FILE",
 	 .text = "where that goes instead of standard output (stderr\n"
 		 "when profiling): JSON if FILE ends in .json, the\n"
-		 "blocks in use if in .csv, else text"},
+		 "blocks in use if in .csv, else text",
+	 .brief = "where the output of --inspect goes"},
 	{.name = "monitor", .type = OPT_NUMBER, AT(monitor_pid), OPTION_RANGE(1, 4194304),
 	 .value = "PID",
-	 .text = "send COMMAND [FILE] to the ptmem that profiles\nPID; help lists the commands"},
+	 .text = "send COMMAND [FILE] to the ptmem that profiles\nPID; help lists the commands",
+	 .brief = "send a command to the ptmem that profiles PID"},
 	{.name = "trace-children", .type = OPT_YES_NO, .flags = OPT_EVERYDAY, AT(children.trace),
 	 .initial = "no",
 	 .value = "yes|no", .text = "also profile the programs that it executes"},
@@ -95,9 +100,11 @@ static const struct option_row rows[] = {
 	 .value = "SOURCE,...",
 	 .text = "what to trace: heap, brk, mmap, faults; each has a\nfile of its own"},
 	{.name = "trace-children-skip", .type = OPT_TEXT, AT(children.skip),
-	 .value = "PATTERN,...", .text = "but not programs of these names"},
+	 .value = "PATTERN,...", .text = "but not programs of these names",
+	 .brief = "do not follow programs of these names"},
 	{.name = "trace-children-skip-by-arg", .type = OPT_TEXT, AT(children.skip_by_arg),
-	 .value = "PATTERN,...", .text = "but not programs with an argument like one of\nthese"},
+	 .value = "PATTERN,...", .text = "but not programs with an argument like one of\nthese",
+	 .brief = "do not follow programs with such an argument"},
 	{.name = "soname-synonyms", .type = OPT_TEXT, AT(tracing.soname_synonyms),
 	 .value = "somalloc=PATTERN", .text = "watch the allocators of libc, libstdc++ and the\n"
 					      "libraries of this name only"},
@@ -126,7 +133,8 @@ static const struct option_row rows[] = {
 				  "longer, and events are lost [1s; 0 with\n"
 				  "--heap-sample=256K or more]"},
 	{.name = "seed", .type = OPT_NUMBER, AT(tracing.seed), OPTION_RANGE(1, UINT32_MAX),
-	 .value = "N", .text = "which allocations these are; random if not given"},
+	 .value = "N", .text = "which allocations these are; random if not given",
+	 .brief = "which allocations are samples"},
 	{.name = "ring", .type = OPT_SIZE, .flags = OPT_POWER, AT(tracing.ring),
 	 OPTION_RANGE(65536, 1 << 30),
 	 .value = "SIZE", .text = "bytes of the buffer between a program's first\n"
@@ -205,7 +213,8 @@ static const struct option_row rows[] = {
 				     "yours: may be call sites; repeatable"},
 	{.name = "not-my-code", .type = OPT_PARSED,
 	 .parse = my_code_exclude, .flags = OPT_NOT_EMPTY | OPT_REPEATABLE, AT(names.my_code),
-	 .value = "PATTERN", .text = "they are not: their callers are; repeatable"},
+	 .value = "PATTERN", .text = "they are not: their callers are; repeatable",
+	 .brief = "functions of these source files or objects are not yours"},
 	{.name = "read-inline-info", .type = OPT_YES_NO, AT(names.read_inline_info),
 	 .initial = "yes",
 	 .value = "yes|no", .text = "inlined functions in call paths"},
@@ -213,7 +222,8 @@ static const struct option_row rows[] = {
 	 AT(names.extra_debuginfo_path),
 	 .value = "DIRECTORY", .text = "also search here for separate debug files"},
 	{.name = "debuginfod", .type = OPT_YES_NO, AT(names.debuginfod), .initial = "yes",
-	 .value = "yes|no", .text = "ask the servers in DEBUGINFOD_URLS for others"},
+	 .value = "yes|no", .text = "ask the servers in DEBUGINFOD_URLS for others",
+	 .brief = "ask debuginfod servers for debug files"},
 
 	{.text = "Files:"},
 	{.name = "massif-out-file", .letter = 'o', .type = OPT_TEXT,
@@ -231,10 +241,12 @@ static const struct option_row rows[] = {
 		 "allocated and freed"},
 	{.name = "xtree-memory-file", .type = OPT_TEXT, .flags = OPT_TOOL, AT(files.xtree),
 	 .initial = "xtmemory.kcg.%p", .value = "FILE",
-	 .text = "where that goes; with .ms in its name it is a\nmassif file"},
+	 .text = "where that goes; with .ms in its name it is a\nmassif file",
+	 .brief = "where --xtree-memory goes"},
 	{.name = "xtree-compress-strings", .type = OPT_YES_NO, .flags = OPT_TOOL,
 	 AT(files.xtree_compress_strings),
-	 .initial = "yes", .value = "yes|no", .text = "write each name in that file once"},
+	 .initial = "yes", .value = "yes|no", .text = "write each name in that file once",
+	 .brief = "write each name in the file of --xtree-memory once"},
 	{.name = "record", .type = OPT_TEXT, .flags = OPT_NOT_EMPTY | OPT_EVERYDAY,
 	 AT(files.record),
 	 .value = "FILE", .text = "record everything: any moment, any range of time;\n"
@@ -243,9 +255,11 @@ static const struct option_row rows[] = {
 	 OPTION_RANGE(0.1, 48 * 86400.0),
 	 .value = "TIME",
 	 .text = "begin the next recording after this time (10m, 1h);\n"
-		 "%n: its number, 001, 002, ..."},
+		 "%n: its number, 001, 002, ...",
+	 .brief = "begin the next recording after this time"},
 	{.name = "record-keep", .type = OPT_NUMBER, AT(files.record_keep), OPTION_RANGE(1, 1000000),
-	 .value = "N", .text = "keep the last N of them, and remove older ones"},
+	 .value = "N", .text = "keep the last N of them, and remove older ones",
+	 .brief = "how many recordings of --record-every are kept"},
 	{.name = "record-limit", .type = OPT_SIZE, AT(files.record_limit),
 	 OPTION_RANGE(65536, 1ull << 50),
 	 .value = "SIZE", .text = "the largest size of a recording: details get coarser\n"
@@ -254,7 +268,8 @@ static const struct option_row rows[] = {
 	 .value = "CONDITION[:ACTION]",
 	 .text = "when heap>2G, rss>80%, growth>100M/min, pressure>10%\n"
 		 "or limit>0/min (of its cgroup) begins to hold: write\n"
-		 "the recording so far, or detach, or end; repeatable"},
+		 "the recording so far, or detach, or end; repeatable",
+	 .brief = "when a condition begins to hold, record, detach or end"},
 	{.name = "free-stacks", .type = OPT_FLAG, AT(files.free_stacks),
 	 .text = "with --record or --html: also which call paths\n"
 		 "release blocks; much slower"},
@@ -265,11 +280,14 @@ static const struct option_row rows[] = {
 	 .text = "serve the report, pprof profiles and metrics while\n"
 		 "the program runs; default: 127.0.0.1, a free port"},
 	{.name = "listen-token", .type = OPT_TEXT, .flags = OPT_NOT_EMPTY, AT(listen.token),
-	 .value = "FILE", .text = "only clients that send the token in FILE"},
+	 .value = "FILE", .text = "only clients that send the token in FILE",
+	 .brief = "--listen serves only clients that send the token in FILE"},
 	{.name = "listen-open", .type = OPT_FLAG, AT(listen.is_open),
-	 .text = "to anyone"},
+	 .text = "to anyone",
+	 .brief = "--listen serves anyone"},
 	{.name = "listen-linger", .type = OPT_DECIMAL, AT(listen.linger), OPTION_RANGE(1, 86400),
-	 .value = "SECONDS", .text = "go on for this long after the program has ended"},
+	 .value = "SECONDS", .text = "go on for this long after the program has ended",
+	 .brief = "--listen goes on for this long after the end of the program"},
 	{.name = "events", .type = OPT_TEXT, .flags = OPT_NOT_EMPTY, AT(files.events),
 	 .value = "FILE", .text = "write every event to FILE, as text"},
 	{.name = "replay", .type = OPT_TEXT, .flags = OPT_NOT_EMPTY, AT(files.replay),
@@ -280,7 +298,8 @@ static const struct option_row rows[] = {
 	 .text = "print calls, bytes, peak and a histogram of sizes\n"
 		 "at the end, as memusage does; ptmem(1) lists the\ndifferences"},
 	{.name = "memusage-out", .type = OPT_TEXT, .flags = OPT_NOT_EMPTY, AT(memusage.out),
-	 .value = "FILE", .text = "to FILE instead of standard error"},
+	 .value = "FILE", .text = "to FILE instead of standard error",
+	 .brief = "where --memusage goes"},
 	{.name = "data", .type = OPT_TEXT, .flags = OPT_NOT_EMPTY, AT(memusage.data_file),
 	 .value = "FILE",
 	 .text = "write live bytes and stack depth of every call\n"
@@ -289,7 +308,8 @@ static const struct option_row rows[] = {
 	{.name = "data-buffer", .type = OPT_NUMBER, AT(memusage.data_buffer),
 	 OPTION_RANGE(1, 32768),
 	 .initial = "32768",
-	 .value = "RECORDS", .text = "records of that file collected before they are\nwritten"},
+	 .value = "RECORDS", .text = "records of that file collected before they are\nwritten",
+	 .brief = "records of --data that are collected before they are written"},
 	{.name = "mmap", .letter = 'm', .type = OPT_FLAG, AT(memusage.mmap),
 	 .text = "count the program's calls of mmap, mremap and\nmunmap, too"},
 	{.name = "no-timer", .type = OPT_FLAG, AT(memusage.no_timer),
@@ -320,7 +340,8 @@ static const struct option_row rows[] = {
 		 "path, and which of them no pointer reaches"},
 	{.name = "leaks-out", .type = OPT_TEXT, .flags = OPT_NOT_EMPTY, AT(leaks.out),
 	 .value = "FILE",
-	 .text = "where that list goes instead of stderr: JSON if\nFILE ends in .json, else text"},
+	 .text = "where that list goes instead of stderr: JSON if\nFILE ends in .json, else text",
+	 .brief = "where lists of leaks go"},
 	{.name = "older-than", .type = OPT_TIME, AT(leaks.older_than), OPTION_RANGE(0, 1e9),
 	 .value = "TIME",
 	 .text = "leave out younger blocks [0; of a process that runs\non: 10 % of the run]"},
@@ -337,7 +358,8 @@ static const struct option_row rows[] = {
 		 "repeatable"},
 	{.name = "gen-suppressions", .type = OPT_CHOICE, AT(leaks.gen_suppressions),
 	 OPTION_CHOICES(gen_modes), .initial = "no", .value = "no|yes|all",
-	 .text = "print such an entry with each leak"},
+	 .text = "print such an entry with each leak",
+	 .brief = "print suppressions for leaks"},
 	{.name = "error-exitcode", .type = OPT_NUMBER, AT(leaks.error_exitcode),
 	 OPTION_RANGE(0, 255),
 	 .initial = "0", .value = "N",
@@ -383,7 +405,8 @@ static const struct option_row rows[] = {
 	 .text = "read neither ptmemrc nor PTMEM_OPTS"},
 	{.name = "command-line-only", .type = OPT_YES_NO, AT(invocation.command_line_only),
 	 .initial = "no",
-	 .value = "yes|no", .text = "the same, as Valgrind names it"},
+	 .value = "yes|no", .text = "the same, as Valgrind names it",
+	 .brief = "the same as --no-rc"},
 	{.name = "help", .letter = 'h', .type = OPT_PARSED, .flags = OPT_EVERYDAY,
 	 .parse = parse_help, AT(invocation.help),
 	 .value = "[=all]", .takes = "all, or no value",

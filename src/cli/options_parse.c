@@ -111,12 +111,6 @@ static int parse_pids(const struct option_parser *p, const struct option_row *ro
 	return 0;
 }
 
-/* Keeps @s until options_deinit. */
-static char *keep(struct options *o, char *s)
-{
-	return *vec_add(&o->words) = s;
-}
-
 /* Appends an option in its long form. */
 static void append(char **text, const struct option_row *row, const char *value)
 {
@@ -317,7 +311,7 @@ static int parse_text(struct options *o, const char *source, const char *text)
 		err = -EINVAL;
 	}
 	for (size_t i = 0; i < words.count; i++)
-		keep(o, words.data[i]); /* fields point to them */
+		*vec_add(&o->words) = words.data[i]; /* fields point to them */
 	words.count = 0;
 	shell_words_deinit(&words);
 	return err;

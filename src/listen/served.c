@@ -175,14 +175,6 @@ char *served_copy(const struct served *s, size_t *size_out)
 	return data;
 }
 
-/* The journal has it only at the end. */
-static void set_overhead(const struct served *s)
-{
-	_cleanup_free_ char *text = xasprintf("%.1f", (double)s->info.totals.stopped_ns / 1e6);
-
-	recording_set_meta(s->recording, "overhead", text);
-}
-
 const struct recording *served_recording(const struct served_table *t, struct served *s)
 {
 	_cleanup_free_ char *data = NULL, *why = NULL;
@@ -193,8 +185,12 @@ const struct recording *served_recording(const struct served_table *t, struct se
 	if (!data || recording_read(data, s->info.journal_size, &s->recording, &why) != 0)
 		return NULL;
 	recording_copy_inspection(s->inspection, s->recording);
-	if (s->info.state < LISTEN_ENDED)
-		set_overhead(s);
+	if (s->info.state < LISTEN_ENDED) { /* the journal has it only at the end */
+		_cleanup_free_ char *text =
+			xasprintf("%.1f", (double)s->info.totals.stopped_ns / 1e6);
+
+		recording_set_meta(s->recording, "overhead", text);
+	}
 	recording_resolve(t->lines, s->recording, s->info.pid);
 	return s->recording;
 }

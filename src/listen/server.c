@@ -289,12 +289,6 @@ static void begin_end(struct server *s, uint64_t now)
 		http_stop_listening(s->http);
 }
 
-static void end_if_due(const struct server *s, uint64_t now)
-{
-	if (now >= s->end_ns || (s->linger <= 0 && !s->jobs.count && !http_connections(s->http)))
-		_exit(0);
-}
-
 /* -- the loop -- */
 
 /* Milliseconds until the next deadline; -1 = there is none. */
@@ -325,8 +319,10 @@ ATTR_NORETURN static void serve(struct server *s)
 		take_jobs(s, now);
 		check_times(s, now);
 		ask(s, now);
-		if (s->end_ns)
-			end_if_due(s, now);
+		bool is_idle = s->linger <= 0 && !s->jobs.count && !http_connections(s->http);
+
+		if (s->end_ns && (is_idle || now >= s->end_ns))
+			_exit(0);
 		if (poll(fds, ARRAY_SIZE(fds), time_left_ms(s, now)) < 0)
 			continue;
 		if (fds[1].revents && read(s->wake_fd, &count, sizeof(count)) < 0)
@@ -369,12 +365,6 @@ static void leave_environment(int fd, int listening)
 		return;
 }
 
-static void greet(int fd, const struct listen_greeting *g)
-{
-	if (send(fd, g, sizeof(*g), MSG_NOSIGNAL) != (ssize_t)sizeof(*g))
-		_exit(0);
-}
-
 /* What a new server knows. */
 struct inherited {
 	const struct server_options *o;
@@ -403,8 +393,7 @@ static void run_server(void *ctx)
 		strncpy(g.why, why, sizeof(g.why) - 1);
 	else
 		g.kind = LISTEN_READY;
-	greet(STDIN_FILENO, &g);
-	if (why)
+	if (send(STDIN_FILENO, &g, sizeof(g), MSG_NOSIGNAL) != (ssize_t)sizeof(g) || why)
 		_exit(0);
 	serve(&s);
 }

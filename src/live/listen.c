@@ -3,7 +3,7 @@
  * (monitor.c). Answers are sent without waiting: a server that does not read them gets none. The
  * final state has a profile only if a client has seen one, or still can because of --listen-linger.
  */
-#include "live/listen.h"
+#include "live/live.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -58,12 +58,6 @@ enum status_field status_field_find(const char *name, size_t size)
 	return STATUS_FIELDS;
 }
 
-static uint64_t parse_value(const struct proc_line *line)
-{
-	uint64_t value;
-	return proc_parse_number(line->value, line->end, 10, &value) ? value : STATUS_NONE;
-}
-
 void status_parse(const char *text, size_t size, uint32_t wanted, struct status_values *out)
 {
 	struct proc_line line;
@@ -74,7 +68,9 @@ void status_parse(const char *text, size_t size, uint32_t wanted, struct status_
 			continue;
 		enum status_field field = status_field_find(line.key, line.key_size);
 		if (field < STATUS_MONOTONIC) {
-			out->value[field] = parse_value(&line);
+			uint64_t value;
+			if (proc_parse_number(line.value, line.end, 10, &value))
+				out->value[field] = value;
 			wanted &= ~STATUS_BIT(field);
 		} else if (line.key_size == 5 && memcmp(line.key, "State", 5) == 0) {
 			out->state = line.value < line.end ? *line.value : 0;
@@ -91,22 +87,10 @@ void status_parse(const char *text, size_t size, uint32_t wanted, struct status_
  *	file    a header line; then time in seconds since the start, pid, values
  *
  * Sizes are the program's: memory that ptmem mapped in it is subtracted from VmSize and VmPeak.
- * A peak is the larger of the sampler's own maximum and the kernel's, whose counters are updated in
+ * A peak is the larger of ptmem's own maximum and the kernel's, whose counters are updated in
  * batches and may go back. A process is identified by a descriptor of its file in /proc, which
  * never refers to another process.
  */
-
-struct sampler;
-
-struct sampler_options {
-	uint64_t period_ns;
-	const char *fields;  /* names, comma-separated; NULL = VmSize,VmPeak,VmRSS,VmHWM */
-	const char *path;    /* NULL = standard error */
-	bool with_pids;      /* on standard error; files always have it */
-	/* The number of bytes of a process's address space mapped by ptmem; NULL = none. */
-	uint64_t (*own_bytes)(void *ctx, pid_t pid);
-	void *ctx;
-};
 
 /*
  * Lines are buffered. A file is written when the buffer is full or a second has passed, standard
@@ -125,27 +109,27 @@ struct watched {
 	uint64_t peak, hwm;     /* maximum seen for this program, KiB */
 	uint64_t vm_peak, vm_exe; /* the kernel's last values; vm_exe STATUS_NONE: none yet */
 	bool is_early;          /* not added yet: it has peaks, but no samples */
-	bool has_new_image;     /* an exec was detected here before sampler_add reported it */
+	bool has_new_image;     /* an exec was detected here before it was added */
 };
 
-struct sampler {
+struct rss_poll {
+	struct run *run;
+	struct observer observer;
 	uint64_t period_ns, start_ns, next_ns, flushed_ns;
 	int fd;
 	int error;              /* first -errno */
-	bool is_file, with_pids;
+	bool is_file, with_pids; /* a file always has pids */
 	enum status_field field[STATUS_FIELDS];
 	size_t field_count;
 	uint32_t wanted;        /* STATUS_BITs of the fields, and of those needed for peaks */
 	VEC(struct watched) watched;
-	uint64_t (*own_bytes)(void *ctx, pid_t pid);
-	void *ctx;
 	size_t used;            /* bytes of buffer */
 	char buffer[BUFFER_SIZE];
 };
 
 /* -- lines -- */
 
-static void flush(struct sampler *s)
+static void flush(struct rss_poll *s)
 {
 	for (size_t done = 0; done < s->used && !s->error;) {
 		ssize_t n = write(s->fd, s->buffer + done, s->used - done);
@@ -157,12 +141,12 @@ static void flush(struct sampler *s)
 	s->used = 0;
 }
 
-static void put_char(struct sampler *s, char c)
+static void put_char(struct rss_poll *s, char c)
 {
 	s->buffer[s->used++] = c;
 }
 
-static void put_number(struct sampler *s, uint64_t n)
+static void put_number(struct rss_poll *s, uint64_t n)
 {
 	char digits[24], *p = digits + sizeof(digits);
 	do {
@@ -172,7 +156,7 @@ static void put_number(struct sampler *s, uint64_t n)
 	s->used += (size_t)(digits + sizeof(digits) - p);
 }
 
-static void put_text(struct sampler *s, const char *text)
+static void put_text(struct rss_poll *s, const char *text)
 {
 	size_t size = strlen(text);
 	memcpy(s->buffer + s->used, text, size);
@@ -180,7 +164,7 @@ static void put_text(struct sampler *s, const char *text)
 }
 
 /* Seconds with six decimals. */
-static void put_time(struct sampler *s, uint64_t ns)
+static void put_time(struct rss_poll *s, uint64_t ns)
 {
 	put_number(s, ns / 1000000000u);
 	put_char(s, '.');
@@ -188,7 +172,7 @@ static void put_time(struct sampler *s, uint64_t ns)
 		put_char(s, (char)('0' + ns / unit % 10));
 }
 
-static void end_line(struct sampler *s, uint64_t now_ns)
+static void end_line(struct rss_poll *s, uint64_t now_ns)
 {
 	put_char(s, '\n');
 	if (!s->is_file || s->used > BUFFER_SIZE - LINE_MAX_SIZE ||
@@ -198,18 +182,13 @@ static void end_line(struct sampler *s, uint64_t now_ns)
 	}
 }
 
-static uint64_t wall_ns(void)
+static void put_line(struct rss_poll *s, const struct watched *w, struct status_values *v)
 {
-	struct timespec ts;
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
-static void put_line(struct sampler *s, const struct watched *w, struct status_values *v)
-{
+	struct timespec wall;
 	uint64_t now = clock_now_ns();
+	clock_gettime(CLOCK_REALTIME, &wall);
 	v->value[STATUS_MONOTONIC] = now;
-	v->value[STATUS_REALTIME] = wall_ns();
+	v->value[STATUS_REALTIME] = (uint64_t)wall.tv_sec * 1000000000u + (uint64_t)wall.tv_nsec;
 	if (s->is_file) {
 		put_time(s, now - s->start_ns);
 		put_char(s, '\t');
@@ -230,7 +209,7 @@ static void put_line(struct sampler *s, const struct watched *w, struct status_v
 	end_line(s, now);
 }
 
-static void put_header(struct sampler *s)
+static void put_header(struct rss_poll *s)
 {
 	if (s->is_file)
 		put_text(s, "time\t");
@@ -245,77 +224,9 @@ static void put_header(struct sampler *s)
 	flush(s);
 }
 
-/* -- life -- */
+/* -- processes -- */
 
-/* Parses comma-separated names; *why_out: the first unknown one. */
-static int parse_fields(struct sampler *s, const char *text, char **why_out)
-{
-	for (const char *p = text; *p;) {
-		size_t size = strcspn(p, ",");
-		enum status_field f = status_field_find(p, size);
-		if (f == STATUS_FIELDS || s->field_count == STATUS_FIELDS) {
-			*why_out = xasprintf("%.*s", (int)size, p);
-			return -EINVAL;
-		}
-		s->field[s->field_count++] = f;
-		s->wanted |= STATUS_BIT(f) & STATUS_ALL;
-		p += size + (p[size] == ',');
-	}
-	return 0;
-}
-
-/* 0; -EINVAL: *why_out (malloc'ed) is the unknown field; or -errno of the file. */
-static int sampler_new(const struct sampler_options *options, struct sampler **sampler_out,
-		       char **why_out)
-{
-	struct sampler *s = xcalloc(1, sizeof(*s));
-	s->period_ns = options->period_ns;
-	s->is_file = options->path != NULL;
-	s->with_pids = s->is_file || options->with_pids;
-	s->own_bytes = options->own_bytes;
-	s->ctx = options->ctx;
-	s->wanted = STATUS_BIT(STATUS_VMPEAK) | STATUS_BIT(STATUS_VMSIZE) |
-		    STATUS_BIT(STATUS_VMHWM) | STATUS_BIT(STATUS_VMRSS) | STATUS_BIT(STATUS_VMEXE);
-	const char *fields = options->fields ? options->fields :
-			     s->is_file	     ? DEFAULT_FIELDS ",Monotonic,Realtime" :
-					       DEFAULT_FIELDS;
-	int rc = parse_fields(s, fields, why_out);
-	s->fd = STDERR_FILENO;
-	if (rc == 0 && s->is_file) {
-		s->fd = open(options->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY,
-			     0666);
-		rc = s->fd < 0 ? -errno : 0;
-	}
-	if (rc != 0) {
-		free(s);
-		return rc;
-	}
-	s->start_ns = s->next_ns = s->flushed_ns = clock_now_ns();
-	if (s->is_file || isatty(s->fd))
-		put_header(s);
-	*sampler_out = s;
-	return 0;
-}
-
-static void sampler_remove(struct sampler *s, pid_t pid);
-
-/* Writes the rest: 0 or -errno of the first failed write. */
-static int sampler_free(struct sampler *s)
-{
-	if (!s)
-		return 0;
-	while (s->watched.count > 0)
-		sampler_remove(s, s->watched.data[0].pid);
-	flush(s);
-	if (s->is_file && close(s->fd) != 0 && !s->error)
-		s->error = -errno;
-	int rc = s->error;
-	vec_deinit(&s->watched);
-	free(s);
-	return rc;
-}
-
-static struct watched *find(struct sampler *s, pid_t pid)
+static struct watched *find(struct rss_poll *s, pid_t pid)
 {
 	for (size_t i = 0; i < s->watched.count; i++) {
 		if (s->watched.data[i].pid == pid)
@@ -324,7 +235,7 @@ static struct watched *find(struct sampler *s, pid_t pid)
 	return NULL;
 }
 
-static struct watched *open_status(struct sampler *s, pid_t pid)
+static struct watched *open_status(struct rss_poll *s, pid_t pid)
 {
 	char name[64];
 	snprintf(name, sizeof(name), "/proc/%d/status", (int)pid);
@@ -340,7 +251,7 @@ static struct watched *open_status(struct sampler *s, pid_t pid)
  * @pid runs a program from its start (also after exec: its peaks start again), or is watched from
  * now on.
  */
-static void sampler_add(struct sampler *s, pid_t pid)
+static void watch(struct rss_poll *s, pid_t pid)
 {
 	struct watched *w = find(s, pid);
 	if (!w)
@@ -352,7 +263,7 @@ static void sampler_add(struct sampler *s, pid_t pid)
 }
 
 /* No more of @pid. */
-static void sampler_remove(struct sampler *s, pid_t pid)
+static void unwatch(struct rss_poll *s, pid_t pid)
 {
 	struct watched *w = find(s, pid);
 	if (!w)
@@ -424,14 +335,15 @@ static void notice_exec(struct watched *w, const struct status_values *v)
 
 /*
  * Subtracts ptmem's mappings from the sizes in @v. The kernel's peak includes them; if it has
- * risen, it has done so since the mappings had their present size (sampler_note_peaks).
+ * risen, it has done so since the mappings had their present size (on_will_map).
  */
-static void take_peaks(struct sampler *s, struct watched *w, struct status_values *v)
+static void take_peaks(struct rss_poll *s, struct watched *w, struct status_values *v)
 {
 	uint64_t *size = &v->value[STATUS_VMSIZE], *peak = &v->value[STATUS_VMPEAK];
 	notice_exec(w, v);
+	const struct target *target = s->run->target;
 	uint64_t excluded =
-		s->own_bytes && !w->has_new_image ? s->own_bytes(s->ctx, w->pid) / 1024 : 0;
+		target && !w->has_new_image ? target_mapped_bytes(target, w->pid) / 1024 : 0;
 	if (*size != STATUS_NONE) {
 		*size -= MIN(*size, excluded);
 		w->peak = MAX(w->peak, *size);
@@ -448,7 +360,7 @@ static void take_peaks(struct sampler *s, struct watched *w, struct status_value
 	v->value[STATUS_VMHWM] = w->hwm;
 }
 
-static void sample(struct sampler *s, struct watched *w, pid_t tid)
+static void sample(struct rss_poll *s, struct watched *w, pid_t tid)
 {
 	struct status_values v = {0};
 	bool is_good = !w->is_early && read_values(w->fd, s->wanted, &v);
@@ -462,14 +374,50 @@ static void sample(struct sampler *s, struct watched *w, pid_t tid)
 	put_line(s, w, &v);
 }
 
+/* -- what the run reports -- */
+
+static void on_start(void *ctx, const struct session *s)
+{
+	watch(ctx, (pid_t)s->process.pid);
+}
+
+static void on_fork(void *ctx, const struct session *child)
+{
+	struct rss_poll *s = ctx;
+
+	if (s->run->options->children.trace)
+		watch(s, (pid_t)child->process.pid);
+}
+
+/* A program that is executed and not followed remains the same process. */
+static void on_end(void *ctx, const struct session *session, bool is_exec)
+{
+	struct rss_poll *s = ctx;
+
+	if (!is_exec || s->run->options->children.trace)
+		unwatch(s, (pid_t)session->process.pid);
+}
+
+/* One line for @pid now, if its memory still exists. @tid: a living thread of it, 0 = any. */
+static void on_process_exit(void *ctx, pid_t pid, pid_t tid)
+{
+	struct rss_poll *s = ctx;
+	struct watched *w = find(s, pid);
+
+	if (w)
+		sample(s, w, tid);
+}
+
 /*
  * ptmem is about to map memory in @pid, which may not have been added yet: peaks so far exclude
  * it.
  */
-static void sampler_note_peaks(struct sampler *s, pid_t pid)
+static void on_will_map(void *ctx, pid_t pid)
 {
+	struct rss_poll *s = ctx;
 	struct watched *w = find(s, pid);
 	struct status_values v = {0};
+
 	if (!w && (w = open_status(s, pid)))
 		w->is_early = true;
 	if (w && read_values(w->fd, s->wanted, &v))
@@ -477,8 +425,10 @@ static void sampler_note_peaks(struct sampler *s, pid_t pid)
 }
 
 /* Samples all processes if it is time; returns the next time (CLOCK_MONOTONIC, ns). */
-static uint64_t sampler_tick(struct sampler *s, uint64_t now_ns)
+static uint64_t on_tick(void *ctx, uint64_t now_ns)
 {
+	struct rss_poll *s = ctx;
+
 	if (now_ns < s->next_ns)
 		return s->next_ns;
 	for (size_t i = 0; i < s->watched.count; i++)
@@ -496,12 +446,12 @@ static bool has_ended(const struct pollfd *p)
 }
 
 /* Stops polling those of @polled that ended. Returns how many are left. */
-static size_t drop_ended(struct sampler *s, const pid_t *pids, struct pollfd *polled, size_t count)
+static size_t drop_ended(struct rss_poll *s, const pid_t *pids, struct pollfd *polled, size_t count)
 {
 	size_t left = 0;
 	for (size_t i = 0; i < count; i++) {
 		if (!has_ended(&polled[i]) && polled[i].revents) {
-			sampler_remove(s, pids[i]);
+			unwatch(s, pids[i]);
 			close(polled[i].fd);
 			polled[i].fd = -1;
 		}
@@ -510,22 +460,20 @@ static size_t drop_ended(struct sampler *s, const pid_t *pids, struct pollfd *po
 	return left;
 }
 
-/*
- * Samples @count processes, which are not traced, until all have ended or @leave returns true.
- * Detects their ends at once.
- */
-static void sampler_watch(struct sampler *s, const pid_t *pids, size_t count,
-			  bool (*leave)(void *ctx), void *ctx)
+void rss_poll_watch(struct rss_poll *s, const pid_t *pids, size_t count, bool (*leave)(void *ctx),
+		    void *ctx)
 {
+	if (!s)
+		return;
 	struct pollfd *polled = xcalloc(count, sizeof(*polled));
 	for (size_t i = 0; i < count; i++) {
 		polled[i] = (struct pollfd){.fd = (int)syscall(SYS_pidfd_open, pids[i], 0),
 					    .events = POLLIN};
 		if (polled[i].fd >= 0)
-			sampler_add(s, pids[i]);
+			watch(s, pids[i]);
 	}
 	while (!leave(ctx) && drop_ended(s, pids, polled, count) > 0) {
-		uint64_t now = clock_now_ns(), next = sampler_tick(s, now);
+		uint64_t now = clock_now_ns(), next = on_tick(s, now);
 		now = clock_now_ns();
 		uint64_t wait = next > now ? next - now : 0;
 		const struct timespec ts = {(time_t)(wait / 1000000000u),
@@ -535,120 +483,80 @@ static void sampler_watch(struct sampler *s, const pid_t *pids, size_t count,
 		ppoll(polled, count, &ts, NULL);
 	}
 	for (size_t i = 0; i < count; i++) {
-		sampler_remove(s, pids[i]);
+		unwatch(s, pids[i]);
 		if (!has_ended(&polled[i]))
 			close(polled[i].fd);
 	}
 	free(polled);
 }
 
-/* Connects the sampler with a run: which processes are sampled, and which memory is ptmem's. */
-
-struct rss_poll {
-	struct run *run;
-	struct sampler *sampler;
-	struct observer observer;
-};
-
-/* -- what the run reports -- */
-
-static void on_start(void *ctx, const struct session *s)
-{
-	struct rss_poll *rss_poll = ctx;
-
-	sampler_add(rss_poll->sampler, (pid_t)s->process.pid);
-}
-
-static void on_fork(void *ctx, const struct session *child)
-{
-	struct rss_poll *rss_poll = ctx;
-
-	if (rss_poll->run->options->children.trace)
-		sampler_add(rss_poll->sampler, (pid_t)child->process.pid);
-}
-
-/* A program that is executed and not followed remains the same process. */
-static void on_end(void *ctx, const struct session *s, bool is_exec)
-{
-	struct rss_poll *rss_poll = ctx;
-
-	if (!is_exec || rss_poll->run->options->children.trace)
-		sampler_remove(rss_poll->sampler, (pid_t)s->process.pid);
-}
-
-static void on_process_exit(void *ctx, pid_t pid, pid_t tid)
-{
-	struct sampler *s = ((struct rss_poll *)ctx)->sampler;
-	struct watched *w = find(s, pid);
-
-	if (w)
-		sample(s, w, tid);
-}
-
-static void on_will_map(void *ctx, pid_t pid)
-{
-	struct rss_poll *rss_poll = ctx;
-
-	sampler_note_peaks(rss_poll->sampler, pid);
-}
-
-static uint64_t on_tick(void *ctx, uint64_t now_ns)
-{
-	struct rss_poll *rss_poll = ctx;
-
-	return sampler_tick(rss_poll->sampler, now_ns);
-}
-
 /* -- life -- */
 
-static uint64_t mapped_bytes(void *ctx, pid_t pid)
+/* Parses comma-separated names; *why_out: the first unknown one. */
+static int parse_fields(struct rss_poll *s, const char *text, char **why_out)
 {
-	const struct run *run = ctx;
-
-	return run->target ? target_mapped_bytes(run->target, pid) : 0;
+	for (const char *p = text; *p;) {
+		size_t size = strcspn(p, ",");
+		enum status_field f = status_field_find(p, size);
+		if (f == STATUS_FIELDS || s->field_count == STATUS_FIELDS) {
+			*why_out = xasprintf("%.*s", (int)size, p);
+			return -EINVAL;
+		}
+		s->field[s->field_count++] = f;
+		s->wanted |= STATUS_BIT(f) & STATUS_ALL;
+		p += size + (p[size] == ',');
+	}
+	return 0;
 }
 
-static void log_write_error(const char *path, int err)
+/* 0, or -errno after a message. */
+static int open_file(struct rss_poll *s, const struct options_samples *o)
 {
-	log_error("cannot write %s: %s", path, strerror(-err));
-}
-
-static int open_sampler(struct run *run, struct sampler **out)
-{
-	const struct options *o = run->options;
+	const char *fields = o->fields	? o->fields :
+			     s->is_file ? DEFAULT_FIELDS ",Monotonic,Realtime" :
+					  DEFAULT_FIELDS;
 	_cleanup_free_ char *why = NULL;
-	const struct sampler_options so = {
-		.period_ns = o->samples.ms * 1000000ull,
-		.fields = o->samples.fields,
-		.path = o->samples.out,
-		.with_pids = o->children.trace || options_attach_many(o),
-		.own_bytes = mapped_bytes,
-		.ctx = run,
-	};
-	int rc = sampler_new(&so, out, &why);
+	int rc = parse_fields(s, fields, &why);
 
-	if (rc != 0 && why)
+	if (rc != 0) {
 		log_error("--sample-fields: /proc/PID/status has no '%s' that can be sampled", why);
-	else if (rc != 0)
-		log_write_error(o->samples.out, rc);
-	return rc;
+		return rc;
+	}
+	s->fd = !s->is_file ? STDERR_FILENO :
+			      open(o->out, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY,
+				   0666);
+	if (s->fd < 0) {
+		rc = -errno;
+		log_error("cannot write %s: %s", o->out, strerror(-rc));
+		return rc;
+	}
+	return 0;
 }
 
 int rss_poll_open(struct run *run, struct rss_poll **out)
 {
-	struct sampler *sampler;
+	const struct options *o = run->options;
 
 	*out = NULL;
-	if (!run->options->samples.ms)
+	if (!o->samples.ms)
 		return 0;
-	int rc = open_sampler(run, &sampler);
-
-	if (rc != 0)
-		return rc;
-	struct rss_poll *s = *out = xcalloc(1, sizeof(*s));
+	struct rss_poll *s = xcalloc(1, sizeof(*s));
 
 	s->run = run;
-	s->sampler = sampler;
+	s->period_ns = o->samples.ms * 1000000ull;
+	s->is_file = o->samples.out != NULL;
+	s->with_pids = s->is_file || o->children.trace || options_attach_many(o);
+	s->wanted = STATUS_BIT(STATUS_VMPEAK) | STATUS_BIT(STATUS_VMSIZE) |
+		    STATUS_BIT(STATUS_VMHWM) | STATUS_BIT(STATUS_VMRSS) | STATUS_BIT(STATUS_VMEXE);
+	int rc = open_file(s, &o->samples);
+
+	if (rc != 0) {
+		free(s);
+		return rc;
+	}
+	s->start_ns = s->next_ns = s->flushed_ns = clock_now_ns();
+	if (s->is_file || isatty(s->fd))
+		put_header(s);
 	s->observer = (struct observer){
 		.ctx = s,
 		.session_started = on_start,
@@ -659,6 +567,7 @@ int rss_poll_open(struct run *run, struct rss_poll **out)
 		.tick = on_tick,
 	};
 	observers_add(run, &s->observer);
+	*out = s;
 	return 0;
 }
 
@@ -667,23 +576,23 @@ bool rss_poll_close(struct rss_poll *s)
 	if (!s)
 		return true;
 	const char *path = s->run->options->samples.out;
-	int rc = sampler_free(s->sampler);
+
+	while (s->watched.count > 0)
+		unwatch(s, s->watched.data[0].pid);
+	flush(s);
+	if (s->is_file && close(s->fd) != 0 && !s->error)
+		s->error = -errno;
+	int rc = s->error;
 
 	if (rc != 0 && path && stream_cut_line(path) > 0)
 		log_error("cannot write %s: %s; it has the samples until then", path,
 			  strerror(-rc));
 	else if (rc != 0)
-		log_write_error(path ? path : "samples", rc);
+		log_error("cannot write %s: %s", path ? path : "samples", strerror(-rc));
 	else if (path && !file_name_is_shared(path))
 		log_info("written to %s; draw it with: ptmem-report --png=OUT.png %s", path, path);
 	observers_remove(s->run, &s->observer);
+	vec_deinit(&s->watched);
 	free(s);
 	return rc == 0;
-}
-
-void rss_poll_watch(struct rss_poll *s, const pid_t *pids, size_t count, bool (*leave)(void *ctx),
-		    void *ctx)
-{
-	if (s)
-		sampler_watch(s->sampler, pids, count, leave, ctx);
 }

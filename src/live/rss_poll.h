@@ -40,11 +40,6 @@ enum status_field status_field_find(const char *name, size_t size);
  */
 void status_parse(const char *text, size_t size, uint32_t wanted, struct status_values *out);
 
-/*
- * --sample: the sampler of a run. It is an observer of the run's sessions, or watches processes
- * that are not traced.
- */
-
 struct run;
 struct rss_poll;
 

@@ -1,5 +1,5 @@
 /* See triggers.h. An observer of the run; conditions were checked with the options. */
-#include "live/triggers.h"
+#include "live/live.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -26,68 +26,67 @@
 #include "base/files.h"
 #include "base/globals.h"
 #include "base/log.h"
+#include "base/option_row.h"
 #include "output/memusage_output.h"
 
 #define NAME "ptmem-memusage"
 
 enum { EXIT_REFUSED = 1, EXIT_CANNOT_RUN = 126 };
 
-enum option {
-	PROGNAME,
-	PNG,
-	DATA,
-	UNBUFFERED,
-	BUFFER,
-	NO_TIMER,
-	MMAP,
-	TIME_BASED,
-	TOTAL,
-	TITLE,
-	X_SIZE,
-	Y_SIZE,
-	HELP,
-	USAGE,
-	VERSION,
-	OPTIONS,
-};
-
-struct row {
-	const char *name, *letter, *value, *text; /* letter, value: NULL = none */
-};
-
-static const struct row rows[OPTIONS] = {
-	[PROGNAME] = {"progname", "-n", "NAME", "count only in programs of this base name"},
-	[PNG] = {"png", "-p", "FILE", "draw the memory over the calls into FILE"},
-	[DATA] = {"data", "-d", "FILE", "write a record of every call to FILE"},
-	[UNBUFFERED] = {"unbuffered", "-u", NULL, "write each record at once"},
-	[BUFFER] = {"buffer", "-b", "SIZE", "collect SIZE records before they are written"},
-	[NO_TIMER] = {"no-timer", NULL, NULL, "do not sample stacks between calls"},
-	[MMAP] = {"mmap", "-m", NULL, "count mmap, mremap and munmap, too"},
-	[TIME_BASED] = {"time-based", "-t", NULL, "over time, not over calls"},
-	[TOTAL] = {"total", "-T", NULL, "the sum of heap and stack, too"},
-	[TITLE] = {"title", NULL, "TEXT", "the title"},
-	[X_SIZE] = {"x-size", "-x", "SIZE", "width in pixels"},
-	[Y_SIZE] = {"y-size", "-y", "SIZE", "height in pixels"},
-	[HELP] = {"help", "-?", NULL, "print this help"},
-	[USAGE] = {"usage", NULL, NULL, "print a short help"},
-	[VERSION] = {"version", "-V", NULL, "print the version"},
-};
-
-/* The parts of --help, first row to last. */
-static const struct {
-	const char *head;
-	enum option first, last;
-} parts[] = {
-	{"", PROGNAME, MMAP},
-	{"\nOf the picture (-p):\n", TIME_BASED, Y_SIZE},
-	{"\n", HELP, VERSION},
-};
-
+/* Texts are NULL if they are not given, or empty. */
 struct request {
-	/* "" if given without a value; NULL = not given, or empty */
-	const char *value[OPTIONS];
+	const char *progname, *png, *data, *buffer, *title, *x_size, *y_size;
+	bool has_no_timer, has_mmap, is_time_based, has_total;
+	bool help, usage, version;
 	char **command;
 };
+
+static bool set_text(const char *text, void *field)
+{
+	*(const char **)field = *text ? text : NULL;
+	return true;
+}
+
+/* The last of -u and -b wins. */
+static bool set_unbuffered(const char *text, void *field)
+{
+	return set_text("1", field);
+}
+
+#define AT(field) .offset = offsetof(struct request, field)
+#define TEXT(name) .type = OPT_PARSED, .parse = set_text, .value = (name)
+
+static const struct option_row rows[] = {
+	{.name = "progname", .letter = 'n', TEXT("NAME"), AT(progname),
+	 .text = "count only in programs of this base name"},
+	{.name = "png", .letter = 'p', TEXT("FILE"), AT(png),
+	 .text = "draw the memory over the calls into FILE"},
+	{.name = "data", .letter = 'd', TEXT("FILE"), AT(data),
+	 .text = "write a record of every call to FILE"},
+	{.name = "unbuffered", .letter = 'u', .type = OPT_PARSED, .parse = set_unbuffered,
+	 AT(buffer), .text = "write each record at once"},
+	{.name = "buffer", .letter = 'b', TEXT("SIZE"), AT(buffer),
+	 .text = "collect SIZE records before they are written"},
+	{.name = "no-timer", .type = OPT_FLAG, AT(has_no_timer),
+	 .text = "do not sample stacks between calls"},
+	{.name = "mmap", .letter = 'm', .type = OPT_FLAG, AT(has_mmap),
+	 .text = "count mmap, mremap and munmap, too"},
+	{.text = "Of the picture (-p):"},
+	{.name = "time-based", .letter = 't', .type = OPT_FLAG, AT(is_time_based),
+	 .text = "over time, not over calls"},
+	{.name = "total", .letter = 'T', .type = OPT_FLAG, AT(has_total),
+	 .text = "the sum of heap and stack, too"},
+	{.name = "title", TEXT("TEXT"), AT(title), .text = "the title"},
+	{.name = "x-size", .letter = 'x', TEXT("SIZE"), AT(x_size), .text = "width in pixels"},
+	{.name = "y-size", .letter = 'y', TEXT("SIZE"), AT(y_size), .text = "height in pixels"},
+	{.text = NULL},
+	{.name = "help", .letter = '?', .type = OPT_FLAG, AT(help), .text = "print this help"},
+	{.name = "usage", .type = OPT_FLAG, AT(usage), .text = "print a short help"},
+	{.name = "version", .letter = 'V', .type = OPT_FLAG, AT(version),
+	 .text = "print the version"},
+};
+
+static const struct option_table table = {rows, ARRAY_SIZE(rows)};
 
 typedef VEC(char *) words;
 
@@ -108,97 +107,81 @@ ATTR_PRINTF(1, 2) static int refuse(const char *format, ...)
 
 /* -- the command line -- */
 
-/* The option whose name begins with @size bytes of @name; OPTIONS: none, -1: several. */
-static int find_long(const char *name, size_t size)
+/* The option whose name is or begins with @size bytes of @name; NULL: none. */
+static const struct option_row *find_long(const char *name, size_t size, bool *is_ambiguous_out)
 {
-	int found = OPTIONS;
-	for (int i = 0; i < OPTIONS; i++) {
-		if (strncmp(rows[i].name, name, size) != 0)
+	const struct option_row *found = option_find(&table, name, size);
+	size_t count = 0;
+	for (size_t i = 0; i < table.count && (!found || count); i++) {
+		if (!rows[i].name || strncmp(rows[i].name, name, size) != 0)
 			continue;
-		if (rows[i].name[size] == '\0')
-			return i;
-		found = found == OPTIONS ? i : -1;
+		found = &rows[i];
+		count++;
 	}
+	*is_ambiguous_out = count > 1;
 	return found;
 }
 
 /*
- * The option in the word @arg, with *value_out after its "="; OPTIONS if @arg is the program;
- * -EINVAL.
+ * The option in the word @arg, with *value_out after its "="; NULL if @arg is the program. 0, or
+ * -EINVAL after a message.
  */
-static int find_option(const char *arg, const char **value_out)
+static int find_option(const char *arg, const struct option_row **row_out, const char **value_out)
 {
+	bool is_ambiguous;
+	*row_out = NULL;
 	*value_out = NULL;
 	if (strncmp(arg, "--", 2) != 0) {
-		for (int i = 0; i < OPTIONS; i++)
-			if (rows[i].letter && strcmp(rows[i].letter, arg) == 0)
-				return i;
-		return OPTIONS;
+		if (arg[1] && !arg[2])
+			*row_out = option_find_letter(&table, arg[1]);
+		return 0;
 	}
 	size_t size = strcspn(arg + 2, "=");
-	int found = find_long(arg + 2, size);
-	if (found < 0)
+	const struct option_row *row = find_long(arg + 2, size, &is_ambiguous);
+	if (is_ambiguous)
 		return refuse(NAME ": option `%s' is ambiguous", arg);
-	if (found == OPTIONS || (arg[2 + size] && !rows[found].value))
+	if (!row || (arg[2 + size] && !row->value))
 		return refuse(NAME ": unrecognized option `%s'", arg);
 	if (arg[2 + size])
 		*value_out = arg + 3 + size;
-	return found;
-}
-
-/* An empty value counts as none. The last of -u and -b wins. */
-static void set(struct request *r, enum option option, const char *value)
-{
-	if (option == UNBUFFERED)
-		r->value[BUFFER] = "1";
-	else
-		r->value[option] = value && !*value ? NULL : rows[option].value ? value : "";
+	*row_out = row;
+	return 0;
 }
 
 static int parse(char **argv, struct request *r)
 {
 	char **word = argv + 1;
 	for (; *word && **word == '-'; word++) {
+		const struct option_row *row;
 		const char *value;
 		if (strcmp(*word, "--") == 0) {
 			word++;
 			break;
 		}
-		int option = find_option(*word, &value);
-		if (option < 0)
-			return option;
-		if (option == OPTIONS)
+		int err = find_option(*word, &row, &value);
+		if (err)
+			return err;
+		if (!row)
 			break;
-		if (rows[option].value && !value) {
+		if (row->value && !value) {
 			if (!word[1])
 				return refuse(NAME ": option '%s' requires an argument", *word);
 			value = *++word;
 		}
-		set(r, option, value);
-		if (option == HELP || option == USAGE || option == VERSION)
+		option_set(row, value, r);
+		if (r->help || r->usage || r->version)
 			return 0;
 	}
 	r->command = word;
 	return *word ? 0 : refuse("No program name given");
 }
 
-static void print_row(const struct row *row)
-{
-	char left[40];
-	snprintf(left, sizeof(left), "%s--%s%s%s", row->letter ? "," : " ", row->name,
-		 row->value ? "=" : "", row->value ? row->value : "");
-	printf("   %2s%-21s%s\n", row->letter ? row->letter : "", left, row->text);
-}
-
 static void print_help(void)
 {
+	static const struct option_layout layout = {"   ", ",", "   ", 26, false};
 	printf("Usage: " NAME " [OPTION]... PROGRAM [ARGUMENT]...\n"
 	       "Counts the calls of PROGRAM that allocate memory, as memusage does.\n\n");
-	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
-		fputs(parts[i].head, stdout);
-		for (enum option o = parts[i].first; o <= parts[i].last; o++)
-			print_row(&rows[o]);
-	}
+	option_print_all(stdout, &table, &layout);
 	printf("\nThe report goes to standard error; ptmem(1) has the options behind these. Where\n"
 	       "memusage is wrong this is not: the peaks of stacks and, with -m, of mappings;\n"
 	       "sizes that overflow; a row for the memalign family; static programs, and those\n"
@@ -210,10 +193,13 @@ static void print_usage(void)
 	static const char start[] = "Syntax: " NAME;
 	const int indent = (int)sizeof(start) - 1, width = 79;
 	int column = printf("%s", start);
-	for (enum option o = 0; o < HELP; o++) {
+	for (size_t i = 0; i < table.count && strcmp(rows[i].name ?: "", "help") != 0; i++) {
+		const struct option_row *row = &rows[i];
 		char word[40];
-		int n = snprintf(word, sizeof(word), "[--%s%s%s]", rows[o].name,
-				 rows[o].value ? "=" : "", rows[o].value ? rows[o].value : "");
+		if (!row->name)
+			continue;
+		int n = snprintf(word, sizeof(word), "[--%s%s%s]", row->name, row->value ? "=" : "",
+				 row->value ? row->value : "");
 		if (column + 1 + n > width)
 			column = printf("\n%*s", indent, "") - 1;
 		column += printf(" %s", word);
@@ -251,7 +237,7 @@ static void add_if(words *w, const char *name, const char *value)
 /* As in memusage, an invalid or too large size becomes the largest. */
 static uint32_t buffer_size(const struct request *r)
 {
-	long size = r->value[BUFFER] ? strtol(r->value[BUFFER], NULL, 10) : 0;
+	long size = r->buffer ? strtol(r->buffer, NULL, 10) : 0;
 	return size > 0 && size < MEMUSAGE_DATA_MAX_BUFFER ? (uint32_t)size :
 							     MEMUSAGE_DATA_MAX_BUFFER;
 }
@@ -287,14 +273,14 @@ static void make_command(const struct request *r, const char *data, words *w)
 	add(w, "--heap=no", NULL);
 	add(w, "--memusage", NULL);
 	add(w, "--trace-children=yes", NULL);
-	add_if(w, "--progname=", r->value[PROGNAME]);
+	add_if(w, "--progname=", r->progname);
 	if (data) {
 		add_data(w, data);
 		add(w, "--data-buffer=", size);
 	}
-	if (r->value[NO_TIMER])
+	if (r->has_no_timer)
 		add(w, "--no-timer", NULL);
-	if (r->value[MMAP])
+	if (r->has_mmap)
 		add(w, "--mmap", NULL);
 	add(w, "--", NULL);
 	for (char **arg = r->command; *arg; arg++)
@@ -321,13 +307,13 @@ static void make_report_command(const struct request *r, const char *data, const
 {
 	*vec_add(w) = find_program("ptmem-report");
 	add(w, "--png=", png);
-	if (r->value[TIME_BASED])
+	if (r->is_time_based)
 		add(w, "--time-based", NULL);
-	if (r->value[TOTAL])
+	if (r->has_total)
 		add(w, "--total", NULL);
-	add_if(w, "--title=", r->value[TITLE]);
-	add_size(w, "--x-size=", r->value[X_SIZE], 100);
-	add_size(w, "--y-size=", r->value[Y_SIZE], 80);
+	add_if(w, "--title=", r->title);
+	add_size(w, "--x-size=", r->x_size, 100);
+	add_size(w, "--y-size=", r->y_size, 80);
 	add(w, *data == '-' ? "./" : "", data); /* not an option */
 	*vec_add(w) = NULL;
 }
@@ -425,11 +411,11 @@ static int draw_into(const struct request *r, const char *data, const char *png)
 static int run_and_draw(const struct request *r)
 {
 	int status = EXIT_REFUSED;
-	char *png = picture_name(r->value[PNG]), *temporary = NULL;
-	if (r->value[DATA] && same_file(r->value[DATA], png)) {
+	char *png = picture_name(r->png), *temporary = NULL;
+	if (r->data && same_file(r->data, png)) {
 		refuse(NAME ": -d and -p name the same file, %s", png);
-	} else if (r->value[DATA]) {
-		status = draw_into(r, r->value[DATA], png);
+	} else if (r->data) {
+		status = draw_into(r, r->data, png);
 	} else if ((temporary = make_temporary())) {
 		char *data = xasprintf("%s/data", temporary);
 		status = draw_into(r, data, png);
@@ -448,17 +434,17 @@ int main(int argc, char **argv)
 	log_set_name(NAME);
 	if (parse(argv, &r) != 0)
 		return EXIT_REFUSED;
-	if (r.value[HELP])
+	if (r.help)
 		print_help();
-	else if (r.value[USAGE])
+	else if (r.usage)
 		print_usage();
-	else if (r.value[VERSION])
+	else if (r.version)
 		printf("ptmem-memusage " PTMEM_VERSION "\n");
-	else if (r.value[PNG])
+	else if (r.png)
 		return run_and_draw(&r);
 	if (!r.command)
 		return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_REFUSED;
 	words w = {0};
-	make_command(&r, r.value[DATA], &w);
+	make_command(&r, r.data, &w);
 	become(&w);
 }

@@ -133,13 +133,6 @@ static bool is_idle(const struct path_node *n, const struct row *parent)
 	       n->total[PATH_NEW] == parent->value[PATH_NEW];
 }
 
-/* Adds the last row of a level: the sum of everything without its own row. */
-static void push_rest(struct diff_table *d, const struct row *rest, unsigned shown)
-{
-	if (shown && distance(rest->value))
-		*vec_add(&d->todo) = *rest;
-}
-
 /* Pushes the rows below @parent on the stack, the first one last. */
 static void push_children(struct diff_table *d, const struct row *parent)
 {
@@ -163,7 +156,8 @@ static void push_children(struct diff_table *d, const struct row *parent)
 		rest.value[PATH_NEW] += n->total[PATH_NEW];
 		rest.variance += variance_of(n);
 	}
-	push_rest(d, &rest, shown);
+	if (shown && distance(rest.value)) /* the last row: all that have none of their own */
+		*vec_add(&d->todo) = rest;
 	while (shown-- > 0) {
 		const struct path_node *n = path_tree_node(d->tree, child[shown]);
 

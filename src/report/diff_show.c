@@ -4,7 +4,6 @@
  */
 #include "report/show.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,16 +56,10 @@ static int find_massif(struct diff *d, enum path_side side)
 		return refuse(d, side, why);
 	uint64_t interval = massif_sampling_interval(f);
 	_cleanup_free_ char *note = sampling_note(interval, interval);
+	_cleanup_free_ char *text = massif_snapshot_text(f, *snapshot);
 
-	d->view[side] = xasprintf("%ssnapshot %" PRIu64 "%s", *snapshot == f->peak ? "peak " : "",
-				  f->snapshot[*snapshot].number, note);
+	d->view[side] = xasprintf("%s%s", text, note);
 	return 0;
-}
-
-static int find_side(struct diff *d, enum path_side side)
-{
-	return d->pair.input[side].kind == INPUT_RECORDING ? find_recording(d, side) :
-							     find_massif(d, side);
 }
 
 static bool is_estimate(const struct input *input)
@@ -145,21 +138,15 @@ static void print_table(const struct diff *d)
 	path_tree_free(t);
 }
 
-static void print_json(const struct diff *d, const struct diff_rows *rows)
-{
-	const struct diff_json_rows view = {.view = {d->view[0], d->view[1]}, .rows = rows};
-
-	diff_json_write(stdout, d->pair.input, d->more, d->pair.match, &view);
-}
-
-static void print_rows(const struct diff *d)
+static void print_rows(const struct diff *d, bool is_json)
 {
 	struct path_tree *t = diff_pair_tree(&d->pair, DIFF_TABLE);
 	struct diff_rows rows;
+	const struct diff_json_rows view = {.view = {d->view[0], d->view[1]}, .rows = &rows};
 
 	diff_rows_init(&rows, t);
-	if (d->request->format == FORMAT_JSON)
-		print_json(d, &rows);
+	if (is_json)
+		diff_json_write(stdout, d->pair.input, d->more, d->pair.match, &view);
 	else
 		diff_rows_write_csv(stdout, &rows, d->pair.input->kind == INPUT_RECORDING);
 	diff_rows_deinit(&rows);
@@ -180,7 +167,7 @@ static int write_paths(const struct diff *d)
 	};
 	int status = path_files_write(d->request, t, &words);
 
-	if (!status && d->request->format == FORMAT_FOLDED)
+	if (!status && request_printed(d->request) & AS_FOLDED)
 		status = path_files_folded("-", t, true);
 	path_tree_free(t);
 	return status;
@@ -189,32 +176,30 @@ static int write_paths(const struct diff *d)
 static int write_all(const struct diff *d)
 {
 	const struct report_request *r = d->request;
+	unsigned printed = request_printed(r);
 	int status = r->html ? html_report_write(r, d->pair.input) : 0;
 
-	if (!status && request_prints(r) && r->format <= FORMAT_TEXT)
+	if (!status && printed & AS_TABLE)
 		print_table(d);
-	if (!status && (r->format == FORMAT_JSON || r->format == FORMAT_CSV))
-		print_rows(d);
-	if (!status && (r->folded || r->flame || r->format == FORMAT_FOLDED))
+	if (!status && printed & AS_ROWS)
+		print_rows(d, printed & AS_JSON);
+	if (!status && (r->folded || r->flame || printed & AS_FOLDED))
 		status = write_paths(d);
 	return status;
-}
-
-static int check_kinds(const struct report_request *r, const struct input *input)
-{
-	if (input[0].kind == input[1].kind)
-		return 0;
-	log_error("%s and %s are files of different kinds", r->path[0], r->path[1]);
-	return EXIT_REFUSED;
 }
 
 int diff_show(const struct report_request *r, const struct input *input)
 {
 	struct diff d = {.request = r, .pair.input = input};
-	int status = check_kinds(r, input);
+	int status = 0;
 
+	if (input[PATH_OLD].kind != input[PATH_NEW].kind) {
+		log_error("%s and %s are files of different kinds", r->path[0], r->path[1]);
+		return EXIT_REFUSED;
+	}
 	for (int side = PATH_OLD; !status && side <= PATH_NEW; side++)
-		status = find_side(&d, (enum path_side)side);
+		status = (input->kind == INPUT_RECORDING ? find_recording : find_massif)(
+			&d, (enum path_side)side);
 	if (!status) {
 		warn_of_unlike(&d);
 		warn_of_nothing(&d);

@@ -137,6 +137,12 @@ int massif_paths_find(const struct massif_file *f, uint64_t which, size_t *index
 	return -EINVAL;
 }
 
+char *massif_snapshot_text(const struct massif_file *f, size_t index)
+{
+	return xasprintf("%ssnapshot %" PRIu64, index == f->peak ? "peak " : "",
+			 f->snapshot[index].number);
+}
+
 static struct massif_text base_name(struct massif_text path)
 {
 	const char *slash = memrchr(path.at, '/', path.size);

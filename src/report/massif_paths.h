@@ -40,6 +40,9 @@ size_t massif_wrapper_site(const struct massif_file *file, uint32_t outermost);
 int massif_paths_find(const struct massif_file *file, uint64_t which, size_t *index_out,
 		      char **why_out);
 
+/* "peak snapshot 7"; the caller frees it. */
+char *massif_snapshot_text(const struct massif_file *file, size_t index);
+
 /*
  * Adds the tree of snapshot @index to @t, main first, functions by name. Sites below the threshold
  * are frames "[below threshold]", functions without a name "[OBJECT]". The sum of the added values

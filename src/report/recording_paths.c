@@ -52,20 +52,15 @@ char *recording_frame_label(const struct recording *r, size_t frame)
 	return text_clean(label, strlen(label));
 }
 
-static enum frame_kind kind_of(const struct recording *r, size_t frame)
-{
-	const struct frame_text text = recording_frame_text(r, frame);
-
-	return frame_kind(&text);
-}
-
 static uint32_t add_frame(struct path_tree *t, uint32_t at, const struct recording *r,
 			  uint64_t frame)
 {
 	_cleanup_free_ char *name = recording_frame_name(r, frame);
 
+	const struct frame_text text = recording_frame_text(r, frame);
+
 	at = path_tree_child(t, at, name, strlen(name));
-	path_tree_set_kind(t, at, kind_of(r, frame));
+	path_tree_set_kind(t, at, frame_kind(&text));
 	return at;
 }
 

@@ -15,7 +15,7 @@
 #include "report/recording_paths.h"
 
 /* A recording and the view of it. */
-struct show {
+struct shown_recording {
 	const struct report_request *request;
 	const struct recording *recording;
 	struct recording_view view;
@@ -28,7 +28,7 @@ static int refuse(const struct report_request *r, const char *why)
 	return EXIT_REFUSED;
 }
 
-static int init(struct show *s)
+static int init(struct shown_recording *s)
 {
 	const struct recording_question *q = &s->request->question;
 	_cleanup_free_ char *why = NULL;
@@ -40,7 +40,7 @@ static int init(struct show *s)
 }
 
 /* An empty result is not an error, but should not look like one. */
-static void warn_of_nothing(const struct show *s)
+static void warn_of_nothing(const struct shown_recording *s)
 {
 	const struct recording_question *q = &s->request->question;
 	const struct recording_value *sum = &s->view.sum;
@@ -54,13 +54,7 @@ static void warn_of_nothing(const struct show *s)
 		log_warn("%s: nothing was %s", path, s->text);
 }
 
-static void deinit(struct show *s)
-{
-	recording_view_deinit(&s->view);
-	free(s->text);
-}
-
-static struct path_tree *make_tree(const struct show *s)
+static struct path_tree *make_tree(const struct shown_recording *s)
 {
 	struct path_tree *t = path_tree_new();
 
@@ -71,7 +65,7 @@ static struct path_tree *make_tree(const struct show *s)
 
 /* -- files -- */
 
-static int write_paths(const struct show *s)
+static int write_paths(const struct shown_recording *s)
 {
 	const char *command = recording_meta(s->recording, "command");
 	_cleanup_free_ char *subtitle = xasprintf("%s: bytes by call path", s->text);
@@ -85,7 +79,7 @@ static int write_paths(const struct show *s)
 
 /* -- standard output -- */
 
-static int print_text(const struct show *s)
+static int print_text(const struct shown_recording *s)
 {
 	const struct row_limits limits = {s->request->top, s->request->least_share};
 	_cleanup_free_ char *why = NULL;
@@ -95,7 +89,7 @@ static int print_text(const struct show *s)
 	return 0;
 }
 
-static int print_json(const struct show *s)
+static int print_json(const struct shown_recording *s)
 {
 	_cleanup_free_ char *view = NULL, *why = NULL;
 
@@ -105,14 +99,14 @@ static int print_json(const struct show *s)
 	return 0;
 }
 
-static int print_csv(const struct show *s)
+static int print_csv(const struct shown_recording *s)
 {
 	recording_csv_write(stdout, s->recording, &s->view);
 	return 0;
 }
 
 /* Of a thread only its allocations are known. */
-static int print_pprof(const struct show *s)
+static int print_pprof(const struct shown_recording *s)
 {
 	const struct recording *r = s->recording;
 	struct recording_view total;
@@ -127,7 +121,7 @@ static int print_pprof(const struct show *s)
 	return 0;
 }
 
-static int print_massif(const struct show *s)
+static int print_massif(const struct shown_recording *s)
 {
 	const struct recording_question *q = &s->request->question;
 	bool is_one = q->at || q->range || q->older || q->thread;
@@ -137,7 +131,7 @@ static int print_massif(const struct show *s)
 	return 0;
 }
 
-static int print_folded(const struct show *s)
+static int print_folded(const struct shown_recording *s)
 {
 	struct path_tree *t = make_tree(s);
 	int status = path_files_folded("-", t, false);
@@ -146,38 +140,39 @@ static int print_folded(const struct show *s)
 	return status;
 }
 
-static int print_format(const struct show *s)
+static int print_speedscope(const struct shown_recording *s)
 {
-	switch (s->request->format) {
-	case FORMAT_JSON:
-		return print_json(s);
-	case FORMAT_CSV:
-		return print_csv(s);
-	case FORMAT_PPROF:
-		return print_pprof(s);
-	case FORMAT_SPEEDSCOPE:
-		recording_speedscope_write(stdout, s->recording, &s->view, s->text);
-		return 0;
-	case FORMAT_MASSIF:
-		return print_massif(s);
-	case FORMAT_FOLDED:
-		return print_folded(s);
-	default:
-		return print_text(s);
-	}
+	recording_speedscope_write(stdout, s->recording, &s->view, s->text);
+	return 0;
 }
 
-int recording_show(const struct report_request *r, const struct recording *recording)
+static const char only_tables[] =
+	"--diff makes text, json, csv or folded, not speedscope or massif";
+
+const struct report_format report_formats[] = {
+	{"text", AS_TEXT, AS_TABLE, print_text, NULL},
+	{"json", AS_DATA | AS_SITED | AS_COUNTED, AS_ROWS | AS_JSON, print_json, NULL},
+	{"csv", AS_DATA | AS_SITED | AS_COUNTED, AS_ROWS, print_csv, NULL},
+	{"folded", AS_FOLDED, AS_FOLDED, print_folded, NULL},
+	{"pprof", AS_DATA, 0, print_pprof,
+	 "--diff makes no pprof: make one of each file, and let pprof compare them by -base"},
+	{"speedscope", AS_DATA, 0, print_speedscope, only_tables},
+	{"massif", AS_MASSIF, 0, print_massif, only_tables},
+	{.name = NULL},
+};
+
+int recording_show(const struct report_request *r, const struct recording *recording, bool prints)
 {
-	struct show s = {.request = r, .recording = recording};
+	struct shown_recording s = {.request = r, .recording = recording};
 	int status = init(&s);
 
 	if (!status)
 		warn_of_nothing(&s);
 	if (!status && (r->folded || r->flame))
 		status = write_paths(&s);
-	if (!status && request_prints(r))
-		status = print_format(&s);
-	deinit(&s);
+	if (!status && prints)
+		status = (report_format_of(r) ?: &report_formats[0])->print(&s);
+	recording_view_deinit(&s.view);
+	free(s.text);
 	return status;
 }

@@ -14,24 +14,9 @@
 #include "base/files.h"
 #include "output/flame.h"
 
-/* What is made of the file, in a form that has options of its own. */
-enum report_kind {
-	TEXT = 1,
-	TABLE = 2,       /* of a difference */
-	ROWS = 4,        /* the same as JSON or CSV */
-	PICTURE = 8,
-	FOLDED = 16,
-	FLAME = 32,
-	HTML = 64,
-	MASSIF = 128,    /* a recording as massif file */
-	DATA = 256,      /* a recording in another form */
-	SITED = 512,     /* with others: it shows call sites, or whose code a frame is */
-	COUNTED = 1024,  /* with others: it shows how many allocations were temporary */
-};
-
-#define OF_SITES (TABLE | ROWS | PICTURE | HTML | SITED)
+#define OF_SITES (AS_TABLE | AS_ROWS | AS_PICTURE | AS_HTML | AS_SITED)
 #define FORMS_OF_SITES "pictures, flame graphs, pages, --diff and texts of recordings"
-#define PATHS (TABLE | ROWS | FOLDED | FLAME)
+#define PATHS (AS_TABLE | AS_ROWS | AS_JSON | AS_FOLDED | AS_FLAME)
 
 static const struct {
 	const char *name;
@@ -39,22 +24,25 @@ static const struct {
 	unsigned kinds, of_recordings;
 	const char *where; /* these, in words */
 } effects[] = {
-	{"--threshold", TEXT | TABLE, TEXT | TABLE | MASSIF, "the text, --diff or --format=massif"},
-	{"--x", TEXT, 0, "the text of a massif file"},
-	{"--y", TEXT, 0, "the text of a massif file"},
-	{"--x-size", PICTURE | FLAME, FLAME, "--png, --svg or --flame"},
-	{"--y-size", PICTURE, 0, "--png or --svg"},
-	{"--title", PICTURE | FLAME, FLAME, "--png, --svg or --flame"},
-	{"--time-based", PICTURE, 0, "--png or --svg"},
-	{"--total", PICTURE, 0, "--png or --svg"},
-	{"--rss", PICTURE, 0, "--png or --svg"},
-	{"--snapshot", PATHS, 0,
+	{"threshold", AS_TEXT | AS_TABLE, AS_TEXT | AS_TABLE | AS_MASSIF,
+	 "the text, --diff or --format=massif"},
+	{"x", AS_TEXT, 0, "the text of a massif file"},
+	{"y", AS_TEXT, 0, "the text of a massif file"},
+	{"x-size", AS_PICTURE | AS_FLAME, AS_FLAME, "--png, --svg or --flame"},
+	{"y-size", AS_PICTURE, 0, "--png or --svg"},
+	{"title", AS_PICTURE | AS_FLAME, AS_FLAME, "--png, --svg or --flame"},
+	{"time-based", AS_PICTURE, 0, "--png or --svg"},
+	{"total", AS_PICTURE, 0, "--png or --svg"},
+	{"rss", AS_PICTURE, 0, "--png or --svg"},
+	{"snapshot", PATHS, 0,
 	 "--folded, --flame or --diff of massif files; recordings have --at, --range"},
-	{"--my-code", OF_SITES, OF_SITES | TEXT, FORMS_OF_SITES},
-	{"--not-my-code", OF_SITES, OF_SITES | TEXT, FORMS_OF_SITES},
-	{"--older-than", 0, TEXT | MASSIF | DATA | PATHS, "all forms of recordings but --html"},
-	{"--temporary", 0, TEXT | HTML | COUNTED, "the text, JSON, CSV or page of a recording"},
-	{"--top", TABLE, TEXT | TABLE, "--diff or a recording's text"},
+	{"my-code", OF_SITES, OF_SITES | AS_TEXT, FORMS_OF_SITES},
+	{"not-my-code", OF_SITES, OF_SITES | AS_TEXT, FORMS_OF_SITES},
+	{"older-than", 0, AS_TEXT | AS_MASSIF | AS_DATA | PATHS,
+	 "all forms of recordings but --html"},
+	{"temporary", 0, AS_TEXT | AS_HTML | AS_COUNTED,
+	 "the text, JSON, CSV or page of a recording"},
+	{"top", AS_TABLE, AS_TEXT | AS_TABLE, "--diff or a recording's text"},
 };
 
 void request_note(struct report_request *r, const char *name)
@@ -70,41 +58,25 @@ static bool is_stdio(const char *path)
 	return path && strcmp(path, "-") == 0;
 }
 
-/* What is printed; 0 = nothing. */
-static unsigned find_printed(const struct report_request *r)
+unsigned request_printed(const struct report_request *r)
 {
+	const struct report_format *format = report_format_of(r);
 	/* the text gives way to files, a table of differences to what takes its place */
 	bool is_default = r->is_diff ? !r->html && !is_stdio(r->folded) && !is_stdio(r->flame) :
 				       !r->png && !r->svg && !r->folded && !r->flame && !r->html;
 
-	switch (r->format) {
-	case FORMAT_DEFAULT:
-		return !is_default ? 0 : r->is_diff ? TABLE : TEXT;
-	case FORMAT_TEXT:
-		return r->is_diff ? TABLE : TEXT;
-	case FORMAT_FOLDED:
-		return FOLDED;
-	case FORMAT_MASSIF:
-		return MASSIF;
-	case FORMAT_JSON:
-	case FORMAT_CSV:
-		return r->is_diff ? ROWS : DATA | SITED | COUNTED;
-	default:
-		return r->is_diff ? ROWS : DATA;
-	}
-}
-
-bool request_prints(const struct report_request *r)
-{
-	return find_printed(r) != 0;
+	if (!format)
+		return !is_default ? 0 : r->is_diff ? AS_TABLE : AS_TEXT;
+	return r->is_diff ? format->of_diff : format->kinds;
 }
 
 static unsigned find_kinds(const struct report_request *r)
 {
-	unsigned flame = r->is_diff ? FLAME : FLAME | SITED; /* of a difference: red and blue */
+	/* of a difference: red and blue */
+	unsigned flame = r->is_diff ? AS_FLAME : AS_FLAME | AS_SITED;
 
-	return (r->png || r->svg ? PICTURE : 0) | (r->folded ? FOLDED : 0) |
-	       (r->flame ? flame : 0) | (r->html ? HTML : 0) | find_printed(r);
+	return (r->png || r->svg ? AS_PICTURE : 0) | (r->folded ? AS_FOLDED : 0) |
+	       (r->flame ? flame : 0) | (r->html ? AS_HTML : 0) | request_printed(r);
 }
 
 static char *check_effects(const struct report_request *r, bool is_recording, bool is_other)
@@ -116,7 +88,7 @@ static char *check_effects(const struct report_request *r, bool is_recording, bo
 				      (is_recording ? effects[i].of_recordings : 0);
 
 		if (r->given >> i & 1 && !(has_effect & kinds))
-			return xasprintf("%s goes with %s", effects[i].name, effects[i].where);
+			return xasprintf("--%s goes with %s", effects[i].name, effects[i].where);
 	}
 	return NULL;
 }
@@ -132,23 +104,26 @@ static const struct {
 	unsigned kinds;
 	const char *others; /* why there is nothing else */
 } forms[] = {
-	[INPUT_MASSIF] = {TEXT | PICTURE | PATHS | HTML | SITED, for_recordings},
-	[INPUT_MEMUSAGE] = {PICTURE, only_pictures},
-	[INPUT_SAMPLES] = {PICTURE, only_pictures},
-	[INPUT_RECORDING] = {TEXT | MASSIF | DATA | PATHS | HTML | SITED | COUNTED,
+	[INPUT_MASSIF] = {AS_TEXT | AS_PICTURE | PATHS | AS_HTML | AS_SITED, for_recordings},
+	[INPUT_MEMUSAGE] = {AS_PICTURE, only_pictures},
+	[INPUT_SAMPLES] = {AS_PICTURE, only_pictures},
+	[INPUT_RECORDING] = {AS_TEXT | AS_MASSIF | AS_DATA | PATHS | AS_HTML | AS_SITED |
+				     AS_COUNTED,
 			     "--png and --svg draw no recordings; --flame does"},
-	[INPUT_INSPECT] = {PICTURE | HTML, "neither a massif file nor a recording: it can only be "
-					   "drawn, by --png, --svg or --html"},
+	[INPUT_INSPECT] = {AS_PICTURE | AS_HTML,
+			   "neither a massif file nor a recording: it can only be drawn, by "
+			   "--png, --svg or --html"},
 };
 
 char *request_check_input(const struct report_request *r, enum input_kind kind)
 {
+	const struct report_format *format = report_format_of(r);
 	bool is_recording = kind == INPUT_RECORDING;
 
 	if (find_kinds(r) & ~forms[kind].kinds)
 		return xstrdup(forms[kind].others);
 	if (!is_recording && (recording_question_is_given(&r->question) ||
-			      (!r->is_diff && r->format > FORMAT_TEXT)))
+			      (!r->is_diff && format && format->kinds != AS_TEXT)))
 		return xstrdup(for_recordings);
 	if (r->my_code.rule.count && kind != INPUT_MASSIF && !is_recording)
 		return xstrdup("--my-code and --not-my-code are for massif files and recordings");
@@ -244,7 +219,7 @@ static char *check_printed(const struct report_request *r)
 			   is_stdio(r->html)   ? "--html" :
 						 NULL;
 
-	if (!file || !find_printed(r))
+	if (!file || !request_printed(r))
 		return NULL;
 	return xasprintf("%s=- and --format would both write to standard output", file);
 }
@@ -260,11 +235,8 @@ char *request_check(const struct report_request *r)
 	if (r->is_diff && (r->png || r->svg))
 		return xstrdup("--diff makes a table and with --flame a flame graph, "
 			       "no --png or --svg");
-	if (r->is_diff && r->format == FORMAT_PPROF)
-		return xstrdup("--diff makes no pprof: make one of each file, and let pprof "
-			       "compare them by -base");
-	if (r->is_diff && (r->format == FORMAT_SPEEDSCOPE || r->format == FORMAT_MASSIF))
-		return xstrdup("--diff makes text, json, csv or folded, not speedscope or massif");
+	if (r->is_diff && report_format_of(r) && !report_format_of(r)->of_diff)
+		return xstrdup(report_format_of(r)->no_diff);
 	if (r->flame && r->x_size && r->x_size < FLAME_WIDTH_MIN)
 		return xstrdup("a flame graph is 300 pixels wide at least");
 	if (r->flame && ends_with(r->flame, ".png"))

@@ -5,7 +5,6 @@
 #include "report/show.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -16,13 +15,6 @@
 #include "report/chart/picture.h"
 #include "report/input.h"
 #include "report/massif_file.h"
-
-/* A massif file and the snapshot whose paths are wanted. */
-struct shown_snapshot {
-	const char *path;
-	struct input input;
-	size_t snapshot;       /* index */
-};
 
 static int log_unread(const char *path, int err, const char *why)
 {
@@ -140,33 +132,6 @@ static int show_picture(const struct report_request *r, const struct input *inpu
 
 /* Call paths. */
 
-static int find_source(const char *path, const struct input *input, uint64_t which,
-		       struct shown_snapshot *out)
-{
-	_cleanup_free_ char *why = NULL;
-	struct shown_snapshot s = {.path = path, .input = *input};
-
-	massif_paths_find(s.input.massif, which, &s.snapshot, &why);
-	if (why) {
-		log_error("%s: %s", path, why);
-		return EXIT_REFUSED;
-	}
-	*out = s;
-	return 0;
-}
-
-static const struct massif_snapshot *snapshot_of(const struct shown_snapshot *s)
-{
-	return &s->input.massif->snapshot[s->snapshot];
-}
-
-/* "peak snapshot 7" */
-static char *describe_snapshot(const struct shown_snapshot *s)
-{
-	return xasprintf("%ssnapshot %" PRIu64, s->snapshot == s->input.massif->peak ? "peak " : "",
-			 snapshot_of(s)->number);
-}
-
 /* What a flame graph shows of each kind of memory. */
 static const char *const values_shown[MEMORY_KINDS] = {
 	[MEMORY_HEAP] = "live heap",
@@ -176,31 +141,28 @@ static const char *const values_shown[MEMORY_KINDS] = {
 	[MEMORY_FAULTS] = "bytes touched",
 };
 
-/* What a massif file calls its program. */
-static char *command_of(const struct shown_snapshot *s)
+static int show_paths(const struct report_request *r, const struct massif_file *f)
 {
-	return xasprintf("%.*s", MASSIF_TEXT(s->input.massif->command));
-}
+	_cleanup_free_ char *why = NULL;
+	size_t index;
 
-static int show_paths(const struct report_request *r, const struct input *input)
-{
-	struct shown_snapshot s;
-	int status = find_source(r->path[0], input, r->snapshot, &s);
-
-	if (status)
-		return status;
-	struct path_tree *t = path_tree_new();
-	_cleanup_free_ char *snapshot = describe_snapshot(&s), *title = command_of(&s);
-	uint64_t interval = massif_sampling_interval(s.input.massif);
+	if (massif_paths_find(f, r->snapshot, &index, &why) != 0) {
+		log_error("%s: %s", r->path[0], why);
+		return EXIT_REFUSED;
+	}
+	_cleanup_free_ char *snapshot = massif_snapshot_text(f, index);
+	_cleanup_free_ char *title = xasprintf("%.*s", MASSIF_TEXT(f->command));
+	uint64_t interval = massif_sampling_interval(f);
 	_cleanup_free_ char *note = sampling_note(interval, interval);
-	_cleanup_free_ char *subtitle =
-		xasprintf("%s at %s%s: bytes by call path",
-			  values_shown[s.input.massif->memory], snapshot, note);
+	_cleanup_free_ char *subtitle = xasprintf("%s at %s%s: bytes by call path",
+						  values_shown[f->memory], snapshot, note);
+	const struct path_words words = {.title = title, .subtitle = subtitle};
+	struct path_tree *t = path_tree_new();
 
-	massif_paths_add(s.input.massif, s.snapshot, t);
+	massif_paths_add(f, index, t);
 	path_tree_sum(t);
-	status = path_files_write(r, t,
-				  &(struct path_words){.title = title, .subtitle = subtitle});
+	int status = path_files_write(r, t, &words);
+
 	path_tree_free(t);
 	return status;
 }
@@ -219,12 +181,12 @@ static int show_one(const struct report_request *r, const struct input *input)
 	int status = r->html ? html_report_write(r, input) : 0;
 
 	if (!status && input->kind == INPUT_RECORDING)
-		return recording_show(r, input->recording);
+		return recording_show(r, input->recording, request_printed(r) != 0);
 	if (!status && (r->folded || r->flame))
-		status = show_paths(r, input);
+		status = show_paths(r, input->massif);
 	if (!status && (r->png || r->svg))
 		status = show_picture(r, input);
-	return !status && request_prints(r) ? show_text(r, input) : status;
+	return !status && request_printed(r) ? show_text(r, input) : status;
 }
 
 int show(const struct report_request *r)

@@ -1,5 +1,5 @@
 /*
- * What ptmem-report is asked for, and doing it: main.c parses; the request is checked
+ * What ptmem-report is asked for, and doing it: report_options.c parses; the request is checked
  * (request_check.c); show.c decides which files are read and which reports are made of them,
  * diff_show.c and recording_show.c make those of two profiles and of recordings, report_files.c
  * writes folded stacks, flame graphs and pages.
@@ -7,6 +7,7 @@
 #ifndef PTMEM_REPORT_SHOW_H
 #define PTMEM_REPORT_SHOW_H
 
+#include "base/option_row.h"
 #include "output/flame.h"
 #include "recording/recording_view.h"
 #include "report/chart/picture.h"
@@ -14,18 +15,36 @@
 #include "report/massif_output.h"
 #include "report/massif_paths.h"
 
-/*
- * What ptmem-report is asked for, and doing it: main.c parses, this decides which
- * files are read and which report is made from them.
- */
-
-#define REPORT_TOP_DEFAULT 10u
-
-/* Forms of recordings on standard output. */
-enum report_format {
-	FORMAT_DEFAULT, FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV, FORMAT_FOLDED,
-	FORMAT_PPROF, FORMAT_SPEEDSCOPE, FORMAT_MASSIF,
+/* What is made of a file, in a form that has options of its own. */
+enum report_kind {
+	AS_TEXT = 1,
+	AS_TABLE = 2,       /* of a difference */
+	AS_ROWS = 4,        /* the same as CSV */
+	AS_PICTURE = 8,
+	AS_FOLDED = 16,
+	AS_FLAME = 32,
+	AS_HTML = 64,
+	AS_MASSIF = 128,    /* a recording as massif file */
+	AS_DATA = 256,      /* a recording in another form */
+	AS_SITED = 512,     /* with others: it shows call sites, or whose code a frame is */
+	AS_COUNTED = 1024,  /* with others: it shows how many allocations were temporary */
+	AS_JSON = 2048,     /* with AS_ROWS: JSON instead of CSV */
 };
+
+struct shown_recording;
+
+/* A form on standard output (--format); the table is in recording_show.c. */
+struct report_format {
+	const char *name; /* NULL: the end of the table */
+	/* enum report_kind of a recording, and of a difference; 0: of that there is none */
+	unsigned kinds, of_diff;
+	int (*print)(const struct shown_recording *s); /* 0, or an enum report_exit */
+	const char *no_diff; /* why there is none */
+};
+
+extern const struct report_format report_formats[];
+
+#define FORMAT_DEFAULT UINT32_MAX
 
 enum report_exit { EXIT_NOT_WRITTEN = 1, EXIT_NOT_READ = 2, EXIT_REFUSED = 255 };
 
@@ -37,29 +56,45 @@ struct report_request {
 	const char *png, *svg, *folded, *flame, *html; /* files to write; NULL = not asked for */
 	struct my_code my_code;        /* after the recording's own */
 	const char *title, *rss;       /* NULL = not given */
-	unsigned x_size, y_size;       /* 0 = default */
-	unsigned top;                  /* rows of --diff at each level, of a recording's tables */
+	uint32_t x_size, y_size;       /* 0 = default */
+	uint32_t top;                  /* rows of --diff at each level, of a recording's tables */
 	double least_share;            /* percent: rows of a recording's tables; 0 = all */
 	uint64_t temporary_us;         /* 0 = not given */
-	enum report_format format;
+	uint32_t format;               /* index in report_formats, or FORMAT_DEFAULT */
 	struct recording_question question; /* about recordings */
 	uint64_t snapshot;             /* a number, or MASSIF_SNAPSHOT_* */
 	bool is_time_based, wants_total, is_diff;
 	bool wants_help, wants_version;
 };
 
+/* The row of --format; NULL: not given. */
+static inline const struct report_format *report_format_of(const struct report_request *r)
+{
+	return r->format == FORMAT_DEFAULT ? NULL : &report_formats[r->format];
+}
+
+/* -- the command line -- */
+
+extern const struct option_table report_options;
+
+/* @argv without its first word; *r has the defaults. false: the error is logged. */
+bool report_options_parse(struct report_request *r, char **argv);
+void report_options_print_help(void);
+
+/* -- reports -- */
+
 /* Makes the reports: 0, or an enum report_exit once the error is logged. */
 int show(const struct report_request *r);
 
 /* Checks of a request: compatible options, and different output files. */
 
-/* Option @name ("--top") was given. */
+/* Option @name ("top") was given. */
 void request_note(struct report_request *r, const char *name);
 
 /* Why @r makes no sense; NULL if it does. The caller frees it. */
 char *request_check(const struct report_request *r);
-/* Whether a report goes to standard output, by --format or by default. */
-bool request_prints(const struct report_request *r);
+/* What goes to standard output, by --format or by default: enum report_kind; 0: nothing. */
+unsigned request_printed(const struct report_request *r);
 /* As request_check, once it is known what the files are. */
 char *request_check_input(const struct report_request *r, enum input_kind kind);
 
@@ -96,7 +131,10 @@ int diff_show(const struct report_request *r, const struct input *input);
 
 /* The reports of ptmem-report about recordings. */
 
-/* Makes the reports that @r requests: 0, or an enum report_exit once the error is logged. */
-int recording_show(const struct report_request *r, const struct recording *recording);
+/*
+ * Makes the reports that @r requests, with @prints one on standard output: 0, or an enum
+ * report_exit once the error is logged.
+ */
+int recording_show(const struct report_request *r, const struct recording *recording, bool prints);
 
 #endif

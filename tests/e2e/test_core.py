@@ -19,7 +19,7 @@ def tool_options():
         rows = re.findall(r"(?s)\{\.name = (.*?)\},\n", file.read())
     found = {}
     for row in rows:
-        if re.search(r"\.flags = [^,]*\bTOOL\b", row):
+        if re.search(r"\.flags = [^,]*\bOPT_TOOL\b", row):
             initial = re.search(r'\.initial = "([^"]*)"', row)
             found[row.split('"')[1]] = initial.group(1) if initial else None
     return found

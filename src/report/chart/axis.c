@@ -62,12 +62,6 @@ static const struct unit *unit_for(enum axis_kind kind, double value)
 	return unit;
 }
 
-/* The smallest power of two that is at least @least. */
-static double binary_step(double least)
-{
-	return exp2(ceil(log2(least)));
-}
-
 /* The smallest of 1, 2, 5, 10, ... that is at least @least. */
 static double decimal_step(double least)
 {
@@ -99,7 +93,7 @@ double axis_step(const struct axis *axis, unsigned count)
 	if (is_whole && least < 1)
 		return 1;
 	if (axis->kind == AXIS_BYTES)
-		return binary_step(least);
+		return exp2(ceil(log2(least))); /* a power of two */
 	if (axis->kind == AXIS_MILLISECONDS && axis->max >= time_units[2].from)
 		return clock_step(least);
 	return decimal_step(least);

@@ -411,11 +411,6 @@ static bool is_dashed(const struct chart_series *s)
 	return s->style == CHART_DASHES || s->style == CHART_STEP_DASHES;
 }
 
-static bool has_steps(const struct chart_series *s)
-{
-	return s->style == CHART_STEPS || s->style == CHART_STEP_DASHES;
-}
-
 static void draw_curve(const struct chart_drawing *d, const struct chart_series *s)
 {
 	const struct axis *axis = axis_of(d, s);
@@ -436,7 +431,7 @@ static void draw_curve(const struct chart_drawing *d, const struct chart_series 
 			double last = column.last;
 
 			draw_column(d, &column, &is_down);
-			if (has_steps(s))
+			if (s->style == CHART_STEPS || s->style == CHART_STEP_DASHES)
 				canvas_line_to(d->canvas, x, last);
 		}
 		add_to_column(&column, x, y);

@@ -318,11 +318,6 @@ static char *make_note(const struct builder *b)
 			 "call sites; between them, interpolated.", when, note);
 }
 
-static char *make_title(const struct massif_file *f, const struct picture_options *o)
-{
-	return o->title ? xstrdup(o->title) : text_clean(f->command.at, f->command.size);
-}
-
 static void fill_chart(struct builder *b, const struct picture_options *o)
 {
 	struct chart *c = b->chart;
@@ -331,7 +326,8 @@ static void fill_chart(struct builder *b, const struct picture_options *o)
 	massif_sites_find(b->file, &b->sites);
 	make_columns(b);
 	stack_areas(b);
-	c->title = make_title(b->file, o);
+	c->title = o->title ? xstrdup(o->title) :
+			      text_clean(b->file->command.at, b->file->command.size);
 	c->y = (struct axis){AXIS_BYTES, MAX((double)b->file->largest_total, 1)};
 	c->y_title = xstrdup(y_title(b->file));
 	c->note = make_note(b);

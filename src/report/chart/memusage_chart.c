@@ -70,31 +70,24 @@ static char *note_text(const struct memusage_file *f, const char *bands_of)
 	return xasprintf("Bands: each is 5 %% of the %s.%s%s", bands_of, *end ? " " : "", end);
 }
 
-static uint64_t heap_of(const struct memusage_record *r)
-{
-	return r->heap;
-}
-
-static uint64_t stack_of(const struct memusage_record *r)
-{
-	return r->stack;
-}
-
-static uint64_t total_of(const struct memusage_record *r)
-{
-	return r->heap + r->stack;
-}
+/* What a curve is the sum of. */
+enum { HEAP = 1, STACK = 2 };
 
 static struct chart_series *add_curve(const struct memusage_file *f,
-				      const struct picture_options *o, struct chart *c, char *label,
-				      uint64_t (*value)(const struct memusage_record *))
+				      const struct picture_options *o, struct chart *c,
+				      const char *label, unsigned parts)
 {
-	struct chart_series *s = chart_add(c, label, CHART_STEPS, CHART_BLACK);
+	struct chart_series *s = chart_add(c, xstrdup(label), CHART_STEPS, CHART_BLACK);
+	double value = 0;
 
-	for (size_t i = 0; i < f->count; i++)
-		chart_add_point(s, x_of(f, o, i), 0, (double)value(&f->record[i]));
+	for (size_t i = 0; i < f->count; i++) {
+		const struct memusage_record *r = &f->record[i];
+
+		value = (double)((parts & HEAP ? r->heap : 0) + (parts & STACK ? r->stack : 0));
+		chart_add_point(s, x_of(f, o, i), 0, value);
+	}
 	if (f->count)
-		chart_add_point(s, c->x.max, 0, (double)value(&f->record[f->count - 1]));
+		chart_add_point(s, c->x.max, 0, value);
 	return s;
 }
 
@@ -119,16 +112,16 @@ static void mark_peak(const struct memusage_file *f, const struct picture_option
 static void add_curves(const struct memusage_file *f, const struct picture_options *o,
 		       struct chart *c)
 {
-	struct chart_series *s = add_curve(f, o, c, xstrdup("heap"), heap_of);
+	struct chart_series *s = add_curve(f, o, c, "heap", HEAP);
 
 	s->color = CHART_VERMILLION;
 	s->value = value_text((double)f->peak_heap);
-	s = add_curve(f, o, c, xstrdup("stack"), stack_of);
+	s = add_curve(f, o, c, "stack", STACK);
 	s->color = CHART_GREEN;
 	s->value = value_text((double)f->peak_stack);
 	s->is_right = !o->wants_total;
 	if (o->wants_total) {
-		s = add_curve(f, o, c, xstrdup("heap + stack"), total_of);
+		s = add_curve(f, o, c, "heap + stack", HEAP | STACK);
 		s->style = CHART_STEP_DASHES;
 		s->value = value_text((double)f->peak_total);
 	}
@@ -140,7 +133,7 @@ void memusage_chart(const struct memusage_file *f, const struct picture_options 
 	uint64_t heap = f->peak_heap, stack = f->peak_stack, largest_total = 0;
 
 	for (size_t i = 0; i < f->count; i++) {
-		largest_total = MAX(largest_total, total_of(&f->record[i]));
+		largest_total = MAX(largest_total, f->record[i].heap + f->record[i].stack);
 		heap = MAX(heap, f->record[i].heap);
 		stack = MAX(stack, f->record[i].stack);
 	}

@@ -41,14 +41,6 @@ uint32_t rss_process(const struct samples_file *samples, const char *path)
 	return samples->pid[0];
 }
 
-/* The pid in a name like "massif.out.1234"; 0 = none. */
-static unsigned long pid_of_name(const char *path)
-{
-	const char *out = strstr(text_base_name(path), ".out.");
-
-	return out ? strtoul(out + strlen(".out."), NULL, 10) : 0;
-}
-
 /* When the last sample of @pid was taken and the mean time between two, in milliseconds. */
 static double last_time(const struct samples_file *samples, uint32_t pid, double *interval_out)
 {
@@ -68,7 +60,9 @@ static double last_time(const struct samples_file *samples, uint32_t pid, double
 char *rss_doubt(const struct samples_file *samples, uint32_t pid,
 		const struct massif_file *profile, const char *path)
 {
-	unsigned long named = pid_of_name(path);
+	/* the pid in a name like "massif.out.1234" */
+	const char *out = strstr(text_base_name(path), ".out.");
+	unsigned long named = out ? strtoul(out + strlen(".out."), NULL, 10) : 0;
 	char a[AXIS_TEXT_SIZE], b[AXIS_TEXT_SIZE];
 	double interval, last = last_time(samples, pid, &interval), end = 0;
 
