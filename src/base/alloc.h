@@ -6,6 +6,7 @@
 #define PTMEM_BASE_ALLOC_H
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/types.h"
 
@@ -49,6 +50,12 @@ void *xgrow(void *p, size_t *capacity, size_t count, size_t size);
 #define vec_reserve(v, n) ((v)->data = xgrow((v)->data, &(v)->capacity, (n), sizeof(*(v)->data)))
 #define vec_add(v) (vec_reserve(v, (v)->count + 1), &(v)->data[(v)->count++])
 #define vec_deinit(v) (free((v)->data), (v)->data = NULL, (v)->count = (v)->capacity = 0)
+
+/* Makes room for an element before element @i, not zeroed; returns a pointer to it. */
+#define vec_insert(v, i)                                                              \
+	(vec_reserve(v, (v)->count + 1),                                              \
+	 memmove(&(v)->data[(i) + 1], &(v)->data[i],                                  \
+		 ((v)->count++ - (i)) * sizeof(*(v)->data)), &(v)->data[i])
 
 /* Removes element @i and moves the last one into its place. */
 #define vec_take_swap(v, i) ((v)->data[i] = (v)->data[--(v)->count])

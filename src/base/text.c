@@ -236,6 +236,26 @@ static size_t bare_size(const char *name)
 	return i;
 }
 
+bool text_begins_with(const char *text, const char *start)
+{
+	return strncmp(text, start, strlen(start)) == 0;
+}
+
+bool text_ends_in(const char *text, const char *end)
+{
+	size_t n = strlen(text), k = strlen(end);
+
+	return n >= k && strcmp(text + n - k, end) == 0;
+}
+
+bool text_is_among(const char *text, const char *const *list, size_t count)
+{
+	for (size_t i = 0; i < count && list[i]; i++)
+		if (strcmp(text, list[i]) == 0)
+			return true;
+	return false;
+}
+
 const char *text_base_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');

@@ -59,6 +59,11 @@ char *text_site_label(const char *site);
  */
 const char *text_qualified(const char *name);
 
+bool text_begins_with(const char *text, const char *start);
+bool text_ends_in(const char *text, const char *end);
+/* Whether it is in @list, which NULL ends before @count elements, if at all. */
+bool text_is_among(const char *text, const char *const *list, size_t count);
+
 /* The part of @path after the last slash; all of it if there is none. */
 const char *text_base_name(const char *path);
 

@@ -11,6 +11,19 @@
 
 typedef uint64_t taddr_t;
 
+/* [start, end) */
+struct addr_range {
+	taddr_t start, end;
+};
+
+/* For qsort: structs that begin with an address, ascending. */
+static inline int taddr_compare(const void *a, const void *b)
+{
+	const taddr_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
@@ -24,25 +37,5 @@ typedef uint64_t taddr_t;
 /* Rounds up or down to a multiple of a power of two. */
 #define ROUND_DOWN(x, a) ((x) & ~((__typeof__(x))(a) - 1))
 #define ROUND_UP(x, a) ROUND_DOWN((x) + ((__typeof__(x))(a) - 1), a)
-
-/* Mixes all bits of @x (the finaliser of MurmurHash3). */
-static inline uint64_t hash_u64(uint64_t x)
-{
-	x ^= x >> 33;
-	x *= 0xff51afd7ed558ccdull;
-	x ^= x >> 33;
-	x *= 0xc4ceb9fe1a85ec53ull;
-	return x ^ x >> 33;
-}
-
-/* FNV-1a, then mixed, since its low bits are weak. */
-static inline uint64_t hash_bytes(const char *s, size_t length)
-{
-	uint64_t h = 0xcbf29ce484222325ull;
-
-	for (size_t i = 0; i < length; i++)
-		h = (h ^ (uint8_t)s[i]) * 0x100000001b3ull;
-	return hash_u64(h);
-}
 
 #endif

@@ -29,6 +29,7 @@
 #include "live/top.h"
 #include "live/triggers.h"
 #include "output/outfile.h"
+#include "session/inspect/earlier_blocks.h"
 #include "session/inspect/inspect_command.h"
 #include "session/inspect/leak_report.h"
 #include "session/memory_source.h"
@@ -36,10 +37,9 @@
 #include "session/observer.h"
 #include "session/options.h"
 #include "session/record/recording_now.h"
-#include "session/result_file.h"
+#include "session/out.h"
 #include "session/run.h"
 #include "session/session.h"
-#include "session/session_files.h"
 #include "session/session_output.h"
 #include "session/signals.h"
 #include "tracee/control/attach.h"
@@ -117,8 +117,11 @@ static void catch_signals(const struct options *o)
 static bool should_leave(void *ctx)
 {
 	struct run *run = ctx;
-	bool wants_to_leave = observers_poll(run);
+	const struct observer *o;
+	bool wants_to_leave = false;
 
+	observers_each(o, run, poll)
+		wants_to_leave |= o->poll(o->ctx);
 	if (!signals_leave_request())
 		reports_poll(run);
 	/* ptmem may wait for a started program: signals must continue to wake it up */
@@ -361,6 +364,7 @@ static int run_target(struct run *run, struct rss_poll *rss_poll, int *signal_ou
 	triggers_close(triggers);
 	memory_sources_print_lost(run);
 	target_free(run->target);
+	earlier_blocks_free(run->earlier);
 	return rc;
 }
 
@@ -442,7 +446,7 @@ static int run_all(struct run *run, int *signal_out)
 	struct rss_poll *rss_poll = NULL;
 	int rc = EXIT_OWN_FAILURE;
 
-	if (check_instructions(o) == 0 && out_files_check_places(run) == 0 &&
+	if (check_instructions(o) == 0 && out_check_places(run) == 0 &&
 	    leak_report_open(run) == 0 && open_events(run) == 0 && memusage_run_open(run) == 0 &&
 	    rss_poll_open(run, &rss_poll) == 0)
 		rc = profile(run, rss_poll, signal_out);
@@ -451,8 +455,8 @@ static int run_all(struct run *run, int *signal_out)
 	run->files_failed += !rss_poll_close(rss_poll);
 	if (run->events_file)
 		fclose(run->events_file);
-	if (reports_exit_code(run) != 0 && *signal_out == 0)
-		rc = reports_exit_code(run);
+	if (run->definite_bytes > 0 && o->leaks.error_exitcode != 0 && *signal_out == 0)
+		rc = (int)o->leaks.error_exitcode;
 	if (run->files_failed > 0 && rc == 0 && *signal_out == 0)
 		rc = EXIT_OWN_FAILURE;
 	return rc;
@@ -490,7 +494,7 @@ static int run_command(int argc, char **argv)
 	log_set_color(o.messages.color);
 	if (o.monitor_pid) {
 		rc = monitor_client_run((pid_t)o.monitor_pid, o.command);
-	} else if (out_files_check_names(&o) == 0 && log_file_open(&o) == 0 && has_proc(&o)) {
+	} else if (out_check_names(&o) == 0 && log_file_open(&o) == 0 && has_proc(&o)) {
 		struct run run;
 
 		run_init(&run, &o);

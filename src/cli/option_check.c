@@ -16,9 +16,7 @@
 #include "live/rss_poll.h"
 #include "session/condition.h"
 #include "session/options.h"
-#include "session/result_file.h"
-
-struct options;
+#include "session/out.h"
 
 /* 0, or -EINVAL after a message. */
 static int option_check_listen(const struct options *o)
@@ -116,49 +114,43 @@ static int option_check_record(const struct options *o)
 
 static const struct option_row *find_row(const char *name)
 {
-	for (size_t i = 0; i < option_row_count; i++) {
-		if (option_rows[i].name && strcmp(option_rows[i].name, name) == 0)
-			return &option_rows[i];
-	}
-	CHECK(!"an option of that name");
-	return NULL;
+	const struct option_row *row = option_find(&options_table, name, strlen(name));
+
+	CHECK(row);
+	return row;
 }
 
 static bool is_given(const struct options *o, const char *name)
 {
-	size_t i = (size_t)(find_row(name) - option_rows);
+	size_t i = (size_t)(find_row(name) - options_table.row);
 
 	return o->given[i / 64] >> i % 64 & 1;
 }
 
+/* What is on is not 0, and numbers that may be 0 are not OPTION_OFF. */
 static bool is_on(const struct options *o, const char *name)
 {
 	const struct option_row *row = find_row(name);
 	const void *field = (const char *)o + row->offset;
 
 	switch (row->type) {
-	case FLAG:
-	case YES_NO:
+	case OPT_FLAG:
+	case OPT_YES_NO:
 		return *(const bool *)field;
-	case NUMBER:
-	case SAMPLE:
-	case CHOICE:
+	case OPT_NUMBER:
+	case OPT_CHOICE:
 		return *(const uint32_t *)field != 0;
-	case SIZE:
+	case OPT_SIZE:
 		return *(const uint64_t *)field != 0;
-	case TEXT:
-	case MAY_TEXT:
+	case OPT_TEXT:
 		return *(const char *const *)field != NULL;
-	case DECIMAL:
-	case TIME:
-		return *(const double *)field > 0;
-	case SECONDS:
-		return *(const double *)field != OPTION_OFF;
-	case TEXTS:
+	case OPT_DECIMAL:
+	case OPT_TIME:
+		return option_is_optional(row) ? *(const double *)field != OPTION_OFF :
+						 *(const double *)field > 0;
+	case OPT_TEXTS:
 		return ((const struct option_strings *)field)->count > 0;
-	case PATTERNS:
-		return ((const struct my_code *)field)->rule.count > 0;
-	case PIDS:
+	case OPT_PIDS:
 		return o->attach.pid_count > 0;
 	default:
 		return false;
@@ -172,28 +164,22 @@ static void turn_off(struct options *o, const char *name)
 	void *field = (char *)o + row->offset;
 
 	switch (row->type) {
-	case FLAG:
-	case YES_NO:
+	case OPT_FLAG:
+	case OPT_YES_NO:
 		*(bool *)field = false;
 		break;
-	case DECIMAL:
-		*(double *)field = 0;
-		break;
-	case SAMPLE:
+	case OPT_NUMBER:
 		*(uint32_t *)field = 0;
 		break;
-	case SIZE:
+	case OPT_SIZE:
 		*(uint64_t *)field = 0;
 		break;
-	case TEXT:
-	case MAY_TEXT:
+	case OPT_TEXT:
 		*(const char **)field = NULL;
 		break;
-	case SECONDS:
-		*(double *)field = OPTION_OFF;
-		break;
-	case TIME:
-		*(double *)field = 0;
+	case OPT_DECIMAL:
+	case OPT_TIME:
+		*(double *)field = option_is_optional(row) ? OPTION_OFF : 0;
 		break;
 	default:
 		CHECK(!"an option that can be turned off");
@@ -483,8 +469,8 @@ static int check_flame_name(const struct options *o)
 static int check_others(const struct options *o, const char *what, const char *const *good,
 			size_t count)
 {
-	for (size_t i = 0; i < option_row_count; i++) {
-		const char *name = option_rows[i].name;
+	for (size_t i = 0; i < options_table.count; i++) {
+		const char *name = options_table.row[i].name;
 		bool is_good = !name || !is_given(o, name);
 
 		for (size_t k = 0; k < count && !is_good; k++)

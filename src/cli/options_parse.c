@@ -44,59 +44,33 @@ static size_t distance(const char *a, size_t n, const char *b)
 	return line[m];
 }
 
-/* The shortest name with this prefix; NULL = none. */
-static const char *find_beginning(const char *name, size_t length)
-{
-	const char *found = NULL;
-	for (size_t i = 0; i < option_row_count; i++) {
-		const char *known = option_rows[i].name;
-		if (known && strncmp(known, name, length) == 0 &&
-		    (!found || strlen(known) < strlen(found)))
-			found = known;
-	}
-	return found;
-}
-
 /*
  * The shortest option that begins with the @length bytes at @name, or the most similar one; NULL =
  * none.
  */
 static const char *option_suggest(const char *name, size_t length)
 {
-	const char *nearest = length >= BEGINNING_MIN ? find_beginning(name, length) : NULL;
+	const char *beginning = NULL, *nearest = NULL;
 	size_t best = MIN(length / 2, SLIPS_MAX + 1); /* with more errors it is another word */
-	if (nearest)
-		return nearest;
-	for (size_t i = 0; i < option_row_count; i++) {
-		const char *known = option_rows[i].name;
+	for (size_t i = 0; i < options_table.count; i++) {
+		const char *known = options_table.row[i].name;
 		size_t slips = known ? distance(name, length, known) : SIZE_MAX;
+		if (known && length >= BEGINNING_MIN && strncmp(known, name, length) == 0 &&
+		    (!beginning || strlen(known) < strlen(beginning)))
+			beginning = known;
 		if (slips < best) {
 			best = slips;
 			nearest = known;
 		}
 	}
-	return nearest;
+	return beginning ? beginning : nearest;
 }
-
-/* Sets one option. */
-
-struct option_row;
-struct options;
 
 /* The options being parsed, and the origin of the words. */
 struct option_parser {
 	struct options *o;
 	const char *source; /* for messages: "" for the command line, or a name with ": " after */
 };
-
-/* Parses the value of an option into its field, and checks its range. */
-
-#define SAMPLE_MS 100 /* --sample without a number */
-
-static void *field_of(const struct option_row *row, struct options *o)
-{
-	return (char *)o + row->offset;
-}
 
 static int refuse(const struct option_parser *p, const struct option_row *row, const char *arg,
 		  const char *value)
@@ -109,275 +83,38 @@ static int refuse(const struct option_parser *p, const struct option_row *row, c
 	return -EINVAL;
 }
 
-static bool in_range(const struct option_row *row, double value)
-{
-	return !row->has_range || (value >= row->min && value <= row->max);
-}
-
-/* Spaces, a sign and digits, as for strtoll, and nothing after; an empty string is 0. */
-static bool parse_integer(const char *text, const char *ends, long long *out, const char **end_out)
-{
-	char *end;
-	errno = 0;
-	*out = strtoll(text, &end, 10);
-	*end_out = end;
-	return errno == 0 && (end > text || !*text) && (!*end || strchr(ends, *end));
-}
-
-static bool parse_number(const struct option_row *row, const char *text, long long *out)
-{
-	const char *end;
-	if (!parse_integer(text, row->type == SIZE ? "kKmMgG" : "", out, &end))
-		return false;
-	if (*end) {
-		int shift = strchr("kK", *end) ? 10 : strchr("mM", *end) ? 20 : 30;
-		if (end == text || end[1] || __builtin_mul_overflow(*out, 1ll << shift, out))
-			return false;
-	}
-	bool is_power = *out > 0 && !(*out & (*out - 1));
-	return in_range(row, (double)*out) && (is_power || !(row->flags & POWER));
-}
-
-/*
- * Massif's decimals: spaces, a sign, digits with an optional point anywhere. No exponent, no
- * hexadecimal, no "inf", in any locale.
- */
-static bool parse_decimal(const struct option_row *row, const char *text, double *out)
-{
-	const char *s = text + strspn(text, " \t");
-	double sign = *s == '-' ? -1 : 1, value = 0, unit = 1;
-	bool is_fraction = false;
-	if (*s == '-' || *s == '+')
-		s++;
-	for (; *s; s++) {
-		if (*s == '.' && !is_fraction) {
-			is_fraction = true;
-		} else if (*s == '%' && !s[1] && s > text && row->flags & PERCENT) {
-			break;
-		} else if (*s >= '0' && *s <= '9') {
-			value = value * 10 + (*s - '0');
-			unit *= is_fraction ? 10 : 1;
-		} else {
-			return false;
-		}
-	}
-	*out = sign * value / unit;
-	return in_range(row, *out);
-}
-
-/* A decimal of seconds, or of the unit that follows. */
-static bool parse_time(const struct option_row *row, const char *text, double *out)
-{
-	static const char units[] = "smhd";
-	static const double seconds[] = {1, 60, 3600, 86400};
-	const struct option_row any = {.has_range = false};
-	size_t n = strlen(text);
-	const char *unit = n > 1 ? strchr(units, text[n - 1]) : NULL;
-	_cleanup_free_ char *number = xstrndup(text, unit ? n - 1 : n);
-
-	if (!number[strspn(number, " \t+-.")] || !parse_decimal(&any, number, out))
-		return false;
-	*out *= unit ? seconds[unit - units] : 1;
-	return in_range(row, *out);
-}
-
-static bool has_pid(const struct options *o, long long pid)
-{
-	for (uint32_t i = 0; i < o->attach.pid_count; i++)
-		if (o->attach.pid[i] == pid)
-			return true;
-	return false;
-}
-
 /* Process ids separated by commas or spaces, as "12,34" or the output of pidof. */
 static int parse_pids(const struct option_parser *p, const struct option_row *row, const char *arg,
 		      const char *text)
 {
-	struct options *o = p->o;
-	uint32_t found = 0;
-	for (const char *s = text; *s;) {
-		long long pid;
-		s += strspn(s, ", \t\n");
-		if (!*s)
-			break;
-		const char *end;
-		if (!parse_integer(s, ", \t\n", &pid, &end) || !in_range(row, (double)pid))
+	static const char ends[] = ", \t\n";
+	struct options_attach *a = &p->o->attach;
+	const char *s = text + strspn(text, ends);
+	if (!*s)
+		return refuse(p, row, arg, text);
+	for (char *end; *s; s = end + strspn(end, ends)) {
+		errno = 0;
+		long long pid = strtoll(s, &end, 10);
+		if (errno || end == s || !strchr(ends, *end) || pid < row->min || pid > row->max)
 			return refuse(p, row, arg, text);
-		s = end;
-		found++;
-		if (has_pid(o, pid))
-			continue;
-		if (o->attach.pid_count == OPTIONS_MAX_PIDS) {
+		uint32_t i = 0;
+		while (i < a->pid_count && a->pid[i] != pid)
+			i++;
+		if (i == OPTIONS_MAX_PIDS) {
 			log_error("%sbad option '%s': --pid takes no more than %d processes",
 				  p->source, arg, OPTIONS_MAX_PIDS);
 			return -EINVAL;
 		}
-		o->attach.pid[o->attach.pid_count++] = (pid_t)pid;
+		a->pid[i] = (pid_t)pid;
+		a->pid_count = MAX(a->pid_count, i + 1);
 	}
-	return found ? 0 : refuse(p, row, arg, text);
+	return 0;
 }
-
-static bool parse_choice(const struct option_row *row, const char *text, uint32_t *out)
-{
-	for (uint32_t i = 0; row->choices[i]; i++) {
-		if (strcmp(row->choices[i], text) == 0) {
-			*out = i;
-			return true;
-		}
-	}
-	return false;
-}
-
-static bool parse_set(const struct option_row *row, const char *text, uint32_t *out)
-{
-	uint32_t set = 0, bit;
-	for (const char *s = text;; s++) {
-		char word[32];
-		size_t n = strcspn(s, ",");
-		snprintf(word, sizeof(word), "%.*s", (int)n, s);
-		if (!parse_choice(row, word, &bit))
-			return false;
-		set |= 1u << bit;
-		s += n;
-		if (!*s)
-			break;
-	}
-	*out = set;
-	return true;
-}
-
-static bool parse_yes_no(const char *text, bool *out)
-{
-	*out = *text == 'y';
-	return strcmp(text, "yes") == 0 || strcmp(text, "no") == 0;
-}
-
-static bool parse_help(const char *text, enum help_mode *out)
-{
-	*out = text ? HELP_ALL : HELP_EVERYDAY;
-	return !text || strcmp(text, "all") == 0;
-}
-
-static bool add_text(const struct option_row *row, const char *text, struct option_strings *out)
-{
-	*vec_add(out) = text;
-	return *text || !(row->flags & NOT_EMPTY);
-}
-
-static bool add_pattern(const struct option_row *row, const char *text, struct my_code *out)
-{
-	bool is_not = strncmp(row->name, "not-", 4) == 0;
-	_cleanup_free_ char *rule = xasprintf("%c%s", is_not ? '-' : '+', text);
-
-	my_code_add(out, rule);
-	return *text;
-}
-
-static bool set_text(const struct option_row *row, const char *text, const char **out)
-{
-	*out = text ? text : "";
-	return !text || *text || !(row->flags & NOT_EMPTY);
-}
-
-static bool set_number(const struct option_row *row, const char *text, void *field)
-{
-	long long number = 0;
-	bool is_good = parse_number(row, text, &number);
-
-	if (row->type == SIZE)
-		*(uint64_t *)field = (uint64_t)number;
-	else
-		*(uint32_t *)field = (uint32_t)number;
-	return is_good;
-}
-
-/*
- * Sets @row's field to the value @text, which must live as long as the options (NULL if the option
- * takes none). @arg: the word, for the message. 0, or -EINVAL after a message.
- */
-static int option_value_set(const struct option_parser *p, const struct option_row *row,
-			    const char *arg, const char *text)
-{
-	void *field = field_of(row, p->o);
-	long long number = 0;
-	bool is_good = true;
-	switch (row->type) {
-	case FLAG:
-		*(bool *)field = true;
-		break;
-	case MORE:
-		p->o->messages.level = p->o->messages.level < LOG_VERBOSE ? LOG_VERBOSE : LOG_DEBUG;
-		break;
-	case LESS:
-		p->o->messages.level = LOG_WARN;
-		break;
-	case YES_NO:
-		is_good = parse_yes_no(text, field);
-		break;
-	case NUMBER:
-	case SIZE:
-		is_good = set_number(row, text, field);
-		break;
-	case SAMPLE:
-		is_good = !text || parse_number(row, text, &number);
-		*(uint32_t *)field = text ? (uint32_t)number : SAMPLE_MS;
-		break;
-	case PERIOD:
-		is_good = strcmp(text, "no") == 0 || (*text && parse_number(row, text, &number));
-		*(uint32_t *)field = (uint32_t)number;
-		break;
-	case DECIMAL:
-	case TIME:
-		is_good = (row->type == TIME ? parse_time : parse_decimal)(row, text, field);
-		break;
-	case SECONDS:
-		*(double *)field = OPTION_ALL;
-		is_good = !text || (*text && parse_decimal(row, text, field));
-		break;
-	case CHOICE:
-		is_good = parse_choice(row, text, field);
-		break;
-	case SET:
-		is_good = parse_set(row, text, field);
-		break;
-	case TEXT:
-	case MAY_TEXT:
-		is_good = set_text(row, text, field);
-		break;
-	case TEXTS:
-		is_good = add_text(row, text, field);
-		break;
-	case PATTERNS:
-		is_good = add_pattern(row, text, field);
-		break;
-	case HELP:
-		is_good = parse_help(text, field);
-		break;
-	case PIDS:
-		return parse_pids(p, row, arg, text);
-	}
-	return is_good ? 0 : refuse(p, row, arg, text);
-}
-
-/*
- * Parses words from three places into the fields of struct options.
- *
- *	ptmemrc, PTMEM_OPTS, argv  ->  rows of the table  ->  struct options
- */
 
 /* Keeps @s until options_deinit. */
 static char *keep(struct options *o, char *s)
 {
 	return *vec_add(&o->words) = s;
-}
-
-/* Records the origin of an option, which determines the message if it has no effect. */
-static void note_given(const struct option_parser *p, const struct option_row *row)
-{
-	size_t i = (size_t)(row - option_rows);
-	CHECK(i / 64 < ARRAY_SIZE(p->o->given));
-	if (!*p->source)
-		p->o->given[i / 64] |= 1ull << i % 64;
 }
 
 /* Appends an option in its long form. */
@@ -389,37 +126,23 @@ static void append(char **text, const struct option_row *row, const char *value)
 	free(before);
 }
 
-/* Repeats a tool option in desc:, and every option in recordings. */
-static void describe(struct options *o, const struct option_row *row, const char *value)
-{
-	if (row->flags & TOOL)
-		append(&o->desc, row, value);
-	append(&o->all, row, value);
-}
-
 /* Sets the option of @row, written as @arg, to @value (NULL if it takes none). 0 or -EINVAL. */
 static int apply(const struct option_parser *p, const struct option_row *row, const char *arg,
 		 const char *value)
 {
-	int err = option_value_set(p, row, arg, value);
+	size_t i = (size_t)(row - options_table.row);
+	int err = row->type == OPT_PIDS		? parse_pids(p, row, arg, value) :
+		  option_set(row, value, p->o) ? 0 :
+						 refuse(p, row, arg, value);
 	if (err)
 		return err;
-	note_given(p, row);
-	describe(p->o, row, value);
+	CHECK(i / 64 < ARRAY_SIZE(p->o->given));
+	if (!*p->source) /* what has no effect is an error only if it was given there */
+		p->o->given[i / 64] |= 1ull << i % 64;
+	if (row->flags & OPT_TOOL)
+		append(&p->o->desc, row, value);
+	append(&p->o->all, row, value);
 	return 0;
-}
-
-static const struct option_row *find_row(const char *name, size_t length, char letter)
-{
-	for (size_t i = 0; i < option_row_count; i++) {
-		const struct option_row *row = &option_rows[i];
-		if (!row->name)
-			continue;
-		if (name ? strlen(row->name) == length && strncmp(row->name, name, length) == 0
-			 : row->letter == letter)
-			return row;
-	}
-	return NULL;
 }
 
 static int refuse_unknown(const struct option_parser *p, const char *arg, const char *name,
@@ -508,25 +231,24 @@ static int parse_long(const struct option_parser *p, const char *arg, const char
 	length = strcspn(name, "=");
 	const char *value = name[length] ? name + length + 1 : NULL;
 	bool is_help = strcmp(name, "help-debug") == 0; /* Valgrind's longer one */
-	const struct option_row *row = is_help ? find_row("help", 4, 0) : find_row(name, length, 0);
+	const struct option_row *row =
+		option_find(&options_table, is_help ? "help" : name, is_help ? 4 : length);
 	if (!row) {
 		int used = parse_core(p, arg, name, length);
 		return used ? used : refuse_unknown(p, arg, name, length);
 	}
 	if (value && !row->value) {
 		int rc = take_word(p, row, arg, value);
-
 		if (rc != 0)
 			return rc;
 		value = NULL;
 	}
-	bool is_separate = !value && (row->flags & SEPARATE) && next;
+	bool is_separate = !value && (row->flags & OPT_SEPARATE) && next;
 	if (is_separate)
 		value = next;
 	if (is_help)
 		value = "all";
-	if (!value && row->value && row->type != SAMPLE && row->type != SECONDS &&
-	    row->type != MAY_TEXT && row->type != HELP)
+	if (!value && row->value && !option_is_optional(row))
 		return refuse_missing(p, row, arg);
 	int err = apply(p, row, arg, value);
 	return err ? err : is_separate ? 2 : 1;
@@ -536,12 +258,12 @@ static int parse_long(const struct option_parser *p, const char *arg, const char
 static int parse_letters(const struct option_parser *p, const char *arg, const char *next)
 {
 	for (const char *letter = arg + 1; *letter; letter++) {
-		const struct option_row *row = find_row(NULL, 0, *letter);
+		const struct option_row *row = option_find_letter(&options_table, *letter);
 		if (!row && core_option_is_letter(*letter))
 			continue;
 		if (!row)
 			return refuse_unknown(p, arg, NULL, 0);
-		if (!row->value || row->type == HELP) {
+		if (!row->value || option_is_optional(row)) {
 			int err = apply(p, row, arg, NULL);
 			if (err)
 				return err;
@@ -632,16 +354,11 @@ static int parse_rc_file(struct options *o)
 
 static void set_defaults(struct options *o)
 {
-	struct option_parser p = {o, ""};
 	*o = (struct options){
 		.messages.level = LOG_INFO, .leaks.age = OPTION_OFF,
 		.leaks.older_than = OPTION_OFF, .tracing.max_wait = OPTION_OFF,
 		.top = OPTION_OFF};
-	for (size_t i = 0; i < option_row_count; i++) {
-		const struct option_row *row = &option_rows[i];
-		if (row->initial)
-			CHECK(option_value_set(&p, row, row->name, row->initial) == 0);
-	}
+	option_set_initial(&options_table, o);
 }
 
 static int parse_command_line(int argc, char **argv, struct options *o)

@@ -28,7 +28,7 @@ static void type_reader_init(struct type_reader *r, struct inspect_memory *m)
 
 static void type_reader_add_object(struct type_reader *r, taddr_t start, taddr_t end)
 {
-	*vec_add(&r->objects) = (struct heap_part){start, end};
+	*vec_add(&r->objects) = (struct addr_range){start, end};
 }
 
 static void type_reader_deinit(struct type_reader *r)
@@ -230,13 +230,12 @@ static void note_memory(struct block_types *t, const struct maps *maps)
 
 void block_types_init(struct block_types *t, struct inspect_memory *m)
 {
-	*t = (struct block_types){.table_size = 1024};
+	*t = (struct block_types){0};
 	type_reader_init(&t->reader, m);
 	t->mapped = xcalloc(AREAS / 64, sizeof(*t->mapped));
 	t->objects = xcalloc(AREAS / 64, sizeof(*t->objects));
 	note_memory(t, &m->pages->maps);
 	t->known = xcalloc(KNOWN, sizeof(*t->known));
-	t->table = xcalloc(t->table_size, sizeof(*t->table));
 }
 
 void block_types_add_object(struct block_types *t, taddr_t start, taddr_t end)
@@ -252,10 +251,9 @@ void block_types_finish(struct block_types *t)
 	free(t->known);
 	free(t->mapped);
 	free(t->objects);
-	free(t->table);
+	hash_deinit(&t->by_key);
 	t->known = NULL;
 	t->mapped = t->objects = NULL;
-	t->table = NULL;
 }
 
 void block_types_deinit(struct block_types *t)
@@ -284,40 +282,17 @@ static bool is_same(const struct block_type *t, enum block_kind kind, uint64_t k
 	       (!name || strcmp(t->name, name) == 0);
 }
 
-static void put(struct block_types *t, uint32_t i, uint64_t hash)
-{
-	size_t at = hash & (t->table_size - 1);
-
-	while (t->table[at])
-		at = (at + 1) & (t->table_size - 1);
-	t->table[at] = i + 1;
-}
-
-static void grow_table(struct block_types *t)
-{
-	t->table_size *= 2;
-	free(t->table);
-	t->table = xcalloc(t->table_size, sizeof(*t->table));
-	for (uint32_t i = 0; i < t->list.count; i++) {
-		const struct block_type *e = &t->list.data[i];
-
-		put(t, i, hash_type(e->kind, e->key, e->name));
-	}
-}
-
 /* The index of the type; added if it is new. Takes over @name, which may be NULL. */
 static uint32_t get_type(struct block_types *t, enum block_kind kind, uint64_t key, char *name)
 {
 	uint64_t hash = hash_type(kind, key, name);
 
-	for (size_t at = hash & (t->table_size - 1); t->table[at];
-	     at = (at + 1) & (t->table_size - 1)) {
-		uint32_t i = t->table[at] - 1;
+	const uint32_t *known =
+		hash_find(&t->by_key, hash, i, is_same(&t->list.data[*i], kind, key, name));
 
-		if (is_same(&t->list.data[i], kind, key, name)) {
-			free(name);
-			return i;
-		}
+	if (known) {
+		free(name);
+		return *known;
 	}
 	if (t->list.count >= TYPES_MAX && (name || kind == KIND_TABLE)) {
 		free(name);
@@ -325,13 +300,7 @@ static uint32_t get_type(struct block_types *t, enum block_kind kind, uint64_t k
 	}
 	*vec_add(&t->list) = (struct block_type){
 		.kind = kind, .key = key, .name = name, .smallest = UINT64_MAX};
-	uint32_t new = (uint32_t)t->list.count - 1;
-
-	if (t->list.count * 2 > t->table_size)
-		grow_table(t);
-	else
-		put(t, new, hash);
-	return new;
+	return *hash_add(&t->by_key, hash) = (uint32_t)t->list.count - 1;
 }
 
 /* -- words that lead to a type -- */

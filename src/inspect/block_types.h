@@ -6,8 +6,10 @@
 #define PTMEM_INSPECT_BLOCK_TYPES_H
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/types.h"
-#include "inspect/memory.h"
+#include "malloc/memory.h"
+#include "malloc/pymalloc.h"
 
 /*
  * Types of objects by what the process itself says of them. Nothing is taken on trust: each word
@@ -38,7 +40,7 @@ bool python_is_likely(const struct maps *maps);
 /* Parts of the program and its libraries, ascending. */
 struct type_reader {
 	struct inspect_memory *memory;
-	VEC(struct heap_part) objects;
+	VEC(struct addr_range) objects;
 	bool has_python;
 	taddr_t python_type;    /* the type of types; 0 = not met yet */
 };
@@ -48,20 +50,6 @@ struct python_type {
 	uint32_t header;        /* bytes before an object of it */
 	uint64_t size;          /* of an object without items */
 };
-
-/*
- * Python's debugging hooks (PYTHONMALLOC=debug) ask for 24 bytes more:
- *
- *	size, big endian | letter, 7 bytes FD | what was asked for | 8 bytes FD
- */
-#define PYTHON_HOOK_WORDS 2u
-#define PYTHON_HOOK_END UINT64_C(0xfdfdfdfdfdfdfdfd)
-
-/* Whether the block that begins with @word is one of these. */
-static inline bool python_has_hook(const uint64_t word[static PYTHON_HOOK_WORDS])
-{
-	return (word[1] | 0xff) == (PYTHON_HOOK_END | 0xff);
-}
 
 /*
  * What blocks in use are, by how each begins: TYPE_BYTES bytes at most are looked at. The first
@@ -108,8 +96,7 @@ struct block_types {
 	struct known_word *known; /* what words at blocks' starts lead to; by hash */
 	/* a bit for each 2 MiB of address space with memory; with objects */
 	uint64_t *mapped, *objects;
-	uint32_t *table;          /* types by hash: index + 1 */
-	size_t table_size;        /* a power of two */
+	HASH(uint32_t) by_key;    /* indexes of list, by kind, key and name */
 };
 
 /* Zero: no types. */

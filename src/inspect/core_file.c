@@ -14,6 +14,7 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/text.h"
 
 /* Calls @fn for each note until it returns false. @desc has @size bytes. */
 typedef bool core_note_fn(void *ctx, uint32_t type, const uint8_t *desc, size_t size);
@@ -90,13 +91,6 @@ static void take_auxv(struct core_file *c, const uint8_t *desc, size_t size)
 	}
 }
 
-static bool ends_in(const char *text, const char *end)
-{
-	size_t n = strlen(text), k = strlen(end);
-
-	return n >= k && strcmp(text + n - k, end) == 0;
-}
-
 static void add_file(struct core_file *c, const uint64_t *word, uint64_t page, const char *name)
 {
 	static const char deleted[] = " (deleted)";
@@ -105,7 +99,7 @@ static void add_file(struct core_file *c, const uint64_t *word, uint64_t page, c
 	if (m.start >= m.end || m.start % PAGE_SIZE_MIN || m.end % PAGE_SIZE_MIN ||
 	    __builtin_mul_overflow(word[2], page, &m.offset))
 		return;
-	m.is_deleted = ends_in(name, deleted);
+	m.is_deleted = text_ends_in(name, deleted);
 	m.path = xstrndup(name, strlen(name) - (m.is_deleted ? strlen(deleted) : 0));
 	*vec_add(&c->files) = m;
 }
@@ -226,13 +220,6 @@ static uint64_t count_headers(const struct core_file *c, const Elf64_Ehdr *h)
 	return read_at(c, h->e_shoff, &first, sizeof(first)) ? first.sh_info : 0;
 }
 
-static int compare_parts(const void *a, const void *b)
-{
-	const struct core_part *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
-
 static bool add_part(struct core_file *c, const Elf64_Phdr *h)
 {
 	struct core_part p = {.start = h->p_vaddr, .offset = h->p_offset, .filled = h->p_filesz,
@@ -250,7 +237,7 @@ static bool add_part(struct core_file *c, const Elf64_Phdr *h)
 static bool sort_parts(struct core_file *c)
 {
 	if (c->parts.count > 1)
-		qsort(c->parts.data, c->parts.count, sizeof(*c->parts.data), compare_parts);
+		qsort(c->parts.data, c->parts.count, sizeof(*c->parts.data), taddr_compare);
 	for (size_t i = 1; i < c->parts.count; i++)
 		if (c->parts.data[i].start < c->parts.data[i - 1].end)
 			return false;

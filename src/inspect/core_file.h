@@ -9,7 +9,7 @@
 #include "arch/arch.h"
 #include "base/alloc.h"
 #include "base/types.h"
-#include "inspect/memory.h"
+#include "malloc/memory.h"
 #include "tracee/os/maps.h"
 
 /* A memory segment. Only its first @filled bytes are in the file. */

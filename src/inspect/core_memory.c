@@ -58,13 +58,6 @@ static bool has_part(const struct core_file *c, const struct map *m)
 	return i < c->parts.count && c->parts.data[i].start < m->end;
 }
 
-static int compare_maps(const void *a, const void *b)
-{
-	const struct map *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
-
 /* Mapped files of which gcore dumped nothing. */
 static void add_other_files(const struct core_file *c, struct maps *out, struct core_sums *sums)
 {
@@ -125,7 +118,7 @@ static void take_maps(const struct core_file *c, struct maps *out, struct core_s
 		add_part(c, &c->parts.data[i], out);
 	add_other_files(c, out, sums);
 	if (out->list.count > 1)
-		qsort(out->list.data, out->list.count, sizeof(*out->list.data), compare_maps);
+		qsort(out->list.data, out->list.count, sizeof(*out->list.data), taddr_compare);
 	name_heap(out);
 }
 

@@ -49,7 +49,7 @@ struct page_filler {
 	uint32_t live;          /* live bytes on it */
 };
 
-static void heap_map_add(struct heap_map *m, size_t heap, struct glibc_range range, uint32_t live,
+static void heap_map_add(struct heap_map *m, size_t heap, struct addr_range range, uint32_t live,
 			 struct account *look);
 
 /* Counts all pages before that of @addr. */
@@ -59,8 +59,8 @@ static void fill_up_to(struct page_filler *f, taddr_t addr)
 
 	if (page == f->page)
 		return;
-	heap_map_add(f->map, f->heap, (struct glibc_range){f->page, next}, f->live, &f->look);
-	heap_map_add(f->map, f->heap, (struct glibc_range){next, page}, 0, &f->look);
+	heap_map_add(f->map, f->heap, (struct addr_range){f->page, next}, f->live, &f->look);
+	heap_map_add(f->map, f->heap, (struct addr_range){next, page}, 0, &f->look);
 	f->page = page;
 	f->live = 0;
 }
@@ -81,7 +81,7 @@ static void add_part(void *ctx, taddr_t start, taddr_t end, enum inspect_row row
 static void fill_python(struct heap_map *m, size_t heap, const struct slabs *slabs,
 			struct inspect_memory *memory)
 {
-	const struct slab_part whole = {m->heaps.data[heap].start, m->heaps.data[heap].end};
+	const struct addr_range whole = {m->heaps.data[heap].start, m->heaps.data[heap].end};
 	struct page_filler f = {.map = m, .heap = heap, .page = whole.start};
 
 	account_init(&f.look, memory->pages);
@@ -139,7 +139,7 @@ static void heap_map_add_page(struct heap_map *m, size_t heap, taddr_t page, uin
  * Counts each resident or swapped page of [@start, @end), found by @look, in heap number @heap.
  * Each has @live live bytes.
  */
-static void heap_map_add(struct heap_map *m, size_t heap, struct glibc_range range, uint32_t live,
+static void heap_map_add(struct heap_map *m, size_t heap, struct addr_range range, uint32_t live,
 			 struct account *look)
 {
 	const struct heap_map_heap *h = &m->heaps.data[heap];
@@ -192,7 +192,7 @@ static uint64_t count_pages(struct pinned *p, taddr_t start, taddr_t end)
 /* Counts the pages of [@start, @end), each of which has @live live bytes. */
 static uint64_t add_range(struct pinned *p, taddr_t start, taddr_t end, uint32_t live)
 {
-	heap_map_add(p->map, p->heap, (struct glibc_range){start, end}, live, &p->account);
+	heap_map_add(p->map, p->heap, (struct addr_range){start, end}, live, &p->account);
 	return count_pages(p, start, end);
 }
 

@@ -7,9 +7,9 @@
 
 #include "base/alloc.h"
 #include "base/types.h"
-#include "inspect/account.h"
-#include "inspect/malloc/glibc.h"
-#include "inspect/malloc/pymalloc.h"
+#include "malloc/account.h"
+#include "malloc/glibc.h"
+#include "malloc/pymalloc.h"
 
 #define HEAP_MAP_CELLS 16384u /* maximum, plus one for each heap */
 

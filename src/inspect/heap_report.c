@@ -431,7 +431,7 @@ static void add_arena(struct python_arenas *to, uint64_t blocks, uint64_t counte
 
 static void end_arena(struct visitor *v)
 {
-	const struct pymalloc_range *a = &v->pymalloc->arenas.data[v->arena];
+	const struct addr_range *a = &v->pymalloc->arenas.data[v->arena];
 	struct inspect_bytes b = account_count(&v->look, a->start, a->end);
 	uint64_t counted = b.resident + b.swapped, free = counted - MIN(counted, v->live);
 	uint32_t i = 0;

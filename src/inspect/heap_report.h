@@ -9,12 +9,12 @@
 
 #include "base/alloc.h"
 #include "base/types.h"
-#include "inspect/account.h"
+#include "malloc/account.h"
 #include "inspect/block_types.h"
 #include "inspect/heap_map.h"
 #include "inspect/holders.h"
-#include "inspect/malloc/glibc.h"
-#include "inspect/malloc/pymalloc.h"
+#include "malloc/glibc.h"
+#include "malloc/pymalloc.h"
 
 /* Bytes of chunks, whether resident or not. */
 struct heap_arena {

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "leak/block_index.h"
 
 const char *const holder_kind_name[HOLDER_KINDS] = {
@@ -26,8 +27,7 @@ struct holder_search {
 	struct block_holders *holders;
 	struct block_index index;
 	VEC(struct source) sources;
-	uint32_t *table;        /* of sources, by hash: number + 1 */
-	size_t table_size;
+	HASH(uint32_t) by_key;  /* numbers of sources */
 	size_t at;              /* the first block that does not end before the word */
 	holder_variable_fn *variable;
 	void *ctx;
@@ -80,7 +80,7 @@ void block_holders_add(struct block_holders *h, taddr_t addr, uint64_t usable, u
 }
 
 void block_holders_scan(struct block_holders *h, const struct resident *pages,
-			pointer_read_fn *read, void *ctx)
+			memory_read_fn *read, void *ctx)
 {
 	for (size_t i = 0; i < pages->list.count; i++) {
 		const struct page_run *r = &pages->list.data[i];
@@ -94,40 +94,16 @@ void block_holders_scan(struct block_holders *h, const struct resident *pages,
 
 /* -- sources -- */
 
-static void put(struct holder_search *s, uint32_t i)
-{
-	const struct source *e = &s->sources.data[i];
-	size_t at = hash_u64(e->key + e->kind) & (s->table_size - 1);
-
-	while (s->table[at])
-		at = (at + 1) & (s->table_size - 1);
-	s->table[at] = i + 1;
-}
-
-static void make_table(struct holder_search *s, size_t size)
-{
-	free(s->table);
-	s->table_size = size;
-	s->table = xcalloc(size, sizeof(*s->table));
-	for (uint32_t i = 0; i < s->sources.count; i++)
-		put(s, i);
-}
-
 static uint32_t get_source(struct holder_search *s, enum holder_kind kind, uint64_t key)
 {
-	for (size_t at = hash_u64(key + kind) & (s->table_size - 1); s->table[at];
-	     at = (at + 1) & (s->table_size - 1)) {
-		const struct source *e = &s->sources.data[s->table[at] - 1];
+	const struct source *e = s->sources.data;
+	const uint32_t *known = hash_find(&s->by_key, hash_u64(key + kind), i,
+					  e[*i].kind == kind && e[*i].key == key);
 
-		if (e->kind == kind && e->key == key)
-			return s->table[at] - 1;
-	}
+	if (known)
+		return *known;
 	*vec_add(&s->sources) = (struct source){kind, key};
-	if (s->sources.count * 2 > s->table_size)
-		make_table(s, s->table_size * 2);
-	else
-		put(s, (uint32_t)s->sources.count - 1);
-	return (uint32_t)s->sources.count - 1;
+	return *hash_add(&s->by_key, hash_u64(key + kind)) = (uint32_t)s->sources.count - 1;
 }
 
 static bool is_in_thread(const struct holder_search *s, taddr_t addr, uint32_t *source_out)
@@ -292,8 +268,7 @@ void block_holders_find(struct block_holders *h, holder_variable_fn *variable, v
 
 	if (h->blocks.count == 0 || h->blocks.count >= UINT32_C(1) << 31)
 		return;
-	*vec_add(&s.sources) = (struct source){HOLDER_NOTHING, 0};
-	make_table(&s, 1024);
+	get_source(&s, HOLDER_NOTHING, 0); /* number 0 */
 	block_order_sort(h->blocks.data, h->blocks.count);
 	block_index_init(&s.index, h->blocks.data, (uint32_t)h->blocks.count);
 	pass_words(&s);
@@ -301,5 +276,5 @@ void block_holders_find(struct block_holders *h, holder_variable_fn *variable, v
 	add_up(&s);
 	forget_memory(h);
 	vec_deinit(&s.sources);
-	free(s.table);
+	hash_deinit(&s.by_key);
 }

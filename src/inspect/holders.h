@@ -20,7 +20,7 @@
 #include <sys/types.h>
 
 #include "base/alloc.h"
-#include "inspect/account.h"
+#include "malloc/account.h"
 #include "leak/block_index.h"
 #include "leak/pointer_scan.h"
 
@@ -55,8 +55,8 @@ struct block_holders {
 	VEC(uint32_t) headers;                 /* by type: bytes that nothing refers to */
 	VEC(struct leakcheck_block) blocks;    /* leaf: type; time: number of the holder + 1 */
 	VEC(struct holder_thread) threads;
-	VEC(struct heap_part) objects;         /* data of the program and libraries, ascending */
-	VEC(struct heap_part) own;             /* malloc's own, outside of heaps: does not count */
+	VEC(struct addr_range) objects;         /* data of the program and libraries, ascending */
+	VEC(struct addr_range) own;             /* malloc's own, outside of heaps: does not count */
 	struct spans spans;
 	struct pointer_scan scan;
 };
@@ -70,7 +70,7 @@ void block_holders_add(struct block_holders *h, taddr_t addr, uint64_t usable, u
 
 /* Keeps the words of all memory that can be written to and counts, after all blocks were added. */
 void block_holders_scan(struct block_holders *h, const struct resident *pages,
-			pointer_read_fn *read, void *ctx);
+			memory_read_fn *read, void *ctx);
 
 /* Fills the list; the process may have been resumed. */
 void block_holders_find(struct block_holders *h, holder_variable_fn *variable, void *ctx);

@@ -5,9 +5,9 @@
 
 #include <string.h>
 
-#include "inspect/account.h"
+#include "malloc/account.h"
 #include "inspect/holders.h"
-#include "inspect/malloc/glibc.h"
+#include "malloc/glibc.h"
 
 #define PAGE ((taddr_t)PAGE_SIZE_MIN)
 
@@ -22,10 +22,7 @@ void inspect_add_segment(struct inspect_input *in, taddr_t start, taddr_t end)
 			break;
 		s.is_write |= maps->list.data[i].is_write;
 	}
-	(void)vec_add(&in->segments);
-	memmove(&in->segments.data[at + 1], &in->segments.data[at],
-		(in->segments.count - 1 - at) * sizeof(s));
-	in->segments.data[at] = s;
+	*vec_insert(&in->segments, at) = s;
 }
 
 /* Whether @m has a part of the program or a library. */
@@ -189,14 +186,9 @@ struct inspection {
 
 /* -- malloc's -- */
 
-static bool is_anonymous(const struct map *m)
-{
-	return !m->is_shared && (!*m->path || strncmp(m->path, "[anon", 5) == 0);
-}
-
 /* Parts of program and libraries in which allocators keep their variables. */
 struct data {
-	VEC(struct glibc_range) list;
+	VEC(struct addr_range) list;
 };
 
 static void find_glibc(struct inspection *n, const struct data *data)
@@ -258,7 +250,7 @@ static void find_data(const struct inspect_input *in, struct data *out)
 		const struct inspect_segment *s = &in->segments.data[i];
 
 		if (s->is_write)
-			*vec_add(&out->list) = (struct glibc_range){s->start, s->end};
+			*vec_add(&out->list) = (struct addr_range){s->start, s->end};
 	}
 }
 
@@ -284,14 +276,14 @@ static bool has_all_mmapped(const struct inspection *n)
 }
 
 /* Searches what the heaps leave of @r: the kernel merges mappings of both. */
-static void search_gaps(struct inspection *n, const struct glibc_range *r)
+static void search_gaps(struct inspection *n, const struct addr_range *r)
 {
 	size_t k = spans_find(&n->spans, r->start);
 	taddr_t at = r->start;
 
 	for (; at < r->end; k++) {
 		const struct span *s = k < n->spans.list.count ? &n->spans.list.data[k] : NULL;
-		struct glibc_range gap = {at, s ? MIN(s->start, r->end) : r->end};
+		struct addr_range gap = {at, s ? MIN(s->start, r->end) : r->end};
 
 		if (gap.start < gap.end)
 			glibc_mmapped_find(&n->memory, &n->glibc, gap, &n->mmapped);
@@ -309,12 +301,12 @@ static void search_mmapped(struct inspection *n)
 
 	for (size_t i = 0; i < maps->list.count && n->glibc.arenas.count;) {
 		const struct map *m = &maps->list.data[i++];
-		struct glibc_range r = {m->start, m->end};
+		struct addr_range r = {m->start, m->end};
 
-		if (!is_anonymous(m))
+		if (!map_is_anonymous(m))
 			continue;
 		for (; i < maps->list.count && maps->list.data[i].start == r.end &&
-		       is_anonymous(&maps->list.data[i]); i++)
+		       map_is_anonymous(&maps->list.data[i]); i++)
 			r.end = maps->list.data[i].end;
 		search_gaps(n, &r);
 	}
@@ -374,7 +366,7 @@ static void name_map(const struct inspect_input *in, const struct map *m, struct
 
 static void add_span(struct inspection *n, const struct span *s, struct heap_input *heap)
 {
-	const struct slab_part part = {s->start, s->end};
+	const struct addr_range part = {s->start, s->end};
 
 	if (s->heap == SPAN_SLABS)
 		slabs_account(&n->other.slabs, &n->memory, part, &n->account);
@@ -460,14 +452,14 @@ static void scan_for_holders(struct inspection *n)
 		const struct inspect_segment *s = &n->in->segments.data[i];
 
 		if (s->is_write)
-			*vec_add(&h->objects) = (struct heap_part){s->start, s->end};
+			*vec_add(&h->objects) = (struct addr_range){s->start, s->end};
 	}
 	for (size_t i = 0; i < n->glibc.arenas.count; i++) {
 		const struct glibc_arena *a = &n->glibc.arenas.data[i];
 
 		if (a->is_main)
 			*vec_add(&h->own) =
-				(struct heap_part){a->addr, a->addr + a->size};
+				(struct addr_range){a->addr, a->addr + a->size};
 	}
 	for (uint32_t i = 0; i < n->out->types.list.count; i++)
 		if (n->out->types.list.data[i].header)
@@ -536,7 +528,7 @@ static void add_spare(void *ctx, taddr_t start, taddr_t end, enum inspect_row ro
 	if (count > 0 && s->out->list.data[count - 1].end == start)
 		s->out->list.data[count - 1].end = end;
 	else
-		*vec_add(&s->out->list) = (struct heap_part){start, end};
+		*vec_add(&s->out->list) = (struct addr_range){start, end};
 }
 
 void inspect_find_spare(const struct inspect_input *in, struct inspect_spare *out)
@@ -555,7 +547,7 @@ void inspect_find_spare(const struct inspect_input *in, struct inspect_spare *ou
 						 .thread_count = in->threads.count},
 		       &other);
 	if (other.name && other.slabs.broken == 0)
-		slabs_each_part(&other.slabs, &memory, (struct slab_part){0, UINT64_MAX},
+		slabs_each_part(&other.slabs, &memory, (struct addr_range){0, UINT64_MAX},
 				add_spare, &search);
 	allocator_deinit(&other);
 	vec_deinit(&data.list);

@@ -7,8 +7,8 @@
 
 #include "inspect/heap_report.h"
 #include "inspect/holders.h"
-#include "inspect/malloc/allocators.h"
-#include "inspect/malloc/glibc.h"
+#include "malloc/allocators.h"
+#include "malloc/glibc.h"
 
 /* What inspect_run is given: the memory, threads, objects and registers of a stopped process. */
 
@@ -23,7 +23,7 @@ struct inspect_input {
 	struct memory_source source;
 	VEC(struct glibc_thread) threads;       /* the main thread is first */
 	VEC(struct inspect_segment) segments;   /* ascending */
-	VEC(struct glibc_range) profiler;       /* mapped by ptmem */
+	VEC(struct addr_range) profiler;       /* mapped by ptmem */
 	heap_block_fn *block;                   /* NULL = not wanted */
 	heap_block_fn *python_block;            /* likewise: those of Python's allocator */
 	void *block_ctx;
@@ -80,7 +80,7 @@ struct inspect_report {
 void inspect_run(const struct inspect_input *in, struct inspect_report *out);
 /* Memory of an allocator other than glibc's that is in no block: its own data, and free memory. */
 struct inspect_spare {
-	VEC(struct heap_part) list; /* ascending */
+	VEC(struct addr_range) list; /* ascending */
 };
 
 /* @in: its memory, threads and segments. Nothing is found if the allocator's data contradict. */

@@ -301,12 +301,12 @@ void leakcheck_add_block(struct leakcheck *c, const struct leakcheck_block *bloc
 
 void leakcheck_add_other(struct leakcheck *c, taddr_t start, taddr_t end)
 {
-	*vec_add(&c->others) = (struct heap_part){start, end};
+	*vec_add(&c->others) = (struct addr_range){start, end};
 }
 
 void leakcheck_add_spare(struct leakcheck *c, taddr_t start, taddr_t end)
 {
-	*vec_add(&c->spare) = (struct heap_part){start, end};
+	*vec_add(&c->spare) = (struct addr_range){start, end};
 }
 
 void leakcheck_add_root(struct leakcheck *c, uint64_t word)
@@ -324,7 +324,7 @@ void leakcheck_add_heap(struct leakcheck *c, taddr_t start, taddr_t end, taddr_t
 	pointer_scan_add_heap(&c->scan, start, end, top);
 }
 
-void leakcheck_prepare(struct leakcheck *c, pointer_read_fn *read, void *ctx)
+void leakcheck_prepare(struct leakcheck *c, memory_read_fn *read, void *ctx)
 {
 	struct leakcheck_block *rest = &c->blocks.data[c->blocks.count];
 
@@ -333,7 +333,7 @@ void leakcheck_prepare(struct leakcheck *c, pointer_read_fn *read, void *ctx)
 	c->blocks.count = 0; /* their array must not move */
 }
 
-void leakcheck_scan(struct leakcheck *c, pointer_read_fn *read, void *ctx)
+void leakcheck_scan(struct leakcheck *c, memory_read_fn *read, void *ctx)
 {
 	pointer_scan_run(&c->scan, read, ctx);
 }
@@ -373,26 +373,19 @@ static uint32_t index_blocks(struct leakcheck *c)
 
 /* -- unused memory -- */
 
-static int compare_parts(const void *a, const void *b)
-{
-	const struct heap_part *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
-
 /* Adds the parts of [start, end) that are in no other range. *at: the first that may overlap. */
 static void add_unused(struct leakcheck *c, taddr_t start, taddr_t end, size_t *at)
 {
 	for (; *at < c->others.count && c->others.data[*at].start < end; ++*at) {
-		struct heap_part other = c->others.data[*at];
+		struct addr_range other = c->others.data[*at];
 
 		if (other.start > start)
-			*vec_add(&c->unused) = (struct heap_part){start, other.start};
+			*vec_add(&c->unused) = (struct addr_range){start, other.start};
 		start = MAX(start, other.end);
 		if (start >= end)
 			return;
 	}
-	*vec_add(&c->unused) = (struct heap_part){start, end};
+	*vec_add(&c->unused) = (struct addr_range){start, end};
 }
 
 static void find_unused(struct leakcheck *c)
@@ -400,7 +393,7 @@ static void find_unused(struct leakcheck *c)
 	size_t at = 0;
 
 	if (c->others.count > 1)
-		qsort(c->others.data, c->others.count, sizeof(*c->others.data), compare_parts);
+		qsort(c->others.data, c->others.count, sizeof(*c->others.data), taddr_compare);
 	for (size_t i = 0; i < c->scan.queue.walks.count; i++) {
 		const struct heap_walk *w = &c->scan.queue.walks.data[i];
 
@@ -557,7 +550,7 @@ struct edge_cursor {
 };
 
 /* *at: the first of @part that may have @addr. */
-static bool has_part(const struct heap_part *part, size_t count, size_t *at, taddr_t addr)
+static bool has_part(const struct addr_range *part, size_t count, size_t *at, taddr_t addr)
 {
 	while (*at < count && part[*at].end <= addr)
 		++*at;

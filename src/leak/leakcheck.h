@@ -68,8 +68,8 @@ struct leakcheck {
 	void *kind_ctx;
 	struct pointer_scan scan;
 	VEC(uint64_t) roots;                /* words in registers */
-	VEC(struct heap_part) others;       /* blocks in use that are not checked */
-	VEC(struct heap_part) spare;        /* ascending: words in there are not roots */
+	VEC(struct addr_range) others;       /* blocks in use that are not checked */
+	VEC(struct addr_range) spare;        /* ascending: words in there are not roots */
 	bool knows_all;                     /* all blocks in use were added or lie in others */
 	/* private to leakcheck_run */
 	struct block_index index;
@@ -77,7 +77,7 @@ struct leakcheck {
 	size_t *first_edge;                 /* by block, and one more element at the end */
 	VEC(uint32_t) stack;
 	VEC(struct leakcheck_root) ranked;
-	VEC(struct heap_part) unused;       /* ascending: words in there are not roots */
+	VEC(struct addr_range) unused;       /* ascending: words in there are not roots */
 };
 
 /* Must not be moved: parts of it point to others. */
@@ -118,13 +118,13 @@ void leakcheck_add_heap(struct leakcheck *c, taddr_t start, taddr_t end, taddr_t
  * Allocates what the following functions need, before the target is stopped. Blocks and memory, as
  * they are now, must have been added; they are dropped afterwards.
  */
-void leakcheck_prepare(struct leakcheck *c, pointer_read_fn *read, void *ctx);
+void leakcheck_prepare(struct leakcheck *c, memory_read_fn *read, void *ctx);
 
 /*
  * Reads the memory once, after all blocks were added or noted. Several threads call @read
  * concurrently.
  */
-void leakcheck_scan(struct leakcheck *c, pointer_read_fn *read, void *ctx);
+void leakcheck_scan(struct leakcheck *c, memory_read_fn *read, void *ctx);
 
 /* Classifies all blocks; the target may run. Frees the scanned words. */
 void leakcheck_run(struct leakcheck *c);

@@ -300,7 +300,7 @@ static void read_piece(const struct pointer_scan *s, struct pointer_lane *lane,
 			continue;
 		}
 		piece->pages += take_bytes(s, lane, start, word, got);
-		*vec_add(&buffer->parts) = (struct heap_part){start, start + got};
+		*vec_add(&buffer->parts) = (struct addr_range){start, start + got};
 		lane->bytes += got;
 		start += got;
 	}
@@ -324,7 +324,7 @@ static void run_lane(void *ctx, uint32_t number)
 	}
 }
 
-void pointer_scan_run(struct pointer_scan *s, pointer_read_fn *read, void *ctx)
+void pointer_scan_run(struct pointer_scan *s, memory_read_fn *read, void *ctx)
 {
 	s->read = read;
 	s->read_ctx = ctx;
@@ -358,7 +358,7 @@ bool pointer_scan_take(struct pointer_scan *s, struct pointer_page *page_out, ui
 
 /* -- before -- */
 
-void pointer_scan_prepare(struct pointer_scan *s, pointer_read_fn *read, void *ctx)
+void pointer_scan_prepare(struct pointer_scan *s, memory_read_fn *read, void *ctx)
 {
 	struct pointer_lane lane = {0};
 	size_t step = s->pieces.count / SAMPLES + 1;

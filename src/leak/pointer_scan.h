@@ -10,7 +10,8 @@
 #include "base/alloc.h"
 #include "base/parallel.h"
 #include "base/types.h"
-#include "leak/heap_walk.h"
+#include "malloc/heap_walk.h"
+#include "malloc/memory.h"
 
 /*
  * A queue of possible pointers found in memory, page by page. Each page is added once and
@@ -22,8 +23,6 @@
  * Pages are stored in chunks of several megabytes. A chunk is unmapped as soon as it has been
  * read, to make room for the results.
  */
-
-#define PAGE_WORDS (PAGE_SIZE_MIN / sizeof(uint64_t))
 
 struct pointer_page {
 	taddr_t addr;
@@ -93,16 +92,10 @@ struct pointer_lane {
 	uint64_t bytes, unreadable, values;
 };
 
-/*
- * Reads at most @size bytes at @addr. Returns the number of bytes read, <= 0 if none. Called by
- * several threads concurrently.
- */
-typedef ssize_t pointer_read_fn(void *ctx, taddr_t addr, void *buf, size_t size);
-
 struct pointer_scan {
 	VEC(struct pointer_piece) pieces; /* ascending */
 	struct walk_queue queue;        /* heaps to be walked */
-	pointer_read_fn *read;
+	memory_read_fn *read;
 	void *read_ctx;
 	uint64_t *near;                 /* a bit for each 2 MiB of address space */
 	taddr_t low, high;              /* bounds of all blocks */
@@ -134,10 +127,10 @@ void pointer_scan_add_heap(struct pointer_scan *s, taddr_t start, taddr_t end, t
  * Allocates memory for the words before the target is stopped. The amount is estimated from a
  * sample of the ranges, which may change meanwhile. Drops the ranges. Call before adding any heap.
  */
-void pointer_scan_prepare(struct pointer_scan *s, pointer_read_fn *read, void *ctx);
+void pointer_scan_prepare(struct pointer_scan *s, memory_read_fn *read, void *ctx);
 
 /* Reads all ranges once. Skips pages that cannot be read. */
-void pointer_scan_run(struct pointer_scan *s, pointer_read_fn *read, void *ctx);
+void pointer_scan_run(struct pointer_scan *s, memory_read_fn *read, void *ctx);
 
 /*
  * Returns the kept words page by page, in ascending order; false at the end. @value: PAGE_WORDS

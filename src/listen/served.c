@@ -8,7 +8,6 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "recording/recording_format.h"
-#include "recording/recording_json.h"
 
 #define MAX_FILE (UINT64_C(1) << 30) /* maximum number of bytes read from a file */
 
@@ -152,9 +151,9 @@ static void write_inspection(struct recording_out *out, const struct served *s,
 		return;
 	size_t texts = r->text.count;
 
-	recording_inspection_add(s->inspection, r);
+	recording_copy_inspection(s->inspection, r);
 	recording_write_texts(out, r, texts);
-	recording_inspection_put(out, r);
+	recording_write_inspection(out, r);
 	recording_free(r);
 }
 
@@ -193,7 +192,7 @@ const struct recording *served_recording(const struct served_table *t, struct se
 	data = read_journal(s);
 	if (!data || recording_read(data, s->info.journal_size, &s->recording, &why) != 0)
 		return NULL;
-	recording_inspection_add(s->inspection, s->recording);
+	recording_copy_inspection(s->inspection, s->recording);
 	if (s->info.state < LISTEN_ENDED)
 		set_overhead(s);
 	recording_resolve(t->lines, s->recording, s->info.pid);

@@ -19,7 +19,7 @@
 #include "session/record/recording_values.h"
 #include "session/run.h"
 #include "session/session.h"
-#include "session/session_files.h"
+#include "session/out.h"
 #include "session/session_output.h"
 
 struct command {
@@ -38,7 +38,7 @@ static char *file_path(const struct monitor_request *r, const char *name)
 /* 0 if @path may be written: it is neither an input of the run nor one of its output files. */
 static int check_free(const struct monitor_request *r, const char *path)
 {
-	const char *use = out_files_find_use(r->run, path);
+	const char *use = out_find_use(r->run, path);
 	if (!use)
 		return 0;
 	fprintf(r->reply, "cannot write %s: it is the file of %s\n", path, use);

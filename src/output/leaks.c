@@ -1,4 +1,7 @@
-/* Sums live blocks by site and kind, and chains of holders by site. */
+/*
+ * Sums live blocks by site and kind, and chains of holders by site. Sites are found by a hash of
+ * their path without its recursion, chains by their number in a trie. See leaks.h.
+ */
 #include "output/leaks.h"
 
 #include <stdlib.h>
@@ -6,98 +9,16 @@
 
 #include "base/alloc.h"
 
-/* Chains and sums are interned in hash tables with open addressing; entries are never removed. */
-
-#define FIRST_BITS 8
-
-typedef uint64_t hash_fn(const struct leak_holders *h, uint32_t i);
-typedef bool equal_fn(const struct leak_holders *h, uint32_t i, const void *key);
-
-static void hash_init(struct leak_holders_hash *x)
-{
-	*x = (struct leak_holders_hash){.bits = FIRST_BITS};
-	x->slot = xcalloc((size_t)1 << x->bits, sizeof(*x->slot));
-}
-
-static void put(struct leak_holders_hash *x, uint64_t hash, uint32_t i)
-{
-	uint32_t mask = (1u << x->bits) - 1, at = (uint32_t)hash & mask;
-
-	while (x->slot[at])
-		at = (at + 1) & mask;
-	x->slot[at] = i + 1;
-}
-
-static void grow(const struct leak_holders *h, struct leak_holders_hash *x, hash_fn *hash)
-{
-	if (x->used + 1 < 1u << (x->bits - 1))
-		return;
-	free(x->slot);
-	x->bits++;
-	x->slot = xcalloc((size_t)1 << x->bits, sizeof(*x->slot));
-	for (uint32_t i = 0; i < x->used; i++)
-		put(x, hash(h, i), i);
-}
-
-/* The element equal to @key, whose hash is @value; UINT32_MAX if there is none. */
-static uint32_t find(const struct leak_holders *h, const struct leak_holders_hash *x,
-		     uint64_t value, equal_fn *is_equal, const void *key)
-{
-	uint32_t mask = (1u << x->bits) - 1, at = (uint32_t)value & mask;
-
-	for (; x->slot[at]; at = (at + 1) & mask)
-		if (is_equal(h, x->slot[at] - 1, key))
-			return x->slot[at] - 1;
-	return UINT32_MAX;
-}
-
 static uint64_t pair_hash(uint32_t a, uint32_t b)
 {
 	return hash_u64((uint64_t)a << 32 | b);
 }
 
-static uint64_t link_hash(const struct leak_holders *h, uint32_t i)
-{
-	return pair_hash(h->links.data[i].before, h->links.data[i].text);
-}
-
-static bool is_link(const struct leak_holders *h, uint32_t i, const void *key)
-{
-	const struct leak_link *link = key;
-
-	return h->links.data[i].before == link->before && h->links.data[i].text == link->text;
-}
-
-static uint64_t held_hash(const struct leak_holders *h, uint32_t i)
-{
-	return pair_hash(h->held.data[i].site, h->held.data[i].chain);
-}
-
-static bool is_held(const struct leak_holders *h, uint32_t i, const void *key)
-{
-	const struct leak_held *held = key;
-
-	return h->held.data[i].site == held->site && h->held.data[i].chain == held->chain;
-}
-
-static uint64_t text_hash(const struct leak_holders *h, uint32_t i)
-{
-	return hash_bytes(h->text.data[i], strlen(h->text.data[i]));
-}
-
-static bool is_text(const struct leak_holders *h, uint32_t i, const void *key)
-{
-	return strcmp(h->text.data[i], key) == 0;
-}
-
 void leak_holders_init(struct leak_holders *h)
 {
 	*h = (struct leak_holders){0};
-	hash_init(&h->link_hash);
-	hash_init(&h->held_hash);
-	hash_init(&h->text_hash);
 	*vec_add(&h->links) = (struct leak_link){.text = UINT32_MAX};
-	put(&h->link_hash, link_hash(h, 0), h->link_hash.used++);
+	*hash_add(&h->link_hash, pair_hash(0, UINT32_MAX)) = 0;
 }
 
 void leak_holders_deinit(struct leak_holders *h)
@@ -107,56 +28,51 @@ void leak_holders_deinit(struct leak_holders *h)
 	vec_deinit(&h->text);
 	vec_deinit(&h->links);
 	vec_deinit(&h->held);
-	free(h->link_hash.slot);
-	free(h->held_hash.slot);
-	free(h->text_hash.slot);
+	hash_deinit(&h->link_hash);
+	hash_deinit(&h->held_hash);
+	hash_deinit(&h->text_hash);
 }
 
 uint32_t leak_holders_text(struct leak_holders *h, const char *text)
 {
 	uint64_t hash = hash_bytes(text, strlen(text));
-	uint32_t i = find(h, &h->text_hash, hash, is_text, text);
+	const uint32_t *known = hash_find(&h->text_hash, hash, i, !strcmp(h->text.data[*i], text));
 
-	if (i != UINT32_MAX)
-		return i;
-	grow(h, &h->text_hash, text_hash);
+	if (known)
+		return *known;
 	*vec_add(&h->text) = xstrdup(text);
-	put(&h->text_hash, hash, h->text_hash.used);
-	return h->text_hash.used++;
+	return *hash_add(&h->text_hash, hash) = (uint32_t)h->text.count - 1;
 }
 
 uint32_t leak_holders_link(struct leak_holders *h, uint32_t before, uint32_t text)
 {
 	const struct leak_link *last = &h->links.data[before];
 	const struct leak_link link = {before, text, last->length + 1};
-	uint64_t hash = pair_hash(before, text);
 
 	if (before && (last->text == text || last->length == LEAK_CHAIN_MAX))
 		return before;
-	uint32_t i = find(h, &h->link_hash, hash, is_link, &link);
+	const uint32_t *known = hash_find(&h->link_hash, pair_hash(before, text), i,
+					  h->links.data[*i].before == before &&
+						  h->links.data[*i].text == text);
 
-	if (i != UINT32_MAX)
-		return i;
-	grow(h, &h->link_hash, link_hash);
+	if (known)
+		return *known;
 	*vec_add(&h->links) = link;
-	put(&h->link_hash, hash, h->link_hash.used);
-	return h->link_hash.used++;
+	return *hash_add(&h->link_hash, pair_hash(before, text)) = (uint32_t)h->links.count - 1;
 }
 
 void leak_holders_add(struct leak_holders *h, uint32_t site, uint32_t chain, uint64_t bytes)
 {
-	const struct leak_held held = {.site = site, .chain = chain};
-	uint64_t hash = pair_hash(site, chain);
-	uint32_t i = find(h, &h->held_hash, hash, is_held, &held);
+	uint32_t *i = hash_find(&h->held_hash, pair_hash(site, chain), e,
+				h->held.data[*e].site == site && h->held.data[*e].chain == chain);
 
-	if (i == UINT32_MAX) {
-		grow(h, &h->held_hash, held_hash);
-		*vec_add(&h->held) = held;
-		i = h->held_hash.used++;
-		put(&h->held_hash, hash, i);
+	if (!i) {
+		*vec_add(&h->held) = (struct leak_held){.site = site, .chain = chain};
+		i = hash_add(&h->held_hash, pair_hash(site, chain));
+		*i = (uint32_t)h->held.count - 1;
 	}
-	h->held.data[i].bytes += bytes;
-	h->held.data[i].blocks++;
+	h->held.data[*i].bytes += bytes;
+	h->held.data[*i].blocks++;
 }
 
 static int compare_held(const void *a, const void *b)
@@ -174,9 +90,12 @@ void leak_holders_sort(struct leak_holders *h)
 {
 	if (h->held.count > 1)
 		qsort(h->held.data, h->held.count, sizeof(*h->held.data), compare_held);
-	memset(h->held_hash.slot, 0, sizeof(*h->held_hash.slot) << h->held_hash.bits);
-	for (uint32_t i = 0; i < h->held.count; i++)
-		put(&h->held_hash, held_hash(h, i), i);
+	hash_deinit(&h->held_hash);
+	for (uint32_t i = 0; i < h->held.count; i++) {
+		const struct leak_held *e = &h->held.data[i];
+
+		*hash_add(&h->held_hash, pair_hash(e->site, e->chain)) = i;
+	}
 }
 
 size_t leak_holders_find(const struct leak_holders *h, uint32_t site, size_t *first_out)
@@ -202,10 +121,9 @@ const char *const leak_kind_text[LEAK_KIND_COUNT] = {
 void leaks_init(struct leaks *l, const struct report *report, uint64_t now, uint64_t minimum_age)
 {
 	*l = (struct leaks){
-		.report = report, .now = now, .minimum_age = minimum_age, .slot_bits = 8,
+		.report = report, .now = now, .minimum_age = minimum_age,
 		.shown_kinds = UINT32_MAX};
 	l->tree = report_tree_new(report);
-	l->slot = xcalloc((size_t)1 << l->slot_bits, sizeof(*l->slot));
 }
 
 void leaks_deinit(struct leaks *l)
@@ -216,8 +134,7 @@ void leaks_deinit(struct leaks *l)
 	vec_deinit(&l->suppression);
 	vec_deinit(&l->path);
 	vec_deinit(&l->function);
-	free(l->slot);
-	l->slot = NULL;
+	hash_deinit(&l->by_path);
 }
 
 /* -- paths without recursion -- */
@@ -413,29 +330,19 @@ static struct leak_sum *find_suppressed(struct leaks *l, uint32_t node, enum lea
 
 /* -- sites -- */
 
-static uint32_t *find_slot(struct leaks *l, uint64_t path, enum leak_kind kind)
+static uint64_t hash_site(uint64_t path, enum leak_kind kind)
 {
-	uint32_t mask = (1u << l->slot_bits) - 1;
-	uint32_t i = (uint32_t)hash_u64(path ^ (uint64_t)kind << 56) & mask;
-
-	for (; l->slot[i]; i = (i + 1) & mask) {
-		const struct leak_site *s = &l->sites.data[l->slot[i] - 1];
-
-		if (s->path == path && s->kind == kind)
-			break;
-	}
-	return &l->slot[i];
+	return hash_u64(path ^ (uint64_t)kind << 56);
 }
 
-static void grow_slots(struct leaks *l)
+/* NULL: there is none yet. */
+static struct leak_site *find_site(const struct leaks *l, uint64_t path, enum leak_kind kind)
 {
-	if (l->sites.count + 1 < 1u << (l->slot_bits - 1))
-		return;
-	free(l->slot);
-	l->slot_bits++;
-	l->slot = xcalloc((size_t)1 << l->slot_bits, sizeof(*l->slot));
-	for (size_t i = 0; i < l->sites.count; i++)
-		*find_slot(l, l->sites.data[i].path, l->sites.data[i].kind) = (uint32_t)i + 1;
+	const uint32_t *number = hash_find(&l->by_path, hash_site(path, kind), i,
+					   l->sites.data[*i].path == path &&
+						   l->sites.data[*i].kind == kind);
+
+	return number ? &l->sites.data[*number] : NULL;
 }
 
 /* The site of @block, created if it is new. */
@@ -443,12 +350,12 @@ static struct leak_site *get_site(struct leaks *l, const struct block *block, ui
 				  enum leak_kind kind)
 {
 	struct leak_path path = path_of(l, node);
+	struct leak_site *s = find_site(l, path.hash, kind);
 
-	grow_slots(l);
-	uint32_t *slot = find_slot(l, path.hash, kind);
-
-	if (!*slot) {
-		*vec_add(&l->sites) = (struct leak_site){
+	if (!s) {
+		*hash_add(&l->by_path, hash_site(path.hash, kind)) = (uint32_t)l->sites.count;
+		s = vec_add(&l->sites);
+		*s = (struct leak_site){
 			.node = node,
 			.id = (uint32_t)l->sites.count - 1,
 			.path = path.hash,
@@ -458,10 +365,7 @@ static struct leak_site *get_site(struct leaks *l, const struct block *block, ui
 			.oldest = block->time_us,
 			.youngest = block->time_us,
 		};
-		*slot = (uint32_t)l->sites.count;
 	}
-	struct leak_site *s = &l->sites.data[*slot - 1];
-
 	if (path.length > s->length) {
 		s->node = node;
 		s->length = path.length;
@@ -542,12 +446,12 @@ void leaks_add_follower(struct leaks *l, const struct block *block, const struct
 	}
 	if (!count_block(l, block, node, LEAK_INDIRECT) || !has_leader)
 		return;
-	uint32_t at = *find_slot(l, path_of(l, leaders).hash, LEAK_DEFINITE);
+	struct leak_site *s = find_site(l, path_of(l, leaders).hash, LEAK_DEFINITE);
 
-	if (!at)
+	if (!s)
 		return;
-	l->sites.data[at - 1].indirect_bytes += w.bytes;
-	l->sites.data[at - 1].indirect_blocks += w.blocks;
+	s->indirect_bytes += w.bytes;
+	s->indirect_blocks += w.blocks;
 }
 
 static int add_unchecked(void *ctx, const struct block *block)
@@ -582,9 +486,10 @@ void leaks_sort(struct leaks *l)
 {
 	if (l->sites.count > 1)
 		qsort(l->sites.data, l->sites.count, sizeof(*l->sites.data), compare_sites);
-	memset(l->slot, 0, sizeof(*l->slot) << l->slot_bits);
+	hash_deinit(&l->by_path);
 	for (size_t i = 0; i < l->sites.count; i++)
-		*find_slot(l, l->sites.data[i].path, l->sites.data[i].kind) = (uint32_t)i + 1;
+		*hash_add(&l->by_path, hash_site(l->sites.data[i].path, l->sites.data[i].kind)) =
+			(uint32_t)i;
 }
 
 void leaks_each_frame(const struct leaks *l, uint32_t node, leaks_frame_fn *fn, void *ctx)

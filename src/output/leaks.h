@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/types.h"
 #include "output/report_tree.h"
 
@@ -90,8 +91,7 @@ struct leak_holders {
 	VEC(struct leak_held) held;   /* after leak_holders_sort by site, most bytes first */
 	VEC(char *) text;             /* owned */
 	/* private: hashes of links, of (site, chain), of texts */
-	struct leak_holders_hash { uint32_t *slot; uint32_t bits, used; } link_hash, held_hash,
-		text_hash;
+	HASH(uint32_t) link_hash, held_hash, text_hash;
 };
 
 void leak_holders_init(struct leak_holders *h);
@@ -161,8 +161,7 @@ struct leaks {
 	struct leak_sum sum[LEAK_KIND_COUNT];
 	struct leak_sum younger;      /* left out */
 	VEC(struct leak_sum) suppressed; /* likewise, by suppression */
-	uint32_t *slot;               /* hash of (path, kind) -> site + 1 */
-	uint32_t slot_bits;
+	HASH(uint32_t) by_path;       /* numbers of sites, by path and kind */
 	VEC(uint32_t) suppression;    /* by node and kind, encoded; 0 = not known yet */
 	/* by node: leak_site.path, frames; 0 = not known yet */
 	VEC(struct leak_path { uint64_t hash; uint32_t length; }) path;

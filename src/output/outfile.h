@@ -26,14 +26,9 @@ struct pattern_values {
 };
 
 /*
- * 0 if @pattern can be expanded now, else -EINVAL with *@why_out: the error in Valgrind's words
- * (doc/massif.md section 2.9), with a line feed between lines. The caller frees it.
- */
-int pattern_check(const char *pattern, char **why_out);
-
-/*
- * Expands @pattern into *@path_out, which the caller frees. -EINVAL with *@why_out like
- * pattern_check; then the sequence is unchanged.
+ * Expands @pattern into *@path_out, which the caller frees. -EINVAL with *@why_out, which the
+ * caller frees: the error in Valgrind's words (doc/massif.md section 2.9), with a line feed between
+ * lines; then the sequence is unchanged.
  */
 int pattern_expand(const char *pattern, const struct pattern_values *values, char **path_out,
 		   char **why_out);
@@ -55,5 +50,11 @@ int outfile_open(const char *path, struct outfile *out);
 /* Flushes, closes, renames: 0 or -errno (nothing is left behind then). */
 int outfile_commit(struct outfile *out);
 void outfile_abort(struct outfile *out);
+
+/*
+ * All of these for what @put writes: 0 or -errno. @put returns 0 or -errno; errors of the stream
+ * are seen. NULL: only checks that the file could be created.
+ */
+int outfile_put(const char *path, int (*put)(FILE *file, const void *ctx), const void *ctx);
 
 #endif

@@ -8,65 +8,12 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "base/types.h"
 #include "profile/estimate.h"
 #include "symbols/string_pool.h"
-
-/*
- * Finds a child in a tree of numbered nodes by the parent and a key that is unique among its
- * children (a frame, a name). The tree stores both in its nodes; the table contains only numbers,
- * hashed, and is at most half full. Node 0 is the root and not in the table.
- */
-
-struct child_key {
-	uint64_t key;      /* chosen by the tree */
-	uint32_t parent;
-};
-
-/* The key of node @node of @tree. */
-typedef struct child_key child_key_fn(const void *tree, uint32_t node);
-
-struct child_table {   /* all zeros: empty */
-	uint32_t *slot;    /* owned; 0 = free */
-	uint32_t bits;     /* its size is 2^bits */
-};
-
-static inline uint32_t *child_table_find(const struct child_table *t, child_key_fn *key_of,
-					 const void *tree, struct child_key key)
-{
-	uint32_t mask = (1u << t->bits) - 1;
-	uint32_t i = (uint32_t)hash_u64(hash_u64(key.key) + key.parent) & mask;
-	for (; t->slot[i]; i = (i + 1) & mask) {
-		struct child_key at = key_of(tree, t->slot[i]);
-		if (at.parent == key.parent && at.key == key.key)
-			break;
-	}
-	return &t->slot[i];
-}
-
-/*
- * The slot with the number of the child with that @key, or 0 and then to be filled in. Valid until
- * the next call. @node_count: nodes of @tree so far, including the root.
- */
-static inline uint32_t *child_table_get(struct child_table *t, child_key_fn *key_of,
-					const void *tree, size_t node_count, struct child_key key)
-{
-	if (!t->slot || node_count >= 1u << (t->bits - 1)) {
-		t->bits = t->slot ? t->bits + 1 : 10;
-		free(t->slot);
-		t->slot = xcalloc((size_t)1 << t->bits, sizeof(*t->slot));
-		for (uint32_t i = 1; i < node_count; i++)
-			*child_table_find(t, key_of, tree, key_of(tree, i)) = i;
-	}
-	return child_table_find(t, key_of, tree, key);
-}
-
-static inline void child_table_deinit(struct child_table *t)
-{
-	free(t->slot);
-}
 
 enum frame_kind frame_kind(const struct frame_text *frame)
 {
@@ -98,15 +45,8 @@ enum frame_kind frame_kind(const struct frame_text *frame)
 struct path_tree {
 	VEC(struct path_node) node;
 	struct string_pool name;  /* equal names are one pointer */
-	struct child_table children;
+	HASH(uint32_t) children;  /* all nodes but the root, by parent and name */
 };
-
-static struct child_key key_of(const void *tree, uint32_t node)
-{
-	const struct path_tree *t = tree;
-	const struct path_node *n = &t->node.data[node];
-	return (struct child_key){(uintptr_t)n->name, n->parent};
-}
 
 struct path_tree *path_tree_new(void)
 {
@@ -122,7 +62,7 @@ void path_tree_free(struct path_tree *t)
 		return;
 	vec_deinit(&t->node);
 	string_pool_deinit(&t->name);
-	child_table_deinit(&t->children);
+	hash_deinit(&t->children);
 	free(t);
 }
 
@@ -130,12 +70,13 @@ uint32_t path_tree_child(struct path_tree *t, uint32_t parent, const char *name,
 {
 	_cleanup_free_ char *clean = text_clean(name, size);
 	const char *kept = string_pool_add(&t->name, clean);
+	uint64_t hash = hash_u64(hash_u64((uintptr_t)kept) + parent);
+	const uint32_t *known = hash_find(&t->children, hash, i,
+					  t->node.data[*i].parent == parent &&
+						  t->node.data[*i].name == kept);
 
-	struct child_key key = {(uintptr_t)kept, parent};
-	uint32_t *slot = child_table_get(&t->children, key_of, t, t->node.count, key);
-
-	if (*slot)
-		return *slot;
+	if (known)
+		return *known;
 	uint32_t child = (uint32_t)t->node.count;
 
 	*vec_add(&t->node) = (struct path_node){
@@ -145,8 +86,7 @@ uint32_t path_tree_child(struct path_tree *t, uint32_t parent, const char *name,
 		.depth = t->node.data[parent].depth + 1,
 	};
 	t->node.data[parent].first_child = child;
-	*slot = child;
-	return child;
+	return *hash_add(&t->children, hash) = child;
 }
 
 void path_tree_set_kind(struct path_tree *t, uint32_t node, enum frame_kind kind)

@@ -21,6 +21,7 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "output/report_tree.h"
 
 static const char *const event_text[FLOW_EVENT_COUNT] = {
@@ -32,13 +33,14 @@ static const char *const event_text[FLOW_EVENT_COUNT] = {
 	[FLOW_FREED_BLOCKS] = "totFdBk : total Freed Blocks",
 };
 
-/* Names already written, open addressing by text; the number is the order. */
-struct names {
-	struct written_name {
-		char *text; /* owned; NULL = free */
-		uint32_t id;
-	} *slot;
-	size_t count, capacity;
+/* A name already written; the number is the order. */
+struct written_name {
+	char *text; /* owned */
+	uint32_t id;
+};
+
+struct written_names {
+	HASH(struct written_name) by_text;
 };
 
 struct xtree_writer {
@@ -49,59 +51,35 @@ struct xtree_writer {
 	bool has_whole_names;
 	unsigned event_count;
 	uint64_t total[FLOW_EVENT_COUNT];
-	struct names files, functions;
+	struct written_names files, functions;
 };
 
-static uint64_t hash_text(const char *s)
+static void names_deinit(struct written_names *n)
 {
-	uint64_t h = 14695981039346656037u;
-	for (; *s; s++)
-		h = (h ^ (uint8_t)*s) * 1099511628211u;
-	return h;
+	for (size_t i = 0; hash_next(&n->by_text.index, &i); i++)
+		free(n->by_text.slot[i].text);
+	hash_deinit(&n->by_text);
 }
 
-static struct written_name *name_slot(const struct names *n, const char *text)
-{
-	size_t i = hash_text(text) & (n->capacity - 1);
-	while (n->slot[i].text && strcmp(n->slot[i].text, text) != 0)
-		i = (i + 1) & (n->capacity - 1);
-	return &n->slot[i];
-}
-
-static void grow_names(struct names *n)
-{
-	struct names old = *n;
-	n->capacity = old.capacity ? 2 * old.capacity : 256;
-	n->slot = xcalloc(n->capacity, sizeof(*n->slot));
-	for (size_t i = 0; i < old.capacity; i++) {
-		if (old.slot[i].text)
-			*name_slot(n, old.slot[i].text) = old.slot[i];
-	}
-	free(old.slot);
-}
-
-static void names_deinit(struct names *n)
-{
-	for (size_t i = 0; i < n->capacity; i++)
-		free(n->slot[i].text);
-	free(n->slot);
-}
-
-static void put_name(struct xtree_writer *w, const char *key, struct names *n, const char *text)
+static void put_name(struct xtree_writer *w, const char *key, struct written_names *n,
+		     const char *text)
 {
 	if (w->has_whole_names) {
 		fprintf(w->file, "%s=%s\n", key, text);
 		return;
 	}
-	if (2 * n->count >= n->capacity)
-		grow_names(n);
-	struct written_name *name = name_slot(n, text);
-	if (name->text) {
-		fprintf(w->file, "%s=(%" PRIu32 ")\n", key, name->id);
+	uint64_t hash = hash_bytes(text, strlen(text));
+	const struct written_name *known =
+		hash_find(&n->by_text, hash, e, strcmp(e->text, text) == 0);
+
+	if (known) {
+		fprintf(w->file, "%s=(%" PRIu32 ")\n", key, known->id);
 		return;
 	}
-	*name = (struct written_name){xstrdup(text), (uint32_t)++n->count};
-	fprintf(w->file, "%s=(%" PRIu32 ") %s\n", key, name->id, text);
+	uint32_t id = (uint32_t)n->by_text.index.count + 1;
+
+	*hash_add(&n->by_text, hash) = (struct written_name){xstrdup(text), id};
+	fprintf(w->file, "%s=(%" PRIu32 ") %s\n", key, id, text);
 }
 
 static uint32_t line_at(const struct xtree_writer *w, size_t i)

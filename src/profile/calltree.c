@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/log.h"
 
 #define FIRST_BUCKETS 1024u

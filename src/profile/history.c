@@ -51,8 +51,7 @@ struct history *history_clone(const struct history *h)
 		clone_histogram(&c->leaf.data[i].sizes);
 		clone_histogram(&c->leaf.data[i].lifetimes);
 	}
-	if (h->thread_slot)
-		c->thread_slot = xmemdup(h->thread_slot, h->thread_slots * sizeof(*h->thread_slot));
+	hash_copy(&c->thread_by_id, &h->thread_by_id);
 	memset(&c->changed, 0, sizeof(c->changed));
 	c->change_mark = 0; /* the child has its own writer */
 	for (size_t i = 0; i < c->leaf.count; i++)
@@ -86,7 +85,7 @@ void history_free(struct history *h)
 	vec_deinit(&h->changed);
 	vec_deinit(&h->thread);
 	free(h->last_filter);
-	free(h->thread_slot);
+	hash_deinit(&h->thread_by_id);
 	cells_deinit(&h->cells);
 	cells_deinit(&h->shares);
 	free(h);
@@ -158,14 +157,6 @@ static void sync_totals(struct history *h, const struct profile_totals *totals)
 	i->allocated_variance = totals->allocated_variance - h->base.allocated_variance;
 }
 
-static void note_changed(struct history *h, struct history_leaf *l, uint32_t index)
-{
-	if (l->changed == h->change_mark)
-		return;
-	l->changed = h->change_mark;
-	*vec_add(&h->changed) = index;
-}
-
 void history_forget_changes(struct history *h)
 {
 	h->changed.count = 0;
@@ -179,7 +170,10 @@ void history_sync(struct history *h, const struct profile_totals *totals)
 		uint32_t index = h->touched.data[i];
 		struct history_leaf *l = &h->leaf.data[index];
 
-		note_changed(h, l, index);
+		if (l->changed != h->change_mark) {
+			l->changed = h->change_mark;
+			*vec_add(&h->changed) = index;
+		}
 		if (!l->born_blocks && !l->born_bytes)
 			continue;
 		const struct cell cell = {index, (uint16_t)h->current, CELL_NEVER, l->born_blocks,
@@ -325,25 +319,6 @@ void history_forget_all(struct history *h, taddr_t addr)
 		h->thread.data[0].last = 0;
 }
 
-/* The slot of thread @id, or the empty one for it. */
-static uint32_t *thread_slot(const struct history *h, uint32_t id)
-{
-	uint32_t i = (id * 0x9e3779b1u) & (h->thread_slots - 1);
-
-	while (h->thread_slot[i] && h->thread.data[h->thread_slot[i] - 1].id != id)
-		i = (i + 1) & (h->thread_slots - 1);
-	return &h->thread_slot[i];
-}
-
-static void grow_thread_slots(struct history *h)
-{
-	free(h->thread_slot);
-	h->thread_slots = h->thread_slots ? h->thread_slots * 4 : 64;
-	h->thread_slot = xcalloc(h->thread_slots, sizeof(*h->thread_slot));
-	for (uint32_t i = 0; i < h->thread.count; i++)
-		*thread_slot(h, h->thread.data[i].id) = i + 1;
-}
-
 /* With a second thread, blocks may be released by another thread than their own. */
 static void start_filter(struct history *h)
 {
@@ -356,17 +331,17 @@ static void start_filter(struct history *h)
 
 uint32_t history_switch_thread(struct history *h, uint32_t id)
 {
-	if (h->thread.count >= h->thread_slots / 2)
-		grow_thread_slots(h);
-	uint32_t *slot = thread_slot(h, id);
+	const uint32_t *known =
+		hash_find(&h->thread_by_id, hash_u64(id), i, h->thread.data[*i].id == id);
 
-	if (!*slot) {
-		*vec_add(&h->thread) = (struct history_thread){.id = id};
-		*slot = (uint32_t)h->thread.count;
-		if (h->thread.count == 2)
-			start_filter(h);
-	}
-	return h->last_thread = *slot - 1;
+	if (known)
+		return h->last_thread = *known;
+	h->last_thread = (uint32_t)h->thread.count;
+	*hash_add(&h->thread_by_id, hash_u64(id)) = h->last_thread;
+	*vec_add(&h->thread) = (struct history_thread){.id = id};
+	if (h->thread.count == 2)
+		start_filter(h);
+	return h->last_thread;
 }
 
 static struct cell share_of(const struct history_leaf *l, uint32_t leaf)

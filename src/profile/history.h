@@ -20,6 +20,7 @@
 #define PTMEM_PROFILE_HISTORY_H
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/types.h"
 #include "profile/cells.h"
 #include "profile/profile.h"
@@ -97,8 +98,7 @@ struct history {
 	struct cells cells;
 	struct cells shares;        /* born, died: the halves of a thread's index */
 	VEC(struct history_thread) thread;
-	uint32_t *thread_slot;      /* hash of ids: index + 1, 0 = empty; NULL below two threads */
-	uint32_t thread_slots;      /* a power of two, or 0 */
+	HASH(uint32_t) thread_by_id; /* indexes of thread */
 	uint32_t last_thread;       /* index of the thread of the last event */
 	/* with two or more threads: how many of their last blocks have each hash */
 	uint16_t *last_filter;

@@ -10,36 +10,31 @@
 #include "profile/estimate.h"
 #include "profile/history.h"
 
+#define TABLE(id, name, json) static const struct recording_column id##_columns[] = {
+#define SAME(id, name, json, as)
+#define COLUMN(id, name, unit, to, merge, json) \
+	{name, UNIT_##unit, RECORDING_##to, MERGE_##merge, FORM_##json},
+#define END(prefix) };
+#include "recording/recording_schema.h"
+
 const struct recording_table_info recording_table_info[RECORDING_TABLES] = {
-	[RECORDING_META] = {"meta", META_COLUMNS, META_COLUMNS},
-	[RECORDING_OBJECTS] = {"objs", OBJECT_COLUMNS, OBJECT_COLUMNS},
-	[RECORDING_FRAMES] = {"frms", FRAME_COLUMNS, FRAME_COLUMNS},
-	[RECORDING_NODES] = {"node", NODE_COLUMNS, NODE_COLUMNS},
-	[RECORDING_LEAVES] = {"leaf", LEAF_COLUMNS, LEAF_VARIANCE},
-	[RECORDING_SIZES] = {"size", BUCKET_COLUMNS, BUCKET_COLUMNS},
-	[RECORDING_LIFETIMES] = {"span", BUCKET_COLUMNS, BUCKET_COLUMNS},
-	[RECORDING_SHARES] = {"shar", SHARE_COLUMNS, SHARE_VARIANCE},
-	[RECORDING_THREADS] = {"thrd", THREAD_COLUMNS, THREAD_COLUMNS},
-	[RECORDING_TIMELINE] = {"time", TIME_COLUMNS, TIME_LIVE_VARIANCE},
-	[RECORDING_CELLS] = {"cell", CELL_COLUMNS, CELL_VARIANCE},
-	[RECORDING_PEAK_AT] = {"pkat", PEAK_AT_COLUMNS, PEAK_AT_VARIANCE},
-	[RECORDING_PEAK] = {"peak", PEAK_COLUMNS, PEAK_VARIANCE},
-	[RECORDING_MARKERS] = {"mark", MARKER_COLUMNS, MARKER_COLUMNS},
-	[RECORDING_LEAKS] = {"leak", LEAK_COLUMNS, LEAK_COLUMNS},
-	[RECORDING_RELEASES] = {"rels", RELEASE_COLUMNS, RELEASE_COLUMNS},
-	[RECORDING_END] = {"end.", END_COLUMNS, END_LIVE_VARIANCE},
-	[RECORDING_CALLS] = {"call", CALL_COLUMNS, CALL_COLUMNS},
-	[RECORDING_INSPECTION] = {"insp", INSPECTION_COLUMNS, INSPECTION_COLUMNS},
-	[RECORDING_DOUBTS] = {"doub", DOUBT_COLUMNS, DOUBT_COLUMNS},
-	[RECORDING_RESIDENT] = {"resi", RESIDENT_COLUMNS, RESIDENT_COLUMNS},
-	[RECORDING_ARENAS] = {"aren", ARENA_COLUMNS, ARENA_COLUMNS},
-	[RECORDING_PINNED] = {"pind", PINNED_COLUMNS, PINNED_COLUMNS},
-	[RECORDING_HEAPS] = {"heap", HEAP_COLUMNS, HEAP_COLUMNS},
-	[RECORDING_HEAP_CELLS] = {"hmap", HEAP_CELL_COLUMNS, HEAP_CELL_COLUMNS},
-	[RECORDING_TYPES] = {"type", TYPE_COLUMNS, TYPE_COLUMNS},
-	[RECORDING_PINS] = {"pins", PIN_COLUMNS, PIN_COLUMNS},
-	[RECORDING_ADVICE] = {"advc", ADVICE_COLUMNS, ADVICE_COLUMNS},
+#define TABLE(id, name, json) SAME(id, name, json, id)
+#define SAME(id, name, json, as) \
+	[RECORDING_##id] = {name, ARRAY_SIZE(as##_columns), json, as##_columns},
+#define COLUMN(id, name, unit, to, merge, json)
+#define END(prefix)
+#include "recording/recording_schema.h"
 };
+
+unsigned recording_file_columns(enum recording_table_id id, bool is_sampled)
+{
+	const struct recording_table_info *info = &recording_table_info[id];
+	unsigned columns = info->columns;
+
+	while (!is_sampled && columns && info->column[columns - 1].unit == UNIT_VARIANCE)
+		columns--;
+	return columns;
+}
 
 struct recording *recording_new(void)
 {
@@ -63,7 +58,7 @@ void recording_free(struct recording *r)
 	for (size_t i = 0; i < r->text.count; i++)
 		free(r->text.data[i]);
 	vec_deinit(&r->text);
-	free(r->text_slot);
+	hash_deinit(&r->text_index);
 	my_code_deinit(&r->my_code);
 	for (int id = 0; id < RECORDING_TABLES; id++)
 		recording_clear(r, (enum recording_table_id)id);
@@ -72,56 +67,23 @@ void recording_free(struct recording *r)
 
 /* -- texts -- */
 
-static uint32_t hash_text(const char *text, size_t size)
-{
-	uint64_t h = 0xcbf29ce484222325ull;
-
-	for (size_t i = 0; i < size; i++)
-		h = (h ^ (unsigned char)text[i]) * 0x100000001b3ull;
-	return (uint32_t)(h ^ h >> 32);
-}
-
-static uint32_t *find_slot(const struct recording *r, const char *text, size_t size)
-{
-	uint32_t i = hash_text(text, size) & (r->text_slots - 1);
-
-	for (; r->text_slot[i]; i = (i + 1) & (r->text_slots - 1)) {
-		const char *other = r->text.data[r->text_slot[i]];
-
-		if (strlen(other) == size && memcmp(other, text, size) == 0)
-			break;
-	}
-	return &r->text_slot[i];
-}
-
-static void grow_slots(struct recording *r)
-{
-	free(r->text_slot);
-	do {
-		r->text_slots = r->text_slots ? r->text_slots * 2 : 256;
-	} while (r->text.count >= r->text_slots / 2);
-	r->text_slot = xcalloc(r->text_slots, sizeof(*r->text_slot));
-	for (uint32_t i = 1; i < r->text.count; i++) {
-		const char *text = r->text.data[i];
-
-		*find_slot(r, text, strlen(text)) = i;
-	}
-}
-
 uint32_t recording_text_index(struct recording *r, const char *text, size_t size)
 {
 	size = strnlen(text, size);
 	if (!size)
 		return 0;
-	if (r->text.count >= r->text_slots / 2)
-		grow_slots(r);
-	uint32_t *slot = find_slot(r, text, size);
+	for (size_t i = r->text_index.index.count + 1; i < r->text.count; i++)
+		*hash_add(&r->text_index, hash_bytes(r->text.data[i], strlen(r->text.data[i]))) =
+			(uint32_t)i; /* read from a file */
+	uint64_t hash = hash_bytes(text, size);
+	const uint32_t *known = hash_find(&r->text_index, hash, i,
+					  strlen(r->text.data[*i]) == size &&
+						  memcmp(r->text.data[*i], text, size) == 0);
 
-	if (!*slot) {
-		*slot = (uint32_t)r->text.count;
-		*vec_add(&r->text) = xstrndup(text, size);
-	}
-	return *slot;
+	if (known)
+		return *known;
+	*vec_add(&r->text) = xstrndup(text, size);
+	return *hash_add(&r->text_index, hash) = (uint32_t)r->text.count - 1;
 }
 
 uint32_t recording_string(struct recording *r, const char *text)
@@ -150,20 +112,120 @@ void recording_truncate(struct recording *r, enum recording_table_id id, size_t 
 	r->table[id].rows = MIN(r->table[id].rows, rows);
 }
 
-void recording_copy(const struct recording *from, enum recording_table_id id, uint32_t texts,
-		    struct recording *r)
+void recording_get_row(const struct recording *from, enum recording_table_id id, size_t i,
+		       struct recording *r, uint64_t out[static RECORDING_MAX_COLUMNS])
+{
+	for (unsigned c = 0; c < recording_table_info[id].columns; c++) {
+		out[c] = recording_get(from, id, i, c);
+		if (recording_table_info[id].column[c].unit == UNIT_TEXT)
+			out[c] = recording_string(r, from->text.data[out[c]]);
+	}
+}
+
+void recording_copy(const struct recording *from, enum recording_table_id id, struct recording *r)
 {
 	uint64_t row[RECORDING_MAX_COLUMNS];
 
 	for (size_t i = 0; i < recording_rows(from, id); i++) {
-		for (unsigned c = 0; c < recording_table_info[id].columns; c++) {
-			row[c] = recording_get(from, id, i, c);
-			if (texts & 1u << c)
-				row[c] = recording_string(r, from->text.data[row[c]]);
-		}
+		recording_get_row(from, id, i, r, row);
 		recording_add(r, id, row);
 	}
 }
+
+void recording_copy_inspection(const struct recording *from, struct recording *r)
+{
+	for (int id = RECORDING_INSPECTED; from && id < RECORDING_INSPECTED_END; id++)
+		recording_copy(from, (enum recording_table_id)id, r);
+}
+
+/* -- merging rows -- */
+
+struct key_order {
+	const struct recording_table *table;
+	unsigned keys;             /* number of key columns */
+	unsigned column[2];
+};
+
+static struct key_order key_order(const struct recording_table *table,
+				  const struct recording_table_info *info, enum column_merge key)
+{
+	struct key_order o = {.table = table};
+
+	for (unsigned c = 0; c < info->columns; c++)
+		if (info->column[c].merge == MERGE_KEY || info->column[c].merge == key)
+			o.column[o.keys++] = c;
+	return o;
+}
+
+static int compare_keys(const struct key_order *o, size_t x, size_t y)
+{
+	for (unsigned k = 0; k < o->keys; k++) {
+		const uint64_t *value = o->table->column[o->column[k]];
+
+		if (value[x] != value[y])
+			return value[x] < value[y] ? -1 : 1;
+	}
+	return 0;
+}
+
+/* Rows with equal keys stay in their order. */
+static int compare_rows(const void *a, const void *b, void *order)
+{
+	size_t x = *(const size_t *)a, y = *(const size_t *)b;
+	int keys = compare_keys(order, x, y);
+
+	return keys ? keys : x < y ? -1 : x > y;
+}
+
+/* Whether all rows are in the order of their keys, of which none is there twice. */
+static bool is_merged(const struct key_order *o)
+{
+	for (size_t i = 1; i < o->table->rows; i++)
+		if (compare_keys(o, i - 1, i) >= 0)
+			return false;
+	return true;
+}
+
+static void merge_row(uint64_t *to, const struct key_order *o, size_t row,
+		      const struct recording_table_info *info)
+{
+	for (unsigned c = 0; c < info->columns; c++) {
+		bool is_sum = info->column[c].merge == MERGE_SUM;
+
+		to[c] = o->table->column[c][row] + (is_sum ? to[c] : 0);
+	}
+}
+
+void recording_merge_rows(struct recording *r, enum recording_table_id id, enum column_merge key)
+{
+	const struct recording_table_info *info = &recording_table_info[id];
+	struct recording_table old = r->table[id];
+	struct key_order order = key_order(&old, info, key);
+
+	if (!order.keys || is_merged(&order))
+		return;
+	size_t *row = xcalloc(old.rows, sizeof(*row));
+
+	for (size_t i = 0; i < old.rows; i++)
+		row[i] = i;
+	qsort_r(row, old.rows, sizeof(*row), compare_rows, &order);
+	r->table[id] = (struct recording_table){0};
+	for (size_t i = 0, first; i < old.rows;) {
+		uint64_t value[RECORDING_MAX_COLUMNS] = {0};
+
+		for (first = i; i < old.rows && !compare_keys(&order, row[first], row[i]); i++) {
+			if (key == MERGE_NEWEST)
+				memset(value, 0, sizeof(value));
+			merge_row(value, &order, row[i], info);
+		}
+		recording_add(r, id, value);
+	}
+	for (unsigned c = 0; c < info->columns; c++)
+		free(old.column[c]);
+	free(row);
+}
+
+/* -- values -- */
 
 void recording_set_meta(struct recording *r, const char *key, const char *value)
 {
@@ -239,13 +301,14 @@ static void merge_interval_pairs(struct moment *all)
 		const struct moment *b = 2 * i < HISTORY_INTERVALS ? &all[2 * i + 1] : &none;
 		struct moment both = b->is_there ? *b : *a;
 
-		if (a->is_there && b->is_there) {
-			both.value[TIME_PEAK_BYTES] =
-				MAX(a->value[TIME_PEAK_BYTES], b->value[TIME_PEAK_BYTES]);
-			if (!b->value[TIME_RSS]) {
-				both.value[TIME_RSS] = a->value[TIME_RSS];
-				both.value[TIME_ADDRESS_SPACE] = a->value[TIME_ADDRESS_SPACE];
-			}
+		for (int c = 0; a->is_there && b->is_there && c < TIME_COLUMNS; c++) {
+			enum column_merge merge =
+				recording_table_info[RECORDING_TIMELINE].column[c].merge;
+
+			if (merge == MERGE_MAXIMUM)
+				both.value[c] = MAX(a->value[c], b->value[c]);
+			else if (merge == MERGE_KNOWN && !b->value[c])
+				both.value[c] = a->value[c];
 		}
 		both.value[TIME_INTERVAL] = i;
 		all[i] = both;

@@ -13,81 +13,101 @@
 #define PTMEM_RECORDING_RECORDING_H
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/types.h"
 #include "symbols/code_owner.h"
 
+/* RECORDING_META and so on: the tables of recording_schema.h. */
 enum recording_table_id {
-	RECORDING_META, RECORDING_OBJECTS, RECORDING_FRAMES, RECORDING_NODES, RECORDING_LEAVES,
-	RECORDING_SIZES, RECORDING_LIFETIMES, RECORDING_SHARES, RECORDING_THREADS,
-	RECORDING_TIMELINE, RECORDING_CELLS, RECORDING_PEAK_AT, RECORDING_PEAK, RECORDING_MARKERS,
-	RECORDING_LEAKS, RECORDING_RELEASES, RECORDING_END, RECORDING_CALLS,
-	/* what --inspect found; nothing without an INSPECTION */
-	RECORDING_INSPECTION, RECORDING_DOUBTS, RECORDING_RESIDENT, RECORDING_ARENAS,
-	RECORDING_PINNED, RECORDING_HEAPS, RECORDING_HEAP_CELLS, RECORDING_TYPES, RECORDING_PINS,
-	RECORDING_ADVICE,
+#define TABLE(id, name, json) RECORDING_##id,
+#define SAME(id, name, json, as) RECORDING_##id,
+#define COLUMN(id, name, unit, to, merge, json)
+#define END(prefix)
+#include "recording/recording_schema.h"
 	RECORDING_TABLES,
+	RECORDING_NONE = RECORDING_TABLES,
+	/* what --inspect found: nothing without a row of INSPECTION */
+	RECORDING_INSPECTED = RECORDING_INSPECTION,
+	RECORDING_INSPECTED_END = RECORDING_ADVICE + 1,
 };
 
 #define RECORDING_MAX_COLUMNS 13
 
-/* The columns of each table, in the order of the file. Variances are last. */
-enum { META_KEY, META_VALUE, META_COLUMNS };
-enum { OBJECT_PATH, OBJECT_BUILD_ID, OBJECT_START, OBJECT_END, OBJECT_OFFSET, OBJECT_COLUMNS };
-enum {
-	FRAME_FUNCTION, FRAME_FILE, FRAME_LINE, FRAME_OBJECT, /* index + 1 */
-	FRAME_KIND, FRAME_INLINED, FRAME_ADDRESS, FRAME_COLUMNS,
+/* META_KEY and so on: the columns of each table, and META_COLUMNS, their number. */
+#define TABLE(id, name, json) enum {
+#define SAME(id, name, json, as)
+#define COLUMN(id, name, unit, to, merge, json) id,
+#define END(prefix) prefix##_COLUMNS }; \
+	_Static_assert((int)prefix##_COLUMNS <= RECORDING_MAX_COLUMNS, "too many columns");
+#include "recording/recording_schema.h"
+
+/* What the values of a column are. */
+enum column_unit {
+	UNIT_NUMBER,           /* also bytes, pages, milliseconds */
+	UNIT_COUNT,            /* of blocks or calls; estimates are in units of 1 / ESTIMATE_UNIT */
+	UNIT_VARIANCE,         /* of bytes; the column is only in files with estimates */
+	UNIT_TEXT,             /* an index into recording.text */
+	UNIT_FLAG,             /* 0 or 1 */
+	UNIT_ADDRESS,
+	UNIT_MICROSECONDS,     /* milliseconds in JSON */
+	UNIT_SAMPLE,           /* bytes + 1; 0 = there is none */
+	UNIT_INTERVAL,         /* of the timeline, CELL_BEFORE or CELL_NEVER */
+	UNIT_BUCKET,           /* of a histogram (profile/history.h) */
+	/* rows of the table that the column refers to */
+	UNIT_INDEX,
+	UNIT_INDEX_OR_END,     /* its number of rows has a meaning, too */
+	UNIT_OPTIONAL,         /* index + 1; 0 = none */
+	UNIT_LEAF,             /* index + 1, never 0: the number of a leaf */
 };
-enum { NODE_PARENT, /* index + 1 */ NODE_FRAME, NODE_COLUMNS };
-enum {
-	LEAF_NODE, /* index + 1 */ LEAF_ALLOCATIONS, LEAF_BYTES, LEAF_TEMPORARY, LEAF_REALLOCS,
-	LEAF_MOVED, LEAF_MAX_BYTES, LEAF_MAX_TIME, LEAF_NUMBER, LEAF_VARIANCE, LEAF_MAX_VARIANCE,
-	LEAF_COLUMNS,
+
+/*
+ * How two rows become one. A file is written while its program runs, so later rows replace those
+ * with the same key; a reduced recording (recording_reduce.h) adds up rows whose keys became equal.
+ */
+enum column_merge {
+	MERGE_NONE,            /* that of the later row, or a function finds it */
+	MERGE_KEY,             /* equal in rows that are merged */
+	MERGE_NEWEST,          /* a key when files are read, only */
+	MERGE_REDUCED_KEY,     /* a key in reduced recordings, only */
+	MERGE_SUM,
+	MERGE_MAXIMUM,
+	MERGE_KNOWN,           /* the later one that is not 0 */
 };
-enum { BUCKET_LEAF, BUCKET_NUMBER, BUCKET_COUNT, BUCKET_COLUMNS }; /* sizes, lifetimes */
-enum { SHARE_LEAF, SHARE_THREAD, SHARE_BLOCKS, SHARE_BYTES, SHARE_VARIANCE, SHARE_COLUMNS };
-enum { THREAD_NUMBER, THREAD_ID, THREAD_COLUMNS }; /* names: META, "thread.ID" */
-enum {
-	TIME_SHIFT, TIME_INTERVAL, TIME_LIVE_BYTES, TIME_LIVE_BLOCKS, TIME_PEAK_BYTES,
-	TIME_ALLOCATIONS, TIME_ALLOCATED_BYTES, TIME_RELEASES, /* sums since the start */
-	TIME_RSS, TIME_ADDRESS_SPACE, /* bytes + 1; 0 = no sample */
-	TIME_LIVE_VARIANCE, TIME_ALLOCATED_VARIANCE, TIME_COLUMNS,
+
+/* What JSON has of a column. */
+enum column_form {
+	FORM_HIDDEN,           /* nothing, or not as a column */
+	FORM_SHOWN,
+	FORM_STEPS,            /* the differences to the row before; after all other columns */
+	FORM_NOT_NULL,         /* an unknown text as "" */
+	FORM_TEMPORARY,        /* null if it is not known what is temporary */
+	FORM_WITH_SITE,        /* of nodes: the nodes of their call sites, too, as "site" */
+	FORM_WITH_DESCRIPTION, /* of names of rows: their descriptions, too, as "text" */
+	FORM_WITH_PAGE,        /* of numbers of pages: the size of one before it, as "page" */
 };
-enum {
-	CELL_SHIFT, CELL_LEAF, CELL_BORN, CELL_DIED, CELL_BLOCKS, CELL_BYTES, CELL_VARIANCE,
-	CELL_COLUMNS,
+
+struct recording_column {
+	const char *name;      /* in JSON, and in doc/format.md */
+	enum column_unit unit;
+	enum recording_table_id to; /* RECORDING_NONE: it refers to none */
+	enum column_merge merge;
+	enum column_form form;
 };
-enum { PEAK_AT_TIME, PEAK_AT_BYTES, PEAK_AT_BLOCKS, PEAK_AT_VARIANCE, PEAK_AT_COLUMNS };
-enum {
-	PEAK_MOMENT, /* row of PEAK_AT */ PEAK_LEAF, PEAK_BYTES, PEAK_BLOCKS, PEAK_VARIANCE,
-	PEAK_COLUMNS,
+
+struct recording_table_info {
+	char name[5];          /* in a file */
+	uint8_t columns;
+	const char *json;      /* the member that has its columns */
+	const struct recording_column *column;
 };
-enum { MARKER_TIME, MARKER_KIND, MARKER_TEXT, MARKER_COLUMNS };
-enum { LEAK_LEAF, LEAK_KIND, LEAK_BLOCKS, LEAK_BYTES, LEAK_COLUMNS };
-enum { RELEASE_NODE, /* index + 1 */ RELEASE_BLOCKS, RELEASE_BYTES, RELEASE_COLUMNS };
-enum {
-	END_LIVE_BYTES, END_LIVE_BLOCKS, END_ALLOCATIONS, END_ALLOCATED_BYTES, END_REALLOCS,
-	END_FREES, END_TEMPORARY, END_FAILED, END_UNKNOWN_FREES, END_STACKS, END_COMPLETE_STACKS,
-	END_LIVE_VARIANCE, END_ALLOCATED_VARIANCE, END_COLUMNS,
-};
-enum { CALL_FUNCTION, CALL_CALLS, CALL_BYTES, CALL_COLUMNS }; /* exact, even with samples */
-enum {
-	INSPECTION_TIME, INSPECTION_MALLOC, INSPECTION_RSS, INSPECTION_SWAP, INSPECTION_STOPPED,
-	INSPECTION_PAGES_PER_CELL, INSPECTION_COLUMNS,
-};
-enum { DOUBT_TEXT, DOUBT_COLUMNS };
-enum { RESIDENT_NAME, RESIDENT_BYTES, RESIDENT_SWAPPED, RESIDENT_COLUMNS };
-enum {
-	ARENA_ADDRESS, ARENA_IS_MAIN, ARENA_THREADS, ARENA_SYSTEM, ARENA_RESIDENT, ARENA_SWAPPED,
-	ARENA_LIVE_BLOCKS, ARENA_LIVE_BYTES, ARENA_FREE, ARENA_TRIM, ARENA_FREE_PAGES,
-	ARENA_COLUMNS,
-};
-enum { PINNED_ARENA, PINNED_LIVE_BYTES, PINNED_PAGES, PINNED_COLUMNS };
-enum { HEAP_ARENA, HEAP_START, HEAP_END, HEAP_COLUMNS };
-enum { HEAP_CELL_HEAP, HEAP_CELL_PAGES, HEAP_CELL_LIVE, HEAP_CELL_NEARLY_EMPTY, HEAP_CELL_COLUMNS };
-enum { TYPE_NAME, TYPE_BLOCKS, TYPE_BLOCK_BYTES, TYPE_PAGES, TYPE_COLUMNS };
-enum { PIN_LEAF, PIN_PAGES, PIN_COLUMNS };
-enum { ADVICE_TEXT, ADVICE_BYTES, ADVICE_IS_LIMIT, ADVICE_COLUMNS };
-_Static_assert(END_COLUMNS <= RECORDING_MAX_COLUMNS && TIME_COLUMNS <= RECORDING_MAX_COLUMNS, "");
+
+extern const struct recording_table_info recording_table_info[RECORDING_TABLES];
+
+/* The columns that a file has: without the variances if it has no estimates. */
+unsigned recording_file_columns(enum recording_table_id id, bool is_sampled);
+
+/* Values of FRAME_KIND. */
+enum recording_kind { KIND_PROGRAM, KIND_LIBRARY, KIND_ALLOCATOR, KIND_STANDARD };
 
 struct recording_table {
 	uint64_t *column[RECORDING_MAX_COLUMNS]; /* each of `capacity` values */
@@ -96,8 +116,7 @@ struct recording_table {
 
 struct recording {
 	VEC(char *) text;          /* owned; [0] is "" and means unknown */
-	uint32_t *text_slot;       /* hash of text: index, 0 = empty */
-	uint32_t text_slots;
+	HASH(uint32_t) text_index; /* indexes of text, by its hash */
 	struct recording_table table[RECORDING_TABLES];
 	struct my_code my_code;    /* of META (recording_read_my_code), and what readers add */
 	uint32_t shift;            /* an interval is 1 << shift ms; set by readers */
@@ -106,15 +125,6 @@ struct recording {
 	bool is_complete;          /* has a row of RECORDING_END */
 	bool is_copy;              /* a copy of one that was not finished: see recording_format.h */
 };
-
-/* The layout of a table in a file. */
-struct recording_table_info {
-	char name[5];
-	uint8_t columns;
-	uint8_t exact_columns;     /* without the variances: in exact recordings */
-};
-
-extern const struct recording_table_info recording_table_info[RECORDING_TABLES];
 
 struct recording *recording_new(void);
 void recording_free(struct recording *r); /* may be NULL */
@@ -128,9 +138,19 @@ void recording_add(struct recording *r, enum recording_table_id id, const uint64
 void recording_truncate(struct recording *r, enum recording_table_id id, size_t rows);
 /* The same for all rows, whose memory is freed. */
 void recording_clear(struct recording *r, enum recording_table_id id);
-/* Adds the rows of table @id of @from; bit i of @texts: column i has texts. */
-void recording_copy(const struct recording *from, enum recording_table_id id, uint32_t texts,
-		    struct recording *r);
+/* Row @i of table @id of @from, with texts of @r, which may be another recording. */
+void recording_get_row(const struct recording *from, enum recording_table_id id, size_t i,
+		       struct recording *r, uint64_t out[static RECORDING_MAX_COLUMNS]);
+/* Adds the rows of table @id of @from. */
+void recording_copy(const struct recording *from, enum recording_table_id id, struct recording *r);
+/* Adds the inspection of @from to @r, which has the leaves of its pins. NULL: there is none. */
+void recording_copy_inspection(const struct recording *from, struct recording *r);
+/*
+ * Sorts the rows by their keys, the columns with MERGE_KEY or @key, and merges those whose keys are
+ * equal: @key MERGE_NEWEST keeps the last one, MERGE_REDUCED_KEY adds them up. Tables without a key
+ * stay as they are.
+ */
+void recording_merge_rows(struct recording *r, enum recording_table_id id, enum column_merge key);
 
 void recording_set_meta(struct recording *r, const char *key, const char *value);
 /* @units, a number of blocks or calls in a table, rounded to a whole number. */

@@ -69,13 +69,6 @@ static uint32_t object_row(struct recording_builder *b, uint32_t id)
 	return *slot == NO_OBJECT ? 0 : *slot;
 }
 
-/* Adds the executable, if it is known, as an object. */
-static void recording_names_program(struct recording_builder *b)
-{
-	if (b->in.names.program)
-		object_row(b, b->in.names.program);
-}
-
 /* -- frames -- */
 
 /* @is_below_main: start-up code. */
@@ -232,7 +225,8 @@ void recording_builder_init(struct recording_builder *b, struct recording *r,
 			    const struct recording_input *in)
 {
 	*b = (struct recording_builder){.r = r, .in = *in, .peak_epoch = UINT64_MAX};
-	recording_names_program(b);
+	if (in->names.program) /* the first object */
+		object_row(b, in->names.program);
 }
 
 void recording_builder_deinit(struct recording_builder *b)
@@ -585,20 +579,18 @@ void recording_journal_append(struct recording_journal *j, const struct recordin
 	CHECK(!fclose(out.file));
 }
 
+static int put_bytes(FILE *file, const void *ctx)
+{
+	const struct recording_journal *j = ctx;
+
+	return fwrite(j->bytes, 1, j->size, file) == j->size ? 0 : -errno;
+}
+
 /* The first part appears atomically. */
 static int write_first(struct recording_journal *j)
 {
-	struct outfile out;
-	int rc = outfile_open(j->path, &out);
+	int rc = outfile_put(j->path, put_bytes, j);
 
-	if (rc != 0)
-		return rc;
-	if (fwrite(j->bytes, 1, j->size, out.file) != j->size) {
-		rc = -errno;
-		outfile_abort(&out);
-		return rc;
-	}
-	rc = outfile_commit(&out);
 	if (rc != 0)
 		return rc;
 	rc = stream_open(j->path, O_WRONLY | O_APPEND, 0);

@@ -75,9 +75,6 @@ void recording_fill_end(const struct profile *p, const struct history *h,
 
 /* Objects, frames and nodes of a recording, added when a leaf needs them. */
 
-/* Values of FRAME_KIND. */
-enum recording_kind { KIND_PROGRAM, KIND_LIBRARY, KIND_ALLOCATOR, KIND_STANDARD };
-
 /* An address in a program, as its frames are shown. */
 struct recording_place {
 	uint64_t object;             /* FRAME_OBJECT */

@@ -46,6 +46,8 @@ void recording_write_texts(struct recording_out *out, const struct recording *r,
 /* Writes the rows of a table from @first on; nothing if there are none. */
 void recording_write_rows(struct recording_out *out, const struct recording *r,
 			  enum recording_table_id id, size_t first);
+/* Writes the tables of what --inspect found. */
+void recording_write_inspection(struct recording_out *out, const struct recording *r);
 /* Says that the file is a copy of one that was not finished: it was made on purpose. */
 void recording_write_copy(struct recording_out *out);
 void recording_write_sync(struct recording_out *out);
@@ -70,6 +72,12 @@ bool recording_is(const char *data, size_t size);
 
 /* -EINVAL and *@why_out, which the caller frees, if @data is damaged or not a recording. */
 int recording_read(const char *data, size_t size, struct recording **out, char **why_out);
+
+/*
+ * Brings @r, whose numbers are those of a file or of a recording that was built, into this form.
+ * @is_sampled: it contains estimates. NULL, or the error.
+ */
+const char *recording_check(struct recording *r, bool is_sampled);
 
 /*
  * Reads tables that this ptmem has written, alone: their references, which may lead to rows of

@@ -16,7 +16,6 @@
 #include "base/log.h"
 #include "profile/history.h"
 #include "recording/recording.h"
-#include "recording/recording_build.h"
 #include "recording/recording_format.h"
 
 /* The new number of each row of a table, from 1; 0: it is left out. */
@@ -29,7 +28,8 @@ struct thinner {
 	const struct recording *from;
 	const struct recording_detail *detail;
 	struct recording *to;
-	struct numbers leaf, thread, release, node, frame, object;
+	/* of leaves, threads, releases, nodes, frames and objects */
+	struct numbers numbers[RECORDING_TABLES];
 };
 
 struct recording_detail recording_detail_all(const struct recording *r)
@@ -46,11 +46,12 @@ struct recording_detail recording_detail_all(const struct recording *r)
 
 /* -- numbers -- */
 
-static struct numbers numbers_new(const struct recording *r, enum recording_table_id id)
+static struct numbers *numbers_new(struct thinner *t, enum recording_table_id id)
 {
-	size_t rows = recording_rows(r, id);
+	size_t rows = recording_rows(t->from, id);
 
-	return (struct numbers){.of = xcalloc(rows + 1, sizeof(uint64_t)), .rows = rows};
+	t->numbers[id] = (struct numbers){xcalloc(rows + 1, sizeof(uint64_t)), rows, 0};
+	return &t->numbers[id];
 }
 
 /* Numbers the rows whose number is not 0. */
@@ -104,197 +105,92 @@ static bool has_others(const struct numbers *n)
 static void number_leaves(struct thinner *t)
 {
 	const struct recording_table *leaves = &t->from->table[RECORDING_LEAVES];
-
-	t->leaf = numbers_new(t->from, RECORDING_LEAVES);
-	_cleanup_free_ uint64_t *weight = xcalloc(t->leaf.rows + 1, sizeof(*weight));
+	struct numbers *n = numbers_new(t, RECORDING_LEAVES);
+	_cleanup_free_ uint64_t *weight = xcalloc(n->rows + 1, sizeof(*weight));
 
 	for (size_t i = 0; i < leaves->rows; i++)
 		weight[i] = MAX(leaves->column[LEAF_BYTES][i], leaves->column[LEAF_MAX_BYTES][i]);
-	number_largest(&t->leaf, weight, t->detail->leaves);
+	number_largest(n, weight, t->detail->leaves);
 }
 
 static void number_threads(struct thinner *t)
 {
 	const struct recording_table *shares = &t->from->table[RECORDING_SHARES];
-
-	t->thread = numbers_new(t->from, RECORDING_THREADS);
-	_cleanup_free_ uint64_t *weight = xcalloc(t->thread.rows + 1, sizeof(*weight));
+	struct numbers *n = numbers_new(t, RECORDING_THREADS);
+	_cleanup_free_ uint64_t *weight = xcalloc(n->rows + 1, sizeof(*weight));
 
 	for (size_t i = 0; i < shares->rows; i++)
-		if (shares->column[SHARE_THREAD][i] < t->thread.rows)
+		if (shares->column[SHARE_THREAD][i] < n->rows)
 			weight[shares->column[SHARE_THREAD][i]] += shares->column[SHARE_BYTES][i];
-	number_largest(&t->thread, weight, t->detail->threads);
+	number_largest(n, weight, t->detail->threads);
 }
 
-static void number_releases(struct thinner *t)
+/* Wants what @column of the rows with a row of their own refers to. */
+static void want(struct thinner *t, enum recording_table_id id, unsigned column)
 {
-	t->release = numbers_new(t->from, RECORDING_RELEASES);
-	number_largest(&t->release, t->from->table[RECORDING_RELEASES].column[RELEASE_BYTES],
-		       t->detail->releases);
-}
+	const struct numbers *rows = &t->numbers[id];
+	struct numbers *to = &t->numbers[recording_table_info[id].column[column].to];
+	const uint64_t *value = t->from->table[id].column[column];
 
-/* Wants what @column of the rows with a row of their own refers to, by index + 1. */
-static void want(const struct numbers *rows, const uint64_t *column, struct numbers *to)
-{
 	for (size_t i = 0; i < rows->rows; i++)
-		if (rows->of[i + 1] && rows->of[i + 1] <= rows->kept && column[i] &&
-		    column[i] <= to->rows)
-			to->of[column[i]] = 1;
+		if (rows->of[i + 1] && rows->of[i + 1] <= rows->kept && value[i] &&
+		    value[i] <= to->rows)
+			to->of[value[i]] = 1;
 }
 
 /* Nodes with all their callers, and what they consist of. */
 static void number_names(struct thinner *t)
 {
-	const struct recording_table *table = t->from->table;
-	const struct recording_table *nodes = &table[RECORDING_NODES];
+	const struct recording_table *nodes = &t->from->table[RECORDING_NODES];
+	struct numbers *node = numbers_new(t, RECORDING_NODES);
+	struct numbers *frame = numbers_new(t, RECORDING_FRAMES);
+	struct numbers *object = numbers_new(t, RECORDING_OBJECTS);
 
-	t->node = numbers_new(t->from, RECORDING_NODES);
-	t->frame = numbers_new(t->from, RECORDING_FRAMES);
-	t->object = numbers_new(t->from, RECORDING_OBJECTS);
-	want(&t->leaf, table[RECORDING_LEAVES].column[LEAF_NODE], &t->node);
-	want(&t->release, table[RECORDING_RELEASES].column[RELEASE_NODE], &t->node);
+	want(t, RECORDING_LEAVES, LEAF_NODE);
+	want(t, RECORDING_RELEASES, RELEASE_NODE);
 	for (size_t i = nodes->rows; i-- > 0;) {
-		if (!t->node.of[i + 1])
+		if (!node->of[i + 1])
 			continue;
-		t->node.of[nodes->column[NODE_PARENT][i]] |= nodes->column[NODE_PARENT][i] > 0;
-		t->frame.of[nodes->column[NODE_FRAME][i] + 1] = 1;
+		node->of[nodes->column[NODE_PARENT][i]] |= nodes->column[NODE_PARENT][i] > 0;
+		frame->of[nodes->column[NODE_FRAME][i] + 1] = 1;
 	}
-	number_wanted(&t->node);
-	number_wanted(&t->frame);
-	want(&t->frame, table[RECORDING_FRAMES].column[FRAME_OBJECT], &t->object);
-	if (t->object.rows > 0)
-		t->object.of[1] = 1; /* the program, also if no frame is in it */
-	number_wanted(&t->object);
+	number_wanted(node);
+	number_wanted(frame);
+	want(t, RECORDING_FRAMES, FRAME_OBJECT);
+	if (object->rows > 0)
+		object->of[1] = 1; /* the program, also if no frame is in it */
+	number_wanted(object);
 }
 
 /* -- rows -- */
 
-/* A table whose rows may refer to one with new numbers. */
-struct copied {
-	enum recording_table_id id;
-	uint32_t texts;            /* bit i: column i has texts */
-	/* in struct thinner, the numbers of what @column refers to, by index + 1; 0 = nothing */
-	size_t numbers;
-	unsigned column;
-	unsigned keys;             /* rows with these first columns equal are added up; 0: none */
-};
-
-#define OF(field) offsetof(struct thinner, field)
-
-static const struct copied copied[] = {
-	{RECORDING_SIZES, 0, OF(leaf), BUCKET_LEAF, 2},
-	{RECORDING_LIFETIMES, 0, OF(leaf), BUCKET_LEAF, 2},
-	{RECORDING_TIMELINE, 0, 0, 0, 0},
-	{RECORDING_CELLS, 0, OF(leaf), CELL_LEAF, 0},
-	{RECORDING_PEAK_AT, 0, 0, 0, 0},
-	{RECORDING_PEAK, 0, OF(leaf), PEAK_LEAF, 2},
-	{RECORDING_LEAKS, 1u << LEAK_KIND, OF(leaf), LEAK_LEAF, 2},
-	{RECORDING_END, 0, 0, 0, 0},
-	{RECORDING_CALLS, 1u << CALL_FUNCTION, 0, 0, 0},
-};
-
-static const struct copied inspected[] = {
-	{RECORDING_INSPECTION, 1u << INSPECTION_MALLOC, 0, 0, 0},
-	{RECORDING_DOUBTS, 1u << DOUBT_TEXT, 0, 0, 0},
-	{RECORDING_RESIDENT, 1u << RESIDENT_NAME, 0, 0, 0},
-	{RECORDING_ARENAS, 0, 0, 0, 0},
-	{RECORDING_PINNED, 0, 0, 0, 0},
-	{RECORDING_HEAPS, 0, 0, 0, 0},
-	{RECORDING_HEAP_CELLS, 0, 0, 0, 0},
-	{RECORDING_TYPES, 1u << TYPE_NAME, 0, 0, 0},
-	{RECORDING_PINS, 0, OF(leaf), PIN_LEAF, 1},
-	{RECORDING_ADVICE, 1u << ADVICE_TEXT, 0, 0, 0},
-};
-
-struct order {
-	const struct recording_table *table;
-	unsigned keys;
-};
-
-static int compare_keys(const struct order *o, size_t x, size_t y)
+/* Row @i of table @id as the copy has it. */
+static void get_row(const struct thinner *t, enum recording_table_id id, size_t i, uint64_t *row)
 {
-	for (unsigned k = 0; k < o->keys; k++)
-		if (o->table->column[k][x] != o->table->column[k][y])
-			return o->table->column[k][x] < o->table->column[k][y] ? -1 : 1;
-	return 0;
-}
+	recording_get_row(t->from, id, i, t->to, row);
+	for (unsigned c = 0; c < recording_table_info[id].columns; c++) {
+		const struct recording_column *column = &recording_table_info[id].column[c];
+		const uint64_t *of = column->to == RECORDING_NONE ? NULL :
+								     t->numbers[column->to].of;
 
-static int compare_rows(const void *a, const void *b, void *order)
-{
-	return compare_keys(order, *(const size_t *)a, *(const size_t *)b);
-}
-
-/* Adds up the rows of which the first @keys columns are equal. */
-static void add_equal(struct recording *r, enum recording_table_id id, unsigned keys)
-{
-	struct recording_table old = r->table[id];
-	struct order order = {&old, keys};
-	_cleanup_free_ size_t *row = xcalloc(old.rows + 1, sizeof(*row));
-
-	for (size_t i = 0; i < old.rows; i++)
-		row[i] = i;
-	qsort_r(row, old.rows, sizeof(*row), compare_rows, &order);
-	r->table[id] = (struct recording_table){0};
-	for (size_t i = 0, first; i < old.rows;) {
-		uint64_t sum[RECORDING_MAX_COLUMNS] = {0};
-
-		for (unsigned k = 0; k < keys; k++)
-			sum[k] = old.column[k][row[i]];
-		for (first = row[i]; i < old.rows && !compare_keys(&order, first, row[i]); i++)
-			for (unsigned c = keys; c < recording_table_info[id].columns; c++)
-				sum[c] += old.column[c][row[i]];
-		recording_add(r, id, sum);
-	}
-	for (int c = 0; c < RECORDING_MAX_COLUMNS; c++)
-		free(old.column[c]);
-}
-
-/* Row @i of table @id; the texts in columns @texts are those of the copy. */
-static void get_row(const struct thinner *t, const struct copied *c, size_t i, uint64_t *row)
-{
-	for (unsigned k = 0; k < recording_table_info[c->id].columns; k++) {
-		row[k] = recording_get(t->from, c->id, i, k);
-		if (c->texts & 1u << k)
-			row[k] = recording_string(t->to, t->from->text.data[row[k]]);
-	}
-	if (c->numbers) {
-		const struct numbers *n = (const void *)((const char *)t + c->numbers);
-
-		row[c->column] = n->of[row[c->column]];
+		if (of)
+			row[c] = column->unit == UNIT_INDEX ? of[row[c] + 1] - 1 : of[row[c]];
 	}
 }
 
-/* Copies those that are in @wanted; NULL = all. */
-static void copy(const struct thinner *t, const struct copied *c, const struct numbers *wanted)
+/* Those that have no number, if the table has numbers, are left out. */
+static void copy(const struct thinner *t, enum recording_table_id id)
 {
+	const uint64_t *of = t->numbers[id].of;
 	uint64_t row[RECORDING_MAX_COLUMNS];
 
-	for (size_t i = 0; i < recording_rows(t->from, c->id); i++) {
-		if (wanted && !wanted->of[i + 1])
+	for (size_t i = 0; i < recording_rows(t->from, id); i++) {
+		if (of && !of[i + 1])
 			continue;
-		get_row(t, c, i, row);
-		recording_add(t->to, c->id, row);
+		get_row(t, id, i, row);
+		recording_add(t->to, id, row);
 	}
-	if (c->keys)
-		add_equal(t->to, c->id, c->keys);
-}
-
-static void copy_names(const struct thinner *t)
-{
-	static const struct copied objects = {RECORDING_OBJECTS,
-					      1u << OBJECT_PATH | 1u << OBJECT_BUILD_ID, 0, 0, 0};
-	static const struct copied frames = {RECORDING_FRAMES,
-					     1u << FRAME_FUNCTION | 1u << FRAME_FILE, OF(object),
-					     FRAME_OBJECT, 0};
-	static const struct copied nodes = {RECORDING_NODES, 0, OF(node), NODE_PARENT, 0};
-	uint64_t *frame;
-
-	copy(t, &objects, &t->object);
-	copy(t, &frames, &t->frame);
-	copy(t, &nodes, &t->node);
-	frame = t->to->table[RECORDING_NODES].column[NODE_FRAME];
-	for (size_t i = 0; i < recording_rows(t->to, RECORDING_NODES); i++)
-		frame[i] = t->frame.of[frame[i] + 1] - 1;
+	recording_merge_rows(t->to, id, MERGE_REDUCED_KEY);
 }
 
 /* -- others -- */
@@ -331,16 +227,17 @@ static void find_most(const struct thinner *t, uint64_t number, uint64_t *row)
 {
 	uint64_t live[HISTORY_INTERVALS + 1] = {0}, now = 0;
 	const struct recording_table *peak = &t->from->table[RECORDING_PEAK];
+	const uint64_t *of = t->numbers[RECORDING_LEAVES].of;
 	size_t rows = recording_rows(t->from, RECORDING_TIMELINE);
 
 	for (size_t i = 0; i < recording_rows(t->from, RECORDING_CELLS); i++) {
 		uint64_t leaf = recording_get(t->from, RECORDING_CELLS, i, CELL_LEAF);
 
-		if (leaf && t->leaf.of[leaf] == number)
+		if (leaf && of[leaf] == number)
 			add_live(t->from, i, live);
 	}
 	for (size_t i = 0; i < peak->rows; i++)
-		if (t->leaf.of[peak->column[PEAK_LEAF][i]] == number) {
+		if (of[peak->column[PEAK_LEAF][i]] == number) {
 			row[LEAF_MAX_BYTES] += peak->column[PEAK_BYTES][i];
 			row[LEAF_MAX_VARIANCE] += peak->column[PEAK_VARIANCE][i];
 		}
@@ -357,25 +254,25 @@ static void find_most(const struct thinner *t, uint64_t number, uint64_t *row)
 
 static void copy_leaves(const struct thinner *t)
 {
-	static const struct copied leaves = {RECORDING_LEAVES, 0, OF(node), LEAF_NODE, 0};
-	static const int sums[] = {LEAF_ALLOCATIONS, LEAF_BYTES, LEAF_TEMPORARY, LEAF_REALLOCS,
-				   LEAF_MOVED,	     LEAF_VARIANCE};
-	uint64_t row[LEAF_COLUMNS], other[LEAF_COLUMNS] = {0};
+	const struct recording_column *column = recording_table_info[RECORDING_LEAVES].column;
+	const struct numbers *n = &t->numbers[RECORDING_LEAVES];
+	uint64_t row[RECORDING_MAX_COLUMNS], other[LEAF_COLUMNS] = {0};
 
-	for (size_t i = 0; i < t->leaf.rows; i++) {
-		get_row(t, &leaves, i, row);
-		row[LEAF_NUMBER] = t->leaf.of[i + 1];
-		if (row[LEAF_NUMBER] <= t->leaf.kept) {
+	for (size_t i = 0; i < n->rows; i++) {
+		get_row(t, RECORDING_LEAVES, i, row);
+		row[LEAF_NUMBER] = n->of[i + 1];
+		if (row[LEAF_NUMBER] <= n->kept) {
 			recording_add(t->to, RECORDING_LEAVES, row);
 			continue;
 		}
-		for (size_t k = 0; k < ARRAY_SIZE(sums); k++)
-			other[sums[k]] += row[sums[k]];
+		for (unsigned c = 0; c < LEAF_COLUMNS; c++)
+			if (column[c].merge == MERGE_SUM)
+				other[c] += row[c];
 	}
-	if (!has_others(&t->leaf))
+	if (!has_others(n))
 		return;
 	other[LEAF_NODE] = add_other_node(t->to);
-	other[LEAF_NUMBER] = t->leaf.kept + 1;
+	other[LEAF_NUMBER] = n->kept + 1;
 	find_most(t, other[LEAF_NUMBER], other);
 	recording_add(t->to, RECORDING_LEAVES, other);
 }
@@ -383,51 +280,42 @@ static void copy_leaves(const struct thinner *t)
 /* The other threads are one without an id. */
 static void copy_threads(const struct thinner *t)
 {
-	static const struct copied shares = {RECORDING_SHARES, 0, OF(leaf), SHARE_LEAF, 0};
-	const uint64_t other[THREAD_COLUMNS] = {[THREAD_NUMBER] = t->thread.kept};
-	uint64_t *thread;
+	const struct numbers *n = &t->numbers[RECORDING_THREADS];
+	const uint64_t other[THREAD_COLUMNS] = {[THREAD_NUMBER] = n->kept};
 
-	for (size_t i = 0; i < t->thread.rows; i++) {
+	for (size_t i = 0; i < n->rows; i++) {
 		const uint64_t row[THREAD_COLUMNS] = {
-			t->thread.of[i + 1] - 1,
-			recording_get(t->from, RECORDING_THREADS, i, THREAD_ID)};
+			n->of[i + 1] - 1, recording_get(t->from, RECORDING_THREADS, i, THREAD_ID)};
 
-		if (row[THREAD_NUMBER] < t->thread.kept)
+		if (row[THREAD_NUMBER] < n->kept)
 			recording_add(t->to, RECORDING_THREADS, row);
 	}
-	if (has_others(&t->thread))
+	if (has_others(n))
 		recording_add(t->to, RECORDING_THREADS, other);
-	copy(t, &shares, NULL);
-	thread = t->to->table[RECORDING_SHARES].column[SHARE_THREAD];
-	for (size_t i = 0; i < recording_rows(t->to, RECORDING_SHARES); i++)
-		thread[i] = t->thread.of[thread[i] + 1] - 1;
-	add_equal(t->to, RECORDING_SHARES, 2);
 }
 
 /* The stacks of the other releases are unknown. */
 static void copy_releases(const struct thinner *t)
 {
-	static const struct copied releases = {RECORDING_RELEASES, 0, OF(node), RELEASE_NODE, 0};
-	uint64_t row[RELEASE_COLUMNS];
+	const struct numbers *n = &t->numbers[RECORDING_RELEASES];
+	uint64_t row[RECORDING_MAX_COLUMNS];
 
-	for (size_t i = 0; i < t->release.rows; i++) {
-		get_row(t, &releases, i, row);
-		if (t->release.of[i + 1] > t->release.kept)
+	for (size_t i = 0; i < n->rows; i++) {
+		get_row(t, RECORDING_RELEASES, i, row);
+		if (n->of[i + 1] > n->kept)
 			row[RELEASE_NODE] = 0;
 		recording_add(t->to, RECORDING_RELEASES, row);
 	}
-	add_equal(t->to, RECORDING_RELEASES, 1);
+	recording_merge_rows(t->to, RECORDING_RELEASES, MERGE_REDUCED_KEY);
 }
 
 static void copy_markers(const struct thinner *t)
 {
-	static const struct copied markers = {
-		RECORDING_MARKERS, 1u << MARKER_KIND | 1u << MARKER_TEXT, 0, 0, 0};
 	size_t rows = recording_rows(t->from, RECORDING_MARKERS);
-	uint64_t row[MARKER_COLUMNS];
+	uint64_t row[RECORDING_MAX_COLUMNS];
 
 	for (size_t i = rows - MIN(rows, t->detail->markers); i < rows; i++) {
-		get_row(t, &markers, i, row);
+		get_row(t, RECORDING_MARKERS, i, row);
 		recording_add(t->to, RECORDING_MARKERS, row);
 	}
 }
@@ -437,7 +325,7 @@ static void copy_markers(const struct thinner *t)
 /* "thread.ID" of a thread without a row of its own? */
 static bool is_of_other_thread(const struct thinner *t, const char *key)
 {
-	if (!has_others(&t->thread) || strncmp(key, "thread.", 7) != 0)
+	if (!has_others(&t->numbers[RECORDING_THREADS]) || strncmp(key, "thread.", 7) != 0)
 		return false;
 	uint64_t id = strtoull(key + 7, NULL, 10);
 
@@ -462,22 +350,40 @@ static void copy_values(const struct thinner *t)
 		if (!is_of_other_thread(t, key))
 			recording_set_meta(t->to, key, cut ? cut : value);
 	}
-	if (has_others(&t->thread))
+	if (has_others(&t->numbers[RECORDING_THREADS]))
 		recording_set_meta(t->to, "thread.0", "[other threads]");
 }
 
-static void copy_all(struct thinner *t)
+/* In this order, by which texts get their numbers; the other leaves add a node. */
+static const struct {
+	enum recording_table_id id;
+	void (*copy)(const struct thinner *t); /* NULL: as all other tables */
+} first[] = {
+	{RECORDING_OBJECTS, NULL},
+	{RECORDING_FRAMES, NULL},
+	{RECORDING_NODES, NULL},
+	{RECORDING_LEAVES, copy_leaves},
+	{RECORDING_THREADS, copy_threads},
+	{RECORDING_RELEASES, copy_releases},
+	{RECORDING_MARKERS, copy_markers},
+	{RECORDING_META, copy_values},
+};
+
+static void copy_all(const struct thinner *t)
 {
-	copy_names(t);
-	copy_leaves(t);
-	copy_threads(t);
-	copy_releases(t);
-	copy_markers(t);
-	copy_values(t);
-	for (size_t i = 0; i < ARRAY_SIZE(copied); i++)
-		copy(t, &copied[i], NULL);
-	for (size_t i = 0; t->detail->has_inspection && i < ARRAY_SIZE(inspected); i++)
-		copy(t, &inspected[i], NULL);
+	int end = t->detail->has_inspection ? RECORDING_TABLES : RECORDING_INSPECTED;
+	bool is_copied[RECORDING_TABLES] = {0};
+
+	for (size_t i = 0; i < ARRAY_SIZE(first); i++) {
+		is_copied[first[i].id] = true;
+		if (first[i].copy)
+			first[i].copy(t);
+		else
+			copy(t, first[i].id);
+	}
+	for (int id = 0; id < end; id++)
+		if (!is_copied[id])
+			copy(t, (enum recording_table_id)id);
 }
 
 struct recording *recording_reduce(const struct recording *r, const struct recording_detail *detail)
@@ -487,16 +393,13 @@ struct recording *recording_reduce(const struct recording *r, const struct recor
 	t.to->interval = r->interval;
 	number_leaves(&t);
 	number_threads(&t);
-	number_releases(&t);
+	number_largest(numbers_new(&t, RECORDING_RELEASES),
+		       r->table[RECORDING_RELEASES].column[RELEASE_BYTES], detail->releases);
 	number_names(&t);
 	copy_all(&t);
 	recording_merge_intervals(t.to, detail->merges);
-	free(t.leaf.of);
-	free(t.thread.of);
-	free(t.release.of);
-	free(t.node.of);
-	free(t.frame.of);
-	free(t.object.of);
+	for (int id = 0; id < RECORDING_TABLES; id++)
+		free(t.numbers[id].of);
 	return t.to;
 }
 
@@ -525,92 +428,55 @@ static uint64_t file_size(const struct recording *r)
 
 /* -- steps -- */
 
-struct step {
-	const struct recording *r;
-	struct recording_detail *detail;
-	double part;               /* of the size that is left to use, below 1 */
+static const struct step {
+	enum {
+		STEP_MERGE_INTERVALS,   /* until there are at most `least` */
+		STEP_DROP_INSPECTION,
+		STEP_REDUCE_ROWS,       /* until there are at most `least` of @number */
+		STEP_KEEP_SUMS,         /* all that has no fixed number */
+	} kind;
+	unsigned least;
+	size_t number;             /* its offset in struct recording_detail */
+} steps[] = {
+	{STEP_MERGE_INTERVALS, FIRST_INTERVALS, 0},
+	{STEP_DROP_INSPECTION, 0, 0},
+	{STEP_REDUCE_ROWS, FIRST_ROWS, offsetof(struct recording_detail, threads)},
+	{STEP_REDUCE_ROWS, FIRST_ROWS, offsetof(struct recording_detail, releases)},
+	{STEP_REDUCE_ROWS, FIRST_ROWS, offsetof(struct recording_detail, markers)},
+	{STEP_REDUCE_ROWS, FIRST_ROWS, offsetof(struct recording_detail, leaves)},
+	{STEP_MERGE_INTERVALS, LAST_INTERVALS, 0},
+	{STEP_KEEP_SUMS, 0, 0},
 };
 
-static bool merge_to(const struct step *s, size_t least)
+/* @part: of the size that is left to use, below 1. False: there is nothing to reduce. */
+static bool take_step(const struct step *s, const struct recording *r, double part,
+		      struct recording_detail *d)
 {
-	size_t n = recording_rows(s->r, RECORDING_TIMELINE);
+	size_t *rows = (size_t *)((char *)d + s->number);
 
-	if (n >> s->detail->merges <= least)
-		return false;
-	s->detail->merges++;
-	return true;
-}
-
-/* Reduces the @rows of a table, or their number @kept, by what the file is too large. */
-static bool reduce(const struct step *s, size_t *kept, size_t least)
-{
-	if (*kept <= least)
-		return false;
-	*kept = MAX((size_t)((double)*kept * s->part * 0.9), least);
-	return true;
-}
-
-static bool merge_some(const struct step *s)
-{
-	return merge_to(s, FIRST_INTERVALS);
-}
-
-static bool drop_inspection(const struct step *s)
-{
-	bool had = s->detail->has_inspection;
-
-	s->detail->has_inspection = false;
-	return had;
-}
-
-static bool reduce_threads(const struct step *s)
-{
-	return reduce(s, &s->detail->threads, FIRST_ROWS);
-}
-
-static bool reduce_releases(const struct step *s)
-{
-	return reduce(s, &s->detail->releases, FIRST_ROWS);
-}
-
-static bool reduce_markers(const struct step *s)
-{
-	return reduce(s, &s->detail->markers, FIRST_ROWS);
-}
-
-static bool reduce_leaves(const struct step *s)
-{
-	return reduce(s, &s->detail->leaves, FIRST_ROWS);
-}
-
-static bool merge_more(const struct step *s)
-{
-	return merge_to(s, LAST_INTERVALS);
-}
-
-/* All that has no fixed number. */
-static bool keep_sums(const struct step *s)
-{
-	struct recording_detail *d = s->detail;
-
-	if (d->text_size == SHORT_TEXT)
-		return false;
-	d->leaves = d->threads = d->releases = d->markers = 0;
-	d->text_size = SHORT_TEXT;
-	return true;
-}
-
-static bool (*const steps[])(const struct step *s) = {
-	merge_some,    drop_inspection, reduce_threads, reduce_releases, reduce_markers,
-	reduce_leaves, merge_more,      keep_sums,
-};
-
-static bool take_step(const struct step *s)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(steps); i++)
-		if (steps[i](s))
-			return true;
-	return false;
+	switch (s->kind) {
+	case STEP_MERGE_INTERVALS:
+		if (recording_rows(r, RECORDING_TIMELINE) >> d->merges <= s->least)
+			return false;
+		d->merges++;
+		return true;
+	case STEP_DROP_INSPECTION:
+		if (!d->has_inspection)
+			return false;
+		d->has_inspection = false;
+		return true;
+	case STEP_REDUCE_ROWS:
+		if (*rows <= s->least)
+			return false;
+		*rows = MAX((size_t)((double)*rows * part * 0.9), (size_t)s->least);
+		return true;
+	default:
+		if (d->text_size == SHORT_TEXT)
+			return false;
+		d->leaves = d->threads = d->releases = d->markers = 0;
+		d->text_size = SHORT_TEXT;
+		return true;
+	}
 }
 
 /* -- what is said about it -- */
@@ -663,9 +529,12 @@ struct recording *recording_limit(const struct recording *r, uint64_t limit)
 	uint64_t size = file_size(r);
 
 	while (size > limit) {
-		const struct step step = {r, &detail, (double)limit / (double)size};
+		size_t i = 0;
 
-		if (!take_step(&step))
+		while (i < ARRAY_SIZE(steps) &&
+		       !take_step(&steps[i], r, (double)limit / (double)size, &detail))
+			i++;
+		if (i == ARRAY_SIZE(steps))
 			break;
 		recording_free(thin);
 		thin = recording_reduce(r, &detail);

@@ -106,10 +106,10 @@ static bool *matching_nodes(const struct recording *r, const regex_t *regex)
 	return node;
 }
 
-static void copy_row(struct recording_table *t, size_t to, size_t from, unsigned columns)
+static void copy_row(struct recording *r, enum recording_table_id id, size_t to, size_t from)
 {
-	for (unsigned c = 0; c < columns; c++)
-		t->column[c][to] = t->column[c][from];
+	for (unsigned c = 0; c < recording_table_info[id].columns; c++)
+		r->table[id].column[c][to] = r->table[id].column[c][from];
 }
 
 /*
@@ -127,7 +127,7 @@ static void keep_rows(struct recording *r, enum recording_table_id id, unsigned 
 
 		if (!value)
 			continue;
-		copy_row(t, kept, i, recording_table_info[id].columns);
+		copy_row(r, id, kept, i);
 		t->column[column][kept++] = value;
 	}
 	recording_truncate(r, id, kept);
@@ -144,7 +144,7 @@ static void keep_leaves(struct recording *r, const bool *is_wanted, uint64_t *nu
 
 		if (!node || !is_wanted[node - 1])
 			continue;
-		copy_row(t, kept++, i, LEAF_COLUMNS);
+		copy_row(r, RECORDING_LEAVES, kept++, i);
 		number[i + 1] = kept;
 	}
 	recording_truncate(r, RECORDING_LEAVES, kept);
@@ -163,15 +163,6 @@ static void keep_releases(struct recording *r, const bool *is_wanted)
 
 int recording_keep_matches(struct recording *r, const char *match, char **why_out)
 {
-	static const struct {
-		enum recording_table_id id;
-		unsigned column;
-	} of_leaves[] = {
-		{RECORDING_SIZES, BUCKET_LEAF}, {RECORDING_LIFETIMES, BUCKET_LEAF},
-		{RECORDING_SHARES, SHARE_LEAF}, {RECORDING_CELLS, CELL_LEAF},
-		{RECORDING_PEAK, PEAK_LEAF},    {RECORDING_LEAKS, LEAK_LEAF},
-		{RECORDING_PINS, PIN_LEAF},
-	};
 	regex_t regex;
 	char text[256];
 	int rc = regcomp(&regex, match, REG_EXTENDED | REG_NOSUB);
@@ -185,8 +176,10 @@ int recording_keep_matches(struct recording *r, const char *match, char **why_ou
 	uint64_t *number = xcalloc(recording_rows(r, RECORDING_LEAVES) + 1, sizeof(*number));
 
 	keep_leaves(r, node, number);
-	for (size_t i = 0; i < ARRAY_SIZE(of_leaves); i++)
-		keep_rows(r, of_leaves[i].id, of_leaves[i].column, number);
+	for (int id = 0; id < RECORDING_TABLES; id++)
+		for (unsigned c = 0; c < recording_table_info[id].columns; c++)
+			if (recording_table_info[id].column[c].to == RECORDING_LEAVES)
+				keep_rows(r, (enum recording_table_id)id, c, number);
 	keep_releases(r, node);
 	free(number);
 	free(node);

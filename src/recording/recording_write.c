@@ -29,13 +29,6 @@ static void put_number(struct buffer *b, uint64_t value)
 	put_byte(b, (uint8_t)value);
 }
 
-static void put_bytes(struct buffer *b, const char *text, size_t size)
-{
-	vec_reserve(&b->byte, b->byte.count + size);
-	memcpy(&b->byte.data[b->byte.count], text, size);
-	b->byte.count += size;
-}
-
 static void put_column(struct buffer *b, const uint64_t *value, size_t rows)
 {
 	uint64_t last = 0;
@@ -91,8 +84,11 @@ void recording_write_texts(struct recording_out *out, const struct recording *r,
 			size += strlen(r->text.data[end]);
 		put_number(&b, end - first);
 		for (size_t i = first; i < end; i++) {
-			put_number(&b, strlen(r->text.data[i]));
-			put_bytes(&b, r->text.data[i], strlen(r->text.data[i]));
+			size = strlen(r->text.data[i]);
+			put_number(&b, size);
+			vec_reserve(&b.byte, b.byte.count + size);
+			memcpy(&b.byte.data[b.byte.count], r->text.data[i], size);
+			b.byte.count += size;
 		}
 		write_chunk(out, RECORDING_TEXTS, &b);
 	}
@@ -101,9 +97,8 @@ void recording_write_texts(struct recording_out *out, const struct recording *r,
 void recording_write_rows(struct recording_out *out, const struct recording *r,
 			  enum recording_table_id id, size_t first)
 {
-	const struct recording_table_info *info = &recording_table_info[id];
 	const struct recording_table *t = &r->table[id];
-	unsigned columns = r->interval ? info->columns : info->exact_columns;
+	unsigned columns = recording_file_columns(id, r->interval);
 
 	for (size_t rows; first < t->rows; first += rows) {
 		struct buffer b = {0};
@@ -113,8 +108,14 @@ void recording_write_rows(struct recording_out *out, const struct recording *r,
 		put_number(&b, rows);
 		for (unsigned c = 0; c < columns; c++)
 			put_column(&b, t->column[c] + first, rows);
-		write_chunk(out, info->name, &b);
+		write_chunk(out, recording_table_info[id].name, &b);
 	}
+}
+
+void recording_write_inspection(struct recording_out *out, const struct recording *r)
+{
+	for (int id = RECORDING_INSPECTED; id < RECORDING_INSPECTED_END; id++)
+		recording_write_rows(out, r, (enum recording_table_id)id, 0);
 }
 
 void recording_write_copy(struct recording_out *out)

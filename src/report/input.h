@@ -7,7 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/types.h"
-#include "inspect/account.h"
+#include "malloc/account.h"
 #include "recording/recording.h"
 #include "report/massif_file.h"
 

@@ -13,7 +13,6 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "output/report.h"
-#include "recording/recording_build.h"
 #include "recording/recording_view.h"
 #include "report/recording_paths.h"
 

@@ -24,23 +24,41 @@
 #include "report/massif_output.h"
 #include "report/recording_output.h"
 
-static int log_unwritten(const char *path, int err)
+static int write_file(const char *path, int (*put)(FILE *file, const void *ctx), const void *ctx)
 {
+	int err = outfile_put(path, put, ctx);
+
 	if (err)
 		log_error("cannot write %s: %s", path, strerror(-err));
 	return err ? EXIT_NOT_WRITTEN : 0;
 }
 
+/* A tree, and how it is written. */
+struct paths {
+	const struct path_tree *tree;
+	const struct flame_options *flame;
+	bool is_diff;
+};
+
+static int put_folded(FILE *file, const void *ctx)
+{
+	const struct paths *p = ctx;
+
+	path_tree_write_folded(file, p->tree, p->is_diff);
+	return 0;
+}
+
+static int put_flame(FILE *file, const void *ctx)
+{
+	const struct paths *p = ctx;
+
+	flame_write(file, p->tree, p->flame);
+	return 0;
+}
+
 int path_files_folded(const char *path, const struct path_tree *t, bool is_diff)
 {
-	struct outfile out;
-	int err = outfile_open(path, &out);
-
-	if (!err) {
-		path_tree_write_folded(out.file, t, is_diff);
-		err = outfile_commit(&out);
-	}
-	return log_unwritten(path, err);
+	return write_file(path, put_folded, &(struct paths){t, NULL, is_diff});
 }
 
 static int write_flame(const struct report_request *r, const struct path_tree *t,
@@ -55,14 +73,8 @@ static int write_flame(const struct report_request *r, const struct path_tree *t
 		.min_frame = FLAME_MIN_FRAME,
 		.is_diff = r->is_diff,
 	};
-	struct outfile out;
-	int err = outfile_open(r->flame, &out);
 
-	if (!err) {
-		flame_write(out.file, t, &options);
-		err = outfile_commit(&out);
-	}
-	return log_unwritten(r->flame, err);
+	return write_file(r->flame, put_flame, &(struct paths){t, &options, r->is_diff});
 }
 
 int path_files_write(const struct report_request *r, const struct path_tree *t,
@@ -166,51 +178,47 @@ static void put_json(FILE *out, const struct input *input, char *const more[2], 
 	frame_match_free(match);
 }
 
-static void put_page(FILE *out, const struct input *input, char *const more[2], bool is_diff)
+struct page {
+	const struct input *input;
+	char *more[2];
+	bool is_diff;
+};
+
+static int put_page(FILE *file, const void *ctx)
 {
+	const struct page *p = ctx;
 	_cleanup_free_ char *json = NULL;
 	size_t size;
+
+	if (p->input->kind == INPUT_INSPECT) {
+		inspect_html_write(file, p->input->inspect);
+		return 0;
+	}
 	FILE *memory = open_memstream(&json, &size);
 
 	CHECK(memory);
-	put_json(memory, input, more, is_diff);
+	put_json(memory, p->input, p->more, p->is_diff);
 	CHECK(!fclose(memory));
-	html_page_write(out, json, size, false);
-}
-
-static int write_page(const struct report_request *r, const struct input *input,
-		      char *const more[2])
-{
-	struct outfile out;
-	int err = outfile_open(r->html, &out);
-
-	if (!err) {
-		if (input->kind == INPUT_INSPECT)
-			inspect_html_write(out.file, input->inspect);
-		else
-			put_page(out.file, input, more, r->is_diff);
-		err = outfile_commit(&out);
-	}
-	if (err)
-		log_error("cannot write %s: %s", r->html, strerror(-err));
-	return err ? EXIT_NOT_WRITTEN : 0;
+	html_page_write(file, json, size, false);
+	return 0;
 }
 
 int html_report_write(const struct report_request *r, const struct input *input)
 {
-	char *more[2] = {NULL, NULL}, *why = NULL;
+	struct page page = {.input = input, .is_diff = r->is_diff};
+	char *why = NULL;
 	int status = 0;
 
 	for (int i = 0; !why && input->kind == INPUT_RECORDING && i <= r->is_diff; i++) {
-		if (recording_view_json(input[i].recording, &r->question, &more[i], &why) != 0) {
+		if (recording_view_json(input[i].recording, &r->question, &page.more[i], &why)) {
 			log_error("%s: %s", r->path[i], why);
 			status = EXIT_REFUSED;
 		}
 	}
 	if (!status)
-		status = write_page(r, input, more);
-	free(more[0]);
-	free(more[1]);
+		status = write_file(r->html, put_page, &page);
+	free(page.more[0]);
+	free(page.more[1]);
 	free(why);
 	return status;
 }

@@ -19,6 +19,7 @@
 #include "base/cleanup.h"
 #include "base/proc.h"
 #include "base/shell_words.h"
+#include "session/run.h"
 
 #define NAME_SIZE 4096
 
@@ -127,8 +128,9 @@ static bool has_matching_argument(const char *list, pid_t pid)
 	return false;
 }
 
-bool skip_exec(const struct options *o, pid_t pid)
+bool skip_exec(void *ctx, pid_t pid)
 {
+	const struct options *o = ((struct run *)ctx)->options;
 	_cleanup_free_ char *name = o->children.skip ? exec_info_name(pid) : NULL;
 	if (name && wildcard_list_matches(o->children.skip, name))
 		return true;

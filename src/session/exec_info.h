@@ -8,7 +8,6 @@
 #include <sys/types.h>
 
 #include "base/types.h"
-#include "session/options.h"
 
 /*
  * For "cmd:" (doc/massif.md 1.1): the words of the command line, separated by spaces, with line
@@ -21,9 +20,9 @@ char *exec_info_command(pid_t pid, bool is_fresh);
 /* --trace-children-skip and --trace-children-skip-by-arg: programs that are not followed. */
 
 /*
- * Whether the program just executed by @pid, at its first instruction, is excluded by the path
- * passed to execve, or by one of its arguments.
+ * For event_sink: whether the program just executed by @pid, at its first instruction, is excluded
+ * by the path passed to execve, or by one of its arguments.
  */
-bool skip_exec(const struct options *o, pid_t pid);
+bool skip_exec(void *ctx, pid_t pid);
 
 #endif

@@ -16,8 +16,8 @@
 #include "session/inspect/inspect_session.h"
 #include "session/memusage_run.h"
 #include "session/observer.h"
+#include "session/out.h"
 #include "session/record/recording_run.h"
-#include "session/session_files.h"
 #include "tracee/control/left_children.h"
 #include "tracee/control/timers.h"
 #include "tracee/pads/pads.h"
@@ -59,21 +59,23 @@ static bool ended_forks_wants(const struct session *s)
 	       program && s->process.end_ns < program->process.start_ns + WRAPPER_NS;
 }
 
-static void finish(struct session *s)
+/*
+ * The end of @s: its files are written if it @is_result. @is_replaced: it executed another program
+ * that is counted as well (memusage_run_end).
+ */
+static void end_profile(struct session *s, bool is_result, bool is_replaced)
 {
-	memusage_run_end(s, false);
-	session_finish(s, s->process.end_ns);
-	observers_session_finished(s);
-	session_free(s);
-}
+	const struct observer *o;
 
-/* @s, which is abandoned and has ended, is dropped. */
-static void ended_forks_abandon(struct session *s)
-{
-	left_children_note_ended(s->run->target);
-	memusage_run_end(s, true);
-	recording_run_drop(s);
-	observers_session_finished(s);
+	memusage_run_end(s, is_replaced);
+	if (is_result) {
+		session_finish(s, s->process.end_ns);
+		out_end(s);
+	} else {
+		recording_run_drop(s);
+	}
+	observers_each(o, s->run, session_finished)
+		o->session_finished(o->ctx, s);
 	session_free(s);
 }
 
@@ -99,39 +101,26 @@ static void ended_forks_keep(struct session *s)
 {
 	struct run *run = s->run;
 
-	session_files_end(s); /* another process may get this id meanwhile */
+	out_end(s); /* another process may get this id meanwhile */
 	session_unlist(s);
 	*vec_add(&run->ended_forks) = s;
 	run->ended_fork_bytes += bytes_of(s);
 	timers_tick_by(run->target, clock_now_ns() + WRAPPER_NS);
 	while (run->ended_fork_bytes > MOST_BYTES)
-		finish(take_fork(run, 0));
+		end_profile(take_fork(run, 0), true, false);
 }
 
-static void end_all(struct run *run, uint32_t program, void (*end)(struct session *s))
+/* Program @program (session_image.serial) has ended: what its forks had is a result, or nothing. */
+static void end_forks(struct run *run, uint32_t program, bool is_result)
 {
 	for (size_t i = 0; i < run->ended_forks.count;) {
-		if (run->ended_forks.data[i]->image.serial == program)
-			end(take_fork(run, i));
-		else
+		if (run->ended_forks.data[i]->image.serial != program) {
 			i++;
-	}
-}
-
-/* Program @program (session_image.serial) has ended: what its children had is a result. */
-static void ended_forks_finish(struct run *run, uint32_t program)
-{
-	end_all(run, program, finish);
-}
-
-/* It was superseded: they are not profiled. Those that live are marked (is_abandoned). */
-static void ended_forks_drop(struct run *run, uint32_t program)
-{
-	end_all(run, program, ended_forks_abandon);
-	for (size_t i = 0; i < run->sessions.count; i++) {
-		struct session *s = run->sessions.data[i];
-
-		s->image.is_abandoned |= !s->image.is_own && s->image.serial == program;
+			continue;
+		}
+		if (!is_result)
+			left_children_note_ended(run->target);
+		end_profile(take_fork(run, i), is_result, !is_result);
 	}
 }
 
@@ -145,7 +134,7 @@ uint64_t ended_forks_tick(struct run *run, uint64_t now_ns)
 		uint64_t end_ns = program ? program->process.start_ns + WRAPPER_NS : 0;
 
 		if (now_ns >= end_ns) {
-			finish(take_fork(run, i));
+			end_profile(take_fork(run, i), true, false);
 		} else {
 			next = MIN(next, end_ns);
 			i++;
@@ -197,12 +186,15 @@ void former_image_supersede(struct run *run, pid_t pid)
 
 	if (!s)
 		return;
-	ended_forks_drop(run, s->image.serial);
-	memusage_run_end(s, true);
-	recording_run_drop(s);
-	session_files_supersede(s);
-	observers_session_finished(s);
-	session_free(s);
+	end_forks(run, s->image.serial, false);
+	for (size_t i = 0; i < run->sessions.count; i++) {
+		struct session *fork = run->sessions.data[i];
+
+		fork->image.is_abandoned |=
+			!fork->image.is_own && fork->image.serial == s->image.serial;
+	}
+	out_supersede(s);
+	end_profile(s, false, true);
 }
 
 void former_image_process_left(void *ctx, pid_t pid, enum space_end why)
@@ -213,12 +205,8 @@ void former_image_process_left(void *ctx, pid_t pid, enum space_end why)
 		return;
 	s->image.is_superseded = false;
 	s->image.was_replaced = true;
-	ended_forks_finish(s->run, s->image.serial);
-	memusage_run_end(s, false);
-	session_finish(s, s->process.end_ns);
-	session_files_end(s);
-	observers_session_finished(s);
-	session_free(s);
+	end_forks(s->run, s->image.serial, true);
+	end_profile(s, true, false);
 }
 
 /* Decides what becomes of a session whose program has ended: a result, or nothing. */
@@ -244,6 +232,7 @@ static char *describe_end(const struct address_space *space, enum space_end why)
 void image_end(void *ctx, struct address_space *space, enum space_end why)
 {
 	struct session *s = space->sink.user;
+	const struct observer *o;
 	(void)ctx;
 	s->heap.sample.totals = (struct call_totals){0};
 	pads_add_totals(space, &s->heap.sample.totals);
@@ -267,28 +256,19 @@ void image_end(void *ctx, struct address_space *space, enum space_end why)
 	s->process.end_ns = clock_now_ns();
 	recording_run_end(s, end);
 	inspect_final_classify(s);
-	observers_session_ended(s, is_exec);
+	observers_each(o, s->run, session_ended)
+		o->session_ended(o->ctx, s, is_exec);
 	if (s->image.is_superseded) {
 		former_image_keep(s);
-		return;
-	}
-	if (s->image.is_abandoned && !is_exec) {
-		ended_forks_abandon(s);
-		return;
-	}
-	if (!s->image.is_own && !is_exec && ended_forks_wants(s)) {
+	} else if (s->image.is_abandoned && !is_exec) {
+		left_children_note_ended(s->run->target);
+		end_profile(s, false, true);
+	} else if (!s->image.is_own && !is_exec && ended_forks_wants(s)) {
 		ended_forks_keep(s);
-		return;
-	}
-	if (s->image.is_own)
-		ended_forks_finish(s->run, s->image.serial);
-	memusage_run_end(s, is_exec && (s->run->options->children.trace || !s->image.is_own));
-	if (!is_exec || s->image.is_own) {
-		session_finish(s, s->process.end_ns);
-		session_files_end(s);
 	} else {
-		recording_run_drop(s);
+		if (s->image.is_own)
+			end_forks(s->run, s->image.serial, true);
+		end_profile(s, !is_exec || s->image.is_own,
+			    is_exec && (s->run->options->children.trace || !s->image.is_own));
 	}
-	observers_session_finished(s);
-	session_free(s);
 }

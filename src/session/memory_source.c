@@ -4,24 +4,14 @@
  */
 #include "session/memory_source.h"
 
+#include "base/hash.h"
+
 const struct memory_source_info memory_source_info[SOURCE_COUNT] = {
 	[SOURCE_HEAP] = {"heap", "Heap", "bytes"},
 	[SOURCE_BRK] = {"brk", "Heap growth by brk", "bytes"},
 	[SOURCE_MMAP] = {"mmap", "Mapped memory", "bytes"},
 	[SOURCE_FAULTS] = {"faults", "Page faults", "pages"},
 };
-
-const char *memory_source_in_massif(enum memory_source_kind kind)
-{
-	return kind == SOURCE_HEAP ? NULL : memory_source_info[kind].name;
-}
-
-const char *memory_source_in_paths(uint32_t traced, enum memory_source_kind kind)
-{
-	bool is_one = !(traced & (traced - 1));
-
-	return is_one ? NULL : memory_source_info[kind].name;
-}
 
 /* A pseudo frame is an address computed from a hash, with a name defined by hand. */
 

@@ -28,11 +28,6 @@ struct memory_source_info {
 };
 extern const struct memory_source_info memory_source_info[SOURCE_COUNT];
 
-/* The part of massif file names; NULL = none. */
-const char *memory_source_in_massif(enum memory_source_kind kind);
-/* The same for folded stacks and flame graphs if the sources @traced (bits) are traced. */
-const char *memory_source_in_paths(uint32_t traced, enum memory_source_kind kind);
-
 /*
  * Frames for memory without code: [anonymous], [file NAME], [stack], [shared memory], [minor
  * fault], [major fault], [truncated]. Their addresses are outside of any program's range and all
@@ -92,7 +87,8 @@ void memory_sources_init(struct session *s, const struct profile_options *option
 void memory_sources_fork(struct session *child); /* currently a plain copy of its parent */
 void memory_sources_deinit(struct session *s);
 void memory_sources_start(struct session *s);    /* takes snapshot 0, after the initial mappings */
-void memory_sources_event(struct session *s, const struct heap_event *he);
+/* Counts a mapping or page fault. @ev: what profiles count of @he, without a node. */
+void memory_sources_event(struct session *s, const struct heap_event *he, struct event *ev);
 void memory_sources_forget(struct session *s, taddr_t start, taddr_t end);
 void memory_sources_recall(struct session *s, uint32_t module);
 /* Ends all profiles except the heap's. */
@@ -102,10 +98,5 @@ void memory_sources_finish(struct session *s);
 
 /* Warns if page faults were lost. */
 void memory_sources_print_lost(const struct run *run);
-
-/* Converts a tracee's event to one that profiles count. */
-
-/* @he without its stack: the node is 0, since it depends on the profile. */
-struct event counted_event(const struct heap_event *he);
 
 #endif

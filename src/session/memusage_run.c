@@ -17,9 +17,8 @@
 #include "base/proc.h"
 #include "output/memusage_output.h"
 #include "profile/memusage.h"
-#include "session/result_file.h"
+#include "session/out.h"
 #include "session/session.h"
-#include "session/session_files.h"
 
 struct memusage_run {
 	const struct options *options;
@@ -82,12 +81,6 @@ int memusage_run_open(struct run *run)
 	return 0;
 }
 
-static void log_written(const char *path)
-{
-	if (!file_name_is_shared(path))
-		log_info("written to %s; draw it with: ptmem-report --png=OUT.png %s", path, path);
-}
-
 unsigned memusage_run_close(struct memusage_run *m)
 {
 	if (!m)
@@ -124,10 +117,7 @@ static bool is_program(uint32_t pid, const char *name)
 
 static void open_data(struct memusage_run *m, struct session *s)
 {
-	const struct session_file name = {.option = "--data",
-					  .pattern = m->options->memusage.data_file,
-					  .is_of_counted = true};
-	int rc = session_files_stream_name(s, STREAM_DATA, &name, &s->memusage.data_path);
+	int rc = out_session_path(s, OUT_DATA, &s->memusage.data_path);
 	if (rc == 0)
 		rc = memusage_data_open(s->memusage.data_path, m->options->memusage.data_buffer,
 					&s->memusage.data);
@@ -138,18 +128,13 @@ static void open_data(struct memusage_run *m, struct session *s)
 	m->failed += rc != 0;
 }
 
-static void add_data(void *data, uint64_t live, uint64_t depth, uint64_t time_ns)
-{
-	memusage_data_add(data, live, depth, time_ns);
-}
-
 static void start_counting(struct memusage_run *m, struct session *s)
 {
 	if (!s->run->first_counted)
 		s->run->first_counted = s->process.pid;
 	if (m->options->memusage.data_file)
 		open_data(m, s);
-	const struct memusage_sink sink = {add_data, s->memusage.data};
+	const struct memusage_sink sink = {memusage_data_add, s->memusage.data};
 	s->memusage.counts = memusage_new(s->memusage.data ? &sink : NULL);
 	memusage_set_sample_interval(s->memusage.counts, s->heap.sample.interval);
 }
@@ -236,21 +221,16 @@ static int put_report(FILE *file, const void *ctx)
 	return print_report(r->session, file, r->fd);
 }
 
-static void report_to_file(struct memusage_run *m, struct session *s)
+static void report_to_file(struct session *s)
 {
-	const struct session_file name = {.option = "--memusage-out",
-					  .pattern = m->options->memusage.out,
-					  .is_of_counted = true};
-	_cleanup_free_ char *path = NULL, *plain = xasprintf("memusage.%u", s->process.pid);
-	int rc = session_files_name(s, &name, &path);
-	if (rc == 0) {
-		const struct memusage_report r = {
-			s, strcmp(path, "-") == 0 ? STDOUT_FILENO : -1};
-		rc = fallback_write(&(struct result){"summary", plain, put_report, &r}, path);
-	}
-	if (rc == 0)
-		session_files_announce(s, path);
-	m->failed += rc != 0;
+	const char *path;
+
+	if (out_name(s, OUT_MEMUSAGE, SOURCE_HEAP, &path) != 0)
+		return;
+	const struct memusage_report r = {s, strcmp(path, "-") == 0 ? STDOUT_FILENO : -1};
+
+	out_write(s, OUT_MEMUSAGE, SOURCE_HEAP,
+		  &(struct out_content){.put = put_report, .ctx = &r}, NULL);
 }
 
 static void report(struct memusage_run *m, struct session *s)
@@ -259,7 +239,7 @@ static void report(struct memusage_run *m, struct session *s)
 	if (m->report)
 		rc = print_report(s, m->report, m->report_fd);
 	else if (m->options->memusage.out)
-		report_to_file(m, s);
+		report_to_file(s);
 	else
 		report_to_stderr(s); /* its errors cannot be reported */
 	if (rc != 0 && !m->report_error)
@@ -281,8 +261,9 @@ static void end_data(struct memusage_run *m, struct session *s)
 	if (rc != 0)
 		log_error("cannot write %s: %s; the later calls are missing in it",
 			  s->memusage.data_path, strerror(-rc));
-	else if (!s->image.is_superseded)
-		log_written(s->memusage.data_path);
+	else if (!s->image.is_superseded && !file_name_is_shared(s->memusage.data_path))
+		log_info("written to %s; draw it with: ptmem-report --png=OUT.png %s",
+			 s->memusage.data_path, s->memusage.data_path);
 	m->failed += rc != 0;
 	s->memusage.data = NULL;
 	free(s->memusage.data_path);

@@ -8,8 +8,8 @@
 #include <sys/types.h>
 
 #include "base/types.h"
+#include "session/run.h"
 
-struct run;
 struct session;
 
 struct observer {
@@ -36,16 +36,15 @@ struct observer {
 void observers_add(struct run *run, const struct observer *o);
 void observers_remove(struct run *run, const struct observer *o);
 
-void observers_session_started(const struct session *s);
-void observers_session_forked(const struct session *child);
-void observers_session_ended(const struct session *s, bool is_exec);
-void observers_session_finished(const struct session *s);
-void observers_process_exit(const struct run *run, pid_t pid, pid_t tid);
-void observers_will_map(const struct run *run, pid_t pid);
-/* The earliest time returned by their ticks; UINT64_MAX = none. */
-uint64_t observers_tick(const struct run *run, uint64_t now_ns);
-/* Whether one of them wants to exit. Polls all, in the order in which they were added. */
-bool observers_poll(const struct run *run);
-bool observers_monitor(struct session *s, const char *line);
+/*
+ * The observers of @run that have @callback, in the order in which they were added:
+ *
+ *	observers_each(o, run, will_map)
+ *		o->will_map(o->ctx, pid);
+ */
+#define observers_each(o, run, callback)                                                        \
+	for (size_t at_ = 0;                                                                    \
+	     at_ < (run)->observers.count && ((o) = (run)->observers.data[at_], true); at_++)   \
+		if ((o)->callback)
 
 #endif

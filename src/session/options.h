@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "base/log.h"
+#include "base/option_row.h"
 #include "base/shell_words.h"
 #include "base/types.h"
 #include "profile/profile.h"
@@ -25,12 +26,6 @@ enum view { VIEW_LIVE, VIEW_PEAK, VIEW_EXIT, VIEW_TOTAL, VIEW_CALLS };
 enum help_mode { HELP_NONE, HELP_EVERYDAY, HELP_ALL };
 enum probes_mode { PROBES_AUTO, PROBES_BREAK, PROBES_JUMP };
 enum xtree_mode { XTREE_NONE, XTREE_ALLOCS, XTREE_FULL };
-
-/* The values of a repeatable option in the given order; the strings are not owned. */
-struct option_strings {
-	const char **data;
-	size_t count, capacity;
-};
 
 /* -p, --follow: processes that run. */
 struct options_attach {

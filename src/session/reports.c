@@ -8,11 +8,6 @@
 #include "session/signals.h"
 #include "tracee/control/target.h"
 
-int reports_exit_code(const struct run *run)
-{
-	return run->definite_bytes > 0 ? (int)run->options->leaks.error_exitcode : 0;
-}
-
 /* The part of it that SIGUSR1 triggers, too. */
 static void finish(struct session *s, uint64_t time_ns, bool is_running)
 {
@@ -32,13 +27,13 @@ void reports_finish(struct session *s, uint64_t time_ns)
 		finish(s, time_ns, s->process.was_left);
 }
 
-/* -- on demand -- */
+/* -- scans -- */
 
 struct sessions {
 	VEC(struct session *) list;
 };
 
-static void prepare_scan(void *ctx, struct address_space *space)
+void reports_prepare_scan(void *ctx, struct address_space *space)
 {
 	const struct run *run = ctx;
 
@@ -46,16 +41,26 @@ static void prepare_scan(void *ctx, struct address_space *space)
 		final_scan_prepare(space->sink.user);
 }
 
-static void scan_and_note(void *ctx, struct address_space *space)
+static void scan(struct session *s, bool is_last)
 {
-	struct sessions *all = ctx;
-	struct session *s = space->sink.user;
-
 	if (s->run->options->leaks.check)
 		final_scan_run(s);
 	if (s->run->options->inspect.at_exit)
-		inspect_final_read(s, false);
-	*vec_add(&all->list) = s;
+		inspect_final_read(s, is_last);
+}
+
+void reports_final_scan(void *ctx, struct address_space *space)
+{
+	(void)ctx;
+	scan(space->sink.user, true);
+}
+
+static void scan_and_note(void *ctx, struct address_space *space)
+{
+	struct sessions *all = ctx;
+
+	scan(space->sink.user, false);
+	*vec_add(&all->list) = space->sink.user;
 }
 
 void reports_poll(struct run *run)
@@ -66,7 +71,7 @@ void reports_poll(struct run *run)
 		return;
 	uint64_t before = run->definite_bytes;
 
-	target_each(run->target, prepare_scan, run);
+	target_each(run->target, reports_prepare_scan, run);
 	target_inspect(run->target, scan_and_note, &all);
 	for (size_t i = 0; i < all.list.count; i++)
 		finish(all.list.data[i], clock_now_ns(), true);

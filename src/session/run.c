@@ -13,9 +13,6 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "output/leaks.h"
-#include "output/outfile.h"
-#include "session/inspect/earlier_blocks.h"
-#include "session/result_file.h"
 #include "tracee/state/module.h"
 #include "tracee/state/target_options.h"
 
@@ -49,13 +46,6 @@ static uint64_t sample_ns(const struct options *o)
 							  0;
 }
 
-/* With a seed the samples must not depend on when a function gets its jump. */
-static bool promotes_at_once(const struct options *o)
-{
-	return o->tracing.probes == PROBES_JUMP ||
-	       (o->tracing.probes == PROBES_AUTO && o->tracing.seed);
-}
-
 #define SPARSE_SAMPLES (256u << 10) /* bytes: fills a ring slowly while ptmem is stopped */
 
 /* Sampled profiles are for programs that must not wait; dense samples are for tests. */
@@ -86,7 +76,10 @@ void tracee_options_init(struct target_options *out, const struct run *run)
 			.none = !watches_calls(o),
 			/* pads record no stacks of frees */
 			.no_promotion = o->tracing.probes == PROBES_BREAK || is_full,
-			.promote_at_once = promotes_at_once(o) && !is_full,
+			/* with a seed samples must not depend on when a function gets its jump */
+			.promote_at_once = !is_full && (o->tracing.probes == PROBES_JUMP ||
+							(o->tracing.probes == PROBES_AUTO &&
+							 o->tracing.seed)),
 			.ring_size = o->tracing.ring,
 			.max_wait_ns = max_wait_ns(o),
 			.somalloc = o->tracing.soname_synonyms,
@@ -116,11 +109,6 @@ void tracee_options_init(struct target_options *out, const struct run *run)
 	};
 }
 
-/*
- * Data shared by all sessions of a run, and its file names, which are expanded for a process when a
- * file is written.
- */
-
 #define MAX_DEPTH 200 /* of a filter */
 
 static struct filter *make_filter(const struct options *options, uint32_t depth)
@@ -135,19 +123,13 @@ static struct filter *make_filter(const struct options *options, uint32_t depth)
 	return f;
 }
 
-/* Small enough to be passed to --seed. */
-static uint32_t random_seed(void)
-{
-	uint32_t seed = 0;
-	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
-		seed = (uint32_t)getpid();
-	return MAX(seed, 1u);
-}
-
 void run_init(struct run *run, struct options *options)
 {
 	*run = (struct run){.options = options};
-	run->sample_seed = options->tracing.seed ? options->tracing.seed : random_seed();
+	uint32_t seed = 0; /* small enough to be passed to --seed */
+	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
+		seed = (uint32_t)getpid();
+	run->sample_seed = options->tracing.seed ? options->tracing.seed : MAX(seed, 1u);
 	run->directory = getcwd(NULL, 0);
 	if (!run->directory)
 		run->directory = xstrdup(".");
@@ -194,9 +176,8 @@ void run_deinit(struct run *run)
 		free(run->parts.data[i].elsewhere);
 	}
 	vec_deinit(&run->parts);
-	free(run->rescue);
+	free(run->fallback_directory);
 	vec_deinit(&run->observers);
-	earlier_blocks_free(run->earlier);
 	free(run->pcs);
 	free(run->directory);
 	free(run->command);
@@ -224,30 +205,4 @@ struct process_files *run_process(struct run *run, uint32_t pid)
 struct module *run_module(const struct run *run, uint32_t id)
 {
 	return id < run->modules.count ? run->modules.data[id] : NULL;
-}
-
-/* -- files -- */
-
-int run_file_name(struct run *run, const struct file_request *r, char **path_out)
-{
-	_cleanup_free_ char *why = NULL, *path = NULL;
-	bool is_numbered = file_name_has(r->pattern, "n");
-	/* parts of several processes have the same numbers */
-	bool has_own_name = file_name_has(r->pattern, r->part ? "p" : "pn");
-	struct file_name_parts parts = {
-		.source = r->source,
-		.pid = r->needs_pid && !has_own_name ? r->pid : 0,
-		.number = is_numbered && !r->part ? 0 : r->number,
-		.part = is_numbered ? 0 : r->part,
-	};
-	struct pattern_values values = {.pid = r->pid,
-					.part = r->part,
-					.sequence = &run->sequence,
-					.dir = run->directory};
-	int rc = pattern_expand(r->pattern, &values, &path, &why);
-	if (rc != 0)
-		log_error("%s: %s", r->option, why);
-	else
-		*path_out = file_name_insert(path, &parts);
-	return rc;
 }

@@ -1,7 +1,7 @@
 /*
  * One run of ptmem: data shared by all its sessions, and its output files. The run owns everything
- * it points to except the options, the observers and what main.c frees: the target, events_file and
- * memusage_run. Sessions free themselves.
+ * it points to except the options, the observers and what main.c frees: the target, events_file,
+ * memusage_run and earlier. Sessions free themselves.
  */
 #ifndef PTMEM_SESSION_RUN_H
 #define PTMEM_SESSION_RUN_H
@@ -30,7 +30,7 @@ struct process_files {
 	unsigned numbers;     /* numbers given to files that would share a name */
 	unsigned parts;       /* number of recordings that were begun (--record-every) */
 	unsigned last_number; /* number in the previous program's file names; 0 = none */
-	uint32_t streams;     /* enum stream_file bits: which files its last program wrote */
+	uint32_t streams;     /* bits of enum output: which files its last program wrote */
 	bool has_ended;       /* its files are complete */
 	bool is_reused;       /* an earlier process had the same pid */
 	/* programs that it ran before by exec, whose profiles were superseded */
@@ -62,7 +62,7 @@ struct run_part {
 	uint32_t pid;
 	unsigned number;
 	char *path;      /* its place; NULL = nothing is there */
-	char *elsewhere; /* since it could not be written there (result_file.h); NULL = nowhere */
+	char *elsewhere; /* since it could not be written there (out.h); NULL = nowhere */
 };
 
 /* Shared by all sessions of one run of ptmem. */
@@ -93,14 +93,13 @@ struct run {
 	VEC(struct process_files) processes;
 	VEC(struct run_writer) writers; /* which have not ended yet, oldest first */
 	VEC(struct run_part) parts;     /* which have ended, of --record-every */
-	char *rescue;                   /* rescue_directory_name for these; NULL = not needed */
+	char *fallback_directory;       /* out_directory_name for these; NULL = not needed */
 	bool is_elsewhere;              /* the last one could not be written to its place */
 	uint64_t place_ns;              /* when its writing began */
 	/* processes whose files have the names as given; 0 = not known yet */
 	uint32_t first_pid, first_counted; /* calls are counted as in memusage */
 	uint64_t sample_seed;      /* for --heap-sample: --seed, or a random number */
 	unsigned files_failed;     /* number of outputs that could not be written */
-	unsigned files_written;
 	bool must_end;             /* ptmem ends without waiting for the program it started */
 	struct earlier_blocks *earlier; /* for the process being attached to; NULL = none */
 	struct suppressions *suppressions; /* of leaks; NULL = none */
@@ -118,20 +117,6 @@ struct module *run_module(const struct run *run, uint32_t id);
 
 /* The record of @pid's files, created if new; valid until the next call. */
 struct process_files *run_process(struct run *run, uint32_t pid);
-
-/* A file name to be built for process @pid. */
-struct file_request {
-	const char *option;   /* "--data", for messages */
-	const char *pattern;
-	const char *source;   /* part to insert; NULL = none */
-	uint32_t pid;
-	bool needs_pid;       /* another process may have a file of the same name */
-	unsigned number;      /* distinguishes it from other files of the process; 0 = none */
-	unsigned part;        /* of a file in parts; 0: it is not */
-};
-
-/* Not 0 after a message. The caller frees *path_out. */
-int run_file_name(struct run *run, const struct file_request *r, char **path_out);
 
 /* The tracee options of a run. */
 

@@ -20,6 +20,7 @@
 #include "session/heap_sample.h"
 #include "session/inspect/last_inspection.h"
 #include "session/memory_source.h"
+#include "session/out.h"
 #include "session/run.h"
 #include "tracee/control/target.h"
 #include "tracee/state/event_sink.h"
@@ -59,7 +60,8 @@ struct session_image {
 	bool was_replaced;         /* replaced by a program that is not followed or profiled */
 	char *successor;           /* the path of that; NULL = /proc still has it */
 	char *successor_problem;   /* why it is not profiled; NULL = not known */
-	bool was_attached;         /* ran before ptmem attached to it */
+	/* ptmem attached to the program: it ran already, and has not executed another one since */
+	bool was_attached;
 	bool is_own;               /* began with exec or attach; a fork shares its parent's data */
 	bool has_python;           /* an interpreter of Python is mapped */
 };
@@ -69,6 +71,7 @@ struct session_process {
 	uint32_t pid;
 	bool has_reused_pid;       /* a process of this run that has ended had the same pid */
 	unsigned file_number;      /* number in its file names; 0 = not needed yet */
+	bool has_ended;            /* out_end was called: another process may have this pid */
 	char *command;             /* for cmd: */
 	/* where it ran when ptmem attached to it; NULL = unknown, or ptmem started it */
 	char *name, *cgroup;
@@ -114,12 +117,6 @@ struct session_memusage {
 	char *data_path;
 };
 
-/* A file whose name is decided (session_files.h). */
-struct final_file {
-	const char *option, *source; /* as in struct session_file */
-	char *path;
-};
-
 /* What is known at its end, to be reported. */
 struct session_end {
 	struct probe_counts probes;
@@ -128,7 +125,7 @@ struct session_end {
 	struct final_scan *final_scan; /* NULL = none */
 	struct inspect_final *inspected; /* NULL = none */
 	struct last_inspection inspection;
-	VEC(struct final_file) files;
+	char *path[OUTPUTS][SOURCE_COUNT]; /* of its files whose names are decided (out_name) */
 	bool is_draft; /* what is written now will be written again, with all names */
 };
 
@@ -163,11 +160,6 @@ uint32_t session_frame(struct session *s, struct profile *p, taddr_t pc);
 /* The node of the stack @view in @p's call tree. */
 uint32_t session_stack_node(struct session *s, struct profile *p, const struct stack_view *view);
 
-/*
- * Whether ptmem attached to the program of @s: it ran already, and has not executed another one
- * since.
- */
-bool session_was_attached(const struct session *s);
 /* The command line, at most 100 characters, for messages. The caller frees it. */
 char *session_title(const struct session *s);
 /* Whether @s prints no messages: a forked child with --child-silent-after-fork=yes. */
@@ -185,6 +177,8 @@ struct session *session_new(struct run *run, uint32_t pid, uint64_t start_ns);
 struct session *session_fork(struct session *parent, struct address_space *space);
 /* Attaches @s to its address space and creates the unwinder. */
 void session_bind(struct session *s, struct address_space *space);
+/* Opens its event file if requested. @is_first: the first session of the run. */
+void session_open_events(struct session *s, bool is_first);
 void session_free(struct session *s);
 /* Removes @s from the run's sessions. */
 void session_unlist(struct session *s);
@@ -200,10 +194,11 @@ void session_finish(struct session *s, uint64_t now_ns);
  * A stack pointer that comes with an event of the heap counts before that event.
  */
 
-/* A thread of @s begins, or existed when @s began. */
-void session_stacks_new(struct session *s, const struct thread_stack_info *info);
-/* A thread has ended while others continue. */
-void session_stacks_gone(struct session *s, pid_t tid);
+/* For event_sink: a thread begins, or existed when the session began. */
+void session_stacks_new(void *ctx, struct address_space *space,
+			const struct thread_stack_info *info);
+/* For event_sink: a thread has ended while others continue. */
+void session_stacks_gone(void *ctx, struct address_space *space, pid_t tid);
 
 /* @s begins, or is a forked child: no stacks are known. */
 void session_stacks_init(struct session *s);

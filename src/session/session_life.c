@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/files.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "output/memusage_output.h"
@@ -22,65 +23,12 @@
 #include "session/memory_source.h"
 #include "session/memusage_run.h"
 #include "session/record/recording_run.h"
-#include "session/session_files.h"
 #include "session/session_output.h"
 #include "session/signals.h"
 #include "session/summary.h"
 #include "symbols/debug_files.h"
 #include "tracee/control/target.h"
 #include "tracee/os/maps.h"
-
-struct session;
-
-/* All objects with a frame are looked up first: their names may not have been needed so far. */
-
-static bool was_asked_again(void *ctx)
-{
-	const unsigned *before = ctx;
-
-	return signals_leave_count() != *before;
-}
-
-static void note_objects(struct run *run, const struct calltree *tree)
-{
-	uint32_t last = 0;
-
-	for (uint32_t i = 1; i <= calltree_frame_count(tree); i++) {
-		uint32_t id = calltree_frame(tree, i)->module;
-
-		if (id && id != last)
-			symbols_note(run->symbols, run_module(run, id));
-		last = id;
-	}
-}
-
-/*
- * Fetches those of the objects in the profiles of @s, unless a process is still traced: that would
- * wait meanwhile. Another SIGINT or SIGTERM to ptmem ends it. If there are any, @prepare is called
- * before.
- */
-static void fetch_names(struct session *s, void (*prepare)(struct session *s))
-{
-	struct run *run = s->run;
-	unsigned count = signals_leave_count();
-
-	if (!run->options->names.debuginfod || !debuginfod_is_configured() ||
-	    (run->target && target_is_tracing(run->target)))
-		return;
-	for (int k = 0; k < SOURCE_COUNT; k++) {
-		if (s->source[k].is_traced)
-			note_objects(run, profile_calltree(s->source[k].profile));
-	}
-	if (!symbols_wants_fetch(run->symbols))
-		return;
-	prepare(s);
-	symbols_fetch(run->symbols, was_asked_again, &count);
-}
-
-/*
- * Starts, forks and ends sessions, whose files are written at the end. Names are looked up then,
- * once for each address (earlier only for --ignore-fn and unloaded objects).
- */
 
 /* -- names -- */
 
@@ -113,6 +61,59 @@ static bool is_ignored(void *ctx, uint32_t node)
 	bool counts = shown_stack_fill(&stack, node);
 	shown_stack_deinit(&stack);
 	return !counts;
+}
+
+/* -- the file of its events -- */
+
+void session_open_events(struct session *s, bool is_first)
+{
+	FILE *file = is_first ? s->run->events_file : NULL;
+
+	if (!file && (!s->run->options->files.events || s->run->events_file))
+		return;
+	if (!file && out_session_path(s, OUT_EVENTS, &s->events.path) != 0)
+		return;
+	if (!file && !(file = s->events.stream = stream_create(s->events.path))) {
+		log_error("cannot write %s: %s", s->events.path, strerror(errno));
+		s->run->files_failed++;
+		return;
+	}
+	s->events.writer = events_writer_new(file);
+	events_writer_header(s->events.writer, s->process.command, s->process.pid,
+			     s->process.start_ns);
+	if (s->heap.sample.interval)
+		events_writer_sampling(s->events.writer, s->heap.sample.interval,
+				       s->heap.sample.seed);
+}
+
+/* The events that are in the file can be replayed. */
+static void log_cut(const struct session *s, const char *path, int err)
+{
+	uint64_t last_ns;
+
+	if (events_cut(path, &last_ns))
+		log_error("cannot write %s: %s; it has the events of the first %.3f s, the others "
+			  "are missing",
+			  path, strerror(-err),
+			  (double)(MAX(last_ns, s->process.start_ns) - s->process.start_ns) / 1e9);
+	else
+		log_error("cannot write %s: %s; the events are missing", path, strerror(-err));
+}
+
+static void close_events(struct session *s)
+{
+	int rc = s->events.writer ? events_writer_free(s->events.writer) : 0;
+
+	s->events.writer = NULL;
+	if (s->events.stream && fclose(s->events.stream) != 0 && rc == 0)
+		rc = -errno;
+	s->events.stream = NULL;
+	if (rc != 0) {
+		log_cut(s, s->events.path ? s->events.path : s->run->options->files.events, rc);
+		s->run->files_failed++;
+	}
+	free(s->events.path);
+	s->events.path = NULL;
 }
 
 /* -- life -- */
@@ -159,7 +160,7 @@ struct session *session_new(struct run *run, uint32_t pid, uint64_t start_ns)
 	s->process.pid = pid;
 	s->process.start_ns = s->process.end_ns = start_ns;
 	s->process.exit_status = -1;
-	session_files_begin(s);
+	out_begin(s);
 	s->image.is_own = true;
 	s->image.serial = ++run->programs;
 	s->process.command = xstrdup(run->command);
@@ -213,7 +214,7 @@ struct session *session_fork(struct session *parent, struct address_space *space
 	s->end = (struct session_end){0};
 	memset(&s->stacks.paths, 0, sizeof(s->stacks.paths));
 	s->image.is_own = s->image.was_attached = false;
-	session_files_begin(s);
+	out_begin(s);
 	s->heap.profile = profile_clone(parent->heap.profile);
 	*vec_add(&s->run->sessions) = s;
 	if (parent->heap.flows)
@@ -249,7 +250,7 @@ void session_free(struct session *s)
 	last_inspection_deinit(&s->end.inspection);
 	if (s->stacks.unwind)
 		unwind_free(s->stacks.unwind);
-	session_files_close_events(s);
+	close_events(s);
 	recording_run_free(s);
 	for (size_t i = 0; i < s->stacks.paths.count; i++)
 		free(s->stacks.paths.data[i].node);
@@ -263,7 +264,8 @@ void session_free(struct session *s)
 	if (s->memusage.data)
 		memusage_data_close(s->memusage.data); /* after a failed replay */
 	free(s->memusage.data_path);
-	final_files_deinit(s);
+	for (size_t i = 0; i < (size_t)OUTPUTS * SOURCE_COUNT; i++)
+		free(s->end.path[i / SOURCE_COUNT][i % SOURCE_COUNT]);
 	free(s->process.command);
 	free(s->process.desc);
 	free(s->process.name);
@@ -278,13 +280,12 @@ void session_free(struct session *s)
 static void write_heap(struct session *s)
 {
 	const char *path = NULL;
-	struct report r;
+	struct report r = session_report(s);
 	int rc = -ENOENT;
 
-	memory_source_fill_report(&s->source[SOURCE_HEAP], &r);
 	if (options_write_massif(s->run->options))
-		rc = session_output_finish_massif(s, &r, NULL, &path);
-	session_output_finish_xtree(s, s->process.end_ns);
+		rc = session_output_finish_massif(s, SOURCE_HEAP, &r, &path);
+	session_output_finish_xtree(s);
 	if (!s->end.is_draft && !session_is_silent(s))
 		summary_print(s, rc == 0 ? path : NULL);
 }
@@ -295,25 +296,53 @@ static void write_files(struct session *s)
 		write_heap(s);
 	memory_sources_finish(s);
 	reports_finish(s, s->process.end_ns);
-	s->run->files_failed += recording_run_finish(s) != 0;
+	recording_run_finish(s);
 }
 
-/* Nothing is lost if ptmem is killed while it waits for names. */
-static void write_drafts(struct session *s)
+static bool was_asked_again(void *ctx)
 {
+	const unsigned *before = ctx;
+
+	return signals_leave_count() != *before;
+}
+
+/* All objects with a frame: their names may not have been needed so far. */
+static void note_objects(struct run *run, const struct calltree *tree)
+{
+	uint32_t last = 0;
+
+	for (uint32_t i = 1; i <= calltree_frame_count(tree); i++) {
+		uint32_t id = calltree_frame(tree, i)->module;
+
+		if (id && id != last)
+			symbols_note(run->symbols, run_module(run, id));
+		last = id;
+	}
+}
+
+/*
+ * Fetches debug files of the objects in the profiles of @s, unless a process is still traced: that
+ * would wait meanwhile. Another SIGINT or SIGTERM to ptmem ends it.
+ */
+static void fetch_names(struct session *s)
+{
+	struct run *run = s->run;
+	unsigned count = signals_leave_count();
+
+	if (!run->options->names.debuginfod || !debuginfod_is_configured() ||
+	    (run->target && target_is_tracing(run->target)))
+		return;
+	for (int k = 0; k < SOURCE_COUNT; k++) {
+		if (s->source[k].is_traced)
+			note_objects(run, profile_calltree(s->source[k].profile));
+	}
+	if (!symbols_wants_fetch(run->symbols))
+		return;
+	/* nothing is lost if ptmem is killed while it waits */
 	s->end.is_draft = true;
 	write_files(s);
 	s->end.is_draft = false;
-}
-
-/* Without samples the profile has the calls, except for those that are missing. */
-static void write_totals(struct session *s)
-{
-	struct call_totals totals = s->heap.sample.totals;
-
-	if (!s->heap.sample.interval)
-		memset(totals.function, 0, sizeof(totals.function));
-	events_writer_totals(s->events.writer, &totals);
+	symbols_fetch(run->symbols, was_asked_again, &count);
 }
 
 void session_finish(struct session *s, uint64_t now_ns)
@@ -325,10 +354,15 @@ void session_finish(struct session *s, uint64_t now_ns)
 	memory_sources_end(s, now_ns);
 	releases_note(s->heap.releases, profile_totals(s->heap.profile), 0);
 	if (s->events.writer) {
-		write_totals(s);
+		struct call_totals totals = s->heap.sample.totals;
+
+		/* without samples the profile has the calls, except for those that are missing */
+		if (!s->heap.sample.interval)
+			memset(totals.function, 0, sizeof(totals.function));
+		events_writer_totals(s->events.writer, &totals);
 		events_writer_end(s->events.writer, now_ns);
-		session_files_close_events(s);
+		close_events(s);
 	}
-	fetch_names(s, write_drafts);
+	fetch_names(s);
 	write_files(s);
 }

@@ -4,8 +4,6 @@
  */
 #include "session/session_output.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,91 +19,31 @@
 #include "output/report_tree.h"
 #include "recording/recording_format.h"
 #include "recording/recording_json.h"
-#include "session/result_file.h"
+#include "recording/recording_site.h"
 #include "session/session.h"
-#include "session/session_files.h"
 
 /* -- massif files -- */
 
-static int close_file(struct outfile *out, int rc)
-{
-	if (rc == 0)
-		return outfile_commit(out);
-	outfile_abort(out);
-	return rc;
-}
-
 static int put_report(FILE *file, const void *ctx)
 {
-	return massif_write(file, ctx);
-}
-
-static int write_report(const char *path, const struct report *r)
-{
-	struct outfile out;
-	int rc = outfile_open(path, &out);
-	return rc != 0 ? rc : close_file(&out, massif_write(out.file, r));
+	return massif_write(file, ctx, NULL);
 }
 
 int session_output_massif(struct session *s, const char *path)
 {
 	struct report r = session_report(s);
-	return write_report(path, &r);
+
+	return outfile_put(path, put_report, &r);
 }
 
-/*
- * An earlier run in the same directory may have attached to the same process: its profile is
- * renamed with the first free number.
- */
-static void keep_earlier(const struct session *s, const char *path)
+int session_output_finish_massif(struct session *s, enum memory_source_kind kind,
+				 const struct report *r, const char **path_out)
 {
-	const struct options *o = s->run->options;
-	if (!options_attach(o) || !file_name_has(o->files.massif, "p") ||
-	    file_name_is_shared(path))
-		return;
-	for (struct file_name_parts parts = {.number = 1}; parts.number < 10000; parts.number++) {
-		_cleanup_free_ char *moved = file_name_insert(path, &parts);
-		if (renameat2(AT_FDCWD, path, AT_FDCWD, moved, RENAME_NOREPLACE) == 0)
-			log_info("%s, of an earlier ptmem, is now %s", path, moved);
-		else if (errno == EEXIST)
-			continue;
-		return;
-	}
-}
+	_cleanup_free_ char *end =
+		kind == SOURCE_HEAP ? NULL : xasprintf(".%s", memory_source_info[kind].name);
 
-static int massif_name(struct session *s, const char *source, const char **path_out)
-{
-	const struct session_file name = {.option = "--massif-out-file",
-					  .pattern = s->run->options->files.massif,
-					  .source = source};
-	bool is_new = final_file_is_new(s, &name);
-	int rc = final_file_name(s, &name, path_out);
-
-	if (rc == 0 && is_new)
-		keep_earlier(s, *path_out);
-	return rc;
-}
-
-static void count_file(const struct session *s, int rc)
-{
-	s->run->files_failed += rc != 0;
-	s->run->files_written += rc == 0 && !s->end.is_draft;
-}
-
-int session_output_finish_massif(struct session *s, const struct report *r, const char *source,
-				 const char **path_out)
-{
-	int rc = massif_name(s, source, path_out);
-
-	if (rc == 0) {
-		_cleanup_free_ char *plain =
-			xasprintf("massif.out.%u%s%s", s->process.pid, source ? "." : "",
-				  source ? source : "");
-		const struct result result = {"profile", plain, put_report, r};
-		rc = final_file_write(s, &result, *path_out);
-	}
-	count_file(s, rc);
-	return rc;
+	return out_write(s, OUT_MASSIF, kind,
+			 &(struct out_content){.put = put_report, .ctx = r, .end = end}, path_out);
 }
 
 void session_output_so_far(struct session *s, char *message, size_t size)
@@ -114,12 +52,12 @@ void session_output_so_far(struct session *s, char *message, size_t size)
 	struct profile *copy = profile_clone(s->heap.profile);
 	struct report r = session_report(s);
 	unsigned number = ++run_process(s->run, s->process.pid)->numbers;
-	int rc = session_files_snapshot_name(s, NULL, number, &path);
+	int rc = out_numbered_path(s, OUT_MASSIF, SOURCE_HEAP, number, &path);
 
 	if (rc == 0) {
 		profile_finish(copy, clock_now_ns());
 		r.profile = copy; /* its frames have the same numbers as the original's */
-		rc = write_report(path, &r);
+		rc = outfile_put(path, put_report, &r);
 	}
 	profile_free(copy);
 	if (rc == 0)
@@ -128,58 +66,51 @@ void session_output_so_far(struct session *s, char *message, size_t size)
 		snprintf(message, size, "cannot write: %s", strerror(-rc));
 }
 
-static void write_snapshots_of(struct source *src, unsigned number)
-{
-	_cleanup_free_ char *path = NULL;
-	struct report r;
-
-	const char *name = memory_source_in_massif(src->kind);
-
-	if (session_files_snapshot_name(src->session, name, number, &path) != 0)
-		return;
-	memory_source_fill_report(src, &r);
-	int rc = write_report(path, &r);
-
-	if (rc == 0)
-		log_info("all snapshots written to %s", path);
-	else
-		log_warn("cannot write %s: %s", path, strerror(-rc));
-}
-
 void session_output_snapshots(struct session *s, unsigned number)
 {
-	for (int k = 0; k < SOURCE_COUNT; k++) {
-		if (s->source[k].is_traced)
-			write_snapshots_of(&s->source[k], number);
+	for (enum memory_source_kind k = 0; k < SOURCE_COUNT; k++) {
+		_cleanup_free_ char *path = NULL;
+		struct report r;
+
+		if (!s->source[k].is_traced ||
+		    out_numbered_path(s, OUT_MASSIF, k, number, &path) != 0)
+			continue;
+		memory_source_fill_report(&s->source[k], &r);
+		int rc = outfile_put(path, put_report, &r);
+
+		if (rc == 0)
+			log_info("all snapshots written to %s", path);
+		else
+			log_warn("cannot write %s: %s", path, strerror(-rc));
 	}
+}
+
+struct moment {
+	struct report report;
+	struct snapshot snapshot;
+};
+
+static int put_moment(FILE *file, const void *ctx)
+{
+	const struct moment *m = ctx;
+
+	return massif_write(file, &m->report, &m->snapshot);
 }
 
 int session_output_now(struct session *s, const char *path, enum snapshot_kind kind,
 		       uint64_t now_ns)
 {
-	struct report r = session_report(s);
-	struct snapshot now;
-	struct outfile out;
-	profile_current(s->heap.profile, now_ns, &now);
-	now.kind = kind;
-	int rc = outfile_open(path, &out);
-	return rc != 0 ? rc : close_file(&out, massif_write_now(out.file, &r, &now));
+	struct moment m = {.report = session_report(s)};
+
+	profile_current(s->heap.profile, now_ns, &m.snapshot);
+	m.snapshot.kind = kind;
+	return outfile_put(path, put_moment, &m);
 }
 
 struct xtree {
 	struct session *session;
 	struct xtree_options options;
 };
-
-static struct xtree make_xtree(struct session *s, const char *path, uint64_t now_ns)
-{
-	return (struct xtree){
-		.session = s,
-		.options.is_massif = xtree_is_massif_name(path),
-		.options.time_ms = (now_ns - s->process.start_ns) / 1000000,
-		.options.has_whole_names = !s->run->options->files.xtree_compress_strings,
-	};
-}
 
 static int put_xtree(FILE *file, const void *ctx)
 {
@@ -195,33 +126,34 @@ static int put_xtree(FILE *file, const void *ctx)
 	return rc;
 }
 
+static struct xtree make_xtree(struct session *s, const char *path, uint64_t now_ns)
+{
+	return (struct xtree){
+		.session = s,
+		.options.is_massif = xtree_is_massif_name(path),
+		.options.time_ms = (now_ns - s->process.start_ns) / 1000000,
+		.options.has_whole_names = !s->run->options->files.xtree_compress_strings,
+	};
+}
+
 int session_output_xtree(struct session *s, const char *path, uint64_t now_ns)
 {
 	const struct xtree x = make_xtree(s, path, now_ns);
-	struct outfile out;
-	int rc = outfile_open(path, &out);
-	return rc != 0 ? rc : close_file(&out, put_xtree(out.file, &x));
+
+	return outfile_put(path, put_xtree, &x);
 }
 
-void session_output_finish_xtree(struct session *s, uint64_t now_ns)
+void session_output_finish_xtree(struct session *s)
 {
-	const struct session_file name = {.option = "--xtree-memory-file",
-					  .pattern = s->run->options->files.xtree};
 	const char *path;
-	if (!s->heap.flows)
+
+	if (!s->heap.flows || out_name(s, OUT_XTREE, SOURCE_HEAP, &path) != 0)
 		return;
-	int rc = final_file_name(s, &name, &path);
-	if (rc == 0) {
-		const struct xtree x = make_xtree(s, path, now_ns);
-		const char *end = x.options.is_massif ? "ms" : "kcg";
-		_cleanup_free_ char *plain = xasprintf("xtmemory.%u.%s", s->process.pid, end);
-		rc = final_file_write(
-			s, &(struct result){"xtree memory report", plain, put_xtree, &x}, path);
-		if (rc == 0 && !s->end.is_draft && !session_is_silent(s))
-			log_info("xtree memory report: %s",
-				 strcmp(path, "-") == 0 ? "standard output" : path);
-	}
-	count_file(s, rc);
+	const struct xtree x = make_xtree(s, path, s->process.end_ns);
+	const struct out_content content = {.put = put_xtree, .ctx = &x,
+					    .end = x.options.is_massif ? ".ms" : ".kcg"};
+
+	out_write(s, OUT_XTREE, SOURCE_HEAP, &content, NULL);
 }
 
 /* Call paths with their bytes, as folded stacks (--folded) and flame graphs (--flame). */
@@ -327,98 +259,49 @@ static int put_flame(FILE *file, const void *ctx)
 	return 0;
 }
 
-/* One file for each source; its name holds the source when there are several. */
-static void put_paths(const struct paths *p, const char *option, const char *pattern,
-		      const struct result *result)
-{
-	struct session *s = p->source->session;
-	const struct session_file name = {
-		.option = option,
-		.pattern = pattern,
-		.source =
-			memory_source_in_paths(options_sources(s->run->options), p->source->kind)};
-
-	s->run->files_failed += final_file_put(s, &name, result) != 0;
-}
-
 void path_report_write(struct source *src)
 {
-	const struct options *o = src->session->run->options;
+	struct session *s = src->session;
+	const struct options *o = s->run->options;
 
 	if (!o->files.folded && !o->files.flame)
 		return;
 	struct path_tree *t = make_paths(src);
 	const struct paths p = {src, t};
-	_cleanup_free_ char *folded = xasprintf("folded.%u", src->session->process.pid),
-			    *flame = xasprintf("flame.%u.svg", src->session->process.pid);
 
 	if (o->files.folded)
-		put_paths(&p, "--folded", o->files.folded,
-			  &(struct result){"folded stacks", folded, put_folded, &p});
+		out_write(s, OUT_FOLDED, src->kind,
+			  &(struct out_content){.put = put_folded, .ctx = &p}, NULL);
 	if (o->files.flame)
-		put_paths(&p, "--flame", o->files.flame,
-			  &(struct result){"flame graph", flame, put_flame, &p});
+		out_write(s, OUT_FLAME, src->kind,
+			  &(struct out_content){.put = put_flame, .ctx = &p, .end = ".svg"}, NULL);
 	path_tree_free(t);
 }
 
-/*
- * Converts @r to the form in which readers of its file get it: intervals of one length, each block
- * once (recording_format.h). So ptmem and ptmem-report make the same page.
- */
-static int reread(const struct recording *r, struct recording **out)
+static int put_page(FILE *file, const void *ctx)
 {
-	_cleanup_free_ char *data = NULL, *why = NULL;
+	_cleanup_free_ char *json = NULL;
 	size_t size;
-	FILE *memory = open_memstream(&data, &size);
+	FILE *memory = open_memstream(&json, &size);
 
 	CHECK(memory);
-	int rc = recording_write(memory, r);
-
+	recording_json_write(memory, ctx, "");
 	CHECK(!fclose(memory));
-	return rc != 0 ? rc : recording_read(data, size, out, &why);
-}
-
-static char *make_json(const struct recording *r, size_t *size_out)
-{
-	char *json = NULL;
-	FILE *memory = open_memstream(&json, size_out);
-
-	CHECK(memory);
-	recording_json_write(memory, r, "");
-	CHECK(!fclose(memory));
-	return json;
-}
-
-struct page {
-	const char *json;
-	size_t size;
-};
-
-static int write_page(FILE *file, const void *ctx)
-{
-	const struct page *page = ctx;
-
-	html_page_write(file, page->json, page->size, false);
+	html_page_write(file, json, size, false);
 	return 0;
 }
 
-int html_run_write(struct session *s, const struct recording *unread)
+void session_output_page(struct session *s, struct recording *r)
 {
-	const struct session_file file = {.option = "--html",
-					  .pattern = s->run->options->files.html};
-	struct recording *r;
-	struct page page;
-	int rc = reread(unread, &r);
+	/* readers of its file get it in this form: so ptmem-report makes the same page */
+	const char *why = recording_check(r, r->interval);
 
-	if (rc != 0) {
-		log_error("cannot write the page of --html: %s", strerror(-rc));
-		return rc;
+	if (why) {
+		log_error("cannot write the page of --html: %s", why);
+		s->run->files_failed++;
+		return;
 	}
-	_cleanup_free_ char *json = make_json(r, &page.size);
-	_cleanup_free_ char *name = xasprintf("page.%u.html", s->process.pid);
-	const struct result result = {"page", name, write_page, &page};
-
-	page.json = json;
-	recording_free(r);
-	return final_file_put(s, &file, &result);
+	recording_read_my_code(r);
+	out_write(s, OUT_HTML, SOURCE_HEAP,
+		  &(struct out_content){.put = put_page, .ctx = r, .end = ".html"}, NULL);
 }

@@ -7,6 +7,7 @@
 
 #include "base/types.h"
 #include "output/report.h"
+#include "session/memory_source.h"
 
 struct session;
 
@@ -22,30 +23,18 @@ void session_output_so_far(struct session *s, char *message, size_t size);
 /* The same for all sources, without ending them, with @number; messages are logged. */
 void session_output_snapshots(struct session *s, unsigned number);
 
-/*
- * Writes @r. @source: inserted into the expanded --massif-out-file, NULL = none. *path_out, owned
- * by the session, is set once the name is known. 0, or -errno after a message, counted in the run.
- */
-int session_output_finish_massif(struct session *s, const struct report *r, const char *source,
-				 const char **path_out);
-/* Writes the file of --xtree-memory at the end, and logs its name. */
-void session_output_finish_xtree(struct session *s, uint64_t now_ns);
+/* Write the files of the end: out_write. @r: of @kind. */
+int session_output_finish_massif(struct session *s, enum memory_source_kind kind,
+				 const struct report *r, const char **path_out);
+void session_output_finish_xtree(struct session *s);
 
-/* Folded stacks and flame graphs of a session. */
-
+/* Writes the folded stacks and flame graphs of a source that are wanted. */
 struct source;
-
-/* Writes the files requested by the options for @src: one for each source. */
 void path_report_write(struct source *src);
 
-/*
- * --html: the report of a session's recording as a page.
- */
-
+/* Writes the page of --html, which shows @r, a recording as it was built; changes @r. */
 struct recording;
-
-/* Writes and announces the page of @s, which shows @r. Not 0 after a message. */
-int html_run_write(struct session *s, const struct recording *r);
+void session_output_page(struct session *s, struct recording *r);
 
 /*
  * What ptmem reports besides the massif file: live blocks and leaks, folded stacks, flame graphs.
@@ -65,7 +54,9 @@ void reports_finish(struct session *s, uint64_t time_ns);
 /* Called between events: makes the reports requested by SIGUSR1. */
 void reports_poll(struct run *run);
 
-/* The exit status required by --error-exitcode; 0 = none. */
-int reports_exit_code(const struct run *run);
+/* For event_sink: the memory of the program is about to be scanned, and is for the last time. */
+struct address_space;
+void reports_prepare_scan(void *ctx, struct address_space *space);
+void reports_final_scan(void *ctx, struct address_space *space);
 
 #endif

@@ -19,7 +19,7 @@
 #include "session/heap_sample.h"
 #include "session/memusage_run.h"
 #include "session/record/recording_values.h"
-#include "session/session_files.h"
+#include "session/out.h"
 
 struct replay {
 	struct run *run;
@@ -183,7 +183,7 @@ static struct calltree *replay_restart(void *ctx)
 
 	r->session->image.program = r->program;
 	memusage_run_end(r->session, true);
-	session_files_supersede(r->session);
+	out_supersede(r->session);
 	session_free(r->session);
 	*r = (struct replay){.run = r->run, .session = session_new(r->run, 0, 0)};
 	return profile_calltree(r->session->heap.profile);

@@ -1,4 +1,14 @@
-/* Plain events in batches. */
+/*
+ * Passes the events of a target to its sessions. Every stack is unwound at once, while the thread
+ * is stopped:
+ *
+ *	a stack          -> addresses (unwind) -> a node of the call tree
+ *	a pad's record   -> the new addresses since the thread's last record, after the kept
+ *	                    ones (struct path) -> a node
+ *	plain records    -> struct quick_event, many at a time: the short path from the ring to the
+ *	                    profile and to memusage's numbers, unless outputs need complete events
+ *	                    (an event file, an xtree)
+ */
 #include "session/session.h"
 
 #include <stdio.h>
@@ -15,71 +25,20 @@
 #include "session/exec_info.h"
 #include "session/heap_sample.h"
 #include "session/inspect/earlier_blocks.h"
-#include "session/inspect/final_scan.h"
-#include "session/inspect/inspect_session.h"
 #include "session/memory_source.h"
 #include "session/memusage_run.h"
 #include "session/observer.h"
 #include "session/record/recording_run.h"
-#include "session/session_files.h"
+#include "session/record/recording_values.h"
+#include "session/session_output.h"
 #include "session/summary.h"
 #include "tracee/state/module.h"
 #include "tracee/state/probe.h"
 #include "unwind/unwind.h"
 
-struct session;
-
-/*
- * The short path for plain allocations and frees recorded by pads: from the ring to the profile and
- * to memusage's numbers, in batches. Outputs that need complete events (an event file, an xtree)
- * use the long path.
- */
-
-/* Whether a struct quick_event contains everything that @s needs. */
-static bool session_wants_quick(const struct session *s)
-{
-	const struct options *o = s->run->options;
-	return !s->heap.sample.interval && !s->events.writer && !s->heap.flows &&
-	       !s->heap.releases && !s->stack_use && !o->messages.trace_malloc &&
-	       (o->profile.heap || s->memusage.counts);
-}
-
-/* Counts them, in their order. */
-static void session_quick(struct session *s, const struct quick_event *ev, size_t count)
-{
-	if (s->memusage.counts)
-		memusage_quick(s->memusage.counts, ev, count);
-	if (!s->run->options->profile.heap)
-		return;
-	uint64_t stacks = 0;
-	for (size_t i = 0; i < count; i++)
-		stacks += !ev[i].is_free;
-	s->stacks.counts.taken += stacks;
-	s->stacks.counts.complete += stacks;
-	s->stacks.counts.ends[UNWIND_COMPLETE] += stacks;
-	profile_quick(s->heap.profile, ev, count);
-}
-
-/*
- * Passes the events of a target to its sessions. Every stack is unwound at once, while the thread
- * is stopped:
- *
- *	a stack          -> addresses (unwind) -> a node of the call tree
- *	a pad's record   -> the new addresses since the thread's last record, after the kept
- *	                    ones (struct path) -> a node
- *	plain records    -> struct quick_event, many at a time (session_sink.c)
- */
-
 #define SECOND_OPINION_FRAMES 32 /* libunwind takes microseconds for each */
 
 /* -- spaces and modules -- */
-
-/* A process that ptmem attached to was already running; any other has just executed its program. */
-static void read_command(struct session *s, const struct address_space *space)
-{
-	free(s->process.command);
-	s->process.command = exec_info_command(space->processes.reader, !session_was_attached(s));
-}
 
 /* The name that the program has given itself, and its control group. */
 static void read_labels(struct session *s, pid_t pid)
@@ -101,16 +60,6 @@ static void note_module(struct session *s, struct module *m)
 							     m->path});
 }
 
-/* The executable has the lowest id (state/module.c). */
-static void note_program(struct session *s)
-{
-	const struct module_list *list = &s->space->modules;
-
-	for (size_t i = 0; i < list->count; i++)
-		if (!s->image.program || list->data[i]->id < s->image.program)
-			s->image.program = list->data[i]->id;
-}
-
 /*
  * Reads the rules and symbols that the first stacks need: later a thread would wait for them at its
  * first breakpoint.
@@ -126,14 +75,10 @@ static void sink_before_stop(void *ctx, struct address_space *space)
 	}
 }
 
-static void sink_before_install(void *ctx, struct address_space *space)
-{
-	earlier_blocks_read(ctx, space);
-}
-
 static void sink_space_new(void *ctx, struct address_space *space)
 {
 	struct run *run = ctx;
+	const struct observer *o;
 	former_image_supersede(run, space->processes.pid);
 	struct session *s = session_new(run, (uint32_t)space->processes.pid, clock_now_ns());
 	bool is_first = !run->is_first_known;
@@ -141,25 +86,36 @@ static void sink_space_new(void *ctx, struct address_space *space)
 	s->image.was_attached = space->image.has_earlier_blocks;
 	if (s->image.was_attached)
 		read_labels(s, space->processes.pid);
-	if (options_attach(run->options) || !is_first)
-		read_command(s, space);
+	if (options_attach(run->options) || !is_first) {
+		/* one that was attached to ran already; others have just executed theirs */
+		free(s->process.command);
+		s->process.command = exec_info_command(space->processes.reader,
+						       !s->image.was_attached);
+	}
 	session_bind(s, space);
 	hints_at_start(s);
-	session_files_open_events(s, is_first || run_process(run, s->process.pid)->before);
+	session_open_events(s, is_first || run_process(run, s->process.pid)->before);
 	for (size_t i = 0; i < space->modules.count; i++)
 		note_module(s, space->modules.data[i]);
-	note_program(s);
+	/* the executable has the lowest id (state/module.c) */
+	for (size_t i = 0; i < space->modules.count; i++)
+		if (!s->image.program || space->modules.data[i]->id < s->image.program)
+			s->image.program = space->modules.data[i]->id;
 	session_add_earlier_blocks(s);
 	memory_sources_start(s);
 	memusage_run_start(s);
 	recording_run_start(s);
-	observers_session_started(s);
+	observers_each(o, run, session_started)
+		o->session_started(o->ctx, s);
 }
 
 static void sink_space_fork(void *ctx, struct address_space *parent, struct address_space *child)
 {
-	(void)ctx;
-	observers_session_forked(session_fork(parent->sink.user, child));
+	struct session *s = session_fork(parent->sink.user, child);
+	const struct observer *o;
+
+	observers_each(o, (struct run *)ctx, session_forked)
+		o->session_forked(o->ctx, s);
 }
 
 static void sink_module_loaded(void *ctx, struct address_space *space, struct module *m)
@@ -209,14 +165,6 @@ static inline uint32_t find_path_node(struct session *s, const struct heap_event
 	struct path *p = &s->stacks.paths.data[he->path];
 	p->count = he->frame_count;
 	return p->count ? p->node[p->count - 1] : 0;
-}
-
-static uint32_t path_node(struct session *s, const struct heap_event *he)
-{
-	s->stacks.counts.taken++;
-	s->stacks.counts.complete++;
-	s->stacks.counts.ends[UNWIND_COMPLETE]++;
-	return find_path_node(s, he);
 }
 
 /* Whether libunwind, as far as it can walk, finds different frames than the unwinder. */
@@ -270,27 +218,58 @@ static void trace_call(const struct session *s, const struct heap_event *he)
 			  (unsigned long long)he->old_addr, size, (unsigned long long)he->addr);
 }
 
-/* @he without the frames of an unwatched operator new, as if that had been called. */
-static struct heap_event hide_new(const struct session *s, const struct heap_event *he)
+/* Removes the frames of an unwatched operator new, as if that had been called. */
+static void hide_new(const struct session *s, struct heap_event *he)
 {
-	struct heap_event shown = *he;
 	const struct stack_view *view = he->stack;
-	while (he->frame && shown.frame_count > 0 &&
-	       session_hides(s, he->frame[shown.frame_count - 1])) {
-		shown.frame_count--;
-		shown.function = FUNCTION_NEW;
+	while (he->frame && he->frame_count > 0 &&
+	       session_hides(s, he->frame[he->frame_count - 1])) {
+		he->frame_count--;
+		he->function = FUNCTION_NEW;
 	}
 	if (view && session_hides(s, view->regs.reg[arch_native->dwarf_pc] - 1))
-		shown.function = FUNCTION_NEW;
-	return shown;
+		he->function = FUNCTION_NEW;
 }
 
-static void sink_event(void *ctx, struct address_space *space, const struct heap_event *original)
+/* @he without its stack: the node is 0, since it depends on the profile. */
+static struct event counted_event(const struct heap_event *he)
+{
+	/* one to one, except for those of profile/event.h that sessions create */
+	static const uint8_t kinds[] = {
+		[HEAP_ALLOC] = EVENT_ALLOC,
+		[HEAP_FREE] = EVENT_FREE,
+		[HEAP_REALLOC_BEGIN] = EVENT_REALLOC_BEGIN,
+		[HEAP_REALLOC_END] = EVENT_REALLOC_END,
+		[HEAP_MAP] = EVENT_MAP,
+		[HEAP_UNMAP] = EVENT_UNMAP,
+		[HEAP_MAPPING_CALL] = EVENT_MAPPING_CALL,
+		[HEAP_SAMPLE] = EVENT_SAMPLE,
+		[HEAP_PROGRAM_END] = EVENT_PROGRAM_END,
+		[HEAP_FAULT] = EVENT_COUNT,
+	};
+
+	return (struct event){
+		.time_ns = he->time_ns,
+		.thread = he->thread,
+		.kind = kinds[he->kind],
+		.function = he->function,
+		.is_inner = he->is_inner,
+		.sample_shift = he->sample_shift,
+		.addr = he->addr,
+		.old_addr = he->old_addr,
+		.size = he->size,
+		.align = he->align,
+		.weighted = he->weighted,
+		.sp = he->sp,
+	};
+}
+
+static void sink_event(void *ctx, struct address_space *space, struct heap_event *he)
 {
 	struct session *s = space->sink.user;
-	struct heap_event shown = hide_new(s, original), *he = &shown;
 	(void)ctx;
 	const struct options *o = s->run->options;
+	hide_new(s, he);
 	/*
 	 * a stamp may be older than the number of its record, or than a sample of memory that was
 	 * taken meanwhile: the order of events counts
@@ -298,18 +277,23 @@ static void sink_event(void *ctx, struct address_space *space, const struct heap
 	he->time_ns = MAX(he->time_ns, profile_now(s->heap.profile));
 	he->time_ns = s->events.last_ns = MAX(s->events.last_ns, he->time_ns);
 	session_stacks_see(s, he);
+	struct event ev = counted_event(he);
 	if (he->kind == HEAP_MAP || he->kind == HEAP_UNMAP || he->kind == HEAP_FAULT) {
-		memory_sources_event(s, he);
+		ev.sp = 0; /* nothing that counts mappings needs it */
+		memory_sources_event(s, he, &ev);
 		return;
 	}
-	struct event ev = counted_event(he);
 	if (ev.kind == EVENT_REALLOC_END && ev.addr && !ev.size &&
 	    !o->profile.realloc_zero_bytes_frees)
 		ev.size = 1;
 	if (o->messages.trace_malloc)
 		trace_call(s, he);
-	if (he->frame)
-		ev.node = path_node(s, he);
+	if (he->frame) {
+		ev.node = find_path_node(s, he);
+		s->stacks.counts.taken++;
+		s->stacks.counts.complete++;
+		s->stacks.counts.ends[UNWIND_COMPLETE]++;
+	}
 	/* frames are always read: the next stack of their slot builds on them */
 	if (!heap_sample_keep(&s->heap.sample, s->heap.profile, he->is_chosen, &ev))
 		return;
@@ -330,10 +314,15 @@ static void sink_event(void *ctx, struct address_space *space, const struct heap
 	releases_note(s->heap.releases, profile_totals(s->heap.profile), ev.node);
 }
 
+/* Whether a struct quick_event contains everything that the session needs. */
 static bool sink_wants_quick(void *ctx, struct address_space *space)
 {
-	(void)ctx;
-	return space->sink.user && session_wants_quick(space->sink.user);
+	const struct options *o = ((struct run *)ctx)->options;
+	const struct session *s = space->sink.user;
+
+	return s && !s->heap.sample.interval && !s->events.writer && !s->heap.flows &&
+	       !s->heap.releases && !s->stack_use && !o->messages.trace_malloc &&
+	       (o->profile.heap || s->memusage.counts);
 }
 
 static uint32_t sink_node(void *ctx, struct address_space *space, const struct heap_event *he)
@@ -342,17 +331,32 @@ static uint32_t sink_node(void *ctx, struct address_space *space, const struct h
 	return find_path_node(space->sink.user, he);
 }
 
+/* Counts them, in their order. */
 static void sink_quick(void *ctx, struct address_space *space, const struct quick_event *ev,
 		       size_t count)
 {
-	(void)ctx;
-	session_quick(space->sink.user, ev, count);
+	struct session *s = space->sink.user;
+	uint64_t stacks = 0;
+
+	if (s->memusage.counts)
+		memusage_quick(s->memusage.counts, ev, count);
+	if (!((struct run *)ctx)->options->profile.heap)
+		return;
+	for (size_t i = 0; i < count; i++)
+		stacks += !ev[i].is_free;
+	s->stacks.counts.taken += stacks;
+	s->stacks.counts.complete += stacks;
+	s->stacks.counts.ends[UNWIND_COMPLETE] += stacks;
+	profile_quick(s->heap.profile, ev, count);
 }
 
 static void sink_thread_exiting(void *ctx, struct address_space *space, pid_t tid)
 {
+	struct session *s = space->sink.user;
+
 	(void)ctx;
-	recording_run_thread_exiting(space->sink.user, (uint32_t)tid);
+	if (s->recording)
+		recording_values_name_thread(s, (uint32_t)tid);
 }
 
 static void sink_thread_exit(void *ctx, struct address_space *space, pid_t tid)
@@ -367,66 +371,44 @@ static void sink_thread_exit(void *ctx, struct address_space *space, pid_t tid)
 		events_writer_thread_exit(s->events.writer, (uint32_t)tid);
 }
 
-static bool sink_skip_exec(void *ctx, pid_t pid)
-{
-	struct run *run = ctx;
-	return skip_exec(run->options, pid);
-}
-
-static void sink_stack_new(void *ctx, struct address_space *space,
-			   const struct thread_stack_info *info)
-{
-	(void)ctx;
-	session_stacks_new(space->sink.user, info);
-}
-
-static void sink_stack_gone(void *ctx, struct address_space *space, pid_t tid)
-{
-	(void)ctx;
-	session_stacks_gone(space->sink.user, tid);
-}
-
 /* -- events of the whole run -- */
 
 static void sink_process_exit(void *ctx, struct address_space *space, pid_t pid, pid_t tid)
 {
+	const struct observer *o;
+
 	(void)space;
-	observers_process_exit(ctx, pid, tid);
+	observers_each(o, (struct run *)ctx, process_exit)
+		o->process_exit(o->ctx, pid, tid);
 }
 
 static void sink_will_map(void *ctx, struct address_space *space)
 {
-	observers_will_map(ctx, space->processes.reader);
-}
+	const struct observer *o;
 
-static void sink_prepare_final_scan(void *ctx, struct address_space *space)
-{
-	const struct run *run = ctx;
-
-	if (run->options->leaks.check)
-		final_scan_prepare(space->sink.user);
-}
-
-static void sink_final_scan(void *ctx, struct address_space *space)
-{
-	const struct run *run = ctx;
-
-	if (run->options->leaks.check)
-		final_scan_run(space->sink.user);
-	if (run->options->inspect.at_exit)
-		inspect_final_read(space->sink.user, true);
+	observers_each(o, (struct run *)ctx, will_map)
+		o->will_map(o->ctx, space->processes.reader);
 }
 
 static bool sink_monitor(void *ctx, struct address_space *space, const char *text)
 {
-	(void)ctx;
-	return observers_monitor(space->sink.user, text);
+	const struct observer *o;
+
+	observers_each(o, (struct run *)ctx, monitor) {
+		if (o->monitor(o->ctx, space->sink.user, text))
+			return true;
+	}
+	return false;
 }
 
 static uint64_t sink_tick(void *ctx, uint64_t now_ns)
 {
-	uint64_t next = MIN(observers_tick(ctx, now_ns), recording_run_tick(ctx, now_ns));
+	uint64_t next = UINT64_MAX;
+	const struct observer *o;
 
+	observers_each(o, (struct run *)ctx, tick)
+		next = MIN(next, o->tick(o->ctx, now_ns));
+	next = MIN(next, recording_run_tick(ctx, now_ns));
 	return MIN(next, ended_forks_tick(ctx, now_ns));
 }
 
@@ -451,18 +433,18 @@ void session_sink_init(struct event_sink *out, struct run *run, bool (*poll)(voi
 		.thread_exiting = sink_thread_exiting,
 		.thread_exit = sink_thread_exit,
 		.process_exit = sink_process_exit,
-		.skip_exec = sink_skip_exec,
+		.skip_exec = skip_exec,
 		.will_map = sink_will_map,
-		.prepare_final_scan = sink_prepare_final_scan,
-		.final_scan = sink_final_scan,
+		.prepare_final_scan = reports_prepare_scan,
+		.final_scan = reports_final_scan,
 		.monitor = sink_monitor,
 		.tick = sink_tick,
 		.poll = poll,
 	};
 	if (earlier_blocks_are_wanted(o))
-		out->before_install = sink_before_install;
+		out->before_install = earlier_blocks_read;
 	if (options_profile_stacks(o) || options_count_calls(o)) {
-		out->stack_new = sink_stack_new;
-		out->stack_gone = sink_stack_gone;
+		out->stack_new = session_stacks_new;
+		out->stack_gone = session_stacks_gone;
 	}
 }

@@ -1,4 +1,10 @@
-/* The kinds correspond one to one, except for those of profile/event.h that sessions create. */
+/*
+ * Converts mappings and page faults to events of profiles.
+ *
+ *	HEAP_MAP, HEAP_UNMAP   brk or mmap, by the function; all of them belong to the
+ *	                       heap with --pages-as-heap
+ *	HEAP_FAULT             faults
+ */
 #include "session/memory_source.h"
 
 #include <stdio.h>
@@ -14,45 +20,6 @@
 #include "session/session_output.h"
 #include "session/summary.h"
 #include "tracee/os/maps.h"
-
-static const uint8_t kinds[] = {
-	[HEAP_ALLOC] = EVENT_ALLOC,
-	[HEAP_FREE] = EVENT_FREE,
-	[HEAP_REALLOC_BEGIN] = EVENT_REALLOC_BEGIN,
-	[HEAP_REALLOC_END] = EVENT_REALLOC_END,
-	[HEAP_MAP] = EVENT_MAP,
-	[HEAP_UNMAP] = EVENT_UNMAP,
-	[HEAP_MAPPING_CALL] = EVENT_MAPPING_CALL,
-	[HEAP_SAMPLE] = EVENT_SAMPLE,
-	[HEAP_PROGRAM_END] = EVENT_PROGRAM_END,
-	[HEAP_FAULT] = EVENT_COUNT,
-};
-
-struct event counted_event(const struct heap_event *he)
-{
-	return (struct event){
-		.time_ns = he->time_ns,
-		.thread = he->thread,
-		.kind = kinds[he->kind],
-		.function = he->function,
-		.is_inner = he->is_inner,
-		.sample_shift = he->sample_shift,
-		.addr = he->addr,
-		.old_addr = he->old_addr,
-		.size = he->size,
-		.align = he->align,
-		.weighted = he->weighted,
-		.sp = he->sp,
-	};
-}
-
-/*
- * Converts mappings and page faults to events of profiles.
- *
- *	HEAP_MAP, HEAP_UNMAP   brk or mmap, by the function; all of them belong to the
- *	                       heap with --pages-as-heap
- *	HEAP_FAULT             faults
- */
 
 /* the last address of a program; [vsyscall] is above */
 #define USER_END ((UINT64_C(1) << ARCH_ADDRESS_BITS) - 1)
@@ -100,20 +67,17 @@ static uint32_t whole_node(struct source *src, const struct heap_event *he)
 	return session_stack_node(src->session, src->profile, he->stack);
 }
 
-/* Rounds a brk's range to whole pages: those that are added or removed. */
-static void to_pages(struct event *ev)
-{
-	taddr_t end = ROUND_UP(ev->addr + ev->size, (taddr_t)PAGE_SIZE_MIN);
-	ev->addr = ROUND_UP(ev->addr, (taddr_t)PAGE_SIZE_MIN);
-	ev->size = end - ev->addr;
-}
-
 /* --pages-as-heap: @ev has no node yet. */
-static void pages_event(struct source *src, const struct heap_event *he, struct event ev)
+static void pages_event(struct source *src, const struct heap_event *he, const struct event *exact)
 {
 	struct session *s = src->session;
-	if (he->function == FUNCTION_BRK)
-		to_pages(&ev);
+	struct event ev = *exact;
+	if (he->function == FUNCTION_BRK) { /* the whole pages that are added or removed */
+		taddr_t end = ROUND_UP(ev.addr + ev.size, (taddr_t)PAGE_SIZE_MIN);
+
+		ev.addr = ROUND_UP(ev.addr, (taddr_t)PAGE_SIZE_MIN);
+		ev.size = end - ev.addr;
+	}
 	if (ev.size == 0)
 		return;
 	bool needs_unmapper = s->heap.flows && flows_is_full(s->heap.flows);
@@ -126,25 +90,23 @@ static void pages_event(struct source *src, const struct heap_event *he, struct 
 	profile_event(src->profile, &ev);
 }
 
-void memory_sources_event(struct session *s, const struct heap_event *he)
+void memory_sources_event(struct session *s, const struct heap_event *he, struct event *ev)
 {
 	enum memory_source_kind kind = he->kind == HEAP_FAULT ? SOURCE_FAULTS :
 				he->function == FUNCTION_BRK ? SOURCE_BRK : SOURCE_MMAP;
 	struct source *src = &s->source[kind];
-	struct event ev = counted_event(he);
-	ev.sp = 0; /* session_stacks handles it; nothing that counts mappings needs it */
 	if (s->run->options->profile.pages_as_heap && he->kind != HEAP_FAULT)
 		pages_event(&s->source[SOURCE_HEAP], he, ev);
 	if (!src->is_traced || (he->kind == HEAP_MAP && !he->stack))
 		return;
 	if (he->kind != HEAP_UNMAP)
-		ev.node = whole_node(src, he);
+		ev->node = whole_node(src, he);
 	if (kind == SOURCE_MMAP && he->kind == HEAP_MAP)
-		ev.node = add_map_kind(src, ev.node, he);
+		ev->node = add_map_kind(src, ev->node, he);
 	if (kind == SOURCE_FAULTS && he->function == FUNCTION_MAJOR_FAULT)
-		ev.node = calltree_get_child(profile_calltree(src->profile), ev.node,
-					     pseudo_frame(src, "[major fault]", NULL));
-	profile_event(src->profile, &ev);
+		ev->node = calltree_get_child(profile_calltree(src->profile), ev->node,
+					      pseudo_frame(src, "[major fault]", NULL));
+	profile_event(src->profile, ev);
 }
 
 /* -- life -- */
@@ -207,11 +169,12 @@ static void add_initial_mappings(struct session *s)
 		return;
 	for (size_t i = 0; i < maps.list.count; i++) {
 		const struct map *m = &maps.list.data[i];
-		struct heap_event he = {.time_ns = s->process.start_ns, .thread = s->process.pid,
-					.kind = HEAP_MAP, .addr = m->start,
-					.size = m->end - m->start};
+		const struct heap_event he = {.kind = HEAP_MAP};
+		const struct event ev = {.time_ns = s->process.start_ns, .thread = s->process.pid,
+					 .kind = EVENT_MAP, .addr = m->start,
+					 .size = m->end - m->start};
 		if (m->end - 1 <= USER_END)
-			memory_sources_event(s, &he);
+			pages_event(&s->source[SOURCE_HEAP], &he, &ev);
 	}
 	maps_deinit(&maps);
 }
@@ -319,7 +282,7 @@ void memory_sources_finish(struct session *s)
 		if (!src->is_traced)
 			continue;
 		memory_source_fill_report(src, &r);
-		int rc = session_output_finish_massif(s, &r, memory_source_in_massif(k), &path);
+		int rc = session_output_finish_massif(s, k, &r, &path);
 		if (!is_silent)
 			print_summary(src, &r, rc == 0 ? path : NULL);
 	}

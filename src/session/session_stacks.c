@@ -71,8 +71,12 @@ static void count_range(struct session *s, const struct thread_stack_info *info)
 	count_event(s, &ev);
 }
 
-void session_stacks_new(struct session *s, const struct thread_stack_info *info)
+void session_stacks_new(void *ctx, struct address_space *space,
+			const struct thread_stack_info *info)
 {
+	struct session *s = space->sink.user;
+
+	(void)ctx;
 	if (s->memusage.counts)
 		count_range(s, info);
 	if (!s->stack_use)
@@ -82,8 +86,11 @@ void session_stacks_new(struct session *s, const struct thread_stack_info *info)
 	update(s, clock_now_ns(), (uint32_t)info->tid);
 }
 
-void session_stacks_gone(struct session *s, pid_t tid)
+void session_stacks_gone(void *ctx, struct address_space *space, pid_t tid)
 {
+	struct session *s = space->sink.user;
+
+	(void)ctx;
 	if (!s->stack_use)
 		return;
 	stacks_remove(s->stack_use, (uint32_t)tid);

@@ -17,6 +17,23 @@ void my_code_add(struct my_code *m, const char *rule)
 		*vec_add(&m->rule) = xstrdup(rule);
 }
 
+static bool add_pattern(char sign, const char *pattern, struct my_code *m)
+{
+	if (*pattern)
+		*vec_add(&m->rule) = xasprintf("%c%s", sign, pattern);
+	return *pattern;
+}
+
+bool my_code_include(const char *pattern, void *my_code)
+{
+	return add_pattern('+', pattern, my_code);
+}
+
+bool my_code_exclude(const char *pattern, void *my_code)
+{
+	return add_pattern('-', pattern, my_code);
+}
+
 void my_code_deinit(struct my_code *m)
 {
 	for (size_t i = 0; i < m->rule.count; i++)

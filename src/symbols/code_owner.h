@@ -28,6 +28,9 @@ struct my_code {
 
 /* Adds "+PATTERN" or "-PATTERN"; ignores anything else, which a damaged file may have. */
 void my_code_add(struct my_code *m, const char *rule);
+/* Values of --my-code and --not-my-code; false: @pattern is empty. */
+bool my_code_include(const char *pattern, void *my_code);
+bool my_code_exclude(const char *pattern, void *my_code);
 void my_code_deinit(struct my_code *m);
 
 /* @m, @source, @object: may be NULL, unknown. */

@@ -1,7 +1,4 @@
-/*
- * A set of strings with open addressing. Nothing is removed, so a search ends at the first free
- * slot. At most 3/4 full.
- */
+/* See string_pool.h. */
 #include "symbols/string_pool.h"
 
 #include <stdlib.h>
@@ -14,37 +11,11 @@ static bool is_equal(const char *kept, const char *s, size_t length)
 	return strncmp(kept, s, length) == 0 && kept[length] == '\0';
 }
 
-static char **find_slot(const struct string_pool *p, const char *s, size_t length)
-{
-	size_t i = hash_bytes(s, length) & (p->capacity - 1);
-	while (p->slot[i] && !is_equal(p->slot[i], s, length))
-		i = (i + 1) & (p->capacity - 1);
-	return &p->slot[i];
-}
-
-static void grow(struct string_pool *p)
-{
-	struct string_pool bigger = {.count = p->count};
-	bigger.capacity = p->capacity ? p->capacity * 2 : 64;
-	bigger.slot = xcalloc(bigger.capacity, sizeof(*bigger.slot));
-	for (size_t i = 0; i < p->capacity; i++) {
-		if (p->slot[i])
-			*find_slot(&bigger, p->slot[i], strlen(p->slot[i])) = p->slot[i];
-	}
-	free(p->slot);
-	*p = bigger;
-}
-
 const char *string_pool_add_n(struct string_pool *p, const char *s, size_t length)
 {
-	if ((p->count + 1) * 4 > p->capacity * 3)
-		grow(p);
-	char **slot = find_slot(p, s, length);
-	if (!*slot) {
-		*slot = xstrndup(s, length);
-		p->count++;
-	}
-	return *slot;
+	uint64_t hash = hash_bytes(s, length);
+	char *const *found = hash_find(&p->strings, hash, e, is_equal(*e, s, length));
+	return found ? *found : (*hash_add(&p->strings, hash) = xstrndup(s, length));
 }
 
 const char *string_pool_add(struct string_pool *p, const char *s)
@@ -54,8 +25,7 @@ const char *string_pool_add(struct string_pool *p, const char *s)
 
 void string_pool_deinit(struct string_pool *p)
 {
-	for (size_t i = 0; i < p->capacity; i++)
-		free(p->slot[i]);
-	free(p->slot);
-	*p = (struct string_pool){0};
+	for (size_t i = 0; hash_next(&p->strings.index, &i); i++)
+		free(p->strings.slot[i]);
+	hash_deinit(&p->strings);
 }

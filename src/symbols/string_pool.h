@@ -5,12 +5,10 @@
 #ifndef PTMEM_SYMBOLS_STRING_POOL_H
 #define PTMEM_SYMBOLS_STRING_POOL_H
 
-#include "base/types.h"
+#include "base/hash.h"
 
 struct string_pool {
-	char **slot;     /* open addressing; NULL = free; owns the strings */
-	size_t capacity; /* a power of two, or 0 */
-	size_t count;
+	HASH(char *) strings; /* owned */
 };
 
 /* The pool's own copy of @s; NULL stays NULL. */

@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/elf_file.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "symbols/debug_files.h"
@@ -44,8 +45,7 @@ struct symbols {
 	char *debug_dirs;
 	struct string_pool strings;
 	VEC(struct object *) objects; /* owned; pointers, so that an object does not move */
-	struct answer *answer;        /* open addressing, at most 3/4 full */
-	size_t answer_count, answer_capacity;
+	HASH(struct answer) answers;  /* by module and address */
 	uint64_t changes;             /* of answers */
 	VEC(struct symbol *) obsolete; /* owned */
 	struct symbol_frames scratch;
@@ -75,13 +75,11 @@ void symbols_forget(struct symbols *s)
 	for (size_t i = 0; i < s->objects.count; i++)
 		object_free(s->objects.data[i]);
 	vec_deinit(&s->objects);
-	for (size_t i = 0; i < s->answer_capacity; i++) {
-		free(s->answer[i].sym);
-		free(s->answer[i].real);
+	for (size_t i = 0; hash_next(&s->answers.index, &i); i++) {
+		free(s->answers.slot[i].sym);
+		free(s->answers.slot[i].real);
 	}
-	free(s->answer);
-	s->answer = NULL;
-	s->answer_count = s->answer_capacity = 0;
+	hash_deinit(&s->answers);
 	for (size_t i = 0; i < s->obsolete.count; i++)
 		free(s->obsolete.data[i]);
 	vec_deinit(&s->obsolete);
@@ -221,38 +219,20 @@ static bool is_free(const struct answer *a)
 	return !a->sym && !a->real;
 }
 
-static struct answer *find_slot(struct answer *slots, size_t capacity, uint32_t module_id,
-				taddr_t pc)
+static uint64_t hash_answer(uint32_t module_id, taddr_t pc)
 {
-	size_t i = hash_u64(pc ^ hash_u64(module_id)) & (capacity - 1);
-	while (!is_free(&slots[i]) && (slots[i].pc != pc || slots[i].module_id != module_id))
-		i = (i + 1) & (capacity - 1);
-	return &slots[i];
+	return hash_u64(pc ^ hash_u64(module_id));
 }
 
-static void grow_answers(struct symbols *s)
-{
-	size_t capacity = s->answer_capacity ? 2 * s->answer_capacity : 256;
-	struct answer *slots = xcalloc(capacity, sizeof(*slots));
-	for (size_t i = 0; i < s->answer_capacity; i++) {
-		const struct answer *a = &s->answer[i];
-		if (!is_free(a))
-			*find_slot(slots, capacity, a->module_id, a->pc) = *a;
-	}
-	free(s->answer);
-	s->answer = slots;
-	s->answer_capacity = capacity;
-}
-
-/* The slot of (@module_id, @pc). If it is free, the caller fills it. */
+/* The answer for (@module_id, @pc). If it is free, the caller fills it. */
 static struct answer *get_answer(struct symbols *s, uint32_t module_id, taddr_t pc)
 {
-	if ((s->answer_count + 1) * 4 > s->answer_capacity * 3)
-		grow_answers(s);
-	struct answer *a = find_slot(s->answer, s->answer_capacity, module_id, pc);
-	if (is_free(a)) {
+	uint64_t hash = hash_answer(module_id, pc);
+	struct answer *a =
+		hash_find(&s->answers, hash, e, e->pc == pc && e->module_id == module_id);
+	if (!a) {
+		a = hash_add(&s->answers, hash);
 		*a = (struct answer){.pc = pc, .module_id = module_id};
-		s->answer_count++;
 	}
 	return a;
 }
@@ -307,22 +287,18 @@ static void retire(struct symbols *s, struct symbol *sym)
 /* Removes the answers of new objects, by building the table again. */
 static void drop_obsolete(struct symbols *s)
 {
-	struct answer *old = s->answer;
-	s->answer = xcalloc(s->answer_capacity, sizeof(*s->answer));
-	s->answer_count = 0;
-	for (size_t i = 0; i < s->answer_capacity; i++) {
-		const struct answer *a = &old[i];
-		if (is_free(a))
-			continue;
+	__typeof__(s->answers) old = s->answers, kept = {0};
+	for (size_t i = 0; hash_next(&old.index, &i); i++) {
+		const struct answer *a = &old.slot[i];
 		if (is_obsolete(s, a)) {
 			retire(s, a->sym);
 			retire(s, a->real);
-			continue;
+		} else {
+			*hash_add(&kept, hash_answer(a->module_id, a->pc)) = *a;
 		}
-		*find_slot(s->answer, s->answer_capacity, a->module_id, a->pc) = *a;
-		s->answer_count++;
 	}
-	free(old);
+	hash_deinit(&old);
+	s->answers = kept;
 	s->changes++;
 	for (size_t i = 0; i < s->objects.count; i++)
 		s->objects.data[i]->is_new = false;
@@ -367,7 +343,7 @@ void symbols_fetch(struct symbols *s, bool (*should_stop)(void *ctx), void *ctx)
 	}
 	debuginfod_fetch(f.requests.data, f.requests.count,
 			 &(struct debuginfod_ops){use_fetched, should_stop_fetching, &f});
-	if (s->answer)
+	if (s->answers.index.count)
 		drop_obsolete(s);
 	vec_deinit(&f.objects);
 	vec_deinit(&f.requests);

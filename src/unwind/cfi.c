@@ -18,53 +18,26 @@
 #include "base/elf_file.h"
 #include "base/types.h"
 
-#define FIRST_CAPACITY 256u
-
-static struct cached_rule *slot_of(const struct rule_cache *k, uint64_t vaddr, bool is_exact)
+static uint64_t hash_rule(uint64_t vaddr, bool is_exact)
 {
-	size_t i = hash_u64(2 * vaddr + is_exact) & (k->capacity - 1);
-
-	while (k->slot[i].is_used &&
-	       (k->slot[i].vaddr != vaddr || k->slot[i].is_exact != is_exact))
-		i = (i + 1) & (k->capacity - 1);
-	return &k->slot[i];
+	return hash_u64(2 * vaddr + is_exact);
 }
 
 const struct cached_rule *rule_cache_find(const struct rule_cache *k, uint64_t vaddr,
 					  bool is_exact)
 {
-	const struct cached_rule *found = k->count ? slot_of(k, vaddr, is_exact) : NULL;
-
-	return found && found->is_used ? found : NULL;
-}
-
-static void grow(struct rule_cache *k)
-{
-	const struct rule_cache old = *k;
-
-	k->capacity = old.capacity ? 2 * old.capacity : FIRST_CAPACITY;
-	k->slot = xcalloc(k->capacity, sizeof(*k->slot));
-	for (size_t i = 0; i < old.capacity; i++)
-		if (old.slot[i].is_used)
-			*slot_of(k, old.slot[i].vaddr, old.slot[i].is_exact) = old.slot[i];
-	free(old.slot);
+	return hash_find(&k->rules, hash_rule(vaddr, is_exact), e,
+			 e->vaddr == vaddr && e->is_exact == is_exact);
 }
 
 void rule_cache_add(struct rule_cache *k, const struct cached_rule *rule)
 {
-	if (2 * (k->count + 1) > k->capacity)
-		grow(k);
-	struct cached_rule *slot = slot_of(k, rule->vaddr, rule->is_exact);
-
-	*slot = *rule;
-	slot->is_used = true;
-	k->count++;
+	*hash_add(&k->rules, hash_rule(rule->vaddr, rule->is_exact)) = *rule;
 }
 
 void rule_cache_deinit(struct rule_cache *k)
 {
-	free(k->slot);
-	*k = (struct rule_cache){0};
+	hash_deinit(&k->rules);
 }
 
 /*

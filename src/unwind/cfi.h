@@ -9,27 +9,25 @@
 #include <libelf.h>
 
 #include "arch/unwind_rule.h"
+#include "base/hash.h"
 #include "base/types.h"
 
 /*
  * The rules compiled for one ELF file, by address in the file. They are shared: a rule compiled for
- * one process, or a guess that failed on one stack, is known to all others. A hash table that only
- * grows.
+ * one process, or a guess that failed on one stack, is known to all others. None is removed.
  */
 
 struct cached_rule {
 	struct unwind_rule rule; /* its pc is unset */
 	uint64_t vaddr;
 	bool is_exact, is_guess; /* as for rules_compile */
-	bool is_used;
 };
 
 struct rule_cache {
-	struct cached_rule *slot; /* open addressing, at most half full; owned */
-	size_t count, capacity;
+	HASH(struct cached_rule) rules;
 };
 
-/* NULL if it has not been compiled yet. Valid until the next known_rules_add. */
+/* NULL if it has not been compiled yet. Valid until the next rule_cache_add. */
 const struct cached_rule *rule_cache_find(const struct rule_cache *k, uint64_t vaddr,
 					  bool is_exact);
 /* @rule must not be in the table yet. */

@@ -14,8 +14,10 @@ import sys
 import tempfile
 import time
 
-import webdriver
-from webdriver import ELEMENT
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib"))
+
+import webdriver  # noqa: E402
+from webdriver import ELEMENT  # noqa: E402
 
 REPORT = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else "build/ptmem-report")
 SCREENSHOT = os.path.abspath(sys.argv[2]) if len(sys.argv) > 2 else None

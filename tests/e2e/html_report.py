@@ -15,10 +15,12 @@ import subprocess
 import sys
 import tempfile
 
-import synthetic_recording
-import webdriver
-from test_diff import LIBRARY, NEW, OLD, PROGRAM
-from test_recording_forms import make_objects
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib"))
+
+import synthetic_recording  # noqa: E402
+import webdriver  # noqa: E402
+from recording_lib import make_objects  # noqa: E402
+from report_lib import LIBRARY, NEW, OLD, PROGRAM  # noqa: E402
 
 REPORT = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else "build/ptmem-report")
 SHOTS = os.path.abspath(sys.argv[2]) if len(sys.argv) > 2 else None

@@ -8,10 +8,9 @@ import resource
 import shutil
 import subprocess
 
-from harness import BUILD, test
-from test_estimates import probability, without_desc
-from test_follow import Following, unique
-from test_recording import report_json
+from harness import BUILD, report_json, test
+from process_lib import Following, unique
+from recording_lib import probability, without_desc
 
 INTERVAL = 4096
 

@@ -10,6 +10,7 @@ import subprocess
 import harness
 import massif
 from harness import BUILD, Skip, test
+from cli_lib import other_user
 
 
 def refused(t, argv, status, *words, **how):
@@ -197,12 +198,6 @@ def itself(t):
     zombie.wait()
     if os.path.exists("/proc/2/comm") and open("/proc/2/comm", encoding="ascii").read() == "kthreadd\n":
         refused(t, ["-p", "2"], 125, "2")
-
-
-def other_user():
-    if os.getuid():
-        raise Skip("needs root, to be another user")
-    return pwd.getpwnam("nobody")
 
 
 @test("cli/not-permitted")

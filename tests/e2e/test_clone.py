@@ -7,7 +7,7 @@ import time
 
 import harness
 from harness import test
-from test_attach import Attached
+from process_lib import Attached
 
 BOTH = ("gcc-O2-pie", "clang-O0-nopie")
 

@@ -14,7 +14,7 @@ import subprocess
 
 import harness
 from harness import Fail, Skip, test
-from test_killed import guardians
+from process_lib import guardians
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 NOBODY = 65534

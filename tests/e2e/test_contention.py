@@ -4,7 +4,7 @@ import subprocess
 
 import harness
 from harness import test
-from test_attach import Attached
+from process_lib import Attached
 
 BOTH = ("gcc-O2-pie", "clang-O0-nopie")
 OWN = ("allocations", "reallocations", "frees", "bytes", "failed")

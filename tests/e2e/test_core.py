@@ -8,10 +8,8 @@ import re
 
 import harness
 import massif
-import test_peer
-import test_massif_cases  # noqa: F401  their runs are counted here
-import test_xtree  # noqa: F401
 from harness import test
+from peer_lib import RUNS, VALGRIND, first_difference
 
 
 def tool_options():
@@ -34,13 +32,13 @@ NEWER = ["realloc-zero-bytes-frees"]
 @test("core/every-option-twice")
 def every_option_twice(t):
     """At least 40 programs and option sets run beside Massif, every option of Massif's twice or more."""
-    used = collections.Counter(n for run in test_peer.RUNS
+    used = collections.Counter(n for run in RUNS
                                for n in {re.sub(r"^--(massif:)?|=.*", "", o) for o in run if o.startswith("--")})
     options = tool_options()
     t.check(len(options) >= 19, "the table of options was not understood: %s" % options)
     rare = {n: used[n] for n in options if used[n] < 2 and n not in NEWER}
     t.equal("options that run beside Massif less than twice", rare, {})
-    t.check(len({tuple(run) for run in test_peer.RUNS}) >= 40, "fewer than 40 sets of options")
+    t.check(len({tuple(run) for run in RUNS}) >= 40, "fewer than 40 sets of options")
 
 
 @test("core/desc", limit=60)
@@ -117,7 +115,7 @@ def verbose(t):
     """-v -v logs each snapshot taken or deleted, in Massif's words; -v the functions that are watched."""
     program, cwd, env = t.target("peer-gcc-O2", "massif_cases"), t.subdirectory(), {"CASE": "waves"}
     options = ["--max-snapshots=20", "--detailed-freq=3", "--ignore-fn=nothing"]
-    peer = t.run([t.program("valgrind"), *test_peer.VALGRIND[:-1], "--massif-out-file=v", "-v", "-v", *options, program],
+    peer = t.run([t.program("valgrind"), *VALGRIND[:-1], "--massif-out-file=v", "-v", "-v", *options, program],
                  cwd=cwd, env=env)
     own = t.run([t.ptmem(), "--time-unit=B", "--peak-at-exit=no", "-o", "p", "-v", "-v", *options, program], cwd=cwd, env=env)
     left = re.findall(r"(?m)^--\d+-- Massif: ((?!  \(skipped|\(Ignoring).*)$", peer.err.decode())
@@ -126,7 +124,7 @@ def verbose(t):
     for word in ("startup S.  0", "  alloc S", "dealloc S", "de-PEAK Sp", "Sd", "Culling...", "post-cull", "New time interval"):
         t.check(any(word in l for l in left), "valgrind says nothing of " + word)
     if left != right:
-        raise harness.Fail("massif (left) and ptmem differ, " + test_peer.first_difference(left, right))
+        raise harness.Fail("massif (left) and ptmem differ, " + first_difference(left, right))
     once = t.run([t.ptmem(), "-o", "p", "-v", *options, program], cwd=cwd, env=env).err.decode()
     t.check("startup" not in once and "\nptmem:   malloc\n" in once and "\nptmem: ignore-fns:\nptmem:   nothing\n" in once, once)
 

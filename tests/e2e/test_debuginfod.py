@@ -18,10 +18,9 @@ import threading
 import urllib.request
 
 import harness
-from harness import Fail, Skip, test
-from test_html import embedded
-from test_recording import report_json
-from test_recording_limit import LIMIT, Branches, judge_moments
+from harness import Fail, report_json, Skip, test
+from recording_lib import Branches, LIMIT, judge_moments
+from report_lib import embedded
 
 KEEPER = "keeps_blocks"
 LIBRARY = """#include <stdlib.h>

@@ -8,51 +8,13 @@ import subprocess
 import time
 
 import massif
-from harness import BUILD, Fail, allocator, test
-from test_attach import Attached
-from test_inspect import Comparison
-from test_inspect_allocators import KNOWN, preload
-from test_inspect_types import Typed
-from test_recording_answers import check_conservation
+from harness import BUILD, allocator, test
+from inspect_lib import Comparison, KNOWN, Typed, preload
+from process_lib import Attached, Program
+from recording_lib import check_conservation
 
 NODE = "[allocated before attach]"
 LEAKED, LEAKED_SIZE = 10, 1016
-
-
-class Program:
-    """targets/earlier; live: (bytes, blocks) that it had in use at its last answer."""
-
-    def __init__(self, t, variant="gcc-O2-pie", command=None, **env):
-        self.t = t
-        self.process = subprocess.Popen(command or [t.target(variant, "earlier")], env=t.environment(t.directory, **env),
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self.pid = self.process.pid
-        self.wait_for_answer()
-
-    def wait_for_answer(self):
-        words = self.process.stdout.readline().split()
-        if len(words) != 2:
-            raise Fail("the program answered %r" % words)
-        self.live = tuple(map(int, words))
-
-    def say(self, letter):
-        self.process.stdin.write(letter)
-        self.process.stdin.flush()
-        self.wait_for_answer()
-        return self.live
-
-    def attach(self, *options, **how):
-        return Attached(self.t, self.pid, options, **how).wait_attached()
-
-    def others(self):
-        """Bytes and blocks that it did not allocate itself: what libc and ld.so have."""
-        stats = self.attach().detach().only_stats()
-        return tuple(stats[key] - own for key, own in zip(("live", "blocks"), self.live))
-
-    def end(self):
-        self.process.stdin.write(b"q")
-        self.process.stdin.close()
-        self.t.equal("the program's status", self.process.wait(), 0)
 
 
 def both(one, other):

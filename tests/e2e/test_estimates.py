@@ -17,16 +17,7 @@ import re
 
 import recording_file
 from harness import Fail, test
-from test_recording import Blocks
-
-
-def read(path):
-    with open(path, encoding="utf-8") as file:
-        return file.read()
-
-
-def without_desc(path):
-    return re.sub(r"\Adesc: .*\n", "", read(path))
+from recording_lib import Blocks, probability, read_text, without_desc
 
 
 def only_file(profile):
@@ -40,7 +31,7 @@ def every_allocation(t):
     exact = t.profile([program], ["--time-unit=B"])
     sampled = t.profile([program], ["--time-unit=B", "--heap-sample=1"])
     t.equal("the massif file", without_desc(only_file(sampled)), without_desc(only_file(exact)))
-    t.equal("desc", read(only_file(sampled)).split("\n")[0], "desc: --time-unit=B --heap-sample=1")
+    t.equal("desc", read_text(only_file(sampled)).split("\n")[0], "desc: --time-unit=B --heap-sample=1")
     t.equal("live bytes", sampled.only_stats()["live"], exact.only_stats()["live"])
 
 
@@ -54,7 +45,7 @@ def replay(t):
     again = t.run([t.ptmem(), "--stats", *options[2:], "--replay=" + os.path.join(first.directory, "events")])
     t.equal("status of the replay", again.status, 0)
     for name in ("out", "tree"):
-        t.equal(name, read(os.path.join(again.cwd, name)), read(os.path.join(first.directory, name)))
+        t.equal(name, read_text(os.path.join(again.cwd, name)), read_text(os.path.join(first.directory, name)))
     summary = [l for l in first.messages if "counted exactly" in l]
     t.equal("exact totals", [l for l in again.err.decode().splitlines() if "counted exactly" in l], summary)
     twice = t.run([t.ptmem(), "--heap-sample=2K", "--replay=" + os.path.join(first.directory, "events")])
@@ -106,10 +97,6 @@ def refused(t):
 
 ROUNDS = 200
 MARK = 1 << 20  # the size that ends a round
-
-
-def probability(size, interval):
-    return -math.expm1(-size / interval)
 
 
 class Samples:
@@ -285,7 +272,7 @@ def seeds_200(t):
         run = t.run([t.ptmem(), "-q", "--replay=" + made, "--heap-sample=4K", "--seed=%d" % seed, "--leaks",
                      "--leaks-out=l.json", "--massif-out-file=m"], cwd=t.directory)
         t.equal("status", (run.status, run.err), (0, b""))
-        leaks = json.loads(read(os.path.join(t.directory, "l.json")))
+        leaks = json.loads(read_text(os.path.join(t.directory, "l.json")))
         sites = {s["stack"][0]["function"]: (s["bytes"], s["error"]) for s in leaks["sites"]}
         for name in SITES:
             found[name].append(sites.get(name, (0, 0)))
@@ -534,7 +521,7 @@ def views(t):
     picture = os.path.join(t.subdirectory(), "p.svg")
     report(t, "--flame=" + picture, path)
     for drawn in (os.path.join(run.cwd, "f.svg"), picture):
-        titles = re.findall("<title>([^<]*)", read(drawn))
+        titles = re.findall("<title>([^<]*)", read_text(drawn))
         wrong = [x for x in titles if not re.search(" bytes \\+- [0-9.]+ %, ", x)]
         t.check(titles and not wrong, "frames without an error: %s" % wrong)
     difference, chart = report(t, "--diff", path, path), os.path.join(t.subdirectory(), "c.svg")
@@ -542,9 +529,9 @@ def views(t):
     t.equal("both sides are estimates", difference.count("(estimate, sampled every 16.0 KiB)"), 2)
     report(t, "--svg=" + chart, path)
     for drawn in (picture, chart):
-        t.check("(estimate, sampled every 16.0 KiB)" in read(drawn), "%s does not say that it is an estimate" % drawn)
+        t.check("(estimate, sampled every 16.0 KiB)" in read_text(drawn), "%s does not say that it is an estimate" % drawn)
     run, _ = made(t, "--xtree-memory=allocs", "--xtree-memory-file=x.ms")
-    t.check(" # the numbers are estimates" in read(os.path.join(run.cwd, "x.ms")).split("\n")[0], "the xtree's desc")
+    t.check(" # the numbers are estimates" in read_text(os.path.join(run.cwd, "x.ms")).split("\n")[0], "the xtree's desc")
 
 
 @test("estimates/resolution")
@@ -561,7 +548,7 @@ def resolution(t):
         run = t.run([t.ptmem(), "--replay=" + made_here, "--heap-sample=64K", "--seed=%d" % seed, "--leaks",
                      "--massif-out-file=m", "--threshold=0"])
         massif = os.path.join(run.cwd, "m")
-        if ": rare " in read(massif):
+        if ": rare " in read_text(massif):
             break
     text, printed = run.err.decode(), report(t, "--threshold=0", massif)
     t.check("giant (a.c:2)" in text and "many (a.c:1)" in text, "what is known is missing:\n" + text)
@@ -572,7 +559,7 @@ def resolution(t):
 
 def errors_of_titles(svg):
     """{function: error in percent, or None} of a flame graph."""
-    titles = re.findall(r"<title>(\S+) \([0-9,]+ bytes(?: \+- ([0-9.]+) %)?, ", read(svg))
+    titles = re.findall(r"<title>(\S+) \([0-9,]+ bytes(?: \+- ([0-9.]+) %)?, ", read_text(svg))
     return {name: float(error) if error else None for name, error in titles}
 
 
@@ -606,7 +593,7 @@ def node_errors(t):
     for svg in (own, drawn[0]):
         errors = errors_of_titles(svg)
         t.equal("errors in " + svg, (errors["giant"], errors["medium"]), (None, error))
-    peak = float(re.search(r"the heap peak \(\+- ([0-9.]+) %", read(os.path.join(run.cwd, "table")))[1])
+    peak = float(re.search(r"the heap peak \(\+- ([0-9.]+) %", read_text(os.path.join(run.cwd, "table")))[1])
     t.check(abs(peak - errors["all"]) < 0.1, "the heap peak's error: %s, in flame graphs %s" % (peak, errors["all"]))
     bounds = errors_of_titles(drawn[1])
     t.check(bounds["giant"] > 5 and bounds["medium"] > 1.2 * error, "bounds of the massif file: %s" % bounds)
@@ -638,9 +625,9 @@ def memusage(t):
     for name, options in (("exact", []), ("samples", ["--heap-sample=512", "--seed=3", "--events=events"])):
         run = t.profile(argv, [*options, "--memusage", "--memusage-out=table"])
         t.equal("status", run.status, 0)
-        table[name] = read(os.path.join(run.directory, "table"))
+        table[name] = read_text(os.path.join(run.directory, "table"))
     again = t.run([t.ptmem(), "--memusage", "--memusage-out=table", "--replay=" + os.path.join(run.directory, "events")])
-    t.equal("the table of a replay", re.sub("stack peak: [0-9]+", "", read(os.path.join(again.cwd, "table"))),
+    t.equal("the table of a replay", re.sub("stack peak: [0-9]+", "", read_text(os.path.join(again.cwd, "table"))),
             re.sub("stack peak: [0-9]+", "", table["samples"]))
     for row in ("malloc", "calloc"):
         rows = [re.search(" %s\\| +([0-9]+) +([0-9]+)" % row, table[n])[0] for n in ("exact", "samples")]

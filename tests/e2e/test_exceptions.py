@@ -7,7 +7,7 @@ import subprocess
 import harness
 import oracle
 from harness import test
-from test_attach import Attached
+from process_lib import Attached
 
 MODES = ("auto", "break", "jump")
 # how the program runs beside the oracle, which is preloaded or a part of it

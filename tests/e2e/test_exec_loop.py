@@ -11,16 +11,9 @@ import subprocess
 
 import harness
 from harness import Fail, test
-from test_attach import Attached
-from test_killed import guardians, kill_both, sigtrap_is_caught
+from process_lib import Attached, delays, guardians, kill_both, sigtrap_is_caught
 
 ROUNDS = int(os.environ.get("PTMEM_EXEC_ROUNDS", "12"))
-
-
-def delays(**settings):
-    """Environment of a ptmem that is delayed."""
-    more = {"DELAYS_" + name.upper(): str(value) for name, value in settings.items()}
-    return {"LD_PRELOAD": os.path.join(harness.TARGETS, "delays.so"), **more}
 
 
 class ExecOnSignal:

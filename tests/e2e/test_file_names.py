@@ -1,5 +1,5 @@
 """Names of output files when several processes, programs or sources would use the same: nothing is overwritten,
-and one rule says what is inserted where (src/session/result_file.h)."""
+and one rule says what is inserted where (src/session/out.h)."""
 
 import json
 import os
@@ -11,7 +11,7 @@ import subprocess
 
 import massif
 from harness import Skip, test
-from test_leaks import Waiting
+from leaks_lib import Waiting
 
 # What every run leaves beside ptmem's files.
 OWN = ("command", "stdout", "stderr", "truth")

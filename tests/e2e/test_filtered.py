@@ -6,27 +6,12 @@ import subprocess
 
 import harness
 from harness import Skip, test
-from test_attach import Attached
-from test_killed import guardians, sigtrap_is_caught
+from process_lib import Attached, FORBIDDEN, FORBIDS, guardians, refusal_of, sigtrap_is_caught
 
 ROUNDS = 3000
-FORBIDS = "a seccomp filter forbids "
-NO_RIGHTS = "ptmem cannot read its seccomp filter without CAP_SYS_ADMIN"
 FILTERED = "ptmem cannot read its seccomp filter, since it has one itself"
-# Filter -> the call that it forbids; None = it allows all that is injected.
-FORBIDDEN = {"none": None, "list": None, "log": None, "wx": None, "trap-other": None, "trap": "memfd_create", "file": "memfd_create",
-             "trace": "memfd_create", "ask": "memfd_create", "code": "mmap", "all": "mmap"}
 
 COUNTED = ("allocations", "frees", "bytes")
-
-
-def may_read_filters():
-    """Whether the kernel lets ptmem read the filters of other processes."""
-    with open("/proc/self/status", encoding="utf-8") as file:
-        status = dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
-    with open("/proc/self/uid_map", encoding="utf-8") as file:
-        is_first = file.read().split() == ["0", "0", "4294967295"]
-    return is_first and int(status["CapEff"], 16) >> 21 & 1 == 1 and status["Seccomp"] == "0"
 
 
 def check_ways(t, profile, refusal, most_stops=None):
@@ -53,15 +38,6 @@ def run_filtered(t, argv, stdin, options=(), before=()):
     t.same_behaviour(profile, native)
     t.counts("totals", profile.only_stats(), t.truth(cwd))
     return profile
-
-
-def refusal_of(kind):
-    """Of a program that has added the filter itself."""
-    if kind == "none":
-        return None
-    if not may_read_filters():
-        return NO_RIGHTS
-    return FORBIDS + FORBIDDEN[kind] if FORBIDDEN[kind] else None
 
 
 def register(kind):

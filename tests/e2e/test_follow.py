@@ -8,83 +8,10 @@ import signal
 import subprocess
 import sys
 
-import massif
-from harness import BUILD, ROOT, Skip, test
-from test_listen import Listening
+from harness import ROOT, Skip, test
+from process_lib import FollowListening, Followed, Following, unique
 
 UNIFIED = ("/sys/fs/cgroup", "/sys/fs/cgroup/unified")
-
-
-class Program:
-    """targets/monitored under a name that no other process has."""
-
-    def __init__(self, t, name, before=()):
-        path = os.path.join(t.directory, name)
-        if not os.path.exists(path):
-            shutil.copy(t.target("gcc-O2-pie", "monitored"), path)
-        self.t, self.made = t, 7
-        self.process = subprocess.Popen([*before, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        env=t.environment(t.directory), cwd=t.directory)
-        self.pid = self.process.pid
-
-    def wait_ready(self):
-        self.process.stdout.readline()
-        return self
-
-    def more(self):
-        self.process.stdin.write(b"a")
-        self.process.stdin.flush()
-        self.process.stdout.readline()
-        self.made += 1
-
-    def end(self):
-        self.process.stdin.close()
-        self.t.equal("status of the program", self.process.wait(timeout=60), 5)
-
-    def tracer(self):
-        with open("/proc/%d/status" % self.pid, encoding="ascii", errors="replace") as file:
-            return int(re.search(r"TracerPid:\t(\d+)", file.read())[1])
-
-
-class Following:
-    """ptmem --follow in a directory of its own; it ends some time even if the test fails."""
-
-    def __init__(self, t, *options, ptmem=None, before=()):
-        self.t, self.cwd = t, t.subdirectory()
-        self.err = os.path.join(self.cwd, "err")
-        with open(self.err, "wb") as err:
-            self.process = subprocess.Popen([*before, ptmem or t.ptmem(), "--duration=600", *options], cwd=self.cwd,
-                                            env=t.environment(self.cwd), stderr=err, start_new_session=True)
-        t.wait_until("ptmem to follow", lambda: "ptmem: following " in self.text() or self.process.poll() is not None)
-
-    def text(self):
-        with open(self.err, encoding="utf-8", errors="replace") as file:
-            return file.read()
-
-    def wait_attached(self, program):
-        line = "ptmem: attached to process %d " % program.pid
-        self.t.wait_until("ptmem to attach", lambda: line in self.text() or self.process.poll() is not None, 60)
-        self.t.check(line in self.text(), self.text())
-
-    def end(self, status=0):
-        if self.process.poll() is None:
-            self.process.terminate()
-        self.t.equal("status of ptmem (%s)" % self.text(), self.process.wait(timeout=60), status)
-
-    def check_peak(self, program):
-        """The profile of @program has all its blocks, those from before included."""
-        profile = massif.Massif(os.path.join(self.cwd, "massif.out.%d" % program.pid))
-        self.t.equal("peak of %d" % program.pid, profile.peak()["mem_heap_B"], program.made * 1000)
-
-    def recorded(self, program):
-        """The values of its recording, r.PID."""
-        path = os.path.join(self.cwd, "r.%d" % program.pid)
-        return json.loads(self.t.run([os.path.join(BUILD, "ptmem-report"), "--format=json", path]).out)["meta"]
-
-
-def unique(t, what):
-    """A name of at most 15 characters that no process of this machine has."""
-    return "%s%x%s" % (what, os.getpid() & 0xfffff, os.urandom(2).hex())
 
 
 @test("follow/appear", limit=180)
@@ -92,13 +19,13 @@ def appear(t):
     """One that runs already, one that starts, one that executes the program later; the profile of each is written when it
     ends; the one that is left runs on."""
     name = unique(t, "fl")
-    first = Program(t, name).wait_ready()
-    other = Program(t, name + "x").wait_ready()
+    first = Followed(t, name).wait_ready()
+    other = Followed(t, name + "x").wait_ready()
     group = Following(t, "--follow=%s" % name, "--detailed-freq=1", "--threshold=0")
     group.wait_attached(first)
-    second = Program(t, name).wait_ready()
+    second = Followed(t, name).wait_ready()
     group.wait_attached(second)
-    late = Program(t, name, before=["sh", "-c", "read line; exec \"$0\""])
+    late = Followed(t, name, before=["sh", "-c", "read line; exec \"$0\""])
     for program in (first, second):
         program.more()
     second.end()
@@ -125,11 +52,11 @@ def appear(t):
 def refused(t):
     """A process that has a tracer already is reported once, whatever else appears; it does not end ptmem."""
     name = unique(t, "fr")
-    traced = Program(t, name, before=[t.program("strace"), "-f", "-o", "/dev/null"]).wait_ready()
+    traced = Followed(t, name, before=[t.program("strace"), "-f", "-o", "/dev/null"]).wait_ready()
     group = Following(t, "--follow=" + name)
     t.wait_until("the message", lambda: "is already traced" in group.text(), 60)
     for _ in range(3):
-        program = Program(t, name).wait_ready()
+        program = Followed(t, name).wait_ready()
         group.wait_attached(program)
         program.end()
     t.equal("messages", group.text().count("is already traced"), 1)
@@ -141,7 +68,7 @@ def refused(t):
 def traced_before(t):
     """A process that has a tracer is attached to when that has left it; the message is printed once."""
     name = unique(t, "fb")
-    program = Program(t, name).wait_ready()
+    program = Followed(t, name).wait_ready()
     group = None
     for _ in range(2):
         tracer = subprocess.Popen([t.program("strace"), "-p", str(program.pid), "-o", "/dev/null"], stderr=subprocess.DEVNULL)
@@ -172,7 +99,7 @@ int main(void)
 """
 
 
-class Stuck(Program):
+class Stuck(Followed):
     """Waits in vfork: ptmem needs a second to find that it cannot be stopped. Its child has another name."""
 
     def __init__(self, t, name):
@@ -193,11 +120,11 @@ CANNOT_STOP = "cannot be stopped: its thread"
 def in_turn(t):
     """One that was found earlier is attached to before one that appears later, however long others take."""
     name = unique(t, "ft")
-    first = Program(t, name).wait_ready()
+    first = Followed(t, name).wait_ready()
     stuck = [Stuck(t, name).wait_ready() for _ in range(4)]
     group = Following(t, "--follow=" + name)
     t.wait_until("a message about one that cannot be stopped", lambda: CANNOT_STOP in group.text(), 60)
-    late = Program(t, name).wait_ready()
+    late = Followed(t, name).wait_ready()
     group.wait_attached(late)
     order = [int(pid) for pid in re.findall(r"attached to process (\d+)", group.text())]
     t.equal("attached to", order, [first.pid, late.pid])
@@ -212,7 +139,7 @@ class Crowd:
     def __init__(self, t, size):
         name = unique(t, "fc")
         self.t, self.stuck = t, [Stuck(t, name).wait_ready() for _ in range(4)]
-        self.programs = [Program(t, name).wait_ready() for _ in range(size)]
+        self.programs = [Followed(t, name).wait_ready() for _ in range(size)]
         self.group, self.name = Following(t, "--follow=" + name), name
         t.wait_until("the first message", lambda: CANNOT_STOP in self.group.text(), 60)
         os.kill(self.group.process.pid, signal.SIGSTOP)
@@ -236,7 +163,7 @@ class Crowd:
 def at_once(t):
     """What is found is attached to without waiting for the next list of processes, though nothing else is to be done."""
     name = unique(t, "fa")
-    program, calls = Program(t, name).wait_ready(), os.path.join(t.directory, "calls")
+    program, calls = Followed(t, name).wait_ready(), os.path.join(t.directory, "calls")
     group = Following(t, "--follow=" + name, before=[t.program("strace"), "-qq", "-e", "trace=rt_sigtimedwait,write", "-s", "99",
                                                      "-e", "signal=none", "-o", calls])
     group.wait_attached(program)
@@ -270,7 +197,7 @@ def ended_before(t):
     for program in crowd.programs[1:]:  # the first one stays a zombie
         program.process.wait()
     crowd.go_on()
-    late = Program(t, crowd.name).wait_ready()
+    late = Followed(t, crowd.name).wait_ready()
     crowd.group.wait_attached(late)
     late.end()
     crowd.end()
@@ -304,7 +231,7 @@ def itself(t):
                       before=[sys.executable, "-c", WRAPPER, name])
     programs = []
     for _ in range(2):  # when the second is attached to, the round that found the first is over
-        programs.append(Program(t, name).wait_ready())
+        programs.append(Followed(t, name).wait_ready())
         group.wait_attached(programs[-1])
     for other in others:
         other.end()
@@ -342,8 +269,8 @@ def cgroup(t):
         os.mkdir(inner)
         for pattern in (name + ".slice", "/%s.slice" % name, "/%s.slice/docker-%s.scope" % (name, container)):
             group = Following(t, "--follow=" + pattern, "--record=r.%p")
-            program = Program(t, name).wait_ready()
-            other = Program(t, name).wait_ready()
+            program = Followed(t, name).wait_ready()
+            other = Followed(t, name).wait_ready()
             with open(os.path.join(inner, "cgroup.procs"), "w", encoding="ascii") as file:
                 file.write(str(program.pid))
             group.wait_attached(program)
@@ -379,7 +306,7 @@ def cgroup_1(t):
     try:
         for pattern in (name + ".slice", "/%s.slice" % name):
             group = Following(t, "--follow=" + pattern, "--record=r.%p")
-            program = Program(t, name).wait_ready()
+            program = Followed(t, name).wait_ready()
             with open(os.path.join(path, "cgroup.procs"), "w", encoding="ascii") as file:
                 file.write(str(program.pid))
             with open("/proc/%d/cgroup" % program.pid, encoding="ascii") as file:
@@ -393,17 +320,6 @@ def cgroup_1(t):
         os.rmdir(path)
 
 
-class FollowListening(Listening):
-    """Without a program of its own."""
-
-    def __init__(self, t, group):
-        self.t, self.cwd, self.group = t, group.cwd, group
-
-    def url(self):
-        found = re.search(r"listening at (http://\S+/)\n", self.group.text())
-        return found and found[1]
-
-
 @test("follow/listen", limit=180)
 def listen(t):
     """The server answers before there is a process, and says where each runs."""
@@ -412,7 +328,7 @@ def listen(t):
     served = FollowListening(t, group)
     t.wait_until("listening", lambda: served.url() is not None)
     t.check(b"ptmem_heap_live_bytes{" not in served.get("/metrics"), "a process is served already")
-    programs = [Program(t, name).wait_ready() for _ in range(2)]
+    programs = [Followed(t, name).wait_ready() for _ in range(2)]
     for program in programs:
         group.wait_attached(program)
 
@@ -432,7 +348,7 @@ def listen(t):
 def listen_left(t):
     """Of the last process, from which a condition detaches, the end is served until its files are written; then others are."""
     name, directory = unique(t, "fv"), t.subdirectory()
-    first = Program(t, name).wait_ready()
+    first = Followed(t, name).wait_ready()
     path = os.path.join(directory, "m.%d" % first.pid)
     os.mkfifo(path)
     group = Following(t, "--follow=" + name, "--listen", "--when=heap>8500:detach", "--massif-out-file=%s/m.%%p" % directory)
@@ -451,7 +367,7 @@ def listen_left(t):
         file.read()
     t.wait_until("ptmem goes on", lambda: served.get("/healthz") == b"ok\n")
     t.check(b"live_bytes{" not in served.get("/metrics"), "the process is served still")
-    second = Program(t, name).wait_ready()
+    second = Followed(t, name).wait_ready()
     group.wait_attached(second)
     t.equal("state of the next one", state(), "running")
     for program in (first, second):
@@ -493,7 +409,7 @@ def unit_file(t):
 def detach_one(t):
     """A condition detaches from the process of which it holds; the others, and later ones, stay followed."""
     name = unique(t, "fd")
-    first, second = (Program(t, name).wait_ready() for _ in range(2))
+    first, second = (Followed(t, name).wait_ready() for _ in range(2))
     group = Following(t, "--follow=" + name, "--detailed-freq=1", "--threshold=0", "--when=heap>8500:detach")
     group.wait_attached(first)
     group.wait_attached(second)
@@ -503,7 +419,7 @@ def detach_one(t):
     t.equal("tracer of the first", first.tracer(), 0)
     group.check_peak(first)
     first.more()
-    third = Program(t, name).wait_ready()
+    third = Followed(t, name).wait_ready()
     group.wait_attached(third)
     for program in (second, third):
         t.equal("tracer of another", program.tracer(), group.process.pid)
@@ -520,7 +436,7 @@ def detach_one(t):
 def nothing_matches(t):
     """What matches nothing may be a mistake: it is said at once."""
     name = unique(t, "fn")
-    there = Program(t, unique(t, "ft")).wait_ready()
+    there = Followed(t, unique(t, "ft")).wait_ready()
     group = Following(t, *("--follow=" + f for f in (name, "/no/such.group", "bin/" + name, os.path.basename(there.process.args[0]))))
     why = {name: "", "/no/such.group": ": no process is in a control group of that name",
            "bin/" + name: ": names of processes have no /, and those of control groups begin with it"}

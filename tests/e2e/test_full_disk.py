@@ -7,8 +7,7 @@ import xml.etree.ElementTree
 
 import events
 import massif
-from harness import BUILD, Skip, test
-from test_recording import report_json
+from harness import BUILD, report_json, Skip, test
 
 BLOCKS, SIZE = 300, 1000
 PROGRAM = """#include <stdio.h>

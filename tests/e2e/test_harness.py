@@ -144,6 +144,11 @@ def durations(t):
     command = [os.path.join(harness.HERE, "run"), *options]
     listed = t.run([*command, "-l", *names], env={"BUILD": build})
     t.equal("listed", listed.out.decode().split(), order)
+    more = ["harness/oracle/clang-O0-nopie/mixed"]  # has never run
+    quick = t.run([*command, "-l", "--quick", *names, *more], env={"BUILD": build})
+    t.equal("the faster half", quick.out.decode().split(), order[1:])
+    unknown = t.run([*command, "-l", "--quick", *more], env={"BUILD": build})
+    t.check(unknown.status == 2 and b"not known which tests are fast" in unknown.err, unknown.err)
     run = t.run([*command, *names], env={"BUILD": build})
     t.equal("order: " + run.err.decode(), re.findall(r"^ok (\S+)", run.out.decode(), re.M), order)
     with open(path, encoding="utf-8") as file:

@@ -4,8 +4,8 @@ import os
 import re
 import subprocess
 
-from harness import test
-from test_recording import Blocks, report_json
+from harness import report_json, test
+from recording_lib import Blocks
 
 THREADS = r"""/* Threads that take turns, so that all events have one order; blocks go from one to the next. */
 #include <pthread.h>

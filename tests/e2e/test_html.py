@@ -1,21 +1,13 @@
 """--html: a page that embeds what --record records, exactly; what the page shows of it is tested in html_report.py."""
 
-import base64
-import gzip
 import json
 import os
 import re
 
 from harness import BUILD, test
+from report_lib import embedded
 
 PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../src/output/html")
-PROFILE = re.compile(r'<script type="text/plain" id="profile">(.*?)</script>', re.S)
-
-
-def embedded(path):
-    with open(path) as file:
-        page = file.read()
-    return json.loads(gzip.decompress(base64.b64decode(PROFILE.search(page)[1])))
 
 
 def report(t, *arguments, status=0):

@@ -8,75 +8,8 @@ import shutil
 import signal
 import subprocess
 
-import harness
-from harness import Fail, Skip, allocator, test
-
-PAGE = 4096
-# The kernel's counters are exact only since Linux 6.17, so its page tables are read.
-VARIANTS = ("gcc-O2-pie", "clang-O0-nopie", "gcc-O2-static", "gcc-O3-staticpie")
-
-
-class Inspected:
-    """targets/inspected, which waits for commands."""
-
-    def __init__(self, t, variant="gcc-O2-pie", program=None, **how):
-        env = t.environment(t.directory, **how.pop("env", {}))
-        self.t = t
-        self.process = subprocess.Popen([program or t.target(variant, "inspected")], env=env, stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, **how)
-        words = self.process.stdout.readline().split()
-        if not words or words[0] != b"ready":
-            raise Fail("the program printed %r" % words)
-        self.live, self.blocks, self.mmapped = map(int, words[1:])
-        # until then they may touch pages
-        t.wait_until("its threads to sleep for good", lambda: all(map(self.is_asleep, self.tasks())))
-
-    def tasks(self):
-        return os.listdir("/proc/%d/task" % self.process.pid)
-
-    def is_asleep(self, tid):
-        """In the main thread's read, or in pause."""
-        with open("/proc/%d/task/%s/syscall" % (self.process.pid, tid), encoding="ascii") as file:
-            return file.read().split()[0] == ("0" if int(tid) == self.process.pid else "34")
-
-    def step(self, letter):
-        self.process.stdin.write(letter)
-        self.process.stdin.flush()
-        self.t.equal("the answer", self.process.stdout.readline(), b"done\n")
-
-    def end(self):
-        self.process.stdin.write(b"q")
-        self.process.stdin.close()
-        self.t.equal("the program's status", self.process.wait(), 0)
-
-    def resident(self):
-        """By the page tables."""
-        with open("/proc/%d/smaps_rollup" % self.process.pid, encoding="ascii") as file:
-            fields = dict(line.split(":") for line in file if line.count(":") == 1)
-        return int(fields["Rss"].split()[0]) * 1024, int(fields["Swap"].split()[0]) * 1024
-
-
-def inspect(t, pid, ptmem=None, options=(), **how):
-    """The JSON, and what the text says."""
-    path = os.path.join(t.subdirectory(), "inspect.json")
-    own = [ptmem or t.ptmem(), "--inspect", "-p", str(pid), *options]
-    result = t.run([*own, "--inspect-out=" + path], **how)
-    if result.status != 0:
-        raise Fail("status %d: %s" % (result.status, result.err.decode()))
-    with open(path, encoding="utf-8") as file:
-        return json.load(file)
-
-
-def check_rows(t, report):
-    for kind in ("resident", "swapped"):
-        t.equal("sum of the rows, " + kind, sum(row[kind] for row in report["rows"].values()), report["memory"][kind])
-    t.equal("differing bytes", report["differing"], 0)
-    for arena in report.get("arenas", []):
-        pages = arena["pages"]
-        counted = pages["free"] + pages["unknown"] + sum(count for _, count in pages["pinned_by_live_bytes"])
-        # heaps may begin and end within a page
-        more = counted * PAGE - sum(arena["memory"].values())
-        t.check(0 <= more < 2 * PAGE * arena["heaps"], "arena %s: pages of %d bytes more" % (arena["address"], more))
+from harness import Skip, allocator, test
+from inspect_lib import Inspected, PAGE, VARIANTS, check_rows, inspect
 
 
 for _variant in VARIANTS:
@@ -287,60 +220,4 @@ def outputs(t):
 
 # -- counted blocks and the heap's --
 
-COMPARED = re.compile(r"^common ([0-9]+), only counted ([0-9]+), only in the heap ([0-9]+), of another size ([0-9]+); threads in "
-                      r"malloc ([0-9]+) after ([0-9]+) moments; consistent ([01])$")
 
-
-class Comparison:
-    """Of counted blocks with those in the heaps, as ptmem prints it."""
-
-    def __init__(self, text):
-        lines = text.splitlines()
-        match = COMPARED.match(lines[-1]) if lines else None
-        if not match:
-            raise Fail("no comparison: %r" % text)
-        self.common, *different, self.inside, self.moments, self.consistent = map(int, match.groups())
-        self.differences = sum(different)
-        self.shown = "\n".join(lines[:6] + lines[-1:])
-
-    def check(self):
-        if self.differences or self.inside or not self.consistent:
-            raise Fail("differences:\n" + self.shown)
-
-
-class Checked:
-    """A program under ptmem, whose heaps are compared with the counted blocks."""
-
-    def __init__(self, t, argv, cwd=None, options=(), stdin=None, **env):
-        self.t, self.cwd = t, cwd or t.subdirectory()
-        self.put_off, self.differences = 0, 0 # moments at which a thread was in malloc; blocks
-        self.env = t.environment(self.cwd, XDG_RUNTIME_DIR=self.cwd, **env)
-        self.ptmem = subprocess.Popen([t.ptmem(), "-q", "-o", "massif", *harness.MORE_OPTIONS, *options, *(["--", *argv] if argv else [])],
-                                      cwd=self.cwd, env=self.env, stdin=stdin, stdout=subprocess.DEVNULL,
-                                      stderr=subprocess.PIPE)
-
-    def ask(self):
-        """How many blocks there were; None if the program has ended, or it says that a thread stayed in malloc."""
-        result = self.t.run([self.t.ptmem(), "--monitor=%d" % self.ptmem.pid, "inspect_check"], cwd=self.cwd,
-                            env={"XDG_RUNTIME_DIR": self.cwd}, timeout=60)
-        if result.status != 0 or not result.out or b"cannot be read" in result.out:
-            return None
-        found = Comparison(result.out.decode())
-        self.put_off += found.moments
-        if found.inside:
-            self.put_off += 1
-            return None
-        self.differences += found.differences
-        found.check()
-        return found.common
-
-    def end(self):
-        """Kills the program, if it has not ended."""
-        try:
-            with open("/proc/%d/task/%d/children" % (self.ptmem.pid, self.ptmem.pid), encoding="ascii") as file:
-                for pid in file.read().split():
-                    os.kill(int(pid), signal.SIGKILL)
-        except (FileNotFoundError, ProcessLookupError):
-            pass  # ended
-        _, err = self.ptmem.communicate()
-        self.t.check(self.ptmem.returncode in (0, -signal.SIGKILL), "status %d: %r" % (self.ptmem.returncode, err))

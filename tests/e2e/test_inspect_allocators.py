@@ -9,26 +9,8 @@ import signal
 import struct
 import subprocess
 
-from harness import LIBRARIES, Fail, Skip, allocator, test
-from test_inspect import Checked, check_rows, inspect
-
-# tcmalloc's other libraries: with sampling, which programs must ask for, and for debugging.
-TCMALLOC = {"tcmalloc-sampling": ("libtcmalloc.so.4", {"TCMALLOC_SAMPLE_PARAMETER": "20000"}),
-            "tcmalloc-debug": ("libtcmalloc_minimal_debug.so.4", {})}
-
-
-def preload(name, variant=""):
-    """The environment in which programs of @variant use it."""
-    if variant.startswith(("testing-", "experimental-")):
-        return {}
-    if name in ("glibc", "musl", "musl-old") or variant.startswith("linked-"):
-        return {}
-    if name not in TCMALLOC:
-        return {"LD_PRELOAD": allocator(name)}
-    library, env = TCMALLOC[name]
-    if not os.path.exists(LIBRARIES + library):
-        raise Skip("no %s on this machine" % library)
-    return {"LD_PRELOAD": LIBRARIES + library, **env}
+from harness import Skip, allocator, test
+from inspect_lib import Checked, KNOWN, Parked, check_rows, inspect, preload
 
 
 # -- blocks by address --
@@ -70,45 +52,8 @@ for _allocator, _arguments in (("mimalloc", ()), ("mimalloc-3", ("thread",))):
 
 # -- the report --
 
-KNOWN = (("gcc-O2-pie", "jemalloc"), ("linked-jemalloc-static", "jemalloc"), ("musl-O2-pie", "musl"), ("musl-O2-static", "musl"),
-         ("gcc-O2-pie", "tcmalloc"), ("gcc-O2-pie", "tcmalloc-sampling"), ("clang-O0-nopie", "tcmalloc"),
-         ("linked-tcmalloc-static", "tcmalloc"), ("linked-mimalloc", "mimalloc"),
-         ("gcc-O2-pie", "mimalloc-3"), ("testing-jemalloc", "jemalloc"), ("testing-tcmalloc", "tcmalloc"),
-         ("testing-mimalloc", "mimalloc"))
 # Where malloc has no name; musl's before 1.2.1 is laid out by targets/old_musl, and all its blocks are counted.
 OTHERS = (("linked-tcmalloc-stripped", "tcmalloc"), ("gcc-O2-pie", "musl-old"), ("gcc-O2-stripped", "musl-old"))
-
-
-class Parked:
-    """targets/earlier, whose threads wait; live: bytes and blocks that it has."""
-
-    def __init__(self, t, variant, allocator, **env):
-        env = t.environment(t.directory, **{**preload(allocator, variant), **env})
-        self.process = subprocess.Popen([t.target(variant, "old_musl" if allocator == "musl-old" else "earlier")], env=env,
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self.pid = self.process.pid
-        self.answer()
-        self.say(b"g")
-        t.wait_until("its threads to have blocks", lambda: self.say(b"x")[1] > 300)
-        self.say(b"p")
-
-    def say(self, letter):
-        self.process.stdin.write(letter)
-        self.process.stdin.flush()
-        self.answer()
-        return self.live
-
-    def answer(self):
-        words = self.process.stdout.readline().split()
-        if len(words) != 2:
-            raise Fail("the program answered %r" % words)
-        self.live = tuple(map(int, words))
-
-    def end(self):
-        self.process.kill()
-        self.process.wait()
-        self.process.stdin.close()
-        self.process.stdout.close()
 
 
 for _variant, _allocator in (*KNOWN, *OTHERS):

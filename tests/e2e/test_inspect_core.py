@@ -12,31 +12,9 @@ import signal
 import struct
 
 from harness import Fail, Skip, test
-from test_inspect import VARIANTS, Inspected
-from test_inspect_allocators import Parked
-from test_inspect_types import Typed
+from inspect_lib import Inspected, Parked, Typed, VARIANTS, gcore, report
 
 PAGE = 4096
-
-
-def report(t, what, name):
-    """What --inspect writes to a file of that name, @what being its options."""
-    path = os.path.join(t.subdirectory(), name)
-    result = t.run([t.ptmem(), *what, "--inspect-out=" + path])
-    if result.status != 0:
-        raise Fail("status %d: %s" % (result.status, result.err.decode()))
-    t.equal("messages", result.err, b"")
-    with open(path, encoding="utf-8") as file:
-        return file.read()
-
-
-def gcore(t, pid):
-    name = os.path.join(t.subdirectory(), "core")
-    result = t.run([t.program("gcore"), "-o", name, str(pid)])
-    path = "%s.%d" % (name, pid)
-    if result.status != 0 or not os.path.exists(path):
-        raise Fail("gcore: status %d: %s" % (result.status, result.err.decode()))
-    return path
 
 
 class Process:

@@ -3,44 +3,21 @@ have, hold at random moments the blocks that are known from events, address by a
 
 PTMEM_MOMENTS says how many moments of each (6). PTMEM_PROOF=FILE appends a line of JSON for each; scripts/inspect_moments prints them."""
 
-import glob
 import json
 import os
-import pwd
 import random
-import shutil
 import signal
 import subprocess
 import time
 
 from harness import Fail, Skip, test
-from test_inspect import Checked
-from test_inspect_allocators import preload
+from inspect_lib import Checked, IMPOSSIBLE, PROGRAMS, PROOFS, Postgres, git_repository, preload
 
 STARTED = 20  # blocks
 MOMENTS = int(os.environ.get("PTMEM_MOMENTS", "6"))
 LIMIT = max(120, 10 * MOMENTS)
 STARTS = 20  # without a moment
 
-# Programs without an end, since one that ends kills its threads in the middle of malloc; but for g++ and git log.
-PYTHON = """
-import json, random
-random.seed(1)
-texts = {}
-while True:
-    i = random.randrange(400000)
-    texts[random.randrange(3000)] = json.dumps([i] * random.randrange(60))
-"""
-PERL = "srand(1); my %h; while (1) { $h{int rand 5000} = 'x' x int rand 900; delete $h{int rand 5000} if rand 3 < 1 }"
-SQL = ("CREATE TABLE a (x INTEGER PRIMARY KEY, y TEXT); WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c "
-       "WHERE n < 1000000000) INSERT INTO a SELECT n % 20000, hex(randomblob(n % 90)) FROM c WHERE true "
-       "ON CONFLICT DO UPDATE SET y = excluded.y;")
-JQ = "reduce range(1000000000) as $i ({}; .[($i % 500 | tostring)] = [$i, \"x\" * ($i % 70)]) | length"
-NODE = "let a = []; const z = require('zlib'); let n = 0; (function go() { z.deflate(Buffer.alloc(200000, n++), () => { " \
-       "for (let i = 0; i < 200; i++) { a.push(Buffer.alloc(i * 500)); if (a.length > 100) a.shift(); } " \
-       "JSON.parse(JSON.stringify(a.map(b => b.length))); go(); }) })();"
-SOURCE = ("#include <map>\n#include <string>\n#include <regex>\n#include <iostream>\n"
-          "std::map<std::string, std::regex> m; int main() { m[\"a\"] = \"b\"; std::cout << m.size(); }\n")
 # For git fast-import.
 COMMITS = """
 import sys
@@ -60,44 +37,6 @@ DO $$ BEGIN FOR i IN 1..200 LOOP EXECUTE format('SELECT %%s + %(n)d', i); END LO
 QUERIES = "import sys\nn = 0\nwhile True:\n    sys.stdout.write(%r %% {'n': n})\n    n += 1\n" % QUERY
 # What writes the standard input of a program that reads it.
 FEEDS = {"git": COMMITS, "postgres": QUERIES}
-
-
-class Postgres:
-    """A directory of PostgreSQL's, which it only serves as an ordinary user."""
-
-    def __init__(self, t):
-        self.t, self.directory = t, t.subdirectory()
-        self.nobody = pwd.getpwnam("nobody") if os.geteuid() == 0 else None
-        self.who = {}
-        self.data = os.path.join(self.directory, "data")
-        if self.nobody:
-            self.who = {"user": self.nobody.pw_uid, "group": self.nobody.pw_gid, "extra_groups": []}
-            for directory in (os.path.dirname(t.directory), t.directory):
-                os.chmod(directory, 0o711)
-            os.chown(self.directory, self.nobody.pw_uid, self.nobody.pw_gid)
-        self.start(self.find("initdb"), "-D", self.data, "-A", "trust", "-U", "test", "--no-sync", "--locale=C", "-E", "UTF8").wait()
-
-    @staticmethod
-    def find(name):
-        found = shutil.which(name) or next(iter(sorted(glob.glob("/usr/lib/postgresql/*/bin/" + name))), None)
-        if not found:
-            raise Skip("no %s of PostgreSQL on this machine" % name)
-        return found
-
-    def start(self, *argv, cwd=None, **how):
-        with open(os.path.join(self.directory, "log"), "ab") as log:
-            return subprocess.Popen(argv, cwd=cwd or self.directory, env=self.t.environment(self.directory), stderr=log,
-                                    **{"stdin": subprocess.DEVNULL, "stdout": log, **self.who, **how})
-
-    def command(self, *options):
-        return [self.find("postgres"), *options, "-D", self.data, "-c", "fsync=off", "-c", "jit=off", "-c", "shared_buffers=16MB"]
-
-    def alone(self):
-        """Without a server: it executes what it reads."""
-        if not self.nobody:
-            return [*self.command("--single"), "postgres"]
-        become = [self.t.program("setpriv"), "--reuid=%d" % self.nobody.pw_uid, "--regid=%d" % self.nobody.pw_gid, "--clear-groups"]
-        return [*become, *self.command("--single"), "postgres"]
 
 
 class Session:
@@ -149,15 +88,6 @@ END
 """
 
 
-def git_repository(t, stream=""):
-    """Its directory; @stream: commits."""
-    directory = t.subdirectory()
-    for argv, stdin in ((["init", "-q"], ""), (["fast-import", "--quiet"], stream)):
-        result = t.run([t.program("git"), *argv], cwd=directory, stdin=stdin.encode())
-        t.equal("status of git " + argv[0], (result.status, result.err), (0, b""))
-    return directory
-
-
 def commits():
     """Of a history in which 20 files change."""
     lines = ["line %d" % i for i in range(300)]
@@ -166,31 +96,6 @@ def commits():
         yield COMMIT % (1000000000 + i, "file%d" % (i % 20), "\n".join(lines))
 
 
-def gxx(t):
-    t.program("g++")
-    compiler = subprocess.run(["g++", "-print-prog-name=cc1plus"], stdout=subprocess.PIPE, check=True).stdout.decode().strip()
-    path = os.path.join(t.subdirectory(), "source.cc")
-    with open(path, "w", encoding="ascii") as file:
-        file.write(SOURCE)
-    return [compiler, "-quiet", "-O2", "-std=c++17", "-imultiarch", "x86_64-linux-gnu", "-D_GNU_SOURCE", path, "-o", "/dev/null"]
-
-
-# Their command lines.
-PROGRAMS = {
-    "python3": lambda t: ["/usr/bin/python3", "-c", PYTHON],
-    "sqlite3": lambda t: [t.program("sqlite3"), ":memory:", SQL],
-    "redis": lambda t: [t.program("redis-server"), "--port", "0", "--unixsocket", "s", "--save", "", "--appendonly", "no"],
-    "g++": gxx,
-    "threads": lambda t: [t.target("gcc-O2-pie", "inspected_busy")],
-    "node": lambda t: [t.program("node"), "-e", NODE],
-    "postgres": lambda t: Postgres(t).alone(),
-    "git": lambda t: [t.program("git"), "--git-dir=" + os.path.join(git_repository(t), ".git"), "fast-import", "--quiet"],
-    "perl": lambda t: [t.program("perl"), "-e", PERL],
-    "jq": lambda t: [t.program("jq"), "-n", JQ],
-}
-PROOFS = {(program, allocator): argv for program, argv in PROGRAMS.items()
-          for allocator in ("glibc", "jemalloc", "tcmalloc", "mimalloc", "mimalloc-3")}
-IMPOSSIBLE = {("redis", "glibc"): "Debian's redis-server is linked to jemalloc"}
 PROOFS.update(((program, "tcmalloc-sampling"), PROGRAMS[program]) for program in ("python3", "sqlite3", "redis", "threads"))
 PROOFS["git-log", "glibc"] = lambda t: [t.program("git"), "-C", git_repository(t, "".join(commits())), "log", "-p", "--all"]
 

@@ -7,7 +7,7 @@ import signal
 import subprocess
 
 from harness import Fail, test
-from test_inspect import check_rows
+from inspect_lib import check_rows
 
 
 class Leaderless:

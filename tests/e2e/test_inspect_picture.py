@@ -8,11 +8,9 @@ import xml.etree.ElementTree
 
 import harness
 from harness import test
-from test_inspect import Inspected, inspect
-from test_inspect_python import PYTHON_ROWS, Python, listed
+from inspect_lib import Inspected, PAGE, PYTHON_ROWS, Python, inspect, listed, synthetic
 
 SVG = "{http://www.w3.org/2000/svg}"
-PAGE = 4096
 MARK, NOT_THERE = "#cc1a1a", "#ededed"
 STEPS = ((0, "#fac266"), (0.25, "#cce3f2"), (0.5, "#8cbfe3"), (0.75, "#4794c9"), (1, "#08548f"))
 POINT = re.compile(r"[ML](-?[0-9.]+) (-?[0-9.]+)")
@@ -137,21 +135,6 @@ def python(t):
     check_map(t, report, groups)
     label = [text for text in texts if text.startswith("Python's arenas: ")]
     t.check(len(label) == 1 and "malloc_trim" not in label[0], "labels: %s" % label)
-
-
-def synthetic(arenas, cells, pages, command="a program"):
-    """A possible result of --inspect for large heaps."""
-    report = {"format": "ptmem-inspect", "pid": 1, "command": command, "rows": {}, "arenas": [],
-              "map": {"pages_per_cell": pages, "heaps": []}}
-    for number in range(arenas):
-        own = [[pages * (i % 7 > 0), pages * PAGE * (i % 11) // 10 * (i % 7 > 0), pages * (i % 5 == 0) * (i % 7 > 0)]
-               for i in range(cells)]
-        resident = sum(c[0] for c in own) * PAGE - number * PAGE
-        report["arenas"].append({"address": hex(0x7f0000000000 + number * 2**26), "main": number == 0, "live_bytes": 5,
-                                 "memory": {"resident": resident, "swapped": 0}})
-        report["map"]["heaps"].append({"arena": number, "start": hex(0x7f0000000000 + number * 2**26), "cells": own})
-    report["rows"]["live"] = {"resident": sum(a["memory"]["resident"] for a in report["arenas"]), "swapped": 0}
-    return report
 
 
 @test("inspect/picture/sizes")

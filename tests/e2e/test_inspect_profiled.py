@@ -1,63 +1,12 @@
 """--inspect of a program that is profiled: at its end, when ptmem leaves it, and whenever SIGUSR1 asks for it."""
 
-import json
 import os
 import re
 import signal
-import subprocess
 
-from harness import Fail, test
-from test_attach import Attached
-from test_inspect import Inspected, check_rows
-
-THREADS = 4 # of targets/inspected
-
-
-def read(path):
-    with open(path, encoding="utf-8") as file:
-        return json.load(file)
-
-
-class Profiled:
-    """targets/inspected under ptmem."""
-
-    def __init__(self, t, *options):
-        self.t, self.cwd = t, t.subdirectory()
-        self.process = subprocess.Popen([t.ptmem(), *options, "--", t.target("gcc-O2-pie", "inspected")], cwd=self.cwd,
-                                        env=t.environment(self.cwd), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE)
-        words = self.process.stdout.readline().split()
-        if not words or words[0] != b"ready":
-            raise Fail("the program printed %r: %r" % (words, self.process.stderr.read()))
-        self.live, self.blocks, self.mmapped = map(int, words[1:])
-
-    def path(self, name="out.json"):
-        return os.path.join(self.cwd, name)
-
-    def wait_for(self, name):
-        """The file, which is complete when it is there; then it is removed."""
-        self.t.wait_until(name, lambda: os.path.exists(self.path(name)))
-        report = read(self.path(name))
-        os.unlink(self.path(name))
-        return report
-
-    def end(self):
-        _, err = self.process.communicate(b"q")
-        self.t.equal("ptmem's status", self.process.returncode, 0)
-        return err.decode()
-
-
-def check_report(t, program, report):
-    """All of its blocks, and no others but those that ld.so and libc have."""
-    check_rows(t, report)
-    for name in ("broken_lists", "unlisted", "broken_heaps", "inside_malloc"):
-        t.equal(name, report[name], 0)
-    t.equal("threads, and their caches", (report["threads"], report["thread_caches"]), (THREADS, THREADS))
-    t.equal("blocks with mappings of their own", report["mmapped_blocks"], program.mmapped)
-    live = sum(a["live_bytes"] for a in report["arenas"])
-    t.check(program.live <= live <= program.live + 100000, "%d bytes live of %d" % (live, program.live))
-    blocks = sum(a["live_blocks"] for a in report["arenas"])
-    t.check(program.blocks <= blocks <= program.blocks + 20, "%d blocks live of %d" % (blocks, program.blocks))
+from harness import test
+from inspect_lib import Inspected, Profiled, check_report, check_rows, read
+from process_lib import Attached
 
 
 for _mode in ("auto", "break", "jump"):

@@ -1,7 +1,6 @@
 """--inspect of Python's own allocator: pools, live and free blocks are those that sys._debugmallocstats counts in the same state,
 size by size; objects are those of the program; corrupt pools and unknown versions are said, and the rows add up."""
 
-import csv
 import json
 import os
 import random
@@ -10,88 +9,12 @@ import signal
 import struct
 import subprocess
 
-from harness import Fail, test
-from test_inspect import check_rows, inspect
-from test_inspect_core import gcore
-from test_inspect_core import report as report_core
-from test_inspect_types import interpreter, name_of
+from harness import test
+from inspect_lib import (
+    PROGRAM, PYTHON_ROWS, Python, WAIT, check_rows, gcore, inspect, interpreter, listed, name_of,
+    report as report_core)
 
 MINORS = range(8, 16)
-PYTHON_ROWS = ("python_live", "python_free", "python_pools", "python_own")
-# Nothing is allocated between the numbers and the pause.
-WAIT = """
-import gc, signal, sys
-def wait(stats=sys._debugmallocstats, pause=signal.pause):
-    stats()
-    pause()
-"""
-PROGRAM = WAIT + """
-class Slots:
-    __slots__ = ("a", "b")
-class Dropped:
-    __slots__ = ("a",)
-signal.signal(signal.SIGUSR1, lambda *ignored: None)
-kept = [Slots() for i in range(10000)]
-def count(kind):
-    return sum(type(o) is kind for o in gc.get_objects())
-held = []
-while True:
-    held = held[::40] if held else [(Dropped(), {i: str(i)}, [i] * (i % 50), b"x" * (i % 400)) for i in range(30000)]
-    gc.collect()
-    print(count(Slots), count(Dropped), flush=True)
-    wait()
-"""
-TABLE_ROW = re.compile(r"^ *\d+ +(\d+) +(\d+) +(\d+) +(\d+)$", re.M)
-
-
-class Python:
-    """The program, each time that it pauses."""
-
-    def __init__(self, t, minor, script=PROGRAM, **env):
-        self.t = t
-        self.numbers = os.path.join(t.subdirectory(), "numbers")
-        with open(self.numbers, "wb") as file:
-            self.process = subprocess.Popen([interpreter(minor), "-c", script], env=t.environment(t.directory, **env),
-                                            stdout=subprocess.PIPE, stderr=file)
-        self.pid = self.process.pid
-        self.objects = {}
-        self.begin()
-        self.wait()
-
-    def begin(self):
-        """What is needed before it pauses."""
-
-    def is_paused(self):
-        with open("/proc/%d/syscall" % self.pid, encoding="ascii") as file:
-            return file.read().split()[0] == "34"
-
-    def wait(self):
-        line = self.process.stdout.readline().split()
-        if len(line) != 2:
-            raise Fail("the program printed %r" % line)
-        self.objects = dict(zip(("Python Slots", "Python Dropped"), map(int, line)))
-        self.t.wait_until("pause", self.is_paused)
-
-    def go_on(self):
-        os.kill(self.pid, signal.SIGUSR1)
-        self.wait()
-
-    def counted(self, back=1):
-        """By Python itself, when it counted last or @back times ago: {bytes of a block: (pools, live, free)}, and what else it prints."""
-        with open(self.numbers, encoding="ascii") as file:
-            text = file.read().split("class   size   num pools")[-back]
-        sizes = {int(size): tuple(map(int, rest)) for size, *rest in TABLE_ROW.findall(text)}
-
-        def number(pattern):
-            return int(re.search(pattern, text, re.M).group(1).replace(",", ""))
-        return sizes, {"arenas": number(r"^# arenas allocated current += +([0-9,]+)$"),
-                       "arena_bytes": number(r"^\d+ arenas \* (\d+) bytes/arena"),
-                       "free_pools": number(r"^(\d+) unused pools \*"), "pool_bytes": number(r"^\d+ unused pools \* (\d+) bytes"),
-                       "live_bytes": number(r"^# bytes in allocated blocks += +([0-9,]+)$")}
-
-    def end(self):
-        self.process.kill()
-        self.process.communicate()
 
 
 def found_in(report):
@@ -160,17 +83,6 @@ print(0, 0)
 print(*((id(o) - 16 * gc.is_tracked(o), sys.getsizeof(o)) for o in kept), sep=";", flush=True)
 wait()
 """
-
-
-def listed(t, pid, *options):
-    """{address: (bytes, type, allocator)}, from the CSV."""
-    path = os.path.join(t.subdirectory(), "blocks.csv")
-    result = t.run([t.ptmem(), "--inspect", "-p", str(pid), "--inspect-out=" + path, *options])
-    t.equal("status (%r)" % result.err, result.status, 0)
-    with open(path, encoding="utf-8") as file:
-        rows = list(csv.reader(file))
-    t.equal("the first line", rows[0], ["address", "bytes", "type", "allocator"])
-    return {int(address, 16): (int(size), kind, allocator) for address, size, kind, allocator in rows[1:]}
 
 
 for _minor in MINORS:

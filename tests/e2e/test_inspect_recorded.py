@@ -1,60 +1,14 @@
 """What --inspect found, in recordings and in the pages made of them: the same as in its own file."""
 
-import json
 import os
 import re
 import signal
 import subprocess
 
-from harness import BUILD, test
-from test_html import embedded
-from test_inspect_allocators import preload
-from test_inspect_profiled import Profiled, check_report, read
-from test_inspect_types import interpreter
-from test_monitor import Monitored
-
-
-def as_json(t, *arguments):
-    result = t.run([os.path.join(BUILD, "ptmem-report"), "--format=json", *arguments])
-    t.equal("status of ptmem-report (%r)" % result.err, result.status, 0)
-    return json.loads(result.out)
-
-
-def rows_of(table):
-    """The columns of a table as a list of dicts."""
-    return [dict(zip(table, values)) for values in zip(*table.values())]
-
-
-def named(kind):
-    """The name of a type in a table, from the JSON of --inspect."""
-    if kind["kind"] == "size":
-        same = kind["smallest"] == kind["largest"]
-        return "%d bytes" % kind["smallest"] if same else "%d to %d bytes" % (kind["smallest"], kind["largest"])
-    return "struct with &" + kind["name"] if kind["kind"] == "table" else (kind["kind"] + " " + kind["name"]).strip()
-
-
-def check_same(t, found, report):
-    """The recording's @found is what --inspect-out has."""
-    t.equal("kernel's counters", (found["rss"], found["swap"]), (report["VmRSS"], report["VmSwap"]))
-    wanted = {name: (b["resident"], b["swapped"]) for name, b in report["rows"].items() if b["resident"] or b["swapped"]}
-    t.equal("rows", {r["name"]: (r["resident"], r["swapped"]) for r in rows_of(found["rows"])}, wanted)
-    types = sorted((named(k), k["blocks"], k["bytes"], k["nearly_empty_pages"]) for k in report["types"])
-    t.equal("types", sorted((r["name"], r["blocks"], r["bytes"], r["nearly_empty_pages"]) for r in rows_of(found["types"])), types)
-    heaps = report["map"]["heaps"]
-    t.equal("heaps", [tuple(h.values()) for h in rows_of(found["heaps"])], [(h["arena"], h["start"], h["end"]) for h in heaps])
-    t.equal("cells", [tuple(c.values()) for c in rows_of(found["cells"])], [(i, *c) for i, h in enumerate(heaps) for c in h["cells"]])
-    if "arenas" not in report:
-        t.equal("arenas of another allocator", (found["malloc"], rows_of(found["arenas"])), (report["malloc"]["name"], []))
-        return
-    t.equal("malloc", found["malloc"], "glibc " + report["malloc"]["version"])
-    arenas = [(a["address"], int(a["main"]), a["threads"], a["system"], a["memory"]["resident"], a["live_blocks"], a["live_bytes"],
-               a["free"]["resident"], a["trim"]["resident"], a["pages"]["free"]) for a in report["arenas"]]
-    names = "address", "main", "threads", "system", "resident", "live_blocks", "live_bytes", "free", "trim", "free_pages"
-    t.equal("arenas", [tuple(a[name] for name in names) for a in rows_of(found["arenas"])], arenas)
-    pinned = [(i, *step) for i, a in enumerate(report["arenas"]) for step in a["pages"]["pinned_by_live_bytes"]]
-    t.equal("pinned pages", [tuple(p.values()) for p in rows_of(found["pinned"])], pinned)
-    advice = [(a["text"], a["bytes"], int(a["limit"])) for a in report["advice"]]
-    t.equal("advice", [tuple(a.values()) for a in rows_of(found["advice"])], advice)
+from harness import test
+from inspect_lib import Profiled, as_json, check_report, check_same, interpreter, preload, read, rows_of
+from live_lib import Monitored
+from report_lib import embedded
 
 
 @test("inspect/recorded/exit")

@@ -6,8 +6,7 @@ import os
 import subprocess
 
 from harness import Fail, test
-from test_inspect import check_rows
-from test_inspect_core import gcore
+from inspect_lib import check_rows, gcore
 
 THREADS, BLOCK = 4, 12345
 # of each thread, besides what the program counts: the first frames, the kernel's of the handlers, parts of pages

@@ -7,8 +7,8 @@ import re
 import struct
 
 from harness import UNPACKED, test, unpacked
-from test_earlier import Program
-from test_inspect import check_rows, inspect
+from inspect_lib import check_rows, inspect
+from process_lib import Program
 
 LIBC = os.path.join(UNPACKED, "usr/lib/x86_64-linux-gnu/libc.so.6")
 

@@ -1,60 +1,12 @@
 """--inspect: what live blocks are. Programs make blocks of known types between two looks: what is more in the second one is
 exactly that, in JSON and as CSV; types that lie are not believed, and all types add up to what is live."""
 
-import csv
-import glob
 import json
 import os
 import re
-import shutil
-import subprocess
-import sys
 
-from harness import UNPACKED, Fail, Skip, test
-
-
-class Typed:
-    """A program that waits for letters, and says what it has made."""
-
-    def __init__(self, t, argv, **env):
-        self.t = t
-        self.process = subprocess.Popen(argv, env=t.environment(t.directory, **env), stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE)
-        line = self.process.stdout.readline()
-        if line != b"ready\n":
-            raise Fail("the program printed %r" % line)
-
-    def make(self, letter):
-        """{type: (blocks, bytes)}"""
-        self.process.stdin.write(letter)
-        self.process.stdin.flush()
-        made = {}
-        for line in self.process.stdout:
-            if line == b"done\n":
-                return made
-            name, blocks, size = line.decode().rstrip("\n").split("\t")
-            made[name] = int(blocks), int(size)
-        raise Fail("the program ended")
-
-    def inspect(self, name="look.json", *options, pid=None):
-        path = os.path.join(self.t.subdirectory(), name)
-        result = self.t.run([self.t.ptmem(), "--inspect", "-p", str(pid or self.process.pid), "--inspect-out=" + path, *options])
-        if result.status != 0 or result.err:
-            raise Fail("status %d: %r" % (result.status, result.err))
-        with open(path, encoding="utf-8") as file:
-            return json.load(file) if name.endswith(".json") else list(csv.DictReader(file))
-
-    def end(self):
-        self.process.stdin.write(b"q")
-        self.process.stdin.close()
-        self.t.equal("the program's status", self.process.wait(), 0)
-
-
-def name_of(found):
-    if found["kind"] == "size":
-        sizes = sorted({found["smallest"], found["largest"]})
-        return " to ".join(map(str, sizes)) + " bytes"
-    return "struct with &" + found["name"] if found["kind"] == "table" else (found["kind"] + " " + found["name"]).strip()
+from harness import test
+from inspect_lib import Typed, interpreter, name_of
 
 
 def types_of(t, report):
@@ -243,22 +195,6 @@ while True:
         say("Python %s\\t%d\\t0" % (name, len(made[name])))
     say("done")
 """
-
-
-def interpreter(minor):
-    """In the path, pyenv's, or unpacked."""
-    unpacked = os.path.join(UNPACKED, "python3.%d" % minor)
-    if os.path.exists(unpacked):
-        return unpacked
-    places = [shutil.which("python3.%d" % minor), sys.executable,
-              *glob.glob(os.path.expanduser("~/.pyenv/versions/3.%d.*/bin/python3" % minor))]
-    for path in filter(None, places):
-        done = subprocess.run([path, "-c", "import sys; print(sys.version_info[1], sys.executable)"],
-                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
-        words = done.stdout.decode().split()
-        if done.returncode == 0 and len(words) == 2 and words[0] == str(minor):
-            return words[1]
-    raise Skip("no Python 3.%d on this machine" % minor)
 
 
 for _minor in range(8, 16):

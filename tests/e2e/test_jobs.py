@@ -11,14 +11,10 @@ import time
 import harness
 from harness import test
 from terminal import Terminal
+from process_lib import state
 
 PROMPT = "ready> "
 JOB = "$RUN ./stopself"
-
-
-def state(pid):
-    with open("/proc/%d/stat" % pid, encoding="ascii") as file:
-        return file.read().rsplit(")", 1)[1].split()[0]
 
 
 class Shell:

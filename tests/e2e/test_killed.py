@@ -3,42 +3,17 @@
 PTMEM_KILL_ROUNDS says how many rounds each of the three long tests makes (30); by hand: 200.
 """
 
-import contextlib
 import os
 import random
-import re
 import signal
 import subprocess
 import time
 
 import harness
 from harness import Fail, test
-from test_attach import Attached, Server, check_left_alone, difference, masks_of_parked, wait_for_masks
+from process_lib import Attached, Server, check_exact, check_left_alone, guardians, kill, kill_both, masks_of_parked, sigtrap_is_caught, wait_for_masks
 
 ROUNDS = int(os.environ.get("PTMEM_KILL_ROUNDS", "30"))
-SIGTRAP_BIT = 1 << (signal.SIGTRAP - 1)
-
-
-def sigtrap_is_caught(pid):
-    try:
-        with open("/proc/%d/status" % pid, encoding="ascii") as file:
-            return bool(int(re.search(r"SigCgt:\s*(\w+)", file.read()).group(1), 16) & SIGTRAP_BIT)
-    except FileNotFoundError:
-        return False
-
-
-def guardians(t):
-    """Guardian processes of this test: they have the environment of their ptmem."""
-    found = []
-    for name in os.listdir("/proc"):
-        try:
-            with open("/proc/%s/comm" % name, encoding="ascii") as file, \
-                    open("/proc/%s/environ" % name, "rb") as environment:
-                if file.read() == "heap-guardian\n" and t.directory.encode() in environment.read():
-                    found.append(int(name))
-        except (OSError, UnicodeDecodeError):
-            continue
-    return found
 
 
 def differing_text(server):
@@ -46,12 +21,6 @@ def differing_text(server):
         return server.text()
     except OSError:  # a mapping that went, or the process: which the caller will see
         return ["unreadable"]
-
-
-def kill(attached, delay):
-    time.sleep(delay)
-    attached.process.kill()
-    attached.process.wait()
 
 
 def kill_detaching(attached, delay):
@@ -157,32 +126,6 @@ def foreign_trap(t):
         t.equal("status", server.process.wait(timeout=20), -signal.SIGTRAP)
         if guarded:
             attached.ended()
-
-
-def kill_both(t, attached, delay=0.0):
-    """One that cleans up after an earlier ptmem may end by itself before."""
-    time.sleep(delay)
-    for pid in guardians(t):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-    kill(attached, 0)
-
-
-def check_exact(t, server):
-    """The next ptmem counts everything and leaves nothing, neither its own nor the earlier changes."""
-    before = server.say("p")
-    attached = Attached(t, server.pid, ["--events=events", "-v"]).wait_attached()
-    server.say("c")
-    time.sleep(0.01)
-    after = server.say("p")
-    profile = attached.detach()
-    found = profile.events("/server")
-    t.check(found.own["allocations"] > 0, "the server did nothing")
-    t.equal("allocations", found.own["allocations"], difference(after, before)["allocations"])
-    t.equal("text that differs (%s)" % attached.errors(), server.text(), [])
-    t.check(not sigtrap_is_caught(server.pid), "a handler was left")
-    server.say("c")
-    server.check_progress()
 
 
 def without_guardian_in(modes):

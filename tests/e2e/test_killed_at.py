@@ -7,9 +7,7 @@ import signal
 import subprocess
 
 from harness import test
-from test_attach import Attached
-from test_exec_loop import delays
-from test_killed import guardians
+from process_lib import Attached, delays, guardians
 
 
 PTRACE_SINGLESTEP = 9

@@ -7,9 +7,7 @@ import subprocess
 import sys
 
 from harness import test
-from test_attach import Attached, Server
-from test_exec_loop import delays
-from test_killed import check_exact, guardians, kill, kill_both
+from process_lib import Attached, Server, check_exact, delays, guardians, kill, kill_both
 
 PTRACE_SEIZE, PTRACE_INTERRUPT = 0x4206, 0x4207
 

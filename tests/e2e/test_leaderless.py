@@ -8,11 +8,8 @@ import subprocess
 import urllib.request
 
 import harness
-from harness import Fail, test
-from test_attach import Attached, differing_text
-from test_follow import Following, unique
-from test_killed import guardians, kill_both, sigtrap_is_caught
-from test_recording_now import read
+from harness import Fail, report_json, test
+from process_lib import Attached, Following, differing_text, guardians, kill_both, sigtrap_is_caught, unique
 
 MANY = 2000
 SIZE = 5000
@@ -41,7 +38,7 @@ class Leaderless:
             raise Fail("the program printed %r (status %s)" % (words, self.process.poll()))
         self.thread = int(words[1])
 
-    def read(self, name, tid=None):
+    def report_json(self, name, tid=None):
         with open("/proc/%d/%s" % (tid or self.thread, name), encoding="utf-8") as file:
             return file.read()
 
@@ -163,7 +160,7 @@ def record(t):
     program = Leaderless(t)
     attached = Attached(t, program.pid, ["--record=r"]).wait_attached()
     program.say("aaara")
-    data = read(t, os.path.join(attached.detach().directory, "r"))
+    data = report_json(t, os.path.join(attached.detach().directory, "r"))
     program.end()
     t.check(data["meta"]["command"].endswith("/leaderless"), data["meta"]["command"])
     t.equal("its calls", (data["end"]["allocations"], data["end"]["frees"]), (program.allocations, program.frees))

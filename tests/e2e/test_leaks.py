@@ -10,20 +10,10 @@ import subprocess
 
 import harness
 from harness import Fail, Skip, test
+from leaks_lib import EXPECTED, KINDS, MAKERS, Waiting, folded_sum, library
 
 VARIANTS = ("gcc-O2-pie", "clang-O0-nopie")
-KINDS = {"reach": "still reachable", "lost": "definitely lost", "follow": "indirectly lost",
-         "inside": "possibly lost"}
-# The makers of leaks.c: name -> blocks.
-MAKERS = {"reach_global": 1, "reach_global_child": 1, "inside_global": 1, "inside_child": 1, "lost_plain": 1,
-          "lost_head": 1, "follow_list": 9, "lost_cycle": 1, "follow_cycle": 1, "lost_past_end": 1, "reach_tls": 1,
-          "reach_register": 1, "reach_stack": 1, "reach_ignored": 1, "reach_library": 1, "reach_main_stack": 1}
-EXPECTED = {name: {KINDS[name.split("_")[0]]: blocks} for name, blocks in MAKERS.items()}
 OTHERS = ("only_in_freed", "freed_holder", "holder")
-
-
-def library(t):
-    return t.target("lib", "libhold.so")
 
 
 def found(path):
@@ -59,22 +49,6 @@ for _variant in VARIANTS:
         def _run(t, variant=_variant, probes=_probes):
             check_exit(t, variant, "--probes=" + probes)
         test("leaks/exit/%s/%s" % (_variant, _probes))(_run)
-
-
-class Waiting:
-    """The leaks target with "wait": a byte for each step."""
-
-    def __init__(self, t, **env):
-        self.command = [t.target("gcc-O2-pie", "leaks"), library(t), "wait"]
-        self.process = subprocess.Popen(self.command, cwd=t.directory, env=t.environment(t.directory, **env),
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-
-    def step(self, answer):
-        self.process.stdin.write(b".")
-        self.process.stdin.flush()
-        got = self.process.stdout.readline()
-        if got != answer:
-            raise Fail("the program answered %r" % got)
 
 
 class Attached:
@@ -398,11 +372,6 @@ def one_missing(t):
         t.check("9 blocks still allocated" in file.read(), "the list is not in the report")
     program.step(b"done\n")
     program.process.wait()
-
-
-def folded_sum(path):
-    with open(path, encoding="utf-8") as file:
-        return sum(int(line.rsplit(" ", 1)[1]) for line in file)
 
 
 @test("leaks/folded")

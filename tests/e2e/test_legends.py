@@ -6,8 +6,8 @@ import re
 import xml.etree.ElementTree
 
 from harness import test
+from report_lib import SVG, largest, legend
 
-SVG = "{http://www.w3.org/2000/svg}"
 # By source: functions with a label of their own.
 SITES = {
     "heap": {"fill", "append", "load"},
@@ -21,23 +21,8 @@ TITLE = {"heap": "memory in use", "brk": "memory below the program break", "mmap
          "faults": "bytes touched"}
 
 
-def legend(path):
-    """Labels of the call sites that a picture has areas of."""
-    labels = []
-    for group in xml.etree.ElementTree.parse(path).iter(SVG + "g"):
-        title = group.find(SVG + "title")
-        if title is not None and group.find(SVG + "text") is not None and group.find(SVG + "path") is not None:
-            labels.append(re.sub(r": (most )?[0-9.]+ [KMG]?i?B.*", "", title.text))
-    return labels
-
-
 def texts(path):
     return [e.text for e in xml.etree.ElementTree.parse(path).iter(SVG + "text")]
-
-
-def largest(err):
-    """Labels of the summary's largest call sites."""
-    return re.findall(r"^ptmem: +(?:largest +)?[0-9.]+ (?:[KMGT]i)?B +[0-9.]+ %  (.*)$", err, re.M)
 
 
 def check_labels(t, what, labels, known, place):

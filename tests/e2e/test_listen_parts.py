@@ -8,15 +8,14 @@ import signal
 import subprocess
 
 import harness
-from harness import Skip, test
+from harness import report_json, Skip, test
 from pprof_file import Pprof
-from test_follow import Following, FollowListening, Program, unique
-from test_html import embedded
-from test_listen import Listening, values
-from test_recording_limit import LIMIT, Branches, judge_moments
-from test_recording_parts import (EVERY, Phases, by_path, check_truth, histogram, judge, live_at_end, live_before, parts, paths,
-                                  read)
-from test_when import Level
+from live_lib import Listening, values
+from process_lib import FollowListening, Followed, Following, Level, unique
+from recording_lib import (
+    Branches, EVERY, LIMIT, Phases, by_path, check_truth, histogram, judge_moments, judge_parts, live_at_end,
+    live_before, parts, paths)
+from report_lib import embedded
 
 
 class Served(Phases, Listening):
@@ -100,7 +99,7 @@ for name, options in (("break", ["--probes=break"]), ("jump", ["--probes=jump", 
         t.wait_until("the end", p.is_over)
         whole, all_parts = p.read_whole(), p.read_parts()
         t.check(len(all_parts) > 3, "%d parts" % len(all_parts))
-        judge(t, all_parts, whole)
+        judge_parts(t, all_parts, whole)
         served = p.json()
         judge_whole(t, served, whole, all_parts)
         t.equal("end", (served["meta"]["exit"], served["meta"]["part"]), ("exited 0", 0))
@@ -164,7 +163,7 @@ def _(t):
         t.equal("allocations", sum(data["leaves"]["allocations"]), number << 14)
         t.check(max(b.sizes()) <= LIMIT, "files of %s bytes" % b.sizes())
     b.end()
-    found = [read(t, os.path.join(b.cwd, n)) for n in parts(b.cwd)]
+    found = [report_json(t, os.path.join(b.cwd, n)) for n in parts(b.cwd)]
     t.equal("kept", len(found), 2)
     t.equal("live", found[-1]["end"]["live_bytes"], t.truth(b.cwd)["live"])
 
@@ -239,7 +238,7 @@ def _(t):
     m = Listening(t, ["--record=r.rec", EVERY])
     t.wait_until("a part", lambda: len(parts(m.cwd)) > 1)
     t.equal("status", m.say("recording", "now").status, 0)
-    now = read(t, os.path.join(m.cwd, "now"))
+    now = report_json(t, os.path.join(m.cwd, "now"))
     t.check(now["meta"]["part"] > 1 and sums_of_live(now) == 7000, "the recording so far: %s" % now["meta"])
     m.ptmem.send_signal(signal.SIGUSR1)
     t.wait_until("the recording so far", lambda: any(re.fullmatch(r"r\.\d+\.1\.rec", n) for n in os.listdir(m.cwd)))
@@ -267,7 +266,7 @@ def _(t):
     level.end()
     data = json.loads(served.report("--format=json"))
     t.equal("what is served", (data["meta"]["part"], *values(json.dumps(data))), (0, 3000000, 3, 4000000))
-    last = read(t, os.path.join(level.cwd, parts(level.cwd)[-1]))
+    last = report_json(t, os.path.join(level.cwd, parts(level.cwd)[-1]))
     t.equal("the last part", (last["meta"]["exit"], last["end"]["live_bytes"], last["meta"]["incomplete"]), ("detached", 3000000, False))
     os.kill(server, signal.SIGTERM)
 
@@ -279,7 +278,7 @@ def _(t):
     group = Following(t, "--follow=" + name, "--listen", "--record=%p.rec", EVERY, "--earlier-blocks=no")
     served = FollowListening(t, group)
     t.wait_until("listening", lambda: served.url() is not None)
-    programs = [Program(t, name).wait_ready() for _ in range(2)]
+    programs = [Followed(t, name).wait_ready() for _ in range(2)]
     for program in programs:
         group.wait_attached(program)
     for program in programs:
@@ -294,7 +293,7 @@ def _(t):
         program.end()
     group.end()
     for program in programs:
-        found = [read(t, os.path.join(group.cwd, n)) for n in parts(group.cwd, str(program.pid))]
+        found = [report_json(t, os.path.join(group.cwd, n)) for n in parts(group.cwd, str(program.pid))]
         t.equal("allocated in all parts", sum(d["end"]["allocated_bytes"] for d in found), 2000)
         t.equal("numbers", [d["meta"]["part"] for d in found], list(range(1, len(found) + 1)))
 
@@ -306,7 +305,7 @@ def _(t):
     for _ in range(3):
         p.phase_and_part()
     p.end()
-    judge(t, p.read_parts(), p.read_whole())
+    judge_parts(t, p.read_parts(), p.read_whole())
     result = t.run([t.ptmem(), "-q", "--replay=e", "--html=again.html", "--massif-out-file=/dev/null"], cwd=p.cwd)
     t.equal("status of the replay", result.status, 0)
     page, again = (embedded(os.path.join(p.cwd, name)) for name in ("page.html", "again.html"))
@@ -330,7 +329,7 @@ class SmallDisk(Listening):
         return os.path.join("/proc/%d/cwd/out" % self.ptmem.pid, name)
 
     def recorded(self):
-        return values(json.dumps(read(self.t, self.path("r"))))
+        return values(json.dumps(report_json(self.t, self.path("r"))))
 
 
 @test("listen-parts/full-disk")

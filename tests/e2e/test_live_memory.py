@@ -5,10 +5,9 @@ import os
 import signal
 
 from harness import test
-from test_html import embedded
-from test_inspect_recorded import as_json, check_same
-from test_listen import Listening
-from test_live_report import Page
+from inspect_lib import as_json, check_same
+from live_lib import Listening
+from report_lib import Page, embedded
 
 NEWEST = "ptmem.profile.raw.inspection"
 

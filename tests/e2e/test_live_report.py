@@ -11,9 +11,9 @@ import threading
 import time
 
 import build_pprof
-import webdriver
 from harness import BUILD, test
-from test_listen import Listening, stacks
+from live_lib import Listening, stacks
+from report_lib import Page
 
 
 class Relay(http.server.ThreadingHTTPServer):
@@ -67,90 +67,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, *_):
         pass
-
-
-class Page(webdriver.Browser):
-    def __init__(self, t, url):
-        for name in ("chromium", "chromedriver"):
-            t.program(name)
-        self.t = t
-        super().__init__(t.subdirectory(), True)
-        try:
-            self.call("POST", "/window/rect", {"width": 1300, "height": 900})
-            self.call("POST", "/url", {"url": url})
-            self.until("the report", "document.querySelector('#panel tr')")
-        except BaseException:
-            self.close()
-            raise
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
-
-    def until(self, what, condition):
-        self.t.wait_until(what, lambda: self.js("return Boolean(%s)" % condition), 40)
-
-    def blocks(self):
-        """Of 1,000 bytes, that the profile has in all."""
-        return self.js("return ptmem.profile.leaves.bytes.reduce((a, b) => a + b, 0)") // 1000
-
-    def has_blocks(self, n):
-        self.t.wait_until("%d blocks in the page" % n, lambda: self.blocks() == n, 40)
-
-    def renewed(self, times=2):
-        """Updates have come since."""
-        for _ in range(times):
-            self.js("window.seen = ptmem.profile")
-            self.until("an update", "ptmem.profile !== window.seen")
-
-    def sum(self):
-        return self.js("return document.getElementById('sum').title")
-
-    def press(self, selector):
-        self.js("document.querySelector(arguments[0]).click()", selector)
-
-    def state(self):
-        return self.js("return [document.getElementById('live').dataset.state, document.getElementById('live').textContent]")
-
-    def view(self):
-        """What the user has chosen, and what must not move."""
-        return self.js("""const s = ptmem.state, q = (x) => [...document.querySelectorAll(x)].map(e => e.textContent);
-            return [s.mode, s.unit, s.dir, s.find, s.tab, s.sort, s.stack, s.theme, s.zoom, q('#crumbs button'),
-                q('#tabs [aria-selected=true]'), q('th[aria-sort] button'), q('tr.open .function'), q('tr.details h3').length,
-                document.activeElement.dataset.sort || null, document.getElementById('find').value, scrollY]""")
-
-    def address(self):
-        return self.js("return location.hash")
-
-    def hide(self):
-        """As if nobody saw the page, until nothing is asked for any more."""
-        self.js("Object.defineProperty(document, 'hidden', {configurable: true, get: () => true}); "
-                "document.dispatchEvent(new Event('visibilitychange'))")
-        self.until("no request is under way", "!ptmem.live.isAsking")
-
-    def show(self):
-        self.js("delete document.hidden; document.dispatchEvent(new Event('visibilitychange'))")
-
-    def click_at(self, live, to=None):
-        """Selects a moment with @live bytes, or drags from there to one with @to. An update would move them."""
-        self.hide()
-        x, y = self.place(self.middle(live))
-        steps = [("move", x, y), "down"]
-        if to is not None:
-            steps += [("move", x + 9, y), ("move", *self.place(self.middle(to)))]
-        self.pointer(*steps, "up")
-        self.show()
-
-    def place(self, i):
-        return self.js("""const t = ptmem.timeline, c = t.canvas; c.scrollIntoView({block: 'center'});
-            const r = c.getBoundingClientRect(); return [r.left + t.x(ptmem.profile.time[arguments[0]]), r.top + 80]""", i)
-
-    def middle(self, live):
-        """The middle one of the intervals with @live bytes; it lasts, so that longer intervals do not matter."""
-        return self.js("""const l = ptmem.profile.timeline.live_bytes, at = l.flatMap((v, i) => v === arguments[0] ? [i] : []);
-            return at[at.length >> 1]""", live)
 
 
 def live_at(data, seconds):

@@ -4,62 +4,11 @@ import ctypes
 import glob
 import mmap
 import os
-import re
 import subprocess
 
 import massif
 from harness import Fail, test
-
-VARIANTS = ("gcc-O2-pie", "clang-O0-nopie")
-EVERYTHING = ["--threshold=0", "--detailed-freq=1", "--max-snapshots=1000", "--time-unit=B"]
-
-
-def truth(out):
-    """{source: {function or "": bytes}} from the lines of targets/mappings.c."""
-    found = {}
-    for line in out.decode().splitlines():
-        words = line.split()
-        if words[0] != "ready":
-            found.setdefault(words[0], {})[words[1] if len(words) > 2 else ""] = int(words[-1])
-    return found
-
-
-def bytes_of(node, names):
-    """What is below the first frame of each path whose function is one of @names."""
-    if node.name in names:
-        return node.bytes
-    return sum(bytes_of(child, names) for child in node.children)
-
-
-def last_tree(t, path):
-    snapshots = massif.Massif(path).snapshots
-    t.check(snapshots, "no snapshots in " + path)
-    tree = snapshots[-1]["tree"]
-    t.check(tree is not None, "the last snapshot of %s has no tree" % path)
-    return tree
-
-
-def compare(t, path, wanted, said=""):
-    """@said: ptmem's own words. On a busy machine page faults come faster than they can be read; so many as it says were
-    lost may be missing, not one more."""
-    tree = last_tree(t, path)
-    found = {functions: bytes_of(tree, functions.split("+")) for functions in wanted}
-    lost = re.search(r"([\d,]+) page faults? (?:was|were) lost", said)
-    if lost and path.endswith(".faults"):
-        for functions, size in wanted.items():
-            t.check(found[functions] <= size, "%d bytes of %s where there are %d" % (found[functions], functions, size))
-        missing = sum(wanted.values()) - sum(found.values())
-        t.check(missing <= int(lost[1].replace(",", "")) * 4096, "%d bytes are missing, %s pages were lost" % (missing, lost[1]))
-        return
-    for functions, size in wanted.items():
-        t.equal("bytes of " + functions, found[functions], size)
-
-
-def output(cwd, suffix=""):
-    files = glob.glob(os.path.join(cwd, "massif.out.*" + suffix))
-    if len(files) != 1:
-        raise Fail("files %s where one massif.out.PID%s was expected" % (sorted(os.listdir(cwd)), suffix))
-    return files[0]
+from process_lib import EVERYTHING, VARIANTS, bytes_of, compare, last_tree, output, truth
 
 
 def started(t, variant, source, actions, options=()):

@@ -4,8 +4,8 @@ massif_cases_cxx.cpp. What may differ, and why: peer_differences.md.
 
 import os
 
-import test_peer
 from harness import Fail, test
+from peer_lib import VALGRIND, first_difference, masked, register as register_peer
 
 C, CXX = "massif_cases", "massif_cases_cxx"
 GCC, CLANG, GCC0, CLANG2 = "peer-gcc-O2", "peer-clang-O0", "peer-gcc-O0", "peer-clang-O2"
@@ -137,7 +137,7 @@ CASES.update({
 
 
 def register(name, variant, program, case, options):
-    test_peer.register("case-" + name, lambda t: [t.target(variant, program)], options, {"CASE": case})
+    register_peer("case-" + name, lambda t: [t.target(variant, program)], options, {"CASE": case})
 
 
 REQUESTS = "massif_cases_requests"
@@ -161,16 +161,16 @@ for case_name, (v, p, c, o) in CASES.items():
 
 
 for kind in ("pie", "no-pie"):
-    test_peer.register("ties-" + kind, lambda t, k=kind: [t.target("lib", "ties-" + k)], ["--threshold=0", *ALL])
+    register_peer("ties-" + kind, lambda t, k=kind: [t.target("lib", "ties-" + k)], ["--threshold=0", *ALL])
 ENTRY = {"plain": [], "shown": ["--show-below-main=yes"], "start-ignored": ["--ignore-fn=_start", "--alloc-fn=work"],
          "ignored": ["--ignore-fn=(below main)", "--alloc-fn=work"],
          "swallowed": ["--alloc-fn=(below main)", "--alloc-fn=work"],
          "swallowed-shown": ["--alloc-fn=_start", "--alloc-fn=work", "--show-below-main=yes"]}
 for entry_name, entry_options in ENTRY.items():
-    test_peer.register("entry-" + entry_name, lambda t: [t.target("odd", "entry")], [*entry_options, "--threshold=0", *ALL])
+    register_peer("entry-" + entry_name, lambda t: [t.target("odd", "entry")], [*entry_options, "--threshold=0", *ALL])
 for mangling in ("v0", "legacy"):
-    test_peer.register("rust-" + mangling, lambda t, m=mangling: [t.target("rust", m)], ["--threshold=0", *ALL])
-test_peer.register("rust-mangled", lambda t: [t.target("rust", "v0")], ["--threshold=0", "--demangle=no", *ALL])
+    register_peer("rust-" + mangling, lambda t, m=mangling: [t.target("rust", m)], ["--threshold=0", *ALL])
+register_peer("rust-mangled", lambda t: [t.target("rust", "v0")], ["--threshold=0", "--demangle=no", *ALL])
 
 # Names as compilers of C++ and Rust make them, or might; libiberty decides, there as here
 LABELS = """
@@ -209,7 +209,7 @@ def labelled(t):
 for label_name, label_options in (("demangled", []), ("mangled", ["--demangle=no"]), ("ignored", [
         "--ignore-fn=foo::bar", "--ignore-fn=" + "a" * 2500, "--alloc-fn=" + "b" * 1018 + "(int)",
         "--alloc-fn=_Z1018" + "b" * 1018 + "i", "--alloc-fn=main::{lambda()#1}::operator()() const"])):
-    test_peer.register("labels-" + label_name, labelled, [*label_options, "--threshold=0", *ALL])
+    register_peer("labels-" + label_name, labelled, [*label_options, "--threshold=0", *ALL])
 
 
 @test("peer/case-names-inlined", limit=120)
@@ -219,12 +219,12 @@ def _(t):
     mangled = ["--demangle=no", "--ignore-fn=_ZN12_GLOBAL__N_1L13maybe_inlinedEi", *options[1:]]
     env = {"CASE": "names", "GLIBCXX_FORCE_NEW": "1", "GLIBCPP_FORCE_NEW": "1"}
     cwd = t.subdirectory()
-    t.run([t.program("valgrind"), *test_peer.VALGRIND, "--massif-out-file=valgrind.out", *mangled,
+    t.run([t.program("valgrind"), *VALGRIND, "--massif-out-file=valgrind.out", *mangled,
            t.target("peer-not-inlined", CXX)], cwd=cwd, env=env)
     t.run([t.ptmem(), "--time-unit=B", "--peak-at-exit=no", "--massif-out-file=ptmem.out", "--demangle=no", *options,
            "--", t.target(GCC, CXX)], cwd=cwd, env=env)
-    left, right = ([l.replace("peer-not-inlined", GCC) for l in test_peer.masked(os.path.join(cwd, n))]
+    left, right = ([l.replace("peer-not-inlined", GCC) for l in masked(os.path.join(cwd, n))]
                    for n in ("valgrind.out", "ptmem.out"))
     t.check(any("named" in l for l in right) and not any("maybe_inlined" in l for l in right), "what is ignored")
     if left != right:
-        raise Fail("massif (left) and ptmem differ, " + test_peer.first_difference(left, right))
+        raise Fail("massif (left) and ptmem differ, " + first_difference(left, right))

@@ -9,60 +9,8 @@ import socket
 import stat
 import subprocess
 
-import massif
 from harness import Fail, test
-
-
-class Monitored:
-    """targets/monitored under ptmem, at its first line."""
-
-    def __init__(self, t, options=(), attach=False, before=(), **env):
-        self.t, self.cwd = t, t.subdirectory()
-        self.env = t.environment(self.cwd, XDG_RUNTIME_DIR=self.cwd, **env)
-        program, own = [t.target("gcc-O2-pie", "monitored")], [*before, t.ptmem(), "--time-unit=B", *options]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        self.program = None
-        if attach:
-            self.program = subprocess.Popen(program, cwd=self.cwd, env=self.env, **pipes)
-            self.expect(self.program, b"ready\n")
-            self.ptmem = subprocess.Popen([*own, "-p", str(self.program.pid)], cwd=self.cwd, env=self.env, **pipes)
-            t.wait_until("attached", self.has_socket)
-        else:
-            self.ptmem = subprocess.Popen([*own, "--", *program], cwd=self.cwd, env=self.env, **pipes)
-            self.expect(self.ptmem, b"ready\n")
-
-    def has_socket(self):
-        directory = os.path.join(self.cwd, "ptmem")
-        return os.path.isdir(directory) and any(name.endswith(".sock") for name in os.listdir(directory))
-
-    def expect(self, process, line):
-        self.t.equal("the program's line", process.stdout.readline(), line)
-
-    def more(self, letter=b"x"):
-        process = self.program or self.ptmem
-        process.stdin.write(letter)
-        process.stdin.flush()
-        self.expect(process, b"more\n")
-
-    def target_pid(self):
-        if self.program:
-            return self.program.pid
-        with open("/proc/%d/task/%d/children" % (self.ptmem.pid, self.ptmem.pid), encoding="ascii") as file:
-            return int(file.read().split()[0])
-
-    def say(self, *words, pid=None, cwd=None):
-        return self.t.run([self.t.ptmem(), "--monitor=%d" % (pid or self.ptmem.pid), *words], cwd=cwd or self.cwd,
-                          env={"XDG_RUNTIME_DIR": self.cwd}, timeout=20)
-
-    def end(self, status=5):
-        """The program's input ends; returns ptmem's messages."""
-        (self.program or self.ptmem).stdin.close()
-        err = self.ptmem.stderr.read()
-        self.t.equal("status", self.ptmem.wait(), status)
-        return err.decode()
-
-    def read(self, name, cwd=None):
-        return massif.Massif(os.path.join(cwd or self.cwd, name))
+from live_lib import Monitored
 
 
 for how in ("break", "auto", "jump"):

@@ -7,7 +7,7 @@ import subprocess
 
 import massif
 from harness import Skip, test
-from test_leaks import Waiting, folded_sum
+from leaks_lib import Waiting, folded_sum
 
 MADE = {"follow_list": 432, "inside_global": 2000, "reach_ignored": 3030}
 

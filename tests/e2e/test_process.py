@@ -10,9 +10,8 @@ import time
 import harness
 import massif
 import oracle
-from harness import test
-from test_attach import Attached
-from test_recording import report_json
+from harness import report_json, test
+from process_lib import Attached
 
 BOTH = ("gcc-O2-pie", "clang-O0-nopie")
 

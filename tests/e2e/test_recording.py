@@ -2,7 +2,6 @@
 
 import json
 import os
-import random
 import re
 import signal
 import subprocess
@@ -10,122 +9,8 @@ import subprocess
 import build_pprof
 import massif
 import recording_file
-from harness import BUILD, test
-
-
-def report(t, *arguments, status=0):
-    result = t.run([os.path.join(BUILD, "ptmem-report"), *arguments])
-    t.equal("status of ptmem-report (%s)" % result.err.decode()[:300], result.status, status)
-    return result.out.decode()
-
-
-def report_json(t, path, *options):
-    return json.loads(report(t, "--format=json", *options, path))
-
-
-class Blocks:
-    """From the text of --events: [(born, died or None, size)], times in ms; temporary: how many were released by their
-    thread before it allocated again; released: sizes of those that did not end by a realloc; held: threads that are in a
-    realloc."""
-
-    def __init__(self, path):
-        self.done, self.live, self.held, self.last, self.temporary = [], {}, {}, {}, 0
-        self.released = []
-        self.resized, self.moved = [], []  # sizes of blocks that realloc made of others
-        self.first = self.now = None
-        self.count = 0
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            for line in file:
-                word = line.split()
-                if word[0] == "h":
-                    self.first = self.now = int(word[2])
-                elif word[0] in "afjbrzRwmusctpkdoe" and self.first is not None:
-                    self.now = max(self.now, int(word[1]))
-                    if word[0] in "afjbrzR":
-                        getattr(self, "on_" + word[0])(word[2], word[5:])
-        self.live.update({addr: block for addr, block in self.held.values() if block})
-        self.done += [(born, None, size) for born, size, _ in self.live.values()]
-
-    def ms(self):
-        return (self.now - self.first) // 1000000
-
-    def make(self, thread, addr, size):
-        self.count += 1
-        self.live[addr] = (self.ms(), size, self.count)
-        self.last[thread] = self.count
-
-    def end(self, thread, block, is_resized=False):
-        self.done.append((block[0], self.ms(), block[1]))
-        if not is_resized:
-            self.released.append(block[1])
-        if block[2] == self.last.get(thread):
-            self.temporary += 1
-
-    def on_a(self, thread, rest):
-        if int(rest[0], 16):
-            self.make(thread, rest[0], int(rest[1]))
-
-    def resize(self, thread, old, addr, size):
-        self.make(thread, addr, size)
-        self.resized.append(size)
-        if old != addr:
-            self.moved.append(size)
-
-    def on_R(self, thread, rest):
-        """A sample that realloc made of a block that was none."""
-        self.resize(thread, rest[0], rest[1], int(rest[2]))
-
-    def on_z(self, _thread, rest):
-        """A block from before the profile."""
-        self.live[rest[0]] = (0, int(rest[1]), 0)
-
-    def on_f(self, thread, rest):
-        if rest[0] in self.live:
-            self.end(thread, self.live.pop(rest[0]))
-
-    on_j = on_f
-
-    def on_b(self, thread, rest):
-        self.held[thread] = (rest[0], self.live.pop(rest[0], None))
-
-    def on_r(self, thread, rest):
-        old, addr, size = rest[0], rest[1], int(rest[2])
-        if not int(old, 16):
-            return self.on_a(thread, [addr, rest[2]])
-        block = self.held.pop(thread)[1]
-        if block and not int(addr, 16) and size:
-            self.live[old] = block
-        elif block:
-            self.end(thread, block, int(addr, 16) != 0)
-            if int(addr, 16):
-                self.resize(thread, old, addr, size)
-        return None
-
-
-def judge(t, path, blocks):
-    """Timeline, 20 moments and 20 ranges of the recording against the events."""
-    _, tables = recording_file.read(path)
-    shift, count = tables["time"][0][-1], len(tables["time"][0])
-    cells = [c for c in zip(*tables["cell"]) if c[1]]
-
-    def from_cells(first, last):
-        return sum(size if died == recording_file.NEVER else -size for _, _, born, died, _, size in cells
-                   if first <= born <= last and (died == recording_file.NEVER or died <= last))
-
-    def from_events(first, last):
-        return sum(size for born, died, size in blocks.done
-                   if first <= born >> shift <= last and (died is None or died >> shift > last))
-
-    chance = random.Random(1)
-    for i in {0, count - 1} | {chance.randrange(count) for _ in range(20)}:
-        t.equal("live bytes of the timeline at %d" % i, tables["time"][2][i], from_events(0, i))
-        t.equal("live bytes of the cells at %d" % i, from_cells(0, i), from_events(0, i))
-    for _ in range(20):
-        first, last = sorted((chance.randrange(count), chance.randrange(count)))
-        t.equal("allocated from %d to %d and live" % (first, last), from_cells(first, last), from_events(first, last))
-    t.equal("temporary", sum(tables["leaf"][3]), blocks.temporary)
-    t.equal("sizes", sum(tables["size"][2]), blocks.count)
-    t.equal("lifetimes", sum(tables["span"][2]), len(blocks.released))
+from harness import BUILD, report, report_json, test
+from recording_lib import Blocks, judge
 
 
 def register_exact(name, *argv):

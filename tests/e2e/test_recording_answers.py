@@ -1,27 +1,15 @@
 """Results of ptmem-report for recordings: the same in every form, or a clear refusal."""
 
-import base64
 import csv
-import gzip
 import io
 import json
 import os
 import re
 
 import events
-import recording_file
-from harness import BUILD, test
-from test_leaks import EXPECTED, KINDS, MAKERS, library
-
-
-def run_report(t, *arguments):
-    return t.run([os.path.join(BUILD, "ptmem-report"), *arguments])
-
-
-def report(t, *arguments):
-    result = run_report(t, *arguments)
-    t.equal("status of ptmem-report (%s)" % result.err.decode()[:300], result.status, 0)
-    return result.out.decode()
+from harness import report, run_report, test
+from leaks_lib import EXPECTED, KINDS, MAKERS, library
+from recording_lib import check_conservation, embedded, record
 
 
 def csv_values(text):
@@ -55,16 +43,6 @@ def csv_rows(data, view):
         row = sums.setdefault(path_of(data, data["leaves"]["node"][leaf]), [0, 0])
         row[0], row[1] = row[0] + size, row[1] + blocks
     return [(path, *row) for path, row in sums.items()]
-
-
-def embedded(path):
-    with open(path, encoding="utf-8") as file:
-        page = re.search(r'<script type="text/plain" id="profile">(.*?)</script>', file.read(), re.S)[1]
-    return json.loads(gzip.decompress(base64.b64decode(page)))
-
-
-def record(t, *argv, options=()):
-    return os.path.join(t.profile([t.target("gcc-O2-pie", argv[0]), *argv[1:]], ["--record=r", *options]).directory, "r")
 
 
 @test("recording/view")
@@ -252,50 +230,6 @@ def releases(data):
         row[0] += blocks
         row[1] += size
     return found
-
-
-def by_path(pairs):
-    """{path of addresses: [bytes, blocks]}: call paths that differ in their nodes alone are one."""
-    found = {}
-    for path, size, blocks in pairs:
-        row = found.setdefault(tuple(path), [0, 0])
-        row[0] += size
-        row[1] += blocks
-    return found
-
-
-def recorded_releases(path):
-    """From the tables of the file. The frames of one address, inlined ones, are one in the events."""
-    _, tables = recording_file.read(path)
-    parents, frames = tables["node"][:2]
-    addresses, inlined = tables["frms"][6], tables["frms"][5]
-
-    def stack(node):
-        while node:
-            frame = frames[node - 1]
-            if not inlined[frame]:
-                yield addresses[frame]
-            node = parents[node - 1]
-
-    return by_path((list(stack(node)), size, blocks) for node, blocks, size in zip(*tables["rels"]))
-
-
-def check_conservation(t, path, events_path, data):
-    """What was allocated, or live before, is live or was released: by stack, from the events alone."""
-    e = events.Events(events_path)
-
-    def stack(node):
-        while node:
-            yield e.nodes[node][1]
-            node = e.nodes[node][0]
-
-    found = recorded_releases(path)
-    t.equal("by stack", found, by_path((list(stack(node)), *sums) for node, sums in e.released.items()))
-    sums = [sum(row[i] for row in found.values()) for i in (0, 1)]
-    end = data["end"]
-    t.equal("allocated less released", [end["allocated_bytes"] + e.earlier[0] - sums[0], end["allocations"] + e.earlier[1] - sums[1]],
-            [end["live_bytes"], end["live_blocks"]])
-    return e
 
 
 def check_releases(t, variant, *options):

@@ -13,22 +13,10 @@ import threading
 import time
 import zlib
 
-from harness import BUILD, test
-from test_cli import other_user
-from test_html import embedded
-from test_recording import Blocks, judge
-
-REPORT = os.path.join(BUILD, "ptmem-report")
-
-
-def report(t, *arguments, status=0, **how):
-    result = t.run([REPORT, *arguments], **how)
-    t.equal("status of ptmem-report %s (%s)" % (arguments, result.err.decode()[:300]), result.status, status)
-    return result.out.decode()
-
-
-def report_json(t, path, *options):
-    return json.loads(report(t, "--format=json", *options, path))
+from harness import report, report_json, test
+from cli_lib import other_user
+from recording_lib import Blocks, REPORT, judge, split_recordings
+from report_lib import embedded
 
 
 # A thread that answers each line by 50 blocks; it has its name before the first answer.
@@ -143,20 +131,6 @@ def _(t):
     writer.start()
     t.equal("what the pipe had", report_json(t, pipe)["meta"]["exit"], "exited 0")
     writer.join(60)
-
-
-def split_recordings(t, data):
-    """Each of those that follow each other in @data."""
-    pieces = []
-    while True:
-        result = t.run([REPORT, "--format=json", "-"], stdin=data)
-        if result.status == 0:
-            return [*pieces, data]
-        said = re.fullmatch(r"ptmem-report: -: several recordings, one after the other; the first one is its first (\d+) bytes\n",
-                            result.err.decode())
-        t.check(said and result.status == 255, "status %d: %s" % (result.status, result.err.decode()))
-        pieces.append(data[:int(said[1])])
-        data = data[int(said[1]):]
 
 
 @test("recording/standard-output/several")

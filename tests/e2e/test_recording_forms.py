@@ -9,9 +9,9 @@ import re
 import subprocess
 import xml.etree.ElementTree
 
-from harness import test
+from harness import report, run_report, test
 from pprof_file import Pprof
-from test_recording_answers import embedded, record, report, run_report
+from recording_lib import embedded, make_objects, record
 
 MATCH = "^(step|filled)$"
 
@@ -123,66 +123,6 @@ def check_questions(t, path, expressions):
 @test("recording/forms", limit=180)
 def _(t):
     check_questions(t, record(t, "threads", "3", "9000"), [MATCH])
-
-
-# Two libraries that allocate, one of them also through the other, for several threads of a program.
-OBJECTS = {"left.c": """#include <stdlib.h>
-void *left_make(unsigned n) { void *volatile p = malloc(n % 500 + 1); return p; }
-void left_drop(void *p) { free(p); }
-""", "right.c": """#include <stdlib.h>
-void *left_make(unsigned n);
-void *right_make(unsigned n) { void *volatile p = n % 3 ? left_make(n * 7) : malloc(n % 90 + 20); return p; }
-void *right_grow(void *p, unsigned n) { void *volatile q = realloc(p, n % 700 + 1); return q; }
-""", "main.c": """#define _GNU_SOURCE
-#include <pthread.h>
-#include <stdlib.h>
-void *left_make(unsigned n), *right_make(unsigned n), *right_grow(void *p, unsigned n);
-void left_drop(void *p);
-#define THREADS 4
-#define ROUNDS 3000
-static void *run(void *arg)
-{
-	unsigned own = *(unsigned *)arg, i;
-	void *held[97] = {0};
-	pthread_setname_np(pthread_self(), (char[]){'w', (char)('0' + own), 0});
-	for (i = 0; i < ROUNDS; i++) {
-		void **p = &held[(i * 13 + own) % 97];
-		if (i % 5 == 4 && *p) {
-			*p = right_grow(*p, i + own);
-			continue;
-		}
-		left_drop(*p);
-		*p = i % 2 ? left_make(i) : i % 7 ? right_make(i) : malloc(i % 300);
-	}
-	return NULL;
-}
-int main(void)
-{
-	pthread_t thread[THREADS];
-	unsigned own[THREADS];
-	for (unsigned i = 0; i < THREADS; i++) {
-		own[i] = i;
-		if (pthread_create(&thread[i], NULL, run, &own[i]) != 0)
-			return 1;
-	}
-	for (unsigned i = 0; i < THREADS; i++)
-		pthread_join(thread[i], NULL);
-	return 0;
-}
-"""}
-
-
-def make_objects(directory):
-    """The program in @directory, and its libraries beside it."""
-    for name, text in OBJECTS.items():
-        with open(os.path.join(directory, name), "w", encoding="ascii") as file:
-            file.write(text)
-    compiler = ["gcc", "-g", "-O1", "-fno-optimize-sibling-calls"]
-    for name, more in (("left", []), ("right", ["-L.", "-lleft"])):
-        subprocess.run([*compiler, "-fPIC", "-shared", "-o", "lib%s.so" % name, name + ".c", *more], cwd=directory, check=True)
-    subprocess.run([*compiler, "-o", "objects", "main.c", "-L.", "-lright", "-lleft", "-pthread", "-Wl,-rpath,$ORIGIN"], cwd=directory,
-                   check=True)
-    return os.path.join(directory, "objects")
 
 
 @test("recording/forms/objects", limit=180)

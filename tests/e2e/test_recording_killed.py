@@ -7,8 +7,7 @@ import struct
 import subprocess
 import time
 
-from harness import test
-from test_recording import report_json
+from harness import report_json, test
 
 PROGRAM = """#include <fcntl.h>
 #include <stdlib.h>

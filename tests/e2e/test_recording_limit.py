@@ -1,89 +1,12 @@
 """--record-limit: no file of a recording is ever larger, each can be read at any time, and what it still has is exact."""
 
-import contextlib
 import json
 import os
 import re
 import signal
-import subprocess
 
-from harness import BUILD, test
-from test_recording import report_json
-from test_recording_files import report, split_recordings
-
-LIMIT = 65536
-OPTIONS = ("--record-limit=64K", "--massif-out-file=/dev/null")
-
-
-class Branches:
-    """targets/branches under ptmem."""
-
-    def __init__(self, t, *options, levels=14, program=None, **env):
-        self.t, self.cwd = t, t.subdirectory()
-        self.path = os.path.join(self.cwd, "r.rec")
-        self.ptmem = subprocess.Popen([t.ptmem(), *OPTIONS, "--log-file=log", "--record=r.rec", *options, "--",
-                                       program or t.target("gcc-O2-pie", "branches"), str(levels)],
-                                      cwd=self.cwd, env=t.environment(self.cwd, **env), stdin=subprocess.PIPE,
-                                      stdout=subprocess.PIPE)
-        self.expect("ready")
-
-    def expect(self, line):
-        self.t.equal("the program's line", self.ptmem.stdout.readline().decode(), line + "\n")
-
-    def round(self, letter=b"x"):
-        self.ptmem.stdin.write(letter)
-        self.ptmem.stdin.flush()
-        self.expect("done")
-
-    def sizes(self):
-        found = []
-        for name in os.listdir(self.cwd):
-            with contextlib.suppress(FileNotFoundError):  # --record-keep has removed it
-                found += [os.path.getsize(os.path.join(self.cwd, name))] if name.endswith(".rec") else []
-        return found
-
-    def fetch(self):
-        """What --listen serves."""
-        def address():
-            with open(os.path.join(self.cwd, "log"), encoding="utf-8") as file:
-                return file.read().partition("listening at ")[2].split("\n")[0]
-
-        self.t.wait_until("listening", address)
-        path = os.path.join(self.cwd, "fetched")
-        self.t.equal("status of curl", self.t.run([self.t.program("curl"), "-sSf", "-o", path, address() + "recording"]).status, 0)
-        return report_json(self.t, path)
-
-    def inode(self):
-        return os.stat(self.path).st_ino
-
-    def thinned(self, path=None):
-        """Waits until it has been written anew with less detail; returns what it has then."""
-        found = []
-
-        def is_thin():
-            self.t.check(max(self.sizes()) <= LIMIT, "a file of %s bytes" % self.sizes())
-            found[:] = [report_json(self.t, path or self.path)]
-            return found[0]["meta"]["lost"]
-
-        self.t.wait_until("the file to be thinned", is_thin)
-        return found[0]
-
-    def end(self):
-        self.ptmem.stdin.close()
-        self.t.equal("status", self.ptmem.wait(), 0)
-        self.t.check(max(self.sizes()) <= LIMIT, "files of %s bytes" % self.sizes())
-
-
-def live_at(data, interval):
-    c = data["cells"]
-    return sum(n for born, died, n in zip(c["born"], c["died"], c["bytes"]) if born <= interval and (died > interval or died == -1))
-
-
-def judge_moments(t, data):
-    """The cells of each interval are its totals."""
-    live = data["timeline"]["live_bytes"]
-    t.equal("live", [live_at(data, i) for i in range(len(live))], live)
-    t.equal("peak", sum(data["peak"]["bytes_of"]), data["peak"]["bytes"])
+from harness import BUILD, report, report_json, test
+from recording_lib import Branches, LIMIT, OPTIONS, judge_moments, split_recordings
 
 
 @test("recording-limit/exact")

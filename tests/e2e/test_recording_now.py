@@ -1,26 +1,13 @@
 """Recordings that are written on request while the program runs: by --monitor and by SIGUSR1."""
 
-import json
 import os
 import re
 import signal
 import subprocess
 
-from harness import BUILD, test
-from test_monitor import Monitored
-
-
-def read(t, path, *options):
-    result = t.run([os.path.join(BUILD, "ptmem-report"), "--format=json", *options, path])
-    t.equal("status of ptmem-report (%s)" % result.err.decode()[:300], result.status, 0)
-    return json.loads(result.out)
-
-
-def live(data):
-    """Bytes and blocks that are live at the end, from the cells."""
-    cells = [(size, blocks) for size, blocks, died in zip(data["cells"]["bytes"], data["cells"]["blocks"], data["cells"]["died"])
-             if died == -1]
-    return tuple(sum(column) for column in zip(*cells))
+from harness import report_json, test
+from live_lib import Monitored
+from recording_lib import live
 
 
 def lines(data):
@@ -51,11 +38,11 @@ for how in ("break", "auto", "jump"):
             path = os.path.join(other, name)
             said = m.say("recording", name, cwd=other)
             t.equal("answer", (said.status, said.out.decode()), (0, "recording written to %s\n" % path))
-            check_so_far(t, read(t, path), 7 + letters)
+            check_so_far(t, report_json(t, path), 7 + letters)
         t.equal("status without a name", m.say("rec").status, 0)
-        check_so_far(t, read(t, os.path.join(m.cwd, "recording.%d" % m.target_pid())), 10)
+        check_so_far(t, report_json(t, os.path.join(m.cwd, "recording.%d" % m.target_pid())), 10)
         m.end()
-        data = read(t, os.path.join(m.cwd, "r"))
+        data = report_json(t, os.path.join(m.cwd, "r"))
         t.equal("the recording itself", (data["meta"]["exit"], data["end"]["allocations"], data["end"]["live_bytes"]),
                 ("exited 5", 10, 0))
 
@@ -66,12 +53,12 @@ def _(t):
     m = Monitored(t, ["--record=r"], attach=True)
     m.more()
     t.equal("status", m.say("recording", "now").status, 0)
-    data = read(t, os.path.join(m.cwd, "now"))
+    data = report_json(t, os.path.join(m.cwd, "now"))
     t.equal("live blocks, allocations", (data["end"]["live_blocks"], data["end"]["allocations"]), (8, 1))
     t.equal("end", (data["meta"]["exit"], data["meta"]["attached"]), ("still running", True))
     m.ptmem.send_signal(signal.SIGINT)
     t.equal("status of ptmem", m.ptmem.wait(), 0)
-    t.equal("the recording itself", read(t, os.path.join(m.cwd, "r"))["meta"]["exit"], "detached")
+    t.equal("the recording itself", report_json(t, os.path.join(m.cwd, "r"))["meta"]["exit"], "detached")
     m.program.stdin.close()
     t.equal("status of the program", m.program.wait(), 5)
 
@@ -83,7 +70,7 @@ def _(t):
     m.more()
     t.equal("status", m.say("recording", "now").status, 0)
     m.more()
-    data = read(t, os.path.join(m.cwd, "now"))
+    data = report_json(t, os.path.join(m.cwd, "now"))
     calls = dict(zip(data["calls"]["function"], zip(data["calls"]["calls"], data["calls"]["bytes"])))
     t.equal("calls of malloc", calls["malloc"], (8, 8000))
     t.check(data["meta"]["heap_sample"] == 512 and data["end"]["live_bytes"] > 0, "estimates")
@@ -115,7 +102,7 @@ def _(t):
     for i in (1, 2):
         m.ptmem.send_signal(signal.SIGUSR1)
         t.wait_until("recording %d" % i, lambda i=i: numbered(m.cwd) == ["r.%d.rec" % k for k in range(1, i + 1)])
-        check_so_far(t, read(t, os.path.join(m.cwd, "r.%d.rec" % i)), 6 + i)
+        check_so_far(t, report_json(t, os.path.join(m.cwd, "r.%d.rec" % i)), 6 + i)
         m.more()
     pid = m.target_pid()
     err = m.end()
@@ -159,13 +146,13 @@ def _(t):
         return [os.path.join(d, n) for d, _, names in os.walk(t.directory) for n in names if n.startswith("recording.")]
 
     t.wait_until("the recording elsewhere", rescued)
-    t.equal("its end", read(t, rescued()[0])["meta"]["exit"], "still running")
+    t.equal("its end", report_json(t, rescued()[0])["meta"]["exit"], "still running")
     os.rename(os.path.join(directory, "away"), os.path.join(directory, "there"))
     ptmem.stdin.close()
     err = ptmem.stderr.read().decode()
     t.equal("status", ptmem.wait(), 125)
     t.check("there/r.1.rec: No such file or directory; the recording is in " in err, err)
-    t.equal("the recording itself", read(t, os.path.join(directory, "there", "r.rec"))["meta"]["exit"], "exited 0")
+    t.equal("the recording itself", report_json(t, os.path.join(directory, "there", "r.rec"))["meta"]["exit"], "exited 0")
 
 
 @test("recording-now/forked")
@@ -177,7 +164,7 @@ def _(t):
     ptmem.send_signal(signal.SIGUSR1)
     t.wait_until("both so far", lambda: len(numbered(directory)) == 3)
     t.equal("names", set(numbered(directory)), {"r.1.rec", "r.%s.rec" % child, "r.%s.1.rec" % child})
-    pids = [read(t, os.path.join(directory, n))["meta"]["pid"] for n in ("r.1.rec", "r.%s.1.rec" % child)]
+    pids = [report_json(t, os.path.join(directory, n))["meta"]["pid"] for n in ("r.1.rec", "r.%s.1.rec" % child)]
     t.equal("process of the second", str(pids[1]), child)
     t.check(pids[0] != pids[1], "the first is of another process")
     ptmem.stdin.write(b"\n\n")

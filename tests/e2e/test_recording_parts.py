@@ -2,7 +2,6 @@
 
 import collections
 import errno
-import json
 import os
 import re
 import signal
@@ -10,180 +9,10 @@ import stat
 import subprocess
 import time
 
-from harness import BUILD, Skip, test
+from harness import BUILD, report_json, Skip, test
+from recording_lib import EVERY, Phases, check_truth, judge_part, judge_parts, live_at_end, live_before, parts, sums
 
 PHASES = 5
-EVERY = "--record-every=0.2s"
-
-
-def read(t, path):
-    result = t.run([os.path.join(BUILD, "ptmem-report"), "--format=json", path])
-    t.equal("status of ptmem-report (%s)" % result.err.decode()[:300], result.status, 0)
-    return json.loads(result.out)
-
-
-def parts(directory, stem=r"r"):
-    return sorted(n for n in os.listdir(directory) if re.fullmatch(stem + r"\.\d\d\d+\.rec", n))
-
-
-class Phases:
-    """targets/phases under ptmem --record=r.rec --record-every, with its events; a part begins after each phase."""
-
-    def __init__(self, t, *options, attach=False, every=EVERY, quiet=True):
-        self.t, self.cwd, self.attached = t, t.subdirectory(), None
-        program = t.target("gcc-O2-pie", "phases")
-        own = [t.ptmem(), *(["-q"] if quiet else []), "--record=r.rec", every, "--events=e", "--massif-out-file=m", *options]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "cwd": self.cwd, "env": t.environment(self.cwd)}
-        if attach:
-            self.program = self.attached = subprocess.Popen([program], **pipes)
-            self.expect("ready")
-            self.phase()
-            self.ptmem = subprocess.Popen([*own, "-p", str(self.program.pid)], cwd=self.cwd, env=t.environment(self.cwd))
-            t.wait_until("attached", lambda: parts(self.cwd))
-        else:
-            self.ptmem = self.program = subprocess.Popen([*own, "--", program], **pipes)
-            self.expect("ready")
-
-    def expect(self, line):
-        self.t.equal("the program's line", self.program.stdout.readline().decode(), line + "\n")
-
-    def phase(self):
-        self.program.stdin.write(b"x")
-        self.program.stdin.flush()
-        self.expect("done")
-
-    def last_part(self):
-        return max((int(n.split(".")[1]) for n in parts(self.cwd)), default=0)
-
-    def phase_and_part(self):
-        self.phase()
-        before = self.last_part()
-        self.t.wait_until("another part", lambda: self.last_part() > before)
-
-    def end(self):
-        self.program.stdin.close()
-        self.t.equal("status", self.ptmem.wait(), 0)
-        if self.attached:
-            self.t.equal("status of the program", self.attached.wait(), 0)
-
-    def read_parts(self):
-        return [read(self.t, os.path.join(self.cwd, n)) for n in parts(self.cwd)]
-
-    def read_whole(self):
-        """One recording of the same events."""
-        result = self.t.run([self.t.ptmem(), "-q", "--replay=e", "--record=whole", "--massif-out-file=/dev/null"], cwd=self.cwd)
-        self.t.equal("status of the replay", result.status, 0)
-        return read(self.t, os.path.join(self.cwd, "whole"))
-
-
-def paths(data):
-    """By leaf: the addresses of its path."""
-    found = []
-    for node in data["leaves"]["node"]:
-        path = []
-        while node >= 0:
-            path.append(data["frames"]["address"][data["nodes"]["frame"][node]])
-            node = data["nodes"]["parent"][node]
-        found.append(tuple(path))
-    return found
-
-
-def by_path(data, column):
-    return {p: n for p, n in zip(paths(data), data["leaves"][column] or []) if n}
-
-
-def histogram(data, column):
-    """{(path, bucket): blocks}"""
-    return {(p, h[0] + i): n for p, h in zip(paths(data), data["leaves"][column]) for i, n in enumerate(h[1:]) if n}
-
-
-def cells(data, is_wanted):
-    """{path: [bytes, blocks]} of the cells of which is_wanted(born, died) is true; of samples, whose blocks are rounded
-    fractions, {path: [bytes]}."""
-    found, of_leaf, c = {}, paths(data), data["cells"]
-    for leaf, born, died, *values in zip(c["leaf"], c["born"], c["died"], c["bytes"], c["blocks"]):
-        if is_wanted(born, died):
-            values = values[:1] if data["meta"]["heap_sample"] else values
-            found[of_leaf[leaf]] = [a + b for a, b in zip(found.get(of_leaf[leaf], [0, 0]), values)]
-    return found
-
-
-def sums(of_paths):
-    return [sum(column) for column in zip(*of_paths.values())]
-
-
-def live_at_end(data):
-    return cells(data, lambda born, died: died == -1)
-
-
-def live_before(data):
-    return cells(data, lambda born, died: born == -1)
-
-
-def total(dictionaries):
-    out = collections.Counter()
-    for d in dictionaries:
-        for key, value in d.items():
-            out[key] += value
-    return {k: v for k, v in out.items() if v}
-
-
-def judge_part(t, data):
-    """A part is consistent by itself."""
-    name = "part %d: " % data["meta"]["part"]
-    end = sums(live_at_end(data))
-    t.equal(name + "live", end, [data["end"]["live_bytes"], data["end"]["live_blocks"]][:len(end)])
-    t.equal(name + "end of the timeline", data["timeline"]["live_bytes"][-1], data["end"]["live_bytes"])
-    t.equal(name + "peak", sum(data["peak"]["bytes_of"]), data["peak"]["bytes"])
-    t.equal(name + "peak of the timeline", max(data["timeline"]["peak_bytes"]), data["peak"]["bytes"])
-    e = data["end"]
-    requests, releases_ = sum(data["timeline"]["allocations"]), sum(data["timeline"]["releases"])
-    if not data["meta"]["heap_sample"]:
-        t.equal(name + "requests", requests, e["allocations"] + e["reallocs"])
-        t.equal(name + "releases", releases_, e["frees"] + e["reallocs"])
-        t.equal(name + "bytes", sum(data["timeline"]["allocated_bytes"]), e["allocated_bytes"])
-    t.check(all(m < len(data["timeline"]["time"]) * data["timeline"]["interval"] for m in data["leaves"]["max_time"]), name + "times")
-
-
-def judge(t, all_parts, whole):
-    t.equal("numbers", [p["meta"]["part"] for p in all_parts], list(range(1, len(all_parts) + 1)))
-    t.equal("ends", {p["meta"]["exit"] for p in all_parts[:-1]}, {"still running"})
-    t.check(not any(p["meta"]["incomplete"] for p in all_parts), "complete")
-    t.equal("nothing is from before the first part", live_before(all_parts[0]), {})
-    for part in all_parts:
-        judge_part(t, part)
-    for first, second in zip(all_parts, all_parts[1:]):
-        t.equal("what part %d leaves is there from the beginning of the next" % first["meta"]["part"], live_before(second),
-                live_at_end(first))
-    is_exact = not whole["meta"]["heap_sample"]
-    for key in ("allocations", "allocated_bytes", "reallocs", "frees", "temporary", "failed", "unknown_frees"):
-        if is_exact or key == "allocated_bytes":
-            t.equal("sum of " + key, sum(p["end"][key] for p in all_parts), whole["end"][key])
-    for key in ("allocations", "bytes", "temporary", "reallocs", "moved"):
-        if is_exact or key == "bytes":
-            t.equal(key + " by path", total(by_path(p, key) for p in all_parts), by_path(whole, key))
-    for key in ("sizes", "lifetimes") if is_exact else ():
-        t.equal(key, total(histogram(p, key) for p in all_parts), histogram(whole, key))
-    t.equal("live at the end", live_at_end(all_parts[-1]), live_at_end(whole))
-    t.equal("peak", max(p["peak"]["bytes"] for p in all_parts), whole["peak"]["bytes"])
-    t.equal("peaks of paths", [max(ms) for ms in maxima(all_parts)], [max(ms) for ms in maxima([whole])])
-
-
-def maxima(recordings):
-    found = {}
-    for data in recordings:
-        for path, most in by_path(data, "max_bytes").items():
-            found.setdefault(path, []).append(most)
-    return [found[p] for p in sorted(found)]
-
-
-def check_truth(t, p, all_parts):
-    truth = t.truth(p.cwd)
-    names = {"allocations": "allocations", "reallocs": "reallocations", "frees": "frees", "allocated_bytes": "bytes"}
-    for key, name in names.items():
-        t.equal(key + " of the program", sum(d["end"][key] for d in all_parts), truth[name])
-    t.equal("live bytes and blocks of the program", (all_parts[-1]["end"]["live_bytes"], all_parts[-1]["end"]["live_blocks"]),
-            (truth["live"], truth["blocks"]))
 
 
 for how in ("break", "auto", "jump"):
@@ -195,7 +24,7 @@ for how in ("break", "auto", "jump"):
         p.end()
         all_parts = p.read_parts()
         t.check(len(all_parts) > PHASES, "%d parts" % len(all_parts))
-        judge(t, all_parts, p.read_whole())
+        judge_parts(t, all_parts, p.read_whole())
         check_truth(t, p, all_parts)
 
 
@@ -207,7 +36,7 @@ def _(t):
     p.ptmem.send_signal(signal.SIGINT)
     t.equal("status", p.ptmem.wait(), 0)
     all_parts = p.read_parts()
-    judge(t, all_parts, p.read_whole())
+    judge_parts(t, all_parts, p.read_whole())
     t.equal("the last one's end", all_parts[-1]["meta"]["exit"], "detached")
     t.equal("markers", [[m["kind"] for m in d["markers"]] for d in (all_parts[0], all_parts[1], all_parts[-1])],
             [["attach"], [], ["detach"]])
@@ -223,7 +52,7 @@ def _(t):
         p.phase_and_part()
     p.end()
     all_parts, truth = p.read_parts(), t.truth(p.cwd)
-    judge(t, all_parts, p.read_whole())
+    judge_parts(t, all_parts, p.read_whole())
     calls = collections.Counter()
     for part in all_parts:
         calls.update(dict(zip(part["calls"]["function"], part["calls"]["calls"])))
@@ -259,7 +88,7 @@ def _(t):
     t.wait_until("a part without work", lambda: p.last_part() > before + 1)
     p.end()
     path = os.path.join(p.cwd, "r.%03d.rec" % (before + 1))
-    data = read(t, path)
+    data = report_json(t, path)
     t.check(data["end"]["allocations"] == 0 and data["end"]["live_bytes"] > 0, "an idle part: %s" % data["end"])
 
     def said(*options):
@@ -305,9 +134,9 @@ def _(t):
     t.equal("all files", sorted(own + child), names(r"a-.*"))
     t.equal("numbers", [n[2:5] for n in own], ["%03d" % (i + 1) for i in range(len(own))])
     t.equal("numbers of the child", [n[2:5] for n in child], ["%03d" % (i + 1) for i in range(len(child))])
-    commands = [read(t, os.path.join(directory, n))["meta"]["command"] for n in own]
+    commands = [report_json(t, os.path.join(directory, n))["meta"]["command"] for n in own]
     t.check(commands[-1].startswith("/bin/true") and commands[0].startswith("/bin/sh"), "programs: %s" % commands)
-    ends = [read(t, os.path.join(directory, n))["meta"]["exit"] for n in own + child]
+    ends = [report_json(t, os.path.join(directory, n))["meta"]["exit"] for n in own + child]
     t.equal("ends", collections.Counter(e for e in ends if e != "still running"),
             {"executed another program": 1, "exited 0": 1, "exited 3": 1})
 
@@ -335,7 +164,7 @@ def child_executes(t):
     t.equal("status", ptmem.wait(), 0)
     child = names(r"a-\d\d\d\.\d+")
     t.equal("numbers of the child", [n[2:5] for n in child], ["%03d" % (i + 1) for i in range(len(child))])
-    ends = [read(t, os.path.join(directory, n))["meta"]["exit"] for n in child]
+    ends = [report_json(t, os.path.join(directory, n))["meta"]["exit"] for n in child]
     t.equal("ends", ends, ["still running"] * (len(child) - 1) + ["executed another program"])
 
 
@@ -348,12 +177,12 @@ def _(t):
 
     def has_part():
         path = os.path.join(p.cwd, "r.002.rec")
-        return os.path.exists(path) and not read(t, path)["meta"]["incomplete"]
+        return os.path.exists(path) and not report_json(t, path)["meta"]["incomplete"]
 
     t.wait_until("two complete parts", has_part)
     p.ptmem.kill()
     p.ptmem.wait()
-    t.wait_until("the writers have ended", lambda: not read(t, os.path.join(p.cwd, parts(p.cwd)[-2]))["meta"]["incomplete"])
+    t.wait_until("the writers have ended", lambda: not report_json(t, os.path.join(p.cwd, parts(p.cwd)[-2]))["meta"]["incomplete"])
     all_parts = p.read_parts()
     t.equal("incomplete", [d["meta"]["incomplete"] for d in all_parts], [False] * (len(all_parts) - 1) + [True])
     for first, second in zip(all_parts, all_parts[1:]):
@@ -400,7 +229,7 @@ def elsewhere(t):
         log = file.read()
     t.equal("messages about the place (%s)" % log, log.count("; the recording is in "), 1)
     t.equal("messages about the return", log.count("could be written to its place again"), 1)
-    last = [read(t, os.path.join(out, n)) for n in parts(out)]
+    last = [report_json(t, os.path.join(out, n)) for n in parts(out)]
     t.equal("what is kept", [d["meta"]["incomplete"] for d in last], [False, False])
     for part in last:
         judge_part(t, part)
@@ -469,7 +298,7 @@ def fifo(t):
     t.equal("status: not all were written to their place", ptmem.wait(), 125)
     found, = elsewhere()
     t.check(re.search(r"/recording\.\d+\.001$", found) and stat.S_ISFIFO(os.stat(path).st_mode), "the place of the first: " + found)
-    judge_part(t, read(t, found))
+    judge_part(t, report_json(t, found))
     t.equal("recordings of another name", [n for n in os.listdir(cwd) if n.startswith("recording")], [])
 
 
@@ -484,10 +313,10 @@ def so_far(t):
     ptmem.stdin.close()
     t.equal("status", ptmem.wait(), 0)
     number, = (re.fullmatch(r"r\.(\d\d\d)\.1\.rec", n)[1] for n in os.listdir(cwd) if n.endswith(".1.rec"))
-    data = read(t, os.path.join(cwd, "r.%s.1.rec" % number))
+    data = report_json(t, os.path.join(cwd, "r.%s.1.rec" % number))
     t.equal("part", data["meta"]["part"], int(number))
     text = t.run([os.path.join(BUILD, "ptmem-report"), "r.001.rec"], cwd=cwd, env={"TZ": "UTC"}).out.decode()
-    start = time.strftime("%Y-%m-%d %H:%M:%S +0000", time.gmtime(int(read(t, os.path.join(cwd, "r.001.rec"))["meta"]["start"])))
+    start = time.strftime("%Y-%m-%d %H:%M:%S +0000", time.gmtime(int(report_json(t, os.path.join(cwd, "r.001.rec"))["meta"]["start"])))
     t.check(re.search(r"^part +1\nfrom +%s$" % re.escape(start), text, re.M), text[:500])
 
 

@@ -6,7 +6,7 @@ import re
 import struct
 
 from harness import BUILD, test
-from test_inspect_picture import synthetic
+from inspect_lib import synthetic
 
 FORMATS = ("text", "json", "csv", "folded", "pprof", "speedscope", "massif")
 OUTPUTS = {"png": "--png=out.png", "svg": "--svg=out.svg", "folded": "--folded=out.folded", "flame": "--flame=out.svg",

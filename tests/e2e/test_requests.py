@@ -8,8 +8,8 @@ import subprocess
 
 import harness
 import massif
-import test_attach
 from harness import Fail, Skip, test
+from process_lib import Attached, Server
 
 WAYS = ("break", "auto", "jump")
 VARIANTS = ("gcc-O2-pie", "clang-O0-nopie", "clang-O2-pie", "gcc-O2-static", "gcc-O3-staticpie", "gcc-O2-stripped")
@@ -191,7 +191,7 @@ class Serving:
         """Mappings whose text differs from their files."""
         if self.process.poll() is not None:
             raise Fail("the program died: " + harness.signal_name(self.process.returncode))
-        return test_attach.Server.text(self)
+        return Server.text(self)
 
     def semaphores(self):
         self.process.stdin.write(b"s")
@@ -209,7 +209,7 @@ for _way in WAYS:
         """Attached and detached while it announces; afterwards its text and its semaphores are restored."""
         server = Serving(t)
         for _ in range(3):
-            attached = test_attach.Attached(t, server.pid, ["--probes=" + way]).wait_attached()
+            attached = Attached(t, server.pid, ["--probes=" + way]).wait_attached()
             for _ in range(2):  # after a whole round
                 t.equal("semaphores meanwhile", server.semaphores(), b"semaphores=%d\n" % (11 if has_sdt() else 0))
             attached.process.send_signal(signal.SIGINT)
@@ -225,7 +225,7 @@ for _way in WAYS:
         """ptmem is killed: the program continues. It may be at any step of serving a marker."""
         server = Serving(t)
         for _ in range(10):
-            attached = test_attach.Attached(t, server.pid, ["--probes=" + way]).wait_attached()
+            attached = Attached(t, server.pid, ["--probes=" + way]).wait_attached()
             attached.process.kill()
             attached.process.wait()
             server.semaphores()

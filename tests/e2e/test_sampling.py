@@ -13,11 +13,9 @@ import subprocess
 import time
 
 import harness
-from harness import ALLOCATORS, Skip, allocator, test
-from test_attach import Attached, Server, check_left_alone, rounds
-from test_corruption import Run
-from test_killed import guardians
-from test_recording import report
+from harness import allocator, ALLOCATORS, report, Skip, test
+from corruption_lib import Run
+from process_lib import Attached, Server, check_left_alone, guardians, rounds
 
 ROUNDS = int(os.environ.get("PTMEM_SAMPLE_ROUNDS", "20"))
 INTERVAL = 4096

@@ -5,8 +5,7 @@ import time
 
 import harness
 from harness import Skip, test
-from test_attach import Attached
-from test_filtered import refusal_of
+from process_lib import Attached, refusal_of
 
 ROUNDS = 3000
 STRICT = "stays on breakpoints: seccomp may forbid to map pads"

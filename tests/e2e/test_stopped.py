@@ -7,7 +7,7 @@ import subprocess
 import time
 
 from harness import Fail, Profile, Result, test
-from test_jobs import state
+from process_lib import state
 
 STOP = 4.0  # seconds
 SHORT = 2.0  # a pause shorter than that is none for ptmem: many programs may share the CPUs

@@ -8,8 +8,8 @@ import subprocess
 import time
 
 from harness import Fail, test
-from test_cli import other_user
-from test_mappings import EVERYTHING, VARIANTS, compare, last_tree, output, truth
+from cli_lib import other_user
+from process_lib import EVERYTHING, VARIANTS, compare, last_tree, output, truth
 
 
 class Program:

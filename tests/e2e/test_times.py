@@ -12,8 +12,7 @@ import struct
 import subprocess
 import time
 
-from harness import BUILD, test
-from test_recording import report, report_json
+from harness import BUILD, report, report_json, test
 
 BOUND = 10000
 ENTRY = struct.Struct("<QQQII")

@@ -7,8 +7,8 @@ import signal
 import massif
 from harness import test
 from terminal import Terminal
-from test_attach import Server, wait_state
-from test_leaks import Waiting
+from leaks_lib import Waiting
+from process_lib import Server, wait_state
 
 KEYS = "l live  g growth  s start  r rate  a caller  enter path  z zero  w write  q quit"
 

@@ -10,13 +10,12 @@ import subprocess
 import harness
 import oracle
 from harness import Skip, Fail, test
+from truth_lib import BOTH, OWN, compare_threads
 
 COMPILERS = ("gcc", "clang")
 KINDS = ["%s-%s" % (o, k) for o in ("O0", "O2", "O3") for k in ("pie", "nopie", "static", "staticpie")]
 KINDS += ["O2-stripped", "O2-nofp", "O2-fp"]
 VARIANTS = ["%s-%s" % (c, k) for c in COMPILERS for k in KINDS]
-BOTH = ("gcc-O2-pie", "clang-O0-nopie")
-OWN = tuple(k for k in harness.COUNTED if k != "failed")  # a failed call has no site
 
 
 def is_linked(variant):
@@ -172,17 +171,6 @@ for v in ("gcc-O2-stripped", "clang-O2-stripped"):
 
 
 # ---- threads: only the order varies ----
-
-
-def compare_threads(t, variant, program, args=(), status=0, out=b"", options=()):
-    profile = t.profile([t.target(variant, program), *args], options=["--events=events", *options])
-    t.equal("status", profile.status, status)
-    t.equal("standard output", profile.out, out)
-    stats, found = profile.only_stats(), profile.events(program)
-    t.counts("ptmem and its events", stats, found.all)
-    t.counts("events of the program's own sites and the truth", found.own, t.truth(profile.directory), OWN)
-    t.equal("blocks replaced by others at their address", stats["replaced"], 0)
-    return stats
 
 
 def register_suspended(variant):

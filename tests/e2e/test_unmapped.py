@@ -7,8 +7,8 @@ import subprocess
 
 import harness
 from harness import test
-from test_attach import Attached, differing_text
-from test_truth import BOTH, OWN, compare_threads
+from process_lib import Attached, differing_text
+from truth_lib import BOTH, OWN, compare_threads
 
 MODES = {"auto": (), "break": ("--probes=break",), "jump": ("--probes=jump",)}
 # A thread that is in a pad when the program maps its own memory there is lost (ptmem.1, CAVEATS): "replace" has one.

@@ -2,8 +2,7 @@
 
 import os
 
-from harness import test
-from test_recording import report
+from harness import report, test
 
 DEPTH, CALLS, BLOCK = 20, 200, 1000
 

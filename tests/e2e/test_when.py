@@ -5,60 +5,9 @@ import re
 import signal
 import subprocess
 
-from harness import test
-from test_recording_now import live, read
-
-
-class Level:
-    """targets/level under ptmem, whose messages go to a file. Each + is one more block of 1,000,000 bytes."""
-
-    def __init__(self, t, *options, attach=False, record="r.rec"):
-        self.t, self.cwd, self.attached = t, t.subdirectory(), None
-        own = [t.ptmem(), "-v", "--log-file=log", "--massif-out-file=m", *(["--record=" + record] if record else []), *options]
-        program = [t.target("gcc-O2-pie", "level")]
-        how = {"cwd": self.cwd, "env": t.environment(self.cwd)}
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        if attach:
-            self.program = self.attached = subprocess.Popen(program, **pipes, **how)
-            self.expect(0)
-            self.ptmem = subprocess.Popen([*own, "-p", str(self.program.pid)], **how)
-            t.wait_until("attached", lambda: "attached to process" in self.log())
-        else:
-            self.ptmem = self.program = subprocess.Popen([*own, "--", *program], **pipes, **how)
-            self.expect(0)
-
-    def expect(self, blocks):
-        self.t.equal("the program's line", self.program.stdout.readline(), b"%d\n" % blocks)
-
-    def change(self, letters, blocks):
-        """Returns when the program has done that; @blocks: how many it has then."""
-        for i, letter in enumerate(letters):
-            self.program.stdin.write(letter.encode())
-            self.program.stdin.flush()
-            self.expect(blocks + sum(1 if l == "-" else -1 for l in letters[i + 1:]))
-
-    def log(self):
-        path = os.path.join(self.cwd, "log")
-        if not os.path.exists(path):
-            return ""
-        with open(path, encoding="utf-8") as file:
-            return file.read()
-
-    def wait_for(self, text, count=1):
-        self.t.wait_until("%s (%d)" % (text, count), lambda: self.log().count(text) == count)
-
-    def recordings(self):
-        return sorted(n for n in os.listdir(self.cwd) if re.fullmatch(r"r\.\d+\.rec", n))
-
-    def recording(self, number):
-        self.wait_for("recording so far written to %s/r.%d.rec" % (self.cwd, number))
-        return read(self.t, os.path.join(self.cwd, "r.%d.rec" % number))
-
-    def end(self, status=0):
-        self.program.stdin.close()
-        self.t.equal("status", self.ptmem.wait(), status)
-        if self.attached:
-            self.t.equal("status of the program", self.attached.wait(), 0)
+from harness import report_json, test
+from process_lib import Level
+from recording_lib import live
 
 
 def check_heap(t, level):
@@ -149,7 +98,7 @@ for action in ("detach", "end"):
         level.program.stdin.close()
         t.equal("end of the program's output", level.program.stdout.read(), b"")
         t.equal("status", level.ptmem.wait(), 0)
-        data = read(t, os.path.join(level.cwd, "r.rec"))
+        data = report_json(t, os.path.join(level.cwd, "r.rec"))
         t.equal("the recording", (data["meta"]["exit"], data["end"]["live_bytes"]), ("detached", 3000000))
 
     @test("when/%s-attached" % action)

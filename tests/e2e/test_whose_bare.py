@@ -8,9 +8,7 @@ import os
 import re
 
 from harness import BUILD, test
-from test_html import embedded
-from test_legends import largest, legend
-from test_whose_code import PAGE, SCRIPT
+from report_lib import PAGE, SCRIPT, embedded, largest, legend
 
 CXX = {  # by the sizes in targets/whose_bare.cpp; the last caller ends with a jump to the instance
     r"std::thread::_State_impl<.*main::(\{lambda|\$_)": 100003,

@@ -8,10 +8,8 @@ import os
 import re
 
 from harness import BUILD, test
-from test_html import PROFILE, embedded
+from report_lib import PAGE, PROFILE, SCRIPT, embedded
 
-ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
-PAGE = os.path.join(ROOT, "src/output/html")
 PROGRAMS = ["cxx-gcc-O0", "cxx-gcc-O2", "cxx-clang-O0", "cxx-clang-O2", "rust-O0", "rust-O2"]
 STANDARD = re.compile(r"/c\+\+/|^/rustc/|/rustc-")
 
@@ -138,27 +136,6 @@ def _(t):
     for arguments in (["--not-my-code="], ["--my-code"]):
         run = t.run([t.ptmem(), *arguments, "/bin/true"])
         t.check(run.status != 0 and arguments[0].split("=")[0].encode() in run.err, "refused: %r" % run.err)
-
-
-# What the page computes, by its own script: prints the call site of each leaf.
-SCRIPT = """
-const fs = require("fs"), vm = require("vm");
-const [page, file, mine, other] = process.argv.slice(2);
-const code = ["profile.js", "my_code.js"].map((name) => fs.readFileSync(page + "/" + name, "utf8")).join("\\n");
-const data = JSON.parse(fs.readFileSync(file, "utf8"));
-vm.runInThisContext(code + `
-this.sites = (data, mine, other) => {
-	const names = new Names(), p = new Profile(data, names);
-
-	p.findSites(mine, other);
-	const given = Array.from(p.leafSite);
-	/* without what C has found */
-	p.givenSite = null;
-	p.findSites(mine || " ", other);
-	return [given, Array.from(p.leafSite)];
-};`);
-console.log(JSON.stringify(sites(data, mine, other)));
-"""
 
 
 @test("whose/page")

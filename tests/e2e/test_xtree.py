@@ -4,8 +4,8 @@ read them."""
 import os
 import re
 
-import test_peer
 from harness import Fail, test
+from peer_lib import RUNS, unmatched
 
 VALGRIND = ["--tool=massif", "--run-libc-freeres=no", "--run-cxx-freeres=no", "-q"]
 
@@ -51,7 +51,7 @@ def run_both(t, program, case, mode, name, options=()):
 
 
 def register(name, variant, program, case, mode, options=()):
-    test_peer.RUNS.append([*VALGRIND, "--xtree-memory=" + mode, "--xtree-memory-file=v.kcg", *options])
+    RUNS.append([*VALGRIND, "--xtree-memory=" + mode, "--xtree-memory-file=v.kcg", *options])
 
     @test("xtree/%s-%s" % (name, mode), limit=120)
     def _(t):
@@ -67,7 +67,7 @@ def register(name, variant, program, case, mode, options=()):
                                 for r in reversed(annotated)))
         cwd, texts = run_both(t, path, case, mode, "ms", options)
         left, right = ([re.sub(r"0x[0-9A-F]+: |^time=.*", "", l) for l in text.split("\n")] for text in texts)
-        rest = test_peer.unmatched(left, right)
+        rest = unmatched(left, right)
         if any(rest):
             raise Fail("Massif form: %s\nand %s" % rest)
         t.equal("ms_print", t.ms_print(["p.ms"], cwd=cwd).status, 0)

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "profile/blocks.h"
 #include "profile/blocks_quick.h"
 

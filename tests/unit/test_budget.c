@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "base/hash.h"
 #include "live/budget.h"
 #include "profile/profile.h"
 #include "tracee/pads/pad_state.h"

@@ -13,7 +13,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/files.h"
-#include "session/result_file.h"
+#include "session/out.h"
 
 static char *directory;
 

@@ -9,8 +9,9 @@
 
 #include <cmocka.h>
 
-#include "inspect/malloc/glibc.h"
+#include "base/hash.h"
 #include "leak/leakcheck.h"
+#include "malloc/glibc.h"
 #include "tracee/control/roots.h"
 
 #define BASE UINT64_C(0x7f0000000000)
@@ -257,7 +258,7 @@ static void test_arena(void **state)
 		assert_int_equal(a.states.data[0].end, at(BINS + 261));
 		assert_int_equal(a.heaps.count, 1);
 		assert_int_equal(a.heaps.data[0].start, at(100));
-		assert_int_equal(a.heaps.data[0].end, at(160));
+		assert_int_equal(a.heaps.data[0].top_end, at(160));
 		assert_int_equal(a.heaps.data[0].top, at(130));
 		arenas_deinit(&a);
 	}
@@ -280,7 +281,7 @@ static void test_second_arena(void **state)
 	assert_int_equal(a.states.data[0].start, at(other));
 	assert_int_equal(a.heaps.count, 1);
 	assert_int_equal(a.heaps.data[0].start, at(ROUND_UP(bins + 261, 2u)));
-	assert_int_equal(a.heaps.data[0].end, at(450));
+	assert_int_equal(a.heaps.data[0].top_end, at(450));
 	assert_int_equal(a.heaps.data[0].top, at(400));
 	arenas_deinit(&a);
 }
@@ -328,7 +329,7 @@ static void test_random(void **state)
 		c.knows_all = round % 2;
 		leakcheck_add_memory(&c, BASE, BASE + sizeof(memory));
 		for (size_t i = 0; i < a.heaps.count; i++)
-			leakcheck_add_heap(&c, a.heaps.data[i].start, a.heaps.data[i].end, a.heaps.data[i].top);
+			leakcheck_add_heap(&c, a.heaps.data[i].start, a.heaps.data[i].top_end, a.heaps.data[i].top);
 		leakcheck_scan(&c, read_memory, NULL);
 		leakcheck_run(&c);
 		leakcheck_deinit(&c);

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "inspect/memory.h"
+#include "malloc/memory.h"
 
 #define PAGE ((taddr_t)PAGE_SIZE_MIN)
 

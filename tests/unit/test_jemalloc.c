@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "inspect/malloc/allocators.h"
+#include "malloc/allocators.h"
 
 #define MIB ((size_t)1 << 20)
 #define PAGE ((size_t)PAGE_SIZE_MIN)
@@ -130,7 +130,7 @@ static void fill(struct world *w)
 
 static bool find(struct world *w, struct allocator *out)
 {
-	const struct glibc_range data = {address(w, ROOT), address(w, ROOT + 3 * MIB)};
+	const struct addr_range data = {address(w, ROOT), address(w, ROOT + 3 * MIB)};
 	const struct glibc_thread thread = {.thread_pointer = address(w, THREAD)};
 	const struct allocator_input in = {.memory = &w->memory, .data = &data, .data_count = 1,
 					   .thread = &thread, .thread_count = 1};

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "base/hash.h"
 #include "leak/block_index.h"
 #include "leak/leakcheck.h"
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "inspect/memory.h"
+#include "malloc/memory.h"
 
 #define HEAP UINT64_C(0x10000000)
 #define HEAP_SIZE (UINT64_C(9) << 20)

@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "base/hash.h"
 #include "base/heap_calls.h"
 #include "output/memusage_output.h"
 

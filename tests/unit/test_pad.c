@@ -3,6 +3,7 @@
  * one, over calls at changing depths, in threads, through signals, longjmp and a full
  * ring. See pad_world.h for how.
  */
+#include "base/hash.h"
 #include "pad_world.h"
 
 #include <errno.h>

@@ -54,7 +54,7 @@ static void plain(void **state)
 	assert_string_equal(APPLY(&p, REQUEST_RESIZE, .addr = 0x20, .size = 7), "-20 +20:7 ");
 	assert_string_equal(APPLY(&p, REQUEST_ALLOC, .addr = 0, .size = 7), "");
 	assert_string_equal(APPLY(&p, REQUEST_RESIZE, .addr = 0, .size = 7), "");
-	assert_int_equal(p.single.count, 0); /* they are not needed */
+	assert_int_equal(p.single.blocks.index.count, 0); /* they are not needed */
 	pools_deinit(&p);
 }
 
@@ -107,7 +107,7 @@ static void auto_free(void **state)
 	APPLY(&p, REQUEST_ALLOC, .addr = 0x3000, .size = 16);
 	APPLY(&p, REQUEST_FREE, .addr = 0x1100);
 	assert_string_equal(APPLY(&p, REQUEST_POOL_FREE, .pool = 1, .addr = 0x1000), "-1000 -1000 ");
-	assert_int_equal(p.single.count, 2);
+	assert_int_equal(p.single.blocks.index.count, 2);
 	pools_deinit(&p);
 }
 
@@ -131,7 +131,7 @@ static void many(void **state)
 		assert_int_equal(strchr(reported, '-') != NULL, strchr(want, '-') != NULL);
 		assert_int_equal(strchr(reported, '+') != NULL, strchr(want, '+') != NULL);
 	}
-	assert_int_equal(p.list.data[0].count, count);
+	assert_int_equal(p.list.data[0].blocks.index.count, count);
 	pools_copy(&copy, &p);
 	pools_deinit(&p);
 	for (size_t k = 0; k < ADDRESSES; k++) {

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "profile/profile.h"
 
 #define NODES 48

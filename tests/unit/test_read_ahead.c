@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "inspect/memory.h"
+#include "malloc/memory.h"
 
 #define WINDOWS 200u
 #define MOVES 20000u

@@ -215,9 +215,7 @@ static void test_many_texts(void **state)
 	struct world *w = *state;
 	struct recording *r = make_recording("/proc/self/exe", own_build_id(), (uint64_t)(uintptr_t)outer);
 
-	free(r->text_slot);
-	r->text_slot = NULL;
-	r->text_slots = 0;
+	hash_deinit(&r->text_index);
 	for (int i = 0; i < 5000; i++) {
 		char name[20];
 

@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "tracee/os/cpu_counters.h"
 #include "tracee/pads/pad_memory.h"
 #include "tracee/pads/ring.h"

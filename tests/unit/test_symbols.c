@@ -445,7 +445,7 @@ static void test_string_pool(void **state)
 		snprintf(text, sizeof(text), "n%d", i);
 		assert_string_equal(string_pool_add(&p, text), text);
 	}
-	assert_int_equal(p.count, 1000);
+	assert_int_equal(p.strings.index.count, 1000);
 	assert_ptr_equal(string_pool_add(&p, "n0"), first);
 	assert_ptr_equal(string_pool_add_n(&p, "n0xx", 2), first);
 	assert_string_equal(string_pool_add(&p, ""), "");

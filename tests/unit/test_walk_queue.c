@@ -12,8 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/types.h"
-#include "leak/heap_walk.h"
+#include "malloc/heap_walk.h"
 
 #define BASE UINT64_C(0x7f0000000000)
 #define PIECES 24u
@@ -70,8 +71,8 @@ static void put(struct walk_queue *q, size_t number)
 
 	memcpy(b->data, &memory[first], sizeof(b->data));
 	if (cut) /* the page in the middle could not be read */
-		*vec_add(&b->parts) = (struct heap_part){at(first), at(first + words / 2)};
-	*vec_add(&b->parts) = (struct heap_part){at(first + (cut ? words / 2 + cut : 0)), at(first + words)};
+		*vec_add(&b->parts) = (struct addr_range){at(first), at(first + words / 2)};
+	*vec_add(&b->parts) = (struct addr_range){at(first + (cut ? words / 2 + cut : 0)), at(first + words)};
 	walk_queue_put(q, number, b);
 }
 

@@ -176,21 +176,18 @@ static cairo_status_t draw_svg(FILE *file, const struct subject *s,
 	return ferror(file) ? CAIRO_STATUS_WRITE_ERROR : CAIRO_STATUS_SUCCESS;
 }
 
-static int write_file(const char *path, const struct subject *s, const struct picture_options *o,
-		      cairo_status_t (*draw_as)(FILE *, const struct subject *,
-						const struct picture_options *))
-{
-	struct outfile out;
-	int err = outfile_open(path, &out);
+struct drawing {
+	const struct subject *subject;
+	const struct picture_options *options;
+	cairo_status_t (*draw_as)(FILE *, const struct subject *, const struct picture_options *);
+};
 
-	if (err)
-		return err;
+static int put_drawing(FILE *file, const void *ctx)
+{
+	const struct drawing *d = ctx;
+
 	errno = 0;
-	err = errno_of(draw_as(out.file, s, o));
-	if (!err)
-		return outfile_commit(&out);
-	outfile_abort(&out);
-	return err;
+	return errno_of(d->draw_as(file, d->subject, d->options));
 }
 
 static int make_subject(const struct input *input, const struct picture_options *o,
@@ -225,9 +222,11 @@ int picture_write(const struct input *input, const struct picture_options *o, ch
 	int err = make_subject(input, &clean, &subject, why_out);
 
 	if (!err && o->png)
-		err = write_file(o->png, &subject, &clean, draw_png);
+		err = outfile_put(o->png, put_drawing,
+				  &(struct drawing){&subject, &clean, draw_png});
 	if (!err && o->svg)
-		err = write_file(o->svg, &subject, &clean, draw_svg);
+		err = outfile_put(o->svg, put_drawing,
+				  &(struct drawing){&subject, &clean, draw_svg});
 	chart_deinit(&subject.chart);
 	return err;
 }

@@ -121,7 +121,8 @@ static char *find_doubt(const struct inspect_stopped *l)
 		return xasprintf("its malloc is glibc %u.%u's, which ptmem does not know",
 				 l->glibc_major, l->glibc_minor);
 	if (!inspect_stopped_knows_other(l))
-		return xstrdup("its malloc is a jemalloc's of a version that ptmem does not know");
+		return xasprintf("its malloc is a %s's of a version that ptmem does not know",
+				 r->other.name);
 	if (l->inside > 0)
 		return xasprintf("%u thread%s did not leave malloc", l->inside,
 				 l->inside == 1 ? "" : "s");
@@ -145,8 +146,9 @@ static void keep_block(void *ctx, taddr_t addr, uint64_t usable, uint32_t type)
 		.addr = addr, .size = MIN(usable, EARLIER_SIZE_MAX), .type = type};
 }
 
-void earlier_blocks_read(struct run *run, struct address_space *space)
+void earlier_blocks_read(void *ctx, struct address_space *space)
 {
+	struct run *run = ctx;
 	struct earlier_blocks *e = xcalloc(1, sizeof(*e));
 
 	forget(run);
@@ -197,7 +199,7 @@ static bool is_allocators(const struct held_modules *modules, const struct block
 	uint64_t vaddr;
 	const struct module *m = t->table ? held_modules_find(modules, t->table, &vaddr) : NULL;
 
-	return m && malloc_module_is_library(m);
+	return m && allocator_kind_of_library(m->path);
 }
 
 /* A node for each type: as if it had called what made all of these blocks. */

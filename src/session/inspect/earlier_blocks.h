@@ -22,7 +22,7 @@ bool earlier_blocks_are_wanted(const struct options *o);
  * All threads of @space are stopped, and ptmem has not installed anything yet. Stores its blocks in
  * @run.
  */
-void earlier_blocks_read(struct run *run, struct address_space *space);
+void earlier_blocks_read(void *ctx, struct address_space *space);
 
 /*
  * Adds the blocks to @s, which has no events yet, if its space is the one read last. If they are

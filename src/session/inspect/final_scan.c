@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "inspect/malloc/glibc.h"
+#include "malloc/glibc.h"
 #include "session/inspect/inspect_stopped.h"
 #include "session/session.h"
 #include "tracee/control/roots.h"
@@ -50,13 +50,6 @@ struct gaps {
 	VEC(struct root_range) list;
 };
 
-static int compare_ranges(const void *a, const void *b)
-{
-	const struct root_range *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
-
 /* Memory below stack pointers, stacks of ended threads, and arenas. */
 static void find_gaps(const struct leakcheck *c, const struct roots *r, const struct arenas *a,
 		       struct gaps *out)
@@ -74,7 +67,7 @@ static void find_gaps(const struct leakcheck *c, const struct roots *r, const st
 		*vec_add(&out->list) =
 			(struct root_range){a->states.data[i].start, a->states.data[i].end};
 	if (out->list.count > 1)
-		qsort(out->list.data, out->list.count, sizeof(*out->list.data), compare_ranges);
+		qsort(out->list.data, out->list.count, sizeof(*out->list.data), taddr_compare);
 }
 
 /* Adds @range without the gaps in it. *at: the first gap not passed yet. */
@@ -118,9 +111,9 @@ static void add_heaps(const struct session *s, const struct arenas *a, struct le
 {
 	c->knows_all = knows_all(s, c);
 	for (size_t i = 0; i < a->heaps.count; i++) {
-		const struct arena_heap *h = &a->heaps.data[i];
+		const struct glibc_heap *h = &a->heaps.data[i];
 
-		leakcheck_add_heap(c, h->start, h->end, h->top);
+		leakcheck_add_heap(c, h->start, h->top_end, h->top);
 	}
 }
 

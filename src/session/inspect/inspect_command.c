@@ -21,6 +21,7 @@
 #include "session/inspect/inspect_title.h"
 #include "session/inspect/malloc_module.h"
 #include "session/inspect/object_names.h"
+#include "session/out.h"
 #include "session/run.h"
 #include "tracee/control/attach.h"
 #include "tracee/state/module.h"
@@ -57,14 +58,10 @@ static const char *find_object(const struct held_modules *modules, const char *p
 static int inspect_output_write(struct run *run, const struct inspect_title *t,
 				const struct inspect_stopped *look, struct inspect_blocks *blocks)
 {
-	const struct file_request request = {
-		.option = "--inspect-out",
-		.pattern = run->options->inspect.out,
-		.pid = t->pid,
-		.needs_pid = options_attach_many(run->options),
-	};
+	const struct out_name name = {.which = OUT_INSPECT, .pid = t->pid,
+				      .needs_pid = options_attach_many(run->options)};
 	_cleanup_free_ char *path = NULL;
-	int rc = request.pattern ? run_file_name(run, &request, &path) : 0;
+	int rc = run->options->inspect.out ? out_path(run, &name, &path) : 0;
 
 	if (rc != 0)
 		return rc;

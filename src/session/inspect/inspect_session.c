@@ -16,7 +16,7 @@
 #include "session/inspect/inspect_stopped.h"
 #include "session/inspect/inspect_title.h"
 #include "session/session.h"
-#include "session/session_files.h"
+#include "session/out.h"
 #include "tracee/state/space.h"
 
 #define PATHS_SHOWN 5u
@@ -156,17 +156,15 @@ static int print_to_stderr(const struct inspect_title *t, const struct inspect_r
 
 static int write_file(struct session *s, const struct inspect_title *t)
 {
-	const struct session_file name = {.option = "--inspect-out",
-					  .pattern = s->run->options->inspect.out};
-	_cleanup_free_ char *path = NULL;
-	int rc = session_files_name(s, &name, &path);
+	const char *path;
+	int rc = out_name(s, OUT_INSPECT, SOURCE_HEAP, &path);
 
 	if (rc != 0)
 		return rc;
 	rc = inspect_title_save(&(struct inspect_found){path, t, &s->end.inspected->look.report,
 							&s->end.inspected->blocks});
 	if (rc == 0)
-		session_files_announce(s, path);
+		out_announce(s, OUT_INSPECT, path);
 	return rc;
 }
 

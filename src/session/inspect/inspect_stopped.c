@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/elf_file.h"
 #include "base/proc.h"
+#include "base/text.h"
 #include "session/inspect/malloc_module.h"
 #include "session/inspect/object_names.h"
 #include "tracee/control/roots.h"
@@ -176,11 +177,11 @@ static void add_own(const struct address_space *s, struct inspect_input *in)
 
 		if (!a->is_slack)
 			*vec_add(&in->profiler) =
-				(struct glibc_range){a->start, a->start + a->size};
+				(struct addr_range){a->start, a->start + a->size};
 	}
 	if (s->own.shared)
 		*vec_add(&in->profiler) =
-			(struct glibc_range){s->own.shared, s->own.shared + s->own.shared_size};
+			(struct addr_range){s->own.shared, s->own.shared + s->own.shared_size};
 }
 
 static void add_registers(struct target *t, struct collector *c)
@@ -350,27 +351,21 @@ int inspect_stopped_spare(struct target *t, struct address_space *s, struct insp
 	return 0;
 }
 
-static bool has_jemalloc(const struct inspect_stopped *l)
-{
-	return l->report.other.name && strcmp(l->report.other.name, "jemalloc") == 0;
-}
-
-/* Threads' caches are found in these alone; in others their blocks would seem to be live. */
 bool inspect_stopped_knows_other(const struct inspect_stopped *l)
 {
-	static const char *const known[] = {"5.2.0-0", "5.2.1-0", "5.3.0-0", "5.3.1-0"};
+	const struct allocator_kind *kind = allocator_kind_named(l->report.other.name);
 
-	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
-		if (strcmp(l->version, known[i]) == 0)
-			return true;
-	return !has_jemalloc(l);
+	return !kind || !kind->versions[0] ||
+	       text_is_among(l->version, kind->versions, ALLOCATOR_NAMES);
 }
 
 void inspect_stopped_version(struct inspect_stopped *l)
 {
+	const struct allocator_kind *kind = allocator_kind_named(l->report.other.name);
+
 	if (l->malloc.libc.module)
 		malloc_module_version(l->malloc.libc.module, &l->glibc_major, &l->glibc_minor);
-	if (has_jemalloc(l) && l->malloc.own.module)
+	if (kind && kind->versions[0] && l->malloc.own.module)
 		malloc_module_jemalloc(l->malloc.own.module, l->version);
 }
 

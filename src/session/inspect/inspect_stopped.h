@@ -6,7 +6,7 @@
 #define PTMEM_SESSION_INSPECT_INSPECT_STOPPED_H
 
 #include "inspect/inspect.h"
-#include "inspect/memory.h"
+#include "malloc/memory.h"
 #include "session/inspect/malloc_module.h"
 
 struct address_space;

@@ -10,10 +10,10 @@
 #include "output/inspect_report.h"
 #include "output/outfile.h"
 #include "session/inspect/inspect_stopped.h"
-#include "session/result_file.h"
+#include "session/out.h"
 #include "tracee/state/module.h"
 
-/* The versions of glibc with the structures of src/inspect/malloc/glibc.h. */
+/* The versions of glibc with the structures of src/malloc/glibc.h. */
 #define MINOR_MIN 28u
 #define MINOR_MAX 44u
 
@@ -60,10 +60,11 @@ static bool is_other_found(const struct inspect_stopped *look)
 static char *refuse_other(uint32_t pid, const struct inspect_stopped *look)
 {
 	const struct module *m = look->other_object;
+	const struct allocator_kind *kind = allocator_kind_named(look->other);
 
 	return xasprintf("process %u: its malloc is %s's (%s), %s", pid, look->other,
 			 m ? text_base_name(m->path) : "unknown file",
-			 allocator_is_known(look->other) ?
+			 kind && kind->find ?
 			 "which has not been used, or is of a version or a build that --inspect "
 			 "does not know" : "which --inspect does not know");
 }
@@ -73,9 +74,9 @@ char *inspect_title_refusal(uint32_t pid, const struct inspect_stopped *look)
 	unsigned major = look->glibc_major, minor = look->glibc_minor;
 
 	if (!inspect_stopped_knows_other(look))
-		return xasprintf("process %u: its malloc is jemalloc's, version %s, which "
-				 "--inspect does not know",
-				 pid, *look->version ? look->version : "unknown");
+		return xasprintf("process %u: its malloc is %s's, version %s, which --inspect does "
+				 "not know", pid, look->report.other.name,
+				 *look->version ? look->version : "unknown");
 	if (look->other && is_other_found(look))
 		return NULL;
 	if (look->other)
@@ -90,16 +91,9 @@ char *inspect_title_refusal(uint32_t pid, const struct inspect_stopped *look)
 	return NULL;
 }
 
-static bool ends_in(const char *text, const char *end)
-{
-	size_t n = strlen(text), k = strlen(end);
-
-	return n >= k && strcmp(text + n - k, end) == 0;
-}
-
 bool inspect_title_wants_blocks(const char *path)
 {
-	return ends_in(path, ".csv");
+	return text_ends_in(path, ".csv");
 }
 
 /* The text's warnings have no place in a list of blocks. */
@@ -121,7 +115,7 @@ static int put_found(FILE *file, const void *ctx)
 {
 	const struct inspect_found *f = ctx;
 
-	if (ends_in(f->path, ".json"))
+	if (text_ends_in(f->path, ".json"))
 		inspect_report_write_json(file, f->title, f->report);
 	else if (inspect_title_wants_blocks(f->path))
 		inspect_blocks_write(file, f->blocks, &f->report->types);
@@ -132,13 +126,8 @@ static int put_found(FILE *file, const void *ctx)
 
 int inspect_title_write(const struct inspect_found *f)
 {
-	struct outfile out;
-	int rc = outfile_open(f->path, &out);
+	int rc = outfile_put(f->path, put_found, f);
 
-	if (rc != 0)
-		return rc;
-	put_found(out.file, f);
-	rc = outfile_commit(&out);
 	if (rc == 0 && inspect_title_wants_blocks(f->path))
 		warn_of_doubts(f->path, f->title, f->report);
 	return rc;
@@ -146,11 +135,11 @@ int inspect_title_write(const struct inspect_found *f)
 
 int inspect_title_save(const struct inspect_found *f)
 {
-	const char *end = ends_in(f->path, ".json")	      ? ".json" :
+	const char *end = text_ends_in(f->path, ".json")	      ? ".json" :
 			  inspect_title_wants_blocks(f->path) ? ".csv" :
 								"";
-	_cleanup_free_ char *plain = xasprintf("inspect.%u%s", f->title->pid, end);
-	int rc = fallback_write(&(struct result){"inspection", plain, put_found, f}, f->path);
+	int rc = out_put(OUT_INSPECT, f->title->pid, f->path,
+			 &(struct out_content){.put = put_found, .ctx = f, .end = end});
 
 	if (inspect_title_wants_blocks(f->path))
 		warn_of_doubts(f->path, f->title, f->report);

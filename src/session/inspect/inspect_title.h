@@ -35,7 +35,7 @@ struct inspect_found {
 
 /* Writes it. Warns if blocks may not be all, or not only those in use. 0 or -errno. */
 int inspect_title_write(const struct inspect_found *f);
-/* The same with a message, elsewhere if it cannot be written there (result_file.h). */
+/* The same with a message, elsewhere if it cannot be written there (out.h). */
 int inspect_title_save(const struct inspect_found *f);
 
 #endif

@@ -20,9 +20,8 @@
 #include "session/inspect/final_scan.h"
 #include "session/inspect/malloc_module.h"
 #include "session/record/recording_run.h"
-#include "session/result_file.h"
+#include "session/out.h"
 #include "session/session.h"
-#include "session/session_files.h"
 #include "symbols/demangle.h"
 #include "symbols/symtab.h"
 #include "tracee/control/roots.h"
@@ -37,15 +36,6 @@ struct root_places {
 	const struct roots *roots;
 	VEC(struct root_range) objects; /* segments of the program and its libraries; ascending */
 };
-
-/* Objects by their segments, stacks and thread-local memory by registers. See leak_report.c. */
-
-static int compare_ranges(const void *a, const void *b)
-{
-	const struct root_range *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
 
 /* Whole pages are mapped: the first may begin before the segment. */
 static void add_object(struct root_places *p, const struct module *m)
@@ -66,7 +56,7 @@ static void root_places_init(struct root_places *p, const struct final_scan *sca
 	for (size_t i = 0; i < scan->modules.list.count; i++)
 		add_object(p, scan->modules.list.data[i]);
 	if (p->objects.count > 1)
-		qsort(p->objects.data, p->objects.count, sizeof(*p->objects.data), compare_ranges);
+		qsort(p->objects.data, p->objects.count, sizeof(*p->objects.data), taddr_compare);
 }
 
 static void root_places_deinit(struct root_places *p)
@@ -302,7 +292,7 @@ static bool is_allocators(const struct session *s, uint32_t leaf)
 	const struct module *m =
 		frame ? run_module(s->run, calltree_frame(tree, frame)->module) : NULL;
 
-	return m && malloc_module_is_library(m);
+	return m && allocator_kind_of_library(m->path);
 }
 
 /* tcmalloc loses one as it starts, to which no program could do anything. */
@@ -382,13 +372,6 @@ static void print_to_file(void *ctx, const char *line)
 	fprintf(ctx, "%s\n", line);
 }
 
-static bool ends_in(const char *text, const char *end)
-{
-	size_t n = strlen(text), k = strlen(end);
-
-	return n >= k && strcmp(text + n - k, end) == 0;
-}
-
 static char *headline(const struct session *s, const struct leaks *l)
 {
 	const char *why = s->run->options->leaks.older_than < 0 && s->run->options->leaks.age <= 0 ?
@@ -432,11 +415,11 @@ static int put_leaks_file(FILE *file, const void *ctx)
 
 static int write_leaks(const struct session *s, const struct leaks *l, const char *path)
 {
-	const struct leaks_file f = {s, l, ends_in(path, ".json")};
-	_cleanup_free_ char *plain =
-		xasprintf("leaks.%u%s", s->process.pid, f.is_json ? ".json" : "");
+	const struct leaks_file f = {s, l, text_ends_in(path, ".json")};
+	const struct out_content content = {.put = put_leaks_file, .ctx = &f,
+					    .end = f.is_json ? ".json" : NULL};
 
-	return fallback_write(&(struct result){"list of leaks", plain, put_leaks_file, &f}, path);
+	return out_put(OUT_LEAKS, s->process.pid, path, &content);
 }
 
 static void print_as_info(void *ctx, const char *line)
@@ -458,26 +441,23 @@ static void announce_sums(const struct session *s, const struct leaks *l)
 
 static void put_leaks(struct session *s, const struct leaks *l)
 {
-	const struct session_file name = {.option = "--leaks-out",
-					  .pattern = s->run->options->leaks.out};
+	const char *path;
 
-	if (!name.pattern) {
+	if (!s->run->options->leaks.out) {
 		_cleanup_free_ char *head = headline(s, l);
 		print_to_stderr(NULL, head);
 		leaks_print(l, SITES_ON_STDERR, print_to_stderr, NULL);
 		return;
 	}
-	_cleanup_free_ char *path = NULL;
-	int rc = session_files_name(s, &name, &path);
+	if (out_name(s, OUT_LEAKS, SOURCE_HEAP, &path) != 0)
+		return;
+	int rc = write_leaks(s, l, path);
 
-	if (rc == 0) {
-		rc = write_leaks(s, l, path);
-		if (rc == 0) {
-			session_files_announce(s, path);
-			announce_sums(s, l);
-		}
-	}
 	s->run->files_failed += rc != 0;
+	if (rc != 0)
+		return;
+	out_announce(s, OUT_LEAKS, path);
+	announce_sums(s, l);
 }
 
 static void announce_scan(const struct session *s, const struct final_scan *scan)

@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/elf_file.h"
 #include "base/text.h"
+#include "malloc/allocators.h"
 #include "tracee/state/module.h"
 
 struct malloc_reach {
@@ -128,28 +129,17 @@ static const char *const wait_functions[] = {
 	"pthread_cond_wait", "pthread_cond_timedwait", "pthread_cond_clockwait",
 };
 
-struct bounds {
-	uint64_t start, end;
-};
 struct libc {
-	struct bounds all, musl;
-	struct bounds inner[MALLOC_CODE_PARTS]; /* musl's in a static program */
+	struct addr_range all, musl;
+	struct addr_range inner[MALLOC_CODE_PARTS]; /* musl's in a static program */
 	size_t inner_count;
-	struct bounds wait[MALLOC_WAIT_PARTS];
+	struct addr_range wait[MALLOC_WAIT_PARTS];
 	size_t wait_count;
 	struct malloc_reach reach;
 	bool is_libc, is_glibc, is_static_musl;
 };
 
-static bool is_among(const char *name, const char *const *list, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		if (strcmp(name, list[i]) == 0)
-			return true;
-	return false;
-}
-
-static void widen(struct bounds *b, const struct elf_symbol *sym)
+static void widen(struct addr_range *b, const struct elf_symbol *sym)
 {
 	b->start = b->start ? MIN(b->start, sym->vaddr) : sym->vaddr;
 	b->end = MAX(b->end, sym->vaddr + sym->size);
@@ -160,7 +150,7 @@ static void add_inner(struct libc *l, const struct elf_symbol *sym)
 	l->is_static_musl |= strcmp(sym->name, musl_functions[0]) == 0;
 	if (l->inner_count < MALLOC_CODE_PARTS)
 		l->inner[l->inner_count++] =
-			(struct bounds){sym->vaddr, sym->vaddr + sym->size};
+			(struct addr_range){sym->vaddr, sym->vaddr + sym->size};
 }
 
 static int add_function(void *ctx, const struct elf_symbol *sym)
@@ -175,30 +165,30 @@ static int add_function(void *ctx, const struct elf_symbol *sym)
 	/* of the library; of a static program */
 	l->is_glibc |= strcmp(sym->name, "gnu_get_libc_version") == 0 ||
 		       strcmp(sym->name, "_int_malloc") == 0;
-	if (is_among(sym->name, functions, ARRAY_SIZE(functions))) {
+	if (text_is_among(sym->name, functions, ARRAY_SIZE(functions))) {
 		widen(&l->all, sym);
 		widen(&l->musl, sym);
-	} else if (is_among(sym->name, glibc_functions, ARRAY_SIZE(glibc_functions))) {
+	} else if (text_is_among(sym->name, glibc_functions, ARRAY_SIZE(glibc_functions))) {
 		widen(&l->all, sym);
 	}
 	if (strcmp(sym->name, musl_old_free) == 0)
 		widen(&l->musl, sym);
-	if (is_among(sym->name, wait_functions, ARRAY_SIZE(wait_functions)) &&
+	if (text_is_among(sym->name, wait_functions, ARRAY_SIZE(wait_functions)) &&
 	    l->wait_count < MALLOC_WAIT_PARTS)
-		l->wait[l->wait_count++] = (struct bounds){sym->vaddr, sym->vaddr + sym->size};
-	if (is_among(sym->name, musl_functions, ARRAY_SIZE(musl_functions)))
+		l->wait[l->wait_count++] = (struct addr_range){sym->vaddr, sym->vaddr + sym->size};
+	if (text_is_among(sym->name, musl_functions, ARRAY_SIZE(musl_functions)))
 		add_inner(l, sym);
 	return 0;
 }
 
-static void add_code(struct malloc_module *m, const struct bounds *b, uint64_t most)
+static void add_code(struct malloc_module *m, const struct addr_range *b, uint64_t most)
 {
 	if (b->start && b->end - b->start <= most && m->code_count < MALLOC_CODE_PARTS)
-		m->code[m->code_count++] = (struct malloc_code){m->module->bias + b->start,
+		m->code[m->code_count++] = (struct addr_range){m->module->bias + b->start,
 								m->module->bias + b->end};
 }
 
-static bool has(const struct malloc_code *code, size_t count, taddr_t pc)
+static bool has(const struct addr_range *code, size_t count, taddr_t pc)
 {
 	for (size_t i = 0; i < count; i++)
 		if (pc >= code[i].start && pc < code[i].end)
@@ -233,7 +223,7 @@ static bool has_libc_name(const struct module *m)
 {
 	const char *name = text_base_name(m->path);
 
-	return strncmp(name, "libc.", 5) == 0 || strncmp(name, "libc-", 5) == 0;
+	return text_begins_with(name, "libc.") || text_begins_with(name, "libc-");
 }
 
 static void take_libc(const struct module *m, struct libc *l, struct malloc_module *out)
@@ -246,7 +236,7 @@ static void take_libc(const struct module *m, struct libc *l, struct malloc_modu
 	if (out->code_count == 0)
 		add_code(out, l->is_glibc ? &l->all : &l->musl, FUNCTIONS_MAX);
 	for (size_t i = 0; i < l->wait_count; i++)
-		out->wait[out->wait_count++] = (struct malloc_code){
+		out->wait[out->wait_count++] = (struct addr_range){
 			m->bias + l->wait[i].start, m->bias + l->wait[i].end};
 }
 
@@ -394,15 +384,6 @@ void held_modules_deinit(struct held_modules *l)
 
 /* -- others -- */
 
-static const struct {
-	const char *symbol, *name;
-} others[] = {
-	{"mallctl", "jemalloc"}, {"mi_malloc", "mimalloc"}, {"tc_malloc", "tcmalloc"},
-	{"TCMallocInternalMalloc", "google/tcmalloc"},
-	{"__libc_malloc_impl", "musl"}, {"__malloc_donate", "musl"},
-	{"__asan_init", "AddressSanitizer"}, {"_rjem_mallctl", "jemalloc"},
-};
-
 struct other {
 	const char *name;
 	bool has_malloc;
@@ -415,9 +396,10 @@ static int look(void *ctx, const struct elf_symbol *sym)
 	if (!sym->is_defined)
 		return 0;
 	o->has_malloc |= strcmp(sym->name, "malloc") == 0;
-	for (size_t i = 0; i < ARRAY_SIZE(others) && !o->name; i++)
-		if (strcmp(sym->name, others[i].symbol) == 0)
-			o->name = others[i].name;
+	const struct allocator_kind *kind = o->name ? NULL : allocator_kind_with_symbol(sym->name);
+
+	if (kind)
+		o->name = kind->name;
 	return 0;
 }
 
@@ -425,7 +407,7 @@ const char *malloc_module_name(const struct module *m)
 {
 	struct other o = {0};
 
-	if (strncmp(text_base_name(m->path), "ld-musl", 7) == 0)
+	if (text_begins_with(text_base_name(m->path), "ld-musl"))
 		return "musl";
 	if (m->file && !m->is_vdso)
 		elf_file_each_symbol(m->file, look, &o);
@@ -453,13 +435,6 @@ const char *malloc_module_other(const struct held_modules *l, const char *found,
 
 /* -- their code -- */
 
-/* First the one whose version is asked for. */
-static const char *const libraries[] = {"libjemalloc", "libmimalloc", "libtcmalloc"};
-/* tcmalloc's own are C++ functions, and the first and last of those that it exports. */
-static const char *const prefixes[] = {
-	"je_", "_rjem_je_", "mi_", "_mi_", "tc_free", "tc_malloc", "tc_pvalloc", "_ZN8tcmalloc",
-};
-
 /* mimalloc's constructors: where main is, far from the others. */
 static const char *const constructors[] = {"_mi_process_init", "mi_process_attach"};
 
@@ -472,11 +447,11 @@ static const char *const constructors[] = {"_mi_process_init", "mi_process_attac
 
 struct own {
 	uint64_t entry;
-	struct bounds part[OWN_PARTS];
+	struct addr_range part[OWN_PARTS];
 	size_t count;
 };
 
-static bool is_near(const struct own *o, const struct bounds *b, const struct elf_symbol *sym)
+static bool is_near(const struct own *o, const struct addr_range *b, const struct elf_symbol *sym)
 {
 	return (b->start < o->entry) == (sym->vaddr < o->entry) &&
 	       sym->vaddr + OWN_NEAR >= b->start && sym->vaddr <= b->end + OWN_NEAR;
@@ -497,22 +472,13 @@ static void add_own_part(struct own *o, const struct elf_symbol *sym)
 static int add_own_function(void *ctx, const struct elf_symbol *sym)
 {
 	if (!sym->is_defined || !elf_symbol_is_function(sym) ||
-	    is_among(sym->name, constructors, ARRAY_SIZE(constructors)))
+	    text_is_among(sym->name, constructors, ARRAY_SIZE(constructors)))
 		return 0;
-	for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++)
-		if (strncmp(sym->name, prefixes[i], strlen(prefixes[i])) == 0)
-			add_own_part(ctx, sym);
+	for (size_t i = 0; i < ALLOCATOR_KINDS; i++)
+		for (size_t k = 0; k < ALLOCATOR_NAMES && allocator_kinds[i].prefixes[k]; k++)
+			if (text_begins_with(sym->name, allocator_kinds[i].prefixes[k]))
+				add_own_part(ctx, sym);
 	return 0;
-}
-
-bool malloc_module_is_library(const struct module *m)
-{
-	const char *name = text_base_name(m->path);
-
-	for (size_t i = 0; i < ARRAY_SIZE(libraries); i++)
-		if (strncmp(name, libraries[i], strlen(libraries[i])) == 0)
-			return true;
-	return false;
 }
 
 static void take_library(const struct module *m, struct malloc_module *out)
@@ -521,21 +487,11 @@ static void take_library(const struct module *m, struct malloc_module *out)
 		out->module = m;
 	for (size_t i = 0; i < m->file->segment_count; i++) {
 		const struct elf_segment *s = &m->file->segment[i];
-		const struct bounds b = {s->vaddr, s->vaddr + s->memsz};
+		const struct addr_range b = {s->vaddr, s->vaddr + s->memsz};
 
 		if (s->is_exec)
 			add_code(out, &b, UINT64_MAX);
 	}
-}
-
-/* There may be several, of which the program calls one. */
-static void take_libraries(struct module *const *module, size_t count, const char *prefix,
-			   struct malloc_module *out)
-{
-	for (size_t i = 0; i < count; i++)
-		if (module[i]->file &&
-		    strncmp(text_base_name(module[i]->path), prefix, strlen(prefix)) == 0)
-			take_library(module[i], out);
 }
 
 /* Libraries by their names; of other objects, which may have very many symbols, the program. */
@@ -544,8 +500,12 @@ static void find_own(struct module *const *module, size_t count, struct malloc_m
 	struct own o = {0};
 
 	*out = (struct malloc_module){0};
-	for (size_t i = 0; i < ARRAY_SIZE(libraries); i++)
-		take_libraries(module, count, libraries[i], out);
+	/* there may be several, of which the program calls one */
+	for (size_t i = 0; i < ALLOCATOR_KINDS; i++)
+		for (size_t k = 0; allocator_kinds[i].library && k < count; k++)
+			if (module[k]->file && allocator_kind_of_library(module[k]->path) ==
+						       &allocator_kinds[i])
+				take_library(module[k], out);
 	if (out->module || count == 0 || !module[0]->file || module[0]->is_vdso)
 		return;
 	o.entry = module[0]->file->entry;

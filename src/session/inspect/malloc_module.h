@@ -23,11 +23,9 @@ const struct module *held_modules_find(const struct held_modules *l, taddr_t add
 /* A libc's malloc, or another one. */
 struct malloc_module {
 	const struct module *module; /* NULL = not found */
-	struct malloc_code {
-		taddr_t start, end;
-	} code[MALLOC_CODE_PARTS];   /* of its functions */
+	struct addr_range code[MALLOC_CODE_PARTS]; /* of its functions */
 	size_t code_count;           /* 0 = unknown */
-	struct malloc_code wait[MALLOC_WAIT_PARTS]; /* a libc's: pthread_cond_wait and the like */
+	struct addr_range wait[MALLOC_WAIT_PARTS]; /* a libc's: pthread_cond_wait and the like */
 	size_t wait_count;
 };
 
@@ -66,7 +64,5 @@ const char *malloc_module_other(const struct held_modules *l, const char *found,
 				const struct module **object_out);
 /* The same of one object. */
 const char *malloc_module_name(const struct module *m);
-/* Whether @m is the library of another allocator, by its name. */
-bool malloc_module_is_library(const struct module *m);
 
 #endif

@@ -12,7 +12,7 @@
 #include "inspect/holders.h"
 #include "session/inspect/malloc_module.h"
 
-/* A pointer_read_fn; @modules: a struct held_modules. */
+/* A memory_read_fn; @modules: a struct held_modules. */
 ssize_t object_bytes_read(void *modules, taddr_t addr, void *buf, size_t size);
 
 /* What points to blocks: looked up after the process was resumed. */

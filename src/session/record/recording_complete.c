@@ -18,10 +18,9 @@
 #include "recording/recording.h"
 #include "recording/recording_build.h"
 #include "recording/recording_format.h"
-#include "recording/recording_json.h"
 #include "recording/recording_reduce.h"
 #include "session/record/recording_values.h"
-#include "session/result_file.h"
+#include "session/out.h"
 #include "session/session.h"
 
 static struct cells sum_blocks(const struct leakcheck *c)
@@ -58,13 +57,6 @@ struct recording *recording_leaks_new(const struct leakcheck *c)
 	free(cell);
 	cells_deinit(&sum);
 	return r;
-}
-
-/* Adds @from, such a recording, to @r. */
-static void recording_leaks_add(const struct recording *from, struct recording *r)
-{
-	recording_set_meta(r, "leak_check", "1");
-	recording_copy(from, RECORDING_LEAKS, 1u << LEAK_KIND, r);
 }
 
 static bool find_object(void *ctx, uint32_t id, struct recording_object *out)
@@ -122,16 +114,6 @@ void recording_complete_values(struct session *s, const char *why)
 		recording_values_add(s, cost.value[i].key, cost.value[i].text);
 }
 
-static void set_cost(const struct session *s, const struct recording_span *span,
-		     struct recording *r)
-{
-	struct recording_cost cost;
-
-	recording_cost_since(s, &span->base, &cost);
-	for (size_t i = 0; i < cost.count; i++)
-		recording_set_meta(r, cost.value[i].key, cost.value[i].text);
-}
-
 static void fill_end(struct session *s, const struct recording_input *in,
 		     const struct recording_span *span, struct recording *r)
 {
@@ -172,16 +154,23 @@ struct recording *recording_complete_new(struct session *s, const struct recordi
 	const struct recording_input in = session_recording_input(s, span, &report, false);
 	struct recording *r = build(s, span, &in);
 
-	if (span->part)
-		set_cost(s, span, r);
+	if (span->part) {
+		struct recording_cost cost;
+
+		recording_cost_since(s, &span->base, &cost);
+		for (size_t i = 0; i < cost.count; i++)
+			recording_set_meta(r, cost.value[i].key, cost.value[i].text);
+	}
 	fill_end(s, &in, span, r);
-	if (s->recording->leaks)
-		recording_leaks_add(s->recording->leaks, r);
-	recording_inspection_add(s->end.inspection.tables, r);
+	if (s->recording->leaks) {
+		recording_set_meta(r, "leak_check", "1");
+		recording_copy(s->recording->leaks, RECORDING_LEAKS, r);
+	}
+	recording_copy_inspection(s->end.inspection.tables, r);
 	return r;
 }
 
-static int write_file(FILE *file, const void *ctx)
+static int put_file(FILE *file, const void *ctx)
 {
 	return recording_write(file, ctx);
 }
@@ -194,18 +183,19 @@ static struct recording *thin(const struct session *s, const struct recording *r
 	return limit ? recording_limit(r, limit) : NULL;
 }
 
-char *recording_complete_name(uint32_t pid, unsigned part)
+char *recording_part_end(unsigned part)
 {
-	return part ? xasprintf("recording.%u.%03u", pid, part) : xasprintf("recording.%u", pid);
+	return part ? xasprintf(".%03u", part) : NULL;
 }
 
 int recording_complete_write(const struct session *s, const struct recording *r, const char *path)
 {
 	unsigned part = s->recording->span.part;
-	_cleanup_free_ char *name = recording_complete_name(s->process.pid, part);
+	_cleanup_free_ char *end = recording_part_end(part);
 	struct recording *thinned = thin(s, r);
-	const struct result result = {"recording", name, write_file, thinned ? thinned : r};
-	int rc = fallback_write_in(&result, path, part ? s->run->rescue : NULL, part);
+	const struct out_content content = {
+		put_file, thinned ? thinned : r, end, part ? s->run->fallback_directory : NULL};
+	int rc = out_put(OUT_RECORD, s->process.pid, path, &content);
 
 	recording_free(thinned);
 	return rc;
@@ -217,16 +207,8 @@ int recording_unfinished_write(struct session *s, const char *path)
 	const struct report report = session_report(s);
 	const struct recording_input in = session_recording_input(s, span, &report, true);
 	struct recording *r = build(s, span, &in), *thinned = thin(s, r);
-	struct outfile out;
-	int rc = outfile_open(path, &out);
+	int rc = outfile_put(path, put_file, thinned ? thinned : r);
 
-	if (rc == 0) {
-		rc = recording_write(out.file, thinned ? thinned : r);
-		if (rc == 0)
-			rc = outfile_commit(&out);
-		else
-			outfile_abort(&out);
-	}
 	recording_free(thinned);
 	recording_free(r);
 	return rc;

@@ -34,8 +34,8 @@ void recording_complete_values(struct session *s, const char *why);
 /* The recording of @span, up to process.end_ns; the caller frees it. */
 struct recording *recording_complete_new(struct session *s, const struct recording_span *span);
 
-/* The name of the file if it cannot be written to its place; the caller frees it. */
-char *recording_complete_name(uint32_t pid, unsigned part);
+/* For out_content.end; the caller frees it. */
+char *recording_part_end(unsigned part);
 
 /* Writes @r, of the file's span, to @path, thinned to --record-limit. Not 0 after a message. */
 int recording_complete_write(const struct session *s, const struct recording *r, const char *path);

@@ -16,9 +16,8 @@
 #include "recording/recording.h"
 #include "session/record/recording_complete.h"
 #include "session/record/recording_values.h"
-#include "session/result_file.h"
+#include "session/out.h"
 #include "session/session.h"
-#include "session/session_files.h"
 #include "tracee/pads/pads.h"
 
 int recording_file_flush(struct recording_file *f)
@@ -115,12 +114,9 @@ int recording_now_start(struct recording_now *n)
 void recording_now_write(struct session *s, unsigned number)
 {
 	_cleanup_free_ char *path = NULL;
-	const struct session_file file = {
-		.option = "--record", .pattern = s->run->options->files.record,
-		.part = s->recording ? s->recording->span.part : 0};
 
-	if (!file.pattern || !s->recording || !s->space ||
-	    session_files_numbered_name(s, &file, number, "recording.%p", &path) != 0)
+	if (!s->run->options->files.record || !s->recording || !s->space ||
+	    out_numbered_path(s, OUT_RECORD, SOURCE_HEAP, number, &path) != 0)
 		return;
 	struct recording_now now = {.session = s, .path = path, .socket = -1};
 	int rc = recording_now_start(&now);
@@ -132,7 +128,7 @@ void recording_now_write(struct session *s, unsigned number)
 static void drop(struct run_part *part)
 {
 	if (part->elsewhere)
-		fallback_remove(part->elsewhere);
+		out_remove(part->elsewhere);
 	if (part->path && unlink(part->path) != 0 && errno != ENOENT)
 		log_warn("cannot remove %s: %s", part->path, strerror(errno));
 	free(part->elsewhere);
@@ -182,12 +178,13 @@ static void note_place(struct run *run, const struct run_part *part, const struc
 static void keep_written(struct run *run, const struct run_writer *w, int result)
 {
 	struct run_part part = {.pid = w->part_of, .number = w->part};
-	_cleanup_free_ char *name = recording_complete_name(part.pid, part.number);
+	_cleanup_free_ char *end = recording_part_end(part.number);
+	const struct out_content content = {.end = end, .directory = run->fallback_directory};
 
 	if (result == 0 || w->has_file)
 		part.path = xstrdup(w->path);
 	if (result != 0)
-		part.elsewhere = fallback_find(run->rescue, name);
+		part.elsewhere = out_find(OUT_RECORD, part.pid, &content);
 	if (result == 0 || part.elsewhere)
 		note_place(run, &part, w);
 	if (part.path || part.elsewhere)

@@ -23,9 +23,8 @@
 #include "session/record/recording_complete.h"
 #include "session/record/recording_now.h"
 #include "session/record/recording_values.h"
-#include "session/result_file.h"
+#include "session/out.h"
 #include "session/session.h"
-#include "session/session_files.h"
 #include "session/session_output.h"
 #include "tracee/state/space.h"
 
@@ -48,32 +47,21 @@ static void recording_part_start(struct session *s)
 {
 	if (!period_ns(s))
 		return;
-	if (!s->run->rescue)
-		s->run->rescue = fallback_directory_name();
+	if (!s->run->fallback_directory)
+		s->run->fallback_directory = out_directory_name();
 	number_part(s);
 	s->recording->next_part_ns = s->process.start_ns + period_ns(s);
 }
 
-/* The same for a forked child, whose first part has what its parent's current one has. */
-static void recording_part_fork(const struct session *parent, struct session *child)
+/* Names the file, or the current part's. Not 0 after a message. */
+static int decide_path(struct session *s)
 {
-	struct recording_run *rr = child->recording;
-	const struct recording_run *from = parent->recording;
+	struct recording_run *rr = s->recording;
 
-	rr->span = from->span;
-	rr->next_part_ns = from->next_part_ns;
-	if (from->span.part)
-		number_part(child);
-}
-
-/* The name of the current part's file; the caller frees it. Not 0 after a message. */
-static int recording_part_path(struct session *s, char **path_out)
-{
-	const struct session_file file = {.option = "--record",
-					  .pattern = s->run->options->files.record,
-					  .part = s->recording->span.part};
-
-	return session_files_numbered_name(s, &file, 0, NULL, path_out);
+	if (rr->path)
+		return 0;
+	return rr->span.part ? out_numbered_path(s, OUT_RECORD, SOURCE_HEAP, 0, &rr->path) :
+			       out_session_path(s, OUT_RECORD, &rr->path);
 }
 
 /* Whether the clock has passed the millisecond of the last block; takes up to one. */
@@ -114,7 +102,7 @@ static void begin_next(struct session *s, const struct recording_now *ended)
 static int end_current(struct session *s)
 {
 	struct recording_run *rr = s->recording;
-	int rc = rr->path ? 0 : recording_part_path(s, &rr->path);
+	int rc = decide_path(s);
 	struct recording_now now = {
 		.session = s, .path = rr->path, .is_part = true, .socket = -1};
 
@@ -172,7 +160,10 @@ void recording_run_fork(const struct session *parent, struct session *child)
 			child->recording->known,
 			from->text.data[recording_get(from, RECORDING_META, i, META_KEY)],
 			from->text.data[recording_get(from, RECORDING_META, i, META_VALUE)]);
-	recording_part_fork(parent, child);
+	child->recording->span = parent->recording->span;
+	child->recording->next_part_ns = parent->recording->next_part_ns;
+	if (parent->recording->span.part) /* its first one has what its parent's current one has */
+		number_part(child);
 	/* most children execute another program at once: they need no file */
 	child->recording->flush_ns = clock_now_ns() + FIRST_FLUSH_NS;
 	_cleanup_free_ char *text = xasprintf("of process %u", parent->process.pid);
@@ -189,34 +180,14 @@ void recording_run_free(struct session *s)
 	recording_journal_close(rr->file.journal);
 	recording_journal_close(rr->live.journal);
 	recording_free(rr->known);
-	recording_threads_deinit(&rr->threads);
+	vec_deinit(&rr->thread_name);
 	recording_free(rr->leaks);
 	free(rr->path);
 	free(rr);
 	s->recording = NULL;
 }
 
-/* -- threads -- */
-
-void recording_run_thread_exiting(struct session *s, uint32_t thread)
-{
-	if (s->recording)
-		recording_values_name_thread(s, thread);
-}
-
 /* -- while it runs -- */
-
-static int decide_path(struct session *s)
-{
-	const struct session_file name = {.option = "--record",
-					  .pattern = s->run->options->files.record};
-
-	if (s->recording->path)
-		return 0;
-	return s->recording->span.part ? recording_part_path(s, &s->recording->path) :
-					 session_files_stream_name(s, STREAM_RECORDING, &name,
-								   &s->recording->path);
-}
 
 static void append(struct session *s, const struct recording_span *span, struct recording_file *f)
 {
@@ -350,26 +321,6 @@ int recording_run_update(struct session *s, uint64_t *size_out)
 	return stream_open(name, O_RDONLY, 0);
 }
 
-/* What a program does at first is soon in the file: ptmem may be killed then, too. */
-static uint64_t next_flush(const struct session *s, uint64_t now_ns)
-{
-	uint64_t age = now_ns - MIN(now_ns, s->process.start_ns);
-
-	return now_ns + MIN(MAX(age, FIRST_FLUSH_NS), FLUSH_NS);
-}
-
-/*
- * A program that ptmem starts has a file before its first instruction. One that runs already is not
- * kept waiting for that.
- */
-static void write_first_part(struct session *s)
-{
-	if (session_was_attached(s))
-		return;
-	flush(s);
-	s->recording->flush_ns = s->process.start_ns + FIRST_FLUSH_NS;
-}
-
 void recording_run_start(struct session *s)
 {
 	struct utsname system = {0};
@@ -388,12 +339,16 @@ void recording_run_start(struct session *s)
 	if (s->run->options->files.free_stacks)
 		recording_values_set(s, "free_stacks", "1");
 	recording_values_set(s, "options", "%s", s->run->options->all ? s->run->options->all : "");
-	if (session_was_attached(s)) {
+	if (s->image.was_attached) {
 		recording_values_set(s, "attached", "1");
 		recording_values_mark(s, "attach", "");
 	}
 	recording_part_start(s);
-	write_first_part(s);
+	/* a program that runs already is not kept waiting; others have a file at once */
+	if (s->image.was_attached)
+		return;
+	flush(s);
+	s->recording->flush_ns = s->process.start_ns + FIRST_FLUSH_NS;
 }
 
 static uint64_t tick(struct session *s, uint64_t now_ns)
@@ -411,7 +366,11 @@ static uint64_t tick(struct session *s, uint64_t now_ns)
 	if (now_ns >= rr->flush_ns) {
 		recording_values_name_threads(s);
 		flush(s);
-		rr->flush_ns = next_flush(s, MAX(clock_now_ns(), now_ns));
+		/* soon, while the program is young: ptmem may be killed then, too */
+		uint64_t flushed_ns = MAX(clock_now_ns(), now_ns);
+		uint64_t age = flushed_ns - MIN(flushed_ns, s->process.start_ns);
+
+		rr->flush_ns = flushed_ns + MIN(MAX(age, FIRST_FLUSH_NS), FLUSH_NS);
 	}
 	return MIN(MIN(rr->sample_ns, rr->flush_ns), next_part);
 }
@@ -454,12 +413,13 @@ void recording_run_end(struct session *s, const char *why)
 	recording_complete_values(s, why);
 }
 
-static int put_recording(struct session *s)
+static void put_recording(struct session *s)
 {
 	int rc = decide_path(s);
 
+	s->run->files_failed += rc != 0;
 	if (rc != 0)
-		return rc;
+		return;
 	struct recording *r = recording_complete_new(s, &s->recording->span);
 
 	recording_size_limit_wait(s);
@@ -467,36 +427,29 @@ static int put_recording(struct session *s)
 	if (rc != 0)
 		recording_file_leave(&s->recording->file, s->recording->path);
 	else
-		session_files_announce(s, s->recording->path);
+		out_announce(s, OUT_RECORD, s->recording->path);
+	s->run->files_failed += rc != 0;
 	recording_now_keep(s, s->recording->path, rc);
 	recording_free(r);
-	return rc;
 }
 
-static int put_page(struct session *s)
-{
-	struct recording *r = recording_complete_new(s, &whole_run);
-	int rc = html_run_write(s, r);
-
-	recording_free(r);
-	return rc;
-}
-
-int recording_run_finish(struct session *s)
+void recording_run_finish(struct session *s)
 {
 	const struct options *o = s->run->options;
-	int rc = 0;
 
 	if (!o->files.record && !o->files.html)
-		return 0;
+		return;
 	recording_values_begin(s);
 	if (o->files.record && s->end.is_draft)
 		flush(s);
 	else if (o->files.record)
-		rc = put_recording(s);
-	if (o->files.html)
-		rc = put_page(s) ? -EIO : rc;
-	return rc;
+		put_recording(s);
+	if (!o->files.html)
+		return;
+	struct recording *r = recording_complete_new(s, &whole_run);
+
+	session_output_page(s, r);
+	recording_free(r);
 }
 
 void recording_run_drop(struct session *s)
@@ -504,8 +457,7 @@ void recording_run_drop(struct session *s)
 	const struct recording_run *rr = s->recording;
 
 	if (rr && rr->span.part > 1) { /* the parts before it are there */
-		if (put_recording(s) != 0)
-			s->run->files_failed++;
+		put_recording(s);
 		return;
 	}
 	if (rr && rr->span.part)

@@ -22,8 +22,6 @@ void recording_run_start(struct session *s);
 void recording_run_fork(const struct session *parent, struct session *child);
 void recording_run_free(struct session *s);
 
-/* @thread is about to end: reads its name. */
-void recording_run_thread_exiting(struct session *s, uint32_t thread);
 /*
  * Samples and appends everything due in all sessions of a run. Returns the time of the next
  * call.
@@ -44,8 +42,8 @@ void recording_run_leaks(struct session *s, const struct leakcheck *c);
 
 /* The process has ended, or ptmem detaches: records the final values. @why: NULL = unknown. */
 void recording_run_end(struct session *s, const char *why);
-/* Writes the file: not 0 after a message. */
-int recording_run_finish(struct session *s);
+/* Writes the file, and the page of --html. */
+void recording_run_finish(struct session *s);
 /* The session needs no file: it was a fork that executed another program. */
 void recording_run_drop(struct session *s);
 

@@ -191,10 +191,8 @@ static enum trap_answer serve_mapping(struct target *t, struct thread *th, struc
 static enum trap_answer serve_end(struct target *t, struct thread *th, struct trap *trap,
 				  struct arch_regs *regs)
 {
-	const struct heap_event ev = {.time_ns = t->now_ns,
-				      .thread = (uint32_t)th->tid,
-				      .kind = HEAP_PROGRAM_END,
-				      .function = FUNCTION_NONE};
+	struct heap_event ev = {.time_ns = t->now_ns, .thread = (uint32_t)th->tid,
+				.kind = HEAP_PROGRAM_END, .function = FUNCTION_NONE};
 	if (!th->process->is_vfork_child) /* its parent continues to run */
 		call_emit(t, th, &ev);
 	return resume_at_jump(t, th, trap, regs);

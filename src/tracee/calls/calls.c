@@ -26,13 +26,12 @@ struct heap_event call_event(const struct target *t, const struct thread *th,
 	};
 }
 
-void call_emit(struct target *t, struct thread *th, const struct heap_event *ev)
+void call_emit(struct target *t, struct thread *th, struct heap_event *ev)
 {
 	struct address_space *s = th->process->space;
-	struct heap_event own = *ev;
 	if (s->watch.is_profiled && s->watch.is_ready && !t->is_abandoned &&
-	    heap_sampling_see(t, s, &own))
-		t->sink.event(t->sink.ctx, s, &own);
+	    heap_sampling_see(t, s, ev))
+		t->sink.event(t->sink.ctx, s, ev);
 }
 
 void call_continue_at(struct target *t, struct thread *th, struct arch_regs *regs, taddr_t pc)

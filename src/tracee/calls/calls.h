@@ -31,7 +31,7 @@ struct trap;
 /* Initializes an event of @th now. Its stack pointer is @sp if events need it (call_sp), else 0. */
 struct heap_event call_event(const struct target *t, const struct thread *th,
 			     enum heap_event_kind kind, const struct probe *probe, taddr_t sp);
-void call_emit(struct target *t, struct thread *th, const struct heap_event *ev);
+void call_emit(struct target *t, struct thread *th, struct heap_event *ev);
 
 /* @th, with @regs at the entry of @trap's function, enters the stub: pushes the call. */
 void call_enter(struct target *t, struct thread *th, const struct trap *trap,

@@ -10,52 +10,9 @@
 
 /* -- blocks of one pool -- */
 
-static size_t slot_of(const struct pool *p, taddr_t addr)
-{
-	size_t mask = p->capacity - 1, i = hash_u64(addr) & mask;
-	while (p->slot[i].addr && p->slot[i].addr != addr)
-		i = (i + 1) & mask;
-	return i;
-}
-
 static struct pool_block *find_block(const struct pool *p, taddr_t addr)
 {
-	struct pool_block *b = p->capacity && addr ? &p->slot[slot_of(p, addr)] : NULL;
-	return b && b->addr ? b : NULL;
-}
-
-static void grow(struct pool *p)
-{
-	struct pool_block *old = p->slot;
-	size_t old_capacity = p->capacity;
-	p->capacity = old_capacity ? 2 * old_capacity : 16;
-	p->slot = xcalloc(p->capacity, sizeof(*p->slot));
-	for (size_t i = 0; i < old_capacity; i++) {
-		if (old[i].addr)
-			p->slot[slot_of(p, old[i].addr)] = old[i];
-	}
-	free(old);
-}
-
-static void put_block(struct pool *p, const struct pool_block *b)
-{
-	if (2 * p->count >= p->capacity)
-		grow(p);
-	p->slot[slot_of(p, b->addr)] = *b;
-	p->count++;
-}
-
-static void drop_block(struct pool *p, struct pool_block *b)
-{
-	size_t mask = p->capacity - 1, free_slot = (size_t)(b - p->slot);
-	p->slot[free_slot].addr = 0;
-	p->count--;
-	/* entries that collided with it move up */
-	for (size_t i = (free_slot + 1) & mask; p->slot[i].addr; i = (i + 1) & mask) {
-		struct pool_block moved = p->slot[i];
-		p->slot[i].addr = 0;
-		p->slot[slot_of(p, moved.addr)] = moved;
-	}
+	return hash_find(&p->blocks, hash_u64(addr), b, b->addr == addr);
 }
 
 static int compare_order(const void *a, const void *b)
@@ -68,13 +25,13 @@ static int compare_order(const void *a, const void *b)
 static struct pool_block *select_blocks(const struct pool *p, taddr_t start, taddr_t end,
 					bool outside, size_t *count_out)
 {
-	struct pool_block *found = xcalloc(p->count + 1, sizeof(*found));
+	struct pool_block *found = xcalloc(p->blocks.index.count + 1, sizeof(*found));
 	size_t n = 0;
-	for (size_t i = 0; i < p->capacity; i++) {
-		const struct pool_block *b = &p->slot[i];
+	for (size_t i = 0; hash_next(&p->blocks.index, &i); i++) {
+		const struct pool_block *b = &p->blocks.slot[i];
 		taddr_t last = b->size ? b->addr + b->size - 1 : b->addr;
 		bool is_within = b->addr >= start && last < end;
-		if (b->addr && is_within != outside)
+		if (is_within != outside)
 			found[n++] = *b;
 	}
 	qsort(found, n, sizeof(*found), compare_order);
@@ -106,8 +63,7 @@ static struct pool *get_pool(struct pools *p, taddr_t name)
 static void copy_pool(struct pool *to, const struct pool *from)
 {
 	*to = *from;
-	if (from->slot)
-		to->slot = xmemdup(from->slot, from->capacity * sizeof(*from->slot));
+	hash_copy(&to->blocks, &from->blocks);
 }
 
 void pools_copy(struct pools *to, const struct pools *from)
@@ -122,9 +78,9 @@ void pools_copy(struct pools *to, const struct pools *from)
 void pools_deinit(struct pools *p)
 {
 	for (size_t i = 0; i < p->list.count; i++)
-		free(p->list.data[i].slot);
+		hash_deinit(&p->list.data[i].blocks);
 	vec_deinit(&p->list);
-	free(p->single.slot);
+	hash_deinit(&p->single.blocks);
 	p->single = (struct pool){0};
 }
 
@@ -137,7 +93,7 @@ static void end_inner(struct pools *p, const struct pool_block *outer, const str
 	taddr_t end = outer->addr + outer->size;
 	struct pool_block *inner = select_blocks(&p->single, outer->addr, end, false, &count);
 	for (size_t i = 0; i < count; i++) {
-		drop_block(&p->single, find_block(&p->single, inner[i].addr));
+		hash_remove(&p->single.blocks, find_block(&p->single, inner[i].addr));
 		ops->gone(ops->ctx, inner[i].addr);
 	}
 	free(inner);
@@ -149,7 +105,7 @@ static void end_block(struct pools *p, struct pool *pool, taddr_t addr, const st
 	if (!b)
 		return;
 	struct pool_block gone = *b;
-	drop_block(pool, b);
+	hash_remove(&pool->blocks, b);
 	if (pool->flags & REQUEST_POOL_AUTO_FREE && pool != &p->single)
 		end_inner(p, &gone, ops);
 	ops->gone(ops->ctx, addr);
@@ -161,8 +117,7 @@ static void begin_block(struct pools *p, struct pool *pool, taddr_t addr, uint64
 	if (!addr)
 		return;
 	end_block(p, pool, addr, ops); /* replaces another block */
-	const struct pool_block b = {addr, size, ++p->order};
-	put_block(pool, &b);
+	*hash_add(&pool->blocks, hash_u64(addr)) = (struct pool_block){addr, size, ++p->order};
 	ops->come(ops->ctx, addr, size);
 }
 
@@ -189,7 +144,7 @@ static void destroy(struct pools *p, struct pool *pool, const struct pool_ops *o
 	for (size_t i = 0; i < count; i++)
 		end_block(p, pool, all[i].addr, ops);
 	free(all);
-	free(pool->slot);
+	hash_deinit(&pool->blocks);
 	vec_take_swap(&p->list, (size_t)(pool - p->list.data));
 }
 
@@ -200,7 +155,7 @@ static void apply_single(struct pools *p, const struct request *r, const struct 
 		return;
 	if (r->kind != REQUEST_ALLOC) {
 		if (b)
-			drop_block(&p->single, b);
+			hash_remove(&p->single.blocks, b);
 		ops->gone(ops->ctx, r->addr);
 	}
 	if (r->kind == REQUEST_FREE)
@@ -210,7 +165,7 @@ static void apply_single(struct pools *p, const struct request *r, const struct 
 	if (b)
 		*b = now;
 	else if (p->has_auto_free)
-		put_block(&p->single, &now);
+		*hash_add(&p->single.blocks, hash_u64(r->addr)) = now;
 	ops->come(ops->ctx, r->addr, r->size);
 }
 

@@ -16,19 +16,18 @@
 #define PTMEM_TRACEE_CALLS_POOLS_H
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "tracee/calls/client_request.h"
 
-/* Blocks of a pool by address: open addressing, linear probing. */
 struct pool_block {
-	taddr_t addr;          /* 0 = free */
+	taddr_t addr;
 	uint64_t size, order;
 };
 
 struct pool {
 	taddr_t name;
 	uint64_t flags;
-	struct pool_block *slot;
-	size_t count, capacity; /* capacity: a power of two, or 0 */
+	HASH(struct pool_block) blocks; /* by address */
 };
 
 struct pools {

@@ -31,7 +31,7 @@
 
 #define TRIES 2000 /* in units of 1 ms: until the kernel has released ptmem's threads */
 
-static void event(void *ctx, struct address_space *s, const struct heap_event *ev)
+static void event(void *ctx, struct address_space *s, struct heap_event *ev)
 {
 	(void)ctx, (void)s, (void)ev;
 }

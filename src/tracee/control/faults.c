@@ -373,7 +373,7 @@ static void serve_record(struct target *t, enum fault_kind kind, const struct fa
 	view.start = view.regs.reg[t->arch->dwarf_sp];
 	if (is_recorders(t, s, &view, r->addr))
 		return;
-	const struct heap_event ev = {
+	struct heap_event ev = {
 		.time_ns = r->time_ns,
 		.thread = r->tid,
 		.kind = HEAP_FAULT,

@@ -56,7 +56,7 @@ int roots_list(const struct address_space *s, struct roots **out);
 
 void roots_free(struct roots *r); /* may be NULL */
 
-/* Reads target memory; @ctx is a struct roots. A pointer_read_fn for any thread. */
+/* Reads target memory; @ctx is a struct roots. A memory_read_fn for any thread. */
 ssize_t roots_read(void *ctx, taddr_t addr, void *buf, size_t size);
 
 /*

@@ -159,6 +159,11 @@ bool map_has_no_file(const struct map *m)
 	return !*m->path;
 }
 
+bool map_is_anonymous(const struct map *m)
+{
+	return !m->is_shared && (!*m->path || strncmp(m->path, "[anon", 5) == 0);
+}
+
 const struct map *maps_find(const struct maps *m, taddr_t addr)
 {
 	size_t i = vec_search(&m->list, e, e->end <= addr);

@@ -51,6 +51,8 @@ bool map_is_main_stack(const struct map *m);
 
 /* Whether its name is not a file's, or one that shared memory has. */
 bool map_has_no_file(const struct map *m);
+/* Private memory of the program's or an allocator's, perhaps named by prctl. */
+bool map_is_anonymous(const struct map *m);
 
 /* The map that contains @addr, or NULL. */
 const struct map *maps_find(const struct maps *m, taddr_t addr);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "tracee/pads/pad_state.h"
 #include "tracee/state/heap_sampling.h"
 #include "tracee/state/target_state.h"

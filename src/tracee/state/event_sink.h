@@ -67,7 +67,8 @@ struct event_sink {
 
 	/* -- allocations -- */
 
-	void (*event)(void *ctx, struct address_space *s, const struct heap_event *ev);
+	/* @ev may be changed: it is not used after that. */
+	void (*event)(void *ctx, struct address_space *s, struct heap_event *ev);
 	/*
 	 * Plain allocations and frees recorded by pads, in batches, while wants_quick returns true
 	 * (called often). An allocation carries the result of `node` for its stack. @path (a

@@ -1,15 +1,14 @@
-/* See heap_sampling.h. The set is a hash table with linear probing. */
+/* See heap_sampling.h. */
 #include "tracee/state/heap_sampling.h"
 
 #include <stdlib.h>
 
 #include "base/alloc.h"
 #include "base/byte_sampler.h"
+#include "base/hash.h"
 #include "tracee/state/heap_event.h"
 #include "tracee/state/space.h"
 #include "tracee/state/target_state.h"
-
-#define FIRST_BITS 8
 
 /* A sample passed to realloc by @thread, which has not returned. */
 struct moving {
@@ -22,85 +21,36 @@ struct heap_sampling {
 	struct byte_sampler sampler; /* counts calls at breakpoints */
 	uint8_t shift;               /* of its interval */
 	struct call_totals totals;   /* likewise */
-	taddr_t *set;                /* 1 << bits; 0 = free */
-	uint32_t bits;
-	size_t count;
+	HASH(taddr_t) set;           /* addresses of samples */
 	VEC(struct moving) moving;
 };
 
 /* -- the set -- */
 
-static size_t first_place(const struct heap_sampling *h, taddr_t addr)
-{
-	return (size_t)(hash_u64(addr) >> (64 - h->bits));
-}
-
-/* The index of @addr, or the free one for it. */
-static size_t find(const struct heap_sampling *h, taddr_t addr)
-{
-	size_t mask = ((size_t)1 << h->bits) - 1, i = first_place(h, addr);
-
-	while (h->set[i] && h->set[i] != addr)
-		i = (i + 1) & mask;
-	return i;
-}
-
-static void grow(struct heap_sampling *h)
-{
-	struct heap_sampling old = *h;
-
-	h->bits++;
-	h->set = xcalloc((size_t)1 << h->bits, sizeof(*h->set));
-	for (size_t i = 0; i < (size_t)1 << old.bits; i++) {
-		if (old.set[i])
-			h->set[find(h, old.set[i])] = old.set[i];
-	}
-	free(old.set);
-}
-
 /* Returns whether it was new. */
 static bool add(struct heap_sampling *h, taddr_t addr)
 {
-	size_t i = find(h, addr);
-
-	if (h->set[i])
+	if (hash_find(&h->set, hash_u64(addr), e, *e == addr))
 		return false;
-	h->set[i] = addr;
-	if (++h->count > (size_t)1 << (h->bits - 1))
-		grow(h);
+	*hash_add(&h->set, hash_u64(addr)) = addr;
 	return true;
 }
 
 /* Returns whether it was in the set. */
 static bool take(struct heap_sampling *h, taddr_t addr)
 {
-	size_t mask = ((size_t)1 << h->bits) - 1, free_place = find(h, addr), i = free_place;
+	const taddr_t *found = hash_find(&h->set, hash_u64(addr), e, *e == addr);
 
-	if (!addr || !h->set[i])
-		return false;
-	for (;;) {
-		i = (i + 1) & mask;
-		if (!h->set[i])
-			break;
-		/* entries that collided with it move up */
-		size_t distance = (i - first_place(h, h->set[i])) & mask;
-		if (distance >= ((i - free_place) & mask)) {
-			h->set[free_place] = h->set[i];
-			free_place = i;
-		}
-	}
-	h->set[free_place] = 0;
-	h->count--;
-	return true;
+	if (found)
+		hash_remove(&h->set, found);
+	return found;
 }
 
 void heap_sampling_each(const struct heap_sampling *h, void (*fn)(void *ctx, taddr_t addr),
 			void *ctx)
 {
-	for (size_t i = 0; h && i < (size_t)1 << h->bits; i++) {
-		if (h->set[i])
-			fn(ctx, h->set[i]);
-	}
+	for (size_t i = 0; h && hash_next(&h->set.index, &i); i++)
+		fn(ctx, h->set.slot[i]);
 }
 
 /* -- lifetime -- */
@@ -109,8 +59,6 @@ static struct heap_sampling *new_sampling(const struct target *t, const struct a
 {
 	struct heap_sampling *h = xcalloc(1, sizeof(*h));
 
-	h->bits = FIRST_BITS;
-	h->set = xcalloc((size_t)1 << h->bits, sizeof(*h->set));
 	h->shift = (uint8_t)t->options.samples.shift;
 	byte_sampler_init(&h->sampler, t->options.samples.heap << h->shift,
 			  hash_u64(t->options.samples.seed + s->id));
@@ -132,10 +80,7 @@ void heap_sampling_fork(const struct target *t, const struct address_space *pare
 	if (!from)
 		return;
 	child->heap.sampling = h = new_sampling(t, child);
-	free(h->set);
-	h->set = xmemdup(from->set, sizeof(*h->set) << from->bits);
-	h->bits = from->bits;
-	h->count = from->count;
+	hash_copy(&h->set, &from->set);
 	for (size_t i = 0; i < from->moving.count; i++)
 		*vec_add(&h->moving) = from->moving.data[i];
 	t->hooks.pads->add_totals(parent, &h->totals);
@@ -146,7 +91,7 @@ void heap_sampling_free(struct heap_sampling *h)
 	if (!h)
 		return;
 	vec_deinit(&h->moving);
-	free(h->set);
+	hash_deinit(&h->set);
 	free(h);
 }
 

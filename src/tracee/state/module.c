@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/elf_file.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/proc.h"
 #include "tracee/os/maps.h"

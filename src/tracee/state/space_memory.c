@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/proc.h"
 #include "base/types.h"

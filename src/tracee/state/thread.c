@@ -228,26 +228,9 @@ static void pending_stops_drop_deferred(struct pending_stops *ps, pid_t tid)
  * again.
  */
 
-static size_t find_slot(const struct thread_table *table, pid_t tid)
-{
-	size_t mask = table->capacity - 1, i = hash_u64((uint64_t)tid) & mask;
-	while (table->slots[i] && table->slots[i]->tid != tid)
-		i = (i + 1) & mask;
-	return i;
-}
-
-static void resize(struct thread_table *table, size_t capacity)
-{
-	free(table->slots);
-	table->slots = xcalloc(capacity, sizeof(struct thread *));
-	table->capacity = capacity;
-	for (size_t i = 0; i < table->order.count; i++)
-		table->slots[find_slot(table, table->order.data[i]->tid)] = table->order.data[i];
-}
-
 void thread_table_deinit(struct thread_table *table)
 {
-	free(table->slots);
+	hash_deinit(&table->by_tid);
 	vec_deinit(&table->order);
 	*table = (struct thread_table){0};
 }
@@ -260,29 +243,23 @@ static size_t thread_table_count(const struct thread_table *table)
 /* The thread with @tid, or NULL. */
 static struct thread *thread_table_find(const struct thread_table *table, pid_t tid)
 {
-	return table->capacity ? table->slots[find_slot(table, tid)] : NULL;
+	struct thread *const *found =
+		hash_find(&table->by_tid, hash_u64((uint64_t)tid), th, (*th)->tid == tid);
+	return found ? *found : NULL;
 }
 
 /* Appends @th, whose tid is set and not in the table yet. */
 static void thread_table_add(struct thread_table *table, struct thread *th)
 {
-	if (table->order.count * 2 >= table->capacity)
-		resize(table, MAX(table->capacity * 2, (size_t)64));
-	table->slots[find_slot(table, th->tid)] = th;
+	*hash_add(&table->by_tid, hash_u64((uint64_t)th->tid)) = th;
 	th->serial = ++table->last_serial;
 	*vec_add(&table->order) = th;
 }
 
 static void thread_table_take(struct thread_table *table, const struct thread *th)
 {
-	size_t mask = table->capacity - 1, free_slot = find_slot(table, th->tid);
-	table->slots[free_slot] = NULL;
-	/* entries that collided with it move up */
-	for (size_t i = (free_slot + 1) & mask; table->slots[i]; i = (i + 1) & mask) {
-		struct thread *moved = table->slots[i];
-		table->slots[i] = NULL;
-		table->slots[find_slot(table, moved->tid)] = moved;
-	}
+	hash_remove(&table->by_tid,
+		    hash_find(&table->by_tid, hash_u64((uint64_t)th->tid), e, *e == th));
 	struct thread **order = table->order.data;
 	size_t at = vec_search(&table->order, e, (*e)->serial < th->serial);
 	memmove(&order[at], &order[at + 1], (--table->order.count - at) * sizeof(*order));

@@ -15,6 +15,7 @@
 
 #include "arch/arch.h"
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/types.h"
 #include "tracee/os/ptrace.h"
 #include "tracee/state/event_sink.h"
@@ -136,8 +137,7 @@ struct address_space;
 
 /* Private to thread.c. All zeros: an empty table. It does not own the threads. */
 struct thread_table {
-	struct thread **slots;      /* hash table by tid, linear probing; NULL = free */
-	size_t capacity;            /* number of slots: 0 or a power of two */
+	HASH(struct thread *) by_tid;
 	VEC(struct thread *) order; /* ascending by serial number */
 	uint64_t last_serial;
 };

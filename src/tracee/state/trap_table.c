@@ -1,4 +1,4 @@
-/* Traps in order of installation, with a hash table by address. */
+/* Traps in order of installation, found by address. */
 #include "tracee/state/trap_table.h"
 
 #include <stdlib.h>
@@ -13,20 +13,17 @@
 
 struct trap_table trap_table_clone(const struct trap_table *from)
 {
-	struct trap_table table = {.bits = from->bits};
+	struct trap_table table = {0};
 	for (size_t i = 0; i < from->count; i++)
 		*vec_add(&table) = from->data[i];
-	if (from->index)
-		table.index = xmemdup(from->index, sizeof(uint32_t) << from->bits);
+	hash_copy(&table.by_addr, &from->by_addr);
 	return table;
 }
 
 void trap_table_clear(struct trap_table *table)
 {
 	table->count = 0;
-	free(table->index);
-	table->index = NULL;
-	table->bits = 0;
+	hash_deinit(&table->by_addr);
 }
 
 void trap_table_deinit(struct trap_table *table)
@@ -35,44 +32,29 @@ void trap_table_deinit(struct trap_table *table)
 	vec_deinit(table);
 }
 
-static uint32_t trap_slot(const struct address_space *s, taddr_t addr)
+/* Also one that was removed. */
+static struct trap *find_trap(const struct address_space *s, taddr_t addr)
 {
-	uint32_t mask = (1u << s->traps.bits) - 1, i = (uint32_t)hash_u64(addr) & mask;
-	while (s->traps.index[i] && s->traps.data[s->traps.index[i] - 1].addr != addr)
-		i = (i + 1) & mask;
-	return i;
+	const uint32_t *i = hash_find(&s->traps.by_addr, hash_u64(addr), e,
+				      s->traps.data[*e].addr == addr);
+	return i ? &s->traps.data[*i] : NULL;
 }
 
 struct trap *space_trap_find(const struct address_space *s, taddr_t addr)
 {
-	if (!s->traps.index)
-		return NULL;
-	uint32_t i = s->traps.index[trap_slot(s, addr)];
-	struct trap *t = i ? &s->traps.data[i - 1] : NULL;
+	struct trap *t = find_trap(s, addr);
 	return t && !t->is_removed ? t : NULL;
-}
-
-static void grow_trap_index(struct address_space *s)
-{
-	free(s->traps.index);
-	s->traps.bits = s->traps.bits ? s->traps.bits + 1 : 8;
-	s->traps.index = xcalloc((size_t)1 << s->traps.bits, sizeof(uint32_t));
-	for (uint32_t i = 0; i < s->traps.count; i++)
-		s->traps.index[trap_slot(s, s->traps.data[i].addr)] = i + 1;
 }
 
 void space_trap_add(struct address_space *s, const struct trap *trap)
 {
-	if (!s->traps.index || s->traps.count * 2 >= 1u << s->traps.bits)
-		grow_trap_index(s);
-	uint32_t slot = trap_slot(s, trap->addr);
-	if (s->traps.index[slot]) {
-		s->traps.data[s->traps.index[slot] - 1] =
-			*trap; /* an address that was unloaded and is used again */
+	struct trap *known = find_trap(s, trap->addr);
+	if (known) {
+		*known = *trap; /* an address that was unloaded and is used again */
 		return;
 	}
+	*hash_add(&s->traps.by_addr, hash_u64(trap->addr)) = (uint32_t)s->traps.count;
 	*vec_add(&s->traps) = *trap;
-	s->traps.index[slot] = (uint32_t)s->traps.count;
 }
 
 static void record(struct address_space *s, const struct arch *arch, struct trap *trap)

@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "arch/arch.h"
+#include "base/hash.h"
 #include "base/types.h"
 
 struct probe;
@@ -70,8 +71,7 @@ struct module;
 struct trap_table {
 	struct trap *data;
 	size_t count, capacity;
-	uint32_t *index;      /* hash table: address -> position in data + 1; NULL = empty */
-	uint32_t bits;        /* log2 of the size of index */
+	HASH(uint32_t) by_addr; /* positions in data */
 };
 
 /* For a fork. */
