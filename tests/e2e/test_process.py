@@ -668,6 +668,9 @@ def exec_through_no_allocator(t):
     t.check("ptmem:   before       pre; 9.5 MiB" in profile.messages, "what ran before: %s" % profile.messages)
     t.equal("successors", successors(profile), [])
     t.equal("files", sum(len(f) for f in profile.files.values()), 1)
+    sampled = t.profile([pre, t.target("gcc-O2-pie", "empty")], ["--heap-sample=4K"])
+    t.check(any(re.fullmatch(r"ptmem:   before       pre; about [0-9.]+ [KM]iB", m) for m in sampled.messages),
+            "what ran before, sampled: %s" % sampled.messages)
 
 
 @test("process/exec-to-no-allocator-attached")
