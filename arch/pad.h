@@ -1,34 +1,4 @@
 /*
- * Full rings. A thread that finds no room traps (image.full_trap) and waits for ptmem. With
- * PAD_LOSES it does not: the record is lost, and counted here. A lost record takes no number, and
- * does not change the frames of which later records keep some.
- *
- * In an exact profile a block may then be released that the reader never saw, or be given out
- * while another one seems to live there; the reader sees both of other programs, too. A realloc
- * whose beginning is lost ends as an allocation.
- *
- * A release that is lost leaves a block in the profile that is no more, so with PAD_SAMPLING half
- * of a ring is for releases: a sample that would take it is lost before anything is done for it,
- * and so is the release of a block that may not be a sample (INNER_FREE, REALLOC_MAYBE), of which
- * there can be any number as long as ptmem reads none. A sample whose release is lost stays in the
- * filter as such a block: the release of the next one at its address counts as its own.
- */
-#ifndef PTMEM_ARCH_PAD_H
-#define PTMEM_ARCH_PAD_H
-
-#include <stddef.h>
-#include <stdint.h>
-
-#include "arch/pad_sampling.h"
-#include "arch/unwind_rule.h"
-
-/* Records that a ring had no room for. Bytes of samples are weighted. */
-struct pad_lost {
-	uint64_t allocations, bytes, releases;
-	uint64_t has_unsure; /* also of blocks that may not be in the profile; not counted */
-};
-
-/*
  * Pads, and the memory that they share with ptmem. CPU-neutral contract between src/tracee (writes
  * pads, reads records) and the recorder that runs in the target (arch/recorder).
  *
@@ -150,6 +120,36 @@ struct pad_lost {
  * must be few: 1 of 256 bytes. What is left of that share is spare; a step takes a quarter of it at
  * most, so that regular pauses find steps of about the same length.
  */
+#ifndef PTMEM_ARCH_PAD_H
+#define PTMEM_ARCH_PAD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "arch/pad_sampling.h"
+#include "arch/unwind_rule.h"
+
+/*
+ * Full rings. A thread that finds no room traps (image.full_trap) and waits for ptmem. With
+ * PAD_LOSES it does not: the record is lost, and counted here. A lost record takes no number, and
+ * does not change the frames of which later records keep some.
+ *
+ * In an exact profile a block may then be released that the reader never saw, or be given out
+ * while another one seems to live there; the reader sees both of other programs, too. A realloc
+ * whose beginning is lost ends as an allocation.
+ *
+ * A release that is lost leaves a block in the profile that is no more, so with PAD_SAMPLING half
+ * of a ring is for releases: a sample that would take it is lost before anything is done for it,
+ * and so is the release of a block that may not be a sample (INNER_FREE, REALLOC_MAYBE), of which
+ * there can be any number as long as ptmem reads none. A sample whose release is lost stays in the
+ * filter as such a block: the release of the next one at its address counts as its own.
+ */
+
+/* Records that a ring had no room for. Bytes of samples are weighted. */
+struct pad_lost {
+	uint64_t allocations, bytes, releases;
+	uint64_t has_unsure; /* also of blocks that may not be in the profile; not counted */
+};
 
 #define PAD_MAX_FRAMES 16384          /* deeper stacks are sent raw */
 #define PAD_SLOT_FRAMES 4096          /* the same for threads without a deep cache */

@@ -139,7 +139,7 @@ INLINE void record_return(uint64_t at, const struct pad_head *head, struct pad_s
 {
 	struct pad_control *c = head_control(head);
 	uint64_t size = sizeof(struct pad_record_block) + (fresh > 0 ? (uint64_t)fresh * 8 : 0);
-	struct place place;
+	struct ring_place place;
 	uint64_t *p, sp = at + CPU_RETURN_SIZE;
 	struct pad_record_block *r;
 

@@ -55,7 +55,7 @@
 #include "arch/recorder/recorder.h"
 
 /* Where a record goes, and its number. */
-struct place {
+struct ring_place {
 	struct pad_ring *ring;
 	uint64_t *word;
 	uint64_t number;
@@ -81,7 +81,7 @@ INLINE uint64_t record_end(const struct pad_ring *ring, uint64_t head, uint64_t 
 
 /* Makes room for a record of @size bytes. 0: there is none, or the reader is gone. */
 INLINE int reserve(struct pad_control *c, const struct pad_slot *slot, uint64_t size,
-		   struct place *out)
+		   struct ring_place *out)
 {
 	struct pad_ring *ring = ring_of(slot);
 	uint64_t head = ring->head, end = record_end(ring, head, size);
@@ -110,7 +110,7 @@ INLINE int reserve(struct pad_control *c, const struct pad_slot *slot, uint64_t 
 }
 
 /* The record of @size bytes is complete, except for its mark. */
-INLINE void commit(const struct place *place, uint64_t size, const struct pad_head *head,
+INLINE void commit(const struct ring_place *place, uint64_t size, const struct pad_head *head,
 		   enum pad_record_type type)
 {
 	*place->word = pad_mark(place->number, head->probe.function, type);
@@ -145,7 +145,7 @@ INLINE int record_word(const struct pad_slot *slot, const struct pad_head *head,
 {
 	struct pad_control *c = (struct pad_control *)head->control;
 	uint64_t size = record_size(c, 16);
-	struct place place;
+	struct ring_place place;
 
 	if (unlikely(!reserve(c, slot, size, &place))) {
 		if (type == PAD_RECORD_SAME)

@@ -1,7 +1,7 @@
 /*
  * Assembles pads: a copy of a template (recorder_template.S) with its head filled in and the
- * function's moved first instructions at its end. First the table at the start of the recorder's
- * code.
+ * function's moved first instructions at its end. Which template, and where the pad enters the
+ * recorder, the table at the start of the recorder's code says; only this file reads it.
  */
 #include <errno.h>
 #include <string.h>
@@ -104,12 +104,6 @@ static bool is_plain(const struct pad_probe *p)
 static bool is_release(const struct pad_probe *p)
 {
 	return p->kind == PAD_FREE || p->kind == PAD_DELETE;
-}
-
-/* A free that short ways can handle: of the first argument. */
-static bool is_short_free(const struct pad_probe *p)
-{
-	return is_release(p) && p->block_arg == 0;
 }
 
 static bool is_marker(const struct pad_probe *probe)
@@ -240,7 +234,7 @@ static uint32_t find_short_way(const struct pad_request *request)
 
 	if (request->is_sampling && is_plain(p))
 		return t->sample_alloc;
-	if (!is_short_free(p))
+	if (!is_release(p) || p->block_arg != 0) /* short ways free the first argument */
 		return 0;
 	return request->is_sampling ? t->sample_free : t->exact_free;
 }

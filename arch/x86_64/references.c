@@ -1,6 +1,7 @@
 /*
- * Jumps and references in code: jumps by which a function begins again, and references to a range
- * of addresses.
+ * What code refers to. Jumps by which a function begins again are found by following it from its
+ * start. References to a range of addresses are searched by their bytes, which is quick and may be
+ * wrong; then the few functions that may contain one are decoded.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -23,7 +24,7 @@
 
 #define INSTRUCTIONS_MAX 20000u
 
-struct flow {
+struct code_flow {
 	const struct arch_code *code;
 	size_t start;
 	ZydisDecoder decoder;
@@ -34,7 +35,7 @@ struct flow {
 	void *ctx;
 };
 
-static bool decode(const struct flow *f, size_t at, ZydisDecodedInstruction *out)
+static bool decode(const struct code_flow *f, size_t at, ZydisDecodedInstruction *out)
 {
 	return at < f->code->size &&
 	       ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&f->decoder, ZYAN_NULL,
@@ -43,7 +44,7 @@ static bool decode(const struct flow *f, size_t at, ZydisDecodedInstruction *out
 }
 
 /* Code after a call that does not return is another function, after padding. */
-static bool returns(const struct flow *f, size_t after)
+static bool returns(const struct code_flow *f, size_t after)
 {
 	ZydisDecodedInstruction d;
 
@@ -52,7 +53,7 @@ static bool returns(const struct flow *f, size_t after)
 }
 
 /* Whether the instruction after @d at @at is reached from it. */
-static bool goes_on(struct flow *f, const ZydisDecodedInstruction *d, size_t at)
+static bool goes_on(struct code_flow *f, const ZydisDecodedInstruction *d, size_t at)
 {
 	bool is_jump = d->mnemonic == ZYDIS_MNEMONIC_JMP;
 	size_t target = d->raw.imm[0].is_relative ? x86_64_target(d, at) : f->code->size;
@@ -68,7 +69,7 @@ static bool goes_on(struct flow *f, const ZydisDecodedInstruction *d, size_t at)
 	       d->mnemonic != ZYDIS_MNEMONIC_INT3;
 }
 
-static void follow(struct flow *f, size_t at)
+static void follow(struct code_flow *f, size_t at)
 {
 	ZydisDecodedInstruction d;
 
@@ -84,7 +85,7 @@ static void follow(struct flow *f, size_t at)
 void x86_64_each_again(const struct arch_code *code, size_t start,
 		       void (*fn)(void *ctx, taddr_t at), void *ctx)
 {
-	struct flow f = {.code = code, .start = start, .left = INSTRUCTIONS_MAX, .fn = fn,
+	struct code_flow f = {.code = code, .start = start, .left = INSTRUCTIONS_MAX, .fn = fn,
 			 .ctx = ctx};
 
 	ZydisDecoderInit(&f.decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
@@ -183,7 +184,7 @@ void x86_64_each_hint(const struct arch_code *code, taddr_t start, taddr_t end,
 
 /* -- by instructions -- */
 
-struct range {
+struct address_range {
 	taddr_t start, end;
 };
 
@@ -192,21 +193,13 @@ static int kind_of(const ZydisDecodedInstruction *d)
 	return d->mnemonic == ZYDIS_MNEMONIC_CMP ? ARCH_REFERS_COMPARE : ARCH_REFERS_OTHER;
 }
 
-static int branch_refers(taddr_t at, taddr_t target, const struct range *r)
-{
-	if (target == r->start)
-		return ARCH_REFERS_BRANCH;
-	bool is_own = at - r->start < r->end - r->start;
-	return target - r->start < r->end - r->start && !is_own ? ARCH_REFERS_OTHER : 0;
-}
-
-static bool may_be_address(uint64_t value, const struct range *r)
+static bool may_be_address(uint64_t value, const struct address_range *r)
 {
 	return (uint32_t)value - (uint32_t)r->start < (uint32_t)(r->end - r->start);
 }
 
 static int operand_refers(const ZydisDecodedInstruction *d, const ZydisDecodedOperand *o,
-			  taddr_t at, const struct range *r)
+			  taddr_t at, const struct address_range *r)
 {
 	if (o->type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
 		return may_be_address(o->imm.value.u, r) ? kind_of(d) : 0;
@@ -220,12 +213,18 @@ static int operand_refers(const ZydisDecodedInstruction *d, const ZydisDecodedOp
 }
 
 static int instruction_refers(const ZydisDecodedInstruction *d, const ZydisDecodedOperand *operand,
-			      taddr_t at, const struct range *r)
+			      taddr_t at, const struct address_range *r)
 {
 	int found = 0;
 
-	if (d->raw.imm[0].is_relative)
-		return branch_refers(at, at + x86_64_target(d, 0), r);
+	if (d->raw.imm[0].is_relative) {
+		taddr_t target = at + x86_64_target(d, 0);
+		bool is_own = at - r->start < r->end - r->start;
+
+		if (target == r->start)
+			return ARCH_REFERS_BRANCH;
+		return target - r->start < r->end - r->start && !is_own ? ARCH_REFERS_OTHER : 0;
+	}
 	for (size_t i = 0; i < d->operand_count_visible; i++)
 		found |= operand_refers(d, &operand[i], at, r);
 	return found;
@@ -245,7 +244,7 @@ static bool runs_on(const ZydisDecodedInstruction *d, const ZydisDecodedOperand 
 
 int x86_64_refers(const struct arch_code *code, taddr_t from, taddr_t start, taddr_t end)
 {
-	const struct range r = {start, end};
+	const struct address_range r = {start, end};
 	ZydisDecoder decoder;
 	ZydisDecodedInstruction d;
 	ZydisDecodedOperand operand[ZYDIS_MAX_OPERAND_COUNT];

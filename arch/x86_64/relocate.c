@@ -154,11 +154,6 @@ static enum insn_class classify(const struct insn *insn)
 	return is_plain(insn->decoded.mnemonic) ? INSN_PLAIN : classify_branch(insn);
 }
 
-static bool is_relative_branch(const struct insn *insn)
-{
-	return insn->decoded.raw.imm[0].is_relative;
-}
-
 static taddr_t branch_target(const struct insn *insn)
 {
 	return insn->at + insn->decoded.length + (uint64_t)insn->decoded.raw.imm[0].value.s;
@@ -302,7 +297,8 @@ bool x86_64_is_entered(const uint8_t *code, size_t code_size, taddr_t at, taddr_
 			i++;
 			continue;
 		}
-		if (is_relative_branch(&insn) && branch_target(&insn) - start - 1 < size - 1)
+		if (insn.decoded.raw.imm[0].is_relative &&
+		    branch_target(&insn) - start - 1 < size - 1)
 			return true;
 		i += insn.decoded.length;
 	}

@@ -1,6 +1,7 @@
 /*
- * The values in a function's registers and stack (values.h): converts its instructions to steps,
- * then propagates values along all paths.
+ * The values in a function's registers and stack (values.h). Each instruction becomes a step, what
+ * it moves where; then states are propagated along all paths until nothing changes. What two paths
+ * have differently is unknown.
  */
 #include "arch/x86_64/values.h"
 
@@ -276,12 +277,6 @@ static bool is_same(struct arch_value a, struct arch_value b)
 	return a.kind == b.kind && a.number == b.number;
 }
 
-static void forget_stack(struct x86_state *s)
-{
-	s->slot_count = 0;
-	s->is_outer_intact = false;
-}
-
 /* Words that overlap @size bytes at @offset become unknown. */
 static void forget_words(struct x86_state *s, int32_t offset, int32_t size)
 {
@@ -375,8 +370,10 @@ static void step_stack(const struct x86_step *s, struct arch_value value, struct
 		put_word(after, sp->number, value);
 	}
 	if (s->writes_anywhere || s->size == UINT8_MAX || !is_known ||
-	    sp->number < -X86_STACK_MAX || sp->number > X86_STACK_MAX)
-		forget_stack(after);
+	    sp->number < -X86_STACK_MAX || sp->number > X86_STACK_MAX) {
+		after->slot_count = 0;
+		after->is_outer_intact = false;
+	}
 	if (sp->number < -X86_STACK_MAX || sp->number > X86_STACK_MAX)
 		*sp = unknown;
 	if (s->moves_stack > 0 || s->destination == TO_REGISTER)

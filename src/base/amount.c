@@ -1,3 +1,4 @@
+/* Numbers with commas and units, and names of signals. See amount.h. */
 #include "base/amount.h"
 
 #include <inttypes.h>

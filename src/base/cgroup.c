@@ -1,3 +1,4 @@
+/* Reads /proc/PID/cgroup, mountinfo and the files of both versions of control groups. */
 #include "base/cgroup.h"
 
 #include <ctype.h>
@@ -9,15 +10,14 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
-#include "base/proc.h"
 
-struct line {
+struct cgroup_line {
 	const char *controllers, *path; /* up to the end of the line */
 	size_t controllers_size, path_size;
 };
 
 /* Takes the next line of *@text that names a group. False at the end. */
-static bool next_line(const char **text, struct line *out)
+static bool next_line(const char **text, struct cgroup_line *out)
 {
 	while (**text) {
 		const char *line = *text, *end = line + strcspn(line, "\n");
@@ -28,29 +28,35 @@ static bool next_line(const char **text, struct line *out)
 		*text = *end ? end + 1 : end;
 		if (!second || second[1] != '/')
 			continue;
-		*out = (struct line){first + 1, second + 1, (size_t)(second - first - 1),
+		*out = (struct cgroup_line){first + 1, second + 1, (size_t)(second - first - 1),
 				     (size_t)(end - second - 1)};
 		return true;
 	}
 	return false;
 }
 
-static bool has_controller(const struct line *l, const char *name)
+/* Whether the comma-separated list [@s, @end) has @word. */
+static bool has_word(const char *s, const char *end, const char *word)
 {
-	size_t n = strlen(name);
+	size_t n = strlen(word);
 
-	for (const char *s = l->controllers, *end = s + l->controllers_size; s < end;) {
-		size_t size = strcspn(s, ",:");
+	while (s < end) {
+		size_t size = strcspn(s, ",: \n");
 
-		if (size == n && memcmp(s, name, n) == 0)
+		if (size == n && strncmp(s, word, n) == 0)
 			return true;
 		s += size + 1;
 	}
 	return false;
 }
 
+static bool has_controller(const struct cgroup_line *l, const char *name)
+{
+	return has_word(l->controllers, l->controllers + l->controllers_size, name);
+}
+
 /* How well a line names the group of a process; 0 is best. */
-static unsigned rank(const struct line *l)
+static unsigned rank(const struct cgroup_line *l)
 {
 	if (l->path_size == 1) /* the root: the other version is in use, or another controller */
 		return l->controllers_size ? 5 : 4;
@@ -61,7 +67,7 @@ static unsigned rank(const struct line *l)
 
 char *cgroup_parse(const char *text)
 {
-	struct line l, best = {0};
+	struct cgroup_line l, best = {0};
 
 	while (next_line(&text, &l)) {
 		if (!best.path || rank(&l) < rank(&best))
@@ -70,16 +76,26 @@ char *cgroup_parse(const char *text)
 	return best.path ? xstrndup(best.path, best.path_size) : NULL;
 }
 
-#define FILE_MAX 65536
+#define TEXT_SIZE 65536u
+
+/* The beginning of a file; the caller frees it. NULL if it cannot be read. */
+static char *read_text(const char *path)
+{
+	_cleanup_fclose_ FILE *f = path ? fopen(path, "re") : NULL;
+
+	if (!f)
+		return NULL;
+	char *text = xmalloc(TEXT_SIZE);
+
+	text[fread(text, 1, TEXT_SIZE - 1, f)] = '\0';
+	return text;
+}
 
 char *cgroup_read_text(pid_t pid)
 {
-	_cleanup_fclose_ FILE *file = proc_open(pid, "cgroup");
-	char *text = file ? xmalloc(FILE_MAX) : NULL;
+	_cleanup_free_ char *path = xasprintf("/proc/%d/cgroup", (int)pid);
 
-	if (text)
-		text[fread(text, 1, FILE_MAX - 1, file)] = '\0';
-	return text;
+	return read_text(path);
 }
 
 char *cgroup_read(pid_t pid)
@@ -97,7 +113,7 @@ static bool ends_component(char c)
 bool cgroup_is_within(const char *text, const char *group)
 {
 	size_t n = strlen(group);
-	struct line l;
+	struct cgroup_line l;
 
 	while (n > 0 && group[n - 1] == '/')
 		n--;
@@ -109,7 +125,7 @@ bool cgroup_is_within(const char *text, const char *group)
 	return false;
 }
 
-static bool has_component(const struct line *l, const char *name)
+static bool has_component(const struct cgroup_line *l, const char *name)
 {
 	size_t n = strlen(name);
 
@@ -123,7 +139,7 @@ static bool has_component(const struct line *l, const char *name)
 
 bool cgroup_has_component(const char *text, const char *name)
 {
-	struct line l;
+	struct cgroup_line l;
 
 	while (next_line(&text, &l)) {
 		if (has_component(&l, name))
@@ -150,22 +166,7 @@ void cgroup_container(const char *path, char id_out[CONTAINER_ID_SIZE])
 	}
 }
 
-#define TEXT_SIZE 65536u
-
 /* -- files -- */
-
-/* The beginning of a file; the caller frees it. NULL if it cannot be read. */
-static char *read_text(const char *path)
-{
-	_cleanup_fclose_ FILE *f = path ? fopen(path, "re") : NULL;
-
-	if (!f)
-		return NULL;
-	char *text = xmalloc(TEXT_SIZE);
-
-	text[fread(text, 1, TEXT_SIZE - 1, f)] = '\0';
-	return text;
-}
 
 static char *read_file(const char *directory, const char *name)
 {
@@ -195,36 +196,14 @@ static bool find_number(const char *text, const char *key, uint64_t *out)
 
 /* -- where it is -- */
 
-/* Whether the comma-separated list [@s, @end) has @word. */
-static bool has_word(const char *s, const char *end, const char *word)
-{
-	size_t n = strlen(word);
-
-	while (s < end) {
-		size_t size = strcspn(s, ",: \n");
-
-		if (size == n && strncmp(s, word, n) == 0)
-			return true;
-		s += size + 1;
-	}
-	return false;
-}
-
 /* The path in the hierarchy of @controller, "" = version 2; the caller frees it. NULL = none. */
 static char *path_of(const char *cgroup, const char *controller)
 {
-	for (const char *s = cgroup; s && *s; s = line_after(s)) {
-		const char *list = s + strcspn(s, ":\n"), *path;
+	struct cgroup_line l;
 
-		if (*list != ':')
-			continue;
-		list++;
-		path = list + strcspn(list, ":\n");
-		if (*path != ':')
-			continue;
-		if (*controller ? has_word(list, path, controller) : path == list)
-			return xstrndup(path + 1, strcspn(path + 1, "\n"));
-	}
+	while (cgroup && next_line(&cgroup, &l))
+		if (*controller ? has_controller(&l, controller) : !l.controllers_size)
+			return xstrndup(l.path, l.path_size);
 	return NULL;
 }
 
@@ -289,8 +268,8 @@ void memory_cgroup_find(const char *cgroup, const char *mountinfo, struct memory
 
 void memory_cgroup_find_of(pid_t pid, struct memory_cgroup *out)
 {
-	_cleanup_free_ char *path = xasprintf("/proc/%d/cgroup", (int)pid);
-	_cleanup_free_ char *cgroup = read_text(path), *mounts = read_text("/proc/self/mountinfo");
+	_cleanup_free_ char *cgroup = cgroup_read_text(pid);
+	_cleanup_free_ char *mounts = read_text("/proc/self/mountinfo");
 
 	memory_cgroup_find(cgroup, mounts, out);
 }

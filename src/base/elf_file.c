@@ -241,22 +241,22 @@ void elf_files_deinit(struct elf_files *files)
 }
 
 /* A string table, up to the end of its last whole string. */
-struct names {
+struct string_table {
 	const char *text;
 	size_t size;
 };
 
-static struct names read_names(struct elf_file *f, uint32_t section)
+static struct string_table read_names(struct elf_file *f, uint32_t section)
 {
 	Elf_Scn *scn = elf_getscn(f->elf, section);
 	GElf_Shdr header;
 	Elf_Data *data = scn && gelf_getshdr(scn, &header) && header.sh_type == SHT_STRTAB ?
 				 elf_getdata(scn, NULL) :
 				 NULL;
-	struct names n = {0};
+	struct string_table n = {0};
 
 	if (data && data->d_buf)
-		n = (struct names){data->d_buf, data->d_size};
+		n = (struct string_table){data->d_buf, data->d_size};
 	while (n.size > 0 && n.text[n.size - 1])
 		n.size--;
 	return n;
@@ -269,7 +269,7 @@ static int each_in_section(struct elf_file *f, Elf_Scn *scn, const GElf_Shdr *sh
 	Elf_Data *data = elf_getdata(scn, NULL);
 	if (!data || sh->sh_entsize == 0)
 		return 0;
-	const struct names names = read_names(f, sh->sh_link);
+	const struct string_table names = read_names(f, sh->sh_link);
 	size_t count = data->d_size / sh->sh_entsize;
 	for (size_t i = 1; i < count; i++) {
 		GElf_Sym s;
@@ -463,14 +463,14 @@ static void add_frames(struct elf_file *file, struct elf_functions *out)
 	}
 }
 
-struct search {
+struct function_search {
 	struct elf_file *file;
 	struct elf_functions *out;
 };
 
 static int add_symbol(void *ctx, const struct elf_symbol *sym)
 {
-	struct search *search = ctx;
+	struct function_search *search = ctx;
 
 	if (sym->is_defined && (sym->type == STT_FUNC || sym->type == STT_GNU_IFUNC))
 		add(search->file, search->out, sym->vaddr, sym->size ? sym->vaddr + sym->size : 0);
@@ -542,7 +542,7 @@ static void lay_out(struct elf_file *file, struct elf_functions *out)
 
 void elf_functions_find(struct elf_file *file, struct elf_functions *out)
 {
-	struct search search = {file, out};
+	struct function_search search = {file, out};
 
 	*out = (struct elf_functions){0};
 	add_frames(file, out);

@@ -1,4 +1,7 @@
-/* Files of ptmem itself. See files.h. */
+/*
+ * Files of ptmem itself: descriptors in place of standard ones that are closed, streams that repeat
+ * calls that a signal interrupted, and files identified by device and inode. See files.h.
+ */
 #include "base/files.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* A JSON document is read by recursive descent (RFC 8259). See json.h. */
 #include "base/json.h"
 
 #include <stdlib.h>
@@ -6,24 +7,6 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/text.h"
-
-void json_put_text(FILE *out, const char *s, size_t size)
-{
-	_cleanup_free_ char *clean = text_clean(s, size);
-
-	putc('"', out);
-	for (const char *p = clean; *p; p++) {
-		if (*p == '"' || *p == '\\')
-			fprintf(out, "\\%c", *p);
-		else if (*p == '<')
-			fputs("\\u003c", out);
-		else
-			putc(*p, out);
-	}
-	putc('"', out);
-}
-
-/* Recursive descent; RFC 8259. See json.h. */
 
 #define DEPTH_MAX 64u
 
@@ -161,13 +144,6 @@ static bool parse_number(struct parser *p, struct json *out)
 	return n > 0 && *end == '\0';
 }
 
-static struct json *add_part(struct json *j)
-{
-	j->part = xgrow(j->part, &j->capacity, j->count + 1, sizeof(*j->part));
-	j->part[j->count] = (struct json){0};
-	return &j->part[j->count++];
-}
-
 static bool parse_parts(struct parser *p, struct json *out, char close)
 {
 	p->at++;
@@ -179,8 +155,10 @@ static bool parse_parts(struct parser *p, struct json *out, char close)
 		return true;
 	}
 	do {
-		struct json *part = add_part(out);
+		out->part = xgrow(out->part, &out->capacity, out->count + 1, sizeof(*out->part));
+		struct json *part = &out->part[out->count++];
 
+		*part = (struct json){0};
 		if (close == '}') {
 			skip_blanks(p);
 			part->name = parse_text(p);

@@ -1,19 +1,13 @@
 /*
- * JSON: strings for output, and a document as a tree. What is read is untrusted: nesting is
- * limited, and memory is proportional to the text.
+ * A JSON document as a tree. The input is untrusted: nesting is limited, and memory is proportional
+ * to the text.
  */
 #ifndef PTMEM_BASE_JSON_H
 #define PTMEM_BASE_JSON_H
 
 #include <stddef.h>
-#include <stdio.h>
 
 #include "base/types.h"
-
-/*
- * A JSON document as a tree. The input is untrusted: nesting is limited, and memory is proportional
- * to the text.
- */
 
 enum json_kind { JSON_NULL, JSON_BOOL, JSON_NUMBER, JSON_TEXT, JSON_ARRAY, JSON_OBJECT };
 
@@ -34,13 +28,5 @@ void json_free(struct json *j);
 const struct json *json_member(const struct json *j, const char *name);
 double json_number(const struct json *j, const char *name);
 const char *json_text(const struct json *j, const char *name);
-
-/* Strings in JSON documents. */
-
-/*
- * The first @size bytes of @s, which may be anything, as a JSON string with its quotes. "<" is
- * escaped, so that the document can be part of an HTML page.
- */
-void json_put_text(FILE *out, const char *s, size_t size);
 
 #endif

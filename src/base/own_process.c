@@ -1,4 +1,7 @@
-/* ptmem's own processes. See own_process.h. */
+/*
+ * ptmem's own processes: main on a stack of its own, with a guard page below; daemons by a double
+ * fork, which report their pid through a socket; copies that send a result. See own_process.h.
+ */
 #include "base/own_process.h"
 
 #include <dirent.h>
@@ -27,7 +30,7 @@
 #define STACK_SIZE (8u << 20)
 #define GUARD_SIZE (64u << 10)
 
-struct call {
+struct call_on_stack {
 	int (*fn)(int argc, char **argv);
 	int argc, result;
 	char **argv;
@@ -36,7 +39,7 @@ struct call {
 /* makecontext passes ints. */
 static void enter(unsigned high, unsigned low)
 {
-	struct call *c = (struct call *)((uintptr_t)high << 32 | low);
+	struct call_on_stack *c = (struct call_on_stack *)((uintptr_t)high << 32 | low);
 
 	c->result = c->fn(c->argc, c->argv);
 }
@@ -54,7 +57,7 @@ static void set_default_size(void)
 
 int own_stack_call(int (*fn)(int argc, char **argv), int argc, char **argv)
 {
-	struct call c = {.fn = fn, .argc = argc, .argv = argv};
+	struct call_on_stack c = {.fn = fn, .argc = argc, .argv = argv};
 	uintptr_t address = (uintptr_t)&c;
 	ucontext_t back, there;
 	struct rlimit limit;
@@ -160,15 +163,6 @@ static void run_connected(void *ctx)
 	c->run(c->ctx);
 }
 
-/* Receives its pid from the process itself, since its parent has exited. */
-static int read_pid(int fd, pid_t *pid_out)
-{
-	ssize_t n;
-	while ((n = read(fd, pid_out, sizeof(*pid_out))) < 0 && errno == EINTR)
-		;
-	return n == sizeof(*pid_out) ? 0 : -ECHILD;
-}
-
 int daemon_start_connected(const char *name, void (*run)(void *ctx), void *ctx, pid_t *pid_out)
 {
 	int pair[2];
@@ -176,12 +170,14 @@ int daemon_start_connected(const char *name, void (*run)(void *ctx), void *ctx, 
 		return -errno;
 	int rc = daemon_start(run_connected, &(struct connected){name, run, ctx, pair[1]});
 	close(pair[1]);
-	if (rc == 0)
-		rc = read_pid(pair[0], pid_out);
-	if (rc == 0)
+	/* its pid comes from the process itself, since its parent has exited */
+	ssize_t n = -1;
+	while (rc == 0 && (n = read(pair[0], pid_out, sizeof(*pid_out))) < 0 && errno == EINTR)
+		;
+	if (n == sizeof(*pid_out))
 		return pair[0];
 	close(pair[0]);
-	return rc;
+	return rc ? rc : -ECHILD;
 }
 
 /* The copy sends its result through a pipe, whose end without one means that it was killed. */

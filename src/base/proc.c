@@ -1,4 +1,7 @@
-/* Reads /proc, and opens files below the root directory of another process. See proc.h. */
+/*
+ * Reads /proc: "KEY: VALUE" lines, the fields of stat, links and lists of threads; and opens files
+ * below the root directory of another process, whose links must not lead out of it. See proc.h.
+ */
 #include "base/proc.h"
 
 #include <errno.h>
@@ -498,20 +501,14 @@ const char *root_dir_name(const struct root_dir *root, const char *path)
 	return root && is_below(path, root->prefix) ? path + strlen(root->prefix) : path;
 }
 
-static size_t count_of(const char *text, char c)
-{
-	size_t n = 0;
-
-	for (; *text; text++)
-		n += *text == c;
-	return n;
-}
-
 int root_dir_open_mapped(const struct root_dir *root, const char *path)
 {
 	if (!root || is_below(path, root->prefix))
 		return root_dir_open(root, root_dir_name(root, path));
-	size_t depth = count_of(root->prefix, '/');
+	size_t depth = 0;
+
+	for (const char *p = root->prefix; *p; p++)
+		depth += *p == '/';
 	_cleanup_free_ char *outside = xmalloc(3 * depth + strlen(path) + 1);
 
 	for (size_t i = 0; i < depth; i++)

@@ -1,4 +1,7 @@
-/* Splits text into words, and matches it against wildcards. */
+/*
+ * Splits text into words as a shell does, with quotes and backslashes but without expansions, and
+ * matches text against patterns with wildcards. See shell_words.h.
+ */
 #include "base/shell_words.h"
 
 #include <errno.h>

@@ -1,6 +1,7 @@
 /*
- * Builds all answers in memory, so that their size is known and a slow client delays nothing. See
- * answer.h.
+ * Builds all answers in memory, so that their size is known and a slow client delays nothing: the
+ * families of /metrics, which are rows of a table; reports, recordings and pprof's profiles from
+ * what ptmem sent about a process; the list of processes. See answer.h.
  */
 #include "listen/answer.h"
 
@@ -214,11 +215,6 @@ void metrics_write(FILE *out, const struct served_table *t, uint32_t ptmem, bool
 	if (is_openmetrics)
 		fputs("# EOF\n", out);
 }
-
-/*
- * Builds all answers in memory, so that their size is known and a slow client delays nothing. See
- * answer.h.
- */
 
 struct answer_base {
 	uint32_t pid;

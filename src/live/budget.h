@@ -1,4 +1,8 @@
-/* --budget: measures what ptmem costs, and changes the sampling interval of all sessions. */
+/*
+ * --budget: measures what ptmem costs, and changes the sampling interval of all sessions. Hides:
+ * the windows of time that are measured, the rule, and what stops at breakpoints cost, which no
+ * interval changes.
+ */
 #ifndef PTMEM_LIVE_BUDGET_H
 #define PTMEM_LIVE_BUDGET_H
 
@@ -41,8 +45,6 @@ bool budget_step(struct budget *b, const struct budget_window *w);
  * budget.
  */
 bool budget_is_out_of_reach(const struct budget *b, const struct budget_window *w, uint64_t stops);
-
-/* --budget: measures what ptmem costs, and changes the sampling interval of all sessions. */
 
 struct budget_run;
 struct run;

@@ -1,4 +1,7 @@
-/* --follow: attaches to processes that match, as they appear. */
+/*
+ * --follow: attaches to processes that match, as they appear. Hides: how /proc is polled, patterns
+ * of names, units and control groups, and the processes that wait for their turn.
+ */
 #ifndef PTMEM_LIVE_FOLLOW_H
 #define PTMEM_LIVE_FOLLOW_H
 

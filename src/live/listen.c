@@ -209,11 +209,6 @@ static bool poll_server(void *ctx)
 
 /* -- the final state -- */
 
-static bool needs_final_state(const struct listen *l)
-{
-	return l->was_asked || l->run->options->listen.linger > 0;
-}
-
 static void say_finishing(const struct listen *l, bool begins)
 {
 	const struct listen_finishing f = {.kind = LISTEN_FINISHING, .begins = begins};
@@ -233,17 +228,6 @@ static bool is_last(const struct listen *l, const struct session *ended)
 	return true;
 }
 
-static void send_last(const struct listen *l, const struct session *ended)
-{
-	for (size_t i = 0; i < l->run->sessions.count; i++) {
-		struct session *s = l->run->sessions.data[i];
-
-		if (s == ended)
-			send_process(l, s, s->process.was_left ? LISTEN_LEFT : LISTEN_ENDED,
-				     needs_final_state(l));
-	}
-}
-
 /*
  * Unless ptmem leaves all, only for the last process to end: requests about one that ended earlier
  * are answered with an error.
@@ -254,8 +238,14 @@ static void on_end(void *ctx, const struct session *s, bool is_exec)
 
 	if (is_exec)
 		return;
-	if (l->is_leaving ? l->left++ < LISTEN_PROCESSES : is_last(l, s))
-		send_last(l, s);
+	bool is_sent = l->is_leaving ? l->left++ < LISTEN_PROCESSES : is_last(l, s);
+
+	for (size_t i = 0; is_sent && i < l->run->sessions.count; i++) {
+		if (l->run->sessions.data[i] == s)
+			send_process(l, l->run->sessions.data[i],
+				     s->process.was_left ? LISTEN_LEFT : LISTEN_ENDED,
+				     l->was_asked || l->run->options->listen.linger > 0);
+	}
 	if (is_last(l, s))
 		say_finishing(l, true);
 }

@@ -1,5 +1,7 @@
 /*
- * Both ends of the socket of --monitor, and its directory. The commands are in monitor_command.c.
+ * Both ends of the socket of --monitor: the directory of sockets, which only the user may enter;
+ * the client, which sends a command and prints the answer; the server, part of ptmem's loop. The
+ * commands are in monitor_command.c.
  */
 #include "live/monitor.h"
 
@@ -482,23 +484,6 @@ static bool make_answer(struct monitor *m, struct client *c, int rc)
 	return rc != -EINPROGRESS;
 }
 
-/* SIGUSR1: writes all snapshots and the recording so far of each process. */
-static void write_all_so_far(struct run *run)
-{
-	for (size_t i = 0; i < run->sessions.count; i++) {
-		struct session *s = run->sessions.data[i];
-		unsigned number = ++run_process(run, s->process.pid)->numbers;
-
-		session_output_snapshots(s, number);
-		recording_now_write(s, number);
-	}
-}
-
-static bool goes_before(const struct client *a, const struct client *b)
-{
-	return !a->answer != !b->answer ? !a->answer : a->number < b->number;
-}
-
 /* Makes room for a new client: drops the one that has been silent for longest. */
 static void make_room(struct monitor *m)
 {
@@ -506,7 +491,9 @@ static void make_room(struct monitor *m)
 	if (m->clients.count < MAX_CLIENTS)
 		return;
 	for (size_t i = 1; i < m->clients.count; i++) {
-		if (goes_before(m->clients.data[i], m->clients.data[first]))
+		const struct client *a = m->clients.data[i], *b = m->clients.data[first];
+
+		if (!a->answer != !b->answer ? !a->answer : a->number < b->number)
 			first = i;
 	}
 	drop_client(m, first);
@@ -549,23 +536,25 @@ static bool serve_client(struct monitor *m, struct client *c)
 	return send_answer(c) != -EAGAIN;
 }
 
-static void serve_clients(struct monitor *m)
-{
-	for (size_t i = m->clients.count; i-- > 0;) {
-		if (serve_client(m, m->clients.data[i]))
-			drop_client(m, i);
-	}
-}
-
 static bool serve(void *ctx)
 {
 	struct monitor *m = ctx;
 	if (!signals_take_io())
 		return false;
-	if (signals_take_snapshots())
-		write_all_so_far(m->run);
+	/* SIGUSR1: all snapshots and the recording so far of each process */
+	bool is_asked = signals_take_snapshots();
+	for (size_t i = 0; is_asked && i < m->run->sessions.count; i++) {
+		struct session *s = m->run->sessions.data[i];
+		unsigned number = ++run_process(m->run, s->process.pid)->numbers;
+
+		session_output_snapshots(s, number);
+		recording_now_write(s, number);
+	}
 	do {
-		serve_clients(m);
+		for (size_t i = m->clients.count; i-- > 0;) {
+			if (serve_client(m, m->clients.data[i]))
+				drop_client(m, i);
+		}
 	} while (accept_client(m));
 	return m->wants_detach;
 }

@@ -1,4 +1,8 @@
-/* Parses /proc/PID/status, samples processes with it, and connects that with the run. */
+/*
+ * Samples the memory of processes: parses the lines of /proc/PID/status that have it, writes a line
+ * for each process at each interval, and follows which processes there are, as an observer of the
+ * run's sessions or, without tracing, until they end.
+ */
 #include "live/rss_poll.h"
 
 #include <dirent.h>
@@ -472,14 +476,6 @@ static void sampler_note_peaks(struct sampler *s, pid_t pid)
 		take_peaks(s, w, &v);
 }
 
-/* One line for @pid now, if its memory still exists. @tid: a living thread of it, 0 = any. */
-static void sampler_sample(struct sampler *s, pid_t pid, pid_t tid)
-{
-	struct watched *w = find(s, pid);
-	if (w)
-		sample(s, w, tid);
-}
-
 /* Samples all processes if it is time; returns the next time (CLOCK_MONOTONIC, ns). */
 static uint64_t sampler_tick(struct sampler *s, uint64_t now_ns)
 {
@@ -582,9 +578,11 @@ static void on_end(void *ctx, const struct session *s, bool is_exec)
 
 static void on_process_exit(void *ctx, pid_t pid, pid_t tid)
 {
-	struct rss_poll *rss_poll = ctx;
+	struct sampler *s = ((struct rss_poll *)ctx)->sampler;
+	struct watched *w = find(s, pid);
 
-	sampler_sample(rss_poll->sampler, pid, tid);
+	if (w)
+		sample(s, w, tid);
 }
 
 static void on_will_map(void *ctx, pid_t pid)

@@ -207,14 +207,6 @@ static void put_head(const struct top *top, const struct session *s)
 			   "growth", "since start", "rate", "blocks", "call site"));
 }
 
-static void put_caller(const struct top *top, const struct report *r, struct call_site at)
-{
-	_cleanup_free_ char *text = call_site_text(r, at);
-	_cleanup_free_ char *label = fit_site(top, text, 14);
-
-	put_line(top, false, xasprintf("%10s by %s", "", label));
-}
-
 /*
  * Prints the callers of @site, up to main, along the largest path. Stops when @end lines of the
  * screen are left. The site itself has its own line.
@@ -235,7 +227,10 @@ static void put_path(const struct top *top, const struct report *r, const struct
 
 		for (; inlined < symbol->count && top_screen_lines(top->screen) > end; inlined++) {
 			at.inlined = inlined;
-			put_caller(top, r, at);
+			_cleanup_free_ char *text = call_site_text(r, at);
+			_cleanup_free_ char *label = fit_site(top, text, 14);
+
+			put_line(top, false, xasprintf("%10s by %s", "", label));
 		}
 	}
 	shown_stack_deinit(&s);
@@ -338,44 +333,6 @@ static void note_session(void *ctx, struct address_space *space)
 	*vec_add(&top->shown) = find_shown(top, space->sink.user);
 }
 
-static void update(struct shown *p)
-{
-	const struct report r = session_report(p->session);
-
-	if (!p->table)
-		p->table = xcalloc(1, sizeof(*p->table));
-	top_table_update(p->table, &r, clock_now_ns());
-}
-
-static void regroup(struct shown *p, bool is_above_wrappers)
-{
-	const struct report r = session_report(p->session);
-
-	top_table_group(p->table, &r, is_above_wrappers);
-	top_table_update(p->table, &r, clock_now_ns());
-}
-
-static size_t count_rows(const struct top *top)
-{
-	size_t rows = 0;
-
-	for (size_t i = 0; i < top->shown.count; i++)
-		rows += top->shown.data[i]->table ? top->shown.data[i]->table->order.count : 0;
-	return rows;
-}
-
-/*
- * Keeps an expanded path expanded when its row moves: finds the row of @site in the @table that has
- * it.
- */
-static void follow_site(struct top_view *view, const struct top_table *table, size_t before,
-			uint32_t site)
-{
-	for (size_t i = 0; i < table->order.count; i++)
-		if (table->order.data[i] == site)
-			view->selected = before + i;
-}
-
 static void sort_tables(struct top *top)
 {
 	size_t before = 0, selected = top->view.selected;
@@ -385,11 +342,17 @@ static void sort_tables(struct top *top)
 		bool has_selected = selected >= before && selected - before < t->order.count;
 		uint32_t site = has_selected ? t->order.data[selected - before] : 0;
 
-		if (t->is_above_wrappers != top->view.is_above_wrappers)
-			regroup(top->shown.data[i], top->view.is_above_wrappers);
+		if (t->is_above_wrappers != top->view.is_above_wrappers) {
+			const struct report r = session_report(top->shown.data[i]->session);
+
+			top_table_group(t, &r, top->view.is_above_wrappers);
+			top_table_update(t, &r, clock_now_ns());
+		}
 		top_table_sort(t, top->view.order);
-		if (has_selected && top->view.is_expanded)
-			follow_site(&top->view, t, before, site);
+		/* an expanded path remains expanded when its row moves */
+		for (size_t k = 0; has_selected && top->view.is_expanded && k < t->order.count; k++)
+			if (t->order.data[k] == site)
+				top->view.selected = before + k;
 		before += t->order.count;
 	}
 }
@@ -463,7 +426,9 @@ static bool poll(void *ctx)
 
 	top->shown.count = 0;
 	target_each(top->run->target, note_session, top);
-	size_t rows = count_rows(top);
+	size_t rows = 0;
+	for (size_t i = 0; i < top->shown.count; i++)
+		rows += top->shown.data[i]->table ? top->shown.data[i]->table->order.count : 0;
 	if (top->view.selected >= rows) /* a process has ended */
 		top->view.selected = rows > 0 ? rows - 1 : 0;
 	enum top_wish wish = top->screen ? top_screen_key(&top->view, rows) : TOP_NOTHING;
@@ -473,9 +438,16 @@ static bool poll(void *ctx)
 	obey(top, wish);
 	if (is_due)
 		top->next_ns = now + top->interval_ns;
-	for (size_t i = 0; i < top->shown.count; i++)
-		if (is_due || !top->shown.data[i]->table)
-			update(top->shown.data[i]);
+	for (size_t i = 0; i < top->shown.count; i++) {
+		struct shown *p = top->shown.data[i];
+		const struct report r = session_report(p->session);
+
+		if (p->table && !is_due)
+			continue;
+		if (!p->table)
+			p->table = xcalloc(1, sizeof(*p->table));
+		top_table_update(p->table, &r, clock_now_ns());
+	}
 	if (is_due || wish != TOP_NOTHING)
 		show(top);
 	return false;

@@ -154,12 +154,6 @@ static int compare(const void *a, const void *b, void *ctx)
 	return i < k ? -1 : i > k;
 }
 
-/* A site without live bytes is known exactly. */
-static bool is_resolved(const struct top_site *s)
-{
-	return s->live == 0 || !estimate_is_below_resolution((double)s->live, s->error);
-}
-
 static void add_unresolved(struct top_site *sum, const struct top_site *s)
 {
 	sum->live += s->live;
@@ -177,10 +171,13 @@ void top_table_sort(struct top_table *t, enum top_order by)
 	t->order.count = 0;
 	t->unresolved = (struct top_site){0};
 	for (size_t i = 0; i < t->sites.count; i++) {
-		if (is_resolved(&t->sites.data[i]))
+		const struct top_site *s = &t->sites.data[i];
+
+		/* without live bytes it is known exactly */
+		if (s->live == 0 || !estimate_is_below_resolution((double)s->live, s->error))
 			*vec_add(&t->order) = (uint32_t)i;
 		else
-			add_unresolved(&t->unresolved, &t->sites.data[i]);
+			add_unresolved(&t->unresolved, s);
 	}
 	if (t->order.count > 1)
 		qsort_r(t->order.data, t->order.count, sizeof(*t->order.data), compare, &sorting);

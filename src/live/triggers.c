@@ -80,16 +80,6 @@ static uint64_t rise(struct window *w, uint64_t now_ns, uint64_t value, uint64_t
 	return value - MIN(value, w->at[0].value);
 }
 
-static bool read_rss(const struct session *s, uint64_t *out)
-{
-	struct proc_statm m;
-
-	if (proc_statm_read((pid_t)s->process.pid, &m) != 0)
-		return false;
-	*out = m.resident;
-	return true;
-}
-
 /* The limit of its cgroup, or else physical memory. */
 static double memory_for(const struct watched *w)
 {
@@ -107,6 +97,7 @@ static bool measure(struct watched *w, const struct condition *c, struct window 
 {
 	uint64_t now_ns = clock_now_ns(), n = 0;
 	const struct profile_totals *totals = profile_totals(w->session->heap.profile);
+	struct proc_statm m;
 
 	switch (c->kind) {
 	case CONDITION_HEAP:
@@ -116,9 +107,10 @@ static bool measure(struct watched *w, const struct condition *c, struct window 
 		*out = (double)rise(window, now_ns, totals->live_bytes, c->period_ns);
 		return true;
 	case CONDITION_RSS:
-		if (!read_rss(w->session, &n))
+		if (proc_statm_read((pid_t)w->session->process.pid, &m) != 0)
 			return false;
-		*out = c->is_percent ? 100 * (double)n / memory_for(w) : (double)n;
+		*out = c->is_percent ? 100 * (double)m.resident / memory_for(w) :
+				       (double)m.resident;
 		return true;
 	case CONDITION_PRESSURE:
 		return memory_cgroup_pressure(&w->cgroup, out);

@@ -42,15 +42,6 @@ static struct frame_text text_of(const struct report *r, const struct symbol *sy
 	return (struct frame_text){f->name, f->file, symbol->object, f->dir, r->my_code};
 }
 
-/*
- * Whether the functions inlined at an address cannot be the user's: then the debug information of
- * libc, which takes 40 ms to read, is not needed.
- */
-static bool is_whole(const struct report *r, const struct symbol *real)
-{
-	return real->is_below_main || (standard_is_library(real->object) && !r->my_code);
-}
-
 static void add_next(struct functions *f)
 {
 	const struct shown_stack *s = f->stack;
@@ -58,7 +49,12 @@ static void add_next(struct functions *f)
 	struct function next = {.frame = f->next++};
 	const struct symbol *symbol = symbol_of(s, &next);
 
-	next.is_all = !is_whole(r, symbol);
+	/*
+	 * Where the functions inlined at an address cannot be the user's, the debug information of
+	 * libc, which takes 40 ms to read, is not needed.
+	 */
+	next.is_all = !symbol->is_below_main &&
+		      !(standard_is_library(symbol->object) && !r->my_code);
 	if (next.is_all)
 		symbol = symbol_of(s, &next);
 	else
@@ -149,17 +145,17 @@ char *call_site_text(const struct report *r, struct call_site site)
 
 /* -- the largest -- */
 
-struct place {
+struct call_place {
 	struct call_site site;
 	uint64_t bytes, variance;
 };
 
-typedef VEC(struct place) place_vec;
+typedef VEC(struct call_place) place_vec;
 
 static int compare_sites(const void *a, const void *b)
 {
-	const struct call_site *x = &((const struct place *)a)->site,
-			       *y = &((const struct place *)b)->site;
+	const struct call_site *x = &((const struct call_place *)a)->site,
+			       *y = &((const struct call_place *)b)->site;
 	if (x->frame != y->frame)
 		return x->frame < y->frame ? -1 : 1;
 	return x->inlined < y->inlined ? -1 : x->inlined > y->inlined;
@@ -167,7 +163,7 @@ static int compare_sites(const void *a, const void *b)
 
 static int compare_bytes(const void *a, const void *b)
 {
-	const struct place *x = a, *y = b;
+	const struct call_place *x = a, *y = b;
 	if (x->bytes != y->bytes)
 		return x->bytes > y->bytes ? -1 : 1;
 	return compare_sites(a, b);
@@ -181,7 +177,7 @@ static void merge_places(place_vec *places)
 		return;
 	qsort(places->data, places->count, sizeof(*places->data), compare_sites);
 	for (size_t i = 0; i < places->count; i++) {
-		struct place *last = count ? &places->data[count - 1] : NULL;
+		struct call_place *last = count ? &places->data[count - 1] : NULL;
 		if (last && compare_sites(last, &places->data[i]) == 0) {
 			last->bytes += places->data[i].bytes;
 			last->variance += places->data[i].variance;
@@ -193,12 +189,6 @@ static void merge_places(place_vec *places)
 	qsort(places->data, places->count, sizeof(*places->data), compare_bytes);
 }
 
-static uint64_t variance_of(const struct report *r, const struct leaf_amounts *held, uint32_t leaf)
-{
-	return held->variance ? held->variance[leaf] :
-				profile_leaf_variance(r->profile, leaf, held->bytes[leaf]);
-}
-
 static void find_places(const struct report *r, const struct leaf_amounts *held, place_vec *out)
 {
 	struct shown_stack stack = {.report = r};
@@ -206,10 +196,12 @@ static void find_places(const struct report *r, const struct leaf_amounts *held,
 	for (uint32_t i = 1; i <= held->count; i++) {
 		if (held->bytes[i] &&
 		    shown_stack_fill(&stack, profile_leaf(r->profile, i)->node))
-			*vec_add(out) = (struct place){
+			*vec_add(out) = (struct call_place){
 				.site = call_site_find(&stack),
 				.bytes = held->bytes[i],
-				.variance = variance_of(r, held, i),
+				.variance = held->variance ? held->variance[i] :
+							     profile_leaf_variance(r->profile, i,
+										   held->bytes[i]),
 			};
 	}
 	shown_stack_deinit(&stack);
@@ -223,7 +215,7 @@ static int compare_sums(const void *a, const void *b)
 }
 
 /* Adds @place to the @count sums at @sums; returns how many there are then. */
-static size_t add_place(const struct report *r, const struct place *place,
+static size_t add_place(const struct report *r, const struct call_place *place,
 			struct call_site_sum *sums, size_t count)
 {
 	char *text = call_site_text(r, place->site);

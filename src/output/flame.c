@@ -213,13 +213,6 @@ static struct color share_color(double share)
 	return share > 0 ? (struct color){250, pale, pale} : (struct color){pale, pale + 25, 250};
 }
 
-static struct color change_color(const struct flame *f, const struct path_node *n)
-{
-	double share = MIN(1.0, (double)change_of(n) / (double)MAX(f->max_change, 1));
-
-	return share_color(n->total[PATH_NEW] > n->total[PATH_OLD] ? share : -share);
-}
-
 /* The file. */
 
 static void put_style(FILE *out)
@@ -374,7 +367,9 @@ static void put_head(const struct flame *f)
 static void put_frame(const struct flame *f, const struct box *b)
 {
 	const struct path_node *n = path_tree_node(f->tree, b->node);
-	struct color c = f->options->is_diff ? change_color(f, n) :
+	double share = MIN(1.0, (double)change_of(n) / (double)MAX(f->max_change, 1));
+	bool has_grown = n->total[PATH_NEW] > n->total[PATH_OLD];
+	struct color c = f->options->is_diff ? share_color(has_grown ? share : -share) :
 						kind_color(n->kind, n->name);
 	uint64_t value = f->value[b->node];
 	double x = SIDE + width_of(f, b->begin), width = width_of(f, value);

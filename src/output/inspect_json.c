@@ -1,245 +1,232 @@
-/* --inspect as JSON. Program names may contain any bytes: text_clean converts them to UTF-8. */
+/* --inspect as JSON. */
 #include "output/inspect_report.h"
 
 #include <inttypes.h>
-#include <string.h>
 
-#include "base/cleanup.h"
-#include "base/text.h"
-
-static void put_string(FILE *f, const char *s)
+static void put_bytes(struct json_writer *w, const char *name, struct inspect_bytes b)
 {
-	_cleanup_free_ char *clean = text_clean(s, strlen(s));
+	json_write_record(w, name, {"resident", b.resident}, {"swapped", b.swapped});
+}
 
-	fputc('"', f);
-	for (const char *p = clean; *p; p++) {
-		if (*p == '"' || *p == '\\')
-			fputc('\\', f);
-		fputc(*p, f);
+static void put_rows(struct json_writer *w, const struct inspect_title *t,
+		     const struct inspect_report *r)
+{
+	const struct inspect_core_title *c = t->core;
+
+	put_bytes(json_write_line(w, 2), "memory", r->all);
+	json_write_line(w, 2);
+	if (c) { /* instead, for a process: the kernel's counters */
+		json_write_open(w, "core", '{');
+		json_write_text(w, "file", c->path);
+		json_write_numbers(w, {"bytes", c->bytes}, {"zeros", c->zeros},
+				   {"left_out", c->left_out}, {"missing_files", c->missing_files});
+		json_write_close(w, 1);
+	} else {
+		json_write_numbers(w, {"VmRSS", t->rss}, {"VmSwap", t->swap});
+		json_write_format(w, "differing", "%" PRId64, r->differing);
 	}
-	fputc('"', f);
-}
-
-static void put_bytes(FILE *f, const char *name, struct inspect_bytes b)
-{
-	fprintf(f, "\"%s\": {\"resident\": %" PRIu64 ", \"swapped\": %" PRIu64 "}", name,
-		b.resident, b.swapped);
-}
-
-/* Instead, for a process: the kernel's counters. */
-static void put_core(FILE *f, const struct inspect_core_title *c)
-{
-	fputs(",\n  \"core\": {\"file\": ", f);
-	put_string(f, c->path);
-	fprintf(f, ", \"bytes\": %" PRIu64 ", \"zeros\": %" PRIu64 ", \"left_out\": %" PRIu64
-		   ", \"missing_files\": %u}",
-		c->bytes, c->zeros, c->left_out, c->missing_files);
-}
-
-static void put_counters(FILE *f, const struct inspect_title *t, const struct inspect_report *r)
-{
-	fprintf(f, ",\n  \"VmRSS\": %" PRIu64 ", \"VmSwap\": %" PRIu64 ", \"differing\": %" PRId64,
-		t->rss, t->swap, r->differing);
-}
-
-static void put_rows(FILE *f, const struct inspect_title *t, const struct inspect_report *r)
-{
-	fputs("  ", f);
-	put_bytes(f, "memory", r->all);
-	if (t->core)
-		put_core(f, t->core);
-	else
-		put_counters(f, t, r);
-	fputs(",\n  \"rows\": {", f);
+	json_write_open(json_write_line(w, 2), "rows", '{');
 	for (size_t i = 0; i < ROW_COUNT; i++) {
-		fputs(i ? ",\n    " : "\n    ", f);
-		put_bytes(f, inspect_row_name[i], r->row[i]);
+		put_bytes(json_write_line(w, 4), inspect_row_name[i], r->row[i]);
 	}
-	fputs("\n  },\n", f);
+	json_write_close(json_write_line(w, 2), 1);
 }
 
-static void put_pages(FILE *f, const struct pinned_pages *p)
+static void put_pages(struct json_writer *w, const struct pinned_pages *p)
 {
-	fprintf(f, "\"pages\": {\"free\": %" PRIu64 ", \"unknown\": %" PRIu64
-		   ", \"free_bytes_on_pinned\": %" PRIu64 ", \"pinned_by_live_bytes\": [",
-		p->free, p->unknown, p->free_bytes);
+	json_write_open(w, "pages", '{');
+	json_write_numbers(w, {"free", p->free}, {"unknown", p->unknown},
+			   {"free_bytes_on_pinned", p->free_bytes});
+	json_write_open(w, "pinned_by_live_bytes", '[');
 	for (size_t i = 0; i < PINNED_STEPS; i++)
-		fprintf(f, "%s[%u, %" PRIu64 "]", i ? ", " : "", pinned_step[i], p->step[i]);
-	fputs("]}", f);
+		json_write_format(w, NULL, "[%u, %" PRIu64 "]", pinned_step[i], p->step[i]);
+	json_write_close(w, 2);
 }
 
-static void put_arena(FILE *f, const struct heap_arena *a)
+static void put_arena(struct json_writer *w, const struct heap_arena *a)
 {
-	fprintf(f, "{\"address\": \"%#" PRIx64 "\", \"main\": %s, \"heaps\": %u, ", a->addr,
-		a->is_main ? "true" : "false", a->heaps);
-	fprintf(f, "\"threads\": %" PRIu64 ", \"system\": %" PRIu64 ", \"missing\": %" PRIu64 ", ",
-		a->threads, a->system_bytes, a->missing_bytes);
-	fprintf(f, "\"live_blocks\": %" PRIu64 ", \"live_bytes\": %" PRIu64 ", \"free_chunks\": {",
-		a->live_blocks, a->live_bytes);
+	json_write_open(w, NULL, '{');
+	json_write_format(w, "address", "\"%#" PRIx64 "\"", a->addr);
+	json_write_bool(w, "main", a->is_main);
+	json_write_numbers(w, {"heaps", a->heaps}, {"threads", a->threads},
+			   {"system", a->system_bytes}, {"missing", a->missing_bytes},
+			   {"live_blocks", a->live_blocks}, {"live_bytes", a->live_bytes});
+	json_write_open(w, "free_chunks", '{');
 	for (size_t i = ROW_TCACHE; i <= ROW_TOP; i++)
-		fprintf(f, "%s\"%s\": %" PRIu64, i > ROW_TCACHE ? ", " : "", inspect_row_name[i],
-			a->free_bytes[i]);
-	fputs("},\n     ", f);
-	put_bytes(f, "memory", a->counted);
-	fputs(", ", f);
-	put_bytes(f, "free", a->free);
-	fputs(", ", f);
-	put_bytes(f, "trim", a->trim);
-	fputs(",\n     ", f);
-	put_pages(f, &a->pages);
-	fputs("}", f);
+		json_write_number(w, inspect_row_name[i], a->free_bytes[i]);
+	json_write_close(w, 1);
+	put_bytes(json_write_line(w, 5), "memory", a->counted);
+	put_bytes(w, "free", a->free);
+	put_bytes(w, "trim", a->trim);
+	put_pages(json_write_line(w, 5), &a->pages);
+	json_write_close(w, 1);
 }
 
-static void put_classes(FILE *f, const struct inspect_report *r)
+static void put_classes(struct json_writer *w, const struct inspect_report *r)
 {
-	bool is_first = true;
-
-	fputs("  \"sizes\": [", f);
+	json_write_open(json_write_line(w, 2), "sizes", '[');
 	for (uint32_t i = 0; i < SIZE_CLASSES; i++) {
 		const struct pinned_class *c = &r->heaps.classes[i];
 
 		if (c->blocks == 0)
 			continue;
-		fprintf(f, "%s\n    {\"chunk\": %" PRIu64 ", \"blocks\": %" PRIu64
-			   ", \"bytes\": %" PRIu64 ", \"nearly_empty_pages\": %" PRIu64 "}",
-			is_first ? "" : ",", pinned_class_size(i), c->blocks, c->bytes, c->pages);
-		is_first = false;
+		json_write_record(json_write_line(w, 4), NULL, {"chunk", pinned_class_size(i)},
+				  {"blocks", c->blocks}, {"bytes", c->bytes},
+				  {"nearly_empty_pages", c->pages});
 	}
-	fputs("\n  ],\n", f);
+	json_write_close(json_write_line(w, 2), 1);
 }
 
 /*
  * For each cell: pages that count, live bytes on them, nearly empty ones. The first @hidden arenas
  * are left out. The heaps of Python's allocator have the number after that of the last arena.
  */
-static void put_map(FILE *f, const struct heap_map *m, size_t hidden)
+static void put_map(struct json_writer *w, const struct heap_map *m, size_t hidden)
 {
-	const char *comma = "";
-
-	fprintf(f, "  \"map\": {\"pages_per_cell\": %u, \"heaps\": [", m->pages_per_cell);
+	json_write_open(json_write_line(w, 2), "map", '{');
+	json_write_number(w, "pages_per_cell", m->pages_per_cell);
+	json_write_open(w, "heaps", '[');
 	for (size_t i = 0; i < m->heaps.count; i++) {
 		const struct heap_map_heap *h = &m->heaps.data[i];
 
 		if (h->arena < hidden)
 			continue;
-		fprintf(f, "%s\n    {\"arena\": %zu, \"start\": \"%#" PRIx64
-			   "\", \"end\": \"%#" PRIx64 "\", \"cells\": [",
-			comma, h->arena - hidden, h->start, h->end);
-		comma = ",";
+		json_write_open(json_write_line(w, 4), NULL, '{');
+		json_write_number(w, "arena", h->arena - hidden);
+		json_write_format(w, "start", "\"%#" PRIx64 "\"", h->start);
+		json_write_format(w, "end", "\"%#" PRIx64 "\"", h->end);
+		json_write_open(w, "cells", '[');
+		w->is_spaced = false;
 		for (size_t k = 0; k < h->count; k++) {
 			const struct heap_cell *c = &m->cells.data[h->first + k];
 
-			fprintf(f, "%s[%u,%" PRIu64 ",%u]", k ? "," : "", c->pages, c->live,
-				c->nearly_empty);
+			json_write_format(w, NULL, "[%u,%" PRIu64 ",%u]", c->pages, c->live,
+					  c->nearly_empty);
 		}
-		fputs("]}", f);
+		w->is_spaced = true;
+		json_write_close(w, 2);
 	}
-	fputs("\n  ]},\n", f);
+	json_write_close(json_write_line(w, 2), 2);
 }
 
-static void put_pins(FILE *f, const struct inspect_title *t)
+static void put_pins(struct json_writer *w, const struct inspect_title *t)
 {
 	if (t->pin_count == 0)
 		return;
-	fputs("  \"paths\": [", f);
+	json_write_open(json_write_line(w, 2), "paths", '[');
 	for (size_t i = 0; i < t->pin_count; i++) {
 		const struct inspect_pin *p = &t->pin[i];
 
-		fprintf(f, "%s\n    {\"nearly_empty_pages\": %" PRIu64 ", \"frames\": [",
-			i ? "," : "", p->pages);
-		for (size_t k = 0; k < p->depth; k++) {
-			fputs(k ? ", " : "", f);
-			put_string(f, p->frame[k]);
-		}
-		fputs("]}", f);
+		json_write_open(json_write_line(w, 4), NULL, '{');
+		json_write_number(w, "nearly_empty_pages", p->pages);
+		json_write_open(w, "frames", '[');
+		for (size_t k = 0; k < p->depth; k++)
+			json_write_text(w, NULL, p->frame[k]);
+		json_write_close(w, 2);
 	}
-	fputs("\n  ],\n", f);
+	json_write_close(json_write_line(w, 2), 1);
 }
 
-static void put_params(FILE *f, const struct inspect_title *t, const struct inspect_report *r)
+static void put_params(struct json_writer *w, const struct inspect_title *t,
+		       const struct inspect_report *r)
 {
 	const struct glibc_params *p = &r->params;
 
-	fprintf(f, "  \"malloc\": {\"name\": \"glibc\", \"version\": \"%u.%u\"", t->glibc_major,
-		t->glibc_minor);
+	json_write_open(json_write_line(w, 2), "malloc", '{');
+	json_write_text(w, "name", "glibc");
+	json_write_format(w, "version", "\"%u.%u\"", t->glibc_major, t->glibc_minor);
 	if (t->is_newer)
-		fputs(", \"verified_not_known\": true", f);
-	if (p->is_known)
-		fprintf(f, ", \"mmap_threshold\": %" PRIu64 ", \"trim_threshold\": %" PRIu64
-			   ", \"top_pad\": %" PRIu64 ", \"dynamic\": %s, \"arena_max\": %" PRIu64
-			   ", \"arena_test\": %" PRIu64 ", \"mmaps\": %u, \"mmapped\": %" PRIu64
-			   ", \"tcache_count\": %" PRIu64,
-			p->mmap_threshold, p->trim_threshold, p->top_pad,
-			p->is_fixed ? "false" : "true", p->arena_max, p->arena_test, p->mmaps,
-			p->mmapped_bytes, p->tcache_count);
-	fputs("},\n", f);
+		json_write_bool(w, "verified_not_known", true);
+	if (p->is_known) {
+		json_write_numbers(w, {"mmap_threshold", p->mmap_threshold},
+				   {"trim_threshold", p->trim_threshold}, {"top_pad", p->top_pad});
+		json_write_bool(w, "dynamic", !p->is_fixed);
+		json_write_numbers(w, {"arena_max", p->arena_max}, {"arena_test", p->arena_test},
+				   {"mmaps", p->mmaps}, {"mmapped", p->mmapped_bytes},
+				   {"tcache_count", p->tcache_count});
+	}
+	json_write_close(w, 1);
 }
 
-static void put_other(FILE *f, const struct inspect_allocator *a)
+static void put_other(struct json_writer *w, const struct inspect_allocator *a)
 {
-	fprintf(f, "  \"malloc\": {\"name\": \"%s\", \"live_blocks\": %" PRIu64
-		   ", \"live_bytes\": %" PRIu64 ", \"cached_blocks\": %" PRIu64
-		   ", \"cached_bytes\": %" PRIu64 ", \"slabs\": %" PRIu64
-		   ", \"loose_blocks\": %" PRIu64 ", \"caches\": %u, \"broken\": %u},\n",
-		a->name, a->sums.live_blocks, a->sums.live_bytes, a->sums.cached_blocks,
-		a->sums.cached_bytes, a->sums.slabs, a->sums.loose_blocks, a->caches, a->broken);
+	json_write_open(json_write_line(w, 2), "malloc", '{');
+	json_write_text(w, "name", a->name);
+	json_write_numbers(w, {"live_blocks", a->sums.live_blocks},
+			   {"live_bytes", a->sums.live_bytes},
+			   {"cached_blocks", a->sums.cached_blocks},
+			   {"cached_bytes", a->sums.cached_bytes}, {"slabs", a->sums.slabs},
+			   {"loose_blocks", a->sums.loose_blocks}, {"caches", a->caches},
+			   {"broken", a->broken});
+	json_write_close(w, 1);
 }
 
-static void put_advice(FILE *f, const struct inspect_report *r)
+static void put_advice(struct json_writer *w, const struct inspect_report *r)
 {
 	struct inspect_advice_list advice;
 
 	inspect_advice_find(r, &advice);
-	fputs("  \"advice\": [", f);
+	json_write_open(json_write_line(w, 2), "advice", '[');
 	for (size_t i = 0; i < advice.list.count; i++) {
 		const struct inspect_advice *a = &advice.list.data[i];
 
-		fprintf(f, "%s\n    {\"name\": \"%s\", \"bytes\": %" PRIu64
-			   ", \"limit\": %s, \"text\": ",
-			i ? "," : "", a->name, a->bytes, a->is_limit ? "true" : "false");
-		put_string(f, a->text);
-		fputs("}", f);
+		json_write_open(json_write_line(w, 4), NULL, '{');
+		json_write_text(w, "name", a->name);
+		json_write_number(w, "bytes", a->bytes);
+		json_write_bool(w, "limit", a->is_limit);
+		json_write_text(w, "text", a->text);
+		json_write_close(w, 1);
 	}
-	fputs("\n  ],\n", f);
+	json_write_close(json_write_line(w, 2), 1);
 	inspect_advice_deinit(&advice);
+}
+
+static void put_arenas(struct json_writer *w, const struct inspect_report *r)
+{
+	json_write_open(json_write_line(w, 2), "arenas", '[');
+	for (size_t i = 0; i < r->heaps.arenas.count; i++) {
+		put_arena(json_write_line(w, 4), &r->heaps.arenas.data[i]);
+	}
+	json_write_close(json_write_line(w, 2), 1);
 }
 
 void inspect_report_write_json(FILE *f, const struct inspect_title *t,
 			       const struct inspect_report *r)
 {
+	struct json_writer w = {.out = f, .is_spaced = true, .escape = JSON_SHOWN};
 	bool has_arenas = t->has_malloc && !r->other.name;
 
-	fprintf(f, "{\n  \"format\": \"ptmem-inspect\", \"pid\": %u, \"command\": ", t->pid);
-	put_string(f, t->command);
-	fputs(",\n", f);
-	put_rows(f, t, r);
-	inspect_python_write_json(f, r);
+	json_write_open(&w, NULL, '{');
+	json_write_text(json_write_line(&w, 2), "format", "ptmem-inspect");
+	json_write_number(&w, "pid", t->pid);
+	json_write_text(&w, "command", t->command);
+	put_rows(&w, t, r);
+	inspect_python_write_json(&w, r);
 	if (r->other.name) {
-		put_other(f, &r->other);
-		inspect_types_write_json(f, &r->types, &r->holders);
+		put_other(&w, &r->other);
+		inspect_types_write_json(&w, &r->types, &r->holders);
 	}
 	if (has_arenas) {
-		put_params(f, t, r);
-		fputs("  \"arenas\": [", f);
-		for (size_t i = 0; i < r->heaps.arenas.count; i++) {
-			fputs(i ? ",\n    " : "\n    ", f);
-			put_arena(f, &r->heaps.arenas.data[i]);
-		}
-		fputs("\n  ],\n", f);
-		put_classes(f, r);
-		put_pins(f, t);
-		inspect_types_write_json(f, &r->types, &r->holders);
-		put_advice(f, r);
+		put_params(&w, t, r);
+		put_arenas(&w, r);
+		put_classes(&w, r);
+		put_pins(&w, t);
+		inspect_types_write_json(&w, &r->types, &r->holders);
+		put_advice(&w, r);
 	}
-	put_map(f, &r->heaps.map, has_arenas ? 0 : r->heaps.arenas.count);
-	fprintf(f, "  \"mmapped_blocks\": %" PRIu64 ", \"mmapped_bytes\": %" PRIu64
-		   ", \"mmapped_complete\": %s,\n", r->mmapped_blocks, r->mmapped_bytes,
-		r->is_mmapped_complete ? "true" : "false");
-	fprintf(f, "  \"threads\": %u, \"thread_caches\": %u, \"inside_malloc\": %u, "
-		   "\"moments\": %u,\n",
-		r->threads, r->caches, t->inside, t->moments);
-	fprintf(f, "  \"broken_lists\": %u, \"unlisted\": %" PRIu64 ", \"broken_heaps\": %u,\n",
-		r->broken_lists, r->heaps.unlisted, r->heaps.broken_heaps);
-	fprintf(f, "  \"stopped_ms\": %.3f, \"bytes_read\": %" PRIu64 "\n}\n",
-		(double)t->stopped_ns / 1e6, r->bytes_read);
+	put_map(&w, &r->heaps.map, has_arenas ? 0 : r->heaps.arenas.count);
+	json_write_numbers(json_write_line(&w, 2), {"mmapped_blocks", r->mmapped_blocks},
+			   {"mmapped_bytes", r->mmapped_bytes});
+	json_write_bool(&w, "mmapped_complete", r->is_mmapped_complete);
+	json_write_numbers(json_write_line(&w, 2), {"threads", r->threads},
+			   {"thread_caches", r->caches}, {"inside_malloc", t->inside},
+			   {"moments", t->moments});
+	json_write_numbers(json_write_line(&w, 2), {"broken_lists", r->broken_lists},
+			   {"unlisted", r->heaps.unlisted},
+			   {"broken_heaps", r->heaps.broken_heaps});
+	json_write_format(json_write_line(&w, 2), "stopped_ms", "%.3f",
+			  (double)t->stopped_ns / 1e6);
+	json_write_number(&w, "bytes_read", r->bytes_read);
+	json_write_close(json_write_line(&w, 0), 1);
+	fputc('\n', f);
 }

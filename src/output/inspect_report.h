@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/alloc.h"
+#include "base/json_write.h"
 #include "base/types.h"
 #include "inspect/block_types.h"
 #include "inspect/holders.h"
@@ -59,8 +60,9 @@ void inspect_types_print(FILE *f, const struct block_types *t, const struct bloc
 /* Those that pin most nearly empty pages: at most @rows. */
 void inspect_types_print_pins(FILE *f, const struct block_types *t, size_t rows);
 
-/* A member of an object, with the comma after it. */
-void inspect_types_write_json(FILE *f, const struct block_types *t, const struct block_holders *h);
+/* A member of an object, on a line of its own. */
+void inspect_types_write_json(struct json_writer *w, const struct block_types *t,
+			      const struct block_holders *h);
 
 /* What would return malloc's free memory to the system, as text, each with the bytes. */
 
@@ -89,8 +91,8 @@ void inspect_python_print_summary(FILE *f, const struct inspect_report *r);
 void inspect_python_print(FILE *f, const struct inspect_report *r, size_t rows);
 /* Why its blocks may be wrong or missing. */
 void inspect_python_print_doubts(FILE *f, const struct python_report *p);
-/* A member of an object, with the comma after it; nothing if it was not found. */
-void inspect_python_write_json(FILE *f, const struct inspect_report *r);
+/* Likewise; nothing if it was not found. */
+void inspect_python_write_json(struct json_writer *w, const struct inspect_report *r);
 
 /* The blocks in use, one by one, as CSV: "address,bytes,type,allocator", ascending. */
 

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/amount.h"
-#include "base/json.h"
 #include "base/text.h"
 #include "inspect/heap_map.h"
 
@@ -225,60 +224,56 @@ void inspect_types_print_pins(FILE *f, const struct block_types *t, size_t rows)
 
 /* -- JSON -- */
 
-static void put_text(FILE *f, const char *name, const char *text)
+static void put_holders(struct json_writer *w, const struct block_types *t,
+			const struct block_holders *h, size_t type)
 {
-	fprintf(f, ", \"%s\": ", name);
-	json_put_text(f, text ? text : "", text ? strlen(text) : 0);
-}
-
-static void put_holders(FILE *f, const struct block_types *t, const struct block_holders *h,
-			size_t type)
-{
-	size_t at, end = find_holders(h, type, &at), first = at;
+	size_t at, end = find_holders(h, type, &at);
 	char text[INSPECT_TYPE_SIZE];
 
 	if (h->list.count == 0)
 		return;
-	fputs(",\n     \"holders\": [", f);
+	json_write_open(json_write_line(w, 5), "holders", '[');
 	for (; at < end; at++) {
 		const struct block_holder *e = &h->list.data[at];
-		bool is_thread = e->kind == HOLDER_STACK || e->kind == HOLDER_TLS;
 
-		fprintf(f, "%s\n      {\"kind\": \"%s\"", at > first ? "," : "",
-			holder_kind_name[e->kind]);
-		if (is_thread)
-			fprintf(f, ", \"thread\": %" PRIu64, e->key);
+		json_write_open(json_write_line(w, 6), NULL, '{');
+		json_write_text(w, "kind", holder_kind_name[e->kind]);
+		if (e->kind == HOLDER_STACK || e->kind == HOLDER_TLS)
+			json_write_number(w, "thread", e->key);
 		if (e->kind == HOLDER_BLOCK)
-			put_text(f, "name", inspect_type_text(&t->list.data[e->key], text));
+			json_write_text(w, "name",
+					inspect_type_text(&t->list.data[e->key], text));
 		if (e->kind == HOLDER_VARIABLE) {
-			put_text(f, "name", e->name);
-			put_text(f, "object", e->object);
+			json_write_text(w, "name", e->name ? e->name : "");
+			json_write_text(w, "object", e->object ? e->object : "");
 		}
-		fprintf(f, ", \"blocks\": %" PRIu64 ", \"bytes\": %" PRIu64 "}", e->blocks,
-			e->bytes);
+		json_write_numbers(w, {"blocks", e->blocks}, {"bytes", e->bytes});
+		json_write_close(w, 1);
 	}
-	fputs("]", f);
+	json_write_close(w, 1);
 }
 
-void inspect_types_write_json(FILE *f, const struct block_types *t, const struct block_holders *h)
+void inspect_types_write_json(struct json_writer *w, const struct block_types *t,
+			      const struct block_holders *h)
 {
 	sorted_type *list = sort_types(t, compare_bytes);
 
-	fputs("  \"types\": [", f);
+	w->escape = JSON_FOR_PAGES; /* unlike the rest of the report */
+	json_write_open(json_write_line(w, 2), "types", '[');
 	for (size_t i = 0; i < t->list.count; i++) {
 		const struct block_type *e = list[i];
 
-		fprintf(f, "%s\n    {\"kind\": \"%s\", \"name\": ", i ? "," : "",
-			block_kind_name[e->kind]);
-		json_put_text(f, e->name ? e->name : "", e->name ? strlen(e->name) : 0);
-		fprintf(f, ", \"blocks\": %" PRIu64 ", \"bytes\": %" PRIu64
-			   ", \"smallest\": %" PRIu64 ", \"largest\": %" PRIu64
-			   ", \"nearly_empty_pages\": %" PRIu64,
-			e->blocks, e->bytes, e->smallest, e->largest, e->pages);
-		put_holders(f, t, h, (size_t)(e - t->list.data));
-		fputs("}", f);
+		json_write_open(json_write_line(w, 4), NULL, '{');
+		json_write_text(w, "kind", block_kind_name[e->kind]);
+		json_write_text(w, "name", e->name ? e->name : "");
+		json_write_numbers(w, {"blocks", e->blocks}, {"bytes", e->bytes},
+				   {"smallest", e->smallest}, {"largest", e->largest},
+				   {"nearly_empty_pages", e->pages});
+		put_holders(w, t, h, (size_t)(e - t->list.data));
+		json_write_close(w, 1);
 	}
-	fputs("\n  ],\n", f);
+	json_write_close(json_write_line(w, 2), 1);
+	w->escape = JSON_SHOWN;
 	free(list);
 }
 
@@ -376,75 +371,72 @@ void inspect_python_print_doubts(FILE *f, const struct python_report *p)
 
 /* -- JSON -- */
 
-static void put_classes(FILE *f, const struct python_report *p)
+static void put_classes(struct json_writer *w, const struct python_report *p)
 {
-	bool is_first = true;
-
-	fputs(",\n    \"sizes\": [", f);
+	json_write_open(json_write_line(w, 4), "sizes", '[');
 	for (uint32_t i = 0; i < PYMALLOC_CLASSES; i++) {
 		const struct pymalloc_class *c = &p->classes[i];
 
 		if (c->pools == 0)
 			continue;
-		fprintf(f, "%s\n      {\"bytes\": %u, \"pools\": %" PRIu64 ", \"live\": %" PRIu64
-			   ", \"free\": %" PRIu64 "}",
-			is_first ? "" : ",", pymalloc_size(i), c->pools, c->live, c->free);
-		is_first = false;
+		json_write_record(json_write_line(w, 6), NULL, {"bytes", pymalloc_size(i)},
+				  {"pools", c->pools}, {"live", c->live}, {"free", c->free});
 	}
-	fputs("\n    ]", f);
+	json_write_close(json_write_line(w, 4), 1);
 }
 
-static void put_steps(FILE *f, const struct python_report *p)
+static void put_steps(struct json_writer *w, const struct python_report *p)
 {
-	fputs(",\n    \"arenas_by_live_percent\": [", f);
+	json_write_open(json_write_line(w, 4), "arenas_by_live_percent", '[');
 	for (size_t i = 0; i < PYTHON_STEPS; i++) {
 		const struct python_arenas *a = &p->step[i];
 
-		fprintf(f, "%s\n      {\"most\": %u, \"arenas\": %" PRIu64 ", \"blocks\": %" PRIu64
-			   ", \"memory\": %" PRIu64 ", \"free\": %" PRIu64 "}",
-			i ? "," : "", python_step[i], a->count, a->blocks, a->counted, a->free);
+		json_write_record(json_write_line(w, 6), NULL, {"most", python_step[i]},
+				  {"arenas", a->count}, {"blocks", a->blocks},
+				  {"memory", a->counted}, {"free", a->free});
 	}
-	fputs("\n    ]", f);
+	json_write_close(json_write_line(w, 4), 1);
 }
 
-static void put_pins(FILE *f, const struct inspect_report *r)
+static void put_pins(struct json_writer *w, const struct inspect_report *r)
 {
 	char text[INSPECT_TYPE_SIZE];
 
-	fputs(",\n    \"nearly_empty_arenas\": [", f);
+	w->escape = JSON_FOR_PAGES;
+	json_write_open(json_write_line(w, 4), "nearly_empty_arenas", '[');
 	for (size_t i = 0; i < r->python.pins.count; i++) {
 		const struct python_pin *e = &r->python.pins.data[i];
-		const char *name = inspect_type_text(&r->types.list.data[e->type], text);
 
-		fprintf(f, "%s\n      {\"type\": ", i ? "," : "");
-		json_put_text(f, name, strlen(name));
-		fprintf(f, ", \"arenas\": %" PRIu64 ", \"blocks\": %" PRIu64 "}", e->arenas,
-			e->blocks);
+		json_write_open(json_write_line(w, 6), NULL, '{');
+		json_write_text(w, "type", inspect_type_text(&r->types.list.data[e->type], text));
+		json_write_numbers(w, {"arenas", e->arenas}, {"blocks", e->blocks});
+		json_write_close(w, 1);
 	}
-	fputs("\n    ]", f);
+	w->escape = JSON_SHOWN;
+	json_write_close(json_write_line(w, 4), 1);
 }
 
-void inspect_python_write_json(FILE *f, const struct inspect_report *r)
+void inspect_python_write_json(struct json_writer *w, const struct inspect_report *r)
 {
 	const struct python_report *p = &r->python;
 
 	if (p->found == PYMALLOC_NONE)
 		return;
-	fprintf(f, "  \"python\": {\"known\": %s, \"broken\": %u",
-		p->found == PYMALLOC_FOUND ? "true" : "false", p->broken);
+	json_write_open(json_write_line(w, 2), "python", '{');
+	json_write_bool(w, "known", p->found == PYMALLOC_FOUND);
+	json_write_number(w, "broken", p->broken);
 	if (p->found == PYMALLOC_FOUND) {
-		fprintf(f, ", \"arenas\": %" PRIu64 ", \"arena_bytes\": %u, \"pool_bytes\": %u, ",
-			p->all.count, p->layout.arena, p->layout.pool);
-		fprintf(f, "\"live_blocks\": %" PRIu64 ", \"live_bytes\": %" PRIu64
-			   ", \"free_pools\": %" PRIu64 ", \"interpreters\": %u"
-			   ", \"all_interpreters\": %s, \"hooks\": %s",
-			p->all.blocks, p->live_bytes, p->free_pools, p->interpreters,
-			p->has_lost ? "false" : "true", p->has_hooks ? "true" : "false");
-		put_classes(f, p);
-		put_steps(f, p);
-		put_pins(f, r);
+		json_write_numbers(w, {"arenas", p->all.count}, {"arena_bytes", p->layout.arena},
+				   {"pool_bytes", p->layout.pool}, {"live_blocks", p->all.blocks},
+				   {"live_bytes", p->live_bytes}, {"free_pools", p->free_pools},
+				   {"interpreters", p->interpreters});
+		json_write_bool(w, "all_interpreters", !p->has_lost);
+		json_write_bool(w, "hooks", p->has_hooks);
+		put_classes(w, p);
+		put_steps(w, p);
+		put_pins(w, r);
 	}
-	fputs("},\n", f);
+	json_write_close(w, 1);
 }
 
 void inspect_blocks_add(void *blocks, taddr_t addr, uint64_t usable, uint32_t type)

@@ -1,4 +1,7 @@
-/* Sums live blocks by site and kind, and chains of holders by site. */
+/*
+ * Sums live blocks by site and kind, and chains of holders by site. Sites are found by a hash of
+ * their path without its recursion, chains by their number in a trie. See leaks.h.
+ */
 #include "output/leaks.h"
 
 #include <stdlib.h>

@@ -291,8 +291,7 @@ static void put_header(struct massif_writer *w)
 	put(w, "\ntime_unit: %s\n", unit[profile_options(w->report->profile)->time_unit]);
 }
 
-/* @now NULL: all snapshots of the profile. */
-static int write_file(FILE *file, const struct report *r, const struct snapshot *now)
+int massif_write(FILE *file, const struct report *r, const struct snapshot *now)
 {
 	struct report_tree *tree = report_tree_new(r);
 	struct massif_writer w = {.file = file, .report = r, .tree = tree};
@@ -307,14 +306,4 @@ static int write_file(FILE *file, const struct report *r, const struct snapshot 
 	vec_deinit(&w.children);
 	report_tree_free(tree);
 	return w.error;
-}
-
-int massif_write(FILE *file, const struct report *r)
-{
-	return write_file(file, r, NULL);
-}
-
-int massif_write_now(FILE *file, const struct report *r, const struct snapshot *now)
-{
-	return write_file(file, r, now);
 }

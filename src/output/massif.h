@@ -14,10 +14,11 @@
 struct report;
 struct snapshot;
 
-/* The massif.out format, doc/massif.md section 1. 0 or -errno. */
-int massif_write(FILE *file, const struct report *r);
-/* The same with one snapshot, @now: the current state of the profile. */
-int massif_write_now(FILE *file, const struct report *r, const struct snapshot *now);
+/*
+ * The massif.out format, doc/massif.md section 1: all snapshots of the profile, or only @now, its
+ * current state. 0 or -errno.
+ */
+int massif_write(FILE *file, const struct report *r, const struct snapshot *now);
 
 /* The tree lines of a massif file, for formats based on them. */
 

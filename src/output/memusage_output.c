@@ -118,8 +118,10 @@ void memusage_data_start(struct memusage_data *d, uint64_t start_ns)
 	write_all(d, first, sizeof(first));
 }
 
-void memusage_data_add(struct memusage_data *d, uint64_t heap, uint64_t stack, uint64_t time_ns)
+void memusage_data_add(void *ctx, uint64_t heap, uint64_t stack, uint64_t time_ns)
 {
+	struct memusage_data *d = ctx;
+
 	if (d->count > d->batch && d->buffer[d->batch].time != time_ns)
 		end_batch(d);
 	d->buffer[d->count++] = (struct data_record){heap, stack, time_ns};

@@ -40,7 +40,7 @@ int memusage_data_open(const char *path, uint32_t buffer, struct memusage_data *
  * peaks.
  */
 void memusage_data_start(struct memusage_data *d, uint64_t start_ns);
-void memusage_data_add(struct memusage_data *d, uint64_t heap, uint64_t stack, uint64_t time_ns);
+void memusage_data_add(void *ctx, uint64_t heap, uint64_t stack, uint64_t time_ns);
 void memusage_data_finish(struct memusage_data *d, const struct memusage_data_peaks *peaks);
 
 /* Writes the rest: 0 or -errno of the first failed write. */

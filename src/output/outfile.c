@@ -191,11 +191,6 @@ static char *directory_of(const char *path)
 	return xasprintf("%.*s", slash ? (int)(slash + 1 - path) : 0, path);
 }
 
-static bool has_no_unnamed_files(int err)
-{
-	return err == -EOPNOTSUPP || err == -EISDIR || err == -EINVAL || err == -ENOSYS;
-}
-
 static void link_path(int fd, char path[static 32])
 {
 	snprintf(path, 32, "/proc/self/fd/%d", fd);
@@ -210,8 +205,10 @@ static int create_unnamed(const char *directory, int *fd_out)
 	char link[32];
 	int fd = stream_open(*directory ? directory : ".", O_WRONLY | O_TMPFILE, FILE_MODE);
 
+	if (fd == -EISDIR || fd == -EINVAL || fd == -ENOSYS)
+		return -EOPNOTSUPP; /* the file system or the kernel has none */
 	if (fd < 0)
-		return has_no_unnamed_files(fd) ? -EOPNOTSUPP : fd;
+		return fd;
 	link_path(fd, link);
 	if (access(link, F_OK)) { /* no /proc here */
 		close(fd);
@@ -330,14 +327,6 @@ int outfile_open(const char *path, struct outfile *out)
 	return end ? open_temporary(end, &st, out) : -errno;
 }
 
-/* 0 or -errno of anything that was not written. */
-static int flush_stream(struct outfile *out)
-{
-	bool had_error = ferror(out->file);
-
-	return fflush(out->file) ? -errno : had_error ? -EIO : 0;
-}
-
 static void release(struct outfile *out)
 {
 	free(out->path);
@@ -345,11 +334,13 @@ static void release(struct outfile *out)
 	*out = (struct outfile){0};
 }
 
-/* Moves the complete file to its path. No signal may arrive between link and rename. */
-static int publish(struct outfile *out, int err)
+int outfile_commit(struct outfile *out)
 {
+	bool had_error = ferror(out->file);
+	int err = fflush(out->file) ? -errno : had_error ? -EIO : 0;
 	sigset_t all, before;
 
+	/* no signal may arrive between link and rename */
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, &before);
 	if (!err && out->unnamed_fd >= 0)
@@ -361,13 +352,6 @@ static int publish(struct outfile *out, int err)
 	if (err && out->temporary)
 		unlink(out->temporary);
 	sigprocmask(SIG_SETMASK, &before, NULL);
-	return err;
-}
-
-int outfile_commit(struct outfile *out)
-{
-	int err = publish(out, flush_stream(out));
-
 	release(out);
 	return err;
 }

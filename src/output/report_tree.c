@@ -1,3 +1,7 @@
+/*
+ * The stacks that a filter shows: one by one, with an end that marks incomplete ones; merged into a
+ * tree, whose children are made when they are asked for; as named call paths. See report_tree.h.
+ */
 #include "output/report_tree.h"
 
 #include <errno.h>

@@ -39,7 +39,7 @@ struct suppressions {
 
 /* -- reading -- */
 
-struct reader {
+struct suppressions_reader {
 	struct suppressions *to;
 	const char *path;
 	FILE *file;
@@ -60,7 +60,7 @@ static char *trim(char *text)
 }
 
 /* The next line that is neither empty nor a comment; NULL at the end. */
-static char *next_line(struct reader *r)
+static char *next_line(struct suppressions_reader *r)
 {
 	while (getline(&r->line, &r->capacity, r->file) >= 0) {
 		char *text = trim(r->line);
@@ -72,7 +72,7 @@ static char *next_line(struct reader *r)
 	return NULL;
 }
 
-static int fail(const struct reader *r, const char *what)
+static int fail(const struct suppressions_reader *r, const char *what)
 {
 	log_error("%s:%u: %s", r->path, r->number, what);
 	return -EINVAL;
@@ -133,7 +133,7 @@ static struct frame_pattern source_pattern(const char *text)
 }
 
 /* A line after the second one. Lines of other tools' entries may be anything. */
-static int add_line(struct reader *r, struct suppression *s, char *text)
+static int add_line(struct suppressions_reader *r, struct suppression *s, char *text)
 {
 	const char *value;
 	char *kinds = strncmp(text, "match-leak-kinds:", 17) == 0 ? text + 17 : NULL;
@@ -163,7 +163,7 @@ static void free_suppression(struct suppression *s)
 }
 
 /* The lines between the braces. */
-static int read_body(struct reader *r, struct suppression *s)
+static int read_body(struct suppressions_reader *r, struct suppression *s)
 {
 	char *text = next_line(r);
 	int rc = 0;
@@ -183,7 +183,7 @@ static int read_body(struct reader *r, struct suppression *s)
 	return rc;
 }
 
-static int read_entries(struct reader *r)
+static int read_entries(struct suppressions_reader *r)
 {
 	char *text;
 	int rc = 0;
@@ -202,7 +202,7 @@ static int read_entries(struct reader *r)
 
 static int read_file(struct suppressions *s, const char *path)
 {
-	struct reader r = {.to = s, .path = path, .file = fopen(path, "re")};
+	struct suppressions_reader r = {.to = s, .path = path, .file = fopen(path, "re")};
 	int rc = r.file ? 0 : -errno;
 
 	if (r.file) {
@@ -249,18 +249,14 @@ static bool matches(const char *pattern, const char *text)
 	return text && wildcard_matches(pattern, strlen(pattern), text);
 }
 
-static bool matches_place(const struct frame_pattern *p, const char *file, uint32_t line)
-{
-	return matches(p->text, file ? file : "???") && (!p->line || p->line == line);
-}
-
 static bool matches_frame(const struct frame_pattern *p, const struct suppression_frame *f)
 {
 	/* Valgrind calls unknown names "???", and matches them by patterns only */
 	if (p->type == FRAME_OBJECT)
 		return matches(p->text, f->object ? f->object : "???");
 	if (p->type == FRAME_SOURCE)
-		return matches_place(p, f->file, f->line);
+		return matches(p->text, f->file ? f->file : "???") &&
+		       (!p->line || p->line == f->line);
 	return matches(p->text, f->raw) || matches(p->text, f->name ? f->name : "???");
 }
 
@@ -329,14 +325,6 @@ bool suppressions_match(const struct suppressions *s, unsigned kind,
 
 /* -- writing -- */
 
-/* Valgrind's symbols have start-up code by another name, or by that of reports. */
-static const char *printed_name(const struct suppression_frame *f)
-{
-	bool is_below_main = f->name && strcmp(f->name, "(below main)") == 0;
-
-	return f->raw && !is_below_main ? f->raw : f->name;
-}
-
 void suppressions_print(unsigned kind, const struct suppression_frame *frame, size_t count,
 			void (*line)(void *ctx, const char *text), void *ctx)
 {
@@ -348,7 +336,10 @@ void suppressions_print(unsigned kind, const struct suppression_frame *frame, si
 	line(ctx, kinds);
 	line(ctx, "   ..."); /* malloc or the like, in Valgrind's stacks */
 	for (size_t i = 0; i < MIN(count, FRAMES_MAX); i++) {
-		const char *name = printed_name(&frame[i]);
+		const char *shown = frame[i].name;
+		/* Valgrind's symbols have start-up code by another name, or by that of reports. */
+		bool is_below_main = shown && strcmp(shown, "(below main)") == 0;
+		const char *name = frame[i].raw && !is_below_main ? frame[i].raw : shown;
 		/* arguments of templates differ between compilers, in their spaces at least */
 		const char *args = name && strncmp(name, "operator", 8) != 0 ? strchr(name, '<') :
 									       NULL;

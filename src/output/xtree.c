@@ -39,7 +39,7 @@ struct written_name {
 	uint32_t id;
 };
 
-struct names {
+struct written_names {
 	HASH(struct written_name) by_text;
 };
 
@@ -51,17 +51,18 @@ struct xtree_writer {
 	bool has_whole_names;
 	unsigned event_count;
 	uint64_t total[FLOW_EVENT_COUNT];
-	struct names files, functions;
+	struct written_names files, functions;
 };
 
-static void names_deinit(struct names *n)
+static void names_deinit(struct written_names *n)
 {
 	for (size_t i = 0; hash_next(&n->by_text.index, &i); i++)
 		free(n->by_text.slot[i].text);
 	hash_deinit(&n->by_text);
 }
 
-static void put_name(struct xtree_writer *w, const char *key, struct names *n, const char *text)
+static void put_name(struct xtree_writer *w, const char *key, struct written_names *n,
+		     const char *text)
 {
 	if (w->has_whole_names) {
 		fprintf(w->file, "%s=%s\n", key, text);

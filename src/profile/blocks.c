@@ -394,3 +394,26 @@ int blocks_each(const struct blocks *b, int (*fn)(void *ctx, const struct block 
 			r = fn(ctx, &b->odd.slot[i]);
 	return r;
 }
+
+/* -- blocks in a realloc -- */
+
+const struct held_block *held_find(const struct held_blocks *h, uint32_t thread)
+{
+	for (size_t i = 0; i < h->list.count; i++)
+		if (h->list.data[i].thread == thread)
+			return &h->list.data[i];
+	return NULL;
+}
+
+bool held_take(struct held_blocks *h, uint32_t thread, struct held_block *out)
+{
+	const struct held_block *held = held_find(h, thread);
+
+	if (!held)
+		return false;
+	size_t i = (size_t)(held - h->list.data);
+
+	*out = *held;
+	memmove(&h->list.data[i], &h->list.data[i + 1], (--h->list.count - i) * sizeof(*held));
+	return true;
+}

@@ -5,6 +5,7 @@
 #ifndef PTMEM_PROFILE_BLOCKS_H
 #define PTMEM_PROFILE_BLOCKS_H
 
+#include "base/alloc.h"
 #include "base/types.h"
 
 /*
@@ -83,5 +84,29 @@ size_t blocks_memory(const struct blocks *b); /* bytes allocated for the tables 
  * meanwhile.
  */
 int blocks_each(const struct blocks *b, int (*fn)(void *ctx, const struct block *block), void *ctx);
+
+/*
+ * Blocks in the middle of a realloc. Its first half takes the block out of its table, since from
+ * then on the address may be given to another thread; its second half, which may never come, ends
+ * or changes the block.
+ */
+
+/* Which table a block was taken from. */
+enum held_from { HELD_UNKNOWN, HELD_COUNTED, HELD_IGNORED };
+
+struct held_block {
+	uint32_t thread;
+	enum held_from from;
+	struct block block; /* HELD_UNKNOWN: only the address */
+};
+
+struct held_blocks {
+	VEC(struct held_block) list; /* in the order of their first halves */
+};
+
+/* The first one of @thread, or NULL. */
+const struct held_block *held_find(const struct held_blocks *h, uint32_t thread);
+/* The same, removed; false if there is none. */
+bool held_take(struct held_blocks *h, uint32_t thread, struct held_block *out);
 
 #endif

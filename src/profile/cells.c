@@ -210,19 +210,15 @@ static void join_runs(struct cells *c, size_t first)
 	*vec_add(&c->run) = joined;
 }
 
-static bool is_run_short(const struct cells *c, size_t i)
-{
-	return c->run.data[i].byte.count < 2 * c->run.data[i + 1].byte.count;
-}
-
 /* So few runs remain that each cell is copied only some ten times. */
 static void pack(struct cells *c)
 {
 	*vec_add(&c->run) = pack_slots(c);
 	memset(c->slot, 0, c->slots * sizeof(*c->slot));
 	c->count = 0;
-	while (c->run.count > 1 && is_run_short(c, c->run.count - 2))
-		join_runs(c, c->run.count - 2);
+	for (size_t n; (n = c->run.count) > 1; join_runs(c, n - 2))
+		if (c->run.data[n - 2].byte.count >= 2 * c->run.data[n - 1].byte.count)
+			break;
 }
 
 /* -- changes -- */

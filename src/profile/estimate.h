@@ -58,6 +58,17 @@ struct weight estimate_weigh(uint64_t interval, const struct block *block, uint6
  */
 struct weight estimate_weigh_marked(const struct block *block, uint64_t extra, uint64_t unit);
 
+/* The weight of any @block. @interval: 0 if blocks are not samples. */
+static inline struct weight estimate_block(uint64_t interval, const struct block *block,
+					   uint64_t extra)
+{
+	if (block->weighted)
+		return estimate_weigh_marked(block, extra, interval ? ESTIMATE_UNIT : 1);
+	if (interval)
+		return estimate_weigh(interval, block, extra);
+	return (struct weight){.bytes = block->size, .extra = extra, .blocks = 1, .calls = 1};
+}
+
 /* Converts units of blocks or calls to a whole number. */
 static inline uint64_t estimate_count(uint64_t units)
 {

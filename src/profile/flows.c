@@ -98,24 +98,15 @@ const struct release *releases_get(const struct releases *r, uint32_t i)
 	return &r->list.data[i];
 }
 
-/*
- * A block's owner is the index of its stack. Between the halves of a realloc the old block is kept
- * separately, since its address may be reused meanwhile.
- */
-
-/* A block that a realloc may be moving. */
-struct moving {
-	uint32_t thread;
-	struct block block;
-};
+/* A block's owner is the index of its stack. */
 
 struct flows {
 	bool is_full;
 	uint64_t sample_interval; /* 0: all blocks are known */
 	VEC(struct flow) list;
 	VEC(uint32_t) of_node; /* index + 1 by node; 0 = none yet */
-	VEC(struct moving) moving;
 	struct blocks *blocks;
+	struct held_blocks held; /* blocks that a realloc may be moving */
 	struct pages pages;    /* mapped ranges; a range's leaf is the index of its stack */
 	struct blocks
 		*announced; /* announced by the program: may lie in other blocks; NULL = none yet */
@@ -147,9 +138,8 @@ struct flows *flows_clone(const struct flows *f)
 		*vec_add(&c->list) = f->list.data[i];
 	for (size_t i = 0; i < f->of_node.count; i++)
 		*vec_add(&c->of_node) = f->of_node.data[i];
-	for (size_t i = 0; i < f->moving.count; i++)
-		blocks_add(c->blocks, &f->moving.data[i].block,
-			   NULL); /* the child does not make that call */
+	for (size_t i = 0; i < f->held.list.count; i++) /* the child does not make that call */
+		blocks_add(c->blocks, &f->held.list.data[i].block, NULL);
 	return c;
 }
 
@@ -163,7 +153,7 @@ void flows_free(struct flows *f)
 	pages_deinit(&f->pages);
 	vec_deinit(&f->list);
 	vec_deinit(&f->of_node);
-	vec_deinit(&f->moving);
+	vec_deinit(&f->held.list);
 	free(f);
 }
 
@@ -179,21 +169,12 @@ static uint32_t flow_of(struct flows *f, uint32_t node)
 	return *index - 1;
 }
 
-static struct weight weigh(const struct flows *f, const struct block *block)
-{
-	if (block->weighted)
-		return estimate_weigh_marked(block, 0, f->sample_interval ? ESTIMATE_UNIT : 1);
-	if (f->sample_interval)
-		return estimate_weigh(f->sample_interval, block, 0);
-	return (struct weight){.bytes = block->size, .blocks = 1};
-}
-
 /* @block is no more: of its owner's live numbers, into those freed at @node. */
 static void end_block(struct flows *f, const struct block *block, uint32_t node)
 {
 	if (f->is_full && block->size == 0)
 		return;
-	struct weight w = weigh(f, block);
+	struct weight w = estimate_block(f->sample_interval, block, 0);
 	struct flow *owner = &f->list.data[block->leaf];
 	owner->value[FLOW_LIVE_BYTES] -= w.bytes;
 	owner->value[FLOW_LIVE_BLOCKS] -= w.blocks;
@@ -219,7 +200,7 @@ static void begin_block(struct flows *f, const struct event *ev)
 	block.leaf = flow_of(f, ev->node);
 	if (blocks_add(is_announced ? f->announced : f->blocks, &block, &old))
 		end_block(f, &old, ev->node); /* its free was missed */
-	struct weight w = weigh(f, &block);
+	struct weight w = estimate_block(f->sample_interval, &block, 0);
 	struct flow *flow = &f->list.data[block.leaf];
 	flow->value[FLOW_LIVE_BYTES] += w.bytes;
 	flow->value[FLOW_LIVE_BLOCKS] += w.blocks;
@@ -238,39 +219,27 @@ static bool take_block(struct flows *f, taddr_t addr, struct block *out)
 
 static void begin_move(struct flows *f, const struct event *ev)
 {
-	struct moving m = {.thread = ev->thread};
-	if (ev->old_addr && take_block(f, ev->old_addr, &m.block))
-		*vec_add(&f->moving) = m;
-}
+	struct held_block held = {.thread = ev->thread, .from = HELD_COUNTED};
 
-/* The block that @ev's thread is reallocating; false if unknown. */
-static bool take_moving(struct flows *f, const struct event *ev, struct block *out)
-{
-	for (size_t i = 0; i < f->moving.count; i++) {
-		struct moving *m = &f->moving.data[i];
-		if (m->thread != ev->thread)
-			continue;
-		*out = m->block;
-		*m = f->moving.data[--f->moving.count];
-		return true;
-	}
-	return take_block(f, ev->old_addr, out);
+	if (ev->old_addr && take_block(f, ev->old_addr, &held.block))
+		*vec_add(&f->held.list) = held;
 }
 
 static void end_move(struct flows *f, const struct event *ev)
 {
-	struct block old;
+	struct held_block old;
 	if (!ev->old_addr) {
 		if (ev->addr)
 			begin_block(f, ev);
-	} else if (take_moving(f, ev, &old)) {
+	} else if (held_take(&f->held, ev->thread, &old) ||
+		   take_block(f, ev->old_addr, &old.block)) {
 		if (!ev->addr && ev->size > 0) {
-			blocks_add(f->blocks, &old, NULL); /* it failed */
+			blocks_add(f->blocks, &old.block, NULL); /* it failed */
 			return;
 		}
 		if (ev->addr)
 			begin_block(f, ev);
-		end_block(f, &old, ev->node);
+		end_block(f, &old.block, ev->node);
 	}
 }
 

@@ -157,14 +157,6 @@ static void sync_totals(struct history *h, const struct profile_totals *totals)
 	i->allocated_variance = totals->allocated_variance - h->base.allocated_variance;
 }
 
-static void note_changed(struct history *h, struct history_leaf *l, uint32_t index)
-{
-	if (l->changed == h->change_mark)
-		return;
-	l->changed = h->change_mark;
-	*vec_add(&h->changed) = index;
-}
-
 void history_forget_changes(struct history *h)
 {
 	h->changed.count = 0;
@@ -178,7 +170,10 @@ void history_sync(struct history *h, const struct profile_totals *totals)
 		uint32_t index = h->touched.data[i];
 		struct history_leaf *l = &h->leaf.data[index];
 
-		note_changed(h, l, index);
+		if (l->changed != h->change_mark) {
+			l->changed = h->change_mark;
+			*vec_add(&h->changed) = index;
+		}
 		if (!l->born_blocks && !l->born_bytes)
 			continue;
 		const struct cell cell = {index, (uint16_t)h->current, CELL_NEVER, l->born_blocks,

@@ -1,4 +1,4 @@
-/* Shared by memusage.c (heap calls, stacks) and memusage.c (mappings) only. */
+/* memusage's accounting: mappings, heap calls and stacks. */
 #include "profile/memusage.h"
 
 #include <stdlib.h>
@@ -22,13 +22,6 @@ struct thread_base {
 	uint64_t size;       /* 0 = unknown */
 };
 
-/* A block that its thread is reallocating. */
-struct resized {
-	uint32_t thread;
-	bool is_known;
-	struct block block;
-};
-
 struct memusage {
 	struct memusage_numbers numbers;
 	uint64_t sample_interval; /* 0: all blocks are known */
@@ -36,7 +29,7 @@ struct memusage {
 	struct blocks *blocks;
 	struct pages maps;
 	VEC(struct thread_base) bases;
-	VEC(struct resized) resized;
+	struct held_blocks held;
 	size_t last_base; /* index of the last one found */
 	uint64_t now_ns;  /* time of the last event */
 	bool is_over;     /* memusage prints now, and stops counting */
@@ -58,10 +51,9 @@ static inline void count_bytes(struct memusage *m, enum memusage_row row, uint64
 /* The weight of a block; a failed call (address 0) has its own size. */
 static inline struct weight memusage_weigh(const struct memusage *m, const struct block *block)
 {
-	if (m->sample_interval && block->addr)
-		return estimate_weigh(m->sample_interval, block, 0);
-	return (struct weight){.bytes = block->size,
-			       .calls = m->sample_interval ? ESTIMATE_UNIT : 1};
+	if (block->addr || !m->sample_interval)
+		return estimate_block(m->sample_interval, block, 0);
+	return (struct weight){.bytes = block->size, .calls = ESTIMATE_UNIT};
 }
 
 /* @calls: in units (estimate.h) if blocks are samples. */
@@ -75,9 +67,7 @@ static inline void count_size(struct memusage *m, uint64_t size, uint64_t calls)
 		n->large += calls;
 }
 
-/* memusage's count of mappings. */
-
-/* memusage's mappings: calls of mmap, mremap and munmap by row, and their live bytes. */
+/* Mappings: calls of mmap, mremap and munmap by row, and their live bytes. */
 
 static void sub_unmapped(void *ctx, uint32_t leaf, uint64_t bytes)
 {
@@ -199,10 +189,10 @@ struct memusage *memusage_clone(const struct memusage *m)
 	c->blocks = blocks_clone(m->blocks);
 	pages_clone(&c->maps, &m->maps);
 	memset(&c->bases, 0, sizeof(c->bases)); /* its only thread has another id */
-	memset(&c->resized, 0, sizeof(c->resized));
-	for (size_t i = 0; i < m->resized.count; i++) {
-		if (m->resized.data[i].is_known)
-			blocks_add(c->blocks, &m->resized.data[i].block, NULL);
+	memset(&c->held, 0, sizeof(c->held));
+	for (size_t i = 0; i < m->held.list.count; i++) {
+		if (m->held.list.data[i].from != HELD_UNKNOWN)
+			blocks_add(c->blocks, &m->held.list.data[i].block, NULL);
 	}
 	c->last_base = 0;
 	return c;
@@ -215,7 +205,7 @@ void memusage_free(struct memusage *m)
 	blocks_free(m->blocks);
 	pages_deinit(&m->maps);
 	vec_deinit(&m->bases);
-	vec_deinit(&m->resized);
+	vec_deinit(&m->held.list);
 	free(m);
 }
 
@@ -331,12 +321,6 @@ static void record(struct memusage *m, const struct event *ev)
 
 /* -- what calls share -- */
 
-static void count_in(struct memusage *m, struct weight w)
-{
-	m->numbers.live += w.bytes;
-	m->numbers.live_variance += w.variance;
-}
-
 static void count_out(struct memusage *m, struct weight w)
 {
 	m->numbers.live -= w.bytes;
@@ -359,7 +343,9 @@ static void add_block(struct memusage *m, const struct event *ev, uint32_t owner
 	struct block old, block = block_of(ev);
 
 	block.leaf = owner;
-	count_in(m, memusage_weigh(m, &block));
+	const struct weight w = memusage_weigh(m, &block);
+	m->numbers.live += w.bytes;
+	m->numbers.live_variance += w.variance;
 	if (blocks_add(m->blocks, &block, &old)) /* was freed unseen */
 		count_out(m, memusage_weigh(m, &old));
 }
@@ -401,49 +387,44 @@ static void on_alloc(struct memusage *m, const struct event *ev)
 /* -- realloc -- */
 
 /* If another block is live at the address now, the realloc had released the old one. */
-static void restore_block(struct memusage *m, const struct resized *r)
+static void restore_block(struct memusage *m, const struct held_block *h)
 {
 	struct block other;
-	if (!r->is_known)
+	if (h->from == HELD_UNKNOWN)
 		return;
-	if (blocks_find(m->blocks, r->block.addr, &other))
-		count_out(m, memusage_weigh(m, &r->block));
+	if (blocks_find(m->blocks, h->block.addr, &other))
+		count_out(m, memusage_weigh(m, &h->block));
 	else
-		blocks_add(m->blocks, &r->block, NULL);
+		blocks_add(m->blocks, &h->block, NULL);
 }
 
-/* The block that the first half of a realloc by @thread removed, if any. */
-static bool take_resized(struct memusage *m, uint32_t thread, struct resized *out)
+static struct held_block hold(struct memusage *m, const struct event *ev)
 {
-	for (size_t i = 0; i < m->resized.count; i++) {
-		if (m->resized.data[i].thread == thread) {
-			*out = m->resized.data[i];
-			vec_take_swap(&m->resized, i);
-			return true;
-		}
-	}
-	return false;
+	struct held_block held = {.thread = ev->thread, .block.addr = ev->old_addr};
+
+	held.from = blocks_take(m->blocks, ev->old_addr, &held.block) ? HELD_COUNTED : HELD_UNKNOWN;
+	return held;
 }
 
 static void on_realloc_begin(struct memusage *m, const struct event *ev)
 {
-	struct resized r;
-	if (take_resized(m, ev->thread, &r))
-		restore_block(m, &r);
-	r = (struct resized){.thread = ev->thread, .block.addr = ev->old_addr};
-	r.is_known = blocks_take(m->blocks, ev->old_addr, &r.block);
-	*vec_add(&m->resized) = r;
+	struct held_block old;
+	if (held_take(&m->held, ev->thread, &old))
+		restore_block(m, &old);
+	old = hold(m, ev);
+	*vec_add(&m->held.list) = old;
 }
 
-static bool take_old(struct memusage *m, const struct event *ev, struct resized *out)
+/* The block that @ev, the second half of a realloc, changes. */
+static struct held_block take_old(struct memusage *m, const struct event *ev)
 {
-	if (take_resized(m, ev->thread, out)) {
-		if (out->block.addr == ev->old_addr)
-			return out->is_known;
-		restore_block(m, out);
+	struct held_block old;
+	if (held_take(&m->held, ev->thread, &old)) {
+		if (old.block.addr == ev->old_addr)
+			return old;
+		restore_block(m, &old);
 	}
-	out->is_known = blocks_take(m->blocks, ev->old_addr, &out->block);
-	return out->is_known;
+	return hold(m, ev);
 }
 
 /* realloc(p, 0) is a free: its bytes count in the row of free, but not its call. */
@@ -470,7 +451,7 @@ static void on_resize(struct memusage *m, const struct event *ev, const struct b
 }
 
 /* With samples a realloc is a release and an allocation, as in a profile. */
-static void replace_sample(struct memusage *m, const struct event *ev, const struct resized *old)
+static void replace_sample(struct memusage *m, const struct event *ev, const struct held_block *old)
 {
 	if (!ev->addr && ev->size > 0) {
 		restore_block(m, old);
@@ -485,8 +466,8 @@ static void replace_sample(struct memusage *m, const struct event *ev, const str
 
 static void on_realloc_end(struct memusage *m, const struct event *ev)
 {
-	struct resized old;
-	if (!take_old(m, ev, &old)) {
+	struct held_block old = take_old(m, ev);
+	if (old.from == HELD_UNKNOWN) {
 		m->numbers.unknown++;
 		return;
 	}
@@ -640,9 +621,9 @@ void memusage_quick(struct memusage *m, const struct quick_event *ev, size_t cou
 
 void memusage_thread_exit(struct memusage *m, uint32_t thread)
 {
-	struct resized r;
-	if (take_resized(m, thread, &r))
-		restore_block(m, &r);
+	struct held_block held;
+	if (held_take(&m->held, thread, &held))
+		restore_block(m, &held);
 	for (size_t i = 0; i < m->bases.count; i++) {
 		if (m->bases.data[i].thread == thread) {
 			vec_take_swap(&m->bases, i);

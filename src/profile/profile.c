@@ -80,9 +80,9 @@ void profile_raise_peak(struct profile *p)
 /* Events of the heap. */
 
 /* Removes the block at @addr from whichever table it is in. Its bytes stay counted. */
-static struct held profile_hold(struct profile *p, taddr_t addr)
+static struct held_block profile_hold(struct profile *p, taddr_t addr)
 {
-	struct held held = { .from = HELD_UNKNOWN, .block.addr = addr };
+	struct held_block held = { .from = HELD_UNKNOWN, .block.addr = addr };
 	if (blocks_take(p->blocks, addr, &held.block))
 		held.from = HELD_COUNTED;
 	else if (blocks_take(p->ignored, addr, &held.block))
@@ -126,21 +126,6 @@ static void profile_add_ignored(struct profile *p, taddr_t addr, uint64_t size)
 	};
 	if (!blocks_add(p->ignored, &block, NULL) && blocks_take(p->blocks, addr, &old))
 		profile_free_unseen(p, &old);
-}
-
-uint64_t profile_now(const struct profile *p)
-{
-	return p->now_ns;
-}
-
-uint64_t profile_history_begin(const struct profile *p)
-{
-	return p->first_ns + (p->history ? p->history->base_ms * 1000000 : 0);
-}
-
-uint64_t profile_block_clock(const struct profile *p, uint64_t time_ns)
-{
-	return p->has_first && time_ns > p->first_ns ? (time_ns - p->first_ns) / 1000 : 0;
 }
 
 /* The rows "allocate" and "free" of doc/massif.md 2.2. */
@@ -212,25 +197,10 @@ static void profile_free_block(struct profile *p, const struct block *block, uin
  * already released it: it counts as a free.
  */
 
-/* Index of the block that @thread holds; held.count if none. */
-static size_t find_held(const struct profile *p, uint32_t thread)
-{
-	size_t i = 0;
-	while (i < p->held.count && p->held.data[i].thread != thread)
-		i++;
-	return i;
-}
-
-static bool is_taken(const struct profile *p, taddr_t addr)
-{
-	struct block other;
-	return blocks_find(p->blocks, addr, &other) || blocks_find(p->ignored, addr, &other);
-}
-
 /* If another block is live at the address now, the free of the held one was missed. */
-static void restore_block(struct profile *p, const struct held *held)
+static void restore_block(struct profile *p, const struct held_block *held)
 {
-	bool has_other = is_taken(p, held->block.addr);
+	bool has_other = profile_has_block(p, held->block.addr);
 	if (held->from == HELD_UNKNOWN || (held->from == HELD_IGNORED && has_other))
 		return;
 	if (held->from == HELD_IGNORED)
@@ -241,65 +211,60 @@ static void restore_block(struct profile *p, const struct held *held)
 		blocks_add(p->blocks, &held->block, NULL);
 }
 
-/* Keeps held blocks in the order of their first halves. */
-static struct held remove_held(struct profile *p, size_t i)
+/* Undoes a first half. */
+static void undo(struct profile *p, const struct held_block *held)
 {
-	struct held held = p->held.data[i];
-	memmove(&p->held.data[i], &p->held.data[i + 1], (p->held.count - i - 1) * sizeof(held));
-	p->held.count--;
-	return held;
-}
-
-/* Undoes the first half number @i. */
-static void undo(struct profile *p, size_t i)
-{
-	struct held held = remove_held(p, i);
-
-	if (held.from == HELD_COUNTED && is_taken(p, held.block.addr))
-		profile_free_block(p, &held.block, held.thread);
+	if (held->from == HELD_COUNTED && profile_has_block(p, held->block.addr))
+		profile_free_block(p, &held->block, held->thread);
 	else
-		restore_block(p, &held);
+		restore_block(p, held);
 }
 
-/* Undo the first halves of @thread, or of all threads: their second halves will not come. */
-static void realloc_undo_thread(struct profile *p, uint32_t thread)
+void profile_thread_exit(struct profile *p, uint32_t thread)
 {
-	size_t i = find_held(p, thread);
-	if (i < p->held.count)
-		undo(p, i);
+	struct held_block held;
+
+	if (held_take(&p->held, thread, &held))
+		undo(p, &held);
 }
 
 /* Newest first: of two blocks at one address the older one was freed. */
-static void realloc_undo_all(struct profile *p)
+static void undo_all(struct profile *p)
 {
-	while (p->held.count > 0)
-		undo(p, p->held.count - 1);
+	while (p->held.list.count > 0) {
+		const struct held_block held = p->held.list.data[--p->held.list.count];
+
+		undo(p, &held);
+	}
 }
 
-static bool realloc_is_begun(const struct profile *p, uint32_t thread, taddr_t addr)
+bool profile_is_moving(const struct profile *p, uint32_t thread, taddr_t addr)
 {
-	size_t i = find_held(p, thread);
-	return i < p->held.count && p->held.data[i].from != HELD_UNKNOWN &&
-	       p->held.data[i].block.addr == addr;
+	const struct held_block *held = held_find(&p->held, thread);
+
+	return held && held->from != HELD_UNKNOWN && held->block.addr == addr;
 }
 
-void realloc_begin(struct profile *p, const struct event *ev)
+static void realloc_begin(struct profile *p, const struct event *ev)
 {
-	realloc_undo_thread(p, ev->thread);
+	profile_thread_exit(p, ev->thread);
 	if (!ev->old_addr)
 		return;
-	struct held held = profile_hold(p, ev->old_addr);
+	struct held_block held = profile_hold(p, ev->old_addr);
 	held.thread = ev->thread;
-	*vec_add(&p->held) = held;
+	*vec_add(&p->held.list) = held;
 }
 
 /* The block removed by the first half of @ev. Without a first half the block is looked up now. */
-static struct held take_held(struct profile *p, const struct event *ev)
+static struct held_block take_held(struct profile *p, const struct event *ev)
 {
-	size_t i = find_held(p, ev->thread);
-	if (i < p->held.count && p->held.data[i].block.addr == ev->old_addr)
-		return remove_held(p, i);
-	realloc_undo_thread(p, ev->thread);
+	struct held_block held;
+
+	if (held_take(&p->held, ev->thread, &held)) {
+		if (held.block.addr == ev->old_addr)
+			return held;
+		undo(p, &held);
+	}
 	return profile_hold(p, ev->old_addr);
 }
 
@@ -371,14 +336,14 @@ static void replace_sample(struct profile *p, const struct block *old, const str
 	profile_alloc(p, ev);
 }
 
-void realloc_end(struct profile *p, const struct event *ev)
+static void realloc_end(struct profile *p, const struct event *ev)
 {
 	if (!ev->old_addr) {
-		realloc_undo_thread(p, ev->thread);
+		profile_thread_exit(p, ev->thread);
 		profile_alloc(p, ev);
 		return;
 	}
-	struct held held = take_held(p, ev);
+	struct held_block held = take_held(p, ev);
 	if (!ev->addr && ev->size > 0) {
 		p->totals.failed++;
 		restore_block(p, &held);
@@ -444,10 +409,10 @@ struct profile *profile_clone(const struct profile *p)
 	if (p->leaf_of_node)
 		c->leaf_of_node = xmemdup(p->leaf_of_node,
 					  p->leaf_of_node_count * sizeof(*p->leaf_of_node));
-	if (p->held.data)
-		c->held.data = xmemdup(p->held.data, p->held.count * sizeof(*p->held.data));
-	c->held.capacity = p->held.count;
-	realloc_undo_all(c); /* the threads that were in a realloc do not exist in the child */
+	c->held = (struct held_blocks){0};
+	for (size_t i = 0; i < p->held.list.count; i++)
+		*vec_add(&c->held.list) = p->held.list.data[i];
+	undo_all(c); /* the threads that were in a realloc do not exist in the child */
 	return c;
 }
 
@@ -469,7 +434,7 @@ void profile_free(struct profile *p)
 	snapshots_deinit(&p->snapshots);
 	history_free(p->history);
 	pages_deinit(&p->pages);
-	vec_deinit(&p->held);
+	vec_deinit(&p->held.list);
 	vec_deinit(&p->leaf);
 	free(p->leaf_of_node);
 	overlay_free(p->overlay);
@@ -482,22 +447,18 @@ void profile_free(struct profile *p)
 /* Events. */
 
 /*
- * Whether a live block begins so shortly above @addr that both are in one block of malloc: then the
+ * If a live block begins so shortly above the address that both are in one block of malloc, the
  * program got it from an operator new that puts a header before each block.
  */
-static bool is_header(const struct profile *p, taddr_t addr)
-{
-	struct block block;
-	return blocks_find(p->blocks, addr + 16, &block) ||
-	       blocks_find(p->blocks, addr + 8, &block);
-}
-
 static void note_unknown_free(struct profile *p, const struct event *ev)
 {
+	struct block block;
+
 	if (ev->is_inner)
 		return;
 	p->totals.unknown_frees++;
-	p->totals.header_frees += is_header(p, ev->addr);
+	p->totals.header_frees += blocks_find(p->blocks, ev->addr + 16, &block) ||
+				  blocks_find(p->blocks, ev->addr + 8, &block);
 }
 
 static inline void on_free(struct profile *p, const struct event *ev)
@@ -697,15 +658,10 @@ void profile_event(struct profile *p, const struct event *ev)
 	}
 }
 
-void profile_thread_exit(struct profile *p, uint32_t thread)
-{
-	realloc_undo_thread(p, thread);
-}
-
 void profile_finish(struct profile *p, uint64_t time_ns)
 {
 	read_time(p, time_ns);
-	realloc_undo_all(p);
+	undo_all(p);
 	if (p->options.peak_at_exit)
 		try_peak(p, "endPEAK");
 }
@@ -732,7 +688,7 @@ int profile_each_block(const struct profile *p, int (*fn)(void *ctx, const struc
 int profile_each_ignored(const struct profile *p, int (*fn)(void *ctx, const struct block *block),
 			 void *ctx)
 {
-	return p->held.count > 0 ? -EAGAIN : blocks_each(p->ignored, fn, ctx);
+	return p->held.list.count > 0 ? -EAGAIN : blocks_each(p->ignored, fn, ctx);
 }
 
 uint64_t profile_block_count(const struct profile *p)
@@ -777,6 +733,21 @@ void profile_restart_history(struct profile *p)
 	history_restart(p->history, &p->totals, p->leaf.data, p->time_ms);
 	p->history->base_ns = profile_age(p);
 	p->peak_limit = p->totals.live_bytes;
+}
+
+uint64_t profile_now(const struct profile *p)
+{
+	return p->now_ns;
+}
+
+uint64_t profile_history_begin(const struct profile *p)
+{
+	return p->first_ns + (p->history ? p->history->base_ms * 1000000 : 0);
+}
+
+uint64_t profile_block_clock(const struct profile *p, uint64_t time_ns)
+{
+	return p->has_first && time_ns > p->first_ns ? (time_ns - p->first_ns) / 1000 : 0;
 }
 
 const struct profile_totals *profile_totals(const struct profile *p)
@@ -825,11 +796,6 @@ bool profile_has_block(const struct profile *p, taddr_t addr)
 	return blocks_find(p->blocks, addr, &block) || blocks_find(p->ignored, addr, &block);
 }
 
-bool profile_is_moving(const struct profile *p, uint32_t thread, taddr_t addr)
-{
-	return realloc_is_begun(p, thread, addr);
-}
-
 uint32_t profile_leaf_count(const struct profile *p)
 {
 	return (uint32_t)p->leaf.count - 1;
@@ -841,48 +807,11 @@ const struct leaf *profile_leaf(const struct profile *p, uint32_t leaf)
 	return &p->leaf.data[leaf];
 }
 
-uint32_t profile_snapshot_count(const struct profile *p)
-{
-	return p->snapshots.count;
-}
-
-const struct snapshot *profile_snapshot(const struct profile *p, uint32_t i)
-{
-	CHECK(i < p->snapshots.count);
-	return &p->snapshots.record[i].snapshot;
-}
-
-uint32_t profile_snapshot_leaves(const struct profile *p, uint32_t i, uint64_t **bytes_out)
-{
-	uint32_t all = profile_leaf_count(p), count = leaves_shown(p);
-	uint64_t *bytes = xcalloc((size_t)all + 1, sizeof(*bytes));
-	for (uint32_t leaf = 1; leaf <= count; leaf++)
-		bytes[leaf] = p->leaf.data[leaf].live_bytes;
-	if (i != UINT32_MAX) {
-		CHECK(i < p->snapshots.count);
-		CHECK(p->snapshots.record[i].snapshot.kind != SNAPSHOT_EMPTY);
-		snapshots_undo(&p->snapshots, i, bytes, all);
-		count = p->snapshots.record[i].leaf_count;
-	}
-	*bytes_out = bytes;
-	return count;
-}
-
-void profile_current(const struct profile *p, uint64_t time_ns, struct snapshot *out)
-{
-	*out = state_now(p);
-	out->kind = SNAPSHOT_EMPTY;
-	if (p->options.time_unit == TIME_MS && p->has_first)
-		out->time = (MAX(time_ns, p->now_ns) - p->first_ns) / 1000000;
-	if (p->options.time_unit == TIME_INSTRUCTIONS)
-		out->time = MAX(out->time, p->options.instructions(p->options.instructions_ctx));
-}
-
 size_t profile_memory(const struct profile *p)
 {
 	return sizeof(*p) + p->leaf.capacity * sizeof(*p->leaf.data) +
 	       p->leaf_of_node_count * sizeof(*p->leaf_of_node) +
-	       p->held.capacity * sizeof(*p->held.data) +
+	       p->held.list.capacity * sizeof(*p->held.list.data) +
 	       p->pages.range.capacity * sizeof(*p->pages.range.data) + blocks_memory(p->ignored) +
 	       snapshots_memory(&p->snapshots);
 }

@@ -30,13 +30,6 @@ static int add_block(void *ctx, const struct block *block)
 	return 0;
 }
 
-/* The bytes of EVENT_COUNT are in no table. */
-static void add_counted(struct sum *s)
-{
-	s->bytes += s->profile->counted_bytes;
-	s->blocks += s->profile->counted_blocks;
-}
-
 static void add_pages(struct sum *s)
 {
 	const struct pages *pages = &s->profile->pages;
@@ -130,11 +123,12 @@ void profile_check(const struct profile *p)
 	blocks_each(p->blocks, add_block, &s);
 	CHECK(s.count == blocks_count(p->blocks));
 	overlay_each(p->overlay, add_block, &s);
-	for (size_t i = 0; i < p->held.count; i++)
-		if (p->held.data[i].from == HELD_COUNTED)
-			add_block(&s, &p->held.data[i].block);
+	for (size_t i = 0; i < p->held.list.count; i++)
+		if (p->held.list.data[i].from == HELD_COUNTED)
+			add_block(&s, &p->held.list.data[i].block);
 	add_pages(&s);
-	add_counted(&s);
+	s.bytes += p->counted_bytes; /* those of EVENT_COUNT are in no table */
+	s.blocks += p->counted_blocks;
 	CHECK(s.bytes + p->lost_bytes == p->totals.live_bytes);
 	CHECK(s.blocks + p->lost_blocks == p->totals.live_blocks);
 	CHECK(s.extra + p->lost_extra == p->totals.extra);

@@ -101,11 +101,6 @@ static bool may_pair(const struct profile *p)
 	return !p->options.no_heap && !p->ignored->count;
 }
 
-static inline bool is_pair(const struct quick_event *first, const struct quick_event *second)
-{
-	return second->addr == first->addr && second->is_free;
-}
-
 void profile_reserve(struct profile *p, uint64_t count)
 {
 	blocks_reserve(p->blocks, count);
@@ -133,8 +128,8 @@ void profile_quick(struct profile *p, const struct quick_event *ev, size_t count
 		const struct quick_event *near = ev + MIN(BLOCKS_AHEAD, end - ev);
 		for (; fetched < near; fetched++)
 			blocks_prefetch(p->blocks, fetched->addr);
-		if (pairs && !ev->is_free && ev + 1 < end && is_pair(ev, ev + 1) &&
-		    quick_pair(p, ev)) {
+		if (pairs && !ev->is_free && ev + 1 < end && ev[1].is_free &&
+		    ev[1].addr == ev->addr && quick_pair(p, ev)) {
 			ev++;
 			continue;
 		}

@@ -326,27 +326,13 @@ void snapshots_try_peak(struct snapshots *s, const struct snapshot *now, uint32_
 /* Call it before the live bytes of @leaf, number @index, change. */
 void snapshots_save_leaf(struct snapshots *s, struct leaf *leaf, uint32_t index);
 
-/* Converts @bytes (live values by leaf, @leaf_count the highest) to those of record @i. */
-void snapshots_undo(const struct snapshots *s, uint32_t i, uint64_t *bytes, uint32_t leaf_count);
-
 size_t snapshots_memory(const struct snapshots *s);
 
 /*
- * The internals of a profile, for the files that change or check it: profile.c, profile.c,
- * profile_quick.c, profile.c, overlay.c, profile_check.c.
+ * The profile itself, and what events do to it: time, leaves, totals, blocks, snapshot attempts.
  */
 
 #define LEAF_IGNORED UINT32_MAX
-
-/* Which table a block was taken from. */
-enum held_from { HELD_UNKNOWN, HELD_COUNTED, HELD_IGNORED };
-
-/* A block removed by the first half of a realloc. Its bytes stay counted. */
-struct held {
-	uint32_t thread;
-	enum held_from from;
-	struct block block; /* HELD_UNKNOWN: only the address */
-};
 
 struct profile {
 	struct profile_options options;
@@ -356,7 +342,7 @@ struct profile {
 	/* blocks below others; NULL until the program announces its first one */
 	struct overlay *overlay;
 	struct pages pages;
-	VEC(struct held) held;    /* at most one per thread */
+	struct held_blocks held;  /* at most one per thread; their bytes stay counted */
 	VEC(struct leaf) leaf;    /* [0] is not used */
 	uint32_t *leaf_of_node;   /* 0 = not determined yet, LEAF_IGNORED */
 	size_t leaf_of_node_count;
@@ -383,14 +369,7 @@ static inline uint64_t profile_block_extra(const struct profile *p, const struct
 
 static inline struct weight profile_weigh(const struct profile *p, const struct block *block)
 {
-	uint64_t extra = profile_block_extra(p, block);
-
-	if (block->weighted)
-		return estimate_weigh_marked(block, extra,
-					     p->options.sample_interval ? ESTIMATE_UNIT : 1);
-	if (p->options.sample_interval)
-		return estimate_weigh(p->options.sample_interval, block, extra);
-	return (struct weight){.bytes = block->size, .extra = extra, .blocks = 1, .calls = 1};
+	return estimate_block(p->options.sample_interval, block, profile_block_extra(p, block));
 }
 
 /* The time since profile_start. */
@@ -637,11 +616,5 @@ static inline void count_free(struct profile *p, uint32_t leaf, struct weight w)
 	p->totals.frees += w.blocks;
 	try_heap_normal(p, "dealloc");
 }
-
-/* A realloc in two halves, for profile.c: in between the block is held, in no table. */
-
-/* Whether @thread is in a realloc of the block at @addr, which was known. */
-void realloc_begin(struct profile *p, const struct event *ev);
-void realloc_end(struct profile *p, const struct event *ev);
 
 #endif

@@ -123,12 +123,6 @@ static uint32_t find_cullable(const struct snapshots *s, const bool *is_gone)
 	return best;
 }
 
-static void mark_journal(const struct snapshot_record *r, uint8_t *marks)
-{
-	for (size_t i = 0; i < r->journal.count; i++)
-		marks[r->journal.data[i].leaf / 8] |= (uint8_t)(1u << r->journal.data[i].leaf % 8);
-}
-
 /*
  * Adds to @to the entries of @from for leaves that existed at @to and have no entry there. @marks:
  * existing entries.
@@ -166,7 +160,11 @@ static void merge_journals(struct snapshots *s, const bool *is_gone)
 		}
 		if (keeper && !is_marked) {
 			memset(marks, 0, leaf_max / 8 + 1);
-			mark_journal(keeper, marks);
+			for (size_t k = 0; k < keeper->journal.count; k++) {
+				uint32_t leaf = keeper->journal.data[k].leaf;
+
+				marks[leaf / 8] |= (uint8_t)(1u << leaf % 8);
+			}
 			is_marked = true;
 		}
 		if (keeper)
@@ -319,7 +317,18 @@ void snapshots_save_leaf(struct snapshots *s, struct leaf *leaf, uint32_t index)
 	};
 }
 
-void snapshots_undo(const struct snapshots *s, uint32_t i, uint64_t *bytes, uint32_t leaf_count)
+size_t snapshots_memory(const struct snapshots *s)
+{
+	size_t bytes = s->max * sizeof(*s->record);
+	for (uint32_t i = 0; i < s->count; i++)
+		bytes += s->record[i].journal.capacity * sizeof(struct journal_entry);
+	return bytes;
+}
+
+/* Of a profile. */
+
+/* Converts @bytes (live values by leaf, @leaf_count the highest) to those of record @i. */
+static void undo(const struct snapshots *s, uint32_t i, uint64_t *bytes, uint32_t leaf_count)
 {
 	for (uint32_t k = s->count; k-- > i;) {
 		const struct snapshot_record *r = &s->record[k];
@@ -331,10 +340,39 @@ void snapshots_undo(const struct snapshots *s, uint32_t i, uint64_t *bytes, uint
 	}
 }
 
-size_t snapshots_memory(const struct snapshots *s)
+uint32_t profile_snapshot_count(const struct profile *p)
 {
-	size_t bytes = s->max * sizeof(*s->record);
-	for (uint32_t i = 0; i < s->count; i++)
-		bytes += s->record[i].journal.capacity * sizeof(struct journal_entry);
-	return bytes;
+	return p->snapshots.count;
+}
+
+const struct snapshot *profile_snapshot(const struct profile *p, uint32_t i)
+{
+	CHECK(i < p->snapshots.count);
+	return &p->snapshots.record[i].snapshot;
+}
+
+uint32_t profile_snapshot_leaves(const struct profile *p, uint32_t i, uint64_t **bytes_out)
+{
+	uint32_t all = (uint32_t)p->leaf.count - 1, count = leaves_shown(p);
+	uint64_t *bytes = xcalloc((size_t)all + 1, sizeof(*bytes));
+	for (uint32_t leaf = 1; leaf <= count; leaf++)
+		bytes[leaf] = p->leaf.data[leaf].live_bytes;
+	if (i != UINT32_MAX) {
+		CHECK(i < p->snapshots.count);
+		CHECK(p->snapshots.record[i].snapshot.kind != SNAPSHOT_EMPTY);
+		undo(&p->snapshots, i, bytes, all);
+		count = p->snapshots.record[i].leaf_count;
+	}
+	*bytes_out = bytes;
+	return count;
+}
+
+void profile_current(const struct profile *p, uint64_t time_ns, struct snapshot *out)
+{
+	*out = state_now(p);
+	out->kind = SNAPSHOT_EMPTY;
+	if (p->options.time_unit == TIME_MS && p->has_first)
+		out->time = (MAX(time_ns, p->now_ns) - p->first_ns) / 1000000;
+	if (p->options.time_unit == TIME_INSTRUCTIONS)
+		out->time = MAX(out->time, p->options.instructions(p->options.instructions_ctx));
 }

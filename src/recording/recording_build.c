@@ -69,13 +69,6 @@ static uint32_t object_row(struct recording_builder *b, uint32_t id)
 	return *slot == NO_OBJECT ? 0 : *slot;
 }
 
-/* Adds the executable, if it is known, as an object. */
-static void recording_names_program(struct recording_builder *b)
-{
-	if (b->in.names.program)
-		object_row(b, b->in.names.program);
-}
-
 /* -- frames -- */
 
 /* @is_below_main: start-up code. */
@@ -232,7 +225,8 @@ void recording_builder_init(struct recording_builder *b, struct recording *r,
 			    const struct recording_input *in)
 {
 	*b = (struct recording_builder){.r = r, .in = *in, .peak_epoch = UINT64_MAX};
-	recording_names_program(b);
+	if (in->names.program) /* the first object */
+		object_row(b, in->names.program);
 }
 
 void recording_builder_deinit(struct recording_builder *b)

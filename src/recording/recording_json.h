@@ -10,9 +10,6 @@
 void recording_put_count(FILE *out, const struct recording *r, uint64_t value);
 void recording_put_variance(FILE *out, const struct recording *r, uint64_t value); /* bytes^2 */
 
-/* @text as a JSON string with quotes, in valid UTF-8; NULL becomes null. */
-void recording_put_string(FILE *out, const char *text);
-
 /* Samples do not show which block was the last of its thread. */
 bool recording_knows_temporary(const struct recording *r);
 

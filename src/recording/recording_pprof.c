@@ -72,18 +72,14 @@ static void free_messages(void *pointers)
 
 /* -- names -- */
 
-static bool is_library(const struct recording *r, size_t row)
-{
-	return strstr(r->text.data[recording_get(r, RECORDING_OBJECTS, row, OBJECT_PATH)], ".so");
-}
-
 /*
  * The row of the program's object. That is the first one, unless it is a library: the dynamic
  * linker, which was executed to run the program, or in a recording that does not know its program.
  */
 static size_t program_object(const struct recording *r)
 {
-	if (!recording_rows(r, RECORDING_OBJECTS) || !is_library(r, 0))
+	if (!recording_rows(r, RECORDING_OBJECTS) ||
+	    !strstr(r->text.data[recording_get(r, RECORDING_OBJECTS, 0, OBJECT_PATH)], ".so"))
 		return 0;
 	for (size_t i = 0; i < recording_rows(r, RECORDING_FRAMES); i++) {
 		uint64_t object = recording_get(r, RECORDING_FRAMES, i, FRAME_OBJECT);

@@ -47,19 +47,6 @@ void recording_read_my_code(struct recording *r)
 
 /* -- frames -- */
 
-/* The function that contains frame @row, itself if it is not inlined. */
-static size_t real_row(const struct recording *r, size_t row)
-{
-	while (row > 0 && recording_get(r, RECORDING_FRAMES, row, FRAME_INLINED))
-		row--;
-	return row;
-}
-
-static enum frame_rank rank_of_wrapper(const char *function)
-{
-	return wrapper_is_named(function) ? RANK_FUNCTION : RANK_UNNAMED;
-}
-
 /*
  * The recording knows which functions the user named as allocators, and start-up code. An inlined
  * function whose source file is not known belongs to the one that contains it.
@@ -80,15 +67,17 @@ static struct recording_role find_role(const struct recording *r, size_t row,
 			wrapper_is_malloc_like(text->function) ||
 			(text->function && *text->function == '[');
 	if (role.rank == RANK_SITE && kind != KIND_PROGRAM && kind != KIND_LIBRARY)
-		role.rank = rank_of_wrapper(text->function);
+		role.rank = wrapper_rank_named(text->function);
 	return role;
 }
 
 struct recording_role recording_frame_role(const struct recording *r, size_t row)
 {
 	struct frame_text text = recording_frame_text(r, row);
-	size_t real = real_row(r, row);
+	size_t real = row; /* of the function that contains the frame */
 
+	while (real > 0 && recording_get(r, RECORDING_FRAMES, real, FRAME_INLINED))
+		real--;
 	text.my_code = NULL;
 	struct recording_role role = find_role(r, row, &text);
 
@@ -105,7 +94,7 @@ static enum frame_rank rank_by_user(const struct frame_text *text,
 		return role->is_fixed ? role->rank : RANK_SITE;
 	case MY_CODE_NOT_MINE:
 		return text->function && *text->function == '[' ? role->rank :
-								  rank_of_wrapper(text->function);
+								  wrapper_rank_named(text->function);
 	default:
 		return role->rank;
 	}

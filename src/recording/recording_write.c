@@ -29,13 +29,6 @@ static void put_number(struct buffer *b, uint64_t value)
 	put_byte(b, (uint8_t)value);
 }
 
-static void put_bytes(struct buffer *b, const char *text, size_t size)
-{
-	vec_reserve(&b->byte, b->byte.count + size);
-	memcpy(&b->byte.data[b->byte.count], text, size);
-	b->byte.count += size;
-}
-
 static void put_column(struct buffer *b, const uint64_t *value, size_t rows)
 {
 	uint64_t last = 0;
@@ -91,8 +84,11 @@ void recording_write_texts(struct recording_out *out, const struct recording *r,
 			size += strlen(r->text.data[end]);
 		put_number(&b, end - first);
 		for (size_t i = first; i < end; i++) {
-			put_number(&b, strlen(r->text.data[i]));
-			put_bytes(&b, r->text.data[i], strlen(r->text.data[i]));
+			size = strlen(r->text.data[i]);
+			put_number(&b, size);
+			vec_reserve(&b.byte, b.byte.count + size);
+			memcpy(&b.byte.data[b.byte.count], r->text.data[i], size);
+			b.byte.count += size;
 		}
 		write_chunk(out, RECORDING_TEXTS, &b);
 	}

@@ -13,7 +13,7 @@
 #include "base/alloc.h"
 #include "base/amount.h"
 #include "base/cleanup.h"
-#include "base/json.h"
+#include "base/json_write.h"
 #include "base/text.h"
 #include "output/path_tree.h"
 #include "recording/recording_json.h"
@@ -324,44 +324,35 @@ void diff_rows_write_csv(FILE *out, const struct diff_rows *rows, bool has_block
 
 /* -- JSON -- */
 
-static void put_text(FILE *out, const char *text)
+static void put_json_row(struct json_writer *w, const struct diff_row *row, bool has_blocks)
 {
-	json_put_text(out, text, strlen(text));
-}
-
-static void put_number(FILE *out, const char *name, uint64_t value, bool is_known)
-{
-	fprintf(out, ",\"%s\":", name);
-	if (is_known)
-		fprintf(out, "%" PRIu64, value);
-	else
-		fputs("null", out);
-}
-
-static void put_json_row(FILE *out, const struct diff_row *row, bool has_blocks)
-{
-	fputs("{\"call_site\":", out);
-	put_text(out, row->site);
-	put_number(out, "old_bytes", row->bytes[PATH_OLD], true);
-	put_number(out, "new_bytes", row->bytes[PATH_NEW], true);
-	put_number(out, "old_blocks", row->blocks[PATH_OLD], has_blocks);
-	put_number(out, "new_blocks", row->blocks[PATH_NEW], has_blocks);
-	fputs(",\"path\":[", out);
-	for (size_t i = 0; i < row->function.count; i++) {
-		fputs(i ? "," : "", out);
-		put_text(out, row->function.data[i]);
+	json_write_open(w, NULL, '{');
+	json_write_text(w, "call_site", row->site);
+	json_write_numbers(w, {"old_bytes", row->bytes[PATH_OLD]},
+			   {"new_bytes", row->bytes[PATH_NEW]});
+	if (has_blocks) {
+		json_write_numbers(w, {"old_blocks", row->blocks[PATH_OLD]},
+				   {"new_blocks", row->blocks[PATH_NEW]});
+	} else {
+		json_write_text(w, "old_blocks", NULL);
+		json_write_text(w, "new_blocks", NULL);
 	}
-	fputs("]}", out);
+	json_write_open(w, "path", '[');
+	for (size_t i = 0; i < row->function.count; i++)
+		json_write_text(w, NULL, row->function.data[i]);
+	json_write_close(w, 2);
 }
 
 void diff_rows_write_json(FILE *out, const struct diff_rows *rows, bool has_blocks)
 {
-	putc('[', out);
+	struct json_writer w = {.out = out};
+
+	json_write_open(&w, NULL, '[');
 	for (size_t i = 0; i < rows->row.count; i++) {
-		fputs(i ? ",\n" : "\n", out);
-		put_json_row(out, &rows->row.data[i], has_blocks);
+		json_write_line(&w, 0);
+		put_json_row(&w, &rows->row.data[i], has_blocks);
 	}
-	putc(']', out);
+	json_write_close(&w, 1);
 }
 
 static const char *const side_names[] = {[PATH_OLD] = "old", [PATH_NEW] = "new"};
@@ -381,61 +372,57 @@ static void put_profile(FILE *out, const struct input *input, const char *more,
 
 typedef uint32_t number_fn(const struct frame_match *m, enum path_side side, size_t frame);
 
-static void put_numbers(FILE *out, const struct frame_match *m, enum path_side side,
+static void put_numbers(struct json_writer *w, const struct frame_match *m, enum path_side side,
 			const struct massif_json_frames *frames, number_fn *number)
 {
-	putc('[', out);
+	json_write_open(w, number == frame_match_site ? "site" : "function", '[');
 	for (size_t i = 0; i < frames->count; i++)
-		fprintf(out, "%s%" PRIu32, i ? "," : "",
-			number(m, side, frames->node ? frames->node[i] : i));
-	putc(']', out);
+		json_write_number(w, NULL, number(m, side, frames->node ? frames->node[i] : i));
+	json_write_close(w, 1);
 }
 
-static void put_match(FILE *out, const struct frame_match *m,
+static void put_match(struct json_writer *w, const struct frame_match *m,
 		      const struct massif_json_frames frames[2])
 {
-	fputs(",\n\"match\":{\"functions\":[", out);
-	for (uint32_t i = 0; i < frame_match_function_count(m); i++) {
-		const char *name = frame_match_name(m, i);
-
-		fputs(i ? "," : "", out);
-		json_put_text(out, name, strlen(name));
-	}
-	putc(']', out);
+	json_write_open(json_write_line(w, 0), "match", '{');
+	json_write_open(w, "functions", '[');
+	for (uint32_t i = 0; i < frame_match_function_count(m); i++)
+		json_write_text(w, NULL, frame_match_name(m, i));
+	json_write_close(w, 1);
 	for (int side = PATH_OLD; side <= PATH_NEW; side++) {
-		fprintf(out, ",\n\"%s\":{\"function\":", side_names[side]);
-		put_numbers(out, m, (enum path_side)side, &frames[side], frame_match_function);
-		fputs(",\n\"site\":", out);
-		put_numbers(out, m, (enum path_side)side, &frames[side], frame_match_site);
-		putc('}', out);
+		json_write_open(json_write_line(w, 0), side_names[side], '{');
+		put_numbers(w, m, (enum path_side)side, &frames[side], frame_match_function);
+		json_write_line(w, 0);
+		put_numbers(w, m, (enum path_side)side, &frames[side], frame_match_site);
+		json_write_close(w, 1);
 	}
-	putc('}', out);
-}
-
-static void put_rows(FILE *out, const struct diff_json_rows *r, bool has_blocks)
-{
-	for (int side = PATH_OLD; side <= PATH_NEW; side++) {
-		fprintf(out, ",\n\"%s_view\":", side_names[side]);
-		json_put_text(out, r->view[side], strlen(r->view[side]));
-	}
-	fputs(",\n\"changes\":", out);
-	diff_rows_write_json(out, r->rows, has_blocks);
+	json_write_close(w, 1);
 }
 
 void diff_json_write(FILE *out, const struct input *input, char *const more[2],
 		     const struct frame_match *match, const struct diff_json_rows *rows)
 {
+	static const char *const view_names[] = {"old_view", "new_view"};
+	struct json_writer w = {.out = out};
 	struct massif_json_frames frames[2];
 
-	fputs("{\"format\":\"ptmem-report-diff\",\"version\":1", out);
+	json_write_open(&w, NULL, '{');
+	json_write_text(&w, "format", "ptmem-report-diff");
+	json_write_number(&w, "version", 1);
 	for (int side = PATH_OLD; side <= PATH_NEW; side++) {
-		fprintf(out, ",\n\"%s\":", side_names[side]);
+		json_write_name(json_write_line(&w, 0), side_names[side]);
 		put_profile(out, &input[side], more[side], &frames[side]);
 	}
-	put_match(out, match, frames);
-	if (rows)
-		put_rows(out, rows, input->kind == INPUT_RECORDING);
-	fputs("}\n", out);
+	put_match(&w, match, frames);
+	for (int side = PATH_OLD; rows && side <= PATH_NEW; side++) {
+		json_write_text(json_write_line(&w, 0), view_names[side], rows->view[side]);
+	}
+	if (rows) {
+		json_write_name(json_write_line(&w, 0), "changes");
+		diff_rows_write_json(out, rows->rows, input->kind == INPUT_RECORDING);
+	}
+	json_write_close(&w, 1);
+	putc('\n', out);
 	free(frames[PATH_OLD].node);
 	free(frames[PATH_NEW].node);
 }

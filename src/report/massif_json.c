@@ -20,7 +20,7 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
-#include "base/json.h"
+#include "base/json_write.h"
 #include "output/path_tree.h"
 #include "report/massif_file.h"
 #include "report/massif_paths.h"
@@ -29,13 +29,13 @@
 enum json_frame_kind { JSON_PROGRAM, JSON_LIBRARY, JSON_ALLOCATOR, JSON_RUNTIME, JSON_NONE };
 
 /* Bytes of a leaf at a snapshot. */
-struct held {
+struct massif_held {
 	uint32_t leaf;
 	uint64_t bytes;
 };
 
-struct json_writer {
-	FILE *out;
+struct massif_json {
+	struct json_writer w;
 	const struct massif_file *file;
 	struct path_tree *nodes;   /* stacks, outermost frame first; names are the lines' texts */
 	struct path_tree *frames;  /* children of its root: the distinct names */
@@ -58,7 +58,7 @@ static struct massif_text text_of(const struct massif_frame *frame)
 	return t;
 }
 
-static uint32_t add_frame(struct json_writer *j, uint32_t node)
+static uint32_t add_frame(struct massif_json *j, uint32_t node)
 {
 	struct massif_frame frame;
 
@@ -76,7 +76,7 @@ static uint32_t add_frame(struct json_writer *j, uint32_t node)
 	return i;
 }
 
-static uint32_t add_node(struct json_writer *j, uint32_t parent, uint32_t frame)
+static uint32_t add_node(struct massif_json *j, uint32_t parent, uint32_t frame)
 {
 	const char *name = path_tree_node(j->frames, frame)->name;
 	uint32_t node = path_tree_child(j->nodes, parent, name, strlen(name));
@@ -89,7 +89,7 @@ static uint32_t add_node(struct json_writer *j, uint32_t parent, uint32_t frame)
 }
 
 /* The node that is the call site of the stack between @innermost and, in the file, @outermost. */
-static uint32_t site_node(const struct json_writer *j, uint32_t outermost, uint32_t innermost)
+static uint32_t site_node(const struct massif_json *j, uint32_t outermost, uint32_t innermost)
 {
 	for (size_t i = massif_wrapper_site(j->file, outermost); i > 0; i--)
 		innermost = path_tree_node(j->nodes, innermost)->parent;
@@ -97,7 +97,7 @@ static uint32_t site_node(const struct json_writer *j, uint32_t outermost, uint3
 }
 
 /* The leaf of the stack from @node of the file back to its root, which is not part of the stack. */
-static uint32_t add_leaf(struct json_writer *j, uint32_t node)
+static uint32_t add_leaf(struct massif_json *j, uint32_t node)
 {
 	uint32_t at = 0, n = node;
 
@@ -113,40 +113,40 @@ static uint32_t add_leaf(struct json_writer *j, uint32_t node)
 	return j->leaf_of.data[at] - 1;
 }
 
-static void put_state(struct json_writer *j, size_t snapshot)
+static void put_state(struct massif_json *j, size_t snapshot)
 {
-	VEC(struct held) held = {0};
+	VEC(struct massif_held) held = {0};
 	uint32_t root = j->file->snapshot[snapshot].root;
 
 	for (uint32_t n = root, end = massif_tree_end(j->file, root); n < end; n++) {
 		uint64_t bytes = massif_own_bytes(j->file, n);
 
 		if (bytes)
-			*vec_add(&held) = (struct held){add_leaf(j, n), bytes};
+			*vec_add(&held) = (struct massif_held){add_leaf(j, n), bytes};
 	}
-	fprintf(j->out, "{\"snapshot\":%zu,\"leaf\":[", snapshot);
+	json_write_open(&j->w, NULL, '{');
+	json_write_number(&j->w, "snapshot", snapshot);
+	json_write_open(&j->w, "leaf", '[');
 	for (size_t i = 0; i < held.count; i++)
-		fprintf(j->out, "%s%" PRIu32, i ? "," : "", held.data[i].leaf);
-	fputs("],\"bytes\":[", j->out);
+		json_write_number(&j->w, NULL, held.data[i].leaf);
+	json_write_close(&j->w, 1);
+	json_write_open(&j->w, "bytes", '[');
 	for (size_t i = 0; i < held.count; i++)
-		fprintf(j->out, "%s%" PRIu64, i ? "," : "", held.data[i].bytes);
-	fputs("]}", j->out);
+		json_write_number(&j->w, NULL, held.data[i].bytes);
+	json_write_close(&j->w, 2);
 	vec_deinit(&held);
 }
 
-static void put_states(struct json_writer *j)
+static void put_states(struct massif_json *j)
 {
-	bool is_first = true;
-
-	fputs(",\n\"states\":[", j->out);
+	json_write_open(json_write_line(&j->w, 0), "states", '[');
 	for (size_t i = 0; i < j->file->snapshot_count; i++) {
 		if (!j->file->snapshot[i].root)
 			continue;
-		fputs(is_first ? "\n" : ",\n", j->out);
-		is_first = false;
+		json_write_line(&j->w, 0);
 		put_state(j, i);
 	}
-	fputs("]", j->out);
+	json_write_close(&j->w, 1);
 }
 
 /* Names. */
@@ -171,13 +171,8 @@ static enum json_frame_kind kind_of(const struct massif_frame *frame)
 	return strstr(object, ".so") ? JSON_LIBRARY : JSON_PROGRAM;
 }
 
-static void put_text(struct json_writer *j, struct massif_text t)
-{
-	json_put_text(j->out, t.at, t.size);
-}
-
 /* Joins several lines. */
-static void put_lines(struct json_writer *j, struct massif_text t)
+static void put_lines(struct massif_json *j, const char *name, struct massif_text t)
 {
 	_cleanup_free_ char *line = xasprintf("%.*s", MASSIF_TEXT(t));
 
@@ -188,19 +183,19 @@ static void put_lines(struct json_writer *j, struct massif_text t)
 
 	for (; size && line[size - 1] == ' ';)
 		size--;
-	json_put_text(j->out, line, size);
+	json_write_text_n(&j->w, name, line, size);
 }
 
-static void put_function(struct json_writer *j, const struct massif_frame *frame)
+static void put_function(struct massif_json *j, const struct massif_frame *frame)
 {
 	if (frame->line == MASSIF_LINE_AGGREGATE)
-		fputs("\"[below threshold]\"", j->out);
+		json_write_text(&j->w, NULL, "[below threshold]");
 	else if (frame->line == MASSIF_LINE_ROOT)
-		fputs("\"[allocation functions]\"", j->out);
+		json_write_text(&j->w, NULL, "[allocation functions]");
 	else if (massif_text_is(frame->function, "???"))
-		fputs("null", j->out);
+		json_write_text(&j->w, NULL, NULL);
 	else
-		put_text(j, frame->function);
+		json_write_text_n(&j->w, NULL, frame->function.at, frame->function.size);
 }
 
 enum column { FUNCTION, FILE_NAME, LINE, OBJECT, KIND, RANK, ROLE, COLUMNS };
@@ -224,7 +219,7 @@ static unsigned role_of(const struct massif_frame *frame)
 	       (wrapper_is_malloc_like(function) ? ROLE_FIXED : 0u);
 }
 
-static void put_cell(struct json_writer *j, enum column column, uint32_t i)
+static void put_cell(struct massif_json *j, enum column column, uint32_t i)
 {
 	struct massif_frame frame;
 
@@ -232,97 +227,93 @@ static void put_cell(struct json_writer *j, enum column column, uint32_t i)
 	if (column == FUNCTION)
 		put_function(j, &frame);
 	else if (column == FILE_NAME)
-		put_text(j, frame.file);
+		json_write_text_n(&j->w, NULL, frame.file.at, frame.file.size);
 	else if (column == LINE)
-		fprintf(j->out, "%" PRIu64, frame.line_number);
+		json_write_number(&j->w, NULL, frame.line_number);
 	else if (column == OBJECT)
-		fprintf(j->out, "%" PRId64, (int64_t)j->object_of.data[i] - 1);
+		json_write_format(&j->w, NULL, "%" PRId64, (int64_t)j->object_of.data[i] - 1);
 	else if (column == KIND)
-		fprintf(j->out, "%d", kind_of(&frame));
+		json_write_number(&j->w, NULL, kind_of(&frame));
 	else if (column == RANK)
-		fprintf(j->out, "%d", rank_of(&frame));
+		json_write_number(&j->w, NULL, rank_of(&frame));
 	else
-		fprintf(j->out, "%u", role_of(&frame));
+		json_write_number(&j->w, NULL, role_of(&frame));
 }
 
-static void put_my_code(struct json_writer *j)
-{
-	const struct my_code *m = j->file->my_code;
-
-	fputs(",\n\"my_code\":[", j->out);
-	for (size_t i = 0; m && i < m->rule.count; i++) {
-		fputs(i ? "," : "", j->out);
-		json_put_text(j->out, m->rule.data[i], strlen(m->rule.data[i]));
-	}
-	fputs("]", j->out);
-}
-
-static void put_frames(struct json_writer *j)
+static void put_frames(struct massif_json *j)
 {
 	static const char *const names[COLUMNS] = {"function", "file", "line", "object", "kind",
 						     "rank", "role"};
+	const struct my_code *m = j->file->my_code;
 
-	put_my_code(j);
-	fputs(",\n\"frames\":{", j->out);
+	json_write_open(json_write_line(&j->w, 0), "my_code", '[');
+	for (size_t i = 0; m && i < m->rule.count; i++)
+		json_write_text(&j->w, NULL, m->rule.data[i]);
+	json_write_close(&j->w, 1);
+	json_write_open(json_write_line(&j->w, 0), "frames", '{');
 	for (int column = 0; column < COLUMNS; column++) {
-		fprintf(j->out, "%s\"%s\":[", column ? ",\n" : "", names[column]);
-		for (uint32_t i = 0; i < j->sample.count; i++) {
-			fputs(i ? "," : "", j->out);
+		if (column)
+			json_write_line(&j->w, 0);
+		json_write_open(&j->w, names[column], '[');
+		for (uint32_t i = 0; i < j->sample.count; i++)
 			put_cell(j, (enum column)column, i);
-		}
-		fputs("]", j->out);
+		json_write_close(&j->w, 1);
 	}
-	fputs("}", j->out);
+	json_write_close(&j->w, 1);
 }
 
-static void put_objects(struct json_writer *j)
+static void put_objects(struct massif_json *j)
 {
-	fputs(",\n\"objects\":[", j->out);
+	json_write_open(json_write_line(&j->w, 0), "objects", '[');
 	for (uint32_t i = 1; i < path_tree_node_count(j->objects); i++) {
-		const char *path = path_tree_node(j->objects, i)->name;
-
-		fputs(i > 1 ? ",{\"path\":" : "{\"path\":", j->out);
-		json_put_text(j->out, path, strlen(path));
-		fputs("}", j->out);
+		json_write_open(&j->w, NULL, '{');
+		json_write_text(&j->w, "path", path_tree_node(j->objects, i)->name);
+		json_write_close(&j->w, 1);
 	}
-	fputs("]", j->out);
+	json_write_close(&j->w, 1);
 }
 
 /* Node 0 of the tree is not a frame: numbers in the file are one less. */
-static void put_nodes(struct json_writer *j)
+static void put_nodes(struct massif_json *j)
 {
+	struct json_writer *w = &j->w;
 	uint32_t count = path_tree_node_count(j->nodes);
 
-	fputs(",\n\"nodes\":{\"parent\":[", j->out);
+	json_write_open(json_write_line(w, 0), "nodes", '{');
+	json_write_open(w, "parent", '[');
 	for (uint32_t i = 1; i < count; i++)
-		fprintf(j->out, "%s%" PRId64, i > 1 ? "," : "",
-			(int64_t)path_tree_node(j->nodes, i)->parent - 1);
-	fputs("],\n\"frame\":[", j->out);
+		json_write_format(w, NULL, "%" PRId64,
+				  (int64_t)path_tree_node(j->nodes, i)->parent - 1);
+	json_write_close(w, 1);
+	json_write_open(json_write_line(w, 0), "frame", '[');
 	for (uint32_t i = 1; i < count; i++)
-		fprintf(j->out, "%s%" PRIu32, i > 1 ? "," : "", j->frame_of.data[i] - 1);
-	fputs("]},\n\"leaves\":{\"node\":[", j->out);
+		json_write_number(w, NULL, j->frame_of.data[i] - 1);
+	json_write_close(w, 2);
+	json_write_open(json_write_line(w, 0), "leaves", '{');
+	json_write_open(w, "node", '[');
 	for (size_t i = 0; i < j->leaf.count; i++)
-		fprintf(j->out, "%s%" PRIu32, i ? "," : "", j->leaf.data[i] - 1);
-	fputs("],\n\"site\":[", j->out);
+		json_write_number(w, NULL, j->leaf.data[i] - 1);
+	json_write_close(w, 1);
+	json_write_open(json_write_line(w, 0), "site", '[');
 	for (size_t i = 0; i < j->site.count; i++)
-		fprintf(j->out, "%s%" PRIu32, i ? "," : "", j->site.data[i] - 1);
-	fputs("]}", j->out);
+		json_write_number(w, NULL, j->site.data[i] - 1);
+	json_write_close(w, 2);
 }
 
 /* Snapshots. */
 
-static void put_column(struct json_writer *j, const char *name, size_t offset)
+static void put_column(struct massif_json *j, const char *name, size_t offset)
 {
-	fprintf(j->out, "\"%s\":[", name);
+	json_write_open(&j->w, name, '[');
 	for (size_t i = 0; i < j->file->snapshot_count; i++) {
 		const char *at = (const char *)&j->file->snapshot[i] + offset;
 
-		fprintf(j->out, "%s%" PRIu64, i ? "," : "", *(const uint64_t *)(const void *)at);
+		json_write_number(&j->w, NULL, *(const uint64_t *)(const void *)at);
 	}
-	fputs("]", j->out);
+	json_write_close(&j->w, 1);
 }
 
-static bool has_value(const struct json_writer *j, size_t offset)
+static bool has_value(const struct massif_json *j, size_t offset)
 {
 	for (size_t i = 0; i < j->file->snapshot_count; i++)
 		if (*(const uint64_t *)(const void *)((const char *)&j->file->snapshot[i] + offset))
@@ -330,7 +321,7 @@ static bool has_value(const struct json_writer *j, size_t offset)
 	return false;
 }
 
-static void put_timeline(struct json_writer *j)
+static void put_timeline(struct massif_json *j)
 {
 	static const struct {
 		const char *name;
@@ -344,37 +335,40 @@ static void put_timeline(struct json_writer *j)
 		{"stacks", offsetof(struct massif_snapshot, stacks), true},
 	};
 
-	fputs(",\n\"timeline\":{", j->out);
+	json_write_open(json_write_line(&j->w, 0), "timeline", '{');
 	for (size_t i = 0; i < ARRAY_SIZE(columns); i++) {
 		if (columns[i].is_optional && !has_value(j, columns[i].offset))
 			continue;
-		fputs(i ? ",\n" : "", j->out);
+		if (i)
+			json_write_line(&j->w, 0);
 		put_column(j, columns[i].name, columns[i].offset);
 	}
-	fputs("}", j->out);
-	if (j->file->peak < j->file->snapshot_count)
-		fprintf(j->out, ",\n\"peak\":{\"snapshot\":%zu,\"bytes\":%" PRIu64 "}",
-			j->file->peak, j->file->snapshot[j->file->peak].total);
+	json_write_close(&j->w, 1);
+	if (j->file->peak >= j->file->snapshot_count)
+		return;
+	json_write_record(json_write_line(&j->w, 0), "peak", {"snapshot", j->file->peak},
+			   {"bytes", j->file->snapshot[j->file->peak].total});
 }
 
-static void put_meta(struct json_writer *j)
+static void put_meta(struct massif_json *j)
 {
 	const struct massif_file *f = j->file;
 
-	fputs("{\"format\":\"ptmem-report-massif\",\"version\":1,\n\"meta\":{\"command\":", j->out);
-	put_text(j, f->command);
-	fputs(",\"options\":", j->out);
-	put_lines(j, f->desc);
-	fputs(",\"time_unit\":", j->out);
-	put_text(j, f->time_unit);
-	fprintf(j->out, ",\"memory\":\"%s\"}", memory_kind_name(f->memory));
+	json_write_text(&j->w, "format", "ptmem-report-massif");
+	json_write_number(&j->w, "version", 1);
+	json_write_open(json_write_line(&j->w, 0), "meta", '{');
+	json_write_text_n(&j->w, "command", f->command.at, f->command.size);
+	put_lines(j, "options", f->desc);
+	json_write_text_n(&j->w, "time_unit", f->time_unit.at, f->time_unit.size);
+	json_write_text(&j->w, "memory", memory_kind_name(f->memory));
+	json_write_close(&j->w, 1);
 }
 
 void massif_json_write(FILE *out, const struct massif_file *file,
 		       struct massif_json_frames *frames_out)
 {
-	struct json_writer j = {
-		.out = out,
+	struct massif_json j = {
+		.w = {.out = out},
 		.file = file,
 		.nodes = path_tree_new(),
 		.frames = path_tree_new(),
@@ -383,13 +377,15 @@ void massif_json_write(FILE *out, const struct massif_file *file,
 
 	*vec_add(&j.frame_of) = 0;
 	*vec_add(&j.leaf_of) = 0;
+	json_write_open(&j.w, NULL, '{');
 	put_meta(&j);
 	put_timeline(&j);
 	put_states(&j);
 	put_objects(&j);
 	put_frames(&j);
 	put_nodes(&j);
-	fputs("}\n", out);
+	json_write_close(&j.w, 1);
+	putc('\n', out);
 	path_tree_free(j.nodes);
 	path_tree_free(j.frames);
 	path_tree_free(j.objects);

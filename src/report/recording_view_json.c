@@ -7,56 +7,40 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/json_write.h"
 #include "base/log.h"
 #include "recording/recording_json.h"
 
-static void put_member(FILE *out, const char *name, const char *text)
-{
-	fprintf(out, ",\"%s\":", name);
-	recording_put_string(out, text);
-}
+enum view_column { COLUMN_LEAF, COLUMN_BYTES, COLUMN_BLOCKS, COLUMN_VARIANCE, COLUMNS };
 
-enum column { COLUMN_LEAF, COLUMN_BYTES, COLUMN_BLOCKS, COLUMN_VARIANCE };
-
-static void put_member_of(FILE *out, const struct recording *r, const struct recording_value *value,
-		      enum column column)
+static void put_value(struct json_writer *w, const char *name, const struct recording *r,
+		      const struct recording_value *value, enum view_column column)
 {
+	json_write_name(w, name);
 	if (column == COLUMN_BLOCKS)
-		recording_put_count(out, r, value->blocks);
+		recording_put_count(w->out, r, value->blocks);
 	else if (column == COLUMN_VARIANCE)
-		recording_put_variance(out, r, (uint64_t)fmin(value->variance, 0x1p63));
+		recording_put_variance(w->out, r, (uint64_t)fmin(value->variance, 0x1p63));
 	else
-		fprintf(out, "%" PRIu64, value->bytes);
+		fprintf(w->out, "%" PRIu64, value->bytes);
 }
 
 /* A column of the leaves that have something. */
-static void put_column(FILE *out, const struct recording *r, const struct recording_view *v,
-		       enum column column)
+static void put_column(struct json_writer *w, const struct recording *r,
+		       const struct recording_view *v, enum view_column column)
 {
-	static const char *const names[] = {"leaf", "bytes_of", "blocks_of", "variance_of"};
-	bool is_first = true;
+	static const char *const names[COLUMNS] = {"leaf", "bytes_of", "blocks_of", "variance_of"};
 
-	fprintf(out, ",\n\"%s\":[", names[column]);
+	json_write_open(json_write_line(w, 0), names[column], '[');
 	for (size_t i = 0; i < recording_rows(r, RECORDING_LEAVES); i++) {
 		if (!v->leaf[i].bytes && !v->leaf[i].blocks)
 			continue;
-		if (!is_first)
-			putc(',', out);
-		is_first = false;
 		if (column == COLUMN_LEAF)
-			fprintf(out, "%zu", i);
+			json_write_number(w, NULL, i);
 		else
-			put_member_of(out, r, &v->leaf[i], column);
+			put_value(w, NULL, r, &v->leaf[i], column);
 	}
-	putc(']', out);
-}
-
-static void put_intervals(FILE *out, const struct recording_view *v)
-{
-	if (v->quantity == VIEW_RANGE || v->quantity == VIEW_OLDER)
-		fprintf(out, ",\"first\":%" PRIu32, v->first);
-	if (v->quantity == VIEW_RANGE || v->quantity == VIEW_AT)
-		fprintf(out, ",\"last\":%" PRIu32, v->last);
+	json_write_close(w, 1);
 }
 
 static void put_view(FILE *out, const struct recording *r, const struct recording_view *v,
@@ -68,24 +52,26 @@ static void put_view(FILE *out, const struct recording *r, const struct recordin
 		[VIEW_TOTAL] = "allocated", [VIEW_TEMPORARY] = "temporary",
 		[VIEW_LEAKED] = "leaked",
 	};
+	static const char *const sums[COLUMNS] = {NULL, "bytes", "blocks", "variance"};
 	_cleanup_free_ char *text = recording_view_text(v, r, q);
+	int columns = r->interval ? COLUMNS : COLUMN_VARIANCE;
+	struct json_writer w = {.out = out};
 
-	fprintf(out, ",\n\"view\":{\"quantity\":\"%s\"", quantities[v->quantity]);
-	put_intervals(out, v);
-	put_member(out, "text", text);
-	put_member(out, "thread", q->thread);
-	put_member(out, "match", q->match);
-	fputs(",\"bytes\":", out);
-	put_member_of(out, r, &v->sum, COLUMN_BYTES);
-	fputs(",\"blocks\":", out);
-	put_member_of(out, r, &v->sum, COLUMN_BLOCKS);
-	if (r->interval) {
-		fputs(",\"variance\":", out);
-		put_member_of(out, r, &v->sum, COLUMN_VARIANCE);
-	}
-	for (enum column c = COLUMN_LEAF; c <= (r->interval ? COLUMN_VARIANCE : COLUMN_BLOCKS); c++)
-		put_column(out, r, v, c);
-	putc('}', out);
+	putc(',', out); /* it is a further member of the whole */
+	json_write_open(json_write_line(&w, 0), "view", '{');
+	json_write_text(&w, "quantity", quantities[v->quantity]);
+	if (v->quantity == VIEW_RANGE || v->quantity == VIEW_OLDER)
+		json_write_number(&w, "first", v->first);
+	if (v->quantity == VIEW_RANGE || v->quantity == VIEW_AT)
+		json_write_number(&w, "last", v->last);
+	json_write_text(&w, "text", text);
+	json_write_text(&w, "thread", q->thread);
+	json_write_text(&w, "match", q->match);
+	for (int c = COLUMN_BYTES; c < columns; c++)
+		put_value(&w, sums[c], r, &v->sum, (enum view_column)c);
+	for (int c = COLUMN_LEAF; c < columns; c++)
+		put_column(&w, r, v, (enum view_column)c);
+	json_write_close(&w, 1);
 }
 
 int recording_view_json(const struct recording *r, const struct recording_question *q, char **out,

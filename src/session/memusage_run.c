@@ -81,12 +81,6 @@ int memusage_run_open(struct run *run)
 	return 0;
 }
 
-static void log_written(const char *path)
-{
-	if (!file_name_is_shared(path))
-		log_info("written to %s; draw it with: ptmem-report --png=OUT.png %s", path, path);
-}
-
 unsigned memusage_run_close(struct memusage_run *m)
 {
 	if (!m)
@@ -134,18 +128,13 @@ static void open_data(struct memusage_run *m, struct session *s)
 	m->failed += rc != 0;
 }
 
-static void add_data(void *data, uint64_t live, uint64_t depth, uint64_t time_ns)
-{
-	memusage_data_add(data, live, depth, time_ns);
-}
-
 static void start_counting(struct memusage_run *m, struct session *s)
 {
 	if (!s->run->first_counted)
 		s->run->first_counted = s->process.pid;
 	if (m->options->memusage.data_file)
 		open_data(m, s);
-	const struct memusage_sink sink = {add_data, s->memusage.data};
+	const struct memusage_sink sink = {memusage_data_add, s->memusage.data};
 	s->memusage.counts = memusage_new(s->memusage.data ? &sink : NULL);
 	memusage_set_sample_interval(s->memusage.counts, s->heap.sample.interval);
 }
@@ -272,8 +261,9 @@ static void end_data(struct memusage_run *m, struct session *s)
 	if (rc != 0)
 		log_error("cannot write %s: %s; the later calls are missing in it",
 			  s->memusage.data_path, strerror(-rc));
-	else if (!s->image.is_superseded)
-		log_written(s->memusage.data_path);
+	else if (!s->image.is_superseded && !file_name_is_shared(s->memusage.data_path))
+		log_info("written to %s; draw it with: ptmem-report --png=OUT.png %s",
+			 s->memusage.data_path, s->memusage.data_path);
 	m->failed += rc != 0;
 	s->memusage.data = NULL;
 	free(s->memusage.data_path);

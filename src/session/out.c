@@ -23,64 +23,62 @@
 
 /* -- the table -- */
 
-static bool wants_xtree(const struct options *o)
-{
-	return o->files.xtree_mode != XTREE_NONE;
-}
-
-static bool wants_memusage(const struct options *o)
-{
-	return o->memusage.count;
-}
-
-static bool wants_samples(const struct options *o)
-{
-	return o->samples.ms;
-}
-
-static bool inspects(const struct options *o)
-{
-	return o->inspect.what || o->inspect.at_exit;
-}
-
-#define NAME(option, field) option, offsetof(struct options, field)
+#define NAME(name, field) .option = name, .pattern = offsetof(struct options, field)
 #define WRITTEN "  written to   "
 
 const struct out_row out_rows[OUTPUTS] = {
-	[OUT_MASSIF] = {NAME("--massif-out-file", files.massif), options_write_massif, OUT_FINAL,
+	[OUT_MASSIF] = {NAME("--massif-out-file", files.massif), .kind = OUT_FINAL,
 			.has_sources = true, .what = "profile", .fallback = "massif.out"},
-	[OUT_XTREE] = {NAME("--xtree-memory-file", files.xtree), wants_xtree, OUT_FINAL,
+	[OUT_XTREE] = {NAME("--xtree-memory-file", files.xtree), .kind = OUT_FINAL,
 		       .what = "xtree memory report", .fallback = "xtmemory",
 		       .announce = "xtree memory report: "},
-	[OUT_LEAKS] = {NAME("--leaks-out", leaks.out), options_report_leaks, OUT_EACH,
+	[OUT_LEAKS] = {NAME("--leaks-out", leaks.out), .kind = OUT_EACH,
 		       .what = "list of leaks", .fallback = "leaks", .announce = WRITTEN},
-	[OUT_INSPECT] = {NAME("--inspect-out", inspect.out), inspects, OUT_EACH,
+	[OUT_INSPECT] = {NAME("--inspect-out", inspect.out), .kind = OUT_EACH,
 			 .what = "inspection", .fallback = "inspect", .announce = WRITTEN},
-	[OUT_FOLDED] = {NAME("--folded", files.folded), NULL, OUT_FINAL, .has_sources = true,
+	[OUT_FOLDED] = {NAME("--folded", files.folded), .kind = OUT_FINAL, .has_sources = true,
 			.what = "folded stacks", .fallback = "folded", .announce = WRITTEN},
-	[OUT_FLAME] = {NAME("--flame", files.flame), NULL, OUT_FINAL, .has_sources = true,
+	[OUT_FLAME] = {NAME("--flame", files.flame), .kind = OUT_FINAL, .has_sources = true,
 		       .what = "flame graph", .fallback = "flame", .announce = WRITTEN},
-	[OUT_MEMUSAGE] = {NAME("--memusage-out", memusage.out), wants_memusage, OUT_EACH,
+	[OUT_MEMUSAGE] = {NAME("--memusage-out", memusage.out), .kind = OUT_EACH,
 			  .is_of_counted = true, .what = "summary", .fallback = "memusage",
 			  .announce = WRITTEN},
-	[OUT_DATA] = {NAME("--data", memusage.data_file), NULL, OUT_STREAM,
+	[OUT_DATA] = {NAME("--data", memusage.data_file), .kind = OUT_STREAM,
 		      .is_of_counted = true},
-	[OUT_SAMPLES] = {NAME("--sample-out", samples.out), wants_samples, OUT_LITERAL},
-	[OUT_RECORD] = {NAME("--record", files.record), NULL, OUT_STREAM, .what = "recording",
+	[OUT_SAMPLES] = {NAME("--sample-out", samples.out), .kind = OUT_LITERAL},
+	[OUT_RECORD] = {NAME("--record", files.record), .kind = OUT_STREAM, .what = "recording",
 			.fallback = "recording", .announce = WRITTEN},
-	[OUT_HTML] = {NAME("--html", files.html), NULL, OUT_FINAL, .what = "page",
+	[OUT_HTML] = {NAME("--html", files.html), .kind = OUT_FINAL, .what = "page",
 		      .fallback = "page", .announce = WRITTEN},
-	[OUT_EVENTS] = {NAME("--events", files.events), NULL, OUT_STREAM},
-	[OUT_LOG] = {NAME("--log-file", messages.log_file), NULL, OUT_OWN},
+	[OUT_EVENTS] = {NAME("--events", files.events), .kind = OUT_STREAM},
+	[OUT_LOG] = {NAME("--log-file", messages.log_file), .kind = OUT_OWN},
 };
+
+static bool is_wanted(const struct options *o, enum output which)
+{
+	switch (which) {
+	case OUT_MASSIF:
+		return options_write_massif(o);
+	case OUT_XTREE:
+		return o->files.xtree_mode != XTREE_NONE;
+	case OUT_LEAKS:
+		return options_report_leaks(o);
+	case OUT_INSPECT:
+		return o->inspect.what || o->inspect.at_exit;
+	case OUT_MEMUSAGE:
+		return o->memusage.count;
+	case OUT_SAMPLES:
+		return o->samples.ms;
+	default: /* the name alone enables it */
+		return true;
+	}
+}
 
 const char *out_pattern(const struct options *o, enum output which)
 {
-	const struct out_row *row = &out_rows[which];
+	const char *pattern = *(const char *const *)((const char *)o + out_rows[which].pattern);
 
-	if (row->is_wanted && !row->is_wanted(o))
-		return NULL;
-	return *(const char *const *)((const char *)o + row->pattern);
+	return is_wanted(o, which) ? pattern : NULL;
 }
 
 /* -- names -- */

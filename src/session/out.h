@@ -47,7 +47,6 @@ enum out_kind {
 struct out_row {
 	const char *option;
 	size_t pattern;       /* offset in struct options of the name as given */
-	bool (*is_wanted)(const struct options *o); /* NULL: the name alone enables it */
 	enum out_kind kind;
 	bool is_of_counted;   /* only processes that are counted as memusage does have one */
 	bool has_sources;     /* one for each traced source; else it is SOURCE_HEAP's */

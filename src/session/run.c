@@ -46,13 +46,6 @@ static uint64_t sample_ns(const struct options *o)
 							  0;
 }
 
-/* With a seed the samples must not depend on when a function gets its jump. */
-static bool promotes_at_once(const struct options *o)
-{
-	return o->tracing.probes == PROBES_JUMP ||
-	       (o->tracing.probes == PROBES_AUTO && o->tracing.seed);
-}
-
 #define SPARSE_SAMPLES (256u << 10) /* bytes: fills a ring slowly while ptmem is stopped */
 
 /* Sampled profiles are for programs that must not wait; dense samples are for tests. */
@@ -83,7 +76,10 @@ void tracee_options_init(struct target_options *out, const struct run *run)
 			.none = !watches_calls(o),
 			/* pads record no stacks of frees */
 			.no_promotion = o->tracing.probes == PROBES_BREAK || is_full,
-			.promote_at_once = promotes_at_once(o) && !is_full,
+			/* with a seed samples must not depend on when a function gets its jump */
+			.promote_at_once = !is_full && (o->tracing.probes == PROBES_JUMP ||
+							(o->tracing.probes == PROBES_AUTO &&
+							 o->tracing.seed)),
 			.ring_size = o->tracing.ring,
 			.max_wait_ns = max_wait_ns(o),
 			.somalloc = o->tracing.soname_synonyms,
@@ -127,19 +123,13 @@ static struct filter *make_filter(const struct options *options, uint32_t depth)
 	return f;
 }
 
-/* Small enough to be passed to --seed. */
-static uint32_t random_seed(void)
-{
-	uint32_t seed = 0;
-	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
-		seed = (uint32_t)getpid();
-	return MAX(seed, 1u);
-}
-
 void run_init(struct run *run, struct options *options)
 {
 	*run = (struct run){.options = options};
-	run->sample_seed = options->tracing.seed ? options->tracing.seed : random_seed();
+	uint32_t seed = 0; /* small enough to be passed to --seed */
+	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
+		seed = (uint32_t)getpid();
+	run->sample_seed = options->tracing.seed ? options->tracing.seed : MAX(seed, 1u);
 	run->directory = getcwd(NULL, 0);
 	if (!run->directory)
 		run->directory = xstrdup(".");

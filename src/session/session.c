@@ -158,11 +158,6 @@ uint32_t session_stack_node(struct session *s, struct profile *p, const struct s
 
 /* -- the process -- */
 
-bool session_was_attached(const struct session *s)
-{
-	return s->image.was_attached;
-}
-
 char *session_title(const struct session *s)
 {
 	size_t length = strlen(s->process.command);

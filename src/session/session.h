@@ -60,7 +60,8 @@ struct session_image {
 	bool was_replaced;         /* replaced by a program that is not followed or profiled */
 	char *successor;           /* the path of that; NULL = /proc still has it */
 	char *successor_problem;   /* why it is not profiled; NULL = not known */
-	bool was_attached;         /* ran before ptmem attached to it */
+	/* ptmem attached to the program: it ran already, and has not executed another one since */
+	bool was_attached;
 	bool is_own;               /* began with exec or attach; a fork shares its parent's data */
 	bool has_python;           /* an interpreter of Python is mapped */
 };
@@ -122,7 +123,7 @@ struct session_end {
 	struct space_pauses pauses;
 	uint64_t time_error_ns;    /* pads_time_error */
 	struct final_scan *final_scan; /* NULL = none */
-	struct inspect_final *inspected; /* NULL = none */
+	struct inspection *inspected; /* NULL = none */
 	struct last_inspection inspection;
 	char *path[OUTPUTS][SOURCE_COUNT]; /* of its files whose names are decided (out_name) */
 	bool is_draft; /* what is written now will be written again, with all names */
@@ -159,11 +160,6 @@ uint32_t session_frame(struct session *s, struct profile *p, taddr_t pc);
 /* The node of the stack @view in @p's call tree. */
 uint32_t session_stack_node(struct session *s, struct profile *p, const struct stack_view *view);
 
-/*
- * Whether ptmem attached to the program of @s: it ran already, and has not executed another one
- * since.
- */
-bool session_was_attached(const struct session *s);
 /* The command line, at most 100 characters, for messages. The caller frees it. */
 char *session_title(const struct session *s);
 /* Whether @s prints no messages: a forked child with --child-silent-after-fork=yes. */

@@ -345,16 +345,6 @@ static void fetch_names(struct session *s)
 	symbols_fetch(run->symbols, was_asked_again, &count);
 }
 
-/* Without samples the profile has the calls, except for those that are missing. */
-static void write_totals(struct session *s)
-{
-	struct call_totals totals = s->heap.sample.totals;
-
-	if (!s->heap.sample.interval)
-		memset(totals.function, 0, sizeof(totals.function));
-	events_writer_totals(s->events.writer, &totals);
-}
-
 void session_finish(struct session *s, uint64_t now_ns)
 {
 	s->process.end_ns = now_ns;
@@ -364,7 +354,12 @@ void session_finish(struct session *s, uint64_t now_ns)
 	memory_sources_end(s, now_ns);
 	releases_note(s->heap.releases, profile_totals(s->heap.profile), 0);
 	if (s->events.writer) {
-		write_totals(s);
+		struct call_totals totals = s->heap.sample.totals;
+
+		/* without samples the profile has the calls, except for those that are missing */
+		if (!s->heap.sample.interval)
+			memset(totals.function, 0, sizeof(totals.function));
+		events_writer_totals(s->events.writer, &totals);
 		events_writer_end(s->events.writer, now_ns);
 		close_events(s);
 	}

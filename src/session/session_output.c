@@ -26,7 +26,7 @@
 
 static int put_report(FILE *file, const void *ctx)
 {
-	return massif_write(file, ctx);
+	return massif_write(file, ctx, NULL);
 }
 
 int session_output_massif(struct session *s, const char *path)
@@ -94,7 +94,7 @@ static int put_moment(FILE *file, const void *ctx)
 {
 	const struct moment *m = ctx;
 
-	return massif_write_now(file, &m->report, &m->snapshot);
+	return massif_write(file, &m->report, &m->snapshot);
 }
 
 int session_output_now(struct session *s, const char *path, enum snapshot_kind kind,

@@ -40,13 +40,6 @@
 
 /* -- spaces and modules -- */
 
-/* A process that ptmem attached to was already running; any other has just executed its program. */
-static void read_command(struct session *s, const struct address_space *space)
-{
-	free(s->process.command);
-	s->process.command = exec_info_command(space->processes.reader, !session_was_attached(s));
-}
-
 /* The name that the program has given itself, and its control group. */
 static void read_labels(struct session *s, pid_t pid)
 {
@@ -65,16 +58,6 @@ static void note_module(struct session *s, struct module *m)
 		events_writer_module(s->events.writer,
 				     &(struct events_module){m->id, m->start, m->end, m->bias,
 							     m->path});
-}
-
-/* The executable has the lowest id (state/module.c). */
-static void note_program(struct session *s)
-{
-	const struct module_list *list = &s->space->modules;
-
-	for (size_t i = 0; i < list->count; i++)
-		if (!s->image.program || list->data[i]->id < s->image.program)
-			s->image.program = list->data[i]->id;
 }
 
 /*
@@ -103,14 +86,21 @@ static void sink_space_new(void *ctx, struct address_space *space)
 	s->image.was_attached = space->image.has_earlier_blocks;
 	if (s->image.was_attached)
 		read_labels(s, space->processes.pid);
-	if (options_attach(run->options) || !is_first)
-		read_command(s, space);
+	if (options_attach(run->options) || !is_first) {
+		/* one that was attached to ran already; others have just executed theirs */
+		free(s->process.command);
+		s->process.command = exec_info_command(space->processes.reader,
+						       !s->image.was_attached);
+	}
 	session_bind(s, space);
 	hints_at_start(s);
 	session_open_events(s, is_first || run_process(run, s->process.pid)->before);
 	for (size_t i = 0; i < space->modules.count; i++)
 		note_module(s, space->modules.data[i]);
-	note_program(s);
+	/* the executable has the lowest id (state/module.c) */
+	for (size_t i = 0; i < space->modules.count; i++)
+		if (!s->image.program || space->modules.data[i]->id < s->image.program)
+			s->image.program = space->modules.data[i]->id;
 	session_add_earlier_blocks(s);
 	memory_sources_start(s);
 	memusage_run_start(s);
@@ -175,14 +165,6 @@ static inline uint32_t find_path_node(struct session *s, const struct heap_event
 	struct path *p = &s->stacks.paths.data[he->path];
 	p->count = he->frame_count;
 	return p->count ? p->node[p->count - 1] : 0;
-}
-
-static uint32_t path_node(struct session *s, const struct heap_event *he)
-{
-	s->stacks.counts.taken++;
-	s->stacks.counts.complete++;
-	s->stacks.counts.ends[UNWIND_COMPLETE]++;
-	return find_path_node(s, he);
 }
 
 /* Whether libunwind, as far as it can walk, finds different frames than the unwinder. */
@@ -306,8 +288,12 @@ static void sink_event(void *ctx, struct address_space *space, struct heap_event
 		ev.size = 1;
 	if (o->messages.trace_malloc)
 		trace_call(s, he);
-	if (he->frame)
-		ev.node = path_node(s, he);
+	if (he->frame) {
+		ev.node = find_path_node(s, he);
+		s->stacks.counts.taken++;
+		s->stacks.counts.complete++;
+		s->stacks.counts.ends[UNWIND_COMPLETE]++;
+	}
 	/* frames are always read: the next stack of their slot builds on them */
 	if (!heap_sample_keep(&s->heap.sample, s->heap.profile, he->is_chosen, &ev))
 		return;

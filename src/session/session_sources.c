@@ -67,21 +67,17 @@ static uint32_t whole_node(struct source *src, const struct heap_event *he)
 	return session_stack_node(src->session, src->profile, he->stack);
 }
 
-/* Rounds a brk's range to whole pages: those that are added or removed. */
-static void to_pages(struct event *ev)
-{
-	taddr_t end = ROUND_UP(ev->addr + ev->size, (taddr_t)PAGE_SIZE_MIN);
-	ev->addr = ROUND_UP(ev->addr, (taddr_t)PAGE_SIZE_MIN);
-	ev->size = end - ev->addr;
-}
-
 /* --pages-as-heap: @ev has no node yet. */
 static void pages_event(struct source *src, const struct heap_event *he, const struct event *exact)
 {
 	struct session *s = src->session;
 	struct event ev = *exact;
-	if (he->function == FUNCTION_BRK)
-		to_pages(&ev);
+	if (he->function == FUNCTION_BRK) { /* the whole pages that are added or removed */
+		taddr_t end = ROUND_UP(ev.addr + ev.size, (taddr_t)PAGE_SIZE_MIN);
+
+		ev.addr = ROUND_UP(ev.addr, (taddr_t)PAGE_SIZE_MIN);
+		ev.size = end - ev.addr;
+	}
 	if (ev.size == 0)
 		return;
 	bool needs_unmapper = s->heap.flows && flows_is_full(s->heap.flows);

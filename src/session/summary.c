@@ -30,22 +30,6 @@
 #include "session/session_output.h"
 #include "tracee/state/module.h"
 
-/* The last peak snapshot; UINT32_MAX if there is none. */
-static uint32_t find_peak(const struct profile *p)
-{
-	for (uint32_t i = profile_snapshot_count(p); i-- > 0;) {
-		if (profile_snapshot(p, i)->kind == SNAPSHOT_PEAK)
-			return i;
-	}
-	return UINT32_MAX;
-}
-
-/* A history that was restarted has the peak since then. */
-static bool is_exact(const struct history *h)
-{
-	return h && !h->base_ms;
-}
-
 /* The bytes of each leaf of @p, which has a history, at the exact peak, and their sum. */
 static void find_exact(const struct profile *p, struct leaf_amounts *held, uint64_t *sum_out)
 {
@@ -67,12 +51,14 @@ static void find_exact(const struct profile *p, struct leaf_amounts *held, uint6
 /* The same at the peak's snapshot. */
 static void find_snapshot(const struct profile *p, struct leaf_amounts *held, uint64_t *sum_out)
 {
-	uint32_t peak = find_peak(p);
+	uint32_t i = profile_snapshot_count(p);
 
-	if (peak == UINT32_MAX)
+	while (i > 0 && profile_snapshot(p, i - 1)->kind != SNAPSHOT_PEAK)
+		i--;
+	if (i == 0)
 		return;
-	*sum_out = profile_snapshot(p, peak)->heap;
-	held->count = profile_snapshot_leaves(p, peak, &held->bytes);
+	*sum_out = profile_snapshot(p, i - 1)->heap;
+	held->count = profile_snapshot_leaves(p, i - 1, &held->bytes);
 }
 
 void largest_find(const struct report *r, struct largest *out)
@@ -80,7 +66,9 @@ void largest_find(const struct report *r, struct largest *out)
 	struct leaf_amounts held = {0};
 
 	*out = (struct largest){0};
-	if (is_exact(profile_whole_history(r->profile)))
+	const struct history *h = profile_whole_history(r->profile);
+
+	if (h && !h->base_ms) /* one that was restarted has the peak since then */
 		find_exact(r->profile, &held, &out->bytes);
 	else
 		find_snapshot(r->profile, &held, &out->bytes);
@@ -143,7 +131,7 @@ void largest_deinit(struct largest *l)
 void hints_at_start(const struct session *s)
 {
 	struct stat st;
-	if (geteuid() == 0 || session_was_attached(s) || !s->space)
+	if (geteuid() == 0 || s->image.was_attached || !s->space)
 		return;
 	_cleanup_free_ char *exe = xasprintf("/proc/%d/exe", (int)s->space->processes.reader);
 	_cleanup_free_ char *path = proc_read_link((pid_t)s->process.pid, "exe");
@@ -190,7 +178,7 @@ static void hint_at_pymalloc(const struct session *s)
 	_cleanup_free_ char *value = NULL;
 	if (!s->image.has_python)
 		return;
-	if (session_was_attached(s))
+	if (s->image.was_attached)
 		value = read_variable(proc_find_reader((pid_t)s->process.pid), "PYTHONMALLOC",
 				      &is_known);
 	else if (getenv("PYTHONMALLOC"))
@@ -236,17 +224,15 @@ static bool misses_deletes(const struct session *s)
 	       freed - plain >= made / 2 && unseen >= made / 2;
 }
 
-/* Without samples each such release is an unknown free. */
-static bool has_header_frees(const struct profile_totals *p)
-{
-	return p->header_frees >= FEW_CALLS && p->header_frees >= p->unknown_frees / 10 * 9;
-}
-
 static void hint_at_headers(const struct session *s)
 {
 	const struct profile_totals *p = profile_totals(s->heap.profile);
 
-	if (s->heap.sample.interval ? misses_deletes(s) : has_header_frees(p))
+	/* without samples each such release is an unknown free */
+	bool has_header_frees =
+		p->header_frees >= FEW_CALLS && p->header_frees >= p->unknown_frees / 10 * 9;
+
+	if (s->heap.sample.interval ? misses_deletes(s) : has_header_frees)
 		log_info("hint: operator new seems to return addresses inside its blocks, and "
 			 "operator delete to be inlined: such releases are not seen, and less is "
 			 "in use than this says; see man ptmem, CAVEATS");
@@ -262,7 +248,7 @@ static void hints_at_end(const struct session *s, const struct largest *largest)
 	if (is_empty && o->tracing.heap_sample > 1)
 		log_info("hint: no allocation was sampled: take a smaller --heap-sample, or a "
 			 "longer time");
-	else if (session_was_attached(s) && is_empty)
+	else if (s->image.was_attached && is_empty)
 		log_info("hint: nothing was allocated while ptmem was attached: attach for "
 			 "longer, or while the program works");
 	else
@@ -548,12 +534,6 @@ static void print_predecessors(const struct session *s)
 			 amount_bytes((double)p->before_peak, n));
 }
 
-static void print_title(const struct session *s)
-{
-	_cleanup_free_ char *title = session_title(s);
-	log_info("process %u, %s", s->process.pid, title);
-}
-
 /* As a shell would. */
 static void print_signal(const struct session *s)
 {
@@ -578,7 +558,8 @@ static void print_profile(struct session *s, const char *path)
 
 		largest_find(&r, &largest);
 	}
-	print_title(s);
+	_cleanup_free_ char *title = session_title(s);
+	log_info("process %u, %s", s->process.pid, title);
 	print_signal(s);
 	if (o->profile.heap && is_sampled)
 		print_peak_estimate(s->heap.profile);

@@ -144,12 +144,6 @@ static void line_table_init(struct line_table *t, Dwarf_Die *cu_die, struct stri
 	source_files_init(&t->files, cu_die, strings);
 }
 
-static void line_table_deinit(struct line_table *t)
-{
-	source_files_deinit(&t->files);
-	vec_deinit(t);
-}
-
 /* The row that contains @addr, or NULL. */
 static const struct line_row *line_table_find(const struct line_table *t, uint64_t addr)
 {
@@ -266,7 +260,8 @@ static void drop_indexes(struct debug_info *d)
 		struct unit *u = &d->unit[i];
 		if (!u->is_indexed)
 			continue;
-		line_table_deinit(&u->lines);
+		source_files_deinit(&u->lines.files);
+		vec_deinit(&u->lines);
 		inlines_deinit(&u->inlines);
 		source_files_deinit(&u->call_files);
 		u->is_indexed = false;

@@ -107,8 +107,8 @@ struct die_walk {
 	uint16_t version;
 	uint32_t depth;          /* of the last DIE returned; 1 = child of the root */
 	uint32_t open;           /* levels that are still open */
-	bool (*is_entered)(int tag);
-	const uint8_t *target;   /* the DIE searched for; NULL = none */
+	bool (*is_entered)(int tag); /* not used if there is a target */
+	const uint8_t *target;   /* the DIE searched for: those that end before it may be skipped */
 	/* by abbreviation code */
 	struct { struct die_shape *data; size_t count, capacity; } shapes;
 	struct { struct die_form *data; size_t count, capacity; } forms;
@@ -326,24 +326,6 @@ static void die_walk_init(struct die_walk *w, const Dwarf_Die *cu_die, bool (*is
 		w->pos = w->end;
 }
 
-static bool any_tag(int tag)
-{
-	return true;
-}
-
-/* The same on the way to @target, a DIE of the unit: DIEs that end before it may be skipped. */
-static void die_walk_init_to(struct die_walk *w, const Dwarf_Die *cu_die, const Dwarf_Die *target)
-{
-	die_walk_init(w, cu_die, any_tag);
-	w->target = target->addr;
-}
-
-/* Whether to skip the children of a DIE with @tag whose sibling is at @sibling. */
-static bool is_passed_over(const struct die_walk *w, int tag, const uint8_t *sibling)
-{
-	return w->target ? sibling <= w->target : !w->is_entered(tag);
-}
-
 /* Skips the attributes of a DIE; *sibling_out: its next sibling, or NULL if not given. */
 static bool skip_attributes(struct die_walk *w, const struct die_shape *shape,
 			    const uint8_t **sibling_out)
@@ -383,7 +365,7 @@ static bool die_walk_next(struct die_walk *w, Dwarf_Die *die_out, int *tag_out)
 		*tag_out = shape->tag;
 		w->depth = w->open;
 		if (shape->has_children && sibling && sibling > w->pos && w->open > 0 &&
-		    is_passed_over(w, shape->tag, sibling))
+		    (w->target ? sibling <= w->target : !w->is_entered(shape->tag)))
 			w->pos = sibling;
 		else if (shape->has_children)
 			w->open++;
@@ -480,7 +462,8 @@ static void find_scopes(const Dwarf_Die *die, Dwarf_Die *cu_die, struct scopes *
 	int tag;
 
 	out->count = 0;
-	die_walk_init_to(&walk, cu_die, die);
+	die_walk_init(&walk, cu_die, NULL);
+	walk.target = die->addr;
 	while (die_walk_next(&walk, &at, &tag) && walk.depth <= SCOPES_MAX) {
 		if (at.addr == die->addr) {
 			out->count = walk.depth - 1;

@@ -78,7 +78,7 @@ static enum frame_rank rank_of_pseudo(const char *name)
 	return RANK_UNNAMED;
 }
 
-static enum frame_rank rank_of_function(const char *function)
+enum frame_rank wrapper_rank_named(const char *function)
 {
 	return wrapper_is_named(function) ? RANK_FUNCTION : RANK_UNNAMED;
 }
@@ -152,7 +152,7 @@ enum frame_rank wrapper_rank(const struct frame_text *frame)
 	case STANDARD_C:
 	case STANDARD_MALLOC:
 	case STANDARD_PACKAGE:
-		return rank_of_function(frame->function);
+		return wrapper_rank_named(frame->function);
 	case STANDARD_NONE:
 		break;
 	}

@@ -26,6 +26,8 @@ enum frame_rank {
 };
 
 enum frame_rank wrapper_rank(const struct frame_text *frame);
+/* That of a wrapper of which only the name of its @function is known. */
+enum frame_rank wrapper_rank_named(const char *function);
 
 /* Whether @function is a wrapper whoever wrote it: named like malloc, or operator new. */
 bool wrapper_is_malloc_like(const char *function);

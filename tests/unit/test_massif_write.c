@@ -197,7 +197,7 @@ static char *written(void)
 	size_t size;
 	FILE *f = open_memstream(&text, &size);
 
-	assert_int_equal(massif_write(f, &report), 0);
+	assert_int_equal(massif_write(f, &report, NULL), 0);
 	fclose(f);
 	return text;
 }
@@ -451,10 +451,10 @@ static void test_disk_full(void **state)
 	_cleanup_fclose_ FILE *full = fopen("/dev/full", "w");
 
 	SNAPSHOT(SNAPSHOT_EMPTY, 1, 0, 0); /* less than a buffer: found when it is flushed */
-	assert_int_equal(massif_write(full, &report), -ENOSPC);
+	assert_int_equal(massif_write(full, &report, NULL), -ENOSPC);
 	for (int i = 0; i < 1000; i++)
 		SNAPSHOT(SNAPSHOT_EMPTY, 1, 0, 0);
-	assert_int_equal(massif_write(full, &report), -ENOSPC);
+	assert_int_equal(massif_write(full, &report, NULL), -ENOSPC);
 }
 
 /* 100,000 sites below one wrapper, 50 detailed snapshots: names only for what is printed. */

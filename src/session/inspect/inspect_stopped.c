@@ -72,15 +72,6 @@ static void add_thread(void *ctx, const struct thread_view *v)
 			is_in_own(c, pc + first, n - first);
 }
 
-static uint32_t count_inside(const struct inspect_input *in)
-{
-	uint32_t count = 0;
-
-	for (size_t i = 0; i < in->threads.count; i++)
-		count += in->threads.data[i].is_inside;
-	return count;
-}
-
 static bool wants_thread(void *ctx, pid_t tid)
 {
 	const struct inspect_input *in = ctx;
@@ -97,7 +88,9 @@ static int settle(struct target *t, struct collector *c, struct inspect_stopped 
 	for (out->moments = 0;; out->moments++) {
 		c->in->threads.count = 0;
 		thread_views_each(t, c->space, add_thread, c);
-		out->inside = count_inside(c->in);
+		out->inside = 0;
+		for (size_t i = 0; i < c->in->threads.count; i++)
+			out->inside += c->in->threads.data[i].is_inside;
 		/* all are past their exit stops: their memory is being unmapped */
 		if (c->in->threads.count == 0 && !c->is_last)
 			return -ESRCH;
@@ -280,15 +273,6 @@ static bool are_known(const struct address_space *s, const struct inspect_object
 	return true;
 }
 
-static void find_malloc(const struct address_space *s, const struct inspect_objects *known,
-			struct malloc_modules *out)
-{
-	if (are_known(s, known))
-		*out = known->malloc;
-	else
-		malloc_modules_find(s->modules.data, s->modules.count, out);
-}
-
 int inspect_stopped(struct target *t, struct address_space *s, const struct inspect_wish *wish,
 		 struct inspect_stopped *out)
 {
@@ -308,7 +292,10 @@ int inspect_stopped(struct target *t, struct address_space *s, const struct insp
 		       .wants_types = wish->wants_types, .wants_holders = wish->wants_holders}};
 	if (unwind)
 		unwinder_init(&own, unwind);
-	find_malloc(s, wish->objects, &out->malloc);
+	if (are_known(s, wish->objects))
+		out->malloc = wish->objects->malloc;
+	else
+		malloc_modules_find(s->modules.data, s->modules.count, &out->malloc);
 	hold_modules(s, &out->modules);
 	int rc = read_all(t, &c, out);
 
@@ -349,6 +336,11 @@ int inspect_stopped_spare(struct target *t, struct address_space *s, struct insp
 	inspect_input_deinit(&in);
 	held_modules_deinit(&modules);
 	return 0;
+}
+
+bool inspect_stopped_knows_glibc(const struct inspect_stopped *l)
+{
+	return !l->glibc_major || (l->glibc_major == 2 && l->glibc_minor >= GLIBC_MINOR_MIN);
 }
 
 bool inspect_stopped_knows_other(const struct inspect_stopped *l)

@@ -59,13 +59,6 @@ struct recording *recording_leaks_new(const struct leakcheck *c)
 	return r;
 }
 
-/* Adds @from, such a recording, to @r. */
-static void recording_leaks_add(const struct recording *from, struct recording *r)
-{
-	recording_set_meta(r, "leak_check", "1");
-	recording_copy(from, RECORDING_LEAKS, r);
-}
-
 static bool find_object(void *ctx, uint32_t id, struct recording_object *out)
 {
 	const struct session *s = ctx;
@@ -121,16 +114,6 @@ void recording_complete_values(struct session *s, const char *why)
 		recording_values_add(s, cost.value[i].key, cost.value[i].text);
 }
 
-static void set_cost(const struct session *s, const struct recording_span *span,
-		     struct recording *r)
-{
-	struct recording_cost cost;
-
-	recording_cost_since(s, &span->base, &cost);
-	for (size_t i = 0; i < cost.count; i++)
-		recording_set_meta(r, cost.value[i].key, cost.value[i].text);
-}
-
 static void fill_end(struct session *s, const struct recording_input *in,
 		     const struct recording_span *span, struct recording *r)
 {
@@ -171,11 +154,18 @@ struct recording *recording_complete_new(struct session *s, const struct recordi
 	const struct recording_input in = session_recording_input(s, span, &report, false);
 	struct recording *r = build(s, span, &in);
 
-	if (span->part)
-		set_cost(s, span, r);
+	if (span->part) {
+		struct recording_cost cost;
+
+		recording_cost_since(s, &span->base, &cost);
+		for (size_t i = 0; i < cost.count; i++)
+			recording_set_meta(r, cost.value[i].key, cost.value[i].text);
+	}
 	fill_end(s, &in, span, r);
-	if (s->recording->leaks)
-		recording_leaks_add(s->recording->leaks, r);
+	if (s->recording->leaks) {
+		recording_set_meta(r, "leak_check", "1");
+		recording_copy(s->recording->leaks, RECORDING_LEAKS, r);
+	}
 	recording_copy_inspection(s->end.inspection.tables, r);
 	return r;
 }

@@ -53,18 +53,6 @@ static void recording_part_start(struct session *s)
 	s->recording->next_part_ns = s->process.start_ns + period_ns(s);
 }
 
-/* The same for a forked child, whose first part has what its parent's current one has. */
-static void recording_part_fork(const struct session *parent, struct session *child)
-{
-	struct recording_run *rr = child->recording;
-	const struct recording_run *from = parent->recording;
-
-	rr->span = from->span;
-	rr->next_part_ns = from->next_part_ns;
-	if (from->span.part)
-		number_part(child);
-}
-
 /* Names the file, or the current part's. Not 0 after a message. */
 static int decide_path(struct session *s)
 {
@@ -172,7 +160,10 @@ void recording_run_fork(const struct session *parent, struct session *child)
 			child->recording->known,
 			from->text.data[recording_get(from, RECORDING_META, i, META_KEY)],
 			from->text.data[recording_get(from, RECORDING_META, i, META_VALUE)]);
-	recording_part_fork(parent, child);
+	child->recording->span = parent->recording->span;
+	child->recording->next_part_ns = parent->recording->next_part_ns;
+	if (parent->recording->span.part) /* its first one has what its parent's current one has */
+		number_part(child);
 	/* most children execute another program at once: they need no file */
 	child->recording->flush_ns = clock_now_ns() + FIRST_FLUSH_NS;
 	_cleanup_free_ char *text = xasprintf("of process %u", parent->process.pid);
@@ -189,7 +180,7 @@ void recording_run_free(struct session *s)
 	recording_journal_close(rr->file.journal);
 	recording_journal_close(rr->live.journal);
 	recording_free(rr->known);
-	recording_threads_deinit(&rr->threads);
+	vec_deinit(&rr->thread_name);
 	recording_free(rr->leaks);
 	free(rr->path);
 	free(rr);
@@ -330,26 +321,6 @@ int recording_run_update(struct session *s, uint64_t *size_out)
 	return stream_open(name, O_RDONLY, 0);
 }
 
-/* What a program does at first is soon in the file: ptmem may be killed then, too. */
-static uint64_t next_flush(const struct session *s, uint64_t now_ns)
-{
-	uint64_t age = now_ns - MIN(now_ns, s->process.start_ns);
-
-	return now_ns + MIN(MAX(age, FIRST_FLUSH_NS), FLUSH_NS);
-}
-
-/*
- * A program that ptmem starts has a file before its first instruction. One that runs already is not
- * kept waiting for that.
- */
-static void write_first_part(struct session *s)
-{
-	if (session_was_attached(s))
-		return;
-	flush(s);
-	s->recording->flush_ns = s->process.start_ns + FIRST_FLUSH_NS;
-}
-
 void recording_run_start(struct session *s)
 {
 	struct utsname system = {0};
@@ -368,12 +339,16 @@ void recording_run_start(struct session *s)
 	if (s->run->options->files.free_stacks)
 		recording_values_set(s, "free_stacks", "1");
 	recording_values_set(s, "options", "%s", s->run->options->all ? s->run->options->all : "");
-	if (session_was_attached(s)) {
+	if (s->image.was_attached) {
 		recording_values_set(s, "attached", "1");
 		recording_values_mark(s, "attach", "");
 	}
 	recording_part_start(s);
-	write_first_part(s);
+	/* a program that runs already is not kept waiting; others have a file at once */
+	if (s->image.was_attached)
+		return;
+	flush(s);
+	s->recording->flush_ns = s->process.start_ns + FIRST_FLUSH_NS;
 }
 
 static uint64_t tick(struct session *s, uint64_t now_ns)
@@ -391,7 +366,11 @@ static uint64_t tick(struct session *s, uint64_t now_ns)
 	if (now_ns >= rr->flush_ns) {
 		recording_values_name_threads(s);
 		flush(s);
-		rr->flush_ns = next_flush(s, MAX(clock_now_ns(), now_ns));
+		/* soon, while the program is young: ptmem may be killed then, too */
+		uint64_t flushed_ns = MAX(clock_now_ns(), now_ns);
+		uint64_t age = flushed_ns - MIN(flushed_ns, s->process.start_ns);
+
+		rr->flush_ns = flushed_ns + MIN(MAX(age, FIRST_FLUSH_NS), FLUSH_NS);
 	}
 	return MIN(MIN(rr->sample_ns, rr->flush_ns), next_part);
 }

@@ -22,42 +22,10 @@
 #include "session/session.h"
 #include "tracee/pads/pads.h"
 
-void recording_threads_deinit(struct recording_threads *t)
-{
-	vec_deinit(&t->name);
-}
-
-/* Whether this is new. */
-static bool set_name(struct recording_threads *t, const struct thread_name *n)
-{
-	uint32_t key = recording_string(t->known, n->key);
-	uint32_t name = recording_string(t->known, n->name);
-
-	while (t->name.count <= key)
-		*vec_add(&t->name) = 0;
-	if (t->name.data[key] == name)
-		return false;
-	t->name.data[key] = name;
-	return true;
-}
-
-/* The name of @thread; false if it has none any more, or still the one that was read before. */
-static bool recording_threads_read(struct recording_threads *t, uint32_t thread,
-				   struct thread_name *out)
-{
-	_cleanup_free_ char *file = xasprintf("task/%u/comm", thread);
-	_cleanup_fclose_ FILE *f = proc_open(t->pid, file);
-
-	if (!f || !fgets(out->name, sizeof(out->name), f))
-		return false;
-	out->name[strcspn(out->name, "\n")] = '\0';
-	snprintf(out->key, sizeof(out->key), "thread.%" PRIu32, thread);
-	return *out->name && set_name(t, out);
-}
-
-/* They are read when the session begins: at the end the process may be gone. */
-
-/* The name, control group and container of a process that ptmem attached to. */
+/*
+ * The name, control group and container of a process that ptmem attached to. They were read when
+ * the session began: at the end the process may be gone.
+ */
 static void recording_labels_fill(const struct session *s, struct recording *out)
 {
 	const struct my_code *my_code = &s->run->options->names.my_code;
@@ -228,8 +196,6 @@ void recording_values_begin(struct session *s)
 		return;
 	s->recording = xcalloc(1, sizeof(*s->recording));
 	s->recording->known = recording_new();
-	s->recording->threads.known = s->recording->known;
-	s->recording->threads.pid = (pid_t)s->process.pid;
 	s->recording->flush_ns = s->process.start_ns;
 }
 
@@ -270,10 +236,26 @@ void recording_values_mark(struct session *s, const char *kind, const char *text
 
 void recording_values_name_thread(struct session *s, uint32_t thread)
 {
-	struct thread_name n;
+	struct recording_run *rr = s->recording;
+	char key[32], name[64];
+	_cleanup_free_ char *path = xasprintf("task/%u/comm", thread);
+	_cleanup_fclose_ FILE *f = proc_open((pid_t)s->process.pid, path);
 
-	if (recording_threads_read(&s->recording->threads, thread, &n))
-		recording_values_add(s, n.key, n.name);
+	if (!f || !fgets(name, sizeof(name), f))
+		return;
+	name[strcspn(name, "\n")] = '\0';
+	if (!*name)
+		return;
+	snprintf(key, sizeof(key), "thread.%" PRIu32, thread);
+	uint32_t key_text = recording_string(rr->known, key);
+	uint32_t name_text = recording_string(rr->known, name);
+
+	while (rr->thread_name.count <= key_text)
+		*vec_add(&rr->thread_name) = 0;
+	if (rr->thread_name.data[key_text] == name_text)
+		return;
+	rr->thread_name.data[key_text] = name_text;
+	recording_values_add(s, key, name);
 }
 
 void recording_values_name_threads(struct session *s)

@@ -5,24 +5,11 @@
 #ifndef PTMEM_SESSION_RECORD_RECORDING_VALUES_H
 #define PTMEM_SESSION_RECORD_RECORDING_VALUES_H
 
+#include "base/alloc.h"
 #include "base/heap_calls.h"
 #include "base/types.h"
 #include "recording/recording.h"
 #include "recording/recording_build.h"
-
-struct recording_threads {
-	pid_t pid;
-	struct recording *known;   /* the owner's: texts */
-	/* by the number of the text "thread.ID": that of the name of the thread; 0 = not known */
-	VEC(uint32_t) name;
-};
-
-struct thread_name {
-	char key[32];              /* "thread.ID" */
-	char name[64];
-};
-
-void recording_threads_deinit(struct recording_threads *t);
 
 /*
  * The file of a recording while its program runs. Failed writes are kept and retried. A file that
@@ -73,7 +60,10 @@ void recording_values_set(struct session *s, const char *key, const char *fmt, .
 /* Records a marker at the current time; @kind is one word. */
 void recording_values_mark(struct session *s, const char *kind, const char *text);
 
-/* Reads the name of @thread, or of all threads that are new. */
+/*
+ * Reads the name of @thread, which is recorded if it has one that is not the one read before; or of
+ * all threads that are new.
+ */
 void recording_values_name_thread(struct session *s, uint32_t thread);
 void recording_values_name_threads(struct session *s);
 
@@ -120,11 +110,10 @@ struct recording_run {
 	uint64_t rewrite_ns;       /* when the next one may begin */
 	uint64_t flush_ns, sample_ns; /* when both are due */
 	uint32_t named;            /* threads of the history whose names were read */
-	struct recording_threads threads;
+	/* by the number of the text "thread.ID": that of the name of the thread; 0 = not known */
+	VEC(uint32_t) thread_name;
 	uint64_t next_part_ns;     /* when the next part is due; 0 = never */
 };
-
-/* What a recording says about where a process runs. */
 
 /* What a recording of samples has besides estimates: the sampling interval, and exact totals. */
 
