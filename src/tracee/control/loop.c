@@ -288,7 +288,8 @@ static void exec_serve(struct target *t, struct thread *th)
 			return;
 		}
 	}
-	if (p->is_forked && !t->options.follow.exec && !t->is_released) {
+	if (p->is_forked && !p->is_left && !t->options.follow.exec && !t->is_released) {
+		p->is_left = true; /* what it forks is seen or not, by the way of following it */
 		left_children_add(t, p->pid);
 		timers_run_by(t, clock_now_ns() + LEFT_CHILDREN_WAIT_NS);
 	}
@@ -403,6 +404,7 @@ static struct process *add_child(struct target *t, struct thread *parent, pid_t 
 	struct process *p = process_add(t, pid, child);
 	p->is_vfork_child = flags & CLONE_VM;
 	p->is_forked = true;
+	p->is_left = parent->process->is_left;
 	return p;
 }
 

@@ -196,6 +196,7 @@ struct process {
 	bool is_vfork_child;        /* shares the space only until exec or exit */
 	bool is_started;            /* by us: our child */
 	bool is_forked;             /* by a followed process */
+	bool is_left;               /* a left child (left_children.h), or forked by one */
 	bool is_execing;            /* its first instruction is still to come */
 	bool is_first_image;        /* runs the program that ptmem was started with */
 	bool is_attaching;          /* its threads are being seized; nothing is installed yet */
