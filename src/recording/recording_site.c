@@ -93,8 +93,9 @@ static enum frame_rank rank_by_user(const struct frame_text *text,
 	case MY_CODE_MINE:
 		return role->is_fixed ? role->rank : RANK_SITE;
 	case MY_CODE_NOT_MINE:
-		return text->function && *text->function == '[' ? role->rank :
-								  wrapper_rank_named(text->function);
+		if (text->function && *text->function == '[')
+			return role->rank;
+		return wrapper_rank_named(text->function);
 	default:
 		return role->rank;
 	}
