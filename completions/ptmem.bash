@@ -1,7 +1,7 @@
 # bash completion for ptmem and ptmem-report; scripts/docs compares it with --help.
 
 _ptmem_options="--pid= --follow= --duration= --earlier-blocks= --inspect --inspect= --inspect-at-exit --inspect-pointers --inspect-copy= --inspect-out= --monitor= --trace-children= --follow-exec= --trace-children-skip= --trace-children-skip-by-arg=
-	--trace= --soname-synonyms= --mempools= --running-on-valgrind= --probes= --heap-sample= --budget= --max-wait= --seed= --ring=
+	--trace= --soname-synonyms= --mempools= --running-on-valgrind= --probes= --heap-sample= --budget= --max-wait= --seed= --ring= --verify-stacks --verify-stacks=
 	--time-unit= --pages-as-heap= --depth= --threshold= --peak-inaccuracy= --peak-at-exit= --detailed-freq= --max-snapshots=
 	--heap= --stacks= --stack-sample= --heap-admin= --alignment= --realloc-zero-bytes-frees= --alloc-fn= --ignore-fn=
 	--demangle= --show-below-main= --fullpath-after= --my-code= --not-my-code= --read-inline-info= --extra-debuginfo-path= --debuginfod=

@@ -46,6 +46,7 @@ complete -c ptmem -n __ptmem_no_program -l heap-sample -x -d 'Record a sample of
 complete -c ptmem -n __ptmem_no_program -l max-wait -x -d 'How long the program waits for a stopped ptmem'
 complete -c ptmem -n __ptmem_no_program -l seed -x -d 'Which allocations are samples'
 complete -c ptmem -n __ptmem_no_program -l ring -x -d 'Size of the buffer between program and ptmem'
+complete -c ptmem -n __ptmem_no_program -l verify-stacks -d 'Compare stacks, or one in so many, with those of another unwinder'
 complete -c ptmem -n __ptmem_no_program -l time-unit -x -a 'ms B i' -d 'Unit of the time axis'
 complete -c ptmem -n __ptmem_no_program -l depth -x -d 'Frames that are kept of a call path'
 complete -c ptmem -n __ptmem_no_program -l threshold -x -d 'Merge call sites below this percentage'

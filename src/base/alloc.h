@@ -79,6 +79,14 @@ void *xgrow(void *p, size_t *capacity, size_t count, size_t size);
 		low_;                                                          \
 	})
 
+/* The element of @v, ascending ranges from start to end, that contains @addr; or NULL. */
+#define vec_find(v, addr)                                                      \
+	({                                                                     \
+		size_t at_ = vec_search(v, e_, e_->end <= (addr));             \
+		at_ < (v)->count && (v)->data[at_].start <= (addr) ?           \
+			&(v)->data[at_] : NULL;                                \
+	})
+
 /*
  * Memory by the megabyte, mapped and unmapped directly, in huge pages where available. Pages take
  * memory when they are first touched.

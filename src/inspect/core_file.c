@@ -146,12 +146,6 @@ static bool take_note(void *ctx, uint32_t type, const uint8_t *desc, size_t size
 	return true;
 }
 
-/* Parses the notes at @notes (@size bytes). Malformed ones are skipped. */
-static void core_notes_read(const uint8_t *notes, size_t size, struct core_file *out)
-{
-	core_notes_each(notes, size, take_note, out);
-}
-
 /*
  * ELF headers of a core file. If there are 65,535 program headers or more, the first section header
  * holds their number (elf(5), PN_XNUM).
@@ -284,7 +278,7 @@ static void read_notes(struct core_file *c, const Elf64_Phdr *h)
 	_cleanup_free_ uint8_t *notes = xmalloc(h->p_filesz + 1);
 
 	if (read_at(c, h->p_offset, notes, h->p_filesz))
-		core_notes_read(notes, h->p_filesz, c);
+		core_notes_each(notes, h->p_filesz, take_note, c);
 }
 
 /* The kernel writes the thread that crashed first. */
@@ -370,17 +364,9 @@ void core_file_close(struct core_file *c)
 	free(c->command);
 }
 
-/* The segment that contains @addr, or NULL. */
-static const struct core_part *find_part(const struct core_file *c, taddr_t addr)
-{
-	size_t i = vec_search(&c->parts, e, e->end <= addr);
-
-	return i < c->parts.count && c->parts.data[i].start <= addr ? &c->parts.data[i] : NULL;
-}
-
 ssize_t core_file_read(const struct core_file *c, taddr_t addr, void *buf, size_t size)
 {
-	const struct core_part *p = find_part(c, addr);
+	const struct core_part *p = vec_find(&c->parts, addr);
 
 	if (!p || addr - p->start >= p->filled)
 		return -1;

@@ -131,11 +131,6 @@ struct core_reader {
 	struct core_sums *sums;
 };
 
-static bool is_zeros(const uint8_t *page)
-{
-	return page[0] == 0 && memcmp(page, page + 1, PAGE_SIZE_MIN - 1) == 0;
-}
-
 static void add_page(struct core_reader *r, size_t first, taddr_t addr, uint32_t flags)
 {
 	struct resident *p = r->pages;
@@ -172,7 +167,8 @@ static int read_part(struct core_reader *r, const struct core_part *p)
 		if (got != (ssize_t)size)
 			return got < 0 ? -errno : -EIO;
 		for (size_t i = 0; i < size; i += PAGE_SIZE_MIN)
-			if (!is_zeros(r->buffer + i))
+			if (r->buffer[i] ||
+			    memcmp(r->buffer + i, r->buffer + i + 1, PAGE_SIZE_MIN - 1) != 0)
 				add_page(r, first, p->start + (at - p->offset) + i, flags);
 		at += size;
 	}
@@ -209,15 +205,8 @@ static ssize_t read_memory(void *ctx, taddr_t addr, void *buf, size_t size)
 	return core_file_read(ctx, addr, buf, size);
 }
 
-static void gather_memory(void *ctx, const taddr_t *addr, size_t count, size_t each, void *buf)
-{
-	memset(buf, 0, count * each);
-	for (size_t i = 0; i < count; i++)
-		(void)core_file_read(ctx, addr[i], (char *)buf + i * each, each);
-}
-
 struct memory_source core_memory_source(const struct core_file *c)
 {
 	return (struct memory_source){
-		.read = read_memory, .gather = gather_memory, .ctx = (void *)(uintptr_t)c};
+		.read = read_memory, .ctx = (void *)(uintptr_t)c};
 }

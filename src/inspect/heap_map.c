@@ -257,13 +257,6 @@ static void move_to(struct pinned *p, taddr_t addr)
 	p->live = p->count = 0;
 }
 
-static void note_block(struct pinned *p, const struct pinned_block *block)
-{
-	if (p->count < ARRAY_SIZE(p->note))
-		p->note[p->count++] = (struct pinned_note){
-			class_of(block->size), block->type, block->path};
-}
-
 void pinned_add(struct pinned *p, taddr_t start, taddr_t end, const struct pinned_block *block)
 {
 	if (block) {
@@ -277,8 +270,9 @@ void pinned_add(struct pinned *p, taddr_t start, taddr_t end, const struct pinne
 		taddr_t part = MIN(end, p->page + PAGE);
 
 		p->live += (uint32_t)(part - start);
-		if (block && p->live <= PINNED_FEW)
-			note_block(p, block);
+		if (block && p->live <= PINNED_FEW && p->count < ARRAY_SIZE(p->note))
+			p->note[p->count++] = (struct pinned_note){
+				class_of(block->size), block->type, block->path};
 		start = part;
 		if (start == p->page + PAGE && start + PAGE < end) {
 			taddr_t last = ROUND_DOWN(end, PAGE);

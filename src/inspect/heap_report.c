@@ -273,14 +273,6 @@ static bool pass_chunk(void *ctx, const struct glibc_chunk *c)
 	return true;
 }
 
-static void pass_blocks(struct heap_report *r, struct heap_input *in, const struct glibc_heap *h)
-{
-	const struct glibc_visitor visitor = {pass_chunk, in, &r->unlisted};
-
-	if (!glibc_walk(in->memory, h, in->lists, &visitor))
-		r->broken_heaps++;
-}
-
 void heap_report_init(struct heap_report *r, const struct glibc *g, const struct pymalloc *python,
 		      struct inspect_memory *memory)
 {
@@ -321,7 +313,9 @@ void heap_report_add(struct heap_report *r, struct heap_input *in, size_t heap,
 	bool is_large = h->end - h->start >= THREAD_MIN;
 
 	if (in->only_blocks) {
-		pass_blocks(r, in, h);
+		r->broken_heaps += !glibc_walk(
+			in->memory, h, in->lists,
+			&(struct glibc_visitor){pass_chunk, in, &r->unlisted});
 		return;
 	}
 	account_init(&a.look, account->pages);

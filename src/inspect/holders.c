@@ -18,7 +18,7 @@ const char *const holder_kind_name[HOLDER_KINDS] = {
 };
 
 /* Something that holds blocks. Number 0 is nothing. */
-struct source {
+struct holder_source {
 	enum holder_kind kind;
 	uint64_t key;
 };
@@ -26,7 +26,7 @@ struct source {
 struct holder_search {
 	struct block_holders *holders;
 	struct block_index index;
-	VEC(struct source) sources;
+	VEC(struct holder_source) sources;
 	HASH(uint32_t) by_key;  /* numbers of sources */
 	size_t at;              /* the first block that does not end before the word */
 	holder_variable_fn *variable;
@@ -96,13 +96,13 @@ void block_holders_scan(struct block_holders *h, const struct resident *pages,
 
 static uint32_t get_source(struct holder_search *s, enum holder_kind kind, uint64_t key)
 {
-	const struct source *e = s->sources.data;
+	const struct holder_source *e = s->sources.data;
 	const uint32_t *known = hash_find(&s->by_key, hash_u64(key + kind), i,
 					  e[*i].kind == kind && e[*i].key == key);
 
 	if (known)
 		return *known;
-	*vec_add(&s->sources) = (struct source){kind, key};
+	*vec_add(&s->sources) = (struct holder_source){kind, key};
 	return *hash_add(&s->by_key, hash_u64(key + kind)) = (uint32_t)s->sources.count - 1;
 }
 
@@ -153,7 +153,7 @@ static bool find_source(struct holder_search *s, taddr_t addr, uint32_t *source_
 static void hold(struct holder_search *s, uint32_t block, uint32_t source)
 {
 	struct leakcheck_block *b = &s->holders->blocks.data[block];
-	const struct source *old = &s->sources.data[b->time];
+	const struct holder_source *old = &s->sources.data[b->time];
 
 	if (s->sources.data[source].kind < old->kind)
 		b->time = source;
@@ -248,7 +248,7 @@ static void add_up(struct holder_search *s)
 	qsort(h->blocks.data, h->blocks.count, sizeof(*h->blocks.data), compare_blocks);
 	for (size_t i = 0; i < h->blocks.count; i++) {
 		const struct leakcheck_block *b = &h->blocks.data[i];
-		const struct source *from = &s->sources.data[b->time];
+		const struct holder_source *from = &s->sources.data[b->time];
 
 		if (i == 0 || compare_blocks(b - 1, b) != 0) {
 			last = vec_add(&h->list);

@@ -61,18 +61,18 @@ void inspect_input_deinit(struct inspect_input *in)
 /* glibc's descriptor of a thread follows its thread pointer: 2304 bytes (2.28) to 2368 (2.41). */
 #define THREAD_BYTES 2304u
 
-struct stack {
+struct used_stack {
 	const struct map *map;
 	taddr_t low; /* the lowest stack pointer in it */
 };
 
 /* The stacks of a thread, innermost first. */
-struct stacks {
-	struct stack list[1 + THREAD_INTERRUPTED];
+struct used_stacks {
+	struct used_stack list[1 + THREAD_INTERRUPTED];
 	size_t count;
 };
 
-static void add_stack(const struct inspect_input *in, taddr_t sp, struct stacks *out)
+static void add_stack(const struct inspect_input *in, taddr_t sp, struct used_stacks *out)
 {
 	const struct map *m = maps_find(&in->resident.maps, sp);
 
@@ -84,19 +84,10 @@ static void add_stack(const struct inspect_input *in, taddr_t sp, struct stacks 
 		out->list[i].low = MIN(out->list[i].low, sp);
 		return;
 	}
-	out->list[out->count++] = (struct stack){m, sp};
+	out->list[out->count++] = (struct used_stack){m, sp};
 }
 
-static void find_stacks(const struct inspect_input *in, const struct glibc_thread *th,
-			struct stacks *out)
-{
-	out->count = 0;
-	add_stack(in, th->sp, out);
-	for (uint32_t i = 0; i < th->interrupted_count; i++)
-		add_stack(in, th->interrupted[i], out);
-}
-
-static bool has_map(const struct stacks *stacks, const struct map *m)
+static bool has_map(const struct used_stacks *stacks, const struct map *m)
 {
 	for (size_t i = 0; i < stacks->count; i++)
 		if (stacks->list[i].map == m)
@@ -118,7 +109,7 @@ static void hold(const struct thread_adder *a, const struct holder_thread *of)
 }
 
 static void add_variables(const struct thread_adder *a, const struct glibc_thread *th,
-			  const struct stacks *stacks)
+			  const struct used_stacks *stacks)
 {
 	const struct map *m = maps_find(&a->in->resident.maps, th->thread_pointer);
 
@@ -135,7 +126,7 @@ static void add_variables(const struct thread_adder *a, const struct glibc_threa
 }
 
 static void add_parts(const struct thread_adder *a, const struct glibc_thread *th,
-		      const struct stack *stack)
+		      const struct used_stack *stack)
 {
 	const struct map *m = stack->map;
 	bool has_tls = th->thread_pointer > stack->low && th->thread_pointer < m->end;
@@ -152,12 +143,15 @@ static void thread_spans_add(const struct inspect_input *in, struct inspect_memo
 			     struct spans *s, struct block_holders *holders)
 {
 	const struct thread_adder a = {in, m, s, holders};
-	struct stacks stacks;
+	struct used_stacks stacks;
 
 	for (size_t i = 0; i < in->threads.count; i++) {
 		const struct glibc_thread *th = &in->threads.data[i];
 
-		find_stacks(in, th, &stacks);
+		stacks.count = 0;
+		add_stack(in, th->sp, &stacks);
+		for (uint32_t k = 0; k < th->interrupted_count; k++)
+			add_stack(in, th->interrupted[k], &stacks);
 		add_variables(&a, th, &stacks);
 		for (size_t k = 0; k < stacks.count; k++)
 			add_parts(&a, th, &stacks.list[k]);
@@ -171,7 +165,7 @@ static void thread_spans_add(const struct inspect_input *in, struct inspect_memo
 
 #define MOVED_PAGES_MAX (UINT64_C(1) << 22)
 
-struct inspection {
+struct examination {
 	const struct inspect_input *in;
 	struct inspect_report *out;
 	struct inspect_memory memory;
@@ -187,11 +181,11 @@ struct inspection {
 /* -- malloc's -- */
 
 /* Parts of program and libraries in which allocators keep their variables. */
-struct data {
+struct data_ranges {
 	VEC(struct addr_range) list;
 };
 
-static void find_glibc(struct inspection *n, const struct data *data)
+static void find_glibc(struct examination *n, const struct data_ranges *data)
 {
 	glibc_find(&n->memory, data->list.data, data->list.count, &n->glibc);
 	glibc_lists_read(&n->memory, &n->glibc, n->in->threads.data, n->in->threads.count,
@@ -203,7 +197,7 @@ static void find_glibc(struct inspection *n, const struct data *data)
 	}
 }
 
-static void add_slabs(struct inspection *n, const struct slabs *p, uint32_t heap)
+static void add_slabs(struct examination *n, const struct slabs *p, uint32_t heap)
 {
 	for (size_t i = 0; i < p->outer;) {
 		taddr_t start = p->list.data[i].start, end = start;
@@ -221,7 +215,7 @@ static void pass_slab_block(void *ctx, taddr_t addr, uint64_t usable)
 	heap_report_block(heap, addr, usable);
 }
 
-static void find_other(struct inspection *n, const struct allocator_input *in,
+static void find_other(struct examination *n, const struct allocator_input *in,
 		       struct heap_input *heap)
 {
 	struct slabs_visit visit = {.fn = pass_slab_block, .ctx = heap};
@@ -234,7 +228,7 @@ static void find_other(struct inspection *n, const struct allocator_input *in,
 	add_slabs(n, &n->other.slabs, SPAN_SLABS);
 }
 
-static void find_python(struct inspection *n, const struct allocator_input *in,
+static void find_python(struct examination *n, const struct allocator_input *in,
 			const struct heap_input *heap)
 {
 	if (heap->only_blocks || !python_is_likely(&n->in->resident.maps))
@@ -244,7 +238,7 @@ static void find_python(struct inspection *n, const struct allocator_input *in,
 	add_slabs(n, &n->python.slabs, SPAN_PYTHON);
 }
 
-static void find_data(const struct inspect_input *in, struct data *out)
+static void find_data(const struct inspect_input *in, struct data_ranges *out)
 {
 	for (size_t i = 0; i < in->segments.count; i++) {
 		const struct inspect_segment *s = &in->segments.data[i];
@@ -254,9 +248,9 @@ static void find_data(const struct inspect_input *in, struct data *out)
 	}
 }
 
-static void find_allocators(struct inspection *n, struct heap_input *heap)
+static void find_allocators(struct examination *n, struct heap_input *heap)
 {
-	struct data data = {0};
+	struct data_ranges data = {0};
 
 	find_data(n->in, &data);
 	const struct allocator_input in = {
@@ -269,14 +263,14 @@ static void find_allocators(struct inspection *n, struct heap_input *heap)
 	vec_deinit(&data.list);
 }
 
-static bool has_all_mmapped(const struct inspection *n)
+static bool has_all_mmapped(const struct examination *n)
 {
 	return n->glibc.params.is_known && n->mmapped.list.count == n->glibc.params.mmaps &&
 	       n->mmapped.bytes == n->glibc.params.mmapped_bytes;
 }
 
 /* Searches what the heaps leave of @r: the kernel merges mappings of both. */
-static void search_gaps(struct inspection *n, const struct addr_range *r)
+static void search_gaps(struct examination *n, const struct addr_range *r)
 {
 	size_t k = spans_find(&n->spans, r->start);
 	taddr_t at = r->start;
@@ -295,7 +289,7 @@ static void search_gaps(struct inspection *n, const struct addr_range *r)
  * Adjacent mappings are searched as one: the program may divide that of a block, by mprotect or
  * madvise.
  */
-static void search_mmapped(struct inspection *n)
+static void search_mmapped(struct examination *n)
 {
 	const struct maps *maps = &n->in->resident.maps;
 
@@ -312,7 +306,7 @@ static void search_mmapped(struct inspection *n)
 	}
 }
 
-static void find_mmapped(struct inspection *n, const struct heap_input *heap)
+static void find_mmapped(struct examination *n, const struct heap_input *heap)
 {
 	struct glibc_mmapped_list *found = &n->mmapped;
 
@@ -337,14 +331,6 @@ static void find_mmapped(struct inspection *n, const struct heap_input *heap)
 	n->out->is_mmapped_complete = has_all_mmapped(n);
 }
 
-static void add_spans(struct inspection *n)
-{
-	for (size_t i = 0; i < n->in->profiler.count; i++)
-		spans_add(&n->spans, n->in->profiler.data[i].start, n->in->profiler.data[i].end,
-			  ROW_PROFILER);
-	thread_spans_add(n->in, &n->memory, &n->spans, &n->out->holders);
-}
-
 /* -- the rest of each mapping -- */
 
 static void name_map(const struct inspect_input *in, const struct map *m, struct span *out)
@@ -364,7 +350,7 @@ static void name_map(const struct inspect_input *in, const struct map *m, struct
 		out->file_row = ROW_TEXT;
 }
 
-static void add_span(struct inspection *n, const struct span *s, struct heap_input *heap)
+static void add_span(struct examination *n, const struct span *s, struct heap_input *heap)
 {
 	const struct addr_range part = {s->start, s->end};
 
@@ -379,7 +365,7 @@ static void add_span(struct inspection *n, const struct span *s, struct heap_inp
 }
 
 /* Spans outside any mapping have no pages. */
-static void add_all(struct inspection *n, struct heap_input *heap)
+static void add_all(struct examination *n, struct heap_input *heap)
 {
 	taddr_t start = 0; /* everything before it was added: a span may cover several mappings */
 	size_t at = 0;
@@ -413,7 +399,7 @@ static taddr_t find_break(const struct inspect_input *in)
 	return 0;
 }
 
-static void take_results(struct inspection *n)
+static void take_results(struct examination *n)
 {
 	struct inspect_report *out = n->out;
 
@@ -433,7 +419,7 @@ static void take_results(struct inspection *n)
 		out->heaps.arenas.data[i].trim = (struct inspect_bytes){0};
 }
 
-static void start_types(struct inspection *n)
+static void start_types(struct examination *n)
 {
 	block_types_init(&n->out->types, &n->memory);
 	for (size_t i = 0; i < n->in->segments.count; i++) {
@@ -444,7 +430,7 @@ static void start_types(struct inspection *n)
 }
 
 /* The spans become the holders'. */
-static void scan_for_holders(struct inspection *n)
+static void scan_for_holders(struct examination *n)
 {
 	struct block_holders *h = &n->out->holders;
 
@@ -473,7 +459,7 @@ static void scan_for_holders(struct inspection *n)
 
 void inspect_run(const struct inspect_input *in, struct inspect_report *out)
 {
-	struct inspection n = {.in = in, .out = out};
+	struct examination n = {.in = in, .out = out};
 	struct heap_input heap = {.memory = &n.memory, .glibc = &n.glibc, .lists = &n.lists,
 				  .types = in->wants_types ? &out->types : NULL,
 				  .paths = in->paths,
@@ -496,7 +482,10 @@ void inspect_run(const struct inspect_input *in, struct inspect_report *out)
 		for (size_t i = 0; i < n.glibc.heaps.count; i++)
 			heap_report_add(&out->heaps, &heap, i, &n.account);
 	} else {
-		add_spans(&n);
+		for (size_t i = 0; i < in->profiler.count; i++)
+			spans_add(&n.spans, in->profiler.data[i].start,
+				  in->profiler.data[i].end, ROW_PROFILER);
+		thread_spans_add(in, &n.memory, &n.spans, &out->holders);
 		add_all(&n, &heap);
 	}
 	heap_report_finish(&out->heaps, &out->types);
@@ -535,7 +524,7 @@ void inspect_find_spare(const struct inspect_input *in, struct inspect_spare *ou
 {
 	struct inspect_memory memory;
 	struct allocator other;
-	struct data data = {0};
+	struct data_ranges data = {0};
 	struct spare_search search = {&other.slabs, out};
 
 	*out = (struct inspect_spare){0};

@@ -342,7 +342,7 @@ bool python_find_place(struct python *p, const struct language_memory *m, const 
 #define CHECK_DEPTH 256u
 #define CHECK_STATES 1024u
 
-struct check {
+struct walk_check {
 	struct python *python;
 	const struct language_memory *memory;
 	uint32_t states;
@@ -350,7 +350,7 @@ struct check {
 };
 
 /* Whether @code is an object of the type "code"; learns the type. */
-static bool learn_type(struct check *c, taddr_t code)
+static bool learn_type(struct walk_check *c, taddr_t code)
 {
 	const struct python_layout *l = &c->python->layout;
 	const struct language_memory *m = c->memory;
@@ -367,7 +367,7 @@ static bool learn_type(struct check *c, taddr_t code)
 
 static int check_state(void *ctx, taddr_t state, taddr_t thread_pointer)
 {
-	struct check *c = ctx;
+	struct walk_check *c = ctx;
 	struct python *p = c->python;
 	struct virtual_frame frame[CHECK_DEPTH];
 	ssize_t n = virtual_frames_walk(&p->frames, c->memory, state, frame, CHECK_DEPTH);
@@ -393,7 +393,7 @@ static int check_state(void *ctx, taddr_t state, taddr_t thread_pointer)
 /* 0: the layout fits; -EAGAIN: nothing contradicts it, but no thread runs Python code; -EINVAL. */
 static int check(struct python *p, const struct language_memory *m)
 {
-	struct check c = {.python = p, .memory = m};
+	struct walk_check c = {.python = p, .memory = m};
 
 	p->code_type = 0;
 	if (each_state(p, m, check_state, &c) < 0)
@@ -403,7 +403,7 @@ static int check(struct python *p, const struct language_memory *m)
 
 /* -- finding -- */
 
-enum symbol {
+enum python_symbol {
 	SYM_RUNTIME, SYM_LOOP, SYM_VERSION, SYM_3_8, SYM_3_9, SYM_3_10, SYMBOLS
 };
 
@@ -418,7 +418,7 @@ static const char *const symbol_names[SYMBOLS] = {
 };
 #define PART_PREFIX "_TAIL_CALL_"
 
-struct object {
+struct loaded_object {
 	taddr_t bias;
 	taddr_t symbol[SYMBOLS]; /* 0 = none */
 	struct python *python;   /* its loops are filled in */
@@ -426,7 +426,7 @@ struct object {
 
 static int take_symbol(void *ctx, const struct elf_symbol *sym)
 {
-	struct object *o = ctx;
+	struct loaded_object *o = ctx;
 	const char *loop = symbol_names[SYM_LOOP];
 	struct virtual_loop code = {o->bias + sym->vaddr, o->bias + sym->vaddr + sym->size,
 				    VIRTUAL_LOOP};
@@ -455,8 +455,8 @@ static int take_symbol(void *ctx, const struct elf_symbol *sym)
  */
 #define PARTS_MAX 16u
 
-struct part_search {
-	struct object *object;
+struct loop_search {
+	struct loaded_object *object;
 	const struct elf_functions *functions;
 	struct virtual_loop part[PARTS_MAX]; /* addresses in the file */
 	size_t count;
@@ -464,7 +464,7 @@ struct part_search {
 
 static void add_part(void *ctx, taddr_t target)
 {
-	struct part_search *s = ctx;
+	struct loop_search *s = ctx;
 	size_t i = vec_search(&s->functions->list, e, e->end <= target);
 	const struct elf_function *f = &s->functions->list.data[i];
 
@@ -477,10 +477,10 @@ static void add_part(void *ctx, taddr_t target)
 	s->part[s->count++] = (struct virtual_loop){f->start, f->end, VIRTUAL_LOOP};
 }
 
-static void find_parts(struct elf_file *elf, struct object *o)
+static void find_parts(struct elf_file *elf, struct loaded_object *o)
 {
 	struct elf_functions functions;
-	struct part_search s = {.object = o, .functions = &functions};
+	struct loop_search s = {.object = o, .functions = &functions};
 
 	elf_functions_find(elf, &functions);
 	for (size_t i = 0; i < o->python->frames.loops.count && s.count < PARTS_MAX; i++) {
@@ -531,8 +531,8 @@ static bool find_bias(const struct elf_file *elf, const struct maps *maps, const
 }
 
 /* The range of versions that @o may have. False: none of those known. */
-static bool versions_of(const struct object *o, const struct language_memory *m, uint32_t *low,
-			uint32_t *high)
+static bool versions_of(const struct loaded_object *o, const struct language_memory *m,
+			uint32_t *low, uint32_t *high)
 {
 	uint64_t words[DEBUG_WORDS];
 	uint32_t hex;
@@ -573,7 +573,7 @@ static void set_problem(struct pythons *out, char *problem)
 }
 
 /* Adds the interpreter of @o, which has a _PyRuntime, if its layout makes sense. */
-static void add_python(struct pythons *out, struct elf_file *elf, struct object *o,
+static void add_python(struct pythons *out, struct elf_file *elf, struct loaded_object *o,
 		       const struct language_memory *m)
 {
 	struct python *p = o->python;
@@ -627,7 +627,7 @@ static void look_at(const struct python_process *in, const struct map *m, struct
 {
 	struct elf_file *elf;
 	struct python python = {0};
-	struct object o = {.python = &python};
+	struct loaded_object o = {.python = &python};
 	GElf_Shdr section;
 	int rc = open_object(in, m, &elf);
 

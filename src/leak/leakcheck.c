@@ -565,15 +565,6 @@ static taddr_t end_of_words(const struct leakcheck_block *b, bool is_glibc)
 	return is_glibc ? MAX(end, b->addr + heap_usable_size(b->size)) : end;
 }
 
-/*
- * Most programs do not. Beyond a block's requested end there are stale words of free chunks. These
- * point to other chunks, so to the inside of a block but never to its start.
- */
-static bool is_old_link(const struct leakcheck_block *b, taddr_t addr, uint32_t edge)
-{
-	return edge & IS_INTERIOR && addr + sizeof(uint64_t) > leakcheck_block_end(b);
-}
-
 /* Without holders the order of roots does not matter. */
 static void pass_root(struct leakcheck *c, uint32_t edge, uint32_t rank, uint64_t holder)
 {
@@ -593,11 +584,17 @@ static void pass_edge(struct leakcheck *c, struct edge_cursor *at, taddr_t addr,
 	while (at->block < at->count && end_of_words(&block[at->block], is_free) <= addr)
 		c->first_edge[++at->block] = at->edges;
 	bool is_outside = at->block == at->count || block[at->block].addr > addr;
+	/*
+	 * Most programs use no more than they requested: beyond that there are stale words of free
+	 * chunks. These point to other chunks, so to the inside of a block but never to its start.
+	 */
+	bool is_old = !is_outside && is_free && edge & IS_INTERIOR &&
+		      addr + sizeof(uint64_t) > leakcheck_block_end(&block[at->block]);
 
 	if (is_outside && !is_free && !is_spare)
 		pass_root(c, edge, c->holder && c->rank ? c->rank(c->rank_ctx, addr) : 0,
 			  HOLDER(LEAKCHECK_HELD_BY_MEMORY, addr));
-	else if (!is_outside && !(is_free && is_old_link(&block[at->block], addr, edge)))
+	else if (!is_outside && !is_old)
 		c->edge[at->edges++] = edge;
 }
 

@@ -36,13 +36,6 @@ void pointer_store_deinit(struct pointer_store *w)
 	*w = (struct pointer_store){0};
 }
 
-static uint64_t *take_chunk(struct chunk_pool *s)
-{
-	size_t i = s->chunks.count ? __atomic_fetch_add(&s->taken, 1, __ATOMIC_RELAXED) : 0;
-
-	return i < s->chunks.count ? s->chunks.data[i] : huge_alloc(CHUNK_BYTES);
-}
-
 /* The number of words that @count values take. */
 static size_t room(uint32_t upper, uint32_t count)
 {
@@ -63,7 +56,10 @@ void pointer_store_add(struct pointer_store *w, taddr_t addr, const uint64_t *ma
 		    uint32_t count)
 {
 	if (w->chunks.count == 0 || IS_FULL(w->writing)) {
-		*vec_add(&w->chunks) = take_chunk(w->pool);
+		struct chunk_pool *s = w->pool;
+	size_t i = s->chunks.count ? __atomic_fetch_add(&s->taken, 1, __ATOMIC_RELAXED) : 0;
+
+	*vec_add(&w->chunks) = i < s->chunks.count ? s->chunks.data[i] : huge_alloc(CHUNK_BYTES);
 		w->writing = 0;
 	}
 	uint64_t *to = w->chunks.data[w->chunks.count - 1] + w->writing;

@@ -47,7 +47,8 @@ const struct allocator_kind *allocator_kind_of_library(const char *path)
 	const char *name = text_base_name(path);
 
 	for (size_t i = 0; i < ALLOCATOR_KINDS; i++)
-		if (allocator_kinds[i].library && text_begins_with(name, allocator_kinds[i].library))
+		if (allocator_kinds[i].library &&
+		    text_begins_with(name, allocator_kinds[i].library))
 			return &allocator_kinds[i];
 	return NULL;
 }

@@ -22,6 +22,10 @@
 #include "base/types.h"
 #include "malloc/memory.h"
 
+/* 2.N: those with the structures above. */
+#define GLIBC_MINOR_MIN 28u
+#define GLIBC_MINOR_MAX 44u
+
 #define GLIBC_FASTBINS 10u
 #define GLIBC_HEADER 16u     /* offset from a chunk to its block */
 #define GLIBC_CHUNK_MIN 32u
@@ -33,7 +37,7 @@
 #define GLIBC_IS_IN_HEAP 4u  /* in any arena but the main one */
 #define GLIBC_FLAGS 7u
 #define GLIBC_ALIGN 16u      /* chunks and blocks are multiples of it */
-/* A chunk without a block: the heap, or a part of it, ends, or memory that is not malloc's follows. */
+/* A chunk without a block, where a heap or a part of it ends. */
 #define GLIBC_FENCEPOST 16u
 
 struct glibc_arena {

@@ -18,7 +18,7 @@
 #define FIRST_CHUNK_WEIGHT 4u /* this many blocks or lists are sufficient evidence */
 
 /* struct tcache_perthread_struct of one glibc version. */
-static const struct layout {
+static const struct tcache_layout {
 	uint32_t chunk_size, count_size, bins;
 	bool has_slots; /* counts are of blocks that may still be added */
 } layouts[] = {{0x290, 2, 64, false}, {0x250, 1, 64, false}, {0x300, 2, 76, true}};
@@ -32,7 +32,7 @@ struct list_reader {
 };
 
 /* malloc may give 16 bytes more than it was asked for, where less than a chunk would be left. */
-static bool has_size_of(const struct layout *l, uint64_t size)
+static bool has_size_of(const struct tcache_layout *l, uint64_t size)
 {
 	return size == l->chunk_size || size == l->chunk_size + GLIBC_HEADER;
 }
@@ -152,7 +152,7 @@ static bool is_first(const struct glibc *g, taddr_t block)
 
 /* How many blocks a list may have. Large lists are empty in most caches. */
 static uint16_t capacity_of(const struct list_reader *r, const uint8_t *bytes,
-			    const struct layout *l)
+			    const struct tcache_layout *l)
 {
 	uint16_t most = 0;
 
@@ -167,7 +167,7 @@ static uint16_t capacity_of(const struct list_reader *r, const uint8_t *bytes,
 	return most;
 }
 
-static struct chain list_of(const uint8_t *bytes, const struct layout *l, size_t i,
+static struct chain list_of(const uint8_t *bytes, const struct tcache_layout *l, size_t i,
 			    uint16_t capacity)
 {
 	struct chain c = {.size = GLIBC_CHUNK_MIN + GLIBC_ALIGN * i, .kind = GLIBC_TCACHE};
@@ -185,7 +185,7 @@ static struct chain list_of(const uint8_t *bytes, const struct layout *l, size_t
 }
 
 /* Adds the chunks of the cache at @block with layout @l, if it is one. */
-static bool read_cache(struct list_reader *r, taddr_t block, const struct layout *l,
+static bool read_cache(struct list_reader *r, taddr_t block, const struct tcache_layout *l,
 		       struct cache *out)
 {
 	uint8_t bytes[BINS_MAX * (sizeof(uint16_t) + sizeof(taddr_t))];
@@ -203,11 +203,6 @@ static bool read_cache(struct list_reader *r, taddr_t block, const struct layout
 		read_list(r, &c, out);
 	}
 	return true;
-}
-
-static bool is_cache(const struct cache *c)
-{
-	return c->broken == 0 || c->unsound < c->sound;
 }
 
 taddr_t glibc_tls_start(struct inspect_memory *m, taddr_t thread_pointer)
@@ -241,7 +236,7 @@ static void add_candidate(struct list_reader *r, uint32_t thread, taddr_t addr, 
 		bool is_read = read_cache(r, block, &layouts[i], &cache);
 
 		r->out->chunks.count = before;
-		if (is_read && is_cache(&cache))
+		if (is_read && (cache.broken == 0 || cache.unsound < cache.sound))
 			*vec_add(&out->list) = (struct candidate){
 				.distance = r->thread[thread].thread_pointer - addr,
 				.block = block, .size = size, .thread = thread,
@@ -373,7 +368,7 @@ static void read_caches(struct list_reader *r)
 
 	for (size_t i = 0; i < c.list.count; i++) {
 		const struct candidate *e = &c.list.data[i];
-		const struct layout *l = &layouts[e->layout];
+		const struct tcache_layout *l = &layouts[e->layout];
 		struct cache cache;
 
 		if (e->distance != distance || !read_cache(r, e->block, l, &cache))

@@ -77,7 +77,8 @@ static bool end_of_top(const struct arena_search *s, taddr_t top, taddr_t *end_o
 
 	if (!may_be_chunk(top) || !read_word(s, top + sizeof(head), &head))
 		return false;
-	return !__builtin_add_overflow(top, head & ~(uint64_t)GLIBC_FLAGS, end_out) && *end_out > top;
+	return !__builtin_add_overflow(top, head & ~(uint64_t)GLIBC_FLAGS, end_out) &&
+	       *end_out > top;
 }
 
 static void add_main_heap(const struct arena_search *s, taddr_t bins)
@@ -258,7 +259,8 @@ void arenas_deinit(struct arenas *a)
 
 /* Parts are recognized by chunks that lead to their end. */
 
-#define LAST (GLIBC_FENCEPOST | GLIBC_IS_BEFORE_USED) /* a header at the end of a part, but the first of them */
+/* a header at the end of a part, but the first of them */
+#define LAST (GLIBC_FENCEPOST | GLIBC_IS_BEFORE_USED)
 #define CHUNKS_MAX (UINT64_C(1) << 27) /* that are looked at */
 
 struct part_search {
@@ -531,7 +533,8 @@ static bool fits_arena(const struct glibc *g, const struct glibc_params *p)
 	for (size_t i = 0; i < g->heaps.count; i++) {
 		const struct glibc_heap *h = &g->heaps.data[i];
 
-		bool is_first = h->is_main && ROUND_UP(p->sbrk_base, (uint64_t)GLIBC_ALIGN) == h->start;
+		bool is_first = h->is_main &&
+				ROUND_UP(p->sbrk_base, (uint64_t)GLIBC_ALIGN) == h->start;
 
 		if (is_first || (h->is_main && a->is_contiguous))
 			return is_first;

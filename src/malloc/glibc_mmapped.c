@@ -7,7 +7,7 @@
 
 #define IS_HUGE UINT64_C(1) /* in a header's word before the size, since 2.43 */
 
-struct header {
+struct mmapped_header {
 	uint64_t before, head;
 };
 
@@ -16,19 +16,19 @@ struct mmapped_finder {
 	uint64_t tail; /* of a mapping, behind the chunk */
 };
 
-static bool read_header(const struct mmapped_finder *f, taddr_t chunk, struct header *out)
+static bool read_header(const struct mmapped_finder *f, taddr_t chunk, struct mmapped_header *out)
 {
 	return memory_read(f->memory, chunk, out, sizeof(*out)) &&
 	       (out->head & GLIBC_FLAGS) == GLIBC_IS_MMAPPED;
 }
 
-static uint64_t size_of(const struct header *h)
+static uint64_t size_of(const struct mmapped_header *h)
 {
 	return h->head & ~(uint64_t)GLIBC_FLAGS;
 }
 
 /* The distance from the start of the mapping. */
-static uint64_t before_of(const struct mmapped_finder *f, const struct header *h)
+static uint64_t before_of(const struct mmapped_finder *f, const struct mmapped_header *h)
 {
 	return f->tail ? h->before & ~IS_HUGE : h->before;
 }
@@ -37,7 +37,7 @@ static uint64_t before_of(const struct mmapped_finder *f, const struct header *h
 static bool is_of(const struct mmapped_finder *f, taddr_t start, taddr_t chunk, taddr_t end,
 		  uint64_t *size_out)
 {
-	struct header h;
+	struct mmapped_header h;
 
 	if (!read_header(f, chunk, &h) || before_of(f, &h) != chunk - start)
 		return false;
@@ -57,7 +57,7 @@ static bool find_block(const struct mmapped_finder *f, taddr_t start, taddr_t en
 		       struct glibc_mmapped *out)
 {
 	uint64_t size;
-	struct header stale;
+	struct mmapped_header stale;
 
 	if (!read_header(f, start, &stale))
 		return false;
@@ -86,7 +86,7 @@ static bool find_block(const struct mmapped_finder *f, taddr_t start, taddr_t en
 
 struct batch {
 	taddr_t addr[BATCH];
-	struct header header[BATCH];
+	struct mmapped_header header[BATCH];
 	size_t count;
 };
 
@@ -106,11 +106,6 @@ static taddr_t fill_batch(struct inspect_memory *m, taddr_t at, taddr_t end, str
 			break;
 	}
 	return end;
-}
-
-static void read_batch(struct inspect_memory *m, struct batch *b)
-{
-	memory_gather(m, b->addr, b->count, sizeof(*b->header), b->header);
 }
 
 /* -- blocks that were moved -- */
@@ -139,7 +134,7 @@ static bool find_in_batch(const struct mmapped_finder *f, struct addr_range r,
  * mapping had, which exceeds the distance. No page is read that was never written.
  */
 static bool find_moved(const struct mmapped_finder *f, struct addr_range r,
-		       const struct header *stale, struct glibc_mmapped_list *list,
+		       const struct mmapped_header *stale, struct glibc_mmapped_list *list,
 		       struct glibc_mmapped *out)
 {
 	struct batch *b = xmalloc(sizeof(*b));
@@ -152,7 +147,7 @@ static bool find_moved(const struct mmapped_finder *f, struct addr_range r,
 		list->pages_left -= MIN(list->pages_left, b->count);
 		for (size_t i = 0; i < b->count; i++)
 			b->addr[i] += PAGE - GLIBC_HEADER;
-		read_batch(f->memory, b);
+		memory_gather(f->memory, b->addr, b->count, sizeof(*b->header), b->header);
 		is_found = find_in_batch(f, r, b, out);
 	}
 	free(b);
@@ -175,11 +170,6 @@ uint64_t glibc_mmapped_usable(const struct glibc *g, const struct glibc_mmapped 
 	return b->end - b->block - (tail ? tail - sizeof(uint64_t) : 0);
 }
 
-static bool is_complete(const struct glibc *g, const struct glibc_mmapped_list *l)
-{
-	return g->params.is_known && l->list.count >= g->params.mmaps;
-}
-
 void glibc_mmapped_find(struct inspect_memory *m, const struct glibc *g, struct addr_range range,
 			struct glibc_mmapped_list *out)
 {
@@ -187,9 +177,10 @@ void glibc_mmapped_find(struct inspect_memory *m, const struct glibc *g, struct 
 	struct batch *b = xmalloc(sizeof(*b));
 	const struct mmapped_finder f = {m, tail_of(g)};
 
-	while (at < range.end && !is_complete(g, out)) {
+	while (at < range.end &&
+	       !(g->params.is_known && out->list.count >= g->params.mmaps)) {
 		at = fill_batch(m, MAX(at, free_from), range.end, b);
-		read_batch(m, b);
+		memory_gather(m, b->addr, b->count, sizeof(*b->header), b->header);
 		for (size_t i = 0; i < b->count; i++) {
 			struct addr_range rest = {b->addr[i], range.end};
 			struct glibc_mmapped found;

@@ -68,8 +68,8 @@ static void pass_used(struct heap_walk *w, taddr_t addr, const uint64_t *word, t
 		uint64_t head = word[(at + sizeof(*word) - addr) / sizeof(*word)];
 		uint64_t size = head & ~(uint64_t)GLIBC_FLAGS;
 
-		if (!(head & GLIBC_IS_BEFORE_USED) || size < GLIBC_CHUNK_MIN || size % GLIBC_ALIGN ||
-		    size >= end - at)
+		if (!(head & GLIBC_IS_BEFORE_USED) || size < GLIBC_CHUNK_MIN ||
+		    size % GLIBC_ALIGN || size >= end - at)
 			break;
 		before = at;
 		at += size;
@@ -171,17 +171,13 @@ void walk_queue_init(struct walk_queue *q)
 	pthread_cond_init(&q->has_advanced, NULL);
 }
 
-static void free_buffer(struct walk_buffer *b)
-{
-	heap_guess_deinit(&b->guess);
-	vec_deinit(&b->parts);
-	free(b);
-}
-
 void walk_queue_deinit(struct walk_queue *q)
 {
-	for (size_t i = 0; i < q->spare.count; i++)
-		free_buffer(q->spare.data[i]);
+	for (size_t i = 0; i < q->spare.count; i++) {
+		heap_guess_deinit(&q->spare.data[i]->guess);
+		vec_deinit(&q->spare.data[i]->parts);
+		free(q->spare.data[i]);
+	}
 	for (size_t i = 0; i < q->walks.count; i++)
 		heap_walk_deinit(&q->walks.data[i]);
 	vec_deinit(&q->spare);

@@ -58,12 +58,12 @@ _Static_assert(offsetof(struct slow, stacks) == 48, "as in 5.3");
 /* Where a slow part has its last two words: of 5.3.0 and 5.3.1. */
 static const uint32_t ends[] = {160, 224};
 
-struct list {
+struct cache_bin {
 	taddr_t next;
 	uint64_t requests;
 	uint16_t low_water, full, empty, unused;
 };
-_Static_assert(sizeof(struct list) == LIST_WORDS * WORD, "as in 5.3");
+_Static_assert(sizeof(struct cache_bin) == LIST_WORDS * WORD, "as in 5.3");
 
 #define SMALL_CLASSES 36u
 #define OLD_FIRST_STACK 200u /* blocks of 8 bytes */
@@ -102,12 +102,6 @@ static void read_stack(struct inspect_memory *m, taddr_t start, uint32_t count, 
 
 /* -- 5.3 -- */
 
-static bool read_slow_as(struct inspect_memory *m, taddr_t at, uint32_t end, struct slow *out)
-{
-	return memory_read(m, at, out, offsetof(struct slow, stacks)) &&
-	       memory_read(m, at + end, &out->stacks, 2 * WORD);
-}
-
 /* The slow part of what may be the cache at @addr. */
 static bool read_slow(struct inspect_memory *m, taddr_t addr, struct slow *out)
 {
@@ -116,8 +110,9 @@ static bool read_slow(struct inspect_memory *m, taddr_t addr, struct slow *out)
 	if (!memory_read_word(m, addr, &at) || at % WORD || !at)
 		return false;
 	for (size_t i = 0; i < ARRAY_SIZE(ends); i++)
-		if (read_slow_as(m, at, ends[i], out) && out->cache == addr &&
-		    out->lists == addr + LISTS_AT &&
+		if (memory_read(m, at, out, offsetof(struct slow, stacks)) &&
+		    memory_read(m, at + ends[i], &out->stacks, 2 * WORD) &&
+		    out->cache == addr && out->lists == addr + LISTS_AT &&
 		    memory_read_word(m, out->stacks, &first) && first == MARK)
 			return true;
 	return false;
@@ -126,7 +121,7 @@ static bool read_slow(struct inspect_memory *m, taddr_t addr, struct slow *out)
 static bool read_cache(struct inspect_memory *m, taddr_t addr, struct slabs *out)
 {
 	struct slow slow;
-	struct list list;
+	struct cache_bin list;
 
 	/* a thread that ends has given the memory of its stacks back */
 	if (!read_slow(m, addr, &slow) || !slabs_mark(out, slow.stacks, 0, PLACE_INNER))

@@ -333,7 +333,13 @@ bool memory_find_word(struct inspect_memory *m, const struct addr_range *range, 
 void memory_gather(struct inspect_memory *m, const taddr_t *addr, size_t count, size_t each,
 		   void *buf)
 {
-	m->source.gather(m->source.ctx, addr, count, each, buf);
+	if (m->source.gather) {
+		m->source.gather(m->source.ctx, addr, count, each, buf);
+	} else {
+		memset(buf, 0, count * each);
+		for (size_t i = 0; i < count; i++)
+			m->source.read(m->source.ctx, addr[i], (uint8_t *)buf + i * each, each);
+	}
 	m->bytes += count * each;
 }
 
@@ -452,14 +458,7 @@ static ssize_t read_copy(void *ctx, taddr_t addr, void *buf, size_t size)
 	return done > 0 ? (ssize_t)done : -1;
 }
 
-static void gather_copy(void *ctx, const taddr_t *addr, size_t count, size_t each, void *buf)
-{
-	memset(buf, 0, count * each);
-	for (size_t i = 0; i < count; i++)
-		read_copy(ctx, addr[i], (uint8_t *)buf + i * each, each);
-}
-
 struct memory_source memory_copy_source(struct memory_copy *c)
 {
-	return (struct memory_source){.read = read_copy, .gather = gather_copy, .ctx = c};
+	return (struct memory_source){.read = read_copy, .ctx = c};
 }

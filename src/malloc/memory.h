@@ -106,7 +106,7 @@ typedef ssize_t memory_read_fn(void *ctx, taddr_t addr, void *buf, size_t size);
 /* The memory of a process. */
 struct memory_source {
 	memory_read_fn *read;
-	memory_gather_fn *gather;
+	memory_gather_fn *gather; /* NULL: each is read */
 	void *ctx;
 	/* what the files of the program and its libraries have there; NULL = unknown */
 	memory_read_fn *read_file;

@@ -26,12 +26,11 @@ struct mimalloc_pages {
 
 #define PLACES_MIN (UINT64_C(1) << 20)
 
-static void mimalloc_pages_init(struct mimalloc_pages *p, struct inspect_memory *m,
-				struct slabs *slabs)
+static struct mimalloc_pages mimalloc_pages(struct inspect_memory *m, struct slabs *slabs)
 {
 	uint64_t bytes = m->pages->resident + m->pages->swapped;
 
-	*p = (struct mimalloc_pages){m, slabs, bytes / sizeof(taddr_t) + PLACES_MIN};
+	return (struct mimalloc_pages){m, slabs, bytes / sizeof(taddr_t) + PLACES_MIN};
 }
 
 /* Marks the blocks on the list from @block on; their number. */
@@ -46,15 +45,6 @@ static uint32_t read_list(struct mimalloc_pages *p, const struct slab *slab, tad
 			break;
 		}
 	return count;
-}
-
-static void read_lists(struct mimalloc_pages *p, const struct mimalloc_page *page,
-		       const struct slab *slab)
-{
-	uint32_t own = read_list(p, slab, page->free) + read_list(p, slab, page->local);
-	uint32_t foreign = read_list(p, slab, page->foreign);
-
-	p->slabs->broken += own + page->used != page->capacity || foreign > page->used;
 }
 
 /*
@@ -76,8 +66,12 @@ static void mimalloc_pages_add(struct mimalloc_pages *p, const struct mimalloc_p
 	const struct slab *added =
 		middle > page->start ? slabs_add(p->slabs, &slab, PLACE_LIVE) : NULL;
 
-	if (added)
-		read_lists(p, page, added);
+	if (added) {
+		uint32_t own = read_list(p, added, page->free) + read_list(p, added, page->local);
+		uint32_t foreign = read_list(p, added, page->foreign);
+
+		p->slabs->broken += own + page->used != page->capacity || foreign > page->used;
+	}
 	slabs_add_rest(p->slabs, middle, page->end, ROW_FREE_PAGES);
 }
 
@@ -122,14 +116,14 @@ static void mimalloc_pages_add(struct mimalloc_pages *p, const struct mimalloc_p
 #define HEAP_SIZE (2 * PAGE) /* and what is in the same pages */
 #define PAGE ((taddr_t)PAGE_SIZE_MIN)
 
-struct layout {
+struct segment_layout {
 	uint64_t segment;       /* size */
 	uint16_t used, counts, entries, pages; /* offsets in a segment */
 	uint16_t head;          /* bytes before blocks of up to 1024; 0: see head_size */
 	bool has_start;         /* descriptions of pages are struct new_page */
 	uint16_t delayed;       /* in a heap: offset of its list; the thread follows */
 };
-static const struct layout layouts[] = {
+static const struct segment_layout layouts[] = {
 	{32u << 20, 208, 224, 3, 264, 384, false, 2840},
 	{32u << 20, 208, 224, 3, 264, 0, false, 2840},
 	{32u << 20, 208, 224, 3, 264, 0, true, 8},
@@ -168,7 +162,7 @@ struct segment {
 	uint64_t used, key, slices, own, kind, entries, thread;
 };
 
-struct page {
+struct segment_page {
 	taddr_t start, end, first;
 	uint64_t size, slices;  /* of a block; in slices */
 	uint32_t capacity, reserved, used, flags, offset;
@@ -183,7 +177,7 @@ struct heap {
 struct segment_finder {
 	const struct allocator_input *in;
 	struct inspect_memory *memory;
-	const struct layout *layout;
+	const struct segment_layout *layout;
 	struct slabs *slabs;    /* NULL: relations are checked, nothing is added */
 	uint64_t key;           /* 0 = unknown */
 	uint32_t valid;         /* segments with it, all of which fit */
@@ -195,7 +189,7 @@ struct segment_finder {
 
 static bool read_segment(const struct segment_finder *f, taddr_t at, struct segment *out)
 {
-	const struct layout *l = f->layout;
+	const struct segment_layout *l = f->layout;
 	uint64_t used[2], count[5];
 
 	if (!memory_read(f->memory, at + l->used, used, sizeof(used)) ||
@@ -224,33 +218,33 @@ static bool is_kept(const struct segment *s)
 	return s->used == 0 && s->thread == 0;
 }
 
-static uint64_t head_size(const struct layout *l, uint64_t size)
+static uint64_t head_size(const struct segment_layout *l, uint64_t size)
 {
 	if (l->head)
 		return size <= 1024 ? l->head : 0;
 	return size <= 64 ? 3 * size : size <= 512 ? size : 0;
 }
 
-static bool read_old(const struct segment_finder *f, taddr_t at, struct page *out)
+static bool read_old(const struct segment_finder *f, taddr_t at, struct segment_page *out)
 {
 	struct old_page d;
 
 	if (!memory_read(f->memory, at, &d, sizeof(d)))
 		return false;
-	*out = (struct page){.size = d.size, .slices = d.slices, .capacity = d.capacity,
+	*out = (struct segment_page){.size = d.size, .slices = d.slices, .capacity = d.capacity,
 			     .reserved = d.reserved, .used = d.used, .flags = d.flags,
 			     .offset = d.offset, .free = d.free, .local = d.local,
 			     .foreign = d.foreign, .heap = d.heap};
 	return true;
 }
 
-static bool read_new(const struct segment_finder *f, taddr_t at, struct page *out)
+static bool read_new(const struct segment_finder *f, taddr_t at, struct segment_page *out)
 {
 	struct new_page d;
 
 	if (!memory_read(f->memory, at, &d, sizeof(d)))
 		return false;
-	*out = (struct page){.first = d.start, .size = d.size, .slices = d.slices,
+	*out = (struct segment_page){.first = d.start, .size = d.size, .slices = d.slices,
 			     .capacity = d.capacity, .reserved = d.reserved, .used = d.used,
 			     .flags = d.flags, .offset = d.offset, .free = d.free,
 			     .local = d.local, .foreign = d.foreign, .heap = d.heap};
@@ -259,7 +253,7 @@ static bool read_new(const struct segment_finder *f, taddr_t at, struct page *ou
 
 /* What slice @i of @s begins: a page, or free slices. False: nothing does. */
 static bool read_page(const struct segment_finder *f, const struct segment *s, uint64_t i,
-		      struct page *out)
+		      struct segment_page *out)
 {
 	bool is_new = f->layout->has_start;
 	taddr_t at = s->start + f->layout->pages +
@@ -278,7 +272,7 @@ static bool read_page(const struct segment_finder *f, const struct segment *s, u
 	return true;
 }
 
-static bool is_page(const struct page *p)
+static bool is_page(const struct segment_page *p)
 {
 	return p->size >= sizeof(taddr_t) && p->first >= p->start && p->first < p->end &&
 	       p->reserved == (p->end - p->first) / p->size && p->capacity <= p->reserved &&
@@ -309,7 +303,7 @@ static void note_heap(struct segment_finder *f, taddr_t heap, uint64_t thread)
 	*vec_insert(&f->heaps, at) = (struct heap){heap, thread};
 }
 
-static void add_page(struct segment_finder *f, const struct page *p)
+static void add_page(struct segment_finder *f, const struct segment_page *p)
 {
 	const struct mimalloc_page page = {
 		.start = p->start, .end = p->end, .first = p->first, .size = p->size,
@@ -332,7 +326,7 @@ static void add_slices(struct segment_finder *f, taddr_t start, taddr_t end, enu
 static bool walk_pages(struct segment_finder *f, const struct segment *s)
 {
 	uint64_t used = 0, end = s->kind == IS_HUGE ? s->own + 1 : s->entries;
-	struct page p;
+	struct segment_page p;
 
 	add_slices(f, s->start, s->start + s->own * SLICE, ROW_OWN);
 	for (uint64_t i = s->own; i < end; i += p.slices) {
@@ -452,7 +446,7 @@ static void read_heap(struct segment_finder *f, const struct heap *heap)
 static void add_all(struct segment_finder *f, struct allocator *out)
 {
 	f->slabs = &out->slabs;
-	mimalloc_pages_init(&f->pages, f->memory, f->slabs);
+	f->pages = mimalloc_pages(f->memory, f->slabs);
 	each_segment(f, add_segment);
 	add_heaps(f);
 	slabs_sort(&out->slabs);
@@ -577,11 +571,6 @@ struct region_finder {
 
 /* -- arenas -- */
 
-static uint64_t bits_size(uint64_t slices)
-{
-	return ROUND_UP(slices, CHUNK_BITS) / 8;
-}
-
 static bool read_arena(struct inspect_memory *m, taddr_t addr, struct arena *out)
 {
 	struct arena_head h;
@@ -594,7 +583,7 @@ static bool read_arena(struct inspect_memory *m, taddr_t addr, struct arena *out
 			      .own_end = h.start + h.own * SLICE, .done = h.start,
 			      .free_bits = h.free + FREE_BITS_HEAD, .slices = h.slices};
 
-	uint64_t size = bits_size(h.slices);
+	uint64_t size = ROUND_UP(h.slices, CHUNK_BITS) / 8;
 
 	return h.free > addr && h.committed == h.free + FREE_BITS_HEAD + size &&
 	       h.dirty == h.committed + BITS_HEAD + size && h.purge == h.dirty + BITS_HEAD + size &&
@@ -677,11 +666,6 @@ static bool enter_arena(struct region_finder *f, taddr_t addr)
 
 /* -- pages -- */
 
-static bool is_in_use(const struct description *d)
-{
-	return (d->thread & ~FLAGS) != 0 || d->used > 0;
-}
-
 /* Where the page of @d, described at @at, is, if that is the slice at @slice. */
 static bool locate(struct region_finder *f, const struct description *d, taddr_t slice,
 		   struct mimalloc_page *out)
@@ -725,14 +709,6 @@ static bool has_slices(struct region_finder *f, const struct description *d, tad
 	return true;
 }
 
-static void add_region(struct region_finder *f, const struct mimalloc_page *p)
-{
-	taddr_t region = ROUND_DOWN(p->start, REGION);
-
-	finish_arena(f);
-	slabs_add_rest(f->pages.slabs, region, p->start, ROW_OWN);
-}
-
 static void note_page_heap(struct region_finder *f, taddr_t heap)
 {
 	for (size_t i = 0; i < f->heaps.count; i++)
@@ -750,7 +726,8 @@ static void add_region_page(struct region_finder *f, const struct description *d
 		f->arena.done = p->end;
 		f->arena.used += d->slices;
 	} else {
-		add_region(f, p);
+		finish_arena(f);
+		slabs_add_rest(f->pages.slabs, ROUND_DOWN(p->start, REGION), p->start, ROW_OWN);
 	}
 	if ((d->thread & ~FLAGS) == OWN_THREAD)
 		slabs_add_rest(f->pages.slabs, p->start, p->end, ROW_OWN);
@@ -767,7 +744,8 @@ static void read_region_page(struct region_finder *f, taddr_t at, taddr_t slice,
 {
 	struct description d;
 
-	if (!memory_read(f->memory, self, &d, sizeof(d)) || !is_in_use(&d))
+	if (!memory_read(f->memory, self, &d, sizeof(d)) ||
+	    ((d.thread & ~FLAGS) == 0 && d.used == 0))
 		return;
 	struct mimalloc_page p = {
 		.first = self + d.first, .size = d.size, .capacity = d.capacity, .used = d.used,
@@ -840,7 +818,7 @@ bool mimalloc3_find(const struct allocator_input *in, struct allocator *out)
 {
 	struct region_finder f = {.memory = in->memory};
 
-	mimalloc_pages_init(&f.pages, in->memory, &out->slabs);
+	f.pages = mimalloc_pages(in->memory, &out->slabs);
 	read_regions(&f);
 	slabs_sort(&out->slabs);
 	mark_heaps(&f);

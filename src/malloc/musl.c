@@ -63,7 +63,7 @@ struct area {
 /* -- blocks -- */
 
 /* The bytes before a block. */
-struct header {
+struct slot_header {
 	uint32_t far;           /* -8 */
 	uint8_t is_far;         /* -4 */
 	uint8_t bits;           /* -3 */
@@ -84,13 +84,14 @@ static bool read_bytes(struct inspect_memory *m, const struct slab *slab, taddr_
 }
 
 static bool read_header(struct inspect_memory *m, const struct slab *slab, taddr_t block,
-			struct header *out)
+			struct slot_header *out)
 {
 	return read_bytes(m, slab, block - sizeof(*out), out, sizeof(*out));
 }
 
 /* Whether @h is the header of the block at @addr in slot @i of @slab. */
-static bool is_header(const struct header *h, const struct slab *slab, uint32_t i, taddr_t addr)
+static bool is_header(const struct slot_header *h, const struct slab *slab, uint32_t i,
+		      taddr_t addr)
 {
 	uint64_t offset = h->is_far ? h->far : h->offset;
 
@@ -98,8 +99,8 @@ static bool is_header(const struct header *h, const struct slab *slab, uint32_t 
 }
 
 /* How many bytes at the end of its slot, which ends at @end, are not the block's. */
-static bool read_rest(struct inspect_memory *m, const struct slab *slab, const struct header *h,
-		      taddr_t end, uint32_t *out)
+static bool read_rest(struct inspect_memory *m, const struct slab *slab,
+		      const struct slot_header *h, taddr_t end, uint32_t *out)
 {
 	*out = h->bits >> 5;
 	if (*out < IS_LARGE_REST)
@@ -114,7 +115,7 @@ static bool find_moved(struct inspect_memory *m, const struct slab *slab, uint32
 		       taddr_t *out)
 {
 	taddr_t end = slab->first + (i + 1) * slab->stride - HEADER;
-	struct header h;
+	struct slot_header h;
 
 	for (taddr_t addr = first; addr < end && read_header(m, slab, addr, &h);
 	     addr += MOVED_STEP)
@@ -130,7 +131,7 @@ static bool find_block(struct inspect_memory *m, const struct slab *slab, uint32
 {
 	taddr_t slot = slab->first + i * slab->stride, end = slot + slab->stride - HEADER;
 	taddr_t addr = slot;
-	struct header h;
+	struct slot_header h;
 	uint32_t rest;
 
 	if (!read_header(m, slab, slot, &h))
@@ -365,10 +366,9 @@ static bool is_of_bins(void *memory, taddr_t at, const uint64_t *word)
 
 /* -- areas -- */
 
-static bool read_chunk(const struct chunk_finder *f, taddr_t at, struct chunk *out)
+static struct chunk read_chunk(const struct chunk_finder *f, taddr_t at)
 {
-	*out = *(const struct chunk *)memory_peek(f->memory, at, sizeof(*out));
-	return true;
+	return *(const struct chunk *)memory_peek(f->memory, at, sizeof(struct chunk));
 }
 
 /*
@@ -378,31 +378,26 @@ static bool read_chunk(const struct chunk_finder *f, taddr_t at, struct chunk *o
 static taddr_t follow(struct chunk_finder *f, taddr_t first)
 {
 	const struct maps *maps = &f->memory->pages->maps;
-	struct chunk c, next;
 	taddr_t at = first;
+	struct chunk c = read_chunk(f, at), next;
 
-	if (!read_chunk(f, at, &c) || c.before != IN_USE || c.size <= IN_USE)
+	if (c.before != IN_USE || c.size <= IN_USE)
 		return 0;
 	while (c.size != IN_USE && f->steps > 0) {
 		uint64_t size = c.size & ~IN_USE;
 
 		f->steps--;
 		if (size == 0 || size % SIZE_ALIGN || size > f->left - (at - first) ||
-		    !maps_find(maps, at + size) || !read_chunk(f, at + size, &next) ||
-		    next.before != c.size)
+		    !maps_find(maps, at + size))
+			break;
+		next = read_chunk(f, at + size);
+		if (next.before != c.size)
 			break;
 		at += size;
 		c = next;
 	}
 	f->slabs->broken += c.size != IN_USE && at > first;
 	return at > first && (at - first) / SIZE_ALIGN <= UINT32_MAX ? at : 0;
-}
-
-static void set_run(struct slabs *p, const struct slab *slab, uint32_t i, uint32_t n)
-{
-	slabs_set(p, slab, i, PLACE_LIVE);
-	for (uint32_t k = 1; k < n; k++)
-		slabs_set(p, slab, i + k, PLACE_INNER);
 }
 
 static void add_chunks(struct chunk_finder *f, taddr_t first, taddr_t end)
@@ -420,11 +415,12 @@ static void add_chunks(struct chunk_finder *f, taddr_t first, taddr_t end)
 	if (!added)
 		return;
 	for (taddr_t at = first; at < end; at += c.size & ~IN_USE) {
-		read_chunk(f, at, &c);
+		c = read_chunk(f, at);
 		if (c.size & IN_USE)
-			set_run(f->slabs, added,
-				(uint32_t)((at - first) / SIZE_ALIGN),
-				(uint32_t)(c.size / SIZE_ALIGN));
+			for (uint32_t k = 0; k < (uint32_t)(c.size / SIZE_ALIGN); k++)
+				slabs_set(f->slabs, added,
+					  (uint32_t)((at - first) / SIZE_ALIGN) + k,
+					  k ? PLACE_INNER : PLACE_LIVE);
 	}
 }
 
@@ -455,7 +451,8 @@ static taddr_t find_mapped(const struct chunk_finder *f, taddr_t start, taddr_t 
 
 		if (block >= end)
 			break;
-		if (read_chunk(f, block - OVERHEAD, &c) && c.before == block - OVERHEAD - start &&
+		c = read_chunk(f, block - OVERHEAD);
+		if (c.before == block - OVERHEAD - start &&
 		    c.size == end - (block - OVERHEAD))
 			return block;
 	}
@@ -468,7 +465,10 @@ static taddr_t add_mapped(struct chunk_finder *f, taddr_t start)
 	const struct map *map = maps_find(&f->memory->pages->maps, start);
 	struct chunk c;
 
-	if (!map || *map->path || !read_chunk(f, start + OVERHEAD, &c) || c.before != OVERHEAD ||
+	if (!map || *map->path)
+		return 0;
+	c = read_chunk(f, start + OVERHEAD);
+	if (c.before != OVERHEAD ||
 	    (c.size + OVERHEAD) % PAGE || c.size < OVERHEAD || c.size > map->end - start - OVERHEAD)
 		return 0;
 	struct slab slab = {.start = start, .end = start + OVERHEAD + c.size, .places = 1,

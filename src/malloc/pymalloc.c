@@ -119,14 +119,6 @@ static bool is_arena(const struct pymalloc_finder *f, const struct pymalloc_aren
 	       (a->fresh - first) / l->pool <= a->pools;
 }
 
-/* Whether @a may be unused, in the array at @array. */
-static bool is_unused(taddr_t array, const struct pymalloc_arena *a)
-{
-	taddr_t offset = a->next - array;
-
-	return a->next == 0 || (offset % sizeof(*a) == 0 && offset / sizeof(*a) < ARENAS_MAX);
-}
-
 /* Adds the elements up to number @count. False: they are none. */
 static bool add_elements(struct pymalloc_finder *f, taddr_t array, size_t count)
 {
@@ -142,7 +134,11 @@ static bool add_elements(struct pymalloc_finder *f, taddr_t array, size_t count)
 		struct pymalloc_arena *a = &out->list.data[i];
 
 		ends += a->addr == 0 && a->next == 0;
-		if (a->addr == 0 ? is_unused(array, a) : is_arena(f, a))
+		taddr_t offset = a->next - array;
+		bool is_unused = a->next == 0 || (offset % sizeof(*a) == 0 &&
+						  offset / sizeof(*a) < ARENAS_MAX);
+
+		if (a->addr == 0 ? is_unused : is_arena(f, a))
 			continue;
 		broken++;
 		a->addr = 0;
@@ -250,7 +246,7 @@ static enum pymalloc_found pymalloc_find_from(const struct allocator_input *in, 
 #define GATHERED 512u
 #define FAILURES_MAX 64u
 
-struct reader {
+struct pool_reader {
 	struct inspect_memory *memory;
 	struct pymalloc *out;
 	const struct pymalloc_arena *arena;
@@ -259,7 +255,7 @@ struct reader {
 
 /* -- pools in use -- */
 
-static bool is_pool(const struct reader *r, const struct pymalloc_pool *p)
+static bool is_pool(const struct pool_reader *r, const struct pymalloc_pool *p)
 {
 	if (p->class >= PYMALLOC_CLASSES)
 		return false;
@@ -272,7 +268,7 @@ static bool is_pool(const struct reader *r, const struct pymalloc_pool *p)
 }
 
 /* Marks the blocks on the list from @block on; their number. */
-static uint32_t read_list(struct reader *r, const struct slab *slab, taddr_t block)
+static uint32_t read_list(struct pool_reader *r, const struct slab *slab, taddr_t block)
 {
 	uint32_t count = 0;
 
@@ -283,7 +279,7 @@ static uint32_t read_list(struct reader *r, const struct slab *slab, taddr_t blo
 	return count;
 }
 
-static void add_pool(struct reader *r, taddr_t at)
+static void add_pool(struct pool_reader *r, taddr_t at)
 {
 	struct slabs *slabs = &r->out->slabs;
 	uint32_t size = r->out->layout.pool;
@@ -320,7 +316,7 @@ static void add_pool(struct reader *r, taddr_t at)
 /* -- arenas -- */
 
 /* Which pools are on the list of free ones, a bit for each. */
-static uint64_t read_free(struct reader *r, taddr_t first, taddr_t end)
+static uint64_t read_free(struct pool_reader *r, taddr_t first, taddr_t end)
 {
 	uint32_t size = r->out->layout.pool;
 	struct pymalloc_pool p;
@@ -339,7 +335,7 @@ static uint64_t read_free(struct reader *r, taddr_t first, taddr_t end)
 	return found;
 }
 
-static void add_pools(struct reader *r, taddr_t first)
+static void add_pools(struct pool_reader *r, taddr_t first)
 {
 	const struct pymalloc_arena *a = r->arena;
 	uint32_t size = r->out->layout.pool;
@@ -360,7 +356,7 @@ static void add_pools(struct reader *r, taddr_t first)
 	r->out->slabs.broken += count != a->free_pools;
 }
 
-static void add_arena(struct reader *r, const struct spans *taken)
+static void add_arena(struct pool_reader *r, const struct spans *taken)
 {
 	const struct pymalloc_arena *a = r->arena;
 	struct pymalloc *out = r->out;
@@ -378,10 +374,11 @@ static void add_arena(struct reader *r, const struct spans *taken)
 
 	slabs_add_rest(&r->out->slabs, range.start, first, ROW_PYTHON_OWN);
 	add_pools(r, first);
-	slabs_add_rest(&r->out->slabs, first + a->pools * (taddr_t)out->layout.pool, range.end, ROW_PYTHON_OWN);
+	slabs_add_rest(&r->out->slabs, first + a->pools * (taddr_t)out->layout.pool, range.end,
+		       ROW_PYTHON_OWN);
 }
 
-static void add_arenas(struct reader *r, const struct pymalloc_array *array,
+static void add_arenas(struct pool_reader *r, const struct pymalloc_array *array,
 		       const struct spans *taken)
 {
 	r->out->interpreters++;
@@ -398,7 +395,7 @@ static void add_arenas(struct reader *r, const struct pymalloc_array *array,
 struct pool_search {
 	const struct allocator_input *in;
 	const struct spans *taken;
-	struct reader *reader;
+	struct pool_reader *reader;
 	taddr_t addr[GATHERED];         /* where pools may begin: in no span, and in no arena */
 	struct pymalloc_pool pool[GATHERED];
 	size_t count;
@@ -407,12 +404,7 @@ struct pool_search {
 
 static bool is_taken(const struct pool_search *s, taddr_t addr)
 {
-	const struct pymalloc *p = s->reader->out;
-	size_t span = spans_find(s->taken, addr);
-	size_t arena = vec_search(&p->arenas, e, e->end <= addr);
-
-	return (span < s->taken->list.count && s->taken->list.data[span].start <= addr) ||
-	       (arena < p->arenas.count && p->arenas.data[arena].start <= addr);
+	return vec_find(&s->taken->list, addr) || vec_find(&s->reader->out->arenas, addr);
 }
 
 /* A pool that has blocks in use and free ones, so that it is on a list. */
@@ -473,7 +465,7 @@ static void search_map(struct pool_search *s, const struct map *m)
 }
 
 /* Finds those with allocators of their own by their pools. */
-static void add_others(struct reader *r, const struct allocator_input *in,
+static void add_others(struct pool_reader *r, const struct allocator_input *in,
 		       const struct spans *taken)
 {
 	const struct maps *maps = &in->memory->pages->maps;
@@ -528,7 +520,7 @@ static bool has_hooks(const struct slabs *p, struct inspect_memory *m)
 void pymalloc_read(const struct allocator_input *in, const struct spans *taken,
 		   struct pymalloc *out)
 {
-	struct reader r = {.memory = in->memory, .out = out};
+	struct pool_reader r = {.memory = in->memory, .out = out};
 	struct pymalloc_array array;
 
 	*out = (struct pymalloc){.found = pymalloc_find(in, &array)};

@@ -44,7 +44,8 @@ const struct slab *slabs_add(struct slabs *p, const struct slab *slab, enum plac
 void slabs_add_rest(struct slabs *p, taddr_t start, taddr_t end, enum inspect_row row)
 {
 	if (start < end)
-		slabs_add(p, &(struct slab){.start = start, .end = end, .first = start, .rest = row},
+		slabs_add(p,
+			  &(struct slab){.start = start, .end = end, .first = start, .rest = row},
 			  PLACE_FREE);
 }
 
@@ -135,15 +136,6 @@ static bool find_place(const struct slab *slab, taddr_t addr, uint32_t *place_ou
 	return true;
 }
 
-/* The outer slab that has @addr, and in which place it is; NULL if it is in none. */
-static const struct slab *find_slab(const struct slabs *p, taddr_t addr, uint32_t *place_out)
-{
-	size_t i = find_outer(p, addr);
-	const struct slab *e = &p->list.data[i];
-
-	return i < p->outer && find_place(e, addr, place_out) ? e : NULL;
-}
-
 bool slabs_mark_in(struct slabs *p, const struct slab *slab, taddr_t addr, enum place_state state)
 {
 	uint32_t i;
@@ -157,10 +149,11 @@ bool slabs_mark_in(struct slabs *p, const struct slab *slab, taddr_t addr, enum 
 
 bool slabs_mark(struct slabs *p, taddr_t addr, uint64_t size, enum place_state state)
 {
-	uint32_t i;
-	const struct slab *slab = find_slab(p, addr, &i);
+	size_t i = find_outer(p, addr);
+	const struct slab *slab = &p->list.data[i];
 
-	return slab && (!size || slab->stride == size) && slabs_mark_in(p, slab, addr, state);
+	return i < p->outer && (!size || slab->stride == size) &&
+	       slabs_mark_in(p, slab, addr, state);
 }
 
 /* Marks the place that begins where @inner does, in whatever slab it is. */

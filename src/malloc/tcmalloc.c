@@ -130,7 +130,7 @@ struct tcmalloc_caches {
 #define WORD 8u
 #define CACHE_MIN 3072u /* bytes of one */
 
-struct list {
+struct cache_list {
 	taddr_t first;
 	uint32_t count, low_water, most, overages, size, unused;
 };
@@ -142,15 +142,15 @@ struct list {
 static const struct {
 	uint32_t lists, links;
 } layouts[] = {
-	{96 * sizeof(struct list), 48},
-	{TCMALLOC_CLASSES * sizeof(struct list), 32},
-	{TCMALLOC_CLASSES * sizeof(struct list), 48},
+	{96 * sizeof(struct cache_list), 48},
+	{TCMALLOC_CLASSES * sizeof(struct cache_list), 32},
+	{TCMALLOC_CLASSES * sizeof(struct cache_list), 48},
 };
 
 /* Whether the sizes of the lists at @at are those of a cache. */
 static bool read_sizes(struct inspect_memory *m, taddr_t at, uint32_t size[TCMALLOC_CLASSES])
 {
-	struct list l;
+	struct cache_list l;
 
 	memset(size, 0, TCMALLOC_CLASSES * sizeof(*size));
 	for (uint32_t i = 0; i < TCMALLOC_CLASSES; i++) {
@@ -236,7 +236,7 @@ static bool take_caches(void *ctx, taddr_t addr, const uint64_t *word)
 static void tcmalloc_caches_read(struct inspect_memory *m, const struct tcmalloc_caches *c,
 				 struct slabs *p)
 {
-	struct list l;
+	struct cache_list l;
 
 	for (size_t i = 0; i < c->list.count; i++)
 		for (uint32_t k = 1; k < TCMALLOC_CLASSES && c->size[k]; k++) {
@@ -325,9 +325,13 @@ static taddr_t look_up(const struct span_tree *t, uint64_t page)
 {
 	taddr_t leaf, at;
 
-	return memory_read_word(t->memory, t->root + page / RADIX_LEAF_WORDS * sizeof(leaf), &leaf) &&
-	       leaf && memory_read_word(t->memory,
-					leaf + page % RADIX_LEAF_WORDS * sizeof(at), &at) ? at : 0;
+	return memory_read_word(t->memory, t->root + page / RADIX_LEAF_WORDS * sizeof(leaf),
+				&leaf) &&
+			       leaf &&
+			       memory_read_word(t->memory,
+						leaf + page % RADIX_LEAF_WORDS * sizeof(at), &at) ?
+		       at :
+		       0;
 }
 
 /* -- spans -- */
@@ -377,7 +381,8 @@ static void add_blocks(struct span_tree *t, const struct span_description *d, st
 }
 
 /* The usable size of a sampled block, whose description leads to the requested one. */
-static uint64_t sampled_size(const struct span_tree *t, const struct span_description *d, uint64_t span)
+static uint64_t sampled_size(const struct span_tree *t, const struct span_description *d,
+			     uint64_t span)
 {
 	uint64_t size;
 

@@ -23,35 +23,35 @@
 
 /* -- the table -- */
 
-#define NAME(option, field) option, offsetof(struct options, field)
+#define NAME(name, field) .option = name, .pattern = offsetof(struct options, field)
 #define WRITTEN "  written to   "
 
 const struct out_row out_rows[OUTPUTS] = {
-	[OUT_MASSIF] = {NAME("--massif-out-file", files.massif), OUT_FINAL,
+	[OUT_MASSIF] = {NAME("--massif-out-file", files.massif), .kind = OUT_FINAL,
 			.has_sources = true, .what = "profile", .fallback = "massif.out"},
-	[OUT_XTREE] = {NAME("--xtree-memory-file", files.xtree), OUT_FINAL,
+	[OUT_XTREE] = {NAME("--xtree-memory-file", files.xtree), .kind = OUT_FINAL,
 		       .what = "xtree memory report", .fallback = "xtmemory",
 		       .announce = "xtree memory report: "},
-	[OUT_LEAKS] = {NAME("--leaks-out", leaks.out), OUT_EACH,
+	[OUT_LEAKS] = {NAME("--leaks-out", leaks.out), .kind = OUT_EACH,
 		       .what = "list of leaks", .fallback = "leaks", .announce = WRITTEN},
-	[OUT_INSPECT] = {NAME("--inspect-out", inspect.out), OUT_EACH,
+	[OUT_INSPECT] = {NAME("--inspect-out", inspect.out), .kind = OUT_EACH,
 			 .what = "inspection", .fallback = "inspect", .announce = WRITTEN},
-	[OUT_FOLDED] = {NAME("--folded", files.folded), OUT_FINAL, .has_sources = true,
+	[OUT_FOLDED] = {NAME("--folded", files.folded), .kind = OUT_FINAL, .has_sources = true,
 			.what = "folded stacks", .fallback = "folded", .announce = WRITTEN},
-	[OUT_FLAME] = {NAME("--flame", files.flame), OUT_FINAL, .has_sources = true,
+	[OUT_FLAME] = {NAME("--flame", files.flame), .kind = OUT_FINAL, .has_sources = true,
 		       .what = "flame graph", .fallback = "flame", .announce = WRITTEN},
-	[OUT_MEMUSAGE] = {NAME("--memusage-out", memusage.out), OUT_EACH,
+	[OUT_MEMUSAGE] = {NAME("--memusage-out", memusage.out), .kind = OUT_EACH,
 			  .is_of_counted = true, .what = "summary", .fallback = "memusage",
 			  .announce = WRITTEN},
-	[OUT_DATA] = {NAME("--data", memusage.data_file), OUT_STREAM,
+	[OUT_DATA] = {NAME("--data", memusage.data_file), .kind = OUT_STREAM,
 		      .is_of_counted = true},
-	[OUT_SAMPLES] = {NAME("--sample-out", samples.out), OUT_LITERAL},
-	[OUT_RECORD] = {NAME("--record", files.record), OUT_STREAM, .what = "recording",
+	[OUT_SAMPLES] = {NAME("--sample-out", samples.out), .kind = OUT_LITERAL},
+	[OUT_RECORD] = {NAME("--record", files.record), .kind = OUT_STREAM, .what = "recording",
 			.fallback = "recording", .announce = WRITTEN},
-	[OUT_HTML] = {NAME("--html", files.html), OUT_FINAL, .what = "page",
+	[OUT_HTML] = {NAME("--html", files.html), .kind = OUT_FINAL, .what = "page",
 		      .fallback = "page", .announce = WRITTEN},
-	[OUT_EVENTS] = {NAME("--events", files.events), OUT_STREAM},
-	[OUT_LOG] = {NAME("--log-file", messages.log_file), OUT_OWN},
+	[OUT_EVENTS] = {NAME("--events", files.events), .kind = OUT_STREAM},
+	[OUT_LOG] = {NAME("--log-file", messages.log_file), .kind = OUT_OWN},
 };
 
 static bool is_wanted(const struct options *o, enum output which)

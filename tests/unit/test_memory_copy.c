@@ -81,8 +81,11 @@ static void private_and_writable_pages_are_copied(void **state)
 
 	const taddr_t addr[] = {HEAP + 8, CODE, CODE + 0x5008};
 	uint8_t each[3][8];
+	struct inspect_memory m;
 
-	source.gather(source.ctx, addr, 3, sizeof(each[0]), each);
+	memory_init(&m, &pages, &source);
+	memory_gather(&m, addr, 3, sizeof(each[0]), each);
+	memory_deinit(&m);
 	assert_int_equal(each[0][0], byte_at(addr[0]));
 	assert_int_equal(each[1][0], 0);
 	assert_int_equal(each[2][7], byte_at(addr[2] + 7));

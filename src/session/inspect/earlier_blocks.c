@@ -19,7 +19,6 @@
 #include "output/inspect_report.h"
 #include "profile/profile.h"
 #include "session/inspect/inspect_stopped.h"
-#include "session/inspect/inspect_title.h"
 #include "session/inspect/object_names.h"
 #include "session/memory_source.h"
 #include "session/session.h"
@@ -117,7 +116,7 @@ static char *find_doubt(const struct inspect_stopped *l)
 		return xasprintf("its malloc may be that of %s", text_base_name(rival->path));
 	if (!l->malloc.libc.module && !r->other.name)
 		return xstrdup("its malloc is not glibc's");
-	if (!inspect_title_knows(l->glibc_major, l->glibc_minor))
+	if (!inspect_stopped_knows_glibc(l))
 		return xasprintf("its malloc is glibc %u.%u's, which ptmem does not know",
 				 l->glibc_major, l->glibc_minor);
 	if (!inspect_stopped_knows_other(l))

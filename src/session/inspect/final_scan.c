@@ -117,14 +117,6 @@ static void add_heaps(const struct session *s, const struct arenas *a, struct le
 	}
 }
 
-static void find_arenas(struct roots *r, struct arenas *out)
-{
-	*out = (struct arenas){0};
-	for (size_t i = 0; i < r->data.count; i++)
-		arenas_search(out, r->data.data[i].start, r->data.data[i].end, roots_read, r);
-	arenas_sort(out);
-}
-
 /* -- another malloc -- */
 
 static void add_spare(const struct session *s, struct leakcheck *c)
@@ -183,7 +175,7 @@ static void keep_roots(const struct session *s, struct final_scan *scan, struct 
 
 void final_scan_run(struct session *s)
 {
-	struct arenas arenas;
+	struct arenas arenas = {0};
 	struct roots *roots;
 	uint64_t begin = clock_now_ns();
 	int rc = roots_collect(s->run->target, s->space, &roots);
@@ -199,7 +191,10 @@ void final_scan_run(struct session *s)
 		copy_blocks(s, scan);
 	else /* moved, not copied: copying takes memory, and so time */
 		profile_each_block(s->heap.profile, note_block, &scan->check);
-	find_arenas(roots, &arenas);
+	for (size_t i = 0; i < roots->data.count; i++)
+		arenas_search(&arenas, roots->data.data[i].start, roots->data.data[i].end,
+			      roots_read, roots);
+	arenas_sort(&arenas);
 	add_memory(roots, &arenas, &scan->check);
 	add_heaps(s, &arenas, &scan->check);
 	add_spare(s, &scan->check);

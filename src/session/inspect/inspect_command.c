@@ -18,7 +18,7 @@
 #include "output/inspect_report.h"
 #include "session/exec_info.h"
 #include "session/inspect/inspect_stopped.h"
-#include "session/inspect/inspect_title.h"
+#include "session/inspect/inspection.h"
 #include "session/inspect/malloc_module.h"
 #include "session/inspect/object_names.h"
 #include "session/out.h"
@@ -28,19 +28,6 @@
 #include "tracee/state/space.h"
 #include "tracee/state/target_options.h"
 #include "unwind/unwind.h"
-
-struct inspect_blocks;
-struct inspect_stopped;
-struct inspect_title;
-struct run;
-
-/* Whether the output is a list of blocks, which must be collected. */
-static bool inspect_output_wants_blocks(const struct run *run)
-{
-	const char *pattern = run->options->inspect.out;
-
-	return pattern && inspect_title_wants_blocks(pattern);
-}
 
 /* The file of the program or a library that @path is, too; NULL. */
 static const char *find_object(const struct held_modules *modules, const char *path)
@@ -54,26 +41,30 @@ static const char *find_object(const struct held_modules *modules, const char *p
 	return NULL;
 }
 
-/* Writes the report for @t's process. 0, or -errno after a message. */
-static int inspect_output_write(struct run *run, const struct inspect_title *t,
-				const struct inspect_stopped *look, struct inspect_blocks *blocks)
+/* Writes the report, or says why there is none. 0, or -errno after a message. */
+static int report(struct run *run, struct inspection *i)
 {
-	const struct out_name name = {.which = OUT_INSPECT, .pid = t->pid,
+	uint32_t pid = i->title.pid;
+
+	if (i->why) {
+		log_error("%s", i->why);
+		return -ENOTSUP;
+	}
+	const struct out_name name = {.which = OUT_INSPECT, .pid = pid,
 				      .needs_pid = options_attach_many(run->options)};
 	_cleanup_free_ char *path = NULL;
 	int rc = run->options->inspect.out ? out_path(run, &name, &path) : 0;
 
 	if (rc != 0)
 		return rc;
-	const char *object = path ? find_object(&look->modules, path) : NULL;
+	const char *object = path ? find_object(&i->look.modules, path) : NULL;
 
 	if (object) {
 		log_error("--inspect-out would overwrite %s, which process %u has mapped", object,
-			  t->pid);
+			  pid);
 		return -EEXIST;
 	}
-	return inspect_title_save(
-		&(struct inspect_found){path ? path : "-", t, &look->report, blocks});
+	return inspection_save(i, path ? path : "-");
 }
 
 /* The program and the libraries of a process that left a core file. */
@@ -82,8 +73,6 @@ struct core_modules {
 	struct held_modules held;
 	uint32_t missing; /* objects whose files are missing or have changed */
 };
-
-/* Falls back to the object's file if its headers are not in the core. */
 
 struct object_finder {
 	const struct core_file *core;
@@ -162,13 +151,6 @@ static void add_segments(struct object_finder *f, const struct module *m,
 	}
 }
 
-static taddr_t bias_of(const struct elf_file *file, const struct map *first)
-{
-	const struct elf_segment *s = file->segment;
-
-	return first->start - ROUND_DOWN(s->vaddr - s->offset, (taddr_t)PAGE_SIZE_MIN);
-}
-
 static void add_module(struct object_finder *f, size_t i)
 {
 	const struct map *first = &f->in->resident.maps.list.data[i];
@@ -185,7 +167,9 @@ static void add_module(struct object_finder *f, size_t i)
 			     .bias = object.bias, .path = xstrdup(first->path)};
 	m->file = open_file(f, first, end, &object);
 	if (m->file && !is_object && m->file->segment_count > 0)
-		m->bias = bias_of(m->file, first);
+		m->bias = first->start - ROUND_DOWN(m->file->segment->vaddr -
+						    m->file->segment->offset,
+						    (taddr_t)PAGE_SIZE_MIN);
 	f->out->missing += !m->file;
 	add_segments(f, m, &object);
 	*vec_add(&f->out->held.list) = m;
@@ -221,9 +205,7 @@ struct core {
 	struct core_file file;
 	struct core_sums sums;
 	struct core_modules modules;
-	struct inspect_input in;
-	struct inspect_stopped look;
-	struct inspect_blocks blocks;
+	struct inspection inspection;
 };
 
 /* -- threads -- */
@@ -258,7 +240,7 @@ static void walk(struct core *c, struct unwind *unwind, const struct arch_regs *
 	arch_unwind_regs(arch_native, regs, &view.regs);
 	size_t n = unwind_walk_stopped(unwind, &view, pc, PCS, &end);
 
-	th->is_inside = malloc_modules_have(&c->look.malloc, pc, n);
+	th->is_inside = malloc_modules_have(&c->inspection.look.malloc, pc, n);
 	th->interrupted_count = (uint32_t)unwind_interrupted(unwind, &view, th->interrupted,
 							     THREAD_INTERRUPTED);
 }
@@ -266,19 +248,20 @@ static void walk(struct core *c, struct unwind *unwind, const struct arch_regs *
 static void take_threads(struct core *c)
 {
 	const struct unwind_ops ops = {.module = module_at, .ctx = &c->modules};
+	struct inspect_stopped *look = &c->inspection.look;
 	struct unwind *unwind = unwind_new(arch_native, &ops);
 
 	for (size_t i = 0; i < c->file.threads.count; i++) {
 		const struct core_thread *from = &c->file.threads.data[i];
-		struct glibc_thread *th = vec_add(&c->in.threads);
+		struct glibc_thread *th = vec_add(&look->in.threads);
 
 		*th = (struct glibc_thread){
 			.tid = from->tid, .sp = from->regs.word[arch_native->sp],
 			.thread_pointer = from->regs.word[arch_native->thread_pointer]};
 		walk(c, unwind, &from->regs, th);
-		c->look.inside += th->is_inside;
+		look->inside += th->is_inside;
 		for (size_t k = 0; k < ARRAY_SIZE(from->regs.word); k++)
-			*vec_add(&c->in.registers) = from->regs.word[k];
+			*vec_add(&look->in.registers) = from->regs.word[k];
 	}
 	unwind_free(unwind);
 }
@@ -287,171 +270,121 @@ static void take_threads(struct core *c)
 
 static int read_core(struct core *c, const char *program)
 {
-	int rc = core_memory_read(&c->file, &c->in.resident, &c->sums);
+	struct inspect_stopped *look = &c->inspection.look;
+	const struct inspect_wish wish = inspection_wish(&c->inspection);
+	int rc = core_memory_read(&c->file, &look->in.resident, &c->sums);
 
 	if (rc != 0)
 		return rc;
-	core_modules_find(&c->file, program, &c->in, &c->modules);
-	c->look.modules = c->modules.held;
-	malloc_modules_find(c->look.modules.list.data, c->look.modules.list.count, &c->look.malloc);
+	core_modules_find(&c->file, program, &look->in, &c->modules);
+	look->modules = c->modules.held;
+	malloc_modules_find(look->modules.list.data, look->modules.list.count, &look->malloc);
 	take_threads(c);
-	c->in.source = core_memory_source(&c->file);
-	c->in.source.read_file = object_bytes_read;
-	c->in.source.file_ctx = &c->look.modules;
-	inspect_run(&c->in, &c->look.report);
-	c->look.has_arena = c->look.report.heaps.arenas.count > 0 &&
-			    c->look.report.heaps.arenas.data[0].is_main;
-	inspect_stopped_classify(&c->look);
+	look->in.source = core_memory_source(&c->file);
+	look->in.source.read_file = object_bytes_read;
+	look->in.source.file_ctx = &look->modules;
+	look->in.block = wish.block;
+	look->in.python_block = wish.python_block;
+	look->in.block_ctx = wish.ctx;
+	look->in.wants_types = wish.wants_types;
+	look->in.wants_holders = wish.wants_holders;
+	look->is_copied = true;
+	inspect_stopped_classify(look);
+	inspection_judge(&c->inspection, (uint32_t)c->file.pid, c->file.command);
 	return 0;
-}
-
-static int report_core(struct run *run, struct core *c, const char *path)
-{
-	_cleanup_free_ char *why = inspect_title_refusal((uint32_t)c->file.pid, &c->look);
-	const struct inspect_core_title of_core = {
-		.path = path, .bytes = c->sums.bytes, .zeros = c->sums.zeros,
-		.left_out = c->sums.left_out, .missing_files = c->modules.missing};
-	struct inspect_title title;
-
-	if (why) {
-		log_error("%s", why);
-		return -ENOTSUP;
-	}
-	inspect_title_init(&title, (uint32_t)c->file.pid, c->file.command, &c->look);
-	title.core = &of_core;
-	return inspect_output_write(run, &title, &c->look, &c->blocks);
 }
 
 int inspect_core(struct run *run, const char *path, const char *program)
 {
 	_cleanup_free_ char *why = NULL;
-	struct core c = {.in.wants_types = true,
-			 .in.wants_holders = run->options->inspect.pointers};
+	struct core c = {0};
 	int rc = core_file_open(path, &c.file, &why);
 
 	if (rc != 0) {
 		log_error("%s: %s", path, why);
 		return rc;
 	}
-	if (inspect_output_wants_blocks(run)) {
-		c.in.block = inspect_blocks_add;
-		c.in.python_block = inspect_blocks_add_python;
-		c.in.block_ctx = &c.blocks;
-	}
+	inspection_init(&c.inspection, run->options, run->options->inspect.out);
 	rc = read_core(&c, program);
+	const struct inspect_core_title of_core = {
+		.path = path, .bytes = c.sums.bytes, .zeros = c.sums.zeros,
+		.left_out = c.sums.left_out, .missing_files = c.modules.missing};
+
+	c.inspection.title.core = &of_core;
 	if (rc == 0)
-		rc = report_core(run, &c, path);
+		rc = report(run, &c.inspection);
 	else
 		log_error("%s: cannot be read: %s", path, strerror(-rc));
-	inspect_stopped_deinit(&c.look);
-	inspect_input_deinit(&c.in);
-	vec_deinit(&c.blocks.list);
+	inspection_deinit(&c.inspection);
 	core_file_close(&c.file);
 	return rc;
 }
 
 /* Attaches without installing anything, reads while all threads are stopped, and detaches. */
 
-struct look {
+struct process_reader {
+	struct inspection inspection;
 	struct registry *registry;
 	struct target *target;
-	struct inspect_stopped result;
-	bool wants_blocks, wants_holders;
 	struct inspect_objects objects;
-	struct memory_copy copy;
-	uint64_t copied_most;
-	struct inspect_blocks blocks;
-	int rc;
-	uint64_t stopped_ns;            /* in all looks */
+	pid_t pid;
+	enum attach_problem *problem_out;
+	long *detail_out;
 };
 
 static void read_objects(void *ctx, struct address_space *s)
 {
-	struct look *l = ctx;
+	struct process_reader *r = ctx;
 
-	inspect_objects_read(s, &l->objects);
+	inspect_objects_read(s, &r->objects);
 }
 
 static void look_at(void *ctx, struct address_space *s)
 {
-	struct look *l = ctx;
+	struct process_reader *r = ctx;
+	struct inspect_wish wish = inspection_wish(&r->inspection);
 
-	const struct inspect_wish wish = {.block = l->wants_blocks ? inspect_blocks_add : NULL,
-					  .python_block = l->wants_blocks ?
-						  inspect_blocks_add_python : NULL,
-					  .ctx = &l->blocks, .wants_types = true,
-					  .wants_holders = l->wants_holders,
-					  .objects = &l->objects, .copy = &l->copy};
-
-	l->rc = inspect_stopped(l->target, s, &wish, &l->result);
+	wish.objects = &r->objects;
+	r->inspection.rc = inspect_stopped(r->target, s, &wish, &r->inspection.look);
 }
 
-static int read_process(struct look *l, pid_t pid, enum attach_problem *problem_out,
-			long *detail_out)
+static int read_process(struct inspection *i, void *ctx)
 {
+	struct process_reader *r = ctx;
 	const struct target_options options = {.only_reads = true, .probes = {.none = true}};
 	const struct event_sink sink = {
-		.ctx = l, .before_stop = read_objects, .space_new = look_at};
+		.ctx = r, .before_stop = read_objects, .space_new = look_at};
 
-	l->rc = 0;
-	inspect_stopped_copy_init(&l->copy, proc_find_reader(pid), l->copied_most);
-	l->target = target_new(&options, &sink, l->registry);
-	int rc = target_attach(l->target, pid, problem_out, detail_out);
+	inspect_stopped_copy_init(&i->copy, proc_find_reader(r->pid), i->copied_most);
+	r->target = target_new(&options, &sink, r->registry);
+	int rc = target_attach(r->target, r->pid, r->problem_out, r->detail_out);
 
 	if (rc == 0) {
-		l->stopped_ns += target_stats(l->target)->attach_ns;
-		target_detach(l->target);
+		i->stopped_ns += target_stats(r->target)->attach_ns;
+		target_detach(r->target);
 	}
-	target_free(l->target);
-	if (rc == 0 && l->rc == 0)
-		inspect_stopped_classify(&l->result);
-	memory_copy_deinit(&l->copy);
-	inspect_objects_deinit(&l->objects);
-	return rc != 0 ? rc : l->rc;
-}
-
-static void forget(struct look *l)
-{
-	inspect_stopped_deinit(&l->result);
-	l->blocks.list.count = 0;
-}
-
-static int report_process(struct run *run, pid_t pid, struct look *l)
-{
-	_cleanup_free_ char *why = inspect_title_refusal((uint32_t)pid, &l->result);
-	_cleanup_free_ char *command = exec_info_command(proc_find_reader(pid), false);
-	struct inspect_title title;
-
-	if (why) {
-		log_error("%s", why);
-		return -ENOTSUP;
-	}
-	inspect_title_init(&title, (uint32_t)pid, command ? command : "", &l->result);
-	title.stopped_ns = l->stopped_ns;
-	return inspect_output_write(run, &title, &l->result, &l->blocks);
+	target_free(r->target);
+	inspect_objects_deinit(&r->objects);
+	return rc;
 }
 
 int inspect_process(struct run *run, pid_t pid, enum attach_problem *problem_out,
 		    long *detail_out)
 {
-	struct look l = {.registry = &run->registry,
-			 .wants_blocks = inspect_output_wants_blocks(run),
-			 .wants_holders = run->options->inspect.pointers,
-			 .copied_most = run->options->inspect.copy};
-	int rc = read_process(&l, pid, problem_out, detail_out);
+	struct process_reader r = {.registry = &run->registry, .pid = pid,
+				   .problem_out = problem_out, .detail_out = detail_out};
 
-	for (uint32_t i = 1; rc == 0 && i < PYTHON_LOOKS; i++) {
-		if (!python_report_is_torn(&l.result.report.python))
-			break;
-		forget(&l);
-		rc = read_process(&l, pid, problem_out, detail_out);
-	}
+	inspection_init(&r.inspection, run->options, run->options->inspect.out);
+	int rc = inspection_read(&r.inspection, read_process, &r);
+
 	if (rc == 0) {
-		rc = report_process(run, pid, &l);
-		inspect_stopped_deinit(&l.result);
+		_cleanup_free_ char *command = exec_info_command(proc_find_reader(pid), false);
+
+		inspection_judge(&r.inspection, (uint32_t)pid, command ? command : "");
+		rc = report(run, &r.inspection);
 	} else if (*problem_out == ATTACH_OK) {
 		log_error("process %d: its memory cannot be read: %s", (int)pid, strerror(-rc));
 	}
-	vec_deinit(&l.blocks.list);
+	inspection_deinit(&r.inspection);
 	return rc;
 }

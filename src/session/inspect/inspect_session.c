@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -13,8 +12,6 @@
 #include "output/report.h"
 #include "output/report_tree.h"
 #include "profile/blocks.h"
-#include "session/inspect/inspect_stopped.h"
-#include "session/inspect/inspect_title.h"
 #include "session/session.h"
 #include "session/out.h"
 #include "tracee/state/space.h"
@@ -41,16 +38,6 @@ static void path_pins_init(struct path_pins *p, struct session *s)
 	p->paths = (struct pinned_paths){
 		.find = find_leaf, .ctx = p, .count = profile_leaf_count(s->heap.profile) + 1};
 	p->paths.pages = xcalloc(p->paths.count, sizeof(*p->paths.pages));
-}
-
-static void path_pins_deinit(struct path_pins *p)
-{
-	for (size_t i = 0; i < p->list.count; i++)
-		for (size_t k = 0; k < p->list.data[i].depth; k++)
-			free(p->list.data[i].frame[k]);
-	vec_deinit(&p->list);
-	free(p->paths.pages);
-	p->paths.pages = NULL;
 }
 
 /* The leaf with most pages, which is not found again; 0 = none is left. */
@@ -98,48 +85,45 @@ static void path_pins_name(struct path_pins *p, struct session *s)
 	shown_stack_deinit(&stack);
 }
 
-/* The session keeps the result until the report is made. See inspect_session.h. */
+/* What a session reads while the threads of @space are stopped. */
+static void read_space(struct inspection *i, struct session *s, struct address_space *space,
+		       bool is_last)
+{
+	uint64_t now = clock_now_ns();
 
-struct inspect_final {
-	int rc;                  /* when it was read */
-	uint64_t time_ms;        /* since the profile began */
-	uint64_t stopped_ns;
-	struct inspect_stopped look;
-	struct memory_copy copy; /* until it is classified */
-	struct inspect_blocks blocks;
-	struct path_pins pins;
-	/* by inspect_final_classify */
-	bool is_classified;
-	char *why;               /* it cannot be reported; NULL = it can; owned */
-	struct inspect_title title;
-};
+	i->time_ms = (now - MIN(now, s->process.start_ns)) / 1000000;
+	if (i->wants_types)
+		path_pins_init(&i->pins, s);
+	struct inspect_wish wish = inspection_wish(i);
+
+	wish.is_last = is_last;
+	i->rc = inspect_stopped(s->run->target, space, &wish, &i->look);
+}
+
+/* Keeps it, with @i's title, and names what pins pages. */
+static void finish_title(struct inspection *i, struct session *s)
+{
+	path_pins_name(&i->pins, s);
+	i->title.pin = i->pins.list.data;
+	i->title.pin_count = i->pins.list.count;
+}
+
+/* -- at the last stop: the session keeps the result until the report is made -- */
 
 void inspect_final_read(struct session *s, bool is_last)
 {
-	struct inspect_final *f = xcalloc(1, sizeof(*f));
-	const char *path = s->run->options->inspect.out;
-	struct inspect_wish wish = {.ctx = &f->blocks, .is_last = is_last,
-				     .wants_types = true, .copy = &f->copy,
-				     .wants_holders = s->run->options->inspect.pointers};
+	struct inspection *i = xmalloc(sizeof(*i));
 	uint64_t begin = clock_now_ns();
 
-	inspect_stopped_copy_init(&f->copy, s->space->processes.reader,
-			       s->run->options->inspect.copy);
-	path_pins_init(&f->pins, s);
-	if (f->pins.paths.pages)
-		wish.paths = &f->pins.paths;
+	inspection_init(i, s->run->options, s->run->options->inspect.out);
+	inspect_stopped_copy_init(&i->copy, s->space->processes.reader, i->copied_most);
 	inspect_final_free(s->end.inspected);
-	s->end.inspected = f;
-	if (path && inspect_title_wants_blocks(path)) {
-		wish.block = inspect_blocks_add;
-		wish.python_block = inspect_blocks_add_python;
-	}
-	f->rc = inspect_stopped(s->run->target, s->space, &wish, &f->look);
-	f->time_ms = (begin - MIN(begin, s->process.start_ns)) / 1000000;
-	f->stopped_ns = clock_now_ns() - begin;
+	s->end.inspected = i;
+	read_space(i, s, s->space, is_last);
+	i->stopped_ns = clock_now_ns() - begin;
 }
 
-static int print_to_stderr(const struct inspect_title *t, const struct inspect_report *r)
+static int print_to_stderr(const struct inspection *i)
 {
 	_cleanup_free_ char *text = NULL;
 	size_t size;
@@ -147,22 +131,21 @@ static int print_to_stderr(const struct inspect_title *t, const struct inspect_r
 
 	if (!file)
 		return -errno;
-	inspect_report_print(file, t, r);
+	inspect_report_print(file, &i->title, &i->look.report);
 	if (fclose(file) != 0)
 		return -errno;
 	log_print_lines(LOG_RESULT, "", text);
 	return 0;
 }
 
-static int write_file(struct session *s, const struct inspect_title *t)
+static int write_file(struct session *s)
 {
 	const char *path;
 	int rc = out_name(s, OUT_INSPECT, SOURCE_HEAP, &path);
 
 	if (rc != 0)
 		return rc;
-	rc = inspect_title_save(&(struct inspect_found){path, t, &s->end.inspected->look.report,
-							&s->end.inspected->blocks});
+	rc = inspection_save(s->end.inspected, path);
 	if (rc == 0)
 		out_announce(s, OUT_INSPECT, path);
 	return rc;
@@ -170,68 +153,46 @@ static int write_file(struct session *s, const struct inspect_title *t)
 
 void inspect_final_classify(struct session *s)
 {
-	struct inspect_final *f = s->end.inspected;
+	struct inspection *i = s->end.inspected;
 
-	if (!f || f->rc != 0 || f->is_classified)
+	if (!i || i->rc != 0 || i->title.pid)
 		return;
-	f->is_classified = true;
-	inspect_stopped_classify(&f->look);
-	memory_copy_deinit(&f->copy);
-	f->why = inspect_title_refusal(s->process.pid, &f->look);
-	if (f->why)
-		return;
-	inspect_title_init(&f->title, s->process.pid, s->process.command, &f->look);
-	f->title.stopped_ns = f->stopped_ns;
-	last_inspection_set(s, &f->title, &f->look.report, &f->pins, f->time_ms);
-}
-
-static void report(struct session *s)
-{
-	struct inspect_final *f = s->end.inspected;
-
-	inspect_final_classify(s);
-	if (f->why) {
-		log_warn("%s", f->why);
-		return;
-	}
-	path_pins_name(&f->pins, s);
-	f->title.pin = f->pins.list.data;
-	f->title.pin_count = f->pins.list.count;
-	s->run->files_failed += (s->run->options->inspect.out ?
-				 write_file(s, &f->title) :
-				 print_to_stderr(&f->title, &f->look.report)) != 0;
+	inspect_stopped_classify(&i->look);
+	memory_copy_deinit(&i->copy);
+	if (inspection_judge(i, s->process.pid, s->process.command))
+		last_inspection_set(s, i);
 }
 
 void inspect_final_finish(struct session *s)
 {
-	struct inspect_final *f = s->end.inspected;
+	struct inspection *i = s->end.inspected;
 
-	if (!f && s->image.has_executed)
+	inspect_final_classify(s);
+	if (!i && s->image.has_executed) {
 		log_warn("process %u executed another program: its memory before that is "
 			 "not reported", s->process.pid);
-	else if (!f)
+	} else if (!i) {
 		log_warn("process %u ended before its memory could be read: there is nothing to "
 			 "inspect", s->process.pid);
-	else if (f->rc != 0)
+	} else if (i->rc != 0) {
 		log_warn("process %u: its memory cannot be read: %s", s->process.pid,
-			 strerror(-f->rc));
-	else
-		report(s);
-	inspect_final_free(f);
+			 strerror(-i->rc));
+	} else if (i->why) {
+		log_warn("%s", i->why);
+	} else {
+		finish_title(i, s);
+		s->run->files_failed +=
+			(s->run->options->inspect.out ? write_file(s) : print_to_stderr(i)) != 0;
+	}
+	inspect_final_free(i);
 	s->end.inspected = NULL;
 }
 
-void inspect_final_free(struct inspect_final *f)
+void inspect_final_free(struct inspection *i)
 {
-	if (!f)
-		return;
-	if (f->rc == 0)
-		inspect_stopped_deinit(&f->look);
-	memory_copy_deinit(&f->copy);
-	vec_deinit(&f->blocks.list);
-	path_pins_deinit(&f->pins);
-	free(f->why);
-	free(f);
+	if (i)
+		inspection_deinit(i);
+	free(i);
 }
 
 /*
@@ -240,17 +201,11 @@ void inspect_final_free(struct inspect_final *f)
  */
 
 #define SHOWN 20u
-#define PAUSE_NS 1000000 /* between two looks, for the program to go on */
 
 struct inspect_request {
 	struct session *session;
-	struct inspect_stopped look;
-	struct inspect_blocks *found;   /* NULL = not needed */
-	struct inspect_blocks *counted;
-	struct path_pins pins;
-	struct memory_copy copy;
-	uint64_t time_ms;               /* when it was read, since the profile began */
-	int rc;
+	struct inspection inspection;
+	struct inspect_blocks counted; /* if types are not wanted: of the profile */
 };
 
 /* -- both -- */
@@ -264,118 +219,63 @@ static int add_counted(void *ctx, const struct block *b)
 static void look(void *ctx, struct address_space *space)
 {
 	struct inspect_request *q = ctx;
-	struct inspect_wish wish = {.block = q->found ? inspect_blocks_add : NULL,
-					  .ctx = q->found, .wants_types = !q->counted,
-					  .copy = &q->copy,
-					  .wants_holders =
-						  !q->counted &&
-						  q->session->run->options->inspect.pointers};
 
 	if (space->sink.user != q->session)
 		return;
-	q->time_ms = (clock_now_ns() - q->session->process.start_ns) / 1000000;
-	if (!q->counted) {
-		path_pins_init(&q->pins, q->session);
-		wish.paths = q->pins.paths.pages ? &q->pins.paths : NULL;
-		wish.python_block = q->found ? inspect_blocks_add_python : NULL;
-	}
-	q->rc = inspect_stopped(q->session->run->target, space, &wish, &q->look);
-	if (q->rc != 0 || !q->counted)
+	read_space(&q->inspection, q->session, space, false);
+	if (q->inspection.rc != 0 || q->inspection.wants_types)
 		return;
-	profile_each_block(q->session->heap.profile, add_counted, q->counted);
-	profile_each_ignored(q->session->heap.profile, add_counted, q->counted);
+	q->counted.list.count = 0;
+	profile_each_block(q->session->heap.profile, add_counted, &q->counted);
+	profile_each_ignored(q->session->heap.profile, add_counted, &q->counted);
 }
 
-static void forget(struct inspect_request *q)
+static int read_once(struct inspection *i, void *ctx)
 {
-	inspect_stopped_deinit(&q->look);
-	path_pins_deinit(&q->pins);
-	if (q->found)
-		q->found->list.count = 0;
-	if (q->counted)
-		q->counted->list.count = 0;
-}
-
-static void read_once(struct inspect_request *q, uint64_t *stopped_out)
-{
+	const struct inspect_request *q = ctx;
 	const struct session *s = q->session;
 
-	q->rc = -ESRCH;
-	inspect_stopped_copy_init(&q->copy, s->space->processes.reader,
-				  s->run->options->inspect.copy);
-	*stopped_out += target_inspect(s->run->target, look, q);
-	if (q->rc == 0)
-		inspect_stopped_classify(&q->look);
-	memory_copy_deinit(&q->copy);
+	inspect_stopped_copy_init(&i->copy, s->space->processes.reader, i->copied_most);
+	i->stopped_ns += target_inspect(s->run->target, look, ctx);
+	return 0;
 }
 
-/* Reads and classifies, again if Python's allocator was being changed. */
-static int read_whole(struct inspect_request *q, uint64_t *stopped_out)
+static int ask(struct inspect_request *q, FILE *file)
 {
-	*stopped_out = 0;
-	for (uint32_t i = 1;; i++) {
-		read_once(q, stopped_out);
-		if (q->rc != 0)
-			return q->rc;
-		if (i == PYTHON_LOOKS || !python_report_is_torn(&q->look.report.python))
-			return 0;
-		forget(q);
-		nanosleep(&(struct timespec){0, PAUSE_NS}, NULL);
-	}
-}
+	struct inspection *i = &q->inspection;
+	const struct session *s = q->session;
 
-static int ask(struct inspect_request *q, uint64_t *stopped_out, FILE *file)
-{
-	uint32_t pid = q->session->process.pid;
-
-	if (!q->session->run->target)
+	i->rc = -ESRCH;
+	if (!s->run->target)
 		return -ESRCH;
-	int rc = read_whole(q, stopped_out);
-
-	if (rc != 0) {
-		fprintf(file, "process %u cannot be read: %s\n", pid, strerror(-rc));
+	if (inspection_read(i, read_once, q) != 0) {
+		fprintf(file, "process %u cannot be read: %s\n", s->process.pid,
+			strerror(-i->rc));
 		return -ESRCH;
 	}
-	char *why = inspect_title_refusal(pid, &q->look);
-
-	if (!why)
+	if (inspection_judge(i, s->process.pid, s->process.command))
 		return 0;
-	fprintf(file, "%s\n", why);
-	free(why);
-	inspect_stopped_deinit(&q->look);
+	fprintf(file, "%s\n", i->why);
 	return -ENOTSUP;
 }
 
 int inspect_session_write(struct session *s, const char *path, FILE *file)
 {
-	struct inspect_blocks blocks = {0};
 	struct inspect_request q = {.session = s};
-	struct inspect_title title;
-	uint64_t stopped_ns;
-	int rc;
+	struct inspection *i = &q.inspection;
 
-	if (path && inspect_title_wants_blocks(path))
-		q.found = &blocks;
-	rc = ask(&q, &stopped_ns, file);
-	if (rc != 0) {
-		vec_deinit(&blocks.list);
-		path_pins_deinit(&q.pins);
-		return rc;
+	inspection_init(i, s->run->options, path);
+	int rc = ask(&q, file);
+
+	if (rc == 0) {
+		last_inspection_set(s, i);
+		finish_title(i, s);
+		if (path)
+			rc = inspection_write(i, path);
+		else
+			inspect_report_print(file, &i->title, &i->look.report);
 	}
-	inspect_title_init(&title, s->process.pid, s->process.command, &q.look);
-	title.stopped_ns = stopped_ns;
-	last_inspection_set(s, &title, &q.look.report, &q.pins, q.time_ms);
-	path_pins_name(&q.pins, s);
-	title.pin = q.pins.list.data;
-	title.pin_count = q.pins.list.count;
-	if (path)
-		rc = inspect_title_write(
-			&(struct inspect_found){path, &title, &q.look.report, &blocks});
-	else
-		inspect_report_print(file, &title, &q.look.report);
-	vec_deinit(&blocks.list);
-	path_pins_deinit(&q.pins);
-	inspect_stopped_deinit(&q.look);
+	inspection_deinit(i);
 	return rc;
 }
 
@@ -452,26 +352,28 @@ static void compare(const struct inspect_blocks *counted, const struct inspect_b
 
 int inspect_session_check(struct session *s, FILE *file)
 {
-	struct inspect_blocks found = {0}, counted = {0};
-	struct inspect_request q = {.session = s, .found = &found, .counted = &counted};
+	struct inspect_request q = {.session = s};
+	struct inspection *i = &q.inspection;
 	struct differences d = {.file = file};
-	uint64_t stopped_ns;
-	int rc = ask(&q, &stopped_ns, file);
+
+	inspection_init(i, s->run->options, NULL);
+	i->wants_blocks = true;
+	i->wants_types = i->wants_holders = false;
+	int rc = ask(&q, file);
 
 	if (rc == 0) {
-		d.is_glibc = !q.look.report.other.name;
-		d.is_loose = q.look.report.other.sums.loose_blocks > 0;
-		inspect_blocks_sort(&found);
-		inspect_blocks_sort(&counted);
-		compare(&counted, &found, &d);
+		d.is_glibc = !i->look.report.other.name;
+		d.is_loose = i->look.report.other.sums.loose_blocks > 0;
+		inspect_blocks_sort(&i->blocks);
+		inspect_blocks_sort(&q.counted);
+		compare(&q.counted, &i->blocks, &d);
 		fprintf(file, "common %llu, only counted %llu, only in the heap %llu, of another "
 			      "size %llu; threads in malloc %u after %u moments; consistent %d\n",
 			(unsigned long long)d.common, (unsigned long long)d.counted,
-			(unsigned long long)d.found, (unsigned long long)d.sizes, q.look.inside,
-			q.look.moments, inspect_is_consistent(&q.look.report));
-		inspect_stopped_deinit(&q.look);
+			(unsigned long long)d.found, (unsigned long long)d.sizes, i->look.inside,
+			i->look.moments, inspect_is_consistent(&i->look.report));
 	}
-	vec_deinit(&found.list);
-	vec_deinit(&counted.list);
+	inspection_deinit(i);
+	vec_deinit(&q.counted.list);
 	return rc;
 }

@@ -8,8 +8,7 @@
 #include <stdio.h>
 
 #include "base/types.h"
-#include "inspect/heap_map.h"
-#include "output/inspect_report.h"
+#include "session/inspect/inspection.h"
 
 struct session;
 
@@ -31,8 +30,6 @@ int inspect_session_check(struct session *s, FILE *file);
  * requests it, and reported afterwards.
  */
 
-struct inspect_final;
-
 /*
  * Reads the process of @s, whose threads are stopped. @is_last: they do not run again before the
  * process ends or is detached.
@@ -44,19 +41,6 @@ void inspect_final_classify(struct session *s);
 /* The same, unless it was done; writes the report to where the options say. */
 void inspect_final_finish(struct session *s);
 
-void inspect_final_free(struct inspect_final *f); /* NULL is ignored */
-
-/*
- * Which call paths' blocks pin nearly empty pages of the heap, while a process is profiled: counted
- * as its heaps are walked.
- */
-
-struct profile;
-
-struct path_pins {
-	struct pinned_paths paths;         /* has a pointer to this, which may not move */
-	const struct profile *profile;
-	VEC(struct inspect_pin) list; /* most pages first; names are owned */
-};
+void inspect_final_free(struct inspection *i); /* NULL is ignored */
 
 #endif

@@ -29,7 +29,7 @@
 
 struct collector {
 	struct address_space *space;
-	const struct unwinder *unwinder;
+	struct unwind *unwind;
 	struct inspect_input *in;
 	const struct malloc_modules *malloc;
 	bool is_last;
@@ -53,32 +53,23 @@ static void add_thread(void *ctx, const struct thread_view *v)
 	struct collector *c = ctx;
 	struct glibc_thread *th = vec_add(&c->in->threads);
 	taddr_t pc[PCS];
-	bool is_whole;
+	enum unwind_end end;
 	size_t n = 1;
 
 	pc[0] = v->pc;
 	if (v->stack)
-		n = c->unwinder->stack_pcs(c->unwinder->ctx, v->stack, pc, PCS, &is_whole);
+		n = unwind_walk_stopped(c->unwind, v->stack, pc, PCS, &end);
 
 	*th = (struct glibc_thread){
 		.tid = v->tid, .sp = v->sp, .thread_pointer = v->thread_pointer};
 	if (v->stack)
-		th->interrupted_count = (uint32_t)c->unwinder->interrupted(
-			c->unwinder->ctx, v->stack, th->interrupted, THREAD_INTERRUPTED);
+		th->interrupted_count = (uint32_t)unwind_interrupted(
+			c->unwind, v->stack, th->interrupted, THREAD_INTERRUPTED);
 	/* a stub is reported together with the entry of its function */
 	size_t first = v->has_returned ? MIN(n, (size_t)2) : 0;
 
 	th->is_inside = v->has_call || malloc_modules_have(c->malloc, pc + first, n - first) ||
 			is_in_own(c, pc + first, n - first);
-}
-
-static uint32_t count_inside(const struct inspect_input *in)
-{
-	uint32_t count = 0;
-
-	for (size_t i = 0; i < in->threads.count; i++)
-		count += in->threads.data[i].is_inside;
-	return count;
 }
 
 static bool wants_thread(void *ctx, pid_t tid)
@@ -97,7 +88,9 @@ static int settle(struct target *t, struct collector *c, struct inspect_stopped 
 	for (out->moments = 0;; out->moments++) {
 		c->in->threads.count = 0;
 		thread_views_each(t, c->space, add_thread, c);
-		out->inside = count_inside(c->in);
+		out->inside = 0;
+		for (size_t i = 0; i < c->in->threads.count; i++)
+			out->inside += c->in->threads.data[i].is_inside;
 		/* all are past their exit stops: their memory is being unmapped */
 		if (c->in->threads.count == 0 && !c->is_last)
 			return -ESRCH;
@@ -280,23 +273,13 @@ static bool are_known(const struct address_space *s, const struct inspect_object
 	return true;
 }
 
-static void find_malloc(const struct address_space *s, const struct inspect_objects *known,
-			struct malloc_modules *out)
-{
-	if (are_known(s, known))
-		*out = known->malloc;
-	else
-		malloc_modules_find(s->modules.data, s->modules.count, out);
-}
-
 int inspect_stopped(struct target *t, struct address_space *s, const struct inspect_wish *wish,
 		 struct inspect_stopped *out)
 {
 	const struct unwind_ops ops = {.module = module_at, .ctx = s};
-	struct unwind *unwind = s->sink.unwinder ? NULL : unwind_new(arch_native, &ops);
-	struct unwinder own;
+	struct unwind *own = s->sink.unwind ? NULL : unwind_new(arch_native, &ops);
 	struct collector c = {.space = s, .in = &out->in, .malloc = &out->malloc,
-			      .unwinder = s->sink.unwinder ? s->sink.unwinder : &own,
+			      .unwind = own ? own : s->sink.unwind,
 			      .is_last = wish->is_last};
 
 	*out = (struct inspect_stopped){
@@ -306,14 +289,14 @@ int inspect_stopped(struct target *t, struct address_space *s, const struct insp
 		       .block_ctx = wish->ctx,
 		       .only_blocks = wish->only_blocks, .paths = wish->paths,
 		       .wants_types = wish->wants_types, .wants_holders = wish->wants_holders}};
-	if (unwind)
-		unwinder_init(&own, unwind);
-	find_malloc(s, wish->objects, &out->malloc);
+	if (are_known(s, wish->objects))
+		out->malloc = wish->objects->malloc;
+	else
+		malloc_modules_find(s->modules.data, s->modules.count, &out->malloc);
 	hold_modules(s, &out->modules);
 	int rc = read_all(t, &c, out);
 
-	if (unwind)
-		unwind_free(unwind);
+	unwind_free(own);
 	if (rc != 0)
 		inspect_stopped_deinit(out);
 	else if (make_copy(out, wish->copy))
@@ -349,6 +332,11 @@ int inspect_stopped_spare(struct target *t, struct address_space *s, struct insp
 	inspect_input_deinit(&in);
 	held_modules_deinit(&modules);
 	return 0;
+}
+
+bool inspect_stopped_knows_glibc(const struct inspect_stopped *l)
+{
+	return !l->glibc_major || (l->glibc_major == 2 && l->glibc_minor >= GLIBC_MINOR_MIN);
 }
 
 bool inspect_stopped_knows_other(const struct inspect_stopped *l)

@@ -16,7 +16,7 @@ struct inspect_stopped {
 	struct inspect_report report;
 	struct held_modules modules;
 	struct malloc_modules malloc;
-	/* by inspect_look_classify */
+	/* by inspect_stopped_classify */
 	const char *other;       /* the name of an allocator that is not glibc's; NULL = none */
 	const struct module *other_object; /* that has it; NULL = unknown */
 	unsigned glibc_major, glibc_minor; /* 0 = unknown */
@@ -26,7 +26,7 @@ struct inspect_stopped {
 	uint32_t moments;        /* how often others ran to leave malloc */
 	uint64_t rss, swap;      /* VmRSS and VmSwap, bytes */
 	struct inspect_input in; /* until it has been examined */
-	bool is_copied;          /* it is to be examined */
+	bool is_copied;          /* it is to be examined, without the process */
 };
 
 /* What is known of a process's program and libraries before it is stopped. Zero: nothing. */
@@ -57,8 +57,8 @@ void inspect_objects_deinit(struct inspect_objects *o);
 
 /*
  * Reads @s, whose threads are stopped. Slow work that only needs files is left to
- * inspect_look_classify; what needs memory, too, if that was copied. -errno if its memory cannot be
- * listed. Free @out, which may not move, with inspect_look_deinit.
+ * inspect_stopped_classify; what needs memory, too, if that was copied. -errno if its memory cannot
+ * be listed. Free @out, which may not move, with inspect_stopped_deinit.
  */
 int inspect_stopped(struct target *t, struct address_space *s, const struct inspect_wish *wish,
 		 struct inspect_stopped *out);
@@ -69,7 +69,12 @@ int inspect_stopped(struct target *t, struct address_space *s, const struct insp
 int inspect_stopped_spare(struct target *t, struct address_space *s, struct inspect_spare *out);
 /* Determines the version of glibc's malloc, if it is glibc's. */
 void inspect_stopped_version(struct inspect_stopped *l);
-/* After that: whether the version of an allocator other than glibc's is known. */
+/*
+ * After that: whether the structures of its glibc may be known. If the version is unknown, or newer
+ * than the newest known, it is tried: then they must be verified.
+ */
+bool inspect_stopped_knows_glibc(const struct inspect_stopped *l);
+/* Whether the version of an allocator other than glibc's is known. */
 bool inspect_stopped_knows_other(const struct inspect_stopped *l);
 /* The same, which malloc it is, and names of types. */
 void inspect_stopped_classify(struct inspect_stopped *l);

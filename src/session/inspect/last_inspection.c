@@ -17,7 +17,6 @@
 #include "session/session.h"
 
 struct recording;
-struct path_pins;
 
 /* -- the whole -- */
 
@@ -155,27 +154,24 @@ static void add_advice(struct recording *to, const struct inspect_report *r)
 	inspect_advice_deinit(&advice);
 }
 
-/*
- * The tables of an inspection alone, which was @time_ms after the beginning of the profile; the
- * caller frees it. @pins: of path_pins_init.
- */
-static struct recording *recording_inspect_new(const struct inspect_title *t,
-					       const struct inspect_report *r,
-					       const struct path_pins *pins, uint64_t time_ms)
+/* The tables of an inspection alone; the caller frees it. */
+static struct recording *recording_inspect_new(const struct inspection *i)
 {
+	const struct inspect_title *t = &i->title;
+	const struct inspect_report *r = &i->look.report;
 	struct recording *to = recording_new();
 	bool has_arenas = t->has_malloc && !r->other.name;
 
-	add_head(to, t, r, time_ms);
+	add_head(to, t, r, i->time_ms);
 	add_doubts(to, t, r);
 	add_rows(to, r);
 	add_types(to, &r->types);
 	add_map(to, &r->heaps.map, has_arenas ? 0 : r->heaps.arenas.count);
 	if (!has_arenas)
 		return to;
-	for (size_t i = 0; i < r->heaps.arenas.count; i++)
-		add_arena(to, &r->heaps.arenas.data[i]);
-	add_pins(to, &pins->paths);
+	for (size_t k = 0; k < r->heaps.arenas.count; k++)
+		add_arena(to, &r->heaps.arenas.data[k]);
+	add_pins(to, &i->pins.paths);
 	add_advice(to, r);
 	return to;
 }
@@ -192,9 +188,7 @@ static void write_file(struct last_inspection *k)
 		k->size = (uint64_t)ftello(k->file);
 }
 
-void last_inspection_set(struct session *s, const struct inspect_title *t,
-		      const struct inspect_report *r, const struct path_pins *pins,
-		      uint64_t time_ms)
+void last_inspection_set(struct session *s, const struct inspection *i)
 {
 	struct last_inspection *k = &s->end.inspection;
 	uint32_t number = k->number + 1;
@@ -202,8 +196,7 @@ void last_inspection_set(struct session *s, const struct inspect_title *t,
 	if (!options_record(s->run->options))
 		return;
 	last_inspection_deinit(k);
-	*k = (struct last_inspection){.tables = recording_inspect_new(t, r, pins, time_ms),
-				   .number = number};
+	*k = (struct last_inspection){.tables = recording_inspect_new(i), .number = number};
 	if (s->run->options->listen.at)
 		write_file(k);
 }

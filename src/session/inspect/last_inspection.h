@@ -5,11 +5,10 @@
 #ifndef PTMEM_SESSION_INSPECT_LAST_INSPECTION_H
 #define PTMEM_SESSION_INSPECT_LAST_INSPECTION_H
 
+#include <stdint.h>
 #include <stdio.h>
 
-#include "output/inspect_report.h"
-
-struct path_pins;
+struct inspection;
 struct recording;
 struct session;
 
@@ -21,13 +20,8 @@ struct last_inspection {
 	uint64_t size;
 };
 
-/*
- * Keeps an inspection that was @time_ms after the beginning of the profile, instead of an earlier
- * one, if @s is recorded. @pins: of path_pins_init.
- */
-void last_inspection_set(struct session *s, const struct inspect_title *t,
-		      const struct inspect_report *r, const struct path_pins *pins,
-		      uint64_t time_ms);
+/* Keeps @i, which was judged, instead of an earlier one, if @s is recorded. */
+void last_inspection_set(struct session *s, const struct inspection *i);
 void last_inspection_deinit(struct last_inspection *k);
 
 #endif

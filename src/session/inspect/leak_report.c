@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/elf_file.h"
 #include "base/text.h"
+#include "malloc/allocators.h"
 #include "output/call_sites.h"
 #include "output/leaks.h"
 #include "output/report.h"
@@ -59,21 +60,9 @@ static void root_places_init(struct root_places *p, const struct final_scan *sca
 		qsort(p->objects.data, p->objects.count, sizeof(*p->objects.data), taddr_compare);
 }
 
-static void root_places_deinit(struct root_places *p)
-{
-	vec_deinit(&p->objects);
-}
-
 static bool is_within(const struct root_range *range, taddr_t addr)
 {
 	return addr >= range->start && addr < range->end;
-}
-
-static const struct root_range *find_range(const struct roots *r, taddr_t addr)
-{
-	size_t i = vec_search(&r->memory, e, e->end <= addr);
-
-	return i < r->memory.count && r->memory.data[i].start <= addr ? &r->memory.data[i] : NULL;
 }
 
 /*
@@ -82,7 +71,7 @@ static const struct root_range *find_range(const struct roots *r, taddr_t addr)
  */
 static enum root_place find_thread(const struct roots *r, taddr_t addr, pid_t *tid_out)
 {
-	const struct root_range *range = find_range(r, addr);
+	const struct root_range *range = vec_find(&r->memory, addr);
 	const struct root_thread *owner = NULL, *descriptor = NULL;
 
 	for (size_t i = 0; range && i < r->threads.count; i++) {
@@ -293,14 +282,6 @@ static bool is_allocators(const struct session *s, uint32_t leaf)
 		frame ? run_module(s->run, calltree_frame(tree, frame)->module) : NULL;
 
 	return m && allocator_kind_of_library(m->path);
-}
-
-/* tcmalloc loses one as it starts, to which no program could do anything. */
-static void keep_allocators(const struct session *s, struct leakcheck *c)
-{
-	for (size_t i = 0; i < c->blocks.count; i++)
-		if (c->state[i] != LEAKCHECK_REACHABLE && is_allocators(s, c->blocks.data[i].leaf))
-			c->state[i] = LEAKCHECK_REACHABLE;
 }
 
 static struct block block_of(const struct leakcheck *c, size_t i)
@@ -517,13 +498,16 @@ static void use_scan(struct session *s, struct report *r, struct final_scan *sca
 		c->rank_ctx = &places;
 	}
 	leakcheck_run(c);
-	keep_allocators(s, c);
+	/* tcmalloc loses one as it starts, to which no program could do anything */
+	for (size_t i = 0; i < c->blocks.count; i++)
+		if (c->state[i] != LEAKCHECK_REACHABLE && is_allocators(s, c->blocks.data[i].leaf))
+			c->state[i] = LEAKCHECK_REACHABLE;
 	uint32_t *site = xcalloc(c->blocks.count + 1, sizeof(*site));
 
 	add_checked(l, c, site);
 	if (c->wants_holders)
 		l->holders = holder_chains_find(r, scan, &places, site);
-	root_places_deinit(&places);
+	vec_deinit(&places.objects);
 	free(site);
 	recording_run_leaks(s, c);
 }

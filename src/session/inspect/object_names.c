@@ -149,15 +149,6 @@ static void name_table(struct block_type *t, struct data_symbols *symbols,
 	}
 }
 
-/* Takes over @name. */
-static char *clean_owned(char *name)
-{
-	char *text = text_clean(name, strlen(name));
-
-	free(name);
-	return text;
-}
-
 void type_names_find(struct block_types *t, const struct held_modules *modules)
 {
 	struct data_symbols *symbols = data_symbols_new();
@@ -169,8 +160,9 @@ void type_names_find(struct block_types *t, const struct held_modules *modules)
 			name_table(e, symbols, modules);
 		else if (e->kind == KIND_CXX)
 			name_type(e);
-		if (e->name)
-			e->name = clean_owned(e->name);
+		_cleanup_free_ char *name = e->name;
+
+		e->name = name ? clean_copy(name) : NULL;
 	}
 	data_symbols_free(symbols);
 }

@@ -30,9 +30,9 @@
 #include "tracee/inject/inject.h"
 #include "tracee/os/maps.h"
 #include "tracee/os/ptrace.h"
+#include "tracee/pads/heap_sampling.h"
 #include "tracee/pads/pads.h"
 #include "tracee/state/event_sink.h"
-#include "tracee/state/heap_sampling.h"
 #include "tracee/state/journal.h"
 #include "tracee/state/module.h"
 #include "tracee/state/space.h"
@@ -53,6 +53,7 @@ static void process_leave_space(struct target *t, struct process *p, enum space_
 		if (t->loop.promote == s)
 			t->loop.promote = NULL;
 		requests_free(s);
+		heap_sampling_free(s->heap.sampling);
 		space_free(s);
 	} else if (s->processes.reader == p->pid || proc_is_dead(s->processes.reader)) {
 		process_move_reader(t, p);

@@ -1,0 +1,204 @@
+/* Reads, judges and writes inspections, however their memory is read. */
+#include "session/inspect/inspection.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "output/inspect_report.h"
+#include "output/outfile.h"
+#include "session/inspect/inspect_stopped.h"
+#include "session/out.h"
+#include "tracee/state/module.h"
+
+#define PAUSE_NS 1000000 /* between two looks, for the program to go on */
+
+void inspection_init(struct inspection *i, const struct options *o, const char *path)
+{
+	*i = (struct inspection){
+		.wants_blocks = path && text_ends_in(path, ".csv"), .wants_types = true,
+		.wants_holders = o->inspect.pointers, .copied_most = o->inspect.copy};
+}
+
+struct inspect_wish inspection_wish(struct inspection *i)
+{
+	return (struct inspect_wish){.block = i->wants_blocks ? inspect_blocks_add : NULL,
+				     .python_block = i->wants_blocks && i->wants_types ?
+							     inspect_blocks_add_python :
+							     NULL,
+				     .ctx = &i->blocks,
+				     .paths = i->pins.paths.pages ? &i->pins.paths : NULL,
+				     .wants_types = i->wants_types,
+				     .wants_holders = i->wants_holders,
+				     .copy = &i->copy};
+}
+
+static void path_pins_deinit(struct path_pins *p)
+{
+	for (size_t i = 0; i < p->list.count; i++)
+		for (size_t k = 0; k < p->list.data[i].depth; k++)
+			free(p->list.data[i].frame[k]);
+	vec_deinit(&p->list);
+	free(p->paths.pages);
+	p->paths.pages = NULL;
+}
+
+int inspection_read(struct inspection *i, inspection_read_fn *read, void *ctx)
+{
+	for (uint32_t looks = 1;; looks++) {
+		i->rc = -ESRCH;
+		int rc = read(i, ctx);
+
+		if (rc != 0 && i->rc == 0)
+			inspect_stopped_deinit(&i->look);
+		i->rc = rc ? rc : i->rc;
+		if (i->rc == 0)
+			inspect_stopped_classify(&i->look);
+		memory_copy_deinit(&i->copy);
+		if (i->rc != 0 || looks == PYTHON_LOOKS ||
+		    !python_report_is_torn(&i->look.report.python))
+			return i->rc;
+		inspect_stopped_deinit(&i->look);
+		path_pins_deinit(&i->pins);
+		i->blocks.list.count = 0;
+		nanosleep(&(struct timespec){0, PAUSE_NS}, NULL);
+	}
+}
+
+void inspection_deinit(struct inspection *i)
+{
+	if (i->rc == 0)
+		inspect_stopped_deinit(&i->look);
+	memory_copy_deinit(&i->copy);
+	vec_deinit(&i->blocks.list);
+	path_pins_deinit(&i->pins);
+	free(i->why);
+}
+
+/* -- whether it can be reported -- */
+
+static bool is_newer(unsigned major, unsigned minor)
+{
+	return major == 2 && minor > GLIBC_MINOR_MAX;
+}
+
+/* Whether all structures of a glibc's malloc are as in a known version, block by block. */
+static bool is_verified(const struct inspect_report *r)
+{
+	for (size_t i = 0; i < r->heaps.arenas.count; i++)
+		if (r->heaps.arenas.data[i].missing_bytes > 0)
+			return false;
+	return inspect_is_consistent(r) && r->params.is_known && r->is_mmapped_complete &&
+	       (r->caches > 0 || r->params.tcache_count == 0);
+}
+
+/* Its file's name tells versions and builds apart: "libmimalloc-secure.so.2.1". */
+static char *refuse_other(uint32_t pid, const struct inspect_stopped *look)
+{
+	const struct module *m = look->other_object;
+	const struct allocator_kind *kind = allocator_kind_named(look->other);
+
+	return xasprintf("process %u: its malloc is %s's (%s), %s", pid, look->other,
+			 m ? text_base_name(m->path) : "unknown file",
+			 kind && kind->find ?
+			 "which has not been used, or is of a version or a build that --inspect "
+			 "does not know" : "which --inspect does not know");
+}
+
+/* Why the malloc of process @pid cannot be read; NULL if it can. The caller frees it. */
+static char *find_refusal(uint32_t pid, const struct inspect_stopped *look)
+{
+	unsigned major = look->glibc_major, minor = look->glibc_minor;
+
+	if (!inspect_stopped_knows_other(look))
+		return xasprintf("process %u: its malloc is %s's, version %s, which --inspect does "
+				 "not know", pid, look->report.other.name,
+				 *look->version ? look->version : "unknown");
+	if (look->other && look->report.other.name &&
+	    strcmp(look->report.other.name, look->other) == 0)
+		return NULL;
+	if (look->other)
+		return refuse_other(pid, look);
+	if (!inspect_stopped_knows_glibc(look))
+		return xasprintf("process %u: its malloc is glibc %u.%u's; --inspect knows 2.%u to "
+				 "2.%u", pid, major, minor, GLIBC_MINOR_MIN, GLIBC_MINOR_MAX);
+	if (is_newer(major, minor) && !is_verified(&look->report))
+		return xasprintf("process %u: its malloc is glibc %u.%u's, not all of which is as "
+				 "in the versions that --inspect knows, 2.%u to 2.%u", pid, major,
+				 minor, GLIBC_MINOR_MIN, GLIBC_MINOR_MAX);
+	return NULL;
+}
+
+bool inspection_judge(struct inspection *i, uint32_t pid, const char *command)
+{
+	const struct inspect_stopped *look = &i->look;
+	unsigned major = look->glibc_major, minor = look->glibc_minor;
+
+	i->why = find_refusal(pid, look);
+	i->title = (struct inspect_title){
+		.pid = pid, .command = command, .rss = look->rss, .swap = look->swap,
+		.glibc_major = major, .glibc_minor = minor,
+		.is_newer = is_newer(major, minor) && look->has_arena && !look->other,
+		.has_malloc = look->has_arena, .inside = look->inside, .moments = look->moments,
+		.stopped_ns = i->stopped_ns};
+	return !i->why;
+}
+
+/* -- its file -- */
+
+struct inspection_file {
+	const char *path;
+	struct inspection *inspection;
+};
+
+/* The text's warnings have no place in a list of blocks. */
+static void warn_of_doubts(const char *path, const struct inspection *i)
+{
+	_cleanup_free_ char *text = NULL, *prefix = xasprintf("%s: ", path);
+	size_t size;
+	FILE *file = i->wants_blocks ? open_memstream(&text, &size) : NULL;
+
+	if (!file)
+		return;
+	inspect_report_print_doubts(file, &i->title, &i->look.report);
+	if (fclose(file) == 0)
+		log_print_lines(LOG_WARN, prefix, text);
+}
+
+static int put_found(FILE *file, const void *ctx)
+{
+	const struct inspection_file *f = ctx;
+	struct inspection *i = f->inspection;
+
+	if (text_ends_in(f->path, ".json"))
+		inspect_report_write_json(file, &i->title, &i->look.report);
+	else if (i->wants_blocks)
+		inspect_blocks_write(file, &i->blocks, &i->look.report.types);
+	else
+		inspect_report_print(file, &i->title, &i->look.report);
+	return 0;
+}
+
+int inspection_write(struct inspection *i, const char *path)
+{
+	int rc = outfile_put(path, put_found, &(struct inspection_file){path, i});
+
+	if (rc == 0)
+		warn_of_doubts(path, i);
+	return rc;
+}
+
+int inspection_save(struct inspection *i, const char *path)
+{
+	const struct inspection_file f = {path, i};
+	const char *end = text_ends_in(path, ".json") ? ".json" : i->wants_blocks ? ".csv" : "";
+	int rc = out_put(OUT_INSPECT, i->title.pid, path,
+			 &(struct out_content){.put = put_found, .ctx = &f, .end = end});
+
+	warn_of_doubts(path, i);
+	return rc;
+}
