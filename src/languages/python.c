@@ -418,7 +418,7 @@ static const char *const symbol_names[SYMBOLS] = {
 };
 #define PART_PREFIX "_TAIL_CALL_"
 
-struct python_file {
+struct loaded_object {
 	taddr_t bias;
 	taddr_t symbol[SYMBOLS]; /* 0 = none */
 	struct python *python;   /* its loops are filled in */
@@ -426,7 +426,7 @@ struct python_file {
 
 static int take_symbol(void *ctx, const struct elf_symbol *sym)
 {
-	struct python_file *o = ctx;
+	struct loaded_object *o = ctx;
 	const char *loop = symbol_names[SYM_LOOP];
 	struct virtual_loop code = {o->bias + sym->vaddr, o->bias + sym->vaddr + sym->size,
 				    VIRTUAL_LOOP};
@@ -456,7 +456,7 @@ static int take_symbol(void *ctx, const struct elf_symbol *sym)
 #define PARTS_MAX 16u
 
 struct loop_search {
-	struct python_file *object;
+	struct loaded_object *object;
 	const struct elf_functions *functions;
 	struct virtual_loop part[PARTS_MAX]; /* addresses in the file */
 	size_t count;
@@ -477,7 +477,7 @@ static void add_part(void *ctx, taddr_t target)
 	s->part[s->count++] = (struct virtual_loop){f->start, f->end, VIRTUAL_LOOP};
 }
 
-static void find_parts(struct elf_file *elf, struct python_file *o)
+static void find_parts(struct elf_file *elf, struct loaded_object *o)
 {
 	struct elf_functions functions;
 	struct loop_search s = {.object = o, .functions = &functions};
@@ -531,8 +531,8 @@ static bool find_bias(const struct elf_file *elf, const struct maps *maps, const
 }
 
 /* The range of versions that @o may have. False: none of those known. */
-static bool versions_of(const struct python_file *o, const struct language_memory *m, uint32_t *low,
-			uint32_t *high)
+static bool versions_of(const struct loaded_object *o, const struct language_memory *m,
+			uint32_t *low, uint32_t *high)
 {
 	uint64_t words[DEBUG_WORDS];
 	uint32_t hex;
@@ -573,7 +573,7 @@ static void set_problem(struct pythons *out, char *problem)
 }
 
 /* Adds the interpreter of @o, which has a _PyRuntime, if its layout makes sense. */
-static void add_python(struct pythons *out, struct elf_file *elf, struct python_file *o,
+static void add_python(struct pythons *out, struct elf_file *elf, struct loaded_object *o,
 		       const struct language_memory *m)
 {
 	struct python *p = o->python;
@@ -627,7 +627,7 @@ static void look_at(const struct python_process *in, const struct map *m, struct
 {
 	struct elf_file *elf;
 	struct python python = {0};
-	struct python_file o = {.python = &python};
+	struct loaded_object o = {.python = &python};
 	GElf_Shdr section;
 	int rc = open_object(in, m, &elf);
 

@@ -120,8 +120,8 @@ struct python_states {
  * The frames of a thread, innermost first: as virtual_frames_walk, of all its states. What @states
  * has from an earlier call is checked, and found again if it does not hold, for which the states of
  * all threads are read: keep it with the thread. 0: the thread runs no Python. If the result does
- * not merge with the native stack, or leaves a loop bare, clear @states->count and try again once: a
- * sub-interpreter is new.
+ * not merge with the native stack, or leaves a loop bare, clear @states->count and try again once:
+ * a sub-interpreter is new.
  */
 ssize_t python_stack(const struct python *p, const struct language_memory *m,
 		     struct python_states *states, struct virtual_frame *out, size_t max);

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -206,6 +207,7 @@ static struct run start(const char *python, const char *mode)
 	assert_true(pipe2(out, O_CLOEXEC) == 0 && pipe2(in, O_CLOEXEC) == 0);
 	r.pid = fork();
 	if (r.pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		dup2(in[0], 0);
 		dup2(out[1], 1);
 		execlp(python, python, "-X", "utf8", "tests/unit/python_stacks.py", mode, NULL);
@@ -359,8 +361,9 @@ static void take_stack(struct run *r, pid_t tid, struct python_states *states, s
 			.thread_pointer = regs.word[arch_native->thread_pointer]};
 	out->pcs = native_stack(r->dwfl, tid, out->pc, FRAMES);
 	for (int i = 0; i < 2; i++) {
-		out->frames = python_stack(p, &m, states, out->frame, FRAMES);
-		assert_true(out->frames >= 0);
+		out->count = out->frames = python_stack(p, &m, states, out->frame, FRAMES);
+		if (out->frames < 0)
+			continue;
 		struct merge_input in = {out->pc, out->pcs, out->frame, (size_t)out->frames};
 
 		out->count = virtual_frames_merge(&p->frames, &in, out->merged, &is_bare);
@@ -435,6 +438,7 @@ static void check_thread(struct run *r, pid_t tid, struct python_states *states)
 	char label[LABEL_SIZE] = "";
 
 	take_stack(r, tid, states, &s);
+	assert_true(s.frames >= 0);
 	_cleanup_free_ char *found = describe(r->pythons.list.data, &m, s.frame, s.frames);
 	_cleanup_free_ char *truth = truth_of(r, tid);
 
@@ -491,8 +495,9 @@ static void print_result(const struct run *r, const char *name)
 }
 
 /*
- * At any instruction: a list is never half linked in a way that leads astray, and the stacks merge
- * nearly always. They may differ for some instructions, while a function is entered or left.
+ * At any instruction, not only where memory is allocated: the list can be half linked for some, while
+ * a function is entered or left (3.12 publishes a head that it stores next), and then leads nowhere
+ * or to no function, which is noticed. Otherwise the stacks merge.
  */
 #define MOMENTS 200
 
@@ -517,9 +522,8 @@ static void run_busy(const char *python)
 			_cleanup_free_ char *text =
 				describe(r.pythons.list.data, &m, s.frame, s.frames);
 
-			assert_null(strstr(text, "? "));
 			all++;
-			merged += s.count >= 0;
+			merged += s.count >= 0 && !strstr(text, "? ");
 			for (ssize_t k = 0; k < s.count; k++)
 				bare += !s.merged[k].is_virtual &&
 					virtual_loop_find(&r.pythons.list.data->frames,
