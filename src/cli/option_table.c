@@ -139,6 +139,10 @@ static const struct option_row rows[] = {
 	 OPTION_RANGE(65536, 1 << 30),
 	 .value = "SIZE", .text = "bytes of the buffer between a program's first\n"
 				  "thread and ptmem; 1M if not given"},
+	{.name = "verify-stacks", .type = OPT_NUMBER, AT(tracing.verify_stacks), .absent = 1,
+	 OPTION_RANGE(1, 1e9), .value = "[=N]",
+	 .text = "compare each stack, or one in N, with what another\n"
+		 "unwinder finds, and count the differences; slow"},
 
 	{.text = "The profile, as Massif's options:"},
 	{.name = "time-unit", .type = OPT_CHOICE, .flags = OPT_TOOL, AT(profile.time_unit),

@@ -71,7 +71,8 @@ void block_holders_set_header(struct block_holders *h, uint32_t type, uint32_t h
 
 void block_holders_add(struct block_holders *h, taddr_t addr, uint64_t usable, uint32_t type)
 {
-	const struct leakcheck_block b = {.addr = addr, .size = usable, .leaf = type};
+	const struct leakcheck_block b = {
+		.addr = addr, .size = MIN(usable, LEAKCHECK_SIZE_MAX), .leaf = type};
 
 	if (addr == 0 || leakcheck_block_end(&b) > UINT64_C(1) << BLOCK_INDEX_ADDRESS_BITS)
 		return;

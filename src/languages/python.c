@@ -555,7 +555,7 @@ static bool versions_of(const struct object *o, const struct language_memory *m,
 	return *low >= PYTHON_OLDEST && *high <= PYTHON_NEWEST;
 }
 
-static bool use_version(struct python *p, const struct language_memory *m, uint32_t version)
+bool python_layout_use(struct python *p, const struct language_memory *m, uint32_t version)
 {
 	uint64_t words[DEBUG_WORDS];
 
@@ -588,7 +588,7 @@ static void add_python(struct pythons *out, struct elf_file *elf, struct object 
 		return;
 	}
 	for (uint32_t v = low; v <= high && rc; v++) {
-		int checked = use_version(p, m, v) ? check(p, m) : -EINVAL;
+		int checked = python_layout_use(p, m, v) ? check(p, m) : -EINVAL;
 
 		if (checked == 0 || rc == -EINVAL)
 			rc = checked;

@@ -101,6 +101,12 @@ void pythons_deinit(struct pythons *p);
 bool python_find_place(struct python *p, const struct language_memory *m, const taddr_t *pointers,
 		       size_t count);
 
+/*
+ * Fills in the layouts of @version for the runtime at p->runtime: from the table, or by what is
+ * there. False if that is of another version, or nonsense. Part of python_find, for tests.
+ */
+bool python_layout_use(struct python *p, const struct language_memory *m, uint32_t version);
+
 #define PYTHON_STATES_MAX 8u
 
 /* The states of one thread: several if it runs sub-interpreters. The innermost first. */

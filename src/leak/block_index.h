@@ -21,15 +21,18 @@
 /* A block, with an id of its owner's. */
 struct leakcheck_block {
 	taddr_t addr;
-	uint64_t size;     /* 0 counts as 1 */
+	uint64_t size : 54; /* 0 counts as 1 */
+	uint64_t us : 10;   /* microseconds after time */
 	uint32_t leaf, time; /* ms */
 };
+#define LEAKCHECK_SIZE_MAX ((UINT64_C(1) << 54) - 1)
 
 static inline taddr_t leakcheck_block_end(const struct leakcheck_block *b)
 {
+	uint64_t size = b->size ? b->size : 1;
 	taddr_t end;
 
-	return __builtin_add_overflow(b->addr, MAX(b->size, 1u), &end) ? UINT64_MAX : end;
+	return __builtin_add_overflow(b->addr, size, &end) ? UINT64_MAX : end;
 }
 
 /* 1 KiB of memory. */

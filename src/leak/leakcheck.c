@@ -40,8 +40,8 @@ struct leak_graph {
  *
  *	1. reverse the edges between lost blocks
  *	2. list the members of each leader's cycle
- *	3. the rank of a member is the number of other kinds that it points to; a kind has the
- *	   highest rank of its members in all cycles
+ *	3. the rank of a member is the number of kinds that it points to, its own included; a kind
+ *	   has the highest rank of its members in all cycles, but texts have 0
  *	4. the best member of each cycle leads it
  */
 
@@ -151,7 +151,7 @@ static uint8_t count_kinds(const struct leak_graph *g, uint32_t block)
 		if (i == count)
 			kind[count++] = k;
 	}
-	return count - 1;
+	return count;
 }
 
 static void rank_kinds(struct cycles *c)
@@ -171,13 +171,27 @@ static void rank_kinds(struct cycles *c)
 	}
 }
 
-/* Whether @a leads rather than @b. */
+static uint64_t time_us(const struct leakcheck_block *b)
+{
+	return b->time * UINT64_C(1000) + b->us;
+}
+
+/*
+ * Whether @a leads rather than @b. Where the times are equal, the order in which call paths were
+ * taken first is that of the blocks in most programs; the blocks from before an attach have no
+ * times, and their paths no order.
+ */
 static bool is_better(const struct cycles *c, uint32_t a, uint32_t b)
 {
 	const struct leak_graph *g = c->graph;
 	uint8_t rank_a = c->rank[kind_of(g, a)], rank_b = c->rank[kind_of(g, b)];
+	uint64_t time_a = time_us(&g->blocks[a]), time_b = time_us(&g->blocks[b]);
 
-	if (rank_a != rank_b)
+	if (!rank_a != !rank_b)
+		return rank_a > rank_b;
+	if (time_a != time_b)
+		return time_a < time_b;
+	if (time_a == 0 && rank_a != rank_b)
 		return rank_a > rank_b;
 	if (g->blocks[a].leaf != g->blocks[b].leaf)
 		return g->blocks[a].leaf < g->blocks[b].leaf;

@@ -13,11 +13,13 @@
  * the block in which it begins, and counts if that block is reached. The address just after the end
  * of a block does not point to the block.
  *
- * The leader of a cycle is what the program would call the object: the block with pointers to the
- * most other kinds of blocks. An array of pointers has pointers to one; a string, in which there is
- * an old pointer, never leads. The kind of a block is where it was allocated, and its rank is that
- * of its kind, so cycles that were built alike have leaders of one kind. Of equal ones, the leader
- * is the one whose call path was taken first.
+ * The leader of a cycle is what the program would call the object: the oldest block, since a
+ * container is allocated before its nodes, and a parent mostly before its children. A string, in
+ * which there is an old pointer, never leads. Of blocks of one microsecond, the leader is the one
+ * whose call path was taken first. The times of blocks from before an attach are not known: of
+ * these, it is the one with pointers to the most other kinds of blocks. The kind of a block is where
+ * it was allocated, and its rank is that of its kind, so cycles that were built alike have leaders
+ * of one kind. An array of pointers has pointers to one.
  * (In memcheck the leader is the block at the lowest address. It also reports blocks of a cycle as
  * definitely lost if the block that leads to the cycle is at a higher address. Here addresses
  * matter only if all else is equal.)

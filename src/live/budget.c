@@ -20,7 +20,7 @@
 #include "session/run.h"
 #include "session/session.h"
 #include "tracee/control/target.h"
-#include "tracee/state/heap_sampling.h"
+#include "tracee/pads/heap_sampling.h"
 #include "tracee/state/probe.h"
 #include "tracee/state/space.h"
 #include "tracee/state/trap_table.h"

@@ -20,6 +20,7 @@
 #include "session/record/recording_run.h"
 #include "tracee/control/left_children.h"
 #include "tracee/control/timers.h"
+#include "tracee/pads/heap_sampling.h"
 #include "tracee/pads/pads.h"
 #include "tracee/state/probe.h"
 #include "tracee/state/space.h"
@@ -235,11 +236,11 @@ void image_end(void *ctx, struct address_space *space, enum space_end why)
 	const struct observer *o;
 	(void)ctx;
 	s->heap.sample.totals = (struct call_totals){0};
-	pads_add_totals(space, &s->heap.sample.totals);
+	heap_sampling_add_totals(space, &s->heap.sample.totals);
 	space_count_probes(space, &s->end.probes.jumps, &s->end.probes.breakpoints);
 	space_count_markers(space, &s->end.probes.marker_jumps, &s->end.probes.marker_breakpoints);
 	space->sink.user = NULL;
-	space->sink.unwinder = NULL;
+	space->sink.unwind = NULL;
 	s->space = NULL;
 	_cleanup_free_ char *end = describe_end(space, why);
 	bool is_exec = why == SPACE_EXEC || why == SPACE_NEXT_IMAGE;

@@ -69,6 +69,7 @@ struct options_tracing {
 	double budget;            /* percent of a CPU; 0 = the interval does not change */
 	uint32_t seed;            /* seed for the samples; 0 = random */
 	uint64_t ring;            /* bytes, a power of two; 0 = 1 MiB */
+	uint32_t verify_stacks;   /* compare one in so many; 0 = none */
 };
 
 /* What is in the profile. */

@@ -83,7 +83,7 @@ void tracee_options_init(struct target_options *out, const struct run *run)
 			.ring_size = o->tracing.ring,
 			.max_wait_ns = max_wait_ns(o),
 			.somalloc = o->tracing.soname_synonyms,
-			.verify = getenv("PTMEM_VERIFY") != NULL,
+			.verify = o->tracing.verify_stacks != 0,
 		},
 		.watch = {
 			.mapping_calls = is_counting && o->memusage.mmap,

@@ -114,6 +114,40 @@ uint32_t session_frame(struct session *s, struct profile *p, taddr_t pc)
 	return calltree_get_frame(tree, pc, m ? m->id : 0);
 }
 
+/* -- --verify-stacks -- */
+
+#define SECOND_FRAMES 256u /* libunwind takes up to 0.1 ms for each */
+#define DIFFERENCES_MAX 10u /* messages for each process */
+
+bool session_verifies(struct session *s)
+{
+	uint32_t every = s->run->options->tracing.verify_stacks;
+
+	return every && s->stacks.counts.seen++ % every == 0;
+}
+
+bool session_stack_differs(struct session *s)
+{
+	return ++s->stacks.counts.differing <= DIFFERENCES_MAX;
+}
+
+/* Compares the @count frames at @pcs with those that libunwind finds, as far as it can walk. */
+static void compare_frames(struct session *s, const struct stack_view *view, const taddr_t *pcs,
+			   size_t count)
+{
+	taddr_t second[SECOND_FRAMES];
+	size_t n = unwind_walk_again(s->stacks.unwind, view, second, ARRAY_SIZE(second));
+	size_t both = MIN(n, count), i = 0;
+
+	s->stacks.counts.verified++;
+	s->stacks.counts.second_frames += both;
+	while (i < both && pcs[i] == second[i])
+		i++;
+	if (i < both && session_stack_differs(s))
+		log_warn("thread %d: frame %zu of a stack is at %#lx, by libunwind at %#lx",
+			 view->stopped, i, (unsigned long)pcs[i], (unsigned long)second[i]);
+}
+
 /* The frames of @view, innermost first, in @pcs (MAX_FRAMES). */
 static size_t walk(struct session *s, const struct stack_view *view, taddr_t *pcs,
 		   enum unwind_end *end_out)
@@ -122,6 +156,8 @@ static size_t walk(struct session *s, const struct stack_view *view, taddr_t *pc
 	s->stacks.counts.taken++;
 	s->stacks.counts.ends[*end_out]++;
 	s->stacks.counts.complete += *end_out == UNWIND_COMPLETE;
+	if (view->stopped && session_verifies(s))
+		compare_frames(s, view, pcs, n);
 	return n;
 }
 

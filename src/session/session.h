@@ -36,7 +36,8 @@ struct path {
 struct stack_counts {
 	uint64_t taken, complete;
 	uint64_t truncated;        /* for page faults, if the kernel copied only a part */
-	uint64_t verified, differing; /* recorded both ways, with different results */
+	uint64_t seen;             /* with --verify-stacks */
+	uint64_t verified, differing; /* with a second result; with another one */
 	uint64_t second_frames;    /* frames of verified stacks, compared with libunwind's */
 	uint64_t ends[UNWIND_END_COUNT];
 };
@@ -97,7 +98,6 @@ struct session_heap {
 /* The unwinder, and what it found. */
 struct session_stacks {
 	struct unwind *unwind;
-	struct unwinder unwinder;  /* the unwinder's interface, for its space */
 	VEC(struct path) paths;    /* by slot */
 	struct stack_counts counts;
 };
@@ -159,6 +159,10 @@ bool session_hides(const struct session *s, taddr_t pc);
 uint32_t session_frame(struct session *s, struct profile *p, taddr_t pc);
 /* The node of the stack @view in @p's call tree. */
 uint32_t session_stack_node(struct session *s, struct profile *p, const struct stack_view *view);
+/* --verify-stacks: whether the next stack is to be compared. */
+bool session_verifies(struct session *s);
+/* A verified stack of @tid differs; returns whether to print how. */
+bool session_stack_differs(struct session *s);
 
 /* The command line, at most 100 characters, for messages. The caller frees it. */
 char *session_title(const struct session *s);

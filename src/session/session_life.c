@@ -29,6 +29,7 @@
 #include "symbols/debug_files.h"
 #include "tracee/control/target.h"
 #include "tracee/os/maps.h"
+#include "tracee/pads/own_code.h"
 
 /* -- names -- */
 
@@ -148,8 +149,7 @@ void session_bind(struct session *s, struct address_space *space)
 	s->space = space;
 	space->sink.user = s;
 	s->stacks.unwind = unwind_new(arch_native, &ops);
-	unwinder_init(&s->stacks.unwinder, s->stacks.unwind);
-	space->sink.unwinder = &s->stacks.unwinder;
+	space->sink.unwind = s->stacks.unwind;
 }
 
 struct session *session_new(struct run *run, uint32_t pid, uint64_t start_ns)

@@ -36,7 +36,6 @@
 #include "tracee/state/probe.h"
 #include "unwind/unwind.h"
 
-#define SECOND_OPINION_FRAMES 32 /* libunwind takes microseconds for each */
 
 /* -- spaces and modules -- */
 
@@ -167,34 +166,16 @@ static inline uint32_t find_path_node(struct session *s, const struct heap_event
 	return p->count ? p->node[p->count - 1] : 0;
 }
 
-/* Whether libunwind, as far as it can walk, finds different frames than the unwinder. */
-static bool has_second_opinion(struct session *s, const struct stack_view *view)
-{
-	taddr_t first[SECOND_OPINION_FRAMES], second[SECOND_OPINION_FRAMES];
-	enum unwind_end end;
-	size_t n = unwind_walk(s->stacks.unwind, view, first, ARRAY_SIZE(first), &end);
-	size_t m = unwind_walk_again(s->stacks.unwind, view, second, ARRAY_SIZE(second));
-	size_t both = MIN(n, m);
-	s->stacks.counts.second_frames += both;
-	return memcmp(first, second, both * sizeof(*first)) != 0;
-}
-
-/* PTMEM_VERIFY: the pad recorded its stack both ways. */
+/* --verify-stacks: the pad recorded its stack both ways. */
 static void verify_stack(struct session *s, const struct heap_event *he, uint32_t node)
 {
 	uint32_t whole = session_stack_node(s, s->heap.profile, he->stack);
 	s->stacks.counts.taken--;
 	s->stacks.counts.complete--;
 	s->stacks.counts.verified++;
-	if (has_second_opinion(s, he->stack)) {
-		s->stacks.counts.differing++;
-		log_warn("thread %u: libunwind finds another stack", he->thread);
-	}
-	if (whole == node)
-		return;
-	s->stacks.counts.differing++;
-	log_warn("thread %u: the stack walked by its pad (%u frames) differs from the unwound one",
-		 he->thread, he->frame_count);
+	if (whole != node && session_stack_differs(s))
+		log_warn("thread %u: the stack walked by its pad (%u frames) differs from the "
+			 "unwound one", he->thread, he->frame_count);
 }
 
 /* --trace-malloc: a line in Valgrind's form. */
@@ -299,10 +280,10 @@ static void sink_event(void *ctx, struct address_space *space, struct heap_event
 		return;
 	session_sampling_note_sample(s, ev.sample_shift);
 	if (he->stack) {
-		if (he->frame)
-			verify_stack(s, he, ev.node);
-		else
+		if (!he->frame)
 			ev.node = session_stack_node(s, s->heap.profile, he->stack);
+		else if (session_verifies(s))
+			verify_stack(s, he, ev.node);
 	}
 	if (s->events.writer)
 		events_writer_event(s->events.writer, profile_calltree(s->heap.profile), &ev);

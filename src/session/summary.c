@@ -298,6 +298,21 @@ static void print_stacks(const struct session *s)
 		 amount_commas(c->taken, m), reasons, used ? ")" : "");
 }
 
+/* --verify-stacks */
+static void print_verified(const struct session *s)
+{
+	const struct stack_counts *c = &s->stacks.counts;
+	char n[AMOUNT_SIZE], m[AMOUNT_SIZE], k[AMOUNT_SIZE];
+
+	if (!s->run->options->tracing.verify_stacks)
+		return;
+	log_info("  verified     %s of %s stack%s differ%s (%s frame%s by libunwind)",
+		 c->differing ? amount_commas(c->differing, n) : "none",
+		 amount_commas(c->verified, m), plural(c->verified),
+		 c->verified == 1 || c->differing == 1 ? "s" : "",
+		 amount_commas(c->second_frames, k), plural(c->second_frames));
+}
+
 static void print_pauses(const struct session *s)
 {
 	const struct { uint64_t ns; const char *what;
@@ -529,7 +544,8 @@ static void print_predecessors(const struct session *s)
 	char n[AMOUNT_SIZE];
 
 	if (p->before)
-		log_info("  before       %s; %s", p->before,
+		log_info("  before       %s; %s%s", p->before,
+			 s->heap.sample.interval ? "about " : "",
 			 amount_bytes((double)p->before_peak, n));
 }
 
@@ -578,6 +594,7 @@ static void print_profile(struct session *s, const char *path)
 			 "bytes and numbers are estimates", amount_commas(p->marked, n),
 			 plural(p->marked));
 	print_stacks(s);
+	print_verified(s);
 	if (s->end.time_error_ns)
 		log_info("  times        " TIMES_TEXT, (double)s->end.time_error_ns / 1e6);
 	if (s->run->target) {

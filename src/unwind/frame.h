@@ -1,7 +1,7 @@
 /*
- * One frame of a walk, its known registers and its access to the stack, and the three ways to its
- * caller: a rule of the table (rules.c), the CFI itself (slow.c), libunwind (libunwind.c). For the
- * files of this directory.
+ * One frame of a walk, its known registers and its access to the stack, and the two ways to its
+ * caller: a rule of the table (rules.c), the CFI itself or the frame pointer (slow.c); and
+ * libunwind's walk, to compare with (libunwind.c). For the files of this directory.
  */
 #ifndef PTMEM_UNWIND_FRAME_H
 #define PTMEM_UNWIND_FRAME_H
@@ -111,33 +111,34 @@ int slow_step_in(const struct arch *arch, const struct module *module,
 		 const struct stack_view *view,
 		 struct frame *frame);
 
+/*
+ * The caller of @frame by its frame pointer alone, a guess: the caller checks where it leads. 0 or
+ * -ENODATA.
+ */
+int slow_guess(const struct arch *arch, const struct stack_view *view, const struct frame *frame,
+	       struct frame *caller_out);
+
 /* Whether @pc can be a return address: it follows a call, is a signal trampoline, or is 0. */
 bool slow_is_return_address(const struct unwind_ops *ops, const struct stack_view *view,
 			    taddr_t pc);
 
 /*
- * libunwind over a stack view, for two purposes:
+ * libunwind-ptrace as a second opinion (--verify-stacks): a walk of a stopped thread's stack with
+ * its own list of mappings, its own search and parser of .eh_frame, and memory read by ptrace.
  *
- * - the fallback of slow.c, for code outside all modules that has neither CFI nor a call before the
- *   return address, such as an interpreter that pushes return addresses itself. libunwind guesses
- *   by the frame pointer; the caller checks the result.
- * - the second opinion of PTMEM_VERIFY: a complete walk by libunwind's own parser of .eh_frame.
- *
- * libunwind accesses registers and memory only through callbacks, which refuse to write. Its input
- * is untrusted, and it is less careful than libdw: a division in an expression can trap, and a
- * branch can leave the expression. So the fallback passes it no CFI at all. The second opinion
- * passes it only rows that libdw has decoded from a checked section (cfi.c) and that neither
- * divide nor branch; the bytes come from the checked file, not from the process. The number of
- * words read for one frame is limited.
+ * The walk starts at the registers of a view: those of the thread are inside a stub. libunwind
+ * accesses registers and memory only through callbacks, which refuse to write. Its input is
+ * untrusted, and it is less careful than libdw: a division in an expression can trap, and a branch
+ * can leave the expression. So it gets only rows that libdw has decoded from a checked section
+ * (cfi.c) and that neither divide nor branch; their bytes come from the checked file, not from the
+ * process. The number of words read for one frame is limited. What remains is its search in files
+ * and tables that a hostile program may have prepared: the option is for programs that are trusted.
  */
 
 struct libunwind;
 
 struct libunwind *libunwind_new(const struct arch *arch, const struct unwind_ops *ops);
 void libunwind_free(struct libunwind *l); /* may be NULL */
-
-/* Replaces *frame with its caller, without CFI. Returns 0 or -ENODATA. The result is a guess. */
-int libunwind_guess(struct libunwind *l, const struct stack_view *view, struct frame *frame);
 
 /* Walks from @view by CFI only, until there is no usable row. @pcs, result: as for unwind_walk. */
 size_t libunwind_walk(struct libunwind *l, const struct stack_view *view, taddr_t *pcs,

@@ -1,9 +1,9 @@
 /*
- * Implements libunwind's callbacks and the two uses of it.
+ * Implements libunwind's callbacks.
  *
- *	libunwind -> access_reg     the frame at which it starts
- *	          -> access_mem     CFI from the checked file; else the view, then the process
- *	          -> find_proc_info the search table of the module's .eh_frame_hdr
+ *	libunwind -> access_reg     the registers of the view
+ *	          -> access_mem     CFI from the checked file; else libunwind-ptrace
+ *	          -> find_proc_info libunwind-ptrace, if the row may be evaluated
  *
  * libunwind numbers registers as DWARF does on all supported CPUs (checked at set-up).
  */
@@ -13,15 +13,12 @@
 #include <libunwind-ptrace.h>
 #include <stdlib.h>
 
-#include "arch/unwind_code.h"
 #include "base/alloc.h"
 #include "base/elf_file.h"
 #include "base/log.h"
 #include "unwind/cfi.h"
 
 #define MAX_READS 4096   /* words for one frame; the largest CFI program seen took 300 */
-#define TABLE_OFFSET 12  /* of the rows in .eh_frame_hdr, as cfi.c requires */
-#define ROW_SIZE 8
 
 /* A section that libunwind reads, as bytes of the checked file. */
 struct section {
@@ -33,19 +30,15 @@ struct section {
 struct libunwind {
 	const struct arch *arch;
 	const struct unwind_ops *ops;
-	unw_addr_space_t space;
+	unw_addr_space_t space;     /* with the callbacks below */
+	unw_addr_space_t process;   /* with those of libunwind-ptrace */
+	void *upt;                  /* what that knows about @tid; NULL = nothing yet */
+	pid_t tid;
 	const struct stack_view *view;
-	const struct frame *frame;  /* at which the cursor started */
 	struct section section[2];  /* .eh_frame_hdr and .eh_frame of the last module found */
 	unsigned int reads;
-	bool is_guess;              /* CFI must not be used */
 	bool is_missing;            /* no CFI was found */
 };
-
-/* Exported by libunwind for callers with their own tables (perf uses it), but not declared. */
-extern int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t space, unw_word_t ip,
-					      unw_dyn_info_t *table, unw_proc_info_t *info,
-					      int need_unwind_info, void *ctx);
 
 /* ---- rows that are safe to evaluate ---- */
 
@@ -95,8 +88,7 @@ static bool find_row(struct libunwind *l, const struct module *m, taddr_t pc)
 
 	free(row);
 	return is_plain && find_section(m, ".eh_frame_hdr", &l->section[0]) &&
-	       find_section(m, ".eh_frame", &l->section[1]) &&
-	       l->section[0].size >= TABLE_OFFSET;
+	       find_section(m, ".eh_frame", &l->section[1]);
 }
 
 /* ---- callbacks ---- */
@@ -105,26 +97,10 @@ static int find_proc_info(unw_addr_space_t space, unw_word_t pc, unw_proc_info_t
 			  int need_unwind_info, void *ctx)
 {
 	struct libunwind *l = ctx;
-	const struct module *m = l->is_guess ? NULL : l->ops->module(l->ops->ctx, pc);
+	int ret = find_row(l, l->ops->module(l->ops->ctx, pc), pc) ?
+		_UPT_find_proc_info(l->process, pc, info_out, need_unwind_info, l->upt) :
+		-UNW_ENOINFO;
 
-	if (!find_row(l, m, pc)) {
-		l->is_missing = true;
-		return -UNW_ENOINFO;
-	}
-	const struct section *table = &l->section[0];
-	size_t rows = (table->size - TABLE_OFFSET) / ROW_SIZE;
-	unw_dyn_info_t search = {
-		.format = UNW_INFO_FORMAT_REMOTE_TABLE,
-		.start_ip = m->start,
-		.end_ip = m->end,
-		.u.rti = {
-			.segbase = table->start,
-			.table_data = table->start + TABLE_OFFSET,
-			.table_len = rows * ROW_SIZE / sizeof(unw_word_t),
-		},
-	};
-	int ret = UNW_OBJ(dwarf_search_unwind_table)(space, pc, &search, info_out, need_unwind_info,
-						     ctx);
 	l->is_missing |= ret != 0;
 	return ret;
 }
@@ -154,7 +130,7 @@ static int access_mem(unw_addr_space_t space, unw_word_t addr, unw_word_t *value
 		memcpy(value, s->data + at, MIN(s->size - at, sizeof(*value)));
 		return 0;
 	}
-	return frame_read_word(l->view, addr, value) == 0 ? 0 : -UNW_EINVAL;
+	return _UPT_access_mem(l->process, addr, value, 0, l->upt);
 }
 
 static int access_reg(unw_addr_space_t space, unw_regnum_t reg, unw_word_t *value, int is_write,
@@ -162,10 +138,9 @@ static int access_reg(unw_addr_space_t space, unw_regnum_t reg, unw_word_t *valu
 {
 	struct libunwind *l = ctx;
 
-	if (is_write || reg < 0 || reg >= ARCH_DWARF_REGS || !(l->frame->known >> reg & 1))
+	if (is_write || reg < 0 || reg >= ARCH_DWARF_REGS)
 		return -UNW_EBADREG;
-	*value = reg == l->arch->dwarf_pc ? frame_lookup_pc(l->arch, l->frame) :
-					    l->frame->regs.reg[reg];
+	*value = l->view->regs.reg[reg] - (reg == l->arch->dwarf_pc && !l->view->is_stopped);
 	return 0;
 }
 
@@ -206,87 +181,68 @@ struct libunwind *libunwind_new(const struct arch *arch, const struct unwind_ops
 	l->arch = arch;
 	l->ops = ops;
 	l->space = unw_create_addr_space(&callbacks, 0);
-	CHECK(l->space);
+	l->process = unw_create_addr_space(&_UPT_accessors, 0);
+	CHECK(l->space && l->process);
 	/* A cached row would outlive its module. */
 	unw_set_caching_policy(l->space, UNW_CACHE_NONE);
+	unw_set_caching_policy(l->process, UNW_CACHE_NONE);
 	return l;
+}
+
+static void forget_thread(struct libunwind *l)
+{
+	if (l->upt)
+		_UPT_destroy(l->upt);
+	l->upt = NULL;
 }
 
 void libunwind_free(struct libunwind *l)
 {
 	if (!l)
 		return;
+	forget_thread(l);
 	unw_destroy_addr_space(l->space);
+	unw_destroy_addr_space(l->process);
 	free(l);
 }
 
-static int start(struct libunwind *l, const struct stack_view *view, const struct frame *frame,
-		 unw_cursor_t *cursor_out)
+/* Whether @pc is in code of ptmem, whose frames the other walk hides. */
+static bool is_own(const struct libunwind *l, taddr_t pc, bool is_exact)
 {
-	l->view = view;
-	l->frame = frame;
-	l->reads = 0;
-	l->is_missing = false;
-	memset(l->section, 0, sizeof(l->section));
-	return unw_init_remote(cursor_out, l->space, l);
-}
+	struct own_code own;
 
-/*
- * Checks a guessed frame: libunwind counts two words for it whatever its size. The caller's stack
- * pointer must be above the saved frame pointer and the return address next to it.
- */
-static void correct_sp(const struct arch *arch, unw_cursor_t *cursor, struct frame *caller)
-{
-	uint64_t *sp = &caller->regs.reg[arch->dwarf_sp];
-	unw_save_loc_t saved;
-
-	if (unw_get_save_loc(cursor, arch->dwarf_fp, &saved) == 0 && saved.type == UNW_SLT_MEMORY)
-		*sp = MAX(*sp, saved.u.addr + 2 * sizeof(uint64_t));
-}
-
-int libunwind_guess(struct libunwind *l, const struct stack_view *view, struct frame *frame)
-{
-	const struct arch *arch = l->arch;
-	const uint32_t needed = 1u << arch->dwarf_pc | 1u << arch->dwarf_sp;
-	struct frame caller = {0};
-	unw_cursor_t cursor;
-	unw_word_t value;
-
-	l->is_guess = true;
-	if (start(l, view, frame, &cursor) != 0 || unw_step(&cursor) <= 0)
-		return -ENODATA;
-	for (int i = 0; i < ARCH_DWARF_REGS; i++) {
-		if (unw_get_reg(&cursor, i, &value) != 0)
-			continue;
-		caller.regs.reg[i] = value;
-		caller.known |= 1u << i;
-	}
-	if ((caller.known & needed) != needed)
-		return -ENODATA;
-	correct_sp(arch, &cursor, &caller);
-	*frame = caller;
-	return 0;
+	return l->ops->own &&
+	       l->ops->own(l->ops->ctx, &(struct own_place){pc, is_exact}, &own);
 }
 
 size_t libunwind_walk(struct libunwind *l, const struct stack_view *view, taddr_t *pcs, size_t max)
 {
-	const struct frame first = {
-		.regs = view->regs, .known = FRAME_KNOWS_ALL, .is_exact = view->is_stopped};
 	unw_cursor_t cursor;
-	unw_word_t pc;
+	unw_word_t pc = view->regs.reg[l->arch->dwarf_pc];
 	size_t count = 0;
 
-	pcs[count++] = frame_lookup_pc(l->arch, &first);
-	l->is_guess = false;
-	if (start(l, view, &first, &cursor) != 0)
-		return count;
+	if (l->tid != view->stopped)
+		forget_thread(l);
+	l->tid = view->stopped;
+	if (!l->upt)
+		l->upt = _UPT_create(l->tid);
+	l->view = view;
+	l->is_missing = false;
+	memset(l->section, 0, sizeof(l->section));
+	if (!l->upt || is_own(l, pc, view->is_stopped) ||
+	    unw_init_remote(&cursor, l->space, l) != 0)
+		return 0;
+	pcs[count++] = pc - !view->is_stopped;
 	while (count < max) {
 		l->reads = 0;
 		if (unw_step(&cursor) <= 0 || l->is_missing ||
 		    unw_get_reg(&cursor, UNW_REG_IP, &pc) != 0 || unwind_is_end(pc))
 			break;
 		/* what this says is about the step that led here: from a signal frame */
-		pcs[count++] = pc - !(unw_is_signal_frame(&cursor) > 0);
+		bool is_exact = unw_is_signal_frame(&cursor) > 0;
+		if (is_own(l, pc, is_exact))
+			break;
+		pcs[count++] = pc - !is_exact;
 	}
 	return count;
 }

@@ -232,11 +232,11 @@ static int expression_run(const Dwarf_Op *ops, size_t count, const struct expres
  * whose row restores every register); a signal trampoline without CFI (musl), recognised by its
  * code; the frame pointer, if it points up the stack to a return address that follows a call.
  *
- * After that unwind.c uses libunwind, but only in generated code: in a module libunwind would
- * evaluate the same rows as libdw, with the same result. doc/internals.md has the figures.
+ * After that unwind.c guesses, but only in generated code. doc/internals.md has the figures.
  */
 
 #define MAX_FRAME_BYTES (64u << 20) /* a frame pointer further away than this is invalid */
+#define MAX_GUESSED_BYTES (16u << 10) /* the same if it leads to a guess */
 
 /* Computes one register of the caller. 0, -EFAULT, or -ENODATA if its rule cannot be evaluated. */
 static int restore(Dwarf_Frame *row, int number, const struct expression_input *in,
@@ -344,25 +344,42 @@ static int step_sigframe(const struct arch *arch, const struct stack_view *view,
 	return 0;
 }
 
+/* The caller of @frame if its frame pointer is one, at most @most bytes from the stack pointer. */
+static int read_frame(const struct arch *arch, const struct stack_view *view,
+		      const struct frame *frame, uint64_t most, struct frame *caller_out)
+{
+	taddr_t fp = frame->regs.reg[arch->dwarf_fp], sp = frame->regs.reg[arch->dwarf_sp];
+	struct frame caller = {
+		.known = 1u << arch->dwarf_pc | 1u << arch->dwarf_sp | 1u << arch->dwarf_fp};
+
+	if (!(frame->known >> arch->dwarf_fp & 1) || fp % 8 != 0 || fp < sp || fp - sp > most ||
+	    frame_read_word(view, fp, &caller.regs.reg[arch->dwarf_fp]) != 0 ||
+	    frame_read_word(view, fp + 8, &caller.regs.reg[arch->dwarf_pc]) != 0)
+		return -ENODATA;
+	caller.regs.reg[arch->dwarf_sp] = fp + 16;
+	*caller_out = caller;
+	return 0;
+}
+
 static int step_frame_pointer(const struct arch *arch, const struct unwind_ops *ops,
 			      const struct stack_view *view, struct frame *frame)
 {
-	taddr_t fp = frame->regs.reg[arch->dwarf_fp], sp = frame->regs.reg[arch->dwarf_sp];
-	uint64_t pc, outer_fp;
+	struct frame caller;
 
-	if (!(frame->known >> arch->dwarf_fp & 1) || fp % 8 != 0 || fp < sp ||
-	    fp - sp > MAX_FRAME_BYTES)
+	if (read_frame(arch, view, frame, MAX_FRAME_BYTES, &caller) != 0)
 		return -ENODATA;
-	if (frame_read_word(view, fp, &outer_fp) != 0 || frame_read_word(view, fp + 8, &pc) != 0)
+	taddr_t pc = caller.regs.reg[arch->dwarf_pc];
+	if (!slow_is_return_address(ops, view, pc) ||
+	    (unwind_is_end(pc) && caller.regs.reg[arch->dwarf_fp] != 0))
 		return -ENODATA;
-	if (!slow_is_return_address(ops, view, pc) || (unwind_is_end(pc) && outer_fp != 0))
-		return -ENODATA;
-	frame->regs.reg[arch->dwarf_pc] = pc;
-	frame->regs.reg[arch->dwarf_sp] = fp + 16;
-	frame->regs.reg[arch->dwarf_fp] = outer_fp;
-	frame->known = 1u << arch->dwarf_pc | 1u << arch->dwarf_sp | 1u << arch->dwarf_fp;
-	frame->is_exact = false;
+	*frame = caller;
 	return 0;
+}
+
+int slow_guess(const struct arch *arch, const struct stack_view *view, const struct frame *frame,
+	       struct frame *caller_out)
+{
+	return read_frame(arch, view, frame, MAX_GUESSED_BYTES, caller_out);
 }
 
 /* Steps by the CFI of @module; -ENOENT if it has none for the frame. */

@@ -110,13 +110,6 @@ static inline int step_rule(const struct arch *arch, const struct unwind_rule *r
 	return STEP_OUT;
 }
 
-static struct libunwind *get_libunwind(struct unwind *u)
-{
-	if (!u->libunwind)
-		u->libunwind = libunwind_new(u->rules.arch, &u->ops);
-	return u->libunwind;
-}
-
 /* Whether @pc is in code of no module: an interpreter's or a JIT compiler's. */
 static bool is_generated_code(const struct unwind *u, taddr_t pc)
 {
@@ -132,11 +125,10 @@ static bool is_generated_code(const struct unwind *u, taddr_t pc)
 static int step_guess(struct unwind *u, const struct stack_view *view, struct frame *frame)
 {
 	const struct arch *arch = u->rules.arch;
-	struct frame caller = *frame;
+	struct frame caller;
 
 	if (!is_generated_code(u, frame_lookup_pc(arch, frame)) ||
-	    libunwind_guess(get_libunwind(u), view, &caller) != 0 ||
-	    caller.regs.reg[arch->dwarf_sp] <= frame->regs.reg[arch->dwarf_sp])
+	    slow_guess(arch, view, frame, &caller) != 0)
 		return UNWIND_NO_CFI;
 	taddr_t pc = caller.regs.reg[arch->dwarf_pc];
 	if (unwind_is_end(pc) ||
@@ -385,11 +377,12 @@ size_t unwind_walk_stopped(struct unwind *u, const struct stack_view *view, tadd
 size_t unwind_walk_again(struct unwind *u, const struct stack_view *view, taddr_t *pcs,
 			 size_t max)
 {
-	return libunwind_walk(get_libunwind(u), view, pcs, max);
+	if (!u->libunwind)
+		u->libunwind = libunwind_new(u->rules.arch, &u->ops);
+	return libunwind_walk(u->libunwind, view, pcs, max);
 }
 
-/* The stack pointer in the outermost frame; false if the walk does not get there. */
-static bool unwind_outermost_sp(struct unwind *u, const struct stack_view *view, taddr_t *sp_out)
+bool unwind_outermost_sp(struct unwind *u, const struct stack_view *view, taddr_t *sp_out)
 {
 	struct frame frame;
 	int end = STEP_OUT;
@@ -424,11 +417,11 @@ size_t unwind_interrupted(struct unwind *u, const struct stack_view *view, taddr
 
 bool unwind_in_signal(struct unwind *u, const struct stack_view *view, taddr_t outer_sp)
 {
-	uint8_t dwarf_sp = u->rules.arch->dwarf_sp;
 	struct frame frame;
 
 	start_frame(view, &frame);
-	for (size_t i = 0; i < MAX_FRAMES_TO_SIGNAL; i++) {
+	for (size_t i = 0; u && i < MAX_FRAMES_TO_SIGNAL; i++) {
+		uint8_t dwarf_sp = u->rules.arch->dwarf_sp;
 		taddr_t sp = frame.regs.reg[dwarf_sp];
 		int end = step(u, view, &frame);
 		if (end >= 0)
@@ -445,6 +438,8 @@ bool unwind_in_signal(struct unwind *u, const struct stack_view *view, taddr_t o
 void unwind_forget(struct unwind *u, taddr_t start, taddr_t end)
 {
 	rules_forget(&u->rules, start, end);
+	libunwind_free(u->libunwind);
+	u->libunwind = NULL;
 }
 
 const struct unwind_rule_table *unwind_rules(const struct unwind *u)
@@ -481,34 +476,9 @@ const struct unwind_stats *unwind_stats(const struct unwind *u)
 	return &u->stats;
 }
 
-/* Implements struct unwinder, which tracee code uses to inspect stacks, by walks and rules. */
+/* -- frames like those of stubs -- */
 
 #define SEARCHED_MAX ((uint64_t)64 << 20) /* bytes of an object's code, for find_stub_epilogue */
-
-static bool outermost_sp(void *ctx, const struct stack_view *view, taddr_t *sp_out)
-{
-	return unwind_outermost_sp(ctx, view, sp_out);
-}
-
-static bool in_signal(void *ctx, const struct stack_view *view, taddr_t outer_sp)
-{
-	return unwind_in_signal(ctx, view, outer_sp);
-}
-
-static size_t interrupted(void *ctx, const struct stack_view *view, taddr_t *sp, size_t max)
-{
-	return unwind_interrupted(ctx, view, sp, max);
-}
-
-static size_t stack_pcs(void *ctx, const struct stack_view *view, taddr_t *pcs, size_t max,
-			bool *is_whole_out)
-{
-	enum unwind_end end = UNWIND_NO_CFI;
-	size_t n = unwind_walk_stopped(ctx, view, pcs, max, &end);
-
-	*is_whole_out = end == UNWIND_COMPLETE;
-	return n;
-}
 
 /*
  * Whether @rule describes the frame of a stub; *saved_out is the register that it restores, or
@@ -529,10 +499,10 @@ static bool is_stub_frame(const struct unwind_rule *rule, int *saved_out)
 	return true;
 }
 
-static taddr_t find_stub_row(void *ctx, taddr_t start, taddr_t end, int *saved_out)
+taddr_t unwind_find_stub_row(struct unwind *u, taddr_t start, taddr_t end, int *saved_out)
 {
 	for (taddr_t pc = start + 1; pc < end; pc++) {
-		if (is_stub_frame(unwind_rule_get(ctx, pc), saved_out))
+		if (is_stub_frame(unwind_rule_get(u, pc), saved_out))
 			return pc;
 	}
 	return 0;
@@ -547,7 +517,7 @@ static bool is_stub_epilogue(struct unwind *u, const struct module *m, uint64_t 
 	       personality_is_absent(m->file->elf, vaddr - 1);
 }
 
-static taddr_t find_stub_epilogue(void *ctx, const struct module *m, int *saved_out)
+taddr_t unwind_find_stub_epilogue(struct unwind *u, const struct module *m, int *saved_out)
 {
 	for (size_t i = 0; m->file && i < m->file->segment_count; i++) {
 		const struct elf_segment *segment = &m->file->segment[i];
@@ -558,31 +528,11 @@ static taddr_t find_stub_epilogue(void *ctx, const struct module *m, int *saved_
 			int popped = arch_pops_and_returns(code + at, size - at);
 			if (popped < 0 ||
 			    arch_ends_in_call(code + at - ARCH_MAX_CALL, ARCH_MAX_CALL) ||
-			    !is_stub_epilogue(ctx, m, start + at, popped))
+			    !is_stub_epilogue(u, m, start + at, popped))
 				continue;
 			*saved_out = popped;
 			return m->bias + start + at;
 		}
 	}
 	return 0;
-}
-
-static void set_rule_memory(void *ctx, struct unwind_rule *memory, uint32_t bits)
-{
-	unwind_set_memory(ctx, memory, bits, NULL, NULL);
-}
-
-void unwinder_init(struct unwinder *out, struct unwind *u)
-{
-	*out = (struct unwinder){
-		.ctx = u,
-		.prepare = unwind_prepare,
-		.outermost_sp = outermost_sp,
-		.in_signal = in_signal,
-		.interrupted = interrupted,
-		.stack_pcs = stack_pcs,
-		.find_stub_row = find_stub_row,
-		.find_stub_epilogue = find_stub_epilogue,
-		.set_rule_memory = set_rule_memory,
-	};
 }

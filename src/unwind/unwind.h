@@ -11,10 +11,29 @@
 
 #include "arch/arch.h"
 #include "arch/unwind_rule.h"
-#include "tracee/pads/own_code.h"
 #include "tracee/state/heap_event.h"
 #include "tracee/state/module.h"
-#include "tracee/state/unwind_queries.h"
+
+/* Code that ptmem put into the process: stubs, pads, the recorder, moved instructions. */
+enum own_kind {
+	OWN_CALL,  /* a return address: the next frame is the caller of the watched function */
+	OWN_MOVED, /* a copy of an instruction of the program, or equivalent to a function entry */
+	OWN_FRAME, /* a frame of a pad or of the recorder, described by CFI */
+};
+
+struct own_place {
+	taddr_t pc;
+	bool is_exact;         /* pc is an interrupted instruction, not a return address */
+};
+
+struct own_code {
+	enum own_kind kind;
+	taddr_t pc;            /* MOVED: address of the original; CALL: 0, it is below the CFA */
+	uint32_t up;           /* CALL, MOVED: offset to the stack pointer there */
+	/* FRAME */
+	const struct module *module; /* file and bias that describe it, valid until the next call */
+	taddr_t entry_pc;    /* the watched function's entry; 0 = none, the frame is hidden */
+};
 
 struct unwind;
 
@@ -52,7 +71,7 @@ struct unwind_stats {
 	uint64_t rules;            /* rules compiled */
 	uint64_t slow_frames;      /* frames that no rule can describe (slow.c) */
 	uint64_t fp_frames;        /* frames by frame pointer, without CFI */
-	uint64_t guessed_frames;   /* frames that libunwind guessed, in code outside all modules */
+	uint64_t guessed_frames;   /* guessed by frame pointer, in code outside all modules */
 	uint64_t ends[UNWIND_END_COUNT];
 };
 
@@ -84,8 +103,9 @@ size_t unwind_walk_stopped(struct unwind *u, const struct stack_view *view, tadd
 			   size_t max, enum unwind_end *end_out);
 
 /*
- * Repeats the walk from @view with libunwind, as a second opinion. It may end before the outermost
- * frame, where libunwind has no CFI. Takes microseconds for each frame.
+ * Repeats the walk from @view with libunwind-ptrace, as a second opinion. view->stopped is a thread
+ * that this process traces. The walk may end before the outermost frame, where libunwind has no CFI
+ * or where code of ptmem begins: 0 if that is at once. Takes up to 0.1 ms for each frame.
  */
 size_t unwind_walk_again(struct unwind *u, const struct stack_view *view, taddr_t *pcs,
 			 size_t max);
@@ -99,7 +119,13 @@ size_t unwind_interrupted(struct unwind *u, const struct stack_view *view, taddr
 /* Drops all rules and caches for [start, end), whose code was unmapped or changed. */
 void unwind_forget(struct unwind *u, taddr_t start, taddr_t end);
 
-/* Whether the walk from @view passes a signal frame before the CFA reaches @outer_sp. */
+/* The stack pointer in the outermost frame; false if the walk does not reach it. */
+bool unwind_outermost_sp(struct unwind *u, const struct stack_view *view, taddr_t *sp_out);
+
+/*
+ * Whether the walk from @view passes a signal frame before the CFA reaches @outer_sp; false if @u
+ * is NULL.
+ */
 bool unwind_in_signal(struct unwind *u, const struct stack_view *view, taddr_t outer_sp);
 
 /*
@@ -117,9 +143,19 @@ const struct unwind_rule *unwind_rule_get(struct unwind *u, taddr_t pc);
 
 const struct unwind_stats *unwind_stats(const struct unwind *u);
 
-/* Implements struct unwinder, which tracee code uses to inspect stacks, with a struct unwind. */
+/*
+ * A return address in (@start, @end) whose unwind rule describes the frame of a stub
+ * (arch.stub_cfa_offset): *saved_out is the callee-saved register it restores (index of
+ * arch.dwarf_saved), -1 = none. 0 if there is no such address.
+ */
+taddr_t unwind_find_stub_row(struct unwind *u, taddr_t start, taddr_t end, int *saved_out);
 
-/* Makes @out use @u, which must outlive it. */
-void unwinder_init(struct unwinder *out, struct unwind *u);
+/*
+ * The same in @m, for code that does what the rule describes: it restores that register and
+ * returns. So a thread that returns there leaves a stub's frame like an exception. No call precedes
+ * it (it is not a return address of the program), and its function has no personality routine that
+ * could catch the exception.
+ */
+taddr_t unwind_find_stub_epilogue(struct unwind *u, const struct module *m, int *saved_out);
 
 #endif

@@ -1,9 +1,11 @@
 """Blocks from before an attach: they are live from the first snapshot on, and their releases are events."""
 
+import ctypes
 import json
 import os
 import random
 import re
+import signal
 import subprocess
 import time
 
@@ -245,3 +247,19 @@ def refused(t):
     t.check(len(said) == 1 and "mimalloc" in said[0], "it is not named: %s" % said)
     t.equal("blocks from before", profile.only_stats()["earlier blocks"], 0)
     program.end()
+
+
+@test("earlier/before-libc")
+def before_libc(t):
+    """A program that has not loaded a malloc yet has no blocks: nothing is unknown."""
+    libc, cwd, traceme, detach = ctypes.CDLL(None), t.subdirectory(), 0, 17
+    libc.ptrace.argtypes = [ctypes.c_long] * 4
+    program = subprocess.Popen([t.target("gcc-O2-pie", "mixed")], cwd=cwd, env=t.environment(cwd), stdout=subprocess.DEVNULL,
+                               preexec_fn=lambda: libc.ptrace(traceme, 0, 0, 0))
+    os.waitpid(program.pid, os.WUNTRACED)  # at its first instruction
+    t.equal("it is left stopped", libc.ptrace(detach, program.pid, 0, signal.SIGSTOP), 0)
+    attached = Attached(t, program.pid).wait_attached()
+    os.kill(program.pid, signal.SIGCONT)
+    t.equal("status of the program", program.wait(timeout=30), 0)
+    stats = check_known(t, attached.ended())
+    t.equal("allocations", stats["allocations"], t.truth(cwd)["allocations"])

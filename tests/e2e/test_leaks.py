@@ -457,7 +457,7 @@ def records(path):
 
 
 def maker_of(stack, makers):
-    names = [f.get("function", "").split("(")[0] for f in stack]
+    names = [re.split(r"[([]", f.get("function", ""))[0] for f in stack]
     return next((n for n in names if n in makers), None)
 
 
@@ -488,6 +488,20 @@ for _variant in VARIANTS:
         shown = set(re.findall(r" blocks?(?: \(.*\))? (\w+ \w+), [0-9.]+ (?:to [0-9.]+ )?s old", text))
         t.equal("all kinds", shown, set(KINDS.values()) - {KINDS["inside"]})
     test("leaks/trees/" + _variant, 120)(_trees)
+
+    def _containers(t, variant=_variant):
+        """The leader is the container, or the parent, not the nodes that point back to it; memcheck agrees."""
+        program = [t.target(variant, "lost_containers")]
+        run = t.profile(program, ["--leak-check", "--leaks-out=leaks.json"])
+        truth = {name: (int(size), int(indirect)) for name, size, indirect in
+                 (line.split() for line in run.out.decode().splitlines())}
+        ours = [(str(maker_of(stack, truth)), (site["bytes"], indirect)) for kind, _, indirect, stack, site in
+                records(os.path.join(run.directory, "leaks.json")) if kind == KINDS["lost"]]
+        t.equal("direct bytes and indirect blocks", sorted(ours), sorted(truth.items()))
+        theirs = t.memcheck(program, "--show-leak-kinds=definite", "--leak-check-heuristics=none")
+        direct = [int(n.replace(",", "")) for n in re.findall(r"\(([0-9,]+) direct, ", theirs)]
+        t.equal("memcheck's direct bytes", sorted(direct), sorted(size for size, _ in truth.values()))
+    test("leaks/containers/" + _variant)(_containers)
 
     def _holders(t, variant=_variant):
         """What holds reachable blocks: the variable, and the way from there; as text and JSON."""

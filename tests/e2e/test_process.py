@@ -328,6 +328,15 @@ def children_left(t):
         t.equal("without any", [m for m in t.profile(argv, options).messages if "not profiled" in m], [])
 
 
+@test("process/children-left-alike", limit=60)
+def children_left_alike(t):
+    """Children of children that are not profiled are not counted, whether or not they are seen."""
+    script = "sh -c 'true; true; exec true'; (true; true); :".replace("true", t.program("true"))
+    for options in ([], ["--trace=heap,brk"], ["--pages-as-heap=yes"]):
+        said = [m for m in t.profile(["sh", "-c", script], options).messages if "not profiled" in m]
+        t.check(len(said) == 1 and said[0].startswith("ptmem: 3 child processes were not profiled"), "%s: %s" % (options, said))
+
+
 @test("process/exec-fails")
 def exec_fails(t):
     """An exec that fails ends nothing."""
@@ -659,6 +668,9 @@ def exec_through_no_allocator(t):
     t.check("ptmem:   before       pre; 9.5 MiB" in profile.messages, "what ran before: %s" % profile.messages)
     t.equal("successors", successors(profile), [])
     t.equal("files", sum(len(f) for f in profile.files.values()), 1)
+    sampled = t.profile([pre, t.target("gcc-O2-pie", "empty")], ["--heap-sample=4K"])
+    t.check(any(re.fullmatch(r"ptmem:   before       pre; about [0-9.]+ [KM]iB", m) for m in sampled.messages),
+            "what ran before, sampled: %s" % sampled.messages)
 
 
 @test("process/exec-to-no-allocator-attached")

@@ -41,8 +41,7 @@ def check_equal(t, program, depth, mode):
 
 def check_verified(t, program, depth, mode):
     """Each stack is sent both ways, and ptmem compares them."""
-    profile = t.profile([program, str(depth), mode], options=["--probes=jump", "--ring=4M"],
-                        env={"PTMEM_VERIFY": "1"})
+    profile = t.profile([program, str(depth), mode], options=["--probes=jump", "--ring=4M", "--verify-stacks"])
     stats = profile.stats
     t.equal("status and output", (profile.status, profile.out.split()[-1:]), (0, [b"OK"]))
     t.check(any(s["verified stacks"] for s in stats), "no stack was sent both ways")

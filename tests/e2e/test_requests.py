@@ -165,8 +165,7 @@ def same(t):
 @test("requests/verified", limit=120)
 def verified(t):
     """Stacks that a marker's pad walked are those that are unwound."""
-    profile = t.profile([t.target("gcc-O2-pie", "requests"), "hot", "5000"], ["--probes=jump"],
-                        env={"PTMEM_VERIFY": "1"})
+    profile = t.profile([t.target("gcc-O2-pie", "requests"), "hot", "5000"], ["--probes=jump", "--verify-stacks"])
     stats = profile.only_stats()
     t.check(stats["verified stacks"] > 9000, "verified: %d" % stats["verified stacks"])
     t.equal("differing", stats["differing stacks"], 0)

@@ -33,8 +33,8 @@ for _how in ("--probes=break", "--probes=jump", "--heap-sample=1000"):
         for variant in ("gcc-O2-pie", "clang-O0-nopie"):
             what = "%s, %s: " % (variant, how)
             run = t.profile([t.target(variant, "trapping"), "40"],
-                            [how, "--threshold=0", "--peak-inaccuracy=0", "--record=rec", "--folded=folded", "--view=live"],
-                            env={"PTMEM_VERIFY": "1"})
+                            [how, "--threshold=0", "--peak-inaccuracy=0", "--record=rec", "--folded=folded", "--view=live",
+                             "--verify-stacks"])
             t.equal(what + "status", run.status, 0)
             paths = run.only_massif().peak()["tree"].paths()
             t.equal(what + "massif's interrupted frames", {p[-4] for p in paths if p[-1] == "allocate"}, set(TRAPPING))
@@ -63,3 +63,34 @@ def no_end(t):
                     what + ": the summary: %r" % profile.messages)
             profile = t.profile([t.target(variant, "no_end"), "0", "2000"], ["--probes=" + way])
             t.equal(what + ": an end by CFI", profile.only_stats()["complete stacks"], 2000)
+
+
+# Each way to a caller: rules, signal frames, generated code, code without CFI, exceptions, other stacks.
+VERIFIED = {"recursion": ("40", "handler"), "interpreter": ("20", "200"), "trapping": ("40",), "no_end": ("300", "200"),
+            "throws": (), "otherstacks": (), "malloc_fibers": (), "handlers": (), "sparse_frame": ()}
+
+for _program, _arguments in VERIFIED.items():
+    def _verified(t, program=_program, arguments=_arguments):
+        """libunwind-ptrace finds the same frames where a breakpoint stops a thread; jumps send the same that is unwound."""
+        for variant in ("gcc-O2-pie", "clang-O0-nopie"):
+            for way in ("break", "auto"):
+                what = "%s, --probes=%s: " % (variant, way)
+                run = t.profile([t.target(variant, program), *arguments], ["--probes=" + way, "--verify-stacks"])
+                stats = run.stats[-1]
+                t.equal(what + "differing stacks (%s)" % run.messages, stats["differing stacks"], 0)
+                t.check(stats["verified stacks"] > 0 and stats["frames compared with libunwind"] > 0,
+                        what + "nothing was compared")
+    test("unwind/verified/" + _program, limit=120)(_verified)
+
+
+@test("unwind/verified-some")
+def verified_some(t):
+    """--verify-stacks=N compares one in N, and the summary says how many."""
+    for every in (1, 10, 1000):
+        run = t.profile([t.target("gcc-O2-pie", "interpreter"), "5", "100"],
+                        ["--probes=break", "--verify-stacks=%d" % every])
+        stats = run.only_stats()
+        wanted = -(-stats["stacks"] // every)
+        t.equal("one in %d" % every, stats["verified stacks"], wanted)
+        t.check(any("none of %d stack%s differ" % (wanted, "s" * (wanted != 1)) in m for m in run.messages),
+                "the summary: %r" % run.messages)

@@ -110,7 +110,6 @@ static void round_of(const uint8_t *whole, size_t size, unsigned int seed)
 			view.regs.reg[i] = view.start + 8 * ((unsigned int)rand_r(&seed) % STACK_WORDS);
 		view.regs.reg[16] = BIAS + pc;
 		unwind_walk(u, &view, pcs, ARRAY_SIZE(pcs), &end);
-		unwind_walk_again(u, &view, pcs, ARRAY_SIZE(pcs));
 	}
 	unwind_free(u);
 	elf_file_release(module.file);

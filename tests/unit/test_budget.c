@@ -18,9 +18,9 @@
 #include "base/hash.h"
 #include "live/budget.h"
 #include "profile/profile.h"
+#include "tracee/pads/heap_sampling.h"
 #include "tracee/pads/pad_state.h"
 #include "tracee/pads/pads.h"
-#include "tracee/state/heap_sampling.h"
 #include "tracee/state/target_state.h"
 
 /* -- the rule -- */
@@ -161,7 +161,7 @@ static void open_world(struct world *w)
 	heap_sampling_start(&w->target, &w->space);
 	w->space.pads = &w->pads;
 	w->target.pads = &w->globals;
-	pads_start_sampling(&w->target, &w->space);
+	heap_sampling_start_pads(&w->target, &w->space);
 }
 
 static void close_world(struct world *w)
@@ -198,10 +198,10 @@ static struct sums run(struct world *w, uint64_t seed)
 
 	m->sample_seed = hash_u64(seed);
 	for (uint32_t i = 0; i < THREADS; i++)
-		pad_sampling_seed_slot(m, i);
+		heap_sampling_seed_slot(m, i);
 	for (uint32_t i = 0; i < BLOCKS; i++) {
 		if (i % CHANGED_EVERY == 0)
-			pads_set_sample_shift(&w->space, hash_u64(seed << 32 | i) % 7);
+			pad_memory_set_sample_shift(m, hash_u64(seed << 32 | i) % 7);
 		struct block block = {.addr = 0x10000 + 4096ull * i,
 				      .size = sizes[i / THREADS % ARRAY_SIZE(sizes)]};
 		uint32_t taken = takes_sample(m->control, pad_memory_slot(m, i % THREADS), block.size);

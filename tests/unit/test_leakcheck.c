@@ -265,6 +265,48 @@ static void test_cycles_of_objects(void **state)
 	leakcheck_deinit(&c);
 }
 
+static void timed(struct leakcheck *c, unsigned word, uint32_t leaf, unsigned us)
+{
+	leakcheck_add_block(c, &(struct leakcheck_block){
+		.addr = at(word), .size = 32, .leaf = leaf, .time = us / 1000, .us = us % 1000});
+}
+
+/*
+ * Containers of nodes (kind 2) with pointers to each other, back, and to texts (1) and values
+ * (4), at addresses in all orders: the container is the oldest, also where its path was taken after
+ * that of nodes; of equal times, the one whose path was taken first. A text is older.
+ */
+static void test_cycles_of_containers(void **state)
+{
+	struct leakcheck c;
+	begin(&c);
+	for (unsigned i = 0; i < 4; i++) {
+		unsigned base = 100 + 100 * i, head = base + 20 * (i % 3), node = head == base ? base + 20 : base;
+		unsigned last = base + 60 - (head - base) - (node - base);
+		bool is_tie = i == 3;
+		timed(&c, head, is_tie ? 6 : 50, 1998 + i);
+		timed(&c, node, 20, 1999 + i - is_tie);
+		timed(&c, last, 21, 5000);
+		timed(&c, base + 80, 10, 7);
+		timed(&c, base + 90, 40, 6000);
+		set(head, at(node));
+		set(node, at(last));
+		set(node + 1, at(base + 80));
+		set(base + 80, at(head));
+		set(last, at(head) + 8);
+		set(last + 1, at(base + 90));
+	}
+	c.kind = role;
+	c.is_text = is_text;
+	run(&c);
+	for (unsigned i = 0; i < 4; i++)
+		for (unsigned k = 0; k < 100; k += k < 80 ? 20 : 10)
+			if (k != 60)
+				assert_int_equal(state_of(&c, 100 + 100 * i + k),
+						 k == 20 * (i % 3) ? LEAKCHECK_DEFINITE : LEAKCHECK_INDIRECT);
+	leakcheck_deinit(&c);
+}
+
 /* The first holder that is found; holders of lost blocks are unknown. */
 static void test_holders(void **state)
 {
@@ -753,7 +795,8 @@ int main(void)
 		cmocka_unit_test(test_spare),
 		cmocka_unit_test(test_interior), cmocka_unit_test(test_better_chain), cmocka_unit_test(test_ends),
 		cmocka_unit_test(test_lost_list), cmocka_unit_test(test_cycle), cmocka_unit_test(test_cycle_after_leader),
-		cmocka_unit_test(test_cycles_of_objects), cmocka_unit_test(test_holders),
+		cmocka_unit_test(test_cycles_of_objects), cmocka_unit_test(test_cycles_of_containers),
+		cmocka_unit_test(test_holders),
 		cmocka_unit_test(test_holders_by_rank),
 		cmocka_unit_test(test_hole), cmocka_unit_test(test_ranges), cmocka_unit_test(test_index),
 		cmocka_unit_test(test_index_densely),

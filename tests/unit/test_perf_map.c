@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "base/hash.h"
 #include "languages/perf_map.h"
 
 struct world {

@@ -13,7 +13,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/ptrace.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 #include <ucontext.h>
 #include <unwind.h>
 
@@ -126,6 +128,30 @@ static bool was_in_signal;
 static taddr_t second[MAX_PCS]; /* libunwind's result */
 static size_t second_count;
 
+/* A fork has this stack, and stops with it. */
+static pid_t fork_stopped(void)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+		raise(SIGSTOP);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSTOPPED(status));
+	return pid;
+}
+
+static void end_fork(pid_t pid)
+{
+	int status;
+
+	kill(pid, SIGKILL);
+	waitpid(pid, &status, 0);
+}
+
 static NOINLINE void take(void)
 {
 	struct stack_view view = {.read = read_self};
@@ -136,7 +162,9 @@ static NOINLINE void take(void)
 	view.data = (const uint8_t *)view.start;
 	view.size = copy_size;
 	pc_count = unwind_walk(u, &view, pcs, MAX_PCS, &walk_end);
+	view.stopped = fork_stopped();
 	second_count = unwind_walk_again(u, &view, second, MAX_PCS);
+	end_fork(view.stopped);
 	was_in_signal = unwind_in_signal(u, &view, outer_sp);
 	count = reference_trace(reference);
 	mismatch = 0;

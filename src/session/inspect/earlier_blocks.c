@@ -84,14 +84,39 @@ static bool has_found(const struct inspect_stopped *l, const struct module *m)
 	return name && strcmp(name, l->report.other.name) == 0;
 }
 
+/* glibc's: musl's is its libc. */
+static bool is_loader(const struct module *m)
+{
+	const char *name = text_base_name(m->path);
+
+	return text_begins_with(name, "ld-") && !text_begins_with(name, "ld-musl");
+}
+
+/* Whether the dynamic linker has not loaded an object with malloc yet: then there are no blocks. */
+static bool is_before_malloc(const struct inspect_stopped *l)
+{
+	bool has_loader = false;
+
+	for (size_t i = 0; i < l->modules.list.count; i++) {
+		const struct module *m = l->modules.list.data[i];
+
+		if (is_loader(m))
+			has_loader = true;
+		else if (has_malloc(m) || !(m->sites || m->is_vdso))
+			return false;
+	}
+	return has_loader && !l->malloc.libc.module && !l->report.other.name;
+}
+
 /* An object besides libc's and that of the allocator that programs may call malloc of; or NULL. */
 static const struct module *find_rival(const struct inspect_stopped *l)
 {
 	for (size_t i = 0; i < l->modules.list.count; i++) {
 		const struct module *m = l->modules.list.data[i];
-		bool is_loader = strncmp(text_base_name(m->path), "ld-", 3) == 0;
+		bool is_any_loader = text_begins_with(text_base_name(m->path), "ld-");
 
-		if (m != l->malloc.libc.module && !is_loader && has_malloc(m) && !has_found(l, m))
+		if (m != l->malloc.libc.module && !is_any_loader && has_malloc(m) &&
+		    !has_found(l, m))
 			return m;
 	}
 	return NULL;
@@ -114,6 +139,8 @@ static char *find_doubt(const struct inspect_stopped *l)
 
 	if (rival)
 		return xasprintf("its malloc may be that of %s", text_base_name(rival->path));
+	if (is_before_malloc(l))
+		return NULL;
 	if (!l->malloc.libc.module && !r->other.name)
 		return xstrdup("its malloc is not glibc's");
 	if (!inspect_stopped_knows_glibc(l))

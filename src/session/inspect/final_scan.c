@@ -17,7 +17,8 @@
 static int copy_block(void *ctx, const struct block *b)
 {
 	const struct leakcheck_block block = {
-		.addr = b->addr, .size = b->size, .leaf = b->leaf,
+		.addr = b->addr, .size = MIN(b->size, LEAKCHECK_SIZE_MAX), .leaf = b->leaf,
+		.us = b->time_us % 1000,
 		.time = (uint32_t)MIN(b->time_us / 1000, (uint64_t)UINT32_MAX)};
 
 	leakcheck_add_block(ctx, &block);
@@ -26,7 +27,8 @@ static int copy_block(void *ctx, const struct block *b)
 
 static int note_block(void *ctx, const struct block *b)
 {
-	leakcheck_note_block(ctx, &(struct leakcheck_block){.addr = b->addr, .size = b->size});
+	leakcheck_note_block(ctx, &(struct leakcheck_block){
+		.addr = b->addr, .size = MIN(b->size, LEAKCHECK_SIZE_MAX)});
 	return 0;
 }
 

@@ -29,7 +29,7 @@
 
 struct collector {
 	struct address_space *space;
-	const struct unwinder *unwinder;
+	struct unwind *unwind;
 	struct inspect_input *in;
 	const struct malloc_modules *malloc;
 	bool is_last;
@@ -53,18 +53,18 @@ static void add_thread(void *ctx, const struct thread_view *v)
 	struct collector *c = ctx;
 	struct glibc_thread *th = vec_add(&c->in->threads);
 	taddr_t pc[PCS];
-	bool is_whole;
+	enum unwind_end end;
 	size_t n = 1;
 
 	pc[0] = v->pc;
 	if (v->stack)
-		n = c->unwinder->stack_pcs(c->unwinder->ctx, v->stack, pc, PCS, &is_whole);
+		n = unwind_walk_stopped(c->unwind, v->stack, pc, PCS, &end);
 
 	*th = (struct glibc_thread){
 		.tid = v->tid, .sp = v->sp, .thread_pointer = v->thread_pointer};
 	if (v->stack)
-		th->interrupted_count = (uint32_t)c->unwinder->interrupted(
-			c->unwinder->ctx, v->stack, th->interrupted, THREAD_INTERRUPTED);
+		th->interrupted_count = (uint32_t)unwind_interrupted(
+			c->unwind, v->stack, th->interrupted, THREAD_INTERRUPTED);
 	/* a stub is reported together with the entry of its function */
 	size_t first = v->has_returned ? MIN(n, (size_t)2) : 0;
 
@@ -277,10 +277,9 @@ int inspect_stopped(struct target *t, struct address_space *s, const struct insp
 		 struct inspect_stopped *out)
 {
 	const struct unwind_ops ops = {.module = module_at, .ctx = s};
-	struct unwind *unwind = s->sink.unwinder ? NULL : unwind_new(arch_native, &ops);
-	struct unwinder own;
+	struct unwind *own = s->sink.unwind ? NULL : unwind_new(arch_native, &ops);
 	struct collector c = {.space = s, .in = &out->in, .malloc = &out->malloc,
-			      .unwinder = s->sink.unwinder ? s->sink.unwinder : &own,
+			      .unwind = own ? own : s->sink.unwind,
 			      .is_last = wish->is_last};
 
 	*out = (struct inspect_stopped){
@@ -290,8 +289,6 @@ int inspect_stopped(struct target *t, struct address_space *s, const struct insp
 		       .block_ctx = wish->ctx,
 		       .only_blocks = wish->only_blocks, .paths = wish->paths,
 		       .wants_types = wish->wants_types, .wants_holders = wish->wants_holders}};
-	if (unwind)
-		unwinder_init(&own, unwind);
 	if (are_known(s, wish->objects))
 		out->malloc = wish->objects->malloc;
 	else
@@ -299,8 +296,7 @@ int inspect_stopped(struct target *t, struct address_space *s, const struct insp
 	hold_modules(s, &out->modules);
 	int rc = read_all(t, &c, out);
 
-	if (unwind)
-		unwind_free(unwind);
+	unwind_free(own);
 	if (rc != 0)
 		inspect_stopped_deinit(out);
 	else if (make_copy(out, wish->copy))

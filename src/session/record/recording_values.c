@@ -20,7 +20,7 @@
 #include "recording/recording.h"
 #include "session/heap_sample.h"
 #include "session/session.h"
-#include "tracee/pads/pads.h"
+#include "tracee/pads/heap_sampling.h"
 
 /*
  * The name, control group and container of a process that ptmem attached to. They were read when
@@ -54,7 +54,7 @@ struct call_totals recording_calls_now(const struct session *s)
 
 	if (!s->space)
 		return s->heap.sample.totals;
-	pads_add_totals(s->space, &totals);
+	heap_sampling_add_totals(s->space, &totals);
 	return totals;
 }
 

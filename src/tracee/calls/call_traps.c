@@ -17,6 +17,7 @@
 
 #include "arch/pad.h"
 #include "tracee/os/ptrace.h"
+#include "tracee/pads/pads.h"
 #include "tracee/state/heap_event.h"
 #include "tracee/state/journal.h"
 #include "tracee/state/module.h"
@@ -46,7 +47,7 @@ static enum trap_answer resume_at_call(struct target *t, struct thread *th, cons
 /* The enum pad_kind of the pad call that @th is in; 0 = none. */
 static uint32_t outer_pad_kind(struct target *t, struct thread *th, const struct arch_regs *regs)
 {
-	uint32_t kind = t->hooks.pads->outer_kind(t, th, regs);
+	uint32_t kind = pads_outer_kind(t, th, regs);
 	t->stats.nested += kind != 0;
 	return kind;
 }
@@ -90,7 +91,7 @@ static void note_delete(struct target *t, struct thread *th, const struct trap *
 	*d = (struct deleted){.trap = trap->addr, .block = block, .sp = sp};
 	/* with a slot, enter a call instead: pads do not report when this one is left */
 	th->calls.has_deleted = trap->probe->function == FUNCTION_DELETE &&
-				!t->hooks.pads->slot(th) &&
+				!pads_slot(th) &&
 				space_read(th->process->space, sp, &d->return_pc,
 					   sizeof(d->return_pc)) == 0;
 }
@@ -107,7 +108,7 @@ static void free_event(struct target *t, struct thread *th, struct trap *trap,
 		th->calls.has_deleted = trap->probe->function == FUNCTION_DELETE;
 		return;
 	}
-	if (t->hooks.pads->take_deleted(t, th, args.block))
+	if (pads_take_deleted(t, th, args.block))
 		return;
 	note_delete(t, th, trap, args.block, sp);
 	struct heap_event ev = call_event(t, th, HEAP_FREE, trap->probe, sp);
@@ -144,7 +145,7 @@ static enum trap_answer serve_free(struct target *t, struct thread *th, struct t
 	}
 	free_event(t, th, trap, regs, false);
 	/* pads would record what it calls, unless they know that it is inside a call */
-	if (trap->probe->function == FUNCTION_DELETE && t->hooks.pads->slot(th))
+	if (trap->probe->function == FUNCTION_DELETE && pads_slot(th))
 		return resume_at_call(t, th, trap, regs);
 	return resume_at_jump(t, th, trap, regs);
 }
@@ -168,7 +169,7 @@ static bool is_own_mapping(struct target *t, struct thread *th, const struct tra
 			   const struct arch_regs *regs)
 {
 	struct address_space *s = th->process->space;
-	struct pad_slot *slot = t->hooks.pads->slot(th);
+	struct pad_slot *slot = pads_slot(th);
 	taddr_t sp = regs->word[t->arch->sp], caller = 0;
 	if (call_is_nested(t, th, regs, NULL) || (slot && slot->return_at > sp) ||
 	    space_read(s, sp, &caller, sizeof(caller)) != 0)
@@ -359,7 +360,7 @@ static enum trap_answer serve(struct target *t, struct thread *th, struct trap *
 	s->pauses.trap_stops++;
 	t->hooks.restore_mask(t, th);
 	if (trap->kind == TRAP_ENTRY || trap->kind == TRAP_RETURN)
-		t->hooks.pads->catch_up(t, s);
+		pads_catch_up(t, s);
 	if (trap->kind == TRAP_ENTRY)
 		count_hit(t, s, trap);
 	return trap->serve(t, th, trap, regs);

@@ -5,14 +5,15 @@
 
 #include "arch/pad.h"
 #include "tracee/os/ptrace.h"
+#include "tracee/pads/heap_sampling.h"
+#include "tracee/pads/pads.h"
 #include "tracee/state/heap_event.h"
-#include "tracee/state/heap_sampling.h"
 #include "tracee/state/module.h"
 #include "tracee/state/probe.h"
 #include "tracee/state/space.h"
 #include "tracee/state/target_state.h"
 #include "tracee/state/thread.h"
-#include "tracee/state/unwind_queries.h"
+#include "unwind/unwind.h"
 
 struct heap_event call_event(const struct target *t, const struct thread *th,
 			     enum heap_event_kind kind, const struct probe *probe, taddr_t sp)
@@ -47,7 +48,7 @@ void call_continue_at(struct target *t, struct thread *th, struct arch_regs *reg
  */
 static void note_in_slot(struct target *t, struct thread *th, struct call *call)
 {
-	struct pad_slot *slot = t->hooks.pads->slot(th);
+	struct pad_slot *slot = pads_slot(th);
 	if (!slot)
 		return;
 	call->outer_return_at = slot->return_at;
@@ -68,7 +69,7 @@ void call_note_all(struct target *t, struct thread *th)
 
 static void restore_slot(struct target *t, struct thread *th, const struct call *call)
 {
-	struct pad_slot *slot = t->hooks.pads->slot(th);
+	struct pad_slot *slot = pads_slot(th);
 	if (!slot)
 		return;
 	slot->return_at = call->outer_return_at;
@@ -130,7 +131,7 @@ bool call_is_nested(struct target *t, struct thread *th, const struct arch_regs 
 		 * the stack pointer is that of the call before the stub's first instructions,
 		 * too
 		 */
-		if (unwinder_in_signal(th->process->space->sink.unwinder, &view, outer + 1))
+		if (unwind_in_signal(th->process->space->sink.unwind, &view, outer + 1))
 			return false;
 	}
 	if (sp < outer && call->is_suspended)
@@ -240,7 +241,7 @@ static bool is_in_c(const struct trap *trap)
  */
 static taddr_t find_epilogue(struct address_space *s)
 {
-	const struct unwinder *u = s->sink.unwinder;
+	struct unwind *u = s->sink.unwind;
 	const struct module *last = NULL;
 	taddr_t found = 0;
 	int *saved_reg = &s->unwind_through.saved_reg;
@@ -249,11 +250,11 @@ static taddr_t find_epilogue(struct address_space *s)
 						 space_find_module(s, s->traps.data[i].entry) :
 						 NULL;
 		if (m && m != last)
-			found = u->find_stub_epilogue(u->ctx, m, saved_reg);
+			found = unwind_find_stub_epilogue(u, m, saved_reg);
 		last = m ? m : last;
 	}
 	for (size_t i = 0; i < s->modules.count && !found; i++)
-		found = u->find_stub_epilogue(u->ctx, s->modules.data[i], saved_reg);
+		found = unwind_find_stub_epilogue(u, s->modules.data[i], saved_reg);
 	return found;
 }
 
@@ -264,10 +265,9 @@ static taddr_t find_row(struct address_space *s)
 	for (size_t i = 0; i < s->traps.count && !found; i++) {
 		const struct trap *trap = &s->traps.data[i];
 		if (is_in_c(trap))
-			found = s->sink.unwinder->find_stub_row(
-				s->sink.unwinder->ctx, trap->entry,
-				trap->entry + MIN(trap->code_size, ROW_SEARCH),
-				&s->unwind_through.saved_reg);
+			found = unwind_find_stub_row(s->sink.unwind, trap->entry,
+						     trap->entry + MIN(trap->code_size, ROW_SEARCH),
+						     &s->unwind_through.saved_reg);
 	}
 	return found;
 }
@@ -320,7 +320,7 @@ void exceptions_begin(struct target *t, struct thread *th, const struct arch_reg
 	call_drop(t, th, regs->word[t->arch->sp]);
 	for (size_t i = 0; i < th->calls.list.count; i++)
 		th->calls.list.data[i].is_suspended = true;
-	t->hooks.pads->suspend(t, th, regs);
+	pads_suspend(t, th, regs);
 }
 
 void exceptions_raise(struct target *t, struct thread *th, const struct arch_regs *regs)
@@ -333,7 +333,7 @@ void exceptions_raise(struct target *t, struct thread *th, const struct arch_reg
 			call->raised = exception;
 	}
 	exchange_return(t, th, false);
-	t->hooks.pads->raise(th, exception);
+	pads_raise(th, exception);
 }
 
 /*
@@ -370,6 +370,6 @@ void exceptions_catch(struct target *t, struct thread *th, const struct arch_reg
 	call_drop(t, th, sp);
 	resume_calls(th, exception);
 	exchange_return(t, th, true);
-	t->hooks.pads->resume(th, exception, sp);
+	pads_resume(th, exception, sp);
 	emit_failures(t, th, exception);
 }

@@ -13,14 +13,6 @@
 #include "tracee/state/heap_event.h"
 #include "tracee/state/space.h"
 
-/*
- * Watched calls that go through stubs: which ones a thread is in, and their events.
- *
- * A call is inside another if its stack pointer is below that of the other. If it is above, the
- * other was left by longjmp or an exception. A signal handler that allocates while its thread is
- * inside a call is detected by unwinding (only if a signal came meanwhile).
- */
-
 struct call;
 struct probe;
 struct target;
@@ -98,5 +90,16 @@ bool entry_take_delete(const struct target *t, struct thread *th, taddr_t *block
 
 /* Handles a SIGTRAP of @th. */
 enum trap_answer trap_serve(struct target *t, struct thread *th);
+
+/* Promotion of hot functions from breakpoints to pads. */
+
+/* What promotion needs to know, and what takes long to find, while the threads of @s run. */
+void promote_prepare(struct target *t, struct address_space *s);
+
+/*
+ * Promotes every watched function of @s whose entry is still a breakpoint; all threads are stopped,
+ * @th is one of them. Called again for functions found later. 0 or -errno.
+ */
+int promote_functions(struct target *t, struct address_space *s, struct thread *th);
 
 #endif

@@ -13,8 +13,9 @@
 #include "tracee/calls/calls.h"
 #include "tracee/calls/pools.h"
 #include "tracee/os/ptrace.h"
+#include "tracee/pads/heap_sampling.h"
+#include "tracee/pads/pads.h"
 #include "tracee/state/heap_event.h"
-#include "tracee/state/heap_sampling.h"
 #include "tracee/state/journal.h"
 #include "tracee/state/module.h"
 #include "tracee/state/probe.h"
@@ -22,7 +23,7 @@
 #include "tracee/state/target_state.h"
 #include "tracee/state/thread.h"
 #include "tracee/state/trap_table.h"
-#include "tracee/state/unwind_queries.h"
+#include "unwind/unwind.h"
 
 /* Arguments are numbered from 1; 0: not present. */
 static const struct request_code {
@@ -479,7 +480,7 @@ static void serve_blocks(struct visit *v, const struct request *r)
 		s->heap.pools = xcalloc(1, sizeof(*s->heap.pools));
 	bool exists = pools_apply(s->heap.pools, r, &ops);
 	if (s->heap.pools->has_auto_free)
-		v->target->hooks.pads->answer_blocks(s);
+		pads_answer_blocks(s);
 	if (r->kind == REQUEST_POOL_EXISTS)
 		answer(v, exists);
 }
@@ -489,7 +490,7 @@ static bool is_inside_call(const struct visit *v)
 {
 	struct target *t = v->target;
 	struct thread *th = v->thread;
-	struct pad_slot *slot = t->hooks.pads->slot(th);
+	struct pad_slot *slot = pads_slot(th);
 	struct stack_view view;
 	uint64_t word = 0;
 	if (call_state_innermost(&th->calls)) {
@@ -501,7 +502,7 @@ static bool is_inside_call(const struct visit *v)
 	    word != slot->return_to)
 		return false; /* none, or one that was left by a longjmp, or is being recorded */
 	fill_view(v, &view);
-	return !unwinder_in_signal(v->space->sink.unwinder, &view, pad_call_end(slot));
+	return !unwind_in_signal(v->space->sink.unwind, &view, pad_call_end(slot));
 }
 
 static void serve_request(struct visit *v)

@@ -51,17 +51,6 @@ static inline bool request_is_of_pool(const struct request *r)
 	return r->kind >= REQUEST_POOL_CREATE;
 }
 
-/*
- * Markers: places in the text where a program announces that it allocates or frees: valgrind.h's
- * client requests (doc/massif.md 3), found by their bytes, and probes of .note.stapsdt:
- * ptmem:alloc, ptmem:free (ptmem.h), otel_memory:alloc and :free. All are code without effect, so a
- * thread that hits a breakpoint there continues after it.
- *
- * A note: three words (address, base, semaphore), then provider, name and
- * arguments, each zero-terminated; owner "stapsdt", type 3. Addresses assume that .stapsdt.base is
- * at base: in a file that was moved later (prelink) all of them are off by the same distance.
- */
-
 enum marker_kind { MARKER_REQUEST, MARKER_ALLOC, MARKER_FREE, MARKER_KIND_COUNT };
 
 struct marker {
@@ -106,11 +95,7 @@ typedef int marker_read_fn(void *ctx, taddr_t addr, void *buf, size_t size);
 int marker_value(const struct arch_operand *o, const struct arch_regs *regs, marker_read_fn *read,
 		 void *ctx, uint64_t *out);
 
-/*
- * Markers in an address space: installs breakpoints at them, and handles their stops. A block that
- * a program announces becomes the same event as a call of malloc or free. Inside a watched call a
- * marker announces nothing new.
- */
+/* The markers of an address space: breakpoints at them, and their stops. */
 
 struct trap;
 

@@ -23,6 +23,7 @@
 #include "tracee/control/control.h"
 #include "tracee/control/timers.h"
 #include "tracee/inject/stop_all.h"
+#include "tracee/os/ptrace.h"
 #include "tracee/pads/pads.h"
 #include "tracee/state/target_state.h"
 #include "tracee/state/thread.h"
@@ -141,7 +142,6 @@ struct watcher_inherited {
 
 static bool is_waited_for(const struct watch *w, pid_t ptmem)
 {
-	const uint64_t child = 1ull << (SIGCHLD - 1);
 	struct proc_status st;
 
 	if (proc_status_read(ptmem, &st) != 0)
@@ -149,7 +149,7 @@ static bool is_waited_for(const struct watch *w, pid_t ptmem)
 	if (st.state != 'T' || __atomic_load_n(&w->is_paused, __ATOMIC_ACQUIRE))
 		return false;
 	/* else it may have been stopped while it handled a stop, which is not pending any more */
-	return (st.pending | st.pending_shared) & child ||
+	return (st.pending | st.pending_shared) & SIGNAL_BIT(SIGCHLD) ||
 	       !__atomic_load_n(&w->is_idle, __ATOMIC_ACQUIRE);
 }
 
@@ -328,7 +328,6 @@ void standby_follow(struct target *t)
 #define WATCH_NS 20000000l /* the watcher's interval */
 #define AWAKE_MIN_NS 50000000ull
 #define JOB_AWAKE_MAX_NS 5000000000ull
-#define SIGNAL_BIT(sig) (1ull << ((sig) - 1))
 /*
  * Tracees stop; a client of --monitor connects; a report is requested; a timer of ptmem's
  * expires.
@@ -346,11 +345,6 @@ struct job {
 struct job *job_new(void)
 {
 	return xcalloc(1, sizeof(struct job));
-}
-
-void job_free(struct job *job)
-{
-	free(job);
 }
 
 /* -- stopping -- */

@@ -11,8 +11,7 @@ struct job;
 struct process;
 struct target;
 
-struct job *job_new(void);
-void job_free(struct job *job);
+struct job *job_new(void); /* the caller frees it */
 
 /*
  * The started program runs: from now on ptmem ignores the terminal's stop signals, which the

@@ -30,9 +30,9 @@
 #include "tracee/inject/inject.h"
 #include "tracee/os/maps.h"
 #include "tracee/os/ptrace.h"
+#include "tracee/pads/heap_sampling.h"
 #include "tracee/pads/pads.h"
 #include "tracee/state/event_sink.h"
-#include "tracee/state/heap_sampling.h"
 #include "tracee/state/journal.h"
 #include "tracee/state/module.h"
 #include "tracee/state/space.h"
@@ -53,6 +53,7 @@ static void process_leave_space(struct target *t, struct process *p, enum space_
 		if (t->loop.promote == s)
 			t->loop.promote = NULL;
 		requests_free(s);
+		heap_sampling_free(s->heap.sampling);
 		space_free(s);
 	} else if (s->processes.reader == p->pid || proc_is_dead(s->processes.reader)) {
 		process_move_reader(t, p);
@@ -287,7 +288,8 @@ static void exec_serve(struct target *t, struct thread *th)
 			return;
 		}
 	}
-	if (p->is_forked && !t->options.follow.exec && !t->is_released) {
+	if (p->is_forked && !p->is_left && !t->options.follow.exec && !t->is_released) {
+		p->is_left = true; /* what it forks is seen or not, by the way of following it */
 		left_children_add(t, p->pid);
 		timers_run_by(t, clock_now_ns() + LEFT_CHILDREN_WAIT_NS);
 	}
@@ -402,6 +404,7 @@ static struct process *add_child(struct target *t, struct thread *parent, pid_t 
 	struct process *p = process_add(t, pid, child);
 	p->is_vfork_child = flags & CLONE_VM;
 	p->is_forked = true;
+	p->is_left = parent->process->is_left;
 	return p;
 }
 

@@ -141,7 +141,7 @@ static void move_pc(struct target *t, struct thread *th, const struct move *m)
 static void move_calls(struct target *t, struct thread *th, const struct move *m)
 {
 	const struct address_space *s = th->process->space;
-	struct pad_slot *slot = t->hooks.pads->slot(th);
+	struct pad_slot *slot = pads_slot(th);
 	for (size_t i = 0; i < th->calls.list.count; i++) {
 		struct call *call = &th->calls.list.data[i];
 		uint64_t word = 0;

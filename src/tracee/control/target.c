@@ -224,9 +224,9 @@ void target_free(struct target *t)
 	faults_free(t);
 	pads_deinit(t);
 	job_end(t);
-	job_free(t->control->job);
+	free(t->control->job);
 	standby_free(t);
-	timers_free(t->control->timers);
+	free(t->control->timers);
 	free(t->control->own_settings);
 	vec_deinit(&t->control->unreadable);
 	left_children_deinit(&t->control->left);

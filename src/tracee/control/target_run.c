@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/globals.h"
+#include "tracee/calls/calls.h"
 #include "tracee/control/control.h"
 #include "tracee/control/faults.h"
 #include "tracee/control/job.h"
@@ -37,7 +38,7 @@ static void promote(struct target *t)
 	t->loop.promote = NULL;
 	uint32_t id = s->id;
 	standby_start(t);
-	pads_prepare(t, s);
+	promote_prepare(t, s);
 	uint64_t begin = clock_now_ns();
 	rt_boost_begin(&boost);
 	stop_all(t);
@@ -46,7 +47,7 @@ static void promote(struct target *t)
 	t->loop.promote = NULL;
 	bool is_alive = space_exists(t, id);
 	if (is_alive)
-		pads_promote(t, s, seccomp_pick_thread(t, s));
+		promote_functions(t, s, seccomp_pick_thread(t, s));
 	resume_all(t);
 	uint64_t pause = clock_now_ns() - begin;
 	t->stats.promote_ns += pause;

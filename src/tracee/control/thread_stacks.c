@@ -23,7 +23,7 @@
 #include "tracee/state/space.h"
 #include "tracee/state/target_state.h"
 #include "tracee/state/thread.h"
-#include "tracee/state/unwind_queries.h"
+#include "unwind/unwind.h"
 
 #define MAX_LOOKS 3
 
@@ -211,8 +211,7 @@ static void find_attached(struct target *t, struct thread *th, const struct arch
 		high = read_start_stack(th->tid);
 	if (!high) {
 		stack_window_at_stop(t, th, regs, &view);
-		const struct unwinder *u = th->process->space->sink.unwinder;
-		if (!u->outermost_sp(u->ctx, &view, &high))
+		if (!unwind_outermost_sp(th->process->space->sink.unwind, &view, &high))
 			high = find_high(maps, regs, t->arch);
 	}
 	pid_t reader = th->process->space->processes.reader;

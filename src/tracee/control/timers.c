@@ -23,11 +23,6 @@ struct timers *timers_new(void)
 	return xcalloc(1, sizeof(struct timers));
 }
 
-void timers_free(struct timers *timers)
-{
-	free(timers);
-}
-
 uint64_t timers_next(const struct target *t)
 {
 	return t->control->timers->next_ns;

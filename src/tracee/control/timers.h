@@ -7,8 +7,7 @@
 struct target;
 struct timers;
 
-struct timers *timers_new(void); /* Makes all of them due at once. */
-void timers_free(struct timers *timers);
+struct timers *timers_new(void); /* Makes all of them due at once; the caller frees them. */
 
 /* The time (clock_now_ns) of the next call of timers_run; UINT64_MAX = never. */
 uint64_t timers_next(const struct target *t);

@@ -114,8 +114,6 @@ void guardian_take_over(struct target *t, struct journal *journals, const struct
 void guardian_restore_masks(struct target *t)
 {
 	const struct guardian *g = t->recovery.guardian;
-	const uint64_t never = 1ull << (SIGKILL - 1) | 1ull << (SIGSTOP - 1);
-	const uint64_t trap = 1ull << (SIGTRAP - 1);
 	const struct thread *th;
 	if (!g || !g->masked_thread)
 		return;
@@ -123,8 +121,8 @@ void guardian_restore_masks(struct target *t)
 		uint64_t mask = 0;
 		if (ptrace_get_sigmask(th->tid, &mask) != 0)
 			continue;
-		mask |= never;
-		if (mask == ~trap || (mask == ~0ull && th->tid == g->masked_thread))
+		mask |= SIGNALS_UNBLOCKABLE;
+		if (mask == ~SIGTRAP_BIT || (mask == ~0ull && th->tid == g->masked_thread))
 			ptrace_set_sigmask(th->tid, g->mask);
 	}
 }

@@ -19,26 +19,19 @@
 #include "tracee/state/target_state.h"
 #include "tracee/state/thread.h"
 
-#define SIGNAL_BIT(sig) (1ull << ((sig) - 1))
-#define SIGTRAP_BIT SIGNAL_BIT(SIGTRAP)
 /* Signals that cannot be blocked, or that libc reserves. */
-#define NEVER_BLOCKED (SIGNAL_BIT(SIGKILL) | SIGNAL_BIT(SIGSTOP) | SIGNAL_BIT(32) | SIGNAL_BIT(33))
+#define NEVER_BLOCKED (SIGNALS_UNBLOCKABLE | SIGNAL_BIT(32) | SIGNAL_BIT(33))
 
 static bool is_default_action(const struct proc_status *st)
 {
 	return !((st->ignored | st->caught) & SIGTRAP_BIT);
 }
 
+/* Whether @sig of @pid has the default action. */
 static bool has_default(pid_t pid, int sig)
 {
 	struct proc_status st;
 	return proc_status_read(pid, &st) == 0 && !((st.ignored | st.caught) & SIGNAL_BIT(sig));
-}
-
-/* Whether SIGTRAP of @pid has the default action. */
-static bool has_default_action(pid_t pid)
-{
-	return has_default(pid, SIGTRAP);
 }
 
 static int set_action(struct target *t, struct thread *th, taddr_t action, taddr_t old)
@@ -150,7 +143,7 @@ int trap_handler_install(struct target *t, struct address_space *s, struct threa
 static void warn_lost(struct process *p)
 {
 	if (!p->space->recovery.had_trap_handler || p->is_vfork_child ||
-	    !has_default_action(p->pid))
+	    !has_default(p->pid, SIGTRAP))
 		return;
 	p->space->recovery.had_trap_handler = false;
 	log_warn("process %d no longer handles SIGTRAP, which may end it now: the kernel removes "
@@ -188,7 +181,7 @@ static bool is_ours(struct target *t, struct thread *th, taddr_t handler)
 	taddr_t scratch = ROUND_DOWN(regs.word[t->arch->sp] - SCRATCH_BELOW, (taddr_t)16);
 	int rc = set_action(t, th, 0, scratch);
 	if (rc == -EFAULT)
-		return !has_default_action(th->process->pid);
+		return !has_default(th->process->pid, SIGTRAP);
 	return rc == 0 && space_read(th->process->space, scratch, action, sizeof(action)) == 0 &&
 	       action[0] == handler;
 }
@@ -233,7 +226,7 @@ void trap_handler_remove(struct target *t, struct address_space *s)
 		return;
 	for (size_t i = 0; i < t->processes.count; i++) {
 		struct process *p = t->processes.data[i];
-		if (p->space != s || has_default_action(p->pid))
+		if (p->space != s || has_default(p->pid, SIGTRAP))
 			continue;
 		struct thread *th = pick_thread(t, p);
 		if (th && is_ours(t, th, r->page))

@@ -18,10 +18,6 @@
 #include "tracee/state/target_state.h"
 #include "tracee/state/thread.h"
 
-struct thread;
-
-#define SIGTRAP_BIT (1ull << (SIGTRAP - 1))
-
 /*
  * Signals that arrive while @th works for us. They are delivered afterwards, each with its own
  * siginfo: the kernel takes signal and siginfo from the thread's last stop, which must be a stop
@@ -34,15 +30,6 @@ struct held {
 	bool is_quiet; /* signals are blocked */
 	uint64_t mask; /* the mask before */
 };
-
-/* A system call instruction in the text of a space, used for injected calls. */
-
-struct address_space;
-struct target;
-
-/* Holds and blocks signals while a thread works for ptmem: inject.c. */
-
-#define NEVER_BLOCKED (1ull << (SIGKILL - 1) | 1ull << (SIGSTOP - 1))
 
 /*
  * Blocks all further signals until the end of the work; a guardian would restore the mask, too.
@@ -65,7 +52,7 @@ static void held_block_again(struct thread *th, struct held *held)
 {
 	uint64_t mask;
 	if (!held->is_quiet || ptrace_get_sigmask(th->tid, &mask) != 0 ||
-	    (mask | NEVER_BLOCKED) == ~SIGTRAP_BIT)
+	    (mask | SIGNALS_UNBLOCKABLE) == ~SIGTRAP_BIT)
 		return;
 	held->is_quiet = false;
 	held_block(th, held);

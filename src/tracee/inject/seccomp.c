@@ -468,7 +468,7 @@ static bool try_signals(volatile int *step)
 {
 	const struct sigaction action = {.sa_handler = on_signal};
 	siginfo_t info = {.si_signo = SIGTRAP, .si_code = SI_QUEUE};
-	const uint64_t mask = 1ull << (SIGTRAP - 1);
+	const uint64_t mask = SIGTRAP_BIT;
 	sigset_t empty;
 	*step = CALL_SET_ACTION;
 	if (sigaction(SIGTRAP, &action, NULL) != 0)

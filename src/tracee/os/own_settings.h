@@ -37,11 +37,6 @@ struct rt_boost {
 void rt_boost_begin(struct rt_boost *b);
 void rt_boost_end(struct rt_boost *b);
 
-/*
- * Settings of ptmem's own process that are changed while it traces. A program that it starts must
- * not inherit them.
- */
-
 struct own_settings;
 
 /*

@@ -75,6 +75,8 @@ static int pagemap_scan(int pagemap, uint64_t categories, taddr_t *at, taddr_t e
 
 #define ENTRY_PRESENT (UINT64_C(1) << 63) /* bits of an entry of pagemap */
 #define ENTRY_SWAPPED (UINT64_C(1) << 62)
+#define ENTRY_FILE (UINT64_C(1) << 61)
+#define ENTRY_EXCLUSIVE (UINT64_C(1) << 56)
 #define PAGEMAP_BATCH 4096u
 
 typedef void found_fn(void *ctx, taddr_t start, taddr_t end);
@@ -189,19 +191,12 @@ void present_find(struct present *p, taddr_t start, taddr_t end, found_fn *fn, v
  * of them do. See pagemap.h.
  */
 
-/* Bits of an entry of pagemap. */
-#define ENTRY_PRESENT (UINT64_C(1) << 63)
-#define ENTRY_SWAPPED (UINT64_C(1) << 62)
-#define ENTRY_FILE (UINT64_C(1) << 61)
-#define ENTRY_EXCLUSIVE (UINT64_C(1) << 56)
-#define ENTRIES 4096u
-
 struct pagemap_reader {
 	pid_t pid;
 	int pagemap;
 	bool has_no_scan;
 	struct resident *out;
-	uint64_t *entry; /* ENTRIES */
+	uint64_t *entry; /* PAGEMAP_BATCH */
 };
 
 /* -- ranges -- */
@@ -289,9 +284,9 @@ static uint32_t entry_flags(const struct pagemap_reader *r, uint64_t entry, tadd
 static int read_entries(struct pagemap_reader *r, const struct map *m, size_t first)
 {
 	if (!r->entry)
-		r->entry = xmalloc(ENTRIES * sizeof(*r->entry));
+		r->entry = xmalloc(PAGEMAP_BATCH * sizeof(*r->entry));
 	for (taddr_t at = m->start; at < m->end;) {
-		size_t want = MIN((m->end - at) / PAGE_SIZE_MIN, ENTRIES) * sizeof(*r->entry);
+		size_t want = MIN((m->end - at) / PAGE_SIZE_MIN, PAGEMAP_BATCH) * sizeof(*r->entry);
 		off_t offset = (off_t)(at / PAGE_SIZE_MIN * sizeof(*r->entry));
 		ssize_t got = pread(r->pagemap, r->entry, want, offset);
 

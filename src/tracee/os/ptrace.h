@@ -61,11 +61,6 @@ bool wait_for_child(unsigned ms);
  */
 int wait_peek(pid_t tid, bool no_wait, struct wait_report *out);
 
-/*
- * One checked function per ptrace request. All return 0 or -errno; -ESRCH means that the thread is
- * gone (or not stopped), a normal event that the loop handles.
- */
-
 struct sock_filter;
 
 /*
@@ -106,5 +101,10 @@ int ptrace_set_sigmask(pid_t tid, uint64_t mask);
  * caller has filters itself.
  */
 int ptrace_get_filter(pid_t tid, unsigned index, struct sock_filter *out);
+
+/* Masks of signals, as the kernel has them. */
+#define SIGNAL_BIT(sig) (1ull << ((sig) - 1))
+#define SIGTRAP_BIT SIGNAL_BIT(SIGTRAP)
+#define SIGNALS_UNBLOCKABLE (SIGNAL_BIT(SIGKILL) | SIGNAL_BIT(SIGSTOP))
 
 #endif

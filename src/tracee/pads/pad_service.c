@@ -1,21 +1,21 @@
-/* Which pads read the counter. */
+/*
+ * Stops of threads in pads: their requests, a counter that cannot be read, exceptions.
+ */
 #include "tracee/pads/pads.h"
 
 #include <signal.h>
 
 #include "base/log.h"
-#include "tracee/calls/calls.h"
-#include "tracee/calls/client_request.h"
-#include "tracee/calls/stack_scan.h"
+#include "tracee/inject/stack_scan.h"
 #include "tracee/os/ptrace.h"
+#include "tracee/pads/heap_sampling.h"
 #include "tracee/pads/pad_memory.h"
 #include "tracee/pads/pad_state.h"
 #include "tracee/pads/ring.h"
-#include "tracee/state/heap_sampling.h"
 #include "tracee/state/space.h"
 #include "tracee/state/target_state.h"
 #include "tracee/state/thread.h"
-#include "tracee/state/unwind_queries.h"
+#include "unwind/unwind.h"
 
 void pads_set_gap(const struct target *t, struct address_space *s)
 {
@@ -211,7 +211,7 @@ enum trap_answer pads_serve_leave(struct target *t, struct thread *th, struct tr
 		.kind = is_realloc ? HEAP_REALLOC_END : HEAP_ALLOC,
 		.function = probe->function,
 		.addr = slot->result,
-		.sample_shift = pads_slot_shift(s, slot),
+		.sample_shift = heap_sampling_slot_shift(s, slot),
 		.size = args.size,
 		.align = args.align,
 		.old_addr = is_realloc ? args.block : 0,
@@ -294,7 +294,7 @@ uint32_t pads_outer_kind(struct target *t, struct thread *th, const struct arch_
 	bool is_alive = space_read(s, slot->return_at, &word, sizeof(word)) == 0 &&
 			word == slot->return_to;
 	stack_window_at_entry(t, th, regs, sp, &view);
-	if (unwinder_in_signal(s->sink.unwinder, &view, pad_call_end(slot)))
+	if (unwind_in_signal(s->sink.unwind, &view, pad_call_end(slot)))
 		return 0; /* a call in a signal handler is outermost again */
 	if (is_alive && sp <= slot->return_at) /* equal: by a jump instead of a call */
 		return slot->kind;

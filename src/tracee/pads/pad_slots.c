@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "tracee/pads/heap_sampling.h"
 #include "tracee/pads/pads.h"
 
 /* The deep cache of slot @index, or -1. */
@@ -206,7 +207,7 @@ int pad_slots_add(struct pad_memory *m, uint64_t thread_pointer, taddr_t stack_l
 		return -ENOSPC;
 	slot = pad_memory_slot(m, index);
 	if (!slot->thread_pointer && m->written.flags & PAD_SAMPLING)
-		pad_sampling_seed_slot(m, index);
+		heap_sampling_seed_slot(m, index);
 	slot->thread_pointer = thread_pointer;
 	slot->index = index;
 	pad_memory_place_ring(m, index);

@@ -1,10 +1,13 @@
-/* Pads (trampolines) in one address space: what the files of this directory share. */
+/*
+ * Pads (trampolines) in one address space: what the files of this directory and calls/promote.c
+ * share.
+ */
 #ifndef PTMEM_TRACEE_PADS_PAD_STATE_H
 #define PTMEM_TRACEE_PADS_PAD_STATE_H
 
 #include "arch/pad.h"
 #include "base/types.h"
-#include "tracee/calls/stack_scan.h"
+#include "tracee/inject/stack_scan.h"
 #include "tracee/pads/pad_memory.h"
 #include "tracee/pads/ring.h"
 #include "tracee/state/space.h"
@@ -65,10 +68,6 @@ void pads_exchange_return(const struct pads *p, struct address_space *s, taddr_t
 
 /* A thread of the target opens and maps the files of the shared memory. */
 
-struct address_space;
-struct target;
-struct thread;
-
 /* Creates the memory of @p, whose space is @s; @th is stopped and makes the calls. 0 or -errno. */
 int pads_open_memory(struct target *t, struct address_space *s, struct thread *th, struct pads *p);
 /* Adds slots; returns whether more can be added later. @th is stopped and makes the calls. */
@@ -93,21 +92,6 @@ int64_t pads_mmap(struct target *t, struct thread *th, const uint64_t args[6]);
 
 trap_fn pads_serve_entry, pads_serve_leave, pads_serve_full;
 
-/*
- * The enum pad_kind of the pad call that @th, at the breakpoint of a watched function, is in; 0 =
- * none.
- */
-uint32_t pads_outer_kind(struct target *t, struct thread *th, const struct arch_regs *regs);
-
-/* Exceptions inside calls that pads entered; calls/calls.c has an overview. */
-
-struct arch_regs;
-
-/* @th is about to create an exception; has thrown one. */
-void pads_suspend(struct target *t, struct thread *th, const struct arch_regs *regs);
-void pads_raise(struct thread *th, taddr_t exception);
-/* @exception was caught in the frame at @sp. */
-void pads_resume(struct thread *th, taddr_t exception, taddr_t sp);
 /* The word in the return slot of the original during the call of @slot, which belongs to @th. */
 taddr_t pads_return_to(const struct thread *th, const struct pad_slot *slot);
 

@@ -19,9 +19,10 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
-#include "tracee/calls/stack_scan.h"
 #include "tracee/inject/seccomp.h"
+#include "tracee/inject/stack_scan.h"
 #include "tracee/os/ptrace.h"
+#include "tracee/pads/heap_sampling.h"
 #include "tracee/pads/own_code.h"
 #include "tracee/pads/pad_memory.h"
 #include "tracee/pads/pad_state.h"
@@ -30,7 +31,7 @@
 #include "tracee/state/space.h"
 #include "tracee/state/target_state.h"
 #include "tracee/state/thread.h"
-#include "tracee/state/unwind_queries.h"
+#include "unwind/unwind.h"
 
 /* The state at the fork: the parent continues before the child's memory is made. */
 struct pad_fork_snapshot {
@@ -165,7 +166,7 @@ static void take_over(struct target *t, struct thread *th, const struct pad_fork
 	struct pads *p = s->pads = h->pads;
 	pads_set_gap(t, s);
 	pads_follow_losing(t, p);
-	pads_start_sampling(t, s);
+	heap_sampling_start_pads(t, s);
 	pad_owner_add(&t->pads->owner, &p->memory);
 	s->own.shared = h->at;
 	s->own.shared_size = p->memory.layout.file_size;
@@ -175,11 +176,11 @@ static void take_over(struct target *t, struct thread *th, const struct pad_fork
 	p->owner.data[h->slot.index] = th->tid;
 	pad_thread(th)->slot = h->slot.index;
 	pad_thread(th)->pointer = h->slot.thread_pointer;
-	if (s->sink.unwinder)
-		s->sink.unwinder->set_rule_memory(
-			s->sink.unwinder->ctx,
+	if (s->sink.unwind)
+		unwind_set_memory(
+			s->sink.unwind,
 			(struct unwind_rule *)(void *)(p->memory.base + p->memory.layout.rules),
-			h->options.rule_bits);
+			h->options.rule_bits, NULL, NULL);
 }
 
 /* @s cannot have its own memory: at least its thread must not return into the pad. */
@@ -217,7 +218,7 @@ void pads_thread_started(struct target *t, struct thread *th)
  * The lifetime of pads.
  */
 
-static void answer_blocks(struct address_space *s)
+void pads_answer_blocks(struct address_space *s)
 {
 	if (s->pads)
 		pad_memory_set_flags(&s->pads->memory,
@@ -226,20 +227,6 @@ static void answer_blocks(struct address_space *s)
 
 void pads_init(struct target *t)
 {
-	static const struct pad_hooks hooks = {
-		.catch_up = pads_catch_up,
-		.slot = pads_slot,
-		.outer_kind = pads_outer_kind,
-		.take_deleted = pads_take_deleted,
-		.answer_blocks = answer_blocks,
-		.filter = pads_filter,
-		.add_totals = pads_add_totals,
-		.set_sample_shift = pads_set_sample_shift,
-		.suspend = pads_suspend,
-		.raise = pads_raise,
-		.resume = pads_resume,
-	};
-	t->hooks.pads = &hooks;
 	t->pads = xcalloc(1, sizeof(*t->pads));
 	pad_owner_init(&t->pads->owner);
 }

@@ -1,9 +1,10 @@
 /*
  * Pads: trampolines that record calls of hot functions in shared memory, instead of a breakpoint
  * stop for each. arch/pad.h is the contract with the code in the target. A space with pads has a
- * struct pads (pad_state.h), which is private to this directory. In this order: their life,
- * promotion of breakpoints to pads, slots of threads, delivery of records, stamps, sampling,
- * forks, and what happens when the program unmaps or replaces their memory, or ptmem detaches.
+ * struct pads (pad_state.h), which is private to this directory and to calls/promote.c, which makes
+ * them. In this order: their life, slots of threads, delivery of records, calls that threads are
+ * in, stamps, forks, and what happens when the program unmaps or replaces their memory, or ptmem
+ * detaches.
  */
 #ifndef PTMEM_TRACEE_PADS_PADS_H
 #define PTMEM_TRACEE_PADS_PADS_H
@@ -16,22 +17,12 @@
 #include "tracee/inject/stub_area.h"
 #include "tracee/pads/pad_memory.h"
 
-/*
- * Pads: trampolines that record calls of hot functions in shared memory, instead of a breakpoint
- * stop for each. arch/pad.h is the contract with the code in the target. A space with pads has a
- * struct pads, which is private to this directory:
- *
- *	pads.h       turns breakpoints into pads
- *	pad_state.h   handles requests of pads
- *	pads.h  delivers their records
- *	pads.h   assigns slots to threads
- *	pads.h, pads.h, pads.h, pads.h
- */
-
 struct address_space;
+struct arch_regs;
 struct target;
+struct thread;
 
-/* Registers the pad_hooks for lower layers. Once for each target. */
+/* Once for each target. */
 void pads_init(struct target *t);
 /* All address spaces are gone. */
 void pads_deinit(struct target *t);
@@ -53,21 +44,6 @@ taddr_t pads_mapped_at(const struct address_space *s, uint64_t *size_out);
 
 /* Frees ptmem's side. */
 void pads_free(struct target *t, struct address_space *s);
-
-/*
- * Promotion of hot functions from breakpoints to pads.
- */
-
-struct thread;
-
-/* What promotion needs to know, and what takes long to find, while the threads of @s run. */
-void pads_prepare(struct target *t, struct address_space *s);
-
-/*
- * Promotes every watched function of @s whose entry is still a breakpoint; all threads are stopped,
- * @th is one of them. Called again for functions found later. 0 or -errno.
- */
-int pads_promote(struct target *t, struct address_space *s, struct thread *th);
 
 /* Assigns slots to threads, and sets the bounds of their stacks. */
 
@@ -126,7 +102,10 @@ void pads_catch_up(struct target *t, struct address_space *s);
 /* The same; returns whether a record of @th was among them. */
 bool pads_catch_up_on(struct target *t, const struct thread *th);
 
-/* pad_hooks.take_deleted */
+/*
+ * Whether @th, at a breakpoint of a function that releases @block, is inside a delete of it that
+ * was already reported before pads knew the thread.
+ */
 bool pads_take_deleted(struct target *t, struct thread *th, taddr_t block);
 
 /*
@@ -141,6 +120,22 @@ bool pads_are_corrupt(struct address_space *s);
 uint64_t pads_time_error(const struct address_space *s);
 /* Reads the rings for the last time. */
 void pads_finish(struct target *t, struct address_space *s);
+
+/* Calls that pads entered, at breakpoints of functions called inside. */
+
+/* The enum pad_kind of the pad call that @th, at a watched function's entry, is in; 0 = none. */
+uint32_t pads_outer_kind(struct target *t, struct thread *th, const struct arch_regs *regs);
+
+/* From now on pads of @s pass requests about plain blocks to ptmem. */
+void pads_answer_blocks(struct address_space *s);
+
+/*
+ * Exceptions; calls/calls.c has an overview. @th is about to create one; has thrown one; one was
+ * caught in the frame at @sp.
+ */
+void pads_suspend(struct target *t, struct thread *th, const struct arch_regs *regs);
+void pads_raise(struct thread *th, taddr_t exception);
+void pads_resume(struct thread *th, taddr_t exception, taddr_t sp);
 
 /*
  * Pads read the CPU's counter for their stamps (arch/pad.h, Times), if they can: the kernel may not
@@ -158,27 +153,6 @@ bool pads_skip_ticks(struct target *t, struct thread *th);
 
 /* Whether the program has pads that write no stamps: then their rings must be read often. */
 bool pads_lack_stamps(const struct target *t);
-
-/*
- * What pads need for sampling (arch/pad.h, Sampling): the table of distances, the seeds of their
- * generators and the filter; and the exact totals that they count.
- */
-
-/* Initializes slot @index at its first use. */
-void pad_sampling_seed_slot(const struct pad_memory *m, uint32_t index);
-
-/* The shift of the sampled call that the thread of @slot is in; the slot may hold any value. */
-uint8_t pads_slot_shift(const struct address_space *s, const struct pad_slot *slot);
-
-/* Computes what takes long, while threads run. */
-void pads_prepare_sampling(struct target *t);
-/* Sets up sampling for the pads to be created in @s. */
-void pads_start_sampling( struct target *t, struct address_space *s);
-
-/* As in struct pad_hooks. */
-void pads_filter(struct address_space *s, taddr_t addr, bool is_sample);
-void pads_set_sample_shift(struct address_space *s, uint32_t shift);
-void pads_add_totals(const struct address_space *s, struct call_totals *totals);
 
 /* Pads in a forked child. */
 

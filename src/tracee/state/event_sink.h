@@ -1,6 +1,6 @@
 /*
  * Events in the traced processes, as reported to a sink. A callback may be NULL if its comment says
- * so. Queries about stacks are in unwinder.h.
+ * so.
  */
 #ifndef PTMEM_TRACEE_STATE_EVENT_SINK_H
 #define PTMEM_TRACEE_STATE_EVENT_SINK_H

@@ -5,6 +5,8 @@
 #ifndef PTMEM_TRACEE_STATE_HEAP_EVENT_H
 #define PTMEM_TRACEE_STATE_HEAP_EVENT_H
 
+#include <sys/types.h>
+
 #include "arch/arch.h"
 #include "base/heap_calls.h"
 #include "base/types.h"
@@ -34,6 +36,7 @@ enum heap_event_kind {
 struct stack_view {
 	struct arch_unwind_regs regs;
 	bool is_stopped;  /* regs.pc is the thread's pc, not a return address */
+	pid_t stopped;    /* the thread, if ptrace has stopped it at this stack; else 0 */
 	bool is_copy;     /* memory beyond data is not available, although the stack may continue */
 	taddr_t start;
 	const uint8_t *data;

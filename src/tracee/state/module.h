@@ -26,14 +26,6 @@ struct registry { /* zeroed = empty */
 	uint32_t last_module_id;
 };
 
-/*
- * An ELF object mapped into a target: executable, library, ld.so or vdso.
- *
- * One struct module is one mapping of one file. It keeps its id and its file after it was unmapped,
- * so that earlier addresses can still be symbolized. Forked processes share modules by reference
- * counting.
- */
-
 struct address_space;
 struct elf_file;
 struct map;

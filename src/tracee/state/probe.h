@@ -12,12 +12,6 @@
 #include "base/elf_file.h"
 #include "tracee/state/heap_event.h"
 
-/*
- * --soname-synonyms=somalloc=PATTERN selects the objects whose allocators are watched. libc's and
- * libstdc++'s always are. Others are watched without the option, or if their soname matches PATTERN
- * ("NONE": an object without one, such as the executable).
- */
-
 /* @synonyms: the option's value, "SYNONYM=PATTERN,..."; NULL = not given. */
 bool soname_is_watched(struct elf_file *file, const char *synonyms);
 

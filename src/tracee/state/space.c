@@ -11,7 +11,6 @@
 #include "base/proc.h"
 #include "tracee/os/maps.h"
 #include "tracee/os/own_settings.h"
-#include "tracee/state/heap_sampling.h"
 #include "tracee/state/journal.h"
 #include "tracee/state/module.h"
 
@@ -108,7 +107,6 @@ void space_free(struct address_space *s)
 	module_list_deinit(&s->modules);
 	trap_table_deinit(&s->traps);
 	own_memory_deinit(&s->own);
-	heap_sampling_free(s->heap.sampling);
 	close_files(s);
 	free(s);
 }

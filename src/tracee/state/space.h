@@ -75,15 +75,6 @@ const struct stub_area *space_find_area(const struct address_space *s, taddr_t a
 /* Whether ptmem mapped the memory at @addr; false for stubs at the end of a text. */
 bool space_is_own(const struct address_space *s, taddr_t addr);
 
-/*
- * An address space of the target: its mappings, the traps in its text, and access to its memory.
- *
- * Threads and vfork children share their space; a forked child gets a copy. A space lives as long
- * as processes use it.
- *
- * Owns: references to modules, traps, stub areas, the descriptors of /proc/PID/mem and maps.
- */
-
 /* How often and for how long ptmem stopped a space. */
 struct space_pauses {
 	uint64_t attach_ns;    /* all threads, to attach; 0 = it was started */
@@ -161,9 +152,9 @@ struct space_recovery {
 
 struct heap_sampling;
 struct registry;
-struct unwinder;
+struct unwind;
 
-/* For the events of its heap. */
+/* For the events of its heap; freed before the space, by the directories that fill them. */
 struct space_heap {
 	struct pools *pools;   /* pools that the program announced; NULL = none; owned */
 	struct heap_sampling *sampling; /* --heap-sample; NULL = none; owned */
@@ -172,7 +163,7 @@ struct space_heap {
 /* What belongs to the event sink. */
 struct space_sink {
 	void *user;            /* its data; NULL = not profiled */
-	const struct unwinder *unwinder; /* belongs to user */
+	struct unwind *unwind; /* belongs to user; NULL if that is */
 };
 
 struct address_space {

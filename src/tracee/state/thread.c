@@ -71,7 +71,7 @@ static void copy_stack(struct thread *th, taddr_t sp, struct stack_view *view)
 	w->size = n > 0 ? (size_t)n : 0;
 	*view = (struct stack_view){
 		.start = sp, .data = w->copy, .size = w->size,
-		.read = read_outside, .read_ctx = th,
+		.read = read_outside, .read_ctx = th, .stopped = th->tid,
 	};
 }
 
@@ -241,10 +241,10 @@ static size_t thread_table_count(const struct thread_table *table)
 }
 
 /* The thread with @tid, or NULL. */
-static struct thread *thread_table_find(const struct thread_table *table, pid_t tid)
+struct thread *thread_find(const struct target *t, pid_t tid)
 {
 	struct thread *const *found =
-		hash_find(&table->by_tid, hash_u64((uint64_t)tid), th, (*th)->tid == tid);
+		hash_find(&t->threads.by_tid, hash_u64((uint64_t)tid), th, (*th)->tid == tid);
 	return found ? *found : NULL;
 }
 
@@ -308,11 +308,6 @@ bool step_is_left_over(const struct target *t, const struct thread *th)
  * Adding and removing, stopping and resuming threads and processes. There are few processes: a list
  * is sufficient.
  */
-
-struct thread *thread_find(const struct target *t, pid_t tid)
-{
-	return thread_table_find(&t->threads, tid);
-}
 
 uint32_t thread_count(const struct target *t)
 {

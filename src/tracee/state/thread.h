@@ -1,9 +1,6 @@
 /*
  * Threads and processes of a target, and the state of each: the watched calls that a thread is in,
- * the copied top of its stack, stops that were consumed from the kernel but not handled yet. State
- * of a thread (enum thread_state): NEW, announced, until its first stop; RUNNING, resumed, until
- * any stop; STOPPED, at a stop that was handled, until it is resumed, or held while all threads
- * are stopped; LISTENING, at the stop that reports a group stop, until SIGCONT or an interrupt.
+ * the copied top of its stack, stops that were consumed from the kernel but not handled yet.
  */
 #ifndef PTMEM_TRACEE_STATE_THREAD_H
 #define PTMEM_TRACEE_STATE_THREAD_H
@@ -180,8 +177,6 @@ bool pending_stops_take_deferred(struct pending_stops *ps, struct wait_report *o
 bool pending_stops_has_exit(const struct pending_stops *ps, pid_t tid);
 
 /*
- * Threads and processes of a target, and the state of each.
- *
  * State of a thread:
  *
  *	state     means                           left by
@@ -201,6 +196,7 @@ struct process {
 	bool is_vfork_child;        /* shares the space only until exec or exit */
 	bool is_started;            /* by us: our child */
 	bool is_forked;             /* by a followed process */
+	bool is_left;               /* a left child (left_children.h), or forked by one */
 	bool is_execing;            /* its first instruction is still to come */
 	bool is_first_image;        /* runs the program that ptmem was started with */
 	bool is_attaching;          /* its threads are being seized; nothing is installed yet */

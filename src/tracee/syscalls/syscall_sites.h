@@ -93,16 +93,6 @@ void syscall_known_deinit(struct syscall_known *k);
 bool syscall_callers_numbers(struct syscall_text *t, struct syscall_known *known, size_t function,
 			     struct arch_value value, struct syscall_numbers *out);
 
-/*
- * Finds the system call instructions in a program's text, for SYSCALLS_SITES (syscalls.h).
- *
- * Each object's code is searched for instructions that may make a watched call: the number is known
- * to be a watched one, or one of several known numbers, or it is unknown. A breakpoint at each of
- * them sends the thread through a stub, which makes the call and jumps back; all other calls run at
- * full speed. This is complete only if code that could not be decoded from a function's start
- * contains nothing that looks like a system call instruction. Internal to src/tracee.
- */
-
 struct mapping_range;
 struct module;
 struct address_space;

@@ -2,7 +2,7 @@
  * Finds code addresses on the stacks of stopped threads: all pcs, by the unwinder, or every word of
  * a stack that cannot be walked to its end.
  */
-#include "tracee/calls/stack_scan.h"
+#include "tracee/inject/stack_scan.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@
 #include "tracee/state/target_state.h"
 #include "tracee/state/thread.h"
 #include "tracee/state/trap_table.h"
-#include "tracee/state/unwind_queries.h"
+#include "unwind/unwind.h"
 
 #define MAIN_STACK_ROOM (1ull << 30)
 #define STACK_SCAN_MAX (16u << 20)
@@ -102,7 +102,7 @@ static void each_pc(struct target *t, struct address_space *s, struct thread *th
 {
 	struct arch_regs regs;
 	struct stack_view view;
-	bool is_whole = false;
+	enum unwind_end end = UNWIND_NO_CFI;
 	int rc = ptrace_get_regs(th->tid, &regs);
 	if (rc != 0 && !th->vfork.is_waiting)
 		return;
@@ -110,8 +110,8 @@ static void each_pc(struct target *t, struct address_space *s, struct thread *th
 		regs = th->vfork.regs;
 	_cleanup_free_ taddr_t *pcs = xmalloc(MAX_PCS * sizeof(*pcs));
 	stack_window_at_stop(t, th, &regs, &view);
-	const struct unwinder *u = s->sink.unwinder;
-	size_t n = u ? u->stack_pcs(u->ctx, &view, pcs, MAX_PCS, &is_whole) : 0;
+	size_t n = s->sink.unwind ?
+		unwind_walk_stopped(s->sink.unwind, &view, pcs, MAX_PCS, &end) : 0;
 	for (size_t i = 0; i < n; i++)
 		fn(ctx, pcs[i]);
 	for (size_t i = 0; i < th->calls.list.count; i++) {
@@ -120,7 +120,7 @@ static void each_pc(struct target *t, struct address_space *s, struct thread *th
 				      call->stub_return))
 			fn(ctx, call->stub_return);
 	}
-	if (!is_whole) {
+	if (end != UNWIND_COMPLETE) {
 		log_debug("thread %d: its stack cannot be walked to the end (%zu frames, the last "
 			  "at %#lx)",
 			  th->tid, n, n > 0 ? (unsigned long)pcs[n - 1] : 0ul);

@@ -1,11 +1,17 @@
-/* See heap_sampling.h. */
-#include "tracee/state/heap_sampling.h"
+/*
+ * --heap-sample: the set of samples, a hash table with linear probing, and what pads need.
+ */
+#include "tracee/pads/heap_sampling.h"
 
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/byte_sampler.h"
 #include "base/hash.h"
+#include "tracee/pads/pad_memory.h"
+#include "tracee/pads/pad_state.h"
 #include "tracee/state/heap_event.h"
 #include "tracee/state/space.h"
 #include "tracee/state/target_state.h"
@@ -46,11 +52,79 @@ static bool take(struct heap_sampling *h, taddr_t addr)
 	return found;
 }
 
-void heap_sampling_each(const struct heap_sampling *h, void (*fn)(void *ctx, taddr_t addr),
-			void *ctx)
+/* -- what pads need: the table of distances, the seeds of their generators, the filter -- */
+
+static uint64_t *distances(const struct pad_memory *m)
 {
-	for (size_t i = 0; h && hash_next(&h->set.index, &i); i++)
-		fn(ctx, h->set.slot[i]);
+	return (uint64_t *)(void *)(m->base + PAD_DISTANCES_OFFSET);
+}
+
+/*
+ * Midpoints of equally probable parts of the distribution: their mean differs from the interval by
+ * 5 millionths; for a table of random distances it would be off by 1 / 256.
+ */
+void heap_sampling_prepare(struct target *t)
+{
+	const double count = 1u << PAD_DISTANCE_BITS;
+	const double unit = (double)(t->options.samples.heap << PAD_SHIFT_MAX);
+
+	if (t->pads->distances)
+		return;
+	t->pads->distances = xmalloc(PAD_DISTANCES_SIZE);
+	for (uint32_t i = 0; i < 1u << PAD_DISTANCE_BITS; i++)
+		t->pads->distances[i] = (uint64_t)(-log((i + 0.5) / count) * unit);
+}
+
+void heap_sampling_seed_slot(const struct pad_memory *m, uint32_t index)
+{
+	struct pad_slot *slot = pad_memory_slot(m, index);
+	uint64_t random = hash_u64(m->sample_seed + index);
+
+	slot->random = random;
+	slot->left_shift = m->written.sample_shift;
+	slot->left = pad_distance(distances(m)[pad_distance_index(random)], slot->left_shift);
+}
+
+static struct pad_filter *filter(const struct pad_memory *m)
+{
+	return (struct pad_filter *)(void *)(m->base + PAD_FILTER_OFFSET);
+}
+
+/* The block at @addr becomes a sample, or no longer is one. */
+static void set_filter(struct address_space *s, taddr_t addr, bool is_sample)
+{
+	if (!s->pads)
+		return;
+	struct pad_filter *f = filter(&s->pads->memory);
+	if (is_sample)
+		pad_filter_add(f, addr);
+	else if (pad_filter_take(f, addr) == PAD_FILTER_MAYBE)
+		pad_filter_decrement(f, addr);
+}
+
+void heap_sampling_start_pads(struct target *t, struct address_space *s)
+{
+	struct pad_memory *m = &s->pads->memory;
+	const struct heap_sampling *h = s->heap.sampling;
+
+	if (!h)
+		return;
+	heap_sampling_prepare(t);
+	pad_memory_set_sample_interval(m, t->options.samples.heap);
+	pad_memory_set_sample_shift(m, t->options.samples.shift);
+	m->sample_seed = hash_u64(t->options.samples.seed ^ (uint64_t)s->id << 32);
+	memcpy(distances(m), t->pads->distances, PAD_DISTANCES_SIZE);
+	for (uint32_t i = 0; i < m->slots.used; i++)
+		heap_sampling_seed_slot(m, i);
+	for (size_t i = 0; hash_next(&h->set.index, &i); i++)
+		pad_filter_add(filter(m), h->set.slot[i]);
+}
+
+uint8_t heap_sampling_slot_shift(const struct address_space *s, const struct pad_slot *slot)
+{
+	uint32_t sampled = __atomic_load_n(&slot->is_sampled, __ATOMIC_RELAXED);
+
+	return sampled ? (uint8_t)MIN(sampled - 1, s->pads->memory.written.shift_max) : 0;
 }
 
 /* -- lifetime -- */
@@ -83,7 +157,7 @@ void heap_sampling_fork(const struct target *t, const struct address_space *pare
 	hash_copy(&h->set, &from->set);
 	for (size_t i = 0; i < from->moving.count; i++)
 		*vec_add(&h->moving) = from->moving.data[i];
-	t->hooks.pads->add_totals(parent, &h->totals);
+	heap_sampling_add_totals(parent, &h->totals);
 }
 
 void heap_sampling_free(struct heap_sampling *h)
@@ -105,7 +179,8 @@ static void set_shift(struct target *t, struct address_space *s)
 	h->shift = (uint8_t)t->options.samples.shift;
 	h->sampler.interval = t->options.samples.heap << h->shift;
 	h->sampler.left = byte_sampler_draw(&h->sampler);
-	t->hooks.pads->set_sample_shift(s, h->shift);
+	if (s->pads)
+		pad_memory_set_sample_shift(&s->pads->memory, h->shift);
 }
 
 void heap_sampling_set_shift(struct target *t, uint32_t shift)
@@ -121,7 +196,8 @@ void heap_sampling_set_shift(struct target *t, uint32_t shift)
 
 /* -- totals -- */
 
-void heap_sampling_add_totals(const struct heap_sampling *h, struct call_totals *totals)
+/* The counts from breakpoints. */
+static void add_own(const struct heap_sampling *h, struct call_totals *totals)
 {
 	for (unsigned i = 0; h && i < HEAP_FUNCTION_COUNT; i++) {
 		totals->function[i].calls += h->totals.function[i].calls;
@@ -134,6 +210,37 @@ void heap_sampling_add_totals(const struct heap_sampling *h, struct call_totals 
 	totals->lost.releases += h->totals.lost.releases;
 	totals->lost.has_unsure |= h->totals.lost.has_unsure;
 	totals->is_doubtful |= h->totals.is_doubtful;
+}
+
+static void add_lost(const struct pad_memory *m, struct lost_events *sum)
+{
+	for (uint32_t i = 0; i < m->slots.used; i++) {
+		const struct pad_lost *lost = &pad_memory_ring(m, i)->lost;
+
+		sum->allocations += __atomic_load_n(&lost->allocations, __ATOMIC_RELAXED);
+		sum->bytes += __atomic_load_n(&lost->bytes, __ATOMIC_RELAXED);
+		sum->releases += __atomic_load_n(&lost->releases, __ATOMIC_RELAXED);
+		sum->has_unsure |= __atomic_load_n(&lost->has_unsure, __ATOMIC_RELAXED) != 0;
+	}
+}
+
+void heap_sampling_add_totals(const struct address_space *s, struct call_totals *totals)
+{
+	_Static_assert(HEAP_FUNCTION_COUNT <= PAD_FUNCTIONS, "a slot counts all functions");
+	totals->is_doubtful |= s->pads && s->pads->ring.broken;
+	add_own(s->heap.sampling, totals);
+	if (s->pads)
+		add_lost(&s->pads->memory, &totals->lost);
+	for (uint32_t i = 0; s->heap.sampling && s->pads && i < s->pads->memory.slots.used; i++) {
+		const struct pad_slot *slot = pad_memory_slot(&s->pads->memory, i);
+		for (unsigned f = 0; f < HEAP_FUNCTION_COUNT; f++) {
+			const struct pad_count *count = &slot->count[f];
+			totals->function[f].calls +=
+				__atomic_load_n(&count->calls, __ATOMIC_RELAXED);
+			totals->function[f].bytes +=
+				__atomic_load_n(&count->bytes, __ATOMIC_RELAXED);
+		}
+	}
 }
 
 /* Sizes that no object can have count no bytes. */
@@ -156,9 +263,9 @@ static void begin_sample(struct target *t, struct address_space *s, taddr_t addr
 	bool is_new = add(s->heap.sampling, addr);
 
 	if (!is_of_pad && is_new)
-		t->hooks.pads->filter(s, addr, true);
+		set_filter(s, addr, true);
 	else if (is_of_pad && !is_new) /* its last release was not seen */
-		t->hooks.pads->filter(s, addr, false);
+		set_filter(s, addr, false);
 }
 
 /* Whether @ev, which no pad has seen, is a sample. */
@@ -186,7 +293,7 @@ static bool see_free(struct target *t, struct address_space *s, struct heap_even
 	if (!take(s->heap.sampling, ev->addr))
 		return false;
 	if (!is_of_pad || ev->is_inner)
-		t->hooks.pads->filter(s, ev->addr, false);
+		set_filter(s, ev->addr, false);
 	ev->is_inner = false; /* known to be one now */
 	return true;
 }
@@ -234,7 +341,7 @@ static bool see_end(struct target *t, struct address_space *s, struct heap_event
 		return true;
 	}
 	if (is_filtered)
-		t->hooks.pads->filter(s, ev->old_addr, false);
+		set_filter(s, ev->old_addr, false);
 	if (is_sample)
 		begin_sample(t, s, ev->addr, is_of_pad);
 	else if (!is_failed)

@@ -1,12 +1,12 @@
 /*
- * Promotes hot functions to pads; arch/pad.h describes pads.
+ * Promotes hot functions from breakpoints to pads; arch/pad.h describes pads.
  *
  * All threads are stopped. A thread of the target makes the shared memory (pad_state.h), the
  * recorder and a pad for each hot function are written, then each entry's first bytes become a
  * jump. An entry that a thread is in, or whose inner bytes any stack points to (an interrupted pc
  * in a signal frame), stays a breakpoint this time.
  */
-#include "tracee/pads/pads.h"
+#include "tracee/calls/calls.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -16,21 +16,22 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "tracee/calls/calls.h"
 #include "tracee/calls/client_request.h"
-#include "tracee/calls/stack_scan.h"
 #include "tracee/inject/seccomp.h"
+#include "tracee/inject/stack_scan.h"
 #include "tracee/inject/stub_area.h"
 #include "tracee/os/ptrace.h"
+#include "tracee/pads/heap_sampling.h"
 #include "tracee/pads/pad_memory.h"
 #include "tracee/pads/pad_state.h"
+#include "tracee/pads/pads.h"
 #include "tracee/state/journal.h"
 #include "tracee/state/module.h"
 #include "tracee/state/space.h"
 #include "tracee/state/target_state.h"
 #include "tracee/state/thread.h"
 #include "tracee/state/trap_table.h"
-#include "tracee/state/unwind_queries.h"
+#include "unwind/unwind.h"
 
 #define MOVED_MAX 64
 
@@ -93,12 +94,12 @@ static int make_memory(struct target *t, struct address_space *s, struct thread 
 				     (pads_lose(t) ? PAD_LOSES : 0) |
 				     requests_pad_flags(t, s));
 	pads_set_gap(t, s);
-	pads_start_sampling(t, s);
-	if (s->sink.unwinder)
-		s->sink.unwinder->set_rule_memory(
-			s->sink.unwinder->ctx,
+	heap_sampling_start_pads(t, s);
+	if (s->sink.unwind)
+		unwind_set_memory(
+			s->sink.unwind,
 			(struct unwind_rule *)(void *)(p->memory.base + p->memory.layout.rules),
-				PAD_RULE_BITS);
+			PAD_RULE_BITS, NULL, NULL);
 	return 0;
 }
 
@@ -390,17 +391,18 @@ static bool have_thread_pointers(struct target *t, struct address_space *s)
 static void prepare_unwinder(struct target *t, struct address_space *s)
 {
 	bool may_throw = false;
-	const struct unwinder *u = s->sink.unwinder;
 	const struct module *last = s->modules.count > 0 ? s->modules.data[0] : NULL;
-	if (u && last)
-		u->prepare(last);
-	for (uint32_t i = 0; u && i < s->traps.count; i++) {
+	if (!s->sink.unwind)
+		return;
+	if (last)
+		unwind_prepare(last);
+	for (uint32_t i = 0; i < s->traps.count; i++) {
 		const struct trap *trap = &s->traps.data[i];
 		if (trap->kind != TRAP_ENTRY || trap->is_removed)
 			continue;
 		const struct module *m = space_find_module(s, trap->addr);
 		if (m && m != last)
-			u->prepare(m);
+			unwind_prepare(m);
 		last = m;
 		may_throw |= trap->probe->may_throw;
 	}
@@ -408,12 +410,12 @@ static void prepare_unwinder(struct target *t, struct address_space *s)
 		exceptions_find_row(t, s);
 }
 
-void pads_prepare(struct target *t, struct address_space *s)
+void promote_prepare(struct target *t, struct address_space *s)
 {
 	if (s->pads)
 		return; /* what the first promotion has read is known */
 	if (s->heap.sampling)
-		pads_prepare_sampling(t);
+		heap_sampling_prepare(t);
 	prepare_unwinder(t, s);
 }
 
@@ -431,7 +433,7 @@ static void report_impossible(struct address_space *s, int rc,
 		 s->pads ? ": new functions stay" : " stays", s->promotion.why);
 }
 
-int pads_promote(struct target *t, struct address_space *s, struct thread *th)
+int promote_functions(struct target *t, struct address_space *s, struct thread *th)
 {
 	struct seccomp_refusal why = {0};
 	if (t->options.probes.no_promotion || s->promotion.is_impossible)

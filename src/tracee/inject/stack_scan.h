@@ -1,6 +1,6 @@
 /* Code addresses on the stacks of stopped threads. */
-#ifndef PTMEM_TRACEE_CALLS_STACK_SCAN_H
-#define PTMEM_TRACEE_CALLS_STACK_SCAN_H
+#ifndef PTMEM_TRACEE_INJECT_STACK_SCAN_H
+#define PTMEM_TRACEE_INJECT_STACK_SCAN_H
 
 #include "base/alloc.h"
 #include "base/types.h"
