@@ -24,7 +24,7 @@ CHECKED = {
     "make MODE=debug": r"^suite unit-debug \$MAKE \$jobs MODE=debug unit$",
     "make MODE=debug unit": r"^suite unit-debug \$MAKE \$jobs MODE=debug unit$",
 }
-NOT_RUN = {"bench": "takes minutes, and its figures are the machine's"}
+NOT_RUN = {"quick": "a part of make check", "bench": "takes minutes, and its figures are the machine's"}
 IN_TEXT = re.compile(r"`(make|scripts/[\w.-]+)((?: [^`\n]*)?)`")
 SUDO = 'set -e -o pipefail\nsudo() { "$@"; }\n'
 KERNEL_SETTINGS = "mkdir -p kernel/yama; echo 1 >kernel/yama/ptrace_scope; mount --bind kernel /proc/sys/kernel\n"
