@@ -38,7 +38,7 @@ class Leaderless:
             raise Fail("the program printed %r (status %s)" % (words, self.process.poll()))
         self.thread = int(words[1])
 
-    def report_json(self, name, tid=None):
+    def read(self, name, tid=None):
         with open("/proc/%d/%s" % (tid or self.thread, name), encoding="utf-8") as file:
             return file.read()
 
