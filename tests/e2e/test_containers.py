@@ -61,7 +61,7 @@ class Container:
         if not is_user and os.geteuid() != 0:
             raise Skip("needs root")
         self.who = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if self.as_nobody else {}
-        script = os.path.join(HERE, "container.py")
+        script = os.path.join(HERE, "lib", "container.py")
         self.ptmem, self.script = (t.for_others(path) if self.as_nobody else path for path in (t.ptmem(), script))
         self.root = self.make_directory("root")
         self.libraries = self.make_directory("lib")

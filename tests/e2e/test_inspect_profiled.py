@@ -4,7 +4,7 @@ import os
 import re
 import signal
 
-from harness import test
+from harness import child_that_runs, test
 from inspect_lib import Inspected, Profiled, check_report, check_rows, read
 from process_lib import Attached
 
@@ -33,8 +33,7 @@ def exit_text(t):
 def exit_killed(t):
     """The kernel may or may not let ptmem see a process that is killed; the latter is reported. The profile exists."""
     program = Profiled(t, "--inspect", "-o", "f.massif")
-    with open("/proc/%d/task/%d/children" % (program.process.pid, program.process.pid), encoding="ascii") as file:
-        os.kill(int(file.read()), signal.SIGKILL)
+    os.kill(child_that_runs(program.process.pid, "inspected"), signal.SIGKILL)
     _, err = program.process.communicate()
     t.equal("ptmem's status", program.process.returncode, -signal.SIGKILL)
     t.check((b"all: VmRSS" in err) != (b"ended before its memory could be read" in err), "a report or a reason: %r" % err)

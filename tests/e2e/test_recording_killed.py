@@ -13,13 +13,15 @@ PROGRAM = """#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <time.h>
-/* Allocates blocks and keeps them; their number is in the file of the first argument. */
+#include <unistd.h>
+/* Allocates blocks and keeps them; their number and its pid are in the file of the first argument. */
 int main(int argc, char **argv)
 {
 	int fd = open(argv[argc - 1], O_RDWR);
-	volatile unsigned long *count = mmap(NULL, sizeof(*count), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	volatile unsigned long *count = mmap(NULL, 2 * sizeof(*count), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	const struct timespec pause = {0, 300000};
 
+	count[1] = getpid();
 	for (;;) {
 		char *volatile block = malloc(1000);
 
@@ -39,13 +41,12 @@ class Counting:
         self.path, program = os.path.join(self.cwd, "r"), os.path.join(self.cwd, "counting")
         t.equal("compiler", t.run([t.program("gcc"), "-O1", "-o", program, t.file("counting.c", PROGRAM)]).status, 0)
         with open(os.path.join(self.cwd, "count"), "w+b") as file:
-            file.truncate(8)
-            self.memory = mmap.mmap(file.fileno(), 8)
+            file.truncate(16)
+            self.memory = mmap.mmap(file.fileno(), 16)
         self.process = subprocess.Popen([t.ptmem(), "-q", "--record=r", "--massif-out-file=/dev/null", "--", program, "count"],
                                         cwd=self.cwd, env=t.environment(self.cwd))
         t.wait_until("the program to allocate", lambda: self.count() > 0)
-        with open("/proc/%d/task/%d/children" % ((self.process.pid,) * 2), encoding="ascii") as file:
-            self.program, = (int(word) for word in file.read().split())
+        self.program, = struct.unpack("@Q", self.memory[8:])
 
     def count(self):
         return struct.unpack("@Q", self.memory[:8])[0]

@@ -99,12 +99,7 @@ class Started:
         self.pid = self.child()
 
     def child(self):
-        path = "/proc/%d/task/%d/children" % (self.ptmem.pid, self.ptmem.pid)
-        with open(path, encoding="ascii") as file:
-            pids = [int(p) for p in file.read().split()]
-        servers = [p for p in pids if os.readlink("/proc/%d/exe" % p).endswith("/server")]
-        self.t.equal("children of ptmem that are the target", len(servers), 1)
-        return servers[0]
+        return harness.child_that_runs(self.ptmem.pid, "server")
 
     def end(self, status=0):
         """Ends the server by its own command; returns the Profile."""

@@ -366,3 +366,16 @@ def report(t, *arguments, status=0, **how):
 
 def report_json(t, path, *options):
     return json.loads(report(t, "--format=json", *options, path))
+
+
+def child_that_runs(parent, program):
+    """The child of @parent that executes a file of the name @program. ptmem has others for a moment, which do its own work."""
+    with open("/proc/%d/task/%d/children" % (parent, parent), encoding="ascii") as file:
+        children = [int(word) for word in file.read().split()]
+    for pid in children:
+        try:
+            if os.path.basename(os.readlink("/proc/%d/exe" % pid)) == program:
+                return pid
+        except FileNotFoundError:
+            pass
+    raise Fail("%s is not among the children %s" % (program, children))
