@@ -9,7 +9,7 @@ import re
 import xml.etree.ElementTree
 
 import build_pprof
-from harness import BUILD, test
+from harness import BUILD, report, test
 from report_lib import LIBRARY, NEW, OLD, PROGRAM, embedded
 
 
@@ -43,12 +43,6 @@ class Build:
 
     def sum(self, index):
         return sum(value[index] for value in self.truth.values())
-
-
-def report(t, *arguments, status=0):
-    result = t.run([os.path.join(BUILD, "ptmem-report"), *arguments])
-    t.equal("status of ptmem-report (%s)" % result.err.decode()[:300], result.status, status)
-    return result.out.decode()
 
 
 def from_main(path):

@@ -4,16 +4,10 @@ import json
 import os
 import re
 
-from harness import BUILD, test
+from harness import report, test
 from report_lib import embedded
 
 PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../src/output/html")
-
-
-def report(t, *arguments, status=0):
-    result = t.run([os.path.join(BUILD, "ptmem-report"), *arguments])
-    t.equal("status of ptmem-report (%s)" % result.err.decode()[:300], result.status, status)
-    return result.out.decode()
 
 
 @test("html/run")

@@ -5,16 +5,10 @@ import os
 import re
 import xml.etree.ElementTree
 
-from harness import BUILD, test
+from harness import report, test
 
 WIDTH = 155  # of the label and the numbers before it
 SVG = "{http://www.w3.org/2000/svg}"
-
-
-def report(t, *arguments):
-    run = t.run([os.path.join(BUILD, "ptmem-report"), *arguments])
-    t.equal("status of ptmem-report (%r)" % run.err[:300], run.status, 0)
-    return run.out.decode()
 
 
 for v in ("gcc-O2-pie", "clang-O0-nopie"):

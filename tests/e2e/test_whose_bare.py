@@ -7,7 +7,7 @@ import json
 import os
 import re
 
-from harness import BUILD, test
+from harness import report, test
 from report_lib import PAGE, SCRIPT, embedded, largest, legend
 
 CXX = {  # by the sizes in targets/whose_bare.cpp; the last caller ends with a jump to the instance
@@ -18,12 +18,6 @@ CXX = {  # by the sizes in targets/whose_bare.cpp; the last caller ends with a j
 RUST = {r"std::sys::.*__rust_begin_short_backtrace": sum(range(1001, 1101))}
 PROGRAMS = {"%s-%s" % (cc, how): CXX for cc in ("gcc", "clang") for how in ("dynamic", "runtime", "static")}
 PROGRAMS.update({"rust-v0": RUST, "rust-legacy": RUST})
-
-
-def report(t, *arguments):
-    run = t.run([os.path.join(BUILD, "ptmem-report"), *arguments])
-    t.equal("status of ptmem-report (%s)" % run.err.decode()[:300], run.status, 0)
-    return run.out.decode()
 
 
 def add(sums, key, value):

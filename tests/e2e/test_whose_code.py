@@ -7,17 +7,11 @@ import json
 import os
 import re
 
-from harness import BUILD, test
+from harness import BUILD, report, test
 from report_lib import PAGE, PROFILE, SCRIPT, embedded
 
 PROGRAMS = ["cxx-gcc-O0", "cxx-gcc-O2", "cxx-clang-O0", "cxx-clang-O2", "rust-O0", "rust-O2"]
 STANDARD = re.compile(r"/c\+\+/|^/rustc/|/rustc-")
-
-
-def report(t, *arguments):
-    run = t.run([os.path.join(BUILD, "ptmem-report"), *arguments])
-    t.equal("status of ptmem-report (%s)" % run.err.decode()[:300], run.status, 0)
-    return run.out.decode()
 
 
 def record(t, name, *more, times="1"):
