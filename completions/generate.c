@@ -1,6 +1,6 @@
 /*
  * Makes the completions of bash, fish and zsh from the tables of options: copies a template from
- * standard input, in which a line "@SHELL PROGRAM@" stands for what is made of PROGRAM's table.
+ * standard input, in which a line "@SHELL PROGRAM@" is replaced by the options of PROGRAM.
  */
 #include <ctype.h>
 #include <stdio.h>

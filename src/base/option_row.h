@@ -1,8 +1,8 @@
 /*
  * Tables of options, one row each. From a row a value is parsed, checked and stored into a field;
  * from the table --help is printed, and the completions of the shells are made
- * (completions/generate.c). What is said about a bad value, and how words are told apart, is the
- * program's. Tables: cli/option_table.c, report/report_options.c, memusage/main.c.
+ * (completions/generate.c). Each program has its own messages about bad values, and decides
+ * which words are options. Tables: cli/option_table.c, report/report_options.c, memusage/main.c.
  */
 #ifndef PTMEM_BASE_OPTION_ROW_H
 #define PTMEM_BASE_OPTION_ROW_H

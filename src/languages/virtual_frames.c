@@ -161,7 +161,10 @@ struct merger {
 	size_t count, next; /* next: of in->frame */
 };
 
-/* Whether native frame @i is a run of the loop, not a part that its caller stands for. */
+/*
+ * Whether native frame @i is a run of the loop. A part that was called from the loop belongs to its
+ * caller's run.
+ */
 static bool is_run(const struct merger *g, size_t i)
 {
 	enum virtual_loop_kind kind = virtual_loop_find(g->layout, g->in->pc[i]);

@@ -112,8 +112,7 @@ static void take(struct read_ahead *r, uint64_t number)
 	r->bytes += w->bytes;
 }
 
-/* The number of the window that begins at @start, above the current one; 0 if nobody has claimed
- * it. */
+/* The number of the window after the current one that begins at @start; 0 if no thread fills it. */
 static uint64_t find_claimed(struct read_ahead *r, taddr_t start)
 {
 	for (uint64_t i = r->current + 1; i <= r->claimed; i++)

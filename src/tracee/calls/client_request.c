@@ -375,7 +375,7 @@ struct visit {
 	struct thread *thread;
 	struct address_space *space;
 	taddr_t behind;               /* address of the marker */
-	uint64_t weighted;            /* bytes that the allocated block stands for; 0 = its own */
+	uint64_t weighted;            /* weighted bytes of the allocated block; 0 = its size */
 	const struct arch_regs *regs;
 };
 

@@ -60,8 +60,8 @@ struct marker {
 	uint8_t kind;         /* enum marker_kind */
 	struct arch_operand block, size; /* arguments of ALLOC; of FREE: block */
 	/*
-	 * ALLOC: the bytes that a sampled block stands for (otel_memory:alloc with three
-	 * arguments, which is fired for samples alone)
+	 * ALLOC: the weighted bytes of a sampled block (otel_memory:alloc with three arguments,
+	 * which is fired only for samples)
 	 */
 	struct arch_operand weighted;
 	bool has_weight;
