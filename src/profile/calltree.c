@@ -3,7 +3,7 @@
  * over each, both of indexes only:
  *
  *	buckets[hash(parent, frame)] -> node -> node.next -> ... -> 0
- *	frame_slots[hash(pc)]        -> frame        (open addressing)
+ *	frame_slots[hash(key)]       -> frame        (open addressing)
  *
  * The node hash is chained through the nodes with at least as many buckets as
  * nodes, so that a look-up that hits costs one bucket and one node. A node is
@@ -81,12 +81,12 @@ void calltree_free(struct calltree *t)
 
 /* Frames. */
 
-/* The slot that contains @pc, or the empty one for it. */
-static uint32_t frame_slot_of(const struct calltree *t, taddr_t pc)
+/* The slot that contains @key, or the empty one for it. */
+static uint32_t frame_slot_of(const struct calltree *t, uint64_t key)
 {
 	uint32_t mask = t->frame_slot_count - 1;
-	uint32_t i = (uint32_t)hash_u64(pc) & mask;
-	while (t->frame_slot[i] && t->frame[t->frame_slot[i]].pc != pc)
+	uint32_t i = (uint32_t)hash_u64(key) & mask;
+	while (t->frame_slot[i] && t->frame[t->frame_slot[i]].key != key)
 		i = (i + 1) & mask;
 	return i;
 }
@@ -101,18 +101,18 @@ static void frame_slots_rebuild(struct calltree *t, uint32_t count, taddr_t forg
 	for (uint32_t i = 0; i < old_count; i++) {
 		if (!old[i])
 			continue;
-		taddr_t pc = t->frame[old[i]].pc;
-		if (pc >= forget_start && pc < forget_end)
+		uint64_t key = t->frame[old[i]].key;
+		if (key >= forget_start && key < forget_end)
 			continue;
-		t->frame_slot[frame_slot_of(t, pc)] = old[i];
+		t->frame_slot[frame_slot_of(t, key)] = old[i];
 		t->frame_slot_used++;
 	}
 	free(old);
 }
 
-uint32_t calltree_find_frame(const struct calltree *t, taddr_t pc)
+uint32_t calltree_find_frame(const struct calltree *t, uint64_t key)
 {
-	return t->frame_slot[frame_slot_of(t, pc)];
+	return t->frame_slot[frame_slot_of(t, key)];
 }
 
 /* @slot: the one for it. */
@@ -120,21 +120,21 @@ static void put_frame(struct calltree *t, uint32_t slot, uint32_t frame)
 {
 	if ((t->frame_slot_used + 1) * 2 > t->frame_slot_count) {
 		frame_slots_rebuild(t, t->frame_slot_count * 2, 0, 0);
-		slot = frame_slot_of(t, t->frame[frame].pc);
+		slot = frame_slot_of(t, t->frame[frame].key);
 	}
 	t->frame_slot_used += !t->frame_slot[slot];
 	t->frame_slot[slot] = frame;
 }
 
-uint32_t calltree_get_frame(struct calltree *t, taddr_t pc, uint32_t module)
+uint32_t calltree_get_frame(struct calltree *t, uint64_t key, uint32_t module)
 {
-	uint32_t slot = frame_slot_of(t, pc);
+	uint32_t slot = frame_slot_of(t, key);
 	if (t->frame_slot[slot])
 		return t->frame_slot[slot];
 	CHECK(t->frame_count < UINT32_MAX);
 	uint32_t frame = (uint32_t)t->frame_count++;
 	t->frame = xgrow(t->frame, &t->frame_capacity, t->frame_count, sizeof(*t->frame));
-	t->frame[frame] = (struct calltree_frame){ .pc = pc, .module = module };
+	t->frame[frame] = (struct calltree_frame){key, module, frame_key_kind(key)};
 	put_frame(t, slot, frame);
 	return frame;
 }
@@ -148,7 +148,7 @@ void calltree_recall(struct calltree *t, uint32_t module)
 {
 	for (uint32_t i = 1; i < t->frame_count; i++)
 		if (t->frame[i].module == module)
-			put_frame(t, frame_slot_of(t, t->frame[i].pc), i);
+			put_frame(t, frame_slot_of(t, t->frame[i].key), i);
 }
 
 const struct calltree_frame *calltree_frame(const struct calltree *t, uint32_t frame)

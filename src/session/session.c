@@ -36,7 +36,7 @@ static const struct symbol *find_symbol(void *ctx, uint32_t frame, enum symbol_p
 		return *known;
 	const struct calltree_frame *f = calltree_frame(profile_calltree(src->profile), frame);
 
-	return *known = symbols_find(run->symbols, run_module(run, f->module), f->pc, part);
+	return *known = run_symbol(run, f, part);
 }
 
 bool memory_source_is_counted(struct source *src, uint32_t frame)
@@ -47,7 +47,7 @@ bool memory_source_is_counted(struct source *src, uint32_t frame)
 	if (*is_counted)
 		return true;
 	const struct calltree_frame *f = calltree_frame(profile_calltree(src->profile), frame);
-	const char *name = symbols_function(run->symbols, run_module(run, f->module), f->pc);
+	const char *name = run_function(run, f);
 
 	return *is_counted = name && !filter_is_alloc_fn(run->filter, name);
 }

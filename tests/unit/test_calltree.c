@@ -44,6 +44,9 @@ static void frames_are_found_by_address(void **state)
 	assert_int_equal(calltree_find_frame(t, 0), zero);
 	assert_int_equal(calltree_find_frame(t, UINT64_MAX), top);
 	assert_int_equal(calltree_get_frame(t, UINT64_MAX, 10), top);
+	assert_int_equal(calltree_frame(t, top)->kind, FRAME_NATIVE);
+	uint32_t named = calltree_get_frame(t, FRAME_NAMED_BASE | 5, 0);
+	assert_int_equal(calltree_frame(t, named)->kind, FRAME_NAMED);
 	assert_int_equal(calltree_frame(t, top)->module, 9);
 	calltree_free(t);
 }

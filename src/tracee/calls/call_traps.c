@@ -63,8 +63,7 @@ static enum trap_answer serve_alloc(struct target *t, struct thread *th, struct 
 
 /* -- free -- */
 
-/* Whether @th, whose stack pointer is @sp, is still in the operator delete that it entered last. */
-static bool is_in_delete(const struct thread *th, taddr_t sp)
+bool entry_is_in_delete(const struct thread *th, taddr_t sp)
 {
 	const struct deleted *d = &th->calls.deleted;
 	uint64_t word = 0;
@@ -77,7 +76,7 @@ bool entry_take_delete(const struct target *t, struct thread *th, taddr_t *block
 {
 	struct arch_regs regs;
 	bool is_inside = th->calls.has_deleted && ptrace_get_regs(th->tid, &regs) == 0 &&
-			 is_in_delete(th, regs.word[t->arch->sp]);
+			 entry_is_in_delete(th, regs.word[t->arch->sp]);
 	th->calls.has_deleted = false;
 	if (is_inside)
 		*block_out = th->calls.deleted.block;
@@ -104,7 +103,7 @@ static void free_event(struct target *t, struct thread *th, struct trap *trap,
 	probe_read_call(trap->probe, t->arch, regs, &args);
 	/* operator delete frees by calling another delete or free: a single event */
 	if (th->calls.has_deleted && th->calls.deleted.block == args.block &&
-	    th->calls.deleted.trap != trap->addr && is_in_delete(th, sp)) {
+	    th->calls.deleted.trap != trap->addr && entry_is_in_delete(th, sp)) {
 		th->calls.has_deleted = trap->probe->function == FUNCTION_DELETE;
 		return;
 	}

@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/proc.h"
+#include "tracee/calls/calls.h"
 #include "tracee/os/maps.h"
 #include "tracee/os/pagemap.h"
 #include "tracee/os/ptrace.h"
@@ -490,7 +491,8 @@ static void show(struct target *t, struct thread *th,
 	fn(ctx, &(struct thread_view){
 			.tid = th->tid, .pc = pc, .sp = sp,
 			.thread_pointer = regs.word[t->arch->thread_pointer],
-			.has_call = call_state_reaches(&th->calls, sp),
+			.has_call = call_state_reaches(&th->calls, sp) ||
+				    entry_is_in_delete(th, sp),
 			.has_returned = has_returned(t, th, pc),
 			.stack = &stack});
 }
