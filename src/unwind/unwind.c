@@ -205,6 +205,49 @@ static bool leave_own(struct unwind *u, const struct stack_view *view, struct fr
 	return true;
 }
 
+/* The frame pointer is saved as in a frame of C, but the caller's stack may end above that. */
+static int step_generated_fp(const struct arch *arch, const struct generated_code *code,
+			     const struct stack_view *view, struct frame *frame)
+{
+	const struct unwind_rule rule = {.kind = RULE_FP, .cfa_offset = 16, .saved = 1,
+					 .slot = {-2}};
+	int way = step_rule(arch, &rule, view, frame);
+
+	if (way == STEP_OUT && code->caller_sp > frame->regs.reg[arch->dwarf_sp])
+		frame->regs.reg[arch->dwarf_sp] = code->caller_sp;
+	return way;
+}
+
+/* Steps by what unwind_ops.generated knows. Returns false if that is nothing. */
+static bool step_generated(struct unwind *u, const struct stack_view *view, struct frame *frame,
+			   int *step_out)
+{
+	const struct arch *arch = u->rules.arch;
+	const uint64_t *reg = frame->regs.reg;
+	struct generated_place place = {
+		.pc = reg[arch->dwarf_pc], .is_exact = frame->is_exact,
+		.sp = reg[arch->dwarf_sp], .view = view,
+		.fp = frame->known >> arch->dwarf_fp & 1 ? reg[arch->dwarf_fp] : 0};
+	struct generated_code code = {0};
+
+	if (!u->ops.generated || u->ops.module(u->ops.ctx, frame_lookup_pc(arch, frame)) ||
+	    !u->ops.generated(u->ops.ctx, &place, &code) || code.kind == GENERATED_RANGE ||
+	    code.size > INT32_MAX)
+		return false;
+	struct unwind_rule rule = {.pc = place.pc, .kind = RULE_SP, .saved = 1, .slot = {-2},
+				   .cfa_offset = (int32_t)code.size};
+	u->stats.generated_frames++;
+	frame->shown_pc = code.shown_pc;
+	if (code.kind == GENERATED_FP) {
+		*step_out = step_generated_fp(arch, &code, view, frame);
+		return true;
+	}
+	if (code.is_fixed && !frame->is_exact)
+		rules_enter(&u->rules, &rule);
+	*step_out = step_rule(arch, &rule, view, frame);
+	return true;
+}
+
 /* Compiles the rule for the frame's pc. A guess must lead to a valid return address. */
 static void compile(struct unwind *u, const struct stack_view *view, const struct frame *frame,
 		    struct unwind_rule *rule)
@@ -232,7 +275,8 @@ static inline int step(struct unwind *u, const struct stack_view *view, struct f
 	if (__builtin_expect(!frame->is_exact, 1))
 		rule = rules_find(&u->rules, frame->regs.reg[arch->dwarf_pc]);
 	if (__builtin_expect(!rule, 0)) {
-		if (leave_own(u, view, frame, &way))
+		if (leave_own(u, view, frame, &way) ||
+		    step_generated(u, view, frame, &way))
 			return way;
 		compile(u, view, frame, &fresh);
 		rule = frame->is_exact ? &fresh : rules_enter(&u->rules, &fresh);
