@@ -59,7 +59,7 @@ struct generated_code {
 	taddr_t caller_sp;   /* GENERATED_FP: where the caller's frame ends; 0 = at the CFA */
 	/*
 	 * The same holds for each return to pc, until unwind_forget: then a rule may be published.
-	 * Of GENERATED_SP alone.
+	 * Not of GENERATED_FP.
 	 */
 	bool is_fixed;
 	uint64_t shown_pc;   /* to be reported in the place of pc; 0 = pc */
@@ -71,7 +71,7 @@ struct unwind_ops {
 	/* The module mapped at @pc, or NULL (JIT code, unmapped). */
 	const struct module *(*module)(void *ctx, taddr_t pc);
 	/*
-	 * What is known of generated code. Asked where no module is and no rule is known; false =
+	 * What is known of generated code. Asked where no ELF file is and no rule is known; false =
 	 * nothing. NULL = there is none.
 	 */
 	bool (*generated)(void *ctx, const struct generated_place *place,
