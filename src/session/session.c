@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "session/code_names.h"
 #include "session/memory_source.h"
 #include "tracee/control/target.h"
 #include "tracee/state/module.h"
@@ -111,7 +112,9 @@ uint32_t session_frame(struct session *s, struct profile *p, taddr_t pc)
 	if (frame)
 		return frame;
 	const struct module *m = session_module(s, pc);
-	return calltree_get_frame(tree, pc, m ? m->id : 0);
+	uint64_t key = code_names_may_cover(m) ? code_names_find(s, pc) : 0;
+
+	return key ? calltree_get_frame(tree, key, 0) : calltree_get_frame(tree, pc, m ? m->id : 0);
 }
 
 /* -- --verify-stacks -- */

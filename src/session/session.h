@@ -138,6 +138,7 @@ struct session {
 	/* the traced sources; the heap's profile is the one above */
 	struct source source[SOURCE_COUNT];
 	struct session_stacks stacks;
+	struct code_names *code;   /* names of generated code; NULL = there was none yet */
 	struct session_events events;
 	struct session_memusage memusage;
 	struct stacks *stack_use;  /* --stacks=yes: stack use of its threads; NULL = off */
@@ -150,12 +151,12 @@ const struct module *session_module(struct session *s, taddr_t pc);
 /* The heap's profile for writers, valid as long as @s. */
 struct report session_report(struct session *s);
 
-/* Frame of @pc in @p's call tree. */
 /*
  * Whether @pc is in an operator new that sampling does not watch: its caller counts as the
  * allocating function.
  */
 bool session_hides(const struct session *s, taddr_t pc);
+/* Frame of @pc in @p's call tree. */
 uint32_t session_frame(struct session *s, struct profile *p, taddr_t pc);
 /* The node of the stack @view in @p's call tree. */
 uint32_t session_stack_node(struct session *s, struct profile *p, const struct stack_view *view);
