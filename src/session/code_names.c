@@ -197,8 +197,10 @@ void code_names_before(struct session *s, const struct heap_event *he)
 
 	if (!c)
 		return;
-	if (!he || (he->stack && he->stack->stopped))
+	if (!he || (he->stack && he->stack->stopped)) {
 		poll_files(s);
+		unwind_recheck(s->stacks.unwind);
+	}
 	if (he && c->later.count)
 		apply_until(s, he->time_ns);
 }

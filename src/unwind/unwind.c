@@ -31,6 +31,8 @@ struct generated_rule {
 	taddr_t pc, start;             /* of the function; 0 = unknown */
 	uint8_t code[GENERATED_BYTES]; /* at pc */
 	struct unwind_rule rule;
+	uint64_t epoch;                /* struct unwind.epoch at which the code was the same */
+	taddr_t caller;                /* a return address since then; 0 = unknown */
 };
 
 struct unwind {
@@ -39,6 +41,7 @@ struct unwind {
 	struct libunwind *libunwind; /* NULL until needed */
 	struct unwind_stats stats;
 	struct generated_rule *generated; /* GENERATED_RULES of them; NULL until needed */
+	uint64_t epoch;                   /* unwind_recheck was called so often */
 };
 
 const char *const unwind_end_text[UNWIND_END_COUNT] = {
@@ -316,6 +319,12 @@ static void scan_generated(const struct stack_view *view, taddr_t pc, bool is_ex
 	*rule = (struct unwind_rule){.pc = pc, .kind = RULE_SLOW};
 }
 
+static struct generated_rule *generated_rule_at(struct unwind *u, taddr_t pc)
+{
+	_Static_assert(GENERATED_RULES == 1u << 12, "the hash has as many values");
+	return &u->generated[unwind_rule_hash(pc, 12)];
+}
+
 /* scan_generated, or what it said of the same code before. */
 static void find_generated(struct unwind *u, const struct stack_view *view, taddr_t pc,
 			   const struct generated_code *range, struct unwind_rule *rule)
@@ -324,10 +333,16 @@ static void find_generated(struct unwind *u, const struct stack_view *view, tadd
 
 	if (!u->generated)
 		u->generated = xcalloc(GENERATED_RULES, sizeof(*u->generated));
-	struct generated_rule *known = &u->generated[unwind_rule_hash(pc, 12)];
-	_Static_assert(GENERATED_RULES == 1u << 12, "the hash has as many values");
+	struct generated_rule *known = generated_rule_at(u, pc);
 
+	if (known->pc == pc && known->start == range->start && known->epoch == u->epoch) {
+		*rule = known->rule;
+		return;
+	}
+	known->caller = 0;
+	known->epoch = u->epoch;
 	if (view->read(view->read_ctx, pc, code, sizeof(code)) != 0) {
+		known->pc = 0;
 		scan_generated(view, pc, false, range, rule);
 		return;
 	}
@@ -351,8 +366,18 @@ static bool is_plausible(struct unwind *u, const struct stack_view *view, const 
 	if (step_rule(arch, rule, view, &caller) != STEP_OUT)
 		return false;
 	taddr_t pc = caller.regs.reg[arch->dwarf_pc];
+	struct generated_rule *known = to_end || !u->generated ? NULL :
+				       generated_rule_at(u, rule->pc);
 
-	return unwind_is_end(pc) ? to_end : slow_is_return_address(&u->ops, view, pc);
+	if (unwind_is_end(pc))
+		return to_end;
+	if (known && known->pc == rule->pc && known->caller == pc)
+		return true;
+	if (!slow_is_return_address(&u->ops, view, pc))
+		return false;
+	if (known && known->pc == rule->pc)
+		known->caller = pc;
+	return true;
 }
 
 /*
@@ -376,6 +401,7 @@ static bool compile(struct unwind *u, const struct stack_view *view, const struc
 		find_generated(u, view, pc, range, rule);
 	if (is_guess && rule->kind != RULE_SLOW && !is_plausible(u, view, frame, rule, is_file))
 		*rule = (struct unwind_rule){.pc = pc, .kind = RULE_SLOW};
+	u->stats.generated_frames += !is_file && rule->kind != RULE_SLOW;
 	return !frame->is_exact && (is_file || range->is_fixed || rule->kind == RULE_SLOW);
 }
 
@@ -407,6 +433,11 @@ static inline int step(struct unwind *u, const struct stack_view *view, struct f
 	    unwind_is_end(frame->regs.reg[arch->dwarf_pc]))
 		return UNWIND_NO_CFI; /* not proven to be the outermost frame */
 	return way;
+}
+
+void unwind_recheck(struct unwind *u)
+{
+	u->epoch++;
 }
 
 static void start_frame(const struct stack_view *view, struct frame *frame)
@@ -525,6 +556,7 @@ size_t unwind_walk_stopped(struct unwind *u, const struct stack_view *view, tadd
 	size_t count = 0;
 	int end = STEP_OUT;
 
+	unwind_recheck(u);
 	start_frame(view, &frame);
 	frame.is_exact = true;
 	while (count < max && end < 0) {
@@ -548,6 +580,7 @@ bool unwind_outermost_sp(struct unwind *u, const struct stack_view *view, taddr_
 	struct frame frame;
 	int end = STEP_OUT;
 
+	unwind_recheck(u);
 	start_frame(view, &frame);
 	frame.is_exact = true;
 	for (size_t i = 0; i < MAX_FRAMES_TO_OUTERMOST && end < 0; i++)
@@ -564,6 +597,7 @@ size_t unwind_interrupted(struct unwind *u, const struct stack_view *view, taddr
 	size_t count = 0;
 	int end = STEP_OUT;
 
+	unwind_recheck(u);
 	start_frame(view, &frame);
 	frame.is_exact = true;
 	for (size_t i = 0; i < MAX_FRAMES_TO_INTERRUPTED && end < 0 && count < max; i++) {
@@ -580,6 +614,8 @@ bool unwind_in_signal(struct unwind *u, const struct stack_view *view, taddr_t o
 {
 	struct frame frame;
 
+	if (u)
+		unwind_recheck(u);
 	start_frame(view, &frame);
 	for (size_t i = 0; u && i < MAX_FRAMES_TO_SIGNAL; i++) {
 		uint8_t dwarf_sp = u->rules.arch->dwarf_sp;

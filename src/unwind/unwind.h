@@ -108,7 +108,7 @@ struct unwind_stats {
 	uint64_t slow_frames;      /* frames that no rule can describe (slow.c) */
 	uint64_t fp_frames;        /* frames by frame pointer, without CFI */
 	uint64_t guessed_frames;   /* guessed by frame pointer, in code outside all modules */
-	uint64_t generated_frames; /* in code that unwind_ops.generated knows, without a rule */
+	uint64_t generated_frames; /* in generated code, without a rule in the table */
 	uint64_t ends[UNWIND_END_COUNT];
 };
 
@@ -152,6 +152,12 @@ size_t unwind_walk_again(struct unwind *u, const struct stack_view *view, taddr_
  * anywhere, innermost first. Returns their number, @max at most.
  */
 size_t unwind_interrupted(struct unwind *u, const struct stack_view *view, taddr_t *sp, size_t max);
+
+/*
+ * The program may have put other code into memory that it writes itself: what is known of such code
+ * is compared with it again, each part once.
+ */
+void unwind_recheck(struct unwind *u);
 
 /* Drops all rules and caches for [start, end), whose code was unmapped or changed. */
 void unwind_forget(struct unwind *u, taddr_t start, taddr_t end);
