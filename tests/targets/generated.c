@@ -4,8 +4,8 @@
  *
  *	main > OUTER (generated) > middle > INNER (generated) > keep
  *
- * Both places get new functions again and again: with another name and another size of frame, but
- * the same return address. Between two generations a thread is created, since what ptmem reads of
+ * Both places get new functions again and again: with another name and mostly another size of frame,
+ * but the same return address. Between two generations a thread is created, since what ptmem reads of
  * records at a time is of one age for it. late: the names are published only at the end. fifo, link:
  * what has the name of the map is a FIFO, or a symbolic link to one.
  */
@@ -173,7 +173,7 @@ int main(int argc, char **argv)
 		}
 		if (i % 3 != 1 || is_late) {
 			snprintf(inner_name, sizeof(inner_name), "py::inner_%u:/srv/shop/order.py", i);
-			inner = generate(place + 1, 24 + 16 * i, inner_name);
+			inner = generate(place + 1, 24 + 16 * (i / 3), inner_name);
 			snprintf(inner_name, sizeof(inner_name), "inner_%u", i);
 		}
 		for (unsigned k = 0; k < ROUNDS; k++) {
