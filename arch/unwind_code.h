@@ -45,10 +45,12 @@ int arch_scan_function(const uint8_t *code, size_t at, enum arch_scan how,
 		       struct unwind_rule *rule_out);
 
 /*
- * The same for code whose start is unknown, or that saves registers in unusual ways: @code begins
- * at the return address, and what the instructions from there to a return restore is what is on the
- * stack. At conditional branches that which follows is tried first. -ENOTSUP if no return is found.
+ * The same for code whose start is unknown, or that saves registers in unusual ways: the return
+ * address is @at bytes into @code, and what the instructions from there to a return restore is what
+ * is on the stack. At conditional branches that which follows is tried first. -ENOTSUP if no return
+ * is found. Wrong after a call that does not return, if another function follows that seems to be a
+ * part of this one.
  */
-int arch_scan_return(const uint8_t *code, size_t size, struct unwind_rule *rule_out);
+int arch_scan_return(const uint8_t *code, size_t size, size_t at, struct unwind_rule *rule_out);
 
 #endif

@@ -376,6 +376,9 @@ struct return_scan {
 	struct unwinding now, fork[MAX_FORKS];
 	size_t forks;
 	uint32_t targets; /* direct jumps that were followed */
+	/* at a jump out of the code, after it has restored something: a call in the place of a return */
+	struct unwinding left;
+	bool has_left;
 };
 
 enum way { WAY_ON, WAY_RETURN, WAY_DEAD };
@@ -430,7 +433,7 @@ static bool return_sp(struct unwinding *u, const ZydisDecodedInstruction *insn,
 		return is_immediate;
 	case ZYDIS_MNEMONIC_SUB:
 		u->up -= is_immediate ? from->imm.value.s : 0;
-		return is_immediate;
+		return is_immediate && u->up >= 0;
 	case ZYDIS_MNEMONIC_LEA:
 		if (from->mem.base == ZYDIS_REGISTER_RBP && from->mem.index == ZYDIS_REGISTER_NONE)
 			return use_fp(u, from->mem.disp.value);
@@ -453,8 +456,14 @@ static enum way return_step(struct unwinding *u, const ZydisDecodedInstruction *
 	case ZYDIS_MNEMONIC_HLT:
 	case ZYDIS_MNEMONIC_UD2:
 	case ZYDIS_MNEMONIC_INT3:
+	case ZYDIS_MNEMONIC_ENDBR64: /* the entry of another function, as the following */
 		return WAY_DEAD;
 	case ZYDIS_MNEMONIC_PUSH:
+		if (u->up <= 0 && operand[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+		    saved_index(operand[0].reg.value) >= 0)
+			return WAY_DEAD;
+		u->up -= 8;
+		return WAY_ON;
 	case ZYDIS_MNEMONIC_PUSHFQ:
 		u->up -= 8;
 		return WAY_ON;
@@ -496,6 +505,12 @@ static enum way take_branch(struct return_scan *s, const ZydisDecodedInstruction
 			     (int64_t)s->now.at + operand[0].imm.value.s : -1;
 	bool is_inside = to >= 0 && to < (int64_t)size;
 
+	/* not after an argument was removed: then the stack is not aligned */
+	if (is_jump && !is_inside && !s->has_left && (s->now.up > 0 || s->now.restored) &&
+	    s->now.up % 16 == 8) {
+		s->left = s->now;
+		s->has_left = true;
+	}
 	if (is_jump && (!is_inside || ++s->targets > MAX_FORKS))
 		return WAY_DEAD;
 	if (is_jump) {
@@ -512,7 +527,8 @@ static int return_rule(const struct unwinding *u, struct unwind_rule *rule_out)
 	int64_t cfa = u->up + 8;
 	struct unwind_rule rule = *rule_out;
 
-	if (cfa < 8 || cfa > INT32_MAX)
+	/* no code has called anything without a frame, if it aligns the stack for that */
+	if (cfa < 8 || cfa > INT32_MAX || (cfa == 8 && !u->is_fp))
 		return -ENOTSUP;
 	rule.kind = u->is_fp ? RULE_FP : RULE_SP;
 	rule.cfa_offset = (int32_t)cfa;
@@ -529,12 +545,12 @@ static int return_rule(const struct unwinding *u, struct unwind_rule *rule_out)
 	return 0;
 }
 
-int arch_scan_return(const uint8_t *code, size_t size, struct unwind_rule *rule_out)
+int arch_scan_return(const uint8_t *code, size_t size, size_t at, struct unwind_rule *rule_out)
 {
 	ZydisDecoder decoder;
 	ZydisDecodedInstruction insn;
 	ZydisDecodedOperand operand[ZYDIS_MAX_OPERAND_COUNT];
-	struct return_scan s = {.now.has_fp = true};
+	struct return_scan s = {.now = {.at = at, .has_fp = true}};
 
 	if (!ZYAN_SUCCESS(ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64,
 					   ZYDIS_STACK_WIDTH_64)))
@@ -543,8 +559,9 @@ int arch_scan_return(const uint8_t *code, size_t size, struct unwind_rule *rule_
 		struct unwinding *u = &s.now;
 		enum way way = WAY_DEAD;
 
-		if (u->at < size && ZYAN_SUCCESS(ZydisDecoderDecodeFull(
-					    &decoder, code + u->at, size - u->at, &insn, operand))) {
+		if (u->at < size &&
+		    ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, code + u->at, size - u->at,
+							&insn, operand))) {
 			u->at += insn.length;
 			if (insn.meta.category == ZYDIS_CATEGORY_COND_BR ||
 			    insn.mnemonic == ZYDIS_MNEMONIC_JMP)
@@ -555,9 +572,9 @@ int arch_scan_return(const uint8_t *code, size_t size, struct unwind_rule *rule_
 		if (way == WAY_RETURN)
 			return return_rule(u, rule_out);
 		if (way == WAY_DEAD && !s.forks)
-			return -ENOTSUP;
+			break;
 		if (way == WAY_DEAD)
 			s.now = s.fork[--s.forks];
 	}
-	return -ENOTSUP;
+	return s.has_left ? return_rule(&s.left, rule_out) : -ENOTSUP;
 }

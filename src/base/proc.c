@@ -474,18 +474,28 @@ static int open_regular(int found)
 	return fd < 0 ? -errno : fd;
 }
 
-int root_dir_open(const struct root_dir *root, const char *path)
+static int open_in(const struct root_dir *root, const char *path, int flags)
 {
-	const struct open_how how = {.flags = FLAGS,
+	const struct open_how how = {.flags = (uint64_t)flags,
 				     .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
 
 	if (!root)
-		return open_regular(open(path, FLAGS));
+		return open_regular(open(path, flags));
 	long fd = syscall(SYS_openat2, root->fd, path, &how, sizeof(how));
 	/* before Linux 5.6, and in containers whose filter does not know it */
 	if (fd < 0 && (errno == ENOSYS || errno == EPERM))
-		fd = openat(root->fd, path + strspn(path, "/"), FLAGS);
+		fd = openat(root->fd, path + strspn(path, "/"), flags);
 	return open_regular((int)fd);
+}
+
+int root_dir_open(const struct root_dir *root, const char *path)
+{
+	return open_in(root, path, FLAGS);
+}
+
+int root_dir_open_itself(const struct root_dir *root, const char *path)
+{
+	return open_in(root, path, FLAGS | O_NOFOLLOW);
 }
 
 /* Whether @path is below the directory @prefix. */

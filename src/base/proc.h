@@ -160,6 +160,8 @@ void root_dir_release(struct root_dir *root);
  * file. NULL = our own root.
  */
 int root_dir_open(const struct root_dir *root, const char *path);
+/* The same, but -EINVAL if it is a symbolic link. */
+int root_dir_open_itself(const struct root_dir *root, const char *path);
 
 /* The name in @root of the file that /proc/PID/maps calls @path: the end of that, or all of it. */
 const char *root_dir_name(const struct root_dir *root, const char *path);

@@ -64,8 +64,10 @@ static void parse_script(const char *s, struct code_name *out)
 		out->function = xstrdup(s);
 		return;
 	}
-	if (!take_number(path + 1, &end, &column) || !take_number(path + 1, &end, &line))
+	if (!take_number(path + 1, &end, &column) || !take_number(path + 1, &end, &line)) {
 		end = s + strlen(s);
+		line = 0;
+	}
 	rest = after(path + 1, "file://");
 	rest = rest && rest < end ? rest : path + 1;
 	out->function = path > s ? xmemdup(s, (size_t)(path - s) + 1) : xstrdup("(anonymous)");

@@ -39,24 +39,6 @@ void code_map_deinit(struct code_map *m)
 	*m = (struct code_map){0};
 }
 
-#define copy_vec(to, from) do { \
-	vec_reserve(to, (from)->count); \
-	if ((from)->count) \
-		memcpy((to)->data, (from)->data, (from)->count * sizeof(*(from)->data)); \
-	(to)->count = (from)->count; \
-} while (0)
-
-void code_map_copy(struct code_map *to, const struct code_map *from)
-{
-	copy_vec(&to->entries, &from->entries);
-	copy_vec(&to->reach, &from->reach);
-	copy_vec(&to->text, &from->text);
-	copy_vec(&to->lines, &from->lines);
-	to->sorted = from->sorted;
-	to->next_order = from->next_order;
-	to->rejected = from->rejected;
-}
-
 /* Appends @size bytes and a NUL. 0 if there is too much text. */
 static uint32_t add_text(struct code_map *m, const char *s, size_t size)
 {
@@ -661,7 +643,7 @@ static const char *find_fault(const struct perf_maps *p, int fd)
 /* Opens the file unless what is open is still it. Whether there is one to be read. */
 static bool open_file(struct perf_maps *p, struct perf_file *f)
 {
-	int fd = f->kind == PERF_MAP ? root_dir_open(p->root, f->path) :
+	int fd = f->kind == PERF_MAP ? root_dir_open_itself(p->root, f->path) :
 				       root_dir_open_mapped(p->root, f->path);
 	const char *fault = fd >= 0 ? find_fault(p, fd) : NULL;
 
@@ -716,9 +698,28 @@ size_t perf_maps_poll(struct perf_maps *p, uint64_t now)
 	return p->code.next_order - before;
 }
 
+#define copy_vec(to, from) do { \
+	vec_reserve(to, (from)->count); \
+	if ((from)->count) \
+		memcpy((to)->data, (from)->data, (from)->count * sizeof(*(from)->data)); \
+	(to)->count = (from)->count; \
+} while (0)
+
+/* Adds all functions of @from to the empty @to, without the changes. */
+static void copy_map(struct code_map *to, const struct code_map *from)
+{
+	copy_vec(&to->entries, &from->entries);
+	copy_vec(&to->reach, &from->reach);
+	copy_vec(&to->text, &from->text);
+	copy_vec(&to->lines, &from->lines);
+	to->sorted = from->sorted;
+	to->next_order = from->next_order;
+	to->rejected = from->rejected;
+}
+
 void perf_maps_fork(struct perf_maps *p, const struct perf_maps *parent, pid_t pid,
 		    struct root_dir *root)
 {
 	perf_maps_init(p, pid, root);
-	code_map_copy(&p->code, &parent->code);
+	copy_map(&p->code, &parent->code);
 }

@@ -69,8 +69,6 @@ struct code_map {
 };
 
 void code_map_deinit(struct code_map *m);
-/* Adds all functions of @from to the empty @to, without the changes. */
-void code_map_copy(struct code_map *to, const struct code_map *from);
 
 /*
  * Adds @e (start, end, from and lines) with the name @name, of @size bytes. False, and counts it,

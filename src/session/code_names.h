@@ -12,7 +12,7 @@
  *
  *	at a breakpoint                  what was added is read at each
  *	before records of pads           likewise, for each batch
- *	at an address without a name     they are opened, if there are any, at most 50 times a second
+ *	at an address without a name     they are opened, at most 50 times a second
  *	once a second, and at the end    likewise; frames that have no name yet get one
  *
  * Perf maps have no times: what was added between two of these is taken to be as old as the first.

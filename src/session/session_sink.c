@@ -312,9 +312,9 @@ static bool sink_wants_quick(void *ctx, struct address_space *space)
 	const struct options *o = ((struct run *)ctx)->options;
 	const struct session *s = space->sink.user;
 
-	return s && !code_names_needs_times(s) && !s->heap.sample.interval && !s->events.writer && !s->heap.flows &&
-	       !s->heap.releases && !s->stack_use && !o->messages.trace_malloc &&
-	       (o->profile.heap || s->memusage.counts);
+	return s && !code_names_needs_times(s) && !s->heap.sample.interval && !s->events.writer &&
+	       !s->heap.flows && !s->heap.releases && !s->stack_use &&
+	       !o->messages.trace_malloc && (o->profile.heap || s->memusage.counts);
 }
 
 static uint32_t sink_node(void *ctx, struct address_space *space, const struct heap_event *he)

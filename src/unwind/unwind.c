@@ -279,18 +279,35 @@ static bool step_generated(struct unwind *u, const struct stack_view *view, stru
 	return true;
 }
 
-#define GENERATED_READ 4096u  /* bytes after an address in which its function returns */
+/* bytes before and after an address in which its function returns */
+#define GENERATED_BEFORE 2048u
+#define GENERATED_AFTER 4096u
 #define GENERATED_MAX 65536u  /* bytes before it, to its function's start */
 
-/* Reads [@pc, @end) or less, without what is not mapped. Returns how much. */
-static size_t read_code_after(const struct stack_view *view, taddr_t pc, taddr_t end, uint8_t *buf)
-{
-	size_t size = (size_t)MIN(end - pc, GENERATED_READ);
-	size_t first = (size_t)MIN(size, PAGE_SIZE_MIN - pc % PAGE_SIZE_MIN);
+/* Code around an address. */
+struct code_window {
+	uint8_t data[GENERATED_BEFORE + GENERATED_AFTER];
+	size_t size, at; /* the address is there */
+};
 
-	if (view->read(view->read_ctx, pc, buf, size) == 0)
-		return size;
-	return view->read(view->read_ctx, pc, buf, first) == 0 ? first : 0;
+/* Reads what is in [@start, @end) and mapped around @pc, as far as it fits. */
+static bool read_window(const struct stack_view *view, taddr_t pc, taddr_t start, taddr_t end,
+			struct code_window *out)
+{
+	taddr_t page = pc - pc % PAGE_SIZE_MIN;
+	taddr_t low = MAX(start, pc - GENERATED_BEFORE), high = MIN(end, pc + GENERATED_AFTER);
+	taddr_t lows[] = {low, MAX(low, page)}, highs[] = {high, MIN(high, page + PAGE_SIZE_MIN)};
+
+	for (unsigned i = 0; i < 4; i++) {
+		taddr_t from = lows[i / 2], to = highs[i % 2];
+
+		if (from > pc || to <= pc || view->read(view->read_ctx, from, out->data, to - from))
+			continue;
+		out->at = pc - from;
+		out->size = to - from;
+		return true;
+	}
+	return false;
 }
 
 /*
@@ -300,19 +317,23 @@ static size_t read_code_after(const struct stack_view *view, taddr_t pc, taddr_t
 static void scan_generated(const struct stack_view *view, taddr_t pc, bool is_exact,
 			   const struct generated_code *range, struct unwind_rule *rule)
 {
-	bool is_known = range->start < range->end && pc - range->start <= GENERATED_MAX;
-	taddr_t end = is_known ? range->end : pc + GENERATED_READ;
-	_cleanup_free_ uint8_t *code = xmalloc(GENERATED_MAX + 1);
-	size_t size = pc < end ? read_code_after(view, pc, end, code) : 0;
+	bool is_known = range->start < range->end && pc >= range->start &&
+			pc - range->start <= GENERATED_MAX;
+	taddr_t start = is_known ? range->start : pc - GENERATED_BEFORE;
+	taddr_t end = is_known ? range->end : pc + GENERATED_AFTER;
+	struct code_window w;
 
 	*rule = (struct unwind_rule){.pc = pc, .kind = RULE_SLOW};
-	if (arch_is_sigreturn(code, size))
+	if (!read_window(view, pc, start, end, &w) ||
+	    arch_is_sigreturn(w.data + w.at, w.size - w.at))
 		return;
 	rule->flags = RULE_GUESSED;
 	/* at its first instructions a function has not saved yet what it restores */
-	if (!(is_exact && is_known) && arch_scan_return(code, size, rule) == 0)
+	if (!(is_exact && is_known) && arch_scan_return(w.data, w.size, w.at, rule) == 0)
 		return;
-	size = is_known ? (size_t)(pc - !is_exact - range->start) : 0;
+	size_t size = is_known ? (size_t)(pc - !is_exact - range->start) : 0;
+	_cleanup_free_ uint8_t *code = xmalloc(size + 1);
+
 	if (size > 0 && view->read(view->read_ctx, range->start, code, size + 1) == 0 &&
 	    arch_scan_function(code, size, ARCH_SCAN_ONE, rule) == 0)
 		return;
@@ -356,7 +377,7 @@ static void find_generated(struct unwind *u, const struct stack_view *view, tadd
 	*rule = known->rule;
 }
 
-/* Whether @rule, a guess, leads from @frame to a return address; to the outermost one if @to_end. */
+/* Whether @rule, a guess, leads from @frame to a return address, or if @to_end to the end. */
 static bool is_plausible(struct unwind *u, const struct stack_view *view, const struct frame *frame,
 			 const struct unwind_rule *rule, bool to_end)
 {
