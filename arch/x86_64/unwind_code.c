@@ -376,7 +376,7 @@ struct return_scan {
 	struct unwinding now, fork[MAX_FORKS];
 	size_t forks;
 	uint32_t targets; /* direct jumps that were followed */
-	/* at a jump out of the code, after it has restored something: a call in the place of a return */
+	/* at a jump out of the code, after it has restored something: to another function */
 	struct unwinding left;
 	bool has_left;
 };

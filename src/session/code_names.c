@@ -37,6 +37,7 @@ struct code_names {
 	uint64_t polled_ns, before_ns; /* when they were read, and the time before */
 	bool is_snapshot;             /* the map is written on request: code may have changed */
 	bool has_nameless;            /* a frame has no name */
+	bool is_behind;               /* records from before the last reading are not read yet */
 };
 
 bool code_names_may_cover(const struct module *m)
@@ -142,10 +143,21 @@ static void apply_until(struct session *s, uint64_t time_ns)
 	vec_deinit(&due);
 }
 
+/*
+ * What has taken effect: all events until then are known, unless the reader of records is behind.
+ * Then their times decide.
+ */
+static uint64_t effective_ns(const struct session *s)
+{
+	const struct code_names *c = s->code;
+
+	return c->is_behind ? s->events.last_ns : MAX(s->events.last_ns, c->before_ns);
+}
+
 /* The time for which names are wanted. Without changes to come, all have taken effect. */
 static uint64_t now_of(const struct session *s)
 {
-	return s->code->later.count ? MAX(s->events.last_ns, s->code->before_ns) : UINT64_MAX;
+	return s->code->later.count ? effective_ns(s) : UINT64_MAX;
 }
 
 /* Takes the changes that were read. */
@@ -157,7 +169,7 @@ static void take_changes(struct session *s)
 		*vec_add(&c->later) = c->maps.code.changes.data[i];
 	c->maps.code.changes.count = 0;
 	if (c->later.count)
-		apply_until(s, MAX(s->events.last_ns, c->before_ns));
+		apply_until(s, effective_ns(s));
 }
 
 static void note_poll(struct code_names *c, uint64_t now)
@@ -191,18 +203,28 @@ static void open_files(struct session *s, uint64_t retry_ns)
 		take_changes(s);
 }
 
-void code_names_before(struct session *s, const struct heap_event *he)
+void code_names_before_event(struct session *s, const struct heap_event *he)
 {
 	struct code_names *c = s->code;
 
 	if (!c)
 		return;
-	if (!he || (he->stack && he->stack->stopped)) {
+	if (he->stack && he->stack->stopped) {
+		c->is_behind = false;
 		poll_files(s);
 		unwind_recheck(s->stacks.unwind);
 	}
-	if (he && c->later.count)
+	if (c->later.count)
 		apply_until(s, he->time_ns);
+}
+
+void code_names_before_records(struct session *s, bool is_behind)
+{
+	if (!s->code)
+		return;
+	s->code->is_behind = is_behind;
+	poll_files(s);
+	unwind_recheck(s->stacks.unwind);
 }
 
 bool code_names_needs_times(const struct session *s)

@@ -16,6 +16,7 @@
  *	once a second, and at the end    likewise; frames that have no name yet get one
  *
  * Perf maps have no times: what was added between two of these is taken to be as old as the first.
+ * If nothing else happens between a change and the first record of new code, names are exact.
  */
 #ifndef PTMEM_SESSION_CODE_NAMES_H
 #define PTMEM_SESSION_CODE_NAMES_H
@@ -43,8 +44,9 @@ bool code_names_range(struct session *s, const struct generated_place *place,
 /* The process has mapped @m: a jitdump marks itself like this. */
 void code_names_note(struct session *s, const struct module *m);
 
-/* An event is next, or (NULL) some. */
-void code_names_before(struct session *s, const struct heap_event *he);
+void code_names_before_event(struct session *s, const struct heap_event *he);
+/* As event_sink.records. */
+void code_names_before_records(struct session *s, bool is_behind);
 /* Whether a change takes effect between events that are next: their times are needed. */
 bool code_names_needs_times(const struct session *s);
 

@@ -260,7 +260,7 @@ static void sink_event(void *ctx, struct address_space *space, struct heap_event
 	he->time_ns = MAX(he->time_ns, profile_now(s->heap.profile));
 	he->time_ns = s->events.last_ns = MAX(s->events.last_ns, he->time_ns);
 	if (s->code)
-		code_names_before(s, he);
+		code_names_before_event(s, he);
 	session_stacks_see(s, he);
 	struct event ev = counted_event(he);
 	if (he->kind == HEAP_MAP || he->kind == HEAP_UNMAP || he->kind == HEAP_FAULT) {
@@ -299,11 +299,11 @@ static void sink_event(void *ctx, struct address_space *space, struct heap_event
 	releases_note(s->heap.releases, profile_totals(s->heap.profile), ev.node);
 }
 
-static void sink_records(void *ctx, struct address_space *space)
+static void sink_records(void *ctx, struct address_space *space, bool is_behind)
 {
 	(void)ctx;
 	if (space->sink.user)
-		code_names_before(space->sink.user, NULL);
+		code_names_before_records(space->sink.user, is_behind);
 }
 
 /* Whether a struct quick_event contains everything that the session needs. */

@@ -285,14 +285,14 @@ static bool step_generated(struct unwind *u, const struct stack_view *view, stru
 #define GENERATED_MAX 65536u  /* bytes before it, to its function's start */
 
 /* Code around an address. */
-struct code_window {
+struct code_around {
 	uint8_t data[GENERATED_BEFORE + GENERATED_AFTER];
 	size_t size, at; /* the address is there */
 };
 
 /* Reads what is in [@start, @end) and mapped around @pc, as far as it fits. */
 static bool read_window(const struct stack_view *view, taddr_t pc, taddr_t start, taddr_t end,
-			struct code_window *out)
+			struct code_around *out)
 {
 	taddr_t page = pc - pc % PAGE_SIZE_MIN;
 	taddr_t low = MAX(start, pc - GENERATED_BEFORE), high = MIN(end, pc + GENERATED_AFTER);
@@ -321,7 +321,7 @@ static void scan_generated(const struct stack_view *view, taddr_t pc, bool is_ex
 			pc - range->start <= GENERATED_MAX;
 	taddr_t start = is_known ? range->start : pc - GENERATED_BEFORE;
 	taddr_t end = is_known ? range->end : pc + GENERATED_AFTER;
-	struct code_window w;
+	struct code_around w;
 
 	*rule = (struct unwind_rule){.pc = pc, .kind = RULE_SLOW};
 	if (!read_window(view, pc, start, end, &w) ||

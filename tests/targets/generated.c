@@ -5,8 +5,8 @@
  *	main > OUTER (generated) > middle > INNER (generated) > keep
  *
  * Both places get new functions again and again: with another name and mostly another size of frame,
- * but the same return address. Between two generations a thread is created, since what ptmem reads of
- * records at a time is of one age for it. late: the names are published only at the end. fifo, link:
+ * but the same return address. Before and after each change a thread is created: ptmem reads all records
+ * then, and the map, and knows no time of its lines but these. late: the names are published only at the end. fifo, link:
  * what has the name of the map is a FIFO, or a symbolic link to one.
  */
 #include "truth.h"
@@ -176,6 +176,7 @@ int main(int argc, char **argv)
 			inner = generate(place + 1, 24 + 16 * (i / 3), inner_name);
 			snprintf(inner_name, sizeof(inner_name), "inner_%u", i);
 		}
+		synchronize();
 		for (unsigned k = 0; k < ROUNDS; k++) {
 			wanted = 1000 + 10 * i + k % 2;
 			bytes += wanted;
