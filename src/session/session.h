@@ -65,6 +65,8 @@ struct session_image {
 	bool was_attached;
 	bool is_own;               /* began with exec or attach; a fork shares its parent's data */
 	bool has_python;           /* an interpreter of Python is mapped */
+	const struct own_heap *own_heap; /* own_heap.c: objects are not in malloc's; NULL = unknown */
+	bool is_emulator;          /* what is profiled runs another program's code */
 };
 
 /* The process of a session, as names of files and messages show it. */
@@ -121,6 +123,7 @@ struct session_memusage {
 struct session_end {
 	struct probe_counts probes;
 	struct space_pauses pauses;
+	uint64_t anonymous_bytes;  /* resident at their peak, about; 0 = unknown */
 	uint64_t time_error_ns;    /* pads_time_error */
 	struct final_scan *final_scan; /* NULL = none */
 	struct inspection *inspected; /* NULL = none */

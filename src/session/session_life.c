@@ -357,7 +357,6 @@ static void fetch_names(struct session *s)
 void session_finish(struct session *s, uint64_t now_ns)
 {
 	s->process.end_ns = now_ns;
-	code_names_finish(s);
 	session_describe(s, s->heap.sample.interval ? s->heap.sample.interval :
 						      s->run->options->tracing.heap_sample);
 	profile_finish(s->heap.profile, now_ns);

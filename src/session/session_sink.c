@@ -29,6 +29,7 @@
 #include "session/memory_source.h"
 #include "session/memusage_run.h"
 #include "session/observer.h"
+#include "session/own_heap.h"
 #include "session/record/recording_run.h"
 #include "session/record/recording_values.h"
 #include "session/session_output.h"
@@ -55,6 +56,7 @@ static void note_module(struct session *s, struct module *m)
 	run_add_module(s->run, m);
 	s->image.has_python |= hints_is_python(m->path);
 	code_names_note(s, m);
+	own_heap_note_module(s, m);
 	if (s->events.writer)
 		events_writer_module(s->events.writer,
 				     &(struct events_module){m->id, m->start, m->end, m->bias,
@@ -369,7 +371,8 @@ static void sink_process_exit(void *ctx, struct address_space *space, pid_t pid,
 {
 	const struct observer *o;
 
-	(void)space;
+	if (space->sink.user)
+		own_heap_measure(space->sink.user, tid);
 	observers_each(o, (struct run *)ctx, process_exit)
 		o->process_exit(o->ctx, pid, tid);
 }
