@@ -96,6 +96,7 @@ struct scan {
 	} target[MAX_TARGETS];
 	size_t target_count, furthest;
 	bool is_one;  /* the code is one function */
+	bool may_share; /* its prologue may be elsewhere */
 	bool has_returned,
 		was_call; /* this function had a return; the last instruction was a call */
 	bool is_lost; /* the start or end of this function is unknown */
@@ -308,6 +309,8 @@ static bool scan_insn(struct scan *s, const ZydisDecodedInstruction *insn,
 	bool is_jump = insn->mnemonic == ZYDIS_MNEMONIC_JMP, was_call = s->was_call;
 
 	s->was_call = insn->mnemonic == ZYDIS_MNEMONIC_CALL;
+	if (s->may_share && s->was_call && before == entry_state.depth)
+		return false;
 	if (insn->meta.category == ZYDIS_CATEGORY_COND_BR || is_jump)
 		note_target(s, insn, operand, at);
 	if (!follow(&s->now, insn, operand, at + insn->length) && !s->is_lost)
@@ -331,7 +334,8 @@ int arch_scan_function(const uint8_t *code, size_t at, enum arch_scan how,
 	ZydisDecoder decoder;
 	ZydisDecodedInstruction insn;
 	ZydisDecodedOperand operand[ZYDIS_MAX_OPERAND_COUNT];
-	struct scan s = {.now = entry_state, .body = entry_state, .is_one = how == ARCH_SCAN_ONE,
+	struct scan s = {.now = entry_state, .body = entry_state, .is_one = how == ARCH_SCAN_ONE || how == ARCH_SCAN_GENERATED,
+			 .may_share = how == ARCH_SCAN_GENERATED,
 			 .is_lost = how == ARCH_SCAN_UNSYNCED};
 
 	if (at > MAX_SCAN || !ZYAN_SUCCESS(ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64,
@@ -350,7 +354,7 @@ int arch_scan_function(const uint8_t *code, size_t at, enum arch_scan how,
 			return -ENOTSUP;
 		if (scan_insn(&s, &insn, operand, i))
 			continue;
-		if (how == ARCH_SCAN_ONE)
+		if (s.is_one)
 			return -ENOTSUP;
 		s.is_lost = true;
 	}
@@ -379,6 +383,7 @@ struct return_scan {
 	/* at a jump out of the code, after it has restored something: to another function */
 	struct unwinding left;
 	bool has_left;
+	bool has_frame; /* it uses variables below its frame pointer */
 };
 
 enum way { WAY_ON, WAY_RETURN, WAY_DEAD };
@@ -471,6 +476,8 @@ static enum way return_step(struct unwinding *u, const ZydisDecodedInstruction *
 		if (operand[0].type == ZYDIS_OPERAND_TYPE_REGISTER)
 			set_saved(u, &operand[0], true, u->up);
 		u->up += 8;
+		if (u->is_fp && u->up == 8 && is_reg(&operand[0], ZYDIS_REGISTER_RBP))
+			return WAY_RETURN; /* V8 removes arguments before it returns */
 		return is_reg(&operand[0], ZYDIS_REGISTER_RSP) ? WAY_DEAD : WAY_ON;
 	case ZYDIS_MNEMONIC_POPFQ:
 		u->up += 8;
@@ -478,10 +485,9 @@ static enum way return_step(struct unwinding *u, const ZydisDecodedInstruction *
 	case ZYDIS_MNEMONIC_LEAVE:
 		if (!use_fp(u, 8))
 			return WAY_DEAD;
-		u->has_fp = false;
 		u->restored |= 1u;
 		u->from[0] = 0;
-		return WAY_ON;
+		return WAY_RETURN;
 	default:
 		break;
 	}
@@ -520,6 +526,29 @@ static enum way take_branch(struct return_scan *s, const ZydisDecodedInstruction
 		s->fork[s->forks++].at = (size_t)to;
 	}
 	return WAY_ON;
+}
+
+/* Whether @insn uses a word below the frame pointer. */
+static bool uses_frame(const ZydisDecodedInstruction *insn, const ZydisDecodedOperand *operand)
+{
+	for (unsigned i = 0; i < insn->operand_count_visible; i++) {
+		const ZydisDecodedOperand *o = &operand[i];
+
+		if (o->type == ZYDIS_OPERAND_TYPE_MEMORY && o->mem.base == ZYDIS_REGISTER_RBP &&
+		    o->mem.index == ZYDIS_REGISTER_NONE && o->mem.disp.value < 0 &&
+		    o->mem.disp.value > INT16_MIN)
+			return true;
+	}
+	return false;
+}
+
+static int frame_rule(struct unwind_rule *rule_out)
+{
+	rule_out->kind = RULE_FP;
+	rule_out->cfa_offset = 16;
+	rule_out->saved = 1;
+	rule_out->slot[0] = -2;
+	return 0;
 }
 
 static int return_rule(const struct unwinding *u, struct unwind_rule *rule_out)
@@ -563,6 +592,7 @@ int arch_scan_return(const uint8_t *code, size_t size, size_t at, struct unwind_
 		    ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, code + u->at, size - u->at,
 							&insn, operand))) {
 			u->at += insn.length;
+			s.has_frame |= u->has_fp && uses_frame(&insn, operand);
 			if (insn.meta.category == ZYDIS_CATEGORY_COND_BR ||
 			    insn.mnemonic == ZYDIS_MNEMONIC_JMP)
 				way = take_branch(&s, &insn, operand, size);
@@ -576,5 +606,7 @@ int arch_scan_return(const uint8_t *code, size_t size, size_t at, struct unwind_
 		if (way == WAY_DEAD)
 			s.now = s.fork[--s.forks];
 	}
+	if (s.has_frame)
+		return frame_rule(rule_out);
 	return s.has_left ? return_rule(&s.left, rule_out) : -ENOTSUP;
 }

@@ -1,7 +1,8 @@
 /*
- * A run-time system is recognized by the name of its program or library. How large its heap is, the
- * kernel's peak of the resident memory shows, less what is of files and shared at the end, when some
- * have released their heap. malloc's peak is a part of that; others are stacks, and data of objects.
+ * A run-time system is recognized by the name of its program or library. Its heap is at most as
+ * large as the resident memory was at its peak, less what is of files and shared at the end, when
+ * some have released their heap. malloc's peak is a part of that; others are stacks, and data of
+ * objects.
  */
 #include "session/own_heap.h"
 
@@ -36,8 +37,8 @@ static const struct own_heap own_heaps[] = {
 	{"deno", "JavaScript objects are in V8's own heap",
 	 "its inspector (deno --inspect) shows those"},
 	{"libjvm", "Java objects are in the JVM's own heap",
-	 "jcmd PID GC.class_histogram or a heap dump show those, jcmd PID VM.native_memory what "
-	 "else it has mapped"},
+	 "jcmd PID GC.class_histogram or a heap dump show those, jcmd PID VM.native_memory "
+	 "what else it has mapped"},
 	{"libcoreclr", ".NET objects are in the runtime's own heap", "dotnet-gcdump shows those"},
 	{"libmonosgen", ".NET objects are in mono's own heap", "mono --profile=log shows those"},
 	{"mono", ".NET objects are in mono's own heap", "mono --profile=log shows those"},
@@ -51,8 +52,10 @@ static const struct own_heap own_heaps[] = {
 	{"libluajit", "LuaJIT's objects are in its own heap",
 	 "collectgarbage(\"count\") says how many"},
 	{"libpypy", "Python objects are in PyPy's own heap", "gc.get_stats() says how many"},
-	{"libguile", "Guile's objects are in the collector's own heap", "(gc-stats) says how many"},
-	{"libjulia", "Julia's objects are in its own heap", "its heap snapshot shows those"},
+	{"libguile", "Guile's objects are in the collector's own heap",
+	 "(gc-stats) says how many"},
+	{"libjulia", "Julia's objects are in its own heap",
+	 "Profile.take_heap_snapshot() shows those"},
 	{"sbcl", "Lisp objects are in SBCL's own heap", "(room) shows those"},
 	{"racket", "Racket's objects are in its own heap", "(dump-memory-stats) shows those"},
 	{"libdart", "Dart objects are in its own heap", "its DevTools show those"},

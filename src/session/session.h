@@ -65,7 +65,7 @@ struct session_image {
 	bool was_attached;
 	bool is_own;               /* began with exec or attach; a fork shares its parent's data */
 	bool has_python;           /* an interpreter of Python is mapped */
-	const struct own_heap *own_heap; /* own_heap.c: objects are not in malloc's; NULL = unknown */
+	const struct own_heap *own_heap; /* of its run-time system; NULL = none is known */
 	bool is_emulator;          /* what is profiled runs another program's code */
 };
 

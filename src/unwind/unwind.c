@@ -335,7 +335,7 @@ static void scan_generated(const struct stack_view *view, taddr_t pc, bool is_ex
 	_cleanup_free_ uint8_t *code = xmalloc(size + 1);
 
 	if (size > 0 && view->read(view->read_ctx, range->start, code, size + 1) == 0 &&
-	    arch_scan_function(code, size, ARCH_SCAN_ONE, rule) == 0)
+	    arch_scan_function(code, size, ARCH_SCAN_GENERATED, rule) == 0)
 		return;
 	*rule = (struct unwind_rule){.pc = pc, .kind = RULE_SLOW};
 }

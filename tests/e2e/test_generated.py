@@ -2,10 +2,12 @@
 jitdump, and stacks lead through them (targets/generated.c, CPython's trampolines, V8)."""
 
 import os
+import subprocess
 
 from harness import report_json, test
 from inspect_lib import interpreter
 from massif import Massif
+from process_lib import Attached
 from test_truth import join_frames
 
 MODES = {"auto": (), "break": ("--probes=break",), "jump": ("--probes=jump",)}
@@ -123,3 +125,66 @@ def register_python(minor, mode):
 for _minor in (12, 13):
     register_python(_minor, "auto")
 register_python(12, "break")
+
+
+# -- V8 --
+
+SERVER = """
+const kept = [];
+function makeOrder(i) { return Buffer.alloc(20000 + i, 'x'); }
+function handleRequest() {
+    for (let i = 0; i < 10; i++)
+        kept.push(makeOrder(i));
+    if (kept.length > 200)
+        kept.splice(0, 100);
+}
+let requests = 0;
+setInterval(() => { handleRequest(); if (++requests % 100 === 0) console.log(requests); }, 1);
+"""
+
+
+@test("generated/node-attached")
+def node(t):
+    """A server's own functions are on the stacks of what it allocates, and all of these are complete."""
+    cwd = t.subdirectory()
+    command = [t.program("node"), "--perf-basic-prof", t.file("server.js", SERVER)]
+    with subprocess.Popen(command, cwd=cwd, env=t.environment(cwd), stdout=subprocess.PIPE) as server:
+        try:
+            t.equal("requests", server.stdout.readline(), b"100\n")
+            attached = Attached(t, server.pid, ["--depth=200", "--threshold=0"]).wait_attached()
+            for _ in range(8):
+                server.stdout.readline()
+            profile = attached.detach()
+            check_complete(t, profile)
+            paths = profile.only_massif().peak()["tree"].paths()
+            buffers = {p: n for p, n in paths.items() if any("NodeArrayBufferAllocator" in f for f in p)}
+            t.check(sum(buffers.values()) > 10 * 20000, "few bytes in buffers: %s" % buffers)
+            other = [p for p in buffers if "handleRequest" not in p]
+            t.check(not other, "not by the server's function: %s" % other[:2])
+        finally:
+            server.kill()
+            remove_map(server.pid)
+
+
+# -- heaps that are not malloc's --
+
+MAPPER = """
+import mmap
+m = mmap.mmap(-1, 100 << 20)
+for i in range(100):
+    m.write(b"x" * (1 << 20))
+"""
+
+
+@test("generated/hint-at-other-heaps")
+def hint(t):
+    def hints(*argv, options=()):
+        return [m for m in t.profile(argv, options).messages if "anonymous memory" in m]
+
+    mapper = ("/usr/bin/python3", "-c", MAPPER)
+    t.check(len(hints(*mapper)) == 1 and "--trace=heap,mmap" in hints(*mapper)[0], "no hint at mapped memory")
+    t.equal("hints if it is traced", hints(*mapper, options=["--trace=heap,mmap"]), [])
+    t.equal("hints at a small program", hints(t.target("gcc-O2-pie", "mixed")), [])
+    script = t.file("objects.js", "const a = []; for (let i = 0; i < 400000; i++) a.push({i, t: [i, i + 1]});")
+    found = hints(t.program("node"), script)
+    t.check(len(found) == 1 and "V8" in found[0], "no hint at V8's heap: %s" % found)

@@ -599,6 +599,9 @@ static void test_scan_return(void **state)
 	RETURN("\x48\x89\xc4\xc3", 0, 0, 0);                         /* mov %rax, %rsp */
 	RETURN("\x48\x83\xec\x08\xc3", 0, 0, 0);                     /* sub $8, %rsp; ret */
 	RETURN("\x48\x83\xc4", 0, 0, 0);                             /* cut off */
+	RETURN("\x48\x8b\x45\xf0\xff\xe0", RULE_FP, 16, -2);            /* mov -16(%rbp), %rax; jmp *%rax */
+	RETURN("\x48\x8b\x45\x10\xff\xe0", 0, 0, 0);                  /* mov 16(%rbp), %rax; jmp *%rax */
+	RETURN("\xc9\x59\x48\x8d\x24\xd4\x51\xc3", RULE_FP, 16, -2);  /* leave; pop %rcx; lea (%rsp,%rdx,8), %rsp... */
 	RETURN("", 0, 0, 0);
 }
 
@@ -632,7 +635,8 @@ static void test_scan_return_in_libc(void **state)
 			if (arch_scan_return(code + at - before, before + 4096, before, &found) != 0 ||
 			    found.kind != cfi.kind)
 				none++;
-			else if (found.cfa_offset == cfi.cfa_offset && found.saved == cfi.saved &&
+			else if (found.cfa_offset == cfi.cfa_offset &&
+				 (found.saved == cfi.saved || (found.kind == RULE_FP && found.saved == 1)) &&
 				 (!(cfi.saved & 1) || found.slot[0] == cfi.slot[0]))
 				same++;
 			else
