@@ -262,6 +262,17 @@ bool rules_compile(const struct rules *r, taddr_t pc, bool is_exact, struct unwi
 	return k.is_guess;
 }
 
+bool rules_compile_return(const struct rules *r, taddr_t pc, struct unwind_rule *rule_out)
+{
+	const struct module *module = r->ops->module(r->ops->ctx, pc - 1);
+	struct unwind_rule rule = {.pc = pc, .flags = RULE_GUESSED};
+
+	if (!module || !module->file || !compile_return(module->file, pc - module->bias, &rule))
+		return false;
+	*rule_out = rule;
+	return true;
+}
+
 /* ---- the table ---- */
 
 static struct unwind_rule *free_slot(struct unwind_rule *slot, uint32_t bits, uint64_t pc)

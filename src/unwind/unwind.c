@@ -420,7 +420,9 @@ static bool compile(struct unwind *u, const struct stack_view *view, const struc
 		scan_generated(view, pc, true, range, rule);
 	else
 		find_generated(u, view, pc, range, rule);
-	if (is_guess && rule->kind != RULE_SLOW && !is_plausible(u, view, frame, rule, is_file))
+	if (is_guess && rule->kind != RULE_SLOW && !is_plausible(u, view, frame, rule, is_file) &&
+	    (!is_file || frame->is_exact || !rules_compile_return(&u->rules, pc, rule) ||
+	     !is_plausible(u, view, frame, rule, is_file)))
 		*rule = (struct unwind_rule){.pc = pc, .kind = RULE_SLOW};
 	u->stats.generated_frames += !is_file && rule->kind != RULE_SLOW;
 	return !frame->is_exact && (is_file || range->is_fixed || rule->kind == RULE_SLOW);
