@@ -405,11 +405,13 @@ static void set_saved(struct unwinding *u, const ZydisDecodedOperand *operand, b
 	u->from[i] = from;
 }
 
-/* Counts @up from rbp from now on. Registers that were restored before are lost. */
+/* Counts @up from rbp from now on. What was loaded before was probably no saved register. */
 static bool use_fp(struct unwinding *u, int64_t up)
 {
-	if (!u->has_fp || (u->restored && !u->is_fp))
+	if (!u->has_fp)
 		return false;
+	if (!u->is_fp)
+		u->restored = 0;
 	u->is_fp = true;
 	u->up = up;
 	return true;
