@@ -49,8 +49,8 @@ int arch_scan_function(const uint8_t *code, size_t at, enum arch_scan how,
  * The same for code whose start is unknown, or that saves registers in unusual ways: the return
  * address is @at bytes into @code, and what the instructions from there to a return restore is what
  * is on the stack. At conditional branches that which follows is tried first. Where no return is
- * found, variables below a frame pointer show that there is one; else -ENOTSUP. Wrong after a call that does not return, if another function follows that seems to be a
- * part of this one.
+ * found, variables below a frame pointer show that there is one; else -ENOTSUP. Wrong after a call
+ * that does not return, if another function follows that seems to be a part of this one.
  */
 int arch_scan_return(const uint8_t *code, size_t size, size_t at, struct unwind_rule *rule_out);
 

@@ -334,7 +334,8 @@ int arch_scan_function(const uint8_t *code, size_t at, enum arch_scan how,
 	ZydisDecoder decoder;
 	ZydisDecodedInstruction insn;
 	ZydisDecodedOperand operand[ZYDIS_MAX_OPERAND_COUNT];
-	struct scan s = {.now = entry_state, .body = entry_state, .is_one = how == ARCH_SCAN_ONE || how == ARCH_SCAN_GENERATED,
+	struct scan s = {.now = entry_state, .body = entry_state,
+			 .is_one = how == ARCH_SCAN_ONE || how == ARCH_SCAN_GENERATED,
 			 .may_share = how == ARCH_SCAN_GENERATED,
 			 .is_lost = how == ARCH_SCAN_UNSYNCED};
 

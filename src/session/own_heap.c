@@ -48,7 +48,8 @@ static const struct own_heap own_heaps[] = {
 	 "USE_ZEND_ALLOC=0 in the program's environment shows them here"},
 	{"libphp", "PHP's own allocator serves most requests",
 	 "USE_ZEND_ALLOC=0 in the program's environment shows them here"},
-	{"luajit", "LuaJIT's objects are in its own heap", "collectgarbage(\"count\") says how many"},
+	{"luajit", "LuaJIT's objects are in its own heap",
+	 "collectgarbage(\"count\") says how many"},
 	{"libluajit", "LuaJIT's objects are in its own heap",
 	 "collectgarbage(\"count\") says how many"},
 	{"libpypy", "Python objects are in PyPy's own heap", "gc.get_stats() says how many"},
@@ -135,7 +136,7 @@ void own_heap_hint(const struct session *s)
 	} else if (anonymous > UNKNOWN && anonymous / 4 > peak && knows_malloc(s)) {
 		amount_bytes((double)anonymous, all);
 		amount_bytes((double)peak, part);
-		log_info("hint: of %s of anonymous memory, malloc had at most %s: --trace=heap,mmap "
-			 "shows who maps the rest", all, part);
+		log_info("hint: of %s of anonymous memory, malloc had at most %s: "
+			 "--trace=heap,mmap shows who maps the rest", all, part);
 	}
 }
