@@ -135,6 +135,15 @@ struct java_frame {
 
 #define JAVA_FRAMES_MAX 64u
 
+/* What an interpreted frame runs: the words in the frame. */
+struct java_running {
+	taddr_t method, bytecode; /* Method*, address of the bytecode */
+};
+
+/* Fills @out from the frame at @place, which is one of the interpreter. False if it has no fp. */
+bool java_running(const struct java *j, const struct language_memory *m,
+		  const struct java_place *place, struct java_running *out);
+
 /*
  * The methods that run in @place, innermost first, the inlined ones included. Their number, 0 if it
  * is none of Java, at most JAVA_FRAMES_MAX.

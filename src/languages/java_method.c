@@ -141,25 +141,34 @@ static uint32_t compiled_frames(const struct java *j, const struct language_memo
 #define FRAME_METHOD 1
 #define FRAME_BYTECODE 6
 
+bool java_running(const struct java *j, const struct language_memory *m,
+		  const struct java_place *place, struct java_running *out)
+{
+	int64_t last = j->layout.frame_last;
+
+	return place->fp &&
+	       language_read_word(m, place->fp + (uint64_t)(last - FRAME_METHOD) * WORD,
+				  &out->method) &&
+	       language_read_word(m, place->fp + (uint64_t)(last - FRAME_BYTECODE) * WORD,
+				  &out->bytecode);
+}
+
 static uint32_t interpreted_frame(const struct java *j, const struct language_memory *m,
 				  const struct java_place *place, struct java_frame *out)
 {
 	const struct java_layout *l = &j->layout;
-	int64_t last = l->frame_last;
-	taddr_t fp = place->fp, code, bytecode, start;
+	struct java_running r;
+	taddr_t code, start;
 	uint16_t size;
 
-	if (!fp || !language_read_word(m, fp + (uint64_t)(last - FRAME_METHOD) * WORD,
-				       &out->method) ||
-	    !java_method_stamp(j, m, out->method) ||
-	    !language_read_word(m, out->method + l->method_const, &code))
+	if (!java_running(j, m, place, &r) || !java_method_stamp(j, m, r.method) ||
+	    !language_read_word(m, r.method + l->method_const, &code))
 		return 0;
-	out->bci = -1;
+	*out = (struct java_frame){r.method, -1};
 	start = code + l->const_size;
-	if (language_read_word(m, fp + (uint64_t)(last - FRAME_BYTECODE) * WORD, &bytecode) &&
-	    m->read(m->ctx, code + l->const_code_size, &size, sizeof(size)) &&
-	    bytecode >= start && bytecode - start < size)
-		out->bci = (int32_t)(bytecode - start);
+	if (m->read(m->ctx, code + l->const_code_size, &size, sizeof(size)) &&
+	    r.bytecode >= start && r.bytecode - start < size)
+		out->bci = (int32_t)(r.bytecode - start);
 	return 1;
 }
 

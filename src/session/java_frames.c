@@ -3,6 +3,7 @@
  *
  *	blobs     code that was met, with its stamp; looked at again every CHECK_NS
  *	sites     return addresses in it; worthless when their blob's stamp has changed
+ *	running   interpreted frames; as long as all methods are there
  *	methods   names and lines by Method*, with a stamp; looked at again every CHECK_NS
  *	chains    distinct lists of keys
  */
@@ -45,6 +46,12 @@ struct chain {
 	uint32_t first, count;    /* in keys */
 };
 
+/* An interpreted frame, as long as its method is kept. */
+struct kept_running {
+	struct java_running running;
+	uint32_t chain;
+};
+
 struct java_frames {
 	const struct module *module; /* referenced by the space while it is mapped */
 	struct address_space *space;
@@ -56,6 +63,7 @@ struct java_frames {
 	VEC(struct kept_blob) blobs;
 	HASH(struct kept_site) sites;
 	HASH(struct kept_method) methods;
+	HASH(struct kept_running) running;
 	VEC(struct chain) chains;  /* [0] is none */
 	HASH(uint32_t) chain_index;
 	VEC(uint64_t) keys;
@@ -100,6 +108,7 @@ void java_frames_free(struct java_frames *f)
 		java_method_deinit(&f->methods.slot[i].method);
 	hash_deinit(&f->methods);
 	hash_deinit(&f->sites);
+	hash_deinit(&f->running);
 	hash_deinit(&f->chain_index);
 	vec_deinit(&f->blobs);
 	vec_deinit(&f->chains);
@@ -164,6 +173,7 @@ static void check(struct java_frames *f, const struct language_memory *m)
 		}
 		java_method_deinit(&x->method);
 		hash_remove(&f->methods, x);
+		hash_deinit(&f->running);
 	}
 	f->next_check = clock_now_ns() + CHECK_NS;
 }
@@ -200,8 +210,9 @@ static uint64_t frame_key(struct java_frames *f, const struct language_memory *m
 			  const struct java_frame *frame)
 {
 	const struct java_method *x = get_method(f, m, frame->method);
+	uint32_t line = x ? java_method_line(x, frame->bci) : 0;
 
-	return x ? name_key(f, x->name, x->file, java_method_line(x, frame->bci)) :
+	return x ? name_key(f, x->name, line ? x->file : NULL, line) :
 		   name_key(f, "[unknown Java method]", NULL, 0);
 }
 
@@ -249,6 +260,32 @@ static uint32_t make_chain(struct java_frames *f, const struct language_memory *
 	for (; n > 0; n--)
 		*vec_add(&f->keys) = frame_key(f, m, &frame[n - 1]);
 	return intern_chain(f, first);
+}
+
+static uint64_t hash_running(const struct java_running *r)
+{
+	return hash_u64(hash_u64(r->method) ^ r->bytecode);
+}
+
+/* The same for an interpreted frame: mostly without reading more than its words. */
+static uint32_t running_chain(struct java_frames *f, const struct language_memory *m,
+			      const struct java_blob *b, const struct java_place *place)
+{
+	struct java_running r;
+
+	if (!java_running(&f->java, m, place, &r))
+		return make_chain(f, m, b, place);
+	const struct kept_running *known = hash_find(&f->running, hash_running(&r), e,
+						     e->running.method == r.method &&
+						     e->running.bytecode == r.bytecode);
+
+	if (known)
+		return known->chain;
+	uint32_t chain = make_chain(f, m, b, place);
+
+	if (hash_find(&f->methods, hash_u64(r.method), e, e->at == r.method))
+		*hash_add(&f->running, hash_running(&r)) = (struct kept_running){r, chain};
+	return chain;
 }
 
 /* -- code -- */
@@ -338,7 +375,9 @@ bool java_frames_find(struct java_frames *f, const struct generated_place *place
 		return false;
 	if (site)
 		blob = f->blobs.data[site->blob].blob;
-	uint32_t chain = site && site->chain ? 0 : make_chain(f, &m, &blob, &at);
+	uint32_t chain = site && site->chain		? 0 :
+			 blob.kind == JAVA_INTERPRETER	? running_chain(f, &m, &blob, &at) :
+							  make_chain(f, &m, &blob, &at);
 
 	java_step(&f->java, &m, &blob, &at, &step);
 	fill_code(&blob, &step, out);
