@@ -3,8 +3,8 @@
  *
  *	gHotSpotVMStructs: array of {type, field, type of the field, is static, offset, address}
  *
- * Strides and offsets of the entries are variables, too. All is the program's memory, so each number
- * is bounded, and lists end.
+ * Strides and offsets of the entries are variables, too. All is the program's memory, so each
+ * number is bounded, and lists end.
  */
 #include "languages/java.h"
 
@@ -124,7 +124,8 @@ static const struct layout_row rows[] = {
 	{"Klass", "_name", TO(class_name), ROW_OFFSET, NEEDED},
 	{"InstanceKlass", "_source_file_name_index", TO(class_source), ROW_OFFSET, MAYBE}, /* 11 */
 	{"Symbol", "_length", TO(symbol_length), ROW_OFFSET, MAYBE},
-	{"Symbol", "_body", TO(symbol_text), ROW_OFFSET, NEEDED},
+	{"Symbol", "_body", TO(symbol_text), ROW_OFFSET, MAYBE},
+	{"Symbol", "_body[0]", TO(symbol_text), ROW_OFFSET, MAYBE},
 	{"PcDesc", "_pc_offset", TO(desc_pc), ROW_OFFSET, NEEDED},
 	{"PcDesc", "_scope_decode_offset", TO(desc_scope), ROW_OFFSET, NEEDED},
 	{"PcDesc", NULL, TO(desc_size), ROW_SIZE, NEEDED},
@@ -286,7 +287,8 @@ static bool is_complete(const struct self_description *d)
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		if (rows[i].is_needed && !d->has[i])
 			return false;
-	return l->array_length != JAVA_ABSENT && l->nmethod_method != JAVA_ABSENT &&
+	return l->array_length != JAVA_ABSENT && l->symbol_text != JAVA_ABSENT &&
+	       l->nmethod_method != JAVA_ABSENT &&
 	       (l->blob_code_start != JAVA_ABSENT || l->blob_code_offset != JAVA_ABSENT) &&
 	       (l->blob_code_end != JAVA_ABSENT || l->blob_data_offset != JAVA_ABSENT);
 }

@@ -2,7 +2,7 @@
  * HotSpot (OpenJDK 11 to 25) from outside: what its generated code is, how a frame of it leads to
  * its caller, and the names and lines of Java methods. Nothing is executed in the program.
  *
- *	gHotSpotVMStructs, ..Types     offsets of all fields, in libjvm.so itself: no table of versions
+ *	gHotSpotVMStructs, ..Types     offsets of all fields, in libjvm.so itself
  *	CodeCache -> heaps -> blobs    compiled methods, the interpreter, stubs; by address
  *	compiled frame                 fixed size: CodeBlob::_frame_size; return address at its end
  *	interpreted frame              by frame pointer; has the method and the bytecode's address
@@ -87,11 +87,11 @@ struct java_blob {
 	taddr_t start, end;       /* of its code */
 	uint32_t size;            /* from the header */
 	uint32_t frame_size;      /* bytes; 0 = none, or unknown */
-	int32_t complete;         /* offset in the code from which on there is a frame; -1 = never */
+	int32_t complete;         /* from this offset in the code on there is a frame; -1 = never */
 	taddr_t method;           /* Method*, 0 = none */
 	taddr_t deopt, deopt_mh;  /* return addresses are exchanged for these; 0 = none */
 	uint32_t original;        /* offset from the stack pointer where the true one is then */
-	uint64_t stamp;           /* another one at the same address hardly has it; not 0 */
+	uint64_t stamp;           /* another method there hardly has it; 0 = no method */
 	taddr_t descs, descs_end; /* PcDesc */
 	taddr_t scopes, metadata;
 };

@@ -95,24 +95,24 @@ static uint32_t find_scope(const struct java *j, const struct language_memory *m
 	return half_at(entry + l->desc_scope);
 }
 
-/* Reads the scope at @at. False if it is none. */
+/* Reads the scope at *@at, which becomes its caller's, or 0. False if it is none. */
 static bool read_scope(const struct java *j, const struct language_memory *m,
-		       const struct java_blob *b, uint32_t at, uint32_t *caller,
-		       struct java_frame *out)
+		       const struct java_blob *b, uint32_t *at, struct java_frame *out)
 {
 	uint8_t data[SCOPE_BYTES];
 	size_t n = 0;
-	uint32_t index, bci;
+	uint32_t caller, index, bci;
 
-	if (!m->read(m->ctx, b->scopes + at, data, sizeof(data)) ||
-	    !java_read_number(data, sizeof(data), &n, has_zero(j), caller) ||
+	if (!m->read(m->ctx, b->scopes + *at, data, sizeof(data)) ||
+	    !java_read_number(data, sizeof(data), &n, has_zero(j), &caller) ||
 	    !java_read_number(data, sizeof(data), &n, has_zero(j), &index) ||
 	    !java_read_number(data, sizeof(data), &n, has_zero(j), &bci) ||
 	    !index || index > METADATA_MAX)
 		return false;
+	*at = caller < *at ? caller : 0; /* callers are written first */
 	out->bci = (int32_t)bci - 1;
 	return language_read_word(m, b->metadata + (index - 1) * (uint64_t)WORD, &out->method) &&
-	       out->method;
+	       java_method_stamp(j, m, out->method);
 }
 
 static uint32_t compiled_frames(const struct java *j, const struct language_memory *m,
@@ -120,18 +120,14 @@ static uint32_t compiled_frames(const struct java *j, const struct language_memo
 				struct java_frame *out)
 {
 	struct java_place at = *place;
-	uint32_t scope, caller, n = 0;
+	uint32_t scope, n = 0;
 
 	if ((at.pc == b->deopt || at.pc == b->deopt_mh) && at.pc && b->original &&
 	    !language_read_word(m, at.sp + b->original, &at.pc))
 		return 0;
 	scope = b->metadata && b->scopes ? find_scope(j, m, b, &at) : 0;
-	while (scope && n < JAVA_FRAMES_MAX && read_scope(j, m, b, scope, &caller, &out[n])) {
+	while (scope && n < JAVA_FRAMES_MAX && read_scope(j, m, b, &scope, &out[n]))
 		n++;
-		if (caller >= scope) /* callers are written first */
-			break;
-		scope = caller;
-	}
 	if (!n && b->method)
 		out[n++] = (struct java_frame){b->method, -1};
 	return n;

@@ -42,7 +42,7 @@ struct kept_method {
 	struct java_method method;
 };
 
-struct chain {
+struct java_chain {
 	uint32_t first, count;    /* in keys */
 };
 
@@ -64,7 +64,7 @@ struct java_frames {
 	HASH(struct kept_site) sites;
 	HASH(struct kept_method) methods;
 	HASH(struct kept_running) running;
-	VEC(struct chain) chains;  /* [0] is none */
+	VEC(struct java_chain) chains;  /* [0] is none */
 	HASH(uint32_t) chain_index;
 	VEC(uint64_t) keys;
 };
@@ -96,7 +96,7 @@ struct java_frames *java_frames_new(const struct module *m, struct address_space
 	f->space = space;
 	f->symbols = symbols;
 	f->ops = *ops;
-	*vec_add(&f->chains) = (struct chain){0};
+	*vec_add(&f->chains) = (struct java_chain){0};
 	return f;
 }
 
@@ -233,7 +233,7 @@ static uint32_t intern_chain(struct java_frames *f, uint32_t first)
 	}
 	uint32_t chain = (uint32_t)f->chains.count;
 
-	*vec_add(&f->chains) = (struct chain){first, count};
+	*vec_add(&f->chains) = (struct java_chain){first, count};
 	*hash_add(&f->chain_index, hash) = chain;
 	return chain;
 }

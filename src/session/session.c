@@ -105,7 +105,8 @@ const struct module *session_module(struct session *s, taddr_t pc)
 	return m ? m : target_refresh_module(s->run->target, s->space, pc);
 }
 
-uint32_t session_frame(struct session *s, struct profile *p, taddr_t pc)
+/* Frame of @pc in @p's call tree. */
+static uint32_t get_frame(struct session *s, struct profile *p, taddr_t pc)
 {
 	struct calltree *tree = profile_calltree(p);
 	uint32_t frame = calltree_find_frame(tree, pc);
@@ -126,7 +127,7 @@ uint32_t session_child(struct session *s, struct profile *p, uint32_t parent, ta
 	if (!frame && s->stacks.java && !session_module(s, pc))
 		n = java_frames_of(s->stacks.java, pc, &keys);
 	if (!n)
-		return calltree_get_child(tree, parent, frame ? frame : session_frame(s, p, pc));
+		return calltree_get_child(tree, parent, frame ? frame : get_frame(s, p, pc));
 	for (size_t i = 0; i < n; i++)
 		parent = calltree_get_child(tree, parent, calltree_get_frame(tree, keys[i], 0));
 	return parent;

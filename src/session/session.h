@@ -151,13 +151,11 @@ const struct module *session_module(struct session *s, taddr_t pc);
 /* The heap's profile for writers, valid as long as @s. */
 struct report session_report(struct session *s);
 
-/* Frame of @pc in @p's call tree. */
 /*
  * Whether @pc is in an operator new that sampling does not watch: its caller counts as the
  * allocating function.
  */
 bool session_hides(const struct session *s, taddr_t pc);
-uint32_t session_frame(struct session *s, struct profile *p, taddr_t pc);
 /* The node of @parent's callee at @pc, which can be several frames, of inlined functions. */
 uint32_t session_child(struct session *s, struct profile *p, uint32_t parent, taddr_t pc);
 /* The node of the stack @view in @p's call tree. */
