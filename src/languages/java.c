@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "arch/unwind_code.h"
 #include "base/cleanup.h"
 #include "base/hash.h"
 
@@ -573,12 +574,30 @@ void java_blob_name(const struct java *j, const struct language_memory *m,
 #define CALLER_MOVED_MAX 4096u /* arguments that an adapter pushes: 255 at most, and alignment */
 #define ENTRY_MOVED_MAX 64u    /* words */
 
-static bool is_in_heap(const struct java *j, taddr_t pc)
+/* Whether @pc is a return address of Java code. */
+static bool is_java_return(const struct java *j, const struct language_memory *m, taddr_t pc)
 {
-	for (uint32_t i = 0; i < j->heaps; i++)
-		if (pc > j->heap[i].start && pc < j->heap[i].end)
-			return true;
-	return false;
+	struct java_blob b;
+
+	if (java_blob_find(j, m, pc - 1, &b) != 0)
+		return false;
+	return b.kind == JAVA_INTERPRETER ||
+	       (b.kind == JAVA_COMPILED && java_is_described(j, m, &b, pc));
+}
+
+/* Whether @place, in @b, returns to the stub's start, and not to behind a call in it. */
+static bool is_barrier(const struct java *j, const struct language_memory *m,
+		       const struct java_blob *b, const struct java_place *place)
+{
+	uint8_t code[ARCH_MAX_CALL];
+	char name[TEXT_MAX];
+
+	if (!place->is_return || b->kind != JAVA_STUB)
+		return false;
+	java_blob_name(j, m, b, name, sizeof(name));
+	return strstr(name, "continuation") &&
+	       m->read(m->ctx, place->pc - sizeof(code), code, sizeof(code)) &&
+	       !arch_ends_in_call(code, sizeof(code));
 }
 
 /*
@@ -586,29 +605,29 @@ static bool is_in_heap(const struct java *j, taddr_t pc)
  * returns to a stub that fetches more (return barrier). Next on the stack is the frame in which the
  * thread's continuation was entered: a ContinuationEntry, frame pointer and return address.
  */
-static bool step_over_barrier(const struct java *j, const struct language_memory *m,
+static void step_over_barrier(const struct java *j, const struct language_memory *m,
 			      const struct java_place *place, struct java_step *out)
 {
 	const struct java_layout *l = &j->layout;
 	taddr_t entry_pc, words[2];
 	struct java_blob entry;
 
-	if (!l->entry_return || l->entry_size == JAVA_ABSENT || !place->is_return ||
+	if (!l->entry_return || l->entry_size == JAVA_ABSENT ||
 	    !language_read_word(m, l->entry_return, &entry_pc) ||
 	    java_blob_find(j, m, entry_pc - 1, &entry) != 0 ||
 	    entry.frame_size < l->entry_size + sizeof(words))
-		return false;
+		return;
 	for (uint32_t i = 0; i < ENTRY_MOVED_MAX; i++) {
 		taddr_t end = place->sp + i * WORD + entry.frame_size;
 
 		if (!m->read(m->ctx, end - sizeof(words), words, sizeof(words)))
-			return false;
-		if (!is_in_heap(j, words[1]) || words[0] < end || words[0] % WORD)
+			return;
+		if (!is_java_return(j, m, words[1]))
 			continue;
 		*out = (struct java_step){.kind = JAVA_BY_SIZE, .size = end - place->sp};
-		return true;
+		return;
 	}
-	return false;
+	return;
 }
 
 static void step_interpreted(const struct java *j, const struct language_memory *m,
@@ -638,7 +657,9 @@ void java_step(const struct java *j, const struct language_memory *m, const stru
 		out->size = blob->frame_size;
 		out->is_fixed = place->is_return && place->pc != blob->deopt &&
 				place->pc != blob->deopt_mh;
-	} else if (!step_over_barrier(j, m, place, out) && place->fp) {
+	} else if (is_barrier(j, m, blob, place)) {
+		step_over_barrier(j, m, place, out);
+	} else if (place->fp) {
 		out->kind = JAVA_BY_FP;
 	}
 }

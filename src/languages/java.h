@@ -135,6 +135,10 @@ struct java_frame {
 
 #define JAVA_FRAMES_MAX 64u
 
+/* Whether the compiler describes the return address @pc of @blob. */
+bool java_is_described(const struct java *j, const struct language_memory *m,
+		       const struct java_blob *blob, taddr_t pc);
+
 /* What an interpreted frame runs: the words in the frame. */
 struct java_running {
 	taddr_t method, bytecode; /* Method*, address of the bytecode */

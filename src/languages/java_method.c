@@ -95,6 +95,14 @@ static uint32_t find_scope(const struct java *j, const struct language_memory *m
 	return half_at(entry + l->desc_scope);
 }
 
+bool java_is_described(const struct java *j, const struct language_memory *m,
+		       const struct java_blob *blob, taddr_t pc)
+{
+	const struct java_place place = {.pc = pc, .is_return = true};
+
+	return find_scope(j, m, blob, &place) != 0;
+}
+
 /* Reads the scope at *@at, which becomes its caller's, or 0. False if it is none. */
 static bool read_scope(const struct java *j, const struct language_memory *m,
 		       const struct java_blob *b, uint32_t *at, struct java_frame *out)
