@@ -528,7 +528,7 @@ int java_blob_find(const struct java *j, const struct language_memory *m, taddr_
 		struct blob_header header;
 		struct java_blob b;
 		uint64_t segment;
-		bool is_used;
+		uint8_t is_used;
 
 		if (pc < h->start || pc >= h->end)
 			continue;
