@@ -402,6 +402,7 @@ static bool find_block(const struct java_heap *h, const struct language_memory *
 }
 
 #define HEADER_MAX 1024u
+#define HEADER_MIN 64u
 
 /* The bytes of a blob's header, as far as they can be read. */
 struct blob_header {
@@ -412,7 +413,7 @@ struct blob_header {
 
 static uint64_t header_word(const struct blob_header *h, uint32_t offset)
 {
-	return offset <= h->size - WORD ? word_at(h->data + offset) : 0;
+	return (uint64_t)offset + WORD <= h->size ? word_at(h->data + offset) : 0;
 }
 
 static uint32_t header_half(const struct blob_header *h, uint32_t offset)
@@ -423,10 +424,13 @@ static uint32_t header_half(const struct blob_header *h, uint32_t offset)
 static bool read_header(const struct java_layout *l, const struct language_memory *m, taddr_t at,
 			struct blob_header *out)
 {
-	/* fields of 4 bytes at the end are read as words */
-	out->size = MIN(HEADER_MAX, l->nmethod_size + WORD);
 	out->at = at;
-	return m->read(m->ctx, at, out->data, out->size);
+	/* fields of 4 bytes at the end are read as words; a stub at the end of a heap is smaller */
+	for (out->size = MIN((uint64_t)HEADER_MAX, (uint64_t)l->nmethod_size + WORD);
+	     out->size >= HEADER_MIN; out->size /= 2)
+		if (m->read(m->ctx, at, out->data, out->size))
+			return true;
+	return false;
 }
 
 /* Whether it is a method's, by its name, which is a constant of libjvm.so. */
