@@ -44,4 +44,11 @@ enum arch_scan {
 int arch_scan_function(const uint8_t *code, size_t at, enum arch_scan how,
 		       struct unwind_rule *rule_out);
 
+/*
+ * The same for code whose start is unknown, or that saves registers in unusual ways: @code begins
+ * at the return address, and what the instructions from there to a return restore is what is on the
+ * stack. At conditional branches that which follows is tried first. -ENOTSUP if no return is found.
+ */
+int arch_scan_return(const uint8_t *code, size_t size, struct unwind_rule *rule_out);
+
 #endif

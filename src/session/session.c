@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "session/code_names.h"
 #include "session/java_frames.h"
 #include "session/memory_source.h"
 #include "tracee/control/target.h"
@@ -113,7 +114,9 @@ static uint32_t get_frame(struct session *s, struct profile *p, taddr_t pc)
 	if (frame)
 		return frame;
 	const struct module *m = session_module(s, pc);
-	return calltree_get_frame(tree, pc, m ? m->id : 0);
+	uint64_t key = code_names_may_cover(m) ? code_names_find(s, pc) : 0;
+
+	return key ? calltree_get_frame(tree, key, 0) : calltree_get_frame(tree, pc, m ? m->id : 0);
 }
 
 uint32_t session_child(struct session *s, struct profile *p, uint32_t parent, taddr_t pc)
@@ -124,7 +127,7 @@ uint32_t session_child(struct session *s, struct profile *p, uint32_t parent, ta
 	size_t n = 0;
 
 	/* addresses of generated code are no frames while they can be explained */
-	if (!frame && s->stacks.java && !session_module(s, pc))
+	if (!frame && s->stacks.java && code_names_may_cover(session_module(s, pc)))
 		n = java_frames_of(s->stacks.java, pc, &keys);
 	if (!n)
 		return calltree_get_child(tree, parent, frame ? frame : get_frame(s, p, pc));

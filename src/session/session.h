@@ -139,6 +139,7 @@ struct session {
 	/* the traced sources; the heap's profile is the one above */
 	struct source source[SOURCE_COUNT];
 	struct session_stacks stacks;
+	struct code_names *code;   /* names of generated code; NULL = there was none yet */
 	struct session_events events;
 	struct session_memusage memusage;
 	struct stacks *stack_use;  /* --stacks=yes: stack use of its threads; NULL = off */

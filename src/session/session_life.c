@@ -17,6 +17,7 @@
 #include "output/memusage_output.h"
 #include "output/report_tree.h"
 #include "profile/memusage.h"
+#include "session/code_names.h"
 #include "session/heap_sample.h"
 #include "session/inspect/final_scan.h"
 #include "session/inspect/inspect_session.h"
@@ -143,19 +144,19 @@ static bool is_code_at(void *ctx, taddr_t pc)
 	return s->space->files.maps >= 0 && maps_query(s->space->files.maps, pc) == 1;
 }
 
-static bool generated_at(void *ctx, const struct generated_place *place,
-			 struct generated_code *out)
+static bool generated_at(void *ctx, const struct generated_place *place, struct generated_code *out)
 {
 	struct session *s = ctx;
 
-	return s->stacks.java && java_frames_find(s->stacks.java, place, out);
+	return (s->stacks.java && java_frames_find(s->stacks.java, place, out)) ||
+	       code_names_range(s, place, out);
 }
 
 void session_bind(struct session *s, struct address_space *space)
 {
 	struct unwind_ops ops = {
-		.module = module_at, .own = own_code_at, .is_code = is_code_at,
-		.generated = generated_at, .ctx = s};
+		.module = module_at, .generated = generated_at, .own = own_code_at,
+		.is_code = is_code_at, .ctx = s};
 	s->space = space;
 	space->sink.user = s;
 	s->stacks.unwind = unwind_new(arch_native, &ops);
@@ -237,6 +238,7 @@ struct session *session_fork(struct session *parent, struct address_space *space
 	memory_sources_fork(s);
 	session_stacks_init(s); /* only one of the parent's threads exists in the child */
 	session_bind(s, space);
+	code_names_fork(parent, s);
 	memusage_run_fork(parent, s);
 	recording_run_fork(parent, s);
 	return s;
@@ -264,6 +266,7 @@ void session_free(struct session *s)
 	java_frames_free(s->stacks.java);
 	close_events(s);
 	recording_run_free(s);
+	code_names_free(s);
 	for (size_t i = 0; i < s->stacks.paths.count; i++)
 		free(s->stacks.paths.data[i].node);
 	vec_deinit(&s->stacks.paths);
@@ -360,6 +363,7 @@ static void fetch_names(struct session *s)
 void session_finish(struct session *s, uint64_t now_ns)
 {
 	s->process.end_ns = now_ns;
+	code_names_finish(s);
 	session_describe(s, s->heap.sample.interval ? s->heap.sample.interval :
 						      s->run->options->tracing.heap_sample);
 	profile_finish(s->heap.profile, now_ns);

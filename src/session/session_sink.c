@@ -23,6 +23,7 @@
 #include "base/text.h"
 #include "profile/memusage.h"
 #include "profile/profile.h"
+#include "session/code_names.h"
 #include "session/exec_info.h"
 #include "session/heap_sample.h"
 #include "session/inspect/earlier_blocks.h"
@@ -81,6 +82,7 @@ static void note_module(struct session *s, struct module *m)
 	run_add_module(s->run, m);
 	note_java(s, m);
 	s->image.has_python |= hints_is_python(m->path);
+	code_names_note(s, m);
 	if (s->events.writer)
 		events_writer_module(s->events.writer,
 				     &(struct events_module){m->id, m->start, m->end, m->bias,
@@ -284,6 +286,8 @@ static void sink_event(void *ctx, struct address_space *space, struct heap_event
 	 */
 	he->time_ns = MAX(he->time_ns, profile_now(s->heap.profile));
 	he->time_ns = s->events.last_ns = MAX(s->events.last_ns, he->time_ns);
+	if (s->code)
+		code_names_before(s, he);
 	session_stacks_see(s, he);
 	struct event ev = counted_event(he);
 	if (he->kind == HEAP_MAP || he->kind == HEAP_UNMAP || he->kind == HEAP_FAULT) {
@@ -322,13 +326,20 @@ static void sink_event(void *ctx, struct address_space *space, struct heap_event
 	releases_note(s->heap.releases, profile_totals(s->heap.profile), ev.node);
 }
 
+static void sink_records(void *ctx, struct address_space *space)
+{
+	(void)ctx;
+	if (space->sink.user)
+		code_names_before(space->sink.user, NULL);
+}
+
 /* Whether a struct quick_event contains everything that the session needs. */
 static bool sink_wants_quick(void *ctx, struct address_space *space)
 {
 	const struct options *o = ((struct run *)ctx)->options;
 	const struct session *s = space->sink.user;
 
-	return s && !s->heap.sample.interval && !s->events.writer && !s->heap.flows &&
+	return s && !code_names_needs_times(s) && !s->heap.sample.interval && !s->events.writer && !s->heap.flows &&
 	       !s->heap.releases && !s->stack_use && !o->messages.trace_malloc &&
 	       (o->profile.heap || s->memusage.counts);
 }
@@ -417,6 +428,7 @@ static uint64_t sink_tick(void *ctx, uint64_t now_ns)
 	observers_each(o, (struct run *)ctx, tick)
 		next = MIN(next, o->tick(o->ctx, now_ns));
 	next = MIN(next, recording_run_tick(ctx, now_ns));
+	next = MIN(next, code_names_tick(ctx, now_ns));
 	return MIN(next, ended_forks_tick(ctx, now_ns));
 }
 
@@ -435,6 +447,7 @@ void session_sink_init(struct event_sink *out, struct run *run, bool (*poll)(voi
 		.module_loaded = sink_module_loaded,
 		.module_unloaded = sink_module_unloaded,
 		.event = sink_event,
+		.records = sink_records,
 		.wants_quick = sink_wants_quick,
 		.node = sink_node,
 		.quick = sink_quick,

@@ -59,7 +59,7 @@ struct generated_code {
 	taddr_t caller_sp;   /* GENERATED_FP: where the caller's frame ends; 0 = at the CFA */
 	/*
 	 * The same holds for each return to pc, until unwind_forget: then a rule may be published.
-	 * Of GENERATED_SP alone.
+	 * Not of GENERATED_FP.
 	 */
 	bool is_fixed;
 	uint64_t shown_pc;   /* to be reported in the place of pc; 0 = pc */
@@ -71,7 +71,7 @@ struct unwind_ops {
 	/* The module mapped at @pc, or NULL (JIT code, unmapped). */
 	const struct module *(*module)(void *ctx, taddr_t pc);
 	/*
-	 * What is known of generated code. Asked where no module is and no rule is known; false =
+	 * What is known of generated code. Asked where no ELF file is and no rule is known; false =
 	 * nothing. NULL = there is none.
 	 */
 	bool (*generated)(void *ctx, const struct generated_place *place,
@@ -108,7 +108,7 @@ struct unwind_stats {
 	uint64_t slow_frames;      /* frames that no rule can describe (slow.c) */
 	uint64_t fp_frames;        /* frames by frame pointer, without CFI */
 	uint64_t guessed_frames;   /* guessed by frame pointer, in code outside all modules */
-	uint64_t generated_frames; /* in code that unwind_ops.generated knows, without a rule */
+	uint64_t generated_frames; /* in generated code, without a rule in the table */
 	uint64_t ends[UNWIND_END_COUNT];
 };
 
@@ -152,6 +152,12 @@ size_t unwind_walk_again(struct unwind *u, const struct stack_view *view, taddr_
  * anywhere, innermost first. Returns their number, @max at most.
  */
 size_t unwind_interrupted(struct unwind *u, const struct stack_view *view, taddr_t *sp, size_t max);
+
+/*
+ * The program may have put other code into memory that it writes itself: what is known of such code
+ * is compared with it again, each part once.
+ */
+void unwind_recheck(struct unwind *u);
 
 /* Drops all rules and caches for [start, end), whose code was unmapped or changed. */
 void unwind_forget(struct unwind *u, taddr_t start, taddr_t end);

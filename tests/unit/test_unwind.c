@@ -544,7 +544,7 @@ static const uint8_t jit_code[] = {0x55, 0x48, 0x89, 0xe5, 0xff, 0xd7, 0x5d, 0xc
 static void test_jit_frame_pointers(void **state)
 {
 	uint8_t *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	uint64_t before = unwind_stats(u)->fp_frames;
+	uint64_t before = unwind_stats(u)->generated_frames;
 	size_t i, n;
 
 	memcpy(page, jit_code, sizeof(jit_code));
@@ -552,7 +552,7 @@ static void test_jit_frame_pointers(void **state)
 	HERE();
 	/* libgcc may or may not pass such code; this file knows what is beyond. */
 	assert_int_equal(walk_end, UNWIND_COMPLETE);
-	assert_int_equal(unwind_stats(u)->fp_frames, before + 2); /* walk and in_signal */
+	assert_int_equal(unwind_stats(u)->generated_frames, before + 2); /* walk and in_signal */
 	for (i = 0; i < pc_count && pcs[i] + 1 != (taddr_t)page + 6; i++)
 		;
 	assert_true(i + 2 < pc_count);

@@ -128,6 +128,9 @@ static bool is_quick(const struct target *t, struct address_space *s)
 size_t pads_drain_some(struct target *t, struct address_space *s)
 {
 	struct delivery d = {t, s};
+
+	if (t->sink.records && s->watch.is_profiled && s->watch.is_ready)
+		t->sink.records(t->sink.ctx, s);
 	const struct ring_reader reader = {
 		.ctx = &d,
 		.event = deliver,
@@ -138,6 +141,12 @@ size_t pads_drain_some(struct target *t, struct address_space *s)
 	if (!pad_memory_is_intact(&s->pads->memory))
 		ring_break(&s->pads->ring, "its control block was overwritten");
 	return ring_drain(&s->pads->ring, PADS_DRAIN_BATCH, &reader);
+}
+
+void pads_forget_nodes(struct address_space *s)
+{
+	if (s->pads)
+		ring_forget_nodes(&s->pads->ring);
 }
 
 uint64_t pads_records(const struct address_space *s)

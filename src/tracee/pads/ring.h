@@ -186,6 +186,9 @@ static inline struct ring_mirror *ring_mirror(struct ring *r, uint32_t slot)
 /* Empties the mirror, after pad_slots_reset or for a new thread in the slot. */
 void ring_reset_slot(struct ring *r, uint32_t slot);
 
+/* The reader's nodes are obsolete: it gets all frames of the next stack of each slot. */
+void ring_forget_nodes(struct ring *r);
+
 /* Whether the stack of @block, which has PAD_HAS_STACK, continues the mirror of its slot. */
 static inline bool ring_stack_fits(const struct pad_record_block *block,
 				   const struct ring_mirror *m)

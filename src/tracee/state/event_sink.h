@@ -69,6 +69,8 @@ struct event_sink {
 
 	/* @ev may be changed: it is not used after that. */
 	void (*event)(void *ctx, struct address_space *s, struct heap_event *ev);
+	/* Records of pads are next, if there are any. May be NULL. */
+	void (*records)(void *ctx, struct address_space *s);
 	/*
 	 * Plain allocations and frees recorded by pads, in batches, while wants_quick returns true
 	 * (called often). An allocation carries the result of `node` for its stack. @path (a
