@@ -28,12 +28,12 @@
 
 struct kept_blob {
 	struct java_blob blob;
-	bool is_gone;             /* other code may be there */
+	uint32_t serial;          /* 0 = it is gone: other code may be there */
 };
 
 struct kept_site {
 	taddr_t pc;               /* exact, a return address */
-	uint32_t blob;            /* in blobs */
+	uint32_t blob, serial;    /* in blobs; it holds while that has this serial */
 	uint32_t chain;           /* 0 = depends on the frame */
 };
 
@@ -61,6 +61,7 @@ struct java_frames {
 	bool is_open, has_failed;
 	uint64_t next_open, next_check;
 	VEC(struct kept_blob) blobs;
+	uint32_t last_serial;
 	HASH(struct kept_site) sites;
 	HASH(struct kept_method) methods;
 	HASH(struct kept_running) running;
@@ -144,9 +145,7 @@ static bool is_open(struct java_frames *f, const struct language_memory *m)
 
 static void drop_blob(struct java_frames *f, struct kept_blob *b)
 {
-	if (b->is_gone)
-		return;
-	b->is_gone = true;
+	b->serial = 0;
 	if (f->ops.forget)
 		f->ops.forget(f->ops.ctx, b->blob.start, b->blob.end);
 }
@@ -160,7 +159,7 @@ static void check(struct java_frames *f, const struct language_memory *m)
 	for (size_t i = 0; i < f->blobs.count; i++) {
 		struct kept_blob *b = &f->blobs.data[i];
 
-		if (!b->is_gone && b->blob.stamp &&
+		if (b->serial && b->blob.stamp &&
 		    java_blob_stamp(&f->java, m, b->blob.at) != b->blob.stamp)
 			drop_blob(f, b);
 	}
@@ -304,17 +303,22 @@ static bool find_blob(struct java_frames *f, const struct language_memory *m, ta
 /* Remembers @blob; its number. */
 static uint32_t keep_blob(struct java_frames *f, const struct java_blob *blob)
 {
+	size_t place = f->blobs.count;
+
 	for (size_t i = 0; i < f->blobs.count; i++) {
 		struct kept_blob *b = &f->blobs.data[i];
 
-		if (b->is_gone || b->blob.end <= blob->start || b->blob.start >= blob->end)
-			continue;
-		if (b->blob.at == blob->at && b->blob.stamp == blob->stamp)
+		if (b->serial && b->blob.at == blob->at && b->blob.stamp == blob->stamp)
 			return (uint32_t)i;
-		drop_blob(f, b);
+		if (b->serial && b->blob.end > blob->start && b->blob.start < blob->end)
+			drop_blob(f, b);
+		if (!b->serial)
+			place = i;
 	}
-	*vec_add(&f->blobs) = (struct kept_blob){.blob = *blob};
-	return (uint32_t)f->blobs.count - 1;
+	if (place == f->blobs.count)
+		vec_add(&f->blobs);
+	f->blobs.data[place] = (struct kept_blob){*blob, ++f->last_serial};
+	return (uint32_t)place;
 }
 
 /*
@@ -327,7 +331,7 @@ static const struct kept_site *get_site(struct java_frames *f, const struct lang
 	struct java_blob blob;
 	struct kept_site *site = hash_find(&f->sites, hash_u64(pc), e, e->pc == pc);
 
-	if (site && !f->blobs.data[site->blob].is_gone)
+	if (site && f->blobs.data[site->blob].serial == site->serial)
 		return site;
 	if (!find_blob(f, m, pc - 1, &blob))
 		return NULL;
@@ -338,7 +342,7 @@ static const struct kept_site *get_site(struct java_frames *f, const struct lang
 		chain = make_chain(f, m, &blob, &place);
 	if (!site)
 		site = hash_add(&f->sites, hash_u64(pc));
-	*site = (struct kept_site){pc, number, chain};
+	*site = (struct kept_site){pc, number, f->blobs.data[number].serial, chain};
 	return site;
 }
 
