@@ -100,6 +100,7 @@ struct session_heap {
 /* The unwinder, and what it found. */
 struct session_stacks {
 	struct unwind *unwind;
+	struct java_frames *java;  /* NULL = it has no virtual machine of Java */
 	VEC(struct path) paths;    /* by slot */
 	struct stack_counts counts;
 };
@@ -159,8 +160,8 @@ struct report session_report(struct session *s);
  * allocating function.
  */
 bool session_hides(const struct session *s, taddr_t pc);
-/* Frame of @pc in @p's call tree. */
-uint32_t session_frame(struct session *s, struct profile *p, taddr_t pc);
+/* The node of @parent's callee at @pc, which can be several frames, of inlined functions. */
+uint32_t session_child(struct session *s, struct profile *p, uint32_t parent, taddr_t pc);
 /* The node of the stack @view in @p's call tree. */
 uint32_t session_stack_node(struct session *s, struct profile *p, const struct stack_view *view);
 /* --verify-stacks: whether the next stack is to be compared. */

@@ -21,6 +21,7 @@
 #include "session/heap_sample.h"
 #include "session/inspect/final_scan.h"
 #include "session/inspect/inspect_session.h"
+#include "session/java_frames.h"
 #include "session/memory_source.h"
 #include "session/memusage_run.h"
 #include "session/record/recording_run.h"
@@ -145,7 +146,10 @@ static bool is_code_at(void *ctx, taddr_t pc)
 
 static bool generated_at(void *ctx, const struct generated_place *place, struct generated_code *out)
 {
-	return code_names_range(ctx, place, out);
+	struct session *s = ctx;
+
+	return (s->stacks.java && java_frames_find(s->stacks.java, place, out)) ||
+	       code_names_range(s, place, out);
 }
 
 void session_bind(struct session *s, struct address_space *space)
@@ -220,6 +224,7 @@ struct session *session_fork(struct session *parent, struct address_space *space
 	s->events.path = NULL;
 	s->end = (struct session_end){0};
 	memset(&s->stacks.paths, 0, sizeof(s->stacks.paths));
+	s->stacks.java = NULL; /* its threads are not in the child */
 	s->image.is_own = s->image.was_attached = false;
 	out_begin(s);
 	s->heap.profile = profile_clone(parent->heap.profile);
@@ -258,6 +263,7 @@ void session_free(struct session *s)
 	last_inspection_deinit(&s->end.inspection);
 	if (s->stacks.unwind)
 		unwind_free(s->stacks.unwind);
+	java_frames_free(s->stacks.java);
 	close_events(s);
 	recording_run_free(s);
 	code_names_free(s);

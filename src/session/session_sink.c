@@ -20,12 +20,14 @@
 #include "base/heap_calls.h"
 #include "base/log.h"
 #include "base/proc.h"
+#include "base/text.h"
 #include "profile/memusage.h"
 #include "profile/profile.h"
 #include "session/code_names.h"
 #include "session/exec_info.h"
 #include "session/heap_sample.h"
 #include "session/inspect/earlier_blocks.h"
+#include "session/java_frames.h"
 #include "session/memory_source.h"
 #include "session/memusage_run.h"
 #include "session/observer.h"
@@ -51,9 +53,35 @@ static void read_labels(struct session *s, pid_t pid)
 	s->process.cgroup = cgroup_read(pid);
 }
 
+/* Code that a virtual machine of Java generated has gone. */
+static void forget_code(void *ctx, taddr_t start, taddr_t end)
+{
+	struct session *s = ctx;
+
+	unwind_forget(s->stacks.unwind, start, end);
+}
+
+static void note_name(void *ctx, uint64_t key, const char *name, const char *file, uint32_t line)
+{
+	const struct session *s = ctx;
+
+	if (s->events.writer)
+		events_writer_name(s->events.writer, &(struct events_name){
+			.pc = key, .name = name, .file = file, .line = line});
+}
+
+static void note_java(struct session *s, const struct module *m)
+{
+	const struct java_ops ops = {.forget = forget_code, .named = note_name, .ctx = s};
+
+	if (!s->stacks.java && s->space && strcmp(text_base_name(m->path), "libjvm.so") == 0)
+		s->stacks.java = java_frames_new(m, s->space, s->run->symbols, &ops);
+}
+
 static void note_module(struct session *s, struct module *m)
 {
 	run_add_module(s->run, m);
+	note_java(s, m);
 	s->image.has_python |= hints_is_python(m->path);
 	code_names_note(s, m);
 	own_heap_note_module(s, m);
@@ -153,8 +181,7 @@ __attribute__((noinline)) static void extend_path(struct session *s, const struc
 	p->node = xgrow(p->node, &p->capacity, he->frame_count + 1, sizeof(*p->node));
 	uint32_t node = kept ? p->node[kept - 1] : 0;
 	for (uint32_t i = kept; i < he->frame_count; i++) {
-		node = calltree_get_child(profile_calltree(s->heap.profile), node,
-					  session_frame(s, s->heap.profile, he->frame[i]));
+		node = session_child(s, s->heap.profile, node, he->frame[i]);
 		p->node[i] = node;
 	}
 }

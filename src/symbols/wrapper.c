@@ -149,6 +149,8 @@ enum frame_rank wrapper_rank(const struct frame_text *frame)
 		return RANK_LOADER;
 	case STANDARD_CXX_RUST:
 		return rank_of_standard(frame);
+	case STANDARD_JAVA:
+		return wrapper_is_named(frame->function) ? RANK_CALLER : RANK_FUNCTION;
 	case STANDARD_C:
 	case STANDARD_MALLOC:
 	case STANDARD_PACKAGE:

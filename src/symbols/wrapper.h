@@ -21,7 +21,8 @@ enum frame_rank {
 	RANK_STANDARD, /* of the standard libraries of C++ and Rust */
 	RANK_THREAD,   /* of these; threads begin there: no caller is the program's */
 	RANK_INSTANCE, /* of these, compiled into the program, for types of the program */
-	RANK_CALLER,   /* an instance that calls the program's functions, which may be inlined */
+	/* an instance that calls the program's functions, which may be inlined; Java's libraries */
+	RANK_CALLER,
 	RANK_MAPPING,  /* mapped memory: "[file libm.so.6]", "[stack]" */
 };
 
