@@ -38,8 +38,9 @@ struct limit {
 const char *limit_parse(const char *text, struct limit *out);
 
 /*
- * Fills in r->limits and r->counts_temporary from --limit and --limits-file, in which a line has a limit, or nothing, or a
- * comment that begins with '#'. 0, or -errno after a message. limits_close frees them.
+ * Fills in r->limits and r->counts_temporary from --limit and --limits-file, in which a line has a
+ * limit, or nothing, or a comment that begins with '#'. 0, or -errno after a message. limits_close
+ * frees them.
  */
 int limits_open(struct run *r);
 void limits_close(struct run *r);
