@@ -63,7 +63,8 @@ static enum trap_answer serve_alloc(struct target *t, struct thread *th, struct 
 
 /* -- free -- */
 
-bool entry_is_in_delete(const struct thread *th, taddr_t sp)
+/* Whether @th, whose stack pointer is @sp, is still in the operator delete that it entered last. */
+static bool is_in_delete(const struct thread *th, taddr_t sp)
 {
 	const struct deleted *d = &th->calls.deleted;
 	uint64_t word = 0;
@@ -81,7 +82,7 @@ bool entry_take_delete(const struct target *t, struct thread *th, taddr_t *block
 {
 	struct arch_regs regs;
 	bool is_inside = th->calls.has_deleted && ptrace_get_regs(th->tid, &regs) == 0 &&
-			 entry_is_in_delete(th, regs.word[t->arch->sp]);
+			 is_in_delete(th, regs.word[t->arch->sp]);
 	th->calls.has_deleted = false;
 	if (is_inside)
 		*block_out = th->calls.deleted.block;
@@ -108,7 +109,7 @@ static void free_event(struct target *t, struct thread *th, struct trap *trap,
 	probe_read_call(trap->probe, t->arch, regs, &args);
 	/* operator delete frees by calling another delete or free: a single event */
 	if (th->calls.has_deleted && th->calls.deleted.block == args.block &&
-	    th->calls.deleted.trap != trap->addr && entry_is_in_delete(th, sp)) {
+	    th->calls.deleted.trap != trap->addr && is_in_delete(th, sp)) {
 		th->calls.has_deleted = trap->probe->function == FUNCTION_DELETE;
 		return;
 	}
