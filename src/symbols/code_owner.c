@@ -118,6 +118,15 @@ static bool is_java_object(const char *path)
 	return is_any(base, strlen(base), names, ARRAY_SIZE(names));
 }
 
+/* Node, and its own scripts: node:events, node:internal/timers. */
+static bool is_node_object(const char *path)
+{
+	const char *base = text_base_name(path);
+
+	return strcmp(base, "node") == 0 || strcmp(base, "nodejs") == 0 ||
+	       begins_with(base, "libnode.so") || begins_with(path, "node:");
+}
+
 static enum standard_library library_of_object(const char *path)
 {
 	static const char *const c[] = {"libc", "libpthread"};
@@ -135,6 +144,8 @@ static enum standard_library library_of_object(const char *path)
 		return STANDARD_MALLOC;
 	if (is_java_object(path))
 		return STANDARD_JAVA;
+	if (is_node_object(path))
+		return STANDARD_NODE;
 	return is_any_object(path, cxx, ARRAY_SIZE(cxx)) ? STANDARD_CXX_RUST : STANDARD_NONE;
 }
 
@@ -464,6 +475,9 @@ static enum standard_library library_of_names(const struct frame_text *frame, bo
 		return STANDARD_CXX_RUST;
 	if (!has_object && is_java_method(function))
 		return STANDARD_JAVA;
+	/* V8's, in a perf map */
+	if (begins_with(function, "Builtin:") || begins_with(function, "BytecodeHandler:"))
+		return STANDARD_NODE;
 	if (!may_hold_libc(frame->object))
 		return STANDARD_NONE;
 	if (is_loader_function(function) || is_loader_file(file))

@@ -118,6 +118,11 @@ static void test_rank(void **state)
 		{{"java.util.HashMap.put", "HashMap.java", NULL, NULL, NULL}, RANK_CALLER},
 		{{"java.util.put", NULL, "/bin/prog", NULL, NULL}, RANK_SITE},
 		{{"javac.Main.main", "Main.java", NULL, NULL, NULL}, RANK_SITE},
+		{{"node::Start", NULL, "/usr/bin/node", NULL, NULL}, RANK_CALLER},
+		{{"emit", "events", "node:events", NULL, NULL}, RANK_CALLER},
+		{{"Builtin:ArrayMap", NULL, NULL, NULL, NULL}, RANK_CALLER},
+		{{"addOrder", "shop.js", "/srv/node/shop.js", NULL, NULL}, RANK_SITE},
+		{{"main", NULL, "/usr/bin/nodemon", NULL, NULL}, RANK_SITE},
 		{{"inflate", NULL, "/usr/lib/libzip.so.4", NULL, NULL}, RANK_SITE},
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
