@@ -208,10 +208,27 @@ static bool compile_code(struct elf_file *file, uint64_t vaddr, bool is_exact,
 				  rule) == 0;
 }
 
+/* A call on another stack than its caller's, which no CFI describes. */
+static bool compile_switch(struct elf_file *file, uint64_t vaddr, bool is_exact,
+			   struct unwind_rule *rule)
+{
+	uint64_t start = vaddr + 1 - MIN(vaddr + 1, (uint64_t)ARCH_SWITCH_BEFORE);
+	size_t size;
+	const uint8_t *code = is_exact ? NULL :
+					 cfi_code(file, start,
+						  ARCH_SWITCH_BEFORE + ARCH_SWITCH_AFTER, &size);
+
+	return code && arch_returns_to_other_stack(code, vaddr + 1 - start, size, rule);
+}
+
 static struct cached_rule compile_anew(const struct rules *r, struct elf_file *file, uint64_t vaddr,
 				      bool is_exact)
 {
 	struct cached_rule k = {.vaddr = vaddr, .is_exact = is_exact};
+
+	if (compile_switch(file, vaddr, is_exact, &k.rule))
+		return k;
+
 	Dwarf_Frame *row = cfi_find(file, vaddr);
 	bool is_done = row ? compile_row(r->arch, row, &k.rule) :
 			     compile_code(file, vaddr, is_exact, &k.rule);
@@ -306,6 +323,7 @@ const struct unwind_rule *rules_enter(struct rules *r, const struct unwind_rule 
 	struct unwind_rule *slot;
 
 	r->compiled++;
+	r->has_switch |= rule->kind == RULE_SWITCH;
 	make_room(r);
 	/*
 	 * Addresses outside of modules and in changing code are not entered: rules_forget would not

@@ -96,6 +96,8 @@ static void deliver(void *ctx, struct heap_event *ev)
 		ev->stack->read_ctx = s;
 	}
 	d->target->sink.event(d->target->sink.ctx, s, ev);
+	if (ev->stack)
+		pads_follow_rules(s);
 }
 
 static uint32_t find_node(void *ctx, const struct heap_event *ev)
