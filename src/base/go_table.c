@@ -1,0 +1,393 @@
+/*
+ * Reads .gopclntab. Its parts, as Go's linker writes them (cmd/link/internal/ld/pcln.go):
+ *
+ *	header      magic, size of an address, numbers; since 1.16 where the parts begin
+ *	functions   ascending pairs (entry, offset of the description), and the end of the last
+ *	            one: addresses, since 1.18 of 4 bytes each from the start of the text
+ *	description entry, name, ..., offsets of the three tables below
+ *	values      per function: pairs (step of the value, length in code), as variable-length
+ *	            numbers, of the frame's size, the file and the line
+ */
+#include "base/go_table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+#define STEPS_MAX 100000u     /* pairs of one function */
+#define NAME_SIZE_MAX 4096u   /* bytes, with the NUL */
+#define FRAME_MAX (1u << 30)
+#define TOP_FRAME 1u          /* of the flags: runtime/symtab.go */
+#define SP_WRITE 2u
+
+enum go_format { GO_1_2, GO_1_16, GO_1_18, GO_1_20 };
+
+struct part {
+	uint64_t start; /* offset in the table */
+};
+
+struct go_table {
+	const uint8_t *data;
+	size_t size;
+	enum go_format format;
+	uint64_t text, count;
+	uint8_t address_size;
+	struct part names, units, files, values, functions;
+};
+
+static bool read_at(const struct go_table *t, uint64_t at, size_t size, uint64_t *out)
+{
+	*out = 0;
+	if (size > t->size || at > t->size - size)
+		return false;
+	memcpy(out, t->data + at, size);
+	return true;
+}
+
+/* A 4-byte word of the description at @at; 0 if there is none. */
+static uint32_t word_at(const struct go_table *t, uint64_t at)
+{
+	uint64_t value;
+
+	return read_at(t, at, 4, &value) ? (uint32_t)value : 0;
+}
+
+static const char *text_at(const struct go_table *t, uint64_t at)
+{
+	if (at >= t->size || !memchr(t->data + at, 0, MIN(t->size - at, (size_t)NAME_SIZE_MAX)))
+		return NULL;
+	return (const char *)t->data + at;
+}
+
+/* -- the header -- */
+
+static bool read_parts(struct go_table *t)
+{
+	struct part *part[] = {&t->names, &t->units, &t->files, &t->values, &t->functions};
+	size_t first = t->format >= GO_1_18 ? 3 : 2;
+	uint64_t text = 0;
+
+	if (t->format == GO_1_2) {
+		t->functions.start = 16;
+		/* behind the last function's end */
+		return read_at(t, 16 + (2 * t->count + 1) * 8, 4, &t->files.start);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(part); i++)
+		if (!read_at(t, 8 + (first + i) * 8, 8, &part[i]->start) ||
+		    part[i]->start > t->size)
+			return false;
+	if (first == 3 && read_at(t, 8 + 2 * 8, 8, &text) && text != 0)
+		t->text = text;
+	return true;
+}
+
+/* The bytes of an entry in the list of functions; each has two numbers of half that size. */
+static uint32_t pair_size(const struct go_table *t)
+{
+	return t->format >= GO_1_18 ? 8 : 16;
+}
+
+struct go_table *go_table_parse(const uint8_t *data, size_t size, uint64_t text)
+{
+	static const uint32_t magic[] = {0xfffffffb, 0xfffffffa, 0xfffffff0, 0xfffffff1};
+	struct go_table t = {.data = data, .size = size, .text = text};
+	uint64_t found;
+
+	if (!read_at(&t, 0, 4, &found) || size < 16 || data[4] || data[5] || data[7] != 8)
+		return NULL;
+	while (t.format < ARRAY_SIZE(magic) && magic[t.format] != found)
+		t.format++;
+	if (t.format == ARRAY_SIZE(magic) || !read_at(&t, 8, 8, &t.count) ||
+	    t.count > size / pair_size(&t) || t.count == 0 || !read_parts(&t) ||
+	    t.functions.start > size - t.count * pair_size(&t))
+		return NULL;
+	struct go_table *out = xcalloc(1, sizeof(*out));
+
+	*out = t;
+	return out;
+}
+
+void go_table_free(struct go_table *t)
+{
+	free(t);
+}
+
+/* -- functions -- */
+
+static uint64_t number(const struct go_table *t, uint64_t index)
+{
+	size_t size = pair_size(t) / 2;
+	uint64_t value;
+
+	return read_at(t, t->functions.start + index * size, size, &value) ? value : UINT64_MAX;
+}
+
+static uint64_t entry_of(const struct go_table *t, uint64_t i)
+{
+	uint64_t value = number(t, 2 * i);
+
+	return t->format >= GO_1_18 && value != UINT64_MAX ? t->text + value : value;
+}
+
+/* Where the words of a description begin: after the entry. */
+static uint64_t words_of(const struct go_table *t, uint64_t at)
+{
+	return at + (t->format >= GO_1_18 ? 4 : 8);
+}
+
+/* Words of a description. */
+enum { WORD_NAME, WORD_FRAMES = 3, WORD_FILES, WORD_LINES, WORD_UNIT = 7 };
+
+static uint32_t flags_of(const struct go_table *t, uint64_t at)
+{
+	uint64_t value = 0;
+
+	if (t->format == GO_1_2)
+		return 0;
+	/* after the unit, since 1.20 the first line, and a byte with the kind of function */
+	read_at(t, words_of(t, at) + (WORD_UNIT + 1 + (t->format == GO_1_20)) * 4ull + 1, 1,
+		&value);
+	return (uint32_t)value;
+}
+
+/* Without the flag: all before Go 1.17. What mcall runs never goes back to its caller. */
+static bool is_outermost_name(const char *name)
+{
+	return strcmp(name, "runtime.goexit") == 0 || strcmp(name, "runtime.mstart") == 0 ||
+	       strcmp(name, "runtime.mcall") == 0 ||
+	       strcmp(name, "runtime.rt0_go") == 0;
+}
+
+static bool describe(const struct go_table *t, uint64_t i, struct go_function *out)
+{
+	uint64_t at = number(t, 2 * i + 1);
+
+	if (at == UINT64_MAX)
+		return false;
+	at += t->functions.start * (t->format != GO_1_2);
+	const char *name = text_at(t, t->names.start + word_at(t, words_of(t, at)));
+
+	if (!name || at >= t->size)
+		return false;
+	*out = (struct go_function){
+		.entry = entry_of(t, i), .end = entry_of(t, i + 1), .name = name, .at = at,
+		.is_outermost = flags_of(t, at) & TOP_FRAME || is_outermost_name(name)};
+	return out->end >= out->entry;
+}
+
+bool go_table_find(const struct go_table *t, uint64_t vaddr, struct go_function *out)
+{
+	uint64_t low = 0, high = t->count;
+
+	while (low < high) {
+		uint64_t middle = low + (high - low) / 2;
+
+		if (entry_of(t, middle) <= vaddr)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low > 0 && describe(t, low - 1, out) && vaddr >= out->entry && vaddr < out->end;
+}
+
+bool go_table_find_caller(const struct go_table *t, uint64_t vaddr, struct go_function *out)
+{
+	struct go_function next;
+
+	if (go_table_find(t, vaddr + 1, &next) && next.entry == vaddr + 1 &&
+	    strcmp(next.name, "runtime.systemstack_switch") == 0) {
+		*out = next;
+		return true;
+	}
+	return go_table_find(t, vaddr, out);
+}
+
+bool go_table_find_name(const struct go_table *t, const char *name, struct go_function *out)
+{
+	for (uint64_t i = 0; i < t->count; i++)
+		if (describe(t, i, out) && strcmp(out->name, name) == 0)
+			return true;
+	return false;
+}
+
+/* -- values by address -- */
+
+static bool take_number(const struct go_table *t, uint64_t *at, uint32_t *out)
+{
+	*out = 0;
+	for (unsigned shift = 0; shift < 32 && *at < t->size; shift += 7) {
+		uint8_t byte = t->data[(*at)++];
+
+		*out |= (uint32_t)(byte & 0x7f) << shift;
+		if (!(byte & 0x80))
+			return true;
+	}
+	return false;
+}
+
+/* The value at @vaddr in the table that word @word of the description of @f names. */
+static bool find_value(const struct go_table *t, const struct go_function *f, unsigned word,
+		       uint64_t vaddr, int32_t *out)
+{
+	uint32_t offset = word_at(t, words_of(t, f->at) + 4 * word), step, length;
+	uint64_t at = t->values.start + offset, pc = f->entry;
+	uint32_t value = UINT32_MAX; /* -1 */
+
+	for (unsigned i = 0; offset != 0 && i < STEPS_MAX; i++) {
+		if (!take_number(t, &at, &step) || (step == 0 && i > 0) ||
+		    !take_number(t, &at, &length))
+			return false;
+		value += step & 1 ? ~(step >> 1) : step >> 1;
+		pc += (uint64_t)length * t->data[6];
+		if (vaddr < pc) {
+			*out = (int32_t)value;
+			return true;
+		}
+	}
+	return false;
+}
+
+bool go_table_frame(const struct go_table *t, const struct go_function *f, uint64_t vaddr,
+		    uint32_t *bytes_out)
+{
+	int32_t bytes;
+
+	if (flags_of(t, f->at) & SP_WRITE || !find_value(t, f, WORD_FRAMES, vaddr, &bytes) ||
+	    bytes < 0 || bytes % 8 != 0 || (uint32_t)bytes > FRAME_MAX)
+		return false;
+	*bytes_out = (uint32_t)bytes;
+	return true;
+}
+
+/* The name of file @number of @f. */
+static const char *file_name(const struct go_table *t, const struct go_function *f, int32_t number)
+{
+	uint64_t index = (uint32_t)number, offset;
+
+	if (number < 0)
+		return NULL;
+	if (t->format == GO_1_2)
+		return text_at(t, word_at(t, t->files.start + 4 * index));
+	index += word_at(t, words_of(t, f->at) + 4 * WORD_UNIT);
+	if (!read_at(t, t->units.start + 4 * index, 4, &offset) || offset == UINT32_MAX)
+		return NULL;
+	return text_at(t, t->files.start + offset);
+}
+
+bool go_table_line(const struct go_table *t, const struct go_function *f, uint64_t vaddr,
+		   const char **file_out, uint32_t *line_out)
+{
+	int32_t file, line;
+
+	if (!find_value(t, f, WORD_FILES, vaddr, &file) ||
+	    !find_value(t, f, WORD_LINES, vaddr, &line) || line <= 0)
+		return false;
+	const char *name = file_name(t, f, file);
+
+	if (!name)
+		return false;
+	*file_out = name;
+	*line_out = (uint32_t)line;
+	return true;
+}
+
+/* -- in a file -- */
+
+static int find_text(void *ctx, const struct elf_symbol *sym)
+{
+	uint64_t *text = ctx;
+
+	if (!sym->is_defined || strcmp(sym->name, "runtime.text") != 0)
+		return 0;
+	*text = sym->vaddr;
+	return 1;
+}
+
+/* What the dynamic linker adds to the load address for the word at @vaddr; 0 = nothing. */
+static uint64_t find_addend(struct elf_file *file, uint64_t vaddr)
+{
+	Elf_Scn *scn = elf_file_section(file->elf, ".rela.dyn", NULL);
+	Elf_Data *data = scn ? elf_getdata(scn, NULL) : NULL;
+	GElf_Rela rela;
+
+	for (int i = 0; data && gelf_getrela(data, i, &rela); i++)
+		if (rela.r_offset == vaddr)
+			return (uint64_t)rela.r_addend;
+	return 0;
+}
+
+/*
+ * Where the text begins from which functions are counted, if the header does not say: in programs
+ * for any address, and since Go 1.26.
+ */
+static uint64_t find_start(struct elf_file *file, uint64_t header_vaddr)
+{
+	uint64_t text = find_addend(file, header_vaddr + 8 + 2 * 8);
+	GElf_Shdr header;
+
+	if (!text)
+		elf_file_each_symbol(file, find_text, &text);
+	if (!text && elf_file_section(file->elf, ".text", &header))
+		text = header.sh_addr;
+	return text;
+}
+
+/* The bytes of a section, and where they are mapped. */
+struct section {
+	const uint8_t *data;
+	size_t size;
+	uint64_t vaddr;
+};
+
+static bool read_section(const struct elf_file *file, const char *name, struct section *out)
+{
+	GElf_Shdr header;
+	Elf_Scn *scn = elf_file_section(file->elf, name, &header);
+	Elf_Data *data = scn ? elf_rawdata(scn, NULL) : NULL;
+
+	if (!data || !data->d_buf)
+		return false;
+	*out = (struct section){data->d_buf, data->d_size, header.sh_addr};
+	return true;
+}
+
+static bool is_go(const struct elf_file *file)
+{
+	return elf_file_section(file->elf, ".go.buildinfo", NULL) ||
+	       elf_file_section(file->elf, ".note.go.buildid", NULL);
+}
+
+#define TABLE_ALIGN 32u
+
+/* A linker other than Go's puts the table of a program for any address among other constants. */
+static struct go_table *search(struct elf_file *file)
+{
+	struct section s;
+	struct go_table *t = NULL;
+
+	if (!is_go(file) || !read_section(file, ".data.rel.ro", &s))
+		return NULL;
+	for (size_t i = -s.vaddr % TABLE_ALIGN; i < s.size && !t; i += TABLE_ALIGN)
+		t = go_table_parse(s.data + i, s.size - i, 0);
+	if (t && !t->text)
+		t->text = find_start(file, s.vaddr + (uint64_t)(t->data - s.data));
+	return t;
+}
+
+const struct go_table *go_table_of(struct elf_file *file)
+{
+	struct section s;
+
+	if (file->go_user_free)
+		return file->go_user;
+	file->go_user_free = free;
+	if (file->elf_class != ELFCLASS64)
+		return NULL;
+	if (read_section(file, ".gopclntab", &s) ||
+	    read_section(file, ".data.rel.ro.gopclntab", &s))
+		file->go_user = go_table_parse(s.data, s.size, find_start(file, s.vaddr));
+	else
+		file->go_user = search(file);
+	return file->go_user;
+}
