@@ -31,6 +31,7 @@ enum unwind_rule_kind {
 	 *	CFA = *(g + SWITCH_TOP) - *(stack pointer + SWITCH_DEPTH) + cfa_offset
 	 */
 	RULE_SWITCH,
+	RULE_LOST,     /* the caller is somewhere else, and no method finds it */
 	RULE_SLOW,     /* only the fallback can unwind it (signal frame, expression, no CFI) */
 };
 

@@ -31,8 +31,8 @@ struct go_table {
 	const uint8_t *data;
 	size_t size;
 	enum go_format format;
-	uint64_t text, count;
-	uint8_t address_size;
+	uint64_t vaddr, text, count;
+	struct go_bytes inlined; /* trees of inlined calls are in there; data: NULL = unknown */
 	struct part names, units, files, values, functions;
 };
 
@@ -88,10 +88,12 @@ static uint32_t pair_size(const struct go_table *t)
 	return t->format >= GO_1_18 ? 8 : 16;
 }
 
-struct go_table *go_table_parse(const uint8_t *data, size_t size, uint64_t text)
+struct go_table *go_table_parse(const struct go_bytes *bytes, uint64_t text)
 {
+	const uint8_t *data = bytes->data;
+	size_t size = bytes->size;
 	static const uint32_t magic[] = {0xfffffffb, 0xfffffffa, 0xfffffff0, 0xfffffff1};
-	struct go_table t = {.data = data, .size = size, .text = text};
+	struct go_table t = {.data = data, .size = size, .vaddr = bytes->vaddr, .text = text};
 	uint64_t found;
 
 	if (!read_at(&t, 0, 4, &found) || size < 16 || data[4] || data[5] || data[7] != 8)
@@ -111,6 +113,11 @@ struct go_table *go_table_parse(const uint8_t *data, size_t size, uint64_t text)
 void go_table_free(struct go_table *t)
 {
 	free(t);
+}
+
+uint64_t go_table_vaddr(const struct go_table *t)
+{
+	return t->vaddr;
 }
 
 /* -- functions -- */
@@ -172,7 +179,8 @@ static bool describe(const struct go_table *t, uint64_t i, struct go_function *o
 		return false;
 	*out = (struct go_function){
 		.entry = entry_of(t, i), .end = entry_of(t, i + 1), .name = name, .at = at,
-		.is_outermost = flags_of(t, at) & TOP_FRAME || is_outermost_name(name)};
+		.is_outermost = flags_of(t, at) & TOP_FRAME || is_outermost_name(name),
+		.sets_sp = flags_of(t, at) & SP_WRITE};
 	return out->end >= out->entry;
 }
 
@@ -226,11 +234,11 @@ static bool take_number(const struct go_table *t, uint64_t *at, uint32_t *out)
 	return false;
 }
 
-/* The value at @vaddr in the table that word @word of the description of @f names. */
-static bool find_value(const struct go_table *t, const struct go_function *f, unsigned word,
-		       uint64_t vaddr, int32_t *out)
+/* The value at @vaddr in the table of values at @offset. */
+static bool find_in(const struct go_table *t, const struct go_function *f, uint32_t offset,
+		    uint64_t vaddr, int32_t *out)
 {
-	uint32_t offset = word_at(t, words_of(t, f->at) + 4 * word), step, length;
+	uint32_t step, length;
 	uint64_t at = t->values.start + offset, pc = f->entry;
 	uint32_t value = UINT32_MAX; /* -1 */
 
@@ -248,15 +256,57 @@ static bool find_value(const struct go_table *t, const struct go_function *f, un
 	return false;
 }
 
+/* The same in the table that word @word of the description of @f names. */
+static bool find_value(const struct go_table *t, const struct go_function *f, unsigned word,
+		       uint64_t vaddr, int32_t *out)
+{
+	return find_in(t, f, word_at(t, words_of(t, f->at) + 4 * word), vaddr, out);
+}
+
 bool go_table_frame(const struct go_table *t, const struct go_function *f, uint64_t vaddr,
 		    uint32_t *bytes_out)
 {
 	int32_t bytes;
 
-	if (flags_of(t, f->at) & SP_WRITE || !find_value(t, f, WORD_FRAMES, vaddr, &bytes) ||
-	    bytes < 0 || bytes % 8 != 0 || (uint32_t)bytes > FRAME_MAX)
+	if (f->sets_sp || !find_value(t, f, WORD_FRAMES, vaddr, &bytes) || bytes < 0 ||
+	    bytes % 8 != 0 || (uint32_t)bytes > FRAME_MAX)
 		return false;
 	*bytes_out = (uint32_t)bytes;
+	return true;
+}
+
+/* -- inlined functions: since Go 1.18 -- */
+
+enum { WORD_TABLES = 6 };           /* how many tables of values follow the description */
+#define INLINED_INDEX 2u            /* of these: which inlined call an instruction is of */
+#define INLINED_TREE 3u             /* of the offsets behind them */
+
+bool go_table_inlined(const struct go_table *t, const struct go_function *f, uint64_t *vaddr,
+		      const char **name_out)
+{
+	/* behind the unit, since 1.20 the first line: kind, flags, 0, number of offsets */
+	uint64_t behind = words_of(t, f->at) + (WORD_UNIT + 1 + (t->format == GO_1_20)) * 4ull;
+	uint32_t tables = word_at(t, words_of(t, f->at) + 4 * WORD_TABLES);
+	uint64_t offsets = word_at(t, behind) >> 24, tree, at;
+	/* of a call in the tree: its size, where its name and its place in the caller are */
+	size_t size = t->format == GO_1_20 ? 16 : 20, name = t->format == GO_1_20 ? 4 : 12;
+	uint32_t call[2];
+	int32_t i;
+
+	if (t->format < GO_1_18 || !t->inlined.data || tables <= INLINED_INDEX ||
+	    offsets <= INLINED_TREE || tables > t->size / 4 ||
+	    !find_in(t, f, word_at(t, behind + 4 + 4 * INLINED_INDEX), *vaddr, &i) || i < 0)
+		return false;
+	tree = word_at(t, behind + 4 + 4 * (tables + (uint64_t)INLINED_TREE));
+	at = tree + (uint64_t)i * size + name;
+	if (tree == UINT32_MAX || t->inlined.size < sizeof(call) ||
+	    at > t->inlined.size - sizeof(call))
+		return false;
+	memcpy(call, t->inlined.data + at, sizeof(call));
+	*name_out = text_at(t, t->names.start + call[0]);
+	if (!*name_out || call[1] >= f->end - f->entry)
+		return false;
+	*vaddr = f->entry + call[1];
 	return true;
 }
 
@@ -294,6 +344,88 @@ bool go_table_line(const struct go_table *t, const struct go_function *f, uint64
 
 /* -- in a file -- */
 
+static bool read_section(const struct elf_file *file, const char *name, struct go_bytes *out)
+{
+	GElf_Shdr header;
+	Elf_Scn *scn = elf_file_section(file->elf, name, &header);
+	Elf_Data *data = scn ? elf_rawdata(scn, NULL) : NULL;
+
+	if (!data || !data->d_buf)
+		return false;
+	*out = (struct go_bytes){data->d_buf, data->d_size, header.sh_addr};
+	return true;
+}
+
+/* The bytes of its section from @vaddr on. */
+static bool read_from(const struct elf_file *file, uint64_t vaddr, struct go_bytes *out)
+{
+	GElf_Shdr header;
+
+	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(file->elf, scn));) {
+		if (!gelf_getshdr(scn, &header) || !(header.sh_flags & SHF_ALLOC) ||
+		    header.sh_type == SHT_NOBITS || vaddr < header.sh_addr ||
+		    vaddr - header.sh_addr >= header.sh_size)
+			continue;
+		Elf_Data *data = elf_rawdata(scn, NULL);
+		uint64_t at = vaddr - header.sh_addr;
+
+		if (!data || !data->d_buf || at >= data->d_size)
+			return false;
+		*out = (struct go_bytes){(uint8_t *)data->d_buf + at, data->d_size - at, vaddr};
+		return true;
+	}
+	return false;
+}
+
+/* The address that the word at @vaddr has if the file is mapped where it says; 0 = none. */
+static uint64_t word_in(const struct elf_file *file, uint64_t vaddr)
+{
+	Elf_Scn *scn = elf_file_section(file->elf, ".rela.dyn", NULL);
+	Elf_Data *data = scn ? elf_getdata(scn, NULL) : NULL;
+	struct go_bytes bytes;
+	uint64_t word = 0;
+	GElf_Rela rela;
+
+	for (int i = 0; data && gelf_getrela(data, i, &rela); i++)
+		if (rela.r_offset == vaddr)
+			return (uint64_t)rela.r_addend;
+	if (read_from(file, vaddr, &bytes) && bytes.size >= sizeof(word))
+		memcpy(&word, bytes.data, sizeof(word));
+	return word;
+}
+
+/*
+ * The runtime's description of the program, moduledata, begins with the address of the table, at
+ * @table. 0 = not found.
+ */
+static uint64_t find_module(const struct elf_file *file, uint64_t table)
+{
+	static const char *const names[] = {".go.module", ".noptrdata", ".data"};
+	Elf_Scn *scn = elf_file_section(file->elf, ".rela.dyn", NULL);
+	Elf_Data *data = scn ? elf_getdata(scn, NULL) : NULL;
+	struct go_bytes bytes;
+	GElf_Rela rela;
+	uint64_t word;
+
+	for (int i = 0; data && gelf_getrela(data, i, &rela); i++)
+		/* the list of names follows: its first word is an address, too */
+		if ((uint64_t)rela.r_addend == table && word_in(file, rela.r_offset + 8) > table)
+			return rela.r_offset;
+	for (size_t n = 0; n < ARRAY_SIZE(names); n++) {
+		if (!read_section(file, names[n], &bytes))
+			continue;
+		for (size_t i = -bytes.vaddr % 8; i + 16 <= bytes.size; i += 8) {
+			memcpy(&word, bytes.data + i, sizeof(word));
+			if (word == table && word_in(file, bytes.vaddr + i + 8) > table)
+				return bytes.vaddr + i;
+		}
+	}
+	return 0;
+}
+
+/* Words of moduledata. */
+enum { MODULE_TEXT = 22, MODULE_FUNCTIONS_1_18 = 38, MODULE_FUNCTIONS_1_20 = 40 };
+
 static int find_text(void *ctx, const struct elf_symbol *sym)
 {
 	uint64_t *text = ctx;
@@ -304,52 +436,37 @@ static int find_text(void *ctx, const struct elf_symbol *sym)
 	return 1;
 }
 
-/* What the dynamic linker adds to the load address for the word at @vaddr; 0 = nothing. */
-static uint64_t find_addend(struct elf_file *file, uint64_t vaddr)
+static int find_functions(void *ctx, const struct elf_symbol *sym)
 {
-	Elf_Scn *scn = elf_file_section(file->elf, ".rela.dyn", NULL);
-	Elf_Data *data = scn ? elf_getdata(scn, NULL) : NULL;
-	GElf_Rela rela;
+	uint64_t *start = ctx;
 
-	for (int i = 0; data && gelf_getrela(data, i, &rela); i++)
-		if (rela.r_offset == vaddr)
-			return (uint64_t)rela.r_addend;
-	return 0;
+	if (!sym->is_defined ||
+	    (strcmp(sym->name, "go:func.*") != 0 && strcmp(sym->name, "go.func.*") != 0))
+		return 0;
+	*start = sym->vaddr;
+	return 1;
 }
 
 /*
- * Where the text begins from which functions are counted, if the header does not say: in programs
- * for any address, and since Go 1.26.
+ * Reads what the header does not say: where the text begins, in programs for any address and since
+ * Go 1.26; and where the trees of inlined calls are.
  */
-static uint64_t find_start(struct elf_file *file, uint64_t header_vaddr)
+static void complete(struct go_table *t, struct elf_file *file)
 {
-	uint64_t text = find_addend(file, header_vaddr + 8 + 2 * 8);
-	GElf_Shdr header;
+	uint64_t module = t->format >= GO_1_18 ? find_module(file, t->vaddr) : 0, start = 0;
 
-	if (!text)
-		elf_file_each_symbol(file, find_text, &text);
-	if (!text && elf_file_section(file->elf, ".text", &header))
-		text = header.sh_addr;
-	return text;
-}
-
-/* The bytes of a section, and where they are mapped. */
-struct section {
-	const uint8_t *data;
-	size_t size;
-	uint64_t vaddr;
-};
-
-static bool read_section(const struct elf_file *file, const char *name, struct section *out)
-{
-	GElf_Shdr header;
-	Elf_Scn *scn = elf_file_section(file->elf, name, &header);
-	Elf_Data *data = scn ? elf_rawdata(scn, NULL) : NULL;
-
-	if (!data || !data->d_buf)
-		return false;
-	*out = (struct section){data->d_buf, data->d_size, header.sh_addr};
-	return true;
+	if (!t->text && module)
+		t->text = word_in(file, module + 8 * MODULE_TEXT);
+	if (!t->text)
+		elf_file_each_symbol(file, find_text, &t->text);
+	if (t->format < GO_1_18)
+		return;
+	elf_file_each_symbol(file, find_functions, &start);
+	if (!start && module)
+		start = word_in(file, module + 8 * (t->format == GO_1_20 ? MODULE_FUNCTIONS_1_20 :
+								       MODULE_FUNCTIONS_1_18));
+	if (start && !read_from(file, start, &t->inlined))
+		t->inlined = (struct go_bytes){0};
 }
 
 static bool is_go(const struct elf_file *file)
@@ -361,33 +478,58 @@ static bool is_go(const struct elf_file *file)
 #define TABLE_ALIGN 32u
 
 /* A linker other than Go's puts the table of a program for any address among other constants. */
-static struct go_table *search(struct elf_file *file)
+static struct go_table *search(const struct elf_file *file)
 {
-	struct section s;
+	struct go_bytes all;
 	struct go_table *t = NULL;
 
-	if (!is_go(file) || !read_section(file, ".data.rel.ro", &s))
+	if (!is_go(file) || !read_section(file, ".data.rel.ro", &all))
 		return NULL;
-	for (size_t i = -s.vaddr % TABLE_ALIGN; i < s.size && !t; i += TABLE_ALIGN)
-		t = go_table_parse(s.data + i, s.size - i, 0);
-	if (t && !t->text)
-		t->text = find_start(file, s.vaddr + (uint64_t)(t->data - s.data));
+	for (size_t i = -all.vaddr % TABLE_ALIGN; i < all.size && !t; i += TABLE_ALIGN)
+		t = go_table_parse(
+			&(struct go_bytes){all.data + i, all.size - i, all.vaddr + i}, 0);
 	return t;
 }
 
 const struct go_table *go_table_of(struct elf_file *file)
 {
-	struct section s;
+	struct go_bytes bytes;
+	struct go_table *t;
 
 	if (file->go_user_free)
 		return file->go_user;
 	file->go_user_free = free;
 	if (file->elf_class != ELFCLASS64)
 		return NULL;
-	if (read_section(file, ".gopclntab", &s) ||
-	    read_section(file, ".data.rel.ro.gopclntab", &s))
-		file->go_user = go_table_parse(s.data, s.size, find_start(file, s.vaddr));
+	if (read_section(file, ".gopclntab", &bytes) ||
+	    read_section(file, ".data.rel.ro.gopclntab", &bytes))
+		t = go_table_parse(&bytes, 0);
 	else
-		file->go_user = search(file);
-	return file->go_user;
+		t = search(file);
+	if (t)
+		complete(t, file);
+	file->go_user = t;
+	return t;
+}
+
+#define BUILD_TEXTS 32u  /* in .go.buildinfo: its version begins here, after its length */
+#define BUILD_FLAGS 15u
+#define BUILD_IS_INLINE 2u
+
+unsigned go_table_release(struct elf_file *file)
+{
+	static const char prefix[] = "go1.";
+	struct go_bytes b;
+	unsigned release = 0;
+
+	if (!read_section(file, ".go.buildinfo", &b) || b.size < BUILD_TEXTS + 1 + 8 ||
+	    !(b.data[BUILD_FLAGS] & BUILD_IS_INLINE))
+		return 0;
+	const uint8_t *text = b.data + BUILD_TEXTS + 1;
+
+	if (memcmp(text, prefix, sizeof(prefix) - 1) != 0)
+		return 0;
+	for (size_t i = sizeof(prefix) - 1; i < 8 && text[i] >= '0' && text[i] <= '9'; i++)
+		release = release * 10 + (unsigned)(text[i] - '0');
+	return release;
 }

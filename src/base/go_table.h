@@ -17,6 +17,7 @@ struct go_function {
 	uint64_t entry, end; /* with the padding after it */
 	const char *name;    /* "main.main", "net/http.(*conn).serve"; valid as long as the table */
 	bool is_outermost;   /* of a stack: it has no caller */
+	bool sets_sp;        /* to another stack: its frames cannot be left by the table */
 	uint64_t at;         /* where the table describes it */
 };
 
@@ -24,8 +25,24 @@ struct go_function {
 const struct go_table *go_table_of(struct elf_file *file);
 void go_table_free(struct go_table *t); /* may be NULL */
 
-/* The same from @size bytes at @data, which must outlive the table; @text: as for a go_table_of. */
-struct go_table *go_table_parse(const uint8_t *data, size_t size, uint64_t text);
+/* Bytes of the file, and where they are mapped. */
+struct go_bytes {
+	const uint8_t *data;
+	size_t size;
+	uint64_t vaddr;
+};
+
+/*
+ * The same from the bytes of a table, which must outlive it. @text: where its functions' code
+ * begins, if it does not say.
+ */
+struct go_table *go_table_parse(const struct go_bytes *bytes, uint64_t text);
+
+/* Where the table is, as the file has it. */
+uint64_t go_table_vaddr(const struct go_table *t);
+
+/* The n of Go 1.n, with which @file was built; 0 = unknown, or before 1.18. */
+unsigned go_table_release(struct elf_file *file);
 
 /* The function that contains @vaddr. */
 bool go_table_find(const struct go_table *t, uint64_t vaddr, struct go_function *out);
@@ -42,10 +59,17 @@ bool go_table_find_name(const struct go_table *t, const char *name, struct go_fu
 
 /*
  * How far the word with the return address is above the stack pointer at the instruction at @vaddr
- * of @f. False if the function sets its stack pointer in a way that the table cannot express.
+ * of @f, which does not set it. False if the table does not have it.
  */
 bool go_table_frame(const struct go_table *t, const struct go_function *f, uint64_t vaddr,
 		    uint32_t *bytes_out);
+
+/*
+ * If the code at *@vaddr of @f was inlined: the name of the innermost inlined function; *@vaddr
+ * becomes the place in its caller. Else false: it is of @f itself. A caller limits the repetitions.
+ */
+bool go_table_inlined(const struct go_table *t, const struct go_function *f, uint64_t *vaddr,
+		      const char **name_out);
 
 /*
  * File and line of the instruction at @vaddr of @f: those of the innermost function that was

@@ -180,20 +180,45 @@ static struct symbol *new_nameless(struct symbols *s, const struct module *m)
 	return sym;
 }
 
-/* If the innermost frame of @sym has no line: that of @vaddr in @f. */
-static void set_go_line(struct symbols *s, struct symbol *sym, const struct go_table *t,
+/* Sets the line of @vaddr in @f, if the table has one. */
+static void set_go_line(struct symbols *s, struct symbol_frame *frame, const struct go_table *t,
 			const struct go_function *f, uint64_t vaddr)
 {
-	struct symbol_frame *frame = &sym->frame[0];
 	const char *path;
 
-	if (frame->file || !go_table_line(t, f, vaddr, &path, &frame->line))
+	if (!go_table_line(t, f, vaddr, &path, &frame->line))
 		return;
 	const char *base = text_base_name(path);
 	_cleanup_free_ char *dir = xstrndup(path, (size_t)(base - path) - (base > path));
 
 	frame->file = string_pool_add(&s->strings, base);
 	frame->dir = base > path ? string_pool_add(&s->strings, dir) : NULL;
+}
+
+#define GO_INLINED_MAX 100
+
+/* The frames at @vaddr by a Go program's own table, if DWARF has no line for it. */
+static void find_go_frames(struct symbols *s, struct elf_file *file, uint64_t vaddr)
+{
+	struct symbol_frames *frames = &s->scratch;
+	const struct go_table *t = go_table_of(file);
+	struct go_function f;
+
+	if (!t || frames->count != 1 || frames->data[0].file ||
+	    !go_table_find_caller(t, vaddr, &f))
+		return;
+	for (frames->count = 0;;) {
+		struct symbol_frame *frame = vec_add(frames);
+		uint64_t at = vaddr;
+
+		*frame = (struct symbol_frame){0};
+		set_go_line(s, frame, t, &f, vaddr);
+		if (s->no_inline || frames->count == GO_INLINED_MAX ||
+		    !go_table_inlined(t, &f, &at, &frame->name))
+			return;
+		frame->name = string_pool_add(&s->strings, frame->name);
+		vaddr = at;
+	}
 }
 
 /* The real function at @vaddr, as a Go program's own table names it; NULL. */
@@ -227,15 +252,12 @@ static struct symbol *look_up(struct symbols *s, const struct module *m, taddr_t
 		return new_nameless(s, m);
 	uint64_t vaddr = pc - m->bias;
 	struct object *o = get_object(s, m->file);
-	const struct go_table *go = go_table_of(m->file);
-	struct go_function f;
 	s->scratch.count = 0;
 	debug_info_find(o->info, vaddr, s->no_inline, &s->scratch);
+	find_go_frames(s, m->file, vaddr);
 	struct symbol *sym = new_symbol(s->scratch.data, s->scratch.count);
 	sym->object = string_pool_add(&s->strings, m->path);
 	set_real(s, sym, o, vaddr);
-	if (go && go_table_find_caller(go, vaddr, &f))
-		set_go_line(s, sym, go, &f, vaddr);
 	return sym;
 }
 

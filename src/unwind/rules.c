@@ -232,10 +232,11 @@ static bool compile_go(struct elf_file *file, uint64_t vaddr, bool is_exact,
 	bool is_found = t && (is_exact ? go_table_find(t, vaddr, &f) :
 					 go_table_find_caller(t, vaddr, &f));
 
-	if (!is_found || (!f.is_outermost && f.entry <= vaddr &&
+	if (!is_found || (!f.is_outermost && !f.sets_sp && f.entry <= vaddr &&
 			  !go_table_frame(t, &f, vaddr, &bytes)))
 		return false;
-	*rule = (struct unwind_rule){.kind = f.is_outermost ? RULE_END : RULE_SP,
+	*rule = (struct unwind_rule){.kind = f.is_outermost ? RULE_END :
+					     f.sets_sp	? RULE_LOST : RULE_SP,
 				     .cfa_offset = (int32_t)bytes + 8};
 	return true;
 }

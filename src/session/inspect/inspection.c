@@ -11,10 +11,12 @@
 #include "base/text.h"
 #include "output/inspect_report.h"
 #include "output/outfile.h"
+#include "recording/go_pprof.h"
 #include "session/inspect/inspect_stopped.h"
 #include "session/out.h"
 #include "tracee/state/module.h"
 
+#define PPROF_END ".pb.gz"
 #define PAUSE_NS 1000000 /* between two looks, for the program to go on */
 
 void inspection_init(struct inspection *i, const struct options *o, const char *path)
@@ -60,7 +62,7 @@ int inspection_read(struct inspection *i, inspection_read_fn *read, void *ctx)
 			inspect_stopped_classify(&i->look);
 		memory_copy_deinit(&i->copy);
 		if (i->rc != 0 || looks == PYTHON_LOOKS ||
-		    !python_report_is_torn(&i->look.report.python))
+		    (!python_report_is_torn(&i->look.report.python) && !i->look.go.heap.is_torn))
 			return i->rc;
 		inspect_stopped_deinit(&i->look);
 		path_pins_deinit(&i->pins);
@@ -76,6 +78,7 @@ void inspection_deinit(struct inspection *i)
 	memory_copy_deinit(&i->copy);
 	vec_deinit(&i->blocks.list);
 	path_pins_deinit(&i->pins);
+	inspect_go_deinit(&i->go);
 	free(i->why);
 }
 
@@ -139,8 +142,10 @@ bool inspection_judge(struct inspection *i, uint32_t pid, const char *command)
 	unsigned major = look->glibc_major, minor = look->glibc_minor;
 
 	i->why = find_refusal(pid, look);
+	inspect_go_deinit(&i->go);
+	go_report_make(&look->go, &look->modules, &i->go);
 	i->title = (struct inspect_title){
-		.pid = pid, .command = command, .rss = look->rss, .swap = look->swap,
+		.pid = pid, .command = command, .go = &i->go, .rss = look->rss, .swap = look->swap,
 		.glibc_major = major, .glibc_minor = minor,
 		.is_newer = is_newer(major, minor) && look->has_arena && !look->other,
 		.has_malloc = look->has_arena, .inside = look->inside, .moments = look->moments,
@@ -176,6 +181,8 @@ static int put_found(FILE *file, const void *ctx)
 
 	if (text_ends_in(f->path, ".json"))
 		inspect_report_write_json(file, &i->title, &i->look.report);
+	else if (text_ends_in(f->path, PPROF_END))
+		go_pprof_write(file, &i->go);
 	else if (i->wants_blocks)
 		inspect_blocks_write(file, &i->blocks, &i->look.report.types);
 	else
@@ -195,7 +202,9 @@ int inspection_write(struct inspection *i, const char *path)
 int inspection_save(struct inspection *i, const char *path)
 {
 	const struct inspection_file f = {path, i};
-	const char *end = text_ends_in(path, ".json") ? ".json" : i->wants_blocks ? ".csv" : "";
+	const char *end = text_ends_in(path, ".json") ? ".json" :
+			  text_ends_in(path, PPROF_END) ? PPROF_END :
+			  i->wants_blocks		? ".csv" : "";
 	int rc = out_put(OUT_INSPECT, i->title.pid, path,
 			 &(struct out_content){.put = put_found, .ctx = &f, .end = end});
 

@@ -31,6 +31,7 @@ struct inspection {
 	int rc;                  /* of what read it */
 	struct inspect_stopped look;
 	struct inspect_blocks blocks;
+	struct inspect_go go;    /* by inspection_judge */
 	struct path_pins pins;   /* of a profiled program */
 	uint64_t stopped_ns;     /* in all looks */
 	uint64_t time_ms;        /* when it was read, since a profile began */
