@@ -166,6 +166,15 @@ static bool is_outermost_name(const char *name)
 	       strcmp(name, "runtime.rt0_go") == 0;
 }
 
+/*
+ * Calls from C into Go switch from the thread's stack to the goroutine's, but with a frame of the same
+ * size on both.
+ */
+static bool sets_sp(const struct go_table *t, uint64_t at, const char *name)
+{
+	return flags_of(t, at) & SP_WRITE && strcmp(name, "runtime.cgocallback") != 0;
+}
+
 static bool describe(const struct go_table *t, uint64_t i, struct go_function *out)
 {
 	uint64_t at = number(t, 2 * i + 1);
@@ -180,7 +189,7 @@ static bool describe(const struct go_table *t, uint64_t i, struct go_function *o
 	*out = (struct go_function){
 		.entry = entry_of(t, i), .end = entry_of(t, i + 1), .name = name, .at = at,
 		.is_outermost = flags_of(t, at) & TOP_FRAME || is_outermost_name(name),
-		.sets_sp = flags_of(t, at) & SP_WRITE};
+		.sets_sp = sets_sp(t, at, name)};
 	return out->end >= out->entry;
 }
 
