@@ -5,8 +5,8 @@
 #include "arch/arch.h"
 
 /*
- * The address of the first variable of @size bytes (4, 8) that @code loads; @size 0: whose address it
- * takes. Only variables at fixed places count. 0 = none.
+ * The address of the first variable of @size bytes (4, 8) that @code loads; @size 0: whose address
+ * it takes. Only variables at fixed places count. 0 = none.
  */
 taddr_t arch_find_first_load(const struct arch_code *code, unsigned size);
 

@@ -22,9 +22,9 @@ bool arch_ends_in_call(const uint8_t *code, size_t size);
 int arch_pops_and_returns(const uint8_t *code, size_t size);
 
 /*
- * Whether a return to @code + @at (of @size bytes) is one to a function that called on another stack
- * than its own and goes back to its own then, as Go's runtime.asmcgocall does. If so, *rule_out gets
- * kind, cfa_offset, saved, slot and own_g.
+ * Whether a return to @code + @at (of @size bytes) is one to a function that called on another
+ * stack than its own and goes back to its own then, as Go's runtime.asmcgocall does. If so,
+ * *rule_out gets kind, cfa_offset, saved, slot and own_g.
  */
 bool arch_returns_to_other_stack(const uint8_t *code, size_t at, size_t size,
 				 struct unwind_rule *rule_out);

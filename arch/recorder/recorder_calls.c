@@ -5,8 +5,8 @@
  * function preserves all registers except those that pads save (on x86-64 rax, rdi, rsi, rdx):
  * make-recorder passes options for this to gcc; with clang functions preserve all but rax, which
  * costs a few instructions. It only accesses the shared memory (arch/pad.h) and its thread's stack.
- * It never reads outside [stack pointer, stack_high), whatever the rules and the stack contain; only
- * where a rule says that a caller is on another stack, it reads that, if the thread's g agrees.
+ * It never reads outside [stack pointer, stack_high), whatever the rules and the stack contain.
+ * Only where a rule says that a caller is on another stack it reads that, if the thread's g agrees.
  *
  *	recorder.h          the thread's slot
  *	recorder_walk.h     the incremental walk of the stack

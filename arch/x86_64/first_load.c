@@ -1,4 +1,4 @@
-/* Variables are addressed relative to the instruction pointer, in programs for any address or not. */
+/* Variables are addressed relative to the instruction pointer, in all kinds of programs. */
 #include "arch/first_load.h"
 
 #include <Zydis/Zydis.h>

@@ -23,7 +23,7 @@
 
 enum go_format { GO_1_2, GO_1_16, GO_1_18, GO_1_20 };
 
-struct part {
+struct table_part {
 	uint64_t start; /* offset in the table */
 };
 
@@ -33,7 +33,7 @@ struct go_table {
 	enum go_format format;
 	uint64_t vaddr, text, count;
 	struct go_bytes inlined; /* trees of inlined calls are in there; data: NULL = unknown */
-	struct part names, units, files, values, functions;
+	struct table_part names, units, files, values, functions;
 };
 
 static bool read_at(const struct go_table *t, uint64_t at, size_t size, uint64_t *out)
@@ -64,7 +64,7 @@ static const char *text_at(const struct go_table *t, uint64_t at)
 
 static bool read_parts(struct go_table *t)
 {
-	struct part *part[] = {&t->names, &t->units, &t->files, &t->values, &t->functions};
+	struct table_part *part[] = {&t->names, &t->units, &t->files, &t->values, &t->functions};
 	size_t first = t->format >= GO_1_18 ? 3 : 2;
 	uint64_t text = 0;
 
@@ -108,16 +108,6 @@ struct go_table *go_table_parse(const struct go_bytes *bytes, uint64_t text)
 
 	*out = t;
 	return out;
-}
-
-void go_table_free(struct go_table *t)
-{
-	free(t);
-}
-
-uint64_t go_table_vaddr(const struct go_table *t)
-{
-	return t->vaddr;
 }
 
 /* -- functions -- */
@@ -167,8 +157,8 @@ static bool is_outermost_name(const char *name)
 }
 
 /*
- * Calls from C into Go switch from the thread's stack to the goroutine's, but with a frame of the same
- * size on both.
+ * Calls from C into Go switch from the thread's stack to the goroutine's, but with a frame of the
+ * same size on both.
  */
 static bool sets_sp(const struct go_table *t, uint64_t at, const char *name)
 {

@@ -23,7 +23,6 @@ struct go_function {
 
 /* The table of @file, which is the file's; NULL if there is none that can be read. */
 const struct go_table *go_table_of(struct elf_file *file);
-void go_table_free(struct go_table *t); /* may be NULL */
 
 /* Bytes of the file, and where they are mapped. */
 struct go_bytes {
@@ -34,12 +33,9 @@ struct go_bytes {
 
 /*
  * The same from the bytes of a table, which must outlive it. @text: where its functions' code
- * begins, if it does not say.
+ * begins, if it does not say. The caller frees it with free().
  */
 struct go_table *go_table_parse(const struct go_bytes *bytes, uint64_t text);
-
-/* Where the table is, as the file has it. */
-uint64_t go_table_vaddr(const struct go_table *t);
 
 /* The n of Go 1.n, with which @file was built; 0 = unknown, or before 1.18. */
 unsigned go_table_release(struct elf_file *file);
@@ -48,9 +44,9 @@ unsigned go_table_release(struct elf_file *file);
 bool go_table_find(const struct go_table *t, uint64_t vaddr, struct go_function *out);
 
 /*
- * The function that called with the return address @vaddr + 1. A call from C into Go on the stack of
- * a goroutine looks as if it came from runtime.systemstack_switch, before Go 1.21 from its entry:
- * then f.entry is @vaddr + 1.
+ * The function that called with the return address @vaddr + 1. A call from C into Go on the stack
+ * of a goroutine looks as if it came from runtime.systemstack_switch, before Go 1.21 from its
+ * entry: then f.entry is @vaddr + 1.
  */
 bool go_table_find_caller(const struct go_table *t, uint64_t vaddr, struct go_function *out);
 

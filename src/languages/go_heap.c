@@ -7,7 +7,7 @@
 
 #include "arch/first_load.h"
 
-#define BUCKETS_MAX (1u << 22)
+#define BUCKETS_MAX (1u << 20)
 #define PCS_MAX (1u << 26)
 #define DEPTH_MAX 2048u       /* frames of a path; Go's own limit is below this */
 #define MEMORY_PROFILE 1u     /* the kind of a bucket */
@@ -17,14 +17,14 @@
 
 /* -- where it is -- */
 
-struct wanted {
+struct wanted_symbol {
 	const char *name;
 	uint64_t *to;
 	unsigned shift;
 };
 
 struct search {
-	const struct wanted *wanted;
+	const struct wanted_symbol *wanted;
 	size_t count;
 	struct go_heap_places *out;
 };
@@ -69,7 +69,7 @@ bool go_heap_find(struct elf_file *file, struct go_heap_places *out)
 {
 	struct go_heap_places p = {0};
 	const struct go_table *t = go_table_of(file);
-	const struct wanted wanted[] = {
+	const struct wanted_symbol wanted[] = {
 		{"runtime.mbuckets", &p.buckets, 0}, {"runtime.mProfCycle", &p.cycle, 1},
 		{"runtime.mProf", &p.cycle, 0}, {"runtime.MemProfileRate", &p.rate, 0},
 		{"runtime.profMemActiveLock", &p.lock, 0}, {"runtime.proflock", &p.lock, 0}};
@@ -94,7 +94,7 @@ bool go_heap_find(struct elf_file *file, struct go_heap_places *out)
 #define WINDOW 16384u
 #define WINDOWS 64u
 
-struct window {
+struct kept_bytes {
 	taddr_t start;
 	size_t size;
 	uint8_t data[WINDOW];
@@ -102,16 +102,16 @@ struct window {
 
 struct reader {
 	const struct language_memory *memory;
-	struct window *window; /* WINDOWS of them */
+	struct kept_bytes *window; /* WINDOWS of them */
 };
 
 static bool read_page(const struct reader *r, taddr_t addr, void *buf, size_t size)
 {
 	taddr_t start = addr - addr % WINDOW;
-	struct window *w = &r->window[start / WINDOW % WINDOWS];
+	struct kept_bytes *w = &r->window[start / WINDOW % WINDOWS];
 
 	if (w->size == 0 || w->start != start) {
-		*w = (struct window){.start = start};
+		*w = (struct kept_bytes){.start = start};
 		if (r->memory->read(r->memory->ctx, start, w->data, WINDOW))
 			w->size = WINDOW;
 	}
@@ -151,14 +151,14 @@ struct raw_bucket {
 	struct record record;
 };
 
-struct walk {
+struct bucket_walk {
 	struct reader reader;
 	VEC(struct raw_bucket) raw;
 	struct go_heap *out;
 };
 
 /* Reads the bucket at @at; false if it is none. */
-static bool read_bucket(struct walk *w, taddr_t at, taddr_t *next_out)
+static bool read_bucket(struct bucket_walk *w, taddr_t at, taddr_t *next_out)
 {
 	struct raw_bucket b = {0};
 	struct header h;
@@ -192,7 +192,7 @@ static void add(struct go_counts *to, const struct go_counts *c)
  * As runtime.MemProfile does: what the current cycle counts is published now; before the first
  * collection everything is.
  */
-static void publish(struct walk *w, uint32_t cycle)
+static void publish(struct bucket_walk *w, uint32_t cycle)
 {
 	bool is_first = true;
 
@@ -214,10 +214,27 @@ static void publish(struct walk *w, uint32_t cycle)
 	}
 }
 
+/* Reads the list from @at on. False if it is corrupt: a bucket that is none, or a ring. */
+static bool read_list(struct bucket_walk *w, taddr_t at)
+{
+	taddr_t mark = 0;
+
+	while (at) {
+		/* a mark that moves ever more rarely is met again, if it is in the ring */
+		if (at == mark || w->raw.count == BUCKETS_MAX)
+			return false;
+		if ((w->raw.count & (w->raw.count - 1)) == 0)
+			mark = at;
+		if (!read_bucket(w, at, &at))
+			return false;
+	}
+	return true;
+}
+
 bool go_heap_read(const struct language_memory *m, const struct go_heap_places *places,
 		  uint64_t bias, struct go_heap *out)
 {
-	struct walk w = {.reader.memory = m, .out = out};
+	struct bucket_walk w = {.reader.memory = m, .out = out};
 	uint64_t at, lock;
 	uint32_t cycle;
 
@@ -229,8 +246,7 @@ bool go_heap_read(const struct language_memory *m, const struct go_heap_places *
 		return false;
 	out->is_torn = lock != 0;
 	w.reader.window = xcalloc(WINDOWS, sizeof(*w.reader.window));
-	while (at && !out->is_cut)
-		out->is_cut = w.raw.count == BUCKETS_MAX || !read_bucket(&w, at, &at);
+	out->is_cut = !read_list(&w, at);
 	publish(&w, cycle >> places->cycle_shift);
 	free(w.reader.window);
 	vec_deinit(&w.raw);

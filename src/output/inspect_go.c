@@ -26,7 +26,7 @@ struct known_path {
 	uint32_t path;
 };
 
-struct filling {
+struct path_filling {
 	struct inspect_go *go;
 	const struct go_heap *heap;
 	HASH(struct known_path) known; /* by addresses */
@@ -52,7 +52,7 @@ static bool is_same(const struct inspect_go *g, const struct inspect_go_path *a,
 }
 
 /* Names the addresses of @b; leaves the allocator's own out unless there are no others. */
-static struct inspect_go_path name_path(const struct filling *f, const struct go_bucket *b)
+static struct inspect_go_path name_path(const struct path_filling *f, const struct go_bucket *b)
 {
 	struct inspect_go *g = f->go;
 	struct inspect_go_path p = {.frame = (uint32_t)g->frames.count};
@@ -75,7 +75,7 @@ static struct inspect_go_path name_path(const struct filling *f, const struct go
 }
 
 /* Objects of several sizes that have the same path are one. */
-static void add_bucket(struct filling *f, const struct go_bucket *b)
+static void add_bucket(struct path_filling *f, const struct go_bucket *b)
 {
 	struct inspect_go *g = f->go;
 	struct go_estimate counts = go_heap_estimate(&b->counts, f->heap->rate);
@@ -114,7 +114,7 @@ static int compare_paths(const void *a, const void *b)
 void inspect_go_fill(struct inspect_go *g, const struct go_heap *h,
 		     void (*name)(void *ctx, struct inspect_go_frame *frame), void *ctx)
 {
-	struct filling f = {.go = g, .heap = h, .name = name, .ctx = ctx};
+	struct path_filling f = {.go = g, .heap = h, .name = name, .ctx = ctx};
 
 	g->rate = h->rate;
 	g->is_torn = h->is_torn;

@@ -24,15 +24,6 @@ void pads_set_gap(const struct target *t, struct address_space *s)
 	pad_memory_set_gap(&s->pads->memory, gap);
 }
 
-void pads_follow_rules(struct address_space *s)
-{
-	struct pad_memory *m = &s->pads->memory;
-
-	if (s->sink.unwind && unwind_has_switch(s->sink.unwind) &&
-	    !(m->written.flags & PAD_SWITCHES))
-		pad_memory_set_flags(m, m->written.flags | PAD_SWITCHES);
-}
-
 bool pads_skip_ticks(struct target *t, struct thread *th)
 {
 	struct pads *p = th->process->space->pads;

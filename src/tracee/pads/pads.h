@@ -142,8 +142,6 @@ void pads_resume(struct thread *th, taddr_t exception, taddr_t sp);
  * trust it, and a program may have disabled it for itself (PR_SET_TSC).
  */
 
-/* If stacks of @s continue on others, its pads write no raw records from now on. */
-void pads_follow_rules(struct address_space *s);
 /* Sets how often the pads of @s write stamps: sampling ones before each record. */
 void pads_set_gap(const struct target *t, struct address_space *s);
 
