@@ -259,6 +259,12 @@ void go_heap_deinit(struct go_heap *h)
 	vec_deinit(&h->pcs);
 }
 
+/* runtime/malloc.go, mallocinit: 0x00c0 << 32, and that in each of the next 126 TiB */
+bool go_heap_may_have(taddr_t addr)
+{
+	return (addr >> 32 & 0xff) == 0xc0;
+}
+
 /* -- estimates -- */
 
 static int64_t round_down(double d)

@@ -59,6 +59,12 @@ bool go_heap_read(const struct language_memory *m, const struct go_heap_places *
 		  uint64_t bias, struct go_heap *out);
 void go_heap_deinit(struct go_heap *h);
 
+/*
+ * Whether @addr is where Go's allocator maps its heap, in which are also the stacks of goroutines,
+ * and those of threads that Go itself created.
+ */
+bool go_heap_may_have(taddr_t addr);
+
 /* What samples stand for. */
 struct go_estimate {
 	int64_t allocated, allocated_bytes, live, live_bytes;

@@ -298,6 +298,7 @@ int inspect_stopped(struct target *t, struct address_space *s, const struct insp
 
 	if (rc == 0 && !wish->only_blocks)
 		go_state_read(&out->modules, &out->in.source, &out->go);
+	out->in.has_go = out->go.module != NULL;
 
 	unwind_free(own);
 	if (rc != 0)
