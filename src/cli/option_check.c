@@ -180,6 +180,9 @@ static void turn_off(struct options *o, const char *name)
 	case OPT_TEXT:
 		*(const char **)field = NULL;
 		break;
+	case OPT_TEXTS:
+		((struct option_strings *)field)->count = 0;
+		break;
 	case OPT_DECIMAL:
 	case OPT_TIME:
 		*(double *)field = option_is_optional(row) ? OPTION_OFF : 0;
@@ -331,7 +334,8 @@ static const struct {
 	const char *name;
 	bool needs_paths; /* other sources, too */
 } shows[] = {
-	{"leaks", false}, {"leak-check", false}, {"top", false},
+	{"leaks", false}, {"leak-check", false}, {"top", false}, {"limit", false},
+	{"limits-file", false},
 	{"folded", true}, {"flame", true},
 };
 

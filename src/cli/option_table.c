@@ -270,6 +270,17 @@ static const struct option_row rows[] = {
 		 "or limit>0/min (of its cgroup) begins to hold: write\n"
 		 "the recording so far, or detach, or end; repeatable",
 	 .brief = "when a condition begins to hold, record, detach or end"},
+	{.name = "limit", .type = OPT_TEXTS, .flags = OPT_NOT_EMPTY, AT(limits),
+	 .value = "METRIC<AMOUNT",
+	 .text = "end with status 1 unless peak<100M, live-at-end<1M,\n"
+		 "allocated<1G, allocations<10K, temporary<50% or\n"
+		 "leaked<1 holds at the end; peak@parse<10M is about\n"
+		 "call paths with the function parse; repeatable",
+	 .brief = "a limit that the profile must keep, for tests"},
+	{.name = "limits-file", .type = OPT_TEXT, .flags = OPT_NOT_EMPTY, AT(files.limits),
+	 .value = "FILE",
+	 .text = "a file of limits, one on each line; # begins a comment",
+	 .brief = "a file of limits"},
 	{.name = "free-stacks", .type = OPT_FLAG, AT(files.free_stacks),
 	 .text = "with --record or --html: also which call paths\n"
 		 "release blocks; much slower"},

@@ -3,6 +3,7 @@
  * once for each address (earlier only for --ignore-fn and unloaded objects); debug files are
  * fetched from debuginfod servers first.
  */
+#include "session/limits.h"
 #include "session/session.h"
 
 #include <errno.h>
@@ -164,6 +165,7 @@ struct session *session_new(struct run *run, uint32_t pid, uint64_t start_ns)
 	s->image.is_own = true;
 	s->image.serial = ++run->programs;
 	s->process.command = xstrdup(run->command);
+	bool keep_history = options_record(o) || run->counts_temporary;
 	struct profile_options po = {
 		.time_unit = o->profile.time_unit,
 		.peak_inaccuracy = o->profile.peak_inaccuracy,
@@ -178,8 +180,8 @@ struct session *session_new(struct run *run, uint32_t pid, uint64_t start_ns)
 		.is_ignored_ctx = &s->source[SOURCE_HEAP],
 		.instructions = read_instructions,
 		.instructions_ctx = s,
-		.keep_times = options_report_leaks(o) || options_record(o),
-		.keep_history = options_record(o),
+		.keep_times = options_report_leaks(o) || keep_history,
+		.keep_history = keep_history,
 		.keep_whole_history = o->files.record_every > 0 && (o->listen.at || o->files.html),
 		.sample_interval = options_sample_interval(o),
 	};
@@ -286,8 +288,10 @@ static void write_heap(struct session *s)
 	if (options_write_massif(s->run->options))
 		rc = session_output_finish_massif(s, SOURCE_HEAP, &r, &path);
 	session_output_finish_xtree(s);
-	if (!s->end.is_draft && !session_is_silent(s))
+	if (!s->end.is_draft && !session_is_silent(s)) {
 		summary_print(s, rc == 0 ? path : NULL);
+		limits_check(s);
+	}
 }
 
 static void write_files(struct session *s)

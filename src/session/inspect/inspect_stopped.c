@@ -48,6 +48,14 @@ static bool is_in_own(const struct collector *c, const taddr_t *pc, size_t count
 	return false;
 }
 
+static bool have_pc(const taddr_t *pc, size_t count, taddr_t wanted)
+{
+	for (size_t i = 0; i < count; i++)
+		if (pc[i] == wanted)
+			return true;
+	return false;
+}
+
 static void add_thread(void *ctx, const struct thread_view *v)
 {
 	struct collector *c = ctx;
@@ -69,7 +77,8 @@ static void add_thread(void *ctx, const struct thread_view *v)
 	size_t first = v->has_returned ? MIN(n, (size_t)2) : 0;
 
 	th->is_inside = v->has_call || malloc_modules_have(c->malloc, pc + first, n - first) ||
-			is_in_own(c, pc + first, n - first);
+			is_in_own(c, pc + first, n - first) ||
+			(v->delete_return && have_pc(pc, n, v->delete_return));
 }
 
 static bool wants_thread(void *ctx, pid_t tid)

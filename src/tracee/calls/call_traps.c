@@ -73,6 +73,11 @@ static bool is_in_delete(const struct thread *th, taddr_t sp)
 	       word == d->return_pc;
 }
 
+taddr_t entry_delete_return(const struct thread *th, taddr_t sp)
+{
+	return is_in_delete(th, sp) ? th->calls.deleted.return_pc : 0;
+}
+
 bool entry_take_delete(const struct target *t, struct thread *th, taddr_t *block_out)
 {
 	struct arch_regs regs;

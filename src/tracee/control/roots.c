@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/proc.h"
+#include "tracee/calls/calls.h"
 #include "tracee/os/maps.h"
 #include "tracee/os/pagemap.h"
 #include "tracee/os/ptrace.h"
@@ -473,6 +474,13 @@ static bool has_returned(const struct target *t, const struct thread *th, taddr_
 	return trap && trap->kind == TRAP_RETURN && !call_state_innermost(&th->calls);
 }
 
+static taddr_t delete_return(struct target *t, struct thread *th, const struct arch_regs *regs)
+{
+	taddr_t to = entry_delete_return(th, regs->word[t->arch->sp]);
+
+	return to ? to : pads_delete_return(t, th, regs);
+}
+
 static void show(struct target *t, struct thread *th,
 		 void (*fn)(void *ctx, const struct thread_view *view), void *ctx)
 {
@@ -491,6 +499,7 @@ static void show(struct target *t, struct thread *th,
 			.tid = th->tid, .pc = pc, .sp = sp,
 			.thread_pointer = regs.word[t->arch->thread_pointer],
 			.has_call = call_state_reaches(&th->calls, sp),
+			.delete_return = delete_return(t, th, &regs),
 			.has_returned = has_returned(t, th, pc),
 			.stack = &stack});
 }

@@ -96,6 +96,7 @@ struct thread_view {
 	/* in a watched function entered by a breakpoint, whose event is not counted yet */
 	bool has_call;
 	bool has_returned;              /* from such a call, still in its stub: it is complete */
+	taddr_t delete_return; /* of entry_delete_return (calls.h) or pads_delete_return */
 	const struct stack_view *stack; /* valid during the call; NULL: the thread is exiting */
 };
 

@@ -126,6 +126,12 @@ void pads_finish(struct target *t, struct address_space *s);
 /* The enum pad_kind of the pad call that @th, at a watched function's entry, is in; 0 = none. */
 uint32_t pads_outer_kind(struct target *t, struct thread *th, const struct arch_regs *regs);
 
+/*
+ * If @th seems to be in an operator delete that a pad recorded, where that returns to; else 0. As
+ * entry_delete_return (calls.h).
+ */
+taddr_t pads_delete_return(struct target *t, struct thread *th, const struct arch_regs *regs);
+
 /* From now on pads of @s pass requests about plain blocks to ptmem. */
 void pads_answer_blocks(struct address_space *s);
 
