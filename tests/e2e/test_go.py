@@ -163,5 +163,9 @@ def _(t):
 @test("go/no-profile")
 def _(t):
     """A program that does not refer to it has none: the linker sets the rate to 0."""
-    text = t.run([t.ptmem(), "--inspect-at-exit", build(t, "cgo")]).err.decode()
+    program = build(t, "cgo")
+    text = t.run([t.ptmem(), "--inspect-at-exit", program]).err.decode()
     t.check("it keeps no heap profile (runtime.MemProfileRate is 0" in text, text)
+    for program, why in ((program, "keeps no heap profile"), (t.target("gcc-O2-pie", "level"), "is no Go program")):
+        text = t.run([t.ptmem(), "--inspect-at-exit", "--inspect-out=p.pb.gz", program]).err.decode()
+        t.check(re.search(r"process \d+ %s: " % why, text), text)

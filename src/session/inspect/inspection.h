@@ -26,6 +26,7 @@ struct path_pins {
 struct inspection {
 	bool wants_blocks;       /* one by one */
 	bool wants_types, wants_holders;
+	bool wants_pprof;        /* the profile that a Go program keeps, and nothing else */
 	uint64_t copied_most;    /* memory, bytes; 0 = the process stays stopped */
 	struct memory_copy copy; /* until it is classified */
 	int rc;                  /* of what read it */
