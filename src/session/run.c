@@ -75,6 +75,7 @@ void tracee_options_init(struct target_options *out, const struct run *run)
 		},
 		.probes = {
 			.none = !watches_calls(o),
+			.none_in_go = o->inspect.at_exit || o->inspect.out,
 			/* pads record no stacks of frees */
 			.no_promotion = o->tracing.probes == PROBES_BREAK || is_full,
 			/* with a seed samples must not depend on when a function gets its jump */
