@@ -63,8 +63,12 @@ struct pad_virtual {
 	struct pad_known known[1u << PAD_KNOWN_BITS]; /* open addressing */
 };
 
-/* A frame in a record: identity | PAD_VIRTUAL_ENTRY, position. Outermost first. */
+/* A frame in a record, outermost first. */
 #define PAD_VIRTUAL_ENTRY 1u
+struct pad_listed_frame {
+	uint64_t word; /* identity | PAD_VIRTUAL_ENTRY; identity 0: a shim */
+	uint64_t position;
+};
 
 /* A frame of the thread's last list, and during a walk. */
 struct pad_virtual_frame {

@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "session/memory_source.h"
+#include "session/virtual_stacks.h"
 #include "tracee/control/target.h"
 #include "tracee/state/module.h"
 
@@ -186,6 +187,11 @@ uint32_t session_stack_node(struct session *s, struct profile *p, const struct s
 		s->stacks.counts.truncated++;
 		node = calltree_get_child(
 			tree, 0, pseudo_frame_get(s->run->symbols, tree, PSEUDO_TRUNCATED, NULL));
+	}
+	if (s->stacks.virtual && !node) {
+		const struct native_stack native = {pcs + first, n - first, view->stopped};
+
+		return virtual_stack_node(s, p, &native);
 	}
 	for (; n > first; n--)
 		node = calltree_get_child(tree, node, session_frame(s, p, pcs[n - 1]));

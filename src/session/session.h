@@ -99,6 +99,7 @@ struct session_heap {
 struct session_stacks {
 	struct unwind *unwind;
 	VEC(struct path) paths;    /* by slot */
+	struct virtual_stacks *virtual; /* owned; NULL = no interpreter is known */
 	struct stack_counts counts;
 };
 

@@ -93,6 +93,7 @@ static int make_memory(struct target *t, struct address_space *s, struct thread 
 				     (t->ticks.is_trusted ? 0 : PAD_NO_TICKS) |
 				     (pads_lose(t) ? PAD_LOSES : 0) |
 				     requests_pad_flags(t, s));
+	pad_memory_set_virtual(&p->memory, &s->virtual);
 	pads_set_gap(t, s);
 	heap_sampling_start_pads(t, s);
 	if (s->sink.unwind)
