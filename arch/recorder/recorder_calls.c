@@ -286,10 +286,10 @@ INLINE int take_list(const struct pad_control *c, struct pad_slot *slot, uint32_
 	return 0;
 }
 
-/* A stack that no rules describe is for ptmem if the thread runs an interpreter. */
+/* A stack that no rules describe may pass the loop. */
 INLINE void note_unwalked(const struct pad_control *c, struct pad_slot *slot)
 {
-	if (c->flags & PAD_VIRTUAL && slot->virtual_state && slot->reason != PAD_REASON_DEEP)
+	if (c->flags & PAD_VIRTUAL && slot->reason != PAD_REASON_DEEP)
 		slot->reason = PAD_REASON_VIRTUAL;
 }
 

@@ -225,8 +225,9 @@ static void find_interpreter(struct virtual_stacks *v)
 	root_dir_release(root);
 	maps_deinit(&maps);
 	if (v->is_found) {
-		log_verbose("%s: Python %u.%u, whose functions are shown", v->path,
-			    v->python.layout.version >> 8, v->python.layout.version & 0xff);
+		log_verbose("%s: Python %u.%u, whose functions are shown, after %u tries", v->path,
+			    v->python.layout.version >> 8, v->python.layout.version & 0xff,
+			    v->tries);
 	} else if (v->tries >= TRIES_MAX) {
 		v->is_given_up = true;
 	}
