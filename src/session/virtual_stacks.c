@@ -38,11 +38,28 @@ struct known_position {
 	uint64_t key; /* of its name; 0: not to be shown */
 };
 
+/* The frame in the heap's call tree of a function at a position: most are among the last ones. */
+#define RECENT_FRAMES 4096u
+
+struct recent_frame {
+	uint64_t identity, position;
+	uint32_t generation; /* changes when a function has taken the place of another */
+	uint32_t frame;      /* 0: not to be shown */
+};
+
+/* A function of a merged list. */
+struct list_node {
+	uint32_t base; /* of the outermost of a run: the node before it */
+	uint32_t node; /* after it */
+};
+
 /* The merged stack of a slot's last record; arrays are outermost first. */
 struct mixed_path {
 	uint32_t *node, *next; /* after each native frame: the node, and the next frame of the list */
 	size_t count, capacity;
 	VEC(struct virtual_frame) frames;
+	struct list_node *list;
+	size_t listed, list_capacity; /* those of the last merge */
 	bool was_mixed;
 	uint32_t result;
 };
@@ -72,6 +89,7 @@ struct virtual_stacks {
 	HASH(struct known_function) functions;
 	HASH(struct known_position) positions;
 	uint32_t last_serial;
+	struct recent_frame *recent;  /* RECENT_FRAMES */
 	HASH(struct python_states) threads;
 	VEC(struct mixed_path) paths; /* by slot */
 	struct mixed_path scratch;
@@ -287,6 +305,8 @@ static uint64_t name_of(struct virtual_stacks *v, struct session *s, struct know
 		return 0;
 	const char *slash = strrchr(f->code.file, '/');
 
+	forget_memory(v); /* which the place of a copied instruction is in */
+
 	sf.line = python_code_line(&v->python.layout, &f->code,
 				   python_code_offset(&v->python, &m, &f->code, position));
 	if (!sf.line)
@@ -366,18 +386,51 @@ static bool is_hidden(const struct virtual_stacks *v, enum python_mode mode, tad
 	return false;
 }
 
-static uint32_t add_functions(const struct merge_job *j, uint32_t node, size_t first, size_t end)
+/* The frame of a function in the call tree; 0: it is not to be shown. */
+static uint32_t find_frame(const struct merge_job *j, const struct virtual_frame *f)
+{
+	struct virtual_stacks *v = j->session->stacks.virtual;
+	size_t slot = hash_u64(f->identity ^ f->position << 1) % RECENT_FRAMES;
+	struct recent_frame *recent = &v->recent[slot];
+	bool is_heap = j->profile == j->session->heap.profile;
+
+	if (!f->identity)
+		return 0;
+	if (is_heap && recent->identity == f->identity && recent->position == f->position &&
+	    recent->generation == v->last_serial)
+		return recent->frame;
+	uint64_t key = key_of(v, j->session, f);
+	uint32_t frame = key ? function_frame(j->session, j->profile, key) : 0;
+
+	if (is_heap)
+		*recent = (struct recent_frame){f->identity, f->position, v->last_serial, frame};
+	return frame;
+}
+
+/* Where the functions from @first on have the nodes that they had: behind those. */
+static size_t skip_known(const struct merge_job *j, size_t first, size_t end, uint32_t *node)
 {
 	const struct mixed_path *path = j->path;
+	size_t known = MIN(MIN(end, j->frames_kept), path->listed);
 
-	for (size_t i = first; i < end; i++) {
-		const struct virtual_frame *f = &path->frames.data[i];
-		uint64_t key = f->identity ? key_of(j->session->stacks.virtual, j->session, f) : 0;
+	if (first >= known || path->list[first].base != *node)
+		return first;
+	*node = path->list[known - 1].node;
+	return known;
+}
 
-		if (key)
-			node = calltree_get_child(
-				profile_calltree(j->profile), node,
-				function_frame(j->session, j->profile, key));
+static uint32_t add_functions(const struct merge_job *j, uint32_t node, size_t first, size_t end)
+{
+	struct calltree *tree = profile_calltree(j->profile);
+	struct mixed_path *path = j->path;
+	uint32_t base = node;
+
+	path->list = xgrow(path->list, &path->list_capacity, end + 1, sizeof(*path->list));
+	for (size_t i = skip_known(j, first, end, &node); i < end; i++) {
+		uint32_t frame = find_frame(j, &path->frames.data[i]);
+
+		node = frame ? calltree_get_child(tree, node, frame) : node;
+		path->list[i] = (struct list_node){base, node};
 	}
 	return node;
 }
@@ -408,7 +461,9 @@ static uint32_t list_node(const struct merge_job *j)
 		pseudo_frame_get(j->session->run->symbols, tree, PSEUDO_NOT_MERGED, NULL));
 
 	j->session->stacks.virtual->unmerged++;
-	return add_functions(j, node, 0, j->path->frames.count);
+	j->path->listed = 0;
+	node = add_functions(j, node, 0, j->path->frames.count);
+	return node;
 }
 
 /* How many native frames of the path are merged as they were; the list may have changed inside. */
@@ -462,6 +517,7 @@ static uint32_t merge(const struct merge_job *j)
 		path->next[i] = g.bare ? UINT32_MAX : (uint32_t)g.next;
 	}
 	path->count = j->count;
+	path->listed = is_mixed && !g.is_wrong ? g.next : 0;
 	path->was_mixed = is_mixed;
 	if (!is_mixed)
 		return node;
@@ -603,7 +659,6 @@ uint32_t virtual_path_node(struct session *s, const struct heap_event *he)
 
 	if (is_same && kept == before && path->frames.count == before)
 		return path->result;
-	forget_memory(v);
 	const struct merge_job j = {s, s->heap.profile, path, he->frame, he->frame_count,
 				    he->kept, kept};
 
@@ -611,6 +666,15 @@ uint32_t virtual_path_node(struct session *s, const struct heap_event *he)
 }
 
 /* -- life -- */
+
+static struct virtual_stacks *new_stacks(struct session *s)
+{
+	struct virtual_stacks *v = xcalloc(1, sizeof(*v));
+
+	v->space = s->space;
+	v->recent = xcalloc(RECENT_FRAMES, sizeof(*v->recent));
+	return v;
+}
 
 static bool is_found_program(const struct module *m)
 {
@@ -629,8 +693,7 @@ void virtual_stacks_module(struct session *s, const struct module *m)
 		*vec_add(&v->hidden) = (struct code_range){m->start, m->end};
 	if ((v && v->module) || !python_find_loop(m->file, m->bias, &loops))
 		return;
-	v = s->stacks.virtual = xcalloc(1, sizeof(*v));
-	v->space = s->space;
+	v = s->stacks.virtual = new_stacks(s);
 	v->module = m->id;
 	v->path = xstrdup(m->path);
 	v->loops = loops;
@@ -658,6 +721,7 @@ static void drop_path(struct mixed_path *path)
 {
 	free(path->node);
 	free(path->next);
+	free(path->list);
 	vec_deinit(&path->frames);
 }
 
@@ -686,6 +750,7 @@ void virtual_stacks_free(struct virtual_stacks *v)
 	virtual_layout_deinit(&v->loops);
 	drop_python(&v->python);
 	free(v->cache);
+	free(v->recent);
 	free(v->list);
 	free(v->problem);
 	free(v->path);
@@ -700,8 +765,7 @@ void virtual_stacks_fork(struct session *child)
 
 	if (!from)
 		return;
-	v = child->stacks.virtual = xcalloc(1, sizeof(*v));
-	v->space = child->space;
+	v = child->stacks.virtual = new_stacks(child);
 	v->module = from->module;
 	v->path = xstrdup(from->path);
 	v->is_given_up = from->is_given_up;
