@@ -72,7 +72,7 @@ struct pad_listed_frame {
 
 /* A frame of the thread's last list, and during a walk. */
 struct pad_virtual_frame {
-	uint64_t word, position, stamp;
+	uint64_t word, position, stamp, at; /* stamp 0: it has no function; at: its address */
 };
 
 static inline uint64_t pad_known_hash(uint64_t identity)

@@ -52,13 +52,10 @@ INLINE uint64_t find_state(const struct pad_virtual_layout *l, const struct pad_
 	return state == slot->virtual_state && load(state + l->owner) == tp ? state : 0;
 }
 
-/* 0: it is no function of the usual type. */
 INLINE uint64_t stamp_of(const struct pad_virtual_layout *l, uint64_t identity)
 {
 	struct pad_stamp stamp;
 
-	if (unlikely(load(identity + l->type) != l->type_value))
-		return 0;
 	stamp.name_hash = load(load(identity + l->name) + l->hash);
 	stamp.file = load(identity + l->file);
 	stamp.file_hash = load(stamp.file + l->hash);
@@ -67,41 +64,120 @@ INLINE uint64_t stamp_of(const struct pad_virtual_layout *l, uint64_t identity)
 	return pad_stamp_of(&stamp);
 }
 
-/* Reads the frame at @at. 0: ptmem must do so. */
+INLINE uint64_t word_of(const struct pad_virtual_layout *l, uint64_t at)
+{
+	uint64_t identity = load(at + l->identity) & l->identity_mask;
+	uint8_t byte;
+
+	if (l->entry_kind == PAD_ENTRY_EACH)
+		return identity | PAD_VIRTUAL_ENTRY;
+	byte = *(const volatile uint8_t *)(at + l->entry);
+	if (l->entry_kind == PAD_ENTRY_FLAG)
+		return identity | (byte ? PAD_VIRTUAL_ENTRY : 0);
+	return byte >= l->entry_min ? PAD_VIRTUAL_ENTRY : identity;
+}
+
+INLINE uint64_t position_of(const struct pad_virtual_layout *l, uint64_t at)
+{
+	if (likely(l->position_size == 8))
+		return load(at + l->position);
+	return (uint64_t)(int64_t)*(const volatile int32_t *)(at + l->position);
+}
+
+INLINE uint64_t identity_of(const struct pad_virtual_frame *f)
+{
+	return f->word & ~(uint64_t)PAD_VIRTUAL_ENTRY;
+}
+
+/* Whether the frame at @at is @f, of the last list. */
+INLINE int is_same_frame(const struct pad_virtual_layout *l, uint64_t at,
+			 const struct pad_virtual_frame *f)
+{
+	return f->at == at && f->word == word_of(l, at) && f->position == position_of(l, at) &&
+	       (!identity_of(f) || f->stamp == stamp_of(l, identity_of(f)));
+}
+
+/* Reads the frame at @at. 0: its function is of no usual type, so ptmem must do so. */
 INLINE int read_frame(const struct pad_virtual_layout *l, uint64_t at,
 		      struct pad_virtual_frame *out)
 {
-	uint64_t identity = load(at + l->identity) & l->identity_mask, is_entry = 1;
+	uint64_t identity;
 
-	if (l->entry_kind != PAD_ENTRY_EACH) {
-		uint8_t byte = *(const volatile uint8_t *)(at + l->entry);
-		is_entry = l->entry_kind == PAD_ENTRY_FLAG ? byte != 0 : byte >= l->entry_min;
-		if (l->entry_kind == PAD_ENTRY_SHIM && is_entry)
-			identity = 0;
-	}
-	out->position = l->position_size == 8 ?
-				load(at + l->position) :
-				(uint64_t)(int64_t)*(const volatile int32_t *)(at + l->position);
-	out->word = identity | (is_entry ? PAD_VIRTUAL_ENTRY : 0);
-	out->stamp = identity ? stamp_of(l, identity) : 1;
-	return out->stamp != 0;
+	out->at = at;
+	out->word = word_of(l, at);
+	out->position = position_of(l, at);
+	out->stamp = 0;
+	identity = identity_of(out);
+	if (!identity)
+		return 1;
+	if (unlikely(load(identity + l->type) != l->type_value))
+		return 0;
+	out->stamp = stamp_of(l, identity);
+	return 1;
 }
 
-/* Fills slot.walk. Returns the number of frames; -1: ptmem must read them. */
-INLINE int64_t read_frames(const struct pad_virtual_layout *l, struct pad_slot *slot,
-			   uint64_t state)
+/*
+ * A walk, innermost first: frames are read to slot.walk up to the outermost one that differs from
+ * the last list; those outside of it, from number `same` on, are in that list, where frame number n
+ * is list[top - n].
+ */
+struct list_walk {
+	int64_t count, same, top; /* top < 0: no frame of the list was met */
+};
+
+#define FIND_FRAMES 16u /* of the list's innermost: where one is looked for */
+
+INLINE int64_t find_in_list(const struct pad_slot *slot, uint64_t at)
+{
+	uint32_t listed = slot->listed;
+
+	for (uint32_t i = 1; i <= FIND_FRAMES && i <= listed; i++)
+		if (slot->list[listed - i].at == at)
+			return listed - i;
+	return -1;
+}
+
+/* Frames that are the same follow others that are not: all these are in slot.walk. */
+INLINE void copy_same(struct pad_slot *slot, const struct list_walk *w)
+{
+	for (int64_t n = w->same; n < w->count; n++)
+		slot->walk[n] = slot->list[w->top - n];
+}
+
+/* 0: ptmem must read the list. */
+INLINE int walk_frames(const struct pad_virtual_layout *l, struct pad_slot *slot, uint64_t state,
+		       struct list_walk *w)
 {
 	uint64_t at = state;
-	int64_t n = 0;
 
+	w->count = w->same = 0;
+	w->top = -1;
 	for (uint64_t i = 0; i < l->heads && at; i++)
 		at = load(at + l->head[i]);
 	for (; at; at = load(at + l->next)) {
-		if (unlikely(n == PAD_VIRTUAL_FRAMES || !read_frame(l, at, &slot->walk[n])))
-			return -1;
-		n++;
+		if (unlikely(w->count == PAD_VIRTUAL_FRAMES))
+			return 0;
+		if (w->top < 0) {
+			w->top = find_in_list(slot, at);
+			if (w->top >= 0)
+				w->top += w->count;
+		}
+		if (likely(w->top >= w->count &&
+			   is_same_frame(l, at, &slot->list[w->top - w->count]))) {
+			w->count++;
+			continue;
+		}
+		copy_same(slot, w);
+		if (unlikely(!read_frame(l, at, &slot->walk[w->count])))
+			return 0;
+		w->same = ++w->count;
 	}
-	return n;
+	if (w->top + 1 != w->count && w->same != w->count) {
+		/* the list has more frames outside: those are not the same ones */
+		copy_same(slot, w);
+		w->same = w->count;
+	}
+	return 1;
 }
 
 INLINE int is_known(const struct pad_virtual *v, uint64_t identity, uint64_t stamp)
@@ -118,26 +194,20 @@ INLINE int is_known(const struct pad_virtual *v, uint64_t identity, uint64_t sta
 	return 0;
 }
 
-/* Compares the @n frames walked with the last list. */
-INLINE int compare(const struct pad_virtual *v, struct pad_slot *slot, uint32_t n)
+/* What the record of @w is. */
+INLINE int judge(const struct pad_virtual *v, struct pad_slot *slot, const struct list_walk *w)
 {
-	uint32_t both = n < slot->listed ? n : slot->listed, i = 0;
-
-	for (; i < both; i++) {
-		const struct pad_virtual_frame *a = &slot->list[i], *b = &slot->walk[n - 1 - i];
-		if ((a->word ^ b->word) | (a->position ^ b->position) | (a->stamp ^ b->stamp))
-			break;
-	}
-	slot->walked = n;
-	slot->list_kept = i;
-	if (i == n && n == slot->listed)
+	slot->walked = (uint32_t)w->count;
+	slot->list_kept = (uint32_t)(w->count - w->same);
+	if (w->same == 0 && slot->walked == slot->listed)
 		return LIST_SAME;
-	for (; i < n; i++) {
-		const struct pad_virtual_frame *a = &slot->list[i], *b = &slot->walk[n - 1 - i];
-		uint64_t identity = b->word & ~(uint64_t)PAD_VIRTUAL_ENTRY;
-		if (i < slot->listed && a->word == b->word && a->stamp == b->stamp)
+	for (int64_t n = 0; n < w->same; n++) {
+		const struct pad_virtual_frame *f = &slot->walk[n];
+		int64_t i = w->top - n;
+		if (i >= 0 && i < slot->listed && slot->list[i].word == f->word &&
+		    slot->list[i].stamp == f->stamp)
 			continue;
-		if (identity && unlikely(!is_known(v, identity, b->stamp)))
+		if (identity_of(f) && unlikely(!is_known(v, identity_of(f), f->stamp)))
 			return LIST_TRAP;
 	}
 	return LIST_OTHER;
@@ -147,7 +217,7 @@ API int pad_walk_list(const struct pad_control *c, struct pad_slot *slot, uint64
 {
 	const struct pad_virtual *v = (const struct pad_virtual *)c->virtual;
 	uint64_t state = find_state(&v->layout, slot);
-	int64_t n;
+	struct list_walk w;
 
 	if (unlikely(!state)) {
 		if (passes_loop(&v->layout, slot, stack))
@@ -155,8 +225,7 @@ API int pad_walk_list(const struct pad_control *c, struct pad_slot *slot, uint64
 		slot->walked = slot->list_kept = 0;
 		return slot->listed ? LIST_OTHER : LIST_SAME;
 	}
-	n = read_frames(&v->layout, slot, state);
-	return unlikely(n < 0) ? LIST_TRAP : compare(v, slot, (uint32_t)n);
+	return likely(walk_frames(&v->layout, slot, state, &w)) ? judge(v, slot, &w) : LIST_TRAP;
 }
 
 /* The list that was walked is recorded. */
