@@ -14,6 +14,8 @@
 
 static const char *const time_units[] = {"ms", "B", "i", NULL};
 static const char *const probes_modes[] = {"auto", "break", "jump", NULL};
+static const char *const python_modes[] = {"auto", "only", "mixed", "no", NULL};
+static const char *const python_mallocs[] = {"malloc", "keep", NULL};
 static const char *const trace_sources[] = {"heap", "brk", "mmap", "faults", NULL};
 static const char *const views[] = {"live", "peak", "exit", "total", "count", NULL};
 static const char *const xtree_modes[] = {"none", "allocs", "full", NULL};
@@ -120,6 +122,15 @@ static const struct option_row rows[] = {
 	 .initial = "auto",
 	 .value = "auto|break|jump", .text = "how calls are caught: by breakpoints, by jumps,\n"
 					     "or by whichever suits"},
+	{.name = "python", .type = OPT_CHOICE, AT(names.python), OPTION_CHOICES(python_modes),
+	 .initial = "auto",
+	 .value = "auto|only|mixed|no", .text = "functions of Python programs: in the place of\n"
+						"the interpreter's, alone, together with all\n"
+						"native ones, or not at all"},
+	{.name = "python-malloc", .type = OPT_CHOICE, AT(children.python_malloc),
+	 OPTION_CHOICES(python_mallocs), .initial = "malloc",
+	 .value = "malloc|keep", .text = "start Python programs with PYTHONMALLOC=malloc,\n"
+					 "so that all their objects are seen, or as they are"},
 	{.name = "heap-sample", .type = OPT_SIZE, .flags = OPT_EVERYDAY, AT(tracing.heap_sample),
 	 OPTION_RANGE(1, ESTIMATE_INTERVAL_MAX),
 	 .value = "BYTES", .text = "record only a sample of the allocations, on average\n"

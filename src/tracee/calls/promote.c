@@ -107,6 +107,7 @@ static int make_memory(struct target *t, struct address_space *s, struct thread 
 				     (pads_lose(t) ? PAD_LOSES : 0) |
 				     (has_switch(s) ? PAD_SWITCHES : 0) |
 				     requests_pad_flags(t, s));
+	pad_memory_set_virtual(&p->memory, &s->virtual);
 	pads_set_gap(t, s);
 	heap_sampling_start_pads(t, s);
 	if (s->sink.unwind)

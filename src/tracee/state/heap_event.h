@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "arch/arch.h"
+#include "arch/pad_virtual.h"
 #include "base/heap_calls.h"
 #include "base/types.h"
 
@@ -72,6 +73,9 @@ struct heap_event {
 	 */
 	const taddr_t *frame;
 	uint32_t frame_count, kept, path;
+	/* with frame: the interpreter's list of functions that run in this thread, likewise */
+	const struct pad_listed_frame *list;
+	uint32_t list_count, list_kept;
 };
 
 #endif
