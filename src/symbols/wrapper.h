@@ -56,8 +56,8 @@ const char *wrapper_label(enum frame_rank rank);
 
 /*
  * The call site of a stack: its innermost frame that is not a wrapper (wrapper.h). An unnamed
- * function called by an allocator belongs to the allocator, and one in no object, generated code, to
- * the run-time system that it calls; any other is represented by its nearest named caller in the
+ * function called by an allocator belongs to the allocator, and one in no object, generated code,
+ * to the run-time system that it calls; any other is represented by its nearest named caller in the
  * same object. For a stack of wrappers only, it is the frame with the highest
  * rank: the outermost of several, but the innermost if none has a rank and among instances
  * (wrapper_is_better). A stack ends where a runtime begins its threads: what is outside is libc's,

@@ -85,7 +85,8 @@ const MyCode = (function () {
 			let { rank } = stack[i];
 
 			/* generated code, of the run-time system in it */
-			if (rank === RANK.SITE && !stack[i].name && !objectOf(stack[i]) && bestRank === RANK.CALLER)
+			if (rank === RANK.SITE && !stack[i].name && !objectOf(stack[i]) &&
+			    bestRank === RANK.CALLER)
 				rank = RANK.UNNAMED;
 			if (rank === RANK.SITE && stack[i].name)
 				return i;
