@@ -171,4 +171,4 @@ def _(t):
     t.check("it keeps no heap profile (runtime.MemProfileRate is 0" in text, text)
     for program, why in ((program, "keeps no heap profile"), (t.target("gcc-O2-pie", "level"), "is no Go program")):
         text = t.run([t.ptmem(), "--inspect-at-exit", "--inspect-out=p.pb.gz", program]).err.decode()
-        t.check(re.search(r"process \d+ %s: " % why, text), text)
+        t.check(re.search(r"process \d+ %s\b" % why, text), text)
