@@ -43,6 +43,7 @@ extern const uint16_t arch_sigframe_offset[ARCH_DWARF_REGS];
 
 enum arch_scan {
 	ARCH_SCAN_ONE,      /* the code is one function, from its entry */
+	ARCH_SCAN_GENERATED, /* the same, unless it calls other code to make its frame */
 	ARCH_SCAN_MANY,     /* consecutive functions, from the entry of the first one */
 	ARCH_SCAN_UNSYNCED, /* the code starts anywhere */
 };
@@ -54,5 +55,14 @@ enum arch_scan {
  */
 int arch_scan_function(const uint8_t *code, size_t at, enum arch_scan how,
 		       struct unwind_rule *rule_out);
+
+/*
+ * The same for code whose start is unknown, or that saves registers in unusual ways: the return
+ * address is @at bytes into @code, and what the instructions from there to a return restore is what
+ * is on the stack. At conditional branches that which follows is tried first. Where no return is
+ * found, variables below a frame pointer show that there is one; else -ENOTSUP. Wrong after a call
+ * that does not return, if another function follows that seems to be a part of this one.
+ */
+int arch_scan_return(const uint8_t *code, size_t size, size_t at, struct unwind_rule *rule_out);
 
 #endif

@@ -30,7 +30,7 @@ struct child {
 	uint32_t node;   /* 0: the aggregate of @places insignificant children */
 	uint32_t places;
 	uint32_t load_order;
-	taddr_t pc;
+	uint64_t key;
 };
 
 struct massif_writer {
@@ -127,8 +127,8 @@ static int compare_children(const void *va, const void *vb)
 		return a->node ? 1 : -1;
 	if (a->load_order != b->load_order)
 		return a->load_order < b->load_order ? -1 : 1;
-	if (a->pc != b->pc)
-		return a->pc < b->pc ? -1 : 1;
+	if (a->key != b->key)
+		return a->key < b->key ? -1 : 1;
 	return a->node < b->node ? -1 : a->node > b->node;
 }
 
@@ -142,8 +142,8 @@ static void add_child(struct massif_writer *w, uint32_t node, uint64_t bytes)
 		.bytes = bytes,
 		.node = node,
 		/* Code outside of modules was mapped late, but 0x0 is the initial image. */
-		.load_order = f->module || !f->pc ? f->module : UINT32_MAX,
-		.pc = f->pc,
+		.load_order = f->module || !f->key ? f->module : UINT32_MAX,
+		.key = f->key,
 	};
 }
 
@@ -208,13 +208,13 @@ static void put_node(struct massif_writer *w, const struct child *c, uint32_t in
 	const struct calltree_frame *f =
 		calltree_frame(profile_calltree(w->report->profile), frame);
 	const struct symbol *sym = w->report->symbol(w->report->symbol_ctx, frame, SYMBOL_ALL);
-	taddr_t pc = f->pc;
+	uint64_t key = f->key;
 	size_t count = push_children(w, c->node);
 
 	for (uint32_t i = 0; i < sym->count; i++, indent++) {
 		put_indent(w, indent);
 		put(w, "n%zu: %" PRIu64 " 0x%" PRIX64 ": ", i + 1 < sym->count ? 1 : count,
-		    c->bytes, pc);
+		    c->bytes, key);
 		put_frame(w, sym, &sym->frame[i]);
 	}
 	put_children(w, count, indent);

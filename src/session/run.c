@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "output/leaks.h"
+#include "profile/calltree.h"
 #include "tracee/state/module.h"
 #include "tracee/state/target_options.h"
 
@@ -206,4 +207,17 @@ struct process_files *run_process(struct run *run, uint32_t pid)
 struct module *run_module(const struct run *run, uint32_t id)
 {
 	return id < run->modules.count ? run->modules.data[id] : NULL;
+}
+
+const struct symbol *run_symbol(const struct run *run, const struct calltree_frame *f,
+				enum symbol_part part)
+{
+	return f->kind == FRAME_NAMED ? symbols_named(run->symbols, f->key) :
+	       symbols_find(run->symbols, run_module(run, f->module), f->key, part);
+}
+
+const char *run_function(const struct run *run, const struct calltree_frame *f)
+{
+	return f->kind == FRAME_NAMED ? symbols_named(run->symbols, f->key)->frame->name :
+	       symbols_function(run->symbols, run_module(run, f->module), f->key);
 }

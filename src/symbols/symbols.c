@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/elf_file.h"
+#include "base/frame_key.h"
 #include "base/go_table.h"
 #include "base/hash.h"
 #include "base/log.h"
@@ -451,4 +452,51 @@ void symbols_define(struct symbols *s, uint32_t module_id, taddr_t pc, const str
 		f->file = string_pool_add(&s->strings, f->file);
 		f->dir = string_pool_add(&s->strings, f->dir);
 	}
+}
+
+/* -- named functions -- */
+
+static uint64_t hash_text(uint64_t hash, const char *text)
+{
+	for (const char *c = text ? text : ""; *c; c++)
+		hash = hash_u64(hash ^ (uint8_t)*c);
+	return hash_u64(hash + 1);
+}
+
+static bool is_text(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+static bool is_same_name(const struct symbol *a, const struct symbol *b)
+{
+	const struct symbol_frame *x = a->frame, *y = b->frame;
+
+	return is_text(x->name, y->name) && is_text(x->file, y->file) && is_text(x->dir, y->dir) &&
+	       x->line == y->line && is_text(a->object, b->object);
+}
+
+uint64_t symbols_name(struct symbols *s, const struct symbol *sym)
+{
+	const struct symbol_frame *f = sym->frame;
+	uint64_t hash = hash_text(f->line, f->name);
+
+	hash = hash_text(hash_text(hash, f->file), f->dir);
+	uint64_t key = frame_named_key(hash_text(hash, sym->object));
+
+	for (;; key = frame_named_key((key + 1) << 8)) {
+		const struct answer *a = get_answer(s, 0, key);
+
+		if (is_free(a))
+			break;
+		if (a->sym && is_same_name(a->sym, sym))
+			return key;
+	}
+	symbols_define(s, 0, key, sym);
+	return key;
+}
+
+const struct symbol *symbols_named(struct symbols *s, uint64_t key)
+{
+	return symbols_find(s, NULL, key, SYMBOL_ALL);
 }

@@ -51,6 +51,12 @@ static inline const struct unwind_rule *rules_find(const struct rules *r, taddr_
  */
 bool rules_compile(const struct rules *r, taddr_t pc, bool is_exact, struct unwind_rule *rule_out);
 
+/*
+ * The rule for the return address @pc from the code that follows it: another guess, if that of
+ * rules_compile is wrong. False if there is none.
+ */
+bool rules_compile_return(const struct rules *r, taddr_t pc, struct unwind_rule *rule_out);
+
 /* Enters a rule for a return address that has none. The result is valid until the next call. */
 const struct unwind_rule *rules_enter(struct rules *r, const struct unwind_rule *rule);
 

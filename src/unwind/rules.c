@@ -172,6 +172,24 @@ static bool may_be_entry(struct elf_file *file, uint64_t vaddr)
 	       (cfi_code_start(file, vaddr, &start) != CFI_START_FUNCTION || start == vaddr);
 }
 
+#define RETURN_BEFORE 2048u /* bytes before and after a return address, for compile_return */
+#define RETURN_AFTER 4096u
+
+/* The rule for the return address @vaddr from what follows it: V8's builtins share prologues. */
+static bool compile_return(struct elf_file *file, uint64_t vaddr, struct unwind_rule *rule)
+{
+	for (uint64_t before = MIN(RETURN_BEFORE, vaddr);; before = 0) {
+		size_t size = 0;
+		const uint8_t *code = cfi_code(file, vaddr - before, before + RETURN_AFTER, &size);
+
+		if (code && size > before)
+			return arch_scan_return(code, MIN(size, before + RETURN_AFTER), before,
+						rule) == 0;
+		if (!before)
+			return false;
+	}
+}
+
 /* Compiles a rule by reading the function's instructions, for code without CFI. */
 static bool compile_code(struct elf_file *file, uint64_t vaddr, bool is_exact,
 			 struct unwind_rule *rule)
@@ -198,15 +216,15 @@ static bool compile_code(struct elf_file *file, uint64_t vaddr, bool is_exact,
 		return true;
 	}
 	kind = cfi_code_start(file, vaddr, &start);
-	if (kind == CFI_START_NONE)
-		return false;
-	code = cfi_code(file, start, vaddr - start + 1, &size);
-	return code && vaddr - start < size &&
-	       arch_scan_function(code, vaddr - start,
-				  kind == CFI_START_FUNCTION ? ARCH_SCAN_ONE :
-				  kind == CFI_START_GAP	     ? ARCH_SCAN_MANY :
-							       ARCH_SCAN_UNSYNCED,
-				  rule) == 0;
+	code = kind == CFI_START_NONE ? NULL : cfi_code(file, start, vaddr - start + 1, &size);
+	if (code && vaddr - start < size &&
+	    arch_scan_function(code, vaddr - start,
+			       kind == CFI_START_FUNCTION ? ARCH_SCAN_ONE :
+			       kind == CFI_START_GAP	  ? ARCH_SCAN_MANY :
+							    ARCH_SCAN_UNSYNCED,
+			       rule) == 0)
+		return true;
+	return !is_exact && compile_return(file, vaddr + 1, rule);
 }
 
 /* A call on another stack than its caller's, which no CFI describes. */
@@ -280,6 +298,17 @@ bool rules_compile(const struct rules *r, taddr_t pc, bool is_exact, struct unwi
 	rule_out->pc = pc;
 	rule_out->flags = k.is_guess ? RULE_GUESSED : 0;
 	return k.is_guess;
+}
+
+bool rules_compile_return(const struct rules *r, taddr_t pc, struct unwind_rule *rule_out)
+{
+	const struct module *module = r->ops->module(r->ops->ctx, pc - 1);
+	struct unwind_rule rule = {.pc = pc, .flags = RULE_GUESSED};
+
+	if (!module || !module->file || !compile_return(module->file, pc - module->bias, &rule))
+		return false;
+	*rule_out = rule;
+	return true;
 }
 
 /* ---- the table ---- */

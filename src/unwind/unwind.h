@@ -35,11 +35,47 @@ struct own_code {
 	taddr_t entry_pc;    /* the watched function's entry; 0 = none, the frame is hidden */
 };
 
+/*
+ * Code that the program generated: what its run-time system or a map of it says of the function at
+ * an address.
+ */
+enum generated_kind {
+	GENERATED_RANGE, /* where it is; the way to the caller is in its instructions */
+	GENERATED_SP,    /* CFA = stack pointer + size, with the frame pointer saved at CFA - 16 */
+	GENERATED_FP,    /* a frame pointer at which the caller's is, and then the return address */
+};
+
+struct generated_place {
+	taddr_t pc;
+	bool is_exact;   /* pc is an interrupted instruction, not a return address */
+	taddr_t sp, fp;  /* of its frame; fp 0 = unknown */
+	const struct stack_view *view;
+};
+
+struct generated_code {
+	enum generated_kind kind;
+	taddr_t start, end;
+	uint32_t size;       /* GENERATED_SP: bytes, at a return address */
+	taddr_t caller_sp;   /* GENERATED_FP: where the caller's frame ends; 0 = at the CFA */
+	/*
+	 * The same holds for each return to pc, until unwind_forget: then a rule may be published.
+	 * Not of GENERATED_FP.
+	 */
+	bool is_fixed;
+	uint64_t shown_pc;   /* to be reported in the place of pc; 0 = pc */
+};
+
 struct unwind;
 
 struct unwind_ops {
 	/* The module mapped at @pc, or NULL (JIT code, unmapped). */
 	const struct module *(*module)(void *ctx, taddr_t pc);
+	/*
+	 * What is known of generated code. Asked where no ELF file is and no rule is known; false =
+	 * nothing. NULL = there is none.
+	 */
+	bool (*generated)(void *ctx, const struct generated_place *place,
+			  struct generated_code *out);
 	/*
 	 * Whether @place is in code of ptmem, and how to leave it. Such frames are hidden, and a
 	 * moved instruction is reported at its original address. NULL = there is no such code.
@@ -72,6 +108,7 @@ struct unwind_stats {
 	uint64_t slow_frames;      /* frames that no rule can describe (slow.c) */
 	uint64_t fp_frames;        /* frames by frame pointer, without CFI */
 	uint64_t guessed_frames;   /* guessed by frame pointer, in code outside all modules */
+	uint64_t generated_frames; /* in generated code, without a rule in the table */
 	uint64_t ends[UNWIND_END_COUNT];
 };
 
@@ -115,6 +152,12 @@ size_t unwind_walk_again(struct unwind *u, const struct stack_view *view, taddr_
  * anywhere, innermost first. Returns their number, @max at most.
  */
 size_t unwind_interrupted(struct unwind *u, const struct stack_view *view, taddr_t *sp, size_t max);
+
+/*
+ * The program may have put other code into memory that it writes itself: what is known of such code
+ * is compared with it again, each part once.
+ */
+void unwind_recheck(struct unwind *u);
 
 /* Drops all rules and caches for [start, end), whose code was unmapped or changed. */
 void unwind_forget(struct unwind *u, taddr_t start, taddr_t end);

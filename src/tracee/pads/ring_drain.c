@@ -596,6 +596,9 @@ size_t ring_drain(struct ring *r, size_t max, const struct ring_reader *reader)
 	ring_pending(r); /* before the heads */
 	if (r->broken)
 		return 0;
+	if (reader->before)
+		reader->before(reader->ctx, r->number < r->announced_number);
+	r->announced_number = r->next_number;
 	begin(&t);
 	deliver_late(&t);
 	while (t.count < max && r->number < r->next_number && !r->broken)
