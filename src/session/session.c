@@ -96,25 +96,6 @@ void memory_source_fill_report(struct source *src, struct report *out)
 #define MAX_FRAMES 16384
 #define TITLE_MAX 100 /* in characters */
 
-/* -- stacks -- */
-
-const struct module *session_module(struct session *s, taddr_t pc)
-{
-	const struct module *m = space_find_module(s->space, pc);
-
-	return m ? m : target_refresh_module(s->run->target, s->space, pc);
-}
-
-uint32_t session_frame(struct session *s, struct profile *p, taddr_t pc)
-{
-	struct calltree *tree = profile_calltree(p);
-	uint32_t frame = calltree_find_frame(tree, pc);
-	if (frame)
-		return frame;
-	const struct module *m = session_module(s, pc);
-	return calltree_get_frame(tree, pc, m ? m->id : 0);
-}
-
 /* -- --verify-stacks -- */
 
 #define SECOND_FRAMES 256u /* libunwind takes up to 0.1 ms for each */
