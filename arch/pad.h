@@ -200,6 +200,11 @@ enum pad_reason {
 	PAD_REASON_MARKER, /* a request that ptmem has to answer */
 	/* leave_trap: ptmem must read the interpreter's frames */
 	PAD_REASON_VIRTUAL,
+	/*
+	 * like LARGE: a rule is missing for a frame beyond a switch of stacks, which a raw record
+	 * would not have
+	 */
+	PAD_REASON_SWITCH,
 };
 
 #define PAD_OWNER_DIED 0x40000000u     /* FUTEX_OWNER_DIED: set by the kernel when ptmem dies */
@@ -218,7 +223,9 @@ enum pad_flag {
 	PAD_SAMPLING = 64, /* only sampled blocks and their releases: pad_sampling.h */
 	PAD_NO_TICKS = 128, /* the CPU's counter is not to be read: no PAD_RECORD_TIME */
 	PAD_LOSES = 256,    /* a full ring loses records: no thread waits for room */
-	PAD_VIRTUAL = 512,  /* control.virtual is to be followed */
+	PAD_VIRTUAL = 1024,  /* control.virtual is to be followed */
+	/* stacks continue on others (RULE_SWITCH): trap instead of writing raw records */
+	PAD_SWITCHES = 512,
 };
 
 /*
@@ -355,7 +362,8 @@ struct pad_slot {
 	uint32_t needs_fp;   /* as in frame[frame_count - 1] */
 	uint32_t frame_count; /* 0 after a reset, which the reader's mirror must follow */
 	uint64_t return_pc;  /* a copy of the caller's return address; of a marker, its address */
-	uint64_t unused;
+	/* the walk of the last stack reached another stack (RULE_SWITCH): it is not remembered */
+	uint64_t is_switched;
 	/* sampling: bytes before the next mark; state of the generator of distances */
 	uint64_t left, random;
 

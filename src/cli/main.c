@@ -28,6 +28,7 @@
 #include "live/rss_poll.h"
 #include "live/top.h"
 #include "output/outfile.h"
+#include "session/limits.h"
 #include "session/inspect/earlier_blocks.h"
 #include "session/inspect/inspect_command.h"
 #include "session/inspect/leak_report.h"
@@ -446,8 +447,8 @@ static int run_all(struct run *run, int *signal_out)
 	int rc = EXIT_OWN_FAILURE;
 
 	if (check_instructions(o) == 0 && out_check_places(run) == 0 &&
-	    leak_report_open(run) == 0 && open_events(run) == 0 && memusage_run_open(run) == 0 &&
-	    rss_poll_open(run, &rss_poll) == 0)
+	    limits_open(run) == 0 && leak_report_open(run) == 0 && open_events(run) == 0 &&
+	    memusage_run_open(run) == 0 && rss_poll_open(run, &rss_poll) == 0)
 		rc = profile(run, rss_poll, signal_out);
 	recording_now_poll(run, true);
 	run->files_failed += memusage_run_close(run->memusage_run);
@@ -456,6 +457,9 @@ static int run_all(struct run *run, int *signal_out)
 		fclose(run->events_file);
 	if (run->definite_bytes > 0 && o->leaks.error_exitcode != 0 && *signal_out == 0)
 		rc = (int)o->leaks.error_exitcode;
+	limits_check_leaks(run);
+	if (run->limits_exceeded > 0 && rc == 0 && *signal_out == 0)
+		rc = EXIT_FAILURE;
 	if (run->files_failed > 0 && rc == 0 && *signal_out == 0)
 		rc = EXIT_OWN_FAILURE;
 	return rc;
@@ -504,6 +508,7 @@ static int run_command(int argc, char **argv)
 			rc = EXIT_OWN_FAILURE;
 		else
 			rc = o.inspect.what ? inspect_all(&run) : run_all(&run, &sig);
+		limits_close(&run);
 		run_deinit(&run);
 	}
 	options_deinit(&o);

@@ -84,7 +84,8 @@ static const struct option_row rows[] = {
 	 .value = "FILE",
 	 .text = "where that goes instead of standard output (stderr\n"
 		 "when profiling): JSON if FILE ends in .json, the\n"
-		 "blocks in use if in .csv, else text",
+		 "blocks in use if in .csv, a Go program's profile for\n"
+		 "pprof if in .pb.gz, else text",
 	 .brief = "where the output of --inspect goes"},
 	{.name = "monitor", .type = OPT_NUMBER, AT(monitor_pid), OPTION_RANGE(1, 4194304),
 	 .value = "PID",
@@ -128,8 +129,8 @@ static const struct option_row rows[] = {
 						"ones, or not at all"},
 	{.name = "python-malloc", .type = OPT_CHOICE, AT(children.python_malloc),
 	 OPTION_CHOICES(python_mallocs), .initial = "malloc",
-	 .value = "malloc|keep", .text = "start Python programs with PYTHONMALLOC=malloc,\n"
-					 "so that all objects are seen, or as they are"},
+	 .value = "malloc|keep", .text = "start Python programs with PYTHONMALLOC=malloc:\n"
+					 "all objects are seen; keep: as they are"},
 	{.name = "heap-sample", .type = OPT_SIZE, .flags = OPT_EVERYDAY, AT(tracing.heap_sample),
 	 OPTION_RANGE(1, ESTIMATE_INTERVAL_MAX),
 	 .value = "BYTES", .text = "record only a sample of the allocations, on average\n"
@@ -279,8 +280,20 @@ static const struct option_row rows[] = {
 	 .value = "CONDITION[:ACTION]",
 	 .text = "when heap>2G, rss>80%, growth>100M/min, pressure>10%\n"
 		 "or limit>0/min (of its cgroup) begins to hold: write\n"
-		 "the recording so far, or detach, or end; repeatable",
-	 .brief = "when a condition begins to hold, record, detach or end"},
+		 "the recording so far, or inspect, detach, or end;\n"
+		 "repeatable",
+	 .brief = "when a condition begins to hold, record, inspect, detach or end"},
+	{.name = "limit", .type = OPT_TEXTS, .flags = OPT_NOT_EMPTY, AT(limits),
+	 .value = "METRIC<AMOUNT",
+	 .text = "end with status 1 unless peak<100M, live-at-end<1M,\n"
+		 "allocated<1G, allocations<10K, temporary<50% or\n"
+		 "leaked<1 holds at the end; peak@parse<10M is about\n"
+		 "call paths with the function parse; repeatable",
+	 .brief = "a limit that the profile must keep, for tests"},
+	{.name = "limits-file", .type = OPT_TEXT, .flags = OPT_NOT_EMPTY, AT(files.limits),
+	 .value = "FILE",
+	 .text = "a file of limits, one on each line; # begins a comment",
+	 .brief = "a file of limits"},
 	{.name = "free-stacks", .type = OPT_FLAG, AT(files.free_stacks),
 	 .text = "with --record or --html: also which call paths\n"
 		 "release blocks; much slower"},

@@ -22,6 +22,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/text.h"
 #include "output/massif.h"
 
 struct child {
@@ -54,12 +55,23 @@ ATTR_PRINTF(2, 3) static void put(struct massif_writer *w, const char *fmt, ...)
 	va_end(args);
 }
 
-/* Foreign text, unchanged, except for line ends, which would end the record for readers. */
+/*
+ * Foreign text, unchanged, except for line ends, which would end the record for readers and become
+ * spaces, and for what acts on a terminal.
+ */
 static void put_text(struct massif_writer *w, const char *text)
 {
-	for (size_t n; (n = strcspn(text, "\n")), text[n]; text += n + 1)
-		put(w, "%.*s ", (int)MIN(n, 1u << 30), text);
-	put(w, "%s", text);
+	while (!w->error) {
+		size_t n = strcspn(text, "\n");
+
+		text_put_name(w->file, text, n);
+		if (ferror(w->file))
+			w->error = errno ? -errno : -EIO;
+		if (!text[n])
+			break;
+		put(w, " ");
+		text += n + 1;
+	}
 }
 
 static void put_indent(struct massif_writer *w, uint32_t indent)

@@ -40,6 +40,12 @@ struct calltree {
 	uint32_t frame_slot_used;
 };
 
+/* Frames that the table is to forget. */
+struct forgotten {
+	taddr_t start, end;
+	bool is_bare; /* of no module only */
+};
+
 struct calltree *calltree_new(void)
 {
 	struct calltree *t = xcalloc(1, sizeof(*t));
@@ -91,8 +97,13 @@ static uint32_t frame_slot_of(const struct calltree *t, uint64_t key)
 	return i;
 }
 
-static void frame_slots_rebuild(struct calltree *t, uint32_t count, taddr_t forget_start,
-				taddr_t forget_end)
+/* Whether calltree_forget, or calltree_forget_code with @is_bare, is to forget @f. */
+static bool is_forgotten(const struct calltree_frame *f, const struct forgotten *which)
+{
+	return f->key >= which->start && f->key < which->end && (!which->is_bare || !f->module);
+}
+
+static void frame_slots_rebuild(struct calltree *t, uint32_t count, struct forgotten which)
 {
 	uint32_t *old = t->frame_slot, old_count = t->frame_slot_count;
 	t->frame_slot = xcalloc(count, sizeof(*t->frame_slot));
@@ -102,10 +113,11 @@ static void frame_slots_rebuild(struct calltree *t, uint32_t count, taddr_t forg
 		if (!old[i])
 			continue;
 		uint64_t key = t->frame[old[i]].key;
-		if (key >= forget_start && key < forget_end)
+		if (is_forgotten(&t->frame[old[i]], &which))
 			continue;
-		t->frame_slot[frame_slot_of(t, key)] = old[i];
-		t->frame_slot_used++;
+		uint32_t slot = frame_slot_of(t, key);
+		t->frame_slot_used += !t->frame_slot[slot];
+		t->frame_slot[slot] = old[i];
 	}
 	free(old);
 }
@@ -119,7 +131,7 @@ uint32_t calltree_find_frame(const struct calltree *t, uint64_t key)
 static void put_frame(struct calltree *t, uint32_t slot, uint32_t frame)
 {
 	if ((t->frame_slot_used + 1) * 2 > t->frame_slot_count) {
-		frame_slots_rebuild(t, t->frame_slot_count * 2, 0, 0);
+		frame_slots_rebuild(t, t->frame_slot_count * 2, (struct forgotten){0});
 		slot = frame_slot_of(t, t->frame[frame].key);
 	}
 	t->frame_slot_used += !t->frame_slot[slot];
@@ -141,7 +153,12 @@ uint32_t calltree_get_frame(struct calltree *t, uint64_t key, uint32_t module)
 
 void calltree_forget(struct calltree *t, taddr_t start, taddr_t end)
 {
-	frame_slots_rebuild(t, t->frame_slot_count, start, end);
+	frame_slots_rebuild(t, t->frame_slot_count, (struct forgotten){start, end, false});
+}
+
+void calltree_forget_code(struct calltree *t, taddr_t start, taddr_t end)
+{
+	frame_slots_rebuild(t, t->frame_slot_count, (struct forgotten){start, end, true});
 }
 
 void calltree_recall(struct calltree *t, uint32_t module)
@@ -149,6 +166,28 @@ void calltree_recall(struct calltree *t, uint32_t module)
 	for (uint32_t i = 1; i < t->frame_count; i++)
 		if (t->frame[i].module == module)
 			put_frame(t, frame_slot_of(t, t->frame[i].key), i);
+}
+
+size_t calltree_name_frames(struct calltree *t, uint64_t (*key_of)(void *ctx, taddr_t pc),
+			    void *ctx)
+{
+	size_t named = 0;
+
+	for (uint32_t i = 1; i < t->frame_count; i++) {
+		struct calltree_frame *f = &t->frame[i];
+		uint64_t key = f->kind == FRAME_NATIVE && !f->module && f->key ?
+				       key_of(ctx, f->key) : 0;
+
+		if (!key)
+			continue;
+		/* the first one becomes what the table has for the key: no other has it */
+		f->key = key;
+		f->kind = FRAME_NAMED;
+		named++;
+	}
+	if (named)
+		frame_slots_rebuild(t, t->frame_slot_count, (struct forgotten){0});
+	return named;
 }
 
 const struct calltree_frame *calltree_frame(const struct calltree *t, uint32_t frame)

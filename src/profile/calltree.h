@@ -33,8 +33,16 @@ void calltree_free(struct calltree *t);
 uint32_t calltree_get_frame(struct calltree *t, uint64_t key, uint32_t module);
 uint32_t calltree_find_frame(const struct calltree *t, uint64_t key);
 void calltree_forget(struct calltree *t, taddr_t start, taddr_t end);
+/* The same for addresses of no module alone. */
+void calltree_forget_code(struct calltree *t, taddr_t start, taddr_t end);
 /* The addresses of @module have the frames again that they had: it is mapped there again. */
 void calltree_recall(struct calltree *t, uint32_t module);
+/*
+ * Gives names to frames of addresses outside of all modules: @key_of returns the key of a name, or
+ * 0 if it knows none. The address gets a new frame then. Returns how many were named.
+ */
+size_t calltree_name_frames(struct calltree *t, uint64_t (*key_of)(void *ctx, taddr_t pc),
+			    void *ctx);
 const struct calltree_frame *calltree_frame(const struct calltree *t, uint32_t frame);
 uint32_t calltree_frame_count(const struct calltree *t); /* highest frame index */
 

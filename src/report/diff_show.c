@@ -14,6 +14,7 @@
 #include "profile/estimate.h"
 #include "report/diff_output.h"
 #include "report/diff_paths.h"
+#include "report/fail_if.h"
 #include "report/massif_file.h"
 #include "report/recording_output.h"
 
@@ -205,6 +206,9 @@ int diff_show(const struct report_request *r, const struct input *input)
 		warn_of_nothing(&d);
 		d.pair.match = diff_pair_match(input);
 		status = write_all(&d);
+		int gate = fail_if_check(r, &d.pair);
+
+		status = status ? status : gate;
 	}
 	for (int side = PATH_OLD; side <= PATH_NEW; side++) {
 		recording_view_deinit(&d.pair.view[side]);

@@ -116,6 +116,11 @@ static const struct option_row rows[] = {
 	 .brief = "functions of these source files or objects are not yours"},
 	{.name = "diff", .type = OPT_FLAG, AT(is_diff),
 	 .text = "compare two files, OLD NEW: growth by call site"},
+	{.name = "fail-if", .type = OPT_TEXTS, .flags = OPT_NOT_EMPTY, AT(fail_if),
+	 .value = "METRIC>+AMOUNT",
+	 .text = "with --diff: status 3 if NEW has more by that, peak>+5%,\n"
+		 "live-at-end>+1M, allocations>+0, allocated>+1%; repeatable",
+	 .brief = "with --diff: what growth is a failure"},
 	{.name = "top", WHOLE_NUMBER(1, 1000000), AT(top), .initial = "10",
 	 .takes = "a whole number from 1", .text = "with --diff or a recording, N rows"},
 	{.name = "help", .letter = 'h', .type = OPT_FLAG, AT(wants_help),

@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/files.h"
 #include "output/flame.h"
+#include "report/fail_if.h"
 
 #define OF_SITES (AS_TABLE | AS_ROWS | AS_PICTURE | AS_HTML | AS_SITED)
 #define FORMS_OF_SITES "pictures, flame graphs, pages, --diff and texts of recordings"
@@ -224,6 +225,21 @@ static char *check_printed(const struct report_request *r)
 	return xasprintf("%s=- and --format would both write to standard output", file);
 }
 
+static char *check_fail_if(const struct report_request *r)
+{
+	struct fail_if f;
+
+	if (r->fail_if.count && !r->is_diff)
+		return xstrdup("--fail-if goes with --diff");
+	for (size_t i = 0; i < r->fail_if.count; i++) {
+		const char *why = fail_if_parse(r->fail_if.data[i], &f);
+
+		if (why)
+			return xasprintf("--fail-if=%s: %s", r->fail_if.data[i], why);
+	}
+	return NULL;
+}
+
 char *request_check(const struct report_request *r)
 {
 	if (!r->path_count)
@@ -241,8 +257,10 @@ char *request_check(const struct report_request *r)
 		return xstrdup("a flame graph is 300 pixels wide at least");
 	if (r->flame && ends_with(r->flame, ".png"))
 		return xstrdup("--flame writes SVG: give it a name that ends in .svg");
-	char *why = check_effects(r, true, true);
+	char *why = check_fail_if(r);
 
+	if (!why)
+		why = check_effects(r, true, true);
 	if (!why)
 		why = check_question(&r->question);
 	if (!why)

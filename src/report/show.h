@@ -46,7 +46,10 @@ extern const struct report_format report_formats[];
 
 #define FORMAT_DEFAULT UINT32_MAX
 
-enum report_exit { EXIT_NOT_WRITTEN = 1, EXIT_NOT_READ = 2, EXIT_REFUSED = 255 };
+enum report_exit {
+	EXIT_NOT_WRITTEN = 1, EXIT_NOT_READ = 2, EXIT_GROWN = 3 /* --fail-if */,
+	EXIT_REFUSED = 255,
+};
 
 struct report_request {
 	const char *path[3];           /* the file; with is_diff OLD and NEW; one too many */
@@ -57,6 +60,7 @@ struct report_request {
 	struct my_code my_code;        /* after the recording's own */
 	const char *title, *rss;       /* NULL = not given */
 	uint32_t x_size, y_size;       /* 0 = default */
+	struct option_strings fail_if; /* fail_if.h */
 	uint32_t top;                  /* rows of --diff at each level, of a recording's tables */
 	double least_share;            /* percent: rows of a recording's tables; 0 = all */
 	uint64_t temporary_us;         /* 0 = not given */

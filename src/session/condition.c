@@ -1,6 +1,7 @@
 /* See condition.h. */
 #include "session/condition.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <string.h>
 
@@ -14,7 +15,8 @@ static const char *const names[CONDITION_KINDS] = {
 };
 
 static const char *const actions[CONDITION_ACTIONS] = {
-	[ACTION_RECORD] = "record", [ACTION_DETACH] = "detach", [ACTION_END] = "end",
+	[ACTION_RECORD] = "record", [ACTION_INSPECT] = "inspect", [ACTION_DETACH] = "detach",
+	[ACTION_END] = "end",
 };
 
 static const struct {
@@ -57,7 +59,7 @@ static const char *parse_number(const char *text, double *out)
 static const char *parse_unit(const char *s, struct condition *c)
 {
 	static const char units[] = "KMGT";
-	const char *unit = *s ? strchr(units, *s & ~32) : NULL;
+	const char *unit = *s ? strchr(units, toupper((unsigned char)*s)) : NULL;
 	bool has_bytes = c->kind <= CONDITION_GROWTH;
 
 	if (*s == '%' && (c->kind == CONDITION_RSS || c->kind == CONDITION_PRESSURE)) {

@@ -132,6 +132,7 @@ struct options_files {
 	double record_every;      /* seconds after which the next recording begins; 0 = never */
 	uint32_t record_keep;     /* number of these to keep; 0 = all */
 	uint64_t record_limit;    /* bytes of each recording; 0 = any */
+	const char *limits;       /* --limits-file; NULL = none */
 	bool free_stacks;         /* the recording has the stacks that release blocks */
 	const char *folded, *flame;
 	enum view view;           /* of these two */
@@ -192,6 +193,7 @@ struct options {
 	struct options_leaks leaks;
 	struct options_messages messages;
 	struct options_invocation invocation;
+	struct option_strings limits; /* limits.h */
 	struct option_strings when; /* conditions with actions: condition.h */
 	double top;               /* seconds between tables; OPTION_OFF = none */
 	/* --monitor: send `command` to the ptmem with that pid; 0 = no */

@@ -79,6 +79,7 @@ void tracee_options_init(struct target_options *out, const struct run *run)
 		},
 		.probes = {
 			.none = !watches_calls(o),
+			.none_in_go = o->inspect.at_exit || o->inspect.out,
 			/* pads record no stacks of frees */
 			.no_promotion = o->tracing.probes == PROBES_BREAK || is_full,
 			/* with a seed samples must not depend on when a function gets its jump */
@@ -102,7 +103,7 @@ void tracee_options_init(struct target_options *out, const struct run *run)
 		.events = {
 			.no_stacks = !o->profile.heap && o->files.xtree_mode == XTREE_NONE,
 			.stack_pointers = is_counting || options_profile_stacks(o),
-			.quick_threads = options_record(o),
+			.quick_threads = options_record(o) || run->counts_temporary,
 			.count_instructions = o->profile.time_unit == TIME_INSTRUCTIONS,
 			.free_stacks = is_full || o->files.free_stacks,
 		},

@@ -106,6 +106,9 @@ struct run {
 	struct earlier_blocks *earlier; /* for the process being attached to; NULL = none */
 	struct suppressions *suppressions; /* of leaks; NULL = none */
 	uint64_t definite_bytes;   /* bytes lost at the ends of all processes (--leak-check) */
+	VEC(char *) limits;        /* texts, valid ones (limits.h) */
+	bool counts_temporary;     /* one of them is about temporary allocations */
+	unsigned limits_exceeded;
 };
 
 /* @options stay the caller's. File names are relative to the current directory. */

@@ -6,6 +6,8 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "session/code_names.h"
+#include "session/java_frames.h"
 #include "session/memory_source.h"
 #include "session/virtual_stacks.h"
 #include "tracee/control/target.h"
@@ -175,7 +177,7 @@ uint32_t session_stack_node(struct session *s, struct profile *p, const struct s
 		return virtual_stack_node(s, p, &native);
 	}
 	for (; n > first; n--)
-		node = calltree_get_child(tree, node, session_frame(s, p, pcs[n - 1]));
+		node = session_child(s, p, node, pcs[n - 1]);
 	return node;
 }
 

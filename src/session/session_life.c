@@ -3,6 +3,7 @@
  * once for each address (earlier only for --ignore-fn and unloaded objects); debug files are
  * fetched from debuginfod servers first.
  */
+#include "session/limits.h"
 #include "session/session.h"
 
 #include <errno.h>
@@ -17,9 +18,11 @@
 #include "output/memusage_output.h"
 #include "output/report_tree.h"
 #include "profile/memusage.h"
+#include "session/code_names.h"
 #include "session/heap_sample.h"
 #include "session/inspect/final_scan.h"
 #include "session/inspect/inspect_session.h"
+#include "session/java_frames.h"
 #include "session/memory_source.h"
 #include "session/memusage_run.h"
 #include "session/record/recording_run.h"
@@ -143,10 +146,19 @@ static bool is_code_at(void *ctx, taddr_t pc)
 	return s->space->files.maps >= 0 && maps_query(s->space->files.maps, pc) == 1;
 }
 
+static bool generated_at(void *ctx, const struct generated_place *place, struct generated_code *out)
+{
+	struct session *s = ctx;
+
+	return (s->stacks.java && java_frames_find(s->stacks.java, place, out)) ||
+	       code_names_range(s, place, out);
+}
+
 void session_bind(struct session *s, struct address_space *space)
 {
 	struct unwind_ops ops = {
-		.module = module_at, .own = own_code_at, .is_code = is_code_at, .ctx = s};
+		.module = module_at, .generated = generated_at, .own = own_code_at,
+		.is_code = is_code_at, .ctx = s};
 	s->space = space;
 	space->sink.user = s;
 	s->stacks.unwind = unwind_new(arch_native, &ops);
@@ -165,6 +177,7 @@ struct session *session_new(struct run *run, uint32_t pid, uint64_t start_ns)
 	s->image.is_own = true;
 	s->image.serial = ++run->programs;
 	s->process.command = xstrdup(run->command);
+	bool keep_history = options_record(o) || run->counts_temporary;
 	struct profile_options po = {
 		.time_unit = o->profile.time_unit,
 		.peak_inaccuracy = o->profile.peak_inaccuracy,
@@ -179,8 +192,8 @@ struct session *session_new(struct run *run, uint32_t pid, uint64_t start_ns)
 		.is_ignored_ctx = &s->source[SOURCE_HEAP],
 		.instructions = read_instructions,
 		.instructions_ctx = s,
-		.keep_times = options_report_leaks(o) || options_record(o),
-		.keep_history = options_record(o),
+		.keep_times = options_report_leaks(o) || keep_history,
+		.keep_history = keep_history,
 		.keep_whole_history = o->files.record_every > 0 && (o->listen.at || o->files.html),
 		.sample_interval = options_sample_interval(o),
 	};
@@ -214,6 +227,7 @@ struct session *session_fork(struct session *parent, struct address_space *space
 	s->events.path = NULL;
 	s->end = (struct session_end){0};
 	memset(&s->stacks.paths, 0, sizeof(s->stacks.paths));
+	s->stacks.java = NULL; /* its threads are not in the child */
 	s->image.is_own = s->image.was_attached = false;
 	out_begin(s);
 	s->heap.profile = profile_clone(parent->heap.profile);
@@ -228,6 +242,7 @@ struct session *session_fork(struct session *parent, struct address_space *space
 	session_stacks_init(s); /* only one of the parent's threads exists in the child */
 	session_bind(s, space);
 	virtual_stacks_fork(s);
+	code_names_fork(parent, s);
 	memusage_run_fork(parent, s);
 	recording_run_fork(parent, s);
 	return s;
@@ -252,8 +267,10 @@ void session_free(struct session *s)
 	last_inspection_deinit(&s->end.inspection);
 	if (s->stacks.unwind)
 		unwind_free(s->stacks.unwind);
+	java_frames_free(s->stacks.java);
 	close_events(s);
 	recording_run_free(s);
+	code_names_free(s);
 	for (size_t i = 0; i < s->stacks.paths.count; i++)
 		free(s->stacks.paths.data[i].node);
 	vec_deinit(&s->stacks.paths);
@@ -289,8 +306,10 @@ static void write_heap(struct session *s)
 	if (options_write_massif(s->run->options))
 		rc = session_output_finish_massif(s, SOURCE_HEAP, &r, &path);
 	session_output_finish_xtree(s);
-	if (!s->end.is_draft && !session_is_silent(s))
+	if (!s->end.is_draft && !session_is_silent(s)) {
 		summary_print(s, rc == 0 ? path : NULL);
+		limits_check(s);
+	}
 }
 
 static void write_files(struct session *s)

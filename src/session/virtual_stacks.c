@@ -439,8 +439,7 @@ static uint32_t add_functions(const struct merge_job *j, uint32_t node, size_t f
 
 static uint32_t add_native(const struct merge_job *j, uint32_t node, taddr_t pc)
 {
-	return calltree_get_child(profile_calltree(j->profile), node,
-				  session_frame(j->session, j->profile, pc));
+	return session_child(j->session, j->profile, node, pc);
 }
 
 static uint32_t native_node(const struct merge_job *j)

@@ -245,3 +245,21 @@ def attached(t):
             checked.ptmem.wait() # it ends with the session
     seen = [blocks for blocks in seen if blocks is not None]
     t.check(len(seen) >= 3 and max(seen) > 100, "blocks at each moment: %s" % seen)
+
+
+for _probes in ("break", "auto"):
+    @test("inspect/exact/delete-%s" % _probes)
+    def _(t, probes=_probes):
+        """A thread in a delete that has not freed its block yet, for which there is no event at the end, is inside malloc."""
+        checked = Checked(t, [t.target("gcc-O2-pie", "slow_delete")], options=("--probes=" + probes,), stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE)
+        for _ in range(2): # by breakpoints, then by a pad
+            t.equal("where the program is", checked.ptmem.stdout.read(1), b"d")
+            t.equal("blocks, in a delete", checked.ask(), None)
+            checked.ptmem.stdin.write(b"g")
+            checked.ptmem.stdin.flush()
+        t.equal("where the program is", checked.ptmem.stdout.read(1), b"e")
+        t.check(checked.ask() is not None, "the program has left its deletes")
+        t.check(checked.put_off >= 2, "%d moments" % checked.put_off)
+        checked.ptmem.communicate(b"g")
+        t.equal("ptmem's status", checked.ptmem.returncode, 0)

@@ -63,6 +63,7 @@ static const struct {
 	{"heap>80%", "only K, M, G, T"},
 	{"heap>2G/min", "only K, M, G, T"},
 	{"heap>2G ", "only K, M, G, T"},
+	{"heap>2 ", "only K, M, G, T"},
 	{"rss>101%", "there are no more than 100%"},
 	{"rss>80%%", "only K, M, G, T"},
 	{"growth>100M", "growth and limit are per time"},

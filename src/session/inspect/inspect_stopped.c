@@ -48,6 +48,14 @@ static bool is_in_own(const struct collector *c, const taddr_t *pc, size_t count
 	return false;
 }
 
+static bool have_pc(const taddr_t *pc, size_t count, taddr_t wanted)
+{
+	for (size_t i = 0; i < count; i++)
+		if (pc[i] == wanted)
+			return true;
+	return false;
+}
+
 static void add_thread(void *ctx, const struct thread_view *v)
 {
 	struct collector *c = ctx;
@@ -69,7 +77,8 @@ static void add_thread(void *ctx, const struct thread_view *v)
 	size_t first = v->has_returned ? MIN(n, (size_t)2) : 0;
 
 	th->is_inside = v->has_call || malloc_modules_have(c->malloc, pc + first, n - first) ||
-			is_in_own(c, pc + first, n - first);
+			is_in_own(c, pc + first, n - first) ||
+			(v->delete_return && have_pc(pc, n, v->delete_return));
 }
 
 static bool wants_thread(void *ctx, pid_t tid)
@@ -296,6 +305,10 @@ int inspect_stopped(struct target *t, struct address_space *s, const struct insp
 	hold_modules(s, &out->modules);
 	int rc = read_all(t, &c, out);
 
+	if (rc == 0 && !wish->only_blocks)
+		go_state_read(&out->modules, &out->in.source, &out->go);
+	out->in.has_go = out->go.module != NULL;
+
 	unwind_free(own);
 	if (rc != 0)
 		inspect_stopped_deinit(out);
@@ -373,5 +386,6 @@ void inspect_stopped_deinit(struct inspect_stopped *l)
 {
 	inspect_input_deinit(&l->in);
 	inspect_report_deinit(&l->report);
+	go_state_deinit(&l->go);
 	held_modules_deinit(&l->modules);
 }

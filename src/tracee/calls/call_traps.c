@@ -63,7 +63,8 @@ static enum trap_answer serve_alloc(struct target *t, struct thread *th, struct 
 
 /* -- free -- */
 
-bool entry_is_in_delete(const struct thread *th, taddr_t sp)
+/* Whether @th, whose stack pointer is @sp, is still in the operator delete that it entered last. */
+static bool is_in_delete(const struct thread *th, taddr_t sp)
 {
 	const struct deleted *d = &th->calls.deleted;
 	uint64_t word = 0;
@@ -72,11 +73,16 @@ bool entry_is_in_delete(const struct thread *th, taddr_t sp)
 	       word == d->return_pc;
 }
 
+taddr_t entry_delete_return(const struct thread *th, taddr_t sp)
+{
+	return is_in_delete(th, sp) ? th->calls.deleted.return_pc : 0;
+}
+
 bool entry_take_delete(const struct target *t, struct thread *th, taddr_t *block_out)
 {
 	struct arch_regs regs;
 	bool is_inside = th->calls.has_deleted && ptrace_get_regs(th->tid, &regs) == 0 &&
-			 entry_is_in_delete(th, regs.word[t->arch->sp]);
+			 is_in_delete(th, regs.word[t->arch->sp]);
 	th->calls.has_deleted = false;
 	if (is_inside)
 		*block_out = th->calls.deleted.block;
@@ -103,7 +109,7 @@ static void free_event(struct target *t, struct thread *th, struct trap *trap,
 	probe_read_call(trap->probe, t->arch, regs, &args);
 	/* operator delete frees by calling another delete or free: a single event */
 	if (th->calls.has_deleted && th->calls.deleted.block == args.block &&
-	    th->calls.deleted.trap != trap->addr && entry_is_in_delete(th, sp)) {
+	    th->calls.deleted.trap != trap->addr && is_in_delete(th, sp)) {
 		th->calls.has_deleted = trap->probe->function == FUNCTION_DELETE;
 		return;
 	}

@@ -78,10 +78,12 @@ trap_fn *entry_handler(const struct probe *probe);
 trap_fn entry_serve_return;
 
 /*
- * Whether @th, whose stack pointer is @sp, is still in the operator delete that it entered last at
- * a breakpoint: the event was counted at the entry, but the block may not be free yet.
+ * If @th, whose stack pointer is @sp, seems to be in the operator delete that it entered last at a
+ * breakpoint, where that returns to; else 0. The event was counted at the entry, but the block may
+ * not be free yet. It is certain only if the stack has a frame of that address: a stack keeps what
+ * was written below its pointer.
  */
-bool entry_is_in_delete(const struct thread *th, taddr_t sp);
+taddr_t entry_delete_return(const struct thread *th, taddr_t sp);
 
 /*
  * Pads are about to follow @th. Whether it is inside an operator delete whose own free is not an

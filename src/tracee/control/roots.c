@@ -474,6 +474,13 @@ static bool has_returned(const struct target *t, const struct thread *th, taddr_
 	return trap && trap->kind == TRAP_RETURN && !call_state_innermost(&th->calls);
 }
 
+static taddr_t delete_return(struct target *t, struct thread *th, const struct arch_regs *regs)
+{
+	taddr_t to = entry_delete_return(th, regs->word[t->arch->sp]);
+
+	return to ? to : pads_delete_return(t, th, regs);
+}
+
 static void show(struct target *t, struct thread *th,
 		 void (*fn)(void *ctx, const struct thread_view *view), void *ctx)
 {
@@ -491,8 +498,8 @@ static void show(struct target *t, struct thread *th,
 	fn(ctx, &(struct thread_view){
 			.tid = th->tid, .pc = pc, .sp = sp,
 			.thread_pointer = regs.word[t->arch->thread_pointer],
-			.has_call = call_state_reaches(&th->calls, sp) ||
-				    entry_is_in_delete(th, sp),
+			.has_call = call_state_reaches(&th->calls, sp),
+			.delete_return = delete_return(t, th, &regs),
 			.has_returned = has_returned(t, th, pc),
 			.stack = &stack});
 }

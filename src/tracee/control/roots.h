@@ -93,9 +93,10 @@ bool dead_stack_check(taddr_t start, taddr_t end, const uint64_t *page, struct d
 struct thread_view {
 	pid_t tid;
 	taddr_t pc, sp, thread_pointer;
-	/* in a watched function entered by a breakpoint: what was counted is not true yet */
+	/* in a watched function entered by a breakpoint, whose event is not counted yet */
 	bool has_call;
 	bool has_returned;              /* from such a call, still in its stub: it is complete */
+	taddr_t delete_return; /* of entry_delete_return (calls.h) or pads_delete_return */
 	const struct stack_view *stack; /* valid during the call; NULL: the thread is exiting */
 };
 

@@ -303,6 +303,18 @@ uint32_t pads_outer_kind(struct target *t, struct thread *th, const struct arch_
 	return 0;
 }
 
+taddr_t pads_delete_return(struct target *t, struct thread *th, const struct arch_regs *regs)
+{
+	struct pad_slot *slot = find_slot(t, th, regs);
+	uint64_t word = 0;
+
+	if (!slot || slot->kind != PAD_DELETE || !slot->return_at || !slot->return_to ||
+	    regs->word[t->arch->sp] > slot->return_at)
+		return 0;
+	return space_read(th->process->space, slot->return_at, &word, sizeof(word)) == 0 &&
+	       word == slot->return_to ? word : 0;
+}
+
 /* Handles a call on a stack that is not the slot's: a fiber, or a handler on its own stack. */
 #define BOUNDS_TRAPS_TO_MOVE 16
 

@@ -87,6 +87,9 @@ void pad_thread_forget(struct thread *th);
  * all records complete by then: call pads_catch_up() first.
  */
 
+/* The sink's nodes for stacks are obsolete: it is asked again for each. */
+void pads_forget_nodes(struct address_space *s);
+
 /*
  * Reads what is complete, about PADS_DRAIN_BATCH records at most: a caller that reads more in a row
  * would not notice a waiting thread. Returns the number of records; fewer: there was no more.
@@ -125,6 +128,12 @@ void pads_finish(struct target *t, struct address_space *s);
 
 /* The enum pad_kind of the pad call that @th, at a watched function's entry, is in; 0 = none. */
 uint32_t pads_outer_kind(struct target *t, struct thread *th, const struct arch_regs *regs);
+
+/*
+ * If @th seems to be in an operator delete that a pad recorded, where that returns to; else 0. As
+ * entry_delete_return (calls.h).
+ */
+taddr_t pads_delete_return(struct target *t, struct thread *th, const struct arch_regs *regs);
 
 /* From now on pads of @s pass requests about plain blocks to ptmem. */
 void pads_answer_blocks(struct address_space *s);

@@ -49,6 +49,14 @@ static void read_list(struct ring_mirror *m, const uint64_t *frame, uint32_t kep
 	m->listed = kept + fresh;
 }
 
+void ring_forget_nodes(struct ring *r)
+{
+	for (size_t i = 0; i < r->mirror_count; i++) {
+		r->mirror[i].has_node = false;
+		r->mirror[i].is_new_to_sink = true;
+	}
+}
+
 void ring_read_stack(struct ring *r, const uint64_t *word, const struct pad_record_block *block,
 		     struct heap_event *ev)
 {

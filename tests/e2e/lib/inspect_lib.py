@@ -106,13 +106,12 @@ class Comparison:
 class Checked:
     """A program under ptmem, whose heaps are compared with the counted blocks."""
 
-    def __init__(self, t, argv, cwd=None, options=(), stdin=None, **env):
+    def __init__(self, t, argv, cwd=None, options=(), stdin=None, stdout=subprocess.DEVNULL, **env):
         self.t, self.cwd = t, cwd or t.subdirectory()
         self.put_off, self.differences = 0, 0 # moments at which a thread was in malloc; blocks
         self.env = t.environment(self.cwd, XDG_RUNTIME_DIR=self.cwd, **env)
         self.ptmem = subprocess.Popen([t.ptmem(), "-q", "-o", "massif", *harness.MORE_OPTIONS, *options, *(["--", *argv] if argv else [])],
-                                      cwd=self.cwd, env=self.env, stdin=stdin, stdout=subprocess.DEVNULL,
-                                      stderr=subprocess.PIPE)
+                                      cwd=self.cwd, env=self.env, stdin=stdin, stdout=stdout, stderr=subprocess.PIPE)
 
     def ask(self):
         """How many blocks there were; None if the program has ended, or it says that a thread stayed in malloc."""

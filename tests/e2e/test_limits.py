@@ -1,0 +1,76 @@
+"""--limit: gates for tests. The program's truth: 1,000 blocks of 33 and 7 bytes stay, COUNT of 100 bytes are temporary."""
+
+import os
+
+from harness import test
+
+SMALL, TAIL, TEMPORARY = 400, 600, 250
+KEPT = SMALL * 33 + TAIL * 7
+ALL = SMALL + TAIL + TEMPORARY
+
+# limits that hold; each of them with one byte, block or tenth of a percent less does not
+EXACT = [("peak", KEPT), ("live-at-end", KEPT), ("allocated", KEPT + 100 * TEMPORARY), ("allocations", ALL),
+         ("peak@keep::small", SMALL * 33), ("peak@keep::small(int)", SMALL * 33), ("live-at-end@tail()", TAIL * 7),
+         ("allocations@pass()", TEMPORARY), ("allocated@main", KEPT + 100 * TEMPORARY), ("leaked", 7)]
+
+
+def run(t, *options, status=0):
+    """What ptmem said."""
+    profile = t.profile([t.target("gcc-O2-pie", "limited"), str(TEMPORARY)], ["--leak-check", "-q", *options])
+    t.equal("status of %s (%s)" % (options, profile.messages), profile.status, status)
+    return [m for m in profile.messages if "limit exceeded" in m]
+
+
+@test("limits/exact")
+def exact(t):
+    t.equal("messages", run(t, *("--limit=%s<=%d" % e for e in EXACT), "--limit=temporary<=20%"), [])
+    said = run(t, *("--limit=%s<%d" % e for e in EXACT), "--limit=temporary<20%", status=1)
+    for name, value in (*EXACT, ("temporary", 20)):
+        t.check(len([m for m in said if "limit exceeded: %s<%d" % (name, value) in m]) == 1, "%s: %s" % (name, said))
+    t.equal("messages", len(said), len(EXACT) + 1)
+
+
+@test("limits/sites")
+def sites(t):
+    """Those at fault are named, the largest first; a function that is nowhere is said."""
+    program = [t.target("gcc-O2-pie", "limited"), str(TEMPORARY)]
+    said = t.profile(program, ["-q", "--limit=peak<1K"]).messages
+    t.check(len(said) == 3 and "limited.cpp" in said[1] and "small" in said[1] and "13,200 bytes" in said[1] and
+            "tail" in said[2] and "4,200 bytes" in said[2], "messages: %s" % said)
+    said = t.profile(program, ["-q", "--limit=allocations<5"]).messages
+    t.check(len(said) == 4 and "1,250" in said[0] and "tail" in said[1] and said[1].endswith("600"), "messages: %s" % said)
+    said = t.profile(program, ["-q", "--limit=peak@smal<1"])
+    t.check(said.status == 0 and len(said.messages) == 1 and "no call path has this function" in said.messages[0],
+            "messages: %s" % said.messages)
+
+
+@test("limits/status")
+def status(t):
+    """The program's own failure is its status."""
+    program = t.target("gcc-O2-pie", "limited")
+    t.equal("status", t.profile([program, "1", "7"], ["-q", "--limit=peak<1"]).status, 7)
+    t.equal("status", t.profile([program, "1", "7"], ["-q", "--limit=peak<1G"]).status, 7)
+
+
+@test("limits/file")
+def file(t):
+    path = os.path.join(t.directory, "limits")
+    with open(path, "w", encoding="ascii") as f:
+        f.write("# what each commit must keep\n\n  peak<=%d\t\nlive-at-end<=%d\n" % (KEPT, KEPT))
+    run(t, "--limits-file=" + path)
+    with open(path, "a", encoding="ascii") as f:
+        f.write("allocations<%d" % ALL) # no newline
+    t.equal("messages", len(run(t, "--limits-file=" + path, status=1)), 1)
+    with open(path, "a", encoding="ascii") as f:
+        f.write("\npeek<1\n")
+    result = t.run([t.ptmem(), "--limits-file=" + path, "true"])
+    t.check(result.status == 125 and b"limits:6: peek<1: a limit is" in result.err, "%d: %r" % (result.status, result.err))
+
+
+@test("limits/refused")
+def refused(t):
+    for options, why in ((["--limit=leaked<1"], b"--leak-check"), (["--limit=peak<x"], b"after < comes a number"),
+                         (["--heap=no", "--limit=peak<1"], b"--limit has nothing to show"),
+                         (["--limits-file=/nowhere"], b"cannot read /nowhere")):
+        result = t.run([t.ptmem(), *options, "true"])
+        t.check(result.status in (1, 125) and why in result.err, "%s: %d: %r" % (options, result.status, result.err))
