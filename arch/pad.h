@@ -198,13 +198,13 @@ enum pad_reason {
 	PAD_REASON_LARGE,  /* leave_trap, or a marker's entry_trap: the record would be too large */
 	PAD_REASON_DEEP,   /* likewise: the thread needs a deep cache */
 	PAD_REASON_MARKER, /* a request that ptmem has to answer */
+	/* leave_trap: ptmem must read the interpreter's frames */
+	PAD_REASON_VIRTUAL,
 	/*
 	 * like LARGE: a rule is missing for a frame beyond a switch of stacks, which a raw record
 	 * would not have
 	 */
 	PAD_REASON_SWITCH,
-	/* leave_trap: ptmem must read the interpreter's frames */
-	PAD_REASON_VIRTUAL,
 };
 
 #define PAD_OWNER_DIED 0x40000000u     /* FUTEX_OWNER_DIED: set by the kernel when ptmem dies */
@@ -223,9 +223,9 @@ enum pad_flag {
 	PAD_SAMPLING = 64, /* only sampled blocks and their releases: pad_sampling.h */
 	PAD_NO_TICKS = 128, /* the CPU's counter is not to be read: no PAD_RECORD_TIME */
 	PAD_LOSES = 256,    /* a full ring loses records: no thread waits for room */
+	PAD_VIRTUAL = 1024,  /* control.virtual is to be followed */
 	/* stacks continue on others (RULE_SWITCH): trap instead of writing raw records */
 	PAD_SWITCHES = 512,
-	PAD_VIRTUAL = 1024, /* control.virtual is to be followed */
 };
 
 /*

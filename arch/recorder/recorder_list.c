@@ -47,7 +47,8 @@ INLINE uint64_t find_state(const struct pad_virtual_layout *l, const struct pad_
 	if (READ(l->mode) != PAD_VIRTUAL_ON || !slot->virtual_state)
 		return 0;
 	if (l->state_kind == PAD_STATE_TLS)
-		return load(tp + (uint64_t)l->place) == slot->virtual_state ? slot->virtual_state : 0;
+		return load(tp + (uint64_t)l->place) == slot->virtual_state ?
+			       slot->virtual_state : 0;
 	state = load((uint64_t)l->place);
 	return state == slot->virtual_state && load(state + l->owner) == tp ? state : 0;
 }

@@ -247,10 +247,10 @@ INLINE int write_raw(uint64_t at, const struct pad_head *head, struct pad_slot *
 	}
 	if (needs_deep_cache(c, slot) || slot->reason == PAD_REASON_VIRTUAL)
 		return 0;
+	slot->has_list = 0;
 	slot->reason = PAD_REASON_SWITCH;
 	if (slot->is_switched || READ(c->flags) & PAD_SWITCHES)
 		return 0;
-	slot->has_list = 0;
 	slot->reason = PAD_REASON_LARGE;
 	if (!fits_ring(c, slot, sizeof(struct pad_record_block) + PAD_RAW_REGS * 8 + raw +
 					8 * (uint64_t)(fresh > 0 ? fresh : 0)))

@@ -124,13 +124,13 @@ static const struct option_row rows[] = {
 					     "or by whichever suits"},
 	{.name = "python", .type = OPT_CHOICE, AT(names.python), OPTION_CHOICES(python_modes),
 	 .initial = "auto",
-	 .value = "auto|only|mixed|no", .text = "functions of Python programs: in the place of\n"
-						"the interpreter's, alone, together with all\n"
-						"native ones, or not at all"},
+	 .value = "auto|only|mixed|no", .text = "functions of Python programs: instead of\n"
+						"the interpreter's, alone, with all native\n"
+						"ones, or not at all"},
 	{.name = "python-malloc", .type = OPT_CHOICE, AT(children.python_malloc),
 	 OPTION_CHOICES(python_mallocs), .initial = "malloc",
-	 .value = "malloc|keep", .text = "start Python programs with PYTHONMALLOC=malloc,\n"
-					 "so that all their objects are seen, or as they are"},
+	 .value = "malloc|keep", .text = "start Python programs with PYTHONMALLOC=malloc:\n"
+					 "all objects are seen; keep: as they are"},
 	{.name = "heap-sample", .type = OPT_SIZE, .flags = OPT_EVERYDAY, AT(tracing.heap_sample),
 	 OPTION_RANGE(1, ESTIMATE_INTERVAL_MAX),
 	 .value = "BYTES", .text = "record only a sample of the allocations, on average\n"

@@ -241,8 +241,8 @@ struct session *session_fork(struct session *parent, struct address_space *space
 	memory_sources_fork(s);
 	session_stacks_init(s); /* only one of the parent's threads exists in the child */
 	session_bind(s, space);
-	code_names_fork(parent, s);
 	virtual_stacks_fork(s);
+	code_names_fork(parent, s);
 	memusage_run_fork(parent, s);
 	recording_run_fork(parent, s);
 	return s;

@@ -84,9 +84,9 @@ static void note_module(struct session *s, struct module *m)
 	run_add_module(s->run, m);
 	note_java(s, m);
 	s->image.has_python |= hints_is_python(m->path);
+	virtual_stacks_module(s, m);
 	code_names_note(s, m);
 	own_heap_note_module(s, m);
-	virtual_stacks_module(s, m);
 	if (s->events.writer)
 		events_writer_module(s->events.writer,
 				     &(struct events_module){m->id, m->start, m->end, m->bias,

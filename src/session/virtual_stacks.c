@@ -55,7 +55,8 @@ struct list_node {
 
 /* The merged stack of a slot's last record; arrays are outermost first. */
 struct mixed_path {
-	uint32_t *node, *next; /* after each native frame: the node, and the next frame of the list */
+	/* after each native frame: the node, and the next frame of the list */
+	uint32_t *node, *next;
 	size_t count, capacity;
 	VEC(struct virtual_frame) frames;
 	struct list_node *list;
@@ -358,9 +359,10 @@ static uint32_t function_frame(struct session *s, struct profile *p, uint64_t ke
 	if (s->events.writer) {
 		const struct symbol_frame *f = symbols_named(s->run->symbols, key)->frame;
 
-		events_writer_name(s->events.writer,
-				   &(struct events_name){.pc = key, .name = f->name, .file = f->file,
-							 .dir = f->dir, .line = f->line});
+		const struct events_name name = {.pc = key, .name = f->name, .file = f->file,
+						 .dir = f->dir, .line = f->line};
+
+		events_writer_name(s->events.writer, &name);
 	}
 	return calltree_get_frame(tree, key, 0);
 }
@@ -686,8 +688,8 @@ void virtual_stacks_module(struct session *s, const struct module *m)
 	struct virtual_layout loops = {0};
 
 	if (s->run->options->names.python == PYTHON_NO ||
-	    !strstr(text_base_name(m->path), "python") || !m->file ||
-	    s->run->options->tracing.verify_stacks)
+	    s->run->options->tracing.verify_stacks || !m->file ||
+	    !strstr(text_base_name(m->path), "python"))
 		return;
 	if (v && v->module && is_found_program(m))
 		*vec_add(&v->hidden) = (struct code_range){m->start, m->end};

@@ -81,8 +81,8 @@ for _name in ("glibc", "jemalloc"):
         """Python's arenas are in the map, whichever malloc there is."""
         cwd = t.subdirectory()
         script = "import os\nkept = [[i] for i in range(30000)]\nos._exit(0)"
-        t.profile([interpreter(11), "-c", script], ["--inspect-at-exit", "--inspect-out=out.json", "--record=r"], cwd=cwd,
-                  env=preload(name))
+        t.profile([interpreter(11), "-c", script], ["--inspect-at-exit", "--inspect-out=out.json", "--record=r",
+                                                  "--python-malloc=keep"], cwd=cwd, env=preload(name))
         report, found = read(os.path.join(cwd, "out.json")), as_json(t, os.path.join(cwd, "r"))["inspection"]
         check_same(t, found, report)
         arenas = len(report.get("arenas", []))

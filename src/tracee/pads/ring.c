@@ -38,14 +38,6 @@ void ring_reset_slot(struct ring *r, uint32_t slot)
 	m->is_new_to_sink = false;
 }
 
-void ring_forget_nodes(struct ring *r)
-{
-	for (size_t i = 0; i < r->mirror_count; i++) {
-		r->mirror[i].has_node = false;
-		r->mirror[i].is_new_to_sink = true;
-	}
-}
-
 /* The list of a record: the first @kept frames are as before, @fresh others are at @frame. */
 static void read_list(struct ring_mirror *m, const uint64_t *frame, uint32_t kept, uint32_t fresh)
 {
@@ -55,6 +47,14 @@ static void read_list(struct ring_mirror *m, const uint64_t *frame, uint32_t kep
 		m->list[kept + i] = (struct pad_listed_frame){ring_load(&frame[2 * i]),
 							      ring_load(&frame[2 * i + 1])};
 	m->listed = kept + fresh;
+}
+
+void ring_forget_nodes(struct ring *r)
+{
+	for (size_t i = 0; i < r->mirror_count; i++) {
+		r->mirror[i].has_node = false;
+		r->mirror[i].is_new_to_sink = true;
+	}
 }
 
 void ring_read_stack(struct ring *r, const uint64_t *word, const struct pad_record_block *block,
