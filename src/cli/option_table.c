@@ -292,7 +292,8 @@ static const struct option_row rows[] = {
 	 .brief = "a limit that the profile must keep, for tests"},
 	{.name = "limits-file", .type = OPT_TEXT, .flags = OPT_NOT_EMPTY, AT(files.limits),
 	 .value = "FILE",
-	 .text = "a file of limits, one on each line; # begins a comment",
+	 .text = "a file of limits, one on each line, and of comments\n"
+		 "that begin with #",
 	 .brief = "a file of limits"},
 	{.name = "free-stacks", .type = OPT_FLAG, AT(files.free_stacks),
 	 .text = "with --record or --html: also which call paths\n"
