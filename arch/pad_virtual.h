@@ -31,7 +31,8 @@ enum pad_virtual_mode {
 
 enum pad_virtual_state {
 	PAD_STATE_NONE,
-	PAD_STATE_GLOBAL, /* the word at place, if it is slot.virtual_state: that thread has the lock */
+	/* the word at place, if it is slot.virtual_state: that thread has the lock */
+	PAD_STATE_GLOBAL,
 	PAD_STATE_TLS,    /* the word at place from the thread pointer; 0 = none */
 };
 
