@@ -677,9 +677,11 @@ static struct virtual_stacks *new_stacks(struct session *s)
 	return v;
 }
 
-static bool is_found_program(const struct module *m)
+/* Whether @m is a part of the interpreter: its program, or a module of its own library. */
+static bool is_part(const struct module *m)
 {
-	return strncmp(text_base_name(m->path), "python", 6) == 0;
+	return strncmp(text_base_name(m->path), "python", 6) == 0 ||
+	       strstr(m->path, "/lib-dynload/");
 }
 
 void virtual_stacks_module(struct session *s, const struct module *m)
@@ -688,12 +690,12 @@ void virtual_stacks_module(struct session *s, const struct module *m)
 	struct virtual_layout loops = {0};
 
 	if (s->run->options->names.python == PYTHON_NO ||
-	    s->run->options->tracing.verify_stacks || !m->file ||
-	    !strstr(text_base_name(m->path), "python"))
+	    s->run->options->tracing.verify_stacks || !m->file)
 		return;
-	if (v && v->module && is_found_program(m))
+	if (v && v->module && is_part(m))
 		*vec_add(&v->hidden) = (struct code_range){m->start, m->end};
-	if ((v && v->module) || !python_find_loop(m->file, m->bias, &loops))
+	if ((v && v->module) || !strstr(text_base_name(m->path), "python") ||
+	    !python_find_loop(m->file, m->bias, &loops))
 		return;
 	v = s->stacks.virtual = new_stacks(s);
 	v->module = m->id;
@@ -703,7 +705,7 @@ void virtual_stacks_module(struct session *s, const struct module *m)
 	for (size_t i = 0; i < s->space->modules.count; i++) {
 		const struct module *other = s->space->modules.data[i];
 
-		if (other != m && is_found_program(other))
+		if (other != m && is_part(other))
 			*vec_add(&v->hidden) = (struct code_range){other->start, other->end};
 	}
 	publish(v);
@@ -713,6 +715,9 @@ void virtual_stacks_module_gone(struct session *s, const struct module *m)
 {
 	struct virtual_stacks *v = s->stacks.virtual;
 
+	for (size_t i = 0; v && i < v->hidden.count; i++)
+		if (v->hidden.data[i].start == m->start)
+			v->hidden.data[i].end = m->start;
 	if (!v || v->module != m->id)
 		return;
 	v->is_given_up = true;
