@@ -127,6 +127,7 @@
 #include <stdint.h>
 
 #include "arch/pad_sampling.h"
+#include "arch/pad_virtual.h"
 #include "arch/unwind_rule.h"
 
 /*
@@ -197,6 +198,13 @@ enum pad_reason {
 	PAD_REASON_LARGE,  /* leave_trap, or a marker's entry_trap: the record would be too large */
 	PAD_REASON_DEEP,   /* likewise: the thread needs a deep cache */
 	PAD_REASON_MARKER, /* a request that ptmem has to answer */
+	/*
+	 * like LARGE: a rule is missing for a frame beyond a switch of stacks, which a raw record
+	 * would not have
+	 */
+	PAD_REASON_SWITCH,
+	/* leave_trap: ptmem must read the interpreter's frames */
+	PAD_REASON_VIRTUAL,
 };
 
 #define PAD_OWNER_DIED 0x40000000u     /* FUTEX_OWNER_DIED: set by the kernel when ptmem dies */
@@ -215,6 +223,9 @@ enum pad_flag {
 	PAD_SAMPLING = 64, /* only sampled blocks and their releases: pad_sampling.h */
 	PAD_NO_TICKS = 128, /* the CPU's counter is not to be read: no PAD_RECORD_TIME */
 	PAD_LOSES = 256,    /* a full ring loses records: no thread waits for room */
+	/* stacks continue on others (RULE_SWITCH): trap instead of writing raw records */
+	PAD_SWITCHES = 512,
+	PAD_VIRTUAL = 1024, /* control.virtual is to be followed */
 };
 
 /*
@@ -254,6 +265,7 @@ struct pad_control {
 		uint64_t slots; /* struct pad_slot[]: a contiguous array */
 		uint64_t used;  /* index of the first one that was ever used */
 	} chunk[PAD_MAX_CHUNKS];
+	uint64_t virtual;    /* struct pad_virtual */
 	PAD_LINES uint64_t next_number; /* of a record, from 1 on; pads add to it */
 };
 
@@ -350,7 +362,8 @@ struct pad_slot {
 	uint32_t needs_fp;   /* as in frame[frame_count - 1] */
 	uint32_t frame_count; /* 0 after a reset, which the reader's mirror must follow */
 	uint64_t return_pc;  /* a copy of the caller's return address; of a marker, its address */
-	uint64_t unused;
+	/* the walk of the last stack reached another stack (RULE_SWITCH): it is not remembered */
+	uint64_t is_switched;
 	/* sampling: bytes before the next mark; state of the generator of distances */
 	uint64_t left, random;
 
@@ -372,8 +385,16 @@ struct pad_slot {
 	 */
 	uint32_t is_sampled, is_old_sampled;
 	uint32_t left_shift; /* control.sample_shift when `left` was drawn */
+	/* the interpreter's state of the thread; 0 = unknown. ptmem writes it. */
+	uint64_t virtual_state;
+	/* the list of the last record; of the one that is walked, and what of it is as before */
+	uint32_t listed, walked, list_kept;
+	uint32_t has_list;   /* the record that is written has the list that was walked */
+	int32_t list_way;    /* of pad_walk_list, for this call; -1: not walked yet */
 	PAD_LINES struct pad_count count[PAD_FUNCTIONS];
 	struct pad_cache cache;
+	PAD_LINES struct pad_virtual_frame list[PAD_VIRTUAL_FRAMES]; /* outermost first */
+	PAD_LINES struct pad_virtual_frame walk[PAD_VIRTUAL_FRAMES]; /* innermost first */
 };
 
 /* The end of the stack of the call that @slot is in: its caller's stack pointer after it. */
@@ -423,6 +444,8 @@ static inline uint64_t pad_record_max(const struct pad_control *c, uint64_t mask
 enum pad_record_flag {
 	PAD_HAS_STACK = 1,  /* kept and fresh describe the stack */
 	PAD_HAS_RAW = 2,    /* a raw part follows */
+	/* instead of a raw part: a list of struct pad_listed_frame, up to the end */
+	PAD_HAS_VIRTUAL = 4,
 	PAD_FLAGS_SHIFT = 8, /* from this bit on: the shift of a sample's distance */
 };
 
@@ -432,7 +455,8 @@ struct pad_record_block {
 	uint16_t flags;
 	uint16_t fresh;     /* new return addresses, outermost first, after this struct */
 	uint32_t kept;      /* outer frames as in the thread's last record with PAD_HAS_STACK */
-	uint32_t raw;       /* bytes of stack in the raw part */
+	/* bytes of stack in the raw part; of a list, its outer frames that are as before */
+	uint32_t raw;
 	uint64_t result;
 	uint64_t bytes;
 	uint64_t align;     /* realloc: the old block */

@@ -21,6 +21,17 @@ bool arch_ends_in_call(const uint8_t *code, size_t size);
  */
 int arch_pops_and_returns(const uint8_t *code, size_t size);
 
+/*
+ * Whether a return to @code + @at (of @size bytes) is one to a function that called on another
+ * stack than its own and goes back to its own then, as Go's runtime.asmcgocall does. If so,
+ * *rule_out gets kind, cfa_offset, saved, slot and own_g.
+ */
+bool arch_returns_to_other_stack(const uint8_t *code, size_t at, size_t size,
+				 struct unwind_rule *rule_out);
+
+#define ARCH_SWITCH_BEFORE 64 /* bytes around the call that this reads */
+#define ARCH_SWITCH_AFTER 64
+
 /* Whether @code begins with the signal trampoline. */
 bool arch_is_sigreturn(const uint8_t *code, size_t size);
 

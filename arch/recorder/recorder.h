@@ -43,6 +43,7 @@
 enum { GO_STRAIGHT = 0, GO_CALL = 1, GO_NESTED = 2, GO_TRAP = -1 }; /* of the pad_enter functions */
 enum { LEAVE_DONE = 0, LEAVE_RAW = 1, LEAVE_TRAP = 2 }; /* of pad_leave, pad_raw */
 enum { NESTED, STALE, PASSED_BY, UNSURE };
+enum { LIST_SAME, LIST_OTHER, LIST_TRAP }; /* of pad_walk_list */
 
 API int pad_enter_call(struct pad_stack *stack, const struct pad_head *head, uint64_t fp);
 API int pad_enter_plain(struct pad_stack *stack, const struct pad_head *head, uint64_t fp);
@@ -67,6 +68,12 @@ API void pad_lose_release(const struct pad_control *c, const struct pad_slot *sl
 API struct pad_slot *pad_search_slot(const struct pad_control *c, uint64_t tp);
 API int pad_nesting(const struct pad_control *c, const struct pad_slot *slot,
 		    const struct pad_step *call);
+/*
+ * Walks the list of the interpreter's functions, for a stack of kept | fresh << 32 frames: it is
+ * that of the last record, another one, or ptmem must read it.
+ */
+API int pad_walk_list(const struct pad_control *c, struct pad_slot *slot, uint64_t stack);
+API void pad_remember_list(struct pad_slot *slot);
 API struct pad_slot *pad_find_call(const struct pad_control *c, uint64_t return_at);
 
 INLINE struct pad_control *head_control(const struct pad_head *head)

@@ -6,6 +6,7 @@
  * make-recorder passes options for this to gcc; with clang functions preserve all but rax, which
  * costs a few instructions. It only accesses the shared memory (arch/pad.h) and its thread's stack.
  * It never reads outside [stack pointer, stack_high), whatever the rules and the stack contain.
+ * Only where a rule says that a caller is on another stack it reads that, if the thread's g agrees.
  *
  *	recorder.h          the thread's slot
  *	recorder_walk.h     the incremental walk of the stack
@@ -156,6 +157,7 @@ API int pad_nesting(const struct pad_control *c, const struct pad_slot *slot,
 		    const struct pad_step *call)
 {
 	uint64_t outer = slot->return_at, at = call->at;
+	uint64_t high = slot->stack_high;
 	struct pad_step s = { .at = at, .pc = call->pc, .fp = call->fp }, next = { 0 };
 
 	if (at > outer)
@@ -167,7 +169,7 @@ API int pad_nesting(const struct pad_control *c, const struct pad_slot *slot,
 			return NESTED;
 		if (s.at > outer)
 			return PASSED_BY;
-		if (step(c, slot, &s, &next) != STEP_OUT)
+		if (step(c, &high, &s, &next) != STEP_OUT)
 			return UNSURE;
 		s = next;
 	}
@@ -267,7 +269,36 @@ API struct pad_slot *pad_find_call(const struct pad_control *c, uint64_t return_
 	return 0;
 }
 
-/* The call that set return_at has returned; slot->caller_fp and slot->known are set. */
+/*
+ * The list of the interpreter's functions, for a record of that stack. 0: ptmem must read it, or it
+ * has no room in a record.
+ */
+INLINE int take_list(const struct pad_control *c, struct pad_slot *slot, uint32_t kept,
+		     int64_t fresh)
+{
+	int way = slot->list_way;
+
+	if (way < 0)
+		way = pad_walk_list(c, slot, kept | (uint64_t)fresh << 32);
+	slot->has_list = way != LIST_TRAP;
+	if (likely(way != LIST_TRAP && fits_ring(c, slot, sizeof(struct pad_record_block) +
+							   8 * (uint64_t)fresh + list_size(slot))))
+		return 1;
+	slot->reason = PAD_REASON_VIRTUAL;
+	return 0;
+}
+
+/* A stack that no rules describe may pass the loop. */
+INLINE void note_unwalked(const struct pad_control *c, struct pad_slot *slot)
+{
+	if (c->flags & PAD_VIRTUAL && slot->reason != PAD_REASON_DEEP)
+		slot->reason = PAD_REASON_VIRTUAL;
+}
+
+/*
+ * The call that set return_at has returned; slot->caller_fp, slot->known and slot->list_way are
+ * set.
+ */
 static KEEPS __attribute__((noinline)) int leave(struct pad_stack *stack,
 						 const struct pad_head *head,
 						 struct pad_slot *slot)
@@ -284,8 +315,14 @@ static KEEPS __attribute__((noinline)) int leave(struct pad_stack *stack,
 		if (!(c->flags & PAD_COUNT_ONLY) && slot->result) {
 			if (unlikely(c->flags & PAD_VERIFY))
 				return LEAVE_RAW;
+			slot->reason = PAD_REASON_NONE;
 			fresh = walk(c, slot, at, slot->caller_fp, slot->known, &kept);
-			if (unlikely(fresh < 0 || !has_room(c, slot, kept, fresh)))
+			if (unlikely(fresh < 0 || !has_room(c, slot, kept, fresh))) {
+				note_unwalked(c, slot);
+				return LEAVE_RAW;
+			}
+			slot->has_list = 0;
+			if (c->flags & PAD_VIRTUAL && !take_list(c, slot, kept, fresh))
 				return LEAVE_RAW;
 		}
 		record_return(at, head, slot, kept, fresh, 0, 0);
@@ -303,6 +340,7 @@ API int pad_leave(struct pad_stack *stack, const struct pad_head *head, uint64_t
 		return LEAVE_DONE;
 	slot->caller_fp = fp;
 	slot->known = 0;
+	slot->list_way = -1;
 	return leave(stack, head, slot);
 }
 
@@ -317,11 +355,17 @@ API int pad_leave_plain(struct pad_stack *stack, const struct pad_head *head, ui
 	slot->return_pc = stack->return_slot; /* the short way did not set it */
 	slot->caller_fp = fp;
 	slot->known = 0;
+	slot->list_way = -1;
 	bytes = slot->arg[0];
 	if (unlikely(is_off(c) || c->flags & PAD_VERIFY || result - 1 >= PAD_SAME_BLOCKS - 1 ||
 		     bytes >= PAD_SAME_BYTES) ||
 	    (!(c->flags & PAD_COUNT_ONLY) && !is_same_stack(slot, at, fp)))
 		return leave(stack, head, slot);
+	if (c->flags & PAD_VIRTUAL) {
+		slot->list_way = pad_walk_list(c, slot, slot->frame_count);
+		if (slot->list_way != LIST_SAME)
+			return leave(stack, head, slot);
+	}
 	record_word(slot, head, result << 16 | bytes, at, PAD_RECORD_SAME);
 	finish(slot);
 	return LEAVE_DONE;

@@ -114,6 +114,7 @@ API int pad_enter_marker(struct pad_stack *stack, const struct pad_head *head, u
 		if (unlikely(fresh < 0 || !has_room(c, slot, kept, fresh)))
 			return LEAVE_RAW;
 	}
+	slot->has_list = 0;
 	record_return(at, head, slot, kept, fresh, 0, 0);
 	finish(slot);
 	return LEAVE_DONE;

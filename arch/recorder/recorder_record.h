@@ -129,6 +129,12 @@ INLINE void lose_return(const struct pad_head *head, struct pad_slot *slot)
 		pad_filter_forget(filter_of(c), slot->result);
 }
 
+/* The bytes of the list that was walked. */
+INLINE uint64_t list_size(const struct pad_slot *slot)
+{
+	return (slot->walked - slot->list_kept) * sizeof(struct pad_listed_frame);
+}
+
 /*
  * Writes a record for the frame with return slot @at. @fresh < 0: no incremental stack. @saved: the
  * record includes @raw bytes of the raw stack.
@@ -145,6 +151,8 @@ INLINE void record_return(uint64_t at, const struct pad_head *head, struct pad_s
 
 	if (saved)
 		size += PAD_RAW_REGS * 8 + raw;
+	if (fresh >= 0 && slot->has_list)
+		size += list_size(slot);
 	size = record_size(c, size);
 	if (fresh >= 0)
 		WRITE(slot->dirty, 1);
@@ -164,6 +172,14 @@ INLINE void record_return(uint64_t at, const struct pad_head *head, struct pad_s
 	p = (uint64_t *)(r + 1);
 	for (int64_t i = fresh; i-- > 0;)
 		*p++ = steps_of(slot)[i].pc;
+	if (fresh >= 0 && slot->has_list && slot->walked) {
+		r->flags |= PAD_HAS_VIRTUAL;
+		r->raw = slot->list_kept;
+		for (uint32_t i = slot->walked - slot->list_kept; i-- > 0;) {
+			*p++ = slot->walk[i].word;
+			*p++ = slot->walk[i].position;
+		}
+	}
 	if (saved) {
 		uint64_t regs[PAD_RAW_REGS] = CPU_RAW_REGS(saved, sp, slot->return_pc);
 		for (int i = 0; i < PAD_RAW_REGS; i++)
@@ -179,6 +195,10 @@ INLINE void record_return(uint64_t at, const struct pad_head *head, struct pad_s
 		*(uint64_t *)((char *)r + size - PAD_TAIL) = sp;
 	if (fresh >= 0)
 		remember(slot, kept, (uint32_t)fresh);
+	if (fresh >= 0 && slot->has_list)
+		pad_remember_list(slot);
+	else if (fresh >= 0)
+		slot->listed = 0;
 	commit(&place, size, head,
 	       head->probe.kind == PAD_REALLOC ? PAD_RECORD_REALLOC_END : PAD_RECORD_ALLOC);
 	barrier();
@@ -210,7 +230,7 @@ INLINE int needs_deep_cache(const struct pad_control *c, const struct pad_slot *
 
 /*
  * Writes the raw record of the call or marker with return slot @at, and frees the slot. 0: it would
- * be too large, or the thread needs a deep cache; slot->reason is the reason.
+ * be too large, would lack a stack, or the thread needs a deep cache; slot->reason is the reason.
  */
 INLINE int write_raw(uint64_t at, const struct pad_head *head, struct pad_slot *slot,
 		     const struct pad_saved *saved)
@@ -225,8 +245,12 @@ INLINE int write_raw(uint64_t at, const struct pad_head *head, struct pad_slot *
 		if (fresh >= 0 && !has_room(c, slot, kept, fresh))
 			fresh = -1;
 	}
-	if (needs_deep_cache(c, slot))
+	if (needs_deep_cache(c, slot) || slot->reason == PAD_REASON_VIRTUAL)
 		return 0;
+	slot->reason = PAD_REASON_SWITCH;
+	if (slot->is_switched || READ(c->flags) & PAD_SWITCHES)
+		return 0;
+	slot->has_list = 0;
 	slot->reason = PAD_REASON_LARGE;
 	if (!fits_ring(c, slot, sizeof(struct pad_record_block) + PAD_RAW_REGS * 8 + raw +
 					8 * (uint64_t)(fresh > 0 ? fresh : 0)))

@@ -140,6 +140,7 @@ INLINE void record_lost(struct pad_stack *stack, const struct pad_head *head,
 	if (result)
 		slot->arg[head->probe.size_arg] = 0;
 	slot->result = 0;
+	slot->has_list = 0;
 	record_return((uint64_t)&stack->return_slot, head, slot, 0, -1, 0, 0);
 }
 

@@ -37,6 +37,7 @@ _Static_assert(SLOT_IS(stack_low, LOW) && SLOT_IS(stack_high, HIGH) &&
 		       SLOT_IS(count, COUNT) && sizeof(struct pad_count) == 16,
 	       "as in pad_layout.h");
 _Static_assert(PAD_ALLOC == PAD_LAYOUT_ALLOC && PAD_COUNT_ONLY == PAD_LAYOUT_COUNT_ONLY &&
+		       PAD_VIRTUAL == PAD_LAYOUT_VIRTUAL &&
 		       (PAD_VERIFY | PAD_STACK_POINTER) == PAD_LAYOUT_LONG_WAY &&
 		       PAD_OWNER_DIED == PAD_LAYOUT_DIED && PAD_MARK_LOW == PAD_LAYOUT_MARK_LOW &&
 		       PAD_DIRECTORY_OFFSET == PAD_LAYOUT_DIRECTORY &&

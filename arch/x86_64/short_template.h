@@ -244,7 +244,7 @@
 	cmpq	$0xffff, PAD_SLOT_ARG(%rcx)
 	ja	\other
 	mov	\head(%rip), %rsi
-	testl	$(PAD_LAYOUT_LONG_WAY | PAD_LAYOUT_COUNT_ONLY), PAD_CONTROL_FLAGS(%rsi)
+	testl	$(PAD_LAYOUT_LONG_WAY | PAD_LAYOUT_COUNT_ONLY | PAD_LAYOUT_VIRTUAL), PAD_CONTROL_FLAGS(%rsi)
 	jnz	.Lflags\@
 	short_has_room \other
 	short_is_same \other
@@ -259,7 +259,7 @@
 	short_restore
 	jmp	.Lend\@
 .Lflags\@:
-	testl	$PAD_LAYOUT_LONG_WAY, PAD_CONTROL_FLAGS(%rsi)
+	testl	$(PAD_LAYOUT_LONG_WAY | PAD_LAYOUT_VIRTUAL), PAD_CONTROL_FLAGS(%rsi)
 	jz	.Lreserve\@
 	jmp	\other
 .Lend\@:

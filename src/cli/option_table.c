@@ -14,6 +14,8 @@
 
 static const char *const time_units[] = {"ms", "B", "i", NULL};
 static const char *const probes_modes[] = {"auto", "break", "jump", NULL};
+static const char *const python_modes[] = {"auto", "only", "mixed", "no", NULL};
+static const char *const python_mallocs[] = {"malloc", "keep", NULL};
 static const char *const trace_sources[] = {"heap", "brk", "mmap", "faults", NULL};
 static const char *const views[] = {"live", "peak", "exit", "total", "count", NULL};
 static const char *const xtree_modes[] = {"none", "allocs", "full", NULL};
@@ -82,7 +84,8 @@ static const struct option_row rows[] = {
 	 .value = "FILE",
 	 .text = "where that goes instead of standard output (stderr\n"
 		 "when profiling): JSON if FILE ends in .json, the\n"
-		 "blocks in use if in .csv, else text",
+		 "blocks in use if in .csv, a Go program's profile for\n"
+		 "pprof if in .pb.gz, else text",
 	 .brief = "where the output of --inspect goes"},
 	{.name = "monitor", .type = OPT_NUMBER, AT(monitor_pid), OPTION_RANGE(1, 4194304),
 	 .value = "PID",
@@ -119,6 +122,15 @@ static const struct option_row rows[] = {
 	 .initial = "auto",
 	 .value = "auto|break|jump", .text = "how calls are caught: by breakpoints, by jumps,\n"
 					     "or by whichever suits"},
+	{.name = "python", .type = OPT_CHOICE, AT(names.python), OPTION_CHOICES(python_modes),
+	 .initial = "auto",
+	 .value = "auto|only|mixed|no", .text = "functions of Python programs: in the place of\n"
+						"the interpreter's, alone, together with all\n"
+						"native ones, or not at all"},
+	{.name = "python-malloc", .type = OPT_CHOICE, AT(children.python_malloc),
+	 OPTION_CHOICES(python_mallocs), .initial = "malloc",
+	 .value = "malloc|keep", .text = "start Python programs with PYTHONMALLOC=malloc,\n"
+					 "so that all their objects are seen, or as they are"},
 	{.name = "heap-sample", .type = OPT_SIZE, .flags = OPT_EVERYDAY, AT(tracing.heap_sample),
 	 OPTION_RANGE(1, ESTIMATE_INTERVAL_MAX),
 	 .value = "BYTES", .text = "record only a sample of the allocations, on average\n"
@@ -268,8 +280,9 @@ static const struct option_row rows[] = {
 	 .value = "CONDITION[:ACTION]",
 	 .text = "when heap>2G, rss>80%, growth>100M/min, pressure>10%\n"
 		 "or limit>0/min (of its cgroup) begins to hold: write\n"
-		 "the recording so far, or detach, or end; repeatable",
-	 .brief = "when a condition begins to hold, record, detach or end"},
+		 "the recording so far, or inspect, detach, or end;\n"
+		 "repeatable",
+	 .brief = "when a condition begins to hold, record, inspect, detach or end"},
 	{.name = "limit", .type = OPT_TEXTS, .flags = OPT_NOT_EMPTY, AT(limits),
 	 .value = "METRIC<AMOUNT",
 	 .text = "end with status 1 unless peak<100M, live-at-end<1M,\n"

@@ -361,7 +361,7 @@ static bool learn_type(struct walk_check *c, taddr_t code)
 	    !language_read_word(m, type + l->type_name, &name) ||
 	    !m->read(m->ctx, name, text, sizeof(text)) || memcmp(text, "code", sizeof(text)) != 0)
 		return false;
-	c->python->code_type = type;
+	c->python->code_type = c->python->frames.function.type_value = type;
 	return true;
 }
 
@@ -395,7 +395,7 @@ static int check(struct python *p, const struct language_memory *m)
 {
 	struct walk_check c = {.python = p, .memory = m};
 
-	p->code_type = 0;
+	p->code_type = p->frames.function.type_value = 0;
 	if (each_state(p, m, check_state, &c) < 0)
 		return -EINVAL;
 	return c.has_code ? 0 : -EAGAIN;
@@ -555,15 +555,30 @@ static bool versions_of(const struct loaded_object *o, const struct language_mem
 	return *low >= PYTHON_OLDEST && *high <= PYTHON_NEWEST;
 }
 
+/* What pads read of a code object: names, and words that do not change. */
+static void set_function(struct python *p)
+{
+	const struct python_layout *l = &p->layout;
+
+	p->frames.function.type = (uint16_t)l->type;
+	p->frames.function.name =
+		(uint16_t)(l->code_qualname ? l->code_qualname : l->code_name);
+	p->frames.function.file = (uint16_t)l->code_file;
+	p->frames.function.line = (uint16_t)ROUND_DOWN(l->code_line, sizeof(uint64_t));
+	p->frames.function.table = (uint16_t)l->code_table;
+	p->frames.function.hash = (uint16_t)(l->text_length + sizeof(uint64_t));
+}
+
 bool python_layout_use(struct python *p, const struct language_memory *m, uint32_t version)
 {
 	uint64_t words[DEBUG_WORDS];
 
-	if (version <= layouts[ARRAY_SIZE(layouts) - 1].version) {
+	if (version <= layouts[ARRAY_SIZE(layouts) - 1].version)
 		use_table(p, version);
-		return true;
-	}
-	return m->read(m->ctx, p->runtime, words, sizeof(words)) && use_debug_offsets(p, words);
+	else if (!m->read(m->ctx, p->runtime, words, sizeof(words)) || !use_debug_offsets(p, words))
+		return false;
+	set_function(p);
+	return true;
 }
 
 static void set_problem(struct pythons *out, char *problem)
@@ -605,6 +620,21 @@ static void add_python(struct pythons *out, struct elf_file *elf, struct loaded_
 		*vec_add(&out->list) = *p;
 		*p = (struct python){0};
 	}
+}
+
+bool python_find_loop(struct elf_file *elf, taddr_t bias, struct virtual_layout *out)
+{
+	struct python python = {0};
+	struct loaded_object o = {.python = &python, .bias = bias};
+
+	elf_file_each_symbol(elf, take_symbol, &o);
+	if (!o.symbol[SYM_LOOP] || !o.symbol[SYM_RUNTIME]) {
+		virtual_layout_deinit(&python.frames);
+		return false;
+	}
+	find_parts(elf, &o);
+	*out = python.frames;
+	return true;
 }
 
 static int open_object(const struct python_process *in, const struct map *m, struct elf_file **out)

@@ -10,7 +10,7 @@
  * and a frame to a code object with names.
  *
  * The functions that run are identified by the addresses of their code objects. These die, and
- * addresses are used again: python_code_stamp tells whether it is still the same one.
+ * addresses are used again: virtual_stamp tells whether it is still the same one.
  *
  * A free-threaded build differs by its offsets, which it publishes; and its threads run copies of
  * the instructions, to which positions then lead.
@@ -93,6 +93,13 @@ void python_find(const struct python_process *in, struct pythons *out);
 void pythons_deinit(struct pythons *p);
 
 /*
+ * Fills in out->loops, and nothing else, with the loop of the interpreter in @elf, which is mapped
+ * with @bias. False: it has none, or its code is not named. virtual_layout_deinit frees @out.
+ */
+struct elf_file;
+bool python_find_loop(struct elf_file *elf, taddr_t bias, struct virtual_layout *out);
+
+/*
  * Finds in thread-local memory where threads have their states, from 3.12 on, so that a pad can
  * (frames.thread). @pointers: the thread pointers of all threads. A place counts that holds in each
  * of them its own state or nothing, and a state in one at least. False if there is none: threads
@@ -132,7 +139,7 @@ struct python_code {
 	char *name;      /* qualified from 3.11 on; "<module>". Owned, visible */
 	char *file;      /* as compiled: relative, or "<frozen importlib._bootstrap>". Owned */
 	uint32_t first_line;
-	uint64_t stamp;
+	uint64_t stamp;  /* virtual_stamp: another code object at the address has another one */
 	bool is_internal; /* a frame of the interpreter itself, not to be shown */
 	taddr_t code, start; /* the object; its first instruction */
 	uint64_t size;   /* bytes of instructions; 0 = unknown */
@@ -147,12 +154,6 @@ struct python_code {
 int python_code_read(const struct python *p, const struct language_memory *m, taddr_t code,
 		     struct python_code *out);
 void python_code_deinit(struct python_code *c);
-
-/*
- * A number that another code object at the same address would hardly have: of names, file, line and
- * arguments. 0 if there is none. Costs one read.
- */
-uint64_t python_code_stamp(const struct python *p, const struct language_memory *m, taddr_t code);
 
 /*
  * The offset in @c of the frame's position @position, in bytes; -1 = before the first instruction.

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/hash.h"
 #include "base/text.h"
 #include "languages/python.h"
 
@@ -118,18 +117,8 @@ static int read_fields(const struct python *p, const struct language_memory *m, 
 		.line = (uint32_t)field(object, l->code_line),
 		.units = l->positions == PYTHON_POINTER ? field(object, l->size) : 0,
 	};
-	uint64_t words[] = {out->file, out->name, out->table, out->line, out->units,
-			    field(object, l->code_args), field(object, l->code_args + 8)};
-
-	out->stamp = hash_bytes((const char *)words, sizeof(words)) | 1;
-	return 0;
-}
-
-uint64_t python_code_stamp(const struct python *p, const struct language_memory *m, taddr_t code)
-{
-	struct code_fields f;
-
-	return read_fields(p, m, code, &f) == 0 ? f.stamp : 0;
+	out->stamp = virtual_stamp(&p->frames, m, code);
+	return out->stamp ? 0 : -EINVAL;
 }
 
 /* The bytes object at @addr: the table of lines. Without it no line is known. */

@@ -152,80 +152,62 @@ ssize_t virtual_frames_walk(const struct virtual_layout *l, const struct languag
 	return (ssize_t)count;
 }
 
+/* -- functions -- */
+
+uint64_t virtual_stamp(const struct virtual_layout *l, const struct language_memory *m,
+		       uint64_t identity)
+{
+	struct pad_stamp stamp;
+	uint64_t type, name;
+
+	if (!identity || identity % sizeof(identity) || !l->function.type_value ||
+	    !language_read_word(m, identity + l->function.type, &type) ||
+	    type != l->function.type_value ||
+	    !language_read_word(m, identity + l->function.name, &name) ||
+	    !language_read_word(m, identity + l->function.file, &stamp.file) ||
+	    !language_read_word(m, identity + l->function.line, &stamp.line) ||
+	    !language_read_word(m, identity + l->function.table, &stamp.table) ||
+	    !language_read_word(m, name + l->function.hash, &stamp.name_hash) ||
+	    !language_read_word(m, stamp.file + l->function.hash, &stamp.file_hash))
+		return 0;
+	return pad_stamp_of(&stamp);
+}
+
 /* -- merging -- */
 
-struct merger {
-	const struct virtual_layout *layout;
-	const struct merge_input *in;
-	struct merged_frame *out;
-	size_t count, next; /* next: of in->frame */
-};
-
-/*
- * Whether native frame @i is a run of the loop. A part that was called from the loop belongs to its
- * caller's run.
- */
-static bool is_run(const struct merger *g, size_t i)
+/* The run that begins with frame[next], the outermost of it, ends before the next entry. */
+static void take_run(struct virtual_merge *g)
 {
-	enum virtual_loop_kind kind = virtual_loop_find(g->layout, g->in->pc[i]);
-
-	return kind == VIRTUAL_LOOP ||
-	       (kind == VIRTUAL_LOOP_PART &&
-		(i + 1 == g->in->pcs ||
-		 virtual_loop_find(g->layout, g->in->pc[i + 1]) == VIRTUAL_NO_LOOP));
-}
-
-static void add_frame(struct merger *g, bool is_virtual, size_t index)
-{
-	g->out[g->count++] = (struct merged_frame){is_virtual, (uint32_t)index};
-}
-
-/* The functions of the next run; the native frame @i if it has none. */
-static void add_run(struct merger *g, size_t i)
-{
-	size_t before = g->count;
-	bool is_last = false;
-
-	while (!is_last) {
-		const struct virtual_frame *f = &g->in->frame[g->next];
-
-		is_last = f->is_entry;
-		if (f->identity)
-			add_frame(g, true, g->next);
+	g->is_wrong |= !g->frame[g->next].is_entry;
+	do
 		g->next++;
-	}
-	if (g->count == before)
-		add_frame(g, false, i);
+	while (g->next < g->frames && !g->frame[g->next].is_entry);
 }
 
-ssize_t virtual_frames_merge(const struct virtual_layout *l, const struct merge_input *in,
-			     struct merged_frame *out, bool *bare_out)
+enum virtual_step virtual_merge_step(struct virtual_merge *g, taddr_t pc, size_t *first_out)
 {
-	struct merger g = {.layout = l, .in = in, .out = out};
-	size_t loops = 0, runs = 0;
+	enum virtual_loop_kind kind = virtual_loop_find(g->layout, pc);
+	bool was_loop = g->was_loop;
 
-	for (size_t i = 0; i < in->pcs; i++)
-		loops += is_run(&g, i);
-	for (size_t i = 0; i < in->frames; i++)
-		runs += in->frame[i].is_entry;
-	if (loops != runs && loops != runs + 1)
-		return -EILSEQ;
-	if (in->frames && !in->frame[in->frames - 1].is_entry)
-		return -EILSEQ;
-	size_t bare = loops - runs; /* whose function is not in the list yet */
-
-	*bare_out = bare > 0;
-	for (size_t i = 0; i < in->pcs; i++) {
-		if (!is_run(&g, i)) {
-			/* a part of the loop's code is shown by the functions of its caller */
-			if (virtual_loop_find(l, in->pc[i]) == VIRTUAL_NO_LOOP)
-				add_frame(&g, false, i);
-		} else if (bare) {
-			bare--;
-			add_frame(&g, false, i);
-		} else {
-			add_run(&g, i);
-		}
+	g->was_loop = kind != VIRTUAL_NO_LOOP;
+	if (kind == VIRTUAL_NO_LOOP)
+		return VIRTUAL_SHOW_NATIVE;
+	if (kind == VIRTUAL_LOOP_PART && was_loop)
+		return VIRTUAL_SHOW_NONE;
+	g->loops++;
+	if (g->next == g->frames) {
+		g->bare++;
+		return VIRTUAL_SHOW_NATIVE;
 	}
-	return (ssize_t)g.count;
+	*first_out = g->next;
+	take_run(g);
+	for (size_t i = *first_out; i < g->next; i++)
+		if (g->frame[i].identity)
+			return VIRTUAL_SHOW_RUN;
+	return VIRTUAL_SHOW_NATIVE;
+}
+
+bool virtual_merge_is_right(const struct virtual_merge *g)
+{
+	return !g->is_wrong && g->bare <= 1 && g->next == g->frames;
 }

@@ -16,21 +16,19 @@
  * How it is to be used:
  *
  * At a breakpoint: if a pc of the native stack is in the loop (virtual_loop_find), take the frames
- * of the thread (python_stack, with what it keeps of a thread), and give both stacks to
- * virtual_frames_merge. Read the names of functions that are new (python_code_read) before the
+ * of the thread (python_stack, with what it keeps of a thread), and merge both stacks
+ * (virtual_merge_step). Read the names of functions that are new (python_code_read) before the
  * thread goes on: afterwards their objects can be gone.
  *
- * In a pad: publish virtual_layout beside the unwind rules. Only if the native walk passes a return
- * address in the loop, load the state by `thread`, compare the whole list with the thread's last
- * record (identity and position of each frame: the same native stack and the same inner frame can
- * have other callers), and record the number of outer frames that are the same, and the others.
- * Each load is of memory that the thread itself has linked to its state, so none can fault; the
- * number of frames is bounded all the same, and a list that is longer is recorded as cut off.
- * Merging is done by the reader of the ring. Frees need no list.
+ * In a pad: the layout is published (arch/pad_virtual.h). The pad loads the state by `thread`, and
+ * compares the whole list with that of the thread's last record: the same native stack and the same
+ * inner frame can have other callers. Each load is of memory that the thread itself has linked to
+ * its state, so none can fault. Merging is done by the reader of the ring. Frees need no list.
  */
 #ifndef PTMEM_LANGUAGES_VIRTUAL_FRAMES_H
 #define PTMEM_LANGUAGES_VIRTUAL_FRAMES_H
 
+#include "arch/pad_virtual.h"
 #include "base/alloc.h"
 #include "base/types.h"
 
@@ -91,6 +89,12 @@ struct virtual_layout {
 	uint8_t entry_min;
 	bool has_base;          /* the outermost frame is of no run: it marks the end of the list */
 	uint64_t identity_mask; /* bits of the identity; others are marks */
+	/* In the object of a function, for its stamp; type_value 0: no object is known yet. */
+	struct {
+		uint16_t type, name, file, line, table;
+		uint16_t hash; /* in a text */
+		taddr_t type_value;
+	} function;
 	VEC(struct virtual_loop) loops; /* ascending, disjoint */
 };
 
@@ -114,29 +118,40 @@ struct virtual_frame {
 ssize_t virtual_frames_walk(const struct virtual_layout *l, const struct language_memory *m,
 			    taddr_t state, struct virtual_frame *out, size_t max);
 
-/* A frame of a merged stack. */
-struct merged_frame {
-	bool is_virtual;
-	uint32_t index; /* in the list of its kind */
-};
-
-struct merge_input {
-	const taddr_t *pc; /* native, innermost first; callers' are return addresses minus 1 */
-	size_t pcs;
-	const struct virtual_frame *frame; /* innermost first */
-	size_t frames;
-};
+/* The stamp of the function @identity (arch/pad_virtual.h). 0 if it is none, or cannot be read. */
+uint64_t virtual_stamp(const struct virtual_layout *l, const struct language_memory *m,
+		       uint64_t identity);
 
 /*
- * Merges both stacks: in the place of each native frame of the loop come the functions of its run.
- * The innermost one may have none yet: the interpreter allocates a function's frame before it is in
- * the list; it stays native (@bare_out; or the list is not all that the thread has), as does one
- * whose run is a shim alone. Stores at most @in->pcs + @in->frames to @out. Returns their number;
- * -EILSEQ if the numbers of loops and runs differ otherwise, or the outermost run has no entry: a
- * stack is cut off, or greenlets have exchanged parts of one. Then the list alone is what can be
- * shown, marked.
+ * Merges both stacks, from the outermost frames inwards: in the place of each native frame of the
+ * loop come the functions of its run. The innermost one may have none yet: the interpreter
+ * allocates a function's frame before it is in the list. All zeros but for the first three members,
+ * a merge begins; one that went on to some native frame can be continued with others.
  */
-ssize_t virtual_frames_merge(const struct virtual_layout *l, const struct merge_input *in,
-			     struct merged_frame *out, bool *bare_out);
+struct virtual_merge {
+	const struct virtual_layout *layout;
+	const struct virtual_frame *frame; /* outermost first */
+	size_t frames;
+	size_t next;   /* of frame */
+	size_t loops;  /* native frames that are runs of the loop */
+	size_t bare;   /* of these without a run in the list */
+	bool was_loop; /* the last native frame was in the loop */
+	bool is_wrong;
+};
+
+enum virtual_step {
+	VIRTUAL_SHOW_NATIVE, /* the native frame is no run of the loop, or has no functions */
+	VIRTUAL_SHOW_RUN,    /* functions, from @first_out up to merge.next, come in its place */
+	VIRTUAL_SHOW_NONE,   /* it is a part of its caller's run */
+};
+
+/* The next native frame is at @pc, of a caller the return address minus 1. */
+enum virtual_step virtual_merge_step(struct virtual_merge *g, taddr_t pc, size_t *first_out);
+
+/*
+ * Whether both stacks fit. If not, a stack is cut off, or greenlets have exchanged parts of one:
+ * then the list alone is what can be shown, marked.
+ */
+bool virtual_merge_is_right(const struct virtual_merge *g);
 
 #endif

@@ -25,6 +25,9 @@ enum view { VIEW_LIVE, VIEW_PEAK, VIEW_EXIT, VIEW_TOTAL, VIEW_CALLS };
 
 enum help_mode { HELP_NONE, HELP_EVERYDAY, HELP_ALL };
 enum probes_mode { PROBES_AUTO, PROBES_BREAK, PROBES_JUMP };
+/* Functions of Python programs: in the place of the interpreter's, alone, with all, not at all. */
+enum python_mode { PYTHON_AUTO, PYTHON_ONLY, PYTHON_MIXED, PYTHON_NO };
+enum python_malloc { PYTHON_MALLOC, PYTHON_MALLOC_KEEP };
 enum xtree_mode { XTREE_NONE, XTREE_ALLOCS, XTREE_FULL };
 
 /* -p, --follow: processes that run. */
@@ -51,6 +54,7 @@ struct options_children {
 	bool trace;               /* also profile executed programs */
 	/* a process that ptmem started or attached to is followed through its own execs */
 	bool follow_exec;
+	enum python_malloc python_malloc;
 	const char *skip, *skip_by_arg; /* patterns, separated by commas; NULL = none */
 	bool silent_after_fork;
 };
@@ -98,6 +102,7 @@ struct options_names {
 	struct option_strings fullpath_after;
 	struct my_code my_code;
 	const char *extra_debuginfo_path; /* NULL = none */
+	enum python_mode python;
 };
 
 /* Calls are counted as memusage does. */

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "output/leaks.h"
 #include "profile/calltree.h"
+#include "session/python_program.h"
 #include "tracee/state/module.h"
 #include "tracee/state/target_options.h"
 
@@ -60,6 +61,7 @@ static uint64_t max_wait_ns(const struct options *o)
 void tracee_options_init(struct target_options *out, const struct run *run)
 {
 	const struct options *o = run->options;
+	bool sets_malloc = run->sets_python_malloc;
 	bool is_counting = options_count_calls(o), is_full = o->files.xtree_mode == XTREE_FULL;
 
 	*out = (struct target_options){
@@ -72,9 +74,12 @@ void tracee_options_init(struct target_options *out, const struct run *run)
 		.start = {
 			.file_signal = &run->file_signal,
 			.pipe_signal = &run->pipe_signal,
+			.variable = sets_malloc ? PYTHON_MALLOC_VARIABLE : NULL,
+			.value = "malloc",
 		},
 		.probes = {
 			.none = !watches_calls(o),
+			.none_in_go = o->inspect.at_exit || o->inspect.out,
 			/* pads record no stacks of frees */
 			.no_promotion = o->tracing.probes == PROBES_BREAK || is_full,
 			/* with a seed samples must not depend on when a function gets its jump */
@@ -130,6 +135,7 @@ void run_init(struct run *run, struct options *options)
 	uint32_t seed = 0; /* small enough to be passed to --seed */
 	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
 		seed = (uint32_t)getpid();
+	run->sets_python_malloc = python_program_gets_malloc(options);
 	run->sample_seed = options->tracing.seed ? options->tracing.seed : MAX(seed, 1u);
 	run->directory = getcwd(NULL, 0);
 	if (!run->directory)

@@ -9,6 +9,7 @@
 #include "session/code_names.h"
 #include "session/java_frames.h"
 #include "session/memory_source.h"
+#include "session/virtual_stacks.h"
 #include "tracee/control/target.h"
 #include "tracee/state/module.h"
 
@@ -208,6 +209,11 @@ uint32_t session_stack_node(struct session *s, struct profile *p, const struct s
 		s->stacks.counts.truncated++;
 		node = calltree_get_child(
 			tree, 0, pseudo_frame_get(s->run->symbols, tree, PSEUDO_TRUNCATED, NULL));
+	}
+	if (s->stacks.virtual && !node) {
+		const struct native_stack native = {pcs + first, n - first, view->stopped};
+
+		return virtual_stack_node(s, p, &native);
 	}
 	for (; n > first; n--)
 		node = session_child(s, p, node, pcs[n - 1]);

@@ -102,6 +102,7 @@ struct session_stacks {
 	struct unwind *unwind;
 	struct java_frames *java;  /* NULL = it has no virtual machine of Java */
 	VEC(struct path) paths;    /* by slot */
+	struct virtual_stacks *virtual; /* owned; NULL = no interpreter is known */
 	struct stack_counts counts;
 };
 

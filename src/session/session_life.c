@@ -29,6 +29,7 @@
 #include "session/session_output.h"
 #include "session/signals.h"
 #include "session/summary.h"
+#include "session/virtual_stacks.h"
 #include "symbols/debug_files.h"
 #include "tracee/control/target.h"
 #include "tracee/os/maps.h"
@@ -241,6 +242,7 @@ struct session *session_fork(struct session *parent, struct address_space *space
 	session_stacks_init(s); /* only one of the parent's threads exists in the child */
 	session_bind(s, space);
 	code_names_fork(parent, s);
+	virtual_stacks_fork(s);
 	memusage_run_fork(parent, s);
 	recording_run_fork(parent, s);
 	return s;
@@ -272,6 +274,7 @@ void session_free(struct session *s)
 	for (size_t i = 0; i < s->stacks.paths.count; i++)
 		free(s->stacks.paths.data[i].node);
 	vec_deinit(&s->stacks.paths);
+	virtual_stacks_free(s->stacks.virtual);
 	memusage_free(s->memusage.counts);
 	stacks_free(s->stack_use);
 	memory_sources_deinit(s);

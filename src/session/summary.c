@@ -4,6 +4,7 @@
  * operator new that returns addresses inside blocks.
  */
 #include "session/summary.h"
+#include "session/virtual_stacks.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -179,6 +180,11 @@ static void hint_at_pymalloc(const struct session *s)
 	_cleanup_free_ char *value = NULL;
 	if (!s->image.has_python)
 		return;
+	if (s->run->sets_python_malloc) {
+		log_info("hint: Python was started with PYTHONMALLOC=malloc, so that small objects "
+			 "are seen; --python-malloc=keep leaves its own allocator");
+		return;
+	}
 	if (s->image.was_attached)
 		value = read_variable(proc_find_reader((pid_t)s->process.pid), "PYTHONMALLOC",
 				      &is_known);
@@ -596,6 +602,7 @@ static void print_profile(struct session *s, const char *path)
 			 "bytes and numbers are estimates", amount_commas(p->marked, n),
 			 plural(p->marked));
 	print_stacks(s);
+	virtual_stacks_print(s);
 	print_verified(s);
 	if (s->end.time_error_ns)
 		log_info("  times        " TIMES_TEXT, (double)s->end.time_error_ns / 1e6);

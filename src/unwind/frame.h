@@ -28,6 +28,7 @@ struct rules {
 	struct unwind_rule spare;       /* holds answers that are not entered into the table */
 	void (*on_full)(void *ctx);
 	void *on_full_ctx;
+	bool has_switch;                    /* a rule of kind RULE_SWITCH was entered */
 	bool is_full_reported;              /* on_full was called for this memory */
 	uint64_t compiled;
 };

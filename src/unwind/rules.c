@@ -20,6 +20,7 @@
 #include "arch/unwind_code.h"
 #include "base/alloc.h"
 #include "base/elf_file.h"
+#include "base/go_table.h"
 #include "unwind/cfi.h"
 
 #define FIRST_BITS 10
@@ -226,10 +227,47 @@ static bool compile_code(struct elf_file *file, uint64_t vaddr, bool is_exact,
 	return !is_exact && compile_return(file, vaddr + 1, rule);
 }
 
+/* A call on another stack than its caller's, which no CFI describes. */
+static bool compile_switch(struct elf_file *file, uint64_t vaddr, bool is_exact,
+			   struct unwind_rule *rule)
+{
+	uint64_t start = vaddr + 1 - MIN(vaddr + 1, (uint64_t)ARCH_SWITCH_BEFORE);
+	size_t size;
+	const uint8_t *code = is_exact ? NULL :
+					 cfi_code(file, start,
+						  ARCH_SWITCH_BEFORE + ARCH_SWITCH_AFTER, &size);
+
+	return code && arch_returns_to_other_stack(code, vaddr + 1 - start, size, rule);
+}
+
+/* By the table that a Go program has for its own tracebacks. */
+static bool compile_go(struct elf_file *file, uint64_t vaddr, bool is_exact,
+		       struct unwind_rule *rule)
+{
+	const struct go_table *t = go_table_of(file);
+	struct go_function f;
+	uint32_t bytes = 0;
+	bool is_found = t && (is_exact ? go_table_find(t, vaddr, &f) :
+					 go_table_find_caller(t, vaddr, &f));
+
+	if (!is_found || (!f.is_outermost && !f.sets_sp && f.entry <= vaddr &&
+			  !go_table_frame(t, &f, vaddr, &bytes)))
+		return false;
+	*rule = (struct unwind_rule){.kind = f.is_outermost ? RULE_END :
+					     f.sets_sp	? RULE_LOST : RULE_SP,
+				     .cfa_offset = (int32_t)bytes + 8};
+	return true;
+}
+
 static struct cached_rule compile_anew(const struct rules *r, struct elf_file *file, uint64_t vaddr,
 				      bool is_exact)
 {
 	struct cached_rule k = {.vaddr = vaddr, .is_exact = is_exact};
+
+	if (compile_switch(file, vaddr, is_exact, &k.rule) ||
+	    compile_go(file, vaddr, is_exact, &k.rule))
+		return k;
+
 	Dwarf_Frame *row = cfi_find(file, vaddr);
 	bool is_done = row ? compile_row(r->arch, row, &k.rule) :
 			     compile_code(file, vaddr, is_exact, &k.rule);
@@ -335,6 +373,7 @@ const struct unwind_rule *rules_enter(struct rules *r, const struct unwind_rule 
 	struct unwind_rule *slot;
 
 	r->compiled++;
+	r->has_switch |= rule->kind == RULE_SWITCH;
 	make_room(r);
 	/*
 	 * Addresses outside of modules and in changing code are not entered: rules_forget would not

@@ -57,6 +57,7 @@ enum step {
 	STEP_OUT = -1,
 	STEP_SIGNAL = -2,
 	STEP_SAME = -3, /* the frame was ptmem's: *frame is now the program's */
+	STEP_SWITCH = -4, /* to another stack */
 };
 
 void unwind_prepare(const struct module *m)
@@ -84,12 +85,33 @@ void unwind_free(struct unwind *u)
 	free(u);
 }
 
-/* Applies a rule that is neither SLOW nor END. Returns an enum unwind_end or STEP_OUT. */
+#define SWITCH_DEPTH_MAX ((uint64_t)1 << 30) /* bytes; no goroutine's stack is larger */
+
+/* The stack pointer that the caller of @frame has on its own stack, by RULE_SWITCH. */
+static int read_switch(const struct unwind_rule *rule, const struct stack_view *view,
+		       taddr_t sp, taddr_t *sp_out)
+{
+	uint64_t g, depth, top;
+
+	if (view->is_past ||
+	    frame_read_word(view, sp + 8 * (int64_t)rule->slot[SWITCH_G], &g) != 0 ||
+	    frame_read_word(view, sp + 8 * (int64_t)rule->slot[SWITCH_DEPTH], &depth) != 0 ||
+	    depth > SWITCH_DEPTH_MAX ||
+	    frame_read_word(view, g + 8 * (uint64_t)rule->slot[SWITCH_TOP], &top) != 0)
+		return -EFAULT;
+	*sp_out = top - depth;
+	return 0;
+}
+
+/*
+ * Applies a rule that is neither SLOW nor END. Returns an enum unwind_end, STEP_OUT or STEP_SWITCH.
+ */
 static inline int step_rule(const struct arch *arch, const struct unwind_rule *rule,
 			    const struct stack_view *view, struct frame *frame)
 {
 	uint64_t *reg = frame->regs.reg;
 	taddr_t cfa, base, sp = reg[arch->dwarf_sp];
+	int way = STEP_OUT;
 
 	switch (rule->kind) {
 	case RULE_SP:
@@ -108,11 +130,22 @@ static inline int step_rule(const struct arch *arch, const struct unwind_rule *r
 		if (frame_read_word(view, base + (int64_t)rule->cfa_offset, &cfa) != 0)
 			return UNWIND_NO_MEMORY;
 		break;
+	case RULE_SP_DEREF:
+		if (frame_read_word(view, sp + 8 * (int64_t)rule->slot[SWITCH_DEPTH], &cfa) != 0)
+			return UNWIND_NO_MEMORY;
+		cfa = base = cfa + (uint64_t)(int64_t)rule->cfa_offset;
+		break;
+	case RULE_SWITCH:
+		if (read_switch(rule, view, sp, &cfa) != 0)
+			return UNWIND_NO_MEMORY;
+		cfa = base = cfa + (uint64_t)(int64_t)rule->cfa_offset;
+		way = STEP_SWITCH;
+		break;
 	default:
 		return UNWIND_NO_CFI;
 	}
 	/* While a pad calls the original, the thread's stack pointer is the CFA itself. */
-	if (cfa < sp || (cfa == sp && !frame->is_exact))
+	if (way == STEP_OUT && (cfa < sp || (cfa == sp && !frame->is_exact)))
 		return UNWIND_LOOP;
 	if (frame_read_word(view, cfa - arch->return_size, &reg[arch->dwarf_pc]) != 0)
 		return UNWIND_NO_MEMORY;
@@ -125,7 +158,7 @@ static inline int step_rule(const struct arch *arch, const struct unwind_rule *r
 	}
 	reg[arch->dwarf_sp] = cfa;
 	frame->is_exact = false;
-	return STEP_OUT;
+	return way;
 }
 
 /* Whether @pc is in an ELF file. */
@@ -606,7 +639,7 @@ bool unwind_outermost_sp(struct unwind *u, const struct stack_view *view, taddr_
 	unwind_recheck(u);
 	start_frame(view, &frame);
 	frame.is_exact = true;
-	for (size_t i = 0; i < MAX_FRAMES_TO_OUTERMOST && end < 0; i++)
+	for (size_t i = 0; i < MAX_FRAMES_TO_OUTERMOST && end < 0 && end != STEP_SWITCH; i++)
 		end = unwind_is_end(frame.regs.reg[u->rules.arch->dwarf_pc]) ?
 			      UNWIND_COMPLETE :
 			      step(u, view, &frame);
@@ -673,6 +706,11 @@ void unwind_set_memory(struct unwind *u, struct unwind_rule *memory, uint32_t bi
 	rules_set_memory(&u->rules, memory, bits);
 	u->rules.on_full = on_full;
 	u->rules.on_full_ctx = ctx;
+}
+
+bool unwind_has_switch(const struct unwind *u)
+{
+	return u->rules.has_switch;
 }
 
 const struct unwind_rule *unwind_rule_get(struct unwind *u, taddr_t pc)

@@ -162,7 +162,7 @@ void unwind_recheck(struct unwind *u);
 /* Drops all rules and caches for [start, end), whose code was unmapped or changed. */
 void unwind_forget(struct unwind *u, taddr_t start, taddr_t end);
 
-/* The stack pointer in the outermost frame; false if the walk does not reach it. */
+/* The stack pointer in the outermost frame; false if the walk does not reach it on one stack. */
 bool unwind_outermost_sp(struct unwind *u, const struct stack_view *view, taddr_t *sp_out);
 
 /*
@@ -180,6 +180,12 @@ bool unwind_in_signal(struct unwind *u, const struct stack_view *view, taddr_t o
 const struct unwind_rule_table *unwind_rules(const struct unwind *u);
 void unwind_set_memory(struct unwind *u, struct unwind_rule *memory, uint32_t bits,
 		       void (*on_full)(void *ctx), void *ctx);
+
+/*
+ * Whether stacks of the process continue on other stacks (RULE_SWITCH), so that a copy of one is
+ * not all of it.
+ */
+bool unwind_has_switch(const struct unwind *u);
 
 /* The rule for the exact address @pc, compiled now if it is new; never NULL. */
 const struct unwind_rule *unwind_rule_get(struct unwind *u, taddr_t pc);

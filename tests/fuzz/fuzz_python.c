@@ -47,10 +47,12 @@ static void read_code(struct python *p, const struct language_memory *m, taddr_t
 	struct python_code c;
 
 	/* whatever type is there is taken for that of code objects */
-	if (!language_read_word(m, addr + p->layout.type, &p->code_type) ||
-	    python_code_read(p, m, addr, &c) != 0)
+	if (!language_read_word(m, addr + p->layout.type, &p->code_type))
 		return;
-	CHECK(python_code_stamp(p, m, addr) == c.stamp);
+	p->frames.function.type_value = p->code_type;
+	if (python_code_read(p, m, addr, &c) != 0)
+		return;
+	CHECK(virtual_stamp(&p->frames, m, addr) == c.stamp);
 	for (uint64_t position = 0; position < 64; position++)
 		python_code_line(&p->layout, &c, python_code_offset(p, m, &c, position));
 	python_code_line(&p->layout, &c, python_code_offset(p, m, &c, UINT64_MAX));

@@ -29,7 +29,51 @@
 #include "languages/python.h"
 #include "tracee/os/ptrace.h"
 
+#define FRAMES 20000
+
 /* -- merging -- */
+
+/* A frame of a merged stack. */
+struct merged_frame {
+	bool is_virtual;
+	uint32_t index; /* in the list of its kind */
+};
+
+/* Both innermost first. */
+struct merge_input {
+	const taddr_t *pc;
+	size_t pcs;
+	const struct virtual_frame *frame;
+	size_t frames;
+};
+
+/* Merges both, innermost first. -EILSEQ if they do not fit. */
+static ssize_t virtual_frames_merge(const struct virtual_layout *l, const struct merge_input *in,
+				    struct merged_frame *out, bool *bare_out)
+{
+	static struct virtual_frame list[FRAMES];
+	static struct merged_frame reversed[2 * FRAMES];
+	struct virtual_merge g = {l, list, in->frames, 0, 0, 0, false, false};
+	size_t n = 0, first;
+
+	assert_true(in->frames <= FRAMES && in->pcs <= FRAMES);
+	for (size_t i = 0; i < in->frames; i++)
+		list[i] = in->frame[in->frames - 1 - i];
+	for (size_t i = in->pcs; i-- > 0;) {
+		enum virtual_step step = virtual_merge_step(&g, in->pc[i], &first);
+
+		if (step == VIRTUAL_SHOW_NATIVE)
+			reversed[n++] = (struct merged_frame){false, (uint32_t)i};
+		for (; step == VIRTUAL_SHOW_RUN && first < g.next; first++)
+			if (list[first].identity)
+				reversed[n++] = (struct merged_frame){
+					true, (uint32_t)(in->frames - 1 - first)};
+	}
+	for (size_t i = 0; i < n; i++)
+		out[i] = reversed[n - 1 - i];
+	*bare_out = g.bare > 0;
+	return virtual_merge_is_right(&g) ? (ssize_t)n : -EILSEQ;
+}
 
 static const struct virtual_loop two_loops[] = {
 	{0x1000, 0x2000, VIRTUAL_LOOP},
@@ -177,7 +221,6 @@ static void test_lines(void **state)
 
 /* -- real ones -- */
 
-#define FRAMES 20000
 #define THREADS 64
 #define LABEL_SIZE 64
 
@@ -289,7 +332,7 @@ static char *describe(const struct python *p, const struct language_memory *m,
 		if (!c.is_internal)
 			fprintf(f, "F\t%s\t%s\t%u\n", c.name, c.file,
 				python_code_line(&p->layout, &c, offset));
-		if (python_code_stamp(p, m, frame[i].identity) != c.stamp)
+		if (virtual_stamp(&p->frames, m, frame[i].identity) != c.stamp)
 			fprintf(f, "another stamp\n");
 		python_code_deinit(&c);
 	}

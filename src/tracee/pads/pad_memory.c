@@ -118,6 +118,8 @@ static void lay_out(struct pad_memory *m, const struct pad_memory_options *optio
 	m->layout.rules = at;
 	at += ROUND_UP(sizeof(struct unwind_rule) << options->rule_bits, PAGE_SIZE_MIN);
 	m->written.rule_bits = options->rule_bits;
+	m->layout.virtual = at;
+	at += ROUND_UP(sizeof(struct pad_virtual), PAGE_SIZE_MIN);
 	m->layout.slots = at;
 	m->layout.ring_size = options->ring_size;
 	m->slots.chunk[0] = (struct pad_chunk){.count = options->slot_count};
@@ -336,6 +338,7 @@ void pad_memory_locate(struct pad_memory *m, taddr_t target)
 	m->target = target;
 	m->control->chunk[0].slots = m->slots.chunk[0].target = target + m->layout.slots;
 	m->control->rules = target + m->layout.rules;
+	m->control->virtual = target + m->layout.virtual;
 }
 
 void pad_memory_set_flags(struct pad_memory *m, uint32_t flags)
@@ -375,6 +378,40 @@ void pad_memory_set_sample_shift(struct pad_memory *m, uint32_t shift)
 	__atomic_store_n(&m->control->sample_shift, shift, __ATOMIC_RELAXED);
 }
 
+static struct pad_virtual *virtual_of(const struct pad_memory *m)
+{
+	return (struct pad_virtual *)(void *)(m->base + m->layout.virtual);
+}
+
+/* The flag comes last, and goes first: a pad that sees it reads what is written here. */
+void pad_memory_set_virtual(struct pad_memory *m, const struct pad_virtual_layout *layout)
+{
+	uint32_t flags = m->written.flags & ~(uint32_t)PAD_VIRTUAL;
+
+	pad_memory_set_flags(m, flags);
+	virtual_of(m)->layout = *layout;
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (layout->mode != PAD_VIRTUAL_OFF && !(flags & (PAD_COUNT_ONLY | PAD_VERIFY)))
+		pad_memory_set_flags(m, flags | PAD_VIRTUAL);
+}
+
+void pad_memory_know(struct pad_memory *m, uint64_t identity, uint64_t stamp)
+{
+	struct pad_known *known = virtual_of(m)->known;
+	const uint64_t mask = (1u << PAD_KNOWN_BITS) - 1;
+	uint64_t i = pad_known_hash(identity);
+
+	if (m->known_functions > mask / 2) { /* begins again: each one traps once more */
+		memset(known, 0, sizeof(virtual_of(m)->known));
+		m->known_functions = 0;
+	}
+	for (uint64_t n = 0; n <= mask && known[i].identity && known[i].identity != identity; n++)
+		i = (i + 1) & mask;
+	m->known_functions += !known[i].identity;
+	__atomic_store_n(&known[i].stamp, stamp, __ATOMIC_RELAXED);
+	__atomic_store_n(&known[i].identity, identity, __ATOMIC_RELEASE);
+}
+
 /* Addresses of slots, and how many were ever used. */
 static bool are_chunks_intact(const struct pad_memory *m)
 {
@@ -399,6 +436,7 @@ bool pad_memory_is_intact(const struct pad_memory *m)
 	return c->owner == m->written.owner && c->off == m->written.off &&
 	       c->flags == m->written.flags && c->shared == m->written.shared &&
 	       c->rules == m->target + m->layout.rules &&
+	       c->virtual == m->target + m->layout.virtual &&
 	       c->rule_bits == m->written.rule_bits && c->record_max == m->written.record_max &&
 	       c->gap_ticks == m->written.gap_ticks &&
 	       c->sample_shift == m->written.sample_shift &&

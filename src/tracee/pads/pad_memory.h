@@ -45,7 +45,7 @@ struct pad_place {
 /* Sizes and offsets in the file. */
 struct pad_layout {
 	size_t file_size;
-	size_t directory, slots, deep_caches, rules; /* offsets */
+	size_t directory, slots, deep_caches, rules, virtual; /* offsets */
 	size_t ring_size;    /* of the first thread's */
 };
 
@@ -55,6 +55,7 @@ struct pad_written {
 	uint32_t flags, rule_bits, owner, off, shared;
 	uint32_t sample_shift;
 	uint32_t shift_max;  /* the largest value that this ever had */
+	uint64_t virtual;    /* address in the target */
 };
 
 struct pad_slots {
@@ -74,6 +75,7 @@ struct pad_memory {
 	struct pad_control *control;
 	struct pad_written written;
 	uint64_t sample_seed; /* pad_sampling.h */
+	uint32_t known_functions; /* in the table of struct pad_virtual */
 	struct pad_place *place;  /* 1 << PAD_DIRECTORY_BITS; owned */
 	struct pad_slots slots;
 	struct { bool is_lent; uint32_t slot; } deep[PAD_DEEP_CACHES];
@@ -114,6 +116,11 @@ void pad_memory_set_shared(struct pad_memory *m, bool is_shared);
 /* Sets the mean distance of samples; then the shift of the distances that are drawn from now on. */
 void pad_memory_set_sample_interval(struct pad_memory *m, uint64_t interval);
 void pad_memory_set_sample_shift(struct pad_memory *m, uint32_t shift);
+
+/* Publishes @layout for pads; then they record the frames of an interpreter, or not any more. */
+void pad_memory_set_virtual(struct pad_memory *m, const struct pad_virtual_layout *layout);
+/* Adds the function @identity with @stamp to those that records may refer to. */
+void pad_memory_know(struct pad_memory *m, uint64_t identity, uint64_t stamp);
 
 /*
  * Whether the fields of the control block that pads only read still hold what ptmem wrote. (The

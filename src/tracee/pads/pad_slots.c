@@ -43,7 +43,7 @@ static void lend(struct pad_memory *m, uint32_t deep, uint32_t index)
 
 static void forget_frames(struct pad_slot *slot)
 {
-	slot->frame_count = slot->check_count = 0;
+	slot->frame_count = slot->check_count = slot->listed = 0;
 }
 
 /* Slot @index gets a new thread: its frames are stored in the slot. */
@@ -58,6 +58,7 @@ static void pad_cache_use_own(struct pad_memory *m, uint32_t index)
 	slot->step = cache + offsetof(struct pad_cache, step);
 	slot->max_frames = PAD_SLOT_FRAMES;
 	slot->may_request = 1;
+	slot->virtual_state = 0;
 }
 
 static void use_deep(struct pad_memory *m, uint32_t index, uint32_t deep)

@@ -16,6 +16,7 @@
 #include "tracee/state/space.h"
 #include "tracee/state/target_state.h"
 #include "tracee/state/thread.h"
+#include "unwind/unwind.h"
 
 struct pad_thread *pad_thread(struct thread *th)
 {
@@ -73,6 +74,16 @@ bool pads_take_deleted(struct target *t, struct thread *th, taddr_t block)
 	return is_deleted(s->pads, &ev);
 }
 
+/* If stacks of @s continue on others, its pads write no raw records from now on. */
+static void follow_rules(struct address_space *s)
+{
+	struct pad_memory *m = &s->pads->memory;
+
+	if (s->sink.unwind && unwind_has_switch(s->sink.unwind) &&
+	    !(m->written.flags & PAD_SWITCHES))
+		pad_memory_set_flags(m, m->written.flags | PAD_SWITCHES);
+}
+
 static void deliver(void *ctx, struct heap_event *ev)
 {
 	struct delivery *d = ctx;
@@ -97,6 +108,8 @@ static void deliver(void *ctx, struct heap_event *ev)
 		ev->stack->read_ctx = s;
 	}
 	d->target->sink.event(d->target->sink.ctx, s, ev);
+	if (ev->stack)
+		follow_rules(s);
 }
 
 static uint32_t find_node(void *ctx, const struct heap_event *ev)

@@ -91,12 +91,13 @@ static struct pad_fork_snapshot *take_snapshot(struct pads *p, const struct thre
 	/* copies data that the program can have changed, except for what ptmem relies on */
 	h->control = *m->control;
 	h->control.next_number = h->pads->ring.next_number;
-	h->control.flags = m->written.flags;
+	h->control.flags = m->written.flags & ~(uint32_t)PAD_VIRTUAL;
 	h->control.off = m->written.off;
 	h->control.shared = m->written.shared;
 	h->slot = *pad_memory_slot(m, slot);
 	h->slot.index = slot;
 	h->slot.thread_pointer = th->pads->pointer;
+	h->slot.listed = 0; /* the child's list begins anew */
 	memset(h->slot.count, 0, sizeof(h->slot.count)); /* its counts are in the totals */
 	h->deep = pad_cache_copy(m, slot);
 	h->unfinished = ring_save_unfinished(&p->ring, slot);
@@ -166,6 +167,7 @@ static void take_over(struct target *t, struct thread *th, const struct pad_fork
 	struct pads *p = s->pads = h->pads;
 	pads_set_gap(t, s);
 	pads_follow_losing(t, p);
+	pad_memory_set_virtual(&p->memory, &s->virtual);
 	heap_sampling_start_pads(t, s);
 	pad_owner_add(&t->pads->owner, &p->memory);
 	s->own.shared = h->at;

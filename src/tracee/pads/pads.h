@@ -163,6 +163,15 @@ bool pads_skip_ticks(struct target *t, struct thread *th);
 /* Whether the program has pads that write no stamps: then their rings must be read often. */
 bool pads_lack_stamps(const struct target *t);
 
+/* Interpreters (arch/pad_virtual.h): the pads that @s has or gets record their frames. */
+
+/* @layout is copied. */
+void pads_set_virtual(struct address_space *s, const struct pad_virtual_layout *layout);
+/* ptmem has read the function @identity, which has @stamp: records may refer to it. */
+void pads_know_function(struct address_space *s, uint64_t identity, uint64_t stamp);
+/* The state of the thread with @thread_pointer is at @state; 0: its calls are to trap. */
+void pads_set_thread_state(struct address_space *s, uint64_t thread_pointer, taddr_t state);
+
 /* Pads in a forked child. */
 
 /*

@@ -22,8 +22,10 @@ struct ring_mirror *ring_add_mirror(struct ring *r, uint32_t slot)
 
 static void ring_free_mirrors(struct ring *r)
 {
-	for (size_t i = 0; i < r->mirror_count; i++)
+	for (size_t i = 0; i < r->mirror_count; i++) {
 		free(r->mirror[i].frame);
+		free(r->mirror[i].list);
+	}
 	free(r->mirror);
 }
 
@@ -31,7 +33,7 @@ void ring_reset_slot(struct ring *r, uint32_t slot)
 {
 	struct ring_mirror *m = ring_mirror(r, slot);
 
-	m->count = 0;
+	m->count = m->listed = 0;
 	m->has_node = false;
 	m->is_new_to_sink = false;
 }
@@ -42,6 +44,17 @@ void ring_forget_nodes(struct ring *r)
 		r->mirror[i].has_node = false;
 		r->mirror[i].is_new_to_sink = true;
 	}
+}
+
+/* The list of a record: the first @kept frames are as before, @fresh others are at @frame. */
+static void read_list(struct ring_mirror *m, const uint64_t *frame, uint32_t kept, uint32_t fresh)
+{
+	if (kept + fresh >= m->list_capacity)
+		m->list = xgrow(m->list, &m->list_capacity, kept + fresh + 1u, sizeof(*m->list));
+	for (uint32_t i = 0; i < fresh; i++)
+		m->list[kept + i] = (struct pad_listed_frame){ring_load(&frame[2 * i]),
+							      ring_load(&frame[2 * i + 1])};
+	m->listed = kept + fresh;
 }
 
 void ring_read_stack(struct ring *r, const uint64_t *word, const struct pad_record_block *block,
@@ -56,7 +69,18 @@ void ring_read_stack(struct ring *r, const uint64_t *word, const struct pad_reco
 	for (uint32_t i = 0; i < block->fresh; i++)
 		m->frame[block->kept + i] = ring_load(&pc[i]) - 1;
 	m->count = block->kept + block->fresh;
+	uint32_t list_kept = 0;
+
+	if (block->flags & PAD_HAS_VIRTUAL) {
+		list_kept = block->raw;
+		read_list(m, pc + block->fresh, list_kept, ring_list_size(r, block));
+	} else {
+		m->listed = 0;
+	}
 	m->has_node = false;
+	ev->list = m->list;
+	ev->list_count = (uint32_t)m->listed;
+	ev->list_kept = m->is_new_to_sink ? 0 : list_kept;
 	ev->frame = m->frame;
 	ev->frame_count = (uint32_t)m->count;
 	ev->kept = m->is_new_to_sink ? 0 : block->kept;
@@ -70,6 +94,9 @@ void ring_read_same_stack(struct ring *r, struct heap_event *ev)
 	ev->frame = m->frame;
 	ev->frame_count = (uint32_t)m->count;
 	ev->kept = m->is_new_to_sink ? 0 : ev->frame_count;
+	ev->list = m->list;
+	ev->list_count = (uint32_t)m->listed;
+	ev->list_kept = m->is_new_to_sink ? 0 : ev->list_count;
 	m->is_new_to_sink = false;
 }
 

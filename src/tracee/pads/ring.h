@@ -166,6 +166,8 @@ static inline const uint64_t *ring_word(const struct ring_source *s)
 struct ring_mirror {
 	taddr_t *frame;        /* outermost first */
 	size_t count, capacity;
+	struct pad_listed_frame *list; /* of an interpreter, outermost first */
+	size_t listed, list_capacity;
 	uint32_t node;         /* of the complete stack, if known */
 	bool has_node;
 	bool is_new_to_sink;   /* copied from another ring: its reader has not seen these frames */
@@ -194,7 +196,8 @@ void ring_forget_nodes(struct ring *r);
 static inline bool ring_stack_fits(const struct pad_record_block *block,
 				   const struct ring_mirror *m)
 {
-	return block->kept <= m->count && (uint64_t)block->kept + block->fresh <= PAD_MAX_FRAMES;
+	return block->kept <= m->count && (uint64_t)block->kept + block->fresh <= PAD_MAX_FRAMES &&
+	       (!(block->flags & PAD_HAS_VIRTUAL) || block->raw <= m->listed);
 }
 
 /*
@@ -252,6 +255,15 @@ static inline uint32_t ring_tail_size(const struct ring *r)
 	return r->memory->written.flags & PAD_STACK_POINTER ? PAD_TAIL : 0;
 }
 
+/* The number of frames of a list that follow the pcs of @block; with PAD_HAS_VIRTUAL. */
+static inline uint32_t ring_list_size(const struct ring *r, const struct pad_record_block *block)
+{
+	uint64_t others = sizeof(*block) + 8ull * block->fresh + ring_tail_size(r);
+
+	return block->size < others ? 0 : (uint32_t)((block->size - others) /
+						      sizeof(struct pad_listed_frame));
+}
+
 /* The size of @block according to its parts; 0 if its header has another one. */
 static inline uint32_t ring_block_size(const struct ring *r, const struct pad_record_block *block)
 {
@@ -259,6 +271,8 @@ static inline uint32_t ring_block_size(const struct ring *r, const struct pad_re
 
 	if (block->flags & PAD_HAS_RAW)
 		size += PAD_RAW_REGS * 8 + (uint64_t)block->raw;
+	if (block->flags & PAD_HAS_VIRTUAL)
+		size += ring_list_size(r, block) * sizeof(struct pad_listed_frame);
 	size = ROUND_UP(size, (uint64_t)16) + ring_tail_size(r);
 	return size == block->size ? block->size : 0;
 }

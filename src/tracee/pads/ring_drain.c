@@ -17,7 +17,7 @@ static void read_raw(struct ring *r, const uint64_t *word, const struct pad_reco
 	_Static_assert(PAD_RAW_REGS * sizeof(uint64_t) == sizeof(r->view.regs),
 		       "the recorder writes the unwinder's registers");
 	r->raw = xgrow(r->raw, &r->raw_capacity, block->raw + 1ul, 1);
-	r->view = (struct stack_view){ .data = r->raw, .size = block->raw };
+	r->view = (struct stack_view){ .data = r->raw, .size = block->raw, .is_past = true };
 	memcpy(&r->view.regs, from, sizeof(r->view.regs));
 	memcpy(r->raw, from + PAD_RAW_REGS, block->raw);
 	r->view.start = r->view.regs.reg[r->arch->dwarf_sp];
@@ -66,11 +66,13 @@ static uint32_t sample_shift(const struct pad_record_block *block)
 static const char *find_fault(struct ring *r, const struct pad_record_block *block, uint32_t slot,
 			      uint64_t room)
 {
-	uint32_t has = block->flags & (PAD_HAS_STACK | PAD_HAS_RAW), shift = sample_shift(block);
+	uint32_t shift = sample_shift(block);
+	uint32_t has = block->flags & (PAD_HAS_STACK | PAD_HAS_RAW | PAD_HAS_VIRTUAL);
 
 	if (block->flags != (has | shift << PAD_FLAGS_SHIFT) ||
 	    shift > r->memory->written.shift_max ||
-	    (has == (PAD_HAS_STACK | PAD_HAS_RAW) && !(r->memory->written.flags & PAD_VERIFY)))
+	    (has == (PAD_HAS_STACK | PAD_HAS_RAW) && !(r->memory->written.flags & PAD_VERIFY)) ||
+	    (has & PAD_HAS_VIRTUAL && has != (PAD_HAS_VIRTUAL | PAD_HAS_STACK)))
 		return "a record has impossible flags";
 	if (!ring_block_size(r, block) || block->size > room)
 		return "a record's size is not that of its parts";
@@ -127,6 +129,8 @@ static uint32_t ring_read_record(struct ring *r, const uint64_t *word, uint64_t 
 	/* Not cleared completely: that would take longer than all the rest. */
 	ev->function = mark >> 4 & 15;
 	ev->frame = NULL;
+	ev->list = NULL;
+	ev->list_count = ev->list_kept = 0;
 	ev->stack = NULL;
 	ev->old_addr = ev->size = ev->align = ev->sp = 0;
 	ev->is_inner = false;
@@ -203,15 +207,19 @@ static inline bool is_quick_block(const struct ring *r, const struct pad_record_
 				  const struct ring_mirror *m, const struct ring_reader *reader)
 {
 	return block->result && !block->align &&
-	       (block->flags == PAD_HAS_STACK ? ring_stack_fits(block, m) :
+	       ((block->flags & ~PAD_HAS_VIRTUAL) == PAD_HAS_STACK ? ring_stack_fits(block, m) :
 						reader->is_counting && block->flags == 0) &&
 	       ring_block_size(r, block);
 }
 
 /* Whether the stack of @block is that of its thread's last record. */
-static inline bool is_same(const struct pad_record_block *block, const struct ring_mirror *m)
+static inline bool is_same(const struct ring *r, const struct pad_record_block *block,
+			   const struct ring_mirror *m)
 {
-	return block->fresh == 0 && block->kept == m->count;
+	uint64_t listed = block->flags & PAD_HAS_VIRTUAL ? block->raw : 0;
+
+	return block->fresh == 0 && block->kept == m->count && listed == m->listed &&
+	       !(block->flags & PAD_HAS_VIRTUAL && ring_list_size(r, block));
 }
 
 /*
@@ -258,7 +266,7 @@ static uint32_t read_quick(struct turn *t, const uint64_t *word, uint64_t mark, 
 		e->addr = block->result;
 		e->size = block->bytes;
 		if (!reader->is_counting)
-			e->node = m->has_node && is_same(block, m) ?
+			e->node = m->has_node && is_same(r, block, m) ?
 					  m->node :
 					  find_node(r, reader, word, e->slot, block);
 		return block->size;

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "arch/arch.h"
+#include "arch/pad_virtual.h"
 #include "base/heap_calls.h"
 #include "base/types.h"
 
@@ -38,6 +39,7 @@ struct stack_view {
 	bool is_stopped;  /* regs.pc is the thread's pc, not a return address */
 	pid_t stopped;    /* the thread, if ptrace has stopped it at this stack; else 0 */
 	bool is_copy;     /* memory beyond data is not available, although the stack may continue */
+	bool is_past;     /* the thread has gone on: what it had on other stacks is gone */
 	taddr_t start;
 	const uint8_t *data;
 	size_t size;
@@ -71,6 +73,9 @@ struct heap_event {
 	 */
 	const taddr_t *frame;
 	uint32_t frame_count, kept, path;
+	/* with frame: the interpreter's list of functions that run in this thread, likewise */
+	const struct pad_listed_frame *list;
+	uint32_t list_count, list_kept;
 };
 
 #endif

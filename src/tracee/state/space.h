@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "arch/arch.h"
+#include "arch/pad_virtual.h"
 #include "base/alloc.h"
 #include "base/types.h"
 #include "tracee/os/maps.h"
@@ -182,6 +183,7 @@ struct address_space {
 	struct space_heap heap;
 	struct promotion promotion;
 	struct pads *pads;     /* pads; NULL = none yet */
+	struct pad_virtual_layout virtual; /* for its pads: pads_set_virtual */
 	struct space_recovery recovery;
 	struct space_sink sink;
 };

@@ -20,11 +20,14 @@ struct start_options {
 	 * actions for SIGXFSZ and SIGPIPE, which the caller ignores; NULL = the same as ptmem's
 	 */
 	const struct sigaction *file_signal, *pipe_signal;
+	const char *variable, *value; /* in their environment, unless it is set; NULL = none */
 };
 
 /* How functions are watched. */
 struct probe_options {
 	bool none;            /* watch no functions (only processes) */
+	/* a program in Go may have no function to watch: it is wanted for its own heap */
+	bool none_in_go;
 	bool no_promotion;    /* --probes=break */
 	bool promote_at_once; /* --probes=jump */
 	bool verify;          /* pads send every stack both incrementally and raw */

@@ -1,0 +1,94 @@
+/*
+ * Interpreters' frames for pads: where a thread has the list of its functions, as data that ptmem
+ * publishes in the memory that pads share with it, and which functions ptmem has read. See
+ * src/languages/virtual_frames.h for what the list is.
+ *
+ * A record's stack is that of native code. If control.virtual leads to a struct pad_virtual, and
+ * flags have PAD_VIRTUAL, the recorder also walks the thread's list, compares it with that of the
+ * thread's last record, and records the number of outer frames that are the same, and the others
+ * (PAD_HAS_VIRTUAL; without it the list is empty). What cannot be recorded so traps
+ * (PAD_REASON_VIRTUAL): ptmem makes that event itself, at the stop.
+ *
+ * A function is identified by an address, which may be used again for another one. So a stamp
+ * belongs to it, made from what the function's object has and refers to. `known` has those that
+ * ptmem has read; any other one traps, while the thread's frame keeps the object alive. So a name
+ * is read once, and never too late.
+ */
+#ifndef PTMEM_ARCH_PAD_VIRTUAL_H
+#define PTMEM_ARCH_PAD_VIRTUAL_H
+
+#include <stdint.h>
+
+#define PAD_VIRTUAL_FRAMES 4096u /* a longer list traps */
+#define PAD_VIRTUAL_RANGES 24u
+#define PAD_KNOWN_BITS 16u
+
+enum pad_virtual_mode {
+	PAD_VIRTUAL_OFF,
+	PAD_VIRTUAL_WAITING, /* only `range` is known: a stack that passes it traps */
+	PAD_VIRTUAL_ON,
+};
+
+enum pad_virtual_state {
+	PAD_STATE_NONE,
+	PAD_STATE_GLOBAL, /* the word at place, if it is slot.virtual_state: that thread has the lock */
+	PAD_STATE_TLS,    /* the word at place from the thread pointer; 0 = none */
+};
+
+enum pad_virtual_entry {
+	PAD_ENTRY_EACH, /* each frame is the outermost of a run of the loop */
+	PAD_ENTRY_FLAG, /* if the byte is not 0 */
+	PAD_ENTRY_SHIM, /* if it is at least entry_min: a frame without function */
+};
+
+/* Offsets are from the state, a frame, a function's object, and a text that it refers to. */
+struct pad_virtual_layout {
+	uint32_t mode, state_kind;
+	int64_t place;
+	uint64_t owner; /* in the state: the thread pointer */
+	uint64_t heads, head[2], next, identity, identity_mask, position, position_size;
+	uint64_t entry_kind, entry, entry_min;
+	/* of a function: its type's address; names are texts, with their hash */
+	uint64_t type, type_value, name, file, line, table, hash;
+	uint64_t ranges;
+	struct { uint64_t start, end; } range[PAD_VIRTUAL_RANGES]; /* of return addresses */
+};
+
+struct pad_known {
+	uint64_t identity, stamp; /* 0 = empty */
+};
+
+struct pad_virtual {
+	struct pad_virtual_layout layout;
+	struct pad_known known[1u << PAD_KNOWN_BITS]; /* open addressing */
+};
+
+/* A frame in a record, outermost first. */
+#define PAD_VIRTUAL_ENTRY 1u
+struct pad_listed_frame {
+	uint64_t word; /* identity | PAD_VIRTUAL_ENTRY; identity 0: a shim */
+	uint64_t position;
+};
+
+/* A frame of the thread's last list, and during a walk. */
+struct pad_virtual_frame {
+	uint64_t word, position, stamp, at; /* stamp 0: it has no function; at: its address */
+};
+
+static inline uint64_t pad_known_hash(uint64_t identity)
+{
+	return identity * 0x9e3779b97f4a7c15ull >> (64 - PAD_KNOWN_BITS);
+}
+
+/* The stamp of a function: what its object has at those offsets. Never 0. */
+struct pad_stamp {
+	uint64_t name_hash, file, file_hash, line, table;
+};
+
+static inline uint64_t pad_stamp_of(const struct pad_stamp *s)
+{
+	return ((((s->name_hash * 5 + s->file) * 5 + s->file_hash) * 5 + s->line) * 5 + s->table) |
+	       1;
+}
+
+#endif

@@ -1,0 +1,239 @@
+/*
+ * The recorder's part for interpreters: walks the list of functions that an interpreter runs in
+ * this thread, and compares it with that of the thread's last record. See arch/pad_virtual.h.
+ *
+ * The list is the thread's own, and the thread is here: nothing of it changes meanwhile. What says
+ * where it is, is a variable that another thread may change, or that is not what ptmem took it for:
+ * so it is followed only where it is the state that ptmem has found for this thread.
+ */
+#include "arch/recorder/recorder_walk.h"
+
+INLINE uint64_t load(uint64_t at)
+{
+	return READ(*(const any_word *)at);
+}
+
+INLINE int is_in_loop(const struct pad_virtual_layout *l, uint64_t pc)
+{
+	for (uint64_t i = 0; i < l->ranges; i++)
+		if (pc - l->range[i].start < l->range[i].end - l->range[i].start)
+			return 1;
+	return 0;
+}
+
+/* Whether the stack of @kept frames of the last record, and @fresh others, passes the loop. */
+static KEEPS __attribute__((noinline)) int passes_loop(const struct pad_virtual_layout *l,
+						       const struct pad_slot *slot, uint64_t stack)
+{
+	uint32_t kept = (uint32_t)stack, fresh = (uint32_t)(stack >> 32);
+
+	for (uint32_t i = 0; i < fresh; i++)
+		if (is_in_loop(l, steps_of(slot)[i].pc))
+			return 1;
+	/* while ptmem waits for the interpreter, no stack with the loop is recorded */
+	if (READ(l->mode) != PAD_VIRTUAL_ON)
+		return 0;
+	for (uint32_t i = 0; i < kept; i++)
+		if (is_in_loop(l, checks_of(slot)[frames_of(slot)[i].check].value))
+			return 1;
+	return 0;
+}
+
+/* The interpreter's state of this thread; 0: it has none now, or ptmem must find it. */
+INLINE uint64_t find_state(const struct pad_virtual_layout *l, const struct pad_slot *slot)
+{
+	uint64_t tp = cpu_thread_pointer(), state;
+
+	if (READ(l->mode) != PAD_VIRTUAL_ON || !slot->virtual_state)
+		return 0;
+	if (l->state_kind == PAD_STATE_TLS)
+		return load(tp + (uint64_t)l->place) == slot->virtual_state ? slot->virtual_state : 0;
+	state = load((uint64_t)l->place);
+	return state == slot->virtual_state && load(state + l->owner) == tp ? state : 0;
+}
+
+INLINE uint64_t stamp_of(const struct pad_virtual_layout *l, uint64_t identity)
+{
+	struct pad_stamp stamp;
+
+	stamp.name_hash = load(load(identity + l->name) + l->hash);
+	stamp.file = load(identity + l->file);
+	stamp.file_hash = load(stamp.file + l->hash);
+	stamp.line = load(identity + l->line);
+	stamp.table = load(identity + l->table);
+	return pad_stamp_of(&stamp);
+}
+
+INLINE uint64_t word_of(const struct pad_virtual_layout *l, uint64_t at)
+{
+	uint64_t identity = load(at + l->identity) & l->identity_mask;
+	uint8_t byte;
+
+	if (l->entry_kind == PAD_ENTRY_EACH)
+		return identity | PAD_VIRTUAL_ENTRY;
+	byte = *(const volatile uint8_t *)(at + l->entry);
+	if (l->entry_kind == PAD_ENTRY_FLAG)
+		return identity | (byte ? PAD_VIRTUAL_ENTRY : 0);
+	return byte >= l->entry_min ? PAD_VIRTUAL_ENTRY : identity;
+}
+
+INLINE uint64_t position_of(const struct pad_virtual_layout *l, uint64_t at)
+{
+	if (likely(l->position_size == 8))
+		return load(at + l->position);
+	return (uint64_t)(int64_t)*(const volatile int32_t *)(at + l->position);
+}
+
+INLINE uint64_t identity_of(const struct pad_virtual_frame *f)
+{
+	return f->word & ~(uint64_t)PAD_VIRTUAL_ENTRY;
+}
+
+/* Whether the frame at @at is @f, of the last list. */
+INLINE int is_same_frame(const struct pad_virtual_layout *l, uint64_t at,
+			 const struct pad_virtual_frame *f)
+{
+	return f->at == at && f->word == word_of(l, at) && f->position == position_of(l, at) &&
+	       (!identity_of(f) || f->stamp == stamp_of(l, identity_of(f)));
+}
+
+/* Reads the frame at @at. 0: its function is of no usual type, so ptmem must do so. */
+INLINE int read_frame(const struct pad_virtual_layout *l, uint64_t at,
+		      struct pad_virtual_frame *out)
+{
+	uint64_t identity;
+
+	out->at = at;
+	out->word = word_of(l, at);
+	out->position = position_of(l, at);
+	out->stamp = 0;
+	identity = identity_of(out);
+	if (!identity)
+		return 1;
+	if (unlikely(load(identity + l->type) != l->type_value))
+		return 0;
+	out->stamp = stamp_of(l, identity);
+	return 1;
+}
+
+/*
+ * A walk, innermost first: frames are read to slot.walk up to the outermost one that differs from
+ * the last list; those outside of it, from number `same` on, are in that list, where frame number n
+ * is list[top - n].
+ */
+struct list_walk {
+	int64_t count, same, top; /* top < 0: no frame of the list was met */
+};
+
+#define FIND_FRAMES 16u /* of the list's innermost: where one is looked for */
+
+INLINE int64_t find_in_list(const struct pad_slot *slot, uint64_t at)
+{
+	uint32_t listed = slot->listed;
+
+	for (uint32_t i = 1; i <= FIND_FRAMES && i <= listed; i++)
+		if (slot->list[listed - i].at == at)
+			return listed - i;
+	return -1;
+}
+
+/* Frames that are the same follow others that are not: all these are in slot.walk. */
+INLINE void copy_same(struct pad_slot *slot, const struct list_walk *w)
+{
+	for (int64_t n = w->same; n < w->count; n++)
+		slot->walk[n] = slot->list[w->top - n];
+}
+
+/* 0: ptmem must read the list. */
+INLINE int walk_frames(const struct pad_virtual_layout *l, struct pad_slot *slot, uint64_t state,
+		       struct list_walk *w)
+{
+	uint64_t at = state;
+
+	w->count = w->same = 0;
+	w->top = -1;
+	for (uint64_t i = 0; i < l->heads && at; i++)
+		at = load(at + l->head[i]);
+	for (; at; at = load(at + l->next)) {
+		if (unlikely(w->count == PAD_VIRTUAL_FRAMES))
+			return 0;
+		if (w->top < 0) {
+			w->top = find_in_list(slot, at);
+			if (w->top >= 0)
+				w->top += w->count;
+		}
+		if (likely(w->top >= w->count &&
+			   is_same_frame(l, at, &slot->list[w->top - w->count]))) {
+			w->count++;
+			continue;
+		}
+		copy_same(slot, w);
+		if (unlikely(!read_frame(l, at, &slot->walk[w->count])))
+			return 0;
+		w->same = ++w->count;
+	}
+	if (w->top + 1 != w->count && w->same != w->count) {
+		/* the list has more frames outside: those are not the same ones */
+		copy_same(slot, w);
+		w->same = w->count;
+	}
+	return 1;
+}
+
+INLINE int is_known(const struct pad_virtual *v, uint64_t identity, uint64_t stamp)
+{
+	const uint64_t mask = (1u << PAD_KNOWN_BITS) - 1;
+	uint64_t i = pad_known_hash(identity);
+
+	for (uint64_t n = 0; n <= mask; n++, i = (i + 1) & mask) {
+		if (READ(v->known[i].identity) == identity)
+			return READ(v->known[i].stamp) == stamp;
+		if (!READ(v->known[i].identity))
+			return 0;
+	}
+	return 0;
+}
+
+/* What the record of @w is. */
+INLINE int judge(const struct pad_virtual *v, struct pad_slot *slot, const struct list_walk *w)
+{
+	slot->walked = (uint32_t)w->count;
+	slot->list_kept = (uint32_t)(w->count - w->same);
+	if (w->same == 0 && slot->walked == slot->listed)
+		return LIST_SAME;
+	for (int64_t n = 0; n < w->same; n++) {
+		const struct pad_virtual_frame *f = &slot->walk[n];
+		int64_t i = w->top - n;
+		if (i >= 0 && i < slot->listed && slot->list[i].word == f->word &&
+		    slot->list[i].stamp == f->stamp)
+			continue;
+		if (identity_of(f) && unlikely(!is_known(v, identity_of(f), f->stamp)))
+			return LIST_TRAP;
+	}
+	return LIST_OTHER;
+}
+
+API int pad_walk_list(const struct pad_control *c, struct pad_slot *slot, uint64_t stack)
+{
+	const struct pad_virtual *v = (const struct pad_virtual *)c->virtual;
+	uint64_t state = find_state(&v->layout, slot);
+	struct list_walk w;
+
+	if (unlikely(!state)) {
+		if (passes_loop(&v->layout, slot, stack))
+			return LIST_TRAP;
+		slot->walked = slot->list_kept = 0;
+		return slot->listed ? LIST_OTHER : LIST_SAME;
+	}
+	return likely(walk_frames(&v->layout, slot, state, &w)) ? judge(v, slot, &w) : LIST_TRAP;
+}
+
+/* The list that was walked is recorded. */
+API void pad_remember_list(struct pad_slot *slot)
+{
+	uint32_t n = slot->walked;
+
+	for (uint32_t i = slot->list_kept; i < n; i++)
+		slot->list[i] = slot->walk[n - 1 - i];
+	slot->listed = n;
+}

@@ -1,0 +1,793 @@
+/*
+ * Interpreters in a process, what is known of their functions and threads, and merged stacks. See
+ * virtual_stacks.h.
+ */
+#include "session/virtual_stacks.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/amount.h"
+#include "base/cleanup.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/proc.h"
+#include "base/text.h"
+#include "languages/python.h"
+#include "session/session.h"
+#include "session/summary.h"
+#include "tracee/os/ptrace.h"
+#include "tracee/pads/pads.h"
+#include "tracee/state/space.h"
+
+#define FRAMES_MAX 16384u
+#define POSITIONS_MAX (1u << 20) /* names are looked up again after so many */
+#define TRIES_MAX (1u << 12)     /* stops at which an interpreter was looked for in vain */
+
+/* A function that the interpreter was seen to run. */
+struct known_function {
+	uint64_t identity;
+	uint32_t serial; /* changes when another function has taken its place */
+	struct python_code code;
+};
+
+struct known_position {
+	uint32_t serial;
+	uint64_t position;
+	uint64_t key; /* of its name; 0: not to be shown */
+};
+
+/* The frame in the heap's call tree of a function at a position: most are among the last ones. */
+#define RECENT_FRAMES 4096u
+
+struct recent_frame {
+	uint64_t identity, position;
+	uint32_t generation; /* changes when a function has taken the place of another */
+	uint32_t frame;      /* 0: not to be shown */
+};
+
+/* A function of a merged list. */
+struct list_node {
+	uint32_t base; /* of the outermost of a run: the node before it */
+	uint32_t node; /* after it */
+};
+
+/* The merged stack of a slot's last record; arrays are outermost first. */
+struct mixed_path {
+	uint32_t *node, *next; /* after each native frame: the node, and the next frame of the list */
+	size_t count, capacity;
+	VEC(struct virtual_frame) frames;
+	struct list_node *list;
+	size_t listed, list_capacity; /* those of the last merge */
+	bool was_mixed;
+	uint32_t result;
+};
+
+/* Pages of the program's memory, as they are at a stop. */
+#define CACHE_PAGES 64u
+
+struct page_cache {
+	taddr_t page[CACHE_PAGES]; /* 0 = none */
+	uint8_t data[CACHE_PAGES][PAGE_SIZE_MIN];
+};
+
+struct code_range {
+	taddr_t start, end;
+};
+
+struct virtual_stacks {
+	struct address_space *space;
+	uint32_t module;              /* the object with the interpreter */
+	char *path;
+	struct virtual_layout loops;  /* loops only, known from the file */
+	VEC(struct code_range) hidden; /* objects of which nothing is shown */
+	struct python python;
+	bool is_found, is_given_up, is_published;
+	uint32_t tries, next_try;
+	char *problem;                /* why it was not found; NULL = nothing to say */
+	HASH(struct known_function) functions;
+	HASH(struct known_position) positions;
+	uint32_t last_serial;
+	struct recent_frame *recent;  /* RECENT_FRAMES */
+	HASH(struct python_states) threads;
+	VEC(struct mixed_path) paths; /* by slot */
+	struct mixed_path scratch;
+	VEC(taddr_t) pcs;
+	struct page_cache *cache;
+	struct virtual_frame *list;   /* FRAMES_MAX; NULL = not needed yet */
+	uint64_t unmerged, merged;
+};
+
+/* -- memory -- */
+
+static const uint8_t *cached_page(struct virtual_stacks *v, taddr_t page)
+{
+	size_t i = hash_u64(page) % CACHE_PAGES;
+
+	if (v->cache->page[i] != page) {
+		v->cache->page[i] = 0;
+		if (space_read(v->space, page, v->cache->data[i], PAGE_SIZE_MIN) != 0)
+			return NULL;
+		v->cache->page[i] = page;
+	}
+	return v->cache->data[i];
+}
+
+static bool read_memory(void *ctx, taddr_t addr, void *buf, size_t size)
+{
+	struct virtual_stacks *v = ctx;
+	taddr_t page = ROUND_DOWN(addr, (taddr_t)PAGE_SIZE_MIN);
+	const uint8_t *data = size <= PAGE_SIZE_MIN - (addr - page) ? cached_page(v, page) : NULL;
+
+	if (!data)
+		return space_read(v->space, addr, buf, size) == 0;
+	memcpy(buf, data + (addr - page), size);
+	return true;
+}
+
+static struct language_memory memory_of(struct virtual_stacks *v)
+{
+	return (struct language_memory){read_memory, v};
+}
+
+/* The program ran since the last stop. */
+static void forget_memory(struct virtual_stacks *v)
+{
+	if (!v->cache)
+		v->cache = xcalloc(1, sizeof(*v->cache));
+	memset(v->cache->page, 0, sizeof(v->cache->page));
+}
+
+/* -- publishing -- */
+
+static void fill_ranges(const struct virtual_layout *from, struct pad_virtual_layout *out)
+{
+	for (size_t i = 0; i < from->loops.count; i++) {
+		const struct virtual_loop *loop = &from->loops.data[i];
+
+		if (out->ranges < PAD_VIRTUAL_RANGES)
+			out->range[out->ranges++].start = loop->start + 1;
+		out->range[out->ranges - 1].end = loop->end + 1;
+	}
+}
+
+/* Tells pads what they need; before the interpreter is found, only where its loop is. */
+static void publish(struct virtual_stacks *v)
+{
+	static const uint32_t states[] = {
+		[VIRTUAL_STATE_UNKNOWN] = PAD_STATE_NONE,
+		[VIRTUAL_STATE_GLOBAL] = PAD_STATE_GLOBAL,
+		[VIRTUAL_STATE_TLS] = PAD_STATE_TLS,
+	};
+	static const uint32_t entries[] = {
+		[VIRTUAL_ENTRY_EACH] = PAD_ENTRY_EACH,
+		[VIRTUAL_ENTRY_FLAG] = PAD_ENTRY_FLAG,
+		[VIRTUAL_ENTRY_SHIM] = PAD_ENTRY_SHIM,
+	};
+	const struct virtual_layout *l = &v->python.frames;
+	bool is_on = v->is_found && l->thread.kind != VIRTUAL_STATE_UNKNOWN;
+	struct pad_virtual_layout out = {.mode = is_on ? PAD_VIRTUAL_ON : PAD_VIRTUAL_WAITING};
+
+	if (v->is_given_up)
+		out.mode = PAD_VIRTUAL_OFF;
+	fill_ranges(v->is_found ? l : &v->loops, &out);
+	if (is_on) {
+		out.state_kind = states[l->thread.kind];
+		out.place = l->thread.place;
+		out.owner = l->thread.owner;
+		out.heads = l->heads;
+		out.head[0] = l->head[0];
+		out.head[1] = l->head[1];
+		out.next = l->next;
+		out.identity = l->identity;
+		out.identity_mask = l->identity_mask;
+		out.position = l->position;
+		out.position_size = l->position_size;
+		out.entry_kind = entries[l->entry_kind];
+		out.entry = l->entry;
+		out.entry_min = l->entry_min;
+		out.type = l->function.type;
+		out.type_value = l->function.type_value;
+		out.name = l->function.name;
+		out.file = l->function.file;
+		out.line = l->function.line;
+		out.table = l->function.table;
+		out.hash = l->function.hash;
+	}
+	pads_set_virtual(v->space, &out);
+	v->is_published = is_on || v->is_given_up;
+}
+
+/* -- finding -- */
+
+static void take_problem(struct virtual_stacks *v, struct pythons *from)
+{
+	free(v->problem);
+	v->problem = from->problem;
+	from->problem = NULL;
+}
+
+static void take_python(struct virtual_stacks *v, struct pythons *from)
+{
+	for (size_t i = 0; i < from->list.count; i++) {
+		struct python *p = &from->list.data[i];
+
+		if (!p->has_loop || strcmp(p->path, v->path) != 0)
+			continue;
+		v->python = *p;
+		*p = (struct python){0};
+		v->is_found = true;
+		return;
+	}
+}
+
+/* At a stop whose stack passes the loop. */
+static void find_interpreter(struct virtual_stacks *v)
+{
+	struct maps maps;
+	struct pythons found;
+
+	if (v->tries++ < v->next_try)
+		return;
+	v->next_try = 2 * v->tries;
+	if (maps_read(v->space->processes.reader, &maps) != 0)
+		return;
+	struct root_dir *root = root_dir_of(v->space->processes.reader, NULL);
+	const struct python_process in = {v->space->processes.reader, root, &maps, memory_of(v)};
+
+	python_find(&in, &found);
+	take_python(v, &found);
+	take_problem(v, &found);
+	pythons_deinit(&found);
+	root_dir_release(root);
+	maps_deinit(&maps);
+	if (v->is_found) {
+		log_verbose("%s: Python %u.%u, whose functions are shown, after %u tries", v->path,
+			    v->python.layout.version >> 8, v->python.layout.version & 0xff,
+			    v->tries);
+	} else if (v->tries >= TRIES_MAX) {
+		v->is_given_up = true;
+	}
+	publish(v);
+}
+
+static bool passes_loop(const struct virtual_stacks *v, const struct native_stack *stack)
+{
+	for (size_t i = 0; i < stack->count; i++)
+		if (virtual_loop_find(&v->loops, stack->pc[i]) != VIRTUAL_NO_LOOP)
+			return true;
+	return false;
+}
+
+/* -- functions -- */
+
+static struct known_function *find_function(struct virtual_stacks *v, uint64_t identity)
+{
+	return hash_find(&v->functions, hash_u64(identity), e, e->identity == identity);
+}
+
+/* Reads the function @identity, which runs in a thread that is stopped, unless it is known. */
+static void learn_function(struct virtual_stacks *v, uint64_t identity)
+{
+	const struct language_memory m = memory_of(v);
+	uint64_t stamp = virtual_stamp(&v->python.frames, &m, identity);
+	struct known_function *f = find_function(v, identity);
+
+	if (!f) {
+		f = hash_add(&v->functions, hash_u64(identity));
+		*f = (struct known_function){.identity = identity};
+	} else if (stamp && f->code.stamp == stamp) {
+		pads_know_function(v->space, identity, stamp);
+		return;
+	}
+	python_code_deinit(&f->code);
+	f->serial = ++v->last_serial;
+	if (python_code_read(&v->python, &m, identity, &f->code) != 0)
+		f->code = (struct python_code){0};
+	else
+		pads_know_function(v->space, identity, f->code.stamp);
+}
+
+static uint64_t name_of(struct virtual_stacks *v, struct session *s, struct known_function *f,
+			uint64_t position)
+{
+	const struct language_memory m = memory_of(v);
+	struct symbol_frame sf = {.name = f->code.name};
+	const struct symbol sym = {.frame = &sf, .count = 1};
+	_cleanup_free_ char *dir = NULL;
+
+	if (!f->code.name) {
+		sf.name = "[Python]";
+		return symbols_name(s->run->symbols, &sym);
+	}
+	if (f->code.is_internal)
+		return 0;
+	const char *slash = strrchr(f->code.file, '/');
+
+	forget_memory(v); /* which the place of a copied instruction is in */
+
+	sf.line = python_code_line(&v->python.layout, &f->code,
+				   python_code_offset(&v->python, &m, &f->code, position));
+	if (!sf.line)
+		sf.line = f->code.first_line;
+	sf.file = f->code.file;
+	if (slash && slash[1]) {
+		dir = xstrndup(f->code.file, (size_t)(slash - f->code.file));
+		sf.file = slash + 1;
+		sf.dir = dir;
+	}
+	return symbols_name(s->run->symbols, &sym);
+}
+
+/* The key of the name of @frame; 0: it is not to be shown. */
+static uint64_t key_of(struct virtual_stacks *v, struct session *s,
+		       const struct virtual_frame *frame)
+{
+	static const struct symbol_frame unknown = {.name = "[Python]"};
+	struct known_function *f = find_function(v, frame->identity);
+
+	if (!f) /* a record that no pad wrote */
+		return symbols_name(s->run->symbols,
+				    &(struct symbol){.frame = (void *)&unknown, .count = 1});
+	uint64_t hash = hash_u64(frame->position ^ hash_u64(f->serial));
+	struct known_position *known =
+		hash_find(&v->positions, hash,
+			  e, e->serial == f->serial && e->position == frame->position);
+
+	if (known)
+		return known->key;
+	uint64_t key = name_of(v, s, f, frame->position);
+
+	if (v->positions.index.count >= POSITIONS_MAX) {
+		hash_deinit(&v->positions);
+		memset(&v->positions, 0, sizeof(v->positions));
+	}
+	*hash_add(&v->positions, hash) =
+		(struct known_position){f->serial, frame->position, key};
+	return key;
+}
+
+static uint32_t function_frame(struct session *s, struct profile *p, uint64_t key)
+{
+	struct calltree *tree = profile_calltree(p);
+	uint32_t frame = calltree_find_frame(tree, key);
+
+	if (frame)
+		return frame;
+	if (s->events.writer) {
+		const struct symbol_frame *f = symbols_named(s->run->symbols, key)->frame;
+
+		events_writer_name(s->events.writer,
+				   &(struct events_name){.pc = key, .name = f->name, .file = f->file,
+							 .dir = f->dir, .line = f->line});
+	}
+	return calltree_get_frame(tree, key, 0);
+}
+
+/* -- merging -- */
+
+/* A stack to be merged: native frames outermost first, the first @kept as in the path. */
+struct merge_job {
+	struct session *session;
+	struct profile *profile;
+	struct mixed_path *path; /* path->frames are set, the first frames_kept as before */
+	const taddr_t *pc;
+	size_t count, kept, frames_kept;
+};
+
+static bool is_hidden(const struct virtual_stacks *v, enum python_mode mode, taddr_t pc)
+{
+	if (mode != PYTHON_AUTO)
+		return mode == PYTHON_ONLY;
+	for (size_t i = 0; i < v->hidden.count; i++)
+		if (pc >= v->hidden.data[i].start && pc < v->hidden.data[i].end)
+			return true;
+	return false;
+}
+
+/* The frame of a function in the call tree; 0: it is not to be shown. */
+static uint32_t find_frame(const struct merge_job *j, const struct virtual_frame *f)
+{
+	struct virtual_stacks *v = j->session->stacks.virtual;
+	size_t slot = hash_u64(f->identity ^ f->position << 1) % RECENT_FRAMES;
+	struct recent_frame *recent = &v->recent[slot];
+	bool is_heap = j->profile == j->session->heap.profile;
+
+	if (!f->identity)
+		return 0;
+	if (is_heap && recent->identity == f->identity && recent->position == f->position &&
+	    recent->generation == v->last_serial)
+		return recent->frame;
+	uint64_t key = key_of(v, j->session, f);
+	uint32_t frame = key ? function_frame(j->session, j->profile, key) : 0;
+
+	if (is_heap)
+		*recent = (struct recent_frame){f->identity, f->position, v->last_serial, frame};
+	return frame;
+}
+
+/* Where the functions from @first on have the nodes that they had: behind those. */
+static size_t skip_known(const struct merge_job *j, size_t first, size_t end, uint32_t *node)
+{
+	const struct mixed_path *path = j->path;
+	size_t known = MIN(MIN(end, j->frames_kept), path->listed);
+
+	if (first >= known || path->list[first].base != *node)
+		return first;
+	*node = path->list[known - 1].node;
+	return known;
+}
+
+static uint32_t add_functions(const struct merge_job *j, uint32_t node, size_t first, size_t end)
+{
+	struct calltree *tree = profile_calltree(j->profile);
+	struct mixed_path *path = j->path;
+	uint32_t base = node;
+
+	path->list = xgrow(path->list, &path->list_capacity, end + 1, sizeof(*path->list));
+	for (size_t i = skip_known(j, first, end, &node); i < end; i++) {
+		uint32_t frame = find_frame(j, &path->frames.data[i]);
+
+		node = frame ? calltree_get_child(tree, node, frame) : node;
+		path->list[i] = (struct list_node){base, node};
+	}
+	return node;
+}
+
+static uint32_t add_native(const struct merge_job *j, uint32_t node, taddr_t pc)
+{
+	return calltree_get_child(profile_calltree(j->profile), node,
+				  session_frame(j->session, j->profile, pc));
+}
+
+static uint32_t native_node(const struct merge_job *j)
+{
+	uint32_t node = 0;
+
+	for (size_t i = 0; i < j->count; i++)
+		node = add_native(j, node, j->pc[i]);
+	return node;
+}
+
+#define PSEUDO_NOT_MERGED "[native frames unknown]"
+
+/* The list alone: the stacks do not fit. */
+static uint32_t list_node(const struct merge_job *j)
+{
+	struct calltree *tree = profile_calltree(j->profile);
+	uint32_t node = calltree_get_child(
+		tree, 0,
+		pseudo_frame_get(j->session->run->symbols, tree, PSEUDO_NOT_MERGED, NULL));
+
+	j->session->stacks.virtual->unmerged++;
+	j->path->listed = 0;
+	node = add_functions(j, node, 0, j->path->frames.count);
+	return node;
+}
+
+/* How many native frames of the path are merged as they were; the list may have changed inside. */
+static size_t count_kept(const struct merge_job *j, bool is_mixed)
+{
+	const struct mixed_path *path = j->path;
+	size_t kept = is_mixed == path->was_mixed ? MIN(j->kept, path->count) : 0;
+	size_t same = j->frames_kept;
+	bool grows = same < path->frames.count && !path->frames.data[same].is_entry;
+
+	/* UINT32_MAX: a loop without a run, which it may have now */
+	while (kept && (path->next[kept - 1] > same || (grows && path->next[kept - 1] == same)))
+		kept--;
+	return kept;
+}
+
+static void reserve_path(struct mixed_path *path, size_t count)
+{
+	size_t capacity = path->capacity;
+
+	path->node = xgrow(path->node, &capacity, count + 1, sizeof(*path->node));
+	path->next = xrealloc(path->next, capacity, sizeof(*path->next));
+	path->capacity = capacity;
+}
+
+static uint32_t merge(const struct merge_job *j)
+{
+	struct virtual_stacks *v = j->session->stacks.virtual;
+	struct mixed_path *path = j->path;
+	enum python_mode mode = j->session->run->options->names.python;
+	bool is_mixed = path->frames.count > 0;
+	size_t kept = count_kept(j, is_mixed), first = 0, loops = 0;
+	struct virtual_merge g = {.layout = &v->python.frames, .frame = path->frames.data,
+				  .frames = path->frames.count};
+	uint32_t node = kept ? path->node[kept - 1] : 0;
+
+	reserve_path(path, j->count);
+	if (kept) {
+		g.next = path->next[kept - 1];
+		g.was_loop = virtual_loop_find(g.layout, j->pc[kept - 1]) != VIRTUAL_NO_LOOP;
+		loops = g.next > 0;
+	}
+	for (size_t i = kept; i < j->count; i++) {
+		enum virtual_step step = virtual_merge_step(&g, j->pc[i], &first);
+
+		if (step == VIRTUAL_SHOW_RUN)
+			node = add_functions(j, node, first, g.next);
+		else if (step == VIRTUAL_SHOW_NATIVE && !(is_mixed && is_hidden(v, mode, j->pc[i])))
+			node = add_native(j, node, j->pc[i]);
+		path->node[i] = node;
+		path->next[i] = g.bare ? UINT32_MAX : (uint32_t)g.next;
+	}
+	path->count = j->count;
+	path->listed = is_mixed && !g.is_wrong ? g.next : 0;
+	path->was_mixed = is_mixed;
+	if (!is_mixed)
+		return node;
+	if (!virtual_merge_is_right(&g))
+		return g.loops + loops ? list_node(j) : native_node(j);
+	v->merged++;
+	return node ? node : native_node(j);
+}
+
+/* -- stopped threads -- */
+
+static struct python_states *states_of(struct virtual_stacks *v, taddr_t pointer)
+{
+	struct python_states *t =
+		hash_find(&v->threads, hash_u64(pointer), e, e->thread_pointer == pointer);
+
+	if (!t) {
+		t = hash_add(&v->threads, hash_u64(pointer));
+		*t = (struct python_states){.thread_pointer = pointer};
+	}
+	return t;
+}
+
+/* Fills in the list of the thread's frames, outermost first. False: it cannot be read. */
+static bool read_list(struct virtual_stacks *v, struct python_states *states,
+		      struct mixed_path *out)
+{
+	const struct language_memory m = memory_of(v);
+
+	if (!v->list)
+		v->list = xcalloc(FRAMES_MAX, sizeof(*v->list));
+	ssize_t n = python_stack(&v->python, &m, states, v->list, FRAMES_MAX);
+
+	out->frames.count = 0;
+	for (ssize_t i = n; i-- > 0;) {
+		*vec_add(&out->frames) = v->list[i];
+		if (v->list[i].identity)
+			learn_function(v, v->list[i].identity);
+	}
+	return n >= 0;
+}
+
+/* Whether the list has a run for each loop of @j. */
+static bool fits(const struct virtual_stacks *v, const struct merge_job *j)
+{
+	struct virtual_merge g = {.layout = &v->python.frames, .frame = j->path->frames.data,
+				  .frames = j->path->frames.count};
+	size_t first;
+
+	for (size_t i = 0; i < j->count; i++)
+		virtual_merge_step(&g, j->pc[i], &first);
+	return virtual_merge_is_right(&g) && !g.bare;
+}
+
+static taddr_t thread_pointer(pid_t tid)
+{
+	struct arch_regs regs;
+
+	return ptrace_get_regs(tid, &regs) == 0 ? regs.word[arch_native->thread_pointer] : 0;
+}
+
+static uint32_t merge_stopped(struct merge_job *j, pid_t tid)
+{
+	struct virtual_stacks *v = j->session->stacks.virtual;
+	const struct language_memory m = memory_of(v);
+	taddr_t pointer = thread_pointer(tid);
+	struct python_states *states = states_of(v, pointer);
+
+	for (int i = 0; i < 2; i++) {
+		if (read_list(v, states, j->path) && fits(v, j))
+			break;
+		states->count = i ? states->count : 0; /* a state may be new: once more */
+	}
+	if (!v->is_published) {
+		python_find_place(&v->python, &m, &pointer, 1);
+		publish(v);
+	}
+	/* a pad knows one state for each thread */
+	pads_set_thread_state(v->space, pointer, states->count == 1 ? states->state[0] : 0);
+	return merge(j);
+}
+
+uint32_t virtual_stack_node(struct session *s, struct profile *p, const struct native_stack *stack)
+{
+	struct virtual_stacks *v = s->stacks.virtual;
+	bool has_loop = stack->tid && !v->is_given_up && passes_loop(v, stack);
+
+	v->pcs.count = 0;
+	for (size_t i = stack->count; i-- > 0;)
+		*vec_add(&v->pcs) = stack->pc[i];
+	struct merge_job j = {s, p, &v->scratch, v->pcs.data, stack->count, 0, 0};
+
+	if (has_loop) {
+		forget_memory(v);
+		if (!v->is_found)
+			find_interpreter(v);
+	}
+	if (!has_loop || !v->is_found)
+		return native_node(&j);
+	return merge_stopped(&j, stack->tid);
+}
+
+/* -- records of pads -- */
+
+/* Updates the list of @path by @he. Returns how many outer frames are as before. */
+static size_t update_list(const struct virtual_stacks *v, const struct heap_event *he,
+			  struct mixed_path *path)
+{
+	/* the base of the list belongs to no run */
+	size_t base = v->python.frames.has_base && he->list_count &&
+		      !(he->list[0].word & ~(uint64_t)PAD_VIRTUAL_ENTRY);
+	size_t kept = he->list_kept > base ? he->list_kept - base : 0;
+
+	kept = MIN(kept, path->frames.count);
+	path->frames.count = kept;
+	for (size_t i = kept + base; i < he->list_count; i++) {
+		uint64_t word = he->list[i].word;
+
+		*vec_add(&path->frames) = (struct virtual_frame){
+			.identity = word & ~(uint64_t)PAD_VIRTUAL_ENTRY,
+			.position = he->list[i].position,
+			.is_entry = word & PAD_VIRTUAL_ENTRY,
+		};
+	}
+	return kept;
+}
+
+uint32_t virtual_path_node(struct session *s, const struct heap_event *he)
+{
+	struct virtual_stacks *v = s->stacks.virtual;
+
+	while (v->paths.count <= he->path)
+		*vec_add(&v->paths) = (struct mixed_path){0};
+	struct mixed_path *path = &v->paths.data[he->path];
+	size_t before = path->frames.count;
+	bool is_same = he->kept == he->frame_count && path->count == he->frame_count &&
+		       he->list_kept == he->list_count;
+	size_t kept = update_list(v, he, path);
+
+	if (is_same && kept == before && path->frames.count == before)
+		return path->result;
+	const struct merge_job j = {s, s->heap.profile, path, he->frame, he->frame_count,
+				    he->kept, kept};
+
+	return path->result = merge(&j);
+}
+
+/* -- life -- */
+
+static struct virtual_stacks *new_stacks(struct session *s)
+{
+	struct virtual_stacks *v = xcalloc(1, sizeof(*v));
+
+	v->space = s->space;
+	v->recent = xcalloc(RECENT_FRAMES, sizeof(*v->recent));
+	return v;
+}
+
+static bool is_found_program(const struct module *m)
+{
+	return strncmp(text_base_name(m->path), "python", 6) == 0;
+}
+
+void virtual_stacks_module(struct session *s, const struct module *m)
+{
+	struct virtual_stacks *v = s->stacks.virtual;
+	struct virtual_layout loops = {0};
+
+	if (s->run->options->names.python == PYTHON_NO || !strstr(text_base_name(m->path), "python") ||
+	    !m->file || s->run->options->tracing.verify_stacks)
+		return;
+	if (v && v->module && is_found_program(m))
+		*vec_add(&v->hidden) = (struct code_range){m->start, m->end};
+	if ((v && v->module) || !python_find_loop(m->file, m->bias, &loops))
+		return;
+	v = s->stacks.virtual = new_stacks(s);
+	v->module = m->id;
+	v->path = xstrdup(m->path);
+	v->loops = loops;
+	*vec_add(&v->hidden) = (struct code_range){m->start, m->end};
+	for (size_t i = 0; i < s->space->modules.count; i++) {
+		const struct module *other = s->space->modules.data[i];
+
+		if (other != m && is_found_program(other))
+			*vec_add(&v->hidden) = (struct code_range){other->start, other->end};
+	}
+	publish(v);
+}
+
+void virtual_stacks_module_gone(struct session *s, const struct module *m)
+{
+	struct virtual_stacks *v = s->stacks.virtual;
+
+	if (!v || v->module != m->id)
+		return;
+	v->is_given_up = true;
+	publish(v);
+}
+
+static void drop_path(struct mixed_path *path)
+{
+	free(path->node);
+	free(path->next);
+	free(path->list);
+	vec_deinit(&path->frames);
+}
+
+static void drop_python(struct python *p)
+{
+	virtual_layout_deinit(&p->frames);
+	free(p->path);
+	*p = (struct python){0};
+}
+
+void virtual_stacks_free(struct virtual_stacks *v)
+{
+	if (!v)
+		return;
+	for (size_t i = 0; hash_next(&v->functions.index, &i); i++)
+		python_code_deinit(&v->functions.slot[i].code);
+	hash_deinit(&v->functions);
+	hash_deinit(&v->positions);
+	hash_deinit(&v->threads);
+	for (size_t i = 0; i < v->paths.count; i++)
+		drop_path(&v->paths.data[i]);
+	vec_deinit(&v->paths);
+	drop_path(&v->scratch);
+	vec_deinit(&v->pcs);
+	vec_deinit(&v->hidden);
+	virtual_layout_deinit(&v->loops);
+	drop_python(&v->python);
+	free(v->cache);
+	free(v->recent);
+	free(v->list);
+	free(v->problem);
+	free(v->path);
+	free(v);
+}
+
+/* The child looks for the interpreter again: it has one thread, and its own pads. */
+void virtual_stacks_fork(struct session *child)
+{
+	const struct virtual_stacks *from = child->stacks.virtual;
+	struct virtual_stacks *v;
+
+	if (!from)
+		return;
+	v = child->stacks.virtual = new_stacks(child);
+	v->module = from->module;
+	v->path = xstrdup(from->path);
+	v->is_given_up = from->is_given_up;
+	for (size_t i = 0; i < from->hidden.count; i++)
+		*vec_add(&v->hidden) = from->hidden.data[i];
+	for (size_t i = 0; i < from->loops.loops.count; i++)
+		*vec_add(&v->loops.loops) = from->loops.loops.data[i];
+	publish(v);
+}
+
+void virtual_stacks_print(const struct session *s)
+{
+	const struct virtual_stacks *v = s->stacks.virtual;
+	char n[AMOUNT_SIZE];
+
+	if (!v || !v->tries)
+		return;
+	if (!v->is_found)
+		log_info("  Python       functions of the interpreter are shown instead of the "
+			 "program's%s%s", v->problem ? ": " : "", v->problem ? v->problem : "");
+	if (v->unmerged)
+		log_info("  Python       %s stack%s of native and of Python functions did not fit; "
+			 "the latter are below \"%s\"",
+			 amount_commas(v->unmerged, n), plural(v->unmerged), PSEUDO_NOT_MERGED);
+}

@@ -1,0 +1,31 @@
+/*
+ * What ptmem publishes of an interpreter in the memory that it shares with pads. A space keeps the
+ * layout, for pads that are made later.
+ */
+#include <string.h>
+
+#include "tracee/pads/pad_memory.h"
+#include "tracee/pads/pad_state.h"
+#include "tracee/pads/pads.h"
+#include "tracee/state/space.h"
+
+void pads_set_virtual(struct address_space *s, const struct pad_virtual_layout *layout)
+{
+	s->virtual = *layout;
+	if (s->pads)
+		pad_memory_set_virtual(&s->pads->memory, layout);
+}
+
+void pads_know_function(struct address_space *s, uint64_t identity, uint64_t stamp)
+{
+	if (s->pads)
+		pad_memory_know(&s->pads->memory, identity, stamp);
+}
+
+void pads_set_thread_state(struct address_space *s, uint64_t thread_pointer, taddr_t state)
+{
+	int slot = s->pads && thread_pointer ? pad_slots_find(&s->pads->memory, thread_pointer) : -1;
+
+	if (slot >= 0)
+		pad_memory_slot(&s->pads->memory, (uint32_t)slot)->virtual_state = state;
+}

@@ -1,0 +1,133 @@
+"""Functions of Python programs in stacks: targets/python_chains.py knows the chain of functions of each of its allocations,
+and all must be in the recording: with the calls and bytes of each, caught by breakpoints or by jumps, from the start or
+attached, in a fork."""
+
+import glob
+import json
+import os
+import re
+import subprocess
+
+import harness
+from harness import report_json, Skip, test
+
+SCRIPT = os.path.join(harness.ROOT, "tests", "targets", "python_chains.py")
+UNPACKED = {"3.14": "python3.14", "3.15": "python3.15"}
+BUILT = {re.sub(r"^(\d+\.\d+).*", r"\1", os.path.basename(os.path.dirname(os.path.dirname(path)))): path
+         for path in glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python3"))}
+
+
+def interpreter(t, version):
+    if version == "system":
+        return t.program("python3")
+    path = os.path.join(harness.ROOT, "build", "allocators", UNPACKED[version]) if version in UNPACKED else BUILT[version]
+    if not os.path.exists(path):
+        raise Skip("no %s (scripts/install-deps test)" % path)
+    return path
+
+
+def found_chains(t, path):
+    """{chain: [calls, bytes]} of the recording @path, of stacks whose innermost Python function is `allocate`."""
+    recording = report_json(t, path)
+    frames, nodes, leaves = (recording[k] for k in ("frames", "nodes", "leaves"))
+    chains = {}
+    for leaf, node in enumerate(leaves["node"]):
+        names = []
+        while node >= 0:
+            frame = nodes["frame"][node]
+            if frames["file"][frame] and frames["object"][frame] < 0:
+                names.append("%s:%d" % (frames["function"][frame], frames["line"][frame]))
+            node = nodes["parent"][node]
+        if names and names[0].startswith("allocate:"):
+            chain = chains.setdefault("<".join(names), [0, 0])
+            chain[0] += leaves["allocations"][leaf]
+            chain[1] += leaves["bytes"][leaf]
+    return chains
+
+
+def check_chains(t, cwd, process, what):
+    truth = os.path.join(cwd, "chains")
+    for name, path in ((truth, os.path.join(cwd, "recording.%d" % process)),
+                       (truth + ".child", *[p for p in glob.glob(os.path.join(cwd, "recording.*"))
+                                            if not p.endswith(".%d" % process)])):
+        with open(name, encoding="utf-8") as file:
+            want = json.load(file)
+        got = found_chains(t, path)
+        for chain in sorted(set(want) | set(got)):
+            t.equal("%s, %s: calls and bytes of %s" % (what, os.path.basename(name), chain), got.get(chain), want.get(chain))
+        t.check(len(want) > 100, "%s has only %d chains" % (name, len(want)))
+
+
+def check_started(t, version, probes):
+    cwd = t.subdirectory()
+    # small objects of the interpreter itself would be among the script's
+    profile = t.profile([interpreter(t, version), "-s", "-B", SCRIPT, "chains"],
+                        ["--python-malloc=keep", "--record=recording.%p", "--probes=" + probes], cwd=cwd)
+    t.equal("the exit status (%s)" % profile.err.decode()[-300:], profile.status, 0)
+    check_chains(t, cwd, profile.stats[-1]["pid"], version + " " + probes)
+    t.check(not any("did not fit" in m for m in profile.messages), "stacks do not fit: %s" % profile.messages)
+
+
+for _version, _probes in [("system", "auto"), ("system", "break"), ("system", "jump"), ("3.14", "auto"), ("3.15", "auto"),
+                          *[(v, "auto") for v in sorted(BUILT) if int(v[2:]) >= 8]]:
+    def _started(t, version=_version, probes=_probes):
+        check_started(t, version, probes)
+    test("python/chains/%s/%s" % (_version, _probes))(_started)
+
+
+@test("python/chains/attached")
+def attached(t):
+    """ptmem comes when the interpreter runs, its loop on the stack."""
+    cwd = t.subdirectory()
+    with subprocess.Popen([interpreter(t, "system"), "-s", "-B", SCRIPT, "chains", "wait"], cwd=cwd, env=t.environment(cwd),
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
+        program.stdout.readline()
+        with open(os.path.join(cwd, "err"), "wb") as err, \
+             subprocess.Popen([t.ptmem(), "--record=recording.%p", "-p", str(program.pid)], cwd=cwd,
+                              env=t.environment(cwd), stderr=err) as ptmem:
+            def text():
+                with open(os.path.join(cwd, "err"), encoding="utf-8") as file:
+                    return file.read()
+            t.wait_until("ptmem to attach", lambda: "ptmem: attached to process" in text() or ptmem.poll() is not None)
+            program.stdin.write(b"\n")
+            program.stdin.close()
+            t.equal("the program's exit status", program.wait(), 0)
+            t.equal("ptmem's exit status", ptmem.wait(), 0)
+    check_chains(t, cwd, program.pid, "attached")
+
+
+FUNCTIONS = """
+import ctypes
+libc = ctypes.PyDLL(None)
+libc.malloc.argtypes = [ctypes.c_size_t]
+def make_orders():
+    return libc.malloc(1000000)
+make_orders()
+"""
+
+
+@test("python/options")
+def options(t):
+    """What --python shows, and PYTHONMALLOC in the environment of Python programs alone."""
+    script = t.file("orders.py", FUNCTIONS)
+    for mode, has_function, has_loop, has_library in (("auto", True, False, True), ("only", True, False, False),
+                                                      ("mixed", True, False, True), ("no", False, True, True)):
+        cwd = t.subdirectory()
+        t.profile([t.program("python3"), "-s", "-B", script], ["--python=" + mode, "--view=total", "--folded=folded"], cwd=cwd)
+        with open(os.path.join(cwd, "folded"), encoding="utf-8") as file:
+            line = max(file, key=lambda l: int(l.rpartition(" ")[2]))
+        names = line.rpartition(" ")[0].split(";")
+        t.equal("%s: make_orders in %s" % (mode, line), "make_orders" in names, has_function)
+        t.equal("%s: the library that calls malloc in %s" % (mode, line), "ffi_call" in line or "libffi" in line, has_library)
+        t.equal("%s: the interpreter's start in %s" % (mode, line), "Py_BytesMain" in names, mode in ("mixed", "no"))
+    print_variable = "import os; print(os.environ.get('PYTHONMALLOC'))"
+    script = t.file("shebang", "#!/usr/bin/env python3\n" + print_variable)
+    os.chmod(script, 0o755)
+    python = t.program("python3")
+    for argv, options_, env, want in (
+            ([python, "-c", print_variable], [], {}, b"malloc"), ([script], [], {}, b"malloc"),
+            ([python, "-c", print_variable], ["--python-malloc=keep"], {}, b"None"),
+            ([python, "-c", print_variable], [], {"PYTHONMALLOC": "pymalloc"}, b"pymalloc"),
+            ([t.program("sh"), "-c", "echo ${PYTHONMALLOC-None}"], [], {}, b"None")):
+        profile = t.profile(argv, options_, env=env)
+        t.equal("PYTHONMALLOC of %s with %s %s" % (argv, options_, env), profile.out.strip(), want)

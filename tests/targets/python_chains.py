@@ -1,0 +1,177 @@
+"""Allocates by libc's malloc, and knows the chain of Python functions of each call: writes {chain: [calls, bytes]} as
+JSON to the file argv[1], and for a forked child to argv[1] + ".child". A chain is "function:line<function:line...",
+the innermost first. argv[2:] may have "wait": then it begins when a line comes on standard input."""
+import asyncio
+import ctypes
+import json
+import os
+import random
+import sys
+import threading
+
+CHAINS = {}
+LOCK = threading.Lock()
+# the first releases the interpreter's lock around a call, the second does not
+WITHOUT_LOCK, WITH_LOCK = ctypes.CDLL(None), ctypes.PyDLL(None)
+for library in (WITHOUT_LOCK, WITH_LOCK):
+    library.malloc.restype = ctypes.c_void_p
+    library.malloc.argtypes = [ctypes.c_size_t]
+
+
+def note(frame, size):
+    names = []
+    while frame:
+        code = frame.f_code
+        names.append("%s:%d" % (getattr(code, "co_qualname", code.co_name), frame.f_lineno))
+        frame = frame.f_back
+    with LOCK:
+        entry = CHAINS.setdefault("<".join(names), [0, 0])
+        entry[0] += 1
+        entry[1] += size
+    return size
+
+
+def allocate(size, library=WITH_LOCK):
+    return library.malloc(note(sys._getframe(), size))
+
+
+def recurse(depth, size):
+    if depth == 0:
+        return allocate(size)
+    return recurse(depth - 1, size)
+
+
+def count(n):
+    for i in range(n):
+        allocate(100 + i)
+        yield i
+    allocate(77)
+
+
+def throws(depth):
+    if depth == 0:
+        allocate(300)
+        raise ValueError
+    try:
+        throws(depth - 1)
+    except ValueError:
+        allocate(301)
+        raise
+    finally:
+        allocate(302)
+
+
+COMPARE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_int), ctypes.POINTER(ctypes.c_int))
+
+
+@COMPARE
+def compare(a, b):
+    allocate(400)
+    return a[0] - b[0]
+
+
+class Shop:
+    def __init__(self, n):
+        self.goods = [allocate(500 + i) for i in range(n)]
+
+    def __len__(self):
+        return allocate(510) and 1
+
+    @property
+    def price(self):
+        return (lambda: allocate(520))()
+
+    def __del__(self):
+        allocate(530)
+
+
+def callbacks():
+    sorted([3, 1, 2], key=lambda i: allocate(600 + i))
+    list(map(allocate, [610, 611]))
+    numbers = (ctypes.c_int * 4)(3, 1, 4, 2)
+    WITHOUT_LOCK.qsort(numbers, 4, ctypes.sizeof(ctypes.c_int), compare)
+    shop = Shop(2)
+    len(shop)
+    shop.price
+    del shop
+
+
+def short_lived():
+    """Functions whose objects have the same addresses, one after the other."""
+    for i in range(40):
+        scope = {"allocate": allocate}
+        exec(compile("\n" * (i % 7) + "def f%d(n):\n    allocate(700 + n)\nf%d(%d)\n" % (i, i, i % 3), "file%d" % i,
+                     "exec"), scope)
+        del scope
+
+
+async def inner(n):
+    allocate(800 + n)
+    await asyncio.sleep(0)
+    allocate(810 + n)
+
+
+async def outer():
+    await asyncio.gather(*[inner(i) for i in range(3)])
+    async for i in numbers():
+        allocate(820 + i)
+
+
+async def numbers():
+    for i in range(2):
+        allocate(830)
+        yield i
+
+
+def work(seed):
+    state = random.Random(seed)
+    for i in range(150):
+        if state.random() < 0.3:
+            recurse(state.randrange(40), 1000)
+        elif state.random() < 0.5:
+            allocate(1001, WITHOUT_LOCK)
+        else:
+            for _ in count(state.randrange(4)):
+                recurse(state.randrange(5), 1002)
+
+
+def main():
+    recurse(3, 10)
+    for _ in count(3):
+        allocate(20)
+    for i in (0, 5):
+        try:
+            throws(i)
+        except ValueError:
+            allocate(30)
+    callbacks()
+    short_lived()
+    asyncio.new_event_loop().run_until_complete(outer())
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    work(9)
+    for thread in threads:
+        thread.join()
+    sys.setrecursionlimit(5000)
+    recurse(900, 40)
+    recurse(899, 41)
+    pid = os.fork()
+    name = sys.argv[1]
+    if pid == 0:
+        name += ".child"
+        recurse(2, 50)
+        work(10)
+    else:
+        recurse(2, 60)
+        os.waitpid(pid, 0)
+    with open(name, "w") as file:
+        json.dump(CHAINS, file)
+    if pid == 0:
+        os._exit(0)
+
+
+if "wait" in sys.argv:
+    print("ready", flush=True)
+    sys.stdin.readline()
+main()
