@@ -437,8 +437,7 @@ static uint32_t add_functions(const struct merge_job *j, uint32_t node, size_t f
 
 static uint32_t add_native(const struct merge_job *j, uint32_t node, taddr_t pc)
 {
-	return calltree_get_child(profile_calltree(j->profile), node,
-				  session_frame(j->session, j->profile, pc));
+	return session_child(j->session, j->profile, node, pc);
 }
 
 static uint32_t native_node(const struct merge_job *j)
@@ -686,8 +685,9 @@ void virtual_stacks_module(struct session *s, const struct module *m)
 	struct virtual_stacks *v = s->stacks.virtual;
 	struct virtual_layout loops = {0};
 
-	if (s->run->options->names.python == PYTHON_NO || !strstr(text_base_name(m->path), "python") ||
-	    !m->file || s->run->options->tracing.verify_stacks)
+	if (s->run->options->names.python == PYTHON_NO ||
+	    !strstr(text_base_name(m->path), "python") || !m->file ||
+	    s->run->options->tracing.verify_stacks)
 		return;
 	if (v && v->module && is_found_program(m))
 		*vec_add(&v->hidden) = (struct code_range){m->start, m->end};

@@ -142,7 +142,7 @@ static char *find_no_profile(uint32_t pid, const struct inspect_go *g)
 {
 	const char *what = !g->is_go	 ? "is no Go program" :
 			   g->is_unknown ? "has no symbols, and was built by a Go before 1.19" :
-			   !g->rate	 ? "keeps no heap profile: its runtime.MemProfileRate is 0" :
+			   !g->rate	 ? "keeps no heap profile (runtime.MemProfileRate is 0)" :
 					   NULL;
 
 	return what ? xasprintf("process %u %s: --inspect-out=FILE" PPROF_END " is for the heap "

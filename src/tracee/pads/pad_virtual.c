@@ -24,7 +24,8 @@ void pads_know_function(struct address_space *s, uint64_t identity, uint64_t sta
 
 void pads_set_thread_state(struct address_space *s, uint64_t thread_pointer, taddr_t state)
 {
-	int slot = s->pads && thread_pointer ? pad_slots_find(&s->pads->memory, thread_pointer) : -1;
+	int slot = s->pads && thread_pointer ?
+			   pad_slots_find(&s->pads->memory, thread_pointer) : -1;
 
 	if (slot >= 0)
 		pad_memory_slot(&s->pads->memory, (uint32_t)slot)->virtual_state = state;
