@@ -7,7 +7,7 @@
     ```diff file=NAME           applied to that file
     ![TEXT](doc/NAME.svg)       a file that a command of the document writes: the same titles and texts
 
-The commands of a document run one after another in one directory, with a copy of doc/*.c, *.java and *.py in doc/; each block has a
+The commands of a document run one after another in one directory, with a copy of doc/*.c, .java, .js and .py in doc/; each block has a
 shell of its own. A command in backquotes (`ptmem ...` or `ptmem-report ...` with a program, a PID or files), and one
 below EXAMPLES of a man page, must succeed; PID is a running example, FILE, OLD and NEW are profiles. A command that is
 shown in any other way is an error.
@@ -52,10 +52,17 @@ def may_attach():
     return os.geteuid() == 0 or int(scope) == 0
 
 
+def runs(*command):
+    """Whether it can be executed: pyenv has programs that only say why not."""
+    return bool(shutil.which(command[0])) and subprocess.run(command, stderr=subprocess.DEVNULL, check=False).returncode == 0
+
+
 # word: (whether it is available, what is missing)
 NEEDS = {
     "attach": (may_attach, "root or ptrace_scope 0"),
     "prometheus": (lambda: shutil.which("promtool"), "Prometheus"),
+    "node": (lambda: shutil.which("node"), "Node.js"),
+    "python3.12": (lambda: runs("python3.12", "-c", ""), "CPython 3.12"),
     "java": (lambda: shutil.which("javac"), "a JDK"),
     "namespaces": (doc_system.may_be_root, "user namespaces"),
     "network": (lambda: False, "a network"),
@@ -145,7 +152,7 @@ class Sandbox:
         self.limit = limit  # seconds for a script
         self.path = pathlib.Path(tempfile.mkdtemp(prefix="ptmem-docs."))
         (self.path / "doc").mkdir()
-        for source in (*(ROOT / "doc").glob("*.c"), *(ROOT / "doc").glob("*.java"), *(ROOT / "doc").glob("*.py")):
+        for source in [p for s in ("c", "java", "js", "py") for p in (ROOT / "doc").glob("*." + s)]:
             shutil.copy(source, self.path / "doc")
         self.env = {"PATH": "%s:%s" % (programs, os.environ.get("PATH", "/usr/bin:/bin")), "HOME": str(self.path),
                     "LC_ALL": "C.UTF-8", "TERM": "dumb"}

@@ -40,11 +40,13 @@ char *recording_frame_label(const struct recording *r, size_t frame)
 {
 	_cleanup_free_ char *name = recording_frame_name(r, frame);
 	const char *file = frame_text(r, frame, FRAME_FILE), *object = frame_object(r, frame);
+	unsigned line = (unsigned)recording_get(r, RECORDING_FRAMES, frame, FRAME_LINE);
 	_cleanup_free_ char *label = NULL;
 
-	if (file)
-		label = xasprintf("%s (%s:%u)", name, text_base_name(file),
-				  (unsigned)recording_get(r, RECORDING_FRAMES, frame, FRAME_LINE));
+	if (file && line)
+		label = xasprintf("%s (%s:%u)", name, text_base_name(file), line);
+	else if (file)
+		label = xasprintf("%s (%s)", name, text_base_name(file));
 	else if (object && *name != '[')
 		label = xasprintf("%s (in %s)", name, text_base_name(object));
 	else

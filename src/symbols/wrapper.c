@@ -151,7 +151,7 @@ enum frame_rank wrapper_rank(const struct frame_text *frame)
 		return rank_of_standard(frame);
 	case STANDARD_JAVA:
 	case STANDARD_NODE:
-		return wrapper_is_named(frame->function) ? RANK_CALLER : RANK_FUNCTION;
+		return wrapper_is_named(frame->function) ? RANK_RUNTIME : RANK_FUNCTION;
 	case STANDARD_C:
 	case STANDARD_MALLOC:
 	case STANDARD_PACKAGE:
@@ -164,7 +164,8 @@ enum frame_rank wrapper_rank(const struct frame_text *frame)
 
 bool wrapper_is_better(enum frame_rank rank, enum frame_rank best)
 {
-	bool is_innermost = rank == RANK_UNNAMED || rank == RANK_INSTANCE || rank == RANK_CALLER;
+	bool is_innermost = rank == RANK_UNNAMED || rank == RANK_INSTANCE || rank == RANK_CALLER ||
+			    rank == RANK_RUNTIME;
 
 	return rank > best || (rank == best && !is_innermost);
 }
@@ -212,7 +213,7 @@ struct stack_site stack_site_find(const struct stack *s)
 
 	for (size_t i = 0; get_frame(s, i, &f); i++) {
 		/* generated code, of the run-time system in it */
-		if (f.rank == RANK_SITE && !f.is_named && !f.object && best.rank == RANK_CALLER)
+		if (f.rank == RANK_SITE && !f.is_named && !f.object && best.rank == RANK_RUNTIME)
 			f.rank = RANK_UNNAMED;
 		if (f.rank == RANK_SITE && f.is_named)
 			return (struct stack_site){.frame = i};

@@ -28,6 +28,7 @@ struct row {
 #define LOADER {.rank = RANK_LOADER, .is_named = true, .object = "ld"}
 #define INSTANCE {.rank = RANK_INSTANCE, .is_named = true, .object = "prog"}
 #define CALLER {.rank = RANK_CALLER, .is_named = true, .object = "prog"}
+#define RUNTIME {.rank = RANK_RUNTIME, .is_named = true, .object = "node"}
 #define THREAD {.rank = RANK_THREAD, .is_named = true, .object = "prog"}
 #define CXX {.rank = RANK_STANDARD, .object = "libstdc++"}
 
@@ -51,8 +52,9 @@ static void test_rows(void **state)
 		{{NAMELESS, START}, 2, {0, RANK_SITE, true}},
 		{{{0}, {0}}, 2, {0, RANK_SITE, true}},
 		/* generated code without a name */
-		{{CALLER, {0}, CALLER}, 3, {.frame = 0, .rank = RANK_CALLER}},
-		{{CALLER, {0}, SITE}, 3, {.frame = 2}},
+		{{RUNTIME, {0}, RUNTIME}, 3, {.frame = 0, .rank = RANK_RUNTIME}},
+		{{RUNTIME, {0}, SITE}, 3, {.frame = 2}},
+		{{CALLER, {0}, SITE}, 3, {1, RANK_SITE, true}},
 		{{LIBC, {0}, SITE}, 3, {1, RANK_SITE, true}},
 		/* without a name and called by an allocator: part of the allocator */
 		{{NAMELESS, NAMELESS, XMALLOC, SITE}, 4, {.frame = 3}},

@@ -5,7 +5,8 @@
  */
 "use strict";
 
-const RANK = { SITE: 0, UNNAMED: 1, FUNCTION: 2, THREAD: 5, INSTANCE: 6, CALLER: 7 };
+const RANK = { SITE: 0, UNNAMED: 1, FUNCTION: 2, THREAD: 5, INSTANCE: 6, CALLER: 7,
+	RUNTIME: 8 };
 const ROLE = { ALLOCATOR: 1, FIXED: 2, START: 4 };
 
 const MyCode = (function () {
@@ -53,7 +54,8 @@ const MyCode = (function () {
 	}
 
 	function isBetter(rank, best) {
-		const isInnermost = [RANK.UNNAMED, RANK.INSTANCE, RANK.CALLER].includes(rank);
+		const isInnermost = [RANK.UNNAMED, RANK.INSTANCE, RANK.CALLER, RANK.RUNTIME]
+			.includes(rank);
 
 		return rank > best || (rank === best && !isInnermost);
 	}
@@ -86,7 +88,7 @@ const MyCode = (function () {
 
 			/* generated code, of the run-time system in it */
 			if (rank === RANK.SITE && !stack[i].name && !objectOf(stack[i]) &&
-			    bestRank === RANK.CALLER)
+			    bestRank === RANK.RUNTIME)
 				rank = RANK.UNNAMED;
 			if (rank === RANK.SITE && stack[i].name)
 				return i;
