@@ -297,6 +297,15 @@ uint64_t code_names_find(struct session *s, taddr_t pc)
 	return key;
 }
 
+bool code_names_begin(struct session *s, taddr_t pc, const char *start)
+{
+	const struct code_entry *e =
+		s->code ? code_map_find(&s->code->maps.code, pc, now_of(s)) : NULL;
+	_cleanup_free_ char *text = e ? code_map_name(&s->code->maps.code, e) : NULL;
+
+	return text && text_begins_with(text, start);
+}
+
 bool code_names_range(struct session *s, const struct generated_place *place,
 		      struct generated_code *out)
 {

@@ -15,6 +15,7 @@
 #include "base/proc.h"
 #include "base/text.h"
 #include "languages/python.h"
+#include "session/code_names.h"
 #include "session/session.h"
 #include "session/summary.h"
 #include "tracee/os/ptrace.h"
@@ -378,14 +379,18 @@ struct merge_job {
 	size_t count, kept, frames_kept;
 };
 
-static bool is_hidden(const struct virtual_stacks *v, enum python_mode mode, taddr_t pc)
+/* With -X perf, Python calls its loop by trampolines, which have the names of functions. */
+static bool is_hidden(struct session *s, taddr_t pc)
 {
+	const struct virtual_stacks *v = s->stacks.virtual;
+	enum python_mode mode = s->run->options->names.python;
+
 	if (mode != PYTHON_AUTO)
 		return mode == PYTHON_ONLY;
 	for (size_t i = 0; i < v->hidden.count; i++)
 		if (pc >= v->hidden.data[i].start && pc < v->hidden.data[i].end)
 			return true;
-	return false;
+	return code_names_begin(s, pc, "py::");
 }
 
 /* The frame of a function in the call tree; 0: it is not to be shown. */
@@ -494,7 +499,6 @@ static uint32_t merge(const struct merge_job *j)
 {
 	struct virtual_stacks *v = j->session->stacks.virtual;
 	struct mixed_path *path = j->path;
-	enum python_mode mode = j->session->run->options->names.python;
 	bool is_mixed = path->frames.count > 0;
 	size_t kept = count_kept(j, is_mixed), first = 0, loops = 0;
 	struct virtual_merge g = {.layout = &v->python.frames, .frame = path->frames.data,
@@ -512,7 +516,8 @@ static uint32_t merge(const struct merge_job *j)
 
 		if (step == VIRTUAL_SHOW_RUN)
 			node = add_functions(j, node, first, g.next);
-		else if (step == VIRTUAL_SHOW_NATIVE && !(is_mixed && is_hidden(v, mode, j->pc[i])))
+		else if (step == VIRTUAL_SHOW_NATIVE &&
+			 !(is_mixed && is_hidden(j->session, j->pc[i])))
 			node = add_native(j, node, j->pc[i]);
 		path->node[i] = node;
 		path->next[i] = g.bare ? UINT32_MAX : (uint32_t)g.next;
