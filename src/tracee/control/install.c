@@ -119,17 +119,17 @@ static void find_in(const struct arch *arch, struct elf_file *file, struct probe
 		arch->each_again(&code, before, note, &search);
 }
 
-void again_find_sites(const struct arch *arch, struct module *m)
+void again_find_sites(const struct target *t, struct module *m)
 {
 	if (m->sites)
 		return;
 	m->sites = xcalloc(1, sizeof(*m->sites));
-	probe_sites_find(m->file, m->sites);
+	probe_sites_find(m->file, t->options.probes.custom, m->sites);
 	for (size_t i = 0; i < m->sites->list.count; i++) {
 		const struct probe_site *site = &m->sites->list.data[i];
 		/* pads know of other calls until they return */
 		if (site->is_leaf && site->probe->function == FUNCTION_FREE)
-			find_in(arch, m->file, m->sites, site->vaddr);
+			find_in(t->arch, m->file, m->sites, site->vaddr);
 	}
 }
 
@@ -199,7 +199,10 @@ static void again_install(struct target *t, struct address_space *s, const struc
 
 static void report_unwatched(const struct probe *probe, const struct module *m, const char *why)
 {
-	log_verbose("%s in %s is not watched: %s", probe->symbol, m->path, why);
+	if (probe->custom)
+		log_warn("--probe: %s in %s is not watched: %s", probe->symbol, m->path, why);
+	else
+		log_verbose("%s in %s is not watched: %s", probe->symbol, m->path, why);
 }
 
 static void count_probe(struct target *t, struct address_space *s, const struct probe *probe)
@@ -295,6 +298,8 @@ static bool is_wanted(const struct target *t, const struct address_space *s,
 	enum probe_kind kind = site->probe->kind;
 	if (t->options.probes.none)
 		return kind == PROBE_LOADER;
+	if (site->probe->custom)
+		return !space_in_other_module(s, m, m->bias + site->vaddr);
 	return !(kind == PROBE_MAPPING && !t->options.watch.mapping_calls) &&
 	       !(kind == PROBE_END && !t->options.watch.program_end) &&
 	       !(kind <= PROBE_FREE && !is_allocator) &&
@@ -309,7 +314,7 @@ static void install_functions(struct target *t, struct thread *th, struct addres
 	VEC(taddr_t) breakpoints = {0};
 	if (!t->options.probes.none)
 		requests_install(t, s, m);
-	again_find_sites(t->arch, m);
+	again_find_sites(t, m);
 	bool is_allocator = m->sites->list.count > 0 &&
 			    soname_is_watched(m->file, t->options.probes.somalloc);
 	m->hides_new = t->options.samples.heap && !t->options.probes.somalloc &&
