@@ -460,7 +460,8 @@ static int run_all(struct run *run, int *signal_out)
 	    limits_open(run) == 0 && leak_report_open(run) == 0 && open_events(run) == 0 &&
 	    memusage_run_open(run) == 0 && rss_poll_open(run, &rss_poll) == 0)
 		rc = profile(run, rss_poll, signal_out);
-	custom_probes_report(&run->probes);
+	if (run->first_pid)
+		custom_probes_report(&run->probes);
 	recording_now_poll(run, true);
 	run->files_failed += memusage_run_close(run->memusage_run);
 	run->files_failed += !rss_poll_close(rss_poll);

@@ -17,6 +17,7 @@
 
 #include "arch/pad.h"
 #include "base/alloc.h"
+#include "base/log.h"
 #include "tracee/calls/client_request.h"
 #include "tracee/calls/pools.h"
 #include "tracee/os/ptrace.h"
@@ -44,6 +45,31 @@ static enum trap_answer resume_at_call(struct target *t, struct thread *th, cons
 	call_enter(t, th, trap, regs);
 	call_continue_at(t, th, regs, trap->stub.call);
 	return TRAP_RESUME;
+}
+
+/* -- addresses of the user's -- */
+
+/* Blocks of malloc are aligned, and all of their memory exists. */
+static bool may_be_block(const struct address_space *s, taddr_t addr, uint64_t size)
+{
+	uint8_t byte;
+	taddr_t last = addr + (size ? size - 1 : 0);
+	return addr % sizeof(void *) == 0 && last >= addr &&
+	       space_read(s, addr, &byte, 1) == 0 && space_read(s, last, &byte, 1) == 0;
+}
+
+/* @addr: a block that a call of @probe returned, or is given. */
+static void confirm(struct thread *th, const struct probe *probe, taddr_t addr, uint64_t size)
+{
+	struct address_space *s = th->process->space;
+	if (!custom_probe_is_guess(probe) || !addr || s->watch.is_unconfirmed ||
+	    may_be_block(s, addr, size))
+		return;
+	s->watch.is_unconfirmed = true;
+	log_error("process %d: --probe=%s: that is not %s: a call %s %#lx, where no block of %lu "
+		  "bytes can be; there will be no profile", s->processes.pid, probe->custom->text,
+		  probe->symbol, probe->kind == PROBE_FREE ? "was given" : "has returned",
+		  (unsigned long)addr, (unsigned long)size);
 }
 
 /* -- allocation -- */
@@ -168,6 +194,7 @@ static void free_event(struct target *t, struct thread *th, struct trap *trap,
 	struct probe_call args;
 	taddr_t sp = regs->word[t->arch->sp];
 	probe_read_call(trap->probe, t->arch, regs, &args);
+	confirm(th, trap->probe, args.block, 0);
 	/* operator delete frees by calling another delete or free: a single event */
 	if (th->calls.has_deleted && th->calls.deleted.block == args.block &&
 	    th->calls.deleted.trap != trap->addr && is_in_delete(th, sp)) {
@@ -354,6 +381,7 @@ static void emit_result(struct target *t, struct thread *th, const struct call *
 	ev.addr = call_result(t, th, call, regs);
 	ev.size = call->probe->is_string && ev.addr ? string_size(th->process->space, ev.addr) :
 						      call->args.size;
+	confirm(th, call->probe, ev.addr, ev.size);
 	ev.align = call->args.align;
 	ev.old_addr = is_realloc ? call->args.block : 0;
 	struct stack_view view;

@@ -446,6 +446,15 @@ struct module *target_refresh_module(struct target *t, struct address_space *s, 
 	return m;
 }
 
+static bool is_refused(const struct address_space *s)
+{
+	for (size_t i = 0; i < s->modules.count; i++) {
+		if (s->modules.data[i]->sites && s->modules.data[i]->sites->is_refused)
+			return true;
+	}
+	return false;
+}
+
 int install_probes(struct target *t, struct address_space *s, struct thread *th)
 {
 	int rc = space_update_modules(s, NULL, NULL, NULL);
@@ -454,8 +463,8 @@ int install_probes(struct target *t, struct address_space *s, struct thread *th)
 		install_module(t, th, s, s->modules.data[i]);
 	if (t->syscalls.way == SYSCALLS_SITES)
 		syscall_sites_check_code(t, s);
-	if (s->watch.functions + s->watch.markers == 0 && !t->options.probes.none &&
-	    !loader_is_there(s))
+	if (is_refused(s) || (s->watch.functions + s->watch.markers == 0 &&
+			      !t->options.probes.none && !loader_is_there(s)))
 		return -ENOENT;
 	syscalls_start(t, s, th);
 	if (s->watch.is_profiled)

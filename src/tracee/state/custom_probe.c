@@ -359,6 +359,20 @@ struct custom_probe *custom_probes_find(const struct custom_probes *p, const str
 	return NULL;
 }
 
+bool custom_probe_is_guess(const struct probe *p)
+{
+	return p->custom && p->custom->address && !probe_is_own(p);
+}
+
+bool custom_probes_have_guesses(const struct custom_probes *p)
+{
+	for (size_t i = 0; p && i < p->list.count; i++) {
+		if (custom_probe_is_guess(&p->list.data[i]->probe))
+			return true;
+	}
+	return false;
+}
+
 void custom_probes_report(const struct custom_probes *p)
 {
 	for (size_t i = 0; i < p->list.count; i++) {
@@ -366,10 +380,10 @@ void custom_probes_report(const struct custom_probes *p)
 
 		if (!c->is_found)
 			log_warn("--probe=%s: %s", c->text,
-				 c->address ? "no program that was profiled has code there" :
+				 c->address ? "not in a program that was profiled" :
 					      "no function of this name was found: it has no "
 					      "symbol, or was inlined");
-		else if (!c->is_called)
+		else if (!(c->same ? c->same : c)->is_called)
 			log_warn("--probe=%s: it was never called", c->text);
 	}
 }

@@ -25,6 +25,8 @@ struct custom_probe {
 	size_t word_size;
 	uint64_t address;   /* in the executable's file; 0 = it is found by its name */
 	bool is_found, is_called;
+	/* another one of the same function, which has its calls; NULL = none */
+	const struct custom_probe *same;
 };
 
 /* Owns its elements. Zeroed = empty. */
@@ -41,6 +43,12 @@ void custom_probes_deinit(struct custom_probes *p);
 /* The first of @p that is of the function @sym, or NULL. Its address is not compared. */
 struct custom_probe *custom_probes_find(const struct custom_probes *p,
 					const struct elf_symbol *sym);
+
+/* Whether @p is a function of malloc's family at an address: its calls have to confirm that. */
+bool custom_probe_is_guess(const struct probe *p);
+
+/* Whether there are such in @p, which may be NULL. */
+bool custom_probes_have_guesses(const struct custom_probes *p);
 
 /* At the end of a run: warns about those that were not found, or not called. */
 void custom_probes_report(const struct custom_probes *p);

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
+#include "base/log.h"
 #include "base/shell_words.h"
 #include "tracee/state/custom_probe.h"
 #include "tracee/state/space.h"
@@ -263,6 +265,8 @@ static void add_custom(struct search *search, struct custom_probe *custom,
 			continue;
 		if (!s->probe->custom)
 			s->probe = &custom->probe;
+		else if (s->probe->custom != custom)
+			custom->same = s->probe->custom;
 		return;
 	}
 	add_site(search, &custom->probe, sym);
@@ -277,18 +281,63 @@ static void consider_custom(struct search *search, const struct elf_symbol *sym)
 		add_custom(search, custom, sym);
 }
 
-/* Those at addresses, if the file is a program's. */
+/*
+ * Whether a function begins at an address of the user's. A stub in the middle of one would crash
+ * the program, and programs without symbols may have no table of functions either: then a direct
+ * call must lead there.
+ */
+
+static bool has_caller(struct elf_file *file, uint64_t vaddr)
+{
+	bool found = false;
+	for (size_t i = 0; i < file->segment_count && !found; i++) {
+		const struct elf_segment *seg = &file->segment[i];
+		_cleanup_free_ uint8_t *bytes =
+			seg->is_exec ? elf_file_read(file, seg->offset, seg->filesz) : NULL;
+		const struct arch_code code = {.bytes = bytes, .size = seg->filesz,
+					       .at = seg->vaddr};
+		found = bytes && arch_native->has_call(&code, vaddr);
+	}
+	return found;
+}
+
+static bool is_function_start(struct elf_file *file, uint64_t vaddr)
+{
+	struct elf_functions functions = {0};
+	elf_functions_find(file, &functions);
+	size_t i = vec_search(&functions.list, f, f->end <= vaddr);
+	bool is_known = i < functions.list.count && functions.list.data[i].start <= vaddr &&
+			functions.list.data[i].kind == ELF_FUNCTION;
+	uint64_t start = is_known ? functions.list.data[i].start : 0;
+	vec_deinit(&functions.list);
+	return is_known ? start == vaddr : has_caller(file, vaddr);
+}
+
+static void add_address(struct search *search, struct custom_probe *custom)
+{
+	struct elf_file *file = search->file;
+	bool is_there = is_code(file, custom->address);
+	if (is_there && is_function_start(file, custom->address)) {
+		add_custom(search, custom, &(struct elf_symbol){.vaddr = custom->address});
+		return;
+	}
+	log_error("--probe=%s: %s", custom->text,
+		  is_there ? "no function is known to begin there: nothing calls it" :
+			     "the program has no code there");
+	search->sites->is_refused |= custom_probe_is_guess(&custom->probe);
+}
+
+/* Those at addresses. Where a library can be loaded, malloc's family is found by its names. */
 static void add_addresses(struct search *search)
 {
-	const struct elf_file *file = search->file;
-	bool is_program = file->type == ET_EXEC || file->is_static_pie ||
-			  (file->has_interp && strcmp(soname_of(search->file), "NONE") == 0);
+	struct elf_file *file = search->file;
+	bool is_static = !file->has_interp && (file->type == ET_EXEC || file->is_static_pie);
+	bool is_program = is_static || (file->has_interp && strcmp(soname_of(file), "NONE") == 0);
 
 	for (size_t i = 0; search->custom && is_program && i < search->custom->list.count; i++) {
 		struct custom_probe *custom = search->custom->list.data[i];
-		if (custom->address)
-			add_custom(search, custom,
-				   &(struct elf_symbol){.vaddr = custom->address});
+		if (custom->address && (is_static || !custom_probe_is_guess(&custom->probe)))
+			add_address(search, custom);
 	}
 }
 
