@@ -239,6 +239,12 @@ static bool frees_are_confirmed(const struct session *s)
 	const struct profile_totals *p = profile_totals(s->heap.profile);
 	uint64_t unknown = p->unknown_frees;
 
+	const struct custom_probe *unused = custom_probes_unused_free(&s->run->probes);
+	if (unused && p->allocations > 0) {
+		log_error("process %u: --probe=%s: it was never called, although there are blocks; "
+			  "there will be no profile", s->process.pid, unused->text);
+		return false;
+	}
 	if (!unknown || s->image.was_attached || !custom_probes_have_guesses(&s->run->probes))
 		return true;
 	log_error("process %u: --probe: %" PRIu64 " of %" PRIu64 " frees are of blocks that were "

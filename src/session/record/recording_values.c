@@ -71,6 +71,7 @@ static void recording_calls_fill(const struct session *s, const struct recording
 		[FUNCTION_FREE] = "free",
 		[FUNCTION_DELETE] = "operator delete",
 		[FUNCTION_REQUEST] = "client request",
+		[FUNCTION_RELEASE] = "own free",
 	};
 	char interval[24];
 

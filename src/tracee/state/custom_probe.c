@@ -202,6 +202,7 @@ static bool parse_kind(const char *text, size_t size, struct probe *p)
 			continue;
 		p->kind = kinds[i].kind;
 		p->is_reset = kinds[i].is_reset;
+		p->function = p->kind == PROBE_FREE ? FUNCTION_RELEASE : FUNCTION_REQUEST;
 		return true;
 	}
 	return false;
@@ -213,7 +214,7 @@ static const char *parse_function(const char *text, struct custom_probe *c)
 	const char *function = text[kind] ? text + kind + 1 : NULL;
 	const char *fields = function ? last_colon(function) : NULL;
 
-	c->probe = (struct probe){.function = FUNCTION_REQUEST, .size_arg = PROBE_NO_ARG,
+	c->probe = (struct probe){.size_arg = PROBE_NO_ARG,
 				  .count_arg = PROBE_NO_ARG, .align_arg = PROBE_NO_ARG,
 				  .block_arg = PROBE_NO_ARG, .result_arg = PROBE_NO_ARG,
 				  .may_throw = true};
@@ -364,6 +365,22 @@ bool custom_probe_is_guess(const struct probe *p)
 	return p->custom && p->custom->address && !probe_is_own(p);
 }
 
+static bool was_called(const struct custom_probe *c)
+{
+	return (c->same ? c->same : c)->is_called;
+}
+
+const struct custom_probe *custom_probes_unused_free(const struct custom_probes *p)
+{
+	for (size_t i = 0; i < p->list.count; i++) {
+		const struct custom_probe *c = p->list.data[i];
+		if (custom_probe_is_guess(&c->probe) && c->probe.kind == PROBE_FREE &&
+		    c->is_found && !was_called(c))
+			return c;
+	}
+	return NULL;
+}
+
 bool custom_probes_have_guesses(const struct custom_probes *p)
 {
 	for (size_t i = 0; p && i < p->list.count; i++) {
@@ -383,7 +400,7 @@ void custom_probes_report(const struct custom_probes *p)
 				 c->address ? "not in a program that was profiled" :
 					      "no function of this name was found: it has no "
 					      "symbol, or was inlined");
-		else if (!(c->same ? c->same : c)->is_called)
+		else if (!was_called(c))
 			log_warn("--probe=%s: it was never called", c->text);
 	}
 }

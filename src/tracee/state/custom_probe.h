@@ -50,6 +50,9 @@ bool custom_probe_is_guess(const struct probe *p);
 /* Whether there are such in @p, which may be NULL. */
 bool custom_probes_have_guesses(const struct custom_probes *p);
 
+/* One of malloc's family that releases, and was never called; NULL = none. */
+const struct custom_probe *custom_probes_unused_free(const struct custom_probes *p);
+
 /* At the end of a run: warns about those that were not found, or not called. */
 void custom_probes_report(const struct custom_probes *p);
 

@@ -103,7 +103,7 @@ static inline bool probe_is_marker(const struct probe *p)
 /* Whether it is a function of the program's own allocator (custom_probe.h). */
 static inline bool probe_is_own(const struct probe *p)
 {
-	return p->function == FUNCTION_REQUEST && p->kind <= PROBE_FREE;
+	return p->function >= FUNCTION_REQUEST && p->kind <= PROBE_FREE;
 }
 
 /* Whether a call whose result is @result has succeeded. */
