@@ -199,6 +199,11 @@ enum pad_reason {
 	PAD_REASON_LARGE,  /* leave_trap, or a marker's entry_trap: the record would be too large */
 	PAD_REASON_DEEP,   /* likewise: the thread needs a deep cache */
 	PAD_REASON_MARKER, /* a request that ptmem has to answer */
+	/*
+	 * like LARGE: a rule is missing for a frame beyond a switch of stacks, which a raw record
+	 * would not have
+	 */
+	PAD_REASON_SWITCH,
 };
 
 #define PAD_OWNER_DIED 0x40000000u     /* FUTEX_OWNER_DIED: set by the kernel when ptmem dies */
@@ -217,6 +222,8 @@ enum pad_flag {
 	PAD_SAMPLING = 64, /* only sampled blocks and their releases: pad_sampling.h */
 	PAD_NO_TICKS = 128, /* the CPU's counter is not to be read: no PAD_RECORD_TIME */
 	PAD_LOSES = 256,    /* a full ring loses records: no thread waits for room */
+	/* stacks continue on others (RULE_SWITCH): trap instead of writing raw records */
+	PAD_SWITCHES = 512,
 };
 
 /*
@@ -352,7 +359,8 @@ struct pad_slot {
 	uint32_t needs_fp;   /* as in frame[frame_count - 1] */
 	uint32_t frame_count; /* 0 after a reset, which the reader's mirror must follow */
 	uint64_t return_pc;  /* a copy of the caller's return address; of a marker, its address */
-	uint64_t unused;
+	/* the walk of the last stack reached another stack (RULE_SWITCH): it is not remembered */
+	uint64_t is_switched;
 	/* sampling: bytes before the next mark; state of the generator of distances */
 	uint64_t left, random;
 

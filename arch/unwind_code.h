@@ -21,6 +21,17 @@ bool arch_ends_in_call(const uint8_t *code, size_t size);
  */
 int arch_pops_and_returns(const uint8_t *code, size_t size);
 
+/*
+ * Whether a return to @code + @at (of @size bytes) is one to a function that called on another
+ * stack than its own and goes back to its own then, as Go's runtime.asmcgocall does. If so,
+ * *rule_out gets kind, cfa_offset, saved, slot and own_g.
+ */
+bool arch_returns_to_other_stack(const uint8_t *code, size_t at, size_t size,
+				 struct unwind_rule *rule_out);
+
+#define ARCH_SWITCH_BEFORE 64 /* bytes around the call that this reads */
+#define ARCH_SWITCH_AFTER 64
+
 /* Whether @code begins with the signal trampoline. */
 bool arch_is_sigreturn(const uint8_t *code, size_t size);
 
@@ -32,6 +43,7 @@ extern const uint16_t arch_sigframe_offset[ARCH_DWARF_REGS];
 
 enum arch_scan {
 	ARCH_SCAN_ONE,      /* the code is one function, from its entry */
+	ARCH_SCAN_GENERATED, /* the same, unless it calls other code to make its frame */
 	ARCH_SCAN_MANY,     /* consecutive functions, from the entry of the first one */
 	ARCH_SCAN_UNSYNCED, /* the code starts anywhere */
 };
@@ -43,5 +55,14 @@ enum arch_scan {
  */
 int arch_scan_function(const uint8_t *code, size_t at, enum arch_scan how,
 		       struct unwind_rule *rule_out);
+
+/*
+ * The same for code whose start is unknown, or that saves registers in unusual ways: the return
+ * address is @at bytes into @code, and what the instructions from there to a return restore is what
+ * is on the stack. At conditional branches that which follows is tried first. Where no return is
+ * found, variables below a frame pointer show that there is one; else -ENOTSUP. Wrong after a call
+ * that does not return, if another function follows that seems to be a part of this one.
+ */
+int arch_scan_return(const uint8_t *code, size_t size, size_t at, struct unwind_rule *rule_out);
 
 #endif

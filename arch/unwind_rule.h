@@ -23,6 +23,15 @@ enum unwind_rule_kind {
 			*/
 	RULE_REG,      /* CFA = callee-saved register number reg + cfa_offset */
 	RULE_END,      /* outermost frame: the return address is undefined */
+	RULE_SP_DEREF, /* CFA = *(stack pointer + 8 * slot[SWITCH_DEPTH]) + cfa_offset */
+	/*
+	 * The caller is on another stack, that of a goroutine (Go's runtime.asmcgocall). With
+	 * words that struct unwind_rule.slot[] places, 8 bytes each:
+	 *	g   = *(stack pointer + SWITCH_G)
+	 *	CFA = *(g + SWITCH_TOP) - *(stack pointer + SWITCH_DEPTH) + cfa_offset
+	 */
+	RULE_SWITCH,
+	RULE_LOST,     /* the caller is somewhere else, and no method finds it */
 	RULE_SLOW,     /* only the fallback can unwind it (signal frame, expression, no CFI) */
 };
 
@@ -44,9 +53,30 @@ struct unwind_rule {
 	uint8_t saved;                /* bit i: callee-saved register i is at CFA + 8 * slot[i]
 				       * (RULE_FP_DEREF: at frame pointer + 8 * slot[i]) */
 	uint8_t flags;                /* enum unwind_rule_flag */
-	/* words relative to the CFA (RULE_FP_DEREF: to the frame pointer) */
+	/*
+	 * words relative to the CFA (RULE_FP_DEREF: to the frame pointer); RULE_SP_DEREF and
+	 * RULE_SWITCH save at most the frame pointer: others are enum unwind_switch
+	 */
 	int16_t slot[RULE_SAVED_REGS];
-	uint32_t reserved;
+	/*
+	 * RULE_SWITCH: bytes from the thread pointer to the word with the thread's own g; 0 =
+	 * unknown
+	 */
+	int32_t own_g;
+};
+
+/*
+ * Where a switch of stacks keeps what leads back, in words: indexes of struct unwind_rule.slot.
+ * SWITCH_START and SWITCH_FRAME tell whether a frame is really the one that switched last: the
+ * stack that it switched to began at the word SWITCH_START of the thread's own g, and its stack
+ * pointer is SWITCH_FRAME words below that, rounded down to 16 bytes.
+ */
+enum unwind_switch {
+	SWITCH_G = 1,
+	SWITCH_DEPTH,
+	SWITCH_TOP,
+	SWITCH_START,
+	SWITCH_FRAME,
 };
 
 /* Whether a stack ends if its return address is @pc: 0, or 1 after a _start that claims to have a

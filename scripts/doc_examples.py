@@ -7,7 +7,7 @@
     ```diff file=NAME           applied to that file
     ![TEXT](doc/NAME.svg)       a file that a command of the document writes: the same titles and texts
 
-The commands of a document run one after another in one directory, with a copy of doc/*.c in doc/; each block has a
+The commands of a document run one after another in one directory, with a copy of doc/*.c and doc/*.java in doc/; each block has a
 shell of its own. A command in backquotes (`ptmem ...` or `ptmem-report ...` with a program, a PID or files), and one
 below EXAMPLES of a man page, must succeed; PID is a running example, FILE, OLD and NEW are profiles. A command that is
 shown in any other way is an error.
@@ -28,7 +28,7 @@ import doc_system
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DOCUMENTS = ("README.md", "INSTALL.md", "CONTRIBUTING.md", "DEBUGGING.md", "SECURITY.md", "doc/tutorial.md", "doc/faq.md",
              "doc/performance.md", "doc/format.md", "doc/massif.md", "doc/memusage.md", "doc/internals.md", "doc/porting.md",
-             "doc/fleet.md", "doc/containers.md")
+             "doc/fleet.md", "doc/ci.md", "doc/containers.md", "doc/languages.md")
 PAGES = ("man/ptmem.1", "man/ptmem-inspect.1", "man/ptmem-report.1", "man/ptmem-memusage.1")
 HOME = "/home/user"  # what documents show in place of the directory
 LIMIT = 120  # seconds for a block
@@ -56,6 +56,7 @@ def may_attach():
 NEEDS = {
     "attach": (may_attach, "root or ptrace_scope 0"),
     "prometheus": (lambda: shutil.which("promtool"), "Prometheus"),
+    "java": (lambda: shutil.which("javac"), "a JDK"),
     "namespaces": (doc_system.may_be_root, "user namespaces"),
     "network": (lambda: False, "a network"),
 }
@@ -144,7 +145,7 @@ class Sandbox:
         self.limit = limit  # seconds for a script
         self.path = pathlib.Path(tempfile.mkdtemp(prefix="ptmem-docs."))
         (self.path / "doc").mkdir()
-        for source in (ROOT / "doc").glob("*.c"):
+        for source in (*(ROOT / "doc").glob("*.c"), *(ROOT / "doc").glob("*.java")):
             shutil.copy(source, self.path / "doc")
         self.env = {"PATH": "%s:%s" % (programs, os.environ.get("PATH", "/usr/bin:/bin")), "HOME": str(self.path),
                     "LC_ALL": "C.UTF-8", "TERM": "dumb"}

@@ -6,6 +6,7 @@
  * make-recorder passes options for this to gcc; with clang functions preserve all but rax, which
  * costs a few instructions. It only accesses the shared memory (arch/pad.h) and its thread's stack.
  * It never reads outside [stack pointer, stack_high), whatever the rules and the stack contain.
+ * Only where a rule says that a caller is on another stack it reads that, if the thread's g agrees.
  *
  *	recorder.h          the thread's slot
  *	recorder_walk.h     the incremental walk of the stack
@@ -156,6 +157,7 @@ API int pad_nesting(const struct pad_control *c, const struct pad_slot *slot,
 		    const struct pad_step *call)
 {
 	uint64_t outer = slot->return_at, at = call->at;
+	uint64_t high = slot->stack_high;
 	struct pad_step s = { .at = at, .pc = call->pc, .fp = call->fp }, next = { 0 };
 
 	if (at > outer)
@@ -167,7 +169,7 @@ API int pad_nesting(const struct pad_control *c, const struct pad_slot *slot,
 			return NESTED;
 		if (s.at > outer)
 			return PASSED_BY;
-		if (step(c, slot, &s, &next) != STEP_OUT)
+		if (step(c, &high, &s, &next) != STEP_OUT)
 			return UNSURE;
 		s = next;
 	}

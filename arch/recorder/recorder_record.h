@@ -210,7 +210,7 @@ INLINE int needs_deep_cache(const struct pad_control *c, const struct pad_slot *
 
 /*
  * Writes the raw record of the call or marker with return slot @at, and frees the slot. 0: it would
- * be too large, or the thread needs a deep cache; slot->reason is the reason.
+ * be too large, would lack a stack, or the thread needs a deep cache; slot->reason is the reason.
  */
 INLINE int write_raw(uint64_t at, const struct pad_head *head, struct pad_slot *slot,
 		     const struct pad_saved *saved)
@@ -226,6 +226,9 @@ INLINE int write_raw(uint64_t at, const struct pad_head *head, struct pad_slot *
 			fresh = -1;
 	}
 	if (needs_deep_cache(c, slot))
+		return 0;
+	slot->reason = PAD_REASON_SWITCH;
+	if (slot->is_switched || READ(c->flags) & PAD_SWITCHES)
 		return 0;
 	slot->reason = PAD_REASON_LARGE;
 	if (!fits_ring(c, slot, sizeof(struct pad_record_block) + PAD_RAW_REGS * 8 + raw +

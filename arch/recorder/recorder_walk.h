@@ -7,13 +7,16 @@
  *	1. compare the checks from the outermost inwards; after a difference everything is unknown
  *	2. walk by rules from the innermost outwards, until a return slot is one of those from step
  *	   1
+ *
+ * A walk that comes to another stack, by RULE_SWITCH, is not remembered: that stack is memory which
+ * the program may have given back when the next walk compares.
  */
 #ifndef PTMEM_ARCH_RECORDER_RECORDER_WALK_H
 #define PTMEM_ARCH_RECORDER_RECORDER_WALK_H
 
 #include "arch/recorder/recorder.h"
 
-enum { STEP_OUT, STEP_END, STEP_UNKNOWN };
+enum { STEP_OUT, STEP_END, STEP_UNKNOWN, STEP_SWITCH };
 
 INLINE struct pad_check *checks_of(const struct pad_slot *slot)
 {
@@ -37,16 +40,50 @@ INLINE void note_too_deep(struct pad_slot *slot)
 		slot->reason = PAD_REASON_DEEP;
 }
 
-INLINE int is_in_stack(const struct pad_slot *slot, uint64_t above, uint64_t at)
+/* @high: the end of the stack. */
+INLINE int is_in_stack(uint64_t high, uint64_t above, uint64_t at)
 {
-	return at > above && at < slot->stack_high && (at & 7) == 0;
+	return at > above && at < high && (at & 7) == 0;
+}
+
+#define SWITCH_DEPTH_MAX (1ull << 30) /* bytes; no goroutine's stack is larger */
+
+/*
+ * step() by RULE_SWITCH; *high becomes the end of the other stack. What leads to that is on this
+ * one only if this is the switch that the thread's own g knows of. For an outer one, or in a thread
+ * without g, the caller is unknown.
+ */
+INLINE int step_switch(const struct unwind_rule *rule, uint64_t *high, const struct pad_step *s,
+		       struct pad_step *next)
+{
+	uint64_t sp = s->at + 8, own = 0, start, top, depth;
+	uint64_t g_at = sp + 8 * (int64_t)rule->slot[SWITCH_G];
+	uint64_t depth_at = sp + 8 * (int64_t)rule->slot[SWITCH_DEPTH];
+
+	if (rule->own_g)
+		own = *(const uint64_t *)(cpu_thread_pointer() + (int64_t)rule->own_g);
+	if (!own || !is_in_stack(*high, s->at, g_at) || !is_in_stack(*high, s->at, depth_at))
+		return STEP_UNKNOWN;
+	start = *(const uint64_t *)(own + 8 * (int64_t)rule->slot[SWITCH_START]);
+	if (((start - 8 * (int64_t)rule->slot[SWITCH_FRAME]) & ~15ull) != sp)
+		return STEP_UNKNOWN;
+	top = *(const uint64_t *)(*(const uint64_t *)g_at + 8 * (int64_t)rule->slot[SWITCH_TOP]);
+	depth = *(const uint64_t *)depth_at;
+	next->at = top - depth + (int64_t)rule->cfa_offset - 8;
+	if (depth > SWITCH_DEPTH_MAX || !is_in_stack(top, top - depth - 1, next->at))
+		return STEP_UNKNOWN;
+	next->pc = *(const uint64_t *)next->at;
+	next->fp = rule->saved & 1 ? *(const uint64_t *)(top - depth) : s->fp;
+	*high = top;
+	return unwind_is_end(next->pc) ? STEP_UNKNOWN : STEP_SWITCH;
 }
 
 /*
  * Moves s->at, the return slot of a frame, to its caller: *next gets the caller's return slot, the
- * address in there and its frame pointer; s gets the words on which this depends.
+ * address in there and its frame pointer; s gets the words on which this depends. *high: the end of
+ * the stack, which changes with STEP_SWITCH.
  */
-INLINE int step(const struct pad_control *c, const struct pad_slot *slot, struct pad_step *s,
+INLINE int step(const struct pad_control *c, uint64_t *high, struct pad_step *s,
 		struct pad_step *next)
 {
 	const struct unwind_rule *rule =
@@ -69,23 +106,32 @@ INLINE int step(const struct pad_control *c, const struct pad_slot *slot, struct
 		base = s->fp;
 		s->uses_fp = 1;
 		s->extra_at = base + (int64_t)rule->cfa_offset;
-		if (!is_in_stack(slot, s->at, s->extra_at))
+		if (!is_in_stack(*high, s->at, s->extra_at))
 			return STEP_UNKNOWN;
 		s->extra_value = cfa = *(const uint64_t *)s->extra_at;
 		break;
+	case RULE_SP_DEREF:
+		s->extra_at = s->at + 8 + 8 * (int64_t)rule->slot[SWITCH_DEPTH];
+		if (!is_in_stack(*high, s->at, s->extra_at))
+			return STEP_UNKNOWN;
+		s->extra_value = *(const uint64_t *)s->extra_at;
+		cfa = base = s->extra_value + (int64_t)rule->cfa_offset;
+		break;
+	case RULE_SWITCH:
+		return step_switch(rule, high, s, next);
 	case RULE_END:
 		return STEP_END;
 	default:
 		return STEP_UNKNOWN;
 	}
 	next->at = cfa - 8;
-	if (unlikely(!is_in_stack(slot, s->at, next->at)))
+	if (unlikely(!is_in_stack(*high, s->at, next->at)))
 		return STEP_UNKNOWN;
 	next->pc = *(const uint64_t *)next->at;
 	next->fp = s->fp;
 	if (rule->saved & 1) { /* callee-saved register 0 is the frame pointer */
 		s->fp_at = base + 8 * (int64_t)rule->slot[0];
-		if (unlikely(!is_in_stack(slot, s->at, s->fp_at)))
+		if (unlikely(!is_in_stack(*high, s->at, s->fp_at)))
 			return STEP_UNKNOWN;
 		next->fp = *(const uint64_t *)s->fp_at;
 	}
@@ -163,7 +209,9 @@ INLINE int64_t walk(const struct pad_control *c, struct pad_slot *slot, uint64_t
 	const struct pad_frame *frame = frames_of(slot);
 	struct pad_step *steps = steps_of(slot);
 	uint32_t top = count_valid(slot, at, known), n = 0;
+	uint64_t high = slot->stack_high;
 
+	slot->is_switched = 0;
 	steps[0].at = at;
 	steps[0].pc = slot->return_pc;
 	steps[0].fp = fp;
@@ -185,10 +233,14 @@ INLINE int64_t walk(const struct pad_control *c, struct pad_slot *slot, uint64_t
 			note_too_deep(slot);
 			return -1;
 		}
-		way = step(c, slot, s, s + 1);
+		way = step(c, &high, s, s + 1);
 		if (unlikely(way == STEP_UNKNOWN))
 			return -1;
 		n++;
+		if (unlikely(way == STEP_SWITCH)) {
+			slot->is_switched = 1;
+			top = 0;
+		}
 		if (way == STEP_END) {
 			*kept_out = 0;
 			return n;
@@ -205,6 +257,8 @@ INLINE void remember(struct pad_slot *slot, uint32_t kept, uint32_t fresh)
 	uint32_t check = kept ? frame[kept - 1].check + 1 : 0;
 	uint32_t n = kept;
 
+	if (unlikely(slot->is_switched))
+		n = check = fresh = 0;
 	while (fresh--) {
 		const struct pad_step *s = &steps[fresh];
 		uint32_t needs_outside = n && frame[n - 1].needs_fp;

@@ -6,6 +6,8 @@
  * and remembers at each forward branch what the stack looks like at its target;
  * that is enough for prologues, early returns and epilogues in the middle. After a return that no
  * branch jumps over, the next function begins.
+ *
+ * arch_scan_return goes the other way, from a return address to a return.
  */
 #include <Zydis/Zydis.h>
 #include <errno.h>
@@ -94,6 +96,7 @@ struct scan {
 	} target[MAX_TARGETS];
 	size_t target_count, furthest;
 	bool is_one;  /* the code is one function */
+	bool may_share; /* its prologue may be elsewhere */
 	bool has_returned,
 		was_call; /* this function had a return; the last instruction was a call */
 	bool is_lost; /* the start or end of this function is unknown */
@@ -306,6 +309,8 @@ static bool scan_insn(struct scan *s, const ZydisDecodedInstruction *insn,
 	bool is_jump = insn->mnemonic == ZYDIS_MNEMONIC_JMP, was_call = s->was_call;
 
 	s->was_call = insn->mnemonic == ZYDIS_MNEMONIC_CALL;
+	if (s->may_share && s->was_call && before == entry_state.depth)
+		return false;
 	if (insn->meta.category == ZYDIS_CATEGORY_COND_BR || is_jump)
 		note_target(s, insn, operand, at);
 	if (!follow(&s->now, insn, operand, at + insn->length) && !s->is_lost)
@@ -329,7 +334,9 @@ int arch_scan_function(const uint8_t *code, size_t at, enum arch_scan how,
 	ZydisDecoder decoder;
 	ZydisDecodedInstruction insn;
 	ZydisDecodedOperand operand[ZYDIS_MAX_OPERAND_COUNT];
-	struct scan s = {.now = entry_state, .body = entry_state, .is_one = how == ARCH_SCAN_ONE,
+	struct scan s = {.now = entry_state, .body = entry_state,
+			 .is_one = how == ARCH_SCAN_ONE || how == ARCH_SCAN_GENERATED,
+			 .may_share = how == ARCH_SCAN_GENERATED,
 			 .is_lost = how == ARCH_SCAN_UNSYNCED};
 
 	if (at > MAX_SCAN || !ZYAN_SUCCESS(ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64,
@@ -348,9 +355,261 @@ int arch_scan_function(const uint8_t *code, size_t at, enum arch_scan how,
 			return -ENOTSUP;
 		if (scan_insn(&s, &insn, operand, i))
 			continue;
-		if (how == ARCH_SCAN_ONE)
+		if (s.is_one)
 			return -ENOTSUP;
 		s.is_lost = true;
 	}
 	return s.is_lost ? -ENOTSUP : finish(&s.now, at, rule_out);
+}
+
+/* -- from a return address to a return -- */
+
+#define MAX_FORKS 32  /* conditional branches that are not followed yet */
+#define MAX_STEPS 2000
+
+/* The state of the stack on the way to a return. */
+struct unwinding {
+	size_t at;
+	bool is_fp;       /* up counts from rbp, else from rsp at the start */
+	bool has_fp;      /* rbp still has the value that it had at the start */
+	int64_t up;
+	uint8_t restored; /* callee-saved registers */
+	int64_t from[RULE_SAVED_REGS]; /* where they were saved, counted like up */
+};
+
+struct return_scan {
+	struct unwinding now, fork[MAX_FORKS];
+	size_t forks;
+	uint32_t targets; /* direct jumps that were followed */
+	/* at a jump out of the code, after it has restored something: to another function */
+	struct unwinding left;
+	bool has_left;
+	bool has_frame; /* it uses variables below its frame pointer */
+};
+
+enum way { WAY_ON, WAY_RETURN, WAY_DEAD };
+
+/* Register @operand gets the word at @from, or with @is_saved false another value. */
+static void set_saved(struct unwinding *u, const ZydisDecodedOperand *operand, bool is_saved,
+		      int64_t from)
+{
+	ZydisRegister whole = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64,
+							       operand->reg.value);
+	int i = saved_index(whole);
+
+	if (i < 0)
+		return;
+	u->has_fp &= i != 0;
+	u->restored &= (uint8_t)~(1u << i);
+	if (is_saved)
+		u->restored |= (uint8_t)(1u << i);
+	u->from[i] = from;
+}
+
+/* Counts @up from rbp from now on. What was loaded before was probably no saved register. */
+static bool use_fp(struct unwinding *u, int64_t up)
+{
+	if (!u->has_fp)
+		return false;
+	if (!u->is_fp)
+		u->restored = 0;
+	u->is_fp = true;
+	u->up = up;
+	return true;
+}
+
+/* Whether @operand, memory or the address of it, is a place of the stack: *at_out. */
+static bool is_place(const struct unwinding *u, const ZydisDecodedOperand *operand, int64_t *at_out)
+{
+	if (operand->type != ZYDIS_OPERAND_TYPE_MEMORY ||
+	    operand->mem.index != ZYDIS_REGISTER_NONE || operand->mem.base != ZYDIS_REGISTER_RSP)
+		return false;
+	*at_out = u->up + operand->mem.disp.value;
+	return true;
+}
+
+/* An instruction that writes rsp explicitly. */
+static bool return_sp(struct unwinding *u, const ZydisDecodedInstruction *insn,
+		      const ZydisDecodedOperand *operand)
+{
+	const ZydisDecodedOperand *from = &operand[1];
+	bool is_immediate = from->type == ZYDIS_OPERAND_TYPE_IMMEDIATE;
+
+	switch (insn->mnemonic) {
+	case ZYDIS_MNEMONIC_ADD:
+		u->up += is_immediate ? from->imm.value.s : 0;
+		return is_immediate;
+	case ZYDIS_MNEMONIC_SUB:
+		u->up -= is_immediate ? from->imm.value.s : 0;
+		return is_immediate && u->up >= 0;
+	case ZYDIS_MNEMONIC_LEA:
+		if (from->mem.base == ZYDIS_REGISTER_RBP && from->mem.index == ZYDIS_REGISTER_NONE)
+			return use_fp(u, from->mem.disp.value);
+		return is_place(u, from, &u->up);
+	case ZYDIS_MNEMONIC_MOV:
+		return is_reg(from, ZYDIS_REGISTER_RBP) && use_fp(u, 0);
+	default:
+		return false;
+	}
+}
+
+static enum way return_step(struct unwinding *u, const ZydisDecodedInstruction *insn,
+			    const ZydisDecodedOperand *operand)
+{
+	int64_t at;
+
+	switch (insn->mnemonic) {
+	case ZYDIS_MNEMONIC_RET:
+		return WAY_RETURN;
+	case ZYDIS_MNEMONIC_HLT:
+	case ZYDIS_MNEMONIC_UD2:
+	case ZYDIS_MNEMONIC_INT3:
+	case ZYDIS_MNEMONIC_ENDBR64: /* the entry of another function, as the following */
+		return WAY_DEAD;
+	case ZYDIS_MNEMONIC_PUSH:
+		if (u->up <= 0 && operand[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+		    saved_index(operand[0].reg.value) >= 0)
+			return WAY_DEAD;
+		u->up -= 8;
+		return WAY_ON;
+	case ZYDIS_MNEMONIC_PUSHFQ:
+		u->up -= 8;
+		return WAY_ON;
+	case ZYDIS_MNEMONIC_POP:
+		if (operand[0].type == ZYDIS_OPERAND_TYPE_REGISTER)
+			set_saved(u, &operand[0], true, u->up);
+		u->up += 8;
+		if (u->is_fp && u->up == 8 && is_reg(&operand[0], ZYDIS_REGISTER_RBP))
+			return WAY_RETURN; /* V8 removes arguments before it returns */
+		return is_reg(&operand[0], ZYDIS_REGISTER_RSP) ? WAY_DEAD : WAY_ON;
+	case ZYDIS_MNEMONIC_POPFQ:
+		u->up += 8;
+		return WAY_ON;
+	case ZYDIS_MNEMONIC_LEAVE:
+		if (!use_fp(u, 8))
+			return WAY_DEAD;
+		u->restored |= 1u;
+		u->from[0] = 0;
+		return WAY_RETURN;
+	default:
+		break;
+	}
+	if (insn->operand_count_visible == 0 || operand[0].type != ZYDIS_OPERAND_TYPE_REGISTER ||
+	    !(operand[0].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
+		return WAY_ON;
+	if (operand[0].reg.value == ZYDIS_REGISTER_RSP)
+		return return_sp(u, insn, operand) ? WAY_ON : WAY_DEAD;
+	bool is_load = insn->mnemonic == ZYDIS_MNEMONIC_MOV && operand[0].size == 64 &&
+		       is_place(u, &operand[1], &at);
+	set_saved(u, &operand[0], is_load, is_load ? at : 0);
+	return WAY_ON;
+}
+
+/* A branch at the instruction before s->now.at: the state continues behind it or at its target. */
+static enum way take_branch(struct return_scan *s, const ZydisDecodedInstruction *insn,
+			    const ZydisDecodedOperand *operand, size_t size)
+{
+	bool is_jump = insn->mnemonic == ZYDIS_MNEMONIC_JMP;
+	int64_t to = operand[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE ?
+			     (int64_t)s->now.at + operand[0].imm.value.s : -1;
+	bool is_inside = to >= 0 && to < (int64_t)size;
+
+	/* not after an argument was removed: then the stack is not aligned */
+	if (is_jump && !is_inside && !s->has_left && (s->now.up > 0 || s->now.restored) &&
+	    s->now.up % 16 == 8) {
+		s->left = s->now;
+		s->has_left = true;
+	}
+	if (is_jump && (!is_inside || ++s->targets > MAX_FORKS))
+		return WAY_DEAD;
+	if (is_jump) {
+		s->now.at = (size_t)to;
+	} else if (is_inside && s->forks < MAX_FORKS) {
+		s->fork[s->forks] = s->now;
+		s->fork[s->forks++].at = (size_t)to;
+	}
+	return WAY_ON;
+}
+
+/* Whether @insn uses a word below the frame pointer. */
+static bool uses_frame(const ZydisDecodedInstruction *insn, const ZydisDecodedOperand *operand)
+{
+	for (unsigned i = 0; i < insn->operand_count_visible; i++) {
+		const ZydisDecodedOperand *o = &operand[i];
+
+		if (o->type == ZYDIS_OPERAND_TYPE_MEMORY && o->mem.base == ZYDIS_REGISTER_RBP &&
+		    o->mem.index == ZYDIS_REGISTER_NONE && o->mem.disp.value < 0 &&
+		    o->mem.disp.value > INT16_MIN)
+			return true;
+	}
+	return false;
+}
+
+static int frame_rule(struct unwind_rule *rule_out)
+{
+	rule_out->kind = RULE_FP;
+	rule_out->cfa_offset = 16;
+	rule_out->saved = 1;
+	rule_out->slot[0] = -2;
+	return 0;
+}
+
+static int return_rule(const struct unwinding *u, struct unwind_rule *rule_out)
+{
+	int64_t cfa = u->up + 8;
+	struct unwind_rule rule = *rule_out;
+
+	/* no code has called anything without a frame, if it aligns the stack for that */
+	if (cfa < 8 || cfa > INT32_MAX || (cfa == 8 && !u->is_fp))
+		return -ENOTSUP;
+	rule.kind = u->is_fp ? RULE_FP : RULE_SP;
+	rule.cfa_offset = (int32_t)cfa;
+	rule.saved = 0;
+	for (unsigned i = 0; i < RULE_SAVED_REGS; i++) {
+		int64_t slot = (u->from[i] - cfa) / 8;
+		if (!(u->restored >> i & 1) || (u->from[i] - cfa) % 8 != 0 || slot < INT16_MIN ||
+		    slot >= 0)
+			continue;
+		rule.saved |= (uint8_t)(1u << i);
+		rule.slot[i] = (int16_t)slot;
+	}
+	*rule_out = rule;
+	return 0;
+}
+
+int arch_scan_return(const uint8_t *code, size_t size, size_t at, struct unwind_rule *rule_out)
+{
+	ZydisDecoder decoder;
+	ZydisDecodedInstruction insn;
+	ZydisDecodedOperand operand[ZYDIS_MAX_OPERAND_COUNT];
+	struct return_scan s = {.now = {.at = at, .has_fp = true}};
+
+	if (!ZYAN_SUCCESS(ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64,
+					   ZYDIS_STACK_WIDTH_64)))
+		return -ENOTSUP;
+	for (unsigned steps = 0; steps < MAX_STEPS; steps++) {
+		struct unwinding *u = &s.now;
+		enum way way = WAY_DEAD;
+
+		if (u->at < size &&
+		    ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, code + u->at, size - u->at,
+							&insn, operand))) {
+			u->at += insn.length;
+			s.has_frame |= u->has_fp && uses_frame(&insn, operand);
+			if (insn.meta.category == ZYDIS_CATEGORY_COND_BR ||
+			    insn.mnemonic == ZYDIS_MNEMONIC_JMP)
+				way = take_branch(&s, &insn, operand, size);
+			else
+				way = return_step(u, &insn, operand);
+		}
+		if (way == WAY_RETURN)
+			return return_rule(u, rule_out);
+		if (way == WAY_DEAD && !s.forks)
+			break;
+		if (way == WAY_DEAD)
+			s.now = s.fork[--s.forks];
+	}
+	if (s.has_frame)
+		return frame_rule(rule_out);
+	return s.has_left ? return_rule(&s.left, rule_out) : -ENOTSUP;
 }

@@ -90,6 +90,8 @@ static void destroy(struct elf_file *f)
 		f->user_free(f->user);
 	if (f->cfi_user_free)
 		f->cfi_user_free(f->cfi_user);
+	if (f->go_user_free)
+		f->go_user_free(f->go_user);
 	if (f->elf)
 		elf_end(f->elf);
 	if (f->fd >= 0)

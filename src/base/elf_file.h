@@ -57,6 +57,8 @@ struct elf_file {
 	void (*user_free)(void *user);
 	void *cfi_user;        /* for the unwind stage */
 	void (*cfi_user_free)(void *user);
+	void *go_user;         /* for go_table.h */
+	void (*go_user_free)(void *user);
 };
 
 /*

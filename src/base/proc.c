@@ -124,6 +124,17 @@ static void take_mask(const struct proc_line *line, uint64_t *out)
 	proc_parse_number(line->value, line->end, 16, out);
 }
 
+/* "123 kB", in bytes. */
+static void take_kilobytes(const struct proc_line *line, uint64_t *out)
+{
+	const char *end = memchr(line->value, ' ', (size_t)(line->end - line->value));
+	uint64_t kilobytes;
+
+	if (end && proc_parse_number(line->value, end, 10, &kilobytes) &&
+	    kilobytes <= UINT64_MAX >> 10)
+		*out = kilobytes << 10;
+}
+
 /* Four numbers separated by tabs: real, effective, saved, file system. */
 static void take_users(const struct proc_line *line, struct proc_status *out)
 {
@@ -162,6 +173,12 @@ void proc_status_parse(const char *text, size_t size, struct proc_status *out)
 			take_mask(&line, &out->capabilities);
 		else if (is_key(&line, "VmSize"))
 			out->has_memory = true;
+		else if (is_key(&line, "VmHWM"))
+			take_kilobytes(&line, &out->peak_resident);
+		else if (is_key(&line, "RssFile"))
+			take_kilobytes(&line, &out->file_resident);
+		else if (is_key(&line, "RssShmem"))
+			take_kilobytes(&line, &out->shared_resident);
 		else if (is_key(&line, "SigPnd"))
 			take_mask(&line, &out->pending);
 		else if (is_key(&line, "ShdPnd"))
@@ -474,18 +491,28 @@ static int open_regular(int found)
 	return fd < 0 ? -errno : fd;
 }
 
-int root_dir_open(const struct root_dir *root, const char *path)
+static int open_in(const struct root_dir *root, const char *path, int flags)
 {
-	const struct open_how how = {.flags = FLAGS,
+	const struct open_how how = {.flags = (uint64_t)flags,
 				     .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
 
 	if (!root)
-		return open_regular(open(path, FLAGS));
+		return open_regular(open(path, flags));
 	long fd = syscall(SYS_openat2, root->fd, path, &how, sizeof(how));
 	/* before Linux 5.6, and in containers whose filter does not know it */
 	if (fd < 0 && (errno == ENOSYS || errno == EPERM))
-		fd = openat(root->fd, path + strspn(path, "/"), FLAGS);
+		fd = openat(root->fd, path + strspn(path, "/"), flags);
 	return open_regular((int)fd);
+}
+
+int root_dir_open(const struct root_dir *root, const char *path)
+{
+	return open_in(root, path, FLAGS);
+}
+
+int root_dir_open_itself(const struct root_dir *root, const char *path)
+{
+	return open_in(root, path, FLAGS | O_NOFOLLOW);
 }
 
 /* Whether @path is below the directory @prefix. */

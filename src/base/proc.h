@@ -50,6 +50,8 @@ struct proc_status {
 	int64_t uid;             /* real user; -1 = missing */
 	int64_t fs_uid;          /* user for file access, mostly the effective one; -1 = missing */
 	uint64_t capabilities;   /* effective ones */
+	/* resident memory, bytes: the most there was, and now of files and shared; 0 = missing */
+	uint64_t peak_resident, file_resident, shared_resident;
 	bool has_memory;         /* not set for kernel threads, zombies and dead processes */
 	uint64_t pending;        /* pending for this thread only; signal N is bit N - 1 */
 	uint64_t pending_shared; /* pending for the process */
@@ -160,6 +162,8 @@ void root_dir_release(struct root_dir *root);
  * file. NULL = our own root.
  */
 int root_dir_open(const struct root_dir *root, const char *path);
+/* The same, but -EINVAL if it is a symbolic link. */
+int root_dir_open_itself(const struct root_dir *root, const char *path);
 
 /* The name in @root of the file that /proc/PID/maps calls @path: the end of that, or all of it. */
 const char *root_dir_name(const struct root_dir *root, const char *path);

@@ -123,6 +123,31 @@ char *text_clean(const char *s, size_t size)
 	return t.data;
 }
 
+/* Whether text_clean would change it, apart from invalid bytes. */
+static bool has_unseen(const char *s, size_t size)
+{
+	for (size_t i = 0, n; i < size; i += MAX(n, 1)) {
+		unsigned char c = (unsigned char)s[i];
+
+		n = text_character(s + i, size - i);
+		if (c < ' ' || c == 0x7f ||
+		    (n > 1 && is_unseen(decode((const unsigned char *)s + i, n))))
+			return true;
+	}
+	return false;
+}
+
+void text_put_name(FILE *out, const char *s, size_t size)
+{
+	if (has_unseen(s, size)) {
+		_cleanup_free_ char *clean = text_clean(s, size);
+
+		fputs(clean, out);
+	} else {
+		fwrite(s, 1, size, out);
+	}
+}
+
 size_t text_length(const char *s)
 {
 	size_t n = 0;
@@ -404,6 +429,11 @@ char *text_shorten_site(const char *site, size_t max)
 char *text_site_label(const char *site)
 {
 	return text_for_locale(text_shorten_site(site, SITE_LABEL_MAX));
+}
+
+void csv_begin(FILE *out, const char *text)
+{
+	fputs(*text && strchr("=+-@", *text) ? "\"'" : "\"", out);
 }
 
 /* Doubles quotes (RFC 4180). See text.h. */

@@ -21,6 +21,12 @@
  */
 char *text_clean(const char *s, size_t size);
 
+/*
+ * Writes @size bytes of a name to a line of a file whose format leaves names as they are: one with
+ * characters that would forge lines, or act on a terminal, is written as text_clean makes it.
+ */
+void text_put_name(FILE *out, const char *s, size_t size);
+
 /* Bytes of the character at @s, 1 .. 4; 0 if it is no valid UTF-8 (RFC 3629, section 4). */
 size_t text_character(const char *s, size_t size);
 
@@ -77,6 +83,11 @@ char *text_identifier(const char *name);
 
 /* Text in comma-separated values. */
 
+/*
+ * Begins a quoted field that begins with @text, which follows. Spreadsheets take one that begins
+ * with "=", "+", "-" or "@" for a formula: such a field begins with "'".
+ */
+void csv_begin(FILE *out, const char *text);
 /* Writes @text as part of a quoted field. */
 void csv_put_quoted(FILE *out, const char *text);
 

@@ -10,7 +10,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/elf_file.h"
+#include "base/go_table.h"
 #include "base/log.h"
 #include "base/proc.h"
 #include "tracee/os/ptrace.h"
@@ -167,6 +170,32 @@ static void explain_tracer(pid_t pid, long tracer)
 		  or_unknown(&name));
 }
 
+/* Whether the program in file @path is one in Go. */
+static bool is_go(const char *path)
+{
+	struct elf_file *file;
+
+	if (elf_file_open(NULL, path, NULL, &file) != 0)
+		return false;
+	bool found = go_table_of(file) != NULL;
+
+	elf_file_release(file);
+	return found;
+}
+
+static void explain_no_probes(pid_t pid)
+{
+	_cleanup_free_ char *path = xasprintf("/proc/%d/exe", (int)pid);
+
+	if (is_go(path))
+		log_error("process %d: no malloc or other allocation function found: it is a Go "
+			  "program; ptmem --inspect -p %d shows the heap profile that it keeps",
+			  (int)pid, (int)pid);
+	else
+		log_error("process %d: no malloc or other allocation function found; a stripped "
+			  "static program? " NO_PROBES_HINT, (int)pid);
+}
+
 void explain_attach(pid_t pid, int rc, enum attach_problem problem, long detail)
 {
 	switch (problem) {
@@ -208,8 +237,7 @@ void explain_attach(pid_t pid, int rc, enum attach_problem problem, long detail)
 		explain_faults(rc);
 		break;
 	case ATTACH_NO_PROBES:
-		log_error("process %d: no malloc or other allocation function found; a stripped "
-			  "static program, or Go? " NO_PROBES_HINT, pid);
+		explain_no_probes(pid);
 		break;
 	default:
 		log_error("process %d: cannot attach: %s", pid, strerror(-rc));
@@ -256,6 +284,9 @@ void explain_refusal(const char *name, enum attach_problem problem)
 		log_error("%s: a 32-bit program (or one of another machine): not supported", name);
 	else
 		log_error("%s: no malloc or other allocation function found in it, and it loads no "
-			  "library; a stripped static program (keep its symbols), or Go? "
-			  NO_PROBES_HINT, name);
+			  "library; %s", name,
+			  is_go(name) ? "it is a Go program: --inspect-at-exit shows the heap "
+					"profile that it keeps" :
+					"a stripped static program (keep its symbols)? "
+					NO_PROBES_HINT);
 }

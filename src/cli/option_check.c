@@ -74,6 +74,9 @@ static const char *find_bad_condition(const struct options *o, const char **text
 		if (c.action == ACTION_RECORD && !o->files.record)
 			return "it writes a recording, and needs --record=FILE for its name and "
 			       "place";
+		if (c.action == ACTION_INSPECT && !o->inspect.out)
+			return "it writes a report of memory, and needs --inspect-out=FILE for "
+			       "its name and place";
 	}
 	return NULL;
 }
@@ -229,9 +232,9 @@ static const struct need {
 } needs[] = {
 	{"duration", "pid follow", false},
 	{"earlier-blocks", "pid follow", false},
-	{"inspect-copy", "inspect inspect-at-exit", false},
-	{"inspect-out", "inspect inspect-at-exit", false},
-	{"inspect-pointers", "inspect inspect-at-exit", false},
+	{"inspect-copy", "inspect inspect-at-exit when", false},
+	{"inspect-out", "inspect inspect-at-exit when", false},
+	{"inspect-pointers", "inspect inspect-at-exit when", false},
 	{"trace-children-skip", "trace-children", true},
 	{"trace-children-skip-by-arg", "trace-children", true},
 	{"stack-sample", "stacks memusage data", false},

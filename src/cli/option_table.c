@@ -82,7 +82,8 @@ static const struct option_row rows[] = {
 	 .value = "FILE",
 	 .text = "where that goes instead of standard output (stderr\n"
 		 "when profiling): JSON if FILE ends in .json, the\n"
-		 "blocks in use if in .csv, else text",
+		 "blocks in use if in .csv, a Go program's profile for\n"
+		 "pprof if in .pb.gz, else text",
 	 .brief = "where the output of --inspect goes"},
 	{.name = "monitor", .type = OPT_NUMBER, AT(monitor_pid), OPTION_RANGE(1, 4194304),
 	 .value = "PID",
@@ -275,8 +276,9 @@ static const struct option_row rows[] = {
 	 .value = "CONDITION[:ACTION]",
 	 .text = "when heap>2G, rss>80%, growth>100M/min, pressure>10%\n"
 		 "or limit>0/min (of its cgroup) begins to hold: write\n"
-		 "the recording so far, or detach, or end; repeatable",
-	 .brief = "when a condition begins to hold, record, detach or end"},
+		 "the recording so far, or inspect, detach, or end;\n"
+		 "repeatable",
+	 .brief = "when a condition begins to hold, record, inspect, detach or end"},
 	{.name = "limit", .type = OPT_TEXTS, .flags = OPT_NOT_EMPTY, AT(limits),
 	 .value = "METRIC<AMOUNT",
 	 .text = "end with status 1 unless peak<100M, live-at-end<1M,\n"

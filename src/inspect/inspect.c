@@ -7,6 +7,7 @@
 
 #include "malloc/account.h"
 #include "inspect/holders.h"
+#include "languages/go_heap.h"
 #include "malloc/glibc.h"
 
 #define PAGE ((taddr_t)PAGE_SIZE_MIN)
@@ -76,7 +77,8 @@ static void add_stack(const struct inspect_input *in, taddr_t sp, struct used_st
 {
 	const struct map *m = maps_find(&in->resident.maps, sp);
 
-	if (!m || m->is_shared || inspect_is_object(in, m))
+	if (!m || m->is_shared || inspect_is_object(in, m) ||
+	    (in->has_go && go_heap_may_have(sp)))
 		return;
 	for (size_t i = 0; i < out->count; i++) {
 		if (out->list[i].map != m)

@@ -27,6 +27,7 @@ struct inspect_input {
 	heap_block_fn *block;                   /* NULL = not wanted */
 	heap_block_fn *python_block;            /* likewise: those of Python's allocator */
 	void *block_ctx;
+	bool has_go;                            /* a program in Go, with a heap of its own */
 	bool only_blocks;                       /* only blocks are wanted: no rows, no pages */
 	const struct pinned_paths *paths;       /* of blocks; NULL = they are not known */
 	bool wants_types;

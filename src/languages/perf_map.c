@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/log.h"
 #include "base/text.h"
 
 #define UNSORTED_MIN 1024u
@@ -34,6 +35,7 @@ void code_map_deinit(struct code_map *m)
 	vec_deinit(&m->reach);
 	vec_deinit(&m->text);
 	vec_deinit(&m->lines);
+	vec_deinit(&m->changes);
 	*m = (struct code_map){0};
 }
 
@@ -115,6 +117,7 @@ bool code_map_add(struct code_map *m, const struct code_entry *e, const char *na
 	*added = *e;
 	added->name = text;
 	added->order = m->next_order++;
+	*vec_add(&m->changes) = (struct code_change){e->start, e->end, e->from};
 	return true;
 }
 
@@ -483,11 +486,14 @@ static uint64_t parse_jitdump(struct perf_file *f, struct code_map *m, const str
 
 void perf_file_init(struct perf_file *f, enum perf_file_kind kind, const char *path)
 {
-	*f = (struct perf_file){.kind = kind, .path = xstrdup(path)};
+	*f = (struct perf_file){.kind = kind, .path = xstrdup(path), .fd = -1};
 }
 
 void perf_file_deinit(struct perf_file *f)
 {
+	if (f->fd >= 0)
+		close(f->fd);
+	f->fd = -1;
 	free(f->path);
 	f->path = NULL;
 }
@@ -553,10 +559,37 @@ int perf_file_refresh(struct perf_file *f, struct code_map *m, int fd, uint64_t 
 	}
 	keep_tail(f, fd);
 	f->seen = now;
+	f->size_seen = size;
+	f->mtime = st.st_mtim;
 	return 0;
 }
 
 /* -- a process -- */
+
+/* When the process began, by the clock of files. Zero = unknown: no file is too old. */
+static struct timespec start_time(pid_t pid)
+{
+	struct proc_stat st;
+	struct timespec now, boot, start = {0};
+	long ticks = sysconf(_SC_CLK_TCK);
+
+	if (proc_stat_read(pid, &st) != 0 || ticks <= 0 ||
+	    clock_gettime(CLOCK_REALTIME, &now) != 0 || clock_gettime(CLOCK_BOOTTIME, &boot) != 0)
+		return start;
+	/* two seconds too early: both are rounded, and a file's time is that of a coarse clock */
+	start.tv_sec = now.tv_sec - boot.tv_sec + (time_t)(st.started / (uint64_t)ticks) - 2;
+	return start;
+}
+
+static void see_owner(struct perf_maps *p)
+{
+	struct proc_status st;
+
+	if (proc_status_read(p->pid, &st) != 0 || st.uid < 0)
+		return;
+	p->uid = st.uid;
+	p->fs_uid = st.fs_uid;
+}
 
 void perf_maps_init(struct perf_maps *p, pid_t pid, struct root_dir *root)
 {
@@ -564,8 +597,10 @@ void perf_maps_init(struct perf_maps *p, pid_t pid, struct root_dir *root)
 	pid_t own = proc_status_read(pid, &st) == 0 && st.ns_pid ? st.ns_pid : pid;
 	_cleanup_free_ char *path = xasprintf("/tmp/perf-%d.map", own);
 
-	*p = (struct perf_maps){.pid = pid, .root = root_dir_hold(root)};
+	*p = (struct perf_maps){.pid = pid, .root = root_dir_hold(root), .uid = getuid(),
+				.fs_uid = getuid(), .started = start_time(pid)};
 	perf_file_init(vec_add(&p->files), PERF_MAP, path);
+	see_owner(p);
 }
 
 void perf_maps_deinit(struct perf_maps *p)
@@ -591,29 +626,100 @@ void perf_maps_add_mapped(struct perf_maps *p, const char *path)
 	perf_file_init(vec_add(&p->files), PERF_JITDUMP, path);
 }
 
-static bool is_trusted(int fd, const struct proc_status *process)
+/* Why the file open as @fd is not read; NULL = it is. */
+static const char *find_fault(const struct perf_maps *p, int fd)
 {
 	struct stat st;
 
-	return fstat(fd, &st) == 0 &&
-	       (st.st_uid == 0 || st.st_uid == process->uid || st.st_uid == process->fs_uid);
+	if (fstat(fd, &st) != 0)
+		return "it cannot be read";
+	if (st.st_uid != 0 && st.st_uid != p->uid && st.st_uid != p->fs_uid)
+		return "its owner is neither root nor the user of the process";
+	if (st.st_mtim.tv_sec < p->started.tv_sec)
+		return "it is older than the process";
+	return NULL;
+}
+
+/* Opens the file unless what is open is still it. Whether there is one to be read. */
+static bool open_file(struct perf_maps *p, struct perf_file *f)
+{
+	int fd = f->kind == PERF_MAP ? root_dir_open_itself(p->root, f->path) :
+				       root_dir_open_mapped(p->root, f->path);
+	const char *fault = fd >= 0 ? find_fault(p, fd) : NULL;
+
+	if (fault && !f->is_refused)
+		log_info("%s is not read: %s", f->path, fault);
+	f->is_refused = fault;
+	if (fd < 0)
+		return f->fd >= 0; /* it was deleted: what was open is still right */
+	if (f->fd >= 0)
+		close(f->fd);
+	if (fault)
+		close(fd);
+	f->fd = fault ? -1 : fd;
+	return !fault;
 }
 
 size_t perf_maps_refresh(struct perf_maps *p, uint64_t now)
 {
-	size_t before = p->code.entries.count;
-	struct proc_status st;
+	uint32_t before = p->code.next_order;
 
-	if (proc_status_read(p->pid, &st) != 0)
-		st.uid = st.fs_uid = getuid();
+	see_owner(p);
 	for (size_t i = 0; i < p->files.count; i++) {
 		struct perf_file *f = &p->files.data[i];
-		_cleanup_close_ int fd = f->kind == PERF_MAP ?
-						 root_dir_open(p->root, f->path) :
-						 root_dir_open_mapped(p->root, f->path);
 
-		if (fd >= 0 && is_trusted(fd, &st))
-			perf_file_refresh(f, &p->code, fd, now);
+		if (open_file(p, f))
+			perf_file_refresh(f, &p->code, f->fd, now);
 	}
-	return p->code.entries.count - before;
+	return p->code.next_order - before;
+}
+
+static bool has_changed(const struct perf_file *f)
+{
+	struct stat st;
+
+	return f->fd >= 0 && fstat(f->fd, &st) == 0 &&
+	       ((uint64_t)st.st_size != f->size_seen || st.st_mtim.tv_sec != f->mtime.tv_sec ||
+		st.st_mtim.tv_nsec != f->mtime.tv_nsec);
+}
+
+size_t perf_maps_poll(struct perf_maps *p, uint64_t now)
+{
+	uint32_t before = p->code.next_order;
+
+	for (size_t i = 0; i < p->files.count; i++) {
+		struct perf_file *f = &p->files.data[i];
+
+		if (has_changed(f))
+			perf_file_refresh(f, &p->code, f->fd, now);
+		else if (f->fd >= 0)
+			f->seen = now;
+	}
+	return p->code.next_order - before;
+}
+
+#define copy_vec(to, from) do { \
+	vec_reserve(to, (from)->count); \
+	if ((from)->count) \
+		memcpy((to)->data, (from)->data, (from)->count * sizeof(*(from)->data)); \
+	(to)->count = (from)->count; \
+} while (0)
+
+/* Adds all functions of @from to the empty @to, without the changes. */
+static void copy_map(struct code_map *to, const struct code_map *from)
+{
+	copy_vec(&to->entries, &from->entries);
+	copy_vec(&to->reach, &from->reach);
+	copy_vec(&to->text, &from->text);
+	copy_vec(&to->lines, &from->lines);
+	to->sorted = from->sorted;
+	to->next_order = from->next_order;
+	to->rejected = from->rejected;
+}
+
+void perf_maps_fork(struct perf_maps *p, const struct perf_maps *parent, pid_t pid,
+		    struct root_dir *root)
+{
+	perf_maps_init(p, pid, root);
+	copy_map(&p->code, &parent->code);
 }

@@ -21,6 +21,7 @@
 #define PTMEM_LANGUAGES_PERF_MAP_H
 
 #include <sys/types.h>
+#include <time.h>
 
 #include "base/alloc.h"
 #include "base/proc.h"
@@ -48,6 +49,12 @@ struct code_line {
 	uint32_t line;
 };
 
+/* A function was published: what was known of its addresses may be obsolete. */
+struct code_change {
+	taddr_t start, end;
+	uint64_t from;
+};
+
 /* All functions that were ever published. Zeroed = empty. */
 struct code_map {
 	VEC(struct code_entry) entries; /* @sorted of them by start, the others as they came */
@@ -58,6 +65,7 @@ struct code_map {
 	size_t sorted;
 	uint32_t next_order;
 	uint64_t rejected;  /* entries that contradict themselves, or were too many */
+	VEC(struct code_change) changes; /* the owner empties it */
 };
 
 void code_map_deinit(struct code_map *m);
@@ -91,6 +99,10 @@ enum perf_file_kind { PERF_MAP, PERF_JITDUMP };
 struct perf_file {
 	enum perf_file_kind kind;
 	char *path;            /* in the program's root, or as in its maps; owned */
+	int fd;                /* -1 = not open */
+	uint64_t size_seen;    /* when it was last read, and the time of its contents */
+	struct timespec mtime;
+	bool is_refused;       /* it was said that it is not read, and why */
 	dev_t dev;
 	ino_t ino;
 	uint64_t offset;       /* what is before it has been read */
@@ -142,6 +154,8 @@ struct perf_maps {
 	struct root_dir *root; /* held; NULL = ours */
 	VEC(struct perf_file) files; /* the first is the perf map, whether it exists or not */
 	struct code_map code;
+	int64_t uid, fs_uid;   /* of the process, as last seen */
+	struct timespec started; /* CLOCK_REALTIME; what is older was another process's */
 };
 
 /* @root: of the process (root_dir_of), may be NULL. */
@@ -153,10 +167,19 @@ void perf_maps_add_mapped(struct perf_maps *p, const char *path);
 
 /*
  * Reads what was added to all files. @now: CLOCK_MONOTONIC, ns. The number of functions that are
- * new. Files of users other than the process's and root are not read. Costs an open and a stat for
- * each file if nothing is new; call it when an address in generated code is not found, or was found
- * with a name that may be older than the code.
+ * new. A file of a user other than the process's or root is not read, nor is one that was last
+ * written before the process began. Costs an open and a stat for each file if nothing is new.
  */
 size_t perf_maps_refresh(struct perf_maps *p, uint64_t now);
+
+/* The same for files that are open, by a stat of each: does not see that one was replaced. */
+size_t perf_maps_poll(struct perf_maps *p, uint64_t now);
+
+/*
+ * The child @pid of a fork of @parent's process has its functions, and publishes its own in
+ * addition.
+ */
+void perf_maps_fork(struct perf_maps *p, const struct perf_maps *parent, pid_t pid,
+		    struct root_dir *root);
 
 #endif

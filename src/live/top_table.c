@@ -211,7 +211,7 @@ void top_table_labels(const struct top_table *t, const struct report *r, size_t 
 
 		if (!repeated[i] || !frame)
 			continue;
-		out[i] = xasprintf("%s at %#" PRIx64, label, calltree_frame(tree, frame)->pc);
+		out[i] = xasprintf("%s at %#" PRIx64, label, calltree_frame(tree, frame)->key);
 		free(label);
 	}
 	free(repeated);

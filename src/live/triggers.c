@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/proc.h"
 #include "session/condition.h"
+#include "session/inspect/inspect_session.h"
 #include "session/observer.h"
 #include "session/record/recording_now.h"
 #include "session/session.h"
@@ -142,6 +143,9 @@ static void act(struct triggers *t, struct watched *w, const struct condition *c
 	case ACTION_RECORD:
 		recording_now_write(s, ++run_process(t->run, s->process.pid)->numbers);
 		break;
+	case ACTION_INSPECT:
+		inspect_session_save(s, ++run_process(t->run, s->process.pid)->numbers);
+		break;
 	case ACTION_END:
 		t->run->must_end = true;
 		t->wants_detach = true;
@@ -159,7 +163,8 @@ static void check(struct triggers *t, struct watched *w, size_t i)
 	const struct trigger *trigger = &t->list.data[i];
 	const struct condition *c = &trigger->condition;
 	static const char *const does[] = {
-		[ACTION_RECORD] = "writing the recording so far", [ACTION_DETACH] = "detaching",
+		[ACTION_RECORD] = "writing the recording so far",
+		[ACTION_INSPECT] = "inspecting its memory", [ACTION_DETACH] = "detaching",
 		[ACTION_END] = "the profile ends",
 	};
 	struct state *state = &w->state[i];

@@ -128,12 +128,12 @@ char *call_site_text(const struct report *r, struct call_site site)
 	_cleanup_free_ char *text = NULL, *name = xstrdup(f->name ? f->name : "???");
 
 	name[text_size_without_clone(name)] = '\0';
-	if (!at->pc && r->memory == MEMORY_PAGES)
+	if (!at->key && r->memory == MEMORY_PAGES)
 		text = xstrdup("[initial image]");
 	else if (!f->name && symbol->object && site.rank != RANK_SITE)
 		text = xasprintf("[%s]", text_base_name(symbol->object));
 	else if (!f->name && symbol->object) /* sites of a stripped object must differ */
-		text = xasprintf("%#" PRIx64 " (in %s)", at->pc, symbol->object);
+		text = xasprintf("%#" PRIx64 " (in %s)", at->key, symbol->object);
 	else if (f->file && f->line)
 		text = xasprintf("%s (%s:%u)", name, f->file, f->line);
 	else if (symbol->object && *name != '[')

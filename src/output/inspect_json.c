@@ -202,6 +202,8 @@ void inspect_report_write_json(FILE *f, const struct inspect_title *t,
 	json_write_text(&w, "command", t->command);
 	put_rows(&w, t, r);
 	inspect_python_write_json(&w, r);
+	if (t->go)
+		inspect_go_write_json(&w, t->go);
 	if (r->other.name) {
 		put_other(&w, &r->other);
 		inspect_types_write_json(&w, &r->types, &r->holders);

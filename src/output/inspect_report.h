@@ -10,6 +10,7 @@
 #include "inspect/block_types.h"
 #include "inspect/holders.h"
 #include "inspect/inspect.h"
+#include "output/inspect_go.h"
 
 /* A core file: it does not record what was resident or swapped out. */
 struct inspect_core_title {
@@ -38,6 +39,7 @@ struct inspect_title {
 	uint32_t inside;           /* threads that stayed in the middle of malloc */
 	uint32_t moments;          /* in which those that were in it ran to leave it */
 	uint64_t stopped_ns;       /* during that */
+	const struct inspect_go *go;   /* NULL = not looked for */
 	const struct inspect_pin *pin; /* most pages first */
 	size_t pin_count;
 	const struct inspect_core_title *core; /* NULL = of a process */

@@ -491,6 +491,8 @@ void inspect_report_print(FILE *f, const struct inspect_title *t, const struct i
 	inspect_python_print_summary(f, r);
 	print_rows(f, t, r);
 	inspect_python_print(f, r, PINS_SHOWN);
+	if (t->go)
+		inspect_go_print(f, t->go, TYPES_SHOWN);
 	if (r->other.name) {
 		inspect_types_print(f, &r->types, &r->holders, TYPES_SHOWN);
 		print_other(f, &r->other);

@@ -471,8 +471,11 @@ static void put_type(FILE *file, const struct block_type *t)
 {
 	char text[INSPECT_TYPE_SIZE];
 
-	fputs(",\"", file);
-	csv_put_quoted(file, inspect_type_text(t, text));
+	const char *name = inspect_type_text(t, text);
+
+	putc(',', file);
+	csv_begin(file, name);
+	csv_put_quoted(file, name);
 	fputs("\"", file);
 }
 

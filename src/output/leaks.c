@@ -504,7 +504,7 @@ void leaks_each_frame(const struct leaks *l, uint32_t node, leaks_frame_fn *fn, 
 			l->report->symbol(l->report->symbol_ctx, frame, SYMBOL_ALL);
 
 		for (uint32_t i = 0; i < symbol->count; i++)
-			fn(ctx, calltree_frame(tree, frame)->pc, symbol, &symbol->frame[i]);
+			fn(ctx, calltree_frame(tree, frame)->key, symbol, &symbol->frame[i]);
 	}
 	vec_deinit(&frames.list);
 }

@@ -22,6 +22,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/text.h"
 #include "output/massif.h"
 
 struct child {
@@ -29,7 +30,7 @@ struct child {
 	uint32_t node;   /* 0: the aggregate of @places insignificant children */
 	uint32_t places;
 	uint32_t load_order;
-	taddr_t pc;
+	uint64_t key;
 };
 
 struct massif_writer {
@@ -54,12 +55,23 @@ ATTR_PRINTF(2, 3) static void put(struct massif_writer *w, const char *fmt, ...)
 	va_end(args);
 }
 
-/* Foreign text, unchanged, except for line ends, which would end the record for readers. */
+/*
+ * Foreign text, unchanged, except for line ends, which would end the record for readers and become
+ * spaces, and for what acts on a terminal.
+ */
 static void put_text(struct massif_writer *w, const char *text)
 {
-	for (size_t n; (n = strcspn(text, "\n")), text[n]; text += n + 1)
-		put(w, "%.*s ", (int)MIN(n, 1u << 30), text);
-	put(w, "%s", text);
+	while (!w->error) {
+		size_t n = strcspn(text, "\n");
+
+		text_put_name(w->file, text, n);
+		if (ferror(w->file))
+			w->error = errno ? -errno : -EIO;
+		if (!text[n])
+			break;
+		put(w, " ");
+		text += n + 1;
+	}
 }
 
 static void put_indent(struct massif_writer *w, uint32_t indent)
@@ -115,8 +127,8 @@ static int compare_children(const void *va, const void *vb)
 		return a->node ? 1 : -1;
 	if (a->load_order != b->load_order)
 		return a->load_order < b->load_order ? -1 : 1;
-	if (a->pc != b->pc)
-		return a->pc < b->pc ? -1 : 1;
+	if (a->key != b->key)
+		return a->key < b->key ? -1 : 1;
 	return a->node < b->node ? -1 : a->node > b->node;
 }
 
@@ -130,8 +142,8 @@ static void add_child(struct massif_writer *w, uint32_t node, uint64_t bytes)
 		.bytes = bytes,
 		.node = node,
 		/* Code outside of modules was mapped late, but 0x0 is the initial image. */
-		.load_order = f->module || !f->pc ? f->module : UINT32_MAX,
-		.pc = f->pc,
+		.load_order = f->module || !f->key ? f->module : UINT32_MAX,
+		.key = f->key,
 	};
 }
 
@@ -196,13 +208,13 @@ static void put_node(struct massif_writer *w, const struct child *c, uint32_t in
 	const struct calltree_frame *f =
 		calltree_frame(profile_calltree(w->report->profile), frame);
 	const struct symbol *sym = w->report->symbol(w->report->symbol_ctx, frame, SYMBOL_ALL);
-	taddr_t pc = f->pc;
+	uint64_t key = f->key;
 	size_t count = push_children(w, c->node);
 
 	for (uint32_t i = 0; i < sym->count; i++, indent++) {
 		put_indent(w, indent);
 		put(w, "n%zu: %" PRIu64 " 0x%" PRIX64 ": ", i + 1 < sym->count ? 1 : count,
-		    c->bytes, pc);
+		    c->bytes, key);
 		put_frame(w, sym, &sym->frame[i]);
 	}
 	put_children(w, count, indent);

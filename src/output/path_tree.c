@@ -24,6 +24,8 @@ enum frame_kind frame_kind(const struct frame_text *frame)
 	case STANDARD_LOADER:
 		return FRAME_LIBC;
 	case STANDARD_CXX_RUST:
+	case STANDARD_JAVA:
+	case STANDARD_NODE:
 		return FRAME_STANDARD;
 	case STANDARD_MALLOC:
 	case STANDARD_PACKAGE:

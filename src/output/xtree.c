@@ -22,6 +22,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/hash.h"
+#include "base/text.h"
 #include "output/report_tree.h"
 
 static const char *const event_text[FLOW_EVENT_COUNT] = {
@@ -65,7 +66,9 @@ static void put_name(struct xtree_writer *w, const char *key, struct written_nam
 		     const char *text)
 {
 	if (w->has_whole_names) {
-		fprintf(w->file, "%s=%s\n", key, text);
+		fprintf(w->file, "%s=", key);
+		text_put_name(w->file, text, strlen(text));
+		putc('\n', w->file);
 		return;
 	}
 	uint64_t hash = hash_bytes(text, strlen(text));
@@ -79,7 +82,9 @@ static void put_name(struct xtree_writer *w, const char *key, struct written_nam
 	uint32_t id = (uint32_t)n->by_text.index.count + 1;
 
 	*hash_add(&n->by_text, hash) = (struct written_name){xstrdup(text), id};
-	fprintf(w->file, "%s=(%" PRIu32 ") %s\n", key, id, text);
+	fprintf(w->file, "%s=(%" PRIu32 ") ", key, id);
+	text_put_name(w->file, text, strlen(text));
+	putc('\n', w->file);
 }
 
 static uint32_t line_at(const struct xtree_writer *w, size_t i)

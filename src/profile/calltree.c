@@ -3,7 +3,7 @@
  * over each, both of indexes only:
  *
  *	buckets[hash(parent, frame)] -> node -> node.next -> ... -> 0
- *	frame_slots[hash(pc)]        -> frame        (open addressing)
+ *	frame_slots[hash(key)]       -> frame        (open addressing)
  *
  * The node hash is chained through the nodes with at least as many buckets as
  * nodes, so that a look-up that hits costs one bucket and one node. A node is
@@ -38,6 +38,12 @@ struct calltree {
 	uint32_t *frame_slot;
 	uint32_t frame_slot_count; /* a power of two, >= 2 * number of frames in it */
 	uint32_t frame_slot_used;
+};
+
+/* Frames that the table is to forget. */
+struct forgotten {
+	taddr_t start, end;
+	bool is_bare; /* of no module only */
 };
 
 struct calltree *calltree_new(void)
@@ -81,18 +87,23 @@ void calltree_free(struct calltree *t)
 
 /* Frames. */
 
-/* The slot that contains @pc, or the empty one for it. */
-static uint32_t frame_slot_of(const struct calltree *t, taddr_t pc)
+/* The slot that contains @key, or the empty one for it. */
+static uint32_t frame_slot_of(const struct calltree *t, uint64_t key)
 {
 	uint32_t mask = t->frame_slot_count - 1;
-	uint32_t i = (uint32_t)hash_u64(pc) & mask;
-	while (t->frame_slot[i] && t->frame[t->frame_slot[i]].pc != pc)
+	uint32_t i = (uint32_t)hash_u64(key) & mask;
+	while (t->frame_slot[i] && t->frame[t->frame_slot[i]].key != key)
 		i = (i + 1) & mask;
 	return i;
 }
 
-static void frame_slots_rebuild(struct calltree *t, uint32_t count, taddr_t forget_start,
-				taddr_t forget_end)
+/* Whether calltree_forget, or calltree_forget_code with @is_bare, is to forget @f. */
+static bool is_forgotten(const struct calltree_frame *f, const struct forgotten *which)
+{
+	return f->key >= which->start && f->key < which->end && (!which->is_bare || !f->module);
+}
+
+static void frame_slots_rebuild(struct calltree *t, uint32_t count, struct forgotten which)
 {
 	uint32_t *old = t->frame_slot, old_count = t->frame_slot_count;
 	t->frame_slot = xcalloc(count, sizeof(*t->frame_slot));
@@ -101,54 +112,82 @@ static void frame_slots_rebuild(struct calltree *t, uint32_t count, taddr_t forg
 	for (uint32_t i = 0; i < old_count; i++) {
 		if (!old[i])
 			continue;
-		taddr_t pc = t->frame[old[i]].pc;
-		if (pc >= forget_start && pc < forget_end)
+		uint64_t key = t->frame[old[i]].key;
+		if (is_forgotten(&t->frame[old[i]], &which))
 			continue;
-		t->frame_slot[frame_slot_of(t, pc)] = old[i];
-		t->frame_slot_used++;
+		uint32_t slot = frame_slot_of(t, key);
+		t->frame_slot_used += !t->frame_slot[slot];
+		t->frame_slot[slot] = old[i];
 	}
 	free(old);
 }
 
-uint32_t calltree_find_frame(const struct calltree *t, taddr_t pc)
+uint32_t calltree_find_frame(const struct calltree *t, uint64_t key)
 {
-	return t->frame_slot[frame_slot_of(t, pc)];
+	return t->frame_slot[frame_slot_of(t, key)];
 }
 
 /* @slot: the one for it. */
 static void put_frame(struct calltree *t, uint32_t slot, uint32_t frame)
 {
 	if ((t->frame_slot_used + 1) * 2 > t->frame_slot_count) {
-		frame_slots_rebuild(t, t->frame_slot_count * 2, 0, 0);
-		slot = frame_slot_of(t, t->frame[frame].pc);
+		frame_slots_rebuild(t, t->frame_slot_count * 2, (struct forgotten){0});
+		slot = frame_slot_of(t, t->frame[frame].key);
 	}
 	t->frame_slot_used += !t->frame_slot[slot];
 	t->frame_slot[slot] = frame;
 }
 
-uint32_t calltree_get_frame(struct calltree *t, taddr_t pc, uint32_t module)
+uint32_t calltree_get_frame(struct calltree *t, uint64_t key, uint32_t module)
 {
-	uint32_t slot = frame_slot_of(t, pc);
+	uint32_t slot = frame_slot_of(t, key);
 	if (t->frame_slot[slot])
 		return t->frame_slot[slot];
 	CHECK(t->frame_count < UINT32_MAX);
 	uint32_t frame = (uint32_t)t->frame_count++;
 	t->frame = xgrow(t->frame, &t->frame_capacity, t->frame_count, sizeof(*t->frame));
-	t->frame[frame] = (struct calltree_frame){ .pc = pc, .module = module };
+	t->frame[frame] = (struct calltree_frame){key, module, frame_key_kind(key)};
 	put_frame(t, slot, frame);
 	return frame;
 }
 
 void calltree_forget(struct calltree *t, taddr_t start, taddr_t end)
 {
-	frame_slots_rebuild(t, t->frame_slot_count, start, end);
+	frame_slots_rebuild(t, t->frame_slot_count, (struct forgotten){start, end, false});
+}
+
+void calltree_forget_code(struct calltree *t, taddr_t start, taddr_t end)
+{
+	frame_slots_rebuild(t, t->frame_slot_count, (struct forgotten){start, end, true});
 }
 
 void calltree_recall(struct calltree *t, uint32_t module)
 {
 	for (uint32_t i = 1; i < t->frame_count; i++)
 		if (t->frame[i].module == module)
-			put_frame(t, frame_slot_of(t, t->frame[i].pc), i);
+			put_frame(t, frame_slot_of(t, t->frame[i].key), i);
+}
+
+size_t calltree_name_frames(struct calltree *t, uint64_t (*key_of)(void *ctx, taddr_t pc),
+			    void *ctx)
+{
+	size_t named = 0;
+
+	for (uint32_t i = 1; i < t->frame_count; i++) {
+		struct calltree_frame *f = &t->frame[i];
+		uint64_t key = f->kind == FRAME_NATIVE && !f->module && f->key ?
+				       key_of(ctx, f->key) : 0;
+
+		if (!key)
+			continue;
+		/* the first one becomes what the table has for the key: no other has it */
+		f->key = key;
+		f->kind = FRAME_NAMED;
+		named++;
+	}
+	if (named)
+		frame_slots_rebuild(t, t->frame_slot_count, (struct forgotten){0});
+	return named;
 }
 
 const struct calltree_frame *calltree_frame(const struct calltree *t, uint32_t frame)

@@ -189,7 +189,7 @@ static void put_node(struct events_writer *w, const struct calltree *t, uint32_t
 	const struct calltree_frame *frame = calltree_frame(t, calltree_node_frame(t, node));
 	w->file_id[node] = ++w->last_id;
 	put(w, "n %" PRIu32 " %" PRIu32 " %" PRIx64 " %" PRIu32 "\n", w->last_id,
-	    parent ? w->file_id[parent] : 0, frame->pc, frame->module);
+	    parent ? w->file_id[parent] : 0, frame->key, frame->module);
 }
 
 /* The number of @node in the file; first writes it and its ancestors if necessary. */

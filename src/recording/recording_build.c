@@ -150,9 +150,9 @@ static void add_frames(struct recording_builder *b, uint32_t frame)
 	const struct calltree_frame *cf =
 		calltree_frame(profile_calltree(b->in.report->profile), frame);
 	const struct recording_place place = {.object = object_row(b, cf->module),
-					      .address = cf->pc, .filter = b->in.report->filter};
+					      .address = cf->key, .filter = b->in.report->filter};
 
-	if (b->in.names.function) {
+	if (b->in.names.function && cf->kind == FRAME_NATIVE) {
 		struct symbol_frame f = {.name = b->in.names.function(b->in.names.ctx, frame)};
 		const struct symbol quick = {.frame = &f, .count = 1};
 

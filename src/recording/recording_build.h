@@ -27,8 +27,8 @@ struct recording_names {
 	/* The object of module @id; false if unknown. */
 	bool (*object)(void *ctx, uint32_t id, struct recording_object *out);
 	/*
-	 * The function at a frame of the call tree, if it can be found quickly. NULL: names, lines
-	 * and inlined functions are taken from the report.
+	 * The function at a native frame of the call tree, if it can be found quickly. NULL: names,
+	 * lines and inlined functions are taken from the report, as are those of named frames.
 	 */
 	const char *(*function)(void *ctx, uint32_t frame);
 	void *ctx;

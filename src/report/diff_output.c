@@ -298,9 +298,10 @@ static void put_csv_row(FILE *out, const struct diff_row *row, bool has_blocks)
 		put_change(out, row->blocks);
 	else
 		fputs(",,,", out);
-	putc('"', out);
+	csv_begin(out, row->site);
 	csv_put_quoted(out, row->site);
-	fputs("\",\"", out);
+	fputs("\",", out);
+	csv_begin(out, row->function.count ? row->function.data[0] : "");
 	for (size_t i = 0; i < row->function.count; i++) {
 		fputs(i ? " > " : "", out);
 		csv_put_quoted(out, row->function.data[i]);

@@ -110,18 +110,18 @@ struct site_growth {
 	double growth;
 };
 
+static int compare_sites(const void *a, const void *b)
+{
+	return strcmp(((const struct site_growth *)a)->site, ((const struct site_growth *)b)->site);
+}
+
 /* In the order of their growth, the largest first; the sites' names are the rows'. */
 static int compare_growth(const void *a, const void *b)
 {
 	double x = ((const struct site_growth *)a)->growth;
 	double y = ((const struct site_growth *)b)->growth;
 
-	return (x < y) - (x > y);
-}
-
-static int compare_sites(const void *a, const void *b)
-{
-	return strcmp(((const struct site_growth *)a)->site, ((const struct site_growth *)b)->site);
+	return x != y ? (x < y) - (x > y) : compare_sites(a, b);
 }
 
 static void print_sites(const struct diff_pair *pair, enum fail_if_metric metric)

@@ -4,7 +4,7 @@
  *	peak>+5%            bytes live at the peak; of massif files, of its snapshot
  *	live-at-end>+1M     bytes live at the end
  *	allocated>+0        bytes ever allocated; recordings only
- *	allocations>+100    number of allocations; recordings only
+ *	allocations>+100    number of allocations, with reallocs; recordings only
  *
  * K, M, G and T multiply bytes by powers of 1,024, and numbers of allocations by powers of 1,000.
  */

@@ -16,6 +16,7 @@
 #include "base/alloc.h"
 #include "base/amount.h"
 #include "base/cleanup.h"
+#include "base/text.h"
 #include "profile/estimate.h"
 #include "report/massif_file.h"
 
@@ -35,10 +36,20 @@ struct tree_printer {
 	VEC(char) prefix;     /* of the children of the current node */
 };
 
+/* The text may have several lines. What acts on a terminal is made visible. */
 static void put_text(FILE *out, struct massif_text t)
 {
-	if (t.size)
-		fwrite(t.at, 1, t.size, out);
+	while (t.size) {
+		const char *end = memchr(t.at, '\n', t.size);
+		size_t n = end ? (size_t)(end - t.at) : t.size;
+
+		text_put_name(out, t.at, n);
+		if (end)
+			putc('\n', out);
+		n += end != NULL;
+		t.at += n;
+		t.size -= n;
+	}
 }
 
 /* Numbers. */

@@ -81,7 +81,7 @@ static void put_path(FILE *out, const struct path_tree *paths, uint32_t node)
 
 	for (; node; node = path_tree_node(paths, node)->parent)
 		*vec_add(&name) = path_tree_node(paths, node)->name;
-	putc('"', out);
+	csv_begin(out, name.count ? name.data[name.count - 1] : "");
 	for (size_t i = name.count; i-- > 0;) {
 		csv_put_quoted(out, name.data[i]);
 		if (i > 0)
@@ -99,7 +99,7 @@ static void put_site(FILE *out, const struct recording *r, size_t leaf)
 			   recording_frame_label(r, recording_get(r, RECORDING_NODES, (size_t)node,
 								  NODE_FRAME));
 
-	putc('"', out);
+	csv_begin(out, label ? label : "");
 	csv_put_quoted(out, label ? label : "[unknown]");
 	fputs("\",", out);
 }

@@ -15,7 +15,8 @@ static const char *const names[CONDITION_KINDS] = {
 };
 
 static const char *const actions[CONDITION_ACTIONS] = {
-	[ACTION_RECORD] = "record", [ACTION_DETACH] = "detach", [ACTION_END] = "end",
+	[ACTION_RECORD] = "record", [ACTION_INSPECT] = "inspect", [ACTION_DETACH] = "detach",
+	[ACTION_END] = "end",
 };
 
 static const struct {

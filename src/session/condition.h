@@ -19,7 +19,9 @@ enum condition_kind {
 	CONDITION_KINDS,
 };
 
-enum condition_action { ACTION_RECORD, ACTION_DETACH, ACTION_END, CONDITION_ACTIONS };
+enum condition_action {
+	ACTION_RECORD, ACTION_INSPECT, ACTION_DETACH, ACTION_END, CONDITION_ACTIONS,
+};
 
 struct condition {
 	enum condition_kind kind;

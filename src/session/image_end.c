@@ -3,6 +3,8 @@
  * known whether another program's profile takes their place.
  */
 #include "session/session.h"
+#include "session/code_names.h"
+#include "session/own_heap.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -262,6 +264,9 @@ void image_end(void *ctx, struct address_space *space, enum space_end why)
 	heap_sampling_add_totals(space, &s->heap.sample.totals);
 	space_count_probes(space, &s->end.probes.jumps, &s->end.probes.breakpoints);
 	space_count_markers(space, &s->end.probes.marker_jumps, &s->end.probes.marker_breakpoints);
+	code_names_finish(s);
+	if (why == SPACE_DETACHED)
+		own_heap_measure(s, space->processes.reader);
 	space->sink.user = NULL;
 	space->sink.unwind = NULL;
 	s->space = NULL;

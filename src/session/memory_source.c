@@ -4,6 +4,7 @@
  */
 #include "session/memory_source.h"
 
+#include "base/frame_key.h"
 #include "base/hash.h"
 
 const struct memory_source_info memory_source_info[SOURCE_COUNT] = {
@@ -15,15 +16,13 @@ const struct memory_source_info memory_source_info[SOURCE_COUNT] = {
 
 /* A pseudo frame is an address computed from a hash, with a name defined by hand. */
 
-#define PSEUDO_BASE 0x8000000000000000ull
-
 static taddr_t pseudo_address(const char *name)
 {
 	uint64_t hash = 0;
 
 	for (const char *c = name; *c; c++)
 		hash = hash_u64(hash ^ (uint8_t)*c);
-	return PSEUDO_BASE | hash >> 8;
+	return frame_named_key(hash);
 }
 
 uint32_t pseudo_frame_find(const struct calltree *tree, const char *name)

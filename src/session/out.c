@@ -64,7 +64,7 @@ static bool is_wanted(const struct options *o, enum output which)
 	case OUT_LEAKS:
 		return options_report_leaks(o);
 	case OUT_INSPECT:
-		return o->inspect.what || o->inspect.at_exit;
+		return o->inspect.what || o->inspect.at_exit || o->when.count;
 	case OUT_MEMUSAGE:
 		return o->memusage.count;
 	case OUT_SAMPLES:
@@ -83,9 +83,13 @@ const char *out_pattern(const struct options *o, enum output which)
 
 /* -- names -- */
 
-/* The length of @path without its extension. */
+/* The length of @path without its extension; that of pprof's files has two parts. */
 static size_t stem_size(const char *path)
 {
+	static const char pprof[] = ".pb.gz";
+
+	if (text_ends_in(path, pprof))
+		return strlen(path) - (sizeof(pprof) - 1);
 	const char *slash = strrchr(path, '/'), *dot = strrchr(path, '.');
 	const char *name = slash ? slash + 1 : path;
 	bool has_extension = dot && dot > name && dot[1] && dot[1 + strspn(dot + 1, "0123456789")];

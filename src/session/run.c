@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "output/leaks.h"
+#include "profile/calltree.h"
 #include "symbols/demangle.h"
 #include "tracee/state/module.h"
 #include "tracee/state/target_options.h"
@@ -75,6 +76,7 @@ void tracee_options_init(struct target_options *out, const struct run *run)
 		},
 		.probes = {
 			.none = !watches_calls(o),
+			.none_in_go = o->inspect.at_exit || o->inspect.out,
 			/* pads record no stacks of frees */
 			.no_promotion = o->tracing.probes == PROBES_BREAK || is_full,
 			/* with a seed samples must not depend on when a function gets its jump */
@@ -209,4 +211,17 @@ struct process_files *run_process(struct run *run, uint32_t pid)
 struct module *run_module(const struct run *run, uint32_t id)
 {
 	return id < run->modules.count ? run->modules.data[id] : NULL;
+}
+
+const struct symbol *run_symbol(const struct run *run, const struct calltree_frame *f,
+				enum symbol_part part)
+{
+	return f->kind == FRAME_NAMED ? symbols_named(run->symbols, f->key) :
+	       symbols_find(run->symbols, run_module(run, f->module), f->key, part);
+}
+
+const char *run_function(const struct run *run, const struct calltree_frame *f)
+{
+	return f->kind == FRAME_NAMED ? symbols_named(run->symbols, f->key)->frame->name :
+	       symbols_function(run->symbols, run_module(run, f->module), f->key);
 }

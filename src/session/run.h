@@ -17,6 +17,7 @@
 #include "tracee/state/custom_probe.h"
 #include "tracee/state/module.h"
 
+struct calltree_frame;
 struct earlier_blocks;
 struct memusage_run;
 struct module;
@@ -119,6 +120,14 @@ void run_deinit(struct run *run);
 void run_add_module(struct run *run, struct module *m);
 /* The module of id @id, or NULL. */
 struct module *run_module(const struct run *run, uint32_t id);
+
+/*
+ * The names of a frame, of whatever kind it is. run_function: only that of the function, from
+ * symbol tables, as symbols_function; NULL = unknown.
+ */
+const struct symbol *run_symbol(const struct run *run, const struct calltree_frame *f,
+				enum symbol_part part);
+const char *run_function(const struct run *run, const struct calltree_frame *f);
 
 /* The record of @pid's files, created if new; valid until the next call. */
 struct process_files *run_process(struct run *run, uint32_t pid);

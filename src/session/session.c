@@ -6,6 +6,8 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "session/code_names.h"
+#include "session/java_frames.h"
 #include "session/memory_source.h"
 #include "tracee/control/target.h"
 #include "tracee/state/module.h"
@@ -36,7 +38,7 @@ static const struct symbol *find_symbol(void *ctx, uint32_t frame, enum symbol_p
 		return *known;
 	const struct calltree_frame *f = calltree_frame(profile_calltree(src->profile), frame);
 
-	return *known = symbols_find(run->symbols, run_module(run, f->module), f->pc, part);
+	return *known = run_symbol(run, f, part);
 }
 
 bool memory_source_is_counted(struct source *src, uint32_t frame)
@@ -47,7 +49,7 @@ bool memory_source_is_counted(struct source *src, uint32_t frame)
 	if (*is_counted)
 		return true;
 	const struct calltree_frame *f = calltree_frame(profile_calltree(src->profile), frame);
-	const char *name = symbols_function(run->symbols, run_module(run, f->module), f->pc);
+	const char *name = run_function(run, f);
 
 	return *is_counted = name && !filter_is_alloc_fn(run->filter, name);
 }
@@ -104,14 +106,34 @@ const struct module *session_module(struct session *s, taddr_t pc)
 	return m ? m : target_refresh_module(s->run->target, s->space, pc);
 }
 
-uint32_t session_frame(struct session *s, struct profile *p, taddr_t pc)
+/* Frame of @pc in @p's call tree. */
+static uint32_t get_frame(struct session *s, struct profile *p, taddr_t pc)
 {
 	struct calltree *tree = profile_calltree(p);
 	uint32_t frame = calltree_find_frame(tree, pc);
 	if (frame)
 		return frame;
 	const struct module *m = session_module(s, pc);
-	return calltree_get_frame(tree, pc, m ? m->id : 0);
+	uint64_t key = code_names_may_cover(m) ? code_names_find(s, pc) : 0;
+
+	return key ? calltree_get_frame(tree, key, 0) : calltree_get_frame(tree, pc, m ? m->id : 0);
+}
+
+uint32_t session_child(struct session *s, struct profile *p, uint32_t parent, taddr_t pc)
+{
+	struct calltree *tree = profile_calltree(p);
+	uint32_t frame = calltree_find_frame(tree, pc);
+	const uint64_t *keys;
+	size_t n = 0;
+
+	/* addresses of generated code are no frames while they can be explained */
+	if (!frame && s->stacks.java && code_names_may_cover(session_module(s, pc)))
+		n = java_frames_of(s->stacks.java, pc, &keys);
+	if (!n)
+		return calltree_get_child(tree, parent, frame ? frame : get_frame(s, p, pc));
+	for (size_t i = 0; i < n; i++)
+		parent = calltree_get_child(tree, parent, calltree_get_frame(tree, keys[i], 0));
+	return parent;
 }
 
 /* -- --verify-stacks -- */
@@ -188,7 +210,7 @@ uint32_t session_stack_node(struct session *s, struct profile *p, const struct s
 			tree, 0, pseudo_frame_get(s->run->symbols, tree, PSEUDO_TRUNCATED, NULL));
 	}
 	for (; n > first; n--)
-		node = calltree_get_child(tree, node, session_frame(s, p, pcs[n - 1]));
+		node = session_child(s, p, node, pcs[n - 1]);
 	return node;
 }
 

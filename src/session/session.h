@@ -65,6 +65,8 @@ struct session_image {
 	bool was_attached;
 	bool is_own;               /* began with exec or attach; a fork shares its parent's data */
 	bool has_python;           /* an interpreter of Python is mapped */
+	const struct own_heap *own_heap; /* of its run-time system; NULL = none is known */
+	bool is_emulator;          /* what is profiled runs another program's code */
 };
 
 /* The process of a session, as names of files and messages show it. */
@@ -98,6 +100,7 @@ struct session_heap {
 /* The unwinder, and what it found. */
 struct session_stacks {
 	struct unwind *unwind;
+	struct java_frames *java;  /* NULL = it has no virtual machine of Java */
 	VEC(struct path) paths;    /* by slot */
 	struct stack_counts counts;
 };
@@ -121,6 +124,7 @@ struct session_memusage {
 struct session_end {
 	struct probe_counts probes;
 	struct space_pauses pauses;
+	uint64_t anonymous_bytes;  /* resident at their peak, about; 0 = unknown */
 	uint64_t time_error_ns;    /* pads_time_error */
 	struct final_scan *final_scan; /* NULL = none */
 	struct inspection *inspected; /* NULL = none */
@@ -138,6 +142,7 @@ struct session {
 	/* the traced sources; the heap's profile is the one above */
 	struct source source[SOURCE_COUNT];
 	struct session_stacks stacks;
+	struct code_names *code;   /* names of generated code; NULL = there was none yet */
 	struct session_events events;
 	struct session_memusage memusage;
 	struct stacks *stack_use;  /* --stacks=yes: stack use of its threads; NULL = off */
@@ -150,13 +155,13 @@ const struct module *session_module(struct session *s, taddr_t pc);
 /* The heap's profile for writers, valid as long as @s. */
 struct report session_report(struct session *s);
 
-/* Frame of @pc in @p's call tree. */
 /*
  * Whether @pc is in an operator new that sampling does not watch: its caller counts as the
  * allocating function.
  */
 bool session_hides(const struct session *s, taddr_t pc);
-uint32_t session_frame(struct session *s, struct profile *p, taddr_t pc);
+/* The node of @parent's callee at @pc, which can be several frames, of inlined functions. */
+uint32_t session_child(struct session *s, struct profile *p, uint32_t parent, taddr_t pc);
 /* The node of the stack @view in @p's call tree. */
 uint32_t session_stack_node(struct session *s, struct profile *p, const struct stack_view *view);
 /* --verify-stacks: whether the next stack is to be compared. */

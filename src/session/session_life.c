@@ -18,9 +18,11 @@
 #include "output/memusage_output.h"
 #include "output/report_tree.h"
 #include "profile/memusage.h"
+#include "session/code_names.h"
 #include "session/heap_sample.h"
 #include "session/inspect/final_scan.h"
 #include "session/inspect/inspect_session.h"
+#include "session/java_frames.h"
 #include "session/memory_source.h"
 #include "session/memusage_run.h"
 #include "session/record/recording_run.h"
@@ -143,10 +145,19 @@ static bool is_code_at(void *ctx, taddr_t pc)
 	return s->space->files.maps >= 0 && maps_query(s->space->files.maps, pc) == 1;
 }
 
+static bool generated_at(void *ctx, const struct generated_place *place, struct generated_code *out)
+{
+	struct session *s = ctx;
+
+	return (s->stacks.java && java_frames_find(s->stacks.java, place, out)) ||
+	       code_names_range(s, place, out);
+}
+
 void session_bind(struct session *s, struct address_space *space)
 {
 	struct unwind_ops ops = {
-		.module = module_at, .own = own_code_at, .is_code = is_code_at, .ctx = s};
+		.module = module_at, .generated = generated_at, .own = own_code_at,
+		.is_code = is_code_at, .ctx = s};
 	s->space = space;
 	space->sink.user = s;
 	s->stacks.unwind = unwind_new(arch_native, &ops);
@@ -215,6 +226,7 @@ struct session *session_fork(struct session *parent, struct address_space *space
 	s->events.path = NULL;
 	s->end = (struct session_end){0};
 	memset(&s->stacks.paths, 0, sizeof(s->stacks.paths));
+	s->stacks.java = NULL; /* its threads are not in the child */
 	s->image.is_own = s->image.was_attached = false;
 	out_begin(s);
 	s->heap.profile = profile_clone(parent->heap.profile);
@@ -228,6 +240,7 @@ struct session *session_fork(struct session *parent, struct address_space *space
 	memory_sources_fork(s);
 	session_stacks_init(s); /* only one of the parent's threads exists in the child */
 	session_bind(s, space);
+	code_names_fork(parent, s);
 	memusage_run_fork(parent, s);
 	recording_run_fork(parent, s);
 	return s;
@@ -252,8 +265,10 @@ void session_free(struct session *s)
 	last_inspection_deinit(&s->end.inspection);
 	if (s->stacks.unwind)
 		unwind_free(s->stacks.unwind);
+	java_frames_free(s->stacks.java);
 	close_events(s);
 	recording_run_free(s);
+	code_names_free(s);
 	for (size_t i = 0; i < s->stacks.paths.count; i++)
 		free(s->stacks.paths.data[i].node);
 	vec_deinit(&s->stacks.paths);

@@ -20,14 +20,18 @@
 #include "base/heap_calls.h"
 #include "base/log.h"
 #include "base/proc.h"
+#include "base/text.h"
 #include "profile/memusage.h"
 #include "profile/profile.h"
+#include "session/code_names.h"
 #include "session/exec_info.h"
 #include "session/heap_sample.h"
 #include "session/inspect/earlier_blocks.h"
+#include "session/java_frames.h"
 #include "session/memory_source.h"
 #include "session/memusage_run.h"
 #include "session/observer.h"
+#include "session/own_heap.h"
 #include "session/record/recording_run.h"
 #include "session/record/recording_values.h"
 #include "session/session_output.h"
@@ -49,10 +53,38 @@ static void read_labels(struct session *s, pid_t pid)
 	s->process.cgroup = cgroup_read(pid);
 }
 
+/* Code that a virtual machine of Java generated has gone. */
+static void forget_code(void *ctx, taddr_t start, taddr_t end)
+{
+	struct session *s = ctx;
+
+	unwind_forget(s->stacks.unwind, start, end);
+}
+
+static void note_name(void *ctx, uint64_t key, const char *name, const char *file, uint32_t line)
+{
+	const struct session *s = ctx;
+
+	if (s->events.writer)
+		events_writer_name(s->events.writer, &(struct events_name){
+			.pc = key, .name = name, .file = file, .line = line});
+}
+
+static void note_java(struct session *s, const struct module *m)
+{
+	const struct java_ops ops = {.forget = forget_code, .named = note_name, .ctx = s};
+
+	if (!s->stacks.java && s->space && strcmp(text_base_name(m->path), "libjvm.so") == 0)
+		s->stacks.java = java_frames_new(m, s->space, s->run->symbols, &ops);
+}
+
 static void note_module(struct session *s, struct module *m)
 {
 	run_add_module(s->run, m);
+	note_java(s, m);
 	s->image.has_python |= hints_is_python(m->path);
+	code_names_note(s, m);
+	own_heap_note_module(s, m);
 	if (s->events.writer)
 		events_writer_module(s->events.writer,
 				     &(struct events_module){m->id, m->start, m->end, m->bias,
@@ -149,8 +181,7 @@ __attribute__((noinline)) static void extend_path(struct session *s, const struc
 	p->node = xgrow(p->node, &p->capacity, he->frame_count + 1, sizeof(*p->node));
 	uint32_t node = kept ? p->node[kept - 1] : 0;
 	for (uint32_t i = kept; i < he->frame_count; i++) {
-		node = calltree_get_child(profile_calltree(s->heap.profile), node,
-					  session_frame(s, s->heap.profile, he->frame[i]));
+		node = session_child(s, s->heap.profile, node, he->frame[i]);
 		p->node[i] = node;
 	}
 }
@@ -257,6 +288,8 @@ static void sink_event(void *ctx, struct address_space *space, struct heap_event
 	 */
 	he->time_ns = MAX(he->time_ns, profile_now(s->heap.profile));
 	he->time_ns = s->events.last_ns = MAX(s->events.last_ns, he->time_ns);
+	if (s->code)
+		code_names_before_event(s, he);
 	session_stacks_see(s, he);
 	struct event ev = counted_event(he);
 	if (he->kind == HEAP_MAP || he->kind == HEAP_UNMAP || he->kind == HEAP_FAULT) {
@@ -295,15 +328,22 @@ static void sink_event(void *ctx, struct address_space *space, struct heap_event
 	releases_note(s->heap.releases, profile_totals(s->heap.profile), ev.node);
 }
 
+static void sink_records(void *ctx, struct address_space *space, bool is_behind)
+{
+	(void)ctx;
+	if (space->sink.user)
+		code_names_before_records(space->sink.user, is_behind);
+}
+
 /* Whether a struct quick_event contains everything that the session needs. */
 static bool sink_wants_quick(void *ctx, struct address_space *space)
 {
 	const struct options *o = ((struct run *)ctx)->options;
 	const struct session *s = space->sink.user;
 
-	return s && !s->heap.sample.interval && !s->events.writer && !s->heap.flows &&
-	       !s->heap.releases && !s->stack_use && !o->messages.trace_malloc &&
-	       (o->profile.heap || s->memusage.counts);
+	return s && !code_names_needs_times(s) && !s->heap.sample.interval && !s->events.writer &&
+	       !s->heap.flows && !s->heap.releases && !s->stack_use &&
+	       !o->messages.trace_malloc && (o->profile.heap || s->memusage.counts);
 }
 
 static uint32_t sink_node(void *ctx, struct address_space *space, const struct heap_event *he)
@@ -358,7 +398,8 @@ static void sink_process_exit(void *ctx, struct address_space *space, pid_t pid,
 {
 	const struct observer *o;
 
-	(void)space;
+	if (space->sink.user)
+		own_heap_measure(space->sink.user, tid);
 	observers_each(o, (struct run *)ctx, process_exit)
 		o->process_exit(o->ctx, pid, tid);
 }
@@ -390,6 +431,7 @@ static uint64_t sink_tick(void *ctx, uint64_t now_ns)
 	observers_each(o, (struct run *)ctx, tick)
 		next = MIN(next, o->tick(o->ctx, now_ns));
 	next = MIN(next, recording_run_tick(ctx, now_ns));
+	next = MIN(next, code_names_tick(ctx, now_ns));
 	return MIN(next, ended_forks_tick(ctx, now_ns));
 }
 
@@ -408,6 +450,7 @@ void session_sink_init(struct event_sink *out, struct run *run, bool (*poll)(voi
 		.module_loaded = sink_module_loaded,
 		.module_unloaded = sink_module_unloaded,
 		.event = sink_event,
+		.records = sink_records,
 		.wants_quick = sink_wants_quick,
 		.node = sink_node,
 		.quick = sink_quick,

@@ -24,6 +24,7 @@
 #include "profile/history.h"
 #include "session/heap_sample.h"
 #include "session/memory_source.h"
+#include "session/own_heap.h"
 #include "session/record/recording_values.h"
 #include "session/out.h"
 #include "session/session.h"
@@ -253,6 +254,7 @@ static void hints_at_end(const struct session *s, const struct largest *largest)
 			 "longer, or while the program works");
 	else
 		hint_at_pymalloc(s);
+	own_heap_hint(s);
 	hint_at_headers(s);
 	hint_at_symbols(largest);
 }

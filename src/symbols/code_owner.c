@@ -104,6 +104,29 @@ static bool is_any_object(const char *path, const char *const *name, size_t coun
 	return false;
 }
 
+/*
+ * HotSpot and the native parts of the class library, which have no version in their names: libzip
+ * is another library, too.
+ */
+static bool is_java_object(const char *path)
+{
+	static const char *const names[] = {"libjvm.so", "libjli.so", "libjava.so", "libjimage.so",
+					    "libnio.so", "libnet.so", "libzip.so",
+					    "libinstrument.so", "libmanagement.so"};
+	const char *base = text_base_name(path);
+
+	return is_any(base, strlen(base), names, ARRAY_SIZE(names));
+}
+
+/* Node, and its own scripts: node:events, node:internal/timers. */
+static bool is_node_object(const char *path)
+{
+	const char *base = text_base_name(path);
+
+	return strcmp(base, "node") == 0 || strcmp(base, "nodejs") == 0 ||
+	       begins_with(base, "libnode.so") || begins_with(path, "node:");
+}
+
 static enum standard_library library_of_object(const char *path)
 {
 	static const char *const c[] = {"libc", "libpthread"};
@@ -119,6 +142,10 @@ static enum standard_library library_of_object(const char *path)
 		return STANDARD_LOADER;
 	if (is_any_object(path, malloc, ARRAY_SIZE(malloc)))
 		return STANDARD_MALLOC;
+	if (is_java_object(path))
+		return STANDARD_JAVA;
+	if (is_node_object(path))
+		return STANDARD_NODE;
 	return is_any_object(path, cxx, ARRAY_SIZE(cxx)) ? STANDARD_CXX_RUST : STANDARD_NONE;
 }
 
@@ -424,6 +451,13 @@ static bool is_loader_file(const char *base)
 	return begins_with(base, "dl-") || strcmp(base, "rtld.c") == 0;
 }
 
+static bool is_java_method(const char *function)
+{
+	static const char *const packages[] = {"java.", "javax.", "jdk.", "sun.", "com.sun."};
+
+	return begins_with_any(function, packages, ARRAY_SIZE(packages));
+}
+
 /* A program may be linked statically. */
 static bool may_hold_libc(const char *object)
 {
@@ -439,6 +473,11 @@ static enum standard_library library_of_names(const struct frame_text *frame, bo
 	if (standard_is_namespace(function) || standard_is_thread_start(function) ||
 	    is_cxx_file(file))
 		return STANDARD_CXX_RUST;
+	if (!has_object && is_java_method(function))
+		return STANDARD_JAVA;
+	/* V8's, in a perf map */
+	if (begins_with(function, "Builtin:") || begins_with(function, "BytecodeHandler:"))
+		return STANDARD_NODE;
 	if (!may_hold_libc(frame->object))
 		return STANDARD_NONE;
 	if (is_loader_function(function) || is_loader_file(file))

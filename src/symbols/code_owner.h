@@ -45,6 +45,9 @@ enum my_code_owner my_code_find(const struct my_code *m, const char *source, con
  *	3. the source file, if its directory is known: /usr/include/c++, /rustc/HASH/library ...
  *	4. the object, namespace, function name or the source file's base name
  *
+ * HotSpot is known by its object, Java's class library by packages (java.util...), if the frame has
+ * no object, as Java's methods have none. The object of a function in a script is the script.
+ *
  * A lambda of the user in an instance of std::thread is the user's by 3, though the instance is
  * not. Massif files contain base names of source files, and the object only for functions without
  * line information.
@@ -65,6 +68,8 @@ enum standard_library {
 	STANDARD_LOADER,   /* ld.so, and the part of it that is in libc */
 	STANDARD_CXX_RUST, /* also functions inlined into a program; and runtimes of Go and GHC */
 	STANDARD_MALLOC,   /* a library that replaces malloc */
+	STANDARD_JAVA,     /* Java's virtual machine and class library */
+	STANDARD_NODE,     /* node, and its own scripts */
 	STANDARD_PACKAGE,  /* sources below /usr, and what the user excluded */
 };
 

@@ -10,7 +10,10 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/cleanup.h"
 #include "base/elf_file.h"
+#include "base/frame_key.h"
+#include "base/go_table.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -178,12 +181,70 @@ static struct symbol *new_nameless(struct symbols *s, const struct module *m)
 	return sym;
 }
 
-static void set_real(struct symbols *s, struct symbol *sym, struct symtab_entry *entry)
+/* Sets the line of @vaddr in @f, if the table has one. */
+static void set_go_line(struct symbols *s, struct symbol_frame *frame, const struct go_table *t,
+			const struct go_function *f, uint64_t vaddr)
 {
-	sym->raw = string_pool_add(&s->strings, entry->name);
-	sym->is_main = strcmp(entry->name, "main") == 0;
-	sym->is_below_main = is_startup(entry->name);
-	sym->frame[sym->count - 1].name = shown_name(s, entry);
+	const char *path;
+
+	if (!go_table_line(t, f, vaddr, &path, &frame->line))
+		return;
+	const char *base = text_base_name(path);
+	_cleanup_free_ char *dir = xstrndup(path, (size_t)(base - path) - (base > path));
+
+	frame->file = string_pool_add(&s->strings, base);
+	frame->dir = base > path ? string_pool_add(&s->strings, dir) : NULL;
+}
+
+#define GO_INLINED_MAX 100
+
+/* The frames at @vaddr by a Go program's own table, if DWARF has no line for it. */
+static void find_go_frames(struct symbols *s, struct elf_file *file, uint64_t vaddr)
+{
+	struct symbol_frames *frames = &s->scratch;
+	const struct go_table *t = go_table_of(file);
+	struct go_function f;
+
+	if (!t || frames->count != 1 || frames->data[0].file ||
+	    !go_table_find_caller(t, vaddr, &f))
+		return;
+	for (frames->count = 0;;) {
+		struct symbol_frame *frame = vec_add(frames);
+		uint64_t at = vaddr;
+
+		*frame = (struct symbol_frame){0};
+		set_go_line(s, frame, t, &f, vaddr);
+		if (s->no_inline || frames->count == GO_INLINED_MAX ||
+		    !go_table_inlined(t, &f, &at, &frame->name))
+			return;
+		frame->name = string_pool_add(&s->strings, frame->name);
+		vaddr = at;
+	}
+}
+
+/* The real function at @vaddr, as a Go program's own table names it; NULL. */
+static const char *go_name(struct symbols *s, const struct object *o, uint64_t vaddr)
+{
+	const struct go_table *t = go_table_of(o->file);
+	struct go_function f;
+
+	return t && go_table_find_caller(t, vaddr, &f) ? string_pool_add(&s->strings, f.name) :
+							 NULL;
+}
+
+/* Names the real function at @vaddr of @o; false if no table has it. */
+static bool set_real(struct symbols *s, struct symbol *sym, struct object *o, uint64_t vaddr)
+{
+	struct symtab_entry *entry = symtab_find(&o->symtab, vaddr);
+	const char *go = go_name(s, o, vaddr), *name = go ? go : entry ? entry->name : NULL;
+
+	if (!name)
+		return false;
+	sym->raw = string_pool_add(&s->strings, name);
+	sym->is_main = strcmp(name, "main") == 0;
+	sym->is_below_main = is_startup(name);
+	sym->frame[sym->count - 1].name = go ? go : shown_name(s, entry);
+	return true;
 }
 
 static struct symbol *look_up(struct symbols *s, const struct module *m, taddr_t pc)
@@ -192,26 +253,25 @@ static struct symbol *look_up(struct symbols *s, const struct module *m, taddr_t
 		return new_nameless(s, m);
 	uint64_t vaddr = pc - m->bias;
 	struct object *o = get_object(s, m->file);
-	struct symtab_entry *entry = symtab_find(&o->symtab, vaddr);
 	s->scratch.count = 0;
 	debug_info_find(o->info, vaddr, s->no_inline, &s->scratch);
+	find_go_frames(s, m->file, vaddr);
 	struct symbol *sym = new_symbol(s->scratch.data, s->scratch.count);
 	sym->object = string_pool_add(&s->strings, m->path);
-	if (entry)
-		set_real(s, sym, entry);
+	set_real(s, sym, o, vaddr);
 	return sym;
 }
 
 /* NULL if no symbol table has it. */
 static struct symbol *look_up_real(struct symbols *s, const struct module *m, taddr_t pc)
 {
-	struct symtab_entry *entry =
-		m && m->file ? symtab_find(&get_object(s, m->file)->symtab, pc - m->bias) : NULL;
-	if (!entry)
+	if (!m || !m->file)
 		return NULL;
 	struct symbol *sym = new_nameless(s, m);
-	set_real(s, sym, entry);
-	return sym;
+	if (set_real(s, sym, get_object(s, m->file), pc - m->bias))
+		return sym;
+	free(sym);
+	return NULL;
 }
 
 static bool is_free(const struct answer *a)
@@ -357,7 +417,8 @@ const char *symbols_function(struct symbols *s, const struct module *m, taddr_t 
 		return NULL;
 	struct object *o = get_object(s, m->file);
 	struct symtab_entry *entry = symtab_find(&o->symtab, pc - m->bias);
-	return entry ? shown_name(s, entry) : NULL;
+	const char *go = go_name(s, o, pc - m->bias);
+	return go ? go : entry ? shown_name(s, entry) : NULL;
 }
 
 const struct symbol *symbols_find(struct symbols *s, const struct module *m, taddr_t pc,
@@ -391,4 +452,51 @@ void symbols_define(struct symbols *s, uint32_t module_id, taddr_t pc, const str
 		f->file = string_pool_add(&s->strings, f->file);
 		f->dir = string_pool_add(&s->strings, f->dir);
 	}
+}
+
+/* -- named functions -- */
+
+static uint64_t hash_text(uint64_t hash, const char *text)
+{
+	for (const char *c = text ? text : ""; *c; c++)
+		hash = hash_u64(hash ^ (uint8_t)*c);
+	return hash_u64(hash + 1);
+}
+
+static bool is_text(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+static bool is_same_name(const struct symbol *a, const struct symbol *b)
+{
+	const struct symbol_frame *x = a->frame, *y = b->frame;
+
+	return is_text(x->name, y->name) && is_text(x->file, y->file) && is_text(x->dir, y->dir) &&
+	       x->line == y->line && is_text(a->object, b->object);
+}
+
+uint64_t symbols_name(struct symbols *s, const struct symbol *sym)
+{
+	const struct symbol_frame *f = sym->frame;
+	uint64_t hash = hash_text(f->line, f->name);
+
+	hash = hash_text(hash_text(hash, f->file), f->dir);
+	uint64_t key = frame_named_key(hash_text(hash, sym->object));
+
+	for (;; key = frame_named_key((key + 1) << 8)) {
+		const struct answer *a = get_answer(s, 0, key);
+
+		if (is_free(a))
+			break;
+		if (a->sym && is_same_name(a->sym, sym))
+			return key;
+	}
+	symbols_define(s, 0, key, sym);
+	return key;
+}
+
+const struct symbol *symbols_named(struct symbols *s, uint64_t key)
+{
+	return symbols_find(s, NULL, key, SYMBOL_ALL);
 }

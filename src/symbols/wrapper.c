@@ -149,6 +149,9 @@ enum frame_rank wrapper_rank(const struct frame_text *frame)
 		return RANK_LOADER;
 	case STANDARD_CXX_RUST:
 		return rank_of_standard(frame);
+	case STANDARD_JAVA:
+	case STANDARD_NODE:
+		return wrapper_is_named(frame->function) ? RANK_CALLER : RANK_FUNCTION;
 	case STANDARD_C:
 	case STANDARD_MALLOC:
 	case STANDARD_PACKAGE:
@@ -208,6 +211,9 @@ struct stack_site stack_site_find(const struct stack *s)
 	struct stack_frame f;
 
 	for (size_t i = 0; get_frame(s, i, &f); i++) {
+		/* generated code, of the run-time system in it */
+		if (f.rank == RANK_SITE && !f.is_named && !f.object && best.rank == RANK_CALLER)
+			f.rank = RANK_UNNAMED;
 		if (f.rank == RANK_SITE && f.is_named)
 			return (struct stack_site){.frame = i};
 		if (f.rank == RANK_SITE && !is_part_of_allocator(s, i))

@@ -21,7 +21,8 @@ enum frame_rank {
 	RANK_STANDARD, /* of the standard libraries of C++ and Rust */
 	RANK_THREAD,   /* of these; threads begin there: no caller is the program's */
 	RANK_INSTANCE, /* of these, compiled into the program, for types of the program */
-	RANK_CALLER,   /* an instance that calls the program's functions, which may be inlined */
+	/* an instance that calls the program's functions, which may be inlined; Java's libraries */
+	RANK_CALLER,
 	RANK_MAPPING,  /* mapped memory: "[file libm.so.6]", "[stack]" */
 };
 
@@ -55,8 +56,9 @@ const char *wrapper_label(enum frame_rank rank);
 
 /*
  * The call site of a stack: its innermost frame that is not a wrapper (wrapper.h). An unnamed
- * function called by an allocator belongs to the allocator; any other is represented by its nearest
- * named caller in the same object. For a stack of wrappers only, it is the frame with the highest
+ * function called by an allocator belongs to the allocator, and one in no object, generated code, to
+ * the run-time system that it calls; any other is represented by its nearest named caller in the
+ * same object. For a stack of wrappers only, it is the frame with the highest
  * rank: the outermost of several, but the innermost if none has a rank and among instances
  * (wrapper_is_better). A stack ends where a runtime begins its threads: what is outside is libc's,
  * which names do not show in a static program.

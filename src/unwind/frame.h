@@ -28,6 +28,7 @@ struct rules {
 	struct unwind_rule spare;       /* holds answers that are not entered into the table */
 	void (*on_full)(void *ctx);
 	void *on_full_ctx;
+	bool has_switch;                    /* a rule of kind RULE_SWITCH was entered */
 	bool is_full_reported;              /* on_full was called for this memory */
 	uint64_t compiled;
 };
@@ -49,6 +50,12 @@ static inline const struct unwind_rule *rules_find(const struct rules *r, taddr_
  * check it before entering it.
  */
 bool rules_compile(const struct rules *r, taddr_t pc, bool is_exact, struct unwind_rule *rule_out);
+
+/*
+ * The rule for the return address @pc from the code that follows it: another guess, if that of
+ * rules_compile is wrong. False if there is none.
+ */
+bool rules_compile_return(const struct rules *r, taddr_t pc, struct unwind_rule *rule_out);
 
 /* Enters a rule for a return address that has none. The result is valid until the next call. */
 const struct unwind_rule *rules_enter(struct rules *r, const struct unwind_rule *rule);

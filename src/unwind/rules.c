@@ -20,6 +20,7 @@
 #include "arch/unwind_code.h"
 #include "base/alloc.h"
 #include "base/elf_file.h"
+#include "base/go_table.h"
 #include "unwind/cfi.h"
 
 #define FIRST_BITS 10
@@ -171,6 +172,24 @@ static bool may_be_entry(struct elf_file *file, uint64_t vaddr)
 	       (cfi_code_start(file, vaddr, &start) != CFI_START_FUNCTION || start == vaddr);
 }
 
+#define RETURN_BEFORE 2048u /* bytes before and after a return address, for compile_return */
+#define RETURN_AFTER 4096u
+
+/* The rule for the return address @vaddr from what follows it: V8's builtins share prologues. */
+static bool compile_return(struct elf_file *file, uint64_t vaddr, struct unwind_rule *rule)
+{
+	for (uint64_t before = MIN(RETURN_BEFORE, vaddr);; before = 0) {
+		size_t size = 0;
+		const uint8_t *code = cfi_code(file, vaddr - before, before + RETURN_AFTER, &size);
+
+		if (code && size > before)
+			return arch_scan_return(code, MIN(size, before + RETURN_AFTER), before,
+						rule) == 0;
+		if (!before)
+			return false;
+	}
+}
+
 /* Compiles a rule by reading the function's instructions, for code without CFI. */
 static bool compile_code(struct elf_file *file, uint64_t vaddr, bool is_exact,
 			 struct unwind_rule *rule)
@@ -197,21 +216,58 @@ static bool compile_code(struct elf_file *file, uint64_t vaddr, bool is_exact,
 		return true;
 	}
 	kind = cfi_code_start(file, vaddr, &start);
-	if (kind == CFI_START_NONE)
+	code = kind == CFI_START_NONE ? NULL : cfi_code(file, start, vaddr - start + 1, &size);
+	if (code && vaddr - start < size &&
+	    arch_scan_function(code, vaddr - start,
+			       kind == CFI_START_FUNCTION ? ARCH_SCAN_ONE :
+			       kind == CFI_START_GAP	  ? ARCH_SCAN_MANY :
+							    ARCH_SCAN_UNSYNCED,
+			       rule) == 0)
+		return true;
+	return !is_exact && compile_return(file, vaddr + 1, rule);
+}
+
+/* A call on another stack than its caller's, which no CFI describes. */
+static bool compile_switch(struct elf_file *file, uint64_t vaddr, bool is_exact,
+			   struct unwind_rule *rule)
+{
+	uint64_t start = vaddr + 1 - MIN(vaddr + 1, (uint64_t)ARCH_SWITCH_BEFORE);
+	size_t size;
+	const uint8_t *code = is_exact ? NULL :
+					 cfi_code(file, start,
+						  ARCH_SWITCH_BEFORE + ARCH_SWITCH_AFTER, &size);
+
+	return code && arch_returns_to_other_stack(code, vaddr + 1 - start, size, rule);
+}
+
+/* By the table that a Go program has for its own tracebacks. */
+static bool compile_go(struct elf_file *file, uint64_t vaddr, bool is_exact,
+		       struct unwind_rule *rule)
+{
+	const struct go_table *t = go_table_of(file);
+	struct go_function f;
+	uint32_t bytes = 0;
+	bool is_found = t && (is_exact ? go_table_find(t, vaddr, &f) :
+					 go_table_find_caller(t, vaddr, &f));
+
+	if (!is_found || (!f.is_outermost && !f.sets_sp && f.entry <= vaddr &&
+			  !go_table_frame(t, &f, vaddr, &bytes)))
 		return false;
-	code = cfi_code(file, start, vaddr - start + 1, &size);
-	return code && vaddr - start < size &&
-	       arch_scan_function(code, vaddr - start,
-				  kind == CFI_START_FUNCTION ? ARCH_SCAN_ONE :
-				  kind == CFI_START_GAP	     ? ARCH_SCAN_MANY :
-							       ARCH_SCAN_UNSYNCED,
-				  rule) == 0;
+	*rule = (struct unwind_rule){.kind = f.is_outermost ? RULE_END :
+					     f.sets_sp	? RULE_LOST : RULE_SP,
+				     .cfa_offset = (int32_t)bytes + 8};
+	return true;
 }
 
 static struct cached_rule compile_anew(const struct rules *r, struct elf_file *file, uint64_t vaddr,
 				      bool is_exact)
 {
 	struct cached_rule k = {.vaddr = vaddr, .is_exact = is_exact};
+
+	if (compile_switch(file, vaddr, is_exact, &k.rule) ||
+	    compile_go(file, vaddr, is_exact, &k.rule))
+		return k;
+
 	Dwarf_Frame *row = cfi_find(file, vaddr);
 	bool is_done = row ? compile_row(r->arch, row, &k.rule) :
 			     compile_code(file, vaddr, is_exact, &k.rule);
@@ -242,6 +298,17 @@ bool rules_compile(const struct rules *r, taddr_t pc, bool is_exact, struct unwi
 	rule_out->pc = pc;
 	rule_out->flags = k.is_guess ? RULE_GUESSED : 0;
 	return k.is_guess;
+}
+
+bool rules_compile_return(const struct rules *r, taddr_t pc, struct unwind_rule *rule_out)
+{
+	const struct module *module = r->ops->module(r->ops->ctx, pc - 1);
+	struct unwind_rule rule = {.pc = pc, .flags = RULE_GUESSED};
+
+	if (!module || !module->file || !compile_return(module->file, pc - module->bias, &rule))
+		return false;
+	*rule_out = rule;
+	return true;
 }
 
 /* ---- the table ---- */
@@ -306,6 +373,7 @@ const struct unwind_rule *rules_enter(struct rules *r, const struct unwind_rule 
 	struct unwind_rule *slot;
 
 	r->compiled++;
+	r->has_switch |= rule->kind == RULE_SWITCH;
 	make_room(r);
 	/*
 	 * Addresses outside of modules and in changing code are not entered: rules_forget would not

@@ -20,11 +20,28 @@
 #define MAX_FRAMES_TO_OUTERMOST 10000000
 #define MAX_FRAMES_TO_INTERRUPTED 1000 /* all threads are walked while they are stopped */
 
+/*
+ * A rule found in generated code, so that the code is not read again at each visit. It is checked
+ * by the code that follows, since the program may have put other code there.
+ */
+#define GENERATED_BYTES 64u
+#define GENERATED_RULES 4096u
+
+struct generated_rule {
+	taddr_t pc, start;             /* of the function; 0 = unknown */
+	uint8_t code[GENERATED_BYTES]; /* at pc */
+	struct unwind_rule rule;
+	uint64_t epoch;                /* struct unwind.epoch at which the code was the same */
+	taddr_t caller;                /* a return address since then; 0 = unknown */
+};
+
 struct unwind {
 	struct rules rules;
 	struct unwind_ops ops;
 	struct libunwind *libunwind; /* NULL until needed */
 	struct unwind_stats stats;
+	struct generated_rule *generated; /* GENERATED_RULES of them; NULL until needed */
+	uint64_t epoch;                   /* unwind_recheck was called so often */
 };
 
 const char *const unwind_end_text[UNWIND_END_COUNT] = {
@@ -40,6 +57,7 @@ enum step {
 	STEP_OUT = -1,
 	STEP_SIGNAL = -2,
 	STEP_SAME = -3, /* the frame was ptmem's: *frame is now the program's */
+	STEP_SWITCH = -4, /* to another stack */
 };
 
 void unwind_prepare(const struct module *m)
@@ -63,15 +81,37 @@ void unwind_free(struct unwind *u)
 		return;
 	rules_deinit(&u->rules);
 	libunwind_free(u->libunwind);
+	free(u->generated);
 	free(u);
 }
 
-/* Applies a rule that is neither SLOW nor END. Returns an enum unwind_end or STEP_OUT. */
+#define SWITCH_DEPTH_MAX ((uint64_t)1 << 30) /* bytes; no goroutine's stack is larger */
+
+/* The stack pointer that the caller of @frame has on its own stack, by RULE_SWITCH. */
+static int read_switch(const struct unwind_rule *rule, const struct stack_view *view,
+		       taddr_t sp, taddr_t *sp_out)
+{
+	uint64_t g, depth, top;
+
+	if (view->is_past ||
+	    frame_read_word(view, sp + 8 * (int64_t)rule->slot[SWITCH_G], &g) != 0 ||
+	    frame_read_word(view, sp + 8 * (int64_t)rule->slot[SWITCH_DEPTH], &depth) != 0 ||
+	    depth > SWITCH_DEPTH_MAX ||
+	    frame_read_word(view, g + 8 * (uint64_t)rule->slot[SWITCH_TOP], &top) != 0)
+		return -EFAULT;
+	*sp_out = top - depth;
+	return 0;
+}
+
+/*
+ * Applies a rule that is neither SLOW nor END. Returns an enum unwind_end, STEP_OUT or STEP_SWITCH.
+ */
 static inline int step_rule(const struct arch *arch, const struct unwind_rule *rule,
 			    const struct stack_view *view, struct frame *frame)
 {
 	uint64_t *reg = frame->regs.reg;
 	taddr_t cfa, base, sp = reg[arch->dwarf_sp];
+	int way = STEP_OUT;
 
 	switch (rule->kind) {
 	case RULE_SP:
@@ -90,11 +130,22 @@ static inline int step_rule(const struct arch *arch, const struct unwind_rule *r
 		if (frame_read_word(view, base + (int64_t)rule->cfa_offset, &cfa) != 0)
 			return UNWIND_NO_MEMORY;
 		break;
+	case RULE_SP_DEREF:
+		if (frame_read_word(view, sp + 8 * (int64_t)rule->slot[SWITCH_DEPTH], &cfa) != 0)
+			return UNWIND_NO_MEMORY;
+		cfa = base = cfa + (uint64_t)(int64_t)rule->cfa_offset;
+		break;
+	case RULE_SWITCH:
+		if (read_switch(rule, view, sp, &cfa) != 0)
+			return UNWIND_NO_MEMORY;
+		cfa = base = cfa + (uint64_t)(int64_t)rule->cfa_offset;
+		way = STEP_SWITCH;
+		break;
 	default:
 		return UNWIND_NO_CFI;
 	}
 	/* While a pad calls the original, the thread's stack pointer is the CFA itself. */
-	if (cfa < sp || (cfa == sp && !frame->is_exact))
+	if (way == STEP_OUT && (cfa < sp || (cfa == sp && !frame->is_exact)))
 		return UNWIND_LOOP;
 	if (frame_read_word(view, cfa - arch->return_size, &reg[arch->dwarf_pc]) != 0)
 		return UNWIND_NO_MEMORY;
@@ -107,7 +158,15 @@ static inline int step_rule(const struct arch *arch, const struct unwind_rule *r
 	}
 	reg[arch->dwarf_sp] = cfa;
 	frame->is_exact = false;
-	return STEP_OUT;
+	return way;
+}
+
+/* Whether @pc is in an ELF file. */
+static bool has_file(const struct unwind *u, taddr_t pc)
+{
+	const struct module *m = u->ops.module(u->ops.ctx, pc);
+
+	return m && m->file;
 }
 
 /* Whether @pc is in code of no module: an interpreter's or a JIT compiler's. */
@@ -115,7 +174,7 @@ static bool is_generated_code(const struct unwind *u, taddr_t pc)
 {
 	const struct unwind_ops *ops = &u->ops;
 
-	return ops->is_code && !ops->module(ops->ctx, pc) && ops->is_code(ops->ctx, pc);
+	return ops->is_code && !has_file(u, pc) && ops->is_code(ops->ctx, pc);
 }
 
 /*
@@ -205,19 +264,201 @@ static bool leave_own(struct unwind *u, const struct stack_view *view, struct fr
 	return true;
 }
 
-/* Compiles the rule for the frame's pc. A guess must lead to a valid return address. */
-static void compile(struct unwind *u, const struct stack_view *view, const struct frame *frame,
-		    struct unwind_rule *rule)
+/* The frame pointer is saved as in a frame of C, but the caller's stack may end above that. */
+static int step_generated_fp(const struct arch *arch, const struct generated_code *code,
+			     const struct stack_view *view, struct frame *frame)
+{
+	const struct unwind_rule rule = {.kind = RULE_FP, .cfa_offset = 16, .saved = 1,
+					 .slot = {-2}};
+	int way = step_rule(arch, &rule, view, frame);
+
+	if (way == STEP_OUT && code->caller_sp > frame->regs.reg[arch->dwarf_sp])
+		frame->regs.reg[arch->dwarf_sp] = code->caller_sp;
+	return way;
+}
+
+/*
+ * Steps by what unwind_ops.generated knows. Returns false if that is nothing; *code_out is its
+ * answer.
+ */
+static bool step_generated(struct unwind *u, const struct stack_view *view, struct frame *frame,
+			   struct generated_code *code_out, int *step_out)
+{
+	const struct arch *arch = u->rules.arch;
+	const uint64_t *reg = frame->regs.reg;
+	struct generated_place place = {
+		.pc = reg[arch->dwarf_pc], .is_exact = frame->is_exact,
+		.sp = reg[arch->dwarf_sp], .view = view,
+		.fp = frame->known >> arch->dwarf_fp & 1 ? reg[arch->dwarf_fp] : 0};
+	struct generated_code code = {0};
+
+	if (!u->ops.generated || has_file(u, frame_lookup_pc(arch, frame)) ||
+	    !u->ops.generated(u->ops.ctx, &place, &code))
+		return false;
+	*code_out = code;
+	if (code.kind == GENERATED_RANGE || code.size > INT32_MAX)
+		return false;
+	struct unwind_rule rule = {.pc = place.pc, .kind = RULE_SP, .saved = 1, .slot = {-2},
+				   .cfa_offset = (int32_t)code.size};
+	u->stats.generated_frames++;
+	frame->shown_pc = code.shown_pc;
+	if (code.kind == GENERATED_FP) {
+		*step_out = step_generated_fp(arch, &code, view, frame);
+		return true;
+	}
+	if (code.is_fixed && !frame->is_exact)
+		rules_enter(&u->rules, &rule);
+	*step_out = step_rule(arch, &rule, view, frame);
+	return true;
+}
+
+/* bytes before and after an address in which its function returns */
+#define GENERATED_BEFORE 2048u
+#define GENERATED_AFTER 4096u
+#define GENERATED_MAX 65536u  /* bytes before it, to its function's start */
+
+/* Code around an address. */
+struct code_around {
+	uint8_t data[GENERATED_BEFORE + GENERATED_AFTER];
+	size_t size, at; /* the address is there */
+};
+
+/* Reads what is in [@start, @end) and mapped around @pc, as far as it fits. */
+static bool read_window(const struct stack_view *view, taddr_t pc, taddr_t start, taddr_t end,
+			struct code_around *out)
+{
+	taddr_t page = pc - pc % PAGE_SIZE_MIN;
+	taddr_t low = MAX(start, pc - GENERATED_BEFORE), high = MIN(end, pc + GENERATED_AFTER);
+	taddr_t lows[] = {low, MAX(low, page)}, highs[] = {high, MIN(high, page + PAGE_SIZE_MIN)};
+
+	for (unsigned i = 0; i < 4; i++) {
+		taddr_t from = lows[i / 2], to = highs[i % 2];
+
+		if (from > pc || to <= pc || view->read(view->read_ctx, from, out->data, to - from))
+			continue;
+		out->at = pc - from;
+		out->size = to - from;
+		return true;
+	}
+	return false;
+}
+
+/*
+ * The rule for @pc from the instructions of its function, [@range->start, end) if that is known.
+ * RULE_SLOW if they do not show it.
+ */
+static void scan_generated(const struct stack_view *view, taddr_t pc, bool is_exact,
+			   const struct generated_code *range, struct unwind_rule *rule)
+{
+	bool is_known = range->start < range->end && pc >= range->start &&
+			pc - range->start <= GENERATED_MAX;
+	taddr_t start = is_known ? range->start : pc - GENERATED_BEFORE;
+	taddr_t end = is_known ? range->end : pc + GENERATED_AFTER;
+	struct code_around w;
+
+	*rule = (struct unwind_rule){.pc = pc, .kind = RULE_SLOW};
+	if (!read_window(view, pc, start, end, &w) ||
+	    arch_is_sigreturn(w.data + w.at, w.size - w.at))
+		return;
+	rule->flags = RULE_GUESSED;
+	/* at its first instructions a function has not saved yet what it restores */
+	if (!(is_exact && is_known) && arch_scan_return(w.data, w.size, w.at, rule) == 0)
+		return;
+	size_t size = is_known ? (size_t)(pc - !is_exact - range->start) : 0;
+	_cleanup_free_ uint8_t *code = xmalloc(size + 1);
+
+	if (size > 0 && view->read(view->read_ctx, range->start, code, size + 1) == 0 &&
+	    arch_scan_function(code, size, ARCH_SCAN_GENERATED, rule) == 0)
+		return;
+	*rule = (struct unwind_rule){.pc = pc, .kind = RULE_SLOW};
+}
+
+static struct generated_rule *generated_rule_at(struct unwind *u, taddr_t pc)
+{
+	_Static_assert(GENERATED_RULES == 1u << 12, "the hash has as many values");
+	return &u->generated[unwind_rule_hash(pc, 12)];
+}
+
+/* scan_generated, or what it said of the same code before. */
+static void find_generated(struct unwind *u, const struct stack_view *view, taddr_t pc,
+			   const struct generated_code *range, struct unwind_rule *rule)
+{
+	uint8_t code[GENERATED_BYTES];
+
+	if (!u->generated)
+		u->generated = xcalloc(GENERATED_RULES, sizeof(*u->generated));
+	struct generated_rule *known = generated_rule_at(u, pc);
+
+	if (known->pc == pc && known->start == range->start && known->epoch == u->epoch) {
+		*rule = known->rule;
+		return;
+	}
+	known->caller = 0;
+	known->epoch = u->epoch;
+	if (view->read(view->read_ctx, pc, code, sizeof(code)) != 0) {
+		known->pc = 0;
+		scan_generated(view, pc, false, range, rule);
+		return;
+	}
+	if (known->pc != pc || known->start != range->start ||
+	    memcmp(known->code, code, sizeof(code)) != 0) {
+		known->pc = pc;
+		known->start = range->start;
+		memcpy(known->code, code, sizeof(code));
+		scan_generated(view, pc, false, range, &known->rule);
+	}
+	*rule = known->rule;
+}
+
+/* Whether @rule, a guess, leads from @frame to a return address, or if @to_end to the end. */
+static bool is_plausible(struct unwind *u, const struct stack_view *view, const struct frame *frame,
+			 const struct unwind_rule *rule, bool to_end)
+{
+	const struct arch *arch = u->rules.arch;
+	struct frame caller = *frame;
+
+	if (step_rule(arch, rule, view, &caller) != STEP_OUT)
+		return false;
+	taddr_t pc = caller.regs.reg[arch->dwarf_pc];
+	struct generated_rule *known = to_end || !u->generated ? NULL :
+				       generated_rule_at(u, rule->pc);
+
+	if (unwind_is_end(pc))
+		return to_end;
+	if (known && known->pc == rule->pc && known->caller == pc)
+		return true;
+	if (!slow_is_return_address(&u->ops, view, pc))
+		return false;
+	if (known && known->pc == rule->pc)
+		known->caller = pc;
+	return true;
+}
+
+/*
+ * Compiles the rule for the frame's pc; @range: the function, of generated code. A guess must lead
+ * to a valid return address. Returns whether the rule may be entered.
+ */
+static bool compile(struct unwind *u, const struct stack_view *view, const struct frame *frame,
+		    const struct generated_code *range, struct unwind_rule *rule)
 {
 	const struct arch *arch = u->rules.arch;
 	taddr_t pc = frame->regs.reg[arch->dwarf_pc];
-	struct frame caller = *frame;
+	bool is_file = has_file(u, frame_lookup_pc(arch, frame)) || !view->read ||
+		       pc < PAGE_SIZE_MIN;
+	bool is_guess = true;
 
-	if (!rules_compile(&u->rules, pc, frame->is_exact, rule))
-		return;
-	if (step_rule(arch, rule, view, &caller) != STEP_OUT ||
-	    !slow_is_return_address(&u->ops, view, caller.regs.reg[arch->dwarf_pc]))
+	if (is_file)
+		is_guess = rules_compile(&u->rules, pc, frame->is_exact, rule);
+	else if (frame->is_exact)
+		scan_generated(view, pc, true, range, rule);
+	else
+		find_generated(u, view, pc, range, rule);
+	if (is_guess && rule->kind != RULE_SLOW && !is_plausible(u, view, frame, rule, is_file) &&
+	    (!is_file || frame->is_exact || !rules_compile_return(&u->rules, pc, rule) ||
+	     !is_plausible(u, view, frame, rule, is_file)))
 		*rule = (struct unwind_rule){.pc = pc, .kind = RULE_SLOW};
+	u->stats.generated_frames += !is_file && rule->kind != RULE_SLOW;
+	return !frame->is_exact && (is_file || range->is_fixed || rule->kind == RULE_SLOW);
 }
 
 /* Moves *frame to its caller. Returns an enum unwind_end, STEP_OUT or STEP_SIGNAL. */
@@ -226,16 +467,18 @@ static inline int step(struct unwind *u, const struct stack_view *view, struct f
 	const struct arch *arch = u->rules.arch;
 	const struct unwind_rule *rule = NULL;
 	struct unwind_rule fresh;
+	struct generated_code range = {0};
 	int way;
 
 	/* The table holds return addresses; an interrupted pc may need another rule. */
 	if (__builtin_expect(!frame->is_exact, 1))
 		rule = rules_find(&u->rules, frame->regs.reg[arch->dwarf_pc]);
 	if (__builtin_expect(!rule, 0)) {
-		if (leave_own(u, view, frame, &way))
+		if (leave_own(u, view, frame, &way) ||
+		    step_generated(u, view, frame, &range, &way))
 			return way;
-		compile(u, view, frame, &fresh);
-		rule = frame->is_exact ? &fresh : rules_enter(&u->rules, &fresh);
+		rule = compile(u, view, frame, &range, &fresh) ? rules_enter(&u->rules, &fresh) :
+								 &fresh;
 	}
 	if (rule->kind == RULE_END)
 		return UNWIND_COMPLETE;
@@ -246,6 +489,11 @@ static inline int step(struct unwind *u, const struct stack_view *view, struct f
 	    unwind_is_end(frame->regs.reg[arch->dwarf_pc]))
 		return UNWIND_NO_CFI; /* not proven to be the outermost frame */
 	return way;
+}
+
+void unwind_recheck(struct unwind *u)
+{
+	u->epoch++;
 }
 
 static void start_frame(const struct stack_view *view, struct frame *frame)
@@ -364,6 +612,7 @@ size_t unwind_walk_stopped(struct unwind *u, const struct stack_view *view, tadd
 	size_t count = 0;
 	int end = STEP_OUT;
 
+	unwind_recheck(u);
 	start_frame(view, &frame);
 	frame.is_exact = true;
 	while (count < max && end < 0) {
@@ -387,9 +636,10 @@ bool unwind_outermost_sp(struct unwind *u, const struct stack_view *view, taddr_
 	struct frame frame;
 	int end = STEP_OUT;
 
+	unwind_recheck(u);
 	start_frame(view, &frame);
 	frame.is_exact = true;
-	for (size_t i = 0; i < MAX_FRAMES_TO_OUTERMOST && end < 0; i++)
+	for (size_t i = 0; i < MAX_FRAMES_TO_OUTERMOST && end < 0 && end != STEP_SWITCH; i++)
 		end = unwind_is_end(frame.regs.reg[u->rules.arch->dwarf_pc]) ?
 			      UNWIND_COMPLETE :
 			      step(u, view, &frame);
@@ -403,6 +653,7 @@ size_t unwind_interrupted(struct unwind *u, const struct stack_view *view, taddr
 	size_t count = 0;
 	int end = STEP_OUT;
 
+	unwind_recheck(u);
 	start_frame(view, &frame);
 	frame.is_exact = true;
 	for (size_t i = 0; i < MAX_FRAMES_TO_INTERRUPTED && end < 0 && count < max; i++) {
@@ -419,6 +670,8 @@ bool unwind_in_signal(struct unwind *u, const struct stack_view *view, taddr_t o
 {
 	struct frame frame;
 
+	if (u)
+		unwind_recheck(u);
 	start_frame(view, &frame);
 	for (size_t i = 0; u && i < MAX_FRAMES_TO_SIGNAL; i++) {
 		uint8_t dwarf_sp = u->rules.arch->dwarf_sp;
@@ -453,6 +706,11 @@ void unwind_set_memory(struct unwind *u, struct unwind_rule *memory, uint32_t bi
 	rules_set_memory(&u->rules, memory, bits);
 	u->rules.on_full = on_full;
 	u->rules.on_full_ctx = ctx;
+}
+
+bool unwind_has_switch(const struct unwind *u)
+{
+	return u->rules.has_switch;
 }
 
 const struct unwind_rule *unwind_rule_get(struct unwind *u, taddr_t pc)

@@ -35,11 +35,47 @@ struct own_code {
 	taddr_t entry_pc;    /* the watched function's entry; 0 = none, the frame is hidden */
 };
 
+/*
+ * Code that the program generated: what its run-time system or a map of it says of the function at
+ * an address.
+ */
+enum generated_kind {
+	GENERATED_RANGE, /* where it is; the way to the caller is in its instructions */
+	GENERATED_SP,    /* CFA = stack pointer + size, with the frame pointer saved at CFA - 16 */
+	GENERATED_FP,    /* a frame pointer at which the caller's is, and then the return address */
+};
+
+struct generated_place {
+	taddr_t pc;
+	bool is_exact;   /* pc is an interrupted instruction, not a return address */
+	taddr_t sp, fp;  /* of its frame; fp 0 = unknown */
+	const struct stack_view *view;
+};
+
+struct generated_code {
+	enum generated_kind kind;
+	taddr_t start, end;
+	uint32_t size;       /* GENERATED_SP: bytes, at a return address */
+	taddr_t caller_sp;   /* GENERATED_FP: where the caller's frame ends; 0 = at the CFA */
+	/*
+	 * The same holds for each return to pc, until unwind_forget: then a rule may be published.
+	 * Not of GENERATED_FP.
+	 */
+	bool is_fixed;
+	uint64_t shown_pc;   /* to be reported in the place of pc; 0 = pc */
+};
+
 struct unwind;
 
 struct unwind_ops {
 	/* The module mapped at @pc, or NULL (JIT code, unmapped). */
 	const struct module *(*module)(void *ctx, taddr_t pc);
+	/*
+	 * What is known of generated code. Asked where no ELF file is and no rule is known; false =
+	 * nothing. NULL = there is none.
+	 */
+	bool (*generated)(void *ctx, const struct generated_place *place,
+			  struct generated_code *out);
 	/*
 	 * Whether @place is in code of ptmem, and how to leave it. Such frames are hidden, and a
 	 * moved instruction is reported at its original address. NULL = there is no such code.
@@ -72,6 +108,7 @@ struct unwind_stats {
 	uint64_t slow_frames;      /* frames that no rule can describe (slow.c) */
 	uint64_t fp_frames;        /* frames by frame pointer, without CFI */
 	uint64_t guessed_frames;   /* guessed by frame pointer, in code outside all modules */
+	uint64_t generated_frames; /* in generated code, without a rule in the table */
 	uint64_t ends[UNWIND_END_COUNT];
 };
 
@@ -116,10 +153,16 @@ size_t unwind_walk_again(struct unwind *u, const struct stack_view *view, taddr_
  */
 size_t unwind_interrupted(struct unwind *u, const struct stack_view *view, taddr_t *sp, size_t max);
 
+/*
+ * The program may have put other code into memory that it writes itself: what is known of such code
+ * is compared with it again, each part once.
+ */
+void unwind_recheck(struct unwind *u);
+
 /* Drops all rules and caches for [start, end), whose code was unmapped or changed. */
 void unwind_forget(struct unwind *u, taddr_t start, taddr_t end);
 
-/* The stack pointer in the outermost frame; false if the walk does not reach it. */
+/* The stack pointer in the outermost frame; false if the walk does not reach it on one stack. */
 bool unwind_outermost_sp(struct unwind *u, const struct stack_view *view, taddr_t *sp_out);
 
 /*
@@ -137,6 +180,12 @@ bool unwind_in_signal(struct unwind *u, const struct stack_view *view, taddr_t o
 const struct unwind_rule_table *unwind_rules(const struct unwind *u);
 void unwind_set_memory(struct unwind *u, struct unwind_rule *memory, uint32_t bits,
 		       void (*on_full)(void *ctx), void *ctx);
+
+/*
+ * Whether stacks of the process continue on other stacks (RULE_SWITCH), so that a copy of one is
+ * not all of it.
+ */
+bool unwind_has_switch(const struct unwind *u);
 
 /* The rule for the exact address @pc, compiled now if it is new; never NULL. */
 const struct unwind_rule *unwind_rule_get(struct unwind *u, taddr_t pc);

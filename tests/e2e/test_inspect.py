@@ -176,7 +176,7 @@ def user(t):
 @test("inspect/errors")
 def errors(t):
     for options, words in ((["--inspect"], b"--inspect needs --pid, a program, or the name of a core file"),
-                           (["--inspect-out=x", "-p", "1"], b"--inspect-out needs --inspect or --inspect-at-exit"),
+                           (["--inspect-out=x", "-p", "1"], b"--inspect-out needs --inspect, --inspect-at-exit or --when"),
                            (["--inspect", "-p", "1", "--leak-check"], b"--inspect and --leak-check cannot be combined"),
                            (["--inspect=core", "--flame=f.svg"], b"--inspect and --flame cannot be combined"),
                            (["--inspect", "-p", "4194000"], b"no such process")):

@@ -114,6 +114,16 @@ static void test_rank(void **state)
 		{{"[file libm.so.6]", NULL, "libm.so.6", NULL, NULL}, RANK_MAPPING},
 		{{"[stack]", NULL, NULL, NULL, NULL}, RANK_MAPPING},
 		{{"???", NULL, "???", NULL, NULL}, RANK_SITE},
+		{{"os::malloc", NULL, "/opt/jdk/lib/server/libjvm.so", NULL, NULL}, RANK_CALLER},
+		{{"java.util.HashMap.put", "HashMap.java", NULL, NULL, NULL}, RANK_CALLER},
+		{{"java.util.put", NULL, "/bin/prog", NULL, NULL}, RANK_SITE},
+		{{"javac.Main.main", "Main.java", NULL, NULL, NULL}, RANK_SITE},
+		{{"node::Start", NULL, "/usr/bin/node", NULL, NULL}, RANK_CALLER},
+		{{"emit", "events", "node:events", NULL, NULL}, RANK_CALLER},
+		{{"Builtin:ArrayMap", NULL, NULL, NULL, NULL}, RANK_CALLER},
+		{{"addOrder", "shop.js", "/srv/node/shop.js", NULL, NULL}, RANK_SITE},
+		{{"main", NULL, "/usr/bin/nodemon", NULL, NULL}, RANK_SITE},
+		{{"inflate", NULL, "/usr/lib/libzip.so.4", NULL, NULL}, RANK_SITE},
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		if (wrapper_rank(&rows[i].frame) != rows[i].rank)

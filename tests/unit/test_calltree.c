@@ -44,6 +44,9 @@ static void frames_are_found_by_address(void **state)
 	assert_int_equal(calltree_find_frame(t, 0), zero);
 	assert_int_equal(calltree_find_frame(t, UINT64_MAX), top);
 	assert_int_equal(calltree_get_frame(t, UINT64_MAX, 10), top);
+	assert_int_equal(calltree_frame(t, top)->kind, FRAME_NATIVE);
+	uint32_t named = calltree_get_frame(t, FRAME_NAMED_BASE | 5, 0);
+	assert_int_equal(calltree_frame(t, named)->kind, FRAME_NAMED);
 	assert_int_equal(calltree_frame(t, top)->module, 9);
 	calltree_free(t);
 }
@@ -90,6 +93,38 @@ static void recalled_addresses_give_the_same_frames(void **state)
 	calltree_free(t);
 }
 
+static uint64_t key_below_3000(void *ctx, taddr_t pc)
+{
+	++*(int *)ctx;
+	return pc < 0x3000 ? frame_named_key(0x700) : 0;
+}
+
+static void frames_of_no_module_get_names(void **state)
+{
+	struct calltree *t = calltree_new();
+	uint32_t in_module = calltree_get_frame(t, 0x2000, 2), image = calltree_get_frame(t, 0, 0);
+	uint32_t bare[3] = {calltree_get_frame(t, 0x2100, 0), calltree_get_frame(t, 0x2200, 0),
+			    calltree_get_frame(t, 0x3100, 0)};
+	int asked = 0;
+
+	assert_int_equal(calltree_name_frames(t, key_below_3000, &asked), 2);
+	assert_int_equal(asked, 3);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(calltree_frame(t, bare[i])->kind, FRAME_NAMED);
+		assert_int_equal(calltree_frame(t, bare[i])->key, frame_named_key(0x700));
+		assert_int_equal(calltree_find_frame(t, 0x2100 + 0x100 * i), 0);
+	}
+	uint32_t named = calltree_get_frame(t, frame_named_key(0x700), 0);
+	assert_true(named == bare[0] || named == bare[1]);
+	assert_int_equal(calltree_find_frame(t, 0x2000), in_module);
+	assert_int_equal(calltree_find_frame(t, 0x3100), bare[2]);
+	assert_int_equal(calltree_find_frame(t, 0), image);
+	calltree_forget_code(t, 0x1000, 0x4000);
+	assert_int_equal(calltree_find_frame(t, 0x3100), 0);
+	assert_int_equal(calltree_find_frame(t, 0x2000), in_module);
+	calltree_free(t);
+}
+
 static void many_nodes_stay_what_they_are(void **state)
 {
 	enum { FRAMES = 3000, NODES = 300000 };
@@ -133,6 +168,7 @@ int main(void)
 		cmocka_unit_test(frames_are_found_by_address),
 		cmocka_unit_test(forgotten_addresses_give_new_frames),
 		cmocka_unit_test(recalled_addresses_give_the_same_frames),
+		cmocka_unit_test(frames_of_no_module_get_names),
 		cmocka_unit_test(many_nodes_stay_what_they_are),
 		cmocka_unit_test(a_clone_is_independent),
 	};

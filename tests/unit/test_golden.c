@@ -98,7 +98,7 @@ static void list_tree(FILE *out, struct profile *p, uint32_t i)
 	struct calltree *t = profile_calltree(p);
 	for (uint32_t leaf = 1; leaf <= count; leaf++) {
 		uint32_t frame = calltree_node_frame(t, profile_leaf(p, leaf)->node);
-		site[leaf - 1] = (struct site){ calltree_frame(t, frame)->pc, bytes[leaf] };
+		site[leaf - 1] = (struct site){ calltree_frame(t, frame)->key, bytes[leaf] };
 	}
 	qsort(site, count, sizeof(*site), by_pc);
 	for (uint32_t k = 0; k < count; k++)

@@ -107,7 +107,7 @@ static uint32_t add_frame(taddr_t pc, uint32_t module, const char *object, const
 {
 	uint32_t i = (uint32_t)profile.tree.frame.count;
 
-	*vec_add(&profile.tree.frame) = (struct calltree_frame){.pc = pc, .module = module};
+	*vec_add(&profile.tree.frame) = (struct calltree_frame){.key = pc, .module = module};
 	if (i < MAX_FRAMES)
 		symbols[i] = (struct symbol){
 			.object = object,

@@ -7,11 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/hash.h"
+#include "languages/code_name.h"
 #include "languages/perf_map.h"
 
 struct world {
@@ -450,6 +452,110 @@ static void test_process(void **state)
 	perf_maps_deinit(&p);
 }
 
+/* What is not the process's own file is not read, and nothing waits for it. */
+static void test_wrong_files(void **state)
+{
+	struct perf_maps p;
+	char path[64], other[64];
+	const struct timespec old[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
+
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
+	snprintf(other, sizeof(other), "/tmp/perf-%d.other", getpid());
+	unlink(path);
+	perf_maps_init(&p, getpid(), NULL);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_int_equal(perf_maps_refresh(&p, 1), 0);
+	unlink(path);
+	assert_int_equal(mkdir(path, 0700), 0);
+	assert_int_equal(perf_maps_refresh(&p, 2), 0);
+	rmdir(path);
+	FILE *f = fopen(other, "w");
+
+	assert_true(f && fputs("1000 10 other\n", f) >= 0 && fclose(f) == 0);
+	assert_int_equal(symlink(other, path), 0);
+	assert_int_equal(perf_maps_refresh(&p, 3), 0);
+	unlink(path);
+	assert_int_equal(utimensat(AT_FDCWD, other, old, 0), 0);
+	assert_int_equal(rename(other, path), 0);
+	assert_int_equal(perf_maps_refresh(&p, 4), 0); /* of an earlier process with this id */
+	assert_int_equal(utimensat(AT_FDCWD, path, NULL, 0), 0);
+	assert_int_equal(perf_maps_refresh(&p, 5), 1);
+	unlink(path);
+	perf_maps_deinit(&p);
+}
+
+/* A file that is open is read on when it has changed; a fork knows what its parent did. */
+static void test_poll(void **state)
+{
+	struct perf_maps p, child;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
+	unlink(path);
+	FILE *f = fopen(path, "w");
+
+	assert_true(f && fputs("1000 10 first\n", f) >= 0 && fflush(f) == 0);
+	perf_maps_init(&p, getpid(), NULL);
+	assert_int_equal(perf_maps_poll(&p, 1), 0);
+	assert_int_equal(perf_maps_refresh(&p, 2), 1);
+	assert_int_equal(perf_maps_poll(&p, 3), 0);
+	assert_true(fputs("1000 10 second\n2000 10 third\n", f) >= 0 && fclose(f) == 0);
+	p.code.changes.count = 0;
+	assert_int_equal(perf_maps_poll(&p, 5), 2);
+	assert_int_equal(p.code.changes.count, 2);
+	assert_int_equal(p.code.changes.data[1].start, 0x2000);
+	assert_int_equal(p.code.changes.data[1].from, 3);
+	unlink(path);
+	perf_maps_fork(&child, &p, 1, NULL);
+	char *name = code_map_name(&child.code, code_map_find(&child.code, 0x1000, 2));
+
+	assert_string_equal(name, "first");
+	free(name);
+	name = code_map_name(&child.code, code_map_find(&child.code, 0x1000, 3));
+	assert_string_equal(name, "second");
+	free(name);
+	assert_int_equal(child.code.changes.count, 0);
+	perf_maps_deinit(&child);
+	perf_maps_deinit(&p);
+}
+
+static void check_name(const char *text, const char *function, const char *path, uint32_t line)
+{
+	struct code_name n;
+
+	code_name_parse(text, &n);
+	assert_string_equal(n.function, function);
+	if (path)
+		assert_string_equal(n.path, path);
+	else
+		assert_null(n.path);
+	assert_int_equal(n.line, line);
+	code_name_deinit(&n);
+}
+
+static void test_names(void **state)
+{
+	check_name("py::Cart.add:/srv/a b/cart.py", "Cart.add", "/srv/a b/cart.py", 0);
+	check_name("py::<module>:<frozen importlib._bootstrap>", "<module>",
+		   "<frozen importlib._bootstrap>", 0);
+	check_name("py::", "py::", NULL, 0);
+	check_name("py::f:", "py::f:", NULL, 0);
+	check_name("py:::x", "py:::x", NULL, 0);
+	check_name("JS:*add /srv/shop/cart.js:12:9", "add", "/srv/shop/cart.js", 12);
+	check_name("JS:~get total file:///srv/my shop/cart.mjs:3:10", "get total",
+		   "/srv/my shop/cart.mjs", 3);
+	check_name("JS:^ /a.js:1:1", "(anonymous)", "/a.js", 1);
+	check_name("JS:*emit node:events:465:44", "emit", "node:events", 465);
+	check_name("LazyCompile:~f evalmachine.<anonymous>:1:2", "f", "evalmachine.<anonymous>", 1);
+	check_name("Function:f", "f", NULL, 0);
+	check_name("JS:", "", NULL, 0);
+	check_name("JS:f x:99999999999:1", "f", "x:99999999999:1", 0);
+	check_name("JS:f /:1:2", "f", "/", 1);
+	check_name("JS:f file://:1:2", "f", "file://", 1);
+	check_name("Builtin:ArrayMap", "Builtin:ArrayMap", NULL, 0);
+	check_name("int com.example.Cart.add(int)", "int com.example.Cart.add(int)", NULL, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -458,7 +564,8 @@ int main(void)
 		cmocka_unit_test(test_bad_lines), cmocka_unit_test(test_random),
 		cmocka_unit_test(test_jitdump), cmocka_unit_test(test_jitdump_shift),
 		cmocka_unit_test(test_jitdump_growth), cmocka_unit_test(test_jitdump_bad),
-		cmocka_unit_test(test_process),
+		cmocka_unit_test(test_process), cmocka_unit_test(test_wrong_files),
+		cmocka_unit_test(test_poll), cmocka_unit_test(test_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -50,6 +50,10 @@ static void test_rows(void **state)
 		{{FOREIGN, SITE, FOREIGN_NAMED}, 3, {0, RANK_SITE, true}},
 		{{NAMELESS, START}, 2, {0, RANK_SITE, true}},
 		{{{0}, {0}}, 2, {0, RANK_SITE, true}},
+		/* generated code without a name */
+		{{CALLER, {0}, CALLER}, 3, {.frame = 0, .rank = RANK_CALLER}},
+		{{CALLER, {0}, SITE}, 3, {.frame = 2}},
+		{{LIBC, {0}, SITE}, 3, {1, RANK_SITE, true}},
 		/* without a name and called by an allocator: part of the allocator */
 		{{NAMELESS, NAMELESS, XMALLOC, SITE}, 4, {.frame = 3}},
 		{{NAMELESS, XMALLOC, NAMELESS, SITE}, 4, {3, RANK_SITE, true}},

@@ -17,6 +17,7 @@
 
 #include "base/alloc.h"
 #include "base/elf_file.h"
+#include "base/frame_key.h"
 #include "symbols/debug_info.h"
 #include "symbols/string_pool.h"
 #include "symbols/symbols.h"
@@ -389,6 +390,45 @@ static void test_define(void **state)
 	symbols_free(s);
 }
 
+/* Functions without an object: one key for each set of names, and names for each key. */
+static void test_names(void **state)
+{
+	struct symbols *s = symbols_new(&(struct symbols_options){0});
+	struct symbol_frame f = {.name = "f", .file = "a.py", .dir = "/src", .line = 3};
+	const struct symbol sym = {.frame = &f, .count = 1};
+	uint64_t key[5];
+
+	key[0] = symbols_name(s, &sym);
+	f.line = 4;
+	key[1] = symbols_name(s, &sym);
+	f.dir = NULL;
+	key[2] = symbols_name(s, &sym);
+	f.file = NULL;
+	key[3] = symbols_name(s, &sym);
+	/* another name has the key that this one would have */
+	f.name = "g";
+	struct symbols *other = symbols_new(&(struct symbols_options){0});
+	uint64_t wanted = symbols_name(other, &sym);
+	const struct symbol taken = {.frame = &(struct symbol_frame){.name = "taken"}, .count = 1};
+
+	symbols_define(s, 0, wanted, &taken);
+	key[4] = symbols_name(s, &sym);
+	assert_int_equal(key[4], wanted + 1);
+	assert_int_equal(symbols_name(s, &sym), key[4]);
+	check_symbol("taken", symbols_named(s, wanted), "taken (?:0)");
+	check_symbol("0", symbols_named(s, key[0]), "f (a.py:3)");
+	check_symbol("1", symbols_named(s, key[1]), "f (a.py:4)");
+	check_symbol("4", symbols_named(s, key[4]), "g (?:4)");
+	for (int i = 0; i < 5; i++) {
+		assert_int_equal(frame_key_kind(key[i]), FRAME_NAMED);
+		for (int j = 0; j < i; j++)
+			assert_int_not_equal(key[i], key[j]);
+	}
+	check_symbol("unknown", symbols_named(s, FRAME_NAMED_BASE), "? (?:0)");
+	symbols_free(other);
+	symbols_free(s);
+}
+
 /* Results of both kinds keep their addresses while thousands are added. */
 static void test_results_stay(void **state)
 {
@@ -482,6 +522,7 @@ int main(void)
 		cmocka_unit_test(test_vdso),
 		cmocka_unit_test(test_no_module),
 		cmocka_unit_test(test_define),
+		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_results_stay),
 		cmocka_unit_test(test_ranges),
 		cmocka_unit_test(test_string_pool),

@@ -21,6 +21,7 @@
 
 #include <cmocka.h>
 
+#include "arch/unwind_code.h"
 #include "base/alloc.h"
 #include "base/elf_file.h"
 #include "unwind/unwind.h"
@@ -544,7 +545,7 @@ static const uint8_t jit_code[] = {0x55, 0x48, 0x89, 0xe5, 0xff, 0xd7, 0x5d, 0xc
 static void test_jit_frame_pointers(void **state)
 {
 	uint8_t *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	uint64_t before = unwind_stats(u)->fp_frames;
+	uint64_t before = unwind_stats(u)->generated_frames;
 	size_t i, n;
 
 	memcpy(page, jit_code, sizeof(jit_code));
@@ -552,7 +553,7 @@ static void test_jit_frame_pointers(void **state)
 	HERE();
 	/* libgcc may or may not pass such code; this file knows what is beyond. */
 	assert_int_equal(walk_end, UNWIND_COMPLETE);
-	assert_int_equal(unwind_stats(u)->fp_frames, before + 2); /* walk and in_signal */
+	assert_int_equal(unwind_stats(u)->generated_frames, before + 2); /* walk and in_signal */
 	for (i = 0; i < pc_count && pcs[i] + 1 != (taddr_t)page + 6; i++)
 		;
 	assert_true(i + 2 < pc_count);
@@ -561,6 +562,91 @@ static void test_jit_frame_pointers(void **state)
 	for (size_t j = 1; j < n; j++)
 		assert_int_equal(pcs[i + 1 + j], (taddr_t)reference[j]);
 	munmap(page, 4096);
+}
+
+/* What the code from a return address to a return says of the frame. */
+static void check_return(const char *code, size_t size, int kind, int cfa, int saved_fp)
+{
+	struct unwind_rule rule = {0};
+	int rc = arch_scan_return((const uint8_t *)code, size, 0, &rule);
+
+	assert_int_equal(rc, kind ? 0 : -ENOTSUP);
+	assert_int_equal(rule.kind, kind);
+	assert_int_equal(rule.cfa_offset, cfa);
+	assert_int_equal(rule.saved & 1, saved_fp != 0);
+	if (saved_fp)
+		assert_int_equal(rule.slot[0], saved_fp);
+}
+#define RETURN(code, ...) check_return(code, sizeof(code) - 1, __VA_ARGS__)
+
+static void test_scan_return(void **state)
+{
+	RETURN("\x48\x83\xc4\x08\xc3", RULE_SP, 16, 0);              /* add $8, %rsp; ret */
+	RETURN("\xc9\xc3", RULE_FP, 16, -2);                          /* leave; ret */
+	RETURN("\x48\x89\xec\x5d\xc2\x10\x00", RULE_FP, 16, -2);     /* mov %rbp, %rsp; pop %rbp; ret 16 */
+	RETURN("\x48\x83\xc4\x30\x5d\xc3", RULE_SP, 64, -2);         /* add $48; pop %rbp; ret */
+	RETURN("\x5b\x5d\x41\x5c\xc3", RULE_SP, 32, -3);             /* pop %rbx, %rbp, %r12; ret */
+	RETURN("\x48\x8b\x6c\x24\x10\x48\x83\xc4\x18\xc3", RULE_SP, 32, -2); /* mov 16(%rsp), %rbp; add $24 */
+	RETURN("\x48\x8d\x65\xf8\x5b\x5d\xc3", RULE_FP, 16, -2);     /* lea -8(%rbp), %rsp; pop %rbx, %rbp */
+	RETURN("\x57\x5f\x58\xc3", RULE_SP, 16, 0);                    /* push %rdi; pop %rdi; pop %rax; ret */
+	RETURN("\xc3", 0, 0, 0);                                      /* no frame */
+	RETURN("\x53\x5b\x58\xc3", 0, 0, 0);                         /* push %rbx: another function */
+	RETURN("\x74\x02\x0f\x0b\x58\xc3", RULE_SP, 16, 0);           /* je 1f; ud2; 1: pop %rax; ret */
+	RETURN("\xeb\x01\x90\x58\xc3", RULE_SP, 16, 0);              /* jmp 1f; nop; 1: pop %rax; ret */
+	RETURN("\xeb\xfe", 0, 0, 0);                                  /* jmp . */
+	RETURN("\xff\xe0\xc3", 0, 0, 0);                             /* jmp *%rax */
+	RETURN("\x31\xed\xc9\xc3", 0, 0, 0);                         /* xor %ebp, %ebp; leave: of what? */
+	RETURN("\x48\x89\xc4\xc3", 0, 0, 0);                         /* mov %rax, %rsp */
+	RETURN("\x48\x83\xec\x08\xc3", 0, 0, 0);                     /* sub $8, %rsp; ret */
+	RETURN("\x48\x83\xc4", 0, 0, 0);                             /* cut off */
+	RETURN("\x48\x8b\x45\xf0\xff\xe0", RULE_FP, 16, -2);            /* mov -16(%rbp), %rax; jmp *%rax */
+	RETURN("\x48\x8b\x45\x10\xff\xe0", 0, 0, 0);                  /* mov 16(%rbp), %rax; jmp *%rax */
+	RETURN("\xc9\x59\x48\x8d\x24\xd4\x51\xc3", RULE_FP, 16, -2);  /* leave; pop %rcx; lea (%rsp,%rdx,8), %rsp... */
+	RETURN("", 0, 0, 0);
+}
+
+/* Where libc has CFI, code says the same. Calls that do not return are followed by other functions. */
+static void test_scan_return_in_libc(void **state)
+{
+	const struct module *m = find_module(NULL, (taddr_t)malloc);
+	uint32_t same = 0, other = 0, none = 0;
+
+	for (size_t i = 0; i < m->file->segment_count; i++) {
+		const struct elf_segment *g = &m->file->segment[i];
+		uint8_t *code = g->is_exec ? elf_file_read(m->file, g->offset, g->filesz) : NULL;
+
+		for (size_t at = ARCH_MAX_CALL; code && at + 4096 < g->filesz; at++) {
+			struct unwind_rule cfi, found = {0};
+
+			int32_t to = 0;
+
+			memcpy(&to, code + at - 4, 4);
+			/* a call to the entry of a function, most probably */
+			if (code[at - 5] != 0xe8 || (int64_t)at + to < 0 || (at + (size_t)to) % 16 ||
+			    at + (size_t)to >= g->filesz)
+				continue;
+			cfi = *unwind_rule_get(u, m->bias + g->vaddr + at);
+			if (cfi.kind != RULE_SP && cfi.kind != RULE_FP)
+				continue;
+			if (cfi.kind == RULE_SP && cfi.cfa_offset % 16)
+				continue;
+			size_t before = MIN(at, 2048);
+
+			if (arch_scan_return(code + at - before, before + 4096, before, &found) != 0 ||
+			    found.kind != cfi.kind)
+				none++;
+			else if (found.cfa_offset == cfi.cfa_offset &&
+				 (found.saved == cfi.saved || (found.kind == RULE_FP && found.saved == 1)) &&
+				 (!(cfi.saved & 1) || found.slot[0] == cfi.slot[0]))
+				same++;
+			else
+				other++;
+		}
+		free(code);
+	}
+	print_message("%u returns like the CFI, %u others, %u not understood\n", same, other, none);
+	assert_true(same > 1000);
+	assert_true(other * 200 < same);
 }
 
 /* A function in an object, without CFI and without a frame pointer, with an early return before the call. */
@@ -705,6 +791,8 @@ int main(void)
 		cmocka_unit_test(test_ends),
 		cmocka_unit_test(test_own_code),
 		cmocka_unit_test(test_jit_frame_pointers),
+		cmocka_unit_test(test_scan_return),
+		cmocka_unit_test(test_scan_return_in_libc),
 		cmocka_unit_test(test_bare_code),
 		cmocka_unit_test(test_forget),
 		cmocka_unit_test(test_memory),

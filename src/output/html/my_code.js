@@ -84,6 +84,9 @@ const MyCode = (function () {
 		for (let i = 0; i < stack.length; i++) {
 			let { rank } = stack[i];
 
+			/* generated code, of the run-time system in it */
+			if (rank === RANK.SITE && !stack[i].name && !objectOf(stack[i]) && bestRank === RANK.CALLER)
+				rank = RANK.UNNAMED;
 			if (rank === RANK.SITE && stack[i].name)
 				return i;
 			if (rank === RANK.SITE && !isPartOfAllocator(stack, i))

@@ -209,7 +209,7 @@ static uint32_t make_frame(struct session *s, const char *text)
 {
 	struct calltree *tree = profile_calltree(s->heap.profile);
 	uint32_t frame = pseudo_frame_get(s->run->symbols, tree, text, NULL);
-	const struct events_name name = {.pc = calltree_frame(tree, frame)->pc, .name = text};
+	const struct events_name name = {.pc = calltree_frame(tree, frame)->key, .name = text};
 
 	if (s->events.writer)
 		events_writer_name(s->events.writer, &name);

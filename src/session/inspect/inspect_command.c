@@ -289,6 +289,8 @@ static int read_core(struct core *c, const char *program)
 	look->in.wants_types = wish.wants_types;
 	look->in.wants_holders = wish.wants_holders;
 	look->is_copied = true;
+	go_state_read(&look->modules, &look->in.source, &look->go);
+	look->in.has_go = look->go.module != NULL;
 	inspect_stopped_classify(look);
 	inspection_judge(&c->inspection, (uint32_t)c->file.pid, c->file.command);
 	return 0;

@@ -279,6 +279,26 @@ int inspect_session_write(struct session *s, const char *path, FILE *file)
 	return rc;
 }
 
+void inspect_session_save(struct session *s, unsigned number)
+{
+	_cleanup_free_ char *path = NULL, *text = NULL;
+	size_t size;
+	FILE *file = open_memstream(&text, &size);
+
+	if (!file)
+		return;
+	int rc = out_numbered_path(s, OUT_INSPECT, SOURCE_HEAP, number, &path);
+
+	if (rc == 0)
+		rc = inspect_session_write(s, path, file);
+	if (fclose(file) == 0 && size > 0)
+		log_print_lines(LOG_WARN, "", text);
+	if (rc == 0)
+		log_info("process %u: its memory is in %s", s->process.pid, path);
+	else if (path && rc != -ESRCH && rc != -ENOTSUP)
+		log_warn("cannot write %s: %s", path, strerror(-rc));
+}
+
 /* -- the comparison -- */
 
 /*

@@ -20,6 +20,12 @@ struct session;
 int inspect_session_write(struct session *s, const char *path, FILE *file);
 
 /*
+ * Reports it to the file of --inspect-out, numbered by @number, or says why not. Call it only while
+ * events are polled.
+ */
+void inspect_session_save(struct session *s, unsigned number);
+
+/*
  * Compares the live blocks of the profile with the blocks in use in the heaps, and prints the
  * differences to @file. 0, or -errno as above.
  */

@@ -305,6 +305,10 @@ int inspect_stopped(struct target *t, struct address_space *s, const struct insp
 	hold_modules(s, &out->modules);
 	int rc = read_all(t, &c, out);
 
+	if (rc == 0 && !wish->only_blocks)
+		go_state_read(&out->modules, &out->in.source, &out->go);
+	out->in.has_go = out->go.module != NULL;
+
 	unwind_free(own);
 	if (rc != 0)
 		inspect_stopped_deinit(out);
@@ -382,5 +386,6 @@ void inspect_stopped_deinit(struct inspect_stopped *l)
 {
 	inspect_input_deinit(&l->in);
 	inspect_report_deinit(&l->report);
+	go_state_deinit(&l->go);
 	held_modules_deinit(&l->modules);
 }

@@ -7,6 +7,7 @@
 
 #include "inspect/inspect.h"
 #include "malloc/memory.h"
+#include "session/inspect/go_report.h"
 #include "session/inspect/malloc_module.h"
 
 struct address_space;
@@ -25,6 +26,7 @@ struct inspect_stopped {
 	uint32_t inside;         /* threads that did not leave malloc in time */
 	uint32_t moments;        /* how often others ran to leave malloc */
 	uint64_t rss, swap;      /* VmRSS and VmSwap, bytes */
+	struct go_state go;
 	struct inspect_input in; /* until it has been examined */
 	bool is_copied;          /* it is to be examined, without the process */
 };

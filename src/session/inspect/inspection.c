@@ -11,16 +11,19 @@
 #include "base/text.h"
 #include "output/inspect_report.h"
 #include "output/outfile.h"
+#include "recording/go_pprof.h"
 #include "session/inspect/inspect_stopped.h"
 #include "session/out.h"
 #include "tracee/state/module.h"
 
+#define PPROF_END ".pb.gz"
 #define PAUSE_NS 1000000 /* between two looks, for the program to go on */
 
 void inspection_init(struct inspection *i, const struct options *o, const char *path)
 {
 	*i = (struct inspection){
 		.wants_blocks = path && text_ends_in(path, ".csv"), .wants_types = true,
+		.wants_pprof = path && text_ends_in(path, PPROF_END),
 		.wants_holders = o->inspect.pointers, .copied_most = o->inspect.copy};
 }
 
@@ -60,7 +63,7 @@ int inspection_read(struct inspection *i, inspection_read_fn *read, void *ctx)
 			inspect_stopped_classify(&i->look);
 		memory_copy_deinit(&i->copy);
 		if (i->rc != 0 || looks == PYTHON_LOOKS ||
-		    !python_report_is_torn(&i->look.report.python))
+		    (!python_report_is_torn(&i->look.report.python) && !i->look.go.heap.is_torn))
 			return i->rc;
 		inspect_stopped_deinit(&i->look);
 		path_pins_deinit(&i->pins);
@@ -76,6 +79,7 @@ void inspection_deinit(struct inspection *i)
 	memory_copy_deinit(&i->copy);
 	vec_deinit(&i->blocks.list);
 	path_pins_deinit(&i->pins);
+	inspect_go_deinit(&i->go);
 	free(i->why);
 }
 
@@ -133,14 +137,28 @@ static char *find_refusal(uint32_t pid, const struct inspect_stopped *look)
 	return NULL;
 }
 
+/* Why there is nothing for pprof; NULL if there is. The caller frees it. */
+static char *find_no_profile(uint32_t pid, const struct inspect_go *g)
+{
+	const char *what = !g->is_go	 ? "is no Go program" :
+			   g->is_unknown ? "has no symbols, and was built by a Go before 1.19" :
+			   !g->rate	 ? "keeps no heap profile: its runtime.MemProfileRate is 0" :
+					   NULL;
+
+	return what ? xasprintf("process %u %s: --inspect-out=FILE" PPROF_END " is for the heap "
+				"profile that a Go program keeps", pid, what) : NULL;
+}
+
 bool inspection_judge(struct inspection *i, uint32_t pid, const char *command)
 {
 	const struct inspect_stopped *look = &i->look;
 	unsigned major = look->glibc_major, minor = look->glibc_minor;
 
-	i->why = find_refusal(pid, look);
+	inspect_go_deinit(&i->go);
+	go_report_make(&look->go, &look->modules, &i->go);
+	i->why = i->wants_pprof ? find_no_profile(pid, &i->go) : find_refusal(pid, look);
 	i->title = (struct inspect_title){
-		.pid = pid, .command = command, .rss = look->rss, .swap = look->swap,
+		.pid = pid, .command = command, .go = &i->go, .rss = look->rss, .swap = look->swap,
 		.glibc_major = major, .glibc_minor = minor,
 		.is_newer = is_newer(major, minor) && look->has_arena && !look->other,
 		.has_malloc = look->has_arena, .inside = look->inside, .moments = look->moments,
@@ -176,6 +194,8 @@ static int put_found(FILE *file, const void *ctx)
 
 	if (text_ends_in(f->path, ".json"))
 		inspect_report_write_json(file, &i->title, &i->look.report);
+	else if (i->wants_pprof)
+		go_pprof_write(file, &i->go);
 	else if (i->wants_blocks)
 		inspect_blocks_write(file, &i->blocks, &i->look.report.types);
 	else
@@ -195,7 +215,8 @@ int inspection_write(struct inspection *i, const char *path)
 int inspection_save(struct inspection *i, const char *path)
 {
 	const struct inspection_file f = {path, i};
-	const char *end = text_ends_in(path, ".json") ? ".json" : i->wants_blocks ? ".csv" : "";
+	const char *end = text_ends_in(path, ".json") ? ".json" :
+			  i->wants_pprof ? PPROF_END : i->wants_blocks ? ".csv" : "";
 	int rc = out_put(OUT_INSPECT, i->title.pid, path,
 			 &(struct out_content){.put = put_found, .ctx = &f, .end = end});
 

@@ -26,11 +26,13 @@ struct path_pins {
 struct inspection {
 	bool wants_blocks;       /* one by one */
 	bool wants_types, wants_holders;
+	bool wants_pprof;        /* the profile that a Go program keeps, and nothing else */
 	uint64_t copied_most;    /* memory, bytes; 0 = the process stays stopped */
 	struct memory_copy copy; /* until it is classified */
 	int rc;                  /* of what read it */
 	struct inspect_stopped look;
 	struct inspect_blocks blocks;
+	struct inspect_go go;    /* by inspection_judge */
 	struct path_pins pins;   /* of a profiled program */
 	uint64_t stopped_ns;     /* in all looks */
 	uint64_t time_ms;        /* when it was read, since a profile began */

@@ -82,11 +82,8 @@ static const char *find_function(void *ctx, uint32_t frame)
 {
 	struct session *s = ctx;
 	const struct calltree_frame *f = calltree_frame(profile_calltree(s->heap.profile), frame);
-	const struct module *m = run_module(s->run, f->module);
 
-	if (!m) /* it may be a pseudo frame, whose name is known */
-		return symbols_find(s->run->symbols, NULL, f->pc, SYMBOL_REAL)->frame->name;
-	return symbols_function(s->run->symbols, m, f->pc);
+	return run_function(s->run, f);
 }
 
 struct recording_input session_recording_input(struct session *s, const struct recording_span *span,

@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 
 #include "base/cleanup.h"
+#include "base/go_table.h"
 #include "base/log.h"
 #include "tracee/calls/client_request.h"
 #include "tracee/inject/seccomp.h"
@@ -67,6 +68,18 @@ static bool is_shared(const struct target *t, const struct address_space *s)
 	return count != 1;
 }
 
+/* Whether stacks continue on others, or probably will: those of a program in Go. */
+static bool has_switch(const struct address_space *s)
+{
+	for (size_t i = 0; i < s->modules.count; i++) {
+		struct elf_file *file = s->modules.data[i]->file;
+
+		if (file && go_table_of(file))
+			return true;
+	}
+	return s->sink.unwind && unwind_has_switch(s->sink.unwind);
+}
+
 static int make_memory(struct target *t, struct address_space *s, struct thread *th)
 {
 	struct pads *p = xcalloc(1, sizeof(*p));
@@ -92,6 +105,7 @@ static int make_memory(struct target *t, struct address_space *s, struct thread 
 				     (s->heap.sampling ? PAD_SAMPLING : 0) |
 				     (t->ticks.is_trusted ? 0 : PAD_NO_TICKS) |
 				     (pads_lose(t) ? PAD_LOSES : 0) |
+				     (has_switch(s) ? PAD_SWITCHES : 0) |
 				     requests_pad_flags(t, s));
 	pads_set_gap(t, s);
 	heap_sampling_start_pads(t, s);

@@ -15,6 +15,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/elf_file.h"
+#include "base/go_table.h"
 #include "base/log.h"
 #include "base/proc.h"
 #include "tracee/calls/calls.h"
@@ -455,6 +456,15 @@ static bool is_refused(const struct address_space *s)
 	return false;
 }
 
+/* Whether there is code in Go, which has a heap of its own instead of malloc. */
+static bool has_go(const struct address_space *s)
+{
+	for (size_t i = 0; i < s->modules.count; i++)
+		if (s->modules.data[i]->file && go_table_of(s->modules.data[i]->file))
+			return true;
+	return false;
+}
+
 int install_probes(struct target *t, struct address_space *s, struct thread *th)
 {
 	int rc = space_update_modules(s, NULL, NULL, NULL);
@@ -463,8 +473,9 @@ int install_probes(struct target *t, struct address_space *s, struct thread *th)
 		install_module(t, th, s, s->modules.data[i]);
 	if (t->syscalls.way == SYSCALLS_SITES)
 		syscall_sites_check_code(t, s);
-	if (is_refused(s) || (s->watch.functions + s->watch.markers == 0 &&
-			      !t->options.probes.none && !loader_is_there(s)))
+	if (is_refused(s) ||
+	    (s->watch.functions + s->watch.markers == 0 && !t->options.probes.none &&
+	     !loader_is_there(s) && !(t->options.probes.none_in_go && has_go(s))))
 		return -ENOENT;
 	syscalls_start(t, s, th);
 	if (s->watch.is_profiled)
@@ -485,9 +496,9 @@ void install_at_start(struct target *t, struct thread *th)
 		t->first.refusal = ATTACH_NO_PROBES;
 		kill(p->pid, SIGKILL); /* nothing of it has run */
 	} else {
-		log_warn("process %d: no malloc or other allocation function found; a stripped "
-			 "static program, or Go? not profiled",
-			 p->pid);
+		log_warn("process %d: no malloc or other allocation function found; %s not "
+			 "profiled", p->pid,
+			 has_go(p->space) ? "a Go program:" : "a stripped static program?");
 		p->space->watch.is_profiled = false;
 		t->sink.image_refused(t->sink.ctx, p->space,
 				      "no malloc or other allocation function was found in it; "

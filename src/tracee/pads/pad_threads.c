@@ -16,6 +16,7 @@
 #include "tracee/state/space.h"
 #include "tracee/state/target_state.h"
 #include "tracee/state/thread.h"
+#include "unwind/unwind.h"
 
 struct pad_thread *pad_thread(struct thread *th)
 {
@@ -40,6 +41,7 @@ void pad_thread_forget(struct thread *th)
 struct delivery {
 	struct target *target;
 	struct address_space *space;
+	struct ring_reader reader;
 };
 
 static int read_memory(void *ctx, taddr_t addr, void *buf, size_t size)
@@ -72,6 +74,16 @@ bool pads_take_deleted(struct target *t, struct thread *th, taddr_t block)
 	return is_deleted(s->pads, &ev);
 }
 
+/* If stacks of @s continue on others, its pads write no raw records from now on. */
+static void follow_rules(struct address_space *s)
+{
+	struct pad_memory *m = &s->pads->memory;
+
+	if (s->sink.unwind && unwind_has_switch(s->sink.unwind) &&
+	    !(m->written.flags & PAD_SWITCHES))
+		pad_memory_set_flags(m, m->written.flags | PAD_SWITCHES);
+}
+
 static void deliver(void *ctx, struct heap_event *ev)
 {
 	struct delivery *d = ctx;
@@ -96,6 +108,8 @@ static void deliver(void *ctx, struct heap_event *ev)
 		ev->stack->read_ctx = s;
 	}
 	d->target->sink.event(d->target->sink.ctx, s, ev);
+	if (ev->stack)
+		follow_rules(s);
 }
 
 static uint32_t find_node(void *ctx, const struct heap_event *ev)
@@ -125,19 +139,35 @@ static bool is_quick(const struct target *t, struct address_space *s)
 	       s->pads->deleted.count == 0 && t->sink.wants_quick(t->sink.ctx, s);
 }
 
+static void before_records(void *ctx, bool is_behind)
+{
+	struct delivery *d = ctx;
+	struct target *t = d->target;
+
+	if (t->sink.records && d->space->watch.is_profiled && d->space->watch.is_ready)
+		t->sink.records(t->sink.ctx, d->space, is_behind);
+	d->reader.quick = is_quick(t, d->space) ? deliver_quick : NULL;
+}
+
 size_t pads_drain_some(struct target *t, struct address_space *s)
 {
-	struct delivery d = {t, s};
-	const struct ring_reader reader = {
+	struct delivery d = {t, s, {
 		.ctx = &d,
+		.before = before_records,
 		.event = deliver,
 		.node = find_node,
 		.is_counting = t->options.events.no_stacks,
-		.quick = is_quick(t, s) ? deliver_quick : NULL,
-	};
+	}};
+
 	if (!pad_memory_is_intact(&s->pads->memory))
 		ring_break(&s->pads->ring, "its control block was overwritten");
-	return ring_drain(&s->pads->ring, PADS_DRAIN_BATCH, &reader);
+	return ring_drain(&s->pads->ring, PADS_DRAIN_BATCH, &d.reader);
+}
+
+void pads_forget_nodes(struct address_space *s)
+{
+	if (s->pads)
+		ring_forget_nodes(&s->pads->ring);
 }
 
 uint64_t pads_records(const struct address_space *s)

@@ -87,6 +87,9 @@ void pad_thread_forget(struct thread *th);
  * all records complete by then: call pads_catch_up() first.
  */
 
+/* The sink's nodes for stacks are obsolete: it is asked again for each. */
+void pads_forget_nodes(struct address_space *s);
+
 /*
  * Reads what is complete, about PADS_DRAIN_BATCH records at most: a caller that reads more in a row
  * would not notice a waiting thread. Returns the number of records; fewer: there was no more.

@@ -36,6 +36,14 @@ void ring_reset_slot(struct ring *r, uint32_t slot)
 	m->is_new_to_sink = false;
 }
 
+void ring_forget_nodes(struct ring *r)
+{
+	for (size_t i = 0; i < r->mirror_count; i++) {
+		r->mirror[i].has_node = false;
+		r->mirror[i].is_new_to_sink = true;
+	}
+}
+
 void ring_read_stack(struct ring *r, const uint64_t *word, const struct pad_record_block *block,
 		     struct heap_event *ev)
 {

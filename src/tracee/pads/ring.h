@@ -120,6 +120,7 @@ struct ring {
 	const char *broken;    /* why nothing more is read; NULL: not broken */
 	uint64_t number;       /* all below it are read, or late, or will never come */
 	uint64_t next_number;  /* as last seen in the control block */
+	uint64_t announced_number; /* the same when ring_reader.before was called */
 	struct ring_source *source; /* by slot */
 	size_t source_count, source_capacity;
 	uint32_t *active;      /* the slots of a turn */
@@ -186,6 +187,9 @@ static inline struct ring_mirror *ring_mirror(struct ring *r, uint32_t slot)
 /* Empties the mirror, after pad_slots_reset or for a new thread in the slot. */
 void ring_reset_slot(struct ring *r, uint32_t slot);
 
+/* The reader's nodes are obsolete: it gets all frames of the next stack of each slot. */
+void ring_forget_nodes(struct ring *r);
+
 /* Whether the stack of @block, which has PAD_HAS_STACK, continues the mirror of its slot. */
 static inline bool ring_stack_fits(const struct pad_record_block *block,
 				   const struct ring_mirror *m)
@@ -218,6 +222,11 @@ void ring_read_same_stack(struct ring *r, struct heap_event *ev);
  */
 struct ring_reader {
 	void *ctx;
+	/*
+	 * It is certain which records are next, of what the program has done until now. @is_behind:
+	 * some of them were at the last call, too. May change *reader. NULL = nothing is called.
+	 */
+	void (*before)(void *ctx, bool is_behind);
 	void (*event)(void *ctx, struct heap_event *ev);
 	void (*quick)(void *ctx, struct quick_event *event, size_t count); /* NULL = none */
 	uint32_t (*node)(void *ctx, const struct heap_event *ev);

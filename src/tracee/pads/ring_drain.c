@@ -17,7 +17,7 @@ static void read_raw(struct ring *r, const uint64_t *word, const struct pad_reco
 	_Static_assert(PAD_RAW_REGS * sizeof(uint64_t) == sizeof(r->view.regs),
 		       "the recorder writes the unwinder's registers");
 	r->raw = xgrow(r->raw, &r->raw_capacity, block->raw + 1ul, 1);
-	r->view = (struct stack_view){ .data = r->raw, .size = block->raw };
+	r->view = (struct stack_view){ .data = r->raw, .size = block->raw, .is_past = true };
 	memcpy(&r->view.regs, from, sizeof(r->view.regs));
 	memcpy(r->raw, from + PAD_RAW_REGS, block->raw);
 	r->view.start = r->view.regs.reg[r->arch->dwarf_sp];
@@ -596,6 +596,9 @@ size_t ring_drain(struct ring *r, size_t max, const struct ring_reader *reader)
 	ring_pending(r); /* before the heads */
 	if (r->broken)
 		return 0;
+	if (reader->before)
+		reader->before(reader->ctx, r->number < r->announced_number);
+	r->announced_number = r->next_number;
 	begin(&t);
 	deliver_late(&t);
 	while (t.count < max && r->number < r->next_number && !r->broken)

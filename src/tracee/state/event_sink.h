@@ -70,6 +70,11 @@ struct event_sink {
 	/* @ev may be changed: it is not used after that. */
 	void (*event)(void *ctx, struct address_space *s, struct heap_event *ev);
 	/*
+	 * Records of pads are next, if there are any, of what @s has done until now. @is_behind:
+	 * some of them were at the last call, too. May be NULL.
+	 */
+	void (*records)(void *ctx, struct address_space *s, bool is_behind);
+	/*
 	 * Plain allocations and frees recorded by pads, in batches, while wants_quick returns true
 	 * (called often). An allocation carries the result of `node` for its stack. @path (a
 	 * thread's slot): as in struct heap_event. All three may be NULL.

@@ -26,6 +26,8 @@ struct start_options {
 /* How functions are watched. */
 struct probe_options {
 	bool none;            /* watch no functions (only processes) */
+	/* a program in Go may have no function to watch: it is wanted for its own heap */
+	bool none_in_go;
 	bool no_promotion;    /* --probes=break */
 	bool promote_at_once; /* --probes=jump */
 	bool verify;          /* pads send every stack both incrementally and raw */

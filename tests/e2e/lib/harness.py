@@ -242,7 +242,7 @@ class Context:
         """Runs @argv and keeps its output, to investigate failures."""
         cwd = cwd or self.subdirectory()
         env = self.environment(cwd, **(env or {}))
-        with open(os.path.join(cwd, "command"), "a", encoding="utf-8") as file:
+        with open(os.path.join(cwd, "command"), "a", encoding="utf-8", errors="surrogateescape") as file:
             file.write(" ".join(argv) + "\n")
         done = subprocess.run(argv, cwd=cwd, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               input=stdin if stdin is not None else b"", timeout=timeout, check=False)

@@ -1,0 +1,83 @@
+"""Twelve names that forge lines, act on a terminal, a spreadsheet or a browser, in every output."""
+
+import csv
+import io
+import os
+import re
+
+from harness import BUILD, test
+
+NAMES = [b"esc\x1b[31mred", b"line\nfn=(1) forged\nsnapshot=7", b"cr\rover", b"=1+1", b"+cmd|' /C calc'!A0", b"-2", b"@SUM(A1)",
+         b'quote","q', b"semi;colon 12", "left\u202eright".encode(), b"bad\x80\xffutf8", b"</script><script>alert(1)</script>"]
+# what acts on a terminal: controls of ASCII and of UTF-8, and what changes the order of characters
+ACTS = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]|\xe2\x80[\x8b-\x8f\xa8-\xae]")
+FORMATS = ("text", "json", "csv", "folded", "speedscope", "massif")
+
+
+def build(t):
+    """A program with a function of each name, which allocates 100 bytes and more."""
+    source = "#include <stdlib.h>\nvoid *kept[%d];\n" % len(NAMES)
+    source += "".join("__attribute__((noinline)) void f%d(void) { kept[%d] = malloc(%d); }\n" % (i, i, 100 + i) for i in range(len(NAMES)))
+    source += "int main(void) { %s return 0; }\n" % " ".join("f%d();" % i for i in range(len(NAMES)))
+    path = os.path.join(t.directory, "hostile.c")
+    with open(path, "w", encoding="ascii") as file:
+        file.write(source)
+    for command in (["gcc", "-O1", "-c", "-o", "plain.o", "hostile.c"],
+                    ["objcopy", *("--redefine-sym=f%d=%s" % (i, os.fsdecode(name)) for i, name in enumerate(NAMES)), "plain.o", "hostile.o"],
+                    ["gcc", "-o", "hostile", "hostile.o"]):
+        done = t.run(command, cwd=t.directory)
+        t.equal("%s: %r" % (command, done.err), done.status, 0)
+    return os.path.join(t.directory, "hostile")
+
+
+def outputs(t):
+    """All outputs, by name: (text, whether lines may end in CR)."""
+    options = ["--massif-out-file=m", "--detailed-freq=1", "--record=r", "--folded=f", "--flame=f.svg", "--html=h", "--leak-check",
+               "--xtree-memory=full", "--xtree-memory-file=x"]
+    profile = t.profile([build(t)], options, cwd=t.directory)
+    found = {"messages": "\n".join(profile.messages).encode("utf-8", "surrogateescape")}
+    for name in ("m", "f", "f.svg", "h", "x"):
+        with open(os.path.join(t.directory, name), "rb") as file:
+            found[name] = file.read()
+    program = os.path.join(BUILD, "ptmem-report")
+    runs = {"massif's text": ["m"], "massif's folded": ["--folded=-", "m"], "a difference": ["--diff", "m", "m"],
+            "diff.csv": ["--diff", "--format=csv", "r", "r"], "a difference's JSON": ["--diff", "--format=json", "r", "r"],
+            "a recording's flame graph": ["--flame=-", "r"]}
+    runs.update({"a recording's " + f if f != "csv" else "recording.csv": ["--format=" + f, "r"] for f in FORMATS})
+    for name, arguments in runs.items():
+        result = t.run([program, *arguments], cwd=t.directory)
+        t.equal("%s: %r" % (name, result.err), result.status, 0)
+        found[name] = result.out
+    return found
+
+
+@test("hostile-names/outputs")
+def every_output(t):
+    found = outputs(t)
+    for name, text in found.items():
+        if name.endswith(".csv"):
+            text = text.replace(b"\r\n", b"\n")
+        acts = ACTS.search(text)
+        t.check(not acts, "%s: %r" % (name, text[max(0, acts.start() - 40):acts.end() + 20] if acts else b""))
+        t.check(not re.search(rb"^(fn=\(1\) forged|snapshot=7$)", text, re.M) or (name in ("m", "a recording's massif") and
+                text.count(b"snapshot=7\n") == 1 and b"fn=(1) forged\n" not in text), "%s: a name made a line" % name)
+        if name in ("f.svg", "h", "a recording's flame graph"):
+            t.check(b"<script>alert" not in text, "%s: a name is markup" % name)
+    for name in ("recording.csv", "diff.csv"):
+        fields = [field for row in csv.reader(io.StringIO(found[name].decode())) for field in row]
+        formulas = [f for f in fields if f[:1] in tuple("=+-@") and not re.fullmatch("-[0-9]+", f)]
+        t.check(not formulas and any(f.startswith("'=1+1") for f in fields), "%s: %s" % (name, formulas))
+    t.check(b"esc?[31mred" in found["m"] and b"esc?[31mred" in found["x"], "the names are not there")
+
+
+@test("hostile-names/foreign-massif")
+def foreign(t):
+    """A massif file of another origin, whose command, description and names act on a terminal."""
+    path = os.path.join(t.directory, "m")
+    with open(path, "wb") as file:
+        file.write(b"desc: --a\x1b]0;title\x07\ncmd: ./a\x1b[2J\ntime_unit: B\n#-----------\nsnapshot=0\n#-----------\ntime=0\n"
+                   b"mem_heap_B=10\nmem_heap_extra_B=0\nmem_stacks_B=0\nheap_tree=detailed\nn1: 10 (heap allocation functions) malloc\n"
+                   b" n0: 10 0x1: f\x1b[31m\xc2\x9b1m (a\x7f.c:1)\n")
+    result = t.run([os.path.join(BUILD, "ptmem-report"), path])
+    t.equal("status", result.status, 0)
+    t.check(not ACTS.search(result.out) and b"f?[31m" in result.out and b"./a?[2J" in result.out, "%r" % result.out)
