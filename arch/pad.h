@@ -45,7 +45,8 @@
  *	- calls and returns stay paired (shadow stacks). Arguments on the stack would be misplaced;
  *	  no probed function has any.
  * A free inside another call is recorded, too, unless that is a PAD_DELETE that is not open: a
- * new-handler may free memory it had reserved. Freeing a block that is not live is not an event. A leaf free (PAD_FREE)
+ * new-handler may free memory it had reserved. Freeing a block that is not live is not an event. A
+ * leaf free (PAD_FREE)
  * is recorded and then jumped to; its return_at, the return slot itself, is set for the record
  * only.
  *

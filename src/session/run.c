@@ -16,6 +16,7 @@
 #include "profile/calltree.h"
 #include "symbols/demangle.h"
 #include "tracee/state/module.h"
+#include "tracee/state/probe.h"
 #include "tracee/state/target_options.h"
 
 static bool traces(const struct options *o, enum memory_source_kind kind)
@@ -149,6 +150,7 @@ void run_init(struct run *run, struct options *options)
 	run->symbols = symbols_new(&symbols_options);
 	run->fresh_symbols = symbols_new(&symbols_options);
 	run->filter = make_filter(options, options->profile.depth);
+	run->probes.table = probe_table;
 	run->probes.demangle = demangle;
 	filter_log(run->filter);
 	run->flame_filter = make_filter(options, MAX_DEPTH);

@@ -233,9 +233,10 @@ static const char *parse_function(const char *text, struct custom_probe *c)
 }
 
 /* "malloc=0x401230" */
-static const char *parse_known(const char *text, size_t size, struct custom_probe *c)
+static const char *parse_known(const struct probe *table, const char *text, size_t size,
+			       struct custom_probe *c)
 {
-	for (const struct probe *p = probe_table; p->symbol; p++) {
+	for (const struct probe *p = table; p->symbol; p++) {
 		if (strlen(p->symbol) != size || strncmp(p->symbol, text, size) != 0)
 			continue;
 		if (p->kind > PROBE_FREE)
@@ -263,7 +264,8 @@ static const char *add(struct custom_probes *p, const char *text)
 {
 	struct custom_probe *c = xcalloc(1, sizeof(*c));
 	size_t name = strcspn(text, "=:");
-	const char *why = text[name] == '=' ? parse_known(text, name, c) : parse_function(text, c);
+	const char *why = text[name] == '=' ? parse_known(p->table, text, name, c) :
+					      parse_function(text, c);
 
 	c->text = xstrdup(text);
 	c->probe.custom = c;

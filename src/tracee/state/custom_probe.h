@@ -32,6 +32,7 @@ struct custom_probe {
 /* Owns its elements. Zeroed = empty. */
 struct custom_probes {
 	VEC(struct custom_probe *) list;
+	const struct probe *table; /* probe_table: which functions can have an address */
 	/* The demangled form of a symbol, malloc'ed; NULL if it is not mangled */
 	char *(*demangle)(const char *name);
 };

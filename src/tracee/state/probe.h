@@ -90,7 +90,8 @@ struct probe_again {
 struct probe_sites {
 	VEC(struct probe_site) list;
 	VEC(struct probe_again) again;
-	bool is_refused; /* an address of the user's cannot be that of a function of malloc's family */
+	/* an address of the user's cannot be that of a function of malloc's family */
+	bool is_refused;
 	uint64_t r_debug; /* vaddr of the dynamic linker's struct r_debug; 0 = not in this file */
 };
 
