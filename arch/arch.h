@@ -229,6 +229,12 @@ struct arch {
 			  void (*fn)(void *ctx, taddr_t at), void *ctx);
 
 	/*
+	 * Whether bytes of @code, decoded or not, are a direct call of @target: other bytes look
+	 * like one by chance once in 4 GiB.
+	 */
+	bool (*has_call)(const struct arch_code *code, taddr_t target);
+
+	/*
 	 * Collects the enum arch_reference of all instructions of @code at or after @from to
 	 * [@start, @end), which may be code itself; -EILSEQ as for find_passed.
 	 */

@@ -44,8 +44,9 @@
  *	  exception to its catch slot.return_to is 0: calls inside count separately, and trap.
  *	- calls and returns stay paired (shadow stacks). Arguments on the stack would be misplaced;
  *	  no probed function has any.
- * A free inside another call is recorded, too, unless that is a PAD_DELETE: a new-handler may free
- * memory it had reserved. Freeing a block that is not live is not an event. A leaf free (PAD_FREE)
+ * A free inside another call is recorded, too, unless that is a PAD_DELETE that is not open: a
+ * new-handler may free memory it had reserved. Freeing a block that is not live is not an event. A
+ * leaf free (PAD_FREE)
  * is recorded and then jumped to; its return_at, the return slot itself, is set for the record
  * only.
  *
@@ -183,6 +184,8 @@ struct pad_probe {
 	/* posix_memalign: the address where the result is stored; returns 0 on success */
 	uint8_t out_arg;
 	uint8_t is_leaf : 1; /* sampling: it calls no probed function */
+	/* PAD_DELETE: frees inside are recorded, too; of an allocator of the program's own */
+	uint8_t is_open : 1;
 	uint8_t is_string : 1; /* the result is one, which gives arg[size_arg] of the slot */
 	uint64_t fixed_align; /* 0 = none */
 };

@@ -176,13 +176,29 @@ API int pad_nesting(const struct pad_control *c, const struct pad_slot *slot,
 	return UNSURE;
 }
 
+/* A release inside the call of @slot. */
+static void record_inner(struct pad_stack *stack, const struct pad_head *head,
+			 struct pad_slot *slot)
+{
+	uint64_t block = cpu_argument(stack, head->probe.block_arg);
+
+	if (slot->kind != PAD_DELETE && block)
+		record_word(slot, head, block, (uint64_t)&stack->return_slot,
+			    PAD_RECORD_INNER_FREE);
+}
+
 API int pad_enter_call(struct pad_stack *stack, const struct pad_head *head, uint64_t fp)
 {
 	struct pad_slot *slot;
 	int way = enter(stack, head, fp, &slot);
 
+	if (way == GO_NESTED) {
+		if (head->probe.kind == PAD_DELETE)
+			record_inner(stack, head, slot);
+		return GO_STRAIGHT;
+	}
 	if (way != GO_CALL)
-		return way == GO_NESTED ? GO_STRAIGHT : way;
+		return way;
 	begin_call(stack, head, slot);
 	if (head->probe.kind != PAD_ALLOC) {
 		enum pad_record_type type = head->probe.kind == PAD_REALLOC ?
@@ -227,10 +243,7 @@ API int pad_enter_free(struct pad_stack *stack, const struct pad_head *head, uin
 	int way = enter(stack, head, fp, &slot);
 
 	if (unlikely(way == GO_NESTED)) {
-		if (slot->kind != PAD_DELETE && cpu_argument(stack, head->probe.block_arg))
-			record_word(slot, head,
-				     cpu_argument(stack, head->probe.block_arg),
-				     (uint64_t)&stack->return_slot, PAD_RECORD_INNER_FREE);
+		record_inner(stack, head, slot);
 		return GO_STRAIGHT;
 	}
 	if (way != GO_CALL)

@@ -48,7 +48,7 @@ INLINE void begin_call(struct pad_stack *stack, const struct pad_head *head, str
 {
 	WRITE(slot->return_at, call_return_at(stack));
 	barrier();
-	slot->kind = head->probe.kind;
+	slot->kind = head->probe.is_open ? PAD_ALLOC : head->probe.kind;
 	slot->return_pc = stack->return_slot;
 	slot->arg[0] = cpu_argument(stack, 0);
 	slot->arg[1] = cpu_argument(stack, 1);

@@ -76,25 +76,6 @@ INLINE void record_release(struct pad_stack *stack, const struct pad_head *head,
 		slot->is_old_sampled = 0;
 }
 
-/* Any function that may call probed functions is tracked until it returns, sampled or not. */
-API int pad_enter_sample_call(struct pad_stack *stack, const struct pad_head *head, uint64_t fp)
-{
-	struct pad_control *c = head_control(head);
-	uint64_t size = requested_size(stack, &head->probe);
-	struct pad_slot *slot;
-	int way = enter(stack, head, fp, &slot);
-
-	if (way != GO_CALL)
-		return way == GO_NESTED ? GO_STRAIGHT : way;
-	count_call(slot, head, size);
-	begin_call(stack, head, slot);
-	slot->is_old_sampled = 0;
-	slot->is_sampled = takes_sample(c, slot, size);
-	if (head->probe.kind != PAD_ALLOC)
-		record_release(stack, head, slot);
-	return GO_CALL;
-}
-
 INLINE void record_free(struct pad_stack *stack, const struct pad_head *head,
 			struct pad_slot *slot, uint64_t block)
 {
@@ -103,6 +84,39 @@ INLINE void record_free(struct pad_stack *stack, const struct pad_head *head,
 
 	if (type)
 		record_sample_release(slot, head, block, (uint64_t)&stack->return_slot, type);
+}
+
+static void record_inner_sample(struct pad_stack *stack, const struct pad_head *head,
+				struct pad_slot *slot)
+{
+	uint64_t block = cpu_argument(stack, head->probe.block_arg);
+
+	if (is_filtered(head_control(head), block))
+		record_free(stack, head, slot, block);
+}
+
+/* Any function that may call probed functions is tracked until it returns, sampled or not. */
+API int pad_enter_sample_call(struct pad_stack *stack, const struct pad_head *head, uint64_t fp)
+{
+	struct pad_control *c = head_control(head);
+	uint64_t size = requested_size(stack, &head->probe);
+	struct pad_slot *slot;
+	int way = enter(stack, head, fp, &slot);
+
+	if (way == GO_NESTED) {
+		if (head->probe.kind == PAD_DELETE && slot->kind != PAD_DELETE)
+			record_inner_sample(stack, head, slot);
+		return GO_STRAIGHT;
+	}
+	if (way != GO_CALL)
+		return way;
+	count_call(slot, head, size);
+	begin_call(stack, head, slot);
+	slot->is_old_sampled = 0;
+	slot->is_sampled = takes_sample(c, slot, size);
+	if (head->probe.kind != PAD_ALLOC)
+		record_release(stack, head, slot);
+	return GO_CALL;
 }
 
 API int pad_enter_sample_free(struct pad_stack *stack, const struct pad_head *head, uint64_t fp)

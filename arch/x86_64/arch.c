@@ -98,6 +98,7 @@ static const struct arch x86_64 = {
 	.each_again = x86_64_each_again,
 	.find_passed = x86_64_find_passed,
 	.each_hint = x86_64_each_hint,
+	.has_call = x86_64_has_call,
 	.refers = x86_64_refers,
 	.make_syscall_stub = x86_64_make_syscall_stub,
 	.parse_operand = x86_64_parse_operand,

@@ -235,7 +235,8 @@ static uint32_t find_short_way(const struct pad_request *request)
 
 	if (request->is_sampling && is_plain(p))
 		return t->sample_alloc;
-	if (!is_release(p) || p->block_arg != 0) /* short ways free the first argument */
+	/* short ways free the first argument, and hide releases inside */
+	if (!is_release(p) || p->is_open || p->block_arg != 0)
 		return 0;
 	return request->is_sampling ? t->sample_free : t->exact_free;
 }

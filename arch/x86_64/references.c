@@ -172,6 +172,20 @@ static void hint_short(const struct hints *h, taddr_t start, taddr_t end)
 	}
 }
 
+bool x86_64_has_call(const struct arch_code *code, taddr_t target)
+{
+	for (size_t i = 0; i + X86_JUMP_SIZE <= code->size; i++) {
+		int32_t distance;
+
+		if (code->bytes[i] != 0xe8)
+			continue;
+		memcpy(&distance, &code->bytes[i + 1], sizeof(distance));
+		if (code->at + i + X86_JUMP_SIZE + (taddr_t)(int64_t)distance == target)
+			return true;
+	}
+	return false;
+}
+
 void x86_64_each_hint(const struct arch_code *code, taddr_t start, taddr_t end,
 		      void (*fn)(void *ctx, taddr_t at), void *ctx)
 {

@@ -33,6 +33,7 @@ void x86_64_each_again(const struct arch_code *code, size_t start,
 		       void (*fn)(void *ctx, taddr_t at), void *ctx);
 ssize_t x86_64_find_passed(const struct arch_code *code, taddr_t target, struct arch_value wanted,
 			   struct arch_value *out, size_t max);
+bool x86_64_has_call(const struct arch_code *code, taddr_t target);
 void x86_64_each_hint(const struct arch_code *code, taddr_t start, taddr_t end,
 		      void (*fn)(void *ctx, taddr_t at), void *ctx);
 int x86_64_refers(const struct arch_code *code, taddr_t from, taddr_t start, taddr_t end);

@@ -23,10 +23,12 @@ enum heap_function {
 	FUNCTION_BRK,
 	FUNCTION_MINOR_FAULT,
 	FUNCTION_MAJOR_FAULT,
-	FUNCTION_REQUEST,   /* no function: the program announced an allocation or free */
+	/* the program announced an allocation or free, or its own allocator (--probe) allocated */
+	FUNCTION_REQUEST,
+	FUNCTION_RELEASE,   /* its own allocator released blocks */
 };
 
-#define HEAP_FUNCTION_COUNT (FUNCTION_REQUEST + 1)
+#define HEAP_FUNCTION_COUNT (FUNCTION_RELEASE + 1)
 
 /*
  * Plain allocations and frees, which are nearly all events, in a compact form that is passed in
@@ -99,7 +101,8 @@ static inline struct call_sums call_totals_sums(const struct call_totals *t)
 	struct call_sums sums = {0};
 
 	for (unsigned i = 0; i < HEAP_FUNCTION_COUNT; i++) {
-		bool releases = i == FUNCTION_FREE || i == FUNCTION_DELETE;
+		bool releases = i == FUNCTION_FREE || i == FUNCTION_DELETE ||
+				i == FUNCTION_RELEASE;
 
 		*(releases ? &sums.frees : &sums.allocations) += t->function[i].calls;
 		sums.bytes += t->function[i].bytes;

@@ -439,6 +439,16 @@ static int profile(struct run *run, struct rss_poll *rss_poll, int *signal_out)
 	return run_target(run, rss_poll, signal_out);
 }
 
+static int open_probes(struct run *run)
+{
+	const struct option_strings *given = &run->options->tracing.probe;
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < given->count; i++)
+		rc = custom_probes_add(&run->probes, given->data[i]);
+	return rc;
+}
+
 /* Does what the options request. Returns the exit status; *signal_out: the signal to die of. */
 static int run_all(struct run *run, int *signal_out)
 {
@@ -446,10 +456,12 @@ static int run_all(struct run *run, int *signal_out)
 	struct rss_poll *rss_poll = NULL;
 	int rc = EXIT_OWN_FAILURE;
 
-	if (check_instructions(o) == 0 && out_check_places(run) == 0 &&
+	if (check_instructions(o) == 0 && open_probes(run) == 0 && out_check_places(run) == 0 &&
 	    limits_open(run) == 0 && leak_report_open(run) == 0 && open_events(run) == 0 &&
 	    memusage_run_open(run) == 0 && rss_poll_open(run, &rss_poll) == 0)
 		rc = profile(run, rss_poll, signal_out);
+	if (run->first_pid)
+		custom_probes_report(&run->probes);
 	recording_now_poll(run, true);
 	run->files_failed += memusage_run_close(run->memusage_run);
 	run->files_failed += !rss_poll_close(rss_poll);

@@ -111,6 +111,13 @@ static const struct option_row rows[] = {
 	{.name = "soname-synonyms", .type = OPT_TEXT, AT(tracing.soname_synonyms),
 	 .value = "somalloc=PATTERN", .text = "watch the allocators of libc, libstdc++ and the\n"
 					      "libraries of this name only"},
+	{.name = "probe", .type = OPT_TEXTS, .flags = OPT_NOT_EMPTY, AT(tracing.probe),
+	 .value = "PROBE",
+	 .text = "also watch the program's own allocator:\n"
+		 "alloc:my_alloc:size=arg1, free:my_free:arg1, ...; or\n"
+		 "malloc=0xADDRESS in a program without symbols;\n"
+		 "@FILE: one on each line; repeatable",
+	 .brief = "also watch this function, an allocator of the program"},
 	{.name = "mempools", .type = OPT_YES_NO, AT(tracing.mempools), .initial = "no",
 	 .value = "yes|no",
 	 .text = "count what the program allocates in memory pools,\n"

@@ -411,6 +411,7 @@ int options_parse(int argc, char **argv, struct options *out)
 void options_deinit(struct options *o)
 {
 	vec_deinit(&o->attach.follow);
+	vec_deinit(&o->tracing.probe);
 	vec_deinit(&o->names.alloc_fn);
 	vec_deinit(&o->names.ignore_fn);
 	vec_deinit(&o->names.fullpath_after);

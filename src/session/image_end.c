@@ -6,6 +6,7 @@
 #include "session/code_names.h"
 #include "session/own_heap.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -232,6 +233,28 @@ static char *describe_end(const struct address_space *space, enum space_end why)
 	return xasprintf("killed by %s", signal_name(WTERMSIG(status), name));
 }
 
+/*
+ * With malloc's family at addresses of the user's: all that it releases must be its own.
+ */
+static bool frees_are_confirmed(const struct session *s)
+{
+	const struct profile_totals *p = profile_totals(s->heap.profile);
+	uint64_t unknown = p->unknown_frees;
+
+	const struct custom_probe *unused = custom_probes_unused_free(&s->run->probes);
+	if (unused && p->allocations > 0) {
+		log_error("process %u: --probe=%s: it was never called, although there are blocks; "
+			  "there will be no profile", s->process.pid, unused->text);
+		return false;
+	}
+	if (!unknown || s->image.was_attached || !custom_probes_have_guesses(&s->run->probes))
+		return true;
+	log_error("process %u: --probe: %" PRIu64 " of %" PRIu64 " frees are of blocks that were "
+		  "not allocated by the functions at these addresses: one is wrong, or is "
+		  "missing; there will be no profile", s->process.pid, unknown, p->frees + unknown);
+	return false;
+}
+
 void image_end(void *ctx, struct address_space *space, enum space_end why)
 {
 	struct session *s = space->sink.user;
@@ -264,7 +287,10 @@ void image_end(void *ctx, struct address_space *space, enum space_end why)
 	inspect_final_classify(s);
 	observers_each(o, s->run, session_ended)
 		o->session_ended(o->ctx, s, is_exec);
-	if (s->image.is_superseded) {
+	if (space->watch.is_unconfirmed || !frees_are_confirmed(s)) {
+		s->run->files_failed++;
+		end_profile(s, false, true);
+	} else if (s->image.is_superseded) {
 		former_image_keep(s);
 	} else if (s->image.is_abandoned && !is_exec) {
 		left_children_note_ended(s->run->target);

@@ -162,7 +162,7 @@ void memusage_run_event(struct session *s, const struct event *ev)
 {
 	/* with --stacks=yes threads are sampled anyway */
 	bool is_unasked = ev->kind == EVENT_SAMPLE && s->run->options->memusage.no_timer;
-	if (s->memusage.counts && !is_unasked && ev->function != FUNCTION_REQUEST)
+	if (s->memusage.counts && !is_unasked && ev->function < FUNCTION_REQUEST)
 		memusage_event(s->memusage.counts, ev);
 }
 

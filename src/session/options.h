@@ -62,6 +62,7 @@ struct options_children {
 /* What is traced, and how. */
 struct options_tracing {
 	uint32_t sources;         /* bits 1 << enum memory_source_kind */
+	struct option_strings probe;   /* tracee/state/custom_probe.h */
 	const char *soname_synonyms; /* NULL = none */
 	bool mempools;            /* count client requests of memory pools */
 	bool running_on_valgrind; /* RUNNING_ON_VALGRIND is 1 */

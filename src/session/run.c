@@ -15,7 +15,9 @@
 #include "output/leaks.h"
 #include "profile/calltree.h"
 #include "session/python_program.h"
+#include "symbols/demangle.h"
 #include "tracee/state/module.h"
+#include "tracee/state/probe.h"
 #include "tracee/state/target_options.h"
 
 static bool traces(const struct options *o, enum memory_source_kind kind)
@@ -88,6 +90,7 @@ void tracee_options_init(struct target_options *out, const struct run *run)
 							 o->tracing.seed)),
 			.ring_size = o->tracing.ring,
 			.max_wait_ns = max_wait_ns(o),
+			.custom = run->probes.list.count > 0 ? &run->probes : NULL,
 			.somalloc = o->tracing.soname_synonyms,
 			.verify = o->tracing.verify_stacks != 0,
 		},
@@ -152,6 +155,8 @@ void run_init(struct run *run, struct options *options)
 	run->symbols = symbols_new(&symbols_options);
 	run->fresh_symbols = symbols_new(&symbols_options);
 	run->filter = make_filter(options, options->profile.depth);
+	run->probes.table = probe_table;
+	run->probes.demangle = demangle;
 	filter_log(run->filter);
 	run->flame_filter = make_filter(options, MAX_DEPTH);
 	run->whole_filter = filter_new_whole(options->profile.depth,
@@ -162,6 +167,7 @@ void run_deinit(struct run *run)
 {
 	symbols_free(run->symbols);
 	symbols_free(run->fresh_symbols);
+	custom_probes_deinit(&run->probes);
 	filter_free(run->filter);
 	filter_free(run->whole_filter);
 	filter_free(run->flame_filter);

@@ -14,6 +14,7 @@
 #include "session/options.h"
 #include "symbols/filter.h"
 #include "symbols/symbols.h"
+#include "tracee/state/custom_probe.h"
 #include "tracee/state/module.h"
 
 struct calltree_frame;
@@ -106,6 +107,7 @@ struct run {
 	struct earlier_blocks *earlier; /* for the process being attached to; NULL = none */
 	struct suppressions *suppressions; /* of leaks; NULL = none */
 	uint64_t definite_bytes;   /* bytes lost at the ends of all processes (--leak-check) */
+	struct custom_probes probes; /* of --probe */
 	VEC(char *) limits;        /* texts, valid ones (limits.h) */
 	bool counts_temporary;     /* one of them is about temporary allocations */
 	unsigned limits_exceeded;

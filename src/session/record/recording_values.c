@@ -71,6 +71,7 @@ static void recording_calls_fill(const struct session *s, const struct recording
 		[FUNCTION_FREE] = "free",
 		[FUNCTION_DELETE] = "operator delete",
 		[FUNCTION_REQUEST] = "client request",
+		[FUNCTION_RELEASE] = "own free",
 	};
 	char interval[24];
 
@@ -87,6 +88,10 @@ static void recording_calls_fill(const struct session *s, const struct recording
 
 	for (unsigned i = 0; i < HEAP_FUNCTION_COUNT; i++) {
 		const struct call_total *total = &totals.function[i];
+
+		/* without --probe there is not even its name in the recording */
+		if (i == FUNCTION_RELEASE && !total->calls)
+			continue;
 		const uint64_t row[CALL_COLUMNS] = {recording_string(out, names[i]),
 						    total->calls - base->function[i].calls,
 						    total->bytes - base->function[i].bytes};

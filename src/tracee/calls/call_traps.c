@@ -16,8 +16,13 @@
 #include <string.h>
 
 #include "arch/pad.h"
+#include "base/alloc.h"
+#include "base/log.h"
+#include "tracee/calls/client_request.h"
+#include "tracee/calls/pools.h"
 #include "tracee/os/ptrace.h"
 #include "tracee/pads/pads.h"
+#include "tracee/state/custom_probe.h"
 #include "tracee/state/heap_event.h"
 #include "tracee/state/journal.h"
 #include "tracee/state/module.h"
@@ -42,6 +47,31 @@ static enum trap_answer resume_at_call(struct target *t, struct thread *th, cons
 	return TRAP_RESUME;
 }
 
+/* -- addresses of the user's -- */
+
+/* Blocks of malloc are aligned, and all of their memory exists. */
+static bool may_be_block(const struct address_space *s, taddr_t addr, uint64_t size)
+{
+	uint8_t byte;
+	taddr_t last = addr + (size ? size - 1 : 0);
+	return addr % sizeof(void *) == 0 && last >= addr &&
+	       space_read(s, addr, &byte, 1) == 0 && space_read(s, last, &byte, 1) == 0;
+}
+
+/* @addr: a block that a call of @probe returned, or is given. */
+static void confirm(struct thread *th, const struct probe *probe, taddr_t addr, uint64_t size)
+{
+	struct address_space *s = th->process->space;
+	if (!custom_probe_is_guess(probe) || !addr || s->watch.is_unconfirmed ||
+	    may_be_block(s, addr, size))
+		return;
+	s->watch.is_unconfirmed = true;
+	log_error("process %d: --probe=%s: that is not %s: a call %s %#lx, where no block of %lu "
+		  "bytes can be; there will be no profile", s->processes.pid, probe->custom->text,
+		  probe->symbol, probe->kind == PROBE_FREE ? "was given" : "has returned",
+		  (unsigned long)addr, (unsigned long)size);
+}
+
 /* -- allocation -- */
 
 /* The enum pad_kind of the pad call that @th is in; 0 = none. */
@@ -59,6 +89,63 @@ static enum trap_answer serve_alloc(struct target *t, struct thread *th, struct 
 		return resume_at_jump(t, th, trap, regs);
 	th->calls.has_deleted = false;
 	return resume_at_call(t, th, trap, regs);
+}
+
+/* -- pools of the user's probes -- */
+
+struct pool_change {
+	struct target *target;
+	struct thread *thread;
+	const struct probe *probe;
+	taddr_t sp;
+	struct heap_event *alloc;       /* complete but for its address and size */
+	struct stack_view *free_stack; /* NULL = frees have none */
+};
+
+static void pool_block_added(void *ctx, taddr_t addr, uint64_t size)
+{
+	struct pool_change *c = ctx;
+	c->alloc->addr = addr;
+	c->alloc->size = size;
+	call_emit(c->target, c->thread, c->alloc);
+}
+
+/* The block may be gone already: by a function that does not name the pool. */
+static void pool_block_removed(void *ctx, taddr_t addr)
+{
+	struct pool_change *c = ctx;
+	struct heap_event ev = call_event(c->target, c->thread, HEAP_FREE, c->probe, c->sp);
+	ev.addr = addr;
+	ev.is_inner = true;
+	ev.stack = c->free_stack;
+	call_emit(c->target, c->thread, &ev);
+}
+
+static void change_pool(struct pool_change *c, const struct request *r)
+{
+	struct address_space *s = c->thread->process->space;
+	const struct pool_ops ops = {pool_block_added, pool_block_removed, c};
+	if (!s->heap.pools)
+		s->heap.pools = xcalloc(1, sizeof(*s->heap.pools));
+	pools_apply(s->heap.pools, r, &ops);
+}
+
+static void release_in_pool(struct target *t, struct thread *th, struct trap *trap,
+			    const struct arch_regs *regs)
+{
+	struct probe_call args;
+	struct stack_view view;
+	struct pool_change c = {.target = t, .thread = th, .probe = trap->probe,
+				.sp = regs->word[t->arch->sp]};
+	probe_read_call(trap->probe, t->arch, regs, &args);
+	if (t->options.events.free_stacks) {
+		stack_window_at_entry(t, th, regs, c.sp, &view);
+		c.free_stack = &view;
+	}
+	const struct request r = {
+		.kind = trap->probe->is_reset ? REQUEST_POOL_DESTROY : REQUEST_POOL_FREE,
+		.pool = args.pool, .addr = args.block};
+	change_pool(&c, &r);
 }
 
 /* -- free -- */
@@ -107,6 +194,7 @@ static void free_event(struct target *t, struct thread *th, struct trap *trap,
 	struct probe_call args;
 	taddr_t sp = regs->word[t->arch->sp];
 	probe_read_call(trap->probe, t->arch, regs, &args);
+	confirm(th, trap->probe, args.block, 0);
 	/* operator delete frees by calling another delete or free: a single event */
 	if (th->calls.has_deleted && th->calls.deleted.block == args.block &&
 	    th->calls.deleted.trap != trap->addr && is_in_delete(th, sp)) {
@@ -128,15 +216,26 @@ static void free_event(struct target *t, struct thread *th, struct trap *trap,
 		call_emit(t, th, &ev);
 }
 
+static void release(struct target *t, struct thread *th, struct trap *trap,
+		    const struct arch_regs *regs, bool is_inner)
+{
+	if (trap->probe->pool)
+		release_in_pool(t, th, trap, regs);
+	else
+		free_event(t, th, trap, regs, is_inner);
+}
+
 /*
- * A new-handler may free memory it had reserved. Inside another call, freeing a block that is not
+ * A new-handler may free memory it had reserved, and a function of an allocator of the program's
+ * own what was allocated outside of it. Inside another call, freeing a block that is not
  * live is not an event.
  */
 static bool frees_inside(const struct thread *th, uint32_t outer_kind)
 {
 	if (outer_kind)
 		return outer_kind != PAD_DELETE;
-	return call_state_innermost(&th->calls)->probe->kind != PROBE_FREE;
+	const struct probe *outer = call_state_innermost(&th->calls)->probe;
+	return outer->kind != PROBE_FREE || probe_is_own(outer);
 }
 
 static enum trap_answer serve_free(struct target *t, struct thread *th, struct trap *trap,
@@ -145,10 +244,13 @@ static enum trap_answer serve_free(struct target *t, struct thread *th, struct t
 	uint32_t outer_kind = outer_pad_kind(t, th, regs);
 	if (outer_kind || call_is_nested(t, th, regs, NULL)) {
 		if (frees_inside(th, outer_kind))
-			free_event(t, th, trap, regs, true);
+			release(t, th, trap, regs, true);
 		return resume_at_jump(t, th, trap, regs);
 	}
-	free_event(t, th, trap, regs, false);
+	release(t, th, trap, regs, false);
+	/* what it calls must not look like the program's own frees */
+	if (probe_is_own(trap->probe))
+		return resume_at_call(t, th, trap, regs);
 	/* pads would record what it calls, unless they know that it is inside a call */
 	if (trap->probe->function == FUNCTION_DELETE && pads_slot(th))
 		return resume_at_call(t, th, trap, regs);
@@ -242,11 +344,12 @@ static taddr_t call_result(struct target *t, struct thread *th, const struct cal
 			   const struct arch_regs *regs)
 {
 	uint64_t result = regs->word[t->arch->ret];
-	if (!call->args.result)
+	if (!probe_has_succeeded(call->probe, result))
+		return 0;
+	if (call->probe->result_arg == PROBE_NO_ARG)
 		return result;
 	uint64_t block = 0;
-	if ((uint32_t)result != 0 ||
-	    space_read(th->process->space, call->args.result, &block, sizeof(block)) != 0)
+	if (space_read(th->process->space, call->args.result, &block, sizeof(block)) != 0)
 		return 0;
 	return block;
 }
@@ -278,6 +381,7 @@ static void emit_result(struct target *t, struct thread *th, const struct call *
 	ev.addr = call_result(t, th, call, regs);
 	ev.size = call->probe->is_string && ev.addr ? string_size(th->process->space, ev.addr) :
 						      call->args.size;
+	confirm(th, call->probe, ev.addr, ev.size);
 	ev.align = call->args.align;
 	ev.old_addr = is_realloc ? call->args.block : 0;
 	struct stack_view view;
@@ -285,6 +389,14 @@ static void emit_result(struct target *t, struct thread *th, const struct call *
 	    (t->options.events.free_stacks && is_realloc)) {
 		stack_window_at_entry(t, th, regs, call->sp, &view);
 		ev.stack = &view;
+	}
+	if (call->probe->pool && ev.addr) {
+		struct pool_change c = {.target = t, .thread = th, .probe = call->probe,
+					.sp = call->sp, .alloc = &ev};
+		const struct request r = {.kind = REQUEST_POOL_ALLOC, .pool = call->args.pool,
+					  .addr = ev.addr, .size = ev.size};
+		change_pool(&c, &r);
+		return;
 	}
 	call_emit(t, th, &ev);
 }
@@ -368,6 +480,8 @@ static enum trap_answer serve(struct target *t, struct thread *th, struct trap *
 		pads_catch_up(t, s);
 	if (trap->kind == TRAP_ENTRY)
 		count_hit(t, s, trap);
+	if (trap->kind == TRAP_ENTRY && trap->probe->custom)
+		trap->probe->custom->is_called = true;
 	return trap->serve(t, th, trap, regs);
 }
 

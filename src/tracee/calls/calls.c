@@ -58,7 +58,8 @@ static void note_in_slot(struct target *t, struct thread *th, struct call *call)
 	slot->return_at = call->return_at;
 	slot->return_to = call->outer_return_at ? 0 : call->stub_return;
 	slot->dirty |= call->outer_return_at != 0;
-	slot->kind = call->probe->kind == PROBE_FREE ? PAD_DELETE : PAD_ALLOC;
+	slot->kind = call->probe->kind == PROBE_FREE && !probe_is_own(call->probe) ? PAD_DELETE :
+										     PAD_ALLOC;
 }
 
 void call_note_all(struct target *t, struct thread *th)
@@ -232,7 +233,7 @@ static bool is_in_c(const struct trap *trap)
 {
 	const struct probe *p = trap->probe;
 	return trap->kind == TRAP_ENTRY && !trap->is_removed && p && p->function &&
-	       !p->may_throw && p->function != FUNCTION_DELETE;
+	       !p->may_throw && p->function != FUNCTION_DELETE && !p->custom;
 }
 
 /*

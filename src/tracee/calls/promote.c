@@ -133,6 +133,7 @@ static struct pad_probe describe(const struct address_space *s, const struct tra
 		.out_arg = probe->result_arg,
 		.is_leaf = trap->is_leaf,
 		.is_string = probe->is_string,
+		.is_open = probe_is_own(probe),
 		.fixed_align = probe->is_page_aligned ? PAGE_SIZE_MIN : 0,
 	};
 	switch (probe->kind) {
@@ -143,7 +144,7 @@ static struct pad_probe describe(const struct address_space *s, const struct tra
 		d.kind = PAD_REALLOC;
 		break;
 	case PROBE_FREE:
-		d.kind = probe->function == FUNCTION_DELETE ||
+		d.kind = probe->function == FUNCTION_DELETE || probe_is_own(probe) ||
 					 (s->heap.sampling && !trap->is_leaf) ?
 				 PAD_DELETE :
 				 PAD_FREE;
@@ -202,7 +203,13 @@ static int refuse(struct trap *trap, const char *why)
 
 static int check_promotion(struct target *t, struct address_space *s, struct trap *trap)
 {
-	const char *why = "";
+	const char *why = probe_why_cold(trap->probe);
+	if (why)
+		return refuse(trap, why);
+	if (trap->probe->custom && !trap->hits) { /* pads do not say that it was called */
+		trap->why_cold = "it was not called yet";
+		return -EAGAIN;
+	}
 	if (t->options.events.free_stacks &&
 	    (trap->probe->kind == PROBE_FREE || trap->probe->kind == PROBE_REALLOC))
 		return refuse(trap, "pads record no stacks of frees");

@@ -201,7 +201,7 @@ static void find_sites_early(void *ctx, struct address_space *s, struct module *
 	if (t->options.watch.brk || t->options.watch.mappings)
 		syscall_sites_prepare(t, m);
 	if (m->file && !m->is_vdso)
-		again_find_sites(t->arch, m);
+		again_find_sites(t, m);
 	requests_find_markers(ctx, m);
 }
 

@@ -120,17 +120,17 @@ static void find_in(const struct arch *arch, struct elf_file *file, struct probe
 		arch->each_again(&code, before, note, &search);
 }
 
-void again_find_sites(const struct arch *arch, struct module *m)
+void again_find_sites(const struct target *t, struct module *m)
 {
 	if (m->sites)
 		return;
 	m->sites = xcalloc(1, sizeof(*m->sites));
-	probe_sites_find(m->file, m->sites);
+	probe_sites_find(m->file, t->options.probes.custom, m->sites);
 	for (size_t i = 0; i < m->sites->list.count; i++) {
 		const struct probe_site *site = &m->sites->list.data[i];
 		/* pads know of other calls until they return */
 		if (site->is_leaf && site->probe->function == FUNCTION_FREE)
-			find_in(arch, m->file, m->sites, site->vaddr);
+			find_in(t->arch, m->file, m->sites, site->vaddr);
 	}
 }
 
@@ -200,7 +200,10 @@ static void again_install(struct target *t, struct address_space *s, const struc
 
 static void report_unwatched(const struct probe *probe, const struct module *m, const char *why)
 {
-	log_verbose("%s in %s is not watched: %s", probe->symbol, m->path, why);
+	if (probe->custom)
+		log_warn("--probe: %s in %s is not watched: %s", probe->symbol, m->path, why);
+	else
+		log_verbose("%s in %s is not watched: %s", probe->symbol, m->path, why);
 }
 
 static void count_probe(struct target *t, struct address_space *s, const struct probe *probe)
@@ -296,6 +299,8 @@ static bool is_wanted(const struct target *t, const struct address_space *s,
 	enum probe_kind kind = site->probe->kind;
 	if (t->options.probes.none)
 		return kind == PROBE_LOADER;
+	if (site->probe->custom)
+		return !space_in_other_module(s, m, m->bias + site->vaddr);
 	return !(kind == PROBE_MAPPING && !t->options.watch.mapping_calls) &&
 	       !(kind == PROBE_END && !t->options.watch.program_end) &&
 	       !(kind <= PROBE_FREE && !is_allocator) &&
@@ -310,7 +315,7 @@ static void install_functions(struct target *t, struct thread *th, struct addres
 	VEC(taddr_t) breakpoints = {0};
 	if (!t->options.probes.none)
 		requests_install(t, s, m);
-	again_find_sites(t->arch, m);
+	again_find_sites(t, m);
 	bool is_allocator = m->sites->list.count > 0 &&
 			    soname_is_watched(m->file, t->options.probes.somalloc);
 	m->hides_new = t->options.samples.heap && !t->options.probes.somalloc &&
@@ -442,6 +447,15 @@ struct module *target_refresh_module(struct target *t, struct address_space *s, 
 	return m;
 }
 
+static bool is_refused(const struct address_space *s)
+{
+	for (size_t i = 0; i < s->modules.count; i++) {
+		if (s->modules.data[i]->sites && s->modules.data[i]->sites->is_refused)
+			return true;
+	}
+	return false;
+}
+
 /* Whether there is code in Go, which has a heap of its own instead of malloc. */
 static bool has_go(const struct address_space *s)
 {
@@ -459,8 +473,9 @@ int install_probes(struct target *t, struct address_space *s, struct thread *th)
 		install_module(t, th, s, s->modules.data[i]);
 	if (t->syscalls.way == SYSCALLS_SITES)
 		syscall_sites_check_code(t, s);
-	if (s->watch.functions + s->watch.markers == 0 && !t->options.probes.none &&
-	    !loader_is_there(s) && !(t->options.probes.none_in_go && has_go(s)))
+	if (is_refused(s) ||
+	    (s->watch.functions + s->watch.markers == 0 && !t->options.probes.none &&
+	     !loader_is_there(s) && !(t->options.probes.none_in_go && has_go(s))))
 		return -ENOENT;
 	syscalls_start(t, s, th);
 	if (s->watch.is_profiled)

@@ -35,10 +35,9 @@ bool install_remove(struct target *t, struct address_space *s, struct thread *th
  * executed, leads behind the one at the start.
  */
 
-struct arch;
 struct module;
 
 /* Finds the watched functions of @m and such jumps, once; @m has a file. */
-void again_find_sites(const struct arch *arch, struct module *m);
+void again_find_sites(const struct target *t, struct module *m);
 
 #endif

@@ -8,7 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
+#include "base/log.h"
 #include "base/shell_words.h"
+#include "tracee/state/custom_probe.h"
 #include "tracee/state/space.h"
 #include "tracee/state/thread.h"
 
@@ -127,7 +130,8 @@ const struct probe probe_table[] = {
 	 .count_arg = NO,
 	 .align_arg = 1,
 	 .block_arg = NO,
-	 .result_arg = 0},
+	 .result_arg = 0,
+	 .ok = PROBE_OK_EQUAL},
 	ALLOC_PAGES("valloc"),
 	ALLOC_PAGES("pvalloc"),
 	FREE("free", FUNCTION_FREE),
@@ -216,6 +220,7 @@ static const char *const string_names[] = {"mi_strdup", "mi_strndup"};
 
 struct search {
 	struct elf_file *file;
+	const struct custom_probes *custom; /* NULL = none */
 	struct probe_sites *sites;
 	uint64_t leaf[ARRAY_SIZE(leaf_names)]; /* their addresses; 0 = not in the file */
 	uint64_t string[ARRAY_SIZE(string_names)]; /* likewise */
@@ -240,9 +245,107 @@ static void add_site(struct search *search, const struct probe *probe, const str
 				    .size = site_size(search->file, sym)};
 }
 
+static bool is_code(struct elf_file *file, uint64_t vaddr)
+{
+	const struct elf_segment *seg = elf_file_segment(file, vaddr);
+
+	return seg && seg->is_exec && vaddr - seg->vaddr < seg->filesz;
+}
+
+/* The user's probes have priority. */
+static void add_custom(struct search *search, struct custom_probe *custom,
+		       const struct elf_symbol *sym)
+{
+	if (!is_code(search->file, sym->vaddr))
+		return;
+	custom->is_found = true;
+	for (size_t i = 0; i < search->sites->list.count; i++) {
+		struct probe_site *s = &search->sites->list.data[i];
+		if (s->vaddr != sym->vaddr)
+			continue;
+		if (!s->probe->custom)
+			s->probe = &custom->probe;
+		else if (s->probe->custom != custom)
+			custom->same = s->probe->custom;
+		return;
+	}
+	add_site(search, &custom->probe, sym);
+}
+
+static void consider_custom(struct search *search, const struct elf_symbol *sym)
+{
+	if (!sym->is_defined || sym->type != STT_FUNC)
+		return;
+	struct custom_probe *custom = custom_probes_find(search->custom, sym);
+	if (custom)
+		add_custom(search, custom, sym);
+}
+
+/*
+ * Whether a function begins at an address of the user's. A stub in the middle of one would crash
+ * the program, and programs without symbols may have no table of functions either: then a direct
+ * call must lead there.
+ */
+
+static bool has_caller(struct elf_file *file, uint64_t vaddr)
+{
+	bool found = false;
+	for (size_t i = 0; i < file->segment_count && !found; i++) {
+		const struct elf_segment *seg = &file->segment[i];
+		_cleanup_free_ uint8_t *bytes =
+			seg->is_exec ? elf_file_read(file, seg->offset, seg->filesz) : NULL;
+		const struct arch_code code = {.bytes = bytes, .size = seg->filesz,
+					       .at = seg->vaddr};
+		found = bytes && arch_native->has_call(&code, vaddr);
+	}
+	return found;
+}
+
+static bool is_function_start(struct elf_file *file, uint64_t vaddr)
+{
+	struct elf_functions functions = {0};
+	elf_functions_find(file, &functions);
+	size_t i = vec_search(&functions.list, f, f->end <= vaddr);
+	bool is_known = i < functions.list.count && functions.list.data[i].start <= vaddr &&
+			functions.list.data[i].kind == ELF_FUNCTION;
+	uint64_t start = is_known ? functions.list.data[i].start : 0;
+	vec_deinit(&functions.list);
+	return is_known ? start == vaddr : has_caller(file, vaddr);
+}
+
+static void add_address(struct search *search, struct custom_probe *custom)
+{
+	struct elf_file *file = search->file;
+	bool is_there = is_code(file, custom->address);
+	if (is_there && is_function_start(file, custom->address)) {
+		add_custom(search, custom, &(struct elf_symbol){.vaddr = custom->address});
+		return;
+	}
+	log_error("--probe=%s: %s", custom->text,
+		  is_there ? "no function is known to begin there: nothing calls it" :
+			     "the program has no code there");
+	search->sites->is_refused |= custom_probe_is_guess(&custom->probe);
+}
+
+/* Those at addresses. Where a library can be loaded, malloc's family is found by its names. */
+static void add_addresses(struct search *search)
+{
+	struct elf_file *file = search->file;
+	bool is_static = !file->has_interp && (file->type == ET_EXEC || file->is_static_pie);
+	bool is_program = is_static || (file->has_interp && strcmp(soname_of(file), "NONE") == 0);
+
+	for (size_t i = 0; search->custom && is_program && i < search->custom->list.count; i++) {
+		struct custom_probe *custom = search->custom->list.data[i];
+		if (custom->address && (is_static || !custom_probe_is_guess(&custom->probe)))
+			add_address(search, custom);
+	}
+}
+
 static int consider_symbol(void *ctx, const struct elf_symbol *sym)
 {
 	struct search *search = ctx;
+	if (search->custom)
+		consider_custom(search, sym);
 	/* cheap test first: only these initials occur in the table */
 	if (!memchr("mcrapvfsd_", sym->name[0], 10) || !sym->is_defined)
 		return 0;
@@ -267,13 +370,12 @@ static int consider_symbol(void *ctx, const struct elf_symbol *sym)
 	}
 	search->is_jemalloc |= is_called(name, "mallocx");
 	const struct probe *probe = probe_find(name);
-	const struct elf_segment *seg = probe ? elf_file_segment(search->file, sym->vaddr) : NULL;
-	if (!seg || !seg->is_exec || sym->vaddr - seg->vaddr >= seg->filesz)
+	if (!probe || !is_code(search->file, sym->vaddr))
 		return 0;
 	for (size_t i = 0; i < search->sites->list.count; i++) {
 		struct probe_site *s = &search->sites->list.data[i];
 		if (s->vaddr == sym->vaddr) {
-			if (probe < s->probe)
+			if (!s->probe->custom && probe < s->probe)
 				s->probe = probe;
 			return 0;
 		}
@@ -289,7 +391,7 @@ static bool is_leaf(const struct search *search, const struct probe_site *site)
 			return true;
 	}
 	enum heap_function f = site->probe->function;
-	return search->is_jemalloc &&
+	return search->is_jemalloc && !site->probe->custom &&
 	       (f == FUNCTION_MALLOC || f == FUNCTION_CALLOC || f == FUNCTION_FREE);
 }
 
@@ -314,16 +416,17 @@ static void drop_strings(struct search *search)
 	search->sites->list.count = kept;
 }
 
-void probe_sites_find(struct elf_file *file, struct probe_sites *out)
+void probe_sites_find(struct elf_file *file, const struct custom_probes *custom,
+		      struct probe_sites *out)
 {
 	*out = (struct probe_sites){0};
-	struct search search = {.file = file, .sites = out};
+	struct search search = {.file = file, .custom = custom, .sites = out};
 	elf_file_each_symbol(file, consider_symbol, &search);
 	drop_strings(&search);
+	add_addresses(&search);
 	for (size_t i = 0; i < out->list.count; i++)
 		out->list.data[i].is_leaf = is_leaf(&search, &out->list.data[i]);
-	const struct elf_segment *seg = elf_file_segment(file, file->fini);
-	if (file->fini && seg && seg->is_exec && file->fini - seg->vaddr < seg->filesz)
+	if (file->fini && is_code(file, file->fini))
 		add_site(&search, &program_end, &(struct elf_symbol){.vaddr = file->fini});
 }
 
@@ -335,7 +438,7 @@ static uint64_t argument(const struct arch *arch, const struct arch_regs *regs, 
 void probe_read_call(const struct probe *p, const struct arch *arch, const struct arch_regs *regs,
 		     struct probe_call *out)
 {
-	*out = (struct probe_call){0};
+	*out = (struct probe_call){.size = p->fixed_size};
 	if (p->size_arg != NO)
 		out->size = argument(arch, regs, p->size_arg);
 	if (p->count_arg != NO &&
@@ -347,10 +450,56 @@ void probe_read_call(const struct probe *p, const struct arch *arch, const struc
 		out->align = PAGE_SIZE_MIN;
 	if (p->block_arg != NO)
 		out->block = argument(arch, regs, p->block_arg);
+	if (p->pool)
+		out->pool = argument(arch, regs, p->pool - 1);
 	if (p->function == FUNCTION_MMAP) {
 		out->prot = argument(arch, regs, 2);
 		out->flags = argument(arch, regs, 3);
 	}
 	if (p->result_arg != NO)
 		out->result = argument(arch, regs, p->result_arg);
+}
+
+bool probe_has_succeeded(const struct probe *p, uint64_t result)
+{
+	int32_t value = (int32_t)result;
+
+	switch ((enum probe_ok)p->ok) {
+	case PROBE_OK_EQUAL:
+		return value == p->ok_value;
+	case PROBE_OK_OTHER:
+		return value != p->ok_value;
+	case PROBE_OK_LEAST:
+		return value >= p->ok_value;
+	case PROBE_OK_MORE:
+		return value > p->ok_value;
+	case PROBE_OK_ALWAYS:
+		break;
+	}
+	return true;
+}
+
+/* Whether a pad can pass argument @i. */
+static bool is_near(uint8_t i)
+{
+	return i == NO || i < 3;
+}
+
+const char *probe_why_cold(const struct probe *p)
+{
+	bool is_plain = p->result_arg == NO ? p->ok == PROBE_OK_ALWAYS :
+					      p->ok == PROBE_OK_EQUAL && p->ok_value == 0;
+
+	if (!p->custom)
+		return NULL;
+	if (p->pool)
+		return "pads know no pools";
+	if (!is_plain)
+		return "pads do not know when its calls succeed";
+	if (p->fixed_size)
+		return "its size is a number";
+	return is_near(p->size_arg) && is_near(p->count_arg) && is_near(p->align_arg) &&
+			       is_near(p->block_arg) && is_near(p->result_arg) ?
+		       NULL :
+		       "pads read three arguments";
 }

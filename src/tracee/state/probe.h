@@ -37,6 +37,18 @@ enum probe_kind {
 
 #define PROBE_NO_ARG 0xff
 
+/* Whether a call has succeeded: its result as an int, compared with ok_value. */
+enum probe_ok {
+	PROBE_OK_ALWAYS,
+	PROBE_OK_EQUAL,
+	PROBE_OK_OTHER,
+	PROBE_OK_LEAST, /* equal or greater */
+	PROBE_OK_MORE,
+};
+
+struct custom_probe;
+struct custom_probes;
+
 struct probe {
 	const char *symbol;
 	uint8_t kind;      /* enum probe_kind */
@@ -44,11 +56,16 @@ struct probe {
 	/* size = arg[size_arg] * arg[count_arg]; PROBE_NO_ARG: absent */
 	uint8_t size_arg, count_arg;
 	uint8_t align_arg, block_arg; /* block_arg: the old block, or the block to free */
-	/* *arg[result_arg] receives the block, and the return value is 0 on success */
-	uint8_t result_arg;
+	uint8_t result_arg; /* *arg[result_arg] receives the block */
+	uint8_t ok;         /* enum probe_ok */
+	int32_t ok_value;
+	uint8_t pool;       /* number of the argument, from 1, that is the block's pool; 0 = none */
+	bool is_reset;      /* PROBE_FREE: it releases all blocks of the pool */
 	bool is_page_aligned; /* valloc, pvalloc */
 	bool may_throw;     /* operator new */
 	bool is_string;     /* the result is a string, which gives the size */
+	uint64_t fixed_size; /* without a size_arg */
+	struct custom_probe *custom; /* of the user (custom_probe.h); NULL: of the table */
 };
 
 /* The table, terminated by a NULL symbol. */
@@ -73,6 +90,8 @@ struct probe_again {
 struct probe_sites {
 	VEC(struct probe_site) list;
 	VEC(struct probe_again) again;
+	/* an address of the user's cannot be that of a function of malloc's family */
+	bool is_refused;
 	uint64_t r_debug; /* vaddr of the dynamic linker's struct r_debug; 0 = not in this file */
 };
 
@@ -81,6 +100,18 @@ static inline bool probe_is_marker(const struct probe *p)
 {
 	return p->kind >= PROBE_REQUEST;
 }
+
+/* Whether it is a function of the program's own allocator (custom_probe.h). */
+static inline bool probe_is_own(const struct probe *p)
+{
+	return p->function >= FUNCTION_REQUEST && p->kind <= PROBE_FREE;
+}
+
+/* Whether a call whose result is @result has succeeded. */
+bool probe_has_succeeded(const struct probe *p, uint64_t result);
+
+/* Why a pad cannot replace its breakpoint: static text; NULL: it can. */
+const char *probe_why_cold(const struct probe *p);
 
 /* Whether it is operator new or delete. */
 static inline bool probe_is_cxx(const struct probe *p)
@@ -96,15 +127,18 @@ static inline bool probe_may_be_hot(const struct probe *p)
 
 /*
  * Finds all definitions in @file, one per address, including elf_file.fini as a PROBE_END; and
- * r_debug. The caller frees @out's lists with vec_deinit.
+ * r_debug. @custom: functions of the user's, too; NULL = none. The caller frees @out's lists with
+ * vec_deinit.
  */
-void probe_sites_find(struct elf_file *file, struct probe_sites *out);
+void probe_sites_find(struct elf_file *file, const struct custom_probes *custom,
+		      struct probe_sites *out);
 
 /* The arguments of a call, from the registers at the function's entry. */
 struct probe_call {
 	uint64_t size, align;
 	taddr_t block;  /* old block or block to free */
 	taddr_t result; /* where the result is stored; 0 = return value */
+	taddr_t pool;
 	uint64_t prot, flags; /* PROBE_MAPPING of mmap */
 };
 void probe_read_call(const struct probe *p, const struct arch *arch, const struct arch_regs *regs,

@@ -130,6 +130,7 @@ struct space_watch {
 	uint32_t functions;    /* probes */
 	uint32_t markers;      /* modules that were ever watched */
 	bool is_left;          /* everything is being removed: nothing more is installed */
+	bool is_unconfirmed;   /* an address of --probe is another function's: no result */
 	bool is_loading;       /* at its last stop the dynamic linker was within a change */
 };
 

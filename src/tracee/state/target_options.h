@@ -4,6 +4,7 @@
 
 #include "base/types.h"
 
+struct custom_probes;
 struct sigaction;
 
 /* Programs that a followed process executes. */
@@ -34,6 +35,7 @@ struct probe_options {
 	uint64_t ring_size;   /* bytes, a power of two; 0 = by the number of CPUs */
 	/* how long threads wait for a stopped ptmem; 0: they never wait for room in a ring */
 	uint64_t max_wait_ns;
+	const struct custom_probes *custom; /* functions of --probe; NULL = none */
 	const char *somalloc; /* --soname-synonyms: which allocators are watched; NULL = all */
 };
 

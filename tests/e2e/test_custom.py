@@ -1,0 +1,198 @@
+"""--probe: allocators of the program's own (targets/custom.c, custom_cxx.cpp), and malloc's family at addresses of
+static programs without symbols."""
+
+import os
+import shutil
+import subprocess
+
+from harness import Skip, test
+from process_lib import Attached
+
+WAYS = ("break", "auto", "jump")
+FAMILY = ("malloc", "calloc", "realloc", "reallocarray", "memalign", "posix_memalign", "aligned_alloc", "valloc", "pvalloc", "free")
+
+HEADERS = ("alloc:my_alloc:size=arg2,result=ret", "alloc:my_calloc:size=arg2,count=arg1", "realloc:my_realloc:arg1,size=arg2",
+           "alloc:my_store:size=arg2,result=*arg3,ok=ret==0", "free:my_free:arg1", "free:object_free:block=arg1")
+POOLS = ("alloc:pool_alloc:pool=arg1,size=arg2", "free:pool_free:arg2,pool=arg1", "reset:pool_reset:arg1", "reset:pool_destroy:arg1")
+LIBRARY = ("alloc:deviceMalloc:size=arg2,result=*arg1,ok=ret==0", "alloc:deviceHostAlloc:size=arg2,result=*arg1,ok=ret==0",
+           "free:deviceFree:arg1")
+CXX = ("alloc:app::Arena::take(unsigned long):size=arg2", "free:_ZN3app5Arena4giveEPv:arg2",
+       "alloc:app::Arena::make<double>:size=8,count=arg2")
+
+
+def profiled(t, *args, **how):
+    profile = t.profile(*args, **how)
+    profile.said = "\n".join(profile.messages)
+    return profile
+
+
+def probes(texts):
+    return ["--probe=" + text for text in texts]
+
+
+def run(t, program, texts, *args, variant="gcc-O2-pie", options=()):
+    cwd = t.subdirectory()
+    profile = profiled(t, [t.target(variant, program), *args], ["--events=events", *options, *probes(texts)], cwd=cwd)
+    t.equal("status", profile.status, 0)
+    stats = profile.only_stats()
+    t.equal("unknown frees", stats["unknown"], 0)
+    t.equal("differing stacks", stats["differing stacks"], 0)
+    t.equal("complete stacks", stats["complete stacks"], stats["stacks"])
+    return profile, stats, t.truth(cwd)
+
+
+for _way in WAYS:
+    for _variant in ("gcc-O2-pie", "clang-O0-nopie"):
+        @test("custom/headers/%s/%s" % (_way, _variant))
+        def _(t, way=_way, variant=_variant):
+            n = "300" if way == "break" else "5000"
+            _, stats, truth = run(t, "custom", HEADERS, "headers", n, variant=variant, options=["--probes=" + way])
+            t.counts("ptmem and the truth", stats, truth)
+            t.check(way == "break" or stats["breakpoint stops"] < 1000, "%d stops" % stats["breakpoint stops"])
+
+    @test("custom/pools/" + _way)
+    def _(t, way=_way):
+        _, stats, truth = run(t, "custom", POOLS, "pools", "300", options=["--probes=" + way])
+        t.counts("ptmem and the truth", stats, truth)
+
+    @test("custom/library/" + _way)
+    def _(t, way=_way):
+        """Loaded by dlopen, whose own blocks are not in the truth."""
+        profile, stats, truth = run(t, "custom", LIBRARY, "library", t.target("lib", "libcustom.so"), "300", options=["--probes=" + way])
+        own = profile.events("custom").own
+        t.counts("ptmem and the truth", own, truth, keys=("allocations", "bytes"))
+        t.equal("failed", stats["failed"], truth["failed"])
+
+    @test("custom/c++/" + _way)
+    def _(t, way=_way):
+        """An arena that throws: what the runtime allocates for exceptions is in another module."""
+        profile, stats, truth = run(t, "custom_cxx", CXX, "100", options=["--probes=" + way])
+        t.counts("ptmem and the truth", profile.events("custom_cxx").own, truth, keys=("allocations", "bytes"))
+        t.equal("failed", stats["failed"], truth["failed"])
+        t.equal("exceptions freed, and the arena's blocks", stats["frees"], truth["frees"] + truth["failed"])
+
+
+@test("custom/sampled")
+def _(t):
+    """Interval 1 is everything; a larger one counts calls exactly."""
+    _, stats, truth = run(t, "custom", HEADERS, "headers", "3000", options=["--heap-sample=1"])
+    t.counts("ptmem and the truth", stats, truth)
+    for seed in ("1", "2"):
+        profile = profiled(t, [t.target("gcc-O2-pie", "custom"), "headers", "3000"],
+                           ["--heap-sample=512", "--seed=" + seed, *probes(HEADERS)])
+        t.equal("status", profile.status, 0)
+        t.equal("unknown frees", profile.only_stats()["unknown"], 0)
+        # calls, also failed ones; those of free inside object_free are not calls of the program
+        made = sum(truth[k] for k in ("allocations", "reallocations", "failed"))
+        calls = ("{:,} of ".format(made), "and {:,} calls of free".format(truth["frees"] - 3000))
+        t.check(all(c in profile.said for c in calls), "not %s: %s" % (calls, profile.said))
+
+
+@test("custom/file")
+def _(t):
+    cwd = t.subdirectory()
+    with open(os.path.join(cwd, "list"), "w", encoding="ascii") as file:
+        file.write("# the allocator\n\n  %s  \n" % "\n".join(HEADERS))
+    profile = profiled(t, [t.target("gcc-O2-pie", "custom"), "headers", "100"], ["--probe=@list"], cwd=cwd)
+    t.counts("ptmem and the truth", profile.only_stats(), t.truth(cwd))
+    with open(os.path.join(cwd, "list"), "a", encoding="ascii") as file:
+        file.write("free:my_free\n")
+    profile = profiled(t, ["/bin/true"], ["--probe=@list"], cwd=cwd)
+    t.check("list:9: free:my_free: a probe is" in profile.said, profile.said)
+    t.check(profile.status != 0, "it ran")
+
+
+@test("custom/attached")
+def _(t):
+    cwd = t.subdirectory()
+    target = subprocess.Popen([t.target("gcc-O2-pie", "custom"), "attached", "300"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              env=t.environment(cwd, TRUTH=os.path.join(cwd, "truth")), cwd=cwd)
+    try:
+        t.equal("its line", target.stdout.readline(), b"OK\n")
+        ptmem = Attached(t, target.pid, probes(HEADERS)).wait_attached()
+        target.stdin.write(b"\n")
+        target.stdin.close()
+        profile = ptmem.ended()
+        t.equal("status", target.wait(timeout=60), 0)
+    finally:
+        target.kill()
+        target.wait()
+    t.counts("ptmem and the truth", profile.only_stats(), t.truth(cwd), keys=("allocations", "reallocations", "frees", "bytes", "failed"))
+
+
+@test("custom/errors")
+def _(t):
+    for text, message in (
+            ("alloc:f:size=arg7", "size= is arg1 to arg6, or a number of bytes"),
+            ("alloc:f:result=ret", "how many bytes are allocated?"),
+            ("alloc:f:size=arg1,ok=ret=0", "ok= is a test of the result"),
+            ("alloc:f:size=arg1,result=arg2", "result= is ret, or *arg1"),
+            ("free:f:size=arg1", "free: has block= and pool="),
+            ("reset:f:", "which pool does it reset?"),
+            ("realloc:f:size=arg1", "which argument is the block?"),
+            ("take:f:arg1", "a probe is alloc:FUNCTION"),
+            ("malloc=my_malloc", "after = comes the address"),
+            ("mmap=0x1000", "a probe is alloc:FUNCTION"),
+            ("@/nonexistent", "cannot read /nonexistent")):
+        profile = profiled(t, [t.target("gcc-O2-pie", "custom"), "headers", "1"], ["--probe=" + text])
+        t.check(message in profile.said and profile.status != 0 and not profile.out, "%s: %s" % (text, profile.said))
+
+
+@test("custom/unused")
+def _(t):
+    profile = profiled(t, [t.target("gcc-O2-pie", "custom"), "headers", "20"],
+                        probes(("alloc:missing_alloc:size=arg1", "reset:pool_reset:arg1", "free:my_free:arg1")))
+    t.check("--probe=alloc:missing_alloc:size=arg1: no function of this name was found" in profile.said, profile.said)
+    t.check("--probe=reset:pool_reset:arg1: it was never called" in profile.said, profile.said)
+    t.check("my_free" not in profile.said, profile.said)
+
+
+# ---- addresses ----
+
+def stripped(t, variant):
+    """A copy of `mixed` without symbols, its path, and the addresses that they had."""
+    if not shutil.which("strip") or not shutil.which("nm"):
+        raise Skip("no binutils")
+    program, cwd = t.target(variant, "mixed"), t.subdirectory()
+    copy = os.path.join(cwd, "mixed")
+    subprocess.run(["strip", "-s", "-o", copy, program], check=True)
+    addresses = {}
+    for line in subprocess.run(["nm", program], check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines():
+        words = line.split()
+        if len(words) == 3 and words[1] in "TtWi":
+            addresses.setdefault(words[2], "0x" + words[0])
+    return copy, cwd, addresses
+
+
+def at(addresses, **other):
+    found = {name: addresses[name] for name in FAMILY if name in addresses}
+    return ["--probe=%s=%s" % item for item in dict(found, **other).items()]
+
+
+for _variant in ("gcc-O2-static", "gcc-O3-staticpie", "clang-O2-static", "musl-O2-static"):
+    @test("custom/addresses/" + _variant)
+    def _(t, variant=_variant):
+        copy, cwd, addresses = stripped(t, variant)
+        refused = profiled(t, [copy], cwd=cwd)
+        t.check("no malloc or other allocation function found" in refused.said, refused.said)
+        stats = t.profile([copy], at(addresses), cwd=cwd).only_stats()
+        # what the C library allocates for itself is in both
+        whole = t.profile([t.target(variant, "mixed")]).only_stats()
+        t.counts("without symbols and with them", stats, whole, keys=("allocations", "reallocations", "frees", "blocks"))
+        t.counts("ptmem and the truth", stats, t.truth(cwd), keys=("reallocations", "frees"))
+
+    @test("custom/wrong-address/" + _variant)
+    def _(t, variant=_variant):
+        """The program runs as ever, or not at all; there is no profile."""
+        copy, cwd, addresses = stripped(t, variant)
+        native = t.native([copy], cwd=cwd)
+        inside = "%#x" % (int(addresses["malloc"], 16) + 1)
+        missing = [o for o in at(addresses) if "align" not in o]
+        for options in (at(addresses, free=addresses["strlen"]), at(addresses, malloc=addresses["strlen"]), missing,
+                        at(addresses, malloc=inside), at(addresses, malloc="0x10")):
+            cwd = t.subdirectory()
+            profile = profiled(t, [copy], options, cwd=cwd)
+            t.check(profile.status != 0, "%s: %s" % (options, profile.said))
+            t.equal("profiles (%s: %s)" % (options, profile.said), [f for f in os.listdir(cwd) if f.startswith("massif")], [])
+            t.check("--probe" in profile.said, profile.said)
+            t.check(profile.out in (native.out, b""), "it printed %r" % profile.out)
