@@ -223,7 +223,7 @@ static void what_is_wrong_is_refused(void **state)
 	refused(HEAD "a 1 1 1 0 5000 4611686018427387900 5\n", 3, "more than 2^62");
 	refused(HEAD "r 1 1 1 0 0 5000 4611686018427387904\nz 1 1 0 0 6000 1\n", 4, "more than 2^62");
 	refused(HEAD "m 1 1 0 0 5000 18446744073709551615\n", 3, "more than 2^62");
-	refused(HEAD "w 15 1 1\n", 3, "too large");
+	refused(HEAD "w 16 1 1\n", 3, "too large");
 	refused(HEAD "g 1\n", 3, "no such module");
 	refused(HEAD "l 1 1 2 0 x\nl 1 1 2 0 x\n", 4, "in use");
 	refused(HEAD "l 1 1 2 0 x\ng 1\ng 1\n", 5, "no such module");
