@@ -48,7 +48,8 @@ for _way in WAYS:
             n = "300" if way == "break" else "5000"
             _, stats, truth = run(t, "custom", HEADERS, "headers", n, variant=variant, options=["--probes=" + way])
             t.counts("ptmem and the truth", stats, truth)
-            t.check(way == "break" or stats["breakpoint stops"] < 1000, "%d stops" % stats["breakpoint stops"])
+            # my_store stays a breakpoint: a stop at its start, one at its end, and one for malloc inside
+            t.check(way == "break" or stats["breakpoint stops"] < 3 * int(n) + 1000, "%d stops" % stats["breakpoint stops"])
 
     @test("custom/pools/" + _way)
     def _(t, way=_way):
@@ -199,7 +200,15 @@ for _variant in ("gcc-O2-static", "gcc-O3-staticpie", "clang-O2-static", "musl-O
             t.check(profile.out in (native.out, b""), "it printed %r" % profile.out)
 
 
-# ---- arguments on the stack ----
+# ---- probes that do not fit their functions ----
+
+@test("custom/no-pointer")
+def no_pointer(t):
+    """The result is not where the probe says: the program reads nothing there."""
+    command = [t.target("gcc-O2-pie", "custom"), "headers", "300"]
+    profile = profiled(t, command, ["--probes=jump", "--probe=alloc:my_store:size=arg2,result=*arg2,ok=ret==0"])
+    t.same_behaviour(profile, t.native(command))
+
 
 @test("custom/stack-arguments")
 def stack_arguments(t):
