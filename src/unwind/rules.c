@@ -227,15 +227,20 @@ static bool compile_code(struct elf_file *file, uint64_t vaddr, bool is_exact,
 	return !is_exact && compile_return(file, vaddr + 1, rule);
 }
 
-/* A call on another stack than its caller's, which no CFI describes. */
+/*
+ * A call on another stack than its caller's, which no CFI describes: Go's runtime.asmcgocall. The
+ * code of other files is not read.
+ */
 static bool compile_switch(struct elf_file *file, uint64_t vaddr, bool is_exact,
 			   struct unwind_rule *rule)
 {
 	uint64_t start = vaddr + 1 - MIN(vaddr + 1, (uint64_t)ARCH_SWITCH_BEFORE);
 	size_t size;
-	const uint8_t *code = is_exact ? NULL :
-					 cfi_code(file, start,
-						  ARCH_SWITCH_BEFORE + ARCH_SWITCH_AFTER, &size);
+
+	if (is_exact || !go_table_of(file))
+		return false;
+	const uint8_t *code =
+		cfi_code(file, start, ARCH_SWITCH_BEFORE + ARCH_SWITCH_AFTER, &size);
 
 	return code && arch_returns_to_other_stack(code, vaddr + 1 - start, size, rule);
 }
