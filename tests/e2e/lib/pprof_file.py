@@ -42,7 +42,7 @@ class Pprof:
         self.types = [self.strings[dict(fields(value))[1]].decode() for number, value in found if number == 1]
         self.samples = [numbers(value, 2) for number, value in found if number == 2]
         self.stacks = [numbers(value, 1) for number, value in found if number == 2]
-        self.functions = {f[1]: (self.strings[f[2]].decode(), self.strings[f.get(4, 0)].decode())
+        self.functions = {f[1]: (self.strings[f.get(2, 0)].decode(), self.strings[f.get(4, 0)].decode())
                           for f in (dict(fields(value)) for number, value in found if number == 5)}
         self.locations = dict(self.location(value) for number, value in found if number == 4)
         self.mappings = [dict(fields(value)) for number, value in found if number == 3]
