@@ -259,6 +259,14 @@ struct arch {
 	 */
 	bool (*is_entered)(const uint8_t *code, size_t code_size, taddr_t at, taddr_t start,
 			   size_t size);
+
+	/*
+	 * Whether the function at the start of @code uses arguments that its caller passed on the
+	 * stack. @code may be longer: only what is reached from its start matters.
+	 * *jumps_to_out: another function that it continues with, which gets the same stack; 0 =
+	 * none.
+	 */
+	bool (*uses_stack_arguments)(const struct arch_code *code, taddr_t *jumps_to_out);
 };
 
 /* The CPU for which this ptmem was built. */

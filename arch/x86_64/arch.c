@@ -103,6 +103,7 @@ static const struct arch x86_64 = {
 	.make_syscall_stub = x86_64_make_syscall_stub,
 	.parse_operand = x86_64_parse_operand,
 	.is_entered = x86_64_is_entered,
+	.uses_stack_arguments = x86_64_uses_stack_arguments,
 };
 
 const struct arch *const arch_native = &x86_64;

@@ -446,23 +446,85 @@ static void read_table(struct elf_file *file, struct elf_functions *out, const s
 	}
 }
 
+/*
+ * Whether @cie, of @size bytes, says that its FDEs have FRAME_PCREL addresses: augmentation "zR" or
+ * "zRS" (LSB Core, 10.6.1.1), factors and register of one byte each.
+ */
+static bool is_pcrel_cie(const uint8_t *cie, uint64_t size)
+{
+	static const char augmentation[] = "zR";
+	const uint64_t text = FDE_START + 1, factors = 3;
+
+	if (size < text + sizeof(augmentation) + 1 + factors + 2 ||
+	    memcmp(cie + text, augmentation, sizeof(augmentation) - 1) != 0)
+		return false;
+	uint64_t end = text + sizeof(augmentation) - 1;
+
+	end += cie[end] == 'S';
+	return cie[end] == '\0' && cie[end + 1 + factors + 1] == FRAME_PCREL;
+}
+
+/* The FDEs of a program without a table, as static ones that are not relocated. */
+static void read_frames(struct elf_file *file, struct elf_functions *out, const struct bytes *b,
+			const GElf_Shdr *section)
+{
+	uint64_t at = section->sh_addr, end = at + section->sh_size;
+	uint32_t head[2];
+
+	while (at + sizeof(head) <= end) {
+		const uint8_t *p = bytes_at(b, at, sizeof(head));
+		if (!p)
+			return;
+		memcpy(head, p, sizeof(head));
+		uint64_t size = head[0] + sizeof(head[0]), cie = at + sizeof(head[0]) - head[1];
+		if (!head[0] || head[0] == UINT32_MAX || !bytes_at(b, at, size))
+			return;
+		uint32_t of_cie, of_fde[2];
+		const uint8_t *c = head[1] ? bytes_at(b, cie, sizeof(of_cie)) : NULL;
+		if (c && size >= FDE_START + sizeof(of_fde)) {
+			memcpy(&of_cie, c, sizeof(of_cie));
+			memcpy(of_fde, p + FDE_START, sizeof(of_fde));
+			uint64_t start = at + FDE_START + (uint64_t)(int64_t)(int32_t)of_fde[0];
+			if (bytes_at(b, cie, of_cie) && is_pcrel_cie(c, of_cie))
+				add(file, out, start, start + of_fde[1]);
+		}
+		at += size;
+	}
+}
+
+static void add_without_table(struct elf_file *file, struct elf_functions *out)
+{
+	GElf_Shdr header;
+	Elf_Scn *section = elf_file_section(file->elf, ".eh_frame", &header);
+	struct bytes b = {.seg = section ? elf_file_segment(file, header.sh_addr) : NULL};
+
+	b.data = b.seg ? elf_file_read(file, b.seg->offset, b.seg->filesz) : NULL;
+	if (b.data)
+		read_frames(file, out, &b, &header);
+	free(b.data);
+}
+
 /* Linkers place header and frames in the same segment. */
 static void add_frames(struct elf_file *file, struct elf_functions *out)
 {
 	size_t segments = 0;
 	GElf_Phdr ph;
+	bool has_table = false;
 
 	if (elf_getphdrnum(file->elf, &segments) != 0)
 		return;
 	for (size_t i = 0; i < segments; i++) {
 		if (!gelf_getphdr(file->elf, (int)i, &ph) || ph.p_type != PT_GNU_EH_FRAME)
 			continue;
+		has_table = true;
 		struct bytes b = {.seg = elf_file_segment(file, ph.p_vaddr)};
 		b.data = b.seg ? elf_file_read(file, b.seg->offset, b.seg->filesz) : NULL;
 		if (b.data)
 			read_table(file, out, &b, ph.p_vaddr);
 		free(b.data);
 	}
+	if (!has_table)
+		add_without_table(file, out);
 }
 
 struct function_search {

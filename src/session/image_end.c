@@ -21,6 +21,7 @@
 #include "session/observer.h"
 #include "session/out.h"
 #include "session/record/recording_run.h"
+#include "tracee/calls/confirm.h"
 #include "tracee/control/left_children.h"
 #include "tracee/control/timers.h"
 #include "tracee/pads/heap_sampling.h"
@@ -287,7 +288,8 @@ void image_end(void *ctx, struct address_space *space, enum space_end why)
 	inspect_final_classify(s);
 	observers_each(o, s->run, session_ended)
 		o->session_ended(o->ctx, s, is_exec);
-	if (space->watch.is_unconfirmed || !frees_are_confirmed(s)) {
+	if (space->watch.is_unconfirmed || space->watch.is_disproved ||
+	    (!is_exec && !confirm_has_profile(space)) || !frees_are_confirmed(s)) {
 		s->run->files_failed++;
 		end_profile(s, false, true);
 	} else if (s->image.is_superseded) {

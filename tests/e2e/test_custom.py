@@ -48,7 +48,8 @@ for _way in WAYS:
             n = "300" if way == "break" else "5000"
             _, stats, truth = run(t, "custom", HEADERS, "headers", n, variant=variant, options=["--probes=" + way])
             t.counts("ptmem and the truth", stats, truth)
-            t.check(way == "break" or stats["breakpoint stops"] < 1000, "%d stops" % stats["breakpoint stops"])
+            # my_store stays a breakpoint: a stop at its start, one at its end, and one for malloc inside
+            t.check(way == "break" or stats["breakpoint stops"] < 3 * int(n) + 1000, "%d stops" % stats["breakpoint stops"])
 
     @test("custom/pools/" + _way)
     def _(t, way=_way):
@@ -173,8 +174,9 @@ for _variant in ("gcc-O2-static", "gcc-O3-staticpie", "clang-O2-static", "musl-O
     @test("custom/addresses/" + _variant)
     def _(t, variant=_variant):
         copy, cwd, addresses = stripped(t, variant)
-        refused = profiled(t, [copy], cwd=cwd)
-        t.check("no malloc or other allocation function found" in refused.said, refused.said)
+        if variant.startswith("musl"):
+            refused = profiled(t, [copy], cwd=cwd)
+            t.check("no malloc or other allocation function found" in refused.said, refused.said)
         stats = t.profile([copy], at(addresses), cwd=cwd).only_stats()
         # what the C library allocates for itself is in both
         whole = t.profile([t.target(variant, "mixed")]).only_stats()
@@ -196,3 +198,66 @@ for _variant in ("gcc-O2-static", "gcc-O3-staticpie", "clang-O2-static", "musl-O
             t.equal("profiles (%s: %s)" % (options, profile.said), [f for f in os.listdir(cwd) if f.startswith("massif")], [])
             t.check("--probe" in profile.said, profile.said)
             t.check(profile.out in (native.out, b""), "it printed %r" % profile.out)
+
+
+# ---- probes that do not fit their functions ----
+
+@test("custom/no-pointer")
+def no_pointer(t):
+    """The result is not where the probe says: the program reads nothing there."""
+    command = [t.target("gcc-O2-pie", "custom"), "headers", "300"]
+    profile = profiled(t, command, ["--probes=jump", "--probe=alloc:my_store:size=arg2,result=*arg2,ok=ret==0"])
+    t.same_behaviour(profile, t.native(command))
+
+
+@test("custom/stack-arguments")
+def stack_arguments(t):
+    """Such functions are not watched, also behind a jump; the program finds its arguments."""
+    for variant in ("gcc-O2-pie", "clang-O0-nopie"):
+        names = ("seven_alloc", "list_alloc", "pass_alloc")
+        cwd = t.subdirectory()
+        profile = profiled(t, [t.target(variant, "seven")], probes("alloc:%s:size=arg1" % n for n in names), cwd=cwd)
+        t.equal("status", profile.status, 0)
+        t.counts("ptmem and the truth", profile.only_stats(), t.truth(cwd))
+        for name in names:
+            t.check("%s in " % name in profile.said and "has arguments on the stack" in profile.said, profile.said)
+
+
+# ---- glibc's malloc without symbols and addresses ----
+
+def has_structure():
+    version = os.confstr("CS_GNU_LIBC_VERSION")
+    if version not in ("glibc 2.36", "glibc 2.41"):
+        raise Skip("malloc's functions are recognized in glibc 2.36 and 2.41, this is " + version)
+
+
+for _variant in ("gcc-O2-static", "gcc-O3-staticpie", "clang-O2-static"):
+    for _way in WAYS:
+        @test("custom/recognized/%s/%s" % (_variant, _way))
+        def _(t, variant=_variant, way=_way):
+            """pvalloc counts its pages."""
+            has_structure()
+            copy, cwd, _ = stripped(t, variant)
+            native = t.native([copy], cwd=cwd)
+            whole = t.profile([t.target(variant, "mixed")]).only_stats()
+            profile = profiled(t, [copy], ["--probes=" + way], cwd=cwd)
+            t.same_behaviour(profile, native)
+            stats = profile.only_stats()
+            t.counts("without symbols and with them", stats, whole, keys=("allocations", "reallocations", "frees", "blocks"))
+            t.equal("unknown frees", stats["unknown"], 0)
+            t.equal("complete stacks", stats["complete stacks"], stats["stacks"])
+            t.check((stats["functions with jumps"] > 0) == (way != "break"), "jumps: %s" % stats)
+
+
+@test("custom/recognized/other")
+def recognized_other(t):
+    """A call that contradicts: there is no profile, and the program is not disturbed."""
+    has_structure()
+    cwd = t.subdirectory()
+    copy = os.path.join(cwd, "heads")
+    subprocess.run(["strip", "-s", "-o", copy, t.target("gcc-O2-static", "heads")], check=True)
+    run = t.run([t.ptmem(), copy], cwd=cwd)
+    t.equal("status", run.status, 125)
+    t.equal("output", run.out, b"done\n")
+    t.check(b"are not those of glibc" in run.err and b"massif.out" not in run.err, "messages: %r" % run.err)
+    t.equal("files", [n for n in os.listdir(cwd) if n.startswith("massif")], [])

@@ -56,7 +56,8 @@ static void note_in_slot(struct target *t, struct thread *th, struct call *call)
 	call->outer_kind = slot->kind;
 	call->outer_dirty = slot->dirty;
 	slot->return_at = call->return_at;
-	slot->return_to = call->outer_return_at ? 0 : call->stub_return;
+	/* an exception's allocations count: they must trap, as in pads_suspend */
+	slot->return_to = call->outer_return_at || call->is_suspended ? 0 : call->stub_return;
 	slot->dirty |= call->outer_return_at != 0;
 	slot->kind = call->probe->kind == PROBE_FREE && !probe_is_own(call->probe) ? PAD_DELETE :
 										     PAD_ALLOC;
@@ -151,6 +152,7 @@ void call_enter(struct target *t, struct thread *th, const struct trap *trap,
 	struct call *call = vec_add(&th->calls.list);
 	taddr_t sp = regs->word[t->arch->sp];
 	*call = (struct call){.probe = trap->probe,
+			      .is_guess = trap->is_guess,
 			      .sp = sp,
 			      .return_at = sp - trap->stub.return_below,
 			      .stub_return = trap->stub.trap};

@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "tracee/calls/calls.h"
+#include "tracee/calls/confirm.h"
 #include "tracee/calls/pools.h"
 #include "tracee/os/ptrace.h"
 #include "tracee/pads/heap_sampling.h"
@@ -739,6 +740,7 @@ void requests_fork(const struct address_space *from, struct address_space *to)
 
 void requests_free(struct address_space *s)
 {
+	confirm_forget(s);
 	if (!s->heap.pools)
 		return;
 	pools_deinit(s->heap.pools);

@@ -18,6 +18,7 @@
 #include "base/go_table.h"
 #include "base/log.h"
 #include "tracee/calls/client_request.h"
+#include "tracee/calls/confirm.h"
 #include "tracee/inject/seccomp.h"
 #include "tracee/inject/stack_scan.h"
 #include "tracee/inject/stub_area.h"
@@ -206,6 +207,10 @@ static int check_promotion(struct target *t, struct address_space *s, struct tra
 	const char *why = probe_why_cold(trap->probe);
 	if (why)
 		return refuse(trap, why);
+	if (trap->is_guess && trap->hits < CONFIRM_CALLS) {
+		trap->why_cold = "its calls have not confirmed it yet";
+		return -EAGAIN;
+	}
 	if (trap->probe->custom && !trap->hits) { /* pads do not say that it was called */
 		trap->why_cold = "it was not called yet";
 		return -EAGAIN;

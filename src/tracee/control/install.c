@@ -33,10 +33,12 @@
 #include "tracee/os/ptrace.h"
 #include "tracee/pads/heap_sampling.h"
 #include "tracee/pads/pads.h"
+#include "tracee/state/custom_probe.h"
 #include "tracee/state/journal.h"
 #include "tracee/state/module.h"
 #include "tracee/state/probe.h"
 #include "tracee/state/space.h"
+#include "tracee/state/static_glibc.h"
 #include "tracee/state/target_state.h"
 #include "tracee/state/thread.h"
 #include "tracee/state/trap_table.h"
@@ -126,6 +128,8 @@ void again_find_sites(const struct target *t, struct module *m)
 		return;
 	m->sites = xcalloc(1, sizeof(*m->sites));
 	probe_sites_find(m->file, t->options.probes.custom, m->sites);
+	if (!custom_probes_have_guesses(t->options.probes.custom)) /* the user knows better */
+		static_glibc_find(m->file, m->sites);
 	for (size_t i = 0; i < m->sites->list.count; i++) {
 		const struct probe_site *site = &m->sites->list.data[i];
 		/* pads know of other calls until they return */
@@ -225,6 +229,33 @@ static enum trap_answer serve_loader(struct target *t, struct thread *th, struct
 	return TRAP_RESUME;
 }
 
+#define FOLLOWED_JUMPS 4
+#define FOLLOWED_SIZE 4096u
+
+/*
+ * Whether the function at @entry, whose first @size bytes are @code, or one that it jumps to, uses
+ * arguments on the stack. malloc's family has none.
+ */
+static bool uses_stack_arguments(const struct target *t, const struct address_space *s,
+				 taddr_t entry, const uint8_t *code, size_t size)
+{
+	uint8_t text[FOLLOWED_SIZE];
+	struct arch_code c = {.bytes = code, .size = size, .at = entry};
+	taddr_t next;
+
+	for (unsigned i = 0; i <= FOLLOWED_JUMPS; i++) {
+		if (t->arch->uses_stack_arguments(&c, &next))
+			return true;
+		size = sizeof(text);
+		while (next && size && space_read_text(s, next, text, size) != 0)
+			size /= 2;
+		if (!next || !size)
+			return false;
+		c = (struct arch_code){.bytes = text, .size = size, .at = next};
+	}
+	return false;
+}
+
 /* Writes the stub of @site and records its traps. *addr_out: the breakpoint's place; 0 = none. */
 static int prepare_site(const struct stub_place *place, const struct probe_site *site,
 			taddr_t *addr_out)
@@ -245,6 +276,7 @@ static int prepare_site(const struct stub_place *place, const struct probe_site 
 			    .module = m->id,
 			    .entry = entry,
 			    .is_leaf = site->is_leaf,
+			    .is_guess = site->is_guess,
 			    .code_size = (uint32_t)size};
 	struct arch_move move = {.code = code,
 				 .code_size = size,
@@ -253,6 +285,10 @@ static int prepare_site(const struct stub_place *place, const struct probe_site 
 				 .out_size = sizeof(out),
 				 .why = "no room for its stub"};
 	int rc = space_read_text(s, entry, code, size);
+	if (rc == 0 && site->probe->custom && uses_stack_arguments(t, s, entry, code, size)) {
+		move.why = "it has arguments on the stack";
+		rc = -ENOTSUP;
+	}
 	if (rc == 0)
 		rc = stub_area_get(place, entry, &area);
 	if (rc == 0) {
@@ -274,6 +310,7 @@ static int prepare_site(const struct stub_place *place, const struct probe_site 
 		space_trap_note(s, t->arch, &back);
 		rc = space_trap_prepare(s, t->arch, &trap);
 	}
+	s->watch.has_guesses |= rc == 0 && site->is_guess;
 	if (rc == 0)
 		*addr_out = trap.addr;
 	else

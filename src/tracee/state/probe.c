@@ -487,14 +487,13 @@ static bool is_near(uint8_t i)
 
 const char *probe_why_cold(const struct probe *p)
 {
-	bool is_plain = p->result_arg == NO ? p->ok == PROBE_OK_ALWAYS :
-					      p->ok == PROBE_OK_EQUAL && p->ok_value == 0;
-
 	if (!p->custom)
 		return NULL;
 	if (p->pool)
 		return "pads know no pools";
-	if (!is_plain)
+	if (p->result_arg != NO && probe_is_own(p)) /* if that is wrong, a pad would crash */
+		return "only ptmem can read safely where its result is";
+	if (p->ok != PROBE_OK_ALWAYS && probe_is_own(p))
 		return "pads do not know when its calls succeed";
 	if (p->fixed_size)
 		return "its size is a number";

@@ -80,6 +80,7 @@ struct probe_site {
 	 * ..., or jemalloc's
 	 */
 	bool is_leaf;
+	bool is_guess; /* static_glibc.h: to be confirmed by its calls */
 	uint64_t size; /* of the function; at least 1, guessed if the symbol has none */
 };
 /* A jump by which the function at @function begins again (control/install.h). */

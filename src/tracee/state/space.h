@@ -130,6 +130,8 @@ struct space_watch {
 	uint32_t functions;    /* probes */
 	uint32_t markers;      /* modules that were ever watched */
 	bool is_left;          /* everything is being removed: nothing more is installed */
+	/* functions are guessed; calls have confirmed that, or shown that they are others */
+	bool has_guesses, is_confirmed, is_disproved;
 	bool is_unconfirmed;   /* an address of --probe is another function's: no result */
 	bool is_loading;       /* at its last stop the dynamic linker was within a change */
 };
@@ -152,6 +154,7 @@ struct space_recovery {
 	uint32_t held_first, held_end;
 };
 
+struct confirmed;
 struct heap_sampling;
 struct registry;
 struct unwind;
@@ -159,6 +162,7 @@ struct unwind;
 /* For the events of its heap; freed before the space, by the directories that fill them. */
 struct space_heap {
 	struct pools *pools;   /* pools that the program announced; NULL = none; owned */
+	struct confirmed *confirmed; /* calls/confirm.c; NULL = none; owned */
 	struct heap_sampling *sampling; /* --heap-sample; NULL = none; owned */
 };
 
