@@ -1,10 +1,14 @@
 /* Numbers with commas and units, and names of signals. See amount.h. */
 #include "base/amount.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/alloc.h"
 
 const char *amount_commas(uint64_t n, char out[static AMOUNT_SIZE])
 {
@@ -52,6 +56,35 @@ const char *amount_error(double bytes, double error, char out[static AMOUNT_SIZE
 	else if (percent > 0)
 		snprintf(out, AMOUNT_SIZE, percent < 9.95 ? " +- %.1f %%" : " +- %.0f %%", percent);
 	return out;
+}
+
+char *amount_exact(double bytes)
+{
+	char text[AMOUNT_SIZE], exact[AMOUNT_SIZE];
+
+	amount_commas((uint64_t)bytes, exact);
+	return bytes < 1024 ? xasprintf("%s bytes", exact) :
+			      xasprintf("%s (%s bytes)", amount_bytes(bytes, text), exact);
+}
+
+const char *amount_parse(const char *text, double *out)
+{
+	char *end;
+
+	*out = strtod(text, &end);
+	/* strtod takes 1e3 and 0x10 */
+	return end == &text[strspn(text, "0123456789.")] ? end : NULL;
+}
+
+const char *amount_parse_unit(const char *text, double base, double *value)
+{
+	static const char units[] = "KMGT";
+	const char *unit = *text ? strchr(units, toupper((unsigned char)*text)) : NULL;
+
+	if (!unit)
+		return text;
+	*value *= pow(base, (double)(unit - units + 1));
+	return text + 1;
 }
 
 const char *signal_name(int number, char out[static SIGNAL_NAME_SIZE])

@@ -29,6 +29,17 @@ const char *amount_change(double bytes, char out[static AMOUNT_SIZE]);
  */
 const char *amount_error(double bytes, double error, char out[static AMOUNT_SIZE]);
 
+/* "12 bytes", "51.1 MiB (53,582,233 bytes)". The caller frees it. */
+char *amount_exact(double bytes);
+
+/*
+ * The number at @text, of digits with one point at most: the end, or NULL if it is none. @text
+ * begins with a digit.
+ */
+const char *amount_parse(const char *text, double *out);
+/* Multiplies *@value by a power of @base for K, M, G or T at @text. The end; @text: no such unit. */
+const char *amount_parse_unit(const char *text, double base, double *value);
+
 /* "s" unless @n is 1. */
 static inline const char *plural(uint64_t n)
 {

@@ -229,3 +229,22 @@ bool same_file(const char *a, const char *b)
 	file_id_deinit(&y);
 	return is_same;
 }
+
+/* -- programs -- */
+
+char *program_find(const char *name)
+{
+	const char *paths = getenv("PATH");
+	struct stat st;
+
+	for (const char *p = paths ? paths : "/bin:/usr/bin"; *p;) {
+		size_t n = strcspn(p, ":");
+		char *path = xasprintf("%.*s/%s", n ? (int)n : 1, n ? p : ".", name);
+
+		if (stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0)
+			return path;
+		free(path);
+		p += n + (p[n] == ':');
+	}
+	return NULL;
+}

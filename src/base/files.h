@@ -70,6 +70,12 @@ void file_id_init(struct file_id *id, const char *path);
 void file_id_init_fd(struct file_id *id, int fd);
 void file_id_deinit(struct file_id *id);
 
+/*
+ * The file in a directory of PATH that execvp(3) would execute for @name, which has no slash. NULL:
+ * there is none. The caller frees it.
+ */
+char *program_find(const char *name);
+
 bool file_id_is_same(const struct file_id *a, const struct file_id *b);
 /* The same for two paths. */
 bool same_file(const char *a, const char *b);

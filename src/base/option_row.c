@@ -9,6 +9,39 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 
+static int take_line(const char *path, unsigned number, char *line, option_take_fn *take, void *ctx)
+{
+	char *text = line + strspn(line, " \t");
+
+	for (size_t n = strlen(text); n > 0 && strchr(" \t\r\n", text[n - 1]); n--)
+		text[n - 1] = '\0';
+	const char *why = *text && *text != '#' ? take(ctx, text) : NULL;
+
+	if (why)
+		log_error("%s:%u: %s: %s", path, number, text, why);
+	return why ? -EINVAL : 0;
+}
+
+int option_read_lines(const char *path, option_take_fn *take, void *ctx)
+{
+	_cleanup_fclose_ FILE *file = fopen(path, "re");
+	_cleanup_free_ char *line = NULL;
+	size_t size = 0;
+	int rc = 0;
+
+	if (!file) {
+		log_error("cannot read %s: %s", path, strerror(errno));
+		return -EIO;
+	}
+	for (unsigned i = 1; rc == 0 && getline(&line, &size, file) >= 0; i++)
+		rc = take_line(path, i, line, take, ctx);
+	if (rc == 0 && ferror(file)) {
+		log_error("cannot read %s: %s", path, strerror(errno));
+		return -EIO;
+	}
+	return rc;
+}
+
 const struct option_row *option_find(const struct option_table *t, const char *name, size_t length)
 {
 	for (size_t i = 0; i < t->count; i++) {

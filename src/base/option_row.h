@@ -74,6 +74,15 @@ struct option_strings {
 	size_t count, capacity;
 };
 
+/* Takes one value of an option; NULL, or what is wrong with it. */
+typedef const char *option_take_fn(void *ctx, const char *text);
+/*
+ * Passes each line of the file at @path to @take, without the spaces around it; empty lines, and
+ * those that begin with '#', are skipped. 0, or -errno after a message with the file's name and the
+ * line.
+ */
+int option_read_lines(const char *path, option_take_fn *take, void *ctx);
+
 /* By the @length bytes at @name, or by letter; NULL: none. */
 const struct option_row *option_find(const struct option_table *t, const char *name, size_t length);
 const struct option_row *option_find_letter(const struct option_table *t, char letter);

@@ -14,7 +14,7 @@
 
 struct code_name {
 	char *function; /* never NULL; the caller frees both */
-	char *path;     /* of the source file, or what stands for it; NULL = unknown */
+	char *path;     /* of the source file, or a name as "node:fs"; NULL = unknown */
 	uint32_t line;  /* where the function begins; 0 = unknown */
 };
 

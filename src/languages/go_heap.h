@@ -65,7 +65,7 @@ void go_heap_deinit(struct go_heap *h);
  */
 bool go_heap_may_have(taddr_t addr);
 
-/* What samples stand for. */
+/* Estimated from samples, as runtime/pprof scales them. */
 struct go_estimate {
 	int64_t allocated, allocated_bytes, live, live_bytes;
 };

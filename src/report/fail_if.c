@@ -2,7 +2,6 @@
 #include "report/fail_if.h"
 
 #include <ctype.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,10 +29,8 @@ static const struct {
 
 const char *fail_if_parse(const char *text, struct fail_if *out)
 {
-	static const char units[] = "KMGT";
 	struct fail_if f = {0};
 	size_t name = strcspn(text, ">");
-	char *end = NULL;
 
 	while (f.metric < FAIL_IF_METRICS && (strlen(metrics[f.metric].name) != name ||
 					      strncmp(metrics[f.metric].name, text, name) != 0))
@@ -46,16 +43,14 @@ const char *fail_if_parse(const char *text, struct fail_if *out)
 	if (*amount++ != '+' || !isdigit((unsigned char)*amount))
 		return "after > comes by how much more it is too much, as in peak>+5% or "
 		       "peak>+1M";
-	f.amount = strtod(amount, &end);
-	if (end != &amount[strspn(amount, "0123456789.")]) /* strtod takes 1e3 and 0x10 */
-		return "the number has digits and one point at most, as in peak>+1.5G";
-	const char *power = *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
+	const char *end = amount_parse(amount, &f.amount);
 
-	if (power)
-		f.amount *= pow(metrics[f.metric].is_number ? 1000 : 1024,
-				(double)(power - units + 1));
+	if (!end)
+		return "the number has digits and one point at most, as in peak>+1.5G";
 	f.is_percent = *end == '%';
-	end += power || f.is_percent;
+	end = f.is_percent ? end + 1 :
+			     amount_parse_unit(end, metrics[f.metric].is_number ? 1000 : 1024,
+					       &f.amount);
 	if (*end)
 		return "only %, K, M, G or T may follow the number";
 	*out = f;
@@ -97,12 +92,10 @@ static void measure_massif(struct diff_pair *pair, enum fail_if_metric metric, d
 
 static char *text_of(enum fail_if_metric metric, double value)
 {
-	char text[AMOUNT_SIZE], exact[AMOUNT_SIZE];
+	char text[AMOUNT_SIZE];
 
-	amount_commas((uint64_t)value, exact);
-	return metrics[metric].is_number || value < 1024 ?
-		       xasprintf("%s%s", exact, metrics[metric].is_number ? "" : " bytes") :
-		       xasprintf("%s (%s bytes)", amount_bytes(value, text), exact);
+	return metrics[metric].is_number ? xstrdup(amount_commas((uint64_t)value, text)) :
+					   amount_exact(value);
 }
 
 struct site_growth {

@@ -1,9 +1,10 @@
 /* See condition.h. */
 #include "session/condition.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <string.h>
+
+#include "base/amount.h"
 
 #define PAGE 4096
 #define REST_MIN_NS UINT64_C(1000000000)
@@ -58,18 +59,13 @@ static const char *parse_number(const char *text, double *out)
 /* K, M, G, T after a number of bytes, or %. */
 static const char *parse_unit(const char *s, struct condition *c)
 {
-	static const char units[] = "KMGT";
-	const char *unit = *s ? strchr(units, toupper((unsigned char)*s)) : NULL;
 	bool has_bytes = c->kind <= CONDITION_GROWTH;
 
 	if (*s == '%' && (c->kind == CONDITION_RSS || c->kind == CONDITION_PRESSURE)) {
 		c->is_percent = true;
 		return s + 1;
 	}
-	if (!unit || !has_bytes)
-		return s;
-	c->threshold = ldexp(c->threshold, 10 * (int)(unit - units + 1));
-	return s + 1;
+	return has_bytes ? amount_parse_unit(s, 1024, &c->threshold) : s;
 }
 
 static const char *parse_period(const char *s, struct condition *c)

@@ -3,7 +3,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 #include "base/amount.h"
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/option_row.h"
 #include "base/text.h"
 #include "output/call_sites.h"
 #include "output/report_tree.h"
@@ -41,32 +41,25 @@ static const struct {
 
 static const char *parse_amount(const char *text, struct limit *l)
 {
-	static const char units[] = "KMGT";
 	enum limit_unit unit = metrics[l->metric].unit;
-	size_t digits = strspn(text, "0123456789.");
-	char *end = NULL;
 
-	if (!digits || *text == '.')
+	if (!isdigit((unsigned char)*text))
 		return "after < comes a number, as in peak<100M";
-	l->amount = strtod(text, &end);
-	if (end != &text[digits]) /* strtod takes 1e3 and 0x10 */
-		return "the number has digits and one point at most, as in peak<1.5G";
-	const char *power = *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
+	const char *end = amount_parse(text, &l->amount);
 
+	if (!end)
+		return "the number has digits and one point at most, as in peak<1.5G";
 	if (unit == UNIT_PERCENT)
 		return strcmp(end, "%") != 0 ? "temporary is in percent, as in temporary<50%" :
 		       l->amount > 100	     ? "there are no more than 100%" :
 					       NULL;
-	if (power) {
-		l->amount *= pow(unit == UNIT_BYTES ? 1024 : 1000, (double)(power - units + 1));
-		end++;
-	}
+	end = amount_parse_unit(end, unit == UNIT_BYTES ? 1024 : 1000, &l->amount);
 	return *end ? "only K, M, G or T may follow the number" : NULL;
 }
 
 const char *limit_parse(const char *text, struct limit *out)
 {
-	struct limit l = {0};
+	struct limit l = {.text = text};
 	size_t name = strcspn(text, "@<");
 	const char *sign = strrchr(text, '<'); /* names of templates have this character, too */
 
@@ -165,15 +158,12 @@ static double value_of_program(const struct profile *p, enum limit_metric metric
 
 static char *amount_text(enum limit_unit unit, double value)
 {
-	char text[AMOUNT_SIZE], exact[AMOUNT_SIZE];
+	char text[AMOUNT_SIZE];
 
 	if (unit == UNIT_PERCENT)
 		return xasprintf("%.1f %%", value);
-	amount_commas((uint64_t)value, exact);
-	if (unit == UNIT_NUMBER)
-		return xstrdup(exact);
-	return value < 1024 ? xasprintf("%s bytes", exact) :
-			      xasprintf("%s (%s bytes)", amount_bytes(value, text), exact);
+	return unit == UNIT_NUMBER ? xstrdup(amount_commas((uint64_t)value, text)) :
+				     amount_exact(value);
 }
 
 static uint64_t leaf_amount(const struct profile *p, uint32_t leaf, enum limit_metric metric)
@@ -194,6 +184,14 @@ static uint64_t leaf_amount(const struct profile *p, uint32_t leaf, enum limit_m
 	}
 }
 
+static void print_site(const struct call_site_sum *site, enum limit_unit unit)
+{
+	_cleanup_free_ char *amount = amount_text(unit, (double)site->bytes);
+	_cleanup_free_ char *label = text_site_label(site->text);
+
+	log_error("  %s: %s", label, amount);
+}
+
 static void print_sites(const struct report *r, enum limit_metric metric)
 {
 	enum limit_unit unit = metrics[metric].unit == UNIT_BYTES ? UNIT_BYTES : UNIT_NUMBER;
@@ -206,10 +204,7 @@ static void print_sites(const struct report *r, enum limit_metric metric)
 	size_t count = call_sites_largest(r, &amounts, site, LARGEST_SITES);
 
 	for (size_t i = 0; i < count; i++) {
-		_cleanup_free_ char *amount = amount_text(unit, (double)site[i].bytes);
-		_cleanup_free_ char *label = text_site_label(site[i].text);
-
-		log_error("  %s: %s", label, amount);
+		print_site(&site[i], unit);
 		free(site[i].text);
 	}
 	free(amounts.bytes);
@@ -220,51 +215,44 @@ static void print_peak_sites(const struct report *r)
 	struct largest largest;
 
 	largest_find(r, &largest);
-	for (size_t i = 0; i < largest.count; i++) {
-		_cleanup_free_ char *amount =
-			amount_text(UNIT_BYTES, (double)largest.site[i].bytes);
-		_cleanup_free_ char *label = text_site_label(largest.site[i].text);
-
-		log_error("  %s: %s", label, amount);
-	}
+	for (size_t i = 0; i < largest.count; i++)
+		print_site(&largest.site[i], UNIT_BYTES);
 	largest_deinit(&largest);
 }
 
-static void check_one(struct session *s, const struct report *r, const char *text)
+static void check_one(struct session *s, const struct report *r, const struct limit *l)
 {
-	struct limit l;
+	enum limit_unit unit = metrics[l->metric].unit;
 	bool has_function = true;
-
-	if (limit_parse(text, &l) != NULL || l.metric == LIMIT_LEAKED)
-		return;
-	double value = l.function ? (double)value_of_function(r, &l, &has_function) :
-				    value_of_program(r->profile, l.metric);
+	double value = l->function ? (double)value_of_function(r, l, &has_function) :
+				     value_of_program(r->profile, l->metric);
 
 	if (!has_function)
 		log_warn("process %u: --limit=%s: no call path has this function", s->process.pid,
-			 text);
-	if (!is_exceeded(&l, value))
+			 l->text);
+	if (!is_exceeded(l, value))
 		return;
-	_cleanup_free_ char *amount = amount_text(metrics[l.metric].unit, value);
+	_cleanup_free_ char *amount = amount_text(unit, value);
 	_cleanup_free_ char *title = session_title(s);
 
 	s->run->limits_exceeded++;
-	log_error("limit exceeded: %s: it is %s%s in process %u, %s", text, amount,
+	log_error("limit exceeded: %s: it is %s%s in process %u, %s", l->text, amount,
 		  profile_options(r->profile)->sample_interval ? ", an estimate," : "",
 		  s->process.pid, title);
-	if (l.function)
+	if (l->function)
 		return; /* which is at fault */
-	if (l.metric == LIMIT_PEAK)
+	if (l->metric == LIMIT_PEAK)
 		print_peak_sites(r);
 	else
-		print_sites(r, l.metric);
+		print_sites(r, l->metric);
 }
 
 /* -- a run -- */
 
-/* Adds a limit to those of @r. Why @text cannot be one; NULL: it is. */
-static const char *add_limit(struct run *r, const char *text)
+/* Adds a limit to those of @ctx, a run. Why @text cannot be one; NULL: it is. */
+static const char *add_limit(void *ctx, const char *text)
 {
+	struct run *r = ctx;
 	const struct options *o = r->options;
 	struct limit l;
 	const char *why = limit_parse(text, &l);
@@ -275,42 +263,9 @@ static const char *add_limit(struct run *r, const char *text)
 		return "leaks are found by --leak-check, which is needed, too";
 	if (l.metric == LIMIT_TEMPORARY && o->profile.pages_as_heap)
 		return "pages are never temporary: --pages-as-heap cannot be used with it";
-	*vec_add(&r->limits) = xstrdup(text);
+	limit_parse(xstrdup(text), vec_add(&r->limits));
 	r->counts_temporary |= l.metric == LIMIT_TEMPORARY; /* only a history knows */
 	return NULL;
-}
-
-static int add_line(struct run *r, const char *path, unsigned number, char *line)
-{
-	char *text = line + strspn(line, " \t");
-
-	for (size_t n = strlen(text); n > 0 && strchr(" \t\r\n", text[n - 1]); n--)
-		text[n - 1] = '\0';
-	const char *why = *text && *text != '#' ? add_limit(r, text) : NULL;
-
-	if (why)
-		log_error("%s:%u: %s: %s", path, number, text, why);
-	return why ? -EINVAL : 0;
-}
-
-static int read_file(struct run *r, const char *path)
-{
-	_cleanup_fclose_ FILE *file = fopen(path, "re");
-	_cleanup_free_ char *line = NULL;
-	size_t size = 0;
-	int rc = 0;
-
-	if (!file) {
-		log_error("cannot read %s: %s", path, strerror(errno));
-		return -EIO;
-	}
-	for (unsigned i = 1; rc == 0 && getline(&line, &size, file) >= 0; i++)
-		rc = add_line(r, path, i, line);
-	if (rc == 0 && ferror(file)) {
-		log_error("cannot read %s: %s", path, strerror(errno));
-		return -EIO;
-	}
-	return rc;
 }
 
 int limits_open(struct run *r)
@@ -325,13 +280,13 @@ int limits_open(struct run *r)
 			return -EINVAL;
 		}
 	}
-	return o->files.limits ? read_file(r, o->files.limits) : 0;
+	return o->files.limits ? option_read_lines(o->files.limits, add_limit, r) : 0;
 }
 
 void limits_close(struct run *r)
 {
 	for (size_t i = 0; i < r->limits.count; i++)
-		free(r->limits.data[i]);
+		free((char *)r->limits.data[i].text);
 	vec_deinit(&r->limits);
 }
 
@@ -344,22 +299,20 @@ void limits_check(struct session *s)
 	const struct report r = session_report(s);
 
 	for (size_t i = 0; i < run->limits.count; i++)
-		check_one(s, &r, run->limits.data[i]);
+		if (run->limits.data[i].metric != LIMIT_LEAKED)
+			check_one(s, &r, &run->limits.data[i]);
 }
 
 void limits_check_leaks(struct run *r)
 {
-	struct limit l;
-
 	for (size_t i = 0; i < r->limits.count; i++) {
-		const char *text = r->limits.data[i];
+		const struct limit *l = &r->limits.data[i];
 
-		if (limit_parse(text, &l) != NULL || l.metric != LIMIT_LEAKED ||
-		    !is_exceeded(&l, (double)r->definite_bytes))
+		if (l->metric != LIMIT_LEAKED || !is_exceeded(l, (double)r->definite_bytes))
 			continue;
-		_cleanup_free_ char *amount = amount_text(UNIT_BYTES, (double)r->definite_bytes);
+		_cleanup_free_ char *amount = amount_exact((double)r->definite_bytes);
 
 		r->limits_exceeded++;
-		log_error("limit exceeded: %s: %s definitely lost", text, amount);
+		log_error("limit exceeded: %s: %s definitely lost", l->text, amount);
 	}
 }

@@ -27,6 +27,7 @@ enum limit_metric {
 };
 
 struct limit {
+	const char *text;       /* the whole of it */
 	enum limit_metric metric;
 	const char *function;   /* in the text, not terminated; NULL = the whole program */
 	size_t function_size;
@@ -34,7 +35,7 @@ struct limit {
 	bool may_equal;
 };
 
-/* NULL and *@out, or what is wrong with @text. *@out points into @text. */
+/* NULL and *@out, or what is wrong with @text, which *@out points into. */
 const char *limit_parse(const char *text, struct limit *out);
 
 /*

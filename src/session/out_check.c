@@ -87,25 +87,6 @@ static int add_names(struct run *run, struct checked_files *files, enum output w
 	return rc;
 }
 
-/* The path at which @name would be executed; NULL if not found. */
-static char *find_program(const char *name)
-{
-	const char *path = getenv("PATH");
-
-	if (strchr(name, '/'))
-		return xstrdup(name);
-	for (const char *at = path; at && *at;) {
-		size_t n = strcspn(at, ":");
-		char *found = xasprintf("%.*s/%s", n ? (int)n : 1, n ? at : ".", name);
-
-		if (access(found, X_OK) == 0)
-			return found;
-		free(found);
-		at += n + (at[n] == ':');
-	}
-	return NULL;
-}
-
 static void add_inputs(const struct run *run, struct checked_files *files)
 {
 	const struct options *o = run->options;
@@ -116,7 +97,8 @@ static void add_inputs(const struct run *run, struct checked_files *files)
 		add_file(files, "the core file", xstrdup(options_core(o)));
 	if (o->command) {
 		const char *name = o->command[0];
-		char *program = options_core(o) ? xstrdup(name) : find_program(name);
+		bool is_path = options_core(o) || strchr(name, '/');
+		char *program = is_path ? xstrdup(name) : program_find(name);
 
 		if (program)
 			add_file(files, "the program", program);

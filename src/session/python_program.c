@@ -22,21 +22,9 @@
 /* The file that execvp would execute. NULL: there is none. The caller frees it. */
 static char *find_command(const char *name)
 {
-	const char *paths = getenv("PATH");
-
-	if (strchr(name, '/'))
-		return access(name, X_OK) == 0 ? xstrdup(name) : NULL;
-	for (const char *p = paths ? paths : "/bin:/usr/bin"; *p;) {
-		size_t n = strcspn(p, ":");
-		char *path = n ? xasprintf("%.*s/%s", (int)n, p, name) : xstrdup(name);
-		struct stat st;
-
-		if (stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0)
-			return path;
-		free(path);
-		p += n + (p[n] == ':');
-	}
-	return NULL;
+	if (!strchr(name, '/'))
+		return program_find(name);
+	return access(name, X_OK) == 0 ? xstrdup(name) : NULL;
 }
 
 static bool has_python_name(const char *path)

@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/types.h"
+#include "session/limits.h"
 #include "session/options.h"
 #include "symbols/filter.h"
 #include "symbols/symbols.h"
@@ -108,7 +109,7 @@ struct run {
 	struct suppressions *suppressions; /* of leaks; NULL = none */
 	uint64_t definite_bytes;   /* bytes lost at the ends of all processes (--leak-check) */
 	struct custom_probes probes; /* of --probe */
-	VEC(char *) limits;        /* texts, valid ones (limits.h) */
+	VEC(struct limit) limits;  /* their texts are owned */
 	bool counts_temporary;     /* one of them is about temporary allocations */
 	unsigned limits_exceeded;
 };

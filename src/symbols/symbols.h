@@ -83,8 +83,8 @@ const char *symbols_function(struct symbols *s, const struct module *m, taddr_t 
 void symbols_define(struct symbols *s, uint32_t module_id, taddr_t pc, const struct symbol *sym);
 
 /*
- * Functions without code in an object: of interpreted or generated code, or what stands for memory
- * without code. symbols_name returns the key (base/frame_key.h) of @sym, whose frame[0] says all,
+ * Functions without code in an object: interpreted or generated code, or a label for memory that no
+ * code allocated. symbols_name returns the key (base/frame_key.h) of @sym, whose frame[0] says all,
  * the same for the same names; copies everything. symbols_named: the names of a key, never NULL.
  */
 uint64_t symbols_name(struct symbols *s, const struct symbol *sym);

@@ -4,6 +4,7 @@
  * Its first bytes are offsets of fields.
  */
 #include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/fuzz_memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,6 @@
 #include "base/log.h"
 #include "languages/java.h"
 
-#define START 0x10000u
 
 #define P "\0\0\1\0\0\0\0\0" /* leads to the start */
 
@@ -22,24 +22,8 @@ const struct fuzz_seed fuzz_seeds[] = {
 	{0},
 };
 
-struct memory {
-	const uint8_t *data;
-	size_t size;
-};
-
-static bool read_memory(void *ctx, taddr_t addr, void *buf, size_t size)
-{
-	const struct memory *m = ctx;
-
-	if (addr < START || m->size == 0 || addr > (1u << 20) || size > (8u << 20))
-		return false;
-	for (size_t i = 0; i < size; i++)
-		((uint8_t *)buf)[i] = m->data[(addr - START + i) % m->size];
-	return true;
-}
-
 /* Each field at an offset that a byte of the input says; some are absent. */
-static void take_layout(struct java_layout *l, const struct memory *m)
+static void take_layout(struct java_layout *l, const struct fuzz_memory *m)
 {
 	uint32_t *field = (uint32_t *)l;
 	size_t count = offsetof(struct java_layout, frame_sender) / sizeof(*field);
@@ -80,8 +64,8 @@ static void look_at(const struct java *j, const struct language_memory *m, taddr
 
 void fuzz_one(const uint8_t *data, size_t size)
 {
-	struct memory memory = {data, size};
-	struct language_memory m = {read_memory, &memory};
+	struct fuzz_memory memory = {data, size};
+	struct language_memory m = {fuzz_memory_read, &memory};
 	struct java j = {.version = size % 2 ? 17 : 21};
 
 	if (!size)

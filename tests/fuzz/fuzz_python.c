@@ -4,6 +4,7 @@
  * that most pointers lead somewhere.
  */
 #include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/fuzz_memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,6 @@
 #include "base/log.h"
 #include "languages/python.h"
 
-#define START 0x10000u
 #define FRAMES 1000
 
 /* Words: one that leads to the start; a length; the state of a text of ASCII. */
@@ -25,22 +25,6 @@ const struct fuzz_seed fuzz_seeds[] = {
 	FUZZ_TEXT(P P LENGTH "xdebugpy" STATE P P P "\2\1\2\x80\xf0\6\x80\1\xd8\2\xe9\5\xf8\7\7\7"),
 	{0},
 };
-
-struct memory {
-	const uint8_t *data;
-	size_t size;
-};
-
-static bool read_memory(void *ctx, taddr_t addr, void *buf, size_t size)
-{
-	const struct memory *m = ctx;
-
-	if (addr < START || m->size == 0 || addr > (1u << 20) || size > (8u << 20))
-		return false;
-	for (size_t i = 0; i < size; i++)
-		((uint8_t *)buf)[i] = m->data[(addr - START + i) % m->size];
-	return true;
-}
 
 static void read_code(struct python *p, const struct language_memory *m, taddr_t addr)
 {
@@ -62,8 +46,8 @@ static void read_code(struct python *p, const struct language_memory *m, taddr_t
 
 void fuzz_one(const uint8_t *data, size_t size)
 {
-	struct memory memory = {data, size};
-	struct language_memory m = {read_memory, &memory};
+	struct fuzz_memory memory = {data, size};
+	struct language_memory m = {fuzz_memory_read, &memory};
 	static struct virtual_frame frame[FRAMES];
 
 	for (uint32_t version = PYTHON_OLDEST; version <= PYTHON_NEWEST; version++) {

@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/option_row.h"
 #include "base/text.h"
 
 #define ARGUMENTS 6 /* that are passed in registers */
@@ -260,8 +261,9 @@ static void free_probe(struct custom_probe *c)
 	free(c);
 }
 
-static const char *add(struct custom_probes *p, const char *text)
+static const char *add(void *ctx, const char *text)
 {
+	struct custom_probes *p = ctx;
 	struct custom_probe *c = xcalloc(1, sizeof(*c));
 	size_t name = strcspn(text, "=:");
 	const char *why = text[name] == '=' ? parse_known(p->table, text, name, c) :
@@ -276,43 +278,10 @@ static const char *add(struct custom_probes *p, const char *text)
 	return why;
 }
 
-static int add_line(struct custom_probes *p, const char *path, unsigned number, char *line)
-{
-	char *text = line + strspn(line, " \t");
-
-	for (size_t n = strlen(text); n > 0 && strchr(" \t\r\n", text[n - 1]); n--)
-		text[n - 1] = '\0';
-	const char *why = *text && *text != '#' ? add(p, text) : NULL;
-
-	if (why)
-		log_error("%s:%u: %s: %s", path, number, text, why);
-	return why ? -EINVAL : 0;
-}
-
-static int read_file(struct custom_probes *p, const char *path)
-{
-	_cleanup_fclose_ FILE *file = fopen(path, "re");
-	_cleanup_free_ char *line = NULL;
-	size_t size = 0;
-	int rc = 0;
-
-	if (!file) {
-		log_error("cannot read %s: %s", path, strerror(errno));
-		return -EIO;
-	}
-	for (unsigned i = 1; rc == 0 && getline(&line, &size, file) >= 0; i++)
-		rc = add_line(p, path, i, line);
-	if (rc == 0 && ferror(file)) {
-		log_error("cannot read %s: %s", path, strerror(errno));
-		return -EIO;
-	}
-	return rc;
-}
-
 int custom_probes_add(struct custom_probes *p, const char *text)
 {
 	if (*text == '@')
-		return read_file(p, text + 1);
+		return option_read_lines(text + 1, add, p);
 	const char *why = add(p, text);
 
 	if (why)
