@@ -37,7 +37,7 @@ char *amount_exact(double bytes);
  * begins with a digit.
  */
 const char *amount_parse(const char *text, double *out);
-/* Multiplies *@value by a power of @base for K, M, G or T at @text. The end; @text: no such unit. */
+/* Multiplies *@value by a power of @base for K, M, G or T at @text. The end; @text: no unit. */
 const char *amount_parse_unit(const char *text, double base, double *value);
 
 /* "s" unless @n is 1. */

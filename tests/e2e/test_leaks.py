@@ -461,11 +461,17 @@ def maker_of(stack, makers):
     return next((n for n in names if n in makers), None)
 
 
+def fixed(t):
+    """What ptmem is run by, so that each run gives the same: the heap of a program that is not a PIE is at low addresses, chosen at
+    random, and in some runs a number in the C library's memory looks like one inside of a block."""
+    return [t.program("setarch"), "-R"]
+
+
 for _variant in VARIANTS:
     def _trees(t, variant=_variant):
         """A lost tree is one record, whose leader is the object: of 160 cycles alike, of a string that has an old
         pointer; so are blocks that a recursion lost at each depth. The program says how many blocks there are."""
-        run = t.profile([t.target(variant, "lost_trees")], ["--leak-check", "--leaks-out=leaks.json"])
+        run = t.profile([t.target(variant, "lost_trees")], ["--leak-check", "--leaks-out=leaks.json"], prefix=fixed(t))
         truth = {name: (int(direct), int(indirect)) for name, direct, indirect in
                  (line.split() for line in run.out.decode().splitlines())}
         path = os.path.join(run.directory, "leaks.json")
@@ -473,7 +479,7 @@ for _variant in VARIANTS:
                 if kind == KINDS["lost"]]
         t.equal("records", len(ours), len(truth))
         t.equal("direct and indirect blocks", dict(ours), truth)
-        text = t.run([t.ptmem(), "--leak-check", "--", t.target(variant, "lost_trees")]).err.decode()
+        text = t.run([*fixed(t), t.ptmem(), "--leak-check", "--", t.target(variant, "lost_trees")]).err.decode()
         head = re.compile(r"([0-9,]+) \(([0-9,]+) direct, ([0-9,]+) indirect\)")
         theirs = t.memcheck([t.target(variant, "lost_trees")], "--show-leak-kinds=definite")
         of_cycles = max(head.findall(theirs), key=lambda m: int(m[0].replace(",", "")))
@@ -481,10 +487,10 @@ for _variant in VARIANTS:
         t.check(of_cycles in head.findall(text), "memcheck's %s is not in %s" % (of_cycles, text))
         lost = [line for line in text.splitlines() if re.search(r"blocks?( \(.*\))? (definitely|indirectly) lost", line)]
         t.equal("records in the text", len(lost), len(truth))
-        text = t.run([t.ptmem(), "--leak-check", "--show-leak-kinds=indirect", "--", t.target(variant, "lost_trees")]).err.decode()
+        text = t.run([*fixed(t), t.ptmem(), "--leak-check", "--show-leak-kinds=indirect", "--", t.target(variant, "lost_trees")]).err.decode()
         shown = set(re.findall(r" blocks? (\w+ \w+), [0-9.]+ (?:to [0-9.]+ )?s old", text))
         t.equal("kinds shown", shown, {KINDS["follow"]})
-        text = t.run([t.ptmem(), "--leak-check", "--show-leak-kinds=all", "--", t.target(variant, "lost_trees")]).err.decode()
+        text = t.run([*fixed(t), t.ptmem(), "--leak-check", "--show-leak-kinds=all", "--", t.target(variant, "lost_trees")]).err.decode()
         shown = set(re.findall(r" blocks?(?: \(.*\))? (\w+ \w+), [0-9.]+ (?:to [0-9.]+ )?s old", text))
         t.equal("all kinds", shown, set(KINDS.values()) - {KINDS["inside"]})
     test("leaks/trees/" + _variant, 120)(_trees)
@@ -492,7 +498,7 @@ for _variant in VARIANTS:
     def _containers(t, variant=_variant):
         """The leader is the container, or the parent, not the nodes that point back to it; memcheck agrees."""
         program = [t.target(variant, "lost_containers")]
-        run = t.profile(program, ["--leak-check", "--leaks-out=leaks.json"])
+        run = t.profile(program, ["--leak-check", "--leaks-out=leaks.json"], prefix=fixed(t))
         truth = {name: (int(size), int(indirect)) for name, size, indirect in
                  (line.split() for line in run.out.decode().splitlines())}
         ours = [(str(maker_of(stack, truth)), (site["bytes"], indirect)) for kind, _, indirect, stack, site in
@@ -505,7 +511,7 @@ for _variant in VARIANTS:
 
     def _holders(t, variant=_variant):
         """What holds reachable blocks: the variable, and the way from there; as text and JSON."""
-        run = t.profile([t.target(variant, "lost_trees")], ["--leak-check", "--leak-holders", "--leaks-out=leaks.json"])
+        run = t.profile([t.target(variant, "lost_trees")], ["--leak-check", "--leak-holders", "--leaks-out=leaks.json"], prefix=fixed(t))
         makers = {"keep_link", "keep_data"}
         held = {maker_of(stack, makers): [(h["blocks"], [re.sub(r" \(lost.*", "", c) for c in h["chain"]])
                                           for h in site["holders"]]

@@ -267,10 +267,10 @@ class Context:
                            *options, *argv], env={"LD_PRELOAD": os.path.join(TARGETS, "high_heap.so")})
         return result.err.decode()
 
-    def profile(self, argv, options=(), cwd=None, **how):
-        """`ptmem --stats OPTIONS -- ARGV`, in a directory of its own."""
+    def profile(self, argv, options=(), cwd=None, prefix=(), **how):
+        """`PREFIX ptmem --stats OPTIONS -- ARGV`, in a directory of its own."""
         cwd = cwd or self.subdirectory()
-        result = self.run([self.ptmem(), "--stats", *MORE_OPTIONS, *options, "--", *argv], cwd=cwd, **how)
+        result = self.run([*prefix, self.ptmem(), "--stats", *MORE_OPTIONS, *options, "--", *argv], cwd=cwd, **how)
         return Profile(result, cwd)
 
     def oracle_library(self):
