@@ -7,6 +7,7 @@ Where ptmem differs on purpose, the case lists what it says instead.
 import glob
 import itertools
 import os
+import pathlib
 import re
 import shutil
 import struct
@@ -619,12 +620,17 @@ def sampler_several(t):
     path = os.path.join(t.subdirectory(), "s")
     short, longer = (subprocess.Popen(["sleep", "1000"]) for _ in range(2))
 
+    def is_written():
+        """Whether the file is there, with whole lines."""
+        return os.path.exists(path) and pathlib.Path(path).read_bytes().endswith(b"\n")
+
     def rows_of(process):
-        return [r["time"] for r in table(path) if r["pid"] == process.pid] if os.path.exists(path) else []
+        return [r["time"] for r in table(path) if r["pid"] == process.pid]
 
     try:
         ptmem = subprocess.Popen([t.ptmem(), "--heap=no", "--sample=20", "--sample-out=" + path, "-p",
                                   "%d,%d,2" % (longer.pid, short.pid)], stderr=subprocess.PIPE)
+        t.wait_until("the file", is_written)
         t.wait_until("rows of both", lambda: min(len(rows_of(short)), len(rows_of(longer))) > 5)
         short.kill()
         short.wait()
