@@ -12,7 +12,7 @@ from truth_lib import BOTH, OWN, compare_threads
 
 MODES = {"auto": (), "break": ("--probes=break",), "jump": ("--probes=jump",)}
 # A thread that is in a pad when the program maps its own memory there is lost (ptmem.1, CAVEATS): "replace" has one.
-WAYS = (("scrub", "0"), ("scrub", "3"), ("deny", "0"), ("deny", "3"), ("replace", "0"))
+WAYS = (("scrub", "0"), ("scrub", "3"), ("refill", "3"), ("deny", "0"), ("deny", "3"), ("replace", "0"))
 
 
 def register_started(variant, mode, way, threads):
@@ -82,6 +82,7 @@ def register_attached(variant, mode, way, threads):
         program, profile = run_attached(t, variant, way, threads, MODES[mode])
         stats, found = profile.only_stats(), profile.events("unmapper")
         t.counts("ptmem and its events", stats, found.all)
+        t.check(way == "replace" or "uses the memory of pads" not in profile.messages, profile.messages)
         t.counts("events of the program's own sites and the truth", found.own, t.truth(program.cwd), OWN)
 
 
@@ -124,7 +125,7 @@ for v in BOTH:
     for w in ("scrub", "deny", "replace"):
         register_killed(v, w)
     # of the program at fixed addresses those that differ most
-    for w, n in WAYS if v == BOTH[0] else WAYS[1:2] + WAYS[4:]:
+    for w, n in WAYS if v == BOTH[0] else WAYS[1:3] + WAYS[5:]:
         for m in MODES:
             register_started(v, m, w, n)
             register_attached(v, m, w, n)

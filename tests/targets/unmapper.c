@@ -2,12 +2,13 @@
  * unmapper: removes mappings that are not its own from its address space, as sandboxes and
  * checkpointers do, and continues allocating.
  *
- *	unmapper munmap|mprotect|scrub|deny|replace [THREADS [wait]]
+ *	unmapper munmap|mprotect|scrub|refill|deny|replace [THREADS [wait]]
  *
  *	munmap, mprotect  shared mappings: unmapped, or without rights
  *	scrub, deny       also code without a file: unmapped, or without rights; deny blocks all
  *	                  signals, and none may be unblocked in the end
- *	replace           the same, and memory of the program's own takes its place
+ *	refill            as scrub, and as much memory of the program's own wherever the kernel puts it
+ *	replace           as scrub, and memory of the program's own takes its place
  *	wait              begins with the first byte of standard input, and ends with its end
  */
 #include "truth.h"
@@ -20,6 +21,7 @@
 
 #define ROUNDS 5
 #define BLOCKS 3000
+#define PAGE 4096u
 
 static const char *way;
 
@@ -35,10 +37,13 @@ static unsigned own_count;
 static void occupy(void *start, size_t size)
 {
 	CHECK(own_count < sizeof(own) / sizeof(own[0]));
-	CHECK(mmap(start, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
-		   -1, 0) == start);
-	own[own_count] = (struct range){ start, size };
-	for (uint8_t *p = own[own_count].start; p < own[own_count].start + size; p += sizeof(p))
+	uint8_t *got = mmap(start, size, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | (start ? MAP_FIXED : 0), -1, 0);
+	CHECK(got != MAP_FAILED && (!start || got == start));
+	if (!start && size > PAGE)
+		size = PAGE;
+	own[own_count] = (struct range){ got, size };
+	for (uint8_t *p = got; p < got + size; p += sizeof(p))
 		*(uintptr_t *)p = (uintptr_t)p;
 	own_count++;
 }
@@ -76,6 +81,8 @@ static void take_away(char *line)
 		CHECK(munmap((void *)start, stop - start) == 0);
 	if (is("replace"))
 		occupy((void *)start, stop - start);
+	if (is("refill"))
+		occupy(NULL, stop - start);
 }
 
 /* Without a call of malloc. */

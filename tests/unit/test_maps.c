@@ -110,7 +110,11 @@ static void test_gap(void **state)
 	const struct maps maps = {.list = {list, ARRAY_SIZE(list), ARRAY_SIZE(list)}};
 	taddr_t at = 0;
 	assert_int_equal(maps_find_gap(&maps, 0x7ffff7d3e930, 1 << 30, 0x4000, &at), 0);
-	assert_int_equal(at, 0x7fffec700000 - 0x1000 - 0x4000);
+	assert_int_equal(at, 0x7fffb7d3f000); /* far from the maps that the kernel adds */
+	assert_int_equal(maps_find_gap(&maps, 0x555555560000, 1 << 30, 0x4000, &at), 0);
+	assert_int_equal(at, 0x555515560000); /* not where the heap grows */
+	assert_int_equal(maps_find_gap(&maps, 1ull << 46, 1ull << 46, 1 << 27, &at), 0);
+	assert_in_range(at, 0x2aaaa0000000, 0x2aaab0000000); /* the middle of the largest gap */
 	list[1].start = 0x7fff80000000;
 	assert_int_equal(maps_find_gap(&maps, 0x7ffff7d3e930, 1 << 30, 0x4000, &at), -ENOMEM);
 }

@@ -7,11 +7,13 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "arch/arch.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/proc.h"
 #include "base/types.h"
 #include "tracee/inject/seccomp.h"
+#include "tracee/os/maps.h"
 #include "tracee/os/ptrace.h"
 #include "tracee/state/journal.h"
 #include "tracee/state/space.h"
@@ -555,17 +557,44 @@ int inject_syscall(struct target *t, struct thread *th, long nr, const uint64_t 
 	return rc;
 }
 
+#define ADDRESSES (1ull << ARCH_ADDRESS_BITS)
+
+/*
+ * Where to map @size bytes: after our last map, or far from all others. (Next to others, the
+ * kernel would put the program's next map there once the program has unmapped what it does not
+ * know, while a thread may still be in a pad.) 0: anywhere.
+ */
+static taddr_t choose_address(struct address_space *s, uint64_t size)
+{
+	struct maps maps;
+	taddr_t at = s->own.next;
+	if (!at && maps_read(s->processes.reader, &maps) == 0) {
+		if (maps_find_gap(&maps, ADDRESSES / 2, ADDRESSES / 2, size, &at) != 0)
+			at = 0;
+		maps_deinit(&maps);
+	}
+	return at;
+}
+
 int inject_mmap(struct target *t, struct thread *th, const uint64_t args[6], int64_t *result_out)
 {
 	struct address_space *s = th->process->space;
+	uint64_t size = ROUND_UP(args[1], (uint64_t)PAGE_SIZE_MIN), placed[6];
+	bool is_anywhere = !args[0];
 	int64_t result = -EIO;
+	memcpy(placed, args, sizeof(placed));
+	if (is_anywhere)
+		placed[0] = choose_address(s, size);
 	if (t->sink.will_map)
 		t->sink.will_map(t->sink.ctx, s);
-	int rc = inject_syscall(t, th, SYS_mmap, args, &result);
+	int rc = inject_syscall(t, th, SYS_mmap, placed, &result);
 	if (rc != 0)
 		return rc;
 	*result_out = result;
 	if (result >= 0)
-		s->own.mapped += ROUND_UP(args[1], (uint64_t)PAGE_SIZE_MIN);
+		s->own.mapped += size;
+	/* a page lies between two maps, which would become one otherwise */
+	if (is_anywhere)
+		s->own.next = result == (int64_t)placed[0] ? placed[0] + size + PAGE_SIZE_MIN : 0;
 	return 0;
 }

@@ -36,7 +36,10 @@ int inject_drain_sigtrap(struct target *t, struct thread *th);
  */
 int inject_syscall(struct target *t, struct thread *th, long nr, const uint64_t args[6],
 		   int64_t *result_out);
-/* The same for an mmap that adds address space, which target_mapped_bytes() then includes. */
+/*
+ * The same for an mmap that adds address space, which target_mapped_bytes() then includes. With the
+ * address 0 it is put far from other maps.
+ */
 int inject_mmap(struct target *t, struct thread *th, const uint64_t args[6], int64_t *result_out);
 
 /* System calls that a mere stop interrupts. */

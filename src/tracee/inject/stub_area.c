@@ -40,6 +40,16 @@ static void write_header(const struct address_space *s, const struct stub_area *
 		space_write(s, a->start, &h, sizeof(h));
 }
 
+/* As near as there is room, since functions around @addr should reach it, too. */
+static int find_place(const struct maps *maps, taddr_t addr, uint32_t size, taddr_t *at_out)
+{
+	int rc = -ENOMEM;
+	for (uint64_t reach = AREA_REACH / 2; rc != 0 && reach <= AREA_REACH;
+	     reach += AREA_REACH / 8)
+		rc = maps_find_gap(maps, addr, reach - size, size, at_out);
+	return rc;
+}
+
 static int map_area(const struct stub_place *p, taddr_t addr, bool is_pads)
 {
 	struct address_space *s = p->space;
@@ -53,7 +63,7 @@ static int map_area(const struct stub_place *p, taddr_t addr, bool is_pads)
 	if (rc != 0)
 		return rc;
 	taddr_t at = 0;
-	rc = maps_find_gap(&maps, addr, AREA_REACH - size, size, &at);
+	rc = find_place(&maps, addr, size, &at);
 	maps_deinit(&maps);
 	if (rc != 0)
 		return rc;

@@ -170,44 +170,59 @@ const struct map *maps_find(const struct maps *m, taddr_t addr)
 	return i < m->list.count && m->list.data[i].start <= addr ? &m->list.data[i] : NULL;
 }
 
-/* The usable part of the gap [*start, *end) between the maps @below and @above it. */
-static void shrink_gap(const struct map *below, const struct map *above, taddr_t *start,
-		       taddr_t *end)
+/* An unmapped range. */
+struct gap {
+	taddr_t start, end;
+};
+
+/* The usable part of the gap between the maps @below (or NULL) and @above it. */
+static struct gap get_gap(const struct map *below, const struct map *above)
 {
-	*start = below ? below->end + PAGE_SIZE_MIN : MIN_ADDRESS;
-	*end = above->start > PAGE_SIZE_MIN ? above->start - PAGE_SIZE_MIN : 0;
+	struct gap gap = {
+		.start = below ? below->end + PAGE_SIZE_MIN : MIN_ADDRESS,
+		.end = above->start > PAGE_SIZE_MIN ? above->start - PAGE_SIZE_MIN : 0,
+	};
 	/* the heap grows from the end of the executable, even before it has a map */
 	if (below && below->start < MMAP_REGION)
-		*start += HEAP_ROOM;
+		gap.start += HEAP_ROOM;
 	if (map_is_main_stack(above))
-		*end = *end > STACK_ROOM ? *end - STACK_ROOM : 0;
+		gap.end = gap.end > STACK_ROOM ? gap.end - STACK_ROOM : 0;
+	return gap;
+}
+
+/*
+ * Where @size bytes in @gap and within @reach of @near are as far as possible from the maps around
+ * the gap. *room_out: how far. 0: they do not fit.
+ */
+static taddr_t place_in_gap(struct gap gap, taddr_t near, uint64_t reach, uint64_t size,
+			    uint64_t *room_out)
+{
+	taddr_t low = ROUND_UP(MAX(gap.start, near > reach ? near - reach : 0),
+			       (taddr_t)PAGE_SIZE_MIN);
+	taddr_t high = ROUND_DOWN(MIN(gap.end, near + reach), (taddr_t)PAGE_SIZE_MIN);
+	if (low >= high || high - low < size)
+		return 0;
+	taddr_t middle = gap.start + (gap.end - gap.start - size) / 2;
+	taddr_t at = ROUND_DOWN(MIN(MAX(middle, low), high - size), (taddr_t)PAGE_SIZE_MIN);
+	*room_out = MIN(at - MIN(gap.start, at), gap.end - at - size);
+	return at;
 }
 
 int maps_find_gap(const struct maps *m, taddr_t near, uint64_t reach, uint64_t size, taddr_t *out)
 {
-	taddr_t low = near + 1 > reach ? near + 1 - reach : 0, high = near + reach;
-	taddr_t best = 0;
-	uint64_t best_distance = UINT64_MAX;
+	uint64_t best = 0;
+	taddr_t best_at = 0;
 	for (size_t i = 0; i < m->list.count; i++) {
 		const struct map *above = &m->list.data[i], *below = i > 0 ? above - 1 : NULL;
-		taddr_t start, end;
 		if (above->start >= KERNEL_START)
 			break; /* most of the gap below it is no address of a program */
-		shrink_gap(below, above, &start, &end);
-		start = ROUND_UP(MAX(start, low), (taddr_t)PAGE_SIZE_MIN);
-		end = ROUND_DOWN(MIN(end, high), (taddr_t)PAGE_SIZE_MIN);
-		if (start >= end || end - start < size)
-			continue;
-		/* as near as possible: the upper end below the object, the lower end above it */
-		taddr_t at = end <= near ? end - size : start;
-		uint64_t distance = at < near ? near - at : at - near;
-		if (distance < best_distance) {
-			best_distance = distance;
-			best = at;
+		uint64_t room = 0;
+		taddr_t at = place_in_gap(get_gap(below, above), near, reach, size, &room);
+		if (at && (!best_at || room > best)) {
+			best = room;
+			best_at = at;
 		}
 	}
-	if (best_distance == UINT64_MAX)
-		return -ENOMEM;
-	*out = best;
-	return 0;
+	*out = best_at;
+	return best_at ? 0 : -ENOMEM;
 }

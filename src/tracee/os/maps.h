@@ -58,8 +58,10 @@ bool map_is_anonymous(const struct map *m);
 const struct map *maps_find(const struct maps *m, taddr_t addr);
 
 /*
- * Finds an unmapped range of @size bytes (whole pages) within @reach bytes of @near, with distance
- * from the heap and stacks, which grow. *out: its start. -ENOMEM if there is none.
+ * Finds an unmapped range of @size bytes (whole pages) within @reach bytes of @near, as far as
+ * possible from other maps: the heap and stacks grow, and the kernel puts new maps next to old
+ * ones, where they would take the range's place once the program has unmapped it. *out: its start.
+ * -ENOMEM if there is none.
  */
 int maps_find_gap(const struct maps *m, taddr_t near, uint64_t reach, uint64_t size, taddr_t *out);
 

@@ -56,6 +56,7 @@ struct own_memory {
 	/* shared memory of its own pads; 0 = none. What a fork inherits is in the areas. */
 	taddr_t shared;
 	uint64_t shared_size;
+	taddr_t next;         /* where inject_mmap continues; 0 = not known */
 	uint64_t mapped;      /* bytes of address space that ptmem uses in it */
 };
 

@@ -89,7 +89,7 @@ static uint8_t *copy_contents(const struct stub_area *a)
 
 struct own_memory own_memory_clone(const struct own_memory *from)
 {
-	struct own_memory own = {.mapped = from->mapped};
+	struct own_memory own = {.next = from->next, .mapped = from->mapped};
 
 	CHECK(from->shared_size <= UINT32_MAX);
 	for (size_t i = 0; i < from->areas.count; i++) {
@@ -114,7 +114,7 @@ void own_memory_clear(struct own_memory *own)
 		free(own->areas.data[i].contents);
 	}
 	own->areas.count = 0;
-	own->shared = own->shared_size = 0;
+	own->shared = own->shared_size = own->next = 0;
 }
 
 void own_memory_deinit(struct own_memory *own)
