@@ -671,7 +671,6 @@ bool install_remove(struct target *t, struct address_space *s, struct thread *th
 	pads_release_threads(t, s);
 	exceptions_release_threads(t, s);
 	drain_sigtraps(t, s);
-	trap_handler_remove(t, s);
 	bool *used = stack_scan_used_areas(t, s);
 	bool is_used = false;
 	for (size_t i = 0; i < s->own.areas.count; i++)
@@ -683,6 +682,8 @@ bool install_remove(struct target *t, struct address_space *s, struct thread *th
 		free(used);
 		return false;
 	}
+	/* not before: threads that run between two tries are still stepped in the second one */
+	trap_handler_remove(t, s);
 	keep_pads_together(t, s, &th, used);
 	bool has_handler = s->recovery.journal && s->recovery.journal->has_handler;
 	for (size_t i = 0; i < s->own.areas.count; i++) {
