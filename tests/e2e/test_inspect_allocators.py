@@ -205,7 +205,7 @@ def words_of(pid, allocator):
     return found
 
 
-MUTATIONS = int(os.environ.get("PTMEM_MUTATIONS", "100")) # of each allocator's memory
+MUTATIONS = int(os.environ.get("PTMEM_MUTATIONS", "50")) # of each allocator's memory
 
 for _variant, _allocator in (*KNOWN, *OTHERS):
     @test("inspect/mutated/%s-%s" % (_variant, _allocator), limit=120)

@@ -1,7 +1,7 @@
 """The proof that --inspect finds what was counted: programs that are profiled from their start, each with every allocator that it can
 have, hold at random moments the blocks that are known from events, address by address and size by size.
 
-PTMEM_MOMENTS says how many moments of each (6). PTMEM_PROOF=FILE appends a line of JSON for each; scripts/inspect_moments prints them."""
+PTMEM_MOMENTS says how many moments of each (4). PTMEM_PROOF=FILE appends a line of JSON for each; scripts/inspect_moments prints them."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from harness import Fail, Skip, test
 from inspect_lib import Checked, IMPOSSIBLE, PROGRAMS, PROOFS, Postgres, git_repository, preload
 
 STARTED = 20  # blocks
-MOMENTS = int(os.environ.get("PTMEM_MOMENTS", "6"))
+MOMENTS = int(os.environ.get("PTMEM_MOMENTS", "4"))
 LIMIT = max(120, 10 * MOMENTS)
 STARTS = 20  # without a moment
 

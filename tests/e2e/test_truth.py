@@ -220,7 +220,7 @@ for v in BOTH:
     # the memory that pads share with ptmem is among what this program takes away
     register_threads(v, "unmapped", "unmapper", ("munmap",))
     register_threads(v, "protected", "unmapper", ("mprotect",))
-    register_threads(v, "unmapped-by-another", "unmapper", ("munmap", "3"))
+    register_threads(v, "unmapped-by-another", "unmapper", ("munmap", "3", "go", "1000"))
 for v in ("musl-O2-pie", "linked-jemalloc", "linked-mimalloc", "linked-tcmalloc_minimal"):
     register_threads(v, "cross-free", "threads", ())
 

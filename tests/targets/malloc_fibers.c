@@ -1,6 +1,7 @@
 /*
- * turns: the program's own malloc switches to another fiber before it returns. So calls of one
- * thread are left and resumed in any order; the program ends normally.
+ * malloc_fibers [CALLS]: the program's own malloc switches to another fiber before it returns. So calls of one
+ * thread are left and resumed in any order; the program ends normally. Before that it makes CALLS (10000), until pads
+ * have taken the place of breakpoints.
  */
 #include "truth.h"
 
@@ -35,13 +36,14 @@ static void fiber(void)
 	has_ended = 1;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	int calls = (int)argument(argc, argv, 1, 10000);
 	char *stack = mmap(NULL, STACK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	volatile int turns = 0;
 
 	CHECK(stack != MAP_FAILED);
-	for (int i = 0; i < 10000; i++)
+	for (int i = 0; i < calls; i++)
 		t_free(t_malloc(10), 10);
 	CHECK(!getcontext(&inside));
 	inside.uc_stack.ss_sp = stack;
