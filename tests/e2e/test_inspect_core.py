@@ -47,7 +47,7 @@ def count_memory(path):
         for _, filled, _, offset in memory_parts(path):
             file.seek(offset)
             size += filled
-            zeros += sum(PAGE for _ in range(filled // PAGE) if not any(file.read(PAGE)))
+            zeros += sum(PAGE for _ in range(filled // PAGE) if file.read(PAGE) == bytes(PAGE))
     return size, zeros
 
 
