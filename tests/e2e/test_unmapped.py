@@ -128,7 +128,8 @@ for v in BOTH:
         register_killed(v, w)
     # of the program at fixed addresses those that differ most
     for w, n in WAYS if v == BOTH[0] else WAYS[1:3] + WAYS[5:]:
-        for m in MODES:
+        for m in MODES if v == BOTH[0] else ("auto", "break"):
             register_started(v, m, w, n)
             register_attached(v, m, w, n)
-        register_sampled(v, w, n)
+        if v == BOTH[0]:
+            register_sampled(v, w, n)
