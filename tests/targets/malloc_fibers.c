@@ -36,15 +36,19 @@ static void fiber(void)
 	has_ended = 1;
 }
 
+NOINLINE static void call_often(uint64_t calls)
+{
+	for (uint64_t i = 0; i < calls; i++)
+		t_free(t_malloc(10), 10);
+}
+
 int main(int argc, char **argv)
 {
-	int calls = (int)argument(argc, argv, 1, 10000);
 	char *stack = mmap(NULL, STACK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	volatile int turns = 0;
 
 	CHECK(stack != MAP_FAILED);
-	for (int i = 0; i < calls; i++)
-		t_free(t_malloc(10), 10);
+	call_often(argument(argc, argv, 1, 10000));
 	CHECK(!getcontext(&inside));
 	inside.uc_stack.ss_sp = stack;
 	inside.uc_stack.ss_size = STACK_SIZE;
