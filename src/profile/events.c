@@ -73,6 +73,7 @@ struct events_writer {
 	int error;          /* first -errno */
 	uint32_t *file_id;  /* by node of the tree; 0 = not written yet */
 	size_t file_id_count;
+	VEC(uint32_t) unwritten; /* nodes, each above the one before it; between calls nothing */
 	uint32_t last_id;
 	uint8_t sample_shift; /* of the last sample */
 };
@@ -203,12 +204,10 @@ static uint32_t file_id_of(struct events_writer *w, const struct calltree *t, ui
 				   sizeof(*w->file_id));
 		memset(&w->file_id[old], 0, (w->file_id_count - old) * sizeof(*w->file_id));
 	}
-	while (!w->file_id[node]) {
-		uint32_t top = node;
-		for (uint32_t parent; (parent = calltree_parent(t, top)) && !w->file_id[parent];)
-			top = parent;
-		put_node(w, t, top);
-	}
+	for (uint32_t n = node; n && !w->file_id[n]; n = calltree_parent(t, n))
+		*vec_add(&w->unwritten) = n;
+	while (w->unwritten.count)
+		put_node(w, t, w->unwritten.data[--w->unwritten.count]);
 	return w->file_id[node];
 }
 
@@ -302,6 +301,7 @@ int events_writer_free(struct events_writer *w)
 		__fpurge(w->file); /* not even where there is room again */
 	int r = w->error;
 	free(w->file_id);
+	vec_deinit(&w->unwritten);
 	free(w);
 	return r;
 }

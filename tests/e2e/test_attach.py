@@ -1,4 +1,7 @@
-"""Attach and detach: exact while attached, and without traces afterwards."""
+"""Attach and detach: exact while attached, and without traces afterwards.
+
+PTMEM_ATTACH_ROUNDS says how many rounds the long tests make (24); by hand: 100.
+"""
 
 import os
 import pathlib
@@ -12,6 +15,9 @@ import harness
 import oracle
 from harness import Fail, test
 from process_lib import Attached, Server, check_left_alone, difference, rounds, wait_state
+
+ROUNDS = int(os.environ.get("PTMEM_ATTACH_ROUNDS", "24"))
+LIMIT = 120 + 4 * ROUNDS
 
 
 @test("attach/once-more")
@@ -52,9 +58,8 @@ def parked(t):
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         before = server.say("p")
         attached = Attached(t, server.pid, ["--events=events"]).wait_attached()
-        for letter in "clltcrpc":  # short: each millisecond is thousands of events to be read below
+        for letter in "clltcrpc":  # without a pause: each millisecond is thousands of events to be read below
             server.say(letter)
-            time.sleep(0.002)
         after = server.say("p")
         profile = attached.detach(number)
         text = "\n".join(profile.messages)
@@ -113,30 +118,30 @@ def oracle_inside(t):
 SINCE = ("allocations", "reallocations", "frees", "bytes", "live", "blocks")
 
 
-@test("attach/100-rounds", limit=300)
-def hundred_rounds(t):
+@test("attach/rounds", limit=LIMIT)
+def long_rounds(t):
     server = Server(t, nice=10)
-    rounds(t, server, 100, 0.1)
+    rounds(t, server, ROUNDS, 0.1)
     truth = server.end()
     t.equal("blocks that the server itself misses", truth["blocks"], 0)
 
 
-@test("attach/50-rounds-at-once", limit=300)
+@test("attach/rounds-at-once", limit=LIMIT)
 def quick_rounds(t):
     """Detached as soon as it is attached."""
     server = Server(t, variant="clang-O0-nopie", nice=10)
-    rounds(t, server, 50, 0.0)
+    rounds(t, server, ROUNDS * 3 // 4, 0.0)
     server.end()
 
 
-@test("attach/killed-while-attaching", limit=120)
+@test("attach/killed-while-attaching", limit=LIMIT)
 def early_signals(t):
     """A signal to ptmem at any moment of its start: the server continues unharmed."""
     server = Server(t)
     maps = server.maps()
-    for i in range(25):
+    for i in range(ROUNDS // 2):
         attached = Attached(t, server.pid)
-        time.sleep(0.006 * i)
+        time.sleep(0.3 * i / ROUNDS)
         attached.process.send_signal(signal.SIGTERM)
         attached.process.wait(timeout=30)
         check_left_alone(t, server, maps)
@@ -144,11 +149,11 @@ def early_signals(t):
     server.end()
 
 
-@test("attach/threads-created-meanwhile", limit=120)
+@test("attach/threads-created-meanwhile", limit=LIMIT)
 def threads_created_meanwhile(t):
     """Threads are created and exit while ptmem attaches."""
     server = Server(t)
-    for _ in range(6):
+    for _ in range(ROUNDS // 8):
         attached = Attached(t, server.pid)
         created = 0
         while created < 40 or not attached.is_attached():
@@ -397,13 +402,13 @@ def stopped_target(t):
     server.end()
 
 
-@test("attach/stopped-and-continued", limit=120)
+@test("attach/stopped-and-continued", limit=LIMIT)
 def stopped_and_continued(t):
     """SIGSTOP and SIGCONT at any moment of attach, promotion and detach: the final SIGCONT takes effect."""
     server = Server(t, threads=2)
     maps = server.maps()
     chance = random.Random(8)
-    for i in range(15):
+    for i in range(ROUNDS // 3):
         attached = Attached(t, server.pid, ["--probes=" + ("auto", "break", "jump")[i % 3]])
         end = time.monotonic() + 0.1 + chance.random() * 0.2
         is_leaving = False
@@ -475,10 +480,10 @@ def redis(t):
     t.equal("status of redis", server.wait(timeout=30), 0)
 
 
-@test("attach/queued-signals", limit=120)
+@test("attach/queued-signals", limit=LIMIT)
 def queued_signals(t):
     """Signals with values and SIGTRAPs of the program's own, through attach, promotion and detach."""
-    target = subprocess.Popen([t.target("gcc-O2-pie", "queued"), "12"], cwd=t.directory, env=t.environment(t.directory),
+    target = subprocess.Popen([t.target("gcc-O2-pie", "queued"), str(ROUNDS // 4)], cwd=t.directory, env=t.environment(t.directory),
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     chance = random.Random(4)
     while target.poll() is None:
@@ -495,11 +500,11 @@ def queued_signals(t):
     t.equal("status", target.returncode, 0)
 
 
-@test("attach/target-killed-at-once", limit=120)
+@test("attach/target-killed-at-once", limit=LIMIT)
 def target_killed_at_once(t):
     """The target dies by SIGKILL at any moment of attach, promotion or detach: ptmem reports it, and ends."""
     chance = random.Random(7)
-    for i in range(50):
+    for i in range(ROUNDS):
         target = subprocess.Popen([t.target("gcc-O2-pie", "queued"), "20"], cwd=t.directory,
                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         attached = Attached(t, target.pid, ["--probes=" + ("jump", "auto", "break")[i % 3]])

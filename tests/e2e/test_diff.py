@@ -8,7 +8,6 @@ import os
 import re
 import xml.etree.ElementTree
 
-import build_pprof
 from harness import BUILD, report, test
 from report_lib import LIBRARY, NEW, OLD, PROGRAM, embedded
 
@@ -213,7 +212,7 @@ def _(t):
 @test("diff/pprof", limit=300)
 def _(t):
     """pprof -base of two builds: what did not change is not there."""
-    pprof, (old, new) = build_pprof.build(t), both(t)
+    pprof, (old, new) = t.pprof(), both(t)
     directory = t.subdirectory()
     for build, name in ((old, "old"), (new, "new")):
         with open(os.path.join(directory, name), "wb") as file:

@@ -1,4 +1,7 @@
-"""Blocks from before an attach: they are live from the first snapshot on, and their releases are events."""
+"""Blocks from before an attach: they are live from the first snapshot on, and their releases are events.
+
+PTMEM_EARLIER_ROUNDS says how often each program is attached to (5); by hand: 20.
+"""
 
 import ctypes
 import json
@@ -15,6 +18,7 @@ from inspect_lib import Comparison, KNOWN, Typed, preload
 from process_lib import Attached, Program
 from recording_lib import check_conservation
 
+ROUNDS = int(os.environ.get("PTMEM_EARLIER_ROUNDS", "5"))
 NODE = "[allocated before attach]"
 LEAKED, LEAKED_SIZE = 10, 1016
 
@@ -46,13 +50,13 @@ for _variant, _mode, _allocator in (("gcc-O2-pie", "auto", "glibc"), ("clang-O0-
         """Attached to at any moment, ptmem has what the program has, and nothing when that has freed all."""
         program, chance = Program(t, variant, **preload(allocator, variant)), random.Random(1)
         others = program.others()
-        for i in range(8):
+        for i in range(ROUNDS):
             program.say(b"g")
             time.sleep(chance.random() / 50)
             attached = program.attach("--probes=" + mode, "--time-unit=B")
             time.sleep(chance.random() / 50)
             live = program.say(b"p")
-            if i == 7:
+            if i == ROUNDS - 1:
                 live = program.say(b"f")
                 t.equal("what it has in the end", live, (0, 0))
             profile = attached.detach()
@@ -61,7 +65,7 @@ for _variant, _mode, _allocator in (("gcc-O2-pie", "auto", "glibc"), ("clang-O0-
             snapshots = profile.only_massif().snapshots
             t.equal("bytes of the first snapshot", snapshots[0]["mem_heap_B"], stats["earlier bytes"])
             t.check(stats["earlier blocks"] > 5 + others[1], "%d blocks from before" % stats["earlier blocks"])
-            if i < 7:
+            if i < ROUNDS - 1:
                 calls = stats["allocations"] - stats["frees"] + stats["earlier blocks"]
                 t.equal("live blocks, by calls", stats["blocks"], calls)
         program.end()
@@ -94,7 +98,7 @@ def aligned(t):
 
 
 def compare_addresses(t, program):
-    for _ in range(4):
+    for _ in range(ROUNDS - 2):
         program.say(b"g")
         attached = program.attach(env={"XDG_RUNTIME_DIR": t.directory})
         program.say(b"p")

@@ -144,6 +144,8 @@ def durations(t):
     command = [os.path.join(harness.HERE, "run"), *options]
     listed = t.run([*command, "-l", *names], env={"BUILD": build})
     t.equal("listed", listed.out.decode().split(), order)
+    left_out = t.run([*command, "-l", "harness/oracle/gcc-O2-pie/*x*", "!*/cxx"], env={"BUILD": build})
+    t.equal("without cxx", left_out.out.decode().split(), names[:1])
     more = ["harness/oracle/clang-O0-nopie/mixed"]  # has never run
     quick = t.run([*command, "-l", "--quick", *names, *more], env={"BUILD": build})
     t.equal("the faster half", quick.out.decode().split(), order[1:])

@@ -187,6 +187,13 @@ def words_of(pid, allocator):
                 ranges.append(tuple(int(x, 16) for x in fields[0].split("-")))
     inside = sorted(ranges)
     starts = [start for start, _ in inside]
+
+    def leads(at, word):
+        mapping = bisect.bisect(starts, word & 0xffffffffff80) - 1
+        return (mapping >= 0 and word & 0xffffffffff80 < inside[mapping][1] or
+                any(at % distance < size for distance, size in DESCRIBED.get(allocator, ())) or
+                allocator == "musl-old" and word % 32 < 2 and word < 1 << 20)
+
     found = {}
     with open("/proc/%d/mem" % pid, "rb") as memory:
         for start, end in inside:
@@ -195,13 +202,11 @@ def words_of(pid, allocator):
                 words = memory.read(min(end - start, 1 << 23))
             except OSError:
                 continue # pages beyond the end of a file
-            for i, (word,) in enumerate(struct.iter_unpack("<Q", words)):
-                at = bisect.bisect(starts, word & 0xffffffffff80) - 1
-                is_link = at >= 0 and word & 0xffffffffff80 < inside[at][1]
-                is_described = any((start + i * 8) % distance < size for distance, size in DESCRIBED.get(allocator, ()))
-                is_size = allocator == "musl-old" and word % 32 < 2 and word < 1 << 20
-                if word and (is_link or is_described or is_size):
-                    found.setdefault((start + i * 8) & ~4095, []).append((start + i * 8, word))
+            for page in range(start, start + len(words), 4096):
+                lead = [(page + i * 8, word) for i, (word,) in enumerate(struct.iter_unpack("<Q", words[page - start:page - start + 4096]))
+                        if word and leads(page + i * 8, word)]
+                if lead:
+                    found[page] = lead
     return found
 
 

@@ -394,7 +394,7 @@ def text(t):
 
 # -- whatever lies --
 
-MUTATIONS = 200
+MUTATIONS = 2 * int(os.environ.get("PTMEM_MUTATIONS", "100"))
 
 for _minor in (8, 11):
     @test("inspect/python/mutated/3.%d" % _minor, limit=120)

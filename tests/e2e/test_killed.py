@@ -1,6 +1,6 @@
 """ptmem is killed by SIGKILL at random moments: what it had attached to continues undisturbed.
 
-PTMEM_KILL_ROUNDS says how many rounds each of the three long tests makes (30); by hand: 200.
+PTMEM_KILL_ROUNDS says how many rounds each of the four long tests makes (14); by hand: 200.
 """
 
 import os
@@ -13,7 +13,7 @@ import harness
 from harness import Fail, test
 from process_lib import Attached, Server, check_exact, check_left_alone, guardians, kill, kill_both, masks_of_parked, sigtrap_is_caught, wait_for_masks
 
-ROUNDS = int(os.environ.get("PTMEM_KILL_ROUNDS", "30"))
+ROUNDS = int(os.environ.get("PTMEM_KILL_ROUNDS", "14"))
 
 
 def differing_text(server):

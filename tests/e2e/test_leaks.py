@@ -139,7 +139,7 @@ for _allocator in (*harness.ALLOCATORS, "libtcmalloc.so.4"):
     test("leaks/allocators/own/" + _allocator)(_own)
 
 
-for _probes, _rounds in (("break", 300), ("auto", 20000), ("jump", 20000)):
+for _probes, _rounds in (("break", 100), ("auto", 20000), ("jump", 20000)):
     def _busy(t, probes=_probes, rounds=_rounds):
         """The end of the process meets threads anywhere, also while ptmem handles a breakpoint of theirs."""
         for how in ("_exit", "exit", "thread", "_exit"):

@@ -15,7 +15,6 @@ import subprocess
 import time
 import urllib.parse
 
-import build_pprof
 from harness import BUILD, ROOT, Skip, test
 from pprof_file import Pprof
 from live_lib import Listening, stacks, values
@@ -133,7 +132,7 @@ def _(t):
     raw = os.path.join(m.cwd, "heap")
     with open(raw, "wb") as file:
         file.write(m.get("/debug/pprof/heap"))
-    said = t.run([build_pprof.build(t), "-traces", "-lines", raw], cwd=m.cwd).out.decode()
+    said = t.run([t.pprof(), "-traces", "-lines", raw], cwd=m.cwd).out.decode()
     t.check(re.search(r"hold_inlined .*monitored\.c:\d+ \(inline\)", said), said)
     m.end()
     t.check(live == stacks(t.run([os.path.join(BUILD, "ptmem-report"), "--format=json", os.path.join(m.cwd, "r")]).out),
@@ -288,7 +287,7 @@ def sums_of(text):
 @test("listen/pprof", limit=300)
 def _(t):
     """Google's pprof fetches the profiles itself; seconds= gives what was allocated since."""
-    pprof = build_pprof.build(t)
+    pprof = t.pprof()
     m = Listening(t, ["--probes=jump"])
 
     def raw(path):

@@ -150,7 +150,7 @@ def _(t):
     m.end()
 
 
-@test("listen-parts/limit")
+@test("listen-parts/limit", limit=240)
 def _(t):
     """Files have at most their size, and few of them stay; what is served is whole."""
     b = Branches(t, "--record-every=0.3s", "--record-keep=2", "--listen")

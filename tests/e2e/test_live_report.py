@@ -10,7 +10,6 @@ import subprocess
 import threading
 import time
 
-import build_pprof
 from harness import BUILD, test
 from live_lib import Listening, stacks
 from report_lib import Page
@@ -171,7 +170,7 @@ def _(t):
     raw = os.path.join(m.cwd, "heap")
     with open(raw, "wb") as file:
         file.write(m.get("/debug/pprof/heap"))
-    said = t.run([build_pprof.build(t), "-traces", "-unit=B", raw], cwd=m.cwd).out.decode()
+    said = t.run([t.pprof(), "-traces", "-unit=B", raw], cwd=m.cwd).out.decode()
     t.check(re.search(r"7000B +\[allocated before attach\]\n +\[zeros\]\n", said), said)
     with Page(t, m.url()) as p:
         p.renewed()

@@ -1,4 +1,7 @@
-"""Processes and how they end: fork, vfork, spawn, exec, exit codes and signals, and the files they leave."""
+"""Processes and how they end: fork, vfork, spawn, exec, exit codes and signals, and the files they leave.
+
+PTMEM_LEAVE_ROUNDS says how often a program that executes itself is left (18); by hand: 100.
+"""
 
 import errno
 import os
@@ -14,6 +17,7 @@ from harness import report_json, test
 from process_lib import Attached
 
 BOTH = ("gcc-O2-pie", "clang-O0-nopie")
+ROUNDS = int(os.environ.get("PTMEM_LEAVE_ROUNDS", "18"))
 
 
 def stats_by_pid(profile):
@@ -494,7 +498,7 @@ def exec_while_left(t):
     """The same when ptmem attaches and detaches, possibly when the first thread has just exited."""
     cwd = t.subdirectory()
     program = subprocess.Popen([t.target("gcc-O2-pie", "exec_loop"), "-1"], cwd=cwd, stdout=subprocess.PIPE)
-    for i in range(40):
+    for i in range(ROUNDS):
         more = [["--trace-children=yes"], []][i % 2]
         run = t.run([t.ptmem(), "-q", *more, "--duration=%g" % (0.01 * (1 + i % 9)), "-p", str(program.pid)], timeout=20)
         t.check(run.status == 0, "status %d: %s" % (run.status, run.err))

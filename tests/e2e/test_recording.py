@@ -6,7 +6,6 @@ import re
 import signal
 import subprocess
 
-import build_pprof
 import massif
 import recording_file
 from harness import BUILD, report, report_json, test
@@ -198,7 +197,7 @@ def raw_totals(text):
 @test("recording/pprof", limit=300)
 def _(t):
     """Google's pprof reads what is written, finds the same sums, and takes it as -base."""
-    pprof = build_pprof.build(t)
+    pprof = t.pprof()
     directory = t.subdirectory()
     path = os.path.join(t.profile([t.target("gcc-O2-pie", "mixed"), "3", "6000"], ["--record=r"]).directory, "r")
     data = report_json(t, path)

@@ -13,15 +13,35 @@ MODES = ("varied", "longjmp", "handler", "fork", "threads", "announced")
 DEPTH, DEPTH_OF_MANY, TOO_DEEP, MAX_FRAMES = 3000, 2100, 8300, 16384
 
 
-def paths(t, way, program, depth, mode):
+class Stacks:
+    """Whole stacks of several runs, by number: equal ones have the same."""
+
+    def __init__(self):
+        self.numbers = {}  # {(number of the caller's stack, address, module): number}
+        self.frames = [0]  # of each
+
+    def of_nodes(self, recorded):
+        """The number of the stack that each node of @recorded stands for."""
+        found = [0]
+        for parent, pc, module in recorded.nodes[1:]:
+            path, bias = recorded.modules[module]
+            key = found[parent], pc - bias, path
+            if key not in self.numbers:
+                self.numbers[key] = len(self.frames)
+                self.frames.append(self.frames[found[parent]] + 1)
+            found.append(self.numbers[key])
+        return found
+
+
+def paths(t, way, program, stacks, depth, mode):
     """The whole stacks of the program's blocks, and the inner parts of those of its children."""
     cwd = t.subdirectory()
     run = t.run([t.ptmem(), "--probes=" + way, "--threshold=0", "--view=total", "--events=events", "--folded=f.%p",
                  "-o", "m.%p", "--", program, str(depth), mode], cwd=cwd, timeout=100)
     t.equal("%s, %s: status and output" % (way, mode), (run.status, run.out.split()[-1:]), (0, [b"OK"]))
     all_events = Events(os.path.join(cwd, "events"))
-    stacks = {node: tuple(all_events.stack(node)) for _, node, _ in all_events.blocks.values()}
-    whole = collections.Counter((size, stacks[node]) for size, node, _ in all_events.blocks.values())
+    of_nodes = stacks.of_nodes(all_events)
+    whole = collections.Counter((size, of_nodes[node]) for size, node, _ in all_events.blocks.values())
     inner = []
     for name in glob.glob(os.path.join(cwd, "f.*")):
         with open(name, encoding="utf-8") as file:
@@ -30,10 +50,11 @@ def paths(t, way, program, depth, mode):
 
 
 def check_equal(t, program, depth, mode):
-    whole, inner = paths(t, "break", program, depth, mode)
-    t.check(max(len(stack) for _, stack in whole) >= min(2 * depth, MAX_FRAMES), "no deep stacks")
+    stacks = Stacks()
+    whole, inner = paths(t, "break", program, stacks, depth, mode)
+    t.check(max(stacks.frames[stack] for _, stack in whole) >= min(2 * depth, MAX_FRAMES), "no deep stacks")
     for way in ("auto", "jump"):
-        other_whole, other_inner = paths(t, way, program, depth, mode)
+        other_whole, other_inner = paths(t, way, program, stacks, depth, mode)
         differing = sum((whole - other_whole).values()) + sum((other_whole - whole).values())
         t.equal("%s at depth %d, --probes=%s: blocks with other stacks" % (mode, depth, way), differing, 0)
         t.check(inner == other_inner, "%s at depth %d, --probes=%s: other folded stacks" % (mode, depth, way))

@@ -110,9 +110,9 @@ def loaded(t):
     """While other programs take the CPUs."""
     with load(t, 2 * os.cpu_count()):
         for threads in (1, 16):
-            found = measure(t, "short", threads)
+            found = measure(t, "brief", threads)
             t.check(found[len(found) * 99 // 100] <= BOUND, "99 %% within %d ns" % found[len(found) * 99 // 100])
-            found = measure(t, "short", threads, ["--heap-sample=256"])
+            found = measure(t, "brief", threads, ["--heap-sample=256"])
             t.check(found[-1] <= BOUND, "a sample is %d ns from its call" % found[-1])
 
 

@@ -67,7 +67,7 @@ def no_end(t):
 
 # Each way to a caller: rules, signal frames, generated code, code without CFI, exceptions, other stacks.
 VERIFIED = {"recursion": ("40", "handler"), "interpreter": ("20", "200"), "trapping": ("40",), "no_end": ("300", "200"),
-            "throws": (), "otherstacks": (), "malloc_fibers": (), "handlers": (), "sparse_frame": ()}
+            "throws": (), "otherstacks": (), "malloc_fibers": ("1000",), "handlers": ("1200",), "sparse_frame": ()}
 
 for _program, _arguments in VERIFIED.items():
     def _verified(t, program=_program, arguments=_arguments):

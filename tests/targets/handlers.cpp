@@ -1,5 +1,5 @@
 /*
- * Signal handlers that allocate, in eight threads that allocate, too, interrupted by further ones: each thread may be
+ * handlers [SIGNALS]: signal handlers that allocate, in eight threads that allocate, too, interrupted by further ones: each thread may be
  * anywhere in operator new[] or delete[], or in a pad of theirs. The heap is this program's own, for which that is safe.
  *
  * Prints "allocations=N frees=N": what it counted in malloc, calloc and free. No stdio: that would allocate.
@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #define THREADS 8
-#define SIGNALS 6000
 #define MAX_DEPTH 3
 #define HEAP_SIZE (64ul << 20)
 
@@ -89,8 +88,9 @@ static void *run(void *own_number)
 	return nullptr;
 }
 
-int main()
+int main(int argc, char **argv)
 {
+	int signals = argc > 1 ? atoi(argv[1]) : 6000;
 	pthread_t thread[THREADS];
 	int numbers[THREADS];
 	struct sigaction action = {};
@@ -104,7 +104,7 @@ int main()
 		numbers[i] = i + 1;
 		pthread_create(&thread[i], nullptr, run, &numbers[i]);
 	}
-	for (int i = 0; i < SIGNALS; i++) {
+	for (int i = 0; i < signals; i++) {
 		pthread_kill(thread[i % THREADS], i % 3 ? SIGUSR1 : SIGUSR2);
 		if (i % 4 == 3)
 			usleep(50);

@@ -1,6 +1,7 @@
 /*
- * turns: the program's own malloc switches to another fiber before it returns. So calls of one
- * thread are left and resumed in any order; the program ends normally.
+ * malloc_fibers [CALLS]: the program's own malloc switches to another fiber before it returns. So calls of one
+ * thread are left and resumed in any order; the program ends normally. Before that it makes CALLS (10000), until pads
+ * have taken the place of breakpoints.
  */
 #include "truth.h"
 
@@ -35,14 +36,19 @@ static void fiber(void)
 	has_ended = 1;
 }
 
-int main(void)
+NOINLINE static void call_often(uint64_t calls)
+{
+	for (uint64_t i = 0; i < calls; i++)
+		t_free(t_malloc(10), 10);
+}
+
+int main(int argc, char **argv)
 {
 	char *stack = mmap(NULL, STACK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	volatile int turns = 0;
 
 	CHECK(stack != MAP_FAILED);
-	for (int i = 0; i < 10000; i++)
-		t_free(t_malloc(10), 10);
+	call_often(argument(argc, argv, 1, 10000));
 	CHECK(!getcontext(&inside));
 	inside.uc_stack.ss_sp = stack;
 	inside.uc_stack.ss_size = STACK_SIZE;

@@ -5,6 +5,7 @@
  *	steady   every 100 us, without sleeping
  *	bursts   150 pairs, then 1 ms of sleep
  *	short    a few pairs, then 30 us of sleep
+ *	brief    as short, a quarter as many
  *	sleepy   one pair, then 1 ms of sleep
  *	slow     one pair, then 30 ms of sleep
  * A block's size says which call of its thread allocated it (modulo SIZES).
@@ -33,9 +34,10 @@ static struct mode {
 	int burst;       /* pairs between pauses */
 	long sleep_ns, spin_ns;
 } modes[] = {
-	{"dense", 300000, 1, 0, 0},      {"steady", 4000, 1, 0, 100000},
-	{"bursts", 60000, 150, 1000000, 0}, {"short", 20000, 3, 30000, 0},
-	{"sleepy", 800, 1, 1000000, 0},  {"slow", 40, 1, 30000000, 0},
+	{"dense", 120000, 1, 0, 0},      {"steady", 4000, 1, 0, 100000},
+	{"bursts", 30000, 150, 1000000, 0}, {"short", 20000, 3, 30000, 0},
+	{"brief", 5000, 3, 30000, 0},    {"sleepy", 800, 1, 1000000, 0},
+	{"slow", 40, 1, 30000000, 0},
 };
 
 static const struct mode *mode;

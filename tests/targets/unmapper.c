@@ -2,7 +2,7 @@
  * unmapper: removes mappings that are not its own from its address space, as sandboxes and
  * checkpointers do, and continues allocating.
  *
- *	unmapper munmap|mprotect|scrub|refill|deny|replace [THREADS [wait]]
+ *	unmapper munmap|mprotect|scrub|refill|deny|replace [THREADS [wait|go [BLOCKS]]]
  *
  *	munmap, mprotect  shared mappings: unmapped, or without rights
  *	scrub, deny       also code without a file: unmapped, or without rights; deny blocks all
@@ -10,6 +10,7 @@
  *	refill            as scrub, and as much memory of the program's own wherever the kernel puts it
  *	replace           as scrub, and memory of the program's own takes its place
  *	wait              begins with the first byte of standard input, and ends with its end
+ *	BLOCKS            that are allocated each time (3000)
  */
 #include "truth.h"
 
@@ -20,10 +21,10 @@
 #include <sys/mman.h>
 
 #define ROUNDS 5
-#define BLOCKS 3000
 #define PAGE 4096u
 
 static const char *way;
+static uint64_t blocks;
 
 struct range {
 	uint8_t *start;
@@ -108,7 +109,7 @@ static void take_all_away(void)
 static void allocate(void)
 {
 	void *p[10] = {0};
-	for (unsigned i = 0; i < BLOCKS; i++) {
+	for (unsigned i = 0; i < blocks; i++) {
 		t_free(p[i % 10], p[i % 10] ? 100 : 0);
 		p[i % 10] = t_malloc(100);
 	}
@@ -143,12 +144,13 @@ static void check_signals(void)
 int main(int argc, char **argv)
 {
 	uint64_t threads = argument(argc, argv, 2, 0);
-	bool waits = argc > 3;
+	bool waits = argc > 3 && !strcmp(argv[3], "wait");
 	pthread_t thread[8];
 	char byte;
 
 	CHECK(argc > 1 && threads <= 8);
 	way = argv[1];
+	blocks = argument(argc, argv, 4, 3000);
 	truth.has_threads = threads > 0;
 	if (is("deny"))
 		block_signals();

@@ -9,6 +9,7 @@
 
 #include "base/types.h"
 #include "profile/cells.h"
+#include "rounds.h"
 
 #define LEAVES 300u
 #define STEPS 60000u
@@ -74,7 +75,7 @@ static void clone(struct world *w)
 static void packed_are_the_same(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 1; seed <= 10; seed++) {
+	for (uint64_t seed = 1; seed <= rounds(5); seed++) {
 		struct world w = {.packed.packs = true, .state = seed};
 		uint32_t now = 0;
 

@@ -13,6 +13,7 @@
 #include "leak/leakcheck.h"
 #include "malloc/glibc.h"
 #include "tracee/control/roots.h"
+#include "rounds.h"
 
 #define BASE UINT64_C(0x7f0000000000)
 #define WORDS 16384u
@@ -310,7 +311,7 @@ static void test_random(void **state)
 {
 	uint64_t seed = 1;
 
-	for (unsigned round = 0; round < 3000; round++) {
+	for (unsigned round = 0; round < rounds(1000); round++) {
 		struct arenas a;
 		struct leakcheck c;
 

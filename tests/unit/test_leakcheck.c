@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "leak/block_index.h"
 #include "leak/leakcheck.h"
+#include "rounds.h"
 
 #define BASE UINT64_C(0x7f0000001000)
 #define WORDS 8192u
@@ -567,7 +568,7 @@ static void random_word(struct plain *p, unsigned word, unsigned from)
 
 static void test_random(void **state)
 {
-	for (unsigned round = 0; round < 3000; round++) {
+	for (unsigned round = 0; round < rounds(1500); round++) {
 		struct plain p = {.count = 1 + below(MAX_BLOCKS)};
 		struct leakcheck c;
 		begin(&c);

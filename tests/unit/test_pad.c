@@ -5,6 +5,7 @@
  */
 #include "base/hash.h"
 #include "pad_world.h"
+#include "rounds.h"
 
 #include <errno.h>
 #include <time.h>
@@ -433,15 +434,15 @@ static NOINLINE void wander(struct walker *w, unsigned int depth)
 }
 
 #ifdef SANITIZED
-#define MANY 20000
+#define MANY 20000u
 #else
-#define MANY 1000000
+#define MANY 250000u
 #endif
 
 /* Every record is also unwound fully and compared with the incremental walk. */
 static void test_verify(void **state)
 {
-	struct walker w = { .random = 88172645463325252ull, .budget = MANY, .alloc = pad_malloc };
+	struct walker w = { .random = 88172645463325252ull, .budget = rounds(MANY), .alloc = pad_malloc };
 	open_world(1 << 20);
 	enroll();
 	pad_memory_set_flags(&here.memory, PAD_VERIFY);
@@ -452,8 +453,8 @@ static void test_verify(void **state)
 	print_message("%llu verified, %llu raw only, deepest %llu, kept %.2f of the frames, ring full %llu times\n",
 		      (unsigned long long)verified, (unsigned long long)raw_only, (unsigned long long)deepest,
 		      (double)kept_frames / (double)all_frames, (unsigned long long)here.full);
-	assert_true(verified + raw_only == MANY);
-	assert_true(raw_only < MANY / 100);
+	assert_true(verified + raw_only == rounds(MANY));
+	assert_true(raw_only < rounds(MANY) / 100);
 	assert_true(here.full > 0);
 	assert_int_equal(here.in_calls + here.bounds + here.large, 0);
 	world_close();
@@ -473,7 +474,7 @@ static void hash_stack(void *ctx, struct heap_event *ev)
 
 static uint64_t hash_of_walk(uint32_t flags)
 {
-	struct walker w = { .random = 362436069521288629ull, .budget = MANY / 5 };
+	struct walker w = { .random = 362436069521288629ull, .budget = rounds(MANY) / 5 };
 	open_world(1 << 18);
 	enroll();
 	here.on_event = hash_stack;
@@ -663,9 +664,9 @@ static void test_throw_check(void **state)
 
 #define THREADS 8
 #ifdef SANITIZED
-#define THREAD_CALLS 10000
+#define THREAD_CALLS 10000u
 #else
-#define THREAD_CALLS 100000
+#define THREAD_CALLS 30000u
 #endif
 
 static pthread_barrier_t start;
@@ -733,14 +734,14 @@ static void run_threads(size_t ring_size, uint32_t flags, uint64_t calls)
 
 static void test_threads(void **state)
 {
-	run_threads(1 << 20, 0, THREAD_CALLS);
+	run_threads(1 << 20, 0, rounds(THREAD_CALLS));
 }
 
 static void test_threads_verify_small_ring(void **state)
 {
-	run_threads(1 << 17, PAD_VERIFY, THREAD_CALLS / 10);
+	run_threads(1 << 17, PAD_VERIFY, rounds(THREAD_CALLS) / 10);
 	assert_true(here.full > 0);
-	assert_true(verified > THREADS * (uint64_t)THREAD_CALLS / 10 * 9 / 10);
+	assert_true(verified > THREADS * (uint64_t)rounds(THREAD_CALLS) / 10 * 9 / 10);
 }
 
 /* --- signals --- */

@@ -14,12 +14,12 @@
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "profile/profile.h"
+#include "rounds.h"
 
 #define NODES 48
 #define THREADS 3
 #define ADDRS 400
 #define PAGES 96
-#define ROUNDS 400
 #define EVENTS 4000
 #define PAGE_BASE 0x7f0000000000ull
 
@@ -766,7 +766,7 @@ static void one_round(unsigned seed)
 
 static void agrees_with_the_naive_profile(void **state)
 {
-	for (unsigned seed = 1; seed <= ROUNDS; seed++)
+	for (unsigned seed = 1; seed <= rounds(200); seed++)
 		one_round(seed);
 }
 

@@ -27,6 +27,7 @@
 #include "arch/arch.h"
 #include "base/cleanup.h"
 #include "languages/python.h"
+#include "rounds.h"
 #include "tracee/os/ptrace.h"
 
 #define FRAMES 20000
@@ -542,7 +543,7 @@ static void print_result(const struct run *r, const char *name)
  * a function is entered or left (3.12 publishes a head that it stores next), and then leads nowhere
  * or to no function, which is noticed. Otherwise the stacks merge.
  */
-#define MOMENTS 200
+#define MOMENTS 60u
 
 static void run_busy(const char *python)
 {
@@ -552,7 +553,7 @@ static void run_busy(const char *python)
 	int status;
 
 	assert_true(read_stop(&r));
-	for (int i = 0; i < MOMENTS; i++) {
+	for (unsigned i = 0; i < rounds(MOMENTS); i++) {
 		pid_t tid[THREADS];
 		size_t count = stop_threads(r.pid, tid);
 		struct language_memory m = {read_own, &r.pid};

@@ -224,7 +224,7 @@ static void any_limit(void **state)
 
 	(void)state;
 	assert_null(recording_limit(r, whole_size));
-	for (uint64_t limit = RECORDING_LEAST_LIMIT; limit < whole_size; limit += limit / 16) {
+	for (uint64_t limit = RECORDING_LEAST_LIMIT; limit < whole_size; limit += limit / 7) {
 		struct recording *thin = recording_limit(r, limit), *back;
 
 		assert_non_null(thin);

@@ -199,6 +199,13 @@ class Context:
             raise Fail("%s is not built" % path)
         return path
 
+    def pprof(self):
+        """Google's, from the sources that the distribution has."""
+        path = os.path.join(TARGETS, "pprof")
+        if not os.path.exists(path):
+            raise Skip("%s is not built (go or golang-github-google-pprof-dev is missing)" % path)
+        return path
+
     def for_others(self, path):
         """A copy of the program that other users may execute: the project may be in a private directory."""
         copy = os.path.join(self.directory, os.path.basename(path))

@@ -1,10 +1,10 @@
 """Reads a massif.out file: strict about its grammar, as the specification gives it."""
 
+import functools
 import re
 
 NODE = re.compile(r"^( *)n(\d+): (\d+) (.*)$")
 FRAME = re.compile(r"^0x([0-9A-F]+): (.*?)(?: \((?:in )?([^()]*?)(?::(\d+))?\))?$")
-AGGREGATE = re.compile(r"^in \d+ places?, (?:all )?below massif's threshold \(\d+\.\d\d%\)$")
 
 
 class Node:
@@ -12,9 +12,19 @@ class Node:
 
     def __init__(self, size, text):
         self.bytes, self.text, self.children = size, text, []
-        match = FRAME.match(text)
-        self.address, self.name = match.group(1, 2) if match else ("", "")
-        self.is_aggregate = bool(AGGREGATE.match(text))
+
+    @functools.cached_property
+    def frame(self):
+        match = FRAME.match(self.text)
+        return match.group(1, 2) if match else ("", "")
+
+    @property
+    def address(self):
+        return self.frame[0]
+
+    @property
+    def name(self):
+        return self.frame[1]
 
     def paths(self, key=lambda node: node.name, prefix=()):
         """{(outermost, ..., innermost): bytes} of what ends at each node, by the @key of each."""
