@@ -97,6 +97,7 @@ void own_heap_measure(struct session *s, pid_t tid)
 		return;
 	uint64_t other = st.file_resident + st.shared_resident;
 
+	s->end.peak_resident = st.peak_resident;
 	s->end.anonymous_bytes = st.peak_resident > other ? st.peak_resident - other : 0;
 }
 

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/types.h"
-#include "session/limits.h"
+#include "output/limit.h"
 
 static const struct {
 	const char *text, *function;
