@@ -1,11 +1,10 @@
-/* What gates find, and messages about it. The forms are in gate_markdown.c and gate_data.c. */
+/* What gates find, and messages about it. The forms are in other files (gate_form.c). */
 #include "output/gate.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/amount.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -137,34 +136,4 @@ void gate_log(const struct gate *g, const char *prefix)
 			log_error("  %s: %s", label, of);
 		}
 	}
-}
-
-/* -- forms -- */
-
-enum gate_form gate_form_of(const char *path)
-{
-	static const struct {
-		const char *end;
-		enum gate_form form;
-	} ends[] = {
-		{".md", GATE_MARKDOWN}, {".xml", GATE_JUNIT}, {".sarif", GATE_SARIF},
-		{".sarif.json", GATE_SARIF}, {".json", GATE_JSON},
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(ends); i++)
-		if (text_ends_in(path, ends[i].end))
-			return ends[i].form;
-	return GATE_NONE;
-}
-
-void gate_write(FILE *out, enum gate_form form, const struct gate *g)
-{
-	static void (*const writers[])(FILE *out, const struct gate *g) = {
-		[GATE_MARKDOWN] = gate_write_markdown, [GATE_GITHUB] = gate_write_github,
-		[GATE_JUNIT] = gate_write_junit, [GATE_SARIF] = gate_write_sarif,
-		[GATE_JSON] = gate_write_json,
-	};
-
-	if (form != GATE_NONE)
-		writers[form](out, g);
 }

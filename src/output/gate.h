@@ -24,7 +24,7 @@
 /* A call site, with its values by enum path_side; without a comparison it has only the new one. */
 struct gate_site {
 	char *label;     /* "f (a.c:7)" */
-	char *file;      /* of its source, below the current directory if it is there; NULL: unknown */
+	char *file;      /* of its source, relative if it is below "."; NULL = unknown */
 	uint64_t line;   /* 0 = unknown */
 	double value[2];
 };
@@ -77,7 +77,7 @@ char *gate_band(enum limit_metric metric, double min, double max);
 
 enum gate_form { GATE_NONE, GATE_MARKDOWN, GATE_GITHUB, GATE_JUNIT, GATE_SARIF, GATE_JSON };
 
-/* The form of a file with this name: of its extension, .md, .xml, .sarif or .json, else GATE_NONE. */
+/* By the extension of a file's name: .md, .xml, .sarif or .json; else GATE_NONE. */
 enum gate_form gate_form_of(const char *path);
 
 /* The caller checks the stream for errors. */

@@ -49,7 +49,7 @@ static size_t hash_size(const char *name)
 	return strspn(name + size - n + 3, "0123456789abcdef") == n - 3 ? n : 0;
 }
 
-/* The digits that a compiler has put at @s, "#1}" or "$_1", and "}" after them are no digits. */
+/* How many digits at @s, which @begin is the text of, are of "{lambda()#1}" or "$_1". */
 static size_t generated_digits(const char *begin, const char *s)
 {
 	size_t digits = strspn(s, "0123456789");
@@ -70,6 +70,7 @@ static char *stable_name(const char *name)
 	for (const char *s = copy; *s; s++) {
 		size_t skipped = isdigit((unsigned char)*s) ? generated_digits(copy, s) : 0;
 
+		to -= skipped && s[-1] == '#';
 		if (skipped)
 			s += skipped - 1;
 		else
@@ -81,7 +82,9 @@ static char *stable_name(const char *name)
 
 static int compare_names(const void *a, const void *b)
 {
-	return strcmp(((const struct baseline_row *)a)->name, ((const struct baseline_row *)b)->name);
+	const struct baseline_row *x = a, *y = b;
+
+	return strcmp(x->name, y->name);
 }
 
 /* -- a run -- */
@@ -205,8 +208,8 @@ static void put_row(FILE *out, enum limit_metric metric, const struct baseline_r
 
 void baseline_write(FILE *out, const struct baseline *b)
 {
-	fputs("# What the program needs, by ptmem-report --write-baseline: metric, value (of several "
-	      "runs\n# the least and the largest), and function; without a function in all.\n"
+	fputs("# What the program needs, by ptmem-report --write-baseline: metric, value (of "
+	      "several runs\n# the least and the largest), and function; without one in all.\n"
 	      MAGIC "\n", out);
 	fprintf(out, "runs %u\n", b->runs);
 	for (enum limit_metric m = 0; m < LIMIT_METRICS; m++) {

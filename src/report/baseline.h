@@ -4,7 +4,7 @@
  *
  *	FILE  := { "#" TEXT NL } "ptmem-baseline 1" NL "runs " N NL { LINE }
  *	LINE  := METRIC " " VALUE [ " " FUNCTION ] NL       without a function: of the whole program
- *	VALUE := N | N ".." N                               of several runs: the least and the largest
+ *	VALUE := N | N ".." N                           of several runs: the least and the largest
  *
  * Lines are sorted by metric (limit.h) and function; each function that is a call site has one for
  * each metric that it has a value of. There are no addresses, lines, process ids or times; numbers

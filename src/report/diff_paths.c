@@ -293,7 +293,8 @@ static void recording_diff_match(struct frame_match *m, enum path_side side,
 
 	for (size_t i = 0; i < objects; i++)
 		is_same[i + 1] =
-			other && has_build(other, text_of(r, RECORDING_OBJECTS, i, OBJECT_BUILD_ID));
+			other &&
+			has_build(other, text_of(r, RECORDING_OBJECTS, i, OBJECT_BUILD_ID));
 	for (size_t i = 0; i < recording_rows(r, RECORDING_FRAMES); i++) {
 		uint64_t object = recording_get(r, RECORDING_FRAMES, i, FRAME_OBJECT);
 		const struct match_frame frame = {

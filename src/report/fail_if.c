@@ -25,12 +25,11 @@ const char *fail_if_parse(const char *text, struct fail_if *out)
 
 	if (!end)
 		return "the number has digits and one point at most, as in peak>+1.5G";
+	bool is_number = limit_info[f.metric].unit == LIMIT_NUMBER;
+
 	f.is_percent = *end == '%';
-	if (f.is_percent)
-		end++;
-	else
-		end = amount_parse_unit(end, limit_info[f.metric].unit == LIMIT_NUMBER ? 1000 : 1024,
-					&f.amount);
+	end = f.is_percent ? end + 1 :
+			     amount_parse_unit(end, is_number ? 1000 : 1024, &f.amount);
 	if (*end)
 		return "only %, K, M, G or T may follow the number";
 	*out = f;

@@ -78,8 +78,9 @@ static const struct gate_value *find_value(const struct gate *g, enum limit_metr
 static int refuse(const char *option, const char *text, enum limit_metric metric, bool is_massif)
 {
 	if (is_massif)
-		log_error("--%s=%s: massif files do not tell what was ever allocated: take "
-			  "recordings (ptmem --record)", option, text);
+		log_error("--%s=%s: massif files do not tell what was ever allocated: %s "
+			  "recordings (ptmem --record)", option, text,
+			  strcmp(option, "limit") == 0 ? "check" : "compare");
 	else if (metric == LIMIT_LEAKED)
 		log_error("--%s=%s: leaks are in recordings of ptmem --leak-check", option, text);
 	else

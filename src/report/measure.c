@@ -184,14 +184,17 @@ const char *measured_function(const struct measured *m, size_t i)
 	const struct measured_site *s = &m->site.data[i];
 	const struct frame_match *match = m->pair->match;
 
-	return s->is_unknown ? "[unknown]" :
-			       frame_match_name(match, frame_match_function(match, s->side, s->frame));
+	if (s->is_unknown)
+		return "[unknown]";
+	return frame_match_name(match, frame_match_function(match, s->side, s->frame));
 }
 
 /* Equal ones by name, so that reports do not depend on numbers. */
 static int compare(const struct measured *m, double x, double y, size_t a, size_t b)
 {
-	return x != y ? (x < y) - (x > y) : strcmp(measured_function(m, a), measured_function(m, b));
+	if (x != y)
+		return (x < y) - (x > y);
+	return strcmp(measured_function(m, a), measured_function(m, b));
 }
 
 /* Of changes, growth and shrinkage alike. */

@@ -112,7 +112,8 @@ static const struct {
 	unsigned kinds;
 	const char *others; /* why there is nothing else */
 } forms[] = {
-	[INPUT_MASSIF] = {AS_TEXT | AS_GATE | AS_PICTURE | PATHS | AS_HTML | AS_SITED, for_recordings},
+	[INPUT_MASSIF] = {AS_TEXT | AS_GATE | AS_PICTURE | PATHS | AS_HTML | AS_SITED,
+			  for_recordings},
 	[INPUT_MEMUSAGE] = {AS_PICTURE, only_pictures},
 	[INPUT_SAMPLES] = {AS_PICTURE, only_pictures},
 	[INPUT_RECORDING] = {AS_TEXT | AS_MASSIF | AS_DATA | AS_GATE | PATHS | AS_HTML |

@@ -170,8 +170,8 @@ static char *message_of(const struct run *run, const struct limit *l,
 
 	if (l->metric == LIMIT_LEAKED)
 		return xasprintf("%s definitely lost", amount);
-	return xasprintf("it is %s%s in %s", amount, run->values.is_estimate ? ", an estimate," : "",
-			 result->process);
+	return xasprintf("it is %s%s in %s", amount,
+			 run->values.is_estimate ? ", an estimate," : "", result->process);
 }
 
 static void free_result(struct limit_result *r)
@@ -232,9 +232,11 @@ static void note_values(struct session *s)
 {
 	struct limit_values *v = &s->run->values;
 
+	const struct history *h = profile_whole_history(s->heap.profile);
+
 	v->is_estimate = profile_options(s->heap.profile)->sample_interval != 0;
 	for (enum limit_metric m = 0; m < LIMIT_METRICS; m++) {
-		bool is_known = m == LIMIT_TEMPORARY ? profile_whole_history(s->heap.profile) != NULL :
+		bool is_known = m == LIMIT_TEMPORARY ? h != NULL :
 				m == LIMIT_RSS	     ? s->end.peak_resident > 0 :
 						       m != LIMIT_LEAKED;
 
