@@ -6,7 +6,7 @@ import os
 import re
 import xml.etree.ElementTree
 
-from harness import BUILD, test
+from harness import BUILD, ROOT, test
 
 REPORT = os.path.join(BUILD, "ptmem-report")
 COUNT = 250
@@ -295,3 +295,48 @@ def repeated(t):
     repeat(t, directory, "-o", "/dev/null", "--limit=allocations<3", arguments=("7",), status=7)
     result = t.run([t.ptmem(), "-q", "-o", "/dev/null", "--repeat=2", t.target("gcc-O2-pie", "limited"), "9"])
     t.check(result.status == 0 and result.err.decode().count("in each: deterministic here") == 4, "limited: %r" % result.err)
+
+
+def commands_of(block):
+    """The shell commands of a job in doc/ci.md."""
+    found = []
+    for line in block.splitlines():
+        step = re.match(r"(?:      - run|    -)(:?) +(.*)", line)
+        if step and step[2] != "|":
+            found.append(step[2])
+        elif step or line.startswith("          "):
+            found.append(line.strip() if not step else "")
+    return "\n".join(found)
+
+
+@test("gates/examples")
+def examples(t):
+    """The shell parts of doc/ci.md: they pass for the same program, and fail for one that needs more."""
+    with open(os.path.join(ROOT, "doc/ci.md"), encoding="ascii") as file:
+        github, gitlab = (commands_of(block) for block in re.findall(r"^```yaml\n(.*?)^```", file.read(), re.M | re.S))
+    t.check("git worktree" in github and "--format=github \"$@\"" in github and "--repeat" in gitlab, "examples: %s %s" % (github, gitlab))
+    github = github.replace("${{ github.base_ref }}", "main").replace("with: {fetch-depth: 0}", "")
+    prepare = """
+        cat >orders.c && printf 'test-program: orders.c\\n\\tgcc -g -o $@ $<\\n' >Makefile && printf 'peak<9M\\n' >memory-limits
+        git init -q -b main . && git config user.email e && git config user.name n && git add . && git commit -qm one
+        git update-ref refs/remotes/origin/main main
+        make -s test-program && ptmem -q --record=r -o /dev/null ./test-program && ptmem-report --write-baseline=memory.baseline r && rm r"""
+    grow = "sed -i 's/kept = malloc(64);/kept = malloc(64), kept = malloc(64);/' orders.c"
+    environment = dict(os.environ, PATH=BUILD + ":" + os.environ["PATH"],
+                       GITHUB_STEP_SUMMARY=os.path.join(t.directory, "summary.md"), HOME=t.directory)
+    for name, commands in (("github", github), ("gitlab", gitlab)):
+        for change, status in (("true", 0), (grow, 3)):
+            directory = t.subdirectory()
+            script = "set -e\n%s\n%s\n%s\n" % (prepare, change, commands)
+            source = b"#include <stdlib.h>\nvoid *kept;\nint main(void)\n{\n\tkept = malloc(64);\n}\n"
+            result = t.run(["bash", "-c", script], cwd=directory, env=environment, stdin=source)
+            t.equal("%s, %s: %r %r" % (name, change, result.out, result.err), result.status, status)
+            if name == "github":
+                read_sarif(t, open(os.path.join(directory, "memory.sarif"), encoding="utf-8").read())
+                lines = "\n".join(l for l in result.out.decode().splitlines() if l.startswith("::error"))
+                t.equal("annotation", [f[0] for f in read_github(t, lines)][:1], ["orders.c"] if status else [])
+            else:
+                cases = read_junit(t, open(os.path.join(directory, "memory.xml"), encoding="utf-8").read())
+                t.equal("junit", [f is None for f in cases.values()], [status == 0] * 2)
+    with open(environment["GITHUB_STEP_SUMMARY"], encoding="utf-8") as file:
+        t.check(re.search(r": passed\n.*2 of 2 checks failed", file.read(), re.S), "summary")
