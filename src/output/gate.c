@@ -113,12 +113,11 @@ char *gate_site_amount(const struct gate *g, enum limit_metric metric,
 
 char *gate_band(enum limit_metric metric, double min, double max)
 {
-	char *low = limit_amount(metric, min);
+	_cleanup_free_ char *low = limit_amount(metric, min), *high = NULL;
 
 	if (min >= max)
-		return low;
-	_cleanup_free_ char *of = low, *high = limit_amount(metric, max);
-
+		return_ptr(low);
+	high = limit_amount(metric, max);
 	return xasprintf("%s to %s", low, high);
 }
 

@@ -128,11 +128,6 @@ static void fill_end(struct session *s, const struct recording_input *in,
 
 	snprintf(duration, sizeof(duration), "%.3f", (double)(s->process.end_ns - start_ns) / 1e6);
 	recording_set_meta(r, "duration", duration);
-	if (s->end.peak_resident) {
-		_cleanup_free_ char *bytes = xasprintf("%" PRIu64, s->end.peak_resident);
-
-		recording_set_meta(r, "peak_resident", bytes);
-	}
 }
 
 static struct recording *build(struct session *s, const struct recording_span *span,
