@@ -226,7 +226,7 @@ static char *parse_number(char *text, double *out)
 {
 	size_t digits = strspn(text, "0123456789");
 
-	if (!digits || digits > 18)
+	if (!digits || digits > 15) /* a double has them all */
 		return NULL;
 	*out = strtod(text, NULL);
 	return text + digits;
@@ -257,10 +257,28 @@ static const char *parse_line(struct baseline *b, char *line)
 	if (!*end) {
 		b->metric[m].sum = row;
 	} else {
-		row.name = stable_name(end + 1);
+		row.name = text_clean(end + 1, strlen(end + 1));
 		*vec_add(&b->metric[m].row) = row;
 	}
 	return NULL;
+}
+
+static int sort_all(struct baseline *b, char **why_out)
+{
+	for (enum limit_metric m = 0; m < LIMIT_METRICS; m++) {
+		const baseline_rows *rows = &b->metric[m].row;
+
+		if (rows->count)
+			qsort(rows->data, rows->count, sizeof(*rows->data), compare_names);
+		for (size_t i = 1; i < rows->count; i++) {
+			if (compare_names(&rows->data[i - 1], &rows->data[i]) != 0)
+				continue;
+			*why_out = xasprintf("two lines have %s of %s", limit_info[m].name,
+					     rows->data[i].name);
+			return -EINVAL;
+		}
+	}
+	return 0;
 }
 
 /* Reads the lines of @text, which is modified. */
@@ -290,11 +308,7 @@ static int parse(struct baseline *b, char *text, char **why_out)
 		*why_out = xstrdup("no baseline, which begins with " MAGIC);
 		return -EINVAL;
 	}
-	for (enum limit_metric m = 0; m < LIMIT_METRICS; m++)
-		if (b->metric[m].row.count)
-			qsort(b->metric[m].row.data, b->metric[m].row.count,
-			      sizeof(struct baseline_row), compare_names);
-	return 0;
+	return sort_all(b, why_out);
 }
 
 int baseline_read(const char *path, struct baseline *out, char **why_out)

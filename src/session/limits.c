@@ -207,6 +207,8 @@ static void check_one(struct session *s, const struct report *r, size_t index)
 		.value = l->function ? (double)value_of_function(r, l, &has_function) :
 				       value_of_program(s, l->metric)};
 
+	if (l->metric == LIMIT_RSS && !s->end.peak_resident)
+		return;
 	if (!has_function)
 		log_warn("process %u: --limit=%s: no call path has this function", s->process.pid,
 			 l->text);
@@ -325,9 +327,9 @@ static void check_leaks(struct run *r, size_t index)
 static void add_unexceeded(struct run *r, size_t index)
 {
 	const struct limit *l = &r->limits.data[index];
-	const char *why = r->results.data[index].process ? NULL : "no process was profiled";
+	const char *why = r->results.data[index].process ? NULL : "it was not measured";
 
-	if (why)
+	if (why && r->programs) /* otherwise it is said why nothing ran */
 		log_error("limit not checked: %s: %s", l->text, why);
 	gate_add_check(&r->gate, l->text, l->metric, why ? xstrdup(why) : NULL);
 }
