@@ -75,15 +75,14 @@ static uint32_t decode(const unsigned char *s, size_t n)
 
 /*
  * Characters that can make a name look like another one: C1 controls, direction marks (Unicode
- * Standard Annex 9, section 2), characters without width, line ends, and tags. U+FFFE and U+FFFF
- * are no characters, and XML cannot have them.
+ * Standard Annex 9, section 2), characters without width, line ends, and tags.
  */
 static bool is_unseen(uint32_t c)
 {
 	static const uint32_t ranges[][2] = {
 		{0x80, 0x9f},	  {0xad, 0xad},	    {0x61c, 0x61c},   {0x180e, 0x180e},
 		{0x200b, 0x200f}, {0x2028, 0x202e}, {0x2060, 0x206f}, {0xfeff, 0xfeff},
-		{0xfff9, 0xfffb}, {0xfffe, 0xffff}, {0xe0000, 0xe007f},
+		{0xfff9, 0xfffb}, {0xe0000, 0xe007f},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(ranges); i++)

@@ -10,7 +10,7 @@ import xml.etree.ElementTree
 from harness import BUILD, test
 
 NAMES = [b"esc\x1b[31mred", b"line\nfn=(1) forged\nsnapshot=7", b"cr\rover", b"=1+1", b"+cmd|' /C calc'!A0", b"-2", b"@SUM(A1)",
-         b'quote","q', b"semi;colon 12", "left\u202eright".encode(), b"bad\x80\xff\xef\xbf\xbfutf8", b"</script><script>alert(1)</script>"]
+         b'quote","q', b"semi;colon 12", "left\u202eright".encode(), b"bad\x80\xffutf8", b"</script><script>alert(1)</script>"]
 # what acts on a terminal: controls of ASCII and of UTF-8, and what changes the order of characters
 ACTS = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]|\xe2\x80[\x8b-\x8f\xa8-\xae]")
 GATES = ("markdown", "github", "junit", "sarif", "json")
