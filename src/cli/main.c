@@ -38,6 +38,7 @@
 #include "session/options.h"
 #include "session/record/recording_now.h"
 #include "session/out.h"
+#include "session/repeat.h"
 #include "session/run.h"
 #include "session/session.h"
 #include "session/session_output.h"
@@ -469,8 +470,10 @@ static int run_all(struct run *run, int *signal_out)
 		fclose(run->events_file);
 	if (run->definite_bytes > 0 && o->leaks.error_exitcode != 0 && *signal_out == 0)
 		rc = (int)o->leaks.error_exitcode;
-	limits_check_leaks(run);
-	if (run->limits_exceeded > 0 && rc == 0 && *signal_out == 0)
+	limits_finish(run);
+	if (o->repeat <= 1 && limits_write(run, &run->gate) != 0)
+		run->files_failed++;
+	if (gate_failures(&run->gate) > 0 && o->repeat <= 1 && rc == 0 && *signal_out == 0)
 		rc = EXIT_FAILURE;
 	if (run->files_failed > 0 && rc == 0 && *signal_out == 0)
 		rc = EXIT_OWN_FAILURE;
@@ -493,14 +496,66 @@ static int print_and_exit(const struct options *o)
 	return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_OWN_FAILURE;
 }
 
+/* The original actions of the signals of write errors. */
+struct write_signals {
+	struct sigaction file, pipe;
+};
+
+/* There is no further run; without a first process there will be none in any. */
+static bool is_last(const struct options *o, const struct repeat *repeat, int sig)
+{
+	return repeat->runs >= o->repeat || sig || signals_leave_request() || !repeat->first_pid;
+}
+
+static int run_once(struct options *o, const struct write_signals *signals, struct repeat *repeat,
+		    int *signal_out)
+{
+	struct run run;
+	int rc = EXIT_OWN_FAILURE;
+
+	run_init(&run, o);
+	run.command = o->command ? join_command(o->command) : xstrdup("");
+	run.file_signal = signals->file;
+	run.pipe_signal = signals->pipe;
+	repeat_begin(repeat, &run);
+	if (explain_descriptors())
+		rc = o->inspect.what ? inspect_all(&run) : run_all(&run, signal_out);
+	repeat_add(repeat, &run);
+	if (o->repeat > 1 && is_last(o, repeat, *signal_out)) {
+		repeat_finish(repeat);
+		if (limits_write(&run, &repeat->gate) != 0 && rc == 0)
+			rc = EXIT_OWN_FAILURE;
+	}
+	limits_close(&run);
+	run_deinit(&run);
+	return rc;
+}
+
+/* The status is that of the first run that fails. */
+static int run_repeatedly(struct options *o, const struct write_signals *signals, int *signal_out)
+{
+	struct repeat repeat = {0};
+	int status = 0;
+
+	do {
+		int rc = run_once(o, signals, &repeat, signal_out);
+
+		status = status ? status : rc;
+	} while (!is_last(o, &repeat, *signal_out));
+	if (status == 0 && *signal_out == 0 && o->repeat > 1 && gate_failures(&repeat.gate) > 0)
+		status = EXIT_FAILURE;
+	repeat_deinit(&repeat);
+	return status;
+}
+
 static int run_command(int argc, char **argv)
 {
-	struct sigaction file_signal, pipe_signal;
+	struct write_signals signals;
 	struct options o;
 	int sig = 0, rc = EXIT_FAILURE;
 
 	standard_files_hold();
-	ignore_write_signals(&file_signal, &pipe_signal);
+	ignore_write_signals(&signals.file, &signals.pipe);
 	if (options_parse(argc, argv, &o) != 0)
 		return EXIT_FAILURE;
 	if (o.invocation.help || o.invocation.version)
@@ -510,18 +565,7 @@ static int run_command(int argc, char **argv)
 	if (o.monitor_pid) {
 		rc = monitor_client_run((pid_t)o.monitor_pid, o.command);
 	} else if (out_check_names(&o) == 0 && log_file_open(&o) == 0 && has_proc(&o)) {
-		struct run run;
-
-		run_init(&run, &o);
-		run.command = o.command ? join_command(o.command) : xstrdup("");
-		run.file_signal = file_signal;
-		run.pipe_signal = pipe_signal;
-		if (!explain_descriptors())
-			rc = EXIT_OWN_FAILURE;
-		else
-			rc = o.inspect.what ? inspect_all(&run) : run_all(&run, &sig);
-		limits_close(&run);
-		run_deinit(&run);
+		rc = run_repeatedly(&o, &signals, &sig);
 	}
 	options_deinit(&o);
 	if (sig != 0)

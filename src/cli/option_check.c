@@ -259,6 +259,7 @@ static const struct need {
 	{"record-every", "record", false},
 	{"record-keep", "record-every", false},
 	{"record-limit", "record", false},
+	{"limits-out", "limit limits-file", false},
 };
 
 static int check_needs(const struct options *o)
@@ -296,6 +297,13 @@ static const struct exclusion {
 	{"replay", "sample", "--sample needs a process: --replay has none"},
 	{"replay", "trace-children", NULL},
 	{"replay", "mempools", NULL},
+	{"replay", "repeat", "--replay has no program: --repeat has nothing to run"},
+	{"pid", "repeat", "--repeat starts the program each time: it cannot be used with --pid"},
+	{"repeat", "listen", NULL},
+	{"repeat", "sample", NULL},
+	{"repeat", "top", NULL},
+	{"repeat", "events", NULL},
+	{"repeat", "data", NULL},
 	{"replay", "running-on-valgrind", NULL},
 	{"replay", "soname-synonyms", NULL},
 	{"replay", "record-every",
@@ -335,7 +343,7 @@ static const struct {
 	bool needs_paths; /* other sources, too */
 } shows[] = {
 	{"leaks", false}, {"leak-check", false}, {"top", false}, {"limit", false},
-	{"limits-file", false},
+	{"limits-file", false}, {"limits-out", false},
 	{"folded", true}, {"flame", true},
 };
 

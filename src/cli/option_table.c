@@ -302,6 +302,17 @@ static const struct option_row rows[] = {
 	 .text = "a file of limits, one on each line, and of comments\n"
 		 "that begin with #",
 	 .brief = "a file of limits"},
+	{.name = "limits-out", .type = OPT_TEXT, .flags = OPT_NOT_EMPTY, AT(files.limits_out),
+	 .value = "FILE",
+	 .text = "what was found of them; by the end of its name: .md,\n"
+		 ".xml (JUnit), .sarif, .json, else annotations for\n"
+		 "GitHub",
+	 .brief = "where to write what was found of the limits"},
+	{.name = "repeat", .type = OPT_NUMBER, .flags = OPT_NOT_EMPTY, AT(repeat),
+	 OPTION_RANGE(1, 10000), .value = "N",
+	 .text = "run the program N times, and say which metrics are\n"
+		 "the same each time; limits must be exceeded in all",
+	 .brief = "run the program N times"},
 	{.name = "free-stacks", .type = OPT_FLAG, AT(files.free_stacks),
 	 .text = "with --record or --html: also which call paths\n"
 		 "release blocks; much slower"},

@@ -232,7 +232,13 @@ static size_t add_place(const struct report *r, const struct call_place *place,
 	if (place->site.frame) {
 		const struct symbol *s = r->symbol(r->symbol_ctx, place->site.frame, SYMBOL_ALL);
 
+		const struct symbol_frame *f =
+			&s->frame[MIN(place->site.inlined, s->count - 1)];
+
 		sums[count].object = s->object;
+		sums[count].file = f->file;
+		sums[count].dir = f->dir;
+		sums[count].line = f->line;
 		sums[count].is_unnamed = place->site.is_unnamed;
 	}
 	return count + 1;

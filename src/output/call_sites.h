@@ -32,6 +32,8 @@ struct call_site_sum {
 	uint64_t variance; /* of the bytes (profile_error); 0 unless they are estimates */
 	bool is_unnamed; /* its object has no symbol for the function */
 	const char *object; /* path, NULL = unknown; the report's */
+	const char *file, *dir; /* as in struct symbol_frame */
+	uint32_t line;      /* 0 = unknown */
 };
 
 /* The bytes of leaves 1 .. @count; [0] is not used. */

@@ -415,6 +415,7 @@ void diff_json_write(FILE *out, const struct input *input, char *const more[2],
 	if (rows) {
 		json_write_name(json_write_line(&w, 0), "changes");
 		diff_rows_write_json(out, rows->rows, input->kind == INPUT_RECORDING);
+		fputs(rows->more ? rows->more : "", out);
 	}
 	json_write_close(&w, 1);
 	putc('\n', out);

@@ -53,6 +53,7 @@ void diff_rows_write_json(FILE *out, const struct diff_rows *rows, bool has_bloc
 struct diff_json_rows {
 	const char *view[2];     /* "live at the peak", "peak snapshot 7" */
 	const struct diff_rows *rows;
+	const char *more;        /* members; NULL = none */
 };
 
 /*

@@ -210,9 +210,21 @@ void massif_diff_match(struct frame_match *m, enum path_side side, const struct 
 		add_node(m, side, &file->node[i]);
 }
 
+/* Gets the stacks of one side. */
+struct stack_reader {
+	diff_stack_fn *take;
+	void *ctx;
+	enum path_side side;
+};
+
+static void add_to_paths(void *ctx, enum path_side side, const struct diff_stack *stack)
+{
+	diff_paths_add(ctx, side, stack);
+}
+
 /* From @node back to its root, which is itself a frame only if it is the whole stack. */
-static void add_stack(struct diff_paths *p, enum path_side side, const struct massif_file *f,
-		      uint32_t node, uint64_t interval)
+static void read_massif_stack(const struct stack_reader *reader, const struct massif_file *f,
+			      uint32_t node, uint64_t interval)
 {
 	uint64_t bytes = massif_own_bytes(f, node);
 	VEC(uint32_t) frame = {0};
@@ -228,23 +240,29 @@ static void add_stack(struct diff_paths *p, enum path_side side, const struct ma
 		frame.data[i] = frame.data[frame.count - 1 - i];
 		frame.data[frame.count - 1 - i] = swapped;
 	}
-	diff_paths_add(p, side, &(struct diff_stack){.frame = frame.data, .count = frame.count,
-						     .site = massif_wrapper_site(f, node),
-						     .bytes = bytes,
-						     .variance = estimate_variance_bound(
-							     interval, bytes)});
+	const struct diff_stack stack = {.frame = frame.data, .count = frame.count,
+					 .site = massif_wrapper_site(f, node), .bytes = bytes,
+					 .variance = estimate_variance_bound(interval, bytes)};
+
+	reader->take(reader->ctx, reader->side, &stack);
 	vec_deinit(&frame);
 }
 
-void massif_diff_add(struct diff_paths *p, enum path_side side, const struct massif_file *file,
-		     size_t index)
+static void read_massif(const struct stack_reader *reader, const struct massif_file *file,
+			size_t index)
 {
 	uint32_t root = file->snapshot[index].root;
 	uint64_t interval = massif_sampling_interval(file);
 
 	for (uint32_t n = root, end = massif_tree_end(file, root); n < end; n++)
 		if (massif_own_bytes(file, n))
-			add_stack(p, side, file, n, interval);
+			read_massif_stack(reader, file, n, interval);
+}
+
+void massif_diff_add(struct diff_paths *p, enum path_side side, const struct massif_file *file,
+		     size_t index)
+{
+	read_massif(&(struct stack_reader){add_to_paths, p, side}, file, index);
 }
 
 static const char *text_of(const struct recording *r, enum recording_table_id id, size_t row,
@@ -275,6 +293,7 @@ static void recording_diff_match(struct frame_match *m, enum path_side side,
 
 	for (size_t i = 0; i < objects; i++)
 		is_same[i + 1] =
+			other &&
 			has_build(other, text_of(r, RECORDING_OBJECTS, i, OBJECT_BUILD_ID));
 	for (size_t i = 0; i < recording_rows(r, RECORDING_FRAMES); i++) {
 		uint64_t object = recording_get(r, RECORDING_FRAMES, i, FRAME_OBJECT);
@@ -291,8 +310,8 @@ static void recording_diff_match(struct frame_match *m, enum path_side side,
 	}
 }
 
-static void add_leaf(struct diff_paths *p, enum path_side side, const struct recording *r,
-		     size_t leaf, const struct recording_value *value)
+static void read_leaf(const struct stack_reader *reader, const struct recording *r, size_t leaf,
+		      const struct recording_value *value)
 {
 	VEC(uint32_t) frame = {0};
 	struct diff_stack stack = {.bytes = value->bytes,
@@ -308,17 +327,17 @@ static void add_leaf(struct diff_paths *p, enum path_side side, const struct rec
 	}
 	stack.frame = frame.data;
 	stack.count = frame.count;
-	diff_paths_add(p, side, &stack);
+	reader->take(reader->ctx, reader->side, &stack);
 	vec_deinit(&frame);
 }
 
 /* The stacks of the leaves in @v. */
-static void recording_diff_add(struct diff_paths *p, enum path_side side, const struct recording *r,
-			       const struct recording_view *v)
+static void read_recording(const struct stack_reader *reader, const struct recording *r,
+			   const struct recording_view *v)
 {
 	for (size_t i = 0; i < recording_rows(r, RECORDING_LEAVES); i++)
 		if (v->leaf[i].bytes || v->leaf[i].blocks)
-			add_leaf(p, side, r, i, &v->leaf[i]);
+			read_leaf(reader, r, i, &v->leaf[i]);
 }
 
 struct frame_match *diff_pair_match(const struct input *input)
@@ -328,29 +347,33 @@ struct frame_match *diff_pair_match(const struct input *input)
 	for (int side = PATH_OLD; side <= PATH_NEW; side++) {
 		const struct input *this = &input[side], *other = &input[!side];
 
-		if (this->kind == INPUT_RECORDING)
+		if (this->recording)
 			recording_diff_match(m, (enum path_side)side, this->recording,
 					     other->recording);
-		else
+		else if (this->massif)
 			massif_diff_match(m, (enum path_side)side, this->massif);
 	}
 	frame_match_finish(m);
 	return m;
 }
 
+void diff_pair_each(const struct diff_pair *pair, diff_stack_fn *take, void *ctx)
+{
+	for (int side = PATH_OLD; side <= PATH_NEW; side++) {
+		const struct input *this = &pair->input[side];
+		const struct stack_reader reader = {take, ctx, (enum path_side)side};
+
+		if (this->recording)
+			read_recording(&reader, this->recording, &pair->view[side]);
+		else if (this->massif)
+			read_massif(&reader, this->massif, pair->snapshot[side]);
+	}
+}
+
 struct path_tree *diff_pair_tree(const struct diff_pair *pair, enum diff_order order)
 {
 	struct diff_paths *p = diff_paths_new(pair->match, order);
 
-	for (int side = PATH_OLD; side <= PATH_NEW; side++) {
-		const struct input *this = &pair->input[side];
-
-		if (this->kind == INPUT_RECORDING)
-			recording_diff_add(p, (enum path_side)side, this->recording,
-					   &pair->view[side]);
-		else
-			massif_diff_add(p, (enum path_side)side, this->massif,
-					pair->snapshot[side]);
-	}
+	diff_pair_each(pair, add_to_paths, p);
 	return diff_paths_finish(p);
 }

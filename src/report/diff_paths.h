@@ -51,7 +51,7 @@ void massif_diff_add(struct diff_paths *p, enum path_side side, const struct mas
 
 /* Indexed by enum path_side. */
 struct diff_pair {
-	const struct input *input;      /* of one kind */
+	const struct input *input;      /* of one kind; a zeroed one is a side without anything */
 	struct recording_view view[2];  /* for recordings */
 	size_t snapshot[2];             /* for massif files: index */
 	struct frame_match *match;
@@ -59,6 +59,12 @@ struct diff_pair {
 
 /* All frames of @input[PATH_OLD] and @input[PATH_NEW]; the caller frees it. */
 struct frame_match *diff_pair_match(const struct input *input);
+
+/* Gets a stack with its frames in @pair->match. */
+typedef void diff_stack_fn(void *ctx, enum path_side side, const struct diff_stack *stack);
+
+/* Passes the stacks of the views of both sides to @take. */
+void diff_pair_each(const struct diff_pair *pair, diff_stack_fn *take, void *ctx);
 
 /* The values of the view on both sides; the caller frees it. */
 struct path_tree *diff_pair_tree(const struct diff_pair *pair, enum diff_order order);

@@ -14,7 +14,7 @@
 #include "profile/estimate.h"
 #include "report/diff_output.h"
 #include "report/diff_paths.h"
-#include "report/fail_if.h"
+#include "report/gates.h"
 #include "report/massif_file.h"
 #include "report/recording_output.h"
 
@@ -23,6 +23,7 @@ struct diff {
 	struct diff_pair pair;
 	char *view[2];             /* in words */
 	char *more[2];             /* of recordings: members of their JSON */
+	struct gate gate;
 };
 
 /* -- what is compared -- */
@@ -143,7 +144,10 @@ static void print_rows(const struct diff *d, bool is_json)
 {
 	struct path_tree *t = diff_pair_tree(&d->pair, DIFF_TABLE);
 	struct diff_rows rows;
-	const struct diff_json_rows view = {.view = {d->view[0], d->view[1]}, .rows = &rows};
+	_cleanup_free_ char *more =
+		d->request->fail_if.count ? gate_json_members(&d->gate) : NULL;
+	const struct diff_json_rows view = {
+		.view = {d->view[0], d->view[1]}, .rows = &rows, .more = more};
 
 	diff_rows_init(&rows, t);
 	if (is_json)
@@ -205,10 +209,13 @@ int diff_show(const struct report_request *r, const struct input *input)
 		warn_of_unlike(&d);
 		warn_of_nothing(&d);
 		d.pair.match = diff_pair_match(input);
-		status = write_all(&d);
-		int gate = fail_if_check(r, &d.pair);
+		int verdict = gates_are_wanted(r) ? gates_of_pair(r, &d.pair, &d.gate) : 0;
 
-		status = status ? status : gate;
+		status = verdict == EXIT_REFUSED ? verdict : write_all(&d);
+		if (verdict != EXIT_REFUSED)
+			gates_show(r, &d.gate);
+		status = status ? status : verdict;
+		gate_deinit(&d.gate);
 	}
 	for (int side = PATH_OLD; side <= PATH_NEW; side++) {
 		recording_view_deinit(&d.pair.view[side]);

@@ -1,26 +1,24 @@
 /*
- * --fail-if=METRIC>+AMOUNT of --diff: how much more NEW may have than OLD, as a gate for changes.
+ * --fail-if=METRIC>+AMOUNT of comparisons: how much more the new profile may have than the old one,
+ * as a gate for changes.
  *
  *	peak>+5%            bytes live at the peak; of massif files, of its snapshot
  *	live-at-end>+1M     bytes live at the end
- *	allocated>+0        bytes ever allocated; recordings only
- *	allocations>+100    number of allocations, with reallocs; recordings only
+ *	allocated>+0        bytes ever allocated; recordings only, as all that follow
+ *	allocations>+100    number of allocations, with reallocs
+ *	leaked>+0           bytes definitely lost, of recordings with --leak-check
+ *	rss>+10%            peak of resident memory
  *
  * K, M, G and T multiply bytes by powers of 1,024, and numbers of allocations by powers of 1,000.
  */
 #ifndef PTMEM_REPORT_FAIL_IF_H
 #define PTMEM_REPORT_FAIL_IF_H
 
-#include "report/diff_paths.h"
-#include "report/show.h"
-
-enum fail_if_metric {
-	FAIL_IF_PEAK, FAIL_IF_LIVE, FAIL_IF_ALLOCATED, FAIL_IF_ALLOCATIONS, FAIL_IF_METRICS,
-};
+#include "output/gate.h"
 
 struct fail_if {
-	enum fail_if_metric metric;
-	double amount;    /* bytes, a number, or percent of OLD's value */
+	enum limit_metric metric;
+	double amount;    /* bytes, a number, or percent of the old value */
 	bool is_percent;
 };
 
@@ -28,10 +26,10 @@ struct fail_if {
 const char *fail_if_parse(const char *text, struct fail_if *out);
 
 /*
- * Says which conditions of @r hold for the two profiles of @pair, whose frames are matched, with
- * the call sites that grew most. 0, EXIT_GROWN if any does, or EXIT_REFUSED if one cannot be
- * checked.
+ * "it was A, and is B" if the condition is met, to be freed; NULL: it is not. Of bands the whole
+ * new one must be above what the whole old one allows: the least new value is compared with the
+ * largest old one.
  */
-int fail_if_check(const struct report_request *r, const struct diff_pair *pair);
+char *fail_if_message(const struct fail_if *f, const struct gate_value *v);
 
 #endif

@@ -216,6 +216,11 @@ uint32_t frame_match_function_count(const struct frame_match *m)
 	return (uint32_t)m->function.count;
 }
 
+uint32_t frame_match_site_count(const struct frame_match *m)
+{
+	return (uint32_t)m->site.count;
+}
+
 const char *frame_match_name(const struct frame_match *m, uint32_t function)
 {
 	return shown_name(m, m->function.data[function]);

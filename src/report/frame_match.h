@@ -36,6 +36,7 @@ void frame_match_finish(struct frame_match *m);
 uint32_t frame_match_function(const struct frame_match *m, enum path_side side, size_t frame);
 uint32_t frame_match_site(const struct frame_match *m, enum path_side side, size_t frame);
 uint32_t frame_match_function_count(const struct frame_match *m);
+uint32_t frame_match_site_count(const struct frame_match *m);
 
 const char *frame_match_name(const struct frame_match *m, uint32_t function);
 /* "function (file:line)" if call sites in the function are distinguished, else its name. */

@@ -20,6 +20,7 @@ struct shown_recording {
 	const struct recording *recording;
 	struct recording_view view;
 	char *text;                /* description of the view */
+	const struct gate *gate;   /* of JSON */
 };
 
 static int refuse(const struct report_request *r, const char *why)
@@ -95,7 +96,12 @@ static int print_json(const struct shown_recording *s)
 
 	if (recording_view_json(s->recording, &s->request->question, &view, &why) != 0)
 		return refuse(s->request, why);
-	recording_json_write(stdout, s->recording, view);
+	const struct report_request *r = s->request;
+	bool has_limits = r->limit.count || r->limits_file;
+	_cleanup_free_ char *gate = has_limits ? gate_json_members(s->gate) : xstrdup("");
+	_cleanup_free_ char *more = xasprintf("%s%s", view, gate);
+
+	recording_json_write(stdout, s->recording, more);
 	return 0;
 }
 
@@ -150,28 +156,36 @@ static const char only_tables[] =
 	"--diff makes text, json, csv or folded, not speedscope or massif";
 
 const struct report_format report_formats[] = {
-	{"text", AS_TEXT, AS_TABLE, print_text, NULL},
-	{"json", AS_DATA | AS_SITED | AS_COUNTED, AS_ROWS | AS_JSON, print_json, NULL},
-	{"csv", AS_DATA | AS_SITED | AS_COUNTED, AS_ROWS, print_csv, NULL},
-	{"folded", AS_FOLDED, AS_FOLDED, print_folded, NULL},
+	{"text", AS_TEXT, AS_TABLE, print_text, NULL, GATE_NONE},
+	{"json", AS_DATA | AS_SITED | AS_COUNTED, AS_ROWS | AS_JSON, print_json, NULL, GATE_JSON},
+	{"csv", AS_DATA | AS_SITED | AS_COUNTED, AS_ROWS, print_csv, NULL, GATE_NONE},
+	{"folded", AS_FOLDED, AS_FOLDED, print_folded, NULL, GATE_NONE},
 	{"pprof", AS_DATA, 0, print_pprof,
-	 "--diff makes no pprof: make one of each file, and let pprof compare them by -base"},
-	{"speedscope", AS_DATA, 0, print_speedscope, only_tables},
-	{"massif", AS_MASSIF, 0, print_massif, only_tables},
+	 "--diff makes no pprof: make one of each file, and let pprof compare them by -base",
+	 GATE_NONE},
+	{"speedscope", AS_DATA, 0, print_speedscope, only_tables, GATE_NONE},
+	{"massif", AS_MASSIF, 0, print_massif, only_tables, GATE_NONE},
+	{"markdown", AS_GATE, AS_GATE, .gate = GATE_MARKDOWN},
+	{"github", AS_GATE, AS_GATE, .gate = GATE_GITHUB},
+	{"junit", AS_GATE, AS_GATE, .gate = GATE_JUNIT},
+	{"sarif", AS_GATE, AS_GATE, .gate = GATE_SARIF},
 	{.name = NULL},
 };
 
-int recording_show(const struct report_request *r, const struct recording *recording, bool prints)
+int recording_show(const struct report_request *r, const struct recording *recording, bool prints,
+		   const struct gate *gate)
 {
-	struct shown_recording s = {.request = r, .recording = recording};
+	struct shown_recording s = {.request = r, .recording = recording, .gate = gate};
 	int status = init(&s);
 
 	if (!status)
 		warn_of_nothing(&s);
 	if (!status && (r->folded || r->flame))
 		status = write_paths(&s);
-	if (!status && prints)
-		status = (report_format_of(r) ?: &report_formats[0])->print(&s);
+	const struct report_format *format = report_format_of(r) ?: &report_formats[0];
+
+	if (!status && prints && format->print)
+		status = format->print(&s);
 	recording_view_deinit(&s.view);
 	free(s.text);
 	return status;

@@ -118,9 +118,23 @@ static const struct option_row rows[] = {
 	 .text = "compare two files, OLD NEW: growth by call site"},
 	{.name = "fail-if", .type = OPT_TEXTS, .flags = OPT_NOT_EMPTY, AT(fail_if),
 	 .value = "METRIC>+AMOUNT",
-	 .text = "with --diff: status 3 if NEW has more by that, peak>+5%,\n"
-		 "live-at-end>+1M, allocations>+0, allocated>+1%; repeatable",
-	 .brief = "with --diff: what growth is a failure"},
+	 .text = "with --diff or --baseline: status 3 if NEW has more by that,\n"
+		 "peak>+5%, live-at-end>+1M, allocations>+0, allocated>+1%,\n"
+		 "leaked>+0, rss>+10%; repeatable",
+	 .brief = "with --diff or --baseline: what growth is a failure"},
+	{.name = "baseline", FILE_NAME, AT(baseline), .value = "FILE",
+	 .text = "compare with a baseline, by function; of several runs of a\n"
+		 "program, FILE..., all must be beyond --fail-if",
+	 .brief = "compare with a baseline"},
+	{.name = "write-baseline", NOT_EMPTY("the name of a file, or \"-\""), AT(write_baseline),
+	 .value = "OUT", .text = "write a baseline of one or several runs, FILE..."},
+	{.name = "limit", .type = OPT_TEXTS, .flags = OPT_NOT_EMPTY, AT(limit),
+	 .value = "METRIC<AMOUNT",
+	 .text = "status 3 unless this holds, as of ptmem: peak<100M,\n"
+		 "allocations@parse<10K; repeatable",
+	 .brief = "a limit that the profile must keep"},
+	{.name = "limits-file", FILE_NAME, AT(limits_file), .value = "FILE",
+	 .text = "a file of limits, one on each line"},
 	{.name = "top", WHOLE_NUMBER(1, 1000000), AT(top), .initial = "10",
 	 .takes = "a whole number from 1", .text = "with --diff or a recording, N rows"},
 	{.name = "help", .letter = 'h', .type = OPT_FLAG, AT(wants_help),
@@ -136,6 +150,7 @@ void report_options_print_help(void)
 
 	puts("Usage: ptmem-report [OPTION]... FILE\n"
 	     "       ptmem-report --diff [OPTION]... OLD NEW\n"
+	     "       ptmem-report --baseline=FILE|--write-baseline=OUT [OPTION]... FILE...\n"
 	     "Prints a profile by ptmem or Valgrind's Massif as ms_print does, or draws it; "
 	     "\"-\" is\nstandard input. "
 	     "--png and --svg draw memusage's data files and ptmem's samples as well,\n"

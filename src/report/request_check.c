@@ -15,7 +15,7 @@
 #include "output/flame.h"
 #include "report/fail_if.h"
 
-#define OF_SITES (AS_TABLE | AS_ROWS | AS_PICTURE | AS_HTML | AS_SITED)
+#define OF_SITES (AS_TABLE | AS_GATE | AS_ROWS | AS_PICTURE | AS_HTML | AS_SITED)
 #define FORMS_OF_SITES "pictures, flame graphs, pages, --diff and texts of recordings"
 #define PATHS (AS_TABLE | AS_ROWS | AS_JSON | AS_FOLDED | AS_FLAME)
 
@@ -43,7 +43,8 @@ static const struct {
 	 "all forms of recordings but --html"},
 	{"temporary", 0, AS_TEXT | AS_HTML | AS_COUNTED,
 	 "the text, JSON, CSV or page of a recording"},
-	{"top", AS_TABLE, AS_TEXT | AS_TABLE, "--diff or a recording's text"},
+	{"top", AS_TABLE | AS_GATE, AS_TEXT | AS_TABLE | AS_GATE,
+	 "--diff, --baseline, a recording's text or the forms of gates"},
 };
 
 void request_note(struct report_request *r, const char *name)
@@ -66,8 +67,14 @@ unsigned request_printed(const struct report_request *r)
 	bool is_default = r->is_diff ? !r->html && !is_stdio(r->folded) && !is_stdio(r->flame) :
 				       !r->png && !r->svg && !r->folded && !r->flame && !r->html;
 
+	if (r->write_baseline)
+		return 0;
+	if (!format && r->baseline)
+		return AS_GATE;
 	if (!format)
 		return !is_default ? 0 : r->is_diff ? AS_TABLE : AS_TEXT;
+	if (r->baseline)
+		return AS_GATE;
 	return r->is_diff ? format->of_diff : format->kinds;
 }
 
@@ -105,11 +112,12 @@ static const struct {
 	unsigned kinds;
 	const char *others; /* why there is nothing else */
 } forms[] = {
-	[INPUT_MASSIF] = {AS_TEXT | AS_PICTURE | PATHS | AS_HTML | AS_SITED, for_recordings},
+	[INPUT_MASSIF] = {AS_TEXT | AS_GATE | AS_PICTURE | PATHS | AS_HTML | AS_SITED,
+			  for_recordings},
 	[INPUT_MEMUSAGE] = {AS_PICTURE, only_pictures},
 	[INPUT_SAMPLES] = {AS_PICTURE, only_pictures},
-	[INPUT_RECORDING] = {AS_TEXT | AS_MASSIF | AS_DATA | PATHS | AS_HTML | AS_SITED |
-				     AS_COUNTED,
+	[INPUT_RECORDING] = {AS_TEXT | AS_MASSIF | AS_DATA | AS_GATE | PATHS | AS_HTML |
+				     AS_SITED | AS_COUNTED,
 			     "--png and --svg draw no recordings; --flame does"},
 	[INPUT_INSPECT] = {AS_PICTURE | AS_HTML,
 			   "neither a massif file nor a recording: it can only be drawn, by "
@@ -124,7 +132,8 @@ char *request_check_input(const struct report_request *r, enum input_kind kind)
 	if (find_kinds(r) & ~forms[kind].kinds)
 		return xstrdup(forms[kind].others);
 	if (!is_recording && (recording_question_is_given(&r->question) ||
-			      (!r->is_diff && format && format->kinds != AS_TEXT)))
+			      (!r->is_diff && !r->baseline && format &&
+			       format->kinds != AS_TEXT && format->kinds != AS_GATE)))
 		return xstrdup(for_recordings);
 	if (r->my_code.rule.count && kind != INPUT_MASSIF && !is_recording)
 		return xstrdup("--my-code and --not-my-code are for massif files and recordings");
@@ -145,7 +154,7 @@ static void identify(struct file_id *id, const char *path)
 }
 
 /* The inputs come first. */
-enum { INPUTS = 3, FILES = 8 };
+enum { INPUTS = 4, FILES = 10 };
 
 struct checked_file {
 	const char *what, *path; /* the option; NULL if it is not given */
@@ -160,17 +169,41 @@ static char *describe_clash(const struct checked_file *first, const struct check
 			 output->path);
 }
 
+/* The runs of a baseline that is written, but the first one. */
+static char *check_runs(const struct report_request *r)
+{
+	struct file_id out = {0};
+	char *why = NULL;
+
+	if (!r->write_baseline || is_stdio(r->write_baseline))
+		return NULL;
+	file_id_init(&out, r->write_baseline);
+	for (size_t i = 1; i < r->path_count && !why; i++) {
+		struct file_id run = {0};
+
+		identify(&run, r->path[i]);
+		if (file_id_is_same(&run, &out))
+			why = xasprintf("--write-baseline=%s would overwrite what is read",
+					r->write_baseline);
+		file_id_deinit(&run);
+	}
+	file_id_deinit(&out);
+	return why;
+}
+
 static char *check_files(const struct report_request *r)
 {
 	const struct checked_file files[FILES] = {
 		{"FILE", r->path_count > 0 ? r->path[0] : NULL},
 		{"NEW", r->is_diff ? r->path[1] : NULL},
 		{"--rss", r->rss},
+		{"--baseline", r->baseline},
 		{"--png", r->png},
 		{"--svg", r->svg},
 		{"--folded", r->folded},
 		{"--flame", r->flame},
 		{"--html", r->html},
+		{"--write-baseline", r->write_baseline},
 	};
 	struct file_id id[FILES] = {0};
 	char *why = NULL;
@@ -190,7 +223,7 @@ static char *check_files(const struct report_request *r)
 	}
 	for (size_t i = 0; i < FILES; i++)
 		file_id_deinit(&id[i]);
-	return why;
+	return why ? why : check_runs(r);
 }
 
 static bool ends_with(const char *s, const char *end)
@@ -225,12 +258,56 @@ static char *check_printed(const struct report_request *r)
 	return xasprintf("%s=- and --format would both write to standard output", file);
 }
 
+static char *check_limits(const struct report_request *r)
+{
+	const struct report_format *format = report_format_of(r);
+	bool has_limits = r->limit.count || r->limits_file;
+	bool is_of_checks = format && format->kinds == AS_GATE && format->gate != GATE_MARKDOWN;
+	struct limit l;
+
+	if (has_limits && (r->is_diff || r->baseline || r->write_baseline))
+		return xstrdup("--limit and --limits-file are about one profile: comparisons have "
+			       "--fail-if");
+	for (size_t i = 0; i < r->limit.count; i++) {
+		const char *why = limit_parse(r->limit.data[i], &l);
+
+		if (why)
+			return xasprintf("--limit=%s: %s", r->limit.data[i], why);
+	}
+	if (is_of_checks && !has_limits && !r->fail_if.count)
+		return xasprintf("--format=%s says what was checked: it needs --limit or "
+				 "--limits-file, or --fail-if with --diff or --baseline",
+				 format->name);
+	return NULL;
+}
+
+/* A baseline takes any number of profiles, and makes nothing else of them. */
+static char *check_baseline(const struct report_request *r)
+{
+	const struct report_format *format = report_format_of(r);
+
+	if (!r->baseline && !r->write_baseline)
+		return NULL;
+	if (r->baseline && r->write_baseline)
+		return xstrdup("--baseline and --write-baseline cannot be combined");
+	if (r->is_diff || r->png || r->svg || r->folded || r->flame || r->html ||
+	    recording_question_is_given(&r->question))
+		return xstrdup("--baseline and --write-baseline are about whole profiles, and make "
+			       "no other report");
+	if (format && (r->write_baseline || (!format->gate && format != report_formats)))
+		return xstrdup("--baseline makes text, json, markdown, github, junit or sarif, and "
+			       "--write-baseline its own form");
+	if (r->path_count > REPORT_PATHS)
+		return xstrdup("a baseline is of 1,000 runs at most");
+	return NULL;
+}
+
 static char *check_fail_if(const struct report_request *r)
 {
 	struct fail_if f;
 
-	if (r->fail_if.count && !r->is_diff)
-		return xstrdup("--fail-if goes with --diff");
+	if (r->fail_if.count && !r->is_diff && !r->baseline)
+		return xstrdup("--fail-if goes with --diff or --baseline");
 	for (size_t i = 0; i < r->fail_if.count; i++) {
 		const char *why = fail_if_parse(r->fail_if.data[i], &f);
 
@@ -246,7 +323,11 @@ char *request_check(const struct report_request *r)
 		return xstrdup("no file given");
 	if (r->is_diff && r->path_count < 2)
 		return xstrdup("--diff takes two files, OLD NEW");
-	if (r->path_count > (r->is_diff ? 2 : 1))
+	char *bad_baseline = check_baseline(r);
+
+	if (bad_baseline)
+		return bad_baseline;
+	if (!r->baseline && !r->write_baseline && r->path_count > (r->is_diff ? 2 : 1))
 		return xasprintf("one file too many: %s", r->path[r->is_diff ? 2 : 1]);
 	if (r->is_diff && (r->png || r->svg))
 		return xstrdup("--diff makes a table and with --flame a flame graph, "
@@ -259,6 +340,8 @@ char *request_check(const struct report_request *r)
 		return xstrdup("--flame writes SVG: give it a name that ends in .svg");
 	char *why = check_fail_if(r);
 
+	if (!why)
+		why = check_limits(r);
 	if (!why)
 		why = check_effects(r, true, true);
 	if (!why)

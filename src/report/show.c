@@ -10,9 +10,12 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "output/outfile.h"
 #include "profile/estimate.h"
 #include "recording/recording_view.h"
+#include "report/baseline.h"
 #include "report/chart/picture.h"
+#include "report/gates.h"
 #include "report/input.h"
 #include "report/massif_file.h"
 
@@ -176,22 +179,100 @@ static int check_input(const struct report_request *r, size_t i, const struct in
 	return why ? EXIT_REFUSED : 0;
 }
 
-static int show_one(const struct report_request *r, const struct input *input)
+static int show_forms(const struct report_request *r, const struct input *input,
+		      const struct gate *gate)
 {
 	int status = r->html ? html_report_write(r, input) : 0;
 
 	if (!status && input->kind == INPUT_RECORDING)
-		return recording_show(r, input->recording, request_printed(r) != 0);
+		return recording_show(r, input->recording, request_printed(r) != 0, gate);
 	if (!status && (r->folded || r->flame))
 		status = show_paths(r, input->massif);
 	if (!status && (r->png || r->svg))
 		status = show_picture(r, input);
-	return !status && request_printed(r) ? show_text(r, input) : status;
+	return !status && request_printed(r) & AS_TEXT ? show_text(r, input) : status;
+}
+
+static int show_one(const struct report_request *r, const struct input *input)
+{
+	struct gate gate = {0};
+	int verdict = gates_are_wanted(r) ? gates_of_profile(r, input, &gate) : 0;
+	int status = verdict == EXIT_REFUSED ? verdict : show_forms(r, input, &gate);
+
+	if (verdict != EXIT_REFUSED)
+		gates_show(r, &gate);
+	gate_deinit(&gate);
+	return status ? status : verdict;
+}
+
+/* -- baselines -- */
+
+static int read_runs(const struct report_request *r, struct baseline *out)
+{
+	int status = 0;
+
+	for (size_t i = 0; !status && i < r->path_count; i++) {
+		struct input input = {0};
+
+		status = open_profile(r, i, &input);
+		if (!status)
+			status = check_input(r, i, &input);
+		if (!status && !input.recording && !input.massif) {
+			log_error("%s: a baseline is of recordings or massif files", r->path[i]);
+			status = EXIT_REFUSED;
+		}
+		if (!status)
+			baseline_add(out, &input);
+		input_deinit(&input);
+	}
+	return status;
+}
+
+static int put_baseline(FILE *file, const void *ctx)
+{
+	baseline_write(file, ctx);
+	return 0;
+}
+
+static int compare_with_baseline(const struct report_request *r, const struct baseline *new)
+{
+	_cleanup_free_ char *why = NULL;
+	struct baseline old;
+	struct gate gate;
+	int err = baseline_read(r->baseline, &old, &why);
+
+	if (err)
+		return log_unread(r->baseline, err, why);
+	int status = gates_of_baseline(r, &old, new, &gate);
+
+	if (status != EXIT_REFUSED)
+		gates_show(r, &gate);
+	gate_deinit(&gate);
+	baseline_deinit(&old);
+	return status;
+}
+
+static int show_baseline(const struct report_request *r)
+{
+	struct baseline runs = {0};
+	int status = read_runs(r, &runs), err;
+
+	if (!status && r->baseline) {
+		status = compare_with_baseline(r, &runs);
+	} else if (!status && (err = outfile_put(r->write_baseline, put_baseline, &runs)) != 0) {
+		log_error("cannot write %s: %s", r->write_baseline, strerror(-err));
+		status = EXIT_NOT_WRITTEN;
+	}
+	baseline_deinit(&runs);
+	return status;
 }
 
 int show(const struct report_request *r)
 {
 	struct input input[2] = {0};
+
+	if (r->baseline || r->write_baseline)
+		return show_baseline(r);
 	int status = open_profile(r, 0, &input[0]);
 
 	if (!status && r->is_diff)

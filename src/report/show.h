@@ -9,6 +9,7 @@
 
 #include "base/option_row.h"
 #include "output/flame.h"
+#include "output/gate.h"
 #include "recording/recording_view.h"
 #include "report/chart/picture.h"
 #include "report/input.h"
@@ -29,9 +30,13 @@ enum report_kind {
 	AS_SITED = 512,     /* with others: it shows call sites, or whose code a frame is */
 	AS_COUNTED = 1024,  /* with others: it shows how many allocations were temporary */
 	AS_JSON = 2048,     /* with AS_ROWS: JSON instead of CSV */
+	AS_GATE = 4096,     /* what gates found */
 };
 
 struct shown_recording;
+struct gate;
+
+#define REPORT_PATHS 1000 /* of runs of a program */
 
 /* A form on standard output (--format); the table is in recording_show.c. */
 struct report_format {
@@ -40,6 +45,7 @@ struct report_format {
 	unsigned kinds, of_diff;
 	int (*print)(const struct shown_recording *s); /* 0, or an enum report_exit */
 	const char *no_diff; /* why there is none */
+	enum gate_form gate; /* of AS_GATE; of others if they are of a baseline */
 };
 
 extern const struct report_format report_formats[];
@@ -47,12 +53,13 @@ extern const struct report_format report_formats[];
 #define FORMAT_DEFAULT UINT32_MAX
 
 enum report_exit {
-	EXIT_NOT_WRITTEN = 1, EXIT_NOT_READ = 2, EXIT_GROWN = 3 /* --fail-if */,
+	EXIT_NOT_WRITTEN = 1, EXIT_NOT_READ = 2, EXIT_GROWN = 3 /* --fail-if, --limit */,
 	EXIT_REFUSED = 255,
 };
 
 struct report_request {
-	const char *path[3];           /* the file; with is_diff OLD and NEW; one too many */
+	/* the file; with is_diff OLD and NEW; of a baseline several; one too many */
+	const char *path[REPORT_PATHS + 1];
 	size_t path_count;
 	uint32_t given;                /* request_check.c's */
 	struct msprint_options text;
@@ -61,6 +68,9 @@ struct report_request {
 	const char *title, *rss;       /* NULL = not given */
 	uint32_t x_size, y_size;       /* 0 = default */
 	struct option_strings fail_if; /* fail_if.h */
+	struct option_strings limit;   /* limit.h */
+	const char *limits_file;       /* NULL = not given */
+	const char *baseline, *write_baseline; /* baseline.h; NULL = not given */
 	uint32_t top;                  /* rows of --diff at each level, of a recording's tables */
 	double least_share;            /* percent: rows of a recording's tables; 0 = all */
 	uint64_t temporary_us;         /* 0 = not given */
@@ -136,9 +146,10 @@ int diff_show(const struct report_request *r, const struct input *input);
 /* The reports of ptmem-report about recordings. */
 
 /*
- * Makes the reports that @r requests, with @prints one on standard output: 0, or an enum
- * report_exit once the error is logged.
+ * Makes the reports that @r requests, with @prints one on standard output, to which JSON adds what
+ * @gate has: 0, or an enum report_exit once the error is logged.
  */
-int recording_show(const struct report_request *r, const struct recording *recording, bool prints);
+int recording_show(const struct report_request *r, const struct recording *recording, bool prints,
+		   const struct gate *gate);
 
 #endif

@@ -1,107 +1,34 @@
 /* See limits.h. */
 #include "session/limits.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/amount.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/option_row.h"
-#include "base/text.h"
 #include "output/call_sites.h"
 #include "output/report_tree.h"
 #include "profile/history.h"
 #include "session/options.h"
+#include "session/out.h"
 #include "session/run.h"
 #include "session/session.h"
 #include "session/summary.h"
 
-enum limit_unit { UNIT_BYTES, UNIT_NUMBER, UNIT_PERCENT };
-
-static const struct {
-	const char *name;
-	enum limit_unit unit;
-	bool has_paths;
-	enum profile_quantity paths; /* the values of call paths, if has_paths */
-} metrics[LIMIT_METRICS] = {
-	[LIMIT_PEAK] = {"peak", UNIT_BYTES, true, PATHS_PEAK},
-	[LIMIT_LIVE] = {"live-at-end", UNIT_BYTES, true, PATHS_LIVE},
-	[LIMIT_ALLOCATED] = {"allocated", UNIT_BYTES, true, PATHS_TOTAL},
-	[LIMIT_ALLOCATIONS] = {"allocations", UNIT_NUMBER, true, PATHS_COUNT},
-	[LIMIT_TEMPORARY] = {.name = "temporary", .unit = UNIT_PERCENT},
-	[LIMIT_LEAKED] = {.name = "leaked", .unit = UNIT_BYTES},
+/* What call paths have of those metrics that they have. */
+static const enum profile_quantity quantities[] = {
+	[LIMIT_ALLOCATIONS] = PATHS_COUNT,
+	[LIMIT_PEAK] = PATHS_PEAK,
+	[LIMIT_LIVE] = PATHS_LIVE,
+	[LIMIT_ALLOCATED] = PATHS_TOTAL,
 };
 
-/* -- the text -- */
-
-static const char *parse_amount(const char *text, struct limit *l)
-{
-	enum limit_unit unit = metrics[l->metric].unit;
-
-	if (!isdigit((unsigned char)*text))
-		return "after < comes a number, as in peak<100M";
-	const char *end = amount_parse(text, &l->amount);
-
-	if (!end)
-		return "the number has digits and one point at most, as in peak<1.5G";
-	if (unit == UNIT_PERCENT)
-		return strcmp(end, "%") != 0 ? "temporary is in percent, as in temporary<50%" :
-		       l->amount > 100	     ? "there are no more than 100%" :
-					       NULL;
-	end = amount_parse_unit(end, unit == UNIT_BYTES ? 1024 : 1000, &l->amount);
-	return *end ? "only K, M, G or T may follow the number" : NULL;
-}
-
-const char *limit_parse(const char *text, struct limit *out)
-{
-	struct limit l = {.text = text};
-	size_t name = strcspn(text, "@<");
-	const char *sign = strrchr(text, '<'); /* names of templates have this character, too */
-
-	while (l.metric < LIMIT_METRICS && (strlen(metrics[l.metric].name) != name ||
-					    strncmp(metrics[l.metric].name, text, name) != 0))
-		l.metric++;
-	if (!sign || l.metric == LIMIT_METRICS)
-		return "a limit is peak<SIZE, live-at-end<SIZE, allocated<SIZE, "
-		       "allocations<NUMBER, temporary<PERCENT% or leaked<SIZE; @FUNCTION may "
-		       "follow each of the first four names";
-	if (text[name] == '@') {
-		l.function = &text[name + 1];
-		if (sign <= l.function)
-			return "after @ comes the name of a function, as in peak@parse<10M";
-		l.function_size = (size_t)(sign - l.function);
-		if (!metrics[l.metric].has_paths)
-			return "temporary and leaked are of the whole program: they have no "
-			       "@FUNCTION";
-	} else if (sign != &text[name]) {
-		return "there is one < in a limit without @FUNCTION";
-	}
-	l.may_equal = sign[1] == '=';
-	const char *why = parse_amount(&sign[1 + l.may_equal], &l);
-
-	if (!why)
-		*out = l;
-	return why;
-}
-
 /* -- the values -- */
-
-static bool is_exceeded(const struct limit *l, double value)
-{
-	return l->may_equal ? value > l->amount : value >= l->amount;
-}
-
-/* Whether a frame's name, "ns::parse(int)", is that of the limit: with or without parameters. */
-static bool is_named(const struct limit *l, const char *name)
-{
-	return strncmp(name, l->function, l->function_size) == 0 &&
-	       (!name[l->function_size] || name[l->function_size] == '(');
-}
 
 /* The sum of all paths with the limit's function; *@found: whether there are any. */
 static uint64_t value_of_function(const struct report *r, const struct limit *l, bool *found)
@@ -110,14 +37,14 @@ static uint64_t value_of_function(const struct report *r, const struct limit *l,
 	uint64_t sum = 0;
 
 	*found = false;
-	if (profile_paths_add(t, r, metrics[l->metric].paths) == 0) {
+	if (profile_paths_add(t, r, quantities[l->metric]) == 0) {
 		uint32_t count = path_tree_node_count(t);
 		_cleanup_free_ bool *inside = xcalloc(count, sizeof(*inside));
 
 		for (uint32_t i = 1; i < count; i++) { /* parents come first */
 			const struct path_node *n = path_tree_node(t, i);
 
-			inside[i] = inside[n->parent] || is_named(l, n->name);
+			inside[i] = inside[n->parent] || limit_is_of(l, n->name);
 			*found |= inside[i];
 			sum += inside[i] ? n->own[PATH_NEW] : 0;
 		}
@@ -136,8 +63,9 @@ static double temporary_percent(const struct profile *p)
 	return all ? 100.0 * (double)temporary / (double)all : 0;
 }
 
-static double value_of_program(const struct profile *p, enum limit_metric metric)
+static double value_of_program(const struct session *s, enum limit_metric metric)
 {
+	const struct profile *p = s->heap.profile;
 	const struct profile_totals *t = profile_totals(p);
 
 	switch (metric) {
@@ -149,22 +77,14 @@ static double value_of_program(const struct profile *p, enum limit_metric metric
 		return (double)t->allocated_bytes;
 	case LIMIT_ALLOCATIONS:
 		return (double)profile_count(p, t->allocations);
+	case LIMIT_RSS:
+		return (double)s->end.peak_resident;
 	default:
 		return temporary_percent(p);
 	}
 }
 
-/* -- messages -- */
-
-static char *amount_text(enum limit_unit unit, double value)
-{
-	char text[AMOUNT_SIZE];
-
-	if (unit == UNIT_PERCENT)
-		return xasprintf("%.1f %%", value);
-	return unit == UNIT_NUMBER ? xstrdup(amount_commas((uint64_t)value, text)) :
-				     amount_exact(value);
-}
+/* -- call sites -- */
 
 static uint64_t leaf_amount(const struct profile *p, uint32_t leaf, enum limit_metric metric)
 {
@@ -184,67 +104,149 @@ static uint64_t leaf_amount(const struct profile *p, uint32_t leaf, enum limit_m
 	}
 }
 
-static void print_site(const struct call_site_sum *site, enum limit_unit unit)
+static void add_site(gate_sites *to, const struct call_site_sum *from)
 {
-	_cleanup_free_ char *amount = amount_text(unit, (double)site->bytes);
-	_cleanup_free_ char *label = text_site_label(site->text);
+	_cleanup_free_ char *path = from->file && from->dir && *from->file != '/' ?
+					    xasprintf("%s/%s", from->dir, from->file) :
+					    NULL;
+	struct gate_site *site =
+		gate_add_site(to, from->text, path ? path : from->file, from->line);
 
-	log_error("  %s: %s", label, amount);
+	site->value[PATH_NEW] = (double)from->bytes;
 }
 
-static void print_sites(const struct report *r, enum limit_metric metric)
+#define NAMED_SITES 64 /* among which those of a function are looked for */
+
+/* Whether the site is in the function of @l. */
+static bool is_of_function(const struct limit *l, const char *label)
 {
-	enum limit_unit unit = metrics[metric].unit == UNIT_BYTES ? UNIT_BYTES : UNIT_NUMBER;
+	_cleanup_free_ char *name = xstrdup(label);
+	char *place = strrchr(name, '('); /* "f(int) (a.cpp:7)" */
+
+	if (place && place > name && place[-1] == ' ')
+		place[-1] = '\0';
+	return limit_is_of(l, name);
+}
+
+/* Those with most; of a limit with a function, those in it. */
+static void add_sites(gate_sites *to, const struct report *r, const struct limit *l)
+{
+	size_t max = l->function ? NAMED_SITES : LARGEST_SITES;
 	struct leaf_amounts amounts = {.count = profile_leaf_count(r->profile)};
-	struct call_site_sum site[LARGEST_SITES];
+	struct call_site_sum site[NAMED_SITES];
 
 	amounts.bytes = xcalloc((size_t)amounts.count + 1, sizeof(*amounts.bytes));
 	for (uint32_t i = 1; i <= amounts.count; i++)
-		amounts.bytes[i] = leaf_amount(r->profile, i, metric);
-	size_t count = call_sites_largest(r, &amounts, site, LARGEST_SITES);
+		amounts.bytes[i] = leaf_amount(r->profile, i, l->metric);
+	size_t count = call_sites_largest(r, &amounts, site, max);
 
 	for (size_t i = 0; i < count; i++) {
-		print_site(&site[i], unit);
+		if (to->count < LARGEST_SITES && (!l->function || is_of_function(l, site[i].text)))
+			add_site(to, &site[i]);
 		free(site[i].text);
 	}
 	free(amounts.bytes);
 }
 
-static void print_peak_sites(const struct report *r)
+/* Of the peak, also for resident memory: what the heap can tell. */
+static void add_peak_sites(gate_sites *to, const struct report *r, const struct limit *l)
 {
 	struct largest largest;
 
 	largest_find(r, &largest);
 	for (size_t i = 0; i < largest.count; i++)
-		print_site(&largest.site[i], UNIT_BYTES);
+		if (!l->function || is_of_function(l, largest.site[i].text))
+			add_site(to, &largest.site[i]);
 	largest_deinit(&largest);
 }
 
-static void check_one(struct session *s, const struct report *r, const struct limit *l)
-{
-	enum limit_unit unit = metrics[l->metric].unit;
-	bool has_function = true;
-	double value = l->function ? (double)value_of_function(r, l, &has_function) :
-				     value_of_program(r->profile, l->metric);
+/* -- limits of a process -- */
 
+/* "it is 12 bytes in process 7, ./a". The caller frees it. */
+static char *message_of(const struct run *run, const struct limit *l,
+			const struct limit_result *result)
+{
+	_cleanup_free_ char *amount = limit_amount(l->metric, result->value);
+
+	if (l->metric == LIMIT_LEAKED)
+		return xasprintf("%s definitely lost", amount);
+	return xasprintf("it is %s%s in %s", amount,
+			 run->values.is_estimate ? ", an estimate," : "", result->process);
+}
+
+static void free_result(struct limit_result *r)
+{
+	struct gate g = {.site = r->site};
+
+	gate_deinit(&g);
+	free(r->process);
+	*r = (struct limit_result){0};
+}
+
+/* Adds a check that failed to run->gate, and says so. Takes the sites of @result. */
+static void report_exceeded(struct run *run, const struct limit *l, struct limit_result *result)
+{
+	struct gate one = {0};
+	struct gate_check *c =
+		gate_add_check(&one, l->text, l->metric, message_of(run, l, result));
+
+	c->site = result->site;
+	result->site = (gate_sites){0};
+	gate_log(&one, "limit exceeded: ");
+	*vec_add(&run->gate.check) = *c;
+	vec_deinit(&one.check);
+}
+
+static void check_one(struct session *s, const struct report *r, size_t index)
+{
+	struct run *run = s->run;
+	const struct limit *l = &run->limits.data[index];
+	struct limit_result *worst = &run->results.data[index];
+	bool has_function = true;
+	struct limit_result now = {
+		.value = l->function ? (double)value_of_function(r, l, &has_function) :
+				       value_of_program(s, l->metric)};
+
+	if (l->metric == LIMIT_RSS && !s->end.peak_resident)
+		return;
 	if (!has_function)
 		log_warn("process %u: --limit=%s: no call path has this function", s->process.pid,
 			 l->text);
-	if (!is_exceeded(l, value))
-		return;
-	_cleanup_free_ char *amount = amount_text(unit, value);
+	now.is_exceeded = limit_is_exceeded(l, now.value);
 	_cleanup_free_ char *title = session_title(s);
 
-	s->run->limits_exceeded++;
-	log_error("limit exceeded: %s: it is %s%s in process %u, %s", l->text, amount,
-		  profile_options(r->profile)->sample_interval ? ", an estimate," : "",
-		  s->process.pid, title);
-	if (l->function)
-		return; /* which is at fault */
-	if (l->metric == LIMIT_PEAK)
-		print_peak_sites(r);
-	else
-		print_sites(r, l->metric);
+	now.process = xasprintf("process %u, %s", s->process.pid, title);
+	if (now.is_exceeded && (l->metric == LIMIT_PEAK || l->metric == LIMIT_RSS))
+		add_peak_sites(&now.site, r, l);
+	else if (now.is_exceeded)
+		add_sites(&now.site, r, l);
+	if (now.is_exceeded && run->options->repeat <= 1)
+		report_exceeded(run, l, &now);
+	if (!worst->process || now.value > worst->value) {
+		free_result(worst);
+		*worst = now;
+	} else {
+		free_result(&now);
+	}
+}
+
+static void note_values(struct session *s)
+{
+	struct limit_values *v = &s->run->values;
+
+	const struct history *h = profile_whole_history(s->heap.profile);
+
+	v->is_estimate = profile_options(s->heap.profile)->sample_interval != 0;
+	for (enum limit_metric m = 0; m < LIMIT_METRICS; m++) {
+		bool is_known = m == LIMIT_TEMPORARY ? h != NULL :
+				m == LIMIT_RSS	     ? s->end.peak_resident > 0 :
+						       m != LIMIT_LEAKED;
+
+		if (!is_known)
+			continue;
+		v->value[m] = MAX(v->value[m], value_of_program(s, m));
+		v->is_known[m] = true;
+	}
 }
 
 /* -- a run -- */
@@ -264,6 +266,7 @@ static const char *add_limit(void *ctx, const char *text)
 	if (l.metric == LIMIT_TEMPORARY && o->profile.pages_as_heap)
 		return "pages are never temporary: --pages-as-heap cannot be used with it";
 	limit_parse(xstrdup(text), vec_add(&r->limits));
+	*vec_add(&r->results) = (struct limit_result){0};
 	r->counts_temporary |= l.metric == LIMIT_TEMPORARY; /* only a history knows */
 	return NULL;
 }
@@ -285,34 +288,98 @@ int limits_open(struct run *r)
 
 void limits_close(struct run *r)
 {
-	for (size_t i = 0; i < r->limits.count; i++)
+	for (size_t i = 0; i < r->limits.count; i++) {
 		free((char *)r->limits.data[i].text);
+		free_result(&r->results.data[i]);
+	}
 	vec_deinit(&r->limits);
+	vec_deinit(&r->results);
+	gate_deinit(&r->gate);
 }
 
 void limits_check(struct session *s)
 {
-	const struct run *run = s->run;
+	struct run *run = s->run;
 
-	if (!run->limits.count)
+	if (!run->limits.count && run->options->repeat <= 1 && !run->options->files.limits_out)
 		return;
 	const struct report r = session_report(s);
 
+	note_values(s);
 	for (size_t i = 0; i < run->limits.count; i++)
 		if (run->limits.data[i].metric != LIMIT_LEAKED)
-			check_one(s, &r, &run->limits.data[i]);
+			check_one(s, &r, i);
 }
 
-void limits_check_leaks(struct run *r)
+static void check_leaks(struct run *r, size_t index)
 {
+	const struct limit *l = &r->limits.data[index];
+	struct limit_result *result = &r->results.data[index];
+
+	result->value = (double)r->definite_bytes;
+	result->is_exceeded = limit_is_exceeded(l, result->value);
+	result->process = xstrdup("all processes");
+	if (result->is_exceeded && r->options->repeat <= 1)
+		report_exceeded(r, l, result);
+}
+
+/* A gate through which nothing has gone is closed. */
+static void add_unexceeded(struct run *r, size_t index)
+{
+	const struct limit *l = &r->limits.data[index];
+	const char *why = r->results.data[index].process ? NULL : "it was not measured";
+
+	if (why && r->programs) /* otherwise it is said why nothing ran */
+		log_error("limit not checked: %s: %s", l->text, why);
+	gate_add_check(&r->gate, l->text, l->metric, why ? xstrdup(why) : NULL);
+}
+
+void limits_finish(struct run *r)
+{
+	struct limit_values *v = &r->values;
+
+	v->is_known[LIMIT_LEAKED] = r->options->leaks.check;
+	v->value[LIMIT_LEAKED] = (double)r->definite_bytes;
 	for (size_t i = 0; i < r->limits.count; i++) {
-		const struct limit *l = &r->limits.data[i];
-
-		if (l->metric != LIMIT_LEAKED || !is_exceeded(l, (double)r->definite_bytes))
-			continue;
-		_cleanup_free_ char *amount = amount_exact((double)r->definite_bytes);
-
-		r->limits_exceeded++;
-		log_error("limit exceeded: %s: %s definitely lost", l->text, amount);
+		if (r->limits.data[i].metric == LIMIT_LEAKED)
+			check_leaks(r, i);
+		if (!r->results.data[i].is_exceeded)
+			add_unexceeded(r, i);
 	}
+	gate_set_title(&r->gate, r->command);
+	for (enum limit_metric m = 0; m < LIMIT_METRICS; m++)
+		if (v->is_known[m])
+			*vec_add(&r->gate.value) = (struct gate_value){
+				m, {0, v->value[m]}, {0, v->value[m]}};
+}
+
+/* -- the file -- */
+
+struct limits_file {
+	enum gate_form form;
+	const struct gate *gate;
+};
+
+static int put_gate(FILE *file, const void *ctx)
+{
+	const struct limits_file *f = ctx;
+
+	gate_write(file, f->form, f->gate);
+	return 0;
+}
+
+int limits_write(struct run *r, const struct gate *g)
+{
+	const char *pattern = r->options->files.limits_out;
+	const struct out_name name = {.which = OUT_LIMITS, .pid = (uint32_t)getpid()};
+	_cleanup_free_ char *path = NULL;
+
+	if (!pattern)
+		return 0;
+	enum gate_form form = gate_form_of(pattern);
+	const struct limits_file file = {form == GATE_NONE ? GATE_GITHUB : form, g};
+	const struct out_content content = {.put = put_gate, .ctx = &file};
+	int rc = out_path(r, &name, &path);
+
+	return rc != 0 ? rc : out_put(OUT_LIMITS, name.pid, path, &content);
 }

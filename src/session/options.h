@@ -134,6 +134,7 @@ struct options_files {
 	uint32_t record_keep;     /* number of these to keep; 0 = all */
 	uint64_t record_limit;    /* bytes of each recording; 0 = any */
 	const char *limits;       /* --limits-file; NULL = none */
+	const char *limits_out;   /* what was found of them; NULL = not written */
 	bool free_stacks;         /* the recording has the stacks that release blocks */
 	const char *folded, *flame;
 	enum view view;           /* of these two */
@@ -195,6 +196,7 @@ struct options {
 	struct options_messages messages;
 	struct options_invocation invocation;
 	struct option_strings limits; /* limits.h */
+	uint32_t repeat;              /* how often the program runs (repeat.h) */
 	struct option_strings when; /* conditions with actions: condition.h */
 	double top;               /* seconds between tables; OPTION_OFF = none */
 	/* --monitor: send `command` to the ptmem with that pid; 0 = no */

@@ -52,6 +52,8 @@ const struct out_row out_rows[OUTPUTS] = {
 		      .fallback = "page", .announce = WRITTEN},
 	[OUT_EVENTS] = {NAME("--events", files.events), .kind = OUT_STREAM},
 	[OUT_LOG] = {NAME("--log-file", messages.log_file), .kind = OUT_OWN},
+	[OUT_LIMITS] = {NAME("--limits-out", files.limits_out), .kind = OUT_OWN,
+			.what = "result of the limits", .fallback = "limits"},
 };
 
 static bool is_wanted(const struct options *o, enum output which)

@@ -6,6 +6,7 @@
  */
 #include "session/own_heap.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/amount.h"
@@ -13,6 +14,7 @@
 #include "base/proc.h"
 #include "base/text.h"
 #include "session/options.h"
+#include "session/record/recording_values.h"
 #include "session/session.h"
 #include "tracee/state/module.h"
 
@@ -100,6 +102,9 @@ void own_heap_measure(struct session *s, pid_t tid)
 		return;
 	uint64_t other = st.file_resident + st.shared_resident;
 
+	s->end.peak_resident = st.peak_resident;
+	if (s->recording && st.peak_resident) /* a replay has it from the file of events */
+		recording_values_set(s, "peak_resident", "%" PRIu64, st.peak_resident);
 	s->end.anonymous_bytes = st.peak_resident > other ? st.peak_resident - other : 0;
 }
 

@@ -110,8 +110,10 @@ struct run {
 	uint64_t definite_bytes;   /* bytes lost at the ends of all processes (--leak-check) */
 	struct custom_probes probes; /* of --probe */
 	VEC(struct limit) limits;  /* their texts are owned */
+	VEC(struct limit_result) results; /* one for each limit */
+	struct limit_values values;
+	struct gate gate;          /* what was found of the limits; its failures count */
 	bool counts_temporary;     /* one of them is about temporary allocations */
-	unsigned limits_exceeded;
 };
 
 /* @options stay the caller's. File names are relative to the current directory. */

@@ -126,6 +126,7 @@ struct session_end {
 	struct probe_counts probes;
 	struct space_pauses pauses;
 	uint64_t anonymous_bytes;  /* resident at their peak, about; 0 = unknown */
+	uint64_t peak_resident;    /* bytes; 0 = unknown */
 	uint64_t time_error_ns;    /* pads_time_error */
 	struct final_scan *final_scan; /* NULL = none */
 	struct inspection *inspected; /* NULL = none */

@@ -55,9 +55,9 @@ def massif(t):
 @test("fail-if/refused")
 def refused(t):
     for arguments, why in ((["--diff", "--fail-if=peak>5%", "a", "b"], "by how much more"),
-                           (["--diff", "--fail-if=rss>+5%", "a", "b"], "a condition is"),
+                           (["--diff", "--fail-if=temporary>+5%", "a", "b"], "a condition is"),
                            (["--diff", "--fail-if=peak>+1e3", "a", "b"], "the number has digits"),
                            (["--diff", "--fail-if=peak>+1 ", "a", "b"], "only %, K"),
-                           (["--fail-if=peak>+1", "a"], "goes with --diff")):
+                           (["--fail-if=peak>+1", "a"], "goes with --diff or --baseline")):
         result = t.run([os.path.join(BUILD, "ptmem-report"), *arguments])
         t.check(result.status == 255 and why in result.err.decode(), "%s: %d: %r" % (arguments, result.status, result.err))

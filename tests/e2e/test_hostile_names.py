@@ -2,8 +2,10 @@
 
 import csv
 import io
+import json
 import os
 import re
+import xml.etree.ElementTree
 
 from harness import BUILD, test
 
@@ -11,6 +13,7 @@ NAMES = [b"esc\x1b[31mred", b"line\nfn=(1) forged\nsnapshot=7", b"cr\rover", b"=
          b'quote","q', b"semi;colon 12", "left\u202eright".encode(), b"bad\x80\xffutf8", b"</script><script>alert(1)</script>"]
 # what acts on a terminal: controls of ASCII and of UTF-8, and what changes the order of characters
 ACTS = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]|\xe2\x80[\x8b-\x8f\xa8-\xae]")
+GATES = ("markdown", "github", "junit", "sarif", "json")
 FORMATS = ("text", "json", "csv", "folded", "speedscope", "massif")
 
 
@@ -48,7 +51,44 @@ def outputs(t):
         result = t.run([program, *arguments], cwd=t.directory)
         t.equal("%s: %r" % (name, result.err), result.status, 0)
         found[name] = result.out
+    found.update(gates(t, program, json.loads(found["a recording's json"])))
     return found
+
+
+def gates(t, program, recording):
+    """The forms of gates, in which each function exceeds a limit, and a text of the user's is as bad."""
+    names = [f for f in recording["frames"]["function"] if f and not re.fullmatch(r"\(below main\)|main|__libc_start_main.*", f)]
+    t.equal("functions: %s" % names, len(names), len(NAMES))
+    limits = ["--limit=allocations@%s<=0" % name for name in names] + ["--limit=peak@x\n::error ::\x1b|`<b>%0A<0"]
+    found = {}
+    for form in GATES:
+        result = t.run([program, "--format=" + form, *(["--top=100"] if form != "json" else []), *limits, "r"], cwd=t.directory)
+        t.equal("%s: %r" % (form, result.err), result.status, 3)
+        found["gates' " + form] = result.out
+    result = t.run([program, "--write-baseline=b", "r"], cwd=t.directory)
+    t.equal("status", result.status, 0)
+    with open(os.path.join(t.directory, "b"), "rb") as file:
+        found["a baseline"] = file.read()
+    result = t.run([program, "--baseline=b", "--fail-if=allocations>+0", "r"], cwd=t.directory)
+    t.equal("its own names: %r" % result.out, (result.status, b"Each call site has the same peak" in result.out), (0, True))
+    return found
+
+
+def check_gates(t, found):
+    """Each form is what it should be, with all names in it."""
+    failures = {form: len(NAMES) + 1 for form in GATES}
+    failures["junit"] = len(xml.etree.ElementTree.fromstring(found["gates' junit"]).findall(".//failure"))
+    failures["sarif"] = len(json.loads(found["gates' sarif"])["runs"][0]["results"])
+    failures["json"] = len([c for c in json.loads(found["gates' json"])["checks"] if not c["passed"]])
+    lines = found["gates' github"].decode().splitlines()
+    failures["github"] = len({re.search("title=([^:,]*)::", line)[1] for line in lines if line.startswith("::error ")})
+    t.check(all(re.fullmatch("::error [^:]*::[^\r\n]+", line) for line in lines), "annotations: %s" % lines)
+    rows = [line for line in found["gates' markdown"].decode().split("\n") if "**failed**" in line]
+    t.check(all(len(re.findall(r"\|", row)) == 3 for row in rows), "rows: %s" % rows)
+    failures["markdown"] = len(rows)
+    t.equal("failures", failures, {form: len(NAMES) + 1 for form in GATES})
+    t.check(all(re.fullmatch(r"(#.*|ptmem-baseline 1|runs 1|[a-z-]+ [0-9]+( .+)?)", line)
+                for line in found["a baseline"].decode().splitlines()), "baseline: %s" % found["a baseline"])
 
 
 @test("hostile-names/outputs")
@@ -67,6 +107,7 @@ def every_output(t):
         fields = [field for row in csv.reader(io.StringIO(found[name].decode())) for field in row]
         formulas = [f for f in fields if f[:1] in tuple("=+-@") and not re.fullmatch("-[0-9]+", f)]
         t.check(not formulas and any(f.startswith("'=1+1") for f in fields), "%s: %s" % (name, formulas))
+    check_gates(t, found)
     t.check(b"esc?[31mred" in found["m"] and b"esc?[31mred" in found["x"], "the names are not there")
 
 

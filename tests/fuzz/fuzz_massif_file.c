@@ -92,7 +92,7 @@ static void compare(struct massif_file *f)
 
 		diff_rows_init(&rows, t);
 		diff_json_write(sink, input, (char *[]){NULL, NULL}, pair.match,
-				&(struct diff_json_rows){{"a", "b"}, &rows});
+				&(struct diff_json_rows){{"a", "b"}, &rows, NULL});
 		diff_rows_write_csv(sink, &rows, false);
 		diff_rows_deinit(&rows);
 		path_tree_free(t);

@@ -23,6 +23,7 @@
 #include "recording/recording_view.h"
 #include "report/diff_output.h"
 #include "report/diff_paths.h"
+#include "report/measure.h"
 #include "report/recording_output.h"
 
 const struct fuzz_seed fuzz_seeds[] = {
@@ -148,6 +149,24 @@ static void use_view(FILE *out, const struct recording *r, const struct recordin
 	recording_view_deinit(&total);
 }
 
+static void use_metric(struct diff_pair *pair, enum limit_metric metric)
+{
+	struct gate g = {0};
+	struct measured m;
+	double value[2];
+
+	if (!measure_knows(pair->input, metric))
+		return;
+	measure_select(pair, metric, value);
+	measured_init(&m, pair, metric, NULL);
+	measured_sort(&m, false);
+	CHECK(value[0] == value[1] && m.sum[0] == m.sum[1]);
+	for (size_t i = 0; i < m.site.count; i++)
+		measured_add_site(&m, i, &g.site);
+	measured_deinit(&m);
+	gate_deinit(&g);
+}
+
 /* Against itself: nothing changes. */
 static void use_diff(FILE *out, struct recording *r)
 {
@@ -166,10 +185,12 @@ static void use_diff(FILE *out, struct recording *r)
 		CHECK(path_tree_node(t, 0)->total[PATH_OLD] == path_tree_node(t, 0)->total[PATH_NEW]);
 		diff_rows_init(&rows, t);
 		diff_json_write(out, input, (char *[]){"", ""}, pair.match,
-				&(struct diff_json_rows){{"a", "b"}, &rows});
+				&(struct diff_json_rows){{"a", "b"}, &rows, NULL});
 		diff_rows_deinit(&rows);
 		path_tree_free(t);
 	}
+	for (enum limit_metric m = 0; m < LIMIT_METRICS; m++)
+		use_metric(&pair, m);
 	recording_view_deinit(&pair.view[PATH_OLD]);
 	recording_view_deinit(&pair.view[PATH_NEW]);
 	frame_match_free(pair.match);

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/types.h"
-#include "session/limits.h"
+#include "output/limit.h"
 
 static const struct {
 	const char *text, *function;
@@ -23,6 +23,7 @@ static const struct {
 	{"allocations<10K", "", LIMIT_ALLOCATIONS, 10000, false},
 	{"temporary<50%", "", LIMIT_TEMPORARY, 50, false},
 	{"leaked<1", "", LIMIT_LEAKED, 1, false},
+	{"rss<=200M", "", LIMIT_RSS, 209715200, true},
 	{"peak@parse<10M", "parse", LIMIT_PEAK, 10485760, false},
 	{"allocations@v<int>::push(int)<=7", "v<int>::push(int)", LIMIT_ALLOCATIONS, 7, true},
 	{"allocated@operator<<<2M", "operator<<", LIMIT_ALLOCATED, 2097152, false},
@@ -51,12 +52,13 @@ static const struct {
 	{"peak", "a limit is peak<SIZE"},
 	{"peak>1M", "a limit is peak<SIZE"},
 	{"Peak<1M", "a limit is peak<SIZE"},
-	{"rss<1M", "a limit is peak<SIZE"},
+	{"rs<1M", "a limit is peak<SIZE"},
+	{"rss@f<1M", "temporary, leaked and rss are of the whole program"},
 	{"peak@f", "a limit is peak<SIZE"},
 	{"peak@<1M", "after @ comes"},
 	{"peak<1<2", "there is one <"},
-	{"temporary@f<1%", "temporary and leaked are of the whole program"},
-	{"leaked@f<1", "temporary and leaked are of the whole program"},
+	{"temporary@f<1%", "temporary, leaked and rss are of the whole program"},
+	{"leaked@f<1", "temporary, leaked and rss are of the whole program"},
 	{"peak<", "after < comes a number"},
 	{"peak<=", "after < comes a number"},
 	{"peak<-1", "after < comes a number"},

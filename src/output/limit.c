@@ -1,0 +1,100 @@
+/* See limit.h. */
+#include "output/limit.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/amount.h"
+
+const struct limit_info limit_info[LIMIT_METRICS] = {
+	[LIMIT_ALLOCATIONS] = {"allocations", LIMIT_NUMBER, true},
+	[LIMIT_PEAK] = {"peak", LIMIT_BYTES, true},
+	[LIMIT_LIVE] = {"live-at-end", LIMIT_BYTES, true},
+	[LIMIT_ALLOCATED] = {"allocated", LIMIT_BYTES, true},
+	[LIMIT_TEMPORARY] = {"temporary", LIMIT_PERCENT, false},
+	[LIMIT_LEAKED] = {"leaked", LIMIT_BYTES, false},
+	[LIMIT_RSS] = {"rss", LIMIT_BYTES, false},
+};
+
+enum limit_metric limit_find_metric(const char *name, size_t size)
+{
+	enum limit_metric m = 0;
+
+	while (m < LIMIT_METRICS && (strlen(limit_info[m].name) != size ||
+				     strncmp(limit_info[m].name, name, size) != 0))
+		m++;
+	return m;
+}
+
+static const char *parse_amount(const char *text, struct limit *l)
+{
+	enum limit_unit unit = limit_info[l->metric].unit;
+
+	if (!isdigit((unsigned char)*text))
+		return "after < comes a number, as in peak<100M";
+	const char *end = amount_parse(text, &l->amount);
+
+	if (!end)
+		return "the number has digits and one point at most, as in peak<1.5G";
+	if (unit == LIMIT_PERCENT)
+		return strcmp(end, "%") != 0 ? "temporary is in percent, as in temporary<50%" :
+		       l->amount > 100	     ? "there are no more than 100%" :
+					       NULL;
+	end = amount_parse_unit(end, unit == LIMIT_BYTES ? 1024 : 1000, &l->amount);
+	return *end ? "only K, M, G or T may follow the number" : NULL;
+}
+
+const char *limit_parse(const char *text, struct limit *out)
+{
+	size_t name = strcspn(text, "@<");
+	struct limit l = {.text = text, .metric = limit_find_metric(text, name)};
+	const char *sign = strrchr(text, '<'); /* names of templates have this character, too */
+
+	if (!sign || l.metric == LIMIT_METRICS)
+		return "a limit is peak<SIZE, live-at-end<SIZE, allocated<SIZE, "
+		       "allocations<NUMBER, temporary<PERCENT%, leaked<SIZE or rss<SIZE; @FUNCTION "
+		       "may follow each of the first four names";
+	if (text[name] == '@') {
+		l.function = &text[name + 1];
+		if (sign <= l.function)
+			return "after @ comes the name of a function, as in peak@parse<10M";
+		l.function_size = (size_t)(sign - l.function);
+		if (!limit_info[l.metric].has_paths)
+			return "temporary, leaked and rss are of the whole program: they have no "
+			       "@FUNCTION";
+	} else if (sign != &text[name]) {
+		return "there is one < in a limit without @FUNCTION";
+	}
+	l.may_equal = sign[1] == '=';
+	const char *why = parse_amount(&sign[1 + l.may_equal], &l);
+
+	if (!why)
+		*out = l;
+	return why;
+}
+
+bool limit_is_exceeded(const struct limit *l, double value)
+{
+	return l->may_equal ? value > l->amount : value >= l->amount;
+}
+
+bool limit_is_of(const struct limit *l, const char *name)
+{
+	return strncmp(name, l->function, l->function_size) == 0 &&
+	       (!name[l->function_size] || name[l->function_size] == '(');
+}
+
+char *limit_amount(enum limit_metric metric, double value)
+{
+	char text[AMOUNT_SIZE];
+
+	switch (limit_info[metric].unit) {
+	case LIMIT_PERCENT:
+		return xasprintf("%.1f %%", value);
+	case LIMIT_NUMBER:
+		return xstrdup(amount_commas((uint64_t)value, text));
+	default:
+		return amount_exact(value);
+	}
+}

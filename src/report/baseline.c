@@ -1,0 +1,431 @@
+/* See baseline.h. */
+#include "report/baseline.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "report/massif_file.h"
+#include "report/measure.h"
+
+#define MAGIC "ptmem-baseline 1"
+
+/* What a baseline has: what --fail-if can be about. */
+static bool is_kept(enum limit_metric metric)
+{
+	return metric != LIMIT_TEMPORARY;
+}
+
+static void free_row(struct baseline_row *row)
+{
+	free(row->name);
+	free(row->file);
+}
+
+void baseline_deinit(struct baseline *b)
+{
+	for (enum limit_metric m = 0; m < LIMIT_METRICS; m++) {
+		for (size_t i = 0; i < b->metric[m].row.count; i++)
+			free_row(&b->metric[m].row.data[i]);
+		vec_deinit(&b->metric[m].row);
+	}
+	free(b->title);
+	*b = (struct baseline){0};
+}
+
+/* -- names -- */
+
+/* The length of Rust's "::h0123456789abcdef" at the end of @name; 0: there is none. */
+static size_t hash_size(const char *name)
+{
+	size_t size = strlen(name), n = strlen("::h0123456789abcdef");
+
+	if (size <= n || strncmp(name + size - n, "::h", 3) != 0)
+		return 0;
+	return strspn(name + size - n + 3, "0123456789abcdef") == n - 3 ? n : 0;
+}
+
+/* How many digits at @s, which @begin is the text of, are of "{lambda()#1}" or "$_1". */
+static size_t generated_digits(const char *begin, const char *s)
+{
+	size_t digits = strspn(s, "0123456789");
+	bool is_lambda = s > begin && s[-1] == '#' && s[digits] == '}';
+	bool is_clang = s >= begin + 2 && s[-1] == '_' && s[-2] == '$';
+
+	return is_lambda || is_clang ? digits : 0;
+}
+
+/* A function's name without what is generated. The caller frees it. */
+static char *stable_name(const char *name)
+{
+	char *text = text_clean(name, strlen(name)), *to = text;
+
+	text[strlen(text) - hash_size(text)] = '\0';
+	_cleanup_free_ char *copy = xstrdup(text);
+
+	for (const char *s = copy; *s; s++) {
+		size_t skipped = isdigit((unsigned char)*s) ? generated_digits(copy, s) : 0;
+
+		to -= skipped && s[-1] == '#';
+		if (skipped)
+			s += skipped - 1;
+		else
+			*to++ = *s;
+	}
+	*to = '\0';
+	return text;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	const struct baseline_row *x = a, *y = b;
+
+	return strcmp(x->name, y->name);
+}
+
+/* -- a run -- */
+
+/* Of equal names one row remains, with the sum and the place of the largest. */
+static void merge_equal(baseline_rows *rows)
+{
+	size_t kept = 0;
+
+	if (rows->count)
+		qsort(rows->data, rows->count, sizeof(*rows->data), compare_names);
+	for (size_t i = 0; i < rows->count; i++) {
+		struct baseline_row *row = &rows->data[i];
+		struct baseline_row *last = kept ? &rows->data[kept - 1] : NULL;
+
+		if (!last || compare_names(last, row) != 0) {
+			rows->data[kept++] = *row;
+			continue;
+		}
+		last->max = last->min += row->min;
+		free_row(row);
+	}
+	rows->count = kept;
+}
+
+static void read_rows(const struct measured *m, baseline_rows *out)
+{
+	for (size_t i = 0; i < m->site.count; i++) {
+		double value = m->site.data[i].value[PATH_NEW];
+		gate_sites site = {0};
+
+		if (value <= 0)
+			continue;
+		measured_add_site(m, i, &site);
+		*vec_add(out) = (struct baseline_row){
+			.name = stable_name(measured_function(m, i)),
+			.file = site.data->file, .line = site.data->line,
+			.min = value, .max = value};
+		free(site.data->label);
+		vec_deinit(&site);
+	}
+	merge_equal(out);
+}
+
+/* Adds a run, whose rows @row gives away, to the @runs before it. */
+static void add_run(struct baseline_metric *to, baseline_rows *run, unsigned runs)
+{
+	baseline_rows all = {0};
+	size_t a = 0, b = 0;
+
+	while (a < to->row.count || b < run->count) {
+		struct baseline_row *x = a < to->row.count ? &to->row.data[a] : NULL;
+		struct baseline_row *y = b < run->count ? &run->data[b] : NULL;
+		int order = !x ? 1 : !y ? -1 : compare_names(x, y);
+		struct baseline_row *row = vec_add(&all);
+
+		*row = order <= 0 ? *x : *y;
+		if (order < 0)
+			row->min = 0;
+		if (order > 0 && runs)
+			row->min = 0;
+		if (order == 0) {
+			row->min = MIN(x->min, y->min);
+			row->max = MAX(x->max, y->max);
+			free_row(y);
+		}
+		a += order <= 0;
+		b += order >= 0;
+	}
+	vec_deinit(&to->row);
+	vec_deinit(run);
+	to->row = all;
+}
+
+void baseline_add(struct baseline *b, const struct input *input)
+{
+	const struct input inputs[2] = {{.kind = input->kind}, *input};
+	struct diff_pair pair = {.input = inputs, .match = diff_pair_match(inputs)};
+
+	for (enum limit_metric metric = 0; metric < LIMIT_METRICS; metric++) {
+		struct baseline_metric *to = &b->metric[metric];
+		baseline_rows rows = {0};
+		double value[2];
+
+		to->is_known = is_kept(metric) && measure_knows(input, metric) &&
+			       (to->is_known || !b->runs);
+		if (!to->is_known)
+			continue;
+		measure_select(&pair, metric, value);
+		if (metric != LIMIT_RSS && measure_has_paths(&pair, metric)) {
+			struct measured m;
+
+			measured_init(&m, &pair, metric, NULL);
+			read_rows(&m, &rows);
+			measured_deinit(&m);
+		}
+		to->sum.min = b->runs ? MIN(to->sum.min, value[PATH_NEW]) : value[PATH_NEW];
+		to->sum.max = MAX(to->sum.max, value[PATH_NEW]);
+		add_run(to, &rows, b->runs);
+	}
+	recording_view_deinit(&pair.view[PATH_NEW]);
+	frame_match_free(pair.match);
+	if (!b->title)
+		b->title = input->recording ?
+				   xstrdup(recording_meta(input->recording, "command") ?: "?") :
+				   xasprintf("%.*s", MASSIF_TEXT(input->massif->command));
+	b->runs++;
+}
+
+/* -- the file -- */
+
+static void put_row(FILE *out, enum limit_metric metric, const struct baseline_row *row)
+{
+	fprintf(out, "%s %.0f", limit_info[metric].name, row->min);
+	if (row->max > row->min)
+		fprintf(out, "..%.0f", row->max);
+	if (row->name)
+		fprintf(out, " %s", row->name);
+	putc('\n', out);
+}
+
+void baseline_write(FILE *out, const struct baseline *b)
+{
+	fputs("# What the program needs, by ptmem-report --write-baseline: metric, value (of "
+	      "several runs\n# the least and the largest), and function; without one in all.\n"
+	      MAGIC "\n", out);
+	fprintf(out, "runs %u\n", b->runs);
+	for (enum limit_metric m = 0; m < LIMIT_METRICS; m++) {
+		if (!b->metric[m].is_known || (m == LIMIT_RSS && b->runs < 2))
+			continue;
+		put_row(out, m, &b->metric[m].sum);
+		for (size_t i = 0; i < b->metric[m].row.count; i++)
+			put_row(out, m, &b->metric[m].row.data[i]);
+	}
+}
+
+/* A number of digits: the end of it; NULL: there is none. */
+static char *parse_number(char *text, double *out)
+{
+	size_t digits = strspn(text, "0123456789");
+
+	if (!digits || digits > 15) /* a double has them all */
+		return NULL;
+	*out = strtod(text, NULL);
+	return text + digits;
+}
+
+/* NULL, or what is wrong with @line. */
+static const char *parse_line(struct baseline *b, char *line)
+{
+	char *value = strchr(line, ' ');
+	enum limit_metric m =
+		value ? limit_find_metric(line, (size_t)(value - line)) : LIMIT_METRICS;
+	struct baseline_row row = {0};
+
+	if (value && strncmp(line, "runs ", 5) == 0) {
+		b->runs = (unsigned)strtoul(value + 1, NULL, 10);
+		return NULL;
+	}
+	if (m == LIMIT_METRICS || !is_kept(m))
+		return "a line is METRIC VALUE [FUNCTION]";
+	char *end = parse_number(value + 1, &row.min);
+
+	row.max = row.min;
+	if (end && strncmp(end, "..", 2) == 0)
+		end = parse_number(end + 2, &row.max);
+	if (!end || (*end && *end != ' ') || row.max < row.min)
+		return "a value is a number, or two with .. between";
+	b->metric[m].is_known |= !*end;
+	if (!*end) {
+		b->metric[m].sum = row;
+	} else {
+		row.name = text_clean(end + 1, strlen(end + 1));
+		*vec_add(&b->metric[m].row) = row;
+	}
+	return NULL;
+}
+
+static int sort_all(struct baseline *b, char **why_out)
+{
+	for (enum limit_metric m = 0; m < LIMIT_METRICS; m++) {
+		const baseline_rows *rows = &b->metric[m].row;
+
+		if (rows->count)
+			qsort(rows->data, rows->count, sizeof(*rows->data), compare_names);
+		for (size_t i = 1; i < rows->count; i++) {
+			if (compare_names(&rows->data[i - 1], &rows->data[i]) != 0)
+				continue;
+			*why_out = xasprintf("two lines have %s of %s", limit_info[m].name,
+					     rows->data[i].name);
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+/* Reads the lines of @text, which is modified. */
+static int parse(struct baseline *b, char *text, char **why_out)
+{
+	bool has_begun = false;
+	unsigned number = 0;
+
+	for (char *line; (line = strsep(&text, "\n")) != NULL;) {
+		const char *why = NULL;
+
+		number++;
+		line[strcspn(line, "\r")] = '\0';
+		if (*line == '#' || !*line)
+			continue;
+		if (!has_begun && strcmp(line, MAGIC) != 0)
+			why = "no baseline, which begins with " MAGIC;
+		else if (has_begun)
+			why = parse_line(b, line);
+		has_begun = true;
+		if (why) {
+			*why_out = xasprintf("line %u: %s", number, why);
+			return -EINVAL;
+		}
+	}
+	if (!has_begun) {
+		*why_out = xstrdup("no baseline, which begins with " MAGIC);
+		return -EINVAL;
+	}
+	return sort_all(b, why_out);
+}
+
+int baseline_read(const char *path, struct baseline *out, char **why_out)
+{
+	_cleanup_free_ char *data = NULL;
+	size_t size;
+	int rc = input_read(path, &data, &size);
+
+	if (rc != 0)
+		return rc;
+	_cleanup_free_ char *text = xstrndup(data, size);
+
+	*out = (struct baseline){0};
+	rc = parse(out, text, why_out);
+	if (rc != 0)
+		baseline_deinit(out);
+	return rc;
+}
+
+/* -- comparison -- */
+
+/* A function in both; rows that a side lacks are zeroed but for the name. */
+struct pair_of_rows {
+	const struct baseline_row *name; /* the new one if it is there */
+	double old, new;
+};
+
+typedef VEC(struct pair_of_rows) row_pairs;
+
+/*
+ * What counts as the values of two bands: those that are nearest to each other, of bands that
+ * overlap the same.
+ */
+static struct pair_of_rows pair_rows(const struct baseline_row *x, const struct baseline_row *y)
+{
+	static const struct baseline_row none;
+	const struct baseline_row *a = x ? x : &none, *b = y ? y : &none;
+	struct pair_of_rows p = {y ? y : x, a->max, a->max};
+
+	if (b->min > a->max)
+		p.new = b->min;
+	if (b->max < a->min) {
+		p.old = a->min;
+		p.new = b->max;
+	}
+	return p;
+}
+
+static void pair_all(const struct baseline_metric *old, const struct baseline_metric *new,
+		     row_pairs *out)
+{
+	size_t a = 0, b = 0;
+
+	while (a < old->row.count || b < new->row.count) {
+		const struct baseline_row *x = a < old->row.count ? &old->row.data[a] : NULL;
+		const struct baseline_row *y = b < new->row.count ? &new->row.data[b] : NULL;
+		int order = !x ? 1 : !y ? -1 : compare_names(x, y);
+
+		*vec_add(out) = pair_rows(order <= 0 ? x : NULL, order >= 0 ? y : NULL);
+		a += order <= 0;
+		b += order >= 0;
+	}
+}
+
+static int compare_growth(const void *a, const void *b)
+{
+	const struct pair_of_rows *x = a, *y = b;
+	double of_x = x->new - x->old, of_y = y->new - y->old;
+
+	return of_x != of_y ? (of_x < of_y) - (of_x > of_y) : compare_names(x->name, y->name);
+}
+
+static int compare_change(const void *a, const void *b)
+{
+	const struct pair_of_rows *x = a, *y = b;
+	double of_x = fabs(x->new - x->old), of_y = fabs(y->new - y->old);
+
+	return of_x != of_y ? (of_x < of_y) - (of_x > of_y) : compare_names(x->name, y->name);
+}
+
+static void add_pairs(row_pairs *pairs, size_t max, gate_sites *out,
+		      int (*compare)(const void *a, const void *b))
+{
+	if (pairs->count)
+		qsort(pairs->data, pairs->count, sizeof(*pairs->data), compare);
+	for (size_t i = 0; i < pairs->count && out->count < max; i++) {
+		const struct pair_of_rows *p = &pairs->data[i];
+		const struct baseline_row *row = p->name;
+
+		if (p->new == p->old || (compare == compare_growth && p->new < p->old))
+			break;
+		_cleanup_free_ char *label =
+			row->file ? xasprintf("%s (%s:%llu)", row->name, text_base_name(row->file),
+					      (unsigned long long)row->line) :
+				    xstrdup(row->name);
+		struct gate_site *site = gate_add_site(out, label, row->file, row->line);
+
+		site->value[PATH_OLD] = p->old;
+		site->value[PATH_NEW] = p->new;
+	}
+	vec_deinit(pairs);
+}
+
+void baseline_add_growth(const struct baseline_metric *old, const struct baseline_metric *new,
+			 size_t max, gate_sites *out)
+{
+	row_pairs pairs = {0};
+
+	pair_all(old, new, &pairs);
+	add_pairs(&pairs, max, out, compare_growth);
+}
+
+void baseline_add_changes(const struct baseline_metric *old, const struct baseline_metric *new,
+			  size_t max, gate_sites *out)
+{
+	row_pairs pairs = {0};
+
+	pair_all(old, new, &pairs);
+	add_pairs(&pairs, max, out, compare_change);
+}

@@ -1,0 +1,63 @@
+/*
+ * --write-baseline and --baseline: what a program needs, in a file that a repository keeps, and
+ * whose differences can be read.
+ *
+ *	FILE  := { "#" TEXT NL } "ptmem-baseline 1" NL "runs " N NL { LINE }
+ *	LINE  := METRIC " " VALUE [ " " FUNCTION ] NL       without a function: of the whole program
+ *	VALUE := N | N ".." N                           of several runs: the least and the largest
+ *
+ * Lines are sorted by metric (limit.h) and function; each function that is a call site has one for
+ * each metric that it has a value of. There are no addresses, lines, process ids or times; numbers
+ * that compilers give to lambdas and closures, and hashes of Rust's names, are left out, so that
+ * what moves is no difference. Resident memory, which no two runs have in common, is only there as
+ * a band of several.
+ */
+#ifndef PTMEM_REPORT_BASELINE_H
+#define PTMEM_REPORT_BASELINE_H
+
+#include <stdio.h>
+
+#include "output/gate.h"
+#include "report/input.h"
+
+struct baseline_row {
+	char *name;      /* visible; NULL: of the whole program; owned */
+	char *file;      /* of the source, if it is known; owned */
+	uint64_t line;
+	double min, max; /* of the runs; a function that a run lacks has 0 there */
+};
+
+typedef VEC(struct baseline_row) baseline_rows;
+
+struct baseline_metric {
+	bool is_known;
+	struct baseline_row sum;
+	baseline_rows row; /* sorted by name */
+};
+
+/* Zeroed at first. */
+struct baseline {
+	unsigned runs;
+	char *title;     /* the command; NULL = unknown */
+	struct baseline_metric metric[LIMIT_METRICS];
+};
+
+/* Adds a run: a recording or a massif file. */
+void baseline_add(struct baseline *b, const struct input *input);
+void baseline_deinit(struct baseline *b);
+
+/* The caller checks the stream for errors. */
+void baseline_write(FILE *out, const struct baseline *b);
+/* -errno if @path cannot be read; -EINVAL with *@why_out, which the caller frees. */
+int baseline_read(const char *path, struct baseline *out, char **why_out);
+
+/*
+ * The functions, at most @max, that grew in any case (the least new value is above the largest old
+ * one), and those that changed, the most first.
+ */
+void baseline_add_growth(const struct baseline_metric *old, const struct baseline_metric *new,
+			 size_t max, gate_sites *out);
+void baseline_add_changes(const struct baseline_metric *old, const struct baseline_metric *new,
+			  size_t max, gate_sites *out);
+
+#endif

@@ -1,0 +1,289 @@
+/* See gates.h. */
+#include "report/gates.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "report/fail_if.h"
+#include "report/massif_file.h"
+#include "report/measure.h"
+
+#define SITES 3 /* of a check */
+
+bool gates_are_wanted(const struct report_request *r)
+{
+	const struct report_format *format = report_format_of(r);
+
+	return r->fail_if.count || r->limit.count || r->limits_file || (format && format->gate);
+}
+
+static enum gate_form form_of(const struct report_request *r)
+{
+	const struct report_format *format = report_format_of(r);
+	bool is_data = format && format->kinds != AS_GATE; /* the JSON of a profile has it inside */
+
+	if (r->baseline)
+		return format && format->gate ? format->gate : GATE_MARKDOWN;
+	return format && !is_data ? format->gate : GATE_NONE;
+}
+
+void gates_show(const struct report_request *r, const struct gate *g)
+{
+	gate_log(g, "");
+	gate_write(stdout, form_of(r), g);
+}
+
+static void set_title(struct gate *g, const struct input *input)
+{
+	_cleanup_free_ char *command =
+		input->recording ?
+			xstrdup(recording_meta(input->recording, "command") ?: "") :
+			xasprintf("%.*s", MASSIF_TEXT(input->massif->command));
+
+	if (*command)
+		gate_set_title(g, command);
+}
+
+/* -- metrics -- */
+
+static void add_values(struct gate *g, const struct diff_pair *given)
+{
+	struct diff_pair pair = {.input = given->input, .match = given->match};
+
+	for (enum limit_metric m = 0; m < LIMIT_METRICS; m++) {
+		double value[2];
+
+		if ((g->is_diff && !measure_knows(&pair.input[PATH_OLD], m)) ||
+		    !measure_knows(&pair.input[PATH_NEW], m))
+			continue;
+		measure_select(&pair, m, value);
+		*vec_add(&g->value) = (struct gate_value){m, {value[0], value[1]},
+							  {value[0], value[1]}};
+	}
+	for (int side = PATH_OLD; side <= PATH_NEW; side++)
+		recording_view_deinit(&pair.view[side]);
+}
+
+static const struct gate_value *find_value(const struct gate *g, enum limit_metric metric)
+{
+	for (size_t i = 0; i < g->value.count; i++)
+		if (g->value.data[i].metric == metric)
+			return &g->value.data[i];
+	return NULL;
+}
+
+static int refuse(const char *option, const char *text, enum limit_metric metric, bool is_massif)
+{
+	if (is_massif)
+		log_error("--%s=%s: massif files do not tell what was ever allocated: %s "
+			  "recordings (ptmem --record)", option, text,
+			  strcmp(option, "limit") == 0 ? "check" : "compare");
+	else if (metric == LIMIT_LEAKED)
+		log_error("--%s=%s: leaks are in recordings of ptmem --leak-check", option, text);
+	else
+		log_error("--%s=%s: %s is not in the profile", option, text,
+			  limit_info[metric].name);
+	return EXIT_REFUSED;
+}
+
+/* -- call sites -- */
+
+/* At most @max sites of @pair, those that grew or, with @is_by_change, changed; all of one side. */
+static void add_sites(const struct diff_pair *given, enum limit_metric metric, size_t max,
+		      gate_sites *out, bool is_by_change)
+{
+	struct diff_pair pair = {.input = given->input, .match = given->match};
+	struct measured m;
+	double value[2];
+
+	measure_select(&pair, metric, value);
+	if (measure_has_paths(&pair, metric)) {
+		measured_init(&m, &pair, metric, NULL);
+		measured_sort(&m, is_by_change);
+		for (size_t i = 0; i < m.site.count && out->count < max; i++) {
+			const double *v = m.site.data[i].value;
+
+			if (v[PATH_NEW] > v[PATH_OLD] || (is_by_change && v[0] != v[1]))
+				measured_add_site(&m, i, out);
+		}
+		measured_deinit(&m);
+	}
+	for (int side = PATH_OLD; side <= PATH_NEW; side++)
+		recording_view_deinit(&pair.view[side]);
+}
+
+/* Whose table a report has: of what fails, else of numbers of allocations, else of the peak. */
+static enum limit_metric table_metric(const struct gate *g)
+{
+	for (size_t i = 0; i < g->check.count; i++)
+		if (g->check.data[i].message && limit_info[g->check.data[i].metric].has_paths)
+			return g->check.data[i].metric;
+	const struct gate_value *v = find_value(g, LIMIT_ALLOCATIONS);
+
+	return v && (!g->is_diff || v->max[0] != v->max[1]) ? LIMIT_ALLOCATIONS : LIMIT_PEAK;
+}
+
+/* -- two profiles -- */
+
+static int check_conditions(const struct report_request *r, const struct diff_pair *pair,
+			    struct gate *g)
+{
+	int status = 0;
+
+	for (size_t i = 0; i < r->fail_if.count; i++) {
+		const char *text = r->fail_if.data[i];
+		struct fail_if f = {0};
+
+		fail_if_parse(text, &f); /* request_check has checked it */
+		const struct gate_value *v = find_value(g, f.metric);
+
+		if (!v)
+			return refuse("fail-if", text, f.metric, pair->input->massif);
+		char *message = fail_if_message(&f, v);
+		bool has_failed = message;
+		struct gate_check *c = gate_add_check(g, text, f.metric, message);
+
+		if (!has_failed)
+			continue;
+		status = EXIT_GROWN;
+		add_sites(pair, f.metric, SITES, &c->site, false);
+	}
+	return status;
+}
+
+int gates_of_pair(const struct report_request *r, const struct diff_pair *pair, struct gate *g)
+{
+	*g = (struct gate){.is_diff = true};
+	set_title(g, &pair->input[PATH_NEW]);
+	add_values(g, pair);
+	int status = check_conditions(r, pair, g);
+
+	g->site_metric = table_metric(g);
+	if (status != EXIT_REFUSED && form_of(r) != GATE_NONE)
+		add_sites(pair, g->site_metric, r->top, &g->site, true);
+	return status;
+}
+
+/* -- one profile -- */
+
+struct limits_reader {
+	const struct report_request *request;
+	const struct diff_pair *pair;
+	struct gate *gate;
+	int status;
+};
+
+static void check_limit(struct limits_reader *reader, const struct limit *l)
+{
+	const struct gate_value *value = find_value(reader->gate, l->metric);
+	struct diff_pair pair = {.input = reader->pair->input, .match = reader->pair->match};
+	struct measured m;
+	double v[2];
+
+	measure_select(&pair, l->metric, v);
+	bool has_paths = measure_has_paths(&pair, l->metric);
+
+	if (has_paths)
+		measured_init(&m, &pair, l->metric, l->function ? l : NULL);
+	if (l->function && (!has_paths || !m.has_function))
+		log_warn("--limit=%s: no call path has this function", l->text);
+	double is = !l->function ? value->max[PATH_NEW] : has_paths ? m.sum[PATH_NEW] : 0;
+	bool has_failed = limit_is_exceeded(l, is);
+	_cleanup_free_ char *amount = limit_amount(l->metric, is);
+	struct gate_check *c = gate_add_check(reader->gate, l->text, l->metric,
+					      has_failed ? xasprintf("it is %s", amount) : NULL);
+
+	reader->status = has_failed ? EXIT_GROWN : reader->status;
+	if (has_paths) {
+		measured_sort(&m, false);
+		for (size_t i = 0; has_failed && i < m.site.count && i < SITES; i++)
+			if (m.site.data[i].value[PATH_NEW] > 0)
+				measured_add_site(&m, i, &c->site);
+		measured_deinit(&m);
+	}
+	recording_view_deinit(&pair.view[PATH_NEW]);
+}
+
+static const char *read_limit(void *ctx, const char *text)
+{
+	struct limits_reader *reader = ctx;
+	struct limit l;
+	const char *why = limit_parse(text, &l);
+
+	if (why)
+		return why;
+	if (find_value(reader->gate, l.metric))
+		check_limit(reader, &l);
+	else
+		reader->status = refuse("limit", text, l.metric,
+					reader->pair->input[PATH_NEW].massif);
+	return reader->status == EXIT_REFUSED ? "it cannot be checked" : NULL;
+}
+
+int gates_of_profile(const struct report_request *r, const struct input *input, struct gate *g)
+{
+	const struct input inputs[2] = {{.kind = input->kind}, *input};
+	struct diff_pair pair = {.input = inputs, .match = diff_pair_match(inputs)};
+	struct limits_reader reader = {r, &pair, g, 0};
+
+	*g = (struct gate){0};
+	set_title(g, input);
+	add_values(g, &pair);
+	for (size_t i = 0; i < r->limit.count && reader.status != EXIT_REFUSED; i++)
+		read_limit(&reader, r->limit.data[i]);
+	if (r->limits_file && reader.status != EXIT_REFUSED &&
+	    option_read_lines(r->limits_file, read_limit, &reader) != 0)
+		reader.status = EXIT_REFUSED;
+	g->site_metric = table_metric(g);
+	if (reader.status != EXIT_REFUSED && form_of(r) != GATE_NONE)
+		add_sites(&pair, g->site_metric, r->top, &g->site, false);
+	frame_match_free(pair.match);
+	return reader.status;
+}
+
+/* -- a baseline -- */
+
+int gates_of_baseline(const struct report_request *r, const struct baseline *old,
+		      const struct baseline *new, struct gate *g)
+{
+	int status = 0;
+
+	*g = (struct gate){.is_diff = true, .runs = new->runs};
+	if (new->title)
+		gate_set_title(g, new->title);
+	for (enum limit_metric m = 0; m < LIMIT_METRICS; m++) {
+		const struct baseline_metric *a = &old->metric[m], *b = &new->metric[m];
+
+		if (a->is_known && b->is_known)
+			*vec_add(&g->value) = (struct gate_value){
+				m, {a->sum.min, b->sum.min}, {a->sum.max, b->sum.max}};
+	}
+	for (size_t i = 0; i < r->fail_if.count; i++) {
+		const char *text = r->fail_if.data[i];
+		struct fail_if f = {0};
+
+		fail_if_parse(text, &f);
+		const struct gate_value *v = find_value(g, f.metric);
+
+		if (!v) {
+			log_error("--fail-if=%s: the baseline, or the profile, has no %s", text,
+				  limit_info[f.metric].name);
+			return EXIT_REFUSED;
+		}
+		char *message = fail_if_message(&f, v);
+
+		status = message ? EXIT_GROWN : status;
+		struct gate_check *c = gate_add_check(g, text, f.metric, message);
+
+		if (c->message)
+			baseline_add_growth(&old->metric[f.metric], &new->metric[f.metric], SITES,
+					    &c->site);
+	}
+	g->site_metric = table_metric(g);
+	baseline_add_changes(&old->metric[g->site_metric], &new->metric[g->site_metric], r->top,
+			     &g->site);
+	return status;
+}

@@ -1,0 +1,278 @@
+/* See measure.h. */
+#include "report/measure.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "recording/recording_json.h"
+#include "report/massif_file.h"
+
+bool measure_knows(const struct input *input, enum limit_metric metric)
+{
+	const struct recording *r = input->recording;
+
+	switch (metric) {
+	case LIMIT_PEAK:
+	case LIMIT_LIVE:
+		return true;
+	case LIMIT_TEMPORARY:
+		return r && recording_knows_temporary(r);
+	case LIMIT_LEAKED:
+		return r && recording_meta(r, "leak_check");
+	case LIMIT_RSS:
+		return r && recording_meta(r, "peak_resident");
+	default:
+		return r;
+	}
+}
+
+/* -- whole profiles -- */
+
+static void select_view(struct recording_view *v, const struct recording *r,
+			enum limit_metric metric)
+{
+	static const enum recording_quantity quantities[] = {
+		[LIMIT_ALLOCATIONS] = VIEW_TOTAL, [LIMIT_PEAK] = VIEW_PEAK, [LIMIT_LIVE] = VIEW_AT,
+		[LIMIT_ALLOCATED] = VIEW_TOTAL, [LIMIT_TEMPORARY] = VIEW_TEMPORARY,
+		[LIMIT_LEAKED] = VIEW_LEAKED, [LIMIT_RSS] = VIEW_PEAK,
+	};
+	size_t intervals = recording_rows(r, RECORDING_TIMELINE);
+
+	recording_view_deinit(v);
+	if (metric == LIMIT_LEAKED)
+		recording_view_leaks(v, r, "definite");
+	else if (metric == LIMIT_LIVE && intervals)
+		recording_view_at(v, r, (uint32_t)intervals - 1);
+	else
+		recording_view_of(v, r, quantities[metric]);
+}
+
+static double all_allocations(const struct recording *r)
+{
+	struct recording_view all;
+
+	recording_view_of(&all, r, VIEW_TOTAL);
+	double count = (double)recording_count(r, all.sum.blocks);
+
+	recording_view_deinit(&all);
+	return count;
+}
+
+static double value_of_recording(const struct recording *r, const struct recording_view *v,
+				 enum limit_metric metric)
+{
+	double blocks = (double)recording_count(r, v->sum.blocks), all;
+
+	switch (metric) {
+	case LIMIT_ALLOCATIONS:
+		return blocks;
+	case LIMIT_TEMPORARY:
+		all = all_allocations(r);
+		return all > 0 ? 100 * blocks / all : 0;
+	case LIMIT_RSS:
+		return strtod(recording_meta(r, "peak_resident") ?: "0", NULL);
+	default:
+		return (double)v->sum.bytes;
+	}
+}
+
+static double value_of_massif(const struct massif_file *f, enum limit_metric metric,
+			      size_t *snapshot)
+{
+	size_t last = f->snapshot_count - 1;
+
+	*snapshot = metric == LIMIT_LIVE || f->peak == SIZE_MAX ? last : f->peak;
+	return f->snapshot_count ? (double)f->snapshot[*snapshot].heap : 0;
+}
+
+void measure_select(struct diff_pair *pair, enum limit_metric metric, double value[2])
+{
+	for (int side = PATH_OLD; side <= PATH_NEW; side++) {
+		const struct input *in = &pair->input[side];
+
+		value[side] = 0;
+		if (in->recording) {
+			select_view(&pair->view[side], in->recording, metric);
+			value[side] = value_of_recording(in->recording, &pair->view[side], metric);
+		} else if (in->massif) {
+			value[side] = value_of_massif(in->massif, metric, &pair->snapshot[side]);
+		}
+	}
+}
+
+/* A massif file has call trees of some snapshots. */
+bool measure_has_paths(const struct diff_pair *pair, enum limit_metric metric)
+{
+	for (int side = PATH_OLD; side <= PATH_NEW; side++) {
+		const struct massif_file *f = pair->input[side].massif;
+
+		if (f && (metric == LIMIT_RSS || pair->snapshot[side] >= f->snapshot_count ||
+			  !f->snapshot[pair->snapshot[side]].root))
+			return false;
+	}
+	return true;
+}
+
+/* -- call sites -- */
+
+static bool counts_blocks(enum limit_metric metric)
+{
+	return limit_info[metric].unit != LIMIT_BYTES;
+}
+
+static bool has_function(const struct measured *m, enum path_side side,
+			 const struct diff_stack *stack)
+{
+	for (size_t i = 0; m->of && i < stack->count; i++)
+		if (limit_is_of(m->of, frame_match_name(m->pair->match,
+							frame_match_function(m->pair->match, side,
+									     stack->frame[i]))))
+			return true;
+	return !m->of;
+}
+
+static void take_stack(void *ctx, enum path_side side, const struct diff_stack *stack)
+{
+	struct measured *m = ctx;
+	uint64_t amount = counts_blocks(m->metric) ? stack->blocks : stack->bytes;
+	bool is_unknown = stack->site >= stack->count;
+
+	if (!has_function(m, side, stack))
+		return;
+	uint32_t frame = is_unknown ? 0 : stack->frame[stack->site];
+	size_t number = is_unknown ? frame_match_site_count(m->pair->match) :
+				     frame_match_site(m->pair->match, side, frame);
+
+	while (m->site.count <= number)
+		*vec_add(&m->site) = (struct measured_site){.is_unknown = true};
+	struct measured_site *s = &m->site.data[number];
+
+	if (s->largest <= amount || (side == PATH_NEW && s->side == PATH_OLD)) {
+		s->side = side;
+		s->frame = frame;
+		s->largest = amount;
+		s->is_unknown = is_unknown;
+	}
+	s->value[side] += (double)amount;
+	m->sum[side] += (double)amount;
+	m->has_function = true;
+}
+
+void measured_init(struct measured *m, const struct diff_pair *pair, enum limit_metric metric,
+		   const struct limit *of)
+{
+	*m = (struct measured){.pair = pair, .metric = metric, .of = of};
+	diff_pair_each(pair, take_stack, m);
+}
+
+void measured_deinit(struct measured *m)
+{
+	vec_deinit(&m->site);
+}
+
+static double change_of(const struct measured_site *s)
+{
+	return s->value[PATH_NEW] - s->value[PATH_OLD];
+}
+
+const char *measured_function(const struct measured *m, size_t i)
+{
+	const struct measured_site *s = &m->site.data[i];
+	const struct frame_match *match = m->pair->match;
+
+	if (s->is_unknown)
+		return "[unknown]";
+	return frame_match_name(match, frame_match_function(match, s->side, s->frame));
+}
+
+/* Equal ones by name, so that reports do not depend on numbers. */
+static int compare(const struct measured *m, double x, double y, size_t a, size_t b)
+{
+	if (x != y)
+		return (x < y) - (x > y);
+	return strcmp(measured_function(m, a), measured_function(m, b));
+}
+
+/* Of changes, growth and shrinkage alike. */
+struct order {
+	const struct measured *m;
+	bool is_by_change;
+};
+
+static double weight(const struct order *o, size_t i)
+{
+	const struct measured_site *s = &o->m->site.data[i];
+
+	return o->is_by_change ? fabs(change_of(s)) : change_of(s);
+}
+
+static int compare_sites(const void *a, const void *b, void *ctx)
+{
+	const struct order *o = ctx;
+	size_t x = *(const size_t *)a, y = *(const size_t *)b;
+
+	return compare(o->m, weight(o, x), weight(o, y), x, y);
+}
+
+void measured_sort(struct measured *m, bool is_by_change)
+{
+	struct order order = {m, is_by_change};
+	size_t count = m->site.count;
+	_cleanup_free_ size_t *index = xcalloc(count + 1, sizeof(*index));
+	_cleanup_free_ struct measured_site *sorted = xcalloc(count + 1, sizeof(*sorted));
+
+	for (size_t i = 0; i < count; i++)
+		index[i] = i;
+	if (count)
+		qsort_r(index, count, sizeof(*index), compare_sites, &order);
+	for (size_t i = 0; i < count; i++)
+		sorted[i] = m->site.data[index[i]];
+	if (count)
+		memcpy(m->site.data, sorted, count * sizeof(*sorted));
+}
+
+/* The source of a frame: *@file_out is to be freed, NULL = unknown. */
+static void find_source(const struct input *in, uint32_t frame, char **file_out, uint64_t *line_out)
+{
+	const struct recording *r = in->recording;
+	struct massif_frame f;
+
+	if (r) {
+		uint64_t file = recording_get(r, RECORDING_FRAMES, frame, FRAME_FILE);
+
+		*file_out = file ? xstrdup(r->text.data[file]) : NULL;
+		*line_out = recording_get(r, RECORDING_FRAMES, frame, FRAME_LINE);
+		return;
+	}
+	massif_file_frame(&in->massif->node[frame], &f);
+	*file_out = f.file.size && !massif_text_is(f.file, "???") ?
+			    xstrndup(f.file.at, f.file.size) :
+			    NULL;
+	*line_out = f.line_number;
+}
+
+void measured_add_site(const struct measured *m, size_t i, gate_sites *out)
+{
+	const struct measured_site *s = &m->site.data[i];
+	const struct frame_match *match = m->pair->match;
+	_cleanup_free_ char *label = NULL, *file = NULL;
+	uint64_t line = 0;
+
+	if (s->is_unknown) {
+		label = xstrdup("[unknown]");
+	} else {
+		const char *name = frame_match_site_name(
+			match, frame_match_site(match, s->side, s->frame));
+		const char *place = frame_match_place(match, s->side, s->frame);
+
+		label = place ? xasprintf("%s (%s)", name, place) : xstrdup(name);
+		find_source(&m->pair->input[s->side], s->frame, &file, &line);
+	}
+	struct gate_site *site = gate_add_site(out, label, file, line);
+
+	memcpy(site->value, s->value, sizeof(site->value));
+}

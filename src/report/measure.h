@@ -1,0 +1,54 @@
+/*
+ * The metrics of profiles that gates are about, of the whole and by call site: which recordings and
+ * massif files have which, and where they have them.
+ */
+#ifndef PTMEM_REPORT_MEASURE_H
+#define PTMEM_REPORT_MEASURE_H
+
+#include "output/gate.h"
+#include "report/diff_paths.h"
+
+/* Whether @input, a recording or massif file, has values of @metric. */
+bool measure_knows(const struct input *input, enum limit_metric metric);
+
+/*
+ * Selects what @metric is about as views of @pair, and stores the values of both sides; of one
+ * without an input 0. Both must know it.
+ */
+void measure_select(struct diff_pair *pair, enum limit_metric metric, double value[2]);
+/* Whether what was selected has call paths. */
+bool measure_has_paths(const struct diff_pair *pair, enum limit_metric metric);
+
+/* The values by call site. */
+
+struct measured_site {
+	double value[2];
+	/* the frame of most of it, of the new side if that has any: number in its input */
+	enum path_side side;
+	uint32_t frame;
+	uint64_t largest;
+	bool is_unknown; /* the stacks are unknown: there is no frame */
+};
+
+struct measured {
+	const struct diff_pair *pair;
+	const struct limit *of;        /* only call paths with its function; NULL = all */
+	enum limit_metric metric;
+	VEC(struct measured_site) site; /* by number in pair->match; the last: of unknown stacks */
+	double sum[2];
+	bool has_function;             /* there are such call paths */
+};
+
+/* What measure_select selected. */
+void measured_init(struct measured *m, const struct diff_pair *pair, enum limit_metric metric,
+		   const struct limit *of);
+void measured_deinit(struct measured *m);
+
+/* Sorts the sites: growth before shrinkage; the largest first, which is_by_change means changes. */
+void measured_sort(struct measured *m, bool is_by_change);
+/* Adds site @i to @out. */
+void measured_add_site(const struct measured *m, size_t i, gate_sites *out);
+/* The name of its function, as both sides have it; the match's. */
+const char *measured_function(const struct measured *m, size_t i);
+
+#endif

@@ -1,0 +1,131 @@
+/* See repeat.h. */
+#include "session/repeat.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "session/run.h"
+
+void repeat_begin(const struct repeat *r, struct run *run)
+{
+	run->first_pid = r->first_pid;
+	run->first_counted = r->first_counted;
+	run->sequence = r->sequence;
+}
+
+static void add_values(struct gate *g, const struct gate *from)
+{
+	for (size_t i = 0; i < from->value.count; i++) {
+		const struct gate_value *v = &from->value.data[i];
+		struct gate_value *of = NULL;
+
+		for (size_t k = 0; k < g->value.count; k++)
+			if (g->value.data[k].metric == v->metric)
+				of = &g->value.data[k];
+		if (!of) {
+			*vec_add(&g->value) = *v;
+			continue;
+		}
+		of->min[PATH_NEW] = MIN(of->min[PATH_NEW], v->min[PATH_NEW]);
+		of->max[PATH_NEW] = MAX(of->max[PATH_NEW], v->max[PATH_NEW]);
+	}
+}
+
+static void take_sites(gate_sites *to, gate_sites *from)
+{
+	struct gate old = {.site = *to};
+
+	gate_deinit(&old);
+	*to = *from;
+	*from = (gate_sites){0};
+}
+
+static void add_limit(struct repeat_limit *of, struct limit_result *result)
+{
+	if (!result->process)
+		return;
+	of->min = of->known ? MIN(of->min, result->value) : result->value;
+	of->max = of->known ? MAX(of->max, result->value) : result->value;
+	of->known++;
+	if (!result->is_exceeded)
+		return;
+	of->exceeded++;
+	take_sites(&of->site, &result->site);
+}
+
+void repeat_add(struct repeat *r, struct run *run)
+{
+	while (r->limit.count < run->limits.count) {
+		const struct limit *l = &run->limits.data[r->limit.count];
+
+		*vec_add(&r->limit) =
+			(struct repeat_limit){.metric = l->metric, .text = xstrdup(l->text)};
+	}
+	for (size_t i = 0; i < run->limits.count; i++)
+		add_limit(&r->limit.data[i], &run->results.data[i]);
+	add_values(&r->gate, &run->gate);
+	gate_set_title(&r->gate, run->command);
+	r->first_pid = run->first_pid;
+	r->first_counted = run->first_counted;
+	r->sequence = run->sequence;
+	r->runs++;
+}
+
+static void print_value(const struct gate_value *v)
+{
+	double min = v->min[PATH_NEW], max = v->max[PATH_NEW];
+	_cleanup_free_ char *text = gate_band(v->metric, min, max);
+
+	if (min >= max)
+		log_print(LOG_RESULT, "  %-12s %s in each: deterministic here",
+			  limit_info[v->metric].name, text);
+	else if (min > 0)
+		log_print(LOG_RESULT, "  %-12s %s, a band of %.2g %%", limit_info[v->metric].name,
+			  text, 100 * (max - min) / min);
+	else
+		log_print(LOG_RESULT, "  %-12s %s", limit_info[v->metric].name, text);
+}
+
+static void check_limit(struct repeat *r, struct repeat_limit *l)
+{
+	_cleanup_free_ char *band = gate_band(l->metric, l->min, l->max);
+	bool has_failed = l->exceeded == r->runs;
+	struct gate_check *c = gate_add_check(
+		&r->gate, l->text, l->metric,
+		has_failed ? xasprintf("it is %s in %u run%s", band, r->runs,
+				       r->runs == 1 ? "" : "s") :
+			     NULL);
+
+	if (has_failed)
+		take_sites(&c->site, &l->site);
+	else if (l->exceeded)
+		log_warn("%s is exceeded in %u of %u runs, which is no failure: it is %s", l->text,
+			 l->exceeded, r->runs, band);
+}
+
+void repeat_finish(struct repeat *r)
+{
+	r->gate.runs = r->runs;
+	if (!r->gate.value.count)
+		return;
+	log_print(LOG_RESULT, "%u run%s:", r->runs, r->runs == 1 ? "" : "s");
+	for (size_t i = 0; i < r->gate.value.count; i++)
+		print_value(&r->gate.value.data[i]);
+	for (size_t i = 0; i < r->limit.count; i++)
+		check_limit(r, &r->limit.data[i]);
+	gate_log(&r->gate, "limit exceeded: ");
+}
+
+void repeat_deinit(struct repeat *r)
+{
+	for (size_t i = 0; i < r->limit.count; i++) {
+		struct gate sites = {.site = r->limit.data[i].site};
+
+		gate_deinit(&sites);
+		free(r->limit.data[i].text);
+	}
+	vec_deinit(&r->limit);
+	gate_deinit(&r->gate);
+}

@@ -1,0 +1,39 @@
+/*
+ * --repeat=N: the program runs N times. A metric with the same value in each run is deterministic
+ * here; others have a band, from the least to the largest. A limit is exceeded if it is in every
+ * run: then the whole band is beyond it, and no noise can be the cause.
+ */
+#ifndef PTMEM_SESSION_REPEAT_H
+#define PTMEM_SESSION_REPEAT_H
+
+#include "output/gate.h"
+
+struct run;
+
+/* Zeroed before the first run; all of it is owned. */
+struct repeat {
+	unsigned runs;               /* that have ended */
+	struct gate gate;
+	VEC(struct repeat_limit) limit; /* as in struct run */
+	/* of the names of files (run.h), for the next run */
+	uint32_t first_pid, first_counted, sequence;
+};
+
+/* Of a limit: in how many runs it is exceeded, its band, and the sites of the last such run. */
+struct repeat_limit {
+	enum limit_metric metric;
+	char *text;
+	unsigned known, exceeded;
+	double min, max;
+	gate_sites site;
+};
+
+/* Before a run: its files get other names than those of the runs before. */
+void repeat_begin(const struct repeat *r, struct run *run);
+/* After it. */
+void repeat_add(struct repeat *r, struct run *run);
+/* After the last: prints what was found, and completes r->gate. */
+void repeat_finish(struct repeat *r);
+void repeat_deinit(struct repeat *r);
+
+#endif
