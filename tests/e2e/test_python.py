@@ -124,10 +124,33 @@ def options(t):
     script = t.file("shebang", "#!/usr/bin/env python3\n" + print_variable)
     os.chmod(script, 0o755)
     python = t.program("python3")
+    first_none = "echo ${PYTHONMALLOC-None}; exec %s -c \"%s\"" % (python, print_variable)
     for argv, options_, env, want in (
             ([python, "-c", print_variable], [], {}, b"malloc"), ([script], [], {}, b"malloc"),
-            ([python, "-c", print_variable], ["--python-malloc=keep"], {}, b"None"),
+            (["env", "A=1", python, "-c", print_variable], [], {}, b"malloc"),
+            ([t.program("sh"), "-c", first_none], [], {}, b"None\nmalloc"),
+            ([python, "-bW", "default", "-c", print_variable, "-E"], [], {}, b"malloc"),
+            ([python, "-bE", "-c", print_variable], [], {}, b"None"),  # it would not look at it
+            (["env", python, "-c", print_variable], ["--python-malloc=keep"], {}, b"None"),
+            (["env", "PYTHONMALLOC=pymalloc", python, "-c", print_variable], [], {}, b"pymalloc"),
             ([python, "-c", print_variable], [], {"PYTHONMALLOC": "pymalloc"}, b"pymalloc"),
             ([t.program("sh"), "-c", "echo ${PYTHONMALLOC-None}"], [], {}, b"None")):
         profile = t.profile(argv, options_, env=env)
         t.equal("PYTHONMALLOC of %s with %s %s" % (argv, options_, env), profile.out.strip(), want)
+        t.equal("the hint for %s" % argv, any("was started with PYTHONMALLOC" in m for m in profile.messages),
+                want.endswith(b"malloc") and want != b"pymalloc")
+
+
+@test("python/environment")
+def environment(t):
+    """A variable that is added leaves arguments, other variables, the auxiliary vector, and the alignment of the stack."""
+    show = "import os, sys; print(sys.argv, sorted(os.environ.items()), open('/proc/self/auxv', 'rb').read()[-16:], " \
+           "open('/proc/self/environ').read().split(chr(0))[:-1])"
+    cwd = t.subdirectory()
+    for count in (1, 2, 1500):
+        argv = [t.program("python3"), "-c", show] + ["a" * (i % 9) for i in range(count)]
+        env = dict({"VARIABLE%d" % i: "v" * (i % 11) for i in range(count)}, LC_ALL="C.UTF-8")
+        alone = subprocess.run(argv, env=t.environment(cwd) | env, cwd=cwd, capture_output=True, check=True).stdout.decode()
+        profiled = t.profile(argv, env=env, cwd=cwd).out.decode()
+        t.equal("what %d arguments and variables are" % count, profiled.replace("('PYTHONMALLOC', 'malloc'), ", ""), alone)
+        t.check("PYTHONMALLOC" in profiled, "the variable was not added for %d" % count)
