@@ -18,6 +18,36 @@
 
 #define VARIABLE "PYTHONMALLOC="
 
+static bool wants_objects(const struct options *o)
+{
+	return o->profile.heap && o->tracing.sources & 1u << SOURCE_HEAP &&
+	       !o->profile.pages_as_heap && !options_count_calls(o);
+}
+
+/*
+ * From 3.8 to 3.15, where they are not called by name, but by pointers (struct PyMemAllocatorEx).
+ * All else that has their addresses sets these pointers, or tells where they lead.
+ */
+void python_program_add_probes(struct run *run)
+{
+	static const char *const functions[] = {
+		"alloc:_PyObject_Malloc:size=arg2",
+		"alloc:_PyObject_Calloc:size=arg3,count=arg2",
+		"realloc:_PyObject_Realloc:arg2,size=arg3",
+		"free:_PyObject_Free:arg2",
+	};
+	/* PyMem_SetupAllocators, get_current_allocator_name_unlocked, ... */
+	static const char *const setters[] = {
+		"llocator", "_PyObject_DebugMallocStats", "_PyMem_PymallocEnabled", NULL};
+	const struct options *o = run->options;
+
+	if ((o->children.python_malloc != PYTHON_MALLOC_AUTO &&
+	     o->children.python_malloc != PYTHON_MALLOC_PROBE) || !wants_objects(o))
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(functions); i++)
+		custom_probes_add_pointed(&run->probes, functions[i], setters);
+}
+
 static int is_python_symbol(void *ctx, const struct elf_symbol *sym)
 {
 	(void)ctx;
@@ -96,11 +126,10 @@ const char *python_program_variable(void *ctx, const struct address_space *s)
 	const struct options *o = ((const struct run *)ctx)->options;
 	const pid_t pid = s->processes.reader;
 	bool is_malloc;
-	bool is_wanted = o->children.python_malloc == PYTHON_MALLOC && o->command &&
-			 o->profile.heap && o->tracing.sources & 1u << SOURCE_HEAP &&
-			 !o->profile.pages_as_heap && !options_count_calls(o);
+	bool is_wanted = o->children.python_malloc == PYTHON_MALLOC_AUTO ||
+			 o->children.python_malloc == PYTHON_MALLOC;
 
-	return is_wanted && is_python(pid) && !ignores_variables(pid) &&
+	return is_wanted && o->command && wants_objects(o) && is_python(pid) && !ignores_variables(pid) &&
 			       !python_program_has_variable(s, &is_malloc) ?
 		       VARIABLE "malloc" : NULL;
 }

@@ -7,7 +7,12 @@
 
 #include "base/types.h"
 
+struct run;
+
 struct address_space;
+
+/* Adds the functions of Python's own allocator to those that are watched, if @run wants them. */
+void python_program_add_probes(struct run *run);
 
 /* event_sink.variable; @ctx: the struct run. */
 const char *python_program_variable(void *ctx, const struct address_space *s);

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "output/leaks.h"
 #include "profile/calltree.h"
+#include "session/python_program.h"
 #include "symbols/demangle.h"
 #include "tracee/state/module.h"
 #include "tracee/state/probe.h"
@@ -152,6 +153,7 @@ void run_init(struct run *run, struct options *options)
 	run->filter = make_filter(options, options->profile.depth);
 	run->probes.table = probe_table;
 	run->probes.demangle = demangle;
+	python_program_add_probes(run);
 	filter_log(run->filter);
 	run->flame_filter = make_filter(options, MAX_DEPTH);
 	run->whole_filter = filter_new_whole(options->profile.depth,

@@ -85,6 +85,7 @@ static void note_module(struct session *s, struct module *m)
 	run_add_module(s->run, m);
 	note_java(s, m);
 	s->image.has_python |= hints_is_python(m->path);
+	s->image.has_pymalloc |= m->sites && m->sites->has_pointed;
 	virtual_stacks_module(s, m);
 	code_names_note(s, m);
 	own_heap_note_module(s, m);

@@ -166,9 +166,15 @@ static void hint_at_pymalloc(const struct session *s)
 	if (s->image.was_given_malloc)
 		log_info("hint: Python was started with PYTHONMALLOC=malloc, so that small objects "
 			 "are seen; --python-malloc=keep leaves its own allocator");
+	else if (!s->image.has_python_malloc && s->image.has_pymalloc)
+		log_info("hint: Python's own allocator serves small objects: its functions are "
+			 "watched, too%s; --python-malloc=keep leaves them out",
+			 s->image.was_attached ? ", from the attach on" : "");
 	else if (!s->image.has_python_malloc)
 		log_info("hint: Python's own allocator serves small objects, which are not in this "
-			 "profile; PYTHONMALLOC=malloc in the program's environment shows them");
+			 "profile%s; PYTHONMALLOC=malloc in the program's environment shows them",
+			 s->run->options->children.python_malloc == PYTHON_MALLOC_AUTO ?
+				 ": its functions have no symbols, or copies elsewhere" : "");
 }
 
 /* Of the largest call sites, if those without a name hold more than 5 % of the peak. */
