@@ -96,6 +96,60 @@ def attached(t):
     check_chains(t, cwd, program.pid, "attached")
 
 
+def check_part(t, argv, least, probes_=("auto", "break")):
+    """One process; @argv knows the chains that it has made."""
+    for probes in probes_:
+        cwd = t.subdirectory()
+        profile = t.profile(argv, ["--python-malloc=keep", "--record=recording", "--view=total", "--folded=folded",
+                                   "--python=mixed", "--probes=" + probes], cwd=cwd)
+        t.equal("the exit status (%s)" % profile.err.decode()[-300:], profile.status, 0)
+        with open(os.path.join(cwd, "chains"), encoding="utf-8") as file:
+            want = json.load(file)
+        got = found_chains(t, os.path.join(cwd, "recording"))
+        for chain in sorted(set(want) | set(got)):
+            t.equal("%s: calls and bytes of %s" % (probes, chain), got.get(chain), want.get(chain))
+        t.check(len(want) >= least, "there are only %d chains" % len(want))
+        with open(os.path.join(cwd, "folded"), encoding="utf-8") as file:
+            yield file.read().splitlines()
+
+
+@test("python/greenlets")
+def greenlets(t):
+    """Of a greenlet's stack only its own functions: what is below it in memory is not its caller."""
+    python = t.program("python3")
+    if subprocess.run([python, "-c", "import greenlet"], check=False, stderr=subprocess.DEVNULL).returncode:
+        raise Skip("no greenlet (scripts/install-deps test)")
+    for lines in check_part(t, [python, "-s", "-B", SCRIPT, "chains", "greenlets"], 18):
+        for line in lines:
+            names = line.split(";")
+            inside = [i for i, name in enumerate(names) if name.startswith("greenlets.<locals>.child")]
+            switch = [i for i, name in enumerate(names) if "g_initialstub" in name]
+            t.check(not inside or not switch or inside[0] > switch[0], "a greenlet's function seems to have started it: %s" % line)
+
+
+@test("python/interpreters")
+def interpreters(t):
+    """Interpreters within one: functions of both, in one chain."""
+    python = t.program("python3")
+    if subprocess.run([python, "-c", "import _xxsubinterpreters"], check=False, stderr=subprocess.DEVNULL).returncode:
+        raise Skip("this Python has no _xxsubinterpreters")
+    for _ in check_part(t, [python, "-s", "-B", SCRIPT, "chains", "interpreters"], 20, ["auto"]):
+        pass
+
+
+@test("python/embedded")
+def embedded(t):
+    """Python's library is loaded by dlopen while the program runs."""
+    libraries = glob.glob("/usr/lib/*/libpython3.*.so.1.0")
+    if not libraries:
+        raise Skip("no libpython3 (gdb has it)")
+    cwd = t.subdirectory()
+    profile = t.profile([t.target("gcc-O2-pie", "python_embedded"), libraries[0], "-s", "-B", SCRIPT, "chains"],
+                        ["--python-malloc=keep", "--record=recording.%p"], cwd=cwd)
+    t.equal("the exit status (%s)" % profile.err.decode()[-300:], profile.status, 0)
+    check_chains(t, cwd, profile.stats[-1]["pid"], "embedded")
+
+
 FUNCTIONS = """
 import ctypes
 libc = ctypes.PyDLL(None)
