@@ -12,6 +12,7 @@ import harness
 from harness import report_json, Skip, test
 
 SCRIPT = os.path.join(harness.ROOT, "tests", "targets", "python_chains.py")
+TRACED = os.path.join(harness.ROOT, "tests", "targets", "python_traced.py")
 UNPACKED = {"3.14": "python3.14", "3.15": "python3.15"}
 BUILT = {re.sub(r"^(\d+\.\d+).*", r"\1", os.path.basename(os.path.dirname(os.path.dirname(path)))): path
          for path in glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python3"))}
@@ -208,3 +209,96 @@ def environment(t):
         profiled = t.profile(argv, env=env, cwd=cwd).out.decode()
         t.equal("what %d arguments and variables are" % count, profiled.replace("('PYTHONMALLOC', 'malloc'), ", ""), alone)
         t.check("PYTHONMALLOC" in profiled, "the variable was not added for %d" % count)
+
+
+def live_lines(t, path):
+    """{"file:line": [bytes, blocks]} of what lives at the end of the recording @path, by the innermost Python function."""
+    recording = report_json(t, path)
+    frames, nodes, leaves, cells = (recording[k] for k in ("frames", "nodes", "leaves", "cells"))
+    lines, live = {}, {}
+    for leaf, died, size, blocks in zip(*(cells[k] for k in ("leaf", "died", "bytes", "blocks"))):
+        if died == -1:
+            entry = live.setdefault(leaf, [0, 0])
+            entry[0] += size
+            entry[1] += blocks
+    for leaf, (size, blocks) in live.items():
+        node = leaves["node"][leaf]
+        while node >= 0 and not (frames["file"][nodes["frame"][node]] and frames["object"][nodes["frame"][node]] < 0):
+            node = nodes["parent"][node]
+        if node >= 0:
+            frame = nodes["frame"][node]
+            entry = lines.setdefault("%s:%d" % (os.path.basename(frames["file"][frame]), frames["line"][frame]), [0, 0])
+            entry[0] += size
+            entry[1] += blocks
+    return lines
+
+
+def check_traced(t, python, what, recording):
+    """The same lines as those of tracemalloc in another run, to the byte. Of "parsed" some lists, dictionaries and floats
+    are in blocks that others have left: tracemalloc calls them new, but malloc is not called for them."""
+    cwd = t.subdirectory()
+    subprocess.run([python, "-s", "-B", TRACED, what, "traced"], cwd=cwd, env=t.environment(cwd), check=True)
+    with open(os.path.join(cwd, "traced"), encoding="utf-8") as file:
+        want = sorted(json.load(file).items(), key=lambda line: -line[1][0])[:3 if what == "parsed" else 4]
+    got = live_lines(t, recording)
+    for line, (size, blocks) in want:
+        if what == "parsed":
+            t.check(abs(got[line][0] - size) < 0.02 * size, "%s: %d bytes, by tracemalloc %d" % (line, got[line][0], size))
+        else:
+            t.equal("%s: bytes and blocks of %s" % (what, line), got.get(line), [size, blocks])
+    ours = sorted((l for l in got if l.split(":")[0] in [w[0].split(":")[0] for w in want]), key=lambda l: -got[l][0])
+    t.equal("%s: the first lines" % what, ours[:2], [line for line, _ in want][:2])
+
+
+@test("python/tracemalloc")
+def traced(t):
+    """Lines and bytes as tracemalloc has them."""
+    python = t.program("python3")
+    for what in ("texts", "objects", "parsed"):
+        cwd = t.subdirectory()
+        profile = t.profile([python, "-s", "-B", TRACED, what], ["--record=recording"], cwd=cwd)
+        t.equal("the exit status (%s)" % profile.err.decode()[-300:], profile.status, 0)
+        check_traced(t, python, what, os.path.join(cwd, "recording"))
+
+
+def attach_traced(t, python, what, *options_):
+    """Returns ptmem's messages, and the recording."""
+    cwd = t.subdirectory()
+    with subprocess.Popen([python, "-s", "-B", TRACED, what, "wait"], cwd=cwd, env=t.environment(cwd),
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
+        program.stdout.readline()
+        with open(os.path.join(cwd, "err"), "wb") as err, \
+             subprocess.Popen([t.ptmem(), *options_, "--record=recording", "-p", str(program.pid)], cwd=cwd,
+                              env=t.environment(cwd), stderr=err) as ptmem:
+            def text():
+                with open(os.path.join(cwd, "err"), encoding="utf-8") as file:
+                    return file.read()
+            t.wait_until("ptmem to attach", lambda: "ptmem: attached to process" in text() or ptmem.poll() is not None)
+            program.stdin.write(b"\n")
+            program.stdin.close()
+            t.equal("the program's exit status", program.wait(), 0)
+            t.equal("ptmem's exit status", ptmem.wait(), 0)
+    return text(), os.path.join(cwd, "recording")
+
+
+for _version in sorted(v for v in BUILT if int(v[2:]) >= 8):
+    def _allocator(t, version=_version):
+        """Objects in the arenas of a Python that runs already, by the functions of its allocator."""
+        python = interpreter(t, version)
+        for what, options_ in (("objects", []), ("texts", ["--probes=break"])) if version in ("3.8", "3.12") else (("objects", []),):
+            messages, recording = attach_traced(t, python, what, *options_)
+            t.check("its functions are watched, too" in messages, "not said: %s" % messages)
+            check_traced(t, python, what, recording)
+    test("python/allocator/%s" % _version)(_allocator)
+
+
+@test("python/allocator/copies")
+def allocator_copies(t):
+    """Where the compiler has copied code of the allocator to its callers, none of its functions is watched."""
+    messages, recording = attach_traced(t, t.program("python3"), "objects")
+    t.check("have no symbols, or copies elsewhere" in messages, "not said: %s" % messages)
+    small = [line for line, (size, blocks) in live_lines(t, recording).items() if size < 512 * blocks]
+    t.equal("lines with small objects", small, [])
+    if BUILT:
+        messages, recording = attach_traced(t, interpreter(t, max(BUILT)), "objects", "--python-malloc=keep")
+        t.check("its functions" not in messages, "with keep: %s" % messages)

@@ -204,7 +204,7 @@ static void again_install(struct target *t, struct address_space *s, const struc
 
 static void report_unwatched(const struct probe *probe, const struct module *m, const char *why)
 {
-	if (probe->custom)
+	if (probe->custom && !probe->custom->setters)
 		log_warn("--probe: %s in %s is not watched: %s", probe->symbol, m->path, why);
 	else
 		log_verbose("%s in %s is not watched: %s", probe->symbol, m->path, why);
@@ -285,7 +285,8 @@ static int prepare_site(const struct stub_place *place, const struct probe_site 
 				 .out_size = sizeof(out),
 				 .why = "no room for its stub"};
 	int rc = space_read_text(s, entry, code, size);
-	if (rc == 0 && site->probe->custom && uses_stack_arguments(t, s, entry, code, size)) {
+	if (rc == 0 && site->probe->custom && !site->probe->custom->setters &&
+	    uses_stack_arguments(t, s, entry, code, size)) {
 		move.why = "it has arguments on the stack";
 		rc = -ENOTSUP;
 	}
@@ -345,11 +346,17 @@ static bool is_wanted(const struct target *t, const struct address_space *s,
 	       !space_in_other_module(s, m, m->bias + site->vaddr);
 }
 
+static bool is_pointed(const struct probe *p)
+{
+	return p->custom && p->custom->setters;
+}
+
 /* All are recorded before the first breakpoint is written: few transfers to the tracee. */
 static void install_functions(struct target *t, struct thread *th, struct address_space *s,
 			      struct module *m)
 {
 	VEC(taddr_t) breakpoints = {0};
+	bool has_all = true; /* of those that are watched together */
 	if (!t->options.probes.none)
 		requests_install(t, s, m);
 	again_find_sites(t, m);
@@ -369,11 +376,14 @@ static void install_functions(struct target *t, struct thread *th, struct addres
 		if (rc == 0 && addr)
 			*vec_add(&breakpoints) = addr;
 		t->stats.unprobed += rc != 0 && rc != -ESRCH;
+		has_all &= rc == 0 || !is_pointed(site->probe);
 	}
 	journal_flush(s);
 	if (breakpoints.count > 0)
 		stub_area_write_headers(s);
 	for (size_t i = 0; i < breakpoints.count && rc != -ESRCH; i++) {
+		if (!has_all && is_pointed(space_trap_find(s, breakpoints.data[i])->probe))
+			continue;
 		rc = arm_site(t, s, m, breakpoints.data[i]);
 		t->stats.unprobed += rc != 0 && rc != -ESRCH;
 	}
