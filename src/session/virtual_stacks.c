@@ -189,7 +189,8 @@ static void publish(struct virtual_stacks *v)
 		out.position = l->position;
 		out.position_size = l->position_size;
 		out.entry_kind = entries[l->entry_kind];
-		out.entry = l->entry;
+		/* for all of one kind any byte will do that does not change */
+		out.entry = l->entry_kind == VIRTUAL_ENTRY_EACH ? l->identity : l->entry;
 		out.entry_min = l->entry_min;
 		out.type = l->function.type;
 		out.type_value = l->function.type_value;
