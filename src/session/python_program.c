@@ -129,7 +129,8 @@ const char *python_program_variable(void *ctx, const struct address_space *s)
 	bool is_wanted = o->children.python_malloc == PYTHON_MALLOC_AUTO ||
 			 o->children.python_malloc == PYTHON_MALLOC;
 
-	return is_wanted && o->command && wants_objects(o) && is_python(pid) && !ignores_variables(pid) &&
-			       !python_program_has_variable(s, &is_malloc) ?
-		       VARIABLE "malloc" : NULL;
+	if (!is_wanted || !o->command || !wants_objects(o) || !is_python(pid) ||
+	    ignores_variables(pid) || python_program_has_variable(s, &is_malloc))
+		return NULL;
+	return VARIABLE "malloc";
 }

@@ -346,11 +346,6 @@ static bool is_wanted(const struct target *t, const struct address_space *s,
 	       !space_in_other_module(s, m, m->bias + site->vaddr);
 }
 
-static bool is_pointed(const struct probe *p)
-{
-	return p->custom && p->custom->setters;
-}
-
 /* All are recorded before the first breakpoint is written: few transfers to the tracee. */
 static void install_functions(struct target *t, struct thread *th, struct address_space *s,
 			      struct module *m)
@@ -376,13 +371,15 @@ static void install_functions(struct target *t, struct thread *th, struct addres
 		if (rc == 0 && addr)
 			*vec_add(&breakpoints) = addr;
 		t->stats.unprobed += rc != 0 && rc != -ESRCH;
-		has_all &= rc == 0 || !is_pointed(site->probe);
+		has_all &= rc == 0 || !custom_probe_is_pointed(site->probe);
 	}
 	journal_flush(s);
 	if (breakpoints.count > 0)
 		stub_area_write_headers(s);
 	for (size_t i = 0; i < breakpoints.count && rc != -ESRCH; i++) {
-		if (!has_all && is_pointed(space_trap_find(s, breakpoints.data[i])->probe))
+		const struct trap *trap = space_trap_find(s, breakpoints.data[i]);
+
+		if (!has_all && custom_probe_is_pointed(trap->probe))
 			continue;
 		rc = arm_site(t, s, m, breakpoints.data[i]);
 		t->stats.unprobed += rc != 0 && rc != -ESRCH;

@@ -56,7 +56,13 @@ struct custom_probe *custom_probes_find(const struct custom_probes *p,
 /* Whether @p is a function of malloc's family at an address: its calls have to confirm that. */
 bool custom_probe_is_guess(const struct probe *p);
 
-/* Whether there are such in @p, which may be NULL. */
+/* Whether @p is a function that is called by a pointer: custom_probes_add_pointed. */
+static inline bool custom_probe_is_pointed(const struct probe *p)
+{
+	return p->custom && p->custom->setters;
+}
+
+/* Whether there are guesses in @p, which may be NULL. */
 bool custom_probes_have_guesses(const struct custom_probes *p);
 
 /* One of malloc's family that releases, and was never called; NULL = none. */

@@ -3,10 +3,10 @@
  * by a profile compare such a pointer with the function that it mostly has, and execute a copy of
  * that function's code if it is equal: a probe at the function does not see these calls.
  *
- *	mov    allocator, %rax
- *	cmp    $malloc_of_python, %rax
- *	jne    call_by_pointer
- *	...                                a copy of its code
+ *	if (pointer == function)
+ *		a copy of the function's code
+ *	else
+ *		pointer(...)
  */
 #ifndef PTMEM_TRACEE_STATE_FUNCTION_COPIES_H
 #define PTMEM_TRACEE_STATE_FUNCTION_COPIES_H

@@ -417,11 +417,6 @@ static void drop_strings(struct search *search)
 	search->sites->list.count = kept;
 }
 
-static bool is_pointed(const struct probe *p)
-{
-	return p->custom && p->custom->setters;
-}
-
 /* Functions that are called by pointers: all of them, or none, for blocks are passed between. */
 static void check_pointed(struct search *search)
 {
@@ -429,19 +424,19 @@ static void check_pointed(struct search *search)
 	size_t wanted = 0, found = 0, kept = 0;
 
 	for (size_t i = 0; search->custom && i < search->custom->list.count; i++)
-		wanted += is_pointed(&search->custom->list.data[i]->probe);
+		wanted += custom_probe_is_pointed(&search->custom->list.data[i]->probe);
 	for (size_t i = 0; i < sites->list.count; i++)
-		found += is_pointed(sites->list.data[i].probe);
+		found += custom_probe_is_pointed(sites->list.data[i].probe);
 	for (size_t i = 0; found == wanted && i < sites->list.count; i++) {
 		const struct probe_site *s = &sites->list.data[i];
 
-		if (is_pointed(s->probe) &&
+		if (custom_probe_is_pointed(s->probe) &&
 		    function_may_have_copies(search->file, s->vaddr, s->probe->custom->setters))
 			found = 0;
 	}
 	sites->has_pointed = found && found == wanted;
 	for (size_t i = 0; i < sites->list.count; i++)
-		if (sites->has_pointed || !is_pointed(sites->list.data[i].probe))
+		if (sites->has_pointed || !custom_probe_is_pointed(sites->list.data[i].probe))
 			sites->list.data[kept++] = sites->list.data[i];
 	sites->list.count = kept;
 }
