@@ -48,7 +48,7 @@ struct pad_virtual_layout {
 	int64_t place;
 	uint64_t owner; /* in the state: the thread pointer */
 	uint64_t heads, head[2], next, identity, identity_mask, position, position_size;
-	uint64_t entry_kind, entry, entry_min;
+	uint64_t entry_kind, entry, entry_min; /* entry: of a byte, which can be compared */
 	/* of a function: its type's address; names are texts, with their hash */
 	uint64_t type, type_value, name, file, line, table, hash;
 	uint64_t ranges;
@@ -74,6 +74,8 @@ struct pad_listed_frame {
 /* A frame of the thread's last list, and during a walk. */
 struct pad_virtual_frame {
 	uint64_t word, position, stamp, at; /* stamp 0: it has no function; at: its address */
+	/* as they were: its words, and those of its function of which the stamp is made */
+	uint64_t identity, entry, name, name_hash, file, file_hash, line, table;
 };
 
 static inline uint64_t pad_known_hash(uint64_t identity)

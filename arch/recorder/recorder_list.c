@@ -53,29 +53,9 @@ INLINE uint64_t find_state(const struct pad_virtual_layout *l, const struct pad_
 	return state == slot->virtual_state && load(state + l->owner) == tp ? state : 0;
 }
 
-INLINE uint64_t stamp_of(const struct pad_virtual_layout *l, uint64_t identity)
+INLINE uint64_t entry_byte(const struct pad_virtual_layout *l, uint64_t at)
 {
-	struct pad_stamp stamp;
-
-	stamp.name_hash = load(load(identity + l->name) + l->hash);
-	stamp.file = load(identity + l->file);
-	stamp.file_hash = load(stamp.file + l->hash);
-	stamp.line = load(identity + l->line);
-	stamp.table = load(identity + l->table);
-	return pad_stamp_of(&stamp);
-}
-
-INLINE uint64_t word_of(const struct pad_virtual_layout *l, uint64_t at)
-{
-	uint64_t identity = load(at + l->identity) & l->identity_mask;
-	uint8_t byte;
-
-	if (l->entry_kind == PAD_ENTRY_EACH)
-		return identity | PAD_VIRTUAL_ENTRY;
-	byte = *(const volatile uint8_t *)(at + l->entry);
-	if (l->entry_kind == PAD_ENTRY_FLAG)
-		return identity | (byte ? PAD_VIRTUAL_ENTRY : 0);
-	return byte >= l->entry_min ? PAD_VIRTUAL_ENTRY : identity;
+	return *(const volatile uint8_t *)(at + l->entry);
 }
 
 INLINE uint64_t position_of(const struct pad_virtual_layout *l, uint64_t at)
@@ -90,12 +70,50 @@ INLINE uint64_t identity_of(const struct pad_virtual_frame *f)
 	return f->word & ~(uint64_t)PAD_VIRTUAL_ENTRY;
 }
 
-/* Whether the frame at @at is @f, of the last list. */
+/*
+ * Whether the frame at @at is @f, of the last list. The function's words are loaded once the frame
+ * is known to have it, its names once it is known to have these: they are alive.
+ */
 INLINE int is_same_frame(const struct pad_virtual_layout *l, uint64_t at,
-			 const struct pad_virtual_frame *f)
+			 const struct pad_virtual_frame *f, uint64_t checked)
 {
-	return f->at == at && f->word == word_of(l, at) && f->position == position_of(l, at) &&
-	       (!identity_of(f) || f->stamp == stamp_of(l, identity_of(f)));
+	uint64_t identity = identity_of(f);
+
+	if ((at ^ f->at) | (load(at + l->identity) ^ f->identity) | (entry_byte(l, at) ^ f->entry) |
+	    (position_of(l, at) ^ f->position))
+		return 0;
+	if (!identity || identity == checked)
+		return 1;
+	if ((load(identity + l->name) ^ f->name) | (load(identity + l->file) ^ f->file) |
+	    (load(identity + l->line) ^ f->line) | (load(identity + l->table) ^ f->table))
+		return 0;
+	return !((load(f->name + l->hash) ^ f->name_hash) |
+		 (load(f->file + l->hash) ^ f->file_hash));
+}
+
+INLINE void read_function(const struct pad_virtual_layout *l, uint64_t identity,
+			  struct pad_virtual_frame *out)
+{
+	struct pad_stamp stamp;
+
+	out->name = load(identity + l->name);
+	out->name_hash = stamp.name_hash = load(out->name + l->hash);
+	out->file = stamp.file = load(identity + l->file);
+	out->file_hash = stamp.file_hash = load(stamp.file + l->hash);
+	out->line = stamp.line = load(identity + l->line);
+	out->table = stamp.table = load(identity + l->table);
+	out->stamp = pad_stamp_of(&stamp);
+}
+
+INLINE uint64_t word_of(const struct pad_virtual_layout *l, const struct pad_virtual_frame *f)
+{
+	uint64_t identity = f->identity & l->identity_mask;
+
+	if (l->entry_kind == PAD_ENTRY_EACH)
+		return identity | PAD_VIRTUAL_ENTRY;
+	if (l->entry_kind == PAD_ENTRY_FLAG)
+		return identity | (f->entry ? PAD_VIRTUAL_ENTRY : 0);
+	return f->entry >= l->entry_min ? PAD_VIRTUAL_ENTRY : identity;
 }
 
 /* Reads the frame at @at. 0: its function is of no usual type, so ptmem must do so. */
@@ -105,15 +123,17 @@ INLINE int read_frame(const struct pad_virtual_layout *l, uint64_t at,
 	uint64_t identity;
 
 	out->at = at;
-	out->word = word_of(l, at);
+	out->identity = load(at + l->identity);
+	out->entry = entry_byte(l, at);
 	out->position = position_of(l, at);
+	out->word = word_of(l, out);
 	out->stamp = 0;
 	identity = identity_of(out);
 	if (!identity)
 		return 1;
 	if (unlikely(load(identity + l->type) != l->type_value))
 		return 0;
-	out->stamp = stamp_of(l, identity);
+	read_function(l, identity, out);
 	return 1;
 }
 
@@ -145,6 +165,22 @@ INLINE void copy_same(struct pad_slot *slot, const struct list_walk *w)
 		slot->walk[n] = slot->list[w->top - n];
 }
 
+/* The frames from @at outwards that are those of the list from @f on; *count_out: their number. */
+INLINE uint64_t skip_same(const struct pad_virtual_layout *l, uint64_t at,
+			  const struct pad_virtual_frame *f, const struct pad_virtual_frame *last,
+			  int64_t *count_out)
+{
+	const struct pad_virtual_frame *first = f;
+	uint64_t checked = 0; /* the function of the frame before */
+
+	for (; at && f >= last && likely(is_same_frame(l, at, f, checked)); f--) {
+		checked = identity_of(f);
+		at = load(at + l->next);
+	}
+	*count_out = first - f;
+	return at;
+}
+
 /* 0: ptmem must read the list. */
 INLINE int walk_frames(const struct pad_virtual_layout *l, struct pad_slot *slot, uint64_t state,
 		       struct list_walk *w)
@@ -155,23 +191,25 @@ INLINE int walk_frames(const struct pad_virtual_layout *l, struct pad_slot *slot
 	w->top = -1;
 	for (uint64_t i = 0; i < l->heads && at; i++)
 		at = load(at + l->head[i]);
-	for (; at; at = load(at + l->next)) {
-		if (unlikely(w->count == PAD_VIRTUAL_FRAMES))
-			return 0;
+	while (at) {
+		int64_t same = 0;
 		if (w->top < 0) {
 			w->top = find_in_list(slot, at);
 			if (w->top >= 0)
 				w->top += w->count;
 		}
-		if (likely(w->top >= w->count &&
-			   is_same_frame(l, at, &slot->list[w->top - w->count]))) {
-			w->count++;
-			continue;
-		}
+		if (w->top >= w->count)
+			at = skip_same(l, at, &slot->list[w->top - w->count], slot->list, &same);
+		w->count += same;
+		if (!at)
+			break;
+		if (unlikely(w->count == PAD_VIRTUAL_FRAMES))
+			return 0;
 		copy_same(slot, w);
 		if (unlikely(!read_frame(l, at, &slot->walk[w->count])))
 			return 0;
 		w->same = ++w->count;
+		at = load(at + l->next);
 	}
 	if (w->top + 1 != w->count && w->same != w->count) {
 		/* the list has more frames outside: those are not the same ones */

@@ -15,7 +15,7 @@
 static const char *const time_units[] = {"ms", "B", "i", NULL};
 static const char *const probes_modes[] = {"auto", "break", "jump", NULL};
 static const char *const python_modes[] = {"auto", "only", "mixed", "no", NULL};
-static const char *const python_mallocs[] = {"malloc", "keep", NULL};
+static const char *const python_mallocs[] = {"auto", "malloc", "probe", "keep", NULL};
 static const char *const trace_sources[] = {"heap", "brk", "mmap", "faults", NULL};
 static const char *const views[] = {"live", "peak", "exit", "total", "count", NULL};
 static const char *const xtree_modes[] = {"none", "allocs", "full", NULL};
@@ -135,9 +135,11 @@ static const struct option_row rows[] = {
 						"the interpreter's, alone, with all native\n"
 						"ones, or not at all"},
 	{.name = "python-malloc", .type = OPT_CHOICE, AT(children.python_malloc),
-	 OPTION_CHOICES(python_mallocs), .initial = "malloc",
-	 .value = "malloc|keep", .text = "start Python programs with PYTHONMALLOC=malloc:\n"
-					 "all objects are seen; keep: as they are"},
+	 OPTION_CHOICES(python_mallocs), .initial = "auto",
+	 .value = "auto|malloc|probe|keep",
+	 .text = "small objects of Python programs: by starting them\n"
+		 "with PYTHONMALLOC=malloc, by watching Python's own\n"
+		 "allocator, by whichever suits, or not"},
 	{.name = "heap-sample", .type = OPT_SIZE, .flags = OPT_EVERYDAY, AT(tracing.heap_sample),
 	 OPTION_RANGE(1, ESTIMATE_INTERVAL_MAX),
 	 .value = "BYTES", .text = "record only a sample of the allocations, on average\n"

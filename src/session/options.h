@@ -27,7 +27,13 @@ enum help_mode { HELP_NONE, HELP_EVERYDAY, HELP_ALL };
 enum probes_mode { PROBES_AUTO, PROBES_BREAK, PROBES_JUMP };
 /* Functions of Python programs: in the place of the interpreter's, alone, with all, not at all. */
 enum python_mode { PYTHON_AUTO, PYTHON_ONLY, PYTHON_MIXED, PYTHON_NO };
-enum python_malloc { PYTHON_MALLOC, PYTHON_MALLOC_KEEP };
+/*
+ * Small objects of Python programs: those that are started get PYTHONMALLOC=malloc, in others its
+ * own allocator is watched; one of both; neither.
+ */
+enum python_malloc {
+	PYTHON_MALLOC_AUTO, PYTHON_MALLOC, PYTHON_MALLOC_PROBE, PYTHON_MALLOC_KEEP
+};
 enum xtree_mode { XTREE_NONE, XTREE_ALLOCS, XTREE_FULL };
 
 /* -p, --follow: processes that run. */

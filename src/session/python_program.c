@@ -1,35 +1,51 @@
 /*
- * What is executed decides, not how it is called: an ELF file that has an interpreter of Python or
- * its library, or a script whose interpreter is one, also through env. Only for other scripts, such
- * as the wrappers of version managers, the name decides.
+ * What is executed decides, not how it is called: the profile is of the last program, to which a
+ * script's first line, env, a shell or a version manager may have led. Only that one gets the
+ * variable.
  */
 #include "session/python_program.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/elf_file.h"
-#include "base/files.h"
+#include "base/proc.h"
 #include "base/text.h"
 #include "session/options.h"
+#include "session/run.h"
+#include "tracee/state/space.h"
 
-#define SCRIPTS_MAX 4 /* each of which is the interpreter of the one before */
-#define LINE_SIZE 256u
+#define VARIABLE "PYTHONMALLOC="
 
-/* The file that execvp would execute. NULL: there is none. The caller frees it. */
-static char *find_command(const char *name)
+static bool wants_objects(const struct options *o)
 {
-	if (!strchr(name, '/'))
-		return program_find(name);
-	return access(name, X_OK) == 0 ? xstrdup(name) : NULL;
+	return o->profile.heap && o->tracing.sources & 1u << SOURCE_HEAP &&
+	       !o->profile.pages_as_heap && !options_count_calls(o);
 }
 
-static bool has_python_name(const char *path)
+/*
+ * From 3.8 to 3.15, where they are not called by name, but by pointers (struct PyMemAllocatorEx).
+ * All else that has their addresses sets these pointers, or tells where they lead.
+ */
+void python_program_add_probes(struct run *run)
 {
-	return strncmp(text_base_name(path), "python3", strlen("python3")) == 0;
+	static const char *const functions[] = {
+		"alloc:_PyObject_Malloc:size=arg2",
+		"alloc:_PyObject_Calloc:size=arg3,count=arg2",
+		"realloc:_PyObject_Realloc:arg2,size=arg3",
+		"free:_PyObject_Free:arg2",
+	};
+	/* PyMem_SetupAllocators, get_current_allocator_name_unlocked, ... */
+	static const char *const setters[] = {
+		"llocator", "_PyObject_DebugMallocStats", "_PyMem_PymallocEnabled", NULL};
+	const struct options *o = run->options;
+
+	if ((o->children.python_malloc != PYTHON_MALLOC_AUTO &&
+	     o->children.python_malloc != PYTHON_MALLOC_PROBE) || !wants_objects(o))
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(functions); i++)
+		custom_probes_add_pointed(&run->probes, functions[i], setters);
 }
 
 static int is_python_symbol(void *ctx, const struct elf_symbol *sym)
@@ -39,78 +55,82 @@ static int is_python_symbol(void *ctx, const struct elf_symbol *sym)
 }
 
 /* It has the interpreter, or calls that of its library. */
-static bool is_python_file(const char *path)
+static bool is_python(pid_t pid)
 {
-	_cleanup_free_ char *real = realpath(path, NULL);
+	_cleanup_free_ char *exe = xasprintf("/proc/%d/exe", (int)pid);
+	_cleanup_free_ char *path = proc_read_link(pid, "exe");
 	struct elf_file *elf;
 
-	if (!real || elf_file_open(NULL, real, NULL, &elf) != 0)
+	if (elf_file_open(NULL, exe, NULL, &elf) != 0)
 		return false;
-	bool is_python = elf_file_section(elf->elf, ".PyRuntime", NULL) ||
-			 (has_python_name(real) &&
-			  elf_file_each_symbol(elf, is_python_symbol, NULL));
+	bool is_named = path && strncmp(text_base_name(path), "python", strlen("python")) == 0;
+	bool result = elf_file_section(elf->elf, ".PyRuntime", NULL) ||
+		      (is_named && elf_file_each_symbol(elf, is_python_symbol, NULL));
 
 	elf_file_release(elf);
-	return is_python;
+	return result;
 }
 
-/* The next word of *@line; NULL: there is none. */
-static char *next_word(char **line)
+/*
+ * Whether the arguments have -E or -I, with which Python ignores its variables. Its options end
+ * with the script, or with one that takes the rest.
+ */
+static bool ignores_variables(pid_t pid)
 {
-	*line += strspn(*line, " \t");
-	if (!**line)
-		return NULL;
-	char *word = *line, *end = word + strcspn(word, " \t");
+	_cleanup_fclose_ FILE *f = proc_open(pid, "cmdline");
+	_cleanup_free_ char *line = NULL;
+	size_t size = 0;
+	bool is_value = false;
 
-	*line = *end ? end + 1 : end;
-	*end = '\0';
-	return word;
-}
-
-/* The interpreter of the script @path, in env's place the one it looks for. The caller frees it. */
-static char *find_interpreter(const char *path)
-{
-	char line[LINE_SIZE], *rest = line + 2;
-	_cleanup_fclose_ FILE *f = fopen(path, "re");
-
-	if (!f || !fgets(line, sizeof(line), f) || strncmp(line, "#!", 2) != 0)
-		return NULL;
-	line[strcspn(line, "\n")] = '\0';
-	char *word = next_word(&rest);
-
-	if (!word)
-		return NULL;
-	if (strcmp(text_base_name(word), "env") != 0)
-		return xstrdup(word);
-	do
-		word = next_word(&rest);
-	while (word && (*word == '-' || strchr(word, '=')));
-	return word ? find_command(word) : NULL;
-}
-
-static bool is_python(const char *command)
-{
-	_cleanup_free_ char *path = find_command(command);
-
-	for (int i = 0; path && i < SCRIPTS_MAX; i++) {
-		char *interpreter = find_interpreter(path);
-
-		if (!interpreter)
-			return is_python_file(path);
-		if (has_python_name(path)) { /* it will execute one */
-			free(interpreter);
-			return true;
+	for (int i = 0; f && getdelim(&line, &size, '\0', f) > 0; i++) {
+		if (i == 0 || is_value) {
+			is_value = false;
+			continue;
 		}
-		free(path);
-		path = interpreter;
+		if (line[0] != '-' || !line[1])
+			return false;
+		if (line[1] == '-') {
+			is_value = strcmp(line, "--check-hash-based-pycs") == 0;
+			continue;
+		}
+		size_t flags = strcspn(line + 1, "cmWX");
+
+		for (size_t j = 1; j <= flags; j++)
+			if (line[j] == 'E' || line[j] == 'I')
+				return true;
+		if (line[flags + 1] == 'c' || line[flags + 1] == 'm')
+			return false;
+		is_value = line[flags + 1] && !line[flags + 2]; /* it follows */
 	}
 	return false;
 }
 
-bool python_program_gets_malloc(const struct options *o)
+bool python_program_has_variable(const struct address_space *s, bool *is_malloc_out)
 {
-	return o->children.python_malloc == PYTHON_MALLOC && o->command && o->command[0] &&
-	       o->profile.heap && o->tracing.sources & 1u << SOURCE_HEAP &&
-	       !o->profile.pages_as_heap && !options_count_calls(o) && !o->files.replay &&
-	       !getenv(PYTHON_MALLOC_VARIABLE) && is_python(o->command[0]);
+	_cleanup_fclose_ FILE *f = proc_open(s->processes.reader, "environ");
+	_cleanup_free_ char *line = NULL;
+	size_t size = 0;
+
+	*is_malloc_out = !f;
+	while (f && getdelim(&line, &size, '\0', f) > 0) {
+		if (strncmp(line, VARIABLE, strlen(VARIABLE)) != 0)
+			continue;
+		*is_malloc_out = strncmp(line + strlen(VARIABLE), "malloc", 6) == 0;
+		return true;
+	}
+	return !f;
+}
+
+const char *python_program_variable(void *ctx, const struct address_space *s)
+{
+	const struct options *o = ((const struct run *)ctx)->options;
+	const pid_t pid = s->processes.reader;
+	bool is_malloc;
+	bool is_wanted = o->children.python_malloc == PYTHON_MALLOC_AUTO ||
+			 o->children.python_malloc == PYTHON_MALLOC;
+
+	if (!is_wanted || !o->command || !wants_objects(o) || !is_python(pid) ||
+	    ignores_variables(pid) || python_program_has_variable(s, &is_malloc))
+		return NULL;
+	return VARIABLE "malloc";
 }

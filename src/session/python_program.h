@@ -1,17 +1,26 @@
 /*
- * Whether a command starts a Python program: then ptmem sets PYTHONMALLOC=malloc for it, unless the
- * user has set that variable, or said --python-malloc=keep.
+ * Whether a program that was executed is a Python interpreter: then it gets PYTHONMALLOC=malloc,
+ * unless that variable is set, or --python-malloc=keep was given.
  */
 #ifndef PTMEM_SESSION_PYTHON_PROGRAM_H
 #define PTMEM_SESSION_PYTHON_PROGRAM_H
 
 #include "base/types.h"
 
-struct options;
+struct run;
 
-#define PYTHON_MALLOC_VARIABLE "PYTHONMALLOC"
+struct address_space;
 
-/* Whether the program of @o is to be started with that variable. */
-bool python_program_gets_malloc(const struct options *o);
+/* Adds the functions of Python's own allocator to those that are watched, if @run wants them. */
+void python_program_add_probes(struct run *run);
+
+/* event_sink.variable; @ctx: the struct run. */
+const char *python_program_variable(void *ctx, const struct address_space *s);
+
+/*
+ * Whether the program of @s began with that variable in its environment. *is_malloc_out: with a
+ * value that takes all objects from malloc. Both are true if that is unknown.
+ */
+bool python_program_has_variable(const struct address_space *s, bool *is_malloc_out);
 
 #endif

@@ -63,7 +63,6 @@ static uint64_t max_wait_ns(const struct options *o)
 void tracee_options_init(struct target_options *out, const struct run *run)
 {
 	const struct options *o = run->options;
-	bool sets_malloc = run->sets_python_malloc;
 	bool is_counting = options_count_calls(o), is_full = o->files.xtree_mode == XTREE_FULL;
 
 	*out = (struct target_options){
@@ -76,8 +75,6 @@ void tracee_options_init(struct target_options *out, const struct run *run)
 		.start = {
 			.file_signal = &run->file_signal,
 			.pipe_signal = &run->pipe_signal,
-			.variable = sets_malloc ? PYTHON_MALLOC_VARIABLE : NULL,
-			.value = "malloc",
 		},
 		.probes = {
 			.none = !watches_calls(o),
@@ -138,7 +135,6 @@ void run_init(struct run *run, struct options *options)
 	uint32_t seed = 0; /* small enough to be passed to --seed */
 	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
 		seed = (uint32_t)getpid();
-	run->sets_python_malloc = python_program_gets_malloc(options);
 	run->sample_seed = options->tracing.seed ? options->tracing.seed : MAX(seed, 1u);
 	run->directory = getcwd(NULL, 0);
 	if (!run->directory)
@@ -157,6 +153,7 @@ void run_init(struct run *run, struct options *options)
 	run->filter = make_filter(options, options->profile.depth);
 	run->probes.table = probe_table;
 	run->probes.demangle = demangle;
+	python_program_add_probes(run);
 	filter_log(run->filter);
 	run->flame_filter = make_filter(options, MAX_DEPTH);
 	run->whole_filter = filter_new_whole(options->profile.depth,

@@ -103,7 +103,6 @@ struct run {
 	uint32_t first_pid, first_counted; /* calls are counted as in memusage */
 	uint64_t sample_seed;      /* for --heap-sample: --seed, or a random number */
 	unsigned files_failed;     /* number of outputs that could not be written */
-	bool sets_python_malloc;   /* the program was started with PYTHONMALLOC=malloc */
 	bool must_end;             /* ptmem ends without waiting for the program it started */
 	struct earlier_blocks *earlier; /* for the process being attached to; NULL = none */
 	struct suppressions *suppressions; /* of leaks; NULL = none */

@@ -65,6 +65,10 @@ struct session_image {
 	bool was_attached;
 	bool is_own;               /* began with exec or attach; a fork shares its parent's data */
 	bool has_python;           /* an interpreter of Python is mapped */
+	/* which takes small objects from malloc: ptmem's doing; its environment says so, or is
+	 * unknown */
+	bool was_given_malloc, has_python_malloc;
+	bool has_pymalloc;         /* the functions of its own allocator are watched */
 	const struct own_heap *own_heap; /* of its run-time system; NULL = none is known */
 	bool is_emulator;          /* what is profiled runs another program's code */
 };

@@ -32,6 +32,7 @@
 #include "session/memusage_run.h"
 #include "session/observer.h"
 #include "session/own_heap.h"
+#include "session/python_program.h"
 #include "session/record/recording_run.h"
 #include "session/record/recording_values.h"
 #include "session/session_output.h"
@@ -84,6 +85,7 @@ static void note_module(struct session *s, struct module *m)
 	run_add_module(s->run, m);
 	note_java(s, m);
 	s->image.has_python |= hints_is_python(m->path);
+	s->image.has_pymalloc |= m->sites && m->sites->has_pointed;
 	virtual_stacks_module(s, m);
 	code_names_note(s, m);
 	own_heap_note_module(s, m);
@@ -117,6 +119,8 @@ static void sink_space_new(void *ctx, struct address_space *space)
 	bool is_first = !run->is_first_known;
 	run->is_first_known = true;
 	s->image.was_attached = space->image.has_earlier_blocks;
+	s->image.was_given_malloc = space->image.has_variable;
+	python_program_has_variable(space, &s->image.has_python_malloc);
 	if (s->image.was_attached)
 		read_labels(s, space->processes.pid);
 	if (options_attach(run->options) || !is_first) {
@@ -463,6 +467,7 @@ void session_sink_init(struct event_sink *out, struct run *run, bool (*poll)(voi
 		.thread_exit = sink_thread_exit,
 		.process_exit = sink_process_exit,
 		.skip_exec = skip_exec,
+		.variable = python_program_variable,
 		.will_map = sink_will_map,
 		.prepare_final_scan = reports_prepare_scan,
 		.final_scan = reports_final_scan,

@@ -158,41 +158,23 @@ bool hints_is_python(const char *path)
 	return strncmp(name, "python3", 7) == 0 || strncmp(name, "python2", 7) == 0;
 }
 
-/* The value of @name in the initial environment of @pid; NULL: unset or unknown. The caller
- * frees it. */
-static char *read_variable(pid_t pid, const char *name, bool *is_known)
-{
-	_cleanup_fclose_ FILE *f = proc_open(pid, "environ");
-	_cleanup_free_ char *line = NULL;
-	size_t size = 0, n = strlen(name);
-	*is_known = f != NULL;
-	while (f && getdelim(&line, &size, '\0', f) > 0) {
-		if (strncmp(line, name, n) == 0 && line[n] == '=')
-			return xstrdup(line + n + 1);
-	}
-	return NULL;
-}
-
 /* pymalloc serves requests of up to 512 bytes from arenas that it maps, bypassing malloc. */
 static void hint_at_pymalloc(const struct session *s)
 {
-	bool is_known = true;
-	_cleanup_free_ char *value = NULL;
 	if (!s->image.has_python)
 		return;
-	if (s->run->sets_python_malloc) {
+	if (s->image.was_given_malloc)
 		log_info("hint: Python was started with PYTHONMALLOC=malloc, so that small objects "
 			 "are seen; --python-malloc=keep leaves its own allocator");
-		return;
-	}
-	if (s->image.was_attached)
-		value = read_variable(proc_find_reader((pid_t)s->process.pid), "PYTHONMALLOC",
-				      &is_known);
-	else if (getenv("PYTHONMALLOC"))
-		value = xstrdup(getenv("PYTHONMALLOC"));
-	if (is_known && !(value && strncmp(value, "malloc", 6) == 0))
+	else if (!s->image.has_python_malloc && s->image.has_pymalloc)
+		log_info("hint: Python's own allocator serves small objects: its functions are "
+			 "watched, too%s; --python-malloc=keep leaves them out",
+			 s->image.was_attached ? ", from the attach on" : "");
+	else if (!s->image.has_python_malloc)
 		log_info("hint: Python's own allocator serves small objects, which are not in this "
-			 "profile; PYTHONMALLOC=malloc in the program's environment shows them");
+			 "profile%s; PYTHONMALLOC=malloc in the program's environment shows them",
+			 s->run->options->children.python_malloc == PYTHON_MALLOC_AUTO ?
+				 ": its functions have no symbols, or copies elsewhere" : "");
 }
 
 /* Of the largest call sites, if those without a name hold more than 5 % of the peak. */

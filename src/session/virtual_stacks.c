@@ -84,6 +84,8 @@ struct virtual_stacks {
 	char *path;
 	struct virtual_layout loops;  /* loops only, known from the file */
 	VEC(struct code_range) hidden; /* objects of which nothing is shown */
+	/* objects that exchange parts of the native stack: what is outside of these is others' */
+	VEC(struct code_range) switchers;
 	struct python python;
 	bool is_found, is_given_up, is_published;
 	uint32_t tries, next_try;
@@ -187,7 +189,8 @@ static void publish(struct virtual_stacks *v)
 		out.position = l->position;
 		out.position_size = l->position_size;
 		out.entry_kind = entries[l->entry_kind];
-		out.entry = l->entry;
+		/* for all of one kind any byte will do that does not change */
+		out.entry = l->entry_kind == VIRTUAL_ENTRY_EACH ? l->identity : l->entry;
 		out.entry_min = l->entry_min;
 		out.type = l->function.type;
 		out.type_value = l->function.type_value;
@@ -379,6 +382,14 @@ struct merge_job {
 	size_t count, kept, frames_kept;
 };
 
+static bool is_in(const struct code_range *list, size_t count, taddr_t pc)
+{
+	for (size_t i = 0; i < count; i++)
+		if (pc >= list[i].start && pc < list[i].end)
+			return true;
+	return false;
+}
+
 /* With -X perf, Python calls its loop by trampolines, which have the names of functions. */
 static bool is_hidden(struct session *s, taddr_t pc)
 {
@@ -387,9 +398,8 @@ static bool is_hidden(struct session *s, taddr_t pc)
 
 	if (mode != PYTHON_AUTO)
 		return mode == PYTHON_ONLY;
-	for (size_t i = 0; i < v->hidden.count; i++)
-		if (pc >= v->hidden.data[i].start && pc < v->hidden.data[i].end)
-			return true;
+	if (is_in(v->hidden.data, v->hidden.count, pc))
+		return true;
 	return code_names_begin(s, pc, "py::");
 }
 
@@ -495,6 +505,15 @@ static void reserve_path(struct mixed_path *path, size_t count)
 	path->capacity = capacity;
 }
 
+/* Below a greenlet are the frames of others, one of whose loops may seem to be of its own run. */
+static bool is_exchanged(const struct virtual_stacks *v, const struct merge_job *j)
+{
+	for (size_t i = 0; v->switchers.count && i < j->count; i++)
+		if (is_in(v->switchers.data, v->switchers.count, j->pc[i]))
+			return true;
+	return false;
+}
+
 static uint32_t merge(const struct merge_job *j)
 {
 	struct virtual_stacks *v = j->session->stacks.virtual;
@@ -522,6 +541,7 @@ static uint32_t merge(const struct merge_job *j)
 		path->node[i] = node;
 		path->next[i] = g.bare ? UINT32_MAX : (uint32_t)g.next;
 	}
+	g.is_wrong |= g.bare && is_exchanged(v, j);
 	path->count = j->count;
 	path->listed = is_mixed && !g.is_wrong ? g.next : 0;
 	path->was_mixed = is_mixed;
@@ -689,6 +709,11 @@ static bool is_part(const struct module *m)
 	       strstr(m->path, "/lib-dynload/");
 }
 
+static bool is_switcher(const struct module *m)
+{
+	return strstr(text_base_name(m->path), "greenlet");
+}
+
 void virtual_stacks_module(struct session *s, const struct module *m)
 {
 	struct virtual_stacks *v = s->stacks.virtual;
@@ -697,6 +722,8 @@ void virtual_stacks_module(struct session *s, const struct module *m)
 	if (s->run->options->names.python == PYTHON_NO ||
 	    s->run->options->tracing.verify_stacks || !m->file)
 		return;
+	if (v && v->module && is_switcher(m))
+		*vec_add(&v->switchers) = (struct code_range){m->start, m->end};
 	if (v && v->module && is_part(m))
 		*vec_add(&v->hidden) = (struct code_range){m->start, m->end};
 	if ((v && v->module) || !strstr(text_base_name(m->path), "python") ||
@@ -712,6 +739,8 @@ void virtual_stacks_module(struct session *s, const struct module *m)
 
 		if (other != m && is_part(other))
 			*vec_add(&v->hidden) = (struct code_range){other->start, other->end};
+		if (is_switcher(other))
+			*vec_add(&v->switchers) = (struct code_range){other->start, other->end};
 	}
 	publish(v);
 }
@@ -723,6 +752,9 @@ void virtual_stacks_module_gone(struct session *s, const struct module *m)
 	for (size_t i = 0; v && i < v->hidden.count; i++)
 		if (v->hidden.data[i].start == m->start)
 			v->hidden.data[i].end = m->start;
+	for (size_t i = 0; v && i < v->switchers.count; i++)
+		if (v->switchers.data[i].start == m->start)
+			v->switchers.data[i].end = m->start;
 	if (!v || v->module != m->id)
 		return;
 	v->is_given_up = true;
@@ -759,6 +791,7 @@ void virtual_stacks_free(struct virtual_stacks *v)
 	drop_path(&v->scratch);
 	vec_deinit(&v->pcs);
 	vec_deinit(&v->hidden);
+	vec_deinit(&v->switchers);
 	virtual_layout_deinit(&v->loops);
 	drop_python(&v->python);
 	free(v->cache);
@@ -783,6 +816,8 @@ void virtual_stacks_fork(struct session *child)
 	v->is_given_up = from->is_given_up;
 	for (size_t i = 0; i < from->hidden.count; i++)
 		*vec_add(&v->hidden) = from->hidden.data[i];
+	for (size_t i = 0; i < from->switchers.count; i++)
+		*vec_add(&v->switchers) = from->switchers.data[i];
 	for (size_t i = 0; i < from->loops.loops.count; i++)
 		*vec_add(&v->loops.loops) = from->loops.loops.data[i];
 	publish(v);

@@ -12,6 +12,7 @@ import harness
 from harness import report_json, Skip, test
 
 SCRIPT = os.path.join(harness.ROOT, "tests", "targets", "python_chains.py")
+TRACED = os.path.join(harness.ROOT, "tests", "targets", "python_traced.py")
 UNPACKED = {"3.14": "python3.14", "3.15": "python3.15"}
 BUILT = {re.sub(r"^(\d+\.\d+).*", r"\1", os.path.basename(os.path.dirname(os.path.dirname(path)))): path
          for path in glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python3"))}
@@ -96,6 +97,60 @@ def attached(t):
     check_chains(t, cwd, program.pid, "attached")
 
 
+def check_part(t, argv, least, probes_=("auto", "break")):
+    """One process; @argv knows the chains that it has made."""
+    for probes in probes_:
+        cwd = t.subdirectory()
+        profile = t.profile(argv, ["--python-malloc=keep", "--record=recording", "--view=total", "--folded=folded",
+                                   "--python=mixed", "--probes=" + probes], cwd=cwd)
+        t.equal("the exit status (%s)" % profile.err.decode()[-300:], profile.status, 0)
+        with open(os.path.join(cwd, "chains"), encoding="utf-8") as file:
+            want = json.load(file)
+        got = found_chains(t, os.path.join(cwd, "recording"))
+        for chain in sorted(set(want) | set(got)):
+            t.equal("%s: calls and bytes of %s" % (probes, chain), got.get(chain), want.get(chain))
+        t.check(len(want) >= least, "there are only %d chains" % len(want))
+        with open(os.path.join(cwd, "folded"), encoding="utf-8") as file:
+            yield file.read().splitlines()
+
+
+@test("python/greenlets")
+def greenlets(t):
+    """Of a greenlet's stack only its own functions: what is below it in memory is not its caller."""
+    python = t.program("python3")
+    if subprocess.run([python, "-c", "import greenlet"], check=False, stderr=subprocess.DEVNULL).returncode:
+        raise Skip("no greenlet (scripts/install-deps test)")
+    for lines in check_part(t, [python, "-s", "-B", SCRIPT, "chains", "greenlets"], 18):
+        for line in lines:
+            names = line.split(";")
+            inside = [i for i, name in enumerate(names) if name.startswith("greenlets.<locals>.child")]
+            switch = [i for i, name in enumerate(names) if "g_initialstub" in name]
+            t.check(not inside or not switch or inside[0] > switch[0], "a greenlet's function seems to have started it: %s" % line)
+
+
+@test("python/interpreters")
+def interpreters(t):
+    """Interpreters within one: functions of both, in one chain."""
+    python = t.program("python3")
+    if subprocess.run([python, "-c", "import _xxsubinterpreters"], check=False, stderr=subprocess.DEVNULL).returncode:
+        raise Skip("this Python has no _xxsubinterpreters")
+    for _ in check_part(t, [python, "-s", "-B", SCRIPT, "chains", "interpreters"], 20, ["auto"]):
+        pass
+
+
+@test("python/embedded")
+def embedded(t):
+    """Python's library is loaded by dlopen while the program runs."""
+    libraries = glob.glob("/usr/lib/*/libpython3.*.so.1.0")
+    if not libraries:
+        raise Skip("no libpython3 (gdb has it)")
+    cwd = t.subdirectory()
+    profile = t.profile([t.target("gcc-O2-pie", "python_embedded"), libraries[0], "-s", "-B", SCRIPT, "chains"],
+                        ["--python-malloc=keep", "--record=recording.%p"], cwd=cwd)
+    t.equal("the exit status (%s)" % profile.err.decode()[-300:], profile.status, 0)
+    check_chains(t, cwd, profile.stats[-1]["pid"], "embedded")
+
+
 FUNCTIONS = """
 import ctypes
 libc = ctypes.PyDLL(None)
@@ -124,10 +179,126 @@ def options(t):
     script = t.file("shebang", "#!/usr/bin/env python3\n" + print_variable)
     os.chmod(script, 0o755)
     python = t.program("python3")
+    first_none = "echo ${PYTHONMALLOC-None}; exec %s -c \"%s\"" % (python, print_variable)
     for argv, options_, env, want in (
             ([python, "-c", print_variable], [], {}, b"malloc"), ([script], [], {}, b"malloc"),
-            ([python, "-c", print_variable], ["--python-malloc=keep"], {}, b"None"),
+            (["env", "A=1", python, "-c", print_variable], [], {}, b"malloc"),
+            ([t.program("sh"), "-c", first_none], [], {}, b"None\nmalloc"),
+            ([python, "-bW", "default", "-c", print_variable, "-E"], [], {}, b"malloc"),
+            ([python, "-bE", "-c", print_variable], [], {}, b"None"),  # it would not look at it
+            (["env", python, "-c", print_variable], ["--python-malloc=keep"], {}, b"None"),
+            (["env", "PYTHONMALLOC=pymalloc", python, "-c", print_variable], [], {}, b"pymalloc"),
             ([python, "-c", print_variable], [], {"PYTHONMALLOC": "pymalloc"}, b"pymalloc"),
             ([t.program("sh"), "-c", "echo ${PYTHONMALLOC-None}"], [], {}, b"None")):
         profile = t.profile(argv, options_, env=env)
         t.equal("PYTHONMALLOC of %s with %s %s" % (argv, options_, env), profile.out.strip(), want)
+        t.equal("the hint for %s" % argv, any("was started with PYTHONMALLOC" in m for m in profile.messages),
+                want.endswith(b"malloc") and want != b"pymalloc")
+
+
+@test("python/environment")
+def environment(t):
+    """A variable that is added leaves arguments, other variables, the auxiliary vector, and the alignment of the stack."""
+    show = "import os, sys; print(sys.argv, sorted(os.environ.items()), open('/proc/self/auxv', 'rb').read()[-16:], " \
+           "open('/proc/self/environ').read().split(chr(0))[:-1])"
+    cwd = t.subdirectory()
+    for count in (1, 2, 1500):
+        argv = [t.program("python3"), "-c", show] + ["a" * (i % 9) for i in range(count)]
+        env = dict({"VARIABLE%d" % i: "v" * (i % 11) for i in range(count)}, LC_ALL="C.UTF-8")
+        alone = subprocess.run(argv, env=t.environment(cwd) | env, cwd=cwd, capture_output=True, check=True).stdout.decode()
+        profiled = t.profile(argv, env=env, cwd=cwd).out.decode()
+        t.equal("what %d arguments and variables are" % count, profiled.replace("('PYTHONMALLOC', 'malloc'), ", ""), alone)
+        t.check("PYTHONMALLOC" in profiled, "the variable was not added for %d" % count)
+
+
+def live_lines(t, path):
+    """{"file:line": [bytes, blocks]} of what lives at the end of the recording @path, by the innermost Python function."""
+    recording = report_json(t, path)
+    frames, nodes, leaves, cells = (recording[k] for k in ("frames", "nodes", "leaves", "cells"))
+    lines, live = {}, {}
+    for leaf, died, size, blocks in zip(*(cells[k] for k in ("leaf", "died", "bytes", "blocks"))):
+        if died == -1:
+            entry = live.setdefault(leaf, [0, 0])
+            entry[0] += size
+            entry[1] += blocks
+    for leaf, (size, blocks) in live.items():
+        node = leaves["node"][leaf]
+        while node >= 0 and not (frames["file"][nodes["frame"][node]] and frames["object"][nodes["frame"][node]] < 0):
+            node = nodes["parent"][node]
+        if node >= 0:
+            frame = nodes["frame"][node]
+            entry = lines.setdefault("%s:%d" % (os.path.basename(frames["file"][frame]), frames["line"][frame]), [0, 0])
+            entry[0] += size
+            entry[1] += blocks
+    return lines
+
+
+def check_traced(t, python, what, recording):
+    """The same lines as those of tracemalloc in another run, to the byte. Of "parsed" some lists, dictionaries and floats
+    are in blocks that others have left: tracemalloc calls them new, but malloc is not called for them."""
+    cwd = t.subdirectory()
+    subprocess.run([python, "-s", "-B", TRACED, what, "traced"], cwd=cwd, env=t.environment(cwd), check=True)
+    with open(os.path.join(cwd, "traced"), encoding="utf-8") as file:
+        want = sorted(json.load(file).items(), key=lambda line: -line[1][0])[:3 if what == "parsed" else 4]
+    got = live_lines(t, recording)
+    for line, (size, blocks) in want:
+        if what == "parsed":
+            t.check(abs(got[line][0] - size) < 0.02 * size, "%s: %d bytes, by tracemalloc %d" % (line, got[line][0], size))
+        else:
+            t.equal("%s: bytes and blocks of %s" % (what, line), got.get(line), [size, blocks])
+    ours = sorted((l for l in got if l.split(":")[0] in [w[0].split(":")[0] for w in want]), key=lambda l: -got[l][0])
+    t.equal("%s: the first lines" % what, ours[:2], [line for line, _ in want][:2])
+
+
+@test("python/tracemalloc")
+def traced(t):
+    """Lines and bytes as tracemalloc has them."""
+    python = t.program("python3")
+    for what in ("texts", "objects", "parsed"):
+        cwd = t.subdirectory()
+        profile = t.profile([python, "-s", "-B", TRACED, what], ["--record=recording"], cwd=cwd)
+        t.equal("the exit status (%s)" % profile.err.decode()[-300:], profile.status, 0)
+        check_traced(t, python, what, os.path.join(cwd, "recording"))
+
+
+def attach_traced(t, python, what, *options_):
+    """Returns ptmem's messages, and the recording."""
+    cwd = t.subdirectory()
+    with subprocess.Popen([python, "-s", "-B", TRACED, what, "wait"], cwd=cwd, env=t.environment(cwd),
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
+        program.stdout.readline()
+        with open(os.path.join(cwd, "err"), "wb") as err, \
+             subprocess.Popen([t.ptmem(), *options_, "--record=recording", "-p", str(program.pid)], cwd=cwd,
+                              env=t.environment(cwd), stderr=err) as ptmem:
+            def text():
+                with open(os.path.join(cwd, "err"), encoding="utf-8") as file:
+                    return file.read()
+            t.wait_until("ptmem to attach", lambda: "ptmem: attached to process" in text() or ptmem.poll() is not None)
+            program.stdin.write(b"\n")
+            program.stdin.close()
+            t.equal("the program's exit status", program.wait(), 0)
+            t.equal("ptmem's exit status", ptmem.wait(), 0)
+    return text(), os.path.join(cwd, "recording")
+
+
+for _version in sorted(v for v in BUILT if int(v[2:]) >= 8):
+    def _allocator(t, version=_version):
+        """Objects in the arenas of a Python that runs already, by the functions of its allocator."""
+        python = interpreter(t, version)
+        for what, options_ in (("objects", []), ("texts", ["--probes=break"])) if version in ("3.8", "3.12") else (("objects", []),):
+            messages, recording = attach_traced(t, python, what, *options_)
+            t.check("its functions are watched, too" in messages, "not said: %s" % messages)
+            check_traced(t, python, what, recording)
+    test("python/allocator/%s" % _version)(_allocator)
+
+
+@test("python/allocator/copies")
+def allocator_copies(t):
+    """Where the compiler has copied code of the allocator to its callers, none of its functions is watched."""
+    messages, recording = attach_traced(t, t.program("python3"), "objects")
+    t.check("have no symbols, or copies elsewhere" in messages, "not said: %s" % messages)
+    small = [line for line, (size, blocks) in live_lines(t, recording).items() if size < 512 * blocks]
+    t.equal("lines with small objects", small, [])
+    if BUILT:
+        messages, recording = attach_traced(t, interpreter(t, max(BUILT)), "objects", "--python-malloc=keep")
+        t.check("its functions" not in messages, "with keep: %s" % messages)

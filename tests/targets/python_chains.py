@@ -1,6 +1,7 @@
 """Allocates by libc's malloc, and knows the chain of Python functions of each call: writes {chain: [calls, bytes]} as
 JSON to the file argv[1], and for a forked child to argv[1] + ".child". A chain is "function:line<function:line...",
-the innermost first. argv[2:] may have "wait": then it begins when a line comes on standard input."""
+the innermost first. argv[2:] may have "wait": then it begins when a line comes on standard input; "greenlets" or
+"interpreters": what is done instead."""
 import asyncio
 import ctypes
 import json
@@ -135,6 +136,67 @@ def work(seed):
                 recurse(state.randrange(5), 1002)
 
 
+def greenlets():
+    """Each has a list of functions of its own; their parts of the native stack take each other's place."""
+    import greenlet
+
+    def child(depth, n):
+        for i in range(3):
+            recurse(depth, 2000 + n)
+            for _ in count(1):
+                greenlet.getcurrent().parent.switch()
+            sorted([2, 1], key=lambda k: allocate(2100 + k))
+
+    def start(depth, n):
+        allocate(2200)
+        return greenlet.greenlet(child).switch(depth, n) if n else recurse(depth, 2300)
+
+    children = [greenlet.greenlet(start if i % 2 else child) for i in range(8)]
+    for turn in range(6):
+        for i, one in enumerate(children):
+            if not one.dead:
+                one.switch(i * (turn + 1), i)
+            recurse(turn, 2400 + i)
+
+
+IN_INTERPRETER = """
+import json, sys
+sys.argv = [%r, "none"]
+CALLED_FROM = %r
+exec(compile(open(%r).read(), "python_chains.py", "exec"))
+for i in range(120):
+    recurse(i %% 20, 3000 + i)
+    for _ in count(i %% 3):
+        sorted([2, 1], key=lambda k: allocate(3200 + k))
+with open(sys.argv[0], "w") as file:
+    json.dump({chain + "<" + CALLED_FROM: value for chain, value in CHAINS.items()}, file)
+"""
+
+
+def interpreters():
+    """Functions of an inner interpreter are called by those of the outer one. Their own chains end before."""
+    import _xxsubinterpreters as inner
+    interpreter, name = inner.create(), sys.argv[1] + ".inner"
+    run_inner(inner, interpreter, name)
+    recurse(3, 3300)
+    inner.destroy(interpreter)
+    with open(name) as file:
+        CHAINS.update(json.load(file))
+
+
+def run_inner(inner, interpreter, name):
+    frame, outer = sys._getframe(), []
+    while frame:  # the line of this function is that of the call
+        line = frame.f_lineno if outer else RUN_INNER_LINE
+        outer.append("%s:%d" % (getattr(frame.f_code, "co_qualname", frame.f_code.co_name), line))
+        frame = frame.f_back
+    text = IN_INTERPRETER % (name, "<".join(outer), __file__)
+    inner.run_string(interpreter, text)
+
+
+RUN_INNER_LINE = run_inner.__code__.co_firstlineno + 7
+
+
 def main():
     recurse(3, 10)
     for _ in count(3):
@@ -174,4 +236,9 @@ def main():
 if "wait" in sys.argv:
     print("ready", flush=True)
     sys.stdin.readline()
-main()
+if "greenlets" in sys.argv or "interpreters" in sys.argv:
+    greenlets() if "greenlets" in sys.argv else interpreters()
+    with open(sys.argv[1], "w") as output:
+        json.dump(CHAINS, output)
+elif "none" not in sys.argv:
+    main()

@@ -852,6 +852,32 @@ static void test_libc(void **state)
 	munmap(pages, ROUND_UP(4 * PAD_ROOM, 4096));
 }
 
+/* What the program writes to the table of known functions does not move those that ptmem adds. */
+static void test_known_functions(void **state)
+{
+	const uint64_t identity = 0x7f0000001230, other = 0x7f0000004560;
+	const struct pad_memory_options options = {.ring_size = PAD_RING_MIN, .slot_count = 1,
+						   .rule_bits = 14};
+	struct pad_memory memory;
+	int fd = memfd_create("pads", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	(void)state;
+	assert_int_equal(pad_memory_init(&memory, fd, &options), 0);
+	struct pad_virtual *v = (void *)(memory.base + memory.layout.virtual);
+	struct pad_known *first = &v->known[pad_known_hash(identity)];
+
+	first->identity = other;
+	pad_memory_know(&memory, identity, 1);
+	assert_int_equal(first->identity, identity);
+	assert_int_equal(first->stamp, 1);
+	memset(v->known, 0, sizeof(v->known));
+	pad_memory_know(&memory, identity + (1ull << 48), 3);
+	pad_memory_know(&memory, identity, 2);
+	assert_int_equal(first->identity, identity);
+	assert_int_equal(first->stamp, 2);
+	pad_memory_deinit(&memory);
+}
+
 /* Argument: a pattern that selects tests. */
 int main(int argc, char **argv)
 {
@@ -873,6 +899,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_threads_verify_small_ring),
 		cmocka_unit_test(test_signals),
 		cmocka_unit_test(test_libc),
+		cmocka_unit_test(test_known_functions),
 	};
 	if (argc > 1)
 		cmocka_set_test_filter(argv[1]);

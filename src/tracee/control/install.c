@@ -204,7 +204,7 @@ static void again_install(struct target *t, struct address_space *s, const struc
 
 static void report_unwatched(const struct probe *probe, const struct module *m, const char *why)
 {
-	if (probe->custom)
+	if (probe->custom && !probe->custom->setters)
 		log_warn("--probe: %s in %s is not watched: %s", probe->symbol, m->path, why);
 	else
 		log_verbose("%s in %s is not watched: %s", probe->symbol, m->path, why);
@@ -285,7 +285,8 @@ static int prepare_site(const struct stub_place *place, const struct probe_site 
 				 .out_size = sizeof(out),
 				 .why = "no room for its stub"};
 	int rc = space_read_text(s, entry, code, size);
-	if (rc == 0 && site->probe->custom && uses_stack_arguments(t, s, entry, code, size)) {
+	if (rc == 0 && site->probe->custom && !site->probe->custom->setters &&
+	    uses_stack_arguments(t, s, entry, code, size)) {
 		move.why = "it has arguments on the stack";
 		rc = -ENOTSUP;
 	}
@@ -350,6 +351,7 @@ static void install_functions(struct target *t, struct thread *th, struct addres
 			      struct module *m)
 {
 	VEC(taddr_t) breakpoints = {0};
+	bool has_all = true; /* of those that are watched together */
 	if (!t->options.probes.none)
 		requests_install(t, s, m);
 	again_find_sites(t, m);
@@ -369,11 +371,16 @@ static void install_functions(struct target *t, struct thread *th, struct addres
 		if (rc == 0 && addr)
 			*vec_add(&breakpoints) = addr;
 		t->stats.unprobed += rc != 0 && rc != -ESRCH;
+		has_all &= rc == 0 || !custom_probe_is_pointed(site->probe);
 	}
 	journal_flush(s);
 	if (breakpoints.count > 0)
 		stub_area_write_headers(s);
 	for (size_t i = 0; i < breakpoints.count && rc != -ESRCH; i++) {
+		const struct trap *trap = space_trap_find(s, breakpoints.data[i]);
+
+		if (!has_all && custom_probe_is_pointed(trap->probe))
+			continue;
 		rc = arm_site(t, s, m, breakpoints.data[i]);
 		t->stats.unprobed += rc != 0 && rc != -ESRCH;
 	}

@@ -27,6 +27,7 @@
 #include "tracee/control/thread_stacks.h"
 #include "tracee/control/timers.h"
 #include "tracee/guard/sigtrap_handler.h"
+#include "tracee/inject/environment.h"
 #include "tracee/inject/inject.h"
 #include "tracee/os/maps.h"
 #include "tracee/os/ptrace.h"
@@ -194,6 +195,17 @@ static void exec_start_image(struct target *t, struct thread *th)
 	t->sink.image_refused(t->sink.ctx, p->space, "no handler of SIGTRAP could be installed");
 }
 
+static void add_variable(struct target *t, struct address_space *s, struct thread *th)
+{
+	const char *text = t->sink.variable ? t->sink.variable(t->sink.ctx, s) : NULL;
+	int rc = text ? environment_add(t, s, th, text) : -ENOENT;
+
+	s->image.has_variable = rc == 0;
+	if (rc != 0 && text)
+		log_verbose("process %d: %s is not added to its environment: %s", s->processes.pid,
+			    text, strerror(-rc));
+}
+
 /* @p runs a new image in @th, now its only thread. */
 static void start_image(struct target *t, struct process *p, struct thread *th)
 {
@@ -201,6 +213,7 @@ static void start_image(struct target *t, struct process *p, struct thread *th)
 	p->space = s;
 	p->is_vfork_child = false;
 	s->watch.is_profiled = true;
+	add_variable(t, s, th);
 	if (t->recovery.journals) {
 		p->awaits_start = true;
 		stop_in_image(th);

@@ -255,8 +255,6 @@ ATTR_NORETURN static void run_program(const struct target *t, int go_fd, int err
 		;
 	if (n == 0)
 		_exit(127); /* ptmem died before it traced us */
-	if (t->options.start.variable)
-		setenv(t->options.start.variable, t->options.start.value, false);
 	syscalls_install_filter(t, argv[0]);
 	execvp(argv[0], argv);
 	int err = errno;

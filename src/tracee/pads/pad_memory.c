@@ -328,6 +328,7 @@ void pad_memory_deinit(struct pad_memory *m)
 	}
 	unmap(m);
 	close(m->fd);
+	free(m->known);
 	free(m->place);
 	free(m->slots.free_slot);
 	*m = (struct pad_memory){ .fd = -1 };
@@ -397,19 +398,24 @@ void pad_memory_set_virtual(struct pad_memory *m, const struct pad_virtual_layou
 
 void pad_memory_know(struct pad_memory *m, uint64_t identity, uint64_t stamp)
 {
-	struct pad_known *known = virtual_of(m)->known;
+	struct pad_known *shared = virtual_of(m)->known;
 	const uint64_t mask = (1u << PAD_KNOWN_BITS) - 1;
 	uint64_t i = pad_known_hash(identity);
 
+	if (!m->known)
+		m->known = xcalloc(mask + 1, sizeof(*m->known));
 	if (m->known_functions > mask / 2) { /* begins again: each one traps once more */
-		memset(known, 0, sizeof(virtual_of(m)->known));
+		memset(m->known, 0, (mask + 1) * sizeof(*m->known));
+		memset(shared, 0, (mask + 1) * sizeof(*shared));
 		m->known_functions = 0;
 	}
-	for (uint64_t n = 0; n <= mask && known[i].identity && known[i].identity != identity; n++)
+	/* at most half of it is in use */
+	while (m->known[i].identity && m->known[i].identity != identity)
 		i = (i + 1) & mask;
-	m->known_functions += !known[i].identity;
-	__atomic_store_n(&known[i].stamp, stamp, __ATOMIC_RELAXED);
-	__atomic_store_n(&known[i].identity, identity, __ATOMIC_RELEASE);
+	m->known_functions += !m->known[i].identity;
+	m->known[i] = (struct pad_known){identity, stamp};
+	__atomic_store_n(&shared[i].stamp, stamp, __ATOMIC_RELAXED);
+	__atomic_store_n(&shared[i].identity, identity, __ATOMIC_RELEASE);
 }
 
 /* Addresses of slots, and how many were ever used. */

@@ -75,7 +75,9 @@ struct pad_memory {
 	struct pad_control *control;
 	struct pad_written written;
 	uint64_t sample_seed; /* pad_sampling.h */
-	uint32_t known_functions; /* in the table of struct pad_virtual */
+	/* what was written to the table of struct pad_virtual; owned, NULL = nothing yet */
+	struct pad_known *known;
+	uint32_t known_functions; /* in it */
 	struct pad_place *place;  /* 1 << PAD_DIRECTORY_BITS; owned */
 	struct pad_slots slots;
 	struct { bool is_lent; uint32_t slot; } deep[PAD_DEEP_CACHES];

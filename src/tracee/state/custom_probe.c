@@ -289,6 +289,13 @@ int custom_probes_add(struct custom_probes *p, const char *text)
 	return why ? -EINVAL : 0;
 }
 
+void custom_probes_add_pointed(struct custom_probes *p, const char *text,
+			       const char *const *setters)
+{
+	CHECK(add(p, text) == NULL);
+	p->list.data[p->list.count - 1]->setters = setters;
+}
+
 void custom_probes_deinit(struct custom_probes *p)
 {
 	for (size_t i = 0; i < p->list.count; i++)
@@ -366,6 +373,8 @@ void custom_probes_report(const struct custom_probes *p)
 	for (size_t i = 0; i < p->list.count; i++) {
 		const struct custom_probe *c = p->list.data[i];
 
+		if (c->setters)
+			continue;
 		if (!c->is_found)
 			log_warn("--probe=%s: %s", c->text,
 				 c->address ? "not in a program that was profiled" :

@@ -25,6 +25,11 @@ struct custom_probe {
 	size_t word_size;
 	uint64_t address;   /* in the executable's file; 0 = it is found by its name */
 	bool is_found, is_called;
+	/*
+	 * not of the user's, and called by a pointer: it and all others of its kind are watched
+	 * together, in files that have each without copies (function_copies.h); NULL = otherwise
+	 */
+	const char *const *setters;
 	/* another one of the same function, which has its calls; NULL = none */
 	const struct custom_probe *same;
 };
@@ -39,6 +44,9 @@ struct custom_probes {
 
 /* Adds the probes of @text to @p. 0, or -errno after a message. */
 int custom_probes_add(struct custom_probes *p, const char *text);
+/* Adds one that is called by a pointer, which functions with names like @setters set. */
+void custom_probes_add_pointed(struct custom_probes *p, const char *text,
+			       const char *const *setters);
 void custom_probes_deinit(struct custom_probes *p);
 
 /* The first of @p that is of the function @sym, or NULL. Its address is not compared. */
@@ -48,7 +56,13 @@ struct custom_probe *custom_probes_find(const struct custom_probes *p,
 /* Whether @p is a function of malloc's family at an address: its calls have to confirm that. */
 bool custom_probe_is_guess(const struct probe *p);
 
-/* Whether there are such in @p, which may be NULL. */
+/* Whether @p is a function that is called by a pointer: custom_probes_add_pointed. */
+static inline bool custom_probe_is_pointed(const struct probe *p)
+{
+	return p->custom && p->custom->setters;
+}
+
+/* Whether there are guesses in @p, which may be NULL. */
 bool custom_probes_have_guesses(const struct custom_probes *p);
 
 /* One of malloc's family that releases, and was never called; NULL = none. */

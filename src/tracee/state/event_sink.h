@@ -103,6 +103,11 @@ struct event_sink {
 	void (*process_exit)(void *ctx, struct address_space *s, pid_t pid, pid_t tid);
 	/* Whether the program that @pid just executed is excluded from profiling. NULL = never. */
 	bool (*skip_exec)(void *ctx, pid_t pid);
+	/*
+	 * What is to be added to the environment of the program that the process of @s has just
+	 * executed, which is profiled: "NAME=VALUE"; NULL = nothing. May be NULL.
+	 */
+	const char *(*variable)(void *ctx, const struct address_space *s);
 
 	/* -- memory of the program -- */
 

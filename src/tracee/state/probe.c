@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/shell_words.h"
 #include "tracee/state/custom_probe.h"
+#include "tracee/state/function_copies.h"
 #include "tracee/state/space.h"
 #include "tracee/state/thread.h"
 
@@ -416,6 +417,30 @@ static void drop_strings(struct search *search)
 	search->sites->list.count = kept;
 }
 
+/* Functions that are called by pointers: all of them, or none, for blocks are passed between. */
+static void check_pointed(struct search *search)
+{
+	struct probe_sites *sites = search->sites;
+	size_t wanted = 0, found = 0, kept = 0;
+
+	for (size_t i = 0; search->custom && i < search->custom->list.count; i++)
+		wanted += custom_probe_is_pointed(&search->custom->list.data[i]->probe);
+	for (size_t i = 0; i < sites->list.count; i++)
+		found += custom_probe_is_pointed(sites->list.data[i].probe);
+	for (size_t i = 0; found == wanted && i < sites->list.count; i++) {
+		const struct probe_site *s = &sites->list.data[i];
+
+		if (custom_probe_is_pointed(s->probe) &&
+		    function_may_have_copies(search->file, s->vaddr, s->probe->custom->setters))
+			found = 0;
+	}
+	sites->has_pointed = found && found == wanted;
+	for (size_t i = 0; i < sites->list.count; i++)
+		if (sites->has_pointed || !custom_probe_is_pointed(sites->list.data[i].probe))
+			sites->list.data[kept++] = sites->list.data[i];
+	sites->list.count = kept;
+}
+
 void probe_sites_find(struct elf_file *file, const struct custom_probes *custom,
 		      struct probe_sites *out)
 {
@@ -424,6 +449,7 @@ void probe_sites_find(struct elf_file *file, const struct custom_probes *custom,
 	elf_file_each_symbol(file, consider_symbol, &search);
 	drop_strings(&search);
 	add_addresses(&search);
+	check_pointed(&search);
 	for (size_t i = 0; i < out->list.count; i++)
 		out->list.data[i].is_leaf = is_leaf(&search, &out->list.data[i]);
 	if (file->fini && is_code(file, file->fini))

@@ -77,6 +77,7 @@ struct address_space *space_fork(const struct address_space *parent, pid_t child
 	struct address_space *s = space_new(parent->registry, child);
 	s->image.is_own = false;
 	s->image.has_earlier_blocks = parent->image.has_earlier_blocks;
+	s->image.has_variable = parent->image.has_variable;
 	module_list_copy(&s->modules, &parent->modules);
 	s->traps = trap_table_clone(&parent->traps);
 	s->own = own_memory_clone(&parent->own);

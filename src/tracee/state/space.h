@@ -122,6 +122,7 @@ struct space_image {
 	uint64_t id;           /* by image_read; 0 = not read yet */
 	bool is_own;           /* began with an exec or an attach, not with a fork */
 	bool has_earlier_blocks; /* it ran before it was profiled: earlier blocks are unknown */
+	bool has_variable;     /* the sink added one to its environment */
 };
 
 /* Watched functions; control/install.c, install.c, calls/client_request.c. */

@@ -21,7 +21,6 @@ struct start_options {
 	 * actions for SIGXFSZ and SIGPIPE, which the caller ignores; NULL = the same as ptmem's
 	 */
 	const struct sigaction *file_signal, *pipe_signal;
-	const char *variable, *value; /* in their environment, unless it is set; NULL = none */
 };
 
 /* How functions are watched. */
