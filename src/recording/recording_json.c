@@ -428,6 +428,8 @@ void recording_json_write(FILE *out, const struct recording *r, const char *more
 	put_list(&w, r, RECORDING_MARKERS, false);
 	put_threads(&w, r);
 	put_optional(&w, r, RECORDING_LEAKS, "leak_check");
+	put_optional(&w, r, RECORDING_LEAK_AGES, "leak_check");
+	put_optional(&w, r, RECORDING_LEAK_HOLDERS, "leak_check");
 	put_optional(&w, r, RECORDING_RELEASES, "free_stacks");
 	json_write_open(json_write_line(&w, 0), "end", '{');
 	if (recording_rows(r, RECORDING_END))
