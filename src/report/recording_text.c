@@ -426,8 +426,8 @@ static void put_temporary(FILE *out, const struct recording *r, const struct row
 }
 
 /*
- * The kinds of leaks, as leak checks print them; what is reachable is in a table only if it is known
- * what holds it.
+ * The kinds of leaks, as leak checks print them; what is reachable is in a table only if its
+ * holders are known.
  */
 static const struct leak_kind {
 	const char *name, *text;

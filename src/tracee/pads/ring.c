@@ -262,10 +262,11 @@ static void place(struct ring *r, struct ring_dates *d, uint64_t position, uint6
 	gap = MAX(most, from.ns) - from.ns;
 	if (r->memory->written.flags & PAD_NO_TICKS)
 		note_resolution(&r->stats, d, position, after.at, gap);
-	if (d->last_end && !d->is_busy && gap < WORD_PAUSE_NS)
-		draw(d, position, (struct ring_line){{position, from.ns + gap / 2}, 0, after.at}, most);
-	else
-		draw(d, position, (struct ring_line){from, d->rate, after.at}, most);
+	bool is_flat = d->last_end && !d->is_busy && gap < WORD_PAUSE_NS;
+
+	if (is_flat)
+		from = (struct ring_stamp){position, from.ns + gap / 2};
+	draw(d, position, (struct ring_line){from, is_flat ? 0 : d->rate, after.at}, most);
 }
 
 const struct ring_line *ring_line_at(struct ring *r, uint32_t slot, uint64_t position,

@@ -54,7 +54,7 @@ struct ring_line {
 
 struct ring_dates {
 	struct ring_stamp last; /* the end of the last stamp that was passed; at 0: none */
-	uint64_t last_end;      /* the last stamp was a word of ring.word_clock, up to then; else 0 */
+	uint64_t last_end;      /* 0, or the last stamp was a word of ring.word_clock up to then */
 	bool is_busy;           /* the thread wrote much between the last two of these */
 	uint64_t rate;          /* slope when the thread was last busy */
 	uint64_t coarse_end;    /* records up to here are in stats.coarse_bytes */
