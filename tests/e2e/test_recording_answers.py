@@ -8,9 +8,10 @@ import re
 import subprocess
 
 import events
-from harness import report, report_json, run_report, test
+from harness import BUILD, report, report_json, run_report, test
 from leaks_lib import EXPECTED, KINDS, MAKERS, library
 from recording_lib import check_conservation, embedded, record
+from report_lib import Page
 
 
 def csv_values(text):
@@ -166,17 +167,34 @@ int main() { early(); keep(); pause_for(700); late(); clear(); pause_for(20); re
 """
 
 
-@test("recording/leak-ages")
-def leak_ages(t):
-    """Ages and holders of a leak check are in its recording as in its own report, and --older-than selects by them. A cycle
-    that no pointer leads to is lost; one that main() itself makes last may still be in a dead variable of its frame."""
+def leaking(t, *options):
+    """The directory of a recording r of old and of new leaks."""
     directory = t.subdirectory()
     with open(os.path.join(directory, "ages.cpp"), "w", encoding="utf-8") as file:
         file.write(OLD_AND_NEW)
     subprocess.run([t.program("g++"), "-g", "-O1", "-o", "ages", "ages.cpp"], cwd=directory, check=True)
-    run = t.profile([os.path.join(directory, "ages")],
-                    ["--leak-check", "--leak-holders", "--leaks-out=leaks.json", "--record=r"], cwd=directory)
+    run = t.profile([os.path.join(directory, "ages")], ["--leak-check", "--leaks-out=leaks.json", "--record=r", *options], cwd=directory)
     t.equal("status", run.status, 0)
+    return directory
+
+
+@test("recording/leak-ages-page", limit=60)
+def leak_ages_page(t):
+    """The page has a column with the ages of what is lost."""
+    directory = leaking(t)
+    t.run([os.path.join(BUILD, "ptmem-report"), "--html=page.html", "r"], cwd=directory)
+    with Page(t, "file://" + os.path.join(directory, "page.html")) as p:
+        p.press("#tab-leaks")
+        p.until("the table", "document.querySelector('#panel th [data-sort=age]') || document.querySelector('#panel table')")
+        text = p.text("panel")
+        t.check("Age" in text and re.search(r"[0-9.]+ ms to [0-9.]+ m?s", text), text)
+
+
+@test("recording/leak-ages")
+def leak_ages(t):
+    """Ages and holders of a leak check are in its recording as in its own report, and --older-than selects by them. A cycle
+    that no pointer leads to is lost; one that main() itself makes last may still be in a dead variable of its frame."""
+    directory = leaking(t, "--leak-holders")
     with open(os.path.join(directory, "leaks.json"), encoding="utf-8") as file:
         live = json.load(file)
     path = os.path.join(directory, "r")
