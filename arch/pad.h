@@ -120,6 +120,9 @@
  * later is unknown, unless it waited for room, or the reader saw the pause begin (seen_ticks). They
  * must be few: 1 of 256 bytes. What is left of that share is spare; a step takes a quarter of it at
  * most, so that regular pauses find steps of about the same length.
+ *
+ * With PAD_NO_TICKS the time is control.clock, which ptmem renews every PAD_CLOCK_NS. A stamp
+ * (PAD_RECORD_CLOCK) is before each record for which that word has changed.
  */
 #ifndef PTMEM_ARCH_PAD_H
 #define PTMEM_ARCH_PAD_H
@@ -224,7 +227,7 @@ enum pad_flag {
 	/* each record ends with PAD_TAIL more bytes, the first 8 are the caller's stack pointer */
 	PAD_STACK_POINTER = 4,
 	PAD_SAMPLING = 64, /* only sampled blocks and their releases: pad_sampling.h */
-	PAD_NO_TICKS = 128, /* the CPU's counter is not to be read: no PAD_RECORD_TIME */
+	PAD_NO_TICKS = 128, /* the CPU's counter is not to be read, but `clock` */
 	PAD_LOSES = 256,    /* a full ring loses records: no thread waits for room */
 	PAD_VIRTUAL = 1024,  /* control.virtual is to be followed */
 	/* stacks continue on others (RULE_SWITCH): trap instead of writing raw records */
@@ -270,6 +273,7 @@ struct pad_control {
 	} chunk[PAD_MAX_CHUNKS];
 	uint64_t virtual;    /* struct pad_virtual */
 	PAD_LINES uint64_t next_number; /* of a record, from 1 on; pads add to it */
+	PAD_LINES uint64_t clock; /* with PAD_NO_TICKS: CLOCK_MONOTONIC a moment ago; 0: unknown */
 };
 
 /* The ring of the slot with the same index. */
@@ -426,9 +430,11 @@ enum pad_record_type {
 	PAD_RECORD_REALLOC_MAYBE, /* like REALLOC_BEGIN, of a block that may not be a sample */
 	PAD_RECORD_FILL, /* the whole mark: the rest of the ring is empty */
 	PAD_RECORD_TIME, /* the whole mark; the CPU's counter. Without a number and a tail. */
+	PAD_RECORD_CLOCK, /* the same; control.clock */
 };
 
 #define PAD_TIME_SIZE 16
+#define PAD_CLOCK_NS 100000u /* how often control.clock is renewed, if possible */
 
 #define PAD_SAME_BLOCKS (1ull << 48) /* limit of the values that fit into a PAD_RECORD_SAME */
 #define PAD_SAME_BYTES (1ull << 16)

@@ -79,26 +79,37 @@ INLINE uint64_t next_step(const struct pad_control *c, struct pad_ring *ring, ui
 	return step;
 }
 
+INLINE void write_stamp(struct pad_ring *ring, uint64_t now, enum pad_record_type type)
+{
+	uint64_t *word = (uint64_t *)(ring->at + (ring->head & ring->mask));
+
+	word[1] = now;
+	word[0] = type;
+	ring->ticks = now;
+	set_head(ring, ring->head + PAD_TIME_SIZE);
+}
+
 /*
- * Writes a stamp at the head, if wanted; the next is due after another step. @written: ticks when
- * all records before it were written; 0: now.
+ * Writes a stamp at the head, if wanted, before a record of @size bytes; the next is due after
+ * another step. @written: ticks when all records before it were written; 0: now.
  */
-INLINE void stamp(const struct pad_control *c, struct pad_ring *ring, uint64_t end,
+INLINE void stamp(const struct pad_control *c, struct pad_ring *ring, uint64_t size,
 		  uint64_t written)
 {
-	uint64_t *word = (uint64_t *)(ring->at + (ring->head & ring->mask)), soft = UINT64_MAX, now;
+	uint64_t now = pad_read_ticks(c), clock = READ(c->clock), soft = UINT64_MAX, end;
 
-	now = pad_read_ticks(c);
 	/* again: ptmem sets the flag if the counter cannot be read */
 	if (!(READ(c->flags) & PAD_NO_TICKS)) {
-		word[1] = now;
-		word[0] = PAD_RECORD_TIME;
 		ring->step = next_step(c, ring, (written ? written : now) - ring->ticks);
-		ring->ticks = now;
-		set_head(ring, ring->head + PAD_TIME_SIZE);
+		write_stamp(ring, now, PAD_RECORD_TIME);
 		ring->stamp_end = ring->head;
 		soft = ring->head + ring->step;
+	} else if (clock) {
+		if (clock != ring->ticks)
+			write_stamp(ring, clock, PAD_RECORD_CLOCK);
+		soft = 0; /* before each record */
 	}
+	end = record_end(ring, ring->head, size);
 	if (soft < end)
 		soft = end;
 	WRITE(ring->soft_limit, soft < READ(ring->limit) ? soft : READ(ring->limit));
@@ -121,7 +132,7 @@ API int pad_make_room(const struct pad_control *c, const struct pad_slot *slot, 
 		if (!wait_for_room(c, slot, end))
 			return 0;
 	}
-	stamp(c, ring, end, written);
+	stamp(c, ring, size, written);
 	return 1;
 }
 

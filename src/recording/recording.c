@@ -190,9 +190,11 @@ static void merge_row(uint64_t *to, const struct key_order *o, size_t row,
 		      const struct recording_table_info *info)
 {
 	for (unsigned c = 0; c < info->columns; c++) {
-		bool is_sum = info->column[c].merge == MERGE_SUM;
+		uint64_t value = o->table->column[c][row];
+		enum column_merge merge = info->column[c].merge;
 
-		to[c] = o->table->column[c][row] + (is_sum ? to[c] : 0);
+		to[c] = merge == MERGE_SUM     ? value + to[c] :
+			merge == MERGE_MAXIMUM ? MAX(value, to[c]) : value;
 	}
 }
 

@@ -409,6 +409,12 @@ static void put_optional(struct json_writer *w, const struct recording *r,
 		json_write_text(json_write_line(w, 0), recording_table_info[id].json, NULL);
 }
 
+static void put_if_any(struct json_writer *w, const struct recording *r, enum recording_table_id id)
+{
+	if (recording_rows(r, id))
+		put_table(w, r, id);
+}
+
 void recording_json_write(FILE *out, const struct recording *r, const char *more)
 {
 	struct json_writer w = {.out = out};
@@ -428,6 +434,8 @@ void recording_json_write(FILE *out, const struct recording *r, const char *more
 	put_list(&w, r, RECORDING_MARKERS, false);
 	put_threads(&w, r);
 	put_optional(&w, r, RECORDING_LEAKS, "leak_check");
+	put_if_any(&w, r, RECORDING_LEAK_AGES);
+	put_if_any(&w, r, RECORDING_LEAK_HOLDERS);
 	put_optional(&w, r, RECORDING_RELEASES, "free_stacks");
 	json_write_open(json_write_line(&w, 0), "end", '{');
 	if (recording_rows(r, RECORDING_END))

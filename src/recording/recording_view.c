@@ -261,6 +261,7 @@ static int parse_age(const struct recording *r, const char *text, struct recordi
 	v->first = (uint32_t)(age > 0 ? fmin(whole_intervals, (double)intervals(r)) :
 					(double)intervals(r));
 	v->last = (uint32_t)intervals(r) - 1;
+	v->older_ms = age;
 	return 0;
 }
 
@@ -483,18 +484,31 @@ void recording_view_of(struct recording_view *v, const struct recording *r,
 	finish_sums(v, r);
 }
 
-void recording_view_leaks(struct recording_view *v, const struct recording *r, const char *kind)
+static void add_leaked(struct recording_view *v, const struct recording *r, uint64_t leaf,
+		       struct recording_value value)
 {
-	const struct recording_table *t = &r->table[RECORDING_LEAKS];
+	if (leaf > 0 && leaf <= recording_rows(r, RECORDING_LEAVES))
+		recording_value_add(&v->leaf[leaf - 1], &value);
+}
 
+void recording_view_leaks(struct recording_view *v, const struct recording *r, const char *kind,
+			  double older_ms)
+{
+	bool is_older = older_ms > 0;
+	const struct recording_table *t =
+		&r->table[is_older ? RECORDING_LEAK_AGES : RECORDING_LEAKS];
+	unsigned blocks = is_older ? LEAK_AGE_BLOCKS : LEAK_BLOCKS;
+
+	_Static_assert((int)LEAK_LEAF == LEAK_AGE_LEAF && (int)LEAK_KIND == LEAK_AGE_KIND &&
+		       LEAK_BYTES - LEAK_BLOCKS == LEAK_AGE_BYTES - LEAK_AGE_BLOCKS, "alike");
 	begin(v, r);
 	v->quantity = VIEW_LEAKED;
 	for (size_t i = 0; i < t->rows; i++) {
-		const struct recording_value value = {t->column[LEAK_BYTES][i],
-						      t->column[LEAK_BLOCKS][i], 0};
-
-		if (strcmp(r->text.data[t->column[LEAK_KIND][i]], kind) == 0)
-			recording_value_add(&v->leaf[t->column[LEAK_LEAF][i] - 1], &value);
+		if (strcmp(r->text.data[t->column[LEAK_KIND][i]], kind) == 0 &&
+		    (!is_older || (double)t->column[LEAK_AGE_LEAST][i] >= older_ms))
+			add_leaked(v, r, t->column[LEAK_LEAF][i],
+				   (struct recording_value){t->column[blocks + 1][i],
+							    t->column[blocks][i], 0});
 	}
 	finish_sums(v, r);
 }

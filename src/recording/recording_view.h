@@ -55,6 +55,7 @@ struct recording_value {
 struct recording_view {
 	enum recording_quantity quantity;
 	uint32_t first, last;          /* intervals; for VIEW_AT only the last */
+	double older_ms;               /* of VIEW_OLDER: the age that was asked for */
 	struct recording_value *leaf;  /* by row of LEAVES; owned */
 	struct recording_value sum;
 };
@@ -76,8 +77,9 @@ int recording_view_init(struct recording_view *v, const struct recording *r,
 /* The same for @quantity, */
 void recording_view_of(struct recording_view *v, const struct recording *r,
 		       enum recording_quantity quantity);
-/* for leaks of @kind ("definite", as in LEAK_KIND), */
-void recording_view_leaks(struct recording_view *v, const struct recording *r, const char *kind);
+/* for leaks of @kind ("definite", as in LEAK_KIND), at least @older_ms old, */
+void recording_view_leaks(struct recording_view *v, const struct recording *r, const char *kind,
+			  double older_ms);
 /* and for the end of an interval. */
 void recording_view_at(struct recording_view *v, const struct recording *r, uint32_t interval);
 void recording_view_deinit(struct recording_view *v);

@@ -14,6 +14,7 @@
 #include "recording/recording_json.h"
 #include "recording/recording_site.h"
 #include "recording/recording_view.h"
+#include "report/leak_details.h"
 #include "report/recording_paths.h"
 
 /* The standard error of @value: "" if it is exact. */
@@ -294,6 +295,7 @@ struct table {
 	const struct recording_view *view;
 	const struct row_limits *limits;
 	bool is_count;         /* of allocations: there are no bytes */
+	const struct leak_details *leaks; /* NULL: these are no leaks */
 };
 
 /* What shares are of. */
@@ -311,15 +313,19 @@ static void put_row(const struct table *t, const struct site *s)
 {
 	char bytes[AMOUNT_SIZE], blocks[AMOUNT_SIZE], error[AMOUNT_SIZE];
 	uint64_t part = weight(t, &s->value), all = weight(t, &t->view->sum);
-	_cleanup_free_ char *label = text_site_label(s->label);
+	_cleanup_free_ char *label = text_site_label(s->label), *ages = NULL;
 
+	if (t->leaks)
+		leak_details_ages(t->leaks, s->label, &ages);
 	if (!t->is_count)
 		fprintf(t->out, "%15s ", amount_commas(s->value.bytes, bytes));
 	if (t->r->interval && !t->is_count)
 		fprintf(t->out, "%-9s ", recording_error_text(t->r, &s->value, error));
-	fprintf(t->out, "%12s %5.1f %%  %s\n",
+	fprintf(t->out, "%12s %5.1f %%  %s%s\n",
 		amount_commas(recording_count(t->r, s->value.blocks), blocks),
-		all ? 100.0 * (double)part / (double)all : 0, label);
+		all ? 100.0 * (double)part / (double)all : 0, label, ages ? ages : "");
+	if (t->leaks)
+		leak_details_put_holders(t->out, t->leaks, s->label);
 }
 
 /* What a view counts: of what was ever allocated, each realloc of a block is one more call. */
@@ -403,7 +409,7 @@ static void put_quantity(FILE *out, const struct recording *r, const char *title
 	struct recording_view v;
 
 	recording_view_of(&v, r, quantity);
-	const struct table t = {out, r, &v, limits, quantity == VIEW_TEMPORARY};
+	const struct table t = {out, r, &v, limits, quantity == VIEW_TEMPORARY, NULL};
 
 	put_table(&t, title, 0);
 	recording_view_deinit(&v);
@@ -419,7 +425,10 @@ static void put_temporary(FILE *out, const struct recording *r, const struct row
 		put_quantity(out, r, title, VIEW_TEMPORARY, limits);
 }
 
-/* The kinds of leaks, as leak checks print them; what is reachable is in no table. */
+/*
+ * The kinds of leaks, as leak checks print them; what is reachable is in a table only if its
+ * holders are known.
+ */
 static const struct leak_kind {
 	const char *name, *text;
 	bool is_leak;
@@ -431,22 +440,27 @@ static const struct leak_kind {
 };
 
 static void put_leaks_of(FILE *out, const struct recording *r, const struct leak_kind *kind,
-			 const struct row_limits *limits)
+			 const struct row_limits *limits, double older_ms)
 {
 	struct recording_view v;
+	struct leak_details details;
 	char bytes[AMOUNT_SIZE], blocks[AMOUNT_SIZE];
 
-	recording_view_leaks(&v, r, kind->name);
+	recording_view_leaks(&v, r, kind->name, older_ms);
+	leak_details_find(&details, r, kind->name, older_ms);
+	_cleanup_free_ char *age =
+		older_ms > 0 ? xasprintf(", at least %.3f s old", older_ms / 1000) : NULL;
 	_cleanup_free_ char *title =
-		xasprintf("%s: %s byte%s in %s block%s", kind->text,
+		xasprintf("%s%s: %s byte%s in %s block%s", kind->text, age ? age : "",
 			  amount_commas(v.sum.bytes, bytes), plural(v.sum.bytes),
 			  amount_commas(v.sum.blocks, blocks), plural(v.sum.blocks));
-	const struct table t = {out, r, &v, limits, false};
+	const struct table t = {out, r, &v, limits, false, &details};
 
-	if (kind->is_leak && v.sum.blocks)
+	if ((kind->is_leak || leak_details_have_holders(&details)) && v.sum.blocks)
 		put_table(&t, title, 0);
 	else
 		fprintf(out, "\n%s\n", title);
+	leak_details_deinit(&details);
 	recording_view_deinit(&v);
 }
 
@@ -471,16 +485,19 @@ static void put_releases(FILE *out, const struct recording *r, const struct row_
 			amount_commas(all.sum.bytes, bytes), plural(all.sum.bytes),
 			amount_commas(all.sum.blocks, blocks), plural(all.sum.blocks),
 			"bytes", "blocks", "released by");
-	put_rows(&(struct table){out, r, &all, limits, false}, &s);
+	put_rows(&(struct table){out, r, &all, limits, false, NULL}, &s);
 	sites_deinit(&s);
 }
 
-/* If a leak check ran. */
-static void put_leaks(FILE *out, const struct recording *r, const struct row_limits *limits)
+/* If a leak check ran. With @older_ms only if ages are known, which recordings once had not. */
+static void put_leaks(FILE *out, const struct recording *r, const struct row_limits *limits,
+		      double older_ms)
 {
+	bool has_ages = recording_rows(r, RECORDING_LEAK_AGES) > 0;
+
 	for (size_t i = 0; i < ARRAY_SIZE(leak_kinds); i++)
-		if (recording_meta(r, "leak_check"))
-			put_leaks_of(out, r, &leak_kinds[i], limits);
+		if (recording_meta(r, "leak_check") && (older_ms <= 0 || has_ages))
+			put_leaks_of(out, r, &leak_kinds[i], limits, older_ms);
 }
 
 int recording_text_print(FILE *out, const struct recording *r, const struct recording_question *q,
@@ -494,16 +511,20 @@ int recording_text_print(FILE *out, const struct recording *r, const struct reco
 	_cleanup_free_ char *text = recording_view_text(&v, r, q);
 	_cleanup_free_ char *sum = recording_value_text(r, &v.sum, unit_of(&v));
 	_cleanup_free_ char *title = xasprintf("%s: %s", text, sum);
-	const struct table t = {out, r, &v, limits, false};
+	const struct table t = {out, r, &v, limits, false, NULL};
 
 	recording_head_print(out, r);
 	put_table(&t, title, 0);
 	put_table(&t, "the same by caller", 1);
+	double older_ms = v.older_ms;
+
 	recording_view_deinit(&v);
+	if (q->older)
+		put_leaks(out, r, limits, older_ms);
 	if (q->at || q->range || q->older || q->thread)
 		return 0;
 	put_quantity(out, r, "live at the end", VIEW_RANGE, limits);
-	put_leaks(out, r, limits);
+	put_leaks(out, r, limits, 0);
 	put_temporary(out, r, limits);
 	recording_lifetime_print(out, r, limits);
 	put_releases(out, r, limits);

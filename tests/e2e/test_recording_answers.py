@@ -5,11 +5,13 @@ import io
 import json
 import os
 import re
+import subprocess
 
 import events
-from harness import report, run_report, test
+from harness import BUILD, report, report_json, run_report, test
 from leaks_lib import EXPECTED, KINDS, MAKERS, library
 from recording_lib import check_conservation, embedded, record
+from report_lib import Page
 
 
 def csv_values(text):
@@ -145,7 +147,78 @@ def _(t):
         t.equal(title, {name: int(count) for count, name in rows if name in MAKERS}, wanted)
         t.equal("sum of what is " + title, int(table[1]), sum(int(count) for count, _ in rows))
     t.check(re.search(r"^still reachable: [\d,]+ bytes in \d+ blocks?$", text, re.M), "what is reachable")
+    rows = re.findall(r"^ *[\d,]+ +[\d,]+ +[\d.]+ %  \w+ .*\)(.*)$", text[text.index("\ndefinitely lost"):text.index("\nstill reach")], re.M)
+    t.check(rows and all(re.fullmatch(r", ([0-9.]+ to )?[0-9.]+ s old", row) for row in rows), "ages: %s" % rows)
     t.check("definitely lost" not in report(t, record(t, "leaks", library(t))), "without a check there is no table")
+
+
+OLD_AND_NEW = """
+#include <memory>
+#include <time.h>
+struct node { std::shared_ptr<node> other; };
+static node *volatile kept;
+__attribute__((noinline)) static void cycle() { auto a = std::make_shared<node>(); a->other = std::make_shared<node>(); a->other->other = a; }
+__attribute__((noinline)) static void early() { for (int i = 0; i < 160; i++) cycle(); }
+__attribute__((noinline)) static void late() { for (int i = 0; i < 40; i++) cycle(); }
+__attribute__((noinline)) static void keep() { kept = new node; kept->other = std::make_shared<node>(); }
+__attribute__((noinline)) static void pause_for(long ms) { timespec t = {0, ms * 1000000}; nanosleep(&t, nullptr); }
+__attribute__((noinline)) static void clear() { volatile char wide[4096]; for (auto &c : wide) c = 0; }
+int main() { early(); keep(); pause_for(700); late(); clear(); pause_for(20); return 0; }
+"""
+
+
+def leaking(t, *options):
+    """The directory of a recording r of old and of new leaks."""
+    directory = t.subdirectory()
+    with open(os.path.join(directory, "ages.cpp"), "w", encoding="utf-8") as file:
+        file.write(OLD_AND_NEW)
+    subprocess.run([t.program("g++"), "-g", "-O1", "-o", "ages", "ages.cpp"], cwd=directory, check=True)
+    run = t.profile([os.path.join(directory, "ages")], ["--leak-check", "--leaks-out=leaks.json", "--record=r", *options], cwd=directory)
+    t.equal("status", run.status, 0)
+    return directory
+
+
+@test("recording/leak-ages-page", limit=60)
+def leak_ages_page(t):
+    """The page has a column with the ages of what is lost."""
+    directory = leaking(t)
+    t.run([os.path.join(BUILD, "ptmem-report"), "--html=page.html", "r"], cwd=directory)
+    with Page(t, "file://" + os.path.join(directory, "page.html")) as p:
+        p.press("#tab-leaks")
+        p.until("the table", "document.querySelector('#panel th [data-sort=age]') || document.querySelector('#panel table')")
+        text = p.text("panel")
+        t.check("Age" in text and re.search(r"[0-9.]+ ms to [0-9.]+ m?s", text), text)
+
+
+@test("recording/leak-ages")
+def leak_ages(t):
+    """Ages and holders of a leak check are in its recording as in its own report, and --older-than selects by them. A cycle
+    that no pointer leads to is lost; one that main() itself makes last may still be in a dead variable of its frame."""
+    directory = leaking(t, "--leak-holders")
+    with open(os.path.join(directory, "leaks.json"), encoding="utf-8") as file:
+        live = json.load(file)
+    path = os.path.join(directory, "r")
+    data = report_json(t, path)
+    for kind, of in live["kinds"].items():
+        rows = [k for k, name in enumerate(data["leak_ages"]["kind"]) if name[:5] == kind.replace("still ", "")[:5]]
+        t.equal("blocks that are " + kind, sum(data["leak_ages"]["blocks"][k] for k in rows), of["blocks"])
+        t.equal("bytes that are " + kind, sum(data["leak_ages"]["bytes"][k] for k in rows), of["bytes"])
+        sites = [site for site in live["sites"] if site["kind"] == kind]
+        least, most = (f([data["leak_ages"][name][k] for k in rows], default=0) for f, name in ((min, "at_least"), (max, "at_most")))
+        youngest, oldest = (f([site[name] * 1000 for site in sites], default=0) for f, name in ((min, "youngest"), (max, "oldest")))
+        t.check(youngest * 15 / 16 - 2 <= least <= youngest + 1 and oldest - 1 <= most <= oldest * 17 / 16 + 2,
+                "ages of %s: %s to %s, not %s to %s" % (kind, least, most, youngest, oldest))
+    t.equal("lost", live["kinds"]["definitely lost"]["blocks"], 200)
+    held = {(data["leak_holders"]["chain"][k], data["leak_holders"]["blocks"][k]) for k in range(len(data["leak_holders"]["leaf"]))}
+    wanted = {(" -> ".join(h["chain"]), h["blocks"]) for site in live["sites"] for h in site.get("holders", ())}
+    t.check(any("kept" in chain and "keep" in chain for chain, _ in held), "held by 'kept': %s" % held)
+    t.equal("holders", held, wanted)
+    text = report(t, path)
+    t.check(re.search(r"held by variable 'kept' in ages -> keep\(\) \(ages.cpp:9\): [\d,]+ bytes in 1 block", text), text)
+    for age, blocks in (("400ms", 160), ("5ms", 200), ("0", 200)):
+        text = report(t, "--older-than=" + age, path)
+        lost = re.search(r"(?m)^definitely lost(?:, at least [0-9.]+ s old)?: [\d,]+ bytes in (\d+) blocks$", text)
+        t.equal("lost, older than " + age, int(lost[1]) if lost else None, blocks)
 
 
 @test("recording/one-block")

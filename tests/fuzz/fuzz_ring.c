@@ -169,7 +169,7 @@ static void write_stamp(uint32_t slot)
 {
 	uint64_t *at = reserve(slot, PAD_TIME_SIZE);
 
-	at[0] = PAD_RECORD_TIME;
+	at[0] = any(2) ? PAD_RECORD_TIME : PAD_RECORD_CLOCK;
 	at[1] = any(2) ? arch_ticks() : strange();
 	pad_memory_ring(&memory, slot)->head = heads[slot];
 }

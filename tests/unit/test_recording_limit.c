@@ -76,6 +76,11 @@ static void add_leaf(struct recording *r, uint64_t leaf, uint64_t bytes)
 	recording_add(r, RECORDING_PEAK, (uint64_t[]){0, leaf, bytes, bytes / 10, 0});
 	recording_add(r, RECORDING_LEAKS,
 		      (uint64_t[]){leaf, recording_string(r, "definite"), 1, 10});
+	recording_add(r, RECORDING_LEAK_AGES,
+		      (uint64_t[]){leaf, recording_string(r, "definite"), 64, 64 + leaf % 4, 1, 10});
+	recording_add(r, RECORDING_LEAK_HOLDERS,
+		      (uint64_t[]){leaf, recording_string(r, "possible"),
+				   recording_string(r, "a register"), 1, 10});
 }
 
 static void add_rest(struct recording *r, const uint64_t *live, uint64_t peak)
@@ -192,12 +197,19 @@ static void check_sums(const struct recording *whole, const struct recording *th
 		{RECORDING_LEAVES, LEAF_REALLOCS}, {RECORDING_SIZES, BUCKET_COUNT},
 		{RECORDING_LIFETIMES, BUCKET_COUNT}, {RECORDING_SHARES, SHARE_BYTES},
 		{RECORDING_PEAK, PEAK_BYTES},	  {RECORDING_LEAKS, LEAK_BYTES},
+		{RECORDING_LEAK_AGES, LEAK_AGE_BYTES},
+		{RECORDING_LEAK_HOLDERS, LEAK_HOLDER_BYTES},
 		{RECORDING_RELEASES, RELEASE_BYTES}, {RECORDING_END, END_LIVE_BYTES},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(sums); i++)
 		assert_int_equal(sum(thin, sums[i].id, sums[i].column),
 				 sum(whole, sums[i].id, sums[i].column));
+	uint64_t most = 0;
+
+	for (size_t i = 0; i < recording_rows(thin, RECORDING_LEAK_AGES); i++)
+		most = MAX(most, recording_get(thin, RECORDING_LEAK_AGES, i, LEAK_AGE_MOST));
+	assert_int_equal(most, 67);
 }
 
 static bool has_text(const struct recording *r, const char *text)

@@ -18,8 +18,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "tracee/os/cpu_counters.h"
+#include "tracee/pads/pad_clock.h"
 #include "tracee/pads/pad_memory.h"
 #include "tracee/pads/ring.h"
 
@@ -614,6 +616,12 @@ static void write_stamp(uint32_t slot, uint64_t stamp)
 	move_head(slot, PAD_TIME_SIZE);
 }
 
+static void write_clock(uint32_t slot, uint64_t ns)
+{
+	write_stamp(slot, ns);
+	*word_at(slot, pad_memory_ring(&memory, slot)->head - PAD_TIME_SIZE) = PAD_RECORD_CLOCK;
+}
+
 static void write_frees(uint32_t slot, unsigned count)
 {
 	while (count--)
@@ -713,6 +721,74 @@ static void test_times_of_turns(void **state)
 	assert_int_equal(ring.stats.coarse_ns, 5000000);
 }
 
+/* Between one turn of ptmem's clock and the next: in the middle, or at the thread's own pace. */
+static void test_times_of_words(void **state)
+{
+	pad_memory_set_flags(&memory, PAD_NO_TICKS);
+	write_clock(0, 1000000);
+	write_frees(0, 2);
+	write_clock(0, 1100000);
+	write_frees(0, 100);
+	write_clock(0, 1200000);
+	write_frees(0, 100);
+	turn_at(1290000);
+	assert_int_equal(date_count, 202);
+	/* the turn is the end of all, for there is no clock that knows better */
+	assert_int_equal(dates[0], 1145000);
+	assert_int_equal(dates[1], 1145000);
+	assert_int_equal(dates[2], 1195000);
+	assert_int_equal(dates[101], 1195000);
+	assert_int_equal(dates[102], 1200000);
+	assert_true(dates[103] > 1200900 && dates[103] <= 1201000);
+	assert_true(dates[191] > 1288000 && dates[191] <= 1290000);
+	assert_int_equal(dates[201], 1290000);
+	assert_int_equal(ring.stats.coarse_bytes, 0);
+}
+
+/* The clock had to wait for a CPU: so inexact are times. Another stamp ends that. */
+static void test_late_words(void **state)
+{
+	pad_memory_set_flags(&memory, PAD_NO_TICKS);
+	write_clock(0, 1000000);
+	write_frees(0, 3);
+	turn_at(6000000);
+	assert_int_equal(ring.stats.coarse_bytes, 48);
+	assert_int_equal(ring.stats.coarse_ns, 5000000);
+	write_clock(0, 5900000);
+	write_frees(0, 3);
+	write_clock(0, 5990000);
+	write_frees(0, 3);
+	turn_at(6010000);
+	assert_int_equal(ring.stats.coarse_bytes, 48);
+}
+
+/* The word is renewed; of each one that was, the end is known. */
+static void test_clock(void **state)
+{
+	struct pad_clock *c = pad_clock_new();
+	struct pad_control control = {0};
+	uint64_t start = clock_now_ns(), first, later;
+
+	(void)state;
+	assert_true(pad_clock_add(c, &control));
+	first = __atomic_load_n(&control.clock, __ATOMIC_ACQUIRE);
+	assert_true(first >= start);
+	while ((later = __atomic_load_n(&control.clock, __ATOMIC_ACQUIRE)) == first)
+		;
+	assert_true(later > first);
+	while (pad_clock_end(c, later) == UINT64_MAX)
+		;
+	assert_true(pad_clock_end(c, later) > later);
+	assert_int_equal(pad_clock_end(c, UINT64_MAX - 1), UINT64_MAX);
+	pad_clock_remove(c, &control);
+	later = control.clock;
+	start = clock_now_ns();
+	while (clock_now_ns() - start < 20 * PAD_CLOCK_NS)
+		;
+	assert_int_equal(__atomic_load_n(&control.clock, __ATOMIC_ACQUIRE), later);
+	pad_clock_delete(c);
+}
+
 static void write_meanwhile(void *ctx, struct quick_event *event, size_t n)
 {
 	(void)ctx, (void)event, (void)n;
@@ -750,7 +826,10 @@ static void test_forged_times(void **state)
 	uint64_t last = 0, now = 10000;
 
 	for (size_t i = 0; i < 20 * ARRAY_SIZE(forged); i++) {
-		write_stamp(0, forged[hash_u64(i) % ARRAY_SIZE(forged)]);
+		if (i % 2)
+			write_stamp(0, forged[hash_u64(i) % ARRAY_SIZE(forged)]);
+		else
+			write_clock(0, forged[hash_u64(i) % ARRAY_SIZE(forged)]);
 		write_frees(0, i % 5);
 		if (i % 3)
 			continue;
@@ -918,6 +997,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_time_of_number, setup_threads, teardown),
 		cmocka_unit_test(test_counters_agree),
 		cmocka_unit_test_setup_teardown(test_times_of_turns, setup_threads, teardown),
+		cmocka_unit_test_setup_teardown(test_times_of_words, setup_threads, teardown),
+		cmocka_unit_test_setup_teardown(test_late_words, setup_threads, teardown),
+		cmocka_unit_test(test_clock),
 		cmocka_unit_test_setup_teardown(test_asks_for_stamp, setup_threads, teardown),
 		cmocka_unit_test_setup_teardown(test_forged_times, setup_threads, teardown),
 		cmocka_unit_test_setup_teardown(test_overwritten, setup, teardown),

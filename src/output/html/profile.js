@@ -140,6 +140,7 @@ class Profile {
 		this.markers = json.markers || [];
 		this.threads = json.threads || [];
 		this.leaks = json.leaks || null;
+		this.leakAges = json.leak_ages || null;
 		this.findStops();
 		this.findPeak();
 	}

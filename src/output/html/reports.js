@@ -175,11 +175,33 @@ class Reports {
 			kinds[leaks.kind[k]] = (kinds[leaks.kind[k]] || 0) + leaks.bytes[k];
 			this.lostKind.set(leaf, kinds);
 		});
+		this.findLeakAges();
 		this.leakSums = this.spread(sum.bytes, sum.blocks);
 		return this.leakSums;
 	}
 
+	/* By leaf: the least and the greatest age of what is lost, in milliseconds. */
+	findLeakAges() {
+		const ages = this.app.profile.leakAges;
+
+		this.lostAge = new Map();
+		if (!ages)
+			return;
+		ages.leaf.forEach((leaf, k) => {
+			const [least, most] = this.lostAge.get(leaf) || [Infinity, 0];
+
+			if (ages.kind[k] !== "reachable")
+				this.lostAge.set(leaf, [Math.min(least, ages.at_least[k]),
+					Math.max(most, ages.at_most[k])]);
+		});
+	}
+
 	addLeak(row, leaf) {
+		const age = this.lostAge && this.lostAge.get(leaf);
+
+		if (age)
+			row.age = [Math.min(age[0], row.age ? row.age[0] : Infinity),
+				Math.max(age[1], row.age ? row.age[1] : 0)];
 		row.kinds = row.kinds || {};
 		for (const [kind, bytes] of Object.entries(this.lostKind.get(leaf) || {}))
 			row.kinds[kind] = (row.kinds[kind] || 0) + bytes;
@@ -380,6 +402,12 @@ class Reports {
 			text: (r) => Tables.lifetimeText(r.life) };
 	}
 
+	ageText(age) {
+		const [least, most] = (age || [0, 0]).map((ms) => format.seconds(ms / 1000));
+
+		return !age ? "" : least === most ? most : `${least} to ${most}`;
+	}
+
 	leakColumns() {
 		if (!this.app.profile.leaks) {
 			const { isRunning } = this.app.profile;
@@ -391,9 +419,17 @@ class Reports {
 		const kinds = [["definite", "Definite"], ["indirect", "Indirect"],
 			["possible", "Possible"]];
 
-		return kinds.map(([kind, title], i) =>
+		const columns = kinds.map(([kind, title], i) =>
 			({ id: kind, title, isDefault: !i, value: (r) => r.kinds[kind] || 0,
 				text: (r) => format.bytes(r.kinds[kind] || 0) }));
+
+		if (this.app.profile.leakAges)
+			columns.push({ id: "age", title: "Age",
+				help: "Of the youngest and of the oldest lost block; a lost " +
+					"tree is as old as the block that leads to it",
+				value: (r) => (r.age ? r.age[1] : 0),
+				text: (r) => this.ageText(r.age) });
+		return columns;
 	}
 
 	curveColumn(id) {

@@ -509,7 +509,7 @@ static void use_scan(struct session *s, struct report *r, struct final_scan *sca
 		l->holders = holder_chains_find(r, scan, &places, site);
 	vec_deinit(&places.objects);
 	free(site);
-	recording_run_leaks(s, c);
+	recording_run_leaks(s, c, l);
 }
 
 /*

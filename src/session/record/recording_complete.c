@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/elf_file.h"
 #include "leak/leakcheck.h"
+#include "output/leaks.h"
 #include "output/outfile.h"
 #include "profile/cells.h"
 #include "profile/history.h"
@@ -23,9 +24,17 @@
 #include "session/out.h"
 #include "session/session.h"
 
-static struct cells sum_blocks(const struct leakcheck *c)
+/* Tables of a leak check. */
+
+static const char *const leak_kinds[] = {
+	[LEAKCHECK_DEFINITE] = "definite", [LEAKCHECK_INDIRECT] = "indirect",
+	[LEAKCHECK_POSSIBLE] = "possible", [LEAKCHECK_REACHABLE] = "reachable",
+};
+
+static void add_blocks(struct recording *r, const struct leakcheck *c)
 {
 	struct cells sum = {0};
+	struct cell *cell;
 
 	for (size_t i = 0; i < c->blocks.count; i++) {
 		const struct leakcheck_block *b = &c->blocks.data[i];
@@ -33,29 +42,101 @@ static struct cells sum_blocks(const struct leakcheck *c)
 
 		cells_add(&sum, &one);
 	}
-	return sum;
+	size_t n = cells_sorted(&sum, &cell);
+
+	for (size_t i = 0; i < n; i++)
+		recording_add(r, RECORDING_LEAKS, (uint64_t[LEAK_COLUMNS]){
+			cell[i].leaf, recording_string(r, leak_kinds[cell[i].born]), cell[i].blocks,
+			cell[i].bytes});
+	free(cell);
+	cells_deinit(&sum);
 }
 
-struct recording *recording_leaks_new(const struct leakcheck *c)
+#define AGE_BITS 4 /* ages in a row differ by a sixteenth at most */
+
+/* The number of the row for @age, in ms. */
+static uint16_t age_row(uint64_t age)
 {
-	static const char *const kinds[] = {
-		[LEAKCHECK_DEFINITE] = "definite", [LEAKCHECK_INDIRECT] = "indirect",
-		[LEAKCHECK_POSSIBLE] = "possible", [LEAKCHECK_REACHABLE] = "reachable",
-	};
-	struct recording *r = recording_new();
-	struct cells sum = sum_blocks(c);
+	unsigned shift = age >> AGE_BITS ? 63 - (unsigned)__builtin_clzll(age) - AGE_BITS : 0;
+
+	return (uint16_t)((shift << AGE_BITS) + (age >> shift));
+}
+
+/* The least age of a row; that of the next one is more than any of its ages. */
+static uint64_t age_of_row(unsigned row)
+{
+	unsigned shift = row >> (AGE_BITS + 1) ? (row >> AGE_BITS) - 1 : 0;
+
+	return (uint64_t)(row - (shift << AGE_BITS)) << shift;
+}
+
+static void add_ages(struct recording *r, const struct leakcheck *c, uint64_t now_ms)
+{
+	const uint16_t rows = age_row(UINT32_MAX) + 1;
+	struct cells sum = {0};
 	struct cell *cell;
+
+	for (size_t i = 0; i < c->blocks.count; i++) {
+		const struct leakcheck_block *b = &c->blocks.data[i];
+		bool is_follower = c->state[i] == LEAKCHECK_INDIRECT;
+		uint64_t time = is_follower ? c->blocks.data[c->leader[i]].time : b->time;
+		uint16_t row = age_row((uint32_t)(now_ms - MIN(time, now_ms)));
+		const struct cell one = {b->leaf, c->state[i] * rows + row, 0, 1, b->size, 0};
+
+		cells_add(&sum, &one);
+	}
 	size_t n = cells_sorted(&sum, &cell);
 
 	for (size_t i = 0; i < n; i++) {
-		const uint64_t row[LEAK_COLUMNS] = {
-			cell[i].leaf, recording_string(r, kinds[cell[i].born]), cell[i].blocks,
-			cell[i].bytes};
+		const char *kind = leak_kinds[cell[i].born / rows];
+		unsigned row = cell[i].born % rows;
 
-		recording_add(r, RECORDING_LEAKS, row);
+		recording_add(r, RECORDING_LEAK_AGES, (uint64_t[LEAK_AGE_COLUMNS]){
+			cell[i].leaf, recording_string(r, kind), age_of_row(row),
+			MIN(age_of_row(row + 1) - 1, now_ms), cell[i].blocks, cell[i].bytes});
 	}
 	free(cell);
 	cells_deinit(&sum);
+}
+
+/* "variable 'cache' in app -> make_table (cache.c:20)"; the caller frees it. */
+static char *chain_text(const struct leak_holders *h, uint32_t chain)
+{
+	const struct leak_link *link = &h->links.data[chain];
+	const char *name = h->text.data[link->text];
+	_cleanup_free_ char *before = link->before ? chain_text(h, link->before) : NULL;
+
+	return before ? xasprintf("%s -> %s", before, name) : xstrdup(name);
+}
+
+#define HOLDERS 3 /* of a call path, as in the text of a leak check */
+
+static void add_holders(struct recording *r, const struct leaks *l)
+{
+	for (uint32_t i = 0; l->holders && i < l->sites.count; i++) {
+		const struct leak_site *site = &l->sites.data[i];
+		size_t first, n = leak_holders_find(l->holders, site->id, &first);
+
+		for (size_t k = first; k < first + MIN(n, (size_t)HOLDERS); k++) {
+			const struct leak_held *held = &l->holders->held.data[k];
+			_cleanup_free_ char *chain = chain_text(l->holders, held->chain);
+			const char *kind = leak_kinds[site->kind - LEAK_DEFINITE];
+
+			recording_add(r, RECORDING_LEAK_HOLDERS, (uint64_t[LEAK_HOLDER_COLUMNS]){
+				site->first_leaf, recording_string(r, kind),
+				recording_string(r, chain), held->blocks, held->bytes});
+		}
+	}
+}
+
+struct recording *recording_leaks_new(const struct leakcheck *c, const struct leaks *l)
+{
+	struct recording *r = recording_new();
+
+	_Static_assert((int)LEAKCHECK_REACHABLE == LEAK_REACHABLE - LEAK_DEFINITE, "one order");
+	add_blocks(r, c);
+	add_ages(r, c, l->now / 1000);
+	add_holders(r, l);
 	return r;
 }
 
@@ -162,6 +243,8 @@ struct recording *recording_complete_new(struct session *s, const struct recordi
 	if (s->recording->leaks) {
 		recording_set_meta(r, "leak_check", "1");
 		recording_copy(s->recording->leaks, RECORDING_LEAKS, r);
+		recording_copy(s->recording->leaks, RECORDING_LEAK_AGES, r);
+		recording_copy(s->recording->leaks, RECORDING_LEAK_HOLDERS, r);
 	}
 	recording_copy_inspection(s->end.inspection.tables, r);
 	return r;

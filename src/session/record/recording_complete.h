@@ -9,10 +9,14 @@
 #include "session/record/recording_values.h"
 
 struct leakcheck;
+struct leaks;
 struct recording;
 
-/* RECORDING_LEAKS only, of a finished check; the caller frees it. */
-struct recording *recording_leaks_new(const struct leakcheck *c);
+/*
+ * The tables of leaks only, of a finished check; the caller frees it. @l: its sites, not yet
+ * sorted, and their holders.
+ */
+struct recording *recording_leaks_new(const struct leakcheck *c, const struct leaks *l);
 
 /* What recordings of a session are made from, with modules and functions looked up there. */
 

@@ -393,13 +393,13 @@ uint64_t recording_run_tick(struct run *run, uint64_t now_ns)
 
 /* -- the end -- */
 
-void recording_run_leaks(struct session *s, const struct leakcheck *c)
+void recording_run_leaks(struct session *s, const struct leakcheck *c, const struct leaks *l)
 {
 	if (!options_record(s->run->options))
 		return;
 	recording_values_begin(s);
 	recording_free(s->recording->leaks);
-	s->recording->leaks = recording_leaks_new(c);
+	s->recording->leaks = recording_leaks_new(c, l);
 }
 
 void recording_run_end(struct session *s, const char *why)

@@ -38,7 +38,8 @@ int recording_run_update(struct session *s, uint64_t *size_out);
 
 /* The leak kinds of blocks, from a finished leak check. */
 struct leakcheck;
-void recording_run_leaks(struct session *s, const struct leakcheck *c);
+struct leaks;
+void recording_run_leaks(struct session *s, const struct leakcheck *c, const struct leaks *l);
 
 /* The process has ended, or ptmem detaches: records the final values. @why: NULL = unknown. */
 void recording_run_end(struct session *s, const char *why);

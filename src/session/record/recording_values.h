@@ -102,7 +102,7 @@ struct recording_run {
 	struct recording_file file; /* what it has while the program runs */
 	struct recording_file live; /* the same of the whole run, in memory, for --listen */
 	uint64_t first_size;       /* of that, when it began again; bytes */
-	struct recording *leaks;   /* LEAKS alone; NULL = nothing was checked */
+	struct recording *leaks;   /* tables of leaks; NULL = nothing was checked */
 	bool has_failed;           /* the file could not be written once, which was said */
 	/* too large to append to it: copies of ptmem write it anew (recording_now.h) */
 	bool is_rewritten;

@@ -9,6 +9,7 @@
 #include "tracee/inject/stack_scan.h"
 #include "tracee/os/ptrace.h"
 #include "tracee/pads/heap_sampling.h"
+#include "tracee/pads/pad_clock.h"
 #include "tracee/pads/pad_memory.h"
 #include "tracee/pads/pad_state.h"
 #include "tracee/pads/ring.h"
@@ -24,6 +25,24 @@ void pads_set_gap(const struct target *t, struct address_space *s)
 	pad_memory_set_gap(&s->pads->memory, gap);
 }
 
+void pads_follow_clock(struct target *t, struct pads *p)
+{
+	struct ring *r = &p->ring;
+
+	if (p->memory.written.flags & PAD_NO_TICKS && !r->word_clock &&
+	    pad_clock_add(t->pads->clock, p->memory.control))
+		r->word_clock = t->pads->clock;
+}
+
+/* The counter cannot be read: what threads write from now on has the time of the other clock. */
+static void use_clock(struct target *t, struct pads *p)
+{
+	pad_memory_set_flags(&p->memory, p->memory.written.flags | PAD_NO_TICKS);
+	pads_follow_clock(t, p);
+	for (uint32_t i = 0; i < p->memory.slots.used; i++)
+		__atomic_store_n(&pad_memory_ring(&p->memory, i)->soft_limit, 0, __ATOMIC_RELEASE);
+}
+
 bool pads_skip_ticks(struct target *t, struct thread *th)
 {
 	struct pads *p = th->process->space->pads;
@@ -36,9 +55,9 @@ bool pads_skip_ticks(struct target *t, struct thread *th)
 	    regs.word[t->arch->pc] != p->recorder + image.ticks)
 		return false;
 	if (!(p->memory.written.flags & PAD_NO_TICKS))
-		log_verbose("process %d has disabled the CPU's counter: its events are dated when "
-			    "they are read", th->process->pid);
-	pad_memory_set_flags(&p->memory, p->memory.written.flags | PAD_NO_TICKS);
+		log_verbose("process %d has disabled the CPU's counter: its events are dated by "
+			    "ptmem's clock", th->process->pid);
+	use_clock(t, p);
 	ptrace_set_word(th->tid, t->arch->pc, p->recorder + image.ticks + image.ticks_size);
 	thread_resume(t, th, 0);
 	return true;
@@ -48,7 +67,7 @@ bool pads_lack_stamps(const struct target *t)
 {
 	for (size_t i = 0; i < t->processes.count; i++) {
 		const struct pads *p = t->processes.data[i]->space->pads;
-		if (p && p->memory.written.flags & PAD_NO_TICKS)
+		if (p && p->memory.written.flags & PAD_NO_TICKS && !p->ring.word_clock)
 			return true;
 	}
 	return false;

@@ -25,6 +25,7 @@ struct pads_deleted {
 /* Shared by all address spaces of a target. */
 struct pad_globals {
 	struct pad_owner owner;   /* tells pads that ptmem died */
+	struct pad_clock *clock;  /* for pads that cannot read the CPU's counter */
 	struct module *own_module; /* of own_code.c; NULL = none yet */
 	uint64_t *distances;       /* of pad_sampling.c; NULL = not computed yet */
 	bool is_losing;            /* pads_set_losing */
@@ -51,6 +52,9 @@ static inline bool pads_lose(const struct target *t)
 {
 	return t->pads->is_losing || !t->options.probes.max_wait_ns;
 }
+
+/* If the pads of @p cannot read the CPU's counter, they get a clock. */
+void pads_follow_clock(struct target *t, struct pads *p);
 
 /* Tells the pads of @p, whose flags may be older. */
 void pads_follow_losing(const struct target *t, struct pads *p);

@@ -24,6 +24,7 @@
 #include "tracee/os/ptrace.h"
 #include "tracee/pads/heap_sampling.h"
 #include "tracee/pads/own_code.h"
+#include "tracee/pads/pad_clock.h"
 #include "tracee/pads/pad_memory.h"
 #include "tracee/pads/pad_state.h"
 #include "tracee/pads/ring.h"
@@ -166,6 +167,7 @@ static void take_over(struct target *t, struct thread *th, const struct pad_fork
 	struct address_space *s = th->process->space;
 	struct pads *p = s->pads = h->pads;
 	pads_set_gap(t, s);
+	pads_follow_clock(t, p);
 	pads_follow_losing(t, p);
 	pad_memory_set_virtual(&p->memory, &s->virtual);
 	heap_sampling_start_pads(t, s);
@@ -231,12 +233,14 @@ void pads_init(struct target *t)
 {
 	t->pads = xcalloc(1, sizeof(*t->pads));
 	pad_owner_init(&t->pads->owner);
+	t->pads->clock = pad_clock_new();
 }
 
 void pads_deinit(struct target *t)
 {
 	own_code_free(t);
 	pad_owner_deinit(&t->pads->owner);
+	pad_clock_delete(t->pads->clock);
 	free(t->pads->distances);
 	free(t->pads);
 }
@@ -270,6 +274,7 @@ void pads_free(struct target *t, struct address_space *s)
 	if (!p)
 		return;
 	pad_owner_remove(&t->pads->owner, &p->memory);
+	pad_clock_remove(t->pads->clock, p->memory.control);
 	pad_memory_deinit(&p->memory);
 	pads_delete(p);
 	s->pads = NULL;

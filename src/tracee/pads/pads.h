@@ -148,7 +148,8 @@ void pads_resume(struct thread *th, taddr_t exception, taddr_t sp);
 
 /*
  * Pads read the CPU's counter for their stamps (arch/pad.h, Times), if they can: the kernel may not
- * trust it, and a program may have disabled it for itself (PR_SET_TSC).
+ * trust it, and a program may have disabled it for itself (PR_SET_TSC). Others have the clock of
+ * pad_clock.h.
  */
 
 /* Sets how often the pads of @s write stamps: sampling ones before each record. */
@@ -156,7 +157,7 @@ void pads_set_gap(const struct target *t, struct address_space *s);
 
 /*
  * @th stopped for SIGSEGV. True if a pad could not read the counter: from now on the pads of that
- * address space write no stamps, and the thread is resumed without the signal.
+ * address space do without, and the thread is resumed without the signal.
  */
 bool pads_skip_ticks(struct target *t, struct thread *th);
 

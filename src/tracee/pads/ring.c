@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/types.h"
 #include "tracee/os/cpu_counters.h"
+#include "tracee/pads/pad_clock.h"
 
 struct ring_mirror *ring_add_mirror(struct ring *r, uint32_t slot)
 {
@@ -144,6 +145,46 @@ void ring_dates_pass(struct ring *r, uint32_t slot, uint64_t end, uint64_t ticks
 	if (d->last.at && ns > d->last.ns && ns - d->last.ns <= RING_GAP_NS)
 		d->rate = slope_of(ns - d->last.ns, end - PAD_TIME_SIZE - d->last.at);
 	d->last = (struct ring_stamp){end, ns};
+	d->last_end = 0;
+	d->line.end = 0;
+}
+
+#define COARSE_NS 1000000u
+
+/* Records of @d from @start on are dated without the CPU's counter, to @ns; up to @end at most. */
+static void note_resolution(struct ring_stats *stats, struct ring_dates *d, uint64_t start,
+			    uint64_t end, uint64_t ns)
+{
+	if (ns <= COARSE_NS || end <= d->coarse_end)
+		return;
+	stats->coarse_bytes += end - MAX(start, d->coarse_end);
+	stats->coarse_ns = MAX(stats->coarse_ns, ns);
+	d->coarse_end = end;
+}
+
+/* A stamp follows at @position. */
+static void end_resolution(struct ring_stats *stats, struct ring_dates *d, uint64_t position)
+{
+	if (d->coarse_end > position)
+		stats->coarse_bytes -= MIN(d->coarse_end - position, stats->coarse_bytes);
+	d->coarse_end = 0;
+}
+
+#define WORD_PAUSE_NS (3 * PAD_CLOCK_NS) /* words of a busy thread are closer */
+#define WORD_BUSY_BYTES 1024u            /* it writes more between two */
+
+void ring_dates_pass_word(struct ring *r, uint32_t slot, uint64_t end, uint64_t ns)
+{
+	struct ring_dates *d = &r->source[slot].dates;
+	uint64_t bytes = end - PAD_TIME_SIZE - d->last.at, before = d->last.ns;
+	bool is_close = d->last_end && ns > before && ns - before < WORD_PAUSE_NS;
+
+	end_resolution(&r->stats, d, end - PAD_TIME_SIZE);
+	if (is_close)
+		d->rate = slope_of(ns - before, bytes);
+	d->is_busy = is_close && bytes >= WORD_BUSY_BYTES;
+	d->last = (struct ring_stamp){end, ns};
+	d->last_end = r->word_clock ? pad_clock_end(r->word_clock, ns) : UINT64_MAX;
 	d->line.end = 0;
 }
 
@@ -203,21 +244,10 @@ static void draw(struct ring_dates *d, uint64_t position, struct ring_line line,
 	d->line = line;
 }
 
-#define COARSE_NS 1000000u
-
-/* Records of @bytes are dated without stamps, to @ns. */
-static void note_resolution(struct ring_stats *stats, uint64_t bytes, uint64_t ns)
-{
-	if (ns <= COARSE_NS)
-		return;
-	stats->coarse_bytes += bytes;
-	stats->coarse_ns = MAX(stats->coarse_ns, ns);
-}
-
 static void place(struct ring *r, struct ring_dates *d, uint64_t position, uint64_t number)
 {
 	struct ring_stamp before, after, from = d->last;
-	uint64_t most;
+	uint64_t most, gap;
 
 	find_turns(d, position, number, &before, &after);
 	most = after.ns;
@@ -227,11 +257,16 @@ static void place(struct ring *r, struct ring_dates *d, uint64_t position, uint6
 	} else {
 		if (before.ns > d->last.ns)
 			from = (struct ring_stamp){position, before.ns};
-		most = MIN(from.ns + RING_GAP_NS / 2, after.ns);
+		most = MIN(d->last_end ? d->last_end : from.ns + RING_GAP_NS / 2, after.ns);
 	}
+	gap = MAX(most, from.ns) - from.ns;
 	if (r->memory->written.flags & PAD_NO_TICKS)
-		note_resolution(&r->stats, after.at - position, after.ns - MIN(from.ns, after.ns));
-	draw(d, position, (struct ring_line){from, d->rate, after.at}, most);
+		note_resolution(&r->stats, d, position, after.at, gap);
+	bool is_flat = d->last_end && !d->is_busy && gap < WORD_PAUSE_NS;
+
+	if (is_flat)
+		from = (struct ring_stamp){position, from.ns + gap / 2};
+	draw(d, position, (struct ring_line){from, is_flat ? 0 : d->rate, after.at}, most);
 }
 
 const struct ring_line *ring_line_at(struct ring *r, uint32_t slot, uint64_t position,

@@ -10,6 +10,10 @@
  * paused, those that had no number yet at a turn follow that turn; a thread that is found asleep
  * writes a stamp before its next record. A ring without stamps is dated by turns alone.
  *
+ * A stamp that is a word of pad_clock.h has the time of that clock's last turn: records behind it
+ * are between that turn and the next one. A busy thread's follow the stamp, as it is written right
+ * after the turn; those of others are dated in the middle.
+ *
  * The stamps are the program's, and may be anything: dates never run backwards, nor beyond the
  * turn.
  */
@@ -50,7 +54,10 @@ struct ring_line {
 
 struct ring_dates {
 	struct ring_stamp last; /* the end of the last stamp that was passed; at 0: none */
+	uint64_t last_end;      /* 0, or the last stamp was a word of ring.word_clock up to then */
+	bool is_busy;           /* the thread wrote much between the last two of these */
 	uint64_t rate;          /* slope when the thread was last busy */
+	uint64_t coarse_end;    /* records up to here are in stats.coarse_bytes */
 	struct ring_line line;
 	uint64_t now_ns;        /* the last date */
 	struct ring_turn turn[RING_TURNS]; /* oldest first */
@@ -63,6 +70,8 @@ void ring_dates_turn(struct ring *r, uint32_t slot, uint64_t before, uint64_t af
 uint64_t ring_dates_seen(const struct ring *r, uint32_t slot);
 /* The reader steps over a stamp of @slot that says @ticks, and ends at @end. */
 void ring_dates_pass(struct ring *r, uint32_t slot, uint64_t end, uint64_t ticks);
+/* The same for a stamp that has the time @ns of ring.word_clock. */
+void ring_dates_pass_word(struct ring *r, uint32_t slot, uint64_t end, uint64_t ns);
 /* The line for @position of @slot, where the record with @number is; valid until the next call. */
 const struct ring_line *ring_line_at(struct ring *r, uint32_t slot, uint64_t position,
 				     uint64_t number);
@@ -91,7 +100,7 @@ struct ring_stats {
 	uint64_t records, raw;
 	uint64_t late; /* records delivered after some with higher numbers */
 	uint64_t bytes;
-	/* of records without stamps: those dated between turns more than 1 ms apart; the most */
+	/* of records without the CPU's counter: those dated to more than 1 ms; the most */
 	uint64_t coarse_bytes, coarse_ns;
 };
 
@@ -111,12 +120,14 @@ struct ring_source {
 
 struct ring_mirror; /* ring.h */
 struct tick_clock;
+struct pad_clock;
 
 /* The rings of all slots. */
 struct ring {
 	struct pad_memory *memory;
 	const struct arch *arch;
 	struct tick_clock *clock; /* updated in each turn */
+	const struct pad_clock *word_clock; /* of control.clock; NULL: that word is not used */
 	const char *broken;    /* why nothing more is read; NULL: not broken */
 	uint64_t number;       /* all below it are read, or late, or will never come */
 	uint64_t next_number;  /* as last seen in the control block */

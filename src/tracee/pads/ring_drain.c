@@ -345,6 +345,9 @@ static void find_next(struct ring *r, uint32_t slot)
 		if (mark == PAD_RECORD_TIME) {
 			s->position += PAD_TIME_SIZE;
 			ring_dates_pass(r, slot, s->position, ring_load(&word[1]));
+		} else if (mark == PAD_RECORD_CLOCK) {
+			s->position += PAD_TIME_SIZE;
+			ring_dates_pass_word(r, slot, s->position, ring_load(&word[1]));
 		} else if (mark == PAD_RECORD_FILL) {
 			s->position = (s->position | s->mask) + 1;
 		} else {
