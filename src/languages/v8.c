@@ -18,7 +18,7 @@
 
 #define OFFSET_MAX 4096
 
-struct layout_row {
+struct v8_row {
 	const char *name; /* behind "v8dbg_" */
 	uint16_t to;      /* in struct v8_layout */
 	bool is_start;    /* the name goes on */
@@ -26,7 +26,7 @@ struct layout_row {
 
 #define TO(member) offsetof(struct v8_layout, member)
 
-static const struct layout_row rows[] = {
+static const struct v8_row rows[] = {
 	{"off_fp_context", TO(frame_context), false},
 	{"off_fp_function", TO(frame_closure), false},
 	{"class_JSFunction__shared__", TO(closure_function), true},
@@ -70,20 +70,20 @@ static const struct {
 	{"ThinStringTag", 5},	  {"StringRepresentationMask", 7},
 };
 
-struct self_description {
+struct v8_description {
 	const struct language_memory *memory;
 	taddr_t bias;
 	struct v8 *v8;
 	bool is_v8, is_other; /* it has V8; one whose objects are unlike those that are known */
 };
 
-static bool is_named(const struct layout_row *row, const char *name)
+static bool is_named(const struct v8_row *row, const char *name)
 {
 	return row->is_start ? strncmp(name, row->name, strlen(row->name)) == 0 :
 			       strcmp(name, row->name) == 0;
 }
 
-static void take_variable(struct self_description *d, const char *name, taddr_t at)
+static void take_variable(struct v8_description *d, const char *name, taddr_t at)
 {
 	int32_t value;
 
@@ -100,7 +100,7 @@ static void take_variable(struct self_description *d, const char *name, taddr_t 
 static int take_symbol(void *ctx, const struct elf_symbol *sym)
 {
 	static const char variable[] = "v8dbg_", class[] = "_ZN2v87Isolate";
-	struct self_description *d = ctx;
+	struct v8_description *d = ctx;
 
 	if (!sym->is_defined || !sym->name)
 		return 0;
@@ -123,8 +123,10 @@ static bool is_complete(const struct v8_layout *l)
 		int32_t value;
 
 		memcpy(&value, (const char *)l + rows[i].to, sizeof(value));
-		if (value == -1 ||
-		    (value < 0) != (rows[i].to == TO(frame_context) || rows[i].to == TO(frame_closure)))
+		bool is_in_frame = rows[i].to == TO(frame_context) ||
+				   rows[i].to == TO(frame_closure);
+
+		if (value == -1 || (value < 0) != is_in_frame)
 			return false;
 	}
 	return true;
@@ -133,7 +135,7 @@ static bool is_complete(const struct v8_layout *l)
 int v8_open(struct elf_file *elf, taddr_t bias, const struct language_memory *m, struct v8 *out)
 {
 	struct v8 v = {0};
-	struct self_description d = {.memory = m, .bias = bias, .v8 = &v};
+	struct v8_description d = {.memory = m, .bias = bias, .v8 = &v};
 
 	memset(&v.layout, 0xff, sizeof(v.layout));
 	elf_file_each_symbol(elf, take_symbol, &d);

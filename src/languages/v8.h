@@ -54,8 +54,8 @@ struct v8 {
 
 /*
  * Fills in @out from the symbols of @elf, which is mapped with @bias. -ENOENT: V8 is not in it;
- * -ENODATA: it is, but without what is needed; -EINVAL: it is of an unknown version. v8_deinit frees
- * @out.
+ * -ENODATA: it is, but without what is needed; -EINVAL: it is of an unknown version. v8_deinit
+ * frees @out.
  */
 int v8_open(struct elf_file *elf, taddr_t bias, const struct language_memory *m, struct v8 *out);
 void v8_deinit(struct v8 *v);

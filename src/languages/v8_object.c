@@ -31,9 +31,15 @@
 /* Of the type of a string. */
 #define STRING_LIMIT 128u
 #define STRING_FORM 7u
-enum string_form { FORM_SEQ = 0, FORM_CONS = 1, FORM_EXTERNAL = 2, FORM_SLICED = 3, FORM_THIN = 5 };
 #define STRING_ONE_BYTE 8u
 #define EXTERNAL_UNCACHED 16u           /* where its characters are is not in the object */
+enum string_form {
+	FORM_SEQ = 0,
+	FORM_CONS = 1,
+	FORM_EXTERNAL = 2,
+	FORM_SLICED = 3,
+	FORM_THIN = 5,
+};
 
 struct object_reader {
 	const struct v8_layout *layout;

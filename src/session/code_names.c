@@ -15,7 +15,6 @@
 #include "languages/code_name.h"
 #include "languages/perf_map.h"
 #include "session/session.h"
-#include "session/v8_stacks.h"
 #include "tracee/pads/pads.h"
 #include "tracee/state/module.h"
 #include "tracee/state/space.h"
@@ -107,7 +106,7 @@ static void apply(struct session *s, const struct code_change *change)
 	forget_keys(c);
 	for (size_t i = 0; i < s->stacks.paths.count; i++)
 		s->stacks.paths.data[i].count = 0;
-	v8_stacks_forget_nodes(s);
+	s->stacks.renamed++;
 	if (s->space)
 		pads_forget_nodes(s->space);
 }

@@ -104,6 +104,7 @@ struct session_stacks {
 	VEC(struct path) paths;    /* by slot */
 	struct virtual_stacks *virtual; /* owned; NULL = no interpreter is known */
 	struct v8_stacks *v8;      /* owned; NULL = it has no V8 */
+	uint32_t renamed;          /* how often the names of generated code have changed */
 	struct stack_counts counts;
 };
 

@@ -43,6 +43,7 @@ struct js_path {
 	uint32_t *node, *used;
 	size_t count, capacity;
 	uint32_t result;
+	uint32_t renamed; /* as in the session when that was looked up */
 };
 
 struct v8_stacks {
@@ -327,6 +328,10 @@ uint32_t v8_path_node(struct session *s, const struct heap_event *he)
 	while (v->paths.count <= he->path)
 		*vec_add(&v->paths) = (struct js_path){0};
 	struct js_path *path = &v->paths.data[he->path];
+
+	if (path->renamed != s->stacks.renamed)
+		path->count = 0;
+	path->renamed = s->stacks.renamed;
 	uint32_t kept = (uint32_t)MIN(he->kept, path->count);
 
 	if (kept == he->frame_count && path->count == kept && he->list_kept == he->list_count &&
@@ -343,14 +348,6 @@ uint32_t v8_path_node(struct session *s, const struct heap_event *he)
 	}
 	v->unmerged++;
 	return native_node(s, he);
-}
-
-void v8_stacks_forget_nodes(struct session *s)
-{
-	struct v8_stacks *v = s->stacks.v8;
-
-	for (size_t i = 0; v && i < v->paths.count; i++)
-		v->paths.data[i].count = 0;
 }
 
 /* -- life -- */

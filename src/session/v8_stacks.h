@@ -3,7 +3,7 @@
  * function they run (languages/v8.h). Hides: where V8's code is, what is kept of functions, and how
  * they take the place of native frames.
  *
- *	a stopped thread   pcs and frame pointers -> closure of each frame in V8's code -> its name
+ *	a stopped thread   pcs and frame pointers -> closure of each frame in V8's code -> name
  *	a pad's record     pcs, and a list of such functions that the pad has read (PAD_STATE_FRAMES)
  *
  * Each native frame in V8's code has one function, or none: then it is shown as it is. A pad does
@@ -41,9 +41,6 @@ bool v8_stacks_find_code(struct session *s, const struct generated_place *place,
 uint32_t v8_stack_node(struct session *s, struct profile *p, const struct native_stack *stack);
 /* The node of the stack that a pad recorded as @he, in the call tree of the heap's profile. */
 uint32_t v8_path_node(struct session *s, const struct heap_event *he);
-/* Names of other code have changed: the nodes of stacks are looked up again. */
-void v8_stacks_forget_nodes(struct session *s);
-
 /* Says in the summary that functions have no names, and what helps. */
 void v8_stacks_print(const struct session *s);
 
