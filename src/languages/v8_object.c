@@ -62,11 +62,15 @@ static uint32_t number_of(uint64_t word)
 	return (uint32_t)(word >> 32);
 }
 
+static taddr_t address_of(uint64_t word, int32_t offset)
+{
+	return word - TAG + (uint64_t)(int64_t)offset;
+}
+
 /* The word at @offset of the object @word. */
 static bool read_word(const struct object_reader *r, uint64_t word, int32_t offset, uint64_t *out)
 {
-	return is_object(word) &&
-	       language_read_word(r->memory, word - TAG + (uint64_t)(int64_t)offset, out);
+	return is_object(word) && language_read_word(r->memory, address_of(word, offset), out);
 }
 
 /*
@@ -85,8 +89,8 @@ static bool read_type(const struct object_reader *r, uint64_t *word, uint16_t *o
 			return false;
 	}
 	return is_object(map) &&
-	       r->memory->read(r->memory->ctx,
-			       map - TAG + (uint64_t)(int64_t)r->layout->map_type, out, sizeof(*out));
+	       r->memory->read(r->memory->ctx, address_of(map, r->layout->map_type), out,
+			       sizeof(*out));
 }
 
 static bool has_type(const struct object_reader *r, uint64_t *word, int32_t type)
@@ -118,8 +122,7 @@ static bool read_string(const struct object_reader *r, uint64_t *word, uint16_t 
 			uint32_t *length)
 {
 	return read_type(r, word, type) && *type < STRING_LIMIT &&
-	       r->memory->read(r->memory->ctx,
-			       *word - TAG + (uint64_t)(int64_t)r->layout->string_length, length,
+	       r->memory->read(r->memory->ctx, address_of(*word, r->layout->string_length), length,
 			       sizeof(*length));
 }
 
@@ -148,8 +151,7 @@ static bool give_own(const struct string_walk *w, const struct string_part *part
 {
 	const struct v8_layout *l = w->reader->layout;
 	bool is_one_byte = type & STRING_ONE_BYTE;
-	uint64_t at = part->word - TAG + (uint64_t)(int64_t)(is_one_byte ? l->one_byte :
-									   l->two_byte);
+	uint64_t at = address_of(part->word, is_one_byte ? l->one_byte : l->two_byte);
 
 	if ((type & STRING_FORM) == FORM_EXTERNAL &&
 	    (type & EXTERNAL_UNCACHED ||
@@ -378,8 +380,8 @@ static void read_scope(const struct object_reader *r, uint64_t scope, struct sco
 	    number_of(locals) > LOCALS_MAX)
 		return;
 	uint32_t n = number_of(locals), names = n < LOCALS_INLINED ? n : 1;
-	taddr_t tail = scope - TAG +
-		       (uint64_t)WORD * ((uint64_t)(1 + l->scope_names) + names + n);
+	taddr_t tail = address_of(scope, WORD * (1 + l->scope_names)) +
+		       (uint64_t)WORD * ((uint64_t)names + n);
 
 	if (!r->memory->read(r->memory->ctx, tail, word, TAIL * sizeof(*word)))
 		return;
@@ -402,7 +404,7 @@ static void read_scope(const struct object_reader *r, uint64_t scope, struct sco
 	/* behind the number of locals, or here */
 	if (l->scope_names > l->scope_locals + 1 &&
 	    r->memory->read(r->memory->ctx,
-			    scope - TAG + (uint64_t)(WORD * (2 + l->scope_locals)), word,
+			    address_of(scope, WORD * (2 + l->scope_locals)), word,
 			    2 * sizeof(*word)))
 		at = 0;
 	if (is_range(&word[at]))

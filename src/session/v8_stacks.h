@@ -4,7 +4,7 @@
  * they take the place of native frames.
  *
  *	a stopped thread   pcs and frame pointers -> closure of each frame in V8's code -> name
- *	a pad's record     pcs, and a list of such functions that the pad has read (PAD_STATE_FRAMES)
+ *	a pad's record     pcs, and a list of those functions by the pad (PAD_STATE_FRAMES)
  *
  * Each native frame in V8's code has one function, or none: then it is shown as it is. A pad does
  * not record a function that ptmem has not read, but stops.
