@@ -20,10 +20,10 @@
 #include "tracee/state/space.h"
 #include "unwind/unwind.h"
 
-#define REGION_MIN (UINT64_C(16) << 20) /* V8 reserves more for code; closures of libffi do not */
+#define REGION_MIN (UINT64_C(16) << 20) /* V8 reserves more for JavaScript */
 #define REGION_MAX (UINT64_C(1) << 30)
 #define RETRY_NS UINT64_C(20000000)     /* between searches for code */
-#define MARKER_MAX 256u                 /* of frames without a function */
+#define MARKER_MAX 256u                 /* of frames without a function: an even number, not 0 */
 
 /* Code in which frames can have functions. */
 struct function_range {
@@ -149,8 +149,8 @@ static bool is_reserved(const struct map *m)
 	return map_is_anonymous(m) && !m->path[0] && !m->is_shared;
 }
 
-/* Finds what V8 has reserved for code around @pc, which no file covers. */
-static void find_region(struct v8_stacks *v, taddr_t pc)
+/* Finds what V8 has reserved for code around @pc, which no file covers: at least @size bytes. */
+static void find_region(struct v8_stacks *v, taddr_t pc, uint64_t size)
 {
 	uint64_t now = clock_now_ns();
 	struct maps maps;
@@ -168,12 +168,29 @@ static void find_region(struct v8_stacks *v, taddr_t pc)
 		       m[last + 1].start == m[last].end &&
 		       m[last + 1].end - m[at].start <= REGION_MAX)
 			last++;
-		if (m[last].end - m[at].start >= REGION_MIN)
+		if (m[last].end - m[at].start >= size)
 			add_range(v, m[at].start, m[last].end, true);
 	}
 	maps_deinit(&maps);
 	if (!find_range(v, pc))
 		v->next_search_ns = clock_now_ns() + RETRY_NS;
+}
+
+/*
+ * Whether the frame at @fp is one of WebAssembly, which has regions of its own, of any size: it has
+ * a marker, and returns to code of V8. Code that others generate does not.
+ */
+static bool is_wasm_frame(struct v8_stacks *v, taddr_t fp, uint64_t marker)
+{
+	const struct language_memory m = memory_of(v);
+	const struct module *module;
+	uint64_t pc;
+
+	if (!marker || marker & 1 || marker > MARKER_MAX ||
+	    !language_read_word(&m, fp + sizeof(pc), &pc) || !pc)
+		return false;
+	module = space_find_module(v->space, pc - 1);
+	return module ? module->file == v->file : find_range(v, pc - 1) != NULL;
 }
 
 bool v8_stacks_find_code(struct session *s, const struct generated_place *place,
@@ -185,15 +202,15 @@ bool v8_stacks_find_code(struct session *s, const struct generated_place *place,
 	uint64_t context;
 
 	/* until its prologue has been executed a function has no frame */
-	if (place->is_exact || !place->fp || place->fp < place->sp)
+	if (place->is_exact || !place->fp || place->fp < place->sp ||
+	    !language_read_word(&m, place->fp + (uint64_t)(int64_t)v->v8.layout.frame_context,
+				&context))
 		return false;
 	if (!find_range(v, pc))
-		find_region(v, pc);
+		find_region(v, pc, is_wasm_frame(v, place->fp, context) ? 1 : REGION_MIN);
 	const struct function_range *r = find_range(v, pc);
 
 	if (!r || !r->is_compiled ||
-	    !language_read_word(&m, place->fp + (uint64_t)(int64_t)v->v8.layout.frame_context,
-				&context) ||
 	    (!v8_frame_function(&v->v8, &m, place->fp) && context > MARKER_MAX))
 		return false;
 	*out = (struct generated_code){.kind = GENERATED_FP, .start = r->start, .end = r->end,
