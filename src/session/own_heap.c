@@ -59,6 +59,9 @@ static const struct own_heap own_heaps[] = {
 	 "Profile.take_heap_snapshot() shows those"},
 	{"sbcl", "Lisp objects are in SBCL's own heap", "(room) shows those"},
 	{"racket", "Racket's objects are in its own heap", "(dump-memory-stats) shows those"},
+	{"libgphobos", "D's objects are in its collector's own heap", "GC.stats() says how many"},
+	{"libgc", "what the Boehm collector manages is in its own heap",
+	 "GC_PRINT_STATS=1 in the program's environment says how much"},
 	{"libdart", "Dart objects are in its own heap", "its DevTools show those"},
 };
 

@@ -131,8 +131,11 @@ static enum standard_library library_of_object(const char *path)
 {
 	static const char *const c[] = {"libc", "libpthread"};
 	static const char *const loader[] = {"ld-linux", "ld", "ld-musl"};
-	static const char *const cxx[] = {"libstdc++", "libc++",   "libc++abi",
-					  "libsupc++", "libgcc_s", "libstd"};
+	static const char *const cxx[] = {"libstdc++",  "libc++",       "libc++abi",
+					  "libsupc++",  "libgcc_s",     "libstd",
+					  "libgnat",    "libgnarl",     "libgfortran",
+					  "libgphobos", "libgdruntime", "libphobos2",
+					  "libphobos2-ldc-shared", "libdruntime-ldc-shared"};
 	static const char *const malloc[] = {"libjemalloc", "libtcmalloc", "libtcmalloc_minimal",
 					     "libmimalloc"};
 

@@ -66,7 +66,7 @@ enum standard_library {
 	STANDARD_NONE,
 	STANDARD_C,
 	STANDARD_LOADER,   /* ld.so, and the part of it that is in libc */
-	STANDARD_CXX_RUST, /* also functions inlined into a program; and runtimes of Go and GHC */
+	STANDARD_CXX_RUST, /* also inlined into a program; and Ada's, D's, Fortran's, Go's, GHC's */
 	STANDARD_MALLOC,   /* a library that replaces malloc */
 	STANDARD_JAVA,     /* Java's virtual machine and class library */
 	STANDARD_NODE,     /* node, and its own scripts */

@@ -71,11 +71,11 @@ def killed_detaching(t):
 
 
 class Guarded:
-    """The target of that name."""
+    """The target of that name, or one that prints the same."""
 
-    def __init__(self, t, *args):
+    def __init__(self, t, *args, name="guarded"):
         self.cwd = t.subdirectory()
-        self.process = subprocess.Popen([t.target("gcc-O2-pie", "guarded"), *args], cwd=self.cwd,
+        self.process = subprocess.Popen([t.target("gcc-O2-pie", name), *args], cwd=self.cwd,
                                         env=t.environment(self.cwd), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.pid = self.process.pid
         t.equal("its first line", self.process.stdout.readline(), b"ready\n")
@@ -110,6 +110,17 @@ def own_handler(t):
     t.check(sigtrap_is_caught(target.pid), "its handler is gone")
     attached.detach()
     t.check(sigtrap_is_caught(target.pid), "its handler is gone")
+    target.end(t)
+
+
+@test("killed/blocked-pending-trap")
+def blocked_pending_trap(t):
+    """A signal of the program's own that looks like a step of ptmem's stays pending."""
+    target = Guarded(t, name="pending_trap")
+    Attached(t, target.pid).wait_attached().detach()
+    attached = Attached(t, target.pid).wait_attached()
+    kill(attached, 0)
+    t.wait_until("the guardian to end", lambda: not guardians(t))
     target.end(t)
 
 

@@ -454,14 +454,39 @@ static bool is_at_trap(const struct thread *th)
 	       info.si_code > 0 && info.si_code <= SI_KERNEL;
 }
 
+/*
+ * A SIGTRAP that is pending at another stop: the thread was interrupted just after a breakpoint or
+ * a step. Lets @th run to the stop for it, and holds the signal if it is the program's. 0; -ESRCH:
+ * it died.
+ */
+static int take_pending_trap(struct target *t, struct thread *th)
+{
+	int status = 0, rc = thread_continue(t, th, 0, false);
+	if (rc == 0)
+		rc = await_stop(th, &status);
+	if (rc != 0)
+		return rc;
+	struct stop stop = stop_decode(status);
+	thread_note_stop(th, stop.kind);
+	if (note_end(t, th, stop, status))
+		return -ESRCH;
+	if (stop.kind == STOP_SIGNAL && !step_is_left_over(t, th))
+		th->held_signal = stop.value;
+	return 0;
+}
+
 int inject_drain_sigtrap(struct target *t, struct thread *th)
 {
+	int rc = 0;
+	/* one that it blocks is its own, and would not be reported */
+	if (!th->held_signal && ptrace_has_pending_trap(th->tid) && !blocks_trap(th))
+		rc = take_pending_trap(t, th);
 	int sig = th->held_signal;
 	struct held held = {0};
-	if (!sig && !is_at_trap(th))
-		return 0;
+	if (rc != 0 || (!sig && !is_at_trap(th)))
+		return rc;
 	th->held_signal = 0;
-	int rc = ptrace_interrupt(th->tid);
+	rc = ptrace_interrupt(th->tid);
 	return rc == 0 ? run_until(t, th, STOP_INTERRUPT, sig, &held) : rc;
 }
 

@@ -174,20 +174,13 @@ void resume_all(struct target *t)
 
 /* -- pending breakpoint signals -- */
 
-/* Whether @tid has a pending SIGTRAP. */
-static bool has_pending_trap(pid_t tid)
-{
-	struct proc_status st;
-	return proc_status_read(tid, &st) == 0 && st.pending >> (SIGTRAP - 1) & 1;
-}
-
 /* Whether it is just after a breakpoint of ours whose signal is pending. */
 static bool waits_for_trap(struct target *t, struct address_space *s, const struct thread *th)
 {
 	struct arch_regs regs;
 	return th->process->space == s && th->is_held && ptrace_get_regs(th->tid, &regs) == 0 &&
 	       space_trap_find(s, regs.word[t->arch->pc] - t->arch->trap_pc_offset) &&
-	       has_pending_trap(th->tid);
+	       ptrace_has_pending_trap(th->tid);
 }
 
 /*

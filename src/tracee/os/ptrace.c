@@ -222,6 +222,23 @@ int ptrace_set_siginfo(pid_t tid, const siginfo_t *info)
 	return request(PTRACE_SETSIGINFO, tid, 0, (uintptr_t)info);
 }
 
+bool ptrace_has_pending_trap(pid_t tid)
+{
+	enum { PART = 16 };
+	siginfo_t list[PART];
+	struct __ptrace_peeksiginfo_args args = {.nr = PART};
+	for (;;) {
+		long n = ptrace(PTRACE_PEEKSIGINFO, tid, &args, list);
+		for (long i = 0; i < n; i++) {
+			if (list[i].si_signo == SIGTRAP && list[i].si_code > 0)
+				return true;
+		}
+		if (n < PART)
+			return false;
+		args.off += PART;
+	}
+}
+
 int ptrace_get_sigmask(pid_t tid, uint64_t *out)
 {
 	return request(PTRACE_GETSIGMASK, tid, sizeof(*out), (uintptr_t)out);

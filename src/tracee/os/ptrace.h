@@ -92,6 +92,11 @@ int ptrace_event_message(pid_t tid, unsigned long *out);
 bool ptrace_is_at_exit(pid_t tid);
 int ptrace_get_siginfo(pid_t tid, siginfo_t *out);
 int ptrace_set_siginfo(pid_t tid, const siginfo_t *info);
+/*
+ * Whether the kernel has a SIGTRAP for the stopped thread @tid, for a breakpoint or a step, that is
+ * not reported yet: an interrupt is reported first.
+ */
+bool ptrace_has_pending_trap(pid_t tid);
 int ptrace_get_sigmask(pid_t tid, uint64_t *out);
 int ptrace_set_sigmask(pid_t tid, uint64_t mask);
 /*
