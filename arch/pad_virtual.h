@@ -34,6 +34,11 @@ enum pad_virtual_state {
 	/* the word at place, if it is slot.virtual_state: that thread has the lock */
 	PAD_STATE_GLOBAL,
 	PAD_STATE_TLS,    /* the word at place from the thread pointer; 0 = none */
+	/*
+	 * There is no list: each native frame in `range` has a function of its own, or none. Then
+	 * heads to position_size, entry_kind, type and hash are not used.
+	 */
+	PAD_STATE_FRAMES,
 };
 
 enum pad_virtual_entry {
@@ -51,6 +56,14 @@ struct pad_virtual_layout {
 	uint64_t entry_kind, entry, entry_min; /* entry: of a byte, which can be compared */
 	/* of a function: its type's address; names are texts, with their hash */
 	uint64_t type, type_value, name, file, line, table, hash;
+	/*
+	 * PAD_STATE_FRAMES: `identity` is where a frame has a reference to its closure, from the
+	 * frame pointer, and `entry` another one, without which it is no frame of a function. A
+	 * reference has tag_value in the bits tag_mask, and is at least lowest; `owner` leads from
+	 * a closure to the function, `name_word` from its name, and `file_word` from its file, to a
+	 * word for its stamp.
+	 */
+	uint64_t tag_mask, tag_value, lowest, name_word, file_word;
 	uint64_t ranges;
 	struct { uint64_t start, end; } range[PAD_VIRTUAL_RANGES]; /* of return addresses */
 };
@@ -65,7 +78,7 @@ struct pad_virtual {
 };
 
 /* A frame in a record, outermost first. */
-#define PAD_VIRTUAL_ENTRY 1u
+#define PAD_VIRTUAL_ENTRY 1u /* so a function's address is even */
 struct pad_listed_frame {
 	uint64_t word; /* identity | PAD_VIRTUAL_ENTRY; identity 0: a shim */
 	uint64_t position;
@@ -81,6 +94,11 @@ struct pad_virtual_frame {
 static inline uint64_t pad_known_hash(uint64_t identity)
 {
 	return identity * 0x9e3779b97f4a7c15ull >> (64 - PAD_KNOWN_BITS);
+}
+
+static inline uint64_t pad_stamp_mix(uint64_t a, uint64_t b)
+{
+	return (a * 0x9e3779b97f4a7c15ull ^ a >> 32) + b;
 }
 
 /* The stamp of a function: what its object has at those offsets. Never 0. */

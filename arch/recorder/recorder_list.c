@@ -219,6 +219,99 @@ INLINE int walk_frames(const struct pad_virtual_layout *l, struct pad_slot *slot
 	return 1;
 }
 
+/* -- PAD_STATE_FRAMES -- */
+
+INLINE int is_reference(const struct pad_virtual_layout *l, uint64_t word)
+{
+	return (word & l->tag_mask) == l->tag_value && word >= l->lowest;
+}
+
+/* The word at @offset of what @word refers to; @word if it is no reference. */
+INLINE uint64_t referred(const struct pad_virtual_layout *l, uint64_t word, uint64_t offset)
+{
+	return is_reference(l, word) ? load(word - l->tag_value + offset) : word;
+}
+
+INLINE uint64_t frame_stamp(const struct pad_virtual_layout *l, uint64_t function)
+{
+	uint64_t name = load(function + l->name);
+	struct pad_stamp stamp;
+
+	stamp.name_hash = pad_stamp_mix(name, referred(l, name, l->name_word));
+	stamp.file = load(function + l->file);
+	stamp.file_hash = referred(l, stamp.file, l->file_word);
+	stamp.line = load(function + l->line);
+	stamp.table = load(function + l->table);
+	return pad_stamp_of(&stamp);
+}
+
+/* The function of the frame with frame pointer @fp, 0 if it has none. */
+INLINE void read_own_function(const struct pad_virtual_layout *l, uint64_t fp,
+			      struct pad_virtual_frame *out)
+{
+	uint64_t closure = load(fp + l->identity), function = 0;
+
+	if (is_reference(l, load(fp + l->entry)) && is_reference(l, closure))
+		function = load(closure - l->tag_value + l->owner);
+	function = is_reference(l, function) ? function - l->tag_value : 0;
+	out->at = fp;
+	out->word = function | PAD_VIRTUAL_ENTRY;
+	out->position = 0;
+	out->stamp = function ? frame_stamp(l, function) : 0;
+}
+
+/* A native frame: 0 if there are too many. */
+INLINE int take_native(const struct pad_virtual_layout *l, struct pad_slot *slot, uint64_t fp,
+		       struct list_walk *w)
+{
+	struct pad_virtual_frame *f = &slot->walk[w->count];
+
+	if (unlikely(w->count == PAD_VIRTUAL_FRAMES))
+		return 0;
+	if (w->top < 0) {
+		w->top = find_in_list(slot, fp);
+		if (w->top >= 0)
+			w->top += w->count;
+	}
+	read_own_function(l, fp, f);
+	w->count++;
+	if (w->top >= w->count - 1) {
+		const struct pad_virtual_frame *old = &slot->list[w->top - (w->count - 1)];
+
+		if (old->at == fp && old->word == f->word && old->stamp == f->stamp)
+			return 1;
+	}
+	w->same = w->count;
+	return 1;
+}
+
+/*
+ * Walks the frames of the stack: @stack as for pad_walk_list. All are in slot.walk. A frame whose
+ * way to its caller is not by the frame pointer may have another value in it: ptmem must look.
+ */
+static KEEPS __attribute__((noinline)) int walk_native(const struct pad_virtual_layout *l,
+						       struct pad_slot *slot, uint64_t stack,
+						       struct list_walk *w)
+{
+	const struct pad_frame *frame = frames_of(slot);
+	const struct pad_step *s = steps_of(slot);
+	uint32_t kept = (uint32_t)stack, fresh = (uint32_t)(stack >> 32);
+
+	w->count = w->same = 0;
+	w->top = -1;
+	for (uint32_t i = 0; i < fresh; i++)
+		if (is_in_loop(l, s[i].pc) &&
+		    (!s[i].uses_fp || !take_native(l, slot, s[i].fp, w)))
+			return 0;
+	for (uint32_t i = kept; i-- > 0;)
+		if (is_in_loop(l, checks_of(slot)[frame[i].check].value) &&
+		    (!frame[i].needs_fp || !take_native(l, slot, frame[i].fp, w)))
+			return 0;
+	if (w->top + 1 != w->count)
+		w->same = w->count;
+	return 1;
+}
+
 INLINE int is_known(const struct pad_virtual *v, uint64_t identity, uint64_t stamp)
 {
 	const uint64_t mask = (1u << PAD_KNOWN_BITS) - 1;
@@ -255,9 +348,13 @@ INLINE int judge(const struct pad_virtual *v, struct pad_slot *slot, const struc
 API int pad_walk_list(const struct pad_control *c, struct pad_slot *slot, uint64_t stack)
 {
 	const struct pad_virtual *v = (const struct pad_virtual *)c->virtual;
-	uint64_t state = find_state(&v->layout, slot);
 	struct list_walk w;
+	uint64_t state;
 
+	if (v->layout.state_kind == PAD_STATE_FRAMES)
+		return likely(walk_native(&v->layout, slot, stack, &w)) ? judge(v, slot, &w) :
+									  LIST_TRAP;
+	state = find_state(&v->layout, slot);
 	if (unlikely(!state)) {
 		if (passes_loop(&v->layout, slot, stack))
 			return LIST_TRAP;

@@ -106,6 +106,7 @@ static void apply(struct session *s, const struct code_change *change)
 	forget_keys(c);
 	for (size_t i = 0; i < s->stacks.paths.count; i++)
 		s->stacks.paths.data[i].count = 0;
+	s->stacks.renamed++;
 	if (s->space)
 		pads_forget_nodes(s->space);
 }
@@ -295,6 +296,11 @@ uint64_t code_names_find(struct session *s, taddr_t pc)
 		known = hash_add(&c->keys, hash_u64(pc));
 	*known = (struct code_key){pc, key};
 	return key;
+}
+
+bool code_names_are_published(const struct session *s)
+{
+	return s->code && s->code->maps.code.entries.count > 0;
 }
 
 bool code_names_begin(struct session *s, taddr_t pc, const char *start)

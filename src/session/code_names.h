@@ -37,6 +37,9 @@ bool code_names_may_cover(const struct module *m);
 /* The key of the function at @pc, which no ELF file covers; 0 = unknown. */
 uint64_t code_names_find(struct session *s, taddr_t pc);
 
+/* Whether the program publishes names. */
+bool code_names_are_published(const struct session *s);
+
 /* Whether a file names the function at @pc, and the name begins with @start. */
 bool code_names_begin(struct session *s, taddr_t pc, const char *start);
 

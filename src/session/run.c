@@ -189,6 +189,7 @@ void run_deinit(struct run *run)
 	free(run->fallback_directory);
 	vec_deinit(&run->observers);
 	free(run->pcs);
+	free(run->fps);
 	free(run->directory);
 	free(run->command);
 }

@@ -90,7 +90,7 @@ struct run {
 	FILE *events_file;         /* FIFO or device for all events; NULL: one file each */
 	struct memusage_run *memusage_run; /* NULL = calls are not counted */
 	VEC(const struct observer *) observers;
-	taddr_t *pcs;              /* scratch memory of session_stack_node; NULL = not needed yet */
+	taddr_t *pcs, *fps;        /* scratch memory of session_stack_node; NULL = not needed yet */
 	bool is_first_known;       /* the session of the command line has started */
 	char *command;             /* as given */
 	VEC(struct process_files) processes;

@@ -9,6 +9,7 @@
 #include "session/code_names.h"
 #include "session/java_frames.h"
 #include "session/memory_source.h"
+#include "session/v8_stacks.h"
 #include "session/virtual_stacks.h"
 #include "tracee/control/target.h"
 #include "tracee/state/module.h"
@@ -136,7 +137,9 @@ static void compare_frames(struct session *s, const struct stack_view *view, con
 static size_t walk(struct session *s, const struct stack_view *view, taddr_t *pcs,
 		   enum unwind_end *end_out)
 {
+	unwind_keep_fp(s->stacks.unwind, v8_stacks_are_on(s) ? s->run->fps : NULL);
 	size_t n = unwind_walk(s->stacks.unwind, view, pcs, MAX_FRAMES, end_out);
+	unwind_keep_fp(s->stacks.unwind, NULL);
 	s->stacks.counts.taken++;
 	s->stacks.counts.ends[*end_out]++;
 	s->stacks.counts.complete += *end_out == UNWIND_COMPLETE;
@@ -159,6 +162,8 @@ uint32_t session_stack_node(struct session *s, struct profile *p, const struct s
 	struct calltree *tree = profile_calltree(p);
 	if (!s->run->pcs) /* too large for the stack */
 		s->run->pcs = xcalloc(MAX_FRAMES, sizeof(*s->run->pcs));
+	if (v8_stacks_are_on(s) && !s->run->fps)
+		s->run->fps = xcalloc(MAX_FRAMES, sizeof(*s->run->fps));
 	taddr_t *pcs = s->run->pcs;
 	size_t n = walk(s, view, pcs, &end);
 	uint32_t node = 0;
@@ -171,11 +176,14 @@ uint32_t session_stack_node(struct session *s, struct profile *p, const struct s
 		node = calltree_get_child(
 			tree, 0, pseudo_frame_get(s->run->symbols, tree, PSEUDO_TRUNCATED, NULL));
 	}
-	if (s->stacks.virtual && !node) {
-		const struct native_stack native = {pcs + first, n - first, view->stopped};
+	const struct native_stack native = {.pc = pcs + first, .count = n - first,
+					    .tid = view->stopped,
+					    .fp = s->run->fps ? s->run->fps + first : NULL};
 
+	if (s->stacks.virtual && !node)
 		return virtual_stack_node(s, p, &native);
-	}
+	if (v8_stacks_are_on(s) && !node)
+		return v8_stack_node(s, p, &native);
 	for (; n > first; n--)
 		node = session_child(s, p, node, pcs[n - 1]);
 	return node;

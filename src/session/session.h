@@ -107,6 +107,8 @@ struct session_stacks {
 	struct java_frames *java;  /* NULL = it has no virtual machine of Java */
 	VEC(struct path) paths;    /* by slot */
 	struct virtual_stacks *virtual; /* owned; NULL = no interpreter is known */
+	struct v8_stacks *v8;      /* owned; NULL = it has no V8 */
+	uint32_t renamed;          /* how often the names of generated code have changed */
 	struct stack_counts counts;
 };
 
@@ -168,6 +170,8 @@ struct report session_report(struct session *s);
 bool session_hides(const struct session *s, taddr_t pc);
 /* The node of @parent's callee at @pc, which can be several frames, of inlined functions. */
 uint32_t session_child(struct session *s, struct profile *p, uint32_t parent, taddr_t pc);
+/* The frame in @p's call tree of the function whose name has the key @key (symbols_name). */
+uint32_t session_named_frame(struct session *s, struct profile *p, uint64_t key);
 /* The node of the stack @view in @p's call tree. */
 uint32_t session_stack_node(struct session *s, struct profile *p, const struct stack_view *view);
 /* --verify-stacks: whether the next stack is to be compared. */

@@ -26,6 +26,23 @@ static uint32_t get_frame(struct session *s, struct profile *p, taddr_t pc)
 	return key ? calltree_get_frame(tree, key, 0) : calltree_get_frame(tree, pc, m ? m->id : 0);
 }
 
+uint32_t session_named_frame(struct session *s, struct profile *p, uint64_t key)
+{
+	struct calltree *tree = profile_calltree(p);
+	uint32_t frame = calltree_find_frame(tree, key);
+
+	if (frame)
+		return frame;
+	if (s->events.writer) {
+		const struct symbol_frame *f = symbols_named(s->run->symbols, key)->frame;
+		const struct events_name name = {.pc = key, .name = f->name, .file = f->file,
+						 .dir = f->dir, .line = f->line};
+
+		events_writer_name(s->events.writer, &name);
+	}
+	return calltree_get_frame(tree, key, 0);
+}
+
 uint32_t session_child(struct session *s, struct profile *p, uint32_t parent, taddr_t pc)
 {
 	struct calltree *tree = profile_calltree(p);

@@ -29,6 +29,7 @@
 #include "session/session_output.h"
 #include "session/signals.h"
 #include "session/summary.h"
+#include "session/v8_stacks.h"
 #include "session/virtual_stacks.h"
 #include "symbols/debug_files.h"
 #include "tracee/control/target.h"
@@ -151,6 +152,7 @@ static bool generated_at(void *ctx, const struct generated_place *place, struct 
 	struct session *s = ctx;
 
 	return (s->stacks.java && java_frames_find(s->stacks.java, place, out)) ||
+	       (v8_stacks_are_on(s) && v8_stacks_find_code(s, place, out)) ||
 	       code_names_range(s, place, out);
 }
 
@@ -242,6 +244,7 @@ struct session *session_fork(struct session *parent, struct address_space *space
 	session_stacks_init(s); /* only one of the parent's threads exists in the child */
 	session_bind(s, space);
 	virtual_stacks_fork(s);
+	v8_stacks_fork(s);
 	code_names_fork(parent, s);
 	memusage_run_fork(parent, s);
 	recording_run_fork(parent, s);
@@ -275,6 +278,7 @@ void session_free(struct session *s)
 		free(s->stacks.paths.data[i].node);
 	vec_deinit(&s->stacks.paths);
 	virtual_stacks_free(s->stacks.virtual);
+	v8_stacks_free(s->stacks.v8);
 	memusage_free(s->memusage.counts);
 	stacks_free(s->stack_use);
 	memory_sources_deinit(s);

@@ -37,6 +37,7 @@
 #include "session/record/recording_values.h"
 #include "session/session_output.h"
 #include "session/summary.h"
+#include "session/v8_stacks.h"
 #include "session/virtual_stacks.h"
 #include "tracee/state/module.h"
 #include "tracee/state/probe.h"
@@ -87,6 +88,7 @@ static void note_module(struct session *s, struct module *m)
 	s->image.has_python |= hints_is_python(m->path);
 	s->image.has_pymalloc |= m->sites && m->sites->has_pointed;
 	virtual_stacks_module(s, m);
+	v8_stacks_module(s, m);
 	code_names_note(s, m);
 	own_heap_note_module(s, m);
 	if (s->events.writer)
@@ -171,6 +173,7 @@ static void sink_module_unloaded(void *ctx, struct address_space *space, struct 
 	(void)ctx;
 	unwind_forget(s->stacks.unwind, m->start, m->end);
 	virtual_stacks_module_gone(s, m);
+	v8_stacks_module_gone(s, m);
 	memory_sources_forget(s, m->start, m->end);
 	if (s->events.writer)
 		events_writer_module(s->events.writer, &(struct events_module){.id = m->id});
@@ -198,6 +201,8 @@ static inline uint32_t find_path_node(struct session *s, const struct heap_event
 {
 	if (s->stacks.virtual)
 		return virtual_path_node(s, he);
+	if (v8_stacks_are_on(s))
+		return v8_path_node(s, he);
 	if (he->kept < he->frame_count || he->path >= s->stacks.paths.count ||
 	    he->kept > s->stacks.paths.data[he->path].count)
 		extend_path(s, he);

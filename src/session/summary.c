@@ -4,6 +4,7 @@
  * operator new that returns addresses inside blocks.
  */
 #include "session/summary.h"
+#include "session/v8_stacks.h"
 #include "session/virtual_stacks.h"
 
 #include <stdio.h>
@@ -585,6 +586,7 @@ static void print_profile(struct session *s, const char *path)
 			 plural(p->marked));
 	print_stacks(s);
 	virtual_stacks_print(s);
+	v8_stacks_print(s);
 	print_verified(s);
 	if (s->end.time_error_ns)
 		log_info("  times        " TIMES_TEXT, (double)s->end.time_error_ns / 1e6);

@@ -353,24 +353,6 @@ static uint64_t key_of(struct virtual_stacks *v, struct session *s,
 	return key;
 }
 
-static uint32_t function_frame(struct session *s, struct profile *p, uint64_t key)
-{
-	struct calltree *tree = profile_calltree(p);
-	uint32_t frame = calltree_find_frame(tree, key);
-
-	if (frame)
-		return frame;
-	if (s->events.writer) {
-		const struct symbol_frame *f = symbols_named(s->run->symbols, key)->frame;
-
-		const struct events_name name = {.pc = key, .name = f->name, .file = f->file,
-						 .dir = f->dir, .line = f->line};
-
-		events_writer_name(s->events.writer, &name);
-	}
-	return calltree_get_frame(tree, key, 0);
-}
-
 /* -- merging -- */
 
 /* A stack to be merged: native frames outermost first, the first @kept as in the path. */
@@ -417,7 +399,7 @@ static uint32_t find_frame(const struct merge_job *j, const struct virtual_frame
 	    recent->generation == v->last_serial)
 		return recent->frame;
 	uint64_t key = key_of(v, j->session, f);
-	uint32_t frame = key ? function_frame(j->session, j->profile, key) : 0;
+	uint32_t frame = key ? session_named_frame(j->session, j->profile, key) : 0;
 
 	if (is_heap)
 		*recent = (struct recent_frame){f->identity, f->position, v->last_serial, frame};

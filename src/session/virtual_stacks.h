@@ -27,6 +27,7 @@ struct virtual_stacks;
 /* The native frames of a thread that is stopped, innermost first; callers' addresses minus 1. */
 struct native_stack {
 	const taddr_t *pc;
+	const taddr_t *fp; /* frame pointers, 0 = unknown; NULL = none are known */
 	size_t count;
 	pid_t tid;
 };

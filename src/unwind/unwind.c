@@ -41,6 +41,7 @@ struct unwind {
 	struct libunwind *libunwind; /* NULL until needed */
 	struct unwind_stats stats;
 	struct generated_rule *generated; /* GENERATED_RULES of them; NULL until needed */
+	taddr_t *fp; /* the caller's: walks store frame pointers; NULL = they do not */
 	uint64_t epoch;                   /* unwind_recheck was called so often */
 };
 
@@ -265,15 +266,19 @@ static bool leave_own(struct unwind *u, const struct stack_view *view, struct fr
 }
 
 /* The frame pointer is saved as in a frame of C, but the caller's stack may end above that. */
-static int step_generated_fp(const struct arch *arch, const struct generated_code *code,
+static int step_generated_fp(struct unwind *u, const struct generated_code *code,
 			     const struct stack_view *view, struct frame *frame)
 {
-	const struct unwind_rule rule = {.kind = RULE_FP, .cfa_offset = 16, .saved = 1,
-					 .slot = {-2}};
+	const struct arch *arch = u->rules.arch;
+	const struct unwind_rule rule = {.pc = frame->regs.reg[arch->dwarf_pc], .kind = RULE_FP,
+					 .cfa_offset = 16, .saved = 1, .slot = {-2}};
+	bool was_exact = frame->is_exact;
 	int way = step_rule(arch, &rule, view, frame);
 
 	if (way == STEP_OUT && code->caller_sp > frame->regs.reg[arch->dwarf_sp])
 		frame->regs.reg[arch->dwarf_sp] = code->caller_sp;
+	if (way == STEP_OUT && code->is_fixed && !was_exact)
+		rules_enter(&u->rules, &rule);
 	return way;
 }
 
@@ -303,7 +308,7 @@ static bool step_generated(struct unwind *u, const struct stack_view *view, stru
 	u->stats.generated_frames++;
 	frame->shown_pc = code.shown_pc;
 	if (code.kind == GENERATED_FP) {
-		*step_out = step_generated_fp(arch, &code, view, frame);
+		*step_out = step_generated_fp(u, &code, view, frame);
 		return true;
 	}
 	if (code.is_fixed && !frame->is_exact)
@@ -530,6 +535,7 @@ static size_t walk_known(const struct unwind *u, const struct stack_view *from, 
 	const struct stack_view *view = &copy;
 	uint64_t *reg = frame->regs.reg;
 	uint32_t known = frame->known;
+	taddr_t *const fps = u->fp;
 	taddr_t pc = reg[arch->dwarf_pc], sp = reg[arch->dwarf_sp], fp = reg[arch->dwarf_fp];
 
 	while (count < max) {
@@ -559,6 +565,8 @@ static size_t walk_known(const struct unwind *u, const struct stack_view *from, 
 		pc = next_pc;
 		sp = cfa;
 		fp = next_fp;
+		if (__builtin_expect(fps != NULL, 0))
+			fps[count] = known >> arch->dwarf_fp & 1 ? fp : 0;
 		pcs[count++] = pc - 1;
 	}
 out:
@@ -567,6 +575,20 @@ out:
 	reg[arch->dwarf_sp] = sp;
 	reg[arch->dwarf_fp] = fp;
 	return count;
+}
+
+static void note_fp(const struct unwind *u, const struct frame *frame, size_t number)
+{
+	const struct arch *arch = u->rules.arch;
+
+	if (u->fp)
+		u->fp[number] = frame->known >> arch->dwarf_fp & 1 ?
+					frame->regs.reg[arch->dwarf_fp] : 0;
+}
+
+void unwind_keep_fp(struct unwind *u, taddr_t *fp)
+{
+	u->fp = fp;
 }
 
 size_t unwind_walk(struct unwind *u, const struct stack_view *view, taddr_t *pcs, size_t max,
@@ -578,6 +600,7 @@ size_t unwind_walk(struct unwind *u, const struct stack_view *view, taddr_t *pcs
 	int end;
 
 	start_frame(view, &frame);
+	note_fp(u, &frame, count);
 	pcs[count++] = frame.regs.reg[dwarf_pc] - !frame.is_exact;
 	for (;;) {
 		if (!frame.is_exact)
@@ -595,6 +618,7 @@ size_t unwind_walk(struct unwind *u, const struct stack_view *view, taddr_t *pcs
 			break;
 		if (end == STEP_SAME)
 			count--;
+		note_fp(u, &frame, count);
 		pcs[count++] = frame.regs.reg[dwarf_pc] - !frame.is_exact;
 	}
 	u->stats.frames += count;

@@ -59,7 +59,7 @@ struct generated_code {
 	taddr_t caller_sp;   /* GENERATED_FP: where the caller's frame ends; 0 = at the CFA */
 	/*
 	 * The same holds for each return to pc, until unwind_forget: then a rule may be published.
-	 * Not of GENERATED_FP.
+	 * With GENERATED_FP caller_sp must be 0 then.
 	 */
 	bool is_fixed;
 	uint64_t shown_pc;   /* to be reported in the place of pc; 0 = pc */
@@ -130,6 +130,12 @@ void unwind_prepare(const struct module *m);
  */
 size_t unwind_walk(struct unwind *u, const struct stack_view *view, taddr_t *pcs, size_t max,
 		   enum unwind_end *end_out);
+
+/*
+ * From now on unwind_walk also stores the frame pointer in each frame, 0 if it is unknown, to @fp,
+ * which is the caller's and has as many elements as its pcs. NULL: not any more.
+ */
+void unwind_keep_fp(struct unwind *u, taddr_t *fp);
 
 /*
  * The same for a thread that is stopped anywhere: view->regs are its current registers. pcs are not
