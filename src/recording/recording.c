@@ -143,7 +143,7 @@ void recording_copy_inspection(const struct recording *from, struct recording *r
 struct key_order {
 	const struct recording_table *table;
 	unsigned keys;             /* number of key columns */
-	unsigned column[2];
+	unsigned column[RECORDING_MAX_COLUMNS];
 };
 
 static struct key_order key_order(const struct recording_table *table,
