@@ -2,9 +2,9 @@
  * The end of a program. Its session, and those of its forks that have ended, are kept until it is
  * known whether another program's profile takes their place.
  */
+#include "session/runtimes/code_names.h"
+#include "session/runtimes/own_heap.h"
 #include "session/session.h"
-#include "session/code_names.h"
-#include "session/own_heap.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

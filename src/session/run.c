@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "output/leaks.h"
 #include "profile/calltree.h"
-#include "session/python_program.h"
+#include "session/runtimes/python_program.h"
 #include "symbols/demangle.h"
 #include "tracee/state/module.h"
 #include "tracee/state/probe.h"

@@ -1,6 +1,6 @@
 /* Frames of code addresses in the call trees of a session. */
-#include "session/code_names.h"
-#include "session/java_frames.h"
+#include "session/runtimes/code_names.h"
+#include "session/runtimes/java_frames.h"
 #include "session/session.h"
 #include "tracee/control/target.h"
 #include "tracee/state/module.h"

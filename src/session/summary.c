@@ -3,9 +3,9 @@
  * of --stats, and hints about setuid programs, Python, stripped objects, idle processes, and an
  * operator new that returns addresses inside blocks.
  */
+#include "session/runtimes/v8_stacks.h"
+#include "session/runtimes/virtual_stacks.h"
 #include "session/summary.h"
-#include "session/v8_stacks.h"
-#include "session/virtual_stacks.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,9 +26,9 @@
 #include "profile/history.h"
 #include "session/heap_sample.h"
 #include "session/memory_source.h"
-#include "session/own_heap.h"
-#include "session/record/recording_values.h"
 #include "session/out.h"
+#include "session/record/recording_values.h"
+#include "session/runtimes/own_heap.h"
 #include "session/session.h"
 #include "session/session_output.h"
 #include "tracee/state/module.h"

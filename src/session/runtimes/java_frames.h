@@ -8,8 +8,8 @@
  * A pc of a frame that depends on more than the pc (an interpreter's) is replaced by the key of a
  * chain, which the session replaces in turn by the frames.
  */
-#ifndef PTMEM_SESSION_JAVA_FRAMES_H
-#define PTMEM_SESSION_JAVA_FRAMES_H
+#ifndef PTMEM_SESSION_RUNTIMES_JAVA_FRAMES_H
+#define PTMEM_SESSION_RUNTIMES_JAVA_FRAMES_H
 
 #include "base/types.h"
 #include "unwind/unwind.h"

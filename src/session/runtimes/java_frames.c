@@ -7,7 +7,7 @@
  *	methods   names and lines by Method*, with a stamp; looked at again every CHECK_NS
  *	chains    distinct lists of keys
  */
-#include "session/java_frames.h"
+#include "session/runtimes/java_frames.h"
 
 #include <errno.h>
 #include <string.h>

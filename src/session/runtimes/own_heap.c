@@ -4,7 +4,7 @@
  * some have released their heap. malloc's peak is a part of that; others are stacks, and data of
  * objects.
  */
-#include "session/own_heap.h"
+#include "session/runtimes/own_heap.h"
 
 #include <inttypes.h>
 #include <string.h>

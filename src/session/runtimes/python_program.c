@@ -3,7 +3,7 @@
  * script's first line, env, a shell or a version manager may have led. Only that one gets the
  * variable.
  */
-#include "session/python_program.h"
+#include "session/runtimes/python_program.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -9,8 +9,8 @@
  * Each native frame in V8's code has one function, or none: then it is shown as it is. A pad does
  * not record a function that ptmem has not read, but stops.
  */
-#ifndef PTMEM_SESSION_V8_STACKS_H
-#define PTMEM_SESSION_V8_STACKS_H
+#ifndef PTMEM_SESSION_RUNTIMES_V8_STACKS_H
+#define PTMEM_SESSION_RUNTIMES_V8_STACKS_H
 
 #include "base/types.h"
 

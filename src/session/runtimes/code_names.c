@@ -1,5 +1,5 @@
 /* See code_names.h. Nothing here costs anything until an address is outside of all ELF files. */
-#include "session/code_names.h"
+#include "session/runtimes/code_names.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -10,8 +10,8 @@
  * then on pads record its frames (arch/pad_virtual.h). A session without such an object has no
  * struct virtual_stacks.
  */
-#ifndef PTMEM_SESSION_VIRTUAL_STACKS_H
-#define PTMEM_SESSION_VIRTUAL_STACKS_H
+#ifndef PTMEM_SESSION_RUNTIMES_VIRTUAL_STACKS_H
+#define PTMEM_SESSION_RUNTIMES_VIRTUAL_STACKS_H
 
 #include <sys/types.h>
 

@@ -3,8 +3,8 @@
  * that a profile of malloc misses most of a program's memory. Hides which there are, and what shows
  * their objects.
  */
-#ifndef PTMEM_SESSION_OWN_HEAP_H
-#define PTMEM_SESSION_OWN_HEAP_H
+#ifndef PTMEM_SESSION_RUNTIMES_OWN_HEAP_H
+#define PTMEM_SESSION_RUNTIMES_OWN_HEAP_H
 
 #include <sys/types.h>
 

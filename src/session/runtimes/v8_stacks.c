@@ -1,5 +1,5 @@
 /* What is known of a process with V8. See v8_stacks.h. */
-#include "session/v8_stacks.h"
+#include "session/runtimes/v8_stacks.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -11,9 +11,9 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "languages/v8.h"
-#include "session/code_names.h"
+#include "session/runtimes/code_names.h"
+#include "session/runtimes/virtual_stacks.h"
 #include "session/session.h"
-#include "session/virtual_stacks.h"
 #include "tracee/os/maps.h"
 #include "tracee/pads/pads.h"
 #include "tracee/state/module.h"

@@ -2,7 +2,7 @@
  * Interpreters in a process, what is known of their functions and threads, and merged stacks. See
  * virtual_stacks.h.
  */
-#include "session/virtual_stacks.h"
+#include "session/runtimes/virtual_stacks.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #include "base/proc.h"
 #include "base/text.h"
 #include "languages/python.h"
-#include "session/code_names.h"
+#include "session/runtimes/code_names.h"
 #include "session/session.h"
 #include "session/summary.h"
 #include "tracee/os/ptrace.h"

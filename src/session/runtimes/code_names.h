@@ -18,8 +18,8 @@
  * Perf maps have no times: what was added between two of these is taken to be as old as the first.
  * If nothing else happens between a change and the first record of new code, names are exact.
  */
-#ifndef PTMEM_SESSION_CODE_NAMES_H
-#define PTMEM_SESSION_CODE_NAMES_H
+#ifndef PTMEM_SESSION_RUNTIMES_CODE_NAMES_H
+#define PTMEM_SESSION_RUNTIMES_CODE_NAMES_H
 
 #include "base/types.h"
 

@@ -2,8 +2,8 @@
  * Whether a program that was executed is a Python interpreter: then it gets PYTHONMALLOC=malloc,
  * unless that variable is set, or --python-malloc=keep was given.
  */
-#ifndef PTMEM_SESSION_PYTHON_PROGRAM_H
-#define PTMEM_SESSION_PYTHON_PROGRAM_H
+#ifndef PTMEM_SESSION_RUNTIMES_PYTHON_PROGRAM_H
+#define PTMEM_SESSION_RUNTIMES_PYTHON_PROGRAM_H
 
 #include "base/types.h"
 
