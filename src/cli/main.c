@@ -522,7 +522,7 @@ static int run_once(struct options *o, const struct write_signals *signals, stru
 		rc = o->inspect.what ? inspect_all(&run) : run_all(&run, signal_out);
 	repeat_add(repeat, &run);
 	if (o->repeat > 1 && is_last(o, repeat, *signal_out)) {
-		repeat_finish(repeat);
+		repeat_finish(repeat, (unsigned)o->repeat);
 		if (limits_write(&run, &repeat->gate) != 0 && rc == 0)
 			rc = EXIT_OWN_FAILURE;
 	}

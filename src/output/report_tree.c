@@ -273,7 +273,7 @@ uint64_t report_tree_bytes(const struct report_tree *t, uint32_t node,
  * one function at several addresses are added.
  */
 
-static char *frame_name(const struct symbol *symbol, const struct symbol_frame *frame)
+char *shown_frame_name(const struct symbol *symbol, const struct symbol_frame *frame)
 {
 	if (frame->name)
 		return xstrdup(frame->name);
@@ -288,7 +288,7 @@ static uint32_t add_frame(struct path_tree *t, uint32_t at, const struct report 
 			  const struct symbol *symbol)
 {
 	for (uint32_t i = symbol->count; i-- > 0;) {
-		_cleanup_free_ char *name = frame_name(symbol, &symbol->frame[i]);
+		_cleanup_free_ char *name = shown_frame_name(symbol, &symbol->frame[i]);
 
 		at = path_tree_child(t, at, name, strlen(name));
 		const struct frame_text text = {symbol->frame[i].name, symbol->frame[i].file,

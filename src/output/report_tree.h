@@ -93,9 +93,14 @@ enum profile_quantity {
 };
 
 /*
- * Adds every leaf of @r to @t (PATH_NEW). Names are functions; one without a name is
- * "[file:line]", "[object]" or "[unknown]". -ENOENT when there is no peak. Does not update the
- * totals of @t.
+ * A frame's name in these paths: "[file:line]", "[object]" or "[unknown]" if it has none. The caller
+ * frees it.
+ */
+char *shown_frame_name(const struct symbol *symbol, const struct symbol_frame *frame);
+
+/*
+ * Adds every leaf of @r to @t (PATH_NEW), with names as of shown_frame_name. -ENOENT when there is
+ * no peak. Does not update the totals of @t.
  */
 int profile_paths_add(struct path_tree *t, const struct report *r, enum profile_quantity quantity);
 

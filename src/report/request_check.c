@@ -268,6 +268,9 @@ static char *check_limits(const struct report_request *r)
 	if (has_limits && (r->is_diff || r->baseline || r->write_baseline))
 		return xstrdup("--limit and --limits-file are about one profile: comparisons have "
 			       "--fail-if");
+	if ((has_limits || r->fail_if.count) && r->question.match)
+		return xstrdup("--limit, --limits-file and --fail-if are about whole profiles: "
+			       "--match cannot be used with them");
 	for (size_t i = 0; i < r->limit.count; i++) {
 		const char *why = limit_parse(r->limit.data[i], &l);
 

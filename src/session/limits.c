@@ -20,46 +20,98 @@
 #include "session/session.h"
 #include "session/summary.h"
 
-/* What call paths have of those metrics that they have. */
-static const enum profile_quantity quantities[] = {
-	[LIMIT_ALLOCATIONS] = PATHS_COUNT,
-	[LIMIT_PEAK] = PATHS_PEAK,
-	[LIMIT_LIVE] = PATHS_LIVE,
-	[LIMIT_ALLOCATED] = PATHS_TOTAL,
-};
-
 /* -- the values -- */
 
-/* The sum of all paths with the limit's function; *@found: whether there are any. */
-static uint64_t value_of_function(const struct report *r, const struct limit *l, bool *found)
+static uint64_t leaf_amount(const struct profile *p, uint32_t leaf, enum limit_metric metric)
 {
-	struct path_tree *t = path_tree_new();
-	uint64_t sum = 0;
+	const struct leaf *l = profile_leaf(p, leaf);
+	const struct history *h = profile_whole_history(p);
 
-	*found = false;
-	if (profile_paths_add(t, r, quantities[l->metric]) == 0) {
-		uint32_t count = path_tree_node_count(t);
-		_cleanup_free_ bool *inside = xcalloc(count, sizeof(*inside));
+	switch (metric) {
+	case LIMIT_LIVE:
+		return l->live_bytes;
+	case LIMIT_ALLOCATED:
+		return l->total_bytes;
+	case LIMIT_TEMPORARY:
+		return h && leaf < h->leaf.count ? profile_count(p, h->leaf.data[leaf].temporary) :
+						   0;
+	default:
+		return profile_count(p, l->calls);
+	}
+}
 
-		for (uint32_t i = 1; i < count; i++) { /* parents come first */
-			const struct path_node *n = path_tree_node(t, i);
+static bool has_function(const struct shown_stack *stack, const struct limit *l)
+{
+	for (size_t i = stack->first; i < stack->first + stack->count; i++) {
+		const struct symbol *symbol = shown_stack_symbol(stack, i);
 
-			inside[i] = inside[n->parent] || limit_is_of(l, n->name);
-			*found |= inside[i];
-			sum += inside[i] ? n->own[PATH_NEW] : 0;
+		for (uint32_t k = 0; k < symbol->count; k++) {
+			_cleanup_free_ char *name = shown_frame_name(symbol, &symbol->frame[k]);
+
+			if (limit_is_of(l, name))
+				return true;
 		}
 	}
-	path_tree_free(t);
+	return false;
+}
+
+/* Leaves nothing of leaves outside of the limit's function. Whether any is inside. */
+static bool keep_function(struct leaf_amounts *amounts, const struct report *r,
+			  const struct limit *l)
+{
+	struct shown_stack stack = {.report = r};
+	bool any = false;
+
+	for (uint32_t i = 1; i <= profile_leaf_count(r->profile); i++) {
+		bool is_inside = shown_stack_fill(&stack, profile_leaf(r->profile, i)->node) &&
+				 has_function(&stack, l);
+
+		any |= is_inside;
+		if (i <= amounts->count && !is_inside)
+			amounts->bytes[i] = 0;
+	}
+	shown_stack_deinit(&stack);
+	return any;
+}
+
+/*
+ * What each leaf has of the metric, in the limit's function; of resident memory what the heap can
+ * tell: its peak. Whether any path has that function.
+ */
+static bool find_amounts(const struct report *r, const struct limit *l, struct leaf_amounts *out)
+{
+	uint64_t sum;
+
+	*out = (struct leaf_amounts){.count = profile_leaf_count(r->profile)};
+	if (l->metric == LIMIT_PEAK || l->metric == LIMIT_RSS)
+		peak_amounts(r->profile, out, &sum);
+	else
+		out->bytes = xcalloc((size_t)out->count + 1, sizeof(*out->bytes));
+	for (uint32_t i = 1; i <= out->count && l->metric != LIMIT_PEAK && l->metric != LIMIT_RSS;
+	     i++)
+		out->bytes[i] = leaf_amount(r->profile, i, l->metric);
+	return !l->function || keep_function(out, r, l);
+}
+
+static uint64_t sum_of(const struct leaf_amounts *amounts)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 1; i <= amounts->count; i++)
+		sum += amounts->bytes[i];
 	return sum;
 }
 
+/* Of all allocations, those by realloc included: these can be temporary, too. */
 static double temporary_percent(const struct profile *p)
 {
 	const struct history *h = profile_whole_history(p);
-	uint64_t temporary = 0, all = profile_totals(p)->allocations;
+	uint64_t temporary = 0, all = 0;
 
 	for (size_t i = 1; h && i < h->leaf.count; i++)
 		temporary += h->leaf.data[i].temporary;
+	for (uint32_t i = 1; i <= profile_leaf_count(p); i++)
+		all += profile_leaf(p, i)->calls;
 	return all ? 100.0 * (double)temporary / (double)all : 0;
 }
 
@@ -86,24 +138,6 @@ static double value_of_program(const struct session *s, enum limit_metric metric
 
 /* -- call sites -- */
 
-static uint64_t leaf_amount(const struct profile *p, uint32_t leaf, enum limit_metric metric)
-{
-	const struct leaf *l = profile_leaf(p, leaf);
-	const struct history *h = profile_whole_history(p);
-
-	switch (metric) {
-	case LIMIT_LIVE:
-		return l->live_bytes;
-	case LIMIT_ALLOCATED:
-		return l->total_bytes;
-	case LIMIT_TEMPORARY:
-		return h && leaf < h->leaf.count ? profile_count(p, h->leaf.data[leaf].temporary) :
-						   0;
-	default:
-		return profile_count(p, l->calls);
-	}
-}
-
 static void add_site(gate_sites *to, const struct call_site_sum *from)
 {
 	_cleanup_free_ char *path = from->file && from->dir && *from->file != '/' ?
@@ -115,49 +149,17 @@ static void add_site(gate_sites *to, const struct call_site_sum *from)
 	site->value[PATH_NEW] = (double)from->bytes;
 }
 
-#define NAMED_SITES 64 /* among which those of a function are looked for */
-
-/* Whether the site is in the function of @l. */
-static bool is_of_function(const struct limit *l, const char *label)
+/* Those with most. */
+static void add_sites(gate_sites *to, const struct report *r, const struct leaf_amounts *amounts)
 {
-	_cleanup_free_ char *name = xstrdup(label);
-	char *place = strrchr(name, '('); /* "f(int) (a.cpp:7)" */
-
-	if (place && place > name && place[-1] == ' ')
-		place[-1] = '\0';
-	return limit_is_of(l, name);
-}
-
-/* Those with most; of a limit with a function, those in it. */
-static void add_sites(gate_sites *to, const struct report *r, const struct limit *l)
-{
-	size_t max = l->function ? NAMED_SITES : LARGEST_SITES;
-	struct leaf_amounts amounts = {.count = profile_leaf_count(r->profile)};
-	struct call_site_sum site[NAMED_SITES];
-
-	amounts.bytes = xcalloc((size_t)amounts.count + 1, sizeof(*amounts.bytes));
-	for (uint32_t i = 1; i <= amounts.count; i++)
-		amounts.bytes[i] = leaf_amount(r->profile, i, l->metric);
-	size_t count = call_sites_largest(r, &amounts, site, max);
+	struct call_site_sum site[LARGEST_SITES];
+	size_t count = amounts->count ? call_sites_largest(r, amounts, site, LARGEST_SITES) : 0;
 
 	for (size_t i = 0; i < count; i++) {
-		if (to->count < LARGEST_SITES && (!l->function || is_of_function(l, site[i].text)))
+		if (site[i].bytes)
 			add_site(to, &site[i]);
 		free(site[i].text);
 	}
-	free(amounts.bytes);
-}
-
-/* Of the peak, also for resident memory: what the heap can tell. */
-static void add_peak_sites(gate_sites *to, const struct report *r, const struct limit *l)
-{
-	struct largest largest;
-
-	largest_find(r, &largest);
-	for (size_t i = 0; i < largest.count; i++)
-		if (!l->function || is_of_function(l, largest.site[i].text))
-			add_site(to, &largest.site[i]);
-	largest_deinit(&largest);
 }
 
 /* -- limits of a process -- */
@@ -202,24 +204,24 @@ static void check_one(struct session *s, const struct report *r, size_t index)
 	struct run *run = s->run;
 	const struct limit *l = &run->limits.data[index];
 	struct limit_result *worst = &run->results.data[index];
-	bool has_function = true;
-	struct limit_result now = {
-		.value = l->function ? (double)value_of_function(r, l, &has_function) :
-				       value_of_program(s, l->metric)};
+	struct leaf_amounts amounts;
 
 	if (l->metric == LIMIT_RSS && !s->end.peak_resident)
 		return;
-	if (!has_function)
+	if (!find_amounts(r, l, &amounts))
 		log_warn("process %u: --limit=%s: no call path has this function", s->process.pid,
 			 l->text);
+	struct limit_result now = {.value = l->function ? (double)sum_of(&amounts) :
+							  value_of_program(s, l->metric)};
+
 	now.is_exceeded = limit_is_exceeded(l, now.value);
 	_cleanup_free_ char *title = session_title(s);
 
 	now.process = xasprintf("process %u, %s", s->process.pid, title);
-	if (now.is_exceeded && (l->metric == LIMIT_PEAK || l->metric == LIMIT_RSS))
-		add_peak_sites(&now.site, r, l);
-	else if (now.is_exceeded)
-		add_sites(&now.site, r, l);
+	if (now.is_exceeded)
+		add_sites(&now.site, r, &amounts);
+	free(amounts.bytes);
+	free(amounts.variance);
 	if (now.is_exceeded && run->options->repeat <= 1)
 		report_exceeded(run, l, &now);
 	if (!worst->process || now.value > worst->value) {
@@ -242,7 +244,7 @@ static void note_values(struct session *s)
 				m == LIMIT_RSS	     ? s->end.peak_resident > 0 :
 						       m != LIMIT_LEAKED;
 
-		if (!is_known)
+		if (!is_known || (m != LIMIT_RSS && !s->run->options->profile.heap))
 			continue;
 		v->value[m] = MAX(v->value[m], value_of_program(s, m));
 		v->is_known[m] = true;
@@ -267,7 +269,8 @@ static const char *add_limit(void *ctx, const char *text)
 		return "pages are never temporary: --pages-as-heap cannot be used with it";
 	limit_parse(xstrdup(text), vec_add(&r->limits));
 	*vec_add(&r->results) = (struct limit_result){0};
-	r->counts_temporary |= l.metric == LIMIT_TEMPORARY; /* only a history knows */
+	/* only a history knows */
+	r->needs_history |= l.metric == LIMIT_TEMPORARY || (l.metric == LIMIT_PEAK && l.function);
 	return NULL;
 }
 

@@ -28,7 +28,7 @@ struct limit_values {
 };
 
 /*
- * Fills in r->limits and r->counts_temporary from --limit and --limits-file, in which a line has a
+ * Fills in r->limits and r->needs_history from --limit and --limits-file, in which a line has a
  * limit, or nothing, or a comment that begins with '#'. 0, or -errno after a message. limits_close
  * frees them.
  */

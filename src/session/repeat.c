@@ -105,12 +105,18 @@ static void check_limit(struct repeat *r, struct repeat_limit *l)
 			 l->exceeded, r->runs, band);
 }
 
-void repeat_finish(struct repeat *r)
+void repeat_finish(struct repeat *r, unsigned wanted)
 {
 	r->gate.runs = r->runs;
-	if (!r->gate.value.count)
+	if (!r->gate.value.count) {
+		log_warn("--repeat: nothing was measured");
 		return;
-	log_print(LOG_RESULT, "%u run%s:", r->runs, r->runs == 1 ? "" : "s");
+	}
+	if (r->runs < wanted)
+		log_print(LOG_RESULT, "%u of %u runs, the last one ended by a signal:", r->runs,
+			  wanted);
+	else
+		log_print(LOG_RESULT, "%u runs:", r->runs);
 	for (size_t i = 0; i < r->gate.value.count; i++)
 		print_value(&r->gate.value.data[i]);
 	for (size_t i = 0; i < r->limit.count; i++)

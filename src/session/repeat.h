@@ -32,8 +32,8 @@ struct repeat_limit {
 void repeat_begin(const struct repeat *r, struct run *run);
 /* After it. */
 void repeat_add(struct repeat *r, struct run *run);
-/* After the last: prints what was found, and completes r->gate. */
-void repeat_finish(struct repeat *r);
+/* After the last of @wanted or fewer: prints what was found, and completes r->gate. */
+void repeat_finish(struct repeat *r, unsigned wanted);
 void repeat_deinit(struct repeat *r);
 
 #endif

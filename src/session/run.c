@@ -103,7 +103,7 @@ void tracee_options_init(struct target_options *out, const struct run *run)
 		.events = {
 			.no_stacks = !o->profile.heap && o->files.xtree_mode == XTREE_NONE,
 			.stack_pointers = is_counting || options_profile_stacks(o),
-			.quick_threads = options_record(o) || run->counts_temporary,
+			.quick_threads = options_record(o) || run->needs_history,
 			.count_instructions = o->profile.time_unit == TIME_INSTRUCTIONS,
 			.free_stacks = is_full || o->files.free_stacks,
 		},

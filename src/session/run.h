@@ -112,7 +112,7 @@ struct run {
 	VEC(struct limit_result) results; /* one for each limit */
 	struct limit_values values;
 	struct gate gate;          /* what was found of the limits; its failures count */
-	bool counts_temporary;     /* one of them is about temporary allocations */
+	bool needs_history;     /* one of them needs the exact peak or temporary allocations */
 };
 
 /* @options stay the caller's. File names are relative to the current directory. */

@@ -179,7 +179,7 @@ struct session *session_new(struct run *run, uint32_t pid, uint64_t start_ns)
 	s->image.is_own = true;
 	s->image.serial = ++run->programs;
 	s->process.command = xstrdup(run->command);
-	bool keep_history = options_record(o) || run->counts_temporary;
+	bool keep_history = options_record(o) || run->needs_history;
 	struct profile_options po = {
 		.time_unit = o->profile.time_unit,
 		.peak_inaccuracy = o->profile.peak_inaccuracy,

@@ -64,17 +64,24 @@ static void find_snapshot(const struct profile *p, struct leaf_amounts *held, ui
 	held->count = profile_snapshot_leaves(p, i - 1, &held->bytes);
 }
 
+void peak_amounts(const struct profile *p, struct leaf_amounts *out, uint64_t *sum_out)
+{
+	const struct history *h = profile_whole_history(p);
+
+	*out = (struct leaf_amounts){0};
+	*sum_out = 0;
+	if (h && !h->base_ms) /* one that was restarted has the peak since then */
+		find_exact(p, out, sum_out);
+	else
+		find_snapshot(p, out, sum_out);
+}
+
 void largest_find(const struct report *r, struct largest *out)
 {
-	struct leaf_amounts held = {0};
+	struct leaf_amounts held;
 
 	*out = (struct largest){0};
-	const struct history *h = profile_whole_history(r->profile);
-
-	if (h && !h->base_ms) /* one that was restarted has the peak since then */
-		find_exact(r->profile, &held, &out->bytes);
-	else
-		find_snapshot(r->profile, &held, &out->bytes);
+	peak_amounts(r->profile, &held, &out->bytes);
 	if (held.count)
 		out->count = call_sites_largest(r, &held, out->site, LARGEST_SITES);
 	for (size_t i = 0; i < out->count; i++)

@@ -33,6 +33,12 @@ struct largest {
 };
 
 void largest_find(const struct report *r, struct largest *out);
+
+/*
+ * The bytes of each leaf at the peak, exact if @p has a history, else at the peak's snapshot.
+ * *sum_out: of all. The caller frees both arrays, which are NULL without a peak.
+ */
+void peak_amounts(const struct profile *p, struct leaf_amounts *out, uint64_t *sum_out);
 void largest_print(const struct largest *l);
 void largest_deinit(struct largest *l);
 

@@ -55,6 +55,8 @@ def massif(t):
 @test("fail-if/refused")
 def refused(t):
     for arguments, why in ((["--diff", "--fail-if=peak>5%", "a", "b"], "by how much more"),
+                           (["--diff", "--match=x", "--fail-if=peak>+5%", "a", "b"], "--match cannot be used"),
+                           (["--match=x", "--limit=peak<5K", "a"], "--match cannot be used"),
                            (["--diff", "--fail-if=temporary>+5%", "a", "b"], "a condition is"),
                            (["--diff", "--fail-if=peak>+1e3", "a", "b"], "the number has digits"),
                            (["--diff", "--fail-if=peak>+1 ", "a", "b"], "only %, K"),

@@ -44,6 +44,37 @@ def sites(t):
             "messages: %s" % said.messages)
 
 
+@test("limits/peak-of-function")
+def peak_of_function(t):
+    """A function's part of the exact peak, however small it is; call sites are named for the functions above them, too."""
+    program = [t.target("gcc-O2-pie", "peaks")]
+    for function in ("parse", "base"):
+        size = {"parse": 90000, "base": 10000000}[function]
+        t.equal("messages", t.profile(program, ["-q", "--limit=peak@%s<=%d" % (function, size)]).messages, [])
+        said = t.profile(program, ["-q", "--limit=peak@%s<%d" % (function, size)]).messages
+        t.check(len(said) == 2 and "peaks.c" in said[1] and function in said[1], "messages: %s" % said)
+    said = t.profile(program, ["-q", "--limit=allocations@main<1"]).messages
+    t.check(len(said) == 4 and all("peaks.c" in m for m in said[1:]), "messages: %s" % said)
+
+
+@test("limits/temporary-reallocs")
+def temporary_reallocs(t):
+    """Of 13 allocations, reallocs among them, 12 are temporary."""
+    program = [t.target("gcc-O2-pie", "peaks")]
+    t.equal("messages", t.profile(program, ["-q", "--limit=temporary<=92.4%"]).messages, [])
+    said = t.profile(program, ["-q", "--limit=temporary<92.3%"]).messages
+    t.check(said and "it is 92.3 %" in said[0], "messages: %s" % said)
+
+
+@test("limits/repeat-ends-early")
+def repeat_ends_early(t):
+    program = t.target("gcc-O2-pie", "peaks")
+    result = t.run([t.ptmem(), "-q", "-o", "/dev/null", "--repeat=3", program, "x"])
+    t.check(b"1 of 3 runs, the last one ended by a signal:" in result.err, result.err)
+    result = t.run([t.ptmem(), "-q", "-o", "/dev/null", "--heap=no", "--trace=brk", "--repeat=2", program])
+    t.check(b"allocations" not in result.err, result.err)
+
+
 @test("limits/status")
 def status(t):
     """The program's own failure is its status."""
