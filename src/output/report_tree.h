@@ -93,8 +93,8 @@ enum profile_quantity {
 };
 
 /*
- * A frame's name in these paths: "[file:line]", "[object]" or "[unknown]" if it has none. The caller
- * frees it.
+ * A frame's name in these paths: "[file:line]", "[object]" or "[unknown]" if it has none. The
+ * caller frees it.
  */
 char *shown_frame_name(const struct symbol *symbol, const struct symbol_frame *frame);
 
