@@ -457,9 +457,11 @@ static int run_all(struct run *run, int *signal_out)
 	struct rss_poll *rss_poll = NULL;
 	int rc = EXIT_OWN_FAILURE;
 
-	if (check_instructions(o) == 0 && open_probes(run) == 0 && out_check_places(run) == 0 &&
-	    limits_open(run) == 0 && leak_report_open(run) == 0 && open_events(run) == 0 &&
-	    memusage_run_open(run) == 0 && rss_poll_open(run, &rss_poll) == 0)
+	run->is_set_up = check_instructions(o) == 0 && open_probes(run) == 0 &&
+			 out_check_places(run) == 0 && limits_open(run) == 0 &&
+			 leak_report_open(run) == 0 && open_events(run) == 0 &&
+			 memusage_run_open(run) == 0 && rss_poll_open(run, &rss_poll) == 0;
+	if (run->is_set_up)
 		rc = profile(run, rss_poll, signal_out);
 	if (run->first_pid)
 		custom_probes_report(&run->probes);
@@ -470,8 +472,9 @@ static int run_all(struct run *run, int *signal_out)
 		fclose(run->events_file);
 	if (run->definite_bytes > 0 && o->leaks.error_exitcode != 0 && *signal_out == 0)
 		rc = (int)o->leaks.error_exitcode;
-	limits_finish(run);
-	if (o->repeat <= 1 && limits_write(run, &run->gate) != 0)
+	if (run->is_set_up)
+		limits_finish(run);
+	if (run->is_set_up && o->repeat <= 1 && limits_write(run, &run->gate) != 0)
 		run->files_failed++;
 	if (gate_failures(&run->gate) > 0 && o->repeat <= 1 && rc == 0 && *signal_out == 0)
 		rc = EXIT_FAILURE;
@@ -523,7 +526,7 @@ static int run_once(struct options *o, const struct write_signals *signals, stru
 	repeat_add(repeat, &run);
 	if (o->repeat > 1 && is_last(o, repeat, *signal_out)) {
 		repeat_finish(repeat, (unsigned)o->repeat);
-		if (limits_write(&run, &repeat->gate) != 0 && rc == 0)
+		if (run.is_set_up && limits_write(&run, &repeat->gate) != 0 && rc == 0)
 			rc = EXIT_OWN_FAILURE;
 	}
 	limits_close(&run);

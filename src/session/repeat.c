@@ -110,6 +110,9 @@ void repeat_finish(struct repeat *r, unsigned wanted)
 	r->gate.runs = r->runs;
 	if (!r->gate.value.count) {
 		log_warn("--repeat: nothing was measured");
+		for (size_t i = 0; i < r->limit.count; i++)
+			gate_add_check(&r->gate, r->limit.data[i].text, r->limit.data[i].metric,
+				       xstrdup("it was not measured"));
 		return;
 	}
 	if (r->runs < wanted)

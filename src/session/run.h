@@ -112,7 +112,8 @@ struct run {
 	VEC(struct limit_result) results; /* one for each limit */
 	struct limit_values values;
 	struct gate gate;          /* what was found of the limits; its failures count */
-	bool needs_history;     /* one of them needs the exact peak or temporary allocations */
+	bool is_set_up;            /* files and options are all right: the program was to be run */
+	bool needs_history;        /* a limit needs the exact peak or temporary allocations */
 };
 
 /* @options stay the caller's. File names are relative to the current directory. */

@@ -182,6 +182,14 @@ def not_checked(t):
     t.equal("status", result.status, 127)
     with open(path, encoding="utf-8") as file:
         t.check(read_junit(t, file.read())["peak<1G"] is not None, "it passed")
+    os.unlink(path)
+    result = t.run([t.ptmem(), "--repeat=2", "--limit=peak<1G", "--limits-out=" + path, os.path.join(t.directory, "nothing")])
+    t.equal("status", result.status, 127)
+    with open(path, encoding="utf-8") as file:
+        t.check(read_junit(t, file.read())["peak<1G"] is not None, "it passed")
+    os.unlink(path)
+    result = t.run([t.ptmem(), "--limit=peak<", "--limits-out=" + path, "true"])
+    t.check(result.status == 125 and not os.path.exists(path), "a file without checks")
     for arguments, why in ((["--format=junit", "x"], b"needs --limit"), (["--limit=peak<1", "--diff", "x", "y"], b"comparisons have"),
                            (["--baseline=x", "--write-baseline=y", "z"], b"cannot be combined"),
                            (["--limit=leaked<1", "x"], b"cannot read x")):
