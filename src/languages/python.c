@@ -311,6 +311,20 @@ static void compare_place(struct place_search *s, const struct python_states *st
 	}
 }
 
+/*
+ * Which of two places with the state is the variable: the one below the thread pointer and next to
+ * it, where the program's variables are. A thread's stack is below these, and the values of its
+ * pthread_setspecific(), which also have the state while the thread has not the lock, are above.
+ */
+static bool is_better_place(const struct place_search *s, size_t i, size_t best)
+{
+	const size_t middle = PLACE_REACH / sizeof(uint64_t);
+
+	if (best == PLACE_WORDS || s->hits[i] != s->hits[best])
+		return best == PLACE_WORDS || s->hits[i] > s->hits[best];
+	return i < middle; /* they are asked in their order */
+}
+
 bool python_find_place(struct python *p, const struct language_memory *m, const taddr_t *pointers,
 		       size_t count)
 {
@@ -327,8 +341,7 @@ bool python_find_place(struct python *p, const struct language_memory *m, const 
 		compare_place(s, &states);
 	}
 	for (size_t i = 0; i < PLACE_WORDS; i++)
-		if (!s->is_wrong[i] && s->hits[i] &&
-		    (best == PLACE_WORDS || s->hits[i] > s->hits[best]))
+		if (!s->is_wrong[i] && s->hits[i] && is_better_place(s, i, best))
 			best = i;
 	if (best == PLACE_WORDS)
 		return false;

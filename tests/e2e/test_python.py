@@ -10,6 +10,7 @@ import subprocess
 
 import harness
 from harness import report_json, Skip, test
+from process_lib import Attached
 
 SCRIPT = os.path.join(harness.ROOT, "tests", "targets", "python_chains.py")
 TRACED = os.path.join(harness.ROOT, "tests", "targets", "python_traced.py")
@@ -186,6 +187,9 @@ def options(t):
             ([t.program("sh"), "-c", first_none], [], {}, b"None\nmalloc"),
             ([python, "-bW", "default", "-c", print_variable, "-E"], [], {}, b"malloc"),
             ([python, "-bE", "-c", print_variable], [], {}, b"None"),  # it would not look at it
+            ([python, "-bX", "dev", "-c", print_variable], [], {}, b"malloc_debug"),  # its allocator has the same checks
+            ([python, "-Xdev", "-c", print_variable], [], {}, b"malloc_debug"),
+            ([python, "-c", print_variable], [], {"PYTHONDEVMODE": "1"}, b"malloc_debug"),
             (["env", python, "-c", print_variable], ["--python-malloc=keep"], {}, b"None"),
             (["env", "PYTHONMALLOC=pymalloc", python, "-c", print_variable], [], {}, b"pymalloc"),
             ([python, "-c", print_variable], [], {"PYTHONMALLOC": "pymalloc"}, b"pymalloc"),
@@ -193,7 +197,51 @@ def options(t):
         profile = t.profile(argv, options_, env=env)
         t.equal("PYTHONMALLOC of %s with %s %s" % (argv, options_, env), profile.out.strip(), want)
         t.equal("the hint for %s" % argv, any("was started with PYTHONMALLOC" in m for m in profile.messages),
-                want.endswith(b"malloc") and want != b"pymalloc")
+                want.split()[-1] in (b"malloc", b"malloc_debug"))
+
+
+BUSY = """import threading
+class Order:
+    def __init__(self, i):
+        self.data = bytes(600 + i % 100)
+        self.text = str(i) * 20
+def make():
+    return [Order(i) for i in range(50)]
+def work():
+    while not done.is_set():
+        make()
+done = threading.Event()
+threading.Thread(target=work).start()
+print("ready", flush=True)
+input()
+done.set()
+"""
+
+
+def cpu_ticks(pid):
+    with open("/proc/%d/stat" % pid, encoding="ascii") as file:
+        return sum(int(n) for n in file.read().rpartition(")")[2].split()[11:13])
+
+
+def register_busy(version):
+    @test("python/busy-thread/" + version)
+    def _(t):
+        """A pad finds the state of a thread that ptmem has attached to: it does not stop at each call."""
+        program = subprocess.Popen([interpreter(t, version), "-s", "-B", t.file("busy.py", BUSY)], cwd=t.directory,
+                                   env=t.environment(t.directory), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        t.equal("its first line", program.stdout.readline(), b"ready\n")
+        for _ in range(3):
+            attached = Attached(t, program.pid).wait_attached()
+            begin = cpu_ticks(program.pid)
+            t.wait_until("turns of the thread", lambda b=begin: cpu_ticks(program.pid) > b + 30)
+            stats = attached.detach().only_stats()
+            t.check(stats["breakpoint stops"] < stats["allocations"] / 4, "%s" % stats)
+        program.communicate(b"\n", timeout=60)
+        t.equal("status", program.returncode, 0)
+
+
+for v in sorted({"system", "3.12", "3.13"} & ({"system"} | set(BUILT))):
+    register_busy(v)
 
 
 @test("python/environment")

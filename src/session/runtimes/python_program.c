@@ -71,38 +71,58 @@ static bool is_python(pid_t pid)
 	return result;
 }
 
-/*
- * Whether the arguments have -E or -I, with which Python ignores its variables. Its options end
- * with the script, or with one that takes the rest.
- */
-static bool ignores_variables(pid_t pid)
+/* What the interpreter's arguments say of its variables. */
+struct arguments {
+	bool ignores_variables; /* -E or -I */
+	bool is_dev;            /* -X dev: Python's debug allocator */
+};
+
+/* Python's options end with the script, or with one that takes the rest. */
+static struct arguments read_arguments(pid_t pid)
 {
 	_cleanup_fclose_ FILE *f = proc_open(pid, "cmdline");
 	_cleanup_free_ char *line = NULL;
+	struct arguments a = {0};
 	size_t size = 0;
-	bool is_value = false;
+	char option = '\0'; /* whose value follows */
 
 	for (int i = 0; f && getdelim(&line, &size, '\0', f) > 0; i++) {
-		if (i == 0 || is_value) {
-			is_value = false;
+		if (i == 0 || option) {
+			a.is_dev |= option == 'X' && strcmp(line, "dev") == 0;
+			option = '\0';
 			continue;
 		}
 		if (line[0] != '-' || !line[1])
-			return false;
+			return a;
 		if (line[1] == '-') {
-			is_value = strcmp(line, "--check-hash-based-pycs") == 0;
+			option = strcmp(line, "--check-hash-based-pycs") == 0 ? '-' : '\0';
 			continue;
 		}
 		size_t flags = strcspn(line + 1, "cmWX");
 
 		for (size_t j = 1; j <= flags; j++)
-			if (line[j] == 'E' || line[j] == 'I')
-				return true;
-		if (line[flags + 1] == 'c' || line[flags + 1] == 'm')
-			return false;
-		is_value = line[flags + 1] && !line[flags + 2]; /* it follows */
+			a.ignores_variables |= line[j] == 'E' || line[j] == 'I';
+		const char *last = &line[flags + 1];
+
+		if (*last == 'c' || *last == 'm')
+			return a;
+		a.is_dev |= strcmp(last, "Xdev") == 0;
+		option = *last && !last[1] ? *last : '\0';
 	}
-	return false;
+	return a;
+}
+
+/* Whether the process has the variable @name, with "=" at its end, and it is not empty. */
+static bool has_variable(pid_t pid, const char *name)
+{
+	_cleanup_fclose_ FILE *f = proc_open(pid, "environ");
+	_cleanup_free_ char *line = NULL;
+	size_t size = 0;
+	bool has = false;
+
+	while (f && !has && getdelim(&line, &size, '\0', f) > 0)
+		has = strncmp(line, name, strlen(name)) == 0 && line[strlen(name)];
+	return has;
 }
 
 bool python_program_has_variable(const struct address_space *s, bool *is_malloc_out)
@@ -130,7 +150,12 @@ const char *python_program_variable(void *ctx, const struct address_space *s)
 			 o->children.python_malloc == PYTHON_MALLOC;
 
 	if (!is_wanted || !o->command || !wants_objects(o) || !is_python(pid) ||
-	    ignores_variables(pid) || python_program_has_variable(s, &is_malloc))
+	    python_program_has_variable(s, &is_malloc))
 		return NULL;
-	return VARIABLE "malloc";
+	const struct arguments a = read_arguments(pid);
+
+	if (a.ignores_variables)
+		return NULL;
+	return a.is_dev || has_variable(pid, "PYTHONDEVMODE=") ? VARIABLE "malloc_debug" :
+								  VARIABLE "malloc";
 }
