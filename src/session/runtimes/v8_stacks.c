@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "languages/v8.h"
 #include "session/runtimes/code_names.h"
+#include "session/runtimes/stop_memory.h"
 #include "session/runtimes/virtual_stacks.h"
 #include "session/session.h"
 #include "tracee/os/maps.h"
@@ -58,6 +59,7 @@ struct v8_stacks {
 	HASH(struct js_function) functions;
 	VEC(struct js_path) paths; /* by slot */
 	uint64_t unmerged;
+	struct stop_memory *memory;
 };
 
 static bool read_memory(void *ctx, taddr_t addr, void *buf, size_t size)
@@ -242,7 +244,7 @@ static uint64_t key_of(struct session *s, const struct v8_function *f)
 static void learn_function(struct session *s, uint64_t identity)
 {
 	struct v8_stacks *v = s->stacks.v8;
-	const struct language_memory m = memory_of(v);
+	const struct language_memory m = stop_memory_reader(v->memory);
 	uint64_t stamp = v8_function_stamp(&v->v8, &m, identity);
 	struct js_function *f = find_function(v, identity);
 	struct v8_function read;
@@ -279,9 +281,11 @@ static uint32_t add_frame(struct session *s, struct profile *p, uint32_t node, t
 uint32_t v8_stack_node(struct session *s, struct profile *p, const struct native_stack *stack)
 {
 	struct v8_stacks *v = s->stacks.v8;
-	const struct language_memory m = memory_of(v);
+	const struct language_memory m = stop_memory_reader(v->memory);
+	uint64_t learned = 0; /* the function of the last frame: recursion has many of the same */
 	uint32_t node = 0;
 
+	stop_memory_forget(v->memory);
 	for (size_t i = stack->count; i-- > 0;) {
 		uint64_t identity = 0;
 
@@ -289,8 +293,9 @@ uint32_t v8_stack_node(struct session *s, struct profile *p, const struct native
 		/* of a copied stack the objects can have moved since */
 		if (stack->tid && find_range(v, stack->pc[i]))
 			identity = v8_frame_function(&v->v8, &m, stack->fp[i]);
-		if (identity)
+		if (identity && identity != learned)
 			learn_function(s, identity);
+		learned = identity ? identity : learned;
 		node = add_frame(s, p, node, stack->pc[i], identity);
 	}
 	return node;
@@ -386,9 +391,11 @@ static void open_v8(struct session *s, const struct module *m)
 	const struct language_memory memory = {read_memory, v};
 
 	v->space = s->space;
+	v->memory = stop_memory_new(s->space);
 	int rc = v8_open(m->file, m->bias, &memory, &v->v8);
 
 	if (rc == -ENOENT) {
+		stop_memory_free(v->memory);
 		free(v);
 		return;
 	}
@@ -444,6 +451,7 @@ void v8_stacks_free(struct v8_stacks *v)
 	vec_deinit(&v->ranges);
 	hash_deinit(&v->functions);
 	v8_deinit(&v->v8);
+	stop_memory_free(v->memory);
 	free(v->path);
 	free(v);
 }

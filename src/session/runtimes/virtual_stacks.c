@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "languages/python.h"
 #include "session/runtimes/code_names.h"
+#include "session/runtimes/stop_memory.h"
 #include "session/session.h"
 #include "session/summary.h"
 #include "tracee/os/ptrace.h"
@@ -66,14 +67,6 @@ struct mixed_path {
 	uint32_t result;
 };
 
-/* Pages of the program's memory, as they are at a stop. */
-#define CACHE_PAGES 64u
-
-struct page_cache {
-	taddr_t page[CACHE_PAGES]; /* 0 = none */
-	uint8_t data[CACHE_PAGES][PAGE_SIZE_MIN];
-};
-
 struct code_range {
 	taddr_t start, end;
 };
@@ -98,49 +91,14 @@ struct virtual_stacks {
 	VEC(struct mixed_path) paths; /* by slot */
 	struct mixed_path scratch;
 	VEC(taddr_t) pcs;
-	struct page_cache *cache;
+	struct stop_memory *memory;
 	struct virtual_frame *list;   /* FRAMES_MAX; NULL = not needed yet */
 	uint64_t unmerged, merged;
 };
 
-/* -- memory -- */
-
-static const uint8_t *cached_page(struct virtual_stacks *v, taddr_t page)
-{
-	size_t i = hash_u64(page) % CACHE_PAGES;
-
-	if (v->cache->page[i] != page) {
-		v->cache->page[i] = 0;
-		if (space_read(v->space, page, v->cache->data[i], PAGE_SIZE_MIN) != 0)
-			return NULL;
-		v->cache->page[i] = page;
-	}
-	return v->cache->data[i];
-}
-
-static bool read_memory(void *ctx, taddr_t addr, void *buf, size_t size)
-{
-	struct virtual_stacks *v = ctx;
-	taddr_t page = ROUND_DOWN(addr, (taddr_t)PAGE_SIZE_MIN);
-	const uint8_t *data = size <= PAGE_SIZE_MIN - (addr - page) ? cached_page(v, page) : NULL;
-
-	if (!data)
-		return space_read(v->space, addr, buf, size) == 0;
-	memcpy(buf, data + (addr - page), size);
-	return true;
-}
-
 static struct language_memory memory_of(struct virtual_stacks *v)
 {
-	return (struct language_memory){read_memory, v};
-}
-
-/* The program ran since the last stop. */
-static void forget_memory(struct virtual_stacks *v)
-{
-	if (!v->cache)
-		v->cache = xcalloc(1, sizeof(*v->cache));
-	memset(v->cache->page, 0, sizeof(v->cache->page));
+	return stop_memory_reader(v->memory);
 }
 
 /* -- publishing -- */
@@ -310,7 +268,7 @@ static uint64_t name_of(struct virtual_stacks *v, struct session *s, struct know
 		return 0;
 	const char *slash = strrchr(f->code.file, '/');
 
-	forget_memory(v); /* which the place of a copied instruction is in */
+	stop_memory_forget(v->memory); /* which the place of a copied instruction is in */
 
 	sf.line = python_code_line(&v->python.layout, &f->code,
 				   python_code_offset(&v->python, &m, &f->code, position));
@@ -619,7 +577,7 @@ uint32_t virtual_stack_node(struct session *s, struct profile *p, const struct n
 	struct merge_job j = {s, p, &v->scratch, v->pcs.data, stack->count, 0, 0};
 
 	if (has_loop) {
-		forget_memory(v);
+		stop_memory_forget(v->memory);
 		if (!v->is_found)
 			find_interpreter(v);
 	}
@@ -680,6 +638,7 @@ static struct virtual_stacks *new_stacks(struct session *s)
 	struct virtual_stacks *v = xcalloc(1, sizeof(*v));
 
 	v->space = s->space;
+	v->memory = stop_memory_new(s->space);
 	v->recent = xcalloc(RECENT_FRAMES, sizeof(*v->recent));
 	return v;
 }
@@ -776,7 +735,7 @@ void virtual_stacks_free(struct virtual_stacks *v)
 	vec_deinit(&v->switchers);
 	virtual_layout_deinit(&v->loops);
 	drop_python(&v->python);
-	free(v->cache);
+	stop_memory_free(v->memory);
 	free(v->recent);
 	free(v->list);
 	free(v->problem);
