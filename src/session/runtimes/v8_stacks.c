@@ -24,7 +24,16 @@
 #define REGION_MIN (UINT64_C(16) << 20) /* V8 reserves more for JavaScript */
 #define REGION_MAX (UINT64_C(1) << 30)
 #define RETRY_NS UINT64_C(20000000)     /* between searches for code */
+#define TRIES_MAX 256u                  /* to read a function */
 #define MARKER_MAX 256u                 /* of frames without a function: an even number, not 0 */
+
+/* A map that was not V8's when it was looked at. */
+struct refused_map {
+	taddr_t start, end;
+	uint64_t until_ns; /* it may be then: what is reserved grows */
+};
+
+#define REFUSED 8u
 
 /* Code in which frames can have functions. */
 struct function_range {
@@ -36,6 +45,7 @@ struct function_range {
 struct js_function {
 	uint64_t identity, stamp;
 	uint64_t key; /* of its name */
+	uint32_t tries;
 };
 
 /* The stack of a slot's last record; arrays are outermost first. */
@@ -55,7 +65,8 @@ struct v8_stacks {
 	struct v8 v8;
 	bool is_on;
 	VEC(struct function_range) ranges;
-	uint64_t next_search_ns;
+	struct refused_map refused[REFUSED];
+	size_t next_refused;
 	HASH(struct js_function) functions;
 	VEC(struct js_path) paths; /* by slot */
 	uint64_t unmerged;
@@ -151,31 +162,48 @@ static bool is_reserved(const struct map *m)
 	return map_is_anonymous(m) && !m->path[0] && !m->is_shared;
 }
 
+static bool is_refused(const struct v8_stacks *v, taddr_t pc, uint64_t now)
+{
+	for (size_t i = 0; i < REFUSED; i++)
+		if (pc >= v->refused[i].start && pc < v->refused[i].end &&
+		    now < v->refused[i].until_ns)
+			return true;
+	return false;
+}
+
+/* Adds the range of what is reserved around map @at, if it has @size bytes at least. */
+static void add_region(struct v8_stacks *v, const struct maps *maps, size_t at, uint64_t size)
+{
+	const struct map *m = maps->list.data;
+	size_t last = at;
+
+	while (at > 0 && is_reserved(&m[at - 1]) && m[at - 1].end == m[at].start &&
+	       m[last].end - m[at - 1].start <= REGION_MAX)
+		at--;
+	while (last + 1 < maps->list.count && is_reserved(&m[last + 1]) &&
+	       m[last + 1].start == m[last].end && m[last + 1].end - m[at].start <= REGION_MAX)
+		last++;
+	if (m[last].end - m[at].start >= size)
+		add_range(v, m[at].start, m[last].end, true);
+}
+
 /* Finds what V8 has reserved for code around @pc, which no file covers: at least @size bytes. */
 static void find_region(struct v8_stacks *v, taddr_t pc, uint64_t size)
 {
 	uint64_t now = clock_now_ns();
 	struct maps maps;
 
-	if (now < v->next_search_ns || maps_read(v->space->processes.reader, &maps) != 0)
+	if (is_refused(v, pc, now) || maps_read(v->space->processes.reader, &maps) != 0)
 		return;
-	size_t at = vec_search(&maps.list, m, m->end <= pc), last = at;
-	const struct map *m = maps.list.data;
+	size_t at = vec_search(&maps.list, m, m->end <= pc);
+	const struct map *m = at < maps.list.count ? &maps.list.data[at] : NULL;
 
-	if (at < maps.list.count && pc >= m[at].start && m[at].is_exec && is_reserved(&m[at])) {
-		while (at > 0 && is_reserved(&m[at - 1]) && m[at - 1].end == m[at].start &&
-		       m[last].end - m[at - 1].start <= REGION_MAX)
-			at--;
-		while (last + 1 < maps.list.count && is_reserved(&m[last + 1]) &&
-		       m[last + 1].start == m[last].end &&
-		       m[last + 1].end - m[at].start <= REGION_MAX)
-			last++;
-		if (m[last].end - m[at].start >= size)
-			add_range(v, m[at].start, m[last].end, true);
-	}
+	if (m && pc >= m->start && m->is_exec && is_reserved(m))
+		add_region(v, &maps, at, size);
+	if (m && pc >= m->start && !find_range(v, pc))
+		v->refused[v->next_refused++ % REFUSED] = (struct refused_map){
+			m->start, m->end, clock_now_ns() + RETRY_NS};
 	maps_deinit(&maps);
-	if (!find_range(v, pc))
-		v->next_search_ns = clock_now_ns() + RETRY_NS;
 }
 
 /*
@@ -244,7 +272,7 @@ static uint64_t key_of(struct session *s, const struct v8_function *f)
 static void learn_function(struct session *s, uint64_t identity)
 {
 	struct v8_stacks *v = s->stacks.v8;
-	const struct language_memory m = stop_memory_reader(v->memory);
+	const struct language_memory m = memory_of(v);
 	uint64_t stamp = v8_function_stamp(&v->v8, &m, identity);
 	struct js_function *f = find_function(v, identity);
 	struct v8_function read;
@@ -256,9 +284,14 @@ static void learn_function(struct session *s, uint64_t identity)
 	if (!stamp || f->stamp != stamp) {
 		f->stamp = stamp;
 		f->key = 0;
+		f->tries++;
 		if (v8_function_read(&v->v8, &m, identity, &read) == 0) {
 			f->key = key_of(s, &read);
+			f->tries = 0;
 			v8_function_deinit(&read);
+		} else if (f->tries < TRIES_MAX) {
+			f->stamp = 0; /* it is being moved: pads ask again */
+			return;
 		}
 	}
 	if (stamp)
@@ -278,14 +311,48 @@ static uint32_t add_frame(struct session *s, struct profile *p, uint32_t node, t
 
 /* -- stopped threads -- */
 
+/*
+ * Of a stopped thread only the stack is read by pages: V8's other threads may move objects at any
+ * time.
+ */
+struct stop_reader {
+	struct v8_stacks *v8;
+	struct language_memory stack;
+	taddr_t low, high;
+};
+
+#define AROUND_FRAMES 64u /* bytes: a frame's function is near its frame pointer */
+
+static bool read_at_stop(void *ctx, taddr_t addr, void *buf, size_t size)
+{
+	const struct stop_reader *r = ctx;
+
+	return addr >= r->low && addr < r->high ? r->stack.read(r->stack.ctx, addr, buf, size) :
+						  read_memory(r->v8, addr, buf, size);
+}
+
+static void begin_stop(struct v8_stacks *v, const struct native_stack *stack,
+		       struct stop_reader *out)
+{
+	*out = (struct stop_reader){v, stop_memory_reader(v->memory), UINT64_MAX, 0};
+	stop_memory_forget(v->memory);
+	for (size_t i = 0; stack->tid && i < stack->count; i++) {
+		if (!stack->fp[i])
+			continue;
+		out->low = MIN(out->low, stack->fp[i] - AROUND_FRAMES);
+		out->high = MAX(out->high, stack->fp[i] + AROUND_FRAMES);
+	}
+}
+
 uint32_t v8_stack_node(struct session *s, struct profile *p, const struct native_stack *stack)
 {
 	struct v8_stacks *v = s->stacks.v8;
-	const struct language_memory m = stop_memory_reader(v->memory);
+	struct stop_reader reader;
+	const struct language_memory m = {read_at_stop, &reader};
 	uint64_t learned = 0; /* the function of the last frame: recursion has many of the same */
 	uint32_t node = 0;
 
-	stop_memory_forget(v->memory);
+	begin_stop(v, stack, &reader);
 	for (size_t i = stack->count; i-- > 0;) {
 		uint64_t identity = 0;
 
