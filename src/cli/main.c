@@ -472,10 +472,10 @@ static int run_all(struct run *run, int *signal_out)
 		fclose(run->events_file);
 	if (run->definite_bytes > 0 && o->leaks.error_exitcode != 0 && *signal_out == 0)
 		rc = (int)o->leaks.error_exitcode;
-	if (run->is_set_up)
+	if (run->is_set_up) {
 		limits_finish(run);
-	if (run->is_set_up && o->repeat <= 1 && limits_write(run, &run->gate) != 0)
-		run->files_failed++;
+		run->files_failed += o->repeat <= 1 && limits_write(run, &run->gate) != 0;
+	}
 	if (gate_failures(&run->gate) > 0 && o->repeat <= 1 && rc == 0 && *signal_out == 0)
 		rc = EXIT_FAILURE;
 	if (run->files_failed > 0 && rc == 0 && *signal_out == 0)

@@ -82,14 +82,14 @@ static bool find_amounts(const struct report *r, const struct limit *l, struct l
 {
 	uint64_t sum;
 
-	*out = (struct leaf_amounts){.count = profile_leaf_count(r->profile)};
-	if (l->metric == LIMIT_PEAK || l->metric == LIMIT_RSS)
+	if (l->metric == LIMIT_PEAK || l->metric == LIMIT_RSS) {
 		peak_amounts(r->profile, out, &sum);
-	else
+	} else {
+		*out = (struct leaf_amounts){.count = profile_leaf_count(r->profile)};
 		out->bytes = xcalloc((size_t)out->count + 1, sizeof(*out->bytes));
-	for (uint32_t i = 1; i <= out->count && l->metric != LIMIT_PEAK && l->metric != LIMIT_RSS;
-	     i++)
-		out->bytes[i] = leaf_amount(r->profile, i, l->metric);
+		for (uint32_t i = 1; i <= out->count; i++)
+			out->bytes[i] = leaf_amount(r->profile, i, l->metric);
+	}
 	return !l->function || keep_function(out, r, l);
 }
 
@@ -204,11 +204,11 @@ static void check_one(struct session *s, const struct report *r, size_t index)
 	struct run *run = s->run;
 	const struct limit *l = &run->limits.data[index];
 	struct limit_result *worst = &run->results.data[index];
-	struct leaf_amounts amounts;
+	struct leaf_amounts amounts = {0};
 
 	if (l->metric == LIMIT_RSS && !s->end.peak_resident)
 		return;
-	if (!find_amounts(r, l, &amounts))
+	if (l->function && !find_amounts(r, l, &amounts))
 		log_warn("process %u: --limit=%s: no call path has this function", s->process.pid,
 			 l->text);
 	struct limit_result now = {.value = l->function ? (double)sum_of(&amounts) :
@@ -218,6 +218,8 @@ static void check_one(struct session *s, const struct report *r, size_t index)
 	_cleanup_free_ char *title = session_title(s);
 
 	now.process = xasprintf("process %u, %s", s->process.pid, title);
+	if (now.is_exceeded && !l->function)
+		find_amounts(r, l, &amounts);
 	if (now.is_exceeded)
 		add_sites(&now.site, r, &amounts);
 	free(amounts.bytes);

@@ -5,6 +5,7 @@ import os
 import subprocess
 
 import harness
+from events import each_block
 from harness import Skip, test
 from process_lib import Attached
 
@@ -61,23 +62,11 @@ def read_truth(out):
 def read_events(path):
     """The blocks that Java's allocateMemory made: {size: [frame]}, innermost first; a frame is (method, file, line), or an address. And
     how often there was each size."""
-    names, nodes, chains, counts = {}, [(0, 0)], {}, {}
-    with open(path, encoding="utf-8", errors="surrogateescape") as file:
-        for line in file:
-            word = line.rstrip("\n").split(" ", 5)
-            if word[0] == "i":
-                name, source, _ = word[5].split("\t")
-                names[word[1]] = (name, source, int(word[3]))
-            elif word[0] == "n":
-                nodes.append((int(word[2]), word[3]))
-            elif word[0] == "a":
-                size, node, chain = int(word[5].split()[1]), int(word[4]), []
-                while node:
-                    node, key = nodes[node]
-                    chain.append(names.get(key, key))
-                if any(frame[0] == ALLOCATES for frame in chain):
-                    counts[size] = counts.get(size, 0) + 1
-                    chains[size] = chain
+    chains, counts = {}, {}
+    for size, stack in each_block(path):
+        if any(frame[0] == ALLOCATES for frame in stack):
+            counts[size] = counts.get(size, 0) + 1
+            chains[size] = stack
     return chains, counts
 
 

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 
 import harness
+from events import each_block
 from harness import test
 from process_lib import Attached
 
@@ -41,22 +42,10 @@ def read_truth(cwd):
 
 def read_events(path):
     """{size: [(function, file, line)]} of all blocks, and how often there was each size."""
-    names, nodes, chains, counts = {}, [(0, 0)], {}, {}
-    with open(path, encoding="utf-8", errors="surrogateescape") as file:
-        for line in file:
-            word = line.rstrip("\n").split(" ", 5)
-            if word[0] == "i":
-                name, source, _ = word[5].split("\t")
-                names[word[1]] = (name, source, int(word[3]))
-            elif word[0] == "n":
-                nodes.append((int(word[2]), word[3]))
-            elif word[0] == "a":
-                size, node, chain = int(word[5].split()[1]), int(word[4]), []
-                while node:
-                    node, key = nodes[node]
-                    chain.append(names.get(key, (key, "", 0)))
-                counts[size] = counts.get(size, 0) + 1
-                chains[size] = chain
+    chains, counts = {}, {}
+    for size, stack in each_block(path):
+        counts[size] = counts.get(size, 0) + 1
+        chains[size] = [frame if isinstance(frame, tuple) else (frame, "", 0) for frame in stack]
     return chains, counts
 
 

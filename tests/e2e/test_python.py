@@ -77,16 +77,14 @@ for _version, _probes in [("system", "auto"), ("system", "break"), ("system", "j
     test("python/chains/%s/%s" % (_version, _probes))(_started)
 
 
-@test("python/chains/attached")
-def attached(t):
-    """ptmem comes when the interpreter runs, its loop on the stack."""
+def run_attached(t, python, arguments, options_):
+    """ptmem comes when the interpreter runs, its loop on the stack. Returns the directory, the process, and ptmem's messages."""
     cwd = t.subdirectory()
-    with subprocess.Popen([interpreter(t, "system"), "-s", "-B", SCRIPT, "chains", "wait"], cwd=cwd, env=t.environment(cwd),
-                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
+    with subprocess.Popen([python, "-s", "-B", *arguments, "wait"], cwd=cwd, env=t.environment(cwd), stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE) as program:
         program.stdout.readline()
         with open(os.path.join(cwd, "err"), "wb") as err, \
-             subprocess.Popen([t.ptmem(), "--record=recording.%p", "-p", str(program.pid)], cwd=cwd,
-                              env=t.environment(cwd), stderr=err) as ptmem:
+             subprocess.Popen([t.ptmem(), *options_, "-p", str(program.pid)], cwd=cwd, env=t.environment(cwd), stderr=err) as ptmem:
             def text():
                 with open(os.path.join(cwd, "err"), encoding="utf-8") as file:
                     return file.read()
@@ -95,7 +93,13 @@ def attached(t):
             program.stdin.close()
             t.equal("the program's exit status", program.wait(), 0)
             t.equal("ptmem's exit status", ptmem.wait(), 0)
-    check_chains(t, cwd, program.pid, "attached")
+    return cwd, program.pid, text()
+
+
+@test("python/chains/attached")
+def attached(t):
+    cwd, pid, _ = run_attached(t, interpreter(t, "system"), [SCRIPT, "chains"], ["--record=recording.%p"])
+    check_chains(t, cwd, pid, "attached")
 
 
 def check_part(t, argv, least, probes_=("auto", "break")):
@@ -311,22 +315,8 @@ def traced(t):
 
 def attach_traced(t, python, what, *options_):
     """Returns ptmem's messages, and the recording."""
-    cwd = t.subdirectory()
-    with subprocess.Popen([python, "-s", "-B", TRACED, what, "wait"], cwd=cwd, env=t.environment(cwd),
-                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
-        program.stdout.readline()
-        with open(os.path.join(cwd, "err"), "wb") as err, \
-             subprocess.Popen([t.ptmem(), *options_, "--record=recording", "-p", str(program.pid)], cwd=cwd,
-                              env=t.environment(cwd), stderr=err) as ptmem:
-            def text():
-                with open(os.path.join(cwd, "err"), encoding="utf-8") as file:
-                    return file.read()
-            t.wait_until("ptmem to attach", lambda: "ptmem: attached to process" in text() or ptmem.poll() is not None)
-            program.stdin.write(b"\n")
-            program.stdin.close()
-            t.equal("the program's exit status", program.wait(), 0)
-            t.equal("ptmem's exit status", ptmem.wait(), 0)
-    return text(), os.path.join(cwd, "recording")
+    cwd, _, text = run_attached(t, python, [TRACED, what], [*options_, "--record=recording"])
+    return text, os.path.join(cwd, "recording")
 
 
 for _version in sorted(v for v in BUILT if int(v[2:]) >= 8):

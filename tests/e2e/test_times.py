@@ -76,10 +76,10 @@ def load(t, count, prefix=()):
             process.wait()
 
 
-def measure(t, mode, threads, options=(), more=()):
+def measure(t, mode, threads, options=()):
     cwd = t.subdirectory()
     log = os.path.join(cwd, "log")
-    profile = t.profile([t.target("gcc-O2-pie", "timed"), mode, str(threads), log, *more],
+    profile = t.profile([t.target("gcc-O2-pie", "timed"), mode, str(threads), log],
                         ["--events=events", *options], cwd=cwd)
     t.equal("status (%s)" % profile.messages, profile.status, 0)
     found = errors(read_log(log), read_events(os.path.join(cwd, "events")), bool(options))

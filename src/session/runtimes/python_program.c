@@ -112,33 +112,33 @@ static struct arguments read_arguments(pid_t pid)
 	return a;
 }
 
-/* Whether the process has the variable @name, with "=" at its end, and it is not empty. */
-static bool has_variable(pid_t pid, const char *name)
+/* The value of the variable @name, which ends with "="; NULL: none. The caller frees it. */
+static char *read_variable(FILE *environment, const char *name)
 {
-	_cleanup_fclose_ FILE *f = proc_open(pid, "environ");
 	_cleanup_free_ char *line = NULL;
 	size_t size = 0;
-	bool has = false;
 
-	while (f && !has && getdelim(&line, &size, '\0', f) > 0)
-		has = strncmp(line, name, strlen(name)) == 0 && line[strlen(name)];
-	return has;
+	while (getdelim(&line, &size, '\0', environment) > 0)
+		if (strncmp(line, name, strlen(name)) == 0)
+			return xstrdup(line + strlen(name));
+	return NULL;
+}
+
+static bool is_in_development_mode(pid_t pid)
+{
+	_cleanup_fclose_ FILE *f = proc_open(pid, "environ");
+	_cleanup_free_ char *value = f ? read_variable(f, "PYTHONDEVMODE=") : NULL;
+
+	return value && *value;
 }
 
 bool python_program_has_variable(const struct address_space *s, bool *is_malloc_out)
 {
 	_cleanup_fclose_ FILE *f = proc_open(s->processes.reader, "environ");
-	_cleanup_free_ char *line = NULL;
-	size_t size = 0;
+	_cleanup_free_ char *value = f ? read_variable(f, VARIABLE) : NULL;
 
-	*is_malloc_out = !f;
-	while (f && getdelim(&line, &size, '\0', f) > 0) {
-		if (strncmp(line, VARIABLE, strlen(VARIABLE)) != 0)
-			continue;
-		*is_malloc_out = strncmp(line + strlen(VARIABLE), "malloc", 6) == 0;
-		return true;
-	}
-	return !f;
+	*is_malloc_out = !f || (value && strncmp(value, "malloc", 6) == 0);
+	return !f || value;
 }
 
 const char *python_program_variable(void *ctx, const struct address_space *s)
@@ -156,6 +156,6 @@ const char *python_program_variable(void *ctx, const struct address_space *s)
 
 	if (a.ignores_variables)
 		return NULL;
-	return a.is_dev || has_variable(pid, "PYTHONDEVMODE=") ? VARIABLE "malloc_debug" :
-								  VARIABLE "malloc";
+	return a.is_dev || is_in_development_mode(pid) ? VARIABLE "malloc_debug" :
+							 VARIABLE "malloc";
 }

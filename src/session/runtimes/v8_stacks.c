@@ -360,9 +360,10 @@ uint32_t v8_stack_node(struct session *s, struct profile *p, const struct native
 		/* of a copied stack the objects can have moved since */
 		if (stack->tid && find_range(v, stack->pc[i]))
 			identity = v8_frame_function(&v->v8, &m, stack->fp[i]);
-		if (identity && identity != learned)
+		if (identity && identity != learned) {
 			learn_function(s, identity);
-		learned = identity ? identity : learned;
+			learned = identity;
+		}
 		node = add_frame(s, p, node, stack->pc[i], identity);
 	}
 	return node;

@@ -227,25 +227,33 @@ static bool note_end(struct target *t, struct thread *th, struct stop stop, int 
 	return true;
 }
 
+/* Waits for the next stop of @th, which was resumed. 0; -ESRCH: it died, or is about to. */
+static int next_stop(struct target *t, struct thread *th, struct stop *out)
+{
+	int status = 0, rc = await_stop(th, &status);
+	if (rc != 0)
+		return rc;
+	*out = stop_decode(status);
+	thread_note_stop(th, out->kind);
+	return note_end(t, th, *out, status) ? -ESRCH : 0;
+}
+
 /* Steps @th over the instruction. 0; -ESRCH if the thread died. */
 static int step_once(struct target *t, struct thread *th, struct held *held)
 {
 	int sig = 0;
 	for (int tries = 0; tries < 16; tries++) {
-		int status = 0, rc = ptrace_step(th->tid, sig);
+		struct stop stop;
+		int rc = ptrace_step(th->tid, sig);
 		if (rc == 0)
-			rc = await_stop(th, &status);
+			rc = next_stop(t, th, &stop);
 		if (rc != 0)
 			return rc;
-		struct stop stop = stop_decode(status);
-		thread_note_stop(th, stop.kind);
 		enum trap_cause cause = CAUSE_SENT;
 		if (stop.kind == STOP_SIGNAL && stop.value == SIGTRAP)
 			cause = trap_cause(th);
 		if (cause == CAUSE_STEP)
 			return 0;
-		if (note_end(t, th, stop, status))
-			return -ESRCH;
 		sig = signal_passed_on(stop);
 		if (stop.kind == STOP_SIGNAL && cause == CAUSE_SENT && !sig)
 			held_take(th, stop.value, held);
@@ -411,17 +419,14 @@ static int run_until(struct target *t, struct thread *th, enum stop_kind kind, i
 		     struct held *held)
 {
 	for (int tries = 0; tries < 16; tries++) {
-		int status = 0, rc = thread_continue(t, th, sig, kind == STOP_SYSCALL);
+		struct stop stop;
+		int rc = thread_continue(t, th, sig, kind == STOP_SYSCALL);
 		if (rc == 0)
-			rc = await_stop(th, &status);
+			rc = next_stop(t, th, &stop);
 		if (rc != 0)
 			return rc;
-		struct stop stop = stop_decode(status);
-		thread_note_stop(th, stop.kind);
 		if (stop.kind == kind || (stop.kind == STOP_GROUP && kind == STOP_INTERRUPT))
 			return 0;
-		if (note_end(t, th, stop, status))
-			return -ESRCH;
 		sig = signal_passed_on(stop);
 		if (stop.kind == STOP_SIGNAL && !sig &&
 		    !(stop.value == SIGTRAP &&
@@ -461,18 +466,13 @@ static bool is_at_trap(const struct thread *th)
  */
 static int take_pending_trap(struct target *t, struct thread *th)
 {
-	int status = 0, rc = thread_continue(t, th, 0, false);
+	struct stop stop;
+	int rc = thread_continue(t, th, 0, false);
 	if (rc == 0)
-		rc = await_stop(th, &status);
-	if (rc != 0)
-		return rc;
-	struct stop stop = stop_decode(status);
-	thread_note_stop(th, stop.kind);
-	if (note_end(t, th, stop, status))
-		return -ESRCH;
-	if (stop.kind == STOP_SIGNAL && !step_is_left_over(t, th))
+		rc = next_stop(t, th, &stop);
+	if (rc == 0 && stop.kind == STOP_SIGNAL && !step_is_left_over(t, th))
 		th->held_signal = stop.value;
-	return 0;
+	return rc;
 }
 
 int inject_drain_sigtrap(struct target *t, struct thread *th)

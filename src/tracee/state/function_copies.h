@@ -17,8 +17,8 @@ struct elf_file;
 
 /*
  * Whether code of @file uses the address of the function at @vaddr otherwise than to call it, so
- * that there may be copies; or that cannot be told. Functions whose names contain one of @setters,
- * which ends with NULL, may use it.
+ * that there may be copies, or whether that is unknown. Functions whose names contain one of
+ * @setters, which ends with NULL, may use it.
  */
 bool function_may_have_copies(struct elf_file *file, uint64_t vaddr, const char *const *setters);
 

@@ -22,6 +22,26 @@ class Counts(dict):
                 self["peak"] = live
 
 
+def each_block(path):
+    """(size, stack) of each allocation in the events file @path; the stack's frames, innermost first, are (function, file, line)
+    where that is in the file, else addresses."""
+    names, nodes = {}, [(0, 0)]
+    with open(path, encoding="utf-8", errors="surrogateescape") as file:
+        for line in file:
+            word = line.rstrip("\n").split(" ", 5)
+            if word[0] == "i":
+                name, source, _ = word[5].split("\t")
+                names[word[1]] = (name, source, int(word[3]))
+            elif word[0] == "n":
+                nodes.append((int(word[2]), word[3]))
+            elif word[0] == "a":
+                node, stack = int(word[4]), []
+                while node:
+                    node, key = nodes[node]
+                    stack.append(names.get(key, key))
+                yield int(word[5].split()[1]), stack
+
+
 class Events:
     """all: Counts; own: Counts of sites in the module whose path ends in `own`; blocks: {addr: (size, node)};
     released: {node: [bytes, blocks]}, for a realloc the bytes by which its block shrinks; earlier: [bytes, blocks] from before the
