@@ -189,14 +189,6 @@ const char *measured_function(const struct measured *m, size_t i)
 	return frame_match_name(match, frame_match_function(match, s->side, s->frame));
 }
 
-/* Equal ones by name, so that reports do not depend on numbers. */
-static int compare(const struct measured *m, double x, double y, size_t a, size_t b)
-{
-	if (x != y)
-		return (x < y) - (x > y);
-	return strcmp(measured_function(m, a), measured_function(m, b));
-}
-
 /* Of changes, growth and shrinkage alike. */
 struct order {
 	const struct measured *m;
@@ -210,12 +202,16 @@ static double weight(const struct order *o, size_t i)
 	return o->is_by_change ? fabs(change_of(s)) : change_of(s);
 }
 
+/* Equal ones by name, so that reports do not depend on numbers. */
 static int compare_sites(const void *a, const void *b, void *ctx)
 {
 	const struct order *o = ctx;
 	size_t x = *(const size_t *)a, y = *(const size_t *)b;
+	double of_x = weight(o, x), of_y = weight(o, y);
 
-	return compare(o->m, weight(o, x), weight(o, y), x, y);
+	if (of_x != of_y)
+		return (of_x < of_y) - (of_x > of_y);
+	return strcmp(measured_function(o->m, x), measured_function(o->m, y));
 }
 
 void measured_sort(struct measured *m, bool is_by_change)
