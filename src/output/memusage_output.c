@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/files.h"
 
 #define BATCH_NS 10000000u /* maximum time until calls are read */
 
@@ -82,13 +83,12 @@ static void flush(struct memusage_data *d)
 
 int memusage_data_open(const char *path, uint32_t buffer, struct memusage_data **data_out)
 {
-	const int flags = O_RDWR | O_CREAT | O_CLOEXEC;
-	int fd = open(path, flags | O_EXCL, 0666);
+	int fd = stream_open(path, O_RDWR | O_CREAT | O_EXCL, 0666);
 	bool is_new = fd >= 0;
 	if (!is_new)
-		fd = open(path, flags, 0666);
+		fd = stream_open(path, O_RDWR | O_CREAT, 0666);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	struct memusage_data *d = xcalloc(1, sizeof(*d));
 	d->fd = fd;
 	d->new_path = is_new ? xstrdup(path) : NULL;

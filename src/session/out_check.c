@@ -227,7 +227,12 @@ static void explain_place(const char *option, const char *path, int rc)
 	_cleanup_free_ char *directory =
 		slash ? xasprintf("%.*s", MAX((int)(slash - path), 1), path) : xstrdup(".");
 
-	if (rc == -ENOENT)
+	unsigned links;
+
+	if (path_check_links(path, &links) != 0)
+		log_error("cannot write %s: it is, or leads through, a symbolic link that another "
+			  "user has put into a directory where all may create files", path);
+	else if (rc == -ENOENT)
 		log_error("cannot write %s: there is no directory %s (mkdir -p %s makes it)", path,
 			  directory, directory);
 	else if (rc == -EACCES || rc == -EROFS || rc == -EPERM)
