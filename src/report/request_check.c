@@ -41,6 +41,8 @@ static const struct {
 	{"not-my-code", OF_SITES, OF_SITES | AS_TEXT, FORMS_OF_SITES},
 	{"older-than", 0, AS_TEXT | AS_MASSIF | AS_DATA | PATHS,
 	 "all forms of recordings but --html"},
+	{"annotate", 0, AS_TEXT, "the text of a recording"},
+	{"peek", 0, AS_TEXT, "the text of a recording"},
 	{"temporary", 0, AS_TEXT | AS_HTML | AS_COUNTED,
 	 "the text, JSON, CSV or page of a recording"},
 	{"top", AS_TABLE | AS_GATE, AS_TEXT | AS_TABLE | AS_GATE,
@@ -233,10 +235,14 @@ static bool ends_with(const char *s, const char *end)
 	return size >= n && !strcmp(s + size - n, end);
 }
 
-static char *check_question(const struct recording_question *q)
+static char *check_question(const struct report_request *r)
 {
+	const struct recording_question *q = &r->question;
+
 	if ((q->at != NULL) + (q->range != NULL) + (q->older != NULL) > 1)
 		return xstrdup("--at, --range and --older-than cannot be combined");
+	if (r->sources.count && !r->annotate)
+		return xstrdup("--source goes with --annotate");
 	if (q->thread && (q->at || q->range || q->older))
 		return xstrdup("--thread goes with neither --at, --range nor --older-than: a "
 			       "recording has what a thread allocated in all");
@@ -348,7 +354,7 @@ char *request_check(const struct report_request *r)
 	if (!why)
 		why = check_effects(r, true, true);
 	if (!why)
-		why = check_question(&r->question);
+		why = check_question(r);
 	if (!why)
 		why = check_printed(r);
 	return why ? why : check_files(r);
