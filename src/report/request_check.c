@@ -69,7 +69,7 @@ unsigned request_printed(const struct report_request *r)
 	bool is_default = r->is_diff ? !r->html && !is_stdio(r->folded) && !is_stdio(r->flame) :
 				       !r->png && !r->svg && !r->folded && !r->flame && !r->html;
 
-	if (r->write_baseline)
+	if (r->write_baseline || r->anonymize)
 		return 0;
 	if (!format && r->baseline)
 		return AS_GATE;
@@ -156,7 +156,7 @@ static void identify(struct file_id *id, const char *path)
 }
 
 /* The inputs come first. */
-enum { INPUTS = 4, FILES = 10 };
+enum { INPUTS = 4, FILES = 11 };
 
 struct checked_file {
 	const char *what, *path; /* the option; NULL if it is not given */
@@ -206,6 +206,7 @@ static char *check_files(const struct report_request *r)
 		{"--flame", r->flame},
 		{"--html", r->html},
 		{"--write-baseline", r->write_baseline},
+		{"--anonymize", r->anonymize},
 	};
 	struct file_id id[FILES] = {0};
 	char *why = NULL;
@@ -311,6 +312,20 @@ static char *check_baseline(const struct report_request *r)
 	return NULL;
 }
 
+/* A copy of a file, and nothing else of it. */
+static char *check_anonymize(const struct report_request *r)
+{
+	if (r->key && !r->anonymize)
+		return xstrdup("--key goes with --anonymize");
+	if (!r->anonymize)
+		return NULL;
+	if (r->is_diff || r->png || r->svg || r->folded || r->flame || r->html || r->baseline ||
+	    r->write_baseline || report_format_of(r) || r->annotate || r->peek ||
+	    recording_question_is_given(&r->question))
+		return xstrdup("--anonymize copies a whole recording, and makes no other report");
+	return NULL;
+}
+
 static char *check_fail_if(const struct report_request *r)
 {
 	struct fail_if f;
@@ -347,7 +362,7 @@ char *request_check(const struct report_request *r)
 		return xstrdup("a flame graph is 300 pixels wide at least");
 	if (r->flame && ends_with(r->flame, ".png"))
 		return xstrdup("--flame writes SVG: give it a name that ends in .svg");
-	char *why = check_fail_if(r);
+	char *why = check_anonymize(r) ?: check_fail_if(r);
 
 	if (!why)
 		why = check_limits(r);

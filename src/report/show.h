@@ -70,6 +70,7 @@ struct report_request {
 	struct option_strings fail_if; /* fail_if.h */
 	struct option_strings limit;   /* limit.h */
 	const char *limits_file;       /* NULL = not given */
+	const char *anonymize, *key;   /* a file to write, and a text; NULL = not given */
 	const char *baseline, *write_baseline; /* baseline.h; NULL = not given */
 	uint32_t top;                  /* rows of --diff at each level, of a recording's tables */
 	const char *annotate, *peek;   /* a file or function, a function; NULL = not given */
