@@ -225,14 +225,14 @@ static void put_line(FILE *out, const struct annotation *a, const struct source 
 {
 	char bytes[AMOUNT_SIZE], blocks[AMOUNT_SIZE], calls[AMOUNT_SIZE], error[AMOUNT_SIZE];
 	const struct recording *r = a->r;
-	double all = (double)a->view->sum.bytes;
+	double held = (double)line->value.bytes, all = (double)a->view->sum.bytes;
 	_cleanup_free_ char *life = life_blocks(&line->life) ? life_text(&line->life) : NULL;
 
 	fprintf(out, "%15s ", amount_commas(line->value.bytes, bytes));
 	if (r->interval)
-		fprintf(out, "%-9s ", amount_error((double)line->value.bytes,
-						   recording_error(r, line->value.variance), error));
-	fprintf(out, "%5.1f %% %12s %12s  %-31s %6u", all > 0 ? 100 * (double)line->value.bytes / all : 0,
+		fprintf(out, "%-9s ",
+			amount_error(held, recording_error(r, line->value.variance), error));
+	fprintf(out, "%5.1f %% %12s %12s  %-31s %6u", all > 0 ? 100 * held / all : 0,
 		amount_commas(recording_count(r, line->value.blocks), blocks),
 		amount_commas(recording_count(r, line->allocations), calls), life ? life : "",
 		line->number);

@@ -82,13 +82,13 @@ struct word {
 	char *of, *word; /* owned */
 };
 
-struct words {
+struct dictionary {
 	struct key key;
 	HASH(struct word) word;   /* by what they are of */
 	HASH(char *) used;        /* owned by `word` */
 };
 
-static char *make_word(struct words *w, const char *name, size_t size)
+static char *make_word(struct dictionary *w, const char *name, size_t size)
 {
 	static const char consonant[] = "bdfgklmnprstvwz", vowel[] = "aeiou";
 	uint64_t hash = sip_hash(&w->key, name, size);
@@ -104,13 +104,13 @@ static char *make_word(struct words *w, const char *name, size_t size)
 	return xstrdup(word);
 }
 
-static bool is_used(const struct words *w, const char *word)
+static bool is_used(const struct dictionary *w, const char *word)
 {
 	return hash_find(&w->used, hash_bytes(word, strlen(word)), e, !strcmp(*e, word));
 }
 
 /* The word for the @size bytes at @name. Of two names with the same hash, the second has "x". */
-static const char *word_for(struct words *w, const char *name, size_t size)
+static const char *word_for(struct dictionary *w, const char *name, size_t size)
 {
 	uint64_t hash = hash_bytes(name, size);
 	const struct word *known = hash_find(&w->word, hash, e,
@@ -130,7 +130,7 @@ static const char *word_for(struct words *w, const char *name, size_t size)
 	return word;
 }
 
-static void words_deinit(struct words *w)
+static void dictionary_deinit(struct dictionary *w)
 {
 	for (size_t i = 0; hash_next(&w->word.index, &i); i++) {
 		free(w->word.slot[i].of);
@@ -168,8 +168,8 @@ static bool is_among(const char *s, size_t size, const char *const *list, size_t
 static bool is_keyword(const char *s, size_t size)
 {
 	static const char *const words[] = {
-		"auto", "bool", "char", "char16_t", "char32_t", "char8_t", "class", "const", "decltype",
-		"delete", "double", "enum", "float", "int", "long", "lambda", "nullptr", "new",
+		"auto", "bool", "char", "char16_t", "char32_t", "char8_t", "class", "const",
+		"decltype", "delete", "double", "enum", "float", "int", "long", "lambda", "nullptr", "new",
 		"operator", "short", "signed", "struct", "template", "typename", "union",
 		"unsigned", "void", "volatile", "wchar_t", "anonymous", "namespace", "clone",
 		"constprop", "isra", "part", "cold", "main", "true", "false",
@@ -207,7 +207,7 @@ static bool is_standard_chain(const char *s, size_t size)
 	return false;
 }
 
-static void put_identifier(FILE *out, struct words *w, const char *s, size_t size)
+static void put_identifier(FILE *out, struct dictionary *w, const char *s, size_t size)
 {
 	_cleanup_free_ char *name = xstrndup(s, size);
 
@@ -225,7 +225,7 @@ static void put_identifier(FILE *out, struct words *w, const char *s, size_t siz
 		fputs("_alloc", out);
 }
 
-static void put_chain(FILE *out, struct words *w, const char *s, size_t size)
+static void put_chain(FILE *out, struct dictionary *w, const char *s, size_t size)
 {
 	if (is_standard_chain(s, size)) {
 		fwrite(s, 1, size, out);
@@ -242,7 +242,7 @@ static void put_chain(FILE *out, struct words *w, const char *s, size_t size)
 }
 
 /* With @is_public, only what is in brackets becomes words: arguments of templates, parameters. */
-static char *name_of(struct words *w, const char *name, bool is_public)
+static char *name_of(struct dictionary *w, const char *name, bool is_public)
 {
 	char *text;
 	size_t size, n;
@@ -300,7 +300,7 @@ static size_t stem_length(const char *s, size_t size)
 	return end;
 }
 
-static char *path_of(struct words *w, const char *path)
+static char *path_of(struct dictionary *w, const char *path)
 {
 	char *text;
 	size_t size, n;
@@ -328,8 +328,8 @@ static char *path_of(struct words *w, const char *path)
 
 /* -- a recording -- */
 
-struct copy {
-	struct words words;
+struct anonymous_copy {
+	struct dictionary words;
 	const struct recording *from;
 	struct recording *to;
 };
@@ -369,15 +369,15 @@ static enum treatment treatment_of(enum recording_table_id id, unsigned column)
 static bool is_public_value(const char *key)
 {
 	static const char *const keys[] = {
-		"pid", "kernel", "ptmem", "start", "start_monotonic", "duration", "exit", "overhead",
-		"attached", "lost", "times", "heap_sample", "heap_sample_max", "leak_check",
+		"pid", "kernel", "ptmem", "start", "start_monotonic", "duration", "exit",
+		"overhead", "attached", "lost", "times", "heap_sample", "heap_sample_max", "leak_check",
 		"free_stacks", "part", "peak_resident", "corrupt", "temporary_below",
 	};
 
 	return text_is_among(key, keys, ARRAY_SIZE(keys));
 }
 
-static char *value_of(struct copy *c, const char *key, const char *value)
+static char *value_of(struct anonymous_copy *c, const char *key, const char *value)
 {
 	if (is_public_value(key))
 		return xstrdup(value);
@@ -396,11 +396,12 @@ static char *value_of(struct copy *c, const char *key, const char *value)
 	return name_of(&c->words, value, false);
 }
 
-static char *text_of_frame(struct copy *c, size_t row, enum treatment treatment, const char *text)
+static char *text_of_frame(struct anonymous_copy *c, size_t row, enum treatment treatment,
+			   const char *text)
 {
 	struct frame_text frame = recording_frame_text(c->from, row);
-	bool is_start = recording_get(c->from, RECORDING_FRAMES, row, FRAME_KIND) == KIND_STANDARD &&
-			!strstr(text, "::");
+	uint64_t kind = recording_get(c->from, RECORDING_FRAMES, row, FRAME_KIND);
+	bool is_start = kind == KIND_STANDARD && !strstr(text, "::");
 
 	frame.my_code = NULL;
 	enum standard_library library = standard_library(&frame);
@@ -411,8 +412,8 @@ static char *text_of_frame(struct copy *c, size_t row, enum treatment treatment,
 	return name_of(&c->words, text, *text != '[' && (is_known || (is_start && !library)));
 }
 
-static char *text_of(struct copy *c, enum recording_table_id id, size_t row, unsigned column,
-		     const char *text)
+static char *text_of(struct anonymous_copy *c, enum recording_table_id id, size_t row,
+		     unsigned column, const char *text)
 {
 	const struct recording *r = c->from;
 	enum treatment treatment = treatment_of(id, column);
@@ -438,7 +439,7 @@ static char *text_of(struct copy *c, enum recording_table_id id, size_t row, uns
 	return name_of(&c->words, text, false);
 }
 
-static void copy_rows(struct copy *c, enum recording_table_id id)
+static void copy_rows(struct anonymous_copy *c, enum recording_table_id id)
 {
 	const struct recording_table_info *info = &recording_table_info[id];
 	uint64_t row[RECORDING_MAX_COLUMNS];
@@ -464,7 +465,7 @@ static int put_copy(FILE *file, const void *recording)
 
 int anonymize(const char *data, size_t size, const char *key, const char *path, char **why_out)
 {
-	struct copy c = {.words = {.key = make_key(key)}};
+	struct anonymous_copy c = {.words = {.key = make_key(key)}};
 	struct recording *from;
 	int rc = recording_read_rows(data, size, &from, why_out);
 
@@ -479,6 +480,6 @@ int anonymize(const char *data, size_t size, const char *key, const char *path, 
 	rc = outfile_put(path, put_copy, c.to);
 	recording_free(c.to);
 	recording_free(from);
-	words_deinit(&c.words);
+	dictionary_deinit(&c.words);
 	return rc;
 }

@@ -128,15 +128,14 @@ static void add_leaf(struct peek *p, size_t leaf)
 static void put_row(FILE *out, const struct peek *p, const struct neighbour *n, const char *indent)
 {
 	char bytes[AMOUNT_SIZE], blocks[AMOUNT_SIZE], calls[AMOUNT_SIZE], error[AMOUNT_SIZE];
-	double all = (double)p->all.value.bytes;
+	double held = (double)n->value.bytes, all = (double)p->all.value.bytes;
 	_cleanup_free_ char *label = text_site_label(n->label);
 
 	fprintf(out, "%15s ", amount_commas(n->value.bytes, bytes));
 	if (p->r->interval)
-		fprintf(out, "%-9s ", amount_error((double)n->value.bytes,
-						   recording_error(p->r, n->value.variance), error));
-	fprintf(out, "%5.1f %% %12s %12s  %s%s\n",
-		all > 0 ? 100 * (double)n->value.bytes / all : 0,
+		fprintf(out, "%-9s ",
+			amount_error(held, recording_error(p->r, n->value.variance), error));
+	fprintf(out, "%5.1f %% %12s %12s  %s%s\n", all > 0 ? 100 * held / all : 0,
 		amount_commas(recording_count(p->r, n->value.blocks), blocks),
 		amount_commas(recording_count(p->r, n->allocations), calls), indent, label);
 }

@@ -144,7 +144,7 @@ static const struct option_row rows[] = {
 	{.name = "anonymize", NOT_EMPTY("the name of a file, or \"-\""), AT(anonymize),
 	 .value = "OUT", .text = "write a recording whose names are words that say nothing"},
 	{.name = "key", NOT_EMPTY("a text"), AT(key), .value = "TEXT",
-	 .text = "for --anonymize: the same words again [random]"},
+	 .text = "for --anonymize: the same text gives the same words"},
 	{.name = "top", WHOLE_NUMBER(1, 1000000), AT(top), .initial = "10",
 	 .takes = "a whole number from 1", .text = "with --diff or a recording, N rows"},
 	{.name = "help", .letter = 'h', .type = OPT_FLAG, AT(wants_help),
