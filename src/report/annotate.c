@@ -18,7 +18,7 @@
 #include "report/life.h"
 #include "report/recording_paths.h"
 
-struct line {
+struct source_line {
 	uint32_t file, number; /* the file's text */
 	struct recording_value value;
 	uint64_t allocations;  /* of the whole recording, in units of LEAF_ALLOCATIONS */
@@ -29,7 +29,7 @@ struct line {
 struct annotation {
 	const struct recording *r;
 	const struct recording_view *view;
-	VEC(struct line) line;  /* sorted by file and number */
+	VEC(struct source_line) line;  /* sorted by file and number */
 	uint32_t *of_frame;     /* by row of FRAMES: index of the line + 1; 0 = not asked for */
 };
 
@@ -58,16 +58,16 @@ static bool is_asked_for(const struct recording *r, size_t frame, const char *wa
 		text_is_function(frame_text(r, frame, FRAME_FUNCTION), wanted, strlen(wanted)));
 }
 
-static struct line line_of(const struct recording *r, size_t frame)
+static struct source_line line_of(const struct recording *r, size_t frame)
 {
-	return (struct line){
+	return (struct source_line){
 		.file = (uint32_t)recording_get(r, RECORDING_FRAMES, frame, FRAME_FILE),
 		.number = (uint32_t)recording_get(r, RECORDING_FRAMES, frame, FRAME_LINE)};
 }
 
 static int compare_lines(const void *a, const void *b)
 {
-	const struct line *x = a, *y = b;
+	const struct source_line *x = a, *y = b;
 
 	if (x->file != y->file)
 		return x->file < y->file ? -1 : 1;
@@ -89,8 +89,8 @@ static void find_lines(struct annotation *a, const char *wanted)
 			a->line.data[++kept] = a->line.data[i];
 	a->line.count = kept + 1;
 	for (size_t i = 0; i < frames; i++) {
-		struct line key = line_of(a->r, i);
-		const struct line *line = !is_asked_for(a->r, i, wanted) ? NULL :
+		struct source_line key = line_of(a->r, i);
+		const struct source_line *line = !is_asked_for(a->r, i, wanted) ? NULL :
 			bsearch(&key, a->line.data, a->line.count, sizeof(key), compare_lines);
 
 		a->of_frame[i] = line ? (uint32_t)(line - a->line.data) + 1 : 0;
@@ -104,7 +104,7 @@ static void add_leaf(struct annotation *a, size_t leaf, const struct life *life)
 	for (uint64_t n = recording_get(r, RECORDING_LEAVES, leaf, LEAF_NODE); n > 0;
 	     n = recording_get(r, RECORDING_NODES, n - 1, NODE_PARENT)) {
 		uint32_t at = a->of_frame[recording_get(r, RECORDING_NODES, n - 1, NODE_FRAME)];
-		struct line *line = at ? &a->line.data[at - 1] : NULL;
+		struct source_line *line = at ? &a->line.data[at - 1] : NULL;
 
 		if (!line || line->leaf == leaf + 1)
 			continue;
@@ -221,7 +221,7 @@ static void put_source_line(FILE *out, const struct source *s, size_t number)
 }
 
 static void put_line(FILE *out, const struct annotation *a, const struct source *s,
-		     const struct line *line)
+		     const struct source_line *line)
 {
 	char bytes[AMOUNT_SIZE], blocks[AMOUNT_SIZE], calls[AMOUNT_SIZE], error[AMOUNT_SIZE];
 	const struct recording *r = a->r;
@@ -275,8 +275,8 @@ static void put_head(FILE *out, const struct annotation *a, const struct source 
 }
 
 /* The @count lines from @line on, all of one file. */
-static void put_file(FILE *out, const struct annotation *a, const struct line *line, size_t count,
-		     const struct option_strings *dirs)
+static void put_file(FILE *out, const struct annotation *a, const struct source_line *line,
+		     size_t count, const struct option_strings *dirs)
 {
 	const char *name = a->r->text.data[line->file];
 	struct source s = {0};
