@@ -552,6 +552,7 @@ def check_recordings(p, directory, page):
     check_accessibility(p)
     check_address(p, r, url)
     check_leaked(p, r, directory, page)
+    check_zoom_in_time(p, r, directory, page)
     check_rows_elsewhere(p, r, directory, page)
     check_releases(p, r, directory, page)
     check_asked(p, r, directory, page)
@@ -600,6 +601,31 @@ def check_rows_elsewhere(p, r, directory, page):
         same("links of " + bad, p.js("return document.querySelectorAll('#panel a.where').length"), 0)
     p.type("#editor", "", "change")
     same("a name with special characters", p.js("return editorLink('x://{file}:{line}', '/a b/c?#.c', 7)"), "x:///a%20b/c%3F%23.c:7")
+
+
+def check_zoom_in_time(p, r, directory, page):
+    """The timeline shows the selected range alone; clicks select what is under them there; the address has it."""
+    p.open(write(directory, "zoom.html", embed(page, r.data)) + "#at=10-19&mode=growth")
+    grown = p.sum()
+    p.keys("z")
+    same("button", p.text("span"), "Show the whole time")
+    same("the selection stays", p.sum(), grown)
+    check("span=10-19" in p.js("return location.hash"), "the address has it", p.js("return location.hash"))
+    def click(share):
+        p.pointer(("move", *p.x_of(share)), "down", "up")
+
+    for interval in (10, 15, 19):
+        click((interval - 9) / 10)
+        same("moment at %d" % interval, p.sum(), exact(r.total(0, interval, interval)[0]))
+    p.open(p.js("return location.href"))
+    click(0.6)
+    same("after it is loaded again", p.sum(), exact(r.total(0, 15, 15)[0]))
+    p.press("#span")
+    click(1)
+    last = len(r.data["timeline"]["time"]) - 1
+    same("the whole time again", p.sum(), exact(r.total(0, last, last)[0]))
+    p.open(write(directory, "zoom.html", embed(page, r.data)) + "#span=7-99999")
+    same("a range that is not there", p.js("return document.getElementById('span').hidden"), True)
 
 
 def check_asked(p, r, directory, page):

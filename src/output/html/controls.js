@@ -18,6 +18,7 @@ class Controls {
 			theme: document.documentElement.getAttribute("data-theme") === "dark" ?
 				"light" : "dark" }));
 		byId("timeline").addEventListener("keydown", (e) => this.timelineKey(e));
+		byId("span").addEventListener("click", () => this.zoomTime());
 		this.makeEditor();
 		document.addEventListener("keydown", (e) => this.key(e));
 		matchMedia("(prefers-color-scheme: dark)").addEventListener(
@@ -45,6 +46,16 @@ class Controls {
 			}
 			this.app.showTables();
 		});
+	}
+
+	/* To the selected range; back if that is so already. */
+	zoomTime() {
+		const { span, selection: s } = this.app.state;
+
+		if (span)
+			this.app.go({ span: "" });
+		else if (s.kind === "range")
+			this.app.go({ span: `${s.a}-${s.b}` });
 	}
 
 	/* Paper is white. */
@@ -123,6 +134,8 @@ class Controls {
 		byId("stack").value = s.stack;
 		if (!byId("stack").value)
 			byId("stack").value = s.stack = "site";
+		byId("span").hidden = !s.span && s.selection.kind !== "range";
+		byId("span").textContent = s.span ? "Show the whole time" : "Zoom to the range";
 		for (const id of ["mine", "other"])
 			if (byId(id).value !== s[id])
 				byId(id).value = s[id];
@@ -160,8 +173,10 @@ class Controls {
 		byId("clock").hidden = !start || Boolean(this.app.old);
 		if (!start)
 			return;
-		byId("clock-start").textContent = `${format.date(start)} ${format.zone(start)}`;
-		byId("clock-end").textContent = format.clock(start + timeline.end, start);
+		const from = timeline.span ? start + timeline.from : start;
+
+		byId("clock-start").textContent = `${format.date(from)} ${format.zone(from)}`;
+		byId("clock-end").textContent = format.clock(start + timeline.to, from);
 	}
 
 	/* @name: of a function, called at source line @place, or a text. */
@@ -310,6 +325,8 @@ class Controls {
 			byId("find").focus();
 		else if (event.key === "p" || event.key === "P" || event.key === "Escape")
 			this.app.select({ kind: "peak" });
+		else if (event.key === "z" || event.key === "Z")
+			this.zoomTime();
 		else
 			return;
 		event.preventDefault();
