@@ -240,6 +240,7 @@ static size_t add_place(const struct report *r, const struct call_place *place,
 		sums[count].dir = f->dir;
 		sums[count].line = f->line;
 		sums[count].is_unnamed = place->site.is_unnamed;
+		sums[count].lacks_inlined = s->lacks_inlined;
 	}
 	return count + 1;
 }

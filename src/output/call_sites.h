@@ -31,6 +31,7 @@ struct call_site_sum {
 	uint64_t bytes;
 	uint64_t variance; /* of the bytes (profile_error); 0 unless they are estimates */
 	bool is_unnamed; /* its object has no symbol for the function */
+	bool lacks_inlined; /* as in struct symbol */
 	const char *object; /* path, NULL = unknown; the report's */
 	const char *file, *dir; /* as in struct symbol_frame */
 	uint32_t line;      /* 0 = unknown */
