@@ -569,7 +569,7 @@ static void ask_at_end(struct turn *t)
 	}
 }
 
-/* Finds the rings that have records. @asked: of words alone, a time before the numbers were read. */
+/* Finds the rings that have records. @asked: of words alone, when the numbers were not read yet. */
 static void begin(struct turn *t, uint64_t asked)
 {
 	struct ring *r = t->r;
@@ -578,8 +578,8 @@ static void begin(struct turn *t, uint64_t asked)
 	t->active = 0;
 	r->active = xgrow(r->active, &r->active_capacity, used + 1ul, sizeof(*r->active));
 	/*
-	 * A record may get its number long before it is complete, and then it must not be later than
-	 * those of other threads with higher numbers.
+	 * A record may get its number long before it is complete, and then it must not be later
+	 * than those of other threads with higher numbers.
 	 */
 	uint64_t before = asked ? asked : tick_clock_now(r->clock);
 	for (uint32_t i = 0; i < used && !r->broken; i++) {
