@@ -202,19 +202,19 @@ static void hint_at_symbols(const struct largest *l)
 			 "or a build with -g", text_base_name(object));
 }
 
-/* Of the largest call sites, if those of an object where inlined functions are unknown hold as much. */
+/* Of the largest call sites, if a program's or library's lost inlined functions concern as much. */
 static void hint_at_split(const struct largest *l)
 {
 	for (size_t i = 0; i < l->count; i++) {
-		const char *object = l->site[i].lacks_inlined ? l->site[i].object : NULL;
+		const char *object = l->site[i].lacking;
 		uint64_t bytes = 0;
 
 		for (size_t k = 0; object && k < l->count; k++) {
-			if (!l->site[k].lacks_inlined || l->site[k].object != object)
+			if (l->site[k].lacking != object)
 				continue;
 			if (k < i) /* seen */
 				object = NULL;
-			bytes += l->site[k].bytes;
+			bytes += l->site[k].lacking_bytes;
 		}
 		if (object && bytes > l->bytes / 20)
 			log_info("hint: %s: inlined functions have no names, for its .dwo files "
