@@ -18,6 +18,8 @@ class Controls {
 			theme: document.documentElement.getAttribute("data-theme") === "dark" ?
 				"light" : "dark" }));
 		byId("timeline").addEventListener("keydown", (e) => this.timelineKey(e));
+		byId("span").addEventListener("click", () => this.zoomTime());
+		this.makeEditor();
 		document.addEventListener("keydown", (e) => this.key(e));
 		matchMedia("(prefers-color-scheme: dark)").addEventListener(
 			"change", () => app.showAll());
@@ -25,6 +27,35 @@ class Controls {
 		window.addEventListener("afterprint", () => this.print(false));
 		if (app.profile.isMassif)
 			byId("stack").querySelector("[value=thread]").remove();
+	}
+
+	/* The address of an editor is the reader's, not part of what is shared. */
+	makeEditor() {
+		const field = byId("editor");
+
+		try {
+			field.value = localStorage.getItem("ptmem-editor") || "";
+		} catch (e) {
+			/* a browser that keeps nothing */
+		}
+		field.addEventListener("change", () => {
+			try {
+				localStorage.setItem("ptmem-editor", field.value);
+			} catch (e) {
+				/* for this page only */
+			}
+			this.app.showTables();
+		});
+	}
+
+	/* To the selected range; back if that is so already. */
+	zoomTime() {
+		const { span, selection: s } = this.app.state;
+
+		if (span)
+			this.app.go({ span: "" });
+		else if (s.kind === "range")
+			this.app.go({ span: `${s.a}-${s.b}` });
 	}
 
 	/* Paper is white. */
@@ -48,6 +79,8 @@ class Controls {
 			modes.push(["allocated", "Allocated"]);
 		if (all && p.hasTemporary)
 			modes.push(["temporary", "Temporary"]);
+		if (p.leaks)
+			modes.push(["leaked", "Leaked"]);
 		out.push(this.group("mode", "mode", modes));
 		if (all)
 			out.push(this.group("unit", "unit",
@@ -102,6 +135,8 @@ class Controls {
 		byId("stack").value = s.stack;
 		if (!byId("stack").value)
 			byId("stack").value = s.stack = "site";
+		byId("span").hidden = !s.span && s.selection.kind !== "range";
+		byId("span").textContent = s.span ? "Show the whole time" : "Zoom to the range";
 		for (const id of ["mine", "other"])
 			if (byId(id).value !== s[id])
 				byId(id).value = s[id];
@@ -123,6 +158,7 @@ class Controls {
 				"Growth: what was allocated in the range, and is in use at its end.",
 			allocated: "Allocated: all that was allocated in the range, released or not.",
 			temporary: `Temporary: ${p.temporaryText}. Whole run.`,
+			leaked: "Leaked: what no pointer of the program led to when the leak check ran.",
 		}[mode] || "";
 	}
 
@@ -155,8 +191,10 @@ class Controls {
 		byId("clock").hidden = !start || Boolean(this.app.old);
 		if (!start)
 			return;
-		byId("clock-start").textContent = `${format.date(start)} ${format.zone(start)}`;
-		byId("clock-end").textContent = format.clock(start + timeline.end, start);
+		const from = timeline.span ? start + timeline.from : start;
+
+		byId("clock-start").textContent = `${format.date(from)} ${format.zone(from)}`;
+		byId("clock-end").textContent = format.clock(start + timeline.to, from);
 	}
 
 	/* @name: of a function, called at source line @place, or a text. */
@@ -305,6 +343,8 @@ class Controls {
 			byId("find").focus();
 		else if (event.key === "p" || event.key === "P" || event.key === "Escape")
 			this.app.select({ kind: "peak" });
+		else if (event.key === "z" || event.key === "Z")
+			this.zoomTime();
 		else
 			return;
 		event.preventDefault();
