@@ -42,8 +42,8 @@ struct stream {
 
 /*
  * The rule of fs.protected_symlinks: in a directory where everyone may create, and only owners
- * remove, a link is followed if it is the user's or that of the directory's owner. @directory: "" is
- * the current one.
+ * remove, a link is followed if it is the user's or that of the directory's owner. @directory: ""
+ * is the current one.
  */
 static bool may_follow(const char *directory, const struct stat *link)
 {
@@ -73,7 +73,8 @@ int path_check_links(const char *path, unsigned *links_out)
 	unsigned links = 0;
 
 	for (size_t at = 0; text[at] && links < LINKS_MAX;) {
-		size_t start = at + strspn(text + at, "/"), end = start + strcspn(text + start, "/");
+		size_t start = at + strspn(text + at, "/");
+		size_t end = start + strcspn(text + start, "/");
 		_cleanup_free_ char *part = xstrndup(text, end);
 		_cleanup_free_ char *directory = xstrndup(text, start);
 		struct stat st;
@@ -101,8 +102,8 @@ int path_check_links(const char *path, unsigned *links_out)
 /* Without links on the path none is followed that another user puts there meanwhile. */
 static int open_without_links(const char *path, int flags, mode_t mode)
 {
-	struct open_how how = {.flags = (uint64_t)(unsigned)flags,
-			       .mode = flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE ? mode : 0,
+	bool creates = flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE;
+	struct open_how how = {.flags = (uint64_t)(unsigned)flags, .mode = creates ? mode : 0,
 			       .resolve = RESOLVE_NO_SYMLINKS};
 	int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
 

@@ -31,9 +31,9 @@ void standard_files_hold(void);
  */
 
 /*
- * Counts the symbolic links on @path, those of links included; the file need not exist. -EACCES: one
- * of them may not be followed, whatever fs.protected_symlinks says, since another user has put it
- * into a directory that everyone can write to, as /tmp.
+ * Counts the symbolic links on @path, those of links included; the file need not exist. -EACCES:
+ * one of them may not be followed, whatever fs.protected_symlinks says, since another user has put
+ * it into a directory that everyone can write to, as /tmp.
  */
 int path_check_links(const char *path, unsigned *links_out);
 

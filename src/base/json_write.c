@@ -31,7 +31,8 @@ static void put_shown(FILE *out, const char *s, size_t size, bool is_for_pages)
 static void put_escaped(FILE *out, uint32_t c)
 {
 	if (c > 0xffff)
-		fprintf(out, "\\u%04x\\u%04x", 0xd800 + ((c - 0x10000) >> 10), 0xdc00 + (c & 0x3ff));
+		fprintf(out, "\\u%04x\\u%04x", 0xd800 + ((c - 0x10000) >> 10),
+			0xdc00 + (c & 0x3ff));
 	else
 		fprintf(out, "\\u%04x", c);
 }

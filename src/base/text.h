@@ -31,8 +31,8 @@ void text_put_name(FILE *out, const char *s, size_t size);
 size_t text_character(const char *s, size_t size);
 
 /*
- * The code of the character of @n bytes at @s if it acts on what is shown, or is not seen itself, as
- * direction marks and C1 controls; else 0.
+ * The code of the character of @n bytes at @s if it acts on what is shown, or is not seen itself,
+ * as direction marks and C1 controls; else 0.
  */
 uint32_t text_unseen(const char *s, size_t n);
 

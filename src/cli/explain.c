@@ -2,9 +2,7 @@
 #include "cli/explain.h"
 
 #include <dirent.h>
-#include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/capability.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -330,38 +328,13 @@ static struct line script_interpreter(const char *path, bool *has_cr_out)
 	return line;
 }
 
-/* What names the dynamic linker of program @path; "" = nothing. */
-static struct line program_interpreter(const char *path)
-{
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-	struct line line = {""};
-	Elf64_Ehdr head;
-	Elf64_Phdr part;
-
-	if (fd < 0 || pread(fd, &head, sizeof(head), 0) != (ssize_t)sizeof(head) ||
-	    memcmp(head.e_ident, ELFMAG, SELFMAG) != 0)
-		return line;
-	for (unsigned i = 0; i < head.e_phnum; i++) {
-		uint64_t at = head.e_phoff + i * sizeof(part);
-
-		if (pread(fd, &part, sizeof(part), (off_t)at) != (ssize_t)sizeof(part))
-			break;
-		size_t size = MIN(part.p_filesz, sizeof(line.text) - 1);
-
-		if (part.p_type == PT_INTERP &&
-		    pread(fd, line.text, size, (off_t)part.p_offset) > 0)
-			break;
-	}
-	return line;
-}
-
 /* execve found no such file: the program, or what is to run it. */
 static void explain_absence(const char *name)
 {
 	_cleanup_free_ char *path = find_started(name);
 	bool has_cr = false, is_bare = *name && !strchr(name, '/');
 	struct line script = path ? script_interpreter(path, &has_cr) : (struct line){""};
-	struct line loader = path ? program_interpreter(path) : (struct line){""};
+	_cleanup_free_ char *loader = path ? elf_read_interpreter(path) : NULL;
 	struct stat st;
 
 	if (*script.text && has_cr)
@@ -370,9 +343,9 @@ static void explain_absence(const char *name)
 	else if (*script.text)
 		log_error("%s: its first line names %s, which does not exist: install it, or "
 			  "correct the line", name, script.text);
-	else if (*loader.text)
+	else if (loader)
 		log_error("%s: it needs %s to be loaded, which does not exist: a program for "
-			  "another C library or machine?", name, loader.text);
+			  "another C library or machine?", name, loader);
 	else if (is_bare && stat(name, &st) == 0 && S_ISREG(st.st_mode))
 		log_error("%s: no such program in PATH: did you mean ./%s?", name, name);
 	else if (is_bare)

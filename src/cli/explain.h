@@ -14,8 +14,8 @@ bool explain_proc(void);
 /* The same for open files, if ptmem may have too few for its results. */
 bool explain_descriptors(void);
 /*
- * @name was given to -p instead of a process id: which processes have it, and what to type. @source:
- * begins the message.
+ * @name was given to -p instead of a process id: which processes have it, and what to type.
+ * @source: begins the message.
  */
 void explain_pid(const char *source, const char *name);
 /* Why attaching to process @pid failed, from the results of target_attach. */

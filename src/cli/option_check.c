@@ -442,7 +442,7 @@ static int check_massif(const struct options *o)
 	return 0;
 }
 
-/* Their outputs are what is wanted, unless the massif file is asked for, or something only it has. */
+/* Their outputs are wanted alone, unless the massif file is asked for, or what only it has. */
 static const char *const instead_of_massif[] = {"record", "html", "leak-check"};
 
 static const char *const only_in_massif[] = {

@@ -281,8 +281,8 @@ static char *explain_range(const struct recording *r, const char *text)
 	uint32_t one;
 
 	if (!strstr(text, "..") && parse_time(r, text, strlen(text), &one))
-		return xasprintf("--range takes two times, T1..T2, not '%s': --range=%s..end is from "
-				 "then on, and --at=%s what was live then", text, text, text);
+		return xasprintf("--range takes two times, T1..T2, not '%s': --range=%s..end is "
+				 "from then on, and --at=%s what was live then", text, text, text);
 	return xasprintf("--range takes two times of the recording, T1..T2 (each 2.5, 300ms, 40%%, "
 			 "start or end, the first no later than the second), up to %.3f s, not "
 			 "'%s'", whole(r), text);

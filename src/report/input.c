@@ -548,7 +548,8 @@ static const char *foreign_what(const char *data, size_t size)
 /* Comments may come before the head of a massif file. */
 static bool has_massif_head(const char *data, size_t size)
 {
-	return (size >= 5 && !memcmp(data, "desc:", 5)) || (size >= 4 && !memcmp(data, "cmd:", 4)) ||
+	return (size >= 5 && !memcmp(data, "desc:", 5)) ||
+	       (size >= 4 && !memcmp(data, "cmd:", 4)) ||
 	       ((*data == '#' || *data == '\n') && memmem(data, size, "\ntime_unit:", 11));
 }
 

@@ -151,14 +151,18 @@ class Controls {
 		const p = this.app.profile;
 
 		return {
-			live: "Live: what is in use at the selected moment, or at the end of the range.",
+			live: "Live: what is in use at the selected moment, or at the end " +
+				"of the range.",
 			growth: p.isMassif ?
-				"Growth: how much more is in use at the end of the range than at " +
-					"its start." :
-				"Growth: what was allocated in the range, and is in use at its end.",
-			allocated: "Allocated: all that was allocated in the range, released or not.",
+				"Growth: how much more is in use at the end of the range " +
+					"than at its start." :
+				"Growth: what was allocated in the range, and is in use at " +
+					"its end.",
+			allocated: "Allocated: all that was allocated in the range, " +
+				"released or not.",
 			temporary: `Temporary: ${p.temporaryText}. Whole run.`,
-			leaked: "Leaked: what no pointer of the program led to when the leak check ran.",
+			leaked: "Leaked: what no pointer of the program led to when the " +
+				"leak check ran.",
 		}[mode] || "";
 	}
 

@@ -232,7 +232,7 @@ class Timeline {
 		this.setRates(t);
 	}
 
-	/* The label at or above @most, so that all curves are below one, unless that were far up. */
+	/* The label at or above @most, so that all curves are below one, unless it is far up. */
 	axisEnd(most) {
 		const [, step] = format.ticks(most, 4, true);
 		const end = step ? Math.ceil(most / step) * step : most;
@@ -404,7 +404,8 @@ class Timeline {
 		if (!p.isMassif && p.intervals && p.peakBytes > 0) {
 			const next = points.findIndex(([x]) => x >= at);
 
-			points.splice(next < 0 ? points.length : next, 0, [at, this.y(p.peakBytes)]);
+			points.splice(next < 0 ? points.length : next, 0,
+				[at, this.y(p.peakBytes)]);
 		}
 		return points;
 	}

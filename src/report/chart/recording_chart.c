@@ -25,7 +25,7 @@
 
 static const struct canvas_color other_color = {0.72, 0.72, 0.72};
 
-struct builder {
+struct site_chart {
 	const struct recording *r;
 	struct chart *chart;
 	struct path_tree *names; /* below the root: a node for each call site */
@@ -35,7 +35,7 @@ struct builder {
 	size_t count;            /* of those */
 };
 
-static uint32_t add_site(struct builder *b, size_t leaf)
+static uint32_t add_site(struct site_chart *b, size_t leaf)
 {
 	int64_t node = recording_site(b->r, leaf);
 	_cleanup_free_ char *label =
@@ -46,7 +46,7 @@ static uint32_t add_site(struct builder *b, size_t leaf)
 	return path_tree_child(b->names, 0, label, strlen(label));
 }
 
-static void find_sites(struct builder *b)
+static void find_sites(struct site_chart *b)
 {
 	size_t leaves = recording_rows(b->r, RECORDING_LEAVES);
 
@@ -59,7 +59,7 @@ static void find_sites(struct builder *b)
 }
 
 /* Takes the bytes of each site from @v, and releases that. */
-static void sum_sites(struct builder *b, struct recording_view *v)
+static void sum_sites(struct site_chart *b, struct recording_view *v)
 {
 	uint32_t nodes = path_tree_node_count(b->names);
 
@@ -71,13 +71,13 @@ static void sum_sites(struct builder *b, struct recording_view *v)
 	recording_view_deinit(v);
 }
 
-static bool has_peak(const struct builder *b)
+static bool has_peak(const struct site_chart *b)
 {
 	return recording_rows(b->r, RECORDING_PEAK_AT) > 0 &&
 	       recording_get(b->r, RECORDING_PEAK_AT, 0, PEAK_AT_BYTES) > 0;
 }
 
-static void sum_peak(struct builder *b)
+static void sum_peak(struct site_chart *b)
 {
 	struct recording_view v;
 
@@ -85,7 +85,7 @@ static void sum_peak(struct builder *b)
 	sum_sites(b, &v);
 }
 
-static void sum_interval(struct builder *b, size_t i)
+static void sum_interval(struct site_chart *b, size_t i)
 {
 	struct recording_view v;
 
@@ -94,7 +94,7 @@ static void sum_interval(struct builder *b, size_t i)
 }
 
 /* Inserts @node into the largest sites. */
-static void rank(struct builder *b, uint32_t node)
+static void rank(struct site_chart *b, uint32_t node)
 {
 	size_t at = b->count;
 
@@ -108,7 +108,7 @@ static void rank(struct builder *b, uint32_t node)
 	b->shown[at] = node;
 }
 
-static void find_largest(struct builder *b)
+static void find_largest(struct site_chart *b)
 {
 	size_t intervals = recording_rows(b->r, RECORDING_TIMELINE);
 	size_t step = intervals / MOMENTS + 1;
@@ -122,7 +122,7 @@ static void find_largest(struct builder *b)
 }
 
 /* Adds a column at @x, in milliseconds, from the sums of a moment. */
-static void add_column(struct builder *b, double x)
+static void add_column(struct site_chart *b, double x)
 {
 	double low = 0, all = 0;
 
@@ -150,7 +150,7 @@ static double end_of(const struct recording *r, size_t i)
 			  start + (double)(UINT64_C(1) << r->shift);
 }
 
-static void add_columns(struct builder *b)
+static void add_columns(struct site_chart *b)
 {
 	size_t intervals = recording_rows(b->r, RECORDING_TIMELINE);
 	bool wants_peak = has_peak(b);
@@ -193,7 +193,7 @@ static double rss_of(const struct recording *r, size_t interval)
 }
 
 /* Resident memory far above the heap would make that flat: the note has it then. */
-static void add_rss(struct builder *b)
+static void add_rss(struct site_chart *b)
 {
 	struct chart *c = b->chart;
 	size_t intervals = recording_rows(b->r, RECORDING_TIMELINE);
@@ -223,7 +223,7 @@ static void add_rss(struct builder *b)
 	c->y.max = MAX(c->y.max, largest);
 }
 
-static void set_texts(struct builder *b, const struct picture_options *o)
+static void set_texts(struct site_chart *b, const struct picture_options *o)
 {
 	struct chart *c = b->chart;
 	const char *command = recording_meta(b->r, "command");
@@ -256,7 +256,7 @@ static void remove_series(struct chart *c, size_t i)
 }
 
 /* Those of the sites, then the rest and the total, which is there for its line. */
-static void draw_sites(struct builder *b)
+static void draw_sites(struct site_chart *b)
 {
 	struct chart *c = b->chart;
 
@@ -278,7 +278,7 @@ static void draw_sites(struct builder *b)
 int recording_chart(const struct recording *r, const struct picture_options *o, struct chart *c,
 		    char **why_out)
 {
-	struct builder b = {.r = r, .chart = c};
+	struct site_chart b = {.r = r, .chart = c};
 
 	if (!recording_rows(r, RECORDING_TIMELINE)) {
 		*why_out = xstrdup("there is no time in it: nothing to draw");
