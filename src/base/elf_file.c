@@ -616,3 +616,29 @@ void elf_functions_find(struct elf_file *file, struct elf_functions *out)
 		qsort(out->list.data, out->list.count, sizeof(*out->list.data), compare);
 	lay_out(file, out);
 }
+
+#define INTERPRETER_MAX 4096
+
+char *elf_read_interpreter(const char *path)
+{
+	struct elf_file *f;
+	GElf_Phdr part;
+	size_t count = 0;
+	char *name = NULL;
+
+	if (elf_file_open(NULL, path, NULL, &f) != 0)
+		return NULL;
+	elf_getphdrnum(f->elf, &count);
+	for (size_t i = 0; i < count && !name; i++) {
+		if (!gelf_getphdr(f->elf, (int)i, &part) || part.p_type != PT_INTERP)
+			continue;
+		size_t size = MIN(part.p_filesz, INTERPRETER_MAX);
+		const Elf_Data *data =
+			elf_getdata_rawchunk(f->elf, (int64_t)part.p_offset, size, ELF_T_BYTE);
+
+		if (data && data->d_buf)
+			name = xstrndup(data->d_buf, data->d_size);
+	}
+	elf_file_release(f);
+	return name;
+}

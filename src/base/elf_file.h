@@ -143,6 +143,12 @@ struct elf_functions {
 	VEC(struct elf_function) list; /* ascending, disjoint */
 };
 
+/*
+ * The dynamic linker that the program at @path names, to be freed by the caller; NULL: it names
+ * none, or is no program.
+ */
+char *elf_read_interpreter(const char *path);
+
 /* The caller frees @out->list with vec_deinit. */
 void elf_functions_find(struct elf_file *file, struct elf_functions *out);
 

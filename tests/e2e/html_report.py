@@ -137,6 +137,9 @@ class Page(webdriver.Browser):
         self.call("POST", "/url", {"url": "about:blank"})
         self.call("POST", "/url", {"url": url})
         self.wait("document.querySelector('#panel tr')")
+        if "tab=" not in url:
+            check(self.js("return document.querySelector('#tabs :first-child').ariaSelected") == "true", "Call sites is the first tab")
+            self.press("#tab-functions") # most checks are about its rows
 
     def size(self, width, height):
         self.call("POST", "/window/rect", {"width": width, "height": height})
@@ -523,6 +526,7 @@ def check_my_code(p, r, directory, page):
     p.type("#mine", file.split("/")[-1], "change")
     check(function in {row[0] for row in state()[0]}, "an exception", file)
     p.open(address)
+    p.press("#tab-sites")
     same("by the address", state(), (after, new_legend))
     p.type("#other", "", "change")
     same("as before", state(), (before, legend))
@@ -917,6 +921,28 @@ def check_picture(directory):
         check(width > 1000 and height > 700 and len(data) < 200000, picture, width, height, len(data))
 
 
+def check_curves(p):
+    """The peak lies on the line of the total, the highest label is not below a curve, and the legend shows lines as they are drawn."""
+    p.press("#mode [data-value=live]")
+    on_line, top, most, legend, mode = p.js("""const t = ptmem.timeline, q = ptmem.profile;
+        const at = [t.x(q.peakTime), t.y(q.peakBytes)];
+        const step = format.ticks(t.max, 4, true);
+        return [t.totalPoints().some(([x, y]) => Math.abs(x - at[0]) < 1e-6 && Math.abs(y - at[1]) < 1e-6),
+            t.max, Math.max(q.peakBytes, t.hasRss ? t.rssMax : 0),
+            [...document.querySelectorAll('#areas .swatch.line')].map(s => getComputedStyle(s).borderTopStyle),
+            document.getElementById('mode-help').textContent]""")
+    check(on_line, "the peak is on the line")
+    check(top >= most, "the axis", top, most)
+    check("solid" not in legend, "legend", legend)
+    check(mode.startswith("Live: "), "the mode is explained", mode)
+    for name in ("growth", "allocated", "temporary"):
+        p.press(f"#mode [data-value={name}]")
+        check(p.js("return document.getElementById('mode-help').textContent").startswith(name.capitalize() + ": "), "explained", name)
+    p.press("#mode [data-value=live]")
+    p.press("#tab-functions")
+    check("Self: " in p.js("return document.querySelector('#panel .note').textContent"), "Self is explained")
+
+
 def check_refused(directory):
     """Invalid requests are refused before anything is written."""
     samples = f"{directory}/samples"
@@ -948,6 +974,7 @@ def main():
             page = open(f"{directory}/tree_bytes.html").read()
             check_recordings(p, directory, page)
             check_run(p, directory)
+            check_curves(p)
             check_memory(p, directory)
             check_objects(p, directory)
             check_builds(p, directory)

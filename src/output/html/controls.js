@@ -130,6 +130,7 @@ class Controls {
 			for (const button of buttons)
 				button.setAttribute(
 					"aria-pressed", String(button.dataset.value === s[name]));
+		byId("mode-help").textContent = this.modeHelp(s.mode);
 		byId("hide").checked = Boolean(s.hide);
 		byId("stack").value = s.stack;
 		if (!byId("stack").value)
@@ -145,6 +146,26 @@ class Controls {
 			String(Boolean(s.find) && !matcher(s.find) && s.find !== "/"));
 	}
 
+	/* What the graph and the tables show. */
+	modeHelp(mode) {
+		const p = this.app.profile;
+
+		return {
+			live: "Live: what is in use at the selected moment, or at the end " +
+				"of the range.",
+			growth: p.isMassif ?
+				"Growth: how much more is in use at the end of the range " +
+					"than at its start." :
+				"Growth: what was allocated in the range, and is in use at " +
+					"its end.",
+			allocated: "Allocated: all that was allocated in the range, " +
+				"released or not.",
+			temporary: `Temporary: ${p.temporaryText}. Whole run.`,
+			leaked: "Leaked: what no pointer of the program led to when the " +
+				"leak check ran.",
+		}[mode] || "";
+	}
+
 	showAreas() {
 		const { areas, timeline, old } = this.app;
 		const items = areas.names.map(
@@ -152,16 +173,17 @@ class Controls {
 				areas.places[i]));
 
 		if (timeline.hasPeaks)
-			items.push(this.legendItem(
-				"var(--muted)", "highest within each interval", "swatch line"));
+			items.push(this.legendItem("var(--muted)", "highest within each interval",
+				"swatch line dotted"));
 		if (timeline.hasRss)
-			items.push(this.legendItem("var(--rss)", "resident memory", "swatch line"));
-		else if (timeline.rssMax)
-			items.push(this.legendItem("var(--rss)",
-				`resident memory, up to ${format.bytes(timeline.rssMax)}, ` +
-					"is not drawn", "swatch line"));
+			items.push(this.legendItem(
+				"var(--rss)", "resident memory", "swatch line dashed"));
 		if (old)
-			items.push(this.legendItem("var(--old)", "old profile", "swatch line"));
+			items.push(this.legendItem(
+				"var(--old)", "old profile", "swatch line dashed"));
+		if (timeline.rssMax && !timeline.hasRss)
+			items.push(el("li", {},
+				`Resident memory was up to ${format.bytes(timeline.rssMax)}.`));
 		byId("areas").replaceChildren(...items);
 		this.showClock();
 	}

@@ -5,7 +5,7 @@
 "use strict";
 
 const DEFAULTS = { at: "peak", mode: "live", unit: "bytes", dir: "down", color: "object", hide: "",
-	find: "", zoom: "", tab: "functions", sort: "", stack: "site", theme: "", thread: "",
+	find: "", zoom: "", tab: "sites", sort: "", stack: "site", theme: "", thread: "",
 	mine: "", other: "", span: "" };
 
 /* The initial view, as requested by ptmem-report's options. */

@@ -227,9 +227,17 @@ class Timeline {
 
 		this.hasPeaks = Boolean(t.peak_bytes && t.peak_bytes.some(isAbove));
 		this.hasRss = rss > 0 && rss < 4 * top;
-		this.max = Math.max(1, top, this.hasRss ? rss : 0);
+		this.max = this.axisEnd(Math.max(1, top, this.hasRss ? rss : 0));
 		this.end = Math.max(this.profile.end, this.old ? this.old.end : 0) || 1;
 		this.setRates(t);
+	}
+
+	/* The label at or above @most, so that all curves are below one, unless it is far up. */
+	axisEnd(most) {
+		const [, step] = format.ticks(most, 4, true);
+		const end = step ? Math.ceil(most / step) * step : most;
+
+		return end <= 1.25 * most ? end : most;
 	}
 
 	/* Allocations per second in each interval. */
@@ -386,9 +394,29 @@ class Timeline {
 		return out;
 	}
 
+	/*
+	 * The total at the ends of intervals, and the peak: it is within one, and lies on the line.
+	 */
+	totalPoints() {
+		const p = this.profile, at = this.x(p.peakTime);
+		const points = this.points(p.timeline.live_bytes.map((v, i) => p.total(i)), p.time);
+
+		if (!p.isMassif && p.intervals && p.peakBytes > 0) {
+			const next = points.findIndex(([x]) => x >= at);
+
+			points.splice(next < 0 ? points.length : next, 0,
+				[at, this.y(p.peakBytes)]);
+		}
+		return points;
+	}
+
 	line(c, values, time, color, dash) {
+		this.stroke(c, this.points(values, time), color, dash);
+	}
+
+	stroke(c, points, color, dash) {
 		c.beginPath();
-		for (const [x, y] of this.points(values, time))
+		for (const [x, y] of points)
 			c.lineTo(x, y);
 		c.strokeStyle = this.color(color);
 		c.setLineDash(dash);
@@ -400,9 +428,8 @@ class Timeline {
 
 	drawLines(c) {
 		const p = this.profile, t = p.timeline;
-		const all = t.live_bytes.map((v, i) => p.total(i));
 
-		this.line(c, all, p.time, "line", []);
+		this.stroke(c, this.totalPoints(), "line", []);
 		if (this.hasPeaks)
 			this.line(c, t.peak_bytes, p.time, "muted", [1, 2]);
 		if (this.hasRss)
