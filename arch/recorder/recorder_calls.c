@@ -96,15 +96,15 @@ INLINE void write_stamp(struct pad_ring *ring, uint64_t now, enum pad_record_typ
 INLINE void stamp(const struct pad_control *c, struct pad_ring *ring, uint64_t size,
 		  uint64_t written)
 {
-	uint64_t now = pad_read_ticks(c), clock = READ(c->clock), soft = UINT64_MAX, end;
+	uint64_t now = pad_read_ticks(c), clock, soft = UINT64_MAX, end;
 
-	/* again: ptmem sets the flag if the counter cannot be read */
-	if (!(READ(c->flags) & PAD_NO_TICKS)) {
+	/* again: ptmem sets the flag if the counter cannot be read, and the clock before that */
+	if (!(__atomic_load_n(&c->flags, __ATOMIC_ACQUIRE) & PAD_NO_TICKS)) {
 		ring->step = next_step(c, ring, (written ? written : now) - ring->ticks);
 		write_stamp(ring, now, PAD_RECORD_TIME);
 		ring->stamp_end = ring->head;
 		soft = ring->head + ring->step;
-	} else if (clock) {
+	} else if ((clock = READ(c->clock))) {
 		if (clock != ring->ticks)
 			write_stamp(ring, clock, PAD_RECORD_CLOCK);
 		soft = 0; /* before each record */

@@ -721,6 +721,33 @@ static void test_times_of_turns(void **state)
 	assert_int_equal(ring.stats.coarse_ns, 5000000);
 }
 
+/* Without a stamp and without an earlier turn they are as old as the ring at most. */
+static void test_times_without_start(void **state)
+{
+	pad_memory_set_flags(&memory, PAD_NO_TICKS);
+	ring.started_ns = 1000000;
+	write_frees(0, 3);
+	turn_at(3500000);
+	assert_int_equal(ring.stats.coarse, 3);
+	assert_int_equal(ring.stats.coarse_ns, 2500000);
+	assert_int_equal(ring_stats_error(&ring.stats), 2500000);
+}
+
+/* The order of numbers counts: what follows a date of another thread that is too late is too late. */
+static void test_pulled_times(void **state)
+{
+	pad_memory_set_flags(&memory, PAD_NO_TICKS);
+	ring.started_ns = 1000000;
+	write_free(0, take_number(), 1);
+	write_stamp(1, 1050000);
+	write_frees(1, 3);
+	write_stamp(1, 3450000);
+	write_frees(1, 5);
+	turn_at(3500000);
+	assert_int_equal(ring.stats.coarse_ns, 2500000);
+	assert_int_equal(ring.stats.coarse, 1 + 3);
+}
+
 /* Between one turn of ptmem's clock and the next: in the middle, or at the thread's own pace. */
 static void test_times_of_words(void **state)
 {
@@ -1044,6 +1071,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_time_of_number, setup_threads, teardown),
 		cmocka_unit_test(test_counters_agree),
 		cmocka_unit_test_setup_teardown(test_times_of_turns, setup_threads, teardown),
+		cmocka_unit_test_setup_teardown(test_times_without_start, setup_threads, teardown),
+		cmocka_unit_test_setup_teardown(test_pulled_times, setup_threads, teardown),
 		cmocka_unit_test_setup_teardown(test_times_of_words, setup_threads, teardown),
 		cmocka_unit_test_setup_teardown(test_late_words, setup_threads, teardown),
 		cmocka_unit_test(test_clock),

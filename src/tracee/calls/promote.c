@@ -110,7 +110,7 @@ static int make_memory(struct target *t, struct address_space *s, struct thread 
 				     requests_pad_flags(t, s));
 	pad_memory_set_virtual(&p->memory, &s->virtual);
 	pads_set_gap(t, s);
-	pads_follow_clock(t, p);
+	pads_follow_clock(t, p, !t->ticks.is_trusted);
 	heap_sampling_start_pads(t, s);
 	if (s->sink.unwind)
 		unwind_set_memory(

@@ -345,7 +345,7 @@ void pad_memory_locate(struct pad_memory *m, taddr_t target)
 void pad_memory_set_flags(struct pad_memory *m, uint32_t flags)
 {
 	m->written.flags = flags;
-	__atomic_store_n(&m->control->flags, flags, __ATOMIC_RELAXED);
+	__atomic_store_n(&m->control->flags, flags, __ATOMIC_RELEASE); /* after the clock's word */
 }
 
 void pad_memory_set_gap(struct pad_memory *m, uint64_t ticks)

@@ -25,20 +25,19 @@ void pads_set_gap(const struct target *t, struct address_space *s)
 	pad_memory_set_gap(&s->pads->memory, gap);
 }
 
-void pads_follow_clock(struct target *t, struct pads *p)
+void pads_follow_clock(struct target *t, struct pads *p, bool needs_it)
 {
 	struct ring *r = &p->ring;
 
-	if (p->memory.written.flags & PAD_NO_TICKS && !r->word_clock &&
-	    pad_clock_add(t->pads->clock, p->memory.control))
+	if (needs_it && !r->word_clock && pad_clock_add(t->pads->clock, p->memory.control))
 		r->word_clock = t->pads->clock;
 }
 
 /* The counter cannot be read: what threads write from now on has the time of the other clock. */
 static void use_clock(struct target *t, struct pads *p)
 {
+	pads_follow_clock(t, p, true); /* first: other threads may run */
 	pad_memory_set_flags(&p->memory, p->memory.written.flags | PAD_NO_TICKS);
-	pads_follow_clock(t, p);
 	for (uint32_t i = 0; i < p->memory.slots.used; i++)
 		__atomic_store_n(&pad_memory_ring(&p->memory, i)->soft_limit, 0, __ATOMIC_RELEASE);
 }

@@ -53,8 +53,8 @@ static inline bool pads_lose(const struct target *t)
 	return t->pads->is_losing || !t->options.probes.max_wait_ns;
 }
 
-/* If the pads of @p cannot read the CPU's counter, they get a clock. */
-void pads_follow_clock(struct target *t, struct pads *p);
+/* If the pads of @p cannot read the CPU's counter (@needs_it), they get a clock. */
+void pads_follow_clock(struct target *t, struct pads *p, bool needs_it);
 
 /* Tells the pads of @p, whose flags may be older. */
 void pads_follow_losing(const struct target *t, struct pads *p);

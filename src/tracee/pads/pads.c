@@ -167,7 +167,7 @@ static void take_over(struct target *t, struct thread *th, const struct pad_fork
 	struct address_space *s = th->process->space;
 	struct pads *p = s->pads = h->pads;
 	pads_set_gap(t, s);
-	pads_follow_clock(t, p);
+	pads_follow_clock(t, p, p->memory.written.flags & PAD_NO_TICKS);
 	pads_follow_losing(t, p);
 	pad_memory_set_virtual(&p->memory, &s->virtual);
 	heap_sampling_start_pads(t, s);

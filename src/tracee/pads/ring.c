@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/types.h"
 #include "tracee/os/cpu_counters.h"
 #include "tracee/pads/pad_clock.h"
@@ -250,10 +251,12 @@ static void place(struct ring *r, struct ring_dates *d, uint64_t position, uint6
 	}
 	gap = MAX(most, from.ns) - from.ns;
 	bool is_flat = d->last_end && !d->is_busy && gap < WORD_PAUSE_NS;
-	bool is_coarse = gap > RING_COARSE_NS && ring_lacks_ticks(r);
+	bool has_start = d->last.at || before.ns;
+	uint64_t error = has_start ? gap : MAX(most, r->started_ns) - r->started_ns;
+	bool is_coarse = error > RING_COARSE_NS && ring_lacks_ticks(r);
 
 	if (is_coarse)
-		r->stats.coarse_ns = MAX(r->stats.coarse_ns, gap);
+		r->stats.coarse_ns = MAX(r->stats.coarse_ns, error);
 	if (is_flat)
 		from = (struct ring_stamp){position, from.ns + gap / 2};
 	draw(d, position, (struct ring_line){from, is_flat ? 0 : d->rate, after.at, is_coarse},
@@ -286,7 +289,8 @@ void ring_init(struct ring *r, struct pad_memory *memory, const struct arch *arc
 	       struct tick_clock *clock)
 {
 	*r = (struct ring){
-		.memory = memory, .arch = arch, .clock = clock, .number = 1, .next_number = 1};
+		.memory = memory, .arch = arch, .clock = clock, .number = 1, .next_number = 1,
+		.started_ns = clock_now_ns()};
 }
 
 void ring_deinit(struct ring *r)
@@ -402,6 +406,7 @@ void ring_fork(struct ring *r, const struct ring *parent, uint32_t slot)
 		.broken = parent->broken,
 		.number = parent->next_number,
 		.next_number = parent->next_number,
+		.started_ns = clock_now_ns(),
 	};
 	m = ring_mirror(r, slot);
 	if (slot >= parent->mirror_count || parent->mirror[slot].count == 0)

@@ -137,6 +137,7 @@ struct ring {
 	uint64_t number;       /* all below it are read, or late, or will never come */
 	uint64_t next_number;  /* as last seen in the control block */
 	uint64_t announced_number; /* the same when ring_reader.before was called */
+	uint64_t started_ns;   /* no record is older */
 	uint64_t latest_ns;    /* the latest date of a record so far; without the CPU's counter */
 	struct ring_source *source; /* by slot */
 	size_t source_count, source_capacity;
