@@ -2,7 +2,7 @@
  * The gates of ptmem-report: a profile with its limits (--limit), two profiles or a baseline and
  * profiles with conditions (--fail-if).
  *
- * Each function fills @g, which the caller frees: the metrics, what was checked, and, if a form of
+ * Each function fills @g, which may have warnings already, and which the caller frees: the metrics, what was checked, and, if a form of
  * gates is printed, the call sites. Nothing is said of what fails (gate_log). 0, EXIT_GROWN, or
  * EXIT_REFUSED after a message if something cannot be checked.
  */
