@@ -125,12 +125,12 @@ static enum limit_metric table_metric(const struct gate *g)
 /* -- comparisons -- */
 
 /* Of two profiles, or of a baseline and the runs of a profile. */
-struct comparison {
+struct gate_sides {
 	const struct diff_pair *pair; /* NULL: of a baseline */
 	const struct baseline *old, *new;
 };
 
-static int refuse_condition(const struct comparison *c, const char *text, enum limit_metric metric)
+static int refuse_condition(const struct gate_sides *c, const char *text, enum limit_metric metric)
 {
 	if (c->pair)
 		return refuse("fail-if", text, metric, c->pair->input->massif);
@@ -139,7 +139,7 @@ static int refuse_condition(const struct comparison *c, const char *text, enum l
 	return EXIT_REFUSED;
 }
 
-static void add_growth(const struct comparison *c, enum limit_metric metric, gate_sites *out)
+static void add_growth(const struct gate_sides *c, enum limit_metric metric, gate_sites *out)
 {
 	if (c->pair)
 		add_sites(c->pair, metric, GATE_SITES, out, false);
@@ -148,7 +148,7 @@ static void add_growth(const struct comparison *c, enum limit_metric metric, gat
 				    out);
 }
 
-static int check_conditions(const struct report_request *r, const struct comparison *compared,
+static int check_conditions(const struct report_request *r, const struct gate_sides *compared,
 			    struct gate *g)
 {
 	int status = 0;
@@ -177,7 +177,7 @@ int gates_of_pair(const struct report_request *r, const struct diff_pair *pair, 
 	g->is_diff = true;
 	set_title(g, &pair->input[PATH_NEW]);
 	add_values(g, pair);
-	int status = check_conditions(r, &(struct comparison){.pair = pair}, g);
+	int status = check_conditions(r, &(struct gate_sides){.pair = pair}, g);
 
 	g->site_metric = table_metric(g);
 	if (status != EXIT_REFUSED && form_of(r) != GATE_NONE)
@@ -286,7 +286,7 @@ static void warn_of_unlike(const struct baseline *old, const struct baseline *ne
 int gates_of_baseline(const struct report_request *r, const struct baseline *old,
 		      const struct baseline *new, struct gate *g)
 {
-	const struct comparison compared = {.old = old, .new = new};
+	const struct gate_sides compared = {.old = old, .new = new};
 
 	g->is_diff = true;
 	g->runs = new->runs;

@@ -112,8 +112,9 @@ static void check_limit(struct repeat *r, struct repeat_limit *l)
 	if (has_failed)
 		take_sites(&c->site, &l->site);
 	else if (l->exceeded)
-		gate_warn(&r->gate, xasprintf("%s is exceeded in %u of %u runs, which is no failure: "
-					      "it is %s", l->text, l->exceeded, r->runs, band));
+		gate_warn(&r->gate, xasprintf("%s is exceeded in %u of %u runs, which is no "
+					      "failure: it is %s", l->text, l->exceeded, r->runs,
+					      band));
 }
 
 void repeat_finish(struct repeat *r, unsigned wanted)
