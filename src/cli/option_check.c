@@ -100,8 +100,13 @@ static int check_conditions(const struct options *o)
 
 static int check_limits(const struct options *o)
 {
+	const char *why_not = o->within.count ? limits_why_not_within(o) : NULL;
 	struct limit l;
 
+	if (why_not) {
+		log_error("--within=%s: %s", o->within.data[0], why_not);
+		return -EINVAL;
+	}
 	for (size_t i = 0; i < o->limits.count; i++) {
 		const char *text = o->limits.data[i], *why = limits_check_text(o, text, &l);
 

@@ -133,8 +133,8 @@ static void note_program(struct baseline *b, const struct input *input)
 		b->doubt = xasprintf("runs of %s and of %s are taken for one program's", b->program,
 				     program);
 	} else if (b->interval != interval && !b->doubt) {
-		b->doubt = xstrdup("exact runs and runs of samples, or of different ones, are taken "
-				   "together");
+		b->doubt = xstrdup("exact runs and runs of samples, or of different ones, are "
+				   "taken together");
 	}
 }
 

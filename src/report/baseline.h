@@ -9,8 +9,8 @@
  *
  * Lines are sorted by metric (limit.h) and function; each function that is a call site has one for
  * each metric that it has a value of. There are no addresses, lines, process ids or times, and
- * names are those of frame_match.h, so that what moves is no difference. Resident memory, which no two runs have in common, is only there as
- * a band of several.
+ * names are those of frame_match.h, so that what moves is no difference. Resident memory, which no
+ * two runs have in common, is only there as a band of several.
  */
 #ifndef PTMEM_REPORT_BASELINE_H
 #define PTMEM_REPORT_BASELINE_H

@@ -232,8 +232,8 @@ static const char *read_limit(void *ctx, const char *text)
 	struct limit l;
 	const char *why = limit_parse(text, &l);
 
-	if (why)
-		return why;
+	if (why || l.within)
+		return why ?: LIMIT_OF_CALLS;
 	if (find_value(reader->gate, l.metric))
 		check_limit(reader, &l);
 	else
@@ -264,10 +264,22 @@ int gates_of_profile(const struct report_request *r, const struct input *input, 
 
 /* -- a baseline -- */
 
+#define KIND_SIZE 64
+
+static const char *kind_of(const struct baseline *b, char out[static KIND_SIZE])
+{
+	char size[AMOUNT_SIZE];
+
+	if (!b->interval)
+		return "exact";
+	snprintf(out, KIND_SIZE, "of samples every %s", amount_bytes((double)b->interval, size));
+	return out;
+}
+
 /* Numbers that have little in common are compared all the same, but it is said. */
 static void warn_of_unlike(const struct baseline *old, const struct baseline *new, struct gate *g)
 {
-	char a[AMOUNT_SIZE], b[AMOUNT_SIZE];
+	char a[KIND_SIZE], b[KIND_SIZE];
 
 	if (old->program && new->program && strcmp(old->program, new->program) != 0)
 		gate_warn(g, xasprintf("the baseline is one of %s, the profile one of %s",
@@ -275,12 +287,8 @@ static void warn_of_unlike(const struct baseline *old, const struct baseline *ne
 	if (new->doubt)
 		gate_warn(g, xstrdup(new->doubt));
 	if (old->interval != new->interval)
-		gate_warn(g, xasprintf("the baseline is %s%s, the profile %s%s: differences are "
-				       "those of estimates, too",
-				       old->interval ? "of samples every " : "exact",
-				       old->interval ? amount_bytes((double)old->interval, a) : "",
-				       new->interval ? "of samples every " : "exact",
-				       new->interval ? amount_bytes((double)new->interval, b) : ""));
+		gate_warn(g, xasprintf("the baseline is %s, the profile %s: differences are those "
+				       "of estimates, too", kind_of(old, a), kind_of(new, b)));
 }
 
 int gates_of_baseline(const struct report_request *r, const struct baseline *old,

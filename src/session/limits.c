@@ -14,11 +14,13 @@
 #include "output/call_sites.h"
 #include "output/report_tree.h"
 #include "profile/history.h"
+#include "session/memory_source.h"
 #include "session/options.h"
 #include "session/out.h"
 #include "session/run.h"
 #include "session/session.h"
 #include "session/summary.h"
+#include "session/within.h"
 
 /* -- the values -- */
 
@@ -259,30 +261,87 @@ static void merge_result(struct limit_result *all, const struct limit *l, struct
 	*now = (struct limit_result){0};
 }
 
-static void check_one(struct session *s, const struct report *r, size_t index)
+static void check_value(struct session *s, const struct report *r, size_t index,
+			struct leaf_amounts *amounts, struct limit_result *now)
 {
 	struct run *run = s->run;
 	const struct limit *l = &run->limits.data[index];
+
+	now->is_exceeded = limit_is_exceeded(l, now->value);
+	if (now->is_exceeded && !l->function && !l->within)
+		find_amounts(r, l, amounts);
+	if (now->is_exceeded) {
+		add_sites(&now->site, r, amounts);
+		log_exceeded(run, l, now);
+	}
+	free(amounts->bytes);
+	free(amounts->variance);
+	merge_result(&run->results.data[index], l, now);
+}
+
+static void check_one(struct session *s, const struct report *r, size_t index)
+{
+	const struct limit *l = &s->run->limits.data[index];
 	struct leaf_amounts amounts = {0};
 	struct limit_result now = {0};
+	_cleanup_free_ char *title = session_title(s);
 
 	if (l->metric == LIMIT_RSS && !s->end.peak_resident)
 		return;
 	now.has_function = l->function && find_amounts(r, l, &amounts);
 	now.value = l->function ? (double)sum_of(&amounts) : value_of_program(s, l->metric);
-	now.is_exceeded = limit_is_exceeded(l, now.value);
+	now.process = xasprintf("process %u, %s", s->process.pid, title);
+	check_value(s, r, index, &amounts, &now);
+}
+
+/* -- limits of calls -- */
+
+static int compare_nodes(const void *a, const void *b)
+{
+	const struct within_amount *x = a, *y = b;
+
+	return (x->node > y->node) - (x->node < y->node);
+}
+
+/* What the leaves of the profile have of the worst call. */
+static void find_amounts_within(const struct report *r, const struct within_worst *worst,
+				struct leaf_amounts *out)
+{
+	size_t count = worst->amount.count;
+
+	*out = (struct leaf_amounts){.count = profile_leaf_count(r->profile)};
+	out->bytes = xcalloc((size_t)out->count + 1, sizeof(*out->bytes));
+	if (!count)
+		return;
+	qsort(worst->amount.data, count, sizeof(*worst->amount.data), compare_nodes);
+	for (uint32_t i = 1; i <= out->count; i++) {
+		const struct within_amount key = {.node = profile_leaf(r->profile, i)->node};
+		const struct within_amount *found =
+			bsearch(&key, worst->amount.data, count, sizeof(key), compare_nodes);
+
+		out->bytes[i] = found ? found->amount : 0;
+	}
+}
+
+static void check_within(struct session *s, const struct report *r, size_t index)
+{
+	const struct limit *l = &s->run->limits.data[index];
+	const struct within_sum *sum = within_find(
+		s, custom_probes_within(&s->run->probes, l->within, strlen(l->within)));
+	struct leaf_amounts amounts = {0};
 	_cleanup_free_ char *title = session_title(s);
 
-	now.process = xasprintf("process %u, %s", s->process.pid, title);
-	if (now.is_exceeded && !l->function)
-		find_amounts(r, l, &amounts);
-	if (now.is_exceeded) {
-		add_sites(&now.site, r, &amounts);
-		log_exceeded(run, l, &now);
-	}
-	free(amounts.bytes);
-	free(amounts.variance);
-	merge_result(&run->results.data[index], l, &now);
+	if (!sum)
+		return;
+	const struct within_worst *worst = &sum->worst[l->metric];
+	struct limit_result now = {.value = worst->value};
+
+	now.process = xasprintf("call %llu of %s, process %u, %s",
+				(unsigned long long)worst->number, l->within, s->process.pid,
+				title);
+	if (limit_is_exceeded(l, worst->value))
+		find_amounts_within(r, worst, &amounts);
+	check_value(s, r, index, &amounts, &now);
 }
 
 static void note_values(struct session *s)
@@ -306,6 +365,19 @@ static void note_values(struct session *s)
 
 /* -- a run -- */
 
+const char *limits_why_not_within(const struct options *o)
+{
+	if (o->files.replay)
+		return "calls are watched while the program runs: --replay cannot be used with it";
+	if (options_sample_interval(o))
+		return "what calls need is exact: --heap-sample cannot be used with it";
+	if (!o->profile.heap || o->profile.pages_as_heap ||
+	    !(o->tracing.sources & 1u << SOURCE_HEAP))
+		return "it is about blocks of the heap: --heap=no, --pages-as-heap and --trace "
+		       "without heap cannot be used with it";
+	return NULL;
+}
+
 const char *limits_check_text(const struct options *o, const char *text, struct limit *out)
 {
 	const char *why = limit_parse(text, out);
@@ -316,22 +388,45 @@ const char *limits_check_text(const struct options *o, const char *text, struct 
 		return "leaks are found by --leak-check, which is needed, too";
 	if (out->metric == LIMIT_TEMPORARY && o->profile.pages_as_heap)
 		return "pages are never temporary: --pages-as-heap cannot be used with it";
-	return NULL;
+	return out->within ? limits_why_not_within(o) : NULL;
+}
+
+static void watch_calls(struct run *r, const char *function)
+{
+	custom_probes_within(&r->probes, function, strlen(function));
+	r->needs_within = true;
+}
+
+/* Takes @text. */
+static void take_limit(struct run *r, char *text)
+{
+	struct limit *l = vec_add(&r->limits);
+
+	limit_parse(text, l);
+	*vec_add(&r->results) = (struct limit_result){0};
+	if (l->within)
+		watch_calls(r, l->within);
+	else /* only a history knows */
+		r->needs_history |= l->metric == LIMIT_TEMPORARY ||
+				    (l->metric == LIMIT_PEAK && l->function);
 }
 
 /* Adds a limit to those of @ctx, a run. Why @text cannot be one; NULL: it is. */
 static const char *add_limit(void *ctx, const char *text)
 {
 	struct run *r = ctx;
+	const struct option_strings *within = &r->options->within;
 	struct limit l;
 	const char *why = limits_check_text(r->options, text, &l);
 
 	if (why)
 		return why;
-	limit_parse(xstrdup(text), vec_add(&r->limits));
-	*vec_add(&r->results) = (struct limit_result){0};
-	/* only a history knows */
-	r->needs_history |= l.metric == LIMIT_TEMPORARY || (l.metric == LIMIT_PEAK && l.function);
+	bool is_of_calls = !l.within && !l.function && within->count > 0 && within_has(l.metric);
+
+	for (size_t i = 0; is_of_calls && i < within->count; i++)
+		take_limit(r, xasprintf("%s within %s", text, within->data[i]));
+	if (!is_of_calls)
+		take_limit(r, xstrdup(text));
 	return NULL;
 }
 
@@ -339,6 +434,8 @@ int limits_open(struct run *r)
 {
 	const struct options *o = r->options;
 
+	for (size_t i = 0; i < o->within.count; i++)
+		watch_calls(r, o->within.data[i]);
 	for (size_t i = 0; i < o->limits.count; i++)
 		add_limit(r, o->limits.data[i]); /* option_check.c has checked it */
 	return o->files.limits ? option_read_lines(o->files.limits, add_limit, r) : 0;
@@ -365,7 +462,9 @@ void limits_check(struct session *s)
 
 	note_values(s);
 	for (size_t i = 0; i < run->limits.count; i++)
-		if (run->limits.data[i].metric != LIMIT_LEAKED)
+		if (run->limits.data[i].within)
+			check_within(s, &r, i);
+		else if (run->limits.data[i].metric != LIMIT_LEAKED)
 			check_one(s, &r, i);
 }
 

@@ -32,6 +32,8 @@ struct limit_values {
 	bool is_estimate;
 };
 
+/* Why calls (--within) cannot be measured with @o; NULL: they can. */
+const char *limits_why_not_within(const struct options *o);
 /* NULL and *@out, or why @text cannot be a limit of a run with @o. */
 const char *limits_check_text(const struct options *o, const char *text, struct limit *out);
 
