@@ -33,6 +33,7 @@ struct arch_move {
 	taddr_t from, to;
 	size_t min_bytes;    /* displace at least these */
 	bool refuse_call;    /* fail if a call would be displaced */
+	bool is_inside;      /* the code is inside of a function, whose frame is there */
 	uint8_t *out;
 	size_t out_size;
 	/* results */

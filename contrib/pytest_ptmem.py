@@ -47,7 +47,8 @@ def limits_of(item):
         for limit in marker.args:
             metric = re.match(r"[a-z-]*", str(limit)).group()
             rest = str(limit)[len(metric):]
-            limits.append("%s@%s%s" % (metric, name, rest) if metric in OF_FUNCTIONS and rest[:1] != "@" else str(limit))
+            has_function = rest[:1] == "@" or " within " in rest
+            limits.append("%s@%s%s" % (metric, name, rest) if metric in OF_FUNCTIONS and not has_function else str(limit))
     return limits
 
 

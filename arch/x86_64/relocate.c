@@ -112,6 +112,59 @@ static bool is_plain(ZydisMnemonic mnemonic)
 	}
 }
 
+/*
+ * Those that are moved from the inside of a function alone: what the code after a call begins with,
+ * besides. At a function's entry a pop would take the return address.
+ */
+static bool is_plain_inside(ZydisMnemonic mnemonic)
+{
+	switch (mnemonic) {
+	case ZYDIS_MNEMONIC_POP:
+	case ZYDIS_MNEMONIC_LEAVE:
+	case ZYDIS_MNEMONIC_MOVSS:
+	case ZYDIS_MNEMONIC_MOVSD:
+	case ZYDIS_MNEMONIC_MOVAPD:
+	case ZYDIS_MNEMONIC_MOVUPD:
+	case ZYDIS_MNEMONIC_CVTSI2SD:
+	case ZYDIS_MNEMONIC_CVTSI2SS:
+	case ZYDIS_MNEMONIC_CVTSS2SD:
+	case ZYDIS_MNEMONIC_CVTSD2SS:
+	case ZYDIS_MNEMONIC_CVTTSD2SI:
+	case ZYDIS_MNEMONIC_CVTTSS2SI:
+	case ZYDIS_MNEMONIC_COMISD:
+	case ZYDIS_MNEMONIC_COMISS:
+	case ZYDIS_MNEMONIC_UCOMISD:
+	case ZYDIS_MNEMONIC_UCOMISS:
+	case ZYDIS_MNEMONIC_ADDSD:
+	case ZYDIS_MNEMONIC_SUBSD:
+	case ZYDIS_MNEMONIC_MULSD:
+	case ZYDIS_MNEMONIC_XCHG:
+	case ZYDIS_MNEMONIC_CWDE:
+	case ZYDIS_MNEMONIC_BT:
+	case ZYDIS_MNEMONIC_BSWAP:
+	case ZYDIS_MNEMONIC_ROL:
+	case ZYDIS_MNEMONIC_ROR:
+	case ZYDIS_MNEMONIC_XORPD:
+	case ZYDIS_MNEMONIC_SETNBE:
+	case ZYDIS_MNEMONIC_SETBE:
+	case ZYDIS_MNEMONIC_SETL:
+	case ZYDIS_MNEMONIC_SETNL:
+	case ZYDIS_MNEMONIC_SETLE:
+	case ZYDIS_MNEMONIC_SETNLE:
+	case ZYDIS_MNEMONIC_SETS:
+	case ZYDIS_MNEMONIC_SETNS:
+	case ZYDIS_MNEMONIC_CMOVS:
+	case ZYDIS_MNEMONIC_CMOVNS:
+	case ZYDIS_MNEMONIC_CMOVL:
+	case ZYDIS_MNEMONIC_CMOVNL:
+	case ZYDIS_MNEMONIC_CMOVLE:
+	case ZYDIS_MNEMONIC_CMOVNLE:
+		return true;
+	default:
+		return false;
+	}
+}
+
 static bool has_rip_operand(const struct insn *insn)
 {
 	for (size_t i = 0; i < insn->decoded.operand_count; i++) {
@@ -147,11 +200,14 @@ static enum insn_class classify_branch(const struct insn *insn)
 										    INSN_UNKNOWN;
 }
 
-static enum insn_class classify(const struct insn *insn)
+static enum insn_class classify(const struct insn *insn, bool is_inside)
 {
 	if (insn->decoded.attributes & ZYDIS_ATTRIB_HAS_ADDRESSSIZE)
 		return INSN_UNKNOWN;
-	return is_plain(insn->decoded.mnemonic) ? INSN_PLAIN : classify_branch(insn);
+	if (is_plain(insn->decoded.mnemonic) ||
+	    (is_inside && is_plain_inside(insn->decoded.mnemonic)))
+		return INSN_PLAIN;
+	return classify_branch(insn);
 }
 
 static taddr_t branch_target(const struct insn *insn)
@@ -260,7 +316,7 @@ static int emit_call(struct arch_move *m, const struct insn *insn, bool is_indir
 static int emit_insn(struct arch_move *m, const struct insn *insn, bool *is_last)
 {
 	*is_last = true;
-	switch (classify(insn)) {
+	switch (classify(insn, m->is_inside)) {
 	case INSN_PLAIN:
 		*is_last = false;
 		return emit_copy(m, insn, 0);

@@ -63,7 +63,7 @@ char *amount_exact(double bytes)
 	char text[AMOUNT_SIZE], exact[AMOUNT_SIZE];
 
 	amount_commas((uint64_t)bytes, exact);
-	return bytes < 1024 ? xasprintf("%s bytes", exact) :
+	return bytes < 1024 ? xasprintf("%s byte%s", exact, plural((size_t)bytes)) :
 			      xasprintf("%s (%s bytes)", amount_bytes(bytes, text), exact);
 }
 

@@ -15,6 +15,7 @@
 #include "listen/http_access.h"
 #include "live/rss_poll.h"
 #include "session/condition.h"
+#include "session/limits.h"
 #include "session/options.h"
 #include "session/out.h"
 
@@ -97,13 +98,33 @@ static int check_conditions(const struct options *o)
 	return -EINVAL;
 }
 
+static int check_limits(const struct options *o)
+{
+	const char *why_not = o->within.count ? limits_why_not_within(o) : NULL;
+	struct limit l;
+
+	if (why_not) {
+		log_error("--within=%s: %s", o->within.data[0], why_not);
+		return -EINVAL;
+	}
+	for (size_t i = 0; i < o->limits.count; i++) {
+		const char *text = o->limits.data[i], *why = limits_check_text(o, text, &l);
+
+		if (!why)
+			continue;
+		log_error("--limit=%s: %s", text, why);
+		return -EINVAL;
+	}
+	return check_conditions(o);
+}
+
 /* 0, or -EINVAL after a message. */
 static int option_check_record(const struct options *o)
 {
 	const char *why = find_record_contradiction(o);
 
 	if (!why)
-		return check_conditions(o);
+		return check_limits(o);
 	log_error("%s", why);
 	return -EINVAL;
 }

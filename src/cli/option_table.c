@@ -299,6 +299,11 @@ static const struct option_row rows[] = {
 		 "leaked<1 holds at the end; peak@parse<10M is about\n"
 		 "call paths with the function parse; repeatable",
 	 .brief = "a limit that the profile must keep, for tests"},
+	{.name = "within", .type = OPT_TEXTS, .flags = OPT_NOT_EMPTY, AT(within),
+	 .value = "FUNCTION",
+	 .text = "measure each call of this function, from its entry\n"
+		 "to its return; limits are those of each call;\nrepeatable",
+	 .brief = "measure each call of this function"},
 	{.name = "limits-file", .type = OPT_TEXT, .flags = OPT_NOT_EMPTY, AT(files.limits),
 	 .value = "FILE",
 	 .text = "a file of limits, one on each line, and of comments\n"

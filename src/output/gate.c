@@ -25,6 +25,9 @@ void gate_deinit(struct gate *g)
 		free(g->check.data[i].message);
 		free_sites(&g->check.data[i].site);
 	}
+	for (size_t i = 0; i < g->warning.count; i++)
+		free(g->warning.data[i]);
+	vec_deinit(&g->warning);
 	vec_deinit(&g->check);
 	vec_deinit(&g->value);
 	free_sites(&g->site);
@@ -53,6 +56,13 @@ struct gate_check *gate_add_check(struct gate *g, const char *text, enum limit_m
 		c->message = visible(message);
 	free(message);
 	return c;
+}
+
+void gate_warn(struct gate *g, char *text)
+{
+	log_warn("%s", text);
+	*vec_add(&g->warning) = visible(text);
+	free(text);
 }
 
 /* The path of a source file, relative to the current directory if it is below it. */

@@ -31,6 +31,8 @@ struct gate_site {
 
 typedef VEC(struct gate_site) gate_sites;
 
+#define GATE_SITES 10u /* at most, of a check that failed */
+
 struct gate_value {
 	enum limit_metric metric;
 	double min[2], max[2]; /* by enum path_side */
@@ -41,16 +43,18 @@ struct gate_check {
 	enum limit_metric metric;
 	char *text;      /* as given: "peak<2M" */
 	char *message;   /* "it is 2.4 MiB (2,476,016 bytes)"; NULL = it holds */
-	gate_sites site; /* those at fault, the worst first */
+	gate_sites site; /* those at fault, the worst first; GATE_SITES at most */
 };
 
 /* All of it is owned. Zeroed, it is one without anything. */
 struct gate {
 	bool is_diff;
+	bool has_bands;        /* what is compared is of several runs */
 	unsigned runs;         /* of the program; 0 = one */
 	char *title;           /* what was profiled */
 	VEC(struct gate_value) value;
 	VEC(struct gate_check) check;
+	VEC(char *) warning;   /* what makes a result doubtful; owned */
 	enum limit_metric site_metric; /* what the values of `site` are */
 	gate_sites site;       /* the largest ones, or those that changed most */
 };
@@ -61,7 +65,9 @@ void gate_set_title(struct gate *g, const char *title);
 /* Takes ownership of @message; NULL: it holds. Valid until the next check. */
 struct gate_check *gate_add_check(struct gate *g, const char *text, enum limit_metric metric,
 				  char *message);
-/* Adds a copy; @old: of what is compared, otherwise 0. */
+/* Logs a warning, and adds it. Takes ownership of @text. */
+void gate_warn(struct gate *g, char *text);
+/* Adds a copy; its values are 0. */
 struct gate_site *gate_add_site(gate_sites *sites, const char *label, const char *file,
 				uint64_t line);
 /* The number of checks that do not hold. */

@@ -4,6 +4,7 @@
  *
  *	{"format":"ptmem-gate","version":1,"title":TEXT,"runs":N,
  *	"metrics":[{"metric":"peak","unit":"bytes","old":BAND,"new":BAND},...],
+ *	"warnings":[TEXT,...],
  *	"checks":[{"check":"peak>+5%","metric":"peak","passed":false,"message":TEXT,
  *	           "sites":[SITE,...]},...],
  *	"sites":{"metric":"allocations","sites":[SITE,...]}}
@@ -60,6 +61,13 @@ void gate_write_junit(FILE *out, const struct gate *g)
 		g->check.count, gate_failures(g));
 	for (size_t i = 0; i < g->check.count; i++)
 		put_case(out, g, &g->check.data[i]);
+	if (g->warning.count)
+		fputs("<system-err>", out);
+	for (size_t i = 0; i < g->warning.count; i++) {
+		xml_put_text(out, g->warning.data[i]);
+		putc('\n', out);
+	}
+	fputs(g->warning.count ? "</system-err>\n" : "", out);
 	fputs("</testsuite>\n</testsuites>\n", out);
 }
 
@@ -142,6 +150,22 @@ static void put_result(struct json_writer *w, const struct gate *g, const struct
 	json_write_close(w, 2);
 }
 
+/* Nothing has failed to run: what failed is among the results. */
+static void put_invocation(struct json_writer *w, const struct gate *g)
+{
+	json_write_open(json_write_line(w, 0), "invocations", '[');
+	json_write_open(w, NULL, '{');
+	json_write_bool(w, "executionSuccessful", true);
+	json_write_open(w, "toolExecutionNotifications", '[');
+	for (size_t i = 0; i < g->warning.count; i++) {
+		json_write_open(json_write_line(w, 0), NULL, '{');
+		json_write_text(w, "level", "warning");
+		put_message(w, "message", g->warning.data[i]);
+		json_write_close(w, 1);
+	}
+	json_write_close(w, 3);
+}
+
 void gate_write_sarif(FILE *out, const struct gate *g)
 {
 	struct json_writer w = {.out = out, .escape = JSON_EXACT};
@@ -166,6 +190,7 @@ void gate_write_sarif(FILE *out, const struct gate *g)
 		json_write_close(&w, 1);
 	}
 	json_write_close(&w, 3);
+	put_invocation(&w, g);
 	json_write_open(json_write_line(&w, 0), "results", '[');
 	for (size_t i = 0; i < g->check.count; i++)
 		if (g->check.data[i].message)
@@ -241,6 +266,14 @@ static void put_checks(struct json_writer *w, const struct gate *g)
 	json_write_close(w, 1);
 }
 
+static void put_warnings(struct json_writer *w, const struct gate *g)
+{
+	json_write_open(json_write_line(w, 0), "warnings", '[');
+	for (size_t i = 0; i < g->warning.count; i++)
+		json_write_text(w, NULL, g->warning.data[i]);
+	json_write_close(w, 1);
+}
+
 char *gate_json_members(const struct gate *g)
 {
 	char *text = NULL;
@@ -250,6 +283,7 @@ char *gate_json_members(const struct gate *g)
 
 	CHECK(f);
 	put_metrics(&w, g);
+	put_warnings(&w, g);
 	put_checks(&w, g);
 	CHECK(!fclose(f));
 	return text;
@@ -265,6 +299,7 @@ void gate_write_json(FILE *out, const struct gate *g)
 	json_write_text(&w, "title", g->title);
 	json_write_number(&w, "runs", g->runs ? g->runs : 1);
 	put_metrics(&w, g);
+	put_warnings(&w, g);
 	put_checks(&w, g);
 	json_write_open(json_write_line(&w, 0), "sites", '{');
 	json_write_text(&w, "metric", limit_info[g->site_metric].name);

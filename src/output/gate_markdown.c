@@ -115,7 +115,8 @@ static void put_sites(FILE *out, const struct gate *g)
 	const char *metric = limit_info[g->site_metric].name;
 
 	if (!g->site.count && g->is_diff)
-		fprintf(out, "\nEach call site has the same %s.\n", metric);
+		fprintf(out, g->has_bands ? "\nThe bands of %s overlap at each call site.\n" :
+					    "\nEach call site has the same %s.\n", metric);
 	if (!g->site.count)
 		return;
 	if (g->is_diff)
@@ -154,6 +155,11 @@ void gate_write_markdown(FILE *out, const struct gate *g)
 	putc('\n', out);
 	if (g->runs > 1)
 		fprintf(out, "\n%u runs.\n", g->runs);
+	for (size_t i = 0; i < g->warning.count; i++) {
+		fputs("\n**Warning**: ", out);
+		put_words(out, g->warning.data[i]);
+		putc('\n', out);
+	}
 	put_metrics(out, g);
 	put_checks(out, g);
 	put_sites(out, g);
@@ -202,6 +208,11 @@ static void put_annotation(FILE *out, const struct gate *g, const struct gate_ch
 
 void gate_write_github(FILE *out, const struct gate *g)
 {
+	for (size_t i = 0; i < g->warning.count; i++) {
+		fputs("::warning title=ptmem::", out);
+		put_escaped(out, g->warning.data[i], false);
+		putc('\n', out);
+	}
 	for (size_t i = 0; i < g->check.count; i++) {
 		const struct gate_check *c = &g->check.data[i];
 

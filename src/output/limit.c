@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/amount.h"
+#include "base/cleanup.h"
 #include "base/text.h"
 
 const struct limit_info limit_info[LIMIT_METRICS] = {
@@ -46,30 +47,53 @@ static const char *parse_amount(const char *text, struct limit *l)
 	return *end ? "only K, M, G or T may follow the number" : NULL;
 }
 
-const char *limit_parse(const char *text, struct limit *out)
+#define WITHIN " within "
+
+/* Of what, as far as the sign at @sign: NULL and *l, or what is wrong. */
+static const char *parse_subject(const char *text, const char *sign, struct limit *l)
 {
 	size_t name = strcspn(text, "@<");
-	struct limit l = {.text = text, .metric = limit_find_metric(text, name)};
-	const char *sign = strrchr(text, '<'); /* names of templates have this character, too */
 
-	if (!sign || l.metric == LIMIT_METRICS)
-		return "a limit is peak<SIZE, live-at-end<SIZE, allocated<SIZE, "
-		       "allocations<NUMBER, temporary<PERCENT%, leaked<SIZE or rss<SIZE; @FUNCTION "
-		       "may follow each of the first four names";
 	if (text[name] == '@') {
-		l.function = &text[name + 1];
-		if (sign <= l.function)
+		l->function = &text[name + 1];
+		if (sign <= l->function)
 			return "after @ comes the name of a function, as in peak@parse<10M";
-		l.function_size = (size_t)(sign - l.function);
-		if (!limit_info[l.metric].has_paths)
+		l->function_size = (size_t)(sign - l->function);
+		if (!limit_info[l->metric].has_paths)
 			return "temporary, leaked and rss are of the whole program: they have no "
 			       "@FUNCTION";
 	} else if (sign != &text[name]) {
 		return "there is one < in a limit without @FUNCTION";
 	}
-	l.may_equal = sign[1] == '=';
-	const char *why = parse_amount(&sign[1 + l.may_equal], &l);
+	if (l->within && (l->metric == LIMIT_LEAKED || l->metric == LIMIT_RSS || l->function))
+		return "leaked, rss and limits with @FUNCTION are of the whole program: they are "
+		       "not measured within calls";
+	return NULL;
+}
 
+const char *limit_parse(const char *text, struct limit *out)
+{
+	struct limit l = {.text = text, .metric = limit_find_metric(text, strcspn(text, "@<"))};
+	const char *within = strstr(text, WITHIN);
+	size_t size = within ? (size_t)(within - text) : strlen(text);
+	const char *sign = memrchr(text, '<', size); /* names of templates have it, too */
+
+	if (!sign || l.metric == LIMIT_METRICS)
+		return "a limit is peak<SIZE, live-at-end<SIZE, allocated<SIZE, "
+		       "allocations<NUMBER, temporary<PERCENT%, leaked<SIZE or rss<SIZE; @FUNCTION "
+		       "may follow each of the first four names";
+	l.within = within ? within + strlen(WITHIN) : NULL;
+	if (l.within && !*l.within)
+		return "after within comes the name of a function, as in peak<10M within parse";
+	const char *why = parse_subject(text, sign, &l);
+
+	if (why)
+		return why;
+	l.may_equal = sign[1] == '=';
+	const char *amount = &sign[1 + l.may_equal];
+	_cleanup_free_ char *number = xstrndup(amount, size - (size_t)(amount - text));
+
+	why = parse_amount(number, &l);
 	if (!why)
 		*out = l;
 	return why;

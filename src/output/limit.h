@@ -1,5 +1,5 @@
 /*
- * METRIC[@FUNCTION]<AMOUNT: what a profile must stay below, as a gate for tests.
+ * METRIC[@FUNCTION]<AMOUNT[ within FUNCTION]: what a profile must stay below, as a gate for tests.
  *
  *	peak<100M                  bytes live at the peak
  *	live-at-end<1M             bytes live at the end
@@ -10,6 +10,9 @@
  *	rss<200M                   most resident memory of the process, as the kernel counts it
  *	peak@parse_config<10M      what call paths with this function hold at the peak's snapshot;
  *	                           likewise live-at-end, allocated and allocations
+ *
+ *	peak<10M within handle     the same of each call of a function, from its entry to its return
+ *	                           (session/within.h); all but leaked and rss, and without @
  *
  * "<=" allows the amount itself. K, M, G and T multiply bytes by powers of 1,024, and numbers of
  * allocations by powers of 1,000.
@@ -41,6 +44,7 @@ struct limit {
 	enum limit_metric metric;
 	const char *function;   /* in the text, not terminated; NULL = the whole program */
 	size_t function_size;
+	const char *within;     /* a function, of each call of which it is; NULL = of the run */
 	double amount;          /* bytes, a number, or percent */
 	bool may_equal;
 };

@@ -1,8 +1,8 @@
 /* See baseline.h. */
 #include "report/baseline.h"
 
-#include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,50 +34,9 @@ void baseline_deinit(struct baseline *b)
 		vec_deinit(&b->metric[m].row);
 	}
 	free(b->title);
+	free(b->program);
+	free(b->doubt);
 	*b = (struct baseline){0};
-}
-
-/* -- names -- */
-
-/* The length of Rust's "::h0123456789abcdef" at the end of @name; 0: there is none. */
-static size_t hash_size(const char *name)
-{
-	size_t size = strlen(name), n = strlen("::h0123456789abcdef");
-
-	if (size <= n || strncmp(name + size - n, "::h", 3) != 0)
-		return 0;
-	return strspn(name + size - n + 3, "0123456789abcdef") == n - 3 ? n : 0;
-}
-
-/* How many digits at @s, which @begin is the text of, are of "{lambda()#1}" or "$_1". */
-static size_t generated_digits(const char *begin, const char *s)
-{
-	size_t digits = strspn(s, "0123456789");
-	bool is_lambda = s > begin && s[-1] == '#' && s[digits] == '}';
-	bool is_clang = s >= begin + 2 && s[-1] == '_' && s[-2] == '$';
-
-	return is_lambda || is_clang ? digits : 0;
-}
-
-/* A function's name without what is generated. The caller frees it. */
-static char *stable_name(const char *name)
-{
-	char *text = text_clean(name, strlen(name)), *to = text;
-
-	text[strlen(text) - hash_size(text)] = '\0';
-	_cleanup_free_ char *copy = xstrdup(text);
-
-	for (const char *s = copy; *s; s++) {
-		size_t skipped = isdigit((unsigned char)*s) ? generated_digits(copy, s) : 0;
-
-		to -= skipped && s[-1] == '#';
-		if (skipped)
-			s += skipped - 1;
-		else
-			*to++ = *s;
-	}
-	*to = '\0';
-	return text;
 }
 
 static int compare_names(const void *a, const void *b)
@@ -114,13 +73,14 @@ static void read_rows(const struct measured *m, baseline_rows *out)
 {
 	for (size_t i = 0; i < m->site.count; i++) {
 		double value = m->site.data[i].value[PATH_NEW];
+		const char *name = measured_function(m, i);
 		gate_sites site = {0};
 
 		if (value <= 0)
 			continue;
 		measured_add_site(m, i, &site);
 		*vec_add(out) = (struct baseline_row){
-			.name = stable_name(measured_function(m, i)),
+			.name = text_clean(name, strlen(name)),
 			.file = site.data->file, .line = site.data->line,
 			.min = value, .max = value};
 		free(site.data->label);
@@ -159,10 +119,29 @@ static void add_run(struct baseline_metric *to, baseline_rows *run, unsigned run
 	to->row = all;
 }
 
+/* Of which program a run is, and whether it is like those before. */
+static void note_program(struct baseline *b, const struct input *input)
+{
+	_cleanup_free_ char *command = input_command(input), *program = input_program(input);
+	uint64_t interval = input_interval(input);
+
+	if (!b->runs) {
+		b->title = xstrdup(command);
+		b->program = text_clean(program, strlen(program));
+		b->interval = interval;
+	} else if (strcmp(b->program, program) != 0 && !b->doubt) {
+		b->doubt = xasprintf("runs of %s and of %s are taken for one program's", b->program,
+				     program);
+	} else if (b->interval != interval && !b->doubt) {
+		b->doubt = xstrdup("exact runs and runs of samples, or of different ones, are "
+				   "taken together");
+	}
+}
+
 void baseline_add(struct baseline *b, const struct input *input)
 {
 	const struct input inputs[2] = {{.kind = input->kind}, *input};
-	struct diff_pair pair = {.input = inputs, .match = diff_pair_match(inputs)};
+	struct diff_pair pair = {.input = inputs, .match = diff_pair_match(inputs, false)};
 
 	for (enum limit_metric metric = 0; metric < LIMIT_METRICS; metric++) {
 		struct baseline_metric *to = &b->metric[metric];
@@ -187,10 +166,7 @@ void baseline_add(struct baseline *b, const struct input *input)
 	}
 	recording_view_deinit(&pair.view[PATH_NEW]);
 	frame_match_free(pair.match);
-	if (!b->title)
-		b->title = input->recording ?
-				   xstrdup(recording_meta(input->recording, "command") ?: "?") :
-				   xasprintf("%.*s", MASSIF_TEXT(input->massif->command));
+	note_program(b, input);
 	b->runs++;
 }
 
@@ -212,6 +188,10 @@ void baseline_write(FILE *out, const struct baseline *b)
 	      "several runs\n# the least and the largest), and function; without one in all.\n"
 	      MAGIC "\n", out);
 	fprintf(out, "runs %u\n", b->runs);
+	if (b->program)
+		fprintf(out, "program %s\n", b->program);
+	if (b->interval)
+		fprintf(out, "samples %" PRIu64 "\n", b->interval);
 	for (enum limit_metric m = 0; m < LIMIT_METRICS; m++) {
 		if (!b->metric[m].is_known || (m == LIMIT_RSS && b->runs < 2))
 			continue;
@@ -232,6 +212,23 @@ static char *parse_number(char *text, double *out)
 	return text + digits;
 }
 
+/* Whether @line is about the whole file. */
+static bool parse_head(struct baseline *b, const char *line)
+{
+	if (text_begins_with(line, "runs ")) {
+		b->runs = (unsigned)strtoul(line + strlen("runs "), NULL, 10);
+	} else if (text_begins_with(line, "program ") && !b->program) {
+		const char *name = line + strlen("program ");
+
+		b->program = text_clean(name, strlen(name));
+	} else if (text_begins_with(line, "samples ")) {
+		b->interval = strtoull(line + strlen("samples "), NULL, 10);
+	} else {
+		return false;
+	}
+	return true;
+}
+
 /* NULL, or what is wrong with @line. */
 static const char *parse_line(struct baseline *b, char *line)
 {
@@ -240,10 +237,8 @@ static const char *parse_line(struct baseline *b, char *line)
 		value ? limit_find_metric(line, (size_t)(value - line)) : LIMIT_METRICS;
 	struct baseline_row row = {0};
 
-	if (value && strncmp(line, "runs ", 5) == 0) {
-		b->runs = (unsigned)strtoul(value + 1, NULL, 10);
+	if (parse_head(b, line))
 		return NULL;
-	}
 	if (m == LIMIT_METRICS || !is_kept(m))
 		return "a line is METRIC VALUE [FUNCTION]";
 	char *end = parse_number(value + 1, &row.min);

@@ -2,15 +2,15 @@
  * --write-baseline and --baseline: what a program needs, in a file that a repository keeps, and
  * whose differences can be read.
  *
- *	FILE  := { "#" TEXT NL } "ptmem-baseline 1" NL "runs " N NL { LINE }
+ *	FILE  := { "#" TEXT NL } "ptmem-baseline 1" NL HEAD { LINE }
+ *	HEAD  := "runs " N NL [ "program " NAME NL ] [ "samples " BYTES NL ]
  *	LINE  := METRIC " " VALUE [ " " FUNCTION ] NL       without a function: of the whole program
  *	VALUE := N | N ".." N                           of several runs: the least and the largest
  *
  * Lines are sorted by metric (limit.h) and function; each function that is a call site has one for
- * each metric that it has a value of. There are no addresses, lines, process ids or times; numbers
- * that compilers give to lambdas and closures, and hashes of Rust's names, are left out, so that
- * what moves is no difference. Resident memory, which no two runs have in common, is only there as
- * a band of several.
+ * each metric that it has a value of. There are no addresses, lines, process ids or times, and
+ * names are those of frame_match.h, so that what moves is no difference. Resident memory, which no
+ * two runs have in common, is only there as a band of several.
  */
 #ifndef PTMEM_REPORT_BASELINE_H
 #define PTMEM_REPORT_BASELINE_H
@@ -39,6 +39,9 @@ struct baseline_metric {
 struct baseline {
 	unsigned runs;
 	char *title;     /* the command; NULL = unknown */
+	char *program;   /* its base name, visible; NULL = unknown */
+	uint64_t interval; /* mean distance of samples, bytes; 0 = exact */
+	char *doubt;     /* why these may not be runs of one program; NULL = they seem to be */
 	struct baseline_metric metric[LIMIT_METRICS];
 };
 

@@ -340,9 +340,9 @@ static void read_recording(const struct stack_reader *reader, const struct recor
 			read_leaf(reader, r, i, &v->leaf[i]);
 }
 
-struct frame_match *diff_pair_match(const struct input *input)
+struct frame_match *diff_pair_match(const struct input *input, bool is_exact)
 {
-	struct frame_match *m = frame_match_new();
+	struct frame_match *m = frame_match_new(is_exact);
 
 	for (int side = PATH_OLD; side <= PATH_NEW; side++) {
 		const struct input *this = &input[side], *other = &input[!side];

@@ -57,8 +57,11 @@ struct diff_pair {
 	struct frame_match *match;
 };
 
-/* All frames of @input[PATH_OLD] and @input[PATH_NEW]; the caller frees it. */
-struct frame_match *diff_pair_match(const struct input *input);
+/*
+ * All frames of @input[PATH_OLD] and @input[PATH_NEW], of which the first may be zeroed; @is_exact
+ * as in frame_match_new. The caller frees it.
+ */
+struct frame_match *diff_pair_match(const struct input *input, bool is_exact);
 
 /* Gets a stack with its frames in @pair->match. */
 typedef void diff_stack_fn(void *ctx, enum path_side side, const struct diff_stack *stack);

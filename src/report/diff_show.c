@@ -64,49 +64,34 @@ static int find_massif(struct diff *d, enum path_side side)
 	return 0;
 }
 
-static bool is_estimate(const struct input *input)
-{
-	return input->kind == INPUT_RECORDING ? input->recording->interval != 0 :
-						massif_sampling_interval(input->massif) != 0;
-}
-
 /* Of the column of errors; NULL: both profiles are exact. A massif file has bounds alone. */
 static const char *error_heading(const struct input *input)
 {
-	if (!is_estimate(&input[PATH_OLD]) && !is_estimate(&input[PATH_NEW]))
+	if (!input_interval(&input[PATH_OLD]) && !input_interval(&input[PATH_NEW]))
 		return NULL;
 	return input->kind == INPUT_RECORDING ? "+-" : "+- at most";
 }
 
-static char *command_of(const struct input *input)
-{
-	if (input->kind != INPUT_RECORDING)
-		return xasprintf("%.*s", MASSIF_TEXT(input->massif->command));
-	return xstrdup(recording_meta(input->recording, "command") ?: "");
-}
-
-/* The base name of the program in a command line. */
-static char *program_of(const struct input *input)
-{
-	_cleanup_free_ char *command = command_of(input);
-
-	command[strcspn(command, " ")] = '\0';
-	return xstrdup(text_base_name(command));
-}
-
 /* Differences of profiles that have little in common are numbers without a meaning. */
-static void warn_of_unlike(const struct diff *d)
+static void warn_of_unlike(struct diff *d)
 {
 	const struct input *old = &d->pair.input[PATH_OLD], *new = &d->pair.input[PATH_NEW];
 	const char *const *path = d->request->path;
-	_cleanup_free_ char *a = program_of(old), *b = program_of(new);
+	_cleanup_free_ char *a = input_program(old), *b = input_program(new);
+	bool is_sampled = input_interval(old) != 0;
 
 	if (old->kind == INPUT_MASSIF && old->massif->memory != new->massif->memory)
-		log_warn("%s is a profile of %s, %s of %s: differences mean little", path[0],
-			 memory_kind_name(old->massif->memory), path[1],
-			 memory_kind_name(new->massif->memory));
+		gate_warn(&d->gate, xasprintf("%s is a profile of %s, %s of %s: differences mean "
+					      "little", path[0],
+					      memory_kind_name(old->massif->memory), path[1],
+					      memory_kind_name(new->massif->memory)));
 	if (strcmp(a, b) != 0)
-		log_warn("%s is a profile of %s, %s of %s", path[0], a, path[1], b);
+		gate_warn(&d->gate, xasprintf("%s is a profile of %s, %s of %s", path[0], a,
+					      path[1], b));
+	if (is_sampled != (input_interval(new) != 0))
+		gate_warn(&d->gate, xasprintf("%s is exact, %s has samples: differences are those "
+					      "of estimates, too", path[is_sampled],
+					      path[!is_sampled]));
 }
 
 /* An answer without a path is no mistake, but its reader should not look for one. */
@@ -161,7 +146,7 @@ static void print_rows(const struct diff *d, bool is_json)
 static int write_paths(const struct diff *d)
 {
 	struct path_tree *t = diff_pair_tree(&d->pair, DIFF_CALLER_FIRST);
-	_cleanup_free_ char *command = command_of(&d->pair.input[PATH_NEW]);
+	_cleanup_free_ char *command = input_command(&d->pair.input[PATH_NEW]);
 	_cleanup_free_ char *title = xasprintf("Growth of %s", command);
 	_cleanup_free_ char *subtitle =
 		xasprintf("width: bytes in NEW (%s) or, if more, in OLD (%s); colour: growth",
@@ -212,7 +197,7 @@ int diff_show(const struct report_request *r, const struct input *input)
 	if (!status) {
 		warn_of_unlike(&d);
 		warn_of_nothing(&d);
-		d.pair.match = diff_pair_match(input);
+		d.pair.match = diff_pair_match(input, false);
 		int verdict = gates_are_wanted(r) ? gates_of_pair(r, &d.pair, &d.gate) : 0;
 
 		status = verdict == EXIT_REFUSED ? verdict : write_all(&d);

@@ -4,6 +4,7 @@
  */
 #include "report/frame_match.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 
 struct frame_match {
 	struct path_tree *names;
+	bool is_exact;
 	VEC(uint32_t) node[2];     /* by side and frame: the node of its place, or function */
 	VEC(uint32_t) number;      /* by node: of the function, or of the place in its function */
 	VEC(uint32_t) function;    /* by number: its node */
@@ -26,10 +28,11 @@ struct frame_match {
 	char *program_name;        /* "[prog]": its name in the new profile, if there is any */
 };
 
-struct frame_match *frame_match_new(void)
+struct frame_match *frame_match_new(bool is_exact)
 {
 	struct frame_match *m = xcalloc(1, sizeof(*m));
 
+	m->is_exact = is_exact;
 	m->names = path_tree_new();
 	return m;
 }
@@ -71,6 +74,46 @@ static size_t size_without_clone(const char *name)
 	return size;
 }
 
+/* The length of Rust's "::h0123456789abcdef" at the end of @name; 0: there is none. */
+static size_t hash_size(const char *name)
+{
+	size_t size = strlen(name), n = strlen("::h0123456789abcdef");
+
+	if (size <= n || strncmp(name + size - n, "::h", 3) != 0)
+		return 0;
+	return strspn(name + size - n + 3, "0123456789abcdef") == n - 3 ? n : 0;
+}
+
+/* How many digits at @s, which @begin is the text of, are of "{lambda()#1}" or "$_1". */
+static size_t generated_digits(const char *begin, const char *s)
+{
+	size_t digits = strspn(s, "0123456789");
+	bool is_lambda = s > begin && s[-1] == '#' && s[digits] == '}';
+	bool is_clang = s >= begin + 2 && s[-1] == '_' && s[-2] == '$';
+
+	return is_lambda || is_clang ? digits : 0;
+}
+
+/* @name without what is generated. The caller frees it. */
+static char *stable_name(const char *name, size_t size)
+{
+	_cleanup_free_ char *whole = xstrndup(name, size);
+	char *text = xstrdup(whole), *to = text;
+
+	whole[strlen(whole) - hash_size(whole)] = '\0';
+	for (const char *s = whole; *s; s++) {
+		size_t skipped = isdigit((unsigned char)*s) ? generated_digits(whole, s) : 0;
+
+		to -= skipped && s[-1] == '#';
+		if (skipped)
+			s += skipped - 1;
+		else
+			*to++ = *s;
+	}
+	*to = '\0';
+	return text;
+}
+
 /* "[libz.so]" for /lib/libz.so.1.3: the name of a library in all versions. */
 static char *object_name(const char *object)
 {
@@ -81,10 +124,13 @@ static char *object_name(const char *object)
 	return xstrdup(*base == '[' ? base : PROGRAM);
 }
 
-static char *function_name(const struct match_frame *f)
+static char *function_name(const struct frame_match *m, const struct match_frame *f)
 {
-	if (f->function)
-		return xstrndup(f->function, size_without_clone(f->function));
+	if (f->function) {
+		size_t size = size_without_clone(f->function);
+
+		return m->is_exact ? xstrndup(f->function, size) : stable_name(f->function, size);
+	}
 	if (f->file)
 		return xasprintf("[%s]", text_base_name(f->file));
 	return f->object ? object_name(f->object) : xstrdup("[unknown]");
@@ -120,7 +166,7 @@ static const char *shown_name(const struct frame_match *m, uint32_t node)
 
 void frame_match_add(struct frame_match *m, enum path_side side, const struct match_frame *f)
 {
-	_cleanup_free_ char *function = function_name(f), *place = place_name(f);
+	_cleanup_free_ char *function = function_name(m, f), *place = place_name(f);
 	uint32_t node = path_tree_child(m->names, 0, function, strlen(function));
 
 	if (!f->function && !f->file && f->object && strcmp(function, PROGRAM) == 0)

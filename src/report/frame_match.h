@@ -2,7 +2,8 @@
  * Matches the frames of two profiles, which may be of two builds of a program.
  *
  * Functions are the same if their names are. Addresses, directories and line numbers do not count,
- * nor do the suffixes of clones (".part.0", " [clone .cold]"). A frame without a name matches
+ * nor do the suffixes of clones (".part.0", " [clone .cold]"), the numbers that compilers give to
+ * lambdas and closures, and the hashes of Rust's names. A frame without a name matches
  * others of the same source file, else of the same object: "[libz.so]" in any version, the program
  * whatever its file name. Offsets are not comparable between builds.
  *
@@ -24,7 +25,8 @@ struct match_frame {
 	bool is_same_build;      /* the other profile has an object with the same build-id */
 };
 
-struct frame_match *frame_match_new(void);
+/* @is_exact: generated parts of names stay, for one profile alone. */
+struct frame_match *frame_match_new(bool is_exact);
 void frame_match_free(struct frame_match *m); /* may be NULL */
 
 /* Frames of a side are numbered from 0 in the order in which they are added. */

@@ -5,13 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/amount.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "report/fail_if.h"
 #include "report/massif_file.h"
 #include "report/measure.h"
-
-#define SITES 3 /* of a check */
 
 bool gates_are_wanted(const struct report_request *r)
 {
@@ -38,10 +37,7 @@ void gates_show(const struct report_request *r, const struct gate *g)
 
 static void set_title(struct gate *g, const struct input *input)
 {
-	_cleanup_free_ char *command =
-		input->recording ?
-			xstrdup(recording_meta(input->recording, "command") ?: "") :
-			xasprintf("%.*s", MASSIF_TEXT(input->massif->command));
+	_cleanup_free_ char *command = input_command(input);
 
 	if (*command)
 		gate_set_title(g, command);
@@ -126,9 +122,33 @@ static enum limit_metric table_metric(const struct gate *g)
 	return v && (!g->is_diff || v->max[0] != v->max[1]) ? LIMIT_ALLOCATIONS : LIMIT_PEAK;
 }
 
-/* -- two profiles -- */
+/* -- comparisons -- */
 
-static int check_conditions(const struct report_request *r, const struct diff_pair *pair,
+/* Of two profiles, or of a baseline and the runs of a profile. */
+struct gate_sides {
+	const struct diff_pair *pair; /* NULL: of a baseline */
+	const struct baseline *old, *new;
+};
+
+static int refuse_condition(const struct gate_sides *c, const char *text, enum limit_metric metric)
+{
+	if (c->pair)
+		return refuse("fail-if", text, metric, c->pair->input->massif);
+	log_error("--fail-if=%s: the baseline, or the profile, has no %s", text,
+		  limit_info[metric].name);
+	return EXIT_REFUSED;
+}
+
+static void add_growth(const struct gate_sides *c, enum limit_metric metric, gate_sites *out)
+{
+	if (c->pair)
+		add_sites(c->pair, metric, GATE_SITES, out, false);
+	else
+		baseline_add_growth(&c->old->metric[metric], &c->new->metric[metric], GATE_SITES,
+				    out);
+}
+
+static int check_conditions(const struct report_request *r, const struct gate_sides *compared,
 			    struct gate *g)
 {
 	int status = 0;
@@ -141,25 +161,23 @@ static int check_conditions(const struct report_request *r, const struct diff_pa
 		const struct gate_value *v = find_value(g, f.metric);
 
 		if (!v)
-			return refuse("fail-if", text, f.metric, pair->input->massif);
-		char *message = fail_if_message(&f, v);
-		bool has_failed = message;
-		struct gate_check *c = gate_add_check(g, text, f.metric, message);
+			return refuse_condition(compared, text, f.metric);
+		struct gate_check *c = gate_add_check(g, text, f.metric, fail_if_message(&f, v));
 
-		if (!has_failed)
+		if (!c->message)
 			continue;
 		status = EXIT_GROWN;
-		add_sites(pair, f.metric, SITES, &c->site, false);
+		add_growth(compared, f.metric, &c->site);
 	}
 	return status;
 }
 
 int gates_of_pair(const struct report_request *r, const struct diff_pair *pair, struct gate *g)
 {
-	*g = (struct gate){.is_diff = true};
+	g->is_diff = true;
 	set_title(g, &pair->input[PATH_NEW]);
 	add_values(g, pair);
-	int status = check_conditions(r, pair, g);
+	int status = check_conditions(r, &(struct gate_sides){.pair = pair}, g);
 
 	g->site_metric = table_metric(g);
 	if (status != EXIT_REFUSED && form_of(r) != GATE_NONE)
@@ -189,7 +207,8 @@ static void check_limit(struct limits_reader *reader, const struct limit *l)
 	if (has_paths)
 		measured_init(&m, &pair, l->metric, l->function ? l : NULL);
 	if (l->function && (!has_paths || !m.has_function))
-		log_warn("--limit=%s: no call path has this function", l->text);
+		gate_warn(reader->gate,
+			  xasprintf("--limit=%s: no call path has this function", l->text));
 	double is = !l->function ? value->max[PATH_NEW] : has_paths ? m.sum[PATH_NEW] : 0;
 	bool has_failed = limit_is_exceeded(l, is);
 	_cleanup_free_ char *amount = limit_amount(l->metric, is);
@@ -199,7 +218,7 @@ static void check_limit(struct limits_reader *reader, const struct limit *l)
 	reader->status = has_failed ? EXIT_GROWN : reader->status;
 	if (has_paths) {
 		measured_sort(&m, false);
-		for (size_t i = 0; has_failed && i < m.site.count && i < SITES; i++)
+		for (size_t i = 0; has_failed && i < m.site.count && i < GATE_SITES; i++)
 			if (m.site.data[i].value[PATH_NEW] > 0)
 				measured_add_site(&m, i, &c->site);
 		measured_deinit(&m);
@@ -213,8 +232,8 @@ static const char *read_limit(void *ctx, const char *text)
 	struct limit l;
 	const char *why = limit_parse(text, &l);
 
-	if (why)
-		return why;
+	if (why || l.within)
+		return why ?: LIMIT_OF_CALLS;
 	if (find_value(reader->gate, l.metric))
 		check_limit(reader, &l);
 	else
@@ -226,10 +245,9 @@ static const char *read_limit(void *ctx, const char *text)
 int gates_of_profile(const struct report_request *r, const struct input *input, struct gate *g)
 {
 	const struct input inputs[2] = {{.kind = input->kind}, *input};
-	struct diff_pair pair = {.input = inputs, .match = diff_pair_match(inputs)};
+	struct diff_pair pair = {.input = inputs, .match = diff_pair_match(inputs, true)};
 	struct limits_reader reader = {r, &pair, g, 0};
 
-	*g = (struct gate){0};
 	set_title(g, input);
 	add_values(g, &pair);
 	for (size_t i = 0; i < r->limit.count && reader.status != EXIT_REFUSED; i++)
@@ -246,14 +264,44 @@ int gates_of_profile(const struct report_request *r, const struct input *input, 
 
 /* -- a baseline -- */
 
+#define KIND_SIZE 64
+
+static const char *kind_of(const struct baseline *b, char out[static KIND_SIZE])
+{
+	char size[AMOUNT_SIZE];
+
+	if (!b->interval)
+		return "exact";
+	snprintf(out, KIND_SIZE, "of samples every %s", amount_bytes((double)b->interval, size));
+	return out;
+}
+
+/* Numbers that have little in common are compared all the same, but it is said. */
+static void warn_of_unlike(const struct baseline *old, const struct baseline *new, struct gate *g)
+{
+	char a[KIND_SIZE], b[KIND_SIZE];
+
+	if (old->program && new->program && strcmp(old->program, new->program) != 0)
+		gate_warn(g, xasprintf("the baseline is one of %s, the profile one of %s",
+				       old->program, new->program));
+	if (new->doubt)
+		gate_warn(g, xstrdup(new->doubt));
+	if (old->interval != new->interval)
+		gate_warn(g, xasprintf("the baseline is %s, the profile %s: differences are those "
+				       "of estimates, too", kind_of(old, a), kind_of(new, b)));
+}
+
 int gates_of_baseline(const struct report_request *r, const struct baseline *old,
 		      const struct baseline *new, struct gate *g)
 {
-	int status = 0;
+	const struct gate_sides compared = {.old = old, .new = new};
 
-	*g = (struct gate){.is_diff = true, .runs = new->runs};
+	g->is_diff = true;
+	g->runs = new->runs;
+	g->has_bands = old->runs > 1 || new->runs > 1;
 	if (new->title)
 		gate_set_title(g, new->title);
+	warn_of_unlike(old, new, g);
 	for (enum limit_metric m = 0; m < LIMIT_METRICS; m++) {
 		const struct baseline_metric *a = &old->metric[m], *b = &new->metric[m];
 
@@ -261,27 +309,8 @@ int gates_of_baseline(const struct report_request *r, const struct baseline *old
 			*vec_add(&g->value) = (struct gate_value){
 				m, {a->sum.min, b->sum.min}, {a->sum.max, b->sum.max}};
 	}
-	for (size_t i = 0; i < r->fail_if.count; i++) {
-		const char *text = r->fail_if.data[i];
-		struct fail_if f = {0};
+	int status = check_conditions(r, &compared, g);
 
-		fail_if_parse(text, &f);
-		const struct gate_value *v = find_value(g, f.metric);
-
-		if (!v) {
-			log_error("--fail-if=%s: the baseline, or the profile, has no %s", text,
-				  limit_info[f.metric].name);
-			return EXIT_REFUSED;
-		}
-		char *message = fail_if_message(&f, v);
-
-		status = message ? EXIT_GROWN : status;
-		struct gate_check *c = gate_add_check(g, text, f.metric, message);
-
-		if (c->message)
-			baseline_add_growth(&old->metric[f.metric], &new->metric[f.metric], SITES,
-					    &c->site);
-	}
 	g->site_metric = table_metric(g);
 	baseline_add_changes(&old->metric[g->site_metric], &new->metric[g->site_metric], r->top,
 			     &g->site);

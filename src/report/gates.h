@@ -2,9 +2,9 @@
  * The gates of ptmem-report: a profile with its limits (--limit), two profiles or a baseline and
  * profiles with conditions (--fail-if).
  *
- * Each function fills @g, which the caller frees: the metrics, what was checked, and, if a form of
- * gates is printed, the call sites. Nothing is said of what fails (gate_log). 0, EXIT_GROWN, or
- * EXIT_REFUSED after a message if something cannot be checked.
+ * Each function fills @g, which may have warnings already, and which the caller frees: the metrics,
+ * what was checked, and, if a form of gates is printed, the call sites. Nothing is said of what
+ * fails (gate_log). 0, EXIT_GROWN, or EXIT_REFUSED after a message if something cannot be checked.
  */
 #ifndef PTMEM_REPORT_GATES_H
 #define PTMEM_REPORT_GATES_H
@@ -12,6 +12,9 @@
 #include "report/baseline.h"
 #include "report/diff_paths.h"
 #include "report/show.h"
+
+/* Why a limit within calls cannot be checked here. */
+#define LIMIT_OF_CALLS "calls are measured while the program runs: this is a limit for ptmem"
 
 /* The frames of @pair are matched. */
 int gates_of_pair(const struct report_request *r, const struct diff_pair *pair, struct gate *g);

@@ -614,3 +614,26 @@ void input_deinit(struct input *input)
 	inspect_file_free(input->inspect);
 	*input = (struct input){0};
 }
+
+/* -- profiles -- */
+
+char *input_command(const struct input *input)
+{
+	if (input->recording)
+		return xstrdup(recording_meta(input->recording, "command") ?: "");
+	return xasprintf("%.*s", MASSIF_TEXT(input->massif->command));
+}
+
+char *input_program(const struct input *input)
+{
+	_cleanup_free_ char *command = input_command(input);
+
+	command[strcspn(command, " ")] = '\0';
+	return xstrdup(text_base_name(command));
+}
+
+uint64_t input_interval(const struct input *input)
+{
+	return input->recording ? input->recording->interval :
+				  massif_sampling_interval(input->massif);
+}

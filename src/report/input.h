@@ -146,4 +146,10 @@ enum input_kind input_kind(const char *data, size_t size);
 int input_open(const char *path, struct input *out, char **why_out);
 void input_deinit(struct input *input);
 
+/* Of a recording or massif file: the command; the base name of its program. To be freed. */
+char *input_command(const struct input *input);
+char *input_program(const struct input *input);
+/* The mean distance of its samples in bytes; 0 = it is exact. */
+uint64_t input_interval(const struct input *input);
+
 #endif

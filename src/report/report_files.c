@@ -167,7 +167,7 @@ static void inspect_html_write(FILE *out, const struct inspect_file *f)
 
 static void put_json(FILE *out, const struct input *input, char *const more[2], bool is_diff)
 {
-	struct frame_match *match = is_diff ? diff_pair_match(input) : NULL;
+	struct frame_match *match = is_diff ? diff_pair_match(input, false) : NULL;
 
 	if (match)
 		diff_json_write(out, input, more, match, NULL);

@@ -14,6 +14,7 @@
 #include "base/files.h"
 #include "output/flame.h"
 #include "report/fail_if.h"
+#include "report/gates.h"
 
 #define OF_SITES (AS_TABLE | AS_GATE | AS_ROWS | AS_PICTURE | AS_HTML | AS_SITED)
 #define FORMS_OF_SITES "pictures, flame graphs, pages, --diff and texts of recordings"
@@ -285,6 +286,8 @@ static char *check_limits(const struct report_request *r)
 	for (size_t i = 0; i < r->limit.count; i++) {
 		const char *why = limit_parse(r->limit.data[i], &l);
 
+		if (!why && l.within)
+			why = LIMIT_OF_CALLS;
 		if (why)
 			return xasprintf("--limit=%s: %s", r->limit.data[i], why);
 	}

@@ -239,7 +239,7 @@ static int compare_with_baseline(const struct report_request *r, const struct ba
 {
 	_cleanup_free_ char *why = NULL;
 	struct baseline old;
-	struct gate gate;
+	struct gate gate = {0};
 	int err = baseline_read(r->baseline, &old, &why);
 
 	if (err)
@@ -260,7 +260,11 @@ static int show_baseline(const struct report_request *r)
 
 	if (!status && r->baseline) {
 		status = compare_with_baseline(r, &runs);
-	} else if (!status && (err = outfile_put(r->write_baseline, put_baseline, &runs)) != 0) {
+	} else if (!status && runs.doubt) {
+		log_warn("%s", runs.doubt);
+	}
+	if (!status && r->write_baseline &&
+	    (err = outfile_put(r->write_baseline, put_baseline, &runs)) != 0) {
 		log_error("cannot write %s: %s", r->write_baseline, strerror(-err));
 		status = EXIT_NOT_WRITTEN;
 	}

@@ -14,11 +14,13 @@
 #include "output/call_sites.h"
 #include "output/report_tree.h"
 #include "profile/history.h"
+#include "session/memory_source.h"
 #include "session/options.h"
 #include "session/out.h"
 #include "session/run.h"
 #include "session/session.h"
 #include "session/summary.h"
+#include "session/within.h"
 
 /* -- the values -- */
 
@@ -102,16 +104,23 @@ static uint64_t sum_of(const struct leaf_amounts *amounts)
 	return sum;
 }
 
-/* Of all allocations, those by realloc included: these can be temporary, too. */
+/* Allocations, reallocs among them, in units of profile_count. */
+static uint64_t all_calls(const struct profile *p)
+{
+	uint64_t all = 0;
+
+	for (uint32_t i = 1; i <= profile_leaf_count(p); i++)
+		all += profile_leaf(p, i)->calls;
+	return all;
+}
+
 static double temporary_percent(const struct profile *p)
 {
 	const struct history *h = profile_whole_history(p);
-	uint64_t temporary = 0, all = 0;
+	uint64_t temporary = 0, all = all_calls(p);
 
 	for (size_t i = 1; h && i < h->leaf.count; i++)
 		temporary += h->leaf.data[i].temporary;
-	for (uint32_t i = 1; i <= profile_leaf_count(p); i++)
-		all += profile_leaf(p, i)->calls;
 	return all ? 100.0 * (double)temporary / (double)all : 0;
 }
 
@@ -128,7 +137,7 @@ static double value_of_program(const struct session *s, enum limit_metric metric
 	case LIMIT_ALLOCATED:
 		return (double)t->allocated_bytes;
 	case LIMIT_ALLOCATIONS:
-		return (double)profile_count(p, t->allocations);
+		return (double)profile_count(p, all_calls(p));
 	case LIMIT_RSS:
 		return (double)s->end.peak_resident;
 	default:
@@ -152,8 +161,8 @@ static void add_site(gate_sites *to, const struct call_site_sum *from)
 /* Those with most. */
 static void add_sites(gate_sites *to, const struct report *r, const struct leaf_amounts *amounts)
 {
-	struct call_site_sum site[LARGEST_SITES];
-	size_t count = amounts->count ? call_sites_largest(r, amounts, site, LARGEST_SITES) : 0;
+	struct call_site_sum site[GATE_SITES];
+	size_t count = amounts->count ? call_sites_largest(r, amounts, site, GATE_SITES) : 0;
 
 	for (size_t i = 0; i < count; i++) {
 		if (site[i].bytes)
@@ -163,6 +172,8 @@ static void add_sites(gate_sites *to, const struct report *r, const struct leaf_
 }
 
 /* -- limits of a process -- */
+
+#define OTHERS_MAX 10 /* processes that exceed a limit, too, of which the value is noted */
 
 /* "it is 12 bytes in process 7, ./a". The caller frees it. */
 static char *message_of(const struct run *run, const struct limit *l,
@@ -176,62 +187,161 @@ static char *message_of(const struct run *run, const struct limit *l,
 			 run->values.is_estimate ? ", an estimate," : "", result->process);
 }
 
+/* The same with all processes that exceed it. */
+static char *message_of_all(const struct run *run, const struct limit *l,
+			    const struct limit_result *result)
+{
+	char *text = message_of(run, l, result);
+	unsigned left = result->exceeded > 1 ? result->exceeded - 1 : 0;
+
+	for (size_t i = 0; i < result->others.count; i++, left--) {
+		char *longer = xasprintf("%s; %s", text, result->others.data[i]);
+
+		free(text);
+		text = longer;
+	}
+	if (!left)
+		return text;
+	char *longer = xasprintf("%s; and %u more process%s", text, left, left == 1 ? "" : "es");
+
+	free(text);
+	return longer;
+}
+
 static void free_result(struct limit_result *r)
 {
 	struct gate g = {.site = r->site};
 
 	gate_deinit(&g);
+	for (size_t i = 0; i < r->others.count; i++)
+		free(r->others.data[i]);
+	vec_deinit(&r->others);
 	free(r->process);
 	*r = (struct limit_result){0};
 }
 
-/* Adds a check that failed to run->gate, and says so. Takes the sites of @result. */
-static void report_exceeded(struct run *run, const struct limit *l, struct limit_result *result)
+/* Says that @l is exceeded. */
+static void log_exceeded(const struct run *run, const struct limit *l,
+			 const struct limit_result *result)
 {
 	struct gate one = {0};
-	struct gate_check *c =
-		gate_add_check(&one, l->text, l->metric, message_of(run, l, result));
 
-	c->site = result->site;
-	result->site = (gate_sites){0};
+	if (run->options->repeat > 1)
+		return;
+	gate_add_check(&one, l->text, l->metric, message_of(run, l, result))->site = result->site;
 	gate_log(&one, "limit exceeded: ");
-	*vec_add(&run->gate.check) = *c;
-	vec_deinit(&one.check);
+	one.check.data->site = (gate_sites){0};
+	gate_deinit(&one);
+}
+
+/* Of two processes that exceed a limit, the one with less. */
+static void note_other(struct limit_result *all, const struct limit *l,
+		       const struct limit_result *other)
+{
+	_cleanup_free_ char *amount = limit_amount(l->metric, other->value);
+
+	if (other->is_exceeded && all->others.count < OTHERS_MAX)
+		*vec_add(&all->others) = xasprintf("%s in %s", amount, other->process);
+}
+
+/* Adds what a process has to what those before it had; consumes @now. */
+static void merge_result(struct limit_result *all, const struct limit *l, struct limit_result *now)
+{
+	bool is_worst = !all->process || now->value > all->value;
+	struct limit_result less = is_worst ? *all : *now, most = is_worst ? *now : *all;
+
+	most.others = all->others;
+	less.others = (typeof(less.others)){0};
+	most.exceeded = all->exceeded + now->is_exceeded;
+	most.has_function = all->has_function || now->has_function;
+	if (less.process)
+		note_other(&most, l, &less);
+	free_result(&less);
+	*all = most;
+	*now = (struct limit_result){0};
+}
+
+static void check_value(struct session *s, const struct report *r, size_t index,
+			struct leaf_amounts *amounts, struct limit_result *now)
+{
+	struct run *run = s->run;
+	const struct limit *l = &run->limits.data[index];
+
+	now->is_exceeded = limit_is_exceeded(l, now->value);
+	if (now->is_exceeded && !l->function && !l->within)
+		find_amounts(r, l, amounts);
+	if (now->is_exceeded) {
+		add_sites(&now->site, r, amounts);
+		log_exceeded(run, l, now);
+	}
+	free(amounts->bytes);
+	free(amounts->variance);
+	merge_result(&run->results.data[index], l, now);
 }
 
 static void check_one(struct session *s, const struct report *r, size_t index)
 {
-	struct run *run = s->run;
-	const struct limit *l = &run->limits.data[index];
-	struct limit_result *worst = &run->results.data[index];
+	const struct limit *l = &s->run->limits.data[index];
 	struct leaf_amounts amounts = {0};
+	struct limit_result now = {0};
+	_cleanup_free_ char *title = session_title(s);
 
 	if (l->metric == LIMIT_RSS && !s->end.peak_resident)
 		return;
-	if (l->function && !find_amounts(r, l, &amounts))
-		log_warn("process %u: --limit=%s: no call path has this function", s->process.pid,
-			 l->text);
-	struct limit_result now = {.value = l->function ? (double)sum_of(&amounts) :
-							  value_of_program(s, l->metric)};
+	now.has_function = l->function && find_amounts(r, l, &amounts);
+	now.value = l->function ? (double)sum_of(&amounts) : value_of_program(s, l->metric);
+	now.process = xasprintf("process %u, %s", s->process.pid, title);
+	check_value(s, r, index, &amounts, &now);
+}
 
-	now.is_exceeded = limit_is_exceeded(l, now.value);
+/* -- limits of calls -- */
+
+static int compare_nodes(const void *a, const void *b)
+{
+	const struct within_amount *x = a, *y = b;
+
+	return (x->node > y->node) - (x->node < y->node);
+}
+
+/* What the leaves of the profile have of the worst call. */
+static void find_amounts_within(const struct report *r, const struct within_worst *worst,
+				struct leaf_amounts *out)
+{
+	size_t count = worst->amount.count;
+
+	*out = (struct leaf_amounts){.count = profile_leaf_count(r->profile)};
+	out->bytes = xcalloc((size_t)out->count + 1, sizeof(*out->bytes));
+	if (!count)
+		return;
+	qsort(worst->amount.data, count, sizeof(*worst->amount.data), compare_nodes);
+	for (uint32_t i = 1; i <= out->count; i++) {
+		const struct within_amount key = {.node = profile_leaf(r->profile, i)->node};
+		const struct within_amount *found =
+			bsearch(&key, worst->amount.data, count, sizeof(key), compare_nodes);
+
+		out->bytes[i] = found ? found->amount : 0;
+	}
+}
+
+static void check_within(struct session *s, const struct report *r, size_t index)
+{
+	const struct limit *l = &s->run->limits.data[index];
+	const struct within_sum *sum = within_find(
+		s, custom_probes_within(&s->run->probes, l->within, strlen(l->within)));
+	struct leaf_amounts amounts = {0};
 	_cleanup_free_ char *title = session_title(s);
 
-	now.process = xasprintf("process %u, %s", s->process.pid, title);
-	if (now.is_exceeded && !l->function)
-		find_amounts(r, l, &amounts);
-	if (now.is_exceeded)
-		add_sites(&now.site, r, &amounts);
-	free(amounts.bytes);
-	free(amounts.variance);
-	if (now.is_exceeded && run->options->repeat <= 1)
-		report_exceeded(run, l, &now);
-	if (!worst->process || now.value > worst->value) {
-		free_result(worst);
-		*worst = now;
-	} else {
-		free_result(&now);
-	}
+	if (!sum)
+		return;
+	const struct within_worst *worst = &sum->worst[l->metric];
+	struct limit_result now = {.value = worst->value};
+
+	now.process = xasprintf("call %llu of %s, process %u, %s",
+				(unsigned long long)worst->number, l->within, s->process.pid,
+				title);
+	if (limit_is_exceeded(l, worst->value))
+		find_amounts_within(r, worst, &amounts);
+	check_value(s, r, index, &amounts, &now);
 }
 
 static void note_values(struct session *s)
@@ -255,24 +365,68 @@ static void note_values(struct session *s)
 
 /* -- a run -- */
 
+const char *limits_why_not_within(const struct options *o)
+{
+	if (o->files.replay)
+		return "calls are watched while the program runs: --replay cannot be used with it";
+	if (options_sample_interval(o))
+		return "what calls need is exact: --heap-sample cannot be used with it";
+	if (!o->profile.heap || o->profile.pages_as_heap ||
+	    !(o->tracing.sources & 1u << SOURCE_HEAP))
+		return "it is about blocks of the heap: --heap=no, --pages-as-heap and --trace "
+		       "without heap cannot be used with it";
+	return NULL;
+}
+
+const char *limits_check_text(const struct options *o, const char *text, struct limit *out)
+{
+	const char *why = limit_parse(text, out);
+
+	if (why)
+		return why;
+	if (out->metric == LIMIT_LEAKED && !o->leaks.check)
+		return "leaks are found by --leak-check, which is needed, too";
+	if (out->metric == LIMIT_TEMPORARY && o->profile.pages_as_heap)
+		return "pages are never temporary: --pages-as-heap cannot be used with it";
+	return out->within ? limits_why_not_within(o) : NULL;
+}
+
+static void watch_calls(struct run *r, const char *function)
+{
+	custom_probes_within(&r->probes, function, strlen(function));
+	r->needs_within = true;
+}
+
+/* Takes @text. */
+static void take_limit(struct run *r, char *text)
+{
+	struct limit *l = vec_add(&r->limits);
+
+	limit_parse(text, l);
+	*vec_add(&r->results) = (struct limit_result){0};
+	if (l->within)
+		watch_calls(r, l->within);
+	else /* only a history knows */
+		r->needs_history |= l->metric == LIMIT_TEMPORARY ||
+				    (l->metric == LIMIT_PEAK && l->function);
+}
+
 /* Adds a limit to those of @ctx, a run. Why @text cannot be one; NULL: it is. */
 static const char *add_limit(void *ctx, const char *text)
 {
 	struct run *r = ctx;
-	const struct options *o = r->options;
+	const struct option_strings *within = &r->options->within;
 	struct limit l;
-	const char *why = limit_parse(text, &l);
+	const char *why = limits_check_text(r->options, text, &l);
 
 	if (why)
 		return why;
-	if (l.metric == LIMIT_LEAKED && !o->leaks.check)
-		return "leaks are found by --leak-check, which is needed, too";
-	if (l.metric == LIMIT_TEMPORARY && o->profile.pages_as_heap)
-		return "pages are never temporary: --pages-as-heap cannot be used with it";
-	limit_parse(xstrdup(text), vec_add(&r->limits));
-	*vec_add(&r->results) = (struct limit_result){0};
-	/* only a history knows */
-	r->needs_history |= l.metric == LIMIT_TEMPORARY || (l.metric == LIMIT_PEAK && l.function);
+	bool is_of_calls = !l.within && !l.function && within->count > 0 && within_has(l.metric);
+
+	for (size_t i = 0; is_of_calls && i < within->count; i++)
+		take_limit(r, xasprintf("%s within %s", text, within->data[i]));
+	if (!is_of_calls)
+		take_limit(r, xstrdup(text));
 	return NULL;
 }
 
@@ -280,14 +434,10 @@ int limits_open(struct run *r)
 {
 	const struct options *o = r->options;
 
-	for (size_t i = 0; i < o->limits.count; i++) {
-		const char *why = add_limit(r, o->limits.data[i]);
-
-		if (why) {
-			log_error("--limit=%s: %s", o->limits.data[i], why);
-			return -EINVAL;
-		}
-	}
+	for (size_t i = 0; i < o->within.count; i++)
+		watch_calls(r, o->within.data[i]);
+	for (size_t i = 0; i < o->limits.count; i++)
+		add_limit(r, o->limits.data[i]); /* option_check.c has checked it */
 	return o->files.limits ? option_read_lines(o->files.limits, add_limit, r) : 0;
 }
 
@@ -312,8 +462,42 @@ void limits_check(struct session *s)
 
 	note_values(s);
 	for (size_t i = 0; i < run->limits.count; i++)
-		if (run->limits.data[i].metric != LIMIT_LEAKED)
+		if (run->limits.data[i].within)
+			check_within(s, &r, i);
+		else if (run->limits.data[i].metric != LIMIT_LEAKED)
 			check_one(s, &r, i);
+}
+
+static int compare_sites(const void *a, const void *b)
+{
+	const struct gate_site *x = a, *y = b;
+
+	return (x->value[PATH_NEW] < y->value[PATH_NEW]) -
+	       (x->value[PATH_NEW] > y->value[PATH_NEW]);
+}
+
+/* Sites of several processes: the largest remain. */
+static void keep_largest(gate_sites *sites)
+{
+	struct gate rest = {0};
+
+	if (sites->count > 1)
+		qsort(sites->data, sites->count, sizeof(*sites->data), compare_sites);
+	while (sites->count > GATE_SITES)
+		*vec_add(&rest.site) = sites->data[--sites->count];
+	gate_deinit(&rest);
+}
+
+void limits_note_leaks(struct run *run, const struct report *r, const struct leaf_amounts *lost)
+{
+	for (size_t i = 0; i < run->limits.count; i++) {
+		gate_sites *sites = &run->results.data[i].site;
+
+		if (run->limits.data[i].metric != LIMIT_LEAKED)
+			continue;
+		add_sites(sites, r, lost);
+		keep_largest(sites);
+	}
 }
 
 static void check_leaks(struct run *r, size_t index)
@@ -323,20 +507,34 @@ static void check_leaks(struct run *r, size_t index)
 
 	result->value = (double)r->definite_bytes;
 	result->is_exceeded = limit_is_exceeded(l, result->value);
+	result->exceeded = result->is_exceeded;
 	result->process = xstrdup("all processes");
-	if (result->is_exceeded && r->options->repeat <= 1)
-		report_exceeded(r, l, result);
+	if (result->is_exceeded)
+		log_exceeded(r, l, result);
 }
 
 /* A gate through which nothing has gone is closed. */
-static void add_unexceeded(struct run *r, size_t index)
+static void add_check(struct run *r, size_t index)
 {
 	const struct limit *l = &r->limits.data[index];
-	const char *why = r->results.data[index].process ? NULL : "it was not measured";
+	struct limit_result *result = &r->results.data[index];
+	const char *why = result->process ? NULL : "it was not measured";
 
 	if (why && r->programs) /* otherwise it is said why nothing ran */
 		log_error("limit not checked: %s: %s", l->text, why);
-	gate_add_check(&r->gate, l->text, l->metric, why ? xstrdup(why) : NULL);
+	if (l->function && result->process && !result->has_function)
+		gate_warn(&r->gate,
+			  xasprintf("--limit=%s: no call path has this function", l->text));
+	struct gate_check *c =
+		gate_add_check(&r->gate, l->text, l->metric,
+			       result->is_exceeded ? message_of_all(r, l, result) :
+			       why		   ? xstrdup(why) :
+						     NULL);
+
+	if (!result->is_exceeded || r->options->repeat > 1) /* repeat.c takes them */
+		return;
+	c->site = result->site;
+	result->site = (gate_sites){0};
 }
 
 void limits_finish(struct run *r)
@@ -348,8 +546,7 @@ void limits_finish(struct run *r)
 	for (size_t i = 0; i < r->limits.count; i++) {
 		if (r->limits.data[i].metric == LIMIT_LEAKED)
 			check_leaks(r, i);
-		if (!r->results.data[i].is_exceeded)
-			add_unexceeded(r, i);
+		add_check(r, i);
 	}
 	gate_set_title(&r->gate, r->command);
 	for (enum limit_metric m = 0; m < LIMIT_METRICS; m++)

@@ -9,15 +9,20 @@
 #include "output/gate.h"
 #include "output/limit.h"
 
+struct leaf_amounts;
+struct options;
+struct report;
 struct run;
 struct session;
 
 /* Of one run of the program; all of it is owned. */
 struct limit_result {
-	bool is_exceeded;
+	bool is_exceeded, has_function;
 	double value;     /* of the process that has most */
 	char *process;    /* that, "process 12, ./a"; NULL = no process was checked */
 	gate_sites site;  /* if it is exceeded, the call sites with most */
+	unsigned exceeded; /* number of processes that exceed it */
+	VEC(char *) others; /* some of these, but for the one with most: "process 13, ./b: 7" */
 };
 
 /* What the processes of a run had: the most of each, and of leaks the sum. */
@@ -26,6 +31,11 @@ struct limit_values {
 	double value[LIMIT_METRICS];
 	bool is_estimate;
 };
+
+/* Why calls (--within) cannot be measured with @o; NULL: they can. */
+const char *limits_why_not_within(const struct options *o);
+/* NULL and *@out, or why @text cannot be a limit of a run with @o. */
+const char *limits_check_text(const struct options *o, const char *text, struct limit *out);
 
 /*
  * Fills in r->limits and r->needs_history from --limit and --limits-file, in which a line has a
@@ -36,12 +46,16 @@ int limits_open(struct run *r);
 void limits_close(struct run *r);
 
 /*
- * Checks all limits but those of leaks for the profile of @s, which has ended: says which do not
- * hold, with the call sites that have most, and adds these to run->gate; but with --repeat only
- * notes the values in run->results.
+ * Checks all limits but those of leaks for the profile of @s, which has ended: notes the values in
+ * run->results, and without --repeat says which do not hold, with the call sites that have most.
  */
 void limits_check(struct session *s);
-/* The same for leaks, after the last process of @r has ended; and completes r->gate. */
+/* Of each leaf of @r, a report of a process that has ended, what is definitely lost. */
+void limits_note_leaks(struct run *run, const struct report *r, const struct leaf_amounts *lost);
+/*
+ * Checks those of leaks, after the last process of @r has ended, and fills r->gate: a check for
+ * each limit, with all processes that exceed it.
+ */
 void limits_finish(struct run *r);
 
 /* Writes @g as --limits-out of @r asks. 0, or -errno after a message. */

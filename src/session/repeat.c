@@ -42,6 +42,16 @@ static void take_sites(gate_sites *to, gate_sites *from)
 	*from = (gate_sites){0};
 }
 
+/* Those of the last run: process ids are in them. */
+static void take_warnings(struct gate *to, struct gate *from)
+{
+	struct gate old = {.warning = to->warning};
+
+	gate_deinit(&old);
+	to->warning = from->warning;
+	from->warning = (typeof(from->warning)){0};
+}
+
 static void add_limit(struct repeat_limit *of, struct limit_result *result)
 {
 	if (!result->process)
@@ -66,6 +76,7 @@ void repeat_add(struct repeat *r, struct run *run)
 	for (size_t i = 0; i < run->limits.count; i++)
 		add_limit(&r->limit.data[i], &run->results.data[i]);
 	add_values(&r->gate, &run->gate);
+	take_warnings(&r->gate, &run->gate);
 	gate_set_title(&r->gate, run->command);
 	r->first_pid = run->first_pid;
 	r->first_counted = run->first_counted;
@@ -101,8 +112,9 @@ static void check_limit(struct repeat *r, struct repeat_limit *l)
 	if (has_failed)
 		take_sites(&c->site, &l->site);
 	else if (l->exceeded)
-		log_warn("%s is exceeded in %u of %u runs, which is no failure: it is %s", l->text,
-			 l->exceeded, r->runs, band);
+		gate_warn(&r->gate, xasprintf("%s is exceeded in %u of %u runs, which is no "
+					      "failure: it is %s", l->text, l->exceeded, r->runs,
+					      band));
 }
 
 void repeat_finish(struct repeat *r, unsigned wanted)

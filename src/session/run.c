@@ -94,6 +94,7 @@ void tracee_options_init(struct target_options *out, const struct run *run)
 		.watch = {
 			.mapping_calls = is_counting && o->memusage.mmap,
 			.program_end = is_counting,
+			.catches = run->needs_within,
 			.brk = o->profile.pages_as_heap || traces(o, SOURCE_BRK),
 			.faults = traces(o, SOURCE_FAULTS),
 			.mappings = o->profile.pages_as_heap || traces(o, SOURCE_MMAP),
@@ -102,7 +103,8 @@ void tracee_options_init(struct target_options *out, const struct run *run)
 		},
 		.events = {
 			.no_stacks = !o->profile.heap && o->files.xtree_mode == XTREE_NONE,
-			.stack_pointers = is_counting || options_profile_stacks(o),
+			.stack_pointers = is_counting || options_profile_stacks(o) ||
+					  run->needs_within,
 			.quick_threads = options_record(o) || run->needs_history,
 			.count_instructions = o->profile.time_unit == TIME_INSTRUCTIONS,
 			.free_stacks = is_full || o->files.free_stacks,

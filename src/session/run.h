@@ -113,6 +113,7 @@ struct run {
 	struct limit_values values;
 	struct gate gate;          /* what was found of the limits; its failures count */
 	bool is_set_up;            /* files and options are all right: the program was to be run */
+	bool needs_within;         /* calls of functions are watched (--within) */
 	bool needs_history;        /* a limit needs the exact peak or temporary allocations */
 };
 

@@ -22,6 +22,7 @@
 #include "session/memory_source.h"
 #include "session/out.h"
 #include "session/run.h"
+#include "session/within.h"
 #include "tracee/control/target.h"
 #include "tracee/state/event_sink.h"
 #include "unwind/unwind.h"
@@ -153,6 +154,7 @@ struct session {
 	struct code_names *code;   /* names of generated code; NULL = there was none yet */
 	struct session_events events;
 	struct session_memusage memusage;
+	struct within *within;     /* calls of functions (within.h); NULL = none so far */
 	struct stacks *stack_use;  /* --stacks=yes: stack use of its threads; NULL = off */
 	struct recording_run *recording; /* NULL = nothing is recorded yet */
 	struct session_end end;

@@ -230,6 +230,7 @@ struct session *session_fork(struct session *parent, struct address_space *space
 	s->end = (struct session_end){0};
 	memset(&s->stacks.paths, 0, sizeof(s->stacks.paths));
 	s->stacks.java = NULL; /* its threads are not in the child */
+	s->within = NULL; /* calls in progress are the parent's */
 	s->image.is_own = s->image.was_attached = false;
 	out_begin(s);
 	s->heap.profile = profile_clone(parent->heap.profile);
@@ -281,6 +282,7 @@ void session_free(struct session *s)
 	v8_stacks_free(s->stacks.v8);
 	memusage_free(s->memusage.counts);
 	stacks_free(s->stack_use);
+	within_free(s);
 	memory_sources_deinit(s);
 	profile_free(s->heap.profile);
 	flows_free(s->heap.flows);
@@ -312,6 +314,7 @@ static void write_heap(struct session *s)
 	session_output_finish_xtree(s);
 	if (!s->end.is_draft && !session_is_silent(s)) {
 		summary_print(s, rc == 0 ? path : NULL);
+		within_print(s);
 		limits_check(s);
 	}
 }
@@ -377,6 +380,7 @@ void session_finish(struct session *s, uint64_t now_ns)
 	session_describe(s, s->heap.sample.interval ? s->heap.sample.interval :
 						      s->run->options->tracing.heap_sample);
 	profile_finish(s->heap.profile, now_ns);
+	within_finish(s);
 	memory_sources_end(s, now_ns);
 	releases_note(s->heap.releases, profile_totals(s->heap.profile), 0);
 	if (s->events.writer) {

@@ -337,6 +337,8 @@ static void sink_event(void *ctx, struct address_space *space, struct heap_event
 	memusage_run_event(s, &ev);
 	if (s->heap.flows)
 		flows_event(s->heap.flows, &ev);
+	if (within_is_on(s))
+		within_event(s, &ev);
 	if (o->profile.heap)
 		profile_event(s->heap.profile, &ev);
 	releases_note(s->heap.releases, profile_totals(s->heap.profile), ev.node);
@@ -356,7 +358,7 @@ static bool sink_wants_quick(void *ctx, struct address_space *space)
 	const struct session *s = space->sink.user;
 
 	return s && !code_names_needs_times(s) && !s->heap.sample.interval && !s->events.writer &&
-	       !s->heap.flows && !s->heap.releases && !s->stack_use &&
+	       !s->heap.flows && !s->heap.releases && !s->stack_use && !within_is_on(s) &&
 	       !o->messages.trace_malloc && (o->profile.heap || s->memusage.counts);
 }
 
@@ -398,6 +400,7 @@ static void sink_thread_exit(void *ctx, struct address_space *space, pid_t tid)
 {
 	struct session *s = space->sink.user;
 	(void)ctx;
+	within_thread_exit(s, (uint32_t)tid);
 	profile_thread_exit(s->heap.profile, (uint32_t)tid);
 	releases_note(s->heap.releases, profile_totals(s->heap.profile), 0);
 	memusage_run_thread_exit(s, (uint32_t)tid);
@@ -468,6 +471,8 @@ void session_sink_init(struct event_sink *out, struct run *run, bool (*poll)(voi
 		.wants_quick = sink_wants_quick,
 		.node = sink_node,
 		.quick = sink_quick,
+		.within_begin = session_within_begin,
+		.within_end = session_within_end,
 		.thread_exiting = sink_thread_exiting,
 		.thread_exit = sink_thread_exit,
 		.process_exit = sink_process_exit,

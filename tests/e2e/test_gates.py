@@ -1,6 +1,7 @@
 """Forms of gates, baselines, and runs that are repeated. The program is that of test_limits.py; what forms say is checked
 against their specifications: SARIF's schema as far as it is used, XML, GitHub's escapes."""
 
+import html
 import json
 import os
 import re
@@ -13,7 +14,9 @@ COUNT = 250
 # sarif-schema-2.1.0.json: (required, allowed) properties of the objects that are written; none of them allows others
 SARIF = {
     "log": ({"version", "runs"}, {"$schema", "version", "runs"}),
-    "run": ({"tool"}, {"tool", "results"}),
+    "run": ({"tool"}, {"tool", "invocations", "results"}),
+    "invocation": ({"executionSuccessful"}, {"executionSuccessful", "toolExecutionNotifications"}),
+    "notification": ({"message"}, {"level", "message"}),
     "tool": ({"driver"}, {"driver"}),
     "driver": ({"name"}, {"name", "version", "rules"}),
     "rule": ({"id"}, {"id", "shortDescription"}),
@@ -41,6 +44,8 @@ def read_sarif(t, text):
     log = has(t, "log", json.loads(text))
     t.equal("version", (log["version"], len(log["runs"])), ("2.1.0", 1))
     run = has(t, "run", log["runs"][0])
+    for notification in has(t, "invocation", run["invocations"][0])["toolExecutionNotifications"]:
+        has(t, "message", has(t, "notification", notification)["message"])
     driver = has(t, "driver", has(t, "tool", run["tool"])["driver"])
     rules = [has(t, "rule", rule)["id"] for rule in driver["rules"]]
     t.equal("rules", len(set(rules)), len(rules))
@@ -77,7 +82,9 @@ def read_github(t, text):
 def read_junit(t, text):
     """{name: failure or None}"""
     suite, = xml.etree.ElementTree.fromstring(text)
-    cases = {case.get("name"): case.find("failure") for case in suite}
+    names = [case.get("name") for case in suite.findall("testcase")]
+    t.equal("each check once", len(set(names)), len(names))
+    cases = {case.get("name"): case.find("failure") for case in suite.findall("testcase")}
     t.equal("numbers", (int(suite.get("tests")), int(suite.get("failures"))),
             (len(cases), len([f for f in cases.values() if f is not None])))
     return cases
@@ -189,7 +196,7 @@ def not_checked(t):
         t.check(read_junit(t, file.read())["peak<1G"] is not None, "it passed")
     os.unlink(path)
     result = t.run([t.ptmem(), "--limit=peak<", "--limits-out=" + path, "true"])
-    t.check(result.status == 125 and not os.path.exists(path), "a file without checks")
+    t.check(result.status == 1 and not os.path.exists(path), "a file without checks")
     for arguments, why in ((["--format=junit", "x"], b"needs --limit"), (["--limit=peak<1", "--diff", "x", "y"], b"comparisons have"),
                            (["--baseline=x", "--write-baseline=y", "z"], b"cannot be combined"),
                            (["--limit=leaked<1", "x"], b"cannot read x")):
@@ -231,7 +238,7 @@ def baseline(t):
     report(t, "--write-baseline=" + path, old)
     with open(path, encoding="ascii") as file:
         text = file.read()
-    t.check("\nruns 1\nallocations 5\nallocations 4 fill(int)\n" in text and "{lambda()}" in text and not re.search("#[0-9]|0x", text),
+    t.check("\nruns 1\nprogram program\nallocations 5\nallocations 4 fill(int)\n" in text and "{lambda()}" in text and not re.search("#[0-9]|0x", text),
             "baseline: %s" % text)
     same = build(t, 7, other, 4)
     t.equal("moved", report(t, "--write-baseline=-", same), text)
@@ -247,7 +254,7 @@ def baseline(t):
     report(t, "--write-baseline=" + path, old, more)
     with open(path, encoding="ascii") as file:
         text = file.read()
-    t.check("\nruns 2\nallocations 5..6\nallocations 4..5 fill(int)\n" in text and "\nrss " in text, "baseline: %s" % text)
+    t.check("\nruns 2\nprogram program\nallocations 5..6\nallocations 4..5 fill(int)\n" in text and "\nrss " in text, "baseline: %s" % text)
     report(t, *checks, more)
     report(t, *checks[1:], "--fail-if=allocations>+0", build(t, 0, "", 7), status=3)
     for bad in ("", "x\n", "ptmem-baseline 1\npeak x\n", "ptmem-baseline 1\npeak 7..3\n", "ptmem-baseline 1\npeak 1x\n",
@@ -255,6 +262,80 @@ def baseline(t):
         with open(path, "w", encoding="ascii") as file:
             file.write(bad)
         report(t, *checks, old, status=255)
+
+
+DOUBTS = """#include <stdlib.h>
+void *kept[9];
+int main(void)
+{
+	for (int i = 0; i < 8; i++)
+		kept[i] = malloc(100);
+	kept[0] = realloc(kept[0], 500);
+}
+"""
+
+
+def warnings(t, arguments, doubt):
+    """A warning of the comparison is in each form."""
+    for form, pattern in (("markdown", r"\n\*\*Warning\*\*: %s"), ("github", r"(?m)^::warning title=ptmem::%s"),
+                          ("junit", r"<system-err>%s"), ("sarif", r'"level":"warning","message":\{"text":"%s'),
+                          ("json", r'"warnings":\["%s')):
+        result = t.run([REPORT, "--format=" + form, *arguments])
+        text = result.out.decode()
+        t.check(re.search(pattern % doubt, html.unescape(text)), "%s of %s: %s" % (form, arguments, text))
+        if form == "sarif":
+            read_sarif(t, text)
+        if form == "junit":
+            xml.etree.ElementTree.fromstring(text)
+
+
+@test("gates/doubts")
+def doubts(t):
+    """What makes a comparison doubtful is said in all forms: other programs, samples, functions that are nowhere, other runs."""
+    directory = t.subdirectory()
+    with open(os.path.join(directory, "doubts.c"), "w", encoding="ascii") as file:
+        file.write(DOUBTS)
+    done = t.run(["sh", "-c", "gcc -o one doubts.c && cp one two"], cwd=directory)
+    t.equal("gcc: %r" % done.err, done.status, 0)
+    path = {}
+    for name, program, options in (("one", "one", []), ("two", "two", []), ("samples", "one", ["--heap-sample=64", "--seed=1"])):
+        path[name] = os.path.join(directory, name + ".rec")
+        done = t.run([t.ptmem(), "-q", "--record=" + path[name], "-o", "/dev/null", *options, "./" + program], cwd=directory)
+        t.equal("status: %r" % done.err, done.status, 0)
+    kept = os.path.join(directory, "baseline")
+    report(t, "--write-baseline=" + kept, path["one"])
+    differs = ["--fail-if=allocations>+0"]
+    warnings(t, ["--baseline=" + kept, *differs, path["two"]], "the baseline is one of one, the profile one of two")
+    warnings(t, ["--baseline=" + kept, *differs, path["samples"]], "the baseline is exact, the profile of samples every 64 B")
+    warnings(t, ["--baseline=" + kept, *differs, path["one"], path["two"]], "runs of one and of two are taken")
+    warnings(t, ["--limit=peak@nowhere<1", path["one"]], "--limit=peak@nowhere<1: no call path")
+    warnings(t, ["--diff", *differs, path["one"], path["samples"]], ".*is exact, .*has samples")
+    result = t.run([REPORT, "--baseline=" + kept, "--fail-if=peak>+0", path["one"]])
+    t.equal("nothing is doubtful", (result.status, result.err), (0, b""))
+    # the same metric in both programs: 8 allocations and a realloc
+    t.equal("allocations", [t.run([t.ptmem(), "-q", "-o", "/dev/null", "--limit=allocations<%d" % n, "./one"], cwd=directory).status
+                            for n in (9, 10)], [1, 0])
+    report(t, "--limit=allocations<9", path["one"], status=3)
+    report(t, "--limit=allocations<10", path["one"])
+
+
+@test("gates/processes")
+def processes(t):
+    """A limit that several processes exceed is one check, which names them; leaks have their call sites."""
+    directory = t.subdirectory()
+    program = t.target("gcc-O2-pie", "limited")
+    script = "for i in 1 2 3; do %s $i; done" % program
+    result = t.run([t.ptmem(), "-q", "--trace-children=yes", "--trace-children-skip=*sh", "--leak-check", "--leaks-out=/dev/null",
+                    "-o", "/dev/null", "--limit=allocations<1002", "--limit=leaked<1", "--limits-out=o.xml", "sh", "-c", script],
+                   cwd=directory)
+    said = result.err.decode()
+    t.check(result.status == 1 and said.count("limit exceeded: allocations<1002: it is 1,00") == 2 and "tail() (limited.cpp" in
+            said[said.index("leaked<1: 21 bytes"):] and ": 21 bytes" not in said[said.index("leaked<1: 21 bytes") + 9:], "said: %s" % said)
+    with open(os.path.join(directory, "o.xml"), encoding="utf-8") as file:
+        cases = read_junit(t, file.read())
+    t.check(re.fullmatch(r"it is 1,003 in process [0-9]+, .*limited 3; 1,002 in process [0-9]+, .*limited 2",
+                         cases["allocations<1002"].get("message")), "junit: %s" % cases["allocations<1002"].get("message"))
+    t.check("tail()" in cases["leaked<1"].text, "junit: %s" % cases["leaked<1"].text)
 
 
 VARYING = """#include <stdio.h>

@@ -86,7 +86,7 @@ static void compare(struct massif_file *f)
 		return;
 	FILE *sink = fopen("/dev/null", "w");
 
-	pair.match = diff_pair_match(input);
+	pair.match = diff_pair_match(input, false);
 	for (int order = DIFF_CALLER_FIRST; order <= DIFF_TABLE; order++) {
 		struct path_tree *t = diff_pair_tree(&pair, (enum diff_order)order);
 

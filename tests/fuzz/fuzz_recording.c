@@ -173,7 +173,7 @@ static void use_diff(FILE *out, struct recording *r)
 	const struct input input[2] = {{.kind = INPUT_RECORDING, .recording = r},
 				       {.kind = INPUT_RECORDING, .recording = r}};
 	static const struct recording_question all = {0};
-	struct diff_pair pair = {.input = input, .match = diff_pair_match(input)};
+	struct diff_pair pair = {.input = input, .match = diff_pair_match(input, false)};
 	struct diff_rows rows;
 	char *why = NULL;
 

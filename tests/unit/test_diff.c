@@ -35,10 +35,19 @@ static void test_functions(void **state)
 		{{.file = "/a/x.c", .line = 3}, {.file = "x.c", .line = 9}, "[x.c]"},
 		{{.line = 3}, {.line = 4}, "[unknown]"},
 		{{.function = ""}, {.function = "f"}, NULL},
+		{{.function = "main::{lambda(int)#1}::operator()(int) const"},
+		 {.function = "main::{lambda(int)#12}::operator()(int) const"},
+		 "main::{lambda(int)}::operator()(int) const"},
+		{{.function = "main::$_0::operator()() const"},
+		 {.function = "main::$_7::operator()() const"},
+		 "main::$_::operator()() const"},
+		{{.function = "a::run::h0123456789abcdef"},
+		 {.function = "a::run::hfedcba9876543210"}, "a::run"},
+		{{.function = "f#1"}, {.function = "f#2"}, NULL},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(pairs); i++) {
-		struct frame_match *m = frame_match_new();
+		struct frame_match *m = frame_match_new(false);
 
 		frame_match_add(m, PATH_OLD, &pairs[i].old);
 		frame_match_add(m, PATH_NEW, &pairs[i].new);
@@ -57,7 +66,7 @@ static void test_functions(void **state)
 /* Frames of one function: lines of the old profile, 0, lines of the new one. */
 static char *site_names(const uint64_t *line, bool is_same_build)
 {
-	struct frame_match *m = frame_match_new();
+	struct frame_match *m = frame_match_new(false);
 	enum path_side side = PATH_OLD;
 	size_t count[2] = {0}, size;
 	char *text;
@@ -136,7 +145,7 @@ static struct path_tree *make_tree(struct frame_match *m, enum diff_order order)
 
 static void test_places(void **state)
 {
-	struct frame_match *m = frame_match_new();
+	struct frame_match *m = frame_match_new(false);
 	struct path_tree *t = make_tree(m, DIFF_SITE_FIRST);
 	const struct path_node *f = path_tree_node(t, 1), *main = path_tree_node(t, 2);
 
@@ -153,7 +162,7 @@ static void test_places(void **state)
 
 static void test_rows(void **state)
 {
-	struct frame_match *m = frame_match_new();
+	struct frame_match *m = frame_match_new(false);
 	struct path_tree *t = make_tree(m, DIFF_TABLE);
 	struct diff_rows rows;
 	char *text;

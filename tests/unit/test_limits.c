@@ -28,6 +28,8 @@ static const struct {
 	{"allocations@v<int>::push(int)<=7", "v<int>::push(int)", LIMIT_ALLOCATIONS, 7, true},
 	{"allocated@operator<<<2M", "operator<<", LIMIT_ALLOCATED, 2097152, false},
 	{"live-at-end@a@b<3", "a@b", LIMIT_LIVE, 3, false},
+	{"peak<=3K within f<int>::g(char) const", "", LIMIT_PEAK, 3072, true},
+	{"temporary<5% within a", "", LIMIT_TEMPORARY, 5, false},
 };
 
 static void test_good(void **state)
@@ -56,6 +58,11 @@ static const struct {
 	{"rss@f<1M", "temporary, leaked and rss are of the whole program"},
 	{"peak@f", "a limit is peak<SIZE"},
 	{"peak@<1M", "after @ comes"},
+	{"peak<1M within ", "after within comes"},
+	{"peak within f<1M", "a limit is peak<SIZE"},
+	{"peak<1Mwithin f", "only K, M, G or T may follow"},
+	{"rss<1M within f", "leaked, rss and limits with @FUNCTION"},
+	{"peak@g<1M within f", "leaked, rss and limits with @FUNCTION"},
 	{"peak<1<2", "there is one <"},
 	{"temporary@f<1%", "temporary, leaked and rss are of the whole program"},
 	{"leaked@f<1", "temporary, leaked and rss are of the whole program"},

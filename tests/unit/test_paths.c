@@ -397,7 +397,7 @@ static void test_massif_caller_first(void **state)
 static void test_massif_site_first(void **state)
 {
 	struct massif_file *f = parse(massif);
-	struct frame_match *match = frame_match_new();
+	struct frame_match *match = frame_match_new(false);
 	struct diff_options options = {.top = 2, .threshold = 1};
 	char *text;
 	size_t size;
@@ -417,7 +417,7 @@ static void test_massif_site_first(void **state)
 	assert_string_equal(text,
 		"       difference         old bytes         new bytes  call site, and its callers\n"
 		"              -94               100                 6  total\n"
-		"              -25                25                 0   f(int, {lambda(char)#1}) (p.c:9)\n"
+		"              -25                25                 0   f(int, {lambda(char)}) (p.c:9)\n"
 		"              -20                20                 0    main (p.c:8)\n"
 		"              -40                40                 0   main (p.c:7)\n"
 		"              -29                35                 6   [3 other places]\n");

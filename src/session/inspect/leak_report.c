@@ -558,6 +558,22 @@ int leak_report_open(struct run *run)
 	return run->suppressions ? 0 : -EINVAL;
 }
 
+/* For limits: which leaves lost how much. */
+static void note_lost(struct run *run, const struct report *r, const struct leaks *l)
+{
+	struct leaf_amounts lost = {.count = profile_leaf_count(r->profile)};
+
+	lost.bytes = xcalloc((size_t)lost.count + 1, sizeof(*lost.bytes));
+	for (size_t i = 0; i < l->sites.count; i++) {
+		const struct leak_site *site = &l->sites.data[i];
+
+		if (site->kind == LEAK_DEFINITE && site->first_leaf <= lost.count)
+			lost.bytes[site->first_leaf] += site->bytes;
+	}
+	limits_note_leaks(run, r, &lost);
+	free(lost.bytes);
+}
+
 void leak_report_finish(struct session *s, uint64_t time_ns, bool is_running)
 {
 	struct report r = session_report(s);
@@ -569,6 +585,8 @@ void leak_report_finish(struct session *s, uint64_t time_ns, bool is_running)
 						 "ended before its memory could be scanned");
 	find_leaks(s, &r, time_ns, is_running, &l);
 	s->run->definite_bytes += l.sum[LEAK_DEFINITE].bytes;
+	if (!is_running)
+		note_lost(s->run, &r, &l);
 	put_leaks(s, &l);
 	free_leaks(&l);
 }

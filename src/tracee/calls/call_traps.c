@@ -318,6 +318,8 @@ static enum trap_answer serve_exception(struct target *t, struct thread *th, str
 		exceptions_raise(t, th, regs);
 	else
 		exceptions_catch(t, th, regs);
+	if (trap->probe->kind == PROBE_CATCH)
+		within_drop(t, th, regs->word[t->arch->sp]);
 	return resume_at_jump(t, th, trap, regs);
 }
 
@@ -337,6 +339,8 @@ trap_fn *entry_handler(const struct probe *probe)
 		return serve_end;
 	case PROBE_MAPPING:
 		return serve_mapping;
+	case PROBE_WITHIN:
+		return within_serve_entry;
 	}
 	return NULL;
 }

@@ -14,6 +14,7 @@
 #include "tracee/state/space.h"
 
 struct call;
+struct custom_probe;
 struct probe;
 struct target;
 struct thread;
@@ -98,6 +99,18 @@ bool entry_take_delete(const struct target *t, struct thread *th, taddr_t *block
 
 /* Handles a SIGTRAP of @th. */
 enum trap_answer trap_serve(struct target *t, struct thread *th);
+
+/*
+ * Calls of functions of --within, from the entry to the return: a breakpoint at the entry, and one
+ * at each address to which such a call returns (within.c). Neither changes the stack.
+ */
+
+trap_fn within_serve_entry;
+/* Calls of @th that were entered below @sp were left, by longjmp or an exception. */
+void within_drop(struct target *t, struct thread *th, taddr_t sp);
+/* The call of @function that thread @tid of @s is in was left, as its events show. */
+void within_forget(struct target *t, const struct address_space *s, pid_t tid,
+		   const struct custom_probe *function);
 
 /* Promotion of hot functions from breakpoints to pads. */
 

@@ -368,7 +368,8 @@ static int prepare_pads(struct target *t, struct address_space *s, struct thread
 	for (uint32_t i = 0; i < count && rc != -ESRCH; i++) {
 		const struct trap *trap = &s->traps.data[i];
 		if (trap->kind != TRAP_ENTRY || trap->is_removed || trap->pad || trap->is_cold ||
-		    !probe_may_be_hot(trap->probe))
+		    !probe_may_be_hot(trap->probe) ||
+		    (trap->probe->kind == PROBE_CATCH && t->options.watch.catches))
 			continue;
 		rc = prepare_pad(t, s, th, i);
 		report_breakpoint(&s->traps.data[i], rc);

@@ -205,7 +205,9 @@ static void again_install(struct target *t, struct address_space *s, const struc
 static void report_unwatched(const struct probe *probe, const struct module *m, const char *why)
 {
 	if (probe->custom && !probe->custom->setters)
-		log_warn("--probe: %s in %s is not watched: %s", probe->symbol, m->path, why);
+		log_warn("--%s: %s in %s is not watched: %s",
+			 probe->kind == PROBE_WITHIN ? "within" : "probe", probe->symbol, m->path,
+			 why);
 	else
 		log_verbose("%s in %s is not watched: %s", probe->symbol, m->path, why);
 }
@@ -286,7 +288,7 @@ static int prepare_site(const struct stub_place *place, const struct probe_site 
 				 .why = "no room for its stub"};
 	int rc = space_read_text(s, entry, code, size);
 	if (rc == 0 && site->probe->custom && !site->probe->custom->setters &&
-	    uses_stack_arguments(t, s, entry, code, size)) {
+	    site->probe->kind != PROBE_WITHIN && uses_stack_arguments(t, s, entry, code, size)) {
 		move.why = "it has arguments on the stack";
 		rc = -ENOTSUP;
 	}

@@ -296,6 +296,27 @@ void custom_probes_add_pointed(struct custom_probes *p, const char *text,
 	p->list.data[p->list.count - 1]->setters = setters;
 }
 
+struct custom_probe *custom_probes_within(struct custom_probes *p, const char *name, size_t size)
+{
+	for (size_t i = 0; i < p->list.count; i++) {
+		struct custom_probe *c = p->list.data[i];
+
+		if (c->probe.kind == PROBE_WITHIN && strlen(c->text) == size &&
+		    strncmp(c->text, name, size) == 0)
+			return c;
+	}
+	struct custom_probe *c = xcalloc(1, sizeof(*c));
+
+	c->text = xstrndup(name, size);
+	c->probe = (struct probe){.symbol = xstrdup(c->text), .kind = PROBE_WITHIN,
+				  .size_arg = PROBE_NO_ARG, .count_arg = PROBE_NO_ARG,
+				  .align_arg = PROBE_NO_ARG, .block_arg = PROBE_NO_ARG,
+				  .result_arg = PROBE_NO_ARG, .custom = c};
+	find_word(c);
+	*vec_add(&p->list) = c;
+	return c;
+}
+
 void custom_probes_deinit(struct custom_probes *p)
 {
 	for (size_t i = 0; i < p->list.count; i++)
@@ -319,7 +340,7 @@ static bool is_of(const struct custom_probes *p, const struct custom_probe *c,
 {
 	size_t size = strcspn(sym->name, "@");
 
-	if (c->address)
+	if (c->address || !c->word_size)
 		return false;
 	if (strncmp(c->probe.symbol, sym->name, size) == 0 && !c->probe.symbol[size])
 		return true;
@@ -373,14 +394,19 @@ void custom_probes_report(const struct custom_probes *p)
 	for (size_t i = 0; i < p->list.count; i++) {
 		const struct custom_probe *c = p->list.data[i];
 
+		const char *option = c->probe.kind == PROBE_WITHIN ? "within" : "probe";
+
 		if (c->setters)
 			continue;
-		if (!c->is_found)
-			log_warn("--probe=%s: %s", c->text,
+		if (c->is_taken)
+			log_warn("--within=%s: it allocates or releases itself, and is counted "
+				 "without this option", c->text);
+		else if (!c->is_found)
+			log_warn("--%s=%s: %s", option, c->text,
 				 c->address ? "not in a program that was profiled" :
 					      "no function of this name was found: it has no "
 					      "symbol, or was inlined");
 		else if (!was_called(c))
-			log_warn("--probe=%s: it was never called", c->text);
+			log_warn("--%s=%s: it was never called", option, c->text);
 	}
 }

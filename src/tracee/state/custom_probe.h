@@ -1,6 +1,7 @@
 /*
- * Functions that the user names (--probe): allocators of the program's own, and those of malloc's
- * family at addresses of a program without symbols. Hides the grammar, and how names are compared.
+ * Functions that the user names: allocators of the program's own, those of malloc's family at
+ * addresses of a program without symbols (--probe), and others of which each call is watched
+ * (--within). Hides the grammar, and how names are compared.
  *
  *	alloc:FUNCTION:size=ARG[,count=ARG][,result=ret|*ARG][,ok=ret OP N][,pool=ARG]
  *	realloc:FUNCTION:[block=]ARG,size=ARG[,...]
@@ -25,6 +26,7 @@ struct custom_probe {
 	size_t word_size;
 	uint64_t address;   /* in the executable's file; 0 = it is found by its name */
 	bool is_found, is_called;
+	bool is_taken;      /* PROBE_WITHIN: the function is one that allocates */
 	/*
 	 * not of the user's, and called by a pointer: it and all others of its kind are watched
 	 * together, in files that have each without copies (function_copies.h); NULL = otherwise
@@ -47,6 +49,8 @@ int custom_probes_add(struct custom_probes *p, const char *text);
 /* Adds one that is called by a pointer, which functions with names like @setters set. */
 void custom_probes_add_pointed(struct custom_probes *p, const char *text,
 			       const char *const *setters);
+/* The function of --within whose name is the first @size bytes at @name; added if it is new. */
+struct custom_probe *custom_probes_within(struct custom_probes *p, const char *name, size_t size);
 void custom_probes_deinit(struct custom_probes *p);
 
 /* The first of @p that is of the function @sym, or NULL. Its address is not compared. */

@@ -11,7 +11,9 @@
 #include "base/types.h"
 #include "tracee/state/heap_event.h"
 
+struct custom_probe;
 struct module;
+struct within_call;
 struct address_space;
 
 /*
@@ -83,6 +85,15 @@ struct event_sink {
 	uint32_t (*node)(void *ctx, struct address_space *s, const struct heap_event *ev);
 	void (*quick)(void *ctx, struct address_space *s, const struct quick_event *ev,
 		      size_t count);
+
+	/*
+	 * Thread @tid has entered a function of --within, by the outermost call of it; or has left
+	 * it. All its events so far were reported. May be NULL if there are no such functions.
+	 */
+	void (*within_begin)(void *ctx, struct address_space *s, pid_t tid,
+			     const struct within_call *call);
+	void (*within_end)(void *ctx, struct address_space *s, pid_t tid,
+			   const struct custom_probe *function);
 
 	/* -- threads and processes -- */
 

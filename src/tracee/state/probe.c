@@ -264,7 +264,9 @@ static void add_custom(struct search *search, struct custom_probe *custom,
 		struct probe_site *s = &search->sites->list.data[i];
 		if (s->vaddr != sym->vaddr)
 			continue;
-		if (!s->probe->custom)
+		if (custom->probe.kind == PROBE_WITHIN && s->probe != &custom->probe)
+			custom->is_taken = true;
+		else if (!s->probe->custom || s->probe->kind == PROBE_WITHIN)
 			s->probe = &custom->probe;
 		else if (s->probe->custom != custom)
 			custom->same = s->probe->custom;
@@ -376,7 +378,11 @@ static int consider_symbol(void *ctx, const struct elf_symbol *sym)
 	for (size_t i = 0; i < search->sites->list.count; i++) {
 		struct probe_site *s = &search->sites->list.data[i];
 		if (s->vaddr == sym->vaddr) {
-			if (!s->probe->custom && probe < s->probe)
+			bool is_within = s->probe->kind == PROBE_WITHIN;
+
+			if (is_within)
+				s->probe->custom->is_taken = true;
+			if (is_within || (!s->probe->custom && probe < s->probe))
 				s->probe = probe;
 			return 0;
 		}

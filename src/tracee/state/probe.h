@@ -30,6 +30,8 @@ enum probe_kind {
 	PROBE_CATCH, /* it was caught */
 	PROBE_END, /* the program's last own destructor; libraries' are still to run */
 	PROBE_MAPPING, /* mmap, mremap, munmap; watched only on request, never by a pad */
+	PROBE_WITHIN, /* a function of --within; never by a pad */
+	PROBE_WITHIN_END, /* where a call of one returns to; likewise */
 	PROBE_REQUEST,
 	PROBE_MARKED_ALLOC,
 	PROBE_MARKED_FREE, /* markers in the text; client_request.h */
@@ -124,7 +126,8 @@ static inline bool probe_is_cxx(const struct probe *p)
 /* Whether a pad can replace its breakpoint. */
 static inline bool probe_may_be_hot(const struct probe *p)
 {
-	return p->kind != PROBE_LOADER && p->kind != PROBE_MAPPING && p->kind != PROBE_END;
+	return p->kind != PROBE_LOADER && p->kind != PROBE_MAPPING && p->kind != PROBE_END &&
+	       p->kind != PROBE_WITHIN && p->kind != PROBE_WITHIN_END;
 }
 
 /*

@@ -46,6 +46,7 @@ struct watch_options {
 	bool mappings;        /* HEAP_MAP, HEAP_UNMAP at mmap, munmap, mremap etc. */
 	bool mempools;        /* client requests of memory pools are events */
 	bool program_end;     /* HEAP_PROGRAM_END */
+	bool catches;         /* where an exception is caught always stops: calls may end there */
 	bool final_scan;      /* the sink wants it */
 };
 

@@ -101,11 +101,12 @@ static void call_state_deinit(struct call_state *c)
 {
 	vec_deinit(&c->list);
 	vec_deinit(&c->thrown);
+	vec_deinit(&c->within);
 }
 
 void call_state_clear(struct call_state *c)
 {
-	c->list.count = c->thrown.count = 0;
+	c->list.count = c->thrown.count = c->within.count = 0;
 	c->has_deleted = c->had_signal = false;
 }
 

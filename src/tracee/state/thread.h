@@ -59,6 +59,12 @@ struct deleted {
 	taddr_t sp, return_pc;
 };
 
+/* A call of a function of --within that has not returned, as far as is known. */
+struct within_call {
+	const struct custom_probe *function;
+	taddr_t sp, return_pc;      /* at its entry; sp points to the return address */
+};
+
 /* All zeros: a thread outside all watched calls. */
 struct call_state {
 	/* outermost first; more than one only by signal handlers */
@@ -67,12 +73,25 @@ struct call_state {
 	struct deleted deleted;
 	bool has_deleted;
 	bool had_signal;            /* a signal arrived since the outermost call was entered */
+	VEC(struct within_call) within; /* outermost first; of each function one */
 };
+
+/* Bytes of a stack: farther away is another one, as of a coroutine, or of a signal handler. */
+#define WITHIN_STACK (UINT64_C(64) << 20)
+
+/* Whether a thread with the stack pointer @sp, at an entry, has left a call entered at @call_sp. */
+static inline bool within_is_above(taddr_t call_sp, taddr_t sp)
+{
+	return sp >= call_sp && sp - call_sp < WITHIN_STACK;
+}
 
 /* The thread runs another program: it is outside all calls. */
 void call_state_clear(struct call_state *c);
 
-/* The thread of @to is a fork of that of @from: it is inside the same calls. */
+/*
+ * The thread of @to is a fork of that of @from: it is inside the same calls, but for those of
+ * --within, which are the parent's.
+ */
 void call_state_copy(struct call_state *to, const struct call_state *from);
 /* Whether the thread is inside a call that was entered at or above @sp. */
 bool call_state_reaches(const struct call_state *c, taddr_t sp);

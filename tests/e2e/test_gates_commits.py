@@ -1,0 +1,116 @@
+"""Gates over the history of a program: ten commits, each with a known change of memory, compared with the commit before and
+with a baseline; and the same program built at other places, with and without debug information, many times."""
+
+import os
+import re
+
+from harness import BUILD, Fail, test
+
+REPORT = os.path.join(BUILD, "ptmem-report")
+METRICS = ("allocations", "peak", "live-at-end", "allocated")
+SOURCE = """#include <stdlib.h>
+#include <string.h>
+
+void *volatile table[100];
+
+__attribute__((noinline)) static void *load(int i)
+{
+	return malloc(100 + i);
+}
+
+__attribute__((noinline)) static void handle(int i)
+{
+	char *volatile buffer = malloc(5000);
+
+	memset(buffer, i, 5000);
+	table[i] = load(i);
+	free(buffer);
+}
+
+int main(void)
+{
+	for (int i = 0; i < 50; i++)
+		handle(i);
+	for (int i = 0; i < 50; i++)
+		free(table[i]);
+	return 0;
+}
+"""
+# What a commit replaces, and the metrics that have more then. The limit is exceeded from the sixth on.
+COMMITS = [
+    ("an empty commit", "", "", ()),
+    ("lines move", "#include <string.h>\n", "#include <string.h>\n\n/* A table of what was\n * loaded. */\n", ()),
+    ("a copy for each item", "\ttable[i] = load(i);\n", "\tfree(strdup(\"a copy\"));\n\ttable[i] = load(i);\n", ("allocations", "allocated")),
+    ("no copy", "\tfree(strdup(\"a copy\"));\n", "", ()),
+    ("a rename", "load(", "load_item(", ()),
+    ("a larger buffer", "5000", "6000", ("peak", "allocated")),
+    ("the last item stays", "i < 50; i++)\n\t\tfree(", "i < 49; i++)\n\t\tfree(", ("live-at-end",)),
+    ("it does not", "i < 49; i++)\n\t\tfree(", "i < 50; i++)\n\t\tfree(", ()),
+    ("one block more, which is small", "\tfree(buffer);\n", "\tfree(buffer);\n\tif (i == 7)\n\t\tfree(malloc(1));\n", ("allocations", "allocated")),
+    ("a function of its own", "\ttable[i] = load_item(i);\n", "\tstore(i);\n", ()),
+]
+STORE = "__attribute__((noinline)) static void store(int i)\n{\n\ttable[i] = load_item(i);\n}\n\n"
+
+
+def build(t, directory, source, *flags):
+    os.makedirs(directory, exist_ok=True)
+    with open(os.path.join(directory, "items.c"), "w", encoding="ascii") as file:
+        file.write(source)
+    done = t.run(["gcc", "-O2", "-fno-builtin", *flags, "-o", "items", "items.c"], cwd=directory)
+    t.equal("gcc: %r" % done.err, done.status, 0)
+
+
+def record(t, directory, *options):
+    """(the recording, ptmem's status, what it said)"""
+    path = os.path.join(directory, "r")
+    done = t.run([t.ptmem(), "-q", "-o", "/dev/null", "--record=" + path, *options, "./items"], cwd=directory)
+    t.check(done.status in (0, 1), "status %d: %r" % (done.status, done.err))
+    return path, done.status, done.err.decode()
+
+
+def more(t, *files):
+    """The metrics that have more, by a gate for each that allows nothing more."""
+    done = t.run([REPORT, "--format=github", *("--fail-if=%s>+0" % m for m in METRICS), *files])
+    found = sorted(set(re.findall(r"title=([a-z-]+)>\+0", done.out.decode())))
+    t.equal("status: %r" % done.err, done.status, 3 if found else 0)
+    return found
+
+
+@test("gates/commits")
+def commits(t):
+    """Each commit is built in a directory of its own, as a job does that has two work trees."""
+    source, before, kept = SOURCE, None, os.path.join(t.directory, "baseline")
+    for i, (title, old, new, grown) in enumerate(COMMITS):
+        if old not in source:
+            raise Fail("%s: nothing to replace" % title)
+        source = source.replace(old, new) if old else source
+        if "store(i)" in source:
+            source = source.replace("__attribute__((noinline)) static void handle", STORE + "__attribute__((noinline)) static void handle")
+        directory = os.path.join(t.directory, "tree%d" % i)
+        build(t, directory, source, *(["-g"] if i % 2 else []))
+        now, status, said = record(t, directory, "--limit=peak<6000 within handle", "--limit=allocations<=3 within handle")
+        t.equal("limit of %s: %s" % (title, said), (status, "it is 6.0 KiB (6,149 bytes) in call 50 of handle" in said),
+                (1, True) if "6000" in source else (0, False))
+        if before:
+            t.equal("%s, compared with the commit before" % title, more(t, "--diff", before, now), sorted(grown))
+            t.equal("%s, compared with the baseline" % title, more(t, "--baseline=" + kept, now), sorted(grown))
+            t.equal("no growth backwards", [m for m in more(t, "--diff", now, before) if m in grown], [])
+        done = t.run([REPORT, "--write-baseline=" + kept, now])
+        t.equal("baseline: %r" % done.err, done.status, 0)
+        before = now
+
+
+@test("gates/builds")
+def builds(t):
+    """The same at two paths, with and without debug information, with shifted lines, and in runs with other addresses."""
+    texts = set()
+    for i, (source, flags) in enumerate((("", []), ("", ["-g"]), ("\n" * 9, ["-g"]), ("\n", ["-no-pie", "-fno-pie"]))):
+        directory = os.path.join(t.directory, "b" * i + "uild", "deep" if i % 2 else "")
+        build(t, directory, source + SOURCE, *flags)
+        for _ in range(2):
+            path, status, said = record(t, directory)
+            t.equal("status: %s" % said, (status, said), (0, ""))
+            texts.add(t.run([REPORT, "--write-baseline=-", path]).out)
+    t.equal("different baselines: %s" % texts, len(texts), 1)
+    done = t.run([t.ptmem(), "-q", "-o", "/dev/null", "--repeat=5", "./items"], cwd=directory)
+    t.equal("the same in each run: %r" % done.err, done.err.decode().count("in each: deterministic here"), 4)

@@ -1,0 +1,115 @@
+"""--within: what calls of functions need. The program, within.cpp, says what each of its functions does."""
+
+import json
+import os
+import re
+import subprocess
+
+from harness import BUILD, test
+from process_lib import Attached
+
+# calls; allocations, peak, live-at-end, allocated of the worst call; temporary in percent
+CALLS = {
+    "handle": (80, 3, 1219, 1019, 1319, 33.3),
+    "recurse": (2, 10, 100, 100, 100, 0),
+    "leave": (3, 1, 50, 50, 50, 0),
+    "grow": (1, 1, 4000, 4000, 4000, 0),
+    "many": (100, 1, 37, 37, 37, 0),
+    "number": (20, 1, 8, 8, 8, 0),
+    "jumps": (1, 3, 8, 8, 8, 0),
+    "last": (2, 2, 3, 3, 3, 0),
+    "forks": (1, 2, 96, 96, 96, 0),
+    "ends": (1, 1, 99, 99, 99, 0),
+}
+
+
+def calls_of(messages):
+    """{function: (calls, allocations, peak, live-at-end, allocated, temporary)}; the last of each process."""
+    found, function = {}, None
+    for line in messages:
+        head = re.match(r"ptmem: process [0-9]+: ([0-9]+) calls? of ([^,]+), at most:", line)
+        if head:
+            function = head[2]
+            found[function] = [int(head[1])]
+        value = re.match(r"ptmem:   [a-z-]+ +(?:.*\()?([0-9.,]+)(?: bytes?| %)?\)? \(call", line)
+        if value and function:
+            found[function].append(float(value[1].replace(",", "")))
+    return {name: tuple(values) for name, values in found.items()}
+
+
+@test("within/calls")
+def calls(t):
+    """Each call, however it returns or is left, and however events are caught; the program does what it does without ptmem."""
+    for variant in ("gcc-O2-pie", "clang-O0-nopie"):
+        program = t.target(variant, "within")
+        alone = t.run([program])
+        for probes in ("break", "jump"):
+            run = t.profile([program], ["--probes=" + probes, "--within=ns::thrower", *("--within=" + f for f in CALLS)])
+            t.equal("the program", (run.status, run.out), (0, alone.out))
+            found = calls_of(run.messages)
+            number, allocations, peak, live, allocated, _ = found.pop("ns::thrower")
+            # the exception is there as long as it is being handled: the call has ended when it is caught
+            t.check((number, allocations) == (100, 2) and 300 < peak == live == allocated < 600, "ns::thrower: %s %s" % (peak, live))
+            t.equal("%s, %s" % (variant, probes), found, CALLS)
+            t.equal("warnings", [m for m in run.messages if "within=" in m], [])
+
+
+@test("within/limits")
+def limits(t):
+    """Limits of calls: by their suffix, by --within, in a file; with the call and its sites; a function without calls fails."""
+    program = t.target("gcc-O2-pie", "within")
+    for _, (function, values) in zip(range(4), CALLS.items()):
+        exact = ["%s<=%g" % pair for pair in zip(("allocations", "peak", "live-at-end", "allocated"), values[1:])]
+        run = t.profile([program], ["-q", "--within=" + function, *("--limit=" + l for l in exact)])
+        t.equal("limits that hold: %s" % run.messages, (run.status, run.messages), (0, []))
+        run = t.profile([program], ["-q", *("--limit=%s within %s" % (l.replace("=", ""), function) for l in exact)])
+        said = [m for m in run.messages if "limit exceeded: " in m]
+        t.check(run.status == 1 and len(said) == 4 and all("in call " in m and " of %s, process" % function in m for m in said), "%s" % said)
+    path = os.path.join(t.directory, "limits")
+    with open(path, "w", encoding="ascii") as file:
+        file.write("# one request\npeak<1220 within handle\npeak<1219 within handle\npeak<1T\n")
+    out = os.path.join(t.directory, "o.json")
+    run = t.profile([program], ["-q", "--limits-file=" + path, "--limits-out=" + out])
+    said = [m for m in run.messages if not m.startswith("ptmem:   ")]
+    t.check(len(said) == 1 and "peak<1219 within handle: it is 1.2 KiB (1,219 bytes) in call 20 of handle" in said[0], "%s" % said)
+    with open(out, encoding="utf-8") as file:
+        checks = {c["check"]: c for c in json.load(file)["checks"]}
+    t.equal("checks", [c["passed"] for c in checks.values()], [True, False, True])
+    sites = checks["peak<1219 within handle"]["sites"]
+    t.check(sorted(s["new"] for s in sites) == [200, 1019] and all("within.cpp" in s["file"] for s in sites), "sites: %s" % sites)
+    run = t.profile([program], ["-q", "--limit=peak<1T within nowhere"])
+    t.check(run.status == 1 and any("no function of this name" in m for m in run.messages) and
+            any("it was not measured" in m for m in run.messages), "nowhere: %s" % run.messages)
+
+
+@test("within/attached")
+def attached(t):
+    """Attaching and detaching while calls are in progress."""
+    with subprocess.Popen([t.target("gcc-O2-pie", "within"), "serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        for _ in range(3):
+            ptmem = Attached(t, server.pid, ["--massif-out-file=/dev/null", "--within=handle"]).wait_attached()
+            for _ in range(50):
+                server.stdin.write(b"x")
+                server.stdin.flush()
+                t.equal("answer", server.stdout.read(1), b"x")
+            t.equal("calls", calls_of(ptmem.detach().messages), {"handle": (50, 3, 1200, 1000, 1300, 33.3)})
+        server.stdin.close()
+        t.equal("status of the server", server.wait(timeout=20), 0)
+
+
+@test("within/refused")
+def refused(t):
+    record = os.path.join(t.directory, "r")
+    program = t.target("gcc-O2-pie", "within")
+    t.profile([program], ["-q", "--record=" + record])
+    for arguments, why in ((["--limit=rss<1 within f", "true"], b"not measured within calls"),
+                           (["--limit=peak@g<1 within f", "true"], b"not measured within calls"),
+                           (["--limit=peak<1 within ", "true"], b"after within comes the name"),
+                           (["--within=f", "--heap-sample=1M", "true"], b"--heap-sample cannot be used with it"),
+                           (["--limit=peak<1 within f", "--pages-as-heap=yes", "true"], b"--pages-as-heap")):
+        result = t.run([t.ptmem(), *arguments])
+        t.check(result.status == 1 and why in result.err, "%s: %d %r" % (arguments, result.status, result.err))
+    result = t.run([os.path.join(BUILD, "ptmem-report"), "--limit=peak<1 within f", record])
+    t.check(result.status == 255 and b"a limit for ptmem" in result.err, "%d %r" % (result.status, result.err))
+    run = t.profile([program], ["-q", "--within=malloc"])
+    t.check(run.status == 0 and any("it allocates or releases itself" in m for m in run.messages), "malloc: %s" % run.messages)
