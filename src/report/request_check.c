@@ -169,25 +169,38 @@ static char *describe_clash(const struct checked_file *first, const struct check
 			 output->path);
 }
 
-/* The runs of a baseline that is written, but the first one. */
-static char *check_runs(const struct report_request *r)
+/* Of several files but the first one: whether @path would overwrite it. */
+static char *check_other_inputs(const struct report_request *r, const char *what, const char *path)
 {
 	struct file_id out = {0};
 	char *why = NULL;
 
-	if (!r->write_baseline || is_stdio(r->write_baseline))
+	if (!path || is_stdio(path))
 		return NULL;
-	file_id_init(&out, r->write_baseline);
+	file_id_init(&out, path);
 	for (size_t i = 1; i < r->path_count && !why; i++) {
 		struct file_id run = {0};
 
 		identify(&run, r->path[i]);
 		if (file_id_is_same(&run, &out))
-			why = xasprintf("--write-baseline=%s would overwrite what is read",
-					r->write_baseline);
+			why = xasprintf("%s=%s would overwrite what is read", what, path);
 		file_id_deinit(&run);
 	}
 	file_id_deinit(&out);
+	return why;
+}
+
+/* The runs of a baseline that is written, and recordings that are merged. */
+static char *check_runs(const struct report_request *r)
+{
+	char *why = check_other_inputs(r, "--write-baseline", r->write_baseline);
+
+	if (!why && r->is_merge)
+		why = check_other_inputs(r, "--html", r->html);
+	if (!why && r->is_merge)
+		why = check_other_inputs(r, "--folded", r->folded);
+	if (!why && r->is_merge)
+		why = check_other_inputs(r, "--flame", r->flame);
 	return why;
 }
 
@@ -330,7 +343,12 @@ char *request_check(const struct report_request *r)
 
 	if (bad_baseline)
 		return bad_baseline;
-	if (!r->baseline && !r->write_baseline && r->path_count > (r->is_diff ? 2 : 1))
+	char *bad_merge = r->is_merge ? merge_check(r) : NULL;
+
+	if (bad_merge)
+		return bad_merge;
+	if (!r->baseline && !r->write_baseline && !r->is_merge &&
+	    r->path_count > (r->is_diff ? 2 : 1))
 		return xasprintf("one file too many: %s", r->path[r->is_diff ? 2 : 1]);
 	if (r->is_diff && (r->png || r->svg))
 		return xstrdup("--diff makes a table and with --flame a flame graph, "

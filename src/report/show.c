@@ -45,8 +45,7 @@ static void apply_my_code(const struct report_request *r, struct input *input)
 		my_code_add(&input->recording->my_code, r->my_code.rule.data[i]);
 }
 
-/* A profile of which only what --match selects remains. */
-static int open_profile(const struct report_request *r, size_t i, struct input *out)
+int open_profile(const struct report_request *r, size_t i, struct input *out)
 {
 	_cleanup_free_ char *why = NULL;
 	const char *match = r->question.match;
@@ -273,6 +272,8 @@ int show(const struct report_request *r)
 
 	if (r->baseline || r->write_baseline)
 		return show_baseline(r);
+	if (r->is_merge)
+		return merge_show(r);
 	int status = open_profile(r, 0, &input[0]);
 
 	if (!status && r->is_diff)

@@ -58,7 +58,7 @@ enum report_exit {
 };
 
 struct report_request {
-	/* the file; with is_diff OLD and NEW; of a baseline several; one too many */
+	/* the file; with is_diff OLD and NEW; of a baseline or is_merge several; one too many */
 	const char *path[REPORT_PATHS + 1];
 	size_t path_count;
 	uint32_t given;                /* request_check.c's */
@@ -77,7 +77,7 @@ struct report_request {
 	uint32_t format;               /* index in report_formats, or FORMAT_DEFAULT */
 	struct recording_question question; /* about recordings */
 	uint64_t snapshot;             /* a number, or MASSIF_SNAPSHOT_* */
-	bool is_time_based, wants_total, is_diff;
+	bool is_time_based, wants_total, is_diff, is_merge;
 	bool wants_help, wants_version;
 };
 
@@ -134,6 +134,19 @@ int path_files_write(const struct report_request *r, const struct path_tree *t,
  * old and a new profile of the same kind. 0, or an enum report_exit after the error was logged.
  */
 int html_report_write(const struct report_request *r, const struct input *input);
+
+/* Reports about several processes (--merge). */
+
+/* Makes those that @r requests: 0, or an enum report_exit once the error is logged. */
+int merge_show(const struct report_request *r);
+/* Why --merge does not make what @r requests; NULL if it does. The caller frees it. */
+char *merge_check(const struct report_request *r);
+
+/*
+ * Opens file @i of @r, of which only what --match selects remains. 0, or an enum report_exit after
+ * the error was logged.
+ */
+int open_profile(const struct report_request *r, size_t i, struct input *out);
 
 /* The reports of ptmem-report about two profiles (--diff). */
 
