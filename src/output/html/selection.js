@@ -26,6 +26,8 @@ class Selected {
 			return profile.allocated(thread);
 		if (mode === "temporary")
 			return profile.temporary();
+		if (mode === "peaks")
+			return profile.eachPeak();
 		if (s.kind === "range")
 			return mode === "growth" ? profile.growth(s.a, s.b) : profile.live(s.b);
 		return s.kind === "moment" ? profile.live(s.i) : profile.livePeak();
@@ -75,9 +77,11 @@ class Selected {
 	}
 
 	/* "at 3.21 s" */
-	when(s) {
+	when(s, mode) {
 		const p = this.profile, unit = p.unit;
 
+		if (mode === "peaks")
+			return "each process at its own peak";
 		if (s.kind === "peak")
 			return "at the peak, " + (unit === "B" ? "time " : "") +
 				format.time(p.peakTime, unit);
@@ -113,6 +117,8 @@ class Selected {
 			return `allocated${thread ? ` by thread ${thread}` : ""} in the whole run`;
 		if (mode === "temporary")
 			return "temporary allocations in the whole run";
+		if (mode === "peaks")
+			return "as a sum, not at one time";
 		if (mode === "growth")
 			return this.profile.isMassif ? "net growth" :
 				"allocated in the range and live at its end";

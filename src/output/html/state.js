@@ -6,7 +6,7 @@
 
 const DEFAULTS = { at: "peak", mode: "live", unit: "bytes", dir: "down", color: "object", hide: "",
 	find: "", zoom: "", tab: "functions", sort: "", stack: "site", theme: "", thread: "",
-	mine: "", other: "" };
+	mine: "", other: "", process: "" };
 
 /* The initial view, as requested by ptmem-report's options. */
 function askedFor(view) {
@@ -28,6 +28,8 @@ class State {
 		this.profile = profile;
 		this.isLive = Boolean(profile.raw.live);
 		this.defaults = { ...DEFAULTS, ...askedFor(profile.raw.view) };
+		if (profile.processes)
+			this.defaults.stack = "process";
 		if (this.isLive)
 			this.defaults.at = "end";
 		this.read();
@@ -57,6 +59,19 @@ class State {
 		if (/^\d+$/.test(text) && p.stops.length)
 			return { kind: "moment", i: clip(text) };
 		return { kind: "peak" };
+	}
+
+	/* Another process is shown, or all. */
+	change(profile) {
+		const isAll = Boolean(profile.processes);
+
+		this.profile = profile;
+		this.selection = { kind: "peak" };
+		this.zoom = [];
+		this.thread = "";
+		if (isAll || this.stack === "process")
+			this.stack = isAll ? "process" : "site";
+		this.defaults.stack = this.stack;
 	}
 
 	/* The last moment, and each later one as it comes. */
