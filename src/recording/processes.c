@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "recording/recording_view.h"
 
 #define SAME_BOOT_S 5.0 /* CLOCK_REALTIME may have been set by that much during a run */
 
@@ -35,7 +36,8 @@ static uint64_t sum_leaks(const struct recording *r)
 /* Of a recording that is not complete, what it has. */
 static void fill_totals(struct processes_row *row, const struct recording *r)
 {
-	size_t ends = recording_rows(r, RECORDING_END), last = recording_rows(r, RECORDING_TIMELINE);
+	size_t ends = recording_rows(r, RECORDING_END);
+	size_t last = recording_rows(r, RECORDING_TIMELINE);
 
 	if (recording_rows(r, RECORDING_PEAK_AT))
 		row->peak = recording_get(r, RECORDING_PEAK_AT, 0, PEAK_AT_BYTES);

@@ -24,7 +24,8 @@
 
 #include "base/alloc.h"
 #include "recording/recording.h"
-#include "recording/recording_view.h"
+
+struct recording_view;
 
 #define PROCESSES_MOMENTS 256u
 
@@ -35,7 +36,7 @@
 /* A profiled program of a process: another one has another row. All is owned. */
 struct processes_row {
 	struct recording *recording; /* NULL = it cannot be read */
-	char *name;            /* of its file, or another name of what cannot be read; may be NULL */
+	char *name;            /* of its file; may be NULL */
 	char *problem;         /* why it cannot be read; NULL = it can */
 	char *command;         /* as text_clean; "" = unknown */
 	uint64_t pid, parent_pid; /* 0 = unknown */

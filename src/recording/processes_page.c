@@ -41,7 +41,7 @@ static const struct level levels[] = {
 /* RANK and ROLE take the places of columns that pages do not need. */
 enum { FRAME_RANK = FRAME_INLINED, FRAME_ROLE = FRAME_ADDRESS };
 
-struct names {
+struct shared_names {
 	struct recording *r;           /* texts, OBJECTS, FRAMES, NODES, my_code */
 	HASH(uint32_t) known[RECORDING_TABLES]; /* rows */
 	VEC(int64_t) site;             /* by node; NO_SITE: no leaf has asked for it */
@@ -49,7 +49,7 @@ struct names {
 
 #define NO_SITE (-2)
 
-static void names_deinit(struct names *n)
+static void names_deinit(struct shared_names *n)
 {
 	for (int id = 0; id < RECORDING_TABLES; id++)
 		hash_deinit(&n->known[id]);
@@ -67,7 +67,7 @@ static bool is_equal_row(const struct recording *r, enum recording_table_id id, 
 }
 
 /* The number of the row with these values, which is added if there is none. */
-static uint32_t intern(struct names *n, enum recording_table_id id, const uint64_t *value)
+static uint32_t intern(struct shared_names *n, enum recording_table_id id, const uint64_t *value)
 {
 	size_t size = recording_table_info[id].columns * sizeof(*value);
 	uint64_t hash = hash_bytes((const char *)value, size);
@@ -80,7 +80,7 @@ static uint32_t intern(struct names *n, enum recording_table_id id, const uint64
 	return *hash_add(&n->known[id], hash) = (uint32_t)recording_rows(n->r, id) - 1;
 }
 
-static uint32_t *intern_objects(struct names *n, const struct recording *r)
+static uint32_t *intern_objects(struct shared_names *n, const struct recording *r)
 {
 	size_t rows = recording_rows(r, RECORDING_OBJECTS);
 	uint32_t *number = xcalloc(rows + 1, sizeof(*number));
@@ -94,7 +94,8 @@ static uint32_t *intern_objects(struct names *n, const struct recording *r)
 	return number;
 }
 
-static uint32_t *intern_frames(struct names *n, const struct recording *r, const uint32_t *object)
+static uint32_t *intern_frames(struct shared_names *n, const struct recording *r,
+			       const uint32_t *object)
 {
 	size_t rows = recording_rows(r, RECORDING_FRAMES);
 	uint32_t *number = xcalloc(rows + 1, sizeof(*number));
@@ -113,7 +114,8 @@ static uint32_t *intern_frames(struct names *n, const struct recording *r, const
 	return number;
 }
 
-static uint32_t *intern_nodes(struct names *n, const struct recording *r, const uint32_t *frame)
+static uint32_t *intern_nodes(struct shared_names *n, const struct recording *r,
+			      const uint32_t *frame)
 {
 	size_t rows = recording_rows(r, RECORDING_NODES);
 	uint32_t *number = xcalloc(rows + 1, sizeof(*number));
@@ -132,7 +134,7 @@ static uint32_t *intern_nodes(struct names *n, const struct recording *r, const 
 }
 
 /* Replaces the nodes in @column by those that all share, whose call sites become known. */
-static void share_nodes(struct names *n, struct recording *r, enum recording_table_id id,
+static void share_nodes(struct shared_names *n, struct recording *r, enum recording_table_id id,
 			const uint32_t *number)
 {
 	unsigned column = id == RECORDING_LEAVES ? (unsigned)LEAF_NODE : (unsigned)RELEASE_NODE;
@@ -160,7 +162,7 @@ static bool has_rule(const struct my_code *c, const char *rule)
 	return false;
 }
 
-static void share_names(struct names *n, struct recording *r)
+static void share_names(struct shared_names *n, struct recording *r)
 {
 	_cleanup_free_ uint32_t *object = intern_objects(n, r);
 	_cleanup_free_ uint32_t *frame = intern_frames(n, r, object);
@@ -173,7 +175,7 @@ static void share_names(struct names *n, struct recording *r)
 	share_nodes(n, r, RECORDING_RELEASES, node);
 }
 
-static void put_names(struct json_writer *w, const struct names *n)
+static void put_names(struct json_writer *w, const struct shared_names *n)
 {
 	static const struct {
 		const char *name;
@@ -344,7 +346,7 @@ static void put_states(struct json_writer *w, const struct processes_row *row,
 	json_write_close(w, 1);
 }
 
-static void put_row(struct json_writer *w, struct names *n, const struct processes_row *row,
+static void put_row(struct json_writer *w, struct shared_names *n, const struct processes_row *row,
 		    const struct level *level)
 {
 	json_write_open(json_write_line(w, 0), NULL, '{');
@@ -377,9 +379,9 @@ static char *level_text(const struct level *level)
 
 	if (level == &levels[LEVEL_ALL])
 		return NULL;
-	return xasprintf("The page is kept below %zu MiB: it has the %s call path%s of each process "
-			 "that allocated most, with the others as one, and less detail over time. "
-			 "Sums are exact",
+	return xasprintf("The page is kept below %zu MiB: it has the %s call path%s of each "
+			 "process that allocated most, with the others as one, and less detail "
+			 "over time. Sums are exact",
 			 PROCESSES_PAGE_SIZE >> 20, amount_commas(level->leaves, paths),
 			 plural(level->leaves));
 }
@@ -387,7 +389,7 @@ static char *level_text(const struct level *level)
 static void put_all(FILE *out, const struct processes *p, const struct level *level)
 {
 	struct json_writer w = {.out = out};
-	struct names n = {.r = recording_new()};
+	struct shared_names n = {.r = recording_new()};
 	_cleanup_free_ char *note = level_text(level);
 
 	json_write_open(&w, NULL, '{');

@@ -380,7 +380,8 @@ static void put_timeline(struct json_writer *w, const struct recording *r,
 	json_write_number(w, "interval", interval_end ? 0 : UINT64_C(1) << r->shift);
 	json_write_open(json_write_line(w, 0), "time", '[');
 	for (size_t i = 0; i < recording_rows(r, RECORDING_TIMELINE); i++)
-		json_write_number(w, NULL, interval_end ? interval_end[i] : (uint64_t)i << r->shift);
+		json_write_number(w, NULL,
+				  interval_end ? interval_end[i] : (uint64_t)i << r->shift);
 	json_write_close(w, 1);
 	put_columns(json_write_line(w, 0), r, RECORDING_TIMELINE);
 	json_write_close(w, 1);

@@ -1,6 +1,6 @@
 /*
  * --merge: the recordings of several processes as one report. A file that cannot be read has a row
- * that says why: the report is of the others, and the exit status that of such a file.
+ * that says why, and the report is of the others.
  */
 #include "report/show.h"
 
@@ -23,62 +23,21 @@
 /* All processes, and the moment that is shown of them. */
 struct merged {
 	const struct report_request *request;
-	struct processes all;
+	struct processes *all;
 	size_t moment;
 	struct recording_part *part;   /* those that are there then */
 	struct recording_view *view;
 	size_t parts;
 };
 
-/* -- reading -- */
-
-static int add_file(struct merged *m, size_t i)
-{
-	const struct report_request *r = m->request;
-	struct input input = {0};
-	int status = open_profile(r, i, &input);
-
-	if (status) {
-		processes_add_unread(&m->all, r->path[i], "it cannot be read");
-		return status;
-	}
-	if (input.kind != INPUT_RECORDING) {
-		log_error("%s: not a recording: --merge takes files of ptmem --record", r->path[i]);
-		input_deinit(&input);
-		return EXIT_REFUSED;
-	}
-	processes_add(&m->all, input.recording, r->path[i]);
-	input.recording = NULL;
-	input_deinit(&input);
-	return 0;
-}
-
-/* 0; EXIT_REFUSED: there is no report; others: it lacks something. */
-static int read_all(struct merged *m)
-{
-	size_t unread = 0;
-	int status = 0;
-
-	for (size_t i = 0; i < m->request->path_count; i++) {
-		bool is_known = m->all.row.count > i;
-		int rc = is_known ? 0 : add_file(m, i);
-
-		if (rc && m->all.row.count <= i)
-			return EXIT_REFUSED;
-		unread += rc != 0;
-		status = rc ? EXIT_NOT_READ : status;
-	}
-	return unread == m->request->path_count ? EXIT_REFUSED : status;
-}
-
 /* -- the moment -- */
 
 static int find_moment(struct merged *m)
 {
 	const char *at = m->request->question.at;
-	double end = (double)m->all.end, value = 0;
+	double end = (double)m->all->end, value = 0;
 
-	m->moment = m->all.peak;
+	m->moment = m->all->peak;
 	if (!at || strcmp(at, "peak") == 0)
 		return 0;
 	if (!recording_time_parse(at, end / 1e3, &value)) {
@@ -86,18 +45,18 @@ static int find_moment(struct merged *m)
 			  "start, peak or end), up to %.3f s, not '%s'", end / 1e6, at);
 		return EXIT_REFUSED;
 	}
-	m->moment = processes_moment_at(&m->all, (uint64_t)(value * 1e3));
+	m->moment = processes_moment_at(m->all, (uint64_t)(value * 1e3));
 	return 0;
 }
 
 static void find_parts(struct merged *m)
 {
-	size_t rows = m->all.row.count;
+	size_t rows = m->all->row.count;
 
 	m->part = xcalloc(rows + 1, sizeof(*m->part));
 	m->view = xcalloc(rows + 1, sizeof(*m->view));
 	for (size_t i = 0; i < rows; i++) {
-		const struct processes_row *row = &m->all.row.data[i];
+		const struct processes_row *row = &m->all->row.data[i];
 		uint32_t state = processes_state(row, m->moment);
 
 		if (!row->recording || state == PROCESSES_NOT_THERE)
@@ -115,17 +74,16 @@ static void merged_deinit(struct merged *m)
 		recording_view_deinit(&m->view[i]);
 	free(m->part);
 	free(m->view);
-	processes_deinit(&m->all);
 }
 
 /* "live in all processes together after 1.250 s"; the caller frees it. */
 static char *moment_text(const struct merged *m)
 {
-	const struct processes_moment *at = &m->all.moment.data[m->moment];
+	const struct processes_moment *at = &m->all->moment.data[m->moment];
 
 	return xasprintf("live in %u process%s together%s, after %.3f s", at->running,
 			 at->running == 1 ? "" : "es",
-			 m->moment == m->all.peak ? " when they held most" : "",
+			 m->moment == m->all->peak ? " when they held most" : "",
 			 (double)at->time / 1e6);
 }
 
@@ -159,7 +117,7 @@ static char *title_of(const struct processes_row *row)
 
 static void put_head(FILE *out, const struct merged *m)
 {
-	const struct processes *p = &m->all;
+	const struct processes *p = m->all;
 	const struct processes_row *largest = processes_largest(p);
 	const struct processes_moment *peak = &p->moment.data[p->peak];
 	_cleanup_free_ char *title = title_of(largest);
@@ -217,12 +175,12 @@ static void add_other(struct processes_row *sum, const struct processes_row *row
 
 static void put_processes(FILE *out, const struct merged *m)
 {
-	size_t n = m->all.row.count;
-	_cleanup_free_ const struct processes_row **row = xcalloc(n + 1, sizeof(struct processes_row *));
+	size_t n = m->all->row.count;
+	_cleanup_free_ const struct processes_row **row = xcalloc(n + 1, sizeof(*row));
 	struct processes_row others = {0};
 
 	for (size_t i = 0; i < n; i++)
-		row[i] = &m->all.row.data[i];
+		row[i] = &m->all->row.data[i];
 	qsort(row, n, sizeof(*row), compare_peaks);
 	fprintf(out, "\n%15s %15s %13s %9s %9s  %s\n", "peak", "at its end", "allocations",
 		"begin s", "length s", "process");
@@ -249,7 +207,7 @@ static int print_text(struct merged *m)
 	const struct row_limits limits = {m->request->top, m->request->least_share};
 	_cleanup_free_ char *text = moment_text(m);
 	char bytes[AMOUNT_SIZE];
-	uint64_t sum = m->all.moment.data[m->moment].bytes;
+	uint64_t sum = m->all->moment.data[m->moment].bytes;
 	_cleanup_free_ char *title = xasprintf("%s: %s byte%s", text, amount_commas(sum, bytes),
 					       plural(sum));
 
@@ -281,10 +239,10 @@ static int print_csv(struct merged *m)
 {
 	fputs("pid,parent_pid,depth,start_s,duration_s,peak_bytes,end_bytes,end_blocks,"
 	      "leaked_bytes,allocations,allocated_bytes,end,file,problem,command\r\n", stdout);
-	for (size_t i = 0; i < m->all.row.count; i++) {
-		const struct processes_row *row = &m->all.row.data[i];
+	for (size_t i = 0; i < m->all->row.count; i++) {
+		const struct processes_row *row = &m->all->row.data[i];
 		const struct processes_row *parent =
-			row->parent ? &m->all.row.data[row->parent - 1] : NULL;
+			row->parent ? &m->all->row.data[row->parent - 1] : NULL;
 		const char *end = row->recording ? recording_meta(row->recording, "exit") : NULL;
 
 		printf("%" PRIu64 ",%" PRIu64 ",%u,%.6f,%.6f,%" PRIu64 ",%" PRIu64 ",%" PRIu64
@@ -307,7 +265,7 @@ static int print_csv(struct merged *m)
 
 static int print_json(struct merged *m)
 {
-	processes_json_write(stdout, &m->all);
+	processes_json_write(stdout, m->all);
 	return 0;
 }
 
@@ -334,7 +292,7 @@ static int write_paths(struct merged *m)
 {
 	_cleanup_free_ char *text = moment_text(m);
 	_cleanup_free_ char *subtitle = xasprintf("%s: bytes by call path", text);
-	const struct path_words words = {processes_largest(&m->all)->command, subtitle};
+	const struct path_words words = {processes_largest(m->all)->command, subtitle};
 	struct path_tree *t = make_tree(m);
 	int status = path_files_write(m->request, t, &words);
 
@@ -350,7 +308,7 @@ static int put_page(FILE *file, const void *ctx)
 
 static int write_page(const struct merged *m)
 {
-	int err = outfile_put(m->request->html, put_page, &m->all);
+	int err = outfile_put(m->request->html, put_page, m->all);
 
 	if (err)
 		log_error("cannot write %s: %s", m->request->html, strerror(-err));
@@ -377,38 +335,13 @@ static int (*form_of(const struct report_request *r))(struct merged *m)
 	return NULL;
 }
 
-char *merge_check(const struct report_request *r)
+int merge_show(const struct report_request *r, struct processes *all)
 {
-	const struct recording_question *q = &r->question;
+	struct merged m = {.request = r, .all = all};
 
-	if (r->is_diff || r->baseline || r->write_baseline)
-		return xstrdup("--merge cannot be combined with --diff, --baseline or "
-			       "--write-baseline");
-	if (r->path_count > REPORT_PATHS)
-		return xstrdup("--merge takes 1,000 recordings at most");
-	if (r->png || r->svg || r->rss)
-		return xstrdup("--merge draws --flame and --html, no --png or --svg");
-	if (q->range || q->older || q->thread || q->match)
-		return xstrdup("--merge has --at; --range, --older-than, --thread and --match are "
-			       "of one recording");
-	if (r->limit.count || r->limits_file)
-		return xstrdup("--limit and --limits-file are about one profile: ptmem checks them "
-			       "for each process");
-	if (!form_of(r))
-		return xasprintf("--merge makes text, json, csv or folded, and --flame or --html; "
-				 "--format=%s is of one recording", report_format_of(r)->name);
-	return NULL;
-}
+	processes_finish(all);
+	int status = find_moment(&m);
 
-int merge_show(const struct report_request *r)
-{
-	struct merged m = {.request = r};
-	int unread = read_all(&m), status = unread == EXIT_REFUSED ? unread : 0;
-
-	if (!status) {
-		processes_finish(&m.all);
-		status = find_moment(&m);
-	}
 	if (!status)
 		find_parts(&m);
 	if (!status && r->html)
@@ -418,5 +351,5 @@ int merge_show(const struct report_request *r)
 	if (!status && request_printed(r))
 		status = form_of(r)(&m);
 	merged_deinit(&m);
-	return status ? status : unread;
+	return status;
 }

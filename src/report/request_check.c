@@ -318,6 +318,33 @@ static char *check_baseline(const struct report_request *r)
 	return NULL;
 }
 
+/* Several recordings are one report of a few forms. */
+static char *check_merge(const struct report_request *r)
+{
+	const struct recording_question *q = &r->question;
+	const struct report_format *format = report_format_of(r);
+
+	if (!r->is_merge)
+		return NULL;
+	if (r->is_diff || r->baseline || r->write_baseline)
+		return xstrdup("--merge cannot be combined with --diff, --baseline or "
+			       "--write-baseline");
+	if (r->path_count > REPORT_PATHS)
+		return xstrdup("--merge takes 1,000 recordings at most");
+	if (r->png || r->svg || r->rss)
+		return xstrdup("--merge draws --flame and --html, no --png or --svg");
+	if (q->range || q->older || q->thread || q->match)
+		return xstrdup("--merge has --at; --range, --older-than, --thread and --match are "
+			       "of one recording");
+	if (r->limit.count || r->limits_file)
+		return xstrdup("--limit and --limits-file are about one profile: ptmem checks them "
+			       "for each process");
+	if (format && !format->of_merge)
+		return xasprintf("--merge makes text, json, csv or folded, and --flame or --html; "
+				 "--format=%s is of one recording", format->name);
+	return NULL;
+}
+
 static char *check_fail_if(const struct report_request *r)
 {
 	struct fail_if f;
@@ -343,7 +370,7 @@ char *request_check(const struct report_request *r)
 
 	if (bad_baseline)
 		return bad_baseline;
-	char *bad_merge = r->is_merge ? merge_check(r) : NULL;
+	char *bad_merge = check_merge(r);
 
 	if (bad_merge)
 		return bad_merge;

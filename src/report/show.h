@@ -46,6 +46,7 @@ struct report_format {
 	int (*print)(const struct shown_recording *s); /* 0, or an enum report_exit */
 	const char *no_diff; /* why there is none */
 	enum gate_form gate; /* of AS_GATE; of others if they are of a baseline */
+	bool of_merge; /* merge_show.c has one of several recordings */
 };
 
 extern const struct report_format report_formats[];
@@ -137,16 +138,13 @@ int html_report_write(const struct report_request *r, const struct input *input)
 
 /* Reports about several processes (--merge). */
 
-/* Makes those that @r requests: 0, or an enum report_exit once the error is logged. */
-int merge_show(const struct report_request *r);
-/* Why --merge does not make what @r requests; NULL if it does. The caller frees it. */
-char *merge_check(const struct report_request *r);
+struct processes;
 
 /*
- * Opens file @i of @r, of which only what --match selects remains. 0, or an enum report_exit after
- * the error was logged.
+ * Makes those that @r requests of @all, which processes_finish has not seen yet: 0, or an enum
+ * report_exit once the error is logged.
  */
-int open_profile(const struct report_request *r, size_t i, struct input *out);
+int merge_show(const struct report_request *r, struct processes *all);
 
 /* The reports of ptmem-report about two profiles (--diff). */
 

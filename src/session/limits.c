@@ -111,7 +111,8 @@ static double temporary_percent(const struct profile *p)
 	for (size_t i = 1; h && i < h->leaf.count; i++)
 		temporary += h->leaf.data[i].temporary;
 	for (uint32_t i = 1; i <= profile_leaf_count(p); i++) {
-		bool is_known = h && i < h->leaf.count; /* since the fork, if it is a forked child */
+		/* since the fork, if it is a forked child */
+		bool is_known = h && i < h->leaf.count;
 
 		all += profile_leaf(p, i)->calls - (is_known ? h->leaf.data[i].base_blocks : 0);
 	}

@@ -30,7 +30,7 @@
 #include "session/runtimes/virtual_stacks.h"
 #include "session/session_output.h"
 #include "session/signals.h"
-#include "session/summary.h"
+#include "session/summaries.h"
 #include "symbols/debug_files.h"
 #include "tracee/control/target.h"
 #include "tracee/os/maps.h"
@@ -231,6 +231,8 @@ struct session *session_fork(struct session *parent, struct address_space *space
 	memset(&s->stacks.paths, 0, sizeof(s->stacks.paths));
 	s->stacks.java = NULL; /* its threads are not in the child */
 	s->image.is_own = s->image.was_attached = false;
+	s->process.inherited_allocations = profile_totals(parent->heap.profile)->allocations;
+	s->process.inherited_bytes = profile_totals(parent->heap.profile)->allocated_bytes;
 	out_begin(s);
 	s->heap.profile = profile_clone(parent->heap.profile);
 	*vec_add(&s->run->sessions) = s;
@@ -311,7 +313,7 @@ static void write_heap(struct session *s)
 		rc = session_output_finish_massif(s, SOURCE_HEAP, &r, &path);
 	session_output_finish_xtree(s);
 	if (!s->end.is_draft && !session_is_silent(s)) {
-		summary_print(s, rc == 0 ? path : NULL);
+		summaries_print(s, rc == 0 ? path : NULL);
 		limits_check(s);
 	}
 }
@@ -390,5 +392,7 @@ void session_finish(struct session *s, uint64_t now_ns)
 		close_events(s);
 	}
 	fetch_names(s);
+	summaries_begin(s);
 	write_files(s);
+	summaries_end(s);
 }

@@ -69,7 +69,9 @@ class App {
 
 	/* The profile of the process that the state names, or of all. */
 	useProcess() {
-		this.profile = this.makeProfile(this.processes.json(this.state.process), this.names);
+		const json = this.processes.json(this.state.process);
+
+		this.profile = this.makeProfile(json, this.names);
 		this.state.change(this.profile);
 	}
 

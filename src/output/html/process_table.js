@@ -62,7 +62,8 @@ class ProcessTable {
 	}
 
 	columns() {
-		const bytes = (id, title, help) => ({ id, title, help, value: (r) => r[`${id}_bytes`],
+		const bytes = (id, title, help) => ({ id, title, help,
+			value: (r) => r[`${id}_bytes`],
 			text: (r) => r.meta ? format.bytes(r[`${id}_bytes`]) : "" });
 		const seconds = (id, title, help) => ({ id, title, help, value: (r) => r[id],
 			text: (r) => r.meta ? format.seconds(r[id] / 1000) : "" });
@@ -98,7 +99,8 @@ class ProcessTable {
 
 		return el("span", { class: "process", style: `--depth: ${indent}`,
 			title: row.name },
-		row.meta ? el("button", { class: "link", "aria-current": row.isChosen ? "true" : null,
+		row.meta ? el("button", { class: "link",
+			"aria-current": row.isChosen ? "true" : null,
 			onclick: () => this.choose(row) }, text) : text,
 		row.pid ? el("span", { class: "where" }, `${row.pid}${part}`) : null);
 	}

@@ -159,7 +159,7 @@ class Processes {
 	/* What each process held when it ended. */
 	left() {
 		return this.joinColumns(({ cells: c }) => {
-			const kept = c.died.map((died, i) => died < 0 ? i : -1).filter((i) => i >= 0);
+			const kept = [...c.died.keys()].filter((i) => c.died[i] < 0);
 			const pick = (column) => column && kept.map((i) => column[i]);
 
 			return { leaf: pick(c.leaf), bytes_of: pick(c.bytes),
@@ -170,19 +170,17 @@ class Processes {
 	/* -- cells -- */
 
 	joinCells() {
-		const out = { leaf: [], born: [], died: [], bytes: [], blocks: [], variance: [] };
+		const all = [];
 
 		this.each((row, first) => {
 			for (const c of this.cellsOf(row)) {
-				out.leaf.push(c.leaf + first);
-				out.born.push(c.born);
-				out.died.push(c.died === Infinity ? -1 : c.died);
-				out.bytes.push(c.bytes);
-				out.blocks.push(c.blocks);
-				out.variance.push(c.variance);
+				c.leaf += first;
+				c.died = c.died === Infinity ? -1 : c.died;
+				all.push(c);
 			}
 		});
-		return out;
+		return Object.fromEntries(["leaf", "born", "died", "bytes", "blocks", "variance"]
+			.map((name) => [name, all.map((c) => c[name])]));
 	}
 
 	/* The cells of @row by moments; died: Infinity = never. */
@@ -197,14 +195,17 @@ class Processes {
 			const died = Math.min(gone, c.died[i] < 0 ? Infinity : moment(c.died[i]));
 
 			if (born < died)
-				out.push({ leaf: c.leaf[i], born, died, bytes: c.bytes[i],
-					blocks: c.blocks[i], variance: c.variance ? c.variance[i] : 0 });
+				out.push({ leaf: c.leaf[i], born, died,
+					bytes: c.bytes[i], blocks: c.blocks[i],
+					variance: c.variance ? c.variance[i] : 0 });
 		}
 		for (let i = 0, from; i < state.length; i++) {
 			for (from = i; i < state.length && state[i] === AT_PEAK;)
 				i++;
+			const to = i < state.length ? first + i : gone;
+
 			if (i > from)
-				this.setPeak(row, out, first + from, i < state.length ? first + i : gone);
+				this.setPeak(row, out, first + from, to);
 		}
 		return out;
 	}
@@ -223,7 +224,7 @@ class Processes {
 		};
 	}
 
-	/* Changes @cells so that from moment @from until @to leaves hold what they did at the peak. */
+	/* Changes @cells so that leaves hold what they did at the peak, from @from until @to. */
 	setPeak({ peak }, cells, from, to) {
 		const wanted = new Map(peak.leaf.map((leaf, i) => [leaf,
 			{ bytes: peak.bytes_of[i], blocks: peak.blocks_of[i] }]));
