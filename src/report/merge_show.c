@@ -13,6 +13,7 @@
 #include "base/amount.h"
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "output/outfile.h"
 #include "profile/estimate.h"
 #include "recording/processes.h"
@@ -225,12 +226,10 @@ static int print_text(struct merged *m)
 
 static void put_field(const char *text)
 {
-	putchar('"');
-	for (; text && *text; text++) {
-		if (*text == '"')
-			putchar('"');
-		putchar(*text);
-	}
+	_cleanup_free_ char *clean = text_clean(text ? text : "", text ? strlen(text) : 0);
+
+	csv_begin(stdout, clean);
+	csv_put_quoted(stdout, clean);
 	putchar('"');
 }
 

@@ -168,7 +168,23 @@ static void add_sites(gate_sites *to, const struct report *r, const struct leaf_
 
 /* -- limits of a process -- */
 
-/* "it is 12 bytes in process 7, ./a". The caller frees it. */
+#define NAMED 8u /* processes that exceed a limit */
+
+/* One more process exceeds a limit. */
+static void add_exceeding(struct limit_result *r, uint32_t pid)
+{
+	_cleanup_free_ char *before = r->others;
+
+	if (++r->exceeding > NAMED)
+		r->others = r->exceeding == NAMED + 1 ? xasprintf("%s, ...", before) :
+							xstrdup(before);
+	else
+		r->others = before ? xasprintf("%s, %u", before, pid) : xasprintf("%u", pid);
+}
+
+/*
+ * "it is 12 bytes in process 7, ./a; 3 processes exceed it: 6, 7, 8". The caller frees it.
+ */
 static char *message_of(const struct run *run, const struct limit *l,
 			const struct limit_result *result)
 {
@@ -176,8 +192,13 @@ static char *message_of(const struct run *run, const struct limit *l,
 
 	if (l->metric == LIMIT_LEAKED)
 		return xasprintf("%s definitely lost", amount);
-	return xasprintf("it is %s%s in %s", amount,
-			 run->values.is_estimate ? ", an estimate," : "", result->process);
+	_cleanup_free_ char *more =
+		result->exceeding > 1 ? xasprintf("; %zu processes exceed it: %s",
+						  result->exceeding, result->others) :
+					xstrdup("");
+
+	return xasprintf("it is %s%s in %s%s", amount,
+			 run->values.is_estimate ? ", an estimate," : "", result->process, more);
 }
 
 static void free_result(struct limit_result *r)
@@ -186,6 +207,7 @@ static void free_result(struct limit_result *r)
 
 	gate_deinit(&g);
 	free(r->process);
+	free(r->others);
 	*r = (struct limit_result){0};
 }
 
@@ -228,12 +250,18 @@ static void check_one(struct session *s, const struct report *r, size_t index)
 		add_sites(&now.site, r, &amounts);
 	free(amounts.bytes);
 	free(amounts.variance);
-	if (now.is_exceeded && run->options->repeat <= 1)
-		report_exceeded(run, l, &now);
+	now.exceeding = worst->exceeding;
+	now.others = worst->others;
+	worst->others = NULL;
+	if (now.is_exceeded)
+		add_exceeding(&now, s->process.pid);
 	if (!worst->process || now.value > worst->value) {
 		free_result(worst);
 		*worst = now;
 	} else {
+		worst->exceeding = now.exceeding;
+		worst->others = now.others;
+		now.others = NULL;
 		free_result(&now);
 	}
 }
@@ -328,8 +356,6 @@ static void check_leaks(struct run *r, size_t index)
 	result->value = (double)r->definite_bytes;
 	result->is_exceeded = limit_is_exceeded(l, result->value);
 	result->process = xstrdup("all processes");
-	if (result->is_exceeded && r->options->repeat <= 1)
-		report_exceeded(r, l, result);
 }
 
 /* A gate through which nothing has gone is closed. */
@@ -354,6 +380,8 @@ void limits_finish(struct run *r)
 			check_leaks(r, i);
 		if (!r->results.data[i].is_exceeded)
 			add_unexceeded(r, i);
+		else if (r->options->repeat <= 1)
+			report_exceeded(r, &r->limits.data[i], &r->results.data[i]);
 	}
 	gate_set_title(&r->gate, r->command);
 	for (enum limit_metric m = 0; m < LIMIT_METRICS; m++)

@@ -18,6 +18,8 @@ struct limit_result {
 	double value;     /* of the process that has most */
 	char *process;    /* that, "process 12, ./a"; NULL = no process was checked */
 	gate_sites site;  /* if it is exceeded, the call sites with most */
+	size_t exceeding; /* number of processes that exceed it */
+	char *others;     /* some of them, "12, 13, 14"; NULL = none */
 };
 
 /* What the processes of a run had: the most of each, and of leaks the sum. */
@@ -36,12 +38,15 @@ int limits_open(struct run *r);
 void limits_close(struct run *r);
 
 /*
- * Checks all limits but those of leaks for the profile of @s, which has ended: says which do not
- * hold, with the call sites that have most, and adds these to run->gate; but with --repeat only
- * notes the values in run->results.
+ * Notes in run->results what the profile of @s, which has ended, has of all limits but those of
+ * leaks.
  */
 void limits_check(struct session *s);
-/* The same for leaks, after the last process of @r has ended; and completes r->gate. */
+/*
+ * After the last process of @r has ended: fills r->gate, and unless there are several runs
+ * (--repeat) says which limits do not hold, each once, with the process that has most and its call
+ * sites.
+ */
 void limits_finish(struct run *r);
 
 /* Writes @g as --limits-out of @r asks. 0, or -errno after a message. */

@@ -210,7 +210,10 @@ class Processes {
 		return out;
 	}
 
-	/* For an interval of @row the first moment at which it has ended; Infinity: there is none. */
+	/*
+	 * For an interval of @row, -1 before the first one, the first moment at which it has ended;
+	 * Infinity: there is none.
+	 */
 	momentsOf({ first, state }) {
 		const seen = [];
 		let last = -1;
@@ -218,7 +221,7 @@ class Processes {
 		for (const s of state)
 			seen.push(last = Math.max(last, s));
 		return (interval) => {
-			const i = seen.findIndex((s) => s >= Math.max(interval, 0));
+			const i = seen.findIndex((s) => s >= interval);
 
 			return i < 0 ? Infinity : first + i;
 		};
@@ -227,7 +230,8 @@ class Processes {
 	/* Changes @cells so that leaves hold what they did at the peak, from @from until @to. */
 	setPeak({ peak }, cells, from, to) {
 		const wanted = new Map(peak.leaf.map((leaf, i) => [leaf,
-			{ bytes: peak.bytes_of[i], blocks: peak.blocks_of[i] }]));
+			{ bytes: peak.bytes_of[i], blocks: peak.blocks_of[i],
+				variance: peak.variance_of ? peak.variance_of[i] : 0 }]));
 		const held = new Map();
 
 		for (const c of cells)
@@ -236,16 +240,20 @@ class Processes {
 		for (const leaf of new Set([...held.keys(), ...wanted.keys()])) {
 			const now = held.get(leaf) || [], goal = wanted.get(leaf);
 
-			for (const what of ["bytes", "blocks"]) {
-				const have = now.reduce((sum, c) => sum + c[what], 0);
-				const more = (goal ? goal[what] : 0) - have;
-
-				if (more > 0)
-					cells.push(this.part(leaf, from, to, what, more));
-				else
-					this.interrupt(cells, now, from, to, { what, amount: -more });
-			}
+			for (const what of ["bytes", "blocks", "variance"])
+				this.setSum(cells, now, [leaf, from, to], what,
+					goal ? goal[what] : 0);
 		}
+	}
+
+	/* Changes the sum of the cells @now of a leaf, in the time of @place, to @goal. */
+	setSum(cells, now, [leaf, from, to], what, goal) {
+		const more = goal - now.reduce((sum, c) => sum + c[what], 0);
+
+		if (more > 0)
+			cells.push(this.part(leaf, from, to, what, more));
+		else
+			this.interrupt(cells, now, from, to, { what, amount: -more });
 	}
 
 	part(leaf, born, died, what, amount) {
