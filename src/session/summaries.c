@@ -51,6 +51,31 @@ void summaries_begin(struct session *s)
 		begin_collecting(all);
 }
 
+static void add_hint(struct summaries *all, const char *line, size_t size)
+{
+	for (size_t i = 0; i < SUMMARIES_HINTS; i++) {
+		const char *known = all->hint[i];
+
+		if (!known) {
+			all->hint[i] = xstrndup(line, size);
+			return;
+		}
+		if (strlen(known) == size && memcmp(known, line, size) == 0)
+			return;
+	}
+}
+
+/* Those in @text, lines with their ends. */
+static void add_hints(struct summaries *all, const char *text)
+{
+	for (const char *end; (end = strchr(text, '\n')); text = end + 1) {
+		const char *hint = strstr(text, ": hint: ");
+
+		if (hint && hint < end)
+			add_hint(all, text, (size_t)(end + 1 - text));
+	}
+}
+
 void summaries_end(struct session *s)
 {
 	struct summaries *all = &s->run->summaries;
@@ -59,6 +84,7 @@ void summaries_end(struct session *s)
 		return;
 	char *text = end_collecting(all);
 
+	add_hints(all, text);
 	/* with a second one the first is not printed as it is */
 	if (all->count != 1 || all->only) {
 		free(text);
@@ -159,6 +185,26 @@ void summaries_print(struct session *s, const char *path)
 
 /* -- all of them -- */
 
+static size_t count_lines(const char *text)
+{
+	size_t lines = 0;
+
+	for (; (text = strchr(text, '\n')); text++)
+		lines++;
+	return lines;
+}
+
+static void print_hints(const struct summaries *all)
+{
+	const struct summaries_process *first = &all->most[0];
+	size_t used = count_lines(first->peak_line) + count_lines(first->sites) +
+		      MIN(all->count - 1, (size_t)SUMMARIES_NEXT) +
+		      (all->count > ARRAY_SIZE(all->most)) + 1 + (all->killed > 0) + 1;
+
+	for (size_t i = 0; i < SUMMARIES_HINTS && all->hint[i] && used < SUMMARIES_LINES; i++, used++)
+		log_print_collected(all->hint[i]);
+}
+
 static void print_next(const struct summaries *all)
 {
 	for (size_t i = 1; i < ARRAY_SIZE(all->most) && all->most[i].title; i++) {
@@ -225,12 +271,13 @@ void summaries_finish(struct run *run)
 	}
 	if (all->count < 2 || !run->options->profile.heap)
 		return;
-	log_info("%s, had the largest peak of %zu processes", all->most[0].title, all->count);
+	log_info("largest peak of %zu processes: %s", all->count, all->most[0].title);
 	log_print_collected(all->most[0].peak_line);
 	log_print_collected(all->most[0].sites);
 	print_next(all);
 	print_totals(all);
 	print_files(all);
+	print_hints(all);
 }
 
 void summaries_deinit(struct summaries *s)
@@ -239,6 +286,8 @@ void summaries_deinit(struct summaries *s)
 		process_deinit(&s->most[i]);
 	for (enum output i = 0; i < OUTPUTS; i++)
 		free(s->file[i].first);
+	for (size_t i = 0; i < SUMMARIES_HINTS; i++)
+		free(s->hint[i]);
 	free(s->first_killed);
 	free(s->only);
 }

@@ -2,7 +2,7 @@
  * The summary of a run: that of its process, or, if there were several, which of them was the
  * largest, and ten lines at most about all others.
  *
- *	ptmem: process 4713, cc1 -quiet b.c, had the largest peak of 37 processes
+ *	ptmem: largest peak of 37 processes: process 4713, cc1 -quiet b.c
  *	ptmem:   peak         48.2 MiB (50,542,080 bytes) in 1,234 blocks after 1.20 s
  *	ptmem:   largest      ...                                      its call sites
  *	ptmem:   next          41.0 MiB  process 4715, cc1 -quiet c.c
@@ -10,7 +10,8 @@
  *	ptmem:   others       34 processes, of 12.1 MiB at most (-v prints all)
  *	ptmem:   all          1,234 allocations of 5,678 bytes; 91,011 bytes in use at their ends
  *	ptmem:   killed       2 processes by a signal, the first one 4714 by SIGSEGV
- *	ptmem:   written to   37 profiles, massif.out.4711 the first; all.html
+ *	ptmem:   written to   37 files, massif.out.4711 the first; all.html
+ *	ptmem: hint: ...                                               if there is room
  *
  * Each process has its own summary as well with -v and --stats, and if the processes were followed.
  */
@@ -23,7 +24,9 @@
 struct run;
 struct session;
 
-#define SUMMARIES_NEXT 2 /* processes that are named besides the largest */
+#define SUMMARIES_NEXT 2  /* processes that are named besides the largest */
+#define SUMMARIES_LINES 10 /* after the first one */
+#define SUMMARIES_HINTS 3 /* different ones that are kept */
 
 /* Of one process; all is owned. */
 struct summaries_process {
@@ -42,6 +45,7 @@ struct summaries {
 	uint64_t killed;
 	char *first_killed;    /* "4714 by SIGSEGV" */
 	char *only;            /* the whole summary of the first one */
+	char *hint[SUMMARIES_HINTS]; /* lines as they are printed, all different */
 	/* files that were written, and the first one of each kind */
 	struct {
 		size_t count;

@@ -2,17 +2,8 @@
 "use strict";
 
 const ROWS = 12;        /* before "Show more" */
-const COMMAND = 52;     /* characters */
 const TREE_ROWS = 25;   /* more are sorted by their peaks */
 
-/* The base name of the program, and of its arguments the first and the last. */
-function shortCommand(command) {
-	const [program] = command.split(" ", 1);
-	const text = baseName(program) + command.slice(program.length);
-
-	return text.length <= COMMAND ? text :
-		`${text.slice(0, COMMAND / 2)}\u2026${text.slice(1 - COMMAND / 2)}`;
-}
 
 class ProcessTable {
 	constructor(app) {
@@ -95,7 +86,7 @@ class ProcessTable {
 	name(row) {
 		const indent = this.sort.id === "tree" ? Math.min(row.depth, 12) : 0;
 		const part = row.meta && row.meta.part ? ` part ${row.meta.part}` : "";
-		const text = shortCommand(row.name);
+		const text = row.meta ? this.processes.words(row) : row.name;
 
 		return el("span", { class: "process", style: `--depth: ${indent}`,
 			title: row.name },

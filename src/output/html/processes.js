@@ -10,6 +10,8 @@
 "use strict";
 
 const AT_PEAK = -1;
+const COMMAND = 52;     /* characters of a command */
+const WORD = 20;        /* of a word of one */
 
 class Processes {
 	constructor(json, names) {
@@ -18,6 +20,7 @@ class Processes {
 
 		this.rows = json.processes;
 		this.known = this.rows.filter((row) => row.meta);
+		this.count = this.countWords();
 		this.total = json.total;
 		this.thinned = json.thinned;
 		this.rules = json.my_code;
@@ -40,11 +43,54 @@ class Processes {
 		return row && row.meta ? row : null;
 	}
 
-	/* "cc1 (4711)" */
-	name(row) {
-		const command = row.command.split(" ")[0];
+	/* How many commands of each program have each word: "cc1", "cc1\0lvm.c" */
+	countWords() {
+		const out = new Map();
 
-		return `${baseName(command) || "process"} (${row.pid})`;
+		for (const { command } of this.known) {
+			const [program, ...words] = command.split(" ");
+
+			for (const key of ["", ...new Set(words)].map((w) => `${program}\0${w}`))
+				out.set(key, (out.get(key) || 0) + 1);
+		}
+		return out;
+	}
+
+	/* The program's base name, and its words that few other processes of the program have. */
+	rareWords(row) {
+		const [program, ...words] = row.command.split(" ");
+		const count = (word) => this.count.get(`${program}\0${word}`);
+		const isRare = (word, i) => word && words.indexOf(word) === i &&
+			count(word) <= Math.max(1, count("") / 4);
+
+		return [baseName(program) || "process", words.map(
+			(word, i) => isRare(word, i) ? word : null)];
+	}
+
+	/* "cc1 \u2026 lvm.c \u2026 /tmp/ccV97J.s": a command, shortened to what makes it different. */
+	words(row) {
+		const [program, rare] = this.rareWords(row), [first] = row.command.split(" ", 1);
+		const whole = program + row.command.slice(first.length);
+		const parts = [program];
+
+		if (whole.length <= COMMAND)
+			return whole;
+		for (const word of rare)
+			if (word || parts[parts.length - 1] !== "\u2026")
+				parts.push(word || "\u2026");
+		const text = parts.join(" ");
+
+		if (!rare.some(Boolean))
+			return `${whole.slice(0, COMMAND / 2)}\u2026${whole.slice(1 - COMMAND / 2)}`;
+		return text.length <= COMMAND ? text : `${text.slice(0, COMMAND - 1)}\u2026`;
+	}
+
+	/* "cc1 lvm.c (4711)" */
+	name(row) {
+		const [program, rare] = this.rareWords(row);
+		const word = rare.find((w) => w && w[0] !== "-" && w.length <= WORD);
+
+		return `${program}${word ? ` ${word}` : ""} (${row.pid})`;
 	}
 
 	sum(column) {

@@ -164,7 +164,8 @@ static void begin_with_fork(struct session *s)
 		.first_value = recording_rows(rr->known, RECORDING_META),
 		.base = recording_cost_now(s),
 	};
-	recording_moment_set(&rr->whole.moment, profile_history_begin(s->heap.profile));
+	/* not when its first millisecond began: an earlier process may have been there then */
+	recording_moment_set(&rr->whole.moment, s->process.start_ns + rr->whole.start_ns);
 	rr->span = rr->whole;
 	rr->span.part = part;
 }
