@@ -65,7 +65,7 @@ void processes_add(struct processes *p, struct recording *r, const char *name)
 	*row = (struct processes_row){
 		.recording = r,
 		.name = name ? text_clean(name, strlen(name)) : NULL,
-		.command = command ? text_clean(command, strlen(command)) : xstrdup(""),
+		.command = text_clean(command ? command : "", command ? strlen(command) : 0),
 		.pid = (uint64_t)number_of(r, "pid"),
 		.parent_pid = (uint64_t)number_of(r, "parent"),
 		.part = (unsigned)fmin(number_of(r, "part"), 1e9),
@@ -76,7 +76,9 @@ void processes_add(struct processes *p, struct recording *r, const char *name)
 void processes_add_unread(struct processes *p, const char *name, const char *problem)
 {
 	*vec_add(&p->row) = (struct processes_row){
-		.name = text_clean(name, strlen(name)), .problem = xstrdup(problem), .command = xstrdup("")};
+		.name = text_clean(name, strlen(name)),
+		.problem = xstrdup(problem),
+		.command = xstrdup("")};
 }
 
 void processes_deinit(struct processes *p)

@@ -435,28 +435,36 @@ static size_t page_size(const char *json, size_t size)
 	return html_page_size(count);
 }
 
-/* The first level at which the page is small enough; each has about half as much as the last. */
+/* The JSON of the first level at which the page is small enough, which the caller frees. */
+static char *make_small(const struct processes *p, size_t *size_out)
+{
+	size_t low = 0, high = ARRAY_SIZE(levels), middle = 0;
+	char *found = NULL;
+
+	/* the last level is taken whatever its size */
+	while (low < high) {
+		size_t size;
+		char *json = make_json(p, &levels[middle], &size);
+
+		if (page_size(json, size) > PROCESSES_PAGE_SIZE && middle + 1 < ARRAY_SIZE(levels)) {
+			low = middle + 1;
+			free(json);
+		} else {
+			high = middle;
+			free(found);
+			found = json;
+			*size_out = size;
+		}
+		middle = low + (high - low) / 2;
+	}
+	return found;
+}
+
 void processes_page_write(FILE *out, const struct processes *p)
 {
-	size_t low = 0, high = ARRAY_SIZE(levels) - 1, size = 0;
-	char *json = make_json(p, &levels[low], &size);
+	size_t size = 0;
+	char *json = make_small(p, &size);
 
-	if (page_size(json, size) <= PROCESSES_PAGE_SIZE)
-		high = low;
-	else
-		low++;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		free(json);
-		json = make_json(p, &levels[middle], &size);
-		if (page_size(json, size) <= PROCESSES_PAGE_SIZE)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	free(json);
-	json = make_json(p, &levels[low], &size);
 	html_page_write(out, json, size, false);
 	free(json);
 }

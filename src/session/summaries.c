@@ -201,8 +201,10 @@ static void print_hints(const struct summaries *all)
 		      MIN(all->count - 1, (size_t)SUMMARIES_NEXT) +
 		      (all->count > ARRAY_SIZE(all->most)) + 1 + (all->killed > 0) + 1;
 
-	for (size_t i = 0; i < SUMMARIES_HINTS && all->hint[i] && used < SUMMARIES_LINES; i++, used++)
+	for (size_t i = 0; i < SUMMARIES_HINTS && all->hint[i] && used < SUMMARIES_LINES; i++) {
 		log_print_collected(all->hint[i]);
+		used++;
+	}
 }
 
 static void print_next(const struct summaries *all)

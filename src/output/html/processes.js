@@ -67,7 +67,7 @@ class Processes {
 			(word, i) => isRare(word, i) ? word : null)];
 	}
 
-	/* "cc1 \u2026 lvm.c \u2026 /tmp/ccV97J.s": a command, shortened to what makes it different. */
+	/* "cc1 \u2026 lvm.c \u2026": a command, shortened to what makes it different. */
 	words(row) {
 		const [program, rare] = this.rareWords(row), [first] = row.command.split(" ", 1);
 		const whole = program + row.command.slice(first.length);
@@ -81,7 +81,8 @@ class Processes {
 		const text = parts.join(" ");
 
 		if (!rare.some(Boolean))
-			return `${whole.slice(0, COMMAND / 2)}\u2026${whole.slice(1 - COMMAND / 2)}`;
+			return whole.slice(0, COMMAND / 2) + "\u2026" +
+				whole.slice(1 - COMMAND / 2);
 		return text.length <= COMMAND ? text : `${text.slice(0, COMMAND - 1)}\u2026`;
 	}
 
