@@ -115,7 +115,8 @@ const Header = (function () {
 	}
 
 	/* What is not as usual with some of the processes. */
-	function warningsOfAll({ rows, known, thinned }) {
+	function warningsOfAll(all) {
+		const { rows, known, thinned } = all, forks = all.forks();
 		const out = rows.filter((r) => r.problem).map((r) =>
 			`${r.file || "A recording"}: ${r.problem}. It is not in any sum.`);
 		const lossy = known.filter((r) => r.meta.lost.length).length;
@@ -127,6 +128,10 @@ const Header = (function () {
 		if (lossy)
 			out.push(`Of ${lossy} process${lossy > 1 ? "es" : ""} something is ` +
 				"missing, as the page of each says.");
+		if (forks.bytes)
+			out.push(`${forks.count} forked process${forks.count > 1 ? "es" : ""} ` +
+				`began with ${format.bytes(forks.bytes)} in sum, which counts in ` +
+				"each: pages of it that they share are in memory once.");
 		if (thinned)
 			out.push(`${thinned}.`);
 		return out;

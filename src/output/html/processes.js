@@ -94,6 +94,16 @@ class Processes {
 		return `${program}${word ? ` ${word}` : ""} (${row.pid})`;
 	}
 
+	/* The forked children, and the bytes that they began with. */
+	forks() {
+		const forked = this.known.filter((r) => r.markers.some((m) => m.kind === "fork"));
+		const inherited = ({ cells: { born, bytes } }) =>
+			bytes.reduce((sum, n, i) => sum + (born[i] < 0 ? n : 0), 0);
+
+		return { count: forked.length,
+			bytes: forked.reduce((sum, row) => sum + inherited(row), 0) };
+	}
+
 	sum(column) {
 		return this.known.reduce((sum, row) => sum + row[column], 0);
 	}
