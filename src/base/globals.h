@@ -8,6 +8,7 @@
 
 #include <setjmp.h>
 #include <signal.h>
+#include <stdio.h>
 #include <time.h>
 
 #include "base/log.h"
@@ -40,6 +41,7 @@ struct log_globals {
 	int fd;
 	enum log_level max;
 	enum color_mode color;
+	FILE *collected;                     /* takes LOG_INFO; NULL = it is printed */
 	void (*line_hook)(void);
 	void (*check_hook)(void *ctx);
 	void *check_ctx;

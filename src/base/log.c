@@ -139,9 +139,30 @@ static void print_line(enum log_level level, const char *text)
 
 	if (n < 0)
 		return;
+	if (level == LOG_INFO && globals.log.collected) {
+		fputs(line, globals.log.collected);
+		free(line);
+		return;
+	}
 	log_before_line();
 	write_line(line, (size_t)n);
 	free(line);
+}
+
+FILE *log_collect_info(FILE *to)
+{
+	FILE *before = globals.log.collected;
+
+	globals.log.collected = to;
+	return before;
+}
+
+void log_print_collected(const char *text)
+{
+	if (!*text)
+		return;
+	log_before_line();
+	write_line(text, strlen(text));
 }
 
 void log_print(enum log_level level, const char *fmt, ...)

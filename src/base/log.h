@@ -10,6 +10,8 @@
 #ifndef PTMEM_BASE_LOG_H
 #define PTMEM_BASE_LOG_H
 
+#include <stdio.h>
+
 #include "base/types.h"
 
 enum log_level { LOG_RESULT, LOG_ERROR, LOG_WARN, LOG_INFO, LOG_VERBOSE, LOG_DEBUG };
@@ -37,6 +39,14 @@ void log_print_lines(enum log_level level, const char *prefix, char *text);
 void log_set_line_hook(void (*hook)(void));
 /* Calls the hook. For code that writes to standard error itself. */
 void log_before_line(void);
+
+/*
+ * Messages of level LOG_INFO go to @to, the caller's, instead of being printed; NULL: they are
+ * printed. Returns what it was before.
+ */
+FILE *log_collect_info(FILE *to);
+/* Prints what was collected. */
+void log_print_collected(const char *text);
 
 #define log_error(...) log_print(LOG_ERROR, __VA_ARGS__)
 #define log_warn(...) log_print(LOG_WARN, __VA_ARGS__)

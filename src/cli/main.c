@@ -466,6 +466,8 @@ static int run_all(struct run *run, int *signal_out)
 	if (run->first_pid)
 		custom_probes_report(&run->probes);
 	recording_now_poll(run, true);
+	one_page_finish(run);
+	summaries_finish(run);
 	run->files_failed += memusage_run_close(run->memusage_run);
 	run->files_failed += !rss_poll_close(rss_poll);
 	if (run->events_file)
@@ -530,6 +532,8 @@ static int run_once(struct options *o, const struct write_signals *signals, stru
 			rc = EXIT_OWN_FAILURE;
 	}
 	limits_close(&run);
+	one_page_deinit(&run.page);
+	summaries_deinit(&run.summaries);
 	run_deinit(&run);
 	return rc;
 }

@@ -10,6 +10,7 @@
 #include "base/types.h"
 
 #define BASE64_LINE 120       /* characters, a multiple of 4 */
+#define OTHER_SIZE 1024u      /* bytes, at most: what is between the parts */
 
 /* The parts of the page; their paths are relative to the directory where make runs. */
 __asm__(".pushsection .rodata\n"
@@ -21,6 +22,7 @@ __asm__(".pushsection .rodata\n"
 	".incbin \"src/output/html/dom.js\"\n"
 	".incbin \"src/output/html/format.js\"\n"
 	".incbin \"src/output/html/profile.js\"\n"
+	".incbin \"src/output/html/processes.js\"\n"
 	".incbin \"src/output/html/my_code.js\"\n"
 	".incbin \"src/output/html/trie.js\"\n"
 	".incbin \"src/output/html/state.js\"\n"
@@ -30,6 +32,7 @@ __asm__(".pushsection .rodata\n"
 	".incbin \"src/output/html/tables.js\"\n"
 	".incbin \"src/output/html/table_view.js\"\n"
 	".incbin \"src/output/html/memory_view.js\"\n"
+	".incbin \"src/output/html/process_table.js\"\n"
 	".incbin \"src/output/html/header.js\"\n"
 	".incbin \"src/output/html/reports.js\"\n"
 	".incbin \"src/output/html/controls.js\"\n"
@@ -77,6 +80,16 @@ static void put_profile(FILE *out, const char *json, size_t size)
 	put_base64(out, (const uint8_t *)packed, count);
 	fputs("\n</script>\n", out);
 	free(packed);
+}
+
+size_t html_page_size(size_t packed)
+{
+	size_t characters = (packed + 2) / 3 * 4;
+
+	return characters + characters / BASE64_LINE + OTHER_SIZE +
+	       (size_t)(html_style_end - html_style_start) +
+	       (size_t)(html_body_end - html_body_start) +
+	       (size_t)(html_script_end - html_script_start);
 }
 
 void html_page_write(FILE *out, const char *json, size_t size, bool is_live)

@@ -16,4 +16,7 @@
  */
 void html_page_write(FILE *out, const char *json, size_t size, bool is_live);
 
+/* The size of a page, about, whose profile has @packed bytes as gzip. */
+size_t html_page_size(size_t packed);
+
 #endif

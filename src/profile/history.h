@@ -126,6 +126,8 @@ void profile_sync_history(struct profile *p);
  * that millisecond.
  */
 void profile_restart_history(struct profile *p);
+/* The same for the one that is never restarted otherwise, too. */
+void profile_restart_histories(struct profile *p);
 /* When the history that may be restarted began (CLOCK_MONOTONIC, ns): its time 0. */
 uint64_t profile_history_begin(const struct profile *p);
 /* When the millisecond of the last event ends (CLOCK_MONOTONIC, ns). */

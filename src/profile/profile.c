@@ -735,6 +735,15 @@ void profile_restart_history(struct profile *p)
 	p->peak_limit = p->totals.live_bytes;
 }
 
+void profile_restart_histories(struct profile *p)
+{
+	for (struct history *h = p->history->next; h; h = h->next) {
+		history_restart(h, &p->totals, p->leaf.data, p->time_ms);
+		h->base_ns = profile_age(p);
+	}
+	profile_restart_history(p);
+}
+
 uint64_t profile_now(const struct profile *p)
 {
 	return p->now_ns;

@@ -124,6 +124,8 @@ struct recording {
 	uint64_t temporary_below;  /* us: what LEAF_TEMPORARY counts; 0 = what ptmem counted */
 	bool is_complete;          /* has a row of RECORDING_END */
 	bool is_copy;              /* a copy of one that was not finished: see recording_format.h */
+	/* its nodes are numbers of a table that it shares: their call sites; NULL: its own */
+	const int64_t *node_site;
 };
 
 struct recording *recording_new(void);

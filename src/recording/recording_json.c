@@ -112,8 +112,8 @@ static void put_descriptions(struct json_writer *w, const struct recording *r,
 	json_write_close(w, 1);
 }
 
-static void put_column(struct json_writer *w, const struct recording *r,
-		       enum recording_table_id id, unsigned column)
+void recording_json_column(struct json_writer *w, const struct recording *r,
+			   enum recording_table_id id, unsigned column)
 {
 	const struct recording_column *c = &recording_table_info[id].column[column];
 	uint64_t last = 0;
@@ -153,13 +153,14 @@ static void put_columns(struct json_writer *w, const struct recording *r,
 			if (!is_first)
 				json_write_line(w, 0);
 			is_first = false;
-			put_column(w, r, id, c);
+			recording_json_column(w, r, id, c);
 		}
 	}
 }
 
 /* The same as a member of the whole: an object, on a line of its own. */
-static void put_table(struct json_writer *w, const struct recording *r, enum recording_table_id id)
+void recording_json_table(struct json_writer *w, const struct recording *r,
+			  enum recording_table_id id)
 {
 	json_write_open(json_write_line(w, 0), recording_table_info[id].json, '{');
 	put_columns(w, r, id);
@@ -188,8 +189,8 @@ static void put_members(struct json_writer *w, const struct recording *r,
 }
 
 /* The rows as a list of objects; @has_lines: each one but the first begins a line. */
-static void put_list(struct json_writer *w, const struct recording *r, enum recording_table_id id,
-		     bool has_lines)
+void recording_json_list(struct json_writer *w, const struct recording *r,
+			 enum recording_table_id id, bool has_lines)
 {
 	json_write_open(json_write_line(w, 0), recording_table_info[id].json, '[');
 	for (size_t i = 0; i < recording_rows(r, id); i++) {
@@ -211,7 +212,7 @@ static void put_inspection(struct json_writer *w, const char *name, const struct
 	json_write_open(w, name, '{');
 	put_members(w, r, RECORDING_INSPECTION, 0);
 	for (int id = RECORDING_INSPECTED + 1; id < RECORDING_INSPECTED_END; id++)
-		put_table(w, r, (enum recording_table_id)id);
+		recording_json_table(w, r, (enum recording_table_id)id);
 	json_write_close(w, 1);
 }
 
@@ -231,7 +232,7 @@ static double meta_number(const struct recording *r, const char *key)
 	return isfinite(number) ? number : 0;
 }
 
-static void put_meta(struct json_writer *w, const struct recording *r)
+void recording_json_meta(struct json_writer *w, const struct recording *r)
 {
 	static const char *const texts[] = {"command", "host", "kernel", "ptmem", "options",
 					    "exit",    "name", "cgroup", "container",
@@ -279,25 +280,28 @@ static void put_roles(struct json_writer *w, const struct recording *r)
 	for (size_t i = 0; i < rows; i++) {
 		const struct recording_role role = recording_frame_role(r, i);
 
-		json_write_number(w, NULL, (role.is_allocator ? ROLE_ALLOCATOR : 0u) |
-						   (role.is_fixed ? ROLE_FIXED : 0u) |
-						   (role.is_start ? ROLE_START : 0u));
+		json_write_number(w, NULL, recording_role_bits(&role));
 	}
 	json_write_close(w, 1);
 }
 
-static void put_names(struct json_writer *w, const struct recording *r)
+void recording_json_rules(struct json_writer *w, const struct recording *r)
 {
 	json_write_open(json_write_line(w, 0), "my_code", '[');
 	for (size_t i = 0; i < r->my_code.rule.count; i++)
 		json_write_text(w, NULL, r->my_code.rule.data[i]);
 	json_write_close(w, 1);
-	put_list(w, r, RECORDING_OBJECTS, true);
+}
+
+static void put_names(struct json_writer *w, const struct recording *r)
+{
+	recording_json_rules(w, r);
+	recording_json_list(w, r, RECORDING_OBJECTS, true);
 	json_write_open(json_write_line(w, 0), "frames", '{');
 	put_columns(w, r, RECORDING_FRAMES);
 	put_roles(w, r);
 	json_write_close(w, 1);
-	put_table(w, r, RECORDING_NODES);
+	recording_json_table(w, r, RECORDING_NODES);
 }
 
 /* -- leaves -- */
@@ -369,13 +373,15 @@ static void put_leaves(struct json_writer *w, const struct recording *r)
 
 /* -- the rest -- */
 
-static void put_timeline(struct json_writer *w, const struct recording *r)
+static void put_timeline(struct json_writer *w, const struct recording *r,
+			 const uint64_t *interval_end)
 {
 	json_write_open(json_write_line(w, 0), "timeline", '{');
-	json_write_number(w, "interval", UINT64_C(1) << r->shift);
+	json_write_number(w, "interval", interval_end ? 0 : UINT64_C(1) << r->shift);
 	json_write_open(json_write_line(w, 0), "time", '[');
 	for (size_t i = 0; i < recording_rows(r, RECORDING_TIMELINE); i++)
-		json_write_number(w, NULL, (uint64_t)i << r->shift);
+		json_write_number(w, NULL,
+				  interval_end ? interval_end[i] : (uint64_t)i << r->shift);
 	json_write_close(w, 1);
 	put_columns(json_write_line(w, 0), r, RECORDING_TIMELINE);
 	json_write_close(w, 1);
@@ -404,7 +410,7 @@ static void put_optional(struct json_writer *w, const struct recording *r,
 			 enum recording_table_id id, const char *meta)
 {
 	if (recording_meta(r, meta))
-		put_table(w, r, id);
+		recording_json_table(w, r, id);
 	else
 		json_write_text(json_write_line(w, 0), recording_table_info[id].json, NULL);
 }
@@ -412,7 +418,32 @@ static void put_optional(struct json_writer *w, const struct recording *r,
 static void put_if_any(struct json_writer *w, const struct recording *r, enum recording_table_id id)
 {
 	if (recording_rows(r, id))
-		put_table(w, r, id);
+		recording_json_table(w, r, id);
+}
+
+void recording_json_members(struct json_writer *w, const struct recording *r,
+			    const uint64_t *interval_end)
+{
+	put_leaves(w, r);
+	put_timeline(w, r, interval_end);
+	recording_json_table(w, r, RECORDING_CELLS);
+	json_write_open(json_write_line(w, 0), "peak", '{');
+	put_members(w, r, RECORDING_PEAK_AT, 0);
+	put_columns(json_write_line(w, 0), r, RECORDING_PEAK);
+	json_write_close(w, 1);
+	recording_json_list(w, r, RECORDING_MARKERS, false);
+	put_threads(w, r);
+	put_optional(w, r, RECORDING_LEAKS, "leak_check");
+	put_if_any(w, r, RECORDING_LEAK_AGES);
+	put_if_any(w, r, RECORDING_LEAK_HOLDERS);
+	put_optional(w, r, RECORDING_RELEASES, "free_stacks");
+	json_write_open(json_write_line(w, 0), "end", '{');
+	if (recording_rows(r, RECORDING_END))
+		put_members(w, r, RECORDING_END, recording_rows(r, RECORDING_END) - 1);
+	json_write_close(w, 1);
+	if (r->interval)
+		recording_json_table(w, r, RECORDING_CALLS);
+	put_inspection(json_write_line(w, 0), "inspection", r);
 }
 
 void recording_json_write(FILE *out, const struct recording *r, const char *more)
@@ -422,28 +453,9 @@ void recording_json_write(FILE *out, const struct recording *r, const char *more
 	json_write_open(&w, NULL, '{');
 	json_write_text(&w, "format", "ptmem-report");
 	json_write_number(&w, "version", 1);
-	put_meta(&w, r);
+	recording_json_meta(&w, r);
 	put_names(&w, r);
-	put_leaves(&w, r);
-	put_timeline(&w, r);
-	put_table(&w, r, RECORDING_CELLS);
-	json_write_open(json_write_line(&w, 0), "peak", '{');
-	put_members(&w, r, RECORDING_PEAK_AT, 0);
-	put_columns(json_write_line(&w, 0), r, RECORDING_PEAK);
-	json_write_close(&w, 1);
-	put_list(&w, r, RECORDING_MARKERS, false);
-	put_threads(&w, r);
-	put_optional(&w, r, RECORDING_LEAKS, "leak_check");
-	put_if_any(&w, r, RECORDING_LEAK_AGES);
-	put_if_any(&w, r, RECORDING_LEAK_HOLDERS);
-	put_optional(&w, r, RECORDING_RELEASES, "free_stacks");
-	json_write_open(json_write_line(&w, 0), "end", '{');
-	if (recording_rows(r, RECORDING_END))
-		put_members(&w, r, RECORDING_END, recording_rows(r, RECORDING_END) - 1);
-	json_write_close(&w, 1);
-	if (r->interval)
-		put_table(&w, r, RECORDING_CALLS);
-	put_inspection(json_write_line(&w, 0), "inspection", r);
+	recording_json_members(&w, r, NULL);
 	fputs(more, out);
 	json_write_close(&w, 1);
 	putc('\n', out);

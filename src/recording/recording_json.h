@@ -19,6 +19,27 @@ bool recording_knows_temporary(const struct recording *r);
  */
 void recording_json_write(FILE *out, const struct recording *r, const char *more);
 
+struct json_writer;
+
+/* The member "meta". */
+void recording_json_meta(struct json_writer *w, const struct recording *r);
+/*
+ * Those that follow the names (my_code, objects, frames, nodes).
+ * @interval_end: if intervals differ in length, the ends of all, ms; NULL: they do not.
+ */
+void recording_json_members(struct json_writer *w, const struct recording *r,
+			    const uint64_t *interval_end);
+
+/* The member "my_code", the columns of a table as an object, or its rows as a list of objects. */
+void recording_json_rules(struct json_writer *w, const struct recording *r);
+void recording_json_table(struct json_writer *w, const struct recording *r,
+			  enum recording_table_id id);
+void recording_json_list(struct json_writer *w, const struct recording *r,
+			 enum recording_table_id id, bool has_lines);
+/* One column. */
+void recording_json_column(struct json_writer *w, const struct recording *r,
+			   enum recording_table_id id, unsigned column);
+
 /* What --inspect found: an object, or null if @r has no inspection. */
 void recording_inspection_write(FILE *out, const struct recording *r);
 

@@ -209,16 +209,20 @@ static uint64_t add_other_node(struct recording *r)
 	return recording_rows(r, RECORDING_NODES);
 }
 
-/* Changes @live, by interval, by the blocks of row @i of CELLS. */
-static void add_live(const struct recording *r, size_t i, uint64_t *live)
+/*
+ * Changes @live, by interval, by the blocks of row @i of CELLS. In files cells that never died
+ * contain those that did.
+ */
+static void add_live(const struct thinner *t, size_t i, uint64_t *live)
 {
+	const struct recording *r = t->from;
 	uint64_t born = recording_get(r, RECORDING_CELLS, i, CELL_BORN);
 	uint64_t died = recording_get(r, RECORDING_CELLS, i, CELL_DIED);
 	uint64_t bytes = recording_get(r, RECORDING_CELLS, i, CELL_BYTES);
 
 	if (died != CELL_NEVER)
 		live[MIN(died, (uint64_t)HISTORY_INTERVALS)] -= bytes;
-	else
+	if (died == CELL_NEVER || t->detail->is_checked)
 		live[born == CELL_BEFORE ? 0 : MIN(born, (uint64_t)HISTORY_INTERVALS)] += bytes;
 }
 
@@ -234,7 +238,7 @@ static void find_most(const struct thinner *t, uint64_t number, uint64_t *row)
 		uint64_t leaf = recording_get(t->from, RECORDING_CELLS, i, CELL_LEAF);
 
 		if (leaf && of[leaf] == number)
-			add_live(t->from, i, live);
+			add_live(t, i, live);
 	}
 	for (size_t i = 0; i < peak->rows; i++)
 		if (of[peak->column[PEAK_LEAF][i]] == number) {
@@ -391,13 +395,20 @@ struct recording *recording_reduce(const struct recording *r, const struct recor
 	struct thinner t = {.from = r, .detail = detail, .to = recording_new()};
 
 	t.to->interval = r->interval;
+	t.to->shift = r->shift;
+	t.to->temporary_below = r->temporary_below;
+	t.to->is_complete = r->is_complete;
+	t.to->is_copy = r->is_copy;
+	for (size_t i = 0; i < r->my_code.rule.count; i++)
+		my_code_add(&t.to->my_code, r->my_code.rule.data[i]);
 	number_leaves(&t);
 	number_threads(&t);
 	number_largest(numbers_new(&t, RECORDING_RELEASES),
 		       r->table[RECORDING_RELEASES].column[RELEASE_BYTES], detail->releases);
 	number_names(&t);
 	copy_all(&t);
-	recording_merge_intervals(t.to, detail->merges);
+	if (!detail->is_checked)
+		recording_merge_intervals(t.to, detail->merges);
 	for (int id = 0; id < RECORDING_TABLES; id++)
 		free(t.numbers[id].of);
 	return t.to;

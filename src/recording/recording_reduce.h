@@ -17,14 +17,15 @@ struct recording_detail {
 	size_t markers;            /* the last ones */
 	bool has_inspection;
 	size_t text_size;          /* of a value of META; longer ones are cut */
+	bool is_checked;           /* the recording is as recording_check makes it; no merges */
 };
 
 /* All of @r. */
 struct recording_detail recording_detail_all(const struct recording *r);
 
 /*
- * A copy of @r, which is as recording_build_all makes it, with no more than @detail; the caller
- * frees it.
+ * A copy of @r, which is as recording_build_all makes it unless detail->is_checked, with no more
+ * than @detail; the caller frees it.
  */
 struct recording *recording_reduce(const struct recording *r,
 				   const struct recording_detail *detail);

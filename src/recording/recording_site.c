@@ -86,6 +86,12 @@ struct recording_role recording_frame_role(const struct recording *r, size_t row
 	return role;
 }
 
+unsigned recording_role_bits(const struct recording_role *role)
+{
+	return (role->is_allocator ? ROLE_ALLOCATOR : 0u) | (role->is_fixed ? ROLE_FIXED : 0u) |
+	       (role->is_start ? ROLE_START : 0u);
+}
+
 static enum frame_rank rank_by_user(const struct frame_text *text,
 				    const struct recording_role *role)
 {
@@ -125,6 +131,8 @@ int64_t recording_site_of(const struct recording *r, uint64_t node)
 	struct path p = {.r = r};
 	int64_t site = -1;
 
+	if (r->node_site)
+		return node ? r->node_site[node - 1] : -1;
 	for (uint64_t n = node; n > 0; n = recording_get(r, RECORDING_NODES, n - 1, NODE_PARENT))
 		*vec_add(&p.node) = n - 1;
 	if (p.node.count > 0) {

@@ -15,6 +15,8 @@ struct recording_role {
 };
 
 struct recording_role recording_frame_role(const struct recording *r, size_t row);
+/* As the page has it: a sum of enum wrapper_role. */
+unsigned recording_role_bits(const struct recording_role *role);
 
 /* Names of frame @row, and r->my_code. */
 struct frame_text recording_frame_text(const struct recording *r, size_t row);

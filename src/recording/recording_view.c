@@ -225,6 +225,14 @@ static bool parse_ms(const char *text, double all, double *out)
 	return value <= all;
 }
 
+bool recording_time_parse(const char *text, double all, double *ms_out)
+{
+	if (strcmp(text, "start") != 0 && strcmp(text, "end") != 0)
+		return parse_ms(text, all, ms_out);
+	*ms_out = *text == 's' ? 0 : all;
+	return true;
+}
+
 static bool parse_time(const struct recording *r, const char *text, size_t size, uint32_t *out)
 {
 	char copy[64];
@@ -233,17 +241,9 @@ static bool parse_time(const struct recording *r, const char *text, size_t size,
 		return false;
 	memcpy(copy, text, size);
 	copy[size] = '\0';
-	if (strcmp(copy, "end") == 0) {
-		*out = (uint32_t)intervals(r) - 1;
-		return true;
-	}
-	if (strcmp(copy, "start") == 0) {
-		*out = 0;
-		return true;
-	}
 	double width = interval_ms(r), value;
 
-	if (!parse_ms(copy, width * (double)intervals(r), &value))
+	if (!recording_time_parse(copy, width * (double)intervals(r), &value))
 		return false;
 	*out = (uint32_t)fmin(value / width, (double)intervals(r) - 1);
 	return true;

@@ -65,6 +65,12 @@ struct recording_question {
 	const char *at, *range, *older, *thread, *match;
 };
 
+/*
+ * A time of @all ms: 12.5 and 12.5s are seconds, 300ms, 40%, "start" and "end" in ms. false: it is
+ * none, or later.
+ */
+bool recording_time_parse(const char *text, double all, double *ms_out);
+
 /* Whether any is given. */
 bool recording_question_is_given(const struct recording_question *q);
 

@@ -44,6 +44,19 @@ void recording_lifetime_print(FILE *out, const struct recording *r,
 int recording_text_print(FILE *out, const struct recording *r, const struct recording_question *q,
 			 const struct row_limits *limits, char **why_out);
 
+/* A view of one of several recordings. */
+struct recording_part {
+	const struct recording *recording;
+	const struct recording_view *view;
+};
+
+/*
+ * A table of the call sites of all @part together. Their recordings are exact, or samples with one
+ * interval. Errors of the stream are left in it.
+ */
+void recording_sites_print(FILE *out, const char *title, const struct recording_part *part,
+			   size_t count, const struct row_limits *limits);
+
 /* What is asked of a recording, and the answer, as a member of its JSON: doc/format.md. */
 
 /*

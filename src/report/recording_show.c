@@ -165,15 +165,16 @@ static const char only_tables[] =
 	"--diff makes text, json, csv or folded, not speedscope or massif";
 
 const struct report_format report_formats[] = {
-	{"text", AS_TEXT, AS_TABLE, print_text, NULL, GATE_NONE},
-	{"json", AS_DATA | AS_SITED | AS_COUNTED, AS_ROWS | AS_JSON, print_json, NULL, GATE_JSON},
-	{"csv", AS_DATA | AS_SITED | AS_COUNTED, AS_ROWS, print_csv, NULL, GATE_NONE},
-	{"folded", AS_FOLDED, AS_FOLDED, print_folded, NULL, GATE_NONE},
+	{"text", AS_TEXT, AS_TABLE, print_text, NULL, GATE_NONE, true},
+	{"json", AS_DATA | AS_SITED | AS_COUNTED, AS_ROWS | AS_JSON, print_json, NULL, GATE_JSON,
+	 true},
+	{"csv", AS_DATA | AS_SITED | AS_COUNTED, AS_ROWS, print_csv, NULL, GATE_NONE, true},
+	{"folded", AS_FOLDED, AS_FOLDED, print_folded, NULL, GATE_NONE, true},
 	{"pprof", AS_DATA, 0, print_pprof,
 	 "--diff makes no pprof: make one of each file, and let pprof compare them by -base",
-	 GATE_NONE},
-	{"speedscope", AS_DATA, 0, print_speedscope, only_tables, GATE_NONE},
-	{"massif", AS_MASSIF, 0, print_massif, only_tables, GATE_NONE},
+	 GATE_NONE, false},
+	{"speedscope", AS_DATA, 0, print_speedscope, only_tables, GATE_NONE, false},
+	{"massif", AS_MASSIF, 0, print_massif, only_tables, GATE_NONE, false},
 	{"markdown", AS_GATE, AS_GATE, .gate = GATE_MARKDOWN},
 	{"github", AS_GATE, AS_GATE, .gate = GATE_GITHUB},
 	{"junit", AS_GATE, AS_GATE, .gate = GATE_JUNIT},

@@ -272,12 +272,18 @@ static void sort_sites(struct sites *s)
 		qsort(s->list.data, s->list.count, sizeof(*s->list.data), compare_bytes);
 }
 
-static void find_sites(struct sites *s, const struct recording *r, const struct recording_view *v,
-		       unsigned depth)
+static void add_sites(struct sites *s, const struct recording *r, const struct recording_view *v,
+		      unsigned depth)
 {
 	for (size_t i = 0; i < recording_rows(r, RECORDING_LEAVES); i++)
 		if (v->leaf[i].bytes || v->leaf[i].blocks)
 			add_site(s, r, recording_site(r, i), depth, v->leaf[i]);
+}
+
+static void find_sites(struct sites *s, const struct recording *r, const struct recording_view *v,
+		       unsigned depth)
+{
+	add_sites(s, r, v, depth);
 	sort_sites(s);
 }
 
@@ -398,6 +404,26 @@ static void put_table(const struct table *t, const char *title, unsigned depth)
 		return;
 	put_columns(t, title, depth);
 	put_rows(t, &s);
+	sites_deinit(&s);
+}
+
+void recording_sites_print(FILE *out, const char *title, const struct recording_part *part,
+			   size_t count, const struct row_limits *limits)
+{
+	struct recording_view all = {.quantity = VIEW_PEAK};
+	struct sites s = {0};
+
+	for (size_t i = 0; i < count; i++) {
+		add_sites(&s, part[i].recording, part[i].view, 0);
+		recording_value_add(&all.sum, &part[i].view->sum);
+	}
+	sort_sites(&s);
+	if (s.list.count) {
+		const struct table t = {out, part[0].recording, &all, limits, false, NULL};
+
+		put_columns(&t, title, 0);
+		put_rows(&t, &s);
+	}
 	sites_deinit(&s);
 }
 

@@ -122,6 +122,8 @@ static const struct option_row rows[] = {
 	 .brief = "functions of these source files or objects are not yours"},
 	{.name = "diff", .type = OPT_FLAG, AT(is_diff),
 	 .text = "compare two files, OLD NEW: growth by call site"},
+	{.name = "merge", .type = OPT_FLAG, AT(is_merge),
+	 .text = "one report of the recordings of several processes, FILE..."},
 	{.name = "fail-if", .type = OPT_TEXTS, .flags = OPT_NOT_EMPTY, AT(fail_if),
 	 .value = "METRIC>+AMOUNT",
 	 .text = "with --diff or --baseline: status 3 if NEW has more by that,\n"
@@ -160,6 +162,7 @@ void report_options_print_help(void)
 
 	puts("Usage: ptmem-report [OPTION]... FILE\n"
 	     "       ptmem-report --diff [OPTION]... OLD NEW\n"
+	     "       ptmem-report --merge [OPTION]... FILE...\n"
 	     "       ptmem-report --baseline=FILE|--write-baseline=OUT [OPTION]... FILE...\n"
 	     "Prints a profile by ptmem or Valgrind's Massif as ms_print does, or draws it; "
 	     "\"-\" is\nstandard input. "

@@ -176,25 +176,38 @@ static char *describe_clash(const struct checked_file *first, const struct check
 			 output->path);
 }
 
-/* The runs of a baseline that is written, but the first one. */
-static char *check_runs(const struct report_request *r)
+/* Of several files but the first one: whether @path would overwrite it. */
+static char *check_other_inputs(const struct report_request *r, const char *what, const char *path)
 {
 	struct file_id out = {0};
 	char *why = NULL;
 
-	if (!r->write_baseline || is_stdio(r->write_baseline))
+	if (!path || is_stdio(path))
 		return NULL;
-	file_id_init(&out, r->write_baseline);
+	file_id_init(&out, path);
 	for (size_t i = 1; i < r->path_count && !why; i++) {
 		struct file_id run = {0};
 
 		identify(&run, r->path[i]);
 		if (file_id_is_same(&run, &out))
-			why = xasprintf("--write-baseline=%s would overwrite what is read",
-					r->write_baseline);
+			why = xasprintf("%s=%s would overwrite what is read", what, path);
 		file_id_deinit(&run);
 	}
 	file_id_deinit(&out);
+	return why;
+}
+
+/* The runs of a baseline that is written, and recordings that are merged. */
+static char *check_runs(const struct report_request *r)
+{
+	char *why = check_other_inputs(r, "--write-baseline", r->write_baseline);
+
+	if (!why && r->is_merge)
+		why = check_other_inputs(r, "--html", r->html);
+	if (!why && r->is_merge)
+		why = check_other_inputs(r, "--folded", r->folded);
+	if (!why && r->is_merge)
+		why = check_other_inputs(r, "--flame", r->flame);
 	return why;
 }
 
@@ -333,6 +346,33 @@ static char *check_anonymize(const struct report_request *r)
 	return NULL;
 }
 
+/* Several recordings are one report of a few forms. */
+static char *check_merge(const struct report_request *r)
+{
+	const struct recording_question *q = &r->question;
+	const struct report_format *format = report_format_of(r);
+
+	if (!r->is_merge)
+		return NULL;
+	if (r->is_diff || r->baseline || r->write_baseline)
+		return xstrdup("--merge cannot be combined with --diff, --baseline or "
+			       "--write-baseline");
+	if (r->path_count > REPORT_PATHS)
+		return xstrdup("--merge takes 1,000 recordings at most");
+	if (r->png || r->svg || r->rss)
+		return xstrdup("--merge draws --flame and --html, no --png or --svg");
+	if (q->range || q->older || q->thread || q->match)
+		return xstrdup("--merge has --at; --range, --older-than, --thread and --match are "
+			       "of one recording");
+	if (r->limit.count || r->limits_file)
+		return xstrdup("--limit and --limits-file are about one profile: ptmem checks them "
+			       "for each process");
+	if (format && !format->of_merge)
+		return xasprintf("--merge makes text, json, csv or folded, and --flame or --html; "
+				 "--format=%s is of one recording", format->name);
+	return NULL;
+}
+
 static char *check_fail_if(const struct report_request *r)
 {
 	struct fail_if f;
@@ -358,7 +398,12 @@ char *request_check(const struct report_request *r)
 
 	if (bad_baseline)
 		return bad_baseline;
-	if (!r->baseline && !r->write_baseline && r->path_count > (r->is_diff ? 2 : 1))
+	char *bad_merge = check_merge(r);
+
+	if (bad_merge)
+		return bad_merge;
+	if (!r->baseline && !r->write_baseline && !r->is_merge &&
+	    r->path_count > (r->is_diff ? 2 : 1))
 		return xasprintf("one file too many: %s", r->path[r->is_diff ? 2 : 1]);
 	if (r->is_diff && (r->png || r->svg))
 		return xstrdup("--diff makes a table and with --flame a flame graph, "

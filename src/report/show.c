@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "output/outfile.h"
 #include "profile/estimate.h"
+#include "recording/processes.h"
 #include "recording/recording_view.h"
 #include "report/anonymize.h"
 #include "report/baseline.h"
@@ -288,6 +289,47 @@ static int write_anonymized(const struct report_request *r)
 	return err ? EXIT_NOT_WRITTEN : 0;
 }
 
+/* -- several processes -- */
+
+/* A file that cannot be read is a row that says so. */
+static int add_process(const struct report_request *r, size_t i, struct processes *all)
+{
+	struct input input = {0};
+	int status = open_profile(r, i, &input);
+
+	if (status) {
+		processes_add_unread(all, r->path[i], "it cannot be read");
+		return EXIT_NOT_READ;
+	}
+	if (input.kind == INPUT_RECORDING) {
+		processes_add(all, input.recording, r->path[i]);
+		input.recording = NULL;
+	} else {
+		log_error("%s: not a recording: --merge takes files of ptmem --record", r->path[i]);
+		status = EXIT_REFUSED;
+	}
+	input_deinit(&input);
+	return status;
+}
+
+static int show_merged(const struct report_request *r)
+{
+	struct processes all = {0};
+	size_t unread = 0;
+	int status = 0;
+
+	for (size_t i = 0; status != EXIT_REFUSED && i < r->path_count; i++) {
+		int rc = add_process(r, i, &all);
+
+		unread += rc != 0;
+		status = rc ? rc : status;
+	}
+	if (status != EXIT_REFUSED && unread < r->path_count)
+		status = merge_show(r, &all) ?: status;
+	processes_deinit(&all);
+	return status;
+}
+
 int show(const struct report_request *r)
 {
 	struct input input[2] = {0};
@@ -297,6 +339,8 @@ int show(const struct report_request *r)
 
 	if (r->baseline || r->write_baseline)
 		return show_baseline(r);
+	if (r->is_merge)
+		return show_merged(r);
 	int status = open_profile(r, 0, &input[0]);
 
 	if (!status && r->is_diff)

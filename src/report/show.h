@@ -46,6 +46,7 @@ struct report_format {
 	int (*print)(const struct shown_recording *s); /* 0, or an enum report_exit */
 	const char *no_diff; /* why there is none */
 	enum gate_form gate; /* of AS_GATE; of others if they are of a baseline */
+	bool of_merge; /* merge_show.c has one of several recordings */
 };
 
 extern const struct report_format report_formats[];
@@ -58,7 +59,7 @@ enum report_exit {
 };
 
 struct report_request {
-	/* the file; with is_diff OLD and NEW; of a baseline several; one too many */
+	/* the file; with is_diff OLD and NEW; of a baseline or is_merge several; one too many */
 	const char *path[REPORT_PATHS + 1];
 	size_t path_count;
 	uint32_t given;                /* request_check.c's */
@@ -80,7 +81,7 @@ struct report_request {
 	uint32_t format;               /* index in report_formats, or FORMAT_DEFAULT */
 	struct recording_question question; /* about recordings */
 	uint64_t snapshot;             /* a number, or MASSIF_SNAPSHOT_* */
-	bool is_time_based, wants_total, is_diff;
+	bool is_time_based, wants_total, is_diff, is_merge;
 	bool wants_help, wants_version;
 };
 
@@ -137,6 +138,16 @@ int path_files_write(const struct report_request *r, const struct path_tree *t,
  * old and a new profile of the same kind. 0, or an enum report_exit after the error was logged.
  */
 int html_report_write(const struct report_request *r, const struct input *input);
+
+/* Reports about several processes (--merge). */
+
+struct processes;
+
+/*
+ * Makes those that @r requests of @all, which processes_finish has not seen yet: 0, or an enum
+ * report_exit once the error is logged.
+ */
+int merge_show(const struct report_request *r, struct processes *all);
 
 /* The reports of ptmem-report about two profiles (--diff). */
 

@@ -104,20 +104,26 @@ static uint64_t sum_of(const struct leaf_amounts *amounts)
 	return sum;
 }
 
-/* Allocations, reallocs among them, in units of profile_count. */
-static uint64_t all_calls(const struct profile *p)
+/*
+ * Allocations, reallocs among them, in units of profile_count; with the history @h of a forked
+ * child, those since the fork.
+ */
+static uint64_t all_calls(const struct profile *p, const struct history *h)
 {
 	uint64_t all = 0;
 
-	for (uint32_t i = 1; i <= profile_leaf_count(p); i++)
-		all += profile_leaf(p, i)->calls;
+	for (uint32_t i = 1; i <= profile_leaf_count(p); i++) {
+		bool is_known = h && i < h->leaf.count;
+
+		all += profile_leaf(p, i)->calls - (is_known ? h->leaf.data[i].base_blocks : 0);
+	}
 	return all;
 }
 
 static double temporary_percent(const struct profile *p)
 {
 	const struct history *h = profile_whole_history(p);
-	uint64_t temporary = 0, all = all_calls(p);
+	uint64_t temporary = 0, all = all_calls(p, h);
 
 	for (size_t i = 1; h && i < h->leaf.count; i++)
 		temporary += h->leaf.data[i].temporary;
@@ -137,7 +143,7 @@ static double value_of_program(const struct session *s, enum limit_metric metric
 	case LIMIT_ALLOCATED:
 		return (double)t->allocated_bytes;
 	case LIMIT_ALLOCATIONS:
-		return (double)profile_count(p, all_calls(p));
+		return (double)profile_count(p, all_calls(p, NULL));
 	case LIMIT_RSS:
 		return (double)s->end.peak_resident;
 	default:
@@ -220,7 +226,7 @@ static void free_result(struct limit_result *r)
 	*r = (struct limit_result){0};
 }
 
-/* Says that @l is exceeded. */
+/* Says that @l is exceeded, unless there are several runs. */
 static void log_exceeded(const struct run *run, const struct limit *l,
 			 const struct limit_result *result)
 {
@@ -228,7 +234,8 @@ static void log_exceeded(const struct run *run, const struct limit *l,
 
 	if (run->options->repeat > 1)
 		return;
-	gate_add_check(&one, l->text, l->metric, message_of(run, l, result))->site = result->site;
+	gate_add_check(&one, l->text, l->metric, message_of_all(run, l, result))->site =
+		result->site;
 	gate_log(&one, "limit exceeded: ");
 	one.check.data->site = (gate_sites){0};
 	gate_deinit(&one);
@@ -270,10 +277,8 @@ static void check_value(struct session *s, const struct report *r, size_t index,
 	now->is_exceeded = limit_is_exceeded(l, now->value);
 	if (now->is_exceeded && !l->function && !l->within)
 		find_amounts(r, l, amounts);
-	if (now->is_exceeded) {
+	if (now->is_exceeded)
 		add_sites(&now->site, r, amounts);
-		log_exceeded(run, l, now);
-	}
 	free(amounts->bytes);
 	free(amounts->variance);
 	merge_result(&run->results.data[index], l, now);
@@ -509,8 +514,6 @@ static void check_leaks(struct run *r, size_t index)
 	result->is_exceeded = limit_is_exceeded(l, result->value);
 	result->exceeded = result->is_exceeded;
 	result->process = xstrdup("all processes");
-	if (result->is_exceeded)
-		log_exceeded(r, l, result);
 }
 
 /* A gate through which nothing has gone is closed. */
@@ -546,6 +549,8 @@ void limits_finish(struct run *r)
 	for (size_t i = 0; i < r->limits.count; i++) {
 		if (r->limits.data[i].metric == LIMIT_LEAKED)
 			check_leaks(r, i);
+		if (r->results.data[i].is_exceeded)
+			log_exceeded(r, &r->limits.data[i], &r->results.data[i]);
 		add_check(r, i);
 	}
 	gate_set_title(&r->gate, r->command);

@@ -46,15 +46,16 @@ int limits_open(struct run *r);
 void limits_close(struct run *r);
 
 /*
- * Checks all limits but those of leaks for the profile of @s, which has ended: notes the values in
- * run->results, and without --repeat says which do not hold, with the call sites that have most.
+ * Notes in run->results what the profile of @s, which has ended, has of all limits but those of
+ * leaks.
  */
 void limits_check(struct session *s);
 /* Of each leaf of @r, a report of a process that has ended, what is definitely lost. */
 void limits_note_leaks(struct run *run, const struct report *r, const struct leaf_amounts *lost);
 /*
  * Checks those of leaks, after the last process of @r has ended, and fills r->gate: a check for
- * each limit, with all processes that exceed it.
+ * each limit, with all processes that exceed it. Without --repeat says which limits do not hold,
+ * each once, with the call sites of the process that has most.
  */
 void limits_finish(struct run *r);
 

@@ -460,14 +460,23 @@ int out_name(struct session *s, enum output which, enum memory_source_kind sourc
 	return 0;
 }
 
+void out_note(struct run *run, enum output which, const char *path)
+{
+	if (!run->summaries.file[which].count++)
+		run->summaries.file[which].first = xstrdup(path);
+}
+
 void out_announce(const struct session *s, enum output which, const char *path)
 {
 	bool is_shared = file_name_is_shared(path), has_reader = which == OUT_RECORD && !is_shared;
 
-	if (!session_is_silent(s) && out_rows[which].announce)
-		log_info("%s%s%s%s", out_rows[which].announce,
-			 strcmp(path, "-") == 0 ? "standard output" : path,
-			 has_reader ? "; read it with: ptmem-report " : "", has_reader ? path : "");
+	if (session_is_silent(s) || !out_rows[which].announce)
+		return;
+	if (strcmp(path, "-") != 0)
+		out_note(s->run, which, path);
+	log_info("%s%s%s%s", out_rows[which].announce,
+		 strcmp(path, "-") == 0 ? "standard output" : path,
+		 has_reader ? "; read it with: ptmem-report " : "", has_reader ? path : "");
 }
 
 int out_write(struct session *s, enum output which, enum memory_source_kind source,

@@ -14,8 +14,9 @@
  *	-, /dev/null   unchanged: all outputs go to one file that is not a regular one
  *
  * The pid is inserted for all processes except the first that has such a file, or for all if
- * several are attached to. A number is inserted if a process executes another profiled program,
- * whose files have the names, or has the pid of an earlier process.
+ * several are attached to; but of --html there is one file for all (one_page.h). A number is
+ * inserted if a process executes another profiled program, whose files have the names, or has the
+ * pid of an earlier process.
  */
 #ifndef PTMEM_SESSION_OUT_H
 #define PTMEM_SESSION_OUT_H
@@ -158,6 +159,8 @@ int out_name(struct session *s, enum output which, enum memory_source_kind sourc
 int out_write(struct session *s, enum output which, enum memory_source_kind source,
 	      const struct out_content *c, const char **path_out);
 
+/* For the summary of all processes: @path was written. */
+void out_note(struct run *run, enum output which, const char *path);
 /* Announces a file of @s, unless the process is silent. "-" is standard output. */
 void out_announce(const struct session *s, enum output which, const char *path);
 

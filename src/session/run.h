@@ -12,7 +12,9 @@
 #include "base/alloc.h"
 #include "base/types.h"
 #include "session/limits.h"
+#include "session/one_page.h"
 #include "session/options.h"
+#include "session/summaries.h"
 #include "symbols/filter.h"
 #include "symbols/symbols.h"
 #include "tracee/state/custom_probe.h"
@@ -112,6 +114,9 @@ struct run {
 	VEC(struct limit_result) results; /* one for each limit */
 	struct limit_values values;
 	struct gate gate;          /* what was found of the limits; its failures count */
+	/* --html of several processes, and what is said of them at the end; main.c frees both */
+	struct one_page page;
+	struct summaries summaries;
 	bool is_set_up;            /* files and options are all right: the program was to be run */
 	bool needs_within;         /* calls of functions are watched (--within) */
 	bool needs_history;        /* a limit needs the exact peak or temporary allocations */

@@ -200,6 +200,26 @@ char *session_title(const struct session *s)
 	return text_for_locale(text_cut(clean, TITLE_MAX));
 }
 
+static bool has_former(const struct run *run)
+{
+	for (size_t i = 0; i < run->processes.count; i++)
+		if (run->processes.data[i].former)
+			return true;
+	return false;
+}
+
+bool session_is_alone(const struct session *s)
+{
+	const struct run *run = s->run;
+	bool is_listed = false;
+
+	for (size_t i = 0; i < run->sessions.count; i++)
+		is_listed |= run->sessions.data[i] == s;
+	return run->sessions.count == is_listed && !run->ended_forks.count && !has_former(run) &&
+	       !run->options->attach.follow.count &&
+	       !(run->target && target_is_tracing(run->target));
+}
+
 bool session_is_silent(const struct session *s)
 {
 	return s->run->options->children.silent_after_fork && !s->image.is_own;

@@ -87,6 +87,8 @@ struct session_process {
 	uint64_t start_ns, end_ns;
 	int exit_status;           /* wait status once it has ended; -1 = unknown, or it has not */
 	bool was_left;             /* ptmem detached from it */
+	/* of a forked child: what its parent had allocated before, which is in its profile, too */
+	uint64_t inherited_allocations, inherited_bytes;
 };
 
 #define OWN_TYPES_MAX 32u /* tcmalloc 2.18 has 11 classes */
@@ -183,6 +185,8 @@ bool session_stack_differs(struct session *s);
 
 /* The command line, at most 100 characters, for messages. The caller frees it. */
 char *session_title(const struct session *s);
+/* Whether there is no other session in the run, and will be none: none waits for its end. */
+bool session_is_alone(const struct session *s);
 /* Whether @s prints no messages: a forked child with --child-silent-after-fork=yes. */
 bool session_is_silent(const struct session *s);
 

@@ -30,7 +30,7 @@
 #include "session/runtimes/virtual_stacks.h"
 #include "session/session_output.h"
 #include "session/signals.h"
-#include "session/summary.h"
+#include "session/summaries.h"
 #include "symbols/debug_files.h"
 #include "tracee/control/target.h"
 #include "tracee/os/maps.h"
@@ -232,6 +232,8 @@ struct session *session_fork(struct session *parent, struct address_space *space
 	s->stacks.java = NULL; /* its threads are not in the child */
 	s->within = NULL; /* calls in progress are the parent's */
 	s->image.is_own = s->image.was_attached = false;
+	s->process.inherited_allocations = profile_totals(parent->heap.profile)->allocations;
+	s->process.inherited_bytes = profile_totals(parent->heap.profile)->allocated_bytes;
 	out_begin(s);
 	s->heap.profile = profile_clone(parent->heap.profile);
 	*vec_add(&s->run->sessions) = s;
@@ -313,7 +315,7 @@ static void write_heap(struct session *s)
 		rc = session_output_finish_massif(s, SOURCE_HEAP, &r, &path);
 	session_output_finish_xtree(s);
 	if (!s->end.is_draft && !session_is_silent(s)) {
-		summary_print(s, rc == 0 ? path : NULL);
+		summaries_print(s, rc == 0 ? path : NULL);
 		within_print(s);
 		limits_check(s);
 	}
@@ -394,5 +396,7 @@ void session_finish(struct session *s, uint64_t now_ns)
 		close_events(s);
 	}
 	fetch_names(s);
+	summaries_begin(s);
 	write_files(s);
+	summaries_end(s);
 }

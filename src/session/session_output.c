@@ -293,6 +293,8 @@ static int put_page(FILE *file, const void *ctx)
 
 void session_output_page(struct session *s, struct recording *r)
 {
+	if (one_page_add(s, r))
+		return;
 	/* readers of its file get it in this form: so ptmem-report makes the same page */
 	const char *why = recording_check(r, r->interval);
 

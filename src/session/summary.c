@@ -581,28 +581,33 @@ static void print_signal(const struct session *s)
 			 WCOREDUMP(status) ? " (core dumped)" : "");
 }
 
-static void print_profile(struct session *s, const char *path)
+void summary_print_peak(const struct session *s)
+{
+	if (s->heap.sample.interval)
+		print_peak_estimate(s->heap.profile);
+	else
+		print_peak(profile_totals(s->heap.profile));
+}
+
+static void print_profile(struct session *s, const char *path, struct largest *largest)
 {
 	const struct profile_totals *p = profile_totals(s->heap.profile);
 	const struct options *o = s->run->options;
-	struct largest largest = {0};
 	bool is_sampled = s->heap.sample.interval;
 	char n[AMOUNT_SIZE];
 
 	if (log_is_on(LOG_INFO) && o->profile.heap) {
 		const struct report r = session_report(s);
 
-		largest_find(&r, &largest);
+		largest_find(&r, largest);
 	}
 	_cleanup_free_ char *title = session_title(s);
 	log_info("process %u, %s", s->process.pid, title);
 	print_signal(s);
-	if (o->profile.heap && is_sampled)
-		print_peak_estimate(s->heap.profile);
-	else if (o->profile.heap)
-		print_peak(p);
+	if (o->profile.heap)
+		summary_print_peak(s);
 	summary_print_file(path);
-	largest_print(&largest);
+	largest_print(largest);
 	if (o->profile.heap && is_sampled)
 		print_sampled_calls(s);
 	else if (o->profile.heap)
@@ -628,8 +633,7 @@ static void print_profile(struct session *s, const char *path)
 	print_predecessors(s);
 	if (s->image.was_replaced)
 		print_successor(s);
-	hints_at_end(s, &largest);
-	largest_deinit(&largest);
+	hints_at_end(s, largest);
 }
 
 /* Whether another process has another file of that name. */
@@ -649,10 +653,10 @@ void summary_print_file(const char *path)
 		log_info("  written to   %s; read it with: ptmem-report %s", path, path);
 }
 
-void summary_print(struct session *s, const char *path)
+void summary_print(struct session *s, const char *path, struct largest *largest_out)
 {
 	if (!options_sample_only(s->run->options)) /* samples have no totals */
-		print_profile(s, path);
+		print_profile(s, path, largest_out);
 	else
 		summary_print_file(path);
 	if (s->run->options->messages.stats)

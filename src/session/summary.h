@@ -46,9 +46,11 @@ void largest_deinit(struct largest *l);
 
 /*
  * Prints the lines for the process, and the statistics with --stats. @path: of its massif file, or
- * NULL.
+ * NULL. The caller frees *@largest_out.
  */
-void summary_print(struct session *s, const char *path);
+void summary_print(struct session *s, const char *path, struct largest *largest_out);
+/* Its line about the peak. */
+void summary_print_peak(const struct session *s);
 
 /*
  * Says where the massif file @path is, and how to read it. Nothing, if it is NULL, or not a regular

@@ -185,7 +185,7 @@ def _(t):
 
 @test("listen-parts/processes")
 def _(t):
-    """Forks, and a program that is executed, each have the whole of their run."""
+    """Forks, from the fork on, and a program that is executed each have the whole of their run."""
     m = Listening.__new__(Listening)
     m.t, m.cwd, m.program = t, t.subdirectory(), None
     script = 'echo ready; (read line; exit 3); read line; exec "$0"'
@@ -203,9 +203,10 @@ def _(t):
 
     def check(pid):
         data = json.loads(m.get("/profile.json?pid=%d" % pid))
-        t.equal("part, blocks from before", (data["meta"]["part"], live_before(data)), (0, {}))
-        t.equal("bytes of %d" % pid, sum(data["leaves"]["bytes"]), allocated()[pid])
-        t.equal("marks", [mark["kind"] for mark in data["markers"]], ["fork"] if pid != shell else [])
+        is_own = pid == shell
+        t.equal("part, blocks from before", (data["meta"]["part"], not live_before(data)), (0, is_own))
+        t.equal("bytes of %d" % pid, sum(data["leaves"]["bytes"]) == allocated()[pid], is_own)  # the totals have what it inherited
+        t.equal("marks", [mark["kind"] for mark in data["markers"]], [] if is_own else ["fork"])
         return data["meta"]["command"]
 
     def write(text):

@@ -10,22 +10,32 @@ class App {
 			({ names: functions, ...json.match[side] });
 
 		this.names = names;
-		this.profile = isDiff ? make(json.new, matched("new")) : make(json);
+		this.processes = json.format === "ptmem-report-processes" ?
+			new Processes(json, names) : null;
+		this.profile = isDiff ? make(json.new, matched("new")) :
+			make(this.processes ? this.processes.json("") : json);
 		this.old = isDiff ? make(json.old, matched("old")) : null;
 		names.finish();
 		this.state = new State(this.profile);
+		if (this.processes && this.state.process)
+			this.useProcess();
 		this.tries = new Map();
 		this.judge();
 		this.colors = new FrameColors(this.stacks);
 		this.makeViews();
 		this.controls = new Controls(this);
 		this.reports = new Reports(this);
+		this.processTable = this.processes ? new ProcessTable(this) : null;
 		Header.show(this.profile, this.old);
 		this.showAll();
 		(window.requestIdleCallback || setTimeout)(() => this.trie("up"));
 		this.live = json.live ? new Live(this, json.live) : null;
 		window.addEventListener("hashchange", () => {
+			const { process } = this.state;
+
 			this.state.read();
+			if (this.state.process !== process)
+				this.showProcess();
 			this.rejudge();
 			this.showAll();
 		});
@@ -55,6 +65,24 @@ class App {
 		this.flame.renew(() => this.show(Object.keys(DEFAULTS).concat("selection")));
 		this.state.write();
 		this.refocus(focus);
+	}
+
+	/* The profile of the process that the state names, or of all. */
+	useProcess() {
+		const json = this.processes.json(this.state.process);
+
+		this.profile = this.makeProfile(json, this.names);
+		this.state.change(this.profile);
+	}
+
+	showProcess() {
+		this.useProcess();
+		this.judge();
+		this.reports.renew();
+		this.areas = this.lastAreas = null;
+		Header.show(this.profile, null);
+		this.state.write();
+		this.showAll();
 	}
 
 	/* Applies what the user says of their code: then stacks are others. */
@@ -146,6 +174,10 @@ class App {
 			this.state.thread = "";
 		if ("stack" in changes || "theme" in changes)
 			this.areas = null;
+		if ("process" in changes) {
+			this.showProcess();
+			return;
+		}
 		this.state.write();
 		if ("mine" in changes || "other" in changes) {
 			this.rejudge();
@@ -167,6 +199,8 @@ class App {
 		this.controls.show();
 		if (has("theme"))
 			this.setTheme();
+		if (has("process") && this.processTable)
+			this.processTable.show();
 		if (has("selection", "stack", "theme", "span"))
 			this.showTimeline();
 		if (has("selection", "mode", "color", "hide", "dir", "unit", "theme"))
@@ -183,7 +217,9 @@ class App {
 	check() {
 		const s = this.state, p = this.profile;
 
-		if (!["live", "growth", "allocated", "temporary", "leaked"].includes(s.mode) ||
+		if (!["live", "peaks", "growth", "allocated", "temporary", "leaked"]
+			.includes(s.mode) ||
+			(s.mode === "peaks" && !p.peaks) ||
 			(p.isMassif && !["live", "growth"].includes(s.mode)) ||
 			(s.mode === "leaked" && !p.leaks))
 			s.mode = "live";

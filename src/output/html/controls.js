@@ -25,6 +25,9 @@ class Controls {
 			"change", () => app.showAll());
 		window.addEventListener("beforeprint", () => this.print(true));
 		window.addEventListener("afterprint", () => this.print(false));
+		if (!app.processes)
+			byId("stack").querySelector("[value=process]").remove();
+		this.profile = app.profile;
 		if (app.profile.isMassif)
 			byId("stack").querySelector("[value=thread]").remove();
 	}
@@ -75,6 +78,8 @@ class Controls {
 		const p = this.app.profile, all = !p.isMassif, out = [];
 		const modes = [["live", "Live"], ["growth", "Growth"]];
 
+		if (p.peaks)
+			modes.splice(1, 0, ["peaks", "Peak of each"]);
 		if (all)
 			modes.push(["allocated", "Allocated"]);
 		if (all && p.hasTemporary)
@@ -126,6 +131,12 @@ class Controls {
 	show() {
 		const s = this.app.state;
 
+		if (this.profile !== this.app.profile && this.app.processes)
+			this.groups = this.makeGroups();
+		this.profile = this.app.profile;
+		if (this.app.processes)
+			byId("stack").querySelector("[value=process]").hidden =
+				!this.profile.processes;
 		for (const { name, buttons } of this.groups)
 			for (const button of buttons)
 				button.setAttribute(
@@ -224,7 +235,7 @@ class Controls {
 		if (blocks !== null && !isTemporary)
 			sum += ` in ${values.variance ? "about " : ""}${format.blocks(blocks)}`;
 		byId("selection").replaceChildren(
-			el("span", { class: "muted" }, `${selected.when(s.selection)}: `),
+			el("span", { class: "muted" }, `${selected.when(s.selection, s.mode)}: `),
 			el("span", { id: "sum",
 				title: isTemporary ? null : format.exactBytes(bytes) }, sum),
 			el("span", { class: "muted" },

@@ -54,8 +54,26 @@ const Header = (function () {
 		return { count: sum(p.leaves.allocations), bytes: sum(p.leaves.bytes) };
 	}
 
+	/* The same of all processes together. */
+	function factsOfAll(p) {
+		const all = p.processes, { largest } = all;
+		const of = (name, value, exact) => [name, format.bytes(value),
+			`${format.exactBytes(value)}, ${exact}`];
+
+		return [of("largest process", largest.peak_bytes, all.name(largest)),
+			of("peak of all together", p.peakBytes, "at one time"),
+			of("sum of their peaks", all.sum("peak_bytes"), "each at another time"),
+			of("live at their ends", all.sum("end_bytes"), "as a sum"),
+			of("allocated", all.sum("allocated"), "as a sum"),
+			["allocations", format.short(all.sum("allocations")),
+				format.count(all.sum("allocations"))],
+			["duration", format.seconds(all.total.end / 1000), null]];
+	}
+
 	/* [name, shown, exact] */
 	function facts(p) {
+		if (p.processes)
+			return factsOfAll(p);
 		const end = p.raw.end || {}, out = [];
 		const add = (name, value, exact) => out.push([name, value, exact]);
 
@@ -96,8 +114,31 @@ const Header = (function () {
 		return out;
 	}
 
+	/* What is not as usual with some of the processes. */
+	function warningsOfAll(all) {
+		const { rows, known, thinned } = all, forks = all.forks();
+		const out = rows.filter((r) => r.problem).map((r) =>
+			`${r.file || "A recording"}: ${r.problem}. It is not in any sum.`);
+		const lossy = known.filter((r) => r.meta.lost.length).length;
+		const cut = known.filter((r) => r.meta.incomplete).length;
+
+		if (cut)
+			out.push(`${cut} recording${cut > 1 ? "s are" : " is"} incomplete: ptmem ` +
+				"did not end normally, and what followed is missing.");
+		if (lossy)
+			out.push(`Of ${lossy} process${lossy > 1 ? "es" : ""} something is ` +
+				"missing, as the page of each says.");
+		if (forks.bytes)
+			out.push(`${forks.count} forked process${forks.count > 1 ? "es" : ""} ` +
+				`began with ${format.bytes(forks.bytes)} in sum, which counts in ` +
+				"each: pages of it that they share are in memory once.");
+		if (thinned)
+			out.push(`${thinned}.`);
+		return out;
+	}
+
 	function warnings(p) {
-		const out = [];
+		const out = p.processes ? warningsOfAll(p.processes) : [];
 
 		if (p.meta.incomplete && p.meta.copy && !p.meta.exit)
 			out.push("So far: a copy of the recording made while the program ran.");
@@ -127,10 +168,18 @@ const Header = (function () {
 		return out;
 	}
 
+	/* "make -j2, and 36 other processes" */
+	function title(p) {
+		const others = p.processes ? p.processes.rows.length - 1 : 0;
+
+		return (p.meta.command || "(unknown command)") + (others ?
+			`, and ${others} other process${others > 1 ? "es" : ""}` : "");
+	}
+
 	function show(p, old) {
-		byId("command").textContent = p.meta.command || "(unknown command)";
+		byId("command").textContent = title(p);
 		byId("command").title = p.meta.command || "";
-		document.title = `${p.meta.command || "profile"} \u2013 ptmem`;
+		document.title = `${p.meta.command ? title(p) : "profile"} \u2013 ptmem`;
 		byId("origin").textContent = origin(p);
 		byId("facts").replaceChildren(...facts(p).map(([name, value, exact]) =>
 			el("div", { title: exact }, el("dt", {}, name), el("dd", {}, value))));
@@ -143,7 +192,8 @@ const Header = (function () {
 				"red has grown, blue has shrunk.");
 		byId("warnings").replaceChildren(...list.map((text) => el("li", {}, text)));
 		byId("made").textContent = p.isMassif ?
-			"From a Massif file." : "From a recording of ptmem.";
+			"From a Massif file." : p.processes ? "From recordings of ptmem." :
+				"From a recording of ptmem.";
 	}
 
 	return { show };

@@ -137,6 +137,9 @@ class Profile {
 		this.cells = json.cells || null;
 		this.states = json.states || null;
 		this.peak = json.peak || {};
+		this.processes = json.processes || null; /* of all processes together */
+		this.peaks = json.peaks || null;         /* then: of each one */
+		this.left = json.left || null;           /* what was live at the end of each */
 		this.markers = json.markers || [];
 		this.threads = json.threads || [];
 		this.leaks = json.leaks || null;
@@ -169,11 +172,16 @@ class Profile {
 	 * its call site; -1: none.
 	 */
 	setStacks(json, names, match) {
-		const frame = names.add(json.frames, json.objects || [], match);
-
 		this.unknownFrame = names.unknown();
-		this.nodeParent = Int32Array.from(json.nodes.parent);
-		this.nodeFrame = Int32Array.from(json.nodes.frame, (f) => frame[f]);
+		if (json.shared) {
+			this.nodeParent = json.shared.parent;
+			this.nodeFrame = json.shared.frame;
+		} else {
+			const frame = names.add(json.frames, json.objects || [], match);
+
+			this.nodeParent = Int32Array.from(json.nodes.parent);
+			this.nodeFrame = Int32Array.from(json.nodes.frame, (f) => frame[f]);
+		}
 		this.leafNode = Int32Array.from(json.leaves.node);
 		this.givenRules = json.my_code || [];
 		this.givenSite = this.leafSite = Int32Array.from(json.leaves.site);
@@ -313,8 +321,7 @@ class Profile {
 	livePeak() {
 		if (!this.peak.leaf)
 			return this.live(this.peakAt);
-		return this.fromState({ leaf: this.peak.leaf, bytes: this.peak.bytes_of,
-			blocks: this.peak.blocks_of, variance: this.peak.variance_of });
+		return this.fromTable(this.peak);
 	}
 
 	/*
@@ -332,6 +339,22 @@ class Profile {
 				out.blocks[i] -= before.blocks[i];
 		}
 		return out;
+	}
+
+	/* The sum of what each process held at its own peak. */
+	eachPeak() {
+		return this.fromTable(this.peaks);
+	}
+
+	/* Live at the end, of all processes at the end of each. */
+	atEnd() {
+		if (this.left)
+			return this.fromTable(this.left);
+		return this.intervals ? this.live(this.intervals - 1) : this.empty(true);
+	}
+
+	fromTable({ leaf, bytes_of: bytes, blocks_of: blocks, variance_of: variance }) {
+		return this.fromState({ leaf, bytes, blocks, variance });
 	}
 
 	/* By all threads, or by those with id or name @thread. */

@@ -159,7 +159,7 @@ class Reports {
 			return this.leakSums;
 		this.lostKind = new Map();
 		if (!leaks) {
-			const end = p.intervals ? p.live(p.intervals - 1) : p.empty(true);
+			const end = p.atEnd();
 
 			this.leakSums = this.spread(end.bytes, end.blocks, end.variance);
 			return this.leakSums;
@@ -282,7 +282,7 @@ class Reports {
 					"check ran." :
 				p.isRunning ? "These blocks are live now." :
 					"No leak check ran. These blocks were still live " +
-					"when the profile ended.",
+					`when the ${p.left ? "process" : "profile"} ended.`,
 			temporary: `Temporary: ${p.temporaryText}. Whole run.`,
 			threads: "What each thread allocated in the whole run.",
 			sizes: "Sizes of all allocations and reallocs in the whole run.",

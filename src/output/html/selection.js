@@ -28,6 +28,8 @@ class Selected {
 			return profile.temporary();
 		if (mode === "leaked")
 			return profile.lost() || profile.empty(true);
+		if (mode === "peaks")
+			return profile.eachPeak();
 		if (s.kind === "range")
 			return mode === "growth" ? profile.growth(s.a, s.b) : profile.live(s.b);
 		return s.kind === "moment" ? profile.live(s.i) : profile.livePeak();
@@ -77,9 +79,11 @@ class Selected {
 	}
 
 	/* "at 3.21 s" */
-	when(s) {
+	when(s, mode) {
 		const p = this.profile, unit = p.unit;
 
+		if (mode === "peaks")
+			return "each process at its own peak";
 		if (s.kind === "peak")
 			return "at the peak, " + (unit === "B" ? "time " : "") +
 				format.time(p.peakTime, unit);
@@ -117,6 +121,8 @@ class Selected {
 			return "temporary allocations in the whole run";
 		if (mode === "leaked")
 			return "lost when leaks were checked";
+		if (mode === "peaks")
+			return "as a sum, not at one time";
 		if (mode === "growth")
 			return this.profile.isMassif ? "net growth" :
 				"allocated in the range and live at its end";

@@ -6,7 +6,7 @@
 
 const DEFAULTS = { at: "peak", mode: "live", unit: "bytes", dir: "down", color: "object", hide: "",
 	find: "", zoom: "", tab: "sites", sort: "", stack: "site", theme: "", thread: "",
-	mine: "", other: "", span: "" };
+	mine: "", other: "", span: "", process: "" };
 
 /* The initial view, as requested by ptmem-report's options. */
 function askedFor(view) {
@@ -28,6 +28,8 @@ class State {
 		this.profile = profile;
 		this.isLive = Boolean(profile.raw.live);
 		this.defaults = { ...DEFAULTS, ...askedFor(profile.raw.view) };
+		if (profile.processes)
+			this.defaults.stack = "process";
 		if (this.isLive)
 			this.defaults.at = "end";
 		this.read();
@@ -65,6 +67,20 @@ class State {
 		const [a, b] = range ? [Number(range[1]), Number(range[2])] : [0, -1];
 
 		return a <= b && b < this.profile.intervals ? { a, b } : null;
+	}
+
+	/* Another process is shown, or all. */
+	change(profile) {
+		const isAll = Boolean(profile.processes);
+
+		this.profile = profile;
+		this.selection = { kind: "peak" };
+		this.zoom = [];
+		this.span = "";
+		this.thread = "";
+		if (isAll || this.stack === "process")
+			this.stack = isAll ? "process" : "site";
+		this.defaults.stack = this.stack;
 	}
 
 	/* The last moment, and each later one as it comes. */

@@ -6,13 +6,13 @@ const PAGE = 50;
 class TableView {
 	/*
 	 * @columns: {id, title, help, value(row), text(row) or node(row), isText}
-	 * @on: {sort({id, up}), open(row): element, name(row)}
+	 * @on: {sort({id, up}), open(row): element, choose(row), limit: rows shown at first}
 	 */
 	constructor(place, columns, on) {
 		this.place = place;
 		this.columns = columns;
 		this.on = on;
-		this.limit = PAGE;
+		this.limit = on.limit || PAGE;
 		this.opened = new Set();
 	}
 
@@ -153,14 +153,18 @@ class TableView {
 
 	addRow(body, row) {
 		const isOpen = this.opened.has(row.key);
-		const tr = el("tr", { class: isOpen ? "open" : null });
+		const tr = el("tr", { class: isOpen ? "open" : row.isChosen ? "chosen" : null });
 
 		for (const column of this.columns)
 			tr.append(this.cell(column, row, isOpen));
 		body.append(tr);
 		tr.addEventListener("click", (e) => {
-			if (this.on.open && !e.target.closest("button, a"))
+			if (e.target.closest("button, a"))
+				return;
+			if (this.on.open)
 				this.toggle(tr, row);
+			else if (this.on.choose)
+				this.on.choose(row);
 		});
 		if (isOpen)
 			this.open(tr, row);
@@ -172,6 +176,8 @@ class TableView {
 				this.on.open ? this.twist(row, isOpen) : null,
 				el("span", { class: "function", title: row.name }, row.name),
 				row.detail ? this.where(row) : null);
+		if (column.isWide)
+			return el("th", { scope: "row", class: "name" }, column.node(row));
 		if (column.node)
 			return el("td", { class: column.isText ? "" : "n" }, column.node(row));
 		return el("td", { class: column.isText ? "" : "n" }, column.text(row));

@@ -64,6 +64,8 @@ class Areas {
 				return -1;
 			if (by === "thread")
 				return this.mainThread(profile.leaves.threads[i]);
+			if (by === "process")
+				return profile.leaves.process[i];
 			const frame = frames[stacks.siteFrame[i]];
 			const { name, object } = functions[frame.fn], place = Tables.place(frame);
 
@@ -125,6 +127,8 @@ class Areas {
 	}
 
 	label(profile, by, key) {
+		if (by === "process")
+			return profile.processes.name(profile.processes.rows[key]);
 		if (by === "thread") {
 			const thread = profile.threads[key];
 

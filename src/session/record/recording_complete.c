@@ -232,7 +232,7 @@ struct recording *recording_complete_new(struct session *s, const struct recordi
 	const struct recording_input in = session_recording_input(s, span, &report, false);
 	struct recording *r = build(s, span, &in);
 
-	if (span->part) {
+	if (recording_span_is_later(span)) {
 		struct recording_cost cost;
 
 		recording_cost_since(s, &span->base, &cost);

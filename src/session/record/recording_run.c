@@ -18,6 +18,7 @@
 #include "base/cleanup.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/proc.h"
 #include "profile/history.h"
 #include "recording/recording_build.h"
 #include "session/record/recording_complete.h"
@@ -145,7 +146,29 @@ static uint64_t recording_part_tick(struct session *s, uint64_t now_ns)
 #define RENEW_SIZE (UINT64_C(512) << 10)
 #define RENEW_FACTOR 4u
 
-static const struct recording_span whole_run = {0};
+/*
+ * The recording of a forked child begins with the fork, and its blocks are from before: otherwise
+ * what its parent did would be in both.
+ */
+static void begin_with_fork(struct session *s)
+{
+	struct recording_run *rr = s->recording;
+	unsigned part = rr->span.part;
+
+	if (!pass_millisecond(s)) /* the process is gone */
+		return;
+	profile_restart_histories(s->heap.profile);
+	releases_restart(s->heap.releases);
+	rr->whole = (struct recording_span){
+		.start_ns = MAX(clock_now_ns() - s->process.start_ns, UINT64_C(1)),
+		.first_value = recording_rows(rr->known, RECORDING_META),
+		.base = recording_cost_now(s),
+	};
+	/* not when its first millisecond began: an earlier process may have been there then */
+	recording_moment_set(&rr->whole.moment, s->process.start_ns + rr->whole.start_ns);
+	rr->span = rr->whole;
+	rr->span.part = part;
+}
 
 void recording_run_fork(const struct session *parent, struct session *child)
 {
@@ -168,6 +191,8 @@ void recording_run_fork(const struct session *parent, struct session *child)
 	child->recording->flush_ns = clock_now_ns() + FIRST_FLUSH_NS;
 	_cleanup_free_ char *text = xasprintf("of process %u", parent->process.pid);
 
+	begin_with_fork(child);
+	recording_values_set(child, "parent", "%u", parent->process.pid);
 	recording_values_mark(child, "fork", text);
 }
 
@@ -277,7 +302,7 @@ static int write_in_memory(struct session *s)
 		*f = (struct recording_file){
 			.journal = recording_journal_to_fd(fd, s->heap.sample.interval)};
 	}
-	append(s, &whole_run, f);
+	append(s, &s->recording->whole, f);
 	int rc = recording_file_flush(f);
 
 	if (rc != 0) {
@@ -321,6 +346,14 @@ int recording_run_update(struct session *s, uint64_t *size_out)
 	return stream_open(name, O_RDONLY, 0);
 }
 
+static void note_parent(struct session *s)
+{
+	struct proc_status st;
+
+	if (s->space && proc_status_read((pid_t)s->process.pid, &st) == 0 && st.parent > 0)
+		recording_values_set(s, "parent", "%d", (int)st.parent);
+}
+
 void recording_run_start(struct session *s)
 {
 	struct utsname system = {0};
@@ -336,6 +369,7 @@ void recording_run_start(struct session *s)
 	recording_values_set(s, "kernel", "%s %s %s", system.sysname, system.release,
 			     system.machine);
 	recording_values_set(s, "ptmem", "%s", PTMEM_VERSION);
+	note_parent(s);
 	if (s->run->options->files.free_stacks)
 		recording_values_set(s, "free_stacks", "1");
 	recording_values_set(s, "options", "%s", s->run->options->all ? s->run->options->all : "");
@@ -446,7 +480,7 @@ void recording_run_finish(struct session *s)
 		put_recording(s);
 	if (!o->files.html)
 		return;
-	struct recording *r = recording_complete_new(s, &whole_run);
+	struct recording *r = recording_complete_new(s, &s->recording->whole);
 
 	session_output_page(s, r);
 	recording_free(r);

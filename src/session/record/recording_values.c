@@ -319,10 +319,16 @@ void recording_moment_set(struct recording_moment *m, uint64_t ns)
 		 ns % 1000000000);
 }
 
-/* Values of the whole run that a part has of its own. */
+bool recording_span_is_later(const struct recording_span *span)
+{
+	return span->part || span->start_ns;
+}
+
+/* Values of the whole run that a part, or a forked child, has of its own. */
 static void set_part(const struct recording_span *span, struct recording *out)
 {
-	set_number(out, "part", span->part);
+	if (span->part)
+		set_number(out, "part", span->part);
 	if (*span->moment.start) {
 		recording_set_meta(out, "start", span->moment.start);
 		recording_set_meta(out, "start_monotonic", span->moment.monotonic);
@@ -351,10 +357,10 @@ void recording_values_copy(struct session *s, const struct recording_span *span,
 		if (strcmp(key, "marker") == 0) {
 			if (i >= span->first_value)
 				add_marker(out, span, value);
-		} else if (!span->part || !recording_cost_is(key)) {
+		} else if (!recording_span_is_later(span) || !recording_cost_is(key)) {
 			recording_set_meta(out, key, value);
 		}
 	}
-	if (!first && span->part)
+	if (!first && recording_span_is_later(span))
 		set_part(span, out);
 }

@@ -85,7 +85,7 @@ struct recording_base {
 	struct call_totals calls;
 };
 
-/* The time that a recording covers. All zero: the whole run. */
+/* The time that a recording covers. All zero: since the process began. */
 struct recording_span {
 	unsigned part;             /* its number (recording_run.h); 0: it is the whole run */
 	uint64_t start_ns;         /* since the start of the process */
@@ -95,10 +95,14 @@ struct recording_span {
 	struct recording_base base;
 };
 
+/* Whether it lacks what was before: it is a part, or of a forked child. */
+bool recording_span_is_later(const struct recording_span *span);
+
 struct recording_run {
 	struct recording *known;   /* META alone: the values */
 	char *path;                /* NULL = not yet decided */
 	struct recording_span span; /* of the file */
+	struct recording_span whole; /* of all: a forked child begins with the fork */
 	struct recording_file file; /* what it has while the program runs */
 	struct recording_file live; /* the same of the whole run, in memory, for --listen */
 	uint64_t first_size;       /* of that, when it began again; bytes */

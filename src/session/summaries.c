@@ -1,0 +1,295 @@
+/*
+ * Messages of a process that has ended are collected instead of printed while others may follow:
+ * only then it is known whether there is one summary, or several.
+ */
+#include "session/summaries.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/alloc.h"
+#include "base/amount.h"
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "session/session.h"
+#include "session/summary.h"
+
+static bool prints_each(const struct run *run)
+{
+	const struct options *o = run->options;
+
+	return log_is_on(LOG_VERBOSE) || o->messages.stats || o->attach.follow.count > 0;
+}
+
+static void begin_collecting(struct summaries *all)
+{
+	all->collected = open_memstream(&all->text, &all->text_size);
+	CHECK(all->collected);
+	log_collect_info(all->collected);
+}
+
+/* The caller frees it. */
+static char *end_collecting(struct summaries *all)
+{
+	char *text;
+
+	log_collect_info(NULL);
+	CHECK(!fclose(all->collected));
+	text = all->text;
+	all->collected = NULL;
+	all->text = NULL;
+	return text;
+}
+
+void summaries_begin(struct session *s)
+{
+	struct summaries *all = &s->run->summaries;
+
+	if (!prints_each(s->run) && (all->count || !session_is_alone(s)))
+		begin_collecting(all);
+}
+
+static void add_hint(struct summaries *all, const char *line, size_t size)
+{
+	for (size_t i = 0; i < SUMMARIES_HINTS; i++) {
+		const char *known = all->hint[i];
+
+		if (!known) {
+			all->hint[i] = xstrndup(line, size);
+			return;
+		}
+		if (strlen(known) == size && memcmp(known, line, size) == 0)
+			return;
+	}
+}
+
+/* Those in @text, lines with their ends. */
+static void add_hints(struct summaries *all, const char *text)
+{
+	for (const char *end; (end = strchr(text, '\n')); text = end + 1) {
+		const char *hint = strstr(text, ": hint: ");
+
+		if (hint && hint < end)
+			add_hint(all, text, (size_t)(end + 1 - text));
+	}
+}
+
+void summaries_end(struct session *s)
+{
+	struct summaries *all = &s->run->summaries;
+
+	if (!all->collected)
+		return;
+	char *text = end_collecting(all);
+
+	add_hints(all, text);
+	/* with a second one the first is not printed as it is */
+	if (all->count != 1 || all->only) {
+		free(text);
+		free(all->only);
+		all->only = NULL;
+	} else {
+		all->only = text;
+	}
+}
+
+static void process_deinit(struct summaries_process *p)
+{
+	free(p->title);
+	free(p->peak_line);
+	free(p->sites);
+	*p = (struct summaries_process){0};
+}
+
+/* What @print prints; the caller frees it. */
+static char *print_to_text(void (*print)(const void *what), const void *what)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *to = open_memstream(&text, &size), *before;
+
+	CHECK(to);
+	before = log_collect_info(to);
+	print(what);
+	log_collect_info(before);
+	CHECK(!fclose(to));
+	return text;
+}
+
+static void print_peak(const void *s)
+{
+	summary_print_peak(s);
+}
+
+static void print_sites(const void *largest)
+{
+	largest_print(largest);
+}
+
+/* Puts @s among the largest ones, if it is. */
+static void add_process(struct summaries *all, struct session *s, const struct largest *largest)
+{
+	const size_t last = ARRAY_SIZE(all->most) - 1;
+	uint64_t peak = profile_totals(s->heap.profile)->peak_bytes;
+	size_t i = last + 1;
+
+	while (i > 0 && (!all->most[i - 1].title || all->most[i - 1].peak < peak))
+		i--;
+	if (i > last)
+		return;
+	process_deinit(&all->most[last]);
+	memmove(&all->most[i + 1], &all->most[i], (last - i) * sizeof(*all->most));
+	_cleanup_free_ char *title = session_title(s);
+
+	all->most[i] = (struct summaries_process){
+		.title = xasprintf("process %u, %s", s->process.pid, title),
+		.peak = peak,
+		.peak_line = print_to_text(print_peak, s),
+		.sites = print_to_text(print_sites, largest),
+	};
+}
+
+static void note_end(struct summaries *all, const struct session *s)
+{
+	int status = s->process.exit_status;
+	char name[SIGNAL_NAME_SIZE];
+
+	if (status < 0 || !WIFSIGNALED(status))
+		return;
+	if (!all->killed++)
+		all->first_killed = xasprintf("%u by %s", s->process.pid,
+					      signal_name(WTERMSIG(status), name));
+}
+
+void summaries_print(struct session *s, const char *path)
+{
+	struct summaries *all = &s->run->summaries;
+	const struct profile *p = s->heap.profile;
+	struct largest largest = {0};
+
+	summary_print(s, path, &largest);
+	if (path && !file_name_is_shared(path))
+		out_note(s->run, OUT_MASSIF, path);
+	all->count++;
+	add_process(all, s, &largest);
+	all->allocations += profile_count(p, profile_totals(p)->allocations -
+						     s->process.inherited_allocations);
+	all->allocated += profile_totals(p)->allocated_bytes - s->process.inherited_bytes;
+	all->live += profile_totals(p)->live_bytes;
+	all->is_estimate |= profile_options(p)->sample_interval != 0;
+	note_end(all, s);
+	largest_deinit(&largest);
+}
+
+/* -- all of them -- */
+
+static size_t count_lines(const char *text)
+{
+	size_t lines = 0;
+
+	for (; (text = strchr(text, '\n')); text++)
+		lines++;
+	return lines;
+}
+
+static void print_hints(const struct summaries *all)
+{
+	const struct summaries_process *first = &all->most[0];
+	size_t used = count_lines(first->peak_line) + count_lines(first->sites) +
+		      MIN(all->count - 1, (size_t)SUMMARIES_NEXT) +
+		      (all->count > ARRAY_SIZE(all->most)) + 1 + (all->killed > 0) + 1;
+
+	for (size_t i = 0; i < SUMMARIES_HINTS && all->hint[i] && used < SUMMARIES_LINES; i++) {
+		log_print_collected(all->hint[i]);
+		used++;
+	}
+}
+
+static void print_next(const struct summaries *all)
+{
+	for (size_t i = 1; i < ARRAY_SIZE(all->most) && all->most[i].title; i++) {
+		char size[AMOUNT_SIZE];
+
+		log_info("  %-12s %10s  %s", i == 1 ? "next" : "",
+			 amount_bytes((double)all->most[i].peak, size), all->most[i].title);
+	}
+}
+
+static void print_totals(const struct summaries *all)
+{
+	const char *about = all->is_estimate ? "about " : "";
+	size_t others = all->count - MIN(all->count, ARRAY_SIZE(all->most));
+	char n[AMOUNT_SIZE], m[AMOUNT_SIZE], k[AMOUNT_SIZE];
+
+	if (others)
+		log_info("  others       %s process%s of %s or less each; -v prints all",
+			 amount_commas(others, n), others == 1 ? "" : "es",
+			 amount_bytes((double)all->most[SUMMARIES_NEXT].peak, m));
+	log_info("  all          %s%s allocation%s of %s byte%s; %s byte%s in use at their ends",
+		 about, amount_commas(all->allocations, n), plural(all->allocations),
+		 amount_commas(all->allocated, m), plural(all->allocated),
+		 amount_commas(all->live, k), plural(all->live));
+	if (all->killed)
+		log_info("  killed       %s process%s by a signal, the first one %s",
+			 amount_commas(all->killed, n), all->killed == 1 ? "" : "es",
+			 all->first_killed);
+}
+
+/* "37 profiles, massif.out.12 the first; page.html" */
+static void print_files(const struct summaries *all)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+	const char *gap = "";
+
+	CHECK(out);
+	for (enum output i = 0; i < OUTPUTS; i++) {
+		if (!all->file[i].count)
+			continue;
+		fputs(gap, out);
+		gap = "; ";
+		if (all->file[i].count > 1)
+			fprintf(out, "%zu files, ", all->file[i].count);
+		fputs(all->file[i].first, out);
+		if (all->file[i].count > 1)
+			fputs(" the first", out);
+	}
+	CHECK(!fclose(out));
+	if (*text)
+		log_info("  written to   %s", text);
+}
+
+void summaries_finish(struct run *run)
+{
+	const struct summaries *all = &run->summaries;
+
+	if (all->count == 1 && all->only) {
+		log_print_collected(all->only);
+		if (all->file[OUT_HTML].count)
+			log_info("  written to   %s", all->file[OUT_HTML].first);
+	}
+	if (all->count < 2 || !run->options->profile.heap)
+		return;
+	log_info("largest peak of %zu processes: %s", all->count, all->most[0].title);
+	log_print_collected(all->most[0].peak_line);
+	log_print_collected(all->most[0].sites);
+	print_next(all);
+	print_totals(all);
+	print_files(all);
+	print_hints(all);
+}
+
+void summaries_deinit(struct summaries *s)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(s->most); i++)
+		process_deinit(&s->most[i]);
+	for (enum output i = 0; i < OUTPUTS; i++)
+		free(s->file[i].first);
+	for (size_t i = 0; i < SUMMARIES_HINTS; i++)
+		free(s->hint[i]);
+	free(s->first_killed);
+	free(s->only);
+}

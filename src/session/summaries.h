@@ -1,0 +1,70 @@
+/*
+ * The summary of a run: that of its process, or, if there were several, which of them was the
+ * largest, and ten lines at most about all others.
+ *
+ *	ptmem: largest peak of 37 processes: process 4713, cc1 -quiet b.c
+ *	ptmem:   peak         48.2 MiB (50,542,080 bytes) in 1,234 blocks after 1.20 s
+ *	ptmem:   largest      ...                                      its call sites
+ *	ptmem:   next          41.0 MiB  process 4715, cc1 -quiet c.c
+ *	ptmem:                 40.1 MiB  process 4711, cc1 -quiet a.c
+ *	ptmem:   others       34 processes, of 12.1 MiB at most (-v prints all)
+ *	ptmem:   all          1,234 allocations of 5,678 bytes; 91,011 bytes in use at their ends
+ *	ptmem:   killed       2 processes by a signal, the first one 4714 by SIGSEGV
+ *	ptmem:   written to   37 files, massif.out.4711 the first; all.html
+ *	ptmem: hint: ...                                               if there is room
+ *
+ * Each process has its own summary as well with -v and --stats, and if the processes were followed.
+ */
+#ifndef PTMEM_SESSION_SUMMARIES_H
+#define PTMEM_SESSION_SUMMARIES_H
+
+#include "base/types.h"
+#include "session/out.h"
+
+struct run;
+struct session;
+
+#define SUMMARIES_NEXT 2  /* processes that are named besides the largest */
+#define SUMMARIES_LINES 10 /* after the first one */
+#define SUMMARIES_HINTS 3 /* different ones that are kept */
+
+/* Of one process; all is owned. */
+struct summaries_process {
+	char *title;           /* "process 12, ./a"; NULL = there is none */
+	uint64_t peak;
+	char *peak_line, *sites; /* as they are printed */
+};
+
+/* All zero at first; owned by the run. */
+struct summaries {
+	size_t count;
+	/* the largest one, and the next ones */
+	struct summaries_process most[1 + SUMMARIES_NEXT];
+	uint64_t allocations, allocated, live;
+	bool is_estimate;
+	uint64_t killed;
+	char *first_killed;    /* "4714 by SIGSEGV" */
+	char *only;            /* the whole summary of the first one */
+	char *hint[SUMMARIES_HINTS]; /* lines as they are printed, all different */
+	/* files that were written, and the first one of each kind */
+	struct {
+		size_t count;
+		char *first;
+	} file[OUTPUTS];
+	/* what is being collected; NULL = messages are printed as they come */
+	FILE *collected;
+	char *text;
+	size_t text_size;
+};
+
+/* Messages of level LOG_INFO that follow may be part of a summary of all processes. */
+void summaries_begin(struct session *s);
+/* The summary of @s, with the name of its massif file, which may be NULL. */
+void summaries_print(struct session *s, const char *path);
+void summaries_end(struct session *s);
+
+/* Prints what was kept, when the last process has ended. */
+void summaries_finish(struct run *run);
+void summaries_deinit(struct summaries *s);
+
+#endif
