@@ -98,7 +98,7 @@ static void test_escapes(void **state)
 	static const char *const expected[] = {
 		[JSON_FOR_PAGES] = "\"\\\"\\\\\\u003c/??\xef\xbf\xbd\xc3\xa9\\\\u202E\"",
 		[JSON_SHOWN] = "\"\\\"\\\\</??\xef\xbf\xbd\xc3\xa9\\\\u202E\"",
-		[JSON_EXACT] = "\"\\\"\\\\</\\u0009\\u007f\\ufffd\xc3\xa9\xe2\x80\xae\"",
+		[JSON_EXACT] = "\"\\\"\\\\</\\u0009\\u007f\\ufffd\xc3\xa9\\u202e\"",
 	};
 
 	for (int i = JSON_FOR_PAGES; i <= JSON_EXACT; i++) {
