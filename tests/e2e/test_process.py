@@ -283,7 +283,7 @@ def exec_by_a_shim_with_subshells(t):
     shim, cwd = t.file("shim", SHIM), t.subdirectory()
     os.chmod(shim, 0o755)
     os.mkfifo(os.path.join(cwd, "go"))
-    profile = t.profile([shim, t.target("gcc-O2-pie", "mixed")], ["--record=r", "--memusage"], cwd=cwd)
+    profile = t.profile([shim, t.target("gcc-O2-pie", "mixed")], ["-o", "massif.out.%p", "--record=r", "--memusage"], cwd=cwd)
     direct = t.profile([t.target("gcc-O2-pie", "mixed")])
     t.equal("allocations", profile.only_stats()["allocations"], direct.only_stats()["allocations"])
     t.equal("files", sorted(n[:8] for n in os.listdir(cwd) if n.startswith(("massif", "r"))), ["massif.o", "r"])
@@ -639,7 +639,8 @@ def successors(profile):
 def exec_to_no_allocator(t):
     """The last image has no malloc: the result is the profile of the one before it, in all outputs."""
     pre, nolibc = compiled(t, "pre", PRE), t.target("odd", "nolibc")
-    profile = t.profile([pre, nolibc], ["--record=r", "--events=events", "--folded=f", "--html=h", "--memusage", "--memusage-out=u"])
+    profile = t.profile([pre, nolibc], ["-o", "massif.out.%p", "--record=r", "--events=events", "--folded=f", "--html=h", "--memusage",
+                                          "--memusage-out=u"])
     t.equal("status", profile.status, 3)
     t.equal("successors", successors(profile), [os.path.realpath(nolibc)])
     t.equal("allocations, bytes", [profile.only_stats()[k] for k in ("allocations", "peak")], [1000, 10007000])
@@ -669,7 +670,7 @@ def exec_through_no_allocator(t):
     t.equal("what ran before", [name for name, _ in before(profile)], ["env"])
     t.equal("successors", successors(profile), [os.path.realpath(bare)])
     t.equal("the recording's peak", report_json(t, os.path.join(profile.directory, "r"))["peak"]["bytes"], 10007000)
-    profile = t.profile([pre, bare, t.target("gcc-O2-pie", "empty")], ["--record=r"])
+    profile = t.profile([pre, bare, t.target("gcc-O2-pie", "empty")], ["-o", "massif.out.%p", "--record=r"])
     t.check("ptmem:   before       pre; 9.5 MiB" in profile.messages, "what ran before: %s" % profile.messages)
     t.equal("successors", successors(profile), [])
     t.equal("files", sum(len(f) for f in profile.files.values()), 1)
@@ -685,7 +686,7 @@ def exec_to_no_allocator_attached(t):
     for leaves in (False, True):
         program = subprocess.Popen([t.target("gcc-O2-pie", "exec_on_signal"), nolibc], cwd=t.subdirectory(), stdin=subprocess.PIPE)
         try:
-            attached = Attached(t, program.pid, ["--leak-check", "--record=r"]).wait_attached()
+            attached = Attached(t, program.pid, ["--leak-check", "-o", "massif.out.%p", "--record=r"]).wait_attached()
             program.send_signal(signal.SIGUSR1)
             t.wait_until("the second image", lambda: "not profiled" in attached.errors())
             profile = attached.detach() if leaves else None

@@ -29,6 +29,7 @@ WANTED = {
     "inspect": {"png": "x-size y-size title", "svg": "x-size y-size title", "html": "", "html=-": ""},
     "recording": {
         "": "threshold top " + QUESTIONS, "format=text": "threshold top " + QUESTIONS,
+        "png": "x-size y-size title match", "svg": "x-size y-size title match",
         "format=massif": "threshold " + QUESTIONS, "flame": "x-size title " + QUESTIONS,
         "html+flame": "x-size title " + QUESTIONS, "flame+csv": "x-size title " + QUESTIONS,
         "folded+text": "threshold top " + QUESTIONS,
@@ -43,7 +44,7 @@ WANTED["diff of massif"] = {
 WANTED["diff of recordings"] = {form: options.replace("snapshot", QUESTIONS) or QUESTIONS for form, options in
                                 WANTED["diff of massif"].items()}
 for _kind, _forms in (("massif", "png svg flame html html=- png+folded html+flame"),
-                      ("recording", "format=text format=json format=csv flame html html=- html+flame flame+csv folded+text"),
+                      ("recording", "png svg format=text format=json format=csv flame html html=- html+flame flame+csv folded+text"),
                       *((f"diff of {files}", "format=text format=json format=csv html html=- html+flame flame+csv folded+text folded flame")
                         for files in ("massif", "recordings"))):
     for _form in _forms.split() + [""][:_kind != "massif"]:
@@ -52,7 +53,7 @@ for _form in ("", "format=text", "folded+text"):
     WANTED["recording"][_form] += " annotate peek"
 for _kind in ("recording", "diff of recordings"):
     for _form in WANTED[_kind]:
-        WANTED[_kind][_form] += " older-than" if _form not in ("html", "html=-") else ""
+        WANTED[_kind][_form] += " older-than" if _form not in ("html", "html=-", "png", "svg") else ""
 for _kind, _forms in (("recording", " format=text format=json format=csv html html=- html+flame flame+csv folded+text"),
                       ("diff of recordings", "html html=- html+flame")):
     for _form in _forms.split(" "):
@@ -192,6 +193,6 @@ def _(t):
     known |= {"my-code"}  # its rows are those of not-my-code; alone it changes nothing here
     # they change the status, or make nothing else: test_fail_if.py, test_gates.py
     known |= {"fail-if", "limit", "limits-file", "baseline", "write-baseline"}
-    known |= {"anonymize", "key", "source"}  # alone they make nothing else, or nothing: test_source_views.py
+    known |= {"anonymize", "key", "source", "merge"}  # alone they make nothing else, or nothing: test_source_views.py
     known |= {"format", "diff", "help", "version"} | {form.partition("=")[0] for form in OUTPUTS}
     t.equal("options", {line.split("--")[1].split("=")[0].split()[0] for line in text.splitlines() if line.startswith("  -")}, known)
