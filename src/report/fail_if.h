@@ -27,8 +27,8 @@ const char *fail_if_parse(const char *text, struct fail_if *out);
 
 /*
  * "it was A, and is B" if the condition is met, to be freed; NULL: it is not. Of bands the whole
- * new one must be above what the whole old one allows: the least new value is compared with the
- * largest old one.
+ * new one must be above what the whole old one allows, by more than the wider one is wide: the
+ * least new value is compared with the largest old one.
  */
 char *fail_if_message(const struct fail_if *f, const struct gate_value *v);
 

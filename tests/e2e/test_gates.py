@@ -256,6 +256,7 @@ def baseline(t):
         text = file.read()
     t.check("\nruns 2\nprogram program\nallocations 5..6\nallocations 4..5 fill(int)\n" in text and "\nrss " in text, "baseline: %s" % text)
     report(t, *checks, more)
+    report(t, *checks, build(t, 0, "", 6))  # beyond the band by its width
     report(t, *checks[1:], "--fail-if=allocations>+0", build(t, 0, "", 7), status=3)
     for bad in ("", "x\n", "ptmem-baseline 1\npeak x\n", "ptmem-baseline 1\npeak 7..3\n", "ptmem-baseline 1\npeak 1x\n",
                 "ptmem-baseline 1\ntemporary 1\n"):
