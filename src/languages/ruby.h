@@ -1,0 +1,42 @@
+/*
+ * Ruby 3.0 to 3.4 (MRI) from outside: struct language of interpreter.h.
+ *
+ *	thread-local ruby_current_ec -> execution context -> control frames -> iseqs -> names, lines
+ *
+ * A thread's frames are an array at the end of its VM stack, the innermost one first. A run of the
+ * loop (rb_vm_exec) begins with a frame that has the flag FINISH. Fibers have execution contexts of
+ * their own. A function is identified by the address of its iseq, which can die.
+ *
+ * Offsets come from a table by version, since Ruby publishes none.
+ */
+#ifndef PTMEM_LANGUAGES_RUBY_H
+#define PTMEM_LANGUAGES_RUBY_H
+
+#include "languages/interpreter.h"
+
+#define RUBY_VERSION(major, minor) ((uint32_t)(major) << 8 | (minor))
+
+/* Offsets that versions differ in. */
+struct ruby_layout {
+	uint32_t version;
+	uint16_t frame_size;
+	uint16_t lines;       /* in an iseq's body: the table of lines */
+	uint16_t line_size;   /* bytes of one of its entries */
+	bool has_long_texts;  /* strings have a length that is no part of their flags */
+	bool has_plain_line;  /* the first line is an int, no object */
+};
+
+struct ruby {
+	struct ruby_layout layout;
+	struct virtual_layout frames;
+	taddr_t version_text; /* ruby_version */
+};
+
+/* Sets the layouts of @version. False: it is not known. For tests. */
+bool ruby_layout_use(struct ruby *r, uint32_t version);
+
+/* What language_ruby.read_function does. */
+int ruby_function_read(const struct ruby *r, const struct language_memory *m,
+		       const struct virtual_frame *frame, struct virtual_function *out);
+
+#endif
