@@ -466,69 +466,6 @@ static int take_symbol(void *ctx, const struct elf_symbol *sym)
 	return 0;
 }
 
-/*
- * Compilers move what they think is rare out of the loop, to code that has a name only in .symtab,
- * and CFI of its own. In Debian's 3.14 these are 84 of 85 KiB: nearly all instructions. Only jumps
- * within a function lead to the middle of another one.
- */
-#define PARTS_MAX 16u
-
-struct loop_search {
-	struct loaded_object *object;
-	const struct elf_functions *functions;
-	struct virtual_loop part[PARTS_MAX]; /* addresses in the file */
-	size_t count;
-};
-
-static void add_part(void *ctx, taddr_t target)
-{
-	struct loop_search *s = ctx;
-	size_t i = vec_search(&s->functions->list, e, e->end <= target);
-	const struct elf_function *f = &s->functions->list.data[i];
-
-	if (i == s->functions->list.count || f->kind != ELF_FUNCTION || f->start >= target ||
-	    f->end - f->start > OFFSET_MAX || s->count == PARTS_MAX)
-		return;
-	for (size_t j = 0; j < s->count; j++)
-		if (target >= s->part[j].start && target < s->part[j].end)
-			return;
-	s->part[s->count++] = (struct virtual_loop){f->start, f->end, VIRTUAL_LOOP};
-}
-
-static void find_parts(struct elf_file *elf, struct loaded_object *o)
-{
-	struct elf_functions functions;
-	struct loop_search s = {.object = o, .functions = &functions};
-
-	elf_functions_find(elf, &functions);
-	for (size_t i = 0; i < o->python->frames.loops.count && s.count < PARTS_MAX; i++) {
-		struct virtual_loop loop = o->python->frames.loops.data[i];
-
-		if (loop.kind == VIRTUAL_LOOP)
-			s.part[s.count++] = (struct virtual_loop){
-				loop.start - o->bias, loop.end - o->bias, VIRTUAL_LOOP};
-	}
-	/* the list grows meanwhile */
-	for (size_t i = 0; i < s.count; i++) {
-		struct virtual_loop part = s.part[i];
-		const struct elf_segment *segment = elf_file_segment(elf, part.start);
-		_cleanup_free_ uint8_t *bytes = NULL;
-
-		if (segment)
-			bytes = elf_file_read(elf, segment->offset + (part.start - segment->vaddr),
-					      part.end - part.start);
-		struct arch_code code = {.bytes = bytes, .size = part.end - part.start,
-					 .at = part.start};
-
-		if (bytes)
-			arch_native->each_branch_out(&code, add_part, &s);
-		part.start += o->bias;
-		part.end += o->bias;
-		virtual_loop_add(&o->python->frames, &part);
-	}
-	vec_deinit(&functions.list);
-}
-
 static bool find_bias(const struct elf_file *elf, const struct maps *maps, const struct map *first,
 		      taddr_t *out)
 {
@@ -637,7 +574,7 @@ static void add_python(struct pythons *out, struct elf_file *elf, struct loaded_
 		set_problem(out, xasprintf("the structs of %s are not as Python %u.%u has them",
 					   name, high >> 8, high & 0xff));
 	} else {
-		find_parts(elf, o);
+		interpreter_find_parts(elf, o->bias, &p->frames);
 		p->has_loop = p->frames.loops.count > 0;
 		p->path = xstrdup(elf->path);
 		*vec_add(&out->list) = *p;
@@ -655,7 +592,7 @@ bool python_find_loop(struct elf_file *elf, taddr_t bias, struct virtual_layout 
 		virtual_layout_deinit(&python.frames);
 		return false;
 	}
-	find_parts(elf, &o);
+	interpreter_find_parts(elf, bias, &python.frames);
 	*out = python.frames;
 	return true;
 }

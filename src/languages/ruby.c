@@ -371,8 +371,10 @@ static bool open_ruby(struct elf_file *elf, taddr_t bias, struct interpreter *ou
 
 	own_ruby(out, r);
 	elf_file_each_symbol(elf, take_symbol, &s);
-	if (r->frames.loops.count && r->version_text)
+	if (r->frames.loops.count && r->version_text) {
+		interpreter_find_parts(elf, bias, &r->frames);
 		return true;
+	}
 	close_ruby(out);
 	return false;
 }

@@ -19,6 +19,7 @@
 #include "session/runtimes/stop_memory.h"
 #include "session/session.h"
 #include "session/summary.h"
+#include "symbols/code_owner.h"
 #include "tracee/os/ptrace.h"
 #include "tracee/pads/pads.h"
 #include "tracee/state/space.h"
@@ -268,7 +269,9 @@ static uint64_t name_of(struct virtual_stacks *v, struct session *s, struct know
 		return unknown_key(v, s);
 	if (f->code.is_internal)
 		return 0;
-	const char *slash = f->code.file ? strrchr(f->code.file, '/') : NULL;
+	bool has_path = f->code.file && strncmp(f->code.file, INTERPRETER_FILE,
+						strlen(INTERPRETER_FILE)) != 0;
+	const char *slash = has_path ? strrchr(f->code.file, '/') : NULL;
 
 	stop_memory_forget(v->memory); /* which the place of a copied instruction is in */
 
