@@ -31,9 +31,9 @@ enum {
 	FRAME_PC = 0, FRAME_ISEQ = 16, FRAME_EP = 32,
 	EP_METHOD = -16,
 	ISEQ_BODY = 16,
-	METHOD_DEFINITION = 16, METHOD_OWNER = 32,
+	METHOD_DEFINITION = 16, METHOD_ID = 24, METHOD_OWNER = 32,
 	DEFINITION_FUNCTION = 8, DEFINITION_ID = 32,
-	BODY_SIZE = 4, BODY_CODE = 8, BODY_PATH = 64, BODY_LABEL = 80, BODY_LINE = 88,
+	BODY_SIZE = 4, BODY_CODE = 8, BODY_PATH = 64, BODY_METHOD = 72, BODY_LABEL = 80, BODY_LINE = 88,
 	BODY_BYTES = 160,
 	CLASS_PART = 24,
 };
@@ -48,7 +48,9 @@ enum {
 enum { INTERNAL_IFUNC = 4, INTERNAL_METHOD = 6, INTERNAL_ISEQ = 7 };
 #define STRING_IS_OUTSIDE (1u << 13)
 #define ARRAY_IS_INSIDE (1u << 13)
-#define ENTRY_FINISH 0x20 /* of a frame's environment */
+/* Flags of environments: a run of the loop begins; it is a method's, not a block's. */
+#define ENTRY_FINISH 0x20
+#define ENTRY_LOCAL 0x02
 
 bool ruby_layout_use(struct ruby *r, uint32_t version)
 {
@@ -84,7 +86,7 @@ bool ruby_layout_use(struct ruby *r, uint32_t version)
 	};
 	f->kind[1] = (struct pad_function_kind){
 		.type_mask = INTERNAL_MASK, .type_value = INTERNAL(INTERNAL_METHOD),
-		.flags = PAD_KIND_NATIVE | PAD_KIND_NONE,
+		.flags = PAD_KIND_NATIVE,
 		.name = METHOD_DEFINITION, .name_hash = DEFINITION_FUNCTION,
 		.file = METHOD_OWNER, .file_hash = CLASS_PART,
 		.line = METHOD_DEFINITION, .table = METHOD_OWNER,
@@ -100,8 +102,7 @@ bool ruby_layout_use(struct ruby *r, uint32_t version)
 
 #define TEXT_MAX 4096u
 
-/* The String at @addr; NULL if it is none. Visible; the caller frees it. */
-static char *read_text(const struct ruby *r, const struct language_memory *m, taddr_t addr)
+char *ruby_read_text(const struct ruby *r, const struct language_memory *m, taddr_t addr)
 {
 	uint64_t object[4];
 	char data[TEXT_MAX];
@@ -119,19 +120,30 @@ static char *read_text(const struct ruby *r, const struct language_memory *m, ta
 	return m->read(m->ctx, at, data, size) ? text_clean(data, size) : NULL;
 }
 
+bool ruby_read_array(const struct language_memory *m, taddr_t addr, taddr_t *elements_out,
+		     uint64_t *count_out)
+{
+	uint64_t object[5];
+
+	if (!addr || addr % sizeof(addr) || !m->read(m->ctx, addr, object, sizeof(object)) ||
+	    (object[0] & TYPE_MASK) != TYPE_ARRAY)
+		return false;
+	bool is_inside = object[0] & ARRAY_IS_INSIDE;
+
+	*elements_out = is_inside ? addr + 16 : object[4];
+	*count_out = is_inside ? object[0] >> 15 & 127 : object[2];
+	return true;
+}
+
 /* The path at @addr: a String, or an Array of a path and its real path. */
 static char *read_path(const struct ruby *r, const struct language_memory *m, taddr_t addr)
 {
-	uint64_t flags, path;
-	taddr_t at = addr + 16;
+	taddr_t elements, path;
+	uint64_t count;
 
-	if (!addr || addr % sizeof(addr) || !language_read_word(m, addr, &flags))
-		return NULL;
-	if ((flags & TYPE_MASK) != TYPE_ARRAY)
-		return read_text(r, m, addr);
-	if (!(flags & ARRAY_IS_INSIDE) && !language_read_word(m, addr + 32, &at))
-		return NULL;
-	return language_read_word(m, at, &path) ? read_text(r, m, path) : NULL;
+	if (!ruby_read_array(m, addr, &elements, &count))
+		return ruby_read_text(r, m, addr);
+	return language_read_word(m, elements, &path) ? ruby_read_text(r, m, path) : NULL;
 }
 
 /* -- lines -- */
@@ -203,29 +215,96 @@ static void read_lines(const struct ruby *r, const struct language_memory *m, co
 
 /* -- functions -- */
 
-static int read_iseq(const struct ruby *r, const struct language_memory *m, taddr_t iseq,
-		     struct virtual_function *out)
+#define ENVIRONMENTS_MAX 64u
+
+/*
+ * The method that the frame of @ep is in, by the environments around it: those of the methods that
+ * blocks are in are at the end. 0: it is in none.
+ */
+static taddr_t find_method(const struct language_memory *m, taddr_t ep)
 {
+	uint64_t word[3], flags; /* the method or else the scope; the outer environment; flags */
+
+	for (uint32_t i = 0; i < ENVIRONMENTS_MAX; i++) {
+		if (!m->read(m->ctx, ep + (taddr_t)(int64_t)EP_METHOD, word, sizeof(word)))
+			return 0;
+		if (word[0] && word[0] % sizeof(word[0]) == 0 &&
+		    language_read_word(m, word[0], &flags) &&
+		    (flags & INTERNAL_MASK) == INTERNAL(INTERNAL_METHOD))
+			return word[0];
+		if (word[2] & ENTRY_LOCAL)
+			return 0;
+		ep = word[1] & ~(taddr_t)3;
+	}
+	return 0;
+}
+
+/* "block in Cart#add": @label, "block in add", with the class of the method before its name. */
+static char *add_class(const struct ruby *r, const struct language_memory *m,
+		       const struct virtual_frame *frame, const char *label, const char *method)
+{
+	taddr_t ep, entry, class;
+	size_t size = strlen(label), tail = method ? strlen(method) : 0;
+
+	if (!tail || tail > size || strcmp(label + size - tail, method) != 0 ||
+	    !language_read_word(m, frame->at + FRAME_EP, &ep))
+		return NULL;
+	entry = find_method(m, ep);
+	if (!entry || !language_read_word(m, entry + METHOD_OWNER, &class))
+		return NULL;
+	_cleanup_free_ char *prefix = ruby_read_class(r, m, class);
+
+	return prefix ? xasprintf("%.*s%s%s", (int)(size - tail), label, prefix, method) : NULL;
+}
+
+static int read_iseq(const struct ruby *r, const struct language_memory *m,
+		     const struct virtual_frame *frame, struct virtual_function *out)
+{
+	const taddr_t iseq = frame->identity;
 	uint8_t body[BODY_BYTES];
 	taddr_t at;
 
 	if (!language_read_word(m, iseq + ISEQ_BODY, &at) ||
 	    !m->read(m->ctx, at, body, sizeof(body)))
 		return -EINVAL;
-	_cleanup_free_ char *name = read_text(r, m, word_in(body, BODY_LABEL));
+	_cleanup_free_ char *label = ruby_read_text(r, m, word_in(body, BODY_LABEL));
+	_cleanup_free_ char *method = ruby_read_text(r, m, word_in(body, BODY_METHOD));
 	_cleanup_free_ char *file = read_path(r, m, word_in(body, BODY_PATH));
 	uint64_t words = word_in(body, 0) >> 32, line = word_in(body, BODY_LINE);
 
 	line = r->layout.has_plain_line ? (uint32_t)line : line >> 1;
-	if (!name || !file || words > CODE_WORDS_MAX)
+	if (!label || !file || words > CODE_WORDS_MAX)
 		return -EINVAL;
+	char *name = frame->at ? add_class(r, m, frame, label, method) : NULL;
+
 	*out = (struct virtual_function){
-		.name = name, .file = file, .object = iseq, .start = word_in(body, BODY_CODE),
+		.name = name ? name : label, .file = file, .object = iseq,
+		.start = word_in(body, BODY_CODE),
 		.first_line = line <= INT32_MAX ? (uint32_t)line : 0,
 		.size = words * sizeof(uint64_t), .stamp = virtual_stamp(&r->frames, m, iseq),
 	};
-	name = file = NULL;
+	label = name ? label : NULL;
+	file = NULL;
 	read_lines(r, m, body, out);
+	return 0;
+}
+
+/* A method that is a function in C: "Array#map". */
+static int read_method(const struct ruby *r, const struct language_memory *m, taddr_t method,
+		       struct virtual_function *out)
+{
+	uint64_t word[5];
+
+	if (!m->read(m->ctx, method, word, sizeof(word)))
+		return -EINVAL;
+	_cleanup_free_ char *name = ruby_read_id(r, m, word[METHOD_ID / sizeof(word[0])]);
+	_cleanup_free_ char *class = ruby_read_class(r, m, word[METHOD_OWNER / sizeof(word[0])]);
+
+	*out = (struct virtual_function){
+		.name = xasprintf("%s%s", class ? class : "", name ? name : "[method]"),
+		.file = xstrdup("<internal:ruby>"), .object = method,
+		.stamp = virtual_stamp(&r->frames, m, method),
+	};
 	return 0;
 }
 
@@ -238,7 +317,9 @@ int ruby_function_read(const struct ruby *r, const struct language_memory *m,
 	    !language_read_word(m, frame->identity, &flags))
 		return -EINVAL;
 	if ((flags & INTERNAL_MASK) == INTERNAL(INTERNAL_ISEQ))
-		return read_iseq(r, m, frame->identity, out);
+		return read_iseq(r, m, frame, out);
+	if ((flags & INTERNAL_MASK) == INTERNAL(INTERNAL_METHOD))
+		return read_method(r, m, frame->identity, out);
 	return -EINVAL;
 }
 
@@ -289,6 +370,11 @@ static bool is_context(const struct ruby *r, const struct language_memory *m, ta
 		if (!frame[i].identity || ruby_function_read(r, m, &frame[i], &f) != 0)
 			continue;
 		bool is_right = frame[i].position - f.start <= f.size;
+
+		if (!f.start) {
+			virtual_function_deinit(&f);
+			continue;
+		}
 
 		virtual_function_deinit(&f);
 		return is_right;
@@ -364,6 +450,20 @@ static void close_ruby(struct interpreter *i)
 	free(i->own);
 }
 
+/* The last segment is what the program writes to. */
+static void find_data(const struct elf_file *elf, taddr_t bias, struct ruby *r)
+{
+	const struct elf_segment *last = NULL;
+
+	for (size_t i = 0; i < elf->segment_count; i++)
+		if (!last || elf->segment[i].vaddr > last->vaddr)
+			last = &elf->segment[i];
+	if (!last || last->is_exec)
+		return;
+	r->data.start = bias + ROUND_UP(last->vaddr, sizeof(uint64_t));
+	r->data.end = bias + last->vaddr + last->memsz;
+}
+
 static bool open_ruby(struct elf_file *elf, taddr_t bias, struct interpreter *out)
 {
 	struct ruby *r = xcalloc(1, sizeof(*r));
@@ -373,6 +473,7 @@ static bool open_ruby(struct elf_file *elf, taddr_t bias, struct interpreter *ou
 	elf_file_each_symbol(elf, take_symbol, &s);
 	if (r->frames.loops.count && r->version_text) {
 		interpreter_find_parts(elf, bias, &r->frames);
+		find_data(elf, bias, r);
 		return true;
 	}
 	close_ruby(out);
@@ -385,6 +486,7 @@ static void copy_ruby(const struct interpreter *from, struct interpreter *out)
 	struct ruby *r = xcalloc(1, sizeof(*r));
 
 	r->version_text = old->version_text;
+	r->data = old->data;
 	for (size_t i = 0; i < from->frames->loops.count; i++)
 		*vec_add(&r->frames.loops) = from->frames->loops.data[i];
 	own_ruby(out, r);
@@ -408,6 +510,8 @@ static bool find_ruby(struct interpreter *i, const struct interpreter_process *i
 	else if (!find_place(r, &in->memory, in->thread_pointer))
 		*problem_out = xasprintf("no thread was found that runs Ruby code of %s, as Ruby "
 					 "%u.%u has it", text_base_name(in->path), major, minor);
+	else
+		ruby_find_symbols(r, &in->memory);
 	return !*problem_out;
 }
 

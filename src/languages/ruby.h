@@ -30,10 +30,31 @@ struct ruby {
 	struct ruby_layout layout;
 	struct virtual_layout frames;
 	taddr_t version_text; /* ruby_version */
+	struct { taddr_t start, end; } data; /* writable memory of the object */
+	taddr_t symbols; /* an Array of Arrays with the texts of all IDs; 0 = not found */
 };
 
 /* Sets the layouts of @version. False: it is not known. For tests. */
 bool ruby_layout_use(struct ruby *r, uint32_t version);
+
+/* The String at @addr; NULL if it is none. Visible; the caller frees it. */
+char *ruby_read_text(const struct ruby *r, const struct language_memory *m, taddr_t addr);
+
+/* The elements of the Array at @addr, and their number. False if it is none. */
+bool ruby_read_array(const struct language_memory *m, taddr_t addr, taddr_t *elements_out,
+		     uint64_t *count_out);
+
+/* Finds the interpreter's table of symbols in its data, by what it has. */
+void ruby_find_symbols(struct ruby *r, const struct language_memory *m);
+
+/* The text of @id; NULL if it is not known. The caller frees it. */
+char *ruby_read_id(const struct ruby *r, const struct language_memory *m, uint64_t id);
+
+/*
+ * What a method of @class has before its name: "Cart#", "Cart." if it is the class's own. NULL if
+ * the class has no name, or is Object, as that of functions outside of classes. The caller frees it.
+ */
+char *ruby_read_class(const struct ruby *r, const struct language_memory *m, taddr_t class);
 
 /* What language_ruby.read_function does. */
 int ruby_function_read(const struct ruby *r, const struct language_memory *m,

@@ -149,6 +149,8 @@ static enum standard_library library_of_object(const char *path)
 		return STANDARD_JAVA;
 	if (is_node_object(path))
 		return STANDARD_NODE;
+	if (begins_with(path, INTERPRETER_FILE))
+		return STANDARD_PACKAGE;
 	return is_any_object(path, cxx, ARRAY_SIZE(cxx)) ? STANDARD_CXX_RUST : STANDARD_NONE;
 }
 

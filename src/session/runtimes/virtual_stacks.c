@@ -262,7 +262,7 @@ static uint64_t name_of(struct virtual_stacks *v, struct session *s, struct know
 	const struct language_memory m = memory_of(v);
 	const struct interpreter *interpreter = &v->interpreter;
 	struct symbol_frame sf = {.name = f->code.name};
-	const struct symbol sym = {.frame = &sf, .count = 1};
+	struct symbol sym = {.frame = &sf, .count = 1};
 	_cleanup_free_ char *dir = NULL;
 
 	if (!f->code.name)
@@ -279,6 +279,8 @@ static uint64_t name_of(struct virtual_stacks *v, struct session *s, struct know
 	if (!sf.line)
 		sf.line = f->code.first_line;
 	sf.file = f->code.file;
+	if (!sf.line && !has_path)
+		sym.object = sf.file;
 	if (slash && slash[1]) {
 		dir = xstrndup(f->code.file, (size_t)(slash - f->code.file));
 		sf.file = slash + 1;
