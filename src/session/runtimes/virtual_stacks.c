@@ -426,7 +426,7 @@ static uint32_t list_node(const struct merge_job *j)
 		j->session->stacks.virtual->interpreter.frames, j->path->frames.data,
 		j->path->frames.count);
 
-	return add_functions(j, node, g.next, j->path->frames.count);
+	return add_functions(j, node, MIN(g.next, 1), j->path->frames.count);
 }
 
 /* How many native frames of the path are merged as they were; the list may have changed inside. */
@@ -469,7 +469,8 @@ static uint32_t merge(const struct merge_job *j)
 						     path->frames.count);
 	bool is_mixed = path->frames.count > g.next;
 	size_t kept = count_kept(j, is_mixed), first = 0, loops = 0;
-	const size_t base = g.next;
+	/* functions between the base and the first run of the loop, which natives called, are of it */
+	const size_t base = g.next, outermost = MIN(base, 1);
 	uint32_t node = kept ? path->node[kept - 1] : 0;
 
 	reserve_path(path, j->count);
@@ -482,7 +483,7 @@ static uint32_t merge(const struct merge_job *j)
 		enum virtual_step step = virtual_merge_step(&g, j->pc[i], &first);
 
 		if (step == VIRTUAL_SHOW_RUN)
-			node = add_functions(j, node, first, g.next);
+			node = add_functions(j, node, first == base ? outermost : first, g.next);
 		else if (step == VIRTUAL_SHOW_NATIVE &&
 			 !(is_mixed && is_hidden(j->session, j->pc[i])))
 			node = add_native(j, node, j->pc[i]);
@@ -500,7 +501,7 @@ static uint32_t merge(const struct merge_job *j)
 	v->merged++;
 	if (virtual_merge_has_rest(&g)) {
 		path->listed = 0;
-		node = add_functions(j, node, g.next, g.frames);
+		node = add_functions(j, node, g.next == base ? outermost : g.next, g.frames);
 	}
 	return node ? node : native_node(j);
 }
@@ -532,7 +533,7 @@ static bool read_list(struct virtual_stacks *v, struct interpreter_thread *state
 	out->frames.count = 0;
 	for (ssize_t i = n; i-- > 0;) {
 		*vec_add(&out->frames) = v->list[i];
-		if (v->list[i].identity)
+		if (v->list[i].identity && (i + 1 == n || v->list[i].identity != v->list[i + 1].identity))
 			learn_function(v, &v->list[i]);
 	}
 	return n >= 0;
