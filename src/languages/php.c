@@ -70,6 +70,7 @@ bool php_layout_use(struct php *p, uint32_t version)
 	f->entry_kind = VIRTUAL_ENTRY_FLAG;
 	f->entry = FRAME_FLAGS + 2;
 	f->entry_mask = FLAG_TOP >> 16;
+	f->has_callers_runs = true;
 	f->kinds = 3;
 	f->kind[0] = own_kind(&p->layout, TYPE_USER);
 	f->kind[1] = own_kind(&p->layout, TYPE_EVAL);
@@ -149,18 +150,22 @@ int php_function_read(const struct php *p, const struct language_memory *m,
 		      const struct virtual_frame *frame, struct virtual_function *out)
 {
 	const taddr_t function = frame->identity;
-	uint64_t type, file_text, ops, line;
+	uint64_t type, file_text, ops, line, name_text;
 
 	if (!function || function % sizeof(function) || !language_read_word(m, function, &type))
 		return -EINVAL;
 	type &= TYPE_MASK;
+	if (!language_read_word(m, function + FUNCTION_NAME, &name_text))
+		return -EINVAL;
 	if (type != TYPE_INTERNAL && type != TYPE_USER && type != TYPE_EVAL)
 		return -EINVAL;
 	_cleanup_free_ char *name = read_name(m, function);
 
 	if (!name)
 		return -EINVAL;
+	/* the outermost frame of a fiber has no name, and is none of PHP's */
 	struct virtual_function f = {.object = function,
+				     .is_internal = type == TYPE_INTERNAL && !name_text,
 				     .stamp = virtual_stamp(&p->frames, m, function)};
 
 	if (type != TYPE_INTERNAL) {

@@ -256,6 +256,22 @@ struct virtual_merge virtual_merge_begin(const struct virtual_layout *l,
 	return g;
 }
 
+bool virtual_merge_skip_callers(struct virtual_merge *g, size_t loops)
+{
+	size_t i = g->frames;
+
+	if (!g->layout->has_callers_runs || !loops)
+		return false;
+	/* to the outermost frame of the run that the outermost loop is */
+	while (i > 0 && (!g->frame[i - 1].is_entry || --loops > 0))
+		i--;
+	if (i <= 1)
+		return false;
+	*g = virtual_merge_begin(g->layout, g->frame, g->frames);
+	g->next = i - 1;
+	return true;
+}
+
 enum virtual_step virtual_merge_step(struct virtual_merge *g, taddr_t pc, size_t *first_out)
 {
 	enum virtual_loop_kind kind = virtual_loop_find(g->layout, pc);

@@ -95,6 +95,8 @@ struct virtual_layout {
 	bool has_base;
 	/* Native code begins runs without the loop, too: functions that have no loop come last. */
 	bool has_loose_runs;
+	/* A fiber's list goes on with that of its caller, whose native frames are elsewhere. */
+	bool has_callers_runs;
 	uint64_t identity_mask; /* bits of the identity; others are marks */
 	/* Not 0: entry, and native, are in what the word there leads to. */
 	uint16_t via;
@@ -158,6 +160,12 @@ enum virtual_step {
 /* The merge of @frames functions at @frame, outermost first, with no native frame yet. */
 struct virtual_merge virtual_merge_begin(const struct virtual_layout *l,
 					 const struct virtual_frame *frame, size_t frames);
+
+/*
+ * Begins anew, for @loops native frames that are runs of the loop: the outer functions that there
+ * are more are before merge.next. False: there are none.
+ */
+bool virtual_merge_skip_callers(struct virtual_merge *g, size_t loops);
 
 /* The next native frame is at @pc, of a caller the return address minus 1. */
 enum virtual_step virtual_merge_step(struct virtual_merge *g, taddr_t pc, size_t *first_out);

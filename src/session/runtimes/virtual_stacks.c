@@ -461,6 +461,44 @@ static bool is_exchanged(const struct virtual_stacks *v, const struct merge_job 
 	return false;
 }
 
+/* Adds native frames and functions from @g on to @node; false: they do not fit. */
+static bool add_rest(const struct merge_job *j, struct virtual_merge *g, uint32_t *node)
+{
+	size_t first;
+
+	for (size_t i = 0; i < j->count; i++) {
+		enum virtual_step step = virtual_merge_step(g, j->pc[i], &first);
+
+		if (step == VIRTUAL_SHOW_RUN)
+			*node = add_functions(j, *node, first, g->next);
+		else if (step == VIRTUAL_SHOW_NATIVE && !is_hidden(j->session, j->pc[i]))
+			*node = add_native(j, *node, j->pc[i]);
+	}
+	return virtual_merge_is_right(g);
+}
+
+/*
+ * The node of stacks that did not fit as they are: below the functions of a fiber's callers, or the
+ * list alone.
+ */
+static uint32_t unfit_node(const struct merge_job *j, struct virtual_merge *g)
+{
+	struct mixed_path *path = j->path;
+	uint32_t node = 0;
+	size_t loops = 0;
+
+	path->listed = 0;
+	path->count = 0;
+	for (size_t i = 0; i < j->count; i++)
+		loops += virtual_loop_find(g->layout, j->pc[i]) != VIRTUAL_NO_LOOP;
+	if (virtual_merge_skip_callers(g, loops)) {
+		node = add_functions(j, node, 0, g->next);
+		if (add_rest(j, g, &node))
+			return node;
+	}
+	return loops ? list_node(j) : native_node(j);
+}
+
 static uint32_t merge(const struct merge_job *j)
 {
 	struct virtual_stacks *v = j->session->stacks.virtual;
@@ -468,7 +506,7 @@ static uint32_t merge(const struct merge_job *j)
 	struct virtual_merge g = virtual_merge_begin(v->interpreter.frames, path->frames.data,
 						     path->frames.count);
 	bool is_mixed = path->frames.count > g.next;
-	size_t kept = count_kept(j, is_mixed), first = 0, loops = 0;
+	size_t kept = count_kept(j, is_mixed), first = 0;
 	/* functions between the base and the first run of the loop, which natives called, are of it */
 	const size_t base = g.next, outermost = MIN(base, 1);
 	uint32_t node = kept ? path->node[kept - 1] : 0;
@@ -477,7 +515,6 @@ static uint32_t merge(const struct merge_job *j)
 	if (kept) {
 		g.next = path->next[kept - 1];
 		g.was_loop = virtual_loop_find(g.layout, j->pc[kept - 1]) != VIRTUAL_NO_LOOP;
-		loops = g.next > base;
 	}
 	for (size_t i = kept; i < j->count; i++) {
 		enum virtual_step step = virtual_merge_step(&g, j->pc[i], &first);
@@ -497,7 +534,7 @@ static uint32_t merge(const struct merge_job *j)
 	if (!is_mixed)
 		return node;
 	if (!virtual_merge_is_right(&g))
-		return g.loops + loops ? list_node(j) : native_node(j);
+		return unfit_node(j, &g);
 	v->merged++;
 	if (virtual_merge_has_rest(&g)) {
 		path->listed = 0;
