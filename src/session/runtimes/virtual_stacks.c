@@ -338,10 +338,10 @@ static bool is_in(const struct code_range *list, size_t count, taddr_t pc)
 static bool is_hidden(struct session *s, taddr_t pc)
 {
 	const struct virtual_stacks *v = s->stacks.virtual;
-	enum python_mode mode = s->run->options->names.python;
+	enum interpreters_mode mode = s->run->options->names.interpreters;
 
-	if (mode != PYTHON_AUTO)
-		return mode == PYTHON_ONLY;
+	if (mode != INTERPRETERS_AUTO)
+		return mode == INTERPRETERS_ONLY;
 	if (is_in(v->hidden.data, v->hidden.count, pc))
 		return true;
 	return code_names_begin(s, pc, "py::");
@@ -699,7 +699,7 @@ void virtual_stacks_module(struct session *s, const struct module *m)
 	struct virtual_stacks *v = s->stacks.virtual;
 	struct interpreter found;
 
-	if (s->run->options->names.python == PYTHON_NO ||
+	if (s->run->options->names.interpreters == INTERPRETERS_NO ||
 	    s->run->options->tracing.verify_stacks || !m->file)
 		return;
 	if (v && v->module && is_switcher(v, m))
