@@ -55,6 +55,8 @@ struct interpreter {
 	const struct language *language;
 	void *own;                     /* of the language */
 	struct virtual_layout *frames; /* in `own`; its loops are known from the start */
+	/* The object has no symbol of this name, so that its loop is not known; NULL = it has. */
+	const char *missing;
 };
 
 struct language {

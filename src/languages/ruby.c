@@ -382,6 +382,7 @@ static bool is_context(const struct ruby *r, const struct language_memory *m, ta
 	return false;
 }
 
+#define PLACE_STEP 256u
 #define PLACE_REACH 8192u /* bytes below the thread pointer, where variables of threads are */
 
 /*
@@ -390,15 +391,18 @@ static bool is_context(const struct ruby *r, const struct language_memory *m, ta
  */
 static bool find_place(struct ruby *r, const struct language_memory *m, taddr_t pointer)
 {
-	for (taddr_t offset = 8; pointer && offset <= PLACE_REACH; offset += 8) {
-		taddr_t context;
+	uint64_t word[PLACE_STEP / sizeof(uint64_t)];
 
-		if (!language_read_word(m, pointer - offset, &context) ||
-		    !is_context(r, m, context))
-			continue;
-		r->frames.thread.kind = VIRTUAL_STATE_TLS;
-		r->frames.thread.place = -(int64_t)offset;
-		return true;
+	for (taddr_t offset = PLACE_STEP; pointer && offset <= PLACE_REACH; offset += PLACE_STEP) {
+		if (!m->read(m->ctx, pointer - offset, word, sizeof(word)))
+			return false;
+		for (size_t i = ARRAY_SIZE(word); i-- > 0;) {
+			if (!is_context(r, m, word[i]))
+				continue;
+			r->frames.thread.kind = VIRTUAL_STATE_TLS;
+			r->frames.thread.place = (int64_t)(i * sizeof(word[0])) - (int64_t)offset;
+			return true;
+		}
 	}
 	return false;
 }
@@ -418,6 +422,8 @@ static ssize_t stack_of(const struct interpreter *i, const struct language_memor
 
 /* -- finding -- */
 
+#define LOOP "rb_vm_exec"
+
 struct symbols {
 	taddr_t bias;
 	struct ruby *ruby;
@@ -433,7 +439,7 @@ static int take_symbol(void *ctx, const struct elf_symbol *sym)
 		return 0;
 	if (strcmp(sym->name, "ruby_version") == 0)
 		s->ruby->version_text = loop.start;
-	if (elf_symbol_is_function(sym) && strcmp(sym->name, "rb_vm_exec") == 0)
+	if (elf_symbol_is_function(sym) && strcmp(sym->name, LOOP) == 0)
 		virtual_loop_add(&s->ruby->frames, &loop);
 	return 0;
 }
@@ -471,7 +477,11 @@ static bool open_ruby(struct elf_file *elf, taddr_t bias, struct interpreter *ou
 
 	own_ruby(out, r);
 	elf_file_each_symbol(elf, take_symbol, &s);
-	if (r->frames.loops.count && r->version_text) {
+	if (r->version_text && !r->frames.loops.count) {
+		out->missing = LOOP; /* from 3.3 on only a symbol in .symtab, which strip removes */
+		return true;
+	}
+	if (r->version_text) {
 		interpreter_find_parts(elf, bias, &r->frames);
 		find_data(elf, bias, r);
 		return true;

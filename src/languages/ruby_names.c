@@ -128,6 +128,26 @@ static char *find_name(const struct ruby *r, const struct language_memory *m, ta
 	return NULL;
 }
 
+#define CLASS_ATTACHED 128u /* from 3.3 on, in a singleton class: whose it is */
+#define TYPE_MASK 0x1fu
+enum { TYPE_CLASS = 2, TYPE_MODULE = 3 };
+
+/* The class or module that has @class for its own methods; 0: it is no such class. */
+static taddr_t find_attached(const struct ruby *r, const struct language_memory *m, taddr_t class)
+{
+	taddr_t attached;
+	uint64_t flags;
+
+	if (r->layout.version < RUBY_VERSION(3, 2))
+		return find_variable(r, m, class, "__attached__");
+	if (r->layout.version < RUBY_VERSION(3, 3) ||
+	    !language_read_word(m, class + CLASS_ATTACHED, &attached) || !attached ||
+	    attached % sizeof(attached) || !language_read_word(m, attached, &flags))
+		return 0;
+	flags &= TYPE_MASK;
+	return flags == TYPE_CLASS || flags == TYPE_MODULE ? attached : 0;
+}
+
 static char *class_name(const struct ruby *r, const struct language_memory *m, taddr_t class)
 {
 	if (r->layout.version >= RUBY_VERSION(3, 2))
@@ -137,12 +157,9 @@ static char *class_name(const struct ruby *r, const struct language_memory *m, t
 
 char *ruby_read_class(const struct ruby *r, const struct language_memory *m, taddr_t class)
 {
-	taddr_t attached = 0;
-
 	if (!class || class % sizeof(class))
 		return NULL;
-	if (r->layout.version < RUBY_VERSION(3, 2))
-		attached = find_variable(r, m, class, "__attached__");
+	taddr_t attached = find_attached(r, m, class);
 	_cleanup_free_ char *name = class_name(r, m, attached ? attached : class);
 
 	if (!name || !*name || (!attached && strcmp(name, "Object") == 0))

@@ -712,6 +712,11 @@ void virtual_stacks_module(struct session *s, const struct module *m)
 	v->module = m->id;
 	v->path = xstrdup(m->path);
 	v->interpreter = found;
+	if (found.missing) {
+		v->is_given_up = true;
+		v->problem = xasprintf("%s has no symbol %s", text_base_name(m->path),
+				       found.missing);
+	}
 	*vec_add(&v->hidden) = (struct code_range){m->start, m->end};
 	for (size_t i = 0; i < s->space->modules.count; i++) {
 		const struct module *other = s->space->modules.data[i];
@@ -800,7 +805,7 @@ void virtual_stacks_print(const struct session *s)
 	const struct virtual_stacks *v = s->stacks.virtual;
 	char n[AMOUNT_SIZE];
 
-	if (!v || !v->tries)
+	if (!v || (!v->tries && !v->problem))
 		return;
 	const char *language = v->interpreter.language->name;
 
