@@ -295,6 +295,11 @@ size_t text_size_without_clone(const char *name)
 	return clone && clone > name ? (size_t)(clone - name) : strlen(name);
 }
 
+bool text_is_function(const char *name, const char *wanted, size_t size)
+{
+	return strncmp(name, wanted, size) == 0 && (!name[size] || name[size] == '(');
+}
+
 char *text_identifier(const char *name)
 {
 	const char *last = text_qualified(name), *outer = last, *next;

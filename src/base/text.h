@@ -81,6 +81,9 @@ size_t text_size_without_clone(const char *name);
  */
 char *text_identifier(const char *name);
 
+/* Whether the function @name, with or without parameters, is the @size bytes at @wanted. */
+bool text_is_function(const char *name, const char *wanted, size_t size);
+
 /* Text in comma-separated values. */
 
 /*

@@ -13,6 +13,7 @@
 #include "output/outfile.h"
 #include "profile/estimate.h"
 #include "recording/recording_view.h"
+#include "report/anonymize.h"
 #include "report/baseline.h"
 #include "report/chart/picture.h"
 #include "report/gates.h"
@@ -267,9 +268,28 @@ static int show_baseline(const struct report_request *r)
 	return status;
 }
 
+static int write_anonymized(const struct report_request *r)
+{
+	_cleanup_free_ char *why = NULL, *data = NULL;
+	size_t size;
+	int err = input_read(r->path[0], &data, &size);
+
+	if (err)
+		return log_unread(r->path[0], err, NULL);
+	err = anonymize(data, size, r->key, r->anonymize, &why);
+	if (why)
+		return log_unread(r->path[0], -EINVAL, why);
+	if (err)
+		log_error("cannot write %s: %s", r->anonymize, strerror(-err));
+	return err ? EXIT_NOT_WRITTEN : 0;
+}
+
 int show(const struct report_request *r)
 {
 	struct input input[2] = {0};
+
+	if (r->anonymize)
+		return write_anonymized(r);
 
 	if (r->baseline || r->write_baseline)
 		return show_baseline(r);

@@ -7,6 +7,8 @@ The last line is "N passed, N failed"; status 1 if any failed, 77 if chromium or
 """
 import base64
 import gzip
+import csv
+import io
 import json
 import os
 import re
@@ -549,6 +551,8 @@ def check_recordings(p, directory, page):
         part(p, r)
     check_accessibility(p)
     check_address(p, r, url)
+    check_leaked(p, r, directory, page)
+    check_rows_elsewhere(p, r, directory, page)
     check_releases(p, r, directory, page)
     check_asked(p, r, directory, page)
     check_layout(p, url)
@@ -558,6 +562,44 @@ def check_recordings(p, directory, page):
     old = synthetic_recording.make(scale=0.7)
     diff = {"format": "ptmem-report-diff", "version": 1, "old": old, "new": data, "match": match(old, data)}
     check_diff(p, data, old, write(directory, "diff.html", embed(page, diff)))
+
+
+def check_leaked(p, r, directory, page):
+    """A flame graph of what is lost; without a leak check there is none."""
+    same("no leaks, no button", p.js("return document.querySelector('#mode [data-value=leaked]')"), None)
+    kinds = ["definite", "reachable", "indirect", "possible"] * 10
+    leaks = {"leaf": list(range(40)), "kind": kinds, "blocks": [i + 1 for i in range(40)], "bytes": [64 * (i + 1) for i in range(40)]}
+    p.open(write(directory, "leaked.html", embed(page, dict(r.data, leaks=leaks))))
+    p.press("#mode [data-value=leaked]")
+    same("lost bytes", p.sum(), exact(sum(64 * (i + 1) for i in range(40) if kinds[i] != "reachable")))
+    check("mode=leaked" in p.js("return location.hash"), "the address has it")
+
+
+def check_rows_elsewhere(p, r, directory, page):
+    """Rows as CSV, all of them and as numbers; source lines lead to an editor, and to nothing else."""
+    frames = dict(r.data["frames"], file=[f and "/src/" + f for f in r.data["frames"]["file"]])
+    p.open(write(directory, "rows.html", embed(page, dict(r.data, frames=frames))))
+    p.press("#tab-sites")
+    p.type("#find", "cache")
+    p.js("window.copied = null; navigator.clipboard.writeText = async (text) => { window.copied = text; }")
+    p.press("#panel .copy button")
+    p.wait("window.copied")
+    rows = list(csv.reader(io.StringIO(p.js("return window.copied"), newline="")))
+    same("rows of CSV", len(rows) - 1, len(p.rows()))
+    names = [row[rows[0].index(next(h for h in rows[0] if "site" in h.lower() or "function" in h.lower()))] for row in rows[1:]]
+    same("names", names, [row[0].rsplit(" (", 1)[0] if row[0].endswith(")") and ":" in row[0] else row[0] for row in p.rows()])
+    same("fields that are formulas", p.js("return [csvField('=1+1'), csvField('a\"b'), csvField(1.5), csvField(null)]"),
+         ["\"'=1+1\"", "\"a\"\"b\"", "1.5", "\"\""])
+    p.type("#find", "")
+    same("no links yet", p.js("return document.querySelectorAll('#panel a.where').length"), 0)
+    p.type("#editor", "vscode://file/{file}:{line}", "change")
+    links = p.js("return [...document.querySelectorAll('#panel a.where')].map(a => a.getAttribute('href'))")
+    check(links and all(re.fullmatch(r"vscode://file//.+:\d+", link) for link in links), "links of an editor", links)
+    for bad in ("javascript:alert(1)", " javascript:alert(1)", "data:text/html,{file}", "{file}"):
+        p.type("#editor", bad, "change")
+        same("links of " + bad, p.js("return document.querySelectorAll('#panel a.where').length"), 0)
+    p.type("#editor", "", "change")
+    same("a name with special characters", p.js("return editorLink('x://{file}:{line}', '/a b/c?#.c', 7)"), "x:///a%20b/c%3F%23.c:7")
 
 
 def check_asked(p, r, directory, page):

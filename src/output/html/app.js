@@ -183,8 +183,9 @@ class App {
 	check() {
 		const s = this.state, p = this.profile;
 
-		if (!["live", "growth", "allocated", "temporary"].includes(s.mode) ||
-			(p.isMassif && !["live", "growth"].includes(s.mode)))
+		if (!["live", "growth", "allocated", "temporary", "leaked"].includes(s.mode) ||
+			(p.isMassif && !["live", "growth"].includes(s.mode)) ||
+			(s.mode === "leaked" && !p.leaks))
 			s.mode = "live";
 		if (s.mode === "temporary" && !p.hasTemporary)
 			s.mode = "allocated";

@@ -18,6 +18,7 @@ class Controls {
 			theme: document.documentElement.getAttribute("data-theme") === "dark" ?
 				"light" : "dark" }));
 		byId("timeline").addEventListener("keydown", (e) => this.timelineKey(e));
+		this.makeEditor();
 		document.addEventListener("keydown", (e) => this.key(e));
 		matchMedia("(prefers-color-scheme: dark)").addEventListener(
 			"change", () => app.showAll());
@@ -25,6 +26,25 @@ class Controls {
 		window.addEventListener("afterprint", () => this.print(false));
 		if (app.profile.isMassif)
 			byId("stack").querySelector("[value=thread]").remove();
+	}
+
+	/* The address of an editor is the reader's, not part of what is shared. */
+	makeEditor() {
+		const field = byId("editor");
+
+		try {
+			field.value = localStorage.getItem("ptmem-editor") || "";
+		} catch (e) {
+			/* a browser that keeps nothing */
+		}
+		field.addEventListener("change", () => {
+			try {
+				localStorage.setItem("ptmem-editor", field.value);
+			} catch (e) {
+				/* for this page only */
+			}
+			this.app.showTables();
+		});
 	}
 
 	/* Paper is white. */
@@ -48,6 +68,8 @@ class Controls {
 			modes.push(["allocated", "Allocated"]);
 		if (all && p.hasTemporary)
 			modes.push(["temporary", "Temporary"]);
+		if (p.leaks)
+			modes.push(["leaked", "Leaked"]);
 		out.push(this.group("mode", "mode", modes));
 		if (all)
 			out.push(this.group("unit", "unit",

@@ -122,7 +122,8 @@ class Reports {
 		const onSort = ({ id: column, up }) =>
 			this.app.go({ sort: (up ? "" : "-") + column });
 		const table = new TableView(el("div"), this.columns(id),
-			{ sort: onSort, open: (row) => this.open(id, row) });
+			{ sort: onSort, open: (row) => this.open(id, row),
+				editor: () => byId("editor").value });
 
 		this.tables.set(id, table);
 		return table;
@@ -163,13 +164,11 @@ class Reports {
 			this.leakSums = this.spread(end.bytes, end.blocks, end.variance);
 			return this.leakSums;
 		}
-		const sum = p.empty(true);
+		const sum = p.lost();
 
 		leaks.leaf.forEach((leaf, k) => {
 			if (leaks.kind[k] === "reachable")
 				return;
-			sum.bytes[leaf] += leaks.bytes[k];
-			sum.blocks[leaf] += leaks.blocks[k];
 			const kinds = this.lostKind.get(leaf) || {};
 
 			kinds[leaks.kind[k]] = (kinds[leaks.kind[k]] || 0) + leaks.bytes[k];
