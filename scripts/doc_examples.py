@@ -63,6 +63,8 @@ NEEDS = {
     "attach": (may_attach, "root or ptrace_scope 0"),
     "prometheus": (lambda: shutil.which("promtool"), "Prometheus"),
     "node": (lambda: shutil.which("node"), "Node.js"),
+    "ruby": (lambda: shutil.which("ruby"), "Ruby"),
+    "php": (lambda: shutil.which("php"), "PHP"),
     "python3.12": (lambda: runs("python3.12", "-c", ""), "CPython 3.12"),
     "java": (lambda: shutil.which("javac"), "a JDK"),
     "namespaces": (doc_system.may_be_root, "user namespaces"),
