@@ -1,4 +1,4 @@
-/* The languages that are known, and what they share. */
+/* What languages share. */
 #include "languages/interpreter.h"
 
 #include <stdlib.h>
@@ -7,25 +7,6 @@
 #include "arch/arch.h"
 #include "base/cleanup.h"
 #include "base/elf_file.h"
-#include "base/text.h"
-
-static const struct language *const languages[] = {&language_python, &language_ruby, &language_php};
-
-bool interpreter_open(const char *path, struct elf_file *elf, taddr_t bias,
-		      struct interpreter *out)
-{
-	const char *name = text_base_name(path);
-
-	for (size_t i = 0; i < ARRAY_SIZE(languages); i++) {
-		struct interpreter found = {.language = languages[i]};
-
-		if (!languages[i]->is_object(name) || !languages[i]->open(elf, bias, &found))
-			continue;
-		*out = found;
-		return true;
-	}
-	return false;
-}
 
 void virtual_function_deinit(struct virtual_function *f)
 {

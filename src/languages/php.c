@@ -146,8 +146,8 @@ static void read_lines(const struct php *p, const struct language_memory *m, tad
 		       sizeof(uint32_t));
 }
 
-int php_function_read(const struct php *p, const struct language_memory *m,
-		      const struct virtual_frame *frame, struct virtual_function *out)
+static int function_read(const struct php *p, const struct language_memory *m,
+			 const struct virtual_frame *frame, struct virtual_function *out)
 {
 	const taddr_t function = frame->identity;
 	uint64_t type, file_text, ops, line, name_text;
@@ -191,7 +191,7 @@ int php_function_read(const struct php *p, const struct language_memory *m,
 static int read_function(const struct interpreter *i, const struct language_memory *m,
 			 const struct virtual_frame *frame, struct virtual_function *out)
 {
-	return php_function_read(i->own, m, frame, out);
+	return function_read(i->own, m, frame, out);
 }
 
 /* A frame's position is the address of the opcode that is executed. */
@@ -230,7 +230,7 @@ static bool is_right(const struct php *p, const struct language_memory *m)
 
 		if (!frame[i].identity)
 			continue;
-		if (php_function_read(p, m, &frame[i], &f) != 0)
+		if (function_read(p, m, &frame[i], &f) != 0)
 			return false;
 		bool is_wrong = f.size && frame[i].position - f.start >= f.size;
 
@@ -242,14 +242,14 @@ static bool is_right(const struct php *p, const struct language_memory *m)
 	return right > 0;
 }
 
-struct symbols {
+struct php_object {
 	taddr_t bias;
 	struct php *php;
 };
 
 static int take_symbol(void *ctx, const struct elf_symbol *sym)
 {
-	struct symbols *s = ctx;
+	struct php_object *s = ctx;
 	struct virtual_loop loop = {s->bias + sym->vaddr, s->bias + sym->vaddr + sym->size,
 				    VIRTUAL_LOOP};
 
@@ -297,7 +297,7 @@ static void close_php(struct interpreter *i)
 static bool open_php(struct elf_file *elf, taddr_t bias, struct interpreter *out)
 {
 	struct php *p = xcalloc(1, sizeof(*p));
-	struct symbols s = {bias, p};
+	struct php_object s = {bias, p};
 
 	own_php(out, p);
 	elf_file_each_symbol(elf, take_symbol, &s);

@@ -35,8 +35,4 @@ struct php {
 /* Sets the layouts of @version. False: it is not known. For tests. */
 bool php_layout_use(struct php *p, uint32_t version);
 
-/* What language_php.read_function does. */
-int php_function_read(const struct php *p, const struct language_memory *m,
-		      const struct virtual_frame *frame, struct virtual_function *out);
-
 #endif

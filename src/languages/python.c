@@ -582,7 +582,8 @@ static void add_python(struct pythons *out, struct elf_file *elf, struct loaded_
 	}
 }
 
-bool python_find_loop(struct elf_file *elf, taddr_t bias, struct virtual_layout *out)
+/* Fills in out->loops, and nothing else, which virtual_layout_deinit frees. False: @elf has none. */
+static bool python_find_loop(struct elf_file *elf, taddr_t bias, struct virtual_layout *out)
 {
 	struct python python = {0};
 	struct loaded_object o = {.python = &python, .bias = bias};

@@ -81,13 +81,6 @@ void python_find(const struct interpreter_process *in, struct pythons *out);
 void pythons_deinit(struct pythons *p);
 
 /*
- * Fills in out->loops, and nothing else, with the loop of the interpreter in @elf, which is mapped
- * with @bias. False: it has none, or its code is not named. virtual_layout_deinit frees @out.
- */
-struct elf_file;
-bool python_find_loop(struct elf_file *elf, taddr_t bias, struct virtual_layout *out);
-
-/*
  * Finds in thread-local memory where threads have their states, from 3.12 on, so that a pad can
  * (frames.thread). @pointers: the thread pointers of all threads. A place counts that holds in each
  * of them its own state or nothing, and a state in one at least. False if there is none: threads

@@ -40,14 +40,10 @@ enum {
 
 /* An object's flags: its type; of internal ones their own. */
 #define TYPE_MASK 0x1fu
-#define TYPE_STRING 0x05u
-#define TYPE_ARRAY 0x07u
 #define TYPE_INTERNAL 0x1au
 #define INTERNAL_MASK (0xfu << 12 | TYPE_MASK)
 #define INTERNAL(type) ((uint64_t)(type) << 12 | TYPE_INTERNAL)
 enum { INTERNAL_IFUNC = 4, INTERNAL_METHOD = 6, INTERNAL_ISEQ = 7 };
-#define STRING_IS_OUTSIDE (1u << 13)
-#define ARRAY_IS_INSIDE (1u << 13)
 /* Flags of environments: a run of the loop begins; it is a method's, not a block's. */
 #define ENTRY_FINISH 0x20
 #define ENTRY_LOCAL 0x02
@@ -99,41 +95,6 @@ bool ruby_layout_use(struct ruby *r, uint32_t version)
 }
 
 /* -- texts -- */
-
-#define TEXT_MAX 4096u
-
-char *ruby_read_text(const struct ruby *r, const struct language_memory *m, taddr_t addr)
-{
-	uint64_t object[4];
-	char data[TEXT_MAX];
-
-	if (!addr || addr % sizeof(addr) || !m->read(m->ctx, addr, object, sizeof(object)) ||
-	    (object[0] & TYPE_MASK) != TYPE_STRING)
-		return NULL;
-	bool is_outside = object[0] & STRING_IS_OUTSIDE;
-	uint64_t size = is_outside || r->layout.has_long_texts ? object[2] : object[0] >> 14 & 31;
-	taddr_t at = is_outside ? object[3] : addr + (r->layout.has_long_texts ? 24 : 16);
-
-	if (size >> 32)
-		return NULL;
-	size = MIN(size, sizeof(data));
-	return m->read(m->ctx, at, data, size) ? text_clean(data, size) : NULL;
-}
-
-bool ruby_read_array(const struct language_memory *m, taddr_t addr, taddr_t *elements_out,
-		     uint64_t *count_out)
-{
-	uint64_t object[5];
-
-	if (!addr || addr % sizeof(addr) || !m->read(m->ctx, addr, object, sizeof(object)) ||
-	    (object[0] & TYPE_MASK) != TYPE_ARRAY)
-		return false;
-	bool is_inside = object[0] & ARRAY_IS_INSIDE;
-
-	*elements_out = is_inside ? addr + 16 : object[4];
-	*count_out = is_inside ? object[0] >> 15 & 127 : object[2];
-	return true;
-}
 
 /* The path at @addr: a String, or an Array of a path and its real path. */
 static char *read_path(const struct ruby *r, const struct language_memory *m, taddr_t addr)
@@ -308,8 +269,8 @@ static int read_method(const struct ruby *r, const struct language_memory *m, ta
 	return 0;
 }
 
-int ruby_function_read(const struct ruby *r, const struct language_memory *m,
-		       const struct virtual_frame *frame, struct virtual_function *out)
+static int function_read(const struct ruby *r, const struct language_memory *m,
+			 const struct virtual_frame *frame, struct virtual_function *out)
 {
 	uint64_t flags;
 
@@ -326,7 +287,7 @@ int ruby_function_read(const struct ruby *r, const struct language_memory *m,
 static int read_function(const struct interpreter *i, const struct language_memory *m,
 			 const struct virtual_frame *frame, struct virtual_function *out)
 {
-	return ruby_function_read(i->own, m, frame, out);
+	return function_read(i->own, m, frame, out);
 }
 
 /* A frame's position is the address of the next instruction. */
@@ -367,7 +328,7 @@ static bool is_context(const struct ruby *r, const struct language_memory *m, ta
 	for (ssize_t i = 0; i < n; i++) {
 		struct virtual_function f;
 
-		if (!frame[i].identity || ruby_function_read(r, m, &frame[i], &f) != 0)
+		if (!frame[i].identity || function_read(r, m, &frame[i], &f) != 0)
 			continue;
 		bool is_right = frame[i].position - f.start <= f.size;
 
@@ -424,14 +385,14 @@ static ssize_t stack_of(const struct interpreter *i, const struct language_memor
 
 #define LOOP "rb_vm_exec"
 
-struct symbols {
+struct ruby_object {
 	taddr_t bias;
 	struct ruby *ruby;
 };
 
 static int take_symbol(void *ctx, const struct elf_symbol *sym)
 {
-	struct symbols *s = ctx;
+	struct ruby_object *s = ctx;
 	struct virtual_loop loop = {s->bias + sym->vaddr, s->bias + sym->vaddr + sym->size,
 				    VIRTUAL_LOOP};
 
@@ -473,7 +434,7 @@ static void find_data(const struct elf_file *elf, taddr_t bias, struct ruby *r)
 static bool open_ruby(struct elf_file *elf, taddr_t bias, struct interpreter *out)
 {
 	struct ruby *r = xcalloc(1, sizeof(*r));
-	struct symbols s = {bias, r};
+	struct ruby_object s = {bias, r};
 
 	own_ruby(out, r);
 	elf_file_each_symbol(elf, take_symbol, &s);

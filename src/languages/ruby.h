@@ -52,12 +52,9 @@ char *ruby_read_id(const struct ruby *r, const struct language_memory *m, uint64
 
 /*
  * What a method of @class has before its name: "Cart#", "Cart." if it is the class's own. NULL if
- * the class has no name, or is Object, as that of functions outside of classes. The caller frees it.
+ * the class has no name, or is Object, as that of functions outside of classes. The caller frees
+ * it.
  */
 char *ruby_read_class(const struct ruby *r, const struct language_memory *m, taddr_t class);
-
-/* What language_ruby.read_function does. */
-int ruby_function_read(const struct ruby *r, const struct language_memory *m,
-		       const struct virtual_frame *frame, struct virtual_function *out);
 
 #endif

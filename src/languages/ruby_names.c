@@ -1,6 +1,6 @@
 /*
- * Names in Ruby: texts of IDs, by which methods are called, and names of classes. Its table of
- * symbols has no name in stripped libraries, so it is found by what it has:
+ * Names in Ruby: Strings, texts of IDs, by which methods are called, and names of classes. The
+ * table of symbols has no name in stripped libraries, so it is found by what it has:
  *
  *	number of the last symbol, a table of texts, an Array of Arrays of texts (512 pairs in each)
  */
@@ -9,7 +9,51 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/text.h"
 #include "languages/ruby.h"
+
+/* An object's flags: its type, and where its data is. */
+#define TYPE_MASK 0x1fu
+enum { TYPE_CLASS = 2, TYPE_MODULE = 3, TYPE_STRING = 5, TYPE_ARRAY = 7 };
+#define STRING_IS_OUTSIDE (1u << 13)
+#define ARRAY_IS_INSIDE (1u << 13)
+
+/* -- texts -- */
+
+#define TEXT_MAX 4096u
+
+char *ruby_read_text(const struct ruby *r, const struct language_memory *m, taddr_t addr)
+{
+	uint64_t object[4];
+	char data[TEXT_MAX];
+
+	if (!addr || addr % sizeof(addr) || !m->read(m->ctx, addr, object, sizeof(object)) ||
+	    (object[0] & TYPE_MASK) != TYPE_STRING)
+		return NULL;
+	bool is_outside = object[0] & STRING_IS_OUTSIDE;
+	uint64_t size = is_outside || r->layout.has_long_texts ? object[2] : object[0] >> 14 & 31;
+	taddr_t at = is_outside ? object[3] : addr + (r->layout.has_long_texts ? 24 : 16);
+
+	if (size >> 32)
+		return NULL;
+	size = MIN(size, sizeof(data));
+	return m->read(m->ctx, at, data, size) ? text_clean(data, size) : NULL;
+}
+
+bool ruby_read_array(const struct language_memory *m, taddr_t addr, taddr_t *elements_out,
+		     uint64_t *count_out)
+{
+	uint64_t object[5];
+
+	if (!addr || addr % sizeof(addr) || !m->read(m->ctx, addr, object, sizeof(object)) ||
+	    (object[0] & TYPE_MASK) != TYPE_ARRAY)
+		return false;
+	bool is_inside = object[0] & ARRAY_IS_INSIDE;
+
+	*elements_out = is_inside ? addr + 16 : object[4];
+	*count_out = is_inside ? object[0] >> 15 & 127 : object[2];
+	return true;
+}
 
 /* -- symbols -- */
 
@@ -129,8 +173,6 @@ static char *find_name(const struct ruby *r, const struct language_memory *m, ta
 }
 
 #define CLASS_ATTACHED 128u /* from 3.3 on, in a singleton class: whose it is */
-#define TYPE_MASK 0x1fu
-enum { TYPE_CLASS = 2, TYPE_MODULE = 3 };
 
 /* The class or module that has @class for its own methods; 0: it is no such class. */
 static taddr_t find_attached(const struct ruby *r, const struct language_memory *m, taddr_t class)

@@ -101,7 +101,7 @@ struct virtual_layout {
 	/* Not 0: entry, and native, are in what the word there leads to. */
 	uint16_t via;
 	int16_t native;         /* the identity if that of the frame is 0; 0 = none */
-	/* Not 0: frames are an array of the thread's stack, whose place and words are in the state. */
+	/* Not 0: frames are an array in a stack, whose place and words are in the state. */
 	uint16_t stride, stack, stack_words;
 	/* The objects of functions, for their stamps. */
 	struct pad_function_kind kind[PAD_FUNCTION_KINDS];

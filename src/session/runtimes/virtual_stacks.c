@@ -190,8 +190,10 @@ static void find_interpreter(struct virtual_stacks *v, pid_t tid)
 	if (maps_read(v->space->processes.reader, &maps) != 0)
 		return;
 	struct root_dir *root = root_dir_of(v->space->processes.reader, NULL);
-	const struct interpreter_process in = {v->space->processes.reader, root,    &maps,
-					       memory_of(v),               v->path, thread_pointer(tid)};
+	const struct interpreter_process in = {
+		.pid = v->space->processes.reader, .root = root, .maps = &maps,
+		.memory = memory_of(v), .path = v->path, .thread_pointer = thread_pointer(tid),
+	};
 
 	free(v->problem);
 	v->problem = NULL;
@@ -507,7 +509,7 @@ static uint32_t merge(const struct merge_job *j)
 						     path->frames.count);
 	bool is_mixed = path->frames.count > g.next;
 	size_t kept = count_kept(j, is_mixed), first = 0;
-	/* functions between the base and the first run of the loop, which natives called, are of it */
+	/* functions outside of the first run, which native code called, come with it */
 	const size_t base = g.next, outermost = MIN(base, 1);
 	uint32_t node = kept ? path->node[kept - 1] : 0;
 
@@ -561,17 +563,20 @@ static struct interpreter_thread *states_of(struct virtual_stacks *v, taddr_t po
 static bool read_list(struct virtual_stacks *v, struct interpreter_thread *states,
 		      struct mixed_path *out)
 {
+	const struct interpreter *interpreter = &v->interpreter;
 	const struct language_memory m = memory_of(v);
+	uint64_t outer = 0;
 
 	if (!v->list)
 		v->list = xcalloc(FRAMES_MAX, sizeof(*v->list));
-	ssize_t n = v->interpreter.language->stack(&v->interpreter, &m, states, v->list, FRAMES_MAX);
+	ssize_t n = interpreter->language->stack(interpreter, &m, states, v->list, FRAMES_MAX);
 
 	out->frames.count = 0;
 	for (ssize_t i = n; i-- > 0;) {
 		*vec_add(&out->frames) = v->list[i];
-		if (v->list[i].identity && (i + 1 == n || v->list[i].identity != v->list[i + 1].identity))
+		if (v->list[i].identity && v->list[i].identity != outer)
 			learn_function(v, &v->list[i]);
+		outer = v->list[i].identity;
 	}
 	return n >= 0;
 }
