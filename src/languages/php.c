@@ -1,6 +1,6 @@
 /*
- * Where a process has PHP, and its functions. See php.h. What is read is the program's, and may have
- * been freed: everything is bounded, and checked as far as it can be.
+ * Where a process has PHP, and its functions. See php.h. What is read is the program's, and may
+ * have been freed: everything is bounded, and checked as far as it can be.
  */
 #include "languages/php.h"
 
@@ -210,9 +210,11 @@ static ssize_t stack_of(const struct interpreter *i, const struct language_memor
 {
 	const struct php *p = i->own;
 
+	ssize_t n = virtual_frames_walk(&p->frames, m, p->globals, out, max);
+
 	t->state[0] = p->globals;
-	t->count = 1;
-	return virtual_frames_walk(&p->frames, m, p->globals, out, max);
+	t->count = n >= 0; /* pads follow what counts */
+	return n;
 }
 
 #define CHECK_DEPTH 256u
@@ -329,8 +331,8 @@ static bool find_php(struct interpreter *i, const struct interpreter_process *in
 	struct php *p = i->own;
 
 	if (!p->globals)
-		*problem_out = xasprintf("%s is built for threads (ZTS), or has no executor_globals",
-					 name);
+		*problem_out = xasprintf("%s is built for threads (ZTS), or has no "
+					 "executor_globals", name);
 	else if (!php_layout_use(p, p->version))
 		*problem_out = xasprintf("%s is PHP %u.%u; known are 7.3 to 8.5", name,
 					 p->version >> 8, p->version & 0xff);

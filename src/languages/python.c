@@ -582,7 +582,7 @@ static void add_python(struct pythons *out, struct elf_file *elf, struct loaded_
 	}
 }
 
-/* Fills in out->loops, and nothing else, which virtual_layout_deinit frees. False: @elf has none. */
+/* Fills in out->loops, which virtual_layout_deinit frees. False: @elf has none. */
 static bool python_find_loop(struct elf_file *elf, taddr_t bias, struct virtual_layout *out)
 {
 	struct python python = {0};
@@ -598,7 +598,8 @@ static bool python_find_loop(struct elf_file *elf, taddr_t bias, struct virtual_
 	return true;
 }
 
-static int open_object(const struct interpreter_process *in, const struct map *m, struct elf_file **out)
+static int open_object(const struct interpreter_process *in, const struct map *m,
+		       struct elf_file **out)
 {
 	int fd = -ENOENT;
 

@@ -33,7 +33,7 @@ enum {
 	ISEQ_BODY = 16,
 	METHOD_DEFINITION = 16, METHOD_ID = 24, METHOD_OWNER = 32,
 	DEFINITION_FUNCTION = 8, DEFINITION_ID = 32,
-	BODY_SIZE = 4, BODY_CODE = 8, BODY_PATH = 64, BODY_METHOD = 72, BODY_LABEL = 80, BODY_LINE = 88,
+	BODY_CODE = 8, BODY_PATH = 64, BODY_METHOD = 72, BODY_LABEL = 80, BODY_LINE = 88,
 	BODY_BYTES = 160,
 	CLASS_PART = 24,
 };
@@ -308,10 +308,9 @@ static uint32_t line_at(const struct interpreter *i, const struct language_memor
 #define CHECK_DEPTH 64u
 #define STACK_WORDS_MAX (UINT64_C(1) << 24)
 
-/* Whether @context is an execution context, whose frames lead to a function with a name. */
-static bool is_context(const struct ruby *r, const struct language_memory *m, taddr_t context)
+/* Whether @context can be an execution context: its innermost frame is in its stack. */
+static bool has_stack(const struct ruby *r, const struct language_memory *m, taddr_t context)
 {
-	struct virtual_frame frame[CHECK_DEPTH];
 	uint64_t words[3];
 
 	if (!context || context % sizeof(context) ||
@@ -319,8 +318,16 @@ static bool is_context(const struct ruby *r, const struct language_memory *m, ta
 		return false;
 	uint64_t size = words[1] * sizeof(uint64_t), at = words[2] - words[0];
 
-	if (!words[0] || words[0] % 8 || words[1] > STACK_WORDS_MAX || at >= size ||
-	    (size - at) % r->layout.frame_size)
+	return words[0] && words[0] % 8 == 0 && words[1] <= STACK_WORDS_MAX && at < size &&
+	       (size - at) % r->layout.frame_size == 0;
+}
+
+/* Whether @context is an execution context, whose frames lead to a function with a name. */
+static bool is_context(const struct ruby *r, const struct language_memory *m, taddr_t context)
+{
+	struct virtual_frame frame[CHECK_DEPTH];
+
+	if (!has_stack(r, m, context))
 		return false;
 	ssize_t n = virtual_frames_walk(&r->frames, m, context, frame, CHECK_DEPTH);
 
@@ -373,12 +380,15 @@ static ssize_t stack_of(const struct interpreter *i, const struct language_memor
 {
 	const struct ruby *r = i->own;
 
+	/* pads follow what counts */
 	t->count = 0;
 	if (!language_read_word(m, t->thread_pointer + (taddr_t)r->frames.thread.place,
-				&t->state[0]) || !t->state[0])
+				&t->state[0]) || !has_stack(r, m, t->state[0]))
 		return 0;
-	t->count = 1;
-	return virtual_frames_walk(&r->frames, m, t->state[0], out, max);
+	ssize_t n = virtual_frames_walk(&r->frames, m, t->state[0], out, max);
+
+	t->count = n >= 0;
+	return n;
 }
 
 /* -- finding -- */
