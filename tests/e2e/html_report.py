@@ -137,6 +137,9 @@ class Page(webdriver.Browser):
         self.call("POST", "/url", {"url": "about:blank"})
         self.call("POST", "/url", {"url": url})
         self.wait("document.querySelector('#panel tr')")
+        if "tab=" not in url:
+            check(self.js("return document.querySelector('#tabs :first-child').ariaSelected") == "true", "Call sites is the first tab")
+            self.press("#tab-functions") # most checks are about its rows
 
     def size(self, width, height):
         self.call("POST", "/window/rect", {"width": width, "height": height})
@@ -523,6 +526,7 @@ def check_my_code(p, r, directory, page):
     p.type("#mine", file.split("/")[-1], "change")
     check(function in {row[0] for row in state()[0]}, "an exception", file)
     p.open(address)
+    p.press("#tab-sites")
     same("by the address", state(), (after, new_legend))
     p.type("#other", "", "change")
     same("as before", state(), (before, legend))
@@ -552,6 +556,7 @@ def check_recordings(p, directory, page):
     check_accessibility(p)
     check_address(p, r, url)
     check_leaked(p, r, directory, page)
+    check_zoom_in_time(p, r, directory, page)
     check_rows_elsewhere(p, r, directory, page)
     check_releases(p, r, directory, page)
     check_asked(p, r, directory, page)
@@ -600,6 +605,31 @@ def check_rows_elsewhere(p, r, directory, page):
         same("links of " + bad, p.js("return document.querySelectorAll('#panel a.where').length"), 0)
     p.type("#editor", "", "change")
     same("a name with special characters", p.js("return editorLink('x://{file}:{line}', '/a b/c?#.c', 7)"), "x:///a%20b/c%3F%23.c:7")
+
+
+def check_zoom_in_time(p, r, directory, page):
+    """The timeline shows the selected range alone; clicks select what is under them there; the address has it."""
+    p.open(write(directory, "zoom.html", embed(page, r.data)) + "#at=10-19&mode=growth")
+    grown = p.sum()
+    p.keys("z")
+    same("button", p.text("span"), "Show the whole time")
+    same("the selection stays", p.sum(), grown)
+    check("span=10-19" in p.js("return location.hash"), "the address has it", p.js("return location.hash"))
+    def click(share):
+        p.pointer(("move", *p.x_of(share)), "down", "up")
+
+    for interval in (10, 15, 19):
+        click((interval - 9) / 10)
+        same("moment at %d" % interval, p.sum(), exact(r.total(0, interval, interval)[0]))
+    p.open(p.js("return location.href"))
+    click(0.6)
+    same("after it is loaded again", p.sum(), exact(r.total(0, 15, 15)[0]))
+    p.press("#span")
+    click(1)
+    last = len(r.data["timeline"]["time"]) - 1
+    same("the whole time again", p.sum(), exact(r.total(0, last, last)[0]))
+    p.open(write(directory, "zoom.html", embed(page, r.data)) + "#span=7-99999")
+    same("a range that is not there", p.js("return document.getElementById('span').hidden"), True)
 
 
 def check_asked(p, r, directory, page):
@@ -891,6 +921,28 @@ def check_picture(directory):
         check(width > 1000 and height > 700 and len(data) < 200000, picture, width, height, len(data))
 
 
+def check_curves(p):
+    """The peak lies on the line of the total, the highest label is not below a curve, and the legend shows lines as they are drawn."""
+    p.press("#mode [data-value=live]")
+    on_line, top, most, legend, mode = p.js("""const t = ptmem.timeline, q = ptmem.profile;
+        const at = [t.x(q.peakTime), t.y(q.peakBytes)];
+        const step = format.ticks(t.max, 4, true);
+        return [t.totalPoints().some(([x, y]) => Math.abs(x - at[0]) < 1e-6 && Math.abs(y - at[1]) < 1e-6),
+            t.max, Math.max(q.peakBytes, t.hasRss ? t.rssMax : 0),
+            [...document.querySelectorAll('#areas .swatch.line')].map(s => getComputedStyle(s).borderTopStyle),
+            document.getElementById('mode-help').textContent]""")
+    check(on_line, "the peak is on the line")
+    check(top >= most, "the axis", top, most)
+    check("solid" not in legend, "legend", legend)
+    check(mode.startswith("Live: "), "the mode is explained", mode)
+    for name in ("growth", "allocated", "temporary"):
+        p.press(f"#mode [data-value={name}]")
+        check(p.js("return document.getElementById('mode-help').textContent").startswith(name.capitalize() + ": "), "explained", name)
+    p.press("#mode [data-value=live]")
+    p.press("#tab-functions")
+    check("Self: " in p.js("return document.querySelector('#panel .note').textContent"), "Self is explained")
+
+
 def check_refused(directory):
     """Invalid requests are refused before anything is written."""
     samples = f"{directory}/samples"
@@ -922,6 +974,7 @@ def main():
             page = open(f"{directory}/tree_bytes.html").read()
             check_recordings(p, directory, page)
             check_run(p, directory)
+            check_curves(p)
             check_memory(p, directory)
             check_objects(p, directory)
             check_builds(p, directory)

@@ -23,8 +23,8 @@ class Reports {
 	}
 
 	makeTabs() {
-		const p = this.app.profile, out = [["functions", "Functions"],
-			["sites", "Call sites"]];
+		const p = this.app.profile, out = [["sites", "Call sites"],
+			["functions", "Functions"]];
 
 		this.memory = this.makeMemory();
 		if (p.isMassif)
@@ -76,7 +76,7 @@ class Reports {
 	show() {
 		const { state } = this.app, known = this.tabs.some(([id]) => id === state.tab);
 
-		this.current = known ? state.tab : "functions";
+		this.current = known ? state.tab : "sites";
 		this.showTabs(this.current);
 		if (this.current === "memory") {
 			this.showMemory();
@@ -274,6 +274,9 @@ class Reports {
 	/* Introductions of some tables. */
 	note() {
 		const p = this.app.profile, sentence = {
+			sites: "Call sites: the innermost lines of your code that allocate.",
+			functions: "Self: what the function allocates itself. Inclusive: also " +
+				"what the functions that it calls allocate.",
 			leaks: p.leaks ?
 				"Blocks that no pointer of the program led to when the leak " +
 					"check ran." :
