@@ -22,6 +22,7 @@
 #define PAD_VIRTUAL_FRAMES 4096u /* a longer list traps */
 #define PAD_VIRTUAL_RANGES 24u
 #define PAD_KNOWN_BITS 16u
+#define PAD_FUNCTION_KINDS 3u
 
 enum pad_virtual_mode {
 	PAD_VIRTUAL_OFF,
@@ -34,36 +35,59 @@ enum pad_virtual_state {
 	/* the word at place, if it is slot.virtual_state: that thread has the lock */
 	PAD_STATE_GLOBAL,
 	PAD_STATE_TLS,    /* the word at place from the thread pointer; 0 = none */
+	PAD_STATE_FIXED,  /* place itself, of the thread whose slot.virtual_state it is */
 	/*
 	 * There is no list: each native frame in `range` has a function of its own, or none. Then
-	 * heads to position_size, entry_kind, type and hash are not used.
+	 * heads to position_size, entry_kind and kind are not used.
 	 */
 	PAD_STATE_FRAMES,
 };
 
 enum pad_virtual_entry {
 	PAD_ENTRY_EACH, /* each frame is the outermost of a run of the loop */
-	PAD_ENTRY_FLAG, /* if the byte is not 0 */
+	PAD_ENTRY_FLAG, /* if the byte has a bit of entry_mask */
 	PAD_ENTRY_SHIM, /* if it is at least entry_min: a frame without function */
 };
 
-/* Offsets are from the state, a frame, a function's object, and a text that it refers to. */
+enum pad_kind_flags {
+	PAD_KIND_NONE = 1,  /* a frame with such an object has no function */
+	PAD_KIND_NATIVE = 2, /* no run of the loop begins with it, and it has no position */
+	PAD_KIND_DEEP = 4,   /* line and table are in what `name` leads to, not in the object */
+};
+
+/*
+ * The objects of functions of one kind: the word at `type` has type_value in the bits type_mask.
+ * name and file are where two other objects (0 = none) are referred to, of which the words at
+ * name_hash and file_hash, like those at line and table, do not change while it is this function.
+ */
+struct pad_function_kind {
+	uint64_t type, type_mask, type_value, flags;
+	uint64_t name, name_hash, file, file_hash, line, table;
+};
+
+/*
+ * Offsets are from the state, and a frame. Frames are linked by `next`, or, if `stride` is not 0,
+ * are an array from the innermost one up to the end of a stack: in the state are its address and
+ * its number of words. entry and native (the identity if that at `identity` is 0; 0 = none) are
+ * offsets in what the word at `via` of a frame leads to, if that is not 0.
+ */
 struct pad_virtual_layout {
 	uint32_t mode, state_kind;
 	int64_t place;
 	uint64_t owner; /* in the state: the thread pointer */
 	uint64_t heads, head[2], next, identity, identity_mask, position, position_size;
 	uint64_t entry_kind, entry, entry_min; /* entry: of a byte, which can be compared */
-	/* of a function: its type's address; names are texts, with their hash */
-	uint64_t type, type_value, name, file, line, table, hash;
+	uint64_t entry_mask, via, native, stride, stack, stack_words;
+	uint64_t kinds;
+	struct pad_function_kind kind[PAD_FUNCTION_KINDS];
 	/*
 	 * PAD_STATE_FRAMES: `identity` is where a frame has a reference to its closure, from the
 	 * frame pointer, and `entry` another one, without which it is no frame of a function. A
 	 * reference has tag_value in the bits tag_mask, and is at least lowest; `owner` leads from
 	 * a closure to the function, `name_word` from its name, and `file_word` from its file, to a
-	 * word for its stamp.
+	 * word for its stamp; the others are of its own words.
 	 */
-	uint64_t tag_mask, tag_value, lowest, name_word, file_word;
+	uint64_t tag_mask, tag_value, lowest, name_word, file_word, name, file, line, table;
 	uint64_t ranges;
 	struct { uint64_t start, end; } range[PAD_VIRTUAL_RANGES]; /* of return addresses */
 };
@@ -89,6 +113,7 @@ struct pad_virtual_frame {
 	uint64_t word, position, stamp, at; /* stamp 0: it has no function; at: its address */
 	/* as they were: its words, and those of its function of which the stamp is made */
 	uint64_t identity, entry, name, name_hash, file, file_hash, line, table;
+	uint64_t kind; /* of the function: its number */
 };
 
 static inline uint64_t pad_known_hash(uint64_t identity)

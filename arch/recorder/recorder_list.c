@@ -49,13 +49,39 @@ INLINE uint64_t find_state(const struct pad_virtual_layout *l, const struct pad_
 	if (l->state_kind == PAD_STATE_TLS)
 		return load(tp + (uint64_t)l->place) == slot->virtual_state ?
 			       slot->virtual_state : 0;
+	if (l->state_kind == PAD_STATE_FIXED)
+		return slot->virtual_state == (uint64_t)l->place ? slot->virtual_state : 0;
 	state = load((uint64_t)l->place);
 	return state == slot->virtual_state && load(state + l->owner) == tp ? state : 0;
 }
 
-INLINE uint64_t entry_byte(const struct pad_virtual_layout *l, uint64_t at)
+/* What has the entry byte of the frame at @at: it, or what it refers to. */
+INLINE uint64_t part_of(const struct pad_virtual_layout *l, uint64_t at)
 {
-	return *(const volatile uint8_t *)(at + l->entry);
+	return l->via ? load(at + l->via) : at;
+}
+
+INLINE uint64_t entry_byte(const struct pad_virtual_layout *l, uint64_t part)
+{
+	return *(const volatile uint8_t *)(part + l->entry);
+}
+
+INLINE uint64_t raw_identity(const struct pad_virtual_layout *l, uint64_t at, uint64_t part)
+{
+	uint64_t identity = load(at + l->identity);
+
+	return identity || !l->native ? identity : load(part + l->native);
+}
+
+INLINE const struct pad_function_kind *kind_of(const struct pad_virtual_layout *l,
+					       const struct pad_virtual_frame *f)
+{
+	return &l->kind[f->kind];
+}
+
+INLINE uint64_t hash_at(uint64_t text, uint64_t offset)
+{
+	return text ? load(text + offset) : 0;
 }
 
 INLINE uint64_t position_of(const struct pad_virtual_layout *l, uint64_t at)
@@ -77,31 +103,39 @@ INLINE uint64_t identity_of(const struct pad_virtual_frame *f)
 INLINE int is_same_frame(const struct pad_virtual_layout *l, uint64_t at,
 			 const struct pad_virtual_frame *f, uint64_t checked)
 {
-	uint64_t identity = identity_of(f);
+	const struct pad_function_kind *k = kind_of(l, f);
+	uint64_t identity = identity_of(f), part = part_of(l, at);
 
-	if ((at ^ f->at) | (load(at + l->identity) ^ f->identity) | (entry_byte(l, at) ^ f->entry) |
-	    (position_of(l, at) ^ f->position))
+	if ((at ^ f->at) | (raw_identity(l, at, part) ^ f->identity) |
+	    (entry_byte(l, part) ^ f->entry))
+		return 0;
+	if ((position_of(l, at) ^ f->position) && !(k->flags & PAD_KIND_NATIVE))
 		return 0;
 	if (!identity || identity == checked)
 		return 1;
-	if ((load(identity + l->name) ^ f->name) | (load(identity + l->file) ^ f->file) |
-	    (load(identity + l->line) ^ f->line) | (load(identity + l->table) ^ f->table))
+	if ((load(identity + k->name) ^ f->name) | (load(identity + k->file) ^ f->file))
 		return 0;
-	return !((load(f->name + l->hash) ^ f->name_hash) |
-		 (load(f->file + l->hash) ^ f->file_hash));
+	if (k->flags & PAD_KIND_DEEP)
+		identity = f->name;
+	if ((load(identity + k->line) ^ f->line) | (load(identity + k->table) ^ f->table))
+		return 0;
+	return !((hash_at(f->name, k->name_hash) ^ f->name_hash) |
+		 (hash_at(f->file, k->file_hash) ^ f->file_hash));
 }
 
-INLINE void read_function(const struct pad_virtual_layout *l, uint64_t identity,
+INLINE void read_function(const struct pad_function_kind *k, uint64_t identity,
 			  struct pad_virtual_frame *out)
 {
 	struct pad_stamp stamp;
 
-	out->name = load(identity + l->name);
-	out->name_hash = stamp.name_hash = load(out->name + l->hash);
-	out->file = stamp.file = load(identity + l->file);
-	out->file_hash = stamp.file_hash = load(stamp.file + l->hash);
-	out->line = stamp.line = load(identity + l->line);
-	out->table = stamp.table = load(identity + l->table);
+	out->name = load(identity + k->name);
+	out->name_hash = stamp.name_hash = hash_at(out->name, k->name_hash);
+	out->file = stamp.file = load(identity + k->file);
+	out->file_hash = stamp.file_hash = hash_at(stamp.file, k->file_hash);
+	if (k->flags & PAD_KIND_DEEP)
+		identity = out->name;
+	out->line = stamp.line = load(identity + k->line);
+	out->table = stamp.table = load(identity + k->table);
 	out->stamp = pad_stamp_of(&stamp);
 }
 
@@ -112,7 +146,7 @@ INLINE uint64_t word_of(const struct pad_virtual_layout *l, const struct pad_vir
 	if (l->entry_kind == PAD_ENTRY_EACH)
 		return identity | PAD_VIRTUAL_ENTRY;
 	if (l->entry_kind == PAD_ENTRY_FLAG)
-		return identity | (f->entry ? PAD_VIRTUAL_ENTRY : 0);
+		return identity | (f->entry & l->entry_mask ? PAD_VIRTUAL_ENTRY : 0);
 	return f->entry >= l->entry_min ? PAD_VIRTUAL_ENTRY : identity;
 }
 
@@ -120,21 +154,47 @@ INLINE uint64_t word_of(const struct pad_virtual_layout *l, const struct pad_vir
 INLINE int read_frame(const struct pad_virtual_layout *l, uint64_t at,
 		      struct pad_virtual_frame *out)
 {
-	uint64_t identity;
+	const struct pad_function_kind *k = l->kind;
+	uint64_t identity, part = part_of(l, at);
 
 	out->at = at;
-	out->identity = load(at + l->identity);
-	out->entry = entry_byte(l, at);
+	out->identity = raw_identity(l, at, part);
+	out->entry = entry_byte(l, part);
 	out->position = position_of(l, at);
 	out->word = word_of(l, out);
-	out->stamp = 0;
+	out->stamp = out->kind = 0;
 	identity = identity_of(out);
 	if (!identity)
 		return 1;
-	if (unlikely(load(identity + l->type) != l->type_value))
-		return 0;
-	read_function(l, identity, out);
+	while ((load(identity + k->type) & k->type_mask) != k->type_value) {
+		if (unlikely(++out->kind >= l->kinds))
+			return 0;
+		k++;
+	}
+	if (k->flags & PAD_KIND_NATIVE) {
+		out->word &= ~(uint64_t)PAD_VIRTUAL_ENTRY;
+		out->position = 0;
+	}
+	if (k->flags & PAD_KIND_NONE) {
+		out->word &= PAD_VIRTUAL_ENTRY;
+		return 1;
+	}
+	read_function(k, identity, out);
 	return 1;
+}
+
+/* Where the frames of an array end; 0: they are linked. */
+INLINE uint64_t end_of(const struct pad_virtual_layout *l, uint64_t state)
+{
+	return l->stride ? load(state + l->stack) + 8 * load(state + l->stack_words) : 0;
+}
+
+/* The frame outside of that at @at; 0: there is none. */
+INLINE uint64_t next_of(const struct pad_virtual_layout *l, uint64_t at, uint64_t end)
+{
+	if (likely(!l->stride))
+		return load(at + l->next);
+	return at + l->stride < end ? at + l->stride : 0;
 }
 
 /*
@@ -168,14 +228,14 @@ INLINE void copy_same(struct pad_slot *slot, const struct list_walk *w)
 /* The frames from @at outwards that are those of the list from @f on; *count_out: their number. */
 INLINE uint64_t skip_same(const struct pad_virtual_layout *l, uint64_t at,
 			  const struct pad_virtual_frame *f, const struct pad_virtual_frame *last,
-			  int64_t *count_out)
+			  uint64_t end, int64_t *count_out)
 {
 	const struct pad_virtual_frame *first = f;
 	uint64_t checked = 0; /* the function of the frame before */
 
 	for (; at && f >= last && likely(is_same_frame(l, at, f, checked)); f--) {
 		checked = identity_of(f);
-		at = load(at + l->next);
+		at = next_of(l, at, end);
 	}
 	*count_out = first - f;
 	return at;
@@ -185,12 +245,14 @@ INLINE uint64_t skip_same(const struct pad_virtual_layout *l, uint64_t at,
 INLINE int walk_frames(const struct pad_virtual_layout *l, struct pad_slot *slot, uint64_t state,
 		       struct list_walk *w)
 {
-	uint64_t at = state;
+	uint64_t at = state, end = end_of(l, state);
 
 	w->count = w->same = 0;
 	w->top = -1;
 	for (uint64_t i = 0; i < l->heads && at; i++)
 		at = load(at + l->head[i]);
+	if (l->stride && at >= end)
+		at = 0;
 	while (at) {
 		int64_t same = 0;
 		if (w->top < 0) {
@@ -199,7 +261,8 @@ INLINE int walk_frames(const struct pad_virtual_layout *l, struct pad_slot *slot
 				w->top += w->count;
 		}
 		if (w->top >= w->count)
-			at = skip_same(l, at, &slot->list[w->top - w->count], slot->list, &same);
+			at = skip_same(l, at, &slot->list[w->top - w->count], slot->list, end,
+				       &same);
 		w->count += same;
 		if (!at)
 			break;
@@ -209,7 +272,7 @@ INLINE int walk_frames(const struct pad_virtual_layout *l, struct pad_slot *slot
 		if (unlikely(!read_frame(l, at, &slot->walk[w->count])))
 			return 0;
 		w->same = ++w->count;
-		at = load(at + l->next);
+		at = next_of(l, at, end);
 	}
 	if (w->top + 1 != w->count && w->same != w->count) {
 		/* the list has more frames outside: those are not the same ones */

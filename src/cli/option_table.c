@@ -14,7 +14,7 @@
 
 static const char *const time_units[] = {"ms", "B", "i", NULL};
 static const char *const probes_modes[] = {"auto", "break", "jump", NULL};
-static const char *const python_modes[] = {"auto", "only", "mixed", "no", NULL};
+static const char *const interpreters_modes[] = {"auto", "only", "mixed", "no", NULL};
 static const char *const python_mallocs[] = {"auto", "malloc", "probe", "keep", NULL};
 static const char *const trace_sources[] = {"heap", "brk", "mmap", "faults", NULL};
 static const char *const views[] = {"live", "peak", "exit", "total", "count", NULL};
@@ -129,11 +129,15 @@ static const struct option_row rows[] = {
 	 .initial = "auto",
 	 .value = "auto|break|jump", .text = "how calls are caught: by breakpoints, by jumps,\n"
 					     "or by whichever suits"},
-	{.name = "python", .type = OPT_CHOICE, AT(names.python), OPTION_CHOICES(python_modes),
-	 .initial = "auto",
-	 .value = "auto|only|mixed|no", .text = "functions of Python programs: instead of\n"
-						"the interpreter's, alone, with all native\n"
-						"ones, or not at all"},
+	{.name = "interpreters", .type = OPT_CHOICE, AT(names.interpreters),
+	 OPTION_CHOICES(interpreters_modes), .initial = "auto",
+	 .value = "auto|only|mixed|no",
+	 .text = "functions of Python, Ruby and PHP programs: instead\n"
+		 "of the interpreter's, alone, with all native ones,\n"
+		 "or not at all"},
+	{.name = "python", .type = OPT_CHOICE, AT(names.interpreters),
+	 OPTION_CHOICES(interpreters_modes), .initial = "auto",
+	 .value = "auto|only|mixed|no", .text = "the same as --interpreters"},
 	{.name = "python-malloc", .type = OPT_CHOICE, AT(children.python_malloc),
 	 OPTION_CHOICES(python_mallocs), .initial = "auto",
 	 .value = "auto|malloc|probe|keep",

@@ -65,7 +65,7 @@ static const struct virtual_layout frame_layouts[ARRAY_SIZE(layouts)] = {
 	{FRAMES_3_8, .position = 96},
 	{.heads = 2, .head = {56, 8}, .next = 48, .identity = 32, .position_size = 8,
 	 .position = 56, .entry_kind = VIRTUAL_ENTRY_FLAG, .entry = 68,
-	 .identity_mask = UINT64_MAX},
+	 .entry_mask = 0xff, .identity_mask = UINT64_MAX},
 	{FRAMES_3_12},
 };
 
@@ -228,20 +228,20 @@ static int each_state(const struct python *p, const struct language_memory *m, s
 
 static int add_state(void *ctx, taddr_t state, taddr_t thread_pointer)
 {
-	struct python_states *out = ctx;
+	struct interpreter_thread *out = ctx;
 
 	if (thread_pointer == out->thread_pointer)
 		out->state[out->count++] = state;
-	return out->count == PYTHON_STATES_MAX;
+	return out->count == INTERPRETER_STATES_MAX;
 }
 
 /* Finds the states of a thread among those of all. */
 static void find_states(const struct python *p, const struct language_memory *m,
-			taddr_t thread_pointer, struct python_states *out)
+			taddr_t thread_pointer, struct interpreter_thread *out)
 {
 	taddr_t current;
 
-	*out = (struct python_states){.thread_pointer = thread_pointer};
+	*out = (struct interpreter_thread){.thread_pointer = thread_pointer};
 	if (each_state(p, m, add_state, out) < 0 && out->count == 0)
 		return;
 	if (!p->layout.current_state ||
@@ -256,7 +256,7 @@ static void find_states(const struct python *p, const struct language_memory *m,
 }
 
 ssize_t python_stack(const struct python *p, const struct language_memory *m,
-		     struct python_states *states, struct virtual_frame *out, size_t max)
+		     struct interpreter_thread *states, struct virtual_frame *out, size_t max)
 {
 	ssize_t count = 0;
 	taddr_t thread;
@@ -274,6 +274,9 @@ ssize_t python_stack(const struct python *p, const struct language_memory *m,
 		if (n < 0)
 			return n;
 		count += n;
+		/* within another interpreter's frames */
+		if (p->frames.has_base && i + 1 < states->count && n && !out[count - 1].identity)
+			count--;
 	}
 	return count;
 }
@@ -298,7 +301,7 @@ static void read_place(struct place_search *s, const struct language_memory *m, 
 					 (char *)s->word + i * PLACE_STEP, PLACE_STEP);
 }
 
-static void compare_place(struct place_search *s, const struct python_states *states)
+static void compare_place(struct place_search *s, const struct interpreter_thread *states)
 {
 	for (size_t i = 0; i < PLACE_WORDS; i++) {
 		bool is_own = false;
@@ -334,7 +337,7 @@ bool python_find_place(struct python *p, const struct language_memory *m, const 
 	if (p->frames.thread.kind == VIRTUAL_STATE_GLOBAL)
 		return true;
 	for (size_t i = 0; i < count; i++) {
-		struct python_states states;
+		struct interpreter_thread states;
 
 		find_states(p, m, pointers[i], &states);
 		read_place(s, m, pointers[i]);
@@ -374,7 +377,8 @@ static bool learn_type(struct walk_check *c, taddr_t code)
 	    !language_read_word(m, type + l->type_name, &name) ||
 	    !m->read(m->ctx, name, text, sizeof(text)) || memcmp(text, "code", sizeof(text)) != 0)
 		return false;
-	c->python->code_type = c->python->frames.function.type_value = type;
+	c->python->code_type = c->python->frames.kind[0].type_value = type;
+	c->python->frames.kinds = 1;
 	return true;
 }
 
@@ -389,7 +393,7 @@ static int check_state(void *ctx, taddr_t state, taddr_t thread_pointer)
 	if (n == -E2BIG)
 		n = CHECK_DEPTH;
 	for (ssize_t i = 0; i < n && !c->has_code; i++) {
-		struct python_code code;
+		struct virtual_function code;
 
 		if (!frame[i].identity || !learn_type(c, frame[i].identity))
 			continue;
@@ -398,7 +402,7 @@ static int check_state(void *ctx, taddr_t state, taddr_t thread_pointer)
 		int64_t offset = python_code_offset(p, c->memory, &code, frame[i].position);
 
 		c->has_code = offset >= -2 && (!code.size || offset < (int64_t)code.size);
-		python_code_deinit(&code);
+		virtual_function_deinit(&code);
 	}
 	return c->has_code || c->states == CHECK_STATES;
 }
@@ -408,7 +412,8 @@ static int check(struct python *p, const struct language_memory *m)
 {
 	struct walk_check c = {.python = p, .memory = m};
 
-	p->code_type = p->frames.function.type_value = 0;
+	p->code_type = 0;
+	p->frames.kinds = 0;
 	if (each_state(p, m, check_state, &c) < 0)
 		return -EINVAL;
 	return c.has_code ? 0 : -EAGAIN;
@@ -461,69 +466,6 @@ static int take_symbol(void *ctx, const struct elf_symbol *sym)
 	return 0;
 }
 
-/*
- * Compilers move what they think is rare out of the loop, to code that has a name only in .symtab,
- * and CFI of its own. In Debian's 3.14 these are 84 of 85 KiB: nearly all instructions. Only jumps
- * within a function lead to the middle of another one.
- */
-#define PARTS_MAX 16u
-
-struct loop_search {
-	struct loaded_object *object;
-	const struct elf_functions *functions;
-	struct virtual_loop part[PARTS_MAX]; /* addresses in the file */
-	size_t count;
-};
-
-static void add_part(void *ctx, taddr_t target)
-{
-	struct loop_search *s = ctx;
-	size_t i = vec_search(&s->functions->list, e, e->end <= target);
-	const struct elf_function *f = &s->functions->list.data[i];
-
-	if (i == s->functions->list.count || f->kind != ELF_FUNCTION || f->start >= target ||
-	    f->end - f->start > OFFSET_MAX || s->count == PARTS_MAX)
-		return;
-	for (size_t j = 0; j < s->count; j++)
-		if (target >= s->part[j].start && target < s->part[j].end)
-			return;
-	s->part[s->count++] = (struct virtual_loop){f->start, f->end, VIRTUAL_LOOP};
-}
-
-static void find_parts(struct elf_file *elf, struct loaded_object *o)
-{
-	struct elf_functions functions;
-	struct loop_search s = {.object = o, .functions = &functions};
-
-	elf_functions_find(elf, &functions);
-	for (size_t i = 0; i < o->python->frames.loops.count && s.count < PARTS_MAX; i++) {
-		struct virtual_loop loop = o->python->frames.loops.data[i];
-
-		if (loop.kind == VIRTUAL_LOOP)
-			s.part[s.count++] = (struct virtual_loop){
-				loop.start - o->bias, loop.end - o->bias, VIRTUAL_LOOP};
-	}
-	/* the list grows meanwhile */
-	for (size_t i = 0; i < s.count; i++) {
-		struct virtual_loop part = s.part[i];
-		const struct elf_segment *segment = elf_file_segment(elf, part.start);
-		_cleanup_free_ uint8_t *bytes = NULL;
-
-		if (segment)
-			bytes = elf_file_read(elf, segment->offset + (part.start - segment->vaddr),
-					      part.end - part.start);
-		struct arch_code code = {.bytes = bytes, .size = part.end - part.start,
-					 .at = part.start};
-
-		if (bytes)
-			arch_native->each_branch_out(&code, add_part, &s);
-		part.start += o->bias;
-		part.end += o->bias;
-		virtual_loop_add(&o->python->frames, &part);
-	}
-	vec_deinit(&functions.list);
-}
-
 static bool find_bias(const struct elf_file *elf, const struct maps *maps, const struct map *first,
 		      taddr_t *out)
 {
@@ -573,13 +515,18 @@ static void set_function(struct python *p)
 {
 	const struct python_layout *l = &p->layout;
 
-	p->frames.function.type = (uint16_t)l->type;
-	p->frames.function.name =
-		(uint16_t)(l->code_qualname ? l->code_qualname : l->code_name);
-	p->frames.function.file = (uint16_t)l->code_file;
-	p->frames.function.line = (uint16_t)ROUND_DOWN(l->code_line, sizeof(uint64_t));
-	p->frames.function.table = (uint16_t)l->code_table;
-	p->frames.function.hash = (uint16_t)(l->text_length + sizeof(uint64_t));
+	const uint32_t hash = l->text_length + sizeof(uint64_t);
+
+	p->frames.kind[0] = (struct pad_function_kind){
+		.type = l->type,
+		.type_mask = UINT64_MAX,
+		.name = l->code_qualname ? l->code_qualname : l->code_name,
+		.name_hash = hash,
+		.file = l->code_file,
+		.file_hash = hash,
+		.line = ROUND_DOWN(l->code_line, sizeof(uint64_t)),
+		.table = l->code_table,
+	};
 }
 
 bool python_layout_use(struct python *p, const struct language_memory *m, uint32_t version)
@@ -627,7 +574,7 @@ static void add_python(struct pythons *out, struct elf_file *elf, struct loaded_
 		set_problem(out, xasprintf("the structs of %s are not as Python %u.%u has them",
 					   name, high >> 8, high & 0xff));
 	} else {
-		find_parts(elf, o);
+		interpreter_find_parts(elf, o->bias, &p->frames);
 		p->has_loop = p->frames.loops.count > 0;
 		p->path = xstrdup(elf->path);
 		*vec_add(&out->list) = *p;
@@ -635,7 +582,8 @@ static void add_python(struct pythons *out, struct elf_file *elf, struct loaded_
 	}
 }
 
-bool python_find_loop(struct elf_file *elf, taddr_t bias, struct virtual_layout *out)
+/* Fills in out->loops, which virtual_layout_deinit frees. False: @elf has none. */
+static bool python_find_loop(struct elf_file *elf, taddr_t bias, struct virtual_layout *out)
 {
 	struct python python = {0};
 	struct loaded_object o = {.python = &python, .bias = bias};
@@ -645,12 +593,13 @@ bool python_find_loop(struct elf_file *elf, taddr_t bias, struct virtual_layout 
 		virtual_layout_deinit(&python.frames);
 		return false;
 	}
-	find_parts(elf, &o);
+	interpreter_find_parts(elf, bias, &python.frames);
 	*out = python.frames;
 	return true;
 }
 
-static int open_object(const struct python_process *in, const struct map *m, struct elf_file **out)
+static int open_object(const struct interpreter_process *in, const struct map *m,
+		       struct elf_file **out)
 {
 	int fd = -ENOENT;
 
@@ -666,7 +615,7 @@ static int open_object(const struct python_process *in, const struct map *m, str
 	return fd < 0 ? fd : elf_file_open_fd(NULL, fd, m->path, in->root, out);
 }
 
-static void look_at(const struct python_process *in, const struct map *m, struct pythons *out)
+static void look_at(const struct interpreter_process *in, const struct map *m, struct pythons *out)
 {
 	struct elf_file *elf;
 	struct python python = {0};
@@ -700,7 +649,7 @@ static bool is_first_map(const struct maps *maps, size_t i)
 	return true;
 }
 
-void python_find(const struct python_process *in, struct pythons *out)
+void python_find(const struct interpreter_process *in, struct pythons *out)
 {
 	_cleanup_free_ char *exe = xasprintf("/proc/%d/exe", in->pid);
 	struct stat st = {0};
@@ -729,3 +678,133 @@ void pythons_deinit(struct pythons *p)
 	free(p->problem);
 	p->problem = NULL;
 }
+
+/* -- the language -- */
+
+static bool is_python_object(const char *name)
+{
+	return strstr(name, "python") != NULL;
+}
+
+/* Its program, or a module of its own library. */
+static bool is_python_part(const char *path)
+{
+	return strncmp(text_base_name(path), "python", 6) == 0 || strstr(path, "/lib-dynload/");
+}
+
+static bool is_greenlet(const char *path)
+{
+	return strstr(text_base_name(path), "greenlet") != NULL;
+}
+
+static void own_python(struct interpreter *out, struct python *p)
+{
+	out->own = p;
+	out->frames = &p->frames;
+}
+
+static bool open_python(struct elf_file *elf, taddr_t bias, struct interpreter *out)
+{
+	struct python *p = xcalloc(1, sizeof(*p));
+
+	own_python(out, p);
+	if (python_find_loop(elf, bias, &p->frames))
+		return true;
+	free(p);
+	return false;
+}
+
+static void drop_python(struct python *p)
+{
+	virtual_layout_deinit(&p->frames);
+	free(p->path);
+	*p = (struct python){0};
+}
+
+static void copy_python(const struct interpreter *from, struct interpreter *out)
+{
+	struct python *p = xcalloc(1, sizeof(*p));
+
+	own_python(out, p);
+	for (size_t i = 0; i < from->frames->loops.count; i++)
+		*vec_add(&p->frames.loops) = from->frames->loops.data[i];
+}
+
+static void close_python(struct interpreter *i)
+{
+	drop_python(i->own);
+	free(i->own);
+}
+
+static bool find_python(struct interpreter *i, const struct interpreter_process *in,
+			char **problem_out)
+{
+	struct python *own = i->own;
+	struct pythons found;
+	bool result = false;
+
+	python_find(in, &found);
+	for (size_t k = 0; k < found.list.count && !result; k++) {
+		struct python *p = &found.list.data[k];
+
+		if (!p->has_loop || strcmp(p->path, in->path) != 0)
+			continue;
+		drop_python(own);
+		*own = *p;
+		*p = (struct python){0};
+		result = true;
+	}
+	*problem_out = found.problem;
+	found.problem = NULL;
+	pythons_deinit(&found);
+	return result;
+}
+
+static bool find_python_place(struct interpreter *i, const struct language_memory *m,
+			      taddr_t pointer)
+{
+	return python_find_place(i->own, m, &pointer, 1);
+}
+
+static ssize_t stack_of_python(const struct interpreter *i, const struct language_memory *m,
+			       struct interpreter_thread *t, struct virtual_frame *out, size_t max)
+{
+	return python_stack(i->own, m, t, out, max);
+}
+
+static int read_python_function(const struct interpreter *i, const struct language_memory *m,
+				const struct virtual_frame *frame, struct virtual_function *out)
+{
+	return python_code_read(i->own, m, frame->identity, out);
+}
+
+static uint32_t python_line(const struct interpreter *i, const struct language_memory *m,
+			    const struct virtual_function *f, uint64_t position)
+{
+	const struct python *p = i->own;
+
+	return python_code_line(&p->layout, f, python_code_offset(p, m, f, position));
+}
+
+static char *python_version(const struct interpreter *i)
+{
+	const struct python *p = i->own;
+
+	return xasprintf("%u.%u", p->layout.version >> 8, p->layout.version & 0xff);
+}
+
+const struct language language_python = {
+	.name = "Python",
+	.is_object = is_python_object,
+	.is_part = is_python_part,
+	.is_switcher = is_greenlet,
+	.open = open_python,
+	.copy = copy_python,
+	.close = close_python,
+	.find = find_python,
+	.find_place = find_python_place,
+	.stack = stack_of_python,
+	.read_function = read_python_function,
+	.line = python_line,
+	.version = python_version,
+};

@@ -18,11 +18,7 @@
 #ifndef PTMEM_LANGUAGES_PYTHON_H
 #define PTMEM_LANGUAGES_PYTHON_H
 
-#include <sys/types.h>
-
-#include "base/proc.h"
-#include "languages/virtual_frames.h"
-#include "tracee/os/maps.h"
+#include "languages/interpreter.h"
 
 #define PYTHON_VERSION(major, minor) ((uint32_t)(major) << 8 | (minor))
 #define PYTHON_OLDEST PYTHON_VERSION(3, 8)
@@ -75,29 +71,14 @@ struct pythons {
 	char *problem;
 };
 
-/* A process in which to look. */
-struct python_process {
-	pid_t pid;
-	struct root_dir *root; /* NULL = ours */
-	const struct maps *maps;
-	struct language_memory memory;
-};
-
 /*
  * Finds all interpreters of @in, which must be stopped. Looks at the executable and at objects with
  * "python" in their names. None is found before it was initialized and a thread runs Python
  * code: call it again after more was executed, @out->problem says what is missing. pythons_deinit
  * frees @out. Takes milliseconds: files are opened and their symbols read.
  */
-void python_find(const struct python_process *in, struct pythons *out);
+void python_find(const struct interpreter_process *in, struct pythons *out);
 void pythons_deinit(struct pythons *p);
-
-/*
- * Fills in out->loops, and nothing else, with the loop of the interpreter in @elf, which is mapped
- * with @bias. False: it has none, or its code is not named. virtual_layout_deinit frees @out.
- */
-struct elf_file;
-bool python_find_loop(struct elf_file *elf, taddr_t bias, struct virtual_layout *out);
 
 /*
  * Finds in thread-local memory where threads have their states, from 3.12 on, so that a pad can
@@ -114,15 +95,6 @@ bool python_find_place(struct python *p, const struct language_memory *m, const 
  */
 bool python_layout_use(struct python *p, const struct language_memory *m, uint32_t version);
 
-#define PYTHON_STATES_MAX 8u
-
-/* The states of one thread: several if it runs sub-interpreters. The innermost first. */
-struct python_states {
-	taddr_t thread_pointer; /* the word of its registers that arch->thread_pointer names */
-	taddr_t state[PYTHON_STATES_MAX];
-	uint32_t count;
-};
-
 /*
  * The frames of a thread, innermost first: as virtual_frames_walk, of all its states. What @states
  * has from an earlier call is checked, and found again if it does not hold, for which the states of
@@ -131,39 +103,26 @@ struct python_states {
  * a sub-interpreter is new.
  */
 ssize_t python_stack(const struct python *p, const struct language_memory *m,
-		     struct python_states *states, struct virtual_frame *out, size_t max);
+		     struct interpreter_thread *states, struct virtual_frame *out, size_t max);
 
 /* -- code objects -- */
 
-struct python_code {
-	char *name;      /* qualified from 3.11 on; "<module>". Owned, visible */
-	char *file;      /* as compiled: relative, or "<frozen importlib._bootstrap>". Owned */
-	uint32_t first_line;
-	uint64_t stamp;  /* virtual_stamp: another code object at the address has another one */
-	bool is_internal; /* a frame of the interpreter itself, not to be shown */
-	taddr_t code, start; /* the object; its first instruction */
-	uint64_t size;   /* bytes of instructions; 0 = unknown */
-	uint8_t *table;  /* lines. Owned */
-	size_t table_size;
-};
-
 /*
  * Reads the code object at @code. -EINVAL if it is none, or has parts that cannot be read.
- * python_code_deinit frees @out.
+ * virtual_function_deinit frees @out.
  */
 int python_code_read(const struct python *p, const struct language_memory *m, taddr_t code,
-		     struct python_code *out);
-void python_code_deinit(struct python_code *c);
+		     struct virtual_function *out);
 
 /*
  * The offset in @c of the frame's position @position, in bytes; -1 = before the first instruction.
  * @m may be NULL: then copies of instructions (free-threaded builds) are not known.
  */
 int64_t python_code_offset(const struct python *p, const struct language_memory *m,
-			   const struct python_code *c, uint64_t position);
+			   const struct virtual_function *c, uint64_t position);
 
 /* The line of the instruction at @offset; 0 if it has none. */
-uint32_t python_code_line(const struct python_layout *l, const struct python_code *c,
+uint32_t python_code_line(const struct python_layout *l, const struct virtual_function *c,
 			  int64_t offset);
 
 #endif

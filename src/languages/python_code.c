@@ -123,7 +123,7 @@ static int read_fields(const struct python *p, const struct language_memory *m, 
 
 /* The bytes object at @addr: the table of lines. Without it no line is known. */
 static void read_table(const struct python_layout *l, const struct language_memory *m, taddr_t addr,
-		       struct python_code *out)
+		       struct virtual_function *out)
 {
 	uint64_t size;
 
@@ -140,7 +140,7 @@ static void read_table(const struct python_layout *l, const struct language_memo
 }
 
 int python_code_read(const struct python *p, const struct language_memory *m, taddr_t code,
-		     struct python_code *out)
+		     struct virtual_function *out)
 {
 	struct code_fields f;
 
@@ -156,21 +156,13 @@ int python_code_read(const struct python *p, const struct language_memory *m, ta
 	bool is_internal = strcmp(file, "<shim>") == 0 ||
 			   (f.line == 0 && strcmp(file, "__init__") == 0);
 
-	*out = (struct python_code){.name = name, .file = file, .first_line = f.line,
-				    .stamp = f.stamp, .code = code,
+	*out = (struct virtual_function){.name = name, .file = file, .first_line = f.line,
+				    .stamp = f.stamp, .object = code,
 				    .start = code + p->layout.code_start, .size = 2 * f.units,
 				    .is_internal = is_internal};
 	name = file = NULL;
 	read_table(&p->layout, m, f.table, out);
 	return 0;
-}
-
-void python_code_deinit(struct python_code *c)
-{
-	free(c->name);
-	free(c->file);
-	free(c->table);
-	*c = (struct python_code){0};
 }
 
 /* -- positions -- */
@@ -179,12 +171,12 @@ void python_code_deinit(struct python_code *c)
 
 /* Where the copy of the instructions that contains @position begins; 0 = in none. */
 static taddr_t find_copy(const struct python *p, const struct language_memory *m,
-			 const struct python_code *c, taddr_t position)
+			 const struct virtual_function *c, taddr_t position)
 {
 	uint64_t array, count, start;
 
 	if (!m || !p->layout.code_copies ||
-	    !language_read_word(m, c->code + p->layout.code_copies, &array) || !array ||
+	    !language_read_word(m, c->object + p->layout.code_copies, &array) || !array ||
 	    !language_read_word(m, array, &count))
 		return 0;
 	for (uint64_t i = 0; i < MIN(count, COPIES_MAX); i++)
@@ -195,7 +187,7 @@ static taddr_t find_copy(const struct python *p, const struct language_memory *m
 }
 
 int64_t python_code_offset(const struct python *p, const struct language_memory *m,
-			   const struct python_code *c, uint64_t position)
+			   const struct virtual_function *c, uint64_t position)
 {
 	int64_t index = (int64_t)position;
 
@@ -212,7 +204,7 @@ int64_t python_code_offset(const struct python *p, const struct language_memory 
 /* -- lines -- */
 
 /* Steps of (bytes of code, lines). */
-static uint32_t lnotab_line(const struct python_code *c, int64_t offset)
+static uint32_t lnotab_line(const struct virtual_function *c, int64_t offset)
 {
 	int64_t at = 0, line = c->first_line;
 
@@ -226,7 +218,7 @@ static uint32_t lnotab_line(const struct python_code *c, int64_t offset)
 }
 
 /* Ranges: (bytes of code, lines from the last one that had one; -128: it has none). */
-static uint32_t linetable_line(const struct python_code *c, int64_t offset)
+static uint32_t linetable_line(const struct virtual_function *c, int64_t offset)
 {
 	int64_t end = 0, line = c->first_line;
 
@@ -242,7 +234,7 @@ static uint32_t linetable_line(const struct python_code *c, int64_t offset)
 }
 
 /* A number of 6 bits in each byte, the lowest first; bit 6 says that another follows. */
-static uint32_t take_varint(const struct python_code *c, size_t *i)
+static uint32_t take_varint(const struct virtual_function *c, size_t *i)
 {
 	uint32_t value = 0, shift = 0;
 
@@ -258,7 +250,7 @@ static uint32_t take_varint(const struct python_code *c, size_t *i)
 	return value;
 }
 
-static int64_t take_signed(const struct python_code *c, size_t *i)
+static int64_t take_signed(const struct virtual_function *c, size_t *i)
 {
 	uint32_t value = take_varint(c, i);
 
@@ -268,7 +260,7 @@ static int64_t take_signed(const struct python_code *c, size_t *i)
 enum location { LOCATION_ONE_LINE = 10, LOCATION_NO_COLUMNS = 13, LOCATION_LONG, LOCATION_NONE };
 
 /* Entries: a byte: bit 7, 4 bits of kind, 3 of length - 1 in instructions; then what it needs. */
-static uint32_t location_line(const struct python_code *c, int64_t offset)
+static uint32_t location_line(const struct virtual_function *c, int64_t offset)
 {
 	int64_t end = 0, line = c->first_line;
 
@@ -290,7 +282,7 @@ static uint32_t location_line(const struct python_code *c, int64_t offset)
 	return 0;
 }
 
-uint32_t python_code_line(const struct python_layout *l, const struct python_code *c,
+uint32_t python_code_line(const struct python_layout *l, const struct virtual_function *c,
 			  int64_t offset)
 {
 	if (offset < 0)

@@ -73,7 +73,9 @@ static size_t frame_size(const struct virtual_layout *l)
 	size_t size = MAX(l->next, l->identity) + sizeof(uint64_t);
 
 	size = MAX(size, (size_t)l->position + l->position_size);
-	return l->entry_kind == VIRTUAL_ENTRY_EACH ? size : MAX(size, l->entry + (size_t)1);
+	size = MAX(size, l->via + sizeof(uint64_t));
+	return l->entry_kind == VIRTUAL_ENTRY_EACH || l->via ? size :
+							       MAX(size, l->entry + (size_t)1);
 }
 
 static bool read_frame(struct frame_reader *r, taddr_t addr, uint8_t *out)
@@ -102,12 +104,49 @@ static uint64_t word_at(const uint8_t *bytes, size_t offset)
 	return word;
 }
 
-static void decode_frame(const struct virtual_layout *l, const uint8_t *bytes,
+/* The kind of the function's object at @identity; NULL: none that is known. */
+static const struct pad_function_kind *find_kind(const struct virtual_layout *l,
+						 const struct language_memory *m, uint64_t identity)
+{
+	uint64_t word;
+
+	for (uint8_t i = 0; i < l->kinds; i++)
+		if (language_read_word(m, identity + l->kind[i].type, &word) &&
+		    (word & l->kind[i].type_mask) == l->kind[i].type_value)
+			return &l->kind[i];
+	return NULL;
+}
+
+static void apply_kind(const struct virtual_layout *l, const struct language_memory *m,
+		       struct virtual_frame *f)
+{
+	const struct pad_function_kind *k = find_kind(l, m, f->identity);
+
+	if (!k)
+		return;
+	if (k->flags & PAD_KIND_NATIVE) {
+		f->is_entry = false;
+		f->position = 0;
+	}
+	if (k->flags & PAD_KIND_NONE)
+		f->identity = 0;
+}
+
+static bool decode_frame(const struct frame_reader *r, const uint8_t *bytes,
 			 struct virtual_frame *out)
 {
+	const struct virtual_layout *l = r->layout;
+	uint64_t part = l->via ? word_at(bytes, l->via) : 0;
+	uint8_t entry = bytes[l->via ? 0 : l->entry];
 	int32_t index;
 
-	*out = (struct virtual_frame){.identity = word_at(bytes, l->identity) & l->identity_mask};
+	*out = (struct virtual_frame){.identity = word_at(bytes, l->identity)};
+	if (l->via && !r->memory->read(r->memory->ctx, part + l->entry, &entry, sizeof(entry)))
+		return false;
+	if (!out->identity && l->native &&
+	    !language_read_word(r->memory, part + (taddr_t)l->native, &out->identity))
+		return false;
+	out->identity &= l->identity_mask;
 	if (l->position_size == sizeof(index)) {
 		memcpy(&index, bytes + l->position, sizeof(index));
 		out->position = (uint64_t)(int64_t)index;
@@ -119,12 +158,24 @@ static void decode_frame(const struct virtual_layout *l, const uint8_t *bytes,
 		out->is_entry = true;
 		break;
 	case VIRTUAL_ENTRY_FLAG:
-		out->is_entry = bytes[l->entry] != 0;
+		out->is_entry = entry & l->entry_mask;
 		break;
 	case VIRTUAL_ENTRY_SHIM:
-		out->is_entry = bytes[l->entry] >= l->entry_min;
+		out->is_entry = entry >= l->entry_min;
 		out->identity = out->is_entry ? 0 : out->identity;
 	}
+	if (l->kinds > 1 && out->identity)
+		apply_kind(l, r->memory, out);
+	return true;
+}
+
+/* The frame outside of that at @frame, which is @bytes; 0: there is none. */
+static taddr_t next_frame(const struct virtual_layout *l, const uint8_t *bytes, taddr_t frame,
+			  taddr_t end)
+{
+	if (!l->stride)
+		return word_at(bytes, l->next);
+	return frame < end && end - frame > l->stride ? frame + l->stride : 0;
 }
 
 ssize_t virtual_frames_walk(const struct virtual_layout *l, const struct language_memory *m,
@@ -132,7 +183,8 @@ ssize_t virtual_frames_walk(const struct virtual_layout *l, const struct languag
 {
 	struct frame_reader r = {.layout = l, .memory = m, .size = frame_size(l)};
 	uint8_t bytes[FRAME_BYTES_MAX];
-	taddr_t frame = state;
+	taddr_t frame = state, end = 0;
+	uint64_t words = 0;
 	size_t count = 0;
 
 	if (r.size > sizeof(bytes))
@@ -140,15 +192,20 @@ ssize_t virtual_frames_walk(const struct virtual_layout *l, const struct languag
 	for (uint8_t i = 0; i < l->heads && frame; i++)
 		if (!language_read_word(m, frame + l->head[i], &frame))
 			return -EFAULT;
-	for (; frame; frame = word_at(bytes, l->next)) {
+	if (l->stride) {
+		if (!language_read_word(m, state + l->stack, &end) ||
+		    !language_read_word(m, state + l->stack_words, &words))
+			return -EFAULT;
+		end += words * sizeof(uint64_t);
+		frame = frame < end ? frame : 0;
+	}
+	for (; frame; frame = next_frame(l, bytes, frame, end)) {
 		if (count == max)
 			return -E2BIG;
-		if (!read_frame(&r, frame, bytes))
+		if (!read_frame(&r, frame, bytes) || !decode_frame(&r, bytes, &out[count]))
 			return -EFAULT;
-		decode_frame(l, bytes, &out[count++]);
+		out[count++].at = frame;
 	}
-	if (l->has_base && count > 0 && !out[count - 1].identity)
-		count--;
 	return (ssize_t)count;
 }
 
@@ -157,18 +214,21 @@ ssize_t virtual_frames_walk(const struct virtual_layout *l, const struct languag
 uint64_t virtual_stamp(const struct virtual_layout *l, const struct language_memory *m,
 		       uint64_t identity)
 {
-	struct pad_stamp stamp;
-	uint64_t type, name;
+	const struct pad_function_kind *k =
+		identity && identity % sizeof(identity) == 0 ? find_kind(l, m, identity) : NULL;
+	struct pad_stamp stamp = {0};
+	uint64_t name;
 
-	if (!identity || identity % sizeof(identity) || !l->function.type_value ||
-	    !language_read_word(m, identity + l->function.type, &type) ||
-	    type != l->function.type_value ||
-	    !language_read_word(m, identity + l->function.name, &name) ||
-	    !language_read_word(m, identity + l->function.file, &stamp.file) ||
-	    !language_read_word(m, identity + l->function.line, &stamp.line) ||
-	    !language_read_word(m, identity + l->function.table, &stamp.table) ||
-	    !language_read_word(m, name + l->function.hash, &stamp.name_hash) ||
-	    !language_read_word(m, stamp.file + l->function.hash, &stamp.file_hash))
+	if (!k || k->flags & PAD_KIND_NONE ||
+	    !language_read_word(m, identity + k->name, &name) ||
+	    !language_read_word(m, identity + k->file, &stamp.file))
+		return 0;
+	uint64_t object = k->flags & PAD_KIND_DEEP ? name : identity;
+
+	if (!language_read_word(m, object + k->line, &stamp.line) ||
+	    !language_read_word(m, object + k->table, &stamp.table) ||
+	    (name && !language_read_word(m, name + k->name_hash, &stamp.name_hash)) ||
+	    (stamp.file && !language_read_word(m, stamp.file + k->file_hash, &stamp.file_hash)))
 		return 0;
 	return pad_stamp_of(&stamp);
 }
@@ -182,6 +242,34 @@ static void take_run(struct virtual_merge *g)
 	do
 		g->next++;
 	while (g->next < g->frames && !g->frame[g->next].is_entry);
+}
+
+struct virtual_merge virtual_merge_begin(const struct virtual_layout *l,
+					 const struct virtual_frame *frame, size_t frames)
+{
+	struct virtual_merge g = {.layout = l, .frame = frame, .frames = frames};
+
+	if (l->has_base && frames)
+		do
+			g.next++;
+		while (g.next < frames && !frame[g.next].is_entry);
+	return g;
+}
+
+bool virtual_merge_skip_callers(struct virtual_merge *g, size_t loops)
+{
+	size_t i = g->frames;
+
+	if (!g->layout->has_callers_runs || !loops)
+		return false;
+	/* to the outermost frame of the run that the outermost loop is */
+	while (i > 0 && (!g->frame[i - 1].is_entry || --loops > 0))
+		i--;
+	if (i <= 1)
+		return false;
+	*g = virtual_merge_begin(g->layout, g->frame, g->frames);
+	g->next = i - 1;
+	return true;
 }
 
 enum virtual_step virtual_merge_step(struct virtual_merge *g, taddr_t pc, size_t *first_out)
@@ -207,7 +295,13 @@ enum virtual_step virtual_merge_step(struct virtual_merge *g, taddr_t pc, size_t
 	return VIRTUAL_SHOW_NATIVE;
 }
 
+bool virtual_merge_has_rest(const struct virtual_merge *g)
+{
+	return g->layout->has_loose_runs && !g->is_wrong && !g->bare && g->next < g->frames;
+}
+
 bool virtual_merge_is_right(const struct virtual_merge *g)
 {
-	return !g->is_wrong && g->bare <= 1 && g->next == g->frames;
+	return !g->is_wrong && g->bare <= 1 &&
+	       (g->next == g->frames || virtual_merge_has_rest(g));
 }

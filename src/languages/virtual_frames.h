@@ -11,14 +11,14 @@
  *
  * The layout of the list and of its frames, and the code of the loop, are data, so that what walks
  * and merges knows no language: a language fills in struct virtual_layout, and reads names
- * (python.h).
+ * (interpreter.h).
  *
  * How it is to be used:
  *
  * At a breakpoint: if a pc of the native stack is in the loop (virtual_loop_find), take the frames
- * of the thread (python_stack, with what it keeps of a thread), and merge both stacks
- * (virtual_merge_step). Read the names of functions that are new (python_code_read) before the
- * thread goes on: afterwards their objects can be gone.
+ * of the thread (language.stack, with what it keeps of a thread), and merge both stacks
+ * (virtual_merge_step). Read the names of functions that are new (language.read_function) before
+ * the thread goes on: afterwards their objects can be gone.
  *
  * In a pad: the layout is published (arch/pad_virtual.h). The pad loads the state by `thread`, and
  * compares the whole list with that of the thread's last record: the same native stack and the same
@@ -61,7 +61,7 @@ struct virtual_loop {
 /* How frames say that they are the outermost of a run of the loop. */
 enum virtual_entry_kind {
 	VIRTUAL_ENTRY_EACH, /* each is */
-	VIRTUAL_ENTRY_FLAG, /* the byte is not 0 */
+	VIRTUAL_ENTRY_FLAG, /* the byte has a bit of entry_mask */
 	VIRTUAL_ENTRY_SHIM, /* byte >= minimum: a frame without function, below those of a run */
 };
 
@@ -70,6 +70,7 @@ enum virtual_state_kind {
 	/* the word at place, if that state's word at owner is the thread pointer; else none */
 	VIRTUAL_STATE_GLOBAL,
 	VIRTUAL_STATE_TLS, /* the word at place from the thread pointer; 0 = none */
+	VIRTUAL_STATE_FIXED, /* place itself: one thread is the interpreter's */
 };
 
 struct virtual_layout {
@@ -86,15 +87,25 @@ struct virtual_layout {
 	/* In a frame. */
 	uint16_t next, identity, position, entry;
 	enum virtual_entry_kind entry_kind;
-	uint8_t entry_min;
-	bool has_base;          /* the outermost frame is of no run: it marks the end of the list */
+	uint8_t entry_min, entry_mask;
+	/*
+	 * The outermost frame marks the end of the list: it is of no run, nor are those inside of
+	 * it up to an entry.
+	 */
+	bool has_base;
+	/* Native code begins runs without the loop, too: functions that have no loop come last. */
+	bool has_loose_runs;
+	/* A fiber's list goes on with that of its caller, whose native frames are elsewhere. */
+	bool has_callers_runs;
 	uint64_t identity_mask; /* bits of the identity; others are marks */
-	/* In the object of a function, for its stamp; type_value 0: no object is known yet. */
-	struct {
-		uint16_t type, name, file, line, table;
-		uint16_t hash; /* in a text */
-		taddr_t type_value;
-	} function;
+	/* Not 0: entry, and native, are in what the word there leads to. */
+	uint16_t via;
+	int16_t native;         /* the identity if that of the frame is 0; 0 = none */
+	/* Not 0: frames are an array in a stack, whose place and words are in the state. */
+	uint16_t stride, stack, stack_words;
+	/* The objects of functions, for their stamps. */
+	struct pad_function_kind kind[PAD_FUNCTION_KINDS];
+	uint8_t kinds;
 	VEC(struct virtual_loop) loops; /* ascending, disjoint */
 };
 
@@ -109,6 +120,7 @@ struct virtual_frame {
 	uint64_t identity; /* of the function: 0 = none, a shim */
 	uint64_t position; /* in it, as the frame has it */
 	bool is_entry;     /* outermost of its run */
+	taddr_t at;        /* of the frame; 0 = unknown */
 };
 
 /*
@@ -145,8 +157,21 @@ enum virtual_step {
 	VIRTUAL_SHOW_NONE,   /* it is a part of its caller's run */
 };
 
+/* The merge of @frames functions at @frame, outermost first, with no native frame yet. */
+struct virtual_merge virtual_merge_begin(const struct virtual_layout *l,
+					 const struct virtual_frame *frame, size_t frames);
+
+/*
+ * Begins anew, for @loops native frames that are runs of the loop: the outer functions that there
+ * are more are before merge.next. False: there are none.
+ */
+bool virtual_merge_skip_callers(struct virtual_merge *g, size_t loops);
+
 /* The next native frame is at @pc, of a caller the return address minus 1. */
 enum virtual_step virtual_merge_step(struct virtual_merge *g, taddr_t pc, size_t *first_out);
+
+/* Whether functions from merge.next on are left that may be without a loop. */
+bool virtual_merge_has_rest(const struct virtual_merge *g);
 
 /*
  * Whether both stacks fit. If not, a stack is cut off, or greenlets have exchanged parts of one:

@@ -25,8 +25,10 @@ enum view { VIEW_LIVE, VIEW_PEAK, VIEW_EXIT, VIEW_TOTAL, VIEW_CALLS };
 
 enum help_mode { HELP_NONE, HELP_EVERYDAY, HELP_ALL };
 enum probes_mode { PROBES_AUTO, PROBES_BREAK, PROBES_JUMP };
-/* Functions of Python programs: in the place of the interpreter's, alone, with all, not at all. */
-enum python_mode { PYTHON_AUTO, PYTHON_ONLY, PYTHON_MIXED, PYTHON_NO };
+/* Functions of interpreted programs: in the place of the interpreter's, alone, with all, none. */
+enum interpreters_mode {
+	INTERPRETERS_AUTO, INTERPRETERS_ONLY, INTERPRETERS_MIXED, INTERPRETERS_NO
+};
 /*
  * Small objects of Python programs: those that are started get PYTHONMALLOC=malloc, in others its
  * own allocator is watched; one of both; neither.
@@ -109,7 +111,7 @@ struct options_names {
 	struct option_strings fullpath_after;
 	struct my_code my_code;
 	const char *extra_debuginfo_path; /* NULL = none */
-	enum python_mode python;
+	enum interpreters_mode interpreters;
 };
 
 /* Calls are counted as memusage does. */

@@ -149,6 +149,8 @@ static enum standard_library library_of_object(const char *path)
 		return STANDARD_JAVA;
 	if (is_node_object(path))
 		return STANDARD_NODE;
+	if (begins_with(path, INTERPRETER_FILE))
+		return STANDARD_PACKAGE;
 	return is_any_object(path, cxx, ARRAY_SIZE(cxx)) ? STANDARD_CXX_RUST : STANDARD_NONE;
 }
 
@@ -473,6 +475,8 @@ static enum standard_library library_of_names(const struct frame_text *frame, bo
 	const char *function = frame->function ? frame->function : "";
 	const char *file = frame->file && !has_object ? text_base_name(frame->file) : "";
 
+	if (frame->file && begins_with(frame->file, INTERPRETER_FILE))
+		return STANDARD_PACKAGE;
 	if (standard_is_namespace(function) || standard_is_thread_start(function) ||
 	    is_cxx_file(file))
 		return STANDARD_CXX_RUST;

@@ -62,6 +62,9 @@ struct frame_text {
 	const struct my_code *my_code; /* NULL = the user has said nothing */
 };
 
+/* Source files of an interpreter's own functions are <internal:NAME>, as Ruby calls them. */
+#define INTERPRETER_FILE "<internal:"
+
 enum standard_library {
 	STANDARD_NONE,
 	STANDARD_C,

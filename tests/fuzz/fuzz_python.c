@@ -28,12 +28,13 @@ const struct fuzz_seed fuzz_seeds[] = {
 
 static void read_code(struct python *p, const struct language_memory *m, taddr_t addr)
 {
-	struct python_code c;
+	struct virtual_function c;
 
 	/* whatever type is there is taken for that of code objects */
 	if (!language_read_word(m, addr + p->layout.type, &p->code_type))
 		return;
-	p->frames.function.type_value = p->code_type;
+	p->frames.kind[0].type_value = p->code_type;
+	p->frames.kinds = 1;
 	if (python_code_read(p, m, addr, &c) != 0)
 		return;
 	CHECK(virtual_stamp(&p->frames, m, addr) == c.stamp);
@@ -41,7 +42,7 @@ static void read_code(struct python *p, const struct language_memory *m, taddr_t
 		python_code_line(&p->layout, &c, python_code_offset(p, m, &c, position));
 	python_code_line(&p->layout, &c, python_code_offset(p, m, &c, UINT64_MAX));
 	python_code_line(&p->layout, &c, INT64_MAX);
-	python_code_deinit(&c);
+	virtual_function_deinit(&c);
 }
 
 void fuzz_one(const uint8_t *data, size_t size)
@@ -52,7 +53,7 @@ void fuzz_one(const uint8_t *data, size_t size)
 
 	for (uint32_t version = PYTHON_OLDEST; version <= PYTHON_NEWEST; version++) {
 		struct python p = {.runtime = START};
-		struct python_states states = {.thread_pointer = START};
+		struct interpreter_thread states = {.thread_pointer = START};
 
 		if (!python_layout_use(&p, &m, version))
 			continue;
@@ -60,6 +61,6 @@ void fuzz_one(const uint8_t *data, size_t size)
 			read_code(&p, &m, addr);
 		ssize_t n = python_stack(&p, &m, &states, frame, FRAMES);
 
-		CHECK(n <= FRAMES && states.count <= PYTHON_STATES_MAX);
+		CHECK(n <= FRAMES && states.count <= INTERPRETER_STATES_MAX);
 	}
 }

@@ -54,12 +54,13 @@ static ssize_t virtual_frames_merge(const struct virtual_layout *l, const struct
 {
 	static struct virtual_frame list[FRAMES];
 	static struct merged_frame reversed[2 * FRAMES];
-	struct virtual_merge g = {l, list, in->frames, 0, 0, 0, false, false};
+	struct virtual_merge g;
 	size_t n = 0, first;
 
 	assert_true(in->frames <= FRAMES && in->pcs <= FRAMES);
 	for (size_t i = 0; i < in->frames; i++)
 		list[i] = in->frame[in->frames - 1 - i];
+	g = virtual_merge_begin(l, list, in->frames);
 	for (size_t i = in->pcs; i-- > 0;) {
 		enum virtual_step step = virtual_merge_step(&g, in->pc[i], &first);
 
@@ -200,7 +201,7 @@ static void test_broken_lists(void **state)
 static void line_case(enum python_lines lines, const char *table, size_t size, const int *want)
 {
 	struct python_layout l = {.lines = lines};
-	struct python_code c = {.first_line = 10, .table = xmemdup(table, size), .table_size = size};
+	struct virtual_function c = {.first_line = 10, .table = xmemdup(table, size), .table_size = size};
 
 	for (int i = 0; want[i] >= 0; i++)
 		assert_int_equal(python_code_line(&l, &c, 2 * i), want[i]);
@@ -236,7 +237,7 @@ struct run {
 	int in;
 	Dwfl *dwfl; /* at a stop */
 	struct pythons pythons;
-	struct python_states states[THREADS];
+	struct interpreter_thread states[THREADS];
 	bool was_found;
 	char *text; /* of a stop */
 	size_t size;
@@ -301,7 +302,7 @@ static void find(struct run *r)
 {
 	struct maps maps;
 	struct language_memory m = {read_own, &r->pid};
-	struct python_process in = {.pid = r->pid, .maps = &maps, .memory = m};
+	struct interpreter_process in = {.pid = r->pid, .maps = &maps, .memory = m};
 
 	assert_int_equal(maps_read(r->pid, &maps), 0);
 	python_find(&in, &r->pythons);
@@ -318,7 +319,7 @@ static char *describe(const struct python *p, const struct language_memory *m,
 	FILE *f = open_memstream(&text, &size);
 
 	for (ssize_t i = 0; i < count; i++) {
-		struct python_code c;
+		struct virtual_function c;
 
 		if (!frame[i].identity)
 			continue;
@@ -335,7 +336,7 @@ static char *describe(const struct python *p, const struct language_memory *m,
 				python_code_line(&p->layout, &c, offset));
 		if (virtual_stamp(&p->frames, m, frame[i].identity) != c.stamp)
 			fprintf(f, "another stamp\n");
-		python_code_deinit(&c);
+		virtual_function_deinit(&c);
 	}
 	fclose(f);
 	return text;
@@ -392,7 +393,7 @@ struct stack {
 };
 
 /* As at a breakpoint: the states that are known, or all again if that does not merge. */
-static void take_stack(struct run *r, pid_t tid, struct python_states *states, struct stack *out)
+static void take_stack(struct run *r, pid_t tid, struct interpreter_thread *states, struct stack *out)
 {
 	const struct python *p = r->pythons.list.data;
 	struct language_memory m = {read_own, &r->pid};
@@ -401,7 +402,7 @@ static void take_stack(struct run *r, pid_t tid, struct python_states *states, s
 
 	assert_int_equal(ptrace_get_regs(tid, &regs), 0);
 	if (states->thread_pointer != regs.word[arch_native->thread_pointer])
-		*states = (struct python_states){
+		*states = (struct interpreter_thread){
 			.thread_pointer = regs.word[arch_native->thread_pointer]};
 	out->pcs = native_stack(r->dwfl, tid, out->pc, FRAMES);
 	for (int i = 0; i < 2; i++) {
@@ -475,7 +476,7 @@ static char *truth_of(const struct run *r, pid_t tid)
 	return xstrndup(mine, end ? (size_t)(end + 1 - mine) : strlen(mine));
 }
 
-static void check_thread(struct run *r, pid_t tid, struct python_states *states)
+static void check_thread(struct run *r, pid_t tid, struct interpreter_thread *states)
 {
 	static struct stack s;
 	struct language_memory m = {read_own, &r->pid};

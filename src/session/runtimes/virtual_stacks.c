@@ -14,11 +14,12 @@
 #include "base/log.h"
 #include "base/proc.h"
 #include "base/text.h"
-#include "languages/python.h"
+#include "languages/interpreter.h"
 #include "session/runtimes/code_names.h"
 #include "session/runtimes/stop_memory.h"
 #include "session/session.h"
 #include "session/summary.h"
+#include "symbols/code_owner.h"
 #include "tracee/os/ptrace.h"
 #include "tracee/pads/pads.h"
 #include "tracee/state/space.h"
@@ -31,7 +32,7 @@
 struct known_function {
 	uint64_t identity;
 	uint32_t serial; /* changes when another function has taken its place */
-	struct python_code code;
+	struct virtual_function code;
 };
 
 struct known_position {
@@ -75,11 +76,10 @@ struct virtual_stacks {
 	struct address_space *space;
 	uint32_t module;              /* the object with the interpreter */
 	char *path;
-	struct virtual_layout loops;  /* loops only, known from the file */
 	VEC(struct code_range) hidden; /* objects of which nothing is shown */
 	/* objects that exchange parts of the native stack: what is outside of these is others' */
 	VEC(struct code_range) switchers;
-	struct python python;
+	struct interpreter interpreter; /* its loops are known from the file */
 	bool is_found, is_given_up, is_published;
 	uint32_t tries, next_try;
 	char *problem;                /* why it was not found; NULL = nothing to say */
@@ -87,7 +87,7 @@ struct virtual_stacks {
 	HASH(struct known_position) positions;
 	uint32_t last_serial;
 	struct recent_frame *recent;  /* RECENT_FRAMES */
-	HASH(struct python_states) threads;
+	HASH(struct interpreter_thread) threads;
 	VEC(struct mixed_path) paths; /* by slot */
 	struct mixed_path scratch;
 	VEC(taddr_t) pcs;
@@ -114,82 +114,75 @@ static void fill_ranges(const struct virtual_layout *from, struct pad_virtual_la
 	}
 }
 
-/* Tells pads what they need; before the interpreter is found, only where its loop is. */
-static void publish(struct virtual_stacks *v)
+static void fill_layout(const struct virtual_layout *l, struct pad_virtual_layout *out)
 {
 	static const uint32_t states[] = {
 		[VIRTUAL_STATE_UNKNOWN] = PAD_STATE_NONE,
 		[VIRTUAL_STATE_GLOBAL] = PAD_STATE_GLOBAL,
 		[VIRTUAL_STATE_TLS] = PAD_STATE_TLS,
+		[VIRTUAL_STATE_FIXED] = PAD_STATE_FIXED,
 	};
 	static const uint32_t entries[] = {
 		[VIRTUAL_ENTRY_EACH] = PAD_ENTRY_EACH,
 		[VIRTUAL_ENTRY_FLAG] = PAD_ENTRY_FLAG,
 		[VIRTUAL_ENTRY_SHIM] = PAD_ENTRY_SHIM,
 	};
-	const struct virtual_layout *l = &v->python.frames;
+
+	out->state_kind = states[l->thread.kind];
+	out->place = l->thread.place;
+	out->owner = l->thread.owner;
+	out->heads = l->heads;
+	out->head[0] = l->head[0];
+	out->head[1] = l->head[1];
+	out->next = l->next;
+	out->identity = l->identity;
+	out->identity_mask = l->identity_mask;
+	out->position = l->position;
+	out->position_size = l->position_size;
+	out->entry_kind = entries[l->entry_kind];
+	/* for all of one kind any byte will do that does not change */
+	out->entry = l->entry_kind == VIRTUAL_ENTRY_EACH ? l->identity : l->entry;
+	out->entry_min = l->entry_min;
+	out->entry_mask = l->entry_mask;
+	out->via = l->via;
+	out->native = (uint64_t)(int64_t)l->native;
+	out->stride = l->stride;
+	out->stack = l->stack;
+	out->stack_words = l->stack_words;
+	out->kinds = l->kinds;
+	memcpy(out->kind, l->kind, sizeof(out->kind));
+}
+
+/* Tells pads what they need; before the interpreter is found, only where its loop is. */
+static void publish(struct virtual_stacks *v)
+{
+	const struct virtual_layout *l = v->interpreter.frames;
 	bool is_on = v->is_found && l->thread.kind != VIRTUAL_STATE_UNKNOWN;
 	struct pad_virtual_layout out = {.mode = is_on ? PAD_VIRTUAL_ON : PAD_VIRTUAL_WAITING};
 
 	if (v->is_given_up)
 		out.mode = PAD_VIRTUAL_OFF;
-	fill_ranges(v->is_found ? l : &v->loops, &out);
-	if (is_on) {
-		out.state_kind = states[l->thread.kind];
-		out.place = l->thread.place;
-		out.owner = l->thread.owner;
-		out.heads = l->heads;
-		out.head[0] = l->head[0];
-		out.head[1] = l->head[1];
-		out.next = l->next;
-		out.identity = l->identity;
-		out.identity_mask = l->identity_mask;
-		out.position = l->position;
-		out.position_size = l->position_size;
-		out.entry_kind = entries[l->entry_kind];
-		/* for all of one kind any byte will do that does not change */
-		out.entry = l->entry_kind == VIRTUAL_ENTRY_EACH ? l->identity : l->entry;
-		out.entry_min = l->entry_min;
-		out.type = l->function.type;
-		out.type_value = l->function.type_value;
-		out.name = l->function.name;
-		out.file = l->function.file;
-		out.line = l->function.line;
-		out.table = l->function.table;
-		out.hash = l->function.hash;
-	}
+	fill_ranges(l, &out);
+	if (is_on)
+		fill_layout(l, &out);
 	pads_set_virtual(v->space, &out);
 	v->is_published = is_on || v->is_given_up;
 }
 
 /* -- finding -- */
 
-static void take_problem(struct virtual_stacks *v, struct pythons *from)
+static taddr_t thread_pointer(pid_t tid)
 {
-	free(v->problem);
-	v->problem = from->problem;
-	from->problem = NULL;
-}
+	struct arch_regs regs;
 
-static void take_python(struct virtual_stacks *v, struct pythons *from)
-{
-	for (size_t i = 0; i < from->list.count; i++) {
-		struct python *p = &from->list.data[i];
-
-		if (!p->has_loop || strcmp(p->path, v->path) != 0)
-			continue;
-		v->python = *p;
-		*p = (struct python){0};
-		v->is_found = true;
-		return;
-	}
+	return ptrace_get_regs(tid, &regs) == 0 ? regs.word[arch_native->thread_pointer] : 0;
 }
 
 /* At a stop whose stack passes the loop. */
-static void find_interpreter(struct virtual_stacks *v)
+static void find_interpreter(struct virtual_stacks *v, pid_t tid)
 {
+	const struct language *language = v->interpreter.language;
 	struct maps maps;
-	struct pythons found;
 
 	if (v->tries++ < v->next_try)
 		return;
@@ -197,18 +190,21 @@ static void find_interpreter(struct virtual_stacks *v)
 	if (maps_read(v->space->processes.reader, &maps) != 0)
 		return;
 	struct root_dir *root = root_dir_of(v->space->processes.reader, NULL);
-	const struct python_process in = {v->space->processes.reader, root, &maps, memory_of(v)};
+	const struct interpreter_process in = {
+		.pid = v->space->processes.reader, .root = root, .maps = &maps,
+		.memory = memory_of(v), .path = v->path, .thread_pointer = thread_pointer(tid),
+	};
 
-	python_find(&in, &found);
-	take_python(v, &found);
-	take_problem(v, &found);
-	pythons_deinit(&found);
+	free(v->problem);
+	v->problem = NULL;
+	v->is_found = language->find(&v->interpreter, &in, &v->problem);
 	root_dir_release(root);
 	maps_deinit(&maps);
 	if (v->is_found) {
-		log_verbose("%s: Python %u.%u, whose functions are shown, after %u tries", v->path,
-			    v->python.layout.version >> 8, v->python.layout.version & 0xff,
-			    v->tries);
+		_cleanup_free_ char *version = language->version(&v->interpreter);
+
+		log_verbose("%s: %s %s, whose functions are shown, after %u tries", v->path,
+			    language->name, version, v->tries);
 	} else if (v->tries >= TRIES_MAX) {
 		v->is_given_up = true;
 	}
@@ -218,7 +214,7 @@ static void find_interpreter(struct virtual_stacks *v)
 static bool passes_loop(const struct virtual_stacks *v, const struct native_stack *stack)
 {
 	for (size_t i = 0; i < stack->count; i++)
-		if (virtual_loop_find(&v->loops, stack->pc[i]) != VIRTUAL_NO_LOOP)
+		if (virtual_loop_find(v->interpreter.frames, stack->pc[i]) != VIRTUAL_NO_LOOP)
 			return true;
 	return false;
 }
@@ -230,11 +226,12 @@ static struct known_function *find_function(struct virtual_stacks *v, uint64_t i
 	return hash_find(&v->functions, hash_u64(identity), e, e->identity == identity);
 }
 
-/* Reads the function @identity, which runs in a thread that is stopped, unless it is known. */
-static void learn_function(struct virtual_stacks *v, uint64_t identity)
+/* Reads the function of @frame, which runs in a thread that is stopped, unless it is known. */
+static void learn_function(struct virtual_stacks *v, const struct virtual_frame *frame)
 {
+	const struct interpreter *i = &v->interpreter;
 	const struct language_memory m = memory_of(v);
-	uint64_t stamp = virtual_stamp(&v->python.frames, &m, identity);
+	uint64_t identity = frame->identity, stamp = virtual_stamp(i->frames, &m, identity);
 	struct known_function *f = find_function(v, identity);
 
 	if (!f) {
@@ -244,37 +241,48 @@ static void learn_function(struct virtual_stacks *v, uint64_t identity)
 		pads_know_function(v->space, identity, stamp);
 		return;
 	}
-	python_code_deinit(&f->code);
+	virtual_function_deinit(&f->code);
 	f->serial = ++v->last_serial;
-	if (python_code_read(&v->python, &m, identity, &f->code) != 0)
-		f->code = (struct python_code){0};
+	if (i->language->read_function(i, &m, frame, &f->code) != 0)
+		f->code = (struct virtual_function){0};
 	else
 		pads_know_function(v->space, identity, f->code.stamp);
+}
+
+/* The key of a function whose name cannot be read. */
+static uint64_t unknown_key(const struct virtual_stacks *v, struct session *s)
+{
+	_cleanup_free_ char *name = xasprintf("[%s]", v->interpreter.language->name);
+	struct symbol_frame sf = {.name = name};
+
+	return symbols_name(s->run->symbols, &(struct symbol){.frame = &sf, .count = 1});
 }
 
 static uint64_t name_of(struct virtual_stacks *v, struct session *s, struct known_function *f,
 			uint64_t position)
 {
 	const struct language_memory m = memory_of(v);
+	const struct interpreter *interpreter = &v->interpreter;
 	struct symbol_frame sf = {.name = f->code.name};
-	const struct symbol sym = {.frame = &sf, .count = 1};
+	struct symbol sym = {.frame = &sf, .count = 1};
 	_cleanup_free_ char *dir = NULL;
 
-	if (!f->code.name) {
-		sf.name = "[Python]";
-		return symbols_name(s->run->symbols, &sym);
-	}
+	if (!f->code.name)
+		return unknown_key(v, s);
 	if (f->code.is_internal)
 		return 0;
-	const char *slash = strrchr(f->code.file, '/');
+	bool has_path = f->code.file && strncmp(f->code.file, INTERPRETER_FILE,
+						strlen(INTERPRETER_FILE)) != 0;
+	const char *slash = has_path ? strrchr(f->code.file, '/') : NULL;
 
 	stop_memory_forget(v->memory); /* which the place of a copied instruction is in */
 
-	sf.line = python_code_line(&v->python.layout, &f->code,
-				   python_code_offset(&v->python, &m, &f->code, position));
+	sf.line = interpreter->language->line(interpreter, &m, &f->code, position);
 	if (!sf.line)
 		sf.line = f->code.first_line;
 	sf.file = f->code.file;
+	if (!sf.line && !has_path)
+		sym.object = sf.file;
 	if (slash && slash[1]) {
 		dir = xstrndup(f->code.file, (size_t)(slash - f->code.file));
 		sf.file = slash + 1;
@@ -287,12 +295,10 @@ static uint64_t name_of(struct virtual_stacks *v, struct session *s, struct know
 static uint64_t key_of(struct virtual_stacks *v, struct session *s,
 		       const struct virtual_frame *frame)
 {
-	static const struct symbol_frame unknown = {.name = "[Python]"};
 	struct known_function *f = find_function(v, frame->identity);
 
 	if (!f) /* a record that no pad wrote */
-		return symbols_name(s->run->symbols,
-				    &(struct symbol){.frame = (void *)&unknown, .count = 1});
+		return unknown_key(v, s);
 	uint64_t hash = hash_u64(frame->position ^ hash_u64(f->serial));
 	struct known_position *known =
 		hash_find(&v->positions, hash,
@@ -334,10 +340,10 @@ static bool is_in(const struct code_range *list, size_t count, taddr_t pc)
 static bool is_hidden(struct session *s, taddr_t pc)
 {
 	const struct virtual_stacks *v = s->stacks.virtual;
-	enum python_mode mode = s->run->options->names.python;
+	enum interpreters_mode mode = s->run->options->names.interpreters;
 
-	if (mode != PYTHON_AUTO)
-		return mode == PYTHON_ONLY;
+	if (mode != INTERPRETERS_AUTO)
+		return mode == INTERPRETERS_ONLY;
 	if (is_in(v->hidden.data, v->hidden.count, pc))
 		return true;
 	return code_names_begin(s, pc, "py::");
@@ -418,8 +424,11 @@ static uint32_t list_node(const struct merge_job *j)
 
 	j->session->stacks.virtual->unmerged++;
 	j->path->listed = 0;
-	node = add_functions(j, node, 0, j->path->frames.count);
-	return node;
+	struct virtual_merge g = virtual_merge_begin(
+		j->session->stacks.virtual->interpreter.frames, j->path->frames.data,
+		j->path->frames.count);
+
+	return add_functions(j, node, MIN(g.next, 1), j->path->frames.count);
 }
 
 /* How many native frames of the path are merged as they were; the list may have changed inside. */
@@ -454,27 +463,66 @@ static bool is_exchanged(const struct virtual_stacks *v, const struct merge_job 
 	return false;
 }
 
+/* Adds native frames and functions from @g on to @node; false: they do not fit. */
+static bool add_rest(const struct merge_job *j, struct virtual_merge *g, uint32_t *node)
+{
+	size_t first;
+
+	for (size_t i = 0; i < j->count; i++) {
+		enum virtual_step step = virtual_merge_step(g, j->pc[i], &first);
+
+		if (step == VIRTUAL_SHOW_RUN)
+			*node = add_functions(j, *node, first, g->next);
+		else if (step == VIRTUAL_SHOW_NATIVE && !is_hidden(j->session, j->pc[i]))
+			*node = add_native(j, *node, j->pc[i]);
+	}
+	return virtual_merge_is_right(g);
+}
+
+/*
+ * The node of stacks that did not fit as they are: below the functions of a fiber's callers, or the
+ * list alone.
+ */
+static uint32_t unfit_node(const struct merge_job *j, struct virtual_merge *g)
+{
+	struct mixed_path *path = j->path;
+	uint32_t node = 0;
+	size_t loops = 0;
+
+	path->listed = 0;
+	path->count = 0;
+	for (size_t i = 0; i < j->count; i++)
+		loops += virtual_loop_find(g->layout, j->pc[i]) != VIRTUAL_NO_LOOP;
+	if (virtual_merge_skip_callers(g, loops)) {
+		node = add_functions(j, node, 0, g->next);
+		if (add_rest(j, g, &node))
+			return node;
+	}
+	return loops ? list_node(j) : native_node(j);
+}
+
 static uint32_t merge(const struct merge_job *j)
 {
 	struct virtual_stacks *v = j->session->stacks.virtual;
 	struct mixed_path *path = j->path;
-	bool is_mixed = path->frames.count > 0;
-	size_t kept = count_kept(j, is_mixed), first = 0, loops = 0;
-	struct virtual_merge g = {.layout = &v->python.frames, .frame = path->frames.data,
-				  .frames = path->frames.count};
+	struct virtual_merge g = virtual_merge_begin(v->interpreter.frames, path->frames.data,
+						     path->frames.count);
+	bool is_mixed = path->frames.count > g.next;
+	size_t kept = count_kept(j, is_mixed), first = 0;
+	/* functions outside of the first run, which native code called, come with it */
+	const size_t base = g.next, outermost = MIN(base, 1);
 	uint32_t node = kept ? path->node[kept - 1] : 0;
 
 	reserve_path(path, j->count);
 	if (kept) {
 		g.next = path->next[kept - 1];
 		g.was_loop = virtual_loop_find(g.layout, j->pc[kept - 1]) != VIRTUAL_NO_LOOP;
-		loops = g.next > 0;
 	}
 	for (size_t i = kept; i < j->count; i++) {
 		enum virtual_step step = virtual_merge_step(&g, j->pc[i], &first);
 
 		if (step == VIRTUAL_SHOW_RUN)
-			node = add_functions(j, node, first, g.next);
+			node = add_functions(j, node, first == base ? outermost : first, g.next);
 		else if (step == VIRTUAL_SHOW_NATIVE &&
 			 !(is_mixed && is_hidden(j->session, j->pc[i])))
 			node = add_native(j, node, j->pc[i]);
@@ -488,40 +536,47 @@ static uint32_t merge(const struct merge_job *j)
 	if (!is_mixed)
 		return node;
 	if (!virtual_merge_is_right(&g))
-		return g.loops + loops ? list_node(j) : native_node(j);
+		return unfit_node(j, &g);
 	v->merged++;
+	if (virtual_merge_has_rest(&g)) {
+		path->listed = 0;
+		node = add_functions(j, node, g.next == base ? outermost : g.next, g.frames);
+	}
 	return node ? node : native_node(j);
 }
 
 /* -- stopped threads -- */
 
-static struct python_states *states_of(struct virtual_stacks *v, taddr_t pointer)
+static struct interpreter_thread *states_of(struct virtual_stacks *v, taddr_t pointer)
 {
-	struct python_states *t =
+	struct interpreter_thread *t =
 		hash_find(&v->threads, hash_u64(pointer), e, e->thread_pointer == pointer);
 
 	if (!t) {
 		t = hash_add(&v->threads, hash_u64(pointer));
-		*t = (struct python_states){.thread_pointer = pointer};
+		*t = (struct interpreter_thread){.thread_pointer = pointer};
 	}
 	return t;
 }
 
 /* Fills in the list of the thread's frames, outermost first. False: it cannot be read. */
-static bool read_list(struct virtual_stacks *v, struct python_states *states,
+static bool read_list(struct virtual_stacks *v, struct interpreter_thread *states,
 		      struct mixed_path *out)
 {
+	const struct interpreter *interpreter = &v->interpreter;
 	const struct language_memory m = memory_of(v);
+	uint64_t outer = 0;
 
 	if (!v->list)
 		v->list = xcalloc(FRAMES_MAX, sizeof(*v->list));
-	ssize_t n = python_stack(&v->python, &m, states, v->list, FRAMES_MAX);
+	ssize_t n = interpreter->language->stack(interpreter, &m, states, v->list, FRAMES_MAX);
 
 	out->frames.count = 0;
 	for (ssize_t i = n; i-- > 0;) {
 		*vec_add(&out->frames) = v->list[i];
-		if (v->list[i].identity)
-			learn_function(v, v->list[i].identity);
+		if (v->list[i].identity && v->list[i].identity != outer)
+			learn_function(v, &v->list[i]);
+		outer = v->list[i].identity;
 	}
 	return n >= 0;
 }
@@ -529,8 +584,8 @@ static bool read_list(struct virtual_stacks *v, struct python_states *states,
 /* Whether the list has a run for each loop of @j. */
 static bool fits(const struct virtual_stacks *v, const struct merge_job *j)
 {
-	struct virtual_merge g = {.layout = &v->python.frames, .frame = j->path->frames.data,
-				  .frames = j->path->frames.count};
+	struct virtual_merge g = virtual_merge_begin(v->interpreter.frames, j->path->frames.data,
+						     j->path->frames.count);
 	size_t first;
 
 	for (size_t i = 0; i < j->count; i++)
@@ -538,19 +593,12 @@ static bool fits(const struct virtual_stacks *v, const struct merge_job *j)
 	return virtual_merge_is_right(&g) && !g.bare;
 }
 
-static taddr_t thread_pointer(pid_t tid)
-{
-	struct arch_regs regs;
-
-	return ptrace_get_regs(tid, &regs) == 0 ? regs.word[arch_native->thread_pointer] : 0;
-}
-
 static uint32_t merge_stopped(struct merge_job *j, pid_t tid)
 {
 	struct virtual_stacks *v = j->session->stacks.virtual;
 	const struct language_memory m = memory_of(v);
 	taddr_t pointer = thread_pointer(tid);
-	struct python_states *states = states_of(v, pointer);
+	struct interpreter_thread *states = states_of(v, pointer);
 
 	for (int i = 0; i < 2; i++) {
 		if (read_list(v, states, j->path) && fits(v, j))
@@ -558,7 +606,8 @@ static uint32_t merge_stopped(struct merge_job *j, pid_t tid)
 		states->count = i ? states->count : 0; /* a state may be new: once more */
 	}
 	if (!v->is_published) {
-		python_find_place(&v->python, &m, &pointer, 1);
+		if (v->interpreter.language->find_place)
+			v->interpreter.language->find_place(&v->interpreter, &m, pointer);
 		publish(v);
 	}
 	/* a pad knows one state for each thread */
@@ -579,7 +628,7 @@ uint32_t virtual_stack_node(struct session *s, struct profile *p, const struct n
 	if (has_loop) {
 		stop_memory_forget(v->memory);
 		if (!v->is_found)
-			find_interpreter(v);
+			find_interpreter(v, stack->tid);
 	}
 	if (!has_loop || !v->is_found)
 		return native_node(&j);
@@ -589,17 +638,12 @@ uint32_t virtual_stack_node(struct session *s, struct profile *p, const struct n
 /* -- records of pads -- */
 
 /* Updates the list of @path by @he. Returns how many outer frames are as before. */
-static size_t update_list(const struct virtual_stacks *v, const struct heap_event *he,
-			  struct mixed_path *path)
+static size_t update_list(const struct heap_event *he, struct mixed_path *path)
 {
-	/* the base of the list belongs to no run */
-	size_t base = v->python.frames.has_base && he->list_count &&
-		      !(he->list[0].word & ~(uint64_t)PAD_VIRTUAL_ENTRY);
-	size_t kept = he->list_kept > base ? he->list_kept - base : 0;
+	size_t kept = MIN(he->list_kept, path->frames.count);
 
-	kept = MIN(kept, path->frames.count);
 	path->frames.count = kept;
-	for (size_t i = kept + base; i < he->list_count; i++) {
+	for (size_t i = kept; i < he->list_count; i++) {
 		uint64_t word = he->list[i].word;
 
 		*vec_add(&path->frames) = (struct virtual_frame){
@@ -621,7 +665,7 @@ uint32_t virtual_path_node(struct session *s, const struct heap_event *he)
 	size_t before = path->frames.count;
 	bool is_same = he->kept == he->frame_count && path->count == he->frame_count &&
 		       he->list_kept == he->list_count;
-	size_t kept = update_list(v, he, path);
+	size_t kept = update_list(he, path);
 
 	if (is_same && kept == before && path->frames.count == before)
 		return path->result;
@@ -643,44 +687,48 @@ static struct virtual_stacks *new_stacks(struct session *s)
 	return v;
 }
 
-/* Whether @m is a part of the interpreter: its program, or a module of its own library. */
-static bool is_part(const struct module *m)
+static bool is_part(const struct virtual_stacks *v, const struct module *m)
 {
-	return strncmp(text_base_name(m->path), "python", 6) == 0 ||
-	       strstr(m->path, "/lib-dynload/");
+	return v->interpreter.language->is_part(m->path);
 }
 
-static bool is_switcher(const struct module *m)
+static bool is_switcher(const struct virtual_stacks *v, const struct module *m)
 {
-	return strstr(text_base_name(m->path), "greenlet");
+	const struct language *l = v->interpreter.language;
+
+	return l->is_switcher && l->is_switcher(m->path);
 }
 
 void virtual_stacks_module(struct session *s, const struct module *m)
 {
 	struct virtual_stacks *v = s->stacks.virtual;
-	struct virtual_layout loops = {0};
+	struct interpreter found;
 
-	if (s->run->options->names.python == PYTHON_NO ||
+	if (s->run->options->names.interpreters == INTERPRETERS_NO ||
 	    s->run->options->tracing.verify_stacks || !m->file)
 		return;
-	if (v && v->module && is_switcher(m))
+	if (v && v->module && is_switcher(v, m))
 		*vec_add(&v->switchers) = (struct code_range){m->start, m->end};
-	if (v && v->module && is_part(m))
+	if (v && v->module && is_part(v, m))
 		*vec_add(&v->hidden) = (struct code_range){m->start, m->end};
-	if ((v && v->module) || !strstr(text_base_name(m->path), "python") ||
-	    !python_find_loop(m->file, m->bias, &loops))
+	if ((v && v->module) || !interpreter_open(m->path, m->file, m->bias, &found))
 		return;
 	v = s->stacks.virtual = new_stacks(s);
 	v->module = m->id;
 	v->path = xstrdup(m->path);
-	v->loops = loops;
+	v->interpreter = found;
+	if (found.missing) {
+		v->is_given_up = true;
+		v->problem = xasprintf("%s has no symbol %s", text_base_name(m->path),
+				       found.missing);
+	}
 	*vec_add(&v->hidden) = (struct code_range){m->start, m->end};
 	for (size_t i = 0; i < s->space->modules.count; i++) {
 		const struct module *other = s->space->modules.data[i];
 
-		if (other != m && is_part(other))
+		if (other != m && is_part(v, other))
 			*vec_add(&v->hidden) = (struct code_range){other->start, other->end};
-		if (is_switcher(other))
+		if (is_switcher(v, other))
 			*vec_add(&v->switchers) = (struct code_range){other->start, other->end};
 	}
 	publish(v);
@@ -710,19 +758,12 @@ static void drop_path(struct mixed_path *path)
 	vec_deinit(&path->frames);
 }
 
-static void drop_python(struct python *p)
-{
-	virtual_layout_deinit(&p->frames);
-	free(p->path);
-	*p = (struct python){0};
-}
-
 void virtual_stacks_free(struct virtual_stacks *v)
 {
 	if (!v)
 		return;
 	for (size_t i = 0; hash_next(&v->functions.index, &i); i++)
-		python_code_deinit(&v->functions.slot[i].code);
+		virtual_function_deinit(&v->functions.slot[i].code);
 	hash_deinit(&v->functions);
 	hash_deinit(&v->positions);
 	hash_deinit(&v->threads);
@@ -733,8 +774,8 @@ void virtual_stacks_free(struct virtual_stacks *v)
 	vec_deinit(&v->pcs);
 	vec_deinit(&v->hidden);
 	vec_deinit(&v->switchers);
-	virtual_layout_deinit(&v->loops);
-	drop_python(&v->python);
+	if (v->interpreter.own)
+		v->interpreter.language->close(&v->interpreter);
 	stop_memory_free(v->memory);
 	free(v->recent);
 	free(v->list);
@@ -759,8 +800,8 @@ void virtual_stacks_fork(struct session *child)
 		*vec_add(&v->hidden) = from->hidden.data[i];
 	for (size_t i = 0; i < from->switchers.count; i++)
 		*vec_add(&v->switchers) = from->switchers.data[i];
-	for (size_t i = 0; i < from->loops.loops.count; i++)
-		*vec_add(&v->loops.loops) = from->loops.loops.data[i];
+	v->interpreter.language = from->interpreter.language;
+	v->interpreter.language->copy(&from->interpreter, &v->interpreter);
 	publish(v);
 }
 
@@ -769,13 +810,17 @@ void virtual_stacks_print(const struct session *s)
 	const struct virtual_stacks *v = s->stacks.virtual;
 	char n[AMOUNT_SIZE];
 
-	if (!v || !v->tries)
+	if (!v || (!v->tries && !v->problem))
 		return;
+	const char *language = v->interpreter.language->name;
+
 	if (!v->is_found)
-		log_info("  Python       functions of the interpreter are shown instead of the "
-			 "program's%s%s", v->problem ? ": " : "", v->problem ? v->problem : "");
+		log_info("  %-12s functions of the interpreter are shown instead of the "
+			 "program's%s%s", language, v->problem ? ": " : "",
+			 v->problem ? v->problem : "");
 	if (v->unmerged)
-		log_info("  Python       %s stack%s of native and of Python functions did not fit; "
+		log_info("  %-12s %s stack%s of native and of %s functions did not fit; "
 			 "the latter are below \"%s\"",
-			 amount_commas(v->unmerged, n), plural(v->unmerged), PSEUDO_NOT_MERGED);
+			 language, amount_commas(v->unmerged, n), plural(v->unmerged), language,
+			 PSEUDO_NOT_MERGED);
 }

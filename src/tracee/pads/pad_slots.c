@@ -172,7 +172,8 @@ void pad_slots_reset(struct pad_memory *m, uint32_t index)
 	struct pad_slot *slot = pad_memory_slot(m, index);
 
 	slot->return_at = slot->return_to = 0;
-	slot->dirty = slot->frame_count = slot->check_count = 0;
+	slot->dirty = 0;
+	forget_frames(slot);
 	slot->reason = PAD_REASON_NONE;
 }
 

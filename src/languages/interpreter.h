@@ -1,0 +1,114 @@
+/*
+ * Interpreters in a process, whatever their language. Hides which one it is: a language is a row of
+ * functions that find its interpreter, describe the list of its frames as data (virtual_frames.h),
+ * and read the names and lines of functions. Nothing is executed in the program.
+ *
+ * What describes an interpreter is not believed before one walk makes sense: a thread's list leads
+ * to functions with names.
+ */
+#ifndef PTMEM_LANGUAGES_INTERPRETER_H
+#define PTMEM_LANGUAGES_INTERPRETER_H
+
+#include <sys/types.h>
+
+#include "base/proc.h"
+#include "languages/virtual_frames.h"
+#include "tracee/os/maps.h"
+
+struct elf_file;
+
+/* A process in which to look. */
+struct interpreter_process {
+	pid_t pid;
+	struct root_dir *root; /* NULL = ours */
+	const struct maps *maps;
+	struct language_memory memory;
+	const char *path;       /* of the object with the interpreter, as in the maps */
+	taddr_t thread_pointer; /* of a thread in the loop: the word arch->thread_pointer names */
+};
+
+#define INTERPRETER_STATES_MAX 8u
+
+/* The states of one thread: several if it runs sub-interpreters. The innermost first. */
+struct interpreter_thread {
+	taddr_t thread_pointer;
+	taddr_t state[INTERPRETER_STATES_MAX];
+	uint32_t count;
+};
+
+/* A function of the program's. */
+struct virtual_function {
+	char *name;       /* qualified if the interpreter knows that; visible. Owned */
+	char *file;       /* as compiled: relative, or no path at all; NULL = none. Owned */
+	uint32_t first_line;
+	uint64_t stamp;   /* virtual_stamp: another function at the address has another one */
+	bool is_internal; /* a frame of the interpreter itself, not to be shown */
+	taddr_t object, start; /* of the function; of its first instruction */
+	uint64_t size;    /* bytes of instructions; 0 = unknown */
+	uint8_t *table;   /* of lines, as the language has them. Owned */
+	size_t table_size;
+};
+
+void virtual_function_deinit(struct virtual_function *f);
+
+struct interpreter {
+	const struct language *language;
+	void *own;                     /* of the language */
+	struct virtual_layout *frames; /* in `own`; its loops are known from the start */
+	/* The object has no symbol of this name, so that its loop is not known; NULL = it has. */
+	const char *missing;
+};
+
+struct language {
+	const char *name;
+	/* Whether an object of the file name @name may have an interpreter. */
+	bool (*is_object)(const char *name);
+	/* Whether the object @path is a part of an interpreter, whose functions are not shown. */
+	bool (*is_part)(const char *path);
+	/* Whether the object @path exchanges parts of stacks; NULL = none does. */
+	bool (*is_switcher)(const char *path);
+	/* The interpreter in @elf, which is mapped with @bias, and its loops. False: none. */
+	bool (*open)(struct elf_file *elf, taddr_t bias, struct interpreter *out);
+	/* For a forked process: what open() had found. */
+	void (*copy)(const struct interpreter *from, struct interpreter *out);
+	void (*close)(struct interpreter *i);
+	/*
+	 * Finds out what frames and functions are like, in a process that is stopped. False: not
+	 * yet, or never; *problem_out, which the caller frees, says why.
+	 */
+	bool (*find)(struct interpreter *i, const struct interpreter_process *in,
+		     char **problem_out);
+	/* Finds where code in a thread has its state, if find() did not; NULL = it always does. */
+	bool (*find_place)(struct interpreter *i, const struct language_memory *m, taddr_t pointer);
+	/*
+	 * The frames of a thread, innermost first: as virtual_frames_walk, of all its states. What
+	 * @t has from an earlier call is checked, and found again if it does not hold.
+	 */
+	ssize_t (*stack)(const struct interpreter *i, const struct language_memory *m,
+			 struct interpreter_thread *t, struct virtual_frame *out, size_t max);
+	/*
+	 * Reads the function of @frame, a frame of a thread that is stopped. -EINVAL if it is none,
+	 * or has parts that cannot be read. virtual_function_deinit frees @out.
+	 */
+	int (*read_function)(const struct interpreter *i, const struct language_memory *m,
+			     const struct virtual_frame *frame, struct virtual_function *out);
+	/* The line of @f at the position @position of a frame; 0 if it has none. */
+	uint32_t (*line)(const struct interpreter *i, const struct language_memory *m,
+			 const struct virtual_function *f, uint64_t position);
+	/* "3.11"; the caller frees it. */
+	char *(*version)(const struct interpreter *i);
+};
+
+extern const struct language language_python, language_ruby, language_php;
+
+/* The interpreter in @elf, named @path, which is mapped with @bias. False: none that is known. */
+bool interpreter_open(const char *path, struct elf_file *elf, taddr_t bias,
+		      struct interpreter *out);
+
+/* Adds to @l the other code that its loops jump to, in @elf, which is mapped with @bias. */
+void interpreter_find_parts(struct elf_file *elf, taddr_t bias, struct virtual_layout *l);
+
+/* Table of lines with one uint32_t for each @unit bytes of code. 0 = unknown. */
+uint32_t virtual_function_line(const struct virtual_function *f, uint64_t offset, uint32_t unit);
+
+#endif
