@@ -25,7 +25,7 @@
 #include "tracee/pads/pads.h"
 #include "tracee/state/space.h"
 
-#define FRAMES_MAX 16384u
+#define FRAMES_MAX (1u << 20)
 #define POSITIONS_MAX (1u << 20) /* names are looked up again after so many */
 #define TRIES_MAX (1u << 12)     /* stops at which an interpreter was looked for in vain */
 
@@ -64,7 +64,8 @@ struct mixed_path {
 	size_t count, capacity;
 	VEC(struct virtual_frame) frames;
 	struct list_node *list;
-	size_t listed, list_capacity; /* those of the last merge */
+	uint32_t *run;                /* of each frame: where its run begins */
+	size_t listed, list_capacity, run_capacity; /* those of the last merge */
 	bool was_mixed;
 	uint32_t result;
 };
@@ -490,6 +491,16 @@ static bool is_exchanged(const struct virtual_stacks *v, const struct merge_job 
 	return false;
 }
 
+/* The frames from @first to @end are a run. */
+static void note_run(const struct merge_job *j, size_t first, size_t end)
+{
+	struct mixed_path *path = j->path;
+
+	path->run = xgrow(path->run, &path->run_capacity, end + 1, sizeof(*path->run));
+	for (size_t i = MAX(first, MIN(j->frames_kept, path->listed)); i < end; i++)
+		path->run[i] = (uint32_t)first;
+}
+
 static uint32_t merge(const struct merge_job *j)
 {
 	struct virtual_stacks *v = j->session->stacks.virtual;
@@ -502,14 +513,20 @@ static uint32_t merge(const struct merge_job *j)
 	uint32_t node = kept ? path->node[kept - 1] : 0;
 
 	reserve_path(path, j->count);
+	g.run = path->run;
+	g.unchanged = MIN(j->frames_kept, path->listed);
 	if (kept) {
 		g.next = path->next[kept - 1];
 		g.was_loop = virtual_loop_find(g.layout, j->pc[kept - 1]) != VIRTUAL_NO_LOOP;
 		loops = g.next > base;
 	}
 	for (size_t i = kept; i < j->count; i++) {
+		size_t before = g.next;
 		enum virtual_step step = virtual_merge_step(&g, j->pc[i], &first);
 
+		if (g.next != before)
+			note_run(j, before, g.next);
+		g.run = path->run;
 		if (step == VIRTUAL_SHOW_RUN)
 			node = add_functions(j, node, first, g.next);
 		else if (step == VIRTUAL_SHOW_NATIVE &&
@@ -562,7 +579,8 @@ static bool read_list(struct session *s, struct interpreter_thread *states,
 	out->frames.count = 0;
 	for (ssize_t i = n; i-- > 0;) {
 		*vec_add(&out->frames) = v->list[i];
-		if (v->list[i].identity)
+		/* most frames of long lists are of functions that call themselves */
+		if (v->list[i].identity && (i + 1 == n || v->list[i].identity != v->list[i + 1].identity))
 			learn_function(s, &v->list[i]);
 	}
 	return n >= 0;
@@ -739,6 +757,7 @@ static void drop_path(struct mixed_path *path)
 	free(path->node);
 	free(path->next);
 	free(path->list);
+	free(path->run);
 	vec_deinit(&path->frames);
 }
 
