@@ -200,6 +200,8 @@ def options(t):
             ([t.program("sh"), "-c", "echo ${PYTHONMALLOC-None}"], [], {}, b"None")):
         profile = t.profile(argv, options_, env=env)
         t.equal("PYTHONMALLOC of %s with %s %s" % (argv, options_, env), profile.out.strip(), want)
+        ignored = [m for m in profile.messages if "ignore PYTHONMALLOC" in m]
+        t.equal("the hint that %s ignores the variable" % argv, len(ignored), int("-bE" in argv))
         t.equal("the hint for %s" % argv, any("was started with PYTHONMALLOC" in m for m in profile.messages),
                 want.split()[-1] in (b"malloc", b"malloc_debug"))
 
