@@ -340,12 +340,23 @@ struct pad_cache {
 	PAD_CACHE_MEMBERS(PAD_SLOT_FRAMES);
 };
 
+/* The list of an interpreter's functions, and one that is walked. */
+#define PAD_LIST_MEMBERS(frames)                                                        \
+	/* outermost first, from number 1 on; `at` of number 0 is that outside of it: 0 */ \
+	PAD_LINES struct pad_virtual_frame list[(frames) + 1];                          \
+	PAD_LINES struct pad_virtual_frame walk[frames] /* innermost first */
+
+struct pad_list {
+	PAD_LIST_MEMBERS(PAD_LISTED);
+};
+
 /*
  * For a thread that recurses deeper than its slot has room for; ptmem assigns it at a
  * PAD_REASON_DEEP.
  */
 struct pad_deep_cache {
 	PAD_CACHE_MEMBERS(PAD_MAX_FRAMES);
+	PAD_LIST_MEMBERS(PAD_MAX_LISTED);
 };
 
 /*
@@ -394,14 +405,18 @@ struct pad_slot {
 	uint32_t left_shift; /* control.sample_shift when `left` was drawn */
 	/* the interpreter's state of the thread; 0 = unknown. ptmem writes it. */
 	uint64_t virtual_state;
+	uint64_t list, walk; /* addresses of the arrays: in @own_list, or of a deep cache */
+	uint32_t max_listed; /* number of elements */
 	/* the list of the last record; of the one that is walked, and what of it is as before */
 	uint32_t listed, walked, list_kept;
+	uint32_t list_end;   /* how many of its frames are written to the record */
 	uint32_t has_list;   /* the record that is written has the list that was walked */
 	int32_t list_way;    /* of pad_walk_list, for this call; -1: not walked yet */
+	/* pad_virtual.deaths when the functions of the list were compared; when this walk began */
+	uint64_t list_deaths, walk_deaths;
 	PAD_LINES struct pad_count count[PAD_FUNCTIONS];
 	struct pad_cache cache;
-	PAD_LINES struct pad_virtual_frame list[PAD_VIRTUAL_FRAMES]; /* outermost first */
-	PAD_LINES struct pad_virtual_frame walk[PAD_VIRTUAL_FRAMES]; /* innermost first */
+	struct pad_list own_list;
 };
 
 /* The end of the stack of the call that @slot is in: its caller's stack pointer after it. */
@@ -431,6 +446,8 @@ enum pad_record_type {
 	PAD_RECORD_FILL, /* the whole mark: the rest of the ring is empty */
 	PAD_RECORD_TIME, /* the whole mark; the CPU's counter. Without a number and a tail. */
 	PAD_RECORD_CLOCK, /* the same; control.clock */
+	/* no event: struct pad_record_list, for the next record with PAD_HAS_VIRTUAL */
+	PAD_RECORD_LIST,
 };
 
 #define PAD_TIME_SIZE 16
@@ -469,6 +486,13 @@ struct pad_record_block {
 	uint64_t result;
 	uint64_t bytes;
 	uint64_t align;     /* realloc: the old block */
+};
+
+/* Followed by a list of struct pad_listed_frame up to the end, tail excluded: it has these now. */
+struct pad_record_list {
+	uint64_t mark;
+	uint32_t size; /* of the record */
+	uint32_t kept; /* outer frames that are as before */
 };
 
 /*

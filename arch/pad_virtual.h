@@ -6,8 +6,13 @@
  * A record's stack is that of native code. If control.virtual leads to a struct pad_virtual, and
  * flags have PAD_VIRTUAL, the recorder also walks the thread's list, compares it with that of the
  * thread's last record, and records the number of outer frames that are the same, and the others
- * (PAD_HAS_VIRTUAL; without it the list is empty). What cannot be recorded so traps
- * (PAD_REASON_VIRTUAL): ptmem makes that event itself, at the stop.
+ * (PAD_HAS_VIRTUAL; without it the list is empty). What has no room in that record is in others
+ * before it (PAD_RECORD_LIST). What cannot be recorded so traps (PAD_REASON_VIRTUAL): ptmem makes
+ * that event itself, at the stop.
+ *
+ * The whole list has to be compared. A frame that is as it was, at the address where it was, may
+ * have been called by another one: control returned to its callers since, and its memory was used
+ * again. Nothing in the frames counts that.
  *
  * A function is identified by an address, which may be used again for another one. So a stamp
  * belongs to it, made from what the function's object has and refers to. `known` has those that
@@ -19,7 +24,8 @@
 
 #include <stdint.h>
 
-#define PAD_VIRTUAL_FRAMES 4096u /* a longer list traps */
+#define PAD_LISTED 4096u      /* frames of a list for which a slot has room */
+#define PAD_MAX_LISTED 65536u /* with a deep cache; a longer list traps */
 #define PAD_VIRTUAL_RANGES 24u
 #define PAD_KNOWN_BITS 16u
 #define PAD_FUNCTION_KINDS 3u
@@ -80,6 +86,8 @@ struct pad_virtual_layout {
 	uint64_t entry_mask, via, native, stride, stack, stack_words;
 	uint64_t kinds;
 	struct pad_function_kind kind[PAD_FUNCTION_KINDS];
+	/* all objects of functions are blocks, or live for ever: `deaths` counts what died */
+	uint64_t counts_deaths;
 	/*
 	 * PAD_STATE_FRAMES: `identity` is where a frame has a reference to its closure, from the
 	 * frame pointer, and `entry` another one, without which it is no frame of a function. A
@@ -97,7 +105,13 @@ struct pad_known {
 };
 
 struct pad_virtual {
+	/*
+	 * Pads add 1 when an allocation returns the address of a known function, which so is no
+	 * more: until then lists need not be compared with the objects of their functions.
+	 */
+	uint64_t deaths;
 	struct pad_virtual_layout layout;
+	uint64_t filter[(1u << PAD_KNOWN_BITS) / 64]; /* bit pad_known_hash of each in `known` */
 	struct pad_known known[1u << PAD_KNOWN_BITS]; /* open addressing */
 };
 
@@ -108,13 +122,39 @@ struct pad_listed_frame {
 	uint64_t position;
 };
 
-/* A frame of the thread's last list, and during a walk. */
+#define PAD_NO_FUNCTION 0xffu
+
+/*
+ * A frame of the thread's last list, and during a walk. Comparing a long list takes as long as
+ * loading it, so it is no larger than that.
+ */
 struct pad_virtual_frame {
-	uint64_t word, position, stamp, at; /* stamp 0: it has no function; at: its address */
-	/* as they were: its words, and those of its function of which the stamp is made */
-	uint64_t identity, entry, name, name_hash, file, file_hash, line, table;
-	uint64_t kind; /* of the function: its number */
+	uint64_t at;            /* its address */
+	uint64_t identity;      /* as it is there */
+	uint64_t position;      /* 0 for PAD_KIND_NATIVE */
+	uint64_t tag;           /* pad_frame_tag: one word, for it is written and loaded again */
 };
+
+/* @kind: of the function, or PAD_NO_FUNCTION; @entry: the byte; @stamp: pad_short_stamp. */
+static inline uint64_t pad_frame_tag(uint64_t stamp, uint64_t kind, uint64_t entry)
+{
+	return stamp << 16 | kind << 8 | entry;
+}
+
+static inline uint64_t pad_frame_entry(const struct pad_virtual_frame *f)
+{
+	return f->tag & 0xff;
+}
+
+static inline uint64_t pad_frame_kind(const struct pad_virtual_frame *f)
+{
+	return f->tag >> 8 & 0xff;
+}
+
+static inline uint64_t pad_frame_stamp(const struct pad_virtual_frame *f)
+{
+	return f->tag >> 16;
+}
 
 static inline uint64_t pad_known_hash(uint64_t identity)
 {
@@ -135,6 +175,11 @@ static inline uint64_t pad_stamp_of(const struct pad_stamp *s)
 {
 	return ((((s->name_hash * 5 + s->file) * 5 + s->file_hash) * 5 + s->line) * 5 + s->table) |
 	       1;
+}
+
+static inline uint64_t pad_short_stamp(uint64_t stamp)
+{
+	return stamp >> 16;
 }
 
 #endif

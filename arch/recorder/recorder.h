@@ -73,7 +73,10 @@ API int pad_nesting(const struct pad_control *c, const struct pad_slot *slot,
  * that of the last record, another one, or ptmem must read it.
  */
 API int pad_walk_list(const struct pad_control *c, struct pad_slot *slot, uint64_t stack);
-API void pad_remember_list(struct pad_slot *slot);
+/* Writes its frames from slot->list_kept to list_end to @out, and remembers them. */
+API void pad_write_list(const struct pad_control *c, struct pad_slot *slot, uint64_t *out);
+/* An allocation returned @block, which may be the address of a known function. */
+API void pad_meet_function(const struct pad_control *c, uint64_t block);
 API struct pad_slot *pad_find_call(const struct pad_control *c, uint64_t return_at);
 
 INLINE struct pad_control *head_control(const struct pad_head *head)

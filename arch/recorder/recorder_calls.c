@@ -293,23 +293,57 @@ API struct pad_slot *pad_find_call(const struct pad_control *c, uint64_t return_
 	return 0;
 }
 
-/*
- * The list of the interpreter's functions, for a record of that stack. 0: ptmem must read it, or it
- * has no room in a record.
- */
-INLINE int take_list(const struct pad_control *c, struct pad_slot *slot, uint32_t kept,
-		     int64_t fresh)
+#define LIST_PARTS 8 /* of a ring: a longer record would wait for more room than needed */
+
+/* Records outer frames of the list that was walked, as many as one record has room for. 0: lost. */
+static KEEPS __attribute__((noinline)) int send_list(struct pad_control *c, struct pad_slot *slot)
 {
+	const uint64_t fixed = sizeof(struct pad_record_list) + tail_size(c) + 15;
+	const uint64_t room = (ring_of(slot)->mask + 1) / LIST_PARTS;
+	uint64_t frames = (room - fixed) / sizeof(struct pad_listed_frame), size;
+	struct pad_record_list *r;
+	struct ring_place place;
+
+	if (frames > slot->walked - slot->list_kept)
+		frames = slot->walked - slot->list_kept;
+	size = record_size(c, sizeof(*r) + frames * sizeof(struct pad_listed_frame));
+	WRITE(slot->dirty, 1);
+	if (unlikely(!reserve(c, slot, size, &place)))
+		return 0;
+	r = (struct pad_record_list *)place.word;
+	r->size = (uint32_t)size;
+	r->kept = slot->list_kept;
+	slot->list_end = slot->list_kept + (uint32_t)frames;
+	pad_write_list(c, slot, (uint64_t *)(r + 1));
+	*place.word = pad_mark(place.number, 0, PAD_RECORD_LIST);
+	set_head(place.ring, place.ring->head + size);
+	return 1;
+}
+
+enum { TAKE_TRAP, TAKE_LOST, TAKE_DONE };
+
+/*
+ * The list of the interpreter's functions, for a record of that stack. TAKE_TRAP: ptmem must read
+ * it. TAKE_LOST: the ring has no room.
+ */
+INLINE int take_list(struct pad_control *c, struct pad_slot *slot, uint32_t kept, int64_t fresh)
+{
+	const uint64_t others = sizeof(struct pad_record_block) + 8 * (uint64_t)fresh;
 	int way = slot->list_way;
 
 	if (way < 0)
 		way = pad_walk_list(c, slot, kept | (uint64_t)fresh << 32);
 	slot->has_list = way != LIST_TRAP;
-	if (likely(way != LIST_TRAP && fits_ring(c, slot, sizeof(struct pad_record_block) +
-							   8 * (uint64_t)fresh + list_size(slot))))
-		return 1;
-	slot->reason = PAD_REASON_VIRTUAL;
-	return 0;
+	if (unlikely(way == LIST_TRAP)) {
+		slot->reason = PAD_REASON_DEEP;
+		if (slot->walked < slot->max_listed || !needs_deep_cache(c, slot))
+			slot->reason = PAD_REASON_VIRTUAL;
+		return TAKE_TRAP;
+	}
+	while (unlikely(!fits_ring(c, slot, others + list_size(slot))))
+		if (!send_list(c, slot))
+			return TAKE_LOST;
+	return TAKE_DONE;
 }
 
 /* A stack that no rules describe may pass the loop. */
@@ -317,6 +351,15 @@ INLINE void note_unwalked(const struct pad_control *c, struct pad_slot *slot)
 {
 	if (c->flags & PAD_VIRTUAL && slot->reason != PAD_REASON_DEEP)
 		slot->reason = PAD_REASON_VIRTUAL;
+}
+
+INLINE void note_block(const struct pad_control *c, uint64_t block)
+{
+	const struct pad_virtual *v = (const struct pad_virtual *)c->virtual;
+	uint64_t bit = pad_known_hash(block);
+
+	if (unlikely(READ(v->filter[bit / 64]) >> bit % 64 & 1))
+		pad_meet_function(c, block);
 }
 
 /*
@@ -327,13 +370,15 @@ static KEEPS __attribute__((noinline)) int leave(struct pad_stack *stack,
 						 const struct pad_head *head,
 						 struct pad_slot *slot)
 {
-	const struct pad_control *c = head_control(head);
+	struct pad_control *c = head_control(head);
 	uint64_t at = (uint64_t)&stack->return_slot;
 	int64_t fresh = -1;
 	uint32_t kept = 0;
 
 	if (head->probe.kind != PAD_DELETE && !is_off(c)) {
 		slot->result = block_result(stack, slot, &head->probe);
+		if (c->flags & PAD_VIRTUAL && slot->list_way < 0)
+			note_block(c, slot->result);
 		if (unlikely(head->probe.is_string))
 			slot->arg[head->probe.size_arg] = string_size(slot->result);
 		if (!(c->flags & PAD_COUNT_ONLY) && slot->result) {
@@ -346,8 +391,16 @@ static KEEPS __attribute__((noinline)) int leave(struct pad_stack *stack,
 				return LEAVE_RAW;
 			}
 			slot->has_list = 0;
-			if (c->flags & PAD_VIRTUAL && !take_list(c, slot, kept, fresh))
-				return LEAVE_RAW;
+			if (c->flags & PAD_VIRTUAL) {
+				int way = take_list(c, slot, kept, fresh);
+				if (unlikely(way == TAKE_TRAP))
+					return LEAVE_RAW;
+				if (unlikely(way == TAKE_LOST)) {
+					lose_return(head, slot);
+					finish(slot);
+					return LEAVE_DONE;
+				}
+			}
 		}
 		record_return(at, head, slot, kept, fresh, 0, 0);
 	}
@@ -386,6 +439,7 @@ API int pad_leave_plain(struct pad_stack *stack, const struct pad_head *head, ui
 	    (!(c->flags & PAD_COUNT_ONLY) && !is_same_stack(slot, at, fp)))
 		return leave(stack, head, slot);
 	if (c->flags & PAD_VIRTUAL) {
+		note_block(c, result);
 		slot->list_way = pad_walk_list(c, slot, slot->frame_count);
 		if (slot->list_way != LIST_SAME)
 			return leave(stack, head, slot);

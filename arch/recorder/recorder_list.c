@@ -73,10 +73,14 @@ INLINE uint64_t raw_identity(const struct pad_virtual_layout *l, uint64_t at, ui
 	return identity || !l->native ? identity : load(part + l->native);
 }
 
-INLINE const struct pad_function_kind *kind_of(const struct pad_virtual_layout *l,
-					       const struct pad_virtual_frame *f)
+INLINE struct pad_virtual_frame *list_of(const struct pad_slot *slot)
 {
-	return &l->kind[f->kind];
+	return (struct pad_virtual_frame *)slot->list;
+}
+
+INLINE struct pad_virtual_frame *walk_of(const struct pad_slot *slot)
+{
+	return (struct pad_virtual_frame *)slot->walk;
 }
 
 INLINE uint64_t hash_at(uint64_t text, uint64_t offset)
@@ -84,102 +88,122 @@ INLINE uint64_t hash_at(uint64_t text, uint64_t offset)
 	return text ? load(text + offset) : 0;
 }
 
-INLINE uint64_t position_of(const struct pad_virtual_layout *l, uint64_t at)
+INLINE uint64_t position_at(const struct pad_virtual_layout *l, uint64_t at, uint64_t size)
 {
-	if (likely(l->position_size == 8))
+	if (likely(size == 8))
 		return load(at + l->position);
 	return (uint64_t)(int64_t)*(const volatile int32_t *)(at + l->position);
 }
 
-INLINE uint64_t identity_of(const struct pad_virtual_frame *f)
+INLINE int is_entry(const struct pad_virtual_layout *l, uint64_t entry)
 {
-	return f->word & ~(uint64_t)PAD_VIRTUAL_ENTRY;
-}
-
-/*
- * Whether the frame at @at is @f, of the last list. The function's words are loaded once the frame
- * is known to have it, its names once it is known to have these: they are alive.
- */
-INLINE int is_same_frame(const struct pad_virtual_layout *l, uint64_t at,
-			 const struct pad_virtual_frame *f, uint64_t checked)
-{
-	const struct pad_function_kind *k = kind_of(l, f);
-	uint64_t identity = identity_of(f), part = part_of(l, at);
-
-	if ((at ^ f->at) | (raw_identity(l, at, part) ^ f->identity) |
-	    (entry_byte(l, part) ^ f->entry))
-		return 0;
-	if ((position_of(l, at) ^ f->position) && !(k->flags & PAD_KIND_NATIVE))
-		return 0;
-	if (!identity || identity == checked)
+	if (l->entry_kind == PAD_ENTRY_EACH)
 		return 1;
-	if ((load(identity + k->name) ^ f->name) | (load(identity + k->file) ^ f->file))
-		return 0;
-	if (k->flags & PAD_KIND_DEEP)
-		identity = f->name;
-	if ((load(identity + k->line) ^ f->line) | (load(identity + k->table) ^ f->table))
-		return 0;
-	return !((hash_at(f->name, k->name_hash) ^ f->name_hash) |
-		 (hash_at(f->file, k->file_hash) ^ f->file_hash));
+	if (l->entry_kind == PAD_ENTRY_FLAG)
+		return (entry & l->entry_mask) != 0;
+	return entry >= l->entry_min;
 }
 
-INLINE void read_function(const struct pad_function_kind *k, uint64_t identity,
-			  struct pad_virtual_frame *out)
+INLINE int has_function(const struct pad_virtual_layout *l, uint64_t entry)
 {
-	struct pad_stamp stamp;
+	return l->entry_kind != PAD_ENTRY_SHIM || entry < l->entry_min;
+}
 
-	out->name = load(identity + k->name);
-	out->name_hash = stamp.name_hash = hash_at(out->name, k->name_hash);
-	out->file = stamp.file = load(identity + k->file);
-	out->file_hash = stamp.file_hash = hash_at(stamp.file, k->file_hash);
-	if (k->flags & PAD_KIND_DEEP)
-		identity = out->name;
-	out->line = stamp.line = load(identity + k->line);
-	out->table = stamp.table = load(identity + k->table);
-	out->stamp = pad_stamp_of(&stamp);
+/* The function of the frame; 0: it has none. */
+INLINE uint64_t function_of(const struct pad_virtual_layout *l, const struct pad_virtual_frame *f)
+{
+	return has_function(l, pad_frame_entry(f)) ? f->identity & l->identity_mask : 0;
+}
+
+INLINE uint64_t flags_of(const struct pad_virtual_layout *l, uint64_t kind)
+{
+	return kind == PAD_NO_FUNCTION ? PAD_KIND_NONE : l->kind[kind].flags;
 }
 
 INLINE uint64_t word_of(const struct pad_virtual_layout *l, const struct pad_virtual_frame *f)
 {
-	uint64_t identity = f->identity & l->identity_mask;
+	uint64_t flags = flags_of(l, pad_frame_kind(f));
+	uint64_t word = flags & PAD_KIND_NONE ? 0 : function_of(l, f);
 
-	if (l->entry_kind == PAD_ENTRY_EACH)
-		return identity | PAD_VIRTUAL_ENTRY;
-	if (l->entry_kind == PAD_ENTRY_FLAG)
-		return identity | (f->entry & l->entry_mask ? PAD_VIRTUAL_ENTRY : 0);
-	return f->entry >= l->entry_min ? PAD_VIRTUAL_ENTRY : identity;
+	if (!(flags & PAD_KIND_NATIVE) && is_entry(l, pad_frame_entry(f)))
+		word |= PAD_VIRTUAL_ENTRY;
+	return word;
 }
 
-/* Reads the frame at @at. 0: its function is of no usual type, so ptmem must do so. */
-INLINE int read_frame(const struct pad_virtual_layout *l, uint64_t at,
-		      struct pad_virtual_frame *out)
+INLINE uint64_t read_stamp(const struct pad_function_kind *k, uint64_t function)
 {
-	const struct pad_function_kind *k = l->kind;
-	uint64_t identity, part = part_of(l, at);
+	struct pad_stamp stamp;
+	uint64_t name = load(function + k->name);
 
-	out->at = at;
-	out->identity = raw_identity(l, at, part);
-	out->entry = entry_byte(l, part);
-	out->position = position_of(l, at);
-	out->word = word_of(l, out);
-	out->stamp = out->kind = 0;
-	identity = identity_of(out);
-	if (!identity)
-		return 1;
-	while ((load(identity + k->type) & k->type_mask) != k->type_value) {
-		if (unlikely(++out->kind >= l->kinds))
+	stamp.name_hash = hash_at(name, k->name_hash);
+	stamp.file = load(function + k->file);
+	stamp.file_hash = hash_at(stamp.file, k->file_hash);
+	if (k->flags & PAD_KIND_DEEP)
+		function = name;
+	stamp.line = load(function + k->line);
+	stamp.table = load(function + k->table);
+	return pad_short_stamp(pad_stamp_of(&stamp));
+}
+
+INLINE int is_of_kind(const struct pad_function_kind *k, uint64_t function)
+{
+	return (load(function + k->type) & k->type_mask) == k->type_value;
+}
+
+INLINE int is_known(const struct pad_virtual *v, uint64_t identity, uint64_t stamp)
+{
+	const uint64_t mask = (1u << PAD_KNOWN_BITS) - 1;
+	uint64_t i = pad_known_hash(identity);
+
+	for (uint64_t n = 0; n <= mask; n++, i = (i + 1) & mask) {
+		if (READ(v->known[i].identity) == identity)
+			return pad_short_stamp(READ(v->known[i].stamp)) == stamp;
+		if (!READ(v->known[i].identity))
 			return 0;
-		k++;
 	}
-	if (k->flags & PAD_KIND_NATIVE) {
-		out->word &= ~(uint64_t)PAD_VIRTUAL_ENTRY;
-		out->position = 0;
-	}
-	if (k->flags & PAD_KIND_NONE) {
-		out->word &= PAD_VIRTUAL_ENTRY;
+	return 0;
+}
+
+/*
+ * The kind and the stamp of @function. 0: it is of no usual type, or unknown: ptmem must read it.
+ */
+INLINE int read_function(const struct pad_virtual *v, uint64_t function, uint64_t *kind_out,
+			 uint64_t *stamp_out)
+{
+	const struct pad_function_kind *k = v->layout.kind;
+	uint64_t kind = 0;
+
+	for (; !is_of_kind(k, function); k++)
+		if (unlikely(++kind >= v->layout.kinds))
+			return 0;
+	*kind_out = kind;
+	if (k->flags & PAD_KIND_NONE)
 		return 1;
+	*stamp_out = read_stamp(k, function);
+	return is_known(v, function, *stamp_out);
+}
+
+/* Reads the frame at @at; @like: one that may have the same function. 0: ptmem must do so. */
+INLINE int read_frame(const struct pad_virtual *v, uint64_t at,
+		      const struct pad_virtual_frame *like, struct pad_virtual_frame *out)
+{
+	const struct pad_virtual_layout *l = &v->layout;
+	uint64_t part = part_of(l, at), identity = raw_identity(l, at, part);
+	uint64_t entry = entry_byte(l, part), kind = PAD_NO_FUNCTION, stamp = 0;
+	uint64_t function = has_function(l, entry) ? identity & l->identity_mask : 0;
+
+	if (likely(function && like && like->identity == identity &&
+		   pad_frame_kind(like) != PAD_NO_FUNCTION)) {
+		kind = pad_frame_kind(like);
+		stamp = pad_frame_stamp(like);
+	} else if (function && unlikely(!read_function(v, function, &kind, &stamp))) {
+		return 0;
 	}
-	read_function(k, identity, out);
+	out->at = at;
+	out->identity = identity;
+	out->position = flags_of(l, kind) & PAD_KIND_NATIVE ?
+				0 : position_at(l, at, l->position_size);
+	out->tag = pad_frame_tag(stamp, kind, entry);
 	return 1;
 }
 
@@ -198,87 +222,191 @@ INLINE uint64_t next_of(const struct pad_virtual_layout *l, uint64_t at, uint64_
 }
 
 /*
- * A walk, innermost first: frames are read to slot.walk up to the outermost one that differs from
- * the last list; those outside of it, from number `same` on, are in that list, where frame number n
- * is list[top - n].
+ * A walk, innermost first: frames are read to the slot's walk up to the outermost one that differs
+ * from the last list; those outside of it, from number `same` on, are in that list, where frame
+ * number n is list[top - n].
  */
 struct list_walk {
-	int64_t count, same, top; /* top < 0: no frame of the list was met */
+	const struct pad_virtual *v;
+	uint64_t end;
+	int64_t count, same, top;
+	uint32_t misses;        /* frames that were searched for in vain */
+	uint32_t is_plain;      /* frames are linked, and have all that is compared */
+	uint32_t has_functions; /* no function has died since the last list */
 };
 
-#define FIND_FRAMES 16u /* of the list's innermost: where one is looked for */
+#define FIND_FRAMES 8 /* how far from where it is expected a frame is looked for; how often */
 
-INLINE int64_t find_in_list(const struct pad_slot *slot, uint64_t at)
-{
-	uint32_t listed = slot->listed;
-
-	for (uint32_t i = 1; i <= FIND_FRAMES && i <= listed; i++)
-		if (slot->list[listed - i].at == at)
-			return listed - i;
-	return -1;
-}
-
-/* Frames that are the same follow others that are not: all these are in slot.walk. */
-INLINE void copy_same(struct pad_slot *slot, const struct list_walk *w)
+/* Frames that are the same follow others that are not: all these are in the slot's walk. */
+INLINE void copy_same(struct pad_slot *slot, struct list_walk *w)
 {
 	for (int64_t n = w->same; n < w->count; n++)
-		slot->walk[n] = slot->list[w->top - n];
+		walk_of(slot)[n] = list_of(slot)[w->top - n];
+	w->same = w->count;
 }
 
-/* The frames from @at outwards that are those of the list from @f on; *count_out: their number. */
-INLINE uint64_t skip_same(const struct pad_virtual_layout *l, uint64_t at,
-			  const struct pad_virtual_frame *f, const struct pad_virtual_frame *last,
-			  uint64_t end, int64_t *count_out)
+/* The number of frames from @at outwards; more than a walk can have: too many. */
+INLINE int64_t count_frames(const struct list_walk *w, uint64_t at)
 {
-	const struct pad_virtual_frame *first = f;
-	uint64_t checked = 0; /* the function of the frame before */
+	int64_t n = 0;
 
-	for (; at && f >= last && likely(is_same_frame(l, at, f, checked)); f--) {
-		checked = identity_of(f);
-		at = next_of(l, at, end);
+	for (; at && n <= PAD_MAX_LISTED; n++)
+		at = next_of(&w->v->layout, at, w->end);
+	return n;
+}
+
+/*
+ * Which frame of the list is at @at, where another one was expected: its number; 0: none that can
+ * be found. After a few that are not there both lists are aligned by their outermost frames.
+ */
+static KEEPS __attribute__((noinline)) int64_t find_frame(const struct pad_slot *slot,
+							  struct list_walk *w, uint64_t at)
+{
+	const struct pad_virtual_frame *list = list_of(slot);
+	int64_t listed = slot->listed, i = w->top - w->count;
+
+	if (w->misses > FIND_FRAMES)
+		return 0;
+	if (w->misses++ == FIND_FRAMES) {
+		if (w->v->layout.state_kind == PAD_STATE_FRAMES)
+			return 0;
+		i = count_frames(w, at);
+		w->top = w->count + i;
+		return i <= listed && list[i].at == at ? i : 0;
 	}
-	*count_out = first - f;
+	for (int64_t d = 1; d <= FIND_FRAMES; d++) {
+		int64_t n = i - d > 0 && i - d <= listed && list[i - d].at == at ? i - d :
+			    i + d > 0 && i + d <= listed && list[i + d].at == at ? i + d : 0;
+
+		if (n) {
+			w->top = n + w->count;
+			return n;
+		}
+	}
+	return 0;
+}
+
+/* The frame of the list that is at @at, and may be the same; NULL: none. */
+INLINE const struct pad_virtual_frame *counterpart(const struct pad_slot *slot,
+						   struct list_walk *w, uint64_t at)
+{
+	int64_t i = w->top - w->count;
+
+	if (unlikely(i <= 0 || i > (int64_t)slot->listed || list_of(slot)[i].at != at))
+		i = find_frame(slot, w, at);
+	return i ? &list_of(slot)[i] : 0;
+}
+
+/*
+ * The first frame from that of @f on, outwards, that differs from the list, or calls the same one
+ * from another place. The addresses of frames are those of the list, to which the links are
+ * compared, so that no load has to wait for one before it.
+ */
+INLINE const struct pad_virtual_frame *
+skip_linked(const struct pad_virtual_layout *l, const struct pad_virtual_frame *f, uint64_t size)
+{
+	const uint64_t identity = l->identity, entry = l->entry, next = l->next;
+
+	for (uint64_t at = f->at, outside; at; at = outside, f--) {
+		outside = READ(f[-1].at);
+		if ((load(at + identity) ^ f->identity) |
+		    (*(const volatile uint8_t *)(at + entry) ^ pad_frame_entry(f)) |
+		    (position_at(l, at, size) ^ f->position) | (load(at + next) ^ outside))
+			break;
+	}
+	return f;
+}
+
+/* Whether the frame at f->at is @f. */
+INLINE int is_same_frame(const struct pad_virtual_layout *l, const struct pad_virtual_frame *f)
+{
+	uint64_t part = part_of(l, f->at);
+
+	if ((raw_identity(l, f->at, part) ^ f->identity) | (entry_byte(l, part) ^ pad_frame_entry(f)))
+		return 0;
+	return position_at(l, f->at, l->position_size) == f->position ||
+	       flags_of(l, pad_frame_kind(f)) & PAD_KIND_NATIVE;
+}
+
+/* Whether the function of @f, which runs, is the one that it was. */
+INLINE int is_same_function(const struct pad_virtual_layout *l, const struct pad_virtual_frame *f)
+{
+	uint64_t kind = pad_frame_kind(f), function = function_of(l, f);
+	const struct pad_function_kind *k = &l->kind[kind];
+
+	if (kind == PAD_NO_FUNCTION)
+		return 1;
+	return is_of_kind(k, function) &&
+	       (k->flags & PAD_KIND_NONE || read_stamp(k, function) == pad_frame_stamp(f));
+}
+
+/*
+ * Passes frames that are those of the list from @f on, outwards. Returns the address of the next
+ * one, which is another one, or outside of others; 0: none.
+ */
+INLINE uint64_t skip_same(struct list_walk *w, const struct pad_virtual_frame *f)
+{
+	const struct pad_virtual_layout *l = &w->v->layout;
+	const struct pad_virtual_frame *first = f;
+	uint64_t at, checked = 0; /* the function of the frame before */
+
+	if (likely(w->is_plain && w->has_functions))
+		f = l->position_size == 8 ? skip_linked(l, f, 8) : skip_linked(l, f, 4);
+	for (at = f->at; at && at == f->at && likely(is_same_frame(l, f)); f--) {
+		if (!w->has_functions && f->identity != checked && !is_same_function(l, f))
+			break;
+		checked = f->identity;
+		at = next_of(l, at, w->end);
+	}
+	w->count += first - f;
 	return at;
 }
 
-/* 0: ptmem must read the list. */
-INLINE int walk_frames(const struct pad_virtual_layout *l, struct pad_slot *slot, uint64_t state,
-		       struct list_walk *w)
+INLINE uint64_t begin_walk(struct list_walk *w, const struct pad_slot *slot, uint64_t state)
 {
-	uint64_t at = state, end = end_of(l, state);
+	const struct pad_virtual_layout *l = &w->v->layout;
+	uint64_t at = state;
 
-	w->count = w->same = 0;
-	w->top = -1;
+	w->is_plain = l->kinds == 1 && !(l->via | l->native | l->stride);
+	w->has_functions = l->counts_deaths && slot->list_deaths == slot->walk_deaths;
+	w->end = end_of(l, state);
+	w->top = slot->listed;
 	for (uint64_t i = 0; i < l->heads && at; i++)
 		at = load(at + l->head[i]);
-	if (l->stride && at >= end)
-		at = 0;
+	return l->stride && at >= w->end ? 0 : at;
+}
+
+/* 0: ptmem must read the list. */
+INLINE int walk_frames(struct list_walk *w, struct pad_slot *slot, uint64_t state)
+{
+	struct pad_virtual_frame *walk = walk_of(slot);
+	uint64_t at = begin_walk(w, slot, state);
+
 	while (at) {
-		int64_t same = 0;
-		if (w->top < 0) {
-			w->top = find_in_list(slot, at);
-			if (w->top >= 0)
-				w->top += w->count;
+		const struct pad_virtual_frame *f = counterpart(slot, w, at), *like;
+		if (likely(f)) {
+			at = skip_same(w, f);
+			if (likely(!at))
+				break;
+			if (unlikely(w->count >= (int64_t)slot->max_listed))
+				return 0;
+			copy_same(slot, w);
+			f = &list_of(slot)[w->top - w->count];
+			if (f->at != at)
+				continue;
 		}
-		if (w->top >= w->count)
-			at = skip_same(l, at, &slot->list[w->top - w->count], slot->list, end,
-				       &same);
-		w->count += same;
-		if (!at)
-			break;
-		if (unlikely(w->count == PAD_VIRTUAL_FRAMES))
+		if (unlikely(w->count >= (int64_t)slot->max_listed))
 			return 0;
-		copy_same(slot, w);
-		if (unlikely(!read_frame(l, at, &slot->walk[w->count])))
+		like = f && w->has_functions ? f : w->count ? &walk[w->count - 1] : 0;
+		if (unlikely(!read_frame(w->v, at, like, &walk[w->count])))
 			return 0;
 		w->same = ++w->count;
-		at = next_of(l, at, end);
+		at = next_of(&w->v->layout, at, w->end);
 	}
-	if (w->top + 1 != w->count && w->same != w->count) {
-		/* the list has more frames outside: those are not the same ones */
+	if (unlikely(w->count > (int64_t)slot->max_listed))
+		return 0;
+	if (w->top != w->count) /* the list has other frames outside */
 		copy_same(slot, w);
-		w->same = w->count;
-	}
 	return 1;
 }
 
@@ -305,7 +433,7 @@ INLINE uint64_t frame_stamp(const struct pad_virtual_layout *l, uint64_t functio
 	stamp.file_hash = referred(l, stamp.file, l->file_word);
 	stamp.line = load(function + l->line);
 	stamp.table = load(function + l->table);
-	return pad_stamp_of(&stamp);
+	return pad_short_stamp(pad_stamp_of(&stamp));
 }
 
 /* The function of the frame with frame pointer @fp, 0 if it has none. */
@@ -316,123 +444,110 @@ INLINE void read_own_function(const struct pad_virtual_layout *l, uint64_t fp,
 
 	if (is_reference(l, load(fp + l->entry)) && is_reference(l, closure))
 		function = load(closure - l->tag_value + l->owner);
-	function = is_reference(l, function) ? function - l->tag_value : 0;
 	out->at = fp;
-	out->word = function | PAD_VIRTUAL_ENTRY;
+	out->identity = is_reference(l, function) ? function - l->tag_value : 0;
 	out->position = 0;
-	out->stamp = function ? frame_stamp(l, function) : 0;
+	out->tag = out->identity ? pad_frame_tag(frame_stamp(l, out->identity), 0, 0) :
+				   pad_frame_tag(0, PAD_NO_FUNCTION, 0);
 }
 
-/* A native frame: 0 if there are too many. */
-INLINE int take_native(const struct pad_virtual_layout *l, struct pad_slot *slot, uint64_t fp,
-		       struct list_walk *w)
+/* A native frame. 0: there are too many, or its function is unknown. */
+INLINE int take_native(struct list_walk *w, struct pad_slot *slot, uint64_t fp)
 {
-	struct pad_virtual_frame *f = &slot->walk[w->count];
+	struct pad_virtual_frame *f = &walk_of(slot)[w->count];
+	const struct pad_virtual_frame *old;
+	int64_t top = w->top;
 
-	if (unlikely(w->count == PAD_VIRTUAL_FRAMES))
+	if (unlikely(w->count == slot->max_listed))
 		return 0;
-	if (w->top < 0) {
-		w->top = find_in_list(slot, fp);
-		if (w->top >= 0)
-			w->top += w->count;
-	}
-	read_own_function(l, fp, f);
+	old = counterpart(slot, w, fp);
+	if (w->top != top)
+		w->same = w->count;
+	read_own_function(&w->v->layout, fp, f);
 	w->count++;
-	if (w->top >= w->count - 1) {
-		const struct pad_virtual_frame *old = &slot->list[w->top - (w->count - 1)];
-
-		if (old->at == fp && old->word == f->word && old->stamp == f->stamp)
-			return 1;
-	}
+	if (old && old->identity == f->identity && old->tag == f->tag)
+		return 1;
 	w->same = w->count;
-	return 1;
+	return !f->identity || is_known(w->v, f->identity, pad_frame_stamp(f));
 }
 
 /*
- * Walks the frames of the stack: @stack as for pad_walk_list. All are in slot.walk. A frame whose
- * way to its caller is not by the frame pointer may have another value in it: ptmem must look.
+ * Walks the frames of the stack: @stack as for pad_walk_list. All are in the slot's walk. A frame
+ * whose way to its caller is not by the frame pointer may have another value in it: ptmem must look.
  */
-static KEEPS __attribute__((noinline)) int walk_native(const struct pad_virtual_layout *l,
-						       struct pad_slot *slot, uint64_t stack,
-						       struct list_walk *w)
+static KEEPS __attribute__((noinline)) int walk_native(struct list_walk *w, struct pad_slot *slot,
+						       uint64_t stack)
 {
+	const struct pad_virtual_layout *l = &w->v->layout;
 	const struct pad_frame *frame = frames_of(slot);
 	const struct pad_step *s = steps_of(slot);
 	uint32_t kept = (uint32_t)stack, fresh = (uint32_t)(stack >> 32);
 
-	w->count = w->same = 0;
-	w->top = -1;
+	w->top = slot->listed;
 	for (uint32_t i = 0; i < fresh; i++)
-		if (is_in_loop(l, s[i].pc) &&
-		    (!s[i].uses_fp || !take_native(l, slot, s[i].fp, w)))
+		if (is_in_loop(l, s[i].pc) && (!s[i].uses_fp || !take_native(w, slot, s[i].fp)))
 			return 0;
 	for (uint32_t i = kept; i-- > 0;)
 		if (is_in_loop(l, checks_of(slot)[frame[i].check].value) &&
-		    (!frame[i].needs_fp || !take_native(l, slot, frame[i].fp, w)))
+		    (!frame[i].needs_fp || !take_native(w, slot, frame[i].fp)))
 			return 0;
-	if (w->top + 1 != w->count)
+	if (w->top != w->count)
 		w->same = w->count;
 	return 1;
-}
-
-INLINE int is_known(const struct pad_virtual *v, uint64_t identity, uint64_t stamp)
-{
-	const uint64_t mask = (1u << PAD_KNOWN_BITS) - 1;
-	uint64_t i = pad_known_hash(identity);
-
-	for (uint64_t n = 0; n <= mask; n++, i = (i + 1) & mask) {
-		if (READ(v->known[i].identity) == identity)
-			return READ(v->known[i].stamp) == stamp;
-		if (!READ(v->known[i].identity))
-			return 0;
-	}
-	return 0;
-}
-
-/* What the record of @w is. */
-INLINE int judge(const struct pad_virtual *v, struct pad_slot *slot, const struct list_walk *w)
-{
-	slot->walked = (uint32_t)w->count;
-	slot->list_kept = (uint32_t)(w->count - w->same);
-	if (w->same == 0 && slot->walked == slot->listed)
-		return LIST_SAME;
-	for (int64_t n = 0; n < w->same; n++) {
-		const struct pad_virtual_frame *f = &slot->walk[n];
-		int64_t i = w->top - n;
-		if (i >= 0 && i < slot->listed && slot->list[i].word == f->word &&
-		    slot->list[i].stamp == f->stamp)
-			continue;
-		if (identity_of(f) && unlikely(!is_known(v, identity_of(f), f->stamp)))
-			return LIST_TRAP;
-	}
-	return LIST_OTHER;
 }
 
 API int pad_walk_list(const struct pad_control *c, struct pad_slot *slot, uint64_t stack)
 {
 	const struct pad_virtual *v = (const struct pad_virtual *)c->virtual;
-	struct list_walk w;
-	uint64_t state;
+	struct list_walk w = { .v = v };
+	uint64_t state = 0;
+	int is_walked = 1;
 
-	if (v->layout.state_kind == PAD_STATE_FRAMES)
-		return likely(walk_native(&v->layout, slot, stack, &w)) ? judge(v, slot, &w) :
-									  LIST_TRAP;
-	state = find_state(&v->layout, slot);
-	if (unlikely(!state)) {
-		if (passes_loop(&v->layout, slot, stack))
-			return LIST_TRAP;
-		slot->walked = slot->list_kept = 0;
-		return slot->listed ? LIST_OTHER : LIST_SAME;
+	slot->walk_deaths = READ(v->deaths);
+	if (v->layout.state_kind == PAD_STATE_FRAMES) {
+		is_walked = walk_native(&w, slot, stack);
+	} else {
+		state = find_state(&v->layout, slot);
+		if (likely(state))
+			is_walked = walk_frames(&w, slot, state);
+		else if (passes_loop(&v->layout, slot, stack))
+			is_walked = 0;
 	}
-	return likely(walk_frames(&v->layout, slot, state, &w)) ? judge(v, slot, &w) : LIST_TRAP;
+	slot->walked = (uint32_t)w.count;
+	slot->list_kept = (uint32_t)(w.count - w.same);
+	if (unlikely(!is_walked))
+		return LIST_TRAP;
+	if (w.same || slot->walked != slot->listed)
+		return LIST_OTHER;
+	slot->list_deaths = slot->walk_deaths;
+	return LIST_SAME;
 }
 
-/* The list that was walked is recorded. */
-API void pad_remember_list(struct pad_slot *slot)
+API void pad_meet_function(const struct pad_control *c, uint64_t block)
 {
-	uint32_t n = slot->walked;
+	struct pad_virtual *v = (struct pad_virtual *)c->virtual;
+	const uint64_t mask = (1u << PAD_KNOWN_BITS) - 1;
+	uint64_t i = pad_known_hash(block), one = 1;
 
-	for (uint32_t i = slot->list_kept; i < n; i++)
-		slot->list[i] = slot->walk[n - 1 - i];
-	slot->listed = n;
+	for (uint64_t n = 0; n <= mask && READ(v->known[i].identity); n++, i = (i + 1) & mask)
+		if (READ(v->known[i].identity) == block) {
+			cpu_add(&v->deaths, &one, c->shared);
+			return;
+		}
+}
+
+API void pad_write_list(const struct pad_control *c, struct pad_slot *slot, uint64_t *out)
+{
+	const struct pad_virtual *v = (const struct pad_virtual *)c->virtual;
+	const struct pad_virtual_frame *walk = walk_of(slot) + slot->walked;
+	struct pad_virtual_frame *list = list_of(slot) + 1;
+
+	for (uint32_t i = slot->list_kept; i < slot->list_end; i++) {
+		struct pad_virtual_frame f = walk[-1 - (int64_t)i];
+		*out++ = word_of(&v->layout, &f);
+		*out++ = f.position;
+		list[i] = f;
+	}
+	slot->listed = slot->list_kept = slot->list_end;
+	slot->list_deaths = slot->walk_deaths;
 }

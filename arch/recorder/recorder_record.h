@@ -175,10 +175,12 @@ INLINE void record_return(uint64_t at, const struct pad_head *head, struct pad_s
 	if (fresh >= 0 && slot->has_list && slot->walked) {
 		r->flags |= PAD_HAS_VIRTUAL;
 		r->raw = slot->list_kept;
-		for (uint32_t i = slot->walked - slot->list_kept; i-- > 0;) {
-			*p++ = slot->walk[i].word;
-			*p++ = slot->walk[i].position;
-		}
+	}
+	if (fresh >= 0 && slot->has_list) {
+		slot->list_end = slot->walked;
+		pad_write_list(c, slot, p);
+	} else if (fresh >= 0) {
+		slot->listed = 0;
 	}
 	if (saved) {
 		uint64_t regs[PAD_RAW_REGS] = CPU_RAW_REGS(saved, sp, slot->return_pc);
@@ -195,10 +197,6 @@ INLINE void record_return(uint64_t at, const struct pad_head *head, struct pad_s
 		*(uint64_t *)((char *)r + size - PAD_TAIL) = sp;
 	if (fresh >= 0)
 		remember(slot, kept, (uint32_t)fresh);
-	if (fresh >= 0 && slot->has_list)
-		pad_remember_list(slot);
-	else if (fresh >= 0)
-		slot->listed = 0;
 	commit(&place, size, head,
 	       head->probe.kind == PAD_REALLOC ? PAD_RECORD_REALLOC_END : PAD_RECORD_ALLOC);
 	barrier();

@@ -57,4 +57,4 @@
 #define PAD_SLOT_NEEDS_FP 96
 #define PAD_SLOT_LEFT 120
 #define PAD_SLOT_SAMPLED 200 /* is_sampled and is_old_sampled */
-#define PAD_SLOT_COUNT 256
+#define PAD_SLOT_COUNT 384

@@ -168,6 +168,7 @@ void v8_fill_pad_layout(const struct v8 *v, struct pad_virtual_layout *out)
 
 	out->state_kind = PAD_STATE_FRAMES;
 	out->identity = offset_of(l->frame_closure);
+	out->identity_mask = UINT64_MAX;
 	out->entry = offset_of(l->frame_context);
 	out->owner = offset_of(l->closure_function);
 	out->name = offset_of(l->function_name);

@@ -238,10 +238,13 @@ uint64_t virtual_stamp(const struct virtual_layout *l, const struct language_mem
 /* The run that begins with frame[next], the outermost of it, ends before the next entry. */
 static void take_run(struct virtual_merge *g)
 {
-	g->is_wrong |= !g->frame[g->next].is_entry;
-	do
+	size_t first = g->next++;
+
+	g->is_wrong |= !g->frame[first].is_entry;
+	if (g->unchanged > g->next && g->run[g->unchanged - 1] == first)
+		g->next = g->unchanged;
+	while (g->next < g->frames && !g->frame[g->next].is_entry)
 		g->next++;
-	while (g->next < g->frames && !g->frame[g->next].is_entry);
 }
 
 struct virtual_merge virtual_merge_begin(const struct virtual_layout *l,

@@ -147,6 +147,12 @@ struct virtual_merge {
 	size_t next;   /* of frame */
 	size_t loops;  /* native frames that are runs of the loop */
 	size_t bare;   /* of these without a run in the list */
+	/*
+	 * NULL, or where the run of each of the first `unchanged` frames begins. These are as in an
+	 * earlier merge, so that a long run need not be searched for its end.
+	 */
+	const uint32_t *run;
+	size_t unchanged;
 	bool was_loop; /* the last native frame was in the loop */
 	bool is_wrong;
 };

@@ -69,6 +69,7 @@ struct session_image {
 	/* which takes small objects from malloc: ptmem's doing; its environment says so, or is
 	 * unknown */
 	bool was_given_malloc, has_python_malloc;
+	bool ignores_variables;    /* of Python: -E or -I */
 	bool has_pymalloc;         /* the functions of its own allocator are watched */
 	const struct own_heap *own_heap; /* of its run-time system; NULL = none is known */
 	bool is_emulator;          /* what is profiled runs another program's code */

@@ -86,6 +86,11 @@ static void note_module(struct session *s, struct module *m)
 	run_add_module(s->run, m);
 	note_java(s, m);
 	s->image.has_python |= hints_is_python(m->path);
+	if (m->path && strncmp(text_base_name(m->path), "python", strlen("python")) == 0 &&
+	    python_program_ignores_variables(s->space)) {
+		s->image.ignores_variables = true;
+		s->image.has_python_malloc = false;
+	}
 	s->image.has_pymalloc |= m->sites && m->sites->has_pointed;
 	virtual_stacks_module(s, m);
 	v8_stacks_module(s, m);

@@ -133,6 +133,16 @@ def greenlets(t):
             t.check(not inside or not switch or inside[0] > switch[0], "a greenlet's function seems to have started it: %s" % line)
 
 
+@test("python/deep")
+def deep(t):
+    """Chains of thousands of functions, which pads record by what has changed: few calls stop."""
+    python = t.program("python3")
+    if subprocess.run([python, "-c", "import sys; sys.exit(sys.version_info < (3, 11))"], check=False).returncode:
+        raise Skip("its native stack would be as deep")
+    for _ in check_part(t, [python, "-s", "-B", SCRIPT, "chains", "deep"], 30, ["auto"]):
+        pass
+
+
 @test("python/interpreters")
 def interpreters(t):
     """Interpreters within one: functions of both, in one chain."""
@@ -200,6 +210,8 @@ def options(t):
             ([t.program("sh"), "-c", "echo ${PYTHONMALLOC-None}"], [], {}, b"None")):
         profile = t.profile(argv, options_, env=env)
         t.equal("PYTHONMALLOC of %s with %s %s" % (argv, options_, env), profile.out.strip(), want)
+        ignored = [m for m in profile.messages if "ignore PYTHONMALLOC" in m]
+        t.equal("the hint that %s ignores the variable" % argv, len(ignored), int("-bE" in argv))
         t.equal("the hint for %s" % argv, any("was started with PYTHONMALLOC" in m for m in profile.messages),
                 want.split()[-1] in (b"malloc", b"malloc_debug"))
 

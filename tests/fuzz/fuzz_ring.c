@@ -42,7 +42,7 @@ static struct { uint32_t kept; } path[USED];
 static uint64_t written[MAX_WRITTEN]; /* blocks, in the order of numbers */
 static size_t written_count, read_count;
 static uint64_t next_number, heads[USED];
-static uint32_t depth[USED];
+static uint32_t depth[USED], listed[USED];
 
 static uint64_t any(uint64_t below)
 {
@@ -153,8 +153,28 @@ static void write_block(uint32_t slot, uint64_t block)
 	for (uint32_t i = sizeof(r) / 8; i < r.size / 8; i++)
 		at[i] = 0x1000 + any(64);
 	commit(slot, at, PAD_RECORD_ALLOC, block);
-	if (has_stack)
+	if (has_stack) {
 		depth[slot] = r.kept + r.fresh;
+		listed[slot] = 0;
+	}
+}
+
+/* A part of a list: what a list has is not compared, as it comes with no event. */
+static void write_list(uint32_t slot)
+{
+	struct pad_record_list r = {.kept = (uint32_t)any(listed[slot] + 1)};
+	uint32_t fresh = (uint32_t)any(6);
+
+	r.size = (uint32_t)(sizeof(r) + fresh * sizeof(struct pad_listed_frame));
+	r.size += memory.written.flags & PAD_STACK_POINTER ? PAD_TAIL : 0;
+	uint64_t *at = reserve(slot, r.size);
+	memcpy(at + 1, (uint64_t *)&r + 1, sizeof(r) - 8);
+	for (uint32_t i = sizeof(r) / 8; i < r.size / 8; i++)
+		at[i] = 0x1000 + any(64);
+	at[0] = pad_mark(next_number++, 0, PAD_RECORD_LIST);
+	memory.control->next_number = next_number;
+	pad_memory_ring(&memory, slot)->head = heads[slot];
+	listed[slot] = r.kept + fresh;
 }
 
 static void write_short(uint32_t slot, uint64_t block, enum pad_record_type type)
@@ -181,6 +201,8 @@ static void write_record(void)
 
 	if (!any(3))
 		write_stamp(slot);
+	if (!any(4))
+		write_list(slot);
 
 	switch (any(8)) {
 	case 0: /* numbers without records */

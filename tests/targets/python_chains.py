@@ -1,7 +1,7 @@
 """Allocates by libc's malloc, and knows the chain of Python functions of each call: writes {chain: [calls, bytes]} as
 JSON to the file argv[1], and for a forked child to argv[1] + ".child". A chain is "function:line<function:line...",
 the innermost first. argv[2:] may have "wait": then it begins when a line comes on standard input; "greenlets" or
-"interpreters": what is done instead."""
+"interpreters" or "deep": what is done instead."""
 import asyncio
 import ctypes
 import json
@@ -194,6 +194,49 @@ def run_inner(inner, interpreter, name):
     inner.run_string(interpreter, text)
 
 
+class Deep:
+    """Calls itself thousands of times, and allocates on the way, above and below: each time another part of the chain is new."""
+
+    def __init__(self, seed):
+        self.state = random.Random(seed)
+
+    def down(self, depth):
+        if depth % 1500 == 7:
+            allocate(4000)
+        if depth:
+            (self.down if self.state.random() < 0.7 else self.again)(depth - 1)
+        else:
+            for i in range(6):
+                (self.one if i % 3 else self.other)(i % 2)
+            recurse(60, 4200)
+        if depth % 997 == 5:
+            allocate(4001)
+            recurse(depth % 40, 4300)
+
+    def again(self, depth):
+        self.down(depth)
+
+    def one(self, way):
+        return self.last(1) if way else self.last(2)
+
+    def other(self, way):
+        return self.last(1) if way else self.last(2)
+
+    def last(self, n):
+        return allocate(4100 + n)
+
+
+def deep():
+    """More frames than a slot has room for, in the thread more than a record of its ring."""
+    sys.setrecursionlimit(100000)
+    Deep(1).down(2000)
+    thread = threading.Thread(target=Deep(2).down, args=(9000,))
+    thread.start()
+    thread.join()
+    for seed in (3, 4):
+        Deep(seed).down(5000)
+
+
 RUN_INNER_LINE = run_inner.__code__.co_firstlineno + 7
 
 
@@ -236,8 +279,9 @@ def main():
 if "wait" in sys.argv:
     print("ready", flush=True)
     sys.stdin.readline()
-if "greenlets" in sys.argv or "interpreters" in sys.argv:
-    greenlets() if "greenlets" in sys.argv else interpreters()
+others = [f for f in (greenlets, interpreters, deep) if f.__name__ in sys.argv]
+if others:
+    others[0]()
     with open(sys.argv[1], "w") as output:
         json.dump(CHAINS, output)
 elif "none" not in sys.argv:

@@ -423,6 +423,71 @@ static void test_fork(void **state)
 	pad_memory_deinit(&own);
 }
 
+/* -- lists -- */
+
+static uint32_t list_count, list_kept;
+
+static void note_list(void *ctx, struct heap_event *ev)
+{
+	(void)ctx;
+	list_count = ev->list_count;
+	list_kept = ev->list_kept;
+	for (uint32_t i = 0; i < ev->list_count; i++)
+		assert_int_equal(ev->list[i].word, 2 * i + 2);
+}
+
+/* Frames @kept to @end of the list; @is_part: in a record of their own, else in that of a block. */
+static void write_list(uint32_t kept, uint32_t end, bool is_part)
+{
+	uint64_t *word = word_at(0, pad_memory_ring(&memory, 0)->head), *p = word;
+	uint32_t size = (uint32_t)((end - kept) * sizeof(struct pad_listed_frame));
+	struct pad_record_block block = {.result = 16, .bytes = 8, .raw = kept,
+					 .flags = PAD_HAS_STACK | PAD_HAS_VIRTUAL,
+					 .size = (uint32_t)sizeof(block) + size};
+	struct pad_record_list part = {.size = (uint32_t)sizeof(part) + size, .kept = kept};
+
+	if (is_part)
+		memcpy(p, &part, sizeof(part));
+	else
+		memcpy(p, &block, sizeof(block));
+	p += (is_part ? sizeof(part) : sizeof(block)) / sizeof(*p);
+	for (uint32_t i = kept; i < end; i++) {
+		*p++ = 2 * i + 2;
+		*p++ = 0;
+	}
+	word[0] = pad_mark(take_number(), is_part ? 0 : FUNCTION_MALLOC,
+			   is_part ? PAD_RECORD_LIST : PAD_RECORD_ALLOC);
+	move_head(0, (uint64_t)((char *)p - (char *)word));
+}
+
+static void check_list(uint32_t count, uint32_t kept)
+{
+	const struct ring_reader lists = {.event = note_list};
+
+	ring_drain(&ring, SIZE_MAX, &lists);
+	assert_null(ring.broken);
+	assert_int_equal(list_count, count);
+	assert_int_equal(list_kept, kept);
+}
+
+/* The sink gets each frame of a list once, whichever records it came in. */
+static void test_list_parts(void **state)
+{
+	(void)state;
+	write_list(0, 3, false);
+	check_list(3, 0);
+	write_list(2, 40, true);
+	write_list(40, 80, true);
+	write_list(80, 81, false);
+	check_list(81, 2);
+	write_list(70, 90, true); /* of a record that was lost */
+	write_list(80, 80, false);
+	check_list(80, 70);
+	write_list(81, 82, true);
+	assert_int_equal(ring_drain(&ring, SIZE_MAX, &reader), 0);
+	assert_non_null(ring.broken);
+}
+
 /* -- records that no pad writes -- */
 
 /* A good record followed by @bad: only the good one is read. */
@@ -1052,6 +1117,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_stacks, setup_threads, teardown),
 		cmocka_unit_test_setup_teardown(test_threads, setup_threads, teardown),
 		cmocka_unit_test_setup_teardown(test_fork, setup_threads, teardown),
+		cmocka_unit_test_setup_teardown(test_list_parts, setup_threads, teardown),
 		cmocka_unit_test_setup_teardown(test_kept_too_many, setup_threads, teardown),
 		cmocka_unit_test_setup_teardown(test_kept_huge, setup_threads, teardown),
 		cmocka_unit_test_setup_teardown(test_too_deep, setup_threads, teardown),

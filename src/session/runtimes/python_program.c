@@ -141,6 +141,11 @@ bool python_program_has_variable(const struct address_space *s, bool *is_malloc_
 	return !f || value;
 }
 
+bool python_program_ignores_variables(const struct address_space *s)
+{
+	return read_arguments(s->processes.reader).ignores_variables;
+}
+
 const char *python_program_variable(void *ctx, const struct address_space *s)
 {
 	const struct options *o = ((const struct run *)ctx)->options;

@@ -22,5 +22,7 @@ const char *python_program_variable(void *ctx, const struct address_space *s);
  * value that takes all objects from malloc. Both are true if that is unknown.
  */
 bool python_program_has_variable(const struct address_space *s, bool *is_malloc_out);
+/* Whether the interpreter was started with -E or -I: it looks at no such variable. */
+bool python_program_ignores_variables(const struct address_space *s);
 
 #endif

@@ -5,11 +5,13 @@
 #include "session/runtimes/virtual_stacks.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/amount.h"
 #include "base/cleanup.h"
+#include "base/elf_file.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/proc.h"
@@ -24,7 +26,7 @@
 #include "tracee/pads/pads.h"
 #include "tracee/state/space.h"
 
-#define FRAMES_MAX 16384u
+#define FRAMES_MAX (1u << 20)
 #define POSITIONS_MAX (1u << 20) /* names are looked up again after so many */
 #define TRIES_MAX (1u << 12)     /* stops at which an interpreter was looked for in vain */
 
@@ -63,7 +65,8 @@ struct mixed_path {
 	size_t count, capacity;
 	VEC(struct virtual_frame) frames;
 	struct list_node *list;
-	size_t listed, list_capacity; /* those of the last merge */
+	uint32_t *run;                /* of each frame: where its run begins */
+	size_t listed, list_capacity, run_capacity; /* those of the last merge */
 	bool was_mixed;
 	uint32_t result;
 };
@@ -81,6 +84,7 @@ struct virtual_stacks {
 	VEC(struct code_range) switchers;
 	struct interpreter interpreter; /* its loops are known from the file */
 	bool is_found, is_given_up, is_published;
+	bool has_other_objects;       /* some functions' objects are no blocks of malloc */
 	uint32_t tries, next_try;
 	char *problem;                /* why it was not found; NULL = nothing to say */
 	HASH(struct known_function) functions;
@@ -165,6 +169,7 @@ static void publish(struct virtual_stacks *v)
 	fill_ranges(l, &out);
 	if (is_on)
 		fill_layout(l, &out);
+	out.counts_deaths = !v->has_other_objects && !v->space->heap.sampling;
 	pads_set_virtual(v->space, &out);
 	v->is_published = is_on || v->is_given_up;
 }
@@ -226,9 +231,38 @@ static struct known_function *find_function(struct virtual_stacks *v, uint64_t i
 	return hash_find(&v->functions, hash_u64(identity), e, e->identity == identity);
 }
 
-/* Reads the function of @frame, which runs in a thread that is stopped, unless it is known. */
-static void learn_function(struct virtual_stacks *v, const struct virtual_frame *frame)
+/* Whether the interpreter's object has @addr: in its data, which may have functions. */
+static bool is_own_data(const struct virtual_stacks *v, taddr_t addr)
 {
+	for (size_t i = 0; i < v->space->modules.count; i++) {
+		const struct module *m = v->space->modules.data[i];
+
+		if (m->id == v->module && m->file)
+			return elf_file_segment(m->file, addr - m->bias);
+	}
+	return false;
+}
+
+/*
+ * Pads see when the object of a function is replaced by another one, if that is a block: then
+ * malloc returns its address again. What is part of the interpreter's data lives for ever.
+ */
+static void check_object(struct session *s, uint64_t identity)
+{
+	struct virtual_stacks *v = s->stacks.virtual;
+
+	if (v->has_other_objects || profile_has_block(s->heap.profile, identity) ||
+	    is_own_data(v, identity))
+		return;
+	log_debug("the function at %#" PRIx64 " is no block", identity);
+	v->has_other_objects = true;
+	publish(v);
+}
+
+/* Reads the function of @frame, which runs in a thread that is stopped, unless it is known. */
+static void learn_function(struct session *s, const struct virtual_frame *frame)
+{
+	struct virtual_stacks *v = s->stacks.virtual;
 	const struct interpreter *i = &v->interpreter;
 	const struct language_memory m = memory_of(v);
 	uint64_t identity = frame->identity, stamp = virtual_stamp(i->frames, &m, identity);
@@ -241,6 +275,7 @@ static void learn_function(struct virtual_stacks *v, const struct virtual_frame 
 		pads_know_function(v->space, identity, stamp);
 		return;
 	}
+	check_object(s, identity);
 	virtual_function_deinit(&f->code);
 	f->serial = ++v->last_serial;
 	if (i->language->read_function(i, &m, frame, &f->code) != 0)
@@ -491,6 +526,8 @@ static uint32_t unfit_node(const struct merge_job *j, struct virtual_merge *g)
 
 	path->listed = 0;
 	path->count = 0;
+	g->run = NULL;
+	g->unchanged = 0;
 	for (size_t i = 0; i < j->count; i++)
 		loops += virtual_loop_find(g->layout, j->pc[i]) != VIRTUAL_NO_LOOP;
 	if (virtual_merge_skip_callers(g, loops)) {
@@ -499,6 +536,16 @@ static uint32_t unfit_node(const struct merge_job *j, struct virtual_merge *g)
 			return node;
 	}
 	return loops ? list_node(j) : native_node(j);
+}
+
+/* The frames from @first to @end are a run. */
+static void note_run(const struct merge_job *j, size_t first, size_t end)
+{
+	struct mixed_path *path = j->path;
+
+	path->run = xgrow(path->run, &path->run_capacity, end + 1, sizeof(*path->run));
+	for (size_t i = MAX(first, MIN(j->frames_kept, path->listed)); i < end; i++)
+		path->run[i] = (uint32_t)first;
 }
 
 static uint32_t merge(const struct merge_job *j)
@@ -514,13 +561,19 @@ static uint32_t merge(const struct merge_job *j)
 	uint32_t node = kept ? path->node[kept - 1] : 0;
 
 	reserve_path(path, j->count);
+	g.run = path->run;
+	g.unchanged = MIN(j->frames_kept, path->listed);
 	if (kept) {
 		g.next = path->next[kept - 1];
 		g.was_loop = virtual_loop_find(g.layout, j->pc[kept - 1]) != VIRTUAL_NO_LOOP;
 	}
 	for (size_t i = kept; i < j->count; i++) {
+		size_t before = g.next;
 		enum virtual_step step = virtual_merge_step(&g, j->pc[i], &first);
 
+		if (g.next != before)
+			note_run(j, before, g.next);
+		g.run = path->run;
 		if (step == VIRTUAL_SHOW_RUN)
 			node = add_functions(j, node, first == base ? outermost : first, g.next);
 		else if (step == VIRTUAL_SHOW_NATIVE &&
@@ -560,9 +613,10 @@ static struct interpreter_thread *states_of(struct virtual_stacks *v, taddr_t po
 }
 
 /* Fills in the list of the thread's frames, outermost first. False: it cannot be read. */
-static bool read_list(struct virtual_stacks *v, struct interpreter_thread *states,
+static bool read_list(struct session *s, struct interpreter_thread *states,
 		      struct mixed_path *out)
 {
+	struct virtual_stacks *v = s->stacks.virtual;
 	const struct interpreter *interpreter = &v->interpreter;
 	const struct language_memory m = memory_of(v);
 	uint64_t outer = 0;
@@ -574,8 +628,9 @@ static bool read_list(struct virtual_stacks *v, struct interpreter_thread *state
 	out->frames.count = 0;
 	for (ssize_t i = n; i-- > 0;) {
 		*vec_add(&out->frames) = v->list[i];
+		/* most frames of long lists are of functions that call themselves */
 		if (v->list[i].identity && v->list[i].identity != outer)
-			learn_function(v, &v->list[i]);
+			learn_function(s, &v->list[i]);
 		outer = v->list[i].identity;
 	}
 	return n >= 0;
@@ -601,7 +656,7 @@ static uint32_t merge_stopped(struct merge_job *j, pid_t tid)
 	struct interpreter_thread *states = states_of(v, pointer);
 
 	for (int i = 0; i < 2; i++) {
-		if (read_list(v, states, j->path) && fits(v, j))
+		if (read_list(j->session, states, j->path) && fits(v, j))
 			break;
 		states->count = i ? states->count : 0; /* a state may be new: once more */
 	}
@@ -620,6 +675,8 @@ uint32_t virtual_stack_node(struct session *s, struct profile *p, const struct n
 	struct virtual_stacks *v = s->stacks.virtual;
 	bool has_loop = stack->tid && !v->is_given_up && passes_loop(v, stack);
 
+	if (stack->tid)
+		pads_count_death(v->space);
 	v->pcs.count = 0;
 	for (size_t i = stack->count; i-- > 0;)
 		*vec_add(&v->pcs) = stack->pc[i];
@@ -755,6 +812,7 @@ static void drop_path(struct mixed_path *path)
 	free(path->node);
 	free(path->next);
 	free(path->list);
+	free(path->run);
 	vec_deinit(&path->frames);
 }
 

@@ -400,13 +400,14 @@ void pad_memory_know(struct pad_memory *m, uint64_t identity, uint64_t stamp)
 {
 	struct pad_known *shared = virtual_of(m)->known;
 	const uint64_t mask = (1u << PAD_KNOWN_BITS) - 1;
-	uint64_t i = pad_known_hash(identity);
+	uint64_t i = pad_known_hash(identity), bit = i;
 
 	if (!m->known)
 		m->known = xcalloc(mask + 1, sizeof(*m->known));
 	if (m->known_functions > mask / 2) { /* begins again: each one traps once more */
 		memset(m->known, 0, (mask + 1) * sizeof(*m->known));
 		memset(shared, 0, (mask + 1) * sizeof(*shared));
+		memset(virtual_of(m)->filter, 0, sizeof(virtual_of(m)->filter));
 		m->known_functions = 0;
 	}
 	/* at most half of it is in use */
@@ -416,6 +417,12 @@ void pad_memory_know(struct pad_memory *m, uint64_t identity, uint64_t stamp)
 	m->known[i] = (struct pad_known){identity, stamp};
 	__atomic_store_n(&shared[i].stamp, stamp, __ATOMIC_RELAXED);
 	__atomic_store_n(&shared[i].identity, identity, __ATOMIC_RELEASE);
+	virtual_of(m)->filter[bit / 64] |= UINT64_C(1) << bit % 64;
+}
+
+void pad_memory_count_death(struct pad_memory *m)
+{
+	__atomic_fetch_add(&virtual_of(m)->deaths, 1, __ATOMIC_RELAXED);
 }
 
 /* Addresses of slots, and how many were ever used. */

@@ -123,6 +123,8 @@ void pad_memory_set_sample_shift(struct pad_memory *m, uint32_t shift);
 void pad_memory_set_virtual(struct pad_memory *m, const struct pad_virtual_layout *layout);
 /* Adds the function @identity with @stamp to those that records may refer to. */
 void pad_memory_know(struct pad_memory *m, uint64_t identity, uint64_t stamp);
+/* An allocation that no pad has recorded may have the address of a function. */
+void pad_memory_count_death(struct pad_memory *m);
 
 /*
  * Whether the fields of the control block that pads only read still hold what ptmem wrote. (The

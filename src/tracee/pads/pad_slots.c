@@ -41,9 +41,26 @@ static void lend(struct pad_memory *m, uint32_t deep, uint32_t index)
 	m->deep[deep].slot = index;
 }
 
+/* Of the array of a list of @frames, rounded up as PAD_LINES is. */
+#define LIST_BYTES(frames) (((frames) + 4) / 4 * 4 * sizeof(struct pad_virtual_frame))
+
 static void forget_frames(struct pad_slot *slot)
 {
 	slot->frame_count = slot->check_count = slot->listed = 0;
+}
+
+/* The arrays of lists begin at @list. */
+static void use_list(struct pad_slot *slot, taddr_t list, uint32_t max)
+{
+	_Static_assert(offsetof(struct pad_list, walk) - offsetof(struct pad_list, list) ==
+				       LIST_BYTES(PAD_LISTED) &&
+			       offsetof(struct pad_deep_cache, walk) -
+					       offsetof(struct pad_deep_cache, list) ==
+				       LIST_BYTES(PAD_MAX_LISTED),
+		       "what is walked follows the list");
+	slot->list = list;
+	slot->walk = list + LIST_BYTES(max);
+	slot->max_listed = max;
 }
 
 /* Slot @index gets a new thread: its frames are stored in the slot. */
@@ -57,6 +74,9 @@ static void pad_cache_use_own(struct pad_memory *m, uint32_t index)
 	slot->frame = cache + offsetof(struct pad_cache, frame);
 	slot->step = cache + offsetof(struct pad_cache, step);
 	slot->max_frames = PAD_SLOT_FRAMES;
+	use_list(slot, pad_memory_slot_address(m, index) + offsetof(struct pad_slot, own_list) +
+			       offsetof(struct pad_list, list),
+		 PAD_LISTED);
 	slot->may_request = 1;
 	slot->virtual_state = 0;
 }
@@ -71,6 +91,7 @@ static void use_deep(struct pad_memory *m, uint32_t index, uint32_t deep)
 	slot->frame = cache + offsetof(struct pad_deep_cache, frame);
 	slot->step = cache + offsetof(struct pad_deep_cache, step);
 	slot->max_frames = PAD_MAX_FRAMES;
+	use_list(slot, cache + offsetof(struct pad_deep_cache, list), PAD_MAX_LISTED);
 }
 
 void pad_cache_deepen(struct pad_memory *m, uint32_t index)

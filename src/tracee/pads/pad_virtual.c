@@ -22,6 +22,12 @@ void pads_know_function(struct address_space *s, uint64_t identity, uint64_t sta
 		pad_memory_know(&s->pads->memory, identity, stamp);
 }
 
+void pads_count_death(struct address_space *s)
+{
+	if (s->pads)
+		pad_memory_count_death(&s->pads->memory);
+}
+
 void pads_set_thread_state(struct address_space *s, uint64_t thread_pointer, taddr_t state)
 {
 	int slot = -1;

@@ -35,7 +35,7 @@ void ring_reset_slot(struct ring *r, uint32_t slot)
 {
 	struct ring_mirror *m = ring_mirror(r, slot);
 
-	m->count = m->listed = 0;
+	m->count = m->listed = m->list_passed = 0;
 	m->has_node = false;
 	m->is_new_to_sink = false;
 }
@@ -49,6 +49,26 @@ static void read_list(struct ring_mirror *m, const uint64_t *frame, uint32_t kep
 		m->list[kept + i] = (struct pad_listed_frame){ring_load(&frame[2 * i]),
 							      ring_load(&frame[2 * i + 1])};
 	m->listed = kept + fresh;
+	m->list_passed = MIN(m->list_passed, (size_t)kept);
+}
+
+void ring_read_list(struct ring *r, uint32_t slot, const uint64_t *word,
+		    const struct pad_record_list *record)
+{
+	struct ring_mirror *m = ring_mirror(r, slot);
+
+	read_list(m, word + sizeof(*record) / sizeof(*word), record->kept,
+		  (uint32_t)ring_listed_frames(r, record));
+	m->has_node = false;
+}
+
+/* The list of the event, which the sink then has. */
+static void pass_list(struct ring_mirror *m, struct heap_event *ev)
+{
+	ev->list = m->list;
+	ev->list_count = (uint32_t)m->listed;
+	ev->list_kept = m->is_new_to_sink ? 0 : (uint32_t)m->list_passed;
+	m->list_passed = m->listed;
 }
 
 void ring_forget_nodes(struct ring *r)
@@ -71,18 +91,13 @@ void ring_read_stack(struct ring *r, const uint64_t *word, const struct pad_reco
 	for (uint32_t i = 0; i < block->fresh; i++)
 		m->frame[block->kept + i] = ring_load(&pc[i]) - 1;
 	m->count = block->kept + block->fresh;
-	uint32_t list_kept = 0;
 
-	if (block->flags & PAD_HAS_VIRTUAL) {
-		list_kept = block->raw;
-		read_list(m, pc + block->fresh, list_kept, ring_list_size(r, block));
-	} else {
-		m->listed = 0;
-	}
+	if (block->flags & PAD_HAS_VIRTUAL)
+		read_list(m, pc + block->fresh, block->raw, ring_list_size(r, block));
+	else
+		m->listed = m->list_passed = 0;
 	m->has_node = false;
-	ev->list = m->list;
-	ev->list_count = (uint32_t)m->listed;
-	ev->list_kept = m->is_new_to_sink ? 0 : list_kept;
+	pass_list(m, ev);
 	ev->frame = m->frame;
 	ev->frame_count = (uint32_t)m->count;
 	ev->kept = m->is_new_to_sink ? 0 : block->kept;
@@ -96,9 +111,7 @@ void ring_read_same_stack(struct ring *r, struct heap_event *ev)
 	ev->frame = m->frame;
 	ev->frame_count = (uint32_t)m->count;
 	ev->kept = m->is_new_to_sink ? 0 : ev->frame_count;
-	ev->list = m->list;
-	ev->list_count = (uint32_t)m->listed;
-	ev->list_kept = m->is_new_to_sink ? 0 : ev->list_count;
+	pass_list(m, ev);
 	m->is_new_to_sink = false;
 }
 

@@ -186,6 +186,7 @@ struct ring_mirror {
 	size_t count, capacity;
 	struct pad_listed_frame *list; /* of an interpreter, outermost first */
 	size_t listed, list_capacity;
+	size_t list_passed;    /* outer frames of the list that the sink has, as they are */
 	uint32_t node;         /* of the complete stack, if known */
 	bool has_node;
 	bool is_new_to_sink;   /* copied from another ring: its reader has not seen these frames */
@@ -215,13 +216,15 @@ void ring_reset_slot(struct ring *r, uint32_t slot);
 /* The reader's nodes are obsolete: it gets all frames of the next stack of each slot. */
 void ring_forget_nodes(struct ring *r);
 
-/* Whether the stack of @block, which has PAD_HAS_STACK, continues the mirror of its slot. */
-static inline bool ring_stack_fits(const struct pad_record_block *block,
-				   const struct ring_mirror *m)
+/* Whether a list of @kept frames of @m, and @fresh others, is one that pads can have walked. */
+static inline bool ring_list_fits(const struct ring_mirror *m, uint32_t kept, uint64_t fresh)
 {
-	return block->kept <= m->count && (uint64_t)block->kept + block->fresh <= PAD_MAX_FRAMES &&
-	       (!(block->flags & PAD_HAS_VIRTUAL) || block->raw <= m->listed);
+	return kept <= m->listed && kept + fresh <= PAD_MAX_LISTED;
 }
+
+/* Copies a record of a list at @word, which is read as @record, and fits, to the mirror. */
+void ring_read_list(struct ring *r, uint32_t slot, const uint64_t *word,
+		    const struct pad_record_list *record);
 
 /*
  * Copies the stack of the record at @word, whose header was read as @block, and which fits, to the
@@ -285,6 +288,25 @@ static inline uint32_t ring_list_size(const struct ring *r, const struct pad_rec
 
 	return block->size < others ? 0 : (uint32_t)((block->size - others) /
 						      sizeof(struct pad_listed_frame));
+}
+
+/* Whether the stack of @block, which has PAD_HAS_STACK, continues the mirror of its slot. */
+static inline bool ring_stack_fits(const struct ring *r, const struct pad_record_block *block,
+				   const struct ring_mirror *m)
+{
+	return block->kept <= m->count && (uint64_t)block->kept + block->fresh <= PAD_MAX_FRAMES &&
+	       (!(block->flags & PAD_HAS_VIRTUAL) ||
+		ring_list_fits(m, block->raw, ring_list_size(r, block)));
+}
+
+/* The same of a record of a list; UINT64_MAX: its size is impossible. */
+static inline uint64_t ring_listed_frames(const struct ring *r, const struct pad_record_list *list)
+{
+	uint64_t others = sizeof(*list) + ring_tail_size(r);
+
+	return list->size < others || (list->size - others) % sizeof(struct pad_listed_frame) ?
+		       UINT64_MAX :
+		       (list->size - others) / sizeof(struct pad_listed_frame);
 }
 
 /* The size of @block according to its parts; 0 if its header has another one. */

@@ -76,7 +76,7 @@ static const char *find_fault(struct ring *r, const struct pad_record_block *blo
 		return "a record has impossible flags";
 	if (!ring_block_size(r, block) || block->size > room)
 		return "a record's size is not that of its parts";
-	if (block->flags & PAD_HAS_STACK && !ring_stack_fits(block, ring_mirror(r, slot)))
+	if (block->flags & PAD_HAS_STACK && !ring_stack_fits(r, block, ring_mirror(r, slot)))
 		return "a record's stack does not continue the one before it";
 	return NULL;
 }
@@ -114,6 +114,26 @@ static uint32_t read_block(struct ring *r, const uint64_t *word, uint64_t mark, 
 	if (ring_tail_size(r))
 		ev->sp = ring_load(&word[(block->size - PAD_TAIL) / sizeof(*word)]);
 	return block->size;
+}
+
+/* A part of a list, which is no event: returns its size, or 0. */
+static uint32_t read_list_part(struct ring *r, uint32_t slot, const uint64_t *word, uint64_t room)
+{
+	struct pad_record_list list;
+	uint64_t header[sizeof(list) / sizeof(*word)] = {0};
+
+	for (size_t i = 0; i < ARRAY_SIZE(header) && room >= sizeof(header); i++)
+		header[i] = ring_load(&word[i]);
+	memcpy(&list, header, sizeof(list));
+	uint64_t frames = ring_listed_frames(r, &list);
+
+	if (list.size > room || list.size % 16 || frames > PAD_MAX_LISTED ||
+	    !ring_list_fits(ring_mirror(r, slot), list.kept, frames)) {
+		ring_break(r, "a list does not continue the one before it");
+		return 0;
+	}
+	ring_read_list(r, slot, word, &list);
+	return list.size;
 }
 
 /*
@@ -207,7 +227,7 @@ static inline bool is_quick_block(const struct ring *r, const struct pad_record_
 				  const struct ring_mirror *m, const struct ring_reader *reader)
 {
 	return block->result && !block->align &&
-	       ((block->flags & ~PAD_HAS_VIRTUAL) == PAD_HAS_STACK ? ring_stack_fits(block, m) :
+	       ((block->flags & ~PAD_HAS_VIRTUAL) == PAD_HAS_STACK ? ring_stack_fits(r, block, m) :
 						reader->is_counting && block->flags == 0) &&
 	       ring_block_size(r, block);
 }
@@ -454,14 +474,18 @@ static void deliver_one(struct turn *t, uint32_t slot)
 {
 	struct ring *r = t->r;
 	const struct ring_source *s = &r->source[slot];
+	const uint64_t *word = ring_word(s);
 	struct quick_event e;
 	uint32_t size = read_plain(t, slot, &e);
 
 	note_order(r, &e, 1);
 	if (size) {
 		t->reader->quick(t->reader->ctx, &e, 1);
+	} else if ((ring_load(word) & 15) == PAD_RECORD_LIST) {
+		size = read_list_part(r, slot, word, room_at(s));
+		if (!size)
+			return;
 	} else {
-		const uint64_t *word = ring_word(s);
 		struct heap_event ev = {.time_ns = e.time_ns, .path = slot};
 		size = ring_read_record(r, word, ring_load(word), room_at(s), &ev);
 		if (!size)
