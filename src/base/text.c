@@ -91,6 +91,13 @@ static bool is_unseen(uint32_t c)
 	return false;
 }
 
+uint32_t text_unseen(const char *s, size_t n)
+{
+	uint32_t c = decode((const unsigned char *)s, n);
+
+	return is_unseen(c) ? c : 0;
+}
+
 static void add_character(struct text *t, const char *s, size_t n)
 {
 	uint32_t c = decode((const unsigned char *)s, n);

@@ -30,6 +30,12 @@ void text_put_name(FILE *out, const char *s, size_t size);
 /* Bytes of the character at @s, 1 .. 4; 0 if it is no valid UTF-8 (RFC 3629, section 4). */
 size_t text_character(const char *s, size_t size);
 
+/*
+ * The code of the character of @n bytes at @s if it acts on what is shown, or is not seen itself, as
+ * direction marks and C1 controls; else 0.
+ */
+uint32_t text_unseen(const char *s, size_t n);
+
 /* Characters of @s, which is valid UTF-8. */
 size_t text_length(const char *s);
 

@@ -29,9 +29,9 @@ static const struct {
 	 "the text, --diff or --format=massif"},
 	{"x", AS_TEXT, 0, "the text of a massif file"},
 	{"y", AS_TEXT, 0, "the text of a massif file"},
-	{"x-size", AS_PICTURE | AS_FLAME, AS_FLAME, "--png, --svg or --flame"},
-	{"y-size", AS_PICTURE, 0, "--png or --svg"},
-	{"title", AS_PICTURE | AS_FLAME, AS_FLAME, "--png, --svg or --flame"},
+	{"x-size", AS_PICTURE | AS_FLAME, AS_PICTURE | AS_FLAME, "--png, --svg or --flame"},
+	{"y-size", AS_PICTURE, AS_PICTURE, "--png or --svg"},
+	{"title", AS_PICTURE | AS_FLAME, AS_PICTURE | AS_FLAME, "--png, --svg or --flame"},
 	{"time-based", AS_PICTURE, 0, "--png or --svg"},
 	{"total", AS_PICTURE, 0, "--png or --svg"},
 	{"rss", AS_PICTURE, 0, "--png or --svg"},
@@ -118,9 +118,9 @@ static const struct {
 			  for_recordings},
 	[INPUT_MEMUSAGE] = {AS_PICTURE, only_pictures},
 	[INPUT_SAMPLES] = {AS_PICTURE, only_pictures},
-	[INPUT_RECORDING] = {AS_TEXT | AS_MASSIF | AS_DATA | AS_GATE | PATHS | AS_HTML |
-				     AS_SITED | AS_COUNTED,
-			     "--png and --svg draw no recordings; --flame does"},
+	[INPUT_RECORDING] = {AS_TEXT | AS_MASSIF | AS_DATA | AS_GATE | AS_PICTURE | PATHS |
+				     AS_HTML | AS_SITED | AS_COUNTED,
+			     "a recording has no such form"},
 	[INPUT_INSPECT] = {AS_PICTURE | AS_HTML,
 			   "neither a massif file nor a recording: it can only be drawn, by "
 			   "--png, --svg or --html"},
@@ -139,6 +139,10 @@ char *request_check_input(const struct report_request *r, enum input_kind kind)
 		return xstrdup(for_recordings);
 	if (r->my_code.rule.count && kind != INPUT_MASSIF && !is_recording)
 		return xstrdup("--my-code and --not-my-code are for massif files and recordings");
+	if (is_recording && (r->png || r->svg) &&
+	    (r->question.at || r->question.range || r->question.thread))
+		return xstrdup("--png and --svg draw the whole run: --at, --range and --thread go "
+			       "with --flame, --html and what is printed");
 	if (r->rss && kind != INPUT_MASSIF)
 		return xstrdup("--rss lays resident memory over massif files only");
 	if ((r->is_time_based || r->wants_total) && kind != INPUT_MEMUSAGE)

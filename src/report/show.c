@@ -185,12 +185,12 @@ static int show_forms(const struct report_request *r, const struct input *input,
 {
 	int status = r->html ? html_report_write(r, input) : 0;
 
+	if (!status && (r->png || r->svg))
+		status = show_picture(r, input);
 	if (!status && input->kind == INPUT_RECORDING)
 		return recording_show(r, input->recording, request_printed(r) != 0, gate);
 	if (!status && (r->folded || r->flame))
 		status = show_paths(r, input->massif);
-	if (!status && (r->png || r->svg))
-		status = show_picture(r, input);
 	return !status && request_printed(r) & AS_TEXT ? show_text(r, input) : status;
 }
 

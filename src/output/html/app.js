@@ -167,7 +167,7 @@ class App {
 		this.controls.show();
 		if (has("theme"))
 			this.setTheme();
-		if (has("selection", "stack", "theme"))
+		if (has("selection", "stack", "theme", "span"))
 			this.showTimeline();
 		if (has("selection", "mode", "color", "hide", "dir", "unit", "theme"))
 			this.measure();
@@ -183,9 +183,12 @@ class App {
 	check() {
 		const s = this.state, p = this.profile;
 
-		if (!["live", "growth", "allocated", "temporary"].includes(s.mode) ||
-			(p.isMassif && !["live", "growth"].includes(s.mode)))
+		if (!["live", "growth", "allocated", "temporary", "leaked"].includes(s.mode) ||
+			(p.isMassif && !["live", "growth"].includes(s.mode)) ||
+			(s.mode === "leaked" && !p.leaks))
 			s.mode = "live";
+		if (!s.spanRange())
+			s.span = "";
 		if (s.mode === "temporary" && !p.hasTemporary)
 			s.mode = "allocated";
 		if (s.mode === "growth" && s.selection.kind !== "range")
@@ -225,6 +228,11 @@ class App {
 			this.lastAreas = null;
 			this.timeline.show(this.profile, this.areas, this.old);
 			this.controls.showAreas();
+		}
+		if (this.shownSpan !== this.state.span) {
+			this.shownSpan = this.state.span;
+			this.timeline.setSpan(this.state.spanRange());
+			this.controls.showClock();
 		}
 		this.timeline.draw(this.state.selection);
 	}

@@ -26,6 +26,8 @@ class Selected {
 			return profile.allocated(thread);
 		if (mode === "temporary")
 			return profile.temporary();
+		if (mode === "leaked")
+			return profile.lost() || profile.empty(true);
 		if (s.kind === "range")
 			return mode === "growth" ? profile.growth(s.a, s.b) : profile.live(s.b);
 		return s.kind === "moment" ? profile.live(s.i) : profile.livePeak();
@@ -113,6 +115,8 @@ class Selected {
 			return `allocated${thread ? ` by thread ${thread}` : ""} in the whole run`;
 		if (mode === "temporary")
 			return "temporary allocations in the whole run";
+		if (mode === "leaked")
+			return "lost when leaks were checked";
 		if (mode === "growth")
 			return this.profile.isMassif ? "net growth" :
 				"allocated in the range and live at its end";
