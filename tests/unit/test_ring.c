@@ -798,6 +798,21 @@ static void test_times_without_start(void **state)
 	assert_int_equal(ring_stats_error(&ring.stats), 2500000);
 }
 
+/* At the pace before it a line would pass the turn. */
+static void test_times_of_long_lines(void **state)
+{
+	pad_memory_set_flags(&memory, PAD_NO_TICKS);
+	write_clock(0, 1000000);
+	write_frees(0, 1);
+	write_clock(0, 1200000);
+	write_frees(0, 400);
+	turn_at(31200000);
+	assert_int_equal(date_count, 401);
+	assert_int_equal(dates[100], 1200000 + 99 * 200000);
+	assert_int_equal(dates[400], 31200000);
+	assert_int_equal(ring.stats.coarse_ns, 31200000 - 1000000);
+}
+
 /* The order of numbers counts: what follows a date of another thread that is too late is too late. */
 static void test_pulled_times(void **state)
 {
@@ -1138,6 +1153,7 @@ int main(void)
 		cmocka_unit_test(test_counters_agree),
 		cmocka_unit_test_setup_teardown(test_times_of_turns, setup_threads, teardown),
 		cmocka_unit_test_setup_teardown(test_times_without_start, setup_threads, teardown),
+		cmocka_unit_test_setup_teardown(test_times_of_long_lines, setup_threads, teardown),
 		cmocka_unit_test_setup_teardown(test_pulled_times, setup_threads, teardown),
 		cmocka_unit_test_setup_teardown(test_times_of_words, setup_threads, teardown),
 		cmocka_unit_test_setup_teardown(test_late_words, setup_threads, teardown),

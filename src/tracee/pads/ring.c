@@ -218,10 +218,12 @@ static uint64_t run_of(uint64_t slope, uint64_t bytes)
 	return bytes * slope >> RING_SLOPE_SHIFT;
 }
 
+#define GAIN_MAX (UINT64_C(1) << (63 - RING_SLOPE_SHIFT)) /* 39 hours */
+
 /* How many bytes a line with @slope takes to gain @ns. */
 static uint64_t bytes_until(uint64_t slope, uint64_t ns)
 {
-	return slope && ns < TIME_MAX ? (ns << RING_SLOPE_SHIFT) / slope + 1 : UINT32_MAX;
+	return slope && ns < GAIN_MAX ? (ns << RING_SLOPE_SHIFT) / slope + 1 : UINT32_MAX;
 }
 
 /*
