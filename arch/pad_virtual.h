@@ -73,8 +73,8 @@ struct pad_function_kind {
 
 /*
  * Offsets are from the state, and a frame. Frames are linked by `next`, or, if `stride` is not 0,
- * are an array from the innermost one up to the end of a stack: in the state are its address and its
- * number of words. entry and native (the identity if that at `identity` is 0; 0 = none) are offsets
+ * are an array from the innermost one up to the end of a stack: in the state are its address and
+ * its number of words. entry and native (the identity if that at `identity` is 0; 0 = none) are offsets
  * in what the word at `via` of a frame leads to, if that is not 0.
  */
 struct pad_virtual_layout {
