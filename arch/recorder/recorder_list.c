@@ -473,7 +473,8 @@ INLINE int take_native(struct list_walk *w, struct pad_slot *slot, uint64_t fp)
 
 /*
  * Walks the frames of the stack: @stack as for pad_walk_list. All are in the slot's walk. A frame
- * whose way to its caller is not by the frame pointer may have another value in it: ptmem must look.
+ * whose way to its caller is not by the frame pointer may have another value in it: ptmem must
+ * look.
  */
 static KEEPS __attribute__((noinline)) int walk_native(struct list_walk *w, struct pad_slot *slot,
 						       uint64_t stack)

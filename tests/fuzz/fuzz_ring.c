@@ -355,6 +355,7 @@ static void begin(void)
 			     (any(4) ? 0 : PAD_STACK_POINTER) | (any(8) ? 0 : PAD_COUNT_ONLY));
 	memset(path, 0, sizeof(path));
 	memset(depth, 0, sizeof(depth));
+	memset(listed, 0, sizeof(listed));
 	memset(heads, 0, sizeof(heads));
 	memset(times, 0, sizeof(times));
 	written_count = read_count = 0;

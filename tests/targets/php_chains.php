@@ -173,6 +173,7 @@ work(9);
 if (function_exists("pcntl_fork")) {
     $child = pcntl_fork();
     if ($child == 0) {
+        $chains = []; /* a recording of a forked child has what it allocates itself */
         recurse(3, 1960);
         callbacks();
         file_put_contents($argv[1] . ".child", json_encode($chains));

@@ -265,6 +265,7 @@ def main():
     name = sys.argv[1]
     if pid == 0:
         name += ".child"
+        CHAINS.clear()  # a recording of a forked child has what it allocates itself
         recurse(2, 50)
         work(10)
     else:

@@ -188,6 +188,7 @@ if ARGV[1] == "wait"
 end
 main
 child = fork do
+  CHAINS.clear # a recording of a forked child has what it allocates itself
   recurse(3, 950)
   callbacks
   write(ARGV[0] + ".child")
