@@ -172,7 +172,8 @@ INSTALLED = $(foreach p,ptmem ptmem-report ptmem-memusage,$(O)/$p:755:bin/$p man
 	$(O)/completions/_$p:644:$(zsh_dir)/_$p $(O)/completions/$p.fish:644:share/fish/vendor_completions.d/$p.fish) \
 	man/ptmem-inspect.1:644:share/man/man1/ptmem-inspect.1 \
 	$(foreach f,README.md INSTALL.md NEWS SECURITY.md CONTRIBUTING.md DEBUGGING.md LICENSE $(wildcard doc/*),$f:644:share/doc/ptmem/$f) \
-	contrib/ptmem@.service:644:$(UNIT_FILE) include/ptmem.h:644:include/ptmem.h
+	contrib/ptmem@.service:644:$(UNIT_FILE) include/ptmem.h:644:include/ptmem.h \
+	contrib/ptmem-config.cmake:644:lib/cmake/ptmem/ptmem-config.cmake contrib/pytest_ptmem.py:644:share/ptmem/pytest_ptmem.py
 INSTALL_TO = $(DESTDIR)$(prefix)
 for_installed = set -e; for i in $(INSTALLED); do (IFS=:; set -- $$i; $(1)); done
 

@@ -7,9 +7,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/openat2.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -34,13 +36,93 @@ struct stream {
 	bool owns_fd;
 };
 
+/* -- symbolic links of other users -- */
+
+#define LINKS_MAX 40 /* as the kernel's */
+
+/*
+ * The rule of fs.protected_symlinks: in a directory where everyone may create, and only owners
+ * remove, a link is followed if it is the user's or that of the directory's owner. @directory: "" is
+ * the current one.
+ */
+static bool may_follow(const char *directory, const struct stat *link)
+{
+	struct stat st;
+
+	if (stat(*directory ? directory : ".", &st) != 0)
+		return true; /* opening the file fails */
+	return (st.st_mode & (S_ISVTX | S_IWOTH)) != (S_ISVTX | S_IWOTH) ||
+	       link->st_uid == geteuid() || link->st_uid == st.st_uid;
+}
+
+/* @path: up to a link, which is followed by @rest. The caller frees the result. */
+static char *follow_link(const char *path, size_t directory, const char *rest)
+{
+	char target[PATH_MAX];
+	ssize_t n = readlink(path, target, sizeof(target) - 1);
+
+	if (n <= 0)
+		return NULL;
+	target[n] = '\0';
+	return xasprintf("%.*s%s%s", *target == '/' ? 0 : (int)directory, path, target, rest);
+}
+
+int path_check_links(const char *path, unsigned *links_out)
+{
+	_cleanup_free_ char *text = xstrdup(path);
+	unsigned links = 0;
+
+	for (size_t at = 0; text[at] && links < LINKS_MAX;) {
+		size_t start = at + strspn(text + at, "/"), end = start + strcspn(text + start, "/");
+		_cleanup_free_ char *part = xstrndup(text, end);
+		_cleanup_free_ char *directory = xstrndup(text, start);
+		struct stat st;
+
+		at = end;
+		if (lstat(part, &st) != 0)
+			break; /* opening the file fails, or creates it */
+		if (!S_ISLNK(st.st_mode))
+			continue;
+		if (!may_follow(directory, &st))
+			return -EACCES;
+		char *next = follow_link(part, start, text + end);
+
+		if (!next)
+			break;
+		free(text);
+		text = next;
+		at = 0;
+		links++;
+	}
+	*links_out = links;
+	return 0;
+}
+
+/* Without links on the path none is followed that another user puts there meanwhile. */
+static int open_without_links(const char *path, int flags, mode_t mode)
+{
+	struct open_how how = {.flags = (uint64_t)(unsigned)flags,
+			       .mode = flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE ? mode : 0,
+			       .resolve = RESOLVE_NO_SYMLINKS};
+	int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
+
+	/* an old kernel, or a filter of system calls */
+	bool is_missing = fd < 0 && (errno == ENOSYS || errno == EPERM || errno == EINVAL);
+
+	return is_missing ? open(path, flags | O_NOFOLLOW, mode) : fd;
+}
+
 int stream_open(const char *path, int flags, mode_t mode)
 {
 	sig_atomic_t before = globals.signals.leave_count;
-	int fd;
+	unsigned links = 0;
+	int fd, rc = path_check_links(path, &links);
 
+	if (rc != 0)
+		return rc;
+	flags |= O_CLOEXEC | O_NOCTTY;
 	do {
-		fd = open(path, flags | O_CLOEXEC | O_NOCTTY, mode);
+		fd = links ? open(path, flags, mode) : open_without_links(path, flags, mode);
 	} while (fd < 0 && errno == EINTR && globals.signals.leave_count == before);
 	return fd < 0 ? -errno : fd;
 }

@@ -31,8 +31,16 @@ void standard_files_hold(void);
  */
 
 /*
+ * Counts the symbolic links on @path, those of links included; the file need not exist. -EACCES: one
+ * of them may not be followed, whatever fs.protected_symlinks says, since another user has put it
+ * into a directory that everyone can write to, as /tmp.
+ */
+int path_check_links(const char *path, unsigned *links_out);
+
+/*
  * Like open(2), but restarts after a signal unless that asked ptmem to leave, which must not wait
- * for the reader of a FIFO. Sets O_CLOEXEC and O_NOCTTY. Returns the descriptor or -errno.
+ * for the reader of a FIFO. Sets O_CLOEXEC and O_NOCTTY, and follows links by path_check_links.
+ * Returns the descriptor or -errno.
  */
 int stream_open(const char *path, int flags, mode_t mode);
 

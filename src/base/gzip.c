@@ -35,3 +35,15 @@ size_t gzip_pack(const void *data, size_t size, char **out)
 	deflateEnd(&z);
 	return done;
 }
+
+size_t gzip_peek(const void *data, size_t size, void *out, size_t room)
+{
+	z_stream z = {.next_in = (Bytef *)(uintptr_t)data, .avail_in = (uInt)MIN(size, PIECE),
+		      .next_out = out, .avail_out = (uInt)room};
+
+	if (inflateInit2(&z, WINDOW) != Z_OK)
+		return 0;
+	inflate(&z, Z_SYNC_FLUSH);
+	inflateEnd(&z);
+	return room - z.avail_out;
+}

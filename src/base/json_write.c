@@ -27,6 +27,15 @@ static void put_shown(FILE *out, const char *s, size_t size, bool is_for_pages)
 	putc('"', out);
 }
 
+/* As UTF-16, which readers turn into the character again. */
+static void put_escaped(FILE *out, uint32_t c)
+{
+	if (c > 0xffff)
+		fprintf(out, "\\u%04x\\u%04x", 0xd800 + ((c - 0x10000) >> 10), 0xdc00 + (c & 0x3ff));
+	else
+		fprintf(out, "\\u%04x", c);
+}
+
 static void put_exact(FILE *out, const char *text, size_t size)
 {
 	putc('"', out);
@@ -39,6 +48,8 @@ static void put_exact(FILE *out, const char *text, size_t size)
 			fprintf(out, "\\u%04x", *text);
 		else if (n == 0)
 			fputs("\\ufffd", out);
+		else if (n > 1 && text_unseen(text, n))
+			put_escaped(out, text_unseen(text, n));
 		else
 			fwrite(text, 1, n, out);
 		text += MAX(n, 1u);

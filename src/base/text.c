@@ -91,6 +91,13 @@ static bool is_unseen(uint32_t c)
 	return false;
 }
 
+uint32_t text_unseen(const char *s, size_t n)
+{
+	uint32_t c = decode((const unsigned char *)s, n);
+
+	return is_unseen(c) ? c : 0;
+}
+
 static void add_character(struct text *t, const char *s, size_t n)
 {
 	uint32_t c = decode((const unsigned char *)s, n);
@@ -293,6 +300,11 @@ size_t text_size_without_clone(const char *name)
 	const char *clone = strstr(name, " [clone ");
 
 	return clone && clone > name ? (size_t)(clone - name) : strlen(name);
+}
+
+bool text_is_function(const char *name, const char *wanted, size_t size)
+{
+	return strncmp(name, wanted, size) == 0 && (!name[size] || name[size] == '(');
 }
 
 char *text_identifier(const char *name)

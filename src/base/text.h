@@ -30,6 +30,12 @@ void text_put_name(FILE *out, const char *s, size_t size);
 /* Bytes of the character at @s, 1 .. 4; 0 if it is no valid UTF-8 (RFC 3629, section 4). */
 size_t text_character(const char *s, size_t size);
 
+/*
+ * The code of the character of @n bytes at @s if it acts on what is shown, or is not seen itself, as
+ * direction marks and C1 controls; else 0.
+ */
+uint32_t text_unseen(const char *s, size_t n);
+
 /* Characters of @s, which is valid UTF-8. */
 size_t text_length(const char *s);
 
@@ -80,6 +86,9 @@ size_t text_size_without_clone(const char *name);
  * The last identifier of a function's name, without parameters and arguments. The caller frees it.
  */
 char *text_identifier(const char *name);
+
+/* Whether the function @name, with or without parameters, is the @size bytes at @wanted. */
+bool text_is_function(const char *name, const char *wanted, size_t size);
 
 /* Text in comma-separated values. */
 

@@ -2,9 +2,12 @@
 #include "cli/explain.h"
 
 #include <dirent.h>
+#include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/capability.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -13,9 +16,12 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/elf_file.h"
+#include "base/files.h"
 #include "base/go_table.h"
 #include "base/log.h"
 #include "base/proc.h"
+#include "live/follow.h"
+#include "session/options.h"
 #include "tracee/os/ptrace.h"
 
 /* Outputs, files below /proc and of one process, libraries whose symbols are read, the server. */
@@ -107,6 +113,47 @@ bool explain_proc(void)
 		log_error("/proc shows another pid namespace than that of ptmem, which needs its "
 			  "own: mount -t proc proc /proc; unshare has --mount-proc");
 	return false;
+}
+
+/* The ids of processes that have this name, as "12,34"; the caller frees it. */
+static char *find_named(const char *name, unsigned *count_out)
+{
+	char *ids = NULL;
+	size_t size;
+	FILE *text = open_memstream(&ids, &size);
+	DIR *dir = opendir("/proc");
+	unsigned count = 0;
+
+	CHECK(text);
+	for (const struct dirent *e; dir && (e = readdir(dir)) && count < OPTIONS_MAX_PIDS;) {
+		pid_t pid = (pid_t)strtol(e->d_name, NULL, 10);
+
+		if (pid <= 0 || pid == getpid() || !process_matches(pid, &name, 1))
+			continue;
+		fprintf(text, "%s%d", count++ ? "," : "", (int)pid);
+	}
+	if (dir)
+		closedir(dir);
+	CHECK(fclose(text) == 0);
+	*count_out = count;
+	return ids;
+}
+
+void explain_pid(const char *source, const char *name)
+{
+	unsigned count;
+	_cleanup_free_ char *ids = find_named(name, &count);
+
+	if (count == 1)
+		log_error("%s-p takes a process id: that of %s is %s, ptmem -p %s", source, name,
+			  ids, ids);
+	else if (count > 1)
+		log_error("%s-p takes process ids: %u processes are called %s, ptmem -p %s; "
+			  "--follow=%s also takes those that start later", source, count, name,
+			  ids, name);
+	else
+		log_error("%s-p takes a process id, and no process is called %s; --follow=%s "
+			  "waits for one", source, name, name);
 }
 
 static unsigned count_descriptors(void)
@@ -259,6 +306,81 @@ static void explain_own_tracer(const char *name, pid_t tracer)
 		  "%d (%s)", name, (int)tracer, or_unknown(&its));
 }
 
+/* The file that execve found; NULL = none. The caller frees it. */
+static char *find_started(const char *name)
+{
+	struct stat st;
+
+	if (!strchr(name, '/'))
+		return program_find(name);
+	return stat(name, &st) == 0 && S_ISREG(st.st_mode) ? xstrdup(name) : NULL;
+}
+
+/* The first line of script @path without "#!" and arguments; "" = it is no script. */
+static struct line script_interpreter(const char *path, bool *has_cr_out)
+{
+	struct line line = first_line(fopen(path, "re"));
+	const char *name = line.text + 2 + strspn(line.text + 2, " \t");
+
+	*has_cr_out = strchr(line.text, '\r');
+	if (strncmp(line.text, "#!", 2) != 0)
+		return (struct line){""};
+	memmove(line.text, name, strlen(name) + 1);
+	line.text[strcspn(line.text, " \t\r")] = '\0';
+	return line;
+}
+
+/* What names the dynamic linker of program @path; "" = nothing. */
+static struct line program_interpreter(const char *path)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct line line = {""};
+	Elf64_Ehdr head;
+	Elf64_Phdr part;
+
+	if (fd < 0 || pread(fd, &head, sizeof(head), 0) != (ssize_t)sizeof(head) ||
+	    memcmp(head.e_ident, ELFMAG, SELFMAG) != 0)
+		return line;
+	for (unsigned i = 0; i < head.e_phnum; i++) {
+		uint64_t at = head.e_phoff + i * sizeof(part);
+
+		if (pread(fd, &part, sizeof(part), (off_t)at) != (ssize_t)sizeof(part))
+			break;
+		size_t size = MIN(part.p_filesz, sizeof(line.text) - 1);
+
+		if (part.p_type == PT_INTERP &&
+		    pread(fd, line.text, size, (off_t)part.p_offset) > 0)
+			break;
+	}
+	return line;
+}
+
+/* execve found no such file: the program, or what is to run it. */
+static void explain_absence(const char *name)
+{
+	_cleanup_free_ char *path = find_started(name);
+	bool has_cr = false, is_bare = *name && !strchr(name, '/');
+	struct line script = path ? script_interpreter(path, &has_cr) : (struct line){""};
+	struct line loader = path ? program_interpreter(path) : (struct line){""};
+	struct stat st;
+
+	if (*script.text && has_cr)
+		log_error("%s: its first line ends in a carriage return, so that %s is not found; "
+			  "sed -i 's/\\r$//' %s removes them", name, script.text, path);
+	else if (*script.text)
+		log_error("%s: its first line names %s, which does not exist: install it, or "
+			  "correct the line", name, script.text);
+	else if (*loader.text)
+		log_error("%s: it needs %s to be loaded, which does not exist: a program for "
+			  "another C library or machine?", name, loader.text);
+	else if (is_bare && stat(name, &st) == 0 && S_ISREG(st.st_mode))
+		log_error("%s: no such program in PATH: did you mean ./%s?", name, name);
+	else if (is_bare)
+		log_error("%s: no such program in PATH", name);
+	else
+		log_error("%s: no such program", *name ? name : "''");
+}
+
 void explain_start(const char *name, int rc)
 {
 	struct stat st;
@@ -269,7 +391,7 @@ void explain_start(const char *name, int rc)
 	else if (tracer)
 		explain_own_tracer(name, tracer);
 	else if (rc == -ENOENT)
-		log_error("%s: no such program", *name ? name : "''");
+		explain_absence(name);
 	else if (is_there && S_ISDIR(st.st_mode))
 		log_error("%s: a directory, not a program", name);
 	else if (is_there && !(st.st_mode & 0111))

@@ -13,6 +13,11 @@
 bool explain_proc(void);
 /* The same for open files, if ptmem may have too few for its results. */
 bool explain_descriptors(void);
+/*
+ * @name was given to -p instead of a process id: which processes have it, and what to type. @source:
+ * begins the message.
+ */
+void explain_pid(const char *source, const char *name);
 /* Why attaching to process @pid failed, from the results of target_attach. */
 void explain_attach(pid_t pid, int rc, enum attach_problem problem, long detail);
 /* Why page faults cannot be traced: @rc of perf_event_open. */

@@ -63,8 +63,8 @@ static int open_log(const char *pattern)
 		log_error("--log-file: %s", why);
 		return -EINVAL;
 	}
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOCTTY, 0644);
-	int err = fd < 0 ? -errno : 0;
+	int fd = stream_open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0644);
+	int err = MIN(fd, 0);
 	if (err)
 		log_error("cannot create log file %s: %s", path, strerror(-err));
 	else

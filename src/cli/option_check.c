@@ -442,6 +442,30 @@ static int check_massif(const struct options *o)
 	return 0;
 }
 
+/* Their outputs are what is wanted, unless the massif file is asked for, or something only it has. */
+static const char *const instead_of_massif[] = {"record", "html", "leak-check"};
+
+static const char *const only_in_massif[] = {
+	"massif-out-file", "threshold", "time-unit", "detailed-freq", "max-snapshots",
+	"peak-inaccuracy", "peak-at-exit", "heap-admin", "alignment", "stacks",
+};
+
+/* "-o none", which is no file's name. */
+static void choose_massif(struct options *o)
+{
+	const char *initial = find_row("massif-out-file")->initial;
+	bool is_wanted = strcmp(o->files.massif, initial) != 0 || o->profile.pages_as_heap ||
+			 !o->profile.heap || o->tracing.sources != 1u << SOURCE_HEAP;
+
+	for (size_t i = 0; i < ARRAY_SIZE(only_in_massif); i++)
+		is_wanted |= is_given(o, only_in_massif[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(instead_of_massif) && !is_wanted; i++)
+		if (is_on(o, instead_of_massif[i]))
+			o->files.massif = NULL;
+	if (o->files.massif && strcmp(o->files.massif, "none") == 0)
+		o->files.massif = NULL;
+}
+
 /* -- the rest -- */
 
 static int check_sample_fields(const struct options *o)
@@ -582,5 +606,7 @@ int option_check(struct options *o)
 		rc = check_samples(o) ?: check_massif(o) ?: check_flame_name(o);
 	if (rc == 0)
 		rc = option_check_listen(o) ?: option_check_record(o) ?: check_sample_fields(o);
+	if (rc == 0)
+		choose_massif(o);
 	return rc;
 }

@@ -1,6 +1,7 @@
 /* Parses words from three places into the fields of struct options. */
 #include "cli/command_line.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -10,7 +11,10 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/files.h"
+#include "base/text.h"
 #include "base/types.h"
+#include "cli/explain.h"
 
 #define NAME_MAX_SIZE 64
 #define BEGINNING_MIN 3 /* significant characters */
@@ -72,6 +76,21 @@ struct option_parser {
 	const char *source; /* for messages: "" for the command line, or a name with ": " after */
 };
 
+static bool is_program(const char *word)
+{
+	_cleanup_free_ char *found = strchr(word, '/') ? NULL : program_find(word);
+	struct stat st;
+
+	return found || (stat(word, &st) == 0 && S_ISREG(st.st_mode) && st.st_mode & 0111);
+}
+
+/* "--html report.html": its name says that @word is the value, not a program. */
+static bool is_report_name(const struct option_row *row, const char *word)
+{
+	return strcmp(row->name, "html") == 0 && text_ends_in(word, ".html") && *word != '-' &&
+	       !is_program(word);
+}
+
 static int refuse(const struct option_parser *p, const struct option_row *row, const char *arg,
 		  const char *value)
 {
@@ -92,6 +111,10 @@ static int parse_pids(const struct option_parser *p, const struct option_row *ro
 	const char *s = text + strspn(text, ends);
 	if (!*s)
 		return refuse(p, row, arg, text);
+	if (isalpha((unsigned char)*s)) {
+		explain_pid(p->source, s);
+		return -EINVAL;
+	}
 	for (char *end; *s; s = end + strspn(end, ends)) {
 		errno = 0;
 		long long pid = strtoll(s, &end, 10);
@@ -173,11 +196,18 @@ static int parse_core(const struct option_parser *p, const char *arg, const char
 	}
 }
 
+/* @next: the word after it, which may be meant as the value, or NULL. */
 static int refuse_missing(const struct option_parser *p, const struct option_row *row,
-			  const char *arg)
+			  const char *arg, const char *next)
 {
-	log_error("%sbad option '%s': a value is missing, --%s=%s", p->source, arg, row->name,
-		  row->value);
+	bool is_text = row->type == OPT_TEXT || row->type == OPT_TEXTS;
+
+	if (next && *next != '-' && (is_text || isdigit((unsigned char)*next)) && !is_program(next))
+		log_error("%sbad option '%s': its value follows an equals sign, --%s=%s", p->source,
+			  arg, row->name, next);
+	else
+		log_error("%sbad option '%s': a value is missing, --%s=%s", p->source, arg,
+			  row->name, row->value);
 	return -EINVAL;
 }
 
@@ -237,13 +267,14 @@ static int parse_long(const struct option_parser *p, const char *arg, const char
 			return rc;
 		value = NULL;
 	}
-	bool is_separate = !value && (row->flags & OPT_SEPARATE) && next;
+	bool is_separate = !value && next && (row->flags & OPT_SEPARATE ||
+					      is_report_name(row, next));
 	if (is_separate)
 		value = next;
 	if (is_help)
 		value = "all";
 	if (!value && row->value && !option_is_optional(row))
-		return refuse_missing(p, row, arg);
+		return refuse_missing(p, row, arg, next);
 	int err = apply(p, row, arg, value);
 	return err ? err : is_separate ? 2 : 1;
 }
@@ -265,7 +296,7 @@ static int parse_letters(const struct option_parser *p, const char *arg, const c
 		}
 		const char *value = letter[1] ? letter + 1 : next;
 		if (!value)
-			return refuse_missing(p, row, arg);
+			return refuse_missing(p, row, arg, NULL);
 		int err = apply(p, row, arg, value);
 		return err ? err : letter[1] ? 1 : 2;
 	}

@@ -426,11 +426,18 @@ static void write_journal(struct http_job *job, const struct served *s)
 	job->size = size;
 }
 
-static void write_totals(struct http_job *job, const struct served_table *t, uint32_t ptmem)
+/* @s: of this process alone if @job is about one. */
+static void write_totals(struct http_job *job, const struct served_table *t, struct served *s,
+			 uint32_t ptmem)
 {
 	FILE *out = open_body(job);
+	struct served_table one = *t;
 
-	metrics_write(out, t, ptmem, job->takes_openmetrics);
+	if (job->pid) {
+		one.list.data = s;
+		one.list.count = 1;
+	}
+	metrics_write(out, &one, ptmem, job->takes_openmetrics);
 	if (job->takes_openmetrics)
 		job->type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 	CHECK(!fclose(out));
@@ -452,8 +459,8 @@ void answer_write(struct http_job *job, struct served_table *t, const struct ans
 
 	if (job->path == HTTP_HEALTH) {
 		write_health(job, t);
-	} else if (job->path == HTTP_METRICS) {
-		write_totals(job, t, ptmem);
+	} else if (job->path == HTTP_METRICS && (s || !job->pid)) {
+		write_totals(job, t, s, ptmem);
 	} else if (!s) {
 		http_answer(job, job->pid ? 404 : 503, job->pid ? "this process is not profiled\n" :
 							       "no process is profiled now\n");

@@ -14,8 +14,8 @@
 void metrics_note_cpu(struct served_table *t, uint32_t ptmem);
 
 /*
- * For the server. @ptmem: ptmem's pid; the cost of both is included. The caller checks the stream
- * for errors.
+ * For the server. @t: the processes to write. @ptmem: ptmem's pid; the cost of both is included.
+ * The caller checks the stream for errors.
  */
 void metrics_write(FILE *out, const struct served_table *t, uint32_t ptmem, bool is_openmetrics);
 

@@ -190,6 +190,7 @@ static enum MHD_Result count_host(void *ctx, enum MHD_ValueKind kind, const char
 	return MHD_YES;
 }
 
+/* What is answered without asking the server. */
 struct refusal {
 	unsigned status;
 	const char *text;
@@ -335,6 +336,12 @@ static const char *argument(const struct http *h, struct MHD_Connection *c, cons
 	return h->lib.MHD_lookup_connection_value(c, MHD_GET_ARGUMENT_KIND, name);
 }
 
+/* Where pprof's users expect a list. */
+static bool is_index(const char *path)
+{
+	return strcmp(path, "/debug/pprof/") == 0 || strcmp(path, "/debug/pprof") == 0;
+}
+
 static struct refusal read_request(const struct http *h, struct MHD_Connection *c, const char *url,
 				   struct http_job *job)
 {
@@ -344,7 +351,7 @@ static struct refusal read_request(const struct http *h, struct MHD_Connection *
 	http_target_parse(url, &target); /* its host was checked */
 	job->path = http_target_find(target.path);
 	if (job->path == HTTP_PATHS)
-		return (struct refusal){404, "there is no such page\n"};
+		return (struct refusal){is_index(target.path) ? 200 : 404, http_target_list};
 	if (!http_target_number(argument(h, c, "pid"), INT32_MAX, &job->pid) ||
 	    !http_target_number(argument(h, c, "seconds"), HTTP_MAX_SECONDS, &job->seconds))
 		return (struct refusal){400, "pid and seconds are numbers, seconds up to 3600\n"};

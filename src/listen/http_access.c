@@ -140,6 +140,16 @@ bool http_target_parse(const char *text, struct http_target *out)
 	return true;
 }
 
+const char http_target_list[] =
+	"/                    the report\n"
+	"/profile.json        its data\n"
+	"/recording           the recording, for ptmem-report\n"
+	"/debug/pprof/heap    for pprof: what is in use\n"
+	"/debug/pprof/allocs  for pprof: all allocations\n"
+	"/metrics             for Prometheus and OpenTelemetry\n"
+	"/healthz             whether ptmem answers\n"
+	"?pid=N is about one process, ?seconds=N of pprof's about the next N seconds\n";
+
 enum http_path http_target_find(const char *path)
 {
 	static const char *const paths[HTTP_PATHS] = {

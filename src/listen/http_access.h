@@ -67,6 +67,9 @@ bool http_target_parse(const char *text, struct http_target *out);
 /* HTTP_PATHS: there is no such path. */
 enum http_path http_target_find(const char *path);
 
+/* All paths, a line each, for those who look for one. */
+extern const char http_target_list[];
+
 /* Parses an argument, a number up to @most; NULL is 0. False if it is malformed. */
 bool http_target_number(const char *text, uint32_t most, uint32_t *out);
 

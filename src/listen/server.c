@@ -33,7 +33,8 @@
 #include "tracee/os/own_settings.h"
 
 #define NAME "heap-listen"
-#define ASK_NS 100000000ull      /* minimum time between questions */
+#define ASK_NS 100000000ull      /* minimum time between questions about the history */
+#define TOTALS_NS 1000000ull     /* the same about totals only, which take ptmem microseconds */
 #define ANSWER_NS 10000000000ull /* maximum time for an answer of ptmem */
 #define MAX_DELTAS 64            /* requests with seconds= at a time */
 #define SECOND_NS 1000000000ull
@@ -59,8 +60,10 @@ struct server {
 	struct served_table table;
 	VEC(struct waiting) jobs;
 	uint32_t number;           /* of the last question */
+	bool wants_history;        /* it does */
 	uint64_t asked_ns;         /* when it was asked */
 	uint64_t next_ask_ns;      /* until the answer, when it counts as lost */
+	uint64_t next_history_ns;  /* no earlier question wants the history */
 	double linger;             /* seconds */
 	uint64_t end_ns;           /* when the server ends, once ptmem is gone; 0 = ptmem runs */
 };
@@ -179,17 +182,25 @@ static void check_times(struct server *s, uint64_t now)
 
 /* -- ptmem -- */
 
+/* When @w, which is NEW, may be asked for. */
+static uint64_t ask_time(const struct server *s, const struct waiting *w)
+{
+	bool needs_history = answer_needs_history(w->job);
+
+	return needs_history ? MAX(s->next_ask_ns, s->next_history_ns) : s->next_ask_ns;
+}
+
 static void ask(struct server *s, uint64_t now)
 {
 	struct listen_ask a = {.kind = LISTEN_ASK, .number = s->number + 1};
 	bool is_needed = false;
 
-	if (answers_alone(s) || now < s->next_ask_ns)
+	if (answers_alone(s))
 		return;
 	for (size_t i = 0; i < s->jobs.count; i++) {
 		struct waiting *w = &s->jobs.data[i];
 
-		if (w->state != NEW)
+		if (w->state != NEW || now < ask_time(s, w))
 			continue;
 		w->state = ASKED;
 		is_needed = true;
@@ -200,6 +211,7 @@ static void ask(struct server *s, uint64_t now)
 	if (send(s->fd, &a, sizeof(a), MSG_NOSIGNAL) != (ssize_t)sizeof(a))
 		return; /* ptmem is gone; poll reports it */
 	s->number = a.number;
+	s->wants_history = a.wants_history;
 	s->asked_ns = now;
 	s->next_ask_ns = now + ANSWER_NS;
 	served_begin(&s->table);
@@ -211,7 +223,9 @@ static void take_done(struct server *s, const struct listen_done *done)
 
 	if (done->number != s->number)
 		return;
-	s->next_ask_ns = s->asked_ns + ASK_NS;
+	s->next_ask_ns = s->asked_ns + TOTALS_NS;
+	if (s->wants_history)
+		s->next_history_ns = s->asked_ns + ASK_NS;
 	served_end(&s->table, done);
 	for (size_t i = s->jobs.count; i-- > 0;) {
 		if (s->jobs.data[i].state == ASKED)
@@ -299,7 +313,7 @@ static int time_left_ms(const struct server *s, uint64_t now)
 	for (size_t i = 0; i < s->jobs.count; i++) {
 		next = MIN(next, s->jobs.data[i].due_ns);
 		if (s->jobs.data[i].state == NEW)
-			next = MIN(next, s->next_ask_ns);
+			next = MIN(next, ask_time(s, &s->jobs.data[i]));
 	}
 	if (next == UINT64_MAX)
 		return -1;

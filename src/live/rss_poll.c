@@ -523,10 +523,9 @@ static int open_file(struct rss_poll *s, const struct options_samples *o)
 		return rc;
 	}
 	s->fd = !s->is_file ? STDERR_FILENO :
-			      open(o->out, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY,
-				   0666);
+			      stream_open(o->out, O_WRONLY | O_CREAT | O_TRUNC, 0666);
 	if (s->fd < 0) {
-		rc = -errno;
+		rc = s->fd;
 		log_error("cannot write %s: %s", o->out, strerror(-rc));
 		return rc;
 	}

@@ -110,6 +110,9 @@ struct top *top_start(struct run *run)
 	/* a program of ours shares the terminal: its output and our screen would mix */
 	if (options_attach(run->options) && top_screen_open())
 		top->screen = xcalloc(1, sizeof(*top->screen));
+	else
+		log_info("hint: --top prints a table every %g s here; with -p PID in a terminal it "
+			 "is one that is updated in its place", interval);
 	start_timer(top, top->screen ? MIN(interval, KEY_SECONDS) : interval);
 	top->observer = (struct observer){
 		.ctx = top, .session_ended = on_session_end, .poll = poll};

@@ -27,6 +27,7 @@
 #include "base/globals.h"
 #include "base/log.h"
 #include "base/option_row.h"
+#include "base/text.h"
 #include "output/memusage_output.h"
 
 #define NAME "ptmem-memusage"
@@ -311,7 +312,10 @@ static void make_report_command(const struct request *r, const char *data, const
 		add(w, "--time-based", NULL);
 	if (r->has_total)
 		add(w, "--total", NULL);
-	add_if(w, "--title=", r->title);
+	if (r->title)
+		add(w, "--title=", r->title);
+	else
+		add(w, "--title=", text_base_name(*r->command));
 	add_size(w, "--x-size=", r->x_size, 100);
 	add_size(w, "--y-size=", r->y_size, 80);
 	add(w, *data == '-' ? "./" : "", data); /* not an option */

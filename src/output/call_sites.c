@@ -96,6 +96,18 @@ static bool frame_at(void *ctx, size_t i, struct stack_frame *out)
 	return true;
 }
 
+/* The object of the first function up to the @last one in whose code inlined ones are unknown. */
+static const char *find_lacking(const struct functions *f, size_t last)
+{
+	for (size_t i = 0; i <= last; i++) {
+		const struct symbol *symbol = symbol_of(f->stack, &f->list.data[i]);
+
+		if (symbol->lacks_inlined)
+			return symbol->object;
+	}
+	return NULL;
+}
+
 struct call_site call_site_find(const struct shown_stack *s)
 {
 	struct functions f = {.stack = s, .next = s->first};
@@ -110,6 +122,7 @@ struct call_site call_site_find(const struct shown_stack *s)
 		.inlined = at->is_all ? at->inlined : UINT32_MAX,
 		.rank = found.rank,
 		.is_unnamed = found.is_unnamed && symbol_of(s, at)->object,
+		.lacking = find_lacking(&f, found.frame),
 	};
 
 	vec_deinit(&f.list);
@@ -147,7 +160,7 @@ char *call_site_text(const struct report *r, struct call_site site)
 
 struct call_place {
 	struct call_site site;
-	uint64_t bytes, variance;
+	uint64_t bytes, variance, lacking_bytes;
 };
 
 typedef VEC(struct call_place) place_vec;
@@ -181,6 +194,9 @@ static void merge_places(place_vec *places)
 		if (last && compare_sites(last, &places->data[i]) == 0) {
 			last->bytes += places->data[i].bytes;
 			last->variance += places->data[i].variance;
+			last->lacking_bytes += places->data[i].lacking_bytes;
+			if (!last->site.lacking)
+				last->site.lacking = places->data[i].site.lacking;
 		} else {
 			places->data[count++] = places->data[i];
 		}
@@ -194,15 +210,18 @@ static void find_places(const struct report *r, const struct leaf_amounts *held,
 	struct shown_stack stack = {.report = r};
 
 	for (uint32_t i = 1; i <= held->count; i++) {
-		if (held->bytes[i] &&
-		    shown_stack_fill(&stack, profile_leaf(r->profile, i)->node))
-			*vec_add(out) = (struct call_place){
-				.site = call_site_find(&stack),
-				.bytes = held->bytes[i],
-				.variance = held->variance ? held->variance[i] :
-							     profile_leaf_variance(r->profile, i,
-										   held->bytes[i]),
-			};
+		uint64_t bytes = held->bytes[i];
+
+		if (!bytes || !shown_stack_fill(&stack, profile_leaf(r->profile, i)->node))
+			continue;
+		struct call_site site = call_site_find(&stack);
+		*vec_add(out) = (struct call_place){
+			.site = site,
+			.bytes = bytes,
+			.variance = held->variance ? held->variance[i] :
+						     profile_leaf_variance(r->profile, i, bytes),
+			.lacking_bytes = site.lacking ? bytes : 0,
+		};
 	}
 	shown_stack_deinit(&stack);
 	merge_places(out);
@@ -223,12 +242,16 @@ static size_t add_place(const struct report *r, const struct call_place *place,
 		if (strcmp(sums[i].text, text) == 0) {
 			sums[i].bytes += place->bytes;
 			sums[i].variance += place->variance;
+			sums[i].lacking_bytes += place->lacking_bytes;
+			if (!sums[i].lacking)
+				sums[i].lacking = place->site.lacking;
 			free(text);
 			return count;
 		}
 	}
 	sums[count] = (struct call_site_sum){
-		.text = text, .bytes = place->bytes, .variance = place->variance};
+		.text = text, .bytes = place->bytes, .variance = place->variance,
+		.lacking = place->site.lacking, .lacking_bytes = place->lacking_bytes};
 	if (place->site.frame) {
 		const struct symbol *s = r->symbol(r->symbol_ctx, place->site.frame, SYMBOL_ALL);
 

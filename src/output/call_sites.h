@@ -15,6 +15,8 @@ struct call_site {
 	uint32_t inlined; /* the function at that address: index into struct symbol.frame */
 	enum frame_rank rank; /* RANK_SITE, or for a stack of wrappers only its best rank */
 	bool is_unnamed;  /* the function has no name: frame is its nearest named caller */
+	/* object where functions inlined into the site or a callee are unknown; NULL = none */
+	const char *lacking;
 };
 
 /* The call site of the stack that @s was filled with (symbols/wrapper.h). */
@@ -31,6 +33,8 @@ struct call_site_sum {
 	uint64_t bytes;
 	uint64_t variance; /* of the bytes (profile_error); 0 unless they are estimates */
 	bool is_unnamed; /* its object has no symbol for the function */
+	const char *lacking; /* as in struct call_site, of the first such stack */
+	uint64_t lacking_bytes; /* of such stacks */
 	const char *object; /* path, NULL = unknown; the report's */
 	const char *file, *dir; /* as in struct symbol_frame */
 	uint32_t line;      /* 0 = unknown */

@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/amount.h"
+#include "base/text.h"
 
 const struct limit_info limit_info[LIMIT_METRICS] = {
 	[LIMIT_ALLOCATIONS] = {"allocations", LIMIT_NUMBER, true},
@@ -81,8 +82,7 @@ bool limit_is_exceeded(const struct limit *l, double value)
 
 bool limit_is_of(const struct limit *l, const char *name)
 {
-	return strncmp(name, l->function, l->function_size) == 0 &&
-	       (!name[l->function_size] || name[l->function_size] == '(');
+	return text_is_function(name, l->function, l->function_size);
 }
 
 char *limit_amount(enum limit_metric metric, double value)

@@ -16,9 +16,12 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
+#include "base/files.h"
 
 #define BATCH_NS 10000000u /* maximum time until calls are read */
 
@@ -36,6 +39,7 @@ struct memusage_data {
 	uint32_t count, capacity;
 	uint32_t batch; /* index of the first record with the time of the last one */
 	uint64_t before;            /* the time before that */
+	uint64_t wall_ns;           /* from the profile's clock to the time since 1970 */
 };
 
 static void write_all(struct memusage_data *d, const void *bytes, size_t size)
@@ -80,17 +84,30 @@ static void flush(struct memusage_data *d)
 	d->count = 0;
 }
 
-int memusage_data_open(const char *path, uint32_t buffer, struct memusage_data **data_out)
+/*
+ * Readers use ratios of times only. Nanoseconds since 1970 are a unit that ptmem-report recognizes:
+ * a time stamp counter has such values after a decade.
+ */
+static uint64_t wall_offset(void)
 {
-	const int flags = O_RDWR | O_CREAT | O_CLOEXEC;
-	int fd = open(path, flags | O_EXCL, 0666);
+	struct timespec wall;
+
+	clock_gettime(CLOCK_REALTIME, &wall);
+	return (uint64_t)wall.tv_sec * 1000000000u + (uint64_t)wall.tv_nsec - clock_now_ns();
+}
+
+int memusage_data_open(const char *path, uint32_t buffer, bool is_live,
+		       struct memusage_data **data_out)
+{
+	int fd = stream_open(path, O_RDWR | O_CREAT | O_EXCL, 0666);
 	bool is_new = fd >= 0;
 	if (!is_new)
-		fd = open(path, flags, 0666);
+		fd = stream_open(path, O_RDWR | O_CREAT, 0666);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	struct memusage_data *d = xcalloc(1, sizeof(*d));
 	d->fd = fd;
+	d->wall_ns = is_live ? wall_offset() : 0;
 	d->new_path = is_new ? xstrdup(path) : NULL;
 	d->capacity = MAX(MIN(buffer, (uint32_t)MEMUSAGE_DATA_MAX_BUFFER), 1u);
 	d->buffer = xmalloc(d->capacity * sizeof(*d->buffer));
@@ -107,6 +124,7 @@ int memusage_data_open(const char *path, uint32_t buffer, struct memusage_data *
 void memusage_data_start(struct memusage_data *d, uint64_t start_ns)
 {
 	struct stat st;
+	start_ns += d->wall_ns;
 	const struct data_record first[2] = {{.time = start_ns}, {.time = start_ns}};
 	free(d->new_path);
 	d->new_path = NULL;
@@ -122,6 +140,7 @@ void memusage_data_add(void *ctx, uint64_t heap, uint64_t stack, uint64_t time_n
 {
 	struct memusage_data *d = ctx;
 
+	time_ns += d->wall_ns;
 	if (d->count > d->batch && d->buffer[d->batch].time != time_ns)
 		end_batch(d);
 	d->buffer[d->count++] = (struct data_record){heap, stack, time_ns};
@@ -145,8 +164,8 @@ void memusage_data_finish(struct memusage_data *d, const struct memusage_data_pe
 	/* readers divide by the duration */
 	uint64_t end_ns = MAX(peaks->end_ns, peaks->start_ns + 1);
 	const struct data_record first[2] = {
-		{.stack = peaks->sum, .time = peaks->start_ns},
-		{.heap = peaks->heap, .stack = peaks->stack, .time = end_ns},
+		{.stack = peaks->sum, .time = peaks->start_ns + d->wall_ns},
+		{.heap = peaks->heap, .stack = peaks->stack, .time = end_ns + d->wall_ns},
 	};
 	flush(d);
 	int err = d->error;

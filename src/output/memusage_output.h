@@ -31,9 +31,11 @@ struct memusage_data_peaks {
 /*
  * Opens or creates @path, which is not changed before memusage_data_start; if no program's data are
  * written, an existing file is left alone, and a created one removed. @buffer: how many records are
- * collected before they are written, 1 to MEMUSAGE_DATA_MAX_BUFFER. 0 or -errno.
+ * collected before they are written, 1 to MEMUSAGE_DATA_MAX_BUFFER. @is_live: times are of this
+ * machine's clock now, and are written as those since 1970. 0 or -errno.
  */
-int memusage_data_open(const char *path, uint32_t buffer, struct memusage_data **data_out);
+int memusage_data_open(const char *path, uint32_t buffer, bool is_live,
+		       struct memusage_data **data_out);
 
 /*
  * Starts, or restarts when the process executes another program: truncates the file and resets the

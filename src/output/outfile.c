@@ -307,9 +307,14 @@ static int open_stdout(struct outfile *out)
 int outfile_open(const char *path, struct outfile *out)
 {
 	struct stat st, link;
+	unsigned links = 0;
 
 	if (!strcmp(path, "-"))
 		return open_stdout(out);
+	int rc = path_check_links(path, &links);
+
+	if (rc != 0)
+		return rc;
 	if (stat(path, &st)) {
 		if (errno != ENOENT || !*path)
 			return -errno;
@@ -322,7 +327,7 @@ int outfile_open(const char *path, struct outfile *out)
 		return -EISDIR;
 	if (!S_ISREG(st.st_mode))
 		return open_direct(path, out);
-	_cleanup_free_ char *end = realpath(path, NULL);
+	_cleanup_free_ char *end = links ? realpath(path, NULL) : xstrdup(path);
 
 	return end ? open_temporary(end, &st, out) : -errno;
 }

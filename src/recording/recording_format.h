@@ -74,6 +74,12 @@ bool recording_is(const char *data, size_t size);
 int recording_read(const char *data, size_t size, struct recording **out, char **why_out);
 
 /*
+ * The same, but the rows are those of the file, checked one by one only: for recording_write. Fails
+ * for a file that recording_read refuses.
+ */
+int recording_read_rows(const char *data, size_t size, struct recording **out, char **why_out);
+
+/*
  * Brings @r, whose numbers are those of a file or of a recording that was built, into this form.
  * @is_sampled: it contains estimates. NULL, or the error.
  */

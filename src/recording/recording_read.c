@@ -394,7 +394,22 @@ static char *error_text(const struct unpacker *rd, size_t at, size_t size)
 	return at == size ? xstrdup(rd->why) : xasprintf("damaged at byte %zu: %s", at, rd->why);
 }
 
-int recording_read(const char *data, size_t size, struct recording **out, char **why_out)
+static const char *check_all(struct unpacker *rd)
+{
+	const char *why = recording_check(rd->r, rd->is_sampled);
+
+	if (!why)
+		recording_read_my_code(rd->r);
+	return why;
+}
+
+static const char *check_rows(struct unpacker *rd)
+{
+	return check_references(rd->r) ?: rd->is_sampled ? find_interval(rd->r) : NULL;
+}
+
+static int read_file(const char *data, size_t size, const char *(*check)(struct unpacker *rd),
+		     struct recording **out, char **why_out)
 {
 	struct unpacker rd = {.r = recording_new()};
 
@@ -416,17 +431,32 @@ int recording_read(const char *data, size_t size, struct recording **out, char *
 	}
 	if (!rd.why) {
 		drop_behind_sync(&rd);
-		rd.why = recording_check(rd.r, rd.is_sampled);
+		rd.why = check(&rd);
 		at = size;
 	}
 	if (!rd.why) {
-		recording_read_my_code(rd.r);
 		*out = rd.r;
 		return 0;
 	}
 	*why_out = error_text(&rd, at, size);
 	recording_free(rd.r);
 	return -EINVAL;
+}
+
+int recording_read(const char *data, size_t size, struct recording **out, char **why_out)
+{
+	return read_file(data, size, check_all, out, why_out);
+}
+
+int recording_read_rows(const char *data, size_t size, struct recording **out, char **why_out)
+{
+	struct recording *checked;
+	int rc = recording_read(data, size, &checked, why_out);
+
+	if (rc)
+		return rc;
+	recording_free(checked);
+	return read_file(data, size, check_rows, out, why_out);
 }
 
 struct recording *recording_read_tables(const char *data, size_t size)

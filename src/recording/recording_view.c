@@ -275,6 +275,19 @@ static int parse_range(const struct recording *r, const char *text, struct recor
 	return 0;
 }
 
+/* The caller frees it. */
+static char *explain_range(const struct recording *r, const char *text)
+{
+	uint32_t one;
+
+	if (!strstr(text, "..") && parse_time(r, text, strlen(text), &one))
+		return xasprintf("--range takes two times, T1..T2, not '%s': --range=%s..end is from "
+				 "then on, and --at=%s what was live then", text, text, text);
+	return xasprintf("--range takes two times of the recording, T1..T2 (each 2.5, 300ms, 40%%, "
+			 "start or end, the first no later than the second), up to %.3f s, not "
+			 "'%s'", whole(r), text);
+}
+
 /* -- values -- */
 
 void recording_value_add(struct recording_value *to, const struct recording_value *from)
@@ -444,10 +457,7 @@ int recording_view_init(struct recording_view *v, const struct recording *r,
 		v->quantity = VIEW_RANGE;
 		rc = parse_range(r, q->range, v);
 		if (rc != 0)
-			*why_out = xasprintf("--range takes two times of the recording, T1..T2 "
-					     "(each 2.5, 300ms, 40%%, start or end, "
-					     "the first no later than the second), "
-					     "up to %.3f s, not '%s'", whole(r), q->range);
+			*why_out = explain_range(r, q->range);
 		else
 			add_cells(v, r);
 	} else if (q->at && strcmp(q->at, "peak") != 0) {

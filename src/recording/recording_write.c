@@ -142,6 +142,8 @@ int recording_write(FILE *file, const struct recording *r)
 	recording_write_texts(&out, r, 1);
 	for (int id = 0; id < RECORDING_TABLES; id++)
 		recording_write_rows(&out, r, (enum recording_table_id)id, 0);
+	if (r->is_copy)
+		recording_write_copy(&out);
 	recording_write_sync(&out);
 	errno = 0;
 	return fflush(file) || ferror(file) ? (errno ? -errno : -EIO) : 0;

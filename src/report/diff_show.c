@@ -199,7 +199,11 @@ int diff_show(const struct report_request *r, const struct input *input)
 	int status = 0;
 
 	if (input[PATH_OLD].kind != input[PATH_NEW].kind) {
-		log_error("%s and %s are files of different kinds", r->path[0], r->path[1]);
+		bool is_first = input[PATH_OLD].kind == INPUT_RECORDING;
+
+		log_error("%s is a recording, and %s a massif file: --diff compares two of a kind; "
+			  "ptmem-report --format=massif %s >FILE makes the other",
+			  r->path[!is_first], r->path[is_first], r->path[!is_first]);
 		return EXIT_REFUSED;
 	}
 	for (int side = PATH_OLD; !status && side <= PATH_NEW; side++)

@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/gzip.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "recording/recording_format.h"
@@ -477,17 +478,90 @@ enum input_kind input_kind(const char *data, size_t size)
 	return INPUT_MASSIF;
 }
 
+/* -- what is not read, by how it begins -- */
+
+static const struct foreign_kind {
+	const char *start;
+	uint8_t size;
+	const char *what;
+} foreign_kinds[] = {
+#define KIND(text, what) {text, sizeof(text) - 1, what}
+	KIND("\x1f\x8b", "it is compressed: unpack it by gunzip first"),
+	KIND("\xfd""7zXZ", "it is compressed: unpack it by unxz first"),
+	KIND("\x28\xb5\x2f\xfd", "it is compressed: unpack it by unzstd first"),
+	KIND("BZh", "it is compressed: unpack it by bunzip2 first"),
+	KIND("PK\3\4", "it is an archive: unpack it by unzip first"),
+	KIND("\x7f" "ELF", "it is a program, which ptmem profiles, or a core file, which ptmem "
+			   "--inspect=FILE reads"),
+	KIND("\x89PNG", "it is a picture"),
+	KIND("<svg", "it is a picture, which a browser shows"),
+	KIND("<?xml", "it is a picture or another XML file"),
+	KIND("<!DOCTYPE html", "it is a page, which a browser shows"),
+	KIND("# callgrind format", "it is for kcachegrind and callgrind_annotate"),
+	KIND("ptmem-events ", "it has events: ptmem --replay=FILE profiles them"),
+	KIND("ptmem-baseline ", "it is a baseline: ptmem-report --baseline=FILE compares with it"),
+	KIND("# What the program needs, by ptmem-report --write-baseline",
+	     "it is a baseline: ptmem-report --baseline=FILE compares with it"),
+	KIND("{", "it is JSON"),
+	KIND("[", "it is JSON"),
+#undef KIND
+};
+
+/* Lines of "main;f;g 12". */
+static bool is_folded(const char *data, size_t size)
+{
+	size_t line = MIN(size, 4096), end = 0;
+
+	while (end < line && data[end] != '\n')
+		end++;
+	size_t digits = end;
+
+	while (digits > 0 && data[digits - 1] >= '0' && data[digits - 1] <= '9')
+		digits--;
+	return digits < end && digits > 1 && data[digits - 1] == ' ' && memchr(data, ';', digits);
+}
+
+static const char *foreign_what(const char *data, size_t size)
+{
+	static const char pprof[] = "it is a profile for pprof: go tool pprof reads it";
+	char start[3] = "";
+
+	/* the first field, of a message that begins with the number of a text */
+	if (size > sizeof(start) && !memcmp(data, "\x1f\x8b", 2))
+		gzip_peek(data, size, start, sizeof(start));
+	else if (size > sizeof(start))
+		memcpy(start, data, sizeof(start));
+	if (start[0] == 0x0a && start[1] > 0 && start[1] < 16 && start[2] == 0x08)
+		return pprof;
+	for (size_t i = 0; i < ARRAY_SIZE(foreign_kinds); i++) {
+		const struct foreign_kind *k = &foreign_kinds[i];
+
+		if (size >= k->size && !memcmp(data, k->start, k->size))
+			return k->what;
+	}
+	if (is_folded(data, size))
+		return "it has folded stacks, which flamegraph.pl and speedscope read";
+	return memchr(data, '\0', MIN(size, 4096)) ? "it is of a kind that is not known here" :
+						     "it is a text";
+}
+
+/* Comments may come before the head of a massif file. */
+static bool has_massif_head(const char *data, size_t size)
+{
+	return (size >= 5 && !memcmp(data, "desc:", 5)) || (size >= 4 && !memcmp(data, "cmd:", 4)) ||
+	       ((*data == '#' || *data == '\n') && memmem(data, size, "\ntime_unit:", 11));
+}
+
 /* For a file whose start is not that of a massif file a line number would not help. */
 static int open_massif(char *data, size_t size, struct massif_file **out, char **why_out)
 {
-	bool has_head = *data == '#' || *data == '\n' ||
-			(size >= 5 && !memcmp(data, "desc:", 5)) ||
-			(size >= 4 && !memcmp(data, "cmd:", 4));
+	const char *what = has_massif_head(data, size) ? NULL : foreign_what(data, size);
 	int err = massif_file_parse(data, size, out, why_out);
 
-	if (err == -EINVAL && !has_head) {
+	if (err == -EINVAL && what) {
 		free(*why_out);
-		*why_out = xstrdup("not a massif profile");
+		*why_out = xasprintf("not a massif profile nor a recording of ptmem --record: %s",
+				     what);
 	}
 	return err;
 }

@@ -148,8 +148,13 @@ void recording_csv_write(FILE *out, const struct recording *r, const struct reco
 {
 	struct rows rows = {.r = r, .paths = path_tree_new()};
 
+	/* the counters are those of the whole run: without a range or thread all paths have them */
+	bool wants_all = v->quantity == VIEW_PEAK || v->quantity == VIEW_AT;
+
 	for (size_t i = 0; i < recording_rows(r, RECORDING_LEAVES); i++)
-		if (v->leaf[i].bytes || v->leaf[i].blocks)
+		if (v->leaf[i].bytes || v->leaf[i].blocks ||
+		    (wants_all && (recording_get(r, RECORDING_LEAVES, i, LEAF_ALLOCATIONS) ||
+				   recording_get(r, RECORDING_LEAVES, i, LEAF_REALLOCS))))
 			add_leaf(&rows, i, &v->leaf[i]);
 	fprintf(out,
 		"bytes,%sblocks,allocations,allocated_bytes,temporary,reallocs,moved,max_bytes,"

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "base/amount.h"
+#include "base/option_row.h"
 #include "recording/recording.h"
 #include "recording/recording_view.h"
 
@@ -74,6 +75,21 @@ int recording_view_json(const struct recording *r, const struct recording_questi
  */
 
 void recording_csv_write(FILE *out, const struct recording *r, const struct recording_view *v);
+
+/*
+ * Source lines of the file or function @wanted, of a file any end of its path, with what @v counts
+ * of the call paths through them. Sources that are not where the compiler found them are looked
+ * for below @dirs. -ENOENT and *@why_out, which the caller frees, if there are no such lines.
+ */
+int recording_annotate_print(FILE *out, const struct recording *r, const struct recording_view *v,
+			     const char *wanted, const struct option_strings *dirs, char **why_out);
+
+/*
+ * The callers of @function, and its callees, with what @v counts of the call paths through them.
+ * -ENOENT and *@why_out, which the caller frees, if there is no such function.
+ */
+int recording_peek_print(FILE *out, const struct recording *r, const struct recording_view *v,
+			 const char *function, const struct row_limits *limits, char **why_out);
 
 /* Call paths of a view as a file for speedscope: one sampled profile, weights in bytes. */
 

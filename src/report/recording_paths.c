@@ -54,6 +54,34 @@ char *recording_frame_label(const struct recording *r, size_t frame)
 	return text_clean(label, strlen(label));
 }
 
+#define SIMILAR 5u
+
+char *recording_not_found(const struct recording *r, bool is_file, const char *wanted)
+{
+	_cleanup_free_ char *clean = text_clean(wanted, strlen(wanted));
+	char *text = xasprintf("the recording has no %sfunction '%s'",
+				  is_file ? "source file or " : "", clean);
+	const char *similar[SIMILAR];
+	size_t count = 0;
+
+	for (size_t i = 0; i < recording_rows(r, RECORDING_FRAMES) && count < SIMILAR; i++) {
+		const char *function = frame_text(r, i, FRAME_FUNCTION);
+		const char *file = frame_text(r, i, FRAME_FILE), *name = function;
+
+		if (is_file && file && strstr(file, wanted))
+			name = file;
+		else if (!name || !strstr(name, wanted))
+			continue;
+		if (text_is_among(name, similar, count))
+			continue;
+		similar[count++] = name;
+		_cleanup_free_ char *part = text_clean(name, strlen(name)), *before = text;
+
+		text = xasprintf("%s%s %s", before, count == 1 ? "; similar:" : ",", part);
+	}
+	return text;
+}
+
 static uint32_t add_frame(struct path_tree *t, uint32_t at, const struct recording *r,
 			  uint64_t frame)
 {

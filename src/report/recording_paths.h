@@ -17,4 +17,10 @@ char *recording_frame_name(const struct recording *r, size_t frame);
 /* "function (file:line)" or "function (in object)". The caller frees it. */
 char *recording_frame_label(const struct recording *r, size_t frame);
 
+/*
+ * "the recording has no function 'pars'; similar: parse, parse_line". With @is_file it may be a
+ * source file, too. The caller frees it.
+ */
+char *recording_not_found(const struct recording *r, bool is_file, const char *wanted);
+
 #endif

@@ -82,12 +82,21 @@ static int write_paths(const struct shown_recording *s)
 
 static int print_text(const struct shown_recording *s)
 {
-	const struct row_limits limits = {s->request->top, s->request->least_share};
+	const struct report_request *q = s->request;
+	const struct row_limits limits = {q->top, q->least_share};
 	_cleanup_free_ char *why = NULL;
+	int rc = 0;
 
-	if (recording_text_print(stdout, s->recording, &s->request->question, &limits, &why) != 0)
-		return refuse(s->request, why);
-	return 0;
+	if (q->annotate || q->peek)
+		printf("%s\n", s->text);
+	else
+		rc = recording_text_print(stdout, s->recording, &q->question, &limits, &why);
+	if (q->annotate)
+		rc = recording_annotate_print(stdout, s->recording, &s->view, q->annotate,
+					      &q->sources, &why);
+	if (q->peek && !rc)
+		rc = recording_peek_print(stdout, s->recording, &s->view, q->peek, &limits, &why);
+	return rc ? refuse(q, why) : 0;
 }
 
 static int print_json(const struct shown_recording *s)

@@ -5,7 +5,6 @@
 #include "report/recording_output.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,8 +12,8 @@
 #include "base/amount.h"
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "profile/cells.h"
 #include "recording/recording_site.h"
+#include "report/life.h"
 #include "report/recording_paths.h"
 
 bool row_limits_allow(const struct row_limits *limits, size_t i, uint64_t part, uint64_t all)
@@ -188,70 +187,24 @@ void recording_spread_print(FILE *out, const struct recording *r, const struct r
 	put_histogram(out, r, RECORDING_LIFETIMES, put_lifetimes);
 }
 
-#define TIME_SIZE 32
+/* -- lifetimes -- */
 
-/* Blocks of a call site. Seconds are sums over blocks. */
-struct life {
+/* Blocks of a call site. */
+struct site_life {
 	char *label;                   /* owned */
-	uint64_t released, live;
-	double lived, aged;
+	struct life life;
 };
-
-static void add_released(const struct recording *r, struct life *of_leaf, double longest)
-{
-	const struct recording_table *t = &r->table[RECORDING_LIFETIMES];
-
-	for (size_t i = 0; i < t->rows; i++) {
-		struct life *life = &of_leaf[t->column[BUCKET_LEAF][i] - 1];
-		uint64_t bucket = t->column[BUCKET_NUMBER][i], blocks = t->column[BUCKET_COUNT][i];
-		double middle = bucket ? ldexp(0.75e-6, (int)MIN(bucket, UINT64_C(64))) : 0.5e-6;
-
-		life->released += blocks;
-		life->lived += (double)blocks * fmin(middle, longest);
-	}
-}
-
-static void add_live(const struct recording *r, struct life *of_leaf, double end)
-{
-	const struct recording_table *t = &r->table[RECORDING_CELLS];
-	double width = (double)(UINT64_C(1) << r->shift) / 1000;
-
-	for (size_t i = 0; i < t->rows; i++) {
-		struct life *life = &of_leaf[t->column[CELL_LEAF][i] - 1];
-		uint64_t born = t->column[CELL_BORN][i], blocks = t->column[CELL_BLOCKS][i];
-		double begin = born == CELL_BEFORE ? 0 : width * (double)born;
-		double middle = (begin + fmin(begin + width, end)) / 2;
-
-		if (t->column[CELL_DIED][i] != CELL_NEVER)
-			continue;
-		life->live += blocks;
-		life->aged += (double)blocks * fmax(0, end - middle);
-	}
-}
-
-/* -- call sites -- */
-
-static void add_life(struct life *to, const struct life *from)
-{
-	to->released += from->released;
-	to->live += from->live;
-	to->lived += from->lived;
-	to->aged += from->aged;
-}
-
-static uint64_t count_blocks(const struct life *life)
-{
-	return life->released + life->live;
-}
 
 static int compare_labels(const void *a, const void *b)
 {
-	return strcmp(((const struct life *)a)->label, ((const struct life *)b)->label);
+	return strcmp(((const struct site_life *)a)->label,
+		      ((const struct site_life *)b)->label);
 }
 
 static int compare_blocks(const void *a, const void *b)
 {
-	uint64_t x = count_blocks(a), y = count_blocks(b);
+	uint64_t x = life_blocks(&((const struct site_life *)a)->life);
+	uint64_t y = life_blocks(&((const struct site_life *)b)->life);
 
 	return x == y ? compare_labels(a, b) : x < y ? 1 : -1;
 }
@@ -265,72 +218,38 @@ static char *site_label(const struct recording *r, size_t leaf)
 								 NODE_FRAME));
 }
 
-/* Merges the leaves of each call site in @life; returns how many remain, in order. */
-static size_t merge_sites(const struct recording *r, struct life *life)
+/* Those of all call sites in *@out, which the caller frees, in order; returns how many. */
+static size_t find_sites(const struct recording *r, struct site_life **out)
 {
+	_cleanup_free_ struct life *life = lives_of_leaves(r);
+	struct site_life *site =
+		xcalloc(recording_rows(r, RECORDING_LEAVES) + 1, sizeof(*site));
 	size_t count = 0, kept = 0;
 
-	for (size_t i = 0; i < recording_rows(r, RECORDING_LEAVES); i++) {
-		if (!count_blocks(&life[i]))
-			continue;
-		life[count] = life[i];
-		life[count++].label = site_label(r, i);
-	}
+	for (size_t i = 0; i < recording_rows(r, RECORDING_LEAVES); i++)
+		if (life_blocks(&life[i]))
+			site[count++] = (struct site_life){site_label(r, i), life[i]};
 	if (count > 1)
-		qsort(life, count, sizeof(*life), compare_labels);
+		qsort(site, count, sizeof(*site), compare_labels);
 	for (size_t i = 0; i < count; i++) {
-		if (kept && !compare_labels(&life[kept - 1], &life[i])) {
-			add_life(&life[kept - 1], &life[i]);
-			free(life[i].label);
+		if (kept && !compare_labels(&site[kept - 1], &site[i])) {
+			life_add(&site[kept - 1].life, &site[i].life);
+			free(site[i].label);
 		} else {
-			life[kept++] = life[i];
+			site[kept++] = site[i];
 		}
 	}
 	if (kept > 1)
-		qsort(life, kept, sizeof(*life), compare_blocks);
+		qsort(site, kept, sizeof(*site), compare_blocks);
+	*out = site;
 	return kept;
 }
 
-/* -- text -- */
-
-static const char *time_text(double seconds, char out[static TIME_SIZE])
+static void put_row(FILE *out, const struct recording *r, const struct site_life *site,
+		    uint64_t all)
 {
-	static const struct {
-		double least, unit;
-		const char *name;
-	} units[] = {{1, 1, "s"}, {1e-3, 1e-3, "ms"}, {0, 1e-6, "us"}};
-	size_t i = 0;
-
-	while (seconds < units[i].least)
-		i++;
-	double value = seconds / units[i].unit;
-
-	snprintf(out, TIME_SIZE, "%.*f %s", value < 9.995 ? 2 : value < 99.95 ? 1 : 0, value,
-		 units[i].name);
-	return out;
-}
-
-/* "12.0 ms, 90.0 % live, >= 3.20 s"; the caller frees it. */
-static char *life_text(const struct life *life)
-{
-	char lived[TIME_SIZE], aged[TIME_SIZE];
-	double released = (double)life->released, live = (double)life->live;
-
-	if (life->released)
-		time_text(life->lived / released, lived);
-	if (life->live)
-		time_text(life->aged / live, aged);
-	if (!life->live)
-		return xstrdup(lived);
-	if (!life->released)
-		return xasprintf("live, >= %s", aged);
-	return xasprintf("%s, %.1f %% live, >= %s", lived, 100 * live / (released + live), aged);
-}
-
-static void put_row(FILE *out, const struct recording *r, const struct life *life, uint64_t all)
-{
-	_cleanup_free_ char *text = life_text(life), *label = text_site_label(life->label);
-	uint64_t blocks = count_blocks(life);
+	_cleanup_free_ char *text = life_text(&site->life), *label = text_site_label(site->label);
+	uint64_t blocks = life_blocks(&site->life);
 	char commas[AMOUNT_SIZE];
 
 	fprintf(out, "%12s %5.1f %%  %-31s %s\n", amount_commas(recording_count(r, blocks), commas),
@@ -339,33 +258,27 @@ static void put_row(FILE *out, const struct recording *r, const struct life *lif
 
 void recording_lifetime_print(FILE *out, const struct recording *r, const struct row_limits *limits)
 {
-	struct life *life = xcalloc(recording_rows(r, RECORDING_LEAVES) + 1, sizeof(*life));
-	struct life all = {0}, others = {0};
-	size_t shown = 0;
-
-	add_released(r, life, recording_duration(r) / 1000);
-	add_live(r, life, recording_duration(r) / 1000);
-	size_t count = merge_sites(r, life);
+	struct site_life *site, others = {0};
+	struct life sum = {0};
+	size_t count = find_sites(r, &site), shown = 0;
 
 	for (size_t i = 0; i < count; i++)
-		add_life(&all, &life[i]);
+		life_add(&sum, &site[i].life);
+	uint64_t all = life_blocks(&sum);
+
 	if (count)
 		fprintf(out, "\nlifetimes by call site\n%12s  share  %-31s %s\n", "blocks",
 			"mean lifetime", "call site");
-	for (; shown < count; shown++) {
-		uint64_t blocks = count_blocks(&life[shown]);
-
-		if (!row_limits_allow(limits, shown, blocks, count_blocks(&all)))
-			break;
-		put_row(out, r, &life[shown], count_blocks(&all));
-	}
+	while (shown < count &&
+	       row_limits_allow(limits, shown, life_blocks(&site[shown].life), all))
+		put_row(out, r, &site[shown++], all);
 	for (size_t i = shown; i < count; i++)
-		add_life(&others, &life[i]);
+		life_add(&others.life, &site[i].life);
 	others.label = xasprintf("[%zu other place%s]", count - shown, plural(count - shown));
 	if (shown < count)
-		put_row(out, r, &others, count_blocks(&all));
+		put_row(out, r, &others, all);
 	for (size_t i = 0; i < count; i++)
-		free(life[i].label);
+		free(site[i].label);
 	free(others.label);
-	free(life);
+	free(site);
 }

@@ -29,9 +29,9 @@ static const struct {
 	 "the text, --diff or --format=massif"},
 	{"x", AS_TEXT, 0, "the text of a massif file"},
 	{"y", AS_TEXT, 0, "the text of a massif file"},
-	{"x-size", AS_PICTURE | AS_FLAME, AS_FLAME, "--png, --svg or --flame"},
-	{"y-size", AS_PICTURE, 0, "--png or --svg"},
-	{"title", AS_PICTURE | AS_FLAME, AS_FLAME, "--png, --svg or --flame"},
+	{"x-size", AS_PICTURE | AS_FLAME, AS_PICTURE | AS_FLAME, "--png, --svg or --flame"},
+	{"y-size", AS_PICTURE, AS_PICTURE, "--png or --svg"},
+	{"title", AS_PICTURE | AS_FLAME, AS_PICTURE | AS_FLAME, "--png, --svg or --flame"},
 	{"time-based", AS_PICTURE, 0, "--png or --svg"},
 	{"total", AS_PICTURE, 0, "--png or --svg"},
 	{"rss", AS_PICTURE, 0, "--png or --svg"},
@@ -41,6 +41,8 @@ static const struct {
 	{"not-my-code", OF_SITES, OF_SITES | AS_TEXT, FORMS_OF_SITES},
 	{"older-than", 0, AS_TEXT | AS_MASSIF | AS_DATA | PATHS,
 	 "all forms of recordings but --html"},
+	{"annotate", 0, AS_TEXT, "the text of a recording"},
+	{"peek", 0, AS_TEXT, "the text of a recording"},
 	{"temporary", 0, AS_TEXT | AS_HTML | AS_COUNTED,
 	 "the text, JSON, CSV or page of a recording"},
 	{"top", AS_TABLE | AS_GATE, AS_TEXT | AS_TABLE | AS_GATE,
@@ -67,7 +69,7 @@ unsigned request_printed(const struct report_request *r)
 	bool is_default = r->is_diff ? !r->html && !is_stdio(r->folded) && !is_stdio(r->flame) :
 				       !r->png && !r->svg && !r->folded && !r->flame && !r->html;
 
-	if (r->write_baseline)
+	if (r->write_baseline || r->anonymize)
 		return 0;
 	if (!format && r->baseline)
 		return AS_GATE;
@@ -116,9 +118,9 @@ static const struct {
 			  for_recordings},
 	[INPUT_MEMUSAGE] = {AS_PICTURE, only_pictures},
 	[INPUT_SAMPLES] = {AS_PICTURE, only_pictures},
-	[INPUT_RECORDING] = {AS_TEXT | AS_MASSIF | AS_DATA | AS_GATE | PATHS | AS_HTML |
-				     AS_SITED | AS_COUNTED,
-			     "--png and --svg draw no recordings; --flame does"},
+	[INPUT_RECORDING] = {AS_TEXT | AS_MASSIF | AS_DATA | AS_GATE | AS_PICTURE | PATHS |
+				     AS_HTML | AS_SITED | AS_COUNTED,
+			     "a recording has no such form"},
 	[INPUT_INSPECT] = {AS_PICTURE | AS_HTML,
 			   "neither a massif file nor a recording: it can only be drawn, by "
 			   "--png, --svg or --html"},
@@ -137,6 +139,10 @@ char *request_check_input(const struct report_request *r, enum input_kind kind)
 		return xstrdup(for_recordings);
 	if (r->my_code.rule.count && kind != INPUT_MASSIF && !is_recording)
 		return xstrdup("--my-code and --not-my-code are for massif files and recordings");
+	if (is_recording && (r->png || r->svg) &&
+	    (r->question.at || r->question.range || r->question.thread))
+		return xstrdup("--png and --svg draw the whole run: --at, --range and --thread go "
+			       "with --flame, --html and what is printed");
 	if (r->rss && kind != INPUT_MASSIF)
 		return xstrdup("--rss lays resident memory over massif files only");
 	if ((r->is_time_based || r->wants_total) && kind != INPUT_MEMUSAGE)
@@ -154,7 +160,7 @@ static void identify(struct file_id *id, const char *path)
 }
 
 /* The inputs come first. */
-enum { INPUTS = 4, FILES = 10 };
+enum { INPUTS = 4, FILES = 11 };
 
 struct checked_file {
 	const char *what, *path; /* the option; NULL if it is not given */
@@ -217,6 +223,7 @@ static char *check_files(const struct report_request *r)
 		{"--flame", r->flame},
 		{"--html", r->html},
 		{"--write-baseline", r->write_baseline},
+		{"--anonymize", r->anonymize},
 	};
 	struct file_id id[FILES] = {0};
 	char *why = NULL;
@@ -246,10 +253,14 @@ static bool ends_with(const char *s, const char *end)
 	return size >= n && !strcmp(s + size - n, end);
 }
 
-static char *check_question(const struct recording_question *q)
+static char *check_question(const struct report_request *r)
 {
+	const struct recording_question *q = &r->question;
+
 	if ((q->at != NULL) + (q->range != NULL) + (q->older != NULL) > 1)
 		return xstrdup("--at, --range and --older-than cannot be combined");
+	if (r->sources.count && !r->annotate)
+		return xstrdup("--source goes with --annotate");
 	if (q->thread && (q->at || q->range || q->older))
 		return xstrdup("--thread goes with neither --at, --range nor --older-than: a "
 			       "recording has what a thread allocated in all");
@@ -329,6 +340,9 @@ static char *check_merge(const struct report_request *r)
 	if (r->is_diff || r->baseline || r->write_baseline)
 		return xstrdup("--merge cannot be combined with --diff, --baseline or "
 			       "--write-baseline");
+	if (r->annotate || r->peek || r->anonymize)
+		return xstrdup("--annotate, --peek and --anonymize are of one recording, not of "
+			       "--merge");
 	if (r->path_count > REPORT_PATHS)
 		return xstrdup("--merge takes 1,000 recordings at most");
 	if (r->png || r->svg || r->rss)
@@ -342,6 +356,20 @@ static char *check_merge(const struct report_request *r)
 	if (format && !format->of_merge)
 		return xasprintf("--merge makes text, json, csv or folded, and --flame or --html; "
 				 "--format=%s is of one recording", format->name);
+	return NULL;
+}
+
+/* A copy of a file, and nothing else of it. */
+static char *check_anonymize(const struct report_request *r)
+{
+	if (r->key && !r->anonymize)
+		return xstrdup("--key goes with --anonymize");
+	if (!r->anonymize)
+		return NULL;
+	if (r->is_diff || r->png || r->svg || r->folded || r->flame || r->html || r->baseline ||
+	    r->write_baseline || report_format_of(r) || r->annotate || r->peek ||
+	    recording_question_is_given(&r->question))
+		return xstrdup("--anonymize copies a whole recording, and makes no other report");
 	return NULL;
 }
 
@@ -386,14 +414,14 @@ char *request_check(const struct report_request *r)
 		return xstrdup("a flame graph is 300 pixels wide at least");
 	if (r->flame && ends_with(r->flame, ".png"))
 		return xstrdup("--flame writes SVG: give it a name that ends in .svg");
-	char *why = check_fail_if(r);
+	char *why = check_anonymize(r) ?: check_fail_if(r);
 
 	if (!why)
 		why = check_limits(r);
 	if (!why)
 		why = check_effects(r, true, true);
 	if (!why)
-		why = check_question(&r->question);
+		why = check_question(r);
 	if (!why)
 		why = check_printed(r);
 	return why ? why : check_files(r);

@@ -14,6 +14,7 @@
 #include "profile/estimate.h"
 #include "recording/processes.h"
 #include "recording/recording_view.h"
+#include "report/anonymize.h"
 #include "report/baseline.h"
 #include "report/chart/picture.h"
 #include "report/gates.h"
@@ -185,12 +186,12 @@ static int show_forms(const struct report_request *r, const struct input *input,
 {
 	int status = r->html ? html_report_write(r, input) : 0;
 
+	if (!status && (r->png || r->svg))
+		status = show_picture(r, input);
 	if (!status && input->kind == INPUT_RECORDING)
 		return recording_show(r, input->recording, request_printed(r) != 0, gate);
 	if (!status && (r->folded || r->flame))
 		status = show_paths(r, input->massif);
-	if (!status && (r->png || r->svg))
-		status = show_picture(r, input);
 	return !status && request_printed(r) & AS_TEXT ? show_text(r, input) : status;
 }
 
@@ -309,9 +310,28 @@ static int show_merged(const struct report_request *r)
 	return status;
 }
 
+static int write_anonymized(const struct report_request *r)
+{
+	_cleanup_free_ char *why = NULL, *data = NULL;
+	size_t size;
+	int err = input_read(r->path[0], &data, &size);
+
+	if (err)
+		return log_unread(r->path[0], err, NULL);
+	err = anonymize(data, size, r->key, r->anonymize, &why);
+	if (why)
+		return log_unread(r->path[0], -EINVAL, why);
+	if (err)
+		log_error("cannot write %s: %s", r->anonymize, strerror(-err));
+	return err ? EXIT_NOT_WRITTEN : 0;
+}
+
 int show(const struct report_request *r)
 {
 	struct input input[2] = {0};
+
+	if (r->anonymize)
+		return write_anonymized(r);
 
 	if (r->baseline || r->write_baseline)
 		return show_baseline(r);

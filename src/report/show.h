@@ -71,8 +71,11 @@ struct report_request {
 	struct option_strings fail_if; /* fail_if.h */
 	struct option_strings limit;   /* limit.h */
 	const char *limits_file;       /* NULL = not given */
+	const char *anonymize, *key;   /* a file to write, and a text; NULL = not given */
 	const char *baseline, *write_baseline; /* baseline.h; NULL = not given */
 	uint32_t top;                  /* rows of --diff at each level, of a recording's tables */
+	const char *annotate, *peek;   /* a file or function, a function; NULL = not given */
+	struct option_strings sources; /* directories with sources */
 	double least_share;            /* percent: rows of a recording's tables; 0 = all */
 	uint64_t temporary_us;         /* 0 = not given */
 	uint32_t format;               /* index in report_formats, or FORMAT_DEFAULT */

@@ -56,7 +56,7 @@ static int check_shared_data(const char *path)
 	struct memusage_data *data;
 	if (!path || !file_name_is_shared(path))
 		return 0;
-	int rc = memusage_data_open(path, 1, &data);
+	int rc = memusage_data_open(path, 1, false, &data);
 	if (rc == 0)
 		memusage_data_close(data);
 	return rc == 0 ? 0 : cannot_write(path, rc);
@@ -120,6 +120,7 @@ static void open_data(struct memusage_run *m, struct session *s)
 	int rc = out_session_path(s, OUT_DATA, &s->memusage.data_path);
 	if (rc == 0)
 		rc = memusage_data_open(s->memusage.data_path, m->options->memusage.data_buffer,
+					!m->options->files.replay,
 					&s->memusage.data);
 	if (rc == 0)
 		memusage_data_start(s->memusage.data, s->process.start_ns);

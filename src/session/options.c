@@ -35,8 +35,9 @@ bool options_record(const struct options *o)
 
 bool options_write_massif(const struct options *o)
 {
-	return o->profile.pages_as_heap || o->profile.heap || o->profile.stacks ||
-	       !(options_count_calls(o) || o->samples.ms);
+	return o->files.massif &&
+	       (o->profile.pages_as_heap || o->profile.heap || o->profile.stacks ||
+		!(options_count_calls(o) || o->samples.ms));
 }
 
 bool options_profile_stacks(const struct options *o)

@@ -130,7 +130,7 @@ struct options_samples {
 
 /* Names of files, not expanded, not checked; NULL = none. */
 struct options_files {
-	const char *massif;
+	const char *massif;       /* NULL: the user wants none, or another output instead */
 	enum xtree_mode xtree_mode;
 	const char *xtree;
 	bool xtree_compress_strings;
@@ -226,8 +226,10 @@ bool options_report_leaks(const struct options *o);
 bool options_report_on_signal(const struct options *o);
 /* Whether a recording is made: for --record, --html and --listen. */
 bool options_record(const struct options *o);
-/* Whether the massif file is written. Without a heap profile it is empty, so it is written only if
- * there is no other output. */
+/*
+ * Whether massif files are written. Without a heap profile they are empty, so they are written only
+ * if there is no other output.
+ */
 bool options_write_massif(const struct options *o);
 /* Whether stack use is profiled (--stacks). */
 bool options_profile_stacks(const struct options *o);

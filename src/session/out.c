@@ -235,16 +235,17 @@ int out_numbered_path(struct session *s, enum output which, enum memory_source_k
 		      unsigned number, char **path_out)
 {
 	struct out_name name = name_of(s, which, source);
+	_cleanup_free_ char *pattern = xasprintf("%s.%%p", out_rows[which].fallback);
 
 	name.number = number;
 	if (which == OUT_RECORD)
 		name.part = s->recording->span.part;
+	if (!out_pattern(s->run->options, which))
+		name.pattern = pattern;
 	int rc = out_path(s->run, &name, path_out);
 
 	if (rc != 0 || !number || !file_name_is_shared(*path_out))
 		return rc;
-	_cleanup_free_ char *pattern = xasprintf("%s.%%p", out_rows[which].fallback);
-
 	free(*path_out);
 	name.pattern = pattern;
 	return out_path(s->run, &name, path_out);
@@ -418,7 +419,7 @@ void out_remove(const char *path)
 
 /*
  * An earlier run in the same directory may have attached to the same process: its profile is
- * renamed with the first free number.
+ * renamed, with the first free number, and not as a snapshot of it is called.
  */
 static void keep_earlier(const struct session *s, const char *path)
 {
@@ -427,7 +428,9 @@ static void keep_earlier(const struct session *s, const char *path)
 	if (!options_attach(o) || !file_name_has(o->files.massif, "p") ||
 	    file_name_is_shared(path))
 		return;
-	for (struct file_name_parts parts = {.number = 1}; parts.number < 10000; parts.number++) {
+	struct file_name_parts parts = {.source = "earlier", .number = 1};
+
+	for (; parts.number < 10000; parts.number++) {
 		_cleanup_free_ char *moved = file_name_insert(path, &parts);
 		if (renameat2(AT_FDCWD, path, AT_FDCWD, moved, RENAME_NOREPLACE) == 0)
 			log_info("%s, of an earlier ptmem, is now %s", path, moved);
@@ -465,12 +468,15 @@ void out_note(struct run *run, enum output which, const char *path)
 
 void out_announce(const struct session *s, enum output which, const char *path)
 {
+	bool is_shared = file_name_is_shared(path), has_reader = which == OUT_RECORD && !is_shared;
+
 	if (session_is_silent(s) || !out_rows[which].announce)
 		return;
-	if (strcmp(path, "-") != 0)
+	if (!is_shared)
 		out_note(s->run, which, path);
-	log_info("%s%s", out_rows[which].announce,
-		 strcmp(path, "-") == 0 ? "standard output" : path);
+	log_info("%s%s%s%s", out_rows[which].announce,
+		 strcmp(path, "-") == 0 ? "standard output" : path,
+		 has_reader ? "; read it with: ptmem-report " : "", has_reader ? path : "");
 }
 
 int out_write(struct session *s, enum output which, enum memory_source_kind source,

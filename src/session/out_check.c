@@ -220,6 +220,28 @@ const char *out_find_use(struct run *run, const char *path)
 
 /* -- can they be written? -- */
 
+/* @rc: why @path, of an output that @option names, cannot be written. */
+static void explain_place(const char *option, const char *path, int rc)
+{
+	const char *slash = strrchr(path, '/'), *cause = strerror(-rc);
+	_cleanup_free_ char *directory =
+		slash ? xasprintf("%.*s", MAX((int)(slash - path), 1), path) : xstrdup(".");
+
+	unsigned links;
+
+	if (path_check_links(path, &links) != 0)
+		log_error("cannot write %s: it is, or leads through, a symbolic link that another "
+			  "user has put into a directory where all may create files", path);
+	else if (rc == -ENOENT)
+		log_error("cannot write %s: there is no directory %s (mkdir -p %s makes it)", path,
+			  directory, directory);
+	else if (rc == -EACCES || rc == -EROFS || rc == -EPERM)
+		log_error("cannot write %s: %s; %s=FILE names another place, as %s=/tmp/%s", path,
+			  cause, option, option, slash ? slash + 1 : path);
+	else
+		log_error("cannot write %s: %s", path, cause);
+}
+
 int out_check_places(struct run *run)
 {
 	const struct options *o = run->options;
@@ -238,7 +260,7 @@ int out_check_places(struct run *run)
 		if (rc == 0 && !file_name_is_shared(path)) {
 			rc = outfile_put(path, NULL, NULL);
 			if (rc != 0)
-				log_error("cannot write %s: %s", path, strerror(-rc));
+				explain_place(out_rows[i].option, path, rc);
 		}
 		if (rc != 0)
 			return rc;

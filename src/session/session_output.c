@@ -72,7 +72,7 @@ void session_output_snapshots(struct session *s, unsigned number)
 		_cleanup_free_ char *path = NULL;
 		struct report r;
 
-		if (!s->source[k].is_traced ||
+		if (!s->source[k].is_traced || !options_write_massif(s->run->options) ||
 		    out_numbered_path(s, OUT_MASSIF, k, number, &path) != 0)
 			continue;
 		memory_source_fill_report(&s->source[k], &r);

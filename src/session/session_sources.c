@@ -7,6 +7,7 @@
  */
 #include "session/memory_source.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -282,7 +283,8 @@ void memory_sources_finish(struct session *s)
 		if (!src->is_traced)
 			continue;
 		memory_source_fill_report(src, &r);
-		int rc = session_output_finish_massif(s, k, &r, &path);
+		int rc = options_write_massif(s->run->options) ?
+				 session_output_finish_massif(s, k, &r, &path) : -ENOENT;
 		if (!is_silent)
 			print_summary(src, &r, rc == 0 ? path : NULL);
 	}

@@ -202,6 +202,28 @@ static void hint_at_symbols(const struct largest *l)
 			 "or a build with -g", text_base_name(object));
 }
 
+/* Of the largest call sites, if a program's or library's lost inlined functions concern as much. */
+static void hint_at_split(const struct largest *l)
+{
+	for (size_t i = 0; i < l->count; i++) {
+		const char *object = l->site[i].lacking;
+		uint64_t bytes = 0;
+
+		for (size_t k = 0; object && k < l->count; k++) {
+			if (l->site[k].lacking != object)
+				continue;
+			if (k < i) /* seen */
+				object = NULL;
+			bytes += l->site[k].lacking_bytes;
+		}
+		if (object && bytes > l->bytes / 20)
+			log_info("hint: %s: inlined functions have no names, for its .dwo files "
+				 "are missing, and packages of them (.dwp) are not read; keep the "
+				 ".dwo files, or build without split debug information",
+				 text_base_name(object));
+	}
+}
+
 /*
  * With samples: hardly any delete was seen; free was called more often than malloc and related
  * functions returned blocks, by at least half of the calls of operator new; and that many blocks
@@ -253,6 +275,7 @@ static void hints_at_end(const struct session *s, const struct largest *largest)
 	own_heap_hint(s);
 	hint_at_headers(s);
 	hint_at_symbols(largest);
+	hint_at_split(largest);
 }
 
 /*

@@ -175,6 +175,7 @@ static const struct line_row *line_table_find(const struct line_table *t, uint64
 struct unit {
 	Dwarf_Off die;      /* offset of the unit's DIE in .debug_info */
 	bool is_indexed;
+	bool lacks_tree;    /* split DWARF whose .dwo was not found */
 	struct line_table lines;
 	struct inlines inlines;
 	struct source_files call_files; /* split DWARF: of the calls; otherwise those of lines */
@@ -329,12 +330,21 @@ static bool unit_dies(struct debug_info *d, const struct unit *u, Dwarf_Die *cu_
 	return true;
 }
 
+/* Of DWARF 4, too. Clang's skeletons may have the inlined calls themselves. */
+static bool lacks_tree(Dwarf_Die *cu_die, const Dwarf_Die *tree)
+{
+	return tree->cu == cu_die->cu && dwarf_haschildren(cu_die) == 0 &&
+	       (dwarf_hasattr(cu_die, DW_AT_dwo_name) ||
+		dwarf_hasattr(cu_die, DW_AT_GNU_dwo_name));
+}
+
 static void index_unit(struct debug_info *d, struct unit *u)
 {
 	Dwarf_Die cu_die, tree;
 	u->is_indexed = true;
 	if (!unit_dies(d, u, &cu_die, &tree))
 		return;
+	u->lacks_tree = lacks_tree(&cu_die, &tree);
 	line_table_init(&u->lines, &cu_die, d->strings);
 	inlines_init(&u->inlines, &tree);
 	if (tree.cu != cu_die.cu)
@@ -397,17 +407,18 @@ static void add_inlined(struct debug_info *d, const struct unit *u, uint64_t vad
 	}
 }
 
-void debug_info_find(struct debug_info *d, uint64_t vaddr, bool no_inline,
+bool debug_info_find(struct debug_info *d, uint64_t vaddr, bool no_inline,
 		     struct symbol_frames *frames_out)
 {
 	struct symbol_frame *frame = vec_add(frames_out);
 	*frame = (struct symbol_frame){0};
 	const struct unit *u = find_unit(d, vaddr);
 	if (!u)
-		return;
+		return true;
 	const struct line_row *row = line_table_find(&u->lines, vaddr);
 	if (row)
 		set_place(frame, source_files_get(&u->lines.files, row->file), row->line);
 	if (!no_inline)
 		add_inlined(d, u, vaddr, frames_out);
+	return no_inline || !u->lacks_tree;
 }

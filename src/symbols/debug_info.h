@@ -104,9 +104,10 @@ void debug_info_free(struct debug_info *d);
 
 /*
  * Appends the frames at @vaddr: the inlined functions with their names (none with @no_inline), then
- * the real function, without a name. Always at least one. Unknown locations are left empty.
+ * the real function, without a name. Always at least one. Unknown locations are left empty. Returns
+ * whether the inlined functions are in what was found: false if a .dwo file is missing.
  */
-void debug_info_find(struct debug_info *d, uint64_t vaddr, bool no_inline,
+bool debug_info_find(struct debug_info *d, uint64_t vaddr, bool no_inline,
 		     struct symbol_frames *frames_out);
 
 #endif

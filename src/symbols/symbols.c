@@ -254,10 +254,11 @@ static struct symbol *look_up(struct symbols *s, const struct module *m, taddr_t
 	uint64_t vaddr = pc - m->bias;
 	struct object *o = get_object(s, m->file);
 	s->scratch.count = 0;
-	debug_info_find(o->info, vaddr, s->no_inline, &s->scratch);
+	bool is_whole = debug_info_find(o->info, vaddr, s->no_inline, &s->scratch);
 	find_go_frames(s, m->file, vaddr);
 	struct symbol *sym = new_symbol(s->scratch.data, s->scratch.count);
 	sym->object = string_pool_add(&s->strings, m->path);
+	sym->lacks_inlined = !is_whole;
 	set_real(s, sym, o, vaddr);
 	return sym;
 }

@@ -25,6 +25,8 @@ struct symbol {
 	uint32_t count;             /* at least 1 */
 	bool is_below_main;         /* the real function is start-up code (__libc_start_main ...) */
 	bool is_main;               /* the real function is main */
+	/* its unit's split debug information (.dwo) was not found: inlined functions are unknown */
+	bool lacks_inlined;
 };
 
 /* The extent of a look-up. */

@@ -7,6 +7,8 @@ The last line is "N passed, N failed"; status 1 if any failed, 77 if chromium or
 """
 import base64
 import gzip
+import csv
+import io
 import json
 import os
 import re
@@ -135,6 +137,9 @@ class Page(webdriver.Browser):
         self.call("POST", "/url", {"url": "about:blank"})
         self.call("POST", "/url", {"url": url})
         self.wait("document.querySelector('#panel tr')")
+        if "tab=" not in url:
+            check(self.js("return document.querySelector('#tabs :first-child').ariaSelected") == "true", "Call sites is the first tab")
+            self.press("#tab-functions") # most checks are about its rows
 
     def size(self, width, height):
         self.call("POST", "/window/rect", {"width": width, "height": height})
@@ -521,6 +526,7 @@ def check_my_code(p, r, directory, page):
     p.type("#mine", file.split("/")[-1], "change")
     check(function in {row[0] for row in state()[0]}, "an exception", file)
     p.open(address)
+    p.press("#tab-sites")
     same("by the address", state(), (after, new_legend))
     p.type("#other", "", "change")
     same("as before", state(), (before, legend))
@@ -549,6 +555,9 @@ def check_recordings(p, directory, page):
         part(p, r)
     check_accessibility(p)
     check_address(p, r, url)
+    check_leaked(p, r, directory, page)
+    check_zoom_in_time(p, r, directory, page)
+    check_rows_elsewhere(p, r, directory, page)
     check_releases(p, r, directory, page)
     check_asked(p, r, directory, page)
     check_layout(p, url)
@@ -558,6 +567,69 @@ def check_recordings(p, directory, page):
     old = synthetic_recording.make(scale=0.7)
     diff = {"format": "ptmem-report-diff", "version": 1, "old": old, "new": data, "match": match(old, data)}
     check_diff(p, data, old, write(directory, "diff.html", embed(page, diff)))
+
+
+def check_leaked(p, r, directory, page):
+    """A flame graph of what is lost; without a leak check there is none."""
+    same("no leaks, no button", p.js("return document.querySelector('#mode [data-value=leaked]')"), None)
+    kinds = ["definite", "reachable", "indirect", "possible"] * 10
+    leaks = {"leaf": list(range(40)), "kind": kinds, "blocks": [i + 1 for i in range(40)], "bytes": [64 * (i + 1) for i in range(40)]}
+    p.open(write(directory, "leaked.html", embed(page, dict(r.data, leaks=leaks))))
+    p.press("#mode [data-value=leaked]")
+    same("lost bytes", p.sum(), exact(sum(64 * (i + 1) for i in range(40) if kinds[i] != "reachable")))
+    check("mode=leaked" in p.js("return location.hash"), "the address has it")
+
+
+def check_rows_elsewhere(p, r, directory, page):
+    """Rows as CSV, all of them and as numbers; source lines lead to an editor, and to nothing else."""
+    frames = dict(r.data["frames"], file=[f and "/src/" + f for f in r.data["frames"]["file"]])
+    p.open(write(directory, "rows.html", embed(page, dict(r.data, frames=frames))))
+    p.press("#tab-sites")
+    p.type("#find", "cache")
+    p.js("window.copied = null; navigator.clipboard.writeText = async (text) => { window.copied = text; }")
+    p.press("#panel .copy button")
+    p.wait("window.copied")
+    rows = list(csv.reader(io.StringIO(p.js("return window.copied"), newline="")))
+    same("rows of CSV", len(rows) - 1, len(p.rows()))
+    names = [row[rows[0].index(next(h for h in rows[0] if "site" in h.lower() or "function" in h.lower()))] for row in rows[1:]]
+    same("names", names, [row[0].rsplit(" (", 1)[0] if row[0].endswith(")") and ":" in row[0] else row[0] for row in p.rows()])
+    same("fields that are formulas", p.js("return [csvField('=1+1'), csvField('a\"b'), csvField(1.5), csvField(null)]"),
+         ["\"'=1+1\"", "\"a\"\"b\"", "1.5", "\"\""])
+    p.type("#find", "")
+    same("no links yet", p.js("return document.querySelectorAll('#panel a.where').length"), 0)
+    p.type("#editor", "vscode://file/{file}:{line}", "change")
+    links = p.js("return [...document.querySelectorAll('#panel a.where')].map(a => a.getAttribute('href'))")
+    check(links and all(re.fullmatch(r"vscode://file//.+:\d+", link) for link in links), "links of an editor", links)
+    for bad in ("javascript:alert(1)", " javascript:alert(1)", "data:text/html,{file}", "{file}"):
+        p.type("#editor", bad, "change")
+        same("links of " + bad, p.js("return document.querySelectorAll('#panel a.where').length"), 0)
+    p.type("#editor", "", "change")
+    same("a name with special characters", p.js("return editorLink('x://{file}:{line}', '/a b/c?#.c', 7)"), "x:///a%20b/c%3F%23.c:7")
+
+
+def check_zoom_in_time(p, r, directory, page):
+    """The timeline shows the selected range alone; clicks select what is under them there; the address has it."""
+    p.open(write(directory, "zoom.html", embed(page, r.data)) + "#at=10-19&mode=growth")
+    grown = p.sum()
+    p.keys("z")
+    same("button", p.text("span"), "Show the whole time")
+    same("the selection stays", p.sum(), grown)
+    check("span=10-19" in p.js("return location.hash"), "the address has it", p.js("return location.hash"))
+    def click(share):
+        p.pointer(("move", *p.x_of(share)), "down", "up")
+
+    for interval in (10, 15, 19):
+        click((interval - 9) / 10)
+        same("moment at %d" % interval, p.sum(), exact(r.total(0, interval, interval)[0]))
+    p.open(p.js("return location.href"))
+    click(0.6)
+    same("after it is loaded again", p.sum(), exact(r.total(0, 15, 15)[0]))
+    p.press("#span")
+    click(1)
+    last = len(r.data["timeline"]["time"]) - 1
+    same("the whole time again", p.sum(), exact(r.total(0, last, last)[0]))
+    p.open(write(directory, "zoom.html", embed(page, r.data)) + "#span=7-99999")
+    same("a range that is not there", p.js("return document.getElementById('span').hidden"), True)
 
 
 def check_asked(p, r, directory, page):
@@ -849,6 +921,28 @@ def check_picture(directory):
         check(width > 1000 and height > 700 and len(data) < 200000, picture, width, height, len(data))
 
 
+def check_curves(p):
+    """The peak lies on the line of the total, the highest label is not below a curve, and the legend shows lines as they are drawn."""
+    p.press("#mode [data-value=live]")
+    on_line, top, most, legend, mode = p.js("""const t = ptmem.timeline, q = ptmem.profile;
+        const at = [t.x(q.peakTime), t.y(q.peakBytes)];
+        const step = format.ticks(t.max, 4, true);
+        return [t.totalPoints().some(([x, y]) => Math.abs(x - at[0]) < 1e-6 && Math.abs(y - at[1]) < 1e-6),
+            t.max, Math.max(q.peakBytes, t.hasRss ? t.rssMax : 0),
+            [...document.querySelectorAll('#areas .swatch.line')].map(s => getComputedStyle(s).borderTopStyle),
+            document.getElementById('mode-help').textContent]""")
+    check(on_line, "the peak is on the line")
+    check(top >= most, "the axis", top, most)
+    check("solid" not in legend, "legend", legend)
+    check(mode.startswith("Live: "), "the mode is explained", mode)
+    for name in ("growth", "allocated", "temporary"):
+        p.press(f"#mode [data-value={name}]")
+        check(p.js("return document.getElementById('mode-help').textContent").startswith(name.capitalize() + ": "), "explained", name)
+    p.press("#mode [data-value=live]")
+    p.press("#tab-functions")
+    check("Self: " in p.js("return document.querySelector('#panel .note').textContent"), "Self is explained")
+
+
 def check_refused(directory):
     """Invalid requests are refused before anything is written."""
     samples = f"{directory}/samples"
@@ -880,6 +974,7 @@ def main():
             page = open(f"{directory}/tree_bytes.html").read()
             check_recordings(p, directory, page)
             check_run(p, directory)
+            check_curves(p)
             check_memory(p, directory)
             check_objects(p, directory)
             check_builds(p, directory)

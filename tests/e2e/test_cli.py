@@ -523,6 +523,29 @@ def cli_hints(t):
     t.check(len(said) == 1 and said[0].startswith("nothing was allocated"), "hints: %s" % said)
 
 
+SPLIT = """
+#include <stdlib.h>
+void *kept;
+static inline __attribute__((always_inline)) void make(size_t n) { kept = malloc(n); }
+int main(void) { make(100000); make(200000); return 0; }
+"""
+
+
+@test("cli/hints-split")
+def cli_hints_split(t):
+    """A program whose .dwo file is missing has no names for what is inlined: a hint says so, once."""
+    cwd = t.subdirectory()
+    t.equal("compiler", t.run([t.program("gcc"), "-g", "-O1", "-fno-builtin", "-gsplit-dwarf", "-o", "split", t.file("split.c", SPLIT)],
+                              cwd=cwd).status, 0)
+    split = [name for name in os.listdir(cwd) if name.endswith(".dwo")]
+    t.equal("files", len(split), 1)
+    t.equal("with the file", hints(t, ["./split"], cwd=cwd), [])
+    os.remove(os.path.join(cwd, split[0]))
+    said = hints(t, ["./split"], cwd=cwd)
+    t.check(len(said) == 1 and said[0].startswith("split: inlined functions have no names"), "hints: %s" % said)
+    t.equal("without inlined functions", hints(t, ["--no-inline", "./split"], cwd=cwd), [])
+
+
 @test("cli/setuid")
 def setuid(t):
     """Without root a setuid program runs without its privileges: the user is warned."""

@@ -275,3 +275,23 @@ def own_program(t):
     t.check(b"would overwrite the program" in result.err, "no reason: %r" % result.err)
     with open(path, "rb") as file, open(t.program("sleep"), "rb") as original:
         t.check(file.read() == original.read(), "it was changed")
+
+
+@test("file-names/no-massif-file")
+def _(t):
+    """-o none, and outputs that take its place: not with options that only a massif file shows."""
+    program, left = t.target("gcc-O2-pie", "mixed"), {}
+    for options in (["-o", "none"], ["--massif-out-file=none", "--flame=f"], ["--html=h"], ["--record=r"], ["--leak-check"],
+                    [], ["-o", "./none"], ["--record=r", "--threshold=0"], ["--leak-check", "-o", "massif.out.%p"],
+                    ["--html=h", "--trace=heap,mmap"], ["--record=r", "--stacks=yes"], ["--flame=f"]):
+        here = t.subdirectory()
+        run = t.run([t.ptmem(), *options, program, "2", "50"], cwd=here)
+        t.equal("status of %s: %s" % (options, run.err.decode()), run.status, 0)
+        left[" ".join(options)] = sorted(re.sub("[0-9]+", "P", name) for name in os.listdir(here) if re.match("massif|none|[fhr]$", name))
+        if options == ["--record=r"]:
+            t.check(("written to   %s/r; read it with: ptmem-report %s/r" % (here, here)).encode() in run.err, "summary: %r" % run.err)
+    t.equal("files", left, {
+        "-o none": [], "--massif-out-file=none --flame=f": ["f"], "--html=h": ["h"], "--record=r": ["r"], "--leak-check": [],
+        "": ["massif.out.P"], "-o ./none": ["none"], "--record=r --threshold=0": ["massif.out.P", "r"],
+        "--leak-check -o massif.out.%p": ["massif.out.P"], "--html=h --trace=heap,mmap": ["h", "massif.out.P", "massif.out.P.mmap"],
+        "--record=r --stacks=yes": ["massif.out.P", "r"], "--flame=f": ["f", "massif.out.P"]})

@@ -387,3 +387,39 @@ def control_characters(t):
         lines = said.decode("utf-8").splitlines()
         t.check(lines and all(re.match("ptmem(-report)?: ", line) for line in lines), "lines: %r" % lines)
         t.check(any(text in line and visible(name) in line for line in lines), "%s in %r" % (text, lines))
+
+
+LINKED = {"-o": [], "--record": [], "--html": [], "--log-file": [], "--events": [], "--data": [], "--flame": [], "--leaks-out": ["--leak-check"],
+          "--sample-out": ["--sample"], "--memusage-out": ["--memusage"]}
+
+
+@test("files/links-of-others")
+def _(t):
+    """As root: in a directory like /tmp no link of another user is followed, whatever fs.protected_symlinks says; others are."""
+    if os.geteuid() != 0:
+        raise harness.Skip("only root can make links of other users")
+    place, victim = t.subdirectory(), t.file("victim", "precious\n")
+    os.chmod(place, 0o1777)
+    links = {name: os.path.join(place, name) for name in ("evil", "directory", "own")}
+    for name, link in links.items():
+        os.symlink(os.path.dirname(victim) if name == "directory" else victim, link)
+        if name != "own":
+            os.chown(link, 65534, -1, follow_symlinks=False)
+    hop = os.path.join(t.subdirectory(), "hop")  # root's own link in a directory of root's that leads to the one of another user
+    os.symlink(links["evil"], hop)
+    here = t.subdirectory()
+    for option, more in LINKED.items():
+        for path in (links["evil"], links["directory"] + "/victim", hop):
+            value = ["-o", path] if option == "-o" else [option + "=" + path]
+            result = t.run([t.ptmem(), "-q", *more, *value, "/bin/true"], cwd=here)
+            t.check(result.status in (1, 125) and b"cannot " in result.err, "%s: %d %r" % (value, result.status, result.err))
+            with open(victim, encoding="ascii") as file:
+                t.equal("the file behind %s" % value, file.read(), "precious\n")
+    t.equal("nothing is left", sorted(os.listdir(place)), sorted(links))
+    result = t.run([t.ptmem(), "-q", "-o", links["own"], "/bin/true"], cwd=here)
+    t.equal("status", (result.status, os.path.islink(links["own"]), os.path.getsize(victim) > 50), (0, True, True))
+    report = os.path.join(harness.BUILD, "ptmem-report")
+    profile = shutil.copy(victim, here)
+    for option in ("--png", "--svg", "--html"):
+        result = t.run([report, option + "=" + links["evil"], profile])
+        t.equal("%s: %r" % (option, result.err), result.status, 1)

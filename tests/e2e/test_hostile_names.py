@@ -8,6 +8,7 @@ import re
 import xml.etree.ElementTree
 
 from harness import BUILD, test
+from pprof_file import Pprof
 
 NAMES = [b"esc\x1b[31mred", b"line\nfn=(1) forged\nsnapshot=7", b"cr\rover", b"=1+1", b"+cmd|' /C calc'!A0", b"-2", b"@SUM(A1)",
          b'quote","q', b"semi;colon 12", "left\u202eright".encode(), b"bad\x80\xffutf8", b"</script><script>alert(1)</script>"]
@@ -42,16 +43,41 @@ def outputs(t):
     for name in ("m", "f", "f.svg", "h", "x"):
         with open(os.path.join(t.directory, name), "rb") as file:
             found[name] = file.read()
+    found.update(more_files(t, os.path.join(t.directory, "hostile")))
     program = os.path.join(BUILD, "ptmem-report")
     runs = {"massif's text": ["m"], "massif's folded": ["--folded=-", "m"], "a difference": ["--diff", "m", "m"],
             "diff.csv": ["--diff", "--format=csv", "r", "r"], "a difference's JSON": ["--diff", "--format=json", "r", "r"],
-            "a recording's flame graph": ["--flame=-", "r"]}
+            "a recording's flame graph": ["--flame=-", "r"], "massif's page": ["--html=h2", "m"], "a difference's page": ["--diff", "--html=h3", "r", "r"],
+            "massif's picture": ["--svg=s1", "m"], "a recording's picture": ["--svg=s2", "r"], "a difference's flame graph": ["--diff", "--flame=-", "r", "r"],
+            "a recording's pprof": ["--format=pprof", "r"]}
     runs.update({"a recording's " + f if f != "csv" else "recording.csv": ["--format=" + f, "r"] for f in FORMATS})
     for name, arguments in runs.items():
         result = t.run([program, *arguments], cwd=t.directory)
         t.equal("%s: %r" % (name, result.err), result.status, 0)
         found[name] = result.out
+    for name in ("h2", "h3", "s1", "s2"):
+        with open(os.path.join(t.directory, name), "rb") as file:
+            found[name] = file.read()
+    # its texts, which tools print
+    found["a recording's pprof"] = b"\n".join(Pprof(found["a recording's pprof"]).strings)
     found.update(gates(t, program, json.loads(found["a recording's json"])))
+    return found
+
+
+def more_files(t, program):
+    """Files of a second run, which exclude some of the first's."""
+    limit = "--limit=peak@%s<=0" % os.fsdecode(NAMES[0])
+    options = {"leaks": ["--leak-check", "--leaks-out=FILE", "--gen-suppressions=all"], "leaks.json": ["--leak-check", "--leaks-out=FILE"],
+               "inspection": ["--inspect-at-exit", "--inspect-out=FILE"], "inspection.json": ["--inspect-at-exit", "--inspect-out=FILE"],
+               "calls": ["--memusage", "--memusage-out=FILE"], "events": ["--events=FILE"]}
+    options.update({"limits" + end: [limit, "--limits-out=FILE"] for end in (".md", ".xml", ".sarif", ".json", ".txt")})
+    found = {}
+    for name, words in options.items():
+        result = t.run([t.ptmem(), "-q", "-o", "none", *(w.replace("FILE", "more-" + name) for w in words), program], cwd=t.directory)
+        t.equal("%s: %r" % (name, result.err), result.status, 1 if name.startswith("limits") else 0)
+        with open(os.path.join(t.directory, "more-" + name), "rb") as file:
+            found[name] = file.read()
+        found["messages with " + name] = result.err
     return found
 
 
@@ -101,7 +127,7 @@ def every_output(t):
         t.check(not acts, "%s: %r" % (name, text[max(0, acts.start() - 40):acts.end() + 20] if acts else b""))
         t.check(not re.search(rb"^(fn=\(1\) forged|snapshot=7$)", text, re.M) or (name in ("m", "a recording's massif") and
                 text.count(b"snapshot=7\n") == 1 and b"fn=(1) forged\n" not in text), "%s: a name made a line" % name)
-        if name in ("f.svg", "h", "a recording's flame graph"):
+        if name in ("f.svg", "h", "h2", "h3", "s1", "s2") or name.endswith("flame graph"):
             t.check(b"<script>alert" not in text, "%s: a name is markup" % name)
     for name in ("recording.csv", "diff.csv"):
         fields = [field for row in csv.reader(io.StringIO(found[name].decode())) for field in row]

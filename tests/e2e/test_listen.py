@@ -302,8 +302,7 @@ def _(t):
     start = time.monotonic()
     waiting = m.connect()
     waiting.sendall(b"GET /debug/pprof/heap?seconds=3 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-    m.get("/healthz")
-    m.get("/healthz") # the first profile of the other request is taken by now
+    m.get("/profile.json") # the first profile of the other request is taken by now
     m.more()
     is_in_time = time.monotonic() < start + 3
     data = b""
@@ -611,15 +610,47 @@ def _(t):
     """No path is used as a file's path."""
     m = Listening(t)
     for path in ("/../../../../etc/passwd", "/..%2f..%2f..%2fetc/passwd", "//etc/passwd", "/etc/passwd", "/recording/../../etc/passwd",
-                 "/recording/", "/%2e%2e/", "/index.html", "/debug/pprof/", "/debug/pprof/profile", "/\\etc"):
+                 "/recording/", "/%2e%2e/", "/index.html", "/debug/pprof/profile", "/\\etc"):
         with m.connect() as s:
             s.sendall(b"GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n" % path.encode())
             answer = s.makefile("rb").read()
         t.check(answer.split()[1] in (b"404", b"400"), "%s: %r" % (path, answer[:200]))
         t.check(b"root:" not in answer, path)
+    for path, status in (("/index.html", 404), ("/debug/pprof/", 200), ("/debug/pprof", 200)):
+        t.equal("pages that %s lists" % path, re.findall(rb"^(/[a-z./]*) ", m.get(path, status), re.M),
+                [b"/", b"/profile.json", b"/recording", b"/debug/pprof/heap", b"/debug/pprof/allocs", b"/metrics", b"/healthz"])
     for path in ("/?pid=%d" % (1 << 40), "/?pid=-1", "/?pid=", "/profile.json?pid=1x"):
         m.get(path, 400)
     m.is_unharmed()
+    m.end()
+
+
+@test("listen/metrics-of-one")
+def _(t):
+    """/metrics?pid=N is about one process, as the other paths are; without it about all."""
+    m = Forking(t, 3)
+    pids = m.pids()
+    t.equal("all", len(pids), 4)
+    for pid in pids:
+        t.equal("series", m.pids(m.get("/metrics?pid=" + pid)), [pid])
+    t.equal("of none", m.get("/metrics?pid=1", 404), b"this process is not profiled\n")
+    t.check(b"process_cpu_seconds_total" in m.get("/metrics?pid=" + pids[0]), "ptmem's own series")
+    m.ptmem.stdin.close()
+    t.equal("status", m.ptmem.wait(), 0)
+
+
+@test("listen/quick-totals")
+def _(t):
+    """Totals need no rest between questions to ptmem: twenty answers take less time than ten about the history, which have one."""
+    m = Listening(t)
+    seconds = []
+    for paths in (("/healthz", "/metrics") * 10, ("/profile.json",) * 10):
+        m.get("/profile.json")
+        begin = time.monotonic()
+        for path in paths:
+            m.get(path)
+        seconds.append(time.monotonic() - begin)
+    t.check(seconds[0] < seconds[1], "%.3f s for 20, %.3f s for 10 with a rest" % tuple(seconds))
     m.end()
 
 

@@ -690,3 +690,29 @@ def files(t):
     t.equal("status of one name for both", run.status, 1)
     t.check(b"-d and -p name the same file, x.png" in run.err, "no reason: %r" % run.err)
     t.check(not os.path.exists(os.path.join(run.cwd, "x.png")), "it was written")
+
+
+@test("memusage/picture-names")
+def _(t):
+    """A picture has the program's name, and seconds where the file is ptmem's: in memusage's the unit of time is not known."""
+    here, report = t.subdirectory(), os.path.join(harness.BUILD, "ptmem-report")
+    program = t.target("gcc-O2-pie", "mixed")
+    run = t.run([memusage_program(), "-t", "-p", "a.png", "-d", "data", program, "3", "2000"], cwd=here)
+    t.equal("status: %r" % run.err, run.status, 0)
+    with open(os.path.join(here, "data"), "rb") as file:
+        records = bytearray(file.read())
+    for i in range(0, len(records), 24):  # the same with a time stamp counter's values
+        records[i + 16:i + 24] = (int.from_bytes(records[i + 16:i + 24], "little") % 10**15).to_bytes(8, "little")
+    with open(os.path.join(here, "counter"), "wb") as file:
+        file.write(records)
+    pictures = {}
+    for name, options in (("b.png", ["--png=b.png", "--title=mixed", "data"]), ("s", ["--svg=s", "data"]), ("c", ["--svg=c", "counter"])):
+        t.equal(name, t.run([report, "-t", *options], cwd=here).status, 0)
+    for name in ("a.png", "b.png", "s", "c"):
+        with open(os.path.join(here, name), "rb") as file:
+            pictures[name] = file.read()
+    t.check(pictures["a.png"] == pictures["b.png"], "the title is the program's name")
+    texts = {name: re.findall(rb">([^<>]+)</text>", pictures[name]) for name in ("s", "c")}
+    t.equal("axis of shares", (b"100 %" in texts["c"], b"time (share of the run)" in texts["c"]), (True, True))
+    t.equal("axis of time", (b"100 %" in texts["s"], b"time" in texts["s"], any(re.fullmatch(rb"[0-9.]+ (ms|s)", x) for x in texts["s"])),
+            (False, True, True))

@@ -62,7 +62,8 @@ def _(t):
         t.equal("view of %s" % (options,), (view["quantity"], view.get("first"), view.get("last")), (quantity, first, end))
         rows = list(zip(view["bytes_of"], view["blocks_of"]))
         table = csv.DictReader(io.StringIO(report(t, "--format=csv", *options, path)))
-        t.equal("values of %s" % (options,), csv_rows(data, view), [(r["path"], int(r["bytes"]), int(r["blocks"])) for r in table])
+        found = [(r["path"], int(r["bytes"]), int(r["blocks"])) for r in table]
+        t.equal("values of %s" % (options,), sorted(csv_rows(data, view)), sorted(row for row in found if row[1:] != (0, 0)))
         t.equal("sums of %s" % (options,), (view["bytes"], view["blocks"]), (sum(r[0] for r in rows), sum(r[1] for r in rows)))
         t.equal("leaves of %s" % (options,), len(set(view["leaf"])), len(rows))
         report(t, "--html=" + page, *options, path)
@@ -70,6 +71,42 @@ def _(t):
     t.check("view" not in json.loads(report(t, "--format=json", path)), "without a question there is no answer")
     both = json.loads(report(t, "--diff", "--format=json", "--at=end", path, path))
     t.equal("both sides", both["old"]["view"], both["new"]["view"])
+
+
+@test("recording/csv-totals")
+def _(t):
+    """Paths that hold nothing have rows, too: the counters are of the whole run, and their sums its totals."""
+    path = record(t, "mixed", "3", "2000")
+    end = json.loads(report(t, "--format=json", path))["end"]
+    for options in ((), ("--at=end",), ("--at=0",)):
+        rows = list(csv.DictReader(io.StringIO(report(t, "--format=csv", *options, path))))
+        t.equal("sums of %s" % (options,), [sum(int(r[name]) for r in rows) for name in ("allocations", "allocated_bytes", "reallocs")],
+                [end[name] for name in ("allocations", "allocated_bytes", "reallocs")])
+
+
+@test("recording/picture")
+def _(t):
+    """--png and --svg draw a recording: its peak, on the line of the total, its largest call sites with what they had, its name."""
+    path = record(t, "mixed", "3", "2000")
+    here = t.subdirectory()
+    report(t, "--svg=%s/a.svg" % here, "--png=%s/a.png" % here, path)
+    report(t, "--svg=%s/b.svg" % here, "--title=own", "--x-size=900", "--match=^main$", path)
+    data = json.loads(report(t, "--format=json", path))
+    with open(here + "/a.png", "rb") as file:
+        t.equal("PNG", file.read(8), b"\x89PNG\r\n\x1a\n")
+    texts = {}
+    for name in "ab":
+        with open("%s/%s.svg" % (here, name), encoding="utf-8") as file:
+            svg = file.read()
+        texts[name] = re.findall(">([^<>]+)</text>", svg)
+        peak = re.search(r'<path d="M([0-9.]+) ([0-9.]+)m-', svg)
+        total = re.search(r'<path d="([^"]+)" fill="none" stroke="#1a1a1a"', svg)
+        t.check(peak and total, "the peak is marked, and the total has a line")
+        t.check(any(abs(float(x) - float(peak[1])) < 1 and abs(float(y) - float(peak[2])) < 1
+                    for x, y in re.findall("([0-9.]+) ([0-9.]+)", total[1])), "the peak is on the line of the total: %s" % (peak.groups(),))
+    t.check(any(text.startswith("peak ") for text in texts["a"]) and os.path.basename(data["meta"]["command"].split()[0]) in " ".join(texts["a"]),
+            "texts: %s" % texts["a"])
+    t.check("own" in texts["b"] and "all" in texts["a"], "title, and the line of the total: %s" % texts["b"])
 
 
 @test("recording/refused-questions")
@@ -80,7 +117,7 @@ def _(t):
     for options, word in ((["--at=200%"], b"--at"), (["--at=1000000"], b"--at"), (["--range=0..101%"], b"--range"),
                           (["--range=50%..40%"], b"--range"), (["--html=" + page, "--at=200%"], b"--at"),
                           (["--html=" + page, "--match=("], b"--match"), (["--html=" + page, "--thread=1"], b"'1'"),
-                          (["--png=x.png", "--at=50%"], b"draw no recordings"), (["--svg=x.svg", "--flame=f.svg"], b"draw no recordings"),
+                          (["--png=x.png", "--at=50%"], b"draw the whole run"), (["--svg=x.svg", "--thread=1"], b"draw the whole run"),
                           (["--format=json", "--thread=nobody"], b"nobody")):
         result = run_report(t, *options, path)
         t.equal("status and output of %s" % options, (result.status, result.out), (255, b""))

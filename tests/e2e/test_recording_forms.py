@@ -349,6 +349,37 @@ def _(t):
             t.check(unit == "s" and 1.09 <= float(age) <= data["meta"]["duration"] / 1000 + 0.01, "age of %s: %s" % (name, row))
 
 
+RESIZED = """
+#include <stdlib.h>
+
+static void *__attribute__((noinline)) first(void) { void *volatile p = malloc(100); return p; }
+static void *__attribute__((noinline)) grown(void *old) { void *volatile p = realloc(old, 2000); return p; }
+
+int main(void)
+{
+	for (int i = 0; i < 50; i++)
+		free(grown(first()));
+	return 0;
+}
+"""
+
+
+@test("recording/lifetimes-of-reallocs")
+def _(t):
+    """A realloc ends no lifetime: there are as many as releases, all of the call site of the realloc."""
+    t.program("gcc")
+    directory = t.subdirectory()
+    with open(os.path.join(directory, "resized.c"), "w", encoding="utf-8") as file:
+        file.write(RESIZED)
+    subprocess.run(["gcc", "-g", "-O1", "-fno-builtin", "-o", "resized", "resized.c"], cwd=directory, check=True)
+    data = json.loads(report(t, "--format=json", os.path.join(
+        t.profile([os.path.join(directory, "resized")], ["--record=r"]).directory, "r")))
+    found = {}
+    for leaf, row in enumerate(data["leaves"]["lifetimes"]):
+        found[site_of(data, leaf)] = found.get(site_of(data, leaf), 0) + sum(histogram([row]).values())
+    t.equal("lifetimes", {name: found[name] for name in ("first", "grown")}, {"first": 0, "grown": 50})
+
+
 @test("recording/older-than")
 def _(t):
     """--older-than: what was live at the end and born in an interval that is old enough as a whole, in every form."""

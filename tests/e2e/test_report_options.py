@@ -48,6 +48,8 @@ for _kind, _forms in (("massif", "png svg flame html html=- png+folded html+flam
                         for files in ("massif", "recordings"))):
     for _form in _forms.split() + [""][:_kind != "massif"]:
         WANTED[_kind][_form] += " not-my-code"
+for _form in ("", "format=text", "folded+text"):
+    WANTED["recording"][_form] += " annotate peek"
 for _kind in ("recording", "diff of recordings"):
     for _form in WANTED[_kind]:
         WANTED[_kind][_form] += " older-than" if _form not in ("html", "html=-") else ""
@@ -136,7 +138,8 @@ def options_of(t, cwd, arguments):
     found = {"threshold": "--threshold=40", "x": "--x=40", "y": "--y=7", "x-size": "--x-size=640", "y-size": "--y-size=400",
              "title": "--title=another", "time-based": "-t", "total": "-T", "rss": "--rss=rss", "snapshot": "--snapshot=last",
              "at": "--at=start", "range": "--range=end..end", "thread": "--thread=1", "match": "--match=realloc", "top": "--top=1",
-             "not-my-code": "--not-my-code=mixed.c", "temporary": "--temporary=1us", "older-than": "--older-than=50%"}
+             "not-my-code": "--not-my-code=mixed.c", "temporary": "--temporary=1us", "older-than": "--older-than=50%",
+             "annotate": "--annotate=mixed.c", "peek": "--peek=main"}
     plain = [a for a in arguments if a != "--diff"]
     both = [detailed(os.path.join(cwd, name)) for name in plain]
     if both and all(both):
@@ -189,5 +192,6 @@ def _(t):
     known |= {"my-code"}  # its rows are those of not-my-code; alone it changes nothing here
     # they change the status, or make nothing else: test_fail_if.py, test_gates.py
     known |= {"fail-if", "limit", "limits-file", "baseline", "write-baseline"}
+    known |= {"anonymize", "key", "source"}  # alone they make nothing else, or nothing: test_source_views.py
     known |= {"format", "diff", "help", "version"} | {form.partition("=")[0] for form in OUTPUTS}
     t.equal("options", {line.split("--")[1].split("=")[0].split()[0] for line in text.splitlines() if line.startswith("  -")}, known)

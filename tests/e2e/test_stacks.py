@@ -463,3 +463,39 @@ def memusage_clock(t):
             t.wait_until("the stack to show", lambda: waiting.now() == waiting.bytes)
         waiting.end()
         t.check((deepest() == waiting.bytes) == (not options), "%s: %d in the data file" % (options, deepest()))
+
+
+DEEP = """
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+__attribute__((noinline)) static void deep(int by_signal)
+{
+	volatile char bytes[300000];
+
+	memset((void *)bytes, 1, sizeof(bytes));
+	if (by_signal)
+		abort();
+	_exit(0);
+}
+
+int main(int argc, char **argv)
+{
+	free(malloc(10));
+	deep(argc > 1);
+}
+"""
+
+
+@test("stacks/at-exit")
+def at_exit(t):
+    """What the stack is at the exit, far below that of the last call, counts without a sample of a timer."""
+    program = os.path.join(t.subdirectory(), "deep")
+    t.equal("gcc", t.run(["gcc", "-O1", "-fno-builtin", "-o", program, t.file("deep.c", DEEP)]).status, 0)
+    for words, status in (([], 0), (["abort"], -signal.SIGABRT)):
+        first, second = (t.profile([program, *words], CALLS_ONLY) for _ in range(2))
+        t.equal("status", (first.status, second.status), (status, status))
+        stacks = [s["mem_stacks_B"] for s in first.only_massif().snapshots]
+        t.check(300000 < stacks[-1] < 310000 and max(stacks[:-3]) < 10000, "stacks by snapshot: %s" % stacks)
+        t.equal("in each run", [s["mem_stacks_B"] for s in second.only_massif().snapshots], stacks)

@@ -8,6 +8,7 @@
  *	brief    as short, a quarter as many
  *	sleepy   one pair, then 1 ms of sleep
  *	slow     one pair, then 30 ms of sleep
+ *	held     stops its tracer for 5 ms, then 50 pairs before that continues, and 50 after it
  * With `no-counter` there are fewer calls: it forbids itself to read the CPU's counter (PR_SET_TSC), and asks the kernel for
  * the time; status 6 if the counter can be read nevertheless. A block's size says which call of its thread allocated it (modulo SIZES).
  */
@@ -43,10 +44,12 @@ static struct mode {
 	{"bursts", 30000, 150, 1000000, 0}, {"short", 20000, 3, 30000, 0},
 	{"brief", 5000, 3, 30000, 0},    {"sleepy", 800, 1, 1000000, 0},
 	{"slow", 40, 1, 30000000, 0},
+	{"held", 8000, 50, 0, 0},
 };
 
 static const struct mode *mode;
 static long pairs;               /* of a thread */
+static int tracer;               /* to be held; 0: none */
 static struct entry *entries;
 
 static int has_no_counter;
@@ -79,6 +82,32 @@ __attribute__((noinline)) static void release(struct entry *e, void *p)
 	e->after = now();
 }
 
+#define HOLD_NS 5000000
+
+static int find_tracer(void)
+{
+	FILE *file = fopen("/proc/self/status", "r");
+	char line[256];
+	int tracer = 0;
+
+	while (file && fgets(line, sizeof(line), file))
+		sscanf(line, "TracerPid: %d", &tracer);
+	if (file)
+		fclose(file);
+	return tracer;
+}
+
+/* Stops the tracer, or lets it continue: in turns. */
+static void hold(void)
+{
+	const struct timespec ts = {0, HOLD_NS};
+	static int is_held;
+
+	is_held = !is_held;
+	kill(tracer, is_held ? SIGSTOP : SIGCONT);
+	nanosleep(&ts, NULL);
+}
+
 static void pause_for(void)
 {
 	const struct timespec ts = {mode->sleep_ns / 1000000000, mode->sleep_ns % 1000000000};
@@ -102,9 +131,13 @@ static void *run(void *arg)
 		release(e++, *slot);
 		e->thread = thread;
 		*slot = allocate(e++, SMALLEST + (size_t)(i % SIZES));
-		if ((i + 1) % mode->burst == 0)
+		if ((i + 1) % mode->burst == 0 && tracer)
+			hold();
+		else if ((i + 1) % mode->burst == 0)
 			pause_for();
 	}
+	if (tracer)
+		kill(tracer, SIGCONT);
 	return NULL;
 }
 
@@ -142,6 +175,7 @@ int main(int argc, char **argv)
 	if (!mode || threads < 1 || threads > 64)
 		return 2;
 	has_no_counter = argc > 4;
+	tracer = strcmp(mode->name, "held") == 0 ? find_tracer() : 0;
 	if (has_no_counter && !forbid_counter())
 		return 6;
 	pairs = mode->pairs / (mode->sleep_ns ? 1 : threads);

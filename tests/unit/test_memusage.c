@@ -297,7 +297,7 @@ static void test_data(void **state)
 	struct memusage_data *d;
 	uint64_t word[3 * 6];
 	close(mkstemp(path));
-	assert_int_equal(memusage_data_open(path, 2, &d), 0);
+	assert_int_equal(memusage_data_open(path, 2, false, &d), 0);
 	memusage_data_start(d, 50);
 	memusage_data_add(d, 1, 1, 1);
 	memusage_data_start(d, 100);
@@ -312,8 +312,8 @@ static void test_data(void **state)
 	const uint64_t want[] = {0, 33, 100, 30, 3, 101, 10, 1, 101, 20, 2, 102, 30, 3, 103};
 	assert_memory_equal(word, want, sizeof(want));
 	unlink(path);
-	assert_int_equal(memusage_data_open("/tmp", 1, &d), -EISDIR);
-	assert_int_equal(memusage_data_open("/dev/full", 1, &d), 0);
+	assert_int_equal(memusage_data_open("/tmp", 1, false, &d), -EISDIR);
+	assert_int_equal(memusage_data_open("/dev/full", 1, false, &d), 0);
 	memusage_data_start(d, 1);
 	memusage_data_add(d, 1, 1, 1);
 	memusage_data_finish(d, &peaks);
@@ -330,7 +330,7 @@ static void test_data_batches(void **state)
 		struct memusage_data *d;
 		uint64_t word[3 * 12];
 		close(mkstemp(path));
-		assert_int_equal(memusage_data_open(path, buffer, &d), 0);
+		assert_int_equal(memusage_data_open(path, buffer, false, &d), 0);
 		memusage_data_start(d, 1000);
 		for (size_t i = 0; i < ARRAY_SIZE(added); i++)
 			memusage_data_add(d, i, 0, added[i]);

@@ -712,12 +712,12 @@ static void test_times_of_turns(void **state)
 	static const uint64_t between[] = {1000, 2000, 3000, 4000};
 	assert_int_equal(date_count, 4);
 	assert_memory_equal(dates, between, sizeof(between));
-	assert_int_equal(ring.stats.coarse_bytes, 0);
+	assert_int_equal(ring.stats.coarse, 0);
 	pad_memory_set_flags(&memory, PAD_NO_TICKS);
 	turn_at(100000);
 	write_frees(0, 3);
 	turn_at(5100000);
-	assert_int_equal(ring.stats.coarse_bytes, 48);
+	assert_int_equal(ring.stats.coarse, 3);
 	assert_int_equal(ring.stats.coarse_ns, 5000000);
 }
 
@@ -742,7 +742,7 @@ static void test_times_of_words(void **state)
 	assert_true(dates[103] > 1200900 && dates[103] <= 1201000);
 	assert_true(dates[191] > 1288000 && dates[191] <= 1290000);
 	assert_int_equal(dates[201], 1290000);
-	assert_int_equal(ring.stats.coarse_bytes, 0);
+	assert_int_equal(ring.stats.coarse, 0);
 }
 
 /* The clock had to wait for a CPU: so inexact are times. Another stamp ends that. */
@@ -752,14 +752,14 @@ static void test_late_words(void **state)
 	write_clock(0, 1000000);
 	write_frees(0, 3);
 	turn_at(6000000);
-	assert_int_equal(ring.stats.coarse_bytes, 48);
+	assert_int_equal(ring.stats.coarse, 3);
 	assert_int_equal(ring.stats.coarse_ns, 5000000);
 	write_clock(0, 5900000);
 	write_frees(0, 3);
 	write_clock(0, 5990000);
 	write_frees(0, 3);
 	turn_at(6010000);
-	assert_int_equal(ring.stats.coarse_bytes, 48);
+	assert_int_equal(ring.stats.coarse, 3);
 }
 
 /* The word is renewed; of each one that was, the end is known. */
@@ -786,6 +786,53 @@ static void test_clock(void **state)
 	while (clock_now_ns() - start < 20 * PAD_CLOCK_NS)
 		;
 	assert_int_equal(__atomic_load_n(&control.clock, __ATOMIC_ACQUIRE), later);
+	pad_clock_delete(c);
+}
+
+/* Keeps the only CPU for @ns, then lets the clock have its turn. Returns when @old was last there. */
+static uint64_t delay_clock(const struct pad_control *control, uint64_t old, uint64_t ns)
+{
+	const struct timespec pause = {.tv_nsec = PAD_CLOCK_NS / 4};
+	uint64_t start = clock_now_ns(), there = start, now;
+
+	do {
+		now = clock_now_ns();
+		if (__atomic_load_n(&control->clock, __ATOMIC_ACQUIRE) == old)
+			there = now;
+	} while (now - start < ns);
+	while (__atomic_load_n(&control->clock, __ATOMIC_ACQUIRE) == old)
+		nanosleep(&pause, NULL);
+	return there;
+}
+
+/* Turns that are late, also the first, with and without the priority that keeps them so. */
+static void test_late_clock(void **state)
+{
+	const struct sched_param high = {.sched_priority = sched_get_priority_min(SCHED_FIFO) + 1},
+				 none = {0};
+	struct pad_clock *c = pad_clock_new();
+	struct pad_control control = {0};
+	cpu_set_t before, one;
+	uint64_t word[20], there[20];
+
+	(void)state;
+	sched_getaffinity(0, sizeof(before), &before);
+	CPU_ZERO(&one);
+	CPU_SET(sched_getcpu(), &one);
+	sched_setaffinity(0, sizeof(one), &one);
+	pthread_setschedparam(pthread_self(), SCHED_FIFO, &high);
+	assert_true(pad_clock_add(c, &control));
+	for (size_t i = 0; i < ARRAY_SIZE(word); i++) {
+		word[i] = control.clock;
+		there[i] = delay_clock(&control, word[i], 10 * PAD_CLOCK_NS);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(word); i++)
+		assert_true(pad_clock_end(c, word[i]) >= there[i]);
+	for (int i = 0; i < 1100; i++) /* more than it remembers */
+		delay_clock(&control, control.clock, 2 * PAD_CLOCK_NS);
+	assert_true(pad_clock_end(c, word[0]) >= there[0]);
+	pthread_setschedparam(pthread_self(), SCHED_OTHER, &none);
+	sched_setaffinity(0, sizeof(before), &before);
 	pad_clock_delete(c);
 }
 
@@ -1000,6 +1047,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_times_of_words, setup_threads, teardown),
 		cmocka_unit_test_setup_teardown(test_late_words, setup_threads, teardown),
 		cmocka_unit_test(test_clock),
+		cmocka_unit_test(test_late_clock),
 		cmocka_unit_test_setup_teardown(test_asks_for_stamp, setup_threads, teardown),
 		cmocka_unit_test_setup_teardown(test_forged_times, setup_threads, teardown),
 		cmocka_unit_test_setup_teardown(test_overwritten, setup, teardown),

@@ -201,7 +201,7 @@ class App {
 			this.setTheme();
 		if (has("process") && this.processTable)
 			this.processTable.show();
-		if (has("selection", "stack", "theme"))
+		if (has("selection", "stack", "theme", "span"))
 			this.showTimeline();
 		if (has("selection", "mode", "color", "hide", "dir", "unit", "theme"))
 			this.measure();
@@ -217,10 +217,14 @@ class App {
 	check() {
 		const s = this.state, p = this.profile;
 
-		if (!["live", "peaks", "growth", "allocated", "temporary"].includes(s.mode) ||
-			(s.mode === "peaks" && !p.peaks) ||
-			(p.isMassif && !["live", "growth"].includes(s.mode)))
+		const modes = ["live", "peaks", "growth", "allocated", "temporary", "leaked"];
+
+		if (!modes.includes(s.mode) || (s.mode === "peaks" && !p.peaks) ||
+			(p.isMassif && !["live", "growth"].includes(s.mode)) ||
+			(s.mode === "leaked" && !p.leaks))
 			s.mode = "live";
+		if (!s.spanRange())
+			s.span = "";
 		if (s.mode === "temporary" && !p.hasTemporary)
 			s.mode = "allocated";
 		if (s.mode === "growth" && s.selection.kind !== "range")
@@ -260,6 +264,11 @@ class App {
 			this.lastAreas = null;
 			this.timeline.show(this.profile, this.areas, this.old);
 			this.controls.showAreas();
+		}
+		if (this.shownSpan !== this.state.span) {
+			this.shownSpan = this.state.span;
+			this.timeline.setSpan(this.state.spanRange());
+			this.controls.showClock();
 		}
 		this.timeline.draw(this.state.selection);
 	}

@@ -18,6 +18,8 @@ class Controls {
 			theme: document.documentElement.getAttribute("data-theme") === "dark" ?
 				"light" : "dark" }));
 		byId("timeline").addEventListener("keydown", (e) => this.timelineKey(e));
+		byId("span").addEventListener("click", () => this.zoomTime());
+		this.makeEditor();
 		document.addEventListener("keydown", (e) => this.key(e));
 		matchMedia("(prefers-color-scheme: dark)").addEventListener(
 			"change", () => app.showAll());
@@ -28,6 +30,35 @@ class Controls {
 		this.profile = app.profile;
 		if (app.profile.isMassif)
 			byId("stack").querySelector("[value=thread]").remove();
+	}
+
+	/* The address of an editor is the reader's, not part of what is shared. */
+	makeEditor() {
+		const field = byId("editor");
+
+		try {
+			field.value = localStorage.getItem("ptmem-editor") || "";
+		} catch (e) {
+			/* a browser that keeps nothing */
+		}
+		field.addEventListener("change", () => {
+			try {
+				localStorage.setItem("ptmem-editor", field.value);
+			} catch (e) {
+				/* for this page only */
+			}
+			this.app.showTables();
+		});
+	}
+
+	/* To the selected range; back if that is so already. */
+	zoomTime() {
+		const { span, selection: s } = this.app.state;
+
+		if (span)
+			this.app.go({ span: "" });
+		else if (s.kind === "range")
+			this.app.go({ span: `${s.a}-${s.b}` });
 	}
 
 	/* Paper is white. */
@@ -53,6 +84,8 @@ class Controls {
 			modes.push(["allocated", "Allocated"]);
 		if (all && p.hasTemporary)
 			modes.push(["temporary", "Temporary"]);
+		if (p.leaks)
+			modes.push(["leaked", "Leaked"]);
 		out.push(this.group("mode", "mode", modes));
 		if (all)
 			out.push(this.group("unit", "unit",
@@ -108,10 +141,13 @@ class Controls {
 			for (const button of buttons)
 				button.setAttribute(
 					"aria-pressed", String(button.dataset.value === s[name]));
+		byId("mode-help").textContent = this.modeHelp(s.mode);
 		byId("hide").checked = Boolean(s.hide);
 		byId("stack").value = s.stack;
 		if (!byId("stack").value)
 			byId("stack").value = s.stack = "site";
+		byId("span").hidden = !s.span && s.selection.kind !== "range";
+		byId("span").textContent = s.span ? "Show the whole time" : "Zoom to the range";
 		for (const id of ["mine", "other"])
 			if (byId(id).value !== s[id])
 				byId(id).value = s[id];
@@ -121,6 +157,21 @@ class Controls {
 			String(Boolean(s.find) && !matcher(s.find) && s.find !== "/"));
 	}
 
+	/* What the graph and the tables show. */
+	modeHelp(mode) {
+		const p = this.app.profile;
+
+		return {
+			live: "Live: what is in use at the selected moment, or at the end of the range.",
+			growth: p.isMassif ?
+				"Growth: how much more is in use at the end of the range than at " +
+					"its start." :
+				"Growth: what was allocated in the range, and is in use at its end.",
+			allocated: "Allocated: all that was allocated in the range, released or not.",
+			temporary: `Temporary: ${p.temporaryText}. Whole run.`,
+		}[mode] || "";
+	}
+
 	showAreas() {
 		const { areas, timeline, old } = this.app;
 		const items = areas.names.map(
@@ -128,16 +179,17 @@ class Controls {
 				areas.places[i]));
 
 		if (timeline.hasPeaks)
-			items.push(this.legendItem(
-				"var(--muted)", "highest within each interval", "swatch line"));
+			items.push(this.legendItem("var(--muted)", "highest within each interval",
+				"swatch line dotted"));
 		if (timeline.hasRss)
-			items.push(this.legendItem("var(--rss)", "resident memory", "swatch line"));
-		else if (timeline.rssMax)
-			items.push(this.legendItem("var(--rss)",
-				`resident memory, up to ${format.bytes(timeline.rssMax)}, ` +
-					"is not drawn", "swatch line"));
+			items.push(this.legendItem(
+				"var(--rss)", "resident memory", "swatch line dashed"));
 		if (old)
-			items.push(this.legendItem("var(--old)", "old profile", "swatch line"));
+			items.push(this.legendItem(
+				"var(--old)", "old profile", "swatch line dashed"));
+		if (timeline.rssMax && !timeline.hasRss)
+			items.push(el("li", {},
+				`Resident memory was up to ${format.bytes(timeline.rssMax)}.`));
 		byId("areas").replaceChildren(...items);
 		this.showClock();
 	}
@@ -149,8 +201,10 @@ class Controls {
 		byId("clock").hidden = !start || Boolean(this.app.old);
 		if (!start)
 			return;
-		byId("clock-start").textContent = `${format.date(start)} ${format.zone(start)}`;
-		byId("clock-end").textContent = format.clock(start + timeline.end, start);
+		const from = timeline.span ? start + timeline.from : start;
+
+		byId("clock-start").textContent = `${format.date(from)} ${format.zone(from)}`;
+		byId("clock-end").textContent = format.clock(start + timeline.to, from);
 	}
 
 	/* @name: of a function, called at source line @place, or a text. */
@@ -299,6 +353,8 @@ class Controls {
 			byId("find").focus();
 		else if (event.key === "p" || event.key === "P" || event.key === "Escape")
 			this.app.select({ kind: "peak" });
+		else if (event.key === "z" || event.key === "Z")
+			this.zoomTime();
 		else
 			return;
 		event.preventDefault();

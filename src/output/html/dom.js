@@ -30,6 +30,44 @@ function setAttributes(element, attributes) {
 			element.setAttribute(name, value === true ? "" : value);
 }
 
+/* Puts @text on the clipboard, also in pages that may not ask for it; false: that failed. */
+async function copyText(text) {
+	try {
+		await navigator.clipboard.writeText(text);
+		return true;
+	} catch (e) {
+		const area = el("textarea", { style: "position: fixed; opacity: 0" });
+
+		area.value = text;
+		document.body.append(area);
+		area.select();
+		const done = document.execCommand("copy");
+
+		area.remove();
+		return done;
+	}
+}
+
+/* A field of CSV. Spreadsheets take one that begins with "=", "+", "-" or "@" for a formula. */
+function csvField(value) {
+	if (typeof value === "number")
+		return Number.isFinite(value) ? String(value) : "";
+	const text = value === null || value === undefined ? "" : String(value);
+
+	return `"${/^[=+\-@]/.test(text) ? "'" : ""}${text.replace(/"/g, '""')}"`;
+}
+
+/* The address that opens a source line, "vscode://file/{file}:{line}"; null: there is none. */
+function editorLink(template, file, line) {
+	const known = /^[a-z][a-z0-9+.-]*:/i.test(template) &&
+		!/^(javascript|data|vbscript|blob|file):/i.test(template);
+
+	return known && file && file.startsWith("/") && line ?
+		template.replace("{file}", encodeURI(file).replace(/[?#]/g, encodeURIComponent))
+			.replace("{line}", line) :
+		null;
+}
+
 /* A sparkline of @values, at most @max high. */
 function sparkline(values, max) {
 	const width = 110, height = 20, step = Math.max(1, Math.ceil(values.length / width));

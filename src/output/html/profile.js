@@ -389,6 +389,21 @@ class Profile {
 		return { bytes: new Float64Array(this.count), blocks };
 	}
 
+	/* Blocks that a leak check reported as lost; null: there was none. */
+	lost() {
+		const { leaks } = this, sum = this.empty(true);
+
+		if (!leaks)
+			return null;
+		leaks.leaf.forEach((leaf, k) => {
+			if (leaks.kind[k] === "reachable")
+				return;
+			sum.bytes[leaf] += leaks.bytes[k];
+			sum.blocks[leaf] += leaks.blocks[k];
+		});
+		return { bytes: sum.bytes, blocks: sum.blocks };
+	}
+
 	/* What counts as temporary. */
 	get temporaryText() {
 		const below = this.meta.temporary_below;

@@ -23,8 +23,8 @@ class Reports {
 	}
 
 	makeTabs() {
-		const p = this.app.profile, out = [["functions", "Functions"],
-			["sites", "Call sites"]];
+		const p = this.app.profile, out = [["sites", "Call sites"],
+			["functions", "Functions"]];
 
 		this.memory = this.makeMemory();
 		if (p.isMassif)
@@ -76,7 +76,7 @@ class Reports {
 	show() {
 		const { state } = this.app, known = this.tabs.some(([id]) => id === state.tab);
 
-		this.current = known ? state.tab : "functions";
+		this.current = known ? state.tab : "sites";
 		this.showTabs(this.current);
 		if (this.current === "memory") {
 			this.showMemory();
@@ -122,7 +122,8 @@ class Reports {
 		const onSort = ({ id: column, up }) =>
 			this.app.go({ sort: (up ? "" : "-") + column });
 		const table = new TableView(el("div"), this.columns(id),
-			{ sort: onSort, open: (row) => this.open(id, row) });
+			{ sort: onSort, open: (row) => this.open(id, row),
+				editor: () => byId("editor").value });
 
 		this.tables.set(id, table);
 		return table;
@@ -163,13 +164,11 @@ class Reports {
 			this.leakSums = this.spread(end.bytes, end.blocks, end.variance);
 			return this.leakSums;
 		}
-		const sum = p.empty(true);
+		const sum = p.lost();
 
 		leaks.leaf.forEach((leaf, k) => {
 			if (leaks.kind[k] === "reachable")
 				return;
-			sum.bytes[leaf] += leaks.bytes[k];
-			sum.blocks[leaf] += leaks.blocks[k];
 			const kinds = this.lostKind.get(leaf) || {};
 
 			kinds[leaks.kind[k]] = (kinds[leaks.kind[k]] || 0) + leaks.bytes[k];
@@ -275,6 +274,9 @@ class Reports {
 	/* Introductions of some tables. */
 	note() {
 		const p = this.app.profile, sentence = {
+			sites: "Call sites: the innermost lines of your code that allocate.",
+			functions: "Self: what the function allocates itself. Inclusive: also " +
+				"what the functions that it calls allocate.",
 			leaks: p.leaks ?
 				"Blocks that no pointer of the program led to when the leak " +
 					"check ran." :

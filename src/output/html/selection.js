@@ -28,6 +28,8 @@ class Selected {
 			return profile.temporary();
 		if (mode === "peaks")
 			return profile.eachPeak();
+		if (mode === "leaked")
+			return profile.lost() || profile.empty(true);
 		if (s.kind === "range")
 			return mode === "growth" ? profile.growth(s.a, s.b) : profile.live(s.b);
 		return s.kind === "moment" ? profile.live(s.i) : profile.livePeak();
@@ -119,6 +121,8 @@ class Selected {
 			return "temporary allocations in the whole run";
 		if (mode === "peaks")
 			return "as a sum, not at one time";
+		if (mode === "leaked")
+			return "lost when leaks were checked";
 		if (mode === "growth")
 			return this.profile.isMassif ? "net growth" :
 				"allocated in the range and live at its end";

@@ -5,8 +5,8 @@
 "use strict";
 
 const DEFAULTS = { at: "peak", mode: "live", unit: "bytes", dir: "down", color: "object", hide: "",
-	find: "", zoom: "", tab: "functions", sort: "", stack: "site", theme: "", thread: "",
-	mine: "", other: "", process: "" };
+	find: "", zoom: "", tab: "sites", sort: "", stack: "site", theme: "", thread: "",
+	mine: "", other: "", span: "", process: "" };
 
 /* The initial view, as requested by ptmem-report's options. */
 function askedFor(view) {
@@ -72,6 +72,15 @@ class State {
 		if (isAll || this.stack === "process")
 			this.stack = isAll ? "process" : "site";
 		this.defaults.stack = this.stack;
+		this.span = "";
+	}
+
+	/* The intervals that the timeline is zoomed to; null: it shows all. */
+	spanRange() {
+		const range = this.span.match(/^(\d+)-(\d+)$/);
+		const [a, b] = range ? [Number(range[1]), Number(range[2])] : [0, -1];
+
+		return a <= b && b < this.profile.intervals ? { a, b } : null;
 	}
 
 	/* The last moment, and each later one as it comes. */
@@ -84,8 +93,10 @@ class State {
 		const s = this.selection, old = this.profile.timeline;
 		const ratio = profile.timeline.interval / old.interval;
 		const moved = (i) => Math.min(profile.intervals - 1, Math.floor(i / ratio));
+		const span = this.spanRange();
 
 		this.profile = profile;
+		this.span = span ? `${moved(span.a)}-${moved(span.b)}` : "";
 		if (s.isNewest)
 			this.selection = this.newest();
 		else if (s.kind === "moment")

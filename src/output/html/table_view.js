@@ -60,8 +60,27 @@ class TableView {
 				el("button", { onclick: () => this.showMore(rows) },
 					`Show more (${format.count(rows.length - this.limit)} ` +
 					"left)")));
+		if (rows.length)
+			parts.push(el("p", { class: "copy" }, el("button",
+				{ onclick: (e) => this.copy(rows, e.target) }, "Copy as CSV")));
 		this.place.replaceChildren(...parts);
 		this.fit();
+	}
+
+	/* All @rows, with numbers as they are: bytes, seconds. */
+	csv(rows) {
+		const columns = this.columns.filter((c) => c.value);
+		const lines = rows.map((row) => columns.map((c) => csvField(c.value(row)))
+			.concat(csvField(row.detail)));
+
+		lines.unshift(columns.map((c) => csvField(c.title)).concat(csvField("where")));
+		return lines.map((line) => line.join(",") + "\r\n").join("");
+	}
+
+	async copy(rows, button) {
+		button.textContent = await copyText(this.csv(rows)) ?
+			`Copied ${format.count(rows.length)} row${rows.length === 1 ? "" : "s"}` :
+			"The browser does not allow it";
 	}
 
 	/* Shortens the names to their cells; the source line beside or below stays whole. */
@@ -140,7 +159,7 @@ class TableView {
 			tr.append(this.cell(column, row, isOpen));
 		body.append(tr);
 		tr.addEventListener("click", (e) => {
-			if (e.target.closest("button"))
+			if (e.target.closest("button, a"))
 				return;
 			if (this.on.open)
 				this.toggle(tr, row);
@@ -156,12 +175,20 @@ class TableView {
 			return el("th", { scope: "row", class: "name" },
 				this.on.open ? this.twist(row, isOpen) : null,
 				el("span", { class: "function", title: row.name }, row.name),
-				row.detail ? el("span", { class: "where" }, row.detail) : null);
+				row.detail ? this.where(row) : null);
 		if (column.isWide)
 			return el("th", { scope: "row", class: "name" }, column.node(row));
 		if (column.node)
 			return el("td", { class: column.isText ? "" : "n" }, column.node(row));
 		return el("td", { class: column.isText ? "" : "n" }, column.text(row));
+	}
+
+	where(row) {
+		const { file, line } = row.source || {};
+		const href = editorLink(this.on.editor ? this.on.editor() : "", file, line);
+
+		return href ? el("a", { class: "where", href, title: `${file}:${line}` }, row.detail) :
+			el("span", { class: "where" }, row.detail);
 	}
 
 	twist(row, isOpen) {

@@ -194,7 +194,7 @@ class Timeline {
 		this.profile = profile;
 		this.areas = areas;
 		this.old = old; /* the timeline of the other profile in a comparison, or null */
-		this.setScale();
+		this.setSpan(this.span);
 		if (this.hover >= 0 && profile.stops.length)
 			this.hover = this.under(this.pointer);
 		else
@@ -202,14 +202,25 @@ class Timeline {
 		this.on.hover(this.hover, this.pointer);
 	}
 
+	/* Shows the range of intervals @span alone; null: all. */
+	setSpan(span) {
+		const p = this.profile;
+
+		this.span = span && span.b < p.intervals ? span : null;
+		this.setScale();
+		[this.from, this.to] = this.span ? this.rangeTimes(this.span) : [p.begin, this.end];
+	}
+
 	setScale() {
 		const t = this.profile.timeline;
-		let top = this.profile.peakBytes, rss = 0;
+		const { a, b } = this.span || { a: 0, b: this.profile.intervals - 1 };
+		let top = this.span ? 0 : this.profile.peakBytes, rss = 0;
 
-		for (let i = 0; i < this.profile.intervals; i++) {
+		for (let i = a; i <= b; i++) {
 			const sum = this.areas.rows.reduce((s, row) => s + row[i], 0);
 
-			top = Math.max(top, sum, t.live_bytes[i]);
+			top = Math.max(top, sum, t.live_bytes[i],
+				t.peak_bytes ? t.peak_bytes[i] : 0);
 			rss = Math.max(rss, t.rss ? t.rss[i] || 0 : 0);
 		}
 		if (this.old)
@@ -220,9 +231,17 @@ class Timeline {
 
 		this.hasPeaks = Boolean(t.peak_bytes && t.peak_bytes.some(isAbove));
 		this.hasRss = rss > 0 && rss < 4 * top;
-		this.max = Math.max(1, top, this.hasRss ? rss : 0);
+		this.max = this.axisEnd(Math.max(1, top, this.hasRss ? rss : 0));
 		this.end = Math.max(this.profile.end, this.old ? this.old.end : 0) || 1;
 		this.setRates(t);
+	}
+
+	/* The label at or above @most, so that all curves are below one, unless that were far up. */
+	axisEnd(most) {
+		const [, step] = format.ticks(most, 4, true);
+		const end = step ? Math.ceil(most / step) * step : most;
+
+		return end <= 1.25 * most ? end : most;
 	}
 
 	/* Allocations per second in each interval. */
@@ -237,7 +256,9 @@ class Timeline {
 
 			return span > 0 ? n / span : 0;
 		});
-		this.maxRate = this.rate.reduce((m, v) => Math.max(m, v), 0) || 1;
+		const { a, b } = this.span || { a: 0, b: this.rate.length - 1 };
+
+		this.maxRate = this.rate.slice(a, b + 1).reduce((m, v) => Math.max(m, v), 0) || 1;
 	}
 
 	layout(width) {
@@ -249,9 +270,9 @@ class Timeline {
 	}
 
 	x(time) {
-		const { left, right } = this.box, begin = this.profile.begin;
+		const { left, right } = this.box;
 
-		return left + (right - left) * (time - begin) / (this.end - begin || 1);
+		return left + (right - left) * (time - this.from) / (this.to - this.from || 1);
 	}
 
 	y(bytes) {
@@ -271,11 +292,21 @@ class Timeline {
 		this.style = getComputedStyle(document.documentElement);
 		c.font = "11px system-ui, sans-serif";
 		this.drawGrid(c);
+		c.save();
+		if (this.span) {
+			const { left, right } = this.box;
+
+			c.beginPath();
+			c.rect(left, 0, right - left, this.height - 22);
+			c.clip();
+		}
 		this.drawAreas(c);
 		this.drawLines(c);
-		this.drawRate(c);
+		this.drawBars(c);
 		this.drawMarkers(c);
 		this.drawSelection(c);
+		c.restore();
+		this.drawRate(c);
 	}
 
 	color(name) {
@@ -314,10 +345,13 @@ class Timeline {
 	}
 
 	timeTicks(room) {
-		const { unit } = this.profile;
+		const { unit } = this.profile, { from, to } = this, length = this.span ? to - from : to;
+		const ticks = unit === "s" ? format.timeTicks(length, room) :
+			format.ticks(length, room, unit === "B");
+		const step = ticks.length > 1 ? ticks[1] : length;
 
-		return unit === "s" ? format.timeTicks(this.end, room) :
-			format.ticks(this.end, room, unit === "B");
+		return this.span ? ticks.map((v, i) => (Math.ceil(from / step) + i) * step)
+			.filter((v) => v <= to) : ticks;
 	}
 
 	tickText(v) {
@@ -364,9 +398,28 @@ class Timeline {
 		return out;
 	}
 
+	/*
+	 * The total at the ends of intervals, and the peak: it is within one, and lies on the line.
+	 */
+	totalPoints() {
+		const p = this.profile, at = this.x(p.peakTime);
+		const points = this.points(p.timeline.live_bytes.map((v, i) => p.total(i)), p.time);
+
+		if (!p.isMassif && p.intervals && p.peakBytes > 0) {
+			const next = points.findIndex(([x]) => x >= at);
+
+			points.splice(next < 0 ? points.length : next, 0, [at, this.y(p.peakBytes)]);
+		}
+		return points;
+	}
+
 	line(c, values, time, color, dash) {
+		this.stroke(c, this.points(values, time), color, dash);
+	}
+
+	stroke(c, points, color, dash) {
 		c.beginPath();
-		for (const [x, y] of this.points(values, time))
+		for (const [x, y] of points)
 			c.lineTo(x, y);
 		c.strokeStyle = this.color(color);
 		c.setLineDash(dash);
@@ -378,9 +431,8 @@ class Timeline {
 
 	drawLines(c) {
 		const p = this.profile, t = p.timeline;
-		const all = t.live_bytes.map((v, i) => p.total(i));
 
-		this.line(c, all, p.time, "line", []);
+		this.stroke(c, this.totalPoints(), "line", []);
 		if (this.hasPeaks)
 			this.line(c, t.peak_bytes, p.time, "muted", [1, 2]);
 		if (this.hasRss)
@@ -389,10 +441,10 @@ class Timeline {
 			this.line(c, this.old.timeline.live_bytes, this.old.time, "old", [2, 3]);
 	}
 
-	drawRate(c) {
+	drawBars(c) {
 		if (!this.rate)
 			return;
-		const { left, rateTop, rate } = this.box, { time } = this.profile;
+		const { rateTop, rate } = this.box, { time } = this.profile;
 
 		c.fillStyle = this.color("rate");
 		this.rate.forEach((v, i) => {
@@ -400,6 +452,13 @@ class Timeline {
 
 			c.fillRect(x, rateTop + rate - h, Math.max(0.5, this.x(time[i]) - x), h);
 		});
+	}
+
+	drawRate(c) {
+		if (!this.rate)
+			return;
+		const { left, rateTop, rate } = this.box;
+
 		c.fillStyle = this.color("muted");
 		c.textAlign = "right";
 		c.textBaseline = "top";
@@ -436,7 +495,8 @@ class Timeline {
 		const x = this.x(p.peakTime), y = this.y(p.peakBytes);
 		const text = `peak ${format.bytes(p.peakBytes)}`;
 
-		if (!p.intervals)
+		if (!p.intervals || p.peakTime < this.from || p.peakTime > this.to ||
+			p.peakBytes > this.max)
 			return;
 		c.beginPath();
 		c.arc(x, y, 3.5, 0, 2 * Math.PI);
@@ -542,7 +602,7 @@ class Timeline {
 		const { left, right } = this.box, p = this.profile;
 		const share = Math.min(1, Math.max(0, (x - left) / (right - left)));
 
-		return p.snap(p.nearest(p.begin + share * (this.end - p.begin)));
+		return p.snap(p.nearest(this.from + share * (this.to - this.from)));
 	}
 
 	at(event) {

@@ -29,6 +29,10 @@ double samples_chart_add_rss(const struct samples_file *file, uint32_t pid, stru
 int massif_chart(const struct massif_file *file, const struct picture_options *o, struct chart *c,
 		 char **why_out);
 
+/* The same of a recording. */
+int recording_chart(const struct recording *r, const struct picture_options *o, struct chart *c,
+		    char **why_out);
+
 /*
  * The chart of memusage's data. Fills the zeroed @c, which the caller releases.
  */

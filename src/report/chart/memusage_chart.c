@@ -16,10 +16,24 @@ static double time_percent(const struct memusage_file *f, uint64_t time)
 				   0;
 }
 
+#define WALL_MIN UINT64_C(1000000000000000000) /* ns, of 2001 */
+
+/* Whether times are in ns, as ptmem writes them; in memusage's files their unit is not known. */
+static bool has_seconds(const struct memusage_file *f)
+{
+	return f->start > WALL_MIN && f->start < 5 * WALL_MIN;
+}
+
+/* The same in milliseconds if the unit is known. */
+static double time_of(const struct memusage_file *f, uint64_t time)
+{
+	return has_seconds(f) ? (double)(time - f->start) / 1e6 : time_percent(f, time);
+}
+
 /* The x of record @i's values, which hold until the next one. */
 static double x_of(const struct memusage_file *f, const struct picture_options *o, size_t i)
 {
-	return o->is_time_based ? time_percent(f, f->record[i].time) : (double)i;
+	return o->is_time_based ? time_of(f, f->record[i].time) : (double)i;
 }
 
 static char *value_text(double bytes)
@@ -39,7 +53,7 @@ static bool add_bands(const struct memusage_file *f, const struct picture_option
 	chart_add_band(c, 0);
 	if (o->is_time_based) {
 		for (size_t i = 1; f->count >= BANDS && i < BANDS; i++)
-			chart_add_band(c, time_percent(f, f->record[i * f->count / BANDS].time));
+			chart_add_band(c, time_of(f, f->record[i * f->count / BANDS].time));
 	} else {
 		size_t k = 1;
 
@@ -144,9 +158,15 @@ void memusage_chart(const struct memusage_file *f, const struct picture_options 
 	c->has_right = !o->wants_total;
 	c->y_title = xstrdup(o->wants_total ? "memory" : "heap");
 	c->right_title = o->wants_total ? NULL : xstrdup("stack");
-	c->x.kind = o->is_time_based ? AXIS_PERCENT : AXIS_CALLS;
-	c->x.max = o->is_time_based ? 100 : MAX((double)f->count, 1);
-	c->x_title = xstrdup(o->is_time_based ? "time (share of the run)" : "calls");
+	c->x.kind = AXIS_CALLS;
+	c->x.max = MAX((double)f->count, 1);
+	if (o->is_time_based) {
+		c->x.kind = has_seconds(f) ? AXIS_MILLISECONDS : AXIS_PERCENT;
+		c->x.max = has_seconds(f) ? time_of(f, f->end) : 100;
+	}
+	c->x_title = xstrdup(!o->is_time_based ? "calls" :
+			     has_seconds(f)    ? "time" :
+						 "time (share of the run)");
 	bool has_bands = add_bands(f, o, c);
 	c->note = note_text(f, !has_bands ? NULL : o->is_time_based ? "calls" : "time");
 	add_curves(f, o, c);

@@ -201,7 +201,7 @@ static int make_subject(const struct input *input, const struct picture_options 
 		s->inspect = input->inspect;
 		return 0;
 	case INPUT_RECORDING:
-		break; /* refused earlier */
+		return recording_chart(input->recording, o, c, why_out);
 	}
 	return -EINVAL;
 }

@@ -580,6 +580,7 @@ static void serve_exit(struct target *t, struct thread *th)
 	struct process *p = th->process;
 	faults_drain(t);
 	syscalls_serve_exit(t, th);
+	thread_stacks_last(t, th);
 	th->is_exiting = true;
 	if (t->options.watch.final_scan)
 		roots_serve_exit(t, th);

@@ -278,6 +278,12 @@ void thread_stacks_thread_started(struct target *t, struct thread *parent, struc
 	report_stack(t, started, sp);
 }
 
+void thread_stacks_last(struct target *t, struct thread *th)
+{
+	if (is_reported(t, th->process->space))
+		sample_take(t, th);
+}
+
 void thread_stacks_exit(struct target *t, struct thread *th)
 {
 	struct address_space *s = th->process->space;

@@ -13,6 +13,8 @@ struct thread;
 void thread_stacks_begin(struct target *t, struct address_space *s);
 /* @parent is at the system call that created @started. */
 void thread_stacks_thread_started(struct target *t, struct thread *parent, struct thread *started);
+/* @th is at its exit stop, at which it still has its stack: samples that. */
+void thread_stacks_last(struct target *t, struct thread *th);
 /* @th is at its exit stop; other threads of its process continue. */
 void thread_stacks_exit(struct target *t, struct thread *th);
 

@@ -13,7 +13,7 @@
 #include "base/parallel.h"
 
 #define LATE_NS (PAD_CLOCK_NS + PAD_CLOCK_NS / 2)
-#define LATE_TURNS 1024u /* so many are remembered: rings are read after a few milliseconds */
+#define LATE_TURNS 1024u /* so many are remembered: at least 0.15 s */
 
 /* The thread writes here, the reader of rings reads. */
 struct late_turn {
@@ -35,8 +35,9 @@ static void note_late(struct pad_clock *c, uint64_t before, uint64_t now)
 {
 	struct late_turn *late = &c->late[c->late_count % LATE_TURNS];
 
-	__atomic_store_n(&late->before, before, __ATOMIC_RELAXED);
-	__atomic_store_n(&late->at, now, __ATOMIC_RELAXED);
+	/* after the count of the last one: is_forgotten */
+	__atomic_store_n(&late->before, before, __ATOMIC_RELEASE);
+	__atomic_store_n(&late->at, now, __ATOMIC_RELEASE);
 	__atomic_store_n(&c->late_count, c->late_count + 1, __ATOMIC_RELEASE);
 }
 
@@ -50,7 +51,7 @@ static void turn(struct pad_clock *c)
 	for (size_t i = 0; i < c->control.count; i++)
 		__atomic_store_n(&c->control.data[i]->clock, now, __ATOMIC_SEQ_CST);
 	end = clock_now_ns();
-	if (before && end - before > LATE_NS)
+	if (end - before > LATE_NS)
 		note_late(c, before, end);
 	__atomic_store_n(&c->now, now, __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&c->lock);
@@ -99,6 +100,7 @@ static bool start(struct pad_clock *c)
 {
 	const struct sched_param priority = {.sched_priority = sched_get_priority_min(SCHED_FIFO)};
 
+	c->now = clock_now_ns(); /* the first turn may be late, too */
 	if (!parallel_start(&c->thread, run, c))
 		return false;
 	pthread_setschedparam(c->thread, SCHED_FIFO, &priority); /* if permitted */
@@ -108,15 +110,13 @@ static bool start(struct pad_clock *c)
 
 bool pad_clock_add(struct pad_clock *c, struct pad_control *control)
 {
-	uint64_t now = clock_now_ns();
-
 	if (c->pid == 0 && !start(c))
 		return false;
 	if (!is_running(c))
 		return false;
 	pthread_mutex_lock(&c->lock);
 	*vec_add(&c->control) = control;
-	__atomic_store_n(&control->clock, c->now ? c->now : now, __ATOMIC_RELEASE);
+	__atomic_store_n(&control->clock, c->now, __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&c->lock);
 	return true;
 }
@@ -135,6 +135,13 @@ void pad_clock_remove(struct pad_clock *c, const struct pad_control *control)
 	pthread_mutex_unlock(&c->lock);
 }
 
+/* Whether the @i-th late turn, from 1 on, is not or soon will not be in the list any more. */
+static bool is_forgotten(const struct pad_clock *c, uint64_t i)
+{
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return __atomic_load_n(&c->late_count, __ATOMIC_RELAXED) - i >= LATE_TURNS - 1;
+}
+
 uint64_t pad_clock_end(const struct pad_clock *c, uint64_t now)
 {
 	uint64_t last = __atomic_load_n(&c->now, __ATOMIC_ACQUIRE);
@@ -142,13 +149,16 @@ uint64_t pad_clock_end(const struct pad_clock *c, uint64_t now)
 
 	if (now >= last)
 		return UINT64_MAX;
-	for (uint64_t i = count; i > 0 && count - i < LATE_TURNS; i--) {
+	for (uint64_t i = count; i > 0; i--) {
 		const struct late_turn *late = &c->late[(i - 1) % LATE_TURNS];
+		uint64_t before = __atomic_load_n(&late->before, __ATOMIC_RELAXED);
 		uint64_t at = __atomic_load_n(&late->at, __ATOMIC_RELAXED);
 
+		if (is_forgotten(c, i))
+			return UINT64_MAX;
 		if (at <= now)
 			break;
-		if (__atomic_load_n(&late->before, __ATOMIC_RELAXED) == now)
+		if (before == now)
 			return at;
 	}
 	return now + LATE_NS;

@@ -30,7 +30,7 @@ void pad_clock_remove(struct pad_clock *c, const struct pad_control *control);
 
 /*
  * When the word @now, which comes from the program and may be anything, was replaced by the next
- * one, at the latest; UINT64_MAX: it may be in force.
+ * one, at the latest; UINT64_MAX: it may be in force, or that was long ago and is forgotten.
  */
 uint64_t pad_clock_end(const struct pad_clock *c, uint64_t now);
 

@@ -221,9 +221,7 @@ bool pads_are_corrupt(struct address_space *s)
 
 uint64_t pads_time_error(const struct address_space *s)
 {
-	const struct ring_stats *stats = s->pads ? &s->pads->ring.stats : NULL;
-
-	return stats && stats->coarse_bytes > stats->bytes / 100 ? stats->coarse_ns : 0;
+	return s->pads ? ring_stats_error(&s->pads->ring.stats) : 0;
 }
 
 void pads_finish(struct target *t, struct address_space *s)

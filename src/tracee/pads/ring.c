@@ -149,25 +149,13 @@ void ring_dates_pass(struct ring *r, uint32_t slot, uint64_t end, uint64_t ticks
 	d->line.end = 0;
 }
 
-#define COARSE_NS 1000000u
+#define PRINTED_NS 100000u /* times are printed in tenths of a millisecond */
 
-/* Records of @d from @start on are dated without the CPU's counter, to @ns; up to @end at most. */
-static void note_resolution(struct ring_stats *stats, struct ring_dates *d, uint64_t start,
-			    uint64_t end, uint64_t ns)
+uint64_t ring_stats_error(const struct ring_stats *stats)
 {
-	if (ns <= COARSE_NS || end <= d->coarse_end)
-		return;
-	stats->coarse_bytes += end - MAX(start, d->coarse_end);
-	stats->coarse_ns = MAX(stats->coarse_ns, ns);
-	d->coarse_end = end;
-}
+	uint64_t steps = (stats->coarse_ns + PRINTED_NS - 1) / PRINTED_NS;
 
-/* A stamp follows at @position. */
-static void end_resolution(struct ring_stats *stats, struct ring_dates *d, uint64_t position)
-{
-	if (d->coarse_end > position)
-		stats->coarse_bytes -= MIN(d->coarse_end - position, stats->coarse_bytes);
-	d->coarse_end = 0;
+	return stats->coarse > stats->records / 100 ? steps * PRINTED_NS : 0;
 }
 
 #define WORD_PAUSE_NS (3 * PAD_CLOCK_NS) /* words of a busy thread are closer */
@@ -179,7 +167,6 @@ void ring_dates_pass_word(struct ring *r, uint32_t slot, uint64_t end, uint64_t 
 	uint64_t bytes = end - PAD_TIME_SIZE - d->last.at, before = d->last.ns;
 	bool is_close = d->last_end && ns > before && ns - before < WORD_PAUSE_NS;
 
-	end_resolution(&r->stats, d, end - PAD_TIME_SIZE);
 	if (is_close)
 		d->rate = slope_of(ns - before, bytes);
 	d->is_busy = is_close && bytes >= WORD_BUSY_BYTES;
@@ -237,6 +224,8 @@ static void draw(struct ring_dates *d, uint64_t position, struct ring_line line,
 	} else {
 		if (ns < least)
 			end = line.start.at + bytes_until(line.slope, least - line.start.ns);
+		if (ns + RING_COARSE_NS < least) /* as inexact as the last one */
+			line.coarse = 1;
 		line.start = (struct ring_stamp){position, MIN(MAX(ns, least), most)};
 		line.slope = 0;
 	}
@@ -260,13 +249,15 @@ static void place(struct ring *r, struct ring_dates *d, uint64_t position, uint6
 		most = MIN(d->last_end ? d->last_end : from.ns + RING_GAP_NS / 2, after.ns);
 	}
 	gap = MAX(most, from.ns) - from.ns;
-	if (r->memory->written.flags & PAD_NO_TICKS)
-		note_resolution(&r->stats, d, position, after.at, gap);
 	bool is_flat = d->last_end && !d->is_busy && gap < WORD_PAUSE_NS;
+	bool is_coarse = gap > RING_COARSE_NS && ring_lacks_ticks(r);
 
+	if (is_coarse)
+		r->stats.coarse_ns = MAX(r->stats.coarse_ns, gap);
 	if (is_flat)
 		from = (struct ring_stamp){position, from.ns + gap / 2};
-	draw(d, position, (struct ring_line){from, is_flat ? 0 : d->rate, after.at}, most);
+	draw(d, position, (struct ring_line){from, is_flat ? 0 : d->rate, after.at, is_coarse},
+	     most);
 }
 
 const struct ring_line *ring_line_at(struct ring *r, uint32_t slot, uint64_t position,

@@ -30,6 +30,7 @@
 #define RING_TURNS 8u
 #define RING_GAP_NS 10000u /* the bound for times: stamps of a busy thread are closer */
 #define RING_SLOPE_SHIFT 16 /* fractional bits of slopes */
+#define RING_COARSE_NS 1000000u /* less exact dates are counted */
 
 struct ring;
 
@@ -50,6 +51,7 @@ struct ring_stamp {
 struct ring_line {
 	struct ring_stamp start;
 	uint64_t slope, end;
+	uint64_t coarse; /* 1: the dates may be wrong by more than RING_COARSE_NS; else 0 */
 };
 
 struct ring_dates {
@@ -57,7 +59,6 @@ struct ring_dates {
 	uint64_t last_end;      /* 0, or the last stamp was a word of ring.word_clock up to then */
 	bool is_busy;           /* the thread wrote much between the last two of these */
 	uint64_t rate;          /* slope when the thread was last busy */
-	uint64_t coarse_end;    /* records up to here are in stats.coarse_bytes */
 	struct ring_line line;
 	uint64_t now_ns;        /* the last date */
 	struct ring_turn turn[RING_TURNS]; /* oldest first */
@@ -100,9 +101,13 @@ struct ring_stats {
 	uint64_t records, raw;
 	uint64_t late; /* records delivered after some with higher numbers */
 	uint64_t bytes;
-	/* of records without the CPU's counter: those dated to more than 1 ms; the most */
-	uint64_t coarse_bytes, coarse_ns;
+	/* without the CPU's counter: records whose dates may be wrong by more than RING_COARSE_NS,
+	 * maybe a few too many; by how much at most */
+	uint64_t coarse, coarse_ns;
 };
+
+/* How far dates may be wrong, for 99 of 100 records at least; 0: not beyond RING_COARSE_NS. */
+uint64_t ring_stats_error(const struct ring_stats *stats);
 
 #define RING_NO_NUMBER UINT64_MAX
 
@@ -132,6 +137,7 @@ struct ring {
 	uint64_t number;       /* all below it are read, or late, or will never come */
 	uint64_t next_number;  /* as last seen in the control block */
 	uint64_t announced_number; /* the same when ring_reader.before was called */
+	uint64_t latest_ns;    /* the latest date of a record so far; without the CPU's counter */
 	struct ring_source *source; /* by slot */
 	size_t source_count, source_capacity;
 	uint32_t *active;      /* the slots of a turn */
@@ -183,6 +189,11 @@ struct ring_mirror {
 	bool has_node;
 	bool is_new_to_sink;   /* copied from another ring: its reader has not seen these frames */
 };
+
+static inline bool ring_lacks_ticks(const struct ring *r)
+{
+	return r->memory->written.flags & PAD_NO_TICKS;
+}
 
 /* Reads @word of the ring once. */
 static inline uint64_t ring_load(const uint64_t *word)

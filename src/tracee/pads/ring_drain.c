@@ -294,6 +294,7 @@ static void read_short(struct turn *t, uint32_t slot)
 	const uint64_t first = t->first, span = t->span;
 	const uint64_t until = MIN(stop - s->position, line->end - s->position);
 	const uint64_t whole = (stop - s->position) >> step_bits, start_ns = line->start.ns;
+	const uint64_t coarse = line->coarse;
 	const uint64_t *word = ring_word(s), *start = word;
 	const uint64_t records = MIN((until + step - 1) >> step_bits, whole);
 	const uint64_t *behind = word + records * (step / sizeof(*word));
@@ -330,6 +331,7 @@ static void read_short(struct turn *t, uint32_t slot)
 	}
 	uint64_t size = (uint64_t)(word - start) * sizeof(*word);
 	t->r->stats.bytes += size;
+	t->r->stats.coarse += coarse * (size >> step_bits);
 	s->position += size;
 }
 
@@ -374,6 +376,7 @@ static void step_over(struct ring *r, uint32_t slot, uint32_t size)
 	struct ring_source *s = &r->source[slot];
 
 	r->stats.bytes += size;
+	r->stats.coarse += s->dates.line.coarse;
 	s->position += size;
 	s->last = s->next;
 	find_next(r, slot);
@@ -431,6 +434,21 @@ static void read_window(struct turn *t, uint32_t slot)
 	}
 }
 
+/*
+ * The events of all threads never go back in time. So where the date of one is later than it was,
+ * those of others that follow it are as inexact.
+ */
+static void note_order(struct ring *r, const struct quick_event *event, size_t count)
+{
+	if (!ring_lacks_ticks(r))
+		return;
+	for (size_t i = 0; i < count; i++) {
+		uint64_t ns = event[i].time_ns;
+		r->stats.coarse += ns + RING_COARSE_NS < r->latest_ns;
+		r->latest_ns = MAX(r->latest_ns, ns);
+	}
+}
+
 /* Delivers the next record of @slot by itself. */
 static void deliver_one(struct turn *t, uint32_t slot)
 {
@@ -439,6 +457,7 @@ static void deliver_one(struct turn *t, uint32_t slot)
 	struct quick_event e;
 	uint32_t size = read_plain(t, slot, &e);
 
+	note_order(r, &e, 1);
 	if (size) {
 		t->reader->quick(t->reader->ctx, &e, 1);
 	} else {
@@ -469,6 +488,7 @@ static void pass_on(struct turn *t, size_t start, size_t end)
 		}
 	if (n == start)
 		return;
+	note_order(t->r, &t->event[start], n - start);
 	t->reader->quick(t->reader->ctx, &t->event[start], n - start);
 	t->count += n - start;
 }
@@ -549,15 +569,19 @@ static void ask_at_end(struct turn *t)
 	}
 }
 
-/* Finds the rings that have records. */
-static void begin(struct turn *t)
+/* Finds the rings that have records. @asked: of words alone, when the numbers were not read yet. */
+static void begin(struct turn *t, uint64_t asked)
 {
 	struct ring *r = t->r;
 	uint32_t used = r->memory->slots.used;
 
 	t->active = 0;
 	r->active = xgrow(r->active, &r->active_capacity, used + 1ul, sizeof(*r->active));
-	uint64_t before = tick_clock_now(r->clock);
+	/*
+	 * A record may get its number long before it is complete, and then it must not be later
+	 * than those of other threads with higher numbers.
+	 */
+	uint64_t before = asked ? asked : tick_clock_now(r->clock);
 	for (uint32_t i = 0; i < used && !r->broken; i++) {
 		uint64_t head = ring_head(r, i);
 		r->source[i].head = head;
@@ -599,6 +623,7 @@ static void deliver_late(struct turn *t)
 
 size_t ring_drain(struct ring *r, size_t max, const struct ring_reader *reader)
 {
+	uint64_t asked = r->word_clock ? tick_clock_now(r->clock) : 0;
 	struct turn t;
 
 	t.r = r;
@@ -610,11 +635,11 @@ size_t ring_drain(struct ring *r, size_t max, const struct ring_reader *reader)
 	if (reader->before)
 		reader->before(reader->ctx, r->number < r->announced_number);
 	r->announced_number = r->next_number;
-	begin(&t);
+	begin(&t, asked);
 	deliver_late(&t);
 	while (t.count < max && r->number < r->next_number && !r->broken)
 		deliver_window(&t);
-	if (t.count < max)
+	if (t.count < max && !r->word_clock)
 		ask_at_end(&t);
 	r->stats.records += t.count;
 	return t.count;

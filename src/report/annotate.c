@@ -1,0 +1,328 @@
+/*
+ * Source lines with what they hold (recording_output.h). A line counts for each call path that
+ * goes through it, once.
+ */
+#include "report/recording_output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/amount.h"
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "report/life.h"
+#include "report/recording_paths.h"
+
+struct source_line {
+	uint32_t file, number; /* the file's text */
+	struct recording_value value;
+	uint64_t allocations;  /* of the whole recording, in units of LEAF_ALLOCATIONS */
+	struct life life;
+	uint64_t leaf;         /* the last one that was added + 1 */
+};
+
+struct annotation {
+	const struct recording *r;
+	const struct recording_view *view;
+	VEC(struct source_line) line;  /* sorted by file and number */
+	uint32_t *of_frame;     /* by row of FRAMES: index of the line + 1; 0 = not asked for */
+};
+
+/* -- lines -- */
+
+static const char *frame_text(const struct recording *r, size_t frame, unsigned column)
+{
+	return r->text.data[recording_get(r, RECORDING_FRAMES, frame, column)];
+}
+
+/* Whether @path is @wanted, or ends in it: "src/orders.c" of "/home/a/src/orders.c". */
+static bool is_file(const char *path, const char *wanted)
+{
+	size_t size = strlen(path), n = strlen(wanted);
+
+	return size >= n && !strcmp(path + size - n, wanted) &&
+	       (size == n || *wanted == '/' || path[size - n - 1] == '/');
+}
+
+static bool is_asked_for(const struct recording *r, size_t frame, const char *wanted)
+{
+	return recording_get(r, RECORDING_FRAMES, frame, FRAME_LINE) &&
+	       recording_get(r, RECORDING_FRAMES, frame, FRAME_LINE) <= UINT32_MAX &&
+	       recording_get(r, RECORDING_FRAMES, frame, FRAME_FILE) &&
+	       (is_file(frame_text(r, frame, FRAME_FILE), wanted) ||
+		text_is_function(frame_text(r, frame, FRAME_FUNCTION), wanted, strlen(wanted)));
+}
+
+static struct source_line line_of(const struct recording *r, size_t frame)
+{
+	return (struct source_line){
+		.file = (uint32_t)recording_get(r, RECORDING_FRAMES, frame, FRAME_FILE),
+		.number = (uint32_t)recording_get(r, RECORDING_FRAMES, frame, FRAME_LINE)};
+}
+
+static int compare_lines(const void *a, const void *b)
+{
+	const struct source_line *x = a, *y = b;
+
+	if (x->file != y->file)
+		return x->file < y->file ? -1 : 1;
+	return (x->number > y->number) - (x->number < y->number);
+}
+
+static void find_lines(struct annotation *a, const char *wanted)
+{
+	size_t frames = recording_rows(a->r, RECORDING_FRAMES), kept = 0;
+
+	for (size_t i = 0; i < frames; i++)
+		if (is_asked_for(a->r, i, wanted))
+			*vec_add(&a->line) = line_of(a->r, i);
+	if (!a->line.count)
+		return;
+	qsort(a->line.data, a->line.count, sizeof(*a->line.data), compare_lines);
+	for (size_t i = 1; i < a->line.count; i++)
+		if (compare_lines(&a->line.data[kept], &a->line.data[i]))
+			a->line.data[++kept] = a->line.data[i];
+	a->line.count = kept + 1;
+	for (size_t i = 0; i < frames; i++) {
+		struct source_line key = line_of(a->r, i);
+		const struct source_line *line = !is_asked_for(a->r, i, wanted) ? NULL :
+			bsearch(&key, a->line.data, a->line.count, sizeof(key), compare_lines);
+
+		a->of_frame[i] = line ? (uint32_t)(line - a->line.data) + 1 : 0;
+	}
+}
+
+static void add_leaf(struct annotation *a, size_t leaf, const struct life *life)
+{
+	const struct recording *r = a->r;
+
+	for (uint64_t n = recording_get(r, RECORDING_LEAVES, leaf, LEAF_NODE); n > 0;
+	     n = recording_get(r, RECORDING_NODES, n - 1, NODE_PARENT)) {
+		uint32_t at = a->of_frame[recording_get(r, RECORDING_NODES, n - 1, NODE_FRAME)];
+		struct source_line *line = at ? &a->line.data[at - 1] : NULL;
+
+		if (!line || line->leaf == leaf + 1)
+			continue;
+		line->leaf = leaf + 1;
+		recording_value_add(&line->value, &a->view->leaf[leaf]);
+		line->allocations += recording_get(r, RECORDING_LEAVES, leaf, LEAF_ALLOCATIONS);
+		life_add(&line->life, life);
+	}
+}
+
+/* -- sources -- */
+
+#define SOURCE_MAX (UINT64_C(64) << 20) /* bytes */
+
+struct source {
+	char *path;         /* where it was found; owned, NULL = nowhere */
+	char *data;         /* owned */
+	VEC(char *) line;   /* of data */
+	time_t changed;
+	int error;          /* why it was not read, errno */
+};
+
+static void split_lines(struct source *s, size_t size)
+{
+	char *at = s->data, *end = s->data + size;
+
+	while (at < end) {
+		char *stop = memchr(at, '\n', (size_t)(end - at));
+
+		*vec_add(&s->line) = at;
+		if (!stop)
+			break;
+		*stop = '\0';
+		at = stop + 1;
+	}
+}
+
+/* Only regular files are opened: names come from the recording. */
+static bool read_source(struct source *s, const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
+	size_t size = 0;
+
+	if (fd < 0) {
+		s->error = errno;
+		return false;
+	}
+	bool is_file = !fstat(fd, &st) && S_ISREG(st.st_mode) &&
+		       (uint64_t)st.st_size <= SOURCE_MAX;
+
+	s->error = is_file ? 0 : EINVAL;
+	if (is_file) {
+		s->data = xmalloc((size_t)st.st_size + 1);
+		for (ssize_t n = 1; n > 0 && size < (size_t)st.st_size; size += (size_t)n) {
+			n = read(fd, s->data + size, (size_t)st.st_size - size);
+			if (n < 0) {
+				s->error = errno;
+				break;
+			}
+		}
+		s->data[size] = '\0';
+	}
+	close(fd);
+	if (s->error)
+		return false;
+	s->path = xstrdup(path);
+	s->changed = st.st_mtime;
+	split_lines(s, size);
+	return true;
+}
+
+/* As the compiler named it, or below one of @dirs: the longest end of the path that is there. */
+static void find_source(struct source *s, const char *path, const struct option_strings *dirs)
+{
+	if (read_source(s, path))
+		return;
+	int first_error = s->error;
+
+	for (size_t i = 0; i < dirs->count; i++) {
+		for (const char *end = path; end; end = strchr(end, '/')) {
+			end += strspn(end, "/");
+			_cleanup_free_ char *there = xasprintf("%s/%s", dirs->data[i], end);
+
+			if (*end && read_source(s, there))
+				return;
+		}
+	}
+	s->error = first_error;
+}
+
+static void source_deinit(struct source *s)
+{
+	free(s->path);
+	free(s->data);
+	vec_deinit(&s->line);
+}
+
+/* -- text -- */
+
+#define CONTEXT 3u /* lines before and after one that counts */
+
+static void put_source_line(FILE *out, const struct source *s, size_t number)
+{
+	if (number <= s->line.count) {
+		const char *text = s->line.data[number - 1];
+		size_t tabs = strspn(text, "\t");
+		_cleanup_free_ char *clean = text_clean(text + tabs, strlen(text + tabs));
+
+		if (*clean)
+			fprintf(out, "  %.*s%s", (int)tabs, text, clean);
+	}
+	putc('\n', out);
+}
+
+static void put_line(FILE *out, const struct annotation *a, const struct source *s,
+		     const struct source_line *line)
+{
+	char bytes[AMOUNT_SIZE], blocks[AMOUNT_SIZE], calls[AMOUNT_SIZE], error[AMOUNT_SIZE];
+	const struct recording *r = a->r;
+	double held = (double)line->value.bytes, all = (double)a->view->sum.bytes;
+	_cleanup_free_ char *life = life_blocks(&line->life) ? life_text(&line->life) : NULL;
+
+	fprintf(out, "%15s ", amount_commas(line->value.bytes, bytes));
+	if (r->interval)
+		fprintf(out, "%-9s ",
+			amount_error(held, recording_error(r, line->value.variance), error));
+	fprintf(out, "%5.1f %% %12s %12s  %-31s %6u", all > 0 ? 100 * held / all : 0,
+		amount_commas(recording_count(r, line->value.blocks), blocks),
+		amount_commas(recording_count(r, line->allocations), calls), life ? life : "",
+		line->number);
+	put_source_line(out, s, line->number);
+}
+
+/* Lines @first to @last without a count, of which the middle of many is left out. */
+static void put_between(FILE *out, const struct annotation *a, const struct source *s,
+			size_t first, size_t last)
+{
+	int indent = a->r->interval ? 93 : 83;
+
+	last = MIN(last, s->line.count);
+	for (size_t i = first; i <= last; i++) {
+		fprintf(out, "%*zu", indent + 6, i);
+		put_source_line(out, s, i);
+	}
+}
+
+static void put_head(FILE *out, const struct annotation *a, const struct source *s,
+		     const char *name)
+{
+	_cleanup_free_ char *clean = text_clean(name, strlen(name));
+	const char *start = recording_meta(a->r, "start");
+
+	fprintf(out, "\n%s", clean);
+	if (!s->path)
+		fprintf(out, " (not shown: %s; --source=DIR says where sources are)",
+			s->error == EINVAL ? "not a source file" : strerror(s->error));
+	else if (strcmp(s->path, name)) {
+		_cleanup_free_ char *path = text_clean(s->path, strlen(s->path));
+
+		fprintf(out, " (%s)", path);
+	}
+	if (s->path && start && (long long)s->changed > strtoll(start, NULL, 10))
+		fputs(" (changed since: lines may have moved)", out);
+	fprintf(out, "\n%15s %s share %12s %12s  %-31s %6s  %s\n", "bytes",
+		a->r->interval ? "+- error   " : "", "blocks", "allocations", "mean lifetime",
+		"line", "source");
+}
+
+/* The @count lines from @line on, all of one file. */
+static void put_file(FILE *out, const struct annotation *a, const struct source_line *line,
+		     size_t count, const struct option_strings *dirs)
+{
+	const char *name = a->r->text.data[line->file];
+	struct source s = {0};
+	size_t behind = 0; /* the last line that was printed */
+
+	find_source(&s, name, dirs);
+	put_head(out, a, &s, name);
+	for (size_t i = 0; i < count; i++) {
+		size_t at = line[i].number, first = at - MIN(at - 1, (size_t)CONTEXT);
+
+		if (!line[i].leaf) /* of other call paths */
+			continue;
+		if (first > behind + 1 && behind && s.path) {
+			put_between(out, a, &s, behind + 1, MIN(behind + CONTEXT, first - 1));
+			if (first > behind + CONTEXT + 1)
+				fprintf(out, "%*s\n", a->r->interval ? 99 : 89, "...");
+			behind = MAX(MIN(behind + CONTEXT, first - 1), first - 1);
+		}
+		put_between(out, a, &s, MAX(first, behind + 1), at - 1);
+		put_line(out, a, &s, &line[i]);
+		behind = at;
+	}
+	put_between(out, a, &s, behind + 1, behind + CONTEXT);
+	source_deinit(&s);
+}
+
+int recording_annotate_print(FILE *out, const struct recording *r, const struct recording_view *v,
+			     const char *wanted, const struct option_strings *dirs, char **why_out)
+{
+	struct annotation a = {.r = r, .view = v};
+	_cleanup_free_ struct life *life = lives_of_leaves(r);
+
+	a.of_frame = xcalloc(recording_rows(r, RECORDING_FRAMES) + 1, sizeof(*a.of_frame));
+	find_lines(&a, wanted);
+	for (size_t i = 0; a.line.count && i < recording_rows(r, RECORDING_LEAVES); i++)
+		add_leaf(&a, i, &life[i]);
+	for (size_t i = 0, end; i < a.line.count; i = end) {
+		for (end = i; end < a.line.count && a.line.data[end].file == a.line.data[i].file;)
+			end++;
+		put_file(out, &a, &a.line.data[i], end - i, dirs);
+	}
+	bool is_found = a.line.count > 0;
+
+	if (!is_found)
+		*why_out = recording_not_found(r, true, wanted);
+	free(a.of_frame);
+	vec_deinit(&a.line);
+	return is_found ? 0 : -ENOENT;
+}

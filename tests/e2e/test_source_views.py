@@ -1,0 +1,229 @@
+"""What ptmem-report says of source lines, of callers and callees, and recordings that are anonymous."""
+
+import json
+import os
+import re
+import shutil
+
+from harness import report, report_json, run_report, test
+from recording_lib import record
+
+
+def paths(data):
+    """The frames of each leaf, innermost first."""
+    nodes = data["nodes"]
+    for node in data["leaves"]["node"]:
+        frames = []
+        while node >= 0:
+            frames.append(nodes["frame"][node])
+            node = nodes["parent"][node]
+        yield frames
+
+
+def view_of(data):
+    """(bytes, blocks) of each leaf at the peak."""
+    of = dict(zip(data["peak"]["leaf"], zip(data["peak"]["bytes_of"], data["peak"]["blocks_of"])))
+    return [of.get(leaf, (0, 0)) for leaf in range(len(data["leaves"]["node"]))]
+
+
+def numbers(text):
+    return [int(n.replace(",", "")) for n in text]
+
+
+ROW = re.compile(r"^ *([\d,]+) +[\d.]+ % +([\d,]+) +([\d,]+)  (.{31}) +(\d+)(?:  (.*))?$")
+
+
+def lines_of(text):
+    """{line: (bytes, blocks, allocations), source} of an annotated file."""
+    rows = (ROW.match(line) for line in text.splitlines())
+    return {int(m[5]): (tuple(numbers(m.groups()[:3])), m[6]) for m in rows if m}
+
+
+def expected_lines(data, is_wanted):
+    sums = {}
+    values = view_of(data)
+    frames = data["frames"]
+    for leaf, path in enumerate(paths(data)):
+        counted = (*values[leaf], data["leaves"]["allocations"][leaf])
+        for line in {frames["line"][f] for f in path if is_wanted(frames["file"][f], frames["function"][f])}:
+            sums[line] = tuple(map(sum, zip(sums.get(line, (0, 0, 0)), counted)))
+    return sums
+
+
+@test("source/annotate")
+def _(t):
+    """Each line has what the paths through it have, once, and the text of the source."""
+    path = record(t, "recursion")
+    data = report_json(t, path)
+    source = next(f for f in data["frames"]["file"] if f and f.endswith("recursion.c"))
+    shown = lines_of(report(t, "--annotate=recursion.c", path))
+    t.equal("lines", {k: v[0] for k, v in shown.items()}, expected_lines(data, lambda file, _: file == source))
+    with open(source) as f:
+        text = f.read().split("\n")
+    t.equal("sources", {k: v[1] for k, v in shown.items()}, {k: text[k - 1] for k in shown})
+    whole = lines_of(report(t, "--annotate=main", "--at=end", path))
+    t.equal("the whole heap goes through main", max(v[0][2] for v in whole.values()) <= sum(data["leaves"]["allocations"]), True)
+    t.check(whole, "main has lines")
+
+
+@test("source/annotate-elsewhere")
+def _(t):
+    """Sources that are gone, moved, or no files."""
+    cwd = t.subdirectory()
+    program = os.path.join(cwd, "prog")
+    os.mkdir(os.path.join(cwd, "old"))
+    source = os.path.join(cwd, "old", "prog.c")
+    with open(source, "w") as f:
+        f.write("#include <stdlib.h>\nint main(void)\n{\n\tvoid *volatile p = malloc(1000);\n\treturn !p;\n}\n")
+    t.run(["gcc", "-g", "-o", program, source], cwd=cwd)
+    path = os.path.join(cwd, "recording")
+    t.run([t.ptmem(), "-q", "--record=" + path, "-o", "massif.out", program], cwd=cwd)
+    os.mkdir(os.path.join(cwd, "new"))
+    shutil.move(source, os.path.join(cwd, "new", "prog.c"))
+    gone = report(t, "--annotate=prog.c", path)
+    t.check("--source=DIR says where sources are" in gone, "a hint: " + gone)
+    t.equal("without the source", lines_of(gone), {4: ((1000, 1, 1), None)})
+    found = report(t, "--annotate=old/prog.c", "--source=" + os.path.join(cwd, "new"), path)
+    t.equal("with the source", lines_of(found), {4: ((1000, 1, 1), "\tvoid *volatile p = malloc(1000);")})
+    os.mkfifo(source)
+    t.check("not a source file" in report(t, "--annotate=prog.c", path), "a FIFO is not read")
+    for option in ("--annotate=pro", "--peek=mai"):
+        refused = run_report(t, option, path)
+        t.check(refused.status == 255 and b"similar: " in refused.err, "%s: %s" % (option, refused.err))
+    for options in (["--source=."], ["--annotate=main", "--format=csv"], ["--key=a"], ["--anonymize=x", "--format=json"]):
+        t.equal("status of %s" % options, run_report(t, *options, path).status, 255)
+
+
+@test("source/peek")
+def _(t):
+    """Callers add up to the function, and so do callees with the function itself."""
+    path = record(t, "recursion")
+    data = report_json(t, path)
+    functions = data["frames"]["function"]
+    values = view_of(data)
+    checked = 0
+    for name in sorted({f for f in functions if f and re.fullmatch(r"\w+", f)}):
+        callers, callees, whole = {}, {}, [0, 0, 0]
+        for leaf, frames in enumerate(paths(data)):
+            names = [functions[f] for f in frames]
+            if name not in names:
+                continue
+            counted = (*values[leaf], data["leaves"]["allocations"][leaf])
+            inner, outer = names.index(name), len(names) - 1 - names[::-1].index(name)
+            caller = names[outer + 1] if outer + 1 < len(names) else "[outermost function]"
+            callee = names[inner - 1] if inner else "[itself]"
+            whole = [a + b for a, b in zip(whole, counted)]
+            for sums, key in ((callers, caller), (callees, callee)):
+                sums[key] = tuple(a + b for a, b in zip(sums.get(key, (0, 0, 0)), counted))
+        rows = re.findall(r"^ *([\d,]+) +[\d.]+ % +([\d,]+) +([\d,]+)  ( *)(.*)$", report(t, "--peek=" + name, "--top=1000", path), re.M)
+        at = next(i for i, row in enumerate(rows) if not row[3])
+        t.equal(name, numbers(rows[at][:3]), whole)
+        for part, wanted in ((rows[:at], callers), (rows[at + 1:], callees)):
+            sums = {}
+            for row in part:
+                key = re.sub(r" \(.*", "", row[4]) if not row[4].startswith(("[", "(")) else re.sub(r" \((in |.*:\d).*", "", row[4])
+                sums[key] = tuple(a + b for a, b in zip(sums.get(key, (0, 0, 0)), numbers(row[:3])))
+            t.equal("around " + name, sums, {re.sub(r"(?<=\w)\(.*", "", k or "?"): v for k, v in wanted.items()})
+        checked += 1
+    t.check(checked >= 3, "functions: %d" % checked)
+
+
+# -- anonymous recordings --
+
+KEPT = re.compile(r"^(std|core|alloc|__\w+|_\w+|main|malloc|calloc|free|operator|int|char|const|unsigned|long|void|bool|lambda)$")
+
+
+def texts(value):
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for v in value.values():
+            yield from texts(v)
+    elif isinstance(value, list):
+        for v in value:
+            yield from texts(v)
+
+
+def without_texts(value):
+    if isinstance(value, dict):
+        return {k: without_texts(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [without_texts(v) for v in value]
+    return "text" if isinstance(value, str) else value
+
+
+def copy(t, path, *options):
+    out = os.path.join(t.subdirectory(), "anonymous")
+    report(t, "--anonymize=" + out, *options, path)
+    return out
+
+
+def check_copy(t, path, secrets):
+    """The same numbers and call sites; none of @secrets in any text."""
+    old = report_json(t, path)
+    out = copy(t, path)
+    new = report_json(t, out)
+    for data in (old, new):
+        data["meta"].pop("options")
+    for table in old:
+        columns = old[table].keys() if isinstance(old[table], dict) else []
+        for column in columns:
+            left, right = without_texts(new[table][column]), without_texts(old[table][column])
+            t.check(left == right, "%s.%s differs" % (table, column))
+        t.check(without_texts(new[table]) == without_texts(old[table]), table + " differs")
+    # a name can be public in one object, and a word in another
+    t.check(len(set(new["frames"]["function"])) >= len(set(old["frames"]["function"])), "different names stay different")
+    for text in texts(new):
+        for secret in secrets:
+            t.check(secret.lower() not in text.lower(), "%s in %s" % (secret, text))
+    return new
+
+
+@test("source/anonymize")
+def _(t):
+    """Programs in C++ and C, with leaks, of samples, and one that was not finished."""
+    names = ["tests", "targets"]
+    path = record(t, "cxx_containers", options=["--leak-check=yes"])
+    data = check_copy(t, path, ["cxx_containers", *names])
+    t.check(any("std::vector<" in (f or "") for f in data["frames"]["function"]), "std stays")
+    check_copy(t, record(t, "long_names"), ["long_names", *names])
+    check_copy(t, record(t, "threads", "2", "3000", options=["--heap-sample=4K"]), ["threads", "step", *names])
+    same = [report_json(t, copy(t, path, "--key=secret"))["frames"] for _ in range(2)]
+    t.equal("words of a key", same[0], same[1])
+    t.check(same[0] != data["frames"], "words without a key are others")
+    diff = report(t, "--diff", copy(t, path, "--key=a"), copy(t, path, "--key=a"))
+    t.check(re.search(r"^ +0 .* total$", diff, re.M), diff)
+
+
+@test("source/anonymize-python")
+def _(t):
+    """Functions and files of a script, and what is in the command line."""
+    cwd = t.subdirectory()
+    script = os.path.join(cwd, "ledger.py")
+    with open(script, "w") as f:
+        f.write("import json\ndef book(n):\n    return [bytes(1000 + i) for i in range(n)]\nkept = book(200)\njson.dumps({'a': 1})\n")
+    path = os.path.join(cwd, "recording")
+    t.run([t.ptmem(), "-q", "--record=" + path, "-o", "massif.out", t.program("python3"), script, "--token=hunter2"], cwd=cwd)
+    t.check("book" in report_json(t, path)["frames"]["function"], "Python's functions are recorded")
+    check_copy(t, path, ["ledger", "book", "hunter", "token"])
+
+
+@test("source/anonymize-unfinished")
+def _(t):
+    """A recording whose end is missing stays one; what is damaged is refused, and nothing is written."""
+    path = record(t, "threads", "2", "3000")
+    with open(path, "rb") as f:
+        whole = f.read()
+    cut = os.path.join(t.subdirectory(), "cut")
+    for size in (len(whole) // 2, len(whole) - 30):
+        with open(cut, "wb") as f:
+            f.write(whole[:size])
+        before = run_report(t, "--format=json", cut)
+        out = os.path.join(t.subdirectory(), "out")
+        done = run_report(t, "--anonymize=" + out, cut)
+        t.equal("status", done.status, before.status)
+        t.equal("a file", os.path.exists(out), before.status == 0)
+        if not before.status:
+            t.check(without_texts(report_json(t, out)["leaves"]) == without_texts(json.loads(before.out)["leaves"]), "the rest")
+    refused = run_report(t, "--anonymize=" + path, path)
+    t.check(refused.status == 255 and b"would overwrite what is read" in refused.err, refused.err)
