@@ -357,6 +357,9 @@ static char *check_merge(const struct report_request *r)
 	if (r->is_diff || r->baseline || r->write_baseline)
 		return xstrdup("--merge cannot be combined with --diff, --baseline or "
 			       "--write-baseline");
+	if (r->annotate || r->peek || r->anonymize)
+		return xstrdup("--annotate, --peek and --anonymize are of one recording, not of "
+			       "--merge");
 	if (r->path_count > REPORT_PATHS)
 		return xstrdup("--merge takes 1,000 recordings at most");
 	if (r->png || r->svg || r->rss)

@@ -472,7 +472,7 @@ void out_announce(const struct session *s, enum output which, const char *path)
 
 	if (session_is_silent(s) || !out_rows[which].announce)
 		return;
-	if (strcmp(path, "-") != 0)
+	if (!is_shared)
 		out_note(s->run, which, path);
 	log_info("%s%s%s%s", out_rows[which].announce,
 		 strcmp(path, "-") == 0 ? "standard output" : path,

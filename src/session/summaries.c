@@ -16,11 +16,17 @@
 #include "session/session.h"
 #include "session/summary.h"
 
+/* Processes that are followed for months are reported when they end, unless all are one page. */
 static bool prints_each(const struct run *run)
 {
 	const struct options *o = run->options;
+	bool is_one_page = o->files.html && !file_name_has(o->files.html, "pn");
 
-	return log_is_on(LOG_VERBOSE) || o->messages.stats || o->attach.follow.count > 0;
+	/* other sources have lines of their own */
+	if (!o->profile.heap || options_sources(o) != 1u << SOURCE_HEAP)
+		return true;
+	return log_is_on(LOG_VERBOSE) || o->messages.stats ||
+	       (o->attach.follow.count > 0 && !is_one_page);
 }
 
 static void begin_collecting(struct summaries *all)

@@ -13,7 +13,8 @@
  *	ptmem:   written to   37 files, massif.out.4711 the first; all.html
  *	ptmem: hint: ...                                               if there is room
  *
- * Each process has its own summary as well with -v and --stats, and if the processes were followed.
+ * Each process has its own summary as well with -v and --stats, and if the processes are followed
+ * (--follow) without one page for all.
  */
 #ifndef PTMEM_SESSION_SUMMARIES_H
 #define PTMEM_SESSION_SUMMARIES_H

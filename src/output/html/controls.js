@@ -164,6 +164,8 @@ class Controls {
 		return {
 			live: "Live: what is in use at the selected moment, or at the end " +
 				"of the range.",
+			peaks: "Peak of each: what each process held at its own peak, as a sum; " +
+				"these are different moments.",
 			growth: p.isMassif ?
 				"Growth: how much more is in use at the end of the range " +
 					"than at its start." :

@@ -33,6 +33,7 @@ class ProcessTable {
 		rows.forEach((row, i) => {
 			row.key = i;
 			row.name = row.command || row.file || "";
+			row.detail = `${row.pid} ${row.name}`; /* in the copy as CSV */
 			row.isChosen = String(i) === process;
 		});
 		byId("processes-all").setAttribute("aria-pressed", String(!process));
