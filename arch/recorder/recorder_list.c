@@ -322,7 +322,8 @@ INLINE int is_same_frame(const struct pad_virtual_layout *l, const struct pad_vi
 {
 	uint64_t part = part_of(l, f->at);
 
-	if ((raw_identity(l, f->at, part) ^ f->identity) | (entry_byte(l, part) ^ pad_frame_entry(f)))
+	if ((raw_identity(l, f->at, part) ^ f->identity) |
+	    (entry_byte(l, part) ^ pad_frame_entry(f)))
 		return 0;
 	return position_at(l, f->at, l->position_size) == f->position ||
 	       flags_of(l, pad_frame_kind(f)) & PAD_KIND_NATIVE;

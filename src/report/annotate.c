@@ -304,24 +304,24 @@ static void put_file(FILE *out, const struct annotation *a, const struct source_
 }
 
 int recording_annotate_print(FILE *out, const struct recording *r, const struct recording_view *v,
-			     const char *wanted, const struct option_strings *dirs, char **why_out)
+			     const struct source_question *q, char **why_out)
 {
 	struct annotation a = {.r = r, .view = v};
 	_cleanup_free_ struct life *life = lives_of_leaves(r);
 
 	a.of_frame = xcalloc(recording_rows(r, RECORDING_FRAMES) + 1, sizeof(*a.of_frame));
-	find_lines(&a, wanted);
+	find_lines(&a, q->name);
 	for (size_t i = 0; a.line.count && i < recording_rows(r, RECORDING_LEAVES); i++)
 		add_leaf(&a, i, &life[i]);
 	for (size_t i = 0, end; i < a.line.count; i = end) {
 		for (end = i; end < a.line.count && a.line.data[end].file == a.line.data[i].file;)
 			end++;
-		put_file(out, &a, &a.line.data[i], end - i, dirs);
+		put_file(out, &a, &a.line.data[i], end - i, q->dirs);
 	}
 	bool is_found = a.line.count > 0;
 
 	if (!is_found)
-		*why_out = recording_not_found(r, true, wanted);
+		*why_out = recording_not_found(r, true, q->name);
 	free(a.of_frame);
 	vec_deinit(&a.line);
 	return is_found ? 0 : -ENOENT;

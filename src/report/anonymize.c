@@ -169,8 +169,8 @@ static bool is_keyword(const char *s, size_t size)
 {
 	static const char *const words[] = {
 		"auto", "bool", "char", "char16_t", "char32_t", "char8_t", "class", "const",
-		"decltype", "delete", "double", "enum", "float", "int", "long", "lambda", "nullptr", "new",
-		"operator", "short", "signed", "struct", "template", "typename", "union",
+		"decltype", "delete", "double", "enum", "float", "int", "long", "lambda", "nullptr",
+		"new", "operator", "short", "signed", "struct", "template", "typename", "union",
 		"unsigned", "void", "volatile", "wchar_t", "anonymous", "namespace", "clone",
 		"constprop", "isra", "part", "cold", "main", "true", "false",
 		/* Rust */
@@ -370,8 +370,8 @@ static bool is_public_value(const char *key)
 {
 	static const char *const keys[] = {
 		"pid", "kernel", "ptmem", "start", "start_monotonic", "duration", "exit",
-		"overhead", "attached", "lost", "times", "heap_sample", "heap_sample_max", "leak_check",
-		"free_stacks", "part", "peak_resident", "corrupt", "temporary_below",
+		"overhead", "attached", "lost", "times", "heap_sample", "heap_sample_max",
+		"leak_check", "free_stacks", "part", "peak_resident", "corrupt", "temporary_below",
 	};
 
 	return text_is_among(key, keys, ARRAY_SIZE(keys));

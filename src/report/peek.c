@@ -161,9 +161,9 @@ static void put_rows(FILE *out, const struct peek *p, const struct neighbours *n
 	free(others.label);
 }
 
-static void put(FILE *out, struct peek *p, const char *function, const struct row_limits *limits)
+static void put(FILE *out, struct peek *p, const struct source_question *q)
 {
-	_cleanup_free_ char *name = text_clean(function, strlen(function));
+	_cleanup_free_ char *name = text_clean(q->name, strlen(q->name));
 	char itself[] = "[itself]";
 
 	merge(&p->callers);
@@ -172,15 +172,15 @@ static void put(FILE *out, struct peek *p, const char *function, const struct ro
 	p->own.label = itself;
 	fprintf(out, "\n%15s %s share %12s %12s  callers, the function, callees\n", "bytes",
 		p->r->interval ? "+- error   " : "", "blocks", "allocations");
-	put_rows(out, p, &p->callers, limits);
+	put_rows(out, p, &p->callers, q->limits);
 	put_row(out, p, &p->all, "");
 	if (p->own.allocations || p->own.value.blocks)
 		put_row(out, p, &p->own, "    ");
-	put_rows(out, p, &p->callees, limits);
+	put_rows(out, p, &p->callees, q->limits);
 }
 
 int recording_peek_print(FILE *out, const struct recording *r, const struct recording_view *v,
-			 const char *function, const struct row_limits *limits, char **why_out)
+			 const struct source_question *q, char **why_out)
 {
 	size_t frames = recording_rows(r, RECORDING_FRAMES);
 	struct peek p = {.r = r, .view = v};
@@ -190,15 +190,15 @@ int recording_peek_print(FILE *out, const struct recording *r, const struct reco
 	for (size_t i = 0; i < frames; i++) {
 		_cleanup_free_ char *name = recording_frame_name(r, i);
 
-		p.is_function[i] = text_is_function(name, function, strlen(function));
+		p.is_function[i] = text_is_function(name, q->name, strlen(q->name));
 		is_found |= p.is_function[i];
 	}
 	for (size_t i = 0; is_found && i < recording_rows(r, RECORDING_LEAVES); i++)
 		add_leaf(&p, i);
 	if (is_found)
-		put(out, &p, function, limits);
+		put(out, &p, q);
 	else
-		*why_out = recording_not_found(r, false, function);
+		*why_out = recording_not_found(r, false, q->name);
 	neighbours_deinit(&p.callers);
 	neighbours_deinit(&p.callees);
 	free(p.is_function);

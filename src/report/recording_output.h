@@ -76,20 +76,26 @@ int recording_view_json(const struct recording *r, const struct recording_questi
 
 void recording_csv_write(FILE *out, const struct recording *r, const struct recording_view *v);
 
-/*
- * Source lines of the file or function @wanted, of a file any end of its path, with what @v counts
- * of the call paths through them. Sources that are not where the compiler found them are looked
- * for below @dirs. -ENOENT and *@why_out, which the caller frees, if there are no such lines.
- */
-int recording_annotate_print(FILE *out, const struct recording *r, const struct recording_view *v,
-			     const char *wanted, const struct option_strings *dirs, char **why_out);
+/* What is asked about functions and source files. */
+struct source_question {
+	const char *name;                   /* of a function, or the end of a source file's path */
+	const struct option_strings *dirs;  /* where sources are, if not where the compiler saw them */
+	const struct row_limits *limits;    /* of callers and callees */
+};
 
 /*
- * The callers of @function, and its callees, with what @v counts of the call paths through them.
- * -ENOENT and *@why_out, which the caller frees, if there is no such function.
+ * Source lines of the file or function q->name with what @v counts of the call paths through them.
+ * -ENOENT and *@why_out, which the caller frees, if there are no such lines.
+ */
+int recording_annotate_print(FILE *out, const struct recording *r, const struct recording_view *v,
+			     const struct source_question *q, char **why_out);
+
+/*
+ * The callers of the function q->name, and its callees, with what @v counts of the call paths
+ * through them. -ENOENT and *@why_out, which the caller frees, if there is no such function.
  */
 int recording_peek_print(FILE *out, const struct recording *r, const struct recording_view *v,
-			 const char *function, const struct row_limits *limits, char **why_out);
+			 const struct source_question *q, char **why_out);
 
 /* Call paths of a view as a file for speedscope: one sampled profile, weights in bytes. */
 

@@ -92,10 +92,13 @@ static int print_text(const struct shown_recording *s)
 	else
 		rc = recording_text_print(stdout, s->recording, &q->question, &limits, &why);
 	if (q->annotate)
-		rc = recording_annotate_print(stdout, s->recording, &s->view, q->annotate,
-					      &q->sources, &why);
+		rc = recording_annotate_print(
+			stdout, s->recording, &s->view,
+			&(struct source_question){q->annotate, &q->sources, &limits}, &why);
 	if (q->peek && !rc)
-		rc = recording_peek_print(stdout, s->recording, &s->view, q->peek, &limits, &why);
+		rc = recording_peek_print(
+			stdout, s->recording, &s->view,
+			&(struct source_question){q->peek, &q->sources, &limits}, &why);
 	return rc ? refuse(q, why) : 0;
 }
 

@@ -187,7 +187,8 @@ class TableView {
 		const { file, line } = row.source || {};
 		const href = editorLink(this.on.editor ? this.on.editor() : "", file, line);
 
-		return href ? el("a", { class: "where", href, title: `${file}:${line}` }, row.detail) :
+		return href ?
+			el("a", { class: "where", href, title: `${file}:${line}` }, row.detail) :
 			el("span", { class: "where" }, row.detail);
 	}
 

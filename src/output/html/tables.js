@@ -123,7 +123,8 @@ const Tables = (function () {
 				const f = functions[frames[frame].fn];
 
 				row = { key: frame, fn: frames[frame].fn, name: f.name,
-					detail: baseName(f.object), source: frames[frame], inclusive: 0, blocks: 0, old: 0,
+					detail: baseName(f.object), source: frames[frame],
+					inclusive: 0, blocks: 0, old: 0,
 					change: 0, places: new Set(), isNew: false, stacks: 0,
 					life: { released: 0, lived: 0, live: 0, aged: 0 },
 					variance: errors(now.variance ? 0 : null,

@@ -345,7 +345,8 @@ class Timeline {
 	}
 
 	timeTicks(room) {
-		const { unit } = this.profile, { from, to } = this, length = this.span ? to - from : to;
+		const { unit } = this.profile, { from, to } = this;
+		const length = this.span ? to - from : to;
 		const ticks = unit === "s" ? format.timeTicks(length, room) :
 			format.ticks(length, room, unit === "B");
 		const step = ticks.length > 1 ? ticks[1] : length;
