@@ -78,9 +78,9 @@ void recording_csv_write(FILE *out, const struct recording *r, const struct reco
 
 /* What is asked about functions and source files. */
 struct source_question {
-	const char *name;                   /* of a function, or the end of a source file's path */
-	const struct option_strings *dirs;  /* where sources are, if not where the compiler saw them */
-	const struct row_limits *limits;    /* of callers and callees */
+	const char *name;                  /* of a function, or the end of a source file's path */
+	const struct option_strings *dirs; /* with sources that are not where they were compiled */
+	const struct row_limits *limits;   /* of callers and callees */
 };
 
 /*

@@ -180,8 +180,8 @@ static void hint_at_pymalloc(const struct session *s)
 			 s->image.was_attached ? ", from the attach on" : "");
 	else if (s->image.ignores_variables)
 		log_info("hint: Python's own allocator serves objects of up to 512 bytes, which "
-			 "are not in this profile; -E and -I make Python ignore PYTHONMALLOC, and no "
-			 "option does the same: only without them these objects are seen");
+			 "are not in this profile; -E and -I make Python ignore PYTHONMALLOC, and "
+			 "no option does the same: only without them these objects are seen");
 	else if (!s->image.has_python_malloc)
 		log_info("hint: Python's own allocator serves small objects, which are not in this "
 			 "profile%s; PYTHONMALLOC=malloc in the program's environment shows them",

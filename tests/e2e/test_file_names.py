@@ -72,7 +72,7 @@ def check_announced(t, result):
 @test("filenames/fork")
 def fork(t):
     """The program keeps the names, its child gets the pid before the extension, whichever exits first."""
-    result = run(t, wanderer(t, "fork", "x"), OUTPUTS, 6)
+    result = run(t, wanderer(t, "fork", "x"), [*OUTPUTS, "-v"], 6)
     child, parent = other_pid(result)  # the parent waits
     t.equal("names", names(result.cwd), expected(("", OF_PROGRAMS), ("." + child, OF_FORKS)))
     check_announced(t, result)
@@ -84,7 +84,7 @@ def fork(t):
 
 @test("filenames/no-extension")
 def no_extension(t):
-    result = run(t, wanderer(t, "fork", "x"), ["-o", "a.b/f", "--folded=.hidden", "--flame=v-1.0"], 6,
+    result = run(t, wanderer(t, "fork", "x"), ["-v", "-o", "a.b/f", "--folded=.hidden", "--flame=v-1.0"], 6,
                  cwd=with_directory(t, "a.b"))
     child, _ = other_pid(result)
     t.equal("names", names(result.cwd), sorted([".hidden", ".hidden." + child, "v-1.0", "v-1.0." + child, "a.b"]))
@@ -127,7 +127,7 @@ def exec_(t):
 def children(t):
     """A program that a child executes has files of its own with its pid, the calls among them."""
     result = run(t, [t.program("sh"), "-c", "%s x x; exit 4" % t.target("gcc-O2-pie", "wanderer")],
-                 [*OUTPUTS, "--trace-children=yes"], 4)
+                 [*OUTPUTS, "--trace-children=yes", "-v"], 4)
     child, _ = other_pid(result)
     t.equal("names", names(result.cwd), expected(("", OF_PROGRAMS), ("." + child, OF_PROGRAMS)))
     check_announced(t, result)

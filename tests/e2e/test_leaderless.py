@@ -184,7 +184,7 @@ def follow(t):
 def executes(t):
     """A thread executes the program: that has a first thread, of the same id, and is profiled."""
     program = Leaderless(t)
-    attached = Attached(t, program.pid, ["--trace-children=yes", "--leak-check"]).wait_attached()
+    attached = Attached(t, program.pid, ["--trace-children=yes", "--leak-check", "-o", "massif.out.%p"]).wait_attached()
     program.say("amxamtam")
     t.equal("tracer", program.tracer() != 0, True)
     profile = attached.detach()

@@ -30,6 +30,7 @@ WANTED = {
     "recording": {
         "": "threshold top " + QUESTIONS, "format=text": "threshold top " + QUESTIONS,
         "png": "x-size y-size title match", "svg": "x-size y-size title match",
+        "png+folded": "x-size y-size title match",
         "format=massif": "threshold " + QUESTIONS, "flame": "x-size title " + QUESTIONS,
         "html+flame": "x-size title " + QUESTIONS, "flame+csv": "x-size title " + QUESTIONS,
         "folded+text": "threshold top " + QUESTIONS,
@@ -44,7 +45,7 @@ WANTED["diff of massif"] = {
 WANTED["diff of recordings"] = {form: options.replace("snapshot", QUESTIONS) or QUESTIONS for form, options in
                                 WANTED["diff of massif"].items()}
 for _kind, _forms in (("massif", "png svg flame html html=- png+folded html+flame"),
-                      ("recording", "png svg format=text format=json format=csv flame html html=- html+flame flame+csv folded+text"),
+                      ("recording", "png svg png+folded format=text format=json format=csv flame html html=- html+flame flame+csv folded+text"),
                       *((f"diff of {files}", "format=text format=json format=csv html html=- html+flame flame+csv folded+text folded flame")
                         for files in ("massif", "recordings"))):
     for _form in _forms.split() + [""][:_kind != "massif"]:

@@ -21,6 +21,8 @@ def found_chains(t, path):
     frames, nodes, leaves = (recording[k] for k in ("frames", "nodes", "leaves"))
     chains = {}
     for leaf, node in enumerate(leaves["node"]):
+        if not leaves["allocations"][leaf]:
+            continue  # of the parent, before the fork
         names = []
         while node >= 0:
             frame = nodes["frame"][node]

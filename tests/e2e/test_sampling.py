@@ -322,7 +322,7 @@ def check_trust(t, run):
 @test("sampling/corruption/trust")
 def corruption_trust(t):
     """Every view that prints the totals of corrupt memory says so, also after a replay."""
-    options = ["--heap-sample=4K", "--memusage", "--record=recording", "--events=events"]
+    options = ["--heap-sample=4K", "--memusage", "-o", "massif.out.%p", "--record=recording", "--events=events"]
     run = Run(t, "jump", True, "head", options=options, stdin=subprocess.PIPE)
     run.ptmem.wait(timeout=60)
     run.program.stdin.close()

@@ -34,7 +34,7 @@ class Steady:
     def __init__(self, t, threads, options=(), is_attached=False):
         self.t, self.cwd = t, t.subdirectory()
         argv = [t.target("gcc-O2-pie", "steady"), str(threads)]
-        ptmem = [t.ptmem(), "--stats", "--record=recording.%p", "--probes=jump", *options]
+        ptmem = [t.ptmem(), "--stats", "-o", "massif.out.%p", "--record=recording.%p", "--probes=jump", *options]
         self.program = self.start(argv, "program") if is_attached else None
         if is_attached:
             self.wait_ready("program")
