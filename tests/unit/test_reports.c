@@ -276,7 +276,7 @@ static void test_json(void **state)
 			    "\"object\": \"/bin/a\"}]},\n"
 			    "    {\"kind\": \"possibly lost\", \"bytes\": 5000, \"blocks\": 1, \"oldest\": 8.000, "
 			    "\"youngest\": 8.000, \"stack\": [\n"
-			    "      {\"address\": \"0x3000\", \"function\": \"keep \\\"it\\\"\\\\\\u000a\\ufffd\u202e\", "
+			    "      {\"address\": \"0x3000\", \"function\": \"keep \\\"it\\\"\\\\\\u000a\\ufffd\\u202e\", "
 			    "\"file\": \"/src/a.c\", \"line\": 3, \"object\": \"/bin/a\"},\n"
 			    "      {\"address\": \"0x1000\", \"function\": \"main\", \"file\": \"/src/a.c\", \"line\": 1, "
 			    "\"object\": \"/bin/a\"}]}]\n}\n");
