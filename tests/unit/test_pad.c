@@ -875,6 +875,14 @@ static void test_known_functions(void **state)
 	pad_memory_know(&memory, identity, 2);
 	assert_int_equal(first->identity, identity);
 	assert_int_equal(first->stamp, 2);
+	/* where it begins again, deaths of functions are unseen: lists are compared completely once */
+	uint64_t deaths = v->deaths;
+
+	v->layout.counts_deaths = 1;
+	for (uint64_t i = 1; v->deaths == deaths && i <= 1u << PAD_KNOWN_BITS; i++)
+		pad_memory_know(&memory, identity + 64 * i, 1);
+	assert_int_equal(v->deaths, deaths + 1);
+	assert_int_equal(v->layout.counts_deaths, 1);
 	pad_memory_deinit(&memory);
 }
 

@@ -396,6 +396,24 @@ void pad_memory_set_virtual(struct pad_memory *m, const struct pad_virtual_layou
 		pad_memory_set_flags(m, flags | PAD_VIRTUAL);
 }
 
+/*
+ * Begins again: each function traps once more. Deaths of functions that slots still have in their
+ * lists are not seen while they are unknown, so lists are compared completely until then.
+ */
+static void forget_functions(struct pad_memory *m)
+{
+	struct pad_virtual *v = virtual_of(m);
+	uint64_t counts_deaths = v->layout.counts_deaths;
+
+	__atomic_store_n(&v->layout.counts_deaths, 0, __ATOMIC_SEQ_CST);
+	memset(m->known, 0, sizeof(v->known));
+	memset(v->known, 0, sizeof(v->known));
+	memset(v->filter, 0, sizeof(v->filter));
+	m->known_functions = 0;
+	__atomic_fetch_add(&v->deaths, 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&v->layout.counts_deaths, counts_deaths, __ATOMIC_SEQ_CST);
+}
+
 void pad_memory_know(struct pad_memory *m, uint64_t identity, uint64_t stamp)
 {
 	struct pad_known *shared = virtual_of(m)->known;
@@ -404,12 +422,8 @@ void pad_memory_know(struct pad_memory *m, uint64_t identity, uint64_t stamp)
 
 	if (!m->known)
 		m->known = xcalloc(mask + 1, sizeof(*m->known));
-	if (m->known_functions > mask / 2) { /* begins again: each one traps once more */
-		memset(m->known, 0, (mask + 1) * sizeof(*m->known));
-		memset(shared, 0, (mask + 1) * sizeof(*shared));
-		memset(virtual_of(m)->filter, 0, sizeof(virtual_of(m)->filter));
-		m->known_functions = 0;
-	}
+	if (m->known_functions > mask / 2)
+		forget_functions(m);
 	/* at most half of it is in use */
 	while (m->known[i].identity && m->known[i].identity != identity)
 		i = (i + 1) & mask;
