@@ -177,9 +177,10 @@ static inline uint64_t pad_stamp_of(const struct pad_stamp *s)
 	       1;
 }
 
+/* 48 bits, which each bit of @stamp changes: a line or a table nearby is in the lowest ones. */
 static inline uint64_t pad_short_stamp(uint64_t stamp)
 {
-	return stamp >> 16;
+	return stamp * 0x9e3779b97f4a7c15ull >> 16;
 }
 
 #endif

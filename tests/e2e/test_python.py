@@ -79,6 +79,29 @@ for _version, _probes in [("system", "auto"), ("system", "break"), ("system", "j
     test("python/chains/%s/%s" % (_version, _probes))(_started)
 
 
+@test("python/reused")
+def reused(t):
+    """A function at the address of another one, with the same name and file, has lines of its own, whoever made it."""
+    cwd = t.subdirectory()
+    script = os.path.join(harness.ROOT, "tests", "targets", "python_reused.py")
+    profile = t.profile([interpreter(t, "system"), "-s", "-B", script], ["--record=recording"], cwd=cwd,
+                        env={"GLIBC_TUNABLES": "glibc.malloc.tcache_count=0:glibc.malloc.arena_max=1"})
+    again = int(profile.out)
+    t.check(again >= 5, "the address came back %d times" % again)
+    recording = report_json(t, os.path.join(cwd, "recording"))
+    frames, nodes, leaves = (recording[k] for k in ("frames", "nodes", "leaves"))
+    calls = {3003: {}, 5005: {}, 7007: {}}
+    for node, number, size in zip(leaves["node"], leaves["allocations"], leaves["bytes"]):
+        while node >= 0 and frames["function"][nodes["frame"][node]] != "made":
+            node = nodes["parent"][node]
+        lines = calls.get(size // number if number else 0)
+        if node >= 0 and lines is not None:
+            line = frames["line"][nodes["frame"][node]]
+            lines[line] = lines.get(line, 0) + number
+    t.equal("lines", {size: sorted(lines) for size, lines in calls.items()}, {3003: [4], 5005: [7], 7007: [7]})
+    t.equal("calls at last", calls[7007][7], again)
+
+
 def run_attached(t, python, arguments, options_):
     """ptmem comes when the interpreter runs, its loop on the stack. Returns the directory, the process, and ptmem's messages."""
     cwd = t.subdirectory()

@@ -169,8 +169,7 @@ static void publish(struct virtual_stacks *v)
 	fill_ranges(l, &out);
 	if (is_on)
 		fill_layout(l, &out);
-	/* that deaths suffice is not shown: of 40 programs that make functions one was wrong */
-	out.counts_deaths = false;
+	out.counts_deaths = !v->has_other_objects && !v->space->heap.sampling;
 	pads_set_virtual(v->space, &out);
 	v->is_published = is_on || v->is_given_up;
 }
