@@ -8,7 +8,8 @@
  *	temporary<50%              share of allocations released by the next event of their thread
  *	leaked<1                   bytes definitely lost, of all processes (--leak-check)
  *	rss<200M                   most resident memory of the process, as the kernel counts it
- *	peak@parse_config<10M      what call paths with this function hold at the peak's snapshot;
+ *	peak@parse_config<10M      the most that call paths with this function hold at one time, or
+ *	                           of a recording, what they hold at the peak of the program;
  *	                           likewise live-at-end, allocated and allocations
  *
  *	peak<10M within handle     the same of each call of a function, from its entry to its return

@@ -13,6 +13,7 @@
 #include "base/option_row.h"
 #include "output/call_sites.h"
 #include "output/report_tree.h"
+#include "profile/groups.h"
 #include "profile/history.h"
 #include "session/memory_source.h"
 #include "session/options.h"
@@ -55,6 +56,32 @@ static bool has_function(const struct shown_stack *stack, const struct limit *l)
 		}
 	}
 	return false;
+}
+
+/* Whether profiles keep the peak of @l's function. */
+static bool has_group(const struct limit *l)
+{
+	return l->metric == LIMIT_PEAK && l->function;
+}
+
+size_t limits_count_groups(const struct run *r)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < r->limits.count; i++)
+		count += has_group(&r->limits.data[i]);
+	return count;
+}
+
+void limits_find_groups(const struct run *run, const struct report *r, uint32_t node, bool *is_in)
+{
+	struct shown_stack stack = {.report = r};
+	bool is_shown = shown_stack_fill(&stack, node);
+
+	for (size_t i = 0; i < run->limits.count; i++)
+		if (has_group(&run->limits.data[i]))
+			*is_in++ = is_shown && has_function(&stack, &run->limits.data[i]);
+	shown_stack_deinit(&stack);
 }
 
 /* Leaves nothing of leaves outside of the limit's function. Whether any is inside. */
@@ -102,6 +129,19 @@ static uint64_t sum_of(const struct leaf_amounts *amounts)
 	for (uint32_t i = 1; i <= amounts->count; i++)
 		sum += amounts->bytes[i];
 	return sum;
+}
+
+/*
+ * What each leaf of a function has when these have most, instead of what @amounts has of them at
+ * the peak of the program. That is the larger only if names were known too late for the group.
+ */
+static void use_group(const struct profile *p, const struct leaf_group *group,
+		      struct leaf_amounts *amounts)
+{
+	if (group->peak <= sum_of(amounts))
+		return;
+	for (uint32_t i = 1; i <= amounts->count; i++)
+		amounts->bytes[i] = groups_at_peak(group, i, profile_leaf(p, i)->live_bytes);
 }
 
 /*
@@ -284,7 +324,8 @@ static void check_value(struct session *s, const struct report *r, size_t index,
 	merge_result(&run->results.data[index], l, now);
 }
 
-static void check_one(struct session *s, const struct report *r, size_t index)
+/* @group: the number of the limit's group, if it has one. */
+static void check_one(struct session *s, const struct report *r, size_t index, size_t group)
 {
 	const struct limit *l = &s->run->limits.data[index];
 	struct leaf_amounts amounts = {0};
@@ -294,6 +335,8 @@ static void check_one(struct session *s, const struct report *r, size_t index)
 	if (l->metric == LIMIT_RSS && !s->end.peak_resident)
 		return;
 	now.has_function = l->function && find_amounts(r, l, &amounts);
+	if (has_group(l))
+		use_group(r->profile, profile_group(r->profile, group), &amounts);
 	now.value = l->function ? (double)sum_of(&amounts) : value_of_program(s, l->metric);
 	now.process = xasprintf("process %u, %s", s->process.pid, title);
 	check_value(s, r, index, &amounts, &now);
@@ -465,12 +508,16 @@ void limits_check(struct session *s)
 		return;
 	const struct report r = session_report(s);
 
+	size_t group = 0;
+
 	note_values(s);
-	for (size_t i = 0; i < run->limits.count; i++)
+	for (size_t i = 0; i < run->limits.count; i++) {
 		if (run->limits.data[i].within)
 			check_within(s, &r, i);
 		else if (run->limits.data[i].metric != LIMIT_LEAKED)
-			check_one(s, &r, i);
+			check_one(s, &r, i, group);
+		group += has_group(&run->limits.data[i]);
+	}
 }
 
 static int compare_sites(const void *a, const void *b)

@@ -46,6 +46,13 @@ int limits_open(struct run *r);
 void limits_close(struct run *r);
 
 /*
+ * Limits of the peak of a function each have a group of leaves in the profiles (profile/groups.h):
+ * how many there are, and which of them the leaf of @node is in.
+ */
+size_t limits_count_groups(const struct run *r);
+void limits_find_groups(const struct run *run, const struct report *r, uint32_t node, bool *is_in);
+
+/*
  * Notes in run->results what the profile of @s, which has ended, has of all limits but those of
  * leaks.
  */

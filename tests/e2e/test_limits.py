@@ -46,13 +46,19 @@ def sites(t):
 
 @test("limits/peak-of-function")
 def peak_of_function(t):
-    """A function's part of the exact peak, however small it is; call sites are named for the functions above them, too."""
+    """
+    A function's peak, however small it is, and whatever the program holds then: that of grow comes later than the
+    program's. Call sites are named for the functions above them, too.
+    """
     program = [t.target("gcc-O2-pie", "peaks")]
-    for function in ("parse", "base"):
-        size = {"parse": 90000, "base": 10000000}[function]
-        t.equal("messages", t.profile(program, ["-q", "--limit=peak@%s<=%d" % (function, size)]).messages, [])
-        said = t.profile(program, ["-q", "--limit=peak@%s<%d" % (function, size)]).messages
-        t.check(len(said) == 2 and "peaks.c" in said[1] and function in said[1], "messages: %s" % said)
+    sizes = {"parse": 90000, "base": 10000000, "grow": 80}
+    t.equal("messages", t.profile(program, ["-q", *("--limit=peak@%s<=%d" % s for s in sizes.items())]).messages, [])
+    for probes in "jump", "break":
+        said = t.profile(program, ["-q", "--probes=" + probes, *("--limit=peak@%s<%d" % s for s in sizes.items())]).messages
+        t.equal("messages", len(said), 2 * len(sizes))
+        for at, (function, size) in enumerate(sizes.items()):
+            t.check("{:,}".format(size) in said[2 * at] and "peaks.c" in said[2 * at + 1] and function in said[2 * at + 1],
+                    "messages: %s" % said)
     said = t.profile(program, ["-q", "--limit=allocations@main<1"]).messages
     t.check(len(said) == 4 and all("peaks.c" in m for m in said[1:]), "messages: %s" % said)
 
