@@ -16,7 +16,7 @@ bool gates_are_wanted(const struct report_request *r)
 {
 	const struct report_format *format = report_format_of(r);
 
-	return r->fail_if.count || r->limit.count || r->limits_file || (format && format->gate);
+	return r->fail_if.count || r->limit.count || r->limits_file.count || (format && format->gate);
 }
 
 static enum gate_form form_of(const struct report_request *r)
@@ -242,6 +242,16 @@ static const char *read_limit(void *ctx, const char *text)
 	return reader->status == EXIT_REFUSED ? "it cannot be checked" : NULL;
 }
 
+static void read_limits(struct limits_reader *reader, const char *path)
+{
+	size_t before = reader->gate->check.count;
+
+	if (option_read_lines(path, read_limit, reader) != 0)
+		reader->status = EXIT_REFUSED;
+	else if (reader->gate->check.count == before)
+		gate_warn(reader->gate, xasprintf("%s: there are no limits in it", path));
+}
+
 int gates_of_profile(const struct report_request *r, const struct input *input, struct gate *g)
 {
 	const struct input inputs[2] = {{.kind = input->kind}, *input};
@@ -252,9 +262,8 @@ int gates_of_profile(const struct report_request *r, const struct input *input, 
 	add_values(g, &pair);
 	for (size_t i = 0; i < r->limit.count && reader.status != EXIT_REFUSED; i++)
 		read_limit(&reader, r->limit.data[i]);
-	if (r->limits_file && reader.status != EXIT_REFUSED &&
-	    option_read_lines(r->limits_file, read_limit, &reader) != 0)
-		reader.status = EXIT_REFUSED;
+	for (size_t i = 0; i < r->limits_file.count && reader.status != EXIT_REFUSED; i++)
+		read_limits(&reader, r->limits_file.data[i]);
 	g->site_metric = table_metric(g);
 	if (reader.status != EXIT_REFUSED && form_of(r) != GATE_NONE)
 		add_sites(&pair, g->site_metric, r->top, &g->site, false);

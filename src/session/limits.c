@@ -486,7 +486,17 @@ int limits_open(struct run *r)
 		watch_calls(r, o->within.data[i]);
 	for (size_t i = 0; i < o->limits.count; i++)
 		add_limit(r, o->limits.data[i]); /* option_check.c has checked it */
-	return o->files.limits ? option_read_lines(o->files.limits, add_limit, r) : 0;
+	int rc = 0;
+
+	for (size_t i = 0; i < o->files.limits.count && rc == 0; i++) {
+		size_t before = r->limits.count;
+
+		rc = option_read_lines(o->files.limits.data[i], add_limit, r);
+		if (rc == 0 && r->limits.count == before)
+			gate_warn(&r->gate, xasprintf("%s: there are no limits in it",
+						      o->files.limits.data[i]));
+	}
+	return rc;
 }
 
 void limits_close(struct run *r)

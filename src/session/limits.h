@@ -39,7 +39,7 @@ const char *limits_check_text(const struct options *o, const char *text, struct 
 
 /*
  * Fills in r->limits and r->needs_history from --limit and --limits-file, in which a line has a
- * limit, or nothing, or a comment that begins with '#'. 0, or -errno after a message. limits_close
+ * limit or nothing, and a comment that begins with '#'. 0, or -errno after a message. limits_close
  * frees them.
  */
 int limits_open(struct run *r);

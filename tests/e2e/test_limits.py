@@ -2,7 +2,7 @@
 
 import os
 
-from harness import test
+from harness import run_report, test
 
 SMALL, TAIL, TEMPORARY = 400, 600, 250
 KEPT = SMALL * 33 + TAIL * 7
@@ -102,6 +102,33 @@ def file(t):
         f.write("\npeek<1\n")
     result = t.run([t.ptmem(), "--limits-file=" + path, "true"])
     t.check(result.status == 125 and b"limits:6: peek<1: a limit is" in result.err, "%d: %r" % (result.status, result.err))
+
+
+@test("limits/files")
+def files(t):
+    """Each file counts; comments may follow limits; a file without limits is said, and a line cannot hide its end."""
+    def written(name, content):
+        path = os.path.join(t.directory, name)
+        with open(path, "wb") as f:
+            f.write(content)
+        return "--limits-file=" + path
+
+    one = written("one", b"\xef\xbb\xbfpeak<1 # must not grow\r\n")
+    two = written("two", b"allocations<1\t# none\nallocations@f::{lambda(int)#1}<1\n")
+    none = written("none", b"# nothing yet\n")
+    program = [t.target("gcc-O2-pie", "limited"), "1"]
+    said = t.profile(program, ["-q", one, two, none, "--record=" + os.path.join(t.directory, "rec")])
+    exceeded = [m.split(": ")[2] for m in said.messages if "limit exceeded" in m]
+    t.equal("messages", (said.status, exceeded), (1, ["peak<1", "allocations<1"]))
+    for text in "none: there are no limits in it", "--limit=allocations@f::{lambda(int)#1}<1: no call path":
+        t.check(any(text in m for m in said.messages), "messages: %s" % said.messages)
+    recording = os.path.join(t.directory, "rec")
+    result = run_report(t, "--format=github", one, two, none, recording)
+    t.check(result.status == 3 and b"title=peak<1::" in result.out and b"title=allocations<1::" in result.out and
+            b"none: there are no limits in it" in result.out, "%d: %r" % (result.status, result.out))
+    hidden = written("hidden", b"peak<1M\0M\n")
+    for result in t.run([t.ptmem(), hidden, "true"]), run_report(t, hidden, recording):
+        t.check(result.status in (125, 255) and b"hidden:1: peak<1M: the line has a zero byte" in result.err, result.err)
 
 
 @test("limits/refused")
