@@ -138,7 +138,7 @@ static void note_program(struct baseline *b, const struct input *input)
 	}
 }
 
-void baseline_add(struct baseline *b, const struct input *input)
+void baseline_add(struct baseline *b, const char *path, const struct input *input)
 {
 	const struct input inputs[2] = {{.kind = input->kind}, *input};
 	struct diff_pair pair = {.input = inputs, .match = diff_pair_match(inputs, false)};
@@ -167,6 +167,8 @@ void baseline_add(struct baseline *b, const struct input *input)
 	recording_view_deinit(&pair.view[PATH_NEW]);
 	frame_match_free(pair.match);
 	note_program(b, input);
+	if (input_gap(input) && !b->doubt)
+		b->doubt = xasprintf("%s: %s", path, input_gap(input));
 	b->runs++;
 }
 

@@ -41,12 +41,12 @@ struct baseline {
 	char *title;     /* the command; NULL = unknown */
 	char *program;   /* its base name, visible; NULL = unknown */
 	uint64_t interval; /* mean distance of samples, bytes; 0 = exact */
-	char *doubt;     /* why these may not be runs of one program; NULL = they seem to be */
+	char *doubt;     /* why these may not be whole runs of one program; NULL = they are */
 	struct baseline_metric metric[LIMIT_METRICS];
 };
 
-/* Adds a run: a recording or a massif file. */
-void baseline_add(struct baseline *b, const struct input *input);
+/* Adds a run: a recording or a massif file, called @path in messages. */
+void baseline_add(struct baseline *b, const char *path, const struct input *input);
 void baseline_deinit(struct baseline *b);
 
 /* The caller checks the stream for errors. */

@@ -259,6 +259,8 @@ int gates_of_profile(const struct report_request *r, const struct input *input, 
 	struct limits_reader reader = {r, &pair, g, 0};
 
 	set_title(g, input);
+	if (input_gap(input))
+		gate_warn(g, xasprintf("%s: %s", r->path[0], input_gap(input)));
 	add_values(g, &pair);
 	for (size_t i = 0; i < r->limit.count && reader.status != EXIT_REFUSED; i++)
 		read_limit(&reader, r->limit.data[i]);

@@ -637,3 +637,16 @@ uint64_t input_interval(const struct input *input)
 	return input->recording ? input->recording->interval :
 				  massif_sampling_interval(input->massif);
 }
+
+const char *input_gap(const struct input *input)
+{
+	const struct recording *r = input->recording;
+
+	if (r && recording_meta(r, "corrupt"))
+		return RECORDING_CORRUPT;
+	if (!r || r->is_complete)
+		return NULL;
+	if (!r->is_copy)
+		return RECORDING_INCOMPLETE;
+	return recording_meta(r, "exit") ? NULL : RECORDING_SO_FAR;
+}

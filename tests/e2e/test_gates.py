@@ -5,9 +5,10 @@ import html
 import json
 import os
 import re
+import subprocess
 import xml.etree.ElementTree
 
-from harness import BUILD, ROOT, test
+from harness import BUILD, ROOT, run_report, test
 
 REPORT = os.path.join(BUILD, "ptmem-report")
 COUNT = 250
@@ -266,14 +267,25 @@ def baseline(t):
 
 
 DOUBTS = """#include <stdlib.h>
+#include <unistd.h>
 void *kept[9];
-int main(void)
+int main(int argc, char **argv)
 {
 	for (int i = 0; i < 8; i++)
 		kept[i] = malloc(100);
 	kept[0] = realloc(kept[0], 500);
+	return argc > 1 && read(0, argv[1], 1);
 }
 """
+
+
+def cut_recording(t, program, path):
+    """ptmem is killed while the program waits for its input to end."""
+    process = subprocess.Popen([t.ptmem(), "-q", "--record=" + path, "-o", "/dev/null", program, "x"], stdin=subprocess.PIPE)
+    t.wait_until("the recording to have all blocks", lambda: "in 8 blocks" in run_report(t, path).out.decode())
+    process.kill()
+    process.wait()
+    process.stdin.close()
 
 
 def warnings(t, arguments, doubt):
@@ -311,6 +323,12 @@ def doubts(t):
     warnings(t, ["--baseline=" + kept, *differs, path["one"], path["two"]], "runs of one and of two are taken")
     warnings(t, ["--limit=peak@nowhere<1", path["one"]], "--limit=peak@nowhere<1: no call path")
     warnings(t, ["--diff", *differs, path["one"], path["samples"]], ".*is exact, .*has samples")
+    cut = os.path.join(directory, "cut.rec")
+    cut_recording(t, os.path.join(directory, "one"), cut)
+    why = ".*cut.rec: ptmem did not end normally"
+    warnings(t, ["--diff", *differs, path["one"], cut], why)
+    warnings(t, ["--baseline=" + kept, *differs, cut], why)
+    warnings(t, ["--limit=peak<1G", cut], why)
     result = t.run([REPORT, "--baseline=" + kept, "--fail-if=peak>+0", path["one"]])
     t.equal("nothing is doubtful", (result.status, result.err), (0, b""))
     # the same metric in both programs: 8 allocations and a realloc
