@@ -6,7 +6,8 @@
  *	allocated<1G               bytes ever allocated
  *	allocations<10K            number of allocations
  *	temporary<50%              share of allocations released by the next event of their thread
- *	leaked<1                   bytes definitely lost, of all processes (--leak-check)
+ *	leaked<1                   bytes definitely lost, and what only these lead to, of all
+ *	                           processes (--leak-check)
  *	rss<200M                   most resident memory of the process, as the kernel counts it
  *	peak@parse_config<10M      the most that call paths with this function hold at one time, or
  *	                           of a recording, what they hold at the peak of the program;

@@ -44,7 +44,7 @@ static void select_view(struct recording_view *v, const struct recording *r,
 
 	recording_view_deinit(v);
 	if (metric == LIMIT_LEAKED)
-		recording_view_leaks(v, r, "definite", 0);
+		recording_view_leaks(v, r, "lost", 0);
 	else if (metric == LIMIT_LIVE && intervals)
 		recording_view_at(v, r, (uint32_t)intervals - 1);
 	else

@@ -228,7 +228,7 @@ static char *message_of(const struct run *run, const struct limit *l,
 	_cleanup_free_ char *amount = limit_amount(l->metric, result->value);
 
 	if (l->metric == LIMIT_LEAKED)
-		return xasprintf("%s definitely lost", amount);
+		return xasprintf("%s lost", amount);
 	return xasprintf("it is %s%s in %s", amount,
 			 run->values.is_estimate ? ", an estimate," : "", result->process);
 }
@@ -567,7 +567,7 @@ static void check_leaks(struct run *r, size_t index)
 	const struct limit *l = &r->limits.data[index];
 	struct limit_result *result = &r->results.data[index];
 
-	result->value = (double)r->definite_bytes;
+	result->value = (double)r->lost_bytes;
 	result->is_exceeded = limit_is_exceeded(l, result->value);
 	result->exceeded = result->is_exceeded;
 	result->process = xstrdup("all processes");
@@ -602,7 +602,7 @@ void limits_finish(struct run *r)
 	struct limit_values *v = &r->values;
 
 	v->is_known[LIMIT_LEAKED] = r->options->leaks.check;
-	v->value[LIMIT_LEAKED] = (double)r->definite_bytes;
+	v->value[LIMIT_LEAKED] = (double)r->lost_bytes;
 	for (size_t i = 0; i < r->limits.count; i++) {
 		if (r->limits.data[i].metric == LIMIT_LEAKED)
 			check_leaks(r, i);

@@ -57,7 +57,7 @@ void limits_find_groups(const struct run *run, const struct report *r, uint32_t 
  * leaks.
  */
 void limits_check(struct session *s);
-/* Of each leaf of @r, a report of a process that has ended, what is definitely lost. */
+/* Of each leaf of @r, a report of a process that has ended, what is lost. */
 void limits_note_leaks(struct run *run, const struct report *r, const struct leaf_amounts *lost);
 /*
  * Checks those of leaks, after the last process of @r has ended, and fills r->gate: a check for

@@ -1,6 +1,7 @@
 """--limit: gates for tests. The program's truth: 1,000 blocks of 33 and 7 bytes stay, COUNT of 100 bytes are temporary."""
 
 import os
+import re
 
 from harness import run_report, test
 
@@ -79,6 +80,20 @@ def repeat_ends_early(t):
     t.check(b"1 of 3 runs, the last one ended by a signal:" in result.err, result.err)
     result = t.run([t.ptmem(), "-q", "-o", "/dev/null", "--heap=no", "--trace=brk", "--repeat=2", program])
     t.check(b"allocations" not in result.err, result.err)
+
+
+@test("limits/leaked-trees")
+def leaked_trees(t):
+    """What only lost blocks lead to is lost, too: a small leader does not hide a large tree."""
+    program = t.target("gcc-O2-pie", "lost_trees")
+    path = os.path.join(t.directory, "rec")
+    said = t.profile([program], ["-q", "--leak-check", "--limit=leaked<1", "--record=" + path]).messages
+    sums = [int(re.search(kind + r" lost: ([0-9,]+) bytes", "\n".join(said)).group(1).replace(",", ""))
+            for kind in ("definitely", "indirectly")]
+    exceeded = "leaked<1: [^(]*\\({:,} bytes\\)".format(sum(sums))
+    t.check(all(sums) and any(re.search(exceeded + " lost", m) for m in said), "%s: %s" % (exceeded, said))
+    result = run_report(t, "--limit=leaked<1", path)
+    t.check(re.search(exceeded.replace(": ", ": it is "), result.err.decode()), "%s: %r" % (exceeded, result.err))
 
 
 @test("limits/status")
