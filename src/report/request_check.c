@@ -13,8 +13,8 @@
 #include "base/cleanup.h"
 #include "base/files.h"
 #include "output/flame.h"
-#include "report/fail_if.h"
-#include "report/gates.h"
+#include "report/gates/fail_if.h"
+#include "report/gates/gates.h"
 
 #define OF_SITES (AS_TABLE | AS_GATE | AS_ROWS | AS_PICTURE | AS_HTML | AS_SITED)
 #define FORMS_OF_SITES "pictures, flame graphs, pages, --diff and texts of recordings"
