@@ -14,7 +14,7 @@
 #include "profile/estimate.h"
 #include "report/diff_output.h"
 #include "report/diff_paths.h"
-#include "report/gates.h"
+#include "report/gates/gates.h"
 #include "report/massif_file.h"
 #include "report/recording_output.h"
 

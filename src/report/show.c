@@ -15,9 +15,9 @@
 #include "recording/processes.h"
 #include "recording/recording_view.h"
 #include "report/anonymize.h"
-#include "report/baseline.h"
 #include "report/chart/picture.h"
-#include "report/gates.h"
+#include "report/gates/baseline.h"
+#include "report/gates/gates.h"
 #include "report/input.h"
 #include "report/massif_file.h"
 

@@ -1,5 +1,5 @@
 /* See measure.h. */
-#include "report/measure.h"
+#include "report/gates/measure.h"
 
 #include <inttypes.h>
 #include <math.h>
