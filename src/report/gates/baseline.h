@@ -20,10 +20,16 @@
 #include "output/gate.h"
 #include "report/input.h"
 
+/* A line of a function, of a run that was read; baselines have none. */
+struct baseline_place {
+	char *file;      /* of the source; NULL = unknown; owned */
+	uint64_t line;
+	double value;
+};
+
 struct baseline_row {
 	char *name;      /* visible; NULL: of the whole program; owned */
-	char *file;      /* of the source, if it is known; owned */
-	uint64_t line;
+	VEC(struct baseline_place) place; /* of the first run that has the function */
 	double min, max; /* of the runs; a function that a run lacks has 0 there */
 };
 

@@ -21,13 +21,24 @@ bool measure_has_paths(const struct diff_pair *pair, enum limit_metric metric);
 
 /* The values by call site. */
 
+/* A line of a site. */
+struct measured_place {
+	enum path_side side;
+	uint32_t frame;  /* one of its frames: number in its input */
+	uint64_t line;
+	double value;
+};
+
 struct measured_site {
 	double value[2];
-	/* the frame of most of it, of the new side if that has any: number in its input */
+	/*
+	 * A frame of the line that changed: of those in new of which old has none with the same
+	 * value, the one with most; otherwise of most.
+	 */
 	enum path_side side;
 	uint32_t frame;
-	uint64_t largest;
 	bool is_unknown; /* the stacks are unknown: there is no frame */
+	VEC(struct measured_place) place;
 };
 
 struct measured {
