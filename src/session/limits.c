@@ -371,11 +371,21 @@ static void find_amounts_within(const struct report *r, const struct within_wors
 	}
 }
 
+/* The function of @l, and that which ends the part of the run, or NULL. */
+static struct within_section part_of(struct run *run, const struct limit *l)
+{
+	struct custom_probes *p = &run->probes;
+
+	return (struct within_section){
+		custom_probes_within(p, l->within, l->within_size),
+		l->until ? custom_probes_within(p, l->until, strlen(l->until)) : NULL};
+}
+
 static void check_within(struct session *s, const struct report *r, size_t index)
 {
 	const struct limit *l = &s->run->limits.data[index];
-	const struct within_sum *sum = within_find(
-		s, custom_probes_within(&s->run->probes, l->within, strlen(l->within)));
+	const struct within_section part = part_of(s->run, l);
+	const struct within_sum *sum = within_find(s, part.from, part.to);
 	struct leaf_amounts amounts = {0};
 	_cleanup_free_ char *title = session_title(s);
 
@@ -384,9 +394,10 @@ static void check_within(struct session *s, const struct report *r, size_t index
 	const struct within_worst *worst = &sum->worst[l->metric];
 	struct limit_result now = {.value = worst->value};
 
-	now.process = xasprintf("call %llu of %s, process %u, %s",
-				(unsigned long long)worst->number, l->within, s->process.pid,
-				title);
+	now.process = xasprintf("%s %llu %s %s%s%s, process %u, %s", l->until ? "part" : "call",
+				(unsigned long long)worst->number, l->until ? "between" : "of",
+				part.from->text, l->until ? " and " : "",
+				l->until ? part.to->text : "", s->process.pid, title);
 	if (limit_is_exceeded(l, worst->value))
 		find_amounts_within(r, worst, &amounts);
 	check_value(s, r, index, &amounts, &now);
@@ -441,7 +452,20 @@ const char *limits_check_text(const struct options *o, const char *text, struct 
 
 static void watch_calls(struct run *r, const char *function)
 {
-	custom_probes_within(&r->probes, function, strlen(function));
+	custom_probes_within(&r->probes, function, strlen(function))->is_measured = true;
+	r->needs_within = true;
+}
+
+static void watch_section(struct run *r, const struct limit *l)
+{
+	const struct within_section part = part_of(r, l);
+	bool is_known = false;
+
+	for (size_t i = 0; i < r->sections.count; i++)
+		is_known |= r->sections.data[i].from == part.from &&
+			    r->sections.data[i].to == part.to;
+	if (!is_known)
+		*vec_add(&r->sections) = part;
 	r->needs_within = true;
 }
 
@@ -452,7 +476,9 @@ static void take_limit(struct run *r, char *text)
 
 	limit_parse(text, l);
 	*vec_add(&r->results) = (struct limit_result){0};
-	if (l->within)
+	if (l->until)
+		watch_section(r, l);
+	else if (l->within)
 		watch_calls(r, l->within);
 	else /* only a history knows */
 		r->needs_history |= l->metric == LIMIT_TEMPORARY ||
@@ -507,6 +533,7 @@ void limits_close(struct run *r)
 	}
 	vec_deinit(&r->limits);
 	vec_deinit(&r->results);
+	vec_deinit(&r->sections);
 	gate_deinit(&r->gate);
 }
 
