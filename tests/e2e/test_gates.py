@@ -196,6 +196,12 @@ def not_checked(t):
     with open(path, encoding="utf-8") as file:
         t.check(read_junit(t, file.read())["peak<1G"] is not None, "it passed")
     os.unlink(path)
+    result = t.run([t.ptmem(), "-q", "-o", "none", "--repeat=2", "--limit=peak<1G within nowhere", "--limits-out=" + path, "true"])
+    said = [m for m in result.err.decode().splitlines() if "limit " in m]
+    t.equal("limits of two runs", (result.status, said), (1, ["ptmem: limit not checked: peak<1G within nowhere: it was not measured"]))
+    with open(path, encoding="utf-8") as file:
+        t.check(read_junit(t, file.read())["peak<1G within nowhere"] is not None, "it passed")
+    os.unlink(path)
     result = t.run([t.ptmem(), "--limit=peak<", "--limits-out=" + path, "true"])
     t.check(result.status == 1 and not os.path.exists(path), "a file without checks")
     for arguments, why in ((["--format=junit", "x"], b"needs --limit"), (["--limit=peak<1", "--diff", "x", "y"], b"comparisons have"),
