@@ -9,8 +9,8 @@
  *	leaked<1                   bytes definitely lost, and what only these lead to, of all
  *	                           processes (--leak-check)
  *	rss<200M                   most resident memory of the process, as the kernel counts it
- *	peak@parse_config<10M      the most that call paths with this function hold at one time, or
- *	                           of a recording, what they hold at the peak of the program;
+ *	peak@parse_config<10M      the most that call paths with this function hold at one time, of
+ *	                           which a recording tells a bound (report/gates/measure.h);
  *	                           likewise live-at-end, allocated and allocations
  *
  *	peak<10M within handle     the same of each call of a function, from its entry to its return

@@ -60,6 +60,19 @@ def peak_of_function(t):
         for at, (function, size) in enumerate(sizes.items()):
             t.check("{:,}".format(size) in said[2 * at] and "peaks.c" in said[2 * at + 1] and function in said[2 * at + 1],
                     "messages: %s" % said)
+    path = os.path.join(t.directory, "rec")
+    t.profile(program, ["-q", "--record=" + path])
+    for function, size in sizes.items(): # of recordings the maxima of paths, of which parse has two
+        doubt = "may be exceeded" if function == "parse" else "^$"
+        said = run_report(t, "--limit=peak@%s<=%d" % (function, size), path)
+        t.check(said.status == 0 and re.search(doubt, said.err.decode()), "%s: %r" % (function, said.err))
+        said = run_report(t, "--limit=peak@%s<%d" % (function, size), path).err.decode()
+        t.check("it is " in said and "{:,}".format(size) in said and "peaks.c" in said and "warning" not in said, said)
+    said = run_report(t, "--limit=peak@main<10050000", path)
+    t.check(said.status == 3, "at the peak of the program: %r" % said.err)
+    said = run_report(t, "--limit=peak@main<10090070", path)
+    t.check(said.status == 0 and b"may be exceeded: a recording tells that it is" in said.err, "%r" % said.err)
+    t.equal("a function that holds nothing at the end", run_report(t, "--limit=live-at-end@parse<1", path).err, b"")
     said = t.profile(program, ["-q", "--limit=allocations@main<1"]).messages
     t.check(len(said) == 4 and all("peaks.c" in m for m in said[1:]), "messages: %s" % said)
 

@@ -139,20 +139,10 @@ static bool has_function(const struct measured *m, enum path_side side,
 	return !m->of;
 }
 
-static uint64_t line_of(const struct input *in, uint32_t frame)
-{
-	struct massif_frame f;
-
-	if (in->recording)
-		return recording_get(in->recording, RECORDING_FRAMES, frame, FRAME_LINE);
-	massif_file_frame(&in->massif->node[frame], &f);
-	return f.line_number;
-}
-
 static void add_place(struct measured_site *s, const struct input *in, enum path_side side,
 		      uint32_t frame, double amount)
 {
-	uint64_t line = line_of(in, frame);
+	uint64_t line = recording_get(input_paths(in), RECORDING_FRAMES, frame, FRAME_LINE);
 
 	for (size_t i = 0; i < s->place.count; i++) {
 		struct measured_place *p = &s->place.data[i];
@@ -226,6 +216,43 @@ void measured_init(struct measured *m, const struct diff_pair *pair, enum limit_
 	diff_pair_each(pair, take_stack, m);
 	for (size_t i = 0; i < m->site.count; i++)
 		choose_place(&m->site.data[i]);
+}
+
+struct maximum_reader {
+	struct measured *m;
+	double *sum;
+};
+
+static void take_maximum(void *ctx, enum path_side side, const struct diff_stack *stack)
+{
+	struct maximum_reader *reader = ctx;
+	struct measured_site *largest = reader->m->site.data;
+	double bytes = (double)stack->max_bytes;
+
+	if (!has_function(reader->m, side, stack))
+		return;
+	reader->m->has_function = true;
+	*reader->sum += bytes;
+	if (bytes <= largest->value[PATH_NEW])
+		return;
+	largest->value[PATH_NEW] = bytes;
+	largest->side = side;
+	largest->is_unknown = stack->site >= stack->count;
+	largest->frame = largest->is_unknown ? 0 : stack->frame[stack->site];
+}
+
+void measured_init_maximum(struct measured *m, const struct diff_pair *given,
+			   const struct limit *of, double *most_out)
+{
+	struct diff_pair pair = {.input = given->input, .match = given->match};
+	double value[2];
+
+	*m = (struct measured){.pair = given, .metric = LIMIT_PEAK, .of = of};
+	*vec_add(&m->site) = (struct measured_site){.is_unknown = true};
+	*most_out = 0;
+	measure_select(&pair, LIMIT_ALLOCATED, value);
+	diff_pair_each(&pair, take_maximum, &(struct maximum_reader){m, most_out});
+	recording_view_deinit(&pair.view[PATH_NEW]);
 }
 
 void measured_deinit(struct measured *m)

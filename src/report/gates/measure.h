@@ -55,6 +55,14 @@ void measured_init(struct measured *m, const struct diff_pair *pair, enum limit_
 		   const struct limit *of);
 void measured_deinit(struct measured *m);
 
+/*
+ * Of what a recording has of each call path with the function of @of, the most bytes that it held
+ * at one time: the largest, which is a bound of what all held together, becomes the only site of
+ * @m; *@most_out, the other bound, is the sum. measured_deinit frees @m.
+ */
+void measured_init_maximum(struct measured *m, const struct diff_pair *pair, const struct limit *of,
+			   double *most_out);
+
 /* Sorts the sites: growth before shrinkage; the largest first, which is_by_change means changes. */
 void measured_sort(struct measured *m, bool is_by_change);
 /* Adds site @i to @out. */
