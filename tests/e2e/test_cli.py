@@ -578,6 +578,12 @@ def cli_hints_stripped_part(t):
             t.equal("strip", t.run([t.program("strip"), path], cwd=cwd).status, 0)
             t.equal("%s, %s" % (path, sizes), [h.split(" is stripped")[0] for h in hints(t, ["./whole", *sizes], cwd=cwd)], said)
             os.replace(os.path.join(cwd, "with-names"), os.path.join(cwd, path))
+    # 100 of them with a 1000th each, none among the largest sites
+    makers = "static __attribute__((noinline)) void make%d(void) { void *volatile p = malloc(1000); (void)p; }"
+    source = "#include <stdlib.h>\nvoid *nameless(size_t n);\n%s\nint main(void) { %s nameless(900000); return 0; }\n" % (
+        "\n".join(makers % i for i in range(100)), " ".join("make%d();" % i for i in range(100)))
+    t.equal("compiler", t.run([*flags, "-s", "-o", "scattered", t.file("scattered.c", source), "./part.so"], cwd=cwd).status, 0)
+    t.equal("scattered", [h.split(" is stripped")[0] for h in hints(t, ["./scattered"], cwd=cwd)], ["scattered"])
 
 
 @test("cli/setuid")
