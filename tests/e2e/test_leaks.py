@@ -543,7 +543,8 @@ for _variant in VARIANTS:
                                           for h in site["holders"]]
         root = "variable 'cache' in holders"
         t.equal("holders", held, {"make_cache": [(1, [root])], "make_slot": [(100, [root, "make_cache"])],
-                                  "make_local": [(1, ["stack of thread "])]})
+                                  "make_local": [(1, ["stack of thread "])],
+                                  "make_below": [(1, ["stack of thread "])]})
     test("leaks/owners/" + _variant)(_owners)
 
 
