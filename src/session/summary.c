@@ -83,7 +83,8 @@ void largest_find(const struct report *r, struct largest *out)
 	*out = (struct largest){0};
 	peak_amounts(r->profile, &held, &out->bytes);
 	if (held.count)
-		out->count = call_sites_largest(r, &held, out->site, LARGEST_SITES);
+		out->count = call_sites_largest(r, &held, out->site, LARGEST_SITES,
+						&out->nameless);
 	for (size_t i = 0; i < out->count; i++)
 		out->error[i] = profile_error(r->profile, out->site[i].variance);
 	free(held.bytes);
@@ -189,21 +190,12 @@ static void hint_at_pymalloc(const struct session *s)
 				 ": its functions have no symbols, or copies elsewhere" : "");
 }
 
-/* Of the largest call sites, if those without a name hold more than 5 % of the peak. */
+/* If call sites without a name hold more than 5 % of the peak. */
 static void hint_at_symbols(const struct largest *l)
 {
-	const char *object = NULL;
-	uint64_t bytes = 0;
-
-	for (size_t i = 0; i < l->count; i++) {
-		if (!l->site[i].is_unnamed)
-			continue;
-		object = object ? object : l->site[i].object;
-		bytes += l->site[i].bytes;
-	}
-	if (object && bytes > l->bytes / 20)
+	if (l->nameless.object && l->nameless.bytes > l->bytes / 20)
 		log_info("hint: %s is stripped; names need its debug package (-dbgsym, -debuginfo) "
-			 "or a build with -g", text_base_name(object));
+			 "or a build with -g", text_base_name(l->nameless.object));
 }
 
 /* Of the largest call sites, if a program's or library's lost inlined functions concern as much. */

@@ -29,6 +29,7 @@ struct largest {
 	struct call_site_sum site[LARGEST_SITES];
 	size_t count;   /* 0 if there was no peak */
 	uint64_t bytes; /* of all sites at the peak */
+	struct nameless_sites nameless;
 	double error[LARGEST_SITES]; /* of each site's bytes; 0 unless they are estimates */
 };
 

@@ -153,6 +153,7 @@ struct space_recovery {
 	struct journal *journal; /* records its changes; NULL = none */
 	taddr_t injection;     /* where this process injects system calls; 0 = not chosen yet */
 	bool had_trap_handler; /* the program's own, at attach; its loss is not reported yet */
+	bool is_unguarded;     /* a breakpoint kills the program if ptmem has died */
 	bool is_held;          /* journal_hold: the traps [first, end) are not in the copy yet */
 	uint32_t held_first, held_end;
 };
