@@ -462,6 +462,15 @@ void probe_sites_find(struct elf_file *file, const struct custom_probes *custom,
 		add_site(&search, &program_end, &(struct elf_symbol){.vaddr = file->fini});
 }
 
+const char *probe_guess_name(enum probe_guess guess)
+{
+	static const char *const names[] = {
+		[GUESS_NONE] = "", [GUESS_GLIBC] = "glibc", [GUESS_MUSL] = "musl",
+		[GUESS_JEMALLOC] = "jemalloc"};
+
+	return names[guess];
+}
+
 static uint64_t argument(const struct arch *arch, const struct arch_regs *regs, uint8_t i)
 {
 	return regs->word[arch->arg[i]];
