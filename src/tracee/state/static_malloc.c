@@ -30,9 +30,14 @@ static const struct probe *find_row(const char *name)
 static void add_site(struct elf_file *file, struct probe_sites *sites,
 		     const struct static_function *f, struct probe_site site)
 {
+	enum heap_function function = site.probe->function;
+
 	log_verbose("%s: %s is taken to be at %#lx (%s)", file->path, site.probe->symbol,
 		    (unsigned long)f->start, probe_guess_name(site.guess));
 	site.vaddr = f->start;
+	/* musl's calloc calls its malloc */
+	site.is_leaf = site.guess != GUESS_MUSL && site.probe->kind != PROBE_REALLOC &&
+		       function != FUNCTION_MEMALIGN;
 	site.size = f->end - f->start;
 	*vec_add(&sites->list) = site;
 }
