@@ -43,10 +43,11 @@
 struct block {
 	taddr_t addr;
 	uint64_t size;
+	bool is_live;         /* not released */
 };
 
 struct confirmed {
-	HASH(struct block) blocks; /* that were allocated, and not released */
+	HASH(struct block) blocks; /* that were allocated */
 	bool is_partial;      /* there are others */
 };
 
@@ -135,14 +136,16 @@ static bool is_block_of(const struct address_space *s, taddr_t block, uint64_t s
 	return block % CHUNK_ALIGN == 0 || size < CHUNK_ALIGN;
 }
 
-/* Whether one of the first blocks shares memory with it. */
+/* Whether one of the first blocks shares memory with it, as far as all releases are known. */
 static bool overlaps(const struct confirmed *c, taddr_t block, uint64_t size)
 {
+	if (c->is_partial)
+		return false;
 	for (size_t i = 0; c->blocks.index.count <= APART_MAX && hash_next(&c->blocks.index, &i);
 	     i++) {
 		const struct block *b = &c->blocks.slot[i];
 
-		if (block < b->addr + b->size && b->addr < block + size)
+		if (b->is_live && block < b->addr + b->size && b->addr < block + size)
 			return true;
 	}
 	return false;
@@ -158,19 +161,33 @@ static struct confirmed *get(struct address_space *s)
 	return s->heap.confirmed;
 }
 
-static bool take(struct confirmed *c, taddr_t block)
+static struct block *find(const struct confirmed *c, taddr_t block)
 {
-	const struct block *found = hash_find(&c->blocks, hash_u64(block), e, e->addr == block);
+	return hash_find(&c->blocks, hash_u64(block), e, e->addr == block);
+}
+
+/*
+ * Whether @block may be released: it is live or, when a thread of glibc's ends, one that it has
+ * released and that is in its cache (tcache_thread_shutdown).
+ */
+static bool release(const struct address_space *s, struct confirmed *c, taddr_t block)
+{
+	struct block *found = find(c, block);
+	bool was_live = found && found->is_live;
 
 	if (found)
-		hash_remove(&c->blocks, found);
-	return found;
+		found->is_live = false;
+	return was_live || (found && s->watch.guess == GUESS_GLIBC) || c->is_partial;
 }
 
 static void add(struct confirmed *c, taddr_t block, uint64_t size)
 {
-	if (!c->is_partial)
-		*hash_add(&c->blocks, hash_u64(block)) = (struct block){block, size};
+	struct block *known = find(c, block);
+
+	if (known)
+		*known = (struct block){block, size, true};
+	else if (!c->is_partial)
+		*hash_add(&c->blocks, hash_u64(block)) = (struct block){block, size, true};
 }
 
 void confirm_realloc(struct address_space *s, taddr_t block)
@@ -178,7 +195,7 @@ void confirm_realloc(struct address_space *s, taddr_t block)
 	struct confirmed *c = get(s);
 
 	c->is_partial |= s->pads != NULL;
-	if (block && ((!take(c, block) && !c->is_partial) || !is_block(s, block)))
+	if (block && (!release(s, c, block) || !is_block(s, block)))
 		contradict(s, "a change of the size of", block);
 }
 
@@ -204,7 +221,7 @@ void confirm_free(struct address_space *s, taddr_t block, bool is_inner)
 	struct confirmed *c = get(s);
 
 	c->is_partial |= s->pads != NULL;
-	if (block && ((!take(c, block) && !c->is_partial && !is_inner) || !is_block(s, block)))
+	if (block && ((!release(s, c, block) && !is_inner) || !is_block(s, block)))
 		contradict(s, "a release of", block);
 }
 

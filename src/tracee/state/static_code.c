@@ -97,6 +97,11 @@ static void each_fact(const struct elf_file *file, void (*fn)(void *, const stru
 	}
 }
 
+struct addresses {
+	uint64_t *data;
+	size_t count, capacity;
+};
+
 /* A jump with nothing but padding before it, from @first on. */
 struct lone_jump {
 	uint64_t first, at, to;
@@ -104,7 +109,7 @@ struct lone_jump {
 
 /* Where functions may begin, besides what tables say. */
 struct starts {
-	VEC(uint64_t) list;    /* targets of calls; then ascending, each once */
+	struct addresses list; /* targets of calls; then ascending, each once */
 	VEC(struct lone_jump) jumps;
 	uint64_t padding;      /* where the padding before this instruction began; 0 = none */
 };
@@ -124,33 +129,53 @@ static void note_start(void *ctx, const struct arch_fact *fact)
 		s->padding = fact->at;
 }
 
-static void sort_starts(struct starts *s)
+static void sort_addresses(struct addresses *a)
 {
 	size_t kept = 0;
 
-	if (s->list.count > 1)
-		qsort(s->list.data, s->list.count, sizeof(*s->list.data), compare_u64);
-	for (size_t i = 0; i < s->list.count; i++) {
-		if (!kept || s->list.data[kept - 1] != s->list.data[i])
-			s->list.data[kept++] = s->list.data[i];
+	if (a->count > 1)
+		qsort(a->data, a->count, sizeof(*a->data), compare_u64);
+	for (size_t i = 0; i < a->count; i++) {
+		if (!kept || a->data[kept - 1] != a->data[i])
+			a->data[kept++] = a->data[i];
 	}
-	s->list.count = kept;
+	a->count = kept;
 }
 
-/* A function that only jumps is called: what it jumps to is one, too. */
+/* The first of the ascending @list that is in [@first, @last]; 0 = none. */
+static uint64_t first_within(const struct addresses *list, uint64_t first, uint64_t last)
+{
+	size_t i = vec_search(list, at, *at < first);
+
+	return i < list->count && list->data[i] <= last ? list->data[i] : 0;
+}
+
+/*
+ * A function that only jumps is called, or another jumps to it, as no jump leads to another within
+ * a function: what it jumps to is one, too.
+ */
 static void follow_jumps(struct starts *s)
 {
-	size_t count = s->list.count;
+	struct addresses called = {0}, jumped = {0};
 
+	for (size_t i = 0; i < s->list.count; i++)
+		*vec_add(&called) = s->list.data[i];
+	for (size_t i = 0; i < s->jumps.count; i++)
+		*vec_add(&jumped) = s->jumps.data[i].to;
+	sort_addresses(&jumped);
 	for (size_t i = 0; i < s->jumps.count; i++) {
 		const struct lone_jump *j = &s->jumps.data[i];
-		const struct { uint64_t *data; size_t count; } called = {s->list.data, count};
-		size_t k = vec_search(&called, start, *start < j->first);
+		uint64_t start = first_within(&called, j->first, j->at);
 
-		if (k < count && s->list.data[k] <= j->at)
+		start = start ? start : first_within(&jumped, j->first, j->at);
+		if (start) {
+			*vec_add(&s->list) = start;
 			*vec_add(&s->list) = j->to;
+		}
 	}
-	sort_starts(s);
+	sort_addresses(&s->list);
+	vec_deinit(&called);
+	vec_deinit(&jumped);
 }
 
 static void add_function(struct static_code *c, uint64_t start, uint64_t end)
@@ -178,7 +203,7 @@ static void read_functions(struct code_reader *r)
 
 	elf_functions_find(r->file, &known);
 	each_fact(r->file, note_start, &s);
-	sort_starts(&s);
+	sort_addresses(&s.list);
 	follow_jumps(&s);
 	for (size_t i = 0; i < known.list.count; i++) {
 		const struct elf_function *f = &known.list.data[i];

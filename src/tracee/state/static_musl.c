@@ -8,8 +8,9 @@
  *	malloc          does nothing but jump to inner malloc. So does __libc_malloc, for the library
  *	                itself, which is before it (lite_malloc.c)
  *	realloc         does nothing but jump to inner realloc
- *	calloc          calls malloc, and a function that checks a block as free does, by
- *	                instructions that kill the program (__malloc_allzerop)
+ *	calloc          multiplies, and calls malloc, __errno_location, memset, and a function that
+ *	                checks a block as free does, by instructions that kill the program
+ *	                (__malloc_allzerop): nothing else
  *	aligned_alloc   calls inner malloc, and stores 7 << 5 three bytes before the block; for
  *	                posix_memalign and memalign, too
  */
@@ -20,6 +21,7 @@
 #define BEFORE_BLOCK (-3)
 #define THRESHOLD UINT64_C(131052)
 #define CHECKS 5 /* of a block's group: each stops the program */
+#define CALLOC_CALLS 4
 
 enum { RELEASES, BELOW_THRESHOLD, FROM_THRESHOLD, ALIGNS };
 static const struct static_wanted wanted[] = {
@@ -88,13 +90,14 @@ static bool calls_check(const struct musl_code *m, int i)
 static void find_callers(struct musl_code *m)
 {
 	const struct static_code *c = m->code;
-	size_t first, count = static_code_in(c, m->malloc, &first);
+	size_t first, ignored, count = static_code_in(c, m->malloc, &first);
 
 	m->calloc = m->aligned_alloc = STATIC_NONE;
 	for (size_t k = first; k < first + count; k++) {
 		int i = (int)c->in.data[k].from;
 
-		if (c->functions.data[i].products && calls_check(m, i))
+		if (c->functions.data[i].products && calls_check(m, i) &&
+		    static_code_out(c, i, &ignored) <= CALLOC_CALLS)
 			static_only(&m->calloc, i);
 	}
 	count = static_code_in(c, m->inner_malloc, &first);
