@@ -236,6 +236,14 @@ static uint32_t wanted_by(const struct code_reader *r, const struct arch_fact *f
 	return has;
 }
 
+static void note_address(struct static_code *c, uint64_t value)
+{
+	int i = find_function(c, value);
+
+	if (i >= 0 && c->functions.data[i].start == value)
+		c->functions.data[i].is_taken = true;
+}
+
 static void note_fact(void *ctx, const struct arch_fact *fact)
 {
 	struct code_reader *r = ctx;
@@ -254,6 +262,8 @@ static void note_fact(void *ctx, const struct arch_fact *fact)
 	f->stops += fact->kind == ARCH_FACT_STOP;
 	f->products += fact->kind == ARCH_FACT_PRODUCT;
 	f->has |= wanted_by(r, fact);
+	if (fact->kind == ARCH_FACT_VALUE)
+		note_address(c, fact->value);
 	if (fact->kind >= ARCH_FACT_CALL && fact->kind <= ARCH_FACT_BRANCH &&
 	    (fact->value < f->start || fact->value >= f->end))
 		*vec_add(&r->branches) = (struct branch){fact->at, fact->value, fact->kind};

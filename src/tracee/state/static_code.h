@@ -30,6 +30,7 @@ struct static_function {
 	uint32_t instructions; /* without padding */
 	uint64_t jumps_to;     /* where its first instruction jumps to; 0 = it is no jump */
 	bool is_called;        /* by a call instruction */
+	bool is_taken;         /* code refers to its address */
 };
 
 struct static_edge {
