@@ -282,6 +282,7 @@ void image_end(void *ctx, struct address_space *space, enum space_end why)
 	s->process.exit_status = why == SPACE_EXITED ? space->processes.exit_status : -1;
 	s->end.pauses = space->pauses;
 	s->end.time_error_ns = pads_time_error(space);
+	s->end.guess = space->watch.guess;
 	/* a fork that executes another program was counted in its parent's file */
 	s->process.end_ns = clock_now_ns();
 	recording_run_end(s, end);

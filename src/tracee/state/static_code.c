@@ -196,6 +196,29 @@ static void add_gap(struct static_code *c, const struct elf_function *gap, const
 	add_function(c, start, gap->end);
 }
 
+/* What precedes the first known function of a segment: all of it, if the file has no sections. */
+static void add_beginnings(struct code_reader *r, const struct elf_functions *known,
+			   const struct starts *s)
+{
+	for (size_t i = 0; i < r->file->segment_count; i++) {
+		const struct elf_segment *seg = &r->file->segment[i];
+		size_t k = vec_search(&known->list, f, f->start < seg->vaddr);
+		struct elf_function gap = {seg->vaddr, seg->vaddr + seg->filesz, ELF_GAP};
+
+		if (k < known->list.count && known->list.data[k].start < gap.end)
+			gap.end = known->list.data[k].start;
+		if (seg->is_exec)
+			add_gap(r->code, &gap, s);
+	}
+}
+
+static int compare_functions(const void *a, const void *b)
+{
+	const struct static_function *x = a, *y = b;
+
+	return (x->start > y->start) - (x->start < y->start);
+}
+
 static void read_functions(struct code_reader *r)
 {
 	struct elf_functions known;
@@ -213,6 +236,10 @@ static void read_functions(struct code_reader *r)
 		else if (f->kind == ELF_GAP)
 			add_gap(r->code, f, &s);
 	}
+	add_beginnings(r, &known, &s);
+	if (r->code->functions.count > 1)
+		qsort(r->code->functions.data, r->code->functions.count,
+		      sizeof(*r->code->functions.data), compare_functions);
 	vec_deinit(&known.list);
 	vec_deinit(&s.list);
 	vec_deinit(&s.jumps);
