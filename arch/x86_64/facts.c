@@ -1,7 +1,7 @@
 /*
  * Facts about single instructions, from which functions without symbols are recognized: branches,
- * constants and addresses, products, stores of bytes. Decodes from the start to the end; after bytes
- * that are no instruction the next start soon falls on one.
+ * constants and addresses, products, stores of bytes. Decodes from the start to the end; after
+ * bytes that are no instruction the next start soon falls on one.
  */
 #include "arch/x86_64/values.h"
 #include "arch/x86_64/x86_64.h"

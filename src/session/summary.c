@@ -266,9 +266,9 @@ static void hint_at_headers(const struct session *s)
 static void hint_at_guess(const struct session *s)
 {
 	if (s->end.guess)
-		log_info("hint: malloc, free, calloc and realloc have no names here, and were found "
-			 "by their code (%s's); --probe=malloc=0xADDRESS and others override that",
-			 probe_guess_name(s->end.guess));
+		log_info("hint: malloc, free, calloc and realloc have no names here, and were "
+			 "found by their code (%s's); --probe=malloc=0xADDRESS and others override "
+			 "that", probe_guess_name(s->end.guess));
 }
 
 static void hints_at_end(const struct session *s, const struct largest *largest)

@@ -40,14 +40,14 @@
 #define SMALL_ALIGN 8u     /* of blocks of less than 16 bytes in jemalloc */
 #define APART_MAX 64       /* blocks that are compared with a new one */
 
-struct block {
+struct confirmed_block {
 	taddr_t addr;
 	uint64_t size;
 	bool is_live;         /* not released */
 };
 
 struct confirmed {
-	HASH(struct block) blocks; /* that were allocated */
+	HASH(struct confirmed_block) blocks; /* that were allocated */
 	bool is_partial;      /* there are others */
 };
 
@@ -143,7 +143,7 @@ static bool overlaps(const struct confirmed *c, taddr_t block, uint64_t size)
 		return false;
 	for (size_t i = 0; c->blocks.index.count <= APART_MAX && hash_next(&c->blocks.index, &i);
 	     i++) {
-		const struct block *b = &c->blocks.slot[i];
+		const struct confirmed_block *b = &c->blocks.slot[i];
 
 		if (b->is_live && block < b->addr + b->size && b->addr < block + size)
 			return true;
@@ -161,7 +161,7 @@ static struct confirmed *get(struct address_space *s)
 	return s->heap.confirmed;
 }
 
-static struct block *find(const struct confirmed *c, taddr_t block)
+static struct confirmed_block *find(const struct confirmed *c, taddr_t block)
 {
 	return hash_find(&c->blocks, hash_u64(block), e, e->addr == block);
 }
@@ -172,7 +172,7 @@ static struct block *find(const struct confirmed *c, taddr_t block)
  */
 static bool release(const struct address_space *s, struct confirmed *c, taddr_t block)
 {
-	struct block *found = find(c, block);
+	struct confirmed_block *found = find(c, block);
 	bool was_live = found && found->is_live;
 
 	if (found)
@@ -182,12 +182,12 @@ static bool release(const struct address_space *s, struct confirmed *c, taddr_t 
 
 static void add(struct confirmed *c, taddr_t block, uint64_t size)
 {
-	struct block *known = find(c, block);
+	struct confirmed_block *b = find(c, block);
 
-	if (known)
-		*known = (struct block){block, size, true};
-	else if (!c->is_partial)
-		*hash_add(&c->blocks, hash_u64(block)) = (struct block){block, size, true};
+	if (!b && !c->is_partial)
+		b = hash_add(&c->blocks, hash_u64(block));
+	if (b)
+		*b = (struct confirmed_block){block, size, true};
 }
 
 void confirm_realloc(struct address_space *s, taddr_t block)

@@ -35,15 +35,14 @@ struct code_reader {
 
 /* -- texts -- */
 
-static bool find_bytes(struct elf_file *file, bool in_code, const void *bytes, size_t size,
-		       uint64_t *vaddr_out)
+bool static_code_has_text(struct elf_file *file, const char *text, uint64_t *vaddr_out)
 {
 	for (size_t i = 0; i < file->segment_count; i++) {
 		const struct elf_segment *seg = &file->segment[i];
 		_cleanup_free_ uint8_t *data =
-			in_code && !seg->is_exec ? NULL :
-						   elf_file_read(file, seg->offset, seg->filesz);
-		const uint8_t *at = data ? memmem(data, seg->filesz, bytes, size) : NULL;
+			elf_file_read(file, seg->offset, seg->filesz);
+		const uint8_t *at =
+			data ? memmem(data, seg->filesz, text, strlen(text) + 1) : NULL;
 
 		if (!at)
 			continue;
@@ -52,16 +51,6 @@ static bool find_bytes(struct elf_file *file, bool in_code, const void *bytes, s
 		return true;
 	}
 	return false;
-}
-
-bool static_code_has_text(struct elf_file *file, const char *text, uint64_t *vaddr_out)
-{
-	return find_bytes(file, false, text, strlen(text) + 1, vaddr_out);
-}
-
-bool static_code_has_bytes(struct elf_file *file, const void *bytes, size_t size)
-{
-	return find_bytes(file, true, bytes, size, NULL);
 }
 
 /* -- functions -- */
@@ -298,13 +287,13 @@ static void note_fact(void *ctx, const struct arch_fact *fact)
 
 /* -- parts -- */
 
-struct part {
+struct code_part {
 	int of;                /* function that branches to it */
 	bool is_called, is_always; /* by an unconditional jump to its start */
 	bool is_entered;       /* not at its start; or it leads into the middle of @of */
 };
 
-static void note_part_branch(const struct static_code *c, struct part *parts,
+static void note_part_branch(const struct static_code *c, struct code_part *parts,
 			     const struct branch *b)
 {
 	int from = find_function(c, b->at), to = find_function(c, b->to);
@@ -325,7 +314,7 @@ static void note_part_branch(const struct static_code *c, struct part *parts,
 static int *find_owners(const struct code_reader *r)
 {
 	const struct static_code *c = r->code;
-	_cleanup_free_ struct part *parts = xcalloc(c->functions.count + 1, sizeof(*parts));
+	_cleanup_free_ struct code_part *parts = xcalloc(c->functions.count + 1, sizeof(*parts));
 	int *owner = xcalloc(c->functions.count + 1, sizeof(*owner));
 
 	for (size_t i = 0; i < c->functions.count; i++)
@@ -333,7 +322,7 @@ static int *find_owners(const struct code_reader *r)
 	for (size_t i = 0; i < r->branches.count; i++)
 		note_part_branch(c, parts, &r->branches.data[i]);
 	for (size_t i = 0; i < c->functions.count; i++) {
-		const struct part *p = &parts[i];
+		const struct code_part *p = &parts[i];
 		bool is_part = p->of >= 0 && !p->is_called && (p->is_entered || !p->is_always);
 		/* a function that its own part leads back to is entered, too */
 		is_part = is_part && (parts[p->of].of != (int)i || parts[p->of].is_called);

@@ -44,8 +44,6 @@ struct static_code {
 
 /* Whether @text, with its terminator, is in the file; *vaddr_out: where, if it is not NULL. */
 bool static_code_has_text(struct elf_file *file, const char *text, uint64_t *vaddr_out);
-/* Whether the bytes are in the code of the file. */
-bool static_code_has_bytes(struct elf_file *file, const void *bytes, size_t size);
 
 /*
  * Reads the code of @file. Of @wanted, @count at most STATIC_WANTED_MAX, those that the file does

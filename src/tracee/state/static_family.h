@@ -1,7 +1,7 @@
 /*
- * The allocators that are recognized in stripped static programs, for static_malloc.c. Each function
- * reads the code of @file into @code, which the caller frees, if the file has what is typical of the
- * allocator; and returns whether it has found all of its functions.
+ * The allocators that are recognized in stripped static programs, for static_malloc.c. Each
+ * function reads the code of @file into @code, which the caller frees, if the file has what is
+ * typical of the allocator; and returns whether it has found all of its functions.
  */
 #ifndef PTMEM_TRACEE_STATE_STATIC_FAMILY_H
 #define PTMEM_TRACEE_STATE_STATIC_FAMILY_H

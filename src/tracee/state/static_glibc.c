@@ -10,8 +10,8 @@
  *	calloc         "__libc_calloc"; since 2.42 the only caller of "__libc_calloc2"
  *	malloc         called by realloc and mid_memalign; calls int_malloc, since 2.42 through
  *	               another function. So does tcache_init, which free calls
- *	free           called by realloc; calls munmap_chunk, since 2.42 through int_free_chunk, which
- *	               other candidates call, too
+ *	free           called by realloc; calls munmap_chunk, since 2.42 through int_free_chunk,
+ *	               which other candidates call, too
  */
 #include "base/elf_file.h"
 #include "tracee/state/static_family.h"

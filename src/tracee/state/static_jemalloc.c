@@ -4,14 +4,14 @@
  * allocates calls the former, and what releases calls functions that dallocx calls, but not mallocx
  * and calloc:
  *
- *	malloc         calls one function, which only it calls (malloc_default) and which initializes
- *	free           calls one function, which only it calls (free_default) and which releases
+ *	malloc         calls one function, which only it calls (malloc_default); it initializes
+ *	free           calls one function, which only it calls (free_default); it releases
  *	realloc        initializes and releases
  *	calloc         initializes and multiplies
  *	posix_memalign, aligned_alloc   the only two between malloc and calloc that initialize
  *
- * If the program calls other functions of jemalloc's, among them operator new and delete, nothing is
- * found.
+ * If the program calls other functions of jemalloc's, among them operator new and delete, nothing
+ * is found.
  */
 #include <stdlib.h>
 

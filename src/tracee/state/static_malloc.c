@@ -1,4 +1,4 @@
-/* One allocator after the other is looked for, each only if the file has something typical of it. */
+/* One allocator after the other is looked for, if the file has something typical of it. */
 #include "tracee/state/static_malloc.h"
 
 #include <string.h>

@@ -5,8 +5,8 @@
  *	free            does nothing but jump there
  *	inner malloc    compares with MMAP_THRESHOLD, 131052, and does not call inner free
  *	inner realloc   compares with it, too, and calls both
- *	malloc          does nothing but jump to inner malloc. So does __libc_malloc, for the library
- *	                itself, which is before it (lite_malloc.c)
+ *	malloc          does nothing but jump to inner malloc. So does __libc_malloc, for the
+ *	                library itself, which is before it (lite_malloc.c)
  *	realloc         does nothing but jump to inner realloc
  *	calloc          multiplies, and calls malloc, __errno_location, memset, and a function that
  *	                checks a block as free does, by instructions that kill the program
