@@ -25,7 +25,11 @@
 /* Outputs, files below /proc and of one process, libraries whose symbols are read, the server. */
 #define OWN_DESCRIPTORS 29u
 
-#define NO_PROBES_HINT "--trace=brk,mmap profiles its system calls"
+#define NO_PROBES_HINT \
+	"Its code is like that of no malloc which ptmem recognizes (glibc 2.31 to 2.44, " \
+	"musl 1.2, jemalloc 5); " \
+	"--probe=malloc=0xADDRESS and others name its functions; --trace=brk,mmap " \
+	"profiles its system calls"
 
 struct line {
 	char text[64]; /* "" if there is none */

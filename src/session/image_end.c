@@ -237,6 +237,17 @@ static char *describe_end(const struct address_space *space, enum space_end why)
 /*
  * With malloc's family at addresses of the user's: all that it releases must be its own.
  */
+/*
+ * Whether all that is released must have been allocated before: glibc's threads release what is in
+ * their caches once more.
+ */
+static bool must_know_frees(const struct session *s)
+{
+	return !s->image.was_attached && (s->end.guess == GUESS_MUSL ||
+					  s->end.guess == GUESS_JEMALLOC ||
+					  custom_probes_have_guesses(&s->run->probes));
+}
+
 static bool frees_are_confirmed(const struct session *s)
 {
 	const struct profile_totals *p = profile_totals(s->heap.profile);
@@ -248,11 +259,13 @@ static bool frees_are_confirmed(const struct session *s)
 			  "there will be no profile", s->process.pid, unused->text);
 		return false;
 	}
-	if (!unknown || s->image.was_attached || !custom_probes_have_guesses(&s->run->probes))
+	if (!unknown || !must_know_frees(s))
 		return true;
-	log_error("process %u: --probe: %" PRIu64 " of %" PRIu64 " frees are of blocks that were "
+	log_error("process %u: %s: %" PRIu64 " of %" PRIu64 " frees are of blocks that were "
 		  "not allocated by the functions at these addresses: one is wrong, or is "
-		  "missing; there will be no profile", s->process.pid, unknown, p->frees + unknown);
+		  "missing; there will be no profile", s->process.pid,
+		  s->end.guess ? "malloc as found by its code" : "--probe", unknown,
+		  p->frees + unknown);
 	return false;
 }
 
@@ -282,6 +295,7 @@ void image_end(void *ctx, struct address_space *space, enum space_end why)
 	s->process.exit_status = why == SPACE_EXITED ? space->processes.exit_status : -1;
 	s->end.pauses = space->pauses;
 	s->end.time_error_ns = pads_time_error(space);
+	s->end.guess = space->watch.guess;
 	/* a fork that executes another program was counted in its parent's file */
 	s->process.end_ns = clock_now_ns();
 	recording_run_end(s, end);

@@ -32,6 +32,7 @@
 #include "session/session.h"
 #include "session/session_output.h"
 #include "tracee/state/module.h"
+#include "tracee/state/probe.h"
 
 /* The bytes of each leaf of @p, which has a history, at the exact peak, and their sum. */
 static void find_exact(const struct profile *p, struct leaf_amounts *held, uint64_t *sum_out)
@@ -254,6 +255,14 @@ static void hint_at_headers(const struct session *s)
 }
 
 /* Called at the end, after the summary. */
+static void hint_at_guess(const struct session *s)
+{
+	if (s->end.guess)
+		log_info("hint: malloc, free, calloc and realloc have no names here, and were "
+			 "found by their code (%s's); --probe=malloc=0xADDRESS and others override "
+			 "that", probe_guess_name(s->end.guess));
+}
+
 static void hints_at_end(const struct session *s, const struct largest *largest)
 {
 	const struct options *o = s->run->options;
@@ -268,6 +277,7 @@ static void hints_at_end(const struct session *s, const struct largest *largest)
 			 "longer, or while the program works");
 	else
 		hint_at_pymalloc(s);
+	hint_at_guess(s);
 	own_heap_hint(s);
 	hint_at_headers(s);
 	hint_at_symbols(largest);

@@ -209,7 +209,7 @@ static int check_promotion(struct target *t, struct address_space *s, struct tra
 	const char *why = probe_why_cold(trap->probe);
 	if (why)
 		return refuse(trap, why);
-	if (trap->is_guess && trap->hits < CONFIRM_CALLS) {
+	if (trap->guess && trap->hits < CONFIRM_CALLS) {
 		trap->why_cold = "its calls have not confirmed it yet";
 		return -EAGAIN;
 	}
