@@ -141,8 +141,9 @@ static const struct option_row rows[] = {
 	 .text = "status 3 unless this holds, as of ptmem: peak<100M,\n"
 		 "allocations@parse<10K; repeatable",
 	 .brief = "a limit that the profile must keep"},
-	{.name = "limits-file", FILE_NAME, AT(limits_file), .value = "FILE",
-	 .text = "a file of limits, one on each line"},
+	{.name = "limits-file", .type = OPT_TEXTS, .flags = OPT_NOT_EMPTY, AT(limits_file),
+	 .value = "FILE", .text = "a file of limits, one on each line; repeatable",
+	 .brief = "a file of limits"},
 	{.name = "anonymize", NOT_EMPTY("the name of a file, or \"-\""), AT(anonymize),
 	 .value = "OUT", .text = "write a recording whose names are words that say nothing"},
 	{.name = "key", NOT_EMPTY("a text"), AT(key), .value = "TEXT",

@@ -280,7 +280,7 @@ static char *check_printed(const struct report_request *r)
 static char *check_limits(const struct report_request *r)
 {
 	const struct report_format *format = report_format_of(r);
-	bool has_limits = r->limit.count || r->limits_file;
+	bool has_limits = r->limit.count || r->limits_file.count;
 	bool is_of_checks = format && format->kinds == AS_GATE && format->gate != GATE_MARKDOWN;
 	struct limit l;
 
@@ -366,7 +366,7 @@ static char *check_merge(const struct report_request *r)
 	if (q->range || q->older || q->thread || q->match)
 		return xstrdup("--merge has --at; --range, --older-than, --thread and --match are "
 			       "of one recording");
-	if (r->limit.count || r->limits_file)
+	if (r->limit.count || r->limits_file.count)
 		return xstrdup("--limit and --limits-file are about one profile: ptmem checks them "
 			       "for each process");
 	if (format && !format->of_merge)

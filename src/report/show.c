@@ -228,7 +228,7 @@ static int read_runs(const struct report_request *r, struct baseline *out)
 			status = EXIT_REFUSED;
 		}
 		if (!status)
-			baseline_add(out, &input);
+			baseline_add(out, r->path[i], &input);
 		input_deinit(&input);
 	}
 	return status;

@@ -570,7 +570,8 @@ static void note_lost(struct run *run, const struct report *r, const struct leak
 	for (size_t i = 0; i < l->sites.count; i++) {
 		const struct leak_site *site = &l->sites.data[i];
 
-		if (site->kind == LEAK_DEFINITE && site->first_leaf <= lost.count)
+		if ((site->kind == LEAK_DEFINITE || site->kind == LEAK_INDIRECT) &&
+		    site->first_leaf <= lost.count)
 			lost.bytes[site->first_leaf] += site->bytes;
 	}
 	limits_note_leaks(run, r, &lost);
@@ -587,7 +588,7 @@ void leak_report_finish(struct session *s, uint64_t time_ns, bool is_running)
 			 s->image.has_executed ? "executed another program" :
 						 "ended before its memory could be scanned");
 	find_leaks(s, &r, time_ns, is_running, &l);
-	s->run->definite_bytes += l.sum[LEAK_DEFINITE].bytes;
+	s->run->lost_bytes += l.sum[LEAK_DEFINITE].bytes + l.sum[LEAK_INDIRECT].bytes;
 	if (!is_running)
 		note_lost(s->run, &r, &l);
 	put_leaks(s, &l);
