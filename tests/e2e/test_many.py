@@ -195,6 +195,11 @@ def _(t):
     judge(t, data)
     text = report(t, "--merge", *recordings, status=2)
     t.check(os.path.basename(cut) + ": it cannot be read" in text, text)
+    t.check(re.search(r"\nprocesses +3, in [\d.]+ s; 1 file cannot be read\n", text), text)
+    twice = run_report(t, "--merge", recordings[0], recordings[2], recordings[0])
+    pid = recordings[0].rsplit(".", 1)[1]
+    t.check(("1 recording is of a process that another one is of, too, as process %s in " % pid).encode() in twice.err, twice.err.decode())
+    t.equal("two processes", run_report(t, "--merge", recordings[0], recordings[2]).err, b"")
     t.equal("none can be read", run_report(t, "--merge", cut, os.path.join(cwd, "missing")).status, 2)
 
 
