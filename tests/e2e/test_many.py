@@ -168,6 +168,21 @@ def _(t):
     t.equal("with %p", [embedded(page)["format"] for page in pages], ["ptmem-report"] * 4)
 
 
+@test("many/fork-exec")
+def _(t):
+    """A fork that allocates much before it executes another program is a process of its own; one that allocates little is not."""
+    for size, rows in ((2 << 20, [(0, -1, 0), (2 << 20, 0, 1), (3000, 1, 2), (0, 2, 3)]), (2000, [(0, -1, 0), (3000, 0, 1), (0, 1, 2)])):
+        result = t.profile([t.target("gcc-O2-pie", "many"), "fork", str(size), "3000"],
+                           ["--trace-children=yes", "--html=page.html", "--record=r.%p", "-o", "none"])
+        data = embedded(os.path.join(result.directory, "page.html"))
+        t.equal("rows", [(row["peak_bytes"], row["parent"], row["depth"]) for row in data["processes"]], rows)
+        t.equal("recordings", len(files(result.directory, r"r\.\d+(\.\d+)?")), len(rows))
+        lines = "\n".join(result.messages)
+        t.check("ptmem: largest peak of %d processes: " % len(rows) in lines, lines)
+        t.check("of the previous program, is now" not in lines, "a line for each exec: " + lines)
+        judge(t, data)
+
+
 @test("many/ends")
 def _(t):
     """Processes that are killed, and recordings that are cut or missing: the report is complete, and says so."""
