@@ -181,6 +181,10 @@ def _(t):
         t.check("ptmem: largest peak of %d processes: " % len(rows) in lines, lines)
         t.check("of the previous program, is now" not in lines, "a line for each exec: " + lines)
         judge(t, data)
+    result = t.profile([t.target("gcc-O2-pie", "many"), "nest", "4000"], ["--trace-children=yes", "--html=page.html", "-o", "none"])
+    t.equal("a child of a process that executed another program later",
+            [(row["peak_bytes"], row["parent"], row["depth"]) for row in embedded(os.path.join(result.directory, "page.html"))["processes"]],
+            [(0, -1, 0), (4000, 0, 1), (0, 0, 1)])
 
 
 @test("many/ends")
@@ -270,9 +274,15 @@ def _(t):
             page.until("its head", "document.getElementById('origin').textContent.includes('pid %d')" % largest["pid"])
             t.equal("of one", page.sum(), "350,000 bytes")
             t.check("process=" in page.js("return location.hash"), page.js("return location.hash"))
+            colors = page.js("const tr = document.querySelector('#process-table tr.chosen'); return [tr, tr.querySelector('th')].map("
+                             "(x) => getComputedStyle(x).backgroundColor)")
+            t.check(colors[1] in (colors[0], "rgba(0, 0, 0, 0)"), "the name of the chosen process: %s" % colors)
             page.press("#processes-all")
             t.equal("of all again", page.sum(), "801,000 bytes")
             page.press("#mode [data-value=allocated]")
             t.equal("allocated", page.sum(), "651,000 bytes")
+            for text, count in ((str(largest["pid"]), 1), ("many 50000", 4), ("/ %d|^none/" % 0, 0), ("", 4)):
+                page.js("const f = document.getElementById('process-find'); f.value = arguments[0]; f.dispatchEvent(new Event('input'))", text)
+                t.equal("rows of %r" % text, page.js("return document.querySelectorAll('#process-table tbody th').length"), count)
             page.press("#mode [data-value=peaks]")
             t.check("each process at its own peak" in page.text("selection"), page.text("selection"))

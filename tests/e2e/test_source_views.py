@@ -174,6 +174,7 @@ def check_copy(t, path, secrets):
             left, right = without_texts(new[table][column]), without_texts(old[table][column])
             t.check(left == right, "%s.%s differs" % (table, column))
         t.check(without_texts(new[table]) == without_texts(old[table]), table + " differs")
+    t.check(re.fullmatch(r"Linux [\d.]+ \w+", new["meta"]["kernel"]), "kernel: " + new["meta"]["kernel"])
     # a name can be public in one object, and a word in another
     t.check(len(set(new["frames"]["function"])) >= len(set(old["frames"]["function"])), "different names stay different")
     for text in texts(new):

@@ -5,6 +5,7 @@
  *	many loop COUNT         COUNT children, one after the other, the i-th with 1000 + i bytes
  *	many chain SIZE...      holds SIZE bytes, then executes itself with the other ones
  *	many fork SIZE...       a child holds SIZE bytes, then executes itself as chain does
+ *	many nest SIZE...       as fork, but the child holds nothing, and has forked one that does
  *	many kill SIZE...       as the first, with SHARED 0, but the last child kills itself
  *
  * The parent holds SHARED bytes, which the children inherit, and then 1000 bytes of its own. Each
@@ -108,6 +109,18 @@ int main(int argc, char **argv)
 	if (argc > 2 && !strcmp(argv[1], "fork")) {
 		if (fork() == 0)
 			_exit(chain(argv));
+		return wait(NULL) < 0;
+	}
+	if (argc > 2 && !strcmp(argv[1], "nest")) {
+		if (fork() == 0) {
+			if (fork() == 0) {
+				hold(0, atol(argv[2]));
+				_exit(0);
+			}
+			wait(NULL);
+			argv[2] = "0";
+			_exit(chain(argv));
+		}
 		return wait(NULL) < 0;
 	}
 	if (argc > 2 && !strcmp(argv[1], "kill"))

@@ -284,7 +284,8 @@ class Reports {
 					"No leak check ran. These blocks were still live " +
 					`when the ${p.left ? "process" : "profile"} ended.`,
 			temporary: `Temporary: ${p.temporaryText}. Whole run.`,
-			threads: "What each thread allocated in the whole run.",
+			threads: "What each thread allocated in the whole run. Allocations are with " +
+				"reallocs.",
 			sizes: "Sizes of all allocations and reallocs in the whole run.",
 			releases: "Which call sites released blocks, in the whole run. " +
 				"A realloc releases the bytes by which its block shrinks, " +
