@@ -377,7 +377,7 @@ static bool is_public_value(const char *key)
 	return text_is_among(key, keys, ARRAY_SIZE(keys));
 }
 
-/* "Linux 6.1.0-17-acme x86_64" without what follows the version: it may name an organization. */
+/* "Linux 6.1.0-17-acme CPU" without what follows the version: it may name an organization. */
 static char *kernel_of(const char *value)
 {
 	size_t name = strcspn(value, " ");

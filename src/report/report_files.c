@@ -215,6 +215,14 @@ int html_report_write(const struct report_request *r, const struct input *input)
 			status = EXIT_REFUSED;
 		}
 	}
+	if (!status && r->embeds_sources) {
+		char *sources = embedded_sources_json(input->recording, &r->sources);
+		char *view = page.more[0];
+
+		page.more[0] = xasprintf("%s%s", view, sources);
+		free(view);
+		free(sources);
+	}
 	if (!status)
 		status = write_file(r->html, put_page, &page);
 	free(page.more[0]);

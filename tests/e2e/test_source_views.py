@@ -7,6 +7,7 @@ import shutil
 
 from harness import report, report_json, run_report, test
 from recording_lib import record
+from report_lib import Page, embedded
 
 
 def paths(data):
@@ -92,6 +93,93 @@ def _(t):
         t.check(refused.status == 255 and b"similar: " in refused.err, "%s: %s" % (option, refused.err))
     for options in (["--source=."], ["--annotate=main", "--format=csv"], ["--key=a"], ["--anonymize=x", "--format=json"]):
         t.equal("status of %s" % options, run_report(t, *options, path).status, 255)
+
+
+def page_of(t, recording, *options):
+    page = os.path.join(t.subdirectory(), "page.html")
+    result = run_report(t, "--html=" + page, *options, recording)
+    t.equal("status: %s" % result.err, result.status, 0)
+    return page, result.err.decode()
+
+
+@test("source/embed", limit=120)
+def _(t):
+    """A page has sources only if asked; a call site shows its lines with what --annotate says of them."""
+    path = record(t, "recursion")
+    data = report_json(t, path)
+    source = next(f for f in data["frames"]["file"] if f and f.endswith("recursion.c"))
+    t.check("sources" not in embedded(page_of(t, path)[0]), "sources without --embed-sources")
+    page, said = page_of(t, path, "--embed-sources")
+    t.equal("warnings", said, "")
+    sources = embedded(page)["sources"]
+    t.equal("files", (sources["file"], sources["problem"], sources["changed"]), ([source], [None], [False]))
+    with open(source) as f:
+        text = f.read()
+    t.equal("text", sources["lines"][0], [line.expandtabs(8) for line in text.split("\n")[:-1]])
+    for options in (["--diff", path], ["--merge"]):
+        t.equal("status with %s" % options, run_report(t, "--embed-sources", "--html=x", *options, path).status, 255)
+    t.equal("status without --html", run_report(t, "--embed-sources", path).status, 255)
+    with Page(t, "file://" + page) as p:
+        for name in (None, "main"):
+            wanted = expected_lines(data, lambda file, fn, name=name: file == source and name in (None, fn))
+            shown = p.js("""const fn = arguments[1] && ptmem.stacks.names.functions.findIndex((f) => f.name === arguments[1]);
+                return [...new SourceView(ptmem, 1).count(arguments[0], fn)].map(
+                    ([line, s]) => [line, s.bytes, s.blocks, s.allocations, Tables.lifetimeText(s.life)])""", source, name)
+            t.equal("lines of %s" % name, {row[0]: tuple(row[1:4]) for row in shown}, wanted)
+            t.check(wanted and all(row[4] for row in shown), "lifetimes: %s" % shown)
+        site = p.js("""document.querySelector('#panel tbody .twist').click();
+            const tr = document.querySelector('.source tr.here'), q = (x) => tr.querySelector(x);
+            return [q('th').textContent, q('td.code').textContent, q('td span').title, q('td span').closest('tr').className,
+                document.querySelector('#panel tbody .where').textContent]""")
+        line = int(site[0])
+        t.equal("its line", (site[1], site[4]), (text.split("\n")[line - 1].expandtabs(8), "recursion.c:%d" % line))
+        t.check(site[2].startswith("{:,} bytes".format(expected_lines(data, lambda file, _: file == source)[line][0])), "%s" % site)
+        p.press(".source button")
+        t.equal("the whole file", p.js("return document.querySelectorAll('.source tbody tr').length"), len(sources["lines"][0]))
+        p.call("POST", "/window/rect", {"width": 420, "height": 900})
+        t.check(p.js("return document.documentElement.scrollWidth <= innerWidth"), "too wide")
+
+
+HOSTILE = "/* </script><script>window.wrong = 1</script><img src=x onerror=window.wrong=2> \x1b[2J \u202e \u2066 */"
+
+
+@test("source/embed-untrusted", limit=120)
+def _(t):
+    """Names come from the recording: what is no source, no regular file or too large is not read; text in sources is only text."""
+    cwd = t.subdirectory()
+    names = ["secret.pem", "passwd", ".c", "fifo.c", "large.c", "gone.c", "link"]
+    calls = "".join("#line 1 \"%s\"\n%s f%d(void) { kept[%d] = malloc(%d); }\n" % (name, "__attribute__((noinline)) static void", i, i, 5000 + i)
+                    for i, name in enumerate(names))
+    with open(os.path.join(cwd, "own.c"), "w", encoding="utf-8") as f:
+        f.write("#include <stdlib.h>\n%s\nvoid *volatile kept[9];\n%s#line 4 \"own.c\"\nint main(void)\n{\n%s\tkept[8] = malloc(100); %s\n"
+                "\treturn 0;\n}\n" % (HOSTILE, calls, "".join("\tf%d();\n" % i for i in range(len(names))), HOSTILE))
+    t.equal("gcc", t.run(["gcc", "-g", "-o", "prog", "own.c"], cwd=cwd).status, 0)
+    for name in ("secret.pem", "passwd", ".c"):
+        with open(os.path.join(cwd, name), "w", encoding="ascii") as f:
+            f.write("top-secret\n")
+    with open(os.path.join(cwd, "large.c"), "w", encoding="ascii") as f:
+        f.write("top-secret\n" * 100000)
+    os.symlink("/etc/passwd", os.path.join(cwd, "link"))
+    os.mkfifo(os.path.join(cwd, "fifo.c"))
+    t.run([t.ptmem(), "-q", "--record=r", "./prog"], cwd=cwd)
+    page, said = page_of(t, os.path.join(cwd, "r"), "--embed-sources")
+    t.check(re.match(r"ptmem-report: (warning: )?7 of 8 source files are not in the page, \S+ the first: ", said), said)
+    sources = embedded(page)["sources"]
+    found = {os.path.basename(f): why for f, why in zip(sources["file"], sources["problem"])}
+    t.equal("files", sorted(found), sorted(names + ["own.c"]))
+    t.equal("read", [name for name, why in found.items() if why is None], ["own.c"])
+    t.equal("why not", [found[n] for n in ("secret.pem", "fifo.c", "large.c", "gone.c")],
+            ["its name is not that of a source file", "not a source file", "it is larger than 1 MiB", "No such file or directory"])
+    t.check("top-secret" not in json.dumps(sources) and "root:" not in json.dumps(sources), "what is no source is in the page")
+    with open(page, encoding="utf-8") as f:
+        t.check("window.wrong" not in f.read(), "sources are not as they are in the page's own text")
+    with Page(t, "file://" + page) as p:
+        p.js("[...document.querySelectorAll('#panel tbody .twist')].forEach((x) => x.click())")
+        p.js("[...document.querySelectorAll('.source button')].forEach((x) => x.click())")
+        shown = p.js("return document.querySelector('#panel').textContent")
+        t.check("<script>window.wrong = 1</script>" in shown and "?[2J \\u202E \\u2066" in shown, "text: " + shown[-3000:])
+        t.check("Not in the page: it is larger than 1 MiB." in shown, "problems are shown")
+        t.equal("elements of a source", p.js("return [document.querySelectorAll('.source script, .source img').length, window.wrong]"), [0, None])
 
 
 @test("source/peek")
