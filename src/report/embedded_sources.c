@@ -66,7 +66,9 @@ static bool is_own_code(const struct recording *r, size_t frame)
 {
 	const struct frame_text text = recording_frame_text(r, frame);
 
-	return text.file && recording_get(r, RECORDING_FRAMES, frame, FRAME_LINE) &&
+	/* "<frozen os>" and "<internal:kernel>" of interpreters are no files */
+	return text.file && *text.file != '<' &&
+	       recording_get(r, RECORDING_FRAMES, frame, FRAME_LINE) &&
 	       standard_library(&text) == STANDARD_NONE;
 }
 

@@ -316,7 +316,7 @@ static int write_page(const struct merged *m)
 	int err = outfile_put(m->request->html, put_page, m->all);
 
 	if (err)
-		log_error("cannot write %s: %s", m->request->html, strerror(-err));
+		outfile_log_error(m->request->html, err);
 	return err ? EXIT_NOT_WRITTEN : 0;
 }
 

@@ -29,7 +29,7 @@ static int write_file(const char *path, int (*put)(FILE *file, const void *ctx),
 	int err = outfile_put(path, put, ctx);
 
 	if (err)
-		log_error("cannot write %s: %s", path, strerror(-err));
+		outfile_log_error(path, err);
 	return err ? EXIT_NOT_WRITTEN : 0;
 }
 
