@@ -1,6 +1,6 @@
 /*
- * Source files as a member of a recording's JSON, for the page (recording_output.h). They are those
- * of the program's own code, files with the largest peaks first.
+ * Source files as a member of the JSON of recordings, for the page (recording_output.h). They are
+ * those of the programs' own code, files with the largest peaks first.
  */
 #include "report/recording_output.h"
 
@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "base/json_write.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -22,17 +23,18 @@
 #define TAB 8u
 
 struct embedded_file {
-	uint32_t name;      /* text of the recording */
+	const char *name;   /* a text of a recording */
 	uint64_t bytes;     /* sum of the peaks of call paths through it */
-	uint64_t leaf;      /* the last one that was added + 1 */
+	uint64_t leaf;      /* the last one that was added, of embedded.leaves; 0 = none */
 	const char *problem;/* NULL = it is embedded */
 	struct source_text source;
 };
 
 struct embedded {
-	const struct recording *r;
 	VEC(struct embedded_file) file;
-	uint32_t *of_text;  /* by text: index of the file + 1; 0 = none */
+	HASH(uint32_t) by_name; /* indexes of files */
+	uint64_t leaves;        /* of all recordings, so far */
+	long long start;        /* s since 1970, of the first recording to begin; 0 = unknown */
 };
 
 /*
@@ -72,34 +74,50 @@ static bool is_own_code(const struct recording *r, size_t frame)
 	       standard_library(&text) == STANDARD_NONE;
 }
 
-static struct embedded_file *file_of(struct embedded *e, size_t frame)
+static uint32_t file_of(struct embedded *e, const char *name)
 {
-	uint64_t name = recording_get(e->r, RECORDING_FRAMES, frame, FRAME_FILE);
+	uint64_t hash = hash_bytes(name, strlen(name));
+	const uint32_t *known =
+		hash_find(&e->by_name, hash, i, strcmp(e->file.data[*i].name, name) == 0);
 
-	if (!e->of_text[name]) {
-		*vec_add(&e->file) = (struct embedded_file){.name = (uint32_t)name};
-		e->of_text[name] = (uint32_t)e->file.count;
-	}
-	return &e->file.data[e->of_text[name] - 1];
+	if (known)
+		return *known;
+	*vec_add(&e->file) = (struct embedded_file){.name = name};
+	return *hash_add(&e->by_name, hash) = (uint32_t)e->file.count - 1;
 }
 
-static void add_leaf(struct embedded *e, size_t leaf, const bool *is_own)
+/* @file: by frame, + 1; 0 = none. */
+static void add_leaf(struct embedded *e, const struct recording *r, size_t leaf,
+		     const uint32_t *file)
 {
-	const struct recording *r = e->r;
 	uint64_t bytes = recording_get(r, RECORDING_LEAVES, leaf, LEAF_MAX_BYTES);
 
+	e->leaves++;
 	for (uint64_t n = recording_get(r, RECORDING_LEAVES, leaf, LEAF_NODE); n > 0;
 	     n = recording_get(r, RECORDING_NODES, n - 1, NODE_PARENT)) {
-		uint64_t frame = recording_get(r, RECORDING_NODES, n - 1, NODE_FRAME);
+		uint32_t at = file[recording_get(r, RECORDING_NODES, n - 1, NODE_FRAME)];
+		struct embedded_file *own = at ? &e->file.data[at - 1] : NULL;
 
-		if (!is_own[frame])
-			continue;
-		struct embedded_file *file = file_of(e, frame);
-
-		if (file->leaf != leaf + 1)
-			file->bytes += bytes;
-		file->leaf = leaf + 1;
+		if (own && own->leaf != e->leaves) {
+			own->bytes += bytes;
+			own->leaf = e->leaves;
+		}
 	}
+}
+
+static void add_recording(struct embedded *e, const struct recording *r)
+{
+	size_t frames = recording_rows(r, RECORDING_FRAMES);
+	_cleanup_free_ uint32_t *file = xcalloc(frames + 1, sizeof(*file));
+	const char *text = recording_meta(r, "start");
+	long long start = text ? strtoll(text, NULL, 10) : 0;
+
+	e->start = e->start && start ? MIN(e->start, start) : MAX(e->start, start);
+	for (size_t i = 0; i < frames; i++)
+		if (is_own_code(r, i))
+			file[i] = file_of(e, recording_frame_text(r, i).file) + 1;
+	for (size_t i = 0; i < recording_rows(r, RECORDING_LEAVES); i++)
+		add_leaf(e, r, i, file);
 }
 
 static int compare_files(const void *a, const void *b)
@@ -108,35 +126,32 @@ static int compare_files(const void *a, const void *b)
 
 	if (x->bytes != y->bytes)
 		return x->bytes < y->bytes ? 1 : -1;
-	return (x->name > y->name) - (x->name < y->name);
+	return strcmp(x->name, y->name);
 }
 
-static void find_files(struct embedded *e)
+/* Those that a call path goes through, in their order. */
+static void sort_files(struct embedded *e)
 {
-	size_t frames = recording_rows(e->r, RECORDING_FRAMES);
-	_cleanup_free_ bool *is_own = xcalloc(frames + 1, sizeof(*is_own));
+	size_t count = 0;
 
-	e->of_text = xcalloc(e->r->text.count + 1, sizeof(*e->of_text));
-	for (size_t i = 0; i < frames; i++)
-		is_own[i] = is_own_code(e->r, i);
-	for (size_t i = 0; i < recording_rows(e->r, RECORDING_LEAVES); i++)
-		add_leaf(e, i, is_own);
+	for (size_t i = 0; i < e->file.count; i++)
+		if (e->file.data[i].leaf)
+			e->file.data[count++] = e->file.data[i];
+	e->file.count = count;
 	vec_sort(&e->file, compare_files);
 }
 
 /* -- their text -- */
 
-static void read_file(const struct recording *r, struct embedded_file *file,
-		      const struct option_strings *dirs, size_t room)
+static void read_file(struct embedded_file *file, const struct option_strings *dirs, size_t room)
 {
-	const char *path = r->text.data[file->name];
 	struct source_text *s = &file->source;
 
-	if (!is_source_name(path)) {
+	if (!is_source_name(file->name)) {
 		file->problem = "its name is not that of a source file";
 		return;
 	}
-	source_file_find(s, path, dirs, FILE_MAX_BYTES);
+	source_file_find(s, file->name, dirs, FILE_MAX_BYTES);
 	if (s->error)
 		file->problem = s->error == EFBIG ? "it is larger than 1 MiB" :
 						    source_file_problem(s);
@@ -174,14 +189,13 @@ static void put_lines(struct json_writer *w, const struct embedded_file *file)
 
 static void put_sources(FILE *out, const struct embedded *e)
 {
-	const char *start = recording_meta(e->r, "start");
 	struct json_writer w = {.out = out};
 
 	putc(',', out); /* it is a further member of the whole */
 	json_write_open(json_write_line(&w, 0), "sources", '{');
 	json_write_open(&w, "file", '[');
 	for (size_t i = 0; i < e->file.count; i++)
-		json_write_text(&w, NULL, e->r->text.data[e->file.data[i].name]);
+		json_write_text(&w, NULL, e->file.data[i].name);
 	json_write_close(&w, 1);
 	json_write_open(json_write_line(&w, 0), "problem", '[');
 	for (size_t i = 0; i < e->file.count; i++)
@@ -189,8 +203,8 @@ static void put_sources(FILE *out, const struct embedded *e)
 	json_write_close(&w, 1);
 	json_write_open(json_write_line(&w, 0), "changed", '[');
 	for (size_t i = 0; i < e->file.count; i++)
-		json_write_bool(&w, NULL, !e->file.data[i].problem && start &&
-			(long long)e->file.data[i].source.changed > strtoll(start, NULL, 10));
+		json_write_bool(&w, NULL, !e->file.data[i].problem && e->start &&
+			(long long)e->file.data[i].source.changed > e->start);
 	json_write_close(&w, 1);
 	json_write_open(json_write_line(&w, 0), "lines", '[');
 	for (size_t i = 0; i < e->file.count; i++)
@@ -210,8 +224,7 @@ static void warn_of_missing(const struct embedded *e)
 	if (!e->file.count) {
 		log_warn("--embed-sources: no function of the program's own has a known line");
 	} else if (first) {
-		const char *path = e->r->text.data[first->name];
-		_cleanup_free_ char *clean = text_clean(path, strlen(path));
+		_cleanup_free_ char *clean = text_clean(first->name, strlen(first->name));
 
 		log_warn("%zu of %zu source files are not in the page, %s the first: %s "
 			 "(--source=DIR says where sources are)",
@@ -219,20 +232,23 @@ static void warn_of_missing(const struct embedded *e)
 	}
 }
 
-char *embedded_sources_json(const struct recording *r, const struct option_strings *dirs)
+char *embedded_sources_json(const struct recording *const *r, size_t count,
+			    const struct option_strings *dirs)
 {
-	struct embedded e = {.r = r};
+	struct embedded e = {0};
 	size_t size, used = 0;
 	char *json;
 	FILE *out = open_memstream(&json, &size);
 
 	CHECK(out);
-	find_files(&e);
+	for (size_t i = 0; i < count; i++)
+		add_recording(&e, r[i]);
+	sort_files(&e);
 	for (size_t i = 0; i < e.file.count; i++) {
 		struct embedded_file *file = &e.file.data[i];
 
 		if (i < FILES_MAX)
-			read_file(r, file, dirs, ALL_MAX_BYTES - used);
+			read_file(file, dirs, ALL_MAX_BYTES - used);
 		else
 			file->problem = "the page has 500 source files already";
 		used += file->problem ? 0 : file->source.size;
@@ -243,6 +259,6 @@ char *embedded_sources_json(const struct recording *r, const struct option_strin
 	for (size_t i = 0; i < e.file.count; i++)
 		source_file_deinit(&e.file.data[i].source);
 	vec_deinit(&e.file);
-	free(e.of_text);
+	hash_deinit(&e.by_name);
 	return json;
 }

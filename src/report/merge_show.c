@@ -305,15 +305,32 @@ static int write_paths(struct merged *m)
 	return status;
 }
 
+/* "" unless they are asked for. The caller frees it. */
+static char *sources_of(const struct merged *m)
+{
+	_cleanup_free_ const struct recording **r = xcalloc(m->all->row.count + 1, sizeof(*r));
+	size_t count = 0;
+
+	if (!m->request->embeds_sources)
+		return xstrdup("");
+	for (size_t i = 0; i < m->all->row.count; i++)
+		if (m->all->row.data[i].recording)
+			r[count++] = m->all->row.data[i].recording;
+	return embedded_sources_json(r, count, &m->request->sources);
+}
+
 static int put_page(FILE *file, const void *ctx)
 {
-	processes_page_write(file, ctx);
+	const struct merged *m = ctx;
+	_cleanup_free_ char *sources = sources_of(m);
+
+	processes_page_write(file, m->all, sources);
 	return 0;
 }
 
 static int write_page(const struct merged *m)
 {
-	int err = outfile_put(m->request->html, put_page, m->all);
+	int err = outfile_put(m->request->html, put_page, m);
 
 	if (err)
 		outfile_log_error(m->request->html, err);

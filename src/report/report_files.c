@@ -216,7 +216,8 @@ int html_report_write(const struct report_request *r, const struct input *input)
 		}
 	}
 	if (!status && r->embeds_sources) {
-		char *sources = embedded_sources_json(input->recording, &r->sources);
+		const struct recording *own[1] = {input->recording};
+		char *sources = embedded_sources_json(own, 1, &r->sources);
 		char *view = page.more[0];
 
 		page.more[0] = xasprintf("%s%s", view, sources);

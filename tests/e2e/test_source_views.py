@@ -116,8 +116,7 @@ def _(t):
     with open(source) as f:
         text = f.read()
     t.equal("text", sources["lines"][0], [line.expandtabs(8) for line in text.split("\n")[:-1]])
-    for options in (["--diff", path], ["--merge"]):
-        t.equal("status with %s" % options, run_report(t, "--embed-sources", "--html=x", *options, path).status, 255)
+    t.equal("status with --diff", run_report(t, "--embed-sources", "--html=x", "--diff", path, path).status, 255)
     t.equal("status without --html", run_report(t, "--embed-sources", path).status, 255)
     with Page(t, "file://" + page) as p:
         for name in (None, "main"):
@@ -138,6 +137,27 @@ def _(t):
         t.equal("the whole file", p.js("return document.querySelectorAll('.source tbody tr').length"), len(sources["lines"][0]))
         p.call("POST", "/window/rect", {"width": 420, "height": 900})
         t.check(p.js("return document.documentElement.scrollWidth <= innerWidth"), "too wide")
+
+
+@test("source/embed-merged", limit=120)
+def _(t):
+    """The page of several processes has the sources of all, each file once."""
+    recordings = [record(t, "recursion"), record(t, "recursion"), record(t, "many", "1000", "20000")]
+    page, said = page_of(t, recordings[0], "--merge", "--embed-sources", *recordings[1:])
+    t.equal("warnings", said, "")
+    sources = embedded(page)["sources"]
+    t.equal("files", sorted(os.path.basename(f) for f in sources["file"]), ["many.c", "recursion.c"])
+    source = next(f for f in sources["file"] if f.endswith("recursion.c"))
+    data = report_json(t, recordings[0])
+    wanted = expected_lines(data, lambda file, _: file == source)
+    with Page(t, "file://" + page) as p:
+        count = "return [...new SourceView(ptmem, 1).count(arguments[0], null)].map(([line, s]) => [line, s.bytes, s.blocks, s.allocations])"
+        p.press("#mode [data-value=peaks]")
+        t.equal("of all", {row[0]: tuple(row[1:]) for row in p.js(count, source)}, {k: tuple(2 * n for n in v) for k, v in wanted.items()})
+        index = p.js("const i = ptmem.processes.rows.findIndex((r) => r.command.includes('recursion')); ptmem.go({process: String(i)}); return i")
+        t.equal("of one", {row[0]: tuple(row[1:]) for row in p.js(count, source)}, wanted)
+        p.press("#panel tbody .twist")
+        t.check("recursion.c" in p.js("return document.querySelector('.source h3').textContent"), "row %d has its source" % index)
 
 
 HOSTILE = "/* </script><script>window.wrong = 1</script><img src=x onerror=window.wrong=2> \x1b[2J \u202e \u2066 */"
