@@ -152,6 +152,11 @@ def _(t):
     wanted = expected_lines(data, lambda file, _: file == source)
     with Page(t, "file://" + page) as p:
         count = "return [...new SourceView(ptmem, 1).count(arguments[0], null)].map(([line, s]) => [line, s.bytes, s.blocks, s.allocations])"
+        # lifetimes are of the whole run, also of paths that hold nothing at the selected moment
+        rows = p.js("""const { life } = ptmem.reports, of = (l) => l.released + l.live;
+            return ptmem.reports.rows('sites').map((row) => [of(row.life),
+                ptmem.stacks.leavesOfSite(row.key).reduce((n, leaf) => n + life.released[leaf] + life.live[leaf], 0)])""")
+        t.check(rows and all(a == b for a, b in rows), "blocks with lifetimes: %s" % rows)
         p.press("#mode [data-value=peaks]")
         t.equal("of all", {row[0]: tuple(row[1:]) for row in p.js(count, source)}, {k: tuple(2 * n for n in v) for k, v in wanted.items()})
         index = p.js("const i = ptmem.processes.rows.findIndex((r) => r.command.includes('recursion')); ptmem.go({process: String(i)}); return i")

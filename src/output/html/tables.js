@@ -106,6 +106,16 @@ const Tables = (function () {
 		variance.change = variance.inclusive + variance.old;
 	}
 
+	/* Lifetimes are of the whole run: also of stacks that hold nothing now. */
+	function addLives(rows, stacks, life) {
+		for (let leaf = 0; leaf < stacks.count; leaf++) {
+			const row = rows.get(stacks.site[leaf]);
+
+			for (const key of row ? LIFE : [])
+				row.life[key] += life[key][leaf];
+		}
+	}
+
 	/* Sums by call site: a function and its line. @extra(row, leaf): further columns. */
 	function siteRows(stacks, now, before, life, extra) {
 		const rows = new Map(), { frames, functions } = stacks.names;
@@ -138,11 +148,10 @@ const Tables = (function () {
 			row.old += old;
 			row.change += b - old;
 			row.stacks++;
-			for (const key of LIFE)
-				row.life[key] += life[key][leaf];
 			if (extra)
 				extra(row, leaf);
 		}
+		addLives(rows, stacks, life);
 		for (const row of rows.values())
 			row.detail = placesText(row.places) || row.detail;
 		return [...rows.values()];
