@@ -153,7 +153,9 @@ def _(t):
     with Page(t, "file://" + page) as p:
         count = "return [...new SourceView(ptmem, 1).count(arguments[0], null)].map(([line, s]) => [line, s.bytes, s.blocks, s.allocations])"
         # lifetimes are of the whole run, also of paths that hold nothing at the selected moment
-        rows = p.js("""const { life } = ptmem.reports, of = (l) => l.released + l.live;
+        rows = p.js("""const one = ptmem.processes.rows.find((row) => row.command.includes('recursion'));
+            ptmem.select({ kind: "moment", i: one.first + one.state.indexOf(-1) });
+            const { life } = ptmem.reports, of = (l) => l.released + l.live;
             return ptmem.reports.rows('sites').map((row) => [of(row.life),
                 ptmem.stacks.leavesOfSite(row.key).reduce((n, leaf) => n + life.released[leaf] + life.live[leaf], 0)])""")
         t.check(rows and all(a == b for a, b in rows), "blocks with lifetimes: %s" % rows)
