@@ -159,6 +159,9 @@ def _(t):
             return ptmem.reports.rows('sites').map((row) => [of(row.life),
                 ptmem.stacks.leavesOfSite(row.key).reduce((n, leaf) => n + life.released[leaf] + life.live[leaf], 0)])""")
         t.check(rows and all(a == b for a, b in rows), "blocks with lifetimes: %s" % rows)
+        lives = "return ['released', 'live'].map((key) => ptmem.reports.life[key].reduce((a, b) => a + b, 0))"
+        ends = [report_json(t, r)["end"] for r in recordings]
+        t.equal("blocks of all", p.js(lives), [sum(e[key] for e in ends) for key in ("frees", "live_blocks")])
         p.press("#mode [data-value=peaks]")
         t.equal("of all", {row[0]: tuple(row[1:]) for row in p.js(count, source)}, {k: tuple(2 * n for n in v) for k, v in wanted.items()})
         index = p.js("const i = ptmem.processes.rows.findIndex((r) => r.command.includes('recursion')); ptmem.go({process: String(i)}); return i")
