@@ -32,6 +32,7 @@
 
 #define WRAPPER_NS 10000000000ull /* a program that has run for longer is no wrapper */
 #define MOST_BYTES (UINT64_C(64) << 20)
+#define FORK_BYTES (UINT64_C(1) << 20) /* allocated by a fork, before it executes another program */
 
 /* The session of @program itself: its process runs it, or what it executed is not profiled. */
 static const struct session *find_program(const struct run *run, uint32_t program)
@@ -269,6 +270,20 @@ static bool frees_are_confirmed(const struct session *s)
 	return false;
 }
 
+/*
+ * Whether @s is a result. Of a fork that executes another program mostly its parent's profile has
+ * all: shells allocate a little in theirs. One that needs much has a profile, if the other program
+ * has one, too: else the largest process may be in none.
+ */
+static bool is_result(const struct session *s, bool is_exec)
+{
+	uint64_t bytes = profile_totals(s->heap.profile)->allocated_bytes;
+
+	return !is_exec || s->image.is_own ||
+	       (s->run->options->children.trace && s->image.has_next &&
+		bytes - s->process.inherited_bytes >= FORK_BYTES);
+}
+
 void image_end(void *ctx, struct address_space *space, enum space_end why)
 {
 	struct session *s = space->sink.user;
@@ -316,7 +331,7 @@ void image_end(void *ctx, struct address_space *space, enum space_end why)
 	} else {
 		if (s->image.is_own)
 			end_forks(s->run, s->image.serial, true);
-		end_profile(s, !is_exec || s->image.is_own,
+		end_profile(s, is_result(s, is_exec),
 			    is_exec && (s->run->options->children.trace || !s->image.is_own));
 	}
 }

@@ -254,6 +254,14 @@ static void hint_at_headers(const struct session *s)
 			 "in use than this says; see man ptmem, CAVEATS");
 }
 
+#define NONE_SAMPLED "no allocation was sampled"
+#define NONE_ALLOCATED "nothing was allocated while ptmem was attached"
+
+bool summary_is_hint_of_none(const char *line)
+{
+	return strstr(line, NONE_SAMPLED) || strstr(line, NONE_ALLOCATED);
+}
+
 /* Called at the end, after the summary. */
 static void hint_at_guess(const struct session *s)
 {
@@ -270,11 +278,10 @@ static void hints_at_end(const struct session *s, const struct largest *largest)
 		return;
 	bool is_empty = profile_totals(s->heap.profile)->allocations == 0;
 	if (is_empty && o->tracing.heap_sample > 1)
-		log_info("hint: no allocation was sampled: take a smaller --heap-sample, or a "
-			 "longer time");
+		log_info("hint: " NONE_SAMPLED ": take a smaller --heap-sample, or a longer time");
 	else if (s->image.was_attached && is_empty)
-		log_info("hint: nothing was allocated while ptmem was attached: attach for "
-			 "longer, or while the program works");
+		log_info("hint: " NONE_ALLOCATED ": attach for longer, or while the program "
+			 "works");
 	else
 		hint_at_pymalloc(s);
 	hint_at_guess(s);

@@ -50,6 +50,8 @@ void largest_deinit(struct largest *l);
  * NULL. The caller frees *@largest_out.
  */
 void summary_print(struct session *s, const char *path, struct largest *largest_out);
+/* Whether @line, a hint, says that the process allocated nothing. */
+bool summary_is_hint_of_none(const char *line);
 /* Its line about the peak. */
 void summary_print_peak(const struct session *s);
 
