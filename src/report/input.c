@@ -543,7 +543,8 @@ static const char *foreign_what(const char *data, size_t size)
 	if (is_folded(data, size))
 		return "it has folded stacks, which flamegraph.pl and speedscope read";
 	return memchr(data, '\0', MIN(size, 4096)) ? "it is of a kind that is not known here" :
-						     "it is a text";
+						     "it is a text; ptmem --record=FILE "
+						     "PROGRAM makes a recording";
 }
 
 /* Comments may come before the head of a massif file. */

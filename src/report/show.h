@@ -81,7 +81,7 @@ struct report_request {
 	uint32_t format;               /* index in report_formats, or FORMAT_DEFAULT */
 	struct recording_question question; /* about recordings */
 	uint64_t snapshot;             /* a number, or MASSIF_SNAPSHOT_* */
-	bool is_time_based, wants_total, is_diff, is_merge;
+	bool is_time_based, wants_total, is_diff, is_merge, embeds_sources;
 	bool wants_help, wants_version;
 };
 

@@ -208,7 +208,7 @@ static void add_site(gate_sites *to, const struct call_site_sum *from)
 static void add_sites(gate_sites *to, const struct report *r, const struct leaf_amounts *amounts)
 {
 	struct call_site_sum site[GATE_SITES];
-	size_t count = amounts->count ? call_sites_largest(r, amounts, site, GATE_SITES) : 0;
+	size_t count = amounts->count ? call_sites_largest(r, amounts, site, GATE_SITES, NULL) : 0;
 
 	for (size_t i = 0; i < count; i++) {
 		if (site[i].bytes)
