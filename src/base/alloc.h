@@ -61,6 +61,13 @@ void *xgrow(void *p, size_t *capacity, size_t count, size_t size);
 /* Removes element @i and moves the last one into its place. */
 #define vec_take_swap(v, i) ((v)->data[i] = (v)->data[--(v)->count])
 
+/* Adds all elements of @from to @v. */
+#define vec_append(v, from)                                                               \
+	do {                                                                              \
+		for (size_t i_ = 0; i_ < (from)->count; i_++)                             \
+			*vec_add(v) = (from)->data[i_];                                   \
+	} while (0)
+
 /* qsort() of @v, which may be empty. */
 #define vec_sort(v, compare)                                                              \
 	do {                                                                              \

@@ -612,8 +612,7 @@ void elf_functions_find(struct elf_file *file, struct elf_functions *out)
 	add_frames(file, out);
 	add_sections(file, out);
 	elf_file_each_symbol(file, add_symbol, &search);
-	if (out->list.count > 1)
-		qsort(out->list.data, out->list.count, sizeof(*out->list.data), compare);
+	vec_sort(&out->list, compare);
 	lay_out(file, out);
 }
 

@@ -230,8 +230,7 @@ static bool add_part(struct core_file *c, const Elf64_Phdr *h)
 
 static bool sort_parts(struct core_file *c)
 {
-	if (c->parts.count > 1)
-		qsort(c->parts.data, c->parts.count, sizeof(*c->parts.data), taddr_compare);
+	vec_sort(&c->parts, taddr_compare);
 	for (size_t i = 1; i < c->parts.count; i++)
 		if (c->parts.data[i].start < c->parts.data[i - 1].end)
 			return false;

@@ -408,9 +408,7 @@ static void take_pins(struct visitor *v)
 	for (size_t i = 0; i < v->pins.count; i++)
 		if (v->pins.data[i].arenas)
 			*vec_add(&v->out->pins) = v->pins.data[i];
-	if (v->out->pins.count > 1)
-		qsort(v->out->pins.data, v->out->pins.count, sizeof(*v->out->pins.data),
-		      compare_pins);
+	vec_sort(&v->out->pins, compare_pins);
 }
 
 /* -- arenas -- */

@@ -259,8 +259,7 @@ static void add_up(struct holder_search *s)
 		last->blocks++;
 		last->bytes += b->size;
 	}
-	if (h->list.count > 1)
-		qsort(h->list.data, h->list.count, sizeof(*h->list.data), compare_holders);
+	vec_sort(&h->list, compare_holders);
 }
 
 void block_holders_find(struct block_holders *h, holder_variable_fn *variable, void *ctx)

@@ -468,8 +468,6 @@ static void copy_ruby(const struct interpreter *from, struct interpreter *out)
 
 	r->version_text = old->version_text;
 	r->data = old->data;
-	for (size_t i = 0; i < from->frames->loops.count; i++)
-		*vec_add(&r->frames.loops) = from->frames->loops.data[i];
 	own_ruby(out, r);
 }
 

@@ -230,10 +230,8 @@ void arenas_sort(struct arenas *a)
 {
 	size_t kept = 0;
 
-	if (a->states.count > 1)
-		qsort(a->states.data, a->states.count, sizeof(*a->states.data), taddr_compare);
-	if (a->heaps.count > 1)
-		qsort(a->heaps.data, a->heaps.count, sizeof(*a->heaps.data), taddr_compare);
+	vec_sort(&a->states, taddr_compare);
+	vec_sort(&a->heaps, taddr_compare);
 	for (size_t i = 0; i < a->heaps.count; i++) /* lists of a corrupt arena may overlap */
 		if (kept == 0 || a->heaps.data[i].start >= a->heaps.data[kept - 1].top_end)
 			a->heaps.data[kept++] = a->heaps.data[i];

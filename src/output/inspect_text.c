@@ -135,8 +135,7 @@ void inspect_advice_find(const struct inspect_report *r, struct inspect_advice_l
 	advise_arenas(r, out);
 	advise_mmap(r, out);
 	advise_top(r, out);
-	if (out->list.count > 1)
-		qsort(out->list.data, out->list.count, sizeof(*out->list.data), compare);
+	vec_sort(&out->list, compare);
 }
 
 void inspect_advice_deinit(struct inspect_advice_list *a)

@@ -462,8 +462,7 @@ static int compare(const void *a, const void *b)
 
 void inspect_blocks_sort(struct inspect_blocks *b)
 {
-	if (b->list.count > 1)
-		qsort(b->list.data, b->list.count, sizeof(*b->list.data), compare);
+	vec_sort(&b->list, compare);
 }
 
 /* Names may have commas and quotes. */

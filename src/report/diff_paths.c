@@ -66,14 +66,9 @@ static int compare_places(const void *a, const void *b)
 
 static void remove_equal_places(struct diff_paths *p)
 {
-	size_t kept = 0;
-
-	if (p->place.count > 1)
-		qsort(p->place.data, p->place.count, sizeof(*p->place.data), compare_places);
-	for (size_t i = 0; i < p->place.count; i++)
-		if (!kept || compare_places(&p->place.data[kept - 1], &p->place.data[i]) != 0)
-			p->place.data[kept++] = p->place.data[i];
-	p->place.count = p->unique = kept;
+	vec_sort(&p->place, compare_places);
+	vec_merge(&p->place, !compare_places);
+	p->unique = p->place.count;
 }
 
 static void add_place(struct diff_paths *p, uint32_t node, enum path_side side, const char *text)

@@ -486,8 +486,7 @@ static void keep_largest(gate_sites *sites)
 {
 	struct gate rest = {0};
 
-	if (sites->count > 1)
-		qsort(sites->data, sites->count, sizeof(*sites->data), compare_sites);
+	vec_sort(sites, compare_sites);
 	while (sites->count > GATE_SITES)
 		*vec_add(&rest.site) = sites->data[--sites->count];
 	gate_deinit(&rest);

@@ -61,8 +61,7 @@ struct list_node {
 /* The merged stack of a slot's last record; arrays are outermost first. */
 struct mixed_path {
 	/* after each native frame: the node, and the next frame of the list */
-	uint32_t *node, *next;
-	size_t count, capacity;
+	VEC(struct { uint32_t node; uint32_t next; }) native;
 	VEC(struct virtual_frame) frames;
 	struct list_node *list;
 	uint32_t *run;                /* of each frame: where its run begins */
@@ -470,23 +469,15 @@ static uint32_t list_node(const struct merge_job *j)
 static size_t count_kept(const struct merge_job *j, bool is_mixed)
 {
 	const struct mixed_path *path = j->path;
-	size_t kept = is_mixed == path->was_mixed ? MIN(j->kept, path->count) : 0;
+	size_t kept = is_mixed == path->was_mixed ? MIN(j->kept, path->native.count) : 0;
 	size_t same = j->frames_kept;
 	bool grows = same < path->frames.count && !path->frames.data[same].is_entry;
 
 	/* UINT32_MAX: a loop without a run, which it may have now */
-	while (kept && (path->next[kept - 1] > same || (grows && path->next[kept - 1] == same)))
+	while (kept && (path->native.data[kept - 1].next > same ||
+			(grows && path->native.data[kept - 1].next == same)))
 		kept--;
 	return kept;
-}
-
-static void reserve_path(struct mixed_path *path, size_t count)
-{
-	size_t capacity = path->capacity;
-
-	path->node = xgrow(path->node, &capacity, count + 1, sizeof(*path->node));
-	path->next = xrealloc(path->next, capacity, sizeof(*path->next));
-	path->capacity = capacity;
 }
 
 /* Below a greenlet are the frames of others, one of whose loops may seem to be of its own run. */
@@ -525,7 +516,7 @@ static uint32_t unfit_node(const struct merge_job *j, struct virtual_merge *g)
 	size_t loops = 0;
 
 	path->listed = 0;
-	path->count = 0;
+	path->native.count = 0;
 	g->run = NULL;
 	g->unchanged = 0;
 	for (size_t i = 0; i < j->count; i++)
@@ -558,13 +549,13 @@ static uint32_t merge(const struct merge_job *j)
 	size_t kept = count_kept(j, is_mixed), first = 0;
 	/* functions outside of the first run, which native code called, come with it */
 	const size_t base = g.next, outermost = MIN(base, 1);
-	uint32_t node = kept ? path->node[kept - 1] : 0;
+	uint32_t node = kept ? path->native.data[kept - 1].node : 0;
 
-	reserve_path(path, j->count);
+	vec_reserve(&path->native, j->count);
 	g.run = path->run;
 	g.unchanged = MIN(j->frames_kept, path->listed);
 	if (kept) {
-		g.next = path->next[kept - 1];
+		g.next = path->native.data[kept - 1].next;
 		g.was_loop = virtual_loop_find(g.layout, j->pc[kept - 1]) != VIRTUAL_NO_LOOP;
 	}
 	for (size_t i = kept; i < j->count; i++) {
@@ -579,11 +570,11 @@ static uint32_t merge(const struct merge_job *j)
 		else if (step == VIRTUAL_SHOW_NATIVE &&
 			 !(is_mixed && is_hidden(j->session, j->pc[i])))
 			node = add_native(j, node, j->pc[i]);
-		path->node[i] = node;
-		path->next[i] = g.bare ? UINT32_MAX : (uint32_t)g.next;
+		path->native.data[i].node = node;
+		path->native.data[i].next = g.bare ? UINT32_MAX : (uint32_t)g.next;
 	}
 	g.is_wrong |= g.bare && is_exchanged(v, j);
-	path->count = j->count;
+	path->native.count = j->count;
 	path->listed = is_mixed && !g.is_wrong ? g.next : 0;
 	path->was_mixed = is_mixed;
 	if (!is_mixed)
@@ -720,7 +711,7 @@ uint32_t virtual_path_node(struct session *s, const struct heap_event *he)
 		*vec_add(&v->paths) = (struct mixed_path){0};
 	struct mixed_path *path = &v->paths.data[he->path];
 	size_t before = path->frames.count;
-	bool is_same = he->kept == he->frame_count && path->count == he->frame_count &&
+	bool is_same = he->kept == he->frame_count && path->native.count == he->frame_count &&
 		       he->list_kept == he->list_count;
 	size_t kept = update_list(he, path);
 
@@ -809,8 +800,7 @@ void virtual_stacks_module_gone(struct session *s, const struct module *m)
 
 static void drop_path(struct mixed_path *path)
 {
-	free(path->node);
-	free(path->next);
+	vec_deinit(&path->native);
 	free(path->list);
 	free(path->run);
 	vec_deinit(&path->frames);
@@ -854,12 +844,11 @@ void virtual_stacks_fork(struct session *child)
 	v->module = from->module;
 	v->path = xstrdup(from->path);
 	v->is_given_up = from->is_given_up;
-	for (size_t i = 0; i < from->hidden.count; i++)
-		*vec_add(&v->hidden) = from->hidden.data[i];
-	for (size_t i = 0; i < from->switchers.count; i++)
-		*vec_add(&v->switchers) = from->switchers.data[i];
+	vec_append(&v->hidden, &from->hidden);
+	vec_append(&v->switchers, &from->switchers);
 	v->interpreter.language = from->interpreter.language;
 	v->interpreter.language->copy(&from->interpreter, &v->interpreter);
+	vec_append(&v->interpreter.frames->loops, &from->interpreter.frames->loops);
 	publish(v);
 }
 

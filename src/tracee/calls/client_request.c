@@ -265,12 +265,6 @@ static void find_notes(const struct elf_file *file, const struct arch *arch,
 
 /* -- both -- */
 
-static int compare(const void *a, const void *b)
-{
-	const struct marker *x = a, *y = b;
-	return x->vaddr < y->vaddr ? -1 : x->vaddr > y->vaddr;
-}
-
 /* The first marker at or after @vaddr. */
 static size_t lower_bound(const struct marker_list *list, uint64_t vaddr)
 {
@@ -303,15 +297,9 @@ void marker_find(struct elf_file *file, const struct arch *arch, struct marker_l
 			scan_segment(file, arch, &file->segment[i], out);
 	}
 	find_notes(file, arch, out);
-	if (out->list.count > 1)
-		qsort(out->list.data, out->list.count, sizeof(*out->list.data), compare);
-	size_t kept = 0;
-	for (size_t i = 0; i < out->list.count; i++) {
-		if (i == 0 || out->list.data[i].vaddr != out->list.data[kept - 1].vaddr)
-			out->list.data[kept++] = out->list.data[i];
-	}
-	out->list.count = kept;
-	if (kept > 0)
+	vec_sort(&out->list, taddr_compare);
+	vec_merge(&out->list, !taddr_compare);
+	if (out->list.count)
 		elf_file_each_symbol(file, note_function, out);
 }
 

@@ -112,8 +112,7 @@ void call_state_clear(struct call_state *c)
 
 void call_state_copy(struct call_state *to, const struct call_state *from)
 {
-	for (size_t i = 0; i < from->list.count; i++)
-		*vec_add(&to->list) = from->list.data[i];
+	vec_append(&to->list, &from->list);
 }
 
 bool call_state_reaches(const struct call_state *c, taddr_t sp)
