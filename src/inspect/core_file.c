@@ -355,9 +355,7 @@ void core_file_close(struct core_file *c)
 {
 	if (c->fd >= 0)
 		close(c->fd);
-	for (size_t i = 0; i < c->files.count; i++)
-		free(c->files.data[i].path);
-	vec_deinit(&c->files);
+	vec_release(&c->files, e, free(e->path));
 	vec_deinit(&c->parts);
 	vec_deinit(&c->threads);
 	free(c->command);

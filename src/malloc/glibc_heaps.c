@@ -636,14 +636,6 @@ static ssize_t read_for_search(void *ctx, taddr_t addr, void *buf, size_t size)
 	return memory_read(ctx, addr, buf, size) ? (ssize_t)size : -1;
 }
 
-static uint64_t word_at(const uint8_t *state, size_t offset)
-{
-	uint64_t word;
-
-	memcpy(&word, state + offset, sizeof(word));
-	return word;
-}
-
 static void add_arena(struct inspect_memory *m, const struct addr_range *s, bool is_main,
 		      struct glibc *out)
 {
@@ -660,16 +652,16 @@ static void add_arena(struct inspect_memory *m, const struct addr_range *s, bool
 	*a = (struct glibc_arena){
 		.addr = s->start, .size = s->end - s->start, .is_main = is_main,
 		.is_contiguous = !(flags & IS_NOT_CONTIGUOUS),
-		.top = word_at(state, bins - TOP_BEFORE), .unsorted = word_at(state, bins),
+		.top = load_u64(state + bins - TOP_BEFORE), .unsorted = load_u64(state + bins),
 		.unsorted_head = s->start + bins - TOP_BEFORE,
-		.threads = word_at(state, bins + THREADS_AT),
-		.system_bytes = word_at(state, bins + SYSTEM_AT),
-		.most_system_bytes = word_at(state, bins + MOST_SYSTEM_AT),
+		.threads = load_u64(state + bins + THREADS_AT),
+		.system_bytes = load_u64(state + bins + SYSTEM_AT),
+		.most_system_bytes = load_u64(state + bins + MOST_SYSTEM_AT),
 	};
 	memcpy(&flags, state, sizeof(flags));
 	a->is_locked = flags != 0;
 	for (size_t i = 0; i < GLIBC_FASTBINS && bins == GLIBC_BINS_AT; i++)
-		a->fastbin[i] = word_at(state, FASTBINS_AT + i * sizeof(uint64_t));
+		a->fastbin[i] = load_u64(state + FASTBINS_AT + i * sizeof(uint64_t));
 }
 
 /* Moves the main arena, the only one in a library's data, to the front. */

@@ -324,9 +324,7 @@ static void make_report_command(const struct request *r, const char *data, const
 
 static void free_words(words *w)
 {
-	for (size_t i = 0; i < w->count; i++)
-		free(w->data[i]);
-	vec_deinit(w);
+	vec_release(w, e, free(*e));
 }
 
 ATTR_NORETURN static void become(const words *w)

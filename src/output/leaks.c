@@ -23,9 +23,7 @@ void leak_holders_init(struct leak_holders *h)
 
 void leak_holders_deinit(struct leak_holders *h)
 {
-	for (size_t i = 0; i < h->text.count; i++)
-		free(h->text.data[i]);
-	vec_deinit(&h->text);
+	vec_release(&h->text, e, free(*e));
 	vec_deinit(&h->links);
 	vec_deinit(&h->held);
 	hash_deinit(&h->link_hash);
@@ -257,9 +255,7 @@ static char *bare_name(const char *name)
 
 void leak_stack_deinit(struct leak_stack *s)
 {
-	for (size_t i = 0; i < s->names.count; i++)
-		free(s->names.data[i]);
-	vec_deinit(&s->names);
+	vec_release(&s->names, e, free(*e));
 	vec_deinit(&s->list);
 }
 

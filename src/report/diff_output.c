@@ -277,9 +277,7 @@ void diff_rows_init(struct diff_rows *rows, const struct path_tree *t)
 
 void diff_rows_deinit(struct diff_rows *rows)
 {
-	for (size_t i = 0; i < rows->row.count; i++)
-		vec_deinit(&rows->row.data[i].function);
-	vec_deinit(&rows->row);
+	vec_release(&rows->row, e, vec_deinit(&e->function));
 }
 
 /* -- CSV -- */

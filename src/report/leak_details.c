@@ -80,9 +80,7 @@ void leak_details_find(struct leak_details *d, const struct recording *r, const 
 
 void leak_details_deinit(struct leak_details *d)
 {
-	for (size_t i = 0; i < d->list.count; i++)
-		free(d->list.data[i].site);
-	vec_deinit(&d->list);
+	vec_release(&d->list, e, free(e->site));
 }
 
 bool leak_details_have_holders(const struct leak_details *d)

@@ -62,9 +62,7 @@ static void merge(struct neighbours *n)
 
 static void neighbours_deinit(struct neighbours *n)
 {
-	for (size_t i = 0; i < n->list.count; i++)
-		free(n->list.data[i].label);
-	vec_deinit(&n->list);
+	vec_release(&n->list, e, free(e->label));
 }
 
 /* -- one function -- */

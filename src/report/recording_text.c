@@ -270,9 +270,7 @@ static void find_sites(struct sites *s, const struct recording *r, const struct 
 
 static void sites_deinit(struct sites *s)
 {
-	for (size_t i = 0; i < s->list.count; i++)
-		free(s->list.data[i].label);
-	vec_deinit(&s->list);
+	vec_release(&s->list, e, free(e->label));
 }
 
 /* What a table shows. */
@@ -310,7 +308,7 @@ static void put_row(const struct table *t, const struct site *s)
 		fprintf(t->out, "%-9s ", recording_error_text(t->r, &s->value, error));
 	fprintf(t->out, "%12s %5.1f %%  %s%s\n",
 		amount_commas(recording_count(t->r, s->value.blocks), blocks),
-		all ? 100.0 * (double)part / (double)all : 0, label, ages ? ages : "");
+		amount_percent(part, all), label, ages ? ages : "");
 	if (t->leaks)
 		leak_details_put_holders(t->out, t->leaks, s->label);
 }

@@ -256,7 +256,7 @@ static double value_of(const struct within_open *c, enum limit_metric metric)
 	case LIMIT_ALLOCATED:
 		return (double)c->allocated;
 	default:
-		return c->allocations ? 100.0 * (double)c->temporary / (double)c->allocations : 0;
+		return amount_percent(c->temporary, c->allocations);
 	}
 }
 

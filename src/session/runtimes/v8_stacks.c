@@ -504,9 +504,7 @@ void v8_stacks_free(struct v8_stacks *v)
 {
 	if (!v)
 		return;
-	for (size_t i = 0; i < v->paths.count; i++)
-		vec_deinit(&v->paths.data[i].native);
-	vec_deinit(&v->paths);
+	vec_release(&v->paths, e, vec_deinit(&e->native));
 	vec_deinit(&v->ranges);
 	hash_deinit(&v->functions);
 	v8_deinit(&v->v8);

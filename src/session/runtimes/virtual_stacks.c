@@ -70,17 +70,13 @@ struct mixed_path {
 	uint32_t result;
 };
 
-struct code_range {
-	taddr_t start, end;
-};
-
 struct virtual_stacks {
 	struct address_space *space;
 	uint32_t module;              /* the object with the interpreter */
 	char *path;
-	VEC(struct code_range) hidden; /* objects of which nothing is shown */
+	VEC(struct addr_range) hidden; /* objects of which nothing is shown */
 	/* objects that exchange parts of the native stack: what is outside of these is others' */
-	VEC(struct code_range) switchers;
+	VEC(struct addr_range) switchers;
 	struct interpreter interpreter; /* its loops are known from the file */
 	bool is_found, is_given_up, is_published;
 	bool has_other_objects;       /* some functions' objects are no blocks of malloc */
@@ -362,14 +358,6 @@ struct merge_job {
 	size_t count, kept, frames_kept;
 };
 
-static bool is_in(const struct code_range *list, size_t count, taddr_t pc)
-{
-	for (size_t i = 0; i < count; i++)
-		if (pc >= list[i].start && pc < list[i].end)
-			return true;
-	return false;
-}
-
 /* With -X perf, Python calls its loop by trampolines, which have the names of functions. */
 static bool is_hidden(struct session *s, taddr_t pc)
 {
@@ -378,7 +366,7 @@ static bool is_hidden(struct session *s, taddr_t pc)
 
 	if (mode != INTERPRETERS_AUTO)
 		return mode == INTERPRETERS_ONLY;
-	if (is_in(v->hidden.data, v->hidden.count, pc))
+	if (ranges_have(v->hidden.data, v->hidden.count, pc))
 		return true;
 	return code_names_begin(s, pc, "py::");
 }
@@ -484,7 +472,7 @@ static size_t count_kept(const struct merge_job *j, bool is_mixed)
 static bool is_exchanged(const struct virtual_stacks *v, const struct merge_job *j)
 {
 	for (size_t i = 0; v->switchers.count && i < j->count; i++)
-		if (is_in(v->switchers.data, v->switchers.count, j->pc[i]))
+		if (ranges_have(v->switchers.data, v->switchers.count, j->pc[i]))
 			return true;
 	return false;
 }
@@ -756,9 +744,9 @@ void virtual_stacks_module(struct session *s, const struct module *m)
 	    s->run->options->tracing.verify_stacks || !m->file)
 		return;
 	if (v && v->module && is_switcher(v, m))
-		*vec_add(&v->switchers) = (struct code_range){m->start, m->end};
+		*vec_add(&v->switchers) = (struct addr_range){m->start, m->end};
 	if (v && v->module && is_part(v, m))
-		*vec_add(&v->hidden) = (struct code_range){m->start, m->end};
+		*vec_add(&v->hidden) = (struct addr_range){m->start, m->end};
 	if ((v && v->module) || !interpreter_open(m->path, m->file, m->bias, &found))
 		return;
 	v = s->stacks.virtual = new_stacks(s);
@@ -770,14 +758,14 @@ void virtual_stacks_module(struct session *s, const struct module *m)
 		v->problem = xasprintf("%s has no symbol %s", text_base_name(m->path),
 				       found.missing);
 	}
-	*vec_add(&v->hidden) = (struct code_range){m->start, m->end};
+	*vec_add(&v->hidden) = (struct addr_range){m->start, m->end};
 	for (size_t i = 0; i < s->space->modules.count; i++) {
 		const struct module *other = s->space->modules.data[i];
 
 		if (other != m && is_part(v, other))
-			*vec_add(&v->hidden) = (struct code_range){other->start, other->end};
+			*vec_add(&v->hidden) = (struct addr_range){other->start, other->end};
 		if (is_switcher(v, other))
-			*vec_add(&v->switchers) = (struct code_range){other->start, other->end};
+			*vec_add(&v->switchers) = (struct addr_range){other->start, other->end};
 	}
 	publish(v);
 }
@@ -815,9 +803,7 @@ void virtual_stacks_free(struct virtual_stacks *v)
 	hash_deinit(&v->functions);
 	hash_deinit(&v->positions);
 	hash_deinit(&v->threads);
-	for (size_t i = 0; i < v->paths.count; i++)
-		drop_path(&v->paths.data[i]);
-	vec_deinit(&v->paths);
+	vec_release(&v->paths, e, drop_path(e));
 	drop_path(&v->scratch);
 	vec_deinit(&v->pcs);
 	vec_deinit(&v->hidden);

@@ -207,12 +207,6 @@ static bool has_name(const struct elf_file *file, const GElf_Shdr *sh, const cha
 	return name && strcmp(name, wanted) == 0;
 }
 
-static bool is_text(const struct elf_file *file, uint64_t vaddr)
-{
-	const struct elf_segment *seg = elf_file_segment(file, vaddr);
-	return seg && seg->is_exec && vaddr - seg->vaddr < seg->filesz;
-}
-
 /* State for reading the notes of one file. */
 struct note_reader {
 	const struct elf_file *file;
@@ -225,7 +219,7 @@ static void add_note(const struct note_reader *r, const uint8_t *desc, size_t si
 {
 	struct marker m;
 	int rc = marker_read_note(r->arch, desc, size, r->base, &m);
-	if (rc == -ENOTSUP || (rc == 0 && !is_text(r->file, m.vaddr)))
+	if (rc == -ENOTSUP || (rc == 0 && !elf_file_is_code(r->file, m.vaddr)))
 		r->out->unknown++;
 	else if (rc == 0)
 		*vec_add(&r->out->list) = m;

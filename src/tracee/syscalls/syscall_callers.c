@@ -396,9 +396,7 @@ static const struct syscall_callers *callers_of(struct syscall_text *t,
 
 void syscall_known_deinit(struct syscall_known *k)
 {
-	for (size_t i = 0; i < k->list.count; i++)
-		vec_deinit(&k->list.data[i].list);
-	vec_deinit(&k->list);
+	vec_release(&k->list, e, vec_deinit(&e->list));
 }
 
 /* -- values -- */
