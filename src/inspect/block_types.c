@@ -21,21 +21,6 @@ bool python_is_likely(const struct maps *maps)
 	return false;
 }
 
-static void type_reader_init(struct type_reader *r, struct inspect_memory *m)
-{
-	*r = (struct type_reader){.memory = m, .has_python = python_is_likely(&m->pages->maps)};
-}
-
-static void type_reader_add_object(struct type_reader *r, taddr_t start, taddr_t end)
-{
-	*vec_add(&r->objects) = (struct addr_range){start, end};
-}
-
-static void type_reader_deinit(struct type_reader *r)
-{
-	vec_deinit(&r->objects);
-}
-
 static bool is_code(const struct type_reader *r, taddr_t addr)
 {
 	const struct map *m = maps_find(&r->memory->pages->maps, addr);
@@ -219,7 +204,8 @@ static void note_memory(struct block_types *t, const struct maps *maps)
 void block_types_init(struct block_types *t, struct inspect_memory *m)
 {
 	*t = (struct block_types){0};
-	type_reader_init(&t->reader, m);
+	t->reader = (struct type_reader){.memory = m,
+					 .has_python = python_is_likely(&m->pages->maps)};
 	t->mapped = xcalloc(AREAS / 64, sizeof(*t->mapped));
 	t->objects = xcalloc(AREAS / 64, sizeof(*t->objects));
 	note_memory(t, &m->pages->maps);
@@ -228,14 +214,14 @@ void block_types_init(struct block_types *t, struct inspect_memory *m)
 
 void block_types_add_object(struct block_types *t, taddr_t start, taddr_t end)
 {
-	type_reader_add_object(&t->reader, start, end);
+	*vec_add(&t->reader.objects) = (struct addr_range){start, end};
 	if (start < end)
 		note_areas(t->objects, start, end);
 }
 
 void block_types_finish(struct block_types *t)
 {
-	type_reader_deinit(&t->reader);
+	vec_deinit(&t->reader.objects);
 	free(t->known);
 	free(t->mapped);
 	free(t->objects);

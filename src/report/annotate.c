@@ -190,13 +190,6 @@ static void find_source(struct source *s, const char *path, const struct option_
 	s->error = first_error;
 }
 
-static void source_deinit(struct source *s)
-{
-	free(s->path);
-	free(s->data);
-	vec_deinit(&s->line);
-}
-
 /* -- text -- */
 
 #define CONTEXT 3u /* lines before and after one that counts */
@@ -294,7 +287,9 @@ static void put_file(FILE *out, const struct annotation *a, const struct source_
 		behind = at;
 	}
 	put_between(out, a, &s, behind + 1, behind + CONTEXT);
-	source_deinit(&s);
+	free(s.path);
+	free(s.data);
+	vec_deinit(&s.line);
 }
 
 int recording_annotate_print(FILE *out, const struct recording *r, const struct recording_view *v,

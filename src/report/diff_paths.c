@@ -260,18 +260,10 @@ void massif_diff_add(struct diff_paths *p, enum path_side side, const struct mas
 	read_massif(&(struct stack_reader){add_to_paths, p, side}, file, index);
 }
 
-static const char *text_of(const struct recording *r, enum recording_table_id id, size_t row,
-			   unsigned column)
-{
-	uint64_t text = recording_get(r, id, row, column);
-
-	return text ? r->text.data[text] : NULL;
-}
-
 static bool has_build(const struct recording *r, const char *build_id)
 {
 	for (size_t i = 0; build_id && i < recording_rows(r, RECORDING_OBJECTS); i++) {
-		const char *other = text_of(r, RECORDING_OBJECTS, i, OBJECT_BUILD_ID);
+		const char *other = recording_get_text(r, RECORDING_OBJECTS, i, OBJECT_BUILD_ID);
 
 		if (other && strcmp(other, build_id) == 0)
 			return true;
@@ -287,15 +279,15 @@ static void recording_diff_match(struct frame_match *m, enum path_side side,
 	_cleanup_free_ bool *is_same = xcalloc(objects + 1, sizeof(*is_same)); /* [0]: none */
 
 	for (size_t i = 0; i < objects; i++)
-		is_same[i + 1] =
-			other &&
-			has_build(other, text_of(r, RECORDING_OBJECTS, i, OBJECT_BUILD_ID));
+		is_same[i + 1] = other && has_build(other, recording_get_text(r, RECORDING_OBJECTS,
+									      i, OBJECT_BUILD_ID));
 	for (size_t i = 0; i < recording_rows(r, RECORDING_FRAMES); i++) {
 		uint64_t object = recording_get(r, RECORDING_FRAMES, i, FRAME_OBJECT);
 		const struct match_frame frame = {
-			.function = text_of(r, RECORDING_FRAMES, i, FRAME_FUNCTION),
-			.file = text_of(r, RECORDING_FRAMES, i, FRAME_FILE),
-			.object = object ? text_of(r, RECORDING_OBJECTS, object - 1, OBJECT_PATH) :
+			.function = recording_get_text(r, RECORDING_FRAMES, i, FRAME_FUNCTION),
+			.file = recording_get_text(r, RECORDING_FRAMES, i, FRAME_FILE),
+			.object = object ? recording_get_text(r, RECORDING_OBJECTS, object - 1,
+							      OBJECT_PATH) :
 					   NULL,
 			.line = recording_get(r, RECORDING_FRAMES, i, FRAME_LINE),
 			.is_same_build = is_same[object],

@@ -85,14 +85,9 @@ static uint32_t stack_of(struct within_open *c, uint32_t node)
 	return (uint32_t)c->stack.count;
 }
 
-static uint64_t counted(const struct within_block *b)
-{
-	return b->size > b->base ? b->size - b->base : 0;
-}
-
 static void change(struct within_open *c, const struct within_block *b, bool adds)
 {
-	uint64_t bytes = counted(b);
+	uint64_t bytes = b->size > b->base ? b->size - b->base : 0;
 
 	if (!b->stack)
 		return;

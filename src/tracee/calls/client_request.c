@@ -259,19 +259,14 @@ static void find_notes(const struct elf_file *file, const struct arch *arch,
 
 /* -- both -- */
 
-/* The first marker at or after @vaddr. */
-static size_t lower_bound(const struct marker_list *list, uint64_t vaddr)
-{
-	return vec_search(&list->list, m, m->vaddr < vaddr);
-}
-
 /* Symbols may overlap: the largest function is used, since all its branches matter. */
 static int note_function(void *ctx, const struct elf_symbol *sym)
 {
 	struct marker_list *out = ctx;
 	if (!sym->is_defined || sym->type != STT_FUNC || sym->size == 0)
 		return 0;
-	for (size_t i = lower_bound(out, sym->vaddr); i < out->list.count; i++) {
+	for (size_t i = vec_search(&out->list, e, e->vaddr < sym->vaddr); i < out->list.count;
+	     i++) {
 		struct marker *m = &out->list.data[i];
 		if (m->vaddr - sym->vaddr >= sym->size)
 			break;

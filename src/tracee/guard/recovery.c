@@ -312,13 +312,10 @@ static void nap(void)
 /* The guardian that works on @pid, or is about to; 0 = none. */
 static pid_t find_guardian(pid_t pid)
 {
-	struct proc_status st;
 	struct journal journal;
 	struct leftover l = {.journal = &journal};
-	pid_t guardian = 0;
-	if (proc_status_read(proc_find_reader(pid), &st) == 0 && st.tracer)
-		guardian = st.tracer;
-	else if (find_leftover(pid, &l) && !l.flaw && l.head.guardian > 0)
+	pid_t guardian = proc_tracer(pid);
+	if (!guardian && find_leftover(pid, &l) && !l.flaw && l.head.guardian > 0)
 		guardian = l.head.guardian;
 	return guardian && guardian_is(guardian) ? guardian : 0;
 }
