@@ -1,6 +1,7 @@
 /* From leaves of a recording to named call paths. */
 #include "report/recording_paths.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -14,8 +15,11 @@ char *recording_frame_name(const struct recording *r, size_t frame)
 
 	if (text.function)
 		return text_clean(text.function, strlen(text.function));
-	_cleanup_free_ char *name = text.object ? xasprintf("[%s]", text_base_name(text.object)) :
-						  xstrdup("[unknown]");
+	uint64_t line = recording_get(r, RECORDING_FRAMES, frame, FRAME_LINE);
+	_cleanup_free_ char *name =
+		text.object ? xasprintf("[%s]", text_base_name(text.object)) :
+		text.file   ? xasprintf("[%s:%" PRIu64 "]", text.file, line) :
+			      xstrdup("[unknown]");
 
 	return text_clean(name, strlen(name));
 }
