@@ -208,12 +208,11 @@ static void match_frames(struct frame_match *m, enum path_side side, const struc
 									      i, OBJECT_BUILD_ID));
 	for (size_t i = 0; i < recording_rows(r, RECORDING_FRAMES); i++) {
 		uint64_t object = recording_get(r, RECORDING_FRAMES, i, FRAME_OBJECT);
+		const struct frame_text text = recording_frame_text(r, i);
 		const struct match_frame frame = {
-			.function = recording_get_text(r, RECORDING_FRAMES, i, FRAME_FUNCTION),
-			.file = recording_get_text(r, RECORDING_FRAMES, i, FRAME_FILE),
-			.object = object ? recording_get_text(r, RECORDING_OBJECTS, object - 1,
-							      OBJECT_PATH) :
-					   NULL,
+			.function = text.function,
+			.file = text.file,
+			.object = text.object,
 			.line = recording_get(r, RECORDING_FRAMES, i, FRAME_LINE),
 			.is_same_build = is_same[object],
 		};
