@@ -273,6 +273,11 @@ bool text_begins_with(const char *text, const char *start)
 	return strncmp(text, start, strlen(start)) == 0;
 }
 
+const char *text_after(const char *text, const char *start)
+{
+	return text_begins_with(text, start) ? text + strlen(start) : NULL;
+}
+
 bool text_ends_in(const char *text, const char *end)
 {
 	size_t n = strlen(text), k = strlen(end);

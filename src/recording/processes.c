@@ -401,8 +401,7 @@ static void find_moments(struct processes *p)
 	for (size_t i = 0; i < p->row.count; i++)
 		if (p->row.data[i].recording)
 			add_changes(&c, &p->row.data[i], i);
-	if (c.list.count)
-		qsort(c.list.data, c.list.count, sizeof(*c.list.data), compare_changes);
+	vec_sort(&c.list, compare_changes);
 	choose(p, &c, parts, chosen);
 	note_states(p, &c, chosen);
 	vec_deinit(&c.list);
@@ -412,8 +411,7 @@ static void find_moments(struct processes *p)
 void processes_finish(struct processes *p)
 {
 	set_times(p);
-	if (p->row.count)
-		qsort(p->row.data, p->row.count, sizeof(*p->row.data), compare_starts);
+	vec_sort(&p->row, compare_starts);
 	find_parents(p);
 	sort_as_tree(p);
 	find_moments(p);

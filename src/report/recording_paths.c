@@ -77,6 +77,13 @@ char *recording_not_found(const struct recording *r, bool is_file, const char *w
 	return text;
 }
 
+void recording_leaf_frames(const struct recording *r, size_t leaf, recording_frames *out)
+{
+	for (uint64_t n = recording_get(r, RECORDING_LEAVES, leaf, LEAF_NODE); n > 0;
+	     n = recording_get(r, RECORDING_NODES, n - 1, NODE_PARENT))
+		*vec_add(out) = recording_get(r, RECORDING_NODES, n - 1, NODE_FRAME);
+}
+
 static uint32_t add_frame(struct path_tree *t, uint32_t at, const struct recording *r,
 			  uint64_t frame)
 {
@@ -92,12 +99,10 @@ static uint32_t add_frame(struct path_tree *t, uint32_t at, const struct recordi
 static void add_leaf(struct path_tree *t, const struct recording *r, size_t leaf,
 		     const struct recording_value *value)
 {
-	VEC(uint64_t) frame = {0};
+	recording_frames frame = {0};
 	uint32_t at = 0;
 
-	for (uint64_t n = recording_get(r, RECORDING_LEAVES, leaf, LEAF_NODE); n > 0;
-	     n = recording_get(r, RECORDING_NODES, n - 1, NODE_PARENT))
-		*vec_add(&frame) = recording_get(r, RECORDING_NODES, n - 1, NODE_FRAME);
+	recording_leaf_frames(r, leaf, &frame);
 	for (size_t i = frame.count; i-- > 0;)
 		at = add_frame(t, at, r, frame.data[i]);
 	path_tree_add(t, at, PATH_NEW, value->bytes);

@@ -2,6 +2,7 @@
 #ifndef PTMEM_REPORT_RECORDING_PATHS_H
 #define PTMEM_REPORT_RECORDING_PATHS_H
 
+#include "base/alloc.h"
 #include "output/path_tree.h"
 #include "recording/recording_view.h"
 
@@ -11,6 +12,11 @@
  */
 void recording_paths_add(struct path_tree *t, const struct recording *r,
 			 const struct recording_view *v);
+
+typedef VEC(uint64_t) recording_frames; /* rows of FRAMES */
+
+/* Adds the frames of leaf @leaf (row) to @out, innermost first. */
+void recording_leaf_frames(const struct recording *r, size_t leaf, recording_frames *out);
 
 /*
  * The name of frame @frame: its function, else "[object]" or "[file:line]"; as text_clean. The

@@ -244,13 +244,6 @@ static void set_texts(struct site_chart *b, const struct picture_options *o)
 	c->peak_label = xasprintf("peak %s at %s", bytes, time);
 }
 
-static void remove_series(struct chart *c, size_t i)
-{
-	free(c->series[i].label);
-	free(c->series[i].point);
-	memmove(&c->series[i], &c->series[i + 1], (--c->series_count - i) * sizeof(*c->series));
-}
-
 /* Those of the sites, then the rest and the total, which is there for its line. */
 static void draw_sites(struct site_chart *b)
 {
@@ -267,7 +260,10 @@ static void draw_sites(struct site_chart *b)
 		set_value(&c->series[i], c->y.max);
 	if (path_tree_node_count(b->names) - 1 <= b->count) {
 		free(c->series[b->count].value);
-		remove_series(c, b->count);
+		free(c->series[b->count].label);
+		free(c->series[b->count].point);
+		memmove(&c->series[b->count], &c->series[b->count + 1],
+			(--c->series_count - b->count) * sizeof(*c->series));
 	}
 }
 

@@ -355,12 +355,6 @@ static bool follow_stack(struct target *t, struct thread *th, struct pad_slot *s
 	return true;
 }
 
-static void resume_at(struct target *t, struct thread *th, struct arch_regs *regs, taddr_t pc)
-{
-	regs->word[t->arch->pc] = pc;
-	ptrace_set_word(th->tid, t->arch->pc, pc);
-}
-
 #define MISSES_MAX 16
 
 /*
@@ -411,7 +405,8 @@ enum trap_answer pads_serve_entry(struct target *t, struct thread *th, struct tr
 		return TRAP_RESUME;
 	if (is_of_exceptions(entry->probe)) {
 		entry->serve(t, th, entry, regs);
-		resume_at(t, th, regs, pad->straight);
+		regs->word[t->arch->pc] = pad->straight;
+		ptrace_set_word(th->tid, t->arch->pc, pad->straight);
 		return TRAP_RESUME;
 	}
 	if (reason == PAD_REASON_BOUNDS && follow_stack(t, th, slot, sp))
