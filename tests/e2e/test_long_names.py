@@ -32,10 +32,10 @@ for v in ("gcc-O2-pie", "clang-O0-nopie"):
         lost = texts["report"].split("definitely lost")[1].split("\n\n")[0]
         t.check("(%s)" % sites[2][1] in lost, "leaks: " + lost)
         t.check(re.search(r"at 0x\w+: .*lose_leaves.* \(%s\)$" % sites[2][1], texts["messages"], re.M), "the leak check's list")
-        for size in 800, 420:
+        for size, file in ((size, file) for size in (800, 420) for file in (massif, path)):
             picture = os.path.join(cwd, "%d.svg" % size)
-            report(t, "--svg=" + picture, "--x-size=%d" % size, massif)
+            report(t, "--svg=" + picture, "--x-size=%d" % size, file)
             labels = [e.text or "" for e in xml.etree.ElementTree.parse(picture).iter(SVG + "text")]
             for _, place, _ in sites:
                 t.check(any(label.endswith(place) or label.endswith("(%s)" % place) for label in labels),
-                        "legend at %d: %s in %r" % (size, place, labels))
+                        "legend at %d, %s: %s in %r" % (size, os.path.basename(file), place, labels))

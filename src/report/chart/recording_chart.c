@@ -248,9 +248,20 @@ static void set_texts(struct site_chart *b, const struct picture_options *o)
 	c->peak_label = xasprintf("peak %s at %s", bytes, time);
 }
 
+/* A series for the call site "NAME (FILE:LINE)": the legend shortens the name alone. */
+static void add_series(struct chart *c, const char *site, struct canvas_color color)
+{
+	size_t size = text_site_location(site);
+	struct chart_series *s = chart_add(c, xstrndup(site, size), CHART_AREA, color);
+
+	if (site[size])
+		s->detail = xstrdup(site + size + 1);
+}
+
 static void remove_series(struct chart *c, size_t i)
 {
 	free(c->series[i].label);
+	free(c->series[i].detail);
 	free(c->series[i].point);
 	memmove(&c->series[i], &c->series[i + 1], (--c->series_count - i) * sizeof(*c->series));
 }
@@ -261,8 +272,7 @@ static void draw_sites(struct site_chart *b)
 	struct chart *c = b->chart;
 
 	for (size_t i = 0; i < b->count; i++)
-		chart_add(c, xstrdup(path_tree_node(b->names, b->shown[i])->name), CHART_AREA,
-			  chart_palette(i));
+		add_series(c, path_tree_node(b->names, b->shown[i])->name, chart_palette(i));
 	chart_add(c, xstrdup("other call sites"), CHART_AREA, other_color);
 	chart_add(c, xstrdup("all"), CHART_LINE, CHART_BLACK);
 	memset(b->bytes, 0, path_tree_node_count(b->names) * sizeof(*b->bytes));
