@@ -18,9 +18,7 @@ static char *site_of(const struct recording *r, uint64_t leaf)
 	int64_t node = leaf > 0 && leaf <= recording_rows(r, RECORDING_LEAVES) ?
 			       recording_site(r, leaf - 1) : -1;
 
-	return node < 0 ? xstrdup("[unknown]") :
-			  recording_frame_label(r, recording_get(r, RECORDING_NODES, (size_t)node,
-								 NODE_FRAME));
+	return recording_site_label(r, node);
 }
 
 static int compare(const void *a, const void *b)

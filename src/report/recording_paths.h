@@ -16,6 +16,11 @@ void recording_paths_add(struct path_tree *t, const struct recording *r,
 char *recording_frame_name(const struct recording *r, size_t frame);
 /* "function (file:line)" or "function (in object)". The caller frees it. */
 char *recording_frame_label(const struct recording *r, size_t frame);
+/*
+ * The label of the call site at @node, as the summary has it: without what a compiler appends to
+ * the names of a function's clones. -1: "[unknown]". The caller frees it.
+ */
+char *recording_site_label(const struct recording *r, int64_t node);
 
 /*
  * "the recording has no function 'pars'; similar: parse, parse_line". With @is_file it may be a

@@ -211,11 +211,7 @@ static int compare_blocks(const void *a, const void *b)
 
 static char *site_label(const struct recording *r, size_t leaf)
 {
-	int64_t node = recording_site(r, leaf);
-
-	return node < 0 ? xstrdup("[unknown]") :
-			  recording_frame_label(r, recording_get(r, RECORDING_NODES, (size_t)node,
-								 NODE_FRAME));
+	return recording_site_label(r, recording_site(r, leaf));
 }
 
 /* Those of all call sites in *@out, which the caller frees, in order; returns how many. */

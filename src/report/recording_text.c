@@ -258,11 +258,7 @@ static void add_site(struct sites *s, const struct recording *r, int64_t node, u
 {
 	for (; depth > 0 && node >= 0; depth--)
 		node = (int64_t)recording_get(r, RECORDING_NODES, (size_t)node, NODE_PARENT) - 1;
-	char *label = node < 0 ? xstrdup("[unknown]") :
-				 recording_frame_label(r, recording_get(r, RECORDING_NODES,
-									(size_t)node, NODE_FRAME));
-
-	*vec_add(&s->list) = (struct site){label, value};
+	*vec_add(&s->list) = (struct site){recording_site_label(r, node), value};
 }
 
 static void sort_sites(struct sites *s)
