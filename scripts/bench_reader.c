@@ -13,20 +13,22 @@
 #include <time.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "profile/profile.h"
+#include "tracee/os/cpu_counters.h"
 #include "tracee/pads/pad_memory.h"
 #include "tracee/pads/ring.h"
 
 #define RING (1u << 20)
 #define LAPS 300
 #define FIRST_LAP 150 /* before it snapshots are taken at each event */
-#define LAP_NS 20000000u
 #define THREADS 2
+#define STAMP_STEP 2560u /* bytes of records between stamps, as of a busy thread */
 
 static struct pad_memory memory;
 static struct ring ring;
+static struct tick_clock ticks;
 static struct profile *profile;
-static uint64_t clock_ns;
 static bool is_counted; /* else records are decoded, and that is all */
 
 static uint64_t random_u64(void)
@@ -48,14 +50,21 @@ static double cpu_ns(void)
 
 /* -- the program: writes records as pads do -- */
 
-static void put(enum pad_record_type type, uint32_t slot, uint64_t value)
+static void put_words(uint32_t slot, uint64_t mark, uint64_t value)
 {
 	struct pad_ring *own = pad_memory_ring(&memory, slot);
 	uint64_t *word = (void *)(pad_memory_ring_bytes(&memory, slot) + (own->head & own->mask));
 
 	word[1] = value;
-	word[0] = pad_mark(memory.control->next_number++, FUNCTION_MALLOC, type);
+	word[0] = mark;
 	own->head += 16;
+}
+
+static void put(enum pad_record_type type, uint32_t slot, uint64_t value)
+{
+	if (pad_memory_ring(&memory, slot)->head % STAMP_STEP == 0)
+		put_words(slot, PAD_RECORD_TIME, ticks.ticks());
+	put_words(slot, pad_mark(memory.control->next_number++, FUNCTION_MALLOC, type), value);
 }
 
 /* The block at *@live comes if it is 0, else it goes. */
@@ -76,7 +85,7 @@ static size_t fill(uint64_t *live, uint32_t threads, size_t blocks)
 {
 	size_t n = 0;
 
-	for (; n < RING / 16 - 2; n++) {
+	for (; n < RING / 16 - RING / STAMP_STEP - 4; n++) {
 		uint32_t slot = blocks ? 0 : (uint32_t)(random_u64() % threads);
 		size_t i = blocks ? random_u64() % blocks : slot;
 		uint64_t home = blocks ? i * 64 : (slot << 20) + random_u64() % 4 * 32;
@@ -106,7 +115,7 @@ static void on_quick(void *ctx, struct quick_event *event, size_t count)
 {
 	(void)ctx;
 	if (is_counted)
-		profile_quick(profile, clock_ns, event, count);
+		profile_quick(profile, event, count);
 }
 
 static void drain(size_t records)
@@ -133,15 +142,15 @@ static void bench(const char *what, uint32_t threads, size_t blocks)
 	if (pad_memory_init(&memory, memfd_create("ring", MFD_ALLOW_SEALING), &sizes) != 0)
 		abort();
 	pad_memory_locate(&memory, (taddr_t)memory.base);
-	ring_init(&ring, &memory, arch_native);
+	tick_clock_init(&ticks, arch_native);
+	ring_init(&ring, &memory, arch_native, &ticks);
 	for (uint32_t i = 0; i < THREADS; i++)
 		pad_slots_add(&memory, 4096 * (i + 1), 1, 2);
-	profile = profile_new(&options, 0);
-	profile_start(profile, 0);
+	profile = profile_new(&options, clock_now_ns());
+	profile_start(profile, clock_now_ns());
 	for (int lap = 0; lap < LAPS; lap++) {
 		size_t records = fill(live, threads, blocks);
 		double start = cpu_ns();
-		clock_ns += LAP_NS;
 		drain(records);
 		if (lap < FIRST_LAP)
 			continue;

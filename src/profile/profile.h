@@ -200,8 +200,11 @@ size_t profile_memory(const struct profile *p); /* memory used besides blocks an
 
 /* Fast functions for frequent events. */
 
-/* Like profile_event for @count events in a row: EVENT_FREE, and EVENT_ALLOC without align. */
-void profile_quick(struct profile *p, const struct quick_event *ev, size_t count);
+/*
+ * Like profile_event for @count events in a row: EVENT_FREE, and EVENT_ALLOC without align. Returns
+ * how many are allocations.
+ */
+size_t profile_quick(struct profile *p, const struct quick_event *ev, size_t count);
 /* @count blocks will be added soon: makes room for them. */
 void profile_reserve(struct profile *p, uint64_t count);
 /* A block at @addr will be added soon: prefetches its place. */

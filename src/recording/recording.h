@@ -107,7 +107,10 @@ extern const struct recording_table_info recording_table_info[RECORDING_TABLES];
 unsigned recording_file_columns(enum recording_table_id id, bool is_sampled);
 
 /* Values of FRAME_KIND. */
-enum recording_kind { KIND_PROGRAM, KIND_LIBRARY, KIND_ALLOCATOR, KIND_STANDARD };
+enum recording_kind {
+	KIND_PROGRAM, KIND_LIBRARY, KIND_ALLOCATOR, KIND_STANDARD,
+	KIND_NONE,             /* no function: only in massif files */
+};
 
 struct recording_table {
 	uint64_t *column[RECORDING_MAX_COLUMNS]; /* each of `capacity` values */
@@ -124,6 +127,7 @@ struct recording {
 	uint64_t temporary_below;  /* us: what LEAF_TEMPORARY counts; 0 = what ptmem counted */
 	bool is_complete;          /* has a row of RECORDING_END */
 	bool is_copy;              /* a copy of one that was not finished: see recording_format.h */
+	bool has_bounds;           /* of a massif file: variances are bounds, in square bytes */
 	/* its nodes are numbers of a table that it shares: their call sites; NULL: its own */
 	const int64_t *node_site;
 };

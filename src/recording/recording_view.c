@@ -425,7 +425,7 @@ static int view_older(struct recording_view *v, const struct recording *r, const
 	return 0;
 }
 
-static void begin(struct recording_view *v, const struct recording *r)
+void recording_view_empty(struct recording_view *v, const struct recording *r)
 {
 	*v = (struct recording_view){
 		.leaf = xcalloc(recording_rows(r, RECORDING_LEAVES) + 1, sizeof(*v->leaf)),
@@ -448,7 +448,7 @@ int recording_view_init(struct recording_view *v, const struct recording *r,
 {
 	int rc = 0;
 
-	begin(v, r);
+	recording_view_empty(v, r);
 	if (q->thread) {
 		rc = view_thread(v, r, q->thread, why_out);
 	} else if (q->older) {
@@ -482,7 +482,7 @@ int recording_view_init(struct recording_view *v, const struct recording *r,
 void recording_view_of(struct recording_view *v, const struct recording *r,
 		       enum recording_quantity quantity)
 {
-	begin(v, r);
+	recording_view_empty(v, r);
 	v->quantity = quantity;
 	v->last = intervals(r) ? (uint32_t)intervals(r) - 1 : 0;
 	if (quantity == VIEW_PEAK)
@@ -511,7 +511,7 @@ void recording_view_leaks(struct recording_view *v, const struct recording *r, c
 
 	_Static_assert((int)LEAK_LEAF == LEAK_AGE_LEAF && (int)LEAK_KIND == LEAK_AGE_KIND &&
 		       LEAK_BYTES - LEAK_BLOCKS == LEAK_AGE_BYTES - LEAK_AGE_BLOCKS, "alike");
-	begin(v, r);
+	recording_view_empty(v, r);
 	v->quantity = VIEW_LEAKED;
 	for (size_t i = 0; i < t->rows; i++) {
 		if (strcmp(r->text.data[t->column[LEAK_KIND][i]], kind) == 0 &&
@@ -525,7 +525,7 @@ void recording_view_leaks(struct recording_view *v, const struct recording *r, c
 
 void recording_view_at(struct recording_view *v, const struct recording *r, uint32_t interval)
 {
-	begin(v, r);
+	recording_view_empty(v, r);
 	v->quantity = VIEW_AT;
 	v->last = interval;
 	add_cells(v, r);

@@ -88,6 +88,8 @@ void recording_view_leaks(struct recording_view *v, const struct recording *r, c
 			  double older_ms);
 /* and for the end of an interval. */
 void recording_view_at(struct recording_view *v, const struct recording *r, uint32_t interval);
+/* Without any value, for readers of other profiles. */
+void recording_view_empty(struct recording_view *v, const struct recording *r);
 void recording_view_deinit(struct recording_view *v);
 
 void recording_value_add(struct recording_value *to, const struct recording_value *from);

@@ -15,6 +15,7 @@
 #include "base/amount.h"
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "recording/recording_site.h"
 #include "report/life.h"
 #include "report/recording_paths.h"
 
@@ -35,27 +36,23 @@ struct annotation {
 
 /* -- lines -- */
 
-static const char *frame_text(const struct recording *r, size_t frame, unsigned column)
-{
-	return r->text.data[recording_get(r, RECORDING_FRAMES, frame, column)];
-}
-
 /* Whether @path is @wanted, or ends in it: "src/orders.c" of "/home/a/src/orders.c". */
 static bool is_file(const char *path, const char *wanted)
 {
 	size_t size = strlen(path), n = strlen(wanted);
 
-	return size >= n && !strcmp(path + size - n, wanted) &&
+	return text_ends_in(path, wanted) &&
 	       (size == n || *wanted == '/' || path[size - n - 1] == '/');
 }
 
 static bool is_asked_for(const struct recording *r, size_t frame, const char *wanted)
 {
-	return recording_get(r, RECORDING_FRAMES, frame, FRAME_LINE) &&
-	       recording_get(r, RECORDING_FRAMES, frame, FRAME_LINE) <= UINT32_MAX &&
-	       recording_get(r, RECORDING_FRAMES, frame, FRAME_FILE) &&
-	       (is_file(frame_text(r, frame, FRAME_FILE), wanted) ||
-		text_is_function(frame_text(r, frame, FRAME_FUNCTION), wanted, strlen(wanted)));
+	const struct frame_text text = recording_frame_text(r, frame);
+	uint64_t line = recording_get(r, RECORDING_FRAMES, frame, FRAME_LINE);
+
+	return line && line <= UINT32_MAX && text.file &&
+	       (is_file(text.file, wanted) ||
+		(text.function && text_is_function(text.function, wanted, strlen(wanted))));
 }
 
 static struct source_line line_of(const struct recording *r, size_t frame)
@@ -76,18 +73,15 @@ static int compare_lines(const void *a, const void *b)
 
 static void find_lines(struct annotation *a, const char *wanted)
 {
-	size_t frames = recording_rows(a->r, RECORDING_FRAMES), kept = 0;
+	size_t frames = recording_rows(a->r, RECORDING_FRAMES);
 
 	for (size_t i = 0; i < frames; i++)
 		if (is_asked_for(a->r, i, wanted))
 			*vec_add(&a->line) = line_of(a->r, i);
 	if (!a->line.count)
 		return;
-	qsort(a->line.data, a->line.count, sizeof(*a->line.data), compare_lines);
-	for (size_t i = 1; i < a->line.count; i++)
-		if (compare_lines(&a->line.data[kept], &a->line.data[i]))
-			a->line.data[++kept] = a->line.data[i];
-	a->line.count = kept + 1;
+	vec_sort(&a->line, compare_lines);
+	vec_merge(&a->line, !compare_lines);
 	for (size_t i = 0; i < frames; i++) {
 		struct source_line key = line_of(a->r, i);
 		const struct source_line *line = !is_asked_for(a->r, i, wanted) ? NULL :

@@ -14,8 +14,8 @@
 #include "profile/estimate.h"
 #include "report/diff_output.h"
 #include "report/diff_paths.h"
-#include "report/gates.h"
-#include "report/massif_file.h"
+#include "report/gates/gates.h"
+#include "report/massif_paths.h"
 #include "report/recording_output.h"
 
 struct diff {
@@ -50,12 +50,13 @@ static int find_recording(struct diff *d, enum path_side side)
 
 static int find_massif(struct diff *d, enum path_side side)
 {
-	const struct massif_file *f = d->pair.input[side].massif;
+	struct massif_file *f = d->pair.input[side].massif;
 	_cleanup_free_ char *why = NULL;
 	size_t *snapshot = &d->pair.snapshot[side];
 
 	if (massif_paths_find(f, d->request->snapshot, snapshot, &why) != 0)
 		return refuse(d, side, why);
+	massif_paths_view(f, *snapshot, &d->pair.view[side]);
 	uint64_t interval = massif_sampling_interval(f);
 	_cleanup_free_ char *note = sampling_note(interval, interval);
 	_cleanup_free_ char *text = massif_snapshot_text(f, *snapshot);

@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "recording/recording_format.h"
+#include "report/massif_paths.h"
 
 /*
  * Reads memusage's data files. They have no magic number, so only the size is checked, and that
@@ -607,6 +608,7 @@ int input_open(const char *path, struct input *out, char **why_out)
 
 void input_deinit(struct input *input)
 {
+	massif_paths_free(input->massif);
 	massif_file_free(input->massif);
 	memusage_file_free(input->memusage);
 	samples_file_free(input->samples);
@@ -616,6 +618,11 @@ void input_deinit(struct input *input)
 }
 
 /* -- profiles -- */
+
+const struct recording *input_paths(const struct input *input)
+{
+	return input->massif ? massif_paths(input->massif)->recording : input->recording;
+}
 
 char *input_command(const struct input *input)
 {

@@ -146,6 +146,9 @@ enum input_kind input_kind(const char *data, size_t size);
 int input_open(const char *path, struct input *out, char **why_out);
 void input_deinit(struct input *input);
 
+/* The call paths of a recording or massif file (massif_paths.h); NULL: it has none. */
+const struct recording *input_paths(const struct input *input);
+
 /* Of a recording or massif file: the command; the base name of its program. To be freed. */
 char *input_command(const struct input *input);
 char *input_program(const struct input *input);

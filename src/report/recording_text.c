@@ -209,18 +209,13 @@ static void recording_head_print(FILE *out, const struct recording *r)
  */
 
 struct site {
-	char *label;
+	char *label; /* owned; the first member */
 	struct recording_value value;
 };
 
 struct sites {
 	VEC(struct site) list;
 };
-
-static int compare_labels(const void *a, const void *b)
-{
-	return strcmp(((const struct site *)a)->label, ((const struct site *)b)->label);
-}
 
 static int compare_bytes(const void *a, const void *b)
 {
@@ -233,23 +228,13 @@ static int compare_bytes(const void *a, const void *b)
 	return strcmp(x->label, y->label);
 }
 
-static void merge_labels(struct sites *s)
+static bool merge_sites(struct site *to, struct site *from)
 {
-	size_t kept = 0;
-
-	if (s->list.count > 1)
-		qsort(s->list.data, s->list.count, sizeof(*s->list.data), compare_labels);
-	for (size_t i = 0; i < s->list.count; i++) {
-		struct site *at = &s->list.data[i];
-
-		if (kept > 0 && strcmp(s->list.data[kept - 1].label, at->label) == 0) {
-			recording_value_add(&s->list.data[kept - 1].value, &at->value);
-			free(at->label);
-		} else {
-			s->list.data[kept++] = *at;
-		}
-	}
-	s->list.count = kept;
+	if (text_compare(to, from) != 0)
+		return false;
+	recording_value_add(&to->value, &from->value);
+	free(from->label);
+	return true;
 }
 
 /* @node: -1 = no stack. @depth: 0 = the call site, 1 = its caller. */
@@ -263,9 +248,9 @@ static void add_site(struct sites *s, const struct recording *r, int64_t node, u
 
 static void sort_sites(struct sites *s)
 {
-	merge_labels(s);
-	if (s->list.count > 1)
-		qsort(s->list.data, s->list.count, sizeof(*s->list.data), compare_bytes);
+	vec_sort(&s->list, text_compare);
+	vec_merge(&s->list, merge_sites);
+	vec_sort(&s->list, compare_bytes);
 }
 
 static void add_sites(struct sites *s, const struct recording *r, const struct recording_view *v,

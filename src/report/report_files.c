@@ -174,7 +174,7 @@ static void put_json(FILE *out, const struct input *input, char *const more[2], 
 	else if (input->kind == INPUT_RECORDING)
 		recording_json_write(out, input->recording, more[0]);
 	else
-		massif_json_write(out, input->massif, NULL);
+		massif_json_write(out, input->massif);
 	frame_match_free(match);
 }
 

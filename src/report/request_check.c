@@ -12,9 +12,10 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/files.h"
+#include "base/text.h"
 #include "output/flame.h"
-#include "report/fail_if.h"
-#include "report/gates.h"
+#include "report/gates/fail_if.h"
+#include "report/gates/gates.h"
 
 #define OF_SITES (AS_TABLE | AS_GATE | AS_ROWS | AS_PICTURE | AS_HTML | AS_SITED)
 #define FORMS_OF_SITES "pictures, flame graphs, pages, --diff and texts of recordings"
@@ -247,13 +248,6 @@ static char *check_files(const struct report_request *r)
 	return why ? why : check_runs(r);
 }
 
-static bool ends_with(const char *s, const char *end)
-{
-	size_t size = strlen(s), n = strlen(end);
-
-	return size >= n && !strcmp(s + size - n, end);
-}
-
 static char *check_question(const struct report_request *r)
 {
 	const struct recording_question *q = &r->question;
@@ -311,6 +305,13 @@ static char *check_limits(const struct report_request *r)
 	return NULL;
 }
 
+/* Whether anything is asked for but a form of one whole profile that is printed. */
+static bool wants_other_report(const struct report_request *r)
+{
+	return r->is_diff || r->png || r->svg || r->folded || r->flame || r->html ||
+	       recording_question_is_given(&r->question);
+}
+
 /* A baseline takes any number of profiles, and makes nothing else of them. */
 static char *check_baseline(const struct report_request *r)
 {
@@ -320,8 +321,7 @@ static char *check_baseline(const struct report_request *r)
 		return NULL;
 	if (r->baseline && r->write_baseline)
 		return xstrdup("--baseline and --write-baseline cannot be combined");
-	if (r->is_diff || r->png || r->svg || r->folded || r->flame || r->html ||
-	    recording_question_is_given(&r->question))
+	if (wants_other_report(r))
 		return xstrdup("--baseline and --write-baseline are about whole profiles, and make "
 			       "no other report");
 	if (format && (r->write_baseline || (!format->gate && format != report_formats)))
@@ -339,9 +339,8 @@ static char *check_anonymize(const struct report_request *r)
 		return xstrdup("--key goes with --anonymize");
 	if (!r->anonymize)
 		return NULL;
-	if (r->is_diff || r->png || r->svg || r->folded || r->flame || r->html || r->baseline ||
-	    r->write_baseline || report_format_of(r) || r->annotate || r->peek ||
-	    recording_question_is_given(&r->question))
+	if (wants_other_report(r) || r->baseline || r->write_baseline || report_format_of(r) ||
+	    r->annotate || r->peek)
 		return xstrdup("--anonymize copies a whole recording, and makes no other report");
 	return NULL;
 }
@@ -415,7 +414,7 @@ char *request_check(const struct report_request *r)
 		return xstrdup(report_format_of(r)->no_diff);
 	if (r->flame && r->x_size && r->x_size < FLAME_WIDTH_MIN)
 		return xstrdup("a flame graph is 300 pixels wide at least");
-	if (r->flame && ends_with(r->flame, ".png"))
+	if (r->flame && text_ends_in(r->flame, ".png"))
 		return xstrdup("--flame writes SVG: give it a name that ends in .svg");
 	char *why = check_anonymize(r) ?: check_fail_if(r);
 

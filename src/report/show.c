@@ -15,11 +15,12 @@
 #include "recording/processes.h"
 #include "recording/recording_view.h"
 #include "report/anonymize.h"
-#include "report/baseline.h"
 #include "report/chart/picture.h"
-#include "report/gates.h"
+#include "report/gates/baseline.h"
+#include "report/gates/gates.h"
 #include "report/input.h"
-#include "report/massif_file.h"
+#include "report/massif_paths.h"
+#include "report/recording_paths.h"
 
 static int log_unread(const char *path, int err, const char *why)
 {
@@ -146,7 +147,7 @@ static const char *const values_shown[MEMORY_KINDS] = {
 	[MEMORY_FAULTS] = "bytes touched",
 };
 
-static int show_paths(const struct report_request *r, const struct massif_file *f)
+static int show_paths(const struct report_request *r, struct massif_file *f)
 {
 	_cleanup_free_ char *why = NULL;
 	size_t index;
@@ -163,11 +164,14 @@ static int show_paths(const struct report_request *r, const struct massif_file *
 						  values_shown[f->memory], snapshot, note);
 	const struct path_words words = {.title = title, .subtitle = subtitle};
 	struct path_tree *t = path_tree_new();
+	struct recording_view view;
 
-	massif_paths_add(f, index, t);
+	massif_paths_view(f, index, &view);
+	recording_paths_add(t, massif_paths(f)->recording, &view);
 	path_tree_sum(t);
 	int status = path_files_write(r, t, &words);
 
+	recording_view_deinit(&view);
 	path_tree_free(t);
 	return status;
 }

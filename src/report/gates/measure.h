@@ -2,8 +2,8 @@
  * The metrics of profiles that gates are about, of the whole and by call site: which recordings and
  * massif files have which, and where they have them.
  */
-#ifndef PTMEM_REPORT_MEASURE_H
-#define PTMEM_REPORT_MEASURE_H
+#ifndef PTMEM_REPORT_GATES_MEASURE_H
+#define PTMEM_REPORT_GATES_MEASURE_H
 
 #include "output/gate.h"
 #include "report/diff_paths.h"

@@ -12,8 +12,8 @@
  * names are those of frame_match.h, so that what moves is no difference. Resident memory, which no
  * two runs have in common, is only there as a band of several.
  */
-#ifndef PTMEM_REPORT_BASELINE_H
-#define PTMEM_REPORT_BASELINE_H
+#ifndef PTMEM_REPORT_GATES_BASELINE_H
+#define PTMEM_REPORT_GATES_BASELINE_H
 
 #include <stdio.h>
 

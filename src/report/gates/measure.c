@@ -1,5 +1,5 @@
 /* See measure.h. */
-#include "report/measure.h"
+#include "report/gates/measure.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -9,7 +9,7 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "recording/recording_json.h"
-#include "report/massif_file.h"
+#include "report/massif_paths.h"
 
 bool measure_knows(const struct input *input, enum limit_metric metric)
 {
@@ -99,7 +99,11 @@ void measure_select(struct diff_pair *pair, enum limit_metric metric, double val
 			select_view(&pair->view[side], in->recording, metric);
 			value[side] = value_of_recording(in->recording, &pair->view[side], metric);
 		} else if (in->massif) {
-			value[side] = value_of_massif(in->massif, metric, &pair->snapshot[side]);
+			size_t *snapshot = &pair->snapshot[side];
+
+			value[side] = value_of_massif(in->massif, metric, snapshot);
+			recording_view_deinit(&pair->view[side]);
+			massif_paths_view(in->massif, *snapshot, &pair->view[side]);
 		}
 	}
 }
@@ -231,31 +235,21 @@ void measured_sort(struct measured *m, bool is_by_change)
 		memcpy(m->site.data, sorted, count * sizeof(*sorted));
 }
 
-/* The source of a frame: *@file_out is to be freed, NULL = unknown. */
-static void find_source(const struct input *in, uint32_t frame, char **file_out, uint64_t *line_out)
+/* The source of a frame: NULL = unknown. */
+static const char *source_of(const struct recording *r, uint32_t frame)
 {
-	const struct recording *r = in->recording;
-	struct massif_frame f;
+	uint64_t file = recording_get(r, RECORDING_FRAMES, frame, FRAME_FILE);
 
-	if (r) {
-		uint64_t file = recording_get(r, RECORDING_FRAMES, frame, FRAME_FILE);
-
-		*file_out = file ? xstrdup(r->text.data[file]) : NULL;
-		*line_out = recording_get(r, RECORDING_FRAMES, frame, FRAME_LINE);
-		return;
-	}
-	massif_file_frame(&in->massif->node[frame], &f);
-	*file_out = f.file.size && !massif_text_is(f.file, "???") ?
-			    xstrndup(f.file.at, f.file.size) :
-			    NULL;
-	*line_out = f.line_number;
+	return file ? r->text.data[file] : NULL;
 }
 
 void measured_add_site(const struct measured *m, size_t i, gate_sites *out)
 {
 	const struct measured_site *s = &m->site.data[i];
 	const struct frame_match *match = m->pair->match;
-	_cleanup_free_ char *label = NULL, *file = NULL;
+	const struct recording *r = input_paths(&m->pair->input[s->side]);
+	_cleanup_free_ char *label = NULL;
+	const char *file = NULL;
 	uint64_t line = 0;
 
 	if (s->is_unknown) {
@@ -266,7 +260,8 @@ void measured_add_site(const struct measured *m, size_t i, gate_sites *out)
 		const char *place = frame_match_place(match, s->side, s->frame);
 
 		label = place ? xasprintf("%s (%s)", name, place) : xstrdup(name);
-		find_source(&m->pair->input[s->side], s->frame, &file, &line);
+		file = source_of(r, s->frame);
+		line = recording_get(r, RECORDING_FRAMES, s->frame, FRAME_LINE);
 	}
 	struct gate_site *site = gate_add_site(out, label, file, line);
 

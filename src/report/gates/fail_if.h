@@ -11,8 +11,8 @@
  *
  * K, M, G and T multiply bytes by powers of 1,024, and numbers of allocations by powers of 1,000.
  */
-#ifndef PTMEM_REPORT_FAIL_IF_H
-#define PTMEM_REPORT_FAIL_IF_H
+#ifndef PTMEM_REPORT_GATES_FAIL_IF_H
+#define PTMEM_REPORT_GATES_FAIL_IF_H
 
 #include "output/gate.h"
 

@@ -1,5 +1,5 @@
 /* See baseline.h. */
-#include "report/baseline.h"
+#include "report/gates/baseline.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -9,8 +9,8 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "report/gates/measure.h"
 #include "report/massif_file.h"
-#include "report/measure.h"
 
 #define MAGIC "ptmem-baseline 1"
 

@@ -1,5 +1,5 @@
 /* See gates.h. */
-#include "report/gates.h"
+#include "report/gates/gates.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,9 +8,9 @@
 #include "base/amount.h"
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "report/fail_if.h"
+#include "report/gates/fail_if.h"
+#include "report/gates/measure.h"
 #include "report/massif_file.h"
-#include "report/measure.h"
 
 bool gates_are_wanted(const struct report_request *r)
 {
