@@ -71,6 +71,9 @@ char *text_shorten_site(const char *site, size_t max);
 /* The same for a column of a text, in the characters of the locale. */
 char *text_site_label(const char *site);
 
+/* Where " (FILE:LINE)" or " (in OBJECT)" begins in @site; its size if there is none. */
+size_t text_site_location(const char *site);
+
 /*
  * The start of the qualified name in the function name @name, after a template's return type ("void
  * std::f<int>(int)").

@@ -24,9 +24,9 @@ char *recording_frame_name(const struct recording *r, size_t frame)
 	return text_clean(name, strlen(name));
 }
 
-char *recording_frame_label(const struct recording *r, size_t frame)
+/* The label of @frame with the function @name. */
+static char *label_of(const struct recording *r, size_t frame, const char *name)
 {
-	_cleanup_free_ char *name = recording_frame_name(r, frame);
 	const struct frame_text text = recording_frame_text(r, frame);
 	unsigned line = (unsigned)recording_get(r, RECORDING_FRAMES, frame, FRAME_LINE);
 	_cleanup_free_ char *label = NULL;
@@ -42,11 +42,22 @@ char *recording_frame_label(const struct recording *r, size_t frame)
 	return text_clean(label, strlen(label));
 }
 
+char *recording_frame_label(const struct recording *r, size_t frame)
+{
+	_cleanup_free_ char *name = recording_frame_name(r, frame);
+
+	return label_of(r, frame, name);
+}
+
 char *recording_site_label(const struct recording *r, int64_t node)
 {
-	return node < 0 ? xstrdup("[unknown]") :
-			  recording_frame_label(r, recording_get(r, RECORDING_NODES, (size_t)node,
-								 NODE_FRAME));
+	if (node < 0)
+		return xstrdup("[unknown]");
+	size_t frame = recording_get(r, RECORDING_NODES, (size_t)node, NODE_FRAME);
+	_cleanup_free_ char *name = recording_frame_name(r, frame);
+
+	name[text_size_without_clone(name)] = '\0';
+	return label_of(r, frame, name);
 }
 
 #define SIMILAR 5u

@@ -25,7 +25,10 @@ void recording_leaf_frames(const struct recording *r, size_t leaf, recording_fra
 char *recording_frame_name(const struct recording *r, size_t frame);
 /* "function (file:line)" or "function (in object)". The caller frees it. */
 char *recording_frame_label(const struct recording *r, size_t frame);
-/* That of the call site @node (recording_site.h); "[unknown]" of -1. The caller frees it. */
+/*
+ * The label of the call site at @node, as the summary has it: without what a compiler appends to
+ * the names of a function's clones. -1: "[unknown]". The caller frees it.
+ */
 char *recording_site_label(const struct recording *r, int64_t node);
 
 /*
