@@ -458,10 +458,10 @@ bool personality_is_absent(Elf *elf, uint64_t vaddr)
  */
 
 #define MAX_GAP (uint64_t)8192 /* bytes of code to read if no symbol is near */
-#define WINDOW (uint64_t)32768 /* bytes of code to read at least, and at most */
+#define WINDOW (uint64_t)8192 /* bytes of code to read at least, and at most */
 #define WINDOW_MAX ((uint64_t)64 << 20)
-#define WINDOW_BEFORE (uint64_t)8192 /* of these, before what is wanted */
-#define WINDOWS 32u
+#define WINDOW_BEFORE (uint64_t)4096 /* of these, before what is wanted */
+#define WINDOWS 64u
 
 struct function_span {
 	uint64_t start, end;

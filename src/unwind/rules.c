@@ -190,8 +190,10 @@ static bool compile_return(struct elf_file *file, uint64_t vaddr, struct unwind_
 	}
 }
 
-#define ENTRY_NEAR 8192u /* bytes before an address in which an entry is searched at first */
-#define ENTRY_FAR 65536u /* and then */
+/* Bytes before an address in which an entry is searched: most functions are short. */
+#define ENTRY_NEAR 2048u
+#define ENTRY_FAR 8192u
+#define ENTRY_FARTHEST 65536u
 
 /*
  * The last evident entry of a function before @vaddr, not before @lowest: *entry_out, and the code
@@ -201,7 +203,7 @@ static const uint8_t *find_entry(struct elf_file *file, uint64_t vaddr, uint64_t
 				 uint64_t *entry_out)
 {
 	const struct elf_segment *segment = elf_file_segment(file, vaddr);
-	const uint32_t far[] = {ENTRY_NEAR, ENTRY_FAR};
+	const uint32_t far[] = {ENTRY_NEAR, ENTRY_FAR, ENTRY_FARTHEST};
 	size_t size, at;
 
 	lowest = segment ? MAX(lowest, segment->vaddr) : vaddr;
