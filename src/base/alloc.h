@@ -41,6 +41,7 @@ void *xgrow(void *p, size_t *capacity, size_t count, size_t size);
  *	VEC(int) v = {0};
  *	*vec_add(&v) = 7;             // appends one, not zeroed
  *	for (size_t i = 0; i < v.count; i++) use(v.data[i]);
+ *	vec_sort(&v, int_compare);
  *	size_t n = vec_search(&v, e, *e < 7); // for sorted data: the number of elements below 7
  *	vec_deinit(&v);
  */
@@ -59,6 +60,27 @@ void *xgrow(void *p, size_t *capacity, size_t count, size_t size);
 
 /* Removes element @i and moves the last one into its place. */
 #define vec_take_swap(v, i) ((v)->data[i] = (v)->data[--(v)->count])
+
+/* qsort() of @v, which may be empty. */
+#define vec_sort(v, compare)                                                              \
+	do {                                                                              \
+		if ((v)->count > 1)                                                       \
+			qsort((v)->data, (v)->count, sizeof(*(v)->data), compare);        \
+	} while (0)
+
+/*
+ * Makes one element of neighbours in @v that belong together. bool @merge(T *to, T *from) adds the
+ * element @from to @to, the last one that is kept, and releases it; false: they are different. With
+ * !compare, equal ones are dropped.
+ */
+#define vec_merge(v, merge)                                                               \
+	do {                                                                              \
+		size_t kept_ = 0;                                                         \
+		for (size_t i_ = 0; i_ < (v)->count; i_++)                                \
+			if (!kept_ || !merge(&(v)->data[kept_ - 1], &(v)->data[i_]))      \
+				(v)->data[kept_++] = (v)->data[i_];                       \
+		(v)->count = kept_;                                                       \
+	} while (0)
 
 /*
  * The number of elements at the start of @v for which @is_before is true. @is_before is an

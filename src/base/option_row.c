@@ -9,13 +9,32 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 
-static int take_line(const char *path, unsigned number, char *line, option_take_fn *take, void *ctx)
-{
-	char *text = line + strspn(line, " \t");
+#define BYTE_ORDER_MARK "\xef\xbb\xbf"
 
-	for (size_t n = strlen(text); n > 0 && strchr(" \t\r\n", text[n - 1]); n--)
-		text[n - 1] = '\0';
-	const char *why = *text && *text != '#' ? take(ctx, text) : NULL;
+/* Names such as f::{lambda(int)#1} have no space before the sign. */
+static bool begins_comment(const char *line, const char *at)
+{
+	return *at == '#' && (at == line || at[-1] == ' ' || at[-1] == '\t');
+}
+
+/* The line of @size bytes at @line. */
+static int take_line(const char *path, unsigned number, char *line, size_t size,
+		     option_take_fn *take, void *ctx)
+{
+	bool has_mark = number == 1 && strncmp(line, BYTE_ORDER_MARK, 3) == 0;
+	char *begin = line + (has_mark ? strlen(BYTE_ORDER_MARK) : 0), *end = begin;
+
+	while (*end && !begins_comment(begin, end))
+		end++;
+	while (end > begin && strchr(" \t\r\n", end[-1]))
+		end--;
+	bool is_whole = strlen(line) == size;
+
+	*end = '\0';
+	const char *text = begin + strspn(begin, " \t");
+	const char *why = !is_whole ? "the line has a zero byte" :
+			  *text	    ? take(ctx, text) :
+				      NULL;
 
 	if (why)
 		log_error("%s:%u: %s: %s", path, number, text, why);
@@ -26,15 +45,16 @@ int option_read_lines(const char *path, option_take_fn *take, void *ctx)
 {
 	_cleanup_fclose_ FILE *file = fopen(path, "re");
 	_cleanup_free_ char *line = NULL;
-	size_t size = 0;
+	size_t capacity = 0;
+	ssize_t size;
 	int rc = 0;
 
 	if (!file) {
 		log_error("cannot read %s: %s", path, strerror(errno));
 		return -EIO;
 	}
-	for (unsigned i = 1; rc == 0 && getline(&line, &size, file) >= 0; i++)
-		rc = take_line(path, i, line, take, ctx);
+	for (unsigned i = 1; rc == 0 && (size = getline(&line, &capacity, file)) >= 0; i++)
+		rc = take_line(path, i, line, (size_t)size, take, ctx);
 	if (rc == 0 && ferror(file)) {
 		log_error("cannot read %s: %s", path, strerror(errno));
 		return -EIO;

@@ -280,6 +280,11 @@ bool text_ends_in(const char *text, const char *end)
 	return n >= k && strcmp(text + n - k, end) == 0;
 }
 
+int text_compare(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
 bool text_is_among(const char *text, const char *const *list, size_t count)
 {
 	for (size_t i = 0; i < count && list[i]; i++)

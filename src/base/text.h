@@ -76,6 +76,9 @@ bool text_ends_in(const char *text, const char *end);
 /* Whether it is in @list, which NULL ends before @count elements, if at all. */
 bool text_is_among(const char *text, const char *const *list, size_t count);
 
+/* For qsort(): strcmp of strings, or of structs whose first member is one. */
+int text_compare(const void *a, const void *b);
+
 /* The part of @path after the last slash; all of it if there is none. */
 const char *text_base_name(const char *path);
 

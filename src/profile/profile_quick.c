@@ -98,7 +98,7 @@ static inline bool quick_pair(struct profile *p, const struct quick_event *ev)
 /* Whether quick_pair may be called; only other events change that. */
 static bool may_pair(const struct profile *p)
 {
-	return !p->options.no_heap && !p->ignored->count;
+	return !p->options.no_heap && !p->ignored->count && !p->groups;
 }
 
 void profile_reserve(struct profile *p, uint64_t count)
@@ -111,16 +111,18 @@ void profile_prefetch(const struct profile *p, taddr_t addr)
 	blocks_prefetch(p->blocks, addr);
 }
 
-void profile_quick(struct profile *p, const struct quick_event *ev, size_t count)
+size_t profile_quick(struct profile *p, const struct quick_event *ev, size_t count)
 {
 	const struct quick_event *end = ev + count;
-	if (count == 0)
-		return;
+	size_t frees = 0;
+
 	/* the counter is read at each event; an overlay may cover blocks; samples are few */
 	if (p->options.time_unit == TIME_INSTRUCTIONS || p->overlay || p->options.sample_interval) {
-		for (; ev < end; ev++)
+		for (; ev < end; ev++) {
+			frees += ev->is_free;
 			slow_event(p, ev);
-		return;
+		}
+		return count - frees;
 	}
 	const struct quick_event *fetched = blocks_count(p->blocks) < FEW_BLOCKS ? end : ev;
 	bool pairs = may_pair(p);
@@ -130,9 +132,11 @@ void profile_quick(struct profile *p, const struct quick_event *ev, size_t count
 			blocks_prefetch(p->blocks, fetched->addr);
 		if (pairs && !ev->is_free && ev + 1 < end && ev[1].is_free &&
 		    ev[1].addr == ev->addr && quick_pair(p, ev)) {
+			frees++;
 			ev++;
 			continue;
 		}
+		frees += ev->is_free;
 		pass_time(p, ev->time_ns);
 		if (ev->is_free) {
 			if (!quick_free(p, ev))
@@ -142,4 +146,5 @@ void profile_quick(struct profile *p, const struct quick_event *ev, size_t count
 		}
 		pairs = may_pair(p);
 	}
+	return count - frees;
 }

@@ -273,6 +273,8 @@ uint64_t recording_count(const struct recording *r, uint64_t units)
 
 double recording_error(const struct recording *r, double variance)
 {
+	if (r->has_bounds)
+		return sqrt(variance);
 	return r->interval ? estimate_error(r->interval, (uint64_t)fmin(variance, 0x1p63)) : 0;
 }
 
@@ -280,7 +282,7 @@ double recording_square_error(const struct recording *r, double variance)
 {
 	double error = recording_error(r, variance);
 
-	return error * error;
+	return r->has_bounds ? variance : error * error;
 }
 
 /*

@@ -107,12 +107,21 @@ extern const struct recording_table_info recording_table_info[RECORDING_TABLES];
 unsigned recording_file_columns(enum recording_table_id id, bool is_sampled);
 
 /* Values of FRAME_KIND. */
-enum recording_kind { KIND_PROGRAM, KIND_LIBRARY, KIND_ALLOCATOR, KIND_STANDARD };
+enum recording_kind {
+	KIND_PROGRAM, KIND_LIBRARY, KIND_ALLOCATOR, KIND_STANDARD,
+	KIND_NONE,             /* no function: only in massif files */
+};
 
 struct recording_table {
 	uint64_t *column[RECORDING_MAX_COLUMNS]; /* each of `capacity` values */
 	size_t rows, capacity;
 };
+
+/* Why a recording is not of the whole run, for messages. */
+#define RECORDING_INCOMPLETE "ptmem did not end normally: this is all up to its last second"
+#define RECORDING_SO_FAR "a copy made while the program ran"
+#define RECORDING_CORRUPT                                                                       \
+	"the program overwrote memory shared with ptmem: the profile ends there"
 
 struct recording {
 	VEC(char *) text;          /* owned; [0] is "" and means unknown */
@@ -124,6 +133,7 @@ struct recording {
 	uint64_t temporary_below;  /* us: what LEAF_TEMPORARY counts; 0 = what ptmem counted */
 	bool is_complete;          /* has a row of RECORDING_END */
 	bool is_copy;              /* a copy of one that was not finished: see recording_format.h */
+	bool has_bounds;           /* of a massif file: variances are bounds, in square bytes */
 	/* its nodes are numbers of a table that it shares: their call sites; NULL: its own */
 	const int64_t *node_site;
 };

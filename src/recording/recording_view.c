@@ -425,7 +425,7 @@ static int view_older(struct recording_view *v, const struct recording *r, const
 	return 0;
 }
 
-static void begin(struct recording_view *v, const struct recording *r)
+void recording_view_empty(struct recording_view *v, const struct recording *r)
 {
 	*v = (struct recording_view){
 		.leaf = xcalloc(recording_rows(r, RECORDING_LEAVES) + 1, sizeof(*v->leaf)),
@@ -448,7 +448,7 @@ int recording_view_init(struct recording_view *v, const struct recording *r,
 {
 	int rc = 0;
 
-	begin(v, r);
+	recording_view_empty(v, r);
 	if (q->thread) {
 		rc = view_thread(v, r, q->thread, why_out);
 	} else if (q->older) {
@@ -482,7 +482,7 @@ int recording_view_init(struct recording_view *v, const struct recording *r,
 void recording_view_of(struct recording_view *v, const struct recording *r,
 		       enum recording_quantity quantity)
 {
-	begin(v, r);
+	recording_view_empty(v, r);
 	v->quantity = quantity;
 	v->last = intervals(r) ? (uint32_t)intervals(r) - 1 : 0;
 	if (quantity == VIEW_PEAK)
@@ -501,6 +501,13 @@ static void add_leaked(struct recording_view *v, const struct recording *r, uint
 		recording_value_add(&v->leaf[leaf - 1], &value);
 }
 
+static bool is_leak_of(const char *kind, const char *wanted)
+{
+	if (strcmp(wanted, "lost") == 0)
+		return strcmp(kind, "definite") == 0 || strcmp(kind, "indirect") == 0;
+	return strcmp(kind, wanted) == 0;
+}
+
 void recording_view_leaks(struct recording_view *v, const struct recording *r, const char *kind,
 			  double older_ms)
 {
@@ -511,10 +518,10 @@ void recording_view_leaks(struct recording_view *v, const struct recording *r, c
 
 	_Static_assert((int)LEAK_LEAF == LEAK_AGE_LEAF && (int)LEAK_KIND == LEAK_AGE_KIND &&
 		       LEAK_BYTES - LEAK_BLOCKS == LEAK_AGE_BYTES - LEAK_AGE_BLOCKS, "alike");
-	begin(v, r);
+	recording_view_empty(v, r);
 	v->quantity = VIEW_LEAKED;
 	for (size_t i = 0; i < t->rows; i++) {
-		if (strcmp(r->text.data[t->column[LEAK_KIND][i]], kind) == 0 &&
+		if (is_leak_of(r->text.data[t->column[LEAK_KIND][i]], kind) &&
 		    (!is_older || (double)t->column[LEAK_AGE_LEAST][i] >= older_ms))
 			add_leaked(v, r, t->column[LEAK_LEAF][i],
 				   (struct recording_value){t->column[blocks + 1][i],
@@ -525,7 +532,7 @@ void recording_view_leaks(struct recording_view *v, const struct recording *r, c
 
 void recording_view_at(struct recording_view *v, const struct recording *r, uint32_t interval)
 {
-	begin(v, r);
+	recording_view_empty(v, r);
 	v->quantity = VIEW_AT;
 	v->last = interval;
 	add_cells(v, r);

@@ -5,18 +5,17 @@
 #include "report/recording_output.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/amount.h"
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "recording/recording_site.h"
 #include "report/life.h"
 #include "report/recording_paths.h"
+#include "report/source_file.h"
 
 struct source_line {
 	uint32_t file, number; /* the file's text */
@@ -35,27 +34,23 @@ struct annotation {
 
 /* -- lines -- */
 
-static const char *frame_text(const struct recording *r, size_t frame, unsigned column)
-{
-	return r->text.data[recording_get(r, RECORDING_FRAMES, frame, column)];
-}
-
 /* Whether @path is @wanted, or ends in it: "src/orders.c" of "/home/a/src/orders.c". */
 static bool is_file(const char *path, const char *wanted)
 {
 	size_t size = strlen(path), n = strlen(wanted);
 
-	return size >= n && !strcmp(path + size - n, wanted) &&
+	return text_ends_in(path, wanted) &&
 	       (size == n || *wanted == '/' || path[size - n - 1] == '/');
 }
 
 static bool is_asked_for(const struct recording *r, size_t frame, const char *wanted)
 {
-	return recording_get(r, RECORDING_FRAMES, frame, FRAME_LINE) &&
-	       recording_get(r, RECORDING_FRAMES, frame, FRAME_LINE) <= UINT32_MAX &&
-	       recording_get(r, RECORDING_FRAMES, frame, FRAME_FILE) &&
-	       (is_file(frame_text(r, frame, FRAME_FILE), wanted) ||
-		text_is_function(frame_text(r, frame, FRAME_FUNCTION), wanted, strlen(wanted)));
+	const struct frame_text text = recording_frame_text(r, frame);
+	uint64_t line = recording_get(r, RECORDING_FRAMES, frame, FRAME_LINE);
+
+	return line && line <= UINT32_MAX && text.file &&
+	       (is_file(text.file, wanted) ||
+		(text.function && text_is_function(text.function, wanted, strlen(wanted))));
 }
 
 static struct source_line line_of(const struct recording *r, size_t frame)
@@ -76,18 +71,15 @@ static int compare_lines(const void *a, const void *b)
 
 static void find_lines(struct annotation *a, const char *wanted)
 {
-	size_t frames = recording_rows(a->r, RECORDING_FRAMES), kept = 0;
+	size_t frames = recording_rows(a->r, RECORDING_FRAMES);
 
 	for (size_t i = 0; i < frames; i++)
 		if (is_asked_for(a->r, i, wanted))
 			*vec_add(&a->line) = line_of(a->r, i);
 	if (!a->line.count)
 		return;
-	qsort(a->line.data, a->line.count, sizeof(*a->line.data), compare_lines);
-	for (size_t i = 1; i < a->line.count; i++)
-		if (compare_lines(&a->line.data[kept], &a->line.data[i]))
-			a->line.data[++kept] = a->line.data[i];
-	a->line.count = kept + 1;
+	vec_sort(&a->line, compare_lines);
+	vec_merge(&a->line, !compare_lines);
 	for (size_t i = 0; i < frames; i++) {
 		struct source_line key = line_of(a->r, i);
 		const struct source_line *line = !is_asked_for(a->r, i, wanted) ? NULL :
@@ -115,99 +107,12 @@ static void add_leaf(struct annotation *a, size_t leaf, const struct life *life)
 	}
 }
 
-/* -- sources -- */
-
-#define SOURCE_MAX (UINT64_C(64) << 20) /* bytes */
-
-struct source {
-	char *path;         /* where it was found; owned, NULL = nowhere */
-	char *data;         /* owned */
-	VEC(char *) line;   /* of data */
-	time_t changed;
-	int error;          /* why it was not read, errno */
-};
-
-static void split_lines(struct source *s, size_t size)
-{
-	char *at = s->data, *end = s->data + size;
-
-	while (at < end) {
-		char *stop = memchr(at, '\n', (size_t)(end - at));
-
-		*vec_add(&s->line) = at;
-		if (!stop)
-			break;
-		*stop = '\0';
-		at = stop + 1;
-	}
-}
-
-/* Only regular files are opened: names come from the recording. */
-static bool read_source(struct source *s, const char *path)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	struct stat st;
-	size_t size = 0;
-
-	if (fd < 0) {
-		s->error = errno;
-		return false;
-	}
-	bool is_file = !fstat(fd, &st) && S_ISREG(st.st_mode) &&
-		       (uint64_t)st.st_size <= SOURCE_MAX;
-
-	s->error = is_file ? 0 : EINVAL;
-	if (is_file) {
-		s->data = xmalloc((size_t)st.st_size + 1);
-		for (ssize_t n = 1; n > 0 && size < (size_t)st.st_size; size += (size_t)n) {
-			n = read(fd, s->data + size, (size_t)st.st_size - size);
-			if (n < 0) {
-				s->error = errno;
-				break;
-			}
-		}
-		s->data[size] = '\0';
-	}
-	close(fd);
-	if (s->error)
-		return false;
-	s->path = xstrdup(path);
-	s->changed = st.st_mtime;
-	split_lines(s, size);
-	return true;
-}
-
-/* As the compiler named it, or below one of @dirs: the longest end of the path that is there. */
-static void find_source(struct source *s, const char *path, const struct option_strings *dirs)
-{
-	if (read_source(s, path))
-		return;
-	int first_error = s->error;
-
-	for (size_t i = 0; i < dirs->count; i++) {
-		for (const char *end = path; end; end = strchr(end, '/')) {
-			end += strspn(end, "/");
-			_cleanup_free_ char *there = xasprintf("%s/%s", dirs->data[i], end);
-
-			if (*end && read_source(s, there))
-				return;
-		}
-	}
-	s->error = first_error;
-}
-
-static void source_deinit(struct source *s)
-{
-	free(s->path);
-	free(s->data);
-	vec_deinit(&s->line);
-}
-
 /* -- text -- */
 
+#define SOURCE_MAX ((size_t)64 << 20) /* bytes */
 #define CONTEXT 3u /* lines before and after one that counts */
 
-static void put_source_line(FILE *out, const struct source *s, size_t number)
+static void put_source_line(FILE *out, const struct source_text *s, size_t number)
 {
 	if (number <= s->line.count) {
 		const char *text = s->line.data[number - 1];
@@ -220,7 +125,7 @@ static void put_source_line(FILE *out, const struct source *s, size_t number)
 	putc('\n', out);
 }
 
-static void put_line(FILE *out, const struct annotation *a, const struct source *s,
+static void put_line(FILE *out, const struct annotation *a, const struct source_text *s,
 		     const struct source_line *line)
 {
 	char bytes[AMOUNT_SIZE], blocks[AMOUNT_SIZE], calls[AMOUNT_SIZE], error[AMOUNT_SIZE];
@@ -240,7 +145,7 @@ static void put_line(FILE *out, const struct annotation *a, const struct source 
 }
 
 /* Lines @first to @last without a count, of which the middle of many is left out. */
-static void put_between(FILE *out, const struct annotation *a, const struct source *s,
+static void put_between(FILE *out, const struct annotation *a, const struct source_text *s,
 			size_t first, size_t last)
 {
 	int indent = a->r->interval ? 93 : 83;
@@ -252,7 +157,7 @@ static void put_between(FILE *out, const struct annotation *a, const struct sour
 	}
 }
 
-static void put_head(FILE *out, const struct annotation *a, const struct source *s,
+static void put_head(FILE *out, const struct annotation *a, const struct source_text *s,
 		     const char *name)
 {
 	_cleanup_free_ char *clean = text_clean(name, strlen(name));
@@ -261,7 +166,7 @@ static void put_head(FILE *out, const struct annotation *a, const struct source 
 	fprintf(out, "\n%s", clean);
 	if (!s->path)
 		fprintf(out, " (not shown: %s; --source=DIR says where sources are)",
-			s->error == EINVAL ? "not a source file" : strerror(s->error));
+			source_file_problem(s));
 	else if (strcmp(s->path, name)) {
 		_cleanup_free_ char *path = text_clean(s->path, strlen(s->path));
 
@@ -279,10 +184,10 @@ static void put_file(FILE *out, const struct annotation *a, const struct source_
 		     size_t count, const struct option_strings *dirs)
 {
 	const char *name = a->r->text.data[line->file];
-	struct source s = {0};
+	struct source_text s;
 	size_t behind = 0; /* the last line that was printed */
 
-	find_source(&s, name, dirs);
+	source_file_find(&s, name, dirs, SOURCE_MAX);
 	put_head(out, a, &s, name);
 	for (size_t i = 0; i < count; i++) {
 		size_t at = line[i].number, first = at - MIN(at - 1, (size_t)CONTEXT);
@@ -300,7 +205,7 @@ static void put_file(FILE *out, const struct annotation *a, const struct source_
 		behind = at;
 	}
 	put_between(out, a, &s, behind + 1, behind + CONTEXT);
-	source_deinit(&s);
+	source_file_deinit(&s);
 }
 
 int recording_annotate_print(FILE *out, const struct recording *r, const struct recording_view *v,

@@ -352,32 +352,26 @@ void diff_rows_write_json(FILE *out, const struct diff_rows *rows, bool has_bloc
 
 static const char *const side_names[] = {[PATH_OLD] = "old", [PATH_NEW] = "new"};
 
-/* Writes a profile. @frames_out: the matched number of each of its frames. */
-static void put_profile(FILE *out, const struct input *input, const char *more,
-			struct massif_json_frames *frames_out)
+static void put_profile(FILE *out, const struct input *input, const char *more)
 {
-	*frames_out = (struct massif_json_frames){0};
-	if (input->kind != INPUT_RECORDING) {
-		massif_json_write(out, input->massif, frames_out);
-		return;
-	}
-	recording_json_write(out, input->recording, more);
-	frames_out->count = recording_rows(input->recording, RECORDING_FRAMES);
+	if (input->kind == INPUT_RECORDING)
+		recording_json_write(out, input->recording, more);
+	else
+		massif_json_write(out, input->massif);
 }
 
 typedef uint32_t number_fn(const struct frame_match *m, enum path_side side, size_t frame);
 
 static void put_numbers(struct json_writer *w, const struct frame_match *m, enum path_side side,
-			const struct massif_json_frames *frames, number_fn *number)
+			size_t frames, number_fn *number)
 {
 	json_write_open(w, number == frame_match_site ? "site" : "function", '[');
-	for (size_t i = 0; i < frames->count; i++)
-		json_write_number(w, NULL, number(m, side, frames->node ? frames->node[i] : i));
+	for (size_t i = 0; i < frames; i++)
+		json_write_number(w, NULL, number(m, side, i));
 	json_write_close(w, 1);
 }
 
-static void put_match(struct json_writer *w, const struct frame_match *m,
-		      const struct massif_json_frames frames[2])
+static void put_match(struct json_writer *w, const struct frame_match *m, const struct input *input)
 {
 	json_write_open(json_write_line(w, 0), "match", '{');
 	json_write_open(w, "functions", '[');
@@ -385,10 +379,12 @@ static void put_match(struct json_writer *w, const struct frame_match *m,
 		json_write_text(w, NULL, frame_match_name(m, i));
 	json_write_close(w, 1);
 	for (int side = PATH_OLD; side <= PATH_NEW; side++) {
+		size_t frames = recording_rows(input_paths(&input[side]), RECORDING_FRAMES);
+
 		json_write_open(json_write_line(w, 0), side_names[side], '{');
-		put_numbers(w, m, (enum path_side)side, &frames[side], frame_match_function);
+		put_numbers(w, m, (enum path_side)side, frames, frame_match_function);
 		json_write_line(w, 0);
-		put_numbers(w, m, (enum path_side)side, &frames[side], frame_match_site);
+		put_numbers(w, m, (enum path_side)side, frames, frame_match_site);
 		json_write_close(w, 1);
 	}
 	json_write_close(w, 1);
@@ -399,16 +395,15 @@ void diff_json_write(FILE *out, const struct input *input, char *const more[2],
 {
 	static const char *const view_names[] = {"old_view", "new_view"};
 	struct json_writer w = {.out = out};
-	struct massif_json_frames frames[2];
 
 	json_write_open(&w, NULL, '{');
 	json_write_text(&w, "format", "ptmem-report-diff");
 	json_write_number(&w, "version", 1);
 	for (int side = PATH_OLD; side <= PATH_NEW; side++) {
 		json_write_name(json_write_line(&w, 0), side_names[side]);
-		put_profile(out, &input[side], more[side], &frames[side]);
+		put_profile(out, &input[side], more[side]);
 	}
-	put_match(&w, match, frames);
+	put_match(&w, match, input);
 	for (int side = PATH_OLD; rows && side <= PATH_NEW; side++) {
 		json_write_text(json_write_line(&w, 0), view_names[side], rows->view[side]);
 	}
@@ -419,6 +414,4 @@ void diff_json_write(FILE *out, const struct input *input, char *const more[2],
 	}
 	json_write_close(&w, 1);
 	putc('\n', out);
-	free(frames[PATH_OLD].node);
-	free(frames[PATH_NEW].node);
 }

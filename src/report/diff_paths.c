@@ -10,10 +10,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "profile/estimate.h"
 #include "recording/recording_site.h"
-#include "report/massif_file.h"
-#include "report/massif_paths.h"
 #include "report/recording_paths.h"
 
 #define MAX_PLACES 4 /* in a name */
@@ -181,35 +178,6 @@ struct path_tree *diff_paths_finish(struct diff_paths *p)
 	return out;
 }
 
-static char *text_or_null(struct massif_text t)
-{
-	return t.size && !massif_text_is(t, "???") ? xstrndup(t.at, t.size) : NULL;
-}
-
-static void add_node(struct frame_match *m, enum path_side side, const struct massif_node *node)
-{
-	struct massif_frame frame;
-
-	massif_file_frame(node, &frame);
-	_cleanup_free_ char *function = frame.line == MASSIF_LINE_AGGREGATE ?
-						xstrdup("[below threshold]") :
-					frame.line == MASSIF_LINE_ROOT ?
-						xstrdup("[allocation functions]") :
-						text_or_null(frame.function);
-	_cleanup_free_ char *file = text_or_null(frame.file), *object = text_or_null(frame.object);
-
-	frame_match_add(m, side, &(struct match_frame){.function = function, .file = file,
-						       .object = object,
-						       .line = frame.line_number});
-}
-
-void massif_diff_match(struct frame_match *m, enum path_side side, const struct massif_file *file)
-{
-	frame_match_add(m, side, &(struct match_frame){.function = "[none]"});
-	for (size_t i = 1; i < file->node_count; i++)
-		add_node(m, side, &file->node[i]);
-}
-
 /* Gets the stacks of one side. */
 struct stack_reader {
 	diff_stack_fn *take;
@@ -220,49 +188,6 @@ struct stack_reader {
 static void add_to_paths(void *ctx, enum path_side side, const struct diff_stack *stack)
 {
 	diff_paths_add(ctx, side, stack);
-}
-
-/* From @node back to its root, which is itself a frame only if it is the whole stack. */
-static void read_massif_stack(const struct stack_reader *reader, const struct massif_file *f,
-			      uint32_t node, uint64_t interval)
-{
-	uint64_t bytes = massif_own_bytes(f, node);
-	VEC(uint32_t) frame = {0};
-	uint32_t n = node;
-
-	do {
-		*vec_add(&frame) = n;
-		n = f->node[n].parent;
-	} while (n && f->node[n].parent);
-	for (size_t i = 0; i < frame.count / 2; i++) { /* innermost first */
-		uint32_t swapped = frame.data[i];
-
-		frame.data[i] = frame.data[frame.count - 1 - i];
-		frame.data[frame.count - 1 - i] = swapped;
-	}
-	const struct diff_stack stack = {.frame = frame.data, .count = frame.count,
-					 .site = massif_wrapper_site(f, node), .bytes = bytes,
-					 .variance = estimate_variance_bound(interval, bytes)};
-
-	reader->take(reader->ctx, reader->side, &stack);
-	vec_deinit(&frame);
-}
-
-static void read_massif(const struct stack_reader *reader, const struct massif_file *file,
-			size_t index)
-{
-	uint32_t root = file->snapshot[index].root;
-	uint64_t interval = massif_sampling_interval(file);
-
-	for (uint32_t n = root, end = massif_tree_end(file, root); n < end; n++)
-		if (massif_own_bytes(file, n))
-			read_massif_stack(reader, file, n, interval);
-}
-
-void massif_diff_add(struct diff_paths *p, enum path_side side, const struct massif_file *file,
-		     size_t index)
-{
-	read_massif(&(struct stack_reader){add_to_paths, p, side}, file, index);
 }
 
 static const char *text_of(const struct recording *r, enum recording_table_id id, size_t row,
@@ -285,8 +210,8 @@ static bool has_build(const struct recording *r, const char *build_id)
 }
 
 /* The frames of @r, by row; @other is the other side. */
-static void recording_diff_match(struct frame_match *m, enum path_side side,
-				 const struct recording *r, const struct recording *other)
+static void match_frames(struct frame_match *m, enum path_side side, const struct recording *r,
+			 const struct recording *other)
 {
 	size_t objects = recording_rows(r, RECORDING_OBJECTS);
 	_cleanup_free_ bool *is_same = xcalloc(objects + 1, sizeof(*is_same)); /* [0]: none */
@@ -316,7 +241,9 @@ static void read_leaf(const struct stack_reader *reader, const struct recording 
 	VEC(uint32_t) frame = {0};
 	struct diff_stack stack = {.bytes = value->bytes,
 				   .blocks = recording_count(r, value->blocks),
-				   .variance = recording_square_error(r, value->variance)};
+				   .variance = recording_square_error(r, value->variance),
+				   .max_bytes = recording_get(r, RECORDING_LEAVES, leaf,
+							      LEAF_MAX_BYTES)};
 	int64_t site = recording_site(r, leaf);
 
 	for (uint64_t n = recording_get(r, RECORDING_LEAVES, leaf, LEAF_NODE); n > 0;
@@ -332,8 +259,8 @@ static void read_leaf(const struct stack_reader *reader, const struct recording 
 }
 
 /* The stacks of the leaves in @v. */
-static void read_recording(const struct stack_reader *reader, const struct recording *r,
-			   const struct recording_view *v)
+static void read_stacks(const struct stack_reader *reader, const struct recording *r,
+			const struct recording_view *v)
 {
 	for (size_t i = 0; i < recording_rows(r, RECORDING_LEAVES); i++)
 		if (v->leaf[i].bytes || v->leaf[i].blocks)
@@ -345,13 +272,10 @@ struct frame_match *diff_pair_match(const struct input *input, bool is_exact)
 	struct frame_match *m = frame_match_new(is_exact);
 
 	for (int side = PATH_OLD; side <= PATH_NEW; side++) {
-		const struct input *this = &input[side], *other = &input[!side];
+		const struct recording *this = input_paths(&input[side]);
 
-		if (this->recording)
-			recording_diff_match(m, (enum path_side)side, this->recording,
-					     other->recording);
-		else if (this->massif)
-			massif_diff_match(m, (enum path_side)side, this->massif);
+		if (this)
+			match_frames(m, (enum path_side)side, this, input_paths(&input[!side]));
 	}
 	frame_match_finish(m);
 	return m;
@@ -360,13 +284,11 @@ struct frame_match *diff_pair_match(const struct input *input, bool is_exact)
 void diff_pair_each(const struct diff_pair *pair, diff_stack_fn *take, void *ctx)
 {
 	for (int side = PATH_OLD; side <= PATH_NEW; side++) {
-		const struct input *this = &pair->input[side];
+		const struct recording *this = input_paths(&pair->input[side]);
 		const struct stack_reader reader = {take, ctx, (enum path_side)side};
 
-		if (this->recording)
-			read_recording(&reader, this->recording, &pair->view[side]);
-		else if (this->massif)
-			read_massif(&reader, this->massif, pair->snapshot[side]);
+		if (this)
+			read_stacks(&reader, this, &pair->view[side]);
 	}
 }
 

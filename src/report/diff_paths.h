@@ -8,7 +8,6 @@
 #include "recording/recording_view.h"
 #include "report/frame_match.h"
 #include "report/input.h"
-#include "report/massif_file.h"
 
 enum diff_order {
 	DIFF_CALLER_FIRST, /* functions: for flame graphs and folded stacks */
@@ -22,6 +21,7 @@ struct diff_stack {
 	size_t site;           /* index of the call site */
 	uint64_t bytes, blocks;
 	double variance;       /* of the bytes, square bytes */
+	uint64_t max_bytes;    /* the most that it held at one time; 0 = unknown */
 };
 
 struct diff_paths;
@@ -37,23 +37,13 @@ void diff_paths_add(struct diff_paths *p, enum path_side side, const struct diff
  */
 struct path_tree *diff_paths_finish(struct diff_paths *p);
 
-/* A massif file as one side of a difference. */
-
-/* The lines of all trees of @file, by node, including the unused node 0. */
-void massif_diff_match(struct frame_match *m, enum path_side side, const struct massif_file *file);
-/* The stacks of the tree of snapshot @index. */
-void massif_diff_add(struct diff_paths *p, enum path_side side, const struct massif_file *file,
-		     size_t index);
-
-/* A recording as one side of a difference. */
-
 /* Two profiles to be compared: both recordings, or both massif files. */
 
 /* Indexed by enum path_side. */
 struct diff_pair {
 	const struct input *input;      /* of one kind; a zeroed one is a side without anything */
-	struct recording_view view[2];  /* for recordings */
-	size_t snapshot[2];             /* for massif files: index */
+	struct recording_view view[2];  /* of their call paths (input_paths) */
+	size_t snapshot[2];             /* of massif files: the index of what is viewed */
 	struct frame_match *match;
 };
 

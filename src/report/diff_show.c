@@ -14,8 +14,8 @@
 #include "profile/estimate.h"
 #include "report/diff_output.h"
 #include "report/diff_paths.h"
-#include "report/gates.h"
-#include "report/massif_file.h"
+#include "report/gates/gates.h"
+#include "report/massif_paths.h"
 #include "report/recording_output.h"
 
 struct diff {
@@ -50,12 +50,13 @@ static int find_recording(struct diff *d, enum path_side side)
 
 static int find_massif(struct diff *d, enum path_side side)
 {
-	const struct massif_file *f = d->pair.input[side].massif;
+	struct massif_file *f = d->pair.input[side].massif;
 	_cleanup_free_ char *why = NULL;
 	size_t *snapshot = &d->pair.snapshot[side];
 
 	if (massif_paths_find(f, d->request->snapshot, snapshot, &why) != 0)
 		return refuse(d, side, why);
+	massif_paths_view(f, *snapshot, &d->pair.view[side]);
 	uint64_t interval = massif_sampling_interval(f);
 	_cleanup_free_ char *note = sampling_note(interval, interval);
 	_cleanup_free_ char *text = massif_snapshot_text(f, *snapshot);
@@ -92,6 +93,16 @@ static void warn_of_unlike(struct diff *d)
 		gate_warn(&d->gate, xasprintf("%s is exact, %s has samples: differences are those "
 					      "of estimates, too", path[is_sampled],
 					      path[!is_sampled]));
+	for (int side = PATH_OLD; side <= PATH_NEW; side++)
+		if (input_lines(&d->pair.input[side]) == INPUT_NO_LINES &&
+		    input_lines(&d->pair.input[!side]) == INPUT_HAS_LINES)
+			gate_warn(&d->gate, xasprintf("%s has no debug information of the program, "
+						      "%s has: call sites in inlined functions "
+						      "differ", path[side], path[!side]));
+	for (int side = PATH_OLD; side <= PATH_NEW; side++)
+		if (input_gap(&d->pair.input[side]))
+			gate_warn(&d->gate, xasprintf("%s: %s", path[side],
+						      input_gap(&d->pair.input[side])));
 }
 
 /* An answer without a path is no mistake, but its reader should not look for one. */

@@ -146,10 +146,18 @@ enum input_kind input_kind(const char *data, size_t size);
 int input_open(const char *path, struct input *out, char **why_out);
 void input_deinit(struct input *input);
 
+/* The call paths of a recording or massif file (massif_paths.h); NULL: it has none. */
+const struct recording *input_paths(const struct input *input);
+
 /* Of a recording or massif file: the command; the base name of its program. To be freed. */
 char *input_command(const struct input *input);
 char *input_program(const struct input *input);
 /* The mean distance of its samples in bytes; 0 = it is exact. */
 uint64_t input_interval(const struct input *input);
+/* Whether functions of a recorded program have source lines, so that inlined ones are known. */
+enum input_lines { INPUT_NO_FUNCTIONS, INPUT_NO_LINES, INPUT_HAS_LINES };
+enum input_lines input_lines(const struct input *input);
+/* Why it is not of the whole run; NULL: it is, as far as is known. */
+const char *input_gap(const struct input *input);
 
 #endif

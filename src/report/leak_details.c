@@ -15,12 +15,9 @@
 /* As in tables. The caller frees it. */
 static char *site_of(const struct recording *r, uint64_t leaf)
 {
-	int64_t node = leaf > 0 && leaf <= recording_rows(r, RECORDING_LEAVES) ?
-			       recording_site(r, leaf - 1) : -1;
+	bool is_known = leaf > 0 && leaf <= recording_rows(r, RECORDING_LEAVES);
 
-	return node < 0 ? xstrdup("[unknown]") :
-			  recording_frame_label(r, recording_get(r, RECORDING_NODES, (size_t)node,
-								 NODE_FRAME));
+	return recording_site_label(r, is_known ? recording_site(r, leaf - 1) : -1);
 }
 
 static int compare(const void *a, const void *b)
@@ -37,34 +34,19 @@ static int compare(const void *a, const void *b)
 	return chains ? chains : strcmp(x->chain, y->chain);
 }
 
-static bool is_same(const struct leak_detail *a, const struct leak_detail *b)
-{
-	return strcmp(a->site, b->site) == 0 &&
-	       (a->chain && b->chain ? strcmp(a->chain, b->chain) == 0 : a->chain == b->chain);
-}
-
 /* Ages of a site become one; equal chains are neighbours unless their bytes differ. */
-static void merge(struct leak_details *d)
+static bool merge(struct leak_detail *to, struct leak_detail *from)
 {
-	size_t kept = 0;
-
-	if (d->list.count > 1)
-		qsort(d->list.data, d->list.count, sizeof(*d->list.data), compare);
-	for (size_t i = 0; i < d->list.count; i++) {
-		struct leak_detail *at = &d->list.data[i];
-		struct leak_detail *last = kept > 0 ? &d->list.data[kept - 1] : NULL;
-
-		if (last && is_same(last, at)) {
-			last->least = MIN(last->least, at->least);
-			last->most = MAX(last->most, at->most);
-			last->bytes += at->bytes;
-			last->blocks += at->blocks;
-			free(at->site);
-		} else {
-			d->list.data[kept++] = *at;
-		}
-	}
-	d->list.count = kept;
+	if (strcmp(to->site, from->site) != 0 ||
+	    (to->chain && from->chain ? strcmp(to->chain, from->chain) != 0 :
+					to->chain != from->chain))
+		return false;
+	to->least = MIN(to->least, from->least);
+	to->most = MAX(to->most, from->most);
+	to->bytes += from->bytes;
+	to->blocks += from->blocks;
+	free(from->site);
+	return true;
 }
 
 void leak_details_find(struct leak_details *d, const struct recording *r, const char *kind,
@@ -92,7 +74,8 @@ void leak_details_find(struct leak_details *d, const struct recording *r, const 
 			.bytes = held->column[LEAK_HOLDER_BYTES][i],
 			.blocks = held->column[LEAK_HOLDER_BLOCKS][i]};
 	}
-	merge(d);
+	vec_sort(&d->list, compare);
+	vec_merge(&d->list, merge);
 }
 
 void leak_details_deinit(struct leak_details *d)

@@ -60,6 +60,7 @@ struct massif_file {
 	struct massif_snapshot *snapshot;
 	size_t snapshot_count;     /* may be 0 */
 	const struct my_code *my_code; /* of ptmem-report; NULL = nothing is given */
+	struct massif_paths *paths; /* of massif_paths.h, which frees them, too; NULL: none yet */
 	struct massif_node *node;
 	size_t node_count;         /* node[0] included */
 	enum memory_kind memory;   /* by the root of the first tree */

@@ -32,14 +32,7 @@ int msprint(FILE *out, const struct massif_file *file, const struct msprint_opti
  * the snapshots with a tree.
  */
 
-/* For each frame of the JSON: a node of the file that has it. The caller frees @node. */
-struct massif_json_frames {
-	uint32_t *node;
-	size_t count;
-};
-
-/* Writes the object; @frames_out may be NULL. The caller checks the stream for errors. */
-void massif_json_write(FILE *out, const struct massif_file *file,
-		       struct massif_json_frames *frames_out);
+/* Writes the object. The caller checks the stream for errors. */
+void massif_json_write(FILE *out, struct massif_file *file);
 
 #endif

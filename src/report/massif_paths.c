@@ -7,8 +7,8 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
-#include "base/log.h"
 #include "base/text.h"
+#include "output/path_tree.h"
 #include "profile/estimate.h"
 #include "report/massif_file.h"
 #include "symbols/wrapper.h"
@@ -68,7 +68,11 @@ static bool frame_at(void *ctx, size_t i, struct stack_frame *out)
 	return true;
 }
 
-size_t massif_wrapper_site(const struct massif_file *file, uint32_t outermost)
+/*
+ * The call site (symbols/wrapper.h) of the stack that ends with @outermost: the number of frames
+ * inside it. The root is a frame only if it is the whole stack.
+ */
+static size_t site_frame(const struct massif_file *file, uint32_t outermost)
 {
 	struct massif_stack p = {.file = file};
 	uint32_t n = outermost;
@@ -152,23 +156,6 @@ static struct massif_text base_name(struct massif_text path)
 	return (struct massif_text){slash + 1, path.size - (size_t)(slash + 1 - path.at)};
 }
 
-/* The name of the frame if only its function counts. */
-static char *function_name(const struct massif_frame *frame)
-{
-	if (frame->line == MASSIF_LINE_AGGREGATE)
-		return xstrdup("[below threshold]");
-	if (frame->line == MASSIF_LINE_ROOT)
-		return xstrdup("[allocation functions]");
-	if (!massif_text_is(frame->function, "???"))
-		return xstrndup(frame->function.at, frame->function.size);
-	if (frame->file.size)
-		return xasprintf("[%.*s:%" PRIu64 "]", MASSIF_TEXT(frame->file),
-				 frame->line_number);
-	if (frame->object.size && !massif_text_is(frame->object, "???"))
-		return xasprintf("[%.*s]", MASSIF_TEXT(base_name(frame->object)));
-	return xstrdup("[unknown]");
-}
-
 static char *location_name(const struct massif_frame *frame)
 {
 	if (frame->line != MASSIF_LINE_FRAME || !frame->location.size)
@@ -190,54 +177,189 @@ void massif_paths_site(const struct massif_file *file, uint32_t node, char **fun
 	*location_out = location ? text_clean(location, strlen(location)) : NULL;
 }
 
-static enum frame_kind kind_of(const struct massif_file *f, const struct massif_frame *frame,
-			       const char *name)
+/* -- as tables of a recording -- */
+
+struct import {
+	const struct massif_file *file;
+	struct massif_paths *paths;
+	struct path_tree *frames;  /* children of its root: the distinct lines */
+	struct path_tree *nodes;   /* their stacks, outermost first */
+	struct path_tree *objects; /* children of its root */
+	VEC(uint32_t) leaf_of;     /* by node of `nodes`: its leaf + 1; 0 = none */
+};
+
+static uint64_t text_index(struct recording *r, struct massif_text t)
 {
+	return t.size && !massif_text_is(t, "???") ? recording_text_index(r, t.at, t.size) : 0;
+}
+
+static uint64_t function_of(struct recording *r, const struct massif_frame *frame)
+{
+	if (frame->line == MASSIF_LINE_AGGREGATE)
+		return recording_string(r, "[below threshold]");
+	if (frame->line == MASSIF_LINE_ROOT)
+		return recording_string(r, "[allocation functions]");
+	return text_index(r, frame->function);
+}
+
+static enum recording_kind kind_of(const struct massif_frame *frame)
+{
+	_cleanup_free_ char *function = xasprintf("%.*s", MASSIF_TEXT(frame->function));
 	_cleanup_free_ char *object = xasprintf("%.*s", MASSIF_TEXT(frame->object));
 	_cleanup_free_ char *file = xasprintf("%.*s", MASSIF_TEXT(frame->file));
 
-	return frame_kind(&(struct frame_text){name, file, *object ? object : NULL,
-					       .my_code = f->my_code});
+	if (frame->line != MASSIF_LINE_FRAME)
+		return KIND_NONE;
+	enum standard_library library = standard_library(
+		&(struct frame_text){.function = function, .file = file, .object = object});
+
+	if (library == STANDARD_MALLOC)
+		return KIND_ALLOCATOR;
+	if (library != STANDARD_NONE)
+		return KIND_STANDARD;
+	if (wrapper_is_malloc_like(function))
+		return KIND_ALLOCATOR;
+	return strstr(object, ".so") ? KIND_LIBRARY : KIND_PROGRAM;
 }
 
-static uint32_t add_frame(const struct massif_file *f, uint32_t node, uint32_t parent,
-			  struct path_tree *t)
+/* The row of the object, + 1; 0 = unknown. */
+static uint32_t add_object(struct import *m, struct massif_text object)
 {
+	struct recording *r = m->paths->recording;
+	uint64_t path = text_index(r, object);
+
+	if (!path)
+		return 0;
+	uint32_t i = path_tree_child(m->objects, 0, object.at, object.size);
+
+	if (i > recording_rows(r, RECORDING_OBJECTS))
+		recording_add(r, RECORDING_OBJECTS, (uint64_t[OBJECT_COLUMNS]){path});
+	return i;
+}
+
+/* The frame of @node, + 1. Lines that differ in their addresses are one. */
+static uint32_t add_frame(struct import *m, uint32_t node)
+{
+	struct recording *r = m->paths->recording;
 	struct massif_frame frame;
 
-	massif_file_frame(&f->node[node], &frame);
-	_cleanup_free_ char *name = function_name(&frame);
-	uint32_t child = path_tree_child(t, parent, name, strlen(name));
+	massif_file_frame(&m->file->node[node], &frame);
+	struct massif_text t = frame.function;
 
-	path_tree_set_kind(t, child, kind_of(f, &frame, name));
-	return child;
+	if (frame.location.size)
+		t.size = (size_t)(frame.location.at + frame.location.size - t.at);
+	uint32_t i = path_tree_child(m->frames, 0, t.at, t.size);
+
+	if (i > m->paths->sample.count) {
+		const uint64_t row[FRAME_COLUMNS] = {
+			[FRAME_FUNCTION] = function_of(r, &frame),
+			[FRAME_FILE] = text_index(r, frame.file),
+			[FRAME_LINE] = frame.line_number,
+			[FRAME_OBJECT] = add_object(m, frame.object),
+			[FRAME_KIND] = kind_of(&frame),
+		};
+
+		recording_add(r, RECORDING_FRAMES, row);
+		*vec_add(&m->paths->sample) = node;
+	}
+	return i;
 }
 
-/*
- * Adds the path from @node up to its root, which itself is a frame only where it is the whole path.
- */
-static void add_path(const struct massif_file *f, uint32_t node, uint64_t interval,
-		     struct path_tree *t)
+static uint32_t add_node(struct import *m, uint32_t parent, uint32_t frame)
 {
+	const char *name = path_tree_node(m->frames, frame)->name;
+	uint32_t node = path_tree_child(m->nodes, parent, name, strlen(name));
+
+	if (node > m->paths->site.count) {
+		const uint64_t row[NODE_COLUMNS] = {[NODE_PARENT] = parent,
+						    [NODE_FRAME] = frame - 1};
+
+		recording_add(m->paths->recording, RECORDING_NODES, row);
+		*vec_add(&m->paths->site) = -1;
+		*vec_add(&m->leaf_of) = 0;
+	}
+	return node;
+}
+
+/* The row of the node that is the call site of the stack from @outermost, of the file, inwards. */
+static int64_t site_of(const struct import *m, uint32_t outermost, uint32_t innermost)
+{
+	for (size_t i = site_frame(m->file, outermost); i > 0; i--)
+		innermost = path_tree_node(m->nodes, innermost)->parent;
+	return (int64_t)innermost - 1;
+}
+
+/* The leaf, + 1, of the stack from @node of the file back to its root. */
+static uint32_t add_leaf(struct import *m, uint32_t node)
+{
+	struct recording *r = m->paths->recording;
 	uint32_t at = 0, n = node;
 
 	do {
-		at = add_frame(f, n, at, t);
-		n = f->node[n].parent;
-	} while (n && f->node[n].parent);
-	uint64_t bytes = massif_own_bytes(f, node);
-
-	path_tree_add(t, at, PATH_NEW, bytes);
-	path_tree_add_variance(t, at, PATH_NEW, estimate_variance_bound(interval, bytes));
+		at = add_node(m, at, add_frame(m, n));
+		n = m->file->node[n].parent;
+	} while (n && m->file->node[n].parent);
+	if (!m->leaf_of.data[at - 1]) {
+		recording_add(r, RECORDING_LEAVES, (uint64_t[LEAF_COLUMNS]){[LEAF_NODE] = at});
+		m->leaf_of.data[at - 1] = (uint32_t)recording_rows(r, RECORDING_LEAVES);
+		m->paths->site.data[at - 1] = site_of(m, node, at);
+	}
+	return m->leaf_of.data[at - 1];
 }
 
-void massif_paths_add(const struct massif_file *file, size_t index, struct path_tree *t)
+const struct massif_paths *massif_paths(struct massif_file *f)
 {
-	uint32_t root = file->snapshot[index].root;
-	uint64_t interval = massif_sampling_interval(file);
+	if (f->paths)
+		return f->paths;
+	struct massif_paths *p = f->paths = xcalloc(1, sizeof(*p));
+	struct import m = {.file = f, .paths = p, .frames = path_tree_new(),
+			   .nodes = path_tree_new(), .objects = path_tree_new()};
 
-	CHECK(root);
-	for (uint32_t n = root, end = massif_tree_end(file, root); n < end; n++)
-		if (massif_own_bytes(file, n))
-			add_path(file, n, interval, t);
+	p->recording = recording_new();
+	p->recording->interval = massif_sampling_interval(f);
+	p->recording->has_bounds = true;
+	for (size_t i = 0; f->my_code && i < f->my_code->rule.count; i++)
+		my_code_add(&p->recording->my_code, f->my_code->rule.data[i]);
+	p->leaf = xcalloc(f->node_count + 1, sizeof(*p->leaf));
+	for (uint32_t n = 1; n < f->node_count; n++)
+		p->leaf[n] = massif_own_bytes(f, n) ? add_leaf(&m, n) : 0;
+	p->recording->node_site = p->site.data;
+	path_tree_free(m.frames);
+	path_tree_free(m.nodes);
+	path_tree_free(m.objects);
+	vec_deinit(&m.leaf_of);
+	return p;
+}
+
+void massif_paths_free(struct massif_file *f)
+{
+	struct massif_paths *p = f ? f->paths : NULL;
+
+	if (!p)
+		return;
+	f->paths = NULL;
+	recording_free(p->recording);
+	vec_deinit(&p->site);
+	vec_deinit(&p->sample);
+	free(p->leaf);
+	free(p);
+}
+
+void massif_paths_view(struct massif_file *f, size_t index, struct recording_view *v)
+{
+	const struct massif_paths *p = massif_paths(f);
+	uint32_t root = index < f->snapshot_count ? f->snapshot[index].root : 0;
+
+	recording_view_empty(v, p->recording);
+	for (uint32_t n = root, end = root ? massif_tree_end(f, root) : 0; n < end; n++) {
+		uint64_t bytes = massif_own_bytes(f, n);
+		const struct recording_value held = {
+			.bytes = bytes,
+			.variance = estimate_variance_bound(p->recording->interval, bytes)};
+
+		if (bytes) {
+			recording_value_add(&v->leaf[p->leaf[n] - 1], &held);
+			recording_value_add(&v->sum, &held);
+		}
+	}
 }

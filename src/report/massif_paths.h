@@ -6,7 +6,7 @@
 #ifndef PTMEM_REPORT_MASSIF_PATHS_H
 #define PTMEM_REPORT_MASSIF_PATHS_H
 
-#include "output/path_tree.h"
+#include "recording/recording_view.h"
 #include "report/massif_file.h"
 #include "symbols/wrapper.h"
 
@@ -18,15 +18,25 @@ enum frame_rank massif_wrapper_rank(const struct massif_file *file,
 bool massif_wrapper_is_allocator(const struct massif_frame *frame);
 
 /*
- * The call site (symbols/wrapper.h) of the stack that ends with @outermost: the number of frames
- * inside it. The root is a frame only if it is the whole stack.
+ * The trees of a massif file as tables of a recording, so that trees, differences, gates and pages
+ * read one kind of profile: OBJECTS, FRAMES (the distinct lines, without their addresses), NODES
+ * (main first) and LEAVES, with the call sites of their nodes. Sites below the threshold are frames
+ * "[below threshold]"; a root is a frame, "[allocation functions]", only if it is the whole stack.
  */
-size_t massif_wrapper_site(const struct massif_file *file, uint32_t outermost);
+struct massif_paths {
+	struct recording *recording;
+	VEC(int64_t) site;         /* recording->node_site; -1 for nodes without a leaf */
+	VEC(uint32_t) sample;      /* by frame: a node of the file that has it */
+	uint32_t *leaf;            /* by node of the file: its leaf + 1; 0: no bytes of its own */
+};
 
-/*
- * Converts a massif file's trees to call paths. A massif tree begins at the allocation functions
- * and grows towards main; a node's own bytes belong to the path that ends there.
- */
+/* Made at the first call, with file->my_code as it is then. */
+const struct massif_paths *massif_paths(struct massif_file *file);
+/* Frees what massif_paths has made of @file, which may be NULL. Before the file. */
+void massif_paths_free(struct massif_file *file);
+
+/* What the tree of snapshot @index holds; nothing without a tree. @v: recording_view_deinit. */
+void massif_paths_view(struct massif_file *file, size_t index, struct recording_view *v);
 
 /* A snapshot: a number as written in the file, or one of these. */
 #define MASSIF_SNAPSHOT_DEFAULT UINT64_MAX       /* the peak, else the last with a tree */
@@ -42,13 +52,6 @@ int massif_paths_find(const struct massif_file *file, uint64_t which, size_t *in
 
 /* "peak snapshot 7"; the caller frees it. */
 char *massif_snapshot_text(const struct massif_file *file, size_t index);
-
-/*
- * Adds the tree of snapshot @index to @t, main first, functions by name. Sites below the threshold
- * are frames "[below threshold]", functions without a name "[OBJECT]". The sum of the added values
- * is the root's bytes. The caller updates totals.
- */
-void massif_paths_add(const struct massif_file *file, size_t index, struct path_tree *t);
 
 /*
  * The parts of "function (file:line)" for @node, as UTF-8; the caller frees both. *@location_out is

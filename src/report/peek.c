@@ -17,7 +17,7 @@
 
 /* Frames with the same label. */
 struct neighbour {
-	char *label; /* owned */
+	char *label; /* owned; the first member */
 	struct recording_value value;
 	uint64_t allocations;
 };
@@ -32,11 +32,6 @@ static void add(struct neighbours *to, char *label, const struct recording_value
 	*vec_add(&to->list) = (struct neighbour){label, *value, allocations};
 }
 
-static int compare_labels(const void *a, const void *b)
-{
-	return strcmp(((const struct neighbour *)a)->label, ((const struct neighbour *)b)->label);
-}
-
 static int compare_values(const void *a, const void *b)
 {
 	const struct neighbour *x = a, *y = b;
@@ -45,29 +40,24 @@ static int compare_values(const void *a, const void *b)
 		return x->value.bytes < y->value.bytes ? 1 : -1;
 	if (x->allocations != y->allocations)
 		return x->allocations < y->allocations ? 1 : -1;
-	return compare_labels(a, b);
+	return text_compare(a, b);
+}
+
+static bool merge_neighbours(struct neighbour *to, struct neighbour *from)
+{
+	if (text_compare(to, from) != 0)
+		return false;
+	recording_value_add(&to->value, &from->value);
+	to->allocations += from->allocations;
+	free(from->label);
+	return true;
 }
 
 static void merge(struct neighbours *n)
 {
-	size_t kept = 0;
-
-	if (n->list.count > 1)
-		qsort(n->list.data, n->list.count, sizeof(*n->list.data), compare_labels);
-	for (size_t i = 0; i < n->list.count; i++) {
-		struct neighbour *at = &n->list.data[i];
-
-		if (kept && !compare_labels(&n->list.data[kept - 1], at)) {
-			recording_value_add(&n->list.data[kept - 1].value, &at->value);
-			n->list.data[kept - 1].allocations += at->allocations;
-			free(at->label);
-		} else {
-			n->list.data[kept++] = *at;
-		}
-	}
-	n->list.count = kept;
-	if (kept > 1)
-		qsort(n->list.data, kept, sizeof(*n->list.data), compare_values);
+	vec_sort(&n->list, text_compare);
+	vec_merge(&n->list, merge_neighbours);
+	vec_sort(&n->list, compare_values);
 }
 
 static void neighbours_deinit(struct neighbours *n)

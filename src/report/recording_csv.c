@@ -93,14 +93,10 @@ static void put_path(FILE *out, const struct path_tree *paths, uint32_t node)
 
 static void put_site(FILE *out, const struct recording *r, size_t leaf)
 {
-	int64_t node = recording_site(r, leaf);
-	_cleanup_free_ char *label =
-		node < 0 ? NULL :
-			   recording_frame_label(r, recording_get(r, RECORDING_NODES, (size_t)node,
-								  NODE_FRAME));
+	_cleanup_free_ char *label = recording_site_label(r, recording_site(r, leaf));
 
-	csv_begin(out, label ? label : "");
-	csv_put_quoted(out, label ? label : "[unknown]");
+	csv_begin(out, label);
+	csv_put_quoted(out, label);
 	fputs("\",", out);
 }
 

@@ -1,6 +1,7 @@
 /* From leaves of a recording to named call paths. */
 #include "report/recording_paths.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -8,30 +9,17 @@
 #include "base/text.h"
 #include "recording/recording_site.h"
 
-static const char *frame_text(const struct recording *r, size_t frame, unsigned column)
-{
-	uint64_t text = recording_get(r, RECORDING_FRAMES, frame, column);
-
-	return text ? r->text.data[text] : NULL;
-}
-
-static const char *frame_object(const struct recording *r, size_t frame)
-{
-	uint64_t object = recording_get(r, RECORDING_FRAMES, frame, FRAME_OBJECT);
-
-	return object ? r->text.data[recording_get(r, RECORDING_OBJECTS, object - 1, OBJECT_PATH)] :
-			NULL;
-}
-
 char *recording_frame_name(const struct recording *r, size_t frame)
 {
-	const char *function = frame_text(r, frame, FRAME_FUNCTION);
-	const char *object = frame_object(r, frame);
+	const struct frame_text text = recording_frame_text(r, frame);
 
-	if (function)
-		return text_clean(function, strlen(function));
-	_cleanup_free_ char *name = object ? xasprintf("[%s]", text_base_name(object)) :
-					     xstrdup("[unknown]");
+	if (text.function)
+		return text_clean(text.function, strlen(text.function));
+	uint64_t line = recording_get(r, RECORDING_FRAMES, frame, FRAME_LINE);
+	_cleanup_free_ char *name =
+		text.object ? xasprintf("[%s]", text_base_name(text.object)) :
+		text.file   ? xasprintf("[%s:%" PRIu64 "]", text.file, line) :
+			      xstrdup("[unknown]");
 
 	return text_clean(name, strlen(name));
 }
@@ -39,19 +27,26 @@ char *recording_frame_name(const struct recording *r, size_t frame)
 char *recording_frame_label(const struct recording *r, size_t frame)
 {
 	_cleanup_free_ char *name = recording_frame_name(r, frame);
-	const char *file = frame_text(r, frame, FRAME_FILE), *object = frame_object(r, frame);
+	const struct frame_text text = recording_frame_text(r, frame);
 	unsigned line = (unsigned)recording_get(r, RECORDING_FRAMES, frame, FRAME_LINE);
 	_cleanup_free_ char *label = NULL;
 
-	if (file && line)
-		label = xasprintf("%s (%s:%u)", name, text_base_name(file), line);
-	else if (file)
-		label = xasprintf("%s (%s)", name, text_base_name(file));
-	else if (object && *name != '[')
-		label = xasprintf("%s (in %s)", name, text_base_name(object));
+	if (text.file && line)
+		label = xasprintf("%s (%s:%u)", name, text_base_name(text.file), line);
+	else if (text.file)
+		label = xasprintf("%s (%s)", name, text_base_name(text.file));
+	else if (text.object && *name != '[')
+		label = xasprintf("%s (in %s)", name, text_base_name(text.object));
 	else
 		label = xstrdup(name);
 	return text_clean(label, strlen(label));
+}
+
+char *recording_site_label(const struct recording *r, int64_t node)
+{
+	return node < 0 ? xstrdup("[unknown]") :
+			  recording_frame_label(r, recording_get(r, RECORDING_NODES, (size_t)node,
+								 NODE_FRAME));
 }
 
 #define SIMILAR 5u
@@ -65,11 +60,11 @@ char *recording_not_found(const struct recording *r, bool is_file, const char *w
 	size_t count = 0;
 
 	for (size_t i = 0; i < recording_rows(r, RECORDING_FRAMES) && count < SIMILAR; i++) {
-		const char *function = frame_text(r, i, FRAME_FUNCTION);
-		const char *file = frame_text(r, i, FRAME_FILE), *name = function;
+		const struct frame_text frame = recording_frame_text(r, i);
+		const char *name = frame.function;
 
-		if (is_file && file && strstr(file, wanted))
-			name = file;
+		if (is_file && frame.file && strstr(frame.file, wanted))
+			name = frame.file;
 		else if (!name || !strstr(name, wanted))
 			continue;
 		if (text_is_among(name, similar, count))

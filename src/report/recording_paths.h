@@ -12,10 +12,15 @@
 void recording_paths_add(struct path_tree *t, const struct recording *r,
 			 const struct recording_view *v);
 
-/* The name of frame @frame: its function, else "[object]"; as text_clean. The caller frees it. */
+/*
+ * The name of frame @frame: its function, else "[object]" or "[file:line]"; as text_clean. The
+ * caller frees it.
+ */
 char *recording_frame_name(const struct recording *r, size_t frame);
 /* "function (file:line)" or "function (in object)". The caller frees it. */
 char *recording_frame_label(const struct recording *r, size_t frame);
+/* That of the call site @node (recording_site.h); "[unknown]" of -1. The caller frees it. */
+char *recording_site_label(const struct recording *r, int64_t node);
 
 /*
  * "the recording has no function 'pars'; similar: parse, parse_line". With @is_file it may be a

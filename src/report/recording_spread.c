@@ -191,58 +191,41 @@ void recording_spread_print(FILE *out, const struct recording *r, const struct r
 
 /* Blocks of a call site. */
 struct site_life {
-	char *label;                   /* owned */
+	char *label;                   /* owned; the first member */
 	struct life life;
 };
 
-static int compare_labels(const void *a, const void *b)
-{
-	return strcmp(((const struct site_life *)a)->label,
-		      ((const struct site_life *)b)->label);
-}
+typedef VEC(struct site_life) site_lives;
 
 static int compare_blocks(const void *a, const void *b)
 {
 	uint64_t x = life_blocks(&((const struct site_life *)a)->life);
 	uint64_t y = life_blocks(&((const struct site_life *)b)->life);
 
-	return x == y ? compare_labels(a, b) : x < y ? 1 : -1;
+	return x == y ? text_compare(a, b) : x < y ? 1 : -1;
 }
 
-static char *site_label(const struct recording *r, size_t leaf)
+static bool merge_sites(struct site_life *to, struct site_life *from)
 {
-	int64_t node = recording_site(r, leaf);
-
-	return node < 0 ? xstrdup("[unknown]") :
-			  recording_frame_label(r, recording_get(r, RECORDING_NODES, (size_t)node,
-								 NODE_FRAME));
+	if (text_compare(to, from) != 0)
+		return false;
+	life_add(&to->life, &from->life);
+	free(from->label);
+	return true;
 }
 
-/* Those of all call sites in *@out, which the caller frees, in order; returns how many. */
-static size_t find_sites(const struct recording *r, struct site_life **out)
+/* Adds those of all call sites, the ones with most blocks first. */
+static void find_sites(site_lives *sites, const struct recording *r)
 {
 	_cleanup_free_ struct life *life = lives_of_leaves(r);
-	struct site_life *site =
-		xcalloc(recording_rows(r, RECORDING_LEAVES) + 1, sizeof(*site));
-	size_t count = 0, kept = 0;
 
 	for (size_t i = 0; i < recording_rows(r, RECORDING_LEAVES); i++)
 		if (life_blocks(&life[i]))
-			site[count++] = (struct site_life){site_label(r, i), life[i]};
-	if (count > 1)
-		qsort(site, count, sizeof(*site), compare_labels);
-	for (size_t i = 0; i < count; i++) {
-		if (kept && !compare_labels(&site[kept - 1], &site[i])) {
-			life_add(&site[kept - 1].life, &site[i].life);
-			free(site[i].label);
-		} else {
-			site[kept++] = site[i];
-		}
-	}
-	if (kept > 1)
-		qsort(site, kept, sizeof(*site), compare_blocks);
-	*out = site;
-	return kept;
+			*vec_add(sites) = (struct site_life){
+				recording_site_label(r, recording_site(r, i)), life[i]};
+	vec_sort(sites, text_compare);
+	vec_merge(sites, merge_sites);
+	vec_sort(sites, compare_blocks);
 }
 
 static void put_row(FILE *out, const struct recording *r, const struct site_life *site,
@@ -258,27 +241,31 @@ static void put_row(FILE *out, const struct recording *r, const struct site_life
 
 void recording_lifetime_print(FILE *out, const struct recording *r, const struct row_limits *limits)
 {
-	struct site_life *site, others = {0};
+	site_lives sites = {0};
+	struct site_life others = {0};
 	struct life sum = {0};
-	size_t count = find_sites(r, &site), shown = 0;
+	size_t shown = 0;
 
-	for (size_t i = 0; i < count; i++)
-		life_add(&sum, &site[i].life);
+	find_sites(&sites, r);
+	for (size_t i = 0; i < sites.count; i++)
+		life_add(&sum, &sites.data[i].life);
 	uint64_t all = life_blocks(&sum);
 
-	if (count)
+	if (sites.count)
 		fprintf(out, "\nlifetimes by call site\n%12s  share  %-31s %s\n", "blocks",
 			"mean lifetime", "call site");
-	while (shown < count &&
-	       row_limits_allow(limits, shown, life_blocks(&site[shown].life), all))
-		put_row(out, r, &site[shown++], all);
-	for (size_t i = shown; i < count; i++)
-		life_add(&others.life, &site[i].life);
-	others.label = xasprintf("[%zu other place%s]", count - shown, plural(count - shown));
-	if (shown < count)
+	while (shown < sites.count &&
+	       row_limits_allow(limits, shown, life_blocks(&sites.data[shown].life), all))
+		put_row(out, r, &sites.data[shown++], all);
+	for (size_t i = shown; i < sites.count; i++)
+		life_add(&others.life, &sites.data[i].life);
+	size_t count = sites.count - shown;
+
+	others.label = xasprintf("[%zu other place%s]", count, plural(count));
+	if (count)
 		put_row(out, r, &others, all);
-	for (size_t i = 0; i < count; i++)
-		free(site[i].label);
+	for (size_t i = 0; i < sites.count; i++)
+		free(sites.data[i].label);
 	free(others.label);
-	free(site);
+	vec_deinit(&sites);
 }

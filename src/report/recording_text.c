@@ -136,10 +136,9 @@ static void put_sampled(FILE *out, const struct recording *r)
 static void put_incomplete(FILE *out, const struct recording *r)
 {
 	if (!r->is_copy)
-		put_fact(out, "incomplete",
-			 "ptmem did not end normally: this is all up to its last second");
+		put_fact(out, "incomplete", RECORDING_INCOMPLETE);
 	else if (!recording_meta(r, "exit"))
-		put_fact(out, "so far", "a copy made while the program ran");
+		put_fact(out, "so far", RECORDING_SO_FAR);
 }
 
 static void put_totals(FILE *out, const struct recording *r)
@@ -147,8 +146,7 @@ static void put_totals(FILE *out, const struct recording *r)
 	if (!r->is_complete)
 		put_incomplete(out, r);
 	if (recording_meta(r, "corrupt"))
-		put_fact(out, "corrupt",
-			 "the program overwrote memory shared with ptmem: the profile ends there");
+		put_fact(out, "corrupt", RECORDING_CORRUPT);
 	if (r->interval)
 		put_sampled(out, r);
 	if (!r->is_complete)
@@ -209,18 +207,13 @@ static void recording_head_print(FILE *out, const struct recording *r)
  */
 
 struct site {
-	char *label;
+	char *label; /* owned; the first member */
 	struct recording_value value;
 };
 
 struct sites {
 	VEC(struct site) list;
 };
-
-static int compare_labels(const void *a, const void *b)
-{
-	return strcmp(((const struct site *)a)->label, ((const struct site *)b)->label);
-}
 
 static int compare_bytes(const void *a, const void *b)
 {
@@ -233,23 +226,13 @@ static int compare_bytes(const void *a, const void *b)
 	return strcmp(x->label, y->label);
 }
 
-static void merge_labels(struct sites *s)
+static bool merge_sites(struct site *to, struct site *from)
 {
-	size_t kept = 0;
-
-	if (s->list.count > 1)
-		qsort(s->list.data, s->list.count, sizeof(*s->list.data), compare_labels);
-	for (size_t i = 0; i < s->list.count; i++) {
-		struct site *at = &s->list.data[i];
-
-		if (kept > 0 && strcmp(s->list.data[kept - 1].label, at->label) == 0) {
-			recording_value_add(&s->list.data[kept - 1].value, &at->value);
-			free(at->label);
-		} else {
-			s->list.data[kept++] = *at;
-		}
-	}
-	s->list.count = kept;
+	if (text_compare(to, from) != 0)
+		return false;
+	recording_value_add(&to->value, &from->value);
+	free(from->label);
+	return true;
 }
 
 /* @node: -1 = no stack. @depth: 0 = the call site, 1 = its caller. */
@@ -258,18 +241,14 @@ static void add_site(struct sites *s, const struct recording *r, int64_t node, u
 {
 	for (; depth > 0 && node >= 0; depth--)
 		node = (int64_t)recording_get(r, RECORDING_NODES, (size_t)node, NODE_PARENT) - 1;
-	char *label = node < 0 ? xstrdup("[unknown]") :
-				 recording_frame_label(r, recording_get(r, RECORDING_NODES,
-									(size_t)node, NODE_FRAME));
-
-	*vec_add(&s->list) = (struct site){label, value};
+	*vec_add(&s->list) = (struct site){recording_site_label(r, node), value};
 }
 
 static void sort_sites(struct sites *s)
 {
-	merge_labels(s);
-	if (s->list.count > 1)
-		qsort(s->list.data, s->list.count, sizeof(*s->list.data), compare_bytes);
+	vec_sort(&s->list, text_compare);
+	vec_merge(&s->list, merge_sites);
+	vec_sort(&s->list, compare_bytes);
 }
 
 static void add_sites(struct sites *s, const struct recording *r, const struct recording_view *v,

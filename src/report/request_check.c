@@ -12,9 +12,10 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/files.h"
+#include "base/text.h"
 #include "output/flame.h"
-#include "report/fail_if.h"
-#include "report/gates.h"
+#include "report/gates/fail_if.h"
+#include "report/gates/gates.h"
 
 #define OF_SITES (AS_TABLE | AS_GATE | AS_ROWS | AS_PICTURE | AS_HTML | AS_SITED)
 #define FORMS_OF_SITES "pictures, flame graphs, pages, --diff and texts of recordings"
@@ -43,6 +44,7 @@ static const struct {
 	{"older-than", 0, AS_TEXT | AS_MASSIF | AS_DATA | PATHS,
 	 "all forms of recordings but --html"},
 	{"annotate", 0, AS_TEXT, "the text of a recording"},
+	{"embed-sources", 0, AS_HTML, "--html of a recording"},
 	{"peek", 0, AS_TEXT, "the text of a recording"},
 	{"temporary", 0, AS_TEXT | AS_HTML | AS_COUNTED,
 	 "the text, JSON, CSV or page of a recording"},
@@ -247,21 +249,16 @@ static char *check_files(const struct report_request *r)
 	return why ? why : check_runs(r);
 }
 
-static bool ends_with(const char *s, const char *end)
-{
-	size_t size = strlen(s), n = strlen(end);
-
-	return size >= n && !strcmp(s + size - n, end);
-}
-
 static char *check_question(const struct report_request *r)
 {
 	const struct recording_question *q = &r->question;
 
 	if ((q->at != NULL) + (q->range != NULL) + (q->older != NULL) > 1)
 		return xstrdup("--at, --range and --older-than cannot be combined");
-	if (r->sources.count && !r->annotate)
-		return xstrdup("--source goes with --annotate");
+	if (r->sources.count && !r->annotate && !r->embeds_sources)
+		return xstrdup("--source goes with --annotate or --embed-sources");
+	if (r->embeds_sources && r->is_diff)
+		return xstrdup("--embed-sources is not for differences: lines may have moved");
 	if (q->thread && (q->at || q->range || q->older))
 		return xstrdup("--thread goes with neither --at, --range nor --older-than: a "
 			       "recording has what a thread allocated in all");
@@ -286,7 +283,7 @@ static char *check_printed(const struct report_request *r)
 static char *check_limits(const struct report_request *r)
 {
 	const struct report_format *format = report_format_of(r);
-	bool has_limits = r->limit.count || r->limits_file;
+	bool has_limits = r->limit.count || r->limits_file.count;
 	bool is_of_checks = format && format->kinds == AS_GATE && format->gate != GATE_MARKDOWN;
 	struct limit l;
 
@@ -311,6 +308,13 @@ static char *check_limits(const struct report_request *r)
 	return NULL;
 }
 
+/* Whether anything is asked for but a form of one whole profile that is printed. */
+static bool wants_other_report(const struct report_request *r)
+{
+	return r->is_diff || r->png || r->svg || r->folded || r->flame || r->html ||
+	       recording_question_is_given(&r->question);
+}
+
 /* A baseline takes any number of profiles, and makes nothing else of them. */
 static char *check_baseline(const struct report_request *r)
 {
@@ -320,8 +324,7 @@ static char *check_baseline(const struct report_request *r)
 		return NULL;
 	if (r->baseline && r->write_baseline)
 		return xstrdup("--baseline and --write-baseline cannot be combined");
-	if (r->is_diff || r->png || r->svg || r->folded || r->flame || r->html ||
-	    recording_question_is_given(&r->question))
+	if (wants_other_report(r))
 		return xstrdup("--baseline and --write-baseline are about whole profiles, and make "
 			       "no other report");
 	if (format && (r->write_baseline || (!format->gate && format != report_formats)))
@@ -339,9 +342,8 @@ static char *check_anonymize(const struct report_request *r)
 		return xstrdup("--key goes with --anonymize");
 	if (!r->anonymize)
 		return NULL;
-	if (r->is_diff || r->png || r->svg || r->folded || r->flame || r->html || r->baseline ||
-	    r->write_baseline || report_format_of(r) || r->annotate || r->peek ||
-	    recording_question_is_given(&r->question))
+	if (wants_other_report(r) || r->baseline || r->write_baseline || report_format_of(r) ||
+	    r->annotate || r->peek)
 		return xstrdup("--anonymize copies a whole recording, and makes no other report");
 	return NULL;
 }
@@ -367,7 +369,7 @@ static char *check_merge(const struct report_request *r)
 	if (q->range || q->older || q->thread || q->match)
 		return xstrdup("--merge has --at; --range, --older-than, --thread and --match are "
 			       "of one recording");
-	if (r->limit.count || r->limits_file)
+	if (r->limit.count || r->limits_file.count)
 		return xstrdup("--limit and --limits-file are about one profile: ptmem checks them "
 			       "for each process");
 	if (format && !format->of_merge)
@@ -415,7 +417,7 @@ char *request_check(const struct report_request *r)
 		return xstrdup(report_format_of(r)->no_diff);
 	if (r->flame && r->x_size && r->x_size < FLAME_WIDTH_MIN)
 		return xstrdup("a flame graph is 300 pixels wide at least");
-	if (r->flame && ends_with(r->flame, ".png"))
+	if (r->flame && text_ends_in(r->flame, ".png"))
 		return xstrdup("--flame writes SVG: give it a name that ends in .svg");
 	char *why = check_anonymize(r) ?: check_fail_if(r);
 

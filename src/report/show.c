@@ -15,11 +15,12 @@
 #include "recording/processes.h"
 #include "recording/recording_view.h"
 #include "report/anonymize.h"
-#include "report/baseline.h"
 #include "report/chart/picture.h"
-#include "report/gates.h"
+#include "report/gates/baseline.h"
+#include "report/gates/gates.h"
 #include "report/input.h"
-#include "report/massif_file.h"
+#include "report/massif_paths.h"
+#include "report/recording_paths.h"
 
 static int log_unread(const char *path, int err, const char *why)
 {
@@ -113,7 +114,9 @@ static int write_picture(const struct report_request *r, const struct input *inp
 		return EXIT_REFUSED;
 	}
 	if (err)
-		log_error("cannot write the picture: %s", strerror(-err));
+		outfile_log_error(r->png && r->svg ? "the pictures" :
+				  r->png	   ? r->png :
+						     r->svg, err);
 	else if (options.rss_pid)
 		warn_of_doubt(r, input->massif, rss, options.rss_pid);
 	return err ? EXIT_NOT_WRITTEN : 0;
@@ -146,7 +149,7 @@ static const char *const values_shown[MEMORY_KINDS] = {
 	[MEMORY_FAULTS] = "bytes touched",
 };
 
-static int show_paths(const struct report_request *r, const struct massif_file *f)
+static int show_paths(const struct report_request *r, struct massif_file *f)
 {
 	_cleanup_free_ char *why = NULL;
 	size_t index;
@@ -163,11 +166,14 @@ static int show_paths(const struct report_request *r, const struct massif_file *
 						  values_shown[f->memory], snapshot, note);
 	const struct path_words words = {.title = title, .subtitle = subtitle};
 	struct path_tree *t = path_tree_new();
+	struct recording_view view;
 
-	massif_paths_add(f, index, t);
+	massif_paths_view(f, index, &view);
+	recording_paths_add(t, massif_paths(f)->recording, &view);
 	path_tree_sum(t);
 	int status = path_files_write(r, t, &words);
 
+	recording_view_deinit(&view);
 	path_tree_free(t);
 	return status;
 }
@@ -224,7 +230,7 @@ static int read_runs(const struct report_request *r, struct baseline *out)
 			status = EXIT_REFUSED;
 		}
 		if (!status)
-			baseline_add(out, &input);
+			baseline_add(out, r->path[i], &input);
 		input_deinit(&input);
 	}
 	return status;
@@ -266,7 +272,7 @@ static int show_baseline(const struct report_request *r)
 	}
 	if (!status && r->write_baseline &&
 	    (err = outfile_put(r->write_baseline, put_baseline, &runs)) != 0) {
-		log_error("cannot write %s: %s", r->write_baseline, strerror(-err));
+		outfile_log_error(r->write_baseline, err);
 		status = EXIT_NOT_WRITTEN;
 	}
 	baseline_deinit(&runs);
@@ -285,7 +291,7 @@ static int write_anonymized(const struct report_request *r)
 	if (why)
 		return log_unread(r->path[0], -EINVAL, why);
 	if (err)
-		log_error("cannot write %s: %s", r->anonymize, strerror(-err));
+		outfile_log_error(r->anonymize, err);
 	return err ? EXIT_NOT_WRITTEN : 0;
 }
 

@@ -378,18 +378,16 @@ static void sink_quick(void *ctx, struct address_space *space, const struct quic
 		       size_t count)
 {
 	struct session *s = space->sink.user;
-	uint64_t stacks = 0;
 
 	if (s->memusage.counts)
 		memusage_quick(s->memusage.counts, ev, count);
 	if (!((struct run *)ctx)->options->profile.heap)
 		return;
-	for (size_t i = 0; i < count; i++)
-		stacks += !ev[i].is_free;
+	uint64_t stacks = profile_quick(s->heap.profile, ev, count);
+
 	s->stacks.counts.taken += stacks;
 	s->stacks.counts.complete += stacks;
 	s->stacks.counts.ends[UNWIND_COMPLETE] += stacks;
-	profile_quick(s->heap.profile, ev, count);
 }
 
 static void sink_thread_exiting(void *ctx, struct address_space *space, pid_t tid)

@@ -1,12 +1,10 @@
 """Functions of PHP programs in stacks: targets/php_chains.php knows the chain of functions of each of its allocations, and
 all must be in the recording: with the calls and bytes of each, from the start or attached, in a fork."""
 
-import glob
-import json
 import os
-import subprocess
 
 import harness
+from chains_lib import check_chains, check_started, run_attached
 from harness import report_json, test
 
 SCRIPT = os.path.join(harness.ROOT, "tests", "targets", "php_chains.php")
@@ -35,43 +33,12 @@ def found_chains(t, path):
     return chains
 
 
-def check_chains(t, cwd, process, what):
-    truth = os.path.join(cwd, "chains")
-    for name, path in ((truth, os.path.join(cwd, "recording.%d" % process)),
-                       (truth + ".child", *[p for p in glob.glob(os.path.join(cwd, "recording.*"))
-                                            if not p.endswith(".%d" % process)])):
-        with open(name, encoding="utf-8") as file:
-            want = json.load(file)
-        got = found_chains(t, path)
-        for chain in sorted(set(want) | set(got)):
-            t.equal("%s, %s: calls and bytes of %s" % (what, os.path.basename(name), chain), got.get(chain), want.get(chain))
-        t.check(len(want) > 30, "%s has only %d chains" % (name, len(want)))
-
-
 @test("php/chains")
 def started(t):
-    cwd = t.subdirectory()
-    profile = t.profile([t.program("env"), "USE_ZEND_ALLOC=0", t.program("php"), SCRIPT, "chains"], ["--record=recording.%p"], cwd=cwd)
-    t.equal("the exit status (%s)" % profile.err.decode()[-300:], profile.status, 0)
-    check_chains(t, cwd, profile.stats[-1]["pid"], "started")
-    t.check(not any("did not fit" in m for m in profile.messages), "stacks do not fit: %s" % profile.messages)
+    check_started(t, [t.program("env"), "USE_ZEND_ALLOC=0", t.program("php"), SCRIPT, "chains"], [], found_chains, "started")
 
 
 @test("php/chains/attached")
 def attached(t):
-    cwd = t.subdirectory()
-    with subprocess.Popen([t.program("php"), SCRIPT, "chains", "wait"], cwd=cwd, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                          env={**t.environment(cwd), "USE_ZEND_ALLOC": "0"}) as program:
-        program.stdout.readline()
-        with open(os.path.join(cwd, "err"), "wb") as err, \
-             subprocess.Popen([t.ptmem(), "--record=recording.%p", "-p", str(program.pid)], cwd=cwd, env=t.environment(cwd),
-                              stderr=err) as ptmem:
-            def text():
-                with open(os.path.join(cwd, "err"), encoding="utf-8") as file:
-                    return file.read()
-            t.wait_until("ptmem to attach", lambda: "ptmem: attached to process" in text() or ptmem.poll() is not None)
-            program.stdin.write(b"\n")
-            program.stdin.close()
-            t.equal("the program's exit status", program.wait(), 0)
-            t.equal("ptmem's exit status", ptmem.wait(), 0)
-    check_chains(t, cwd, program.pid, "attached")
+    cwd, pid, _ = run_attached(t, [t.program("php"), SCRIPT, "chains"], ["--record=recording.%p"], {"USE_ZEND_ALLOC": "0"})
+    check_chains(t, cwd, pid, found_chains, "attached")

@@ -9,10 +9,12 @@ import re
 import subprocess
 
 import harness
+from chains_lib import check_chains, check_started, run_attached
 from harness import report_json, Skip, test
 from process_lib import Attached
 
 SCRIPT = os.path.join(harness.ROOT, "tests", "targets", "python_chains.py")
+LEAST = 100  # chains of the script
 TRACED = os.path.join(harness.ROOT, "tests", "targets", "python_traced.py")
 UNPACKED = {"3.14": "python3.14", "3.15": "python3.15"}
 BUILT = {re.sub(r"^(\d+\.\d+).*", r"\1", os.path.basename(os.path.dirname(os.path.dirname(path)))): path
@@ -49,33 +51,12 @@ def found_chains(t, path):
     return chains
 
 
-def check_chains(t, cwd, process, what):
-    truth = os.path.join(cwd, "chains")
-    for name, path in ((truth, os.path.join(cwd, "recording.%d" % process)),
-                       (truth + ".child", *[p for p in glob.glob(os.path.join(cwd, "recording.*"))
-                                            if not p.endswith(".%d" % process)])):
-        with open(name, encoding="utf-8") as file:
-            want = json.load(file)
-        got = found_chains(t, path)
-        for chain in sorted(set(want) | set(got)):
-            t.equal("%s, %s: calls and bytes of %s" % (what, os.path.basename(name), chain), got.get(chain), want.get(chain))
-        t.check(len(want) > (30 if name.endswith(".child") else 100), "%s has only %d chains" % (name, len(want)))
-
-
-def check_started(t, version, probes):
-    cwd = t.subdirectory()
-    # small objects of the interpreter itself would be among the script's
-    profile = t.profile([interpreter(t, version), "-s", "-B", SCRIPT, "chains"],
-                        ["--python-malloc=keep", "--record=recording.%p", "--probes=" + probes], cwd=cwd)
-    t.equal("the exit status (%s)" % profile.err.decode()[-300:], profile.status, 0)
-    check_chains(t, cwd, profile.stats[-1]["pid"], version + " " + probes)
-    t.check(not any("did not fit" in m for m in profile.messages), "stacks do not fit: %s" % profile.messages)
-
-
 for _version, _probes in [("system", "auto"), ("system", "break"), ("system", "jump"), ("3.14", "auto"), ("3.15", "auto"),
                           *[(v, "auto") for v in sorted(BUILT) if int(v[2:]) >= 8]]:
     def _started(t, version=_version, probes=_probes):
-        check_started(t, version, probes)
+        # small objects of the interpreter itself would be among the script's
+        check_started(t, [interpreter(t, version), "-s", "-B", SCRIPT, "chains"],
+                      ["--python-malloc=keep", "--probes=" + probes], found_chains, version + " " + probes, LEAST)
     test("python/chains/%s/%s" % (_version, _probes))(_started)
 
 
@@ -102,29 +83,10 @@ def reused(t):
     t.equal("calls at last", calls[7007][7], again)
 
 
-def run_attached(t, python, arguments, options_):
-    """ptmem comes when the interpreter runs, its loop on the stack. Returns the directory, the process, and ptmem's messages."""
-    cwd = t.subdirectory()
-    with subprocess.Popen([python, "-s", "-B", *arguments, "wait"], cwd=cwd, env=t.environment(cwd), stdin=subprocess.PIPE,
-                          stdout=subprocess.PIPE) as program:
-        program.stdout.readline()
-        with open(os.path.join(cwd, "err"), "wb") as err, \
-             subprocess.Popen([t.ptmem(), *options_, "-p", str(program.pid)], cwd=cwd, env=t.environment(cwd), stderr=err) as ptmem:
-            def text():
-                with open(os.path.join(cwd, "err"), encoding="utf-8") as file:
-                    return file.read()
-            t.wait_until("ptmem to attach", lambda: "ptmem: attached to process" in text() or ptmem.poll() is not None)
-            program.stdin.write(b"\n")
-            program.stdin.close()
-            t.equal("the program's exit status", program.wait(), 0)
-            t.equal("ptmem's exit status", ptmem.wait(), 0)
-    return cwd, program.pid, text()
-
-
 @test("python/chains/attached")
 def attached(t):
-    cwd, pid, _ = run_attached(t, interpreter(t, "system"), [SCRIPT, "chains"], ["--record=recording.%p"])
-    check_chains(t, cwd, pid, "attached")
+    cwd, pid, _ = run_attached(t, [interpreter(t, "system"), "-s", "-B", SCRIPT, "chains"], ["--record=recording.%p"])
+    check_chains(t, cwd, pid, found_chains, "attached", LEAST)
 
 
 def check_part(t, argv, least, probes_=("auto", "break")):
@@ -184,11 +146,8 @@ def embedded(t):
     libraries = glob.glob("/usr/lib/*/libpython3.*.so.1.0")
     if not libraries:
         raise Skip("no libpython3 (gdb has it)")
-    cwd = t.subdirectory()
-    profile = t.profile([t.target("gcc-O2-pie", "python_embedded"), libraries[0], "-s", "-B", SCRIPT, "chains"],
-                        ["--python-malloc=keep", "--record=recording.%p"], cwd=cwd)
-    t.equal("the exit status (%s)" % profile.err.decode()[-300:], profile.status, 0)
-    check_chains(t, cwd, profile.stats[-1]["pid"], "embedded")
+    check_started(t, [t.target("gcc-O2-pie", "python_embedded"), libraries[0], "-s", "-B", SCRIPT, "chains"],
+                  ["--python-malloc=keep"], found_chains, "embedded", LEAST)
 
 
 FUNCTIONS = """
@@ -352,7 +311,7 @@ def traced(t):
 
 def attach_traced(t, python, what, *options_):
     """Returns ptmem's messages, and the recording."""
-    cwd, _, text = run_attached(t, python, [TRACED, what], [*options_, "--record=recording"])
+    cwd, _, text = run_attached(t, [python, "-s", "-B", TRACED, what], [*options_, "--record=recording"])
     return text, os.path.join(cwd, "recording")
 
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "report/baseline.h"
+#include "report/gates/baseline.h"
 
 const struct fuzz_seed fuzz_seeds[] = {
 	FUZZ_TEXT("# text\nptmem-baseline 1\nruns 1\nallocations 75\nallocations 70 f(int)\n"

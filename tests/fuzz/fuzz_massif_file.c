@@ -19,6 +19,7 @@
 #include "report/diff_paths.h"
 #include "report/massif_file.h"
 #include "report/massif_output.h"
+#include "report/massif_paths.h"
 
 #define SECONDS_AN_INPUT 10
 
@@ -56,7 +57,7 @@ static void check_tree(const struct massif_file *f)
 	CHECK(f->peak == SIZE_MAX || f->peak < f->snapshot_count);
 }
 
-static void print_file(const struct massif_file *f, const struct msprint_options *options)
+static void print_file(struct massif_file *f, const struct msprint_options *options)
 {
 	static FILE *sink;
 	char *why = NULL;
@@ -65,7 +66,7 @@ static void print_file(const struct massif_file *f, const struct msprint_options
 		sink = fopen("/dev/null", "w");
 	msprint(sink, f, options, &why);
 	free(why);
-	massif_json_write(sink, f, NULL);
+	massif_json_write(sink, f);
 }
 
 /* Compares the file with itself, and the first snapshot with the last one. */
@@ -87,6 +88,8 @@ static void compare(struct massif_file *f)
 	FILE *sink = fopen("/dev/null", "w");
 
 	pair.match = diff_pair_match(input, false);
+	for (int side = PATH_OLD; side <= PATH_NEW; side++)
+		massif_paths_view(f, pair.snapshot[side], &pair.view[side]);
 	for (int order = DIFF_CALLER_FIRST; order <= DIFF_TABLE; order++) {
 		struct path_tree *t = diff_pair_tree(&pair, (enum diff_order)order);
 
@@ -98,6 +101,8 @@ static void compare(struct massif_file *f)
 		path_tree_free(t);
 	}
 	frame_match_free(pair.match);
+	recording_view_deinit(&pair.view[PATH_OLD]);
+	recording_view_deinit(&pair.view[PATH_NEW]);
 	fclose(sink);
 }
 
@@ -121,6 +126,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (size_t i = 0; i < ARRAY_SIZE(options); i++)
 		print_file(f, &options[i]);
 	compare(f);
+	massif_paths_free(f);
 	massif_file_free(f);
 	return 0;
 }

@@ -23,7 +23,7 @@
 #include "recording/recording_view.h"
 #include "report/diff_output.h"
 #include "report/diff_paths.h"
-#include "report/measure.h"
+#include "report/gates/measure.h"
 #include "report/recording_output.h"
 
 const struct fuzz_seed fuzz_seeds[] = {

@@ -17,6 +17,7 @@
 #include "report/diff_output.h"
 #include "report/diff_paths.h"
 #include "report/massif_paths.h"
+#include "report/recording_paths.h"
 
 static uint32_t add(struct path_tree *t, const char *path, enum path_side side, uint64_t value)
 {
@@ -378,7 +379,11 @@ static void test_massif_caller_first(void **state)
 	struct massif_file *f = parse(massif);
 	struct path_tree *t = path_tree_new();
 
-	massif_paths_add(f, 1, t);
+	struct recording_view view;
+
+	massif_paths_view(f, 1, &view);
+	recording_paths_add(t, massif_paths(f)->recording, &view);
+	recording_view_deinit(&view);
 	path_tree_sum(t);
 	_cleanup_free_ char *text = folded_text(t, false);
 
@@ -390,6 +395,7 @@ static void test_massif_caller_first(void **state)
 				  "xmalloc 5\n");
 	assert_int_equal(path_tree_node(t, 0)->total[PATH_NEW], 100);
 	path_tree_free(t);
+	massif_paths_free(f);
 	massif_file_free(f);
 }
 
@@ -397,20 +403,16 @@ static void test_massif_caller_first(void **state)
 static void test_massif_site_first(void **state)
 {
 	struct massif_file *f = parse(massif);
-	struct frame_match *match = frame_match_new(false);
+	const struct input input[2] = {{.massif = f}, {.massif = f}};
+	struct diff_pair pair = {.input = input, .match = diff_pair_match(input, false)};
 	struct diff_options options = {.top = 2, .threshold = 1};
 	char *text;
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
 
-	massif_diff_match(match, PATH_OLD, f);
-	massif_diff_match(match, PATH_NEW, f);
-	frame_match_finish(match);
-	struct diff_paths *paths = diff_paths_new(match, DIFF_SITE_FIRST);
-
-	massif_diff_add(paths, PATH_OLD, f, 1);
-	massif_diff_add(paths, PATH_NEW, f, 2);
-	struct path_tree *t = diff_paths_finish(paths);
+	massif_paths_view(f, 1, &pair.view[PATH_OLD]);
+	massif_paths_view(f, 2, &pair.view[PATH_NEW]);
+	struct path_tree *t = diff_pair_tree(&pair, DIFF_SITE_FIRST);
 
 	diff_print(out, t, &options);
 	fclose(out);
@@ -423,7 +425,10 @@ static void test_massif_site_first(void **state)
 		"              -29                35                 6   [3 other places]\n");
 	free(text);
 	path_tree_free(t);
-	frame_match_free(match);
+	frame_match_free(pair.match);
+	recording_view_deinit(&pair.view[PATH_OLD]);
+	recording_view_deinit(&pair.view[PATH_NEW]);
+	massif_paths_free(f);
 	massif_file_free(f);
 }
 
@@ -449,10 +454,12 @@ static void test_massif_find(void **state)
 	check_find(f, 2, 0, 2, NULL);
 	check_find(f, 0, -EINVAL, 0, "snapshot 0 has no tree: it is not a detailed one");
 	check_find(f, 7, -EINVAL, 0, "there is no snapshot 7");
+	massif_paths_free(f);
 	massif_file_free(f);
 	f = parse("cmd: a\ntime_unit: i\n");
 	check_find(f, MASSIF_SNAPSHOT_DEFAULT, -EINVAL, 0, "no snapshot has a tree");
 	check_find(f, MASSIF_SNAPSHOT_PEAK, -EINVAL, 0, "no snapshot is marked as the peak");
+	massif_paths_free(f);
 	massif_file_free(f);
 }
 
@@ -476,6 +483,7 @@ static void test_sites(void **state)
 	assert_int_equal(sites.bytes[1 * MASSIF_SITES_MAX + 2], 20);
 	assert_int_equal(sites.bytes[0], 0);
 	massif_sites_deinit(&sites);
+	massif_paths_free(f);
 	massif_file_free(f);
 }
 

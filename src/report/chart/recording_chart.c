@@ -37,11 +37,7 @@ struct site_chart {
 
 static uint32_t add_site(struct site_chart *b, size_t leaf)
 {
-	int64_t node = recording_site(b->r, leaf);
-	_cleanup_free_ char *label =
-		node < 0 ? xstrdup("[unknown]") :
-			   recording_frame_label(b->r, recording_get(b->r, RECORDING_NODES,
-								     (size_t)node, NODE_FRAME));
+	_cleanup_free_ char *label = recording_site_label(b->r, recording_site(b->r, leaf));
 
 	return path_tree_child(b->names, 0, label, strlen(label));
 }

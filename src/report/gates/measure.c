@@ -1,5 +1,5 @@
 /* See measure.h. */
-#include "report/measure.h"
+#include "report/gates/measure.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -9,7 +9,7 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "recording/recording_json.h"
-#include "report/massif_file.h"
+#include "report/massif_paths.h"
 
 bool measure_knows(const struct input *input, enum limit_metric metric)
 {
@@ -44,7 +44,7 @@ static void select_view(struct recording_view *v, const struct recording *r,
 
 	recording_view_deinit(v);
 	if (metric == LIMIT_LEAKED)
-		recording_view_leaks(v, r, "definite", 0);
+		recording_view_leaks(v, r, "lost", 0);
 	else if (metric == LIMIT_LIVE && intervals)
 		recording_view_at(v, r, (uint32_t)intervals - 1);
 	else
@@ -99,7 +99,11 @@ void measure_select(struct diff_pair *pair, enum limit_metric metric, double val
 			select_view(&pair->view[side], in->recording, metric);
 			value[side] = value_of_recording(in->recording, &pair->view[side], metric);
 		} else if (in->massif) {
-			value[side] = value_of_massif(in->massif, metric, &pair->snapshot[side]);
+			size_t *snapshot = &pair->snapshot[side];
+
+			value[side] = value_of_massif(in->massif, metric, snapshot);
+			recording_view_deinit(&pair->view[side]);
+			massif_paths_view(in->massif, *snapshot, &pair->view[side]);
 		}
 	}
 }
@@ -135,6 +139,52 @@ static bool has_function(const struct measured *m, enum path_side side,
 	return !m->of;
 }
 
+static void add_place(struct measured_site *s, const struct input *in, enum path_side side,
+		      uint32_t frame, double amount)
+{
+	uint64_t line = recording_get(input_paths(in), RECORDING_FRAMES, frame, FRAME_LINE);
+
+	for (size_t i = 0; i < s->place.count; i++) {
+		struct measured_place *p = &s->place.data[i];
+
+		if (p->side == side && p->line == line) {
+			p->value += amount;
+			return;
+		}
+	}
+	*vec_add(&s->place) = (struct measured_place){side, frame, line, amount};
+}
+
+static bool is_smaller(const struct measured_place *best, const struct measured_place *p)
+{
+	return !best || best->side < p->side || (best->side == p->side && best->value < p->value);
+}
+
+/* Lines move, so equal values are taken for one line. Consumes the values of places. */
+static void choose_place(struct measured_site *s)
+{
+	const struct measured_place *best = NULL, *largest = NULL;
+
+	for (size_t i = 0; i < s->place.count; i++) {
+		struct measured_place *p = &s->place.data[i], *same = NULL;
+
+		for (size_t k = 0; p->side == PATH_NEW && k < s->place.count && !same; k++)
+			if (s->place.data[k].side == PATH_OLD && s->place.data[k].value == p->value)
+				same = &s->place.data[k];
+		if (is_smaller(largest, p))
+			largest = p;
+		if (same)
+			same->value = -1;
+		else if (is_smaller(best, p))
+			best = p;
+	}
+	if (best && best->side == PATH_OLD && largest->side == PATH_NEW)
+		best = largest;
+	best = best ?: largest;
+	s->side = best ? best->side : PATH_OLD;
+	s->frame = best ? best->frame : 0;
+}
+
 static void take_stack(void *ctx, enum path_side side, const struct diff_stack *stack)
 {
 	struct measured *m = ctx;
@@ -151,12 +201,9 @@ static void take_stack(void *ctx, enum path_side side, const struct diff_stack *
 		*vec_add(&m->site) = (struct measured_site){.is_unknown = true};
 	struct measured_site *s = &m->site.data[number];
 
-	if (s->largest <= amount || (side == PATH_NEW && s->side == PATH_OLD)) {
-		s->side = side;
-		s->frame = frame;
-		s->largest = amount;
-		s->is_unknown = is_unknown;
-	}
+	s->is_unknown = is_unknown;
+	if (!is_unknown)
+		add_place(s, &m->pair->input[side], side, frame, (double)amount);
 	s->value[side] += (double)amount;
 	m->sum[side] += (double)amount;
 	m->has_function = true;
@@ -167,10 +214,51 @@ void measured_init(struct measured *m, const struct diff_pair *pair, enum limit_
 {
 	*m = (struct measured){.pair = pair, .metric = metric, .of = of};
 	diff_pair_each(pair, take_stack, m);
+	for (size_t i = 0; i < m->site.count; i++)
+		choose_place(&m->site.data[i]);
+}
+
+struct maximum_reader {
+	struct measured *m;
+	double *sum;
+};
+
+static void take_maximum(void *ctx, enum path_side side, const struct diff_stack *stack)
+{
+	struct maximum_reader *reader = ctx;
+	struct measured_site *largest = reader->m->site.data;
+	double bytes = (double)stack->max_bytes;
+
+	if (!has_function(reader->m, side, stack))
+		return;
+	reader->m->has_function = true;
+	*reader->sum += bytes;
+	if (bytes <= largest->value[PATH_NEW])
+		return;
+	largest->value[PATH_NEW] = bytes;
+	largest->side = side;
+	largest->is_unknown = stack->site >= stack->count;
+	largest->frame = largest->is_unknown ? 0 : stack->frame[stack->site];
+}
+
+void measured_init_maximum(struct measured *m, const struct diff_pair *given,
+			   const struct limit *of, double *most_out)
+{
+	struct diff_pair pair = {.input = given->input, .match = given->match};
+	double value[2];
+
+	*m = (struct measured){.pair = given, .metric = LIMIT_PEAK, .of = of};
+	*vec_add(&m->site) = (struct measured_site){.is_unknown = true};
+	*most_out = 0;
+	measure_select(&pair, LIMIT_ALLOCATED, value);
+	diff_pair_each(&pair, take_maximum, &(struct maximum_reader){m, most_out});
+	recording_view_deinit(&pair.view[PATH_NEW]);
 }
 
 void measured_deinit(struct measured *m)
 {
+	for (size_t i = 0; i < m->site.count; i++)
+		vec_deinit(&m->site.data[i].place);
 	vec_deinit(&m->site);
 }
 
@@ -231,31 +319,21 @@ void measured_sort(struct measured *m, bool is_by_change)
 		memcpy(m->site.data, sorted, count * sizeof(*sorted));
 }
 
-/* The source of a frame: *@file_out is to be freed, NULL = unknown. */
-static void find_source(const struct input *in, uint32_t frame, char **file_out, uint64_t *line_out)
+/* The source of a frame: NULL = unknown. */
+static const char *source_of(const struct recording *r, uint32_t frame)
 {
-	const struct recording *r = in->recording;
-	struct massif_frame f;
+	uint64_t file = recording_get(r, RECORDING_FRAMES, frame, FRAME_FILE);
 
-	if (r) {
-		uint64_t file = recording_get(r, RECORDING_FRAMES, frame, FRAME_FILE);
-
-		*file_out = file ? xstrdup(r->text.data[file]) : NULL;
-		*line_out = recording_get(r, RECORDING_FRAMES, frame, FRAME_LINE);
-		return;
-	}
-	massif_file_frame(&in->massif->node[frame], &f);
-	*file_out = f.file.size && !massif_text_is(f.file, "???") ?
-			    xstrndup(f.file.at, f.file.size) :
-			    NULL;
-	*line_out = f.line_number;
+	return file ? r->text.data[file] : NULL;
 }
 
 void measured_add_site(const struct measured *m, size_t i, gate_sites *out)
 {
 	const struct measured_site *s = &m->site.data[i];
 	const struct frame_match *match = m->pair->match;
-	_cleanup_free_ char *label = NULL, *file = NULL;
+	const struct recording *r = input_paths(&m->pair->input[s->side]);
+	_cleanup_free_ char *label = NULL;
+	const char *file = NULL;
 	uint64_t line = 0;
 
 	if (s->is_unknown) {
@@ -266,7 +344,8 @@ void measured_add_site(const struct measured *m, size_t i, gate_sites *out)
 		const char *place = frame_match_place(match, s->side, s->frame);
 
 		label = place ? xasprintf("%s (%s)", name, place) : xstrdup(name);
-		find_source(&m->pair->input[s->side], s->frame, &file, &line);
+		file = source_of(r, s->frame);
+		line = recording_get(r, RECORDING_FRAMES, s->frame, FRAME_LINE);
 	}
 	struct gate_site *site = gate_add_site(out, label, file, line);
 

@@ -1,5 +1,5 @@
 /* See fail_if.h. */
-#include "report/fail_if.h"
+#include "report/gates/fail_if.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -9,8 +9,8 @@
 #ifndef PTMEM_REPORT_GATES_H
 #define PTMEM_REPORT_GATES_H
 
-#include "report/baseline.h"
 #include "report/diff_paths.h"
+#include "report/gates/baseline.h"
 #include "report/show.h"
 
 /* Why a limit within calls cannot be checked here. */

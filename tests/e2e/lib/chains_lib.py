@@ -1,0 +1,51 @@
+"""Programs of interpreters that know the chain of functions of each of their allocations, and write them to `chains`, and to
+`chains.child` in a fork: all must be in the recordings."""
+
+import glob
+import json
+import os
+import subprocess
+
+
+def check_chains(t, cwd, process, found_chains, what, least=30):
+    """Those of @process, more than @least, and of its fork: @found_chains(t, path) gives those of the recording @path, as
+    {chain: [calls, bytes]}."""
+    truth = os.path.join(cwd, "chains")
+    for name, path in ((truth, os.path.join(cwd, "recording.%d" % process)),
+                       (truth + ".child", *[p for p in glob.glob(os.path.join(cwd, "recording.*"))
+                                            if not p.endswith(".%d" % process)])):
+        with open(name, encoding="utf-8") as file:
+            want = json.load(file)
+        got = found_chains(t, path)
+        for chain in sorted(set(want) | set(got)):
+            t.equal("%s, %s: calls and bytes of %s" % (what, os.path.basename(name), chain), got.get(chain), want.get(chain))
+        t.check(len(want) > (30 if name.endswith(".child") else least), "%s has only %d chains" % (name, len(want)))
+
+
+def check_started(t, argv, options, found_chains, what, least=30):
+    """From the start."""
+    cwd = t.subdirectory()
+    profile = t.profile(argv, [*options, "--record=recording.%p"], cwd=cwd)
+    t.equal("the exit status (%s)" % profile.err.decode()[-300:], profile.status, 0)
+    check_chains(t, cwd, profile.stats[-1]["pid"], found_chains, what, least)
+    t.check(not any("did not fit" in m for m in profile.messages), "stacks do not fit: %s" % profile.messages)
+
+
+def run_attached(t, argv, options, env=None):
+    """ptmem attaches to a program that has said that it waits: the interpreter's loop is on its stack. Returns the directory,
+    the process, and ptmem's messages."""
+    cwd = t.subdirectory()
+    with subprocess.Popen([*argv, "wait"], cwd=cwd, env={**t.environment(cwd), **(env or {})}, stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE) as program:
+        program.stdout.readline()
+        with open(os.path.join(cwd, "err"), "wb") as err, \
+             subprocess.Popen([t.ptmem(), *options, "-p", str(program.pid)], cwd=cwd, env=t.environment(cwd), stderr=err) as ptmem:
+            def text():
+                with open(os.path.join(cwd, "err"), encoding="utf-8") as file:
+                    return file.read()
+            t.wait_until("ptmem to attach", lambda: "ptmem: attached to process" in text() or ptmem.poll() is not None)
+            program.stdin.write(b"\n")
+            program.stdin.close()
+            t.equal("the program's exit status", program.wait(), 0)
+            t.equal("ptmem's exit status", ptmem.wait(), 0)
+    return cwd, program.pid, text()
