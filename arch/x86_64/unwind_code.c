@@ -5,8 +5,8 @@
  * subtractions, a frame pointer set up. It goes through the code once, in order,
  * and remembers at each forward branch what the stack looks like at its target;
  * that is enough for prologues, early returns and epilogues in the middle. After a return that no
- * branch jumps over, the next function begins. Targets of a jump table are unknown: where entries are
- * aligned, the function ends at what the linker has put before the next one, or where that sets up
+ * branch jumps over, the next function begins. Targets of a jump table are unknown: where entries
+ * are aligned, the function ends at what the linker has put before the next one, or where that sets up
  * its frame pointer.
  *
  * arch_scan_return goes the other way, from a return address to a return.
@@ -448,8 +448,8 @@ static bool scan_insn(struct scan *s, const ZydisDecodedInstruction *insn,
 }
 
 /*
- * Applies the instruction at @i of the @at bytes at @code. Returns its length; 0 if that is the end,
- * -ENOTSUP if it is not understood.
+ * Applies the instruction at @i of the @at bytes at @code. Returns its length; 0 if that is the
+ * end, -ENOTSUP if it is not understood.
  */
 static int scan_next(struct scan *s, const ZydisDecoder *decoder, const uint8_t *code, size_t i,
 		     size_t at)
