@@ -41,10 +41,18 @@ bool arch_is_sigreturn(const uint8_t *code, size_t size);
  */
 extern const uint16_t arch_sigframe_offset[ARCH_DWARF_REGS];
 
+/*
+ * The last place before @at in @code, whose address is @vaddr, at which a function evidently
+ * begins: it is aligned, and either the linker has filled the space before it, or a frame pointer is set up
+ * there. False if there is none.
+ */
+bool arch_find_entry(const uint8_t *code, size_t at, uint64_t vaddr, size_t *entry_out);
+
 enum arch_scan {
 	ARCH_SCAN_ONE,      /* the code is one function, from its entry */
 	ARCH_SCAN_GENERATED, /* the same, unless it calls other code to make its frame */
 	ARCH_SCAN_MANY,     /* consecutive functions, from the entry of the first one */
+	ARCH_SCAN_ALIGNED,  /* the same, with entries where arch_find_entry would find them */
 	ARCH_SCAN_UNSYNCED, /* the code starts anywhere */
 };
 

@@ -5,7 +5,9 @@
  * subtractions, a frame pointer set up. It goes through the code once, in order,
  * and remembers at each forward branch what the stack looks like at its target;
  * that is enough for prologues, early returns and epilogues in the middle. After a return that no
- * branch jumps over, the next function begins.
+ * branch jumps over, the next function begins. Targets of a jump table are unknown: where entries
+ * are aligned, the function ends at what the linker has put before the next one, or where that sets up
+ * its frame pointer.
  *
  * arch_scan_return goes the other way, from a return address to a return.
  */
@@ -14,6 +16,7 @@
 #include <string.h>
 
 #include "arch/unwind_code.h"
+#include "arch/x86_64/insn_skim.h"
 #include "arch/x86_64/values.h"
 
 #define MAX_TARGETS 64
@@ -79,6 +82,44 @@ int arch_pops_and_returns(const uint8_t *code, size_t size)
 	return -1;
 }
 
+#define ENTRY_ALIGN 16u
+/* bytes to an entry that only its frame pointer shows: other code has some of these, too */
+#define ENTRY_NEAR 8192u
+
+/* "push %rbp; mov %rsp, %rbp", in both forms of the latter, perhaps after endbr64. */
+static bool sets_up_fp(const uint8_t *code, size_t size)
+{
+	static const uint8_t endbr[] = {0xf3, 0x0f, 0x1e, 0xfa};
+	static const uint8_t forms[][4] = {{0x55, 0x48, 0x89, 0xe5}, {0x55, 0x48, 0x8b, 0xec}};
+
+	if (size >= sizeof(endbr) && memcmp(code, endbr, sizeof(endbr)) == 0) {
+		code += sizeof(endbr);
+		size -= sizeof(endbr);
+	}
+	return size >= 4 && (memcmp(code, forms[0], 4) == 0 || memcmp(code, forms[1], 4) == 0);
+}
+
+/* One byte of 0xcc may be the end of an instruction. */
+static bool is_filled_before(const uint8_t *code, size_t at)
+{
+	return at >= 2 && code[at - 1] == 0xcc && code[at - 2] == 0xcc && code[at] != 0xcc;
+}
+
+bool arch_find_entry(const uint8_t *code, size_t at, uint64_t vaddr, size_t *entry_out)
+{
+	size_t first = (size_t)(-vaddr % ENTRY_ALIGN);
+
+	for (size_t i = at; i-- > first;) {
+		i -= (i - first) % ENTRY_ALIGN;
+		if ((at - i <= ENTRY_NEAR && sets_up_fp(code + i, at - i)) ||
+		    is_filled_before(code, i)) {
+			*entry_out = i;
+			return true;
+		}
+	}
+	return false;
+}
+
 /* The state of the stack at one point of a function. */
 struct stack_state {
 	int32_t depth;    /* CFA - rsp */
@@ -97,9 +138,14 @@ struct scan {
 	} target[MAX_TARGETS];
 	size_t target_count, furthest;
 	bool is_one;  /* the code is one function */
+	bool is_aligned; /* entries are multiples of ENTRY_ALIGN bytes from the code's start */
+	bool has_table;  /* this function has a jump table, whose targets are unknown */
 	bool may_share; /* its prologue may be elsewhere */
 	bool has_returned,
 		was_call; /* this function had a return; the last instruction was a call */
+	bool was_trap; /* it was int3 */
+	/* since the last jump or return nothing was put on the stack, or only rbp */
+	bool is_fresh, has_pushed_fp;
 	bool is_lost; /* the start or end of this function is unknown */
 };
 
@@ -236,29 +282,37 @@ static bool follow(struct stack_state *now, const ZydisDecodedInstruction *insn,
 	return true;
 }
 
-/* Saves the state at the target of the direct branch at @at. */
-static void note_target(struct scan *s, const ZydisDecodedInstruction *insn,
-			const ZydisDecodedOperand *operand, size_t at)
+/* Saves the state at the target of a direct branch, @to bytes after @next, if it is ahead. */
+static void note_target(struct scan *s, bool is_jump, size_t next, int64_t to)
 {
-	if (operand[0].type != ZYDIS_OPERAND_TYPE_IMMEDIATE || operand[0].imm.value.s < 0)
-		return;
-	size_t target = at + insn->length + (size_t)operand[0].imm.value.s;
-	if (s->target_count == MAX_TARGETS)
+	size_t target = next + (size_t)to;
+
+	if (to < 0)
 		return;
 	/*
 	 * With nothing pushed a jump may be a tail call; if it is not, the following code has the
 	 * same state.
 	 */
-	if (!s->is_one && insn->mnemonic == ZYDIS_MNEMONIC_JMP && s->now.depth == 8)
+	if (!s->is_one && is_jump && s->now.depth == 8)
+		return;
+	s->furthest = MAX(s->furthest, target);
+	if (s->target_count == MAX_TARGETS)
 		return;
 	s->target[s->target_count].at = target;
 	s->target[s->target_count++].state = s->now;
-	s->furthest = MAX(s->furthest, target);
+}
+
+static void begin_function(struct scan *s)
+{
+	*s = (struct scan){
+		.now = entry_state, .body = entry_state, .is_aligned = s->is_aligned};
 }
 
 /* The state after an instruction that does not continue: a branch may lead here. */
 static void resume(struct scan *s, size_t at, bool is_return)
 {
+	s->is_fresh = true;
+	s->has_pushed_fp = false;
 	for (size_t i = 0; i < s->target_count; i++) {
 		if (s->target[i].at == at) {
 			s->now = s->target[i].state;
@@ -266,12 +320,43 @@ static void resume(struct scan *s, size_t at, bool is_return)
 			return;
 		}
 	}
-	if (s->is_one || s->furthest > at) {
+	if (s->is_one || s->has_table || s->furthest > at) {
 		s->now = s->body;
 		s->has_returned |= is_return;
 	} else if (!s->is_lost || is_return) {
-		*s = (struct scan){.now = entry_state, .body = entry_state};
+		begin_function(s);
 	}
+}
+
+/* The instruction at @at follows; @may_end: it may still belong to the function before it. */
+static void find_filling(struct scan *s, size_t at, bool may_end)
+{
+	if (s->is_aligned && s->was_trap && at % ENTRY_ALIGN == 0 && !may_end)
+		begin_function(s);
+	s->was_trap = false;
+}
+
+/* The same if @insn sets up a frame pointer where there is one: the second one of a function. */
+static void find_second_fp(struct scan *s, const ZydisDecodedInstruction *insn,
+			   const ZydisDecodedOperand *operand)
+{
+	bool is_mov = insn->mnemonic == ZYDIS_MNEMONIC_MOV &&
+		      x86_64_is_register(&operand[0], ZYDIS_REGISTER_RBP) &&
+		      x86_64_is_register(&operand[1], ZYDIS_REGISTER_RSP);
+
+	if (s->is_aligned && is_mov && s->has_pushed_fp && s->body.fp_depth) {
+		begin_function(s);
+		push_reg(&s->now, &operand[0]);
+	}
+}
+
+/* After @insn, which has changed the depth of the stack. */
+static void note_depth(struct scan *s, const ZydisDecodedInstruction *insn,
+		       const ZydisDecodedOperand *operand)
+{
+	s->has_pushed_fp = s->is_fresh && insn->mnemonic == ZYDIS_MNEMONIC_PUSH &&
+			   x86_64_is_register(&operand[0], ZYDIS_REGISTER_RBP);
+	s->is_fresh = false;
 }
 
 static bool is_end(const ZydisDecodedInstruction *insn)
@@ -297,26 +382,60 @@ static int finish(const struct stack_state *state, size_t at, struct unwind_rule
 	return 0;
 }
 
+/* Applies an instruction that does not change the stack. False if it is not understood. */
+static bool scan_skimmed(struct scan *s, const struct skim *insn, size_t at)
+{
+	size_t next = at + insn->length;
+
+	find_filling(s, at, false);
+	s->was_call = insn->kind == SKIM_CALL;
+	if (s->may_share && s->was_call && s->now.depth == entry_state.depth)
+		return false;
+	if (insn->kind == SKIM_JCC || insn->kind == SKIM_JMP)
+		note_target(s, insn->kind == SKIM_JMP, next, insn->to);
+	if (insn->kind == SKIM_JMP)
+		resume(s, next, false);
+	return true;
+}
+
+/* A jump that is not direct: through a jump table, or with nothing pushed a tail call. */
+static bool is_table_jump(const struct scan *s, const ZydisDecodedInstruction *insn,
+			  const ZydisDecodedOperand *operand)
+{
+	return insn->mnemonic == ZYDIS_MNEMONIC_JMP &&
+	       operand[0].type != ZYDIS_OPERAND_TYPE_IMMEDIATE && s->now.depth != 8;
+}
+
 /* Applies @insn at @at to the state. False if it is not understood. */
 static bool scan_insn(struct scan *s, const ZydisDecodedInstruction *insn,
 		      const ZydisDecodedOperand *operand, size_t at)
 {
-	int32_t before = s->now.depth;
 	bool is_jump = insn->mnemonic == ZYDIS_MNEMONIC_JMP, was_call = s->was_call;
 
+	find_filling(s, at, insn->mnemonic == ZYDIS_MNEMONIC_INT3 ||
+			    insn->mnemonic == ZYDIS_MNEMONIC_UD2);
+	find_second_fp(s, insn, operand);
+	int32_t before = s->now.depth;
+
+	s->was_trap = insn->mnemonic == ZYDIS_MNEMONIC_INT3;
 	s->was_call = insn->mnemonic == ZYDIS_MNEMONIC_CALL;
 	if (s->may_share && s->was_call && before == entry_state.depth)
 		return false;
-	if (insn->meta.category == ZYDIS_CATEGORY_COND_BR || is_jump)
-		note_target(s, insn, operand, at);
+	if ((insn->meta.category == ZYDIS_CATEGORY_COND_BR || is_jump) &&
+	    operand[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
+		note_target(s, is_jump, at + insn->length, operand[0].imm.value.s);
 	if (!follow(&s->now, insn, operand, at + insn->length) && !s->is_lost)
 		return false;
-	if (s->now.depth > before || s->now.fp_depth)
+	if (s->now.depth > before || (s->now.fp_depth && !s->body.fp_depth))
 		s->body = s->now;
-	/* A jump table: an unknown number of cases follows. With nothing pushed, a tail call. */
-	if (is_jump && operand[0].type != ZYDIS_OPERAND_TYPE_IMMEDIATE && !s->is_one &&
-	    s->now.depth != 8)
-		return s->is_lost;
+	if (s->now.depth != before)
+		note_depth(s, insn, operand);
+	if (is_table_jump(s, insn, operand) && !s->is_one) {
+		s->has_table |= s->is_aligned && s->body.fp_depth;
+		/* an unknown number of cases follows */
+		if (!s->has_table)
+			return s->is_lost;
+	}
 	/* A call that does not return (__stack_chk_fail), and padding: the end of a function. */
 	if (is_end(insn) || (insn->mnemonic == ZYDIS_MNEMONIC_NOP && was_call && !s->is_one &&
 			     s->furthest <= at && (s->has_returned || s->now.outermost_at)))
@@ -324,36 +443,52 @@ static bool scan_insn(struct scan *s, const ZydisDecodedInstruction *insn,
 	return true;
 }
 
+/*
+ * Applies the instruction at @i of the @at bytes at @code. Returns its length; 0 if that is the
+ * end, -ENOTSUP if it is not understood.
+ */
+static int scan_next(struct scan *s, const ZydisDecoder *decoder, const uint8_t *code, size_t i,
+		     size_t at)
+{
+	ZydisDecodedInstruction insn;
+	ZydisDecodedOperand operand[ZYDIS_MAX_OPERAND_COUNT];
+	const struct skim skim = insn_skim(code + i, at - i);
+
+	if (skim.kind != SKIM_NONE)
+		return scan_skimmed(s, &skim, i) ? skim.length : -ENOTSUP;
+	if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(decoder, code + i, at - i, &insn, operand))) {
+		if (at - i < ARCH_MAX_INSN)
+			return 0; /* the call itself, truncated by the return address minus 1 */
+		return s->is_lost ? 1 : -ENOTSUP;
+	}
+	if (!scan_insn(s, &insn, operand, i)) {
+		if (s->is_one)
+			return -ENOTSUP;
+		s->is_lost = true;
+	}
+	return insn.length;
+}
+
 int arch_scan_function(const uint8_t *code, size_t at, enum arch_scan how,
 		       struct unwind_rule *rule_out)
 {
 	ZydisDecoder decoder;
-	ZydisDecodedInstruction insn;
-	ZydisDecodedOperand operand[ZYDIS_MAX_OPERAND_COUNT];
 	struct scan s = {.now = entry_state, .body = entry_state,
 			 .is_one = how == ARCH_SCAN_ONE || how == ARCH_SCAN_GENERATED,
 			 .may_share = how == ARCH_SCAN_GENERATED,
+			 .is_aligned = how == ARCH_SCAN_ALIGNED,
 			 .is_lost = how == ARCH_SCAN_UNSYNCED};
+	int length;
 
 	if (at > MAX_SCAN || !ZYAN_SUCCESS(ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64,
 							    ZYDIS_STACK_WIDTH_64)))
 		return -ENOTSUP;
-	for (size_t i = 0; i < at; i += insn.length) {
-		bool is_known = ZYAN_SUCCESS(
-			ZydisDecoderDecodeFull(&decoder, code + i, at - i, &insn, operand));
-		if (!is_known && at - i < ARCH_MAX_INSN)
-			break; /* the call itself, truncated by the return address minus 1 */
-		if (!is_known && s.is_lost) {
-			insn.length = 1;
-			continue;
-		}
-		if (!is_known)
-			return -ENOTSUP;
-		if (scan_insn(&s, &insn, operand, i))
-			continue;
-		if (s.is_one)
-			return -ENOTSUP;
-		s.is_lost = true;
+	for (size_t i = 0; i < at; i += (size_t)length) {
+		length = scan_next(&s, &decoder, code, i, at);
+		if (length < 0)
+			return length;
+		if (!length)
+			break;
 	}
 	return s.is_lost ? -ENOTSUP : finish(&s.now, at, rule_out);
 }

@@ -92,6 +92,8 @@ static void destroy(struct elf_file *f)
 		f->cfi_user_free(f->cfi_user);
 	if (f->go_user_free)
 		f->go_user_free(f->go_user);
+	if (f->marker_user_free)
+		f->marker_user_free(f->marker_user);
 	if (f->elf)
 		elf_end(f->elf);
 	if (f->fd >= 0)

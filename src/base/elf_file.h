@@ -59,6 +59,8 @@ struct elf_file {
 	void (*cfi_user_free)(void *user);
 	void *go_user;         /* for go_table.h */
 	void (*go_user_free)(void *user);
+	void *marker_user;     /* for tracee/calls/client_request.h: its markers */
+	void (*marker_user_free)(void *user);
 };
 
 /*

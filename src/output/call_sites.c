@@ -7,32 +7,46 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "base/text.h"
 #include "symbols/wrapper.h"
 
 /* Candidates that get a label; those with equal labels are merged. */
 #define LABELLED 64
 
-/* A function of a stack: an index into the frames of the call tree, and one into its symbol. */
+/* A function of a stack: a frame of it, and an index into the frame's symbol. */
 struct function {
-	size_t frame;
+	size_t frame; /* index into the stack's frames */
 	uint32_t inlined;
-	bool is_all; /* the symbol was looked up with its inlined functions and lines */
+	bool is_all;  /* the symbol was looked up with its inlined functions and lines */
+	struct stack_frame text;
+	const char *lacking; /* as in struct call_site */
+};
+
+/* The functions of one frame of the call tree: a part of struct known_functions.function. */
+struct frame_functions {
+	uint32_t frame;
+	size_t first, count;
+};
+
+/* What names say of a function takes microseconds to find, and most frames are in many stacks. */
+struct known_functions {
+	HASH(struct frame_functions) frames;
+	VEC(struct function) function; /* their member frame is not set */
 };
 
 /* The functions of a stack, looked up as far as they are needed. */
 struct functions {
 	const struct shown_stack *stack;
+	struct known_functions *known;
 	VEC(struct function) list;
 	size_t next; /* frame of the stack */
 };
 
-static const struct symbol *symbol_of(const struct shown_stack *s, const struct function *f)
+static void known_functions_deinit(struct known_functions *k)
 {
-	const struct report *r = s->report;
-
-	return r->symbol(r->symbol_ctx, s->frame.data[f->frame],
-			 f->is_all ? SYMBOL_ALL : SYMBOL_REAL);
+	hash_deinit(&k->frames);
+	vec_deinit(&k->function);
 }
 
 static struct frame_text text_of(const struct report *r, const struct symbol *symbol, uint32_t i)
@@ -40,27 +54,6 @@ static struct frame_text text_of(const struct report *r, const struct symbol *sy
 	const struct symbol_frame *f = &symbol->frame[i];
 
 	return (struct frame_text){f->name, f->file, symbol->object, f->dir, r->my_code};
-}
-
-static void add_next(struct functions *f)
-{
-	const struct shown_stack *s = f->stack;
-	const struct report *r = s->report;
-	struct function next = {.frame = f->next++};
-	const struct symbol *symbol = symbol_of(s, &next);
-
-	/*
-	 * Where the functions inlined at an address cannot be the user's, the debug information of
-	 * libc, which takes 40 ms to read, is not needed.
-	 */
-	next.is_all = !symbol->is_below_main &&
-		      !(standard_is_library(symbol->object) && !r->my_code);
-	if (next.is_all)
-		symbol = symbol_of(s, &next);
-	else
-		next.inlined = symbol->count - 1;
-	for (; next.inlined < symbol->count; next.inlined++)
-		*vec_add(&f->list) = next;
 }
 
 /* An inlined function whose source file is not known belongs to the one that contains it. */
@@ -75,6 +68,56 @@ static enum frame_rank rank_of(const struct report *r, const struct symbol *symb
 	return rank == RANK_SITE && !standard_has_path(&text) ? wrapper_rank(&real) : rank;
 }
 
+/* Adds the functions of @frame of the call tree. */
+static const struct frame_functions *add_frame(struct known_functions *k, const struct report *r,
+					       uint32_t frame)
+{
+	const struct symbol *symbol = r->symbol(r->symbol_ctx, frame, SYMBOL_REAL);
+	struct frame_functions *added = hash_add(&k->frames, hash_u64(frame));
+	/*
+	 * Where the functions inlined at an address cannot be the user's, the debug information of
+	 * libc, which takes 40 ms to read, is not needed.
+	 */
+	bool is_all = !symbol->is_below_main &&
+		      !(standard_is_library(symbol->object) && !r->my_code);
+
+	if (is_all)
+		symbol = r->symbol(r->symbol_ctx, frame, SYMBOL_ALL);
+	*added = (struct frame_functions){frame, k->function.count, 0};
+	for (uint32_t i = is_all ? 0 : symbol->count - 1; i < symbol->count; i++) {
+		const char *name = symbol->frame[i].name;
+
+		*vec_add(&k->function) = (struct function){
+			.inlined = i,
+			.is_all = is_all,
+			.text.rank = rank_of(r, symbol, i),
+			.text.is_named = name,
+			.text.is_allocator = name && wrapper_is_allocator(name),
+			.text.object = symbol->is_below_main ? NULL : symbol->object,
+			.lacking = symbol->lacks_inlined ? symbol->object : NULL,
+		};
+		added->count++;
+	}
+	return added;
+}
+
+static void add_next(struct functions *f)
+{
+	size_t at = f->next++;
+	uint32_t frame = f->stack->frame.data[at];
+	const struct frame_functions *known =
+		hash_find(&f->known->frames, hash_u64(frame), e, e->frame == frame);
+
+	if (!known)
+		known = add_frame(f->known, f->stack->report, frame);
+	for (size_t i = 0; i < known->count; i++) {
+		struct function *function = vec_add(&f->list);
+
+		*function = f->known->function.data[known->first + i];
+		function->frame = at;
+	}
+}
+
 static bool frame_at(void *ctx, size_t i, struct stack_frame *out)
 {
 	struct functions *f = ctx;
@@ -83,49 +126,50 @@ static bool frame_at(void *ctx, size_t i, struct stack_frame *out)
 		add_next(f);
 	if (i >= f->list.count)
 		return false;
-	const struct function *function = &f->list.data[i];
-	const struct symbol *symbol = symbol_of(f->stack, function);
-	const char *name = symbol->frame[function->inlined].name;
-
-	*out = (struct stack_frame){
-		.rank = rank_of(f->stack->report, symbol, function->inlined),
-		.is_named = name,
-		.is_allocator = name && wrapper_is_allocator(name),
-		.object = symbol->is_below_main ? NULL : symbol->object,
-	};
+	*out = f->list.data[i].text;
 	return true;
 }
 
 /* The object of the first function up to the @last one in whose code inlined ones are unknown. */
 static const char *find_lacking(const struct functions *f, size_t last)
 {
-	for (size_t i = 0; i <= last; i++) {
-		const struct symbol *symbol = symbol_of(f->stack, &f->list.data[i]);
-
-		if (symbol->lacks_inlined)
-			return symbol->object;
-	}
+	for (size_t i = 0; i <= last; i++)
+		if (f->list.data[i].lacking)
+			return f->list.data[i].lacking;
 	return NULL;
 }
 
-struct call_site call_site_find(const struct shown_stack *s)
+static struct call_site find_site(const struct shown_stack *s, struct known_functions *known)
 {
-	struct functions f = {.stack = s, .next = s->first};
+	struct functions f = {.stack = s, .known = known, .next = s->first};
 	const struct stack stack = {frame_at, &f};
 
 	if (!s->count)
 		return (struct call_site){.rank = RANK_UNNAMED};
 	struct stack_site found = stack_site_find(&stack);
 	const struct function *at = &f.list.data[found.frame];
+	uint32_t frame = s->frame.data[at->frame];
+	const struct symbol *symbol =
+		s->report->symbol(s->report->symbol_ctx, frame,
+				  at->is_all ? SYMBOL_ALL : SYMBOL_REAL);
 	struct call_site site = {
-		.frame = s->frame.data[at->frame],
+		.frame = frame,
 		.inlined = at->is_all ? at->inlined : UINT32_MAX,
 		.rank = found.rank,
-		.is_unnamed = found.is_unnamed && symbol_of(s, at)->object,
+		.is_unnamed = found.is_unnamed && symbol->object,
 		.lacking = find_lacking(&f, found.frame),
 	};
 
 	vec_deinit(&f.list);
+	return site;
+}
+
+struct call_site call_site_find(const struct shown_stack *s)
+{
+	struct known_functions known = {0};
+	struct call_site site = find_site(s, &known);
+
+	known_functions_deinit(&known);
 	return site;
 }
 
@@ -197,13 +241,14 @@ static bool merge_place(struct call_place *to, const struct call_place *from)
 static void find_places(const struct report *r, const struct leaf_amounts *held, place_vec *out)
 {
 	struct shown_stack stack = {.report = r};
+	struct known_functions known = {0};
 
 	for (uint32_t i = 1; i <= held->count; i++) {
 		uint64_t bytes = held->bytes[i];
 
 		if (!bytes || !shown_stack_fill(&stack, profile_leaf(r->profile, i)->node))
 			continue;
-		struct call_site site = call_site_find(&stack);
+		struct call_site site = find_site(&stack, &known);
 		*vec_add(out) = (struct call_place){
 			.site = site,
 			.bytes = bytes,
@@ -212,6 +257,7 @@ static void find_places(const struct report *r, const struct leaf_amounts *held,
 			.lacking_bytes = site.lacking ? bytes : 0,
 		};
 	}
+	known_functions_deinit(&known);
 	shown_stack_deinit(&stack);
 	vec_sort(out, compare_sites);
 	vec_merge(out, merge_place);

@@ -198,7 +198,7 @@ static size_t find_representative(const struct stack *s, size_t i, const char *o
 	struct stack_frame f;
 
 	for (size_t k = i; object && get_frame(s, k, &f); k++) {
-		if (!f.object || strcmp(f.object, object) != 0)
+		if (!f.object || (f.object != object && strcmp(f.object, object) != 0))
 			break;
 		if (f.is_named)
 			return k;

@@ -458,8 +458,10 @@ bool personality_is_absent(Elf *elf, uint64_t vaddr)
  */
 
 #define MAX_GAP (uint64_t)8192 /* bytes of code to read if no symbol is near */
-#define WINDOW (uint64_t)16384 /* bytes of code to read at least, and at most */
+#define WINDOW (uint64_t)8192 /* bytes of code to read at least, and at most */
 #define WINDOW_MAX ((uint64_t)64 << 20)
+#define WINDOW_BEFORE (uint64_t)4096 /* of these, before what is wanted */
+#define WINDOWS 64u
 
 struct function_span {
 	uint64_t start, end;
@@ -481,7 +483,8 @@ struct cfi {
 	bool has_functions; /* the list of functions was built */
 	VEC(struct function_span) functions; /* ascending, for code without CFI */
 	struct rule_cache rules;
-	struct code_window code; /* the one read last */
+	struct code_window code[WINDOWS]; /* those read last: callers are in other places */
+	unsigned next_window; /* the oldest */
 };
 
 static void cfi_free(void *user)
@@ -498,7 +501,8 @@ static void cfi_free(void *user)
 		close(cfi->separate_fd);
 	vec_deinit(&cfi->functions);
 	rule_cache_deinit(&cfi->rules);
-	free(cfi->code.bytes);
+	for (size_t i = 0; i < WINDOWS; i++)
+		free(cfi->code[i].bytes);
 	free(cfi);
 }
 
@@ -599,22 +603,44 @@ static const struct elf_segment *code_segment(const struct elf_file *file, uint6
 	return NULL;
 }
 
+static bool has_code(const struct code_window *w, uint64_t vaddr, uint64_t size)
+{
+	return w->bytes && vaddr >= w->vaddr && vaddr - w->vaddr <= w->size &&
+	       size <= w->size - (vaddr - w->vaddr);
+}
+
+/* Reads @size bytes at @vaddr at least, and what is around them. NULL if the file ends before. */
+static const struct code_window *read_code(struct elf_file *file, const struct elf_segment *segment,
+					   uint64_t vaddr, uint64_t size)
+{
+	struct cfi *cfi = cfi_of(file);
+	struct code_window *w = &cfi->code[cfi->next_window++ % WINDOWS];
+	uint64_t before = MIN(vaddr - segment->vaddr, WINDOW_BEFORE);
+	uint64_t left = segment->vaddr + segment->filesz - vaddr;
+
+	free(w->bytes);
+	w->vaddr = vaddr - before;
+	w->size = before + MIN(left, MIN(MAX(size, WINDOW - before), WINDOW_MAX));
+	w->bytes = elf_file_read(file, segment->offset + (w->vaddr - segment->vaddr), w->size);
+	return w->bytes ? w : NULL;
+}
+
 const uint8_t *cfi_code(struct elf_file *file, uint64_t vaddr, uint64_t want, size_t *size_out)
 {
-	struct code_window *w = &cfi_of(file)->code;
 	const struct elf_segment *segment = code_segment(file, vaddr);
+	const struct code_window *w = NULL;
+	struct cfi *cfi = cfi_of(file);
+
 	if (!segment)
 		return NULL;
-	uint64_t at = vaddr - segment->vaddr, left = segment->filesz - at;
-	if (!w->bytes || vaddr < w->vaddr || vaddr - w->vaddr > w->size ||
-	    MIN(want, left) > w->size - (vaddr - w->vaddr)) {
-		free(w->bytes);
-		w->vaddr = vaddr;
-		w->size = MIN(left, MIN(MAX(want, WINDOW), WINDOW_MAX));
-		w->bytes = elf_file_read(file, segment->offset + at, w->size);
-		if (!w->bytes)
-			return NULL;
-	}
+	want = MIN(want, MIN(segment->vaddr + segment->filesz - vaddr, WINDOW_MAX));
+	for (size_t i = 0; i < WINDOWS && !w; i++)
+		if (has_code(&cfi->code[i], vaddr, want))
+			w = &cfi->code[i];
+	if (!w)
+		w = read_code(file, segment, vaddr, want);
+	if (!w)
+		return NULL;
 	*size_out = w->size - (vaddr - w->vaddr);
 	return w->bytes + (vaddr - w->vaddr);
 }

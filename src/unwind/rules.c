@@ -190,14 +190,74 @@ static bool compile_return(struct elf_file *file, uint64_t vaddr, struct unwind_
 	}
 }
 
+/* Bytes before an address in which an entry is searched: most functions are short. */
+#define ENTRY_NEAR 2048u
+#define ENTRY_FAR 8192u
+#define ENTRY_FARTHEST 65536u
+
+/*
+ * The last evident entry of a function before @vaddr, not before @lowest: *entry_out, and the code
+ * from there on, which extends beyond @vaddr.
+ */
+static const uint8_t *find_entry(struct elf_file *file, uint64_t vaddr, uint64_t lowest,
+				 uint64_t *entry_out)
+{
+	const struct elf_segment *segment = elf_file_segment(file, vaddr);
+	const uint32_t far[] = {ENTRY_NEAR, ENTRY_FAR, ENTRY_FARTHEST};
+	size_t size, at;
+
+	lowest = segment ? MAX(lowest, segment->vaddr) : vaddr;
+
+	for (size_t i = 0; i < ARRAY_SIZE(far); i++) {
+		uint64_t start = MAX(lowest, vaddr - MIN(vaddr, far[i]));
+		const uint8_t *code = cfi_code(file, start, vaddr - start + 1, &size);
+
+		if (code && size > vaddr - start &&
+		    arch_find_entry(code, vaddr - start, start, &at)) {
+			*entry_out = start + at;
+			return code + at;
+		}
+	}
+	return NULL;
+}
+
+/* Whether @rule leads from a call to a stack pointer that is aligned as the ABI says. */
+static bool is_aligned(const struct unwind_rule *rule)
+{
+	return rule->kind != RULE_SP || rule->cfa_offset % 16 == 0;
+}
+
+/* The rule for @vaddr by the code of its function before it. */
+static bool scan_function(struct elf_file *file, uint64_t vaddr, bool is_exact,
+			  struct unwind_rule *rule)
+{
+	uint64_t start, entry;
+	size_t size;
+	enum cfi_start kind = cfi_code_start(file, vaddr, &start);
+	const uint8_t *code = NULL;
+
+	if (kind == CFI_START_NONE)
+		return false;
+	if (kind != CFI_START_FUNCTION)
+		code = find_entry(file, vaddr, kind == CFI_START_GAP ? start : 0, &entry);
+	if (code && arch_scan_function(code, vaddr - entry, ARCH_SCAN_ALIGNED, rule) == 0 &&
+	    (is_exact || is_aligned(rule)))
+		return true;
+	code = cfi_code(file, start, vaddr - start + 1, &size);
+	return code && vaddr - start < size &&
+	       arch_scan_function(code, vaddr - start,
+				  kind == CFI_START_FUNCTION ? ARCH_SCAN_ONE :
+				  kind == CFI_START_GAP	     ? ARCH_SCAN_MANY :
+							       ARCH_SCAN_UNSYNCED,
+				  rule) == 0;
+}
+
 /* Compiles a rule by reading the function's instructions, for code without CFI. */
 static bool compile_code(struct elf_file *file, uint64_t vaddr, bool is_exact,
 			 struct unwind_rule *rule)
 {
-	uint64_t start;
 	size_t size;
 	const uint8_t *code = cfi_code(file, vaddr + !is_exact, ARCH_SIGRETURN_SIZE, &size);
-	enum cfi_start kind;
 
 	if (!code || arch_is_sigreturn(code, size))
 		return false;
@@ -215,14 +275,7 @@ static bool compile_code(struct elf_file *file, uint64_t vaddr, bool is_exact,
 			RULE_END; /* above the program's or ld.so's first frame is argc */
 		return true;
 	}
-	kind = cfi_code_start(file, vaddr, &start);
-	code = kind == CFI_START_NONE ? NULL : cfi_code(file, start, vaddr - start + 1, &size);
-	if (code && vaddr - start < size &&
-	    arch_scan_function(code, vaddr - start,
-			       kind == CFI_START_FUNCTION ? ARCH_SCAN_ONE :
-			       kind == CFI_START_GAP	  ? ARCH_SCAN_MANY :
-							    ARCH_SCAN_UNSYNCED,
-			       rule) == 0)
+	if (scan_function(file, vaddr, is_exact, rule))
 		return true;
 	return !is_exact && compile_return(file, vaddr + 1, rule);
 }

@@ -118,8 +118,6 @@ void module_release(struct module *m)
 	free(m->sites);
 	if (m->syscalls)
 		m->free_syscalls(m->syscalls);
-	if (m->markers)
-		m->free_markers(m->markers);
 	free(m->path);
 	free(m);
 }

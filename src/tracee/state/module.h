@@ -47,8 +47,7 @@ struct module {
 	/* its system call instructions; NULL = not searched yet */
 	struct syscall_sites *syscalls;
 	void (*free_syscalls)(struct syscall_sites *s);
-	void (*free_markers)(struct marker_list *list);
-	struct marker_list *markers; /* in its text; NULL = not searched yet */
+	const struct marker_list *markers; /* in its text, the file's; NULL = not searched yet */
 	bool is_vdso;
 	bool awaits_loader; /* known from a stack; watched when the dynamic linker reports it */
 	/*
