@@ -43,8 +43,8 @@ extern const uint16_t arch_sigframe_offset[ARCH_DWARF_REGS];
 
 /*
  * The last place before @at in @code, whose address is @vaddr, at which a function evidently
- * begins: it is aligned, and either the linker has filled the space before it, or a frame pointer is set up
- * there. False if there is none.
+ * begins: it is aligned, and either the linker has filled the space before it, or a frame
+ * pointer is set up there. False if there is none.
  */
 bool arch_find_entry(const uint8_t *code, size_t at, uint64_t vaddr, size_t *entry_out);
 

@@ -1,7 +1,8 @@
 /*
  * Lengths of common x86-64 instructions (Intel SDM, volume 2, appendix A). An opcode has a class in
  * one of two tables: what follows it, and whether it is understood here at all. VEX and EVEX,
- * 32-bit addresses, locked instructions and everything that pushes, pops or returns are left to Zydis.
+ * 32-bit addresses, locked instructions and everything that pushes, pops or returns are left to
+ * Zydis.
  */
 #include "arch/x86_64/insn_skim.h"
 

@@ -6,8 +6,8 @@
  * and remembers at each forward branch what the stack looks like at its target;
  * that is enough for prologues, early returns and epilogues in the middle. After a return that no
  * branch jumps over, the next function begins. Targets of a jump table are unknown: where entries
- * are aligned, the function ends at what the linker has put before the next one, or where that sets up
- * its frame pointer.
+ * are aligned, the function ends at what the linker has put before the next one, or where that
+ * sets up its frame pointer.
  *
  * arch_scan_return goes the other way, from a return address to a return.
  */
