@@ -101,6 +101,26 @@ enum arch_reference {
 	ARCH_REFERS_OTHER = 4,
 };
 
+/* What an instruction does, for analyses that look for known functions in code without symbols. */
+enum arch_fact_kind {
+	ARCH_FACT_OTHER,   /* none of these */
+	ARCH_FACT_CALL,    /* calls value */
+	ARCH_FACT_JUMP,    /* always jumps to value */
+	ARCH_FACT_BRANCH,  /* may jump to value */
+	ARCH_FACT_VALUE,   /* value is a constant, or an address that is taken or accessed */
+	ARCH_FACT_STORE,   /* stores the byte value, at this offset from a pointer in a register */
+	ARCH_FACT_PRODUCT, /* multiplies two registers: 64 bits */
+	ARCH_FACT_STOP,    /* an instruction by which a program kills itself */
+	ARCH_FACT_PADDING, /* does nothing */
+};
+
+struct arch_fact {
+	uint8_t kind;      /* enum arch_fact_kind */
+	int32_t offset;    /* ARCH_FACT_STORE */
+	taddr_t at;
+	uint64_t value;
+};
+
 /*
  * The place of a probe's argument (.note.stapsdt): a constant, a register or a word of memory, as
  * recorded by the compiler.
@@ -240,6 +260,13 @@ struct arch {
 	 * [@start, @end), which may be code itself; -EILSEQ as for find_passed.
 	 */
 	int (*refers)(const struct arch_code *code, taddr_t from, taddr_t start, taddr_t end);
+
+	/*
+	 * Calls @fn for each instruction of @code, in order; an instruction with a branch's or a
+	 * data address and a constant is several facts. Bytes that do not decode are skipped.
+	 */
+	void (*each_fact)(const struct arch_code *code,
+			  void (*fn)(void *ctx, const struct arch_fact *fact), void *ctx);
 
 	/*
 	 * Assembles code for @at that has the effect of the system call instruction at @from and

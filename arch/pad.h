@@ -139,6 +139,11 @@
  * PAD_LOSES it does not: the record is lost, and counted here. A lost record takes no number, and
  * does not change the frames of which later records keep some.
  *
+ * A thread that is in a trap when ptmem dies gets its SIGTRAP. If no handler of ptmem's takes that
+ * (guard/sigtrap_handler.h), the program dies, so with PAD_SPINS threads look for room in a loop
+ * first: a reader that runs makes it within a millisecond or so, and the kernel marks one that dies
+ * in the control block at once.
+ *
  * In an exact profile a block may then be released that the reader never saw, or be given out
  * while another one seems to live there; the reader sees both of other programs, too. A realloc
  * whose beginning is lost ends as an allocation.
@@ -229,6 +234,7 @@ enum pad_flag {
 	PAD_SAMPLING = 64, /* only sampled blocks and their releases: pad_sampling.h */
 	PAD_NO_TICKS = 128, /* the CPU's counter is not to be read, but `clock` */
 	PAD_LOSES = 256,    /* a full ring loses records: no thread waits for room */
+	PAD_SPINS = 2048,   /* no thread traps for room before it has looked for it many times */
 	PAD_VIRTUAL = 1024,  /* control.virtual is to be followed */
 	/* stacks continue on others (RULE_SWITCH): trap instead of writing raw records */
 	PAD_SWITCHES = 512,

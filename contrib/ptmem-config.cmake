@@ -10,7 +10,8 @@
 #
 # LIMITS and LIMITS_FILE are ptmem's --limit and --limits-file; with "leaked<...", leaks are
 # checked. A limit that is exceeded fails the test, and its output names the call sites at fault.
-# The massif file of the run is <name>.massif in the current binary directory.
+# The massif file of the run is <name>.massif in the current binary directory, with _ for each / of
+# the name.
 
 find_program(ptmem_EXECUTABLE ptmem HINTS "${CMAKE_CURRENT_LIST_DIR}/../../../bin")
 
@@ -30,22 +31,34 @@ function(add_memory_test)
   endif()
 
   set(options)
+  set(leaks)
   foreach(limit IN LISTS arg_LIMITS)
     list(APPEND options "--limit=${limit}")
     if(limit MATCHES "^leaked")
-      list(APPEND options --leak-check=yes)
+      set(leaks TRUE)
     endif()
   endforeach()
   if(arg_LIMITS_FILE)
     get_filename_component(file "${arg_LIMITS_FILE}" ABSOLUTE)
     list(APPEND options "--limits-file=${file}")
+    if(EXISTS "${file}")
+      file(STRINGS "${file}" limits REGEX "^[ \t]*leaked")
+      set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${file}")
+      if(limits)
+        set(leaks TRUE)
+      endif()
+    endif()
   endif()
+  if(leaks)
+    list(APPEND options --leak-check=yes --show-leak-kinds=definite)
+  endif()
+  string(REPLACE "/" "_" output "${arg_NAME}")
 
   list(POP_FRONT arg_COMMAND program)
   if(TARGET ${program})
     set(program $<TARGET_FILE:${program}>)
   endif()
   add_test(NAME ${arg_NAME}
-           COMMAND ${ptmem_EXECUTABLE} -q -o ${CMAKE_CURRENT_BINARY_DIR}/${arg_NAME}.massif
+           COMMAND ${ptmem_EXECUTABLE} -q -o ${CMAKE_CURRENT_BINARY_DIR}/${output}.massif
                    ${options} ${arg_OPTIONS} -- ${program} ${arg_COMMAND})
 endfunction()

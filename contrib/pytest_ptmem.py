@@ -58,7 +58,7 @@ def run_inner(item, program, limits):
         result = os.path.join(directory, "result")
         command = [program, "-q", "-o", os.path.join(directory, "massif.out"), *["--limit=" + limit for limit in limits]]
         if any(limit.startswith("leaked") for limit in limits):
-            command.append("--leak-check=yes")
+            command += ["--leak-check=yes", "--show-leak-kinds=definite"]
         command += ["--", sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "pytest_ptmem",
                     "--rootdir=" + str(item.config.rootpath), item.nodeid]
         path = os.pathsep.join(filter(None, [os.path.dirname(os.path.abspath(__file__)), os.environ.get("PYTHONPATH")]))
@@ -71,6 +71,8 @@ def run_inner(item, program, limits):
     messages = run.stderr.decode(errors="replace")
     if outcome == "skipped":
         pytest.skip(text)
+    if outcome == "xfailed":
+        pytest.xfail(text)
     if outcome != "passed":
         pytest.fail(text or run.stdout.decode(errors="replace") + messages, pytrace=False)
     if run.returncode:
@@ -101,9 +103,12 @@ def pytest_runtest_logreport(report):
         return
     if report.passed and report.when != "call":
         return
+    outcome = report.outcome
     reason = report.longrepr[2] if report.skipped and isinstance(report.longrepr, tuple) else report.longreprtext
+    if report.skipped and hasattr(report, "wasxfail"):
+        outcome, reason = "xfailed", report.wasxfail
     with open(path, "w", encoding="utf-8") as file:
-        file.write("%s\n%s" % (report.outcome, reason))
+        file.write("%s\n%s" % (outcome, reason))
 
 
 def pytest_terminal_summary(terminalreporter, config):

@@ -9,6 +9,7 @@
  *	cpu_marker_sp         the stack pointer of a marker's function
  *	cpu_thread_pointer    the key of the slot
  *	cpu_add, cpu_prefetch for the ring
+ *	cpu_pause             between two looks at the ring's limit
  *	cpu_wait_for_room     the trap for a full ring
  *	cpu_ticks             the CPU's counter
  *	cpu_fill_regs, cpu_copy_stack  the raw part of a record

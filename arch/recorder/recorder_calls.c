@@ -33,6 +33,19 @@ API struct pad_slot *pad_search_slot(const struct pad_control *c, uint64_t tp)
 	return 0;
 }
 
+#define SPIN_TURNS (1u << 21) /* 10 to 150 ms: a pause is 10 to 150 cycles */
+
+/* Whether the reader made room up to @end meanwhile; not if it is gone. */
+INLINE int spin_for_room(const struct pad_control *c, const struct pad_slot *slot, uint64_t end)
+{
+	for (uint32_t i = 0; i < SPIN_TURNS && !is_off(c); i++) {
+		if (end <= READ(ring_of(slot)->limit))
+			return 1;
+		cpu_pause();
+	}
+	return 0;
+}
+
 /*
  * Waits until the ring of @slot has room up to @end. 0: the reader is gone, or is not to be waited
  * for. Each turn needs an answer of ptmem: otherwise untrusted memory alone would decide how often
@@ -43,6 +56,10 @@ INLINE int wait_for_room(const struct pad_control *c, const struct pad_slot *slo
 	while (end > READ(ring_of(slot)->limit)) {
 		uint64_t answer = PAD_FULL_GONE;
 		if (is_off(c) || READ(c->flags) & PAD_LOSES)
+			return 0;
+		if (READ(c->flags) & PAD_SPINS && spin_for_room(c, slot, end))
+			return 1;
+		if (is_off(c))
 			return 0;
 		cpu_wait_for_room(slot->index, end, &answer);
 		if (answer != PAD_FULL_RETRY)

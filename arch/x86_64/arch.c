@@ -100,6 +100,7 @@ static const struct arch x86_64 = {
 	.each_hint = x86_64_each_hint,
 	.has_call = x86_64_has_call,
 	.refers = x86_64_refers,
+	.each_fact = x86_64_each_fact,
 	.make_syscall_stub = x86_64_make_syscall_stub,
 	.parse_operand = x86_64_parse_operand,
 	.is_entered = x86_64_is_entered,

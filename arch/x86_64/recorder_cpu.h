@@ -75,6 +75,12 @@ INLINE void cpu_prefetch(const void *record)
 	__asm__ volatile("prefetchw 512(%0)" ::"r"(record));
 }
 
+/* Between two looks at memory that another CPU writes. */
+INLINE void cpu_pause(void)
+{
+	__asm__ volatile("pause");
+}
+
 /* Traps for room up to @end in the ring of @slot; *@answer gets an enum pad_full_answer. */
 INLINE void cpu_wait_for_room(uint64_t slot, uint64_t end, uint64_t *answer)
 {

@@ -37,6 +37,8 @@ bool x86_64_has_call(const struct arch_code *code, taddr_t target);
 void x86_64_each_hint(const struct arch_code *code, taddr_t start, taddr_t end,
 		      void (*fn)(void *ctx, taddr_t at), void *ctx);
 int x86_64_refers(const struct arch_code *code, taddr_t from, taddr_t start, taddr_t end);
+void x86_64_each_fact(const struct arch_code *code,
+		      void (*fn)(void *ctx, const struct arch_fact *fact), void *ctx);
 bool x86_64_uses_stack_arguments(const struct arch_code *code, taddr_t *jumps_to_out);
 size_t x86_64_make_syscall_stub(taddr_t from, taddr_t at, uint8_t *out, size_t out_size);
 

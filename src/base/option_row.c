@@ -9,32 +9,51 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 
-static int take_line(const char *path, unsigned number, char *line, option_take_fn *take, void *ctx)
+#define BYTE_ORDER_MARK "\xef\xbb\xbf"
+
+/* Names such as f::{lambda(int)#1} have no space before the sign. */
+static bool begins_comment(const char *line, const char *at)
 {
-	char *text = line + strspn(line, " \t");
+	return *at == '#' && (at == line || at[-1] == ' ' || at[-1] == '\t');
+}
 
-	for (size_t n = strlen(text); n > 0 && strchr(" \t\r\n", text[n - 1]); n--)
-		text[n - 1] = '\0';
-	const char *why = *text && *text != '#' ? take(ctx, text) : NULL;
+/* What a line says, without a comment and the spaces around it; ends it there. */
+static const char *text_of_line(char *line, bool is_first)
+{
+	bool has_mark = is_first && strncmp(line, BYTE_ORDER_MARK, strlen(BYTE_ORDER_MARK)) == 0;
+	char *begin = line + (has_mark ? strlen(BYTE_ORDER_MARK) : 0), *end = begin;
 
-	if (why)
-		log_error("%s:%u: %s: %s", path, number, text, why);
-	return why ? -EINVAL : 0;
+	while (*end && !begins_comment(begin, end))
+		end++;
+	while (end > begin && strchr(" \t\r\n", end[-1]))
+		end--;
+	*end = '\0';
+	return begin + strspn(begin, " \t");
 }
 
 int option_read_lines(const char *path, option_take_fn *take, void *ctx)
 {
 	_cleanup_fclose_ FILE *file = fopen(path, "re");
 	_cleanup_free_ char *line = NULL;
-	size_t size = 0;
+	size_t capacity = 0;
+	ssize_t size;
 	int rc = 0;
 
 	if (!file) {
 		log_error("cannot read %s: %s", path, strerror(errno));
 		return -EIO;
 	}
-	for (unsigned i = 1; rc == 0 && getline(&line, &size, file) >= 0; i++)
-		rc = take_line(path, i, line, take, ctx);
+	for (unsigned i = 1; rc == 0 && (size = getline(&line, &capacity, file)) >= 0; i++) {
+		bool is_whole = strlen(line) == (size_t)size;
+		const char *text = text_of_line(line, i == 1);
+		const char *why = !is_whole ? "the line has a zero byte" :
+				  *text	    ? take(ctx, text) :
+					      NULL;
+
+		if (why)
+			log_error("%s:%u: %s: %s", path, i, text, why);
+		rc = why ? -EINVAL : 0;
+	}
 	if (rc == 0 && ferror(file)) {
 		log_error("cannot read %s: %s", path, strerror(errno));
 		return -EIO;

@@ -77,8 +77,9 @@ struct option_strings {
 /* Takes one value of an option; NULL, or what is wrong with it. */
 typedef const char *option_take_fn(void *ctx, const char *text);
 /*
- * Passes each line of the file at @path to @take, without the spaces around it; empty lines, and
- * those that begin with '#', are skipped. 0, or -errno after a message with the file's name and the
+ * Passes each line of the file at @path to @take, without the spaces around it and without a
+ * comment, which begins with '#', at the beginning of the line or after a space; empty lines are
+ * skipped. 0, or -errno after a message with the file's name and the
  * line.
  */
 int option_read_lines(const char *path, option_take_fn *take, void *ctx);

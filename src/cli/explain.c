@@ -25,7 +25,11 @@
 /* Outputs, files below /proc and of one process, libraries whose symbols are read, the server. */
 #define OWN_DESCRIPTORS 29u
 
-#define NO_PROBES_HINT "--trace=brk,mmap profiles its system calls"
+#define NO_PROBES_HINT \
+	"Its code is like that of no malloc which ptmem recognizes (glibc 2.31 to 2.44, " \
+	"musl 1.2, jemalloc 5); " \
+	"--probe=malloc=0xADDRESS and others name its functions; --trace=brk,mmap " \
+	"profiles its system calls"
 
 struct line {
 	char text[64]; /* "" if there is none */
@@ -354,6 +358,18 @@ static void explain_absence(const char *name)
 		log_error("%s: no such program", *name ? name : "''");
 }
 
+/* A file without the permission to execute it: one may have mistaken it for a program. */
+static void explain_not_executable(const char *name)
+{
+	struct line line = first_line(fopen(name, "re"));
+
+	if (!strncmp(line.text, "#!", 2) || !strncmp(line.text, "\177ELF", 4))
+		log_error("%s: not executable (chmod +x makes it so)", name);
+	else
+		log_error("%s: not executable, and neither a program nor a script with #!; "
+			  "ptmem takes a program and its arguments", name);
+}
+
 void explain_start(const char *name, int rc)
 {
 	struct stat st;
@@ -367,8 +383,8 @@ void explain_start(const char *name, int rc)
 		explain_absence(name);
 	else if (is_there && S_ISDIR(st.st_mode))
 		log_error("%s: a directory, not a program", name);
-	else if (is_there && !(st.st_mode & 0111))
-		log_error("%s: not executable (chmod +x makes it so)", name);
+	else if (is_there && S_ISREG(st.st_mode) && !(st.st_mode & 0111))
+		explain_not_executable(name);
 	else
 		log_error("%s: %s", name, strerror(-rc));
 }

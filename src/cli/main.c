@@ -472,7 +472,7 @@ static int run_all(struct run *run, int *signal_out)
 	run->files_failed += !rss_poll_close(rss_poll);
 	if (run->events_file)
 		fclose(run->events_file);
-	if (run->definite_bytes > 0 && o->leaks.error_exitcode != 0 && *signal_out == 0)
+	if (run->lost_bytes > 0 && o->leaks.error_exitcode != 0 && *signal_out == 0)
 		rc = (int)o->leaks.error_exitcode;
 	if (run->is_set_up) {
 		limits_finish(run);

@@ -308,10 +308,10 @@ static const struct option_row rows[] = {
 	 .text = "measure each call of this function, from its entry\n"
 		 "to its return; limits are those of each call;\nrepeatable",
 	 .brief = "measure each call of this function"},
-	{.name = "limits-file", .type = OPT_TEXT, .flags = OPT_NOT_EMPTY, AT(files.limits),
+	{.name = "limits-file", .type = OPT_TEXTS, .flags = OPT_NOT_EMPTY, AT(files.limits),
 	 .value = "FILE",
 	 .text = "a file of limits, one on each line, and of comments\n"
-		 "that begin with #",
+		 "that begin with #; repeatable",
 	 .brief = "a file of limits"},
 	{.name = "limits-out", .type = OPT_TEXT, .flags = OPT_NOT_EMPTY, AT(files.limits_out),
 	 .value = "FILE",

@@ -24,6 +24,7 @@
 #include "base/log.h"
 #include "base/proc.h"
 #include "base/types.h"
+#include "output/outfile.h"
 #include "session/observer.h"
 #include "session/out.h"
 #include "session/run.h"
@@ -526,7 +527,7 @@ static int open_file(struct rss_poll *s, const struct options_samples *o)
 			      stream_open(o->out, O_WRONLY | O_CREAT | O_TRUNC, 0666);
 	if (s->fd < 0) {
 		rc = s->fd;
-		log_error("cannot write %s: %s", o->out, strerror(-rc));
+		outfile_log_error(o->out, rc);
 		return rc;
 	}
 	return 0;

@@ -262,13 +262,29 @@ static size_t add_place(const struct report *r, const struct call_place *place,
 		sums[count].file = f->file;
 		sums[count].dir = f->dir;
 		sums[count].line = f->line;
-		sums[count].is_unnamed = place->site.is_unnamed;
 	}
 	return count + 1;
 }
 
+/* @places: the largest first. */
+static void sum_nameless(const struct report *r, const place_vec *places,
+			 struct nameless_sites *out)
+{
+	*out = (struct nameless_sites){0};
+	for (size_t i = 0; i < places->count; i++) {
+		const struct call_site *site = &places->data[i].site;
+
+		if (!site->is_unnamed)
+			continue;
+		out->bytes += places->data[i].bytes;
+		if (!out->object && site->frame)
+			out->object = r->symbol(r->symbol_ctx, site->frame, SYMBOL_ALL)->object;
+	}
+}
+
 size_t call_sites_largest(const struct report *r, const struct leaf_amounts *held,
-			  struct call_site_sum *out, size_t max)
+			  struct call_site_sum *out, size_t max,
+			  struct nameless_sites *nameless_out)
 {
 	struct call_site_sum sums[LABELLED];
 	place_vec places = {0};
@@ -277,6 +293,8 @@ size_t call_sites_largest(const struct report *r, const struct leaf_amounts *hel
 	find_places(r, held, &places);
 	for (size_t i = 0; i < places.count && i < LABELLED; i++)
 		count = add_place(r, &places.data[i], sums, count);
+	if (nameless_out)
+		sum_nameless(r, &places, nameless_out);
 	vec_deinit(&places);
 	if (count > 0)
 		qsort(sums, count, sizeof(*sums), compare_sums);

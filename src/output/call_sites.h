@@ -32,12 +32,17 @@ struct call_site_sum {
 	char *text; /* of call_site_text */
 	uint64_t bytes;
 	uint64_t variance; /* of the bytes (profile_error); 0 unless they are estimates */
-	bool is_unnamed; /* its object has no symbol for the function */
 	const char *lacking; /* as in struct call_site, of the first such stack */
 	uint64_t lacking_bytes; /* of such stacks */
 	const char *object; /* path, NULL = unknown; the report's */
 	const char *file, *dir; /* as in struct symbol_frame */
 	uint32_t line;      /* 0 = unknown */
+};
+
+/* All sites whose functions have no name. */
+struct nameless_sites {
+	uint64_t bytes;
+	const char *object; /* of the largest; NULL = there is none; the report's */
 };
 
 /* The bytes of leaves 1 .. @count; [0] is not used. */
@@ -49,9 +54,11 @@ struct leaf_amounts {
 
 /*
  * The @max sites with the most bytes of @held, the largest first; sites with equal labels are
- * merged. Returns their number; the caller frees each text.
+ * merged. Returns their number; the caller frees each text. @nameless_out: of all of @held; may be
+ * NULL.
  */
 size_t call_sites_largest(const struct report *r, const struct leaf_amounts *held,
-			  struct call_site_sum *out, size_t max);
+			  struct call_site_sum *out, size_t max,
+			  struct nameless_sites *nameless_out);
 
 #endif

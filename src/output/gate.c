@@ -137,7 +137,8 @@ void gate_log(const struct gate *g, const char *prefix)
 		const struct gate_check *c = &g->check.data[i];
 
 		if (c->message)
-			log_error("%s%s: %s", prefix, c->text, c->message);
+			log_error("%s%s: %s", c->is_unmeasured ? "limit not checked: " : prefix,
+				  c->text, c->message);
 		for (size_t k = 0; c->message && k < c->site.count; k++) {
 			_cleanup_free_ char *of = gate_site_amount(g, c->metric, &c->site.data[k]);
 			_cleanup_free_ char *label = text_site_label(c->site.data[k].label);

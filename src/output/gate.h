@@ -43,6 +43,7 @@ struct gate_check {
 	enum limit_metric metric;
 	char *text;      /* as given: "peak<2M" */
 	char *message;   /* "it is 2.4 MiB (2,476,016 bytes)"; NULL = it holds */
+	bool is_unmeasured; /* nothing is known of it: the message says so */
 	gate_sites site; /* those at fault, the worst first; GATE_SITES at most */
 };
 
@@ -72,7 +73,7 @@ struct gate_site *gate_add_site(gate_sites *sites, const char *label, const char
 				uint64_t line);
 /* The number of checks that do not hold. */
 size_t gate_failures(const struct gate *g);
-/* Logs what does not hold, each after @prefix, with its sites. */
+/* Logs what does not hold, each after @prefix unless it is unmeasured, with its sites. */
 void gate_log(const struct gate *g, const char *prefix);
 
 /* "+312.5 KiB (320,000 bytes)", "-3", "2.4 MiB (2,476,016 bytes)": of @site. To be freed. */

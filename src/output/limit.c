@@ -48,6 +48,8 @@ static const char *parse_amount(const char *text, struct limit *l)
 }
 
 #define WITHIN " within "
+#define BETWEEN " between "
+#define AND " and "
 
 /* Of what, as far as the sign at @sign: NULL and *l, or what is wrong. */
 static const char *parse_subject(const char *text, const char *sign, struct limit *l)
@@ -68,25 +70,50 @@ static const char *parse_subject(const char *text, const char *sign, struct limi
 	if (l->within && (l->metric == LIMIT_LEAKED || l->metric == LIMIT_RSS || l->function))
 		return "leaked, rss and limits with @FUNCTION are of the whole program: they are "
 		       "not measured within calls";
+	if (l->until && l->metric == LIMIT_TEMPORARY)
+		return "temporary is of one thread: it is measured within calls, not between "
+		       "functions";
 	return NULL;
+}
+
+/* The part of the run that follows the amount at *@amount_end: NULL, or what is wrong. */
+static const char *parse_part(const char *text, struct limit *l, size_t *amount_end)
+{
+	const char *within = strstr(text, WITHIN), *between = strstr(text, BETWEEN);
+
+	*amount_end = within ? (size_t)(within - text) : strlen(text);
+	if (within) {
+		l->within = within + strlen(WITHIN);
+		l->within_size = strlen(l->within);
+		return *l->within ? NULL :
+				    "after within comes the name of a function, as in "
+				    "peak<10M within parse";
+	}
+	if (!between)
+		return NULL;
+	*amount_end = (size_t)(between - text);
+	l->within = between + strlen(BETWEEN);
+	const char *and = strstr(l->within, AND);
+
+	l->within_size = and ? (size_t)(and - l->within) : 0;
+	l->until = and ? and + strlen(AND) : NULL;
+	return l->within_size && *l->until ?
+		       NULL :
+		       "after between come two functions, as in peak<10M between load and serve";
 }
 
 const char *limit_parse(const char *text, struct limit *out)
 {
 	struct limit l = {.text = text, .metric = limit_find_metric(text, strcspn(text, "@<"))};
-	const char *within = strstr(text, WITHIN);
-	size_t size = within ? (size_t)(within - text) : strlen(text);
+	size_t size;
+	const char *why = parse_part(text, &l, &size);
 	const char *sign = memrchr(text, '<', size); /* names of templates have it, too */
 
 	if (!sign || l.metric == LIMIT_METRICS)
 		return "a limit is peak<SIZE, live-at-end<SIZE, allocated<SIZE, "
 		       "allocations<NUMBER, temporary<PERCENT%, leaked<SIZE or rss<SIZE; @FUNCTION "
 		       "may follow each of the first four names";
-	l.within = within ? within + strlen(WITHIN) : NULL;
-	if (l.within && !*l.within)
-		return "after within comes the name of a function, as in peak<10M within parse";
-	const char *why = parse_subject(text, sign, &l);
-
+	why = why ?: parse_subject(text, sign, &l);
 	if (why)
 		return why;
 	l.may_equal = sign[1] == '=';

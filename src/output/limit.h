@@ -6,13 +6,17 @@
  *	allocated<1G               bytes ever allocated
  *	allocations<10K            number of allocations
  *	temporary<50%              share of allocations released by the next event of their thread
- *	leaked<1                   bytes definitely lost, of all processes (--leak-check)
+ *	leaked<1                   bytes definitely lost, and what only these lead to, of all
+ *	                           processes (--leak-check)
  *	rss<200M                   most resident memory of the process, as the kernel counts it
- *	peak@parse_config<10M      what call paths with this function hold at the peak's snapshot;
+ *	peak@parse_config<10M      the most that call paths with this function hold at one time, of
+ *	                           which a recording tells a bound (report/gates/measure.h);
  *	                           likewise live-at-end, allocated and allocations
  *
  *	peak<10M within handle     the same of each call of a function, from its entry to its return
  *	                           (session/within.h); all but leaked and rss, and without @
+ *	peak<10M between a and b   the same of each part of the run from an entry of a to the next
+ *	                           of b, for all threads; not temporary either
  *
  * "<=" allows the amount itself. K, M, G and T multiply bytes by powers of 1,024, and numbers of
  * allocations by powers of 1,000.
@@ -44,7 +48,12 @@ struct limit {
 	enum limit_metric metric;
 	const char *function;   /* in the text, not terminated; NULL = the whole program */
 	size_t function_size;
-	const char *within;     /* a function, of each call of which it is; NULL = of the run */
+	/*
+	 * A function, of each call of which it is; in the text, not terminated; NULL = of the run.
+	 * With until, that of each part of the run from an entry of within to one of until.
+	 */
+	const char *within, *until;
+	size_t within_size;
 	double amount;          /* bytes, a number, or percent */
 	bool may_equal;
 };

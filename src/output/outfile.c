@@ -16,6 +16,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/files.h"
+#include "base/log.h"
 
 struct expansion {
 	FILE *text;
@@ -383,4 +384,15 @@ int outfile_put(const char *path, int (*put)(FILE *file, const void *ctx), const
 		return outfile_commit(&out);
 	outfile_abort(&out);
 	return err;
+}
+
+void outfile_log_error(const char *path, int err)
+{
+	unsigned links;
+
+	if (path_check_links(path, &links) != 0)
+		log_error("cannot write %s: it is, or leads through, a symbolic link that another "
+			  "user has put into a directory where all may create files", path);
+	else
+		log_error("cannot write %s: %s", path, strerror(-err));
 }

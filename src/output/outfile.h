@@ -57,4 +57,7 @@ void outfile_abort(struct outfile *out);
  */
 int outfile_put(const char *path, int (*put)(FILE *file, const void *ctx), const void *ctx);
 
+/* Logs that @path cannot be written, and why: @err, or a link that is not followed. */
+void outfile_log_error(const char *path, int err);
+
 #endif

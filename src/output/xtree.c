@@ -146,9 +146,10 @@ static void put_head(struct xtree_writer *w)
 {
 	uint64_t interval = profile_options(w->report->profile)->sample_interval;
 	fprintf(w->file,
-		"# callgrind format\nversion: 1\ncreator: xtree-1\npid: %" PRIu32 "\ncmd: %s\n\n"
-		"positions: line\n",
-		w->report->pid, w->report->command);
+		"# callgrind format\nversion: 1\ncreator: xtree-1\npid: %" PRIu32 "\ncmd: ",
+		w->report->pid);
+	text_put_name(w->file, w->report->command, strlen(w->report->command));
+	fputs("\n\npositions: line\n", w->file);
 	if (interval)
 		fprintf(w->file, "desc: Estimates: --heap-sample=%" PRIu64 "\n", interval);
 	for (unsigned e = 0; e < w->event_count; e++)
@@ -219,7 +220,9 @@ static void write_massif(struct xtree_writer *w, uint64_t time_ms)
 	if (interval)
 		fprintf(w->file, " --heap-sample=%" PRIu64 " # the numbers are estimates",
 			interval);
-	fprintf(w->file, "\ncmd: %s\ntime_unit: ms\n", w->report->command);
+	fputs("\ncmd: ", w->file);
+	text_put_name(w->file, w->report->command, strlen(w->report->command));
+	fputs("\ntime_unit: ms\n", w->file);
 	for (unsigned e = 0; e < w->event_count; e++)
 		write_snapshot(w, e, tree, time_ms);
 	report_tree_free(tree);

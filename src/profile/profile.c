@@ -49,6 +49,10 @@ uint32_t profile_new_leaf(struct profile *p, uint32_t node)
 	*vec_add(&p->leaf) = (struct leaf){ .node = node, .epoch = p->snapshots.epoch };
 	for (struct history *h = p->history; h; h = h->next)
 		history_add_leaf(h, *leaf);
+	if (p->groups) {
+		p->options.find_groups(p->options.is_ignored_ctx, node, p->groups->is_in);
+		groups_add_leaf(p->groups, *leaf);
+	}
 	return *leaf;
 }
 
@@ -391,6 +395,8 @@ struct profile *profile_new(const struct profile_options *options, uint64_t star
 	snapshots_init(&p->snapshots, options);
 	if (options->keep_history)
 		p->history = history_new(options->keep_whole_history ? history_new(NULL) : NULL);
+	if (options->groups)
+		p->groups = groups_new(options->groups);
 	return p;
 }
 
@@ -404,6 +410,7 @@ struct profile *profile_clone(const struct profile *p)
 	pages_clone(&c->pages, &p->pages);
 	snapshots_clone(&c->snapshots, &p->snapshots);
 	c->history = history_clone(p->history);
+	c->groups = groups_clone(p->groups);
 	c->leaf.data = xmemdup(p->leaf.data, p->leaf.count * sizeof(*p->leaf.data));
 	c->leaf.capacity = p->leaf.count;
 	if (p->leaf_of_node)
@@ -433,6 +440,7 @@ void profile_free(struct profile *p)
 		return;
 	snapshots_deinit(&p->snapshots);
 	history_free(p->history);
+	groups_free(p->groups);
 	pages_deinit(&p->pages);
 	vec_deinit(&p->held.list);
 	vec_deinit(&p->leaf);
@@ -575,6 +583,8 @@ static void on_earlier(struct profile *p, const struct event *ev)
 	p->totals.extra += profile_block_extra(p, &block);
 	p->totals.earlier_bytes += block.size;
 	p->totals.earlier_blocks++;
+	if (p->groups)
+		groups_grow(p->groups, block.leaf, block.size);
 	for (struct history *h = p->history; h; h = h->next)
 		history_earlier(h, &block, l, p->totals.live_bytes);
 	note_peak(p);
@@ -757,6 +767,11 @@ uint64_t profile_history_begin(const struct profile *p)
 uint64_t profile_block_clock(const struct profile *p, uint64_t time_ns)
 {
 	return p->has_first && time_ns > p->first_ns ? (time_ns - p->first_ns) / 1000 : 0;
+}
+
+const struct leaf_group *profile_group(const struct profile *p, size_t index)
+{
+	return &p->groups->group[index];
 }
 
 const struct profile_totals *profile_totals(const struct profile *p)

@@ -59,6 +59,12 @@ struct profile_options {
 	/* Whether blocks of @node are not counted at all; called once per leaf. NULL = none. */
 	bool (*is_ignored)(void *ctx, uint32_t node);
 	void *is_ignored_ctx;
+	/*
+	 * Groups of leaves whose common peak is kept (groups.h), and which of them a leaf of @node
+	 * is in; called once per leaf, with is_ignored_ctx.
+	 */
+	size_t groups;
+	void (*find_groups)(void *ctx, uint32_t node, bool *is_in);
 	/* TIME_INSTRUCTIONS: the current counter; called at each event. */
 	uint64_t (*instructions)(void *ctx);
 	void *instructions_ctx;
@@ -110,6 +116,8 @@ struct profile_totals {
 
 struct profile;
 
+struct leaf_group;
+
 struct profile *profile_new(const struct profile_options *options, uint64_t start_ns);
 /* A copy for a forked child, snapshots included. profile_set_ctx replaces the ctx pointers. */
 struct profile *profile_clone(const struct profile *p);
@@ -157,6 +165,8 @@ uint64_t profile_now(const struct profile *p);
 /* Bytes of all stacks, from the last EVENT_STACK. */
 uint64_t profile_stacks(const struct profile *p);
 const struct profile_totals *profile_totals(const struct profile *p);
+/* Group @index of profile_options.groups. */
+const struct leaf_group *profile_group(const struct profile *p, size_t index);
 const struct profile_options *profile_options(const struct profile *p);
 
 /* Converts @units, a number of blocks or calls (of a leaf or the totals), to a whole number. */

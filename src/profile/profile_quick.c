@@ -98,7 +98,7 @@ static inline bool quick_pair(struct profile *p, const struct quick_event *ev)
 /* Whether quick_pair may be called; only other events change that. */
 static bool may_pair(const struct profile *p)
 {
-	return !p->options.no_heap && !p->ignored->count;
+	return !p->options.no_heap && !p->ignored->count && !p->groups;
 }
 
 void profile_reserve(struct profile *p, uint64_t count)

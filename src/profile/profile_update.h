@@ -10,6 +10,7 @@
 #include "base/types.h"
 #include "profile/blocks.h"
 #include "profile/event.h"
+#include "profile/groups.h"
 #include "profile/history.h"
 #include "profile/pages.h"
 #include "profile/profile.h"
@@ -348,6 +349,7 @@ struct profile {
 	size_t leaf_of_node_count;
 	struct snapshots snapshots;
 	struct history *history;  /* the first one; NULL unless options.keep_history */
+	struct groups *groups;    /* NULL unless options.groups */
 	struct profile_totals totals;
 	uint64_t stacks;
 	uint64_t time_bytes;      /* t of time unit B */
@@ -499,6 +501,8 @@ static inline struct leaf *change_leaf(struct profile *p, uint32_t index)
 		snapshots_save_leaf(&p->snapshots, leaf, index);
 	for (struct history *h = p->history; h; h = h->next)
 		history_save(h, index, leaf);
+	if (p->groups)
+		groups_save(p->groups, index, leaf->live_bytes);
 	return leaf;
 }
 
@@ -513,6 +517,8 @@ static inline void count_in(struct profile *p, uint32_t leaf, struct weight w)
 	p->totals.live_bytes += w.bytes;
 	p->totals.live_blocks += w.blocks;
 	p->totals.extra += w.extra;
+	if (p->groups)
+		groups_grow(p->groups, leaf, w.bytes);
 	if (w.variance) {
 		l->live_variance += w.variance;
 		l->total_variance += w.variance;
@@ -529,6 +535,8 @@ static inline void count_out(struct profile *p, uint32_t leaf, struct weight w)
 	p->totals.live_bytes -= w.bytes;
 	p->totals.live_blocks -= w.blocks;
 	p->totals.extra -= w.extra;
+	if (p->groups)
+		groups_shrink(p->groups, leaf, w.bytes);
 	if (w.variance) {
 		l->live_variance -= w.variance;
 		p->totals.live_variance -= w.variance;

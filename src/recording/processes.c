@@ -173,6 +173,21 @@ static size_t latest(const struct processes *p, size_t before, uint64_t pid)
 	return 0;
 }
 
+/*
+ * The row of the parent of row @i; + 1, 0 = none. A parent that executed another program after it
+ * had forked may have no row of that time: then it is the parent's parent.
+ */
+static size_t parent_of(const struct processes *p, size_t i)
+{
+	uint64_t pid = p->row.data[i].parent_pid;
+	size_t before = latest(p, i, pid);
+
+	for (size_t k = i + 1; pid && !before && k < p->row.count; k++)
+		if (p->row.data[k].pid == pid && p->row.data[k].recording)
+			return latest(p, i, p->row.data[k].parent_pid);
+	return before;
+}
+
 /* Rows are by start, so a parent comes before its children. */
 static void find_parents(struct processes *p)
 {
@@ -183,7 +198,7 @@ static void find_parents(struct processes *p)
 		/* a process of the same pid that has another parent is an earlier one */
 		bool is_same = before && before->parent_pid == row->parent_pid;
 
-		row->parent = !is_same		       ? latest(p, i, row->parent_pid) :
+		row->parent = !is_same		       ? parent_of(p, i) :
 			      row->part > before->part ? before->parent :
 							 same;
 		row->depth = row->parent ? p->row.data[row->parent - 1].depth + 1 : 0;

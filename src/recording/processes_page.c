@@ -386,7 +386,8 @@ static char *level_text(const struct level *level)
 			 plural(level->leaves));
 }
 
-static void put_all(FILE *out, const struct processes *p, const struct level *level)
+static void put_all(FILE *out, const struct processes *p, const struct level *level,
+		    const char *more)
 {
 	struct json_writer w = {.out = out};
 	struct shared_names n = {.r = recording_new()};
@@ -402,6 +403,7 @@ static void put_all(FILE *out, const struct processes *p, const struct level *le
 		put_row(&w, &n, &p->row.data[i], level);
 	json_write_close(&w, 1);
 	put_names(&w, &n);
+	fputs(more, out);
 	json_write_close(&w, 1);
 	putc('\n', out);
 	names_deinit(&n);
@@ -409,18 +411,19 @@ static void put_all(FILE *out, const struct processes *p, const struct level *le
 
 void processes_json_write(FILE *out, const struct processes *p)
 {
-	put_all(out, p, &levels[LEVEL_ALL]);
+	put_all(out, p, &levels[LEVEL_ALL], "");
 }
 
 /* -- the page -- */
 
-static char *make_json(const struct processes *p, const struct level *level, size_t *size_out)
+static char *make_json(const struct processes *p, const struct level *level, const char *more,
+		       size_t *size_out)
 {
 	char *json = NULL;
 	FILE *memory = open_memstream(&json, size_out);
 
 	CHECK(memory);
-	put_all(memory, p, level);
+	put_all(memory, p, level, more);
 	CHECK(!fclose(memory));
 	return json;
 }
@@ -439,12 +442,12 @@ static size_t page_size(const char *json, size_t size)
  * The JSON of a level at which the page is small enough, which the caller frees. A level has half
  * the call paths of the one before, and more than half the size: so none is skipped in vain.
  */
-static char *make_small(const struct processes *p, size_t *size_out)
+static char *make_small(const struct processes *p, const char *more, size_t *size_out)
 {
 	size_t last = ARRAY_SIZE(levels) - 1;
 
 	for (size_t level = 0;;) {
-		char *json = make_json(p, &levels[level], size_out);
+		char *json = make_json(p, &levels[level], more, size_out);
 		size_t size = page_size(json, *size_out);
 
 		if (size <= PROCESSES_PAGE_SIZE || level == last)
@@ -457,10 +460,10 @@ static char *make_small(const struct processes *p, size_t *size_out)
 	}
 }
 
-void processes_page_write(FILE *out, const struct processes *p)
+void processes_page_write(FILE *out, const struct processes *p, const char *more)
 {
 	size_t size = 0;
-	char *json = make_small(p, &size);
+	char *json = make_small(p, more, &size);
 
 	html_page_write(out, json, size, false);
 	free(json);

@@ -15,9 +15,10 @@ void processes_json_write(FILE *out, const struct processes *p);
 
 /*
  * Writes the page, thinned to PROCESSES_PAGE_SIZE if it would be larger: sums and the total over
- * time stay exact. The caller checks the stream for errors.
+ * time stay exact. @more: further members of its JSON, ",\"a\":1", or "". The caller checks the
+ * stream for errors.
  */
-void processes_page_write(FILE *out, const struct processes *p);
+void processes_page_write(FILE *out, const struct processes *p, const char *more);
 
 #define PROCESSES_PAGE_SIZE ((size_t)5 << 20) /* bytes */
 

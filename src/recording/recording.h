@@ -117,6 +117,12 @@ struct recording_table {
 	size_t rows, capacity;
 };
 
+/* Why a recording is not of the whole run, for messages. */
+#define RECORDING_INCOMPLETE "ptmem did not end normally: this is all up to its last second"
+#define RECORDING_SO_FAR "a copy made while the program ran"
+#define RECORDING_CORRUPT                                                                       \
+	"the program overwrote memory shared with ptmem: the profile ends there"
+
 struct recording {
 	VEC(char *) text;          /* owned; [0] is "" and means unknown */
 	HASH(uint32_t) text_index; /* indexes of text, by its hash */

@@ -501,6 +501,13 @@ static void add_leaked(struct recording_view *v, const struct recording *r, uint
 		recording_value_add(&v->leaf[leaf - 1], &value);
 }
 
+static bool is_leak_of(const char *kind, const char *wanted)
+{
+	if (strcmp(wanted, "lost") == 0)
+		return strcmp(kind, "definite") == 0 || strcmp(kind, "indirect") == 0;
+	return strcmp(kind, wanted) == 0;
+}
+
 void recording_view_leaks(struct recording_view *v, const struct recording *r, const char *kind,
 			  double older_ms)
 {
@@ -514,7 +521,7 @@ void recording_view_leaks(struct recording_view *v, const struct recording *r, c
 	recording_view_empty(v, r);
 	v->quantity = VIEW_LEAKED;
 	for (size_t i = 0; i < t->rows; i++) {
-		if (strcmp(r->text.data[t->column[LEAK_KIND][i]], kind) == 0 &&
+		if (is_leak_of(r->text.data[t->column[LEAK_KIND][i]], kind) &&
 		    (!is_older || (double)t->column[LEAK_AGE_LEAST][i] >= older_ms))
 			add_leaked(v, r, t->column[LEAK_LEAF][i],
 				   (struct recording_value){t->column[blocks + 1][i],

@@ -83,7 +83,10 @@ int recording_view_init(struct recording_view *v, const struct recording *r,
 /* The same for @quantity, */
 void recording_view_of(struct recording_view *v, const struct recording *r,
 		       enum recording_quantity quantity);
-/* for leaks of @kind ("definite", as in LEAK_KIND), at least @older_ms old, */
+/*
+ * for leaks of @kind ("definite", as in LEAK_KIND; "lost" = with the indirect ones), at least
+ * @older_ms old,
+ */
 void recording_view_leaks(struct recording_view *v, const struct recording *r, const char *kind,
 			  double older_ms);
 /* and for the end of an interval. */

@@ -5,11 +5,8 @@
 #include "report/recording_output.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/amount.h"
@@ -18,6 +15,7 @@
 #include "recording/recording_site.h"
 #include "report/life.h"
 #include "report/recording_paths.h"
+#include "report/source_file.h"
 
 struct source_line {
 	uint32_t file, number; /* the file's text */
@@ -109,99 +107,12 @@ static void add_leaf(struct annotation *a, size_t leaf, const struct life *life)
 	}
 }
 
-/* -- sources -- */
-
-#define SOURCE_MAX (UINT64_C(64) << 20) /* bytes */
-
-struct source {
-	char *path;         /* where it was found; owned, NULL = nowhere */
-	char *data;         /* owned */
-	VEC(char *) line;   /* of data */
-	time_t changed;
-	int error;          /* why it was not read, errno */
-};
-
-static void split_lines(struct source *s, size_t size)
-{
-	char *at = s->data, *end = s->data + size;
-
-	while (at < end) {
-		char *stop = memchr(at, '\n', (size_t)(end - at));
-
-		*vec_add(&s->line) = at;
-		if (!stop)
-			break;
-		*stop = '\0';
-		at = stop + 1;
-	}
-}
-
-/* Only regular files are opened: names come from the recording. */
-static bool read_source(struct source *s, const char *path)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	struct stat st;
-	size_t size = 0;
-
-	if (fd < 0) {
-		s->error = errno;
-		return false;
-	}
-	bool is_file = !fstat(fd, &st) && S_ISREG(st.st_mode) &&
-		       (uint64_t)st.st_size <= SOURCE_MAX;
-
-	s->error = is_file ? 0 : EINVAL;
-	if (is_file) {
-		s->data = xmalloc((size_t)st.st_size + 1);
-		for (ssize_t n = 1; n > 0 && size < (size_t)st.st_size; size += (size_t)n) {
-			n = read(fd, s->data + size, (size_t)st.st_size - size);
-			if (n < 0) {
-				s->error = errno;
-				break;
-			}
-		}
-		s->data[size] = '\0';
-	}
-	close(fd);
-	if (s->error)
-		return false;
-	s->path = xstrdup(path);
-	s->changed = st.st_mtime;
-	split_lines(s, size);
-	return true;
-}
-
-/* As the compiler named it, or below one of @dirs: the longest end of the path that is there. */
-static void find_source(struct source *s, const char *path, const struct option_strings *dirs)
-{
-	if (read_source(s, path))
-		return;
-	int first_error = s->error;
-
-	for (size_t i = 0; i < dirs->count; i++) {
-		for (const char *end = path; end; end = strchr(end, '/')) {
-			end += strspn(end, "/");
-			_cleanup_free_ char *there = xasprintf("%s/%s", dirs->data[i], end);
-
-			if (*end && read_source(s, there))
-				return;
-		}
-	}
-	s->error = first_error;
-}
-
-static void source_deinit(struct source *s)
-{
-	free(s->path);
-	free(s->data);
-	vec_deinit(&s->line);
-}
-
 /* -- text -- */
 
+#define SOURCE_MAX ((size_t)64 << 20) /* bytes */
 #define CONTEXT 3u /* lines before and after one that counts */
 
-static void put_source_line(FILE *out, const struct source *s, size_t number)
+static void put_source_line(FILE *out, const struct source_text *s, size_t number)
 {
 	if (number <= s->line.count) {
 		const char *text = s->line.data[number - 1];
@@ -214,7 +125,7 @@ static void put_source_line(FILE *out, const struct source *s, size_t number)
 	putc('\n', out);
 }
 
-static void put_line(FILE *out, const struct annotation *a, const struct source *s,
+static void put_line(FILE *out, const struct annotation *a, const struct source_text *s,
 		     const struct source_line *line)
 {
 	char bytes[AMOUNT_SIZE], blocks[AMOUNT_SIZE], calls[AMOUNT_SIZE], error[AMOUNT_SIZE];
@@ -234,7 +145,7 @@ static void put_line(FILE *out, const struct annotation *a, const struct source 
 }
 
 /* Lines @first to @last without a count, of which the middle of many is left out. */
-static void put_between(FILE *out, const struct annotation *a, const struct source *s,
+static void put_between(FILE *out, const struct annotation *a, const struct source_text *s,
 			size_t first, size_t last)
 {
 	int indent = a->r->interval ? 93 : 83;
@@ -246,7 +157,7 @@ static void put_between(FILE *out, const struct annotation *a, const struct sour
 	}
 }
 
-static void put_head(FILE *out, const struct annotation *a, const struct source *s,
+static void put_head(FILE *out, const struct annotation *a, const struct source_text *s,
 		     const char *name)
 {
 	_cleanup_free_ char *clean = text_clean(name, strlen(name));
@@ -255,7 +166,7 @@ static void put_head(FILE *out, const struct annotation *a, const struct source 
 	fprintf(out, "\n%s", clean);
 	if (!s->path)
 		fprintf(out, " (not shown: %s; --source=DIR says where sources are)",
-			s->error == EINVAL ? "not a source file" : strerror(s->error));
+			source_file_problem(s));
 	else if (strcmp(s->path, name)) {
 		_cleanup_free_ char *path = text_clean(s->path, strlen(s->path));
 
@@ -273,10 +184,10 @@ static void put_file(FILE *out, const struct annotation *a, const struct source_
 		     size_t count, const struct option_strings *dirs)
 {
 	const char *name = a->r->text.data[line->file];
-	struct source s = {0};
+	struct source_text s;
 	size_t behind = 0; /* the last line that was printed */
 
-	find_source(&s, name, dirs);
+	source_file_find(&s, name, dirs, SOURCE_MAX);
 	put_head(out, a, &s, name);
 	for (size_t i = 0; i < count; i++) {
 		size_t at = line[i].number, first = at - MIN(at - 1, (size_t)CONTEXT);
@@ -294,7 +205,7 @@ static void put_file(FILE *out, const struct annotation *a, const struct source_
 		behind = at;
 	}
 	put_between(out, a, &s, behind + 1, behind + CONTEXT);
-	source_deinit(&s);
+	source_file_deinit(&s);
 }
 
 int recording_annotate_print(FILE *out, const struct recording *r, const struct recording_view *v,

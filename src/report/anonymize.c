@@ -369,7 +369,7 @@ static enum treatment treatment_of(enum recording_table_id id, unsigned column)
 static bool is_public_value(const char *key)
 {
 	static const char *const keys[] = {
-		"pid", "kernel", "ptmem", "start", "start_monotonic", "duration", "exit",
+		"pid", "parent", "ptmem", "start", "start_monotonic", "duration", "exit",
 		"overhead", "attached", "lost", "times", "heap_sample", "heap_sample_max",
 		"leak_check", "free_stacks", "part", "lead", "peak_resident", "corrupt",
 		"temporary_below",
@@ -378,12 +378,26 @@ static bool is_public_value(const char *key)
 	return text_is_among(key, keys, ARRAY_SIZE(keys));
 }
 
+/* "Linux 6.1.0-17-acme CPU" without what follows the version: it may name an organization. */
+static char *kernel_of(const char *value)
+{
+	size_t name = strcspn(value, " ");
+	size_t version = value[name] ? strspn(value + name + 1, "0123456789.") : 0;
+	const char *machine = strrchr(value, ' ');
+
+	return !strncmp(value, "Linux ", 6) && version && machine > value + name ?
+		       xasprintf("Linux %.*s%s", (int)version, value + name + 1, machine) :
+		       xstrdup("");
+}
+
 static char *value_of(struct anonymous_copy *c, const char *key, const char *value)
 {
 	if (is_public_value(key))
 		return xstrdup(value);
 	if (!strcmp(key, "options"))
 		return xstrdup("");
+	if (!strcmp(key, "kernel"))
+		return kernel_of(value);
 	if (!strcmp(key, "command")) { /* without arguments, which may be secrets */
 		_cleanup_free_ char *program = xstrndup(value, strcspn(value, " "));
 

@@ -241,7 +241,9 @@ static void read_leaf(const struct stack_reader *reader, const struct recording 
 	VEC(uint32_t) frame = {0};
 	struct diff_stack stack = {.bytes = value->bytes,
 				   .blocks = recording_count(r, value->blocks),
-				   .variance = recording_square_error(r, value->variance)};
+				   .variance = recording_square_error(r, value->variance),
+				   .max_bytes = recording_get(r, RECORDING_LEAVES, leaf,
+							      LEAF_MAX_BYTES)};
 	int64_t site = recording_site(r, leaf);
 
 	for (uint64_t n = recording_get(r, RECORDING_LEAVES, leaf, LEAF_NODE); n > 0;

@@ -21,6 +21,7 @@ struct diff_stack {
 	size_t site;           /* index of the call site */
 	uint64_t bytes, blocks;
 	double variance;       /* of the bytes, square bytes */
+	uint64_t max_bytes;    /* the most that it held at one time; 0 = unknown */
 };
 
 struct diff_paths;

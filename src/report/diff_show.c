@@ -93,6 +93,16 @@ static void warn_of_unlike(struct diff *d)
 		gate_warn(&d->gate, xasprintf("%s is exact, %s has samples: differences are those "
 					      "of estimates, too", path[is_sampled],
 					      path[!is_sampled]));
+	for (int side = PATH_OLD; side <= PATH_NEW; side++)
+		if (input_lines(&d->pair.input[side]) == INPUT_NO_LINES &&
+		    input_lines(&d->pair.input[!side]) == INPUT_HAS_LINES)
+			gate_warn(&d->gate, xasprintf("%s has no debug information of the program, "
+						      "%s has: call sites in inlined functions "
+						      "differ", path[side], path[!side]));
+	for (int side = PATH_OLD; side <= PATH_NEW; side++)
+		if (input_gap(&d->pair.input[side]))
+			gate_warn(&d->gate, xasprintf("%s: %s", path[side],
+						      input_gap(&d->pair.input[side])));
 }
 
 /* An answer without a path is no mistake, but its reader should not look for one. */

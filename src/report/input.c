@@ -543,7 +543,8 @@ static const char *foreign_what(const char *data, size_t size)
 	if (is_folded(data, size))
 		return "it has folded stacks, which flamegraph.pl and speedscope read";
 	return memchr(data, '\0', MIN(size, 4096)) ? "it is of a kind that is not known here" :
-						     "it is a text";
+						     "it is a text; ptmem --record=FILE "
+						     "PROGRAM makes a recording";
 }
 
 /* Comments may come before the head of a massif file. */
@@ -643,4 +644,32 @@ uint64_t input_interval(const struct input *input)
 {
 	return input->recording ? input->recording->interval :
 				  massif_sampling_interval(input->massif);
+}
+
+const char *input_gap(const struct input *input)
+{
+	const struct recording *r = input->recording;
+
+	if (r && recording_meta(r, "corrupt"))
+		return RECORDING_CORRUPT;
+	if (!r || r->is_complete)
+		return NULL;
+	if (!r->is_copy)
+		return RECORDING_INCOMPLETE;
+	return recording_meta(r, "exit") ? NULL : RECORDING_SO_FAR;
+}
+
+enum input_lines input_lines(const struct input *input)
+{
+	const struct recording *r = input->recording;
+	enum input_lines found = INPUT_NO_FUNCTIONS;
+
+	for (size_t i = 0; r && i < recording_rows(r, RECORDING_FRAMES); i++) {
+		if (recording_get(r, RECORDING_FRAMES, i, FRAME_KIND) != KIND_PROGRAM)
+			continue;
+		if (recording_get(r, RECORDING_FRAMES, i, FRAME_LINE))
+			return INPUT_HAS_LINES;
+		found = INPUT_NO_LINES;
+	}
+	return found;
 }

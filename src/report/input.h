@@ -154,5 +154,10 @@ char *input_command(const struct input *input);
 char *input_program(const struct input *input);
 /* The mean distance of its samples in bytes; 0 = it is exact. */
 uint64_t input_interval(const struct input *input);
+/* Whether functions of a recorded program have source lines, so that inlined ones are known. */
+enum input_lines { INPUT_NO_FUNCTIONS, INPUT_NO_LINES, INPUT_HAS_LINES };
+enum input_lines input_lines(const struct input *input);
+/* Why it is not of the whole run; NULL: it is, as far as is known. */
+const char *input_gap(const struct input *input);
 
 #endif

@@ -128,8 +128,10 @@ static void put_head(FILE *out, const struct merged *m)
 					      peak->running == 1 ? "" : "es");
 	uint64_t sum = 0, live = 0, allocated = 0, allocations = 0;
 	char a[AMOUNT_SIZE], b[AMOUNT_SIZE];
+	size_t unread = 0;
 
 	for (size_t i = 0; i < p->row.count; i++) {
+		unread += !p->row.data[i].recording;
 		sum += p->row.data[i].peak;
 		live += p->row.data[i].live;
 		allocated += p->row.data[i].allocated;
@@ -137,7 +139,11 @@ static void put_head(FILE *out, const struct merged *m)
 	}
 	put_amount(out, "largest", largest->peak, of);
 	put_amount(out, "all together", peak->bytes, when);
-	fprintf(out, "%-12s %zu, in %.3f s\n", "processes", p->row.count, (double)p->end / 1e6);
+	fprintf(out, "%-12s %zu, in %.3f s", "processes", p->row.count - unread,
+		(double)p->end / 1e6);
+	if (unread)
+		fprintf(out, "; %zu file%s cannot be read", unread, plural(unread));
+	putc('\n', out);
 	put_amount(out, "peak of each", sum, " as a sum; not at one time");
 	put_amount(out, "end of each", live, " in use, as a sum");
 	fprintf(out, "%-12s %s of %s byte%s\n", "allocations", amount_commas(allocations, a),
@@ -299,18 +305,35 @@ static int write_paths(struct merged *m)
 	return status;
 }
 
+/* "" unless they are asked for. The caller frees it. */
+static char *sources_of(const struct merged *m)
+{
+	_cleanup_free_ const struct recording **r = xcalloc(m->all->row.count + 1, sizeof(*r));
+	size_t count = 0;
+
+	if (!m->request->embeds_sources)
+		return xstrdup("");
+	for (size_t i = 0; i < m->all->row.count; i++)
+		if (m->all->row.data[i].recording)
+			r[count++] = m->all->row.data[i].recording;
+	return embedded_sources_json(r, count, &m->request->sources);
+}
+
 static int put_page(FILE *file, const void *ctx)
 {
-	processes_page_write(file, ctx);
+	const struct merged *m = ctx;
+	_cleanup_free_ char *sources = sources_of(m);
+
+	processes_page_write(file, m->all, sources);
 	return 0;
 }
 
 static int write_page(const struct merged *m)
 {
-	int err = outfile_put(m->request->html, put_page, m->all);
+	int err = outfile_put(m->request->html, put_page, m);
 
 	if (err)
-		log_error("cannot write %s: %s", m->request->html, strerror(-err));
+		outfile_log_error(m->request->html, err);
 	return err ? EXIT_NOT_WRITTEN : 0;
 }
 
@@ -334,11 +357,39 @@ static int (*form_of(const struct report_request *r))(struct merged *m)
 	return NULL;
 }
 
+static bool is_same(const struct processes_row *a, const struct processes_row *b)
+{
+	return a->recording && b->recording && a->pid == b->pid && a->start == b->start &&
+	       a->part == b->part;
+}
+
+/* Rows of one program of one process, as of a file that is given twice. */
+static void warn_of_repeats(const struct processes *p)
+{
+	size_t repeats = 0;
+	const struct processes_row *first = NULL;
+
+	for (size_t i = 0; i < p->row.count; i++) {
+		const struct processes_row *row = &p->row.data[i];
+		size_t k = 0;
+
+		while (k < i && !is_same(&p->row.data[k], row))
+			k++;
+		repeats += k < i;
+		first = !first && k < i ? row : first;
+	}
+	if (repeats)
+		log_warn("%zu recording%s of a process that another one is of, too, as process "
+			 "%" PRIu64 " in %s: sums count it more than once",
+			 repeats, repeats == 1 ? " is" : "s are", first->pid, first->name);
+}
+
 int merge_show(const struct report_request *r, struct processes *all)
 {
 	struct merged m = {.request = r, .all = all};
 
 	processes_finish(all);
+	warn_of_repeats(all);
 	int status = find_moment(&m);
 
 	if (!status)

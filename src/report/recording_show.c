@@ -109,7 +109,7 @@ static int print_json(const struct shown_recording *s)
 	if (recording_view_json(s->recording, &s->request->question, &view, &why) != 0)
 		return refuse(s->request, why);
 	const struct report_request *r = s->request;
-	bool has_limits = r->limit.count || r->limits_file;
+	bool has_limits = r->limit.count || r->limits_file.count;
 	_cleanup_free_ char *gate = has_limits ? gate_json_members(s->gate) : xstrdup("");
 	_cleanup_free_ char *more = xasprintf("%s%s", view, gate);
 

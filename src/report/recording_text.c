@@ -136,10 +136,9 @@ static void put_sampled(FILE *out, const struct recording *r)
 static void put_incomplete(FILE *out, const struct recording *r)
 {
 	if (!r->is_copy)
-		put_fact(out, "incomplete",
-			 "ptmem did not end normally: this is all up to its last second");
+		put_fact(out, "incomplete", RECORDING_INCOMPLETE);
 	else if (!recording_meta(r, "exit"))
-		put_fact(out, "so far", "a copy made while the program ran");
+		put_fact(out, "so far", RECORDING_SO_FAR);
 }
 
 static void put_totals(FILE *out, const struct recording *r)
@@ -147,8 +146,7 @@ static void put_totals(FILE *out, const struct recording *r)
 	if (!r->is_complete)
 		put_incomplete(out, r);
 	if (recording_meta(r, "corrupt"))
-		put_fact(out, "corrupt",
-			 "the program overwrote memory shared with ptmem: the profile ends there");
+		put_fact(out, "corrupt", RECORDING_CORRUPT);
 	if (r->interval)
 		put_sampled(out, r);
 	if (!r->is_complete)

@@ -29,7 +29,7 @@ static int write_file(const char *path, int (*put)(FILE *file, const void *ctx),
 	int err = outfile_put(path, put, ctx);
 
 	if (err)
-		log_error("cannot write %s: %s", path, strerror(-err));
+		outfile_log_error(path, err);
 	return err ? EXIT_NOT_WRITTEN : 0;
 }
 
@@ -214,6 +214,15 @@ int html_report_write(const struct report_request *r, const struct input *input)
 			log_error("%s: %s", r->path[i], why);
 			status = EXIT_REFUSED;
 		}
+	}
+	if (!status && r->embeds_sources) {
+		const struct recording *own[1] = {input->recording};
+		char *sources = embedded_sources_json(own, 1, &r->sources);
+		char *view = page.more[0];
+
+		page.more[0] = xasprintf("%s%s", view, sources);
+		free(view);
+		free(sources);
 	}
 	if (!status)
 		status = write_file(r->html, put_page, &page);

@@ -44,6 +44,7 @@ static const struct {
 	{"older-than", 0, AS_TEXT | AS_MASSIF | AS_DATA | PATHS,
 	 "all forms of recordings but --html"},
 	{"annotate", 0, AS_TEXT, "the text of a recording"},
+	{"embed-sources", 0, AS_HTML, "--html of a recording"},
 	{"peek", 0, AS_TEXT, "the text of a recording"},
 	{"temporary", 0, AS_TEXT | AS_HTML | AS_COUNTED,
 	 "the text, JSON, CSV or page of a recording"},
@@ -254,8 +255,10 @@ static char *check_question(const struct report_request *r)
 
 	if ((q->at != NULL) + (q->range != NULL) + (q->older != NULL) > 1)
 		return xstrdup("--at, --range and --older-than cannot be combined");
-	if (r->sources.count && !r->annotate)
-		return xstrdup("--source goes with --annotate");
+	if (r->sources.count && !r->annotate && !r->embeds_sources)
+		return xstrdup("--source goes with --annotate or --embed-sources");
+	if (r->embeds_sources && r->is_diff)
+		return xstrdup("--embed-sources is not for differences: lines may have moved");
 	if (q->thread && (q->at || q->range || q->older))
 		return xstrdup("--thread goes with neither --at, --range nor --older-than: a "
 			       "recording has what a thread allocated in all");
@@ -280,7 +283,7 @@ static char *check_printed(const struct report_request *r)
 static char *check_limits(const struct report_request *r)
 {
 	const struct report_format *format = report_format_of(r);
-	bool has_limits = r->limit.count || r->limits_file;
+	bool has_limits = r->limit.count || r->limits_file.count;
 	bool is_of_checks = format && format->kinds == AS_GATE && format->gate != GATE_MARKDOWN;
 	struct limit l;
 
@@ -366,7 +369,7 @@ static char *check_merge(const struct report_request *r)
 	if (q->range || q->older || q->thread || q->match)
 		return xstrdup("--merge has --at; --range, --older-than, --thread and --match are "
 			       "of one recording");
-	if (r->limit.count || r->limits_file)
+	if (r->limit.count || r->limits_file.count)
 		return xstrdup("--limit and --limits-file are about one profile: ptmem checks them "
 			       "for each process");
 	if (format && !format->of_merge)

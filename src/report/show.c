@@ -114,7 +114,9 @@ static int write_picture(const struct report_request *r, const struct input *inp
 		return EXIT_REFUSED;
 	}
 	if (err)
-		log_error("cannot write the picture: %s", strerror(-err));
+		outfile_log_error(r->png && r->svg ? "the pictures" :
+				  r->png	   ? r->png :
+						     r->svg, err);
 	else if (options.rss_pid)
 		warn_of_doubt(r, input->massif, rss, options.rss_pid);
 	return err ? EXIT_NOT_WRITTEN : 0;
@@ -228,7 +230,7 @@ static int read_runs(const struct report_request *r, struct baseline *out)
 			status = EXIT_REFUSED;
 		}
 		if (!status)
-			baseline_add(out, &input);
+			baseline_add(out, r->path[i], &input);
 		input_deinit(&input);
 	}
 	return status;
@@ -270,7 +272,7 @@ static int show_baseline(const struct report_request *r)
 	}
 	if (!status && r->write_baseline &&
 	    (err = outfile_put(r->write_baseline, put_baseline, &runs)) != 0) {
-		log_error("cannot write %s: %s", r->write_baseline, strerror(-err));
+		outfile_log_error(r->write_baseline, err);
 		status = EXIT_NOT_WRITTEN;
 	}
 	baseline_deinit(&runs);
@@ -289,7 +291,7 @@ static int write_anonymized(const struct report_request *r)
 	if (why)
 		return log_unread(r->path[0], -EINVAL, why);
 	if (err)
-		log_error("cannot write %s: %s", r->anonymize, strerror(-err));
+		outfile_log_error(r->anonymize, err);
 	return err ? EXIT_NOT_WRITTEN : 0;
 }
 

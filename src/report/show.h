@@ -70,7 +70,7 @@ struct report_request {
 	uint32_t x_size, y_size;       /* 0 = default */
 	struct option_strings fail_if; /* fail_if.h */
 	struct option_strings limit;   /* limit.h */
-	const char *limits_file;       /* NULL = not given */
+	struct option_strings limits_file;
 	const char *anonymize, *key;   /* a file to write, and a text; NULL = not given */
 	const char *baseline, *write_baseline; /* baseline.h; NULL = not given */
 	uint32_t top;                  /* rows of --diff at each level, of a recording's tables */
@@ -81,7 +81,7 @@ struct report_request {
 	uint32_t format;               /* index in report_formats, or FORMAT_DEFAULT */
 	struct recording_question question; /* about recordings */
 	uint64_t snapshot;             /* a number, or MASSIF_SNAPSHOT_* */
-	bool is_time_based, wants_total, is_diff, is_merge;
+	bool is_time_based, wants_total, is_diff, is_merge, embeds_sources;
 	bool wants_help, wants_version;
 };
 

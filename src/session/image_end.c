@@ -32,6 +32,7 @@
 
 #define WRAPPER_NS 10000000000ull /* a program that has run for longer is no wrapper */
 #define MOST_BYTES (UINT64_C(64) << 20)
+#define FORK_BYTES (UINT64_C(1) << 20) /* allocated by a fork, before it executes another program */
 
 /* The session of @program itself: its process runs it, or what it executed is not profiled. */
 static const struct session *find_program(const struct run *run, uint32_t program)
@@ -237,6 +238,17 @@ static char *describe_end(const struct address_space *space, enum space_end why)
 /*
  * With malloc's family at addresses of the user's: all that it releases must be its own.
  */
+/*
+ * Whether all that is released must have been allocated before: glibc's threads release what is in
+ * their caches once more.
+ */
+static bool must_know_frees(const struct session *s)
+{
+	return !s->image.was_attached && (s->end.guess == GUESS_MUSL ||
+					  s->end.guess == GUESS_JEMALLOC ||
+					  custom_probes_have_guesses(&s->run->probes));
+}
+
 static bool frees_are_confirmed(const struct session *s)
 {
 	const struct profile_totals *p = profile_totals(s->heap.profile);
@@ -248,12 +260,28 @@ static bool frees_are_confirmed(const struct session *s)
 			  "there will be no profile", s->process.pid, unused->text);
 		return false;
 	}
-	if (!unknown || s->image.was_attached || !custom_probes_have_guesses(&s->run->probes))
+	if (!unknown || !must_know_frees(s))
 		return true;
-	log_error("process %u: --probe: %" PRIu64 " of %" PRIu64 " frees are of blocks that were "
+	log_error("process %u: %s: %" PRIu64 " of %" PRIu64 " frees are of blocks that were "
 		  "not allocated by the functions at these addresses: one is wrong, or is "
-		  "missing; there will be no profile", s->process.pid, unknown, p->frees + unknown);
+		  "missing; there will be no profile", s->process.pid,
+		  s->end.guess ? "malloc as found by its code" : "--probe", unknown,
+		  p->frees + unknown);
 	return false;
+}
+
+/*
+ * Whether @s is a result. Of a fork that executes another program mostly its parent's profile has
+ * all: shells allocate a little in theirs. One that needs much has a profile, if the other program
+ * has one, too: else the largest process may be in none.
+ */
+static bool is_result(const struct session *s, bool is_exec)
+{
+	uint64_t bytes = profile_totals(s->heap.profile)->allocated_bytes;
+
+	return !is_exec || s->image.is_own ||
+	       (s->run->options->children.trace && s->image.has_next &&
+		bytes - s->process.inherited_bytes >= FORK_BYTES);
 }
 
 void image_end(void *ctx, struct address_space *space, enum space_end why)
@@ -282,6 +310,7 @@ void image_end(void *ctx, struct address_space *space, enum space_end why)
 	s->process.exit_status = why == SPACE_EXITED ? space->processes.exit_status : -1;
 	s->end.pauses = space->pauses;
 	s->end.time_error_ns = pads_time_error(space);
+	s->end.guess = space->watch.guess;
 	/* a fork that executes another program was counted in its parent's file */
 	s->process.end_ns = clock_now_ns();
 	recording_run_end(s, end);
@@ -302,7 +331,7 @@ void image_end(void *ctx, struct address_space *space, enum space_end why)
 	} else {
 		if (s->image.is_own)
 			end_forks(s->run, s->image.serial, true);
-		end_profile(s, !is_exec || s->image.is_own,
+		end_profile(s, is_result(s, is_exec),
 			    is_exec && (s->run->options->children.trace || !s->image.is_own));
 	}
 }

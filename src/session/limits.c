@@ -13,6 +13,7 @@
 #include "base/option_row.h"
 #include "output/call_sites.h"
 #include "output/report_tree.h"
+#include "profile/groups.h"
 #include "profile/history.h"
 #include "session/memory_source.h"
 #include "session/options.h"
@@ -55,6 +56,32 @@ static bool has_function(const struct shown_stack *stack, const struct limit *l)
 		}
 	}
 	return false;
+}
+
+/* Whether profiles keep the peak of @l's function. */
+static bool has_group(const struct limit *l)
+{
+	return l->metric == LIMIT_PEAK && l->function;
+}
+
+size_t limits_count_groups(const struct run *r)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < r->limits.count; i++)
+		count += has_group(&r->limits.data[i]);
+	return count;
+}
+
+void limits_find_groups(const struct run *run, const struct report *r, uint32_t node, bool *is_in)
+{
+	struct shown_stack stack = {.report = r};
+	bool is_shown = shown_stack_fill(&stack, node);
+
+	for (size_t i = 0; i < run->limits.count; i++)
+		if (has_group(&run->limits.data[i]))
+			*is_in++ = is_shown && has_function(&stack, &run->limits.data[i]);
+	shown_stack_deinit(&stack);
 }
 
 /* Leaves nothing of leaves outside of the limit's function. Whether any is inside. */
@@ -102,6 +129,19 @@ static uint64_t sum_of(const struct leaf_amounts *amounts)
 	for (uint32_t i = 1; i <= amounts->count; i++)
 		sum += amounts->bytes[i];
 	return sum;
+}
+
+/*
+ * What each leaf of a function has when these have most, instead of what @amounts has of them at
+ * the peak of the program. That is the larger only if names were known too late for the group.
+ */
+static void use_group(const struct profile *p, const struct leaf_group *group,
+		      struct leaf_amounts *amounts)
+{
+	if (group->peak <= sum_of(amounts))
+		return;
+	for (uint32_t i = 1; i <= amounts->count; i++)
+		amounts->bytes[i] = groups_at_peak(group, i, profile_leaf(p, i)->live_bytes);
 }
 
 /*
@@ -168,7 +208,7 @@ static void add_site(gate_sites *to, const struct call_site_sum *from)
 static void add_sites(gate_sites *to, const struct report *r, const struct leaf_amounts *amounts)
 {
 	struct call_site_sum site[GATE_SITES];
-	size_t count = amounts->count ? call_sites_largest(r, amounts, site, GATE_SITES) : 0;
+	size_t count = amounts->count ? call_sites_largest(r, amounts, site, GATE_SITES, NULL) : 0;
 
 	for (size_t i = 0; i < count; i++) {
 		if (site[i].bytes)
@@ -188,7 +228,7 @@ static char *message_of(const struct run *run, const struct limit *l,
 	_cleanup_free_ char *amount = limit_amount(l->metric, result->value);
 
 	if (l->metric == LIMIT_LEAKED)
-		return xasprintf("%s definitely lost", amount);
+		return xasprintf("%s lost", amount);
 	return xasprintf("it is %s%s in %s", amount,
 			 run->values.is_estimate ? ", an estimate," : "", result->process);
 }
@@ -284,7 +324,8 @@ static void check_value(struct session *s, const struct report *r, size_t index,
 	merge_result(&run->results.data[index], l, now);
 }
 
-static void check_one(struct session *s, const struct report *r, size_t index)
+/* @group: the number of the limit's group, if it has one. */
+static void check_one(struct session *s, const struct report *r, size_t index, size_t group)
 {
 	const struct limit *l = &s->run->limits.data[index];
 	struct leaf_amounts amounts = {0};
@@ -294,6 +335,8 @@ static void check_one(struct session *s, const struct report *r, size_t index)
 	if (l->metric == LIMIT_RSS && !s->end.peak_resident)
 		return;
 	now.has_function = l->function && find_amounts(r, l, &amounts);
+	if (has_group(l))
+		use_group(r->profile, profile_group(r->profile, group), &amounts);
 	now.value = l->function ? (double)sum_of(&amounts) : value_of_program(s, l->metric);
 	now.process = xasprintf("process %u, %s", s->process.pid, title);
 	check_value(s, r, index, &amounts, &now);
@@ -328,11 +371,21 @@ static void find_amounts_within(const struct report *r, const struct within_wors
 	}
 }
 
+/* The function of @l, and that which ends the part of the run, or NULL. */
+static struct within_section part_of(struct run *run, const struct limit *l)
+{
+	struct custom_probes *p = &run->probes;
+
+	return (struct within_section){
+		custom_probes_within(p, l->within, l->within_size),
+		l->until ? custom_probes_within(p, l->until, strlen(l->until)) : NULL};
+}
+
 static void check_within(struct session *s, const struct report *r, size_t index)
 {
 	const struct limit *l = &s->run->limits.data[index];
-	const struct within_sum *sum = within_find(
-		s, custom_probes_within(&s->run->probes, l->within, strlen(l->within)));
+	const struct within_section part = part_of(s->run, l);
+	const struct within_sum *sum = within_find(s, part.from, part.to);
 	struct leaf_amounts amounts = {0};
 	_cleanup_free_ char *title = session_title(s);
 
@@ -341,9 +394,10 @@ static void check_within(struct session *s, const struct report *r, size_t index
 	const struct within_worst *worst = &sum->worst[l->metric];
 	struct limit_result now = {.value = worst->value};
 
-	now.process = xasprintf("call %llu of %s, process %u, %s",
-				(unsigned long long)worst->number, l->within, s->process.pid,
-				title);
+	now.process = xasprintf("%s %llu %s %s%s%s, process %u, %s", l->until ? "part" : "call",
+				(unsigned long long)worst->number, l->until ? "between" : "of",
+				part.from->text, l->until ? " and " : "",
+				l->until ? part.to->text : "", s->process.pid, title);
 	if (limit_is_exceeded(l, worst->value))
 		find_amounts_within(r, worst, &amounts);
 	check_value(s, r, index, &amounts, &now);
@@ -398,7 +452,20 @@ const char *limits_check_text(const struct options *o, const char *text, struct 
 
 static void watch_calls(struct run *r, const char *function)
 {
-	custom_probes_within(&r->probes, function, strlen(function));
+	custom_probes_within(&r->probes, function, strlen(function))->is_measured = true;
+	r->needs_within = true;
+}
+
+static void watch_section(struct run *r, const struct limit *l)
+{
+	const struct within_section part = part_of(r, l);
+	bool is_known = false;
+
+	for (size_t i = 0; i < r->sections.count; i++)
+		is_known |= r->sections.data[i].from == part.from &&
+			    r->sections.data[i].to == part.to;
+	if (!is_known)
+		*vec_add(&r->sections) = part;
 	r->needs_within = true;
 }
 
@@ -409,7 +476,9 @@ static void take_limit(struct run *r, char *text)
 
 	limit_parse(text, l);
 	*vec_add(&r->results) = (struct limit_result){0};
-	if (l->within)
+	if (l->until)
+		watch_section(r, l);
+	else if (l->within)
 		watch_calls(r, l->within);
 	else /* only a history knows */
 		r->needs_history |= l->metric == LIMIT_TEMPORARY ||
@@ -443,7 +512,17 @@ int limits_open(struct run *r)
 		watch_calls(r, o->within.data[i]);
 	for (size_t i = 0; i < o->limits.count; i++)
 		add_limit(r, o->limits.data[i]); /* option_check.c has checked it */
-	return o->files.limits ? option_read_lines(o->files.limits, add_limit, r) : 0;
+	int rc = 0;
+
+	for (size_t i = 0; i < o->files.limits.count && rc == 0; i++) {
+		size_t before = r->limits.count;
+
+		rc = option_read_lines(o->files.limits.data[i], add_limit, r);
+		if (rc == 0 && r->limits.count == before)
+			gate_warn(&r->gate, xasprintf("%s: there are no limits in it",
+						      o->files.limits.data[i]));
+	}
+	return rc;
 }
 
 void limits_close(struct run *r)
@@ -454,6 +533,7 @@ void limits_close(struct run *r)
 	}
 	vec_deinit(&r->limits);
 	vec_deinit(&r->results);
+	vec_deinit(&r->sections);
 	gate_deinit(&r->gate);
 }
 
@@ -465,12 +545,16 @@ void limits_check(struct session *s)
 		return;
 	const struct report r = session_report(s);
 
+	size_t group = 0;
+
 	note_values(s);
-	for (size_t i = 0; i < run->limits.count; i++)
+	for (size_t i = 0; i < run->limits.count; i++) {
 		if (run->limits.data[i].within)
 			check_within(s, &r, i);
 		else if (run->limits.data[i].metric != LIMIT_LEAKED)
-			check_one(s, &r, i);
+			check_one(s, &r, i, group);
+		group += has_group(&run->limits.data[i]);
+	}
 }
 
 static int compare_sites(const void *a, const void *b)
@@ -510,7 +594,7 @@ static void check_leaks(struct run *r, size_t index)
 	const struct limit *l = &r->limits.data[index];
 	struct limit_result *result = &r->results.data[index];
 
-	result->value = (double)r->definite_bytes;
+	result->value = (double)r->lost_bytes;
 	result->is_exceeded = limit_is_exceeded(l, result->value);
 	result->exceeded = result->is_exceeded;
 	result->process = xstrdup("all processes");
@@ -523,7 +607,8 @@ static void add_check(struct run *r, size_t index)
 	struct limit_result *result = &r->results.data[index];
 	const char *why = result->process ? NULL : "it was not measured";
 
-	if (why && r->programs) /* otherwise it is said why nothing ran */
+	/* otherwise it is said why nothing ran; of several runs, at the end */
+	if (why && r->programs && r->options->repeat <= 1)
 		log_error("limit not checked: %s: %s", l->text, why);
 	if (l->function && result->process && !result->has_function)
 		gate_warn(&r->gate,
@@ -545,7 +630,7 @@ void limits_finish(struct run *r)
 	struct limit_values *v = &r->values;
 
 	v->is_known[LIMIT_LEAKED] = r->options->leaks.check;
-	v->value[LIMIT_LEAKED] = (double)r->definite_bytes;
+	v->value[LIMIT_LEAKED] = (double)r->lost_bytes;
 	for (size_t i = 0; i < r->limits.count; i++) {
 		if (r->limits.data[i].metric == LIMIT_LEAKED)
 			check_leaks(r, i);

@@ -39,18 +39,25 @@ const char *limits_check_text(const struct options *o, const char *text, struct 
 
 /*
  * Fills in r->limits and r->needs_history from --limit and --limits-file, in which a line has a
- * limit, or nothing, or a comment that begins with '#'. 0, or -errno after a message. limits_close
+ * limit or nothing, and a comment that begins with '#'. 0, or -errno after a message. limits_close
  * frees them.
  */
 int limits_open(struct run *r);
 void limits_close(struct run *r);
 
 /*
+ * Limits of the peak of a function each have a group of leaves in the profiles (profile/groups.h):
+ * how many there are, and which of them the leaf of @node is in.
+ */
+size_t limits_count_groups(const struct run *r);
+void limits_find_groups(const struct run *run, const struct report *r, uint32_t node, bool *is_in);
+
+/*
  * Notes in run->results what the profile of @s, which has ended, has of all limits but those of
  * leaks.
  */
 void limits_check(struct session *s);
-/* Of each leaf of @r, a report of a process that has ended, what is definitely lost. */
+/* Of each leaf of @r, a report of a process that has ended, what is lost. */
 void limits_note_leaks(struct run *run, const struct report *r, const struct leaf_amounts *lost);
 /*
  * Checks those of leaks, after the last process of @r has ended, and fills r->gate: a check for

@@ -68,7 +68,7 @@ static int put_page(FILE *file, const void *ctx)
 	size_t size;
 
 	if (all->row.count > 1 || !only->recording) {
-		processes_page_write(file, all);
+		processes_page_write(file, all, "");
 		return 0;
 	}
 	FILE *memory = open_memstream(&json, &size);

@@ -141,7 +141,7 @@ struct options_files {
 	double record_every;      /* seconds after which the next recording begins; 0 = never */
 	uint32_t record_keep;     /* number of these to keep; 0 = all */
 	uint64_t record_limit;    /* bytes of each recording; 0 = any */
-	const char *limits;       /* --limits-file; NULL = none */
+	struct option_strings limits; /* --limits-file */
 	const char *limits_out;   /* what was found of them; NULL = not written */
 	bool free_stacks;         /* the recording has the stacks that release blocks */
 	const char *folded, *flame;

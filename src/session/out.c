@@ -204,7 +204,7 @@ static void rename_previous(struct process_files *p, const char *path)
 	_cleanup_free_ char *moved = file_name_insert(path, &parts);
 
 	if (rename(path, moved) == 0)
-		log_info("%s, of the previous program, is now %s", path, moved);
+		log_verbose("%s, of the previous program, is now %s", path, moved);
 }
 
 static int name_for(struct session *s, enum output which, enum memory_source_kind source,

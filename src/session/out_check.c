@@ -230,8 +230,7 @@ static void explain_place(const char *option, const char *path, int rc)
 	unsigned links;
 
 	if (path_check_links(path, &links) != 0)
-		log_error("cannot write %s: it is, or leads through, a symbolic link that another "
-			  "user has put into a directory where all may create files", path);
+		outfile_log_error(path, rc);
 	else if (rc == -ENOENT)
 		log_error("cannot write %s: there is no directory %s (mkdir -p %s makes it)", path,
 			  directory, directory);

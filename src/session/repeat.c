@@ -105,10 +105,15 @@ static void check_limit(struct repeat *r, struct repeat_limit *l)
 	bool has_failed = l->exceeded == r->runs;
 	struct gate_check *c = gate_add_check(
 		&r->gate, l->text, l->metric,
+		!l->known  ? xstrdup("it was not measured") :
 		has_failed ? xasprintf("it is %s in %u run%s", band, r->runs,
 				       r->runs == 1 ? "" : "s") :
 			     NULL);
 
+	c->is_unmeasured = !l->known;
+	if (l->known && l->known < r->runs)
+		gate_warn(&r->gate, xasprintf("%s was measured in %u of %u runs", l->text,
+					      l->known, r->runs));
 	if (has_failed)
 		take_sites(&c->site, &l->site);
 	else if (l->exceeded)

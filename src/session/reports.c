@@ -69,12 +69,12 @@ void reports_poll(struct run *run)
 
 	if (!run->target || !signals_take_report() || !options_report_on_signal(run->options))
 		return;
-	uint64_t before = run->definite_bytes;
+	uint64_t before = run->lost_bytes;
 
 	target_each(run->target, reports_prepare_scan, run);
 	target_inspect(run->target, scan_and_note, &all);
 	for (size_t i = 0; i < all.list.count; i++)
 		finish(all.list.data[i], clock_now_ns(), true);
-	run->definite_bytes = before; /* the end decides about the exit status */
+	run->lost_bytes = before; /* the end decides about the exit status */
 	vec_deinit(&all.list);
 }

@@ -108,7 +108,7 @@ struct run {
 	bool must_end;             /* ptmem ends without waiting for the program it started */
 	struct earlier_blocks *earlier; /* for the process being attached to; NULL = none */
 	struct suppressions *suppressions; /* of leaks; NULL = none */
-	uint64_t definite_bytes;   /* bytes lost at the ends of all processes (--leak-check) */
+	uint64_t lost_bytes;       /* directly or not, at the ends of all processes */
 	struct custom_probes probes; /* of --probe */
 	VEC(struct limit) limits;  /* their texts are owned */
 	VEC(struct limit_result) results; /* one for each limit */
@@ -119,6 +119,7 @@ struct run {
 	struct summaries summaries;
 	bool is_set_up;            /* files and options are all right: the program was to be run */
 	bool needs_within;         /* calls of functions are watched (--within) */
+	VEC(struct within_section) sections;
 	bool needs_history;        /* a limit needs the exact peak or temporary allocations */
 };
 

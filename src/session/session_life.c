@@ -69,6 +69,15 @@ static bool is_ignored(void *ctx, uint32_t node)
 	return !counts;
 }
 
+static void find_groups(void *ctx, uint32_t node, bool *is_in)
+{
+	struct source *src = ctx;
+	struct report report;
+
+	memory_source_fill_report(src, &report);
+	limits_find_groups(src->session->run, &report, node, is_in);
+}
+
 /* -- the file of its events -- */
 
 void session_open_events(struct session *s, bool is_first)
@@ -192,6 +201,8 @@ struct session *session_new(struct run *run, uint32_t pid, uint64_t start_ns)
 		.no_heap = !o->profile.heap,
 		.is_ignored = is_ignored,
 		.is_ignored_ctx = &s->source[SOURCE_HEAP],
+		.groups = limits_count_groups(run),
+		.find_groups = find_groups,
 		.instructions = read_instructions,
 		.instructions_ctx = s,
 		.keep_times = options_report_leaks(o) || keep_history,

@@ -208,6 +208,9 @@ static void print_hints(const struct summaries *all)
 		      (all->count > ARRAY_SIZE(all->most)) + 1 + (all->killed > 0) + 1;
 
 	for (size_t i = 0; i < SUMMARIES_HINTS && all->hint[i] && used < SUMMARIES_LINES; i++) {
+		/* one process that allocated nothing is no reason to profile all for longer */
+		if (all->allocations && summary_is_hint_of_none(all->hint[i]))
+			continue;
 		log_print_collected(all->hint[i]);
 		used++;
 	}

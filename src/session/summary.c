@@ -32,6 +32,7 @@
 #include "session/session.h"
 #include "session/session_output.h"
 #include "tracee/state/module.h"
+#include "tracee/state/probe.h"
 
 /* The bytes of each leaf of @p, which has a history, at the exact peak, and their sum. */
 static void find_exact(const struct profile *p, struct leaf_amounts *held, uint64_t *sum_out)
@@ -83,7 +84,8 @@ void largest_find(const struct report *r, struct largest *out)
 	*out = (struct largest){0};
 	peak_amounts(r->profile, &held, &out->bytes);
 	if (held.count)
-		out->count = call_sites_largest(r, &held, out->site, LARGEST_SITES);
+		out->count = call_sites_largest(r, &held, out->site, LARGEST_SITES,
+						&out->nameless);
 	for (size_t i = 0; i < out->count; i++)
 		out->error[i] = profile_error(r->profile, out->site[i].variance);
 	free(held.bytes);
@@ -189,21 +191,12 @@ static void hint_at_pymalloc(const struct session *s)
 				 ": its functions have no symbols, or copies elsewhere" : "");
 }
 
-/* Of the largest call sites, if those without a name hold more than 5 % of the peak. */
+/* If call sites without a name hold more than 5 % of the peak. */
 static void hint_at_symbols(const struct largest *l)
 {
-	const char *object = NULL;
-	uint64_t bytes = 0;
-
-	for (size_t i = 0; i < l->count; i++) {
-		if (!l->site[i].is_unnamed)
-			continue;
-		object = object ? object : l->site[i].object;
-		bytes += l->site[i].bytes;
-	}
-	if (object && bytes > l->bytes / 20)
+	if (l->nameless.object && l->nameless.bytes > l->bytes / 20)
 		log_info("hint: %s is stripped; names need its debug package (-dbgsym, -debuginfo) "
-			 "or a build with -g", text_base_name(object));
+			 "or a build with -g", text_base_name(l->nameless.object));
 }
 
 /* Of the largest call sites, if a program's or library's lost inlined functions concern as much. */
@@ -261,7 +254,23 @@ static void hint_at_headers(const struct session *s)
 			 "in use than this says; see man ptmem, CAVEATS");
 }
 
+#define NONE_SAMPLED "no allocation was sampled"
+#define NONE_ALLOCATED "nothing was allocated while ptmem was attached"
+
+bool summary_is_hint_of_none(const char *line)
+{
+	return strstr(line, NONE_SAMPLED) || strstr(line, NONE_ALLOCATED);
+}
+
 /* Called at the end, after the summary. */
+static void hint_at_guess(const struct session *s)
+{
+	if (s->end.guess)
+		log_info("hint: malloc, free, calloc and realloc have no names here, and were "
+			 "found by their code (%s's); --probe=malloc=0xADDRESS and others override "
+			 "that", probe_guess_name(s->end.guess));
+}
+
 static void hints_at_end(const struct session *s, const struct largest *largest)
 {
 	const struct options *o = s->run->options;
@@ -269,13 +278,13 @@ static void hints_at_end(const struct session *s, const struct largest *largest)
 		return;
 	bool is_empty = profile_totals(s->heap.profile)->allocations == 0;
 	if (is_empty && o->tracing.heap_sample > 1)
-		log_info("hint: no allocation was sampled: take a smaller --heap-sample, or a "
-			 "longer time");
+		log_info("hint: " NONE_SAMPLED ": take a smaller --heap-sample, or a longer time");
 	else if (s->image.was_attached && is_empty)
-		log_info("hint: nothing was allocated while ptmem was attached: attach for "
-			 "longer, or while the program works");
+		log_info("hint: " NONE_ALLOCATED ": attach for longer, or while the program "
+			 "works");
 	else
 		hint_at_pymalloc(s);
+	hint_at_guess(s);
 	own_heap_hint(s);
 	hint_at_headers(s);
 	hint_at_symbols(largest);

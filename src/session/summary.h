@@ -29,6 +29,7 @@ struct largest {
 	struct call_site_sum site[LARGEST_SITES];
 	size_t count;   /* 0 if there was no peak */
 	uint64_t bytes; /* of all sites at the peak */
+	struct nameless_sites nameless;
 	double error[LARGEST_SITES]; /* of each site's bytes; 0 unless they are estimates */
 };
 
@@ -49,6 +50,8 @@ void largest_deinit(struct largest *l);
  * NULL. The caller frees *@largest_out.
  */
 void summary_print(struct session *s, const char *path, struct largest *largest_out);
+/* Whether @line, a hint, says that the process allocated nothing. */
+bool summary_is_hint_of_none(const char *line);
 /* Its line about the peak. */
 void summary_print_peak(const struct session *s);
 

@@ -42,7 +42,8 @@ struct within_moving {
 
 struct within_open {
 	const struct custom_probe *function;
-	uint32_t thread;
+	const struct custom_probe *until; /* of a section; NULL: it is a call */
+	uint32_t thread;          /* 0 = all, of a section */
 	taddr_t sp, return_pc;
 	uint64_t live, peak, epoch;
 	uint64_t allocations, allocated, temporary;
@@ -71,6 +72,11 @@ static void free_call(struct within_open *c)
 	hash_deinit(&c->by_node);
 	vec_deinit(&c->stack);
 	vec_deinit(&c->moving);
+}
+
+static bool is_of(const struct within_open *c, const struct event *ev)
+{
+	return !c->thread || ev->thread == c->thread;
 }
 
 static uint32_t stack_of(struct within_open *c, uint32_t node)
@@ -173,7 +179,7 @@ static void begin_realloc(struct within_open *c, const struct event *ev, const s
 	struct within_block *b = find_block(c, ev->old_addr);
 	struct block block = {0};
 
-	if (!b && ev->thread != c->thread)
+	if (!b && !is_of(c, ev))
 		return;
 	struct within_moving *m = vec_add(&c->moving);
 
@@ -189,7 +195,7 @@ static void begin_realloc(struct within_open *c, const struct event *ev, const s
 static void end_realloc(struct within_open *c, const struct event *ev)
 {
 	struct within_block old = {0};
-	bool is_tracked = false, is_own = ev->thread == c->thread;
+	bool is_tracked = false, is_own = is_of(c, ev);
 
 	for (size_t i = c->moving.count; i-- > 0;) {
 		if (c->moving.data[i].thread != ev->thread)
@@ -218,7 +224,7 @@ static void end_realloc(struct within_open *c, const struct event *ev)
 
 static void count_event(struct within_open *c, const struct event *ev, const struct profile *p)
 {
-	bool is_own = ev->thread == c->thread;
+	bool is_own = is_of(c, ev);
 	struct within_block new = {ev->addr, 0, ev->size, 0};
 
 	switch (ev->kind) {
@@ -277,12 +283,22 @@ static uint64_t amount_of(const struct within_open *c, const struct within_stack
 	}
 }
 
-static struct within_sum *sum_of(struct within *w, const struct custom_probe *function)
+static struct within_sum *find_sum(const struct within *w, const struct custom_probe *function,
+				   const struct custom_probe *until)
 {
-	for (size_t i = 0; i < w->sum.count; i++)
-		if (w->sum.data[i].function == function)
+	for (size_t i = 0; w && i < w->sum.count; i++)
+		if (w->sum.data[i].function == function && w->sum.data[i].until == until)
 			return &w->sum.data[i];
-	*vec_add(&w->sum) = (struct within_sum){.function = function};
+	return NULL;
+}
+
+static struct within_sum *sum_of(struct within *w, const struct within_open *c)
+{
+	struct within_sum *known = find_sum(w, c->function, c->until);
+
+	if (known)
+		return known;
+	*vec_add(&w->sum) = (struct within_sum){.function = c->function, .until = c->until};
 	return &w->sum.data[w->sum.count - 1];
 }
 
@@ -309,7 +325,7 @@ static void note_worst(struct within_sum *sum, const struct within_open *c,
 static void close_call(struct within *w, size_t i)
 {
 	struct within_open *c = &w->open.data[i];
-	struct within_sum *sum = sum_of(w, c->function);
+	struct within_sum *sum = sum_of(w, c);
 
 	sum->calls++;
 	for (enum limit_metric m = 0; m < LIMIT_METRICS; m++)
@@ -321,6 +337,32 @@ static void close_call(struct within *w, size_t i)
 
 /* -- a session -- */
 
+static bool is_open(const struct within *w, const struct within_section *section)
+{
+	for (size_t i = 0; i < w->open.count; i++)
+		if (w->open.data[i].function == section->from &&
+		    w->open.data[i].until == section->to)
+			return true;
+	return false;
+}
+
+/* Ends and begins sections, in this order: a function may do both. */
+static void enter(struct session *s, const struct custom_probe *function)
+{
+	struct within *w = s->within;
+
+	for (size_t i = w->open.count; i-- > 0;)
+		if (w->open.data[i].until == function)
+			close_call(w, i);
+	for (size_t i = 0; i < s->run->sections.count; i++) {
+		const struct within_section *section = &s->run->sections.data[i];
+
+		if (section->from == function && !is_open(w, section))
+			*vec_add(&w->open) = (struct within_open){
+				.function = function, .until = section->to, .epoch = 1};
+	}
+}
+
 void session_within_begin(void *ctx, struct address_space *space, pid_t tid,
 			  const struct within_call *call)
 {
@@ -329,9 +371,11 @@ void session_within_begin(void *ctx, struct address_space *space, pid_t tid,
 	(void)ctx;
 	if (!s->within)
 		s->within = xcalloc(1, sizeof(*s->within));
-	*vec_add(&s->within->open) = (struct within_open){
-		.function = call->function, .thread = (uint32_t)tid, .sp = call->sp,
-		.return_pc = call->return_pc, .epoch = 1};
+	enter(s, call->function);
+	if (call->function->is_measured)
+		*vec_add(&s->within->open) = (struct within_open){
+			.function = call->function, .thread = (uint32_t)tid, .sp = call->sp,
+			.return_pc = call->return_pc, .epoch = 1};
 }
 
 void session_within_end(void *ctx, struct address_space *space, pid_t tid,
@@ -375,7 +419,7 @@ static bool is_left(const struct session *s, const struct within_open *c, const 
 {
 	taddr_t after = c->sp + arch_native->return_size;
 
-	if (ev->thread != c->thread || !ev->sp || !within_is_above(c->sp, ev->sp))
+	if (c->until || ev->thread != c->thread || !ev->sp || !within_is_above(c->sp, ev->sp))
 		return false;
 	return ev->sp > after || (ev->sp == after && is_elsewhere(s, c, ev));
 }
@@ -405,18 +449,34 @@ void within_thread_exit(struct session *s, uint32_t thread)
 
 void within_finish(struct session *s)
 {
-	while (within_is_on(s))
-		close_call(s->within, s->within->open.count - 1);
+	while (within_is_on(s)) {
+		struct within_open *last = &s->within->open.data[s->within->open.count - 1];
+
+		if (!last->until) {
+			close_call(s->within, s->within->open.count - 1);
+			continue;
+		}
+		free_call(last);
+		s->within->open.count--;
+	}
 }
 
-const struct within_sum *within_find(const struct session *s, const struct custom_probe *function)
+const struct within_sum *within_find(const struct session *s, const struct custom_probe *function,
+				     const struct custom_probe *until)
 {
-	const struct within *w = s->within;
+	return find_sum(s->within, function, until);
+}
 
-	for (size_t i = 0; w && i < w->sum.count; i++)
-		if (w->sum.data[i].function == function)
-			return &w->sum.data[i];
-	return NULL;
+static void print_head(const struct session *s, const struct within_sum *sum)
+{
+	unsigned long long count = sum->calls;
+
+	if (sum->until)
+		log_info("process %u: %llu part%s between %s and %s, at most:", s->process.pid,
+			 count, plural(count), sum->function->text, sum->until->text);
+	else
+		log_info("process %u: %llu call%s of %s, at most:", s->process.pid, count,
+			 plural(count), sum->function->text);
 }
 
 void within_print(const struct session *s)
@@ -424,14 +484,14 @@ void within_print(const struct session *s)
 	for (size_t i = 0; s->within && i < s->within->sum.count; i++) {
 		const struct within_sum *sum = &s->within->sum.data[i];
 
-		log_info("process %u: %llu call%s of %s, at most:", s->process.pid,
-			 (unsigned long long)sum->calls, plural(sum->calls), sum->function->text);
+		print_head(s, sum);
 		for (enum limit_metric m = 0; m < LIMIT_METRICS; m++) {
-			if (!within_has(m))
+			if (!within_has(m) || (sum->until && m == LIMIT_TEMPORARY))
 				continue;
 			_cleanup_free_ char *text = limit_amount(m, sum->worst[m].value);
 
-			log_info("  %-12s %s (call %llu)", limit_info[m].name, text,
+			log_info("  %-12s %s (%s %llu)", limit_info[m].name, text,
+				 sum->until ? "part" : "call",
 				 (unsigned long long)sum->worst[m].number);
 		}
 	}

@@ -1,5 +1,6 @@
 /*
- * What calls of functions (--within) need of the heap: from the call to its return, in one thread.
+ * What calls of functions (--within) need of the heap: from the call to its return, in one thread;
+ * and sections, parts of a run from an entry of one function to the next one of another.
  *
  *	allocations   allocations by the thread, reallocs among them
  *	allocated     bytes that these requested; a realloc adds its growth
@@ -11,6 +12,9 @@
  * threads allocate does not count; what they release does. The outermost call of a function in a
  * thread counts. A call that is left by longjmp or an exception ends at the next event of its
  * thread further up the stack; one that never returns, with its thread or program.
+ *
+ * In a section all threads count; temporary is not measured. One that does not end does not count,
+ * and while it lasts, further entries of its first function have no effect.
  */
 #ifndef PTMEM_SESSION_WITHIN_H
 #define PTMEM_SESSION_WITHIN_H
@@ -39,8 +43,13 @@ struct within_worst {
 	VEC(struct within_amount) amount; /* of the metric, by stack; owned */
 };
 
+/* From an entry of @from to one of @to, in any thread; they may be one function. */
+struct within_section {
+	const struct custom_probe *from, *to;
+};
+
 struct within_sum {
-	const struct custom_probe *function;
+	const struct custom_probe *function, *until; /* until: of a section; else NULL */
 	uint64_t calls;
 	struct within_worst worst[LIMIT_METRICS];
 };
@@ -63,8 +72,9 @@ void within_event(struct session *s, const struct event *ev);
 void within_thread_exit(struct session *s, uint32_t thread);
 /* All calls end. */
 void within_finish(struct session *s);
-/* The calls of @function; NULL: there was none. */
-const struct within_sum *within_find(const struct session *s, const struct custom_probe *function);
+/* The calls of @function, or with @until the sections; NULL: there was none. */
+const struct within_sum *within_find(const struct session *s, const struct custom_probe *function,
+				     const struct custom_probe *until);
 /* Says what the calls of each function needed. */
 void within_print(const struct session *s);
 void within_free(struct session *s);

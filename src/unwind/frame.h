@@ -28,7 +28,8 @@ struct rules {
 	struct unwind_rule spare;       /* holds answers that are not entered into the table */
 	void (*on_full)(void *ctx);
 	void *on_full_ctx;
-	bool has_switch;                    /* RULE_SWITCH was entered, or a walk came to another stack */
+	/* RULE_SWITCH was entered, or a walk came to another stack */
+	bool has_switch;
 	bool is_full_reported;              /* on_full was called for this memory */
 	uint64_t compiled;
 };

@@ -546,6 +546,46 @@ def cli_hints_split(t):
     t.equal("without inlined functions", hints(t, ["--no-inline", "./split"], cwd=cwd), [])
 
 
+NAMED = """
+#include <stdlib.h>
+void *nameless(size_t n);
+void *volatile kept;
+static __attribute__((noinline)) void named(size_t n) { kept = malloc(n); }
+int main(int c, char **v) { (void)c; nameless(strtoul(v[1], 0, 0)); named(strtoul(v[2], 0, 0)); return 0; }
+"""
+NAMELESS = """
+#include <stdlib.h>
+static __attribute__((noinline)) void *make(size_t n) { void *volatile p = malloc(n); return p; }
+void *nameless(size_t n) { void *volatile p = make(n); return p; }
+"""
+
+
+@test("cli/hints-stripped-part")
+def cli_hints_stripped_part(t):
+    """A stripped object deserves a hint if its call sites without names hold more than a twentieth of the peak."""
+    cwd = t.subdirectory()
+    flags = [t.program("gcc"), "-g", "-O1", "-fno-builtin"]
+    for command in ([*flags, "-shared", "-fPIC", "-o", "part.so", t.file("part.c", NAMELESS)],
+                    [*flags, "-o", "whole", t.file("whole.c", NAMED), "./part.so"]):
+        t.equal("compiler", t.run(command, cwd=cwd).status, 0)
+    for path in ("part.so", "whole"):
+        for nameless, said in ((49000, []), (51000, [path])):
+            sizes = [str(nameless), str(1000000 - nameless)]
+            if path == "whole":
+                sizes.reverse()
+            t.equal("with names", hints(t, ["./whole", *sizes], cwd=cwd), [])
+            shutil.copy(os.path.join(cwd, path), os.path.join(cwd, "with-names"))
+            t.equal("strip", t.run([t.program("strip"), path], cwd=cwd).status, 0)
+            t.equal("%s, %s" % (path, sizes), [h.split(" is stripped")[0] for h in hints(t, ["./whole", *sizes], cwd=cwd)], said)
+            os.replace(os.path.join(cwd, "with-names"), os.path.join(cwd, path))
+    # 100 of them with a 1000th each, none among the largest sites
+    makers = "static __attribute__((noinline)) void make%d(void) { void *volatile p = malloc(1000); (void)p; }"
+    source = "#include <stdlib.h>\nvoid *nameless(size_t n);\n%s\nint main(void) { %s nameless(900000); return 0; }\n" % (
+        "\n".join(makers % i for i in range(100)), " ".join("make%d();" % i for i in range(100)))
+    t.equal("compiler", t.run([*flags, "-s", "-o", "scattered", t.file("scattered.c", source), "./part.so"], cwd=cwd).status, 0)
+    t.equal("scattered", [h.split(" is stripped")[0] for h in hints(t, ["./scattered"], cwd=cwd)], ["scattered"])
+
+
 @test("cli/setuid")
 def setuid(t):
     """Without root a setuid program runs without its privileges: the user is warned."""

@@ -423,3 +423,4 @@ def _(t):
     for option in ("--png", "--svg", "--html"):
         result = t.run([report, option + "=" + links["evil"], profile])
         t.equal("%s: %r" % (option, result.err), result.status, 1)
+        t.check(b"cannot write %s: it is, or leads through, a symbolic link" % os.fsencode(links["evil"]) in result.err, "%r" % result.err)

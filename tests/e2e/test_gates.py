@@ -5,9 +5,10 @@ import html
 import json
 import os
 import re
+import subprocess
 import xml.etree.ElementTree
 
-from harness import BUILD, ROOT, test
+from harness import BUILD, ROOT, run_report, test
 
 REPORT = os.path.join(BUILD, "ptmem-report")
 COUNT = 250
@@ -195,6 +196,12 @@ def not_checked(t):
     with open(path, encoding="utf-8") as file:
         t.check(read_junit(t, file.read())["peak<1G"] is not None, "it passed")
     os.unlink(path)
+    result = t.run([t.ptmem(), "-q", "-o", "none", "--repeat=2", "--limit=peak<1G within nowhere", "--limits-out=" + path, "true"])
+    said = [m for m in result.err.decode().splitlines() if "limit " in m]
+    t.equal("limits of two runs", (result.status, said), (1, ["ptmem: limit not checked: peak<1G within nowhere: it was not measured"]))
+    with open(path, encoding="utf-8") as file:
+        t.check(read_junit(t, file.read())["peak<1G within nowhere"] is not None, "it passed")
+    os.unlink(path)
     result = t.run([t.ptmem(), "--limit=peak<", "--limits-out=" + path, "true"])
     t.check(result.status == 1 and not os.path.exists(path), "a file without checks")
     for arguments, why in ((["--format=junit", "x"], b"needs --limit"), (["--limit=peak<1", "--diff", "x", "y"], b"comparisons have"),
@@ -266,14 +273,25 @@ def baseline(t):
 
 
 DOUBTS = """#include <stdlib.h>
+#include <unistd.h>
 void *kept[9];
-int main(void)
+int main(int argc, char **argv)
 {
 	for (int i = 0; i < 8; i++)
 		kept[i] = malloc(100);
 	kept[0] = realloc(kept[0], 500);
+	return argc > 1 && read(0, argv[1], 1);
 }
 """
+
+
+def cut_recording(t, program, path):
+    """ptmem is killed while the program waits for its input to end."""
+    process = subprocess.Popen([t.ptmem(), "-q", "--record=" + path, "-o", "/dev/null", program, "x"], stdin=subprocess.PIPE)
+    t.wait_until("the recording to have all blocks", lambda: "in 8 blocks" in run_report(t, path).out.decode())
+    process.kill()
+    process.wait()
+    process.stdin.close()
 
 
 def warnings(t, arguments, doubt):
@@ -311,6 +329,16 @@ def doubts(t):
     warnings(t, ["--baseline=" + kept, *differs, path["one"], path["two"]], "runs of one and of two are taken")
     warnings(t, ["--limit=peak@nowhere<1", path["one"]], "--limit=peak@nowhere<1: no call path")
     warnings(t, ["--diff", *differs, path["one"], path["samples"]], ".*is exact, .*has samples")
+    with_lines = os.path.join(directory, "with-lines.rec")
+    done = t.run(["sh", "-c", "mkdir lines && gcc -g -o lines/one doubts.c && exec \"$0\" -q -o none --record=\"$1\" lines/one", t.ptmem(), with_lines], cwd=directory)
+    t.equal("status: %r" % done.err, done.status, 0)
+    warnings(t, ["--diff", *differs, with_lines, path["one"]], ".*one.rec has no debug information of the program, .*with-lines.rec has")
+    cut = os.path.join(directory, "cut.rec")
+    cut_recording(t, os.path.join(directory, "one"), cut)
+    why = ".*cut.rec: ptmem did not end normally"
+    warnings(t, ["--diff", *differs, path["one"], cut], why)
+    warnings(t, ["--baseline=" + kept, *differs, cut], why)
+    warnings(t, ["--limit=peak<1G", cut], why)
     result = t.run([REPORT, "--baseline=" + kept, "--fail-if=peak>+0", path["one"]])
     t.equal("nothing is doubtful", (result.status, result.err), (0, b""))
     # the same metric in both programs: 8 allocations and a realloc

@@ -100,6 +100,25 @@ def commits(t):
         before = now
 
 
+@test("gates/lines")
+def lines(t):
+    """Of a function whose lines have moved, the line that allocates more is named, not the one that allocates most."""
+    added = "\tfree(buffer);\n\tif (i == 7)\n\t\tfree(malloc(1));\n"
+    changed = "\n" + SOURCE.replace("\tfree(buffer);\n", added)
+    line = changed[:changed.index("malloc(1)")].count("\n") + 1
+    path, kept = [], os.path.join(t.directory, "baseline")
+    for i, source in enumerate((SOURCE, changed)):
+        directory = os.path.join(t.directory, "tree%d" % i)
+        build(t, directory, source, "-g")
+        path.append(record(t, directory)[0])
+    t.equal("status", t.run([REPORT, "--write-baseline=" + kept, path[0]]).status, 0)
+    for files in ["--diff", *path], ["--baseline=" + kept, path[1]]:
+        for metric, growth in ("allocations", 1), ("allocated", 1):
+            said = t.run([REPORT, "--fail-if=%s>+0" % metric, *files]).err.decode().splitlines()
+            t.equal("sites: %s" % said, len(said), 2)
+            t.check("  handle (items.c:%d): +%d" % (line, growth) in said[1], "line %d: %s" % (line, said))
+
+
 @test("gates/builds")
 def builds(t):
     """The same at two paths, with and without debug information, with shifted lines, and in runs with other addresses."""

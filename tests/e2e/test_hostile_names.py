@@ -12,6 +12,7 @@ from pprof_file import Pprof
 
 NAMES = [b"esc\x1b[31mred", b"line\nfn=(1) forged\nsnapshot=7", b"cr\rover", b"=1+1", b"+cmd|' /C calc'!A0", b"-2", b"@SUM(A1)",
          b'quote","q', b"semi;colon 12", "left\u202eright".encode(), b"bad\x80\xffutf8", b"</script><script>alert(1)</script>"]
+COMMAND = ["\x1b]0;title\x07", "line\nfn=(1) forged\nsnapshot=7", "=1+1", "left\u202eright", "</script><script>alert(1)</script>"]
 # what acts on a terminal: controls of ASCII and of UTF-8, and what changes the order of characters
 ACTS = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]|\xe2\x80[\x8b-\x8f\xa8-\xae]")
 GATES = ("markdown", "github", "junit", "sarif", "json")
@@ -38,7 +39,7 @@ def outputs(t):
     """All outputs, by name: (text, whether lines may end in CR)."""
     options = ["--massif-out-file=m", "--detailed-freq=1", "--record=r", "--folded=f", "--flame=f.svg", "--html=h", "--leak-check",
                "--xtree-memory=full", "--xtree-memory-file=x"]
-    profile = t.profile([build(t)], options, cwd=t.directory)
+    profile = t.profile([build(t), *COMMAND], options, cwd=t.directory)
     found = {"messages": "\n".join(profile.messages).encode("utf-8", "surrogateescape")}
     for name in ("m", "f", "f.svg", "h", "x"):
         with open(os.path.join(t.directory, name), "rb") as file:

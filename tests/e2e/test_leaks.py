@@ -205,8 +205,10 @@ for _probes in ("break", "jump"):
                                                                "lost", "lost_in_child") for n in names),
                 [[2000, 0], [2000, 1]])
         with open(os.path.join(run.directory, "stderr"), encoding="utf-8") as file:
-            sizes = re.findall(r"stopped for [0-9.]+ ms to read ([0-9.]+ \w+) and", file.read())
-        t.check(len(sizes) == 2 and all(s.endswith(" KiB") for s in sizes), "too much was read: %s" % sizes)
+            sizes = re.findall(r"stopped for [0-9.]+ ms to read ([0-9.]+) KiB and", file.read())
+        # a ring has 64 KiB at least; of the program's own, pages of the stack may be touched before its memory is read
+        t.check(len(sizes) == 2 and abs(float(sizes[0]) - float(sizes[1])) < 64, "the child read another size: %s" % sizes)
+        t.check(all(float(s) < 512 for s in sizes), "too much was read: %s" % sizes)
     test("leaks/forked/" + _probes)(_forked)
 
 
@@ -541,7 +543,8 @@ for _variant in VARIANTS:
                                           for h in site["holders"]]
         root = "variable 'cache' in holders"
         t.equal("holders", held, {"make_cache": [(1, [root])], "make_slot": [(100, [root, "make_cache"])],
-                                  "make_local": [(1, ["stack of thread "])]})
+                                  "make_local": [(1, ["stack of thread "])],
+                                  "make_below": [(1, ["stack of thread "])]})
     test("leaks/owners/" + _variant)(_owners)
 
 

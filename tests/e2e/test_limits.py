@@ -1,8 +1,9 @@
 """--limit: gates for tests. The program's truth: 1,000 blocks of 33 and 7 bytes stay, COUNT of 100 bytes are temporary."""
 
 import os
+import re
 
-from harness import test
+from harness import run_report, test
 
 SMALL, TAIL, TEMPORARY = 400, 600, 250
 KEPT = SMALL * 33 + TAIL * 7
@@ -46,13 +47,32 @@ def sites(t):
 
 @test("limits/peak-of-function")
 def peak_of_function(t):
-    """A function's part of the exact peak, however small it is; call sites are named for the functions above them, too."""
+    """
+    A function's peak, however small it is, and whatever the program holds then: that of grow comes later than the
+    program's. Call sites are named for the functions above them, too.
+    """
     program = [t.target("gcc-O2-pie", "peaks")]
-    for function in ("parse", "base"):
-        size = {"parse": 90000, "base": 10000000}[function]
-        t.equal("messages", t.profile(program, ["-q", "--limit=peak@%s<=%d" % (function, size)]).messages, [])
-        said = t.profile(program, ["-q", "--limit=peak@%s<%d" % (function, size)]).messages
-        t.check(len(said) == 2 and "peaks.c" in said[1] and function in said[1], "messages: %s" % said)
+    sizes = {"parse": 90000, "base": 10000000, "grow": 80}
+    t.equal("messages", t.profile(program, ["-q", *("--limit=peak@%s<=%d" % s for s in sizes.items())]).messages, [])
+    for probes in "jump", "break":
+        said = t.profile(program, ["-q", "--probes=" + probes, *("--limit=peak@%s<%d" % s for s in sizes.items())]).messages
+        t.equal("messages", len(said), 2 * len(sizes))
+        for at, (function, size) in enumerate(sizes.items()):
+            t.check("{:,}".format(size) in said[2 * at] and "peaks.c" in said[2 * at + 1] and function in said[2 * at + 1],
+                    "messages: %s" % said)
+    path = os.path.join(t.directory, "rec")
+    t.profile(program, ["-q", "--record=" + path])
+    for function, size in sizes.items(): # of recordings the maxima of paths, of which parse has two
+        doubt = "may be exceeded" if function == "parse" else "^$"
+        said = run_report(t, "--limit=peak@%s<=%d" % (function, size), path)
+        t.check(said.status == 0 and re.search(doubt, said.err.decode()), "%s: %r" % (function, said.err))
+        said = run_report(t, "--limit=peak@%s<%d" % (function, size), path).err.decode()
+        t.check("it is " in said and "{:,}".format(size) in said and "peaks.c" in said and "warning" not in said, said)
+    said = run_report(t, "--limit=peak@main<10050000", path)
+    t.check(said.status == 3, "at the peak of the program: %r" % said.err)
+    said = run_report(t, "--limit=peak@main<10090070", path)
+    t.check(said.status == 0 and b"may be exceeded: a recording tells that it is" in said.err, "%r" % said.err)
+    t.equal("a function that holds nothing at the end", run_report(t, "--limit=live-at-end@parse<1", path).err, b"")
     said = t.profile(program, ["-q", "--limit=allocations@main<1"]).messages
     t.check(len(said) == 4 and all("peaks.c" in m for m in said[1:]), "messages: %s" % said)
 
@@ -73,6 +93,20 @@ def repeat_ends_early(t):
     t.check(b"1 of 3 runs, the last one ended by a signal:" in result.err, result.err)
     result = t.run([t.ptmem(), "-q", "-o", "/dev/null", "--heap=no", "--trace=brk", "--repeat=2", program])
     t.check(b"allocations" not in result.err, result.err)
+
+
+@test("limits/leaked-trees")
+def leaked_trees(t):
+    """What only lost blocks lead to is lost, too: a small leader does not hide a large tree."""
+    program = t.target("gcc-O2-pie", "lost_trees")
+    path = os.path.join(t.directory, "rec")
+    said = t.profile([program], ["-q", "--leak-check", "--limit=leaked<1", "--record=" + path]).messages
+    sums = [int(re.search(kind + r" lost: ([0-9,]+) bytes", "\n".join(said)).group(1).replace(",", ""))
+            for kind in ("definitely", "indirectly")]
+    exceeded = "leaked<1: [^(]*\\({:,} bytes\\)".format(sum(sums))
+    t.check(all(sums) and any(re.search(exceeded + " lost", m) for m in said), "%s: %s" % (exceeded, said))
+    result = run_report(t, "--limit=leaked<1", path)
+    t.check(re.search(exceeded.replace(": ", ": it is "), result.err.decode()), "%s: %r" % (exceeded, result.err))
 
 
 @test("limits/status")
@@ -96,6 +130,33 @@ def file(t):
         f.write("\npeek<1\n")
     result = t.run([t.ptmem(), "--limits-file=" + path, "true"])
     t.check(result.status == 125 and b"limits:6: peek<1: a limit is" in result.err, "%d: %r" % (result.status, result.err))
+
+
+@test("limits/files")
+def files(t):
+    """Each file counts; comments may follow limits; a file without limits is said, and a line cannot hide its end."""
+    def written(name, content):
+        path = os.path.join(t.directory, name)
+        with open(path, "wb") as f:
+            f.write(content)
+        return "--limits-file=" + path
+
+    one = written("one", b"\xef\xbb\xbfpeak<1 # must not grow\r\n")
+    two = written("two", b"allocations<1\t# none\nallocations@f::{lambda(int)#1}<1\n")
+    none = written("none", b"# nothing yet\n")
+    program = [t.target("gcc-O2-pie", "limited"), "1"]
+    said = t.profile(program, ["-q", one, two, none, "--record=" + os.path.join(t.directory, "rec")])
+    exceeded = [m.split(": ")[2] for m in said.messages if "limit exceeded" in m]
+    t.equal("messages", (said.status, exceeded), (1, ["peak<1", "allocations<1"]))
+    for text in "none: there are no limits in it", "--limit=allocations@f::{lambda(int)#1}<1: no call path":
+        t.check(any(text in m for m in said.messages), "messages: %s" % said.messages)
+    recording = os.path.join(t.directory, "rec")
+    result = run_report(t, "--format=github", one, two, none, recording)
+    t.check(result.status == 3 and b"title=peak<1::" in result.out and b"title=allocations<1::" in result.out and
+            b"none: there are no limits in it" in result.out, "%d: %r" % (result.status, result.out))
+    hidden = written("hidden", b"peak<1M\0M\n")
+    for result in t.run([t.ptmem(), hidden, "true"]), run_report(t, hidden, recording):
+        t.check(result.status in (125, 255) and b"hidden:1: peak<1M: the line has a zero byte" in result.err, result.err)
 
 
 @test("limits/refused")

@@ -168,6 +168,25 @@ def _(t):
     t.equal("with %p", [embedded(page)["format"] for page in pages], ["ptmem-report"] * 4)
 
 
+@test("many/fork-exec")
+def _(t):
+    """A fork that allocates much before it executes another program is a process of its own; one that allocates little is not."""
+    for size, rows in ((2 << 20, [(0, -1, 0), (2 << 20, 0, 1), (3000, 1, 2), (0, 2, 3)]), (2000, [(0, -1, 0), (3000, 0, 1), (0, 1, 2)])):
+        result = t.profile([t.target("gcc-O2-pie", "many"), "fork", str(size), "3000"],
+                           ["--trace-children=yes", "--html=page.html", "--record=r.%p", "-o", "none"])
+        data = embedded(os.path.join(result.directory, "page.html"))
+        t.equal("rows", [(row["peak_bytes"], row["parent"], row["depth"]) for row in data["processes"]], rows)
+        t.equal("recordings", len(files(result.directory, r"r\.\d+(\.\d+)?")), len(rows))
+        lines = "\n".join(result.messages)
+        t.check("ptmem: largest peak of %d processes: " % len(rows) in lines, lines)
+        t.check("of the previous program, is now" not in lines, "a line for each exec: " + lines)
+        judge(t, data)
+    result = t.profile([t.target("gcc-O2-pie", "many"), "nest", "4000"], ["--trace-children=yes", "--html=page.html", "-o", "none"])
+    t.equal("a child of a process that executed another program later",
+            [(row["peak_bytes"], row["parent"], row["depth"]) for row in embedded(os.path.join(result.directory, "page.html"))["processes"]],
+            [(0, -1, 0), (4000, 0, 1), (0, 0, 1)])
+
+
 @test("many/ends")
 def _(t):
     """Processes that are killed, and recordings that are cut or missing: the report is complete, and says so."""
@@ -195,6 +214,11 @@ def _(t):
     judge(t, data)
     text = report(t, "--merge", *recordings, status=2)
     t.check(os.path.basename(cut) + ": it cannot be read" in text, text)
+    t.check(re.search(r"\nprocesses +3, in [\d.]+ s; 1 file cannot be read\n", text), text)
+    twice = run_report(t, "--merge", recordings[0], recordings[2], recordings[0])
+    pid = recordings[0].rsplit(".", 1)[1]
+    t.check(("1 recording is of a process that another one is of, too, as process %s in " % pid).encode() in twice.err, twice.err.decode())
+    t.equal("two processes", run_report(t, "--merge", recordings[0], recordings[2]).err, b"")
     t.equal("none can be read", run_report(t, "--merge", cut, os.path.join(cwd, "missing")).status, 2)
 
 
@@ -250,9 +274,15 @@ def _(t):
             page.until("its head", "document.getElementById('origin').textContent.includes('pid %d')" % largest["pid"])
             t.equal("of one", page.sum(), "350,000 bytes")
             t.check("process=" in page.js("return location.hash"), page.js("return location.hash"))
+            colors = page.js("const tr = document.querySelector('#process-table tr.chosen'); return [tr, tr.querySelector('th')].map("
+                             "(x) => getComputedStyle(x).backgroundColor)")
+            t.check(colors[1] in (colors[0], "rgba(0, 0, 0, 0)"), "the name of the chosen process: %s" % colors)
             page.press("#processes-all")
             t.equal("of all again", page.sum(), "801,000 bytes")
             page.press("#mode [data-value=allocated]")
             t.equal("allocated", page.sum(), "651,000 bytes")
+            for text, count in ((str(largest["pid"]), 1), ("many 50000", 4), ("/ %d|^none/" % 0, 0), ("", 4)):
+                page.js("const f = document.getElementById('process-find'); f.value = arguments[0]; f.dispatchEvent(new Event('input'))", text)
+                t.equal("rows of %r" % text, page.js("return document.querySelectorAll('#process-table tbody th').length"), count)
             page.press("#mode [data-value=peaks]")
             t.check("each process at its own peak" in page.text("selection"), page.text("selection"))

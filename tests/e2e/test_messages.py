@@ -37,6 +37,8 @@ def start(t):
     said(t, [ptmem, script(t, "a", "#! /nowhere/sh -e\n")], 127, "first line names /nowhere/sh, which does not exist")
     said(t, [ptmem, script(t, "b", "#!/bin/sh\r\necho\r\n")], 127, "carriage return, so that /bin/sh is not found; sed")
     source = t.file("c.c", "int main(void) { return 0; }\n")
+    said(t, [ptmem, source], 126, "not executable, and neither a program nor a script")
+    said(t, [ptmem, t.file("d", "#!/bin/sh\n")], 126, r"not executable \(chmod \+x makes it so\)$")
     program = os.path.join(here, "c")
     t.equal("gcc", t.run(["gcc", "-o", program, source, "-Wl,--dynamic-linker=/nowhere/ld.so"]).status, 0)
     said(t, [ptmem, program], 127, "needs /nowhere/ld.so")

@@ -15,12 +15,11 @@ MADE = {"follow_list": 432, "inside_global": 2000, "reach_ignored": 3030}
 class Group:
     """ptmem attached to the processes of @words, as they follow -p."""
 
-    def __init__(self, t, words, good, *options):
+    def __init__(self, t, words, good, *options, own=("--stats", "--folded=live.folded", "--threshold=0", "--detailed-freq=1")):
         self.t, self.cwd = t, t.subdirectory()
         self.err = os.path.join(self.cwd, "err")
         with open(self.err, "wb") as err:
-            self.process = subprocess.Popen([t.ptmem(), "--stats", "--folded=live.folded", "--threshold=0",
-                                             "--detailed-freq=1", *options, "-p", words], cwd=self.cwd,
+            self.process = subprocess.Popen([t.ptmem(), *own, *options, "-p", words], cwd=self.cwd,
                                             env=t.environment(self.cwd), stderr=err, start_new_session=True)
         t.wait_until("ptmem to attach", lambda: self.text().count("ptmem: attached to process") == good
                      or self.process.poll() is not None)
@@ -60,6 +59,23 @@ def finish(t, programs):
     for p in programs:
         p.step(b"done\n")
         t.equal("status of a program", p.process.wait(), 0)
+
+
+@test("multi-attach/idle")
+def idle(t):
+    """One that allocates nothing is no reason for a hint, unless all do."""
+    for busy in (1, 0):
+        programs = [Waiting(t), Waiting(t)]
+        group = Group(t, ",".join(str(p.process.pid) for p in programs), 2, "-o", "none", own=())
+        place(programs[:busy])
+        group.wait(number=signal.SIGINT)
+        t.check("largest peak of 2 processes" in group.text(), group.text())
+        t.equal("hints (%s)" % group.text(), group.text().count("hint: nothing was allocated"), 1 - busy)
+        finish(t, programs[:busy])
+        for p in programs[busy:]:
+            p.step(b"begun\n")
+            p.step(b"placed\n")
+            finish(t, [p])
 
 
 @test("multi-attach/pid-lists")

@@ -663,7 +663,10 @@ def exec_to_no_allocator(t):
 def exec_through_no_allocator(t):
     """An image without malloc on the way: one profile, of the last image that has one."""
     pre, bare = compiled(t, "pre", PRE), compiled(t, "bare", BARE, "-static", "-s")
-    subprocess.run(["objcopy", "--remove-section=.eh_frame", bare], check=True)  # or glibc's malloc would be recognized
+    with open(bare, "r+b") as file:  # or glibc's malloc would be recognized
+        code = file.read().replace(b"malloc(): corrupted top size", b"MALLOC(): corrupted top size")
+        file.seek(0)
+        file.write(code)
     profile = t.profile(["env", bare, bare, pre, bare, bare], ["--record=r"])
     t.equal("status", profile.status, 0)
     t.equal("peak", profile.only_stats()["peak"], 10007000)

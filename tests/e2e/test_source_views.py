@@ -7,6 +7,7 @@ import shutil
 
 from harness import report, report_json, run_report, test
 from recording_lib import record
+from report_lib import Page, embedded
 
 
 def paths(data):
@@ -94,6 +95,123 @@ def _(t):
         t.equal("status of %s" % options, run_report(t, *options, path).status, 255)
 
 
+def page_of(t, recording, *options):
+    page = os.path.join(t.subdirectory(), "page.html")
+    result = run_report(t, "--html=" + page, *options, recording)
+    t.equal("status: %s" % result.err, result.status, 0)
+    return page, result.err.decode()
+
+
+@test("source/embed", limit=120)
+def _(t):
+    """A page has sources only if asked; a call site shows its lines with what --annotate says of them."""
+    path = record(t, "recursion")
+    data = report_json(t, path)
+    source = next(f for f in data["frames"]["file"] if f and f.endswith("recursion.c"))
+    t.check("sources" not in embedded(page_of(t, path)[0]), "sources without --embed-sources")
+    page, said = page_of(t, path, "--embed-sources")
+    t.equal("warnings", said, "")
+    sources = embedded(page)["sources"]
+    t.equal("files", (sources["file"], sources["problem"], sources["changed"]), ([source], [None], [False]))
+    with open(source) as f:
+        text = f.read()
+    t.equal("text", sources["lines"][0], [line.expandtabs(8) for line in text.split("\n")[:-1]])
+    t.equal("status with --diff", run_report(t, "--embed-sources", "--html=x", "--diff", path, path).status, 255)
+    t.equal("status without --html", run_report(t, "--embed-sources", path).status, 255)
+    with Page(t, "file://" + page) as p:
+        for name in (None, "main"):
+            wanted = expected_lines(data, lambda file, fn, name=name: file == source and name in (None, fn))
+            shown = p.js("""const fn = arguments[1] && ptmem.stacks.names.functions.findIndex((f) => f.name === arguments[1]);
+                return [...new SourceView(ptmem, 1).count(arguments[0], fn)].map(
+                    ([line, s]) => [line, s.bytes, s.blocks, s.allocations, Tables.lifetimeText(s.life)])""", source, name)
+            t.equal("lines of %s" % name, {row[0]: tuple(row[1:4]) for row in shown}, wanted)
+            t.check(wanted and all(row[4] for row in shown), "lifetimes: %s" % shown)
+        site = p.js("""document.querySelector('#panel tbody .twist').click();
+            const tr = document.querySelector('.source tr.here'), q = (x) => tr.querySelector(x);
+            return [q('th').textContent, q('td.code').textContent, q('td span').title, q('td span').closest('tr').className,
+                document.querySelector('#panel tbody .where').textContent]""")
+        line = int(site[0])
+        t.equal("its line", (site[1], site[4]), (text.split("\n")[line - 1].expandtabs(8), "recursion.c:%d" % line))
+        t.check(site[2].startswith("{:,} bytes".format(expected_lines(data, lambda file, _: file == source)[line][0])), "%s" % site)
+        p.press(".source button")
+        t.equal("the whole file", p.js("return document.querySelectorAll('.source tbody tr').length"), len(sources["lines"][0]))
+        p.call("POST", "/window/rect", {"width": 420, "height": 900})
+        t.check(p.js("return document.documentElement.scrollWidth <= innerWidth"), "too wide")
+
+
+@test("source/embed-merged", limit=120)
+def _(t):
+    """The page of several processes has the sources of all, each file once."""
+    recordings = [record(t, "recursion"), record(t, "recursion"), record(t, "many", "1000", "20000")]
+    page, said = page_of(t, recordings[0], "--merge", "--embed-sources", *recordings[1:])
+    t.equal("warnings", said, "")
+    sources = embedded(page)["sources"]
+    t.equal("files", sorted(os.path.basename(f) for f in sources["file"]), ["many.c", "recursion.c"])
+    source = next(f for f in sources["file"] if f.endswith("recursion.c"))
+    data = report_json(t, recordings[0])
+    wanted = expected_lines(data, lambda file, _: file == source)
+    with Page(t, "file://" + page) as p:
+        count = "return [...new SourceView(ptmem, 1).count(arguments[0], null)].map(([line, s]) => [line, s.bytes, s.blocks, s.allocations])"
+        # lifetimes are of the whole run, also of paths that hold nothing at the selected moment
+        rows = p.js("""const one = ptmem.processes.rows.find((row) => row.command.includes('recursion'));
+            ptmem.select({ kind: "moment", i: one.first + one.state.indexOf(-1) });
+            const { life } = ptmem.reports, of = (l) => l.released + l.live;
+            return ptmem.reports.rows('sites').map((row) => [of(row.life),
+                ptmem.stacks.leavesOfSite(row.key).reduce((n, leaf) => n + life.released[leaf] + life.live[leaf], 0)])""")
+        t.check(rows and all(a == b for a, b in rows), "blocks with lifetimes: %s" % rows)
+        lives = "return ['released', 'live'].map((key) => ptmem.reports.life[key].reduce((a, b) => a + b, 0))"
+        ends = [report_json(t, r)["end"] for r in recordings]
+        t.equal("blocks of all", p.js(lives), [sum(e[key] for e in ends) for key in ("frees", "live_blocks")])
+        p.press("#mode [data-value=peaks]")
+        t.equal("of all", {row[0]: tuple(row[1:]) for row in p.js(count, source)}, {k: tuple(2 * n for n in v) for k, v in wanted.items()})
+        index = p.js("const i = ptmem.processes.rows.findIndex((r) => r.command.includes('recursion')); ptmem.go({process: String(i)}); return i")
+        t.equal("of one", {row[0]: tuple(row[1:]) for row in p.js(count, source)}, wanted)
+        p.press("#panel tbody .twist")
+        t.check("recursion.c" in p.js("return document.querySelector('.source h3').textContent"), "row %d has its source" % index)
+
+
+HOSTILE = "/* </script><script>window.wrong = 1</script><img src=x onerror=window.wrong=2> \x1b[2J \u202e \u2066 */"
+
+
+@test("source/embed-untrusted", limit=120)
+def _(t):
+    """Names come from the recording: what is no source, no regular file or too large is not read; text in sources is only text."""
+    cwd = t.subdirectory()
+    names = ["secret.pem", "passwd", ".c", "fifo.c", "large.c", "gone.c", "link"]
+    calls = "".join("#line 1 \"%s\"\n%s f%d(void) { kept[%d] = malloc(%d); }\n" % (name, "__attribute__((noinline)) static void", i, i, 5000 + i)
+                    for i, name in enumerate(names))
+    with open(os.path.join(cwd, "own.c"), "w", encoding="utf-8") as f:
+        f.write("#include <stdlib.h>\n%s\nvoid *volatile kept[9];\n%s#line 4 \"own.c\"\nint main(void)\n{\n%s\tkept[8] = malloc(100); %s\n"
+                "\treturn 0;\n}\n" % (HOSTILE, calls, "".join("\tf%d();\n" % i for i in range(len(names))), HOSTILE))
+    t.equal("gcc", t.run(["gcc", "-g", "-o", "prog", "own.c"], cwd=cwd).status, 0)
+    for name in ("secret.pem", "passwd", ".c"):
+        with open(os.path.join(cwd, name), "w", encoding="ascii") as f:
+            f.write("top-secret\n")
+    with open(os.path.join(cwd, "large.c"), "w", encoding="ascii") as f:
+        f.write("top-secret\n" * 100000)
+    os.symlink("/etc/passwd", os.path.join(cwd, "link"))
+    os.mkfifo(os.path.join(cwd, "fifo.c"))
+    t.run([t.ptmem(), "-q", "--record=r", "./prog"], cwd=cwd)
+    page, said = page_of(t, os.path.join(cwd, "r"), "--embed-sources")
+    t.check(re.match(r"ptmem-report: (warning: )?7 of 8 source files are not in the page, \S+ the first: ", said), said)
+    sources = embedded(page)["sources"]
+    found = {os.path.basename(f): why for f, why in zip(sources["file"], sources["problem"])}
+    t.equal("files", sorted(found), sorted(names + ["own.c"]))
+    t.equal("read", [name for name, why in found.items() if why is None], ["own.c"])
+    t.equal("why not", [found[n] for n in ("secret.pem", "fifo.c", "large.c", "gone.c")],
+            ["its name is not that of a source file", "not a source file", "it is larger than 1 MiB", "No such file or directory"])
+    t.check("top-secret" not in json.dumps(sources) and "root:" not in json.dumps(sources), "what is no source is in the page")
+    with open(page, encoding="utf-8") as f:
+        t.check("window.wrong" not in f.read(), "sources are not as they are in the page's own text")
+    with Page(t, "file://" + page) as p:
+        p.js("[...document.querySelectorAll('#panel tbody .twist')].forEach((x) => x.click())")
+        p.js("[...document.querySelectorAll('.source button')].forEach((x) => x.click())")
+        shown = p.js("return document.querySelector('#panel').textContent")
+        t.check("<script>window.wrong = 1</script>" in shown and "?[2J \\u202E \\u2066" in shown, "text: " + shown[-3000:])
+        t.check("Not in the page: it is larger than 1 MiB." in shown, "problems are shown")
+        t.equal("elements of a source", p.js("return [document.querySelectorAll('.source script, .source img').length, window.wrong]"), [0, None])
+
+
 @test("source/peek")
 def _(t):
     """Callers add up to the function, and so do callees with the function itself."""
@@ -174,6 +292,7 @@ def check_copy(t, path, secrets):
             left, right = without_texts(new[table][column]), without_texts(old[table][column])
             t.check(left == right, "%s.%s differs" % (table, column))
         t.check(without_texts(new[table]) == without_texts(old[table]), table + " differs")
+    t.check(re.fullmatch(r"Linux [\d.]+ \w+", new["meta"]["kernel"]), "kernel: " + new["meta"]["kernel"])
     # a name can be public in one object, and a word in another
     t.check(len(set(new["frames"]["function"])) >= len(set(old["frames"]["function"])), "different names stay different")
     for text in texts(new):

@@ -133,3 +133,8 @@ for v in BOTH:
             register_attached(v, m, w, n)
         if v == BOTH[0]:
             register_sampled(v, w, n)
+
+# without the right to execute it, all code faults at the next call
+register_started(BOTH[0], "auto", "data", "3")
+register_attached(BOTH[0], "auto", "data", "3")
+register_sampled(BOTH[0], "data", "3")

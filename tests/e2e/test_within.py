@@ -82,6 +82,71 @@ def limits(t):
             any("it was not measured" in m for m in run.messages), "nowhere: %s" % run.messages)
 
 
+PARTS = """#include <pthread.h>
+#include <stdlib.h>
+#define MARKER(name) __attribute__((noinline)) void name(void) { __asm__ volatile(""); }
+MARKER(loading) MARKER(loaded) MARKER(frame) MARKER(never)
+char *volatile before, *volatile kept[10];
+static void *load(void *unused)
+{
+	for (int i = 0; i < 10; i++)
+		kept[i] = malloc(1000);
+	return unused;
+}
+int main(void)
+{
+	pthread_t thread;
+
+	before = malloc(1 << 20);
+	loading();
+	char *volatile own = malloc(5000);
+	loading();
+	before = realloc(before, (1 << 20) + 50);
+	free(own);
+	pthread_create(&thread, NULL, load, NULL);
+	pthread_join(thread, NULL);
+	free(kept[0]);
+	loaded();
+	free(before);
+	for (int i = 0; i < 6; i++) {
+		frame();
+		for (int k = 0; k <= i; k++)
+			free(malloc(300 + k));
+	}
+	loading();
+	free(malloc(1 << 21));
+	return 0;
+}
+"""
+
+
+@test("within/parts")
+def parts(t):
+    """Parts of a run between entries of functions, in all threads; one that does not end does not count."""
+    program = t.file("parts", "")
+    done = t.run([t.program("gcc"), "-O1", "-fno-builtin", "-pthread", "-o", program, t.file("parts.c", PARTS)])
+    t.equal("gcc: %r" % done.err, done.status, 0)
+    # pthread_create allocates, too: that many bytes, once
+    part, own = "between loading and loaded", 10 * 1000 + 50
+    for probes in "jump", "break":
+        run = t.profile([program], ["--probes=" + probes, "--limit=allocations<=13 " + part, "--limit=peak<=5 between frame and frame",
+                                    "--limit=peak<1 between loading and never", "--limit=peak<1 between nowhere and loaded"])
+        text = "\n".join(run.messages)
+        found = {m[1]: m[2] for m in re.finditer(r"ptmem: process [0-9]+: ([0-9]+ parts? between .*), at most:((?:\nptmem:   .*)*)", text)}
+        t.equal("parts: " + text, set(found), {"1 part " + part, "5 parts between frame and frame"})
+        values = {name: [int(n.replace(",", "")) for n in re.findall(r"(?m)(?:\(| )([0-9,]+)(?: bytes\)?)? \(part", shown)] for name, shown in found.items()}
+        allocations, peak, live, allocated = values["1 part " + part]
+        stack = peak - own
+        t.check(allocations == 13 and 0 <= stack < 1000 and live == own - 1000 + stack and allocated == own + 5000 + stack, "%s" % values)
+        t.equal("frames", values["5 parts between frame and frame"], [5, 304, 0, 5 * 300 + 10])
+        t.equal("status", run.status, 1)
+        for line in ("limit exceeded: peak<=5 between frame and frame: it is 304 bytes in part 5 between frame and frame",
+                     "limit not checked: peak<1 between loading and never: it was not measured", "function never: it was never called",
+                     "limit not checked: peak<1 between nowhere and loaded: it was not measured", "function nowhere: no function of this"):
+            t.check(line in text, "%s: %s" % (line, text))
+        t.check("allocations<=13" not in text, text)
+
+
 @test("within/attached")
 def attached(t):
     """Attaching and detaching while calls are in progress."""

@@ -1,6 +1,7 @@
 /*
  * A variable owns a block and the blocks in that; a stack slot and a register have the same pointers
- * when it ends, as in any program that just uses them.
+ * when it ends, as in any program that just uses them. The pointer to one block is below the stack
+ * pointer, in the red zone.
  */
 #include <unistd.h>
 
@@ -40,6 +41,14 @@ NOINLINE static void *make_local(void)
 	return p;
 }
 
+NOINLINE static void *make_below(void)
+{
+	void *p = malloc(SIZE);
+
+	NO_TAIL_CALL();
+	return p;
+}
+
 int main(void)
 {
 	void *volatile slots[BLOCKS];
@@ -51,6 +60,11 @@ int main(void)
 	register struct cache *c = used;
 	register void *first = slots[0];
 
-	__asm__ volatile("syscall" : : "a"(231), "D"(0), "b"(c), "S"(first) : "rcx", "r11", "memory");
+	void *below = make_below();
+
+	__asm__ volatile("mov %%rdx, -104(%%rsp)\n\txor %%edx, %%edx\n\tsyscall"
+			 : "+d"(below)
+			 : "a"(231), "D"(0), "b"(c), "S"(first)
+			 : "rcx", "r11", "memory");
 	return local != NULL;
 }

@@ -4,6 +4,8 @@
  *	many SHARED SIZE...     forks a child for each SIZE; they hold their blocks at the same time
  *	many loop COUNT         COUNT children, one after the other, the i-th with 1000 + i bytes
  *	many chain SIZE...      holds SIZE bytes, then executes itself with the other ones
+ *	many fork SIZE...       a child holds SIZE bytes, then executes itself as chain does
+ *	many nest SIZE...       as fork, but the child holds nothing, and has forked one that does
  *	many kill SIZE...       as the first, with SHARED 0, but the last child kills itself
  *
  * The parent holds SHARED bytes, which the children inherit, and then 1000 bytes of its own. Each
@@ -87,19 +89,39 @@ static int loop(int count)
 	return 0;
 }
 
+/* Holds the first size, then executes this program with the others. */
+static int chain(char **argv)
+{
+	hold(0, atol(argv[2]));
+	say(atol(argv[2]));
+	argv[2] = "chain";
+	argv[1] = argv[0];
+	execv("/proc/self/exe", argv + 1);
+	return 2;
+}
+
 int main(int argc, char **argv)
 {
 	if (argc > 2 && !strcmp(argv[1], "loop"))
 		return loop(atoi(argv[2]));
-	if (argc > 1 && !strcmp(argv[1], "chain")) {
-		if (argc == 2)
-			return 0;
-		hold(0, atol(argv[2]));
-		say(atol(argv[2]));
-		argv[2] = argv[1];
-		argv[1] = argv[0];
-		execv("/proc/self/exe", argv + 1);
-		return 2;
+	if (argc > 1 && !strcmp(argv[1], "chain"))
+		return argc == 2 ? 0 : chain(argv);
+	if (argc > 2 && !strcmp(argv[1], "fork")) {
+		if (fork() == 0)
+			_exit(chain(argv));
+		return wait(NULL) < 0;
+	}
+	if (argc > 2 && !strcmp(argv[1], "nest")) {
+		if (fork() == 0) {
+			if (fork() == 0) {
+				hold(0, atol(argv[2]));
+				_exit(0);
+			}
+			wait(NULL);
+			argv[2] = "0";
+			_exit(chain(argv));
+		}
+		return wait(NULL) < 0;
 	}
 	if (argc > 2 && !strcmp(argv[1], "kill"))
 		return together(0, argv + 2, argc - 2, 1);

@@ -2,11 +2,12 @@
  * unmapper: removes mappings that are not its own from its address space, as sandboxes and
  * checkpointers do, and continues allocating.
  *
- *	unmapper munmap|mprotect|scrub|refill|deny|replace [THREADS [wait|go [BLOCKS]]]
+ *	unmapper munmap|mprotect|scrub|refill|deny|data|replace [THREADS [wait|go [BLOCKS]]]
  *
  *	munmap, mprotect  shared mappings: unmapped, or without rights
  *	scrub, deny       also code without a file: unmapped, or without rights; deny blocks all
  *	                  signals, and none may be unblocked in the end
+ *	data              as deny, but they can be read and written
  *	refill            as scrub, and as much memory of the program's own wherever the kernel puts it
  *	replace           as scrub, and memory of the program's own takes its place
  *	wait              begins with the first byte of standard input, and ends with its end
@@ -78,6 +79,8 @@ static void take_away(char *line)
 		return;
 	if (is("mprotect") || is("deny"))
 		CHECK(mprotect((void *)start, stop - start, PROT_NONE) == 0);
+	else if (is("data"))
+		CHECK(mprotect((void *)start, stop - start, PROT_READ | PROT_WRITE) == 0);
 	else
 		CHECK(munmap((void *)start, stop - start) == 0);
 	if (is("replace"))

@@ -30,6 +30,7 @@ static const struct {
 	{"live-at-end@a@b<3", "a@b", LIMIT_LIVE, 3, false},
 	{"peak<=3K within f<int>::g(char) const", "", LIMIT_PEAK, 3072, true},
 	{"temporary<5% within a", "", LIMIT_TEMPORARY, 5, false},
+	{"peak<3K between a::f(int) and g", "", LIMIT_PEAK, 3072, false},
 };
 
 static void test_good(void **state)
@@ -60,6 +61,12 @@ static const struct {
 	{"peak@<1M", "after @ comes"},
 	{"peak<1M within ", "after within comes"},
 	{"peak within f<1M", "a limit is peak<SIZE"},
+	{"peak<1M between f", "after between come two"},
+	{"peak<1M between  and g", "after between come two"},
+	{"peak<1M between f and ", "after between come two"},
+	{"peak<1Mbetween f and g", "only K, M, G or T may follow"},
+	{"temporary<1% between f and g", "temporary is of one thread"},
+	{"rss<1M between f and g", "leaked, rss and limits with @FUNCTION"},
 	{"peak<1Mwithin f", "only K, M, G or T may follow"},
 	{"rss<1M within f", "leaked, rss and limits with @FUNCTION"},
 	{"peak@g<1M within f", "leaked, rss and limits with @FUNCTION"},

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -83,6 +84,63 @@ static void test_read(void **state)
 	check(false);
 }
 
+#ifndef MADV_GUARD_INSTALL
+#define MADV_GUARD_INSTALL 102
+#endif
+#define GUARDED 1000u, 1010u /* pages: the first, and the one after the last */
+
+static bool is_guarded(size_t page)
+{
+	const size_t range[] = {GUARDED};
+
+	return page >= range[0] && page < range[1];
+}
+
+/* Whether the kernel has guard pages, and says in pagemap which ones are. */
+static bool install_guards(uint8_t *map)
+{
+	const size_t range[] = {GUARDED};
+	uint64_t entry = 0;
+	uint8_t *first = map + range[0] * PAGE_SIZE_MIN;
+
+	if (madvise(first, (range[1] - range[0]) * PAGE_SIZE_MIN, MADV_GUARD_INSTALL) != 0)
+		return false;
+	FILE *file = fopen("/proc/self/pagemap", "re");
+
+	assert_non_null(file);
+	assert_int_equal(fseek(file, (long)((uintptr_t)first / PAGE_SIZE_MIN * sizeof(entry)), SEEK_SET), 0);
+	assert_int_equal(fread(&entry, sizeof(entry), 1, file), 1);
+	fclose(file);
+	return entry >> 58 & 1;
+}
+
+/* Guard pages hold nothing and cannot be read; neither exist nor are swapped out. */
+static void test_guard_pages(void **state)
+{
+	static struct map_state found;
+	uint8_t *map = map_pages();
+	struct resident pages = {0};
+
+	(void)state;
+	memset(map, 1, PAGES * (size_t)PAGE_SIZE_MIN);
+	if (!install_guards(map))
+		skip();
+	for (int may_scan = 0; may_scan < 2; may_scan++) {
+		look(may_scan, map, &found);
+		for (size_t i = 0; i < PAGES; i++)
+			assert_int_equal(found.found[i], !is_guarded(i));
+	}
+	assert_int_equal(resident_read(getpid(), &pages), 0);
+	for (size_t i = 0; i < pages.list.count; i++) {
+		const struct page_run *r = &pages.list.data[i];
+
+		if (r->start >= found.start && r->end <= found.start + PAGES * (taddr_t)PAGE_SIZE_MIN)
+			assert_int_equal(r->flags, PAGE_RESIDENT);
+	}
+	resident_deinit(&pages);
+	munmap(map, PAGES * (size_t)PAGE_SIZE_MIN);
+}
+
 /* 64 TiB of untouched memory: reading an entry for each page would take minutes. */
 static void test_empty_is_passed_over(void **state)
 {
@@ -124,6 +182,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_scanned),
 		cmocka_unit_test(test_read),
+		cmocka_unit_test(test_guard_pages),
 		cmocka_unit_test(test_empty_is_passed_over),
 		cmocka_unit_test(test_no_process),
 	};

@@ -13,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/hash.h"
+#include "profile/groups.h"
 #include "profile/profile.h"
 #include "rounds.h"
 
@@ -20,6 +21,7 @@
 #define THREADS 3
 #define ADDRS 400
 #define PAGES 96
+#define GROUPS 3
 #define EVENTS 4000
 #define PAGE_BASE 0x7f0000000000ull
 
@@ -55,6 +57,7 @@ struct naive {
 	unsigned count, since_detailed;
 	uint64_t peak_total, min_interval, earliest;
 	struct profile_totals totals;
+	uint64_t group_peak[GROUPS], group_bytes[GROUPS][NODES];
 };
 
 struct world {
@@ -484,6 +487,24 @@ static void n_clock(struct naive *n, uint64_t time_ns, uint64_t instructions)
 	n->instructions = instructions;
 }
 
+static bool in_group(unsigned group, unsigned node)
+{
+	return node % (group + 2) == 0;
+}
+
+static void n_group_peaks(struct naive *n)
+{
+	for (unsigned g = 0; g < GROUPS; g++) {
+		uint64_t sum = 0;
+		for (unsigned i = 0; i < NODES; i++)
+			sum += in_group(g, i) ? n->bytes[i] : 0;
+		if (sum <= n->group_peak[g])
+			continue;
+		n->group_peak[g] = sum;
+		memcpy(n->group_bytes[g], n->bytes, sizeof(n->bytes));
+	}
+}
+
 static void n_event(struct world *w, const struct event *ev, uint32_t node)
 {
 	struct naive *n = &w->naive;
@@ -497,6 +518,7 @@ static void n_event(struct world *w, const struct event *ev, uint32_t node)
 	case EVENT_UNMAP: n_map(w, ev, node); break;
 	case EVENT_STACK: n_stack(n, ev->size); break;
 	}
+	n_group_peaks(n);
 }
 
 /* Random events. */
@@ -594,6 +616,21 @@ static bool is_ignored(void *ctx, uint32_t node)
 	return false;
 }
 
+static unsigned number_of(const struct world *w, uint32_t node)
+{
+	unsigned i = 0;
+	while (i < NODES && w->node[i] != node)
+		i++;
+	assert_true(i < NODES);
+	return i;
+}
+
+static void find_groups(void *ctx, uint32_t node, bool *is_in)
+{
+	for (unsigned g = 0; g < GROUPS; g++)
+		is_in[g] = in_group(g, number_of(ctx, node));
+}
+
 static uint64_t instructions(void *ctx)
 {
 	return ((struct world *)ctx)->instructions;
@@ -616,11 +653,27 @@ static void same_leaves(const struct world *w, struct profile *p, const uint64_t
 	}
 }
 
+static void same_groups(const struct world *w, struct profile *p)
+{
+	const struct naive *n = &w->naive;
+	for (unsigned g = 0; g < n->o.groups; g++) {
+		const struct leaf_group *group = profile_group(p, g);
+		assert_int_equal(group->peak, n->group_peak[g]);
+		for (uint32_t i = 1; i <= profile_leaf_count(p); i++) {
+			const struct leaf *leaf = profile_leaf(p, i);
+			unsigned node = number_of(w, leaf->node);
+			assert_int_equal(groups_at_peak(group, i, leaf->live_bytes),
+					 in_group(g, node) ? n->group_bytes[g][node] : 0);
+		}
+	}
+}
+
 static void same(const struct world *w, struct profile *p)
 {
 	const struct naive *n = &w->naive;
 	uint64_t *bytes;
 	profile_check(p);
+	same_groups(w, p);
 	assert_memory_equal(profile_totals(p), &n->totals, sizeof(n->totals));
 	assert_int_equal(profile_snapshot_count(p), n->count);
 	for (unsigned i = 0; i < n->count; i++) {
@@ -661,6 +714,8 @@ static struct profile_options any_options(struct world *w)
 		.keep_times = any(w, 2),
 		.is_ignored = is_ignored,
 		.is_ignored_ctx = w,
+		.groups = any(w, 2) ? GROUPS : 0,
+		.find_groups = find_groups,
 		.instructions = instructions,
 		.instructions_ctx = w,
 	};

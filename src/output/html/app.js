@@ -199,7 +199,7 @@ class App {
 		this.controls.show();
 		if (has("theme"))
 			this.setTheme();
-		if (has("process") && this.processTable)
+		if (has("process", "which") && this.processTable)
 			this.processTable.show();
 		if (has("selection", "stack", "theme", "span"))
 			this.showTimeline();

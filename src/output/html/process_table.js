@@ -15,6 +15,8 @@ class ProcessTable {
 			{ id: "tree", up: true };
 		byId("processes").hidden = false;
 		byId("processes-all").addEventListener("click", () => app.go({ process: "" }));
+		this.find = byId("process-find");
+		this.find.addEventListener("input", () => app.go({ which: this.find.value }));
 		this.table = new TableView(byId("process-table"), this.columns(), {
 			sort: (sort) => { this.sort = sort; this.show(); },
 			choose: (row) => row.meta && this.choose(row),
@@ -28,7 +30,8 @@ class ProcessTable {
 	}
 
 	show() {
-		const { rows } = this.processes, { process } = this.app.state;
+		const { rows } = this.processes, { process, which } = this.app.state;
+		const match = matcher(which);
 
 		rows.forEach((row, i) => {
 			row.key = i;
@@ -38,7 +41,11 @@ class ProcessTable {
 		});
 		byId("processes-all").setAttribute("aria-pressed", String(!process));
 		byId("processes-text").textContent = this.text();
-		this.table.show(rows, this.sort, null);
+		if (this.find.value !== which)
+			this.find.value = which;
+		this.find.setAttribute("aria-invalid",
+			String(Boolean(which) && !match && which !== "/"));
+		this.table.show(rows, this.sort, match && ((row) => match(row.detail)));
 	}
 
 	/* "37, one cannot be read" */

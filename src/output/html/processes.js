@@ -24,6 +24,7 @@ class Processes {
 		this.total = json.total;
 		this.thinned = json.thinned;
 		this.rules = json.my_code;
+		this.sources = json.sources; /* or undefined */
 		this.shared = { parent: Int32Array.from(nodes.parent),
 			frame: Int32Array.from(nodes.frame, (f) => frame[f]) };
 		this.largest = this.known.reduce(
@@ -34,7 +35,8 @@ class Processes {
 	json(which) {
 		const row = this.row(which);
 
-		return row ? { ...row, shared: this.shared, my_code: this.rules } : this.all();
+		return { ...row ? { ...row, shared: this.shared, my_code: this.rules } : this.all(),
+			sources: this.sources };
 	}
 
 	row(which) {

@@ -284,7 +284,8 @@ class Reports {
 					"No leak check ran. These blocks were still live " +
 					`when the ${p.left ? "process" : "profile"} ended.`,
 			temporary: `Temporary: ${p.temporaryText}. Whole run.`,
-			threads: "What each thread allocated in the whole run.",
+			threads: "What each thread allocated in the whole run. Reallocs are " +
+				"among its allocations.",
 			sizes: "Sizes of all allocations and reallocs in the whole run.",
 			releases: "Which call sites released blocks, in the whole run. " +
 				"A realloc releases the bytes by which its block shrinks, " +
@@ -486,7 +487,16 @@ class Reports {
 			...this.histograms(leaves), this.lines(leaves, fn));
 
 		return el("div", {}, el("p", { class: "note" }, el("button", { onclick: () =>
-			this.app.go({ find: row.name }) }, "Find in the flame graph")), grid);
+			this.app.go({ find: row.name }) }, "Find in the flame graph")), grid,
+		this.source(id, leaves, fn, row));
+	}
+
+	/* The annotated lines of a function, if the page has its source. */
+	source(id, leaves, fn, row) {
+		if (!this.app.profile.raw.sources)
+			return null;
+		return new SourceView(this.app, this.total("sites")).make(leaves, fn,
+			row.source ? row.source.line : 0);
 	}
 
 	/* The call sites with the largest sums of @value(leaf). */

@@ -106,6 +106,16 @@ const Tables = (function () {
 		variance.change = variance.inclusive + variance.old;
 	}
 
+	/* Lifetimes are of the whole run: also of stacks that hold nothing now. */
+	function addLives(rows, stacks, life) {
+		for (let leaf = 0; leaf < stacks.count; leaf++) {
+			const row = rows.get(stacks.site[leaf]);
+
+			for (const key of row ? LIFE : [])
+				row.life[key] += life[key][leaf];
+		}
+	}
+
 	/* Sums by call site: a function and its line. @extra(row, leaf): further columns. */
 	function siteRows(stacks, now, before, life, extra) {
 		const rows = new Map(), { frames, functions } = stacks.names;
@@ -122,7 +132,8 @@ const Tables = (function () {
 			if (!row) {
 				const f = functions[frames[frame].fn];
 
-				row = { key: frame, fn: frames[frame].fn, name: withoutClone(f.name),
+				row = { key: frame, fn: frames[frame].fn,
+					name: withoutClone(f.name),
 					detail: baseName(f.object), source: frames[frame],
 					inclusive: 0, blocks: 0, old: 0,
 					change: 0, places: new Set(), isNew: false, stacks: 0,
@@ -138,11 +149,10 @@ const Tables = (function () {
 			row.old += old;
 			row.change += b - old;
 			row.stacks++;
-			for (const key of LIFE)
-				row.life[key] += life[key][leaf];
 			if (extra)
 				extra(row, leaf);
 		}
+		addLives(rows, stacks, life);
 		for (const row of rows.values())
 			row.detail = placesText(row.places) || row.detail;
 		return [...rows.values()];
@@ -189,16 +199,26 @@ const Tables = (function () {
 		return out;
 	}
 
-	/* Adds what is live at the end of @p to @out. Cells have the time to an interval. */
+	/* Adds what is live at the end of @p, or of each of its processes, to @out. */
 	function addAges(p, out) {
-		const { leaf, born, died, blocks } = p.cells;
-		const end = p.meta.duration ? p.meta.duration / 1000 : p.end;
-		const begin = (i) => i > 0 ? p.time[i - 1] : 0;
+		if (p.processes)
+			p.processes.each(({ cells, timeline, duration }, first) =>
+				addAgesOf(cells, first, timeline.time.map((ms) => ms / 1000),
+					duration / 1000, out));
+		else
+			addAgesOf(p.cells, 0, p.time,
+				p.meta.duration ? p.meta.duration / 1000 : p.end, out);
+	}
+
+	/* @first: number of the first leaf. @time: ends of intervals; cells are that exact. */
+	function addAgesOf(cells, first, time, end, out) {
+		const { born, died, blocks } = cells, leaf = cells.leaf.map((l) => l + first);
+		const begin = (i) => i > 0 ? time[i - 1] : 0;
 
 		for (let k = 0; k < leaf.length; k++) {
 			if (died[k] !== -1)
 				continue;
-			const until = Math.min(p.time[Math.max(born[k], 0)], end);
+			const until = Math.min(time[Math.max(born[k], 0)], end);
 			const middle = (begin(born[k]) + until) / 2;
 
 			out.live[leaf[k]] += blocks[k];

@@ -22,8 +22,10 @@ static bool is_kept(enum limit_metric metric)
 
 static void free_row(struct baseline_row *row)
 {
+	for (size_t i = 0; i < row->place.count; i++)
+		free(row->place.data[i].file);
+	vec_deinit(&row->place);
 	free(row->name);
-	free(row->file);
 }
 
 void baseline_deinit(struct baseline *b)
@@ -48,7 +50,7 @@ static int compare_names(const void *a, const void *b)
 
 /* -- a run -- */
 
-/* Of equal names one row remains, with the sum and the place of the largest. */
+/* Of equal names one row remains, with the sum and the places of all. */
 static void merge_equal(baseline_rows *rows)
 {
 	size_t kept = 0;
@@ -64,6 +66,9 @@ static void merge_equal(baseline_rows *rows)
 			continue;
 		}
 		last->max = last->min += row->min;
+		for (size_t k = 0; k < row->place.count; k++)
+			*vec_add(&last->place) = row->place.data[k];
+		row->place.count = 0;
 		free_row(row);
 	}
 	rows->count = kept;
@@ -79,10 +84,12 @@ static void read_rows(const struct measured *m, baseline_rows *out)
 		if (value <= 0)
 			continue;
 		measured_add_site(m, i, &site);
-		*vec_add(out) = (struct baseline_row){
-			.name = text_clean(name, strlen(name)),
-			.file = site.data->file, .line = site.data->line,
-			.min = value, .max = value};
+		struct baseline_row *row = vec_add(out);
+
+		*row = (struct baseline_row){.name = text_clean(name, strlen(name)),
+					     .min = value, .max = value};
+		*vec_add(&row->place) = (struct baseline_place){site.data->file, site.data->line,
+								value};
 		free(site.data->label);
 		vec_deinit(&site);
 	}
@@ -138,7 +145,7 @@ static void note_program(struct baseline *b, const struct input *input)
 	}
 }
 
-void baseline_add(struct baseline *b, const struct input *input)
+void baseline_add(struct baseline *b, const char *path, const struct input *input)
 {
 	const struct input inputs[2] = {{.kind = input->kind}, *input};
 	struct diff_pair pair = {.input = inputs, .match = diff_pair_match(inputs, false)};
@@ -167,6 +174,8 @@ void baseline_add(struct baseline *b, const struct input *input)
 	recording_view_deinit(&pair.view[PATH_NEW]);
 	frame_match_free(pair.match);
 	note_program(b, input);
+	if (input_gap(input) && !b->doubt)
+		b->doubt = xasprintf("%s: %s", path, input_gap(input));
 	b->runs++;
 }
 
@@ -384,6 +393,23 @@ static int compare_change(const void *a, const void *b)
 	return of_x != of_y ? (of_x < of_y) - (of_x > of_y) : compare_names(x->name, y->name);
 }
 
+/* A line that has just the growth has probably been added; otherwise the one with most. */
+static const struct baseline_place *place_of(const struct pair_of_rows *p)
+{
+	static const struct baseline_place unknown;
+	const struct baseline_place *best = NULL;
+
+	for (size_t i = 0; i < p->name->place.count; i++) {
+		const struct baseline_place *place = &p->name->place.data[i];
+
+		if (place->value == p->new - p->old)
+			return place;
+		if (!best || best->value < place->value)
+			best = place;
+	}
+	return best ?: &unknown;
+}
+
 static void add_pairs(row_pairs *pairs, size_t max, gate_sites *out,
 		      int (*compare)(const void *a, const void *b))
 {
@@ -395,11 +421,12 @@ static void add_pairs(row_pairs *pairs, size_t max, gate_sites *out,
 
 		if (p->new == p->old || (compare == compare_growth && p->new < p->old))
 			break;
+		const struct baseline_place *at = place_of(p);
 		_cleanup_free_ char *label =
-			row->file ? xasprintf("%s (%s:%llu)", row->name, text_base_name(row->file),
-					      (unsigned long long)row->line) :
-				    xstrdup(row->name);
-		struct gate_site *site = gate_add_site(out, label, row->file, row->line);
+			at->file ? xasprintf("%s (%s:%llu)", row->name, text_base_name(at->file),
+					     (unsigned long long)at->line) :
+				   xstrdup(row->name);
+		struct gate_site *site = gate_add_site(out, label, at->file, at->line);
 
 		site->value[PATH_OLD] = p->old;
 		site->value[PATH_NEW] = p->new;

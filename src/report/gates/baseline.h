@@ -20,10 +20,16 @@
 #include "output/gate.h"
 #include "report/input.h"
 
+/* A line of a function, of a run that was read; baselines have none. */
+struct baseline_place {
+	char *file;      /* of the source; NULL = unknown; owned */
+	uint64_t line;
+	double value;
+};
+
 struct baseline_row {
 	char *name;      /* visible; NULL: of the whole program; owned */
-	char *file;      /* of the source, if it is known; owned */
-	uint64_t line;
+	VEC(struct baseline_place) place; /* of the first run that has the function */
 	double min, max; /* of the runs; a function that a run lacks has 0 there */
 };
 
@@ -41,12 +47,12 @@ struct baseline {
 	char *title;     /* the command; NULL = unknown */
 	char *program;   /* its base name, visible; NULL = unknown */
 	uint64_t interval; /* mean distance of samples, bytes; 0 = exact */
-	char *doubt;     /* why these may not be runs of one program; NULL = they seem to be */
+	char *doubt;     /* why these may not be whole runs of one program; NULL = they are */
 	struct baseline_metric metric[LIMIT_METRICS];
 };
 
-/* Adds a run: a recording or a massif file. */
-void baseline_add(struct baseline *b, const struct input *input);
+/* Adds a run: a recording or a massif file, called @path in messages. */
+void baseline_add(struct baseline *b, const char *path, const struct input *input);
 void baseline_deinit(struct baseline *b);
 
 /* The caller checks the stream for errors. */

@@ -6,7 +6,7 @@
  *	live-at-end>+1M     bytes live at the end
  *	allocated>+0        bytes ever allocated; recordings only, as all that follow
  *	allocations>+100    number of allocations, with reallocs
- *	leaked>+0           bytes definitely lost, of recordings with --leak-check
+ *	leaked>+0           bytes lost, of recordings with --leak-check
  *	rss>+10%            peak of resident memory
  *
  * K, M, G and T multiply bytes by powers of 1,024, and numbers of allocations by powers of 1,000.

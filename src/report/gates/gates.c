@@ -16,7 +16,8 @@ bool gates_are_wanted(const struct report_request *r)
 {
 	const struct report_format *format = report_format_of(r);
 
-	return r->fail_if.count || r->limit.count || r->limits_file || (format && format->gate);
+	return r->fail_if.count || r->limit.count || r->limits_file.count ||
+	       (format && format->gate);
 }
 
 static enum gate_form form_of(const struct report_request *r)
@@ -194,35 +195,65 @@ struct limits_reader {
 	int status;
 };
 
+/*
+ * Of the peak of a function a recording tells what it holds at the peak of the program, which @m
+ * has, and the most that each of its paths holds: if one path has more, @m becomes that one. A
+ * limit that may be exceeded all the same is a doubt. Of other metrics only whether there are such
+ * paths is of interest.
+ */
+static void use_maximum(const struct limits_reader *reader, const struct limit *l,
+			struct measured *m)
+{
+	struct measured maximum;
+	double most;
+
+	measured_init_maximum(&maximum, reader->pair, l, &most);
+	double least = maximum.site.data->value[PATH_NEW];
+
+	m->has_function |= maximum.has_function;
+	if (l->metric == LIMIT_PEAK && least > m->sum[PATH_NEW]) {
+		measured_deinit(m);
+		*m = maximum;
+		m->sum[PATH_NEW] = least;
+	} else {
+		measured_deinit(&maximum);
+	}
+	if (l->metric != LIMIT_PEAK || limit_is_exceeded(l, m->sum[PATH_NEW]) ||
+	    !limit_is_exceeded(l, most))
+		return;
+	_cleanup_free_ char *range = gate_band(LIMIT_PEAK, m->sum[PATH_NEW], most);
+
+	gate_warn(reader->gate, xasprintf("--limit=%s may be exceeded: a recording tells that it "
+					  "is %s; --limit of ptmem is exact", l->text, range));
+}
+
 static void check_limit(struct limits_reader *reader, const struct limit *l)
 {
 	const struct gate_value *value = find_value(reader->gate, l->metric);
 	struct diff_pair pair = {.input = reader->pair->input, .match = reader->pair->match};
-	struct measured m;
+	struct measured m = {0};
 	double v[2];
 
 	measure_select(&pair, l->metric, v);
-	bool has_paths = measure_has_paths(&pair, l->metric);
-
-	if (has_paths)
+	if (measure_has_paths(&pair, l->metric))
 		measured_init(&m, &pair, l->metric, l->function ? l : NULL);
-	if (l->function && (!has_paths || !m.has_function))
+	if (l->function && pair.input[PATH_NEW].recording)
+		use_maximum(reader, l, &m);
+	if (l->function && !m.has_function)
 		gate_warn(reader->gate,
 			  xasprintf("--limit=%s: no call path has this function", l->text));
-	double is = !l->function ? value->max[PATH_NEW] : has_paths ? m.sum[PATH_NEW] : 0;
+	double is = l->function ? m.sum[PATH_NEW] : value->max[PATH_NEW];
 	bool has_failed = limit_is_exceeded(l, is);
 	_cleanup_free_ char *amount = limit_amount(l->metric, is);
 	struct gate_check *c = gate_add_check(reader->gate, l->text, l->metric,
 					      has_failed ? xasprintf("it is %s", amount) : NULL);
 
 	reader->status = has_failed ? EXIT_GROWN : reader->status;
-	if (has_paths) {
-		measured_sort(&m, false);
-		for (size_t i = 0; has_failed && i < m.site.count && i < GATE_SITES; i++)
-			if (m.site.data[i].value[PATH_NEW] > 0)
-				measured_add_site(&m, i, &c->site);
-		measured_deinit(&m);
-	}
+	measured_sort(&m, false);
+	for (size_t i = 0; has_failed && i < m.site.count && i < GATE_SITES; i++)
+		if (m.site.data[i].value[PATH_NEW] > 0)
+			measured_add_site(&m, i, &c->site);
+	measured_deinit(&m);
 	recording_view_deinit(&pair.view[PATH_NEW]);
 }
 
@@ -242,6 +273,16 @@ static const char *read_limit(void *ctx, const char *text)
 	return reader->status == EXIT_REFUSED ? "it cannot be checked" : NULL;
 }
 
+static void read_limits(struct limits_reader *reader, const char *path)
+{
+	size_t before = reader->gate->check.count;
+
+	if (option_read_lines(path, read_limit, reader) != 0)
+		reader->status = EXIT_REFUSED;
+	else if (reader->gate->check.count == before)
+		gate_warn(reader->gate, xasprintf("%s: there are no limits in it", path));
+}
+
 int gates_of_profile(const struct report_request *r, const struct input *input, struct gate *g)
 {
 	const struct input inputs[2] = {{.kind = input->kind}, *input};
@@ -249,12 +290,13 @@ int gates_of_profile(const struct report_request *r, const struct input *input, 
 	struct limits_reader reader = {r, &pair, g, 0};
 
 	set_title(g, input);
+	if (input_gap(input))
+		gate_warn(g, xasprintf("%s: %s", r->path[0], input_gap(input)));
 	add_values(g, &pair);
 	for (size_t i = 0; i < r->limit.count && reader.status != EXIT_REFUSED; i++)
 		read_limit(&reader, r->limit.data[i]);
-	if (r->limits_file && reader.status != EXIT_REFUSED &&
-	    option_read_lines(r->limits_file, read_limit, &reader) != 0)
-		reader.status = EXIT_REFUSED;
+	for (size_t i = 0; i < r->limits_file.count && reader.status != EXIT_REFUSED; i++)
+		read_limits(&reader, r->limits_file.data[i]);
 	g->site_metric = table_metric(g);
 	if (reader.status != EXIT_REFUSED && form_of(r) != GATE_NONE)
 		add_sites(&pair, g->site_metric, r->top, &g->site, false);

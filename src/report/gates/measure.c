@@ -44,7 +44,7 @@ static void select_view(struct recording_view *v, const struct recording *r,
 
 	recording_view_deinit(v);
 	if (metric == LIMIT_LEAKED)
-		recording_view_leaks(v, r, "definite", 0);
+		recording_view_leaks(v, r, "lost", 0);
 	else if (metric == LIMIT_LIVE && intervals)
 		recording_view_at(v, r, (uint32_t)intervals - 1);
 	else
@@ -139,6 +139,52 @@ static bool has_function(const struct measured *m, enum path_side side,
 	return !m->of;
 }
 
+static void add_place(struct measured_site *s, const struct input *in, enum path_side side,
+		      uint32_t frame, double amount)
+{
+	uint64_t line = recording_get(input_paths(in), RECORDING_FRAMES, frame, FRAME_LINE);
+
+	for (size_t i = 0; i < s->place.count; i++) {
+		struct measured_place *p = &s->place.data[i];
+
+		if (p->side == side && p->line == line) {
+			p->value += amount;
+			return;
+		}
+	}
+	*vec_add(&s->place) = (struct measured_place){side, frame, line, amount};
+}
+
+static bool is_smaller(const struct measured_place *best, const struct measured_place *p)
+{
+	return !best || best->side < p->side || (best->side == p->side && best->value < p->value);
+}
+
+/* Lines move, so equal values are taken for one line. Consumes the values of places. */
+static void choose_place(struct measured_site *s)
+{
+	const struct measured_place *best = NULL, *largest = NULL;
+
+	for (size_t i = 0; i < s->place.count; i++) {
+		struct measured_place *p = &s->place.data[i], *same = NULL;
+
+		for (size_t k = 0; p->side == PATH_NEW && k < s->place.count && !same; k++)
+			if (s->place.data[k].side == PATH_OLD && s->place.data[k].value == p->value)
+				same = &s->place.data[k];
+		if (is_smaller(largest, p))
+			largest = p;
+		if (same)
+			same->value = -1;
+		else if (is_smaller(best, p))
+			best = p;
+	}
+	if (best && best->side == PATH_OLD && largest->side == PATH_NEW)
+		best = largest;
+	best = best ?: largest;
+	s->side = best ? best->side : PATH_OLD;
+	s->frame = best ? best->frame : 0;
+}
+
 static void take_stack(void *ctx, enum path_side side, const struct diff_stack *stack)
 {
 	struct measured *m = ctx;
@@ -155,12 +201,9 @@ static void take_stack(void *ctx, enum path_side side, const struct diff_stack *
 		*vec_add(&m->site) = (struct measured_site){.is_unknown = true};
 	struct measured_site *s = &m->site.data[number];
 
-	if (s->largest <= amount || (side == PATH_NEW && s->side == PATH_OLD)) {
-		s->side = side;
-		s->frame = frame;
-		s->largest = amount;
-		s->is_unknown = is_unknown;
-	}
+	s->is_unknown = is_unknown;
+	if (!is_unknown)
+		add_place(s, &m->pair->input[side], side, frame, (double)amount);
 	s->value[side] += (double)amount;
 	m->sum[side] += (double)amount;
 	m->has_function = true;
@@ -171,10 +214,51 @@ void measured_init(struct measured *m, const struct diff_pair *pair, enum limit_
 {
 	*m = (struct measured){.pair = pair, .metric = metric, .of = of};
 	diff_pair_each(pair, take_stack, m);
+	for (size_t i = 0; i < m->site.count; i++)
+		choose_place(&m->site.data[i]);
+}
+
+struct maximum_reader {
+	struct measured *m;
+	double *sum;
+};
+
+static void take_maximum(void *ctx, enum path_side side, const struct diff_stack *stack)
+{
+	struct maximum_reader *reader = ctx;
+	struct measured_site *largest = reader->m->site.data;
+	double bytes = (double)stack->max_bytes;
+
+	if (!has_function(reader->m, side, stack))
+		return;
+	reader->m->has_function = true;
+	*reader->sum += bytes;
+	if (bytes <= largest->value[PATH_NEW])
+		return;
+	largest->value[PATH_NEW] = bytes;
+	largest->side = side;
+	largest->is_unknown = stack->site >= stack->count;
+	largest->frame = largest->is_unknown ? 0 : stack->frame[stack->site];
+}
+
+void measured_init_maximum(struct measured *m, const struct diff_pair *given,
+			   const struct limit *of, double *most_out)
+{
+	struct diff_pair pair = {.input = given->input, .match = given->match};
+	double value[2];
+
+	*m = (struct measured){.pair = given, .metric = LIMIT_PEAK, .of = of};
+	*vec_add(&m->site) = (struct measured_site){.is_unknown = true};
+	*most_out = 0;
+	measure_select(&pair, LIMIT_ALLOCATED, value);
+	diff_pair_each(&pair, take_maximum, &(struct maximum_reader){m, most_out});
+	recording_view_deinit(&pair.view[PATH_NEW]);
 }
 
 void measured_deinit(struct measured *m)
 {
+	for (size_t i = 0; i < m->site.count; i++)
+		vec_deinit(&m->site.data[i].place);
 	vec_deinit(&m->site);
 }
 

@@ -21,13 +21,24 @@ bool measure_has_paths(const struct diff_pair *pair, enum limit_metric metric);
 
 /* The values by call site. */
 
+/* A line of a site. */
+struct measured_place {
+	enum path_side side;
+	uint32_t frame;  /* one of its frames: number in its input */
+	uint64_t line;
+	double value;
+};
+
 struct measured_site {
 	double value[2];
-	/* the frame of most of it, of the new side if that has any: number in its input */
+	/*
+	 * A frame of the line that changed: of those in new of which old has none with the same
+	 * value, the one with most; otherwise of most.
+	 */
 	enum path_side side;
 	uint32_t frame;
-	uint64_t largest;
 	bool is_unknown; /* the stacks are unknown: there is no frame */
+	VEC(struct measured_place) place;
 };
 
 struct measured {
@@ -43,6 +54,14 @@ struct measured {
 void measured_init(struct measured *m, const struct diff_pair *pair, enum limit_metric metric,
 		   const struct limit *of);
 void measured_deinit(struct measured *m);
+
+/*
+ * Of what a recording has of each call path with the function of @of, the most bytes that it held
+ * at one time: the largest, which is a bound of what all held together, becomes the only site of
+ * @m; *@most_out, the other bound, is the sum. measured_deinit frees @m.
+ */
+void measured_init_maximum(struct measured *m, const struct diff_pair *pair, const struct limit *of,
+			   double *most_out);
 
 /* Sorts the sites: growth before shrinkage; the largest first, which is_by_change means changes. */
 void measured_sort(struct measured *m, bool is_by_change);

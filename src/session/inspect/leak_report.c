@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/types.h>
 
+#include "arch/arch.h"
 #include "base/alloc.h"
 #include "base/amount.h"
 #include "base/cleanup.h"
@@ -66,8 +67,9 @@ static bool is_within(const struct root_range *range, taddr_t addr)
 }
 
 /*
- * The nearest stack pointer below @addr in its memory says whose stack it is in. Without one, it is
- * in the memory of a thread that has its descriptor there: the thread's variables.
+ * The nearest stack pointer below @addr in its memory, or its red zone, says whose stack it is in.
+ * Without one, it is in the memory of a thread that has its descriptor there: the thread's
+ * variables.
  */
 static enum root_place find_thread(const struct roots *r, taddr_t addr, pid_t *tid_out)
 {
@@ -77,7 +79,8 @@ static enum root_place find_thread(const struct roots *r, taddr_t addr, pid_t *t
 	for (size_t i = 0; range && i < r->threads.count; i++) {
 		const struct root_thread *th = &r->threads.data[i];
 
-		if (is_within(range, th->sp) && th->sp <= addr && (!owner || th->sp > owner->sp))
+		if (is_within(range, th->sp) && th->sp <= addr + arch_native->red_zone &&
+		    (!owner || th->sp > owner->sp))
 			owner = th;
 		if (is_within(range, th->thread_pointer))
 			descriptor = th;
@@ -567,7 +570,8 @@ static void note_lost(struct run *run, const struct report *r, const struct leak
 	for (size_t i = 0; i < l->sites.count; i++) {
 		const struct leak_site *site = &l->sites.data[i];
 
-		if (site->kind == LEAK_DEFINITE && site->first_leaf <= lost.count)
+		if ((site->kind == LEAK_DEFINITE || site->kind == LEAK_INDIRECT) &&
+		    site->first_leaf <= lost.count)
 			lost.bytes[site->first_leaf] += site->bytes;
 	}
 	limits_note_leaks(run, r, &lost);
@@ -584,7 +588,7 @@ void leak_report_finish(struct session *s, uint64_t time_ns, bool is_running)
 			 s->image.has_executed ? "executed another program" :
 						 "ended before its memory could be scanned");
 	find_leaks(s, &r, time_ns, is_running, &l);
-	s->run->definite_bytes += l.sum[LEAK_DEFINITE].bytes;
+	s->run->lost_bytes += l.sum[LEAK_DEFINITE].bytes + l.sum[LEAK_INDIRECT].bytes;
 	if (!is_running)
 		note_lost(s->run, &r, &l);
 	put_leaks(s, &l);

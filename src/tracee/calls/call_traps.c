@@ -196,7 +196,7 @@ static void free_event(struct target *t, struct thread *th, struct trap *trap,
 	taddr_t sp = regs->word[t->arch->sp];
 	probe_read_call(trap->probe, t->arch, regs, &args);
 	confirm(th, trap->probe, args.block, 0);
-	if (trap->is_guess)
+	if (trap->guess)
 		confirm_free(th->process->space, args.block, is_inner);
 	/* operator delete frees by calling another delete or free: a single event */
 	if (th->calls.has_deleted && th->calls.deleted.block == args.block &&
@@ -386,7 +386,7 @@ static void emit_result(struct target *t, struct thread *th, const struct call *
 	struct heap_event ev = call_event(t, th, is_realloc ? HEAP_REALLOC_END : HEAP_ALLOC,
 					  call->probe, call->sp);
 	ev.addr = call_result(t, th, call, regs);
-	if (call->is_guess)
+	if (call->guess)
 		confirm_result(th->process->space, call, ev.addr);
 	ev.size = call->probe->is_string && ev.addr ? string_size(th->process->space, ev.addr) :
 						      call->args.size;

@@ -4,6 +4,7 @@
 #include "tracee/calls/calls.h"
 
 #include "arch/pad.h"
+#include "tracee/calls/confirm.h"
 #include "tracee/os/ptrace.h"
 #include "tracee/pads/heap_sampling.h"
 #include "tracee/pads/pads.h"
@@ -152,7 +153,7 @@ void call_enter(struct target *t, struct thread *th, const struct trap *trap,
 	struct call *call = vec_add(&th->calls.list);
 	taddr_t sp = regs->word[t->arch->sp];
 	*call = (struct call){.probe = trap->probe,
-			      .is_guess = trap->is_guess,
+			      .guess = trap->guess,
 			      .sp = sp,
 			      .return_at = sp - trap->stub.return_below,
 			      .stub_return = trap->stub.trap};
@@ -162,6 +163,8 @@ void call_enter(struct target *t, struct thread *th, const struct trap *trap,
 	note_in_slot(t, th, call);
 	if (th->calls.list.count == 1)
 		th->calls.had_signal = false;
+	if (trap->guess && trap->probe->kind == PROBE_REALLOC)
+		confirm_realloc(th->process->space, call->args.block);
 	if (trap->probe->kind == PROBE_REALLOC && call->args.block) {
 		struct heap_event ev = call_event(t, th, HEAP_REALLOC_BEGIN, trap->probe, sp);
 		ev.old_addr = call->args.block;

@@ -1,7 +1,8 @@
 /*
- * Confirms functions that are taken for malloc's family (state/static_glibc.h) by their first
- * calls: a block that is allocated has the head that glibc gives a block of that size, and what is
- * released was allocated before. If a call contradicts, the program has no profile.
+ * Confirms functions that are taken for malloc's family (state/static_malloc.h) by their first
+ * calls: a block that is allocated has the head that glibc or musl gives a block, is in memory and
+ * shares none with others; and what is released was allocated before. If a call contradicts, the
+ * program has no profile.
  */
 #ifndef PTMEM_TRACEE_CALLS_CONFIRM_H
 #define PTMEM_TRACEE_CALLS_CONFIRM_H
@@ -14,6 +15,8 @@ struct call;
 /* Calls of each function that are to confirm it: until then it stays a breakpoint. */
 #define CONFIRM_CALLS 16
 
+/* @block is passed to a guessed realloc, by the program. */
+void confirm_realloc(struct address_space *s, taddr_t block);
 /* @call, of a guessed function, has returned @block; 0 = it failed. */
 void confirm_result(struct address_space *s, const struct call *call, taddr_t block);
 /* @block is passed to a guessed free. @is_inner: by another guessed function. */

@@ -106,6 +106,7 @@ static int make_memory(struct target *t, struct address_space *s, struct thread 
 				     (s->heap.sampling ? PAD_SAMPLING : 0) |
 				     (t->ticks.is_trusted ? 0 : PAD_NO_TICKS) |
 				     (pads_lose(t) ? PAD_LOSES : 0) |
+				     (s->recovery.is_unguarded ? PAD_SPINS : 0) |
 				     (has_switch(s) ? PAD_SWITCHES : 0) |
 				     requests_pad_flags(t, s));
 	pad_memory_set_virtual(&p->memory, &s->virtual);
@@ -208,7 +209,7 @@ static int check_promotion(struct target *t, struct address_space *s, struct tra
 	const char *why = probe_why_cold(trap->probe);
 	if (why)
 		return refuse(trap, why);
-	if (trap->is_guess && trap->hits < CONFIRM_CALLS) {
+	if (trap->guess && trap->hits < CONFIRM_CALLS) {
 		trap->why_cold = "its calls have not confirmed it yet";
 		return -EAGAIN;
 	}

@@ -8,9 +8,10 @@
  *	a return address              if the stack pointer is that of a call behind its return, that
  *	                              call has ended
  *
- * The outermost call of a thread counts. A call that is left by longjmp or an exception is noticed
- * when an exception is caught above it, when the function is entered above it, or by the session,
- * at the next event of the thread above it (session/within.h).
+ * Of a function that only marks a moment (--limit='... between a and b') the entries count.
+ * Otherwise the outermost call of a thread counts. A call that is left by longjmp or an exception
+ * is noticed when an exception is caught above it, when the function is entered above it, or by the
+ * session, at the next event of the thread above it (session/within.h).
  */
 #include "tracee/calls/calls.h"
 
@@ -176,6 +177,10 @@ static void begin(struct target *t, struct thread *th, const struct within_call 
 
 	if (!s->watch.is_profiled || !s->watch.is_ready || !s->sink.user || t->is_abandoned)
 		return;
+	if (!call->function->is_measured) {
+		t->sink.within_begin(t->sink.ctx, s, th->tid, call);
+		return;
+	}
 	int rc = add_trap(t, th, call->return_pc, &why);
 
 	if (rc != 0 && rc != -ESRCH)

@@ -38,7 +38,7 @@
 #include "tracee/state/module.h"
 #include "tracee/state/probe.h"
 #include "tracee/state/space.h"
-#include "tracee/state/static_glibc.h"
+#include "tracee/state/static_malloc.h"
 #include "tracee/state/target_state.h"
 #include "tracee/state/thread.h"
 #include "tracee/state/trap_table.h"
@@ -129,7 +129,7 @@ void again_find_sites(const struct target *t, struct module *m)
 	m->sites = xcalloc(1, sizeof(*m->sites));
 	probe_sites_find(m->file, t->options.probes.custom, m->sites);
 	if (!custom_probes_have_guesses(t->options.probes.custom)) /* the user knows better */
-		static_glibc_find(m->file, m->sites);
+		static_malloc_find(m->file, m->sites);
 	for (size_t i = 0; i < m->sites->list.count; i++) {
 		const struct probe_site *site = &m->sites->list.data[i];
 		/* pads know of other calls until they return */
@@ -278,7 +278,7 @@ static int prepare_site(const struct stub_place *place, const struct probe_site 
 			    .module = m->id,
 			    .entry = entry,
 			    .is_leaf = site->is_leaf,
-			    .is_guess = site->is_guess,
+			    .guess = site->guess,
 			    .code_size = (uint32_t)size};
 	struct arch_move move = {.code = code,
 				 .code_size = size,
@@ -313,7 +313,8 @@ static int prepare_site(const struct stub_place *place, const struct probe_site 
 		space_trap_note(s, t->arch, &back);
 		rc = space_trap_prepare(s, t->arch, &trap);
 	}
-	s->watch.has_guesses |= rc == 0 && site->is_guess;
+	if (rc == 0 && site->guess)
+		s->watch.guess = site->guess;
 	if (rc == 0)
 		*addr_out = trap.addr;
 	else

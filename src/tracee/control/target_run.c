@@ -146,6 +146,17 @@ static unsigned longest_sampling_us(const struct target *t)
 		   SLEEP_SAMPLING_US);
 }
 
+/* Whether threads that find no room wait without waking ptmem: PAD_SPINS. */
+static bool any_spins(const struct target *t)
+{
+	for (size_t i = 0; i < t->processes.count; i++) {
+		const struct address_space *s = t->processes.data[i]->space;
+		if (s->pads && s->recovery.is_unguarded)
+			return true;
+	}
+	return false;
+}
+
 /*
  * Sleeps when there is nothing to do. If ptmem has a CPU of its own, rings are read in small
  * batches, while the records are still in the cache; otherwise in large ones, since each turn takes
@@ -155,7 +166,7 @@ static unsigned longest_sampling_us(const struct target *t)
 static void idle(struct target *t, size_t records)
 {
 	unsigned cpus = cpu_count(),
-		 least = cpus > thread_count(t) ? SLEEP_BUSY_US : SLEEP_SHARED_US,
+		 least = cpus > thread_count(t) || any_spins(t) ? SLEEP_BUSY_US : SLEEP_SHARED_US,
 		 most = SLEEP_MAX_US;
 	if (t->options.samples.heap) {
 		least = SLEEP_SAMPLING_US;

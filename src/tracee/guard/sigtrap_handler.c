@@ -82,15 +82,17 @@ static int install_page(struct target *t, struct address_space *s, struct thread
 
 /*
  * Nothing protects the program if ptmem is killed: a breakpoint that it hits before the guardian
- * has removed it kills it. Where each call hits one that is nearly certain.
+ * has removed it kills it. Where each call hits one (@has_jumps: false) that is nearly certain.
  */
-static void tell_risk(const struct target *t, const struct address_space *s, const char *reason,
-		      const char *call)
+static void note_risk(const struct target *t, struct address_space *s, bool has_jumps,
+		      const char *reason, const char *call)
 {
-	if (t->options.probes.no_promotion)
-		log_warn("process %d dies if ptmem is killed by SIGKILL (%s%s), for with "
-			 "--probes=break each call hits a breakpoint; end ptmem by SIGINT or "
-			 "SIGTERM", s->processes.reader, reason, call);
+	s->recovery.is_unguarded = true;
+	if (t->options.probes.no_promotion || !has_jumps)
+		log_warn("process %d dies if ptmem is killed by SIGKILL (%s%s), for %seach call "
+			 "hits a breakpoint; end ptmem by SIGINT or SIGTERM",
+			 s->processes.reader, reason, call,
+			 has_jumps ? "with --probes=break " : "");
 	else
 		log_verbose("process %d: a breakpoint may kill it if ptmem is killed by SIGKILL "
 			    "(%s%s)", s->processes.reader, reason, call);
@@ -122,16 +124,16 @@ int trap_handler_install(struct target *t, struct address_space *s, struct threa
 		return rc;
 	s->recovery.had_trap_handler = st.caught & SIGTRAP_BIT;
 	if (!is_default_action(&st)) {
-		tell_risk(t, s, "it has its own handler of SIGTRAP, or ignores it", "");
+		note_risk(t, s, true, "it has its own handler of SIGTRAP, or ignores it", "");
 		return 0;
 	}
 	if (!seccomp_allows_injection(t, th->tid, &why)) {
-		tell_risk(t, s, why.reason, why.call);
+		note_risk(t, s, false, why.reason, why.call);
 		return 0;
 	}
 	rc = install_page(t, s, th);
 	if (rc == 0 && blocks_sigtrap(t, s))
-		tell_risk(t, s, "a thread blocks SIGTRAP", "");
+		note_risk(t, s, true, "a thread blocks SIGTRAP", "");
 	return rc;
 }
 
@@ -165,6 +167,8 @@ void trap_handler_restore_mask(struct target *t, struct thread *th)
 {
 	if (!trap_handler_restore_blocked(th, SIGTRAP))
 		return;
+	/* and our handler, if there was one, is no longer the action */
+	th->process->space->recovery.is_unguarded |= th->process->space->recovery.journal != NULL;
 	t->stats.masks_restored++;
 	warn_lost(th->process);
 }

@@ -233,7 +233,7 @@ static bool has_code(const struct stub_area *a, taddr_t start, taddr_t end)
 static bool is_ours(const struct address_space *s, const struct stub_area *a, const struct map *m)
 {
 	taddr_t start = MAX(m->start, a->start), end = MIN(m->end, a->start + a->size);
-	return !m->is_shared && !m->is_write && !*m->path && has_code(a, start, end) &&
+	return !m->is_shared && !*m->path && has_code(a, start, end) &&
 	       space_holds_code(s, a, start, end - start) == 1;
 }
 

@@ -76,6 +76,7 @@ static int pagemap_scan(int pagemap, uint64_t categories, taddr_t *at, taddr_t e
 #define ENTRY_PRESENT (UINT64_C(1) << 63) /* bits of an entry of pagemap */
 #define ENTRY_SWAPPED (UINT64_C(1) << 62)
 #define ENTRY_FILE (UINT64_C(1) << 61)
+#define ENTRY_GUARD (UINT64_C(1) << 58) /* with SWAPPED; since Linux 6.15 */
 #define ENTRY_EXCLUSIVE (UINT64_C(1) << 56)
 #define PAGEMAP_BATCH 4096u
 
@@ -97,6 +98,40 @@ void present_close(struct present *p)
 	vec_deinit(&p->empty);
 }
 
+/*
+ * Whether there is a page. A guard page (MADV_GUARD_INSTALL, with which glibc 2.42 and later
+ * protect stacks of threads) is none, although its entry says that it is swapped out.
+ */
+static bool entry_is_page(uint64_t entry)
+{
+	return entry & ENTRY_PRESENT || (entry & ENTRY_SWAPPED && !(entry & ENTRY_GUARD));
+}
+
+static void find_in_entries(int pagemap, taddr_t start, taddr_t end, found_fn *fn, void *ctx)
+{
+	uint64_t entry[PAGEMAP_BATCH];
+
+	while (start < end) {
+		size_t want = MIN((end - start) / PAGE_SIZE_MIN, PAGEMAP_BATCH), i, first;
+		ssize_t got = pread(pagemap, entry, want * sizeof(*entry),
+				    (off_t)(start / PAGE_SIZE_MIN * sizeof(*entry)));
+
+		if (got < (ssize_t)sizeof(*entry)) {
+			fn(ctx, start, end);
+			return;
+		}
+		size_t count = (size_t)got / sizeof(*entry);
+
+		for (i = 0; i < count; i++) {
+			for (first = i; i < count && entry_is_page(entry[i]); i++)
+				;
+			if (i > first)
+				fn(ctx, start + first * PAGE_SIZE_MIN, start + i * PAGE_SIZE_MIN);
+		}
+		start += count * PAGE_SIZE_MIN;
+	}
+}
+
 /* Returns the end of the scan: @end, or less if the kernel cannot scan. */
 static taddr_t scan(int pagemap, taddr_t start, taddr_t end, found_fn *fn, void *ctx)
 {
@@ -105,29 +140,14 @@ static taddr_t scan(int pagemap, taddr_t start, taddr_t end, found_fn *fn, void 
 
 	while (start < end && n >= 0) {
 		n = pagemap_scan(pagemap, SCAN_PRESENT | SCAN_SWAPPED, &start, end, region);
-		for (int i = 0; i < n; i++)
-			fn(ctx, region[i].start, region[i].end);
+		for (int i = 0; i < n; i++) {
+			if (region[i].categories & SCAN_SWAPPED) /* or guard pages */
+				find_in_entries(pagemap, region[i].start, region[i].end, fn, ctx);
+			else
+				fn(ctx, region[i].start, region[i].end);
+		}
 	}
 	return start;
-}
-
-static void find_in_entries(int pagemap, taddr_t start, taddr_t end, found_fn *fn, void *ctx)
-{
-	uint64_t entry[PAGEMAP_BATCH];
-
-	while (start < end) {
-		size_t want = MIN((end - start) / PAGE_SIZE_MIN, PAGEMAP_BATCH);
-		ssize_t got = pread(pagemap, entry, want * sizeof(*entry),
-				    (off_t)(start / PAGE_SIZE_MIN * sizeof(*entry)));
-
-		if (got < (ssize_t)sizeof(*entry)) {
-			fn(ctx, start, end);
-			return;
-		}
-		for (size_t i = 0; i < (size_t)got / sizeof(*entry); i++, start += PAGE_SIZE_MIN)
-			if (entry[i] & (ENTRY_PRESENT | ENTRY_SWAPPED))
-				fn(ctx, start, start + PAGE_SIZE_MIN);
-	}
 }
 
 /* Whether a line of smaps shows that its mapping has pages. Huge ones are not in Rss. */
@@ -231,6 +251,18 @@ static bool is_anonymous(const struct map *m)
 		strncmp(m->path, "[anon:", 6) == 0);
 }
 
+struct page_adder {
+	struct resident *out;
+	size_t first;
+	uint32_t flags;
+};
+
+static void add_pages_of(void *ctx, taddr_t start, taddr_t end)
+{
+	const struct page_adder *a = ctx;
+	add_range(a->out, a->first, (struct page_run){start, end, a->flags});
+}
+
 static int scan_regions(struct pagemap_reader *r, const struct map *m, size_t first)
 {
 	struct pagemap_region region[PAGEMAP_REGIONS];
@@ -251,8 +283,12 @@ static int scan_regions(struct pagemap_reader *r, const struct map *m, size_t fi
 				continue;
 			if (c & SCAN_FILE)
 				flags |= PAGE_OF_FILE;
-			add_range(r->out, first, (struct page_run){region[i].start, region[i].end,
-								     flags});
+			struct page_adder adder = {r->out, first, flags};
+			if (c & SCAN_SWAPPED) /* or guard pages */
+				find_in_entries(r->pagemap, region[i].start, region[i].end,
+						add_pages_of, &adder);
+			else
+				add_pages_of(&adder, region[i].start, region[i].end);
 		}
 	}
 	return 0;
@@ -272,10 +308,10 @@ static bool is_zero_page(const struct pagemap_reader *r, taddr_t addr)
 /* @entry is for a page of private memory. */
 static uint32_t entry_flags(const struct pagemap_reader *r, uint64_t entry, taddr_t addr)
 {
+	if (!entry_is_page(entry))
+		return 0;
 	if (entry & ENTRY_SWAPPED)
 		return PAGE_SWAPPED;
-	if (!(entry & ENTRY_PRESENT))
-		return 0;
 	if (entry & ENTRY_FILE)
 		return PAGE_RESIDENT | PAGE_OF_FILE;
 	return entry & ENTRY_EXCLUSIVE || !is_zero_page(r, addr) ? PAGE_RESIDENT : 0;

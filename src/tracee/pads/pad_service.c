@@ -290,6 +290,8 @@ enum trap_answer pads_serve_full(struct target *t, struct thread *th, struct tra
 	t->stats.ring_full++;
 	own->waited_slot = slot;
 	own->waited_end = end;
+	if (s->recovery.is_unguarded && !(s->pads->memory.written.flags & PAD_SPINS))
+		pad_memory_set_flags(&s->pads->memory, s->pads->memory.written.flags | PAD_SPINS);
 	return TRAP_RESUME;
 }
 

@@ -394,19 +394,21 @@ void custom_probes_report(const struct custom_probes *p)
 	for (size_t i = 0; i < p->list.count; i++) {
 		const struct custom_probe *c = p->list.data[i];
 
-		const char *option = c->probe.kind == PROBE_WITHIN ? "within" : "probe";
+		const char *option = c->is_measured			? "--within=" :
+				     c->probe.kind == PROBE_WITHIN	? "function " :
+									  "--probe=";
 
 		if (c->setters)
 			continue;
 		if (c->is_taken)
-			log_warn("--within=%s: it allocates or releases itself, and is counted "
-				 "without this option", c->text);
+			log_warn("%s%s: it allocates or releases itself, and is counted without "
+				 "this option", option, c->text);
 		else if (!c->is_found)
-			log_warn("--%s=%s: %s", option, c->text,
+			log_warn("%s%s: %s", option, c->text,
 				 c->address ? "not in a program that was profiled" :
 					      "no function of this name was found: it has no "
 					      "symbol, or was inlined");
 		else if (!was_called(c))
-			log_warn("--%s=%s: it was never called", option, c->text);
+			log_warn("%s%s: it was never called", option, c->text);
 	}
 }

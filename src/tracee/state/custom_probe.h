@@ -27,6 +27,7 @@ struct custom_probe {
 	uint64_t address;   /* in the executable's file; 0 = it is found by its name */
 	bool is_found, is_called;
 	bool is_taken;      /* PROBE_WITHIN: the function is one that allocates */
+	bool is_measured;   /* PROBE_WITHIN: its calls end; otherwise only entries count */
 	/*
 	 * not of the user's, and called by a pointer: it and all others of its kind are watched
 	 * together, in files that have each without copies (function_copies.h); NULL = otherwise

@@ -113,6 +113,7 @@ void journal_fork(struct target *t, const struct address_space *parent,
 {
 	struct journal *r = parent->recovery.journal ? free_record(t) : NULL;
 	child->recovery.had_trap_handler = parent->recovery.had_trap_handler;
+	child->recovery.is_unguarded = parent->recovery.is_unguarded;
 	if (!r)
 		return;
 	memcpy(r, parent->recovery.journal, sizeof(*r));

@@ -219,6 +219,12 @@ static const char *const leaf_names[] = {"__libc_malloc", "__libc_calloc", "__li
 /* mimalloc's strdup and strndup do not call malloc as the C library's do. */
 static const char *const string_names[] = {"mi_strdup", "mi_strndup"};
 
+/* Whether @file is a program that loads no library. */
+static bool is_static(const struct elf_file *file)
+{
+	return !file->has_interp && (file->type == ET_EXEC || file->is_static_pie);
+}
+
 struct search {
 	struct elf_file *file;
 	const struct custom_probes *custom; /* NULL = none */
@@ -334,12 +340,12 @@ static void add_address(struct search *search, struct custom_probe *custom)
 static void add_addresses(struct search *search)
 {
 	struct elf_file *file = search->file;
-	bool is_static = !file->has_interp && (file->type == ET_EXEC || file->is_static_pie);
-	bool is_program = is_static || (file->has_interp && strcmp(soname_of(file), "NONE") == 0);
+	bool is_alone = is_static(file);
+	bool is_program = is_alone || (file->has_interp && strcmp(soname_of(file), "NONE") == 0);
 
 	for (size_t i = 0; search->custom && is_program && i < search->custom->list.count; i++) {
 		struct custom_probe *custom = search->custom->list.data[i];
-		if (custom->address && (is_static || !custom_probe_is_guess(&custom->probe)))
+		if (custom->address && (is_alone || !custom_probe_is_guess(&custom->probe)))
 			add_address(search, custom);
 	}
 }
@@ -361,7 +367,7 @@ static int consider_symbol(void *ctx, const struct elf_symbol *sym)
 		return 0;
 	bool is_seen = sym->bind == STB_GLOBAL || sym->bind == STB_WEAK ||
 		       sym->bind == STB_GNU_UNIQUE;
-	if (!is_seen && !search->file->is_static_pie)
+	if (!is_seen && !is_static(search->file)) /* lld makes what is hidden local */
 		return 0;
 	for (size_t i = 0; i < ARRAY_SIZE(leaf_names); i++) {
 		if (is_called(name, leaf_names[i]))
@@ -460,6 +466,15 @@ void probe_sites_find(struct elf_file *file, const struct custom_probes *custom,
 		out->list.data[i].is_leaf = is_leaf(&search, &out->list.data[i]);
 	if (file->fini && is_code(file, file->fini))
 		add_site(&search, &program_end, &(struct elf_symbol){.vaddr = file->fini});
+}
+
+const char *probe_guess_name(enum probe_guess guess)
+{
+	static const char *const names[] = {
+		[GUESS_NONE] = "", [GUESS_GLIBC] = "glibc", [GUESS_MUSL] = "musl",
+		[GUESS_JEMALLOC] = "jemalloc"};
+
+	return names[guess];
 }
 
 static uint64_t argument(const struct arch *arch, const struct arch_regs *regs, uint8_t i)

@@ -73,6 +73,11 @@ struct probe {
 /* The table, terminated by a NULL symbol. */
 extern const struct probe probe_table[];
 
+/* By the code of which allocator a function without a name was found (static_malloc.h). */
+enum probe_guess { GUESS_NONE, GUESS_GLIBC, GUESS_MUSL, GUESS_JEMALLOC };
+
+const char *probe_guess_name(enum probe_guess guess);
+
 /* The definition of a watched function in an ELF file. */
 struct probe_site {
 	const struct probe *probe;
@@ -82,7 +87,7 @@ struct probe_site {
 	 * ..., or jemalloc's
 	 */
 	bool is_leaf;
-	bool is_guess; /* static_glibc.h: to be confirmed by its calls */
+	uint8_t guess; /* enum probe_guess: to be confirmed by its calls */
 	uint64_t size; /* of the function; at least 1, guessed if the symbol has none */
 };
 /* A jump by which the function at @function begins again (control/install.h). */

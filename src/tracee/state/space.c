@@ -86,7 +86,7 @@ struct address_space *space_fork(const struct address_space *parent, pid_t child
 	s->watch.is_loading = parent->watch.is_loading;
 	s->watch.is_ready = parent->watch.is_ready;
 	s->watch.is_profiled = parent->watch.is_profiled;
-	s->watch.has_guesses = parent->watch.has_guesses;
+	s->watch.guess = parent->watch.guess;
 	s->watch.is_confirmed = parent->watch.is_confirmed;
 	s->watch.is_disproved = parent->watch.is_disproved;
 	s->watch.functions = parent->watch.functions;

@@ -132,8 +132,9 @@ struct space_watch {
 	uint32_t functions;    /* probes */
 	uint32_t markers;      /* modules that were ever watched */
 	bool is_left;          /* everything is being removed: nothing more is installed */
-	/* functions are guessed; calls have confirmed that, or shown that they are others */
-	bool has_guesses, is_confirmed, is_disproved;
+	uint8_t guess;         /* enum probe_guess of functions that are guessed */
+	/* calls have confirmed that, or shown that they are others */
+	bool is_confirmed, is_disproved;
 	bool has_late_returns; /* it was said that ends of calls of --within are seen late */
 	bool is_unconfirmed;   /* an address of --probe is another function's: no result */
 	bool is_loading;       /* at its last stop the dynamic linker was within a change */
@@ -153,6 +154,7 @@ struct space_recovery {
 	struct journal *journal; /* records its changes; NULL = none */
 	taddr_t injection;     /* where this process injects system calls; 0 = not chosen yet */
 	bool had_trap_handler; /* the program's own, at attach; its loss is not reported yet */
+	bool is_unguarded;     /* a breakpoint kills the program if ptmem has died */
 	bool is_held;          /* journal_hold: the traps [first, end) are not in the copy yet */
 	uint32_t held_first, held_end;
 };

@@ -34,7 +34,7 @@ struct call {
 	uint64_t saved[6];          /* callee-saved registers at the entry, as arch.dwarf_saved */
 	/* an exception is being created or thrown inside: calls there count */
 	bool is_suspended;
-	bool is_guess;              /* as in struct probe_site */
+	uint8_t guess;              /* as in struct probe_site */
 	/* the exception in flight that was thrown inside; 0 = none */
 	taddr_t raised;
 	/* of the pad call that a signal interrupted; 0 = none */

@@ -44,7 +44,8 @@ struct trap {
 	uint8_t original[8];       /* the original bytes (TRAP_RETURN: none) */
 	uint8_t patch_size;        /* their number: the size of a breakpoint, or of a jump */
 	uint8_t kind;              /* enum trap_kind */
-	bool is_leaf, is_guess;    /* as in struct probe_site */
+	bool is_leaf;              /* as in struct probe_site */
+	uint8_t guess;             /* likewise */
 	bool is_removed;           /* removed with its module; the slot is reused */
 	trap_fn *serve;            /* set by the module that installed it */
 	const struct probe *probe; /* TRAP_ENTRY, TRAP_RETURN */

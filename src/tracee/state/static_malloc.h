@@ -1,11 +1,11 @@
 /*
- * malloc's family in a stripped static program with glibc, by structure: which function refers to
- * which of malloc's messages, and which calls which. Hides what is looked for.
+ * malloc's family in a stripped static program, by the structure of the code: which function refers
+ * to which message or constant, and which calls which. Hides what is looked for.
  *
  * What is found is a guess until its first calls have confirmed it (calls/confirm.c).
  */
-#ifndef PTMEM_TRACEE_STATE_STATIC_GLIBC_H
-#define PTMEM_TRACEE_STATE_STATIC_GLIBC_H
+#ifndef PTMEM_TRACEE_STATE_STATIC_MALLOC_H
+#define PTMEM_TRACEE_STATE_STATIC_MALLOC_H
 
 #include <stdbool.h>
 
@@ -17,6 +17,6 @@ struct probe_sites;
  * of them: all of the family, or none if one of them is missing or not the only candidate. Returns
  * whether it did.
  */
-bool static_glibc_find(struct elf_file *file, struct probe_sites *sites);
+bool static_malloc_find(struct elf_file *file, struct probe_sites *sites);
 
 #endif
