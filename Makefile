@@ -1,4 +1,4 @@
-# ptmem: see README.md. Targets: all check quick unit fuzz e2e targets demo bench install uninstall static layers docs clean.
+# ptmem: see README.md. Targets: all check quick unit fuzz e2e peers targets demo bench install uninstall static layers docs clean.
 # Variables: MODE=release|debug|asan  CC  V=1  DESTDIR  prefix (or PREFIX)  O=DIRECTORY for objects
 
 MODE ?= release
@@ -122,6 +122,10 @@ fuzz: $(FUZZ)
 e2e: all targets
 	$(Q)set -f; BUILD=build tests/e2e/run $(E2E)
 
+# The same beside Valgrind, whose answers build/peers keeps: all are asked for again.
+peers: all targets
+	$(Q)PTMEM_PEERS=ask BUILD=build tests/e2e/run 'peer/*'
+
 # The programs that the end-to-end tests run.
 targets:
 	$(Q)$(MAKE) $(if $(V),,-s) -f tests/targets/Makefile BUILD=build targets
@@ -194,6 +198,6 @@ $(O)/src/output/html_page.o: src/output/shorten.js $(wildcard src/output/html/*)
 clean:
 	rm -rf build
 
-.PHONY: all programs completions quick unit fuzz e2e targets layers docs check demo bench static install uninstall clean
+.PHONY: all programs completions quick unit fuzz e2e peers targets layers docs check demo bench static install uninstall clean
 .SECONDARY:
 -include $(shell find $(O) -type f -name '*.d' 2>/dev/null)

@@ -409,6 +409,8 @@ struct pad_slot {
 	 */
 	uint32_t is_sampled, is_old_sampled;
 	uint32_t left_shift; /* control.sample_shift when `left` was drawn */
+	/* the stack continues on another one, as a signal handler's does: no raw records */
+	uint32_t is_apart;
 	/* the interpreter's state of the thread; 0 = unknown. ptmem writes it. */
 	uint64_t virtual_state;
 	uint64_t list, walk; /* addresses of the arrays: in @own_list, or of a deep cache */

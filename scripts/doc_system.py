@@ -24,7 +24,8 @@ CHECKED = {
     "make MODE=debug": r"^suite unit-debug \$MAKE \$jobs MODE=debug LONG=no unit$",
     "make MODE=debug unit": r"^suite unit-debug \$MAKE \$jobs MODE=debug LONG=no unit$",
 }
-NOT_RUN = {"quick": "a part of make check", "bench": "takes minutes, and its figures are the machine's"}
+NOT_RUN = {"quick": "a part of make check", "peers": "make check runs these tests, with answers that are kept",
+           "bench": "takes minutes, and its figures are the machine's"}
 IN_TEXT = re.compile(r"`(make|scripts/[\w.-]+)((?: [^`\n]*)?)`")
 SUDO = 'set -e -o pipefail\nsudo() { "$@"; }\n'
 KERNEL_SETTINGS = "mkdir -p kernel/yama; echo 1 >kernel/yama/ptrace_scope; mount --bind kernel /proc/sys/kernel\n"

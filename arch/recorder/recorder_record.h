@@ -247,7 +247,7 @@ INLINE int write_raw(uint64_t at, const struct pad_head *head, struct pad_slot *
 		return 0;
 	slot->has_list = 0;
 	slot->reason = PAD_REASON_SWITCH;
-	if (slot->is_switched || READ(c->flags) & PAD_SWITCHES)
+	if (slot->is_switched || READ(slot->is_apart) || READ(c->flags) & PAD_SWITCHES)
 		return 0;
 	slot->reason = PAD_REASON_LARGE;
 	if (!fits_ring(c, slot, sizeof(struct pad_record_block) + PAD_RAW_REGS * 8 + raw +

@@ -34,6 +34,7 @@
 #include <string.h>
 
 #include "arch/unwind_code.h"
+#include "arch/x86_64/values.h"
 #include "base/types.h"
 
 #define INSTRUCTIONS_MAX 12
@@ -47,11 +48,6 @@ struct way_back {
 	bool has_returned;
 	struct unwind_rule rule;
 };
-
-static bool is_register(const ZydisDecodedOperand *o, ZydisRegister reg)
-{
-	return o->type == ZYDIS_OPERAND_TYPE_REGISTER && o->reg.value == reg;
-}
 
 static bool is_memory(const ZydisDecodedOperand *o, ZydisRegister base)
 {
@@ -112,22 +108,22 @@ static bool set_sp(struct way_back *w, const ZydisDecodedOperand *from)
 {
 	w->is_on = true;
 	if (w->rule.kind == RULE_SWITCH)
-		return is_register(from, w->sp);
+		return x86_64_is_register(from, w->sp);
 	w->rule.kind = RULE_SP_DEREF;
 	w->rule.slot[SWITCH_DEPTH] = w->rule.slot[SWITCH_G];
-	return !w->has_top && is_register(from, w->g);
+	return !w->has_top && x86_64_is_register(from, w->g);
 }
 
 static bool move(struct way_back *w, const ZydisDecodedOperand *to, const ZydisDecodedOperand *from)
 {
-	if (is_register(to, ZYDIS_REGISTER_RSP))
+	if (x86_64_is_register(to, ZYDIS_REGISTER_RSP))
 		return !w->is_on && w->g != ZYDIS_REGISTER_NONE && set_sp(w, from);
 	if (to->type == ZYDIS_OPERAND_TYPE_REGISTER)
 		return !w->is_on && load(w, to->reg.value, from);
 	if (w->is_on) /* the result, 4 bytes */
-		return is_register(from, ZYDIS_REGISTER_EAX) &&
+		return x86_64_is_register(from, ZYDIS_REGISTER_EAX) &&
 		       to->mem.base == ZYDIS_REGISTER_RSP;
-	return is_register(from, w->g) && store_g(w, to);
+	return x86_64_is_register(from, w->g) && store_g(w, to);
 }
 
 /* One instruction after the call; false if it has no part in going back. */
@@ -139,7 +135,7 @@ static bool follow(struct way_back *w, const ZydisDecodedInstruction *insn,
 		return move(w, &operand[0], &operand[1]);
 	case ZYDIS_MNEMONIC_SUB:
 		w->rule.kind = RULE_SWITCH;
-		return !w->is_on && w->has_top && is_register(&operand[0], w->sp) &&
+		return !w->is_on && w->has_top && x86_64_is_register(&operand[0], w->sp) &&
 		       is_memory(&operand[1], ZYDIS_REGISTER_RSP) &&
 		       keep(w, SWITCH_DEPTH, &operand[1]);
 	case ZYDIS_MNEMONIC_POP:
@@ -147,7 +143,7 @@ static bool follow(struct way_back *w, const ZydisDecodedInstruction *insn,
 		w->rule.slot[0] = -2;
 		w->rule.cfa_offset += 8;
 		return w->is_on && w->rule.cfa_offset == 8 &&
-		       is_register(&operand[0], ZYDIS_REGISTER_RBP);
+		       x86_64_is_register(&operand[0], ZYDIS_REGISTER_RBP);
 	case ZYDIS_MNEMONIC_RET:
 		w->rule.cfa_offset += 8;
 		w->has_returned = true;

@@ -17,6 +17,7 @@
 
 #include "arch/unwind_code.h"
 #include "arch/x86_64/insn_skim.h"
+#include "arch/x86_64/values.h"
 
 #define MAX_TARGETS 64
 #define MAX_OUTERMOST 64 /* bytes from the outermost-frame mark to the call there */
@@ -165,11 +166,6 @@ static int saved_index(ZydisRegister reg)
 	}
 }
 
-static bool is_reg(const ZydisDecodedOperand *operand, ZydisRegister reg)
-{
-	return operand->type == ZYDIS_OPERAND_TYPE_REGISTER && operand->reg.value == reg;
-}
-
 static void push_reg(struct stack_state *now, const ZydisDecodedOperand *operand)
 {
 	int i = operand->type == ZYDIS_OPERAND_TYPE_REGISTER ? saved_index(operand->reg.value) : -1;
@@ -244,8 +240,8 @@ static bool clears(const ZydisDecodedInstruction *insn, const ZydisDecodedOperan
 {
 	return insn->mnemonic == ZYDIS_MNEMONIC_XOR &&
 	       operand[1].type == ZYDIS_OPERAND_TYPE_REGISTER &&
-	       (is_reg(&operand[0], ZYDIS_REGISTER_EBP) ||
-		is_reg(&operand[0], ZYDIS_REGISTER_RBP)) &&
+	       (x86_64_is_register(&operand[0], ZYDIS_REGISTER_EBP) ||
+		x86_64_is_register(&operand[0], ZYDIS_REGISTER_RBP)) &&
 	       operand[0].reg.value == operand[1].reg.value;
 }
 
@@ -280,7 +276,7 @@ static bool follow(struct stack_state *now, const ZydisDecodedInstruction *insn,
 		return write_sp(now, insn, operand);
 	if (operand[0].reg.value == ZYDIS_REGISTER_RBP)
 		now->fp_depth = insn->mnemonic == ZYDIS_MNEMONIC_MOV &&
-						is_reg(&operand[1], ZYDIS_REGISTER_RSP) ?
+					x86_64_is_register(&operand[1], ZYDIS_REGISTER_RSP) ?
 					now->depth :
 					0;
 	return true;
@@ -345,8 +341,8 @@ static void find_second_fp(struct scan *s, const ZydisDecodedInstruction *insn,
 			   const ZydisDecodedOperand *operand)
 {
 	bool is_mov = insn->mnemonic == ZYDIS_MNEMONIC_MOV &&
-		      is_reg(&operand[0], ZYDIS_REGISTER_RBP) &&
-		      is_reg(&operand[1], ZYDIS_REGISTER_RSP);
+		      x86_64_is_register(&operand[0], ZYDIS_REGISTER_RBP) &&
+		      x86_64_is_register(&operand[1], ZYDIS_REGISTER_RSP);
 
 	if (s->is_aligned && is_mov && s->has_pushed_fp && s->body.fp_depth) {
 		begin_function(s);
@@ -359,7 +355,7 @@ static void note_depth(struct scan *s, const ZydisDecodedInstruction *insn,
 		       const ZydisDecodedOperand *operand)
 {
 	s->has_pushed_fp = s->is_fresh && insn->mnemonic == ZYDIS_MNEMONIC_PUSH &&
-			   is_reg(&operand[0], ZYDIS_REGISTER_RBP);
+			   x86_64_is_register(&operand[0], ZYDIS_REGISTER_RBP);
 	s->is_fresh = false;
 }
 
@@ -582,7 +578,7 @@ static bool return_sp(struct unwinding *u, const ZydisDecodedInstruction *insn,
 			return use_fp(u, from->mem.disp.value);
 		return is_place(u, from, &u->up);
 	case ZYDIS_MNEMONIC_MOV:
-		return is_reg(from, ZYDIS_REGISTER_RBP) && use_fp(u, 0);
+		return x86_64_is_register(from, ZYDIS_REGISTER_RBP) && use_fp(u, 0);
 	default:
 		return false;
 	}
@@ -614,9 +610,9 @@ static enum way return_step(struct unwinding *u, const ZydisDecodedInstruction *
 		if (operand[0].type == ZYDIS_OPERAND_TYPE_REGISTER)
 			set_saved(u, &operand[0], true, u->up);
 		u->up += 8;
-		if (u->is_fp && u->up == 8 && is_reg(&operand[0], ZYDIS_REGISTER_RBP))
+		if (u->is_fp && u->up == 8 && x86_64_is_register(&operand[0], ZYDIS_REGISTER_RBP))
 			return WAY_RETURN; /* V8 removes arguments before it returns */
-		return is_reg(&operand[0], ZYDIS_REGISTER_RSP) ? WAY_DEAD : WAY_ON;
+		return x86_64_is_register(&operand[0], ZYDIS_REGISTER_RSP) ? WAY_DEAD : WAY_ON;
 	case ZYDIS_MNEMONIC_POPFQ:
 		u->up += 8;
 		return WAY_ON;

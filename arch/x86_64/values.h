@@ -84,6 +84,11 @@ enum x86_flow x86_64_flow(const ZydisDecodedInstruction *d, const ZydisDecodedOp
 /* Whether there are only zeros from @offset on, with which linkers fill sections. */
 bool x86_64_is_filled(const struct arch_code *code, size_t offset);
 
+static inline bool x86_64_is_register(const ZydisDecodedOperand *operand, ZydisRegister reg)
+{
+	return operand->type == ZYDIS_OPERAND_TYPE_REGISTER && operand->reg.value == reg;
+}
+
 /* Whether @d is a no-op that fills space between code. */
 bool x86_64_is_padding(const ZydisDecodedInstruction *d);
 

@@ -52,6 +52,16 @@ void *xgrow(void *p, size_t *capacity, size_t count, size_t size);
 #define vec_add(v) (vec_reserve(v, (v)->count + 1), &(v)->data[(v)->count++])
 #define vec_deinit(v) (free((v)->data), (v)->data = NULL, (v)->count = (v)->capacity = 0)
 
+/* vec_deinit of @v after @release, a statement about @e, for each element. */
+#define vec_release(v, e, release)                                                        \
+	do {                                                                              \
+		for (size_t i_ = 0; i_ < (v)->count; i_++) {                              \
+			__typeof__((v)->data) e = &(v)->data[i_];                         \
+			release;                                                          \
+		}                                                                         \
+		vec_deinit(v);                                                            \
+	} while (0)
+
 /* Makes room for an element before element @i, not zeroed; returns a pointer to it. */
 #define vec_insert(v, i)                                                              \
 	(vec_reserve(v, (v)->count + 1),                                              \
@@ -60,6 +70,13 @@ void *xgrow(void *p, size_t *capacity, size_t count, size_t size);
 
 /* Removes element @i and moves the last one into its place. */
 #define vec_take_swap(v, i) ((v)->data[i] = (v)->data[--(v)->count])
+
+/* Adds all elements of @from to @v. */
+#define vec_append(v, from)                                                               \
+	do {                                                                              \
+		for (size_t i_ = 0; i_ < (from)->count; i_++)                             \
+			*vec_add(v) = (from)->data[i_];                                   \
+	} while (0)
 
 /* qsort() of @v, which may be empty. */
 #define vec_sort(v, compare)                                                              \

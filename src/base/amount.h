@@ -14,6 +14,11 @@
 
 #define AMOUNT_SIZE 32
 
+static inline double amount_percent(uint64_t part, uint64_t whole)
+{
+	return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
 /* Each fills @out and returns it, so that calls can be arguments of a format. */
 
 /* "1,234,567" */

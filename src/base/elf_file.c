@@ -237,9 +237,7 @@ bool elf_file_is_same(const struct elf_file *a, const struct elf_file *b)
 
 void elf_files_deinit(struct elf_files *files)
 {
-	for (size_t i = 0; i < files->open.count; i++)
-		files->open.data[i]->files = NULL;
-	vec_deinit(&files->open);
+	vec_release(&files->open, e, (*e)->files = NULL);
 	root_dir_release(files->root);
 	files->root = NULL;
 }
@@ -347,6 +345,13 @@ const struct elf_segment *elf_file_segment(const struct elf_file *file, uint64_t
 			return s;
 	}
 	return NULL;
+}
+
+bool elf_file_is_code(const struct elf_file *file, uint64_t vaddr)
+{
+	const struct elf_segment *seg = elf_file_segment(file, vaddr);
+
+	return seg && seg->is_exec && vaddr - seg->vaddr < seg->filesz;
 }
 
 uint8_t *elf_file_read(const struct elf_file *file, uint64_t offset, uint64_t size)
@@ -614,8 +619,7 @@ void elf_functions_find(struct elf_file *file, struct elf_functions *out)
 	add_frames(file, out);
 	add_sections(file, out);
 	elf_file_each_symbol(file, add_symbol, &search);
-	if (out->list.count > 1)
-		qsort(out->list.data, out->list.count, sizeof(*out->list.data), compare);
+	vec_sort(&out->list, compare);
 	lay_out(file, out);
 }
 

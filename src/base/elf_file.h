@@ -119,6 +119,8 @@ Elf_Scn *elf_file_section(Elf *elf, const char *name, GElf_Shdr *header_out);
 
 /* The segment that contains @vaddr, or NULL. */
 const struct elf_segment *elf_file_segment(const struct elf_file *file, uint64_t vaddr);
+/* Whether @vaddr is in the file, in a segment that is executable. */
+bool elf_file_is_code(const struct elf_file *file, uint64_t vaddr);
 
 /*
  * The functions of an ELF file, by its symbols and the search table of .eh_frame_hdr (LSB Core,

@@ -17,28 +17,18 @@ static bool begins_comment(const char *line, const char *at)
 	return *at == '#' && (at == line || at[-1] == ' ' || at[-1] == '\t');
 }
 
-/* The line of @size bytes at @line. */
-static int take_line(const char *path, unsigned number, char *line, size_t size,
-		     option_take_fn *take, void *ctx)
+/* What a line says, without a comment and the spaces around it; ends it there. */
+static const char *text_of_line(char *line, bool is_first)
 {
-	bool has_mark = number == 1 && strncmp(line, BYTE_ORDER_MARK, 3) == 0;
+	bool has_mark = is_first && strncmp(line, BYTE_ORDER_MARK, strlen(BYTE_ORDER_MARK)) == 0;
 	char *begin = line + (has_mark ? strlen(BYTE_ORDER_MARK) : 0), *end = begin;
 
 	while (*end && !begins_comment(begin, end))
 		end++;
 	while (end > begin && strchr(" \t\r\n", end[-1]))
 		end--;
-	bool is_whole = strlen(line) == size;
-
 	*end = '\0';
-	const char *text = begin + strspn(begin, " \t");
-	const char *why = !is_whole ? "the line has a zero byte" :
-			  *text	    ? take(ctx, text) :
-				      NULL;
-
-	if (why)
-		log_error("%s:%u: %s: %s", path, number, text, why);
-	return why ? -EINVAL : 0;
+	return begin + strspn(begin, " \t");
 }
 
 int option_read_lines(const char *path, option_take_fn *take, void *ctx)
@@ -53,8 +43,17 @@ int option_read_lines(const char *path, option_take_fn *take, void *ctx)
 		log_error("cannot read %s: %s", path, strerror(errno));
 		return -EIO;
 	}
-	for (unsigned i = 1; rc == 0 && (size = getline(&line, &capacity, file)) >= 0; i++)
-		rc = take_line(path, i, line, (size_t)size, take, ctx);
+	for (unsigned i = 1; rc == 0 && (size = getline(&line, &capacity, file)) >= 0; i++) {
+		bool is_whole = strlen(line) == (size_t)size;
+		const char *text = text_of_line(line, i == 1);
+		const char *why = !is_whole ? "the line has a zero byte" :
+				  *text	    ? take(ctx, text) :
+					      NULL;
+
+		if (why)
+			log_error("%s:%u: %s: %s", path, i, text, why);
+		rc = why ? -EINVAL : 0;
+	}
 	if (rc == 0 && ferror(file)) {
 		log_error("cannot read %s: %s", path, strerror(errno));
 		return -EIO;

@@ -211,9 +211,11 @@ static bool is_dead_state(char state)
 	return state == 'Z' || state == 'X';
 }
 
-bool proc_status_is_dead(const struct proc_status *st)
+pid_t proc_tracer(pid_t pid)
 {
-	return is_dead_state(st->state);
+	struct proc_status st;
+
+	return proc_status_read(proc_find_reader(pid), &st) == 0 ? st.tracer : 0;
 }
 
 /* -- stat -- */

@@ -69,8 +69,6 @@ int proc_status_read(pid_t tid, struct proc_status *out);
  * and at least the same capabilities. Uses only /proc; ignores seccomp and Landlock.
  */
 bool proc_has_our_rights(pid_t pid);
-/* Whether it has ended, and perhaps not been waited for. */
-bool proc_status_is_dead(const struct proc_status *st);
 
 /* Whether /proc is mounted and shows the pid namespace of the caller. */
 bool proc_is_ours(void);
@@ -119,6 +117,8 @@ pid_t proc_next_thread(DIR *threads);
  * of the process any more; /proc/TID of another thread does.
  */
 pid_t proc_find_reader(pid_t pid);
+/* The process that traces @pid; 0: none, or it cannot be read. */
+pid_t proc_tracer(pid_t pid);
 
 /* -- statm -- */
 

@@ -85,9 +85,7 @@ int shell_words_split(const char *text, struct words *words)
 
 void shell_words_deinit(struct words *words)
 {
-	for (size_t i = 0; i < words->count; i++)
-		free(words->data[i]);
-	vec_deinit(words);
+	vec_release(words, e, free(*e));
 }
 
 /* Backtracks to the last '*' only: after a mismatch that '*' matches one more character. */

@@ -214,11 +214,16 @@ static char *collapse(const char *whole, char open, char close)
 	return xstrdup(whole);
 }
 
-/* The part of @name after the first "::" outside of all brackets; NULL if there is none. */
+/*
+ * The part of @name after the first "::" outside of all brackets; NULL if there is none. The scopes
+ * of the type in "operator std::string" are no scopes of the function.
+ */
 static const char *after_scope(const char *name)
 {
 	size_t depth = 0, n;
 
+	if (text_begins_with(name, "operator "))
+		return NULL;
 	for (; *name; name += n) {
 		n = MAX(literal_size(name), 1);
 		if (n > 1)
@@ -271,6 +276,11 @@ static size_t bare_size(const char *name)
 bool text_begins_with(const char *text, const char *start)
 {
 	return strncmp(text, start, strlen(start)) == 0;
+}
+
+const char *text_after(const char *text, const char *start)
+{
+	return text_begins_with(text, start) ? text + strlen(start) : NULL;
 }
 
 bool text_ends_in(const char *text, const char *end)
@@ -411,8 +421,7 @@ char *text_shorten(const char *name, size_t max)
 	return fitting;
 }
 
-/* The start of the location in @site; its end if there is none. */
-static size_t location_start(const char *site)
+size_t text_site_location(const char *site)
 {
 	size_t size = strlen(site), start = size;
 
@@ -427,7 +436,7 @@ static size_t location_start(const char *site)
 
 char *text_shorten_site(const char *site, size_t max)
 {
-	size_t start = location_start(site), taken = text_length(site + start);
+	size_t start = text_site_location(site), taken = text_length(site + start);
 	_cleanup_free_ char *name = xstrndup(site, start);
 
 	if (text_length(site) <= max)

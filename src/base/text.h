@@ -36,6 +36,12 @@ size_t text_character(const char *s, size_t size);
  */
 uint32_t text_unseen(const char *s, size_t n);
 
+/* In any locale. */
+static inline bool text_is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
 /* Characters of @s, which is valid UTF-8. */
 size_t text_length(const char *s);
 
@@ -65,6 +71,9 @@ char *text_shorten_site(const char *site, size_t max);
 /* The same for a column of a text, in the characters of the locale. */
 char *text_site_label(const char *site);
 
+/* Where " (FILE:LINE)" or " (in OBJECT)" begins in @site; its size if there is none. */
+size_t text_site_location(const char *site);
+
 /*
  * The start of the qualified name in the function name @name, after a template's return type ("void
  * std::f<int>(int)").
@@ -72,6 +81,8 @@ char *text_site_label(const char *site);
 const char *text_qualified(const char *name);
 
 bool text_begins_with(const char *text, const char *start);
+/* The part of @text after @start; NULL if it does not begin with that. */
+const char *text_after(const char *text, const char *start);
 bool text_ends_in(const char *text, const char *end);
 /* Whether it is in @list, which NULL ends before @count elements, if at all. */
 bool text_is_among(const char *text, const char *const *list, size_t count);

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 typedef uint64_t taddr_t;
 
@@ -22,6 +23,31 @@ static inline int taddr_compare(const void *a, const void *b)
 	const taddr_t *x = a, *y = b;
 
 	return *x < *y ? -1 : *x > *y;
+}
+
+static inline bool ranges_have(const struct addr_range *range, size_t count, taddr_t addr)
+{
+	for (size_t i = 0; i < count; i++)
+		if (addr >= range[i].start && addr < range[i].end)
+			return true;
+	return false;
+}
+
+/* The number at @p, which need not be aligned. */
+static inline uint64_t load_u64(const void *p)
+{
+	uint64_t number;
+
+	memcpy(&number, p, sizeof(number));
+	return number;
+}
+
+static inline uint32_t load_u32(const void *p)
+{
+	uint32_t number;
+
+	memcpy(&number, p, sizeof(number));
+	return number;
 }
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))

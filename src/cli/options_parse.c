@@ -341,8 +341,7 @@ static int parse_text(struct options *o, const char *source, const char *text)
 		log_error("%s: '%s' is not an option", source, words.data[used]);
 		err = -EINVAL;
 	}
-	for (size_t i = 0; i < words.count; i++)
-		*vec_add(&o->words) = words.data[i]; /* fields point to them */
+	vec_append(&o->words, &words); /* fields point to them */
 	words.count = 0;
 	shell_words_deinit(&words);
 	return err;

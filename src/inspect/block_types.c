@@ -21,33 +21,11 @@ bool python_is_likely(const struct maps *maps)
 	return false;
 }
 
-static void type_reader_init(struct type_reader *r, struct inspect_memory *m)
-{
-	*r = (struct type_reader){.memory = m, .has_python = python_is_likely(&m->pages->maps)};
-}
-
-static void type_reader_add_object(struct type_reader *r, taddr_t start, taddr_t end)
-{
-	*vec_add(&r->objects) = (struct addr_range){start, end};
-}
-
-static void type_reader_deinit(struct type_reader *r)
-{
-	vec_deinit(&r->objects);
-}
-
-static bool type_reader_is_in_object(const struct type_reader *r, taddr_t addr)
-{
-	size_t i = vec_search(&r->objects, e, e->end <= addr);
-
-	return i < r->objects.count && r->objects.data[i].start <= addr;
-}
-
 static bool is_code(const struct type_reader *r, taddr_t addr)
 {
 	const struct map *m = maps_find(&r->memory->pages->maps, addr);
 
-	return m && m->is_exec && type_reader_is_in_object(r, addr);
+	return m && m->is_exec && vec_find(&r->objects, addr);
 }
 
 /* -- names -- */
@@ -69,11 +47,6 @@ static char *read_name(struct type_reader *r, taddr_t addr, bool (*is_good)(uint
 	return n > 0 && n < sizeof(text) ? xstrdup(text) : NULL;
 }
 
-static bool is_digit(uint8_t c)
-{
-	return c >= '0' && c <= '9';
-}
-
 static bool is_letter(uint8_t c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
@@ -83,14 +56,14 @@ static bool is_letter(uint8_t c)
 static bool is_mangled(uint8_t c, bool first)
 {
 	if (first)
-		return is_digit(c) || c == 'N' || c == 'S' || c == 'Z' || c == '*';
-	return is_digit(c) || is_letter(c) || c == '.' || c == '$';
+		return text_is_digit(c) || c == 'N' || c == 'S' || c == 'Z' || c == '*';
+	return text_is_digit(c) || is_letter(c) || c == '.' || c == '$';
 }
 
 /* Letters of other alphabets are bytes from 128 on. */
 static bool is_python_name(uint8_t c, bool first)
 {
-	return is_letter(c) || c >= 128 || (!first && (is_digit(c) || c == '.' || c == '-' ||
+	return is_letter(c) || c >= 128 || (!first && (text_is_digit(c) || c == '.' || c == '-' ||
 							c == '<' || c == '>'));
 }
 
@@ -106,11 +79,11 @@ static char *type_reader_cxx(struct type_reader *r, taddr_t table)
 
 	if (table % WORD || !memory_read(r->memory, table - sizeof(before), before, sizeof(before)))
 		return NULL;
-	if (before[0] != 0 || before[1] % WORD || !type_reader_is_in_object(r, before[1]) ||
+	if (before[0] != 0 || before[1] % WORD || !vec_find(&r->objects, before[1]) ||
 	    !memory_read(r->memory, before[1], info, sizeof(info)))
 		return NULL;
-	if (info[0] % WORD || !type_reader_is_in_object(r, info[0]) ||
-	    !type_reader_is_in_object(r, info[1]))
+	if (info[0] % WORD || !vec_find(&r->objects, info[0]) ||
+	    !vec_find(&r->objects, info[1]))
 		return NULL;
 	return read_name(r, info[1], is_mangled);
 }
@@ -231,7 +204,8 @@ static void note_memory(struct block_types *t, const struct maps *maps)
 void block_types_init(struct block_types *t, struct inspect_memory *m)
 {
 	*t = (struct block_types){0};
-	type_reader_init(&t->reader, m);
+	t->reader = (struct type_reader){.memory = m,
+					 .has_python = python_is_likely(&m->pages->maps)};
 	t->mapped = xcalloc(AREAS / 64, sizeof(*t->mapped));
 	t->objects = xcalloc(AREAS / 64, sizeof(*t->objects));
 	note_memory(t, &m->pages->maps);
@@ -240,14 +214,14 @@ void block_types_init(struct block_types *t, struct inspect_memory *m)
 
 void block_types_add_object(struct block_types *t, taddr_t start, taddr_t end)
 {
-	type_reader_add_object(&t->reader, start, end);
+	*vec_add(&t->reader.objects) = (struct addr_range){start, end};
 	if (start < end)
 		note_areas(t->objects, start, end);
 }
 
 void block_types_finish(struct block_types *t)
 {
-	type_reader_deinit(&t->reader);
+	vec_deinit(&t->reader.objects);
 	free(t->known);
 	free(t->mapped);
 	free(t->objects);
@@ -259,9 +233,7 @@ void block_types_finish(struct block_types *t)
 void block_types_deinit(struct block_types *t)
 {
 	block_types_finish(t);
-	for (size_t i = 0; i < t->list.count; i++)
-		free(t->list.data[i].name);
-	vec_deinit(&t->list);
+	vec_release(&t->list, e, free(e->name));
 }
 
 /* -- the list -- */
@@ -335,7 +307,7 @@ static uint32_t type_of_table(struct block_types *t, uint64_t word)
 	if (k->word == word)
 		return k->type;
 	*k = (struct known_word){.word = word, .type = NO_TYPE};
-	if (!type_reader_is_in_object(&t->reader, word))
+	if (!vec_find(&t->reader.objects, word))
 		return NO_TYPE;
 	char *name = type_reader_cxx(&t->reader, word);
 

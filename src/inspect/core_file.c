@@ -230,8 +230,7 @@ static bool add_part(struct core_file *c, const Elf64_Phdr *h)
 
 static bool sort_parts(struct core_file *c)
 {
-	if (c->parts.count > 1)
-		qsort(c->parts.data, c->parts.count, sizeof(*c->parts.data), taddr_compare);
+	vec_sort(&c->parts, taddr_compare);
 	for (size_t i = 1; i < c->parts.count; i++)
 		if (c->parts.data[i].start < c->parts.data[i - 1].end)
 			return false;
@@ -356,9 +355,7 @@ void core_file_close(struct core_file *c)
 {
 	if (c->fd >= 0)
 		close(c->fd);
-	for (size_t i = 0; i < c->files.count; i++)
-		free(c->files.data[i].path);
-	vec_deinit(&c->files);
+	vec_release(&c->files, e, free(e->path));
 	vec_deinit(&c->parts);
 	vec_deinit(&c->threads);
 	free(c->command);

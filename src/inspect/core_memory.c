@@ -117,8 +117,7 @@ static void take_maps(const struct core_file *c, struct maps *out, struct core_s
 	for (size_t i = 0; i < c->parts.count; i++)
 		add_part(c, &c->parts.data[i], out);
 	add_other_files(c, out, sums);
-	if (out->list.count > 1)
-		qsort(out->list.data, out->list.count, sizeof(*out->list.data), taddr_compare);
+	vec_sort(&out->list, taddr_compare);
 	name_heap(out);
 }
 

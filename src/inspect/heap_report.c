@@ -132,12 +132,6 @@ static const enum inspect_row row_of_kind[] = {
 	[CHUNK_UNKNOWN] = ROW_UNKNOWN_HEAP,
 };
 
-static void sum(struct inspect_bytes *to, struct inspect_bytes b)
-{
-	to->resident += b.resident;
-	to->swapped += b.swapped;
-}
-
 /* -- what malloc_trim would return -- */
 
 static void end_run(struct heap_adder *a, taddr_t end)
@@ -145,7 +139,7 @@ static void end_run(struct heap_adder *a, taddr_t end)
 	taddr_t start = ROUND_UP(a->run + FREE_HEADER, PAGE);
 
 	if (a->run && end > start && (end - start) / PAGE > 0)
-		sum(&a->arena->trim, account_count(&a->look, start,
+		inspect_bytes_add(&a->arena->trim, account_count(&a->look, start,
 						   start + ROUND_DOWN(end - start, PAGE)));
 	a->run = 0;
 }
@@ -155,7 +149,7 @@ static void end_top(struct heap_adder *a, const struct glibc_chunk *c)
 	taddr_t start = a->run ? a->run : c->addr, end = c->addr + c->size;
 
 	if (a->arena->is_main && end == a->in->program_break && end - start > TOP_KEPT)
-		sum(&a->arena->trim,
+		inspect_bytes_add(&a->arena->trim,
 		    account_count(&a->look, end - ROUND_DOWN(end - start - TOP_KEPT, PAGE), end));
 	a->run = 0;
 }
@@ -185,11 +179,11 @@ static void add_free(struct heap_adder *a, const struct glibc_chunk *c, taddr_t 
 	enum inspect_row row = row_of_kind[c->kind];
 
 	a->arena->free_bytes[row] += c->size;
-	sum(&a->arena->free, b);
+	inspect_bytes_add(&a->arena->free, b);
 	if (c->kind == CHUNK_TOP)
-		sum(&a->arena->top, b);
+		inspect_bytes_add(&a->arena->top, b);
 	else if (c->size >= HEAP_LARGE)
-		sum(&a->arena->large_free, b);
+		inspect_bytes_add(&a->arena->large_free, b);
 }
 
 uint32_t heap_report_block(const struct heap_input *in, taddr_t addr, uint64_t usable)
@@ -327,7 +321,7 @@ void heap_report_add(struct heap_report *r, struct heap_input *in, size_t heap,
 	a.pinned.heap = heap;
 	pinned_init(&a.pinned, account->pages, h->map_start, h->end);
 	a.arena->heaps++;
-	sum(&a.arena->counted, account_count(&a.look, h->map_start, h->end));
+	inspect_bytes_add(&a.arena->counted, account_count(&a.look, h->map_start, h->end));
 	account_add(account, h->map_start, h->start + WORD, ROW_OWN, ROW_OWN);
 	if (h->map_start < h->start)
 		pinned_add(&a.pinned, h->map_start, h->start, NULL);
@@ -408,9 +402,7 @@ static void take_pins(struct visitor *v)
 	for (size_t i = 0; i < v->pins.count; i++)
 		if (v->pins.data[i].arenas)
 			*vec_add(&v->out->pins) = v->pins.data[i];
-	if (v->out->pins.count > 1)
-		qsort(v->out->pins.data, v->out->pins.count, sizeof(*v->out->pins.data),
-		      compare_pins);
+	vec_sort(&v->out->pins, compare_pins);
 }
 
 /* -- arenas -- */

@@ -122,13 +122,6 @@ static bool is_in_thread(const struct holder_search *s, taddr_t addr, uint32_t *
 	return false;
 }
 
-static bool is_in_object(const struct block_holders *h, taddr_t addr)
-{
-	size_t i = vec_search(&h->objects, e, e->end <= addr);
-
-	return i < h->objects.count && h->objects.data[i].start <= addr;
-}
-
 /* What has the word at @addr, which is in no block: a source. False: nothing in use. */
 static bool find_source(struct holder_search *s, taddr_t addr, uint32_t *source_out)
 {
@@ -142,7 +135,7 @@ static bool find_source(struct holder_search *s, taddr_t addr, uint32_t *source_
 	for (size_t k = 0; k < h->own.count; k++)
 		if (addr >= h->own.data[k].start && addr < h->own.data[k].end)
 			return false;
-	if (is_in_object(h, addr))
+	if (vec_find(&h->objects, addr))
 		*source_out = get_source(s, HOLDER_VARIABLE, s->variable(s->ctx, addr));
 	else
 		*source_out = get_source(s, HOLDER_MAPPING, 0);
@@ -259,8 +252,7 @@ static void add_up(struct holder_search *s)
 		last->blocks++;
 		last->bytes += b->size;
 	}
-	if (h->list.count > 1)
-		qsort(h->list.data, h->list.count, sizeof(*h->list.data), compare_holders);
+	vec_sort(&h->list, compare_holders);
 }
 
 void block_holders_find(struct block_holders *h, holder_variable_fn *variable, void *ctx)

@@ -452,8 +452,7 @@ static void scan_for_holders(struct examination *n)
 	for (uint32_t i = 0; i < n->out->types.list.count; i++)
 		if (n->out->types.list.data[i].header)
 			block_holders_set_header(h, i, n->out->types.list.data[i].header);
-	for (size_t i = 0; i < n->in->registers.count; i++)
-		*vec_add(&h->registers) = n->in->registers.data[i];
+	vec_append(&h->registers, &n->in->registers);
 	h->spans = n->spans;
 	n->spans = (struct spans){0};
 	block_holders_scan(h, &n->in->resident, n->in->source.read, n->in->source.ctx);

@@ -6,20 +6,13 @@
 
 #include "base/alloc.h"
 #include "base/proc.h"
+#include "base/text.h"
 
 void code_name_deinit(struct code_name *n)
 {
 	free(n->function);
 	free(n->path);
 	*n = (struct code_name){0};
-}
-
-/* The part of @s after @prefix; NULL if it does not begin with that. */
-static const char *after(const char *s, const char *prefix)
-{
-	size_t n = strlen(prefix);
-
-	return strncmp(s, prefix, n) == 0 ? s + n : NULL;
 }
 
 /* Takes ":NUMBER" from the end of [@s, *@end). */
@@ -68,7 +61,7 @@ static void parse_script(const char *s, struct code_name *out)
 		end = s + strlen(s);
 		line = 0;
 	}
-	rest = after(path + 1, "file://");
+	rest = text_after(path + 1, "file://");
 	rest = rest && rest < end ? rest : path + 1;
 	out->function = path > s ? xmemdup(s, (size_t)(path - s) + 1) : xstrdup("(anonymous)");
 	if (path > s)
@@ -84,7 +77,7 @@ void code_name_parse(const char *text, struct code_name *out)
 {
 	static const char *const scripts[] = {"JS:", "LazyCompile:", "Function:", "Script:",
 					      "Eval:"};
-	const char *python = after(text, "py::"), *colon = python ? strchr(python, ':') : NULL;
+	const char *python = text_after(text, "py::"), *colon = python ? strchr(python, ':') : NULL;
 
 	*out = (struct code_name){0};
 	if (colon && colon > python && colon[1]) {
@@ -94,7 +87,7 @@ void code_name_parse(const char *text, struct code_name *out)
 		return;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(scripts); i++) {
-		const char *rest = after(text, scripts[i]);
+		const char *rest = text_after(text, scripts[i]);
 
 		if (rest) {
 			parse_script(rest, out);

@@ -69,7 +69,7 @@ struct language {
 	bool (*is_switcher)(const char *path);
 	/* The interpreter in @elf, which is mapped with @bias, and its loops. False: none. */
 	bool (*open)(struct elf_file *elf, taddr_t bias, struct interpreter *out);
-	/* For a forked process: what open() had found. */
+	/* For a forked process: what open() had found but for loops, which the caller copies. */
 	void (*copy)(const struct interpreter *from, struct interpreter *out);
 	void (*close)(struct interpreter *i);
 	/*

@@ -145,22 +145,6 @@ struct self_description {
 	char type[TEXT_MAX];
 };
 
-static uint64_t word_at(const uint8_t *data)
-{
-	uint64_t word;
-
-	memcpy(&word, data, sizeof(word));
-	return word;
-}
-
-static uint32_t half_at(const uint8_t *data)
-{
-	uint32_t half;
-
-	memcpy(&half, data, sizeof(half));
-	return half;
-}
-
 /* The text at @addr, cut off if it is longer; "" if it cannot be read. */
 static void read_text(const struct language_memory *m, taddr_t addr, char *text)
 {
@@ -207,8 +191,8 @@ static void store(struct self_description *d, size_t row, uint64_t value)
 static void take_field(struct self_description *d, const uint8_t *entry)
 {
 	const uint64_t *v = d->value;
-	taddr_t type = word_at(entry + v[SYM_STRUCT_TYPE]);
-	bool is_static = half_at(entry + v[SYM_STRUCT_STATIC]);
+	taddr_t type = load_u64(entry + v[SYM_STRUCT_TYPE]);
+	bool is_static = load_u32(entry + v[SYM_STRUCT_STATIC]);
 	char field[TEXT_MAX] = "";
 
 	if (type != d->type_at)
@@ -218,9 +202,9 @@ static void take_field(struct self_description *d, const uint8_t *entry)
 		    strcmp(rows[i].type, d->type) != 0)
 			continue;
 		if (!field[0])
-			read_text(d->memory, word_at(entry + v[SYM_STRUCT_FIELD]), field);
+			read_text(d->memory, load_u64(entry + v[SYM_STRUCT_FIELD]), field);
 		if (strcmp(rows[i].field, field) == 0)
-			store(d, i, word_at(entry + v[is_static ? SYM_STRUCT_ADDRESS :
+			store(d, i, load_u64(entry + v[is_static ? SYM_STRUCT_ADDRESS :
 								  SYM_STRUCT_OFFSET]));
 	}
 }
@@ -237,14 +221,14 @@ static void take_named(struct self_description *d, taddr_t name, enum row_kind k
 
 static void take_type(struct self_description *d, const uint8_t *entry)
 {
-	take_named(d, word_at(entry + d->value[SYM_TYPE_NAME]), ROW_SIZE,
-		   word_at(entry + d->value[SYM_TYPE_SIZE]));
+	take_named(d, load_u64(entry + d->value[SYM_TYPE_NAME]), ROW_SIZE,
+		   load_u64(entry + d->value[SYM_TYPE_SIZE]));
 }
 
 static void take_int(struct self_description *d, const uint8_t *entry)
 {
-	take_named(d, word_at(entry + d->value[SYM_INT_NAME]), ROW_INT,
-		   half_at(entry + d->value[SYM_INT_VALUE]));
+	take_named(d, load_u64(entry + d->value[SYM_INT_NAME]), ROW_INT,
+		   load_u32(entry + d->value[SYM_INT_VALUE]));
 }
 
 struct description_list {
@@ -274,7 +258,7 @@ static int read_list(struct self_description *d, const struct description_list *
 	for (uint64_t i = 0; i < ENTRIES_MAX; i++) {
 		if (!d->memory->read(d->memory->ctx, v[l->array] + i * stride, entry, stride))
 			return -EINVAL;
-		if (!word_at(entry + v[l->name]))
+		if (!load_u64(entry + v[l->name]))
 			return 0;
 		l->take(d, entry);
 	}
@@ -413,7 +397,7 @@ struct blob_header {
 
 static uint64_t header_word(const struct blob_header *h, uint32_t offset)
 {
-	return (uint64_t)offset + WORD <= h->size ? word_at(h->data + offset) : 0;
+	return (uint64_t)offset + WORD <= h->size ? load_u64(h->data + offset) : 0;
 }
 
 static uint32_t header_half(const struct blob_header *h, uint32_t offset)

@@ -56,14 +56,6 @@ static bool has_zero(const struct java *j)
 #define SCOPE_BYTES 16u   /* of the numbers that are read: 3 of 5 */
 #define METADATA_MAX (1u << 16)
 
-static uint32_t half_at(const uint8_t *data)
-{
-	uint32_t half;
-
-	memcpy(&half, data, sizeof(half));
-	return half;
-}
-
 /* The position of the scope of @pc; 0 = none. A descriptor's address is a return address. */
 static uint32_t find_scope(const struct java *j, const struct language_memory *m,
 			   const struct java_blob *b, const struct java_place *place)
@@ -82,7 +74,7 @@ static uint32_t find_scope(const struct java *j, const struct language_memory *m
 
 		if (!m->read(m->ctx, b->descs + mid * l->desc_size, entry, l->desc_size))
 			return 0;
-		if ((int32_t)half_at(entry + l->desc_pc) < want)
+		if ((int32_t)load_u32(entry + l->desc_pc) < want)
 			low = mid + 1;
 		else
 			high = mid;
@@ -90,9 +82,9 @@ static uint32_t find_scope(const struct java *j, const struct language_memory *m
 			return 0;
 	}
 	if (!b->descs || !m->read(m->ctx, b->descs + low * l->desc_size, entry, l->desc_size) ||
-	    (place->is_return && (int32_t)half_at(entry + l->desc_pc) != want))
+	    (place->is_return && (int32_t)load_u32(entry + l->desc_pc) != want))
 		return 0;
-	return half_at(entry + l->desc_scope);
+	return load_u32(entry + l->desc_scope);
 }
 
 bool java_is_described(const struct java *j, const struct language_memory *m,

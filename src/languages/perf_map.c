@@ -605,9 +605,7 @@ void perf_maps_init(struct perf_maps *p, pid_t pid, struct root_dir *root)
 
 void perf_maps_deinit(struct perf_maps *p)
 {
-	for (size_t i = 0; i < p->files.count; i++)
-		perf_file_deinit(&p->files.data[i]);
-	vec_deinit(&p->files);
+	vec_release(&p->files, e, perf_file_deinit(e));
 	code_map_deinit(&p->code);
 	root_dir_release(p->root);
 }

@@ -319,8 +319,6 @@ static void copy_php(const struct interpreter *from, struct interpreter *out)
 
 	p->globals = old->globals;
 	p->version = old->version;
-	for (size_t i = 0; i < from->frames->loops.count; i++)
-		*vec_add(&p->frames.loops) = from->frames->loops.data[i];
 	own_php(out, p);
 }
 

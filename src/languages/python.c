@@ -723,11 +723,7 @@ static void drop_python(struct python *p)
 
 static void copy_python(const struct interpreter *from, struct interpreter *out)
 {
-	struct python *p = xcalloc(1, sizeof(*p));
-
-	own_python(out, p);
-	for (size_t i = 0; i < from->frames->loops.count; i++)
-		*vec_add(&p->frames.loops) = from->frames->loops.data[i];
+	own_python(out, xcalloc(1, sizeof(struct python)));
 }
 
 static void close_python(struct interpreter *i)

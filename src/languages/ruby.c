@@ -115,25 +115,17 @@ static char *read_path(const struct ruby *r, const struct language_memory *m, ta
 #define BLOCK 512u       /* positions of a block; of the other ones */
 #define BLOCK_BYTES 80u
 
-static uint64_t word_in(const uint8_t *bytes, size_t offset)
-{
-	uint64_t word;
-
-	memcpy(&word, bytes + offset, sizeof(word));
-	return word;
-}
-
 /* The number of entries that begin at or before @position. */
 static uint64_t count_entries(const uint8_t *table, uint32_t position)
 {
 	if (position < SOON)
-		return word_in(table, position / 9 * sizeof(uint64_t)) >> position % 9 * 7 & 127;
+		return load_u64(table + position / 9 * sizeof(uint64_t)) >> position % 9 * 7 & 127;
 	const uint8_t *block = table + SOON_BYTES + (position - SOON) / BLOCK * BLOCK_BYTES;
 	uint32_t bit = (position - SOON) % BLOCK, part = bit / 64;
-	uint64_t ranks = word_in(block, 8), bits = word_in(block, 16 + part * sizeof(bits));
+	uint64_t ranks = load_u64(block + 8), bits = load_u64(block + 16 + part * sizeof(bits));
 	uint64_t before = part ? ranks >> (part - 1) * 9 & 511 : 0;
 
-	return (uint32_t)word_in(block, 0) + before +
+	return (uint32_t)load_u64(block) + before +
 	       (uint64_t)__builtin_popcountll(bits << (63 - bit % 64));
 }
 
@@ -157,9 +149,9 @@ static void fill_lines(const struct ruby *r, const uint8_t *entries, uint64_t co
 static void read_lines(const struct ruby *r, const struct language_memory *m, const uint8_t *body,
 		       struct virtual_function *out)
 {
-	taddr_t entries = word_in(body, r->layout.lines);
-	uint32_t count = (uint32_t)word_in(body, r->layout.lines + 16);
-	taddr_t table = word_in(body, r->layout.lines + 24);
+	taddr_t entries = load_u64(body + r->layout.lines);
+	uint32_t count = (uint32_t)load_u64(body + r->layout.lines + 16);
+	taddr_t table = load_u64(body + r->layout.lines + 24);
 	uint64_t positions = out->size / sizeof(uint64_t), size = SOON_BYTES;
 
 	if (!positions || !count || count > CODE_WORDS_MAX)
@@ -228,10 +220,10 @@ static int read_iseq(const struct ruby *r, const struct language_memory *m,
 	if (!language_read_word(m, iseq + ISEQ_BODY, &at) ||
 	    !m->read(m->ctx, at, body, sizeof(body)))
 		return -EINVAL;
-	_cleanup_free_ char *label = ruby_read_text(r, m, word_in(body, BODY_LABEL));
-	_cleanup_free_ char *method = ruby_read_text(r, m, word_in(body, BODY_METHOD));
-	_cleanup_free_ char *file = read_path(r, m, word_in(body, BODY_PATH));
-	uint64_t words = word_in(body, 0) >> 32, line = word_in(body, BODY_LINE);
+	_cleanup_free_ char *label = ruby_read_text(r, m, load_u64(body + BODY_LABEL));
+	_cleanup_free_ char *method = ruby_read_text(r, m, load_u64(body + BODY_METHOD));
+	_cleanup_free_ char *file = read_path(r, m, load_u64(body + BODY_PATH));
+	uint64_t words = load_u64(body) >> 32, line = load_u64(body + BODY_LINE);
 
 	line = r->layout.has_plain_line ? (uint32_t)line : line >> 1;
 	if (!label || !file || words > CODE_WORDS_MAX)
@@ -240,7 +232,7 @@ static int read_iseq(const struct ruby *r, const struct language_memory *m,
 
 	*out = (struct virtual_function){
 		.name = name ? name : label, .file = file, .object = iseq,
-		.start = word_in(body, BODY_CODE),
+		.start = load_u64(body + BODY_CODE),
 		.first_line = line <= INT32_MAX ? (uint32_t)line : 0,
 		.size = words * sizeof(uint64_t), .stamp = virtual_stamp(&r->frames, m, iseq),
 	};
@@ -468,8 +460,6 @@ static void copy_ruby(const struct interpreter *from, struct interpreter *out)
 
 	r->version_text = old->version_text;
 	r->data = old->data;
-	for (size_t i = 0; i < from->frames->loops.count; i++)
-		*vec_add(&r->frames.loops) = from->frames->loops.data[i];
 	own_ruby(out, r);
 }
 

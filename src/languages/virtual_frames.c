@@ -96,14 +96,6 @@ static bool read_frame(struct frame_reader *r, taddr_t addr, uint8_t *out)
 	return true;
 }
 
-static uint64_t word_at(const uint8_t *bytes, size_t offset)
-{
-	uint64_t word;
-
-	memcpy(&word, bytes + offset, sizeof(word));
-	return word;
-}
-
 /* The kind of the function's object at @identity; NULL: none that is known. */
 static const struct pad_function_kind *find_kind(const struct virtual_layout *l,
 						 const struct language_memory *m, uint64_t identity)
@@ -136,11 +128,11 @@ static bool decode_frame(const struct frame_reader *r, const uint8_t *bytes,
 			 struct virtual_frame *out)
 {
 	const struct virtual_layout *l = r->layout;
-	uint64_t part = l->via ? word_at(bytes, l->via) : 0;
+	uint64_t part = l->via ? load_u64(bytes + l->via) : 0;
 	uint8_t entry = bytes[l->via ? 0 : l->entry];
 	int32_t index;
 
-	*out = (struct virtual_frame){.identity = word_at(bytes, l->identity)};
+	*out = (struct virtual_frame){.identity = load_u64(bytes + l->identity)};
 	if (l->via && !r->memory->read(r->memory->ctx, part + l->entry, &entry, sizeof(entry)))
 		return false;
 	if (!out->identity && l->native &&
@@ -151,7 +143,7 @@ static bool decode_frame(const struct frame_reader *r, const uint8_t *bytes,
 		memcpy(&index, bytes + l->position, sizeof(index));
 		out->position = (uint64_t)(int64_t)index;
 	} else {
-		out->position = word_at(bytes, l->position);
+		out->position = load_u64(bytes + l->position);
 	}
 	switch (l->entry_kind) {
 	case VIRTUAL_ENTRY_EACH:
@@ -174,7 +166,7 @@ static taddr_t next_frame(const struct virtual_layout *l, const uint8_t *bytes, 
 			  taddr_t end)
 {
 	if (!l->stride)
-		return word_at(bytes, l->next);
+		return load_u64(bytes + l->next);
 	return frame < end && end - frame > l->stride ? frame + l->stride : 0;
 }
 

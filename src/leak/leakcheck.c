@@ -406,8 +406,7 @@ static void find_unused(struct leakcheck *c)
 {
 	size_t at = 0;
 
-	if (c->others.count > 1)
-		qsort(c->others.data, c->others.count, sizeof(*c->others.data), taddr_compare);
+	vec_sort(&c->others, taddr_compare);
 	for (size_t i = 0; i < c->scan.queue.walks.count; i++) {
 		const struct heap_walk *w = &c->scan.queue.walks.data[i];
 

@@ -110,13 +110,6 @@ static void add_peer(struct http *h, struct peer *p)
 	h->peer_count++;
 }
 
-static void remove_peer(struct http *h, struct peer *p)
-{
-	p->last->next = p->next;
-	p->next->last = p->last;
-	h->peer_count--;
-}
-
 /* Makes room by shutting down the oldest connection without a request. */
 static void close_idle(struct http *h)
 {
@@ -136,7 +129,9 @@ static void on_connection(void *ctx, struct MHD_Connection *c, void **own,
 	struct peer *p = *own;
 
 	if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
-		remove_peer(h, p);
+		p->last->next = p->next;
+		p->next->last = p->last;
+		h->peer_count--;
 		free(p);
 		return;
 	}

@@ -159,13 +159,6 @@ static bool has_ended(pid_t pid)
 	return problem == ATTACH_NO_PROCESS || problem == ATTACH_ZOMBIE;
 }
 
-static bool has_tracer(pid_t pid)
-{
-	struct proc_status st;
-
-	return proc_status_read(proc_find_reader(pid), &st) == 0 && st.tracer;
-}
-
 /* Whether to attach to the process of @k, which is examined. */
 static bool check_wanted(const struct follow *f, struct known *k)
 {
@@ -180,7 +173,7 @@ static bool check_wanted(const struct follow *f, struct known *k)
 		return k->is_wanted;
 	bool is_same = k->started == first.started && k->start_stack == st.start_stack;
 
-	if (is_same && (k->is_done || (k->is_traced && has_tracer(k->pid))))
+	if (is_same && (k->is_done || (k->is_traced && proc_tracer(k->pid))))
 		return false;
 	if (k->started != first.started || k->is_traced)
 		k->tries = 0;

@@ -140,12 +140,6 @@ static int monitor_directory_lock(const char *directory)
 
 enum { EXIT_REFUSED = 1, EXIT_NO_ANSWER = 125 };
 
-static pid_t tracer_of(pid_t pid)
-{
-	struct proc_status st;
-	return proc_status_read(proc_find_reader(pid), &st) == 0 ? st.tracer : 0;
-}
-
 /* Connects to the socket of @pid, and checks that no other process created it. */
 static int connect_to(pid_t pid, const char *directory)
 {
@@ -251,7 +245,7 @@ static bool print_error(int fd)
 int monitor_client_run(pid_t pid, char *const words[])
 {
 	int fd = connect_ptmem(pid);
-	pid_t tracer = fd < 0 ? tracer_of(pid) : 0;
+	pid_t tracer = fd < 0 ? proc_tracer(pid) : 0;
 	if (fd < 0 && tracer > 0)
 		fd = connect_ptmem(tracer);
 	if (fd < 0) {

@@ -37,6 +37,12 @@ struct inspect_bytes {
 	uint64_t resident, swapped;
 };
 
+static inline void inspect_bytes_add(struct inspect_bytes *to, struct inspect_bytes b)
+{
+	to->resident += b.resident;
+	to->swapped += b.swapped;
+}
+
 struct account {
 	const struct resident *pages;
 	size_t at;                      /* index of the range where the last look-up ended */

@@ -438,9 +438,7 @@ void glibc_lists_read(struct inspect_memory *m, const struct glibc *g,
 		read_unsorted(&r, &g->arenas.data[i]);
 	}
 	read_caches(&r);
-	if (out->chunks.count > 1)
-		qsort(out->chunks.data, out->chunks.count, sizeof(*out->chunks.data),
-		      taddr_compare);
+	vec_sort(&out->chunks, taddr_compare);
 }
 
 void glibc_lists_deinit(struct glibc_lists *l)

@@ -230,10 +230,8 @@ void arenas_sort(struct arenas *a)
 {
 	size_t kept = 0;
 
-	if (a->states.count > 1)
-		qsort(a->states.data, a->states.count, sizeof(*a->states.data), taddr_compare);
-	if (a->heaps.count > 1)
-		qsort(a->heaps.data, a->heaps.count, sizeof(*a->heaps.data), taddr_compare);
+	vec_sort(&a->states, taddr_compare);
+	vec_sort(&a->heaps, taddr_compare);
 	for (size_t i = 0; i < a->heaps.count; i++) /* lists of a corrupt arena may overlap */
 		if (kept == 0 || a->heaps.data[i].start >= a->heaps.data[kept - 1].top_end)
 			a->heaps.data[kept++] = a->heaps.data[i];
@@ -638,14 +636,6 @@ static ssize_t read_for_search(void *ctx, taddr_t addr, void *buf, size_t size)
 	return memory_read(ctx, addr, buf, size) ? (ssize_t)size : -1;
 }
 
-static uint64_t word_at(const uint8_t *state, size_t offset)
-{
-	uint64_t word;
-
-	memcpy(&word, state + offset, sizeof(word));
-	return word;
-}
-
 static void add_arena(struct inspect_memory *m, const struct addr_range *s, bool is_main,
 		      struct glibc *out)
 {
@@ -662,16 +652,16 @@ static void add_arena(struct inspect_memory *m, const struct addr_range *s, bool
 	*a = (struct glibc_arena){
 		.addr = s->start, .size = s->end - s->start, .is_main = is_main,
 		.is_contiguous = !(flags & IS_NOT_CONTIGUOUS),
-		.top = word_at(state, bins - TOP_BEFORE), .unsorted = word_at(state, bins),
+		.top = load_u64(state + bins - TOP_BEFORE), .unsorted = load_u64(state + bins),
 		.unsorted_head = s->start + bins - TOP_BEFORE,
-		.threads = word_at(state, bins + THREADS_AT),
-		.system_bytes = word_at(state, bins + SYSTEM_AT),
-		.most_system_bytes = word_at(state, bins + MOST_SYSTEM_AT),
+		.threads = load_u64(state + bins + THREADS_AT),
+		.system_bytes = load_u64(state + bins + SYSTEM_AT),
+		.most_system_bytes = load_u64(state + bins + MOST_SYSTEM_AT),
 	};
 	memcpy(&flags, state, sizeof(flags));
 	a->is_locked = flags != 0;
 	for (size_t i = 0; i < GLIBC_FASTBINS && bins == GLIBC_BINS_AT; i++)
-		a->fastbin[i] = word_at(state, FASTBINS_AT + i * sizeof(uint64_t));
+		a->fastbin[i] = load_u64(state + FASTBINS_AT + i * sizeof(uint64_t));
 }
 
 /* Moves the main arena, the only one in a library's data, to the front. */

@@ -142,8 +142,7 @@ static void heap_walk_feed_guessed(struct heap_walk *w, const struct heap_guess 
 		heap_walk_feed(w, addr, word, g->walk.start - addr + sizeof(*word));
 		if (w->state == HEAP_WALK_RUNS && w->at == g->walk.start &&
 		    w->before == g->before) {
-			for (size_t i = 0; i < g->walk.free.count; i++)
-				*vec_add(&w->free) = g->walk.free.data[i];
+			vec_append(&w->free, &g->walk.free);
 			w->at = g->walk.at;
 			w->before = g->walk.before;
 		}

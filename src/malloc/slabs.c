@@ -75,8 +75,7 @@ void slabs_sort(struct slabs *p)
 {
 	size_t kept = 0;
 
-	if (p->list.count > 1)
-		qsort(p->list.data, p->list.count, sizeof(*p->list.data), compare);
+	vec_sort(&p->list, compare);
 	p->outer = 0;
 	for (size_t i = 0; i < p->list.count; i++) {
 		const struct slab *e = &p->list.data[i], *last = &p->list.data[kept - 1];

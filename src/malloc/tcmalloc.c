@@ -464,8 +464,7 @@ static void add_own_slabs(struct span_tree *t)
 {
 	size_t spans = t->slabs->list.count, at = 0;
 
-	if (t->own.count > 1)
-		qsort(t->own.data, t->own.count, sizeof(*t->own.data), taddr_compare);
+	vec_sort(&t->own, taddr_compare);
 	for (size_t i = 0; i < t->own.count;) {
 		const struct map *map = maps_find(&t->memory->pages->maps, t->own.data[i].start);
 		struct addr_range part = {ROUND_DOWN(t->own.data[i].start, PAGE), 0};

@@ -229,12 +229,6 @@ static void add(words *w, const char *name, const char *value)
 	*vec_add(w) = value ? xasprintf("%s%s", name, value) : xstrdup(name);
 }
 
-static void add_if(words *w, const char *name, const char *value)
-{
-	if (value)
-		add(w, name, value);
-}
-
 /* As in memusage, an invalid or too large size becomes the largest. */
 static uint32_t buffer_size(const struct request *r)
 {
@@ -274,7 +268,8 @@ static void make_command(const struct request *r, const char *data, words *w)
 	add(w, "--heap=no", NULL);
 	add(w, "--memusage", NULL);
 	add(w, "--trace-children=yes", NULL);
-	add_if(w, "--progname=", r->progname);
+	if (r->progname)
+		add(w, "--progname=", r->progname);
 	if (data) {
 		add_data(w, data);
 		add(w, "--data-buffer=", size);
@@ -324,9 +319,7 @@ static void make_report_command(const struct request *r, const char *data, const
 
 static void free_words(words *w)
 {
-	for (size_t i = 0; i < w->count; i++)
-		free(w->data[i]);
-	vec_deinit(w);
+	vec_release(w, e, free(*e));
 }
 
 ATTR_NORETURN static void become(const words *w)
@@ -389,13 +382,6 @@ static void remove_temporary(char *directory)
 	free(directory);
 }
 
-static char *picture_name(const char *png)
-{
-	size_t size = strlen(png);
-	bool is_png = size >= 4 && strcmp(png + size - 4, ".png") == 0;
-	return is_png ? xstrdup(png) : xasprintf("%s.png", png);
-}
-
 /* Runs the program with @data, which is then drawn as @png. */
 static int draw_into(const struct request *r, const char *data, const char *png)
 {
@@ -415,7 +401,8 @@ static int draw_into(const struct request *r, const char *data, const char *png)
 static int run_and_draw(const struct request *r)
 {
 	int status = EXIT_REFUSED;
-	char *png = picture_name(r->png), *temporary = NULL;
+	char *png = xasprintf("%s%s", r->png, text_ends_in(r->png, ".png") ? "" : ".png");
+	char *temporary = NULL;
 	if (r->data && same_file(r->data, png)) {
 		refuse(NAME ": -d and -p name the same file, %s", png);
 	} else if (r->data) {

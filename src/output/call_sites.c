@@ -226,27 +226,16 @@ static int compare_bytes(const void *a, const void *b)
 	return compare_sites(a, b);
 }
 
-/* Sorts @places by bytes, each site once. */
-static void merge_places(place_vec *places)
+static bool merge_place(struct call_place *to, const struct call_place *from)
 {
-	size_t count = 0;
-	if (places->count == 0)
-		return;
-	qsort(places->data, places->count, sizeof(*places->data), compare_sites);
-	for (size_t i = 0; i < places->count; i++) {
-		struct call_place *last = count ? &places->data[count - 1] : NULL;
-		if (last && compare_sites(last, &places->data[i]) == 0) {
-			last->bytes += places->data[i].bytes;
-			last->variance += places->data[i].variance;
-			last->lacking_bytes += places->data[i].lacking_bytes;
-			if (!last->site.lacking)
-				last->site.lacking = places->data[i].site.lacking;
-		} else {
-			places->data[count++] = places->data[i];
-		}
-	}
-	places->count = count;
-	qsort(places->data, places->count, sizeof(*places->data), compare_bytes);
+	if (compare_sites(to, from) != 0)
+		return false;
+	to->bytes += from->bytes;
+	to->variance += from->variance;
+	to->lacking_bytes += from->lacking_bytes;
+	if (!to->site.lacking)
+		to->site.lacking = from->site.lacking;
+	return true;
 }
 
 static void find_places(const struct report *r, const struct leaf_amounts *held, place_vec *out)
@@ -270,7 +259,9 @@ static void find_places(const struct report *r, const struct leaf_amounts *held,
 	}
 	known_functions_deinit(&known);
 	shown_stack_deinit(&stack);
-	merge_places(out);
+	vec_sort(out, compare_sites);
+	vec_merge(out, merge_place);
+	vec_sort(out, compare_bytes);
 }
 
 static int compare_sums(const void *a, const void *b)

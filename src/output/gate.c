@@ -25,9 +25,7 @@ void gate_deinit(struct gate *g)
 		free(g->check.data[i].message);
 		free_sites(&g->check.data[i].site);
 	}
-	for (size_t i = 0; i < g->warning.count; i++)
-		free(g->warning.data[i]);
-	vec_deinit(&g->warning);
+	vec_release(&g->warning, e, free(*e));
 	vec_deinit(&g->check);
 	vec_deinit(&g->value);
 	free_sites(&g->site);

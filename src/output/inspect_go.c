@@ -122,8 +122,7 @@ void inspect_go_fill(struct inspect_go *g, const struct go_heap *h,
 	for (size_t i = 0; i < h->buckets.count; i++)
 		add_bucket(&f, &h->buckets.data[i]);
 	hash_deinit(&f.known);
-	if (g->paths.count)
-		qsort(g->paths.data, g->paths.count, sizeof(g->paths.data[0]), compare_paths);
+	vec_sort(&g->paths, compare_paths);
 }
 
 void inspect_go_deinit(struct inspect_go *g)

@@ -15,21 +15,15 @@ static uint64_t total(struct inspect_bytes b)
 	return b.resident + b.swapped;
 }
 
-static void sum(struct inspect_bytes *to, struct inspect_bytes b)
-{
-	to->resident += b.resident;
-	to->swapped += b.swapped;
-}
-
 /* Resident bytes in free chunks, of all arenas. */
 static struct inspect_bytes inspect_free_bytes(const struct inspect_report *r)
 {
 	struct inspect_bytes all = {0};
 
 	for (size_t i = 0; i < r->heaps.arenas.count; i++)
-		sum(&all, r->heaps.arenas.data[i].free);
+		inspect_bytes_add(&all, r->heaps.arenas.data[i].free);
 	for (size_t i = ROW_TCACHE; r->other.name && i <= ROW_FREE_PAGES; i++)
-		sum(&all, r->row[i]);
+		inspect_bytes_add(&all, r->row[i]);
 	return all;
 }
 
@@ -39,7 +33,7 @@ static struct inspect_bytes inspect_trim_bytes(const struct inspect_report *r)
 	struct inspect_bytes all = {0};
 
 	for (size_t i = 0; i < r->heaps.arenas.count; i++)
-		sum(&all, r->heaps.arenas.data[i].trim);
+		inspect_bytes_add(&all, r->heaps.arenas.data[i].trim);
 	return all;
 }
 
@@ -135,15 +129,12 @@ void inspect_advice_find(const struct inspect_report *r, struct inspect_advice_l
 	advise_arenas(r, out);
 	advise_mmap(r, out);
 	advise_top(r, out);
-	if (out->list.count > 1)
-		qsort(out->list.data, out->list.count, sizeof(*out->list.data), compare);
+	vec_sort(&out->list, compare);
 }
 
 void inspect_advice_deinit(struct inspect_advice_list *a)
 {
-	for (size_t i = 0; i < a->list.count; i++)
-		free(a->list.data[i].text);
-	vec_deinit(&a->list);
+	vec_release(&a->list, e, free(e->text));
 }
 
 /*
@@ -155,11 +146,6 @@ void inspect_advice_deinit(struct inspect_advice_list *a)
 #define ARENA_NAME 32u
 #define PINS_SHOWN 5u
 #define TYPES_SHOWN 12u
-
-static double percent(uint64_t part, uint64_t whole)
-{
-	return whole ? 100.0 * (double)part / (double)whole : 0;
-}
 
 /* -- the sentence -- */
 
@@ -185,8 +171,9 @@ static void print_summary(FILE *f, const struct inspect_title *t, const struct i
 		t->core ? "in the core, pages of zeros not counted" : "resident");
 	if (r->other.name) {
 		fprintf(f, ": %s (%.1f %%) in live blocks of malloc, %s (%.1f %%) free in malloc\n",
-			amount_bytes((double)used, live), percent(used, r->all.resident),
-			amount_bytes((double)empty, unused), percent(empty, r->all.resident));
+			amount_bytes((double)used, live), amount_percent(used, r->all.resident),
+			amount_bytes((double)empty, unused),
+			amount_percent(empty, r->all.resident));
 		return;
 	}
 	if (!t->has_malloc) {
@@ -194,8 +181,8 @@ static void print_summary(FILE *f, const struct inspect_title *t, const struct i
 		return;
 	}
 	fprintf(f, ": %s (%.1f %%) in live blocks of malloc, %s (%.1f %%) free in malloc",
-		amount_bytes((double)used, live), percent(used, r->all.resident),
-		amount_bytes((double)empty, unused), percent(empty, r->all.resident));
+		amount_bytes((double)used, live), amount_percent(used, r->all.resident),
+		amount_bytes((double)empty, unused), amount_percent(empty, r->all.resident));
 	if (inspect_is_consistent(r))
 		fprintf(f, ", of which malloc_trim(0) would return %s",
 			amount_bytes((double)inspect_trim_bytes(r).resident, trim));
@@ -210,7 +197,7 @@ static void print_row(FILE *f, const struct inspect_report *r, struct inspect_by
 	char resident[AMOUNT_SIZE], swapped[AMOUNT_SIZE];
 
 	fprintf(f, "%18s %5.1f %%", amount_commas(b.resident, resident),
-		percent(b.resident, r->all.resident));
+		amount_percent(b.resident, r->all.resident));
 	if (r->all.swapped)
 		fprintf(f, " %18s", amount_commas(b.swapped, swapped));
 	fprintf(f, "  %s\n", text);
@@ -355,7 +342,8 @@ static void print_histogram(FILE *f, const struct inspect_report *r)
 	for (size_t k = 0; k < PINNED_STEPS; k++)
 		fprintf(f, "%10u%s %10llu page%-1s %5.1f %%\n", pinned_step[k],
 			k + 1 < PINNED_STEPS ? " or less" : "        ",
-			(unsigned long long)step[k], plural(step[k]), percent(step[k], pages));
+			(unsigned long long)step[k], plural(step[k]),
+			amount_percent(step[k], pages));
 }
 
 /* The same for each arena, where there are several: pages. */

@@ -108,7 +108,7 @@ static void print_row(FILE *f, const struct block_type *t, uint64_t all, const c
 	char bytes[AMOUNT_SIZE], blocks[AMOUNT_SIZE];
 
 	fprintf(f, "%18s %5.1f %% %12s  %s", amount_commas(t->bytes, bytes),
-		all ? 100.0 * (double)t->bytes / (double)all : 0.0,
+		amount_percent(t->bytes, all),
 		amount_commas(t->blocks, blocks), text);
 }
 
@@ -277,11 +277,6 @@ void inspect_types_write_json(struct json_writer *w, const struct block_types *t
 	free(list);
 }
 
-static double percent(uint64_t part, uint64_t whole)
-{
-	return whole ? 100.0 * (double)part / (double)whole : 0;
-}
-
 /* -- text -- */
 
 void inspect_python_print_summary(FILE *f, const struct inspect_report *r)
@@ -293,8 +288,8 @@ void inspect_python_print_summary(FILE *f, const struct inspect_report *r)
 	if (r->python.found != PYMALLOC_FOUND)
 		return;
 	fprintf(f, "%s (%.1f %%) in live blocks of Python's allocator, %s (%.1f %%) free in it\n",
-		amount_bytes((double)used, live), percent(used, r->all.resident),
-		amount_bytes((double)empty, unused), percent(empty, r->all.resident));
+		amount_bytes((double)used, live), amount_percent(used, r->all.resident),
+		amount_bytes((double)empty, unused), amount_percent(empty, r->all.resident));
 }
 
 static void print_steps(FILE *f, const struct python_report *p)
@@ -307,8 +302,8 @@ static void print_steps(FILE *f, const struct python_report *p)
 
 		fprintf(f, "%4u %%%s %10" PRIu64 " %5.1f%% %10s %12s\n", python_step[i],
 			i + 1 < PYTHON_STEPS ? " or less" : "        ", a->count,
-			percent(a->count, p->all.count), amount_bytes((double)a->free, unused),
-			amount_commas(a->blocks, blocks));
+			amount_percent(a->count, p->all.count),
+			amount_bytes((double)a->free, unused), amount_commas(a->blocks, blocks));
 	}
 }
 
@@ -462,8 +457,7 @@ static int compare(const void *a, const void *b)
 
 void inspect_blocks_sort(struct inspect_blocks *b)
 {
-	if (b->list.count > 1)
-		qsort(b->list.data, b->list.count, sizeof(*b->list.data), compare);
+	vec_sort(&b->list, compare);
 }
 
 /* Names may have commas and quotes. */

@@ -23,9 +23,7 @@ void leak_holders_init(struct leak_holders *h)
 
 void leak_holders_deinit(struct leak_holders *h)
 {
-	for (size_t i = 0; i < h->text.count; i++)
-		free(h->text.data[i]);
-	vec_deinit(&h->text);
+	vec_release(&h->text, e, free(*e));
 	vec_deinit(&h->links);
 	vec_deinit(&h->held);
 	hash_deinit(&h->link_hash);
@@ -88,8 +86,7 @@ static int compare_held(const void *a, const void *b)
 
 void leak_holders_sort(struct leak_holders *h)
 {
-	if (h->held.count > 1)
-		qsort(h->held.data, h->held.count, sizeof(*h->held.data), compare_held);
+	vec_sort(&h->held, compare_held);
 	hash_deinit(&h->held_hash);
 	for (uint32_t i = 0; i < h->held.count; i++) {
 		const struct leak_held *e = &h->held.data[i];
@@ -258,9 +255,7 @@ static char *bare_name(const char *name)
 
 void leak_stack_deinit(struct leak_stack *s)
 {
-	for (size_t i = 0; i < s->names.count; i++)
-		free(s->names.data[i]);
-	vec_deinit(&s->names);
+	vec_release(&s->names, e, free(*e));
 	vec_deinit(&s->list);
 }
 
@@ -484,8 +479,7 @@ static int compare_sites(const void *a, const void *b)
 
 void leaks_sort(struct leaks *l)
 {
-	if (l->sites.count > 1)
-		qsort(l->sites.data, l->sites.count, sizeof(*l->sites.data), compare_sites);
+	vec_sort(&l->sites, compare_sites);
 	hash_deinit(&l->by_path);
 	for (size_t i = 0; i < l->sites.count; i++)
 		*hash_add(&l->by_path, hash_site(l->sites.data[i].path, l->sites.data[i].kind)) =

@@ -31,6 +31,8 @@ const shorten = (function () {
 	function afterScope(name) {
 		let rest = null;
 
+		if (name.startsWith("operator ")) /* of the type, not of the function */
+			return null;
 		scan(name, (i, part, depth) => {
 			if (!depth && part === ":" && name[i + 1] === ":")
 				rest = name.slice(i + 2);

@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/shell_words.h"
+#include "base/text.h"
 
 #define ALL_KINDS 15u
 #define FRAMES_MAX 500u /* of one that is printed; Valgrind reads that many */
@@ -101,13 +102,6 @@ static bool parse_kinds(char *text, uint32_t *kinds_out)
 	return true;
 }
 
-static const char *after(const char *text, const char *prefix)
-{
-	size_t n = strlen(prefix);
-
-	return strncmp(text, prefix, n) == 0 ? text + n : NULL;
-}
-
 /* "Memcheck,Addrcheck:Leak": whether that is for leaks. False if it is no tool and kind. */
 static bool parse_tool(const char *text, bool *is_for_leaks_out)
 {
@@ -142,11 +136,11 @@ static int add_line(struct suppressions_reader *r, struct suppression *s, char *
 		return parse_kinds(kinds, &s->kinds) ? 0 : fail(r, "unknown kind of leak");
 	if (strcmp(text, "...") == 0)
 		*vec_add(&s->frames) = (struct frame_pattern){.type = FRAME_ANY};
-	else if ((value = after(text, "fun:")) && *value)
+	else if ((value = text_after(text, "fun:")) && *value)
 		*vec_add(&s->frames) = (struct frame_pattern){FRAME_FUNCTION, xstrdup(value), 0};
-	else if ((value = after(text, "obj:")) && *value)
+	else if ((value = text_after(text, "obj:")) && *value)
 		*vec_add(&s->frames) = (struct frame_pattern){FRAME_OBJECT, xstrdup(value), 0};
-	else if ((value = after(text, "src:")) && *value)
+	else if ((value = text_after(text, "src:")) && *value)
 		*vec_add(&s->frames) = source_pattern(value);
 	else if (s->is_for_leaks)
 		return fail(r, "expected fun:PATTERN, obj:PATTERN, src:PATTERN, \"...\" or "
@@ -156,9 +150,7 @@ static int add_line(struct suppressions_reader *r, struct suppression *s, char *
 
 static void free_suppression(struct suppression *s)
 {
-	for (size_t i = 0; i < s->frames.count; i++)
-		free(s->frames.data[i].text);
-	vec_deinit(&s->frames);
+	vec_release(&s->frames, e, free(e->text));
 	free(s->name);
 }
 
@@ -231,9 +223,7 @@ void suppressions_free(struct suppressions *s)
 {
 	if (!s)
 		return;
-	for (size_t i = 0; i < s->list.count; i++)
-		free_suppression(&s->list.data[i]);
-	vec_deinit(&s->list);
+	vec_release(&s->list, e, free_suppression(e));
 	free(s);
 }
 

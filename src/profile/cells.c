@@ -352,9 +352,7 @@ void cells_clone(struct cells *to, const struct cells *from)
 void cells_deinit(struct cells *c)
 {
 	free(c->slot);
-	for (size_t i = 0; i < c->run.count; i++)
-		cell_run_deinit(&c->run.data[i]);
-	vec_deinit(&c->run);
+	vec_release(&c->run, e, cell_run_deinit(e));
 	*c = (struct cells){.packs = c->packs};
 }
 

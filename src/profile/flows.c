@@ -28,10 +28,8 @@ struct releases *releases_clone(const struct releases *r)
 {
 	struct releases *c = releases_new();
 
-	for (size_t i = 0; i < r->list.count; i++)
-		*vec_add(&c->list) = r->list.data[i];
-	for (size_t i = 0; i < r->of_node.count; i++)
-		*vec_add(&c->of_node) = r->of_node.data[i];
+	vec_append(&c->list, &r->list);
+	vec_append(&c->of_node, &r->of_node);
 	c->bytes = r->bytes;
 	c->blocks = r->blocks;
 	return c;
@@ -134,10 +132,8 @@ struct flows *flows_clone(const struct flows *f)
 	if (f->announced)
 		c->announced = blocks_clone(f->announced);
 	pages_clone(&c->pages, &f->pages);
-	for (size_t i = 0; i < f->list.count; i++)
-		*vec_add(&c->list) = f->list.data[i];
-	for (size_t i = 0; i < f->of_node.count; i++)
-		*vec_add(&c->of_node) = f->of_node.data[i];
+	vec_append(&c->list, &f->list);
+	vec_append(&c->of_node, &f->of_node);
 	for (size_t i = 0; i < f->held.list.count; i++) /* the child does not make that call */
 		blocks_add(c->blocks, &f->held.list.data[i].block, NULL);
 	return c;

@@ -417,8 +417,7 @@ struct profile *profile_clone(const struct profile *p)
 		c->leaf_of_node = xmemdup(p->leaf_of_node,
 					  p->leaf_of_node_count * sizeof(*p->leaf_of_node));
 	c->held = (struct held_blocks){0};
-	for (size_t i = 0; i < p->held.list.count; i++)
-		*vec_add(&c->held.list) = p->held.list.data[i];
+	vec_append(&c->held.list, &p->held.list);
 	undo_all(c); /* the threads that were in a realloc do not exist in the child */
 	return c;
 }

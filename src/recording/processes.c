@@ -127,19 +127,24 @@ static void set_times(struct processes *p)
 	const char *key = is_one_boot(p) ? "start_monotonic" : "start";
 	double first = INFINITY;
 
-	for (size_t i = 0; i < p->row.count; i++)
-		if (p->row.data[i].recording)
-			first = fmin(first, number_of(p->row.data[i].recording, key));
+	for (size_t i = 0; i < p->row.count; i++) {
+		const struct recording *r = p->row.data[i].recording;
+
+		if (r)
+			first = fmin(first, number_of(r, key) + number_of(r, "lead") / 1e9);
+	}
 	for (size_t i = 0; i < p->row.count; i++) {
 		struct processes_row *row = &p->row.data[i];
 
 		if (!row->recording)
 			continue;
-		double start = (number_of(row->recording, key) - first) * 1e6;
+		double zero = (number_of(row->recording, key) - first) * 1e6;
+		double start = zero + number_of(row->recording, "lead") / 1e3;
 		double length = fmax(recording_duration(row->recording), 0) * 1e3;
 
+		row->zero = (uint64_t)fmin(fmax(zero, 0) + 0.5, 0x1p60);
 		row->start = (uint64_t)fmin(start + 0.5, 0x1p60);
-		row->end = row->start + (uint64_t)fmin(length + 0.5, 0x1p60);
+		row->end = MAX(row->start, row->zero + (uint64_t)fmin(length + 0.5, 0x1p60));
 		p->end = MAX(p->end, row->end);
 	}
 }
@@ -274,17 +279,19 @@ static void add_changes(struct changes *c, const struct processes_row *row, size
 	size_t rows = recording_rows(r, RECORDING_TIMELINE);
 
 	for (size_t i = 0; i < rows; i++) {
-		uint64_t end = row->start + (((uint64_t)(i + 1) << r->shift) * 1000);
+		uint64_t end = row->zero + (((uint64_t)(i + 1) << r->shift) * 1000);
 
-		*vec_add(&c->list) = (struct change){MIN(end, row->end), CHANGE_INTERVAL,
-						     (uint32_t)i, index};
+		end = MIN(MAX(end, row->start), row->end);
+		*vec_add(&c->list) =
+			(struct change){end, CHANGE_INTERVAL, (uint32_t)i, index};
 	}
 	if (recording_rows(r, RECORDING_PEAK_AT)) {
 		uint64_t ms = recording_get(r, RECORDING_PEAK_AT, 0, PEAK_AT_TIME);
-		uint64_t at = row->start + MIN(ms, UINT64_MAX / 2000) * 1000;
+		uint64_t at = row->zero + MIN(ms, UINT64_MAX / 2000) * 1000;
 
-		*vec_add(&c->list) = (struct change){MIN(at, row->end), CHANGE_PEAK,
-						     PROCESSES_AT_PEAK, index};
+		at = MIN(MAX(at, row->start), row->end);
+		*vec_add(&c->list) =
+			(struct change){at, CHANGE_PEAK, PROCESSES_AT_PEAK, index};
 	}
 	*vec_add(&c->list) =
 		(struct change){row->end, CHANGE_END, PROCESSES_NOT_THERE, index};
@@ -401,8 +408,7 @@ static void find_moments(struct processes *p)
 	for (size_t i = 0; i < p->row.count; i++)
 		if (p->row.data[i].recording)
 			add_changes(&c, &p->row.data[i], i);
-	if (c.list.count)
-		qsort(c.list.data, c.list.count, sizeof(*c.list.data), compare_changes);
+	vec_sort(&c.list, compare_changes);
 	choose(p, &c, parts, chosen);
 	note_states(p, &c, chosen);
 	vec_deinit(&c.list);
@@ -412,8 +418,7 @@ static void find_moments(struct processes *p)
 void processes_finish(struct processes *p)
 {
 	set_times(p);
-	if (p->row.count)
-		qsort(p->row.data, p->row.count, sizeof(*p->row.data), compare_starts);
+	vec_sort(&p->row, compare_starts);
 	find_parents(p);
 	sort_as_tree(p);
 	find_moments(p);

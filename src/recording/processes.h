@@ -45,6 +45,7 @@ struct processes_row {
 	size_t parent;         /* row of the parent, or of its previous program, + 1; 0 = none */
 	unsigned depth;        /* in the tree; 0 = it has no parent here */
 	uint64_t start, end;   /* us since the first one began */
+	uint64_t zero;         /* the same for time 0 of its recording; that of a fork precedes it */
 	/* bytes; numbers of blocks are whole ones, also of samples */
 	uint64_t peak, live, live_blocks, leaked, allocations, allocated;
 	size_t first_moment;   /* the first one at which it is there */

@@ -209,13 +209,6 @@ struct thinned {
 	VEC(uint64_t) end;     /* by kept interval: its end, ms */
 };
 
-static void thinned_deinit(struct thinned *t)
-{
-	recording_free(t->r);
-	free(t->place);
-	vec_deinit(&t->end);
-}
-
 /* Marks the intervals that are shown in the total, some others, and the last one. */
 static bool *choose_intervals(const struct processes_row *row, size_t rows, size_t others)
 {
@@ -367,7 +360,9 @@ static void put_row(struct json_writer *w, struct shared_names *n, const struct 
 		put_states(w, row, &t);
 		recording_json_meta(w, t.r);
 		recording_json_members(w, t.r, t.end.data ? t.end.data : (uint64_t[]){0});
-		thinned_deinit(&t);
+		recording_free(t.r);
+		free(t.place);
+		vec_deinit(&t.end);
 	}
 	json_write_close(w, 1);
 }

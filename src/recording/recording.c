@@ -55,9 +55,7 @@ void recording_free(struct recording *r)
 {
 	if (!r)
 		return;
-	for (size_t i = 0; i < r->text.count; i++)
-		free(r->text.data[i]);
-	vec_deinit(&r->text);
+	vec_release(&r->text, e, free(*e));
 	hash_deinit(&r->text_index);
 	my_code_deinit(&r->my_code);
 	for (int id = 0; id < RECORDING_TABLES; id++)

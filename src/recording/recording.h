@@ -186,6 +186,18 @@ static inline uint64_t recording_get(const struct recording *r, enum recording_t
 	return r->table[id].column[column][row];
 }
 
+/* The text of index @text; NULL: it is unknown. */
+static inline const char *recording_text_at(const struct recording *r, uint64_t text)
+{
+	return text ? r->text.data[text] : NULL;
+}
+
+static inline const char *recording_get_text(const struct recording *r, enum recording_table_id id,
+					     size_t row, unsigned column)
+{
+	return recording_text_at(r, recording_get(r, id, row, column));
+}
+
 static inline size_t recording_rows(const struct recording *r, enum recording_table_id id)
 {
 	return r->table[id].rows;

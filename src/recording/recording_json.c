@@ -31,12 +31,6 @@ bool recording_knows_temporary(const struct recording *r)
 
 /* -- columns -- */
 
-/* NULL: it is unknown. */
-static const char *text_at(const struct recording *r, uint64_t index)
-{
-	return index ? r->text.data[index] : NULL;
-}
-
 static void put_value(struct json_writer *w, const char *name, const struct recording *r,
 		      const struct recording_column *c, uint64_t value)
 {
@@ -51,7 +45,7 @@ static void put_value(struct json_writer *w, const char *name, const struct reco
 		break;
 	case UNIT_TEXT:
 		json_write_text(w, name, c->form == FORM_NOT_NULL ? r->text.data[value] :
-								     text_at(r, value));
+								     recording_text_at(r, value));
 		break;
 	case UNIT_ADDRESS:
 		json_write_format(w, name, "\"0x%" PRIx64 "\"", value);
@@ -260,7 +254,7 @@ void recording_json_meta(struct json_writer *w, const struct recording *r)
 		uint64_t value = recording_get(r, RECORDING_META, i, META_VALUE);
 
 		if (strcmp(r->text.data[key], "lost") == 0)
-			json_write_text(w, NULL, text_at(r, value));
+			json_write_text(w, NULL, recording_text_at(r, value));
 	}
 	json_write_close(w, 2);
 }

@@ -13,20 +13,15 @@ struct path {
 	VEC(uint64_t) node; /* rows, innermost first */
 };
 
-static const char *text_at(const struct recording *r, uint64_t index)
-{
-	return index ? r->text.data[index] : NULL;
-}
-
 struct frame_text recording_frame_text(const struct recording *r, size_t row)
 {
 	uint64_t object = recording_get(r, RECORDING_FRAMES, row, FRAME_OBJECT);
 
 	return (struct frame_text){
-		.function = text_at(r, recording_get(r, RECORDING_FRAMES, row, FRAME_FUNCTION)),
-		.file = text_at(r, recording_get(r, RECORDING_FRAMES, row, FRAME_FILE)),
-		.object = object ? text_at(r, recording_get(r, RECORDING_OBJECTS, object - 1,
-							    OBJECT_PATH)) :
+		.function = recording_get_text(r, RECORDING_FRAMES, row, FRAME_FUNCTION),
+		.file = recording_get_text(r, RECORDING_FRAMES, row, FRAME_FILE),
+		.object = object ? recording_get_text(r, RECORDING_OBJECTS, object - 1,
+						      OBJECT_PATH) :
 				   NULL,
 		.my_code = &r->my_code,
 	};
@@ -37,8 +32,8 @@ void recording_read_my_code(struct recording *r)
 	size_t rows = recording_rows(r, RECORDING_META);
 
 	for (size_t i = 0; i < rows && r->my_code.rule.count < MAX_RULES; i++) {
-		const char *key = text_at(r, recording_get(r, RECORDING_META, i, META_KEY));
-		const char *value = text_at(r, recording_get(r, RECORDING_META, i, META_VALUE));
+		const char *key = recording_get_text(r, RECORDING_META, i, META_KEY);
+		const char *value = recording_get_text(r, RECORDING_META, i, META_VALUE);
 
 		if (key && value && strcmp(key, MY_CODE_META) == 0)
 			my_code_add(&r->my_code, value);

@@ -371,7 +371,8 @@ static bool is_public_value(const char *key)
 	static const char *const keys[] = {
 		"pid", "parent", "ptmem", "start", "start_monotonic", "duration", "exit",
 		"overhead", "attached", "lost", "times", "heap_sample", "heap_sample_max",
-		"leak_check", "free_stacks", "part", "peak_resident", "corrupt", "temporary_below",
+		"leak_check", "free_stacks", "part", "lead", "peak_resident", "corrupt",
+		"temporary_below",
 	};
 
 	return text_is_among(key, keys, ARRAY_SIZE(keys));

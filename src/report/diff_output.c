@@ -272,15 +272,12 @@ void diff_rows_init(struct diff_rows *rows, const struct path_tree *t)
 	*rows = (struct diff_rows){0};
 	for (uint32_t i = 0; i < path_tree_node_count(t); i++)
 		add_row(rows, t, i);
-	if (rows->row.count > 1)
-		qsort(rows->row.data, rows->row.count, sizeof(*rows->row.data), compare_rows);
+	vec_sort(&rows->row, compare_rows);
 }
 
 void diff_rows_deinit(struct diff_rows *rows)
 {
-	for (size_t i = 0; i < rows->row.count; i++)
-		vec_deinit(&rows->row.data[i].function);
-	vec_deinit(&rows->row);
+	vec_release(&rows->row, e, vec_deinit(&e->function));
 }
 
 /* -- CSV -- */

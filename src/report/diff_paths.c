@@ -63,14 +63,9 @@ static int compare_places(const void *a, const void *b)
 
 static void remove_equal_places(struct diff_paths *p)
 {
-	size_t kept = 0;
-
-	if (p->place.count > 1)
-		qsort(p->place.data, p->place.count, sizeof(*p->place.data), compare_places);
-	for (size_t i = 0; i < p->place.count; i++)
-		if (!kept || compare_places(&p->place.data[kept - 1], &p->place.data[i]) != 0)
-			p->place.data[kept++] = p->place.data[i];
-	p->place.count = p->unique = kept;
+	vec_sort(&p->place, compare_places);
+	vec_merge(&p->place, !compare_places);
+	p->unique = p->place.count;
 }
 
 static void add_place(struct diff_paths *p, uint32_t node, enum path_side side, const char *text)
@@ -190,18 +185,10 @@ static void add_to_paths(void *ctx, enum path_side side, const struct diff_stack
 	diff_paths_add(ctx, side, stack);
 }
 
-static const char *text_of(const struct recording *r, enum recording_table_id id, size_t row,
-			   unsigned column)
-{
-	uint64_t text = recording_get(r, id, row, column);
-
-	return text ? r->text.data[text] : NULL;
-}
-
 static bool has_build(const struct recording *r, const char *build_id)
 {
 	for (size_t i = 0; build_id && i < recording_rows(r, RECORDING_OBJECTS); i++) {
-		const char *other = text_of(r, RECORDING_OBJECTS, i, OBJECT_BUILD_ID);
+		const char *other = recording_get_text(r, RECORDING_OBJECTS, i, OBJECT_BUILD_ID);
 
 		if (other && strcmp(other, build_id) == 0)
 			return true;
@@ -217,16 +204,15 @@ static void match_frames(struct frame_match *m, enum path_side side, const struc
 	_cleanup_free_ bool *is_same = xcalloc(objects + 1, sizeof(*is_same)); /* [0]: none */
 
 	for (size_t i = 0; i < objects; i++)
-		is_same[i + 1] =
-			other &&
-			has_build(other, text_of(r, RECORDING_OBJECTS, i, OBJECT_BUILD_ID));
+		is_same[i + 1] = other && has_build(other, recording_get_text(r, RECORDING_OBJECTS,
+									      i, OBJECT_BUILD_ID));
 	for (size_t i = 0; i < recording_rows(r, RECORDING_FRAMES); i++) {
 		uint64_t object = recording_get(r, RECORDING_FRAMES, i, FRAME_OBJECT);
+		const struct frame_text text = recording_frame_text(r, i);
 		const struct match_frame frame = {
-			.function = text_of(r, RECORDING_FRAMES, i, FRAME_FUNCTION),
-			.file = text_of(r, RECORDING_FRAMES, i, FRAME_FILE),
-			.object = object ? text_of(r, RECORDING_OBJECTS, object - 1, OBJECT_PATH) :
-					   NULL,
+			.function = text.function,
+			.file = text.file,
+			.object = text.object,
 			.line = recording_get(r, RECORDING_FRAMES, i, FRAME_LINE),
 			.is_same_build = is_same[object],
 		};

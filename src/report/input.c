@@ -376,8 +376,7 @@ static void take_map(const struct json *j, struct inspect_file *f)
 	take_python(f);
 	for (size_t i = 0; heaps && i < heaps->count; i++)
 		take_heap(&heaps->part[i], f);
-	if (f->arenas.count > 1)
-		qsort(f->arenas.data, f->arenas.count, sizeof(*f->arenas.data), compare_arenas);
+	vec_sort(&f->arenas, compare_arenas);
 }
 
 static char *make_title(const struct json *j, const char *core)

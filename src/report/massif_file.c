@@ -14,6 +14,7 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/text.h"
 #include "profile/estimate.h"
 
 static bool take_prefix(struct massif_text *t, const char *prefix)
@@ -213,11 +214,6 @@ static bool is_space(char c)
 	return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
 static struct massif_text skip_spaces(struct massif_text t)
 {
 	for (; t.size && is_space(*t.at); t.at++)
@@ -243,7 +239,7 @@ static bool take_number(struct massif_text *t, uint64_t *out)
 	uint64_t value = 0;
 	size_t n = 0;
 
-	for (; n < t->size && is_digit(t->at[n]); n++)
+	for (; n < t->size && text_is_digit(t->at[n]); n++)
 		if (__builtin_mul_overflow(value, 10, &value) ||
 		    __builtin_add_overflow(value, (uint64_t)(t->at[n] - '0'), &value))
 			return false;

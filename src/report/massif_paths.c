@@ -84,9 +84,7 @@ static size_t site_frame(const struct massif_file *file, uint32_t outermost)
 	const struct stack stack = {frame_at, &p};
 	size_t site = stack_site_find(&stack).frame;
 
-	for (size_t i = 0; i < p.text.count; i++)
-		free(p.text.data[i]);
-	vec_deinit(&p.text);
+	vec_release(&p.text, e, free(*e));
 	vec_deinit(&p.node);
 	return site;
 }

@@ -22,15 +22,7 @@ struct neighbour {
 	uint64_t allocations;
 };
 
-struct neighbours {
-	VEC(struct neighbour) list;
-};
-
-static void add(struct neighbours *to, char *label, const struct recording_value *value,
-		uint64_t allocations)
-{
-	*vec_add(&to->list) = (struct neighbour){label, *value, allocations};
-}
+typedef VEC(struct neighbour) neighbours;
 
 static int compare_values(const void *a, const void *b)
 {
@@ -53,18 +45,11 @@ static bool merge_neighbours(struct neighbour *to, struct neighbour *from)
 	return true;
 }
 
-static void merge(struct neighbours *n)
+static void merge(neighbours *n)
 {
-	vec_sort(&n->list, text_compare);
-	vec_merge(&n->list, merge_neighbours);
-	vec_sort(&n->list, compare_values);
-}
-
-static void neighbours_deinit(struct neighbours *n)
-{
-	for (size_t i = 0; i < n->list.count; i++)
-		free(n->list.data[i].label);
-	vec_deinit(&n->list);
+	vec_sort(n, text_compare);
+	vec_merge(n, merge_neighbours);
+	vec_sort(n, compare_values);
 }
 
 /* -- one function -- */
@@ -73,7 +58,7 @@ struct peek {
 	const struct recording *r;
 	const struct recording_view *view;
 	bool *is_function; /* by row of FRAMES; owned */
-	struct neighbours callers, callees;
+	neighbours callers, callees;
 	struct neighbour all, own;
 };
 
@@ -105,10 +90,13 @@ static void add_leaf(struct peek *p, size_t leaf)
 		return;
 	recording_value_add(&p->all.value, value);
 	p->all.allocations += calls;
-	add(&p->callers, caller ? recording_frame_label(r, frame_of(r, caller)) :
-				  xstrdup("[outermost function]"), value, calls);
+	*vec_add(&p->callers) = (struct neighbour){
+		caller ? recording_frame_label(r, frame_of(r, caller)) :
+			 xstrdup("[outermost function]"),
+		*value, calls};
 	if (callee) {
-		add(&p->callees, recording_frame_name(r, frame_of(r, callee)), value, calls);
+		*vec_add(&p->callees) = (struct neighbour){
+			recording_frame_name(r, frame_of(r, callee)), *value, calls};
 		return;
 	}
 	recording_value_add(&p->own.value, value);
@@ -130,20 +118,20 @@ static void put_row(FILE *out, const struct peek *p, const struct neighbour *n, 
 		amount_commas(recording_count(p->r, n->allocations), calls), indent, label);
 }
 
-static void put_rows(FILE *out, const struct peek *p, const struct neighbours *n,
+static void put_rows(FILE *out, const struct peek *p, const neighbours *n,
 		     const struct row_limits *limits)
 {
 	struct neighbour others = {0};
 	size_t shown = 0;
 
-	while (shown < n->list.count &&
-	       row_limits_allow(limits, shown, n->list.data[shown].value.bytes, p->all.value.bytes))
-		put_row(out, p, &n->list.data[shown++], "    ");
-	for (size_t i = shown; i < n->list.count; i++) {
-		recording_value_add(&others.value, &n->list.data[i].value);
-		others.allocations += n->list.data[i].allocations;
+	while (shown < n->count &&
+	       row_limits_allow(limits, shown, n->data[shown].value.bytes, p->all.value.bytes))
+		put_row(out, p, &n->data[shown++], "    ");
+	for (size_t i = shown; i < n->count; i++) {
+		recording_value_add(&others.value, &n->data[i].value);
+		others.allocations += n->data[i].allocations;
 	}
-	size_t count = n->list.count - shown;
+	size_t count = n->count - shown;
 
 	others.label = xasprintf("[%zu other place%s]", count, plural(count));
 	if (count)
@@ -189,8 +177,8 @@ int recording_peek_print(FILE *out, const struct recording *r, const struct reco
 		put(out, &p, q);
 	else
 		*why_out = recording_not_found(r, false, q->name);
-	neighbours_deinit(&p.callers);
-	neighbours_deinit(&p.callees);
+	vec_release(&p.callers, e, free(e->label));
+	vec_release(&p.callees, e, free(e->label));
 	free(p.is_function);
 	return is_found ? 0 : -ENOENT;
 }

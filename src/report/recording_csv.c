@@ -35,12 +35,10 @@ struct rows {
 static uint32_t add_path(struct rows *rows, size_t leaf)
 {
 	const struct recording *r = rows->r;
-	VEC(uint64_t) frame = {0};
+	recording_frames frame = {0};
 	uint32_t at = 0;
 
-	for (uint64_t n = recording_get(r, RECORDING_LEAVES, leaf, LEAF_NODE); n > 0;
-	     n = recording_get(r, RECORDING_NODES, n - 1, NODE_PARENT))
-		*vec_add(&frame) = recording_get(r, RECORDING_NODES, n - 1, NODE_FRAME);
+	recording_leaf_frames(r, leaf, &frame);
 	for (size_t i = frame.count; i-- > 0;) {
 		_cleanup_free_ char *label = recording_frame_label(r, frame.data[i]);
 

@@ -24,9 +24,9 @@ char *recording_frame_name(const struct recording *r, size_t frame)
 	return text_clean(name, strlen(name));
 }
 
-char *recording_frame_label(const struct recording *r, size_t frame)
+/* The label of @frame with the function @name. */
+static char *label_of(const struct recording *r, size_t frame, const char *name)
 {
-	_cleanup_free_ char *name = recording_frame_name(r, frame);
 	const struct frame_text text = recording_frame_text(r, frame);
 	unsigned line = (unsigned)recording_get(r, RECORDING_FRAMES, frame, FRAME_LINE);
 	_cleanup_free_ char *label = NULL;
@@ -42,11 +42,22 @@ char *recording_frame_label(const struct recording *r, size_t frame)
 	return text_clean(label, strlen(label));
 }
 
+char *recording_frame_label(const struct recording *r, size_t frame)
+{
+	_cleanup_free_ char *name = recording_frame_name(r, frame);
+
+	return label_of(r, frame, name);
+}
+
 char *recording_site_label(const struct recording *r, int64_t node)
 {
-	return node < 0 ? xstrdup("[unknown]") :
-			  recording_frame_label(r, recording_get(r, RECORDING_NODES, (size_t)node,
-								 NODE_FRAME));
+	if (node < 0)
+		return xstrdup("[unknown]");
+	size_t frame = recording_get(r, RECORDING_NODES, (size_t)node, NODE_FRAME);
+	_cleanup_free_ char *name = recording_frame_name(r, frame);
+
+	name[text_size_without_clone(name)] = '\0';
+	return label_of(r, frame, name);
 }
 
 #define SIMILAR 5u
@@ -77,6 +88,13 @@ char *recording_not_found(const struct recording *r, bool is_file, const char *w
 	return text;
 }
 
+void recording_leaf_frames(const struct recording *r, size_t leaf, recording_frames *out)
+{
+	for (uint64_t n = recording_get(r, RECORDING_LEAVES, leaf, LEAF_NODE); n > 0;
+	     n = recording_get(r, RECORDING_NODES, n - 1, NODE_PARENT))
+		*vec_add(out) = recording_get(r, RECORDING_NODES, n - 1, NODE_FRAME);
+}
+
 static uint32_t add_frame(struct path_tree *t, uint32_t at, const struct recording *r,
 			  uint64_t frame)
 {
@@ -92,12 +110,10 @@ static uint32_t add_frame(struct path_tree *t, uint32_t at, const struct recordi
 static void add_leaf(struct path_tree *t, const struct recording *r, size_t leaf,
 		     const struct recording_value *value)
 {
-	VEC(uint64_t) frame = {0};
+	recording_frames frame = {0};
 	uint32_t at = 0;
 
-	for (uint64_t n = recording_get(r, RECORDING_LEAVES, leaf, LEAF_NODE); n > 0;
-	     n = recording_get(r, RECORDING_NODES, n - 1, NODE_PARENT))
-		*vec_add(&frame) = recording_get(r, RECORDING_NODES, n - 1, NODE_FRAME);
+	recording_leaf_frames(r, leaf, &frame);
 	for (size_t i = frame.count; i-- > 0;)
 		at = add_frame(t, at, r, frame.data[i]);
 	path_tree_add(t, at, PATH_NEW, value->bytes);

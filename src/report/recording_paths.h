@@ -2,6 +2,7 @@
 #ifndef PTMEM_REPORT_RECORDING_PATHS_H
 #define PTMEM_REPORT_RECORDING_PATHS_H
 
+#include "base/alloc.h"
 #include "output/path_tree.h"
 #include "recording/recording_view.h"
 
@@ -12,6 +13,11 @@
 void recording_paths_add(struct path_tree *t, const struct recording *r,
 			 const struct recording_view *v);
 
+typedef VEC(uint64_t) recording_frames; /* rows of FRAMES */
+
+/* Adds the frames of leaf @leaf (row) to @out, innermost first. */
+void recording_leaf_frames(const struct recording *r, size_t leaf, recording_frames *out);
+
 /*
  * The name of frame @frame: its function, else "[object]" or "[file:line]"; as text_clean. The
  * caller frees it.
@@ -19,7 +25,10 @@ void recording_paths_add(struct path_tree *t, const struct recording *r,
 char *recording_frame_name(const struct recording *r, size_t frame);
 /* "function (file:line)" or "function (in object)". The caller frees it. */
 char *recording_frame_label(const struct recording *r, size_t frame);
-/* That of the call site @node (recording_site.h); "[unknown]" of -1. The caller frees it. */
+/*
+ * The label of the call site at @node, as the summary has it: without what a compiler appends to
+ * the names of a function's clones. -1: "[unknown]". The caller frees it.
+ */
 char *recording_site_label(const struct recording *r, int64_t node);
 
 /*

@@ -63,11 +63,9 @@ static void put_frames(struct json_writer *w, const struct recording *r, frame_n
 static void put_path(struct json_writer *w, const struct recording *r, size_t leaf,
 		     const frame_numbers *numbers)
 {
-	VEC(uint64_t) frame = {0};
+	recording_frames frame = {0};
 
-	for (uint64_t n = recording_get(r, RECORDING_LEAVES, leaf, LEAF_NODE); n > 0;
-	     n = recording_get(r, RECORDING_NODES, n - 1, NODE_PARENT))
-		*vec_add(&frame) = recording_get(r, RECORDING_NODES, n - 1, NODE_FRAME);
+	recording_leaf_frames(r, leaf, &frame);
 	json_write_open(w, NULL, '[');
 	for (size_t i = frame.count; i-- > 0;)
 		json_write_number(w, NULL, numbers->data[frame.data[i]]);

@@ -236,7 +236,7 @@ static void put_row(FILE *out, const struct recording *r, const struct site_life
 	char commas[AMOUNT_SIZE];
 
 	fprintf(out, "%12s %5.1f %%  %-31s %s\n", amount_commas(recording_count(r, blocks), commas),
-		100 * (double)blocks / (double)all, text, label);
+		amount_percent(blocks, all), text, label);
 }
 
 void recording_lifetime_print(FILE *out, const struct recording *r, const struct row_limits *limits)

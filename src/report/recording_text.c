@@ -14,7 +14,6 @@
 #include "recording/recording_json.h"
 #include "recording/recording_site.h"
 #include "recording/recording_view.h"
-#include "report/leak_details.h"
 #include "report/recording_paths.h"
 
 /* The standard error of @value: "" if it is exact. */
@@ -259,18 +258,144 @@ static void add_sites(struct sites *s, const struct recording *r, const struct r
 			add_site(s, r, recording_site(r, i), depth, v->leaf[i]);
 }
 
-static void find_sites(struct sites *s, const struct recording *r, const struct recording_view *v,
-		       unsigned depth)
-{
-	add_sites(s, r, v, depth);
-	sort_sites(s);
-}
-
 static void sites_deinit(struct sites *s)
 {
-	for (size_t i = 0; i < s->list.count; i++)
-		free(s->list.data[i].label);
-	vec_deinit(&s->list);
+	vec_release(&s->list, e, free(e->label));
+}
+
+/*
+ * What a leak check says of a call site besides its blocks: how old they are, and what holds them.
+ */
+
+/* Of blocks of one call site: their ages in ms, or a chain that holds some. */
+struct leak_detail {
+	char *site;              /* as in tables */
+	uint64_t least, most;
+	const char *chain;       /* NULL: these are ages */
+	uint64_t bytes, blocks;
+};
+
+struct leak_details {
+	VEC(struct leak_detail) list; /* by site; ages first, then the chains with most bytes */
+};
+
+#define HOLDERS 3u /* as in the text of a leak check */
+
+/* As in tables. The caller frees it. */
+static char *site_of_leaf(const struct recording *r, uint64_t leaf)
+{
+	bool is_known = leaf > 0 && leaf <= recording_rows(r, RECORDING_LEAVES);
+
+	return recording_site_label(r, is_known ? recording_site(r, leaf - 1) : -1);
+}
+
+static int compare_details(const void *a, const void *b)
+{
+	const struct leak_detail *x = a, *y = b;
+	int sites = strcmp(x->site, y->site);
+
+	if (sites)
+		return sites;
+	if (!x->chain || !y->chain)
+		return !y->chain - !x->chain;
+	int chains = x->bytes < y->bytes ? 1 : -(x->bytes > y->bytes);
+
+	return chains ? chains : strcmp(x->chain, y->chain);
+}
+
+/* Ages of a site become one; equal chains are neighbours unless their bytes differ. */
+static bool merge_details(struct leak_detail *to, struct leak_detail *from)
+{
+	if (strcmp(to->site, from->site) != 0 ||
+	    (to->chain && from->chain ? strcmp(to->chain, from->chain) != 0 :
+					to->chain != from->chain))
+		return false;
+	to->least = MIN(to->least, from->least);
+	to->most = MAX(to->most, from->most);
+	to->bytes += from->bytes;
+	to->blocks += from->blocks;
+	free(from->site);
+	return true;
+}
+
+/* Those of leaks of @kind that are at least @older_ms old; of holders all. @r must outlive @d. */
+static void leak_details_find(struct leak_details *d, const struct recording *r, const char *kind,
+		       double older_ms)
+{
+	const struct recording_table *ages = &r->table[RECORDING_LEAK_AGES];
+	const struct recording_table *held = &r->table[RECORDING_LEAK_HOLDERS];
+
+	*d = (struct leak_details){0};
+	for (size_t i = 0; i < ages->rows; i++) {
+		if (strcmp(r->text.data[ages->column[LEAK_AGE_KIND][i]], kind) != 0 ||
+		    (double)ages->column[LEAK_AGE_LEAST][i] < older_ms)
+			continue;
+		*vec_add(&d->list) = (struct leak_detail){
+			.site = site_of_leaf(r, ages->column[LEAK_AGE_LEAF][i]),
+			.least = ages->column[LEAK_AGE_LEAST][i],
+			.most = ages->column[LEAK_AGE_MOST][i]};
+	}
+	for (size_t i = 0; i < held->rows; i++) {
+		if (strcmp(r->text.data[held->column[LEAK_HOLDER_KIND][i]], kind) != 0)
+			continue;
+		*vec_add(&d->list) = (struct leak_detail){
+			.site = site_of_leaf(r, held->column[LEAK_HOLDER_LEAF][i]),
+			.chain = r->text.data[held->column[LEAK_HOLDER_CHAIN][i]],
+			.bytes = held->column[LEAK_HOLDER_BYTES][i],
+			.blocks = held->column[LEAK_HOLDER_BLOCKS][i]};
+	}
+	vec_sort(&d->list, compare_details);
+	vec_merge(&d->list, merge_details);
+}
+
+static void leak_details_deinit(struct leak_details *d)
+{
+	vec_release(&d->list, e, free(e->site));
+}
+
+static bool leak_details_have_holders(const struct leak_details *d)
+{
+	for (size_t i = 0; i < d->list.count; i++)
+		if (d->list.data[i].chain)
+			return true;
+	return false;
+}
+
+/* ", 0.013 to 0.072 s old" in *@ages_out, which the caller frees; NULL: not known. */
+static void leak_details_ages(const struct leak_details *d, const char *site, char **ages_out)
+{
+	*ages_out = NULL;
+	for (size_t i = 0; i < d->list.count; i++) {
+		const struct leak_detail *at = &d->list.data[i];
+
+		if (at->chain || strcmp(at->site, site) != 0)
+			continue;
+		*ages_out = at->least == at->most ?
+			xasprintf(", %.3f s old", (double)at->most / 1000) :
+			xasprintf(", %.3f to %.3f s old", (double)at->least / 1000,
+				  (double)at->most / 1000);
+		return;
+	}
+}
+
+/* A line for each of the three chains that hold most of @site. */
+static void leak_details_put_holders(FILE *out, const struct leak_details *d, const char *site)
+{
+	char bytes[AMOUNT_SIZE], blocks[AMOUNT_SIZE];
+	unsigned shown = 0;
+
+	for (size_t i = 0; i < d->list.count && shown < HOLDERS; i++) {
+		const struct leak_detail *at = &d->list.data[i];
+
+		if (!at->chain || strcmp(at->site, site) != 0)
+			continue;
+		_cleanup_free_ char *chain = text_clean(at->chain, strlen(at->chain));
+
+		fprintf(out, "%37sheld by %s: %s byte%s in %s block%s\n", "", chain,
+			amount_commas(at->bytes, bytes), plural(at->bytes),
+			amount_commas(at->blocks, blocks), plural(at->blocks));
+		shown++;
+	}
 }
 
 /* What a table shows. */
@@ -308,7 +433,7 @@ static void put_row(const struct table *t, const struct site *s)
 		fprintf(t->out, "%-9s ", recording_error_text(t->r, &s->value, error));
 	fprintf(t->out, "%12s %5.1f %%  %s%s\n",
 		amount_commas(recording_count(t->r, s->value.blocks), blocks),
-		all ? 100.0 * (double)part / (double)all : 0, label, ages ? ages : "");
+		amount_percent(part, all), label, ages ? ages : "");
 	if (t->leaks)
 		leak_details_put_holders(t->out, t->leaks, s->label);
 }
@@ -378,7 +503,8 @@ static void put_table(const struct table *t, const char *title, unsigned depth)
 {
 	struct sites s = {0};
 
-	find_sites(&s, t->r, t->view, depth);
+	add_sites(&s, t->r, t->view, depth);
+	sort_sites(&s);
 	if (s.list.count == 0)
 		return;
 	put_columns(t, title, depth);

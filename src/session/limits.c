@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/amount.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/option_row.h"
@@ -167,7 +168,7 @@ static double temporary_percent(const struct profile *p)
 
 	for (size_t i = 1; h && i < h->leaf.count; i++)
 		temporary += h->leaf.data[i].temporary;
-	return all ? 100.0 * (double)temporary / (double)all : 0;
+	return amount_percent(temporary, all);
 }
 
 static double value_of_program(const struct session *s, enum limit_metric metric)
@@ -259,9 +260,7 @@ static void free_result(struct limit_result *r)
 	struct gate g = {.site = r->site};
 
 	gate_deinit(&g);
-	for (size_t i = 0; i < r->others.count; i++)
-		free(r->others.data[i]);
-	vec_deinit(&r->others);
+	vec_release(&r->others, e, free(*e));
 	free(r->process);
 	*r = (struct limit_result){0};
 }
@@ -570,8 +569,7 @@ static void keep_largest(gate_sites *sites)
 {
 	struct gate rest = {0};
 
-	if (sites->count > 1)
-		qsort(sites->data, sites->count, sizeof(*sites->data), compare_sites);
+	vec_sort(sites, compare_sites);
 	while (sites->count > GATE_SITES)
 		*vec_add(&rest.site) = sites->data[--sites->count];
 	gate_deinit(&rest);

@@ -104,7 +104,5 @@ void one_page_finish(struct run *run)
 
 void one_page_deinit(struct one_page *p)
 {
-	for (size_t i = 0; i < p->part.count; i++)
-		free(p->part.data[i].data);
-	vec_deinit(&p->part);
+	vec_release(&p->part, e, free(e->data));
 }

@@ -179,9 +179,7 @@ void run_deinit(struct run *run)
 	elf_files_deinit(&run->registry.files);
 	vec_deinit(&run->sessions);
 	vec_deinit(&run->ended_forks);
-	for (size_t i = 0; i < run->processes.count; i++)
-		free(run->processes.data[i].before);
-	vec_deinit(&run->processes);
+	vec_release(&run->processes, e, free(e->before));
 	vec_deinit(&run->writers);
 	for (size_t i = 0; i < run->parts.count; i++) {
 		free(run->parts.data[i].path);

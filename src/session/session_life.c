@@ -288,9 +288,7 @@ void session_free(struct session *s)
 	close_events(s);
 	recording_run_free(s);
 	code_names_free(s);
-	for (size_t i = 0; i < s->stacks.paths.count; i++)
-		free(s->stacks.paths.data[i].node);
-	vec_deinit(&s->stacks.paths);
+	vec_release(&s->stacks.paths, e, free(e->node));
 	virtual_stacks_free(s->stacks.virtual);
 	v8_stacks_free(s->stacks.v8);
 	memusage_free(s->memusage.counts);

@@ -99,7 +99,7 @@ static void print_row(const struct largest *l, bool is_first, uint64_t bytes, co
 
 	log_info("  %-12s %10s%s %5.1f %%  %s", is_first ? "largest" : "",
 		 amount_bytes((double)bytes, size), error,
-		 l->bytes ? 100.0 * (double)bytes / (double)l->bytes : 0, text);
+		 amount_percent(bytes, l->bytes), text);
 }
 
 void largest_print(const struct largest *l)

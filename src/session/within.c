@@ -91,14 +91,9 @@ static uint32_t stack_of(struct within_open *c, uint32_t node)
 	return (uint32_t)c->stack.count;
 }
 
-static uint64_t counted(const struct within_block *b)
-{
-	return b->size > b->base ? b->size - b->base : 0;
-}
-
 static void change(struct within_open *c, const struct within_block *b, bool adds)
 {
-	uint64_t bytes = counted(b);
+	uint64_t bytes = b->size > b->base ? b->size - b->base : 0;
 
 	if (!b->stack)
 		return;
@@ -262,7 +257,7 @@ static double value_of(const struct within_open *c, enum limit_metric metric)
 	case LIMIT_ALLOCATED:
 		return (double)c->allocated;
 	default:
-		return c->allocations ? 100.0 * (double)c->temporary / (double)c->allocations : 0;
+		return amount_percent(c->temporary, c->allocations);
 	}
 }
 

@@ -36,9 +36,7 @@ bool my_code_exclude(const char *pattern, void *my_code)
 
 void my_code_deinit(struct my_code *m)
 {
-	for (size_t i = 0; i < m->rule.count; i++)
-		free(m->rule.data[i]);
-	vec_deinit(&m->rule);
+	vec_release(&m->rule, e, free(*e));
 }
 
 static bool matches(const char *pattern, const char *path)
@@ -60,15 +58,10 @@ enum my_code_owner my_code_find(const struct my_code *m, const char *source, con
 	return MY_CODE_UNKNOWN;
 }
 
-static bool begins_with(const char *s, const char *prefix)
-{
-	return strncmp(s, prefix, strlen(prefix)) == 0;
-}
-
 static bool begins_with_any(const char *s, const char *const *prefix, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		if (begins_with(s, prefix[i]))
+		if (text_begins_with(s, prefix[i]))
 			return true;
 	}
 	return false;
@@ -124,7 +117,7 @@ static bool is_node_object(const char *path)
 	const char *base = text_base_name(path);
 
 	return strcmp(base, "node") == 0 || strcmp(base, "nodejs") == 0 ||
-	       begins_with(base, "libnode.so") || begins_with(path, "node:");
+	       text_begins_with(base, "libnode.so") || text_begins_with(path, "node:");
 }
 
 static enum standard_library library_of_object(const char *path)
@@ -149,7 +142,7 @@ static enum standard_library library_of_object(const char *path)
 		return STANDARD_JAVA;
 	if (is_node_object(path))
 		return STANDARD_NODE;
-	if (begins_with(path, INTERPRETER_FILE))
+	if (text_begins_with(path, INTERPRETER_FILE))
 		return STANDARD_PACKAGE;
 	return is_any_object(path, cxx, ARRAY_SIZE(cxx)) ? STANDARD_CXX_RUST : STANDARD_NONE;
 }
@@ -351,9 +344,9 @@ bool standard_is_thread_start(const char *function)
 	static const char cxx[] = "execute_native_thread_routine";
 	const char *name = standard_qualified_name(function);
 
-	if (begins_with(name, "std::") && begins_with(name + strlen("std::"), cxx))
+	if (text_begins_with(name, "std::") && text_begins_with(name + strlen("std::"), cxx))
 		name += strlen("std::");
-	if (begins_with(name, cxx))
+	if (text_begins_with(name, cxx))
 		return !name[strlen(cxx)] || strchr("(_.", name[strlen(cxx)]);
 	return standard_is_namespace(name) &&
 	       (strstr(name, "::thread_start") || strstr(name, "::__thread_proxy"));
@@ -369,7 +362,7 @@ static bool is_cxx_file(const char *base)
 	};
 	size_t size = strlen(base);
 
-	return is_any(base, size, names, ARRAY_SIZE(names)) || begins_with(base, "stl_") ||
+	return is_any(base, size, names, ARRAY_SIZE(names)) || text_begins_with(base, "stl_") ||
 	       (size > 4 && strcmp(base + size - 4, ".tcc") == 0);
 }
 
@@ -378,7 +371,7 @@ static bool is_cxx_file(const char *base)
 /* @name without leading underscores and without a compiler's suffix for clones. */
 static const char *bare_name(const char *name, size_t *size_out)
 {
-	if (begins_with(name, "__GI_"))
+	if (text_begins_with(name, "__GI_"))
 		name += strlen("__GI_");
 	while (*name == '_')
 		name++;
@@ -397,7 +390,7 @@ static bool is_memory_function(const char *name, size_t size)
 					       "_unaligned"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		if (begins_with(name, names[i]))
+		if (text_begins_with(name, names[i]))
 			return strlen(names[i]) == size ||
 			       begins_with_any(name + strlen(names[i]), variants,
 					       ARRAY_SIZE(variants));
@@ -453,7 +446,7 @@ static bool is_loader_function(const char *function)
 
 static bool is_loader_file(const char *base)
 {
-	return begins_with(base, "dl-") || strcmp(base, "rtld.c") == 0;
+	return text_begins_with(base, "dl-") || strcmp(base, "rtld.c") == 0;
 }
 
 static bool is_java_method(const char *function)
@@ -475,7 +468,7 @@ static enum standard_library library_of_names(const struct frame_text *frame, bo
 	const char *function = frame->function ? frame->function : "";
 	const char *file = frame->file && !has_object ? text_base_name(frame->file) : "";
 
-	if (frame->file && begins_with(frame->file, INTERPRETER_FILE))
+	if (frame->file && text_begins_with(frame->file, INTERPRETER_FILE))
 		return STANDARD_PACKAGE;
 	if (standard_is_namespace(function) || standard_is_thread_start(function) ||
 	    is_cxx_file(file))
@@ -483,7 +476,8 @@ static enum standard_library library_of_names(const struct frame_text *frame, bo
 	if (!has_object && is_java_method(function))
 		return STANDARD_JAVA;
 	/* V8's, in a perf map */
-	if (begins_with(function, "Builtin:") || begins_with(function, "BytecodeHandler:"))
+	if (text_begins_with(function, "Builtin:") ||
+	    text_begins_with(function, "BytecodeHandler:"))
 		return STANDARD_NODE;
 	if (!may_hold_libc(frame->object))
 		return STANDARD_NONE;

@@ -68,9 +68,7 @@ static void add_name(struct name_list *l, const char *name)
 
 static void name_list_deinit(struct name_list *l)
 {
-	for (size_t i = 0; i < l->count; i++)
-		free(l->data[i]);
-	vec_deinit(l);
+	vec_release(l, e, free(*e));
 }
 
 struct filter *filter_new(uint32_t depth, bool show_below_main)

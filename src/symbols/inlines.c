@@ -46,8 +46,7 @@ static int compare(const void *left, const void *right)
 
 void ranges_sort(struct ranges *r)
 {
-	if (r->count)
-		qsort(r->data, r->count, sizeof(*r->data), compare);
+	vec_sort(r, compare);
 	uint32_t top = 0;
 	for (size_t i = 0; i < r->count; i++) {
 		while (top && r->data[top - 1].hi <= r->data[i].lo)

@@ -6,15 +6,11 @@
 
 #include "base/alloc.h"
 
-static bool is_equal(const char *kept, const char *s, size_t length)
-{
-	return strncmp(kept, s, length) == 0 && kept[length] == '\0';
-}
-
 const char *string_pool_add_n(struct string_pool *p, const char *s, size_t length)
 {
 	uint64_t hash = hash_bytes(s, length);
-	char *const *found = hash_find(&p->strings, hash, e, is_equal(*e, s, length));
+	char *const *found = hash_find(&p->strings, hash, e,
+				       !strncmp(*e, s, length) && !(*e)[length]);
 	return found ? *found : (*hash_add(&p->strings, hash) = xstrndup(s, length));
 }
 

@@ -75,17 +75,13 @@ static void object_free(struct object *o)
 
 void symbols_forget(struct symbols *s)
 {
-	for (size_t i = 0; i < s->objects.count; i++)
-		object_free(s->objects.data[i]);
-	vec_deinit(&s->objects);
+	vec_release(&s->objects, e, object_free(*e));
 	for (size_t i = 0; hash_next(&s->answers.index, &i); i++) {
 		free(s->answers.slot[i].sym);
 		free(s->answers.slot[i].real);
 	}
 	hash_deinit(&s->answers);
-	for (size_t i = 0; i < s->obsolete.count; i++)
-		free(s->obsolete.data[i]);
-	vec_deinit(&s->obsolete);
+	vec_release(&s->obsolete, e, free(*e));
 	vec_deinit(&s->scratch);
 	string_pool_deinit(&s->strings);
 	s->strings = (struct string_pool){0};

@@ -223,8 +223,7 @@ static struct data_object *get_object(struct data_symbols *d, struct elf_file *f
 	elf_file_each_symbol(file, add_variable, o);
 	if (o->debug)
 		elf_file_each_symbol(o->debug, add_variable, o);
-	if (o->list.count > 1)
-		qsort(o->list.data, o->list.count, sizeof(*o->list.data), compare);
+	vec_sort(&o->list, compare);
 	return o;
 }
 

@@ -671,9 +671,7 @@ static void read_functions(struct cfi *cfi, struct elf_file *file)
 		return;
 	cfi->has_functions = true;
 	elf_file_each_symbol(file, add_function, cfi);
-	if (cfi->functions.count)
-		qsort(cfi->functions.data, cfi->functions.count, sizeof(cfi->functions.data[0]),
-		      compare_spans);
+	vec_sort(&cfi->functions, compare_spans);
 }
 
 void cfi_prepare(struct elf_file *file)

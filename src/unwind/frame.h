@@ -28,7 +28,7 @@ struct rules {
 	struct unwind_rule spare;       /* holds answers that are not entered into the table */
 	void (*on_full)(void *ctx);
 	void *on_full_ctx;
-	bool has_switch;                    /* a rule of kind RULE_SWITCH was entered */
+	bool has_switch;                    /* RULE_SWITCH was entered, or a walk came to another stack */
 	bool is_full_reported;              /* on_full was called for this memory */
 	uint64_t compiled;
 };
@@ -79,7 +79,10 @@ struct frame {
 
 #define FRAME_KNOWS_ALL ((1u << ARCH_DWARF_REGS) - 1)
 
-/* The word at @addr: 0 or -EFAULT. */
+/*
+ * The word at @addr, of a stack: 0 or -EFAULT. Where the thread has gone on, later calls have
+ * overwritten what is not in the copy.
+ */
 static inline int frame_read_word(const struct stack_view *view, taddr_t addr, uint64_t *word_out)
 {
 	uint64_t offset = addr - view->start;
@@ -88,7 +91,7 @@ static inline int frame_read_word(const struct stack_view *view, taddr_t addr, u
 		memcpy(word_out, view->data + offset, 8);
 		return 0;
 	}
-	if (!view->read || view->read(view->read_ctx, addr, word_out, 8) != 0)
+	if (view->is_past || !view->read || view->read(view->read_ctx, addr, word_out, 8) != 0)
 		return -EFAULT;
 	return 0;
 }

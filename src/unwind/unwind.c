@@ -43,6 +43,7 @@ struct unwind {
 	struct generated_rule *generated; /* GENERATED_RULES of them; NULL until needed */
 	taddr_t *fp; /* the caller's: walks store frame pointers; NULL = they do not */
 	uint64_t epoch;                   /* unwind_recheck was called so often */
+	bool has_guessed;                 /* the current walk, at least once */
 };
 
 const char *const unwind_end_text[UNWIND_END_COUNT] = {
@@ -195,8 +196,26 @@ static int step_guess(struct unwind *u, const struct stack_view *view, struct fr
 	    (!is_generated_code(u, pc - 1) && !slow_is_return_address(&u->ops, view, pc)))
 		return UNWIND_NO_CFI;
 	u->stats.guessed_frames++;
+	u->has_guessed = true;
 	*frame = caller;
 	return STEP_OUT;
+}
+
+/*
+ * The walk has come to a stack of which @view has no copy, although the thread has gone on: stacks
+ * of this process continue on others.
+ */
+static void note_other_stack(struct unwind *u)
+{
+	if (!u->has_guessed)
+		u->rules.has_switch = true;
+}
+
+/* Whether @frame is on a stack that @view, of a thread that has gone on, has no copy of. */
+static bool is_gone(const struct arch *arch, const struct stack_view *view,
+		    const struct frame *frame)
+{
+	return view->is_past && frame->regs.reg[arch->dwarf_sp] - view->start >= view->size;
 }
 
 /* Steps by slow.c. Returns an enum unwind_end, STEP_OUT or STEP_SIGNAL. */
@@ -217,6 +236,9 @@ static int step_slow(struct unwind *u, const struct stack_view *view, struct fra
 		u->stats.fp_frames++;
 	else
 		u->stats.slow_frames++;
+	u->has_guessed |= way == SLOW_FRAME_POINTER;
+	if (way == SLOW_SIGNAL && is_gone(arch, view, frame))
+		note_other_stack(u);
 	if (way == SLOW_SIGNAL)
 		return STEP_SIGNAL;
 	return frame->regs.reg[arch->dwarf_sp] > sp ? STEP_OUT : UNWIND_LOOP;
@@ -489,7 +511,10 @@ static inline int step(struct unwind *u, const struct stack_view *view, struct f
 		return UNWIND_COMPLETE;
 	if (rule->kind == RULE_SLOW)
 		return step_slow(u, view, frame);
+	u->has_guessed |= rule->flags & RULE_GUESSED;
 	way = step_rule(arch, rule, view, frame);
+	if (way == UNWIND_NO_MEMORY && view->is_past)
+		note_other_stack(u);
 	if (way == STEP_OUT && rule->flags & RULE_GUESSED &&
 	    unwind_is_end(frame->regs.reg[arch->dwarf_pc]))
 		return UNWIND_NO_CFI; /* not proven to be the outermost frame */
@@ -599,6 +624,7 @@ size_t unwind_walk(struct unwind *u, const struct stack_view *view, taddr_t *pcs
 	size_t count = 0;
 	int end;
 
+	u->has_guessed = false;
 	start_frame(view, &frame);
 	note_fp(u, &frame, count);
 	pcs[count++] = frame.regs.reg[dwarf_pc] - !frame.is_exact;
@@ -708,6 +734,26 @@ bool unwind_in_signal(struct unwind *u, const struct stack_view *view, taddr_t o
 			return true;
 		if (end == STEP_OUT && sp < outer_sp && frame.regs.reg[dwarf_sp] >= outer_sp)
 			return false;
+	}
+	return false;
+}
+
+bool unwind_leaves(struct unwind *u, const struct stack_view *view, taddr_t low, taddr_t high)
+{
+	struct frame frame;
+	int end = STEP_OUT;
+
+	if (!u)
+		return false;
+	unwind_recheck(u);
+	u->has_guessed = false;
+	start_frame(view, &frame);
+	for (size_t i = 0; i < MAX_FRAMES_TO_SIGNAL && end < 0 && !u->has_guessed; i++) {
+		taddr_t sp = frame.regs.reg[u->rules.arch->dwarf_sp];
+
+		if (sp < low || sp > high)
+			return true;
+		end = step(u, view, &frame);
 	}
 	return false;
 }

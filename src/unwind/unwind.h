@@ -178,6 +178,12 @@ bool unwind_outermost_sp(struct unwind *u, const struct stack_view *view, taddr_
 bool unwind_in_signal(struct unwind *u, const struct stack_view *view, taddr_t outer_sp);
 
 /*
+ * Whether the walk from @view leads to a stack outside of [@low, @high], by a signal frame or code
+ * that switches stacks; false if @u is NULL.
+ */
+bool unwind_leaves(struct unwind *u, const struct stack_view *view, taddr_t low, taddr_t high);
+
+/*
  * Access to the rules for the recorder. After unwind_set_memory the table is copied to @memory
  * (zeroed, (1 << bits) slots), which is never read, and gets the same number of slots. The caller
  * owns @memory; it must outlive @u or the next such call. When the table is three quarters full

@@ -330,7 +330,8 @@ def doubts(t):
     warnings(t, ["--limit=peak@nowhere<1", path["one"]], "--limit=peak@nowhere<1: no call path")
     warnings(t, ["--diff", *differs, path["one"], path["samples"]], ".*is exact, .*has samples")
     with_lines = os.path.join(directory, "with-lines.rec")
-    done = t.run(["sh", "-c", "mkdir lines && gcc -g -o lines/one doubts.c && exec \"$0\" -q -o none --record=\"$1\" lines/one", t.ptmem(), with_lines], cwd=directory)
+    built = "mkdir lines && gcc -g -o lines/one doubts.c && exec \"$0\" -q -o none --record=\"$1\" lines/one"
+    done = t.run(["sh", "-c", built, t.ptmem(), with_lines], cwd=directory)
     t.equal("status: %r" % done.err, done.status, 0)
     warnings(t, ["--diff", *differs, with_lines, path["one"]], ".*one.rec has no debug information of the program, .*with-lines.rec has")
     cut = os.path.join(directory, "cut.rec")

@@ -219,6 +219,25 @@ def wall_offset():
     return min(readings)[1]
 
 
+@test("times/forked")
+def forked(t):
+    """Time 0 of a forked child's recording is where it says: what had been released at the end of each interval."""
+    cwd = t.subdirectory()
+    run = t.run([t.ptmem(), "-q", "--record=r", "--", t.target("gcc-O2-pie", "timed"), "forked", "1", "log"], cwd=cwd)
+    t.equal("status (%r)" % run.err, run.status, 0)
+    [name] = [n for n in os.listdir(cwd) if n.startswith("r.")]
+    data = report_json(t, os.path.join(cwd, name))
+    calls = sorted(c for key, found in read_log(os.path.join(cwd, "log")).items() if key[1] and not key[2] for c in found)
+    zero, released, wrong = data["meta"]["start_monotonic"] * 1e9, 0, 0
+    for begin, n in zip(data["timeline"]["time"], data["timeline"]["releases"]):
+        end = zero + (begin + data["timeline"]["interval"]) * 1e6
+        released += n
+        if end < calls[-1][0]:
+            wrong += not (bisect.bisect(calls, (end - BOUND, 0)) - 1 <= released <= bisect.bisect(calls, (end + BOUND, 1 << 63)))
+    t.check(released > 1000 and wrong <= len(data["timeline"]["time"]) / 50, "%d of %d intervals differ from the log" % (
+        wrong, len(data["timeline"]["time"])))
+
+
 @test("times/moment")
 def moment(t):
     """A recording, and its form for pprof, say when their time 0 was, on both clocks."""

@@ -81,6 +81,24 @@ def framed(t):
             "%(records with raw stacks)d of %(records)d records have raw stacks" % stats)
 
 
+for _how in ("signals", "switched"):
+    def _apart(t, how=_how):
+        """What the caller of an allocation has on another stack is read before the thread goes on."""
+        for variant in ("gcc-O2-pie", "clang-O0-nopie"):
+            for way in ("--probes=auto", "--probes=jump", "--heap-sample=3000"):
+                what = "%s, %s: " % (variant, way)
+                run = t.profile([t.target(variant, "apart"), how, "600"], [way, "--threshold=0", "--peak-inaccuracy=0"])
+                t.equal(what + "status", run.status, 0)
+                paths = run.only_massif().peak()["tree"].paths()
+                found = {p[p.index("main") + 1] if "main" in p else p: n for p, n in paths.items() if "allocate" in p}
+                t.equal(what + "callers", set(found), {"even", "odd"})
+                if "sample" not in way:
+                    t.equal(what + "bytes", found, {"even": 300 * 2000, "odd": 300 * 1001})
+                stats = run.only_stats()
+                t.equal(what + "complete stacks", stats["complete stacks"], stats["stacks"])
+    test("unwind/apart/" + _how)(_apart)
+
+
 # Each way to a caller: rules, signal frames, generated code, code without CFI, exceptions, other stacks.
 VERIFIED = {"recursion": ("40", "handler"), "interpreter": ("20", "200"), "trapping": ("40",), "no_end": ("300", "200"),
             "throws": (), "otherstacks": (), "malloc_fibers": ("1000",), "handlers": ("1200",), "sparse_frame": ()}

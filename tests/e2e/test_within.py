@@ -134,7 +134,8 @@ def parts(t):
         text = "\n".join(run.messages)
         found = {m[1]: m[2] for m in re.finditer(r"ptmem: process [0-9]+: ([0-9]+ parts? between .*), at most:((?:\nptmem:   .*)*)", text)}
         t.equal("parts: " + text, set(found), {"1 part " + part, "5 parts between frame and frame"})
-        values = {name: [int(n.replace(",", "")) for n in re.findall(r"(?m)(?:\(| )([0-9,]+)(?: bytes\)?)? \(part", shown)] for name, shown in found.items()}
+        value = re.compile(r"(?:\(| )([0-9,]+)(?: bytes\)?)? \(part")
+        values = {name: [int(n.replace(",", "")) for n in value.findall(shown)] for name, shown in found.items()}
         allocations, peak, live, allocated = values["1 part " + part]
         stack = peak - own
         t.check(allocations == 13 and 0 <= stack < 1000 and live == own - 1000 + stack and allocated == own + 5000 + stack, "%s" % values)

@@ -8,6 +8,7 @@
  *	brief    as short, a quarter as many
  *	sleepy   one pair, then 1 ms of sleep
  *	slow     one pair, then 30 ms of sleep
+ *	forked   as steady, in a child process, and fewer
  *	held     stops its tracer for 5 ms, then 50 pairs before that continues, and 50 after it
  * With `no-counter` there are fewer calls: it forbids itself to read the CPU's counter (PR_SET_TSC), and asks the kernel for
  * the time; status 6 if the counter can be read nevertheless. A block's size says which call of its thread allocated it (modulo SIZES).
@@ -23,6 +24,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -44,6 +46,7 @@ static struct mode {
 	{"bursts", 30000, 150, 1000000, 0}, {"short", 20000, 3, 30000, 0},
 	{"brief", 5000, 3, 30000, 0},    {"sleepy", 800, 1, 1000000, 0},
 	{"slow", 40, 1, 30000000, 0},
+	{"forked", 2000, 1, 0, 100000},
 	{"held", 8000, 50, 0, 0},
 };
 
@@ -178,6 +181,12 @@ int main(int argc, char **argv)
 	tracer = strcmp(mode->name, "held") == 0 ? find_tracer() : 0;
 	if (has_no_counter && !forbid_counter())
 		return 6;
+	if (strcmp(mode->name, "forked") == 0) {
+		int status = 7;
+		pid_t child = fork();
+		if (child != 0)
+			return child > 0 && waitpid(child, &status, 0) == child ? status : 7;
+	}
 	pairs = mode->pairs / (mode->sleep_ns ? 1 : threads);
 	if (threads > 1 && mode->sleep_ns)
 		pairs = pairs / 4 + 1;

@@ -120,7 +120,7 @@ static void add_stacks(struct diff_paths *p, enum path_side side, uint32_t frame
 	for (uint32_t i = 1; i < frames; i++) {
 		const uint32_t frame[] = {i, 0};
 
-		diff_paths_add(p, side, &(struct diff_stack){frame, 2, 0, bytes, i, 0});
+		diff_paths_add(p, side, &(struct diff_stack){frame, 2, 0, bytes, i, 0, 0});
 	}
 }
 

@@ -92,6 +92,9 @@ static void test_shorten(void **state)
 	check_shorten("operator<<(a, b) ...........", 20, "operator<<");
 	check_shorten("s::operator()(int, long) const", 25, "s::operator()(…) const");
 	check_shorten("f() [clone .part.0]", 10, "f");
+	check_shorten("s<int>::operator std::map<a, b>() const", 35, "s<…>::operator std::map<…>() const");
+	check_shorten("s<int>::operator std::map<a, b>() const", 32, "…::operator std::map<…>() const");
+	check_shorten("s<int>::operator std::map<a, b>() const", 20, "operator std::map<a…");
 	check_shorten("a::b::main::{{closure}}", 18, "main::{{closure}}");
 	check_shorten("void std::__f<a::b>(c::d const&)", 5, "__f");
 	check_shorten("x<y", 2, "x");

@@ -18,6 +18,13 @@ function baseName(path) {
 	return path.slice(path.lastIndexOf("/") + 1) || path;
 }
 
+/* Without what a compiler appends to the names of a function's clones. */
+function withoutClone(name) {
+	const at = name.indexOf(" [clone ");
+
+	return at > 0 ? name.slice(0, at) : name;
+}
+
 class Names {
 	constructor() {
 		this.functions = []; /* {name, object, kind} */
@@ -76,12 +83,15 @@ class Names {
 				String(name || (path ? `[${baseName(path)}]` : "[unknown]"));
 			const key = match ? match.function[i] : `${shown}\u0000${path}`;
 
+			const file = String(columns.file[i] || ""), line = columns.line[i] || 0;
+			const rank = columns.rank ? columns.rank[i] : RANK.SITE;
+			const site = match ? match.site[i] :
+				[withoutClone(shown), path, line, file, kind, rank].join("\u0000");
+
 			return this.internFrame(this.internFunction(shown, path, kind, key), {
-				file: String(columns.file[i] || ""), line: columns.line[i] || 0,
-				kind, name: String(name || ""), object: path,
-				rank: columns.rank ? columns.rank[i] : RANK.SITE,
+				file, line, kind, name: String(name || ""), object: path, rank,
 				role: columns.role ? columns.role[i] : 0,
-			}, match && match.site[i]);
+			}, site);
 		});
 	}
 

@@ -132,7 +132,7 @@ const Tables = (function () {
 			if (!row) {
 				const f = functions[frames[frame].fn];
 
-				row = { key: frame, fn: frames[frame].fn, name: f.name,
+				row = { key: frame, fn: frames[frame].fn, name: withoutClone(f.name),
 					detail: baseName(f.object), source: frames[frame],
 					inclusive: 0, blocks: 0, old: 0,
 					change: 0, places: new Set(), isNew: false, stacks: 0,

@@ -70,7 +70,7 @@ class Areas {
 			const { name, object } = functions[frame.fn], place = Tables.place(frame);
 
 			return by === "object" ? object :
-				[name, place, place ? "" : object].join("\0");
+				[withoutClone(name), place, place ? "" : object].join("\0");
 		});
 	}
 

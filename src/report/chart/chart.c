@@ -144,17 +144,78 @@ static double label_width(const struct chart_drawing *d, const struct axis *axis
 	return widest;
 }
 
-static void measure_legend(struct chart_drawing *d)
-{
-	size_t n = d->chart->series_count;
-
-	d->legend_columns = d->width >= 112 * d->font ? 3 : d->width >= 40 * d->font ? 2 : 1;
-	d->legend_rows = (unsigned)((n + d->legend_columns - 1) / d->legend_columns);
-}
-
 static double legend_height(const struct chart_drawing *d)
 {
 	return d->legend_rows ? (d->legend_rows + 0.6) * d->font * 1.5 : 0;
+}
+
+static bool has_legend_room(const struct chart_drawing *d)
+{
+	return d->height - legend_height(d) >= MAX(18 * d->font, 0.55 * d->height);
+}
+
+/* Between two columns, and between a swatch and its label. */
+#define LEGEND_GAP 2.0
+#define SWATCH_ROOM 1.4
+
+static double column_width(const struct chart_drawing *d)
+{
+	double gap = LEGEND_GAP * d->font;
+
+	return (d->width - 2 * d->font + gap) / d->legend_columns - gap;
+}
+
+/* What a column leaves to the label of @s. */
+static double label_room(const struct chart_drawing *d, const struct chart_series *s)
+{
+	double value = s->value ? canvas_text_width(d->canvas, s->value) + d->font : 0;
+
+	return column_width(d) - value - SWATCH_ROOM * d->font;
+}
+
+/* "a.c:7" of a detail "(a.c:7)"; NULL if it is none. */
+static char *source_line(const char *detail)
+{
+	size_t size = detail ? strlen(detail) : 0;
+
+	return size > 2 && strchr(detail, ':') ? xstrndup(detail + 1, size - 2) : NULL;
+}
+
+static bool has_room_for_lines(const struct chart_drawing *d)
+{
+	for (size_t i = 0; i < d->chart->series_count; i++) {
+		const struct chart_series *s = &d->chart->series[i];
+		_cleanup_free_ char *line = source_line(s->detail);
+
+		if (line && canvas_text_width(d->canvas, line) > label_room(d, s))
+			return false;
+	}
+	return true;
+}
+
+static void set_columns(struct chart_drawing *d, unsigned columns)
+{
+	size_t n = d->chart->series_count;
+
+	d->legend_columns = columns;
+	d->legend_rows = (unsigned)((n + columns - 1) / columns);
+}
+
+/* Fewer columns if source lines would be cut off, and the picture is high enough. */
+static void measure_legend(struct chart_drawing *d)
+{
+	unsigned columns = d->width >= 112 * d->font ? 3 : d->width >= 40 * d->font ? 2 : 1;
+
+	set_columns(d, columns);
+	chart_set_font(d, 1, false);
+	for (unsigned k = columns; k > 0; k--) {
+		set_columns(d, k);
+		if (!has_legend_room(d))
+			break;
+		if (has_room_for_lines(d))
+			return;
+	}
+	set_columns(d, columns);
 }
 
 /* Sets all of @d except chart, canvas, width, height. */
@@ -169,7 +230,7 @@ static void chart_measure(struct chart_drawing *d)
 	measure_legend(d);
 	d->has_titles = d->height > 22 * d->font;
 	d->has_note = c->note && d->height > 26 * d->font;
-	if (d->height - legend_height(d) < MAX(18 * d->font, 0.55 * d->height))
+	if (!has_legend_room(d))
 		d->legend_rows = 0;
 	double top = d->font * (d->has_titles ? 4.7 : 2.8);
 	double bottom = (d->has_titles ? 2 : 1) * line + 0.8 * d->font + legend_height(d) +
@@ -538,13 +599,10 @@ static char *fit_label(const struct chart_drawing *d, const struct chart_series 
 
 	bool is_short = left < MIN(LEAST_NAME * d->font, canvas_text_width(d->canvas, s->label));
 
-	if (is_short && strchr(detail, ':')) {
-		/* "(a.c:7)" without the brackets */
-		_cleanup_free_ char *line = xstrndup(detail + 2, strlen(detail) - 3);
+	_cleanup_free_ char *line = is_short ? source_line(s->detail) : NULL;
 
-		if (canvas_text_width(d->canvas, line) <= room)
-			return_ptr(line);
-	}
+	if (line && canvas_text_width(d->canvas, line) <= room)
+		return_ptr(line);
 	if (is_short)
 		return chart_fit(d, s->label, room, is_name);
 	_cleanup_free_ char *name = chart_fit(d, s->label, left, is_name);
@@ -576,31 +634,29 @@ static char *entry_label(const struct chart_drawing *d, size_t i, double room)
 	return xasprintf("%s%s", cut, suffix);
 }
 
-static void draw_entry(const struct chart_drawing *d, size_t i, double column, double gap)
+static void draw_entry(const struct chart_drawing *d, size_t i)
 {
 	const struct chart_series *s = &d->chart->series[i];
-	double x = d->font + (double)(i / d->legend_rows) * (column + gap);
+	double column = column_width(d);
+	double x = d->font + (double)(i / d->legend_rows) * (column + LEGEND_GAP * d->font);
 	double y = d->legend_y + (double)(i % d->legend_rows + 1) * 1.5 * d->font;
-	double value = s->value ? canvas_text_width(d->canvas, s->value) + d->font : 0;
-	_cleanup_free_ char *label = entry_label(d, i, column - value - 1.4 * d->font);
+	_cleanup_free_ char *label = entry_label(d, i, label_room(d, s));
 
 	draw_swatch(d, s, x, y);
 	chart_set_grey(d, 0.1);
-	canvas_put_text(d->canvas, x + 1.4 * d->font, y, 0, label);
+	canvas_put_text(d->canvas, x + SWATCH_ROOM * d->font, y, 0, label);
 	if (s->value)
 		canvas_put_text(d->canvas, x + column, y, 1, s->value);
 }
 
 static void draw_legend(const struct chart_drawing *d)
 {
-	double gap = 2 * d->font, column = (d->width - 2 * d->font + gap) / d->legend_columns - gap;
-
 	chart_set_font(d, 1, false);
 	for (size_t i = 0; d->legend_rows && i < d->chart->series_count; i++) {
 		_cleanup_free_ char *title = title_of(&d->chart->series[i]);
 
 		canvas_begin_group(d->canvas, title);
-		draw_entry(d, i, column, gap);
+		draw_entry(d, i);
 		canvas_end_group(d->canvas);
 	}
 }

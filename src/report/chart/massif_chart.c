@@ -229,13 +229,6 @@ static void stack_areas(struct builder *b)
 		stack_area(b, xstrdup("stacks"), stacks_color, stacks_bytes, 0);
 }
 
-static void add_marks(struct builder *b)
-{
-	for (size_t i = 0; has_trees(b) && i < b->file->snapshot_count; i++)
-		if (b->file->snapshot[i].root && b->file->snapshot[i].heap)
-			chart_add_mark(b->chart, b->x[i]);
-}
-
 /* The number of touched pages only grows. */
 static bool only_grows(const struct massif_file *f)
 {
@@ -333,7 +326,9 @@ static void fill_chart(struct builder *b, const struct picture_options *o)
 	c->note = make_note(b);
 	if (o->rss)
 		add_rss(o->rss, o->rss_pid, c);
-	add_marks(b);
+	for (size_t i = 0; has_trees(b) && i < b->file->snapshot_count; i++)
+		if (b->file->snapshot[i].root && b->file->snapshot[i].heap)
+			chart_add_mark(b->chart, b->x[i]);
 	mark_peak(b);
 	massif_sites_deinit(&b->sites);
 	free(b->column);

@@ -354,15 +354,6 @@ static void make_distinct(const struct massif_merged *m, const uint32_t *node,
 	}
 }
 
-/* Labels the @out->count sites; @node: by site, of the merged tree. */
-static void massif_labels_set(const struct massif_merged *m, const uint32_t *node,
-			      struct massif_sites *out)
-{
-	for (size_t i = 0; i < out->count; i++)
-		set_name(m, node[i], &out->function[i], &out->location[i]);
-	make_distinct(m, node, out);
-}
-
 /*
  * Chooses call sites: a cut through the merged tree (massif_sites.c). It starts at the innermost
  * functions and is refined: the heaviest site is replaced by its callers while there is room and
@@ -497,7 +488,9 @@ void massif_sites_find(const struct massif_file *f, struct massif_sites *out)
 	out->bytes = xcalloc(MAX(f->snapshot_count, 1) * MASSIF_SITES_MAX, sizeof(*out->bytes));
 	for (size_t i = 0; i < out->count; i++)
 		node[i] = cut.site.data[i].node;
-	massif_labels_set(&m, node, out);
+	for (size_t i = 0; i < out->count; i++)
+		set_name(&m, node[i], &out->function[i], &out->location[i]);
+	make_distinct(&m, node, out);
 	sum_up(f, &cut, out);
 	vec_deinit(&cut.site);
 	massif_merged_deinit(&m);

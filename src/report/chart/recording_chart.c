@@ -244,11 +244,14 @@ static void set_texts(struct site_chart *b, const struct picture_options *o)
 	c->peak_label = xasprintf("peak %s at %s", bytes, time);
 }
 
-static void remove_series(struct chart *c, size_t i)
+/* A series for the call site "NAME (FILE:LINE)": the legend shortens the name alone. */
+static void add_series(struct chart *c, const char *site, struct canvas_color color)
 {
-	free(c->series[i].label);
-	free(c->series[i].point);
-	memmove(&c->series[i], &c->series[i + 1], (--c->series_count - i) * sizeof(*c->series));
+	size_t size = text_site_location(site);
+	struct chart_series *s = chart_add(c, xstrndup(site, size), CHART_AREA, color);
+
+	if (site[size])
+		s->detail = xstrdup(site + size + 1);
 }
 
 /* Those of the sites, then the rest and the total, which is there for its line. */
@@ -257,8 +260,7 @@ static void draw_sites(struct site_chart *b)
 	struct chart *c = b->chart;
 
 	for (size_t i = 0; i < b->count; i++)
-		chart_add(c, xstrdup(path_tree_node(b->names, b->shown[i])->name), CHART_AREA,
-			  chart_palette(i));
+		add_series(c, path_tree_node(b->names, b->shown[i])->name, chart_palette(i));
 	chart_add(c, xstrdup("other call sites"), CHART_AREA, other_color);
 	chart_add(c, xstrdup("all"), CHART_LINE, CHART_BLACK);
 	memset(b->bytes, 0, path_tree_node_count(b->names) * sizeof(*b->bytes));
@@ -267,7 +269,11 @@ static void draw_sites(struct site_chart *b)
 		set_value(&c->series[i], c->y.max);
 	if (path_tree_node_count(b->names) - 1 <= b->count) {
 		free(c->series[b->count].value);
-		remove_series(c, b->count);
+		free(c->series[b->count].label);
+		free(c->series[b->count].detail);
+		free(c->series[b->count].point);
+		memmove(&c->series[b->count], &c->series[b->count + 1],
+			(--c->series_count - b->count) * sizeof(*c->series));
 	}
 }
 

@@ -41,37 +41,18 @@ void baseline_deinit(struct baseline *b)
 	*b = (struct baseline){0};
 }
 
-static int compare_names(const void *a, const void *b)
-{
-	const struct baseline_row *x = a, *y = b;
-
-	return strcmp(x->name, y->name);
-}
-
 /* -- a run -- */
 
 /* Of equal names one row remains, with the sum and the places of all. */
-static void merge_equal(baseline_rows *rows)
+static bool merge_row(struct baseline_row *to, struct baseline_row *from)
 {
-	size_t kept = 0;
-
-	if (rows->count)
-		qsort(rows->data, rows->count, sizeof(*rows->data), compare_names);
-	for (size_t i = 0; i < rows->count; i++) {
-		struct baseline_row *row = &rows->data[i];
-		struct baseline_row *last = kept ? &rows->data[kept - 1] : NULL;
-
-		if (!last || compare_names(last, row) != 0) {
-			rows->data[kept++] = *row;
-			continue;
-		}
-		last->max = last->min += row->min;
-		for (size_t k = 0; k < row->place.count; k++)
-			*vec_add(&last->place) = row->place.data[k];
-		row->place.count = 0;
-		free_row(row);
-	}
-	rows->count = kept;
+	if (text_compare(to, from) != 0)
+		return false;
+	to->max = to->min += from->min;
+	vec_append(&to->place, &from->place);
+	from->place.count = 0;
+	free_row(from);
+	return true;
 }
 
 static void read_rows(const struct measured *m, baseline_rows *out)
@@ -93,7 +74,8 @@ static void read_rows(const struct measured *m, baseline_rows *out)
 		free(site.data->label);
 		vec_deinit(&site);
 	}
-	merge_equal(out);
+	vec_sort(out, text_compare);
+	vec_merge(out, merge_row);
 }
 
 /* Adds a run, whose rows @row gives away, to the @runs before it. */
@@ -105,7 +87,7 @@ static void add_run(struct baseline_metric *to, baseline_rows *run, unsigned run
 	while (a < to->row.count || b < run->count) {
 		struct baseline_row *x = a < to->row.count ? &to->row.data[a] : NULL;
 		struct baseline_row *y = b < run->count ? &run->data[b] : NULL;
-		int order = !x ? 1 : !y ? -1 : compare_names(x, y);
+		int order = !x ? 1 : !y ? -1 : text_compare(x, y);
 		struct baseline_row *row = vec_add(&all);
 
 		*row = order <= 0 ? *x : *y;
@@ -272,10 +254,9 @@ static int sort_all(struct baseline *b, char **why_out)
 	for (enum limit_metric m = 0; m < LIMIT_METRICS; m++) {
 		const baseline_rows *rows = &b->metric[m].row;
 
-		if (rows->count)
-			qsort(rows->data, rows->count, sizeof(*rows->data), compare_names);
+		vec_sort(rows, text_compare);
 		for (size_t i = 1; i < rows->count; i++) {
-			if (compare_names(&rows->data[i - 1], &rows->data[i]) != 0)
+			if (text_compare(&rows->data[i - 1], &rows->data[i]) != 0)
 				continue;
 			*why_out = xasprintf("two lines have %s of %s", limit_info[m].name,
 					     rows->data[i].name);
@@ -369,7 +350,7 @@ static void pair_all(const struct baseline_metric *old, const struct baseline_me
 	while (a < old->row.count || b < new->row.count) {
 		const struct baseline_row *x = a < old->row.count ? &old->row.data[a] : NULL;
 		const struct baseline_row *y = b < new->row.count ? &new->row.data[b] : NULL;
-		int order = !x ? 1 : !y ? -1 : compare_names(x, y);
+		int order = !x ? 1 : !y ? -1 : text_compare(x, y);
 
 		*vec_add(out) = pair_rows(order <= 0 ? x : NULL, order >= 0 ? y : NULL);
 		a += order <= 0;
@@ -382,7 +363,7 @@ static int compare_growth(const void *a, const void *b)
 	const struct pair_of_rows *x = a, *y = b;
 	double of_x = x->new - x->old, of_y = y->new - y->old;
 
-	return of_x != of_y ? (of_x < of_y) - (of_x > of_y) : compare_names(x->name, y->name);
+	return of_x != of_y ? (of_x < of_y) - (of_x > of_y) : text_compare(x->name, y->name);
 }
 
 static int compare_change(const void *a, const void *b)
@@ -390,7 +371,7 @@ static int compare_change(const void *a, const void *b)
 	const struct pair_of_rows *x = a, *y = b;
 	double of_x = fabs(x->new - x->old), of_y = fabs(y->new - y->old);
 
-	return of_x != of_y ? (of_x < of_y) - (of_x > of_y) : compare_names(x->name, y->name);
+	return of_x != of_y ? (of_x < of_y) - (of_x > of_y) : text_compare(x->name, y->name);
 }
 
 /* A line that has just the growth has probably been added; otherwise the one with most. */
@@ -413,8 +394,7 @@ static const struct baseline_place *place_of(const struct pair_of_rows *p)
 static void add_pairs(row_pairs *pairs, size_t max, gate_sites *out,
 		      int (*compare)(const void *a, const void *b))
 {
-	if (pairs->count)
-		qsort(pairs->data, pairs->count, sizeof(*pairs->data), compare);
+	vec_sort(pairs, compare);
 	for (size_t i = 0; i < pairs->count && out->count < max; i++) {
 		const struct pair_of_rows *p = &pairs->data[i];
 		const struct baseline_row *row = p->name;

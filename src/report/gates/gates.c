@@ -16,7 +16,8 @@ bool gates_are_wanted(const struct report_request *r)
 {
 	const struct report_format *format = report_format_of(r);
 
-	return r->fail_if.count || r->limit.count || r->limits_file.count || (format && format->gate);
+	return r->fail_if.count || r->limit.count || r->limits_file.count ||
+	       (format && format->gate);
 }
 
 static enum gate_form form_of(const struct report_request *r)

@@ -63,13 +63,11 @@ static void find_gaps(const struct leakcheck *c, const struct roots *r, const st
 		if (!pointer_scan_has_target_near(&c->scan, below.start, below.end))
 			*vec_add(&out->list) = below; /* no stack in the heap */
 	}
-	for (size_t i = 0; i < r->dead_stacks.count; i++)
-		*vec_add(&out->list) = r->dead_stacks.data[i];
+	vec_append(&out->list, &r->dead_stacks);
 	for (size_t i = 0; i < a->states.count; i++)
 		*vec_add(&out->list) =
 			(struct root_range){a->states.data[i].start, a->states.data[i].end};
-	if (out->list.count > 1)
-		qsort(out->list.data, out->list.count, sizeof(*out->list.data), taddr_compare);
+	vec_sort(&out->list, taddr_compare);
 }
 
 /* Adds @range without the gaps in it. *at: the first gap not passed yet. */

@@ -192,8 +192,7 @@ static void add_registers(struct target *t, struct collector *c)
 
 	if (!c->in->wants_holders || roots_collect(t, c->space, &roots) != 0)
 		return;
-	for (size_t i = 0; i < roots->words.count; i++)
-		*vec_add(&c->in->registers) = roots->words.data[i];
+	vec_append(&c->in->registers, &roots->words);
 	roots_free(roots);
 }
 

@@ -57,8 +57,7 @@ static void root_places_init(struct root_places *p, const struct final_scan *sca
 	*p = (struct root_places){.roots = scan->roots};
 	for (size_t i = 0; i < scan->modules.list.count; i++)
 		add_object(p, scan->modules.list.data[i]);
-	if (p->objects.count > 1)
-		qsort(p->objects.data, p->objects.count, sizeof(*p->objects.data), taddr_compare);
+	vec_sort(&p->objects, taddr_compare);
 }
 
 static bool is_within(const struct root_range *range, taddr_t addr)

@@ -188,21 +188,13 @@ static void add_code(struct malloc_module *m, const struct addr_range *b, uint64
 								m->module->bias + b->end};
 }
 
-static bool has(const struct addr_range *code, size_t count, taddr_t pc)
-{
-	for (size_t i = 0; i < count; i++)
-		if (pc >= code[i].start && pc < code[i].end)
-			return true;
-	return false;
-}
-
 bool malloc_modules_have(const struct malloc_modules *m, const taddr_t *pc, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		if (has(m->libc.code, m->libc.code_count, pc[i]))
+		if (ranges_have(m->libc.code, m->libc.code_count, pc[i]))
 			return true;
-		if (has(m->own.code, m->own.code_count, pc[i]))
-			return i == 0 || !has(m->libc.wait, m->libc.wait_count, pc[i - 1]);
+		if (ranges_have(m->own.code, m->own.code_count, pc[i]))
+			return i == 0 || !ranges_have(m->libc.wait, m->libc.wait_count, pc[i - 1]);
 	}
 	return false;
 }
@@ -377,9 +369,7 @@ void malloc_module_jemalloc(const struct module *m, char out[MALLOC_VERSION_SIZE
 
 void held_modules_deinit(struct held_modules *l)
 {
-	for (size_t i = 0; i < l->list.count; i++)
-		module_release(l->list.data[i]);
-	vec_deinit(&l->list);
+	vec_release(&l->list, e, module_release(*e));
 }
 
 /* -- others -- */

@@ -108,19 +108,12 @@ void holder_names_find(struct block_holders *h, const struct held_modules *modul
 #define TYPE_INFO "typeinfo for "
 #define TABLE "vtable for "
 
-static const char *without(const char *text, const char *prefix)
-{
-	size_t n = strlen(prefix);
-
-	return strncmp(text, prefix, n) == 0 ? text + n : NULL;
-}
-
 /* "3Foo" -> "Foo"; what means nothing stays as it is. */
 static void name_type(struct block_type *t)
 {
 	_cleanup_free_ char *symbol = xasprintf("_ZTI%s", t->name + (*t->name == '*'));
 	_cleanup_free_ char *plain = demangle(symbol);
-	const char *name = plain ? without(plain, TYPE_INFO) : NULL;
+	const char *name = plain ? text_after(plain, TYPE_INFO) : NULL;
 
 	if (!name)
 		return;
@@ -135,7 +128,7 @@ static void name_table(struct block_type *t, struct data_symbols *symbols,
 	const struct module *m = held_modules_find(modules, t->key, &vaddr);
 	const char *symbol = m ? data_symbols_find(symbols, m->file, vaddr, &offset) : NULL;
 	_cleanup_free_ char *plain = symbol ? demangle(symbol) : NULL;
-	const char *of_type = plain ? without(plain, TABLE) : NULL;
+	const char *of_type = plain ? text_after(plain, TABLE) : NULL;
 	const char *name = plain ? plain : symbol;
 
 	if (of_type) {

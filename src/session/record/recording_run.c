@@ -159,13 +159,14 @@ static void begin_with_fork(struct session *s)
 		return;
 	profile_restart_histories(s->heap.profile);
 	releases_restart(s->heap.releases);
+	uint64_t zero_ns = profile_history_begin(s->heap.profile), now_ns = clock_now_ns();
 	rr->whole = (struct recording_span){
-		.start_ns = MAX(clock_now_ns() - s->process.start_ns, UINT64_C(1)),
+		.start_ns = MAX(zero_ns - MIN(zero_ns, s->process.start_ns), UINT64_C(1)),
+		.lead_ns = now_ns - MIN(now_ns, zero_ns),
 		.first_value = recording_rows(rr->known, RECORDING_META),
 		.base = recording_cost_now(s),
 	};
-	/* not when its first millisecond began: an earlier process may have been there then */
-	recording_moment_set(&rr->whole.moment, s->process.start_ns + rr->whole.start_ns);
+	recording_moment_set(&rr->whole.moment, zero_ns);
 	rr->span = rr->whole;
 	rr->span.part = part;
 }

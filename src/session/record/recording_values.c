@@ -329,6 +329,8 @@ static void set_part(const struct recording_span *span, struct recording *out)
 {
 	if (span->part)
 		set_number(out, "part", span->part);
+	if (span->lead_ns)
+		set_number(out, "lead", span->lead_ns);
 	if (*span->moment.start) {
 		recording_set_meta(out, "start", span->moment.start);
 		recording_set_meta(out, "start_monotonic", span->moment.monotonic);

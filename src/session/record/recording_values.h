@@ -89,6 +89,8 @@ struct recording_base {
 struct recording_span {
 	unsigned part;             /* its number (recording_run.h); 0: it is the whole run */
 	uint64_t start_ns;         /* since the start of the process */
+	/* of a forked child: from there, which is a whole millisecond of its parent's, to the fork */
+	uint64_t lead_ns;
 	/* the same as META has them; "": when the process started */
 	struct recording_moment moment;
 	size_t first_value;        /* of its markers: those before are of other parts */

@@ -166,8 +166,7 @@ static void take_changes(struct session *s)
 {
 	struct code_names *c = s->code;
 
-	for (size_t i = 0; i < c->maps.code.changes.count; i++)
-		*vec_add(&c->later) = c->maps.code.changes.data[i];
+	vec_append(&c->later, &c->maps.code.changes);
 	c->maps.code.changes.count = 0;
 	if (c->later.count)
 		apply_until(s, effective_ns(s));

@@ -51,8 +51,7 @@ struct js_function {
 /* The stack of a slot's last record; arrays are outermost first. */
 struct js_path {
 	/* after each native frame: the node, and how many functions of the list are used */
-	uint32_t *node, *used;
-	size_t count, capacity;
+	VEC(struct { uint32_t node; uint32_t used; }) native;
 	uint32_t result;
 	uint32_t renamed; /* as in the session when that was looked up */
 };
@@ -371,21 +370,13 @@ uint32_t v8_stack_node(struct session *s, struct profile *p, const struct native
 
 /* -- records of pads -- */
 
-static void reserve_path(struct js_path *p, size_t count)
-{
-	size_t capacity = p->capacity;
-
-	p->node = xgrow(p->node, &capacity, count + 1, sizeof(*p->node));
-	p->used = xrealloc(p->used, capacity, sizeof(*p->used));
-	p->capacity = capacity;
-}
-
 /* Adds the frames from number @from on. False: the list does not have one function for each. */
 static bool add_frames(struct session *s, const struct heap_event *he, struct js_path *path,
 		       uint32_t from)
 {
 	const struct v8_stacks *v = s->stacks.v8;
-	uint32_t node = from ? path->node[from - 1] : 0, used = from ? path->used[from - 1] : 0;
+	uint32_t node = from ? path->native.data[from - 1].node : 0;
+	uint32_t used = from ? path->native.data[from - 1].used : 0;
 
 	for (uint32_t i = from; i < he->frame_count; i++) {
 		uint64_t identity = 0;
@@ -396,8 +387,8 @@ static bool add_frames(struct session *s, const struct heap_event *he, struct js
 			identity = he->list[used++].word & ~(uint64_t)PAD_VIRTUAL_ENTRY;
 		}
 		node = add_frame(s, s->heap.profile, node, he->frame[i], identity);
-		path->node[i] = node;
-		path->used[i] = used;
+		path->native.data[i].node = node;
+		path->native.data[i].used = used;
 	}
 	return used == he->list_count;
 }
@@ -420,20 +411,22 @@ uint32_t v8_path_node(struct session *s, const struct heap_event *he)
 	struct js_path *path = &v->paths.data[he->path];
 
 	if (path->renamed != s->stacks.renamed)
-		path->count = 0;
+		path->native.count = 0;
 	path->renamed = s->stacks.renamed;
-	uint32_t kept = (uint32_t)MIN(he->kept, path->count);
+	uint32_t kept = (uint32_t)MIN(he->kept, path->native.count);
 
-	if (kept == he->frame_count && path->count == kept && he->list_kept == he->list_count &&
-	    kept && path->used[kept - 1] == he->list_count)
+	if (kept == he->frame_count && path->native.count == kept &&
+	    he->list_kept == he->list_count && kept &&
+	    path->native.data[kept - 1].used == he->list_count)
 		return path->result;
-	while (kept && path->used[kept - 1] > he->list_kept)
+	while (kept && path->native.data[kept - 1].used > he->list_kept)
 		kept--;
-	reserve_path(path, he->frame_count);
-	path->count = 0;
+	vec_reserve(&path->native, he->frame_count);
+	path->native.count = 0;
 	if (add_frames(s, he, path, kept)) {
-		path->count = he->frame_count;
-		path->result = path->count ? path->node[path->count - 1] : 0;
+		path->native.count = he->frame_count;
+		path->result = path->native.count ?
+				       path->native.data[path->native.count - 1].node : 0;
 		return path->result;
 	}
 	v->unmerged++;
@@ -511,11 +504,7 @@ void v8_stacks_free(struct v8_stacks *v)
 {
 	if (!v)
 		return;
-	for (size_t i = 0; i < v->paths.count; i++) {
-		free(v->paths.data[i].node);
-		free(v->paths.data[i].used);
-	}
-	vec_deinit(&v->paths);
+	vec_release(&v->paths, e, vec_deinit(&e->native));
 	vec_deinit(&v->ranges);
 	hash_deinit(&v->functions);
 	v8_deinit(&v->v8);

@@ -61,8 +61,7 @@ struct list_node {
 /* The merged stack of a slot's last record; arrays are outermost first. */
 struct mixed_path {
 	/* after each native frame: the node, and the next frame of the list */
-	uint32_t *node, *next;
-	size_t count, capacity;
+	VEC(struct { uint32_t node; uint32_t next; }) native;
 	VEC(struct virtual_frame) frames;
 	struct list_node *list;
 	uint32_t *run;                /* of each frame: where its run begins */
@@ -71,17 +70,13 @@ struct mixed_path {
 	uint32_t result;
 };
 
-struct code_range {
-	taddr_t start, end;
-};
-
 struct virtual_stacks {
 	struct address_space *space;
 	uint32_t module;              /* the object with the interpreter */
 	char *path;
-	VEC(struct code_range) hidden; /* objects of which nothing is shown */
+	VEC(struct addr_range) hidden; /* objects of which nothing is shown */
 	/* objects that exchange parts of the native stack: what is outside of these is others' */
-	VEC(struct code_range) switchers;
+	VEC(struct addr_range) switchers;
 	struct interpreter interpreter; /* its loops are known from the file */
 	bool is_found, is_given_up, is_published;
 	bool has_other_objects;       /* some functions' objects are no blocks of malloc */
@@ -363,14 +358,6 @@ struct merge_job {
 	size_t count, kept, frames_kept;
 };
 
-static bool is_in(const struct code_range *list, size_t count, taddr_t pc)
-{
-	for (size_t i = 0; i < count; i++)
-		if (pc >= list[i].start && pc < list[i].end)
-			return true;
-	return false;
-}
-
 /* With -X perf, Python calls its loop by trampolines, which have the names of functions. */
 static bool is_hidden(struct session *s, taddr_t pc)
 {
@@ -379,7 +366,7 @@ static bool is_hidden(struct session *s, taddr_t pc)
 
 	if (mode != INTERPRETERS_AUTO)
 		return mode == INTERPRETERS_ONLY;
-	if (is_in(v->hidden.data, v->hidden.count, pc))
+	if (ranges_have(v->hidden.data, v->hidden.count, pc))
 		return true;
 	return code_names_begin(s, pc, "py::");
 }
@@ -470,30 +457,22 @@ static uint32_t list_node(const struct merge_job *j)
 static size_t count_kept(const struct merge_job *j, bool is_mixed)
 {
 	const struct mixed_path *path = j->path;
-	size_t kept = is_mixed == path->was_mixed ? MIN(j->kept, path->count) : 0;
+	size_t kept = is_mixed == path->was_mixed ? MIN(j->kept, path->native.count) : 0;
 	size_t same = j->frames_kept;
 	bool grows = same < path->frames.count && !path->frames.data[same].is_entry;
 
 	/* UINT32_MAX: a loop without a run, which it may have now */
-	while (kept && (path->next[kept - 1] > same || (grows && path->next[kept - 1] == same)))
+	while (kept && (path->native.data[kept - 1].next > same ||
+			(grows && path->native.data[kept - 1].next == same)))
 		kept--;
 	return kept;
-}
-
-static void reserve_path(struct mixed_path *path, size_t count)
-{
-	size_t capacity = path->capacity;
-
-	path->node = xgrow(path->node, &capacity, count + 1, sizeof(*path->node));
-	path->next = xrealloc(path->next, capacity, sizeof(*path->next));
-	path->capacity = capacity;
 }
 
 /* Below a greenlet are the frames of others, one of whose loops may seem to be of its own run. */
 static bool is_exchanged(const struct virtual_stacks *v, const struct merge_job *j)
 {
 	for (size_t i = 0; v->switchers.count && i < j->count; i++)
-		if (is_in(v->switchers.data, v->switchers.count, j->pc[i]))
+		if (ranges_have(v->switchers.data, v->switchers.count, j->pc[i]))
 			return true;
 	return false;
 }
@@ -525,7 +504,7 @@ static uint32_t unfit_node(const struct merge_job *j, struct virtual_merge *g)
 	size_t loops = 0;
 
 	path->listed = 0;
-	path->count = 0;
+	path->native.count = 0;
 	g->run = NULL;
 	g->unchanged = 0;
 	for (size_t i = 0; i < j->count; i++)
@@ -558,13 +537,13 @@ static uint32_t merge(const struct merge_job *j)
 	size_t kept = count_kept(j, is_mixed), first = 0;
 	/* functions outside of the first run, which native code called, come with it */
 	const size_t base = g.next, outermost = MIN(base, 1);
-	uint32_t node = kept ? path->node[kept - 1] : 0;
+	uint32_t node = kept ? path->native.data[kept - 1].node : 0;
 
-	reserve_path(path, j->count);
+	vec_reserve(&path->native, j->count);
 	g.run = path->run;
 	g.unchanged = MIN(j->frames_kept, path->listed);
 	if (kept) {
-		g.next = path->next[kept - 1];
+		g.next = path->native.data[kept - 1].next;
 		g.was_loop = virtual_loop_find(g.layout, j->pc[kept - 1]) != VIRTUAL_NO_LOOP;
 	}
 	for (size_t i = kept; i < j->count; i++) {
@@ -579,11 +558,11 @@ static uint32_t merge(const struct merge_job *j)
 		else if (step == VIRTUAL_SHOW_NATIVE &&
 			 !(is_mixed && is_hidden(j->session, j->pc[i])))
 			node = add_native(j, node, j->pc[i]);
-		path->node[i] = node;
-		path->next[i] = g.bare ? UINT32_MAX : (uint32_t)g.next;
+		path->native.data[i].node = node;
+		path->native.data[i].next = g.bare ? UINT32_MAX : (uint32_t)g.next;
 	}
 	g.is_wrong |= g.bare && is_exchanged(v, j);
-	path->count = j->count;
+	path->native.count = j->count;
 	path->listed = is_mixed && !g.is_wrong ? g.next : 0;
 	path->was_mixed = is_mixed;
 	if (!is_mixed)
@@ -720,7 +699,7 @@ uint32_t virtual_path_node(struct session *s, const struct heap_event *he)
 		*vec_add(&v->paths) = (struct mixed_path){0};
 	struct mixed_path *path = &v->paths.data[he->path];
 	size_t before = path->frames.count;
-	bool is_same = he->kept == he->frame_count && path->count == he->frame_count &&
+	bool is_same = he->kept == he->frame_count && path->native.count == he->frame_count &&
 		       he->list_kept == he->list_count;
 	size_t kept = update_list(he, path);
 
@@ -765,9 +744,9 @@ void virtual_stacks_module(struct session *s, const struct module *m)
 	    s->run->options->tracing.verify_stacks || !m->file)
 		return;
 	if (v && v->module && is_switcher(v, m))
-		*vec_add(&v->switchers) = (struct code_range){m->start, m->end};
+		*vec_add(&v->switchers) = (struct addr_range){m->start, m->end};
 	if (v && v->module && is_part(v, m))
-		*vec_add(&v->hidden) = (struct code_range){m->start, m->end};
+		*vec_add(&v->hidden) = (struct addr_range){m->start, m->end};
 	if ((v && v->module) || !interpreter_open(m->path, m->file, m->bias, &found))
 		return;
 	v = s->stacks.virtual = new_stacks(s);
@@ -779,14 +758,14 @@ void virtual_stacks_module(struct session *s, const struct module *m)
 		v->problem = xasprintf("%s has no symbol %s", text_base_name(m->path),
 				       found.missing);
 	}
-	*vec_add(&v->hidden) = (struct code_range){m->start, m->end};
+	*vec_add(&v->hidden) = (struct addr_range){m->start, m->end};
 	for (size_t i = 0; i < s->space->modules.count; i++) {
 		const struct module *other = s->space->modules.data[i];
 
 		if (other != m && is_part(v, other))
-			*vec_add(&v->hidden) = (struct code_range){other->start, other->end};
+			*vec_add(&v->hidden) = (struct addr_range){other->start, other->end};
 		if (is_switcher(v, other))
-			*vec_add(&v->switchers) = (struct code_range){other->start, other->end};
+			*vec_add(&v->switchers) = (struct addr_range){other->start, other->end};
 	}
 	publish(v);
 }
@@ -809,8 +788,7 @@ void virtual_stacks_module_gone(struct session *s, const struct module *m)
 
 static void drop_path(struct mixed_path *path)
 {
-	free(path->node);
-	free(path->next);
+	vec_deinit(&path->native);
 	free(path->list);
 	free(path->run);
 	vec_deinit(&path->frames);
@@ -825,9 +803,7 @@ void virtual_stacks_free(struct virtual_stacks *v)
 	hash_deinit(&v->functions);
 	hash_deinit(&v->positions);
 	hash_deinit(&v->threads);
-	for (size_t i = 0; i < v->paths.count; i++)
-		drop_path(&v->paths.data[i]);
-	vec_deinit(&v->paths);
+	vec_release(&v->paths, e, drop_path(e));
 	drop_path(&v->scratch);
 	vec_deinit(&v->pcs);
 	vec_deinit(&v->hidden);
@@ -854,12 +830,11 @@ void virtual_stacks_fork(struct session *child)
 	v->module = from->module;
 	v->path = xstrdup(from->path);
 	v->is_given_up = from->is_given_up;
-	for (size_t i = 0; i < from->hidden.count; i++)
-		*vec_add(&v->hidden) = from->hidden.data[i];
-	for (size_t i = 0; i < from->switchers.count; i++)
-		*vec_add(&v->switchers) = from->switchers.data[i];
+	vec_append(&v->hidden, &from->hidden);
+	vec_append(&v->switchers, &from->switchers);
 	v->interpreter.language = from->interpreter.language;
 	v->interpreter.language->copy(&from->interpreter, &v->interpreter);
+	vec_append(&v->interpreter.frames->loops, &from->interpreter.frames->loops);
 	publish(v);
 }
 

@@ -207,12 +207,6 @@ static bool has_name(const struct elf_file *file, const GElf_Shdr *sh, const cha
 	return name && strcmp(name, wanted) == 0;
 }
 
-static bool is_text(const struct elf_file *file, uint64_t vaddr)
-{
-	const struct elf_segment *seg = elf_file_segment(file, vaddr);
-	return seg && seg->is_exec && vaddr - seg->vaddr < seg->filesz;
-}
-
 /* State for reading the notes of one file. */
 struct note_reader {
 	const struct elf_file *file;
@@ -225,7 +219,7 @@ static void add_note(const struct note_reader *r, const uint8_t *desc, size_t si
 {
 	struct marker m;
 	int rc = marker_read_note(r->arch, desc, size, r->base, &m);
-	if (rc == -ENOTSUP || (rc == 0 && !is_text(r->file, m.vaddr)))
+	if (rc == -ENOTSUP || (rc == 0 && !elf_file_is_code(r->file, m.vaddr)))
 		r->out->unknown++;
 	else if (rc == 0)
 		*vec_add(&r->out->list) = m;
@@ -265,25 +259,14 @@ static void find_notes(const struct elf_file *file, const struct arch *arch,
 
 /* -- both -- */
 
-static int compare(const void *a, const void *b)
-{
-	const struct marker *x = a, *y = b;
-	return x->vaddr < y->vaddr ? -1 : x->vaddr > y->vaddr;
-}
-
-/* The first marker at or after @vaddr. */
-static size_t lower_bound(const struct marker_list *list, uint64_t vaddr)
-{
-	return vec_search(&list->list, m, m->vaddr < vaddr);
-}
-
 /* Symbols may overlap: the largest function is used, since all its branches matter. */
 static int note_function(void *ctx, const struct elf_symbol *sym)
 {
 	struct marker_list *out = ctx;
 	if (!sym->is_defined || sym->type != STT_FUNC || sym->size == 0)
 		return 0;
-	for (size_t i = lower_bound(out, sym->vaddr); i < out->list.count; i++) {
+	for (size_t i = vec_search(&out->list, e, e->vaddr < sym->vaddr); i < out->list.count;
+	     i++) {
 		struct marker *m = &out->list.data[i];
 		if (m->vaddr - sym->vaddr >= sym->size)
 			break;
@@ -303,15 +286,9 @@ void marker_find(struct elf_file *file, const struct arch *arch, struct marker_l
 			scan_segment(file, arch, &file->segment[i], out);
 	}
 	find_notes(file, arch, out);
-	if (out->list.count > 1)
-		qsort(out->list.data, out->list.count, sizeof(*out->list.data), compare);
-	size_t kept = 0;
-	for (size_t i = 0; i < out->list.count; i++) {
-		if (i == 0 || out->list.data[i].vaddr != out->list.data[kept - 1].vaddr)
-			out->list.data[kept++] = out->list.data[i];
-	}
-	out->list.count = kept;
-	if (kept > 0)
+	vec_sort(&out->list, taddr_compare);
+	vec_merge(&out->list, !taddr_compare);
+	if (out->list.count)
 		elf_file_each_symbol(file, note_function, out);
 }
 

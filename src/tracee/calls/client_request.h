@@ -54,7 +54,7 @@ static inline bool request_is_of_pool(const struct request *r)
 enum marker_kind { MARKER_REQUEST, MARKER_ALLOC, MARKER_FREE, MARKER_KIND_COUNT };
 
 struct marker {
-	uint64_t vaddr;       /* in the file */
+	uint64_t vaddr;       /* in the file; the first member, by which they are sorted */
 	uint64_t function, function_size; /* containing function; 0 = unknown */
 	uint64_t semaphore;   /* vaddr of the 16-bit semaphore; 0 = none */
 	uint8_t kind;         /* enum marker_kind */

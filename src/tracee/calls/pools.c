@@ -77,9 +77,7 @@ void pools_copy(struct pools *to, const struct pools *from)
 
 void pools_deinit(struct pools *p)
 {
-	for (size_t i = 0; i < p->list.count; i++)
-		hash_deinit(&p->list.data[i].blocks);
-	vec_deinit(&p->list);
+	vec_release(&p->list, e, hash_deinit(&e->blocks));
 	hash_deinit(&p->single.blocks);
 	p->single = (struct pool){0};
 }

@@ -9,9 +9,9 @@
  *	                              call has ended
  *
  * Of a function that only marks a moment (--limit='... between a and b') the entries count.
- * Otherwise the outermost call of a thread counts. A call that is left by longjmp or an exception is noticed
- * when an exception is caught above it, when the function is entered above it, or by the session,
- * at the next event of the thread above it (session/within.h).
+ * Otherwise the outermost call of a thread counts. A call that is left by longjmp or an exception
+ * is noticed when an exception is caught above it, when the function is entered above it, or by the
+ * session, at the next event of the thread above it (session/within.h).
  */
 #include "tracee/calls/calls.h"
 

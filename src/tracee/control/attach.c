@@ -120,11 +120,6 @@ static bool is_executing(pid_t pid)
 	return proc_find_reader(pid) == pid;
 }
 
-static int errno_of(enum attach_problem problem)
-{
-	return problem == ATTACH_OK ? 0 : problem == ATTACH_KERNEL_THREAD ? -EPERM : -ESRCH;
-}
-
 /* The same for only the program of @reader: ATTACH_32BIT or ATTACH_PERMISSION. */
 static int attach_check_image(pid_t reader, const struct arch *arch,
 			      enum attach_problem *problem_out)
@@ -162,7 +157,7 @@ static int attach_check(pid_t pid, pid_t reader, const struct arch *arch,
 	}
 	*problem_out = problem_now(reader, &st);
 	if (*problem_out != ATTACH_OK)
-		return errno_of(*problem_out);
+		return *problem_out == ATTACH_KERNEL_THREAD ? -EPERM : -ESRCH;
 	if (st.tracer) {
 		*problem_out = ATTACH_TRACED;
 		*detail_out = st.tracer;

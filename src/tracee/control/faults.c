@@ -114,9 +114,7 @@ static void close_all(struct faults *f)
 			ring_deinit_at(&f->ring[k].data[i]);
 		vec_deinit(&f->ring[k]);
 	}
-	for (size_t i = 0; i < f->fds.count; i++)
-		close(f->fds.data[i]);
-	vec_deinit(&f->fds);
+	vec_release(&f->fds, e, close(*e));
 }
 
 void faults_free(struct target *t)

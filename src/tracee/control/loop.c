@@ -359,12 +359,6 @@ static void serve_unannounced(struct target *t, pid_t tid)
 		loop_serve(t, tid, status);
 }
 
-static void put_aside(struct target *t, pid_t tid, int status)
-{
-	waitpid(tid, NULL, __WALL | WNOHANG);
-	pending_stops_add_unannounced(&t->pending, tid, status);
-}
-
 static pid_t process_of(pid_t tid)
 {
 	struct proc_status st;
@@ -619,7 +613,8 @@ void loop_serve(struct target *t, pid_t tid, int status)
 	struct thread *th = find_stopped(t, tid, stop.kind);
 	if (!th) {
 		if (stop.kind != STOP_EXITED && stop.kind != STOP_KILLED) {
-			put_aside(t, tid, status);
+			waitpid(tid, NULL, __WALL | WNOHANG);
+			pending_stops_add_unannounced(&t->pending, tid, status);
 		} else if (tid == t->first.pid && !t->first.has_status) {
 			t->first.has_status = true;
 			t->first.status = status;

@@ -364,12 +364,9 @@ void roots_free(struct roots *r)
 
 static void add_noted(const struct roots *from, struct roots *r)
 {
-	for (size_t i = 0; i < from->words.count; i++)
-		*vec_add(&r->words) = from->words.data[i];
-	for (size_t i = 0; i < from->stack_tops.count; i++)
-		*vec_add(&r->stack_tops) = from->stack_tops.data[i];
-	for (size_t i = 0; i < from->threads.count; i++)
-		*vec_add(&r->threads) = from->threads.data[i];
+	vec_append(&r->words, &from->words);
+	vec_append(&r->stack_tops, &from->stack_tops);
+	vec_append(&r->threads, &from->threads);
 }
 
 /* Completes @r with its memory and moves it to *@out. */

@@ -79,11 +79,6 @@ static bool is_memfd(const struct map *m)
 	return m->is_shared && strncmp(m->path, "/memfd:", 7) == 0;
 }
 
-static bool is_text(const struct map *m)
-{
-	return m->is_exec && (m->path[0] == '/' || strcmp(m->path, "[vdso]") == 0);
-}
-
 static bool is_code(const struct map *m)
 {
 	return m->is_exec;
@@ -122,7 +117,7 @@ static bool is_area(const struct journal_check *c, const struct journal_area *a)
 	if (a->size == 0)
 		return true;
 	return is_within(&c->maps, a->start, a->size,
-			 a->is_slack ? is_text : a->is_memory ? is_memfd : is_own_code);
+			 a->is_slack ? map_is_text : a->is_memory ? is_memfd : is_own_code);
 }
 
 /* Whether the file of the object at @at contains the @size bytes at @want there. */
@@ -157,7 +152,7 @@ static enum verdict judge_text(const struct journal_check *c, const struct journ
 {
 	uint8_t code[sizeof(g->original)];
 	taddr_t to;
-	if (!is_within(&c->maps, g->addr, g->patch_size, is_text) ||
+	if (!is_within(&c->maps, g->addr, g->patch_size, map_is_text) ||
 	    space_read(c->space, g->addr, code, g->patch_size) != 0 ||
 	    !arch_is_patch(code, g->patch_size, g->addr, &to) ||
 	    (to != 0 && !is_in_areas(c->record, to, 1)) ||
@@ -184,7 +179,7 @@ static bool is_injection(const struct journal_check *c, taddr_t at)
 {
 	static const uint8_t zero[INJECTION_SIZE];
 	uint8_t code[INJECTION_SIZE];
-	return is_within(&c->maps, at, INJECTION_SIZE, is_text) &&
+	return is_within(&c->maps, at, INJECTION_SIZE, map_is_text) &&
 	       space_read(c->space, at, code, sizeof(code)) == 0 &&
 	       (memcmp(code, zero, sizeof(zero)) == 0 ||
 		memcmp(code, c->arch->syscall_insn, c->arch->syscall_insn_size) == 0);
@@ -317,13 +312,10 @@ static void nap(void)
 /* The guardian that works on @pid, or is about to; 0 = none. */
 static pid_t find_guardian(pid_t pid)
 {
-	struct proc_status st;
 	struct journal journal;
 	struct leftover l = {.journal = &journal};
-	pid_t guardian = 0;
-	if (proc_status_read(proc_find_reader(pid), &st) == 0 && st.tracer)
-		guardian = st.tracer;
-	else if (find_leftover(pid, &l) && !l.flaw && l.head.guardian > 0)
+	pid_t guardian = proc_tracer(pid);
+	if (!guardian && find_leftover(pid, &l) && !l.flaw && l.head.guardian > 0)
 		guardian = l.head.guardian;
 	return guardian && guardian_is(guardian) ? guardian : 0;
 }

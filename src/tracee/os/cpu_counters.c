@@ -65,9 +65,7 @@ uint64_t instructions_read(const struct instruction_counters *c)
 
 void instructions_close(struct instruction_counters *c)
 {
-	for (size_t i = 0; i < c->fd.count; i++)
-		close(c->fd.data[i]);
-	vec_deinit(&c->fd);
+	vec_release(&c->fd, e, close(*e));
 }
 
 /* Pairs of readings, and the rate between them. */

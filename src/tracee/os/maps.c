@@ -138,14 +138,17 @@ int maps_read(pid_t pid, struct maps *out)
 
 void maps_deinit(struct maps *m)
 {
-	for (size_t i = 0; i < m->list.count; i++)
-		free(m->list.data[i].path);
-	vec_deinit(&m->list);
+	vec_release(&m->list, e, free(e->path));
 }
 
 bool map_is_main_stack(const struct map *m)
 {
 	return strcmp(m->path, MAIN_STACK) == 0;
+}
+
+bool map_is_text(const struct map *m)
+{
+	return m->is_exec && (m->path[0] == '/' || strcmp(m->path, "[vdso]") == 0);
 }
 
 bool map_has_no_file(const struct map *m)

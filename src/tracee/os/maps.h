@@ -49,6 +49,9 @@ void maps_deinit(struct maps *m);
 /* Whether it is the stack of the main thread, which grows. */
 bool map_is_main_stack(const struct map *m);
 
+/* Code of a file, or of the vdso. */
+bool map_is_text(const struct map *m);
+
 /* Whether its name is not a file's, or one that shared memory has. */
 bool map_has_no_file(const struct map *m);
 /* Private memory of the program's or an allocator's, perhaps named by prctl. */

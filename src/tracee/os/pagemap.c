@@ -392,13 +392,6 @@ static void read_counters(struct pagemap_reader *r)
 		       take_kilobytes(line, "VmSwap:", &r->out->swap));
 }
 
-static void forget(struct resident *p)
-{
-	maps_deinit(&p->maps);
-	p->list.count = 0;
-	p->resident = p->swapped = 0;
-}
-
 /*
  * Whether all pages of all mappings are as many as the kernel counts, which has none for devices.
  * If not, nothing is taken.
@@ -419,7 +412,9 @@ static bool scan_all(struct pagemap_reader *r)
 	p->swapped = count_bytes(p, 0, PAGE_SWAPPED);
 	if (rc == 0 && p->resident == p->rss && p->swapped == p->swap)
 		return true;
-	forget(p);
+	maps_deinit(&p->maps);
+	p->list.count = 0;
+	p->resident = p->swapped = 0;
 	return false;
 }
 

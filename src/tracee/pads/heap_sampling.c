@@ -155,8 +155,7 @@ void heap_sampling_fork(const struct target *t, const struct address_space *pare
 		return;
 	child->heap.sampling = h = new_sampling(t, child);
 	hash_copy(&h->set, &from->set);
-	for (size_t i = 0; i < from->moving.count; i++)
-		*vec_add(&h->moving) = from->moving.data[i];
+	vec_append(&h->moving, &from->moving);
 	heap_sampling_add_totals(parent, &h->totals);
 }
 

@@ -148,12 +148,6 @@ static int map(struct pad_memory *m)
 	return 0;
 }
 
-static void unmap(struct pad_memory *m)
-{
-	if (m->base)
-		munmap(m->base - LINK_SIZE, LINK_SIZE + m->layout.file_size);
-}
-
 #ifndef F_SEAL_EXEC
 #define F_SEAL_EXEC 0x0020 /* linux/fcntl.h since 6.3 */
 #endif
@@ -326,7 +320,8 @@ void pad_memory_deinit(struct pad_memory *m)
 		munmap(m->slots.chunk[i].base, m->slots.chunk[i].size);
 		close(m->slots.chunk[i].fd);
 	}
-	unmap(m);
+	if (m->base)
+		munmap(m->base - LINK_SIZE, LINK_SIZE + m->layout.file_size);
 	close(m->fd);
 	free(m->known);
 	free(m->place);

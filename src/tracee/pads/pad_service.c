@@ -338,10 +338,11 @@ taddr_t pads_delete_return(struct target *t, struct thread *th, const struct arc
 /* Handles a call on a stack that is not the slot's: a fiber, or a handler on its own stack. */
 #define BOUNDS_TRAPS_TO_MOVE 16
 
-static bool follow_stack(struct target *t, struct thread *th, struct pad_slot *slot, taddr_t sp)
+static bool follow_stack(struct target *t, struct thread *th, const struct arch_regs *regs,
+			 struct pad_slot *slot)
 {
 	struct pad_thread *own = pad_thread(th);
-	taddr_t low, high;
+	taddr_t sp = regs->word[t->arch->sp], low, high;
 	/* a sample that finds other bounds stays due until it is taken */
 	uint32_t needed = th->process->space->heap.sampling ? 1 : BOUNDS_TRAPS_TO_MOVE;
 	if (slot->return_at || ++own->bounds_traps < needed)
@@ -349,16 +350,13 @@ static bool follow_stack(struct target *t, struct thread *th, struct pad_slot *s
 	own->bounds_traps = 0;
 	if (stack_scan_bounds(th, own->pointer, sp, &low, &high) != 0)
 		return false;
+	struct stack_view view;
+	stack_window_at_entry(t, th, regs, sp, &view);
 	forget_frames(th);
 	slot->stack_low = low;
 	slot->stack_high = high;
+	pads_note_apart(th, &view);
 	return true;
-}
-
-static void resume_at(struct target *t, struct thread *th, struct arch_regs *regs, taddr_t pc)
-{
-	regs->word[t->arch->pc] = pc;
-	ptrace_set_word(th->tid, t->arch->pc, pc);
 }
 
 #define MISSES_MAX 16
@@ -411,10 +409,11 @@ enum trap_answer pads_serve_entry(struct target *t, struct thread *th, struct tr
 		return TRAP_RESUME;
 	if (is_of_exceptions(entry->probe)) {
 		entry->serve(t, th, entry, regs);
-		resume_at(t, th, regs, pad->straight);
+		regs->word[t->arch->pc] = pad->straight;
+		ptrace_set_word(th->tid, t->arch->pc, pad->straight);
 		return TRAP_RESUME;
 	}
-	if (reason == PAD_REASON_BOUNDS && follow_stack(t, th, slot, sp))
+	if (reason == PAD_REASON_BOUNDS && follow_stack(t, th, regs, slot))
 		return TRAP_RESUME;
 	if (reason == PAD_REASON_DEEP) {
 		/* the slot must not request it again, even if no cache is free */

@@ -236,6 +236,7 @@ int pad_slots_add(struct pad_memory *m, uint64_t thread_pointer, taddr_t stack_l
 	pad_memory_place_ring(m, index);
 	slot->stack_low = stack_low;
 	slot->stack_high = stack_high;
+	slot->is_apart = 0;
 	slot->has_thrown = 0;
 	pad_slots_reset(m, index);
 	if (!p) {

@@ -276,6 +276,14 @@ int pads_give_slot(struct target *t, struct thread *th, uint64_t thread_pointer,
 	return 0;
 }
 
+void pads_note_apart(struct thread *th, const struct stack_view *view)
+{
+	struct pad_slot *slot = pads_slot(th);
+
+	slot->is_apart = unwind_leaves(th->process->space->sink.unwind, view, slot->stack_low,
+				       slot->stack_high);
+}
+
 bool pads_slot_is_taken(const struct thread *th, uint64_t thread_pointer)
 {
 	struct pads *p = th->process->space->pads;
@@ -292,7 +300,10 @@ void pads_add_thread(struct target *t, struct thread *th)
 	uint64_t pointer = regs.word[t->arch->thread_pointer];
 	if (pointer == 0 || (pads_slot_is_taken(th, pointer) && th->process->is_vfork_child))
 		return; /* shares its parent's: breakpoints handle its calls where pads cannot */
-	pads_give_slot(t, th, pointer, regs.word[t->arch->sp]);
+	struct stack_view view;
+	stack_window_at_stop(t, th, &regs, &view);
+	if (pads_give_slot(t, th, pointer, regs.word[t->arch->sp]) == 0)
+		pads_note_apart(th, &view);
 }
 
 void pads_thread_exit(struct target *t, struct thread *th)

@@ -68,10 +68,8 @@ static struct pads *copy_pads(const struct pads *from, uint32_t slot)
 	struct pads *p = xcalloc(1, sizeof(*p));
 	p->recorder = from->recorder;
 	p->recorder_size = from->recorder_size;
-	for (size_t i = 0; i < from->list.count; i++)
-		*vec_add(&p->list) = from->list.data[i];
-	for (size_t i = 0; i < from->trap.count; i++)
-		*vec_add(&p->trap) = from->trap.data[i];
+	vec_append(&p->list, &from->list);
+	vec_append(&p->trap, &from->trap);
 	for (size_t i = 0; i < from->deleted.count; i++) {
 		if (from->deleted.data[i].slot == slot)
 			*vec_add(&p->deleted) = from->deleted.data[i];

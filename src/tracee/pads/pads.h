@@ -19,6 +19,7 @@
 
 struct address_space;
 struct arch_regs;
+struct stack_view;
 struct target;
 struct thread;
 
@@ -57,6 +58,13 @@ void pads_thread_exit(struct target *t, struct thread *th);
 
 /* Assigns to @th, which runs on the stack at @sp, the slot of its thread pointer. 0 or -errno. */
 int pads_give_slot(struct target *t, struct thread *th, uint64_t thread_pointer, taddr_t sp);
+
+/*
+ * The slot of @th has got the bounds of the stack of @view: whether frames are on another one, too,
+ * as in the handler of a signal with a stack of its own. A copy of the first would lack them.
+ */
+void pads_note_apart(struct thread *th, const struct stack_view *view);
+
 /* Whether another thread has the slot of @thread_pointer (clone without thread-local storage). */
 bool pads_slot_is_taken(const struct thread *th, uint64_t thread_pointer);
 

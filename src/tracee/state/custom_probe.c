@@ -319,9 +319,7 @@ struct custom_probe *custom_probes_within(struct custom_probes *p, const char *n
 
 void custom_probes_deinit(struct custom_probes *p)
 {
-	for (size_t i = 0; i < p->list.count; i++)
-		free_probe(p->list.data[i]);
-	vec_deinit(&p->list);
+	vec_release(&p->list, e, free_probe(*e));
 }
 
 /* -- names -- */

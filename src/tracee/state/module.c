@@ -301,11 +301,6 @@ void space_forget_misses(struct address_space *s)
 	memset(s->modules.miss, 0, sizeof(s->modules.miss));
 }
 
-static bool is_object_map(const struct map *map)
-{
-	return map->is_exec && (map->path[0] == '/' || strcmp(map->path, "[vdso]") == 0);
-}
-
 /* Not by its name, which changes if the file is renamed or the process moves its root directory. */
 static bool maps_same_file(const struct module *m, const struct map *map)
 {
@@ -398,7 +393,7 @@ int space_update_modules(struct address_space *s, space_module_fn *loaded,
 	check_misses(s, &maps);
 	for (size_t i = 0; i < maps.list.count; i++) {
 		struct map *map = &maps.list.data[i];
-		if (!is_object_map(map)) {
+		if (!map_is_text(map)) {
 			if (map->is_exec) {
 				*vec_add(&s->modules.code) = *map;
 				map->path = NULL;

@@ -252,18 +252,11 @@ static void add_site(struct search *search, const struct probe *probe, const str
 				    .size = site_size(search->file, sym)};
 }
 
-static bool is_code(struct elf_file *file, uint64_t vaddr)
-{
-	const struct elf_segment *seg = elf_file_segment(file, vaddr);
-
-	return seg && seg->is_exec && vaddr - seg->vaddr < seg->filesz;
-}
-
 /* The user's probes have priority. */
 static void add_custom(struct search *search, struct custom_probe *custom,
 		       const struct elf_symbol *sym)
 {
-	if (!is_code(search->file, sym->vaddr))
+	if (!elf_file_is_code(search->file, sym->vaddr))
 		return;
 	custom->is_found = true;
 	for (size_t i = 0; i < search->sites->list.count; i++) {
@@ -325,7 +318,7 @@ static bool is_function_start(struct elf_file *file, uint64_t vaddr)
 static void add_address(struct search *search, struct custom_probe *custom)
 {
 	struct elf_file *file = search->file;
-	bool is_there = is_code(file, custom->address);
+	bool is_there = elf_file_is_code(file, custom->address);
 	if (is_there && is_function_start(file, custom->address)) {
 		add_custom(search, custom, &(struct elf_symbol){.vaddr = custom->address});
 		return;
@@ -379,7 +372,7 @@ static int consider_symbol(void *ctx, const struct elf_symbol *sym)
 	}
 	search->is_jemalloc |= is_called(name, "mallocx");
 	const struct probe *probe = probe_find(name);
-	if (!probe || !is_code(search->file, sym->vaddr))
+	if (!probe || !elf_file_is_code(search->file, sym->vaddr))
 		return 0;
 	for (size_t i = 0; i < search->sites->list.count; i++) {
 		struct probe_site *s = &search->sites->list.data[i];
@@ -464,7 +457,7 @@ void probe_sites_find(struct elf_file *file, const struct custom_probes *custom,
 	check_pointed(&search);
 	for (size_t i = 0; i < out->list.count; i++)
 		out->list.data[i].is_leaf = is_leaf(&search, &out->list.data[i]);
-	if (file->fini && is_code(file, file->fini))
+	if (file->fini && elf_file_is_code(file, file->fini))
 		add_site(&search, &program_end, &(struct elf_symbol){.vaddr = file->fini});
 }
 

@@ -112,8 +112,7 @@ void call_state_clear(struct call_state *c)
 
 void call_state_copy(struct call_state *to, const struct call_state *from)
 {
-	for (size_t i = 0; i < from->list.count; i++)
-		*vec_add(&to->list) = from->list.data[i];
+	vec_append(&to->list, &from->list);
 }
 
 bool call_state_reaches(const struct call_state *c, taddr_t sp)
@@ -188,11 +187,6 @@ bool pending_stops_take_unannounced(struct pending_stops *ps, pid_t tid, int *st
 	return false;
 }
 
-static void pending_stops_defer(struct pending_stops *ps, pid_t tid, int status)
-{
-	*vec_add(&ps->deferred) = (struct wait_report){tid, status};
-}
-
 bool pending_stops_take_deferred(struct pending_stops *ps, struct wait_report *out)
 {
 	if (ps->deferred.count == 0)
@@ -234,11 +228,6 @@ void thread_table_deinit(struct thread_table *table)
 	hash_deinit(&table->by_tid);
 	vec_deinit(&table->order);
 	*table = (struct thread_table){0};
-}
-
-static size_t thread_table_count(const struct thread_table *table)
-{
-	return table->order.count;
 }
 
 /* The thread with @tid, or NULL. */
@@ -312,7 +301,7 @@ bool step_is_left_over(const struct target *t, const struct thread *th)
 
 uint32_t thread_count(const struct target *t)
 {
-	return (uint32_t)thread_table_count(&t->threads);
+	return (uint32_t)t->threads.order.count;
 }
 
 struct thread *thread_add(struct target *t, pid_t tid, struct process *p)
@@ -467,7 +456,7 @@ struct thread *thread_pick(struct target *t, struct address_space *s)
 
 void thread_end_later(struct target *t, struct thread *th, int status)
 {
-	pending_stops_defer(&t->pending, th->tid, status);
+	*vec_add(&t->pending.deferred) = (struct wait_report){th->tid, status};
 	th->is_exiting = true;
 	th->is_held = false;
 }

@@ -14,8 +14,7 @@
 struct trap_table trap_table_clone(const struct trap_table *from)
 {
 	struct trap_table table = {0};
-	for (size_t i = 0; i < from->count; i++)
-		*vec_add(&table) = from->data[i];
+	vec_append(&table, from);
 	hash_copy(&table.by_addr, &from->by_addr);
 	return table;
 }

@@ -93,8 +93,7 @@ void syscall_text_link(struct syscall_text *t)
 		if (!is_whole && t->functions.list.data[i].kind == ELF_FUNCTION)
 			t->is_readable = false;
 	}
-	if (t->entries.count > 1)
-		qsort(t->entries.data, t->entries.count, sizeof(*t->entries.data), compare);
+	vec_sort(&t->entries, compare);
 }
 
 uint32_t *syscall_text_entries(const struct syscall_text *t, struct arch_code *code)
@@ -397,9 +396,7 @@ static const struct syscall_callers *callers_of(struct syscall_text *t,
 
 void syscall_known_deinit(struct syscall_known *k)
 {
-	for (size_t i = 0; i < k->list.count; i++)
-		vec_deinit(&k->list.data[i].list);
-	vec_deinit(&k->list);
+	vec_release(&k->list, e, vec_deinit(&e->list));
 }
 
 /* -- values -- */

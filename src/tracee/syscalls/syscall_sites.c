@@ -106,8 +106,7 @@ static void add_numbers(struct site_search *s, size_t function, const struct arc
 	    syscall_callers_numbers(&s->text, &s->known, function, found->value, &numbers)) {
 		site->first = s->out->numbers.count;
 		site->count = numbers.list.count;
-		for (size_t i = 0; i < numbers.list.count; i++)
-			*vec_add(&s->out->numbers) = numbers.list.data[i];
+		vec_append(&s->out->numbers, &numbers.list);
 	}
 	vec_deinit(&numbers.list);
 }
