@@ -194,6 +194,6 @@ def _(t):
     known |= {"my-code"}  # its rows are those of not-my-code; alone it changes nothing here
     # they change the status, or make nothing else: test_fail_if.py, test_gates.py
     known |= {"fail-if", "limit", "limits-file", "baseline", "write-baseline"}
-    known |= {"anonymize", "key", "source", "merge"}  # alone they make nothing else, or nothing: test_source_views.py
+    known |= {"anonymize", "key", "source", "merge", "embed-sources"}  # alone they make nothing else, or nothing: test_source_views.py
     known |= {"format", "diff", "help", "version"} | {form.partition("=")[0] for form in OUTPUTS}
     t.equal("options", {line.split("--")[1].split("=")[0].split()[0] for line in text.splitlines() if line.startswith("  -")}, known)

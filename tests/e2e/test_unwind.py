@@ -65,6 +65,22 @@ def no_end(t):
             t.equal(what + ": an end by CFI", profile.only_stats()["complete stacks"], 2000)
 
 
+@test("unwind/framed")
+def framed(t):
+    """Frame pointers without CFI: all stacks are right, and pads follow them."""
+    program = [t.target("clang-framed", "framed"), "3000"]
+    blocks, frames, _ = (int(n) for n in t.run(program).out.split())
+    stats = t.profile(program, ["--probes=break"]).only_stats()
+    t.equal("stacks", stats["stacks"], blocks)
+    t.equal("complete stacks", stats["complete stacks"], blocks)
+    t.equal("frames, with _start and two of libc", stats["frames"], frames + 3 * blocks)
+    stats = t.profile(program, ["--probes=jump"]).only_stats()
+    t.equal("complete stacks of pads", stats["complete stacks"], blocks)
+    # a raw stack for each place that allocates or calls, seen for the first time, with what follows it at once
+    t.check(stats["records with raw stacks"] < stats["records"] / 10,
+            "%(records with raw stacks)d of %(records)d records have raw stacks" % stats)
+
+
 for _how in ("signals", "switched"):
     def _apart(t, how=_how):
         """What the caller of an allocation has on another stack is read before the thread goes on."""
@@ -81,22 +97,6 @@ for _how in ("signals", "switched"):
                 stats = run.only_stats()
                 t.equal(what + "complete stacks", stats["complete stacks"], stats["stacks"])
     test("unwind/apart/" + _how)(_apart)
-
-
-@test("unwind/framed")
-def framed(t):
-    """Frame pointers without CFI: all stacks are right, and pads follow them."""
-    program = [t.target("clang-framed", "framed"), "3000"]
-    blocks, frames, _ = (int(n) for n in t.run(program).out.split())
-    stats = t.profile(program, ["--probes=break"]).only_stats()
-    t.equal("stacks", stats["stacks"], blocks)
-    t.equal("complete stacks", stats["complete stacks"], blocks)
-    t.equal("frames, with _start and two of libc", stats["frames"], frames + 3 * blocks)
-    stats = t.profile(program, ["--probes=jump"]).only_stats()
-    t.equal("complete stacks of pads", stats["complete stacks"], blocks)
-    # a raw stack for each place that allocates or calls, seen for the first time, with what follows it at once
-    t.check(stats["records with raw stacks"] < stats["records"] / 10,
-            "%(records with raw stacks)d of %(records)d records have raw stacks" % stats)
 
 
 # Each way to a caller: rules, signal frames, generated code, code without CFI, exceptions, other stacks.
