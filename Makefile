@@ -107,10 +107,9 @@ $(O)/tests/fuzz/%: $(O)/tests/fuzz/%.o $(O)/tests/fuzz/driver.a $(REPORT_OBJ) $(
 	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS) $(REPORT_LIBS)
 
 # All programs run even if one fails, the longest ones first; the output of each is kept together.
-# LONG=no runs only the others.
 LONG_UNIT := $(addprefix $(O)/tests/unit/test_,pad python recording_limit heap_walk inspect core leakcheck estimate profile_random)
 unit: $(UNIT)
-	$(Q)printf '%s\n' $(if $(filter no,$(LONG)),,$(filter $(LONG_UNIT),$^)) $(filter-out $(LONG_UNIT),$^) | xargs -P $$(nproc) -I '{}' \
+	$(Q)printf '%s\n' $(filter $(LONG_UNIT),$^) $(filter-out $(LONG_UNIT),$^) | xargs -P $$(nproc) -I '{}' \
 		sh -c 'said=$$({} 2>&1); status=$$?; printf "== %s\n%s\n" {} "$$said"; exit $$status'
 
 # RUNS: mutated inputs for the quick ones; the slow ones take a share of it.

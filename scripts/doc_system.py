@@ -21,8 +21,8 @@ KINDS = ("root", "source", "docker")
 CHECKED = {
     "make check": r"^begin docs \$MAKE docs$",  # this very run
     "scripts/install-deps build test": r"^scripts/install-deps build test ",
-    "make MODE=debug": r"^suite unit-debug \$MAKE \$jobs MODE=debug LONG=no unit$",
-    "make MODE=debug unit": r"^suite unit-debug \$MAKE \$jobs MODE=debug LONG=no unit$",
+    "make MODE=asan": r"^suite unit-asan \$MAKE \$jobs MODE=asan unit$",
+    "make MODE=asan unit": r"^suite unit-asan \$MAKE \$jobs MODE=asan unit$",
 }
 NOT_RUN = {"quick": "a part of make check", "peers": "make check runs these tests, with answers that are kept",
            "bench": "takes minutes, and its figures are the machine's"}

@@ -62,7 +62,7 @@ def main():
         address = first()
         if other.take(address):
             again += call_at(address, 5, 7007)
-        if again == 6:
+        if again == 3:
             break
     other.take(0)
     other.join()
