@@ -294,6 +294,12 @@ static bool is_allocation(const struct frame_pattern *p)
 	return false;
 }
 
+/* As the first pattern it is the function that allocates, whatever its name. */
+static bool is_any_function(const struct frame_pattern *p)
+{
+	return p->type == FRAME_FUNCTION && strcmp(p->text, "*") == 0;
+}
+
 bool suppressions_match(const struct suppressions *s, unsigned kind,
 			const struct suppression_frame *frame, size_t count, uint32_t *index_out)
 {
@@ -304,7 +310,7 @@ bool suppressions_match(const struct suppressions *s, unsigned kind,
 
 		if (!(e->kinds & 1u << kind))
 			continue;
-		if (matches_stack(p, n, frame, count) ||
+		if ((!is_any_function(p) && matches_stack(p, n, frame, count)) ||
 		    (is_allocation(p) && matches_stack(p + 1, n - 1, frame, count))) {
 			*index_out = (uint32_t)i;
 			return true;
@@ -324,7 +330,7 @@ void suppressions_print(unsigned kind, const struct suppression_frame *frame, si
 	line(ctx, "   <insert_a_suppression_name_here>");
 	line(ctx, "   Memcheck:Leak");
 	line(ctx, kinds);
-	line(ctx, "   ..."); /* malloc or the like, in Valgrind's stacks */
+	line(ctx, "   fun:*"); /* malloc or the like: the first frame in Valgrind's stacks */
 	for (size_t i = 0; i < MIN(count, FRAMES_MAX); i++) {
 		const char *shown = frame[i].name;
 		/* Valgrind's symbols have start-up code by another name, or by that of reports. */

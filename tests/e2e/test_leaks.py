@@ -578,7 +578,9 @@ def suppressions(t):
         text = t.run([t.ptmem(), "--leak-check", "--gen-suppressions=" + mode, "--show-leak-kinds=definite",
                       "--", *program]).err.decode()
         t.equal("entries", entries(text).count("Memcheck:Leak"), 4)
-    check_suppressed(t, program, t.file("ours.supp", entries(text)), "ptmem's own")
+    # of the string's cycle memcheck's leader is the string, and ptmem's what points to it
+    text = entries(text) + "{\n named\n Memcheck:Leak\n fun:malloc\n fun:strdup\n fun:*make_text*\n}\n"
+    check_suppressed(t, program, t.file("ours.supp", text), "ptmem's own")
     theirs = t.memcheck(program, "--gen-suppressions=all", "--show-leak-kinds=definite", "--num-callers=12")
     text = re.sub(r"<insert_a_suppression_name_here>", "known", "".join(re.findall(r"(?m)^\{\n(?:   .*\n)*\}\n", theirs)))
     t.check(text.count("Memcheck:Leak") >= 4, "memcheck's entries: " + theirs)

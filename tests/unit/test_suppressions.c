@@ -107,6 +107,11 @@ static void test_allocation(void **state)
 	assert_false(matches("fun:free\nfun:inner"));
 	assert_false(matches("fun:malloc\nfun:malloc\nfun:inner"));
 	assert_false(matches("fun:malloc\nfun:main"));
+	/* what is written for a leak in one function does not match those in others */
+	assert_true(matches("fun:*\nfun:inner"));
+	assert_true(matches("fun:*"));
+	assert_false(matches("fun:*\nfun:_ZN*middle*"));
+	assert_false(matches("fun:*\nfun:main"));
 }
 
 static void test_kinds(void **state)
@@ -189,7 +194,7 @@ static void test_printed(void **state)
 	(void)state;
 	suppressions_print(2, frames, 4, add_line, text);
 	assert_string_equal(text, "{\n   <insert_a_suppression_name_here>\n   Memcheck:Leak\n"
-				  "   match-leak-kinds: possible\n   ...\n   fun:get<*\n   fun:_Z4loopi\n   ...\n"
+				  "   match-leak-kinds: possible\n   fun:*\n   fun:get<*\n   fun:_Z4loopi\n   ...\n"
 				  "   obj:/lib/libx.so\n   obj:*\n}\n");
 	struct suppressions *s = read_text(text);
 	assert_true(suppressions_match(s, 2, frames, 4, &index));
