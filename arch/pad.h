@@ -234,10 +234,10 @@ enum pad_flag {
 	PAD_SAMPLING = 64, /* only sampled blocks and their releases: pad_sampling.h */
 	PAD_NO_TICKS = 128, /* the CPU's counter is not to be read, but `clock` */
 	PAD_LOSES = 256,    /* a full ring loses records: no thread waits for room */
-	PAD_SPINS = 2048,   /* no thread traps for room before it has looked for it many times */
-	PAD_VIRTUAL = 1024,  /* control.virtual is to be followed */
 	/* stacks continue on others (RULE_SWITCH): trap instead of writing raw records */
 	PAD_SWITCHES = 512,
+	PAD_VIRTUAL = 1024,  /* control.virtual is to be followed */
+	PAD_SPINS = 2048,   /* no thread traps for room before it has looked for it many times */
 };
 
 /*

@@ -17,7 +17,6 @@ static void report(const struct fact_reader *r, enum arch_fact_kind kind, uint64
 	r->fn(r->ctx, &(struct arch_fact){.kind = (uint8_t)kind, .at = r->at, .value = value});
 }
 
-
 /* mul and imul of a register or a word of memory, not by a constant. */
 static bool is_product(const ZydisDecodedInstruction *d, const ZydisDecodedOperand *o)
 {

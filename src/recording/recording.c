@@ -278,9 +278,11 @@ double recording_error(const struct recording *r, double variance)
 
 double recording_square_error(const struct recording *r, double variance)
 {
+	if (r->has_bounds)
+		return variance;
 	double error = recording_error(r, variance);
 
-	return r->has_bounds ? variance : error * error;
+	return error * error;
 }
 
 /*

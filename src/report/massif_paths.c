@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "output/path_tree.h"
 #include "profile/estimate.h"
+#include "recording/recording_site.h"
 #include "report/massif_file.h"
 #include "symbols/wrapper.h"
 
@@ -200,24 +201,19 @@ static uint64_t function_of(struct recording *r, const struct massif_frame *fram
 	return text_index(r, frame->function);
 }
 
-static enum recording_kind kind_of(const struct massif_frame *frame)
+/* Of the frame in @row, without --my-code. */
+static enum recording_kind kind_of(const struct recording *r, size_t row)
 {
-	_cleanup_free_ char *function = xasprintf("%.*s", MASSIF_TEXT(frame->function));
-	_cleanup_free_ char *object = xasprintf("%.*s", MASSIF_TEXT(frame->object));
-	_cleanup_free_ char *file = xasprintf("%.*s", MASSIF_TEXT(frame->file));
+	struct frame_text text = recording_frame_text(r, row);
 
-	if (frame->line != MASSIF_LINE_FRAME)
-		return KIND_NONE;
-	enum standard_library library = standard_library(
-		&(struct frame_text){.function = function, .file = file, .object = object});
+	text.my_code = NULL;
+	enum standard_library library = standard_library(&text);
 
-	if (library == STANDARD_MALLOC)
-		return KIND_ALLOCATOR;
-	if (library != STANDARD_NONE)
+	if (library != STANDARD_NONE && library != STANDARD_MALLOC)
 		return KIND_STANDARD;
-	if (wrapper_is_malloc_like(function))
+	if (library == STANDARD_MALLOC || wrapper_is_malloc_like(text.function))
 		return KIND_ALLOCATOR;
-	return strstr(object, ".so") ? KIND_LIBRARY : KIND_PROGRAM;
+	return text.object && strstr(text.object, ".so") ? KIND_LIBRARY : KIND_PROGRAM;
 }
 
 /* The row of the object, + 1; 0 = unknown. */
@@ -254,10 +250,12 @@ static uint32_t add_frame(struct import *m, uint32_t node)
 			[FRAME_FILE] = text_index(r, frame.file),
 			[FRAME_LINE] = frame.line_number,
 			[FRAME_OBJECT] = add_object(m, frame.object),
-			[FRAME_KIND] = kind_of(&frame),
+			[FRAME_KIND] = KIND_NONE,
 		};
 
 		recording_add(r, RECORDING_FRAMES, row);
+		if (frame.line == MASSIF_LINE_FRAME)
+			r->table[RECORDING_FRAMES].column[FRAME_KIND][i - 1] = kind_of(r, i - 1);
 		*vec_add(&m->paths->sample) = node;
 	}
 	return i;

@@ -103,14 +103,12 @@ def _(t):
     t.check(profile.status != 0, "it ran")
 
 
-@test("custom/attached")
-def _(t):
-    cwd = t.subdirectory()
-    target = subprocess.Popen([t.target("gcc-O2-pie", "custom"), "attached", "300"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                              env=t.environment(cwd, TRUTH=os.path.join(cwd, "truth")), cwd=cwd)
+def profile_attached(t, command, options, **how):
+    """The profile of a program that prints OK, and goes on after a line; ptmem comes between."""
+    target = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, **how)
     try:
         t.equal("its line", target.stdout.readline(), b"OK\n")
-        ptmem = Attached(t, target.pid, probes(HEADERS)).wait_attached()
+        ptmem = Attached(t, target.pid, options).wait_attached()
         target.stdin.write(b"\n")
         target.stdin.close()
         profile = ptmem.ended()
@@ -118,6 +116,14 @@ def _(t):
     finally:
         target.kill()
         target.wait()
+    return profile
+
+
+@test("custom/attached")
+def _(t):
+    cwd = t.subdirectory()
+    profile = profile_attached(t, [t.target("gcc-O2-pie", "custom"), "attached", "300"], probes(HEADERS), cwd=cwd,
+                               env=t.environment(cwd, TRUTH=os.path.join(cwd, "truth")))
     t.counts("ptmem and the truth", profile.only_stats(), t.truth(cwd), keys=("allocations", "reallocations", "frees", "bytes", "failed"))
 
 
@@ -312,18 +318,7 @@ for _compiler in ("gcc", "musl-gcc"):
         cwd = t.subdirectory()
         program = os.path.join(cwd, "attached")
         subprocess.run([compiler, "-O1", "-fno-builtin", "-static", "-s", "-x", "c", "-", "-o", program], input=ATTACHED.encode(), check=True)
-        target = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=cwd)
-        try:
-            t.equal("its line", target.stdout.readline(), b"OK\n")
-            ptmem = Attached(t, target.pid, []).wait_attached()
-            target.stdin.write(b"\n")
-            target.stdin.close()
-            profile = ptmem.ended()
-            t.equal("status", target.wait(timeout=60), 0)
-        finally:
-            target.kill()
-            target.wait()
-        stats = profile.only_stats()
+        stats = profile_attached(t, [program], [], cwd=cwd).only_stats()
         sizes = sum(i if i % 2 else 3 * i for i in range(2000))
         t.equal("allocations", stats["allocations"], 2000)
         t.equal("reallocations", stats["reallocations"], 667)
