@@ -8,15 +8,24 @@
  *	many nest SIZE...       as fork, but the child holds nothing, and has forked one that does
  *	many kill SIZE...       as the first, with SHARED 0, but the last child kills itself
  *
+ * What all hold together they hold for HELD_NS at least: reports add up the states that recordings have,
+ * one of each interval of theirs (a millisecond, of longer runs more).
+ *
  * The parent holds SHARED bytes, which the children inherit, and then 1000 bytes of its own. Each
  * process prints its pid and what it allocated itself: "pid 12 bytes 34".
  */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
+
+enum {
+	HELD_NS = 40000000,
+};
 
 static void *volatile kept[4];
 
@@ -70,6 +79,8 @@ static int together(long shared, char **size, int count, int last_dies)
 	for (int i = 0; i < count; i++)
 		if (read(ready[0], &byte, 1) != 1)
 			return 2;
+	for (struct timespec left = {.tv_nsec = HELD_NS}; nanosleep(&left, &left) && errno == EINTR;)
+		;
 	close(go[1]);
 	while (wait(NULL) > 0)
 		;
