@@ -508,7 +508,7 @@ taddr_t resident_next(const struct resident *p, taddr_t addr)
 #define WATCH_ASYNC (UINT64_C(1) << 15)
 #define PROTECT_MATCHING (UINT64_C(1) << 0)
 
-/* Mappings that are watched already remain so; those that cannot be are read while it is stopped. */
+/* Those that are watched remain so; what cannot be watched is read while it is stopped. */
 static void watch(struct written_pages *w, const struct maps *maps)
 {
 	w->list.count = 0;

@@ -122,7 +122,7 @@ void written_pages_end(struct written_pages *w);
  * last call, or were not watched then; protects them first. -errno.
  */
 int written_pages_next(struct written_pages *w, pages_fn *fn, void *ctx);
-/* Calls @fn, ascending, for those that written_pages_next has reported, and were not written since. */
+/* Calls @fn, ascending, for those that it has reported and that were not written since. */
 int written_pages_find_unchanged(const struct written_pages *w, pages_fn *fn, void *ctx);
 
 #endif
