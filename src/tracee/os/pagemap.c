@@ -47,7 +47,7 @@ struct scan_argument {
 };
 #define SCAN _IOWR('f', 16, struct scan_argument)
 
-/* A scan of [@start, @end) for pages that are present or swapped, and what is to be known of them. */
+/* A scan of [@start, @end) for pages that are present or swapped; what is to be known of them. */
 static struct scan_argument scan_present(taddr_t start, taddr_t end, uint64_t categories)
 {
 	return (struct scan_argument){.size = sizeof(struct scan_argument),
