@@ -314,7 +314,7 @@ static void search_mmapped(struct examination *n, bool only_first)
 	}
 }
 
-/* Most programs have only blocks at the starts of mappings, and behind these: few pages are read. */
+/* Most programs have blocks only at the starts of mappings, and behind these: that is quick. */
 static bool find_all_mmapped(struct examination *n)
 {
 	struct glibc_mmapped_list *found = &n->mmapped;

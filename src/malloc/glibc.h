@@ -206,7 +206,7 @@ bool glibc_walk(struct inspect_memory *m, const struct glibc_heap *h,
 struct glibc_mmapped {
 	taddr_t start, end;     /* of the mapping */
 	taddr_t block;
-	bool is_first;          /* at the start of a mapping of the process, or behind such a block */
+	bool is_first;          /* at the start of a mapping, or right behind such a block */
 };
 
 struct glibc_mmapped_list {

@@ -14,6 +14,8 @@ struct mmapped_header {
 struct mmapped_finder {
 	struct inspect_memory *memory;
 	uint64_t tail; /* of a mapping, behind the chunk */
+	const struct glibc_params *params;
+	struct glibc_mmapped_list *list; /* what was found */
 };
 
 static bool read_header(const struct mmapped_finder *f, taddr_t chunk, struct mmapped_header *out)
@@ -181,15 +183,14 @@ static bool is_full(const struct glibc *g, const struct glibc_mmapped_list *list
 }
 
 /* The block whose mapping begins at @r.start, where @h is. */
-static bool find_at(const struct mmapped_finder *f, const struct glibc *g, struct addr_range r,
-		    const struct mmapped_header *h, struct glibc_mmapped_list *list,
-		    struct glibc_mmapped *out)
+static bool find_at(const struct mmapped_finder *f, struct addr_range r,
+		    const struct mmapped_header *h, struct glibc_mmapped *out)
 {
 	if (before_of(f, h) != 0 || (h->head & GLIBC_FLAGS) != GLIBC_IS_MMAPPED)
 		return false;
-	if (!find_moved(f, r, h, list, out) && !find_block(f, r.start, r.end, out))
+	if (!find_moved(f, r, h, f->list, out) && !find_block(f, r.start, r.end, out))
 		return false;
-	return !g->params.is_known || out->end - out->start <= g->params.mmapped_bytes;
+	return !f->params->is_known || out->end - out->start <= f->params->mmapped_bytes;
 }
 
 static bool is_written(const struct inspect_memory *m, taddr_t page)
@@ -202,13 +203,13 @@ static bool is_written(const struct inspect_memory *m, taddr_t page)
 void glibc_mmapped_find_first(struct inspect_memory *m, const struct glibc *g,
 			      struct addr_range range, taddr_t end, struct glibc_mmapped_list *out)
 {
-	const struct mmapped_finder f = {m, tail_of(g)};
+	const struct mmapped_finder f = {m, tail_of(g), &g->params, out};
 	struct addr_range rest = {range.start, end};
 	struct glibc_mmapped found;
 	struct mmapped_header h;
 
 	while (rest.start < range.end && !is_full(g, out) && is_written(m, rest.start) &&
-	       memory_read(m, rest.start, &h, sizeof(h)) && find_at(&f, g, rest, &h, out, &found)) {
+	       memory_read(m, rest.start, &h, sizeof(h)) && find_at(&f, rest, &h, &found)) {
 		found.is_first = true;
 		*vec_add(&out->list) = found;
 		rest.start = out->covered = found.end;
@@ -220,7 +221,7 @@ void glibc_mmapped_find(struct inspect_memory *m, const struct glibc *g, struct 
 {
 	taddr_t at = range.start, first = at; /* where a block would be the first one */
 	struct batch *b = xmalloc(sizeof(*b));
-	const struct mmapped_finder f = {m, tail_of(g)};
+	const struct mmapped_finder f = {m, tail_of(g), &g->params, out};
 
 	while (at < range.end && !is_full(g, out)) {
 		at = fill_batch(m, MAX(at, first), range.end, b);
@@ -229,7 +230,7 @@ void glibc_mmapped_find(struct inspect_memory *m, const struct glibc *g, struct 
 			struct addr_range rest = {b->addr[i], end};
 			struct glibc_mmapped found;
 
-			if (b->addr[i] < first || !find_at(&f, g, rest, &b->header[i], out, &found))
+			if (b->addr[i] < first || !find_at(&f, rest, &b->header[i], &found))
 				continue;
 			found.is_first = found.start == first;
 			*vec_add(&out->list) = found;
