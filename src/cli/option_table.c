@@ -313,11 +313,11 @@ static const struct option_row rows[] = {
 	 .text = "a file of limits, one on each line, and of comments\n"
 		 "that begin with #; repeatable",
 	 .brief = "a file of limits"},
-	{.name = "limits-out", .type = OPT_TEXT, .flags = OPT_NOT_EMPTY, AT(files.limits_out),
+	{.name = "limits-out", .type = OPT_TEXTS, .flags = OPT_NOT_EMPTY, AT(files.limits_out),
 	 .value = "FILE",
 	 .text = "what was found of them; by the end of its name: .md,\n"
 		 ".xml (JUnit), .sarif, .json, else annotations for\n"
-		 "GitHub",
+		 "GitHub; repeatable",
 	 .brief = "where to write what was found of the limits"},
 	{.name = "repeat", .type = OPT_NUMBER, .flags = OPT_NOT_EMPTY, AT(repeat),
 	 OPTION_RANGE(1, 10000), .value = "N",

@@ -142,7 +142,7 @@ struct options_files {
 	uint32_t record_keep;     /* number of these to keep; 0 = all */
 	uint64_t record_limit;    /* bytes of each recording; 0 = any */
 	struct option_strings limits; /* --limits-file */
-	const char *limits_out;   /* what was found of them; NULL = not written */
+	struct option_strings limits_out; /* what was found of them, each in its form */
 	bool free_stacks;         /* the recording has the stacks that release blocks */
 	const char *folded, *flame;
 	enum view view;           /* of these two */
