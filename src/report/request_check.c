@@ -296,8 +296,6 @@ static char *check_limits(const struct report_request *r)
 	for (size_t i = 0; i < r->limit.count; i++) {
 		const char *why = limit_parse(r->limit.data[i], &l);
 
-		if (!why && l.within)
-			why = LIMIT_OF_CALLS;
 		if (why)
 			return xasprintf("--limit=%s: %s", r->limit.data[i], why);
 	}
