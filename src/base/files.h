@@ -57,8 +57,8 @@ FILE *stream_create(const char *path);
 #define TEXT_FILE_MAX ((size_t)16 << 20)
 
 /*
- * Like getline(3), but stops after *@left bytes of all calls, which it counts down: a device without
- * an end fills no memory.
+ * Like getline(3), but stops after *@left bytes of all calls, which it counts down: a device
+ * without an end fills no memory.
  */
 ssize_t stream_read_line(FILE *file, char **line, size_t *capacity, size_t *left);
 

@@ -44,8 +44,10 @@ int option_read_lines(const char *path, option_take_fn *take, void *ctx)
 		log_error("cannot read %s: %s", path, strerror(errno));
 		return -EIO;
 	}
-	for (unsigned i = 1;
-	     rc == 0 && (size = stream_read_line(file, &line, &capacity, &left)) >= 0 && left; i++) {
+	for (unsigned i = 1; rc == 0; i++) {
+		size = stream_read_line(file, &line, &capacity, &left);
+		if (size < 0 || !left)
+			break;
 		bool is_whole = strlen(line) == (size_t)size;
 		const char *text = text_of_line(line, i == 1);
 		const char *why = !is_whole ? "the line has a zero byte" :

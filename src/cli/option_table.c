@@ -329,6 +329,12 @@ static const struct option_row rows[] = {
 		 "release blocks; much slower"},
 	{.name = "html", .type = OPT_TEXT, .flags = OPT_NOT_EMPTY | OPT_EVERYDAY, AT(files.html),
 	 .value = "FILE", .text = "write an interactive report for a browser"},
+	{.name = "embed-sources", .type = OPT_FLAG, AT(files.embeds_sources),
+	 .text = "with --html: the page has the program's sources, with\nwhat each line holds",
+	 .brief = "put the program's sources into the page of --html"},
+	{.name = "source", .type = OPT_TEXTS, .flags = OPT_NOT_EMPTY, AT(files.sources),
+	 .value = "DIR", .text = "with --embed-sources: where sources are now; repeatable",
+	 .brief = "where sources for --embed-sources are now"},
 	{.name = "listen", .type = OPT_TEXT, .flags = OPT_NOT_EMPTY, AT(listen.at),
 	 .value = "[=ADDRESS:PORT]",
 	 .text = "serve the report, pprof profiles and metrics while\n"

@@ -540,7 +540,8 @@ void limits_check(struct session *s)
 {
 	struct run *run = s->run;
 
-	if (!run->limits.count && run->options->repeat <= 1 && !run->options->files.limits_out.count)
+	if (!run->limits.count && run->options->repeat <= 1 &&
+	    !run->options->files.limits_out.count)
 		return;
 	const struct report r = session_report(s);
 

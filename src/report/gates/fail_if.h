@@ -1,6 +1,6 @@
 /*
- * --fail-if=METRIC[@FUNCTION]>+AMOUNT of comparisons: how much more the new profile may have than the old one,
- * as a gate for changes.
+ * --fail-if=METRIC[@FUNCTION]>+AMOUNT of comparisons: how much more the new profile may have than
+ * the old one, as a gate for changes.
  *
  *	peak>+5%            bytes live at the peak; of massif files, of its snapshot
  *	live-at-end>+1M     bytes live at the end
