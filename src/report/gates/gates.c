@@ -462,6 +462,10 @@ static void warn_of_unlike(const struct baseline *old, const struct baseline *ne
 				       old->program, new->program));
 	if (new->doubt)
 		gate_warn(g, xstrdup(new->doubt));
+	if (!old->lacks_lines && new->lacks_lines)
+		gate_warn(g, xstrdup("the baseline is of a program with debug information, the "
+				     "profile of one without: call sites in inlined functions "
+				     "differ"));
 	if (old->interval != new->interval)
 		gate_warn(g, xasprintf("the baseline is %s, the profile %s: differences are those "
 				       "of estimates, too", kind_of(old, a), kind_of(new, b)));
