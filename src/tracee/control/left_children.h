@@ -3,9 +3,9 @@
  * that of its successor, and are not profiled: how many, and which of the former had the most
  * memory resident, so that a user sees where memory may be that is in no profile. ptmem is detached
  * from them, and never stops them for this: it reads /proc/PID/status now and then, after 10 ms and
- * then after twice the time. What is read is a lower bound. The kernel knows the most that any child
- * had for which its parent waited (getrusage(2), of ptmem's children, when the program that it
- * started has ended): if that is more than profiled processes and ptmem had, it is the largest's.
+ * then after twice the time. What is read is a lower bound. The kernel knows the most that any
+ * child had for which its parent waited (getrusage(2), of ptmem's children, when the program that
+ * it started has ended): if that is more than profiled processes and ptmem had, it is the largest's.
  */
 #ifndef PTMEM_TRACEE_CONTROL_LEFT_CHILDREN_H
 #define PTMEM_TRACEE_CONTROL_LEFT_CHILDREN_H
