@@ -5,7 +5,8 @@
  * from them, and never stops them for this: it reads /proc/PID/status now and then, after 10 ms and
  * then after twice the time. What is read is a lower bound. The kernel knows the most that any
  * child had for which its parent waited (getrusage(2), of ptmem's children, when the program that
- * it started has ended): if that is more than profiled processes and ptmem had, it is the largest's.
+ * it started has ended): if that is more than profiled processes and ptmem had, it is one of
+ * theirs.
  */
 #ifndef PTMEM_TRACEE_CONTROL_LEFT_CHILDREN_H
 #define PTMEM_TRACEE_CONTROL_LEFT_CHILDREN_H
