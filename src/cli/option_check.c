@@ -282,6 +282,8 @@ static const struct need {
 	{"record-keep", "record-every", false},
 	{"record-limit", "record", false},
 	{"limits-out", "limit limits-file", false},
+	{"embed-sources", "html", false},
+	{"source", "embed-sources", false},
 };
 
 static int check_needs(const struct options *o)

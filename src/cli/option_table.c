@@ -318,11 +318,11 @@ static const struct option_row rows[] = {
 	 .text = "a file of limits, one on each line, and of comments\n"
 		 "that begin with #; repeatable",
 	 .brief = "a file of limits"},
-	{.name = "limits-out", .type = OPT_TEXT, .flags = OPT_NOT_EMPTY, AT(files.limits_out),
+	{.name = "limits-out", .type = OPT_TEXTS, .flags = OPT_NOT_EMPTY, AT(files.limits_out),
 	 .value = "FILE",
 	 .text = "what was found of them; by the end of its name: .md,\n"
 		 ".xml (JUnit), .sarif, .json, else annotations for\n"
-		 "GitHub",
+		 "GitHub; repeatable",
 	 .brief = "where to write what was found of the limits"},
 	{.name = "repeat", .type = OPT_NUMBER, .flags = OPT_NOT_EMPTY, AT(repeat),
 	 OPTION_RANGE(1, 10000), .value = "N",
@@ -334,6 +334,12 @@ static const struct option_row rows[] = {
 		 "release blocks; much slower"},
 	{.name = "html", .type = OPT_TEXT, .flags = OPT_NOT_EMPTY | OPT_EVERYDAY, AT(files.html),
 	 .value = "FILE", .text = "write an interactive report for a browser"},
+	{.name = "embed-sources", .type = OPT_FLAG, AT(files.embeds_sources),
+	 .text = "with --html: the page has the program's sources,\nwith what each line holds",
+	 .brief = "put the program's sources into the page of --html"},
+	{.name = "source", .type = OPT_TEXTS, .flags = OPT_NOT_EMPTY, AT(files.sources),
+	 .value = "DIR", .text = "with --embed-sources: where sources are now;\nrepeatable",
+	 .brief = "where sources for --embed-sources are now"},
 	{.name = "listen", .type = OPT_TEXT, .flags = OPT_NOT_EMPTY, AT(listen.at),
 	 .value = "[=ADDRESS:PORT]",
 	 .text = "serve the report, pprof profiles and metrics while\n"
