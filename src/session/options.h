@@ -54,6 +54,7 @@ struct options_inspect {
 	const char *out;          /* NULL = standard output; with at_exit: error */
 	uint64_t copy;            /* bytes of memory that are copied to shorten the stop */
 	bool pointers;            /* also finds what points to blocks */
+	double cold;              /* finds what is not touched for so many seconds; 0 = no */
 	bool at_exit;             /* profiled, and reported at the end and at SIGUSR1 */
 };
 
