@@ -18,6 +18,11 @@
 
 #define NONE UINT32_MAX
 
+static size_t mark_bytes(const struct dominators *d)
+{
+	return ((size_t)d->nodes / 64 + 1) * sizeof(uint64_t);
+}
+
 void dominators_init(struct dominators *d, uint32_t nodes, const uint32_t *first,
 		     const uint32_t *edge)
 {
@@ -28,6 +33,7 @@ void dominators_init(struct dominators *d, uint32_t nodes, const uint32_t *first
 	d->node = huge_alloc(bytes);
 	d->above = huge_alloc(bytes);
 	d->cursor = huge_alloc(bytes);
+	d->is_marked = huge_alloc(mark_bytes(d));
 	d->node[DOMINATORS_ROOT] = NONE;
 }
 
@@ -43,6 +49,10 @@ void dominators_deinit(struct dominators *d)
 	free_words(d, &d->node);
 	free_words(d, &d->above);
 	free_words(d, &d->cursor);
+	huge_free(d->is_marked, mark_bytes(d));
+	free(d->from);
+	d->is_marked = NULL;
+	d->from = NULL;
 }
 
 void dominators_add_layer(struct dominators *d)
@@ -64,16 +74,17 @@ static uint32_t give_number(struct dominators *d, uint32_t node, uint32_t above)
 	return number;
 }
 
-/* The next node that @number leads to and that was not visited; NONE. */
+/* The next edge of @number to a node that was not visited; NONE. */
 static uint32_t take_next(struct dominators *d, uint32_t number)
 {
 	uint32_t end = d->first[d->node[number] + 1];
 
 	while (d->cursor[number] < end) {
-		uint32_t to = d->edge[d->cursor[number]++] >> 1;
+		uint32_t edge = d->edge[d->cursor[number]++], to = edge >> 1;
 
+		__builtin_prefetch(&d->first[to]); /* missing, too, if the number is */
 		if (!d->number[to])
-			return to;
+			return edge;
 	}
 	return NONE;
 }
@@ -87,74 +98,111 @@ bool dominators_visit(struct dominators *d, uint32_t node, uint32_t under)
 	while (true) {
 		uint32_t next = take_next(d, at);
 
-		if (next != NONE)
-			at = give_number(d, next, at);
-		else if (at != start)
+		if (next != NONE) {
+			at = give_number(d, next >> 1, at);
+			d->is_marked[at / 64] |= (uint64_t)(next & 1) << at % 64;
+		}
+		else if (at != start) {
 			at = d->above[at];
-		else
+		} else {
 			return true;
+		}
 	}
 }
 
 /* -- reversed edges -- */
 
-struct search {
-	struct dominators *d;
-	uint32_t *first, *from; /* by number: from where edges lead there */
-	uint32_t *ancestor;     /* by number; paths of it are compressed */
-	uint32_t *label;        /* by number: the lowest semidominator on the path compressed */
-	uint32_t *semi;
-};
+#define AHEAD 16u
 
-/* Whether the edge from number @from to @to counts, and is not one of the tree. */
-static bool is_extra(const struct dominators *d, uint32_t from, uint32_t to, uint32_t layer_start)
+/* What is needed of the nodes whose turn is next. */
+static void prefetch_edges(const struct dominators *d, uint32_t from)
 {
-	return to >= layer_start && from != to && d->above[to] != from;
+	if (from + 2 * AHEAD < d->count)
+		__builtin_prefetch(&d->first[d->node[from + 2 * AHEAD]]);
+	if (from + AHEAD < d->count)
+		__builtin_prefetch(&d->edge[d->first[d->node[from + AHEAD]]]);
 }
 
-/* Calls back for all such edges: counts them if @next is NULL, else stores them. */
-static void pass_edges(struct search *s, uint32_t *next)
+/*
+ * The edge @e of @from, in the layer that begins at @start: the number to which it leads, or NONE
+ * if it does not count, or is one of the tree.
+ */
+static uint32_t extra_edge(const struct dominators *d, uint32_t from, uint32_t start, uint32_t e)
 {
-	struct dominators *d = s->d;
+	uint32_t node = d->edge[e] >> 1;
 
-	for (uint32_t layer = 0; layer < d->layers; layer++) {
-		uint32_t start = d->layer[layer];
-		uint32_t end = layer + 1 < d->layers ? d->layer[layer + 1] : d->count;
+	/* most often: nothing else has to be looked up */
+	if (from + 1 < d->count && d->node[from + 1] == node && d->above[from + 1] == from)
+		return NONE;
+	uint32_t to = d->number[node];
 
-		for (uint32_t from = start; from < end; from++) {
-			uint32_t node = d->node[from];
+	return to >= start && from != to && d->above[to] != from ? to : NONE;
+}
 
-			for (uint32_t e = d->first[node]; e < d->first[node + 1]; e++) {
-				uint32_t to = d->number[d->edge[e] >> 1];
+/* All of number @from, whose layer begins at @start: counts them if @is_counted, else adds them. */
+static bool pass_edges(struct dominators *d, uint32_t from, uint32_t start, bool is_counted)
+{
+	uint32_t node = d->node[from];
+	bool has_any = false;
 
-				if (!is_extra(d, from, to, start))
-					continue;
-				if (next)
-					s->from[next[to]++] = from;
-				else
-					s->first[to + 1]++;
-			}
-		}
+	for (uint32_t e = d->first[node]; e < d->first[node + 1]; e++) {
+		uint32_t to = extra_edge(d, from, start, e);
+
+		if (to == NONE)
+			continue;
+		has_any = true;
+		if (is_counted)
+			d->cursor[to]++;
+		else
+			d->from[--d->cursor[to]] = from;
 	}
+	return has_any;
 }
 
-static void reverse_edges(struct search *s)
+static uint32_t layer_end(const struct dominators *d, uint32_t layer)
 {
-	struct dominators *d = s->d;
-	size_t bytes = ((size_t)d->count + 1) * sizeof(uint32_t);
+	return layer + 1 < d->layers ? d->layer[layer + 1] : d->count;
+}
 
-	s->first = huge_alloc(bytes);
-	pass_edges(s, NULL);
-	for (uint32_t i = 0; i < d->count; i++)
-		s->first[i + 1] += s->first[i];
-	s->from = huge_alloc(((size_t)s->first[d->count] + 1) * sizeof(uint32_t));
-	uint32_t *next = d->cursor; /* not needed any more */
+/* Numbers with such edges are few in most heaps: they are noted in @has_any. */
+static void count_edges(struct dominators *d, uint64_t *has_any)
+{
+	memset(d->cursor, 0, (size_t)d->count * sizeof(*d->cursor));
+	for (uint32_t layer = 0; layer < d->layers; layer++)
+		for (uint32_t i = d->layer[layer]; i < layer_end(d, layer); i++) {
+			prefetch_edges(d, i);
+			if (pass_edges(d, i, d->layer[layer], true))
+				has_any[i / 64] |= UINT64_C(1) << i % 64;
+		}
+}
 
-	memcpy(next, s->first, (size_t)d->count * sizeof(*next));
-	pass_edges(s, next);
+/* After the sums, each cursor is where its number's edges end; when all are added, begin. */
+void dominators_reverse(struct dominators *d)
+{
+	uint64_t *has_any = xcalloc(mark_bytes(d), 1);
+
+	count_edges(d, has_any);
+	for (uint32_t i = 1; i < d->count; i++)
+		d->cursor[i] += d->cursor[i - 1];
+	uint32_t edges = d->cursor[d->count - 1];
+
+	d->from = xmalloc(((size_t)edges + 1) * sizeof(*d->from));
+	for (uint32_t layer = 0; layer < d->layers; layer++)
+		for (uint32_t i = d->layer[layer]; i < layer_end(d, layer); i++)
+			if (has_any[i / 64] >> i % 64 & 1)
+				pass_edges(d, i, d->layer[layer], false);
+	free(has_any);
+	free_words(d, &d->number);
+	d->edges = edges;
 }
 
 /* -- semidominators -- */
+
+struct search {
+	struct dominators *d;
+	uint32_t *ancestor;     /* by number; paths of it are compressed */
+	uint32_t *label;        /* by number: the lowest semidominator on the path compressed */
+};
 
 /*
  * The lowest semidominator on the path from @v to the root of its tree, which excludes the root;
@@ -185,20 +233,23 @@ static uint32_t evaluate(struct search *s, uint32_t v, uint32_t last)
 	return low;
 }
 
+/* Replaces where each number's edges begin, from the last one on, by its semidominator. */
 static void find_semidominators(struct search *s)
 {
 	struct dominators *d = s->d;
+	uint32_t end = d->edges;
 
 	for (uint32_t i = 0; i < d->count; i++) {
 		s->label[i] = i;
 		s->ancestor[i] = d->above[i];
 	}
 	for (uint32_t w = d->count - 1; w > 0; w--) {
-		uint32_t semi = d->above[w];
+		uint32_t semi = d->above[w], first = d->cursor[w];
 
-		for (uint32_t i = s->first[w]; i < s->first[w + 1]; i++)
-			semi = MIN(semi, evaluate(s, s->from[i], w + 1));
-		s->semi[w] = semi;
+		for (uint32_t i = first; i < end; i++)
+			semi = MIN(semi, evaluate(s, d->from[i], w + 1));
+		end = first;
+		d->cursor[w] = semi;
 		s->label[w] = semi;
 	}
 }
@@ -206,20 +257,15 @@ static void find_semidominators(struct search *s)
 void dominators_find(struct dominators *d)
 {
 	size_t bytes = ((size_t)d->count + 1) * sizeof(uint32_t);
-	struct search s = {.d = d};
+	struct search s = {.d = d, .label = huge_alloc(bytes), .ancestor = huge_alloc(bytes)};
 
-	reverse_edges(&s);
-	free_words(d, &d->number);
-	s.label = d->cursor;
-	s.ancestor = huge_alloc(bytes);
-	s.semi = huge_alloc(bytes);
 	find_semidominators(&s);
 	huge_free(s.ancestor, bytes);
-	huge_free(s.from, ((size_t)s.first[d->count] + 1) * sizeof(uint32_t));
-	huge_free(s.first, bytes);
+	huge_free(s.label, bytes);
+	free(d->from);
+	d->from = NULL;
 	for (uint32_t w = 1; w < d->count; w++)
-		while (d->above[w] > s.semi[w])
+		while (d->above[w] > d->cursor[w])
 			d->above[w] = d->above[d->above[w]];
-	huge_free(s.semi, bytes);
 	free_words(d, &d->cursor);
 }

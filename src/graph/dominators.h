@@ -6,9 +6,10 @@
  * it was visited first, and an edge from a later layer to an earlier one does not count. So what
  * the roots of one layer hold is decided without those of later ones.
  *
- *	dominators_init; for each layer: dominators_add_layer, dominators_visit...; dominators_find
+ *	dominators_init; for each layer: dominators_add_layer, dominators_visit...;
+ *	dominators_reverse; dominators_find
  *
- * Time is O(m log n), memory 16 bytes a node while it searches, and 4 for each edge that is not one
+ * Time is O(m log n), memory 20 bytes a node while it searches, and 4 for each edge that is not one
  * of the tree of visits. Nothing is recursive: the graph may be a path of any length.
  */
 #ifndef PTMEM_GRAPH_DOMINATORS_H
@@ -32,7 +33,10 @@ struct dominators {
 	uint32_t *above;
 	uint32_t layer[DOMINATORS_LAYERS]; /* the first number of each */
 	uint32_t layers;
-	uint32_t *cursor;       /* by number: the next edge; only while nodes are visited */
+	uint64_t *is_marked;    /* a bit by number: the visit's edge had the caller's bit */
+	/* by number: the next edge; when all were visited, of reversed edges the first one */
+	uint32_t *cursor;
+	uint32_t *from, edges;  /* reversed edges: numbers; how many */
 };
 
 /* @nodes: at most 2^31 - 1; @first has one element more. Both must outlive @d. */
@@ -49,7 +53,9 @@ void dominators_add_layer(struct dominators *d);
  */
 bool dominators_visit(struct dominators *d, uint32_t node, uint32_t under);
 
-/* When all were visited. */
+/* When all were visited: from now on the graph is not needed. */
+void dominators_reverse(struct dominators *d);
+/* After that. */
 void dominators_find(struct dominators *d);
 
 #endif

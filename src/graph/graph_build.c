@@ -11,13 +11,15 @@
 #include "base/text.h"
 #include "leak/block_index.h"
 
+#define OWNERS_EXPECTED 100000u
+
 /* A word of an owner. */
 struct owner_word {
 	uint32_t owner, edge;
 	uint16_t place;
 };
 
-struct builder {
+struct graph_builder {
 	struct block_holders *holders;
 	const struct graph_namer *namer;
 	struct heap_graph *graph;
@@ -29,7 +31,6 @@ struct builder {
 	/* the last word of data: what it is part of */
 	struct graph_data data;
 	uint32_t data_owner;    /* index + 1; 0 = there was none */
-	bool has_overflow;
 };
 
 /* -- blocks -- */
@@ -50,7 +51,7 @@ static void drop_overlapping(struct block_holders *h, struct heap_graph *g)
 	h->blocks.count = kept;
 }
 
-static void make_small(struct builder *b)
+static void make_small(struct graph_builder *b)
 {
 	struct block_holders *h = b->holders;
 	struct heap_graph *g = b->graph;
@@ -74,7 +75,7 @@ static void make_small(struct builder *b)
 
 /* -- owners -- */
 
-static uint32_t get_owner(struct builder *b, const struct graph_owner *wanted)
+static uint32_t get_owner(struct graph_builder *b, const struct graph_owner *wanted)
 {
 	const struct graph_owner *list = b->graph->owners.data;
 	uint64_t hash = hash_u64(wanted->addr + (uint64_t)wanted->tid * 8 + wanted->kind);
@@ -92,7 +93,7 @@ static uint32_t get_owner(struct builder *b, const struct graph_owner *wanted)
 }
 
 /* A frame is one owner each time that its function is on the stack. */
-static uint32_t find_stack(struct builder *b, taddr_t addr, pid_t tid, taddr_t *start_out)
+static uint32_t find_stack(struct graph_builder *b, taddr_t addr, pid_t tid, taddr_t *start_out)
 {
 	const struct block_holders *h = b->holders;
 	size_t n = vec_search(&h->frames, f, f->start <= addr);
@@ -109,7 +110,7 @@ static uint32_t find_stack(struct builder *b, taddr_t addr, pid_t tid, taddr_t *
 						  .addr = h->frames.data[n - 1].start});
 }
 
-static uint32_t find_data(struct builder *b, taddr_t addr)
+static uint32_t find_data(struct graph_builder *b, taddr_t addr)
 {
 	if (b->data_owner && addr >= b->data.start && addr < b->data.end)
 		return b->data_owner - 1;
@@ -121,7 +122,7 @@ static uint32_t find_data(struct builder *b, taddr_t addr)
 	return b->data_owner - 1;
 }
 
-static uint32_t find_mapping(struct builder *b, taddr_t addr, taddr_t *start_out)
+static uint32_t find_mapping(struct graph_builder *b, taddr_t addr, taddr_t *start_out)
 {
 	const struct holder_map *m = vec_find(&b->holders->maps, addr);
 
@@ -135,7 +136,7 @@ static uint16_t place_of(uint64_t bytes)
 }
 
 /* The word at @addr, in no block, is @edge. */
-static void pass_owner_word(struct builder *b, taddr_t addr, uint32_t edge)
+static void pass_owner_word(struct graph_builder *b, taddr_t addr, uint32_t edge)
 {
 	struct holder_place place;
 	taddr_t start = 0;
@@ -162,7 +163,7 @@ static void pass_owner_word(struct builder *b, taddr_t addr, uint32_t edge)
 #define NO_EDGE UINT32_MAX
 
 /* The edge that @word makes; NO_EDGE if it leads to no block. @place: in the index. */
-static uint32_t find_edge(const struct builder *b, uint64_t place, uint64_t word)
+static uint32_t find_edge(const struct graph_builder *b, uint64_t place, uint64_t word)
 {
 	bool is_start;
 	uint32_t to = block_index_at(&b->index, place, word, &is_start);
@@ -172,7 +173,14 @@ static uint32_t find_edge(const struct builder *b, uint64_t place, uint64_t word
 	return to << 1 | (is_start ? 0 : GRAPH_IS_INTERIOR);
 }
 
-static void pass_edge(struct builder *b, taddr_t addr, uint32_t edge)
+static void add_edge(struct graph_builder *b, uint32_t edge, uint16_t place)
+{
+	if (b->graph->place)
+		b->graph->place[b->edges] = place;
+	b->graph->edge[b->edges++] = edge;
+}
+
+static void pass_edge(struct graph_builder *b, taddr_t addr, uint32_t edge)
 {
 	const struct leakcheck_block *block = b->holders->blocks.data;
 	struct heap_graph *g = b->graph;
@@ -183,13 +191,12 @@ static void pass_edge(struct builder *b, taddr_t addr, uint32_t edge)
 	if (b->at == count || block[b->at].addr > addr) {
 		pass_owner_word(b, addr, edge);
 	} else if (edge >> 1 != b->at) {
-		g->place[b->edges] = place_of(addr - block[b->at].addr);
-		g->edge[b->edges++] = edge;
+		add_edge(b, edge, place_of(addr - block[b->at].addr));
 	}
 }
 
 /* All look-ups of a page are started before the first is completed: their cache misses overlap. */
-static void pass_page(struct builder *b, const struct pointer_page *page, const uint64_t *value)
+static void pass_page(struct graph_builder *b, const struct pointer_page *page, const uint64_t *value)
 {
 	uint64_t place[PAGE_WORDS];
 	size_t v = 0;
@@ -206,21 +213,22 @@ static void pass_page(struct builder *b, const struct pointer_page *page, const 
 		}
 }
 
-static void pass_words(struct builder *b)
+static void pass_words(struct graph_builder *b)
 {
 	struct heap_graph *g = b->graph;
 	uint32_t count = (uint32_t)b->holders->blocks.count;
 	struct pointer_page page;
 	uint64_t value[PAGE_WORDS];
 
-	g->first = xcalloc((size_t)count + 1, sizeof(*g->first));
+	g->first_room = (size_t)count + OWNERS_EXPECTED;
+	g->first = huge_alloc(g->first_room * sizeof(*g->first));
 	while (pointer_scan_take(&b->holders->scan, &page, value))
 		pass_page(b, &page, value);
 	while (b->at < count)
 		g->first[++b->at] = (uint32_t)b->edges;
 }
 
-static void pass_registers(struct builder *b)
+static void pass_registers(struct graph_builder *b)
 {
 	const struct block_holders *h = b->holders;
 
@@ -249,18 +257,30 @@ static int compare_words(const void *a, const void *b)
 	return x->edge < y->edge ? -1 : x->edge > y->edge;
 }
 
-static void add_owner_edges(struct builder *b)
+/* Seldom: there are more owners than expected. */
+static void grow_first(struct heap_graph *g, size_t room)
+{
+	if (room <= g->first_room)
+		return;
+	uint32_t *first = huge_alloc(room * sizeof(*first));
+
+	memcpy(first, g->first, ((size_t)g->blocks + 1) * sizeof(*first));
+	huge_free(g->first, g->first_room * sizeof(*first));
+	g->first = first;
+	g->first_room = room;
+}
+
+static void add_owner_edges(struct graph_builder *b)
 {
 	struct heap_graph *g = b->graph;
 	uint32_t nodes = graph_nodes(g);
 	size_t at = 0;
 
 	vec_sort(&b->words, compare_words);
-	g->first = xrealloc(g->first, (size_t)nodes + 1, sizeof(*g->first));
+	grow_first(g, (size_t)nodes + 2);
 	for (uint32_t i = 0; i < g->owners.count; i++) {
 		for (; at < b->words.count && b->words.data[at].owner == i; at++) {
-			g->place[b->edges] = b->words.data[at].place;
-			g->edge[b->edges++] = b->words.data[at].edge;
+			add_edge(b, b->words.data[at].edge, b->words.data[at].place);
 		}
 		g->first[g->blocks + i + 1] = (uint32_t)b->edges;
 	}
@@ -268,7 +288,7 @@ static void add_owner_edges(struct builder *b)
 }
 
 /* Frames are known by their stack pointers up to here: then by their code. */
-static void name_owner(const struct builder *b, struct graph_owner *o)
+static void name_owner(const struct graph_builder *b, struct graph_owner *o)
 {
 	const struct block_holders *h = b->holders;
 
@@ -287,7 +307,7 @@ static void name_owner(const struct builder *b, struct graph_owner *o)
 	}
 }
 
-static bool build(struct builder *b)
+static bool build(struct graph_builder *b)
 {
 	struct block_holders *h = b->holders;
 	struct heap_graph *g = b->graph;
@@ -298,7 +318,8 @@ static bool build(struct builder *b)
 	if (h->blocks.count >= GRAPH_BLOCKS_MAX || g->edge_room >= UINT32_MAX)
 		return false;
 	g->edge = huge_alloc(g->edge_room * sizeof(*g->edge));
-	g->place = huge_alloc(g->edge_room * sizeof(*g->place));
+	if (g->keeps_edges)
+		g->place = huge_alloc(g->edge_room * sizeof(*g->place));
 	block_index_init(&b->index, h->blocks.data, (uint32_t)h->blocks.count);
 	pass_words(b);
 	pass_registers(b);
@@ -312,7 +333,7 @@ static bool build(struct builder *b)
 
 bool graph_build(struct block_holders *h, const struct graph_namer *namer, struct heap_graph *g)
 {
-	struct builder b = {.holders = h, .namer = namer, .graph = g};
+	struct graph_builder b = {.holders = h, .namer = namer, .graph = g};
 	bool is_built = build(&b);
 
 	hash_deinit(&b.by_key);

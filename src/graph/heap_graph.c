@@ -30,14 +30,23 @@ static size_t number_room(const struct heap_graph *g)
 	return (size_t)g->tree.nodes + 1;
 }
 
+static void free_edges(struct heap_graph *g)
+{
+	huge_free(g->first, (size_t)g->first_room * sizeof(*g->first));
+	huge_free(g->edge, g->edge_room * sizeof(*g->edge));
+	huge_free(g->place, g->edge_room * sizeof(*g->place));
+	g->first = g->edge = NULL;
+	g->place = NULL;
+}
+
 void heap_graph_deinit(struct heap_graph *g)
 {
 	vec_release(&g->owners, o, { free(o->name); free(o->object); });
 	vec_release(&g->types, t, free(*t));
 	free(g->block);
-	huge_free(g->edge, g->edge_room * sizeof(*g->edge));
-	huge_free(g->place, g->edge_room * sizeof(*g->place));
-	free(g->first);
+	free_edges(g);
+	free(g->is_lost);
+	free(g->is_certain);
 	huge_free(g->retained, number_room(g) * sizeof(*g->retained));
 	huge_free(g->retained_blocks, number_room(g) * sizeof(*g->retained_blocks));
 	dominators_deinit(&g->tree);
@@ -72,17 +81,27 @@ static void visit_owners(struct heap_graph *g, uint32_t rank)
  */
 struct lost_search {
 	struct heap_graph *graph;
-	uint64_t *seen;            /* a bit by block */
 	VEC(uint32_t) leaders, stack;
 };
 
-static bool see(struct lost_search *s, uint32_t block)
+/* Whether it was 0. */
+static bool set_bit(uint64_t *bits, uint32_t i)
 {
-	uint64_t bit = UINT64_C(1) << block % 64, *word = &s->seen[block / 64];
+	uint64_t bit = UINT64_C(1) << i % 64, *word = &bits[i / 64];
 	bool is_new = !(*word & bit);
 
 	*word |= bit;
 	return is_new;
+}
+
+static bool has_bit(const uint64_t *bits, uint32_t i)
+{
+	return bits[i / 64] >> i % 64 & 1;
+}
+
+static uint64_t *new_bits(const struct heap_graph *g)
+{
+	return xcalloc((size_t)g->blocks / 64 + 1, sizeof(uint64_t));
 }
 
 static void claim(struct lost_search *s, uint32_t leader)
@@ -97,7 +116,7 @@ static void claim(struct lost_search *s, uint32_t leader)
 		for (uint32_t e = g->first[block]; e < g->first[block + 1]; e++) {
 			uint32_t to = g->edge[e] >> 1;
 
-			if (!g->tree.number[to] && see(s, to))
+			if (!g->tree.number[to] && set_bit(g->is_lost, to))
 				*vec_add(&s->stack) = to;
 		}
 	}
@@ -108,9 +127,9 @@ static void visit_lost(struct heap_graph *g)
 	struct lost_search s = {.graph = g};
 	uint32_t under = g->tree.count;
 
-	s.seen = xcalloc((size_t)g->blocks / 64 + 1, sizeof(*s.seen));
+	g->is_lost = new_bits(g);
 	for (uint32_t i = 0; i < g->blocks; i++)
-		if (!g->tree.number[i] && see(&s, i))
+		if (!g->tree.number[i] && set_bit(g->is_lost, i))
 			claim(&s, i);
 	dominators_add_layer(&g->tree);
 	dominators_visit(&g->tree, graph_nodes(g) - 1, DOMINATORS_ROOT);
@@ -119,12 +138,13 @@ static void visit_lost(struct heap_graph *g)
 
 		g->block[block].is_leader = dominators_visit(&g->tree, block, under);
 	}
-	free(s.seen);
 	vec_deinit(&s.leaders);
 	vec_deinit(&s.stack);
 }
 
 /* -- sums -- */
+
+#define AHEAD 16u
 
 static void add_up(struct heap_graph *g)
 {
@@ -133,6 +153,8 @@ static void add_up(struct heap_graph *g)
 	g->retained = huge_alloc(number_room(g) * sizeof(*g->retained));
 	g->retained_blocks = huge_alloc(number_room(g) * sizeof(*g->retained_blocks));
 	for (uint32_t i = t->count - 1; i > 0; i--) {
+		if (i > AHEAD && graph_is_block(g, t->node[i - AHEAD]))
+			__builtin_prefetch(&g->block[t->node[i - AHEAD]]);
 		g->retained[i] += graph_size(g, t->node[i]);
 		g->retained_blocks[i] += graph_is_block(g, t->node[i]);
 		g->retained[t->above[i]] += g->retained[i];
@@ -145,27 +167,45 @@ static void add_lost_owner(struct heap_graph *g)
 	uint32_t nodes = graph_nodes(g);
 
 	*vec_add(&g->owners) = (struct graph_owner){.kind = OWNER_LOST};
-	g->first = xrealloc(g->first, (size_t)nodes + 2, sizeof(*g->first));
 	g->first[nodes + 1] = g->first[nodes];
 }
 
-/* What is reached by pointers to starts of blocks only. */
+/* -- certain blocks -- */
+
+/* Visits that only followed pointers to starts are certain. Ascending: the one above is known. */
+static void mark_visited(struct heap_graph *g)
+{
+	const struct dominators *t = &g->tree;
+	uint32_t end = t->layer[t->layers - 1];
+
+	for (uint32_t i = 1; i < end; i++) {
+		uint32_t above = t->node[t->above[i]];
+		bool is_certain = t->above[i] == DOMINATORS_ROOT || !graph_is_block(g, above) ||
+				  has_bit(g->is_certain, above);
+
+		if (is_certain && !has_bit(t->is_marked, i) && graph_is_block(g, t->node[i]))
+			set_bit(g->is_certain, t->node[i]);
+	}
+}
+
+/* What else certain nodes lead to, by edges that were not those of visits. */
 static void mark_certain(struct heap_graph *g)
 {
 	VEC(uint32_t) stack = {0};
 
-	for (uint32_t i = g->blocks; i < graph_nodes(g); i++)
+	g->is_certain = new_bits(g);
+	mark_visited(g);
+	for (uint32_t i = 0; i < graph_nodes(g); i++) {
+		if (graph_is_block(g, i) && !has_bit(g->is_certain, i))
+			continue;
 		*vec_add(&stack) = i;
-	while (stack.count > 0) {
-		uint32_t node = stack.data[--stack.count];
+		while (stack.count > 0) {
+			uint32_t node = stack.data[--stack.count];
 
-		for (uint32_t e = g->first[node]; e < g->first[node + 1]; e++) {
-			uint32_t to = g->edge[e] >> 1;
-
-			if (g->edge[e] & GRAPH_IS_INTERIOR || g->block[to].is_certain)
-				continue;
-			g->block[to].is_certain = true;
-			*vec_add(&stack) = to;
+			for (uint32_t e = g->first[node]; e < g->first[node + 1]; e++)
+				if (!(g->edge[e] & GRAPH_IS_INTERIOR) &&
+				    set_bit(g->is_certain, g->edge[e] >> 1))
+					*vec_add(&stack) = g->edge[e] >> 1;
 		}
 	}
 	vec_deinit(&stack);
@@ -173,12 +213,15 @@ static void mark_certain(struct heap_graph *g)
 
 void heap_graph_solve(struct heap_graph *g)
 {
-	mark_certain(g);
 	add_lost_owner(g);
 	dominators_init(&g->tree, graph_nodes(g), g->first, g->edge);
 	for (uint32_t rank = 0; rank + 1 < GRAPH_RANKS; rank++)
 		visit_owners(g, rank);
 	visit_lost(g);
+	mark_certain(g);
+	dominators_reverse(&g->tree);
+	if (!g->keeps_edges)
+		free_edges(g);
 	dominators_find(&g->tree);
 	add_up(g);
 }
@@ -187,21 +230,15 @@ void heap_graph_solve(struct heap_graph *g)
 
 void heap_graph_states(const struct heap_graph *g, struct graph_states *out)
 {
-	const struct dominators *t = &g->tree;
-	uint32_t lost = t->layer[t->layers - 1];
-
 	*out = (struct graph_states){0};
-	for (uint32_t i = 1; i < t->count; i++) {
-		uint32_t node = t->node[i];
-
-		if (!graph_is_block(g, node))
-			continue;
-		enum leakcheck_state state = i < lost && g->block[node].is_certain ?
-			LEAKCHECK_REACHABLE : i < lost ? LEAKCHECK_POSSIBLE :
-			g->block[node].is_leader ? LEAKCHECK_DEFINITE : LEAKCHECK_INDIRECT;
+	for (uint32_t i = 0; i < g->blocks; i++) {
+		bool is_lost = has_bit(g->is_lost, i);
+		enum leakcheck_state state =
+			is_lost ? g->block[i].is_leader ? LEAKCHECK_DEFINITE : LEAKCHECK_INDIRECT :
+			has_bit(g->is_certain, i) ? LEAKCHECK_REACHABLE : LEAKCHECK_POSSIBLE;
 
 		out->state[state].blocks++;
-		out->state[state].bytes += g->block[node].size;
+		out->state[state].bytes += g->block[i].size;
 	}
 }
 

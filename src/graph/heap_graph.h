@@ -55,9 +55,7 @@ struct graph_owner {
 
 struct graph_block {
 	uint64_t addr : 48, type : 16;   /* type: an index in the types; 0 if they are not wanted */
-	uint64_t size : 48;
-	uint64_t is_certain : 1;         /* a chain of pointers to starts of blocks leads here */
-	uint64_t is_leader : 1;          /* definitely lost */
+	uint64_t size : 48, is_leader : 1; /* is_leader: definitely lost */
 };
 #define GRAPH_TYPE_MAX 0xffffu
 #define GRAPH_BLOCKS_MAX (UINT32_C(1) << 30)
@@ -73,9 +71,11 @@ struct heap_graph {
 	uint32_t blocks;
 	VEC(struct graph_owner) owners;
 	uint32_t *first;            /* by node, and one more: index of its first edge */
+	size_t first_room;          /* by huge_alloc, as edge and place: nodes + 2 */
 	uint32_t *edge;
-	uint16_t *place;            /* by edge: where the pointer is */
+	uint16_t *place;            /* by edge: where the pointer is; NULL unless they are kept */
 	size_t edge_room;
+	bool keeps_edges;           /* beyond heap_graph_solve, for ways and files */
 	VEC(char *) types;          /* names of types of blocks; owned */
 	uint64_t bytes;             /* of all blocks */
 	uint64_t overlapping;       /* blocks that overlapped others, and were left out */
@@ -83,6 +83,8 @@ struct heap_graph {
 	struct dominators tree;     /* numbers; node and above are valid */
 	uint64_t *retained;         /* bytes, by number */
 	uint32_t *retained_blocks;  /* likewise */
+	/* bits by block: no owner leads here; a chain of pointers to starts of blocks does */
+	uint64_t *is_lost, *is_certain;
 };
 
 /* The nodes that are no blocks follow these. */

@@ -60,7 +60,7 @@ const char *data_symbols_find(struct data_symbols *d, struct elf_file *file, uin
 struct data_place {
 	uint64_t first;         /* where the variable or section begins; addresses in the file */
 	uint64_t start, end;    /* around @vaddr: all of this place */
-	const char *name;       /* "cache", ".data"; NULL = unknown; stays until data_symbols_free */
+	const char *name;       /* "cache", ".data"; NULL = unknown; until data_symbols_free */
 	bool is_variable;
 };
 /* False: it is in no segment of @file. */

@@ -99,6 +99,7 @@ static void check_sample(struct sample *g)
 
 	dominators_init(&d, g->nodes, g->first, g->edges.data);
 	visit_all(&d, g);
+	dominators_reverse(&d);
 	dominators_find(&d);
 	for (uint32_t i = 0; i < g->nodes; i++)
 		reached += g->found[i] > 0;
@@ -134,6 +135,7 @@ static struct dominators search_from_0(uint32_t nodes, const uint32_t *first, co
 	dominators_init(&d, nodes, first, edge);
 	dominators_add_layer(&d);
 	dominators_visit(&d, 0, DOMINATORS_ROOT);
+	dominators_reverse(&d);
 	dominators_find(&d);
 	return d;
 }
@@ -196,6 +198,7 @@ static void ten_million_edges_to_one_node_count_once(void **state)
 	assert_true(dominators_visit(&d, 0, DOMINATORS_ROOT));
 	assert_true(dominators_visit(&d, 1, DOMINATORS_ROOT));
 	assert_false(dominators_visit(&d, 2, DOMINATORS_ROOT));
+	dominators_reverse(&d);
 	dominators_find(&d);
 	for (uint32_t w = 1; w < d.count; w++)
 		assert_int_equal(d.above[w], DOMINATORS_ROOT);

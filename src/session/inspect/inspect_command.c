@@ -285,6 +285,7 @@ static int read_core(struct core *c, const char *program)
 	core_modules_find(&c->file, program, &look->in, &c->modules);
 	look->modules = c->modules.held;
 	look->wants_graph = wish.wants_graph;
+	look->graph.keeps_edges = wish.keeps_edges;
 	malloc_modules_find(look->modules.list.data, look->modules.list.count, &look->malloc);
 	take_threads(c);
 	look->in.source = core_memory_source(&c->file);

@@ -181,8 +181,9 @@ void inspect_final_finish(struct session *s)
 		log_warn("%s", i->why);
 	} else {
 		finish_title(i, s);
-		s->run->files_failed +=
-			(inspection_path(s->run->options) ? write_file(s) : print_to_stderr(i)) != 0;
+		const char *path = inspection_path(s->run->options);
+
+		s->run->files_failed += (path ? write_file(s) : print_to_stderr(i)) != 0;
 	}
 	inspect_final_free(i);
 	s->end.inspected = NULL;
@@ -287,7 +288,8 @@ void inspect_session_save(struct session *s, unsigned number)
 
 	if (!file)
 		return;
-	int rc = out_numbered_path(s, inspection_output(s->run->options), SOURCE_HEAP, number, &path);
+	enum output which = inspection_output(s->run->options);
+	int rc = out_numbered_path(s, which, SOURCE_HEAP, number, &path);
 
 	if (rc == 0)
 		rc = inspect_session_write(s, path, file);

@@ -50,6 +50,7 @@ struct inspect_wish {
 	bool wants_types;        /* of blocks */
 	bool wants_holders;      /* what points to them */
 	bool wants_graph;        /* a graph of that, instead of sums; needs both */
+	bool keeps_edges;        /* of the graph */
 	const struct inspect_objects *objects; /* read before, or NULL */
 	struct memory_copy *copy; /* has room for its memory, or NULL; outlives the result */
 	bool is_last;            /* the process ends or is left: no thread may run on */

@@ -37,8 +37,9 @@ void inspection_init(struct inspection *i, const struct options *o, const char *
 		.wants_types = true,
 		.wants_pprof = path && !o->graph.what && text_ends_in(path, PPROF_END),
 		.wants_holders = o->inspect.pointers || o->graph.what,
-		.wants_graph = o->graph.what != NULL,
-		.graph_wish = {.depth = o->graph.depth, .holds = o->graph.who_holds}, .copied_most = o->inspect.copy};
+		.wants_graph = o->graph.what,
+		.graph_wish = {.depth = o->graph.depth, .holds = o->graph.who_holds},
+		.copied_most = o->inspect.copy};
 }
 
 struct inspect_wish inspection_wish(struct inspection *i)
@@ -52,6 +53,7 @@ struct inspect_wish inspection_wish(struct inspection *i)
 				     .wants_types = i->wants_types,
 				     .wants_holders = i->wants_holders,
 				     .wants_graph = i->wants_graph,
+				     .keeps_edges = i->graph_wish.holds != NULL,
 				     .copy = &i->copy};
 }
 
