@@ -471,6 +471,8 @@ enum input_kind input_kind(const char *data, size_t size)
 		return INPUT_RECORDING;
 	if (inspect_file_is(data, size))
 		return INPUT_INSPECT;
+	if (graph_file_is(data, size))
+		return INPUT_GRAPH;
 	if (size >= 5 && !memcmp(data, "time\t", 5))
 		return INPUT_SAMPLES;
 	if (size >= sizeof(zero) && !memcmp(data, zero, sizeof(zero)))
@@ -599,6 +601,8 @@ int input_open(const char *path, struct input *out, char **why_out)
 		err = open_recording(data, size, &input.recording, why_out);
 	else if (input.kind == INPUT_INSPECT)
 		err = inspect_file_parse(data, size, &input.inspect, why_out);
+	else if (input.kind == INPUT_GRAPH)
+		err = open_graph(data, size, &input.graph, why_out);
 	else
 		err = open_massif(data, size, &input.massif, why_out);
 	if (!err)
