@@ -12,6 +12,7 @@
 #include "base/gzip.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "recording/graph_file.h"
 #include "recording/recording_format.h"
 #include "report/massif_paths.h"
 
@@ -578,6 +579,14 @@ static int open_recording(char *data, size_t size, struct recording **out, char 
 	return err;
 }
 
+static int open_graph(char *data, size_t size, struct graph_file **out, char **why_out)
+{
+	int err = graph_file_read(data, size, out, why_out);
+
+	free(data);
+	return err;
+}
+
 int input_open(const char *path, struct input *out, char **why_out)
 {
 	char *data;
@@ -618,6 +627,7 @@ void input_deinit(struct input *input)
 	samples_file_free(input->samples);
 	recording_free(input->recording);
 	inspect_file_free(input->inspect);
+	graph_file_free(input->graph);
 	*input = (struct input){0};
 }
 
