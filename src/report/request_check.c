@@ -19,6 +19,7 @@
 
 #define OF_SITES (AS_TABLE | AS_GATE | AS_ROWS | AS_PICTURE | AS_HTML | AS_SITED)
 #define FORMS_OF_SITES "pictures, flame graphs, pages, --diff and texts of recordings"
+#define OF_GRAPHS "the text or JSON of a heap graph (ptmem --graph-out)"
 #define PATHS (AS_TABLE | AS_ROWS | AS_JSON | AS_FOLDED | AS_FLAME)
 
 static const struct {
@@ -50,8 +51,8 @@ static const struct {
 	 "the text, JSON, CSV or page of a recording"},
 	{"top", AS_TABLE | AS_GATE, AS_TEXT | AS_TABLE | AS_GATE,
 	 "--diff, --baseline, a recording's text or the forms of gates"},
-	{"graph-depth", 0, 0, "heap graphs (ptmem --graph-out)"},
-	{"who-holds", 0, 0, "heap graphs (ptmem --graph-out)"},
+	{"graph-depth", AS_TEXT | AS_DATA, 0, OF_GRAPHS},
+	{"who-holds", AS_TEXT | AS_DATA, 0, OF_GRAPHS},
 };
 
 void request_note(struct report_request *r, const char *name)
@@ -60,6 +61,14 @@ void request_note(struct report_request *r, const char *name)
 		if (strcmp(effects[i].name, name) == 0)
 			r->given |= 1u << i;
 	}
+}
+
+static bool is_noted(const struct report_request *r, const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(effects); i++)
+		if (strcmp(effects[i].name, name) == 0)
+			return r->given >> i & 1;
+	return false;
 }
 
 static bool is_stdio(const char *path)
@@ -161,6 +170,8 @@ char *request_check_input(const struct report_request *r, enum input_kind kind)
 			      (!r->is_diff && !r->baseline && format &&
 			       format->kinds != AS_TEXT && format->kinds != AS_GATE)))
 		return xstrdup(for_recordings);
+	if (is_noted(r, "graph-depth") || is_noted(r, "who-holds"))
+		return xstrdup("--graph-depth and --who-holds go with " OF_GRAPHS);
 	if (r->my_code.rule.count && kind != INPUT_MASSIF && !is_recording)
 		return xstrdup("--my-code and --not-my-code are for massif files and recordings");
 	if (is_recording && (r->png || r->svg) &&
