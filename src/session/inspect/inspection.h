@@ -6,9 +6,11 @@
 #ifndef PTMEM_SESSION_INSPECT_INSPECTION_H
 #define PTMEM_SESSION_INSPECT_INSPECTION_H
 
+#include "output/graph_report.h"
 #include "output/inspect_report.h"
 #include "session/inspect/inspect_stopped.h"
 #include "session/options.h"
+#include "session/out.h"
 #include "tracee/os/accessed.h"
 
 struct profile;
@@ -27,6 +29,9 @@ struct path_pins {
 struct inspection {
 	bool wants_blocks;       /* one by one */
 	bool wants_types, wants_holders;
+	bool wants_graph;        /* and no report of --inspect */
+	bool wants_graph_file;   /* as a file for ptmem-report, not as text or JSON */
+	struct graph_wish graph_wish;
 	bool wants_pprof;        /* the profile that a Go program keeps, and nothing else */
 	double cold;             /* seconds for which it is watched what is touched; 0 = not */
 	struct touched_pages touched;
@@ -43,6 +48,10 @@ struct inspection {
 	char *why;               /* it cannot be reported; NULL = it can; owned */
 	struct inspect_title title;
 };
+
+/* Where the options want it: the file that it is, and its name; NULL = none. */
+enum output inspection_output(const struct options *o);
+const char *inspection_path(const struct options *o);
 
 /* @path: where it will be written, which says in what form; NULL: as text. */
 void inspection_init(struct inspection *i, const struct options *o, const char *path);
@@ -65,6 +74,9 @@ bool inspection_judge(struct inspection *i, uint32_t pid, const char *command);
 int inspection_write(struct inspection *i, const char *path);
 /* The same with a message, elsewhere if it cannot be written there (out.h). */
 int inspection_save(struct inspection *i, const char *path);
+
+/* Prints it as text. */
+void inspection_print(const struct inspection *i, FILE *file);
 
 void inspection_deinit(struct inspection *i);
 
