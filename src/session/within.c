@@ -59,11 +59,6 @@ struct within {
 	VEC(struct within_sum) sum;
 };
 
-bool within_has(enum limit_metric metric)
-{
-	return metric != LIMIT_LEAKED && metric != LIMIT_RSS;
-}
-
 /* -- one call -- */
 
 static void free_call(struct within_open *c)
@@ -256,9 +251,14 @@ static double value_of(const struct within_open *c, enum limit_metric metric)
 		return (double)c->live;
 	case LIMIT_ALLOCATED:
 		return (double)c->allocated;
-	default:
+	case LIMIT_TEMPORARY:
 		return amount_percent(c->temporary, c->allocations);
+	case LIMIT_LEAKED:
+	case LIMIT_RSS:
+	case LIMIT_METRICS:
+		break;
 	}
+	return 0;
 }
 
 static uint64_t amount_of(const struct within_open *c, const struct within_stack *s,
@@ -273,9 +273,14 @@ static uint64_t amount_of(const struct within_open *c, const struct within_stack
 		return s->live;
 	case LIMIT_ALLOCATED:
 		return s->bytes;
-	default:
+	case LIMIT_TEMPORARY:
 		return s->temporary;
+	case LIMIT_LEAKED:
+	case LIMIT_RSS:
+	case LIMIT_METRICS:
+		break;
 	}
+	return 0;
 }
 
 static struct within_sum *find_sum(const struct within *w, const struct custom_probe *function,
@@ -324,7 +329,7 @@ static void close_call(struct within *w, size_t i)
 
 	sum->calls++;
 	for (enum limit_metric m = 0; m < LIMIT_METRICS; m++)
-		if (within_has(m))
+		if (limit_info[m].of_calls)
 			note_worst(sum, c, m);
 	free_call(c);
 	*c = w->open.data[--w->open.count];
@@ -481,7 +486,7 @@ void within_print(const struct session *s)
 
 		print_head(s, sum);
 		for (enum limit_metric m = 0; m < LIMIT_METRICS; m++) {
-			if (!within_has(m) || (sum->until && m == LIMIT_TEMPORARY))
+			if (sum->until ? !limit_info[m].of_sections : !limit_info[m].of_calls)
 				continue;
 			_cleanup_free_ char *text = limit_amount(m, sum->worst[m].value);
 

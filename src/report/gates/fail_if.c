@@ -13,7 +13,7 @@ const char *fail_if_parse(const char *text, struct fail_if *out)
 	size_t name = strcspn(text, ">");
 	struct fail_if f = {.metric = limit_find_metric(text, name)};
 
-	if (!text[name] || f.metric == LIMIT_METRICS || f.metric == LIMIT_TEMPORARY)
+	if (!text[name] || f.metric == LIMIT_METRICS || !limit_info[f.metric].is_compared)
 		return "a condition is peak>+AMOUNT, live-at-end>+AMOUNT, allocated>+AMOUNT, "
 		       "allocations>+AMOUNT, leaked>+AMOUNT or rss>+AMOUNT";
 	const char *amount = &text[name + 1];
