@@ -444,13 +444,13 @@ static const char *unit_of(const struct recording_view *v)
 	return v->quantity == VIEW_TOTAL ? "call" : "block";
 }
 
-static void put_columns(const struct table *t, const char *title, unsigned depth)
+/* The heads of what put_row prints. @unit: of what blocks are shown as; @places: what rows are. */
+static void put_columns(const struct table *t, const char *title, const char *unit,
+			const char *places)
 {
 	fprintf(t->out, "\n%s\n%s%s%11ss  share  %s\n", title,
 		t->is_count ? "" : "          bytes ",
-		t->r->interval && !t->is_count ? " +- error " : "",
-		t->is_count ? "allocation" : unit_of(t->view),
-		depth ? "caller of the call site" : "call site");
+		t->r->interval && !t->is_count ? " +- error " : "", unit, places);
 }
 
 /* Takes over @label, the name of all @site in one row. */
@@ -507,7 +507,8 @@ static void put_table(const struct table *t, const char *title, unsigned depth)
 	sort_sites(&s);
 	if (s.list.count == 0)
 		return;
-	put_columns(t, title, depth);
+	put_columns(t, title, t->is_count ? "allocation" : unit_of(t->view),
+		    depth ? "caller of the call site" : "call site");
 	put_rows(t, &s);
 	sites_deinit(&s);
 }
@@ -526,7 +527,7 @@ void recording_sites_print(FILE *out, const char *title, const struct recording_
 	if (s.list.count) {
 		const struct table t = {out, part[0].recording, &all, limits, false, NULL};
 
-		put_columns(&t, title, 0);
+		put_columns(&t, title, unit_of(&all), "call site");
 		put_rows(&t, &s);
 	}
 	sites_deinit(&s);
@@ -611,12 +612,15 @@ static void put_releases(FILE *out, const struct recording *r, const struct row_
 		add_site(&s, r, recording_site_of(r, t->column[RELEASE_NODE][i]), 0, value);
 	}
 	sort_sites(&s);
+	_cleanup_free_ char *title =
+		xasprintf("released: %s byte%s in %s block%s",
+			  amount_commas(all.sum.bytes, bytes), plural(all.sum.bytes),
+			  amount_commas(all.sum.blocks, blocks), plural(all.sum.blocks));
+	const struct table table = {out, r, &all, limits, false, NULL};
+
 	if (s.list.count > 0)
-		fprintf(out, "\nreleased: %s byte%s in %s block%s\n%15s %12s  share  %s\n",
-			amount_commas(all.sum.bytes, bytes), plural(all.sum.bytes),
-			amount_commas(all.sum.blocks, blocks), plural(all.sum.blocks),
-			"bytes", "blocks", "released by");
-	put_rows(&(struct table){out, r, &all, limits, false, NULL}, &s);
+		put_columns(&table, title, "block", "released by");
+	put_rows(&table, &s);
 	sites_deinit(&s);
 }
 
