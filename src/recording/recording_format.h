@@ -56,7 +56,7 @@ void recording_write_sync(struct recording_out *out);
 int recording_write(FILE *file, const struct recording *r);
 
 /*
- * Reads recordings (recording_format.h). The file is untrusted, and each number is checked, so
+ * Reads recordings. The file is untrusted, and each number is checked, so
  * reports can rely on the following:
  *
  *	all references are to existing rows and texts; a node's parent precedes it

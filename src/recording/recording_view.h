@@ -21,8 +21,6 @@ void recording_temporary_within(struct recording *r, uint64_t us);
 /* "released within 1,024 us", or NULL for what ptmem counted. The caller frees it. */
 char *recording_temporary_text(const struct recording *r);
 
-/* Reduces a recording to the call paths that match an expression. */
-
 /*
  * Drops all leaves, and their rows in other tables, whose paths contain no function, file or object
  * that matches @match, and all releasing stacks that do not match. Names, the timeline and
@@ -76,7 +74,7 @@ bool recording_question_is_given(const struct recording_question *q);
 
 /*
  * -EINVAL and *@why_out, which the caller frees, if there is no such time or thread. Ignores
- * `match`: recording_view.h.
+ * `match`, which is recording_keep_matches' part.
  */
 int recording_view_init(struct recording_view *v, const struct recording *r,
 			const struct recording_question *q, char **why_out);

@@ -26,7 +26,7 @@ struct recording_now {
 	bool is_part;            /* of the recording, which ends here (recording_run.h) */
 	/*
 	 * In the original, at its end, if it writes the recording's own file, which goes on; NULL:
-	 * it does not (recording_now.h)
+	 * it does not
 	 */
 	void (*note)(struct run *run, const struct run_writer *w, int result);
 	/* what was counted when it began, also in memory shared with the program; set by
