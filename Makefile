@@ -133,8 +133,9 @@ targets:
 layers: programs
 	$(Q)scripts/layers $(O)
 
+# DOCS: some of the documents [all], as man/ptmem.1.
 docs: programs
-	$(Q)scripts/docs $(O)/ptmem $(O)/ptmem-report
+	$(Q)scripts/docs $(O)/ptmem $(O)/ptmem-report $(DOCS)
 
 # Unit tests and the faster half of the others, by what they took in a make check.
 quick:

@@ -16,6 +16,7 @@ Pids, addresses, times and column widths may differ; so may the lines that repor
 matches any number of lines.
 """
 import concurrent.futures
+import difflib
 import os
 import pathlib
 import re
@@ -103,6 +104,25 @@ def is_same(shown, printed, options):
     shown, printed = "\n".join(shown), "\n".join(printed)
     pattern = ".*".join(re.escape(part) for part in re.split(r"^\.\.\.$", shown, flags=re.M))
     return re.fullmatch(pattern, printed, re.S) is not None
+
+
+def excerpt(shown, printed):
+    """The parts of @printed that are most alike those of @shown, with "..." between; all of it if some part has none."""
+    parts, lines, new, at = re.split(r"^\.\.\.\n", shown, flags=re.M), [line.rstrip() + "\n" for line in printed.splitlines()], [], 0
+    if len(parts) == 1:
+        return "".join(lines)
+    for i, part in enumerate(parts):
+        size = part.count("\n")
+        first, last = (0 if i == 0 else at), len(lines) - size
+        places = range(first, (first if i == 0 else last) + 1) if i + 1 < len(parts) else range(last, last + 1)
+        alike = {place: difflib.SequenceMatcher(None, part, "".join(lines[place:place + size])).ratio()
+                 for place in places if size and place >= at}
+        place = max(alike, key=alike.get, default=None)
+        if size and (place is None or alike[place] < 0.5):
+            return "".join(lines)
+        new.append("".join(lines[place:place + size]) if size else "")
+        at = place + size if size else at
+    return "...\n".join(new)
 
 
 class Block:
@@ -248,7 +268,7 @@ class Document:
                 new += command + shown
                 continue
             self.note(block.line, "%swants:\n%sprints:\n%s" % (command, indented(shown), indented(out)))
-            new += command + "".join(line.rstrip() + "\n" for line in out.splitlines())
+            new += command + excerpt(shown, out)
         if ended >= len(steps):
             self.news.append((block.span, new))
 
@@ -352,10 +372,10 @@ def check_options(document, options):
                 document.note(document.text.count("\n", 0, match.start()) + 1, "%s has no --%s" % (match[1], name))
 
 
-def run_all(programs, options, is_update=False):
-    """Prints failures and skipped blocks; returns (passed, failed)."""
+def run_all(programs, options, names, is_update=False):
+    """Prints failures and skipped blocks of the documents @names; returns (passed, failed)."""
     passed = failed = 0
-    documents = [Document(name, programs) for name in DOCUMENTS] + [Page(name, programs) for name in PAGES]
+    documents = [(Page if name in PAGES else Document)(name, programs) for name in names]
     with concurrent.futures.ThreadPoolExecutor() as pool:
         list(pool.map(lambda document: document.run(is_update), documents))
     for document in documents:
