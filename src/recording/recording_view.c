@@ -62,15 +62,6 @@ void recording_temporary_within(struct recording *r, uint64_t us)
 		ends->column[END_TEMPORARY][i] = all;
 }
 
-char *recording_temporary_text(const struct recording *r)
-{
-	char us[AMOUNT_SIZE];
-
-	return r->temporary_below
-		       ? xasprintf("released within %s us", amount_commas(r->temporary_below, us))
-		       : NULL;
-}
-
 static bool frame_matches(const struct recording *r, size_t frame, const regex_t *regex)
 {
 	uint64_t object = recording_get(r, RECORDING_FRAMES, frame, FRAME_OBJECT);
@@ -295,13 +286,6 @@ void recording_value_add(struct recording_value *to, const struct recording_valu
 	to->bytes += from->bytes;
 	to->blocks += from->blocks;
 	to->variance += from->variance;
-}
-
-bool recording_value_is_noise(const struct recording *r, const struct recording_value *value)
-{
-	return r->interval && value->bytes &&
-	       estimate_is_below_resolution((double)value->bytes,
-					    recording_error(r, value->variance));
 }
 
 /* The columns with the values of leaves in a table. */

@@ -18,9 +18,6 @@ bool recording_temporary_parse(const char *text, uint64_t *us_out);
  */
 void recording_temporary_within(struct recording *r, uint64_t us);
 
-/* "released within 1,024 us", or NULL for what ptmem counted. The caller frees it. */
-char *recording_temporary_text(const struct recording *r);
-
 /*
  * Drops all leaves, and their rows in other tables, whose paths contain no function, file or object
  * that matches @match, and all releasing stacks that do not match. Names, the timeline and
@@ -94,8 +91,6 @@ void recording_view_empty(struct recording_view *v, const struct recording *r);
 void recording_view_deinit(struct recording_view *v);
 
 void recording_value_add(struct recording_value *to, const struct recording_value *from);
-/* Whether @value is an estimate from too few samples to be meaningful. */
-bool recording_value_is_noise(const struct recording *r, const struct recording_value *value);
 
 /*
  * "live after 1.250 s": describes the values, and whether they are estimates. The caller frees

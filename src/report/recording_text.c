@@ -96,9 +96,19 @@ static void put_counted(FILE *out, const struct recording *r)
 		amount_commas(frees, d), plural(frees));
 }
 
+/* "released within 1,024 us", or NULL for what ptmem counted. The caller frees it. */
+static char *temporary_text(const struct recording *r)
+{
+	char us[AMOUNT_SIZE];
+
+	return r->temporary_below
+		       ? xasprintf("released within %s us", amount_commas(r->temporary_below, us))
+		       : NULL;
+}
+
 static void put_temporary_total(FILE *out, const struct recording *r)
 {
-	_cleanup_free_ char *text = recording_temporary_text(r);
+	_cleanup_free_ char *text = temporary_text(r);
 	uint64_t blocks = recording_count(r, end_value(r, END_TEMPORARY));
 	char commas[AMOUNT_SIZE];
 
@@ -465,6 +475,14 @@ static void put_sum(const struct table *t, const struct site *site, size_t count
 	free(all.label);
 }
 
+/* Whether @value is an estimate from too few samples to be meaningful. */
+static bool is_noise(const struct recording *r, const struct recording_value *value)
+{
+	return r->interval && value->bytes &&
+	       estimate_is_below_resolution((double)value->bytes,
+					    recording_error(r, value->variance));
+}
+
 /* Moves sites below resolution to the end, in their order; returns how many others there are. */
 static size_t set_noise_aside(struct sites *s, const struct recording *r)
 {
@@ -472,7 +490,7 @@ static size_t set_noise_aside(struct sites *s, const struct recording *r)
 	size_t kept = 0, n = 0;
 
 	for (size_t i = 0; i < s->list.count; i++) {
-		if (recording_value_is_noise(r, &s->list.data[i].value))
+		if (is_noise(r, &s->list.data[i].value))
 			noise[n++] = s->list.data[i];
 		else
 			s->list.data[kept++] = s->list.data[i];
@@ -549,7 +567,7 @@ static void put_quantity(FILE *out, const struct recording *r, const char *title
 
 static void put_temporary(FILE *out, const struct recording *r, const struct row_limits *limits)
 {
-	_cleanup_free_ char *text = recording_temporary_text(r);
+	_cleanup_free_ char *text = temporary_text(r);
 	_cleanup_free_ char *title =
 		xasprintf("temporary allocations%s%s", text ? ", " : "", text ? text : "");
 
