@@ -20,7 +20,7 @@ struct allocator_input {
 };
 
 struct allocator {
-	const char *name;                       /* as malloc_module_other has it; NULL = none */
+	const char *name;                       /* of its row in the table; NULL = none */
 	struct slabs slabs;                     /* sorted */
 	uint32_t caches;                        /* of threads */
 };

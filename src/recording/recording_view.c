@@ -13,31 +13,6 @@
 #include "profile/cells.h"
 #include "profile/estimate.h"
 
-#define TIME_MAX_US 0x1p62 /* lifetimes have 63 bits */
-
-bool recording_temporary_parse(const char *text, uint64_t *us_out)
-{
-	static const struct {
-		const char *name;
-		double us;
-	} units[] = {{"", 1e6}, {"s", 1e6}, {"ms", 1e3}, {"us", 1}};
-	size_t digits = strspn(text, "0123456789.");
-	char *end;
-	double value = strtod(text, &end);
-
-	for (size_t i = 0; digits && end == text + digits && i < ARRAY_SIZE(units); i++) {
-		double us = value * units[i].us;
-
-		if (strcmp(end, units[i].name) != 0)
-			continue;
-		if (us > 0 && us <= TIME_MAX_US) {
-			*us_out = (uint64_t)us + ((double)(uint64_t)us < us);
-			return true;
-		}
-	}
-	return false;
-}
-
 void recording_temporary_within(struct recording *r, uint64_t us)
 {
 	const struct recording_table *lifetimes = &r->table[RECORDING_LIFETIMES];
@@ -201,16 +176,16 @@ static double whole(const struct recording *r)
 /* "12.5" and "12.5s" are seconds, "300ms" milliseconds, "40%" a fraction of @all ms. */
 static bool parse_ms(const char *text, double all, double *out)
 {
-	char *finish_sums;
-	double value = strtod(text, &finish_sums);
+	char *end;
+	double value = strtod(text, &end);
 
-	if (finish_sums == text || !(value >= 0))
+	if (end == text || !(value >= 0))
 		return false;
-	if (strcmp(finish_sums, "%") == 0)
+	if (strcmp(end, "%") == 0)
 		value = all * value / 100;
-	else if (!*finish_sums || strcmp(finish_sums, "s") == 0)
+	else if (!*end || strcmp(end, "s") == 0)
 		value *= 1000;
-	else if (strcmp(finish_sums, "ms") != 0)
+	else if (strcmp(end, "ms") != 0)
 		return false;
 	*out = value;
 	return value <= all;
@@ -416,7 +391,7 @@ void recording_view_empty(struct recording_view *v, const struct recording *r)
 	};
 }
 
-static void finish_sums(struct recording_view *v, const struct recording *r)
+static void end(struct recording_view *v, const struct recording *r)
 {
 	for (size_t i = 0; i < recording_rows(r, RECORDING_LEAVES); i++)
 		recording_value_add(&v->sum, &v->leaf[i]);
@@ -457,7 +432,7 @@ int recording_view_init(struct recording_view *v, const struct recording *r,
 	} else {
 		add_peak(v, r);
 	}
-	finish_sums(v, r);
+	end(v, r);
 	if (rc != 0)
 		recording_view_deinit(v);
 	return rc;
@@ -475,7 +450,7 @@ void recording_view_of(struct recording_view *v, const struct recording *r,
 		add_totals(v, r);
 	else
 		add_cells(v, r);
-	finish_sums(v, r);
+	end(v, r);
 }
 
 static void add_leaked(struct recording_view *v, const struct recording *r, uint64_t leaf,
@@ -511,7 +486,7 @@ void recording_view_leaks(struct recording_view *v, const struct recording *r, c
 				   (struct recording_value){t->column[blocks + 1][i],
 							    t->column[blocks][i], 0});
 	}
-	finish_sums(v, r);
+	end(v, r);
 }
 
 void recording_view_at(struct recording_view *v, const struct recording *r, uint32_t interval)
@@ -520,7 +495,7 @@ void recording_view_at(struct recording_view *v, const struct recording *r, uint
 	v->quantity = VIEW_AT;
 	v->last = interval;
 	add_cells(v, r);
-	finish_sums(v, r);
+	end(v, r);
 }
 
 void recording_view_deinit(struct recording_view *v)

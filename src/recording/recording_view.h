@@ -7,11 +7,6 @@
 
 #include "recording/recording.h"
 
-/* Which allocations are temporary: what ptmem counted, or those that lived less than a time. */
-
-/* "100us", "1.5ms", "2s" or "2" in microseconds: false if @text is no time, or 0. */
-bool recording_temporary_parse(const char *text, uint64_t *us_out);
-
 /*
  * Counts as temporary what lived less than @us, rounded up to the end of a bucket of lifetimes: a
  * power of two, which r->temporary_below becomes. With samples, the counts become estimates.

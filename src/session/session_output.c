@@ -24,12 +24,6 @@
 
 /* -- massif files -- */
 
-/* Whether a file of this name is in Massif's form. */
-static bool is_massif_name(const char *path)
-{
-	return strstr(path, ".ms") != NULL;
-}
-
 static int put_report(FILE *file, const void *ctx)
 {
 	return massif_write(file, ctx, NULL);
@@ -136,7 +130,7 @@ static struct xtree make_xtree(struct session *s, const char *path, uint64_t now
 {
 	return (struct xtree){
 		.session = s,
-		.options.is_massif = is_massif_name(path),
+		.options.is_massif = strstr(path, ".ms") != NULL,
 		.options.time_ms = (now_ns - s->process.start_ns) / 1000000,
 		.options.has_whole_names = !s->run->options->files.xtree_compress_strings,
 	};

@@ -102,15 +102,6 @@ static void change(struct within_open *c, const struct within_block *b, bool add
 	c->live += adds ? bytes : -bytes;
 }
 
-/* After all changes of an event. */
-static void note_peak(struct within_open *c)
-{
-	if (c->live <= c->peak)
-		return;
-	c->peak = c->live;
-	c->epoch++;
-}
-
 static struct within_block *find_block(struct within_open *c, taddr_t addr)
 {
 	return hash_find(&c->blocks, hash_u64(addr), e, e->addr == addr);
@@ -235,7 +226,10 @@ static void count_event(struct within_open *c, const struct event *ev, const str
 		end_realloc(c, ev);
 		break;
 	}
-	note_peak(c);
+	if (c->live <= c->peak)
+		return;
+	c->peak = c->live;
+	c->epoch++;
 }
 
 /* -- the worst calls -- */

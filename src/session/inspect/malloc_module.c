@@ -405,25 +405,6 @@ const char *malloc_module_name(const struct module *m)
 	return o.has_malloc ? o.name : NULL;
 }
 
-const char *malloc_module_other(const struct held_modules *l, const char *found,
-				const struct module **object_out)
-{
-	const char *first = NULL;
-
-	for (size_t i = 0; i < l->list.count; i++) {
-		const char *name = malloc_module_name(l->list.data[i]);
-		bool is_found = name && found && strcmp(name, found) == 0;
-
-		if (is_found || (name && !first)) {
-			first = name;
-			*object_out = l->list.data[i];
-		}
-		if (is_found)
-			break;
-	}
-	return first;
-}
-
 /* -- their code -- */
 
 /* mimalloc's constructors: where main is, far from the others. */
