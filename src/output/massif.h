@@ -52,4 +52,7 @@ struct xtree_options {
 int xtree_write(FILE *file, const struct report *r, const struct flows *f,
 		const struct xtree_options *o);
 
+/* Whether a file of this name is in Massif's form. */
+bool xtree_is_massif_name(const char *path);
+
 #endif

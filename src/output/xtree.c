@@ -251,3 +251,8 @@ int xtree_write(FILE *file, const struct report *r, const struct flows *f,
 		return -errno;
 	return ferror(file) ? -EIO : 0;
 }
+
+bool xtree_is_massif_name(const char *path)
+{
+	return strstr(path, ".ms") != NULL;
+}

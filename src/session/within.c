@@ -5,6 +5,7 @@
  */
 #include "session/within.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +15,8 @@
 #include "base/log.h"
 #include "output/gate.h"
 #include "profile/profile.h"
+#include "recording/recording.h"
+#include "session/record/recording_values.h"
 #include "session/session.h"
 #include "tracee/calls/calls.h"
 #include "tracee/state/custom_probe.h"
@@ -473,6 +476,11 @@ static void print_head(const struct session *s, const struct within_sum *sum)
 			 plural(count), sum->function->text);
 }
 
+static bool is_measured(const struct within_sum *sum, enum limit_metric m)
+{
+	return sum->until ? limit_info[m].of_sections : limit_info[m].of_calls;
+}
+
 void within_print(const struct session *s)
 {
 	for (size_t i = 0; s->within && i < s->within->sum.count; i++) {
@@ -480,13 +488,33 @@ void within_print(const struct session *s)
 
 		print_head(s, sum);
 		for (enum limit_metric m = 0; m < LIMIT_METRICS; m++) {
-			if (sum->until ? !limit_info[m].of_sections : !limit_info[m].of_calls)
+			if (!is_measured(sum, m))
 				continue;
 			_cleanup_free_ char *text = limit_amount(m, sum->worst[m].value);
 
 			log_info("  %-12s %s (%s %llu)", limit_info[m].name, text,
 				 sum->until ? "part" : "call",
 				 (unsigned long long)sum->worst[m].number);
+		}
+	}
+}
+
+void within_record(struct session *s)
+{
+	for (size_t i = 0; s->within && i < s->within->sum.count; i++) {
+		const struct within_sum *sum = &s->within->sum.data[i];
+
+		for (enum limit_metric m = 0; m < LIMIT_METRICS; m++) {
+			const struct within_worst *worst = &sum->worst[m];
+
+			if (!is_measured(sum, m))
+				continue;
+			recording_values_set(s, WITHIN_META, "%s %.17g %" PRIu64 " %" PRIu64
+					     " %s %s%s%s", limit_info[m].name, worst->value,
+					     worst->number, sum->calls,
+					     sum->until ? "between" : "within",
+					     sum->function->text, sum->until ? " and " : "",
+					     sum->until ? sum->until->text : "");
 		}
 	}
 }
