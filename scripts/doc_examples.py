@@ -42,8 +42,10 @@ UNMARKED = re.compile(r"^(?:    |\t)(?:\$ |make |scripts/|ptmem).*|^```\n\$ .*",
 PROFILES = {"FILE": "a.recording", "OLD": "a.massif", "NEW": "b.massif"}
 PREPARE = """gcc -g -o orders doc/orders.c && ptmem -q -o a.massif ./orders && ptmem -q -o b.massif ./orders 10 &&
     ptmem -q --record=a.recording ./orders && cp orders prog && cp orders program && cp a.massif massif.out.4711 && cp b.massif massif.out.4800"""
-RUNNING = "./orders 100 50"  # for five seconds
-WATCHED = "./orders 1000000 50"  # until the command has succeeded
+RUNNING = "./orders 1000000 50"  # until it is ended
+# A command that profiles it until it ends begins at some time: it ends four seconds after that. Samples need no tracer.
+END = "(%s; sleep 4; kill $PID) >/dev/null 2>&1 &\n"
+TRACED, SAMPLED = "while grep -q '^TracerPid:.0$' /proc/$PID/status; do sleep .1; done", "sleep 10"
 
 
 def may_attach():
@@ -162,8 +164,8 @@ def script_of(command):
     command = re.sub(r"\bPID\b", "$PID", command)
     start = "%s >/dev/null 2>&1 & PID=$!\npidof() { echo $PID; }\n"
     if "--monitor" in command:
-        return start % WATCHED + "ptmem -q -p $PID -o monitored.massif >/dev/null 2>&1 &\nuntil %s; do sleep .1; done" % command
-    return start % RUNNING + command
+        return start % RUNNING + "ptmem -q -p $PID -o monitored.massif >/dev/null 2>&1 &\nuntil %s; do sleep .1; done" % command
+    return start % RUNNING + END % (SAMPLED if "--heap=no" in command else TRACED) + command
 
 
 # A reader takes a moment for the next command: meanwhile the program has begun its work, and sleeps.
