@@ -25,10 +25,6 @@ struct recording_file {
 	bool was_removed;
 };
 
-/* Opens the journal if necessary, and writes everything in it to the file at @path: 0 or -errno. */
-int recording_file_open(struct recording_file *f, const char *path, uint64_t interval);
-int recording_file_flush(struct recording_file *f);
-
 /* The complete recording could not replace it: reports which part can be read. */
 void recording_file_leave(const struct recording_file *f, const char *path);
 
