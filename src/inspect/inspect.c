@@ -480,6 +480,7 @@ void inspect_run(const struct inspect_input *in, struct inspect_report *out)
 	struct examination n = {.in = in, .out = out};
 	struct heap_input heap = {.memory = &n.memory, .glibc = &n.glibc, .lists = &n.lists,
 				  .types = in->wants_types ? &out->types : NULL,
+				  .touched = in->touched,
 				  .paths = in->paths,
 				  .holders = in->wants_holders ? &out->holders : NULL,
 				  .program_break = find_break(in), .block = in->block,
