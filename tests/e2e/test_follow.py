@@ -447,3 +447,21 @@ def nothing_matches(t):
     t.equal("such messages", group.text().count("nothing matches"), 3)
     there.end()
     group.end()
+
+
+@test("follow/one-end", limit=180)
+def one_end(t):
+    """ptmem leaves all at one time: their profiles end then, not when each of the files is written."""
+    name = unique(t, "fo")
+    group = Following(t, "--follow=" + name, "--record=r.%p")
+    programs = [Followed(t, name).wait_ready() for _ in range(3)]
+    for program in programs:
+        group.wait_attached(program)
+        program.more()
+    group.end()
+    recorded = [group.recorded(program) for program in programs]
+    # microseconds, of which each number is rounded
+    ends = [round(1e6 * r["start_monotonic"]) + round(1e3 * r["duration"]) for r in recorded]
+    t.check(max(ends) - min(ends) <= 4, "ends: %s" % ends)
+    for program in programs:
+        program.end()

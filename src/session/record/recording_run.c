@@ -194,7 +194,7 @@ void recording_run_fork(const struct session *parent, struct session *child)
 
 	begin_with_fork(child);
 	recording_values_set(child, "parent", "%u", parent->process.pid);
-	recording_values_mark(child, "fork", text);
+	recording_values_mark(child, clock_now_ns(), "fork", text);
 }
 
 void recording_run_free(struct session *s)
@@ -488,7 +488,7 @@ void recording_run_start(struct session *s)
 	recording_values_set(s, "options", "%s", s->run->options->all ? s->run->options->all : "");
 	if (s->image.was_attached) {
 		recording_values_set(s, "attached", "1");
-		recording_values_mark(s, "attach", "");
+		recording_values_mark(s, clock_now_ns(), "attach", "");
 	}
 	recording_part_start(s);
 	/* a program that runs already is not kept waiting; others have a file at once */
@@ -555,7 +555,7 @@ void recording_run_end(struct session *s, const char *why)
 		return;
 	if (why && strcmp(why, "detached") == 0) {
 		recording_values_name_threads(s);
-		recording_values_mark(s, "detach", "");
+		recording_values_mark(s, s->process.end_ns, "detach", "");
 	}
 	recording_complete_values(s, why);
 }
