@@ -258,7 +258,7 @@ for words in (*TARGETS, ("signals",)):
 def attach_rounds(t):
     harness.MORE_OPTIONS.append("--heap-sample=16K")
     try:
-        server = Server(t, nice=10)
+        server = Server(t)
         rounds(t, server, ROUNDS, 0.05, has_earlier=False)
         server.end()
     finally:
@@ -289,7 +289,7 @@ def attached(t):
 @test("sampling/killed", limit=120)
 def killed(t):
     """SIGKILL of ptmem while it samples: the program continues, and can be attached to again."""
-    server = Server(t, nice=10)
+    server = Server(t)
     maps = server.maps()
     for i in range(5):
         ptmem = Attached(t, server.pid, ["--heap-sample=16K"]).wait_attached()
