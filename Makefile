@@ -14,9 +14,9 @@ WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointe
 CPPFLAGS_ALL := -D_GNU_SOURCE -DPTMEM_VERSION='"$(VERSION)"' -I. -Isrc $(CPPFLAGS)
 CFLAGS_release := -O2 -g -fno-tree-slp-vectorize
 CFLAGS_debug := -O0 -g3 -DPTMEM_DEBUG -Werror
-CFLAGS_asan := -O1 -g -DPTMEM_DEBUG -Werror -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+CFLAGS_asan := -O1 -g1 -DPTMEM_DEBUG -Werror -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 LDFLAGS_asan := -fsanitize=address,undefined
-CFLAGS_ALL := -std=gnu17 $(WARN) $(CFLAGS_$(MODE)) $(CFLAGS)
+CFLAGS_ALL := -std=gnu17 -pipe $(WARN) $(CFLAGS_$(MODE)) $(CFLAGS)
 LDFLAGS_ALL := $(LDFLAGS_$(MODE)) $(LDFLAGS)
 
 Q := $(if $(V),,@)
@@ -92,6 +92,10 @@ $(COMPLETIONS): $(O)/completions/%: completions/% $(O)/completions/generate
 
 $(O)/tests/unit/%: $(O)/tests/unit/%.o $(REPORT_OBJ) $(O)/libptmem.a
 	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS) $(REPORT_LIBS) -lcmocka
+
+# The sanitizers make the compiler slow, which costs more than most tests take.
+SLOW_UNIT := pad python
+$(filter-out $(SLOW_UNIT:%=$(O)/tests/unit/test_%.o),$(UNIT:=.o)): CFLAGS_asan += -O0
 
 # Many programs, each with the whole library: where lld is installed, it takes a third of the time. It would require
 # Debian's libunwind to name what its liblzma defines. Tests that read their own code have the layout of ptmem's linker.

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,8 +15,9 @@
 #include <cmocka.h>
 
 #include "inspect/inspect.h"
+#include "rounds.h"
 
-#define MUTATIONS 200u
+#define MUTATIONS 80u
 #define BLOCKS 3000u
 
 /* A copy of the child's pages that count. */
@@ -213,7 +215,7 @@ static void test_mutations(void **state)
 
 	inspect_report_deinit(&r);
 	srand(1);
-	for (unsigned i = 0; i < MUTATIONS; i++)
+	for (unsigned i = 0; i < rounds(MUTATIONS); i++)
 		mutate(&image, arena);
 	free_image(&image);
 }
@@ -225,6 +227,6 @@ int main(void)
 		cmocka_unit_test(test_mutations),
 	};
 
-	alarm(120); /* an infinite loop fails */
+	(void)setrlimit(RLIMIT_CPU, &(struct rlimit){ 120, 120 }); /* an infinite loop fails */
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -93,7 +93,7 @@ class Server:
             self.process.stdin.write(letter.encode())
             self.process.stdin.flush()
         except BrokenPipeError:
-            raise Fail("the server died: %s %s" % (harness.signal_name(self.process.wait(timeout=10)),
+            raise Fail("the server died: %s %s" % (harness.signal_name(self.process.wait(timeout=200)),
                                                    self.errors())) from None
 
     def say(self, letter):
@@ -119,7 +119,7 @@ class Server:
         """Ends it: every check of its own passed, everything freed that was not leaked."""
         self.process.stdin.write(b"q")
         self.process.stdin.close()
-        self.t.equal("status of the server (%s)" % self.errors(), self.process.wait(timeout=30), 0)
+        self.t.equal("status of the server (%s)" % self.errors(), self.process.wait(timeout=200), 0)
         self.process.stdout.close()
         return self.t.truth(self.cwd)
 
@@ -363,7 +363,7 @@ class Followed:
 
     def end(self):
         self.process.stdin.close()
-        self.t.equal("status of the program", self.process.wait(timeout=60), 5)
+        self.t.equal("status of the program", self.process.wait(timeout=200), 5)
 
     def tracer(self):
         with open("/proc/%d/status" % self.pid, encoding="ascii", errors="replace") as file:
@@ -393,7 +393,7 @@ class Following:
     def end(self, status=0):
         if self.process.poll() is None:
             self.process.terminate()
-        self.t.equal("status of ptmem (%s)" % self.text(), self.process.wait(timeout=60), status)
+        self.t.equal("status of ptmem (%s)" % self.text(), self.process.wait(timeout=200), status)
 
     def check_peak(self, program):
         """The profile of @program has all its blocks, those from before included."""
