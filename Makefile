@@ -93,10 +93,6 @@ $(COMPLETIONS): $(O)/completions/%: completions/% $(O)/completions/generate
 $(O)/tests/unit/%: $(O)/tests/unit/%.o $(REPORT_OBJ) $(O)/libptmem.a
 	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS) $(REPORT_LIBS) -lcmocka
 
-# The sanitizers make the compiler slow, which costs more than most tests take.
-SLOW_UNIT := pad python
-$(filter-out $(SLOW_UNIT:%=$(O)/tests/unit/test_%.o),$(UNIT:=.o)): CFLAGS_asan += -O0
-
 # Many programs, each with the whole library: where lld is installed, it takes a third of the time. It would require
 # Debian's libunwind to name what its liblzma defines. Tests that read their own code have the layout of ptmem's linker.
 READ_THEMSELVES := $(patsubst tests/unit/%.c,$(O)/tests/unit/%,$(shell grep -lE "proc/self/exe|pad_world\.h" tests/unit/test_*.c))
