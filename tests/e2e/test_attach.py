@@ -57,7 +57,7 @@ def parked(t):
     maps = server.maps()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         before = server.say("p")
-        attached = Attached(t, server.pid, ["--events=events"]).wait_attached()
+        attached = Attached(t, server.pid, ["--events=events", "--detailed-freq=1"]).wait_attached()
         for letter in "cllt":  # without a pause: each millisecond is thousands of events to be read below
             server.say(letter)
         server.say("p")
@@ -73,7 +73,7 @@ def parked(t):
         t.counts("ptmem and its events", stats, found.all, ("allocations", "reallocations", "frees", "bytes"))
         # Blocks from before are unknown: their frees and reallocs are no events.
         t.equal("allocations", found.own["allocations"], want["allocations"])
-        leaked = sum(n for p, n in profile.only_massif().peak()["tree"].paths().items() if "server_leak" in p)
+        leaked = sum(n for p, n in profile.only_massif().snapshots[-1]["tree"].paths().items() if "server_leak" in p)
         t.check(leaked > 0, "server_leak is not in the tree")
         server.say("c")
     server.end()
