@@ -99,7 +99,7 @@ struct language {
 	char *(*version)(const struct interpreter *i);
 };
 
-extern const struct language language_python, language_ruby, language_php;
+extern const struct language language_python, language_ruby, language_php, language_perl;
 
 /* The interpreter in @elf, named @path, which is mapped with @bias. False: none that is known. */
 bool interpreter_open(const char *path, struct elf_file *elf, taddr_t bias,
@@ -107,6 +107,10 @@ bool interpreter_open(const char *path, struct elf_file *elf, taddr_t bias,
 
 /* Adds to @l the other code that its loops jump to, in @elf, which is mapped with @bias. */
 void interpreter_find_parts(struct elf_file *elf, taddr_t bias, struct virtual_layout *l);
+
+/* Calls @fn for the target of each branch or call that leaves [@start, @end) of @elf's code. */
+void interpreter_each_branch(struct elf_file *elf, uint64_t start, uint64_t end,
+			     void (*fn)(void *ctx, taddr_t target), void *ctx);
 
 /* Table of lines with one uint32_t for each @unit bytes of code. 0 = unknown. */
 uint32_t virtual_function_line(const struct virtual_function *f, uint64_t offset, uint32_t unit);

@@ -148,6 +148,7 @@ static void fill_layout(const struct virtual_layout *l, struct pad_virtual_layou
 	out->stride = l->stride;
 	out->stack = l->stack;
 	out->stack_words = l->stack_words;
+	out->arrays = l->arrays;
 	out->kinds = l->kinds;
 	memcpy(out->kind, l->kind, sizeof(out->kind));
 }
@@ -542,16 +543,16 @@ static uint32_t merge(const struct merge_job *j)
 	vec_reserve(&path->native, j->count);
 	g.run = path->run;
 	g.unchanged = MIN(j->frames_kept, path->listed);
-	if (kept) {
-		g.next = path->native.data[kept - 1].next;
-		g.was_loop = virtual_loop_find(g.layout, j->pc[kept - 1]) != VIRTUAL_NO_LOOP;
-	}
+	if (kept)
+		virtual_merge_resume(&g, j->pc, kept, path->native.data[kept - 1].next);
 	for (size_t i = kept; i < j->count; i++) {
 		size_t before = g.next;
 		enum virtual_step step = virtual_merge_step(&g, j->pc[i], &first);
 
-		if (g.next != before)
-			note_run(j, before, g.next);
+		if (g.next != before) {
+			note_run(j, before, g.last_run);
+			note_run(j, g.last_run, g.next);
+		}
 		g.run = path->run;
 		if (step == VIRTUAL_SHOW_RUN)
 			node = add_functions(j, node, first == base ? outermost : first, g.next);
@@ -570,9 +571,11 @@ static uint32_t merge(const struct merge_job *j)
 	if (!virtual_merge_is_right(&g))
 		return unfit_node(j, &g);
 	v->merged++;
-	if (virtual_merge_has_rest(&g)) {
+	size_t rest = virtual_merge_rest(&g);
+
+	if (rest > g.next) {
 		path->listed = 0;
-		node = add_functions(j, node, g.next == base ? outermost : g.next, g.frames);
+		node = add_functions(j, node, g.next == base ? outermost : g.next, rest);
 	}
 	return node ? node : native_node(j);
 }

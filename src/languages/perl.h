@@ -1,0 +1,39 @@
+/*
+ * Perl 5.28 to 5.40 from outside, in builds with threads (ithreads): struct language of
+ * interpreter.h.
+ *
+ *	thread-local interpreter -> stack infos -> contexts -> CVs -> names; positions are COPs
+ *
+ * A thread's frames are contexts in arrays, one for each nested run (the block of a sort, an
+ * overloaded operator), linked from the innermost outwards. Only some contexts are functions: subs,
+ * formats, and files and strings that are evaluated. Each has the position of its caller. A run of
+ * the loop (Perl_runops_standard) begins with one that returns to no op.
+ *
+ * What a position leads to, a COP, can be freed, and a copy of one is made for each BEGIN block. So
+ * pads record its line. The function outside of all others is the program's main CV.
+ *
+ * Offsets come from a table by version, since Perl publishes none.
+ */
+#ifndef PTMEM_LANGUAGES_PERL_H
+#define PTMEM_LANGUAGES_PERL_H
+
+#include "languages/interpreter.h"
+
+#define PERL_VERSION(major, minor) ((uint32_t)(major) << 8 | (minor))
+
+/* Offsets that versions differ in. */
+struct perl_layout {
+	uint32_t version;
+	uint16_t stacks, position, main_function, program; /* in the interpreter */
+	uint16_t context; /* bytes of one */
+	uint16_t sub, eval; /* in a context: its CV */
+	bool has_names_inside; /* the name of a package is in its hash's body, not in its array */
+};
+
+struct perl {
+	struct perl_layout layout;
+	struct virtual_layout frames;
+	taddr_t version_bytes; /* PL_version */
+};
+
+#endif
