@@ -72,6 +72,15 @@ void interpreter_each_branch(struct elf_file *elf, uint64_t start, uint64_t end,
 			ctx);
 }
 
+const struct elf_function *interpreter_function_at(const struct elf_functions *functions,
+						   uint64_t start)
+{
+	size_t i = vec_search(&functions->list, e, e->end <= start);
+	const struct elf_function *f = &functions->list.data[i];
+
+	return i < functions->list.count && f->kind == ELF_FUNCTION && f->start == start ? f : NULL;
+}
+
 void interpreter_find_parts(struct elf_file *elf, taddr_t bias, struct virtual_layout *l)
 {
 	struct elf_functions functions;

@@ -16,6 +16,8 @@
 #include "tracee/os/maps.h"
 
 struct elf_file;
+struct elf_function;
+struct elf_functions;
 
 /* A process in which to look. */
 struct interpreter_process {
@@ -111,6 +113,10 @@ void interpreter_find_parts(struct elf_file *elf, taddr_t bias, struct virtual_l
 /* Calls @fn for the target of each branch or call that leaves [@start, @end) of @elf's code. */
 void interpreter_each_branch(struct elf_file *elf, uint64_t start, uint64_t end,
 			     void (*fn)(void *ctx, taddr_t target), void *ctx);
+
+/* The function of @functions that begins at @start; NULL: none does. */
+const struct elf_function *interpreter_function_at(const struct elf_functions *functions,
+						   uint64_t start);
 
 /* Table of lines with one uint32_t for each @unit bytes of code. 0 = unknown. */
 uint32_t virtual_function_line(const struct virtual_function *f, uint64_t offset, uint32_t unit);

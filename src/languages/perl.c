@@ -452,10 +452,9 @@ static int take_symbol(void *ctx, const struct elf_symbol *sym)
 static void take_branch(void *ctx, taddr_t target)
 {
 	struct perl_object *s = ctx;
-	size_t i = vec_search(&s->functions.list, e, e->end <= target);
-	const struct elf_function *f = &s->functions.list.data[i];
+	const struct elf_function *f = interpreter_function_at(&s->functions, target);
 
-	if (i == s->functions.list.count || f->kind != ELF_FUNCTION || f->start != target)
+	if (!f)
 		return;
 	const struct virtual_loop catch = {s->bias + f->start, s->bias + f->end,
 					   VIRTUAL_CALLS_SAME};
