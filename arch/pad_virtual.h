@@ -74,7 +74,9 @@ struct pad_function_kind {
 /*
  * Frames in arrays, one for each nested run of the program, which are linked from the innermost one
  * outwards: `head` leads to its descriptor. A byte of each element says by its value what that is.
- * Positions are those of callers: that of the innermost function is in the state.
+ * Positions are those of callers: that of the innermost function is in the state. What is recorded
+ * of one is a number, and a place: pad_place of the instruction that is executed, or, in callers,
+ * of the one after the call.
  */
 struct pad_virtual_arrays {
 	uint64_t element;              /* bytes of an element; 0 = frames are not in arrays */
@@ -84,11 +86,32 @@ struct pad_virtual_arrays {
 	uint64_t functions[4], other_functions[4], other_identity;
 	uint64_t shims[4];             /* values that begin a run, without a function */
 	uint64_t joined[4];            /* values of functions that do not begin one */
-	uint64_t back;                 /* the word there is 0: a run begins with this function */
+	uint64_t back;                 /* the place after the call; 0: a run begins with it */
 	uint64_t caller;               /* position of the caller */
-	uint64_t number;               /* what a position leads to has 4 bytes to be recorded */
-	uint64_t outermost;            /* in the state: identity of the function outside of all */
+	uint64_t number;               /* in what a position leads to, 4 bytes */
+	/* In the state: the place of the innermost function; the one outside of all, or else. */
+	uint64_t place, outermost, outermost_else;
 };
+
+#define PAD_NUMBER_BITS 19u
+#define PAD_PLACE_IS_INNERMOST (1u << PAD_NUMBER_BITS)
+#define PAD_PLACE_SHIFT (PAD_NUMBER_BITS + 1)
+
+/* The place of the instruction at @at, of which the lowest 3 bits are 0. */
+static inline uint64_t pad_place(uint64_t at)
+{
+	return at >> 3 << PAD_PLACE_SHIFT;
+}
+
+static inline uint64_t pad_place_address(uint64_t position)
+{
+	return position >> PAD_PLACE_SHIFT << 3;
+}
+
+static inline uint32_t pad_place_number(uint64_t position)
+{
+	return position & (PAD_PLACE_IS_INNERMOST - 1);
+}
 
 /*
  * Offsets are from the state, and a frame. Frames are linked by `next`, or, if `stride` is not 0,

@@ -509,7 +509,7 @@ INLINE uint64_t load_number(uint64_t at)
 struct element_walk {
 	const struct pad_virtual_layout *l;
 	uint64_t state, array;  /* array: 0 = all are walked */
-	uint64_t at, position;  /* the next element; of its function */
+	uint64_t at, position, place; /* the next element; of its function */
 	int64_t left;           /* elements that the array has yet */
 };
 
@@ -528,9 +528,18 @@ INLINE struct element_walk begin_elements(const struct pad_virtual_layout *l, ui
 	struct element_walk e = { .l = l, .state = state };
 
 	e.position = load(state + l->position);
+	e.place = pad_place(load(state + l->arrays.place)) | PAD_PLACE_IS_INNERMOST;
 	e.array = load(state + l->head[0]);
 	enter_array(&e);
 	return e;
+}
+
+/* What is recorded of the position of the next function. */
+INLINE uint64_t position_of(const struct element_walk *e)
+{
+	uint64_t number = likely(e->position) ? load_number(e->position + e->l->arrays.number) : 0;
+
+	return e->place | pad_place_number(number);
 }
 
 /* The function outside of all arrays is the last frame. */
@@ -538,7 +547,9 @@ INLINE void outermost_frame(const struct element_walk *e, struct pad_virtual_fra
 {
 	out->at = e->state;
 	out->identity = load(e->state + e->l->arrays.outermost);
-	out->position = e->position ? load_number(e->position + e->l->arrays.number) : 0;
+	if (!out->identity)
+		out->identity = load(e->state + e->l->arrays.outermost_else);
+	out->position = position_of(e);
 	out->tag = pad_frame_tag(0, PAD_NO_FUNCTION, 1);
 }
 
@@ -564,10 +575,11 @@ INLINE int next_element(struct element_walk *e, struct pad_virtual_frame *out)
 			out->position = 0;
 			entry = 1;
 			if (likely(identity)) {
-				entry = !load(at + a->back) && !pad_byte_in(a->joined, type);
-				if (likely(e->position))
-					out->position = load_number(e->position + a->number);
+				uint64_t back = load(at + a->back);
+				entry = !back && !pad_byte_in(a->joined, type);
+				out->position = position_of(e);
 				e->position = load(at + a->caller);
+				e->place = pad_place(back);
 			}
 			out->tag = pad_frame_tag(0, PAD_NO_FUNCTION, entry);
 			return 1;

@@ -16,26 +16,28 @@
 
 static const struct perl_layout layouts[] = {
 	{PERL_VERSION(5, 28), .stacks = 240, .position = 224, .main_function = 1816,
-	 .program = 1488, .context = 96, .sub = 64, .eval = 80},
+	 .program = 1488, .context = 96, .sub = 64, .eval = 80, .statement = 195},
 	{PERL_VERSION(5, 30), .stacks = 240, .position = 224, .main_function = 1816,
-	 .program = 1488, .context = 96, .sub = 64, .eval = 80},
+	 .program = 1488, .context = 96, .sub = 64, .eval = 80, .statement = 195},
 	{PERL_VERSION(5, 32), .stacks = 240, .position = 224, .main_function = 1816,
-	 .program = 1488, .context = 104, .sub = 72, .eval = 88},
+	 .program = 1488, .context = 104, .sub = 72, .eval = 88, .statement = 195},
 	{PERL_VERSION(5, 34), .stacks = 224, .position = 208, .main_function = 1800,
-	 .program = 1472, .context = 104, .sub = 72, .eval = 88},
+	 .program = 1472, .context = 104, .sub = 72, .eval = 88, .statement = 195},
 	{PERL_VERSION(5, 36), .stacks = 224, .position = 208, .main_function = 1800,
-	 .program = 1472, .context = 104, .sub = 72, .eval = 88, .has_names_inside = true},
+	 .program = 1472, .context = 104, .sub = 72, .eval = 88, .statement = 195, .has_names_inside = true},
 	{PERL_VERSION(5, 38), .stacks = 224, .position = 208, .main_function = 1584,
-	 .program = 1240, .context = 104, .sub = 72, .eval = 88, .has_names_inside = true},
+	 .program = 1240, .context = 104, .sub = 72, .eval = 88, .statement = 198, .has_names_inside = true},
 	{PERL_VERSION(5, 40), .stacks = 224, .position = 208, .main_function = 1584,
-	 .program = 1240, .context = 104, .sub = 72, .eval = 88, .has_names_inside = true},
+	 .program = 1240, .context = 104, .sub = 72, .eval = 88, .statement = 198, .has_names_inside = true},
 };
 
 /* The same in all of these. */
 enum {
 	STACK_CONTEXTS = 8, STACK_OUTER = 16, STACK_LAST = 32,
 	CONTEXT_TYPE = 0, CONTEXT_CALLER = 16, CONTEXT_BACK = 48,
-	COP_LINE = 36, COP_FILE = 48,
+	STATE_OP = 8, STATE_ROOT = 8, /* the latter behind the main function */
+	OP_NEXT = 0, OP_PARENT = 8, OP_TARGET = 24, OP_BITS = 32, COP_LINE = 36, OP_FIRST = 40,
+	OP_BYTES = 48, COP_FILE = 48,
 	OBJECT_BODY = 0, OBJECT_FLAGS = 8, OBJECT_DATA = 16,
 	CV_PACKAGE = 32, CV_ROOT = 48, CV_GLOB = 56, CV_FILE = 64, CV_SEQUENCE = 88, CV_FLAGS = 92,
 	GLOB_NAME = 32, GLOB_PACKAGE = 40,
@@ -115,12 +117,18 @@ static bool use_layout(struct perl *p, uint32_t version)
 		.element = p->layout.context, .elements = STACK_CONTEXTS, .last = STACK_LAST,
 		.outer = STACK_OUTER, .type = CONTEXT_TYPE, .other_identity = p->layout.eval,
 		.back = CONTEXT_BACK, .caller = CONTEXT_CALLER, .number = COP_LINE,
-		.outermost = p->layout.main_function,
+		.place = STATE_OP, .outermost = p->layout.main_function + STATE_ROOT,
+		.outermost_else = p->layout.main_function,
 	};
 	use_contexts(&f->arrays);
-	f->kinds = 2;
+	f->kinds = 3;
 	f->kind[0] = code_kind(TYPE_CODE);
 	f->kind[1] = code_kind(TYPE_FORMAT);
+	/* the op that is a tree's root has no parent, and so is no object, which has a type */
+	f->kind[2] = (struct pad_function_kind){
+		.type = OP_PARENT, .type_mask = UINT64_MAX, .type_value = 0,
+		.line = OP_FIRST, .table = OP_TARGET,
+	};
 	return true;
 }
 
@@ -229,6 +237,127 @@ static char *read_name(const struct perl *p, const struct language_memory *m, ta
 	return both;
 }
 
+/* -- lines -- */
+
+#define OP_TYPE 0x1ffu        /* of OP_BITS */
+#define OP_HAS_SIBLING (1u << 14)
+#define OP_HAS_KIDS (1u << 18)
+#define OPS_MAX (1u << 17)
+#define OPS_DEEP 1000u
+#define CLIMB_MAX (1u << 16)
+
+struct perl_op {
+	uint64_t next, parent, target, first;
+	uint32_t bits, line; /* line: of a COP */
+};
+
+static bool read_op(const struct language_memory *m, taddr_t addr, struct perl_op *out)
+{
+	uint8_t bytes[OP_BYTES];
+
+	if (!addr || addr % sizeof(addr) || !m->read(m->ctx, addr, bytes, sizeof(bytes)))
+		return false;
+	*out = (struct perl_op){
+		.next = load_u64(bytes + OP_NEXT), .parent = load_u64(bytes + OP_PARENT),
+		.target = load_u64(bytes + OP_TARGET), .first = load_u64(bytes + OP_FIRST),
+		.bits = (uint32_t)load_u64(bytes + OP_BITS),
+		.line = (uint32_t)(load_u64(bytes + OP_BITS) >> 32),
+	};
+	return true;
+}
+
+/* An op: in the order of the tree, these are a function's table. */
+struct op_line {
+	uint64_t at, next;
+	uint32_t statement; /* line of the statement that is executed */
+	uint32_t line;      /* of the one that it is in */
+};
+
+struct op_walk {
+	const struct perl *perl;
+	const struct language_memory *memory;
+	VEC(struct op_line) lines;
+	bool is_useful;     /* not all lines are those of the statements that are executed */
+};
+
+/* Adds @first and its siblings, with what is below; @outer: the statement that these are in. */
+static void walk_ops(struct op_walk *w, taddr_t first, struct op_line outer, uint32_t depth)
+{
+	struct op_line line = outer;
+	struct perl_op op;
+
+	for (taddr_t at = first; w->lines.count < OPS_MAX && read_op(w->memory, at, &op);
+	     at = op.parent) {
+		uint32_t type = op.bits & OP_TYPE;
+
+		if (type == w->perl->layout.statement || type == w->perl->layout.statement + 1u)
+			line.statement = line.line = op.line;
+		else if (!type && op.target == w->perl->layout.statement)
+			line.line = op.line;
+		line.at = at;
+		line.next = op.next;
+		*vec_add(&w->lines) = line;
+		w->is_useful |= line.line != line.statement;
+		if (op.bits & OP_HAS_KIDS && depth < OPS_DEEP)
+			walk_ops(w, op.first, line, depth + 1);
+		if (!(op.bits & OP_HAS_SIBLING))
+			break;
+	}
+}
+
+/* The root of the tree that @at is in; 0: there is none. */
+static taddr_t climb(const struct language_memory *m, taddr_t at)
+{
+	struct perl_op op;
+
+	for (uint32_t i = 0; i < CLIMB_MAX && read_op(m, at, &op); i++) {
+		if (!op.parent)
+			return at;
+		at = op.parent;
+	}
+	return 0;
+}
+
+/* The lines of all ops of the tree @root. */
+static void read_lines(const struct perl *p, const struct language_memory *m, taddr_t root,
+		       struct virtual_function *out)
+{
+	struct op_walk w = {.perl = p, .memory = m};
+
+	walk_ops(&w, root, (struct op_line){0}, 0);
+	if (w.is_useful) {
+		out->table_size = w.lines.count * sizeof(*w.lines.data);
+		out->table = xmalloc(out->table_size);
+		memcpy(out->table, w.lines.data, out->table_size);
+	}
+	vec_deinit(&w.lines);
+}
+
+/* The line at @position: what Perl's caller() has. */
+static uint32_t find_line(const struct virtual_function *f, uint64_t position)
+{
+	uint32_t number = pad_place_number(position);
+	taddr_t place = pad_place_address(position);
+	struct op_line line;
+
+	for (size_t i = 0; place && i + sizeof(line) <= f->table_size; i += sizeof(line)) {
+		memcpy(&line, f->table + i, sizeof(line));
+		if (line.statement == number &&
+		    (position & PAD_PLACE_IS_INNERMOST ? line.at : line.next) == place)
+			return line.line;
+	}
+	return number;
+}
+
+/* A frame's position has its line, and the place of an op, which can be more exact. */
+static uint32_t line_at(const struct interpreter *i, const struct language_memory *m,
+			const struct virtual_function *f, uint64_t position)
+{
+	(void)i;
+	(void)m;
+	return find_line(f, position);
+}
+
 /* -- functions -- */
 
 static char *read_string_at(const struct language_memory *m, taddr_t addr)
@@ -238,41 +367,47 @@ static char *read_string_at(const struct language_memory *m, taddr_t addr)
 	return language_read_word(m, addr, &text) ? read_string(m, text) : NULL;
 }
 
-/* The file that @frame is in: of what is outside of subs that of its position. */
-static char *read_file(const struct perl *p, const struct language_memory *m,
-		       const struct virtual_frame *frame, taddr_t body, bool has_name)
+/* The code of the program, or of a file or a string: what has no name. @body: of the CV, or 0. */
+static void read_nameless(const struct perl *p, const struct language_memory *m,
+			  const struct virtual_frame *frame, taddr_t body,
+			  struct virtual_function *out)
 {
 	taddr_t main_function = 0;
-	char *file = NULL;
 
-	if (has_name)
-		file = read_string_at(m, body + CV_FILE);
-	else if (frame->at &&
-		 language_read_word(m, frame->at + p->layout.main_function, &main_function) &&
-		 main_function == frame->identity)
-		file = read_string_at(m, frame->at + p->layout.program);
-	if (!file && frame->source)
-		file = read_string_at(m, frame->source + COP_FILE);
-	return file;
+	if (frame->at &&
+	    language_read_word(m, frame->at + p->layout.main_function, &main_function) &&
+	    (!body || main_function == frame->identity))
+		out->file = read_string_at(m, frame->at + p->layout.program);
+	if (!out->file && frame->source)
+		out->file = read_string_at(m, frame->source + COP_FILE);
+	bool is_string = out->file && text_begins_with(out->file, "(eval ");
+
+	out->name = xstrdup(is_string ? "(eval)" : "{main}");
+	read_lines(p, m, body ? climb(m, frame->source) : frame->identity, out);
 }
 
 static int function_read(const struct perl *p, const struct language_memory *m,
 			 const struct virtual_frame *frame, struct virtual_function *out)
 {
 	const taddr_t code = frame->identity;
-	taddr_t body = body_of(m, code, TYPE_CODE, NULL);
+	taddr_t body = body_of(m, code, TYPE_CODE, NULL), root;
+	uint64_t parent;
 
 	if (!body)
 		body = body_of(m, code, TYPE_FORMAT, NULL);
-	if (!body)
+	if (!body && (!code || code % sizeof(code) ||
+		      !language_read_word(m, code + OP_PARENT, &parent) || parent))
 		return -EINVAL;
-	char *name = read_name(p, m, body);
-	char *file = read_file(p, m, frame, body, name);
-
-	if (!name)
-		name = xstrdup(file && text_begins_with(file, "(eval ") ? "(eval)" : "{main}");
-	*out = (struct virtual_function){.name = name, .file = file, .object = code,
+	*out = (struct virtual_function){.object = code,
 					 .stamp = virtual_stamp(&p->frames, m, code)};
+	out->name = body ? read_name(p, m, body) : NULL;
+	if (!out->name) {
+		read_nameless(p, m, frame, body, out);
+		return 0;
+	}
+	out->file = read_string_at(m, body + CV_FILE);
+	if (language_read_word(m, body + CV_ROOT, &root))
+		read_lines(p, m, root, out);
 	return 0;
 }
 
@@ -280,16 +415,6 @@ static int read_function(const struct interpreter *i, const struct language_memo
 			 const struct virtual_frame *frame, struct virtual_function *out)
 {
 	return function_read(i->own, m, frame, out);
-}
-
-/* A frame's position is its line. */
-static uint32_t line_at(const struct interpreter *i, const struct language_memory *m,
-			const struct virtual_function *f, uint64_t position)
-{
-	(void)i;
-	(void)m;
-	(void)f;
-	return position <= INT32_MAX ? (uint32_t)position : 0;
 }
 
 /* -- threads -- */
@@ -336,7 +461,7 @@ static bool is_state(const struct perl *p, const struct language_memory *m, tadd
 			continue;
 		if (function_read(p, m, &frame[i], &f) != 0)
 			return false;
-		right += f.file && frame[i].position > 0 && frame[i].position <= INT32_MAX;
+		right += f.file && pad_place_number(frame[i].position) > 0;
 		virtual_function_deinit(&f);
 	}
 	return right > 0;

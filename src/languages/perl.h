@@ -10,7 +10,10 @@
  * the loop (Perl_runops_standard) begins with one that returns to no op.
  *
  * What a position leads to, a COP, can be freed, and a copy of one is made for each BEGIN block. So
- * pads record its line. The function outside of all others is the program's main CV.
+ * pads record its line, and the op that is executed: Perl removes the COP of the first statement of
+ * a block, but keeps its place in the tree of ops, as it does for its own messages.
+ *
+ * The function outside of all others is the program's tree; while that is compiled, its main CV.
  *
  * Offsets come from a table by version, since Perl publishes none.
  */
@@ -27,6 +30,7 @@ struct perl_layout {
 	uint16_t stacks, position, main_function, program; /* in the interpreter */
 	uint16_t context; /* bytes of one */
 	uint16_t sub, eval; /* in a context: its CV */
+	uint16_t statement; /* the type of an op that is a COP; the next one is, too */
 	bool has_names_inside; /* the name of a package is in its hash's body, not in its array */
 };
 

@@ -178,7 +178,7 @@ struct array_walk {
 	const struct language_memory *memory;
 	struct virtual_frame *out;
 	size_t count, max;
-	taddr_t position; /* of the next function */
+	taddr_t position, place; /* of the next function; pad_place */
 };
 
 static ssize_t add_frame(struct array_walk *w, struct virtual_frame f)
@@ -190,7 +190,7 @@ static ssize_t add_frame(struct array_walk *w, struct virtual_frame f)
 	if (f.source && !w->memory->read(w->memory->ctx, f.source + w->layout->arrays.number,
 					 &number, sizeof(number)))
 		return -EFAULT;
-	f.position = number;
+	f.position |= pad_place_number(number);
 	if (w->layout->kinds > 1 && f.identity)
 		apply_kind(w->layout, w->memory, &f);
 	w->out[w->count++] = f;
@@ -214,11 +214,13 @@ static ssize_t walk_element(struct array_walk *w, taddr_t at)
 	if (!is_other && !pad_byte_in(a->functions, type))
 		return 0;
 	f.source = w->position;
+	f.position = w->place;
 	if (!language_read_word(w->memory, at + (is_other ? a->other_identity : l->identity),
 				&f.identity) ||
 	    !language_read_word(w->memory, at + a->back, &back) ||
 	    !language_read_word(w->memory, at + a->caller, &w->position))
 		return -EFAULT;
+	w->place = pad_place(back);
 	f.is_entry = !back && !pad_byte_in(a->joined, type);
 	return add_frame(w, f);
 }
@@ -231,13 +233,15 @@ static ssize_t walk_arrays(struct array_walk *w, taddr_t state)
 	const struct virtual_layout *l = w->layout;
 	const struct pad_virtual_arrays *a = &l->arrays;
 	struct virtual_frame outermost = {.at = state, .is_entry = true};
-	taddr_t array, elements;
+	taddr_t array, elements, place;
 	int32_t last;
 	ssize_t err = 0;
 
 	if (!language_read_word(w->memory, state + l->head[0], &array) ||
-	    !language_read_word(w->memory, state + l->position, &w->position))
+	    !language_read_word(w->memory, state + l->position, &w->position) ||
+	    !language_read_word(w->memory, state + a->place, &place))
 		return -EFAULT;
+	w->place = pad_place(place) | PAD_PLACE_IS_INNERMOST;
 	for (uint32_t n = 0; array; n++) {
 		if (!language_read_word(w->memory, array + a->elements, &elements) ||
 		    !w->memory->read(w->memory->ctx, array + a->last, &last, sizeof(last)) ||
@@ -251,7 +255,10 @@ static ssize_t walk_arrays(struct array_walk *w, taddr_t state)
 			return -EFAULT;
 	}
 	outermost.source = w->position;
-	if (!language_read_word(w->memory, state + a->outermost, &outermost.identity))
+	outermost.position = w->place;
+	if (!language_read_word(w->memory, state + a->outermost, &outermost.identity) ||
+	    (!outermost.identity &&
+	     !language_read_word(w->memory, state + a->outermost_else, &outermost.identity)))
 		return -EFAULT;
 	err = add_frame(w, outermost);
 	return err == 0 ? (ssize_t)w->count : err;

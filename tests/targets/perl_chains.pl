@@ -9,7 +9,7 @@ use Config ();
 use List::Util ();
 
 our (%chains, $zero);
-our $line;
+our ($line, $child);
 
 BEGIN { open($zero, "<", "/dev/zero") or die }
 
@@ -109,6 +109,29 @@ sub counter {
     return sub { obtain(1600 + $n); return $n++ };
 }
 
+sub blocks {
+    for my $i (1 .. 3) {
+        if ($i == 1) {
+            obtain(1310);
+            recurse($i, 1311);
+        } elsif ($i == 2) {
+            recurse($i, 1312);
+            if ($i) {
+                obtain(1313);
+            }
+        } else {
+            obtain(1314);
+        }
+        unless ($i == 2) {
+            obtain(1315) while $i++ < 3;
+        }
+    }
+    while (1) {
+        recurse(0, 1316);
+        last;
+    }
+}
+
 sub callbacks {
     my $shop = Shop->new(2);
     $shop->price;
@@ -134,6 +157,7 @@ sub callbacks {
     my @counters = map { counter($_) } 1 .. 3;
     $_->() for @counters, @counters;
     handled();
+    blocks();
     eval { throws(3) };
     {
         no strict "refs";
@@ -176,7 +200,10 @@ sub work {
         if ($way == 0) { recurse(int(rand(40)), 1900) }
         elsif ($way == 1) { obtain(1901) }
         elsif ($way == 2) { my @x = sort { recurse(int(rand(3)), 1902); 0 } 1 .. 3 }
-        elsif ($way == 3) { my $shop = Shop->new(1); $shop->price }
+        elsif ($way == 3) {
+            Shop->new(1)->price;
+            obtain(1904);
+        }
         elsif ($way == 4) { counter($_)->() for 1 .. 3 }
         else { eval { throws(2) }; obtain(1903) }
     }
@@ -207,7 +234,10 @@ if (($ARGV[1] // "") eq "wait") {
     %chains = (); # what was allocated before an attach is not in its recording
 }
 callbacks();
-short_lived();
+if ($child // 1) {
+    recurse(2, 1920);
+    short_lived();
+}
 files();
 recurse(900, 1950);
 work(9);
@@ -224,7 +254,7 @@ if ($Config::Config{useithreads}) {
         }
     }
 }
-my $child = fork;
+$child = fork;
 if (!$child) {
     %chains = (); # a recording of a forked child has what it allocates itself
     recurse(3, 1960);
