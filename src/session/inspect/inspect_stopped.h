@@ -6,7 +6,7 @@
 #define PTMEM_SESSION_INSPECT_INSPECT_STOPPED_H
 
 #include "inspect/inspect.h"
-#include "malloc/memory.h"
+#include "malloc/memory_copy.h"
 #include "session/inspect/go_report.h"
 #include "session/inspect/malloc_module.h"
 
@@ -43,10 +43,12 @@ struct inspect_wish {
 	void *ctx;
 	bool only_blocks;        /* which takes less time: the report has no rows, and no pages */
 	const struct pinned_paths *paths; /* of blocks; NULL = they are not known */
+	const struct touched_pages *touched; /* until it was stopped; NULL = unknown */
 	bool wants_types;        /* of blocks */
 	bool wants_holders;      /* what points to them */
 	const struct inspect_objects *objects; /* read before, or NULL */
 	struct memory_copy *copy; /* has room for its memory, or NULL; outlives the result */
+	const struct written_pages *written; /* since it was copied ahead; NULL = it was not */
 	bool is_last;            /* the process ends or is left: no thread may run on */
 };
 

@@ -24,7 +24,8 @@ void inspection_init(struct inspection *i, const struct options *o, const char *
 	*i = (struct inspection){
 		.wants_blocks = path && text_ends_in(path, ".csv"), .wants_types = true,
 		.wants_pprof = path && text_ends_in(path, PPROF_END),
-		.wants_holders = o->inspect.pointers, .copied_most = o->inspect.copy};
+		.wants_holders = o->inspect.pointers, .cold = o->inspect.cold,
+		.copied_most = o->inspect.copy};
 }
 
 struct inspect_wish inspection_wish(struct inspection *i)
@@ -35,6 +36,7 @@ struct inspect_wish inspection_wish(struct inspection *i)
 							     NULL,
 				     .ctx = &i->blocks,
 				     .paths = i->pins.paths.pages ? &i->pins.paths : NULL,
+				     .touched = i->cold > 0 ? &i->touched : NULL,
 				     .wants_types = i->wants_types,
 				     .wants_holders = i->wants_holders,
 				     .copy = &i->copy};
@@ -78,6 +80,7 @@ void inspection_deinit(struct inspection *i)
 		inspect_stopped_deinit(&i->look);
 	memory_copy_deinit(&i->copy);
 	vec_deinit(&i->blocks.list);
+	touched_pages_deinit(&i->touched);
 	path_pins_deinit(&i->pins);
 	inspect_go_deinit(&i->go);
 	free(i->why);
@@ -162,6 +165,7 @@ bool inspection_judge(struct inspection *i, uint32_t pid, const char *command)
 		.glibc_major = major, .glibc_minor = minor,
 		.is_newer = is_newer(major, minor) && look->has_arena && !look->other,
 		.has_malloc = look->has_arena, .inside = look->inside, .moments = look->moments,
+		.touched = i->cold > 0 ? &i->touched : NULL, .touched_seconds = i->cold,
 		.stopped_ns = i->stopped_ns};
 	return !i->why;
 }
@@ -197,7 +201,8 @@ static int put_found(FILE *file, const void *ctx)
 	else if (i->wants_pprof)
 		go_pprof_write(file, &i->go);
 	else if (i->wants_blocks)
-		inspect_blocks_write(file, &i->blocks, &i->look.report.types);
+		inspect_blocks_write(file, &i->blocks, &i->look.report.types,
+				     i->title.touched);
 	else
 		inspect_report_print(file, &i->title, &i->look.report);
 	return 0;

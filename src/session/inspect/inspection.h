@@ -9,6 +9,7 @@
 #include "output/inspect_report.h"
 #include "session/inspect/inspect_stopped.h"
 #include "session/options.h"
+#include "tracee/os/accessed.h"
 
 struct profile;
 
@@ -27,6 +28,8 @@ struct inspection {
 	bool wants_blocks;       /* one by one */
 	bool wants_types, wants_holders;
 	bool wants_pprof;        /* the profile that a Go program keeps, and nothing else */
+	double cold;             /* seconds for which it is watched what is touched; 0 = not */
+	struct touched_pages touched;
 	uint64_t copied_most;    /* memory, bytes; 0 = the process stays stopped */
 	struct memory_copy copy; /* until it is classified */
 	int rc;                  /* of what read it */

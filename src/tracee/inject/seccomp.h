@@ -6,11 +6,19 @@
 #ifndef PTMEM_TRACEE_INJECT_SECCOMP_H
 #define PTMEM_TRACEE_INJECT_SECCOMP_H
 
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+/* of userfaultfd(2): UFFD_USER_MODE_ONLY, since Linux 5.11, which needs no privilege */
+#define WATCH_WRITES_FLAGS (O_CLOEXEC | O_NONBLOCK | 1)
+
+/* Memory of ours for a moment, all of which is there. */
+#define SCRATCH_SIZE (UINT64_C(256) << 10)
+#define SCRATCH_FLAGS (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_POPULATE)
 
 #define FILTER_WORDS 16u /* of struct seccomp_data */
 
@@ -50,6 +58,12 @@ enum injected_call_id {
 	CALL_GET_THREAD,
 	CALL_SEND_SIGNAL,
 	CALL_END_SIGNAL,
+	/* only in processes without filters */
+	CALL_WATCH_WRITES,
+	CALL_MAP_SCRATCH,
+	CALL_OPEN_SELF,
+	CALL_ADVISE,
+	CALL_ADVISE_MANY,
 	INJECTED_CALLS
 };
 
@@ -58,6 +72,7 @@ struct injected_call {
 	long number;
 	uint32_t known; /* bit N: arg[N] always has this value */
 	uint64_t arg[6];
+	bool is_rare;   /* not needed to profile a process: a filter may forbid it */
 };
 
 extern const struct injected_call injected_calls[INJECTED_CALLS];
