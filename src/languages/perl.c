@@ -24,18 +24,21 @@ static const struct perl_layout layouts[] = {
 	{PERL_VERSION(5, 34), .stacks = 224, .position = 208, .main_function = 1800,
 	 .program = 1472, .context = 104, .sub = 72, .eval = 88, .statement = 195},
 	{PERL_VERSION(5, 36), .stacks = 224, .position = 208, .main_function = 1800,
-	 .program = 1472, .context = 104, .sub = 72, .eval = 88, .statement = 195, .has_names_inside = true},
+	 .program = 1472, .context = 104, .sub = 72, .eval = 88, .statement = 195,
+	 .has_names_inside = true},
 	{PERL_VERSION(5, 38), .stacks = 224, .position = 208, .main_function = 1584,
-	 .program = 1240, .context = 104, .sub = 72, .eval = 88, .statement = 198, .has_names_inside = true},
+	 .program = 1240, .context = 104, .sub = 72, .eval = 88, .statement = 198,
+	 .has_names_inside = true},
 	{PERL_VERSION(5, 40), .stacks = 224, .position = 208, .main_function = 1584,
-	 .program = 1240, .context = 104, .sub = 72, .eval = 88, .statement = 198, .has_names_inside = true},
+	 .program = 1240, .context = 104, .sub = 72, .eval = 88, .statement = 198,
+	 .has_names_inside = true},
 };
 
 /* The same in all of these. */
 enum {
 	STACK_CONTEXTS = 8, STACK_OUTER = 16, STACK_LAST = 32,
 	CONTEXT_TYPE = 0, CONTEXT_CALLER = 16, CONTEXT_BACK = 48,
-	STATE_OP = 8, STATE_ROOT = 8, /* the latter behind the main function */
+	STATE_OP = 8, ROOT_BEHIND_MAIN = 8,
 	OP_NEXT = 0, OP_PARENT = 8, OP_TARGET = 24, OP_BITS = 32, COP_LINE = 36, OP_FIRST = 40,
 	OP_BYTES = 48, COP_FILE = 48,
 	OBJECT_BODY = 0, OBJECT_FLAGS = 8, OBJECT_DATA = 16,
@@ -95,6 +98,36 @@ static struct pad_function_kind code_kind(enum object_type type)
 	};
 }
 
+/* Replaces offsets by those of variables, from the first of them. False: they are too far apart. */
+static bool use_variables(struct perl *p)
+{
+	uint16_t *const offset[PERL_VARIABLES] = {
+		&p->layout.stacks, &p->layout.position, &p->layout.main_function,
+		&p->layout.program, &p->layout.op, &p->layout.root,
+	};
+	taddr_t first = p->variable[0];
+
+	for (size_t i = 1; i < PERL_VARIABLES; i++)
+		first = MIN(first, p->variable[i]);
+	for (size_t i = 0; i < PERL_VARIABLES; i++) {
+		if (p->variable[i] - first > UINT16_MAX)
+			return false;
+		*offset[i] = (uint16_t)(p->variable[i] - first);
+	}
+	p->frames.thread.kind = VIRTUAL_STATE_FIXED;
+	p->frames.thread.place = (int64_t)first;
+	return true;
+}
+
+static bool has_variables(const struct perl *p)
+{
+	for (size_t i = 0; i < PERL_VARIABLES; i++)
+		if (!p->variable[i])
+			return false;
+	return true;
+}
+
+/* Sets the layouts of @version. False: it is not known. */
 static bool use_layout(struct perl *p, uint32_t version)
 {
 	struct virtual_layout *f = &p->frames;
@@ -105,6 +138,10 @@ static bool use_layout(struct perl *p, uint32_t version)
 	if (i == ARRAY_SIZE(layouts))
 		return false;
 	p->layout = layouts[i];
+	p->layout.op = STATE_OP;
+	p->layout.root = p->layout.main_function + ROOT_BEHIND_MAIN;
+	if (has_variables(p) && !use_variables(p))
+		return false;
 	f->heads = 1;
 	f->head[0] = p->layout.stacks;
 	f->identity = p->layout.sub;
@@ -117,7 +154,7 @@ static bool use_layout(struct perl *p, uint32_t version)
 		.element = p->layout.context, .elements = STACK_CONTEXTS, .last = STACK_LAST,
 		.outer = STACK_OUTER, .type = CONTEXT_TYPE, .other_identity = p->layout.eval,
 		.back = CONTEXT_BACK, .caller = CONTEXT_CALLER, .number = COP_LINE,
-		.place = STATE_OP, .outermost = p->layout.main_function + STATE_ROOT,
+		.place = p->layout.op, .outermost = p->layout.root,
 		.outermost_else = p->layout.main_function,
 	};
 	use_contexts(&f->arrays);
@@ -367,6 +404,24 @@ static char *read_string_at(const struct language_memory *m, taddr_t addr)
 	return language_read_word(m, addr, &text) ? read_string(m, text) : NULL;
 }
 
+/* The file of the COP at @cop. Without threads it has a glob, "_<FILE". */
+static char *read_cop_file(const struct perl *p, const struct language_memory *m, taddr_t cop)
+{
+	taddr_t glob, key;
+
+	if (!has_variables(p))
+		return read_string_at(m, cop + COP_FILE);
+	if (!language_read_word(m, cop + COP_FILE, &glob))
+		return NULL;
+	taddr_t body = body_of(m, glob, TYPE_GLOB, NULL);
+
+	if (!body || !language_read_word(m, body + GLOB_NAME, &key))
+		return NULL;
+	_cleanup_free_ char *name = read_key(m, key);
+
+	return name && text_begins_with(name, "_<") ? xstrdup(name + 2) : NULL;
+}
+
 /* The code of the program, or of a file or a string: what has no name. @body: of the CV, or 0. */
 static void read_nameless(const struct perl *p, const struct language_memory *m,
 			  const struct virtual_frame *frame, taddr_t body,
@@ -379,7 +434,7 @@ static void read_nameless(const struct perl *p, const struct language_memory *m,
 	    (!body || main_function == frame->identity))
 		out->file = read_string_at(m, frame->at + p->layout.program);
 	if (!out->file && frame->source)
-		out->file = read_string_at(m, frame->source + COP_FILE);
+		out->file = read_cop_file(p, m, frame->source);
 	bool is_string = out->file && text_begins_with(out->file, "(eval ");
 
 	out->name = xstrdup(is_string ? "(eval)" : "{main}");
@@ -512,8 +567,10 @@ static ssize_t stack_of(const struct interpreter *i, const struct language_memor
 
 	/* pads follow what counts */
 	t->count = 0;
-	if (!language_read_word(m, t->thread_pointer + (taddr_t)p->frames.thread.place,
-				&t->state[0]) || !has_stacks(p, m, t->state[0]))
+	t->state[0] = (taddr_t)p->frames.thread.place;
+	if ((p->frames.thread.kind == VIRTUAL_STATE_TLS &&
+	     !language_read_word(m, t->thread_pointer + t->state[0], &t->state[0])) ||
+	    !has_stacks(p, m, t->state[0]))
 		return 0;
 	ssize_t n = virtual_frames_walk(&p->frames, m, t->state[0], out, max);
 
@@ -548,6 +605,12 @@ static const struct {
 	{"S_docatch", VIRTUAL_CALLS_SAME},
 };
 
+static const char *const variables[PERL_VARIABLES] = {
+	[PERL_STACKS] = "PL_curstackinfo", [PERL_POSITION] = "PL_curcop",
+	[PERL_MAIN_FUNCTION] = "PL_main_cv", [PERL_PROGRAM] = "PL_origfilename",
+	[PERL_OP] = "PL_op", [PERL_ROOT] = "PL_main_root",
+};
+
 static int take_symbol(void *ctx, const struct elf_symbol *sym)
 {
 	struct perl_object *s = ctx;
@@ -558,6 +621,9 @@ static int take_symbol(void *ctx, const struct elf_symbol *sym)
 		return 0;
 	if (strcmp(sym->name, "PL_version") == 0)
 		s->perl->version_bytes = loop.start;
+	for (size_t i = 0; i < PERL_VARIABLES; i++)
+		if (strcmp(sym->name, variables[i]) == 0)
+			s->perl->variable[i] = loop.start;
 	if (!elf_symbol_is_function(sym))
 		return 0;
 	if (strcmp(sym->name, "Perl_pp_entertry") == 0)
@@ -625,6 +691,7 @@ static void copy_perl(const struct interpreter *from, struct interpreter *out)
 	struct perl *p = xcalloc(1, sizeof(*p));
 
 	p->version_bytes = old->version_bytes;
+	memcpy(p->variable, old->variable, sizeof(p->variable));
 	own_perl(out, p);
 }
 
@@ -640,9 +707,11 @@ static bool find_perl(struct interpreter *i, const struct interpreter_process *i
 	in->memory.read(in->memory.ctx, p->version_bytes, &version, sizeof(version));
 	if (!use_layout(p, PERL_VERSION(REVISION, version)))
 		*problem_out = xasprintf("%s is Perl 5.%u; known are 5.28 to 5.40", name, version);
-	else if (!find_place(p, &in->memory, in->thread_pointer))
+	else if (has_variables(p) ?
+			 !is_state(p, &in->memory, (taddr_t)p->frames.thread.place) :
+			 !find_place(p, &in->memory, in->thread_pointer))
 		*problem_out = xasprintf("no thread was found that runs Perl code of %s, as Perl "
-					 "5.%u with threads has it", name, version);
+					 "5.%u has it", name, version);
 	return !*problem_out;
 }
 

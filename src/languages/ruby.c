@@ -420,7 +420,7 @@ static int take_symbol(void *ctx, const struct elf_symbol *sym)
 #define INSTRUCTIONS_MIN 8192u
 #define CALLED_MAX 32u
 
-struct loop_search {
+struct loop_candidates {
 	struct elf_functions functions;
 	const struct elf_function *called[CALLED_MAX]; /* by CALLER */
 	size_t count;
@@ -429,7 +429,7 @@ struct loop_search {
 
 static void take_called(void *ctx, taddr_t target)
 {
-	struct loop_search *s = ctx;
+	struct loop_candidates *s = ctx;
 	const struct elf_function *f = interpreter_function_at(&s->functions, target);
 
 	if (f && s->count < CALLED_MAX)
@@ -438,7 +438,7 @@ static void take_called(void *ctx, taddr_t target)
 
 static void take_largest(void *ctx, taddr_t target)
 {
-	struct loop_search *s = ctx;
+	struct loop_candidates *s = ctx;
 	const struct elf_function *f = interpreter_function_at(&s->functions, target);
 
 	if (f && (!s->largest || f->end - f->start > s->largest->end - s->largest->start))
@@ -448,7 +448,7 @@ static void take_largest(void *ctx, taddr_t target)
 /* Adds the loop of an object without its symbol. */
 static void find_loop(struct elf_file *elf, const struct ruby_object *object)
 {
-	struct loop_search s = {0};
+	struct loop_candidates s = {0};
 	const struct elf_function *loop = NULL;
 	size_t found = 0;
 

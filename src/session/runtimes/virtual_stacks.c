@@ -220,6 +220,19 @@ static bool passes_loop(const struct virtual_stacks *v, const struct native_stac
 	return false;
 }
 
+/* Whether there is something to be found: it is not enough that code is on @stack that calls it. */
+static bool runs_loop(const struct virtual_stacks *v, const struct native_stack *stack)
+{
+	for (size_t i = 0; i < stack->count; i++) {
+		enum virtual_loop_kind kind =
+			virtual_loop_find(v->interpreter.frames, stack->pc[i]);
+
+		if (kind == VIRTUAL_LOOP || kind == VIRTUAL_LOOP_PART)
+			return true;
+	}
+	return false;
+}
+
 /* -- functions -- */
 
 static struct known_function *find_function(struct virtual_stacks *v, uint64_t identity)
@@ -666,7 +679,7 @@ uint32_t virtual_stack_node(struct session *s, struct profile *p, const struct n
 
 	if (has_loop) {
 		stop_memory_forget(v->memory);
-		if (!v->is_found)
+		if (!v->is_found && runs_loop(v, stack))
 			find_interpreter(v, stack->tid);
 	}
 	if (!has_loop || !v->is_found)
