@@ -122,7 +122,7 @@ def killed(t):
     program = Toucher(t)
     chance, truth = random.Random(2), None
     for _ in range(10):
-        ptmem = subprocess.Popen([t.ptmem(), "--inspect", "-p", str(program.pid), "--cold=10ms", "--inspect-out=/dev/null"],
+        ptmem = subprocess.Popen([t.ptmem(), "--inspect", "-p", str(program.pid), "--cold=0.01", "--inspect-out=/dev/null"],
                                  stderr=subprocess.DEVNULL, env=t.environment(t.directory))
         time.sleep(chance.random() * 0.2)
         ptmem.kill()
@@ -153,3 +153,18 @@ def refused(t):
         sleeper.kill()
         out, err = ptmem.communicate()
     t.check(ptmem.returncode == 125 and b"ended before that time had passed" in err and not out, "%d %r" % (ptmem.returncode, err))
+
+
+for _kind in ("list", "all"):
+    @test("cold/filtered/" + _kind)
+    def _(t, kind=_kind):
+        """A seccomp filter could kill the program for the calls that this needs: none is made."""
+        with subprocess.Popen([t.target("gcc-O2-pie", "filtered"), kind], cwd=t.subdirectory(), stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE) as program:
+            t.equal("its first line", program.stdout.readline(), b"ready\n")
+            run = t.run([t.ptmem(), "--inspect", "-p", str(program.pid), "--cold=0.01"])
+            t.check(run.status == 125 and b"cannot be found: it has a seccomp filter" in run.err, "%d %r" % (run.status, run.err))
+            program.stdin.write(b"r")
+            program.stdin.close()
+            t.check(b"done" in program.stdout.read(), "the program's output")
+        t.equal("the program's status", program.returncode, 0)

@@ -4,7 +4,8 @@
  * decided. Splitting a mapping inside a huge page would split the page, too: it is one part.
  *
  * Advice differs between neighbours and from what surrounds them, so that each part is a mapping:
- * two kinds in turn, neither of which is the mapping's own.
+ * two kinds in turn, neither of which is the mapping's own. A part that has the same as a mapping
+ * beside its own is joined to that one by the kernel; the next round has the other kind there.
  */
 #include "tracee/inject/touched_pages.h"
 
@@ -253,7 +254,8 @@ static size_t divide(const struct search *s, size_t allowed, struct pieces *out)
 
 		for (taddr_t at = m->start, end; at < m->end; at = end) {
 			enum map_advice advice =
-				(m->advice + 1 + out->list.count % 2) % ARRAY_SIZE(out->by_advice);
+				(m->advice + 1 + (out->list.count + s->out->rounds) % 2) %
+				ARRAY_SIZE(out->by_advice);
 
 			end = piece_end(m, at, pieces);
 			*vec_add(&out->list) = (struct access_count){.start = at, .end = end};
