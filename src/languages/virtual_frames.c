@@ -53,6 +53,67 @@ enum virtual_loop_kind virtual_loop_find(const struct virtual_layout *l, taddr_t
 								    VIRTUAL_NO_LOOP;
 }
 
+/* -- publishing -- */
+
+static void fill_ranges(const struct virtual_layout *from, struct pad_virtual_layout *out)
+{
+	for (size_t i = 0; i < from->loops.count; i++) {
+		const struct virtual_loop *loop = &from->loops.data[i];
+
+		if (out->ranges < PAD_VIRTUAL_RANGES)
+			out->range[out->ranges++].start = loop->start + 1;
+		out->range[out->ranges - 1].end = loop->end + 1;
+	}
+}
+
+static void fill_layout(const struct virtual_layout *l, struct pad_virtual_layout *out)
+{
+	static const uint32_t states[] = {
+		[VIRTUAL_STATE_UNKNOWN] = PAD_STATE_NONE,
+		[VIRTUAL_STATE_GLOBAL] = PAD_STATE_GLOBAL,
+		[VIRTUAL_STATE_TLS] = PAD_STATE_TLS,
+		[VIRTUAL_STATE_FIXED] = PAD_STATE_FIXED,
+	};
+	static const uint32_t entries[] = {
+		[VIRTUAL_ENTRY_EACH] = PAD_ENTRY_EACH,
+		[VIRTUAL_ENTRY_FLAG] = PAD_ENTRY_FLAG,
+		[VIRTUAL_ENTRY_SHIM] = PAD_ENTRY_SHIM,
+	};
+
+	out->state_kind = states[l->thread.kind];
+	out->place = l->thread.place;
+	out->owner = l->thread.owner;
+	out->heads = l->heads;
+	out->head[0] = l->head[0];
+	out->head[1] = l->head[1];
+	out->next = l->next;
+	out->identity = l->identity;
+	out->identity_mask = l->identity_mask;
+	out->position = l->position;
+	out->position_size = l->position_size;
+	out->entry_kind = entries[l->entry_kind];
+	/* for all of one kind any byte will do that does not change */
+	out->entry = l->entry_kind == VIRTUAL_ENTRY_EACH ? l->identity : l->entry;
+	out->entry_min = l->entry_min;
+	out->entry_mask = l->entry_mask;
+	out->via = l->via;
+	out->native = (uint64_t)(int64_t)l->native;
+	out->stride = l->stride;
+	out->stack = l->stack;
+	out->stack_words = l->stack_words;
+	out->arrays = l->arrays;
+	out->kinds = l->kinds;
+	memcpy(out->kind, l->kind, sizeof(out->kind));
+}
+
+void virtual_layout_publish(const struct virtual_layout *l, bool is_found,
+			    struct pad_virtual_layout *out)
+{
+	fill_ranges(l, out);
+	if (is_found)
+		fill_layout(l, out);
+}
+
 /* -- walking -- */
 
 #define PAGE ((taddr_t)PAGE_SIZE_MIN)

@@ -120,6 +120,10 @@ struct virtual_layout {
 
 void virtual_layout_deinit(struct virtual_layout *l);
 
+/* Fills in what pads need: the loop's ranges, and, if @is_found, the list. */
+void virtual_layout_publish(const struct virtual_layout *l, bool is_found,
+			    struct pad_virtual_layout *out);
+
 /* Adds code of the loop; neighbours of one kind become one. */
 void virtual_loop_add(struct virtual_layout *l, const struct virtual_loop *loop);
 /* @pc: of a caller the return address minus 1. */
