@@ -8,8 +8,8 @@
     ```diff file=NAME           applied to that file
     ![TEXT](doc/NAME.svg)       a file that a command of the document writes: the same titles and texts
 
-The commands of a document run one after another in one directory, with a copy of doc/*.c, .java, .js, .php, .py and .rb; each block has a
-shell of its own. A command in backquotes (`ptmem ...` or `ptmem-report ...` with a program, a PID or files), and one
+The commands of a document run one after another in one directory, with a copy of doc/*.c, .java, .js, .lua, .php, .pl, .py and
+.rb; each block has a shell of its own. A command in backquotes (`ptmem ...` or `ptmem-report ...` with a program, a PID or files), and one
 below EXAMPLES of a man page, must succeed; PID is a running example, FILE, OLD and NEW are profiles. A command that is
 shown in any other way is an error.
 Pids, addresses, times and column widths may differ; so may the lines that report pauses. A line "..." of an output
@@ -68,6 +68,8 @@ NEEDS = {
     "node": (lambda: shutil.which("node"), "Node.js"),
     "ruby": (lambda: shutil.which("ruby"), "Ruby"),
     "php": (lambda: shutil.which("php"), "PHP"),
+    "perl": (lambda: shutil.which("perl"), "Perl"),
+    "lua": (lambda: shutil.which("lua5.4"), "Lua 5.4"),
     "python3.12": (lambda: runs("python3.12", "-c", ""), "CPython 3.12"),
     "java": (lambda: shutil.which("javac"), "a JDK"),
     "namespaces": (doc_system.may_be_root, "user namespaces"),
@@ -180,7 +182,7 @@ class Sandbox:
         self.limit = limit  # seconds for a script
         self.path = pathlib.Path(tempfile.mkdtemp(prefix="ptmem-docs."))
         (self.path / "doc").mkdir()
-        for source in [p for s in ("c", "java", "js", "php", "py", "rb") for p in (ROOT / "doc").glob("*." + s)]:
+        for source in [p for s in ("c", "java", "js", "lua", "php", "pl", "py", "rb") for p in (ROOT / "doc").glob("*." + s)]:
             shutil.copy(source, self.path / "doc")
         self.env = {"PATH": "%s:%s" % (programs, os.environ.get("PATH", "/usr/bin:/bin")), "HOME": str(self.path),
                     "LC_ALL": "C.UTF-8", "TERM": "dumb"}

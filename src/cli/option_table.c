@@ -157,9 +157,9 @@ static const struct option_row rows[] = {
 	{.name = "interpreters", .type = OPT_CHOICE, AT(names.interpreters),
 	 OPTION_CHOICES(interpreters_modes), .initial = "auto",
 	 .value = "auto|only|mixed|no",
-	 .text = "functions of Python, Ruby and PHP programs: instead\n"
-		 "of the interpreter's, alone, with all native ones,\n"
-		 "or not at all"},
+	 .text = "functions of Python, Ruby, PHP and Perl programs:\n"
+		 "instead of the interpreter's, alone, with all native\n"
+		 "ones, or not at all"},
 	{.name = "python", .type = OPT_CHOICE, AT(names.interpreters),
 	 OPTION_CHOICES(interpreters_modes), .initial = "auto",
 	 .value = "auto|only|mixed|no", .text = "the same as --interpreters"},
