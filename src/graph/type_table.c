@@ -666,8 +666,8 @@ static uint64_t alignment_within(struct type_table *t, uint32_t type, uint32_t d
 		return e->size && e->size <= 16 && (e->size & (e->size - 1)) == 0 ? e->size : 1;
 	Dwarf_Die die = e->die;
 
-	if (die.addr && die_number(&die, DW_AT_alignment, &given) && given && given <= ALIGNMENT_MAX &&
-	    (given & (given - 1)) == 0)
+	if (die.addr && die_number(&die, DW_AT_alignment, &given) && given &&
+	    given <= ALIGNMENT_MAX && (given & (given - 1)) == 0)
 		most = given;
 	for (uint32_t i = 0, count = e->members; i < count && depth; i++)
 		if (!(type_table_member(t, type, i)->flags & MEMBER_VIRTUAL))
@@ -737,7 +737,8 @@ static uint32_t member_at(struct type_table *t, uint32_t type, uint64_t offset)
 		const struct data_member *m = type_table_member(t, type, i);
 		const struct data_type *e = type_table_get(t, inner);
 		bool is_open = e->kind == DATA_ARRAY && e->count == 0;
-		uint64_t size = is_open ? UINT64_MAX - m->offset : MAX(member_size(m, e), UINT64_C(1));
+		uint64_t own = MAX(member_size(m, e), UINT64_C(1));
+		uint64_t size = is_open ? UINT64_MAX - m->offset : own;
 
 		if (m->flags & MEMBER_VIRTUAL || m->offset > offset || offset - m->offset >= size)
 			continue;
