@@ -607,6 +607,11 @@ uint32_t type_table_declare(struct type_table *t, const char *name, uint64_t siz
 	return get_type(t, e, member);
 }
 
+void type_table_set_member(struct type_table *t, uint32_t type, uint32_t i, uint32_t member_type)
+{
+	t->members.data[type_table_get(t, type)->first_member + i].type = member_type;
+}
+
 static uint32_t origin_number(const struct type_table *t, uint32_t type)
 {
 	return type_table_get(t, type)->origin;

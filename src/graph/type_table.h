@@ -111,6 +111,9 @@ uint64_t type_table_alignment(struct type_table *t, uint32_t type);
 uint32_t type_table_declare(struct type_table *t, const char *name, uint64_t size,
 			    const struct data_member *member, uint32_t members);
 
+/* Gives member @i of a declared struct another type, once it is known. */
+void type_table_set_member(struct type_table *t, uint32_t type, uint32_t i, uint32_t member_type);
+
 /* "struct Session *[16]" as its language writes it, malloc'ed. */
 char *type_table_name(struct type_table *t, uint32_t type);
 
