@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "listen/http_access.h"
 #include "live/rss_poll.h"
+#include "output/graph_report.h"
 #include "session/condition.h"
 #include "session/limits.h"
 #include "session/options.h"
@@ -75,9 +76,12 @@ static const char *find_bad_condition(const struct options *o, const char **text
 		if (c.action == ACTION_RECORD && !o->files.record)
 			return "it writes a recording, and needs --record=FILE for its name and "
 			       "place";
-		if (c.action == ACTION_INSPECT && !o->inspect.out)
+		if (c.action == ACTION_INSPECT && !o->graph.what && !o->inspect.out)
 			return "it writes a report of memory, and needs --inspect-out=FILE for "
 			       "its name and place";
+		if (c.action == ACTION_INSPECT && o->graph.what && !o->graph.out)
+			return "it writes a heap graph, and needs --graph-out=FILE for its name "
+			       "and place";
 	}
 	return NULL;
 }
@@ -253,7 +257,10 @@ static const struct need {
 } needs[] = {
 	{"duration", "pid follow", false},
 	{"earlier-blocks", "pid follow", false},
-	{"inspect-copy", "inspect inspect-at-exit when", false},
+	{"graph-depth", "graph", false},
+	{"graph-out", "graph", false},
+	{"who-holds", "graph", false},
+	{"inspect-copy", "inspect inspect-at-exit graph when", false},
 	{"inspect-out", "inspect inspect-at-exit when", false},
 	{"inspect-pointers", "inspect inspect-at-exit when", false},
 	{"trace-children-skip", "trace-children", true},
@@ -556,11 +563,29 @@ static int check_client(const struct options *o)
 static int check_inspect(const struct options *o)
 {
 	static const char *const good[] = {
-		"inspect", "inspect-copy", "inspect-out", "inspect-pointers", "pid", "log-file",
-		"log-fd",
+		"inspect", "inspect-copy", "inspect-out", "inspect-pointers", "graph",
+		"graph-depth", "graph-out", "who-holds", "pid", "log-file", "log-fd",
 		"color", "quiet", "verbose", "no-rc", "command-line-only"};
 
-	return o->inspect.what ? check_others(o, "inspect", good, ARRAY_SIZE(good)) : 0;
+	return o->inspect.what ? check_others(o, o->graph.what ? "graph" : "inspect", good,
+					      ARRAY_SIZE(good)) : 0;
+}
+
+/* --graph is an inspection with another report. */
+static const char *find_graph_contradiction(const struct options *o)
+{
+	if (!o->graph.what)
+		return NULL;
+	if (o->inspect.what || o->inspect.at_exit || o->inspect.out || o->inspect.pointers)
+		return "--graph and --inspect cannot be combined: each is a report of its own";
+	if (!*o->graph.what && !o->attach.pid_count && !o->command)
+		return "--graph needs --pid, a program, or the name of a core file: --graph=CORE";
+	if (*o->graph.what && (o->attach.pid_count || (o->command && o->command[1])))
+		return "--graph=CORE takes the file of the program at most: neither --pid nor "
+		       "arguments";
+	if (o->graph.who_holds && !graph_report_is_address(o->graph.who_holds))
+		return "--who-holds takes an address: 0x55d0c0de2a0";
+	return NULL;
 }
 
 static const char *find_contradiction(const struct options *o)
@@ -608,8 +633,12 @@ static const char *find_contradiction(const struct options *o)
 
 int option_check(struct options *o)
 {
-	const char *why = find_contradiction(o);
+	const char *why = find_graph_contradiction(o);
 	int rc;
+
+	if (!why && o->graph.what)
+		o->inspect.what = o->graph.what;
+	why = why ?: find_contradiction(o);
 
 	if (why) {
 		log_error("%s", why);
@@ -622,6 +651,9 @@ int option_check(struct options *o)
 		o->inspect.what = NULL;
 		o->inspect.at_exit = true;
 	}
+	/* a running process is profiled until then */
+	if (o->graph.what && o->when.count)
+		o->inspect.what = NULL;
 	rc = check_inspect(o) ?: check_exclusions(o) ?: check_needs(o) ?: check_heap(o);
 	if (rc == 0)
 		rc = check_samples(o) ?: check_massif(o) ?: check_flame_name(o);

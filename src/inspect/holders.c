@@ -39,11 +39,13 @@ void block_holders_init(struct block_holders *h)
 	pointer_scan_init(&h->scan);
 }
 
-static void forget_memory(struct block_holders *h)
+void block_holders_forget(struct block_holders *h)
 {
 	vec_deinit(&h->headers);
 	vec_deinit(&h->blocks);
 	vec_deinit(&h->threads);
+	vec_deinit(&h->frames);
+	vec_release(&h->maps, m, free(m->path));
 	vec_deinit(&h->objects);
 	vec_deinit(&h->own);
 	spans_deinit(&h->spans);
@@ -53,7 +55,7 @@ static void forget_memory(struct block_holders *h)
 
 void block_holders_deinit(struct block_holders *h)
 {
-	forget_memory(h);
+	block_holders_forget(h);
 	for (size_t i = 0; i < h->list.count; i++) {
 		free(h->list.data[i].name);
 		free(h->list.data[i].object);
@@ -87,8 +89,12 @@ void block_holders_scan(struct block_holders *h, const struct resident *pages,
 		const struct page_run *r = &pages->list.data[i];
 		const struct map *m = maps_find(&pages->maps, r->start);
 
-		if (m && m->is_write)
-			pointer_scan_add_range(&h->scan, r->start, r->end);
+		if (!m || !m->is_write)
+			continue;
+		pointer_scan_add_range(&h->scan, r->start, r->end);
+		if (h->maps.count == 0 || h->maps.data[h->maps.count - 1].start != m->start)
+			*vec_add(&h->maps) =
+				(struct holder_map){m->start, m->end, xstrdup(m->path)};
 	}
 	pointer_scan_run(&h->scan, read, ctx);
 }
@@ -107,38 +113,45 @@ static uint32_t get_source(struct holder_search *s, enum holder_kind kind, uint6
 	return *hash_add(&s->by_key, hash_u64(key + kind)) = (uint32_t)s->sources.count - 1;
 }
 
-static bool is_in_thread(const struct holder_search *s, taddr_t addr, uint32_t *source_out)
+static bool is_in_thread(const struct block_holders *h, taddr_t addr, struct holder_place *out)
 {
-	for (size_t i = 0; i < s->holders->threads.count; i++) {
-		const struct holder_thread *th = &s->holders->threads.data[i];
+	for (size_t i = 0; i < h->threads.count; i++) {
+		const struct holder_thread *th = &h->threads.data[i];
 		bool is_tls = addr >= th->tls && addr < th->tls_end;
 
 		if (!is_tls && !(addr >= th->stack && addr < th->stack_end))
 			continue;
-		*source_out = get_source((struct holder_search *)s,
-					 is_tls ? HOLDER_TLS : HOLDER_STACK, (uint64_t)th->tid);
+		*out = (struct holder_place){is_tls ? HOLDER_TLS : HOLDER_STACK, th->tid};
 		return true;
 	}
 	return false;
 }
 
-/* What has the word at @addr, which is in no block: a source. False: nothing in use. */
-static bool find_source(struct holder_search *s, taddr_t addr, uint32_t *source_out)
+bool block_holders_place(const struct block_holders *h, taddr_t addr, struct holder_place *out)
 {
-	const struct block_holders *h = s->holders;
 	size_t i = spans_find(&h->spans, addr);
 	const struct span *span = i < h->spans.list.count ? &h->spans.list.data[i] : NULL;
 
 	if (span && span->start <= addr)
 		return (span->row == ROW_STACK || span->row == ROW_TLS) &&
-		       is_in_thread(s, addr, source_out);
+		       is_in_thread(h, addr, out);
 	for (size_t k = 0; k < h->own.count; k++)
 		if (addr >= h->own.data[k].start && addr < h->own.data[k].end)
 			return false;
-	if (vec_find(&h->objects, addr))
-		*source_out = get_source(s, HOLDER_VARIABLE, s->variable(s->ctx, addr));
-	else
-		*source_out = get_source(s, HOLDER_MAPPING, 0);
+	*out = (struct holder_place){
+		.kind = vec_find(&h->objects, addr) ? HOLDER_VARIABLE : HOLDER_MAPPING};
+	return true;
+}
+
+/* What has the word at @addr, which is in no block: a source. False: nothing in use. */
+static bool find_source(struct holder_search *s, taddr_t addr, uint32_t *source_out)
+{
+	struct holder_place place;
+
+	if (!block_holders_place(s->holders, addr, &place))
+		return false;
+	*source_out = get_source(s, place.kind, place.kind == HOLDER_VARIABLE ?
+						s->variable(s->ctx, addr) : (uint64_t)place.tid);
 	return true;
 }
 
@@ -156,16 +169,11 @@ static void hold(struct holder_search *s, uint32_t block, uint32_t source)
 /* The block that @value refers to; BLOCK_INDEX_NONE if there is none. */
 static uint32_t find_block(const struct holder_search *s, uint64_t value)
 {
-	const struct block_holders *h = s->holders;
 	bool is_start;
 	uint32_t to = block_index_find(&s->index, value, &is_start);
+	bool refers = to != BLOCK_INDEX_NONE && block_holders_refers(s->holders, to, value);
 
-	if (to == BLOCK_INDEX_NONE)
-		return to;
-	const struct leakcheck_block *b = &h->blocks.data[to];
-
-	return b->leaf < h->headers.count && value - b->addr < h->headers.data[b->leaf] ?
-		       BLOCK_INDEX_NONE : to;
+	return refers ? to : BLOCK_INDEX_NONE;
 }
 
 /* The word at @addr, in ascending order, leads to @value. */
@@ -267,7 +275,7 @@ void block_holders_find(struct block_holders *h, holder_variable_fn *variable, v
 	pass_words(&s);
 	block_index_deinit(&s.index);
 	add_up(&s);
-	forget_memory(h);
+	block_holders_forget(h);
 	vec_deinit(&s.sources);
 	hash_deinit(&s.by_key);
 }

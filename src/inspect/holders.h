@@ -45,6 +45,24 @@ struct holder_thread {
 	taddr_t stack, stack_end, tls, tls_end;
 };
 
+/* A frame of a thread's stack: from its stack pointer to that of the next one. */
+struct holder_frame {
+	pid_t tid;
+	taddr_t start, pc;
+};
+
+/* Memory that can be written to, as it is mapped. */
+struct holder_map {
+	taddr_t start, end;
+	char *path;             /* of a file, or what the kernel calls it; "" = none; owned */
+};
+
+/* Where memory outside of blocks belongs to. */
+struct holder_place {
+	enum holder_kind kind;  /* HOLDER_VARIABLE: of the program or a library; TLS, STACK, MAPPING */
+	pid_t tid;              /* of a thread's */
+};
+
 /* Callback of block_holders_find: the start of the variable at @addr; 0 = none is known. */
 typedef taddr_t holder_variable_fn(void *ctx, taddr_t addr);
 
@@ -55,6 +73,8 @@ struct block_holders {
 	VEC(uint32_t) headers;                 /* by type: bytes that nothing refers to */
 	VEC(struct leakcheck_block) blocks;    /* leaf: type; time: number of the holder + 1 */
 	VEC(struct holder_thread) threads;
+	VEC(struct holder_frame) frames;        /* ascending, if they are wanted */
+	VEC(struct holder_map) maps;            /* ascending */
 	VEC(struct addr_range) objects;         /* data of the program and libraries, ascending */
 	VEC(struct addr_range) own;             /* malloc's own, outside of heaps: does not count */
 	struct spans spans;
@@ -63,6 +83,8 @@ struct block_holders {
 
 void block_holders_init(struct block_holders *h);
 void block_holders_deinit(struct block_holders *h);
+/* Frees what is only needed up to block_holders_find. */
+void block_holders_forget(struct block_holders *h);
 
 /* Pointers to the first @header bytes of a block of @type do not count. */
 void block_holders_set_header(struct block_holders *h, uint32_t type, uint32_t header);
@@ -71,6 +93,17 @@ void block_holders_add(struct block_holders *h, taddr_t addr, uint64_t usable, u
 /* Keeps the words of all memory that can be written to and counts, after all blocks were added. */
 void block_holders_scan(struct block_holders *h, const struct resident *pages,
 			memory_read_fn *read, void *ctx);
+
+/* Where the memory at @addr, which is in no block, belongs to. False: nothing in it counts. */
+bool block_holders_place(const struct block_holders *h, taddr_t addr, struct holder_place *out);
+
+/* Whether a pointer to @addr, which is in block number @block, refers to the block. */
+static inline bool block_holders_refers(const struct block_holders *h, uint32_t block, taddr_t addr)
+{
+	const struct leakcheck_block *b = &h->blocks.data[block];
+
+	return b->leaf >= h->headers.count || addr - b->addr >= h->headers.data[b->leaf];
+}
 
 /* Fills the list; the process may have been resumed. */
 void block_holders_find(struct block_holders *h, holder_variable_fn *variable, void *ctx);

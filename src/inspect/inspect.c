@@ -42,6 +42,15 @@ void inspect_input_deinit(struct inspect_input *in)
 	vec_deinit(&in->segments);
 	vec_deinit(&in->profiler);
 	vec_deinit(&in->registers);
+	vec_deinit(&in->frames);
+}
+
+void inspect_add_frames(struct inspect_input *in, pid_t tid, const taddr_t *pc, const taddr_t *sp,
+			size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		*vec_add(&in->frames) =
+			(struct holder_frame){.tid = tid, .start = sp[i], .pc = pc[i]};
 }
 
 /* Spans for the memory of threads: stacks and thread variables. */
@@ -431,6 +440,13 @@ static void start_types(struct examination *n)
 	}
 }
 
+static int compare_frames(const void *a, const void *b)
+{
+	const struct holder_frame *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
 /* The spans become the holders'. */
 static void scan_for_holders(struct examination *n)
 {
@@ -453,6 +469,8 @@ static void scan_for_holders(struct examination *n)
 		if (n->out->types.list.data[i].header)
 			block_holders_set_header(h, i, n->out->types.list.data[i].header);
 	vec_append(&h->registers, &n->in->registers);
+	vec_append(&h->frames, &n->in->frames);
+	vec_sort(&h->frames, compare_frames);
 	h->spans = n->spans;
 	n->spans = (struct spans){0};
 	block_holders_scan(h, &n->in->resident, n->in->source.read, n->in->source.ctx);

@@ -33,10 +33,16 @@ struct inspect_input {
 	bool wants_types;
 	bool wants_holders;                     /* what points to blocks, by type; needs types */
 	VEC(uint64_t) registers;                /* for that: words of all threads */
+	bool wants_frames;                      /* of stacks, for that */
+	VEC(struct holder_frame) frames;        /* innermost first, thread by thread */
 };
 
 /* Adds the segment [@start, @end). in->resident must be set. */
 void inspect_add_segment(struct inspect_input *in, taddr_t start, taddr_t end);
+
+/* Adds @count frames of a thread, innermost first: their code and their stack pointers. */
+void inspect_add_frames(struct inspect_input *in, pid_t tid, const taddr_t *pc, const taddr_t *sp,
+			size_t count);
 
 void inspect_input_deinit(struct inspect_input *in);
 

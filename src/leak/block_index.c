@@ -54,13 +54,83 @@ static void sort_equal(struct leakcheck_block *block, size_t count)
 	}
 }
 
+/*
+ * Blocks of heaps that were walked are a few ascending runs: they are merged, which takes memory
+ * for the smaller of two only.
+ */
+#define RUNS_MAX 16u
+
+/* The ends of ascending runs; false: there are more than RUNS_MAX. */
+static bool find_runs(const struct leakcheck_block *block, size_t count, size_t *end, size_t *runs)
+{
+	*runs = 0;
+	for (size_t i = 1; i <= count; i++) {
+		if (i < count && block[i].addr >= block[i - 1].addr)
+			continue;
+		if (*runs == RUNS_MAX)
+			return false;
+		end[(*runs)++] = i;
+	}
+	return true;
+}
+
+/* Merges [0, @middle) and [@middle, @end), stably, from the end down: the second is set aside. */
+static void merge_last(struct leakcheck_block *block, size_t middle, size_t end)
+{
+	size_t count = end - middle, bytes = count * sizeof(*block);
+	struct leakcheck_block *second = huge_alloc(bytes);
+
+	memcpy(second, &block[middle], bytes);
+	while (count > 0) {
+		bool is_first = middle > 0 && block[middle - 1].addr > second[count - 1].addr;
+
+		block[--end] = is_first ? block[--middle] : second[--count];
+	}
+	huge_free(second, bytes);
+}
+
+/* The same if the first is the smaller one: from the start up. */
+static void merge_first(struct leakcheck_block *block, size_t middle, size_t end)
+{
+	size_t bytes = middle * sizeof(*block), at = 0, to = 0, second = middle;
+	struct leakcheck_block *first = huge_alloc(bytes);
+
+	memcpy(first, block, bytes);
+	while (at < middle) {
+		bool is_second = second < end && block[second].addr < first[at].addr;
+
+		block[to++] = is_second ? block[second++] : first[at++];
+	}
+	huge_free(first, bytes);
+}
+
+static bool merge_runs(struct leakcheck_block *block, size_t count)
+{
+	size_t end[RUNS_MAX], runs;
+
+	if (!find_runs(block, count, end, &runs))
+		return false;
+	for (size_t i = 1; i < runs; i++) {
+		size_t middle = end[i - 1];
+
+		if (middle < end[i] - middle)
+			merge_first(block, middle, end[i]);
+		else
+			merge_last(block, middle, end[i]);
+	}
+	return true;
+}
+
 void block_order_sort(struct leakcheck_block *block, size_t count)
 {
-	uint64_t bits = differing_bits(block, count);
-	struct leakcheck_block *from = block;
-
 	if (count < 2)
 		return;
+	if (merge_runs(block, count)) {
+		sort_equal(block, count);
+		return;
+	}
+	uint64_t bits = differing_bits(block, count);
+	struct leakcheck_block *from = block;
 	struct leakcheck_block *other = huge_alloc(count * sizeof(*other)), *to = other;
 	for (unsigned shift = 0; shift < 64; shift += DIGIT_BITS) {
 		if (!(bits >> shift & (DIGITS - 1)))

@@ -57,6 +57,14 @@ struct options_inspect {
 	bool at_exit;             /* profiled, and reported at the end and at SIGUSR1 */
 };
 
+/* The heap graph: an inspection that is reported as what holds each block. */
+struct options_graph {
+	const char *what;         /* as options_inspect.what, which then has it, too */
+	const char *out;          /* NULL = as options_inspect.out */
+	uint32_t depth;           /* levels that are shown below variables and the like */
+	const char *who_holds;    /* an address; NULL = all */
+};
+
 /* Programs that the profiled ones execute, and forks. */
 struct options_children {
 	bool trace;               /* also profile executed programs */
@@ -192,6 +200,7 @@ struct options {
 	char **command;           /* NULL-terminated, points into argv; else NULL */
 	struct options_attach attach;
 	struct options_inspect inspect;
+	struct options_graph graph;
 	struct options_children children;
 	struct options_tracing tracing;
 	struct options_profile profile;

@@ -36,6 +36,8 @@ const struct out_row out_rows[OUTPUTS] = {
 		       .what = "list of leaks", .fallback = "leaks", .announce = WRITTEN},
 	[OUT_INSPECT] = {NAME("--inspect-out", inspect.out), .kind = OUT_EACH,
 			 .what = "inspection", .fallback = "inspect", .announce = WRITTEN},
+	[OUT_GRAPH] = {NAME("--graph-out", graph.out), .kind = OUT_EACH, .what = "heap graph",
+		       .fallback = "graph", .announce = WRITTEN},
 	[OUT_FOLDED] = {NAME("--folded", files.folded), .kind = OUT_FINAL, .has_sources = true,
 			.what = "folded stacks", .fallback = "folded", .announce = WRITTEN},
 	[OUT_FLAME] = {NAME("--flame", files.flame), .kind = OUT_FINAL, .has_sources = true,
@@ -67,6 +69,8 @@ static bool is_wanted(const struct options *o, enum output which)
 		return options_report_leaks(o);
 	case OUT_INSPECT:
 		return o->inspect.what || o->inspect.at_exit || o->when.count;
+	case OUT_GRAPH:
+		return o->graph.what;
 	case OUT_MEMUSAGE:
 		return o->memusage.count;
 	case OUT_SAMPLES:

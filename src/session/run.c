@@ -78,7 +78,7 @@ void tracee_options_init(struct target_options *out, const struct run *run)
 		},
 		.probes = {
 			.none = !watches_calls(o),
-			.none_in_go = o->inspect.at_exit || o->inspect.out,
+			.none_in_go = o->inspect.at_exit || o->inspect.out || o->graph.out,
 			/* pads record no stacks of frees */
 			.no_promotion = o->tracing.probes == PROBES_BREAK || is_full,
 			/* with a seed samples must not depend on when a function gets its jump */

@@ -244,3 +244,55 @@ const char *data_symbols_find(struct data_symbols *d, struct elf_file *file, uin
 	*offset_out = vaddr - start;
 	return o->list.data[i].name;
 }
+
+/* Narrows @out, in which @vaddr is, to its section. */
+static void find_section(struct elf_file *file, uint64_t vaddr, struct data_place *out)
+{
+	size_t names;
+	Elf_Scn *scn = NULL;
+
+	if (elf_getshdrstrndx(file->elf, &names) != 0)
+		return;
+	while ((scn = elf_nextscn(file->elf, scn))) {
+		GElf_Shdr header;
+
+		if (!gelf_getshdr(scn, &header) || !(header.sh_flags & SHF_ALLOC) ||
+		    header.sh_flags & SHF_TLS || vaddr < header.sh_addr ||
+		    vaddr - header.sh_addr >= header.sh_size)
+			continue;
+		out->first = header.sh_addr;
+		out->start = MAX(out->start, header.sh_addr);
+		out->end = MIN(out->end, header.sh_addr + header.sh_size);
+		out->name = elf_strptr(file->elf, names, header.sh_name);
+		return;
+	}
+}
+
+bool data_symbols_place(struct data_symbols *d, struct elf_file *file, uint64_t vaddr,
+			struct data_place *out)
+{
+	const struct data_object *o = get_object(d, file);
+	const struct elf_segment *segment = elf_file_segment(file, vaddr);
+	size_t next = vec_search(&o->list, e, e->start <= vaddr), i = next;
+	uint64_t offset, start = 0;
+	const char *name = data_symbols_find(d, file, vaddr, &offset);
+
+	if (!segment)
+		return false;
+	*out = (struct data_place){.first = segment->vaddr, .start = segment->vaddr,
+				   .end = segment->vaddr + segment->memsz, .name = name,
+				   .is_variable = name != NULL};
+	if (next < o->list.count)
+		out->end = MIN(out->end, o->list.data[next].start);
+	while (i > 0 && (i == next || o->list.data[i - 1].start == start))
+		start = o->list.data[--i].start;
+	if (name) {
+		out->first = out->start = start;
+		out->end = MIN(out->end, o->list.data[i].end);
+		return true;
+	}
+	if (next > 0)
+		out->start = MAX(out->start, o->list.data[i].end);
+	find_section(file, vaddr, out);
+	return true;
+}

@@ -56,4 +56,15 @@ void data_symbols_free(struct data_symbols *d);
 const char *data_symbols_find(struct data_symbols *d, struct elf_file *file, uint64_t vaddr,
 			      uint64_t *offset_out);
 
+/* What @vaddr of an object's data belongs to: a variable, or the rest of a section. */
+struct data_place {
+	uint64_t first;         /* where the variable or section begins; addresses in the file */
+	uint64_t start, end;    /* around @vaddr: all of this place */
+	const char *name;       /* "cache", ".data"; NULL = unknown; until data_symbols_free */
+	bool is_variable;
+};
+/* False: it is in no segment of @file. */
+bool data_symbols_place(struct data_symbols *d, struct elf_file *file, uint64_t vaddr,
+			struct data_place *out);
+
 #endif

@@ -42,6 +42,7 @@ struct unwind {
 	struct unwind_stats stats;
 	struct generated_rule *generated; /* GENERATED_RULES of them; NULL until needed */
 	taddr_t *fp; /* the caller's: walks store frame pointers; NULL = they do not */
+	taddr_t *sp; /* likewise: stack pointers, in walks of stopped threads */
 	uint64_t epoch;                   /* unwind_recheck was called so often */
 	bool has_guessed;                 /* the current walk, at least once */
 };
@@ -616,6 +617,11 @@ void unwind_keep_fp(struct unwind *u, taddr_t *fp)
 	u->fp = fp;
 }
 
+void unwind_keep_sp(struct unwind *u, taddr_t *sp)
+{
+	u->sp = sp;
+}
+
 size_t unwind_walk(struct unwind *u, const struct stack_view *view, taddr_t *pcs, size_t max,
 		   enum unwind_end *end_out)
 {
@@ -666,6 +672,8 @@ size_t unwind_walk_stopped(struct unwind *u, const struct stack_view *view, tadd
 	start_frame(view, &frame);
 	frame.is_exact = true;
 	while (count < max && end < 0) {
+		if (u->sp)
+			u->sp[count] = frame.regs.reg[u->rules.arch->dwarf_sp];
 		pcs[count++] = frame.regs.reg[dwarf_pc];
 		end = step(u, view, &frame);
 	}

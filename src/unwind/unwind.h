@@ -145,6 +145,9 @@ void unwind_keep_fp(struct unwind *u, taddr_t *fp);
 size_t unwind_walk_stopped(struct unwind *u, const struct stack_view *view, taddr_t *pcs,
 			   size_t max, enum unwind_end *end_out);
 
+/* The same for stack pointers, in walks of unwind_walk_stopped only. */
+void unwind_keep_sp(struct unwind *u, taddr_t *sp);
+
 /*
  * Repeats the walk from @view with libunwind-ptrace, as a second opinion. view->stopped is a thread
  * that this process traces. The walk may end before the outermost frame, where libunwind has no CFI

@@ -50,18 +50,19 @@ static int report(struct run *run, struct inspection *i)
 		log_error("%s", i->why);
 		return -ENOTSUP;
 	}
-	const struct out_name name = {.which = OUT_INSPECT, .pid = pid,
+	const char *pattern = inspection_path(run->options);
+	const struct out_name name = {.which = inspection_output(run->options), .pid = pid,
 				      .needs_pid = options_attach_many(run->options)};
 	_cleanup_free_ char *path = NULL;
-	int rc = run->options->inspect.out ? out_path(run, &name, &path) : 0;
+	int rc = pattern ? out_path(run, &name, &path) : 0;
 
 	if (rc != 0)
 		return rc;
 	const char *object = path ? find_object(&i->look.modules, path) : NULL;
 
 	if (object) {
-		log_error("--inspect-out would overwrite %s, which process %u has mapped", object,
-			  pid);
+		log_error("--%s-out would overwrite %s, which process %u has mapped",
+			  i->wants_graph ? "graph" : "inspect", object, pid);
 		return -EEXIST;
 	}
 	return inspection_save(i, path ? path : "-");
@@ -234,13 +235,18 @@ static void walk(struct core *c, struct unwind *unwind, const struct arch_regs *
 {
 	struct stack_view view = {.is_stopped = true, .start = regs->word[arch_native->sp],
 				  .read = read_stack, .read_ctx = &c->file};
+	struct inspect_stopped *look = &c->inspection.look;
 	enum unwind_end end;
-	taddr_t pc[PCS];
+	taddr_t pc[PCS], sp[PCS];
 
 	arch_unwind_regs(arch_native, regs, &view.regs);
+	unwind_keep_sp(unwind, sp);
 	size_t n = unwind_walk_stopped(unwind, &view, pc, PCS, &end);
 
-	th->is_inside = malloc_modules_have(&c->inspection.look.malloc, pc, n);
+	unwind_keep_sp(unwind, NULL);
+	if (look->wants_graph)
+		inspect_add_frames(&look->in, th->tid, pc, sp, n);
+	th->is_inside = malloc_modules_have(&look->malloc, pc, n);
 	th->interrupted_count = (uint32_t)unwind_interrupted(unwind, &view, th->interrupted,
 							     THREAD_INTERRUPTED);
 }
@@ -278,6 +284,8 @@ static int read_core(struct core *c, const char *program)
 		return rc;
 	core_modules_find(&c->file, program, &look->in, &c->modules);
 	look->modules = c->modules.held;
+	look->wants_graph = wish.wants_graph;
+	look->graph.keeps_edges = wish.keeps_edges;
 	malloc_modules_find(look->modules.list.data, look->modules.list.count, &look->malloc);
 	take_threads(c);
 	look->in.source = core_memory_source(&c->file);
@@ -306,7 +314,7 @@ int inspect_core(struct run *run, const char *path, const char *program)
 		log_error("%s: %s", path, why);
 		return rc;
 	}
-	inspection_init(&c.inspection, run->options, run->options->inspect.out);
+	inspection_init(&c.inspection, run->options, inspection_path(run->options));
 	rc = read_core(&c, program);
 	const struct inspect_core_title of_core = {
 		.path = path, .bytes = c.sums.bytes, .zeros = c.sums.zeros,
@@ -376,7 +384,7 @@ int inspect_process(struct run *run, pid_t pid, enum attach_problem *problem_out
 	struct process_reader r = {.registry = &run->registry, .pid = pid,
 				   .problem_out = problem_out, .detail_out = detail_out};
 
-	inspection_init(&r.inspection, run->options, run->options->inspect.out);
+	inspection_init(&r.inspection, run->options, inspection_path(run->options));
 	int rc = inspection_read(&r.inspection, read_process, &r);
 
 	if (rc == 0) {

@@ -115,7 +115,7 @@ void inspect_final_read(struct session *s, bool is_last)
 	struct inspection *i = xmalloc(sizeof(*i));
 	uint64_t begin = clock_now_ns();
 
-	inspection_init(i, s->run->options, s->run->options->inspect.out);
+	inspection_init(i, s->run->options, inspection_path(s->run->options));
 	inspect_stopped_copy_init(&i->copy, s->space->processes.reader, i->copied_most);
 	inspect_final_free(s->end.inspected);
 	s->end.inspected = i;
@@ -131,7 +131,7 @@ static int print_to_stderr(const struct inspection *i)
 
 	if (!file)
 		return -errno;
-	inspect_report_print(file, &i->title, &i->look.report);
+	inspection_print(i, file);
 	if (fclose(file) != 0)
 		return -errno;
 	log_print_lines(LOG_RESULT, "", text);
@@ -141,13 +141,13 @@ static int print_to_stderr(const struct inspection *i)
 static int write_file(struct session *s)
 {
 	const char *path;
-	int rc = out_name(s, OUT_INSPECT, SOURCE_HEAP, &path);
+	int rc = out_name(s, inspection_output(s->run->options), SOURCE_HEAP, &path);
 
 	if (rc != 0)
 		return rc;
 	rc = inspection_save(s->end.inspected, path);
 	if (rc == 0)
-		out_announce(s, OUT_INSPECT, path);
+		out_announce(s, inspection_output(s->run->options), path);
 	return rc;
 }
 
@@ -181,8 +181,9 @@ void inspect_final_finish(struct session *s)
 		log_warn("%s", i->why);
 	} else {
 		finish_title(i, s);
-		s->run->files_failed +=
-			(s->run->options->inspect.out ? write_file(s) : print_to_stderr(i)) != 0;
+		const char *path = inspection_path(s->run->options);
+
+		s->run->files_failed += (path ? write_file(s) : print_to_stderr(i)) != 0;
 	}
 	inspect_final_free(i);
 	s->end.inspected = NULL;
@@ -273,7 +274,7 @@ int inspect_session_write(struct session *s, const char *path, FILE *file)
 		if (path)
 			rc = inspection_write(i, path);
 		else
-			inspect_report_print(file, &i->title, &i->look.report);
+			inspection_print(i, file);
 	}
 	inspection_deinit(i);
 	return rc;
@@ -287,7 +288,8 @@ void inspect_session_save(struct session *s, unsigned number)
 
 	if (!file)
 		return;
-	int rc = out_numbered_path(s, OUT_INSPECT, SOURCE_HEAP, number, &path);
+	enum output which = inspection_output(s->run->options);
+	int rc = out_numbered_path(s, which, SOURCE_HEAP, number, &path);
 
 	if (rc == 0)
 		rc = inspect_session_write(s, path, file);
@@ -378,7 +380,7 @@ int inspect_session_check(struct session *s, FILE *file)
 
 	inspection_init(i, s->run->options, NULL);
 	i->wants_blocks = true;
-	i->wants_types = i->wants_holders = false;
+	i->wants_types = i->wants_holders = i->wants_graph = false;
 	int rc = ask(&q, file);
 
 	if (rc == 0) {

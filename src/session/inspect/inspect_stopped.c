@@ -13,6 +13,7 @@
 #include "base/elf_file.h"
 #include "base/proc.h"
 #include "base/text.h"
+#include "session/inspect/graph_names.h"
 #include "session/inspect/malloc_module.h"
 #include "session/inspect/object_names.h"
 #include "tracee/control/roots.h"
@@ -60,13 +61,18 @@ static void add_thread(void *ctx, const struct thread_view *v)
 {
 	struct collector *c = ctx;
 	struct glibc_thread *th = vec_add(&c->in->threads);
-	taddr_t pc[PCS];
+	taddr_t pc[PCS], sp[PCS];
 	enum unwind_end end;
 	size_t n = 1;
 
 	pc[0] = v->pc;
+	sp[0] = v->sp;
+	unwind_keep_sp(c->unwind, sp);
 	if (v->stack)
 		n = unwind_walk_stopped(c->unwind, v->stack, pc, PCS, &end);
+	unwind_keep_sp(c->unwind, NULL);
+	if (c->in->wants_frames)
+		inspect_add_frames(c->in, v->tid, pc, sp, n);
 
 	*th = (struct glibc_thread){
 		.tid = v->tid, .sp = v->sp, .thread_pointer = v->thread_pointer};
@@ -96,6 +102,7 @@ static int settle(struct target *t, struct collector *c, struct inspect_stopped 
 {
 	for (out->moments = 0;; out->moments++) {
 		c->in->threads.count = 0;
+		c->in->frames.count = 0;
 		thread_views_each(t, c->space, add_thread, c);
 		out->inside = 0;
 		for (size_t i = 0; i < c->in->threads.count; i++)
@@ -291,12 +298,16 @@ int inspect_stopped(struct target *t, struct address_space *s, const struct insp
 			      .is_last = wish->is_last};
 
 	*out = (struct inspect_stopped){
+		.wants_graph = wish->wants_graph,
 		.in = {.source = {.read = read_memory, .gather = gather_memory, .ctx = s,
 				  .read_file = object_bytes_read, .file_ctx = &out->modules},
 		       .block = wish->block, .python_block = wish->python_block,
 		       .block_ctx = wish->ctx,
 		       .only_blocks = wish->only_blocks, .paths = wish->paths,
-		       .wants_types = wish->wants_types, .wants_holders = wish->wants_holders}};
+		       .wants_types = wish->wants_types, .wants_holders = wish->wants_holders,
+		       .wants_frames = wish->wants_graph}};
+	heap_graph_init(&out->graph);
+	out->graph.keeps_edges = wish->keeps_edges;
 	if (are_known(s, wish->objects))
 		out->malloc = wish->objects->malloc;
 	else
@@ -377,7 +388,10 @@ void inspect_stopped_classify(struct inspect_stopped *l)
 	if (!l->other)
 		l->other = l->report.other.name; /* of a program without symbols */
 	type_names_find(&l->report.types, &l->modules);
-	holder_names_find(&l->report.holders, &l->modules);
+	if (l->wants_graph)
+		l->has_graph = graph_names_build(&l->report.holders, &l->modules, &l->graph);
+	else
+		holder_names_find(&l->report.holders, &l->modules);
 	inspect_stopped_version(l);
 }
 
@@ -386,5 +400,6 @@ void inspect_stopped_deinit(struct inspect_stopped *l)
 	inspect_input_deinit(&l->in);
 	inspect_report_deinit(&l->report);
 	go_state_deinit(&l->go);
+	heap_graph_deinit(&l->graph);
 	held_modules_deinit(&l->modules);
 }

@@ -5,6 +5,7 @@
 #ifndef PTMEM_SESSION_INSPECT_INSPECT_STOPPED_H
 #define PTMEM_SESSION_INSPECT_INSPECT_STOPPED_H
 
+#include "graph/heap_graph.h"
 #include "inspect/inspect.h"
 #include "malloc/memory.h"
 #include "session/inspect/go_report.h"
@@ -27,6 +28,9 @@ struct inspect_stopped {
 	uint32_t moments;        /* how often others ran to leave malloc */
 	uint64_t rss, swap;      /* VmRSS and VmSwap, bytes */
 	struct go_state go;
+	/* what holds each block, of report.holders; by inspect_stopped_classify */
+	struct heap_graph graph;
+	bool wants_graph, has_graph; /* has_graph: it is not too large */
 	struct inspect_input in; /* until it has been examined */
 	bool is_copied;          /* it is to be examined, without the process */
 };
@@ -45,6 +49,8 @@ struct inspect_wish {
 	const struct pinned_paths *paths; /* of blocks; NULL = they are not known */
 	bool wants_types;        /* of blocks */
 	bool wants_holders;      /* what points to them */
+	bool wants_graph;        /* a graph of that, instead of sums; needs both */
+	bool keeps_edges;        /* of the graph */
 	const struct inspect_objects *objects; /* read before, or NULL */
 	struct memory_copy *copy; /* has room for its memory, or NULL; outlives the result */
 	bool is_last;            /* the process ends or is left: no thread may run on */

@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "output/graph_report.h"
 #include "output/inspect_report.h"
 #include "output/outfile.h"
 #include "recording/go_pprof.h"
@@ -19,12 +20,26 @@
 #define PPROF_END ".pb.gz"
 #define PAUSE_NS 1000000 /* between two looks, for the program to go on */
 
+enum output inspection_output(const struct options *o)
+{
+	return o->graph.what ? OUT_GRAPH : OUT_INSPECT;
+}
+
+const char *inspection_path(const struct options *o)
+{
+	return o->graph.what ? o->graph.out : o->inspect.out;
+}
+
 void inspection_init(struct inspection *i, const struct options *o, const char *path)
 {
 	*i = (struct inspection){
-		.wants_blocks = path && text_ends_in(path, ".csv"), .wants_types = true,
-		.wants_pprof = path && text_ends_in(path, PPROF_END),
-		.wants_holders = o->inspect.pointers, .copied_most = o->inspect.copy};
+		.wants_blocks = path && !o->graph.what && text_ends_in(path, ".csv"),
+		.wants_types = true,
+		.wants_pprof = path && !o->graph.what && text_ends_in(path, PPROF_END),
+		.wants_holders = o->inspect.pointers || o->graph.what,
+		.wants_graph = o->graph.what,
+		.graph_wish = {.depth = o->graph.depth, .holds = o->graph.who_holds},
+		.copied_most = o->inspect.copy};
 }
 
 struct inspect_wish inspection_wish(struct inspection *i)
@@ -37,6 +52,8 @@ struct inspect_wish inspection_wish(struct inspection *i)
 				     .paths = i->pins.paths.pages ? &i->pins.paths : NULL,
 				     .wants_types = i->wants_types,
 				     .wants_holders = i->wants_holders,
+				     .wants_graph = i->wants_graph,
+				     .keeps_edges = i->graph_wish.holds != NULL,
 				     .copy = &i->copy};
 }
 
@@ -187,19 +204,42 @@ static void warn_of_doubts(const char *path, const struct inspection *i)
 		log_print_lines(LOG_WARN, prefix, text);
 }
 
+static struct graph_title graph_title(const struct inspection *i)
+{
+	return (struct graph_title){
+		.pid = i->title.pid, .command = i->title.command,
+		.core = i->title.core ? i->title.core->path : NULL, .stopped_ns = i->stopped_ns};
+}
+
+void inspection_print(const struct inspection *i, FILE *file)
+{
+	const struct graph_title t = graph_title(i);
+
+	if (!i->wants_graph) {
+		inspect_report_print(file, &i->title, &i->look.report);
+		return;
+	}
+	graph_report_print(file, &t, &i->look.graph, &i->graph_wish);
+	inspect_report_print_doubts(file, &i->title, &i->look.report);
+}
+
 static int put_found(FILE *file, const void *ctx)
 {
 	const struct inspection_file *f = ctx;
 	struct inspection *i = f->inspection;
 
-	if (text_ends_in(f->path, ".json"))
+	const struct graph_title t = graph_title(i);
+
+	if (i->wants_graph && text_ends_in(f->path, ".json"))
+		graph_report_write_json(file, &t, &i->look.graph, &i->graph_wish);
+	else if (text_ends_in(f->path, ".json"))
 		inspect_report_write_json(file, &i->title, &i->look.report);
 	else if (i->wants_pprof)
 		go_pprof_write(file, &i->go);
 	else if (i->wants_blocks)
 		inspect_blocks_write(file, &i->blocks, &i->look.report.types);
 	else
-		inspect_report_print(file, &i->title, &i->look.report);
+		inspection_print(i, file);
 	return 0;
 }
 
@@ -217,7 +257,7 @@ int inspection_save(struct inspection *i, const char *path)
 	const struct inspection_file f = {path, i};
 	const char *end = text_ends_in(path, ".json") ? ".json" :
 			  i->wants_pprof ? PPROF_END : i->wants_blocks ? ".csv" : "";
-	int rc = out_put(OUT_INSPECT, i->title.pid, path,
+	int rc = out_put(i->wants_graph ? OUT_GRAPH : OUT_INSPECT, i->title.pid, path,
 			 &(struct out_content){.put = put_found, .ctx = &f, .end = end});
 
 	warn_of_doubts(path, i);

@@ -6,9 +6,11 @@
 #ifndef PTMEM_SESSION_INSPECT_INSPECTION_H
 #define PTMEM_SESSION_INSPECT_INSPECTION_H
 
+#include "output/graph_report.h"
 #include "output/inspect_report.h"
 #include "session/inspect/inspect_stopped.h"
 #include "session/options.h"
+#include "session/out.h"
 
 struct profile;
 
@@ -26,6 +28,8 @@ struct path_pins {
 struct inspection {
 	bool wants_blocks;       /* one by one */
 	bool wants_types, wants_holders;
+	bool wants_graph;        /* and no report of --inspect */
+	struct graph_wish graph_wish;
 	bool wants_pprof;        /* the profile that a Go program keeps, and nothing else */
 	uint64_t copied_most;    /* memory, bytes; 0 = the process stays stopped */
 	struct memory_copy copy; /* until it is classified */
@@ -40,6 +44,10 @@ struct inspection {
 	char *why;               /* it cannot be reported; NULL = it can; owned */
 	struct inspect_title title;
 };
+
+/* Where the options want it: the file that it is, and its name; NULL = none. */
+enum output inspection_output(const struct options *o);
+const char *inspection_path(const struct options *o);
 
 /* @path: where it will be written, which says in what form; NULL: as text. */
 void inspection_init(struct inspection *i, const struct options *o, const char *path);
@@ -62,6 +70,9 @@ bool inspection_judge(struct inspection *i, uint32_t pid, const char *command);
 int inspection_write(struct inspection *i, const char *path);
 /* The same with a message, elsewhere if it cannot be written there (out.h). */
 int inspection_save(struct inspection *i, const char *path);
+
+/* Prints it as text. */
+void inspection_print(const struct inspection *i, FILE *file);
 
 void inspection_deinit(struct inspection *i);
 

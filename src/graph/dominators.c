@@ -1,0 +1,271 @@
+/*
+ * Three passes: visits give numbers in preorder; from the last number to the first, each gets its
+ * semidominator; from the first to the last, its dominator.
+ *
+ *	semi[w]   the lowest number from which a path leads to w whose inner numbers are above w
+ *	idom[w]   the nearest common ancestor of above[w] and semi[w] in the tree so far
+ *
+ * Edges of the tree of visits are known as `above`, so only the others are kept reversed: in most
+ * heaps these are few.
+ */
+#include "graph/dominators.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+
+#define NONE UINT32_MAX
+
+static size_t mark_bytes(const struct dominators *d)
+{
+	return ((size_t)d->nodes / 64 + 1) * sizeof(uint64_t);
+}
+
+void dominators_init(struct dominators *d, uint32_t nodes, const uint32_t *first,
+		     const uint32_t *edge)
+{
+	size_t bytes = ((size_t)nodes + 1) * sizeof(uint32_t);
+
+	*d = (struct dominators){.nodes = nodes, .first = first, .edge = edge, .count = 1};
+	d->number = huge_alloc(bytes);
+	d->node = huge_alloc(bytes);
+	d->above = huge_alloc(bytes);
+	d->cursor = huge_alloc(bytes);
+	d->is_marked = huge_alloc(mark_bytes(d));
+	d->node[DOMINATORS_ROOT] = NONE;
+}
+
+static void free_words(const struct dominators *d, uint32_t **words)
+{
+	huge_free(*words, ((size_t)d->nodes + 1) * sizeof(uint32_t));
+	*words = NULL;
+}
+
+void dominators_deinit(struct dominators *d)
+{
+	free_words(d, &d->number);
+	free_words(d, &d->node);
+	free_words(d, &d->above);
+	free_words(d, &d->cursor);
+	huge_free(d->is_marked, mark_bytes(d));
+	free(d->from);
+	d->is_marked = NULL;
+	d->from = NULL;
+}
+
+void dominators_add_layer(struct dominators *d)
+{
+	CHECK(d->layers < DOMINATORS_LAYERS);
+	d->layer[d->layers++] = d->count;
+}
+
+/* -- visits -- */
+
+static uint32_t give_number(struct dominators *d, uint32_t node, uint32_t above)
+{
+	uint32_t number = d->count++;
+
+	d->number[node] = number;
+	d->node[number] = node;
+	d->above[number] = above;
+	d->cursor[number] = d->first[node];
+	return number;
+}
+
+/* The next edge of @number to a node that was not visited; NONE. */
+static uint32_t take_next(struct dominators *d, uint32_t number)
+{
+	uint32_t end = d->first[d->node[number] + 1];
+
+	while (d->cursor[number] < end) {
+		uint32_t edge = d->edge[d->cursor[number]++], to = edge >> 1;
+
+		__builtin_prefetch(&d->first[to]); /* missing, too, if the number is */
+		if (!d->number[to])
+			return edge;
+	}
+	return NONE;
+}
+
+bool dominators_visit(struct dominators *d, uint32_t node, uint32_t under)
+{
+	if (d->number[node])
+		return false;
+	uint32_t start = give_number(d, node, under), at = start;
+
+	while (true) {
+		uint32_t next = take_next(d, at);
+
+		if (next != NONE) {
+			at = give_number(d, next >> 1, at);
+			d->is_marked[at / 64] |= (uint64_t)(next & 1) << at % 64;
+		}
+		else if (at != start) {
+			at = d->above[at];
+		} else {
+			return true;
+		}
+	}
+}
+
+/* -- reversed edges -- */
+
+#define AHEAD 16u
+
+/* What is needed of the nodes whose turn is next. */
+static void prefetch_edges(const struct dominators *d, uint32_t from)
+{
+	if (from + 2 * AHEAD < d->count)
+		__builtin_prefetch(&d->first[d->node[from + 2 * AHEAD]]);
+	if (from + AHEAD < d->count)
+		__builtin_prefetch(&d->edge[d->first[d->node[from + AHEAD]]]);
+}
+
+/*
+ * The edge @e of @from, in the layer that begins at @start: the number to which it leads, or NONE
+ * if it does not count, or is one of the tree.
+ */
+static uint32_t extra_edge(const struct dominators *d, uint32_t from, uint32_t start, uint32_t e)
+{
+	uint32_t node = d->edge[e] >> 1;
+
+	/* most often: nothing else has to be looked up */
+	if (from + 1 < d->count && d->node[from + 1] == node && d->above[from + 1] == from)
+		return NONE;
+	uint32_t to = d->number[node];
+
+	return to >= start && from != to && d->above[to] != from ? to : NONE;
+}
+
+/* All of number @from, whose layer begins at @start: counts them if @is_counted, else adds them. */
+static bool pass_edges(struct dominators *d, uint32_t from, uint32_t start, bool is_counted)
+{
+	uint32_t node = d->node[from];
+	bool has_any = false;
+
+	for (uint32_t e = d->first[node]; e < d->first[node + 1]; e++) {
+		uint32_t to = extra_edge(d, from, start, e);
+
+		if (to == NONE)
+			continue;
+		has_any = true;
+		if (is_counted)
+			d->cursor[to]++;
+		else
+			d->from[--d->cursor[to]] = from;
+	}
+	return has_any;
+}
+
+static uint32_t layer_end(const struct dominators *d, uint32_t layer)
+{
+	return layer + 1 < d->layers ? d->layer[layer + 1] : d->count;
+}
+
+/* Numbers with such edges are few in most heaps: they are noted in @has_any. */
+static void count_edges(struct dominators *d, uint64_t *has_any)
+{
+	memset(d->cursor, 0, (size_t)d->count * sizeof(*d->cursor));
+	for (uint32_t layer = 0; layer < d->layers; layer++)
+		for (uint32_t i = d->layer[layer]; i < layer_end(d, layer); i++) {
+			prefetch_edges(d, i);
+			if (pass_edges(d, i, d->layer[layer], true))
+				has_any[i / 64] |= UINT64_C(1) << i % 64;
+		}
+}
+
+/* After the sums, each cursor is where its number's edges end; when all are added, begin. */
+void dominators_reverse(struct dominators *d)
+{
+	uint64_t *has_any = xcalloc(mark_bytes(d), 1);
+
+	count_edges(d, has_any);
+	for (uint32_t i = 1; i < d->count; i++)
+		d->cursor[i] += d->cursor[i - 1];
+	uint32_t edges = d->cursor[d->count - 1];
+
+	d->from = xmalloc(((size_t)edges + 1) * sizeof(*d->from));
+	for (uint32_t layer = 0; layer < d->layers; layer++)
+		for (uint32_t i = d->layer[layer]; i < layer_end(d, layer); i++)
+			if (has_any[i / 64] >> i % 64 & 1)
+				pass_edges(d, i, d->layer[layer], false);
+	free(has_any);
+	free_words(d, &d->number);
+	d->edges = edges;
+}
+
+/* -- semidominators -- */
+
+struct search {
+	struct dominators *d;
+	uint32_t *ancestor;     /* by number; paths of it are compressed */
+	uint32_t *label;        /* by number: the lowest semidominator on the path compressed */
+};
+
+/*
+ * The lowest semidominator on the path from @v to the root of its tree, which excludes the root;
+ * numbers from @last on are linked. The path is compressed: on the way up its pointers are
+ * reversed, so that no stack is needed.
+ */
+static uint32_t evaluate(struct search *s, uint32_t v, uint32_t last)
+{
+	uint32_t below = NONE, at = v;
+
+	while (s->ancestor[at] >= last) {
+		uint32_t up = s->ancestor[at];
+
+		s->ancestor[at] = below;
+		below = at;
+		at = up;
+	}
+	uint32_t root = s->ancestor[at], low = s->label[at];
+
+	while (below != NONE) {
+		uint32_t next = s->ancestor[below];
+
+		low = MIN(low, s->label[below]);
+		s->label[below] = low;
+		s->ancestor[below] = root;
+		below = next;
+	}
+	return low;
+}
+
+/* Replaces where each number's edges begin, from the last one on, by its semidominator. */
+static void find_semidominators(struct search *s)
+{
+	struct dominators *d = s->d;
+	uint32_t end = d->edges;
+
+	for (uint32_t i = 0; i < d->count; i++) {
+		s->label[i] = i;
+		s->ancestor[i] = d->above[i];
+	}
+	for (uint32_t w = d->count - 1; w > 0; w--) {
+		uint32_t semi = d->above[w], first = d->cursor[w];
+
+		for (uint32_t i = first; i < end; i++)
+			semi = MIN(semi, evaluate(s, d->from[i], w + 1));
+		end = first;
+		d->cursor[w] = semi;
+		s->label[w] = semi;
+	}
+}
+
+void dominators_find(struct dominators *d)
+{
+	size_t bytes = ((size_t)d->count + 1) * sizeof(uint32_t);
+	struct search s = {.d = d, .label = huge_alloc(bytes), .ancestor = huge_alloc(bytes)};
+
+	find_semidominators(&s);
+	huge_free(s.ancestor, bytes);
+	huge_free(s.label, bytes);
+	free(d->from);
+	d->from = NULL;
+	for (uint32_t w = 1; w < d->count; w++)
+		while (d->above[w] > d->cursor[w])
+			d->above[w] = d->above[d->above[w]];
+	free_words(d, &d->cursor);
+}

@@ -1,0 +1,319 @@
+/*
+ * Text:
+ *
+ *	process 12 (./prog): 3,000 blocks in use, 1.2 MiB (1,258,291 bytes)
+ *
+ *	  cache in prog  retains 1.0 MiB (1,048,576 bytes) in 2,000 blocks
+ *	    0x55d0c0de2a0  64 bytes, C++ Foo  retains ...
+ *	    12 others  retain ...
+ *	  shared by several owners: 3 blocks  retain ...
+ *	  leaked  retains ...
+ *
+ *	  sum  ... = all blocks in use
+ */
+#include "output/graph_report.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/amount.h"
+#include "base/cleanup.h"
+#include "base/json_write.h"
+#include "leak/leakcheck.h"
+
+#define ROWS 30u
+#define ROWS_BELOW 10u
+#define ROWS_JSON 10000u
+
+static const char *const state_name[] = {
+	[LEAKCHECK_DEFINITE] = "definitely lost", [LEAKCHECK_INDIRECT] = "indirectly lost",
+	[LEAKCHECK_POSSIBLE] = "possibly lost", [LEAKCHECK_REACHABLE] = "still reachable",
+};
+
+bool graph_report_is_address(const char *text)
+{
+	char *end;
+
+	if (*text < '0' || *text > '9')
+		return false;
+	strtoull(text, &end, 0);
+	return *end == '\0';
+}
+
+/* -- names -- */
+
+/* "cache in prog", "stack of thread 12", "leaked". The caller frees it. */
+static char *owner_text(const struct graph_owner *o)
+{
+	const char *object = o->object ? o->object : "an unknown object";
+
+	switch (o->kind) {
+	case OWNER_VARIABLE:
+		return xasprintf("%s in %s", o->name ? o->name : "?", object);
+	case OWNER_SECTION:
+		return xasprintf("%s of %s", o->name ? o->name : "data", object);
+	case OWNER_TLS:
+		return xasprintf("variables of thread %d", (int)o->tid);
+	case OWNER_STACK:
+		return xasprintf("stack of thread %d", (int)o->tid);
+	case OWNER_FRAME:
+		return o->name ? xasprintf("frame of %s", o->name) :
+				 xasprintf("frame at %#" PRIx64 " in %s", o->addr, object);
+	case OWNER_REGISTERS:
+		return xstrdup("registers");
+	case OWNER_MAPPING:
+		return o->name ? xasprintf("mapping of %s at %#" PRIx64, o->name, o->addr) :
+				 xasprintf("mapping at %#" PRIx64, o->addr);
+	default:
+		return xstrdup("leaked: nothing leads to these");
+	}
+}
+
+static const char *type_of(const struct heap_graph *g, const struct graph_block *b)
+{
+	return b->type < g->types.count ? g->types.data[b->type] : NULL;
+}
+
+static char *node_text(const struct heap_graph *g, uint32_t node)
+{
+	char number[AMOUNT_SIZE];
+
+	if (!graph_is_block(g, node))
+		return owner_text(&g->owners.data[node - g->blocks]);
+	const struct graph_block *b = &g->block[node];
+	const char *type = type_of(g, b);
+
+	return xasprintf("%#" PRIx64 "  %s byte%s%s%s", (uint64_t)b->addr,
+			 amount_commas(b->size, number), plural(b->size), type ? ", " : "",
+			 type ? type : "");
+}
+
+static char *row_text(const struct heap_graph *g, const struct graph_row *r)
+{
+	char number[AMOUNT_SIZE];
+
+	switch (r->kind) {
+	case GRAPH_ROW_SHARED:
+		return xasprintf("shared by several owners, %s at the top",
+				 amount_commas(r->count, number));
+	case GRAPH_ROW_REST:
+		return xasprintf("%s other%s", amount_commas(r->count, number), plural(r->count));
+	default:
+		return node_text(g, r->node);
+	}
+}
+
+/* -- text -- */
+
+static void print_amount(FILE *f, uint64_t bytes, uint64_t blocks)
+{
+	_cleanup_free_ char *exact = amount_exact((double)bytes);
+	char number[AMOUNT_SIZE];
+
+	fprintf(f, "%s in %s block%s\n", exact, amount_commas(blocks, number), plural(blocks));
+}
+
+static void print_rows(FILE *f, const struct heap_graph *g, const struct graph_rows *rows)
+{
+	uint64_t bytes = 0, blocks = 0;
+
+	for (size_t i = 0; i < rows->list.count; i++) {
+		const struct graph_row *r = &rows->list.data[i];
+		_cleanup_free_ char *name = row_text(g, r);
+
+		fprintf(f, "%*s%s  retain%s ", 2 + 2 * (int)MIN(r->level, 50u), "", name,
+			r->kind == GRAPH_ROW_REST && r->count != 1 ? "" : "s");
+		print_amount(f, r->bytes, r->blocks);
+		bytes += r->level == 0 ? r->bytes : 0;
+		blocks += r->level == 0 ? r->blocks : 0;
+	}
+	fprintf(f, "\n  sum  ");
+	print_amount(f, bytes, blocks);
+}
+
+static void print_states(FILE *f, const struct heap_graph *g)
+{
+	struct graph_states s;
+
+	heap_graph_states(g, &s);
+	fprintf(f, "\n");
+	for (size_t i = 0; i < ARRAY_SIZE(s.state); i++) {
+		fprintf(f, "  %s  ", state_name[i]);
+		print_amount(f, s.state[i].bytes, s.state[i].blocks);
+	}
+}
+
+/* " +0x18": where a pointer is; nothing at the start, "+?" if it is far from there. */
+static void print_place(FILE *f, uint16_t place)
+{
+	if (place == GRAPH_FAR)
+		fprintf(f, "+?");
+	else
+		fprintf(f, "+%#x", place * (unsigned)sizeof(uint64_t));
+}
+
+static void print_way(FILE *f, const struct heap_graph *g, uint32_t block)
+{
+	struct graph_way way;
+
+	graph_way_find(g, block, &way);
+	for (size_t i = 0; i < way.steps.count; i++) {
+		const struct graph_step *s = &way.steps.data[i];
+		_cleanup_free_ char *name = i == 0 || i + 1 == way.steps.count ?
+						    node_text(g, s->node) : NULL;
+
+		fprintf(f, i ? " -> %s" : "  %s", name ? name : "");
+		if (i + 1 == way.steps.count)
+			break;
+		fprintf(f, i ? "" : " ");
+		print_place(f, s->place);
+	}
+	fprintf(f, "\n");
+	vec_deinit(&way.steps);
+}
+
+/* What every way to @block passes, from the last on. */
+static void print_dominators(FILE *f, const struct heap_graph *g, uint32_t block)
+{
+	uint32_t number = graph_number_of(g, block);
+	bool is_first = true;
+
+	for (; number != DOMINATORS_ROOT; number = g->tree.above[number], is_first = false) {
+		_cleanup_free_ char *name = node_text(g, g->tree.node[number]);
+
+		fprintf(f, "  %s%s  retains ", is_first ? "" : "held by ", name);
+		print_amount(f, g->retained[number], g->retained_blocks[number]);
+		if (!graph_is_block(g, g->tree.node[number]))
+			return;
+	}
+	fprintf(f, "  shared by several owners\n");
+}
+
+static void print_holds(FILE *f, const struct heap_graph *g, const char *text)
+{
+	uint32_t block = heap_graph_find(g, strtoull(text, NULL, 0));
+
+	if (block == UINT32_MAX) {
+		fprintf(f, "%s is in no block in use\n", text);
+		return;
+	}
+	fprintf(f, "the shortest way to %s:\n", text);
+	print_way(f, g, block);
+	fprintf(f, "\nall ways to it pass:\n");
+	print_dominators(f, g, block);
+}
+
+void graph_report_print(FILE *f, const struct graph_title *t, const struct heap_graph *g,
+			const struct graph_wish *wish)
+{
+	const struct graph_limits limits = {wish->depth, ROWS, ROWS_BELOW};
+	_cleanup_free_ char *exact = amount_exact((double)g->bytes);
+	char number[AMOUNT_SIZE];
+	struct graph_rows rows;
+
+	if (t->core)
+		fprintf(f, "%s: ", t->core);
+	fprintf(f, "process %u (%s): %s block%s in use, %s\n", t->pid, t->command,
+		amount_commas(g->blocks, number), plural(g->blocks), exact);
+	if (t->stopped_ns)
+		fprintf(f, "stopped for %.1f ms\n", (double)t->stopped_ns / 1e6);
+	fprintf(f, "\n");
+	if (wish->holds) {
+		print_holds(f, g, wish->holds);
+		return;
+	}
+	graph_rows_find(g, &limits, &rows);
+	print_rows(f, g, &rows);
+	print_states(f, g);
+	vec_deinit(&rows.list);
+}
+
+/* -- JSON -- */
+
+static void write_node(struct json_writer *w, const struct heap_graph *g, uint32_t node)
+{
+	if (graph_is_block(g, node)) {
+		json_write_format(w, "address", "\"%#" PRIx64 "\"", (uint64_t)g->block[node].addr);
+		json_write_number(w, "bytes", g->block[node].size);
+		if (type_of(g, &g->block[node]))
+			json_write_text(w, "type", type_of(g, &g->block[node]));
+		return;
+	}
+	const struct graph_owner *o = &g->owners.data[node - g->blocks];
+	_cleanup_free_ char *text = owner_text(o);
+
+	json_write_text(w, "kind", graph_owner_kind_name[o->kind]);
+	json_write_text(w, "text", text);
+	json_write_text(w, "name", o->name);
+	json_write_text(w, "object", o->object);
+	if (o->tid)
+		json_write_number(w, "thread", (uint64_t)o->tid);
+}
+
+static void write_row(struct json_writer *w, const struct heap_graph *g, const struct graph_row *r)
+{
+	static const char *const kind[] = {
+		[GRAPH_ROW_OWNER] = "owner", [GRAPH_ROW_SHARED] = "shared",
+		[GRAPH_ROW_BLOCK] = "block", [GRAPH_ROW_REST] = "rest"};
+
+	json_write_open(json_write_line(w, 1), NULL, '{');
+	json_write_number(w, "level", r->level);
+	json_write_text(w, "row", kind[r->kind]);
+	if (r->kind == GRAPH_ROW_OWNER || r->kind == GRAPH_ROW_BLOCK)
+		write_node(w, g, r->node);
+	else
+		json_write_number(w, "count", r->count);
+	json_write_numbers(w, {"retained_bytes", r->bytes}, {"retained_blocks", r->blocks});
+	json_write_close(w, 1);
+}
+
+static void write_way(struct json_writer *w, const struct heap_graph *g, const char *text)
+{
+	uint32_t block = heap_graph_find(g, strtoull(text, NULL, 0));
+	struct graph_way way = {0};
+
+	if (block != UINT32_MAX)
+		graph_way_find(g, block, &way);
+	json_write_open(json_write_line(w, 0), "way", '[');
+	for (size_t i = 0; i < way.steps.count; i++) {
+		json_write_open(json_write_line(w, 1), NULL, '{');
+		write_node(w, g, way.steps.data[i].node);
+		if (i + 1 < way.steps.count && way.steps.data[i].place != GRAPH_FAR)
+			json_write_number(w, "offset",
+					  way.steps.data[i].place * sizeof(uint64_t));
+		json_write_close(w, 1);
+	}
+	json_write_close(w, 1);
+	vec_deinit(&way.steps);
+}
+
+void graph_report_write_json(FILE *f, const struct graph_title *t, const struct heap_graph *g,
+			     const struct graph_wish *wish)
+{
+	const struct graph_limits limits = {wish->depth, ROWS_JSON, ROWS_BELOW};
+	struct json_writer w = {.out = f};
+	struct graph_states s;
+	struct graph_rows rows;
+
+	json_write_open(&w, NULL, '{');
+	json_write_number(&w, "pid", t->pid);
+	json_write_text(&w, "command", t->command);
+	json_write_text(&w, "core", t->core);
+	json_write_format(&w, "stopped_ms", "%.3f", (double)t->stopped_ns / 1e6);
+	json_write_numbers(&w, {"bytes", g->bytes}, {"blocks", g->blocks});
+	heap_graph_states(g, &s);
+	json_write_open(json_write_line(&w, 0), "states", '{');
+	for (size_t i = 0; i < ARRAY_SIZE(s.state); i++)
+		json_write_record(&w, state_name[i], {"bytes", s.state[i].bytes},
+				  {"blocks", s.state[i].blocks});
+	json_write_close(&w, 1);
+	if (wish->holds)
+		write_way(&w, g, wish->holds);
+	graph_rows_find(g, &limits, &rows);
+	json_write_open(json_write_line(&w, 0), "rows", '[');
+	for (size_t i = 0; i < rows.list.count; i++)
+		write_row(&w, g, &rows.list.data[i]);
+	json_write_close(&w, 2);
+	fputc('\n', f);
+	vec_deinit(&rows.list);
+}

@@ -1,0 +1,168 @@
+"""--graph: what a variable retains is what is free without it; ways to a block, core files, profiles, outputs."""
+
+import json
+import os
+import re
+import subprocess
+
+from harness import Fail, allocator, test
+from inspect_lib import gcore, inspect
+
+
+def graph(t, pid, *options, source=None):
+    """The JSON; its rows must add up to the heap."""
+    path = os.path.join(t.subdirectory(), "graph.json")
+    how = source or ["-p", str(pid), "--graph"]
+    result = t.run([t.ptmem(), "-q", *how, "--graph-out=" + path, *options])
+    if result.status != 0:
+        raise Fail("status %d: %s" % (result.status, result.err.decode()))
+    return read(t, path)
+
+
+def read(t, path):
+    with open(path, encoding="utf-8") as file:
+        report = json.load(file)
+    top = [row for row in report["rows"] if row["level"] == 0]
+    for kind in ("bytes", "blocks"):
+        t.equal("sum of the rows, " + kind, sum(row["retained_" + kind] for row in top), report[kind])
+        t.equal("sum of the states, " + kind, sum(state[kind] for state in report["states"].values()), report[kind])
+    return report
+
+
+class Owned:
+    """targets/owned or another program that frees what a variable owns when it reads its name."""
+
+    def __init__(self, t, path, **env):
+        self.t = t
+        self.process = subprocess.Popen([path], env=t.environment(t.directory, **env), stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE)
+        t.equal("its first line", self.process.stdout.readline(), b"ready\n")
+
+    def drop(self, name):
+        self.process.stdin.write(name.encode() + b"\n")
+        self.process.stdin.flush()
+        blocks, size = map(int, self.process.stdout.readline().split())
+        return blocks, size
+
+    def end(self):
+        self.process.stdin.close()
+        self.t.equal("the program's status", self.process.wait(), 0)
+
+
+def total(report):
+    return report["blocks"], report["bytes"]
+
+
+def retained(row):
+    return row["retained_blocks"], row["retained_bytes"]
+
+
+def owner(report, pattern):
+    """What the owners retain whose text matches."""
+    rows = [row for row in report["rows"] if row["level"] == 0 and row["row"] == "owner"
+            and re.fullmatch(pattern, row["text"])]
+    return tuple(map(sum, zip(*map(retained, rows)))) if rows else (0, 0)
+
+
+VARIABLES = ("list", "hidden_list", r"kept(\.\w+)?|in_function\.kept", "tree", "table", "ring", "items", "slots",
+             "tagged", "one", "other", "large")
+
+
+def experiment(t, program, names):
+    """Each variable is dropped: what it retained is what is freed, by the program and in the heap."""
+    before = graph(t, program.process.pid)
+    for name, pattern in names:
+        said = owner(before, pattern)
+        freed = program.drop(name)
+        after = graph(t, program.process.pid)
+        t.check(freed[0] > 0, "%s owned nothing" % name)
+        t.equal("what %s retained" % name, said, freed)
+        t.equal("what is gone without %s" % name,
+                tuple(a - b for a, b in zip(total(before), total(after))), freed)
+        t.equal("what %s retains afterwards" % name, owner(after, pattern), (0, 0))
+        before = after
+    return before
+
+
+for _variant in ("gcc-O2-pie", "clang-O0-nopie"):
+    @test("graph/owned/" + _variant)
+    def _(t, variant=_variant):
+        program = Owned(t, t.target(variant, "owned"))
+        main = program.process.pid
+        other = next(int(tid) for tid in os.listdir("/proc/%d/task" % main) if int(tid) != main)
+        report = graph(t, main)
+        t.equal("shared rows", [row["count"] for row in report["rows"] if row["row"] == "shared"], [1])
+        live = inspect(t, main)
+        t.equal("blocks as with --inspect", total(report), (
+            sum(arena["live_blocks"] for arena in live["arenas"]) + live["mmapped_blocks"],
+            sum(arena["live_bytes"] for arena in live["arenas"]) + live["mmapped_bytes"]))
+        names = [(re.split(r"\\|\(", name)[0], "(%s) in owned" % name) for name in VARIABLES]
+        names += [("local", "variables of thread %d" % main), ("stack", "stack of thread %d" % main),
+                  ("thread", "stack of thread %d" % other)]
+        last = experiment(t, program, names)
+        # with its variables a thread has a block of libc's, its dtv
+        before = owner(last, "variables of thread %d" % other)
+        freed = program.drop("other_local")
+        after = owner(graph(t, main), "variables of thread %d" % other)
+        t.equal("what the other thread's variable retained", (before[0] - after[0], before[1] - after[1]), freed)
+        program.end()
+
+
+for _name in ("jemalloc", "mimalloc"):
+    @test("graph/owned/" + _name)
+    def _(t, name=_name):
+        """The same with another allocator."""
+        program = Owned(t, t.target("gcc-O2-pie", "owned"), LD_PRELOAD=allocator(name))
+        experiment(t, program, [(name, name + " in owned") for name in ("list", "tree", "table", "ring", "items")])
+        program.end()
+
+
+@test("graph/who-holds")
+def who_holds(t):
+    """The way to the last node of a list has all others of it."""
+    program = Owned(t, t.target("gcc-O2-pie", "owned"))
+    pid = program.process.pid
+    report = graph(t, pid, "--graph-depth=1000")
+    rows = report["rows"]
+    start = next(i for i, row in enumerate(rows) if row.get("name") == "hidden_list")
+    end = next(i for i in range(start + 1, len(rows)) if rows[i]["level"] == 0)
+    deepest = max(rows[start:end], key=lambda row: row["level"])
+    t.equal("levels of the list", deepest["level"], 1000)
+    way = graph(t, pid, "--who-holds=" + deepest["address"])["way"]
+    t.equal("where it begins", way[0]["name"], "hidden_list")
+    t.equal("where it ends", way[-1]["address"], deepest["address"])
+    t.check(len(way) == 1001 and all(step["offset"] in (0, 8) for step in way[:-1]), "%d steps" % len(way))
+    text = t.run([t.ptmem(), "-q", "-p", str(pid), "--graph", "--who-holds=" + way[1]["address"]]).out.decode()
+    t.check("hidden_list in owned +0 -> " + way[1]["address"] in text, text)
+    text = t.run([t.ptmem(), "-q", "-p", str(pid), "--graph", "--who-holds=16"]).out.decode()
+    t.check("16 is in no block in use" in text, text)
+    program.end()
+
+
+@test("graph/core")
+def core(t):
+    """A core file has the same graph as the process."""
+    program = Owned(t, t.target("gcc-O2-pie", "owned"))
+    report = graph(t, program.process.pid)
+    found = graph(t, 0, source=["--graph=" + gcore(t, program.process.pid)])
+    t.equal("all", total(found), total(report))
+    for name in VARIABLES:
+        name = "(%s) in owned" % name
+        t.equal("what %s retains" % name, owner(found, name), owner(report, name))
+    program.end()
+
+
+@test("graph/at-exit")
+def at_exit(t):
+    """A profiled program: at its end. What it leaked are the states of --leak-check."""
+    path = os.path.join(t.directory, "graph.json")
+    leaks = os.path.join(t.directory, "leaks.json")
+    profile = t.profile([t.target("gcc-O2-pie", "leaks")],
+                        ["--graph", "--graph-out=" + path, "--leak-check", "--show-leak-kinds=all", "--leaks-out=" + leaks])
+    t.equal("status", profile.status, 90)
+    report = read(t, path)
+    with open(leaks, encoding="utf-8") as file:
+        kinds = json.load(file)["kinds"]
+    t.equal("blocks by state", {kind: state["blocks"] for kind, state in report["states"].items()},
+            {kind: state["blocks"] for kind, state in kinds.items()})
+    t.check(all(state["blocks"] for state in kinds.values()), "a kind that does not occur: %r" % kinds)
