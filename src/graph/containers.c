@@ -47,11 +47,11 @@ struct known_container {
 };
 
 struct containers {
-	VEC(struct description) list;
+	VEC(struct container_text) list;
 	VEC(struct known_container) by_type;
 };
 
-static void free_description(struct container_text *d)
+static void free_container_text(struct container_text *d)
 {
 	free(d->pattern);
 	for (size_t i = 0; i < KEYS; i++)
@@ -62,7 +62,7 @@ void containers_free(struct containers *c)
 {
 	if (!c)
 		return;
-	vec_release(&c->list, d, free_description(d));
+	vec_release(&c->list, d, free_container_text(d));
 	vec_release(&c->by_type, k, free(k->is));
 	free(c);
 }
@@ -99,7 +99,7 @@ static char *parse_line(char *line, struct container_text *d)
 	char *rest = NULL, *pattern = strtok_r(line, " \t", &rest);
 	char *kind = strtok_r(NULL, " \t", &rest), *word;
 
-	*d = (struct description){0};
+	*d = (struct container_text){0};
 	for (size_t i = 1; kind && i < ARRAY_SIZE(kind_name); i++)
 		if (strcmp(kind, kind_name[i]) == 0)
 			d->kind = (enum container_kind)i;
@@ -137,7 +137,7 @@ uint32_t containers_add(struct containers *c, const char *text, char **why_out)
 		char *why = parse_line(line, &d);
 
 		if (why) {
-			free_description(&d);
+			free_container_text(&d);
 			*why_out = why;
 			return number;
 		}
