@@ -33,6 +33,8 @@ static const char *const key_name[KEYS] = {
 };
 static const char *const kind_name[] = {
 	[CONTAINER_ARRAY] = "array", [CONTAINER_NODES] = "nodes", [CONTAINER_SWISS] = "swiss",
+	[CONTAINER_STRING] = "string", [CONTAINER_WRAPPER] = "wrapper",
+	[CONTAINER_POINTER] = "pointer",
 };
 
 struct container_text {
@@ -94,6 +96,12 @@ static bool parse_key(struct container_text *d, char *word)
 	return false;
 }
 
+/* Whether its members are followed like those of others. */
+static bool is_shown_only(enum container_kind kind)
+{
+	return kind == CONTAINER_WRAPPER || kind == CONTAINER_POINTER;
+}
+
 static char *parse_line(char *line, struct container_text *d)
 {
 	char *rest = NULL, *pattern = strtok_r(line, " \t", &rest);
@@ -104,19 +112,21 @@ static char *parse_line(char *line, struct container_text *d)
 		if (strcmp(kind, kind_name[i]) == 0)
 			d->kind = (enum container_kind)i;
 	if (!d->kind)
-		return xasprintf("%s: what kind of container it is (array, nodes or swiss) is "
-				 "missing", pattern);
+		return xasprintf("%s: it has no kind (array, string, nodes, swiss, wrapper or "
+				 "pointer)", pattern);
 	while ((word = strtok_r(NULL, " \t", &rest)))
 		if (!parse_key(d, word))
 			return xasprintf("%s: '%s' is no key with a value, or is repeated",
 					 pattern, word);
 	bool is_nodes = d->kind == CONTAINER_NODES;
 
+	d->pattern = xstrdup(pattern);
+	if (is_shown_only(d->kind))
+		return NULL;
 	if (!d->value[is_nodes ? KEY_ROOT : KEY_BEGIN])
 		return xasprintf("%s: %s= is missing", pattern, is_nodes ? "root" : "begin");
 	if (!is_nodes && !d->value[KEY_END] && !d->value[KEY_SIZE])
 		return xasprintf("%s: end= or size= is missing", pattern);
-	d->pattern = xstrdup(pattern);
 	return NULL;
 }
 
@@ -332,6 +342,8 @@ static struct container *read_container(const struct containers *c, struct type_
 	if (!d)
 		return NULL;
 	out.kind = d->kind;
+	if (is_shown_only(d->kind))
+		return xmemdup(&out, sizeof(out));
 	find_place(t, type, d->value[KEY_SIZE], &out.size);
 	bool is_good = d->kind == CONTAINER_NODES ? read_nodes(t, type, d, &out) :
 						    read_array(t, type, d, &out);
@@ -352,4 +364,13 @@ const struct container *containers_find(struct containers *c, struct type_table 
 		c->by_type.data[type].is = is;
 	}
 	return c->by_type.data[type].is;
+}
+
+const char *containers_whole(struct containers *c, struct type_table *t, uint32_t type)
+{
+	const struct container *is = containers_find(c, t, type);
+
+	if (!is)
+		return NULL;
+	return is->kind == CONTAINER_STRING || is->kind == CONTAINER_POINTER ? "" : "[*]";
 }

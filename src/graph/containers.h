@@ -15,6 +15,9 @@ enum container_kind {
 	CONTAINER_ARRAY,  /* elements from begin to end, or as many as size */
 	CONTAINER_NODES,  /* one value in each node; nodes lead to others */
 	CONTAINER_SWISS,  /* hashbrown: elements before a byte for each that says if it is there */
+	CONTAINER_STRING, /* an array that is shown as one value */
+	CONTAINER_WRAPPER, /* only has a container: its members are not shown */
+	CONTAINER_POINTER, /* only has a pointer: likewise */
 };
 
 #define CONTAINER_PLACES 4u
@@ -47,6 +50,12 @@ void containers_free(struct containers *c);
  * which the caller frees.
  */
 uint32_t containers_add(struct containers *c, const char *text, char **why_out);
+
+/*
+ * What a path has instead of what is in @type: "[*]" of a container, "" of a string; NULL: it has
+ * members as others have.
+ */
+const char *containers_whole(struct containers *c, struct type_table *t, uint32_t type);
 
 /* How @type is a container; NULL: it is none, or lacks a member that its description needs. */
 const struct container *containers_find(struct containers *c, struct type_table *t, uint32_t type);

@@ -26,6 +26,7 @@
 #include "base/alloc.h"
 #include "base/types.h"
 #include "graph/dominators.h"
+#include "graph/graph_types.h"
 
 enum graph_owner_kind {
 	OWNER_VARIABLE,
@@ -77,6 +78,7 @@ struct heap_graph {
 	size_t edge_room;
 	bool keeps_edges;           /* beyond heap_graph_solve, for ways and files */
 	VEC(char *) types;          /* names of types of blocks; owned */
+	struct graph_types *typed;  /* what debug information says; owned, NULL = nothing */
 	uint64_t bytes;             /* of all blocks */
 	uint64_t overlapping;       /* blocks that overlapped others, and were left out */
 	/* by heap_graph_solve */

@@ -717,16 +717,29 @@ char *type_table_name(struct type_table *t, uint32_t type)
 	return out;
 }
 
-/* A member's part of a path. */
-static void add_to_path(char **path, const char *format, const char *name, uint64_t index)
+/* Adds a member's part to a path. Frees what was there. */
+static char *add_name(char *path, const char *name)
 {
-	char *old = *path;
+	char *out = xasprintf("%s%s%s", path, *path ? "." : "", name);
 
-	if (name)
-		*path = xasprintf("%s%s%s", old, *old ? "." : "", name);
-	else
-		*path = xasprintf(format, old, index);
-	free(old);
+	free(path);
+	return out;
+}
+
+static char *add_text(char *path, const char *text)
+{
+	char *out = xasprintf("%s%s", path, text);
+
+	free(path);
+	return out;
+}
+
+static char *add_index(char *path, uint64_t index, const struct type_path_form *form)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "[%" PRIu64 "]", index);
+	return add_text(path, form && form->any_index ? "[*]" : text);
 }
 
 /*
@@ -755,20 +768,24 @@ static uint32_t member_at(struct type_table *t, uint32_t type, uint64_t offset)
 	return best;
 }
 
-char *type_table_path(struct type_table *t, uint32_t type, uint64_t offset, uint32_t *leaf_out)
+char *type_table_path(struct type_table *t, uint32_t type, uint64_t offset,
+		      const struct type_path_form *form)
 {
 	char *path = xstrdup("");
 
 	for (uint32_t level = 0; level < PATH_MAX_LEVELS; level++) {
+		const char *whole = form && form->whole ? form->whole(form->ctx, type) : NULL;
 		const struct data_type *e = type_table_get(t, type);
 
+		if (whole)
+			return add_text(path, whole);
 		if (e->kind == DATA_ARRAY) {
 			uint64_t each = type_table_get(t, e->target)->size;
 
 			type = e->target;
 			if (each == 0)
 				break;
-			add_to_path(&path, "%s[%" PRIu64 "]", NULL, offset / each);
+			path = add_index(path, offset / each, form);
 			offset %= each;
 			continue;
 		}
@@ -781,11 +798,9 @@ char *type_table_path(struct type_table *t, uint32_t type, uint64_t offset, uint
 		const struct data_member *m = type_table_member(t, type, i);
 
 		if (m->name && !(m->flags & MEMBER_BASE))
-			add_to_path(&path, "", m->name, 0);
+			path = add_name(path, m->name);
 		offset -= m->offset;
 		type = type_table_member_type(t, type, i);
 	}
-	if (leaf_out)
-		*leaf_out = type;
 	return path;
 }

@@ -120,11 +120,19 @@ char *type_table_name(struct type_table *t, uint32_t type);
 /* The number of types, TYPE_NONE included: all are below it. */
 uint32_t type_table_count(const struct type_table *t);
 
+/* How a path is written. */
+struct type_path_form {
+	/* what is written for all that is in @type, "[*]"; NULL: its members are */
+	const char *(*whole)(void *ctx, uint32_t type);
+	void *ctx;
+	bool any_index;         /* "[*]" for each element of an array */
+};
+
 /*
  * The innermost member at @offset of @type, as a path: "by_user[3].lock"; "" at the start of what
- * has no members. Of an array of unknown size any index. Malloc'ed. *leaf_out (may be NULL): its
- * type.
+ * has no members. Of an array of unknown size any index. @form may be NULL. Malloc'ed.
  */
-char *type_table_path(struct type_table *t, uint32_t type, uint64_t offset, uint32_t *leaf_out);
+char *type_table_path(struct type_table *t, uint32_t type, uint64_t offset,
+		      const struct type_path_form *form);
 
 #endif

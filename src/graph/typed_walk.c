@@ -570,14 +570,20 @@ static void walk_value(struct typed_walk *w, uint32_t type, struct typed_bytes b
 	const struct container *c = w->heap->containers && !w->is_checking ?
 		containers_find(w->heap->containers, w->heap->types, type) : NULL;
 
-	if (!c)
-		walk_members(w, type, b, level);
-	else if (c->kind == CONTAINER_ARRAY)
+	switch (c ? c->kind : CONTAINER_NONE) {
+	case CONTAINER_ARRAY:
+	case CONTAINER_STRING:
 		walk_array(w, type, c, b);
-	else if (c->kind == CONTAINER_NODES)
+		break;
+	case CONTAINER_NODES:
 		walk_nodes(w, type, c, b);
-	else
+		break;
+	case CONTAINER_SWISS:
 		walk_swiss(w, type, c, b);
+		break;
+	default:
+		walk_members(w, type, b, level);
+	}
 }
 
 /* -- the walk -- */
@@ -619,20 +625,17 @@ void typed_walk_run(struct typed_walk *w)
 	forget_walk(w);
 }
 
-char *typed_walk_field(const struct typed_walk *w, uint32_t block, uint64_t offset)
+static const char *whole_container(void *ctx, uint32_t type)
 {
-	struct type_table *t = w->heap->types;
-	uint32_t type = w->type[block];
-	const struct data_type *e = type_table_get(t, type);
+	const struct typed_heap *heap = ctx;
 
-	if (type == TYPE_NONE)
-		return NULL;
-	bool is_array = e->kind == DATA_ARRAY;
-	uint32_t element = is_array ? e->target : type;
-	uint64_t each = size_of(w, element);
-	_cleanup_free_ char *name = type_table_name(t, is_array ? type : element);
-	_cleanup_free_ char *path =
-		type_table_path(t, element, is_array && each ? offset % each : offset, NULL);
+	return heap->containers ? containers_whole(heap->containers, heap->types, type) : NULL;
+}
 
-	return *path ? xasprintf("%s.%s", name, path) : xstrdup(name);
+char *typed_walk_path(const struct typed_walk *w, uint32_t type, uint64_t offset)
+{
+	const struct type_path_form form = {.whole = whole_container, .any_index = true,
+					    .ctx = (void *)(uintptr_t)w->heap};
+
+	return type_table_path(w->heap->types, type, offset, &form);
 }

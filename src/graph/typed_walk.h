@@ -82,10 +82,7 @@ void typed_walk_add_root(struct typed_walk *w, taddr_t addr, uint32_t type);
 /* Follows everything. */
 void typed_walk_run(struct typed_walk *w);
 
-/*
- * What the word at @offset of block @block is called: "Session.orders", "int[]"; NULL if the block
- * has no type. Malloc'ed.
- */
-char *typed_walk_field(const struct typed_walk *w, uint32_t block, uint64_t offset);
+/* What is at @offset of @type: "orders[*]"; all that is in a container is one. Malloc'ed. */
+char *typed_walk_path(const struct typed_walk *w, uint32_t type, uint64_t offset);
 
 #endif

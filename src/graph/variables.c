@@ -309,6 +309,11 @@ const struct program_variable *variables_get(const struct variables *v, uint32_t
 	return &v->all.data[variable];
 }
 
+const struct elf_file *variables_file(const struct variables *v, uint32_t variable)
+{
+	return v->objects.data[v->all.data[variable].object].file;
+}
+
 /* What compilers append: the number of a function's static, where a function was copied. */
 static bool is_compilers(const char *suffix)
 {

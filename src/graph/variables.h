@@ -63,6 +63,9 @@ bool variables_find(struct variables *v, taddr_t addr, struct variable_place *ou
 uint32_t variables_count(struct variables *v);
 const struct program_variable *variables_get(const struct variables *v, uint32_t variable);
 
+/* The object that defines it. */
+const struct elf_file *variables_file(const struct variables *v, uint32_t variable);
+
 /* Its name, never NULL; valid until variables_free. */
 const char *variables_name(struct variables *v, uint32_t variable);
 
