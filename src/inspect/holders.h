@@ -59,7 +59,7 @@ struct holder_map {
 
 /* Where memory outside of blocks belongs to. */
 struct holder_place {
-	enum holder_kind kind;  /* HOLDER_VARIABLE: of the program or a library; TLS, STACK, MAPPING */
+	enum holder_kind kind;  /* VARIABLE, of the program or a library; TLS, STACK, MAPPING */
 	pid_t tid;              /* of a thread's */
 };
 

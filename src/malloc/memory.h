@@ -1,15 +1,14 @@
 /*
- * The memory of a stopped process: windows read ahead for walks, single pages for lists, and a
- * copy that is read after the process was resumed.
+ * The memory of a stopped process: windows read ahead for walks, and single pages for lists.
  */
 #ifndef PTMEM_MALLOC_MEMORY_H
 #define PTMEM_MALLOC_MEMORY_H
 
 #include <pthread.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 
 #include "base/alloc.h"
-#include "base/parallel.h"
 #include "base/types.h"
 #include "tracee/os/pagemap.h"
 
@@ -103,10 +102,15 @@ typedef void memory_gather_fn(void *ctx, const taddr_t *addr, size_t count, size
  */
 typedef ssize_t memory_read_fn(void *ctx, taddr_t addr, void *buf, size_t size);
 
+/* As process_vm_readv: a part that cannot be read ends it. Called by several threads. */
+typedef ssize_t memory_scatter_fn(void *ctx, const struct iovec *to, const struct iovec *from,
+				  size_t count);
+
 /* The memory of a process. */
 struct memory_source {
 	memory_read_fn *read;
-	memory_gather_fn *gather; /* NULL: each is read */
+	memory_gather_fn *gather;   /* NULL: each is read */
+	memory_scatter_fn *scatter; /* NULL: likewise */
 	void *ctx;
 	/* what the files of the program and its libraries have there; NULL = unknown */
 	memory_read_fn *read_file;
@@ -164,42 +168,5 @@ static inline const void *memory_peek(struct inspect_memory *m, taddr_t addr, si
 
 	return found ? found : memory_move(m, addr, size);
 }
-
-/*
- * A copy of the memory of a stopped process, made at once so that the process can be resumed before
- * anything is examined. It has the pages that are private copies or can be written to; what the
- * other pages have is in files.
- */
-
-struct copied_part {
-	taddr_t start, end;
-	size_t at; /* in the data */
-};
-
-struct memory_copy {
-	uint8_t *data;
-	size_t capacity;
-	VEC(struct copied_part) parts; /* ascending; each is of one piece, or less */
-	const struct memory_source *from; /* while it is made */
-	/* a CPU's parts: neighbours, since the kernel has a lock for each 2 MiB of addresses */
-	struct copied_share {
-		size_t next, end;
-	} share[PARALLEL_MAX];
-	uint32_t shares;
-};
-
-/* Allocates memory for @bytes and some more, before the process is stopped. Zero: for nothing. */
-void memory_copy_init(struct memory_copy *c, uint64_t bytes);
-void memory_copy_deinit(struct memory_copy *c);
-
-/*
- * Copies the memory of @from with @pages. False, and nothing is copied, if there is more of it than
- * was expected.
- */
-bool memory_copy_make(struct memory_copy *c, const struct resident *pages,
-		      const struct memory_source *from);
-
-/* To read the copy; it does not read files. */
-struct memory_source memory_copy_source(struct memory_copy *c);
 
 #endif

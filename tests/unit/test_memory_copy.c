@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "malloc/memory.h"
+#include "malloc/memory_copy.h"
 
 #define HEAP UINT64_C(0x10000000)
 #define HEAP_SIZE (UINT64_C(9) << 20)
@@ -63,7 +63,7 @@ static void private_and_writable_pages_are_copied(void **state)
 
 	add_all(&pages);
 	memory_copy_init(&copy, HEAP_SIZE);
-	assert_true(memory_copy_make(&copy, &pages, &from));
+	assert_true(memory_copy_make(&copy, &pages, NULL, &from));
 	struct memory_source source = memory_copy_source(&copy);
 
 	/* over the end of a piece */
@@ -103,7 +103,7 @@ static void what_is_not_copied_is_read_from_files(void **state)
 
 	add_all(&pages);
 	memory_copy_init(&copy, HEAP_SIZE);
-	assert_true(memory_copy_make(&copy, &pages, &from));
+	assert_true(memory_copy_make(&copy, &pages, NULL, &from));
 	struct memory_source source = memory_copy_source(&copy);
 
 	source.read_file = read_file;
@@ -126,12 +126,150 @@ static void a_process_that_has_grown_is_not_copied(void **state)
 
 	add_all(&pages);
 	memory_copy_init(&copy, HEAP_SIZE / 2);
-	assert_false(memory_copy_make(&copy, &pages, &from));
+	assert_false(memory_copy_make(&copy, &pages, NULL, &from));
 	memory_copy_deinit(&copy);
 	memory_copy_init(&copy, 0);
-	assert_false(memory_copy_make(&copy, &pages, &from));
+	assert_false(memory_copy_make(&copy, &pages, NULL, &from));
 	memory_copy_deinit(&copy);
 	resident_deinit(&pages);
+}
+
+#define LIVE_PAGES 200u
+
+/* A process that writes while it is copied: one byte for each page. */
+struct running {
+	uint8_t byte[LIVE_PAGES];
+	bool is_there[LIVE_PAGES], is_written[LIVE_PAGES];
+};
+
+static ssize_t read_running(void *ctx, taddr_t addr, void *buf, size_t size)
+{
+	const struct running *r = ctx;
+
+	for (size_t done = 0; done < size; done += PAGE_SIZE_MIN) {
+		size_t page = (addr + done - HEAP) / PAGE_SIZE_MIN;
+
+		if (!r->is_there[page])
+			return done > 0 ? (ssize_t)done : -1;
+		memset((uint8_t *)buf + done, r->byte[page], PAGE_SIZE_MIN);
+	}
+	return (ssize_t)size;
+}
+
+static ssize_t scatter_running(void *ctx, const struct iovec *to, const struct iovec *from,
+			       size_t count)
+{
+	ssize_t done = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		ssize_t n = read_running(ctx, (taddr_t)(uintptr_t)from[i].iov_base, to[i].iov_base,
+					 from[i].iov_len);
+
+		done += MAX(n, 0);
+		if (n < (ssize_t)from[i].iov_len)
+			break;
+	}
+	return done;
+}
+
+static void let_run(struct running *r, unsigned writes)
+{
+	for (unsigned i = 0; i < writes; i++) {
+		size_t page = (size_t)rand() % LIVE_PAGES;
+		bool is_freed = rand() % 5 == 0;
+
+		/* a page that is gone and comes back is a new one */
+		r->is_there[page] = !is_freed;
+		r->is_written[page] = true;
+		r->byte[page]++;
+	}
+}
+
+/* Those that are there and for which @flag is @wanted. */
+static void list_pages(const struct running *r, bool wanted, struct copy_ranges *out)
+{
+	out->list.count = 0;
+	for (size_t i = 0; i < LIVE_PAGES; i++) {
+		struct addr_range page = {HEAP + i * PAGE_SIZE_MIN, HEAP + (i + 1) * PAGE_SIZE_MIN};
+		struct addr_range *last = out->list.count ? &out->list.data[out->list.count - 1] : NULL;
+
+		if (!r->is_there[i] || r->is_written[i] != wanted)
+			continue;
+		if (last && last->end == page.start && rand() % 3)
+			last->end = page.end;
+		else
+			*vec_add(&out->list) = page;
+	}
+}
+
+static void check_copied(const struct running *r, struct memory_copy *copy)
+{
+	struct memory_source source = memory_copy_source(copy);
+	uint8_t got[PAGE_SIZE_MIN];
+
+	for (size_t i = 0; i < LIVE_PAGES; i++) {
+		ssize_t n = source.read(source.ctx, HEAP + i * PAGE_SIZE_MIN, got, sizeof(got));
+
+		assert_int_equal(n, r->is_there[i] ? (ssize_t)PAGE_SIZE_MIN : -1);
+		for (size_t k = 0; k < PAGE_SIZE_MIN && r->is_there[i]; k += PAGE_SIZE_MIN / 2)
+			assert_int_equal(got[k], r->byte[i]);
+	}
+}
+
+static void copy_while_running(unsigned seed)
+{
+	struct running r = {0};
+	const struct memory_source from = {
+		.read = read_running, .scatter = seed % 2 ? scatter_running : NULL, .ctx = &r};
+	struct resident pages = {0};
+	struct memory_copy copy;
+	struct copy_ranges list = {0};
+
+	srand(seed);
+	memory_copy_init(&copy, LIVE_PAGES * PAGE_SIZE_MIN * 8);
+	let_run(&r, LIVE_PAGES);
+	for (unsigned round = 0; round < seed % 6; round++) {
+		list_pages(&r, true, &list);
+		memset(r.is_written, 0, sizeof(r.is_written));
+		let_run(&r, seed % 7); /* before they are read */
+		assert_true(memory_copy_ahead(&copy, &list, &from));
+		let_run(&r, seed % 50);
+	}
+	add(&pages, "10000000-10900000 rw-p 00000000 00:00 0 ", PAGE_RESIDENT);
+	pages.list.count = 0;
+	for (size_t i = 0; i < LIVE_PAGES; i++)
+		if (r.is_there[i])
+			*vec_add(&pages.list) = (struct page_run){HEAP + i * PAGE_SIZE_MIN,
+								  HEAP + (i + 1) * PAGE_SIZE_MIN,
+								  PAGE_RESIDENT};
+	list_pages(&r, false, &list);
+	assert_true(memory_copy_make(&copy, &pages, &list, &from));
+	check_copied(&r, &copy);
+	vec_deinit(&list.list);
+	memory_copy_deinit(&copy);
+	resident_deinit(&pages);
+}
+
+static void what_is_written_while_copied_is_copied_again(void **state)
+{
+	for (unsigned seed = 0; seed < 300; seed++)
+		copy_while_running(seed);
+}
+
+static void without_room_nothing_is_copied_ahead(void **state)
+{
+	struct running r = {0};
+	const struct memory_source from = {.read = read_running, .ctx = &r};
+	struct copy_ranges list = {0};
+	struct memory_copy copy;
+
+	memory_copy_init(&copy, PAGE_SIZE_MIN);
+	*vec_add(&list.list) = (struct addr_range){HEAP, HEAP + (UINT64_C(16) << 20)};
+	assert_false(memory_copy_ahead(&copy, &list, &from));
+	assert_int_equal(copy.used, 0);
+	assert_int_equal(copy.ahead.list.count, 0);
+	vec_deinit(&list.list);
+	memory_copy_deinit(&copy);
 }
 
 int main(void)
@@ -140,6 +278,8 @@ int main(void)
 		cmocka_unit_test(private_and_writable_pages_are_copied),
 		cmocka_unit_test(what_is_not_copied_is_read_from_files),
 		cmocka_unit_test(a_process_that_has_grown_is_not_copied),
+		cmocka_unit_test(what_is_written_while_copied_is_copied_again),
+		cmocka_unit_test(without_room_nothing_is_copied_ahead),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

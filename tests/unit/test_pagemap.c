@@ -5,9 +5,11 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "tracee/os/pagemap.h"
@@ -163,6 +165,61 @@ static void test_empty_is_passed_over(void **state)
 }
 
 /* Pages that cannot be queried are assumed to exist. */
+/* Of all memory, what is in the map. */
+static void note_in_map(void *ctx, taddr_t start, taddr_t end)
+{
+	const struct map_state *s = ctx;
+
+	if (start >= s->start && end <= s->start + PAGES * (taddr_t)PAGE_SIZE_MIN)
+		note(ctx, start, end);
+}
+
+typedef int written_fn(struct written_pages *w, pages_fn *fn, void *ctx);
+
+static int find_unchanged(struct written_pages *w, pages_fn *fn, void *ctx)
+{
+	return written_pages_find_unchanged(w, fn, ctx);
+}
+
+static void note_all(struct written_pages *w, written_fn *fn, struct map_state *out)
+{
+	memset(out->found, 0, sizeof(out->found));
+	assert_int_equal(fn(w, note_in_map, out), 0);
+}
+
+static void test_written(void **state)
+{
+	static struct map_state found;
+	struct written_pages w;
+	uint8_t *map = map_pages();
+	int uffd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | 1);
+
+	if (uffd < 0 || written_pages_begin(getpid(), uffd, &w) != 0)
+		skip(); /* before Linux 6.7, or forbidden */
+	for (size_t i = 0; i < PAGES; i++)
+		if (is_touched(i))
+			map[i * PAGE_SIZE_MIN] = 1;
+	found.start = (taddr_t)(uintptr_t)map;
+	for (unsigned round = 0; round < 3; round++) {
+		note_all(&w, written_pages_next, &found);
+		for (size_t i = 0; i < PAGES; i++)
+			assert_int_equal(found.found[i], round == 0 ? is_touched(i) : is_touched(i) && i % 7 == 0);
+		for (size_t i = 0; i < PAGES; i += 7)
+			if (is_touched(i))
+				map[i * PAGE_SIZE_MIN]++;
+		note_all(&w, find_unchanged, &found);
+		for (size_t i = 0; i < PAGES; i++)
+			assert_int_equal(found.found[i], is_touched(i) && i % 7 != 0);
+	}
+	/* a page that was dropped is another one */
+	madvise(map + 101 * PAGE_SIZE_MIN, PAGE_SIZE_MIN, MADV_DONTNEED);
+	map[101 * PAGE_SIZE_MIN] = 5;
+	note_all(&w, written_pages_next, &found);
+	assert_int_equal(found.found[101], 1);
+	written_pages_end(&w);
+	munmap(map - PAGE_SIZE_MIN, (PAGES + 2ul) * PAGE_SIZE_MIN);
+}
+
 static void test_no_process(void **state)
 {
 	static struct map_state found;
@@ -184,6 +241,7 @@ int main(void)
 		cmocka_unit_test(test_read),
 		cmocka_unit_test(test_guard_pages),
 		cmocka_unit_test(test_empty_is_passed_over),
+		cmocka_unit_test(test_written),
 		cmocka_unit_test(test_no_process),
 	};
 

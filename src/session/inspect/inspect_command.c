@@ -17,6 +17,7 @@
 #include "inspect/inspect.h"
 #include "output/inspect_report.h"
 #include "session/exec_info.h"
+#include "session/inspect/copy_ahead.h"
 #include "session/inspect/inspect_stopped.h"
 #include "session/inspect/inspection.h"
 #include "session/inspect/malloc_module.h"
@@ -337,6 +338,7 @@ struct process_reader {
 	struct registry *registry;
 	struct target *target;
 	struct inspect_objects objects;
+	struct written_pages written; /* since it was copied ahead; closed = it was not */
 	pid_t pid;
 	enum attach_problem *problem_out;
 	long *detail_out;
@@ -355,6 +357,8 @@ static void look_at(void *ctx, struct address_space *s)
 	struct inspect_wish wish = inspection_wish(&r->inspection);
 
 	wish.objects = &r->objects;
+	if (r->written.uffd >= 0)
+		wish.written = &r->written;
 	r->inspection.rc = inspect_stopped(r->target, s, &wish, &r->inspection.look);
 }
 
@@ -366,6 +370,7 @@ static int read_process(struct inspection *i, void *ctx)
 		.ctx = r, .before_stop = read_objects, .space_new = look_at};
 
 	inspect_stopped_copy_init(&i->copy, proc_find_reader(r->pid), i->copied_most);
+	copy_ahead(&i->copy, r->registry, r->pid, &r->written);
 	r->target = target_new(&options, &sink, r->registry);
 	int rc = target_attach(r->target, r->pid, r->problem_out, r->detail_out);
 
@@ -374,6 +379,7 @@ static int read_process(struct inspection *i, void *ctx)
 		target_detach(r->target);
 	}
 	target_free(r->target);
+	written_pages_end(&r->written);
 	inspect_objects_deinit(&r->objects);
 	return rc;
 }

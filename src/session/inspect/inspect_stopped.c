@@ -127,6 +127,14 @@ static ssize_t read_memory(void *ctx, taddr_t addr, void *buf, size_t size)
 	return process_vm_readv(s->processes.reader, &here, 1, &there, 1, 0);
 }
 
+static ssize_t scatter_memory(void *ctx, const struct iovec *to, const struct iovec *from,
+			      size_t count)
+{
+	const struct address_space *s = ctx;
+
+	return process_vm_readv(s->processes.reader, to, count, from, count, 0);
+}
+
 #define GATHER_MAX 512u
 
 static void gather_memory(void *ctx, const taddr_t *addr, size_t count, size_t each, void *buf)
@@ -218,11 +226,26 @@ static void examine_now(struct inspect_stopped *l)
 	l->in = (struct inspect_input){0};
 }
 
-static bool make_copy(struct inspect_stopped *l, struct memory_copy *copy)
+static void add_unchanged(void *ctx, taddr_t start, taddr_t end)
 {
+	struct copy_ranges *unchanged = ctx;
+
+	*vec_add(&unchanged->list) = (struct addr_range){start, end};
+}
+
+static bool make_copy(struct inspect_stopped *l, const struct inspect_wish *wish)
+{
+	struct memory_copy *copy = wish->copy;
+	struct copy_ranges unchanged = {0};
 	struct memory_source source;
 
-	if (!copy || !memory_copy_make(copy, &l->in.resident, &l->in.source))
+	if (copy && wish->written &&
+	    written_pages_find_unchanged(wish->written, add_unchanged, &unchanged) != 0)
+		unchanged.list.count = 0;
+	bool is_made = copy && memory_copy_make(copy, &l->in.resident, &unchanged, &l->in.source);
+
+	vec_deinit(&unchanged.list);
+	if (!is_made)
 		return false;
 	source = memory_copy_source(copy);
 	source.read_file = l->in.source.read_file;
@@ -305,7 +328,8 @@ int inspect_stopped(struct target *t, struct address_space *s, const struct insp
 
 	*out = (struct inspect_stopped){
 		.wants_graph = wish->wants_graph,
-		.in = {.source = {.read = read_memory, .gather = gather_memory, .ctx = s,
+		.in = {.source = {.read = read_memory, .gather = gather_memory,
+				  .scatter = scatter_memory, .ctx = s,
 				  .read_file = object_bytes_read, .file_ctx = &out->modules},
 		       .block = wish->block, .python_block = wish->python_block,
 		       .block_ctx = wish->ctx,
@@ -328,7 +352,7 @@ int inspect_stopped(struct target *t, struct address_space *s, const struct insp
 	unwind_free(own);
 	if (rc != 0)
 		inspect_stopped_deinit(out);
-	else if (make_copy(out, wish->copy))
+	else if (make_copy(out, wish))
 		out->is_copied = true;
 	else
 		examine_now(out);

@@ -7,7 +7,7 @@
 
 #include "graph/heap_graph.h"
 #include "inspect/inspect.h"
-#include "malloc/memory.h"
+#include "malloc/memory_copy.h"
 #include "session/inspect/go_report.h"
 #include "session/inspect/malloc_module.h"
 
@@ -53,6 +53,7 @@ struct inspect_wish {
 	bool keeps_edges;        /* of the graph */
 	const struct inspect_objects *objects; /* read before, or NULL */
 	struct memory_copy *copy; /* has room for its memory, or NULL; outlives the result */
+	const struct written_pages *written; /* since it was copied ahead; NULL = it was not */
 	bool is_last;            /* the process ends or is left: no thread may run on */
 };
 

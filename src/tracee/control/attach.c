@@ -299,9 +299,11 @@ static int stop_and_install(struct target *t, pid_t pid, enum attach_problem *pr
 	}
 	p->is_attaching = false;
 	t->now_ns = clock_now_ns();
-	if (t->options.only_reads)
-		return show(t, p, t->sink.space_new, problem_out);
-	return install(t, p, problem_out);
+	if (!t->options.only_reads)
+		return install(t, p, problem_out);
+	if (t->options.makes_calls)
+		journal_begin(t, p->space);
+	return show(t, p, t->sink.space_new, problem_out);
 }
 
 int target_attach_once(struct target *t, pid_t pid, enum attach_problem *problem_out,
@@ -327,7 +329,7 @@ int target_attach_once(struct target *t, pid_t pid, enum attach_problem *problem
 	}
 	if (t->sink.before_stop)
 		t->sink.before_stop(t->sink.ctx, s);
-	if (!t->options.only_reads)
+	if (!t->options.only_reads || t->options.makes_calls)
 		guardian_start(t, cleanup_run);
 	process_add(t, pid, s);
 	if (t->options.watch.brk || t->options.watch.mappings)

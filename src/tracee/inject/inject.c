@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "arch/arch.h"
 #include "base/cleanup.h"
@@ -622,4 +623,43 @@ int inject_mmap(struct target *t, struct thread *th, const uint64_t args[6], int
 	if (is_anywhere)
 		s->own.next = result == (int64_t)placed[0] ? placed[0] + size + PAGE_SIZE_MIN : 0;
 	return 0;
+}
+
+/* Takes file @fd of process @pid. The caller closes it; -errno. */
+static int take_file(pid_t pid, int fd)
+{
+	int process = (int)syscall(SYS_pidfd_open, pid, 0);
+	int taken = process < 0 ? -errno : (int)syscall(SYS_pidfd_getfd, process, fd, 0);
+
+	if (process >= 0 && taken < 0)
+		taken = -errno;
+	if (process >= 0)
+		close(process);
+	return taken;
+}
+
+int inject_userfaultfd(struct target *t, struct address_space *s, int *fd_out)
+{
+	const uint64_t args[6] = {WATCH_WRITES_FLAGS};
+	struct thread *th = seccomp_pick_thread(t, s);
+	int64_t made = -EIO, closed;
+	taddr_t at;
+
+	if (!th)
+		return -ESRCH;
+	if (seccomp_count_filters(th->tid) != 0 || journal_find_injection(s, &at) != 0)
+		return -ENOTSUP;
+	int rc = inject_drain_sigtrap(t, th);
+
+	if (rc == 0)
+		rc = inject_syscall(t, th, SYS_userfaultfd, args, &made);
+	if (rc != 0 || made < 0)
+		return rc != 0 ? rc : (int)made;
+	int taken = take_file(s->processes.reader, (int)made);
+
+	rc = inject_syscall(t, th, SYS_close, (const uint64_t[6]){(uint64_t)made}, &closed);
+	if (rc != 0 && taken >= 0)
+		close(taken);
+	*fd_out = taken;
+	return rc != 0 || taken >= 0 ? rc : taken;
 }

@@ -7,6 +7,7 @@
 
 #include "base/types.h"
 
+struct address_space;
 struct target;
 struct thread;
 
@@ -41,6 +42,13 @@ int inject_syscall(struct target *t, struct thread *th, long nr, const uint64_t 
  * address 0 it is put far from other maps.
  */
 int inject_mmap(struct target *t, struct thread *th, const uint64_t args[6], int64_t *result_out);
+
+/*
+ * Makes a userfaultfd(2) in @s, whose threads are stopped, which becomes a file of ptmem's and is
+ * closed there: *fd_out is the caller's. -ENOTSUP where that could harm the process: it has a
+ * seccomp filter, or is not guarded; -errno of the kernel, -ESRCH if no thread can work.
+ */
+int inject_userfaultfd(struct target *t, struct address_space *s, int *fd_out);
 
 /* System calls that a mere stop interrupts. */
 

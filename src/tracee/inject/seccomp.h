@@ -6,11 +6,15 @@
 #ifndef PTMEM_TRACEE_INJECT_SECCOMP_H
 #define PTMEM_TRACEE_INJECT_SECCOMP_H
 
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+/* of userfaultfd(2): UFFD_USER_MODE_ONLY, since Linux 5.11, which needs no privilege */
+#define WATCH_WRITES_FLAGS (O_CLOEXEC | O_NONBLOCK | 1)
 
 #define FILTER_WORDS 16u /* of struct seccomp_data */
 
@@ -50,6 +54,7 @@ enum injected_call_id {
 	CALL_GET_THREAD,
 	CALL_SEND_SIGNAL,
 	CALL_END_SIGNAL,
+	CALL_WATCH_WRITES, /* only in processes without filters */
 	INJECTED_CALLS
 };
 
@@ -58,6 +63,7 @@ struct injected_call {
 	long number;
 	uint32_t known; /* bit N: arg[N] always has this value */
 	uint64_t arg[6];
+	bool is_rare;   /* not needed to profile a process: a filter may forbid it */
 };
 
 extern const struct injected_call injected_calls[INJECTED_CALLS];

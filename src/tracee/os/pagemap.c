@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/userfaultfd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,9 @@
 #include "base/types.h"
 #include "tracee/os/maps.h"
 
-/* Categories: linux/fs.h. */
+/* Categories: linux/fs.h. WATCHED: in a mapping with asynchronous write protection. */
+#define SCAN_WATCHED (UINT64_C(1) << 0)
+#define SCAN_WRITTEN (UINT64_C(1) << 1)
 #define SCAN_FILE (UINT64_C(1) << 2)
 #define SCAN_PRESENT (UINT64_C(1) << 3)
 #define SCAN_SWAPPED (UINT64_C(1) << 4)
@@ -44,28 +47,34 @@ struct scan_argument {
 };
 #define SCAN _IOWR('f', 16, struct scan_argument)
 
+/* A scan of [@start, @end) for pages that are present or swapped; what is to be known of them. */
+static struct scan_argument scan_present(taddr_t start, taddr_t end, uint64_t categories)
+{
+	return (struct scan_argument){.size = sizeof(struct scan_argument),
+				      .start = start, .end = end,
+				      .any_of = SCAN_PRESENT | SCAN_SWAPPED,
+				      .returned = categories};
+}
+
 /*
- * The next regions of [*at, @end) with pages that are present or swapped, and which of @categories
- * apply. *at becomes the end of the scan. Returns the number of regions, or -errno; -EIO if the
- * kernel makes no progress.
+ * The next regions of @s, whose start becomes the end of the scan. Returns the number of regions,
+ * or -errno; -EIO if the kernel makes no progress.
  */
-static int pagemap_scan(int pagemap, uint64_t categories, taddr_t *at, taddr_t end,
+static int pagemap_scan(int pagemap, struct scan_argument *s,
 			struct pagemap_region region_out[PAGEMAP_REGIONS])
 {
-	struct scan_argument s = {.size = sizeof(s), .start = *at, .end = end,
-			 .regions = (uint64_t)(uintptr_t)region_out,
-			 .region_count = PAGEMAP_REGIONS,
-			 .any_of = SCAN_PRESENT | SCAN_SWAPPED, .returned = categories};
 	int n;
 
+	s->regions = (uint64_t)(uintptr_t)region_out;
+	s->region_count = PAGEMAP_REGIONS;
 	do
-		n = ioctl(pagemap, SCAN, &s);
+		n = ioctl(pagemap, SCAN, s);
 	while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return -errno;
-	if (s.walk_end <= *at)
+	if (s->walk_end <= s->start)
 		return -EIO;
-	*at = s.walk_end;
+	s->start = s->walk_end;
 	return n;
 }
 
@@ -80,15 +89,18 @@ static int pagemap_scan(int pagemap, uint64_t categories, taddr_t *at, taddr_t e
 #define ENTRY_EXCLUSIVE (UINT64_C(1) << 56)
 #define PAGEMAP_BATCH 4096u
 
-typedef void found_fn(void *ctx, taddr_t start, taddr_t end);
-
-void present_open(pid_t pid, bool may_scan, struct present *out)
+/* -1 with errno. */
+static int open_pagemap(pid_t pid)
 {
 	char name[64];
 
 	snprintf(name, sizeof(name), "/proc/%d/pagemap", (int)pid);
-	*out = (struct present){.pid = pid, .may_scan = may_scan};
-	out->pagemap = open(name, O_RDONLY | O_CLOEXEC);
+	return open(name, O_RDONLY | O_CLOEXEC);
+}
+
+void present_open(pid_t pid, bool may_scan, struct present *out)
+{
+	*out = (struct present){.pid = pid, .may_scan = may_scan, .pagemap = open_pagemap(pid)};
 }
 
 void present_close(struct present *p)
@@ -107,7 +119,7 @@ static bool entry_is_page(uint64_t entry)
 	return entry & ENTRY_PRESENT || (entry & ENTRY_SWAPPED && !(entry & ENTRY_GUARD));
 }
 
-static void find_in_entries(int pagemap, taddr_t start, taddr_t end, found_fn *fn, void *ctx)
+static void find_in_entries(int pagemap, taddr_t start, taddr_t end, pages_fn *fn, void *ctx)
 {
 	uint64_t entry[PAGEMAP_BATCH];
 
@@ -133,13 +145,14 @@ static void find_in_entries(int pagemap, taddr_t start, taddr_t end, found_fn *f
 }
 
 /* Returns the end of the scan: @end, or less if the kernel cannot scan. */
-static taddr_t scan(int pagemap, taddr_t start, taddr_t end, found_fn *fn, void *ctx)
+static taddr_t scan(int pagemap, taddr_t start, taddr_t end, pages_fn *fn, void *ctx)
 {
+	struct scan_argument s = scan_present(start, end, SCAN_PRESENT | SCAN_SWAPPED);
 	struct pagemap_region region[PAGEMAP_REGIONS];
 	int n = 0;
 
-	while (start < end && n >= 0) {
-		n = pagemap_scan(pagemap, SCAN_PRESENT | SCAN_SWAPPED, &start, end, region);
+	while (s.start < end && n >= 0) {
+		n = pagemap_scan(pagemap, &s, region);
 		for (int i = 0; i < n; i++) {
 			if (region[i].categories & SCAN_SWAPPED) /* or guard pages */
 				find_in_entries(pagemap, region[i].start, region[i].end, fn, ctx);
@@ -147,7 +160,7 @@ static taddr_t scan(int pagemap, taddr_t start, taddr_t end, found_fn *fn, void 
 				fn(ctx, region[i].start, region[i].end);
 		}
 	}
-	return start;
+	return s.start;
 }
 
 /* Whether a line of smaps shows that its mapping has pages. Huge ones are not in Rss. */
@@ -190,7 +203,7 @@ static bool is_empty(struct present *p, taddr_t start, taddr_t end)
 	return i < p->empty.count && p->empty.data[i].start <= start && p->empty.data[i].end >= end;
 }
 
-void present_find(struct present *p, taddr_t start, taddr_t end, found_fn *fn, void *ctx)
+void present_find(struct present *p, taddr_t start, taddr_t end, pages_fn *fn, void *ctx)
 {
 	if (p->pagemap < 0) {
 		fn(ctx, start, end);
@@ -270,8 +283,10 @@ static int scan_regions(struct pagemap_reader *r, const struct map *m, size_t fi
 
 	if (!is_anonymous(m))
 		categories |= SCAN_FILE;
-	for (taddr_t at = m->start; at < m->end;) {
-		int n = pagemap_scan(r->pagemap, categories, &at, m->end, region);
+	struct scan_argument s = scan_present(m->start, m->end, categories);
+
+	while (s.start < m->end) {
+		int n = pagemap_scan(r->pagemap, &s, region);
 
 		if (n < 0)
 			return n;
@@ -453,13 +468,10 @@ static int read_smaps(struct pagemap_reader *r)
 
 int resident_read(pid_t pid, struct resident *out)
 {
-	struct pagemap_reader r = {.pid = pid, .out = out};
-	char name[64];
+	struct pagemap_reader r = {.pid = pid, .pagemap = open_pagemap(pid), .out = out};
 	int rc;
 
 	*out = (struct resident){0};
-	snprintf(name, sizeof(name), "/proc/%d/pagemap", (int)pid);
-	r.pagemap = open(name, O_RDONLY | O_CLOEXEC);
 	if (r.pagemap < 0)
 		return -errno;
 	read_counters(&r);
@@ -487,4 +499,93 @@ taddr_t resident_next(const struct resident *p, taddr_t addr)
 	size_t i = resident_find(p, addr);
 
 	return i < p->list.count ? MAX(p->list.data[i].start, addr) : UINT64_MAX;
+}
+
+/* -- pages that were written -- */
+
+/* linux/userfaultfd.h and linux/fs.h of Linux 6.7 */
+#define WATCH_UNPOPULATED (UINT64_C(1) << 13)
+#define WATCH_ASYNC (UINT64_C(1) << 15)
+#define PROTECT_MATCHING (UINT64_C(1) << 0)
+
+/* Those that are watched remain so; what cannot be watched is read while it is stopped. */
+static void watch(struct written_pages *w, const struct maps *maps)
+{
+	w->list.count = 0;
+	for (size_t i = 0; i < maps->list.count; i++) {
+		const struct map *m = &maps->list.data[i];
+		struct uffdio_register r = {.range = {m->start, m->end - m->start},
+					    .mode = UFFDIO_REGISTER_MODE_WP};
+
+		if (m->is_write && !m->is_shared && ioctl(w->uffd, UFFDIO_REGISTER, &r) == 0)
+			*vec_add(&w->list) = (struct present_range){m->start, m->end};
+	}
+}
+
+int written_pages_begin(pid_t pid, int uffd, struct written_pages *out)
+{
+	struct uffdio_api api = {.api = UFFD_API, .features = WATCH_UNPOPULATED | WATCH_ASYNC};
+	int rc = 0;
+
+	*out = (struct written_pages){.pid = pid, .uffd = uffd, .pagemap = open_pagemap(pid)};
+	if (out->pagemap < 0 || ioctl(uffd, UFFDIO_API, &api) != 0)
+		rc = -errno;
+	if (rc != 0)
+		written_pages_end(out);
+	return rc;
+}
+
+void written_pages_end(struct written_pages *w)
+{
+	if (w->pagemap >= 0)
+		close(w->pagemap);
+	if (w->uffd >= 0)
+		close(w->uffd);
+	vec_deinit(&w->list);
+	*w = (struct written_pages){.uffd = -1, .pagemap = -1};
+}
+
+/* The scan @s of all that is watched. */
+static int each_region(const struct written_pages *w, struct scan_argument s, pages_fn *fn,
+		       void *ctx)
+{
+	struct pagemap_region region[PAGEMAP_REGIONS];
+
+	for (size_t i = 0; i < w->list.count; i++) {
+		s.start = w->list.data[i].start;
+		s.end = w->list.data[i].end;
+		while (s.start < s.end) {
+			int n = pagemap_scan(w->pagemap, &s, region);
+
+			if (n < 0)
+				return n;
+			for (int k = 0; k < n; k++)
+				fn(ctx, region[k].start, region[k].end);
+		}
+	}
+	return 0;
+}
+
+int written_pages_next(struct written_pages *w, pages_fn *fn, void *ctx)
+{
+	struct scan_argument s = scan_present(0, 0, SCAN_WATCHED);
+	struct maps maps;
+	int rc = maps_read(w->pid, &maps);
+
+	if (rc != 0)
+		return rc;
+	watch(w, &maps);
+	maps_deinit(&maps);
+	s.flags = PROTECT_MATCHING;
+	s.all_of = SCAN_WRITTEN | SCAN_WATCHED;
+	return each_region(w, s, fn, ctx);
+}
+
+int written_pages_find_unchanged(const struct written_pages *w, pages_fn *fn, void *ctx)
+{
+	struct scan_argument s = scan_present(0, 0, SCAN_WATCHED);
+
+	s.all_of = SCAN_WATCHED | SCAN_WRITTEN;
+	s.inverted = SCAN_WRITTEN;
+	return each_region(w, s, fn, ctx);
 }

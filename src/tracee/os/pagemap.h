@@ -26,6 +26,9 @@ struct present_range {
 	taddr_t start, end;
 };
 
+/* Receives pages, whole ones. */
+typedef void pages_fn(void *ctx, taddr_t start, taddr_t end);
+
 struct present {
 	pid_t pid;
 	int pagemap;         /* /proc/PID/pagemap; -1: cannot be read */
@@ -42,8 +45,7 @@ void present_close(struct present *p);
  * Calls @fn for the existing parts of [@start, @end), which is in one private mapping: whole pages,
  * ascending; adjacent ones may be reported separately. If unknown, a part counts as existing.
  */
-void present_find(struct present *p, taddr_t start, taddr_t end,
-		  void (*fn)(void *ctx, taddr_t start, taddr_t end), void *ctx);
+void present_find(struct present *p, taddr_t start, taddr_t end, pages_fn *fn, void *ctx);
 
 /*
  * The mappings of a process with the pages that count in VmRSS and VmSwap (proc(5)), by its page
@@ -96,5 +98,31 @@ void resident_deinit(struct resident *p);
 size_t resident_find(const struct resident *p, taddr_t addr);
 /* The first address of those pages that is not below @addr; UINT64_MAX = none. */
 taddr_t resident_next(const struct resident *p, taddr_t addr);
+
+/*
+ * Which private pages a process writes to while it runs, by asynchronous write protection (Linux
+ * 6.7; userfaultfd(2), ioctl PAGEMAP_SCAN): the first write to a protected page removes its
+ * protection, in the kernel, and the process goes on. It can notice the time of these page faults,
+ * and their number. Nothing is left once the file is closed, which the kernel does if ptmem dies.
+ */
+struct written_pages {
+	pid_t pid;
+	int uffd, pagemap;                /* -1 = closed */
+	VEC(struct present_range) list;   /* ascending: mappings that are watched */
+};
+
+/*
+ * Takes over @uffd, a userfaultfd of @pid that no call was made to, also if it fails. -errno:
+ * -EINVAL if the kernel cannot do it.
+ */
+int written_pages_begin(pid_t pid, int uffd, struct written_pages *out);
+void written_pages_end(struct written_pages *w);
+/*
+ * Calls @fn, ascending, for the pages that are present or swapped out and were written since the
+ * last call, or were not watched then; protects them first. -errno.
+ */
+int written_pages_next(struct written_pages *w, pages_fn *fn, void *ctx);
+/* Calls @fn, ascending, for those that it has reported and that were not written since. */
+int written_pages_find_unchanged(const struct written_pages *w, pages_fn *fn, void *ctx);
 
 #endif

@@ -69,6 +69,7 @@ struct sample_options {
 
 struct target_options {
 	bool only_reads;      /* install nothing in a process: stop it, and release it again */
+	bool makes_calls;     /* with only_reads: space_new injects calls; it is guarded */
 	bool running_on_valgrind; /* RUNNING_ON_VALGRIND says yes */
 	struct follow_options follow;
 	struct start_options start;

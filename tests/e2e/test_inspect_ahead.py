@@ -1,0 +1,74 @@
+"""--inspect-copy of a large process: its memory is copied while it runs, and what it writes meanwhile again."""
+
+import csv
+import os
+import random
+import subprocess
+import time
+
+from harness import Fail, Skip, test
+
+MIB = 80  # less is copied while it is stopped
+SIZES = range(905, 1501 + 40)  # usable: what is left of a chunk may be too small for another one
+
+
+class Rewriter:
+    def __init__(self, t):
+        self.t = t
+        self.process = subprocess.Popen([t.target("gcc-O2-pie", "rewriter"), str(MIB)], stdout=subprocess.PIPE)
+        self.pid = self.process.pid
+        line = self.process.stdout.readline().split()
+        if line[:1] != [b"ready"]:
+            raise Fail("the program printed %r" % line)
+        self.blocks = int(line[1])
+        self.before = self.traces()
+
+    def traces(self):
+        """What watching its writes could leave: files, flags of mappings, signal actions."""
+        with open("/proc/%d/smaps" % self.pid, encoding="ascii") as file:
+            flags = [line for line in file if line.startswith("VmFlags:")]
+        with open("/proc/%d/status" % self.pid, encoding="ascii") as file:
+            signals = [line for line in file if line.startswith(("SigBlk", "SigIgn", "SigCgt"))]
+        return (sorted(os.listdir("/proc/%d/fd" % self.pid)), any(" uw " in line for line in flags), signals)
+
+    def inspect(self, *options):
+        cwd = self.t.subdirectory()
+        run = self.t.run([self.t.ptmem(), "-v", "--inspect", "-p", str(self.pid), "--inspect-copy=1G", "--inspect-out=b.csv", *options],
+                         cwd=cwd)
+        self.t.equal("status (%r)" % run.err, run.status, 0)
+        if b"writes to it cannot be watched" in run.err:
+            raise Skip("the kernel cannot watch writes")
+        self.t.check(b"its memory was copied before it is stopped" in run.err, "not copied while it ran: %r" % run.err)
+        self.t.check(b"corrupt" not in run.err and b"could not be followed" not in run.err, "doubts: %r" % run.err)
+        with open(os.path.join(cwd, "b.csv"), encoding="ascii") as file:
+            return sum(int(row["bytes"]) in SIZES for row in csv.DictReader(file))
+
+    def end(self):
+        self.t.wait_until("nothing is left", lambda: self.traces() == self.before)
+        self.process.terminate()
+        out = self.process.stdout.read()
+        self.t.equal("what the program found", (self.process.wait(), out), (0, b"right\n"))
+
+
+@test("inspect/ahead/blocks")
+def blocks(t):
+    """Blocks come and go all over the heap; their number does not change."""
+    program = Rewriter(t)
+    for _ in range(4):
+        found = program.inspect()
+        t.check(found in (program.blocks - 1, program.blocks), "%d blocks of %d" % (found, program.blocks))
+    program.end()
+
+
+@test("inspect/ahead/killed")
+def killed(t):
+    """ptmem dies at any moment: the program goes on, and nothing is left in it."""
+    program = Rewriter(t)
+    chance = random.Random(1)
+    for _ in range(12):
+        ptmem = subprocess.Popen([t.ptmem(), "--inspect", "-p", str(program.pid), "--inspect-copy=1G", "--inspect-out=/dev/null"],
+                                 stderr=subprocess.DEVNULL, env=t.environment(t.directory))
+        time.sleep(chance.random() * 0.2)
+        ptmem.kill()
+        ptmem.wait()
+    program.end()
