@@ -184,6 +184,24 @@ static off_t last_line_end(int fd, off_t end)
 	return 0;
 }
 
+ssize_t stream_read_line(FILE *file, char **line, size_t *capacity, size_t *left)
+{
+	size_t size = 0;
+	int c = 0;
+
+	while (c != '\n' && *left && (c = getc_unlocked(file)) != EOF) {
+		if (size + 2 > *capacity) {
+			*capacity = *capacity ? 2 * *capacity : 128;
+			*line = xrealloc(*line, *capacity, 1);
+		}
+		(*line)[size++] = (char)c;
+		--*left;
+	}
+	if (size)
+		(*line)[size] = '\0';
+	return size ? (ssize_t)size : -1;
+}
+
 off_t stream_cut_line(const char *path)
 {
 	struct stat st;

@@ -53,6 +53,15 @@ FILE *stream_new(int fd, bool owns_fd);
 /* Opens a file like fopen(path, "we"). NULL with errno on failure. */
 FILE *stream_create(const char *path);
 
+/* What a text that users write, as a list of limits, has at most. */
+#define TEXT_FILE_MAX ((size_t)16 << 20)
+
+/*
+ * Like getline(3), but stops after *@left bytes of all calls, which it counts down: a device
+ * without an end fills no memory.
+ */
+ssize_t stream_read_line(FILE *file, char **line, size_t *capacity, size_t *left);
+
 /*
  * A file at @path that could not be written to its end: what follows its last whole line is cut
  * off. The bytes that remain; -1: it is no regular file, or was removed.

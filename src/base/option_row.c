@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/files.h"
 #include "base/log.h"
 
 #define BYTE_ORDER_MARK "\xef\xbb\xbf"
@@ -35,7 +36,7 @@ int option_read_lines(const char *path, option_take_fn *take, void *ctx)
 {
 	_cleanup_fclose_ FILE *file = fopen(path, "re");
 	_cleanup_free_ char *line = NULL;
-	size_t capacity = 0;
+	size_t capacity = 0, left = TEXT_FILE_MAX;
 	ssize_t size;
 	int rc = 0;
 
@@ -43,7 +44,10 @@ int option_read_lines(const char *path, option_take_fn *take, void *ctx)
 		log_error("cannot read %s: %s", path, strerror(errno));
 		return -EIO;
 	}
-	for (unsigned i = 1; rc == 0 && (size = getline(&line, &capacity, file)) >= 0; i++) {
+	for (unsigned i = 1; rc == 0; i++) {
+		size = stream_read_line(file, &line, &capacity, &left);
+		if (size < 0 || !left)
+			break;
 		bool is_whole = strlen(line) == (size_t)size;
 		const char *text = text_of_line(line, i == 1);
 		const char *why = !is_whole ? "the line has a zero byte" :
@@ -53,6 +57,11 @@ int option_read_lines(const char *path, option_take_fn *take, void *ctx)
 		if (why)
 			log_error("%s:%u: %s: %s", path, i, text, why);
 		rc = why ? -EINVAL : 0;
+	}
+	if (rc == 0 && !left) {
+		log_error("%s is larger than %zu MiB: it is no such list", path,
+			  TEXT_FILE_MAX >> 20);
+		return -EFBIG;
 	}
 	if (rc == 0 && ferror(file)) {
 		log_error("cannot read %s: %s", path, strerror(errno));

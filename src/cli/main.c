@@ -325,7 +325,7 @@ static void run_loop(struct run *run, struct listen *listen)
 	monitor_stop(monitor);
 	if (target_process_count(run->target) > 0)
 		leave_program(run->target);
-	left_children_report(run->target);
+	left_children_report(run->target, run->most_resident);
 	listen_close(listen);
 	monitor_close(monitor);
 }

@@ -261,6 +261,7 @@ static const struct need {
 	{"graph-out", "graph", false},
 	{"who-holds", "graph", false},
 	{"inspect-copy", "inspect inspect-at-exit graph when", false},
+	{"cold", "inspect", false},
 	{"inspect-out", "inspect inspect-at-exit when", false},
 	{"inspect-pointers", "inspect inspect-at-exit when", false},
 	{"trace-children-skip", "trace-children", true},
@@ -288,6 +289,8 @@ static const struct need {
 	{"record-keep", "record-every", false},
 	{"record-limit", "record", false},
 	{"limits-out", "limit limits-file", false},
+	{"embed-sources", "html", false},
+	{"source", "embed-sources", false},
 };
 
 static int check_needs(const struct options *o)
@@ -563,7 +566,7 @@ static int check_client(const struct options *o)
 static int check_inspect(const struct options *o)
 {
 	static const char *const good[] = {
-		"inspect", "inspect-copy", "inspect-out", "inspect-pointers", "graph",
+		"cold", "inspect", "inspect-copy", "inspect-out", "inspect-pointers", "graph",
 		"graph-depth", "graph-out", "who-holds", "pid", "log-file", "log-fd",
 		"color", "quiet", "verbose", "no-rc", "command-line-only"};
 
@@ -600,6 +603,8 @@ static const char *find_contradiction(const struct options *o)
 	if (options_core(o) && (o->attach.pid_count || (o->command && o->command[1])))
 		return "--inspect=CORE takes the file of the program at most: neither --pid nor "
 		       "arguments";
+	if (o->inspect.cold > 0 && !o->attach.pid_count)
+		return "--cold watches a running process: it needs --inspect and --pid";
 	if (o->inspect.what && o->inspect.at_exit)
 		return "--inspect and --inspect-at-exit cannot be combined: the first does not "
 		       "profile";

@@ -75,6 +75,11 @@ static const struct option_row rows[] = {
 	 .brief = "profile, and print at the end what memory consists of"},
 	{.name = "inspect-pointers", .type = OPT_FLAG, AT(inspect.pointers),
 	 .text = "also find what points to blocks of each type, which\ntakes longer"},
+	{.name = "cold", .type = OPT_TIME, AT(inspect.cold), OPTION_RANGE(0.01, 1e9),
+	 .value = "TIME",
+	 .text = "with -p and --inspect: wait for that time first (60s),\n"
+		 "and find which blocks are not touched meanwhile, read\nor written",
+	 .brief = "with --inspect: find memory that is not touched for this time"},
 	{.name = "inspect-copy", .type = OPT_SIZE, AT(inspect.copy), .initial = "64M",
 	 OPTION_RANGE(0, UINT64_C(1) << 40), .value = "SIZE",
 	 .text = "with --inspect: copy a process that has at most this\nmuch memory of its own, "
@@ -332,11 +337,11 @@ static const struct option_row rows[] = {
 	 .text = "a file of limits, one on each line, and of comments\n"
 		 "that begin with #; repeatable",
 	 .brief = "a file of limits"},
-	{.name = "limits-out", .type = OPT_TEXT, .flags = OPT_NOT_EMPTY, AT(files.limits_out),
+	{.name = "limits-out", .type = OPT_TEXTS, .flags = OPT_NOT_EMPTY, AT(files.limits_out),
 	 .value = "FILE",
 	 .text = "what was found of them; by the end of its name: .md,\n"
 		 ".xml (JUnit), .sarif, .json, else annotations for\n"
-		 "GitHub",
+		 "GitHub; repeatable",
 	 .brief = "where to write what was found of the limits"},
 	{.name = "repeat", .type = OPT_NUMBER, .flags = OPT_NOT_EMPTY, AT(repeat),
 	 OPTION_RANGE(1, 10000), .value = "N",
@@ -348,6 +353,12 @@ static const struct option_row rows[] = {
 		 "release blocks; much slower"},
 	{.name = "html", .type = OPT_TEXT, .flags = OPT_NOT_EMPTY | OPT_EVERYDAY, AT(files.html),
 	 .value = "FILE", .text = "write an interactive report for a browser"},
+	{.name = "embed-sources", .type = OPT_FLAG, AT(files.embeds_sources),
+	 .text = "with --html: the page has the program's sources,\nwith what each line holds",
+	 .brief = "put the program's sources into the page of --html"},
+	{.name = "source", .type = OPT_TEXTS, .flags = OPT_NOT_EMPTY, AT(files.sources),
+	 .value = "DIR", .text = "with --embed-sources: where sources are now;\nrepeatable",
+	 .brief = "where sources for --embed-sources are now"},
 	{.name = "listen", .type = OPT_TEXT, .flags = OPT_NOT_EMPTY, AT(listen.at),
 	 .value = "[=ADDRESS:PORT]",
 	 .text = "serve the report, pprof profiles and metrics while\n"

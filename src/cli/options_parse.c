@@ -447,6 +447,9 @@ void options_deinit(struct options *o)
 	vec_deinit(&o->names.fullpath_after);
 	my_code_deinit(&o->names.my_code);
 	vec_deinit(&o->leaks.suppressions);
+	vec_deinit(&o->files.limits);
+	vec_deinit(&o->files.sources);
+	vec_deinit(&o->files.limits_out);
 	vec_deinit(&o->when);
 	shell_words_deinit(&o->words);
 	free(o->desc);

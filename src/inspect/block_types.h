@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "base/types.h"
+#include "inspect/cold.h"
 #include "malloc/memory.h"
 #include "malloc/pymalloc.h"
 
@@ -83,6 +84,7 @@ struct block_type {
 	uint64_t blocks, bytes; /* usable */
 	uint64_t smallest, largest;
 	uint64_t pages;         /* nearly empty ones that these pin, perhaps with others */
+	struct cold_bytes untouched; /* if that is wanted */
 };
 
 struct known_word;
@@ -90,6 +92,7 @@ struct known_word;
 struct block_types {
 	VEC(struct block_type) list;
 	/* only while blocks are added */
+	size_t touched_at;        /* where cold_bytes_of ended */
 	uint32_t of_kind[KIND_COUNT]; /* index + 1; 0 = none yet */
 	uint32_t of_size[4096 / 16 + 1 + 64];
 	struct type_reader reader;

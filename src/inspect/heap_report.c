@@ -190,6 +190,15 @@ uint32_t heap_report_block(const struct heap_input *in, taddr_t addr, uint64_t u
 {
 	uint32_t type = in->types ? block_types_add(in->types, addr, usable) : 0;
 
+	if (in->types && in->touched) {
+		struct cold_bytes *sum = &in->types->list.data[type].untouched;
+		struct cold_bytes c = cold_bytes_of(in->touched, &in->types->touched_at, addr,
+						    usable);
+
+		sum->cold += c.cold;
+		sum->shared += c.shared;
+	}
+
 	if (in->holders)
 		block_holders_add(in->holders, addr, usable, type);
 	if (in->block)

@@ -62,6 +62,7 @@ struct heap_input {
 	taddr_t program_break;         /* 0 = unknown */
 	heap_block_fn *block, *python_block; /* NULL = not wanted */
 	void *block_ctx;
+	const struct touched_pages *touched; /* NULL = not known; with types */
 	bool only_blocks;              /* only blocks are wanted, no sums */
 };
 

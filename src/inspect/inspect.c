@@ -274,14 +274,9 @@ static void find_allocators(struct examination *n, struct heap_input *heap)
 	vec_deinit(&data.list);
 }
 
-static bool has_all_mmapped(const struct examination *n)
-{
-	return n->glibc.params.is_known && n->mmapped.list.count == n->glibc.params.mmaps &&
-	       n->mmapped.bytes == n->glibc.params.mmapped_bytes;
-}
-
-/* Searches what the heaps leave of @r: the kernel merges mappings of both. */
-static void search_gaps(struct examination *n, const struct addr_range *r)
+/* Searches what the heaps leave of @r, for blocks that extend to @end at most. */
+static void search_gaps(struct examination *n, const struct addr_range *r, taddr_t end,
+			bool only_first)
 {
 	size_t k = spans_find(&n->spans, r->start);
 	taddr_t at = r->start;
@@ -289,45 +284,68 @@ static void search_gaps(struct examination *n, const struct addr_range *r)
 	for (; at < r->end; k++) {
 		const struct span *s = k < n->spans.list.count ? &n->spans.list.data[k] : NULL;
 		struct addr_range gap = {at, s ? MIN(s->start, r->end) : r->end};
+		taddr_t limit = s ? MIN(s->start, end) : end;
 
-		if (gap.start < gap.end)
-			glibc_mmapped_find(&n->memory, &n->glibc, gap, &n->mmapped);
+		if (gap.start < gap.end && only_first)
+			glibc_mmapped_find_first(&n->memory, &n->glibc, gap, limit, &n->mmapped);
+		else if (gap.start < gap.end)
+			glibc_mmapped_find(&n->memory, &n->glibc, gap, limit, &n->mmapped);
 		at = s ? MAX(s->end, gap.end) : r->end;
 	}
 }
 
 /*
- * Adjacent mappings are searched as one: the program may divide that of a block, by mprotect or
- * madvise.
+ * Searches all mappings. Each may contain blocks and other memory, since the kernel merges
+ * mappings; a block may extend to the next ones, since the program may divide its mapping by
+ * mprotect or madvise.
  */
-static void search_mmapped(struct examination *n)
+static void search_mmapped(struct examination *n, bool only_first)
 {
 	const struct maps *maps = &n->in->resident.maps;
+	taddr_t end = 0;
 
-	for (size_t i = 0; i < maps->list.count && n->glibc.arenas.count;) {
-		const struct map *m = &maps->list.data[i++];
+	n->mmapped.list.count = 0;
+	n->mmapped.covered = 0;
+	for (size_t i = 0; i < maps->list.count && n->glibc.arenas.count; i++) {
+		const struct map *m = &maps->list.data[i];
 		struct addr_range r = {m->start, m->end};
 
 		if (!map_is_anonymous(m))
 			continue;
-		for (; i < maps->list.count && maps->list.data[i].start == r.end &&
-		       map_is_anonymous(&maps->list.data[i]); i++)
-			r.end = maps->list.data[i].end;
-		search_gaps(n, &r);
+		if (end < m->end)
+			end = m->end;
+		for (size_t k = i + 1; k < maps->list.count && maps->list.data[k].start == end &&
+		     map_is_anonymous(&maps->list.data[k]); k++)
+			end = maps->list.data[k].end;
+		r.start = MAX(r.start, n->mmapped.covered);
+		if (r.start < r.end)
+			search_gaps(n, &r, end, only_first);
 	}
+}
+
+/* Most programs have blocks only at the starts of mappings, and behind these: that is quick. */
+static bool find_all_mmapped(struct examination *n)
+{
+	struct glibc_mmapped_list *found = &n->mmapped;
+
+	if (n->glibc.params.is_known) {
+		search_mmapped(n, true);
+		if (glibc_mmapped_choose(&n->glibc, found))
+			return true;
+	}
+	search_mmapped(n, false);
+	if (glibc_mmapped_choose(&n->glibc, found) || !n->glibc.params.is_known)
+		return n->glibc.params.is_known;
+	found->pages_left = MOVED_PAGES_MAX;
+	search_mmapped(n, false);
+	return glibc_mmapped_choose(&n->glibc, found);
 }
 
 static void find_mmapped(struct examination *n, const struct heap_input *heap)
 {
 	struct glibc_mmapped_list *found = &n->mmapped;
 
-	search_mmapped(n);
-	if (n->glibc.params.is_known && !has_all_mmapped(n)) {
-		found->list.count = 0;
-		found->bytes = 0;
-		found->pages_left = MOVED_PAGES_MAX;
-		search_mmapped(n);
-	}
+	n->out->is_mmapped_complete = find_all_mmapped(n);
 	for (size_t i = 0; i < found->list.count; i++) {
 		const struct glibc_mmapped *b = &found->list.data[i];
 		uint64_t usable = glibc_mmapped_usable(&n->glibc, b);
@@ -339,7 +357,6 @@ static void find_mmapped(struct examination *n, const struct heap_input *heap)
 		n->out->mmapped_bytes += usable;
 		heap_report_block(heap, b->block, usable);
 	}
-	n->out->is_mmapped_complete = has_all_mmapped(n);
 }
 
 /* -- the rest of each mapping -- */
@@ -481,6 +498,7 @@ void inspect_run(const struct inspect_input *in, struct inspect_report *out)
 	struct examination n = {.in = in, .out = out};
 	struct heap_input heap = {.memory = &n.memory, .glibc = &n.glibc, .lists = &n.lists,
 				  .types = in->wants_types ? &out->types : NULL,
+				  .touched = in->touched,
 				  .paths = in->paths,
 				  .holders = in->wants_holders ? &out->holders : NULL,
 				  .program_break = find_break(in), .block = in->block,

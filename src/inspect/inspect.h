@@ -30,6 +30,7 @@ struct inspect_input {
 	bool has_go;                            /* a program in Go, with a heap of its own */
 	bool only_blocks;                       /* only blocks are wanted: no rows, no pages */
 	const struct pinned_paths *paths;       /* of blocks; NULL = they are not known */
+	const struct touched_pages *touched;    /* NULL = not known; with types */
 	bool wants_types;
 	bool wants_holders;                     /* what points to blocks, by type; needs types */
 	VEC(uint64_t) registers;                /* for that: words of all threads */

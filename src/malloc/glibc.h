@@ -206,23 +206,35 @@ bool glibc_walk(struct inspect_memory *m, const struct glibc_heap *h,
 struct glibc_mmapped {
 	taddr_t start, end;     /* of the mapping */
 	taddr_t block;
+	bool is_first;          /* at the start of a mapping, or right behind such a block */
 };
 
 struct glibc_mmapped_list {
 	VEC(struct glibc_mmapped) list; /* ascending */
 	uint64_t pages_left;    /* to be read for blocks that were moved; 0 = do not */
-	uint64_t bytes;         /* of the mappings */
+	taddr_t covered;        /* the end of the last one that is_first */
 };
 
 /* What malloc_usable_size returns for the block. */
 uint64_t glibc_mmapped_usable(const struct glibc *g, const struct glibc_mmapped *b);
 
 /*
- * Adds the blocks in [@start, @end), anonymous memory without a heap. g->params holds their total
- * number: the search stops there.
+ * Adds what looks like a block and begins in @range, anonymous memory without a heap: it may extend
+ * to @end. Memory of other origin can look like one, the heap of a Java program for example, so the
+ * list must pass glibc_mmapped_choose.
  */
 void glibc_mmapped_find(struct inspect_memory *m, const struct glibc *g, struct addr_range range,
-			struct glibc_mmapped_list *out);
+			taddr_t end, struct glibc_mmapped_list *out);
+/* The same of those alone that begin at @range.start, or each behind the one before. */
+void glibc_mmapped_find_first(struct inspect_memory *m, const struct glibc *g,
+			      struct addr_range range, taddr_t end,
+			      struct glibc_mmapped_list *out);
+/*
+ * Leaves in @list the blocks whose number and sum are what malloc has counted (g->params), if only
+ * one choice of them is. Returns whether that was possible; else @list has no overlaps, but may
+ * have more or fewer than there are.
+ */
+bool glibc_mmapped_choose(const struct glibc *g, struct glibc_mmapped_list *list);
 
 /*
  * Finds the arenas of glibc's malloc (struct malloc_state). A stripped library has no symbols for

@@ -190,11 +190,12 @@ char *call_site_text(const struct report *r, struct call_site site)
 	else if (!f->name && symbol->object && site.rank != RANK_SITE)
 		text = xasprintf("[%s]", text_base_name(symbol->object));
 	else if (!f->name && symbol->object) /* sites of a stripped object must differ */
-		text = xasprintf("%#" PRIx64 " (in %s)", at->key, symbol->object);
+		text = xasprintf("%#" PRIx64 " (in %s)", at->key,
+				 text_base_name(symbol->object));
 	else if (f->file && f->line)
 		text = xasprintf("%s (%s:%u)", name, f->file, f->line);
 	else if (symbol->object && *name != '[')
-		text = xasprintf("%s (in %s)", name, symbol->object);
+		text = xasprintf("%s (in %s)", name, text_base_name(symbol->object));
 	else
 		text = xstrdup(name);
 	return text_clean(text, strlen(text));

@@ -9,6 +9,7 @@
 #include "output/gate.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,20 +51,31 @@ static void put_words(FILE *out, const char *text)
 	}
 }
 
-/* "+13.0 %"; of bands that of their middles. */
+/* "+13.0", or "+<0.1" of what would be rounded to nothing. */
+static void put_signed(FILE *out, double change, int digits, double least)
+{
+	if (fabs(change) * 2 < least)
+		fprintf(out, "%c&lt;%.*f", change < 0 ? '-' : '+', digits, least);
+	else
+		fprintf(out, "%+.*f", digits, change);
+}
+
+/* "+13.00 %"; of bands that of their middles. */
 static void put_change(FILE *out, const struct gate_value *v)
 {
 	double old = (v->min[PATH_OLD] + v->max[PATH_OLD]) / 2;
 	double new = (v->min[PATH_NEW] + v->max[PATH_NEW]) / 2;
 
-	if (new == old)
+	if (new == old) {
 		fputs("0", out);
-	else if (limit_info[v->metric].unit == LIMIT_PERCENT)
-		fprintf(out, "%+.1f", new - old);
-	else if (old > 0)
-		fprintf(out, "%+.2f %%", 100 * (new - old) / old);
-	else
+	} else if (limit_info[v->metric].unit == LIMIT_PERCENT) {
+		put_signed(out, new - old, 1, 0.1);
+	} else if (old > 0) {
+		put_signed(out, 100 * (new - old) / old, 2, 0.01);
+		fputs(" %", out);
+	} else {
 		fputs("new", out);
+	}
 }
 
 static void put_metrics(FILE *out, const struct gate *g)

@@ -204,16 +204,17 @@ void inspect_report_write_json(FILE *f, const struct inspect_title *t,
 	inspect_python_write_json(&w, r);
 	if (t->go)
 		inspect_go_write_json(&w, t->go);
+	inspect_cold_write_json(&w, t, &r->types);
 	if (r->other.name) {
 		put_other(&w, &r->other);
-		inspect_types_write_json(&w, &r->types, &r->holders);
+		inspect_types_write_json(&w, t, &r->types, &r->holders);
 	}
 	if (has_arenas) {
 		put_params(&w, t, r);
 		put_arenas(&w, r);
 		put_classes(&w, r);
 		put_pins(&w, t);
-		inspect_types_write_json(&w, &r->types, &r->holders);
+		inspect_types_write_json(&w, t, &r->types, &r->holders);
 		put_advice(&w, r);
 	}
 	put_map(&w, &r->heaps.map, has_arenas ? 0 : r->heaps.arenas.count);

@@ -39,6 +39,8 @@ struct inspect_title {
 	uint32_t inside;           /* threads that stayed in the middle of malloc */
 	uint32_t moments;          /* in which those that were in it ran to leave it */
 	uint64_t stopped_ns;       /* during that */
+	const struct touched_pages *touched; /* in touched_seconds; NULL = not known */
+	double touched_seconds;
 	const struct inspect_go *go;   /* NULL = not looked for */
 	const struct inspect_pin *pin; /* most pages first */
 	size_t pin_count;
@@ -63,8 +65,8 @@ void inspect_types_print(FILE *f, const struct block_types *t, const struct bloc
 void inspect_types_print_pins(FILE *f, const struct block_types *t, size_t rows);
 
 /* A member of an object, on a line of its own. */
-void inspect_types_write_json(struct json_writer *w, const struct block_types *t,
-			      const struct block_holders *h);
+void inspect_types_write_json(struct json_writer *w, const struct inspect_title *title,
+			      const struct block_types *t, const struct block_holders *h);
 
 /* What would return malloc's free memory to the system, as text, each with the bytes. */
 
@@ -96,7 +98,19 @@ void inspect_python_print_doubts(FILE *f, const struct python_report *p);
 /* Likewise; nothing if it was not found. */
 void inspect_python_write_json(struct json_writer *w, const struct inspect_report *r);
 
-/* The blocks in use, one by one, as CSV: "address,bytes,type,allocator", ascending. */
+/*
+ * How much of the blocks was not touched, if @t has that: in all and by type, at most @rows.
+ */
+void inspect_cold_print(FILE *f, const struct inspect_title *t, const struct block_types *types,
+			size_t rows);
+/* Likewise, but by type: that is in "types". */
+void inspect_cold_write_json(struct json_writer *w, const struct inspect_title *t,
+			     const struct block_types *types);
+
+/*
+ * The blocks in use, one by one, as CSV: "address,bytes,type,allocator", ascending; with @touched
+ * also ",untouched,untouched_at_most" (inspect/cold.h).
+ */
 
 struct inspect_block {
 	taddr_t addr;
@@ -113,7 +127,8 @@ void inspect_blocks_add(void *blocks, taddr_t addr, uint64_t usable, uint32_t ty
 void inspect_blocks_add_python(void *blocks, taddr_t addr, uint64_t usable, uint32_t type);
 void inspect_blocks_sort(struct inspect_blocks *b);
 /* Sorts them before. */
-void inspect_blocks_write(FILE *file, struct inspect_blocks *b, const struct block_types *types);
+void inspect_blocks_write(FILE *file, struct inspect_blocks *b, const struct block_types *types,
+			  const struct touched_pages *touched);
 
 /* --inspect as text. */
 

@@ -496,6 +496,7 @@ void inspect_report_print(FILE *f, const struct inspect_title *t, const struct i
 		print_advice(f, r);
 		inspect_report_print_doubts(f, t, r);
 	}
+	inspect_cold_print(f, t, &r->types, TYPES_SHOWN);
 	if (t->core)
 		return;
 	fprintf(f, "\nstopped for %.1f ms", (double)t->stopped_ns / 1e6);

@@ -253,8 +253,96 @@ static void put_holders(struct json_writer *w, const struct block_types *t,
 	json_write_close(w, 1);
 }
 
-void inspect_types_write_json(struct json_writer *w, const struct block_types *t,
-			      const struct block_holders *h)
+/* -- what was not touched -- */
+
+static int compare_cold(const void *a, const void *b)
+{
+	const struct block_type *x = *(const sorted_type *)a, *y = *(const sorted_type *)b;
+
+	if (x->untouched.cold != y->untouched.cold)
+		return x->untouched.cold > y->untouched.cold ? -1 : 1;
+	return compare_equal(x, y);
+}
+
+static void add_cold(const struct block_types *t, uint64_t *bytes_out, struct cold_bytes *out)
+{
+	for (size_t i = 0; i < t->list.count; i++) {
+		*bytes_out += t->list.data[i].bytes;
+		out->cold += t->list.data[i].untouched.cold;
+		out->shared += t->list.data[i].untouched.shared;
+	}
+}
+
+static void print_cold(FILE *f, const struct cold_bytes *c, uint64_t bytes, const char *text)
+{
+	char cold[AMOUNT_SIZE], most[AMOUNT_SIZE];
+
+	fprintf(f, "%18s %18s %5.1f %%  %s\n", amount_commas(c->cold, cold),
+		amount_commas(c->cold + c->shared, most), amount_percent(c->cold, bytes), text);
+}
+
+static void print_touched(FILE *f, const struct touched_pages *p)
+{
+	char untouched[AMOUNT_SIZE], resident[AMOUNT_SIZE], size[AMOUNT_SIZE];
+
+	fprintf(f, "%s of %s in anonymous mappings are pages that were not touched\n",
+		amount_bytes((double)p->untouched, untouched),
+		amount_bytes((double)p->resident, resident));
+	if (p->huge)
+		fprintf(f, "%s are huge pages that were touched, of which each counts as one\n",
+			amount_bytes((double)p->huge, size));
+	if (p->unresolved)
+		fprintf(f, "in %s it is not known which pages were touched: there was no time, "
+			   "or no room for more mappings (vm.max_map_count)\n",
+			amount_bytes((double)p->unresolved, size));
+}
+
+void inspect_cold_print(FILE *f, const struct inspect_title *t, const struct block_types *types,
+			size_t rows)
+{
+	struct cold_bytes all = {0};
+	uint64_t bytes = 0;
+
+	if (!t->touched)
+		return;
+	add_cold(types, &bytes, &all);
+	fprintf(f, "\nnot touched in %.3g s, bytes of live blocks by type (blocks share pages: at "
+		   "least, at most)\n", t->touched_seconds);
+	print_cold(f, &all, bytes, "of all");
+	sorted_type *list = sort_types(types, compare_cold);
+
+	for (size_t i = 0; i < MIN(rows, types->list.count) && list[i]->untouched.cold > 0; i++) {
+		char text[INSPECT_TYPE_SIZE];
+
+		print_cold(f, &list[i]->untouched, list[i]->bytes,
+			   inspect_type_short(list[i], text));
+	}
+	free(list);
+	print_touched(f, t->touched);
+}
+
+void inspect_cold_write_json(struct json_writer *w, const struct inspect_title *t,
+			     const struct block_types *types)
+{
+	struct cold_bytes all = {0};
+	uint64_t bytes = 0;
+
+	if (!t->touched)
+		return;
+	add_cold(types, &bytes, &all);
+	json_write_open(json_write_line(w, 2), "untouched", '{');
+	json_write_format(w, "seconds", "%.6f", t->touched_seconds);
+	json_write_numbers(w, {"blocks_bytes", bytes}, {"untouched_bytes", all.cold},
+			   {"untouched_at_most", all.cold + all.shared},
+			   {"resident", t->touched->resident},
+			   {"resident_untouched", t->touched->untouched},
+			   {"huge", t->touched->huge}, {"unresolved", t->touched->unresolved},
+			   {"rounds", t->touched->rounds});
+	json_write_close(w, 1);
+}
+
+void inspect_types_write_json(struct json_writer *w, const struct inspect_title *title,
+			      const struct block_types *t, const struct block_holders *h)
 {
 	sorted_type *list = sort_types(t, compare_bytes);
 
@@ -269,6 +357,10 @@ void inspect_types_write_json(struct json_writer *w, const struct block_types *t
 		json_write_numbers(w, {"blocks", e->blocks}, {"bytes", e->bytes},
 				   {"smallest", e->smallest}, {"largest", e->largest},
 				   {"nearly_empty_pages", e->pages});
+		if (title->touched)
+			json_write_numbers(w, {"untouched_bytes", e->untouched.cold},
+					   {"untouched_at_most",
+					    e->untouched.cold + e->untouched.shared});
 		put_holders(w, t, h, (size_t)(e - t->list.data));
 		json_write_close(w, 1);
 	}
@@ -473,15 +565,25 @@ static void put_type(FILE *file, const struct block_type *t)
 	fputs("\"", file);
 }
 
-void inspect_blocks_write(FILE *file, struct inspect_blocks *b, const struct block_types *types)
+void inspect_blocks_write(FILE *file, struct inspect_blocks *b, const struct block_types *types,
+			  const struct touched_pages *touched)
 {
 	inspect_blocks_sort(b);
-	fputs("address,bytes,type,allocator\n", file);
+	size_t at = 0;
+
+	fputs("address,bytes,type,allocator", file);
+	fputs(touched ? ",untouched,untouched_at_most\n" : "\n", file);
 	for (size_t i = 0; i < b->list.count; i++) {
 		const struct inspect_block *e = &b->list.data[i];
 
 		fprintf(file, "%#" PRIx64 ",%" PRIu64, e->addr, e->size);
 		put_type(file, &types->list.data[e->type]);
-		fputs(e->is_python ? ",Python\n" : ",malloc\n", file);
+		fputs(e->is_python ? ",Python" : ",malloc", file);
+		if (touched) {
+			struct cold_bytes c = cold_bytes_of(touched, &at, e->addr, e->size);
+
+			fprintf(file, ",%" PRIu64 ",%" PRIu64, c.cold, c.cold + c.shared);
+		}
+		fputc('\n', file);
 	}
 }

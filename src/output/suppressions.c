@@ -1,6 +1,10 @@
 /*
  * Suppression files: one pass, line by line. Entries of other tools are read, too, so that an error
  * in them is found, and dropped.
+ *
+ * What --gen-suppressions printed is such a file as it is: what ptmem says between the entries is
+ * skipped, in a list of leaks (--leaks-out), which begins with "leaks of process", and in messages,
+ * whose lines begin with "ptmem: "; so is what Valgrind says, in lines that begin with "==7==".
  */
 #include "output/leaks.h"
 
@@ -10,6 +14,7 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/files.h"
 #include "base/log.h"
 #include "base/shell_words.h"
 #include "base/text.h"
@@ -46,7 +51,10 @@ struct suppressions_reader {
 	FILE *file;
 	char *line;           /* owned; without spaces around it */
 	size_t capacity;
+	size_t left;          /* bytes that may be read */
 	unsigned number;
+	bool is_message;      /* the line has ptmem's or Valgrind's mark */
+	bool is_list;         /* of leaks: they are between the entries */
 };
 
 static char *trim(char *text)
@@ -60,13 +68,28 @@ static char *trim(char *text)
 	return text;
 }
 
+/* What follows the mark of a message at the beginning of @text; NULL: there is none. */
+static char *after_mark(char *text)
+{
+	size_t digits = strspn(text + MIN(strlen(text), (size_t)2), "0123456789");
+	bool is_valgrinds = (strncmp(text, "==", 2) == 0 || strncmp(text, "--", 2) == 0) &&
+			    digits && strncmp(text + 2 + digits, text, 2) == 0;
+
+	return is_valgrinds			  ? text + digits + 4 :
+	       text_begins_with(text, "ptmem: ") ? text + strlen("ptmem: ") :
+						   NULL;
+}
+
 /* The next line that is neither empty nor a comment; NULL at the end. */
 static char *next_line(struct suppressions_reader *r)
 {
-	while (getline(&r->line, &r->capacity, r->file) >= 0) {
-		char *text = trim(r->line);
+	while (stream_read_line(r->file, &r->line, &r->capacity, &r->left) >= 0 && r->left) {
+		char *text = trim(r->line), *message = after_mark(text);
 
 		r->number++;
+		r->is_message = message;
+		if (message)
+			text = trim(message);
 		if (*text && *text != '#')
 			return text;
 	}
@@ -175,6 +198,19 @@ static int read_body(struct suppressions_reader *r, struct suppression *s)
 	return rc;
 }
 
+/* Whether @text, which begins no entry, is said between entries; not what should be in one. */
+static bool is_between(struct suppressions_reader *r, const char *text)
+{
+	static const char *const parts[] = {"fun:", "obj:", "src:", "match-leak-kinds:",
+					    "Memcheck:", "..."};
+
+	r->is_list |= text_begins_with(text, "leaks of process ");
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+		if (text_begins_with(text, parts[i]))
+			return false;
+	return (r->is_list || r->is_message) && strcmp(text, "}") != 0;
+}
+
 static int read_entries(struct suppressions_reader *r)
 {
 	char *text;
@@ -182,19 +218,25 @@ static int read_entries(struct suppressions_reader *r)
 
 	while (rc == 0 && (text = next_line(r))) {
 		struct suppression s = {.kinds = ALL_KINDS};
+		bool is_entry = strcmp(text, "{") == 0;
 
-		rc = strcmp(text, "{") == 0 ? read_body(r, &s) : fail(r, "expected \"{\"");
+		if (!is_entry && is_between(r, text))
+			continue;
+		rc = is_entry ? read_body(r, &s) : fail(r, "expected \"{\"");
 		if (rc == 0 && s.is_for_leaks)
 			*vec_add(&r->to->list) = s;
 		else
 			free_suppression(&s);
 	}
+	if (rc == 0 && !r->left)
+		rc = fail(r, "it is too large: no list of suppressions has 16 MiB");
 	return rc;
 }
 
 static int read_file(struct suppressions *s, const char *path)
 {
-	struct suppressions_reader r = {.to = s, .path = path, .file = fopen(path, "re")};
+	struct suppressions_reader r = {.to = s, .path = path, .file = fopen(path, "re"),
+					.left = TEXT_FILE_MAX};
 	int rc = r.file ? 0 : -errno;
 
 	if (r.file) {

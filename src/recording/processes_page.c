@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "output/html_page.h"
 #include "profile/cells.h"
+#include "profile/history.h"
 #include "recording/recording_json.h"
 #include "recording/recording_reduce.h"
 #include "recording/recording_site.h"
@@ -26,9 +27,13 @@ struct level {
 	size_t intervals;      /* besides those that are shown in the total */
 };
 
+/* Each has about 0.7 times the call paths of the one before: pages use most of what they may. */
 static const struct level levels[] = {
-	{SIZE_MAX, SIZE_MAX}, {8000, 512}, {4000, 256}, {2000, 128}, {1000, 64}, {500, 32},
-	{250, 24}, {120, 16}, {60, 12}, {30, 8}, {15, 4}, {8, 2}, {3, 1}, {1, 0},
+	{SIZE_MAX, SIZE_MAX}, {64000, 512}, {45000, 512}, {32000, 512}, {22000, 512}, {16000, 512},
+	{11000, 512}, {8000, 512}, {5600, 360}, {4000, 256}, {2800, 180}, {2000, 128},
+	{1400, 90}, {1000, 64}, {700, 45}, {500, 32}, {350, 28}, {250, 24}, {170, 20}, {120, 16},
+	{85, 14}, {60, 12}, {42, 10}, {30, 8}, {21, 6}, {15, 4}, {11, 3}, {8, 2}, {5, 2}, {3, 1},
+	{2, 1}, {1, 0},
 };
 
 #define LEVEL_ALL 0u
@@ -339,8 +344,67 @@ static void put_states(struct json_writer *w, const struct processes_row *row,
 	json_write_close(w, 1);
 }
 
+/* What [other call paths] have: of a process, or of all. */
+struct left_out {
+	size_t paths;
+	uint64_t bytes, all_bytes;  /* allocated: of these paths, and of all */
+	uint64_t peak, all_peak;    /* of these, live at the peak */
+};
+
+static void add_left_out(struct left_out *to, const struct left_out *from)
+{
+	to->paths += from->paths;
+	to->bytes += from->bytes;
+	to->all_bytes += from->all_bytes;
+	to->peak += from->peak;
+	to->all_peak += from->all_peak;
+}
+
+/* @thin: with @level; then the last leaf has the others. */
+static struct left_out left_out_of(const struct processes_row *row, const struct recording *thin,
+				   const struct level *level)
+{
+	size_t all = recording_rows(row->recording, RECORDING_LEAVES);
+	size_t kept = recording_rows(thin, RECORDING_LEAVES);
+	struct left_out out = {.paths = all - MIN(all, level->leaves)};
+
+	for (size_t i = 0; i < kept; i++)
+		out.all_bytes += recording_get(thin, RECORDING_LEAVES, i, LEAF_BYTES);
+	for (size_t i = 0; i < recording_rows(thin, RECORDING_PEAK); i++) {
+		uint64_t bytes = recording_get(thin, RECORDING_PEAK, i, PEAK_BYTES);
+		bool is_other = recording_get(thin, RECORDING_PEAK, i, PEAK_LEAF) == kept;
+
+		out.all_peak += bytes;
+		out.peak += is_other && out.paths ? bytes : 0;
+	}
+	if (out.paths)
+		out.bytes = recording_get(thin, RECORDING_LEAVES, kept - 1, LEAF_BYTES);
+	return out;
+}
+
+/* "12,345 call paths are one, [other call paths], with 1.2 % of ..."; the caller frees it. */
+static char *left_out_text(const struct left_out *o, const char *peak)
+{
+	char paths[AMOUNT_SIZE];
+
+	return xasprintf("%s call path%s one, [other call paths], with %.1f %% of the bytes "
+			 "allocated and %.1f %% of the %s", amount_commas(o->paths, paths),
+			 o->paths == 1 ? " is" : "s are", amount_percent(o->bytes, o->all_bytes),
+			 amount_percent(o->peak, o->all_peak), peak);
+}
+
+static void put_left_out(struct json_writer *w, const struct left_out *o)
+{
+	_cleanup_free_ char *what = o->paths ? left_out_text(o, "peak") : NULL;
+	_cleanup_free_ char *text =
+		what ? xasprintf("To keep the page of all processes small, %s. Sums are exact",
+				 what) : NULL;
+
+	json_write_text(w, "thinned", text);
+}
+
 static void put_row(struct json_writer *w, struct shared_names *n, const struct processes_row *row,
-		    const struct level *level)
+		    const struct level *level, struct left_out *all)
 {
 	json_write_open(json_write_line(w, 0), NULL, '{');
 	json_write_format(w, "parent", "%ld", (long)row->parent - 1);
@@ -355,6 +419,10 @@ static void put_row(struct json_writer *w, struct shared_names *n, const struct 
 	if (row->recording) {
 		struct thinned t = thin(row, level);
 
+		const struct left_out others = left_out_of(row, t.r, level);
+
+		add_left_out(all, &others);
+		put_left_out(w, &others);
 		share_names(n, t.r);
 		t.r->node_site = n->site.data;
 		put_states(w, row, &t);
@@ -367,18 +435,22 @@ static void put_row(struct json_writer *w, struct shared_names *n, const struct 
 	json_write_close(w, 1);
 }
 
-/* "the 250 largest call paths of each process" */
-static char *level_text(const struct level *level)
+/* What was left out, and why; NULL: nothing. The caller frees it. */
+static char *level_text(const struct level *level, const struct left_out *others)
 {
+	_cleanup_free_ char *what = left_out_text(others, "peaks");
 	char paths[AMOUNT_SIZE];
 
 	if (level == &levels[LEVEL_ALL])
 		return NULL;
+	if (!others->paths)
+		return xasprintf("The page is kept below %zu MiB: it has less detail over time. "
+				 "Sums are exact", PROCESSES_PAGE_SIZE >> 20);
 	return xasprintf("The page is kept below %zu MiB: it has the %s call path%s of each "
-			 "process that allocated most, with the others as one, and less detail "
-			 "over time. Sums are exact",
+			 "process that allocated most, and less detail over time; %s. Sums are "
+			 "exact, and the recordings (--record) have everything",
 			 PROCESSES_PAGE_SIZE >> 20, amount_commas(level->leaves, paths),
-			 plural(level->leaves));
+			 plural(level->leaves), what);
 }
 
 static void put_all(FILE *out, const struct processes *p, const struct level *level,
@@ -386,17 +458,19 @@ static void put_all(FILE *out, const struct processes *p, const struct level *le
 {
 	struct json_writer w = {.out = out};
 	struct shared_names n = {.r = recording_new()};
-	_cleanup_free_ char *note = level_text(level);
+	struct left_out others = {0};
 
 	json_write_open(&w, NULL, '{');
 	json_write_text(&w, "format", "ptmem-report-processes");
 	json_write_number(&w, "version", 1);
-	json_write_text(&w, "thinned", note);
 	put_moments(&w, p);
 	json_write_open(json_write_line(&w, 0), "processes", '[');
 	for (size_t i = 0; i < p->row.count; i++)
-		put_row(&w, &n, &p->row.data[i], level);
+		put_row(&w, &n, &p->row.data[i], level, &others);
 	json_write_close(&w, 1);
+	_cleanup_free_ char *note = level_text(level, &others);
+
+	json_write_text(json_write_line(&w, 0), "thinned", note);
 	put_names(&w, &n);
 	fputs(more, out);
 	json_write_close(&w, 1);
@@ -433,13 +507,31 @@ static size_t page_size(const char *json, size_t size)
 	return html_page_size(count);
 }
 
+/* The most call paths that a process has. */
+static size_t most_paths(const struct processes *p)
+{
+	size_t most = 0;
+
+	for (size_t i = 0; i < p->row.count; i++)
+		if (p->row.data[i].recording)
+			most = MAX(most, recording_rows(p->row.data[i].recording,
+							RECORDING_LEAVES));
+	return most;
+}
+
+/* Whether @level can make the page of processes with at most @most paths smaller than all. */
+static bool leaves_out(const struct level *level, size_t most)
+{
+	return level->leaves < most || level->intervals < HISTORY_INTERVALS;
+}
+
 /*
- * The JSON of a level at which the page is small enough, which the caller frees. A level has half
- * the call paths of the one before, and more than half the size: so none is skipped in vain.
+ * The JSON of a level at which the page is small enough, which the caller frees. A level has 0.7
+ * times the call paths of the one before, and more than that of its size: none is skipped in vain.
  */
 static char *make_small(const struct processes *p, const char *more, size_t *size_out)
 {
-	size_t last = ARRAY_SIZE(levels) - 1;
+	size_t last = ARRAY_SIZE(levels) - 1, most = most_paths(p);
 
 	for (size_t level = 0;;) {
 		char *json = make_json(p, &levels[level], more, size_out);
@@ -450,7 +542,7 @@ static char *make_small(const struct processes *p, const char *more, size_t *siz
 		free(json);
 		do {
 			level++;
-			size /= 2;
+			size -= leaves_out(&levels[level], most) ? size * 3 / 10 : 0;
 		} while (size > PROCESSES_PAGE_SIZE && level < last);
 	}
 }

@@ -172,6 +172,12 @@ double recording_error(const struct recording *r, double variance);
 /* Its square: @variance in square bytes. */
 double recording_square_error(const struct recording *r, double variance);
 
+/*
+ * The key of what calls of functions needed (session/within.h), one for each metric: "METRIC VALUE
+ * NUMBER CALLS PART", where NUMBER is the worst of CALLS, and PART "within F" or "between F and G".
+ */
+#define WITHIN_META "within"
+
 /* The last value of @key, or NULL. */
 const char *recording_meta(const struct recording *r, const char *key);
 /* Milliseconds until the end; of an incomplete recording, until that of its last interval. */

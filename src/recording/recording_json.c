@@ -226,6 +226,20 @@ static double meta_number(const struct recording *r, const char *key)
 	return isfinite(number) ? number : 0;
 }
 
+/* The values of a key that may have several. */
+static void put_meta_list(struct json_writer *w, const struct recording *r, const char *wanted)
+{
+	json_write_open(w, wanted, '[');
+	for (size_t i = 0; i < recording_rows(r, RECORDING_META); i++) {
+		uint64_t key = recording_get(r, RECORDING_META, i, META_KEY);
+		uint64_t value = recording_get(r, RECORDING_META, i, META_VALUE);
+
+		if (strcmp(r->text.data[key], wanted) == 0)
+			json_write_text(w, NULL, recording_text_at(r, value));
+	}
+	json_write_close(w, 1);
+}
+
 void recording_json_meta(struct json_writer *w, const struct recording *r)
 {
 	static const char *const texts[] = {"command", "host", "kernel", "ptmem", "options",
@@ -248,15 +262,10 @@ void recording_json_meta(struct json_writer *w, const struct recording *r)
 	json_write_bool(w, "corrupt", recording_meta(r, "corrupt"));
 	json_write_numbers(w, {"heap_sample_max", recording_longest_interval(r)},
 			   {"temporary_below", r->temporary_below});
-	json_write_open(w, "lost", '[');
-	for (size_t i = 0; i < recording_rows(r, RECORDING_META); i++) {
-		uint64_t key = recording_get(r, RECORDING_META, i, META_KEY);
-		uint64_t value = recording_get(r, RECORDING_META, i, META_VALUE);
-
-		if (strcmp(r->text.data[key], "lost") == 0)
-			json_write_text(w, NULL, recording_text_at(r, value));
-	}
-	json_write_close(w, 2);
+	put_meta_list(w, r, "lost");
+	if (recording_meta(r, WITHIN_META))
+		put_meta_list(w, r, WITHIN_META);
+	json_write_close(w, 1);
 }
 
 /* -- names -- */

@@ -15,7 +15,7 @@
 #include "recording/recording_site.h"
 #include "report/life.h"
 #include "report/recording_paths.h"
-#include "report/source_file.h"
+#include "recording/source_file.h"
 
 struct source_line {
 	uint32_t file, number; /* the file's text */

@@ -97,8 +97,9 @@ static void warn_of_unlike(struct diff *d)
 		if (input_lines(&d->pair.input[side]) == INPUT_NO_LINES &&
 		    input_lines(&d->pair.input[!side]) == INPUT_HAS_LINES)
 			gate_warn(&d->gate, xasprintf("%s has no debug information of the program, "
-						      "%s has: call sites in inlined functions "
-						      "differ", path[side], path[!side]));
+						      "%s has: what inlined functions "
+						      "allocate counts for those that contain "
+						      "them", path[side], path[!side]));
 	for (int side = PATH_OLD; side <= PATH_NEW; side++)
 		if (input_gap(&d->pair.input[side]))
 			gate_warn(&d->gate, xasprintf("%s: %s", path[side],

@@ -672,3 +672,120 @@ enum input_lines input_lines(const struct input *input)
 	}
 	return found;
 }
+
+/* -- functions that were inlined -- */
+
+/* What the frames of an object tell of it. */
+struct object_lines {
+	char *name; /* "" = the program; a library without its version; owned */
+	bool has_functions, has_lines;
+	bool is_reduced; /* the other recording has no lines of it: inlined functions go */
+};
+
+typedef VEC(struct object_lines) object_lines_vec;
+
+/* By row of OBJECTS, of which the first is the program. */
+static void read_objects(const struct recording *r, object_lines_vec *out)
+{
+	for (size_t i = 0; i < recording_rows(r, RECORDING_OBJECTS); i++) {
+		const char *path = recording_get_text(r, RECORDING_OBJECTS, i, OBJECT_PATH);
+		const char *base = i && path ? text_base_name(path) : "", *so = strstr(base, ".so");
+
+		*vec_add(out) = (struct object_lines){
+			.name = so ? xstrndup(base, (size_t)(so - base)) : xstrdup(base)};
+	}
+	for (size_t i = 0; i < recording_rows(r, RECORDING_FRAMES); i++) {
+		uint64_t object = recording_get(r, RECORDING_FRAMES, i, FRAME_OBJECT);
+
+		if (!object)
+			continue;
+		struct object_lines *o = &out->data[object - 1];
+
+		o->has_functions |= recording_get(r, RECORDING_FRAMES, i, FRAME_FUNCTION) != 0;
+		o->has_lines |= recording_get(r, RECORDING_FRAMES, i, FRAME_LINE) != 0;
+	}
+}
+
+/* Whether any object of @o is reduced, since @other has functions of it, and no lines. */
+static bool find_reduced(object_lines_vec *o, const object_lines_vec *other)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < o->count; i++) {
+		bool has_functions = false, has_lines = false;
+
+		for (size_t k = 0; k < other->count; k++) {
+			const struct object_lines *x = &other->data[k];
+			bool is_same = strcmp(x->name, o->data[i].name) == 0;
+
+			has_functions |= is_same && x->has_functions;
+			has_lines |= is_same && x->has_lines;
+		}
+		o->data[i].is_reduced = o->data[i].has_lines && has_functions && !has_lines;
+		any |= o->data[i].is_reduced;
+	}
+	return any;
+}
+
+/* Replaces nodes in a column, which are rows + 1. */
+static void renumber(struct recording *r, enum recording_table_id id, unsigned column,
+		     const uint64_t *number)
+{
+	for (size_t i = 0; i < recording_rows(r, id); i++)
+		r->table[id].column[column][i] = number[r->table[id].column[column][i]];
+}
+
+/* Nodes of inlined functions stay in the table, without a path through them. */
+static void reduce_objects(struct recording *r, const object_lines_vec *o)
+{
+	size_t rows = recording_rows(r, RECORDING_NODES);
+	_cleanup_free_ uint64_t *number = xcalloc(rows + 1, sizeof(*number));
+
+	for (size_t i = 0; i < rows; i++) {
+		uint64_t frame = recording_get(r, RECORDING_NODES, i, NODE_FRAME);
+		uint64_t object = recording_get(r, RECORDING_FRAMES, frame, FRAME_OBJECT);
+		uint64_t parent = recording_get(r, RECORDING_NODES, i, NODE_PARENT);
+		bool is_inlined = recording_get(r, RECORDING_FRAMES, frame, FRAME_INLINED);
+
+		/* a parent precedes its children */
+		number[i + 1] = parent && is_inlined && object && o->data[object - 1].is_reduced ?
+					number[parent] : i + 1;
+	}
+	renumber(r, RECORDING_NODES, NODE_PARENT, number);
+	renumber(r, RECORDING_LEAVES, LEAF_NODE, number);
+	renumber(r, RECORDING_RELEASES, RELEASE_NODE, number);
+}
+
+static void free_objects(object_lines_vec *o)
+{
+	vec_release(o, e, free(e->name));
+}
+
+void input_merge_inlined(struct input *input)
+{
+	object_lines_vec objects = {0};
+
+	if (!input->recording)
+		return;
+	read_objects(input->recording, &objects);
+	if (objects.count)
+		objects.data->is_reduced = true;
+	reduce_objects(input->recording, &objects);
+	free_objects(&objects);
+}
+
+void input_match_inlined(struct input *a, struct input *b)
+{
+	object_lines_vec of_a = {0}, of_b = {0};
+
+	if (!a->recording || !b->recording)
+		return;
+	read_objects(a->recording, &of_a);
+	read_objects(b->recording, &of_b);
+	if (find_reduced(&of_a, &of_b))
+		reduce_objects(a->recording, &of_a);
+	if (find_reduced(&of_b, &of_a))
+		reduce_objects(b->recording, &of_b);
+	free_objects(&of_a);
+	free_objects(&of_b);
+}

@@ -157,6 +157,14 @@ uint64_t input_interval(const struct input *input);
 /* Whether functions of a recorded program have source lines, so that inlined ones are known. */
 enum input_lines { INPUT_NO_FUNCTIONS, INPUT_NO_LINES, INPUT_HAS_LINES };
 enum input_lines input_lines(const struct input *input);
+/*
+ * Functions that were inlined are known from debug information: where one of two recordings has
+ * none of the program, or of a library, the inlined functions of the other one in it become a part
+ * of the functions that contain them. Either may be without a recording.
+ */
+void input_match_inlined(struct input *a, struct input *b);
+/* The same of the program, as if the other had no debug information of it. */
+void input_merge_inlined(struct input *input);
 /* Why it is not of the whole run; NULL: it is, as far as is known. */
 const char *input_gap(const struct input *input);
 

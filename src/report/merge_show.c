@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "output/outfile.h"
 #include "profile/estimate.h"
+#include "recording/embedded_sources.h"
 #include "recording/processes.h"
 #include "recording/processes_page.h"
 #include "report/recording_output.h"

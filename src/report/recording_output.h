@@ -67,15 +67,6 @@ int recording_view_json(const struct recording *r, const struct recording_questi
 			char **why_out);
 
 /*
- * ",\n\"sources\":{...}": the source files of the own code of @count
- * programs. Those that are missing, too
- * large, or by their names no sources have a problem instead of lines, and there is a warning. The
- * caller frees it.
- */
-char *embedded_sources_json(const struct recording *const *r, size_t count,
-			    const struct option_strings *dirs);
-
-/*
  * A view of a recording as a table (RFC 4180): a line for each call path that has something of it,
  * with the counters of its leaves. Leaves are of one path if the names and lines of their frames
  * are equal: addresses differ if a library was loaded several times. Of samples "error" is the

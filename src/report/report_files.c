@@ -15,6 +15,7 @@
 #include "output/html_page.h"
 #include "output/outfile.h"
 #include "output/path_tree.h"
+#include "recording/embedded_sources.h"
 #include "recording/recording_json.h"
 #include "report/chart/canvas.h"
 #include "report/chart/input_picture.h"
@@ -216,11 +217,12 @@ int html_report_write(const struct report_request *r, const struct input *input)
 		}
 	}
 	if (!status && r->embeds_sources) {
-		const struct recording *own[1] = {input->recording};
+		/* of a difference the new one's, whose lines are shown everywhere */
+		const struct recording *own[1] = {input[r->is_diff].recording};
 		char *sources = embedded_sources_json(own, 1, &r->sources);
-		char *view = page.more[0];
+		char *view = page.more[r->is_diff];
 
-		page.more[0] = xasprintf("%s%s", view, sources);
+		page.more[r->is_diff] = xasprintf("%s%s", view, sources);
 		free(view);
 		free(sources);
 	}

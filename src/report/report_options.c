@@ -130,7 +130,8 @@ static const struct option_row rows[] = {
 	 .value = "METRIC>+AMOUNT",
 	 .text = "with --diff or --baseline: status 3 if NEW has more by that,\n"
 		 "peak>+5%, live-at-end>+1M, allocations>+0, allocated>+1%,\n"
-		 "leaked>+0, rss>+10%; repeatable",
+		 "leaked>+0, rss>+10%; with --diff peak@parse>+5% is about\n"
+		 "call paths with the function parse; repeatable",
 	 .brief = "with --diff or --baseline: what growth is a failure"},
 	{.name = "baseline", FILE_NAME, AT(baseline), .value = "FILE",
 	 .text = "compare with a baseline, by function; of several runs of a\n"

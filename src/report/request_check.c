@@ -257,8 +257,6 @@ static char *check_question(const struct report_request *r)
 		return xstrdup("--at, --range and --older-than cannot be combined");
 	if (r->sources.count && !r->annotate && !r->embeds_sources)
 		return xstrdup("--source goes with --annotate or --embed-sources");
-	if (r->embeds_sources && r->is_diff)
-		return xstrdup("--embed-sources is not for differences: lines may have moved");
 	if (q->thread && (q->at || q->range || q->older))
 		return xstrdup("--thread goes with neither --at, --range nor --older-than: a "
 			       "recording has what a thread allocated in all");
@@ -296,8 +294,6 @@ static char *check_limits(const struct report_request *r)
 	for (size_t i = 0; i < r->limit.count; i++) {
 		const char *why = limit_parse(r->limit.data[i], &l);
 
-		if (!why && l.within)
-			why = LIMIT_OF_CALLS;
 		if (why)
 			return xasprintf("--limit=%s: %s", r->limit.data[i], why);
 	}

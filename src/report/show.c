@@ -215,7 +215,9 @@ static int show_one(const struct report_request *r, const struct input *input)
 
 /* -- baselines -- */
 
-static int read_runs(const struct report_request *r, struct baseline *out)
+/* @old: what the runs are compared with, or NULL. */
+static int read_runs(const struct report_request *r, const struct baseline *old,
+		     struct baseline *out)
 {
 	int status = 0;
 
@@ -229,6 +231,8 @@ static int read_runs(const struct report_request *r, struct baseline *out)
 			log_error("%s: a baseline is of recordings or massif files", r->path[i]);
 			status = EXIT_REFUSED;
 		}
+		if (!status && old && old->lacks_lines)
+			input_merge_inlined(&input);
 		if (!status)
 			baseline_add(out, r->path[i], &input);
 		input_deinit(&input);
@@ -242,31 +246,34 @@ static int put_baseline(FILE *file, const void *ctx)
 	return 0;
 }
 
-static int compare_with_baseline(const struct report_request *r, const struct baseline *new)
+static int compare_with_baseline(const struct report_request *r, const struct baseline *old,
+				 const struct baseline *new)
 {
-	_cleanup_free_ char *why = NULL;
-	struct baseline old;
 	struct gate gate = {0};
-	int err = baseline_read(r->baseline, &old, &why);
-
-	if (err)
-		return log_unread(r->baseline, err, why);
-	int status = gates_of_baseline(r, &old, new, &gate);
+	int status = gates_of_baseline(r, old, new, &gate);
 
 	if (status != EXIT_REFUSED)
 		gates_show(r, &gate);
 	gate_deinit(&gate);
-	baseline_deinit(&old);
 	return status;
+}
+
+static int read_baseline(const struct report_request *r, struct baseline *out)
+{
+	_cleanup_free_ char *why = NULL;
+	int err = baseline_read(r->baseline, out, &why);
+
+	return err ? log_unread(r->baseline, err, why) : 0;
 }
 
 static int show_baseline(const struct report_request *r)
 {
-	struct baseline runs = {0};
-	int status = read_runs(r, &runs), err;
+	struct baseline old = {0}, runs = {0};
+	int status = r->baseline ? read_baseline(r, &old) : 0, err;
 
+	status = status ?: read_runs(r, r->baseline ? &old : NULL, &runs);
 	if (!status && r->baseline) {
-		status = compare_with_baseline(r, &runs);
+		status = compare_with_baseline(r, &old, &runs);
 	} else if (!status && runs.doubt) {
 		log_warn("%s", runs.doubt);
 	}
@@ -276,6 +283,7 @@ static int show_baseline(const struct report_request *r)
 		status = EXIT_NOT_WRITTEN;
 	}
 	baseline_deinit(&runs);
+	baseline_deinit(&old);
 	return status;
 }
 
@@ -353,6 +361,8 @@ int show(const struct report_request *r)
 		status = open_profile(r, 1, &input[1]);
 	for (size_t i = 0; !status && i <= r->is_diff; i++)
 		status = check_input(r, i, &input[i]);
+	if (!status && r->is_diff)
+		input_match_inlined(&input[0], &input[1]);
 	if (!status)
 		status = r->is_diff ? diff_show(r, input) : show_one(r, input);
 	input_deinit(&input[0]);

@@ -540,7 +540,8 @@ void limits_check(struct session *s)
 {
 	struct run *run = s->run;
 
-	if (!run->limits.count && run->options->repeat <= 1 && !run->options->files.limits_out)
+	if (!run->limits.count && run->options->repeat <= 1 &&
+	    !run->options->files.limits_out.count)
 		return;
 	const struct report r = session_report(s);
 
@@ -658,18 +659,28 @@ static int put_gate(FILE *file, const void *ctx)
 	return 0;
 }
 
-int limits_write(struct run *r, const struct gate *g)
+static int write_one(struct run *r, const struct gate *g, const char *pattern)
 {
-	const char *pattern = r->options->files.limits_out;
-	const struct out_name name = {.which = OUT_LIMITS, .pid = (uint32_t)getpid()};
-	_cleanup_free_ char *path = NULL;
-
-	if (!pattern)
-		return 0;
+	const struct out_name name = {.which = OUT_LIMITS, .pid = (uint32_t)getpid(),
+				      .pattern = pattern};
 	enum gate_form form = gate_form_of(pattern);
 	const struct limits_file file = {form == GATE_NONE ? GATE_GITHUB : form, g};
 	const struct out_content content = {.put = put_gate, .ctx = &file};
+	_cleanup_free_ char *path = NULL;
 	int rc = out_path(r, &name, &path);
 
 	return rc != 0 ? rc : out_put(OUT_LIMITS, name.pid, path, &content);
+}
+
+int limits_write(struct run *r, const struct gate *g)
+{
+	const char *pattern;
+	int result = 0;
+
+	for (size_t i = 0; (pattern = out_pattern_at(r->options, OUT_LIMITS, i)) != NULL; i++) {
+		int rc = write_one(r, g, pattern);
+
+		result = result ?: rc;
+	}
+	return result;
 }

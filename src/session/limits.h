@@ -66,7 +66,7 @@ void limits_note_leaks(struct run *run, const struct report *r, const struct lea
  */
 void limits_finish(struct run *r);
 
-/* Writes @g as --limits-out of @r asks. 0, or -errno after a message. */
+/* Writes @g as each --limits-out of @r asks. 0, or the first -errno, after messages. */
 int limits_write(struct run *r, const struct gate *g);
 
 #endif

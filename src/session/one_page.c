@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "output/html_page.h"
+#include "recording/embedded_sources.h"
 #include "recording/processes_page.h"
 #include "recording/recording_format.h"
 #include "recording/recording_json.h"
@@ -60,21 +61,45 @@ static void read_parts(const struct one_page *p, struct processes *all)
 	}
 }
 
+char *one_page_sources(const struct options *o, const struct recording *const *r, size_t count)
+{
+	return o->files.embeds_sources && count ?
+		       embedded_sources_json(r, count, &o->files.sources) :
+		       xstrdup("");
+}
+
+static char *sources_of(const struct options *o, const struct processes *all)
+{
+	_cleanup_free_ const struct recording **r = xcalloc(all->row.count + 1, sizeof(*r));
+	size_t count = 0;
+
+	for (size_t i = 0; i < all->row.count; i++)
+		if (all->row.data[i].recording)
+			r[count++] = all->row.data[i].recording;
+	return one_page_sources(o, r, count);
+}
+
+struct page_content {
+	const struct processes *all;
+	const struct options *options;
+};
+
 static int put_page(FILE *file, const void *ctx)
 {
-	const struct processes *all = ctx;
+	const struct page_content *c = ctx;
+	const struct processes *all = c->all;
 	const struct processes_row *only = all->row.data;
-	_cleanup_free_ char *json = NULL;
+	_cleanup_free_ char *json = NULL, *sources = sources_of(c->options, all);
 	size_t size;
 
 	if (all->row.count > 1 || !only->recording) {
-		processes_page_write(file, all, "");
+		processes_page_write(file, all, sources);
 		return 0;
 	}
 	FILE *memory = open_memstream(&json, &size);
 
 	CHECK(memory);
-	recording_json_write(memory, only->recording, "");
+	recording_json_write(memory, only->recording, sources);
 	CHECK(!fclose(memory));
 	html_page_write(file, json, size, false);
 	return 0;
@@ -91,7 +116,8 @@ void one_page_finish(struct run *run)
 		return;
 	read_parts(p, &all);
 	processes_finish(&all);
-	const struct out_content content = {.put = put_page, .ctx = &all, .end = ".html"};
+	const struct page_content page = {&all, run->options};
+	const struct out_content content = {.put = put_page, .ctx = &page, .end = ".html"};
 	int rc = out_path(run, &name, &path);
 
 	if (rc == 0)

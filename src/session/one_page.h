@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/types.h"
 
+struct options;
 struct recording;
 struct run;
 struct session;
@@ -23,6 +24,11 @@ struct one_page {
 	uint32_t pid;          /* of the first one */
 };
 
+/*
+ * The sources of programs as a member of their page's JSON, "" without --embed-sources, of @count
+ * recordings. The caller frees it.
+ */
+char *one_page_sources(const struct options *o, const struct recording *const *r, size_t count);
 /*
  * Keeps the recording @r of @s, which has ended, for a page of all. false: @s has a page of its
  * own, since there was no other process, and will be none.

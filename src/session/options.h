@@ -54,6 +54,7 @@ struct options_inspect {
 	const char *out;          /* NULL = standard output; with at_exit: error */
 	uint64_t copy;            /* bytes of memory that are copied to shorten the stop */
 	bool pointers;            /* also finds what points to blocks */
+	double cold;              /* finds what is not touched for so many seconds; 0 = no */
 	bool at_exit;             /* profiled, and reported at the end and at SIGUSR1 */
 };
 
@@ -146,11 +147,13 @@ struct options_files {
 	bool xtree_compress_strings;
 	const char *events, *replay;
 	const char *record, *html;
+	bool embeds_sources;      /* the page has sources, found there or in these directories */
+	struct option_strings sources;
 	double record_every;      /* seconds after which the next recording begins; 0 = never */
 	uint32_t record_keep;     /* number of these to keep; 0 = all */
 	uint64_t record_limit;    /* bytes of each recording; 0 = any */
 	struct option_strings limits; /* --limits-file */
-	const char *limits_out;   /* what was found of them; NULL = not written */
+	struct option_strings limits_out; /* what was found of them, each in its form */
 	bool free_stacks;         /* the recording has the stacks that release blocks */
 	const char *folded, *flame;
 	enum view view;           /* of these two */

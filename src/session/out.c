@@ -55,6 +55,7 @@ const struct out_row out_rows[OUTPUTS] = {
 	[OUT_EVENTS] = {NAME("--events", files.events), .kind = OUT_STREAM},
 	[OUT_LOG] = {NAME("--log-file", messages.log_file), .kind = OUT_OWN},
 	[OUT_LIMITS] = {NAME("--limits-out", files.limits_out), .kind = OUT_OWN,
+			.is_repeatable = true,
 			.what = "result of the limits", .fallback = "limits"},
 };
 
@@ -80,11 +81,20 @@ static bool is_wanted(const struct options *o, enum output which)
 	}
 }
 
+const char *out_pattern_at(const struct options *o, enum output which, size_t i)
+{
+	const void *field = (const char *)o + out_rows[which].pattern;
+	const struct option_strings *strings = field;
+	const char *pattern = !out_rows[which].is_repeatable ? *(const char *const *)field :
+			      i < strings->count	     ? strings->data[i] :
+							       NULL;
+
+	return is_wanted(o, which) && (i == 0 || out_rows[which].is_repeatable) ? pattern : NULL;
+}
+
 const char *out_pattern(const struct options *o, enum output which)
 {
-	const char *pattern = *(const char *const *)((const char *)o + out_rows[which].pattern);
-
-	return is_wanted(o, which) ? pattern : NULL;
+	return out_pattern_at(o, which, 0);
 }
 
 /* -- names -- */

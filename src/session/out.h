@@ -48,10 +48,12 @@ enum out_kind {
 
 struct out_row {
 	const char *option;
-	size_t pattern;       /* offset in struct options of the name as given */
+	/* offset in struct options of the name as given; is_repeatable: of an option_strings */
+	size_t pattern;
 	enum out_kind kind;
 	bool is_of_counted;   /* only processes that are counted as memusage does have one */
 	bool has_sources;     /* one for each traced source; else it is SOURCE_HEAP's */
+	bool is_repeatable;   /* the option may be given several times: a file for each */
 	const char *what;     /* "profile", for messages */
 	const char *fallback; /* the name elsewhere, before the pid */
 	const char *announce; /* before its path, when it is written; NULL: summaries name it */
@@ -60,6 +62,8 @@ extern const struct out_row out_rows[OUTPUTS];
 
 /* The name as given by the user; NULL = not written. */
 const char *out_pattern(const struct options *o, enum output which);
+/* Likewise, name @i of one that may be given several times; NULL: there are no more. */
+const char *out_pattern_at(const struct options *o, enum output which, size_t i);
 
 /* -- names -- */
 

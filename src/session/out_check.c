@@ -62,28 +62,38 @@ static int make_path(struct run *run, const struct out_name *name, char **path_o
 	return rc;
 }
 
-/* Adds the files of process @pid for an output; @needs_pid: another one has the plain names. */
-static int add_names(struct run *run, struct checked_files *files, enum output which,
-		     uint32_t pid, bool needs_pid)
+/* Adds the files of @name, one for each source. */
+static int add_sources(struct run *run, struct checked_files *files, struct out_name *name)
 {
-	const struct out_row *row = &out_rows[which];
+	const struct out_row *row = &out_rows[name->which];
 	uint32_t traced = row->has_sources ? options_sources(run->options) : 1u << SOURCE_HEAP;
-	bool is_own = row->kind == OUT_OWN;
-	struct out_name name = {.which = which, .pid = is_own ? (uint32_t)getpid() : pid,
-				.needs_pid = needs_pid && !is_own};
 	int rc = 0;
 
 	for (int k = 0; k < SOURCE_COUNT && rc == 0; k++) {
 		char *path;
 
-		name.source = (enum memory_source_kind)k;
+		name->source = (enum memory_source_kind)k;
 		if (!(traced & 1u << k))
 			continue;
-		rc = make_path(run, &name, &path);
+		rc = make_path(run, name, &path);
 		if (rc == 0)
 			add_file(files, row->option, path)->is_stdout =
 				row->kind < OUT_LITERAL && strcmp(path, "-") == 0;
 	}
+	return rc;
+}
+
+/* Adds the files of process @pid for an output; @needs_pid: another one has the plain names. */
+static int add_names(struct run *run, struct checked_files *files, enum output which,
+		     uint32_t pid, bool needs_pid)
+{
+	bool is_own = out_rows[which].kind == OUT_OWN;
+	struct out_name name = {.which = which, .pid = is_own ? (uint32_t)getpid() : pid,
+				.needs_pid = needs_pid && !is_own};
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && (name.pattern = out_pattern_at(run->options, which, i)); i++)
+		rc = add_sources(run, files, &name);
 	return rc;
 }
 

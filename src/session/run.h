@@ -109,6 +109,7 @@ struct run {
 	struct earlier_blocks *earlier; /* for the process being attached to; NULL = none */
 	struct suppressions *suppressions; /* of leaks; NULL = none */
 	uint64_t lost_bytes;       /* directly or not, at the ends of all processes */
+	uint64_t most_resident;    /* the most that a process had at its end; 0 = unknown */
 	struct custom_probes probes; /* of --probe */
 	VEC(struct limit) limits;  /* their texts are owned */
 	VEC(struct limit_result) results; /* one for each limit */

@@ -392,6 +392,7 @@ void session_finish(struct session *s, uint64_t now_ns)
 						      s->run->options->tracing.heap_sample);
 	profile_finish(s->heap.profile, now_ns);
 	within_finish(s);
+	within_record(s);
 	memory_sources_end(s, now_ns);
 	releases_note(s->heap.releases, profile_totals(s->heap.profile), 0);
 	if (s->events.writer) {

@@ -278,14 +278,20 @@ void path_report_write(struct source *src)
 	path_tree_free(t);
 }
 
+struct own_page {
+	const struct recording *recording;
+	const char *sources; /* members of its JSON */
+};
+
 static int put_page(FILE *file, const void *ctx)
 {
+	const struct own_page *p = ctx;
 	_cleanup_free_ char *json = NULL;
 	size_t size;
 	FILE *memory = open_memstream(&json, &size);
 
 	CHECK(memory);
-	recording_json_write(memory, ctx, "");
+	recording_json_write(memory, p->recording, p->sources);
 	CHECK(!fclose(memory));
 	html_page_write(file, json, size, false);
 	return 0;
@@ -304,6 +310,12 @@ void session_output_page(struct session *s, struct recording *r)
 		return;
 	}
 	recording_read_my_code(r);
+	const struct recording *const one[] = {r};
+	/* what is missing is said once */
+	_cleanup_free_ char *sources =
+		one_page_sources(s->run->options, one, s->end.is_draft ? 0 : 1);
+	const struct own_page page = {r, sources};
+
 	out_write(s, OUT_HTML, SOURCE_HEAP,
-		  &(struct out_content){.put = put_page, .ctx = r, .end = ".html"}, NULL);
+		  &(struct out_content){.put = put_page, .ctx = &page, .end = ".html"}, NULL);
 }

@@ -5,6 +5,7 @@
  */
 #include "session/within.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +15,8 @@
 #include "base/log.h"
 #include "output/gate.h"
 #include "profile/profile.h"
+#include "recording/recording.h"
+#include "session/record/recording_values.h"
 #include "session/session.h"
 #include "tracee/calls/calls.h"
 #include "tracee/state/custom_probe.h"
@@ -488,6 +491,26 @@ void within_print(const struct session *s)
 			log_info("  %-12s %s (%s %llu)", limit_info[m].name, text,
 				 sum->until ? "part" : "call",
 				 (unsigned long long)sum->worst[m].number);
+		}
+	}
+}
+
+void within_record(struct session *s)
+{
+	for (size_t i = 0; s->within && i < s->within->sum.count; i++) {
+		const struct within_sum *sum = &s->within->sum.data[i];
+
+		for (enum limit_metric m = 0; m < LIMIT_METRICS; m++) {
+			const struct within_worst *worst = &sum->worst[m];
+
+			if (!within_has(m) || (sum->until && m == LIMIT_TEMPORARY))
+				continue;
+			recording_values_set(s, WITHIN_META, "%s %.17g %" PRIu64 " %" PRIu64
+					     " %s %s%s%s", limit_info[m].name, worst->value,
+					     worst->number, sum->calls,
+					     sum->until ? "between" : "within",
+					     sum->function->text, sum->until ? " and " : "",
+					     sum->until ? sum->until->text : "");
 		}
 	}
 }

@@ -77,6 +77,8 @@ const struct within_sum *within_find(const struct session *s, const struct custo
 				     const struct custom_probe *until);
 /* Says what the calls of each function needed. */
 void within_print(const struct session *s);
+/* Puts it into the recording of @s, for limits of calls that ptmem-report checks. */
+void within_record(struct session *s);
 void within_free(struct session *s);
 
 #endif

@@ -140,18 +140,42 @@ static enum frame_rank rank_of_standard(const struct frame_text *frame)
 										 RANK_STANDARD;
 }
 
+/* What HotSpot's parts get memory by, in whose place they are shown. */
+static bool is_java_allocator(const char *function)
+{
+	static const char *const names[] = {
+		"AllocateHeap(", "ReallocateHeap(", "Arena::", "ChunkPool::", "Chunk::",
+		"resource_allocate_bytes(", "resource_reallocate_bytes(",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (strncmp(function, names[i], strlen(names[i])) == 0)
+			return true;
+	return false;
+}
+
+static enum frame_rank rank_of_runtime(const char *function, bool is_java)
+{
+	bool is_wrapper = wrapper_is_malloc_like(function) ||
+			  (is_java && function && is_java_allocator(function));
+
+	return wrapper_is_named(function) && !is_wrapper ? RANK_RUNTIME : RANK_FUNCTION;
+}
+
 enum frame_rank wrapper_rank(const struct frame_text *frame)
 {
 	if (frame->function && *frame->function == '[')
 		return rank_of_pseudo(frame->function);
-	switch (standard_library(frame)) {
+	enum standard_library library = standard_library(frame);
+
+	switch (library) {
 	case STANDARD_LOADER:
 		return RANK_LOADER;
 	case STANDARD_CXX_RUST:
 		return rank_of_standard(frame);
 	case STANDARD_JAVA:
 	case STANDARD_NODE:
-		return wrapper_is_named(frame->function) ? RANK_RUNTIME : RANK_FUNCTION;
+		return rank_of_runtime(frame->function, library == STANDARD_JAVA);
 	case STANDARD_C:
 	case STANDARD_MALLOC:
 	case STANDARD_PACKAGE:

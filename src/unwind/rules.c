@@ -21,6 +21,7 @@
 #include "base/alloc.h"
 #include "base/elf_file.h"
 #include "base/go_table.h"
+#include "base/text.h"
 #include "unwind/cfi.h"
 
 #define FIRST_BITS 10
@@ -317,13 +318,45 @@ static bool compile_go(struct elf_file *file, uint64_t vaddr, bool is_exact,
 	return true;
 }
 
+/*
+ * The function with which a greenlet begins, by its symbol. Greenlets take each other's place on
+ * the stack of their thread, so what follows its frame in memory belongs to whichever runs there.
+ */
+struct greenlet_root {
+	uint64_t vaddr;
+	bool is_found;
+};
+
+static int find_root(void *ctx, const struct elf_symbol *sym)
+{
+	static const char name[] = "_ZN8greenlet12UserGreenlet15inner_bootstrap";
+	struct greenlet_root *root = ctx;
+
+	root->is_found = elf_symbol_is_function(sym) && root->vaddr >= sym->vaddr &&
+			 root->vaddr - sym->vaddr < sym->size &&
+			 strncmp(sym->name, name, sizeof(name) - 1) == 0;
+	return root->is_found;
+}
+
+static bool compile_greenlet(struct elf_file *file, uint64_t vaddr, struct unwind_rule *rule)
+{
+	struct greenlet_root root = {.vaddr = vaddr};
+
+	if (!strstr(text_base_name(file->path), "greenlet"))
+		return false;
+	elf_file_each_symbol(file, find_root, &root);
+	if (root.is_found)
+		*rule = (struct unwind_rule){.kind = RULE_END};
+	return root.is_found;
+}
+
 static struct cached_rule compile_anew(const struct rules *r, struct elf_file *file, uint64_t vaddr,
 				      bool is_exact)
 {
 	struct cached_rule k = {.vaddr = vaddr, .is_exact = is_exact};
 
 	if (compile_switch(file, vaddr, is_exact, &k.rule) ||
-	    compile_go(file, vaddr, is_exact, &k.rule))
+	    compile_go(file, vaddr, is_exact, &k.rule) || compile_greenlet(file, vaddr, &k.rule))
 		return k;
 
 	Dwarf_Frame *row = cfi_find(file, vaddr);

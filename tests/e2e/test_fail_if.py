@@ -37,6 +37,63 @@ def recordings(t):
         t.check(condition in said and "pass() (limited.cpp:" in said and said.count("\n") == 2, "messages: %s" % said)
 
 
+PHASES = """#include <stdlib.h>
+void *volatile kept[9];
+__attribute__((noinline)) void small(int n) { for (int i = 0; i < 2; i++) kept[i] = malloc(n); kept[2] = malloc(n); }
+__attribute__((noinline)) void parse(int n) { small(n); kept[3] = malloc(n); }
+__attribute__((noinline)) void load(int n) { kept[4] = malloc(n); }
+int main(void)
+{
+	parse(%d);
+	for (int i = 0; i < 3 + %d; i++)
+		free(kept[i]);
+	load(%d);
+	free(kept[4]);
+	return 0;
+}
+"""
+
+
+def phases(t, *values):
+    """A program whose function parse frees all but one block before another one allocates."""
+    directory = t.subdirectory()
+    with open(os.path.join(directory, "phases.c"), "w", encoding="ascii") as file:
+        file.write(PHASES % values)
+    t.equal("gcc", t.run(["gcc", "-g", "-O1", "-fno-builtin", "-o", "phases", "phases.c"], cwd=directory).status, 0)
+    t.equal("status", t.run([t.ptmem(), "-q", "--record=r", "-o", "m", "--detailed-freq=1", "./phases"], cwd=directory).status, 0)
+    return os.path.join(directory, "r")
+
+
+@test("fail-if/functions")
+def functions(t):
+    """A condition about a function is about all of its call paths, and not met because the program's peak is at another moment."""
+    old, same, more, moved, grown = [phases(t, *v) for v in ((1000, 0, 3000), (1000, 0, 3000), (1000, 0, 9000), (1000, 0, 5000), (1200, 0, 3000))]
+    for metric, allowed in ("peak", 800), ("peak", "20%"), ("live-at-end", 200), ("allocated", 800), ("allocations", 0):
+        t.equal(metric, diff(t, old, grown, "%s@parse>+%s" % (metric, allowed)), (0, ""))
+        t.equal("backwards", diff(t, grown, old, "%s@parse>+0" % metric), (0, ""))
+        if metric == "allocations":
+            continue
+        less = "19.9%" if allowed == "20%" else allowed - 1
+        status, said = diff(t, old, grown, "%s@parse>+%s" % (metric, less), "peak@load>+0")
+        t.check(status == 3 and "parse" in said and "@load" not in said, "%s: %d %s" % (metric, status, said))
+        t.check(metric != "peak" or "small (phases.c:3): +" in said, "sites: %s" % said)
+    t.equal("the same", diff(t, old, same, "peak@parse>+0", "allocated@small>+0", "allocations@main>+0"), (0, ""))
+    # the peak of the program is where parse holds one block, or all, instead of all: neither is growth
+    t.equal("no longer there", diff(t, old, moved, "peak@parse>+0")[0], 0)
+    status, said = diff(t, moved, old, "peak@parse>+0")
+    t.check(status == 0 and said.count("\n") == 1 and "may have happened: recordings tell that it was" in said, "there again: %d %s" % (status, said))
+    status, said = diff(t, old, more, "allocated@load>+0", "allocated@nothing>+0")
+    t.check(status == 3 and "load (phases.c:5): +" in said and "nothing>+0: no call path has this function" in said, "load: %s" % said)
+    massif = [os.path.join(os.path.dirname(path), "m") for path in (old, grown)]
+    t.equal("massif files", [diff(t, *massif, "peak@parse>+%d" % n)[0] for n in (800, 799)], [0, 3])
+    status, said = diff(t, *massif, "allocations@parse>+0")
+    t.check(status == 255 and "compare recordings" in said, said)
+    kept = os.path.join(t.directory, "kept")
+    t.run([os.path.join(BUILD, "ptmem-report"), "--write-baseline=" + kept, old])
+    result = t.run([os.path.join(BUILD, "ptmem-report"), "--baseline=" + kept, "--fail-if=peak@parse>+0", grown])
+    t.check(result.status == 255 and b"compare two recordings by --diff" in result.err, "%r" % result.err)
+
+
 @test("fail-if/massif")
 def massif(t):
     old, new = (os.path.join(os.path.dirname(path), "m") for path in profiles(t, COUNT, COUNT + 5))
@@ -60,6 +117,8 @@ def refused(t):
                            (["--diff", "--fail-if=temporary>+5%", "a", "b"], "a condition is"),
                            (["--diff", "--fail-if=peak>+1e3", "a", "b"], "the number has digits"),
                            (["--diff", "--fail-if=peak>+1 ", "a", "b"], "only %, K"),
+                           (["--diff", "--fail-if=leaked@f>+5", "a", "b"], "have no @FUNCTION"),
+                           (["--diff", "--fail-if=peak@>+5", "a", "b"], "after @ comes"),
                            (["--fail-if=peak>+1", "a"], "goes with --diff or --baseline")):
         result = t.run([os.path.join(BUILD, "ptmem-report"), *arguments])
         t.check(result.status == 255 and why in result.err.decode(), "%s: %d: %r" % (arguments, result.status, result.err))

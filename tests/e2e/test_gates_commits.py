@@ -129,7 +129,63 @@ def builds(t):
         for _ in range(2):
             path, status, said = record(t, directory)
             t.equal("status: %s" % said, (status, said), (0, ""))
-            texts.add(t.run([REPORT, "--write-baseline=-", path]).out)
+            text = t.run([REPORT, "--write-baseline=-", path]).out.decode()
+            t.equal("lines", "\nlines no\n" in text, "-g" not in flags)
+            texts.add(text.replace("lines no\n", ""))
     t.equal("different baselines: %s" % texts, len(texts), 1)
     done = t.run([t.ptmem(), "-q", "-o", "/dev/null", "--repeat=5", "./items"], cwd=directory)
     t.equal("the same in each run: %r" % done.err, done.err.decode().count("in each: deterministic here"), 4)
+
+
+INLINED = """#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+struct item { std::string name; std::vector<int> v; };
+static std::vector<item> items;
+static inline void add(const char *n, int k) { item i; i.name = std::string(n) + " which is long enough for the heap"; i.v.resize(k); items.push_back(std::move(i)); }
+static inline char *raw(int n) { return new char[n]; }
+struct pool { std::vector<std::unique_ptr<int[]>> p; void grow(int n) { p.emplace_back(new int[n]); } };
+__attribute__((noinline)) void load(int k) { for (int i = 1; i < k; i++) add("x", i); }
+__attribute__((noinline)) void each(const std::function<void(int)> &f) { for (int i = 0; i < %s; i++) f(i); }
+int main(int argc, char **argv)
+{
+	pool q;
+	std::vector<char *> held;
+	load(20);
+	for (int i = 1; i < 9; i++)
+		q.grow(i);
+	each([&](int i) { held.push_back(raw(i + 10)); });
+	auto shared = std::make_shared<std::string>("a string that is long enough for the heap");
+	return held.size() + argc > 100;
+}
+"""
+
+
+def record_inlined(t, count, *flags):
+    directory = t.subdirectory()
+    with open(os.path.join(directory, "inlined.cpp"), "w", encoding="ascii") as file:
+        file.write(INLINED % count)
+    done = t.run(["g++", *flags, "-o", "items", "inlined.cpp"], cwd=directory)
+    t.equal("g++: %r" % done.err, done.status, 0)
+    return record(t, directory)[0]
+
+
+@test("gates/inlined")
+def inlined(t):
+    """Functions that debug information alone knows, since they are inlined, are no difference; what was added has its site."""
+    kept = os.path.join(t.directory, "kept")
+    for level in "-O0", "-O2":
+        known, unknown, more = (record_inlined(t, count, level, *flags) for count, flags in ((5, ["-g"]), (5, []), (6, ["-g"])))
+        for pair in [known, unknown], [unknown, known]:
+            done = t.run([REPORT, "--diff", "--format=markdown", "--fail-if=allocations>+0", *pair])
+            t.check(done.status == 0 and b"Each call site has the same peak." in done.out, "%s: %s" % (level, done.out.decode()))
+            t.check(b"has no debug information of the program" in done.err, "%r" % done.err)
+        grown = t.run([REPORT, "--diff", "--fail-if=allocations>+0", unknown, more]).err.decode()
+        t.check(re.search(r"  %s.*: \+1\n" % ("each" if level == "-O2" else "raw"), grown) and grown.count(": +") == 1, "%s: %s" % (level, grown))
+        t.equal("baseline", t.run([REPORT, "--write-baseline=" + kept, unknown]).status, 0)
+        done = t.run([REPORT, "--baseline=" + kept, "--fail-if=allocations>+0", known])
+        t.check((done.status, done.err) == (0, b"") and b"Each call site has the same peak." in done.out, "%s: %s" % (level, done.out.decode()))
+        t.equal("baseline", t.run([REPORT, "--write-baseline=" + kept, known]).status, 0)
+        done = t.run([REPORT, "--baseline=" + kept, "--fail-if=allocations>+0", unknown])
+        t.check(done.status == 0 and b"of one without: call sites in inlined" in done.err, "%r" % done.err)

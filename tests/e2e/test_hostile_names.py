@@ -114,7 +114,7 @@ def check_gates(t, found):
     t.check(all(len(re.findall(r"\|", row)) == 3 for row in rows), "rows: %s" % rows)
     failures["markdown"] = len(rows)
     t.equal("failures", failures, {form: len(NAMES) + 1 for form in GATES})
-    t.check(all(re.fullmatch(r"(#.*|ptmem-baseline 1|runs 1|program hostile|[a-z-]+ [0-9]+( .+)?)", line)
+    t.check(all(re.fullmatch(r"(#.*|ptmem-baseline 1|runs 1|program hostile|lines no|[a-z-]+ [0-9]+( .+)?)", line)
                 for line in found["a baseline"].decode().splitlines()), "baseline: %s" % found["a baseline"])
 
 

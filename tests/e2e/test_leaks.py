@@ -616,6 +616,22 @@ for _what in ("rust", "stripped"):
     test("leaks/suppressions-" + _what, 180)(_interchanged)
 
 
+@test("leaks/suppressions-of-lists")
+def of_lists(t):
+    """What --gen-suppressions prints, as a list or as messages, is a file of suppressions as it is; a device without end is none."""
+    program = [t.target("gcc-O2-pie", "leaks"), library(t)]
+    saved, given = os.path.join(t.directory, "list"), ["--leak-check", "--show-leak-kinds=all", "--error-exitcode=9", "-o", "none"]
+    said = t.run([t.ptmem(), *given, "--gen-suppressions=all", "--", *program])
+    t.run([t.ptmem(), *given, "--gen-suppressions=all", "--leaks-out=" + saved, "--", *program])
+    for path in saved, t.file("messages", said.err.decode()):
+        known = t.run([t.ptmem(), *given, "--suppressions=" + path, "--", *program])
+        t.check(said.status == 9 and known.status == 0 and b"definitely lost: 0 bytes" in known.err, "%s: %r" % (path, known.err))
+    for option in "--suppressions", "--limits-file":
+        for path in "/dev/zero", "/dev/urandom":
+            refused = t.run([t.ptmem(), *given, option + "=" + path, "true"])
+            t.check(refused.status == 125 and path.encode() in refused.err, "%s: %r" % (path, refused))
+
+
 @test("leaks/suppressions-by-hand")
 def by_hand(t):
     """Wildcards, objects, "..." and kinds, in entries as people write them; entries for other errors are passed over."""

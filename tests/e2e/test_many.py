@@ -124,6 +124,16 @@ def _(t):
     t.check(os.path.getsize(page) <= LIMIT, "%d bytes" % os.path.getsize(page))
     thin = embedded(page)
     t.check(thin["thinned"] and len(thin["processes"][7]["leaves"]["node"]) < len(row["leaves"]["node"]), "thinned: %s" % thin["thinned"])
+    t.check(os.path.getsize(page) > LIMIT * 0.6, "a page that leaves out more than it must has %d bytes" % os.path.getsize(page))
+    own_row = thin["processes"][7]
+    others = next(i for i, n in enumerate(own_row["leaves"]["node"]) if thin["frames"]["function"][thin["nodes"]["frame"][n]] == "[other call paths]")
+    share = 100 * own_row["leaves"]["bytes"][others] / sum(own_row["leaves"]["bytes"])
+    said = "%s call paths are one, [other call paths], with %.1f %% of the bytes allocated and %.1f %% of the peak"
+    left = len(row["leaves"]["node"]) - len(own_row["leaves"]["node"]) + 1
+    held = dict(zip(own_row["peak"]["leaf"], own_row["peak"]["bytes_of"]))
+    peak = 100 * held.get(others, 0) / sum(held.values())
+    t.check(said % ("{:,}".format(left), share, peak) in own_row["thinned"], "its own: %s" % own_row["thinned"])
+    t.check(said % ("{:,}".format(12 * left), share, peak) in thin["thinned"], "in all: %s" % thin["thinned"])
     t.equal("all of it", max(thin["total"]["live_bytes"]), 12 * own["peak"]["bytes"])
     t.equal("allocated in one", sum(thin["processes"][7]["leaves"]["bytes"]), sum(row["leaves"]["bytes"]))
     judge(t, thin)

@@ -325,11 +325,25 @@ def children_left(t):
     script = "true; true; python3 -c 'import time; x = bytearray(50 << 20); time.sleep(3)'; true"
     said = [m for m in t.profile(["sh", "-c", script.replace("true", t.program("true")).replace("python3", t.program("python3"))]).messages
             if "not profiled" in m]
-    match = re.match(r"ptmem: 4 child processes were not profiled, the largest (python3\S*) with ([0-9.]+) MiB resident when last "
-                     r"read; --trace-children=yes follows them$", said[0] if len(said) == 1 else "")
+    match = re.match(r"ptmem: 4 child processes were not profiled, the largest (python3\S*) with ([0-9.]+) MiB resident; "
+                     r"--trace-children=yes follows them$", said[0] if len(said) == 1 else "")
     t.check(match and 50 <= float(match.group(2)) < 120, "messages: %s" % said)
     for options, argv in (([], ["sh", "-c", "(exit 0)"]), (["--trace-children=yes"], ["sh", "-c", t.program("true") + "; exit 0"])):
         t.equal("without any", [m for m in t.profile(argv, options).messages if "not profiled" in m], [])
+
+
+@test("process/children-left-size")
+def children_left_size(t):
+    """The size of the largest is what the kernel counted, also of one that grew after it was read; of one without a parent a bound."""
+    grows = t.file("grows.py", "import resource, sys, time\nx = bytearray(int(sys.argv[1]) << 20)\n"
+                   "open(sys.argv[2], 'w').write(str(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss))\n")
+    for size in 60, 90:
+        used = os.path.join(t.directory, "used%d" % size)
+        said = [m for m in t.profile(["sh", "-c", "%s %s %d %s; :" % (t.program("python3"), grows, size, used)]).messages if "not profiled" in m]
+        with open(used, encoding="ascii") as file:
+            true = int(file.read()) / 1024
+        match = re.match(r"ptmem: 1 child process was not profiled, the largest (?:python3\S* )?with ([0-9.]+) MiB resident[ ;]", said[0])
+        t.check(match and true - 0.1 <= float(match.group(1)) < true + 2, "%g MiB: %s" % (true, said))
 
 
 @test("process/children-left-alike", limit=60)

@@ -96,6 +96,8 @@ def check_part(t, argv, least, probes_=("auto", "break")):
         profile = t.profile(argv, ["--python-malloc=keep", "--record=recording", "--view=total", "--folded=folded",
                                    "--python=mixed", "--probes=" + probes], cwd=cwd)
         t.equal("the exit status (%s)" % profile.err.decode()[-300:], profile.status, 0)
+        stats = profile.only_stats()
+        t.equal("complete stacks (%s)" % probes, stats["complete stacks"], stats["stacks"])
         with open(os.path.join(cwd, "chains"), encoding="utf-8") as file:
             want = json.load(file)
         got = found_chains(t, os.path.join(cwd, "recording"))

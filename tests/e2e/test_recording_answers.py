@@ -440,3 +440,15 @@ def _(t):
         rows = re.findall(r"^ +[0-9,]+ +(\+- \S+ %)? +[0-9]+ +[0-9.]+ %  (.*)$", peak, re.M)
         t.equal("errors with seed %d" % seed, summary[:2], rows[:2])
         t.equal("call sites", {name.split()[0] for _, name in summary[:2]}, {"early", "late"})
+
+
+@test("recording/names-of-sites")
+def names_of_sites(t):
+    """Where lines are not known, a call site has one name in the summary and in the report: with the object's base name."""
+    directory = t.subdirectory()
+    program = os.path.join(directory, "bare")
+    t.run([t.program("strip"), "-g", "-o", program, t.target("gcc-O2-pie", "limited")])
+    run = t.profile([program, "50"], ["--record=r", "-o", "/dev/null"], cwd=directory)
+    rows = re.findall(r"largest .* [0-9.]+ %  (.*)", "\n".join(run.messages))
+    shown = run_report(t, os.path.join(directory, "r")).out.decode()
+    t.check(len(rows) == 1 and rows[0].endswith(" (in bare)") and "  %s\n" % rows[0] in shown, "%s: %s" % (rows, shown))

@@ -116,7 +116,6 @@ def _(t):
     with open(source) as f:
         text = f.read()
     t.equal("text", sources["lines"][0], [line.expandtabs(8) for line in text.split("\n")[:-1]])
-    t.equal("status with --diff", run_report(t, "--embed-sources", "--html=x", "--diff", path, path).status, 255)
     t.equal("status without --html", run_report(t, "--embed-sources", path).status, 255)
     with Page(t, "file://" + page) as p:
         for name in (None, "main"):
@@ -349,3 +348,52 @@ def _(t):
             t.check(without_texts(report_json(t, out)["leaves"]) == without_texts(json.loads(before.out)["leaves"]), "the rest")
     refused = run_report(t, "--anonymize=" + path, path)
     t.check(refused.status == 255 and b"would overwrite what is read" in refused.err, refused.err)
+
+
+@test("source/embed-own", limit=120)
+def _(t):
+    """ptmem --html --embed-sources has them, too, of one process and of several."""
+    directory = t.subdirectory()
+    program = t.target("gcc-O2-pie", "recursion")
+    for name, argv, more in (("one", [program], []), ("all", ["sh", "-c", "%s; %s" % (program, program)], ["--trace-children=yes"])):
+        page = os.path.join(directory, name)
+        run = t.profile(argv, ["-q", "--html=" + page, "--embed-sources", *more])
+        t.equal("messages", run.messages, [])
+        sources = embedded(page)["sources"]
+        t.equal("files of " + name, [os.path.basename(f) for f in sources["file"]], ["recursion.c"])
+        t.check(len(sources["lines"][0]) > 20, "lines of %s" % name)
+    program = os.path.join(directory, "gone")
+    source = os.path.join(directory, "gone.c")
+    with open(source, "w") as f:
+        f.write("#include <stdlib.h>\nint main(void)\n{\n\tvoid *volatile p = malloc(1000);\n\treturn !p;\n}\n")
+    t.run(["gcc", "-g", "-o", program, source], cwd=directory)
+    os.mkdir(os.path.join(directory, "new"))
+    shutil.move(source, os.path.join(directory, "new", "gone.c"))
+    page = os.path.join(directory, "gone.html")
+    run = t.profile([program], ["-q", "--html=" + page, "--embed-sources"])
+    t.check(len(run.messages) == 1 and "gone.c the first" in run.messages[0] and "--source=DIR" in run.messages[0], "%s" % run.messages)
+    run = t.profile([program], ["-q", "--html=" + page, "--embed-sources", "--source=" + os.path.join(directory, "new")])
+    t.equal("found", (run.messages, embedded(page)["sources"]["problem"]), ([], [None]))
+    t.equal("without --html", t.run([t.ptmem(), "--embed-sources", "true"]).status, 1)
+
+
+@test("source/embed-diff", limit=120)
+def _(t):
+    """The page of a difference has the new profile's sources, with the new profile's values."""
+    old, new = record(t, "many", "1000", "20000"), record(t, "recursion")
+    page = os.path.join(t.subdirectory(), "page.html")
+    result = run_report(t, "--embed-sources", "--html=" + page, "--diff", old, new)
+    t.check(result.status == 0 and b"not in the page" not in result.err, "%r" % result.err)
+    data = report_json(t, new)
+    source = next(f for f in data["frames"]["file"] if f and f.endswith("recursion.c"))
+    t.check("sources" not in embedded(page)["old"], "the old one's")
+    t.equal("files", embedded(page)["new"]["sources"]["file"], [source])
+    with Page(t, "file://" + page) as p:
+        shown = p.js("return [...new SourceView(ptmem, 1).count(arguments[0], null)].map(([line, s]) => [line, s.bytes, s.allocations])", source)
+        wanted = expected_lines(data, lambda file, _: file == source)
+        t.equal("lines", {row[0]: tuple(row[1:]) for row in shown}, {line: (v[0], v[2]) for line, v in wanted.items()})
+        note = p.js("""[...document.querySelectorAll('#panel tbody .twist')].some((twist) => {
+            twist.click();
+            return document.querySelector('.source .muted'); });
+            return document.querySelector('.source').textContent""")
+        t.check("values of the new profile" in note, note[:300])

@@ -54,6 +54,14 @@ def calls(t):
             t.equal("warnings", [m for m in run.messages if "within=" in m], [])
 
 
+def check_recorded(t, recording, limits, status, said):
+    """The same limits, of the recording: what ptmem-report says is a line for each of @said."""
+    result = t.run([os.path.join(BUILD, "ptmem-report"), "--format=junit", *limits, recording])
+    lines = [m for m in result.err.decode().splitlines() if not m.startswith("ptmem-report:   ")]
+    t.equal("status of %s: %r" % (limits, result.err), result.status, status)
+    t.check(all(any(s in line for line in lines) for s in said) and (status == 255 or len(lines) == len(said)), "%s: %s" % (limits, lines))
+
+
 @test("within/limits")
 def limits(t):
     """Limits of calls: by their suffix, by --within, in a file; with the call and its sites; a function without calls fails."""
@@ -69,7 +77,8 @@ def limits(t):
     with open(path, "w", encoding="ascii") as file:
         file.write("# one request\npeak<1220 within handle\npeak<1219 within handle\npeak<1T\n")
     out = os.path.join(t.directory, "o.json")
-    run = t.profile([program], ["-q", "--limits-file=" + path, "--limits-out=" + out])
+    recording = os.path.join(t.directory, "r")
+    run = t.profile([program], ["-q", "--limits-file=" + path, "--limits-out=" + out, "--record=" + recording])
     said = [m for m in run.messages if not m.startswith("ptmem:   ")]
     t.check(len(said) == 1 and "peak<1219 within handle: it is 1.2 KiB (1,219 bytes) in call 20 of handle" in said[0], "%s" % said)
     with open(out, encoding="utf-8") as file:
@@ -77,6 +86,8 @@ def limits(t):
     t.equal("checks", [c["passed"] for c in checks.values()], [True, False, True])
     sites = checks["peak<1219 within handle"]["sites"]
     t.check(sorted(s["new"] for s in sites) == [200, 1019] and all("within.cpp" in s["file"] for s in sites), "sites: %s" % sites)
+    check_recorded(t, recording, ["--limits-file=" + path], 3, ["peak<1219 within handle: it is 1.2 KiB (1,219 bytes) in call 20 of handle"])
+    check_recorded(t, recording, ["--limit=allocations<1T within thrower"], 255, ["give the limit", "this one has that within handle"])
     run = t.profile([program], ["-q", "--limit=peak<1T within nowhere"])
     t.check(run.status == 1 and any("no function of this name" in m for m in run.messages) and
             any("it was not measured" in m for m in run.messages), "nowhere: %s" % run.messages)
@@ -129,8 +140,12 @@ def parts(t):
     # pthread_create allocates, too: that many bytes, once
     part, own = "between loading and loaded", 10 * 1000 + 50
     for probes in "jump", "break":
-        run = t.profile([program], ["--probes=" + probes, "--limit=allocations<=13 " + part, "--limit=peak<=5 between frame and frame",
-                                    "--limit=peak<1 between loading and never", "--limit=peak<1 between nowhere and loaded"])
+        given = ["--limit=allocations<=13 " + part, "--limit=peak<=5 between frame and frame"]
+        recording = os.path.join(t.directory, probes)
+        run = t.profile([program], ["--probes=" + probes, *given, "--limit=peak<1 between loading and never",
+                                    "--limit=peak<1 between nowhere and loaded", "--record=" + recording])
+        check_recorded(t, recording, given, 3, ["peak<=5 between frame and frame: it is 304 bytes in part 5 between frame and frame"])
+        check_recorded(t, recording, ["--limit=peak<1 between loading and never"], 255, [part + ", between frame and frame"])
         text = "\n".join(run.messages)
         found = {m[1]: m[2] for m in re.finditer(r"ptmem: process [0-9]+: ([0-9]+ parts? between .*), at most:((?:\nptmem:   .*)*)", text)}
         t.equal("parts: " + text, set(found), {"1 part " + part, "5 parts between frame and frame"})
@@ -176,6 +191,6 @@ def refused(t):
         result = t.run([t.ptmem(), *arguments])
         t.check(result.status == 1 and why in result.err, "%s: %d %r" % (arguments, result.status, result.err))
     result = t.run([os.path.join(BUILD, "ptmem-report"), "--limit=peak<1 within f", record])
-    t.check(result.status == 255 and b"a limit for ptmem" in result.err, "%d %r" % (result.status, result.err))
+    t.check(result.status == 255 and b"give the limit, or --within=FUNCTION, to ptmem" in result.err, "%d %r" % (result.status, result.err))
     run = t.profile([program], ["-q", "--within=malloc"])
     t.check(run.status == 0 and any("it allocates or releases itself" in m for m in run.messages), "malloc: %s" % run.messages)

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,6 +18,8 @@
 
 #define MUTATIONS 200u
 #define BLOCKS 3000u
+#define LARGE 3u /* blocks with mappings of their own */
+#define LARGE_SIZE (40u << 20)
 
 /* A copy of the child's pages that count. */
 struct image {
@@ -28,10 +31,27 @@ struct image {
 void *__libc_malloc(size_t size);
 void __libc_free(void *block);
 
-static void *block[BLOCKS];
+static void *block[BLOCKS], *volatile large[LARGE];
+
+/* As the heap of a Java program can be: what begins like a chunk of its own mapping at some pages. */
+static void add_false_chunks(void)
+{
+	const size_t size = 64u << 20, page = 4096;
+	uint8_t *p = mmap((void *)0x600000000, size, PROT_NONE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+
+	if (p == MAP_FAILED || mprotect(p, size / 4, PROT_READ | PROT_WRITE) != 0)
+		_exit(2);
+	memcpy(p + 3 * page, &(uint64_t[2]){0, (size / 2) | 2}, 16);
+	memcpy(p + 5 * page, &(uint64_t[2]){0, (17 * page) | 2}, 16);
+	memcpy(p + 9 * page, &(uint64_t[2]){0, 0x200000002}, 16);
+}
 
 static void use_heap(void)
 {
+	add_false_chunks();
+	for (size_t i = 0; i < LARGE; i++)
+		large[i] = __libc_malloc(LARGE_SIZE);
 	for (size_t i = 0; i < BLOCKS; i++)
 		block[i] = __libc_malloc(24 + i * 37 % 2000);
 	for (size_t i = 0; i < BLOCKS; i++)
@@ -145,6 +165,10 @@ static void test_whole(void **state)
 	assert_true(r.heaps.arenas.count >= 1);
 	assert_true(r.heaps.arenas.data[0].live_blocks >= BLOCKS / 5);
 	assert_true(inspect_is_consistent(&r));
+	assert_true(r.is_mmapped_complete);
+	assert_true(r.mmapped_blocks >= LARGE);
+	assert_true(r.mmapped_bytes >= LARGE * (uint64_t)LARGE_SIZE);
+	assert_true(r.mmapped_bytes < (LARGE + 1) * (uint64_t)LARGE_SIZE);
 	inspect_report_deinit(&r);
 	free_image(&image);
 }

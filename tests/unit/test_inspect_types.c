@@ -85,7 +85,7 @@ static void whole_name(void **state)
 	size_t size;
 	FILE *file = open_memstream(&text, &size);
 
-	inspect_types_write_json(&(struct json_writer){.out = file}, &types, &holders);
+	inspect_types_write_json(&(struct json_writer){.out = file}, &(struct inspect_title){0}, &types, &holders);
 	fclose(file);
 	assert_non_null(strstr(text, types.list.data[0].name));
 	free(text);

@@ -161,6 +161,7 @@ static void test_errors(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
 		assert_null(read_text(bad[i]));
+	assert_null(suppressions_read((const char *[]){"/dev/zero"}, 1));
 	static const char *const none[] = {
 		"", "# nothing\n\n", "{\nname\nMemcheck:Param\nwrite(buf)\nfun:*\n}\n", "{\nname\nOther,Memcheck:Cond\n...\n}",
 	};
@@ -202,6 +203,36 @@ static void test_printed(void **state)
 	suppressions_free(s);
 }
 
+/* Lists of leaks, and messages of ptmem's and Valgrind's, are files of suppressions as they are. */
+static void test_reports(void **state)
+{
+	static const char *const good[] = {
+		"leaks of process 7, ./a: 1 site\n  4 bytes in 1 block definitely lost\n    at 0x5: inner (a.c:2)\n"
+		"{\n   a name\n   Memcheck:Leak\n   fun:*\n   fun:inner\n}\n  definitely lost: 4 bytes in 1 block\n",
+		"ptmem: process 7, ./a\nptmem: {\nptmem:    a name\nptmem:    Memcheck:Leak\nptmem:    fun:inner\n"
+		"ptmem: }\nptmem:   definitely lost: 4 bytes\n",
+		"==7== Memcheck, a memory error detector\n--7-- Reading\n==7== \n{\na name\nMemcheck:Leak\nfun:inner\n}\n==7== x\n",
+	};
+	static const char *const bad[] = {
+		"ptmem: x\nhello\n{\na name\nMemcheck:Leak\nfun:inner\n}\n",    /* the program's line, not ptmem's */
+		"leaks of process 7\n(\na name\nMemcheck:Leak\nfun:inner\n}\n", /* an entry with a typing error */
+		"==x== y\n", "==7= y\n", "-", "=",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
+		struct suppressions *s = read_text(good[i]);
+		uint32_t index;
+
+		assert_non_null(s);
+		assert_true(suppressions_match(s, 0, stack, 4, &index));
+		assert_memory_equal(suppressions_name(s, index), "a name (", 8);
+		suppressions_free(s);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		assert_null(read_text(bad[i]));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -213,6 +244,7 @@ int main(void)
 		cmocka_unit_test(test_below_main),
 		cmocka_unit_test(test_errors),
 		cmocka_unit_test(test_printed),
+		cmocka_unit_test(test_reports),
 	};
 
 	log_set_level(LOG_RESULT);

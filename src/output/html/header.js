@@ -159,6 +159,8 @@ const Header = (function () {
 			out.push("Estimate, sampled every " +
 				format.tickBytes(p.meta.heap_sample) +
 				". Behind \u00b1 is the standard error.");
+		if (p.raw.thinned)
+			out.push(`${p.raw.thinned}.`);
 		if (p.meta.times)
 			out.push(`The times of events are ${p.meta.times}.`);
 		for (const text of p.meta.lost || [])

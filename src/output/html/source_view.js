@@ -97,8 +97,9 @@ class SourceView {
 					`Not in the page: ${source.problem}.`));
 			return;
 		}
-		const changed = source.isChanged ?
-			" It has changed since the profile: lines may have moved." : "";
+		const changed = (this.app.old ? " Lines and values of the new profile." : "") +
+			(source.isChanged ?
+				" It has changed since the profile: lines may have moved." : "");
 
 		box.replaceChildren(el("div", { class: "bar" }, el("h3", {}, name),
 			el("span", { class: "muted" }, changed),

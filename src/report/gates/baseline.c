@@ -118,6 +118,7 @@ static void note_program(struct baseline *b, const struct input *input)
 		b->title = xstrdup(command);
 		b->program = text_clean(program, strlen(program));
 		b->interval = interval;
+		b->lacks_lines = input_lines(input) == INPUT_NO_LINES;
 	} else if (strcmp(b->program, program) != 0 && !b->doubt) {
 		b->doubt = xasprintf("runs of %s and of %s are taken for one program's", b->program,
 				     program);
@@ -183,6 +184,8 @@ void baseline_write(FILE *out, const struct baseline *b)
 		fprintf(out, "program %s\n", b->program);
 	if (b->interval)
 		fprintf(out, "samples %" PRIu64 "\n", b->interval);
+	if (b->lacks_lines)
+		fputs("lines no\n", out);
 	for (enum limit_metric m = 0; m < LIMIT_METRICS; m++) {
 		if (!b->metric[m].is_known || (m == LIMIT_RSS && b->runs < 2))
 			continue;
@@ -212,6 +215,8 @@ static bool parse_head(struct baseline *b, const char *line)
 		const char *name = line + strlen("program ");
 
 		b->program = text_clean(name, strlen(name));
+	} else if (strcmp(line, "lines no") == 0) {
+		b->lacks_lines = true;
 	} else if (text_begins_with(line, "samples ")) {
 		b->interval = strtoull(line + strlen("samples "), NULL, 10);
 	} else {

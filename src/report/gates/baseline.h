@@ -3,7 +3,7 @@
  * whose differences can be read.
  *
  *	FILE  := { "#" TEXT NL } "ptmem-baseline 1" NL HEAD { LINE }
- *	HEAD  := "runs " N NL [ "program " NAME NL ] [ "samples " BYTES NL ]
+ *	HEAD  := "runs " N NL [ "program " NAME NL ] [ "samples " BYTES NL ] [ "lines no" NL ]
  *	LINE  := METRIC " " VALUE [ " " FUNCTION ] NL       without a function: of the whole program
  *	VALUE := N | N ".." N                           of several runs: the least and the largest
  *
@@ -47,6 +47,8 @@ struct baseline {
 	char *title;     /* the command; NULL = unknown */
 	char *program;   /* its base name, visible; NULL = unknown */
 	uint64_t interval; /* mean distance of samples, bytes; 0 = exact */
+	/* the program has no debug information, or its inlined functions were merged like that */
+	bool lacks_lines;
 	char *doubt;     /* why these may not be whole runs of one program; NULL = they are */
 	struct baseline_metric metric[LIMIT_METRICS];
 };

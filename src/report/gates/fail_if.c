@@ -8,16 +8,35 @@
 #include "base/amount.h"
 #include "base/cleanup.h"
 
+/* "@FUNCTION" or nothing, as far as @sign. NULL, or what is wrong. */
+static const char *parse_function(const char *text, const char *sign, struct fail_if *f)
+{
+	if (*text != '@')
+		return text == sign ? NULL : "there is one > in a condition without @FUNCTION";
+	if (sign <= text + 1)
+		return "after @ comes the name of a function, as in peak@parse>+5%";
+	if (!limit_info[f->metric].has_paths)
+		return "leaked and rss are of the whole program: they have no @FUNCTION";
+	f->of.function = text + 1;
+	f->of.function_size = (size_t)(sign - text - 1);
+	return NULL;
+}
+
 const char *fail_if_parse(const char *text, struct fail_if *out)
 {
-	size_t name = strcspn(text, ">");
+	size_t name = strcspn(text, "@>");
+	const char *sign = strrchr(text, '>'); /* names of templates have it, too */
 	struct fail_if f = {.metric = limit_find_metric(text, name)};
 
-	if (!text[name] || f.metric == LIMIT_METRICS || f.metric == LIMIT_TEMPORARY)
+	if (!sign || f.metric == LIMIT_METRICS || f.metric == LIMIT_TEMPORARY)
 		return "a condition is peak>+AMOUNT, live-at-end>+AMOUNT, allocated>+AMOUNT, "
-		       "allocations>+AMOUNT, leaked>+AMOUNT or rss>+AMOUNT";
-	const char *amount = &text[name + 1];
+		       "allocations>+AMOUNT, leaked>+AMOUNT or rss>+AMOUNT; @FUNCTION may follow "
+		       "each of the first four names";
+	const char *why = parse_function(text + name, sign, &f);
+	const char *amount = sign + 1;
 
+	if (why)
+		return why;
 	if (*amount++ != '+' || !isdigit((unsigned char)*amount))
 		return "after > comes by how much more it is too much, as in peak>+5% or "
 		       "peak>+1M";

@@ -1,6 +1,6 @@
 /*
- * --fail-if=METRIC>+AMOUNT of comparisons: how much more the new profile may have than the old one,
- * as a gate for changes.
+ * --fail-if=METRIC[@FUNCTION]>+AMOUNT of comparisons: how much more the new profile may have than
+ * the old one, as a gate for changes.
  *
  *	peak>+5%            bytes live at the peak; of massif files, of its snapshot
  *	live-at-end>+1M     bytes live at the end
@@ -8,6 +8,8 @@
  *	allocations>+100    number of allocations, with reallocs
  *	leaked>+0           bytes lost, of recordings with --leak-check
  *	rss>+10%            peak of resident memory
+ *	peak@parse>+5%      of the call paths with this function; likewise live-at-end, allocated
+ *	                    and allocations; of two profiles, not of a baseline
  *
  * K, M, G and T multiply bytes by powers of 1,024, and numbers of allocations by powers of 1,000.
  */
@@ -18,6 +20,7 @@
 
 struct fail_if {
 	enum limit_metric metric;
+	struct limit of;  /* its function alone, in the text; NULL = the whole program */
 	double amount;    /* bytes, a number, or percent of the old value */
 	bool is_percent;
 };

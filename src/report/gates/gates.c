@@ -149,6 +149,99 @@ static void add_growth(const struct gate_sides *c, enum limit_metric metric, gat
 				    out);
 }
 
+/* What both sides have of a function: bounds, by enum path_side; of all but the peak one value. */
+struct function_bounds {
+	struct gate_value least, most;
+	bool has_function;
+};
+
+static void set_both(struct gate_value *v, int side, double value)
+{
+	v->min[side] = v->max[side] = value;
+}
+
+static void find_bounds(const struct diff_pair *pair, const struct fail_if *f,
+			const struct measured *m, struct function_bounds *out)
+{
+	bool has_maximum = f->metric == LIMIT_PEAK && pair->input[PATH_NEW].recording;
+	struct measured maximum = {0};
+	double most[2] = {0, 0};
+
+	/* also tells whether there are such paths that hold nothing at the moment */
+	if (pair->input[PATH_NEW].recording)
+		measured_init_maximum(&maximum, pair, &f->of, most);
+	*out = (struct function_bounds){{.metric = f->metric}, {.metric = f->metric},
+					m->has_function || maximum.has_function};
+	for (int side = PATH_OLD; side <= PATH_NEW; side++) {
+		double largest = has_maximum ? maximum.site.data->value[side] : 0;
+		double least = MAX(m->sum[side], largest);
+
+		set_both(&out->least, side, least);
+		set_both(&out->most, side, has_maximum ? MAX(most[side], least) : least);
+	}
+	measured_deinit(&maximum);
+}
+
+/*
+ * Of the peak of a function a recording tells two bounds, as for limits: what grew has grown in
+ * both. In one alone it may be that only the moment of the program's peak is another one.
+ */
+static char *function_message(const struct fail_if *f, const struct function_bounds *b,
+			      const char *text, struct gate *g)
+{
+	_cleanup_free_ char *least = fail_if_message(f, &b->least);
+	_cleanup_free_ char *most = fail_if_message(f, &b->most);
+	const struct gate_value *low = &b->least, *high = &b->most;
+
+	if (!least && !most)
+		return NULL;
+	if (low->max[PATH_OLD] == high->max[PATH_OLD] && low->max[PATH_NEW] == high->max[PATH_NEW])
+		return_ptr(least);
+	_cleanup_free_ char *was = gate_band(f->metric, low->min[PATH_OLD], high->max[PATH_OLD]);
+	_cleanup_free_ char *is = gate_band(f->metric, low->min[PATH_NEW], high->max[PATH_NEW]);
+
+	if (least && most)
+		return xasprintf("it was %s, and is %s", was, is);
+	gate_warn(g, xasprintf("--fail-if=%s may have happened: recordings tell that it was %s, "
+			       "and is %s; --limit of ptmem is exact", text, was, is));
+	return NULL;
+}
+
+/* A condition about a function: 0, EXIT_GROWN or EXIT_REFUSED. */
+static int check_function(const struct gate_sides *c, const struct fail_if *f, const char *text,
+			  struct gate *g)
+{
+	struct function_bounds bounds;
+	struct measured m = {0};
+	double value[2];
+
+	if (!c->pair) {
+		log_error("--fail-if=%s: a baseline has what functions allocate themselves, not "
+			  "what those that they call do: compare two recordings by --diff", text);
+		return EXIT_REFUSED;
+	}
+	struct diff_pair pair = {.input = c->pair->input, .match = c->pair->match};
+
+	measure_select(&pair, f->metric, value);
+	if (measure_has_paths(&pair, f->metric))
+		measured_init(&m, &pair, f->metric, &f->of);
+	find_bounds(&pair, f, &m, &bounds);
+	if (!bounds.has_function)
+		gate_warn(g, xasprintf("--fail-if=%s: no call path has this function", text));
+	struct gate_check *check = gate_add_check(g, text, f->metric,
+						  function_message(f, &bounds, text, g));
+	bool has_failed = check->message;
+
+	measured_sort(&m, false);
+	for (size_t i = 0; has_failed && i < m.site.count && check->site.count < GATE_SITES; i++)
+		if (m.site.data[i].value[PATH_NEW] > m.site.data[i].value[PATH_OLD])
+			measured_add_site(&m, i, &check->site);
+	measured_deinit(&m);
+	for (int side = PATH_OLD; side <= PATH_NEW; side++)
+		recording_view_deinit(&pair.view[side]);
+	return has_failed ? EXIT_GROWN : 0;
+}
+
 static int check_conditions(const struct report_request *r, const struct gate_sides *compared,
 			    struct gate *g)
 {
@@ -159,6 +252,14 @@ static int check_conditions(const struct report_request *r, const struct gate_si
 		struct fail_if f = {0};
 
 		fail_if_parse(text, &f); /* request_check has checked it */
+		if (f.of.function && (!compared->pair || find_value(g, f.metric))) {
+			int verdict = check_function(compared, &f, text, g);
+
+			if (verdict == EXIT_REFUSED)
+				return verdict;
+			status = MAX(status, verdict);
+			continue;
+		}
 		const struct gate_value *v = find_value(g, f.metric);
 
 		if (!v)
@@ -205,9 +306,10 @@ static void use_maximum(const struct limits_reader *reader, const struct limit *
 			struct measured *m)
 {
 	struct measured maximum;
-	double most;
+	double bound[2];
 
-	measured_init_maximum(&maximum, reader->pair, l, &most);
+	measured_init_maximum(&maximum, reader->pair, l, bound);
+	double most = bound[PATH_NEW];
 	double least = maximum.site.data->value[PATH_NEW];
 
 	m->has_function |= maximum.has_function;
@@ -257,15 +359,47 @@ static void check_limit(struct limits_reader *reader, const struct limit *l)
 	recording_view_deinit(&pair.view[PATH_NEW]);
 }
 
+/* What to do about a limit of calls that @r does not know. */
+static int refuse_calls(const struct limit *l, const struct recording *r)
+{
+	_cleanup_free_ char *known = r ? measure_known_calls(r) : NULL;
+
+	log_error("--limit=%s: calls are measured while the program runs: give the limit, or "
+		  "--within=FUNCTION, to ptmem, whose --record then has what they needed%s%s",
+		  l->text, known ? "; this one has that " : "", known ?: "");
+	return EXIT_REFUSED;
+}
+
+/* Of calls a recording has the value of the worst one, not where in it. */
+static void check_calls(struct limits_reader *reader, const struct limit *l)
+{
+	const struct recording *r = reader->pair->input[PATH_NEW].recording;
+	_cleanup_free_ char *which = NULL;
+	double is;
+
+	if (!r || !measure_calls(r, l, &is, &which)) {
+		reader->status = refuse_calls(l, r);
+		return;
+	}
+	bool has_failed = limit_is_exceeded(l, is);
+	_cleanup_free_ char *amount = limit_amount(l->metric, is);
+
+	gate_add_check(reader->gate, l->text, l->metric,
+		       has_failed ? xasprintf("it is %s in %s", amount, which) : NULL);
+	reader->status = has_failed ? EXIT_GROWN : reader->status;
+}
+
 static const char *read_limit(void *ctx, const char *text)
 {
 	struct limits_reader *reader = ctx;
 	struct limit l;
 	const char *why = limit_parse(text, &l);
 
-	if (why || l.within)
-		return why ?: LIMIT_OF_CALLS;
-	if (find_value(reader->gate, l.metric))
+	if (why)
+		return why;
+	if (l.within)
+		check_calls(reader, &l);
+	else if (find_value(reader->gate, l.metric))
 		check_limit(reader, &l);
 	else
 		reader->status = refuse("limit", text, l.metric,
@@ -328,6 +462,10 @@ static void warn_of_unlike(const struct baseline *old, const struct baseline *ne
 				       old->program, new->program));
 	if (new->doubt)
 		gate_warn(g, xstrdup(new->doubt));
+	if (!old->lacks_lines && new->lacks_lines)
+		gate_warn(g, xstrdup("the baseline is of a program with debug information, the "
+				     "profile of one without: call sites in inlined functions "
+				     "differ"));
 	if (old->interval != new->interval)
 		gate_warn(g, xasprintf("the baseline is %s, the profile %s: differences are those "
 				       "of estimates, too", kind_of(old, a), kind_of(new, b)));

@@ -13,9 +13,6 @@
 #include "report/gates/baseline.h"
 #include "report/show.h"
 
-/* Why a limit within calls cannot be checked here. */
-#define LIMIT_OF_CALLS "calls are measured while the program runs: this is a limit for ptmem"
-
 /* The frames of @pair are matched. */
 int gates_of_pair(const struct report_request *r, const struct diff_pair *pair, struct gate *g);
 /* @input: a recording or a massif file. */

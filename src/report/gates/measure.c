@@ -30,6 +30,75 @@ bool measure_knows(const struct input *input, enum limit_metric metric)
 	}
 }
 
+/* -- calls -- */
+
+/* A value of WITHIN_META, which is untrusted. */
+struct measured_calls {
+	enum limit_metric metric;
+	double value;
+	unsigned long long number;
+	const char *part; /* "within handle"; in the text */
+};
+
+/* Value @row of META: whether it is one. */
+static bool read_calls(const struct recording *r, size_t row, struct measured_calls *out)
+{
+	const char *key = r->text.data[recording_get(r, RECORDING_META, row, META_KEY)];
+	const char *text = r->text.data[recording_get(r, RECORDING_META, row, META_VALUE)];
+	size_t name = strcspn(text, " ");
+	unsigned long long calls;
+	int size = 0;
+
+	if (strcmp(key, WITHIN_META) != 0)
+		return false;
+	*out = (struct measured_calls){.metric = limit_find_metric(text, name)};
+	if (sscanf(text + name, " %lf %llu %llu %n", &out->value, &out->number, &calls, &size) != 3)
+		return false;
+	out->part = text + name + size;
+	return out->metric != LIMIT_METRICS && size && isfinite(out->value) && out->value >= 0;
+}
+
+/* The part of the run of @l, as its text has it: "within handle". */
+static const char *part_of(const struct limit *l)
+{
+	return l->within - strlen(l->until ? "between " : "within ");
+}
+
+bool measure_calls(const struct recording *r, const struct limit *l, double *value_out,
+		   char **which_out)
+{
+	struct measured_calls c;
+
+	for (size_t i = recording_rows(r, RECORDING_META); i-- > 0;) {
+		if (!read_calls(r, i, &c) || c.metric != l->metric ||
+		    strcmp(c.part, part_of(l)) != 0)
+			continue;
+		*value_out = c.value;
+		*which_out = l->until ? xasprintf("part %llu %s", c.number, c.part) :
+					xasprintf("call %llu of %s", c.number, l->within);
+		return true;
+	}
+	return false;
+}
+
+char *measure_known_calls(const struct recording *r)
+{
+	_cleanup_free_ char *text = NULL, *last = NULL;
+	struct measured_calls c;
+
+	for (size_t i = 0; i < recording_rows(r, RECORDING_META); i++) {
+		if (!read_calls(r, i, &c) || (last && strcmp(last, c.part) == 0))
+			continue;
+		char *longer = text ? xasprintf("%s, %s", text, c.part) : xstrdup(c.part);
+
+		free(text);
+		text = longer;
+		free(last);
+		last = xstrdup(c.part);
+	}
+	return_ptr(text);
+}
+
 /* -- whole profiles -- */
 
 static void select_view(struct recording_view *v, const struct recording *r,
@@ -220,7 +289,7 @@ void measured_init(struct measured *m, const struct diff_pair *pair, enum limit_
 
 struct maximum_reader {
 	struct measured *m;
-	double *sum;
+	double *sum; /* by enum path_side */
 };
 
 static void take_maximum(void *ctx, enum path_side side, const struct diff_stack *stack)
@@ -232,27 +301,28 @@ static void take_maximum(void *ctx, enum path_side side, const struct diff_stack
 	if (!has_function(reader->m, side, stack))
 		return;
 	reader->m->has_function = true;
-	*reader->sum += bytes;
-	if (bytes <= largest->value[PATH_NEW])
+	reader->sum[side] += bytes;
+	if (bytes <= largest->value[side])
 		return;
-	largest->value[PATH_NEW] = bytes;
-	largest->side = side;
+	largest->value[side] = bytes;
+	largest->side = side; /* the new one comes last */
 	largest->is_unknown = stack->site >= stack->count;
 	largest->frame = largest->is_unknown ? 0 : stack->frame[stack->site];
 }
 
 void measured_init_maximum(struct measured *m, const struct diff_pair *given,
-			   const struct limit *of, double *most_out)
+			   const struct limit *of, double most_out[2])
 {
 	struct diff_pair pair = {.input = given->input, .match = given->match};
 	double value[2];
 
 	*m = (struct measured){.pair = given, .metric = LIMIT_PEAK, .of = of};
 	*vec_add(&m->site) = (struct measured_site){.is_unknown = true};
-	*most_out = 0;
+	most_out[PATH_OLD] = most_out[PATH_NEW] = 0;
 	measure_select(&pair, LIMIT_ALLOCATED, value);
 	diff_pair_each(&pair, take_maximum, &(struct maximum_reader){m, most_out});
-	recording_view_deinit(&pair.view[PATH_NEW]);
+	for (int side = PATH_OLD; side <= PATH_NEW; side++)
+		recording_view_deinit(&pair.view[side]);
 }
 
 void measured_deinit(struct measured *m)

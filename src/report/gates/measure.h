@@ -12,6 +12,15 @@
 bool measure_knows(const struct input *input, enum limit_metric metric);
 
 /*
+ * What @r has of the worst call, or part of the run, that @l is about: the value, and "call 17 of
+ * handle", which the caller frees. False: it was not measured.
+ */
+bool measure_calls(const struct recording *r, const struct limit *l, double *value_out,
+		   char **which_out);
+/* "within handle, between load and serve": all that were; NULL: none. The caller frees it. */
+char *measure_known_calls(const struct recording *r);
+
+/*
  * Selects what @metric is about as views of @pair, and stores the values of both sides; of one
  * without an input 0. Both must know it.
  */
@@ -56,12 +65,12 @@ void measured_init(struct measured *m, const struct diff_pair *pair, enum limit_
 void measured_deinit(struct measured *m);
 
 /*
- * Of what a recording has of each call path with the function of @of, the most bytes that it held
+ * Of what recordings have of each call path with the function of @of, the most bytes that it held
  * at one time: the largest, which is a bound of what all held together, becomes the only site of
- * @m; *@most_out, the other bound, is the sum. measured_deinit frees @m.
+ * @m; @most_out, the other bound by enum path_side, is the sum. measured_deinit frees @m.
  */
 void measured_init_maximum(struct measured *m, const struct diff_pair *pair, const struct limit *of,
-			   double *most_out);
+			   double most_out[2]);
 
 /* Sorts the sites: growth before shrinkage; the largest first, which is_by_change means changes. */
 void measured_sort(struct measured *m, bool is_by_change);

@@ -22,9 +22,11 @@
 #include "session/inspect/inspection.h"
 #include "session/inspect/malloc_module.h"
 #include "session/inspect/object_names.h"
+#include "session/inspect/touched.h"
 #include "session/out.h"
 #include "session/run.h"
 #include "tracee/control/attach.h"
+#include "tracee/inject/touched_pages.h"
 #include "tracee/state/module.h"
 #include "tracee/state/space.h"
 #include "tracee/state/target_options.h"
@@ -333,6 +335,8 @@ int inspect_core(struct run *run, const char *path, const char *program)
 
 /* Attaches without installing anything, reads while all threads are stopped, and detaches. */
 
+#define TOUCHED_NS UINT64_C(2000000000) /* to find what was touched: the process is stopped */
+
 struct process_reader {
 	struct inspection inspection;
 	struct registry *registry;
@@ -351,12 +355,23 @@ static void read_objects(void *ctx, struct address_space *s)
 	inspect_objects_read(s, &r->objects);
 }
 
+/* Before anything is read, which would touch it. */
+static bool find_touched(struct process_reader *r, struct address_space *s)
+{
+	struct inspection *i = &r->inspection;
+
+	i->rc = touched_pages_find(r->target, s, TOUCHED_NS, &i->touched);
+	return i->rc == 0;
+}
+
 static void look_at(void *ctx, struct address_space *s)
 {
 	struct process_reader *r = ctx;
 	struct inspect_wish wish = inspection_wish(&r->inspection);
 
 	wish.objects = &r->objects;
+	if (r->inspection.cold > 0 && r->inspection.touched.rounds == 0 && !find_touched(r, s))
+		return;
 	if (r->written.uffd >= 0)
 		wish.written = &r->written;
 	r->inspection.rc = inspect_stopped(r->target, s, &wish, &r->inspection.look);
@@ -365,12 +380,16 @@ static void look_at(void *ctx, struct address_space *s)
 static int read_process(struct inspection *i, void *ctx)
 {
 	struct process_reader *r = ctx;
-	const struct target_options options = {.only_reads = true, .probes = {.none = true}};
+	bool is_cold = i->cold > 0;
+	const struct target_options options = {
+		.only_reads = true, .makes_calls = is_cold, .probes = {.none = true}};
 	const struct event_sink sink = {
 		.ctx = r, .before_stop = read_objects, .space_new = look_at};
 
 	inspect_stopped_copy_init(&i->copy, proc_find_reader(r->pid), i->copied_most);
-	copy_ahead(&i->copy, r->registry, r->pid, &r->written);
+	r->written = (struct written_pages){.uffd = -1, .pagemap = -1};
+	if (!is_cold) /* which touches it */
+		copy_ahead(&i->copy, r->registry, r->pid, &r->written);
 	r->target = target_new(&options, &sink, r->registry);
 	int rc = target_attach(r->target, r->pid, r->problem_out, r->detail_out);
 
@@ -391,8 +410,16 @@ int inspect_process(struct run *run, pid_t pid, enum attach_problem *problem_out
 				   .problem_out = problem_out, .detail_out = detail_out};
 
 	inspection_init(&r.inspection, run->options, inspection_path(run->options));
-	int rc = inspection_read(&r.inspection, read_process, &r);
+	int rc = 0;
 
+	r.inspection.rc = -ESRCH;
+	if (r.inspection.cold > 0)
+		rc = touched_wait(r.registry, pid, &r.inspection.cold, problem_out, detail_out);
+	if (rc != 0) {
+		inspection_deinit(&r.inspection);
+		return rc;
+	}
+	rc = inspection_read(&r.inspection, read_process, &r);
 	if (rc == 0) {
 		_cleanup_free_ char *command = exec_info_command(proc_find_reader(pid), false);
 

@@ -334,6 +334,7 @@ int inspect_stopped(struct target *t, struct address_space *s, const struct insp
 		       .block = wish->block, .python_block = wish->python_block,
 		       .block_ctx = wish->ctx,
 		       .only_blocks = wish->only_blocks, .paths = wish->paths,
+		       .touched = wish->touched,
 		       .wants_types = wish->wants_types, .wants_holders = wish->wants_holders,
 		       .wants_frames = wish->wants_graph}};
 	heap_graph_init(&out->graph);

@@ -47,6 +47,7 @@ struct inspect_wish {
 	void *ctx;
 	bool only_blocks;        /* which takes less time: the report has no rows, and no pages */
 	const struct pinned_paths *paths; /* of blocks; NULL = they are not known */
+	const struct touched_pages *touched; /* until it was stopped; NULL = unknown */
 	bool wants_types;        /* of blocks */
 	bool wants_holders;      /* what points to them */
 	bool wants_graph;        /* a graph of that, instead of sums; needs both */

@@ -39,6 +39,7 @@ void inspection_init(struct inspection *i, const struct options *o, const char *
 		.wants_holders = o->inspect.pointers || o->graph.what,
 		.wants_graph = o->graph.what,
 		.graph_wish = {.depth = o->graph.depth, .holds = o->graph.who_holds},
+		.cold = o->inspect.cold,
 		.copied_most = o->inspect.copy};
 }
 
@@ -50,6 +51,7 @@ struct inspect_wish inspection_wish(struct inspection *i)
 							     NULL,
 				     .ctx = &i->blocks,
 				     .paths = i->pins.paths.pages ? &i->pins.paths : NULL,
+				     .touched = i->cold > 0 ? &i->touched : NULL,
 				     .wants_types = i->wants_types,
 				     .wants_holders = i->wants_holders,
 				     .wants_graph = i->wants_graph,
@@ -95,6 +97,7 @@ void inspection_deinit(struct inspection *i)
 		inspect_stopped_deinit(&i->look);
 	memory_copy_deinit(&i->copy);
 	vec_deinit(&i->blocks.list);
+	touched_pages_deinit(&i->touched);
 	path_pins_deinit(&i->pins);
 	inspect_go_deinit(&i->go);
 	free(i->why);
@@ -179,6 +182,7 @@ bool inspection_judge(struct inspection *i, uint32_t pid, const char *command)
 		.glibc_major = major, .glibc_minor = minor,
 		.is_newer = is_newer(major, minor) && look->has_arena && !look->other,
 		.has_malloc = look->has_arena, .inside = look->inside, .moments = look->moments,
+		.touched = i->cold > 0 ? &i->touched : NULL, .touched_seconds = i->cold,
 		.stopped_ns = i->stopped_ns};
 	return !i->why;
 }
@@ -237,7 +241,8 @@ static int put_found(FILE *file, const void *ctx)
 	else if (i->wants_pprof)
 		go_pprof_write(file, &i->go);
 	else if (i->wants_blocks)
-		inspect_blocks_write(file, &i->blocks, &i->look.report.types);
+		inspect_blocks_write(file, &i->blocks, &i->look.report.types,
+				     i->title.touched);
 	else
 		inspection_print(i, file);
 	return 0;

@@ -11,6 +11,7 @@
 #include "session/inspect/inspect_stopped.h"
 #include "session/options.h"
 #include "session/out.h"
+#include "tracee/os/accessed.h"
 
 struct profile;
 
@@ -31,6 +32,8 @@ struct inspection {
 	bool wants_graph;        /* and no report of --inspect */
 	struct graph_wish graph_wish;
 	bool wants_pprof;        /* the profile that a Go program keeps, and nothing else */
+	double cold;             /* seconds for which it is watched what is touched; 0 = not */
+	struct touched_pages touched;
 	uint64_t copied_most;    /* memory, bytes; 0 = the process stays stopped */
 	struct memory_copy copy; /* until it is classified */
 	int rc;                  /* of what read it */

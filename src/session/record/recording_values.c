@@ -337,6 +337,13 @@ static void set_part(const struct recording_span *span, struct recording *out)
 	}
 }
 
+/* Whether @span is a part, or a forked child, that a value of @key is not about. */
+static bool is_of_whole_run(const struct recording_span *span, const char *key)
+{
+	return (recording_span_is_later(span) && recording_cost_is(key)) ||
+	       (span->part && strcmp(key, WITHIN_META) == 0);
+}
+
 void recording_values_copy(struct session *s, const struct recording_span *span,
 			   struct recording *out, size_t first)
 {
@@ -359,7 +366,7 @@ void recording_values_copy(struct session *s, const struct recording_span *span,
 		if (strcmp(key, "marker") == 0) {
 			if (i >= span->first_value)
 				add_marker(out, span, value);
-		} else if (!recording_span_is_later(span) || !recording_cost_is(key)) {
+		} else if (!is_of_whole_run(span, key)) {
 			recording_set_meta(out, key, value);
 		}
 	}

@@ -103,6 +103,7 @@ void own_heap_measure(struct session *s, pid_t tid)
 	uint64_t other = st.file_resident + st.shared_resident;
 
 	s->end.peak_resident = st.peak_resident;
+	s->run->most_resident = MAX(s->run->most_resident, st.peak_resident);
 	if (s->recording && st.peak_resident) /* a replay has it from the file of events */
 		recording_values_set(s, "peak_resident", "%" PRIu64, st.peak_resident);
 	s->end.anonymous_bytes = st.peak_resident > other ? st.peak_resident - other : 0;

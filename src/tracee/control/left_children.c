@@ -1,10 +1,11 @@
-/* Polls /proc. */
+/* See left_children.h. Polls /proc. */
 #include "tracee/control/left_children.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/amount.h"
 #include "base/cleanup.h"
@@ -15,6 +16,7 @@
 
 #define MOST_READ 256u
 #define LONGEST_WAIT_NS 1000000000u
+#define SLACK (UINT64_C(1) << 20) /* by which counters of one process may differ */
 
 /* The most that @pid had resident so far, in bytes; 0 = unknown. */
 static uint64_t read_peak(pid_t pid)
@@ -28,6 +30,14 @@ static uint64_t read_peak(pid_t pid)
 			return strtoull(line + 6, NULL, 10) * 1024;
 	}
 	return 0;
+}
+
+/* The most that @who (getrusage(2)) had resident, in bytes. */
+static uint64_t most_resident(int who)
+{
+	struct rusage usage = {0};
+
+	return getrusage(who, &usage) == 0 ? (uint64_t)usage.ru_maxrss * 1024 : 0;
 }
 
 /* Returns whether it still exists. */
@@ -50,6 +60,8 @@ void left_children_add(struct target *t, pid_t pid)
 	struct left_children *l = &t->control->left;
 	struct proc_stat st;
 
+	if (!l->count)
+		l->waited_bytes = most_resident(RUSAGE_CHILDREN);
 	l->count++;
 	if (l->list.count >= MOST_READ || proc_stat_read(pid, &st) != 0)
 		return;
@@ -84,23 +96,50 @@ uint64_t left_children_poll(struct target *t, uint64_t now_ns)
 	return next;
 }
 
-void left_children_report(struct target *t)
+/*
+ * The most that one of them had, as the kernel knows it, in bytes; 0: it knows nothing of them. An
+ * own process of ptmem is a copy of it, and a child before its exec one of a profiled process.
+ */
+static uint64_t find_largest(const struct left_children *l, uint64_t profiled)
+{
+	uint64_t bytes = most_resident(RUSAGE_CHILDREN);
+	uint64_t others = MAX(MAX(profiled, most_resident(RUSAGE_SELF)), l->waited_bytes);
+
+	return profiled && l->waited_bytes < bytes && others + SLACK < bytes ? bytes : 0;
+}
+
+/* ", the largest ...", to be freed. */
+static char *largest_text(const struct left_children *l, uint64_t bytes)
+{
+	char size[AMOUNT_SIZE], read[AMOUNT_SIZE];
+
+	amount_bytes((double)l->largest_bytes, read);
+	amount_bytes((double)bytes, size);
+	if (!bytes && !l->largest_bytes)
+		return xstrdup("");
+	if (!bytes)
+		return xasprintf(", the largest known is %s with at least %s resident, which was "
+				 "read while it ran", l->largest, read);
+	if (!l->largest_bytes)
+		return xasprintf(", the largest with %s resident", size);
+	if (l->largest_bytes + SLACK >= bytes)
+		return xasprintf(", the largest %s with %s resident", l->largest, size);
+	return xasprintf(", the largest with %s resident (%s had %s when it was read)", size,
+			 l->largest, read);
+}
+
+void left_children_report(struct target *t, uint64_t profiled)
 {
 	struct left_children *l = &t->control->left;
-	char size[AMOUNT_SIZE];
 
 	for (size_t i = 0; i < l->list.count; i++)
 		read_child(l, &l->list.data[i]);
 	if (!l->count)
 		return;
-	if (l->largest_bytes)
-		log_info("%u child process%s not profiled, the largest %s with %s resident when "
-			 "last read; --trace-children=yes follows them",
-			 l->count, l->count == 1 ? " was" : "es were", l->largest,
-			 amount_bytes((double)l->largest_bytes, size));
-	else
-		log_info("%u child process%s not profiled; --trace-children=yes follows them",
-			 l->count, l->count == 1 ? " was" : "es were");
+	_cleanup_free_ char *largest = largest_text(l, find_largest(l, profiled));
+
+	log_info("%u child process%s not profiled%s; --trace-children=yes follows them", l->count,
+		 l->count == 1 ? " was" : "es were", largest);
 }
 
 void left_children_deinit(struct left_children *l)

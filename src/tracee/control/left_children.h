@@ -3,7 +3,10 @@
  * that of its successor, and are not profiled: how many, and which of the former had the most
  * memory resident, so that a user sees where memory may be that is in no profile. ptmem is detached
  * from them, and never stops them for this: it reads /proc/PID/status now and then, after 10 ms and
- * then after twice the time.
+ * then after twice the time. What is read is a lower bound. The kernel knows the most that any
+ * child had for which its parent waited (getrusage(2), of ptmem's children, when the program that
+ * it started has ended): if that is more than profiled processes and ptmem had, it is one of
+ * theirs.
  */
 #ifndef PTMEM_TRACEE_CONTROL_LEFT_CHILDREN_H
 #define PTMEM_TRACEE_CONTROL_LEFT_CHILDREN_H
@@ -29,6 +32,7 @@ struct left_children {
 	VEC(struct left_child) list; /* those that are read */
 	char largest[PROC_COMM_SIZE];
 	uint64_t largest_bytes; /* the most that was read; 0 = nothing was */
+	uint64_t waited_bytes;  /* the most of ptmem's children before the first one of these */
 };
 
 /* @pid has executed another program, and is not profiled. The caller wakes the timers. */
@@ -37,8 +41,11 @@ void left_children_add(struct target *t, pid_t pid);
 void left_children_note_ended(struct target *t);
 /* Reads those whose turn has come; returns when the next one's comes, or UINT64_MAX. */
 uint64_t left_children_poll(struct target *t, uint64_t now_ns);
-/* Reads all for the last time, and says what was found; nothing if there was none. */
-void left_children_report(struct target *t);
+/*
+ * Reads all for the last time, and says what was found; nothing if there was none. @profiled: the
+ * most that a profiled process had resident; 0 = unknown.
+ */
+void left_children_report(struct target *t, uint64_t profiled);
 void left_children_deinit(struct left_children *l);
 
 #endif

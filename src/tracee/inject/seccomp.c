@@ -245,6 +245,11 @@ const struct injected_call injected_calls[INJECTED_CALLS] = {
 	[CALL_END_SIGNAL] = {"rt_sigreturn", SYS_rt_sigreturn, 0, {0}},
 	[CALL_WATCH_WRITES] = {"userfaultfd", SYS_userfaultfd, ARG(0), {WATCH_WRITES_FLAGS},
 			       .is_rare = true},
+	[CALL_MAP_SCRATCH] = {"mmap", SYS_mmap, ANONYMOUS,
+			      {0, 0, DATA, SCRATCH_FLAGS, NO_FILE, 0}, .is_rare = true},
+	[CALL_OPEN_SELF] = {"pidfd_open", SYS_pidfd_open, 0, {0}, .is_rare = true},
+	[CALL_ADVISE] = {"madvise", SYS_madvise, 0, {0}, .is_rare = true},
+	[CALL_ADVISE_MANY] = {"process_madvise", SYS_process_madvise, 0, {0}, .is_rare = true},
 };
 
 static bool is_call(const struct injected_call *c, long number, const uint64_t args[6])

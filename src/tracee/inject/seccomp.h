@@ -16,6 +16,10 @@
 /* of userfaultfd(2): UFFD_USER_MODE_ONLY, since Linux 5.11, which needs no privilege */
 #define WATCH_WRITES_FLAGS (O_CLOEXEC | O_NONBLOCK | 1)
 
+/* Memory of ours for a moment, all of which is there. */
+#define SCRATCH_SIZE (UINT64_C(256) << 10)
+#define SCRATCH_FLAGS (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_POPULATE)
+
 #define FILTER_WORDS 16u /* of struct seccomp_data */
 
 /* The call: struct seccomp_data in words of 32 bits, of which some are known. */
@@ -54,7 +58,12 @@ enum injected_call_id {
 	CALL_GET_THREAD,
 	CALL_SEND_SIGNAL,
 	CALL_END_SIGNAL,
-	CALL_WATCH_WRITES, /* only in processes without filters */
+	/* only in processes without filters */
+	CALL_WATCH_WRITES,
+	CALL_MAP_SCRATCH,
+	CALL_OPEN_SELF,
+	CALL_ADVISE,
+	CALL_ADVISE_MANY,
 	INJECTED_CALLS
 };
 

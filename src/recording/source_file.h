@@ -2,8 +2,8 @@
  * Source files of a recording, found where the compiler saw them, or below directories of the
  * user's. Names come from the recording, so only regular files are read.
  */
-#ifndef PTMEM_REPORT_SOURCE_FILE_H
-#define PTMEM_REPORT_SOURCE_FILE_H
+#ifndef PTMEM_RECORDING_SOURCE_FILE_H
+#define PTMEM_RECORDING_SOURCE_FILE_H
 
 #include <time.h>
 

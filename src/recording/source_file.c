@@ -1,5 +1,5 @@
 /* See source_file.h. */
-#include "report/source_file.h"
+#include "recording/source_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

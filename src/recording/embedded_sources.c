@@ -1,8 +1,5 @@
-/*
- * Source files as a member of the JSON of recordings, for the page (recording_output.h). They are
- * those of the programs' own code, files with the largest peaks first.
- */
-#include "report/recording_output.h"
+/* See embedded_sources.h. Files with the largest peaks come first. */
+#include "recording/embedded_sources.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -15,7 +12,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "recording/recording_site.h"
-#include "report/source_file.h"
+#include "recording/source_file.h"
 
 #define FILE_MAX_BYTES ((size_t)1 << 20)
 #define ALL_MAX_BYTES ((size_t)4 << 20) /* of all files that are embedded */
