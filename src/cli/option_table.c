@@ -108,9 +108,9 @@ static const struct option_row rows[] = {
 	 .brief = "what holds the block at this address"},
 	{.name = "graph-out", .type = OPT_TEXT, .flags = OPT_NOT_EMPTY, AT(graph.out),
 	 .value = "FILE",
-	 .text = "where that goes instead of standard output (stderr\nwhen profiling): JSON if FILE "
-		 "ends in .json, else text",
-	 .brief = "where the output of --graph goes"},
+	 .text = "write the graph to FILE, for ptmem-report: JSON if it\nends in .json, text if "
+		 "in .txt",
+	 .brief = "write the graph to FILE, for ptmem-report"},
 	{.name = "monitor", .type = OPT_NUMBER, AT(monitor_pid), OPTION_RANGE(1, 4194304),
 	 .value = "PID",
 	 .text = "send COMMAND [FILE] to the ptmem that profiles\nPID; help lists the commands",

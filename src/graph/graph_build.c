@@ -209,7 +209,8 @@ static void pass_edge(struct graph_builder *b, taddr_t addr, uint32_t edge)
 }
 
 /* All look-ups of a page are started before the first is completed: their cache misses overlap. */
-static void pass_page(struct graph_builder *b, const struct pointer_page *page, const uint64_t *value)
+static void pass_page(struct graph_builder *b, const struct pointer_page *page,
+		      const uint64_t *value)
 {
 	uint64_t place[PAGE_WORDS];
 	size_t v = 0;

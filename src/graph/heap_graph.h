@@ -50,7 +50,7 @@ struct graph_owner {
 	pid_t tid;              /* TLS, STACK, FRAME */
 	taddr_t addr;           /* where it begins; FRAME: its code */
 	taddr_t word;           /* VARIABLE, SECTION: a word of it */
-	char *name;             /* "cache", ".data", a function's, a mapped file; owned, NULL = none */
+	char *name;             /* "cache", ".data", a function, a file; owned, NULL = none */
 	char *object;           /* base name of the program or library; owned, NULL = none */
 };
 

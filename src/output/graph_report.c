@@ -45,8 +45,7 @@ bool graph_report_is_address(const char *text)
 
 /* -- names -- */
 
-/* "cache in prog", "stack of thread 12", "leaked". The caller frees it. */
-static char *owner_text(const struct graph_owner *o)
+char *graph_owner_text(const struct graph_owner *o)
 {
 	const char *object = o->object ? o->object : "an unknown object";
 
@@ -83,7 +82,7 @@ static char *node_text(const struct heap_graph *g, uint32_t node)
 	char number[AMOUNT_SIZE];
 
 	if (!graph_is_block(g, node))
-		return owner_text(&g->owners.data[node - g->blocks]);
+		return graph_owner_text(&g->owners.data[node - g->blocks]);
 	const struct graph_block *b = &g->block[node];
 	const char *type = type_of(g, b);
 
@@ -393,7 +392,7 @@ static void write_node(struct json_writer *w, const struct heap_graph *g, uint32
 		return;
 	}
 	const struct graph_owner *o = &g->owners.data[node - g->blocks];
-	_cleanup_free_ char *text = owner_text(o);
+	_cleanup_free_ char *text = graph_owner_text(o);
 
 	json_write_text(w, "kind", graph_owner_kind_name[o->kind]);
 	json_write_text(w, "text", text);

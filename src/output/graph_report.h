@@ -28,4 +28,7 @@ void graph_report_print(FILE *file, const struct graph_title *t, const struct he
 void graph_report_write_json(FILE *file, const struct graph_title *t, const struct heap_graph *g,
 			     const struct graph_wish *wish);
 
+/* "cache in prog", "stack of thread 12", "leaked". The caller frees it. */
+char *graph_owner_text(const struct graph_owner *o);
+
 #endif

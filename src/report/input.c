@@ -12,6 +12,7 @@
 #include "base/gzip.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "recording/graph_file.h"
 #include "recording/recording_format.h"
 #include "report/massif_paths.h"
 
@@ -471,6 +472,8 @@ enum input_kind input_kind(const char *data, size_t size)
 		return INPUT_RECORDING;
 	if (inspect_file_is(data, size))
 		return INPUT_INSPECT;
+	if (graph_file_is(data, size))
+		return INPUT_GRAPH;
 	if (size >= 5 && !memcmp(data, "time\t", 5))
 		return INPUT_SAMPLES;
 	if (size >= sizeof(zero) && !memcmp(data, zero, sizeof(zero)))
@@ -576,6 +579,14 @@ static int open_recording(char *data, size_t size, struct recording **out, char 
 	return err;
 }
 
+static int open_graph(char *data, size_t size, struct graph_file **out, char **why_out)
+{
+	int err = graph_file_read(data, size, out, why_out);
+
+	free(data);
+	return err;
+}
+
 int input_open(const char *path, struct input *out, char **why_out)
 {
 	char *data;
@@ -599,6 +610,8 @@ int input_open(const char *path, struct input *out, char **why_out)
 		err = open_recording(data, size, &input.recording, why_out);
 	else if (input.kind == INPUT_INSPECT)
 		err = inspect_file_parse(data, size, &input.inspect, why_out);
+	else if (input.kind == INPUT_GRAPH)
+		err = open_graph(data, size, &input.graph, why_out);
 	else
 		err = open_massif(data, size, &input.massif, why_out);
 	if (!err)
@@ -614,6 +627,7 @@ void input_deinit(struct input *input)
 	samples_file_free(input->samples);
 	recording_free(input->recording);
 	inspect_file_free(input->inspect);
+	graph_file_free(input->graph);
 	*input = (struct input){0};
 }
 

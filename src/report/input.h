@@ -120,10 +120,13 @@ void inspect_file_free(struct inspect_file *f);
  *	begins with 8 zero bytes         memusage's data      input.h
  *	begins with "ptmem-recording"    a recording          recording_format.h
  *	begins with "format": "ptmem-inspect"  --inspect's JSON   input.h
+ *	begins with "ptmem-graph"        a heap graph         graph_file.h
  *	anything else                    a massif.out file    massif_file.h (or refused)
  */
 
-enum input_kind { INPUT_MASSIF, INPUT_MEMUSAGE, INPUT_SAMPLES, INPUT_RECORDING, INPUT_INSPECT };
+enum input_kind {
+	INPUT_MASSIF, INPUT_MEMUSAGE, INPUT_SAMPLES, INPUT_RECORDING, INPUT_INSPECT, INPUT_GRAPH,
+};
 
 struct input {
 	enum input_kind kind;
@@ -132,6 +135,7 @@ struct input {
 	struct samples_file *samples;
 	struct recording *recording;
 	struct inspect_file *inspect;
+	struct graph_file *graph;
 };
 
 /* Reads all of @path ("-": standard input) to *@data_out, which the caller frees. 0 or -errno. */

@@ -19,6 +19,7 @@
 
 #define OF_SITES (AS_TABLE | AS_GATE | AS_ROWS | AS_PICTURE | AS_HTML | AS_SITED)
 #define FORMS_OF_SITES "pictures, flame graphs, pages, --diff and texts of recordings"
+#define OF_GRAPHS "the text or JSON of a heap graph (ptmem --graph-out)"
 #define PATHS (AS_TABLE | AS_ROWS | AS_JSON | AS_FOLDED | AS_FLAME)
 
 static const struct {
@@ -50,6 +51,8 @@ static const struct {
 	 "the text, JSON, CSV or page of a recording"},
 	{"top", AS_TABLE | AS_GATE, AS_TEXT | AS_TABLE | AS_GATE,
 	 "--diff, --baseline, a recording's text or the forms of gates"},
+	{"graph-depth", AS_TEXT | AS_DATA, 0, OF_GRAPHS},
+	{"who-holds", AS_TEXT | AS_DATA, 0, OF_GRAPHS},
 };
 
 void request_note(struct report_request *r, const char *name)
@@ -58,6 +61,14 @@ void request_note(struct report_request *r, const char *name)
 		if (strcmp(effects[i].name, name) == 0)
 			r->given |= 1u << i;
 	}
+}
+
+static bool is_noted(const struct report_request *r, const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(effects); i++)
+		if (strcmp(effects[i].name, name) == 0)
+			return r->given >> i & 1;
+	return false;
 }
 
 static bool is_stdio(const char *path)
@@ -112,6 +123,24 @@ static const char for_recordings[] = "--format, --at, --range, --older-than, --t
 static const char only_pictures[] = "neither a massif file nor a recording: it can only be drawn, "
 				    "by --png or --svg";
 
+static const char for_graphs[] = "a heap graph can be printed, as text or by --format=json, and "
+				 "compared by --diff with another one";
+
+char *request_check_graph(const struct report_request *r)
+{
+	static const char *const good[] = {"top", "graph-depth", "who-holds"};
+	const struct report_format *format = report_format_of(r);
+
+	if (r->png || r->svg || r->folded || r->flame || r->html || r->fail_if.count ||
+	    r->limit.count || r->limits_file.count || recording_question_is_given(&r->question) ||
+	    (format && format->kinds != AS_TEXT && strcmp(format->name, "json") != 0))
+		return xstrdup(for_graphs);
+	for (size_t i = 0; i < ARRAY_SIZE(effects); i++)
+		if (r->given >> i & 1 && !text_is_among(effects[i].name, good, ARRAY_SIZE(good)))
+			return xasprintf("--%s goes with %s", effects[i].name, effects[i].where);
+	return NULL;
+}
+
 /* What can be made of each kind of file. */
 static const struct {
 	unsigned kinds;
@@ -127,6 +156,7 @@ static const struct {
 	[INPUT_INSPECT] = {AS_PICTURE | AS_HTML,
 			   "neither a massif file nor a recording: it can only be drawn, by "
 			   "--png, --svg or --html"},
+	[INPUT_GRAPH] = {AS_TEXT, for_graphs},
 };
 
 char *request_check_input(const struct report_request *r, enum input_kind kind)
@@ -140,6 +170,8 @@ char *request_check_input(const struct report_request *r, enum input_kind kind)
 			      (!r->is_diff && !r->baseline && format &&
 			       format->kinds != AS_TEXT && format->kinds != AS_GATE)))
 		return xstrdup(for_recordings);
+	if (is_noted(r, "graph-depth") || is_noted(r, "who-holds"))
+		return xstrdup("--graph-depth and --who-holds go with " OF_GRAPHS);
 	if (r->my_code.rule.count && kind != INPUT_MASSIF && !is_recording)
 		return xstrdup("--my-code and --not-my-code are for massif files and recordings");
 	if (is_recording && (r->png || r->svg) &&

@@ -359,11 +359,15 @@ int show(const struct report_request *r)
 
 	if (!status && r->is_diff)
 		status = open_profile(r, 1, &input[1]);
-	for (size_t i = 0; !status && i <= r->is_diff; i++)
+	bool has_graph = input[0].kind == INPUT_GRAPH && !status;
+
+	for (size_t i = 0; !status && !has_graph && i <= r->is_diff; i++)
 		status = check_input(r, i, &input[i]);
-	if (!status && r->is_diff)
+	if (!status && r->is_diff && !has_graph)
 		input_match_inlined(&input[0], &input[1]);
-	if (!status)
+	if (!status && has_graph)
+		status = graph_show(r, input);
+	else if (!status)
 		status = r->is_diff ? diff_show(r, input) : show_one(r, input);
 	input_deinit(&input[0]);
 	input_deinit(&input[1]);

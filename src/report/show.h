@@ -74,6 +74,8 @@ struct report_request {
 	const char *anonymize, *key;   /* a file to write, and a text; NULL = not given */
 	const char *baseline, *write_baseline; /* baseline.h; NULL = not given */
 	uint32_t top;                  /* rows of --diff at each level, of a recording's tables */
+	uint32_t graph_depth;          /* of a heap graph: levels below owners */
+	const char *who_holds;         /* likewise: an address; NULL = not given */
 	const char *annotate, *peek;   /* a file or function, a function; NULL = not given */
 	struct option_strings sources; /* directories with sources */
 	double least_share;            /* percent: rows of a recording's tables; 0 = all */
@@ -101,10 +103,16 @@ void report_options_print_help(void);
 
 /* -- reports -- */
 
+/* Prints heap graphs; @input: one, or with is_diff two: 0, or an enum report_exit. */
+int graph_show(const struct report_request *r, const struct input *input);
+
 /* Makes the reports: 0, or an enum report_exit once the error is logged. */
 int show(const struct report_request *r);
 
 /* Checks of a request: compatible options, and different output files. */
+
+/* Why @r cannot be made of a heap graph: NULL, or a text to be freed. */
+char *request_check_graph(const struct report_request *r);
 
 /* Option @name ("top") was given. */
 void request_note(struct report_request *r, const char *name);

@@ -5,7 +5,7 @@ import os
 import re
 import subprocess
 
-from harness import Fail, allocator, test
+from harness import Fail, allocator, report_json, run_report, test
 from inspect_lib import gcore, inspect
 
 
@@ -136,6 +136,36 @@ def who_holds(t):
     t.check("owned.c: hidden_list -> " + way[1]["address"] in text and "bytes, node" in text, text)
     text = t.run([t.ptmem(), "-q", "-p", str(pid), "--graph", "--who-holds=16"]).out.decode()
     t.check("16 is in no block in use" in text, text)
+    program.end()
+
+
+@test("graph/file")
+def file(t):
+    """A file answers what the process does, without what its blocks contain, and two are compared."""
+    program = Owned(t, t.target("gcc-O2-pie", "owned"))
+    pid = program.process.pid
+    paths = [os.path.join(t.directory, name) for name in ("before.graph", "after.graph")]
+    report = graph(t, pid, "--graph-depth=3")
+    for path, name in zip(paths, ("list", "table")):
+        t.equal("status", t.run([t.ptmem(), "-q", "-p", str(pid), "--graph", "--graph-out=" + path]).status, 0)
+        freed = program.drop(name)
+    again = report_json(t, paths[0], "--graph-depth=3")
+    for key in ("rows", "states", "bytes", "blocks", "pid", "command"):
+        t.equal(key + " of the file", again[key], report[key])
+    block = next(row["address"] for row in report["rows"] if row["level"] == 2)
+    way = report_json(t, paths[0], "--who-holds=" + block)["way"]
+    t.equal("the end of a way", way[-1]["address"], block)
+    change = json.loads(run_report(t, "--diff", "--format=json", *paths).out)
+    one = [owner for owner in change["owners"] if owner["old_bytes"] != owner["new_bytes"]]
+    t.equal("what differs", [owner["text"] for owner in one], ["list in owned"])
+    t.equal("by", (one[0]["old_blocks"], one[0]["new_blocks"]), (1000, 0))
+    text = run_report(t, "--diff", *paths).out.decode()
+    t.check(re.search(r"^- +55,904 .* list in owned$", text, re.M), text)
+    for damaged in (b"", b"x" * 100):
+        with open(paths[0], "rb") as whole, open(paths[1], "wb") as part:
+            part.write(whole.read()[:1000] + damaged)
+        t.equal("status of a damaged file", run_report(t, paths[1]).status, 255)
+    t.check(freed[0] > 0, "nothing was freed")
     program.end()
 
 

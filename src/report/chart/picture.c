@@ -202,6 +202,8 @@ static int make_subject(const struct input *input, const struct picture_options 
 		return 0;
 	case INPUT_RECORDING:
 		return recording_chart(input->recording, o, c, why_out);
+	case INPUT_GRAPH:
+		break;
 	}
 	return -EINVAL;
 }

@@ -13,12 +13,20 @@
 #include "output/inspect_report.h"
 #include "output/outfile.h"
 #include "recording/go_pprof.h"
+#include "recording/graph_file.h"
 #include "session/inspect/inspect_stopped.h"
 #include "session/out.h"
 #include "tracee/state/module.h"
 
 #define PPROF_END ".pb.gz"
 #define PAUSE_NS 1000000 /* between two looks, for the program to go on */
+
+/* Its name says so, as for other files that are read by ptmem-report. */
+static bool is_graph_file(const char *path)
+{
+	return !text_ends_in(path, ".json") && !text_ends_in(path, ".txt") &&
+	       strcmp(path, "-") != 0;
+}
 
 enum output inspection_output(const struct options *o)
 {
@@ -40,6 +48,7 @@ void inspection_init(struct inspection *i, const struct options *o, const char *
 		.wants_graph = o->graph.what,
 		.graph_wish = {.depth = o->graph.depth, .holds = o->graph.who_holds},
 		.cold = o->inspect.cold,
+		.wants_graph_file = o->graph.what && path && is_graph_file(path),
 		.copied_most = o->inspect.copy};
 }
 
@@ -55,7 +64,7 @@ struct inspect_wish inspection_wish(struct inspection *i)
 				     .wants_types = i->wants_types,
 				     .wants_holders = i->wants_holders,
 				     .wants_graph = i->wants_graph,
-				     .keeps_edges = i->graph_wish.holds != NULL,
+				     .keeps_edges = i->graph_wish.holds || i->wants_graph_file,
 				     .copy = &i->copy};
 }
 
@@ -177,6 +186,9 @@ bool inspection_judge(struct inspection *i, uint32_t pid, const char *command)
 	inspect_go_deinit(&i->go);
 	go_report_make(&look->go, &look->modules, &i->go);
 	i->why = i->wants_pprof ? find_no_profile(pid, &i->go) : find_refusal(pid, look);
+	if (!i->why && i->wants_graph && !look->has_graph)
+		i->why = xasprintf("process %u has more blocks or pointers than --graph can number",
+				   pid);
 	i->title = (struct inspect_title){
 		.pid = pid, .command = command, .go = &i->go, .rss = look->rss, .swap = look->swap,
 		.glibc_major = major, .glibc_minor = minor,
@@ -234,6 +246,9 @@ static int put_found(FILE *file, const void *ctx)
 
 	const struct graph_title t = graph_title(i);
 
+	if (i->wants_graph_file)
+		return graph_file_write(file, &i->look.graph, &(struct graph_source){
+			.command = t.command, .pid = t.pid, .stopped_ns = t.stopped_ns});
 	if (i->wants_graph && text_ends_in(f->path, ".json"))
 		graph_report_write_json(file, &t, &i->look.graph, &i->graph_wish);
 	else if (text_ends_in(f->path, ".json"))

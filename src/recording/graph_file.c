@@ -1,0 +1,232 @@
+/* Rows are checked one by one by recording_read_rows; here, what they mean together. */
+#include "recording/graph_file.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/text.h"
+#include "recording/recording.h"
+#include "recording/recording_format.h"
+
+#define HEAD_SIZE (sizeof(GRAPH_FILE_HEAD) - 1)
+#define ADDRESS_END (UINT64_C(1) << 48)
+
+/* -- to a file -- */
+
+static void add_blocks(struct recording *r, const struct heap_graph *g)
+{
+	for (size_t i = 0; i < g->types.count; i++) {
+		const uint64_t row[] = {recording_string(r, g->types.data[i])};
+
+		recording_add(r, RECORDING_GRAPH_TYPES, row);
+	}
+	for (uint32_t i = 0; i < g->blocks; i++) {
+		const struct graph_block *b = &g->block[i];
+		const uint64_t row[GRAPH_BLOCK_COLUMNS] = {
+			[GRAPH_BLOCK_ADDRESS] = b->addr, [GRAPH_BLOCK_BYTES] = b->size,
+			[GRAPH_BLOCK_TYPE] = b->type < g->types.count ? b->type + 1u : 0,
+			[GRAPH_BLOCK_EDGES] = g->first[i + 1] - g->first[i]};
+
+		recording_add(r, RECORDING_GRAPH_BLOCKS, row);
+	}
+}
+
+/* Without the owner of lost blocks, which is found again. */
+static uint32_t owners_of(const struct heap_graph *g)
+{
+	return (uint32_t)g->owners.count - 1;
+}
+
+static void add_owners(struct recording *r, const struct heap_graph *g)
+{
+	for (uint32_t i = 0; i < owners_of(g); i++) {
+		const struct graph_owner *o = &g->owners.data[i];
+		const uint32_t *first = &g->first[g->blocks + i];
+		const uint64_t row[GRAPH_OWNER_COLUMNS] = {
+			[GRAPH_OWNER_KIND] = o->kind, [GRAPH_OWNER_UNDER] = o->under,
+			[GRAPH_OWNER_THREAD] = (uint64_t)o->tid, [GRAPH_OWNER_ADDRESS] = o->addr,
+			[GRAPH_OWNER_NAME] = recording_string(r, o->name),
+			[GRAPH_OWNER_OBJECT] = recording_string(r, o->object),
+			[GRAPH_OWNER_EDGES] = first[1] - first[0]};
+
+		recording_add(r, RECORDING_GRAPH_OWNERS, row);
+	}
+	for (uint32_t e = 0; e < g->first[g->blocks + owners_of(g)]; e++) {
+		const uint64_t row[GRAPH_EDGE_COLUMNS] = {
+			[GRAPH_EDGE_BLOCK] = g->edge[e] >> 1,
+			[GRAPH_EDGE_INTERIOR] = g->edge[e] & GRAPH_IS_INTERIOR,
+			[GRAPH_EDGE_PLACE] = g->place[e]};
+
+		recording_add(r, RECORDING_GRAPH_EDGES, row);
+	}
+}
+
+int graph_file_write(FILE *file, const struct heap_graph *g, const struct graph_source *of)
+{
+	struct recording *r = recording_new();
+	const uint64_t row[GRAPH_COLUMNS] = {
+		[GRAPH_PID] = of->pid, [GRAPH_COMMAND] = recording_string(r, of->command),
+		[GRAPH_STOPPED] = of->stopped_ns / 1000};
+
+	recording_add(r, RECORDING_GRAPH, row);
+	add_blocks(r, g);
+	add_owners(r, g);
+	fputs(GRAPH_FILE_HEAD, file);
+	int rc = recording_write(file, r);
+
+	recording_free(r);
+	return rc;
+}
+
+/* -- from a file -- */
+
+bool graph_file_is(const char *data, size_t size)
+{
+	return size >= HEAD_SIZE && memcmp(data, GRAPH_FILE_HEAD, HEAD_SIZE) == 0;
+}
+
+static char *copy_text(const struct recording *r, enum recording_table_id id, size_t row,
+		       unsigned column)
+{
+	const char *text = recording_get_text(r, id, row, column);
+
+	return text ? text_clean(text, strlen(text)) : NULL;
+}
+
+static const char *take_blocks(const struct recording *r, struct heap_graph *g)
+{
+	const struct recording_table *t = &r->table[RECORDING_GRAPH_BLOCKS];
+	size_t types = recording_rows(r, RECORDING_GRAPH_TYPES);
+	uint64_t end = 0;
+
+	if (t->rows >= GRAPH_BLOCKS_MAX || types > GRAPH_TYPE_MAX)
+		return "too many blocks or types";
+	for (size_t i = 0; i < types; i++)
+		*vec_add(&g->types) = copy_text(r, RECORDING_GRAPH_TYPES, i, GRAPH_TYPE_NAME);
+	g->blocks = (uint32_t)t->rows;
+	g->block = xcalloc(t->rows + 1, sizeof(*g->block));
+	for (size_t i = 0; i < t->rows; i++) {
+		uint64_t addr = t->column[GRAPH_BLOCK_ADDRESS][i];
+		uint64_t size = t->column[GRAPH_BLOCK_BYTES][i];
+		uint64_t type = t->column[GRAPH_BLOCK_TYPE][i];
+
+		if (addr < end || addr >= ADDRESS_END || size > ADDRESS_END - addr)
+			return "blocks that overlap, or are not in order";
+		end = addr + MAX(size, UINT64_C(1));
+		g->block[i] = (struct graph_block){
+			.addr = addr, .size = MIN(size, ADDRESS_END - 1),
+			.type = type ? type - 1 : GRAPH_TYPE_MAX};
+		g->bytes += g->block[i].size;
+	}
+	return NULL;
+}
+
+static const char *take_owners(const struct recording *r, struct heap_graph *g)
+{
+	const struct recording_table *t = &r->table[RECORDING_GRAPH_OWNERS];
+
+	if (t->rows >= GRAPH_BLOCKS_MAX - 1)
+		return "too many owners";
+	for (size_t i = 0; i < t->rows; i++) {
+		uint64_t kind = t->column[GRAPH_OWNER_KIND][i];
+		uint64_t under = t->column[GRAPH_OWNER_UNDER][i];
+
+		if (kind >= OWNER_LOST || under > i || (kind == OWNER_FRAME) != (under > 0) ||
+		    (under && g->owners.data[under - 1].kind != OWNER_STACK))
+			return "an owner of an unknown kind, or in the wrong place";
+		*vec_add(&g->owners) = (struct graph_owner){
+			.kind = (enum graph_owner_kind)kind, .under = (uint32_t)under,
+			.tid = (pid_t)t->column[GRAPH_OWNER_THREAD][i],
+			.addr = t->column[GRAPH_OWNER_ADDRESS][i],
+			.name = copy_text(r, RECORDING_GRAPH_OWNERS, i, GRAPH_OWNER_NAME),
+			.object = copy_text(r, RECORDING_GRAPH_OWNERS, i, GRAPH_OWNER_OBJECT)};
+	}
+	return NULL;
+}
+
+/* The edges of each node follow those of the one before. */
+static const char *take_first(const struct recording *r, struct heap_graph *g)
+{
+	const uint64_t *of_block = r->table[RECORDING_GRAPH_BLOCKS].column[GRAPH_BLOCK_EDGES];
+	const uint64_t *of_owner = r->table[RECORDING_GRAPH_OWNERS].column[GRAPH_OWNER_EDGES];
+	uint64_t edges = recording_rows(r, RECORDING_GRAPH_EDGES), at = 0;
+
+	if (edges >= UINT32_MAX - 1)
+		return "too many pointers";
+	g->first_room = (size_t)graph_nodes(g) + 2;
+	g->first = huge_alloc(g->first_room * sizeof(*g->first));
+	for (uint32_t i = 0; i < graph_nodes(g); i++) {
+		uint64_t count = i < g->blocks ? of_block[i] : of_owner[i - g->blocks];
+
+		if (count > edges - at)
+			return "pointers that are missing";
+		at += count;
+		g->first[i + 1] = (uint32_t)at;
+	}
+	return at < edges ? "pointers of no block" : NULL;
+}
+
+static void take_edges(const struct recording *r, struct heap_graph *g)
+{
+	const struct recording_table *t = &r->table[RECORDING_GRAPH_EDGES];
+
+	g->edge_room = t->rows + 1;
+	g->edge = huge_alloc(g->edge_room * sizeof(*g->edge));
+	g->place = huge_alloc(g->edge_room * sizeof(*g->place));
+	for (size_t i = 0; i < t->rows; i++) {
+		g->edge[i] = (uint32_t)t->column[GRAPH_EDGE_BLOCK][i] << 1 |
+			     (uint32_t)t->column[GRAPH_EDGE_INTERIOR][i];
+		g->place[i] = (uint16_t)MIN(t->column[GRAPH_EDGE_PLACE][i], (uint64_t)GRAPH_FAR);
+	}
+}
+
+static const char *take_graph(const struct recording *r, struct graph_file *f)
+{
+	if (recording_rows(r, RECORDING_GRAPH) != 1)
+		return "not one graph";
+	const char *why = take_blocks(r, &f->graph) ?: take_owners(r, &f->graph) ?:
+			  take_first(r, &f->graph);
+
+	if (why)
+		return why;
+	take_edges(r, &f->graph);
+	f->pid = (uint32_t)recording_get(r, RECORDING_GRAPH, 0, GRAPH_PID);
+	f->stopped_ns = recording_get(r, RECORDING_GRAPH, 0, GRAPH_STOPPED) * 1000;
+	f->command = copy_text(r, RECORDING_GRAPH, 0, GRAPH_COMMAND);
+	return NULL;
+}
+
+int graph_file_read(const char *data, size_t size, struct graph_file **out, char **why_out)
+{
+	struct recording *r;
+	int rc = recording_read_rows(data + HEAD_SIZE, size - HEAD_SIZE, &r, why_out);
+
+	if (rc != 0)
+		return rc;
+	struct graph_file *f = xcalloc(1, sizeof(*f));
+	const char *why;
+
+	heap_graph_init(&f->graph);
+	f->graph.keeps_edges = true;
+	why = take_graph(r, f);
+	recording_free(r);
+	if (why) {
+		*why_out = xasprintf("damaged: %s", why);
+		graph_file_free(f);
+		return -EINVAL;
+	}
+	heap_graph_solve(&f->graph);
+	*out = f;
+	return 0;
+}
+
+void graph_file_free(struct graph_file *f)
+{
+	if (f) {
+		heap_graph_deinit(&f->graph);
+		free(f->command);
+	}
+	free(f);
+}
