@@ -94,7 +94,8 @@ static const struct option_row rows[] = {
 	 .brief = "where the output of --inspect goes"},
 	{.name = "graph", .type = OPT_TEXT, .flags = OPT_NOT_EMPTY, AT(graph.what),
 	 .value = "[=CORE]",
-	 .text = "with -p, or of the core file CORE: print which\nvariables, threads and other owners "
+	 .text = "with -p, or of the core file CORE: print which\n"
+		 "variables, threads and other owners "
 		 "hold the blocks in\nuse, and how much each holds alone, and end; of a\nPROGRAM: "
 		 "at its end, and at each SIGUSR1 to ptmem",
 	 .brief = "which variables hold how much of the heap"},
@@ -103,9 +104,14 @@ static const struct option_row rows[] = {
 	 .text = "with --graph: levels of blocks that are shown below\neach owner"},
 	{.name = "who-holds", .type = OPT_TEXT, .flags = OPT_NOT_EMPTY, AT(graph.who_holds),
 	 .value = "ADDRESS",
-	 .text = "with --graph: print only what holds the block at\nADDRESS: the shortest way to it, "
+	 .text = "with --graph: print only what holds the block at\n"
+		 "ADDRESS: the shortest way to it, "
 		 "and what all ways pass",
 	 .brief = "what holds the block at this address"},
+	{.name = "containers", .type = OPT_TEXT, .flags = OPT_NOT_EMPTY, AT(graph.containers),
+	 .value = "FILE",
+	 .text = "with --graph: containers that FILE describes, too",
+	 .brief = "descriptions of containers for --graph"},
 	{.name = "graph-out", .type = OPT_TEXT, .flags = OPT_NOT_EMPTY, AT(graph.out),
 	 .value = "FILE",
 	 .text = "write the graph to FILE, for ptmem-report: JSON if it\nends in .json, text if "

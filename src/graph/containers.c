@@ -5,7 +5,9 @@
  */
 #include "graph/containers.h"
 
+#include <errno.h>
 #include <fnmatch.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -156,6 +158,34 @@ uint32_t containers_add(struct containers *c, const char *text, char **why_out)
 	}
 	vec_release(&c->by_type, k, free(k->is));
 	return 0;
+}
+
+bool containers_add_file(struct containers *c, const char *path, char **why_out)
+{
+	_cleanup_free_ char *text = xmalloc(CONTAINERS_FILE_MAX + 1), *why = NULL;
+	_cleanup_fclose_ FILE *file = fopen(path, "re");
+	size_t size = file ? fread(text, 1, CONTAINERS_FILE_MAX + 1, file) : 0;
+
+	if (!file || ferror(file) || size > CONTAINERS_FILE_MAX) {
+		*why_out = xasprintf("%s: %s", path, size > CONTAINERS_FILE_MAX ?
+				     "it is larger than 1 MiB" : strerror(errno));
+		return false;
+	}
+	text[size] = '\0';
+	uint32_t line = containers_add(c, text, &why);
+
+	if (line)
+		*why_out = xasprintf("%s:%u: %s", path, line, why);
+	return line == 0;
+}
+
+bool containers_check_file(const char *path, char **why_out)
+{
+	struct containers *c = containers_new();
+	bool is_good = containers_add_file(c, path, why_out);
+
+	containers_free(c);
+	return is_good;
 }
 
 /* -- members -- */

@@ -1,6 +1,6 @@
 /*
  * Containers of libraries: where a type that a description names keeps its elements. Hides: the
- * descriptions, which are a text that users can extend (doc/containers.md).
+ * descriptions, which are a text that users can extend (doc/graph-containers.md).
  *
  *	PATTERN KIND KEY=VALUE...
  *	std::vector<* array begin=_M_impl._M_start end=_M_impl._M_finish
@@ -50,6 +50,15 @@ void containers_free(struct containers *c);
  * which the caller frees.
  */
 uint32_t containers_add(struct containers *c, const char *text, char **why_out);
+
+/*
+ * Likewise those in the file at @path, of at most CONTAINERS_FILE_MAX bytes. False: it cannot be
+ * read, or is none; the message names the line.
+ */
+#define CONTAINERS_FILE_MAX (1u << 20)
+bool containers_add_file(struct containers *c, const char *path, char **why_out);
+/* Whether that would work. */
+bool containers_check_file(const char *path, char **why_out);
 
 /*
  * What a path has instead of what is in @type: "[*]" of a container, "" of a string; NULL: it has

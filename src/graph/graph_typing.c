@@ -1,6 +1,6 @@
 /*
- * Types become indexes into the graph's list of names. A block of an array has the type "Session[]";
- * its words count from the start of each element.
+ * Types become indexes into the graph's list of names. A block of an array has the type
+ * "Session[]"; its words count from the start of each element.
  */
 #include "graph/graph_typing.h"
 
@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "graph/containers.h"
 #include "graph/graph_types.h"
@@ -29,13 +30,18 @@ struct graph_typing {
 	bool has_memory;
 };
 
-struct graph_typing *graph_typing_new(void)
+struct graph_typing *graph_typing_new(const char *containers)
 {
+	char *why;
 	struct graph_typing *t = xcalloc(1, sizeof(*t));
 
 	t->types = type_table_new(NULL);
 	t->variables = variables_new(t->types);
 	t->containers = containers_new();
+	if (containers && !containers_add_file(t->containers, containers, &why)) {
+		log_warn("--containers: %s", why);
+		free(why);
+	}
 	return t;
 }
 
@@ -220,7 +226,8 @@ static void fill_words(const struct typing_names *n, struct graph_types *out)
 		bool is_array = e->kind == DATA_ARRAY;
 		uint64_t each = is_array ? type_table_get(t, e->target)->size : 0;
 
-		*vec_add(&out->words) = each % WORD == 0 ? (uint32_t)MIN(each / WORD, UINT32_MAX) : 0;
+		*vec_add(&out->words) =
+			each % WORD == 0 ? (uint32_t)MIN(each / WORD, UINT32_MAX) : 0;
 	}
 }
 
@@ -401,8 +408,10 @@ static void count_objects(const struct typing_names *n, uint64_t *objects)
 		const struct data_type *e = type_table_get(t, type);
 		uint64_t each = e->kind == DATA_ARRAY ? type_table_get(t, e->target)->size : 0;
 
-		if (type != TYPE_NONE)
-			objects[each ? e->target : type] += each ? n->graph->block[i].size / each : 1;
+		if (each)
+			objects[e->target] += n->graph->block[i].size / each;
+		else if (type != TYPE_NONE)
+			objects[type]++;
 	}
 }
 

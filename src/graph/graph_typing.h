@@ -14,7 +14,8 @@
 
 struct graph_typing;
 
-struct graph_typing *graph_typing_new(void);
+/* @containers: a file of descriptions of containers; NULL = only the built-in ones. */
+struct graph_typing *graph_typing_new(const char *containers);
 void graph_typing_free(struct graph_typing *t);
 
 /* Adds an object of the process, which is held; the program first. */

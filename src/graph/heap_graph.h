@@ -76,6 +76,7 @@ struct heap_graph {
 	uint32_t *edge;
 	uint16_t *place;            /* by edge: where the pointer is; NULL unless they are kept */
 	size_t edge_room;
+	const char *containers;     /* file of descriptions of containers; NULL = none */
 	bool keeps_edges;           /* beyond heap_graph_solve, for ways and files */
 	VEC(char *) types;          /* names of types of blocks; owned */
 	struct graph_types *typed;  /* what debug information says; owned, NULL = nothing */

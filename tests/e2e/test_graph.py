@@ -131,11 +131,17 @@ def who_holds(t):
     way = graph(t, pid, "--who-holds=" + deepest["address"])["way"]
     t.equal("where it begins", way[0]["name"], "owned.c: hidden_list")
     t.equal("where it ends", way[-1]["address"], deepest["address"])
+    t.equal("members", {step["field"].removeprefix("[*].") for step in way[1:-1]}, {"next"})
     t.check(len(way) == 1001 and all(step["offset"] in (0, 8) for step in way[:-1]), "%d steps" % len(way))
     text = t.run([t.ptmem(), "-q", "-p", str(pid), "--graph", "--who-holds=" + way[1]["address"]]).out.decode()
     t.check("owned.c: hidden_list -> " + way[1]["address"] in text and "bytes, node" in text, text)
     text = t.run([t.ptmem(), "-q", "-p", str(pid), "--graph", "--who-holds=16"]).out.decode()
     t.check("16 is in no block in use" in text, text)
+    text = t.run([t.ptmem(), "-q", "-p", str(pid), "--graph"]).out.decode()
+    t.check(re.search(r"^types of blocks:$", text, re.M) and re.search(r"^  node  .* blocks$", text, re.M), text)
+    result = t.run([t.ptmem(), "-q", "-p", str(pid), "--graph", "--containers=" + way[1]["address"]])
+    t.equal("status with a file of containers that is missing", result.status, 1)
+    t.check(b"--containers: " in result.err, result.err)
     program.end()
 
 

@@ -316,6 +316,15 @@ static void test_descriptions(void **state)
 	assert_int_equal(containers_add(c, "A nodes root=b colour=blue", &why), 1);
 	assert_string_equal(why, "A: 'colour' is no key with a value, or is repeated");
 	free(why);
+	layout_write("list.txt", "A pointer\nB\n");
+	char *path = xasprintf("%s/list.txt", layout_dir), *expected = xasprintf(
+		"%s:2: B: it has no kind (array, string, nodes, swiss, wrapper or pointer)", path);
+
+	assert_false(containers_add_file(c, path, &why));
+	assert_string_equal(why, expected);
+	free(why);
+	free(path);
+	free(expected);
 	containers_free(c);
 }
 

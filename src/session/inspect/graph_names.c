@@ -90,9 +90,9 @@ static void name_owner(void *ctx, struct graph_owner *o)
 }
 
 static struct graph_typing *typing_of(const struct held_modules *modules,
-				      const struct inspect_input *in)
+				      const struct inspect_input *in, const char *containers)
 {
-	struct graph_typing *t = graph_typing_new();
+	struct graph_typing *t = graph_typing_new(containers);
 
 	for (size_t i = 0; i < modules->list.count; i++)
 		if (modules->list.data[i]->file && !modules->list.data[i]->is_vdso)
@@ -120,7 +120,7 @@ bool graph_names_build(struct inspect_report *r, const struct held_modules *modu
 		       const struct inspect_input *in, struct heap_graph *out)
 {
 	struct graph_names n = {.modules = modules, .data = data_symbols_new(),
-				.typing = typing_of(modules, in),
+				.typing = typing_of(modules, in, out->containers),
 				.code = symbols_new(&(struct symbols_options){
 					.no_inline = true, .show_below_main = true})};
 	const struct graph_namer namer = {.data = data_at, .name = name_owner, .ctx = &n};

@@ -339,6 +339,7 @@ int inspect_stopped(struct target *t, struct address_space *s, const struct insp
 		       .wants_frames = wish->wants_graph}};
 	heap_graph_init(&out->graph);
 	out->graph.keeps_edges = wish->keeps_edges;
+	out->graph.containers = wish->containers;
 	if (are_known(s, wish->objects))
 		out->malloc = wish->objects->malloc;
 	else
