@@ -262,8 +262,8 @@ static const struct need {
 	{"graph-depth", "graph", false},
 	{"graph-out", "graph", false},
 	{"who-holds", "graph", false},
-	{"inspect-copy", "inspect inspect-at-exit graph when", false},
 	{"cold", "inspect", false},
+	{"inspect-copy", "inspect inspect-at-exit graph when", false},
 	{"inspect-out", "inspect inspect-at-exit when", false},
 	{"inspect-pointers", "inspect inspect-at-exit when", false},
 	{"trace-children-skip", "trace-children", true},
@@ -592,7 +592,8 @@ static const char *find_graph_contradiction(const struct options *o)
 {
 	if (!o->graph.what)
 		return NULL;
-	if (o->inspect.what || o->inspect.at_exit || o->inspect.out || o->inspect.pointers)
+	if (o->inspect.what || o->inspect.at_exit || o->inspect.out || o->inspect.pointers ||
+	    o->inspect.cold > 0)
 		return "--graph and --inspect cannot be combined: each is a report of its own";
 	if (!*o->graph.what && !o->attach.pid_count && !o->command)
 		return "--graph needs --pid, a program, or the name of a core file: --graph=CORE";

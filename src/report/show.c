@@ -363,7 +363,7 @@ int show(const struct report_request *r)
 
 	for (size_t i = 0; !status && !has_graph && i <= r->is_diff; i++)
 		status = check_input(r, i, &input[i]);
-	if (!status && r->is_diff && !has_graph)
+	if (!status && !has_graph && r->is_diff)
 		input_match_inlined(&input[0], &input[1]);
 	if (!status && has_graph)
 		status = graph_show(r, input);
