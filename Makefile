@@ -180,7 +180,7 @@ INSTALLED = $(foreach p,ptmem ptmem-report ptmem-memusage,$(O)/$p:755:bin/$p man
 	man/ptmem-inspect.1:644:share/man/man1/ptmem-inspect.1 \
 	$(foreach f,README.md INSTALL.md NEWS SECURITY.md CONTRIBUTING.md DEBUGGING.md LICENSE $(wildcard doc/*),$f:644:share/doc/ptmem/$f) \
 	contrib/ptmem@.service:644:$(UNIT_FILE) include/ptmem.h:644:include/ptmem.h \
-	contrib/ptmem-config.cmake:644:lib/cmake/ptmem/ptmem-config.cmake contrib/pytest_ptmem.py:644:share/ptmem/pytest_ptmem.py
+	src/graph/containers.txt:644:share/ptmem/containers.txt contrib/ptmem-config.cmake:644:lib/cmake/ptmem/ptmem-config.cmake contrib/pytest_ptmem.py:644:share/ptmem/pytest_ptmem.py
 INSTALL_TO = $(DESTDIR)$(prefix)
 for_installed = set -e; for i in $(INSTALLED); do (IFS=:; set -- $$i; $(1)); done
 
@@ -196,6 +196,7 @@ uninstall:
 
 # The assembler reads these, which gcc -MMD does not see.
 $(O)/src/output/flame.o: src/output/shorten.js src/output/flame.js
+$(O)/src/graph/containers.o: src/graph/containers.txt
 $(O)/src/output/html_page.o: src/output/shorten.js $(wildcard src/output/html/*)
 
 clean:

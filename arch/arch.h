@@ -149,6 +149,8 @@ struct arch {
 	/* indexes into arch_regs.word */
 	uint8_t pc, sp, fp, ret, syscall_nr, syscall_ret, arg[6], syscall_arg[6];
 	uint8_t thread_pointer;
+	/* from where it points: a pointer to the vector of the thread's TLS blocks */
+	int8_t thread_vector;
 	uint16_t vector_note;                /* NT_* of the set with the vector registers */
 	uint8_t red_zone;                    /* bytes below sp that code may use */
 	uint8_t return_size;                 /* bytes that a call pushes and a return pops */

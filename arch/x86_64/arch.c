@@ -38,6 +38,7 @@ static const struct arch x86_64 = {
 	.arg = {RDI, RSI, RDX, RCX, R8, R9},
 	.syscall_arg = {RDI, RSI, RDX, R10, R8, R9},
 	.thread_pointer = FS_BASE,
+	.thread_vector = 8,
 	.vector_note = NT_X86_XSTATE,
 	.red_zone = 128,
 	.return_size = 8,

@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "graph/containers.h"
 #include "listen/http_access.h"
 #include "live/rss_poll.h"
 #include "output/graph_report.h"
@@ -257,6 +258,7 @@ static const struct need {
 } needs[] = {
 	{"duration", "pid follow", false},
 	{"earlier-blocks", "pid follow", false},
+	{"containers", "graph", false},
 	{"graph-depth", "graph", false},
 	{"graph-out", "graph", false},
 	{"who-holds", "graph", false},
@@ -566,12 +568,23 @@ static int check_client(const struct options *o)
 static int check_inspect(const struct options *o)
 {
 	static const char *const good[] = {
-		"inspect", "inspect-copy", "inspect-out", "inspect-pointers", "graph", "cold",
-		"graph-depth", "graph-out", "who-holds", "pid", "log-file", "log-fd",
+		"cold", "inspect", "inspect-copy", "inspect-out", "inspect-pointers", "graph",
+		"containers", "graph-depth", "graph-out", "who-holds", "pid", "log-file", "log-fd",
 		"color", "quiet", "verbose", "no-rc", "command-line-only"};
 
 	return o->inspect.what ? check_others(o, o->graph.what ? "graph" : "inspect", good,
 					      ARRAY_SIZE(good)) : 0;
+}
+
+static int check_containers(const char *path)
+{
+	char *why;
+
+	if (!path || containers_check_file(path, &why))
+		return 0;
+	log_error("--containers: %s", why);
+	free(why);
+	return -EINVAL;
 }
 
 /* --graph is an inspection with another report. */
@@ -660,7 +673,8 @@ int option_check(struct options *o)
 	/* a running process is profiled until then */
 	if (o->graph.what && o->when.count)
 		o->inspect.what = NULL;
-	rc = check_inspect(o) ?: check_exclusions(o) ?: check_needs(o) ?: check_heap(o);
+	rc = check_inspect(o) ?: check_containers(o->graph.containers) ?: check_exclusions(o) ?:
+	     check_needs(o) ?: check_heap(o);
 	if (rc == 0)
 		rc = check_samples(o) ?: check_massif(o) ?: check_flame_name(o);
 	if (rc == 0)

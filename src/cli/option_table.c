@@ -107,6 +107,10 @@ static const struct option_row rows[] = {
 	 .text = "with --graph: print only what holds the block at\n"
 		 "ADDRESS: the shortest way to it, and what all ways pass",
 	 .brief = "what holds the block at this address"},
+	{.name = "containers", .type = OPT_TEXT, .flags = OPT_NOT_EMPTY, AT(graph.containers),
+	 .value = "FILE",
+	 .text = "with --graph: containers that FILE describes, too",
+	 .brief = "descriptions of containers for --graph"},
 	{.name = "graph-out", .type = OPT_TEXT, .flags = OPT_NOT_EMPTY, AT(graph.out),
 	 .value = "FILE",
 	 .text = "write the graph to FILE, for ptmem-report: JSON if it\nends in .json, text if "

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arch/arch.h"
 #include "base/hash.h"
 #include "base/text.h"
 #include "leak/block_index.h"
@@ -122,6 +123,19 @@ static uint32_t find_data(struct graph_builder *b, taddr_t addr)
 	return b->data_owner - 1;
 }
 
+/* A variable of a thread, or all of the thread's whose names are not known. */
+static uint32_t find_thread_data(struct graph_builder *b, taddr_t addr, pid_t tid,
+				 taddr_t *start_out)
+{
+	struct graph_data d;
+
+	if (!b->namer->data(b->namer->ctx, addr, &d) || !d.is_variable)
+		return get_owner(b, &(struct graph_owner){.kind = OWNER_TLS, .tid = tid});
+	*start_out = d.first;
+	return get_owner(b, &(struct graph_owner){.kind = OWNER_TLS, .tid = tid, .addr = d.first,
+						  .word = addr});
+}
+
 static uint32_t find_mapping(struct graph_builder *b, taddr_t addr, taddr_t *start_out)
 {
 	const struct holder_map *m = vec_find(&b->holders->maps, addr);
@@ -150,7 +164,7 @@ static void pass_owner_word(struct graph_builder *b, taddr_t addr, uint32_t edge
 	} else if (place.kind == HOLDER_STACK) {
 		owner = find_stack(b, addr, place.tid, &start);
 	} else if (place.kind == HOLDER_TLS) {
-		owner = get_owner(b, &(struct graph_owner){.kind = OWNER_TLS, .tid = place.tid});
+		owner = find_thread_data(b, addr, place.tid, &start);
 	} else {
 		owner = find_mapping(b, addr, &start);
 	}
@@ -303,7 +317,7 @@ static void name_owner(const struct graph_builder *b, struct graph_owner *o)
 
 		o->name = m && *m->path ? text_clean(m->path, strlen(m->path)) : NULL;
 	} else if (o->kind == OWNER_VARIABLE || o->kind == OWNER_SECTION ||
-		   o->kind == OWNER_FRAME) {
+		   o->kind == OWNER_FRAME || (o->kind == OWNER_TLS && o->addr)) {
 		b->namer->name(b->namer->ctx, o);
 	}
 }

@@ -26,6 +26,7 @@
 #include "base/alloc.h"
 #include "base/types.h"
 #include "graph/dominators.h"
+#include "graph/graph_types.h"
 
 enum graph_owner_kind {
 	OWNER_VARIABLE,
@@ -78,8 +79,10 @@ struct heap_graph {
 	uint32_t *edge;
 	uint16_t *place;            /* by edge: where the pointer is; NULL unless they are kept */
 	size_t edge_room;
+	const char *containers;     /* file of descriptions of containers; NULL = none */
 	bool keeps_edges;           /* beyond heap_graph_solve, for ways and files */
 	VEC(char *) types;          /* names of types of blocks; owned */
+	struct graph_types *typed;  /* what debug information says; owned, NULL = nothing */
 	uint64_t bytes;             /* of all blocks */
 	uint64_t overlapping;       /* blocks that overlapped others, and were left out */
 	/* by heap_graph_solve */

@@ -15,15 +15,18 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/amount.h"
 #include "base/cleanup.h"
 #include "base/json_write.h"
+#include "base/text.h"
 #include "leak/leakcheck.h"
 
 #define ROWS 30u
 #define ROWS_BELOW 10u
 #define ROWS_JSON 10000u
+#define TYPES_SHOWN 20u
 
 static const char *const state_name[] = {
 	[LEAKCHECK_DEFINITE] = "definitely lost", [LEAKCHECK_INDIRECT] = "indirectly lost",
@@ -52,7 +55,8 @@ char *graph_owner_text(const struct graph_owner *o)
 	case OWNER_SECTION:
 		return xasprintf("%s of %s", o->name ? o->name : "data", object);
 	case OWNER_TLS:
-		return xasprintf("variables of thread %d", (int)o->tid);
+		return o->name ? xasprintf("%s of thread %d in %s", o->name, (int)o->tid, object) :
+				 xasprintf("variables of thread %d", (int)o->tid);
 	case OWNER_STACK:
 		return xasprintf("stack of thread %d", (int)o->tid);
 	case OWNER_FRAME:
@@ -151,21 +155,91 @@ static void print_place(FILE *f, uint16_t place)
 		fprintf(f, "+%#x", place * (unsigned)sizeof(uint64_t));
 }
 
+/* The name of the word where the step's pointer is; NULL = unknown. */
+static const char *field_of(const struct heap_graph *g, const struct graph_step *s)
+{
+	bool is_block = graph_is_block(g, s->node);
+	uint32_t of = is_block ? g->block[s->node].type :
+				 GRAPH_FIELDS_OWNER + (s->node - g->blocks);
+
+	return g->typed ? graph_types_field(g->typed, of, s->place) : NULL;
+}
+
+/* What a way has printed. */
+struct way_text {
+	FILE *file;
+	bool is_many;           /* the last field was "[*]": its elements follow */
+};
+
+static void print_field(struct way_text *w, const char *field)
+{
+	if (w->is_many && text_begins_with(field, "[*]"))
+		field += 3;
+	fprintf(w->file, "%s%s", *field && *field != '[' && *field != '.' ? "." : "", field);
+	if (*field)
+		w->is_many = text_ends_in(field, "[*]");
+}
+
+/*
+ * " -> Session.orders[*]" of a step between others. Elements of an array or a container belong to
+ * the step before: "sessions[*].user", "by_id[*].second".
+ */
+static void print_step(struct way_text *w, const struct heap_graph *g, const struct graph_step *s)
+{
+	const char *field = field_of(g, s), *type;
+
+	if (!field) {
+		fprintf(w->file, " -> ");
+		print_place(w->file, s->place);
+		w->is_many = false;
+		return;
+	}
+	type = type_of(g, &g->block[s->node]);
+	bool is_node = text_begins_with(type, "node of ");
+
+	if (is_node && w->is_many && strcmp(field, "next") == 0)
+		return;
+	if (!text_ends_in(type, "[]") && !(is_node && w->is_many)) {
+		fprintf(w->file, " -> %s", type);
+		w->is_many = false;
+	}
+	print_field(w, field);
+}
+
+/* "cache.by_user[*]": a variable with the field; another owner with the place. */
+static void print_first_step(struct way_text *w, const struct heap_graph *g,
+			     const struct graph_step *s)
+{
+	const struct graph_owner *o = graph_is_block(g, s->node) ? NULL :
+				      &g->owners.data[s->node - g->blocks];
+	const char *field = field_of(g, s);
+	_cleanup_free_ char *name = node_text(g, s->node);
+
+	if (field && o && o->name) {
+		fprintf(w->file, "  %s", o->name);
+		print_field(w, field);
+		return;
+	}
+	fprintf(w->file, "  %s ", name);
+	print_place(w->file, s->place);
+}
+
 static void print_way(FILE *f, const struct heap_graph *g, uint32_t block)
 {
+	struct way_text text = {.file = f};
 	struct graph_way way;
 
 	graph_way_find(g, block, &way);
 	for (size_t i = 0; i < way.steps.count; i++) {
 		const struct graph_step *s = &way.steps.data[i];
-		_cleanup_free_ char *name = i == 0 || i + 1 == way.steps.count ?
-						    node_text(g, s->node) : NULL;
+		_cleanup_free_ char *name = node_text(g, s->node);
 
-		fprintf(f, i ? " -> %s" : "  %s", name ? name : "");
 		if (i + 1 == way.steps.count)
-			break;
-		fprintf(f, i ? "" : " ");
-		print_place(f, s->place);
+			fprintf(f, i ? " -> %s" : "  %s", name);
+		else if (i == 0)
+			print_first_step(&text, g, s);
+		else
+			print_step(&text, g, s);
 	}
 	fprintf(f, "\n");
 	vec_deinit(&way.steps);
@@ -202,6 +276,80 @@ static void print_holds(FILE *f, const struct heap_graph *g, const char *text)
 	print_dominators(f, g, block);
 }
 
+/* -- tables by type -- */
+
+struct type_row {
+	const char *name;
+	uint64_t blocks, bytes;
+};
+
+static int compare_types(const void *a, const void *b)
+{
+	const struct type_row *x = a, *y = b;
+
+	return x->bytes == y->bytes ? 0 : x->bytes > y->bytes ? -1 : 1;
+}
+
+static void print_types(FILE *f, const struct heap_graph *g)
+{
+	VEC(struct type_row) rows = {0};
+	char number[AMOUNT_SIZE];
+
+	for (size_t i = 0; i < g->types.count; i++)
+		*vec_add(&rows) = (struct type_row){.name = g->types.data[i]};
+	for (uint32_t i = 0; i < g->blocks; i++)
+		if (g->block[i].type < rows.count) {
+			rows.data[g->block[i].type].blocks++;
+			rows.data[g->block[i].type].bytes += g->block[i].size;
+		}
+	vec_sort(&rows, compare_types);
+	fprintf(f, "\ntypes of blocks:\n");
+	for (size_t i = 0; i < MIN(rows.count, TYPES_SHOWN) && rows.data[i].blocks; i++) {
+		_cleanup_free_ char *exact = amount_exact((double)rows.data[i].bytes);
+
+		fprintf(f, "  %s  %s in %s block%s\n", rows.data[i].name, exact,
+			amount_commas(rows.data[i].blocks, number), plural(rows.data[i].blocks));
+	}
+	vec_deinit(&rows);
+}
+
+static void print_containers(FILE *f, const struct graph_types *t)
+{
+	char number[3][AMOUNT_SIZE];
+
+	if (t->containers.count)
+		fprintf(f, "\ncontainers, by bytes that no element uses:\n");
+	for (size_t i = 0; i < MIN(t->containers.count, TYPES_SHOWN); i++) {
+		const struct graph_container *c = &t->containers.data[i];
+
+		fprintf(f, "  %s  %s, %s empty", c->name, amount_commas(c->containers, number[0]),
+			amount_commas(c->empty, number[1]));
+		if (c->capacity)
+			fprintf(f, "; %s of %s bytes used", amount_commas(c->used, number[2]),
+				amount_commas(c->capacity, number[0]));
+		fprintf(f, "\n");
+	}
+}
+
+static void print_padding(FILE *f, const struct graph_types *t)
+{
+	char number[3][AMOUNT_SIZE];
+
+	if (t->padding.count)
+		fprintf(f, "\npadding, by bytes lost in all objects:\n");
+	for (size_t i = 0; i < MIN(t->padding.count, TYPES_SHOWN); i++) {
+		const struct graph_padding *p = &t->padding.data[i];
+
+		fprintf(f, "  %s  %s bytes: %" PRIu64 " of %" PRIu64 " in %s object%s", p->name,
+			amount_commas(p->padding * p->objects, number[0]), p->padding, p->size,
+			amount_commas(p->objects, number[1]), plural(p->objects));
+		if (p->best < p->size)
+			fprintf(f, "; %" PRIu64 " bytes with members in the order of their "
+				"alignment", p->best);
+		fprintf(f, "\n");
+	}
+}
+
 void graph_report_print(FILE *f, const struct graph_title *t, const struct heap_graph *g,
 			const struct graph_wish *wish)
 {
@@ -225,6 +373,11 @@ void graph_report_print(FILE *f, const struct graph_title *t, const struct heap_
 	print_rows(f, g, &rows);
 	print_states(f, g);
 	vec_deinit(&rows.list);
+	if (!g->typed)
+		return;
+	print_types(f, g);
+	print_containers(f, g->typed);
+	print_padding(f, g->typed);
 }
 
 /* -- JSON -- */
@@ -277,6 +430,7 @@ static void write_way(struct json_writer *w, const struct heap_graph *g, const c
 	for (size_t i = 0; i < way.steps.count; i++) {
 		json_write_open(json_write_line(w, 1), NULL, '{');
 		write_node(w, g, way.steps.data[i].node);
+		json_write_text(w, "field", field_of(g, &way.steps.data[i]));
 		if (i + 1 < way.steps.count && way.steps.data[i].place != GRAPH_FAR)
 			json_write_number(w, "offset",
 					  way.steps.data[i].place * sizeof(uint64_t));

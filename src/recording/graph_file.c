@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arch/arch.h"
 #include "base/alloc.h"
 #include "base/text.h"
 #include "recording/recording.h"

@@ -64,6 +64,7 @@ struct options_graph {
 	const char *out;          /* NULL = as options_inspect.out */
 	uint32_t depth;           /* levels that are shown below variables and the like */
 	const char *who_holds;    /* an address; NULL = all */
+	const char *containers;   /* file of descriptions (graph/containers.h); NULL = none */
 };
 
 /* Programs that the profiled ones execute, and forks. */

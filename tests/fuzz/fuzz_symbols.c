@@ -1,6 +1,6 @@
 /*
  * Broken symbol tables and broken DWARF: changes bytes of a good ELF file in memory
- * and asks for addresses in it. Nothing may crash, hang or leak; what the answers are
+ * and asks for addresses, variables and types in it. Nothing may crash, hang or leak; what the answers are
  * does not matter.
  *
  * usage: fuzz_symbols FILE [SECONDS [FIRST_SEED]]
@@ -18,6 +18,7 @@
 
 #include "base/alloc.h"
 #include "base/elf_file.h"
+#include "graph/variables.h"
 #include "symbols/symbols.h"
 
 #define ROUND_SECONDS 10
@@ -119,6 +120,30 @@ static void change(uint8_t *image, const struct area *a, unsigned *seed)
 	}
 }
 
+/* All variables and what their types consist of. */
+static void walk_types(struct elf_file *file)
+{
+	struct type_table *types = type_table_new("");
+	struct variables *v = variables_new(types);
+
+	variables_add_object(v, file, 0);
+	for (uint32_t i = 0, count = variables_count(v); i < count; i++)
+		variables_name(v, i);
+	for (uint32_t type = 0; type < type_table_count(types); type++) {
+		for (uint32_t i = 0; i < type_table_get(types, type)->members; i++)
+			type_table_member_type(types, type, i);
+		uint64_t size = type_table_get(types, type)->size;
+
+		type_table_alignment(types, type);
+		free(type_table_name(types, type));
+		for (uint64_t at = 0; at <= MIN(size, UINT64_C(64)); at += 4)
+			free(type_table_path(types, type, at, NULL));
+		type_table_argument(types, type, 0);
+	}
+	variables_free(v);
+	type_table_free(types);
+}
+
 static void one_round(const struct input *in, uint32_t number)
 {
 	unsigned seed = number;
@@ -134,6 +159,7 @@ static void one_round(const struct input *in, uint32_t number)
 		symbols_find(s, &m, in->text + (uint64_t)rand_r(&seed) % in->text_size,
 			     rand_r(&seed) % 4 ? SYMBOL_ALL : SYMBOL_REAL);
 	symbols_free(s);
+	walk_types(m.file);
 	elf_file_release(m.file);
 }
 

@@ -289,6 +289,7 @@ static int read_core(struct core *c, const char *program)
 	look->modules = c->modules.held;
 	look->wants_graph = wish.wants_graph;
 	look->graph.keeps_edges = wish.keeps_edges;
+	look->graph.containers = wish.containers;
 	malloc_modules_find(look->modules.list.data, look->modules.list.count, &look->malloc);
 	take_threads(c);
 	look->in.source = core_memory_source(&c->file);

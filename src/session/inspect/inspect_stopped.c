@@ -214,10 +214,16 @@ static void add_registers(struct target *t, struct collector *c)
 static void examine(struct inspect_stopped *l)
 {
 	inspect_run(&l->in, &l->report);
-	inspect_input_deinit(&l->in);
-	l->in = (struct inspect_input){0};
 	l->is_copied = false;
 	l->has_arena = l->report.heaps.arenas.count > 0 && l->report.heaps.arenas.data[0].is_main;
+}
+
+/* While the process is stopped: its memory is gone afterwards. */
+static void examine_now(struct inspect_stopped *l)
+{
+	examine(l);
+	inspect_input_deinit(&l->in);
+	l->in = (struct inspect_input){0};
 }
 
 static void add_unchanged(void *ctx, taddr_t start, taddr_t end)
@@ -333,6 +339,7 @@ int inspect_stopped(struct target *t, struct address_space *s, const struct insp
 		       .wants_frames = wish->wants_graph}};
 	heap_graph_init(&out->graph);
 	out->graph.keeps_edges = wish->keeps_edges;
+	out->graph.containers = wish->containers;
 	if (are_known(s, wish->objects))
 		out->malloc = wish->objects->malloc;
 	else
@@ -350,7 +357,7 @@ int inspect_stopped(struct target *t, struct address_space *s, const struct insp
 	else if (make_copy(out, wish))
 		out->is_copied = true;
 	else
-		examine(out);
+		examine_now(out);
 	return rc;
 }
 
@@ -437,9 +444,11 @@ void inspect_stopped_classify(struct inspect_stopped *l)
 		l->other = l->report.other.name; /* of a program without symbols */
 	type_names_find(&l->report.types, &l->modules);
 	if (l->wants_graph)
-		l->has_graph = graph_names_build(&l->report.holders, &l->modules, &l->graph);
+		l->has_graph = graph_names_build(&l->report, &l->modules, &l->in, &l->graph);
 	else
 		holder_names_find(&l->report.holders, &l->modules);
+	inspect_input_deinit(&l->in);
+	l->in = (struct inspect_input){0};
 	inspect_stopped_version(l);
 }
 

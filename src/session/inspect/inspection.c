@@ -46,9 +46,10 @@ void inspection_init(struct inspection *i, const struct options *o, const char *
 		.wants_pprof = path && !o->graph.what && text_ends_in(path, PPROF_END),
 		.wants_holders = o->inspect.pointers || o->graph.what,
 		.wants_graph = o->graph.what,
+		.containers = o->graph.containers,
 		.graph_wish = {.depth = o->graph.depth, .holds = o->graph.who_holds},
-		.wants_graph_file = o->graph.what && path && is_graph_file(path),
 		.cold = o->inspect.cold,
+		.wants_graph_file = o->graph.what && path && is_graph_file(path),
 		.copied_most = o->inspect.copy};
 }
 
@@ -64,6 +65,7 @@ struct inspect_wish inspection_wish(struct inspection *i)
 				     .wants_types = i->wants_types,
 				     .wants_holders = i->wants_holders,
 				     .wants_graph = i->wants_graph,
+				     .containers = i->containers,
 				     .keeps_edges = i->graph_wish.holds || i->wants_graph_file,
 				     .copy = &i->copy};
 }

@@ -32,6 +32,7 @@ struct inspection {
 	bool wants_graph;        /* and no report of --inspect */
 	bool wants_graph_file;   /* as a file for ptmem-report, not as text or JSON */
 	struct graph_wish graph_wish;
+	const char *containers;  /* for the graph: a file of descriptions; NULL = none */
 	bool wants_pprof;        /* the profile that a Go program keeps, and nothing else */
 	double cold;             /* seconds for which it is watched what is touched; 0 = not */
 	struct touched_pages touched;

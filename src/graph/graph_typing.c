@@ -1,0 +1,466 @@
+/*
+ * Types become indexes into the graph's list of names. A block of an array has the type
+ * "Session[]"; its words count from the start of each element.
+ */
+#include "graph/graph_typing.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "graph/containers.h"
+#include "graph/graph_types.h"
+#include "graph/type_table.h"
+#include "graph/typed_walk.h"
+#include "graph/variables.h"
+
+#define WORD 8u
+#define FIELDS_MAX 1000000u
+#define NESTED_MAX 8u           /* levels of structs whose gaps count */
+
+struct graph_typing {
+	struct type_table *types;
+	struct variables *variables;
+	struct containers *containers;
+	struct debug_units *program;   /* NULL = no object was added */
+	struct inspect_memory memory;
+	bool has_memory;
+};
+
+struct graph_typing *graph_typing_new(const char *containers)
+{
+	char *why;
+	struct graph_typing *t = xcalloc(1, sizeof(*t));
+
+	t->types = type_table_new(NULL);
+	t->variables = variables_new(t->types);
+	t->containers = containers_new();
+	if (containers && !containers_add_file(t->containers, containers, &why)) {
+		log_warn("--containers: %s", why);
+		free(why);
+	}
+	return t;
+}
+
+void graph_typing_free(struct graph_typing *t)
+{
+	if (t->has_memory)
+		memory_deinit(&t->memory);
+	containers_free(t->containers);
+	variables_free(t->variables);
+	type_table_free(t->types);
+	free(t);
+}
+
+void graph_typing_add_object(struct graph_typing *t, struct elf_file *file, taddr_t bias)
+{
+	variables_add_object(t->variables, file, bias);
+	if (!t->program)
+		t->program = type_table_add(t->types, file);
+}
+
+void graph_typing_set_memory(struct graph_typing *t, const struct resident *pages,
+			     const struct memory_source *source)
+{
+	memory_init(&t->memory, pages, source);
+	t->has_memory = true;
+}
+
+void graph_typing_add_thread(struct graph_typing *t, pid_t tid, taddr_t thread_pointer)
+{
+	if (t->has_memory)
+		variables_add_thread(t->variables, tid, thread_pointer, &t->memory);
+}
+
+bool graph_typing_data(struct graph_typing *t, taddr_t addr, struct graph_data *out)
+{
+	struct variable_place p;
+
+	if (!variables_find(t->variables, addr, &p))
+		return false;
+	*out = (struct graph_data){
+		.first = p.start, .start = p.start, .is_variable = true,
+		.end = p.start + variables_get(t->variables, p.variable)->size};
+	return true;
+}
+
+const char *graph_typing_name(struct graph_typing *t, taddr_t addr,
+			      const struct elf_file **file_out)
+{
+	struct variable_place p;
+
+	if (!variables_find(t->variables, addr, &p))
+		return NULL;
+	*file_out = variables_file(t->variables, p.variable);
+	return variables_name(t->variables, p.variable);
+}
+
+/* -- names that are shown -- */
+
+/* Cuts the template argument that begins at @at with a comma. */
+static void cut_argument(char *at)
+{
+	char *end = at;
+	int depth = 0;
+
+	for (; *end; end++) {
+		if (*end == '<' || *end == '(')
+			depth++;
+		else if ((*end == '>' || *end == ')') && depth-- == 0)
+			break;
+		else if (*end == ',' && depth == 0 && end > at)
+			break;
+	}
+	memmove(at, end, strlen(end) + 1);
+}
+
+static void replace_all(char *text, const char *what, const char *with)
+{
+	size_t length = strlen(what), shorter = strlen(with);
+
+	for (char *at = text; (at = strstr(at, what)); at += shorter) {
+		memcpy(at, with, shorter);
+		memmove(at + shorter, at + length, strlen(at + length) + 1);
+	}
+}
+
+/* The name of @type without what libraries fill in: "std::vector<int>". The caller frees it. */
+static char *shown_name(const struct graph_typing *t, uint32_t type)
+{
+	static const char *const filled_in[] = {
+		", std::allocator<", ", std::char_traits<", ", std::default_delete<",
+		", std::less<", ", std::hash<", ", std::equal_to<", ", std::__1::allocator<",
+		", std::__1::char_traits<", ", std::__1::default_delete<", ", std::__1::less<",
+		", alloc::alloc::Global"};
+	_cleanup_free_ char *name = type_table_name(t->types, type);
+
+	for (size_t i = 0; i < ARRAY_SIZE(filled_in); i++)
+		for (char *at; (at = strstr(name, filled_in[i]));)
+			cut_argument(at);
+	replace_all(name, "> >", ">>");
+	replace_all(name, "std::__cxx11::", "std::");
+	replace_all(name, "std::__1::", "std::");
+	replace_all(name, "std::basic_string<char>", "std::string");
+	return text_clean(name, strlen(name));
+}
+
+/* -- blocks -- */
+
+static uint32_t find_block(void *ctx, taddr_t addr)
+{
+	return heap_graph_find(ctx, addr); /* UINT32_MAX: TYPED_NO_BLOCK */
+}
+
+static void get_extent(void *ctx, uint32_t block, struct typed_extent *out)
+{
+	const struct graph_block *b = &((const struct heap_graph *)ctx)->block[block];
+
+	*out = (struct typed_extent){b->addr, b->size};
+}
+
+static bool is_variable(const struct graph_owner *o)
+{
+	return o->kind == OWNER_VARIABLE || (o->kind == OWNER_TLS && o->addr);
+}
+
+/* The type of the variable @o; TYPE_NONE = unknown. */
+static uint32_t owner_type(struct graph_typing *t, const struct graph_owner *o,
+			   taddr_t *start_out)
+{
+	struct variable_place p;
+
+	if (!is_variable(o) || !variables_find(t->variables, o->word, &p))
+		return TYPE_NONE;
+	*start_out = p.start;
+	return p.type;
+}
+
+/* -- names -- */
+
+struct typing_names {
+	struct graph_typing *typing;
+	struct typed_walk *walk;
+	struct heap_graph *graph;
+	VEC(uint32_t) index;    /* by type: in the graph's names + 1; 0 = not there yet */
+	VEC(uint32_t) type;     /* by index: type; TYPE_NONE of others' */
+};
+
+/* The index of @type in the graph's names; UINT32_MAX: there are too many. */
+static uint32_t name_index(struct typing_names *n, uint32_t type)
+{
+	struct heap_graph *g = n->graph;
+
+	while (n->index.count <= type)
+		*vec_add(&n->index) = 0;
+	if (n->index.data[type])
+		return n->index.data[type] - 1;
+	if (g->types.count >= GRAPH_TYPE_MAX)
+		return UINT32_MAX;
+	while (n->type.count < g->types.count)
+		*vec_add(&n->type) = TYPE_NONE;
+	*vec_add(&g->types) = shown_name(n->typing, type);
+	*vec_add(&n->type) = type;
+	return (n->index.data[type] = (uint32_t)g->types.count) - 1;
+}
+
+static void name_blocks(struct typing_names *n)
+{
+	for (uint32_t i = 0; i < n->graph->blocks; i++) {
+		uint32_t type = n->walk->type[i];
+		uint32_t index = type == TYPE_NONE ? UINT32_MAX : name_index(n, type);
+
+		if (index != UINT32_MAX)
+			n->graph->block[i].type = index & GRAPH_TYPE_MAX;
+	}
+}
+
+static void fill_words(const struct typing_names *n, struct graph_types *out)
+{
+	const struct type_table *t = n->typing->types;
+
+	for (size_t i = 0; i < n->type.count; i++) {
+		const struct data_type *e = type_table_get(t, n->type.data[i]);
+		bool is_array = e->kind == DATA_ARRAY;
+		uint64_t each = is_array ? type_table_get(t, e->target)->size : 0;
+
+		*vec_add(&out->words) =
+			each % WORD == 0 ? (uint32_t)MIN(each / WORD, UINT32_MAX) : 0;
+	}
+}
+
+static int compare_fields(const void *a, const void *b)
+{
+	const struct graph_field *x = a, *y = b;
+
+	if (x->of != y->of)
+		return x->of < y->of ? -1 : 1;
+	return x->word < y->word ? -1 : x->word > y->word;
+}
+
+static bool is_same_field(const struct graph_field *to, struct graph_field *from)
+{
+	return compare_fields(to, from) == 0;
+}
+
+/* The words of node @node that lead to blocks, each once: names are made later. */
+static void collect_words(const struct typing_names *n, struct graph_types *out, uint32_t node)
+{
+	const struct heap_graph *g = n->graph;
+	uint32_t of = GRAPH_FIELDS_OWNER + (node - g->blocks), each = 0;
+
+	if (graph_is_block(g, node)) {
+		of = g->block[node].type;
+		if (n->walk->type[node] == TYPE_NONE || of >= out->words.count)
+			return;
+		each = out->words.data[of];
+	}
+	size_t first = out->fields.count;
+
+	for (uint32_t i = g->first[node]; i < g->first[node + 1]; i++) {
+		uint32_t word = g->place[i];
+
+		if (word != GRAPH_FAR && out->fields.count < FIELDS_MAX)
+			*vec_add(&out->fields) = (struct graph_field){of, each ? word % each : word,
+								      NULL};
+	}
+	/* of large arrays only a few are different */
+	if (out->fields.count - first > 64) {
+		vec_sort(&out->fields, compare_fields);
+		vec_merge(&out->fields, is_same_field);
+	}
+}
+
+static void name_fields(const struct typing_names *n, struct graph_types *out)
+{
+	const struct heap_graph *g = n->graph;
+
+	for (uint32_t node = 0; g->place && node < graph_nodes(g); node++)
+		collect_words(n, out, node);
+	vec_sort(&out->fields, compare_fields);
+	vec_merge(&out->fields, is_same_field);
+	for (size_t i = 0; i < out->fields.count; i++) {
+		struct graph_field *f = &out->fields.data[i];
+		uint32_t type;
+		taddr_t start;
+
+		if (f->of < GRAPH_FIELDS_OWNER)
+			type = n->type.data[f->of];
+		else
+			type = owner_type(n->typing, &g->owners.data[f->of - GRAPH_FIELDS_OWNER],
+					  &start);
+		_cleanup_free_ char *path =
+			type == TYPE_NONE ? NULL :
+			typed_walk_path(n->walk, type, f->word * (uint64_t)WORD);
+
+		f->name = path ? text_clean(path, strlen(path)) : NULL;
+	}
+}
+
+/* -- tables -- */
+
+static int compare_containers(const void *a, const void *b)
+{
+	const struct graph_container *x = a, *y = b;
+	uint64_t free_x = x->capacity - x->used, free_y = y->capacity - y->used;
+
+	if (free_x != free_y)
+		return free_x > free_y ? -1 : 1;
+	return x->containers == y->containers ? strcmp(x->name, y->name) :
+	       x->containers > y->containers ? -1 : 1;
+}
+
+static void list_containers(const struct typing_names *n, struct graph_types *out)
+{
+	for (size_t i = 0; i < n->walk->sums.count; i++) {
+		const struct container_sum *s = &n->walk->sums.data[i];
+		*vec_add(&out->containers) = (struct graph_container){
+			.name = shown_name(n->typing, s->type), .containers = s->containers,
+			.empty = s->empty, .used = s->used, .capacity = s->capacity};
+	}
+	vec_sort(&out->containers, compare_containers);
+}
+
+/* The member of @type that begins first, from @at on, the largest of several; its number. */
+static uint32_t next_member(struct type_table *t, uint32_t type, uint64_t at)
+{
+	uint32_t found = UINT32_MAX, members = type_table_get(t, type)->members;
+	uint64_t next = UINT64_MAX, most = 0;
+
+	for (uint32_t i = 0; i < members; i++) {
+		uint64_t size = type_table_get(t, type_table_member_type(t, type, i))->size;
+		uint64_t offset = type_table_member(t, type, i)->offset;
+
+		if (offset < at || size == 0 || offset > next || (offset == next && size <= most))
+			continue;
+		next = offset;
+		most = size;
+		found = i;
+	}
+	return found;
+}
+
+/* Whether the gaps of @type can be counted: no unions, variants, bit fields or virtual bases. */
+static bool is_plain(struct type_table *t, uint32_t type)
+{
+	const struct data_type *e = type_table_get(t, type);
+
+	if (e->kind != DATA_STRUCT || !e->die.addr)
+		return false;
+	for (uint32_t i = 0; i < e->members; i++) {
+		const struct data_member *m = type_table_member(t, type, i);
+
+		if (m->flags & (MEMBER_VIRTUAL | MEMBER_VARIANT) || m->bit_size)
+			return false;
+	}
+	return e->members > 0;
+}
+
+/* Bytes of @type that no member has, those of members' types included. */
+static uint64_t padding_of(struct type_table *t, uint32_t type, uint32_t levels)
+{
+	uint64_t end = 0, lost = 0, size = type_table_get(t, type)->size;
+	uint32_t i;
+
+	if (levels == 0 || !is_plain(t, type))
+		return 0;
+	for (uint64_t at = 0; (i = next_member(t, type, at)) != UINT32_MAX; at++) {
+		uint32_t inner = type_table_member_type(t, type, i);
+
+		at = type_table_member(t, type, i)->offset;
+		lost += at > end ? at - end : 0;
+		lost += padding_of(t, inner, levels - 1);
+		end = MAX(end, at + type_table_get(t, inner)->size);
+	}
+	return lost + (size > end ? size - end : 0);
+}
+
+/* The size that @type had if its members were in the order of their alignment. */
+static uint64_t best_size(struct type_table *t, uint32_t type)
+{
+	uint64_t sum = 0, align = type_table_alignment(t, type);
+
+	for (uint32_t i = 0; i < type_table_get(t, type)->members; i++) {
+		uint32_t inner = type_table_member_type(t, type, i);
+
+		sum += type_table_get(t, inner)->size;
+	}
+	return MIN(ROUND_UP(sum, align), type_table_get(t, type)->size);
+}
+
+static int compare_padding(const void *a, const void *b)
+{
+	const struct graph_padding *x = a, *y = b;
+	uint64_t lost_x = x->objects * x->padding, lost_y = y->objects * y->padding;
+
+	return lost_x == lost_y ? strcmp(x->name, y->name) : lost_x > lost_y ? -1 : 1;
+}
+
+/* Objects of each type in blocks; what the type of an array's element is counts. */
+static void count_objects(const struct typing_names *n, uint64_t *objects)
+{
+	const struct type_table *t = n->typing->types;
+
+	for (uint32_t i = 0; i < n->graph->blocks; i++) {
+		uint32_t type = n->walk->type[i];
+		const struct data_type *e = type_table_get(t, type);
+		uint64_t each = e->kind == DATA_ARRAY ? type_table_get(t, e->target)->size : 0;
+
+		if (each)
+			objects[e->target] += n->graph->block[i].size / each;
+		else if (type != TYPE_NONE)
+			objects[type]++;
+	}
+}
+
+static void list_padding(const struct typing_names *n, struct graph_types *out)
+{
+	struct type_table *t = n->typing->types;
+	uint32_t count = type_table_count(t);
+	_cleanup_free_ uint64_t *objects = xcalloc(count, sizeof(*objects));
+
+	count_objects(n, objects);
+	for (uint32_t type = 0; type < count; type++) {
+		uint64_t lost = objects[type] ? padding_of(t, type, NESTED_MAX) : 0;
+
+		if (lost)
+			*vec_add(&out->padding) = (struct graph_padding){
+				.name = shown_name(n->typing, type), .objects = objects[type],
+				.size = type_table_get(t, type)->size, .padding = lost,
+				.best = best_size(t, type)};
+	}
+	vec_sort(&out->padding, compare_padding);
+}
+
+void graph_typing_run(struct graph_typing *t, struct heap_graph *g)
+{
+	const struct typed_heap heap = {
+		.types = t->types, .containers = t->containers, .near = t->program,
+		.memory = &t->memory, .blocks = g->blocks, .find = find_block,
+		.extent = get_extent, .ctx = g};
+	struct typed_walk walk;
+	struct typing_names n = {.typing = t, .walk = &walk, .graph = g};
+
+	if (!t->has_memory)
+		return;
+	typed_walk_init(&walk, &heap);
+	for (size_t i = 0; i < g->owners.count; i++) {
+		taddr_t start;
+		uint32_t type = owner_type(t, &g->owners.data[i], &start);
+
+		if (type != TYPE_NONE)
+			typed_walk_add_root(&walk, start, type);
+	}
+	typed_walk_run(&walk);
+	g->typed = xcalloc(1, sizeof(*g->typed));
+	name_blocks(&n);
+	fill_words(&n, g->typed);
+	name_fields(&n, g->typed);
+	list_containers(&n, g->typed);
+	list_padding(&n, g->typed);
+	typed_walk_deinit(&walk);
+	vec_deinit(&n.index);
+	vec_deinit(&n.type);
+}

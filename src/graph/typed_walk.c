@@ -1,0 +1,641 @@
+/*
+ * A queue of blocks whose types were found or became better; each is read once for that, and what
+ * its pointers lead to gets types in turn. A block's fit only rises, so the walk ends.
+ */
+#include "graph/typed_walk.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/hash.h"
+#include "base/text.h"
+#include "symbols/demangle.h"
+
+#define WORD 8u
+#define LEVELS_MAX 32u          /* structs in structs */
+#define CHUNK_MAX (UINT64_C(4) << 20) /* bytes of a block that are followed */
+#define CHECKED_ELEMENTS 16u
+#define QUEUE_KEPT 4096u        /* steps that are done */
+#define SLACK 24u               /* bytes that allocators add to any block */
+#define CLASS_NAME_MAX 1024u
+
+/* A block that was given a type; @bytes of it are in use. */
+struct typed_step {
+	uint32_t block;
+	uint64_t bytes;
+};
+
+/* The class that has its table at an address. */
+struct known_table {
+	taddr_t table;
+	uint32_t type;          /* TYPE_NONE = unknown */
+	uint64_t above;         /* from the whole object to where the table's pointer is */
+};
+
+/* Bytes at an address in the process. */
+struct typed_bytes {
+	taddr_t addr;
+	const uint8_t *data;
+	uint64_t size;
+};
+
+void typed_walk_init(struct typed_walk *w, const struct typed_heap *heap)
+{
+	*w = (struct typed_walk){.heap = heap};
+	w->type = xcalloc(heap->blocks + 1ul, sizeof(*w->type));
+	w->fit = xcalloc(heap->blocks + 1ul, sizeof(*w->fit));
+}
+
+static void forget_walk(struct typed_walk *w)
+{
+	vec_deinit(&w->queue);
+	vec_deinit(&w->leads);
+	hash_deinit(&w->tables);
+	w->next = 0;
+}
+
+void typed_walk_deinit(struct typed_walk *w)
+{
+	forget_walk(w);
+	hash_deinit(&w->by_type);
+	vec_deinit(&w->sums);
+	free(w->type);
+	free(w->fit);
+}
+
+static uint64_t size_of(const struct typed_walk *w, uint32_t type)
+{
+	return type_table_get(w->heap->types, type)->size;
+}
+
+/* -- whether a type has pointers -- */
+
+static bool find_leads(struct typed_walk *w, uint32_t type, uint32_t level);
+
+static bool leads(struct typed_walk *w, uint32_t type, uint32_t level)
+{
+	while (w->leads.count <= type)
+		*vec_add(&w->leads) = 0;
+	if (w->leads.data[type] == 0) {
+		w->leads.data[type] = 1; /* no, while it is found out: for cycles */
+		bool does = level < LEVELS_MAX && find_leads(w, type, level);
+
+		w->leads.data[type] = does ? 2 : 1;
+	}
+	return w->leads.data[type] == 2;
+}
+
+static bool find_leads(struct typed_walk *w, uint32_t type, uint32_t level)
+{
+	struct type_table *t = w->heap->types;
+	const struct data_type *e = type_table_get(t, type);
+	uint32_t members = e->members;
+
+	if (e->kind == DATA_POINTER || e->kind == DATA_ARRAY)
+		return e->kind == DATA_POINTER || leads(w, e->target, level + 1);
+	if (e->kind != DATA_STRUCT)
+		return false;
+	for (uint32_t i = 0; i < members; i++)
+		if (leads(w, type_table_member_type(t, type, i), level + 1))
+			return true;
+	return false;
+}
+
+/* -- classes with tables -- */
+
+/* Whether an object of @type begins with a pointer to a table. */
+static bool has_table(struct typed_walk *w, uint32_t type)
+{
+	struct type_table *t = w->heap->types;
+
+	for (uint32_t level = 0; level < LEVELS_MAX; level++) {
+		const struct data_type *e = type_table_get(t, type);
+		uint32_t base = TYPE_NONE;
+
+		if (e->kind != DATA_STRUCT || e->has_table)
+			return e->has_table;
+		for (uint32_t i = 0; i < e->members && base == TYPE_NONE; i++) {
+			const struct data_member *m = type_table_member(t, type, i);
+
+			if ((m->flags & (MEMBER_BASE | MEMBER_VIRTUAL)) == MEMBER_BASE &&
+			    m->offset == 0)
+				base = type_table_member_type(t, type, i);
+		}
+		type = base;
+	}
+	return false;
+}
+
+/* The class that @table, a pointer read from an object, is the table of. */
+static void read_table(struct typed_walk *w, struct known_table *k)
+{
+	const struct typed_heap *h = w->heap;
+	char name[CLASS_NAME_MAX] = "_ZTS";
+	uint64_t before[2], info[2];
+	size_t n = 4;
+
+	if (k->table % WORD || k->table < sizeof(before) ||
+	    !memory_read(h->memory, k->table - sizeof(before), before, sizeof(before)) ||
+	    !memory_read(h->memory, before[1], info, sizeof(info)))
+		return;
+	k->above = -before[0];
+	for (taddr_t at = info[1]; n < sizeof(name) - 1; at++, n++) {
+		if (!memory_read(h->memory, at, &name[n], 1))
+			return;
+		if (n == 4 && name[n] == '*') /* known in one file only */
+			n--;
+		else if (!name[n])
+			break;
+	}
+	name[n] = '\0';
+	_cleanup_free_ char *plain = demangle(name);
+	static const char prefix[] = "typeinfo name for ";
+
+	if (plain && text_begins_with(plain, prefix))
+		k->type = type_table_find(h->types, h->near, plain + sizeof(prefix) - 1);
+}
+
+static struct known_table find_table(struct typed_walk *w, taddr_t table)
+{
+	const struct known_table *known =
+		hash_find(&w->tables, hash_u64(table), e, e->table == table);
+
+	if (known)
+		return *known;
+	struct known_table k = {.table = table};
+
+	read_table(w, &k);
+	return *hash_add(&w->tables, hash_u64(table)) = k;
+}
+
+/* -- blocks -- */
+
+static void walk_value(struct typed_walk *w, uint32_t type, struct typed_bytes b, uint32_t level);
+
+/* Whether @type ends with an array of any number of elements. */
+static bool has_open_tail(const struct typed_walk *w, uint32_t type)
+{
+	struct type_table *t = w->heap->types;
+	uint32_t members = type_table_get(t, type)->members;
+
+	if (type_table_get(t, type)->kind != DATA_STRUCT || members == 0)
+		return false;
+	const struct data_type *last =
+		type_table_get(t, type_table_member_type(t, type, members - 1));
+
+	return last->kind == DATA_ARRAY && last->count == 0;
+}
+
+/* How @type fits a block of @size bytes. */
+static enum typed_fit find_fit(const struct typed_walk *w, uint32_t type, uint64_t size)
+{
+	bool is_open = has_open_tail(w, type);
+	const struct data_type *e = type_table_get(w->heap->types, type);
+	uint64_t each = e->size, slack = MAX(SLACK, size / 4);
+	bool is_number = e->kind == DATA_BASE || e->kind == DATA_ENUM;
+
+	if (each == 0 || each > size)
+		return FIT_NONE;
+	if (is_number && size >= 2 * each)
+		return FIT_NUMBERS;
+	if (size - each < slack || is_open)
+		return FIT_WHOLE;
+	/* the elements of an array fill its block; a pointer may lead to any number of pointers */
+	return size % each < SLACK ? FIT_ARRAY : FIT_START;
+}
+
+/* Whether the words of @b where @type has pointers lead to memory, or are 0. */
+static bool is_plausible(struct typed_walk *w, uint32_t type, struct typed_bytes b)
+{
+	uint64_t budget = w->budget;
+
+	w->is_checking = true;
+	w->is_contradicted = false;
+	w->budget = 4096;
+	walk_value(w, type, b, 0);
+	w->is_checking = false;
+	w->budget = budget;
+	return !w->is_contradicted;
+}
+
+/* The same for the first elements of a block at @extent. */
+static bool are_plausible(struct typed_walk *w, uint32_t type, const struct typed_extent *extent)
+{
+	uint64_t each = size_of(w, type), size = MIN(extent->size, each * CHECKED_ELEMENTS);
+
+	if (!leads(w, type, 0))
+		return true;
+	if (each == 0 || each > CHUNK_MAX)
+		return false;
+	_cleanup_free_ uint8_t *data = xmalloc(size);
+
+	if (!memory_read(w->heap->memory, extent->start, data, size))
+		return false;
+	for (uint64_t at = 0; size - at >= each; at += each) {
+		const struct typed_bytes element = {extent->start + at, data + at, each};
+
+		if (!is_plausible(w, type, element))
+			return false;
+	}
+	return true;
+}
+
+static void give_type(struct typed_walk *w, uint32_t block, uint32_t type, enum typed_fit fit,
+		      uint64_t bytes)
+{
+	if (fit <= w->fit[block] || type == TYPE_NONE)
+		return;
+	w->fit[block] = (uint8_t)fit;
+	w->type[block] = type;
+	*vec_add(&w->queue) = (struct typed_step){block, bytes};
+}
+
+/* A pointer to @type leads to the start of @block. */
+static void reach_block(struct typed_walk *w, uint32_t block, uint32_t type)
+{
+	struct typed_extent extent;
+
+	w->heap->extent(w->heap->ctx, block, &extent);
+	enum typed_fit fit = find_fit(w, type, extent.size);
+
+	/* of a class that is not known a base is at the start */
+	if (fit == FIT_ARRAY && has_table(w, type))
+		fit = FIT_START;
+	bool is_array = fit == FIT_ARRAY || fit == FIT_NUMBERS;
+
+	if (fit <= w->fit[block])
+		return;
+	if (is_array && !are_plausible(w, type, &extent)) {
+		is_array = false;
+		fit = FIT_START;
+	}
+	uint32_t whole = is_array ? type_table_array_of(w->heap->types, type, 0) : type;
+
+	give_type(w, block, whole, fit, extent.size);
+}
+
+/* A pointer to @type leads to @addr, where an object of a class with a table may be. */
+static bool reach_object(struct typed_walk *w, taddr_t addr)
+{
+	struct typed_extent extent;
+	uint64_t table;
+
+	if (!memory_read_word(w->heap->memory, addr, &table))
+		return false;
+	struct known_table k = find_table(w, table);
+	uint32_t block = w->heap->find(w->heap->ctx, addr - k.above);
+
+	if (k.type == TYPE_NONE || block == TYPED_NO_BLOCK)
+		return false;
+	w->heap->extent(w->heap->ctx, block, &extent);
+	if (extent.start != addr - k.above || size_of(w, k.type) > extent.size)
+		return false;
+	give_type(w, block, k.type, FIT_CONTAINER, extent.size);
+	return true;
+}
+
+static void follow(struct typed_walk *w, uint32_t type, taddr_t addr)
+{
+	const struct data_type *e = type_table_get(w->heap->types, type);
+	struct typed_extent extent;
+
+	if (type == TYPE_NONE || e->kind == DATA_CODE || addr == 0)
+		return;
+	uint32_t block = w->heap->find(w->heap->ctx, addr);
+
+	if (block == TYPED_NO_BLOCK)
+		return;
+	if (has_table(w, type) && reach_object(w, addr))
+		return;
+	w->heap->extent(w->heap->ctx, block, &extent);
+	if (extent.start == addr)
+		reach_block(w, block, type);
+}
+
+/* -- containers -- */
+
+static bool read_place(const struct container_place *p, struct typed_bytes b, uint64_t *out)
+{
+	if (p->type == TYPE_NONE || p->offset > b.size || b.size - p->offset < sizeof(*out))
+		return false;
+	*out = load_u64(b.data + p->offset);
+	return true;
+}
+
+static struct container_sum *get_sum(struct typed_walk *w, uint32_t type)
+{
+	const uint32_t *known =
+		hash_find(&w->by_type, hash_u64(type), i, w->sums.data[*i].type == type);
+
+	if (known)
+		return &w->sums.data[*known];
+	*hash_add(&w->by_type, hash_u64(type)) = (uint32_t)w->sums.count;
+	*vec_add(&w->sums) = (struct container_sum){.type = type};
+	return &w->sums.data[w->sums.count - 1];
+}
+
+/* Elements of @c from @begin on, @bytes of them, in a block of their own. */
+static void reach_elements(struct typed_walk *w, const struct container *c, taddr_t begin,
+			   uint64_t bytes)
+{
+	uint32_t block = w->heap->find(w->heap->ctx, begin);
+	struct typed_extent extent;
+
+	if (block == TYPED_NO_BLOCK)
+		return;
+	w->heap->extent(w->heap->ctx, block, &extent);
+	if (extent.start == begin && bytes <= extent.size)
+		give_type(w, block, type_table_array_of(w->heap->types, c->element, 0),
+			  FIT_CONTAINER, bytes);
+}
+
+/* Bytes from where @c begins to @p, a pointer or a number of elements. */
+static bool read_extent(const struct typed_walk *w, const struct container *c,
+			const struct container_place *p, struct typed_bytes b, uint64_t *bytes_out)
+{
+	bool is_pointer = type_table_get(w->heap->types, p->type)->kind == DATA_POINTER;
+	uint64_t value, begin;
+
+	if (!read_place(p, b, &value) || !read_place(&c->begin, b, &begin))
+		return false;
+	if (is_pointer) {
+		*bytes_out = value - begin;
+		return value >= begin;
+	}
+	return !__builtin_mul_overflow(value, size_of(w, c->element), bytes_out);
+}
+
+static void walk_array(struct typed_walk *w, uint32_t type, const struct container *c,
+		       struct typed_bytes b)
+{
+	uint64_t begin, used, capacity;
+
+	if (!read_place(&c->begin, b, &begin) ||
+	    (!read_extent(w, c, &c->end, b, &used) &&
+	     !read_extent(w, c, &c->size, b, &used)) || used > INT64_MAX)
+		return;
+	struct container_sum *s = get_sum(w, type);
+	bool is_inside = begin >= b.addr && begin - b.addr < b.size; /* a short string */
+
+	s->containers++;
+	s->empty += used == 0;
+	if (!is_inside && begin && w->heap->find(w->heap->ctx, begin) != TYPED_NO_BLOCK) {
+		s->used += used;
+		s->capacity += read_extent(w, c, &c->capacity, b, &capacity) &&
+			       capacity >= used && capacity <= INT64_MAX ? capacity : used;
+		reach_elements(w, c, begin, used);
+	}
+}
+
+static void walk_nodes(struct typed_walk *w, uint32_t type, const struct container *c,
+		       struct typed_bytes b)
+{
+	uint64_t root, size;
+	struct typed_extent extent;
+	struct container_sum *s = get_sum(w, type);
+
+	s->containers++;
+	if (read_place(&c->size, b, &size))
+		s->empty += size == 0;
+	for (uint32_t i = 0; i < c->roots; i++) {
+		if (!read_place(&c->root[i], b, &root))
+			continue;
+		uint32_t block = w->heap->find(w->heap->ctx, root);
+
+		if (block == TYPED_NO_BLOCK)
+			continue;
+		w->heap->extent(w->heap->ctx, block, &extent);
+		if (extent.start == root && size_of(w, c->node) <= extent.size)
+			give_type(w, block, c->node, FIT_CONTAINER, extent.size);
+	}
+	if (c->also.type != TYPE_NONE && read_place(&c->also, b, &root))
+		follow(w, type_table_get(w->heap->types, c->also.type)->target, root);
+}
+
+/* Follows the elements before @control whose control bytes say that they are there. */
+static void walk_places(struct typed_walk *w, uint32_t element, taddr_t control, uint64_t count)
+{
+	uint64_t each = size_of(w, element);
+	_cleanup_free_ uint8_t *is_free = xmalloc(count);
+	_cleanup_free_ uint8_t *data = each <= CHUNK_MAX ? xmalloc(each) : NULL;
+
+	if (!data || !memory_read(w->heap->memory, control, is_free, count))
+		return;
+	for (uint64_t i = 0; i < count; i++) {
+		taddr_t at = control - (i + 1) * each;
+
+		if (!(is_free[i] & 0x80) && memory_read(w->heap->memory, at, data, each))
+			walk_value(w, element, (struct typed_bytes){at, data, each}, 0);
+	}
+}
+
+/*
+ * hashbrown: [elements, the last one first] [control bytes] with the pointer at these; mask + 1
+ * places. Bit 7 of a control byte says that its place is free.
+ */
+static void walk_swiss(struct typed_walk *w, uint32_t type, const struct container *c,
+		       struct typed_bytes b)
+{
+	uint64_t control, mask, items, each = size_of(w, c->element), bytes;
+	struct typed_extent extent;
+
+	if (!read_place(&c->begin, b, &control) || !read_place(&c->end, b, &mask) ||
+	    !read_place(&c->size, b, &items) || mask >= UINT32_MAX || items > mask + 1 ||
+	    __builtin_mul_overflow(mask + 1, each, &bytes) || bytes > control)
+		return;
+	struct container_sum *s = get_sum(w, type);
+	uint32_t block = w->heap->find(w->heap->ctx, control);
+
+	s->containers++;
+	s->empty += items == 0;
+	if (block != TYPED_NO_BLOCK) {
+		w->heap->extent(w->heap->ctx, block, &extent);
+		s->used += items * each;
+		s->capacity += bytes;
+		/* the elements begin where the block does, but for what aligns the others */
+		if (control - bytes == extent.start)
+			give_type(w, block, type_table_array_of(w->heap->types, c->element, 0),
+				  FIT_CONTAINER, 0);
+	}
+	if (mask < CHUNK_MAX && leads(w, c->element, 0))
+		walk_places(w, c->element, control, mask + 1);
+}
+
+/* -- values -- */
+
+/* Whether @m is there: of a Rust enum only the members of one variant are. */
+static bool is_there(const struct data_member *m, uint32_t variant)
+{
+	return !(m->flags & MEMBER_VARIANT) || m->variant == variant;
+}
+
+/* The variant that @b has; 0 = none. */
+static uint32_t find_variant(struct typed_walk *w, uint32_t type, struct typed_bytes b)
+{
+	struct type_table *t = w->heap->types;
+	const struct data_type *e = type_table_get(t, type);
+	uint32_t members = e->members, otherwise = 0;
+	uint64_t value = 0;
+
+	if (e->discriminant && e->discriminant <= members) {
+		uint32_t i = e->discriminant - 1;
+		uint64_t size = size_of(w, type_table_member_type(t, type, i));
+		uint64_t offset = type_table_member(t, type, i)->offset;
+
+		if (size > sizeof(value) || offset > b.size || size > b.size - offset)
+			return 0;
+		memcpy(&value, b.data + offset, size);
+		for (i = 0; i < members; i++) {
+			const struct data_member *m = type_table_member(t, type, i);
+			uint64_t mask = size == 8 ? UINT64_MAX : (UINT64_C(1) << size * 8) - 1;
+
+			if (m->flags & MEMBER_DEFAULT)
+				otherwise = m->variant;
+			else if (m->flags & MEMBER_VARIANT && (m->value & mask) == value)
+				return m->variant;
+		}
+		return otherwise;
+	}
+	for (uint32_t i = 0; i < members; i++) /* there is only one */
+		if (type_table_member(t, type, i)->flags & MEMBER_VARIANT)
+			return type_table_member(t, type, i)->variant;
+	return 0;
+}
+
+static void walk_members(struct typed_walk *w, uint32_t type, struct typed_bytes b, uint32_t level)
+{
+	struct type_table *t = w->heap->types;
+	uint32_t members = type_table_get(t, type)->members;
+	uint32_t variant = find_variant(w, type, b);
+
+	for (uint32_t i = 0; i < members; i++) {
+		uint32_t inner = type_table_member_type(t, type, i);
+		const struct data_member *m = type_table_member(t, type, i);
+
+		if (m->flags & MEMBER_VIRTUAL || m->bit_size || !is_there(m, variant) ||
+		    m->offset > b.size)
+			continue;
+		walk_value(w, inner, (struct typed_bytes){b.addr + m->offset, b.data + m->offset,
+							  b.size - m->offset}, level + 1);
+	}
+}
+
+static void walk_elements(struct typed_walk *w, const struct data_type *array,
+			  struct typed_bytes b, uint32_t level)
+{
+	uint64_t each = size_of(w, array->target), count = array->count, at = 0;
+	uint32_t target = array->target;
+
+	if (each == 0)
+		return;
+	for (uint64_t i = 0; (count == 0 || i < count) && b.size - at >= each; i++, at += each)
+		walk_value(w, target, (struct typed_bytes){b.addr + at, b.data + at, each},
+			   level + 1);
+}
+
+static void walk_pointer(struct typed_walk *w, uint32_t target, uint64_t value)
+{
+	uint8_t byte;
+
+	if (!w->is_checking)
+		follow(w, target, value);
+	else if (value && !memory_read(w->heap->memory, value, &byte, 1))
+		w->is_contradicted = true;
+}
+
+/* Follows what @b, of @type, has; it may be longer than the type. */
+static void walk_value(struct typed_walk *w, uint32_t type, struct typed_bytes b, uint32_t level)
+{
+	const struct data_type *e = type_table_get(w->heap->types, type);
+
+	if (level >= LEVELS_MAX || w->budget == 0 || !leads(w, type, 0) ||
+	    (e->size > b.size))
+		return;
+	w->budget--;
+	if (e->kind == DATA_POINTER) {
+		if (b.size >= WORD)
+			walk_pointer(w, e->target, load_u64(b.data));
+		return;
+	}
+	if (e->kind == DATA_ARRAY) {
+		struct data_type array = *e;
+
+		if (e->size)
+			b.size = e->size;
+		walk_elements(w, &array, b, level);
+		return;
+	}
+	const struct container *c = w->heap->containers && !w->is_checking ?
+		containers_find(w->heap->containers, w->heap->types, type) : NULL;
+
+	switch (c ? c->kind : CONTAINER_NONE) {
+	case CONTAINER_ARRAY:
+	case CONTAINER_STRING:
+		walk_array(w, type, c, b);
+		break;
+	case CONTAINER_NODES:
+		walk_nodes(w, type, c, b);
+		break;
+	case CONTAINER_SWISS:
+		walk_swiss(w, type, c, b);
+		break;
+	default:
+		walk_members(w, type, b, level);
+	}
+}
+
+/* -- the walk -- */
+
+/* Follows the first @bytes at @addr, which are of @type. */
+static void walk_memory(struct typed_walk *w, taddr_t addr, uint32_t type, uint64_t bytes)
+{
+	if (!leads(w, type, 0))
+		return;
+	bytes = MIN(bytes, CHUNK_MAX);
+	_cleanup_free_ uint8_t *data = bytes ? xmalloc(bytes) : NULL;
+
+	if (!data || !memory_read(w->heap->memory, addr, data, bytes))
+		return;
+	w->budget = 4096 + bytes * 2; /* overlapping members of forged types end here */
+	walk_value(w, type, (struct typed_bytes){addr, data, bytes}, 0);
+}
+
+void typed_walk_add_root(struct typed_walk *w, taddr_t addr, uint32_t type)
+{
+	walk_memory(w, addr, type, size_of(w, type));
+}
+
+void typed_walk_run(struct typed_walk *w)
+{
+	while (w->next < w->queue.count) {
+		struct typed_step s = w->queue.data[w->next++];
+		struct typed_extent extent;
+
+		w->heap->extent(w->heap->ctx, s.block, &extent);
+		walk_memory(w, extent.start, w->type[s.block], MIN(s.bytes, extent.size));
+		if (w->next >= QUEUE_KEPT && w->next * 2 > w->queue.count) {
+			w->queue.count -= w->next;
+			memmove(w->queue.data, w->queue.data + w->next,
+				w->queue.count * sizeof(*w->queue.data));
+			w->next = 0;
+		}
+	}
+	forget_walk(w);
+}
+
+static const char *whole_container(void *ctx, uint32_t type)
+{
+	const struct typed_heap *heap = ctx;
+
+	return heap->containers ? containers_whole(heap->containers, heap->types, type) : NULL;
+}
+
+char *typed_walk_path(const struct typed_walk *w, uint32_t type, uint64_t offset)
+{
+	const struct type_path_form form = {.whole = whole_container, .any_index = true,
+					    .ctx = (void *)(uintptr_t)w->heap};
+
+	return type_table_path(w->heap->types, type, offset, &form);
+}
