@@ -227,9 +227,10 @@ struct arch {
 
 	/*
 	 * Calls @fn for the address of each unconditional jump to offset @start of @code, where a
-	 * function begins, that is reached from there by direct jumps, without a call.
+	 * function begins, that is reached from there by direct jumps, without a call. False: code
+	 * behind the ends of @code may be reached, too, and was not read.
 	 */
-	void (*each_again)(const struct arch_code *code, size_t start,
+	bool (*each_again)(const struct arch_code *code, size_t start,
 			   void (*fn)(void *ctx, taddr_t at), void *ctx);
 
 	/*

@@ -143,6 +143,7 @@ static void bench(const char *what, uint32_t threads, size_t blocks)
 		abort();
 	pad_memory_locate(&memory, (taddr_t)memory.base);
 	tick_clock_init(&ticks, arch_native);
+	tick_clock_measure(&ticks);
 	ring_init(&ring, &memory, arch_native, &ticks);
 	for (uint32_t i = 0; i < THREADS; i++)
 		pad_slots_add(&memory, 4096 * (i + 1), 1, 2);

@@ -31,20 +31,23 @@ struct code_flow {
 	uint8_t *seen;         /* by offset */
 	size_t *open, opened;  /* offsets that are still to be followed; one for each jump */
 	size_t left;           /* instructions */
+	bool leaves;           /* what is not in @code may be reached */
 	void (*fn)(void *ctx, taddr_t at);
 	void *ctx;
 };
 
-static bool decode(const struct code_flow *f, size_t at, ZydisDecodedInstruction *out)
+static bool decode(struct code_flow *f, size_t at, ZydisDecodedInstruction *out)
 {
-	return at < f->code->size &&
-	       ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&f->decoder, ZYAN_NULL,
-							  f->code->bytes + at,
-							  f->code->size - at, out));
+	if (at < f->code->size &&
+	    ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&f->decoder, ZYAN_NULL, f->code->bytes + at,
+						       f->code->size - at, out)))
+		return true;
+	f->leaves |= at >= f->code->size || f->code->size - at < ZYDIS_MAX_INSTRUCTION_LENGTH;
+	return false;
 }
 
 /* Code after a call that does not return is another function, after padding. */
-static bool returns(const struct code_flow *f, size_t after)
+static bool returns(struct code_flow *f, size_t after)
 {
 	ZydisDecodedInstruction d;
 
@@ -64,6 +67,8 @@ static bool goes_on(struct code_flow *f, const ZydisDecodedInstruction *d, size_
 		f->fn(f->ctx, f->code->at + at);
 	else if (target < f->code->size)
 		f->open[f->opened++] = target;
+	else
+		f->leaves |= d->raw.imm[0].is_relative;
 	return !is_jump && d->meta.category != ZYDIS_CATEGORY_RET &&
 	       d->mnemonic != ZYDIS_MNEMONIC_UD2 && d->mnemonic != ZYDIS_MNEMONIC_HLT &&
 	       d->mnemonic != ZYDIS_MNEMONIC_INT3;
@@ -73,7 +78,7 @@ static void follow(struct code_flow *f, size_t at)
 {
 	ZydisDecodedInstruction d;
 
-	while (at < f->code->size && !f->seen[at] && f->left > 0 && decode(f, at, &d)) {
+	while ((at >= f->code->size || !f->seen[at]) && f->left > 0 && decode(f, at, &d)) {
 		f->seen[at] = 1;
 		f->left--;
 		if (!goes_on(f, &d, at))
@@ -82,15 +87,15 @@ static void follow(struct code_flow *f, size_t at)
 	}
 }
 
-void x86_64_each_again(const struct arch_code *code, size_t start,
+bool x86_64_each_again(const struct arch_code *code, size_t start,
 		       void (*fn)(void *ctx, taddr_t at), void *ctx)
 {
-	struct code_flow f = {.code = code, .start = start, .left = INSTRUCTIONS_MAX, .fn = fn,
-			 .ctx = ctx};
+	struct code_flow f = {.code = code, .start = start, .fn = fn, .ctx = ctx,
+			 .left = MIN(INSTRUCTIONS_MAX, code->size)};
 
 	ZydisDecoderInit(&f.decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
 	f.seen = calloc(code->size + 1, 1);
-	f.open = calloc(INSTRUCTIONS_MAX + 1, sizeof(*f.open));
+	f.open = calloc(f.left + 1, sizeof(*f.open));
 	if (f.seen && f.open) {
 		f.open[f.opened++] = start;
 		while (f.opened > 0)
@@ -98,6 +103,7 @@ void x86_64_each_again(const struct arch_code *code, size_t start,
 	}
 	free(f.open);
 	free(f.seen);
+	return !f.leaves;
 }
 
 /*

@@ -29,7 +29,7 @@ ssize_t x86_64_find_syscalls(const struct arch_code *code, struct arch_syscall *
 bool x86_64_is_likely_syscall(const struct arch_code *code, size_t offset);
 int x86_64_each_branch_out(const struct arch_code *code, void (*fn)(void *ctx, taddr_t target),
 			   void *ctx);
-void x86_64_each_again(const struct arch_code *code, size_t start,
+bool x86_64_each_again(const struct arch_code *code, size_t start,
 		       void (*fn)(void *ctx, taddr_t at), void *ctx);
 ssize_t x86_64_find_passed(const struct arch_code *code, taddr_t target, struct arch_value wanted,
 			   struct arch_value *out, size_t max);

@@ -84,7 +84,8 @@ static void read_build_id(struct elf_file *f)
 	}
 }
 
-static void destroy(struct elf_file *f)
+/* Frees what other stages attached. */
+static void free_users(struct elf_file *f)
 {
 	if (f->user_free)
 		f->user_free(f->user);
@@ -94,6 +95,13 @@ static void destroy(struct elf_file *f)
 		f->go_user_free(f->go_user);
 	if (f->marker_user_free)
 		f->marker_user_free(f->marker_user);
+	f->user = f->cfi_user = f->go_user = f->marker_user = NULL;
+	f->user_free = f->cfi_user_free = f->go_user_free = f->marker_user_free = NULL;
+}
+
+static void destroy(struct elf_file *f)
+{
+	free_users(f);
 	if (f->elf)
 		elf_end(f->elf);
 	if (f->fd >= 0)
@@ -137,11 +145,36 @@ static struct elf_file *new_file(const char *name)
 static struct elf_file *find_open(const struct elf_files *files, const struct stat *st)
 {
 	for (size_t i = 0; files && i < files->open.count; i++) {
-		struct elf_file *f = files->open.data[i];
-		if (f->dev == st->st_dev && f->ino == st->st_ino)
-			return f;
+		const struct open_elf *e = &files->open.data[i];
+		if (e->ino == st->st_ino && e->dev == st->st_dev && e->file->fd >= 0)
+			return e->file;
 	}
 	return NULL;
+}
+
+static void add_open(struct elf_files *files, struct elf_file *f)
+{
+	f->files = files;
+	*vec_add(&files->open) = (struct open_elf){f->dev, f->ino, f};
+}
+
+/* The file that was released last, if it is the one of @st: opened again as @name of @root. */
+static struct elf_file *take_last(struct elf_files *files, const struct stat *st, const char *name,
+				  struct root_dir *root)
+{
+	struct elf_file *f = files ? files->last : NULL;
+
+	if (!f || f->ino != st->st_ino || f->dev != st->st_dev ||
+	    memcmp(&f->changed, &st->st_ctim, sizeof(f->changed)) != 0)
+		return NULL;
+	files->last = NULL;
+	free(f->path);
+	root_dir_release(f->root);
+	f->path = xstrdup(name);
+	f->root = root_dir_hold(root);
+	f->users = 1;
+	add_open(files, f);
+	return f;
 }
 
 int elf_file_open(struct elf_files *files, const char *path, const char *name,
@@ -165,18 +198,23 @@ int elf_file_open_fd(struct elf_files *files, int fd, const char *name, struct r
 		*file_out = elf_file_hold(f);
 		return 0;
 	}
+	f = take_last(files, &st, name, root);
+	if (f) {
+		close(fd);
+		*file_out = f;
+		return 0;
+	}
 	f = new_file(name);
 	f->root = root_dir_hold(root);
 	f->fd = fd;
+	f->changed = st.st_ctim;
 	f->dev = st.st_dev;
 	f->ino = st.st_ino;
 	elf_version(EV_CURRENT);
 	f->elf = elf_begin(fd, ELF_C_READ, NULL);
 	int rc = finish_open(f, file_out);
-	if (rc == 0 && files) {
-		f->files = files;
-		*vec_add(&files->open) = f;
-	}
+	if (rc == 0 && files)
+		add_open(files, f);
 	return rc;
 }
 
@@ -194,7 +232,7 @@ int elf_file_open_image(struct elf_files *files, uint8_t *image, size_t size, co
 			struct elf_file **file_out)
 {
 	for (size_t i = 0; i < files->open.count; i++) {
-		struct elf_file *f = files->open.data[i];
+		struct elf_file *f = files->open.data[i].file;
 
 		if (f->image_size != size || memcmp(f->image, image, size) != 0)
 			continue;
@@ -204,10 +242,8 @@ int elf_file_open_image(struct elf_files *files, uint8_t *image, size_t size, co
 	}
 	int rc = elf_file_open_memory(image, size, name, file_out);
 
-	if (rc == 0) {
-		(*file_out)->files = files;
-		*vec_add(&files->open) = *file_out;
-	}
+	if (rc == 0)
+		add_open(files, *file_out);
 	return rc;
 }
 
@@ -221,13 +257,21 @@ void elf_file_release(struct elf_file *file)
 {
 	if (!file || --file->users > 0)
 		return;
-	for (size_t i = 0; file->files && i < file->files->open.count; i++) {
-		if (file->files->open.data[i] == file) {
-			vec_take_swap(&file->files->open, i);
+	struct elf_files *files = file->files;
+	struct elf_file *gone = file;
+	for (size_t i = 0; files && i < files->open.count; i++) {
+		if (files->open.data[i].file == file) {
+			vec_take_swap(&files->open, i);
 			break;
 		}
 	}
-	destroy(file);
+	if (files && files->keeps_last && file->fd >= 0) {
+		free_users(file);
+		gone = files->last;
+		files->last = file;
+	}
+	if (gone)
+		destroy(gone);
 }
 
 bool elf_file_is_same(const struct elf_file *a, const struct elf_file *b)
@@ -237,7 +281,11 @@ bool elf_file_is_same(const struct elf_file *a, const struct elf_file *b)
 
 void elf_files_deinit(struct elf_files *files)
 {
-	vec_release(&files->open, e, (*e)->files = NULL);
+	vec_release(&files->open, e, e->file->files = NULL);
+	if (files->last)
+		destroy(files->last);
+	files->last = NULL;
+	files->keeps_last = false;
 	root_dir_release(files->root);
 	files->root = NULL;
 }
@@ -248,9 +296,9 @@ struct string_table {
 	size_t size;
 };
 
-static struct string_table read_names(struct elf_file *f, uint32_t section)
+static struct string_table read_names(Elf *elf, size_t section)
 {
-	Elf_Scn *scn = elf_getscn(f->elf, section);
+	Elf_Scn *scn = elf_getscn(elf, section);
 	GElf_Shdr header;
 	Elf_Data *data = scn && gelf_getshdr(scn, &header) && header.sh_type == SHT_STRTAB ?
 				 elf_getdata(scn, NULL) :
@@ -271,7 +319,7 @@ static int each_in_section(struct elf_file *f, Elf_Scn *scn, const GElf_Shdr *sh
 	Elf_Data *data = elf_getdata(scn, NULL);
 	if (!data || sh->sh_entsize == 0)
 		return 0;
-	const struct string_table names = read_names(f, sh->sh_link);
+	const struct string_table names = read_names(f->elf, sh->sh_link);
 	size_t count = data->d_size / sh->sh_entsize;
 	for (size_t i = 1; i < count; i++) {
 		GElf_Sym s;
@@ -318,21 +366,38 @@ int elf_file_each_symbol(struct elf_file *file, int (*fn)(void *ctx, const struc
 	return 0;
 }
 
+/* The names of sections, if one of them is, or ends with, @name; else none. */
+static struct string_table section_names(Elf *elf, const char *name)
+{
+	size_t section;
+	struct string_table n = {0};
+
+	if (elf_getshdrstrndx(elf, &section) == 0)
+		n = read_names(elf, section);
+	if (n.size > 0 && !memmem(n.text, n.size, name, strlen(name) + 1))
+		n.size = 0;
+	return n;
+}
+
+bool elf_file_may_have_section(Elf *elf, const char *name)
+{
+	return section_names(elf, name).size > 0;
+}
+
 Elf_Scn *elf_file_section(Elf *elf, const char *name, GElf_Shdr *header_out)
 {
-	size_t names;
+	/* most are looked for in vain: libelf would go through all sections for that */
+	const struct string_table names = section_names(elf, name);
 	GElf_Shdr header;
-	if (elf_getshdrstrndx(elf, &names) != 0)
-		return NULL;
-	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn));) {
-		if (!gelf_getshdr(scn, &header) || header.sh_type == SHT_NOBITS)
+	Elf_Scn *scn = NULL;
+
+	while (names.size > 0 && (scn = elf_nextscn(elf, scn))) {
+		if (!gelf_getshdr(scn, &header) || header.sh_type == SHT_NOBITS ||
+		    header.sh_name >= names.size || strcmp(names.text + header.sh_name, name) != 0)
 			continue;
-		const char *found = elf_strptr(elf, names, header.sh_name);
-		if (found && strcmp(found, name) == 0) {
-			if (header_out)
-				*header_out = header;
-			return scn;
-		}
+		if (header_out)
+			*header_out = header;
+		return scn;
 	}
 	return NULL;
 }

@@ -17,10 +17,22 @@
 
 struct elf_file;
 
+struct open_elf {
+	dev_t dev;
+	ino_t ino;             /* 0 of an image in memory */
+	struct elf_file *file;
+};
+
 /* The open files that are shared, not owned; zeroed = empty. It must outlive its last file, or be
  * emptied by elf_files_deinit. */
 struct elf_files {
-	VEC(struct elf_file *) open;
+	VEC(struct open_elf) open;
+	/*
+	 * the file that was released last stays open, since a program is looked at several times
+	 * when it is executed: elf_files_deinit is needed
+	 */
+	bool keeps_last;
+	struct elf_file *last; /* owned; NULL = none */
 	struct root_dir *root; /* the last one that was not ours; held, NULL = none */
 };
 
@@ -36,6 +48,7 @@ struct elf_file {
 	struct root_dir *root; /* held; NULL = ours */
 	dev_t dev;
 	ino_t ino;
+	struct timespec changed; /* st_ctim when it was opened */
 	int fd;                /* -1 for an image in memory */
 	Elf *elf;
 	uint8_t *image;        /* image in memory (vdso), owned; else NULL */
@@ -116,6 +129,8 @@ uint8_t *elf_file_read(const struct elf_file *file, uint64_t offset, uint64_t si
 
 /* The section @name of @elf if it has contents in the file, else NULL. @header_out may be NULL. */
 Elf_Scn *elf_file_section(Elf *elf, const char *name, GElf_Shdr *header_out);
+/* False: @elf has no section @name. Takes a fraction of the time of a search. */
+bool elf_file_may_have_section(Elf *elf, const char *name);
 
 /* The segment that contains @vaddr, or NULL. */
 const struct elf_segment *elf_file_segment(const struct elf_file *file, uint64_t vaddr);

@@ -507,43 +507,38 @@ static size_t page_size(const char *json, size_t size)
 	return html_page_size(count);
 }
 
-/* The most call paths that a process has. */
-static size_t most_paths(const struct processes *p)
+/* With a half of it a page has at least half the size. */
+static double detail_of(const struct processes *p, const struct level *level)
 {
-	size_t most = 0;
+	double paths = 0;
 
 	for (size_t i = 0; i < p->row.count; i++)
 		if (p->row.data[i].recording)
-			most = MAX(most, recording_rows(p->row.data[i].recording,
-							RECORDING_LEAVES));
-	return most;
-}
-
-/* Whether @level can make the page of processes with at most @most paths smaller than all. */
-static bool leaves_out(const struct level *level, size_t most)
-{
-	return level->leaves < most || level->intervals < HISTORY_INTERVALS;
+			paths += (double)MIN(recording_rows(p->row.data[i].recording,
+							    RECORDING_LEAVES), level->leaves);
+	return paths * (double)MIN(level->intervals, (size_t)HISTORY_INTERVALS);
 }
 
 /*
- * The JSON of a level at which the page is small enough, which the caller frees. A level has 0.7
- * times the call paths of the one before, and more than that of its size: none is skipped in vain.
+ * The JSON of the first level at which the page is small enough, which the caller frees. Levels at
+ * which it cannot be small enough are not tried.
  */
 static char *make_small(const struct processes *p, const char *more, size_t *size_out)
 {
-	size_t last = ARRAY_SIZE(levels) - 1, most = most_paths(p);
+	size_t last = ARRAY_SIZE(levels) - 1;
 
 	for (size_t level = 0;;) {
 		char *json = make_json(p, &levels[level], more, size_out);
 		size_t size = page_size(json, *size_out);
+		double unit = (double)size / detail_of(p, &levels[level]);
 
 		if (size <= PROCESSES_PAGE_SIZE || level == last)
 			return json;
 		free(json);
 		do {
 			level++;
-			size -= leaves_out(&levels[level], most) ? size * 3 / 10 : 0;
-		} while (size > PROCESSES_PAGE_SIZE && level < last);
+		} while (level < last &&
+			 unit * detail_of(p, &levels[level]) > (double)PROCESSES_PAGE_SIZE);
 	}
 }
 

@@ -711,7 +711,9 @@ static void read_objects(const struct recording *r, object_lines_vec *out)
 	for (size_t i = 0; i < recording_rows(r, RECORDING_FRAMES); i++) {
 		uint64_t object = recording_get(r, RECORDING_FRAMES, i, FRAME_OBJECT);
 
-		if (!object)
+		/* Rust's standard library has lines in programs that have none */
+		if (!object ||
+		    recording_get(r, RECORDING_FRAMES, i, FRAME_KIND) == KIND_STANDARD)
 			continue;
 		struct object_lines *o = &out->data[object - 1];
 
@@ -741,6 +743,56 @@ static bool find_reduced(object_lines_vec *o, const object_lines_vec *other)
 	return any;
 }
 
+/* Functions that are not inlined, sorted by name: whether any frame of it has a line. */
+struct function_lines {
+	const char *name; /* the recording's */
+	bool has_lines;
+};
+
+typedef VEC(struct function_lines) function_lines_vec;
+
+static int compare_functions(const void *a, const void *b)
+{
+	const struct function_lines *x = a, *y = b;
+
+	return strcmp(x->name, y->name);
+}
+
+static bool merge_function(struct function_lines *to, const struct function_lines *from)
+{
+	if (strcmp(to->name, from->name) != 0)
+		return false;
+	to->has_lines |= from->has_lines;
+	return true;
+}
+
+static void read_functions(const struct recording *r, function_lines_vec *out)
+{
+	for (size_t i = 0; i < recording_rows(r, RECORDING_FRAMES); i++) {
+		const char *name = recording_get_text(r, RECORDING_FRAMES, i, FRAME_FUNCTION);
+
+		if (name && !recording_get(r, RECORDING_FRAMES, i, FRAME_INLINED))
+			*vec_add(out) = (struct function_lines){
+				name, recording_get(r, RECORDING_FRAMES, i, FRAME_LINE) != 0};
+	}
+	vec_sort(out, compare_functions);
+	vec_merge(out, merge_function);
+}
+
+/* Whether functions inlined in that of @frame are unknown to a recording of @functions. */
+static bool is_unknown_in(const function_lines_vec *functions, const struct recording *r,
+			  uint64_t frame, bool is_by_default)
+{
+	const struct function_lines key = {
+		recording_get_text(r, RECORDING_FRAMES, frame, FRAME_FUNCTION), false};
+	const struct function_lines *found =
+		key.name && functions->count ? bsearch(&key, functions->data, functions->count,
+						       sizeof(key), compare_functions) :
+					       NULL;
+
+	return found ? !found->has_lines : is_by_default;
+}
+
 /* Replaces nodes in a column, which are rows + 1. */
 static void renumber(struct recording *r, enum recording_table_id id, unsigned column,
 		     const uint64_t *number)
@@ -749,21 +801,30 @@ static void renumber(struct recording *r, enum recording_table_id id, unsigned c
 		r->table[id].column[column][i] = number[r->table[id].column[column][i]];
 }
 
-/* Nodes of inlined functions stay in the table, without a path through them. */
-static void reduce_objects(struct recording *r, const object_lines_vec *o)
+/*
+ * Nodes of inlined functions stay in the table, without a path through them. @other: functions of
+ * the other recording; of those that it lacks, and of all if it is NULL, the object decides.
+ */
+static void reduce_objects(struct recording *r, const object_lines_vec *o,
+			   const function_lines_vec *other)
 {
+	static const function_lines_vec none;
 	size_t rows = recording_rows(r, RECORDING_NODES);
 	_cleanup_free_ uint64_t *number = xcalloc(rows + 1, sizeof(*number));
+	_cleanup_free_ bool *is_reduced = xcalloc(rows + 1, sizeof(*is_reduced));
 
-	for (size_t i = 0; i < rows; i++) {
+	for (size_t i = 0; i < rows; i++) { /* a parent precedes its children */
 		uint64_t frame = recording_get(r, RECORDING_NODES, i, NODE_FRAME);
 		uint64_t object = recording_get(r, RECORDING_FRAMES, frame, FRAME_OBJECT);
 		uint64_t parent = recording_get(r, RECORDING_NODES, i, NODE_PARENT);
-		bool is_inlined = recording_get(r, RECORDING_FRAMES, frame, FRAME_INLINED);
+		bool is_inlined = parent &&
+				  recording_get(r, RECORDING_FRAMES, frame, FRAME_INLINED);
 
-		/* a parent precedes its children */
-		number[i + 1] = parent && is_inlined && object && o->data[object - 1].is_reduced ?
-					number[parent] : i + 1;
+		is_reduced[i + 1] =
+			is_inlined ? is_reduced[parent] :
+				     is_unknown_in(other ?: &none, r, frame,
+						   object && o->data[object - 1].is_reduced);
+		number[i + 1] = is_inlined && is_reduced[i + 1] ? number[parent] : i + 1;
 	}
 	renumber(r, RECORDING_NODES, NODE_PARENT, number);
 	renumber(r, RECORDING_LEAVES, LEAF_NODE, number);
@@ -784,7 +845,7 @@ void input_merge_inlined(struct input *input)
 	read_objects(input->recording, &objects);
 	if (objects.count)
 		objects.data->is_reduced = true;
-	reduce_objects(input->recording, &objects);
+	reduce_objects(input->recording, &objects, NULL);
 	free_objects(&objects);
 }
 
@@ -794,12 +855,18 @@ void input_match_inlined(struct input *a, struct input *b)
 
 	if (!a->recording || !b->recording)
 		return;
+	function_lines_vec in_a = {0}, in_b = {0};
+
 	read_objects(a->recording, &of_a);
 	read_objects(b->recording, &of_b);
+	read_functions(a->recording, &in_a);
+	read_functions(b->recording, &in_b);
 	if (find_reduced(&of_a, &of_b))
-		reduce_objects(a->recording, &of_a);
+		reduce_objects(a->recording, &of_a, &in_b);
 	if (find_reduced(&of_b, &of_a))
-		reduce_objects(b->recording, &of_b);
+		reduce_objects(b->recording, &of_b, &in_a);
+	vec_deinit(&in_a);
+	vec_deinit(&in_b);
 	free_objects(&of_a);
 	free_objects(&of_b);
 }

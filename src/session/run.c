@@ -153,6 +153,7 @@ void run_init(struct run *run, struct options *options)
 	run->symbols = symbols_new(&symbols_options);
 	run->fresh_symbols = symbols_new(&symbols_options);
 	run->filter = make_filter(options, options->profile.depth);
+	run->registry.files.keeps_last = true;
 	run->probes.table = probe_table;
 	run->probes.demangle = demangle;
 	python_program_add_probes(run);

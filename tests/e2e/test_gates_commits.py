@@ -171,21 +171,47 @@ def record_inlined(t, count, *flags):
     return record(t, directory)[0]
 
 
-@test("gates/inlined")
+@test("gates/inlined", limit=120)
 def inlined(t):
     """Functions that debug information alone knows, since they are inlined, are no difference; what was added has its site."""
     kept = os.path.join(t.directory, "kept")
-    for level in "-O0", "-O2":
-        known, unknown, more = (record_inlined(t, count, level, *flags) for count, flags in ((5, ["-g"]), (5, []), (6, ["-g"])))
-        for pair in [known, unknown], [unknown, known]:
-            done = t.run([REPORT, "--diff", "--format=markdown", "--fail-if=allocations>+0", *pair])
-            t.check(done.status == 0 and b"Each call site has the same peak." in done.out, "%s: %s" % (level, done.out.decode()))
-            t.check(b"has no debug information of the program" in done.err, "%r" % done.err)
-        grown = t.run([REPORT, "--diff", "--fail-if=allocations>+0", unknown, more]).err.decode()
-        t.check(re.search(r"  %s.*: \+1\n" % ("each" if level == "-O2" else "raw"), grown) and grown.count(": +") == 1, "%s: %s" % (level, grown))
-        t.equal("baseline", t.run([REPORT, "--write-baseline=" + kept, unknown]).status, 0)
-        done = t.run([REPORT, "--baseline=" + kept, "--fail-if=allocations>+0", known])
-        t.check((done.status, done.err) == (0, b"") and b"Each call site has the same peak." in done.out, "%s: %s" % (level, done.out.decode()))
-        t.equal("baseline", t.run([REPORT, "--write-baseline=" + kept, known]).status, 0)
-        done = t.run([REPORT, "--baseline=" + kept, "--fail-if=allocations>+0", unknown])
-        t.check(done.status == 0 and b"of one without: call sites in inlined" in done.err, "%r" % done.err)
+    known, unknown, more = (record_inlined(t, count, "-O2", *flags) for count, flags in ((5, ["-g"]), (5, []), (6, ["-g"])))
+    for pair in [known, unknown], [unknown, known]:
+        done = t.run([REPORT, "--diff", "--format=markdown", "--fail-if=allocations>+0", *pair])
+        t.check(done.status == 0 and b"Each call site has the same peak." in done.out, done.out.decode())
+        t.check(b"has no debug information of the program" in done.err, "%r" % done.err)
+    grown = t.run([REPORT, "--diff", "--fail-if=allocations>+0", unknown, more]).err.decode()
+    t.check(re.search(r"  each\(.*: \+1\n", grown) and grown.count(": +") == 1, grown)
+    t.equal("baseline", t.run([REPORT, "--write-baseline=" + kept, unknown]).status, 0)
+    done = t.run([REPORT, "--baseline=" + kept, "--fail-if=allocations>+0", known])
+    t.check((done.status, done.err) == (0, b"") and b"Each call site has the same peak." in done.out, done.out.decode())
+    t.equal("baseline", t.run([REPORT, "--write-baseline=" + kept, known]).status, 0)
+    done = t.run([REPORT, "--baseline=" + kept, "--fail-if=allocations>+0", unknown])
+    t.check(done.status == 0 and b"of one without: call sites in inlined" in done.err, "%r" % done.err)
+
+
+INLINED_RUST = """use std::collections::HashMap;
+fn tokenize(count: usize) -> Vec<String> { (0..count).flat_map(|i| "a b c".split(' ').map(move |w| format!("{w}-{i}-a-long-word"))).collect() }
+fn build(words: &[String]) -> HashMap<String, Vec<usize>> {
+    let mut index: HashMap<String, Vec<usize>> = HashMap::new();
+    for (i, w) in words.iter().enumerate() { index.entry(w.clone()).or_default().push(i); }
+    index
+}
+fn main() { let words = tokenize(20); assert!(build(&words).len() <= words.len()); }
+"""
+
+
+@test("gates/inlined-rust", limit=120)
+def inlined_rust(t):
+    """The standard library of Rust has lines, and inlined functions, in programs that have none."""
+    made = []
+    for flags in ["-g"], []:
+        directory = t.subdirectory()
+        with open(os.path.join(directory, "items.rs"), "w", encoding="ascii") as file:
+            file.write(INLINED_RUST)
+        done = t.run([t.program("rustc"), "--edition=2021", "-Copt-level=2", *flags, "items.rs"], cwd=directory)
+        t.equal("rustc: %r" % done.err, done.status, 0)
+        made.append(record(t, directory)[0])
+    for pair in made, made[::-1]:
+        text = t.run([REPORT, "--diff", *pair]).out.decode()
+        t.check(re.search(r"callers\n +0 +([0-9,]+) +\1  total\n$", text), "call trees: %s" % text)

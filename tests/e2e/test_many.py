@@ -106,7 +106,7 @@ def _(t):
     t.equal("parents", {int(row["parent_pid"]) for row in rows[1:]}, {parent["pid"]})
 
 
-@test("many/states")
+@test("many/states", limit=180)
 def _(t):
     """What each process is said to hold at a moment is what its own recording has for that time."""
     result = t.profile([t.target("gcc-O2-pie", "branches")], ["--record=r", "-o", "/dev/null"], stdin=b"x")

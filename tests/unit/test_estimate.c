@@ -65,6 +65,29 @@ static void test_distance(void **state)
 }
 
 /* Weights in closed form, and their limits. */
+/*
+ * Processes that allocate about one interval each, as many short children do, have samplers of
+ * their own: what all estimate is unbiased, since the distance to the first mark is drawn, too.
+ */
+static void test_restarts(void **state)
+{
+	const double size = 1000, interval = 16384;
+	const uint32_t runs = 400, children = 500, blocks = 20;
+	uint64_t hits = 0;
+
+	(void)state;
+	for (uint32_t i = 0; i < runs * children; i++) {
+		struct byte_sampler s;
+
+		byte_sampler_init(&s, (uint64_t)interval, i);
+		for (uint32_t k = 0; k < blocks; k++)
+			hits += byte_sampler_take(&s, (uint64_t)size);
+	}
+	double p = -expm1(-size / interval), expected = runs * children * (double)blocks * p;
+
+	assert_true(fabs((double)hits - expected) < 4 * sqrt(expected * (1 - p)));
+}
+
 static void test_weights(void **state)
 {
 	const uint64_t r = 524288;
@@ -334,6 +357,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_probability), cmocka_unit_test(test_distance),
+		cmocka_unit_test(test_restarts),
 		cmocka_unit_test(test_weights),     cmocka_unit_test(test_rounding),
 		cmocka_unit_test(test_resolution),  cmocka_unit_test(test_unbiased),
 	};

@@ -187,6 +187,10 @@ static void check_queries(int fd, const struct maps *maps)
 		assert_int_equal(maps_query(fd, m->end - 1), m->is_exec);
 		check_bounds(fd, m, m->start);
 		check_bounds(fd, m, m->end - 1);
+		assert_int_equal(maps_query_free(fd, m->start, 1), 0);
+		taddr_t below = i ? m[-1].end : 0; /* free up to m->start */
+		assert_int_equal(maps_query_free(fd, below, m->start - below), 1);
+		assert_int_equal(maps_query_free(fd, below, m->start - below + 1), 0);
 	}
 	assert_int_equal(maps_query(fd, 0), 0);
 	assert_int_equal(maps_query_bounds(fd, 0, &none), 0);
@@ -208,6 +212,7 @@ static void test_query(void **state)
 		check_queries(fd, &maps);
 	assert_true(maps_query(-1, 0) < 0);
 	assert_true(maps_query_bounds(-1, 0, &none) < 0);
+	assert_true(maps_query_free(-1, 0, 1) < 0);
 	assert_true(maps_open(-1) < 0);
 	maps_deinit(&maps);
 	close(fd);

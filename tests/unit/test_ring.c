@@ -62,6 +62,7 @@ static int setup(void **state)
 					 &options), 0);
 	pad_memory_locate(&memory, (taddr_t)memory.base);
 	tick_clock_init(&ticks, arch_native);
+	tick_clock_measure(&ticks);
 	ring_init(&ring, &memory, arch_native, &ticks);
 	seen_count = 0;
 	return 0;

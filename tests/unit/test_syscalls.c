@@ -83,6 +83,8 @@ ASM_FUNCTION(code_again, "test %edi, %edi; je 1f; ret; .balign 16; 1: jmp 2f; .b
 ASM_FUNCTION(code_not_again, "test %edi, %edi; je code_not_again; call code_not_again; jmp *%rax; jmp code_not_again");
 ASM_FUNCTION(code_then_another, "test %edi, %edi; je 1f; ret; 1: call code_zero; nop; jmp code_then_another");
 ASM_FUNCTION(code_back_inside, "nop; 1: dec %edi; jne 1b; jmp 1b");
+ASM_FUNCTION(code_elsewhere, "test %edi, %edi; je code_zero; ret");
+ASM_FUNCTION(code_runs_out, "test %edi, %edi; je code_runs_out");
 
 static void note_again(void *ctx, taddr_t at)
 {
@@ -113,6 +115,29 @@ static void test_jumps_to_the_start(void **state)
 	assert_int_equal(find_again(code_not_again, code_not_again_end), 0);
 	assert_int_equal(find_again(code_then_another, code_then_another_end), 0);
 	assert_int_equal(find_again(code_back_inside, code_back_inside_end), 0);
+}
+
+static void ignore(void *ctx, taddr_t at)
+{
+	(void)ctx, (void)at;
+}
+
+static bool is_all_read(const uint8_t *start, const uint8_t *end)
+{
+	const struct arch_code code = {.bytes = start, .size = (size_t)(end - start), .at = (taddr_t)(uintptr_t)start};
+
+	return arch_native->each_again(&code, 0, ignore, NULL);
+}
+
+/* What is behind the ends of the code may jump back to the start, too. */
+static void test_code_that_leaves(void **state)
+{
+	(void)state;
+	assert_true(is_all_read(code_again, code_again_end));
+	assert_true(is_all_read(code_back_inside, code_back_inside_end));
+	assert_false(is_all_read(code_again, code_again_end - 1));
+	assert_false(is_all_read(code_elsewhere, code_elsewhere_end));
+	assert_false(is_all_read(code_runs_out, code_runs_out_end));
 }
 
 /* A byte before the code, as the FDE of glibc's trampoline has: data read there is unrelated. */
@@ -282,6 +307,7 @@ int main(void)
 		cmocka_unit_test(test_what_only_looks_like_one),
 		cmocka_unit_test(test_what_is_likely_one),
 		cmocka_unit_test(test_jumps_to_the_start),
+		cmocka_unit_test(test_code_that_leaves),
 		cmocka_unit_test(test_code_that_does_not_decode),
 		cmocka_unit_test(test_library),
 	};

@@ -55,13 +55,14 @@ static int is_python_symbol(void *ctx, const struct elf_symbol *sym)
 }
 
 /* It has the interpreter, or calls that of its library. */
-static bool is_python(pid_t pid)
+static bool is_python(const struct address_space *s)
 {
+	const pid_t pid = s->processes.reader;
 	_cleanup_free_ char *exe = xasprintf("/proc/%d/exe", (int)pid);
 	_cleanup_free_ char *path = proc_read_link(pid, "exe");
 	struct elf_file *elf;
 
-	if (elf_file_open(NULL, exe, NULL, &elf) != 0)
+	if (elf_file_open(&s->registry->files, exe, NULL, &elf) != 0)
 		return false;
 	bool is_named = path && strncmp(text_base_name(path), "python", strlen("python")) == 0;
 	bool result = elf_file_section(elf->elf, ".PyRuntime", NULL) ||
@@ -154,7 +155,7 @@ const char *python_program_variable(void *ctx, const struct address_space *s)
 	bool is_wanted = o->children.python_malloc == PYTHON_MALLOC_AUTO ||
 			 o->children.python_malloc == PYTHON_MALLOC;
 
-	if (!is_wanted || !o->command || !wants_objects(o) || !is_python(pid) ||
+	if (!is_wanted || !o->command || !wants_objects(o) || !is_python(s) ||
 	    python_program_has_variable(s, &is_malloc))
 		return NULL;
 	const struct arguments a = read_arguments(pid);

@@ -58,16 +58,45 @@ struct list_node {
 	uint32_t node; /* after it */
 };
 
+/* After a native frame: the node, and the next frame of the list. */
+struct native_node {
+	uint32_t node, next;
+};
+
+/*
+ * A function allocates in turn at a few places. A series are records that have as many functions,
+ * all the same but the innermost one, and the same outer native frames, so that none of these need
+ * be compared. What differs is kept with its merge.
+ */
+struct merge_series {
+	uint32_t number;       /* 0 = none */
+	size_t frames, native; /* functions; native frames that are the same */
+};
+
+#define KEPT_MERGES 256u
+#define KEPT_NATIVE 6u     /* native frames of a merge that may differ */
+
+struct kept_merge {
+	uint32_t series, generation; /* 0 = none; as in struct recent_frame */
+	uint32_t count;              /* of native frames, all */
+	uint64_t identity, position; /* of the innermost function */
+	bool is_entry;
+	taddr_t pc[KEPT_NATIVE];
+	struct native_node native[KEPT_NATIVE];
+	struct list_node last;
+	uint32_t run, result;
+};
+
 /* The merged stack of a slot's last record; arrays are outermost first. */
 struct mixed_path {
-	/* after each native frame: the node, and the next frame of the list */
-	VEC(struct { uint32_t node; uint32_t next; }) native;
+	VEC(struct native_node) native;
 	VEC(struct virtual_frame) frames;
 	struct list_node *list;
 	uint32_t *run;                /* of each frame: where its run begins */
 	size_t listed, list_capacity, run_capacity; /* those of the last merge */
 	bool was_mixed;
 	uint32_t result;
+	struct merge_series series;
 };
 
 struct virtual_stacks {
@@ -86,6 +115,8 @@ struct virtual_stacks {
 	HASH(struct known_position) positions;
 	uint32_t last_serial;
 	struct recent_frame *recent;  /* RECENT_FRAMES */
+	struct kept_merge *kept;      /* KEPT_MERGES */
+	uint32_t last_series;
 	HASH(struct interpreter_thread) threads;
 	VEC(struct mixed_path) paths; /* by slot */
 	struct mixed_path scratch;
@@ -153,6 +184,13 @@ static void fill_layout(const struct virtual_layout *l, struct pad_virtual_layou
 }
 
 /* Tells pads what they need; before the interpreter is found, only where its loop is. */
+/* Addresses may have another meaning now. */
+static void forget_series(struct virtual_stacks *v)
+{
+	for (size_t i = 0; i < v->paths.count; i++)
+		v->paths.data[i].series.number = 0;
+}
+
 static void publish(struct virtual_stacks *v)
 {
 	const struct virtual_layout *l = v->interpreter.frames;
@@ -167,6 +205,7 @@ static void publish(struct virtual_stacks *v)
 	out.counts_deaths = !v->has_other_objects && !v->space->heap.sampling;
 	pads_set_virtual(v->space, &out);
 	v->is_published = is_on || v->is_given_up;
+	forget_series(v);
 }
 
 /* -- finding -- */
@@ -691,6 +730,92 @@ static size_t update_list(const struct heap_event *he, struct mixed_path *path)
 	return kept;
 }
 
+/* Else the record begins another series. */
+static bool is_in_series(const struct merge_job *j)
+{
+	struct merge_series *series = &j->path->series;
+	size_t frames = j->path->frames.count;
+
+	if (series->number && series->frames == frames && j->path->listed == frames && frames &&
+	    j->frames_kept + 1 >= frames && j->kept >= series->native && j->count >= j->kept &&
+	    j->count - series->native <= KEPT_NATIVE)
+		return true;
+	*series = (struct merge_series){++j->session->stacks.virtual->last_series, frames, j->kept};
+	return false;
+}
+
+static const struct virtual_frame *innermost(const struct merge_job *j)
+{
+	return &j->path->frames.data[j->path->frames.count - 1];
+}
+
+/* Where the merge of @j is kept, if it is. */
+static struct kept_merge *kept_merge_of(const struct merge_job *j)
+{
+	uint64_t key = innermost(j)->position ^ j->path->series.number;
+
+	if (j->count > j->path->series.native)
+		key ^= j->pc[j->count - 1] << 20;
+	return &j->session->stacks.virtual->kept[hash_u64(key) % KEPT_MERGES];
+}
+
+static bool is_kept(const struct merge_job *j, const struct kept_merge *k)
+{
+	const struct virtual_frame *f = innermost(j);
+	size_t same = j->path->series.native;
+
+	return k->series == j->path->series.number && k->count == j->count &&
+	       k->generation == j->session->stacks.virtual->last_serial &&
+	       k->identity == f->identity && k->position == f->position &&
+	       k->is_entry == f->is_entry &&
+	       memcmp(k->pc, &j->pc[same], (j->count - same) * sizeof(*k->pc)) == 0;
+}
+
+/* The path becomes what the merge of @j would make of it. */
+static uint32_t take_kept(const struct merge_job *j, const struct kept_merge *k)
+{
+	struct mixed_path *path = j->path;
+	size_t last = path->frames.count - 1, same = path->series.native;
+
+	CHECK_DEBUG(merge(j) == k->result && path->listed == last + 1);
+	vec_reserve(&path->native, j->count);
+	for (size_t i = same; i < j->count; i++)
+		path->native.data[i] = k->native[i - same];
+	path->native.count = j->count;
+	path->list[last] = k->last;
+	path->run[last] = k->run;
+	j->session->stacks.virtual->merged++;
+	return k->result;
+}
+
+/* Keeps the merge that was made last, in the place of another one. */
+static void keep_merge(const struct merge_job *j, struct kept_merge *k)
+{
+	const struct virtual_stacks *v = j->session->stacks.virtual;
+	const struct mixed_path *path = j->path;
+	const struct virtual_frame *f = innermost(j);
+	size_t last = path->frames.count - 1, same = path->series.native;
+
+	k->series = 0;
+	if (path->listed != last + 1 || path->native.count != j->count)
+		return;
+	struct kept_merge now = {
+		.series = path->series.number, .generation = v->last_serial,
+		.count = (uint32_t)j->count, .identity = f->identity, .position = f->position,
+		.is_entry = f->is_entry, .last = path->list[last], .run = path->run[last],
+		.result = path->result,
+	};
+	for (size_t i = same; i < j->count; i++) {
+		/* of generated code a name, which may change, says whether it is shown */
+		if (path->native.data[i].next == UINT32_MAX ||
+		    !space_find_module(v->space, j->pc[i]))
+			return;
+		now.pc[i - same] = j->pc[i];
+		now.native[i - same] = path->native.data[i];
+	}
+	*k = now;
+}
+
 uint32_t virtual_path_node(struct session *s, const struct heap_event *he)
 {
 	struct virtual_stacks *v = s->stacks.virtual;
@@ -707,8 +832,14 @@ uint32_t virtual_path_node(struct session *s, const struct heap_event *he)
 		return path->result;
 	const struct merge_job j = {s, s->heap.profile, path, he->frame, he->frame_count,
 				    he->kept, kept};
+	struct kept_merge *k = is_in_series(&j) ? kept_merge_of(&j) : NULL;
 
-	return path->result = merge(&j);
+	if (k && is_kept(&j, k))
+		return path->result = take_kept(&j, k);
+	path->result = merge(&j);
+	if (k)
+		keep_merge(&j, k);
+	return path->result;
 }
 
 /* -- life -- */
@@ -720,6 +851,7 @@ static struct virtual_stacks *new_stacks(struct session *s)
 	v->space = s->space;
 	v->memory = stop_memory_new(s->space);
 	v->recent = xcalloc(RECENT_FRAMES, sizeof(*v->recent));
+	v->kept = xcalloc(KEPT_MERGES, sizeof(*v->kept));
 	return v;
 }
 
@@ -743,6 +875,8 @@ void virtual_stacks_module(struct session *s, const struct module *m)
 	if (s->run->options->names.interpreters == INTERPRETERS_NO ||
 	    s->run->options->tracing.verify_stacks || !m->file)
 		return;
+	if (v)
+		forget_series(v);
 	if (v && v->module && is_switcher(v, m))
 		*vec_add(&v->switchers) = (struct addr_range){m->start, m->end};
 	if (v && v->module && is_part(v, m))
@@ -774,6 +908,8 @@ void virtual_stacks_module_gone(struct session *s, const struct module *m)
 {
 	struct virtual_stacks *v = s->stacks.virtual;
 
+	if (v)
+		forget_series(v);
 	for (size_t i = 0; v && i < v->hidden.count; i++)
 		if (v->hidden.data[i].start == m->start)
 			v->hidden.data[i].end = m->start;
@@ -812,6 +948,7 @@ void virtual_stacks_free(struct virtual_stacks *v)
 		v->interpreter.language->close(&v->interpreter);
 	stop_memory_free(v->memory);
 	free(v->recent);
+	free(v->kept);
 	free(v->list);
 	free(v->problem);
 	free(v->path);

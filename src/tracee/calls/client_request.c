@@ -112,7 +112,7 @@ static void scan_segment(const struct elf_file *file, const struct arch *arch,
 			 const struct elf_segment *seg, struct marker_list *out)
 {
 	size_t overlap = arch->marker_size - 1u;
-	_cleanup_free_ uint8_t *buf = xmalloc(CHUNK);
+	_cleanup_free_ uint8_t *buf = xmalloc(MIN(seg->filesz, (uint64_t)CHUNK));
 	for (uint64_t done = 0; done < seg->filesz; done += CHUNK - overlap) {
 		size_t want = MIN(seg->filesz - done, (uint64_t)CHUNK);
 		ssize_t n = pread(file->fd, buf, want, (off_t)(seg->offset + done));
@@ -245,6 +245,8 @@ static void find_notes(const struct elf_file *file, const struct arch *arch,
 {
 	struct note_reader r = {.file = file, .arch = arch, .out = out};
 	GElf_Shdr sh;
+	if (!elf_file_may_have_section(file->elf, ".note.stapsdt"))
+		return;
 	for (Elf_Scn *scn = NULL; (scn = elf_nextscn(file->elf, scn));) {
 		if (gelf_getshdr(scn, &sh) && sh.sh_type == SHT_PROGBITS &&
 		    has_name(file, &sh, ".stapsdt.base"))

@@ -96,6 +96,7 @@ static int make_memory(struct target *t, struct address_space *s, struct thread 
 		return rc;
 	}
 	s->pads = p;
+	tick_clock_measure(&t->ticks);
 	ring_init(&p->ring, &p->memory, t->arch, &t->ticks);
 	pad_owner_add(&t->pads->owner, &p->memory);
 	pad_memory_set_shared(&p->memory, is_shared(t, s));

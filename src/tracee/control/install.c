@@ -107,19 +107,35 @@ static void note(void *ctx, taddr_t at)
 	memcpy(again->bytes, search->code->bytes + (at - search->code->at), sizeof(again->bytes));
 }
 
-static void find_in(const struct arch *arch, struct elf_file *file, struct probe_sites *sites,
-		    uint64_t function)
+/*
+ * In the function of @site, and @reach bytes before and after its start. False: it may jump to what
+ * is farther away.
+ */
+static bool find_within(const struct arch *arch, struct elf_file *file, struct probe_sites *sites,
+			const struct probe_site *site, uint64_t reach)
 {
+	uint64_t function = site->vaddr;
 	const struct elf_segment *seg = elf_file_segment(file, function);
-	uint64_t before = MIN(function - seg->vaddr, REACH);
+	uint64_t before = MIN(function - seg->vaddr, reach);
 	uint64_t offset = function - before - seg->vaddr;
-	uint64_t size = MIN(seg->filesz - offset, before + REACH);
+	uint64_t size = MIN(seg->filesz - offset, before + MAX(reach, site->size));
 	_cleanup_free_ uint8_t *bytes = elf_file_read(file, seg->offset + offset, size);
 	const struct arch_code code = {.bytes = bytes, .size = size, .at = function - before};
 	struct search search = {.sites = sites, .code = &code, .function = function};
 
-	if (bytes)
-		arch->each_again(&code, before, note, &search);
+	return !bytes || arch->each_again(&code, before, note, &search);
+}
+
+/* Most are short, and jump nowhere else. */
+static void find_in(const struct arch *arch, struct elf_file *file, struct probe_sites *sites,
+		    const struct probe_site *site)
+{
+	size_t known = sites->again.count;
+
+	if (find_within(arch, file, sites, site, 0))
+		return;
+	sites->again.count = known;
+	find_within(arch, file, sites, site, REACH);
 }
 
 void again_find_sites(const struct target *t, struct module *m)
@@ -134,7 +150,7 @@ void again_find_sites(const struct target *t, struct module *m)
 		const struct probe_site *site = &m->sites->list.data[i];
 		/* pads know of other calls until they return */
 		if (site->is_leaf && site->probe->function == FUNCTION_FREE)
-			find_in(t->arch, m->file, m->sites, site->vaddr);
+			find_in(t->arch, m->file, m->sites, site);
 	}
 }
 

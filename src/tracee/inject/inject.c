@@ -584,6 +584,7 @@ int inject_syscall(struct target *t, struct thread *th, long nr, const uint64_t 
 }
 
 #define ADDRESSES (1ull << ARCH_ADDRESS_BITS)
+#define PLANNED (1ull << 30) /* more than the memory of most programs' pads */
 
 /*
  * Where to map @size bytes: after our last map, or far from all others. (Next to others, the
@@ -593,13 +594,21 @@ int inject_syscall(struct target *t, struct thread *th, long nr, const uint64_t 
 static taddr_t choose_address(struct address_space *s, uint64_t size)
 {
 	struct maps maps;
-	taddr_t at = s->own.next;
+	taddr_t at = s->own.next, first = s->own.first;
+	if (!at && first && maps_query_free(s->files.maps, first, size) == 1)
+		return first;
 	if (!at && maps_read(s->processes.reader, &maps) == 0) {
 		if (maps_find_gap(&maps, ADDRESSES / 2, ADDRESSES / 2, size, &at) != 0)
 			at = 0;
 		maps_deinit(&maps);
 	}
 	return at;
+}
+
+void inject_plan_mmap(struct address_space *s, const struct maps *maps)
+{
+	if (!s->own.first)
+		maps_find_gap(maps, ADDRESSES / 2, ADDRESSES / 2, PLANNED, &s->own.first);
 }
 
 int inject_mmap(struct target *t, struct thread *th, const uint64_t args[6], int64_t *result_out)

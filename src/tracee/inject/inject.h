@@ -8,6 +8,7 @@
 #include "base/types.h"
 
 struct address_space;
+struct maps;
 struct target;
 struct thread;
 
@@ -42,6 +43,8 @@ int inject_syscall(struct target *t, struct thread *th, long nr, const uint64_t 
  * address 0 it is put far from other maps.
  */
 int inject_mmap(struct target *t, struct thread *th, const uint64_t args[6], int64_t *result_out);
+/* Notes such a place in the maps of @s, which are read again for it otherwise. */
+void inject_plan_mmap(struct address_space *s, const struct maps *maps);
 
 /*
  * Makes a userfaultfd(2) in @s, whose threads are stopped, which becomes a file of ptmem's and is

@@ -27,9 +27,9 @@ struct area_header {
 	uint32_t is_left; /* no breakpoint leads here any more, but a thread's stack may */
 };
 
-static bool area_reaches(const struct stub_area *a, taddr_t addr)
+static bool reaches(taddr_t start, taddr_t addr)
 {
-	return (addr > a->start ? addr - a->start : a->start - addr) < AREA_REACH;
+	return (addr > start ? addr - start : start - addr) < AREA_REACH;
 }
 
 static void write_header(const struct address_space *s, const struct stub_area *a, bool is_left)
@@ -41,12 +41,46 @@ static void write_header(const struct address_space *s, const struct stub_area *
 }
 
 /* As near as there is room, since functions around @addr should reach it, too. */
-static int find_place(const struct maps *maps, taddr_t addr, uint32_t size, taddr_t *at_out)
+static int find_gap(const struct maps *maps, taddr_t addr, uint32_t size, taddr_t *at_out)
 {
 	int rc = -ENOMEM;
 	for (uint64_t reach = AREA_REACH / 2; rc != 0 && reach <= AREA_REACH;
 	     reach += AREA_REACH / 8)
 		rc = maps_find_gap(maps, addr, reach - size, size, at_out);
+	return rc;
+}
+
+/* Where the pads of a function with a stub go, if that is still free; 0: it has to be searched. */
+static taddr_t planned_place(const struct address_space *s, taddr_t addr)
+{
+	for (size_t i = 0; i < s->own.areas.count; i++) {
+		const struct stub_area *a = &s->own.areas.data[i];
+		if (a->room && reaches(a->room, addr) &&
+		    maps_query_free(s->files.maps, a->room, PADS_AREA_SIZE) == 1)
+			return a->room;
+	}
+	return 0;
+}
+
+/* *room_out: a place for pads near one for stubs, after an unmapped page; 0 = there is none. */
+static int find_place(struct address_space *s, taddr_t addr, bool is_pads, taddr_t *at_out,
+		      taddr_t *room_out)
+{
+	const uint32_t size = is_pads ? PADS_AREA_SIZE : AREA_SIZE, room = 2 * AREA_SIZE;
+	struct maps maps;
+	*room_out = 0;
+	*at_out = is_pads ? planned_place(s, addr) : 0;
+	if (*at_out)
+		return 0;
+	int rc = maps_read(s->processes.reader, &maps);
+	if (rc != 0)
+		return rc;
+	inject_plan_mmap(s, &maps);
+	if (!is_pads && find_gap(&maps, addr, room + PADS_AREA_SIZE, at_out) == 0)
+		*room_out = *at_out + room;
+	else
+		rc = find_gap(&maps, addr, size, at_out);
+	maps_deinit(&maps);
 	return rc;
 }
 
@@ -58,13 +92,8 @@ static int map_area(const struct stub_place *p, taddr_t addr, bool is_pads)
 		return -ESRCH;
 	if (!seccomp_allows_injection(p->target, p->thread->tid, NULL))
 		return -EPERM;
-	struct maps maps;
-	int rc = maps_read(s->processes.reader, &maps);
-	if (rc != 0)
-		return rc;
-	taddr_t at = 0;
-	rc = find_place(&maps, addr, size, &at);
-	maps_deinit(&maps);
+	taddr_t at = 0, room;
+	int rc = find_place(s, addr, is_pads, &at, &room);
 	if (rc != 0)
 		return rc;
 	int64_t result = 0;
@@ -82,6 +111,7 @@ static int map_area(const struct stub_place *p, taddr_t addr, bool is_pads)
 	struct stub_area *a = own_memory_add_code(&s->own, at, size);
 	a->used = sizeof(struct area_header);
 	a->is_pads = is_pads;
+	a->room = room;
 	return 0;
 }
 
@@ -116,7 +146,7 @@ static struct stub_area *find_area(struct address_space *s, taddr_t addr, uint32
 	for (size_t i = 0; i < s->own.areas.count; i++) {
 		struct stub_area *a = &s->own.areas.data[i];
 		if (a->is_pads == is_pads && ROUND_UP(a->used, AREA_ALIGN) + size <= a->size &&
-		    area_reaches(a, addr))
+		    reaches(a->start, addr))
 			return a;
 	}
 	return NULL;

@@ -195,7 +195,7 @@ static uint64_t update(struct tick_clock *c)
 
 void tick_clock_init(struct tick_clock *c, const struct arch *arch)
 {
-	struct tick_pair first = read_pair();
+	const struct tick_pair first = read_pair();
 
 	*c = (struct tick_clock){
 		.is_trusted = is_trusted(arch->ticks_clocksources),
@@ -203,8 +203,14 @@ void tick_clock_init(struct tick_clock *c, const struct arch *arch)
 		.ticks = arch_ticks,
 		.old = first, .middle = first, .last = first,
 	};
-	while (update(c) - first.ns < FIRST_NS)
-		;
+}
+
+void tick_clock_measure(struct tick_clock *c)
+{
+	const uint64_t first = c->last.ns;
+
+	while (!c->rate && update(c) - first < FIRST_NS)
+		c->rate = 0;
 }
 
 uint64_t tick_clock_now(struct tick_clock *c)

@@ -57,8 +57,13 @@ struct tick_clock {
 	uint64_t rate;              /* ns for each tick, times 2^32 */
 };
 
-/* Reads the first pair. Takes at least 50 us, for the first rate. */
+/* Reads the first pair. */
 void tick_clock_init(struct tick_clock *c, const struct arch *arch);
+/*
+ * Measures the first rate, before anything is dated; once. That takes 50 us since tick_clock_init,
+ * which have mostly passed.
+ */
+void tick_clock_measure(struct tick_clock *c);
 /* The time now. Reads another pair only if the newest one is older than 100 us. */
 uint64_t tick_clock_now(struct tick_clock *c);
 

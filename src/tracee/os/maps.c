@@ -21,6 +21,7 @@
 #define HEAP_ROOM (1ull << 30)
 #define MMAP_REGION 0x700000000000ull
 #define MIN_ADDRESS 0x10000ull
+#define READ_SIZE 4096u /* the kernel's for this file; stdio would read 1 KiB at a time */
 #define KERNEL_START (1ull << 63) /* [vsyscall] is there */
 
 /* The argument of ioctl PROCMAP_QUERY: linux/fs.h since 6.11. */
@@ -34,6 +35,7 @@ struct map_query {
 };
 #define MAP_QUERY _IOWR('f', 17, struct map_query)
 #define MAP_QUERY_CODE 4
+#define MAP_QUERY_NEXT 0x10 /* if no map contains the address, the next one above it */
 
 /*
  * Moves @text past the number there and the character @behind, which must follow. sscanf takes
@@ -112,11 +114,21 @@ int maps_query_bounds(int fd, taddr_t addr, struct map_bounds *out)
 	return rc;
 }
 
+int maps_query_free(int fd, taddr_t addr, uint64_t size)
+{
+	struct map_query q = {.size = sizeof(q), .flags = MAP_QUERY_NEXT, .addr = addr};
+	int rc = ask(fd, &q);
+
+	return rc < 0 ? rc : rc == 0 || (q.start >= addr && q.start - addr >= size);
+}
+
 int maps_read(pid_t pid, struct maps *out)
 {
+	char buffer[READ_SIZE];
 	_cleanup_fclose_ FILE *f = proc_open(pid, "maps");
 	if (!f)
 		return errno == ENOENT ? -ESRCH : -errno;
+	setvbuf(f, buffer, _IOFBF, sizeof(buffer));
 	struct maps maps = {0};
 	_cleanup_free_ char *line = NULL;
 	size_t size = 0;

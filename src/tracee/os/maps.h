@@ -42,6 +42,9 @@ struct map_bounds {
 /* The same for a map of any kind that contains @addr. */
 int maps_query_bounds(int fd, taddr_t addr, struct map_bounds *out);
 
+/* Whether the @size bytes from @addr on are unmapped: 1, 0, or -errno as for maps_query. */
+int maps_query_free(int fd, taddr_t addr, uint64_t size);
+
 /* Reads /proc/@pid/maps. -errno; -ESRCH if the process has no memory any more. */
 int maps_read(pid_t pid, struct maps *out);
 void maps_deinit(struct maps *m);

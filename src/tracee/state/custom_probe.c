@@ -333,19 +333,28 @@ static bool is_same_name(const char *demangled, const char *given)
 	       (!demangled[size] || (demangled[size] == '(' && !strchr(given, '(')));
 }
 
+/* A version follows @name. */
+static bool begins_alike(const char *name, const char *symbol)
+{
+	return name[0] == symbol[0] && (!name[0] || name[1] == symbol[1] || name[1] == '@');
+}
+
+/* All symbols of all files are compared, with ptmem's own probes, too: the least is done first. */
 static bool is_of(const struct custom_probes *p, const struct custom_probe *c,
 		  const struct elf_symbol *sym)
 {
-	size_t size = strcspn(sym->name, "@");
+	const char *symbol = c->probe.symbol;
+	bool is_mangled = sym->name[0] == '_' && p->demangle && !c->setters;
 
-	if (c->address || !c->word_size)
+	if (c->address || !c->word_size || (!is_mangled && !begins_alike(sym->name, symbol)))
 		return false;
-	if (strncmp(c->probe.symbol, sym->name, size) == 0 && !c->probe.symbol[size])
+	size_t size = strcspn(sym->name, "@");
+	if (strncmp(symbol, sym->name, size) == 0 && !symbol[size])
 		return true;
-	if (sym->name[0] != '_' || !p->demangle || !memmem(sym->name, size, c->word, c->word_size))
+	if (!is_mangled || !memmem(sym->name, size, c->word, c->word_size))
 		return false;
 	_cleanup_free_ char *name = p->demangle(sym->name);
-	return name && is_same_name(text_qualified(name), c->probe.symbol);
+	return name && is_same_name(text_qualified(name), symbol);
 }
 
 struct custom_probe *custom_probes_find(const struct custom_probes *p, const struct elf_symbol *sym)

@@ -49,6 +49,7 @@ struct stub_area {
 	 */
 	uint8_t *contents;
 	uint32_t written;     /* bytes of it */
+	taddr_t room;         /* for stubs: where pads go, if that is still free; 0 = unknown */
 };
 
 struct own_memory {
@@ -57,6 +58,7 @@ struct own_memory {
 	taddr_t shared;
 	uint64_t shared_size;
 	taddr_t next;         /* where inject_mmap continues; 0 = not known */
+	taddr_t first;        /* where it can begin, if that is still free; 0 = not known */
 	uint64_t mapped;      /* bytes of address space that ptmem uses in it */
 };
 
