@@ -94,8 +94,8 @@ static const struct option_row rows[] = {
 	 .brief = "where the output of --inspect goes"},
 	{.name = "graph", .type = OPT_TEXT, .flags = OPT_NOT_EMPTY, AT(graph.what),
 	 .value = "[=CORE]",
-	 .text = "with -p, or of the core file CORE: print which\nvariables, threads and other owners "
-		 "hold the blocks in\nuse, and how much each holds alone, and end; of a\nPROGRAM: "
+	 .text = "with -p, or of the core file CORE: print which\n"
+		 "variables, threads and other owners hold the blocks in\nuse, and how much each holds alone, and end; of a\nPROGRAM: "
 		 "at its end, and at each SIGUSR1 to ptmem",
 	 .brief = "which variables hold how much of the heap"},
 	{.name = "graph-depth", .type = OPT_NUMBER, AT(graph.depth), .initial = "1",
@@ -103,8 +103,8 @@ static const struct option_row rows[] = {
 	 .text = "with --graph: levels of blocks that are shown below\neach owner"},
 	{.name = "who-holds", .type = OPT_TEXT, .flags = OPT_NOT_EMPTY, AT(graph.who_holds),
 	 .value = "ADDRESS",
-	 .text = "with --graph: print only what holds the block at\nADDRESS: the shortest way to it, "
-		 "and what all ways pass",
+	 .text = "with --graph: print only what holds the block at\n"
+		 "ADDRESS: the shortest way to it, and what all ways pass",
 	 .brief = "what holds the block at this address"},
 	{.name = "graph-out", .type = OPT_TEXT, .flags = OPT_NOT_EMPTY, AT(graph.out),
 	 .value = "FILE",

@@ -7,11 +7,12 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
+#include "leak/block_index.h"
 #include "recording/recording.h"
 #include "recording/recording_format.h"
 
 #define HEAD_SIZE (sizeof(GRAPH_FILE_HEAD) - 1)
-#define ADDRESS_END (UINT64_C(1) << 48)
+#define ADDRESS_END (UINT64_C(1) << BLOCK_INDEX_ADDRESS_BITS)
 
 /* -- to a file -- */
 
