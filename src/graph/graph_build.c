@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "arch/arch.h"
 #include "base/hash.h"
 #include "base/text.h"
 #include "leak/block_index.h"
@@ -64,7 +63,7 @@ static void make_small(struct graph_builder *b)
 		const struct leakcheck_block from = h->blocks.data[i];
 		const struct graph_block small = {
 			.addr = from.addr, .type = MIN(from.leaf, GRAPH_TYPE_MAX),
-			.size = MIN((uint64_t)from.size, (UINT64_C(1) << GRAPH_BITS) - 1)};
+			.size = from.size}; /* it ends within BLOCK_INDEX_ADDRESS_BITS */
 
 		memcpy(to + i * sizeof(small), &small, sizeof(small));
 		g->bytes += small.size;

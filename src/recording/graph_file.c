@@ -5,14 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "arch/arch.h"
 #include "base/alloc.h"
 #include "base/text.h"
+#include "leak/block_index.h"
 #include "recording/recording.h"
 #include "recording/recording_format.h"
 
 #define HEAD_SIZE (sizeof(GRAPH_FILE_HEAD) - 1)
-#define ADDRESS_END (UINT64_C(1) << GRAPH_BITS)
+#define ADDRESS_END (UINT64_C(1) << BLOCK_INDEX_ADDRESS_BITS)
 
 /* -- to a file -- */
 

@@ -108,6 +108,15 @@ for _variant in ("gcc-O2-pie", "clang-O0-nopie"):
         program.end()
 
 
+@test("graph/owned/cxx")
+def cxx(t):
+    """Containers of C++, and two pointers to one object: the last one owns it."""
+    program = Owned(t, t.target("gcc-O2-pie", "owned_cxx"))
+    experiment(t, program, [(name, r"%s(\[abi:\w+\])? in owned_cxx" % name) for name in (
+        "names", "by_number", "by_user", "queues", "first", "second", "text", "sessions")])
+    program.end()
+
+
 for _name in ("jemalloc", "mimalloc"):
     @test("graph/owned/" + _name)
     def _(t, name=_name):
