@@ -72,6 +72,48 @@ struct pad_function_kind {
 };
 
 /*
+ * Frames in arrays, one for each nested run of the program, which are linked from the innermost one
+ * outwards: `head` leads to its descriptor. A byte of each element says by its value what that is.
+ * Positions are those of callers: that of the innermost function is in the state. What is recorded
+ * of one is a number, and a place: pad_place of the instruction that is executed, or, in callers,
+ * of the one after the call.
+ */
+struct pad_virtual_arrays {
+	uint64_t element;              /* bytes of an element; 0 = frames are not in arrays */
+	uint64_t elements, last, outer; /* in a descriptor; last: a number, 4 bytes, -1 = none */
+	uint64_t type;                 /* in an element: the byte */
+	/* Values that are functions, with the identity at `identity`, and at `other_identity`. */
+	uint64_t functions[4], other_functions[4], other_identity;
+	uint64_t shims[4];             /* values that begin a run, without a function */
+	uint64_t joined[4];            /* values of functions that do not begin one */
+	uint64_t back;                 /* the place after the call; 0: a run begins with it */
+	uint64_t caller;               /* position of the caller */
+	uint64_t number;               /* in what a position leads to, 4 bytes */
+	/* In the state: the place of the innermost function; the one outside of all, or else. */
+	uint64_t place, outermost, outermost_else;
+};
+
+#define PAD_NUMBER_BITS 19u
+#define PAD_PLACE_IS_INNERMOST (1u << PAD_NUMBER_BITS)
+#define PAD_PLACE_SHIFT (PAD_NUMBER_BITS + 1)
+
+/* The place of the instruction at @at, of which the lowest 3 bits are 0. */
+static inline uint64_t pad_place(uint64_t at)
+{
+	return at >> 3 << PAD_PLACE_SHIFT;
+}
+
+static inline uint64_t pad_place_address(uint64_t position)
+{
+	return position >> PAD_PLACE_SHIFT << 3;
+}
+
+static inline uint32_t pad_place_number(uint64_t position)
+{
+	return position & (PAD_PLACE_IS_INNERMOST - 1);
+}
+
+/*
  * Offsets are from the state, and a frame. Frames are linked by `next`, or, if `stride` is not 0,
  * are an array from the innermost one up to the end of a stack: in the state are its address and
  * its number of words. entry and native (the identity if that at `identity` is 0; 0 = none) are
@@ -84,6 +126,7 @@ struct pad_virtual_layout {
 	uint64_t heads, head[2], next, identity, identity_mask, position, position_size;
 	uint64_t entry_kind, entry, entry_min; /* entry: of a byte, which can be compared */
 	uint64_t entry_mask, via, native, stride, stack, stack_words;
+	struct pad_virtual_arrays arrays;
 	uint64_t kinds;
 	struct pad_function_kind kind[PAD_FUNCTION_KINDS];
 	/* all objects of functions are blocks, or live for ever: `deaths` counts what died */
@@ -154,6 +197,12 @@ static inline uint64_t pad_frame_kind(const struct pad_virtual_frame *f)
 static inline uint64_t pad_frame_stamp(const struct pad_virtual_frame *f)
 {
 	return f->tag >> 16;
+}
+
+/* Whether @set has the value @byte. */
+static inline int pad_byte_in(const uint64_t *set, uint64_t byte)
+{
+	return set[byte / 64] >> byte % 64 & 1;
 }
 
 static inline uint64_t pad_known_hash(uint64_t identity)

@@ -100,6 +100,16 @@ INLINE const struct pad_directory *directory(const struct pad_control *c)
 	return (const struct pad_directory *)((const char *)c + PAD_DIRECTORY_OFFSET);
 }
 
+/*
+ * The thread frees @block. Some interpreters leave a variable with the address of their state when
+ * it is freed; its memory may be unmapped.
+ */
+INLINE void forget_state(struct pad_slot *slot, uint64_t block)
+{
+	if (unlikely(block == slot->virtual_state))
+		slot->virtual_state = 0;
+}
+
 /* The slot of this thread, or NULL. */
 INLINE struct pad_slot *find_slot(const struct pad_control *c)
 {

@@ -269,6 +269,7 @@ API int pad_enter_free(struct pad_stack *stack, const struct pad_head *head, uin
 {
 	struct pad_slot *slot;
 	int way = enter(stack, head, fp, &slot);
+	uint64_t block;
 
 	if (unlikely(way == GO_NESTED)) {
 		record_inner(stack, head, slot);
@@ -278,8 +279,9 @@ API int pad_enter_free(struct pad_stack *stack, const struct pad_head *head, uin
 		return way;
 	WRITE(slot->return_at, (uint64_t)&stack->return_slot);
 	barrier();
-	record_word(slot, head, cpu_argument(stack, head->probe.block_arg),
-		     (uint64_t)&stack->return_slot, PAD_RECORD_FREE);
+	block = cpu_argument(stack, head->probe.block_arg);
+	forget_state(slot, block);
+	record_word(slot, head, block, (uint64_t)&stack->return_slot, PAD_RECORD_FREE);
 	finish(slot);
 	return GO_STRAIGHT;
 }

@@ -498,6 +498,198 @@ static KEEPS __attribute__((noinline)) int walk_native(struct list_walk *w, stru
 	return 1;
 }
 
+/* -- arrays -- */
+
+INLINE uint64_t load_number(uint64_t at)
+{
+	return *(const volatile uint32_t *)at;
+}
+
+/* Where a walk of arrays is. */
+struct element_walk {
+	const struct pad_virtual_layout *l;
+	uint64_t state, array;  /* array: 0 = all are walked */
+	uint64_t at, position, place; /* the next element; of its function */
+	int64_t left;           /* elements that the array has yet */
+};
+
+INLINE void enter_array(struct element_walk *e)
+{
+	const struct pad_virtual_arrays *a = &e->l->arrays;
+
+	if (e->array) {
+		e->left = (int32_t)load_number(e->array + a->last) + 1;
+		e->at = load(e->array + a->elements) + (uint64_t)(e->left - 1) * a->element;
+	}
+}
+
+INLINE struct element_walk begin_elements(const struct pad_virtual_layout *l, uint64_t state)
+{
+	struct element_walk e = { .l = l, .state = state };
+
+	e.position = load(state + l->position);
+	e.place = pad_place(load(state + l->arrays.place)) | PAD_PLACE_IS_INNERMOST;
+	e.array = load(state + l->head[0]);
+	enter_array(&e);
+	return e;
+}
+
+/* What is recorded of the position of the next function. */
+INLINE uint64_t position_of(const struct element_walk *e)
+{
+	uint64_t number = likely(e->position) ? load_number(e->position + e->l->arrays.number) : 0;
+
+	return e->place | pad_place_number(number);
+}
+
+/* The function outside of all arrays is the last frame. */
+INLINE void outermost_frame(const struct element_walk *e, struct pad_virtual_frame *out)
+{
+	out->at = e->state;
+	out->identity = load(e->state + e->l->arrays.outermost);
+	if (!out->identity)
+		out->identity = load(e->state + e->l->arrays.outermost_else);
+	out->position = position_of(e);
+	out->tag = pad_frame_tag(0, PAD_NO_FUNCTION, 1);
+}
+
+/* The next frame, innermost first, whose function is not looked at. 0: that is outermost_frame. */
+INLINE int next_element(struct element_walk *e, struct pad_virtual_frame *out)
+{
+	const struct pad_virtual_arrays *a = &e->l->arrays;
+
+	for (; e->array; e->array = load(e->array + a->outer), enter_array(e)) {
+		while (e->left > 0) {
+			uint64_t at = e->at, type = *(const volatile uint8_t *)(at + a->type);
+			uint64_t identity = a->other_identity, entry;
+			e->left--;
+			e->at -= a->element;
+			if (likely(pad_byte_in(a->functions, type)))
+				identity = e->l->identity;
+			else if (pad_byte_in(a->shims, type))
+				identity = 0;
+			else if (!pad_byte_in(a->other_functions, type))
+				continue;
+			out->at = at;
+			out->identity = identity ? load(at + identity) : 0;
+			out->position = 0;
+			entry = 1;
+			if (likely(identity)) {
+				uint64_t back = load(at + a->back);
+				entry = !back && !pad_byte_in(a->joined, type);
+				out->position = position_of(e);
+				e->position = load(at + a->caller);
+				e->place = pad_place(back);
+			}
+			out->tag = pad_frame_tag(0, PAD_NO_FUNCTION, entry);
+			return 1;
+		}
+	}
+	return 0;
+}
+
+/* Whether @f, whose function is @function or not looked at, is @old, as it was. */
+INLINE int is_same_element(const struct pad_virtual *v, const struct pad_virtual_frame *f,
+			   const struct pad_virtual_frame *old, uint64_t *function)
+{
+	uint64_t kind = pad_frame_kind(old);
+
+	if ((f->identity ^ old->identity) | (f->position ^ old->position) |
+	    (pad_frame_entry(f) ^ pad_frame_entry(old)))
+		return 0;
+	if (f->identity == *function || !f->identity)
+		return 1;
+	*function = f->identity;
+	return is_of_kind(&v->layout.kind[kind], f->identity) &&
+	       read_stamp(&v->layout.kind[kind], f->identity) == pad_frame_stamp(old);
+}
+
+/* Whether all frames are those of the last list. */
+INLINE int is_same_walk(const struct list_walk *w, const struct pad_slot *slot, uint64_t state)
+{
+	struct element_walk e = begin_elements(&w->v->layout, state);
+	const struct pad_virtual_frame *list = list_of(slot);
+	uint64_t i = slot->listed, function = 0;
+	struct pad_virtual_frame f;
+
+	for (; i > 1 && next_element(&e, &f); i--)
+		if (!is_same_element(w->v, &f, &list[i], &function))
+			return 0;
+	if (i != 1 || next_element(&e, &f))
+		return 0;
+	outermost_frame(&e, &f);
+	return is_same_element(w->v, &f, &list[1], &function);
+}
+
+/*
+ * Reads the kind and the stamp of the frame's function; @outside: the frame outside of it, which
+ * may have the same, or NULL; @old: the frame of the last list in its place, or NULL. 0: ptmem must
+ * do so.
+ */
+INLINE int take_function(const struct pad_virtual *v, struct pad_virtual_frame *f,
+			 const struct pad_virtual_frame *outside,
+			 const struct pad_virtual_frame *old)
+{
+	uint64_t kind = 0, stamp = 0, entry = pad_frame_entry(f);
+
+	if (!f->identity)
+		return 1;
+	if (outside && outside->identity == f->identity) {
+		f->tag = pad_frame_tag(pad_frame_stamp(outside), pad_frame_kind(outside), entry);
+		return 1;
+	}
+	for (; !is_of_kind(&v->layout.kind[kind], f->identity); kind++)
+		if (unlikely(kind + 1 >= v->layout.kinds))
+			return 0;
+	stamp = read_stamp(&v->layout.kind[kind], f->identity);
+	f->tag = pad_frame_tag(stamp, kind, entry);
+	return (old && old->identity == f->identity && pad_frame_stamp(old) == stamp) ||
+	       is_known(v, f->identity, stamp);
+}
+
+/* Compares what was walked with the list, from the outermost frame on. 0: ptmem must read it. */
+INLINE int compare_elements(struct list_walk *w, const struct pad_slot *slot)
+{
+	const struct pad_virtual_frame *list = list_of(slot) + 1, *outside = 0;
+	int64_t kept = 0;
+
+	for (int64_t i = 0; i < w->count; i++) {
+		struct pad_virtual_frame *f = &walk_of(slot)[w->count - 1 - i];
+		const struct pad_virtual_frame *old = i < (int64_t)slot->listed ? &list[i] : 0;
+
+		if (unlikely(!take_function(w->v, f, outside, old)))
+			return 0;
+		outside = f;
+		if (kept == i && old && old->identity == f->identity &&
+		    old->position == f->position && old->tag == f->tag)
+			kept++;
+	}
+	w->same = w->count - kept;
+	return 1;
+}
+
+/* All frames are in the slot's walk, unless they are the same. 0: ptmem must read the list. */
+static KEEPS __attribute__((noinline)) int walk_arrays(struct list_walk *w,
+						       const struct pad_slot *slot, uint64_t state)
+{
+	struct element_walk e = begin_elements(&w->v->layout, state);
+	struct pad_virtual_frame f;
+
+	if (is_same_walk(w, slot, state)) {
+		w->count = slot->listed;
+		return 1;
+	}
+	for (;; walk_of(slot)[w->count++] = f) {
+		if (unlikely(w->count == (int64_t)slot->max_listed))
+			return 0;
+		if (!next_element(&e, &f))
+			break;
+	}
+	outermost_frame(&e, &f);
+	walk_of(slot)[w->count++] = f;
+	return compare_elements(w, slot);
+}
+
 API int pad_walk_list(const struct pad_control *c, struct pad_slot *slot, uint64_t stack)
 {
 	const struct pad_virtual *v = (const struct pad_virtual *)c->virtual;
@@ -511,7 +703,8 @@ API int pad_walk_list(const struct pad_control *c, struct pad_slot *slot, uint64
 	} else {
 		state = find_state(&v->layout, slot);
 		if (likely(state))
-			is_walked = walk_frames(&w, slot, state);
+			is_walked = v->layout.arrays.element ? walk_arrays(&w, slot, state) :
+							       walk_frames(&w, slot, state);
 		else if (passes_loop(&v->layout, slot, stack))
 			is_walked = 0;
 	}

@@ -126,6 +126,8 @@ API int pad_enter_sample_free(struct pad_stack *stack, const struct pad_head *he
 	struct pad_slot *slot = is_off(c) ? 0 : find_slot(c);
 	int is_hit = is_filtered(c, block), way;
 
+	if (likely(slot))
+		forget_state(slot, block);
 	if (likely(slot && is_outermost(slot) && !is_hit)) {
 		count_call(slot, head, 0);
 		return GO_STRAIGHT;

@@ -77,8 +77,8 @@ static const struct option_row rows[] = {
 	 .text = "also find what points to blocks of each type, which\ntakes longer"},
 	{.name = "cold", .type = OPT_TIME, AT(inspect.cold), OPTION_RANGE(0.01, 1e9),
 	 .value = "TIME",
-	 .text = "with -p and --inspect: wait for that time first (60s),\n"
-		 "and find which blocks are not touched meanwhile, read\nor written",
+	 .text = "with --inspect: wait for that time first (60s), and\n"
+		 "find which blocks are not touched meanwhile, read\nor written",
 	 .brief = "with --inspect: find memory that is not touched for this time"},
 	{.name = "inspect-copy", .type = OPT_SIZE, AT(inspect.copy), .initial = "64M",
 	 OPTION_RANGE(0, UINT64_C(1) << 40), .value = "SIZE",
@@ -95,9 +95,9 @@ static const struct option_row rows[] = {
 	{.name = "graph", .type = OPT_TEXT, .flags = OPT_NOT_EMPTY, AT(graph.what),
 	 .value = "[=CORE]",
 	 .text = "with -p, or of the core file CORE: print which\n"
-		 "variables, threads and other owners "
-		 "hold the blocks in\nuse, and how much each holds alone, and end; of a\nPROGRAM: "
-		 "at its end, and at each SIGUSR1 to ptmem",
+		 "variables, threads and other owners hold the blocks in\n"
+		 "use, and how much each holds alone, and end; of a\n"
+		 "PROGRAM: at its end, and at each SIGUSR1 to ptmem",
 	 .brief = "which variables hold how much of the heap"},
 	{.name = "graph-depth", .type = OPT_NUMBER, AT(graph.depth), .initial = "1",
 	 OPTION_RANGE(0, 1000), .value = "NUMBER",
@@ -105,8 +105,7 @@ static const struct option_row rows[] = {
 	{.name = "who-holds", .type = OPT_TEXT, .flags = OPT_NOT_EMPTY, AT(graph.who_holds),
 	 .value = "ADDRESS",
 	 .text = "with --graph: print only what holds the block at\n"
-		 "ADDRESS: the shortest way to it, "
-		 "and what all ways pass",
+		 "ADDRESS: the shortest way to it, and what all ways pass",
 	 .brief = "what holds the block at this address"},
 	{.name = "containers", .type = OPT_TEXT, .flags = OPT_NOT_EMPTY, AT(graph.containers),
 	 .value = "FILE",
@@ -162,9 +161,9 @@ static const struct option_row rows[] = {
 	{.name = "interpreters", .type = OPT_CHOICE, AT(names.interpreters),
 	 OPTION_CHOICES(interpreters_modes), .initial = "auto",
 	 .value = "auto|only|mixed|no",
-	 .text = "functions of Python, Ruby and PHP programs: instead\n"
-		 "of the interpreter's, alone, with all native ones,\n"
-		 "or not at all"},
+	 .text = "functions of Python, Ruby, PHP and Perl programs:\n"
+		 "instead of the interpreter's, alone, with all native\n"
+		 "ones, or not at all"},
 	{.name = "python", .type = OPT_CHOICE, AT(names.interpreters),
 	 OPTION_CHOICES(interpreters_modes), .initial = "auto",
 	 .value = "auto|only|mixed|no", .text = "the same as --interpreters"},

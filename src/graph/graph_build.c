@@ -64,7 +64,7 @@ static void make_small(struct graph_builder *b)
 		const struct leakcheck_block from = h->blocks.data[i];
 		const struct graph_block small = {
 			.addr = from.addr, .type = MIN(from.leaf, GRAPH_TYPE_MAX),
-			.size = MIN((uint64_t)from.size, (UINT64_C(2) << ARCH_ADDRESS_BITS) - 1)};
+			.size = MIN((uint64_t)from.size, (UINT64_C(1) << GRAPH_BITS) - 1)};
 
 		memcpy(to + i * sizeof(small), &small, sizeof(small));
 		g->bytes += small.size;

@@ -54,9 +54,12 @@ struct graph_owner {
 	char *object;           /* base name of the program or library; owned, NULL = none */
 };
 
+#define GRAPH_BITS 48u /* of addresses and sizes */
+
 struct graph_block {
-	uint64_t addr : 48, type : 16;   /* type: an index in the types; 0 if they are not wanted */
-	uint64_t size : 48, is_leader : 1; /* is_leader: definitely lost */
+	/* type: an index in the types; 0 if they are not wanted */
+	uint64_t addr : GRAPH_BITS, type : 16;
+	uint64_t size : GRAPH_BITS, is_leader : 1; /* is_leader: definitely lost */
 };
 #define GRAPH_TYPE_MAX 0xffffu
 #define GRAPH_BLOCKS_MAX (UINT32_C(1) << 30)

@@ -58,6 +58,29 @@ static void add_part(void *ctx, taddr_t target)
 	s->part[s->count++] = (struct virtual_loop){f->start, f->end, VIRTUAL_LOOP};
 }
 
+void interpreter_each_branch(struct elf_file *elf, uint64_t start, uint64_t end,
+			     void (*fn)(void *ctx, taddr_t target), void *ctx)
+{
+	const struct elf_segment *segment = elf_file_segment(elf, start);
+	_cleanup_free_ uint8_t *bytes = NULL;
+
+	if (segment)
+		bytes = elf_file_read(elf, segment->offset + (start - segment->vaddr), end - start);
+	if (bytes)
+		arch_native->each_branch_out(
+			&(struct arch_code){.bytes = bytes, .size = end - start, .at = start}, fn,
+			ctx);
+}
+
+const struct elf_function *interpreter_function_at(const struct elf_functions *functions,
+						   uint64_t start)
+{
+	size_t i = vec_search(&functions->list, e, e->end <= start);
+	const struct elf_function *f = &functions->list.data[i];
+
+	return i < functions->list.count && f->kind == ELF_FUNCTION && f->start == start ? f : NULL;
+}
+
 void interpreter_find_parts(struct elf_file *elf, taddr_t bias, struct virtual_layout *l)
 {
 	struct elf_functions functions;
@@ -74,17 +97,8 @@ void interpreter_find_parts(struct elf_file *elf, taddr_t bias, struct virtual_l
 	/* the list grows meanwhile */
 	for (size_t i = 0; i < s.count; i++) {
 		struct virtual_loop part = s.part[i];
-		const struct elf_segment *segment = elf_file_segment(elf, part.start);
-		_cleanup_free_ uint8_t *bytes = NULL;
 
-		if (segment)
-			bytes = elf_file_read(elf, segment->offset + (part.start - segment->vaddr),
-					      part.end - part.start);
-		struct arch_code code = {.bytes = bytes, .size = part.end - part.start,
-					 .at = part.start};
-
-		if (bytes)
-			arch_native->each_branch_out(&code, add_part, &s);
+		interpreter_each_branch(elf, part.start, part.end, add_part, &s);
 		part.start += bias;
 		part.end += bias;
 		virtual_loop_add(l, &part);

@@ -16,6 +16,8 @@
 #include "tracee/os/maps.h"
 
 struct elf_file;
+struct elf_function;
+struct elf_functions;
 
 /* A process in which to look. */
 struct interpreter_process {
@@ -99,7 +101,7 @@ struct language {
 	char *(*version)(const struct interpreter *i);
 };
 
-extern const struct language language_python, language_ruby, language_php;
+extern const struct language language_python, language_ruby, language_php, language_perl;
 
 /* The interpreter in @elf, named @path, which is mapped with @bias. False: none that is known. */
 bool interpreter_open(const char *path, struct elf_file *elf, taddr_t bias,
@@ -107,6 +109,14 @@ bool interpreter_open(const char *path, struct elf_file *elf, taddr_t bias,
 
 /* Adds to @l the other code that its loops jump to, in @elf, which is mapped with @bias. */
 void interpreter_find_parts(struct elf_file *elf, taddr_t bias, struct virtual_layout *l);
+
+/* Calls @fn for the target of each branch or call that leaves [@start, @end) of @elf's code. */
+void interpreter_each_branch(struct elf_file *elf, uint64_t start, uint64_t end,
+			     void (*fn)(void *ctx, taddr_t target), void *ctx);
+
+/* The function of @functions that begins at @start; NULL: none does. */
+const struct elf_function *interpreter_function_at(const struct elf_functions *functions,
+						   uint64_t start);
 
 /* Table of lines with one uint32_t for each @unit bytes of code. 0 = unknown. */
 uint32_t virtual_function_line(const struct virtual_function *f, uint64_t offset, uint32_t unit);

@@ -2,7 +2,8 @@
 #include "base/text.h"
 #include "languages/interpreter.h"
 
-static const struct language *const languages[] = {&language_python, &language_ruby, &language_php};
+static const struct language *const languages[] = {&language_python, &language_ruby, &language_php,
+						   &language_perl};
 
 bool interpreter_open(const char *path, struct elf_file *elf, taddr_t bias,
 		      struct interpreter *out)

@@ -386,10 +386,12 @@ static ssize_t stack_of(const struct interpreter *i, const struct language_memor
 /* -- finding -- */
 
 #define LOOP "rb_vm_exec"
+#define CALLER "rb_iseq_eval" /* calls it, and is exported by all versions */
 
 struct ruby_object {
 	taddr_t bias;
 	struct ruby *ruby;
+	struct virtual_loop caller; /* in the file */
 };
 
 static int take_symbol(void *ctx, const struct elf_symbol *sym)
@@ -404,7 +406,69 @@ static int take_symbol(void *ctx, const struct elf_symbol *sym)
 		s->ruby->version_text = loop.start;
 	if (elf_symbol_is_function(sym) && strcmp(sym->name, LOOP) == 0)
 		virtual_loop_add(&s->ruby->frames, &loop);
+	if (elf_symbol_is_function(sym) && strcmp(sym->name, CALLER) == 0)
+		s->caller = (struct virtual_loop){sym->vaddr, sym->vaddr + sym->size,
+						  VIRTUAL_NO_LOOP};
 	return 0;
+}
+
+/*
+ * From 3.3 on the loop has only a symbol in .symtab, which strip removes. The function that has the
+ * interpreter's instructions is much larger than what else is called there; the loop is that, or
+ * calls it.
+ */
+#define INSTRUCTIONS_MIN 8192u
+#define CALLED_MAX 32u
+
+struct loop_candidates {
+	struct elf_functions functions;
+	const struct elf_function *called[CALLED_MAX]; /* by CALLER */
+	size_t count;
+	const struct elf_function *largest; /* that one of these calls */
+};
+
+static void take_called(void *ctx, taddr_t target)
+{
+	struct loop_candidates *s = ctx;
+	const struct elf_function *f = interpreter_function_at(&s->functions, target);
+
+	if (f && s->count < CALLED_MAX)
+		s->called[s->count++] = f;
+}
+
+static void take_largest(void *ctx, taddr_t target)
+{
+	struct loop_candidates *s = ctx;
+	const struct elf_function *f = interpreter_function_at(&s->functions, target);
+
+	if (f && (!s->largest || f->end - f->start > s->largest->end - s->largest->start))
+		s->largest = f;
+}
+
+/* Adds the loop of an object without its symbol. */
+static void find_loop(struct elf_file *elf, const struct ruby_object *object)
+{
+	struct loop_candidates s = {0};
+	const struct elf_function *loop = NULL;
+	size_t found = 0;
+
+	elf_functions_find(elf, &s.functions);
+	interpreter_each_branch(elf, object->caller.start, object->caller.end, take_called, &s);
+	for (size_t i = 0; i < s.count; i++) {
+		const struct elf_function *f = s.called[i];
+
+		s.largest = f;
+		interpreter_each_branch(elf, f->start, f->end, take_largest, &s);
+		if (s.largest->end - s.largest->start < INSTRUCTIONS_MIN || f == loop)
+			continue;
+		loop = f;
+		found++;
+	}
+	if (found == 1)
+		virtual_loop_add(&object->ruby->frames,
+				 &(struct virtual_loop){object->bias + loop->start,
+							object->bias + loop->end, VIRTUAL_LOOP});
+	vec_deinit(&s.functions.list);
 }
 
 static void own_ruby(struct interpreter *out, struct ruby *r)
@@ -436,12 +500,14 @@ static void find_data(const struct elf_file *elf, taddr_t bias, struct ruby *r)
 static bool open_ruby(struct elf_file *elf, taddr_t bias, struct interpreter *out)
 {
 	struct ruby *r = xcalloc(1, sizeof(*r));
-	struct ruby_object s = {bias, r};
+	struct ruby_object s = {.bias = bias, .ruby = r};
 
 	own_ruby(out, r);
 	elf_file_each_symbol(elf, take_symbol, &s);
+	if (r->version_text && !r->frames.loops.count)
+		find_loop(elf, &s);
 	if (r->version_text && !r->frames.loops.count) {
-		out->missing = LOOP; /* from 3.3 on only a symbol in .symtab, which strip removes */
+		out->missing = LOOP;
 		return true;
 	}
 	if (r->version_text) {

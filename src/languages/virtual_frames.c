@@ -53,6 +53,67 @@ enum virtual_loop_kind virtual_loop_find(const struct virtual_layout *l, taddr_t
 								    VIRTUAL_NO_LOOP;
 }
 
+/* -- publishing -- */
+
+static void fill_ranges(const struct virtual_layout *from, struct pad_virtual_layout *out)
+{
+	for (size_t i = 0; i < from->loops.count; i++) {
+		const struct virtual_loop *loop = &from->loops.data[i];
+
+		if (out->ranges < PAD_VIRTUAL_RANGES)
+			out->range[out->ranges++].start = loop->start + 1;
+		out->range[out->ranges - 1].end = loop->end + 1;
+	}
+}
+
+static void fill_layout(const struct virtual_layout *l, struct pad_virtual_layout *out)
+{
+	static const uint32_t states[] = {
+		[VIRTUAL_STATE_UNKNOWN] = PAD_STATE_NONE,
+		[VIRTUAL_STATE_GLOBAL] = PAD_STATE_GLOBAL,
+		[VIRTUAL_STATE_TLS] = PAD_STATE_TLS,
+		[VIRTUAL_STATE_FIXED] = PAD_STATE_FIXED,
+	};
+	static const uint32_t entries[] = {
+		[VIRTUAL_ENTRY_EACH] = PAD_ENTRY_EACH,
+		[VIRTUAL_ENTRY_FLAG] = PAD_ENTRY_FLAG,
+		[VIRTUAL_ENTRY_SHIM] = PAD_ENTRY_SHIM,
+	};
+
+	out->state_kind = states[l->thread.kind];
+	out->place = l->thread.place;
+	out->owner = l->thread.owner;
+	out->heads = l->heads;
+	out->head[0] = l->head[0];
+	out->head[1] = l->head[1];
+	out->next = l->next;
+	out->identity = l->identity;
+	out->identity_mask = l->identity_mask;
+	out->position = l->position;
+	out->position_size = l->position_size;
+	out->entry_kind = entries[l->entry_kind];
+	/* for all of one kind any byte will do that does not change */
+	out->entry = l->entry_kind == VIRTUAL_ENTRY_EACH ? l->identity : l->entry;
+	out->entry_min = l->entry_min;
+	out->entry_mask = l->entry_mask;
+	out->via = l->via;
+	out->native = (uint64_t)(int64_t)l->native;
+	out->stride = l->stride;
+	out->stack = l->stack;
+	out->stack_words = l->stack_words;
+	out->arrays = l->arrays;
+	out->kinds = l->kinds;
+	memcpy(out->kind, l->kind, sizeof(out->kind));
+}
+
+void virtual_layout_publish(const struct virtual_layout *l, bool is_found,
+			    struct pad_virtual_layout *out)
+{
+	fill_ranges(l, out);
+	if (is_found)
+		fill_layout(l, out);
+}
+
 /* -- walking -- */
 
 #define PAGE ((taddr_t)PAGE_SIZE_MIN)
@@ -170,15 +231,114 @@ static taddr_t next_frame(const struct virtual_layout *l, const uint8_t *bytes, 
 	return frame < end && end - frame > l->stride ? frame + l->stride : 0;
 }
 
+/* -- arrays -- */
+
+/* A walk of arrays: pad_virtual.h. */
+struct array_walk {
+	const struct virtual_layout *layout;
+	const struct language_memory *memory;
+	struct virtual_frame *out;
+	size_t count, max;
+	taddr_t position, place; /* of the next function; pad_place */
+};
+
+static ssize_t add_frame(struct array_walk *w, struct virtual_frame f)
+{
+	uint32_t number = 0;
+
+	if (w->count == w->max)
+		return -E2BIG;
+	if (f.source && !w->memory->read(w->memory->ctx, f.source + w->layout->arrays.number,
+					 &number, sizeof(number)))
+		return -EFAULT;
+	f.position |= pad_place_number(number);
+	if (w->layout->kinds > 1 && f.identity)
+		apply_kind(w->layout, w->memory, &f);
+	w->out[w->count++] = f;
+	return 0;
+}
+
+static ssize_t walk_element(struct array_walk *w, taddr_t at)
+{
+	const struct virtual_layout *l = w->layout;
+	const struct pad_virtual_arrays *a = &l->arrays;
+	struct virtual_frame f = {.at = at, .is_entry = true};
+	uint64_t back;
+	uint8_t type;
+
+	if (!w->memory->read(w->memory->ctx, at + a->type, &type, sizeof(type)))
+		return -EFAULT;
+	bool is_other = pad_byte_in(a->other_functions, type);
+
+	if (pad_byte_in(a->shims, type))
+		return add_frame(w, f);
+	if (!is_other && !pad_byte_in(a->functions, type))
+		return 0;
+	f.source = w->position;
+	f.position = w->place;
+	if (!language_read_word(w->memory, at + (is_other ? a->other_identity : l->identity),
+				&f.identity) ||
+	    !language_read_word(w->memory, at + a->back, &back) ||
+	    !language_read_word(w->memory, at + a->caller, &w->position))
+		return -EFAULT;
+	w->place = pad_place(back);
+	f.is_entry = !back && !pad_byte_in(a->joined, type);
+	return add_frame(w, f);
+}
+
+#define ARRAYS_MAX (1u << 16)
+#define ELEMENTS_MAX (1u << 24)
+
+static ssize_t walk_arrays(struct array_walk *w, taddr_t state)
+{
+	const struct virtual_layout *l = w->layout;
+	const struct pad_virtual_arrays *a = &l->arrays;
+	struct virtual_frame outermost = {.at = state, .is_entry = true};
+	taddr_t array, elements, place;
+	int32_t last;
+	ssize_t err = 0;
+
+	if (!language_read_word(w->memory, state + l->head[0], &array) ||
+	    !language_read_word(w->memory, state + l->position, &w->position) ||
+	    !language_read_word(w->memory, state + a->place, &place))
+		return -EFAULT;
+	w->place = pad_place(place) | PAD_PLACE_IS_INNERMOST;
+	for (uint32_t n = 0; array; n++) {
+		if (!language_read_word(w->memory, array + a->elements, &elements) ||
+		    !w->memory->read(w->memory->ctx, array + a->last, &last, sizeof(last)) ||
+		    last > (int32_t)ELEMENTS_MAX || n == ARRAYS_MAX)
+			return -EFAULT;
+		for (int32_t i = last; i >= 0 && err == 0; i--)
+			err = walk_element(w, elements + (uint64_t)i * a->element);
+		if (err != 0)
+			return err;
+		if (!language_read_word(w->memory, array + a->outer, &array))
+			return -EFAULT;
+	}
+	outermost.source = w->position;
+	outermost.position = w->place;
+	if (!language_read_word(w->memory, state + a->outermost, &outermost.identity) ||
+	    (!outermost.identity &&
+	     !language_read_word(w->memory, state + a->outermost_else, &outermost.identity)))
+		return -EFAULT;
+	err = add_frame(w, outermost);
+	return err == 0 ? (ssize_t)w->count : err;
+}
+
+/* -- lists of any kind -- */
+
 ssize_t virtual_frames_walk(const struct virtual_layout *l, const struct language_memory *m,
 			    taddr_t state, struct virtual_frame *out, size_t max)
 {
+	struct array_walk arrays = {.layout = l, .memory = m, .out = out, .max = max};
 	struct frame_reader r = {.layout = l, .memory = m, .size = frame_size(l)};
 	uint8_t bytes[FRAME_BYTES_MAX];
 	taddr_t frame = state, end = 0;
 	uint64_t words = 0;
 	size_t count = 0;
 
+	if (l->arrays.element)
+		return walk_arrays(&arrays, state);
 	if (r.size > sizeof(bytes))
 		return -EFAULT;
 	for (uint8_t i = 0; i < l->heads && frame; i++)
@@ -230,7 +390,7 @@ uint64_t virtual_stamp(const struct virtual_layout *l, const struct language_mem
 /* The run that begins with frame[next], the outermost of it, ends before the next entry. */
 static void take_run(struct virtual_merge *g)
 {
-	size_t first = g->next++;
+	size_t first = g->last_run = g->next++;
 
 	g->is_wrong |= !g->frame[first].is_entry;
 	if (g->unchanged > g->next && g->run[g->unchanged - 1] == first)
@@ -267,15 +427,51 @@ bool virtual_merge_skip_callers(struct virtual_merge *g, size_t loops)
 	return true;
 }
 
+static bool is_loop(enum virtual_loop_kind kind)
+{
+	return kind == VIRTUAL_LOOP || kind == VIRTUAL_LOOP_PART;
+}
+
+void virtual_merge_resume(struct virtual_merge *g, const taddr_t *pc, size_t kept, size_t next)
+{
+	enum virtual_loop_kind kind =
+		kept ? virtual_loop_find(g->layout, pc[kept - 1]) : VIRTUAL_NO_LOOP;
+
+	g->next = next;
+	g->was_loop = is_loop(kind);
+	for (size_t i = kept; g->layout->arrays.element && i > 0 && !is_loop(kind); i--) {
+		kind = virtual_loop_find(g->layout, pc[i - 1]);
+		if (kind == VIRTUAL_NO_LOOP)
+			continue;
+		g->caller = is_loop(kind) ? VIRTUAL_NO_LOOP : kind;
+		break;
+	}
+}
+
+/* The functions outside of the first entry, if the first loop does not run them. */
+static void pass_outermost(struct virtual_merge *g, enum virtual_loop_kind caller)
+{
+	size_t end = 1;
+
+	if (caller != VIRTUAL_CALLS_RUN || g->next)
+		return;
+	while (end < g->frames && !g->frame[end].is_entry)
+		end++;
+	g->next = end < g->frames ? end : 0;
+}
+
 enum virtual_step virtual_merge_step(struct virtual_merge *g, taddr_t pc, size_t *first_out)
 {
-	enum virtual_loop_kind kind = virtual_loop_find(g->layout, pc);
+	enum virtual_loop_kind kind = virtual_loop_find(g->layout, pc), caller = g->caller;
 	bool was_loop = g->was_loop;
 
-	g->was_loop = kind != VIRTUAL_NO_LOOP;
+	g->was_loop = is_loop(kind);
 	if (kind == VIRTUAL_NO_LOOP)
 		return VIRTUAL_SHOW_NATIVE;
-	if (kind == VIRTUAL_LOOP_PART && was_loop)
+	g->caller = g->was_loop ? VIRTUAL_NO_LOOP : kind;
+	if (!g->was_loop)
+		return VIRTUAL_SHOW_NATIVE;
+	if ((kind == VIRTUAL_LOOP_PART && was_loop) || (caller == VIRTUAL_CALLS_SAME && g->next))
 		return VIRTUAL_SHOW_NONE;
 	g->loops++;
 	if (g->next == g->frames) {
@@ -283,6 +479,7 @@ enum virtual_step virtual_merge_step(struct virtual_merge *g, taddr_t pc, size_t
 		return VIRTUAL_SHOW_NATIVE;
 	}
 	*first_out = g->next;
+	pass_outermost(g, caller);
 	take_run(g);
 	for (size_t i = *first_out; i < g->next; i++)
 		if (g->frame[i].identity)
@@ -290,13 +487,26 @@ enum virtual_step virtual_merge_step(struct virtual_merge *g, taddr_t pc, size_t
 	return VIRTUAL_SHOW_NATIVE;
 }
 
-bool virtual_merge_has_rest(const struct virtual_merge *g)
+size_t virtual_merge_rest(const struct virtual_merge *g)
 {
-	return g->layout->has_loose_runs && !g->is_wrong && !g->bare && g->next < g->frames;
+	size_t end = g->next;
+
+	if (g->is_wrong || g->bare || g->next == g->frames)
+		return end;
+	if (g->layout->has_loose_runs)
+		return g->frames;
+	if (!g->layout->arrays.element || g->next)
+		return end;
+	/* no loop runs: the outermost functions began before */
+	do
+		end++;
+	while (end < g->frames && !g->frame[end].is_entry);
+	return end;
 }
 
 bool virtual_merge_is_right(const struct virtual_merge *g)
 {
 	return !g->is_wrong && g->bare <= 1 &&
-	       (g->next == g->frames || virtual_merge_has_rest(g));
+	       (g->next == g->frames || g->layout->arrays.element ||
+		virtual_merge_rest(g) == g->frames);
 }

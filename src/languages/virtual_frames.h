@@ -51,6 +51,10 @@ enum virtual_loop_kind {
 	 * the loop's frame that called it, it is one
 	 */
 	VIRTUAL_LOOP_PART,
+	/* No loop, but code that calls one. It runs: */
+	VIRTUAL_CALLS_OUTERMOST, /* the functions outside of the first entry */
+	VIRTUAL_CALLS_RUN,       /* an entry, also if it is the first loop */
+	VIRTUAL_CALLS_SAME,      /* what the loop outside of it runs: both are one */
 };
 
 struct virtual_loop {
@@ -103,6 +107,11 @@ struct virtual_layout {
 	int16_t native;         /* the identity if that of the frame is 0; 0 = none */
 	/* Not 0: frames are an array in a stack, whose place and words are in the state. */
 	uint16_t stride, stack, stack_words;
+	/*
+	 * Not 0: frames are in arrays. Then `position` is in the state, and functions can be listed
+	 * before their loop begins: those are not shown.
+	 */
+	struct pad_virtual_arrays arrays;
 	/* The objects of functions, for their stamps. */
 	struct pad_function_kind kind[PAD_FUNCTION_KINDS];
 	uint8_t kinds;
@@ -110,6 +119,10 @@ struct virtual_layout {
 };
 
 void virtual_layout_deinit(struct virtual_layout *l);
+
+/* Fills in what pads need: the loop's ranges, and, if @is_found, the list. */
+void virtual_layout_publish(const struct virtual_layout *l, bool is_found,
+			    struct pad_virtual_layout *out);
 
 /* Adds code of the loop; neighbours of one kind become one. */
 void virtual_loop_add(struct virtual_layout *l, const struct virtual_loop *loop);
@@ -121,6 +134,7 @@ struct virtual_frame {
 	uint64_t position; /* in it, as the frame has it */
 	bool is_entry;     /* outermost of its run */
 	taddr_t at;        /* of the frame; 0 = unknown */
+	taddr_t source;    /* what has the position; 0 = the frame, or unknown */
 };
 
 /*
@@ -154,6 +168,8 @@ struct virtual_merge {
 	const uint32_t *run;
 	size_t unchanged;
 	bool was_loop; /* the last native frame was in the loop */
+	enum virtual_loop_kind caller; /* VIRTUAL_CALLS_..., of the next loop */
+	size_t last_run;               /* where the run that was taken last begins */
 	bool is_wrong;
 };
 
@@ -176,8 +192,17 @@ bool virtual_merge_skip_callers(struct virtual_merge *g, size_t loops);
 /* The next native frame is at @pc, of a caller the return address minus 1. */
 enum virtual_step virtual_merge_step(struct virtual_merge *g, taddr_t pc, size_t *first_out);
 
-/* Whether functions from merge.next on are left that may be without a loop. */
-bool virtual_merge_has_rest(const struct virtual_merge *g);
+/*
+ * Goes on after @kept native frames at @pc, outermost first, that were merged with the functions
+ * before number @next.
+ */
+void virtual_merge_resume(struct virtual_merge *g, const taddr_t *pc, size_t kept, size_t next);
+
+/*
+ * Up to where functions from merge.next on, which have no loop, are to be shown inside of all
+ * native frames: merge.next if there are none.
+ */
+size_t virtual_merge_rest(const struct virtual_merge *g);
 
 /*
  * Whether both stacks fit. If not, a stack is cut off, or greenlets have exchanged parts of one:

@@ -12,7 +12,7 @@
 #include "recording/recording_format.h"
 
 #define HEAD_SIZE (sizeof(GRAPH_FILE_HEAD) - 1)
-#define ADDRESS_END (UINT64_C(2) << ARCH_ADDRESS_BITS)
+#define ADDRESS_END (UINT64_C(1) << GRAPH_BITS)
 
 /* -- to a file -- */
 

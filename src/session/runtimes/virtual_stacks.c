@@ -133,56 +133,6 @@ static struct language_memory memory_of(struct virtual_stacks *v)
 
 /* -- publishing -- */
 
-static void fill_ranges(const struct virtual_layout *from, struct pad_virtual_layout *out)
-{
-	for (size_t i = 0; i < from->loops.count; i++) {
-		const struct virtual_loop *loop = &from->loops.data[i];
-
-		if (out->ranges < PAD_VIRTUAL_RANGES)
-			out->range[out->ranges++].start = loop->start + 1;
-		out->range[out->ranges - 1].end = loop->end + 1;
-	}
-}
-
-static void fill_layout(const struct virtual_layout *l, struct pad_virtual_layout *out)
-{
-	static const uint32_t states[] = {
-		[VIRTUAL_STATE_UNKNOWN] = PAD_STATE_NONE,
-		[VIRTUAL_STATE_GLOBAL] = PAD_STATE_GLOBAL,
-		[VIRTUAL_STATE_TLS] = PAD_STATE_TLS,
-		[VIRTUAL_STATE_FIXED] = PAD_STATE_FIXED,
-	};
-	static const uint32_t entries[] = {
-		[VIRTUAL_ENTRY_EACH] = PAD_ENTRY_EACH,
-		[VIRTUAL_ENTRY_FLAG] = PAD_ENTRY_FLAG,
-		[VIRTUAL_ENTRY_SHIM] = PAD_ENTRY_SHIM,
-	};
-
-	out->state_kind = states[l->thread.kind];
-	out->place = l->thread.place;
-	out->owner = l->thread.owner;
-	out->heads = l->heads;
-	out->head[0] = l->head[0];
-	out->head[1] = l->head[1];
-	out->next = l->next;
-	out->identity = l->identity;
-	out->identity_mask = l->identity_mask;
-	out->position = l->position;
-	out->position_size = l->position_size;
-	out->entry_kind = entries[l->entry_kind];
-	/* for all of one kind any byte will do that does not change */
-	out->entry = l->entry_kind == VIRTUAL_ENTRY_EACH ? l->identity : l->entry;
-	out->entry_min = l->entry_min;
-	out->entry_mask = l->entry_mask;
-	out->via = l->via;
-	out->native = (uint64_t)(int64_t)l->native;
-	out->stride = l->stride;
-	out->stack = l->stack;
-	out->stack_words = l->stack_words;
-	out->kinds = l->kinds;
-	memcpy(out->kind, l->kind, sizeof(out->kind));
-}
-
 /* Tells pads what they need; before the interpreter is found, only where its loop is. */
 /* Addresses may have another meaning now. */
 static void forget_series(struct virtual_stacks *v)
@@ -199,9 +149,7 @@ static void publish(struct virtual_stacks *v)
 
 	if (v->is_given_up)
 		out.mode = PAD_VIRTUAL_OFF;
-	fill_ranges(l, &out);
-	if (is_on)
-		fill_layout(l, &out);
+	virtual_layout_publish(l, is_on, &out);
 	out.counts_deaths = !v->has_other_objects && !v->space->heap.sampling;
 	pads_set_virtual(v->space, &out);
 	v->is_published = is_on || v->is_given_up;
@@ -255,6 +203,19 @@ static bool passes_loop(const struct virtual_stacks *v, const struct native_stac
 	for (size_t i = 0; i < stack->count; i++)
 		if (virtual_loop_find(v->interpreter.frames, stack->pc[i]) != VIRTUAL_NO_LOOP)
 			return true;
+	return false;
+}
+
+/* Whether there is something to be found: it is not enough that code is on @stack that calls it. */
+static bool runs_loop(const struct virtual_stacks *v, const struct native_stack *stack)
+{
+	for (size_t i = 0; i < stack->count; i++) {
+		enum virtual_loop_kind kind =
+			virtual_loop_find(v->interpreter.frames, stack->pc[i]);
+
+		if (kind == VIRTUAL_LOOP || kind == VIRTUAL_LOOP_PART)
+			return true;
+	}
 	return false;
 }
 
@@ -581,16 +542,16 @@ static uint32_t merge(const struct merge_job *j)
 	vec_reserve(&path->native, j->count);
 	g.run = path->run;
 	g.unchanged = MIN(j->frames_kept, path->listed);
-	if (kept) {
-		g.next = path->native.data[kept - 1].next;
-		g.was_loop = virtual_loop_find(g.layout, j->pc[kept - 1]) != VIRTUAL_NO_LOOP;
-	}
+	if (kept)
+		virtual_merge_resume(&g, j->pc, kept, path->native.data[kept - 1].next);
 	for (size_t i = kept; i < j->count; i++) {
 		size_t before = g.next;
 		enum virtual_step step = virtual_merge_step(&g, j->pc[i], &first);
 
-		if (g.next != before)
-			note_run(j, before, g.next);
+		if (g.next != before) {
+			note_run(j, before, g.last_run);
+			note_run(j, g.last_run, g.next);
+		}
 		g.run = path->run;
 		if (step == VIRTUAL_SHOW_RUN)
 			node = add_functions(j, node, first == base ? outermost : first, g.next);
@@ -609,9 +570,11 @@ static uint32_t merge(const struct merge_job *j)
 	if (!virtual_merge_is_right(&g))
 		return unfit_node(j, &g);
 	v->merged++;
-	if (virtual_merge_has_rest(&g)) {
+	size_t rest = virtual_merge_rest(&g);
+
+	if (rest > g.next) {
 		path->listed = 0;
-		node = add_functions(j, node, g.next == base ? outermost : g.next, g.frames);
+		node = add_functions(j, node, g.next == base ? outermost : g.next, rest);
 	}
 	return node ? node : native_node(j);
 }
@@ -702,7 +665,7 @@ uint32_t virtual_stack_node(struct session *s, struct profile *p, const struct n
 
 	if (has_loop) {
 		stop_memory_forget(v->memory);
-		if (!v->is_found)
+		if (!v->is_found && runs_loop(v, stack))
 			find_interpreter(v, stack->tid);
 	}
 	if (!has_loop || !v->is_found)

@@ -1,0 +1,79 @@
+"""--interpreters: which functions stacks have with each value, in each language that it is for."""
+
+import os
+
+from harness import report_json, test
+
+# what allocates in a function `obtain` of its own, and the program that runs it
+PROGRAMS = {
+    "ruby": (["ruby", "--disable=gems"], {}, "def obtain\n  @all = (1..200).map { |i| i.to_s * 50 }\nend\nobtain\n"),
+    "php": (["php", "-n"], {"USE_ZEND_ALLOC": "0"}, "<?php\nfunction obtain() {\n  return array_map(fn($i) => str_repeat('x', 1000 + $i), "
+                                             "range(1, 200));\n}\n$all = obtain();\n"),
+    "perl": (["perl"], {}, "sub obtain {\n  my @all = map { 'x' x (1000 + $_) } 1 .. 200;\n  return \\@all;\n}\nmy $all = obtain();\n"),
+}
+
+
+def stacks(t, language, mode):
+    """[[(function, is native)]] of the allocations of a program in @language, the innermost first; and the script's name."""
+    command, environment, source = PROGRAMS[language]
+    cwd = t.subdirectory()
+    script = os.path.join(cwd, "obtain")
+    with open(script, "w", encoding="utf-8") as file:
+        file.write(source)
+    argv = [t.program("env"), *["%s=%s" % v for v in environment.items()], t.program(command[0]), *command[1:], script]
+    profile = t.profile(argv, ["--interpreters=" + mode, "--record=recording"], cwd=cwd)
+    t.equal("%s, %s: exit status" % (language, mode), profile.status, 0)
+    recording = report_json(t, os.path.join(cwd, "recording"))
+    frames, nodes, leaves = (recording[k] for k in ("frames", "nodes", "leaves"))
+    found = []
+    for leaf, node in enumerate(leaves["node"]):
+        if not leaves["allocations"][leaf]:
+            continue
+        stack = []
+        while node >= 0:
+            frame = nodes["frame"][node]
+            internal = (frames["file"][frame] or "").startswith("<internal:")
+            own = os.path.basename(frames["file"][frame] or "") == "obtain"
+            stack.append((frames["function"][frame] or "", own, internal or own))
+            node = nodes["parent"][node]
+        found.append(stack)
+    return found
+
+
+def is_native(entry):
+    return not entry[2]
+
+
+def check(t, language, modes=("only", "mixed", "no")):
+    """Functions in the place of the interpreter's, which is the default, are what tests of chains look at."""
+    for mode in modes:
+        found = stacks(t, language, mode)
+        own = [s for s in found if any(entry[1] for entry in s)]
+        if mode == "no":
+            t.equal("%s: stacks with functions of the script, of %d" % (language, len(found)), len(own), 0)
+            continue
+        t.check(any(s for s in own if any("obtain" in name and mine for name, mine, _ in s)),
+                "%s, %s: no stack has obtain" % (language, mode))
+        native = [s for s in own if any(map(is_native, s))]
+        if mode == "only":
+            t.equal("%s, only: stacks with native functions" % language, native, [])
+        if mode == "mixed":
+            t.equal("%s, mixed: stacks with functions of the script, and with native ones" % language, len(own), len(native))
+        if mode == "auto":
+            interpreter = [s for s in own if any(entry[0] in ("main", "execute_ex", "perl_run", "ruby_run_node") for entry in s)]
+            t.equal("%s, auto: stacks with functions of the interpreter" % language, interpreter, [])
+
+
+@test("interpreters/ruby")
+def ruby(t):
+    check(t, "ruby")
+
+
+@test("interpreters/php")
+def php(t):
+    check(t, "php")
+
+
+@test("interpreters/perl")
+def perl(t):
+    check(t, "perl", ("auto", "only", "mixed", "no"))
