@@ -112,11 +112,11 @@ static bool has_table(struct typed_walk *w, uint32_t type)
 
 	for (uint32_t level = 0; level < LEVELS_MAX; level++) {
 		const struct data_type *e = type_table_get(t, type);
-		uint32_t base = TYPE_NONE;
+		uint32_t base = TYPE_NONE, members = e->members;
 
 		if (e->kind != DATA_STRUCT || e->has_table)
 			return e->has_table;
-		for (uint32_t i = 0; i < e->members && base == TYPE_NONE; i++) {
+		for (uint32_t i = 0; i < members && base == TYPE_NONE; i++) {
 			const struct data_member *m = type_table_member(t, type, i);
 
 			if ((m->flags & (MEMBER_BASE | MEMBER_VIRTUAL)) == MEMBER_BASE &&
@@ -548,23 +548,22 @@ static void walk_pointer(struct typed_walk *w, uint32_t target, uint64_t value)
 /* Follows what @b, of @type, has; it may be longer than the type. */
 static void walk_value(struct typed_walk *w, uint32_t type, struct typed_bytes b, uint32_t level)
 {
-	const struct data_type *e = type_table_get(w->heap->types, type);
+	if (level >= LEVELS_MAX || w->budget == 0 || !leads(w, type, 0))
+		return;
+	/* a copy: the table moves when types are read */
+	const struct data_type e = *type_table_get(w->heap->types, type);
 
-	if (level >= LEVELS_MAX || w->budget == 0 || !leads(w, type, 0) ||
-	    (e->size > b.size))
+	if (e.size > b.size)
 		return;
 	w->budget--;
-	if (e->kind == DATA_POINTER) {
+	if (e.kind == DATA_POINTER) {
 		if (b.size >= WORD)
-			walk_pointer(w, e->target, load_u64(b.data));
+			walk_pointer(w, e.target, load_u64(b.data));
 		return;
 	}
-	if (e->kind == DATA_ARRAY) {
-		struct data_type array = *e;
-
-		if (e->size)
-			b.size = e->size;
-		walk_elements(w, &array, b, level);
+	if (e.kind == DATA_ARRAY) {
+		b.size = e.size ? e.size : b.size;
+		walk_elements(w, &e, b, level);
 		return;
 	}
 	const struct container *c = w->heap->containers && !w->is_checking ?

@@ -146,6 +146,10 @@ static void read_debug(struct variables *v, struct variable_object *o)
 	const struct debug_variable *d = debug_units_variables(o->units, &count);
 
 	for (size_t i = 0; i < count; i++) {
+		size_t now;
+
+		d = debug_units_variables(o->units, &now); /* types may have moved it */
+
 		struct program_variable p = {
 			.start = d[i].address, .has_debug = true, .debug = d[i],
 			.object = (uint32_t)(o - v->objects.data),
