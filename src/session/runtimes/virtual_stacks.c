@@ -133,7 +133,6 @@ static struct language_memory memory_of(struct virtual_stacks *v)
 
 /* -- publishing -- */
 
-/* Tells pads what they need; before the interpreter is found, only where its loop is. */
 /* Addresses may have another meaning now. */
 static void forget_series(struct virtual_stacks *v)
 {
@@ -141,6 +140,7 @@ static void forget_series(struct virtual_stacks *v)
 		v->paths.data[i].series.number = 0;
 }
 
+/* Tells pads what they need; before the interpreter is found, only where its loop is. */
 static void publish(struct virtual_stacks *v)
 {
 	const struct virtual_layout *l = v->interpreter.frames;
