@@ -10,15 +10,16 @@ VERSION := 0.1
 O := build/$(MODE)
 
 PKGS := libelf libdw libunwind-ptrace libunwind-generic libprotobuf-c
-WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla -Wno-unused-parameter
+WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla -Wno-unused-parameter \
+	-Werror=implicit-function-declaration -Werror=int-conversion -Werror=incompatible-pointer-types
 CPPFLAGS_ALL := -D_GNU_SOURCE -DPTMEM_VERSION='"$(VERSION)"' -I. -Isrc $(CPPFLAGS)
 CFLAGS_release := -O2 -g -fno-tree-slp-vectorize
 CFLAGS_debug := -O0 -g3 -DPTMEM_DEBUG -Werror
-CFLAGS_asan := -O1 -g -DPTMEM_DEBUG -Werror -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+CFLAGS_asan := -O1 -g1 -DPTMEM_DEBUG -Werror -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 # All functions are bound at the start: in the child that becomes the program each would be searched again.
 LDFLAGS_release := -Wl,-z,now
 LDFLAGS_asan := -fsanitize=address,undefined
-CFLAGS_ALL := -std=gnu17 $(WARN) $(CFLAGS_$(MODE)) $(CFLAGS)
+CFLAGS_ALL := -std=gnu17 -pipe $(WARN) $(CFLAGS_$(MODE)) $(CFLAGS)
 LDFLAGS_ALL := $(LDFLAGS_$(MODE)) $(LDFLAGS)
 
 Q := $(if $(V),,@)
@@ -134,8 +135,9 @@ targets:
 layers: programs
 	$(Q)scripts/layers $(O)
 
+# DOCS: some of the documents [all], as man/ptmem.1.
 docs: programs
-	$(Q)scripts/docs $(O)/ptmem $(O)/ptmem-report
+	$(Q)scripts/docs $(O)/ptmem $(O)/ptmem-report $(DOCS)
 
 # Unit tests and the faster half of the others, by what they took in a make check.
 quick:

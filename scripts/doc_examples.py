@@ -16,6 +16,7 @@ Pids, addresses, times and column widths may differ; so may the lines that repor
 matches any number of lines.
 """
 import concurrent.futures
+import difflib
 import os
 import pathlib
 import re
@@ -41,8 +42,10 @@ UNMARKED = re.compile(r"^(?:    |\t)(?:\$ |make |scripts/|ptmem).*|^```\n\$ .*",
 PROFILES = {"FILE": "a.recording", "OLD": "a.massif", "NEW": "b.massif"}
 PREPARE = """gcc -g -o orders doc/orders.c && ptmem -q -o a.massif ./orders && ptmem -q -o b.massif ./orders 10 &&
     ptmem -q --record=a.recording ./orders && cp orders prog && cp orders program && cp a.massif massif.out.4711 && cp b.massif massif.out.4800"""
-RUNNING = "./orders 100 50"  # for five seconds
-WATCHED = "./orders 1000000 50"  # until the command has succeeded
+RUNNING = "./orders 1000000 50"  # until it is ended
+# A command that profiles it until it ends begins at some time: it ends four seconds after that. Samples need no tracer.
+END = "(%s; sleep 4; kill $PID) >/dev/null 2>&1 &\n"
+TRACED, SAMPLED = "while grep -q '^TracerPid:.0$' /proc/$PID/status; do sleep .1; done", "sleep 10"
 
 
 def may_attach():
@@ -105,6 +108,25 @@ def is_same(shown, printed, options):
     return re.fullmatch(pattern, printed, re.S) is not None
 
 
+def excerpt(shown, printed):
+    """The parts of @printed that are most alike those of @shown, with "..." between; all of it if some part has none."""
+    parts, lines, new, at = re.split(r"^\.\.\.\n", shown, flags=re.M), [line.rstrip() + "\n" for line in printed.splitlines()], [], 0
+    if len(parts) == 1:
+        return "".join(lines)
+    for i, part in enumerate(parts):
+        size = part.count("\n")
+        first, last = (0 if i == 0 else at), len(lines) - size
+        places = range(first, (first if i == 0 else last) + 1) if i + 1 < len(parts) else range(last, last + 1)
+        alike = {place: difflib.SequenceMatcher(None, part, "".join(lines[place:place + size])).ratio()
+                 for place in places if size and place >= at}
+        place = max(alike, key=alike.get, default=None)
+        if size and (place is None or alike[place] < 0.5):
+            return "".join(lines)
+        new.append("".join(lines[place:place + size]) if size else "")
+        at = place + size if size else at
+    return "...\n".join(new)
+
+
 class Block:
     """A fenced block: its kind, options and text, and its position in the document."""
 
@@ -142,8 +164,8 @@ def script_of(command):
     command = re.sub(r"\bPID\b", "$PID", command)
     start = "%s >/dev/null 2>&1 & PID=$!\npidof() { echo $PID; }\n"
     if "--monitor" in command:
-        return start % WATCHED + "ptmem -q -p $PID -o monitored.massif >/dev/null 2>&1 &\nuntil %s; do sleep .1; done" % command
-    return start % RUNNING + command
+        return start % RUNNING + "ptmem -q -p $PID -o monitored.massif >/dev/null 2>&1 &\nuntil %s; do sleep .1; done" % command
+    return start % RUNNING + END % (SAMPLED if "--heap=no" in command else TRACED) + command
 
 
 # A reader takes a moment for the next command: meanwhile the program has begun its work, and sleeps.
@@ -248,7 +270,7 @@ class Document:
                 new += command + shown
                 continue
             self.note(block.line, "%swants:\n%sprints:\n%s" % (command, indented(shown), indented(out)))
-            new += command + "".join(line.rstrip() + "\n" for line in out.splitlines())
+            new += command + excerpt(shown, out)
         if ended >= len(steps):
             self.news.append((block.span, new))
 
@@ -352,10 +374,10 @@ def check_options(document, options):
                 document.note(document.text.count("\n", 0, match.start()) + 1, "%s has no --%s" % (match[1], name))
 
 
-def run_all(programs, options, is_update=False):
-    """Prints failures and skipped blocks; returns (passed, failed)."""
+def run_all(programs, options, names, is_update=False):
+    """Prints failures and skipped blocks of the documents @names; returns (passed, failed)."""
     passed = failed = 0
-    documents = [Document(name, programs) for name in DOCUMENTS] + [Page(name, programs) for name in PAGES]
+    documents = [(Page if name in PAGES else Document)(name, programs) for name in names]
     with concurrent.futures.ThreadPoolExecutor() as pool:
         list(pool.map(lambda document: document.run(is_update), documents))
     for document in documents:

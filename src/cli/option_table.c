@@ -77,8 +77,8 @@ static const struct option_row rows[] = {
 	 .text = "also find what points to blocks of each type, which\ntakes longer"},
 	{.name = "cold", .type = OPT_TIME, AT(inspect.cold), OPTION_RANGE(0.01, 1e9),
 	 .value = "TIME",
-	 .text = "with -p and --inspect: wait for that time first (60s),\n"
-		 "and find which blocks are not touched meanwhile, read\nor written",
+	 .text = "with --inspect: wait for that time first (60s), and\n"
+		 "find which blocks are not touched meanwhile, read\nor written",
 	 .brief = "with --inspect: find memory that is not touched for this time"},
 	{.name = "inspect-copy", .type = OPT_SIZE, AT(inspect.copy), .initial = "64M",
 	 OPTION_RANGE(0, UINT64_C(1) << 40), .value = "SIZE",

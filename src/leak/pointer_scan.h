@@ -65,8 +65,9 @@ void chunk_pool_release(struct chunk_pool *s);
 
 /*
  * The part of a leak check for which the target must be stopped: reads its memory once, and keeps
- * words that may point to a block. memory -> pieces -> aligned words -> those near a block ->
- * pointer_scan.h
+ * words that may point to a block:
+ *
+ *	memory -> pieces -> aligned words -> those near a block -> chunks
  *
  * "Near" means: in the same 2 MiB as a block. With one heap within 4 GiB at most half of the memory
  * is kept. All further work is done after the target was resumed. While its threads are stopped,

@@ -153,7 +153,8 @@ static void write_inspection(struct recording_out *out, const struct served *s,
 
 	recording_copy_inspection(s->inspection, r);
 	recording_write_texts(out, r, texts);
-	recording_write_inspection(out, r);
+	for (int id = RECORDING_INSPECTED; id < RECORDING_INSPECTED_END; id++)
+		recording_write_rows(out, r, (enum recording_table_id)id, 0);
 	recording_free(r);
 }
 

@@ -184,7 +184,7 @@ static void note_change(struct session *s, uint64_t interval)
 	_cleanup_free_ char *marker =
 		xasprintf("samples every %s", amount_bytes((double)interval, text));
 
-	recording_values_mark(s, "interval", marker);
+	recording_values_mark(s, clock_now_ns(), "interval", marker);
 }
 
 static void change(struct budget_run *b, double cost)

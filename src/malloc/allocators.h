@@ -20,31 +20,31 @@ struct allocator_input {
 };
 
 struct allocator {
-	const char *name;                       /* as malloc_module_other has it; NULL = none */
+	const char *name;                       /* of its row in the table; NULL = none */
 	struct slabs slabs;                     /* sorted */
 	uint32_t caches;                        /* of threads */
 };
 
 #define ALLOCATOR_NAMES 5u
 
-/* A row of the table of allocators. Lists end with NULL, or are full. */
+/*
+ * A row of the table of allocators. Lists end with NULL, or are full. The names of its libraries
+ * are in symbols/code_owner.c.
+ */
 struct allocator_kind {
-	const char *name;
+	const char *name;                       /* NULL: the end of the table */
 	const char *symbols[ALLOCATOR_NAMES];   /* what has one of them, and malloc, is it */
-	const char *library;                    /* the name of its file begins so; NULL: none */
 	const char *prefixes[ALLOCATOR_NAMES];  /* of its own functions, in a program */
-	const char *versions[ALLOCATOR_NAMES];  /* if they must be known: these alone are read */
+	/* if they must be known, these alone are read; as jemalloc has them in its constants */
+	const char *versions[ALLOCATOR_NAMES];
 	/* finds it, and adds its slabs to @out->slabs; false: it is not there. NULL: only a name */
 	bool (*find)(const struct allocator_input *in, struct allocator *out);
 };
-#define ALLOCATOR_KINDS 8u
-extern const struct allocator_kind allocator_kinds[ALLOCATOR_KINDS];
+extern const struct allocator_kind allocator_kinds[];
 
 /* The first row that has it, or NULL. */
 const struct allocator_kind *allocator_kind_named(const char *name); /* NULL: no allocator */
 const struct allocator_kind *allocator_kind_with_symbol(const char *symbol);
-/* That of the library whose file is @path. */
-const struct allocator_kind *allocator_kind_of_library(const char *path);
 
 /*
  * Finds the first of them that has blocks in use, or the last one that has none: another library

@@ -62,7 +62,7 @@ static inline uint64_t heap_usable_size(uint64_t size)
 }
 
 /*
- * Heaps are walked from chunk to chunk (heap_walk.h), so their memory is needed in the order of
+ * Heaps are walked from chunk to chunk, so their memory is needed in the order of
  * addresses, but several threads read it, each a piece at a time:
  *
  *	read (any thread, any order) -> queue -> walk (one thread at a time, in order)

@@ -72,7 +72,7 @@ static inline uint32_t pymalloc_size(uint32_t class)
 }
 
 /*
- * The arenas of Python's allocator (pymalloc.h), pool by pool:
+ * The arenas of Python's allocator, pool by pool:
  *
  *	pool in use     | header | block | block | ... | rest |   a slab
  *	free pool       |                                     |   used before, or never

@@ -92,11 +92,4 @@ void gate_write(FILE *out, enum gate_form form, const struct gate *g);
 /* ",\n\"metrics\":[...],\n\"checks\":[...]": members of a JSON object. To be freed. */
 char *gate_json_members(const struct gate *g);
 
-/* The forms; gate_write calls them. */
-void gate_write_markdown(FILE *out, const struct gate *g);
-void gate_write_github(FILE *out, const struct gate *g);
-void gate_write_junit(FILE *out, const struct gate *g);
-void gate_write_sarif(FILE *out, const struct gate *g);
-void gate_write_json(FILE *out, const struct gate *g);
-
 #endif

@@ -502,13 +502,3 @@ void leaks_each_frame(const struct leaks *l, uint32_t node, leaks_frame_fn *fn, 
 	}
 	vec_deinit(&frames.list);
 }
-
-double leaks_age(const struct leaks *l, uint64_t time_us)
-{
-	return l->now > time_us ? (double)(l->now - time_us) / 1e6 : 0;
-}
-
-bool leaks_are_sampled(const struct leaks *l)
-{
-	return profile_options(l->report->profile)->sample_interval != 0;
-}

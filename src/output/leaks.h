@@ -227,12 +227,6 @@ void leaks_each_frame(const struct leaks *l, uint32_t node, leaks_frame_fn *fn, 
  */
 void leaks_list_stack(struct leaks *l, uint32_t node, bool is_merged, struct leak_stack *out);
 
-/* Seconds since @time, profile_block_clock. */
-double leaks_age(const struct leaks *l, uint64_t time_us);
-
-/* Whether numbers are estimates. */
-bool leaks_are_sampled(const struct leaks *l);
-
 /* Leaks as text, for people. */
 
 /*

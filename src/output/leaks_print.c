@@ -18,6 +18,18 @@ struct printer {
 	bool is_first;
 };
 
+/* Seconds since @time, profile_block_clock. */
+static double age_of(const struct leaks *l, uint64_t time_us)
+{
+	return l->now > time_us ? (double)(l->now - time_us) / 1e6 : 0;
+}
+
+/* Whether numbers are estimates. */
+static bool is_sampled(const struct leaks *l)
+{
+	return profile_options(l->report->profile)->sample_interval != 0;
+}
+
 /* Names may contain anything: escape what a terminal or parser would interpret. */
 static void print_line(const struct printer *p, char *line)
 {
@@ -68,7 +80,7 @@ static char *sum_text(const struct leaks *l, const struct leak_sum *s)
 	char bytes[AMOUNT_SIZE], blocks[AMOUNT_SIZE], error[AMOUNT_SIZE];
 
 	amount_commas(count, blocks);
-	if (!leaks_are_sampled(l))
+	if (!is_sampled(l))
 		return xasprintf("%s byte%s in %s block%s", amount_commas(s->bytes, bytes),
 				 plural(s->bytes), blocks, plural(count));
 	amount_error((double)s->bytes, profile_error(p, s->variance), error);
@@ -153,7 +165,7 @@ static void print_entry(const struct leaks *l, const struct leak_site *s, struct
 static void print_site(const struct leaks *l, const struct leak_site *s, struct printer *p)
 {
 	const struct leak_sum sum = {s->bytes, s->blocks, s->variance};
-	double oldest = leaks_age(l, s->oldest), youngest = leaks_age(l, s->youngest);
+	double oldest = age_of(l, s->oldest), youngest = age_of(l, s->youngest);
 	_cleanup_free_ char *text = s->indirect_blocks ? tree_text(l, s) : sum_text(l, &sum);
 
 	if (s->oldest == s->youngest)
@@ -299,7 +311,7 @@ static void write_sum(struct json_writer *w, const struct leaks *l, const struct
 	json_write_number(w, "bytes", s->bytes);
 	if (has_lines)
 		json_write_line(w, 2);
-	if (leaks_are_sampled(l)) {
+	if (is_sampled(l)) {
 		json_write_format(w, "error", "%.0f", profile_error(p, s->variance));
 		if (has_lines)
 			json_write_line(w, 2);
@@ -360,8 +372,8 @@ static void write_site(struct json_writer *w, const struct leaks *l, const struc
 			  false);
 		json_write_close(w, 1);
 	}
-	json_write_format(w, "oldest", "%.3f", leaks_age(l, s->oldest));
-	json_write_format(w, "youngest", "%.3f", leaks_age(l, s->youngest));
+	json_write_format(w, "oldest", "%.3f", age_of(l, s->oldest));
+	json_write_format(w, "youngest", "%.3f", age_of(l, s->youngest));
 	if (l->holders && s->kind >= LEAK_POSSIBLE)
 		write_holders(w, l->holders, s->id);
 	json_write_open(w, "stack", '[');
@@ -393,7 +405,7 @@ void leaks_write_json(FILE *file, const struct leaks *l)
 	}
 	json_write_open(&w, NULL, '{');
 	json_write_line(&w, 2);
-	if (leaks_are_sampled(l)) {
+	if (is_sampled(l)) {
 		json_write_number(&w, "heap_sample",
 				  profile_options(l->report->profile)->sample_interval);
 		json_write_line(&w, 2);

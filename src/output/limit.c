@@ -10,13 +10,13 @@
 #include "base/text.h"
 
 const struct limit_info limit_info[LIMIT_METRICS] = {
-	[LIMIT_ALLOCATIONS] = {"allocations", LIMIT_NUMBER, true},
-	[LIMIT_PEAK] = {"peak", LIMIT_BYTES, true},
-	[LIMIT_LIVE] = {"live-at-end", LIMIT_BYTES, true},
-	[LIMIT_ALLOCATED] = {"allocated", LIMIT_BYTES, true},
-	[LIMIT_TEMPORARY] = {"temporary", LIMIT_PERCENT, false},
-	[LIMIT_LEAKED] = {"leaked", LIMIT_BYTES, false},
-	[LIMIT_RSS] = {"rss", LIMIT_BYTES, false},
+	[LIMIT_ALLOCATIONS] = {"allocations", LIMIT_NUMBER, true, true, true, true},
+	[LIMIT_PEAK] = {"peak", LIMIT_BYTES, true, true, true, true},
+	[LIMIT_LIVE] = {"live-at-end", LIMIT_BYTES, true, true, true, true},
+	[LIMIT_ALLOCATED] = {"allocated", LIMIT_BYTES, true, true, true, true},
+	[LIMIT_TEMPORARY] = {"temporary", LIMIT_PERCENT, .of_calls = true},
+	[LIMIT_LEAKED] = {"leaked", LIMIT_BYTES, .is_compared = true},
+	[LIMIT_RSS] = {"rss", LIMIT_BYTES, .is_compared = true},
 };
 
 enum limit_metric limit_find_metric(const char *name, size_t size)
@@ -67,10 +67,10 @@ static const char *parse_subject(const char *text, const char *sign, struct limi
 	} else if (sign != &text[name]) {
 		return "there is one < in a limit without @FUNCTION";
 	}
-	if (l->within && (l->metric == LIMIT_LEAKED || l->metric == LIMIT_RSS || l->function))
+	if (l->within && (!limit_info[l->metric].of_calls || l->function))
 		return "leaked, rss and limits with @FUNCTION are of the whole program: they are "
 		       "not measured within calls";
-	if (l->until && l->metric == LIMIT_TEMPORARY)
+	if (l->until && !limit_info[l->metric].of_sections)
 		return "temporary is of one thread: it is measured within calls, not between "
 		       "functions";
 	return NULL;

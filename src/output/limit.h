@@ -38,7 +38,10 @@ enum limit_unit { LIMIT_BYTES, LIMIT_NUMBER, LIMIT_PERCENT };
 struct limit_info {
 	const char *name;
 	enum limit_unit unit;
-	bool has_paths; /* call paths have values of it */
+	bool has_paths;   /* call paths have values of it */
+	bool of_calls;    /* it is measured within calls; */
+	bool of_sections; /* between functions */
+	bool is_compared; /* by --fail-if, and in baselines */
 };
 
 extern const struct limit_info limit_info[LIMIT_METRICS];

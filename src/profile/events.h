@@ -62,7 +62,7 @@ void events_writer_thread_exit(struct events_writer *w, uint32_t thread);
 void events_writer_end(struct events_writer *w, uint64_t time_ns);
 int events_writer_free(struct events_writer *w); /* 0 or -errno of the first failed write */
 
-/* Reads event files (events.h). */
+/* Reads event files. */
 
 struct events_reader_ops {
 	void (*header)(void *ctx, const char *command, uint32_t pid, uint64_t start_ns);
@@ -94,8 +94,6 @@ struct events_reader_ops {
  */
 int events_read(FILE *file, struct calltree *t, const struct events_reader_ops *ops,
 		unsigned *line_out, const char **why_out);
-
-/* Event files (events.h) that could not be written to their end. */
 
 /*
  * A file of events at @path that could not be written to its end: its last line is cut off if it is

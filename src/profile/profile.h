@@ -220,9 +220,7 @@ void profile_reserve(struct profile *p, uint64_t count);
 /* A block at @addr will be added soon: prefetches its place. */
 void profile_prefetch(const struct profile *p, taddr_t addr);
 
-/* The invariants of a profile (profile.h). */
-
-/* CHECKs them all; slow. */
+/* CHECKs all invariants of a profile; slow. */
 void profile_check(const struct profile *p);
 
 #endif

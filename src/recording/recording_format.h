@@ -46,8 +46,6 @@ void recording_write_texts(struct recording_out *out, const struct recording *r,
 /* Writes the rows of a table from @first on; nothing if there are none. */
 void recording_write_rows(struct recording_out *out, const struct recording *r,
 			  enum recording_table_id id, size_t first);
-/* Writes the tables of what --inspect found. */
-void recording_write_inspection(struct recording_out *out, const struct recording *r);
 /* Says that the file is a copy of one that was not finished: it was made on purpose. */
 void recording_write_copy(struct recording_out *out);
 void recording_write_sync(struct recording_out *out);
@@ -56,7 +54,7 @@ void recording_write_sync(struct recording_out *out);
 int recording_write(FILE *file, const struct recording *r);
 
 /*
- * Reads recordings (recording_format.h). The file is untrusted, and each number is checked, so
+ * Reads recordings. The file is untrusted, and each number is checked, so
  * reports can rely on the following:
  *
  *	all references are to existing rows and texts; a node's parent precedes it

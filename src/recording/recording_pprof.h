@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 
+#include "output/inspect_go.h"
 #include "recording/recording_view.h"
 
 enum { PPROF_VALUES = 4 };
@@ -30,5 +31,8 @@ struct pprof_value *recording_pprof_values(const struct recording *r,
 /* @is_allocated: alloc_space is the default in viewers. The caller checks the stream for errors. */
 void recording_pprof_write(FILE *out, const struct recording *r, const struct pprof_value *value,
 			   bool is_allocated);
+
+/* The heap profile of a Go program, which --inspect has read, in the same form. */
+void recording_pprof_write_go(FILE *out, const struct inspect_go *g);
 
 #endif

@@ -13,31 +13,6 @@
 #include "profile/cells.h"
 #include "profile/estimate.h"
 
-#define TIME_MAX_US 0x1p62 /* lifetimes have 63 bits */
-
-bool recording_temporary_parse(const char *text, uint64_t *us_out)
-{
-	static const struct {
-		const char *name;
-		double us;
-	} units[] = {{"", 1e6}, {"s", 1e6}, {"ms", 1e3}, {"us", 1}};
-	size_t digits = strspn(text, "0123456789.");
-	char *end;
-	double value = strtod(text, &end);
-
-	for (size_t i = 0; digits && end == text + digits && i < ARRAY_SIZE(units); i++) {
-		double us = value * units[i].us;
-
-		if (strcmp(end, units[i].name) != 0)
-			continue;
-		if (us > 0 && us <= TIME_MAX_US) {
-			*us_out = (uint64_t)us + ((double)(uint64_t)us < us);
-			return true;
-		}
-	}
-	return false;
-}
-
 void recording_temporary_within(struct recording *r, uint64_t us)
 {
 	const struct recording_table *lifetimes = &r->table[RECORDING_LIFETIMES];
@@ -60,15 +35,6 @@ void recording_temporary_within(struct recording *r, uint64_t us)
 	}
 	for (size_t i = 0; i < ends->rows; i++)
 		ends->column[END_TEMPORARY][i] = all;
-}
-
-char *recording_temporary_text(const struct recording *r)
-{
-	char us[AMOUNT_SIZE];
-
-	return r->temporary_below
-		       ? xasprintf("released within %s us", amount_commas(r->temporary_below, us))
-		       : NULL;
 }
 
 static bool frame_matches(const struct recording *r, size_t frame, const regex_t *regex)
@@ -210,16 +176,16 @@ static double whole(const struct recording *r)
 /* "12.5" and "12.5s" are seconds, "300ms" milliseconds, "40%" a fraction of @all ms. */
 static bool parse_ms(const char *text, double all, double *out)
 {
-	char *finish_sums;
-	double value = strtod(text, &finish_sums);
+	char *end;
+	double value = strtod(text, &end);
 
-	if (finish_sums == text || !(value >= 0))
+	if (end == text || !(value >= 0))
 		return false;
-	if (strcmp(finish_sums, "%") == 0)
+	if (strcmp(end, "%") == 0)
 		value = all * value / 100;
-	else if (!*finish_sums || strcmp(finish_sums, "s") == 0)
+	else if (!*end || strcmp(end, "s") == 0)
 		value *= 1000;
-	else if (strcmp(finish_sums, "ms") != 0)
+	else if (strcmp(end, "ms") != 0)
 		return false;
 	*out = value;
 	return value <= all;
@@ -295,13 +261,6 @@ void recording_value_add(struct recording_value *to, const struct recording_valu
 	to->bytes += from->bytes;
 	to->blocks += from->blocks;
 	to->variance += from->variance;
-}
-
-bool recording_value_is_noise(const struct recording *r, const struct recording_value *value)
-{
-	return r->interval && value->bytes &&
-	       estimate_is_below_resolution((double)value->bytes,
-					    recording_error(r, value->variance));
 }
 
 /* The columns with the values of leaves in a table. */
@@ -432,7 +391,7 @@ void recording_view_empty(struct recording_view *v, const struct recording *r)
 	};
 }
 
-static void finish_sums(struct recording_view *v, const struct recording *r)
+static void end(struct recording_view *v, const struct recording *r)
 {
 	for (size_t i = 0; i < recording_rows(r, RECORDING_LEAVES); i++)
 		recording_value_add(&v->sum, &v->leaf[i]);
@@ -473,7 +432,7 @@ int recording_view_init(struct recording_view *v, const struct recording *r,
 	} else {
 		add_peak(v, r);
 	}
-	finish_sums(v, r);
+	end(v, r);
 	if (rc != 0)
 		recording_view_deinit(v);
 	return rc;
@@ -491,7 +450,7 @@ void recording_view_of(struct recording_view *v, const struct recording *r,
 		add_totals(v, r);
 	else
 		add_cells(v, r);
-	finish_sums(v, r);
+	end(v, r);
 }
 
 static void add_leaked(struct recording_view *v, const struct recording *r, uint64_t leaf,
@@ -527,7 +486,7 @@ void recording_view_leaks(struct recording_view *v, const struct recording *r, c
 				   (struct recording_value){t->column[blocks + 1][i],
 							    t->column[blocks][i], 0});
 	}
-	finish_sums(v, r);
+	end(v, r);
 }
 
 void recording_view_at(struct recording_view *v, const struct recording *r, uint32_t interval)
@@ -536,7 +495,7 @@ void recording_view_at(struct recording_view *v, const struct recording *r, uint
 	v->quantity = VIEW_AT;
 	v->last = interval;
 	add_cells(v, r);
-	finish_sums(v, r);
+	end(v, r);
 }
 
 void recording_view_deinit(struct recording_view *v)

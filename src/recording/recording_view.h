@@ -7,21 +7,11 @@
 
 #include "recording/recording.h"
 
-/* Which allocations are temporary: what ptmem counted, or those that lived less than a time. */
-
-/* "100us", "1.5ms", "2s" or "2" in microseconds: false if @text is no time, or 0. */
-bool recording_temporary_parse(const char *text, uint64_t *us_out);
-
 /*
  * Counts as temporary what lived less than @us, rounded up to the end of a bucket of lifetimes: a
  * power of two, which r->temporary_below becomes. With samples, the counts become estimates.
  */
 void recording_temporary_within(struct recording *r, uint64_t us);
-
-/* "released within 1,024 us", or NULL for what ptmem counted. The caller frees it. */
-char *recording_temporary_text(const struct recording *r);
-
-/* Reduces a recording to the call paths that match an expression. */
 
 /*
  * Drops all leaves, and their rows in other tables, whose paths contain no function, file or object
@@ -76,7 +66,7 @@ bool recording_question_is_given(const struct recording_question *q);
 
 /*
  * -EINVAL and *@why_out, which the caller frees, if there is no such time or thread. Ignores
- * `match`: recording_view.h.
+ * `match`, which is recording_keep_matches' part.
  */
 int recording_view_init(struct recording_view *v, const struct recording *r,
 			const struct recording_question *q, char **why_out);
@@ -96,8 +86,6 @@ void recording_view_empty(struct recording_view *v, const struct recording *r);
 void recording_view_deinit(struct recording_view *v);
 
 void recording_value_add(struct recording_value *to, const struct recording_value *from);
-/* Whether @value is an estimate from too few samples to be meaningful. */
-bool recording_value_is_noise(const struct recording *r, const struct recording_value *value);
 
 /*
  * "live after 1.250 s": describes the values, and whether they are estimates. The caller frees

@@ -112,12 +112,6 @@ void recording_write_rows(struct recording_out *out, const struct recording *r,
 	}
 }
 
-void recording_write_inspection(struct recording_out *out, const struct recording *r)
-{
-	for (int id = RECORDING_INSPECTED; id < RECORDING_INSPECTED_END; id++)
-		recording_write_rows(out, r, (enum recording_table_id)id, 0);
-}
-
 void recording_write_copy(struct recording_out *out)
 {
 	struct buffer b = {0};

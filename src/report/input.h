@@ -116,10 +116,10 @@ void inspect_file_free(struct inspect_file *f);
 /*
  * An input file of ptmem-report: read completely, its kind recognized by its content.
  *
- *	begins with "time" TAB           samples of /proc     input.h
- *	begins with 8 zero bytes         memusage's data      input.h
+ *	begins with "time" TAB           samples of /proc
+ *	begins with 8 zero bytes         memusage's data
  *	begins with "ptmem-recording"    a recording          recording_format.h
- *	begins with "format": "ptmem-inspect"  --inspect's JSON   input.h
+ *	begins with "format": "ptmem-inspect"  --inspect's JSON
  *	begins with "ptmem-graph"        a heap graph         graph_file.h
  *	anything else                    a massif.out file    massif_file.h (or refused)
  */

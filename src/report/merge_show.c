@@ -348,6 +348,14 @@ static const struct {
 	{"folded", print_folded},
 };
 
+bool merge_has_form(const struct report_format *format)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(forms); i++)
+		if (strcmp(format->name, forms[i].format) == 0)
+			return true;
+	return false;
+}
+
 static int (*form_of(const struct report_request *r))(struct merged *m)
 {
 	const struct report_format *format = report_format_of(r);
@@ -385,7 +393,7 @@ static void warn_of_repeats(const struct processes *p)
 			 repeats, repeats == 1 ? " is" : "s are", first->pid, first->name);
 }
 
-int merge_show(const struct report_request *r, struct processes *all)
+int merge_show(const struct report_request *r, struct processes *all, bool prints)
 {
 	struct merged m = {.request = r, .all = all};
 
@@ -399,7 +407,7 @@ int merge_show(const struct report_request *r, struct processes *all)
 		status = write_page(&m);
 	if (!status && (r->folded || r->flame))
 		status = write_paths(&m);
-	if (!status && request_printed(r))
+	if (!status && prints)
 		status = form_of(r)(&m);
 	merged_deinit(&m);
 	return status;

@@ -1,6 +1,7 @@
 /*
  * A recording, or a view of it, in the forms of --format: text for a terminal, a table (RFC 4180),
  * a file for speedscope, a massif.out file, and the member of its JSON that says what is asked.
+ * Errors of a stream are left in it.
  */
 #ifndef PTMEM_REPORT_RECORDING_OUTPUT_H
 #define PTMEM_REPORT_RECORDING_OUTPUT_H
@@ -23,24 +24,21 @@ bool row_limits_allow(const struct row_limits *limits, size_t i, uint64_t part, 
 
 /*
  * A table of threads, with @limits, and one each of all sizes and lifetimes. Those without a row
- * are left out. Errors of the stream are left in it.
+ * are left out.
  */
 void recording_spread_print(FILE *out, const struct recording *r, const struct row_limits *limits);
 
 /*
  * How long the blocks of each call site of a recording lived, as text: the mean of those that were
- * released, the share of those that were not, and how old these are.
+ * released, the share of those that were not, and how old these are. Nothing if no block is known.
  */
-
-/* Prints nothing if no block is known. Errors of the stream are left in it. */
 void recording_lifetime_print(FILE *out, const struct recording *r,
 			      const struct row_limits *limits);
 
-/* The beginning of the text of a recording: what was profiled, and its totals. */
-
-/* A recording as text for a terminal: what holds the memory, what remains, what is churn. */
-
-/* Errors of the stream are left in it. */
+/*
+ * A recording as text for a terminal: what was profiled, what holds the memory, what remains, what
+ * is churn. Fails as recording_view_init.
+ */
 int recording_text_print(FILE *out, const struct recording *r, const struct recording_question *q,
 			 const struct row_limits *limits, char **why_out);
 
@@ -52,14 +50,13 @@ struct recording_part {
 
 /*
  * A table of the call sites of all @part together. Their recordings are exact, or samples with one
- * interval. Errors of the stream are left in it.
+ * interval.
  */
 void recording_sites_print(FILE *out, const char *title, const struct recording_part *part,
 			   size_t count, const struct row_limits *limits);
 
-/* What is asked of a recording, and the answer, as a member of its JSON: doc/format.md. */
-
 /*
+ * What is asked of a recording, and the answer, as a member of its JSON (doc/format.md):
  * ",\n\"view\":{...}" in *@out, which the caller frees; "" if no view is requested. Fails as
  * recording_view_init.
  */
@@ -73,7 +70,6 @@ int recording_view_json(const struct recording *r, const struct recording_questi
  * standard error of the bytes. The call path is in the last column, outermost caller first, " > "
  * between.
  */
-
 void recording_csv_write(FILE *out, const struct recording *r, const struct recording_view *v);
 
 /* What is asked about functions and source files. */
@@ -97,18 +93,18 @@ int recording_annotate_print(FILE *out, const struct recording *r, const struct 
 int recording_peek_print(FILE *out, const struct recording *r, const struct recording_view *v,
 			 const struct source_question *q, char **why_out);
 
-/* Call paths of a view as a file for speedscope: one sampled profile, weights in bytes. */
-
-/* @name: description of the values. The caller checks the stream for errors. */
+/*
+ * Call paths of a view as a file for speedscope: one sampled profile, weights in bytes. @name:
+ * description of the values.
+ */
 void recording_speedscope_write(FILE *out, const struct recording *r,
 				const struct recording_view *v, const char *name);
 
-/* A recording as a massif.out file, for ms_print and other readers of that format. */
-
 /*
- * A snapshot at the end of each interval, each tenth and the last with its call tree, and one of
- * the peak; or of @view alone, if it is not NULL. @threshold: percent of a snapshot; call paths
- * with less are summed up. Errors of the stream are left in it.
+ * A recording as a massif.out file, for ms_print and other readers of that format: a snapshot at
+ * the end of each interval, each tenth and the last with its call tree, and one of the peak; or of
+ * @view alone, if it is not NULL. @threshold: percent of a snapshot; call paths with less are
+ * summed up.
  */
 void recording_massif_write(FILE *out, const struct recording *r,
 			    const struct recording_view *view, double threshold);

@@ -164,20 +164,16 @@ static int print_speedscope(const struct shown_recording *s)
 	return 0;
 }
 
-static const char only_tables[] =
-	"--diff makes text, json, csv or folded, not speedscope or massif";
-
 const struct report_format report_formats[] = {
-	{"text", AS_TEXT, AS_TABLE, print_text, NULL, GATE_NONE, true},
-	{"json", AS_DATA | AS_SITED | AS_COUNTED, AS_ROWS | AS_JSON, print_json, NULL, GATE_JSON,
-	 true},
-	{"csv", AS_DATA | AS_SITED | AS_COUNTED, AS_ROWS, print_csv, NULL, GATE_NONE, true},
-	{"folded", AS_FOLDED, AS_FOLDED, print_folded, NULL, GATE_NONE, true},
-	{"pprof", AS_DATA, 0, print_pprof,
-	 "--diff makes no pprof: make one of each file, and let pprof compare them by -base",
-	 GATE_NONE, false},
-	{"speedscope", AS_DATA, 0, print_speedscope, only_tables, GATE_NONE, false},
-	{"massif", AS_MASSIF, 0, print_massif, only_tables, GATE_NONE, false},
+	{"text", AS_TEXT, AS_TABLE, .print = print_text},
+	{"json", AS_DATA | AS_SITED | AS_COUNTED, AS_ROWS | AS_JSON, .print = print_json,
+	 .gate = GATE_JSON},
+	{"csv", AS_DATA | AS_SITED | AS_COUNTED, AS_ROWS, .print = print_csv},
+	{"folded", AS_FOLDED, AS_FOLDED, .print = print_folded},
+	{"pprof", AS_DATA, 0, .print = print_pprof,
+	 .no_diff = "make one of each file, and let pprof compare them by -base"},
+	{"speedscope", AS_DATA, 0, .print = print_speedscope},
+	{"massif", AS_MASSIF, 0, .print = print_massif},
 	{"markdown", AS_GATE, AS_GATE, .gate = GATE_MARKDOWN},
 	{"github", AS_GATE, AS_GATE, .gate = GATE_GITHUB},
 	{"junit", AS_GATE, AS_GATE, .gate = GATE_JUNIT},

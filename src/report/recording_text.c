@@ -96,9 +96,19 @@ static void put_counted(FILE *out, const struct recording *r)
 		amount_commas(frees, d), plural(frees));
 }
 
+/* "released within 1,024 us", or NULL for what ptmem counted. The caller frees it. */
+static char *temporary_text(const struct recording *r)
+{
+	char us[AMOUNT_SIZE];
+
+	return r->temporary_below
+		       ? xasprintf("released within %s us", amount_commas(r->temporary_below, us))
+		       : NULL;
+}
+
 static void put_temporary_total(FILE *out, const struct recording *r)
 {
-	_cleanup_free_ char *text = recording_temporary_text(r);
+	_cleanup_free_ char *text = temporary_text(r);
 	uint64_t blocks = recording_count(r, end_value(r, END_TEMPORARY));
 	char commas[AMOUNT_SIZE];
 
@@ -444,13 +454,13 @@ static const char *unit_of(const struct recording_view *v)
 	return v->quantity == VIEW_TOTAL ? "call" : "block";
 }
 
-static void put_columns(const struct table *t, const char *title, unsigned depth)
+/* The heads of what put_row prints. @unit: of what blocks are shown as; @places: what rows are. */
+static void put_columns(const struct table *t, const char *title, const char *unit,
+			const char *places)
 {
 	fprintf(t->out, "\n%s\n%s%s%11ss  share  %s\n", title,
 		t->is_count ? "" : "          bytes ",
-		t->r->interval && !t->is_count ? " +- error " : "",
-		t->is_count ? "allocation" : unit_of(t->view),
-		depth ? "caller of the call site" : "call site");
+		t->r->interval && !t->is_count ? " +- error " : "", unit, places);
 }
 
 /* Takes over @label, the name of all @site in one row. */
@@ -465,6 +475,14 @@ static void put_sum(const struct table *t, const struct site *site, size_t count
 	free(all.label);
 }
 
+/* Whether @value is an estimate from too few samples to be meaningful. */
+static bool is_noise(const struct recording *r, const struct recording_value *value)
+{
+	return r->interval && value->bytes &&
+	       estimate_is_below_resolution((double)value->bytes,
+					    recording_error(r, value->variance));
+}
+
 /* Moves sites below resolution to the end, in their order; returns how many others there are. */
 static size_t set_noise_aside(struct sites *s, const struct recording *r)
 {
@@ -472,7 +490,7 @@ static size_t set_noise_aside(struct sites *s, const struct recording *r)
 	size_t kept = 0, n = 0;
 
 	for (size_t i = 0; i < s->list.count; i++) {
-		if (recording_value_is_noise(r, &s->list.data[i].value))
+		if (is_noise(r, &s->list.data[i].value))
 			noise[n++] = s->list.data[i];
 		else
 			s->list.data[kept++] = s->list.data[i];
@@ -507,7 +525,8 @@ static void put_table(const struct table *t, const char *title, unsigned depth)
 	sort_sites(&s);
 	if (s.list.count == 0)
 		return;
-	put_columns(t, title, depth);
+	put_columns(t, title, t->is_count ? "allocation" : unit_of(t->view),
+		    depth ? "caller of the call site" : "call site");
 	put_rows(t, &s);
 	sites_deinit(&s);
 }
@@ -526,7 +545,7 @@ void recording_sites_print(FILE *out, const char *title, const struct recording_
 	if (s.list.count) {
 		const struct table t = {out, part[0].recording, &all, limits, false, NULL};
 
-		put_columns(&t, title, 0);
+		put_columns(&t, title, unit_of(&all), "call site");
 		put_rows(&t, &s);
 	}
 	sites_deinit(&s);
@@ -548,7 +567,7 @@ static void put_quantity(FILE *out, const struct recording *r, const char *title
 
 static void put_temporary(FILE *out, const struct recording *r, const struct row_limits *limits)
 {
-	_cleanup_free_ char *text = recording_temporary_text(r);
+	_cleanup_free_ char *text = temporary_text(r);
 	_cleanup_free_ char *title =
 		xasprintf("temporary allocations%s%s", text ? ", " : "", text ? text : "");
 
@@ -611,12 +630,15 @@ static void put_releases(FILE *out, const struct recording *r, const struct row_
 		add_site(&s, r, recording_site_of(r, t->column[RELEASE_NODE][i]), 0, value);
 	}
 	sort_sites(&s);
+	_cleanup_free_ char *title =
+		xasprintf("released: %s byte%s in %s block%s",
+			  amount_commas(all.sum.bytes, bytes), plural(all.sum.bytes),
+			  amount_commas(all.sum.blocks, blocks), plural(all.sum.blocks));
+	const struct table table = {out, r, &all, limits, false, NULL};
+
 	if (s.list.count > 0)
-		fprintf(out, "\nreleased: %s byte%s in %s block%s\n%15s %12s  share  %s\n",
-			amount_commas(all.sum.bytes, bytes), plural(all.sum.bytes),
-			amount_commas(all.sum.blocks, blocks), plural(all.sum.blocks),
-			"bytes", "blocks", "released by");
-	put_rows(&(struct table){out, r, &all, limits, false, NULL}, &s);
+		put_columns(&table, title, "block", "released by");
+	put_rows(&table, &s);
 	sites_deinit(&s);
 }
 

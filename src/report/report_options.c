@@ -42,9 +42,31 @@ static bool parse_snapshot(const char *text, void *field)
 	return true;
 }
 
+#define TIME_MAX_US 0x1p62 /* lifetimes have 63 bits */
+
+/* "100us", "1.5ms", "2s" or "2", in microseconds; not 0. */
 static bool parse_temporary(const char *text, void *field)
 {
-	return recording_temporary_parse(text, field);
+	static const struct {
+		const char *name;
+		double us;
+	} units[] = {{"", 1e6}, {"s", 1e6}, {"ms", 1e3}, {"us", 1}};
+	size_t digits = strspn(text, "0123456789.");
+	uint64_t *us_out = field;
+	char *end;
+	double value = strtod(text, &end);
+
+	for (size_t i = 0; digits && end == text + digits && i < ARRAY_SIZE(units); i++) {
+		double us = value * units[i].us;
+
+		if (strcmp(end, units[i].name) != 0)
+			continue;
+		if (us > 0 && us <= TIME_MAX_US) {
+			*us_out = (uint64_t)us + ((double)(uint64_t)us < us);
+			return true;
+		}
+	}
+	return false;
 }
 
 #define AT(field) .offset = offsetof(struct report_request, field)

@@ -343,6 +343,33 @@ static bool wants_other_report(const struct report_request *r)
 	       recording_question_is_given(&r->question);
 }
 
+typedef bool has_form_fn(const struct report_format *format);
+
+/* "text, json or csv": what @has says of --format. The caller frees it. */
+static char *forms_with(has_form_fn *has)
+{
+	char *text = xstrdup("");
+	unsigned left = 0;
+
+	for (const struct report_format *f = report_formats; f->name; f++)
+		left += has(f);
+	for (const struct report_format *f = report_formats; f->name; f++) {
+		if (!has(f))
+			continue;
+		_cleanup_free_ char *before = text;
+
+		left--;
+		text = xasprintf("%s%s%s", before, f->name,
+				 left > 1 ? ", " : left ? " or " : "");
+	}
+	return text;
+}
+
+static bool is_of_baseline(const struct report_format *format)
+{
+	return format->gate || format == report_formats; /* the text */
+}
+
 /* A baseline takes any number of profiles, and makes nothing else of them. */
 static char *check_baseline(const struct report_request *r)
 {
@@ -355,12 +382,13 @@ static char *check_baseline(const struct report_request *r)
 	if (wants_other_report(r))
 		return xstrdup("--baseline and --write-baseline are about whole profiles, and make "
 			       "no other report");
-	if (format && (r->write_baseline || (!format->gate && format != report_formats)))
-		return xstrdup("--baseline makes text, json, markdown, github, junit or sarif, and "
-			       "--write-baseline its own form");
 	if (r->path_count > REPORT_PATHS)
 		return xstrdup("a baseline is of 1,000 runs at most");
-	return NULL;
+	if (!format || (!r->write_baseline && is_of_baseline(format)))
+		return NULL;
+	_cleanup_free_ char *made = forms_with(is_of_baseline);
+
+	return xasprintf("--baseline makes %s, and --write-baseline its own form", made);
 }
 
 /* A copy of a file, and nothing else of it. */
@@ -400,10 +428,12 @@ static char *check_merge(const struct report_request *r)
 	if (r->limit.count || r->limits_file.count)
 		return xstrdup("--limit and --limits-file are about one profile: ptmem checks them "
 			       "for each process");
-	if (format && !format->of_merge)
-		return xasprintf("--merge makes text, json, csv or folded, and --flame or --html; "
-				 "--format=%s is of one recording", format->name);
-	return NULL;
+	if (!format || merge_has_form(format))
+		return NULL;
+	_cleanup_free_ char *made = forms_with(merge_has_form);
+
+	return xasprintf("--merge makes %s, and --flame or --html; --format=%s is of one recording",
+			 made, format->name);
 }
 
 static char *check_fail_if(const struct report_request *r)
@@ -419,6 +449,28 @@ static char *check_fail_if(const struct report_request *r)
 			return xasprintf("--fail-if=%s: %s", r->fail_if.data[i], why);
 	}
 	return NULL;
+}
+
+static bool is_of_diff(const struct report_format *format)
+{
+	return format->of_diff && format->of_diff != AS_GATE;
+}
+
+static char *check_diff(const struct report_request *r)
+{
+	const struct report_format *format = report_format_of(r);
+
+	if (!r->is_diff)
+		return NULL;
+	if (r->png || r->svg)
+		return xstrdup("--diff makes a table and with --flame a flame graph, "
+			       "no --png or --svg");
+	if (!format || format->of_diff)
+		return NULL;
+	_cleanup_free_ char *made = forms_with(is_of_diff);
+
+	return xasprintf("--diff makes %s; --format=%s is of one profile%s%s", made, format->name,
+			 format->no_diff ? ": " : "", format->no_diff ?: "");
 }
 
 char *request_check(const struct report_request *r)
@@ -438,11 +490,10 @@ char *request_check(const struct report_request *r)
 	if (!r->baseline && !r->write_baseline && !r->is_merge &&
 	    r->path_count > (r->is_diff ? 2 : 1))
 		return xasprintf("one file too many: %s", r->path[r->is_diff ? 2 : 1]);
-	if (r->is_diff && (r->png || r->svg))
-		return xstrdup("--diff makes a table and with --flame a flame graph, "
-			       "no --png or --svg");
-	if (r->is_diff && report_format_of(r) && !report_format_of(r)->of_diff)
-		return xstrdup(report_format_of(r)->no_diff);
+	char *bad_diff = check_diff(r);
+
+	if (bad_diff)
+		return bad_diff;
 	if (r->flame && r->x_size && r->x_size < FLAME_WIDTH_MIN)
 		return xstrdup("a flame graph is 300 pixels wide at least");
 	if (r->flame && text_ends_in(r->flame, ".png"))

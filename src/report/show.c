@@ -339,7 +339,7 @@ static int show_merged(const struct report_request *r)
 		status = rc ? rc : status;
 	}
 	if (status != EXIT_REFUSED && unread < r->path_count)
-		status = merge_show(r, &all) ?: status;
+		status = merge_show(r, &all, request_printed(r) != 0) ?: status;
 	processes_deinit(&all);
 	return status;
 }

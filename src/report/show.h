@@ -44,9 +44,8 @@ struct report_format {
 	/* enum report_kind of a recording, and of a difference; 0: of that there is none */
 	unsigned kinds, of_diff;
 	int (*print)(const struct shown_recording *s); /* 0, or an enum report_exit */
-	const char *no_diff; /* why there is none */
+	const char *no_diff; /* what helps instead; NULL: nothing */
 	enum gate_form gate; /* of AS_GATE; of others if they are of a baseline */
-	bool of_merge; /* merge_show.c has one of several recordings */
 };
 
 extern const struct report_format report_formats[];
@@ -152,10 +151,12 @@ int html_report_write(const struct report_request *r, const struct input *input)
 struct processes;
 
 /*
- * Makes those that @r requests of @all, which processes_finish has not seen yet: 0, or an enum
- * report_exit once the error is logged.
+ * Makes those that @r requests of @all, which processes_finish has not seen yet, with @prints one
+ * on standard output: 0, or an enum report_exit once the error is logged.
  */
-int merge_show(const struct report_request *r, struct processes *all);
+int merge_show(const struct report_request *r, struct processes *all, bool prints);
+/* Whether there is one of several recordings. */
+bool merge_has_form(const struct report_format *format);
 
 /* The reports of ptmem-report about two profiles (--diff). */
 

@@ -102,21 +102,6 @@ char *lost_events_text(const struct lost_events *lost, uint64_t interval)
 			 lost->has_unsure ? "at least " : "", m, plural(lost->releases));
 }
 
-void lost_events_warn(const struct session *s)
-{
-	const struct lost_events *lost = &s->heap.sample.totals.lost;
-	_cleanup_free_ char *text = lost_events_text(lost, s->heap.sample.interval);
-
-	if (!text)
-		return;
-	log_warn("process %u: %s: ptmem was stopped or late, and the program did not wait",
-		 s->process.pid, text);
-	log_info("  %s", lost->releases || lost->has_unsure ?
-				  "blocks whose release is missing count as in use until "
-				  "their address is used again" :
-				  "live and peak may be too low by these");
-}
-
 uint64_t session_sampling_longest(const struct session *s)
 {
 	return s->heap.sample.interval << s->heap.sample.shift_max;

@@ -56,9 +56,6 @@ struct session;
  */
 char *lost_events_text(const struct lost_events *lost, uint64_t interval);
 
-/* Warns about those of @s, at its end. */
-void lost_events_warn(const struct session *s);
-
 /* What a session says about its sampling interval, which may change while it runs (--budget). */
 
 /* Sets the text in desc: for a heap profile of samples, @interval bytes apart; 0: none. */

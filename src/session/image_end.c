@@ -312,7 +312,7 @@ void image_end(void *ctx, struct address_space *space, enum space_end why)
 	s->end.time_error_ns = pads_time_error(space);
 	s->end.guess = space->watch.guess;
 	/* a fork that executes another program was counted in its parent's file */
-	s->process.end_ns = clock_now_ns();
+	s->process.end_ns = space->pauses.left_ns ? space->pauses.left_ns : clock_now_ns();
 	recording_run_end(s, end);
 	inspect_final_classify(s);
 	observers_each(o, s->run, session_ended)

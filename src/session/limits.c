@@ -32,6 +32,8 @@ static uint64_t leaf_amount(const struct profile *p, uint32_t leaf, enum limit_m
 	const struct history *h = profile_whole_history(p);
 
 	switch (metric) {
+	case LIMIT_ALLOCATIONS:
+		return profile_count(p, l->calls);
 	case LIMIT_LIVE:
 		return l->live_bytes;
 	case LIMIT_ALLOCATED:
@@ -39,9 +41,13 @@ static uint64_t leaf_amount(const struct profile *p, uint32_t leaf, enum limit_m
 	case LIMIT_TEMPORARY:
 		return h && leaf < h->leaf.count ? profile_count(p, h->leaf.data[leaf].temporary) :
 						   0;
-	default:
-		return profile_count(p, l->calls);
+	case LIMIT_PEAK: /* find_amounts */
+	case LIMIT_RSS:
+	case LIMIT_LEAKED: /* limits_note_leaks */
+	case LIMIT_METRICS:
+		break;
 	}
+	return 0;
 }
 
 static bool has_function(const struct shown_stack *stack, const struct limit *l)
@@ -187,9 +193,13 @@ static double value_of_program(const struct session *s, enum limit_metric metric
 		return (double)profile_count(p, all_calls(p, NULL));
 	case LIMIT_RSS:
 		return (double)s->end.peak_resident;
-	default:
+	case LIMIT_TEMPORARY:
 		return temporary_percent(p);
+	case LIMIT_LEAKED: /* of all processes */
+	case LIMIT_METRICS:
+		break;
 	}
+	return 0;
 }
 
 /* -- call sites -- */
@@ -494,7 +504,8 @@ static const char *add_limit(void *ctx, const char *text)
 
 	if (why)
 		return why;
-	bool is_of_calls = !l.within && !l.function && within->count > 0 && within_has(l.metric);
+	bool is_of_calls = !l.within && !l.function && within->count > 0 &&
+			   limit_info[l.metric].of_calls;
 
 	for (size_t i = 0; is_of_calls && i < within->count; i++)
 		take_limit(r, xasprintf("%s within %s", text, within->data[i]));

@@ -46,8 +46,6 @@ uint32_t pseudo_frame_get(struct symbols *symbols, struct calltree *tree, const 
 /* The frame called @name; 0 if it does not exist. */
 uint32_t pseudo_frame_find(const struct calltree *tree, const char *name);
 
-/* One source of a session (memory_source.h) with its profile. */
-
 struct session;
 
 /* What is known of a frame. */

@@ -21,7 +21,7 @@
 #define OPTION_ALL 0.0
 
 /* Which values folded stacks and flame graphs show. */
-enum view { VIEW_LIVE, VIEW_PEAK, VIEW_EXIT, VIEW_TOTAL, VIEW_CALLS };
+enum shown_paths { SHOW_LIVE, SHOW_PEAK, SHOW_EXIT, SHOW_TOTAL, SHOW_CALLS };
 
 enum help_mode { HELP_NONE, HELP_EVERYDAY, HELP_ALL };
 enum probes_mode { PROBES_AUTO, PROBES_BREAK, PROBES_JUMP };
@@ -156,7 +156,7 @@ struct options_files {
 	struct option_strings limits_out; /* what was found of them, each in its form */
 	bool free_stacks;         /* the recording has the stacks that release blocks */
 	const char *folded, *flame;
-	enum view view;           /* of these two */
+	enum shown_paths view;           /* of these two */
 };
 
 /* The server. */

@@ -119,11 +119,6 @@ static void add_inputs(const struct run *run, struct checked_files *files)
 	files->input_count = files->list.count;
 }
 
-static bool are_one(const struct checked_file *a, const struct checked_file *b)
-{
-	return (a->is_stdout && b->is_stdout) || file_id_is_same(&a->id, &b->id);
-}
-
 static int check_differ(const struct checked_files *files)
 {
 	for (size_t i = files->input_count; i < files->list.count; i++) {
@@ -134,7 +129,9 @@ static int check_differ(const struct checked_files *files)
 			 * standard output takes the profiles of several sources one after the
 			 * other
 			 */
-			if (out->what == other->what || !are_one(out, other))
+			if (out->what == other->what ||
+			    (!(out->is_stdout && other->is_stdout) &&
+			     !file_id_is_same(&out->id, &other->id)))
 				continue;
 			if (k < files->input_count)
 				log_error("%s would overwrite %s, %s", out->what, other->what,

@@ -159,34 +159,34 @@ void session_output_finish_xtree(struct session *s)
 /* Call paths with their bytes, as folded stacks (--folded) and flame graphs (--flame). */
 
 /* Titles of flame graphs. Touched pages are never released. */
-static const char *const view_titles[SOURCE_COUNT][VIEW_CALLS + 1] = {
+static const char *const view_titles[SOURCE_COUNT][SHOW_CALLS + 1] = {
 	[SOURCE_HEAP] = {
-		[VIEW_LIVE] = "bytes not freed",
-		[VIEW_PEAK] = "bytes at the peak",
-		[VIEW_EXIT] = "bytes in use at the end",
-		[VIEW_TOTAL] = "bytes allocated",
-		[VIEW_CALLS] = "allocations",
+		[SHOW_LIVE] = "bytes not freed",
+		[SHOW_PEAK] = "bytes at the peak",
+		[SHOW_EXIT] = "bytes in use at the end",
+		[SHOW_TOTAL] = "bytes allocated",
+		[SHOW_CALLS] = "allocations",
 	},
 	[SOURCE_BRK] = {
-		[VIEW_LIVE] = "bytes not given back",
-		[VIEW_PEAK] = "bytes at the peak",
-		[VIEW_EXIT] = "bytes there at the end",
-		[VIEW_TOTAL] = "bytes added",
-		[VIEW_CALLS] = "calls that added",
+		[SHOW_LIVE] = "bytes not given back",
+		[SHOW_PEAK] = "bytes at the peak",
+		[SHOW_EXIT] = "bytes there at the end",
+		[SHOW_TOTAL] = "bytes added",
+		[SHOW_CALLS] = "calls that added",
 	},
 	[SOURCE_MMAP] = {
-		[VIEW_LIVE] = "bytes not unmapped",
-		[VIEW_PEAK] = "bytes mapped at the peak",
-		[VIEW_EXIT] = "bytes mapped at the end",
-		[VIEW_TOTAL] = "bytes ever mapped",
-		[VIEW_CALLS] = "mappings",
+		[SHOW_LIVE] = "bytes not unmapped",
+		[SHOW_PEAK] = "bytes mapped at the peak",
+		[SHOW_EXIT] = "bytes mapped at the end",
+		[SHOW_TOTAL] = "bytes ever mapped",
+		[SHOW_CALLS] = "mappings",
 	},
 	[SOURCE_FAULTS] = {
-		[VIEW_LIVE] = "bytes touched",
-		[VIEW_PEAK] = "bytes touched",
-		[VIEW_EXIT] = "bytes touched",
-		[VIEW_TOTAL] = "bytes touched",
-		[VIEW_CALLS] = "pages touched",
+		[SHOW_LIVE] = "bytes touched",
+		[SHOW_PEAK] = "bytes touched",
+		[SHOW_EXIT] = "bytes touched",
+		[SHOW_TOTAL] = "bytes touched",
+		[SHOW_CALLS] = "pages touched",
 	},
 };
 
@@ -194,8 +194,8 @@ static struct path_tree *make_paths(struct source *src)
 {
 	struct session *s = src->session;
 	static const uint8_t quantities[] = {
-		[VIEW_LIVE] = PATHS_LIVE, [VIEW_PEAK] = PATHS_PEAK, [VIEW_EXIT] = PATHS_LIVE,
-		[VIEW_TOTAL] = PATHS_TOTAL, [VIEW_CALLS] = PATHS_COUNT,
+		[SHOW_LIVE] = PATHS_LIVE, [SHOW_PEAK] = PATHS_PEAK, [SHOW_EXIT] = PATHS_LIVE,
+		[SHOW_TOTAL] = PATHS_TOTAL, [SHOW_CALLS] = PATHS_COUNT,
 	};
 	struct report r;
 	struct path_tree *t = path_tree_new();
@@ -238,7 +238,7 @@ static int put_flame(FILE *file, const void *ctx)
 	const struct source *src = p->source;
 	const struct session *s = src->session;
 	const struct options *o = s->run->options;
-	enum view view = o->files.view;
+	enum shown_paths view = o->files.view;
 	bool is_pages = src->kind == SOURCE_HEAP && o->profile.pages_as_heap;
 	enum memory_source_kind shown = is_pages ? SOURCE_MMAP : src->kind;
 	_cleanup_free_ char *title =
@@ -250,7 +250,7 @@ static int put_flame(FILE *file, const void *ctx)
 	const struct flame_options options = {
 		.title = title,
 		.subtitle = subtitle,
-		.unit = view == VIEW_CALLS ? counted[shown] : "bytes",
+		.unit = view == SHOW_CALLS ? counted[shown] : "bytes",
 		.width = FLAME_WIDTH_DEFAULT,
 		.min_frame = FLAME_MIN_FRAME,
 	};

@@ -46,6 +46,15 @@
 
 /* -- spaces and modules -- */
 
+/* Whether @path is an interpreter of Python, or its library. */
+static bool is_python(const char *path)
+{
+	const char *name = text_base_name(path);
+	if (strncmp(name, "lib", 3) == 0)
+		name += 3;
+	return strncmp(name, "python3", 7) == 0 || strncmp(name, "python2", 7) == 0;
+}
+
 /* The name that the program has given itself, and its control group. */
 static void read_labels(struct session *s, pid_t pid)
 {
@@ -85,7 +94,7 @@ static void note_module(struct session *s, struct module *m)
 {
 	run_add_module(s->run, m);
 	note_java(s, m);
-	s->image.has_python |= hints_is_python(m->path);
+	s->image.has_python |= is_python(m->path);
 	if (m->path && strncmp(text_base_name(m->path), "python", strlen("python")) == 0 &&
 	    python_program_ignores_variables(s->space)) {
 		s->image.ignores_variables = true;

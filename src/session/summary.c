@@ -160,14 +160,6 @@ void hints_at_start(const struct session *s)
 
 /* -- at the end -- */
 
-bool hints_is_python(const char *path)
-{
-	const char *name = text_base_name(path);
-	if (strncmp(name, "lib", 3) == 0)
-		name += 3;
-	return strncmp(name, "python3", 7) == 0 || strncmp(name, "python2", 7) == 0;
-}
-
 /* pymalloc serves requests of up to 512 bytes from arenas that it maps, bypassing malloc. */
 static void hint_at_pymalloc(const struct session *s)
 {
@@ -442,6 +434,22 @@ static uint64_t own_cpu_ms(void)
 	       (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1000;
 }
 
+/* Warns about those of @s, at its end. */
+static void warn_of_lost(const struct session *s)
+{
+	const struct lost_events *lost = &s->heap.sample.totals.lost;
+	_cleanup_free_ char *text = lost_events_text(lost, s->heap.sample.interval);
+
+	if (!text)
+		return;
+	log_warn("process %u: %s: ptmem was stopped or late, and the program did not wait",
+		 s->process.pid, text);
+	log_info("  %s", lost->releases || lost->has_unsure ?
+				  "blocks whose release is missing count as in use until "
+				  "their address is used again" :
+				  "live and peak may be too low by these");
+}
+
 static void print_stats(const struct session *s)
 {
 	const struct profile_totals *p = profile_totals(s->heap.profile);
@@ -642,7 +650,7 @@ static void print_profile(struct session *s, const char *path, struct largest *l
 		print_pauses(s);
 		print_stops(s);
 	}
-	lost_events_warn(s);
+	warn_of_lost(s);
 	print_predecessors(s);
 	if (s->image.was_replaced)
 		print_successor(s);

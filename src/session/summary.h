@@ -12,9 +12,6 @@
 struct largest;
 struct session;
 
-/* Whether @path is an interpreter of Python, or its library. */
-bool hints_is_python(const char *path);
-
 /* Warns if the program just started by @s runs without the privileges of its file. */
 void hints_at_start(const struct session *s);
 

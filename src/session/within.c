@@ -62,11 +62,6 @@ struct within {
 	VEC(struct within_sum) sum;
 };
 
-bool within_has(enum limit_metric metric)
-{
-	return metric != LIMIT_LEAKED && metric != LIMIT_RSS;
-}
-
 /* -- one call -- */
 
 static void free_call(struct within_open *c)
@@ -108,15 +103,6 @@ static void change(struct within_open *c, const struct within_block *b, bool add
 	}
 	s->live += adds ? bytes : -bytes;
 	c->live += adds ? bytes : -bytes;
-}
-
-/* After all changes of an event. */
-static void note_peak(struct within_open *c)
-{
-	if (c->live <= c->peak)
-		return;
-	c->peak = c->live;
-	c->epoch++;
 }
 
 static struct within_block *find_block(struct within_open *c, taddr_t addr)
@@ -243,7 +229,10 @@ static void count_event(struct within_open *c, const struct event *ev, const str
 		end_realloc(c, ev);
 		break;
 	}
-	note_peak(c);
+	if (c->live <= c->peak)
+		return;
+	c->peak = c->live;
+	c->epoch++;
 }
 
 /* -- the worst calls -- */
@@ -259,9 +248,14 @@ static double value_of(const struct within_open *c, enum limit_metric metric)
 		return (double)c->live;
 	case LIMIT_ALLOCATED:
 		return (double)c->allocated;
-	default:
+	case LIMIT_TEMPORARY:
 		return amount_percent(c->temporary, c->allocations);
+	case LIMIT_LEAKED:
+	case LIMIT_RSS:
+	case LIMIT_METRICS:
+		break;
 	}
+	return 0;
 }
 
 static uint64_t amount_of(const struct within_open *c, const struct within_stack *s,
@@ -276,9 +270,14 @@ static uint64_t amount_of(const struct within_open *c, const struct within_stack
 		return s->live;
 	case LIMIT_ALLOCATED:
 		return s->bytes;
-	default:
+	case LIMIT_TEMPORARY:
 		return s->temporary;
+	case LIMIT_LEAKED:
+	case LIMIT_RSS:
+	case LIMIT_METRICS:
+		break;
 	}
+	return 0;
 }
 
 static struct within_sum *find_sum(const struct within *w, const struct custom_probe *function,
@@ -327,7 +326,7 @@ static void close_call(struct within *w, size_t i)
 
 	sum->calls++;
 	for (enum limit_metric m = 0; m < LIMIT_METRICS; m++)
-		if (within_has(m))
+		if (limit_info[m].of_calls)
 			note_worst(sum, c, m);
 	free_call(c);
 	*c = w->open.data[--w->open.count];
@@ -477,6 +476,11 @@ static void print_head(const struct session *s, const struct within_sum *sum)
 			 plural(count), sum->function->text);
 }
 
+static bool is_measured(const struct within_sum *sum, enum limit_metric m)
+{
+	return sum->until ? limit_info[m].of_sections : limit_info[m].of_calls;
+}
+
 void within_print(const struct session *s)
 {
 	for (size_t i = 0; s->within && i < s->within->sum.count; i++) {
@@ -484,7 +488,7 @@ void within_print(const struct session *s)
 
 		print_head(s, sum);
 		for (enum limit_metric m = 0; m < LIMIT_METRICS; m++) {
-			if (!within_has(m) || (sum->until && m == LIMIT_TEMPORARY))
+			if (!is_measured(sum, m))
 				continue;
 			_cleanup_free_ char *text = limit_amount(m, sum->worst[m].value);
 
@@ -503,7 +507,7 @@ void within_record(struct session *s)
 		for (enum limit_metric m = 0; m < LIMIT_METRICS; m++) {
 			const struct within_worst *worst = &sum->worst[m];
 
-			if (!within_has(m) || (sum->until && m == LIMIT_TEMPORARY))
+			if (!is_measured(sum, m))
 				continue;
 			recording_values_set(s, WITHIN_META, "%s %.17g %" PRIu64 " %" PRIu64
 					     " %s %s%s%s", limit_info[m].name, worst->value,

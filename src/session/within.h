@@ -56,9 +56,6 @@ struct within_sum {
 
 struct within;
 
-/* Whether a call can be measured by @metric. */
-bool within_has(enum limit_metric metric);
-
 /* For event_sink. */
 void session_within_begin(void *ctx, struct address_space *space, pid_t tid,
 			  const struct within_call *call);

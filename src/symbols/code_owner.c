@@ -120,6 +120,22 @@ static bool is_node_object(const char *path)
 	       text_begins_with(base, "libnode.so") || text_begins_with(path, "node:");
 }
 
+const char *standard_malloc(const char *path)
+{
+	static const struct {
+		const char *library, *allocator; /* how the name of its file begins; its name */
+	} known[] = {
+		{"libjemalloc", "jemalloc"}, {"libtcmalloc", "tcmalloc"},
+		{"libmimalloc", "mimalloc"},
+	};
+	const char *base = text_base_name(path);
+
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+		if (text_begins_with(base, known[i].library) && strstr(base, ".so"))
+			return known[i].allocator;
+	return NULL;
+}
+
 static enum standard_library library_of_object(const char *path)
 {
 	static const char *const c[] = {"libc", "libpthread"};
@@ -129,14 +145,12 @@ static enum standard_library library_of_object(const char *path)
 					  "libgnat",    "libgnarl",     "libgfortran",
 					  "libgphobos", "libgdruntime", "libphobos2",
 					  "libphobos2-ldc-shared", "libdruntime-ldc-shared"};
-	static const char *const malloc[] = {"libjemalloc", "libtcmalloc", "libtcmalloc_minimal",
-					     "libmimalloc"};
 
 	if (is_any_object(path, c, ARRAY_SIZE(c)))
 		return STANDARD_C;
 	if (is_any_object(path, loader, ARRAY_SIZE(loader)))
 		return STANDARD_LOADER;
-	if (is_any_object(path, malloc, ARRAY_SIZE(malloc)))
+	if (standard_malloc(path))
 		return STANDARD_MALLOC;
 	if (is_java_object(path))
 		return STANDARD_JAVA;

@@ -79,6 +79,11 @@ enum standard_library {
 /* STANDARD_NONE: the user's, or another library's. */
 enum standard_library standard_library(const struct frame_text *frame);
 
+/*
+ * The allocator (malloc/allocators.h) that the library at @path is; NULL: it is none, or not known.
+ */
+const char *standard_malloc(const char *path);
+
 /* Whether the source file is known by more than its base name. */
 bool standard_has_path(const struct frame_text *frame);
 

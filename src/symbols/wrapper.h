@@ -12,7 +12,7 @@
 
 #include "symbols/code_owner.h"
 
-/* How suitable a frame is as the call site of its stack: wrapper.h. */
+/* How suitable a frame is as the call site of its stack. */
 enum frame_rank {
 	RANK_SITE,     /* not a wrapper: the innermost such frame is the call site */
 	RANK_UNNAMED,  /* a wrapper without information: "???" in libc, "[anonymous]" */
@@ -55,7 +55,7 @@ bool wrapper_is_allocator(const char *function);
 const char *wrapper_label(enum frame_rank rank);
 
 /*
- * The call site of a stack: its innermost frame that is not a wrapper (wrapper.h). An unnamed
+ * The call site of a stack: its innermost frame that is not a wrapper. An unnamed
  * function called by an allocator belongs to the allocator, and one in no object, generated code,
  * to the run-time system that it calls; any other is represented by its nearest named caller in the
  * same object. For a stack of wrappers only, it is the frame with the highest rank: the outermost

@@ -55,7 +55,7 @@ def run(t, *options):
         with open(log, encoding="utf-8", errors="replace") as file:
             return "from now on every" in file.read() or process.poll() is not None
     t.wait_until("the interval to change", has_changed, 60)
-    out = process.communicate(timeout=60)[0]
+    out = process.communicate(timeout=200)[0]
     t.equal("status", process.returncode, 0)
     return cwd, [int(n) for n in out.split()]
 
@@ -150,7 +150,7 @@ def out_of_reach(t):
                       r"detaches in 4 s\n" % program.pid, said), said)
     t.check("process %d: detached, since --budget=0.1%% could not be kept; it runs on\n" % program.pid in said, said)
     t.equal("the program runs", program.poll(), None)
-    program.communicate(timeout=60)
+    program.communicate(timeout=200)
     t.equal("status of the program", program.returncode, 0)
 
 
@@ -168,6 +168,6 @@ def out_of_reach_followed(t):
     t.equal("messages", (group.text().count("attached to process %d " % slow.pid), group.text().count("detached, since")), (1, 1))
     t.check(tracer(quick.pid) and tracer(later.pid) and not tracer(slow.pid), "who is traced")
     for process in (slow, quick, later):
-        process.communicate(timeout=60)
+        process.communicate(timeout=200)
         t.equal("status", process.returncode, 0)
     group.end()

@@ -249,7 +249,7 @@ def no_allocator_attached(t):
     text = refused(t, ["-p", str(process.pid)], 125, "malloc", str(process.pid))
     t.equal("lines of the message (%s)" % text, text.count("\n"), 1)
     process.stdin.close()
-    t.equal("status of the program", process.wait(timeout=10), 3)
+    t.equal("status of the program", process.wait(timeout=200), 3)
 
 
 @test("cli/time-unit-i")

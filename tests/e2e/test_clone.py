@@ -21,8 +21,8 @@ def register(variant):
     def _(t):
         """Pads are made by a child in vfork, while its parent waits for it."""
         argv = [t.target(variant, "clones"), "vfork"]
-        native = t.native(argv, timeout=30)
-        profile = t.profile(argv, timeout=30)
+        native = t.native(argv, timeout=200)
+        profile = t.profile(argv, timeout=200)
         t.same_behaviour(profile, native)
         t.counts("both", profile.only_stats(), t.truth(profile.directory))
 
@@ -59,7 +59,7 @@ def running(t, mode):
         yield target, cwd
         t.equal("the target runs", target.poll(), None)
         touch(cwd, "stop")
-        out = target.communicate(timeout=20)[0]
+        out = target.communicate(timeout=200)[0]
     finally:
         target.kill()
         target.wait()
@@ -96,7 +96,7 @@ def long_vfork(t):
         touch(cwd, "attached")
         t.wait_until("the target to wait in vfork", lambda: is_blocked(target.pid))
         attached.detach()
-        refused = t.run([t.ptmem(), "-p", str(target.pid)], timeout=20)
+        refused = t.run([t.ptmem(), "-p", str(target.pid)], timeout=200)
         t.equal("status of the refusal", refused.status, 125)
         reason = "process %d cannot be stopped: its thread %d waits" % (target.pid, target.pid)
         t.check(reason.encode() in refused.err, "says why: %s" % refused.err)

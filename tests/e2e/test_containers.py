@@ -194,7 +194,7 @@ class Running:
         """It runs as before, and ends by itself."""
         self.round()
         self.t.equal("tracer", self.status("TracerPid"), "0")
-        out, err = self.process.communicate(timeout=30)
+        out, err = self.process.communicate(timeout=200)
         self.t.equal("status and output", (self.process.returncode, out, err), (0, b"OK\n", b""))
 
 
@@ -254,7 +254,7 @@ class Profiler:
 
     def detach(self):
         os.kill(descendant(self.process.pid, "ptmem"), signal.SIGINT)
-        self.t.equal("status of ptmem (%s)" % self.errors(), self.process.wait(timeout=60), 0)
+        self.t.equal("status of ptmem (%s)" % self.errors(), self.process.wait(timeout=200), 0)
         with open(self.log, "rb") as file:
             return harness.Profile(harness.Result(0, b"", file.read()), self.cwd)
 

@@ -73,7 +73,7 @@ def left_alone(t, is_attached, end, how="head"):
 
 @test("corruption/after-attached")
 def left_attached(t):
-    run, _ = left_alone(t, True, lambda run: t.equal("status of ptmem", run.ptmem.wait(timeout=30), 0))
+    run, _ = left_alone(t, True, lambda run: t.equal("status of ptmem", run.ptmem.wait(timeout=200), 0))
     t.check(run.end(), "not corrupt any more")
     t.equal("output of the program", run.text(1), "ready\nOK\n")
 
@@ -112,7 +112,7 @@ def left_with_fields_changed(t):
 def left_terminated(t):
     def terminate(run):
         run.ptmem.terminate()
-        t.equal("status of ptmem", run.ptmem.wait(timeout=30), -signal.SIGTERM)
+        t.equal("status of ptmem", run.ptmem.wait(timeout=200), -signal.SIGTERM)
 
     run, pid = left_alone(t, False, terminate)
     t.wait_until("the program to end", lambda: not os.path.exists("/proc/%d" % pid))

@@ -112,7 +112,7 @@ def profile_attached(t, command, options, **how):
         target.stdin.write(b"\n")
         target.stdin.close()
         profile = ptmem.ended()
-        t.equal("status", target.wait(timeout=60), 0)
+        t.equal("status", target.wait(timeout=200), 0)
     finally:
         target.kill()
         target.wait()

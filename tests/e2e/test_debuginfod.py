@@ -72,7 +72,7 @@ class Stripped:
         self.run("strip", "--strip-all", library)
         return debug
 
-    def environment(self, port, timeout=60):
+    def environment(self, port, timeout=200):
         return {"DEBUGINFOD_URLS": "http://127.0.0.1:%d" % port, "DEBUGINFOD_CACHE_PATH": self.cache,
                 "DEBUGINFOD_TIMEOUT": str(timeout)}
 
@@ -259,7 +259,7 @@ def attached(t):
         work()
         t.equal("ptmem", ptmem.poll(), None)
         ptmem.send_signal(signal.SIGINT)
-        t.equal("status of ptmem (%s)" % log().decode(), ptmem.wait(timeout=30), 0)
+        t.equal("status of ptmem (%s)" % log().decode(), ptmem.wait(timeout=200), 0)
         profile = harness.Profile(harness.Result(0, b"", log()), cwd)
         t.equal("allocations", profile.only_stats()["allocations"], 1)
         t.equal("profiles", sorted(os.listdir(cwd)), ["massif.out.%d" % program.pid, "stderr"])
@@ -280,7 +280,7 @@ def children(t):
         t.equal("output", ptmem.stdout.readline(), b"ended\n")
         t.wait_until("the profile of the child", lambda: [n for n in os.listdir(cwd) if n.startswith("massif.out.")])
         t.check(not was_asked(server), "the server was asked while the shell was traced")
-        ptmem.communicate(b"\n", timeout=30)
+        ptmem.communicate(b"\n", timeout=200)
         t.equal("status", ptmem.returncode, 0)
         t.check(was_asked(server), "the server was not asked at the end")
 
@@ -307,7 +307,7 @@ def progress(t):
             text += terminal.read(4096)
         t.check(b"a\\x1b]2;b\\x07c" in text and b"\x1b]" not in text, "the name as printed: %s" % text)
         ptmem.send_signal(signal.SIGINT)
-        t.check(ptmem.wait(timeout=30) in (0, -signal.SIGINT), "status of ptmem: %s" % ptmem.returncode)
+        t.check(ptmem.wait(timeout=200) in (0, -signal.SIGINT), "status of ptmem: %s" % ptmem.returncode)
 
 
 # What has names of functions, with the number of its file: each is given a name once

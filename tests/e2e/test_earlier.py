@@ -1,6 +1,6 @@
 """Blocks from before an attach: they are live from the first snapshot on, and their releases are events.
 
-PTMEM_EARLIER_ROUNDS says how often each program is attached to (5); by hand: 20.
+PTMEM_EARLIER_ROUNDS says how often each program is attached to (4); by hand: 20.
 """
 
 import ctypes
@@ -18,7 +18,7 @@ from inspect_lib import Comparison, KNOWN, Typed, preload
 from process_lib import Attached, Program
 from recording_lib import check_conservation
 
-ROUNDS = int(os.environ.get("PTMEM_EARLIER_ROUNDS", "5"))
+ROUNDS = int(os.environ.get("PTMEM_EARLIER_ROUNDS", "4"))
 NODE = "[allocated before attach]"
 LEAKED, LEAKED_SIZE = 10, 1016
 
@@ -264,6 +264,6 @@ def before_libc(t):
     t.equal("it is left stopped", libc.ptrace(detach, program.pid, 0, signal.SIGSTOP), 0)
     attached = Attached(t, program.pid).wait_attached()
     os.kill(program.pid, signal.SIGCONT)
-    t.equal("status of the program", program.wait(timeout=30), 0)
+    t.equal("status of the program", program.wait(timeout=200), 0)
     stats = check_known(t, attached.ended())
     t.equal("allocations", stats["allocations"], t.truth(cwd)["allocations"])

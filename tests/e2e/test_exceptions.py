@@ -72,9 +72,9 @@ def left_inside(t, variant, mode, where, number):
         go_on()
         go_on = go_on_from(b"inside\n")
         attached.process.send_signal(number)
-        t.equal("status of ptmem", attached.process.wait(timeout=60), 0 if number == signal.SIGTERM else -number)
+        t.equal("status of ptmem", attached.process.wait(timeout=200), 0 if number == signal.SIGTERM else -number)
         go_on()
-        out, err = program.communicate(timeout=60)
+        out, err = program.communicate(timeout=200)
         t.equal("%s, --probes=%s, %s: output (%s)" % (where, mode, number.name, err), out, b"OK\n")
         t.equal("%s, --probes=%s, %s: status" % (where, mode, number.name), program.returncode, 0)
     finally:

@@ -102,7 +102,7 @@ class Running:
         """
         profile = self.attached.detach()
         self.process.stdin.close()
-        self.t.equal("status and output", (self.process.wait(timeout=60), self.process.stdout.read()), (0, b""))
+        self.t.equal("status and output", (self.process.wait(timeout=200), self.process.stdout.read()), (0, b""))
         totals = profile.only_stats()
         if modules:
             own = [profile.events(name).own for name in modules]
@@ -200,4 +200,4 @@ def killed(t):
             program.do("r")
             t.equal("allocations after a second attach (%s)" % kind, program.attached.detach().only_stats()["allocations"], ROUNDS)
             program.process.stdin.close()
-            t.equal("status (%s)" % kind, program.process.wait(timeout=60), 0)
+            t.equal("status (%s)" % kind, program.process.wait(timeout=200), 0)

@@ -76,7 +76,7 @@ def traced_before(t):
         group = group or Following(t, "--follow=" + name, "--detailed-freq=1", "--threshold=0")
         t.wait_until("the message", lambda: "is already traced" in group.text(), 60)
         tracer.send_signal(signal.SIGINT)
-        tracer.wait(timeout=60)
+        tracer.wait(timeout=200)
     group.wait_attached(program)
     t.equal("messages", group.text().count("is already traced"), 1)
     program.more()
@@ -169,7 +169,7 @@ def at_once(t):
     group.wait_attached(program)
     program.end()
     os.kill(child_of(group.process.pid), signal.SIGTERM)
-    t.equal("status of ptmem", group.process.wait(timeout=60), 0)
+    t.equal("status of ptmem", group.process.wait(timeout=200), 0)
     with open(calls, encoding="utf-8") as file:
         before, _, after = file.read().partition("attached to process %d" % program.pid)
     t.check(after, before)
@@ -237,7 +237,7 @@ def itself(t):
         other.end()
     tracer = programs[0].tracer()
     os.kill(tracer, signal.SIGTERM)
-    group.process.wait(timeout=60)
+    group.process.wait(timeout=200)
     group.end()
     pids = sorted(int(n) for n in re.findall(r"attached to process (\d+)", group.text()))
     t.equal("attached to", pids, sorted(p.pid for p in programs))
@@ -447,3 +447,21 @@ def nothing_matches(t):
     t.equal("such messages", group.text().count("nothing matches"), 3)
     there.end()
     group.end()
+
+
+@test("follow/one-end", limit=180)
+def one_end(t):
+    """ptmem leaves all at one time: their profiles end then, not when each of the files is written."""
+    name = unique(t, "fo")
+    group = Following(t, "--follow=" + name, "--record=r.%p")
+    programs = [Followed(t, name).wait_ready() for _ in range(3)]
+    for program in programs:
+        group.wait_attached(program)
+        program.more()
+    group.end()
+    recorded = [group.recorded(program) for program in programs]
+    # microseconds, of which each number is rounded
+    ends = [round(1e6 * r["start_monotonic"]) + round(1e3 * r["duration"]) for r in recorded]
+    t.check(max(ends) - min(ends) <= 4, "ends: %s" % ends)
+    for program in programs:
+        program.end()

@@ -153,6 +153,9 @@ def node(t):
         try:
             t.equal("requests", server.stdout.readline(), b"100\n")
             attached = Attached(t, server.pid, ["--depth=200", "--threshold=0"]).wait_attached()
+            os.set_blocking(server.stdout.fileno(), False)
+            server.stdout.read()  # what it wrote while ptmem attached
+            os.set_blocking(server.stdout.fileno(), True)
             for _ in range(8):
                 server.stdout.readline()
             profile = attached.detach()

@@ -251,7 +251,7 @@ def mutations(t):
                 word = generator.choice((0, 2**64 - 1, word + 16, word - 16, word ^ 1 << generator.randrange(64), word + PAGE,
                                          generator.randrange(2**32)))
                 os.pwrite(file.fileno(), (word % 2**64).to_bytes(8, "little"), a)
-            result = t.run([t.ptmem(), "--inspect=" + path, "--inspect-out=-"], cwd=t.directory, timeout=60)
+            result = t.run([t.ptmem(), "--inspect=" + path, "--inspect-out=-"], cwd=t.directory, timeout=200)
             if result.status not in (0, 125) or (result.status == 125) != bool(result.err):
                 raise Fail("mutation %d: status %d: %s" % (number, result.status, result.err.decode()))
             taken += result.status == 0

@@ -142,7 +142,7 @@ def busy(t):
     program = subprocess.Popen([interpreter(11), "-c", BUSY], env=t.environment(t.directory), stdout=subprocess.PIPE)
     t.equal("the program", program.stdout.readline(), b"ready\n")
     whole = torn = 0
-    while whole < 40:
+    while whole < 16:
         report = inspect(t, program.pid, options=("--inspect-copy=" + ("0", "1G")[whole % 2],))
         check_rows(t, report)
         if report["python"]["broken"] > 0:
@@ -394,7 +394,7 @@ def text(t):
 
 # -- whatever lies --
 
-MUTATIONS = 2 * int(os.environ.get("PTMEM_MUTATIONS", "100"))
+MUTATIONS = int(os.environ.get("PTMEM_MUTATIONS", "100"))
 
 for _minor in (8, 11):
     @test("inspect/python/mutated/3.%d" % _minor, limit=120)

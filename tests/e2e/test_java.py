@@ -99,7 +99,7 @@ def check_mode(t, home, classes, mode):
         t.equal("stacks that are not complete", stats["stacks"] - stats["complete stacks"], 0)
         java.stdin.write("\n")
         java.stdin.close()
-        t.equal("status of the program", java.wait(timeout=30), 0)
+        t.equal("status of the program", java.wait(timeout=200), 0)
     finally:
         java.kill()
         java.wait()

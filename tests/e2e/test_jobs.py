@@ -242,5 +242,5 @@ def attached(t):
     t.check(state(ptmem.pid) in "RSD", "ptmem is stopped, too")
     shell.type("fg\n", "continued 1")
     shell.finish()
-    t.equal("status of ptmem", ptmem.wait(timeout=30), 0)
+    t.equal("status of ptmem", ptmem.wait(timeout=200), 0)
     shell.leave()

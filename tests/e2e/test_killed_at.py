@@ -41,7 +41,7 @@ class Signalled:
 
     def end(self):
         self.process.stdin.close()
-        self.t.equal("status", self.process.wait(timeout=20), 0)
+        self.t.equal("status", self.process.wait(timeout=200), 0)
         self.process.stdout.close()
 
 
@@ -68,7 +68,7 @@ def in_system_call(t):
         for is_made in (True, False):
             target = Signalled(t, "wait")
             attached = Attached(t, target.pid, env=dies(PTRACE_SETREGSET, number, is_made, signal.SIGUSR1))
-            t.equal("status of ptmem (%s)" % attached.errors(), attached.process.wait(timeout=20), -signal.SIGKILL)
+            t.equal("status of ptmem (%s)" % attached.errors(), attached.process.wait(timeout=200), -signal.SIGKILL)
             t.wait_until("the guardian to end", target.is_left)
             target.say(b"h")
             target.say(b"m")

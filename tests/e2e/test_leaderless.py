@@ -64,7 +64,7 @@ class Leaderless:
 
     def end(self):
         self.process.stdin.close()
-        self.t.equal("status of the program", self.process.wait(timeout=60), 0)
+        self.t.equal("status of the program", self.process.wait(timeout=200), 0)
 
     def check_counts(self, profile, name="leaderless"):
         """All that its threads did after @profile was attached."""
@@ -214,7 +214,7 @@ def asked(t):
     t.wait_until("listening", lambda: "listening at " in attached.errors())
     t.wait_until("the condition to hold", lambda: "rss>1M" in attached.errors())
     url = re.search(r"listening at (http://\S+/)", attached.errors())[1]
-    with urllib.request.urlopen(url + "metrics", timeout=30) as answer:
+    with urllib.request.urlopen(url + "metrics", timeout=200) as answer:
         resident = float(re.search(r"^ptmem_resident_bytes\S* (\S+)$", answer.read().decode(), re.M)[1])
     t.check(resident > 1 << 20, "resident bytes: %s" % resident)
     result = t.run([t.ptmem(), "--monitor=%d" % program.pid, "help"], env={"XDG_RUNTIME_DIR": t.directory})

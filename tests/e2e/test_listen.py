@@ -377,7 +377,7 @@ class Prometheus:
 
     def query(self, text):
         """{labels: value} of an instant query; {} until the server is ready."""
-        connection = http.client.HTTPConnection(*self.address(), timeout=30)
+        connection = http.client.HTTPConnection(*self.address(), timeout=200)
         connection.request("GET", "/api/v1/query?" + urllib.parse.urlencode({"query": text}))
         answer = connection.getresponse()
         body = answer.read()
@@ -597,7 +597,7 @@ def _(t):
         s.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n")
         t.equal("a body", s.makefile("rb").readline().split()[1], b"413")
     for method in ("POST", "PUT", "DELETE", "OPTIONS"):
-        connection = http.client.HTTPConnection(*m.address(), timeout=30)
+        connection = http.client.HTTPConnection(*m.address(), timeout=200)
         connection.request(method, "/")
         t.equal(method, connection.getresponse().status, 405)
         connection.close()
@@ -771,7 +771,7 @@ def _(t):
 def _(t):
     """A connection is kept for the next request, also while nothing is asked for: it gets the end, at once."""
     m = Listening(t)
-    connection = http.client.HTTPConnection(*m.address(), timeout=30)
+    connection = http.client.HTTPConnection(*m.address(), timeout=200)
 
     def get(path):
         connection.request("GET", path)

@@ -51,7 +51,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             relay.step(-1)
 
     def relay(self, relay):
-        connection = http.client.HTTPConnection(*relay.m.address(), timeout=30)
+        connection = http.client.HTTPConnection(*relay.m.address(), timeout=200)
         connection.request("GET", self.path, headers={"Host": self.headers["Host"], "Accept-Encoding": "gzip"})
         answer = connection.getresponse()
         body = answer.read()

@@ -45,7 +45,7 @@ class Attached:
 
     def check(self, status=0, busy=SOURCES):
         t = self.t
-        t.equal("status of ptmem (%s)" % self.text(), self.process.wait(timeout=60), status)
+        t.equal("status of ptmem (%s)" % self.text(), self.process.wait(timeout=200), status)
         t.check("leak check of process %d: stopped for" % self.pid in self.text(), "no leak check: " + self.text())
         for source in SOURCES:
             self.check_files(source, source in busy)
@@ -95,7 +95,7 @@ def redis(t):
     t.equal("length of the list", t.run([*cli, "llen", "mylist"]).out, b"%d\n" % REQUESTS)
     t.equal("definitely lost", kinds["definitely lost"]["bytes"], 0)
     t.run([*cli, "shutdown", "nosave"])
-    t.equal("status of redis", server.wait(timeout=30), 0)
+    t.equal("status of redis", server.wait(timeout=200), 0)
 
 
 PYTHON = """
@@ -125,7 +125,7 @@ def run_stepped(t, command, attach, first, second):
     program.stdin.write(first)
     program.stdin.flush()
     kinds = attached.check(busy=attach) if attach else None
-    out, _ = program.communicate(second, timeout=60)
+    out, _ = program.communicate(second, timeout=200)
     return (begun, out, program.returncode), kinds
 
 

@@ -38,7 +38,7 @@ def attached(t, variant, options, actions):
     t.wait_until("ptmem to attach", is_attached)
     out, _ = program.communicate(b"x")
     t.equal("status of the program", program.returncode, 0)
-    t.equal("status of ptmem", ptmem.wait(timeout=30), 0)
+    t.equal("status of ptmem", ptmem.wait(timeout=200), 0)
     return cwd, truth(ready + out)
 
 

@@ -141,7 +141,7 @@ def _(t):
         t.check("definitely lost" in json.load(file)["kinds"], "not checked")
     m.more()
     t.equal("detach", m.say("detach").status, 0)
-    m.ptmem.wait(timeout=20)
+    m.ptmem.wait(timeout=200)
     with open(os.path.join(m.cwd, "end.json"), encoding="utf-8") as file:
         lost = json.load(file)["kinds"]["definitely lost"]["bytes"]
     t.equal("the exit status is about the end alone", m.ptmem.returncode, 9 if lost else 0)
@@ -169,10 +169,10 @@ def _(t):
     m = Monitored(t, attach=True)
     m.more()
     t.equal("detach", m.say("detach", pid=m.target_pid()).status, 0)
-    t.equal("ptmem's status", m.ptmem.wait(timeout=20), 0)
+    t.equal("ptmem's status", m.ptmem.wait(timeout=200), 0)
     m.more()
     m.program.stdin.close()
-    t.equal("the program's status", m.program.wait(timeout=20), 5)
+    t.equal("the program's status", m.program.wait(timeout=200), 5)
 
 
 @test("monitor/duration")
@@ -181,7 +181,7 @@ def _(t):
     m = Monitored(t, ["--duration=5"], attach=True)
     for _ in range(3):
         t.equal("status", m.say("status").status, 0)
-    t.equal("ptmem's status", m.ptmem.wait(timeout=30), 0)
+    t.equal("ptmem's status", m.ptmem.wait(timeout=200), 0)
     m.program.stdin.close()
     m.program.wait()
 
@@ -193,7 +193,7 @@ def _(t):
     argv = [t.ptmem(), "--monitor=%d" % m.ptmem.pid, "status"]
     asked = [subprocess.Popen(argv, cwd=m.cwd, env=m.env, stdout=subprocess.PIPE) for _ in range(40)]
     for process in asked:
-        out, _ = process.communicate(timeout=30)
+        out, _ = process.communicate(timeout=200)
         t.check(b"live bytes: 7000" in out, "answer %r" % out)
     m.end()
 
@@ -205,7 +205,7 @@ def _(t):
     m = Monitored(t, attach=True, before=slow)
     t.equal("status", m.say("status", pid=m.program.pid).status, 0)
     m.program.stdin.close()
-    t.equal("ptmem's status", m.ptmem.wait(timeout=20), 0)
+    t.equal("ptmem's status", m.ptmem.wait(timeout=200), 0)
 
 
 def connect(m):
@@ -305,7 +305,7 @@ def _(t):
     t.equal("status", m.say("status", pid=m.program.pid).status, 0)
     m.program.stdin.close()
     err = m.ptmem.stderr.read().decode()
-    t.equal("ptmem's status", m.ptmem.wait(timeout=20), 0)
+    t.equal("ptmem's status", m.ptmem.wait(timeout=200), 0)
     t.equal("complaints", err.count("a client of --monitor must wait: Too many open files"), 1)
 
 

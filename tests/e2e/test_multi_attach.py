@@ -31,7 +31,7 @@ class Group:
     def wait(self, status=0, number=None):
         if number:
             self.process.send_signal(number)
-        self.t.equal("status of ptmem (%s)" % self.text(), self.process.wait(timeout=60), status)
+        self.t.equal("status of ptmem (%s)" % self.text(), self.process.wait(timeout=200), status)
 
     def check(self, pid):
         """What @pid made, by function, in its massif file and its folded file."""

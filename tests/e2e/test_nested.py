@@ -73,7 +73,7 @@ def attached(t, variant, way, sources):
     t.wait_until("ptmem to attach", is_attached)
     program.communicate(b"x")
     t.equal("status of the program", program.returncode, 0)
-    t.equal("status of ptmem (%r)" % text(), ptmem.wait(timeout=30), 0)
+    t.equal("status of ptmem (%r)" % text(), ptmem.wait(timeout=200), 0)
     return cwd, lost(text())
 
 

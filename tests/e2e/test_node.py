@@ -87,7 +87,7 @@ def check_mode(t, program, mode):
         compare(t, truth, os.path.join(profile.directory, "events"))
         node.stdin.write("\n")
         node.stdin.close()
-        t.equal("status of the program", node.wait(timeout=30), 0)
+        t.equal("status of the program", node.wait(timeout=200), 0)
     finally:
         node.kill()
         node.wait()

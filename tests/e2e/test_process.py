@@ -1,6 +1,6 @@
 """Processes and how they end: fork, vfork, spawn, exec, exit codes and signals, and the files they leave.
 
-PTMEM_LEAVE_ROUNDS says how often a program that executes itself is left (18); by hand: 100.
+PTMEM_LEAVE_ROUNDS says how often a program that executes itself is left (10); by hand: 100.
 """
 
 import errno
@@ -17,7 +17,7 @@ from harness import report_json, test
 from process_lib import Attached
 
 BOTH = ("gcc-O2-pie", "clang-O0-nopie")
-ROUNDS = int(os.environ.get("PTMEM_LEAVE_ROUNDS", "18"))
+ROUNDS = int(os.environ.get("PTMEM_LEAVE_ROUNDS", "10"))
 
 
 def stats_by_pid(profile):
@@ -384,7 +384,7 @@ def exec_attached(t):
         t.wait_until("the second image to have its handlers",
                      lambda: first_mapping(program.pid) != old and catches(program.pid, signal.SIGUSR2))
         program.send_signal(signal.SIGUSR2)
-        t.equal("output", program.communicate(timeout=30)[0], b"OK\n")
+        t.equal("output", program.communicate(timeout=200)[0], b"OK\n")
     finally:
         program.kill()
         program.wait()
@@ -410,7 +410,7 @@ def exec_by_a_thread(t):
     """Another thread than the first executes: followed or not, as the first one's."""
     argv = [t.target("gcc-O2-pie", "process"), "execthread"]
     for options, files in ((["--trace-children=yes"], 2), (["--follow-exec=no"], 1)):
-        profile = t.profile(argv, options=options, timeout=30)
+        profile = t.profile(argv, options=options, timeout=200)
         t.equal("status, output (%s)" % profile.err, (profile.status, profile.out), (11, b""))
         (pid, _), (_, second) = t.truths(profile.directory)
         t.equal("massif files", {p: len(f) for p, f in profile.files.items()}, {pid: files})
@@ -514,12 +514,12 @@ def exec_while_left(t):
     program = subprocess.Popen([t.target("gcc-O2-pie", "exec_loop"), "-1"], cwd=cwd, stdout=subprocess.PIPE)
     for i in range(ROUNDS):
         more = [["--trace-children=yes"], []][i % 2]
-        run = t.run([t.ptmem(), "-q", *more, "--duration=%g" % (0.01 * (1 + i % 9)), "-p", str(program.pid)], timeout=20)
+        run = t.run([t.ptmem(), "-q", *more, "--duration=%g" % (0.01 * (1 + i % 9)), "-p", str(program.pid)], timeout=200)
         t.check(run.status == 0, "status %d: %s" % (run.status, run.err))
         t.equal("the program runs", program.poll(), None)
     with open(os.path.join(cwd, "stop"), "wb"):
         pass
-    t.equal("output and status", (program.communicate(timeout=20)[0], program.returncode), (b"OK\n", 0))
+    t.equal("output and status", (program.communicate(timeout=200)[0], program.returncode), (b"OK\n", 0))
 
 
 @test("process/exec-while-relocating")
@@ -534,7 +534,7 @@ def exec_while_relocating(t):
     shell.stdin.flush()
     t.equal("what the program says first", shell.stdout.read(1), b".")
     attached.detach()
-    out, _ = shell.communicate(b"x", timeout=20)
+    out, _ = shell.communicate(b"x", timeout=200)
     t.equal("output and status", (out, shell.returncode), (b"OK\n", 0))
 
 
@@ -708,7 +708,7 @@ def exec_to_no_allocator_attached(t):
             t.wait_until("the second image", lambda: "not profiled" in attached.errors())
             profile = attached.detach() if leaves else None
             program.stdin.close()
-            t.equal("status of the program", program.wait(timeout=30), 3)
+            t.equal("status of the program", program.wait(timeout=200), 3)
         finally:
             program.kill()
             program.wait()

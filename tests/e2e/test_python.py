@@ -238,7 +238,7 @@ def register_busy(version):
             t.wait_until("turns of the thread", lambda b=begin: cpu_ticks(program.pid) > b + 30)
             stats = attached.detach().only_stats()
             t.check(stats["breakpoint stops"] < stats["allocations"] / 4, "%s" % stats)
-        program.communicate(b"\n", timeout=60)
+        program.communicate(b"\n", timeout=200)
         t.equal("status", program.returncode, 0)
 
 

@@ -49,7 +49,7 @@ class Answering:
 
     def end(self):
         self.process.stdin.close()
-        self.t.equal("status of the program", self.process.wait(timeout=30), 0)
+        self.t.equal("status of the program", self.process.wait(timeout=200), 0)
         self.process.stdout.close()
 
 
@@ -70,7 +70,7 @@ def _(t):
     program.ask(50)
     program.ask(100)
     ptmem.send_signal(signal.SIGINT)
-    t.equal("status of ptmem: " + text(), ptmem.wait(timeout=60), 0)
+    t.equal("status of ptmem: " + text(), ptmem.wait(timeout=200), 0)
     program.ask(150)
     program.end()
     path = os.path.join(cwd, "r")

@@ -199,7 +199,7 @@ class Serving:
 
     def end(self):
         self.process.stdin.close()
-        self.t.equal("the program's status", self.process.wait(timeout=60), 0)
+        self.t.equal("the program's status", self.process.wait(timeout=200), 0)
 
 
 for _way in WAYS:
@@ -212,7 +212,7 @@ for _way in WAYS:
             for _ in range(2):  # after a whole round
                 t.equal("semaphores meanwhile", server.semaphores(), b"semaphores=%d\n" % (11 if has_sdt() else 0))
             attached.process.send_signal(signal.SIGINT)
-            t.equal("ptmem's status (%s)" % attached.errors(), attached.process.wait(timeout=60), 0)
+            t.equal("ptmem's status (%s)" % attached.errors(), attached.process.wait(timeout=200), 0)
             found = re.search(r"allocations: (\d+)", attached.errors())
             t.check(found and int(found.group(1)) > 0, "nothing was seen: " + attached.errors())
             t.equal("text that differs from its file", server.text(), [])

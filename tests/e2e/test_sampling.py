@@ -1,7 +1,7 @@
 """--heap-sample in the program: how many allocations become samples, what is counted exactly, and that nothing is
 left behind. What the samples say about the heap is in test_estimates.py.
 
-PTMEM_SAMPLE_ROUNDS says how often the attach test attaches (10); by hand: 100.
+PTMEM_SAMPLE_ROUNDS says how often the attach test attaches (6); by hand: 100.
 """
 
 import json
@@ -17,7 +17,7 @@ from harness import allocator, ALLOCATORS, report, Skip, test
 from corruption_lib import Run
 from process_lib import Attached, Server, check_left_alone, guardians, rounds
 
-ROUNDS = int(os.environ.get("PTMEM_SAMPLE_ROUNDS", "10"))
+ROUNDS = int(os.environ.get("PTMEM_SAMPLE_ROUNDS", "6"))
 INTERVAL = 4096
 DOUBT = "counted in memory that the program overwrote"
 SIZE = 100
@@ -258,7 +258,7 @@ for words in (*TARGETS, ("signals",)):
 def attach_rounds(t):
     harness.MORE_OPTIONS.append("--heap-sample=16K")
     try:
-        server = Server(t, nice=10)
+        server = Server(t)
         rounds(t, server, ROUNDS, 0.05, has_earlier=False)
         server.end()
     finally:
@@ -289,7 +289,7 @@ def attached(t):
 @test("sampling/killed", limit=120)
 def killed(t):
     """SIGKILL of ptmem while it samples: the program continues, and can be attached to again."""
-    server = Server(t, nice=10)
+    server = Server(t)
     maps = server.maps()
     for i in range(5):
         ptmem = Attached(t, server.pid, ["--heap-sample=16K"]).wait_attached()
@@ -324,7 +324,7 @@ def corruption_trust(t):
     """Every view that prints the totals of corrupt memory says so, also after a replay."""
     options = ["--heap-sample=4K", "--memusage", "-o", "massif.out.%p", "--record=recording", "--events=events"]
     run = Run(t, "jump", True, "head", options=options, stdin=subprocess.PIPE)
-    run.ptmem.wait(timeout=60)
+    run.ptmem.wait(timeout=200)
     run.program.stdin.close()
     t.check(check_trust(t, run), "not corrupt: " + run.text())
     t.check("The calls of free are " + DOUBT in run.text(), "memusage's report: " + run.text())

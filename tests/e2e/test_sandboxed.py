@@ -43,7 +43,7 @@ def register_attached(mode):
         t.check(stats["allocations"] > 0, "nothing was seen")
         t.check(stats["blocks"] <= 1, "blocks: %d" % stats["blocks"])  # it may be left with one in its hands
         t.equal("frees, and what is live", stats["frees"] + stats["blocks"], stats["allocations"])
-        out = target.communicate(timeout=30)[0]
+        out = target.communicate(timeout=200)[0]
         t.equal("status and output", (target.returncode, out), (0, b"OK\n"))
 
 

@@ -51,7 +51,7 @@ def lost_handler(t):
     stats = attached.detach().only_stats()
     t.equal("warnings", attached.errors().count(said), 1)
     t.check(stats["signal masks restored"] > 1, "masks restored: %d" % stats["signal masks restored"])
-    out, _ = target.communicate(timeout=60)
+    out, _ = target.communicate(timeout=200)
     t.equal("status", target.returncode, 0)
     t.equal("its output", out, b"OK\n")
 
@@ -105,7 +105,7 @@ class Started:
         """Ends the server by its own command; returns the Profile."""
         self.ptmem.stdin.write(b"q")
         self.ptmem.stdin.close()
-        self.t.equal("status of ptmem", self.ptmem.wait(timeout=30), status)
+        self.t.equal("status of ptmem", self.ptmem.wait(timeout=200), status)
         return self.profile()
 
     def profile(self):
@@ -166,7 +166,7 @@ def killed(t):
     run = Started(t)
     time.sleep(0.2)
     os.kill(run.pid, signal.SIGKILL)
-    t.equal("status of ptmem", run.ptmem.wait(timeout=30), -signal.SIGKILL)
+    t.equal("status of ptmem", run.ptmem.wait(timeout=200), -signal.SIGKILL)
     run.ptmem.stdin.close()
     run.profile().only_massif()
 
@@ -175,7 +175,7 @@ def killed(t):
 def terminated(t):
     run = Started(t)
     os.kill(run.pid, signal.SIGTERM)
-    t.equal("status of ptmem", run.ptmem.wait(timeout=30), -signal.SIGTERM)
+    t.equal("status of ptmem", run.ptmem.wait(timeout=200), -signal.SIGTERM)
     run.ptmem.stdin.close()
     run.profile().only_massif()
 
@@ -199,7 +199,7 @@ def interrupt(t):
                                  env=t.environment(cwd), stdin=subprocess.PIPE, stderr=err, process_group=0)
     t.wait_until("the target to start", lambda: os.path.exists(os.path.join(cwd, "truth")))
     os.killpg(ptmem.pid, signal.SIGINT)
-    t.equal("status of ptmem", ptmem.wait(timeout=30), -signal.SIGINT)
+    t.equal("status of ptmem", ptmem.wait(timeout=200), -signal.SIGINT)
     ptmem.stdin.close()
     with open(os.path.join(cwd, "stderr"), "rb") as file:
         harness.Profile(harness.Result(ptmem.returncode, b"", file.read()), cwd).only_massif()

@@ -276,10 +276,10 @@ class Waiting:
 
     def end(self):
         self.t.file(os.path.join(self.cwd, "go"), "")
-        _, err = self.first.communicate(b"x", timeout=30)
+        _, err = self.first.communicate(b"x", timeout=200)
         self.t.equal("status of the program (%s)" % err, self.first.returncode, 0)
         if self.ptmem is not self.first:
-            self.ptmem.communicate(timeout=30)
+            self.ptmem.communicate(timeout=200)
             self.t.equal("status of ptmem", self.ptmem.returncode, 0)
         files = [f for f in os.listdir(self.cwd) if f.startswith("massif.out.")]
         self.t.equal("profiles", len(files), 1)
@@ -353,7 +353,7 @@ def detached(t):
     waiting = Waiting(t, ["hidden", "spin"], [*ALL, "--stack-sample=1"], attach=True)
     t.wait_until("the stack to show", lambda: waiting.now() == waiting.bytes)
     waiting.ptmem.send_signal(signal.SIGINT)
-    waiting.ptmem.communicate(timeout=30)
+    waiting.ptmem.communicate(timeout=200)
     t.equal("status of ptmem", waiting.ptmem.returncode, 0)
     waiting.ptmem = waiting.first
     snapshots = waiting.end()

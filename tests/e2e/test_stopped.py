@@ -102,7 +102,7 @@ class Steady:
 
     def detach(self):
         self.ptmem.send_signal(signal.SIGINT)
-        self.t.equal("status of ptmem", self.ptmem.wait(timeout=60), 0)
+        self.t.equal("status of ptmem", self.ptmem.wait(timeout=200), 0)
 
     def end(self):
         """The profile and the truth, after both have ended."""
@@ -110,10 +110,10 @@ class Steady:
         if self.program:
             self.detach()
             self.program.stdin.close()
-            t.equal("status of the program", self.program.wait(timeout=60), 0)
+            t.equal("status of the program", self.program.wait(timeout=200), 0)
         else:
             self.ptmem.stdin.close()
-            t.equal("status", self.ptmem.wait(timeout=60), 0)
+            t.equal("status", self.ptmem.wait(timeout=200), 0)
         text = self.text("ptmem.err")
         profile = Profile(Result(0, b"", text.encode()), self.cwd)
         return profile.only_stats(), t.truth(self.cwd), Lost(text)

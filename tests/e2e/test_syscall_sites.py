@@ -46,7 +46,7 @@ class Program:
             self.out += line
 
     def end(self):
-        self.out += self.process.communicate(timeout=30)[0]
+        self.out += self.process.communicate(timeout=200)[0]
         self.t.equal("status of the program", self.process.returncode, 0)
 
     def read_text(self):
@@ -80,7 +80,7 @@ def check(t, variant, actions, is_everywhere):
         program.read_until(b"waits\n")
         program.step()
     program.end()
-    t.equal("status of ptmem", program.ptmem.wait(timeout=30), 0)
+    t.equal("status of ptmem", program.ptmem.wait(timeout=200), 0)
     t.equal("whether it stopped at every call", "stops at every system call" in program.said(), is_everywhere)
     path, known = output(program.cwd, ".mmap"), truth(program.out.replace(b"waits\n", b""))["mmap"]
     if is_everywhere:  # no stack leads out of code without CFI
@@ -113,7 +113,7 @@ def return_from_handlers(t, variant, source, signals):
                 with open(err.name, encoding="utf-8") as file:
                     return file.read()
             t.wait_until("ptmem to attach", lambda: ptmem.poll() is not None or "attached to process" in said())
-            out = program.communicate(b"x", timeout=30)[0]
+            out = program.communicate(b"x", timeout=200)[0]
     t.equal("status of the program", program.returncode, 6)
     t.equal("its output", out, b"handled %d\n" % (4 + signals))
     return re.findall(r" breakpoint stops: \d+", said())
@@ -185,7 +185,7 @@ def _(t):
     program.read_until(b"waits\n")
     t.check(program.breakpoints() > 10, "there are no breakpoints in its text")
     program.ptmem.terminate()
-    t.equal("status of ptmem", program.ptmem.wait(timeout=30), 0)
+    t.equal("status of ptmem", program.ptmem.wait(timeout=200), 0)
     t.equal("bytes of its text that differ", program.breakpoints(), 0)
     t.equal("pages of code that were left", program.own_code(), 0)
     program.step()
@@ -198,11 +198,11 @@ def _(t):
     program = Program(t, "gcc-O2-pie", ["signals"], "--duration=0.05")
     program.step()
     for _ in range(10):
-        program.ptmem.wait(timeout=30)
+        program.ptmem.wait(timeout=200)
         program.ptmem = subprocess.Popen([t.ptmem(), "-q", "--trace=mmap", "--duration=0.05", "-o", "massif.out",
                                           "-p", str(program.pid)], cwd=program.cwd, env=t.environment(program.cwd))
     program.read_until(b"waits\n")
-    program.ptmem.wait(timeout=30)
+    program.ptmem.wait(timeout=200)
     t.equal("bytes of its text that differ", program.breakpoints(), 0)
     program.step()
     program.end()

@@ -64,7 +64,7 @@ class Unmapper:
     def end(self):
         """It checks that its own memory is untouched."""
         self.process.stdin.close()
-        self.t.equal("status of the program", self.process.wait(timeout=30), 0)
+        self.t.equal("status of the program", self.process.wait(timeout=200), 0)
 
 
 def run_attached(t, variant, way, threads, options, blocks="3000"):

@@ -89,7 +89,7 @@ for p in PROGRAMS:
         labels = largest("\n".join(profile.messages))[:len(PROGRAMS[p])]
         report(t, "--svg=" + massif + ".svg", massif)
         areas = legend(massif + ".svg")
-        for name in {pattern.split("<")[0].split(".*")[-1] for pattern in PROGRAMS[p]}:
+        for name in {re.search(r"_\w+", pattern)[0] for pattern in PROGRAMS[p]}:  # where the path is long, scopes are cut
             for what, found in (("summary", labels), ("picture", areas)):
                 t.check(any(name in label for label in found), "%s: %s in %r" % (what, name, found))
         for label in labels + areas:

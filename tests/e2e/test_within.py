@@ -175,7 +175,7 @@ def attached(t):
                 t.equal("answer", server.stdout.read(1), b"x")
             t.equal("calls", calls_of(ptmem.detach().messages), {"handle": (50, 3, 1200, 1000, 1300, 33.3)})
         server.stdin.close()
-        t.equal("status of the server", server.wait(timeout=20), 0)
+        t.equal("status of the server", server.wait(timeout=200), 0)
 
 
 @test("within/refused")

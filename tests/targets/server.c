@@ -2,11 +2,12 @@
  * server [THREADS]: runs until told to stop: threads allocate, resize and free each other's blocks
  * and check every byte, a 1 kHz timer ticks, one thread waits in epoll_wait forever and one in
  * sigwaitinfo. The returns of these are counted: SIGCONT causes EINTR without a signal, an
- * attaching tracer must not. Commands, one letter each, on standard input; each answered by one
- * line:
+ * attaching tracer must not. The threads that allocate leave the CPUs to the test, to ptmem and to
+ * the thread that answers. Commands, one letter each, on standard input; each answered by one line:
  *	r  the truth so far, while running (not exact: threads continue)
  *	p  all threads park, and the truth is exact until
  *	c  they continue
+ *	s  parked ones make TURN steps each, and park again
  *	l  leak one block of 1,000 bytes (by function server_leak)
  *	t  a thread is created, allocates and exits
  *	i  how often the waits returned: interrupted=N
@@ -20,11 +21,13 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/time.h>
 #include <time.h>
 
 #define SLOTS 128
 #define MAX_THREADS 64
+#define TURN 500
 
 struct block {
 	uint64_t size;
@@ -70,10 +73,14 @@ NOINLINE static void server_step(uint64_t *seed)
 
 static void *work(void *arg)
 {
-	uint64_t seed = (uintptr_t)arg * 0x9e3779b97f4a7c15ull + 99;
+	uint64_t seed = (uintptr_t)arg * 0x9e3779b97f4a7c15ull + 99, left = 0;
 
+	CHECK(!setpriority(PRIO_PROCESS, 0, 10)); /* of this thread */
 	while (!__atomic_load_n(&must_stop, __ATOMIC_RELAXED)) {
-		park_if_asked();
+		if (left)
+			left--;
+		else if (park_if_asked())
+			left = TURN - 1;
 		server_step(&seed);
 	}
 	return NULL;
@@ -167,6 +174,8 @@ static void command(char c)
 
 	if (c == 'p' || c == 'c')
 		park_set(c == 'p', thread_count);
+	else if (c == 's')
+		park_turn(thread_count);
 	else if (c == 'l')
 		server_leak();
 	else if (c == 't')

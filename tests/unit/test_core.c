@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/procfs.h>
+#include <sys/resource.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,8 +22,9 @@
 
 #include "inspect/core_file.h"
 #include "inspect/inspect.h"
+#include "rounds.h"
 
-#define MUTATIONS 200u
+#define MUTATIONS 80u
 #define BLOCKS 3000u
 #define NOTES_SIZE 65536u
 #define PAGE ((uint64_t)PAGE_SIZE_MIN)
@@ -441,9 +443,9 @@ static void test_mutations(void **state)
 
 	free_reading(&r);
 	srand(1);
-	for (unsigned i = 0; i < MUTATIONS; i++)
+	for (unsigned i = 0; i < rounds(MUTATIONS); i++)
 		read += mutate(&c, heap, arena);
-	assert_true(read > MUTATIONS / 10 && read < MUTATIONS);
+	assert_true(read > rounds(MUTATIONS) / 10 && read < rounds(MUTATIONS));
 	free_core(&c);
 }
 
@@ -455,6 +457,6 @@ int main(void)
 		cmocka_unit_test(test_mutations),
 	};
 
-	alarm(120); /* an infinite loop fails */
+	(void)setrlimit(RLIMIT_CPU, &(struct rlimit){ 120, 120 }); /* an infinite loop fails */
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

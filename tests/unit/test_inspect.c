@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,8 +16,9 @@
 #include <cmocka.h>
 
 #include "inspect/inspect.h"
+#include "rounds.h"
 
-#define MUTATIONS 200u
+#define MUTATIONS 80u
 #define BLOCKS 3000u
 #define LARGE 3u /* blocks with mappings of their own */
 #define LARGE_SIZE (40u << 20)
@@ -237,7 +239,7 @@ static void test_mutations(void **state)
 
 	inspect_report_deinit(&r);
 	srand(1);
-	for (unsigned i = 0; i < MUTATIONS; i++)
+	for (unsigned i = 0; i < rounds(MUTATIONS); i++)
 		mutate(&image, arena);
 	free_image(&image);
 }
@@ -249,6 +251,6 @@ int main(void)
 		cmocka_unit_test(test_mutations),
 	};
 
-	alarm(120); /* an infinite loop fails */
+	(void)setrlimit(RLIMIT_CPU, &(struct rlimit){ 120, 120 }); /* an infinite loop fails */
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -118,7 +118,7 @@ static void is_default_but_no_rc(const struct options *o)
 	assert_null(o->leaks.out);
 	assert_int_equal(o->leaks.error_exitcode, 0);
 	assert_true(!o->files.folded && !o->files.flame);
-	assert_int_equal(o->files.view, VIEW_LIVE);
+	assert_int_equal(o->files.view, SHOW_LIVE);
 	assert_false(o->messages.stats);
 	assert_int_equal(o->messages.level, LOG_INFO);
 	assert_int_equal(o->messages.color, COLOR_AUTO);
@@ -554,7 +554,7 @@ static void is_leaks_old(const struct options *o)
 	assert_string_equal(o->leaks.out, "l.json");
 	assert_int_equal(o->leaks.error_exitcode, 3);
 	assert_true(o->top == 0.5);
-	assert_int_equal(o->files.view, VIEW_CALLS);
+	assert_int_equal(o->files.view, SHOW_CALLS);
 }
 
 static void is_inspected_at_exit(const struct options *o)

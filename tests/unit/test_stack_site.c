@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "base/types.h"
+#include "malloc/allocators.h"
 #include "symbols/wrapper.h"
 
 #define MAX_FRAMES 6
@@ -88,10 +89,37 @@ static void test_rows(void **state)
 	}
 }
 
+/* Frames of malloc's libraries, in all their builds, are no call sites, and --inspect knows their names. */
+static void test_malloc_libraries(void **state)
+{
+	static const struct {
+		const char *path, *allocator;
+	} rows[] = {
+		{"/usr/lib/x86_64-linux-gnu/libjemalloc.so.2", "jemalloc"},
+		{"libtcmalloc_minimal.so.4.5.10", "tcmalloc"}, {"libtcmalloc_and_profiler.so.4", "tcmalloc"},
+		{"/opt/lib/libmimalloc-secure.so.2.1", "mimalloc"}, {"/lib/libjemalloc.so.2 (deleted)", "jemalloc"},
+		{"libc.so.6", NULL}, {"libjemalloc.a", NULL}, {"/srv/libjemalloc.so.2/app", NULL}, {"", NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		const struct frame_text frame = {.function = "f", .object = rows[i].path};
+		const char *found = standard_malloc(rows[i].path);
+
+		assert_int_equal(found != NULL, rows[i].allocator != NULL);
+		assert_int_equal(standard_library(&frame) == STANDARD_MALLOC, rows[i].allocator != NULL);
+		if (found) {
+			assert_string_equal(found, rows[i].allocator);
+			assert_non_null(allocator_kind_named(found));
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rows),
+		cmocka_unit_test(test_malloc_libraries),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,12 +14,6 @@
 
 #define MAGIC "ptmem-baseline 1"
 
-/* What a baseline has: what --fail-if can be about. */
-static bool is_kept(enum limit_metric metric)
-{
-	return metric != LIMIT_TEMPORARY;
-}
-
 static void free_row(struct baseline_row *row)
 {
 	for (size_t i = 0; i < row->place.count; i++)
@@ -138,7 +132,7 @@ void baseline_add(struct baseline *b, const char *path, const struct input *inpu
 		baseline_rows rows = {0};
 		double value[2];
 
-		to->is_known = is_kept(metric) && measure_knows(input, metric) &&
+		to->is_known = limit_info[metric].is_compared && measure_knows(input, metric) &&
 			       (to->is_known || !b->runs);
 		if (!to->is_known)
 			continue;
@@ -235,7 +229,7 @@ static const char *parse_line(struct baseline *b, char *line)
 
 	if (parse_head(b, line))
 		return NULL;
-	if (m == LIMIT_METRICS || !is_kept(m))
+	if (m == LIMIT_METRICS || !limit_info[m].is_compared)
 		return "a line is METRIC VALUE [FUNCTION]";
 	char *end = parse_number(value + 1, &row.min);
 

@@ -28,7 +28,7 @@ const char *fail_if_parse(const char *text, struct fail_if *out)
 	const char *sign = strrchr(text, '>'); /* names of templates have it, too */
 	struct fail_if f = {.metric = limit_find_metric(text, name)};
 
-	if (!sign || f.metric == LIMIT_METRICS || f.metric == LIMIT_TEMPORARY)
+	if (!sign || f.metric == LIMIT_METRICS || !limit_info[f.metric].is_compared)
 		return "a condition is peak>+AMOUNT, live-at-end>+AMOUNT, allocated>+AMOUNT, "
 		       "allocations>+AMOUNT, leaked>+AMOUNT or rss>+AMOUNT; @FUNCTION may follow "
 		       "each of the first four names";

@@ -25,9 +25,13 @@ bool measure_knows(const struct input *input, enum limit_metric metric)
 		return r && recording_meta(r, "leak_check");
 	case LIMIT_RSS:
 		return r && recording_meta(r, "peak_resident");
-	default:
+	case LIMIT_ALLOCATIONS:
+	case LIMIT_ALLOCATED:
 		return r;
+	case LIMIT_METRICS:
+		break;
 	}
+	return false;
 }
 
 /* -- calls -- */
@@ -104,20 +108,31 @@ char *measure_known_calls(const struct recording *r)
 static void select_view(struct recording_view *v, const struct recording *r,
 			enum limit_metric metric)
 {
-	static const enum recording_quantity quantities[] = {
-		[LIMIT_ALLOCATIONS] = VIEW_TOTAL, [LIMIT_PEAK] = VIEW_PEAK, [LIMIT_LIVE] = VIEW_AT,
-		[LIMIT_ALLOCATED] = VIEW_TOTAL, [LIMIT_TEMPORARY] = VIEW_TEMPORARY,
-		[LIMIT_LEAKED] = VIEW_LEAKED, [LIMIT_RSS] = VIEW_PEAK,
-	};
 	size_t intervals = recording_rows(r, RECORDING_TIMELINE);
 
 	recording_view_deinit(v);
-	if (metric == LIMIT_LEAKED)
+	switch (metric) {
+	case LIMIT_ALLOCATIONS:
+	case LIMIT_ALLOCATED:
+		recording_view_of(v, r, VIEW_TOTAL);
+		return;
+	case LIMIT_LIVE:
+		if (intervals)
+			recording_view_at(v, r, (uint32_t)intervals - 1);
+		else
+			recording_view_of(v, r, VIEW_AT);
+		return;
+	case LIMIT_TEMPORARY:
+		recording_view_of(v, r, VIEW_TEMPORARY);
+		return;
+	case LIMIT_LEAKED:
 		recording_view_leaks(v, r, "lost", 0);
-	else if (metric == LIMIT_LIVE && intervals)
-		recording_view_at(v, r, (uint32_t)intervals - 1);
-	else
-		recording_view_of(v, r, quantities[metric]);
+		return;
+	case LIMIT_PEAK:
+	case LIMIT_RSS: /* of which the heap tells its part */
+	case LIMIT_METRICS:
+		recording_view_of(v, r, VIEW_PEAK);
+	}
 }
 
 static double all_allocations(const struct recording *r)
@@ -144,9 +159,15 @@ static double value_of_recording(const struct recording *r, const struct recordi
 		return all > 0 ? 100 * blocks / all : 0;
 	case LIMIT_RSS:
 		return strtod(recording_meta(r, "peak_resident") ?: "0", NULL);
-	default:
+	case LIMIT_PEAK:
+	case LIMIT_LIVE:
+	case LIMIT_ALLOCATED:
+	case LIMIT_LEAKED:
 		return (double)v->sum.bytes;
+	case LIMIT_METRICS:
+		break;
 	}
+	return 0;
 }
 
 static double value_of_massif(const struct massif_file *f, enum limit_metric metric,

@@ -22,6 +22,7 @@
 #include "session/inspect/object_names.h"
 #include "session/memory_source.h"
 #include "session/session.h"
+#include "symbols/code_owner.h"
 #include "tracee/state/module.h"
 #include "tracee/state/probe.h"
 #include "tracee/state/space.h"
@@ -225,7 +226,7 @@ static bool is_allocators(const struct held_modules *modules, const struct block
 	uint64_t vaddr;
 	const struct module *m = t->table ? held_modules_find(modules, t->table, &vaddr) : NULL;
 
-	return m && allocator_kind_of_library(m->path);
+	return m && standard_malloc(m->path);
 }
 
 /* A node for each type: as if it had called what made all of these blocks. */

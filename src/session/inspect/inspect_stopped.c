@@ -405,11 +405,34 @@ void inspect_stopped_version(struct inspect_stopped *l)
 		malloc_module_jemalloc(l->malloc.own.module, l->version);
 }
 
+/*
+ * The name and the object of another allocator whose malloc and free a program with @l calls:
+ * @found if that is one of several, otherwise the first of them; NULL if none is known.
+ */
+static const char *find_other(const struct held_modules *l, const char *found,
+			      const struct module **object_out)
+{
+	const char *first = NULL;
+
+	for (size_t i = 0; i < l->list.count; i++) {
+		const char *name = malloc_module_name(l->list.data[i]);
+		bool is_found = name && found && strcmp(name, found) == 0;
+
+		if (is_found || (name && !first)) {
+			first = name;
+			*object_out = l->list.data[i];
+		}
+		if (is_found)
+			break;
+	}
+	return first;
+}
+
 void inspect_stopped_classify(struct inspect_stopped *l)
 {
 	if (l->is_copied)
 		examine(l);
-	l->other = malloc_module_other(&l->modules, l->report.other.name, &l->other_object);
+	l->other = find_other(&l->modules, l->report.other.name, &l->other_object);
 	if (!l->other)
 		l->other = l->report.other.name; /* of a program without symbols */
 	type_names_find(&l->report.types, &l->modules);

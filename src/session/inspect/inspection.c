@@ -12,8 +12,8 @@
 #include "output/graph_report.h"
 #include "output/inspect_report.h"
 #include "output/outfile.h"
-#include "recording/go_pprof.h"
 #include "recording/graph_file.h"
+#include "recording/recording_pprof.h"
 #include "session/inspect/inspect_stopped.h"
 #include "session/out.h"
 #include "tracee/state/module.h"
@@ -254,7 +254,7 @@ static int put_found(FILE *file, const void *ctx)
 	else if (text_ends_in(f->path, ".json"))
 		inspect_report_write_json(file, &i->title, &i->look.report);
 	else if (i->wants_pprof)
-		go_pprof_write(file, &i->go);
+		recording_pprof_write_go(file, &i->go);
 	else if (i->wants_blocks)
 		inspect_blocks_write(file, &i->blocks, &i->look.report.types,
 				     i->title.touched);

@@ -15,7 +15,6 @@
 #include "base/cleanup.h"
 #include "base/elf_file.h"
 #include "base/text.h"
-#include "malloc/allocators.h"
 #include "output/call_sites.h"
 #include "output/leaks.h"
 #include "output/report.h"
@@ -24,6 +23,7 @@
 #include "session/record/recording_run.h"
 #include "session/out.h"
 #include "session/session.h"
+#include "symbols/code_owner.h"
 #include "symbols/demangle.h"
 #include "symbols/symtab.h"
 #include "tracee/control/roots.h"
@@ -283,7 +283,7 @@ static bool is_allocators(const struct session *s, uint32_t leaf)
 	const struct module *m =
 		frame ? run_module(s->run, calltree_frame(tree, frame)->module) : NULL;
 
-	return m && allocator_kind_of_library(m->path);
+	return m && standard_malloc(m->path);
 }
 
 static struct block block_of(const struct leakcheck *c, size_t i)

@@ -14,6 +14,7 @@
 #include "base/elf_file.h"
 #include "base/text.h"
 #include "malloc/allocators.h"
+#include "symbols/code_owner.h"
 #include "tracee/state/module.h"
 
 struct malloc_reach {
@@ -404,25 +405,6 @@ const char *malloc_module_name(const struct module *m)
 	return o.has_malloc ? o.name : NULL;
 }
 
-const char *malloc_module_other(const struct held_modules *l, const char *found,
-				const struct module **object_out)
-{
-	const char *first = NULL;
-
-	for (size_t i = 0; i < l->list.count; i++) {
-		const char *name = malloc_module_name(l->list.data[i]);
-		bool is_found = name && found && strcmp(name, found) == 0;
-
-		if (is_found || (name && !first)) {
-			first = name;
-			*object_out = l->list.data[i];
-		}
-		if (is_found)
-			break;
-	}
-	return first;
-}
-
 /* -- their code -- */
 
 /* mimalloc's constructors: where main is, far from the others. */
@@ -464,7 +446,7 @@ static int add_own_function(void *ctx, const struct elf_symbol *sym)
 	if (!sym->is_defined || !elf_symbol_is_function(sym) ||
 	    text_is_among(sym->name, constructors, ARRAY_SIZE(constructors)))
 		return 0;
-	for (size_t i = 0; i < ALLOCATOR_KINDS; i++)
+	for (size_t i = 0; allocator_kinds[i].name; i++)
 		for (size_t k = 0; k < ALLOCATOR_NAMES && allocator_kinds[i].prefixes[k]; k++)
 			if (text_begins_with(sym->name, allocator_kinds[i].prefixes[k]))
 				add_own_part(ctx, sym);
@@ -491,11 +473,14 @@ static void find_own(struct module *const *module, size_t count, struct malloc_m
 
 	*out = (struct malloc_module){0};
 	/* there may be several, of which the program calls one */
-	for (size_t i = 0; i < ALLOCATOR_KINDS; i++)
-		for (size_t k = 0; allocator_kinds[i].library && k < count; k++)
-			if (module[k]->file && allocator_kind_of_library(module[k]->path) ==
-						       &allocator_kinds[i])
+	for (size_t i = 0; allocator_kinds[i].name; i++)
+		for (size_t k = 0; k < count; k++) {
+			const struct allocator_kind *kind =
+				allocator_kind_named(standard_malloc(module[k]->path));
+
+			if (module[k]->file && kind == &allocator_kinds[i])
 				take_library(module[k], out);
+		}
 	if (out->module || count == 0 || !module[0]->file || module[0]->is_vdso)
 		return;
 	o.entry = module[0]->file->entry;

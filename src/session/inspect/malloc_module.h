@@ -56,13 +56,7 @@ void malloc_module_version(const struct module *m, unsigned *major_out, unsigned
 #define MALLOC_VERSION_SIZE 32u
 void malloc_module_jemalloc(const struct module *m, char out[MALLOC_VERSION_SIZE]);
 
-/*
- * The name and the object of another allocator whose malloc and free a program with @l calls:
- * @found if that is one of several, otherwise the first of them; NULL if none is known.
- */
-const char *malloc_module_other(const struct held_modules *l, const char *found,
-				const struct module **object_out);
-/* The same of one object. */
+/* The name of the allocator other than a libc's that @m is, or contains; NULL: none is known. */
 const char *malloc_module_name(const struct module *m);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * The file of a recording while its program runs: appended to, or written by a copy of ptmem,
- * which takes at most a twentieth of a CPU.
+ * A copy of ptmem writes what a session has so far. Whether it could decides which parts of a
+ * recording stay.
  */
 #include "session/record/recording_now.h"
 
@@ -19,28 +19,6 @@
 #include "session/out.h"
 #include "session/session.h"
 #include "tracee/pads/pads.h"
-
-int recording_file_flush(struct recording_file *f)
-{
-	int rc = recording_journal_flush(f->journal);
-
-	if (rc == 0)
-		f->covered_ms = f->appended_ms;
-	return rc;
-}
-
-int recording_file_open(struct recording_file *f, const char *path, uint64_t interval)
-{
-	if (f->journal && recording_journal_is_removed(f->journal)) {
-		recording_journal_close(f->journal);
-		*f = (struct recording_file){.was_removed = true};
-	}
-	if (f->was_removed && !f->covered_ms && access(path, F_OK) == 0)
-		return -EEXIST;
-	if (!f->journal)
-		f->journal = recording_journal_new(path, interval);
-	return recording_file_flush(f);
-}
 
 void recording_file_leave(const struct recording_file *f, const char *path)
 {
@@ -233,78 +211,4 @@ void recording_now_poll(struct run *run, bool wait)
 		note_result(run, &w, result);
 		free(w.path);
 	}
-}
-
-#define REST 20u               /* for so many times as long as a copy took, there is none */
-#define LEAST_REST_NS 1000000000ull
-
-static uint64_t limit_of(const struct session *s)
-{
-	return s->run->options->files.record_limit;
-}
-
-bool recording_size_limit_is_reached(const struct session *s)
-{
-	const struct recording_journal *j = s->recording->file.journal;
-
-	return limit_of(s) && recording_journal_next_size(j) > limit_of(s);
-}
-
-bool recording_size_limit_must_rewrite(const struct session *s)
-{
-	return recording_journal_next_size(s->recording->file.journal) > limit_of(s) / 2;
-}
-
-static struct session *find_session(struct run *run, const char *path)
-{
-	for (size_t i = 0; i < run->sessions.count; i++) {
-		struct session *s = run->sessions.data[i];
-
-		if (s->recording && s->recording->is_writing &&
-		    strcmp(s->recording->path, path) == 0)
-			return s;
-	}
-	return NULL;
-}
-
-/* Copy @w has ended with @result. */
-static void note_end(struct run *run, const struct run_writer *w, int result)
-{
-	struct session *s = find_session(run, w->path);
-
-	if (!s)
-		return;
-	uint64_t now = clock_now_ns(), rest = (now - w->begin_ns) * REST;
-
-	s->recording->is_writing = false;
-	s->recording->rewrite_ns = now + MAX(rest, (uint64_t)LEAST_REST_NS);
-	if (result != 0 && !s->recording->has_failed)
-		log_warn("cannot write %s: %s; trying again later", w->path,
-			 result == -ECHILD ? "the process that wrote it was killed" :
-					     strerror(-result));
-	s->recording->has_failed |= result != 0;
-}
-
-int recording_size_limit_rewrite(struct session *s)
-{
-	struct recording_run *rr = s->recording;
-	struct recording_now now = {
-		.session = s, .path = rr->path, .note = note_end, .socket = -1};
-
-	if (!s->space) { /* it has ended: nothing is kept waiting */
-		recording_size_limit_wait(s);
-		return recording_unfinished_write(s, rr->path);
-	}
-	if (rr->is_writing || clock_now_ns() < rr->rewrite_ns)
-		return 0;
-	int rc = recording_now_start(&now);
-
-	rr->is_writing = rc == 0;
-	return rc;
-}
-
-void recording_size_limit_wait(struct session *s)
-{
-	if (s->recording->is_writing)
-		recording_now_poll(s->run, true);
 }

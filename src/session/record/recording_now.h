@@ -26,7 +26,7 @@ struct recording_now {
 	bool is_part;            /* of the recording, which ends here (recording_run.h) */
 	/*
 	 * In the original, at its end, if it writes the recording's own file, which goes on; NULL:
-	 * it does not (recording_now.h)
+	 * it does not
 	 */
 	void (*note)(struct run *run, const struct run_writer *w, int result);
 	/* what was counted when it began, also in memory shared with the program; set by
@@ -52,26 +52,5 @@ bool recording_now_has_file(const struct session *s);
 
 /* Notes those that are written; with @wait all of the run. */
 void recording_now_poll(struct run *run, bool wait);
-
-/*
- * --record-limit while the program runs: the file of a recording never becomes larger.
- *
- *	appended to, each second        until it would be too large
- *	begun anew (recording_values.h)   then; what it has at once is at most half of the limit
- *	written anew by copies of ptmem otherwise; the copies thin it (recording/recording_reduce.h)
- *
- * Copies take at most a twentieth of a CPU. All replace the file at once, so it can always be
- * read.
- */
-
-/* Whether the file of @s may not become as large as what was collected makes it. */
-bool recording_size_limit_is_reached(const struct session *s);
-/* Whether it is too large even if it is begun anew, which was done. */
-bool recording_size_limit_must_rewrite(const struct session *s);
-
-/* Starts a copy that writes the file if it is time; after the end writes it: 0 or -errno. */
-int recording_size_limit_rewrite(struct session *s);
-/* Waits for a copy that is at work, which would overwrite what is written later. */
-void recording_size_limit_wait(struct session *s);
 
 #endif

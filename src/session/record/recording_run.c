@@ -194,7 +194,7 @@ void recording_run_fork(const struct session *parent, struct session *child)
 
 	begin_with_fork(child);
 	recording_values_set(child, "parent", "%u", parent->process.pid);
-	recording_values_mark(child, "fork", text);
+	recording_values_mark(child, clock_now_ns(), "fork", text);
 }
 
 void recording_run_free(struct session *s)
@@ -213,7 +213,119 @@ void recording_run_free(struct session *s)
 	s->recording = NULL;
 }
 
+/*
+ * --record-limit while the program runs: the file of a recording never becomes larger.
+ *
+ *	appended to, each second        until it would be too large
+ *	begun anew                      then; what it has at once is at most half of the limit
+ *	written anew by copies of ptmem otherwise; the copies thin it (recording/recording_reduce.h)
+ *
+ * Copies take at most a twentieth of a CPU. All replace the file at once, so it can always be
+ * read.
+ */
+
+#define REST 20u               /* for so many times as long as a copy took, there is none */
+#define LEAST_REST_NS 1000000000ull
+
+static uint64_t limit_of(const struct session *s)
+{
+	return s->run->options->files.record_limit;
+}
+
+/* Whether the file of @s may not become as large as what was collected makes it. */
+static bool is_too_large(const struct session *s)
+{
+	const struct recording_journal *j = s->recording->file.journal;
+
+	return limit_of(s) && recording_journal_next_size(j) > limit_of(s);
+}
+
+/* Whether it is too large even if it is begun anew, which was done. */
+static bool must_rewrite(const struct session *s)
+{
+	return recording_journal_next_size(s->recording->file.journal) > limit_of(s) / 2;
+}
+
+static struct session *find_session(struct run *run, const char *path)
+{
+	for (size_t i = 0; i < run->sessions.count; i++) {
+		struct session *s = run->sessions.data[i];
+
+		if (s->recording && s->recording->is_writing &&
+		    strcmp(s->recording->path, path) == 0)
+			return s;
+	}
+	return NULL;
+}
+
+/* Copy @w has ended with @result. */
+static void note_end(struct run *run, const struct run_writer *w, int result)
+{
+	struct session *s = find_session(run, w->path);
+
+	if (!s)
+		return;
+	uint64_t now = clock_now_ns(), rest = (now - w->begin_ns) * REST;
+
+	s->recording->is_writing = false;
+	s->recording->rewrite_ns = now + MAX(rest, (uint64_t)LEAST_REST_NS);
+	if (result != 0 && !s->recording->has_failed)
+		log_warn("cannot write %s: %s; trying again later", w->path,
+			 result == -ECHILD ? "the process that wrote it was killed" :
+					     strerror(-result));
+	s->recording->has_failed |= result != 0;
+}
+
+/* Waits for a copy that is at work, which would overwrite what is written later. */
+static void wait_for_copy(struct session *s)
+{
+	if (s->recording->is_writing)
+		recording_now_poll(s->run, true);
+}
+
+/* Starts a copy that writes the file if it is time; after the end writes it: 0 or -errno. */
+static int rewrite(struct session *s)
+{
+	struct recording_run *rr = s->recording;
+	struct recording_now now = {
+		.session = s, .path = rr->path, .note = note_end, .socket = -1};
+
+	if (!s->space) { /* it has ended: nothing is kept waiting */
+		wait_for_copy(s);
+		return recording_unfinished_write(s, rr->path);
+	}
+	if (rr->is_writing || clock_now_ns() < rr->rewrite_ns)
+		return 0;
+	int rc = recording_now_start(&now);
+
+	rr->is_writing = rc == 0;
+	return rc;
+}
+
 /* -- while it runs -- */
+
+static int flush_journal(struct recording_file *f)
+{
+	int rc = recording_journal_flush(f->journal);
+
+	if (rc == 0)
+		f->covered_ms = f->appended_ms;
+	return rc;
+}
+
+/* Opens the journal if necessary, and writes everything in it to the file at @path: 0 or -errno. */
+static int open_file(struct recording_file *f, const char *path, uint64_t interval)
+{
+	if (f->journal && recording_journal_is_removed(f->journal)) {
+		recording_journal_close(f->journal);
+		*f = (struct recording_file){.was_removed = true};
+	}
+	if (f->was_removed && !f->covered_ms && access(path, F_OK) == 0)
+		return -EEXIST;
+	if (!f->journal)
+		f->journal = recording_journal_new(path, interval);
+	return flush_journal(f);
+}
 
 static void append(struct session *s, const struct recording_span *span, struct recording_file *f)
 {
@@ -247,23 +359,23 @@ static int begin_anew(struct session *s)
 		return -EEXIST;
 	f->journal = recording_journal_new(rr->path, s->heap.sample.interval);
 	append_to_file(s);
-	if (!recording_size_limit_must_rewrite(s))
-		return recording_file_flush(f);
+	if (!must_rewrite(s))
+		return flush_journal(f);
 	recording_journal_close(f->journal);
 	*f = (struct recording_file){0};
 	rr->is_rewritten = true;
-	return recording_size_limit_rewrite(s);
+	return rewrite(s);
 }
 
 static int write_changes(struct session *s)
 {
 	struct recording_run *rr = s->recording;
-	int rc = recording_file_open(&rr->file, rr->path, s->heap.sample.interval);
+	int rc = open_file(&rr->file, rr->path, s->heap.sample.interval);
 
 	if (rc != 0)
 		return rc;
 	append_to_file(s);
-	return recording_size_limit_is_reached(s) ? begin_anew(s) : recording_file_flush(&rr->file);
+	return is_too_large(s) ? begin_anew(s) : flush_journal(&rr->file);
 }
 
 /* Whether it is in its file while the program runs. */
@@ -279,7 +391,7 @@ static void flush(struct session *s)
 
 	if (!has_file(s))
 		return;
-	int rc = rr->is_rewritten ? recording_size_limit_rewrite(s) : write_changes(s);
+	int rc = rr->is_rewritten ? rewrite(s) : write_changes(s);
 
 	if (rc != 0 && !rr->has_failed)
 		log_warn("cannot write %s: %s; trying again every second", rr->path,
@@ -304,7 +416,7 @@ static int write_in_memory(struct session *s)
 			.journal = recording_journal_to_fd(fd, s->heap.sample.interval)};
 	}
 	append(s, &s->recording->whole, f);
-	int rc = recording_file_flush(f);
+	int rc = flush_journal(f);
 
 	if (rc != 0) {
 		recording_journal_close(f->journal);
@@ -376,7 +488,7 @@ void recording_run_start(struct session *s)
 	recording_values_set(s, "options", "%s", s->run->options->all ? s->run->options->all : "");
 	if (s->image.was_attached) {
 		recording_values_set(s, "attached", "1");
-		recording_values_mark(s, "attach", "");
+		recording_values_mark(s, clock_now_ns(), "attach", "");
 	}
 	recording_part_start(s);
 	/* a program that runs already is not kept waiting; others have a file at once */
@@ -443,7 +555,7 @@ void recording_run_end(struct session *s, const char *why)
 		return;
 	if (why && strcmp(why, "detached") == 0) {
 		recording_values_name_threads(s);
-		recording_values_mark(s, "detach", "");
+		recording_values_mark(s, s->process.end_ns, "detach", "");
 	}
 	recording_complete_values(s, why);
 }
@@ -457,7 +569,7 @@ static void put_recording(struct session *s)
 		return;
 	struct recording *r = recording_complete_new(s, &s->recording->span);
 
-	recording_size_limit_wait(s);
+	wait_for_copy(s);
 	rc = recording_complete_write(s, r, s->recording->path);
 	if (rc != 0)
 		recording_file_leave(&s->recording->file, s->recording->path);
@@ -499,7 +611,7 @@ void recording_run_drop(struct session *s)
 		run_process(s->run, s->process.pid)->parts--;
 	if (!rr || !rr->path)
 		return;
-	recording_size_limit_wait(s);
+	wait_for_copy(s);
 	if (recording_now_has_file(s))
 		unlink(rr->path);
 }

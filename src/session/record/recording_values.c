@@ -231,10 +231,10 @@ uint64_t recording_values_clock(const struct session *s, uint64_t now_ns)
 	return now_ns > s->process.start_ns ? (now_ns - s->process.start_ns) / 1000000 : 0;
 }
 
-void recording_values_mark(struct session *s, const char *kind, const char *text)
+void recording_values_mark(struct session *s, uint64_t time_ns, const char *kind, const char *text)
 {
 	recording_values_set(s, "marker", "%" PRIu64 " %s %s",
-			     recording_values_clock(s, clock_now_ns()), kind, text);
+			     recording_values_clock(s, time_ns), kind, text);
 }
 
 /* -- threads -- */

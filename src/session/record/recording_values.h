@@ -25,10 +25,6 @@ struct recording_file {
 	bool was_removed;
 };
 
-/* Opens the journal if necessary, and writes everything in it to the file at @path: 0 or -errno. */
-int recording_file_open(struct recording_file *f, const char *path, uint64_t interval);
-int recording_file_flush(struct recording_file *f);
-
 /* The complete recording could not replace it: reports which part can be read. */
 void recording_file_leave(const struct recording_file *f, const char *path);
 
@@ -57,8 +53,8 @@ void recording_values_begin(struct session *s);
 void recording_values_add(struct session *s, const char *key, const char *value);
 ATTR_PRINTF(3, 4)
 void recording_values_set(struct session *s, const char *key, const char *fmt, ...);
-/* Records a marker at the current time; @kind is one word. */
-void recording_values_mark(struct session *s, const char *kind, const char *text);
+/* Records a marker; @kind is one word. */
+void recording_values_mark(struct session *s, uint64_t time_ns, const char *kind, const char *text);
 
 /*
  * Reads the name of @thread, which is recorded if it has one that is not the one read before; or of

@@ -208,7 +208,11 @@ static void detach_all(struct target *t)
 	stop_all(t);
 	rt_boost_end(&boost);
 	run_final_scan(t);
-	t->stats.detach_ns = detach_stopped(t, 0) - begin;
+	uint64_t now = detach_stopped(t, 0);
+
+	t->stats.detach_ns = now - begin;
+	for (size_t i = 0; i < t->processes.count; i++)
+		t->processes.data[i]->space->pauses.left_ns = now;
 	for (size_t i = 0; i < t->pending.unannounced.count; i++)
 		ptrace_detach(t->pending.unannounced.data[i].tid, 0);
 	t->pending.unannounced.count = 0;

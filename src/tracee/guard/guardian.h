@@ -7,7 +7,7 @@
  *	guardian      a process that sleeps until ptmem is gone, then attaches to each space of the
  *	              journal, undoes the changes, and exits
  *	recovery      if the guardian was killed, too, the next ptmem that attaches does this,
- *	              from the copy of the journal in the handler's page (guardian.h)
+ *	              from the copy of the journal in the handler's page
  *
  * Programs that ptmem started die with it (PTRACE_O_EXITKILL) and do not need this.
  */

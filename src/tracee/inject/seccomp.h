@@ -96,7 +96,7 @@ struct thread;
 int seccomp_count_filters(pid_t tid);
 /*
  * Whether calls may be injected into @tid, which is stopped: all its filters are known to allow
- * those of seccomp.h. If not, *why_out says why; it may be NULL.
+ * those that ptmem injects. If not, *why_out says why; it may be NULL.
  */
 bool seccomp_allows_injection(const struct target *t, pid_t tid, struct seccomp_refusal *why_out);
 /* Like thread_pick(), but a thread into which calls may be injected, if one is found. */

@@ -1,6 +1,6 @@
 /*
  * The memory that pads share with ptmem: one memfd, mapped by both, and one more for each chunk of
- * slots that was added later. Slots are given to threads by pad_memory.h.
+ * slots that was added later.
  *
  *	control | directory | ... | deep | rules | slots | rings     the first file
  *	slots | rings                                                 others

@@ -80,13 +80,12 @@ const struct ring_line *ring_line_at(struct ring *r, uint32_t slot, uint64_t pos
 uint64_t ring_date(struct ring *r, uint32_t slot);
 
 /*
- * The reader's side of the rings that pads write (arch/pad.h): positions, numbers, room. The
- * decoder is ring.h, delivery is ring.h.
+ * The reader's side of the rings that pads write (arch/pad.h): positions, numbers, room.
  *
  * Each slot has a ring, whose `position` is the end of what was read. The published limit follows
  * in steps of a sixteenth of the ring, since each publication takes the cache line away from the
- * pads. For each slot a mirror (ring.h) has the stack of its last record, outermost first,
- * like the pad's own frames.
+ * pads. For each slot a mirror (struct ring_mirror) has the stack of its last record, outermost
+ * first, like the pad's own frames.
  *
  * Records are delivered in the order of their numbers. `number` is the next one: those below it
  * were read, or their record was not complete yet, or there will be none. A record below it that is
@@ -123,7 +122,7 @@ struct ring_source {
 	struct ring_dates dates;
 };
 
-struct ring_mirror; /* ring.h */
+struct ring_mirror;
 struct tick_clock;
 struct pad_clock;
 
@@ -246,7 +245,7 @@ void ring_read_same_stack(struct ring *r, struct heap_event *ev);
  * batches, all others to `event`, in order. `node` then returns the sink's number for a new stack
  * (event: path, frame, frame_count, kept).
  *
- * Events have times (ring.h), and the slot as their path; `event` adds the thread. A raw
+ * Events have times, and the slot as their path; `event` adds the thread. A raw
  * stack (event.stack) has no read function. An event is valid during the call.
  */
 struct ring_reader {

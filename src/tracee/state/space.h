@@ -88,6 +88,7 @@ struct space_pauses {
 	uint64_t trap_stops;   /* single threads, at our breakpoints */
 	uint64_t trap_ns;      /* ptmem's work at those, without context switches */
 	uint64_t longest_trap_ns; /* the most at one of them, while its thread waited */
+	uint64_t left_ns;      /* when ptmem detached from all processes; 0 = it did not */
 };
 
 /* The state of its system calls. */

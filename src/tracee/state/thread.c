@@ -55,7 +55,7 @@ static int read_outside(void *ctx, taddr_t addr, void *buf, size_t size)
 	taddr_t end = addr + size - w->start; /* wraps to a large value below the stack pointer */
 	if (end > w->want && end <= COPY_MAX)
 		w->want = ROUND_UP(end, (size_t)COPY_MIN);
-	if (end > COPY_MAX && end <= STACK_MAX && read_above(th, addr, buf, size))
+	if (end > w->size && end <= STACK_MAX && read_above(th, addr, buf, size))
 		return 0;
 	return space_read(th->process->space, addr, buf, size);
 }

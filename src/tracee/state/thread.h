@@ -262,7 +262,7 @@ struct thread {
 
 /*
  * Loops over all threads of @t; @th, a variable of the caller, is the current one. Any thread may
- * be removed in the loop, and threads may be added: thread.h.
+ * be removed in the loop, and threads may be added.
  */
 #define for_each_thread(t, th)                         \
 	for (struct thread_cursor cursor_ = {0};       \

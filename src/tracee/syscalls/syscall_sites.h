@@ -15,8 +15,8 @@
 #include "base/elf_file.h"
 
 /*
- * The code of one ELF file as a list of functions, for the search for system call instructions
- * (syscall_sites.h). Only reads the file. Internal to src/tracee.
+ * The code of one ELF file as a list of functions, for the search for system call
+ * instructions. Only reads the file.
  */
 
 struct syscall_text {

@@ -116,7 +116,7 @@ class Checked:
     def ask(self):
         """How many blocks there were; None if the program has ended, or it says that a thread stayed in malloc."""
         result = self.t.run([self.t.ptmem(), "--monitor=%d" % self.ptmem.pid, "inspect_check"], cwd=self.cwd,
-                            env={"XDG_RUNTIME_DIR": self.cwd}, timeout=60)
+                            env={"XDG_RUNTIME_DIR": self.cwd}, timeout=200)
         if result.status != 0 or not result.out or b"cannot be read" in result.out:
             return None
         found = Comparison(result.out.decode())

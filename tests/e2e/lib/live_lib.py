@@ -50,7 +50,7 @@ class Monitored:
 
     def say(self, *words, pid=None, cwd=None):
         return self.t.run([self.t.ptmem(), "--monitor=%d" % (pid or self.ptmem.pid), *words], cwd=cwd or self.cwd,
-                          env={"XDG_RUNTIME_DIR": self.cwd}, timeout=20)
+                          env={"XDG_RUNTIME_DIR": self.cwd}, timeout=200)
 
     def end(self, status=5):
         """The program's input ends; returns ptmem's messages."""
@@ -91,11 +91,11 @@ class Listening(Monitored):
         return host.strip("[]"), int(port)
 
     def connect(self):
-        return socket.create_connection(self.address(), timeout=30)
+        return socket.create_connection(self.address(), timeout=200)
 
     def get(self, path, status=200, **headers):
         """The body."""
-        connection = http.client.HTTPConnection(*self.address(), timeout=30)
+        connection = http.client.HTTPConnection(*self.address(), timeout=200)
         connection.request("GET", path, headers={k.replace("_", "-"): v for k, v in headers.items()})
         answer = connection.getresponse()
         body = answer.read()
@@ -121,7 +121,7 @@ class Listening(Monitored):
         return result.out
 
     def is_over(self):
-        connection = http.client.HTTPConnection(*self.address(), timeout=30)
+        connection = http.client.HTTPConnection(*self.address(), timeout=200)
         connection.request("GET", "/healthz")
         status = connection.getresponse().status
         connection.close()

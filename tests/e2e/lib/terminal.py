@@ -48,7 +48,7 @@ class Terminal:
         self.read()
         return re.sub(r"\r+\n", "\n", ESCAPE.sub("", self.raw.decode(errors="replace")))
 
-    def wait(self, signal_number=None, seconds=30):
+    def wait(self, signal_number=None, seconds=200):
         """Its exit status."""
         if signal_number:
             self.process.send_signal(signal_number)
@@ -64,6 +64,7 @@ class Terminal:
         self.read()
         screen = [[" "] * 400 for _ in range(100)]
         row = column = at = 0
+        saved = row, column
         first, last = 0, self.rows - 1  # what scrolls
         text = self.raw.decode(errors="replace")
         while at < len(text):
@@ -77,6 +78,10 @@ class Terminal:
                     else:
                         row -= 1
                     continue
+                if match.group(0) == "\x1b7":
+                    saved = row, column
+                elif match.group(0) == "\x1b8":
+                    row, column = saved
                 numbers = [int(n) if n.isdigit() else 0 for n in (match.group(1) or "").split(";")]
                 if match.group(2) == "r":
                     first, last = max(numbers[0], 1) - 1, (numbers[1] if len(numbers) > 1 else self.rows) - 1

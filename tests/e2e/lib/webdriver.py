@@ -47,7 +47,7 @@ class Browser:
                                          headers={"Content-Type": "application/json"})
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
-            with opener.open(request, timeout=60) as answer:
+            with opener.open(request, timeout=200) as answer:
                 return json.load(answer)["value"]
         except urllib.error.HTTPError as error:
             said = json.load(error)["value"]
