@@ -95,9 +95,9 @@ static const struct option_row rows[] = {
 	{.name = "graph", .type = OPT_TEXT, .flags = OPT_NOT_EMPTY, AT(graph.what),
 	 .value = "[=CORE]",
 	 .text = "with -p, or of the core file CORE: print which\n"
-		 "variables, threads and other owners hold the blocks in\n"
-		 "use, and how much each holds alone, and end; of a\n"
-		 "PROGRAM: at its end, and at each SIGUSR1 to ptmem",
+		 "variables, threads and other owners hold the\n"
+		 "blocks in use, and how much each holds alone, and\n"
+		 "end; of a PROGRAM: at its end, and at each SIGUSR1",
 	 .brief = "which variables hold how much of the heap"},
 	{.name = "graph-depth", .type = OPT_NUMBER, AT(graph.depth), .initial = "1",
 	 OPTION_RANGE(0, 1000), .value = "NUMBER",

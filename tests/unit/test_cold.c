@@ -59,7 +59,8 @@ static void bytes_are_those_of_pages(void **state)
 			pages[i] = (uint8_t)(rand() % 3);
 		add_ranges(pages, &p);
 		for (uint64_t from = (uint64_t)rand() % 5000; from < BYTES;) {
-			uint64_t size = MIN((uint64_t)rand() % (rand() % 4 ? 300 : 20000), BYTES - from);
+			uint64_t most = rand() % 4 ? 300 : 20000, some = (uint64_t)rand() % most;
+			uint64_t size = MIN(some, BYTES - from);
 			struct cold_bytes got = cold_bytes_of(&p, &at, START + from, size);
 			struct cold_bytes want = count(pages, from, size);
 

@@ -39,7 +39,7 @@ static void *block[BLOCKS], *volatile large[LARGE];
 static void add_false_chunks(void)
 {
 	const size_t size = 64u << 20, page = 4096;
-	uint8_t *p = mmap((void *)0x600000000, size, PROT_NONE,
+	uint8_t *p = mmap((void *)0x200000000000, size, PROT_NONE,
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
 
 	if (p == MAP_FAILED || mprotect(p, size / 4, PROT_READ | PROT_WRITE) != 0)
@@ -112,6 +112,7 @@ static void take_image(struct image *image)
 			pause();
 		_exit(1);
 	}
+	close(ready[1]);
 	assert_int_equal(read(ready[0], &letter, 1), 1);
 	assert_int_equal(resident_read(pid, &image->in.resident), 0);
 	copy_pages(image, pid);
@@ -131,7 +132,6 @@ static void take_image(struct image *image)
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 	close(ready[0]);
-	close(ready[1]);
 }
 
 static void free_image(struct image *image)
