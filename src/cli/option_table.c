@@ -105,7 +105,7 @@ static const struct option_row rows[] = {
 	{.name = "who-holds", .type = OPT_TEXT, .flags = OPT_NOT_EMPTY, AT(graph.who_holds),
 	 .value = "ADDRESS",
 	 .text = "with --graph: print only what holds the block at\n"
-		 "ADDRESS: the shortest way to it, and what all ways pass",
+		 "ADDRESS: the shortest way to it, and what all pass",
 	 .brief = "what holds the block at this address"},
 	{.name = "containers", .type = OPT_TEXT, .flags = OPT_NOT_EMPTY, AT(graph.containers),
 	 .value = "FILE",
