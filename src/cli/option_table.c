@@ -113,8 +113,8 @@ static const struct option_row rows[] = {
 	 .brief = "descriptions of containers for --graph"},
 	{.name = "graph-out", .type = OPT_TEXT, .flags = OPT_NOT_EMPTY, AT(graph.out),
 	 .value = "FILE",
-	 .text = "write the graph to FILE, for ptmem-report: JSON if it\nends in .json, text if "
-		 "in .txt",
+	 .text = "write the graph to FILE, for ptmem-report: JSON if\n"
+		 "it ends in .json, text if in .txt",
 	 .brief = "write the graph to FILE, for ptmem-report"},
 	{.name = "monitor", .type = OPT_NUMBER, AT(monitor_pid), OPTION_RANGE(1, 4194304),
 	 .value = "PID",
