@@ -243,13 +243,12 @@ const struct injected_call injected_calls[INJECTED_CALLS] = {
 	[CALL_GET_THREAD] = {"gettid", SYS_gettid, 0, {0}},
 	[CALL_SEND_SIGNAL] = {"rt_tgsigqueueinfo", SYS_rt_tgsigqueueinfo, ARG(2), {0, 0, SIGTRAP}},
 	[CALL_END_SIGNAL] = {"rt_sigreturn", SYS_rt_sigreturn, 0, {0}},
-	[CALL_WATCH_WRITES] = {"userfaultfd", SYS_userfaultfd, ARG(0), {WATCH_WRITES_FLAGS},
-			       .is_rare = true},
+	[CALL_WATCH_WRITES] = {"userfaultfd", SYS_userfaultfd, ARG(0), {WATCH_WRITES_FLAGS}},
 	[CALL_MAP_SCRATCH] = {"mmap", SYS_mmap, ANONYMOUS,
-			      {0, 0, DATA, SCRATCH_FLAGS, NO_FILE, 0}, .is_rare = true},
-	[CALL_OPEN_SELF] = {"pidfd_open", SYS_pidfd_open, 0, {0}, .is_rare = true},
-	[CALL_ADVISE] = {"madvise", SYS_madvise, 0, {0}, .is_rare = true},
-	[CALL_ADVISE_MANY] = {"process_madvise", SYS_process_madvise, 0, {0}, .is_rare = true},
+			      {0, 0, DATA, SCRATCH_FLAGS, NO_FILE, 0}},
+	[CALL_OPEN_SELF] = {"pidfd_open", SYS_pidfd_open, 0, {0}},
+	[CALL_ADVISE] = {"madvise", SYS_madvise, 0, {0}},
+	[CALL_ADVISE_MANY] = {"process_madvise", SYS_process_madvise, 0, {0}},
 };
 
 static bool is_call(const struct injected_call *c, long number, const uint64_t args[6])
@@ -293,9 +292,9 @@ static struct filter_input make_input(const struct injected_call *c, uint32_t au
 const struct injected_call *injected_calls_find_forbidden(const struct sock_filter *filter,
 							  size_t count, uint32_t audit_arch)
 {
-	for (unsigned i = 0; i < INJECTED_CALLS; i++) {
+	for (unsigned i = 0; i < CALLS_WITH_FILTERS; i++) {
 		struct filter_input input = make_input(&injected_calls[i], audit_arch);
-		if (!injected_calls[i].is_rare && !filter_allows(filter, count, &input))
+		if (!filter_allows(filter, count, &input))
 			return &injected_calls[i];
 	}
 	return NULL;

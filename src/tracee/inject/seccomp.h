@@ -58,8 +58,9 @@ enum injected_call_id {
 	CALL_GET_THREAD,
 	CALL_SEND_SIGNAL,
 	CALL_END_SIGNAL,
-	/* only in processes without filters */
-	CALL_WATCH_WRITES,
+	/* from here on: not needed to profile a process, and only made in those without filters */
+	CALLS_WITH_FILTERS,
+	CALL_WATCH_WRITES = CALLS_WITH_FILTERS,
 	CALL_MAP_SCRATCH,
 	CALL_OPEN_SELF,
 	CALL_ADVISE,
@@ -72,7 +73,6 @@ struct injected_call {
 	long number;
 	uint32_t known; /* bit N: arg[N] always has this value */
 	uint64_t arg[6];
-	bool is_rare;   /* not needed to profile a process: a filter may forbid it */
 };
 
 extern const struct injected_call injected_calls[INJECTED_CALLS];
