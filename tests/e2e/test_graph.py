@@ -112,7 +112,7 @@ for _variant in ("gcc-O2-pie", "clang-O0-nopie"):
 def cxx(t):
     """Containers of C++, and two pointers to one object: the last one owns it."""
     program = Owned(t, t.target("gcc-O2-pie", "owned_cxx"))
-    experiment(t, program, [(name, r"%s(\[abi:\w+\])? in owned_cxx" % name) for name in (
+    experiment(t, program, [(name, r"(owned_cxx\.cpp: )?%s(\[abi:\w+\])? in owned_cxx" % name) for name in (
         "names", "by_number", "by_user", "queues", "first", "second", "text", "sessions")])
     program.end()
 
