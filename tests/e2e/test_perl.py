@@ -4,8 +4,8 @@ all must be in the recording: with the calls and bytes of each, from the start o
 import os
 
 import harness
-from chains_lib import check_chains, check_started, run_attached
-from harness import report_json, test
+from chains_lib import check_chains, check_started, run_attached, sum_chains
+from harness import test
 
 SCRIPT = os.path.join(harness.ROOT, "tests", "targets", "perl_chains.pl")
 with open(SCRIPT, encoding="utf-8") as script:
@@ -14,24 +14,10 @@ with open(SCRIPT, encoding="utf-8") as script:
 
 def found_chains(t, path):
     """{chain: [calls, bytes]} of the recording @path, of what sysread allocated in `obtain`."""
-    recording = report_json(t, path)
-    frames, nodes, leaves = (recording[k] for k in ("frames", "nodes", "leaves"))
-    chains = {}
-    for leaf, node in enumerate(leaves["node"]):
-        if not leaves["allocations"][leaf]:
-            continue  # of the parent, before the fork
-        names = []
-        while node >= 0:
-            frame = nodes["frame"][node]
-            if frames["file"][frame] and frames["object"][frame] < 0:
-                names.append("%s:%d" % (frames["function"][frame], max(frames["line"][frame], 0)))
-            node = nodes["parent"][node]
-        if not names or names[0] != LEAF:
-            continue
-        entry = chains.setdefault("<".join(names), [0, 0])
-        entry[0] += leaves["allocations"][leaf]
-        entry[1] += leaves["bytes"][leaf]
-    return chains
+    def chain_of(functions):
+        names = ["%s:%d" % (name, max(line, 0)) for name, line in functions]
+        return "<".join(names) if names and names[0] == LEAF else None
+    return sum_chains(t, path, chain_of)
 
 
 @test("perl/chains")

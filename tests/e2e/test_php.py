@@ -4,8 +4,8 @@ all must be in the recording: with the calls and bytes of each, from the start o
 import os
 
 import harness
-from chains_lib import check_chains, check_started, run_attached
-from harness import report_json, test
+from chains_lib import check_chains, check_started, run_attached, sum_chains
+from harness import test
 
 SCRIPT = os.path.join(harness.ROOT, "tests", "targets", "php_chains.php")
 INTERNAL = "<internal:php>"
@@ -13,24 +13,12 @@ INTERNAL = "<internal:php>"
 
 def found_chains(t, path):
     """{chain: [calls, bytes]} of the recording @path, of what str_repeat allocated in `obtain`."""
-    recording = report_json(t, path)
-    frames, nodes, leaves = (recording[k] for k in ("frames", "nodes", "leaves"))
-    chains = {}
-    for leaf, node in enumerate(leaves["node"]):
-        if not leaves["allocations"][leaf]:
-            continue  # of the parent, before the fork
-        names = []
-        while node >= 0:
-            frame = nodes["frame"][node]
-            if frames["file"][frame] and (frames["object"][frame] < 0 or frames["file"][frame] == INTERNAL):
-                names.append("%s:%d" % (frames["function"][frame], max(frames["line"][frame], 0)))
-            node = nodes["parent"][node]
+    def chain_of(functions):
+        names = ["%s:%d" % (name, max(line, 0)) for name, line in functions]
         if len(names) < 2 or names[0] != "str_repeat:0" or not names[1].startswith("obtain:"):
-            continue
-        entry = chains.setdefault("<".join(names[1:]), [0, 0])
-        entry[0] += leaves["allocations"][leaf]
-        entry[1] += leaves["bytes"][leaf]
-    return chains
+            return None
+        return "<".join(names[1:])
+    return sum_chains(t, path, chain_of, INTERNAL)
 
 
 @test("php/chains")

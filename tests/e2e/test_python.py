@@ -9,7 +9,7 @@ import re
 import subprocess
 
 import harness
-from chains_lib import check_chains, check_started, run_attached
+from chains_lib import check_chains, check_started, run_attached, sum_chains
 from harness import report_json, Skip, test
 from process_lib import Attached
 
@@ -32,23 +32,10 @@ def interpreter(t, version):
 
 def found_chains(t, path):
     """{chain: [calls, bytes]} of the recording @path, of stacks whose innermost Python function is `allocate`."""
-    recording = report_json(t, path)
-    frames, nodes, leaves = (recording[k] for k in ("frames", "nodes", "leaves"))
-    chains = {}
-    for leaf, node in enumerate(leaves["node"]):
-        if not leaves["allocations"][leaf]:
-            continue  # of the parent, before the fork
-        names = []
-        while node >= 0:
-            frame = nodes["frame"][node]
-            if frames["file"][frame] and frames["object"][frame] < 0:
-                names.append("%s:%d" % (frames["function"][frame], frames["line"][frame]))
-            node = nodes["parent"][node]
-        if names and names[0].startswith("allocate:"):
-            chain = chains.setdefault("<".join(names), [0, 0])
-            chain[0] += leaves["allocations"][leaf]
-            chain[1] += leaves["bytes"][leaf]
-    return chains
+    def chain_of(functions):
+        is_counted = functions and functions[0][0] == "allocate"
+        return "<".join("%s:%d" % function for function in functions) if is_counted else None
+    return sum_chains(t, path, chain_of)
 
 
 for _version, _probes in [("system", "auto"), ("system", "break"), ("system", "jump"), ("3.14", "auto"), ("3.15", "auto"),

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "commands.h"
 #include "noinline.h"
 
 enum { NODES = 500, BUCKETS = 64, SLOTS = 40, LARGE = 1 << 20 };
@@ -345,12 +346,6 @@ static void fill(void)
 	local = make_list(NODES / 6, NULL);
 }
 
-static void say(const char *text, size_t size)
-{
-	if (write(STDOUT_FILENO, text, size) != (ssize_t)size)
-		_exit(1);
-}
-
 static void obey(const char *name)
 {
 	char answer[64];
@@ -359,15 +354,14 @@ static void obey(const char *name)
 	for (size_t i = 0; i < sizeof(variables) / sizeof(*variables); i++)
 		if (strcmp(variables[i].name, name) == 0)
 			variables[i].drop();
-	say(answer, (size_t)snprintf(answer, sizeof(answer), "%zu %zu\n", freed_blocks, freed_bytes));
+	snprintf(answer, sizeof(answer), "%zu %zu\n", freed_blocks, freed_bytes);
+	say(answer);
 }
 
 int main(void)
 {
 	struct node *volatile held;
 	pthread_t thread;
-	char line[64];
-	size_t size = 0;
 
 	fill();
 	held = make_list(NODES / 8, NULL);
@@ -376,13 +370,6 @@ int main(void)
 	if (pthread_create(&thread, NULL, run_thread, NULL) != 0)
 		return 1;
 	pthread_barrier_wait(&is_ready);
-	say("ready\n", 6);
-	while (size < sizeof(line) && read(STDIN_FILENO, &line[size], 1) == 1) {
-		if (line[size++] != '\n')
-			continue;
-		line[size - 1] = '\0';
-		obey(line);
-		size = 0;
-	}
+	obey_lines(obey);
 	return 0;
 }

@@ -18,6 +18,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "commands.h"
 #include "noinline.h"
 
 static size_t freed_blocks, freed_bytes;
@@ -102,12 +103,6 @@ static const struct {
 	{"sessions", [] { sessions.reset(); }},
 };
 
-static void say(const char *answer, size_t size)
-{
-	if (write(STDOUT_FILENO, answer, size) != static_cast<ssize_t>(size))
-		_exit(1);
-}
-
 static void obey(const char *name)
 {
 	char answer[64];
@@ -116,23 +111,13 @@ static void obey(const char *name)
 	for (const auto &v : variables)
 		if (strcmp(v.name, name) == 0)
 			v.drop();
-	say(answer, static_cast<size_t>(snprintf(answer, sizeof(answer), "%zu %zu\n", freed_blocks,
-						 freed_bytes)));
+	snprintf(answer, sizeof(answer), "%zu %zu\n", freed_blocks, freed_bytes);
+	say(answer);
 }
 
 int main()
 {
-	char line[64];
-	size_t size = 0;
-
 	fill();
-	say("ready\n", 6);
-	while (size < sizeof(line) && read(STDIN_FILENO, &line[size], 1) == 1) {
-		if (line[size++] != '\n')
-			continue;
-		line[size - 1] = '\0';
-		obey(line);
-		size = 0;
-	}
+	obey_lines(obey);
 	return 0;
 }

@@ -6,6 +6,33 @@ import json
 import os
 import subprocess
 
+from harness import report_json
+
+
+def sum_chains(t, path, chain_of, internal=None):
+    """{chain: [calls, bytes]} of the recording @path. @chain_of([(function, line)]), of the program's functions of a call path,
+    innermost first, gives its chain; None: it does not count. @internal: the file that functions of the interpreter's in C have."""
+    recording = report_json(t, path)
+    frames, nodes, leaves = (recording[k] for k in ("frames", "nodes", "leaves"))
+    chains = {}
+    for leaf, node in enumerate(leaves["node"]):
+        if not leaves["allocations"][leaf]:
+            continue  # of the parent, before the fork
+        functions = []
+        while node >= 0:
+            frame = nodes["frame"][node]
+            file = frames["file"][frame]
+            if file and (frames["object"][frame] < 0 or file == internal):
+                functions.append((frames["function"][frame], frames["line"][frame]))
+            node = nodes["parent"][node]
+        chain = chain_of(functions)
+        if chain is None:
+            continue
+        entry = chains.setdefault(chain, [0, 0])
+        entry[0] += leaves["allocations"][leaf]
+        entry[1] += leaves["bytes"][leaf]
+    return chains
+
 
 def check_chains(t, cwd, process, found_chains, what, least=30):
     """Those of @process, more than @least, and of its fork: @found_chains(t, path) gives those of the recording @path, as
