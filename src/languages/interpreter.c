@@ -16,6 +16,18 @@ void virtual_function_deinit(struct virtual_function *f)
 	*f = (struct virtual_function){0};
 }
 
+void interpreter_own(struct interpreter *out, void *own, struct virtual_layout *frames)
+{
+	out->own = own;
+	out->frames = frames;
+}
+
+void interpreter_close_own(struct interpreter *i)
+{
+	virtual_layout_deinit(i->frames);
+	free(i->own);
+}
+
 uint32_t virtual_function_line(const struct virtual_function *f, uint64_t offset, uint32_t unit)
 {
 	uint64_t i = offset / unit;

@@ -103,6 +103,11 @@ struct language {
 
 extern const struct language language_python, language_ruby, language_php, language_perl;
 
+/* What open() and copy() fill in: @own, of the language, which has @frames. */
+void interpreter_own(struct interpreter *out, void *own, struct virtual_layout *frames);
+/* close() of languages that have nothing else: frees it. */
+void interpreter_close_own(struct interpreter *i);
+
 /* The interpreter in @elf, named @path, which is mapped with @bias. False: none that is known. */
 bool interpreter_open(const char *path, struct elf_file *elf, taddr_t bias,
 		      struct interpreter *out);

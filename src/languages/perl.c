@@ -653,27 +653,15 @@ static void take_branch(void *ctx, taddr_t target)
 	virtual_loop_add(&s->perl->frames, &catch);
 }
 
-static void own_perl(struct interpreter *out, struct perl *p)
-{
-	out->own = p;
-	out->frames = &p->frames;
-}
-
-static void close_perl(struct interpreter *i)
-{
-	virtual_layout_deinit(i->frames);
-	free(i->own);
-}
-
 static bool open_perl(struct elf_file *elf, taddr_t bias, struct interpreter *out)
 {
 	struct perl *p = xcalloc(1, sizeof(*p));
 	struct perl_object s = {.elf = elf, .bias = bias, .perl = p};
 
-	own_perl(out, p);
+	interpreter_own(out, p, &p->frames);
 	elf_file_each_symbol(elf, take_symbol, &s);
 	if (!p->version_bytes || !p->frames.loops.count) {
-		close_perl(out);
+		interpreter_close_own(out);
 		return false;
 	}
 	if (!s.has_catch) {
@@ -692,7 +680,7 @@ static void copy_perl(const struct interpreter *from, struct interpreter *out)
 
 	p->version_bytes = old->version_bytes;
 	memcpy(p->variable, old->variable, sizeof(p->variable));
-	own_perl(out, p);
+	interpreter_own(out, p, &p->frames);
 }
 
 #define REVISION 5u
@@ -741,7 +729,7 @@ const struct language language_perl = {
 	.is_part = is_perl_part,
 	.open = open_perl,
 	.copy = copy_perl,
-	.close = close_perl,
+	.close = interpreter_close_own,
 	.find = find_perl,
 	.stack = stack_of,
 	.read_function = read_function,

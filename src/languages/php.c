@@ -284,27 +284,15 @@ static uint32_t find_version(struct elf_file *elf)
 	return PHP_VERSION(at[size] - '0', at[size + 2] - '0');
 }
 
-static void own_php(struct interpreter *out, struct php *p)
-{
-	out->own = p;
-	out->frames = &p->frames;
-}
-
-static void close_php(struct interpreter *i)
-{
-	virtual_layout_deinit(i->frames);
-	free(i->own);
-}
-
 static bool open_php(struct elf_file *elf, taddr_t bias, struct interpreter *out)
 {
 	struct php *p = xcalloc(1, sizeof(*p));
 	struct php_object s = {bias, p};
 
-	own_php(out, p);
+	interpreter_own(out, p, &p->frames);
 	elf_file_each_symbol(elf, take_symbol, &s);
 	if (!p->frames.loops.count) {
-		close_php(out);
+		interpreter_close_own(out);
 		return false;
 	}
 	interpreter_find_parts(elf, bias, &p->frames);
@@ -319,7 +307,7 @@ static void copy_php(const struct interpreter *from, struct interpreter *out)
 
 	p->globals = old->globals;
 	p->version = old->version;
-	own_php(out, p);
+	interpreter_own(out, p, &p->frames);
 }
 
 static bool find_php(struct interpreter *i, const struct interpreter_process *in,
@@ -365,7 +353,7 @@ const struct language language_php = {
 	.is_part = is_php_part,
 	.open = open_php,
 	.copy = copy_php,
-	.close = close_php,
+	.close = interpreter_close_own,
 	.find = find_php,
 	.stack = stack_of,
 	.read_function = read_function,

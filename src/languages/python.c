@@ -697,17 +697,11 @@ static bool is_greenlet(const char *path)
 	return strstr(text_base_name(path), "greenlet") != NULL;
 }
 
-static void own_python(struct interpreter *out, struct python *p)
-{
-	out->own = p;
-	out->frames = &p->frames;
-}
-
 static bool open_python(struct elf_file *elf, taddr_t bias, struct interpreter *out)
 {
 	struct python *p = xcalloc(1, sizeof(*p));
 
-	own_python(out, p);
+	interpreter_own(out, p, &p->frames);
 	if (python_find_loop(elf, bias, &p->frames))
 		return true;
 	free(p);
@@ -723,7 +717,9 @@ static void drop_python(struct python *p)
 
 static void copy_python(const struct interpreter *from, struct interpreter *out)
 {
-	own_python(out, xcalloc(1, sizeof(struct python)));
+	struct python *p = xcalloc(1, sizeof(*p));
+
+	interpreter_own(out, p, &p->frames);
 }
 
 static void close_python(struct interpreter *i)

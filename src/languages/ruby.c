@@ -471,18 +471,6 @@ static void find_loop(struct elf_file *elf, const struct ruby_object *object)
 	vec_deinit(&s.functions.list);
 }
 
-static void own_ruby(struct interpreter *out, struct ruby *r)
-{
-	out->own = r;
-	out->frames = &r->frames;
-}
-
-static void close_ruby(struct interpreter *i)
-{
-	virtual_layout_deinit(i->frames);
-	free(i->own);
-}
-
 /* The last segment is what the program writes to. */
 static void find_data(const struct elf_file *elf, taddr_t bias, struct ruby *r)
 {
@@ -502,7 +490,7 @@ static bool open_ruby(struct elf_file *elf, taddr_t bias, struct interpreter *ou
 	struct ruby *r = xcalloc(1, sizeof(*r));
 	struct ruby_object s = {.bias = bias, .ruby = r};
 
-	own_ruby(out, r);
+	interpreter_own(out, r, &r->frames);
 	elf_file_each_symbol(elf, take_symbol, &s);
 	if (r->version_text && !r->frames.loops.count)
 		find_loop(elf, &s);
@@ -515,7 +503,7 @@ static bool open_ruby(struct elf_file *elf, taddr_t bias, struct interpreter *ou
 		find_data(elf, bias, r);
 		return true;
 	}
-	close_ruby(out);
+	interpreter_close_own(out);
 	return false;
 }
 
@@ -526,7 +514,7 @@ static void copy_ruby(const struct interpreter *from, struct interpreter *out)
 
 	r->version_text = old->version_text;
 	r->data = old->data;
-	own_ruby(out, r);
+	interpreter_own(out, r, &r->frames);
 }
 
 static bool find_ruby(struct interpreter *i, const struct interpreter_process *in,
@@ -579,7 +567,7 @@ const struct language language_ruby = {
 	.is_part = is_ruby_part,
 	.open = open_ruby,
 	.copy = copy_ruby,
-	.close = close_ruby,
+	.close = interpreter_close_own,
 	.find = find_ruby,
 	.stack = stack_of,
 	.read_function = read_function,
