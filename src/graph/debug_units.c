@@ -21,7 +21,7 @@
 #include "symbols/debug_files.h"
 #include "symbols/die_walk.h"
 
-#define SCOPES_MAX 64       /* levels; more are not told apart */
+#define SCOPES_MAX 64       /* levels; deeper ones count as the last */
 #define REFERENCES_MAX 16   /* from a DIE to the one that has its name */
 #define NO_SCOPE UINT32_MAX
 #define CHILDREN_MAX 65536u

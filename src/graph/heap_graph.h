@@ -11,9 +11,9 @@
  * shared: several owners lead to them. All that is dominated by an owner is exclusively its. So
  * the owners' bytes and the shared ones add up to the heap.
  *
- * Owners have ranks. What variables lead to is theirs, whoever else has a pointer to it: what runs
- * through a stack is borrowed most often. So a stack or frame retains what no variable leads to,
- * registers what no stack does either, and a mapping what remains (graph_owner_rank).
+ * Owners have ranks. What variables lead to is theirs, even if others have pointers to it: what
+ * runs through a stack is borrowed most often. So a stack or frame retains what no variable leads
+ * to, registers what no stack does either, and a mapping what remains (graph_owner_rank).
  *
  * Nodes are numbered: blocks by address from 0 on, then owners. Sizes are what the allocator gave
  * (malloc_usable_size), not what was asked for.

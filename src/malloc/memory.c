@@ -347,3 +347,44 @@ const void *memory_move(struct inspect_memory *m, taddr_t addr, size_t size)
 	read_ahead_move(&m->ahead, addr);
 	return read_ahead_find(&m->ahead, addr, size);
 }
+
+/* -- of a process -- */
+
+static ssize_t read_process(void *ctx, taddr_t addr, void *buf, size_t size)
+{
+	struct iovec here = {buf, size}, there = {(void *)(uintptr_t)addr, size};
+
+	return process_vm_readv(*(pid_t *)ctx, &here, 1, &there, 1, 0);
+}
+
+static ssize_t scatter_process(void *ctx, const struct iovec *to, const struct iovec *from,
+			       size_t count)
+{
+	return process_vm_readv(*(pid_t *)ctx, to, count, from, count, 0);
+}
+
+#define GATHER_MAX 512u
+
+static void gather_process(void *ctx, const taddr_t *addr, size_t count, size_t each, void *buf)
+{
+	struct iovec there[GATHER_MAX];
+
+	memset(buf, 0, count * each);
+	for (size_t i = 0; i < count;) {
+		size_t n = MIN(count - i, (size_t)GATHER_MAX);
+		struct iovec here = {(char *)buf + i * each, n * each};
+
+		for (size_t k = 0; k < n; k++)
+			there[k] = (struct iovec){(void *)(uintptr_t)addr[i + k], each};
+		ssize_t got = process_vm_readv(*(pid_t *)ctx, &here, 1, there, n, 0);
+
+		/* ends at the first page that cannot be read, which is skipped */
+		i += got > 0 ? MAX((size_t)got / each, (size_t)1) : 1;
+	}
+}
+
+struct memory_source memory_of_process(pid_t *pid)
+{
+	return (struct memory_source){.read = read_process, .gather = gather_process,
+				      .scatter = scatter_process, .ctx = pid};
+}

@@ -117,6 +117,9 @@ struct memory_source {
 	void *file_ctx;
 };
 
+/* Of the process *@pid, which must outlive it; without files. */
+struct memory_source memory_of_process(pid_t *pid);
+
 #define MEMORY_LINES_MIN 1024u
 #define MEMORY_LINES_MAX 8192u
 #define MEMORY_WORDS 64u

@@ -13,6 +13,13 @@
 #define MORE (UINT64_C(1) << 20)
 #define BATCH 64u /* of pieces, which are read together if there are many */
 
+void copy_ranges_add(void *ranges, taddr_t start, taddr_t end)
+{
+	struct copy_ranges *r = ranges;
+
+	*vec_add(&r->list) = (struct addr_range){start, end};
+}
+
 void memory_copy_init(struct memory_copy *c, uint64_t bytes)
 {
 	*c = (struct memory_copy){.capacity =
@@ -146,13 +153,6 @@ static taddr_t find_place(const struct copied_parts *parts, size_t *i, struct ad
 	return MIN(p[*i].end, range.end);
 }
 
-static int part_compare(const void *a, const void *b)
-{
-	const struct copied_part *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
-
 bool memory_copy_ahead(struct memory_copy *c, const struct copy_ranges *written,
 		       const struct memory_source *from)
 {
@@ -183,7 +183,7 @@ bool memory_copy_ahead(struct memory_copy *c, const struct copy_ranges *written,
 	}
 	vec_append(&c->ahead.list, &added.list);
 	if (known > 0 && added.list.count > 0)
-		vec_sort(&c->ahead.list, part_compare);
+		vec_sort(&c->ahead.list, taddr_compare);
 	vec_deinit(&added.list);
 	job_run(&job);
 	return true;
@@ -249,9 +249,6 @@ bool memory_copy_make(struct memory_copy *c, const struct resident *pages,
 		vec_deinit(&job.pieces.list);
 		return false;
 	}
-	c->read = 0;
-	for (size_t n = 0; n < job.pieces.list.count; n++)
-		c->read += job.pieces.list.data[n].end - job.pieces.list.data[n].start;
 	job_run(&job);
 	return true;
 }

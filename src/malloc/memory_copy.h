@@ -26,12 +26,14 @@ struct copy_ranges {
 	VEC(struct addr_range) list; /* ascending, disjoint; whole pages */
 };
 
+/* Adds a range above all others to @ranges, a struct copy_ranges: a pages_fn. */
+void copy_ranges_add(void *ranges, taddr_t start, taddr_t end);
+
 struct memory_copy {
 	uint8_t *data;
 	size_t capacity, used;
 	struct copied_parts parts;  /* of the stopped process */
 	struct copied_parts ahead;  /* copied while it was running */
-	uint64_t read;              /* bytes read while it was stopped */
 };
 
 /* Allocates memory for @bytes and some more, before the process is stopped. Zero: for nothing. */

@@ -68,7 +68,7 @@ static int compare(const void *a, const void *b)
 
 	if (x->is_inner != y->is_inner)
 		return x->is_inner ? 1 : -1;
-	return x->start < y->start ? -1 : x->start > y->start;
+	return taddr_compare(x, y);
 }
 
 void slabs_sort(struct slabs *p)

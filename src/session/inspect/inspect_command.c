@@ -340,65 +340,55 @@ int inspect_core(struct run *run, const char *path, const char *program)
 
 struct process_reader {
 	struct inspection inspection;
-	struct registry *registry;
-	struct target *target;
 	struct inspect_objects objects;
 	struct written_pages written; /* since it was copied ahead; closed = it was not */
-	pid_t pid;
-	enum attach_problem *problem_out;
-	long *detail_out;
+	bool has_touched;             /* found in an earlier look, before anything was read */
+	struct inspect_visit visit;
 };
 
-static void read_objects(void *ctx, struct address_space *s)
+static void read_objects(void *visit, struct address_space *s)
 {
-	struct process_reader *r = ctx;
+	struct process_reader *r = ((struct inspect_visit *)visit)->ctx;
 
 	inspect_objects_read(s, &r->objects);
 }
 
 /* Before anything is read, which would touch it. */
-static bool find_touched(struct process_reader *r, struct address_space *s)
+static int find_touched(struct process_reader *r, struct address_space *s)
 {
-	struct inspection *i = &r->inspection;
-
-	i->rc = touched_pages_find(r->target, s, TOUCHED_NS, &i->touched);
-	return i->rc == 0;
+	if (r->inspection.cold == 0 || r->has_touched)
+		return 0;
+	r->has_touched = true;
+	return touched_pages_find(r->visit.target, s, TOUCHED_NS, &r->inspection.touched);
 }
 
-static void look_at(void *ctx, struct address_space *s)
+static int look_at(struct inspect_visit *v, struct address_space *s)
 {
-	struct process_reader *r = ctx;
+	struct process_reader *r = v->ctx;
 	struct inspect_wish wish = inspection_wish(&r->inspection);
+	int rc = find_touched(r, s);
 
 	wish.objects = &r->objects;
-	if (r->inspection.cold > 0 && r->inspection.touched.rounds == 0 && !find_touched(r, s))
-		return;
 	if (r->written.uffd >= 0)
 		wish.written = &r->written;
-	r->inspection.rc = inspect_stopped(r->target, s, &wish, &r->inspection.look);
+	if (rc == 0)
+		rc = inspect_stopped(v->target, s, &wish, &r->inspection.look);
+	r->inspection.rc = rc;
+	return rc;
 }
 
 static int read_process(struct inspection *i, void *ctx)
 {
 	struct process_reader *r = ctx;
-	bool is_cold = i->cold > 0;
-	const struct target_options options = {
-		.only_reads = true, .makes_calls = is_cold, .probes = {.none = true}};
-	const struct event_sink sink = {
-		.ctx = r, .before_stop = read_objects, .space_new = look_at};
+	pid_t pid = r->visit.pid;
 
-	inspect_stopped_copy_init(&i->copy, proc_find_reader(r->pid), i->copied_most);
+	inspect_stopped_copy_init(&i->copy, proc_find_reader(pid), i->copied_most);
 	r->written = (struct written_pages){.uffd = -1, .pagemap = -1};
-	if (!is_cold) /* which touches it */
-		copy_ahead(&i->copy, r->registry, r->pid, &r->written);
-	r->target = target_new(&options, &sink, r->registry);
-	int rc = target_attach(r->target, r->pid, r->problem_out, r->detail_out);
+	if (i->cold == 0) /* it would touch all of it */
+		copy_ahead(&i->copy, r->visit.registry, pid, &r->written);
+	int rc = inspect_visit_run(&r->visit);
 
-	if (rc == 0) {
-		i->stopped_ns += target_stats(r->target)->attach_ns;
-		target_detach(r->target);
-	}
-	target_free(r->target);
+	i->stopped_ns += r->visit.stopped_ns;
 	written_pages_end(&r->written);
 	inspect_objects_deinit(&r->objects);
 	return rc;
@@ -407,20 +397,25 @@ static int read_process(struct inspection *i, void *ctx)
 int inspect_process(struct run *run, pid_t pid, enum attach_problem *problem_out,
 		    long *detail_out)
 {
-	struct process_reader r = {.registry = &run->registry, .pid = pid,
-				   .problem_out = problem_out, .detail_out = detail_out};
+	struct process_reader r = {.visit = {
+		.registry = &run->registry, .pid = pid, .before = read_objects, .fn = look_at,
+		.makes_calls = run->options->inspect.cold > 0}};
 
+	r.visit.ctx = &r;
 	inspection_init(&r.inspection, run->options, inspection_path(run->options));
 	int rc = 0;
 
 	r.inspection.rc = -ESRCH;
 	if (r.inspection.cold > 0)
-		rc = touched_wait(r.registry, pid, &r.inspection.cold, problem_out, detail_out);
+		rc = touched_wait(&run->registry, pid, &r.inspection.cold, problem_out,
+				  detail_out);
 	if (rc != 0) {
 		inspection_deinit(&r.inspection);
 		return rc;
 	}
 	rc = inspection_read(&r.inspection, read_process, &r);
+	*problem_out = r.visit.problem;
+	*detail_out = r.visit.detail;
 	if (rc == 0) {
 		_cleanup_free_ char *command = exec_info_command(proc_find_reader(pid), false);
 

@@ -16,6 +16,7 @@
 #include "session/inspect/graph_names.h"
 #include "session/inspect/malloc_module.h"
 #include "session/inspect/object_names.h"
+#include "tracee/control/attach.h"
 #include "tracee/control/roots.h"
 #include "tracee/control/target.h"
 #include "tracee/state/module.h"
@@ -119,43 +120,6 @@ static int settle(struct target *t, struct collector *c, struct inspect_stopped 
 
 /* -- memory -- */
 
-static ssize_t read_memory(void *ctx, taddr_t addr, void *buf, size_t size)
-{
-	const struct address_space *s = ctx;
-	struct iovec here = {buf, size}, there = {(void *)(uintptr_t)addr, size};
-
-	return process_vm_readv(s->processes.reader, &here, 1, &there, 1, 0);
-}
-
-static ssize_t scatter_memory(void *ctx, const struct iovec *to, const struct iovec *from,
-			      size_t count)
-{
-	const struct address_space *s = ctx;
-
-	return process_vm_readv(s->processes.reader, to, count, from, count, 0);
-}
-
-#define GATHER_MAX 512u
-
-static void gather_memory(void *ctx, const taddr_t *addr, size_t count, size_t each, void *buf)
-{
-	const struct address_space *s = ctx;
-	struct iovec there[GATHER_MAX];
-
-	memset(buf, 0, count * each);
-	for (size_t i = 0; i < count;) {
-		size_t n = MIN(count - i, (size_t)GATHER_MAX);
-		struct iovec here = {(char *)buf + i * each, n * each};
-
-		for (size_t k = 0; k < n; k++)
-			there[k] = (struct iovec){(void *)(uintptr_t)addr[i + k], each};
-		ssize_t got = process_vm_readv(s->processes.reader, &here, 1, there, n, 0);
-
-		/* ends at the first page that cannot be read, which is skipped */
-		i += got > 0 ? MAX((size_t)got / each, (size_t)1) : 1;
-	}
-}
-
 /*
  * Whether segment @g of @m is where it should be. A program that maps a part of its own code again,
  * as node does, seems to be a second object there, whose other segments are not.
@@ -226,13 +190,6 @@ static void examine_now(struct inspect_stopped *l)
 	l->in = (struct inspect_input){0};
 }
 
-static void add_unchanged(void *ctx, taddr_t start, taddr_t end)
-{
-	struct copy_ranges *unchanged = ctx;
-
-	*vec_add(&unchanged->list) = (struct addr_range){start, end};
-}
-
 static bool make_copy(struct inspect_stopped *l, const struct inspect_wish *wish)
 {
 	struct memory_copy *copy = wish->copy;
@@ -240,7 +197,7 @@ static bool make_copy(struct inspect_stopped *l, const struct inspect_wish *wish
 	struct memory_source source;
 
 	if (copy && wish->written &&
-	    written_pages_find_unchanged(wish->written, add_unchanged, &unchanged) != 0)
+	    written_pages_find_unchanged(wish->written, copy_ranges_add, &unchanged) != 0)
 		unchanged.list.count = 0;
 	bool is_made = copy && memory_copy_make(copy, &l->in.resident, &unchanged, &l->in.source);
 
@@ -317,6 +274,32 @@ static bool are_known(const struct address_space *s, const struct inspect_object
 	return true;
 }
 
+static void call_visit(void *ctx, struct address_space *s)
+{
+	struct inspect_visit *v = ctx;
+
+	v->rc = v->fn(v, s);
+}
+
+int inspect_visit_run(struct inspect_visit *v)
+{
+	const struct target_options options = {
+		.only_reads = true, .makes_calls = v->makes_calls, .probes = {.none = true}};
+	const struct event_sink sink = {
+		.ctx = v, .before_stop = v->before, .space_new = call_visit};
+
+	v->rc = -ESRCH;
+	v->target = target_new(&options, &sink, v->registry);
+	int rc = target_attach(v->target, v->pid, &v->problem, &v->detail);
+
+	if (rc == 0) {
+		v->stopped_ns = target_stats(v->target)->attach_ns;
+		target_detach(v->target);
+	}
+	target_free(v->target);
+	return rc ? rc : v->rc;
+}
+
 int inspect_stopped(struct target *t, struct address_space *s, const struct inspect_wish *wish,
 		 struct inspect_stopped *out)
 {
@@ -328,15 +311,15 @@ int inspect_stopped(struct target *t, struct address_space *s, const struct insp
 
 	*out = (struct inspect_stopped){
 		.wants_graph = wish->wants_graph,
-		.in = {.source = {.read = read_memory, .gather = gather_memory,
-				  .scatter = scatter_memory, .ctx = s,
-				  .read_file = object_bytes_read, .file_ctx = &out->modules},
+		.in = {.source = memory_of_process(&s->processes.reader),
 		       .block = wish->block, .python_block = wish->python_block,
 		       .block_ctx = wish->ctx,
 		       .only_blocks = wish->only_blocks, .paths = wish->paths,
 		       .touched = wish->touched,
 		       .wants_types = wish->wants_types, .wants_holders = wish->wants_holders,
 		       .wants_frames = wish->wants_graph}};
+	out->in.source.read_file = object_bytes_read;
+	out->in.source.file_ctx = &out->modules;
 	heap_graph_init(&out->graph);
 	out->graph.keeps_edges = wish->keeps_edges;
 	out->graph.containers = wish->containers;
@@ -372,14 +355,14 @@ static void add_plain_thread(void *ctx, const struct thread_view *v)
 int inspect_stopped_spare(struct target *t, struct address_space *s, struct inspect_spare *out)
 {
 	struct held_modules modules = {0};
-	struct inspect_input in = {
-		.source = {.read = read_memory, .gather = gather_memory, .ctx = s,
-			   .read_file = object_bytes_read, .file_ctx = &modules}};
+	struct inspect_input in = {.source = memory_of_process(&s->processes.reader)};
 	int rc = resident_read(s->processes.reader, &in.resident);
 
 	*out = (struct inspect_spare){0};
 	if (rc != 0)
 		return rc;
+	in.source.read_file = object_bytes_read;
+	in.source.file_ctx = &modules;
 	hold_modules(s, &modules);
 	add_segments(s, &in);
 	thread_views_each(t, s, add_plain_thread, &in);

@@ -10,8 +10,10 @@
 #include "malloc/memory_copy.h"
 #include "session/inspect/go_report.h"
 #include "session/inspect/malloc_module.h"
+#include "tracee/control/target.h"
 
 struct address_space;
+struct registry;
 struct target;
 
 struct inspect_stopped {
@@ -58,6 +60,27 @@ struct inspect_wish {
 	const struct written_pages *written; /* since it was copied ahead; NULL = it was not */
 	bool is_last;            /* the process ends or is left: no thread may run on */
 };
+
+/*
+ * A stop of a process in which nothing is installed: attaches, calls fn while all threads are
+ * stopped, and detaches. The caller sets the first part.
+ */
+struct inspect_visit {
+	struct registry *registry;
+	pid_t pid;
+	bool makes_calls;        /* fn injects calls: it is guarded */
+	void (*before)(void *visit, struct address_space *s); /* as before_stop; NULL = nothing */
+	int (*fn)(struct inspect_visit *v, struct address_space *s); /* 0 or -errno */
+	void *ctx;
+	struct target *target;   /* while fn runs */
+	uint64_t stopped_ns;
+	int rc;                  /* of fn; -ESRCH: it was not called */
+	/* as target_attach; with ATTACH_OK an error is that of fn */
+	enum attach_problem problem;
+	long detail;
+};
+/* 0, or -errno of the attach or of fn. */
+int inspect_visit_run(struct inspect_visit *v);
 
 /* With room for the memory of @pid that is its own, if that is @most bytes at most. */
 void inspect_stopped_copy_init(struct memory_copy *out, pid_t pid, uint64_t most);

@@ -12,45 +12,25 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/proc.h"
-#include "tracee/control/target.h"
+#include "session/inspect/inspect_stopped.h"
 #include "tracee/inject/touched_pages.h"
-#include "tracee/state/target_options.h"
 
-struct starter {
-	struct target *target;
-	int rc;
-};
-
-static void start(void *ctx, struct address_space *s)
+static int start(struct inspect_visit *v, struct address_space *s)
 {
-	struct starter *b = ctx;
-
-	b->rc = touched_pages_begin(b->target, s);
+	return touched_pages_begin(v->target, s);
 }
 
-static int begin(struct registry *registry, pid_t pid, enum attach_problem *problem_out,
-		 long *detail_out)
+static int begin(struct inspect_visit *v)
 {
-	const struct target_options options = {
-		.only_reads = true, .makes_calls = true, .probes = {.none = true}};
-	struct starter b = {.rc = -ESRCH};
-	const struct event_sink sink = {.ctx = &b, .space_new = start};
+	int rc = inspect_visit_run(v);
 
-	b.target = target_new(&options, &sink, registry);
-	int rc = target_attach(b.target, pid, problem_out, detail_out);
-
-	if (rc == 0)
-		target_detach(b.target);
-	target_free(b.target);
-	if (rc != 0)
-		return rc;
-	if (b.rc == -ENOTSUP)
+	if (rc == -ENOTSUP && v->problem == ATTACH_OK)
 		log_error("process %d: what it touches cannot be found: it has a seccomp filter, "
-			  "or no room in its code", (int)pid);
-	else if (b.rc != 0)
-		log_error("process %d: what it touches cannot be found: %s", (int)pid,
-			  strerror(-b.rc));
-	return b.rc;
+			  "or no room in its code", (int)v->pid);
+	else if (rc != 0 && v->problem == ATTACH_OK)
+		log_error("process %d: what it touches cannot be found: %s", (int)v->pid,
+			  strerror(-rc));
+	return rc;
 }
 
 /* For @ns; until the process has ended, -ESRCH; or until one of @signals, which are blocked. */
@@ -83,14 +63,18 @@ static int wait_for(pid_t pid, uint64_t ns, const sigset_t *signals)
 int touched_wait(struct registry *registry, pid_t pid, double *seconds,
 		 enum attach_problem *problem_out, long *detail_out)
 {
+	struct inspect_visit visit = {
+		.registry = registry, .pid = pid, .makes_calls = true, .fn = start};
 	sigset_t signals, before;
 
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGTERM);
 	sigprocmask(SIG_BLOCK, &signals, &before);
-	int rc = begin(registry, pid, problem_out, detail_out);
+	int rc = begin(&visit);
 
+	*problem_out = visit.problem;
+	*detail_out = visit.detail;
 	if (rc == 0) {
 		uint64_t since = clock_now_ns();
 

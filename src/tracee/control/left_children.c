@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "tracee/control/control.h"
+#include "tracee/os/maps.h"
 #include "tracee/state/target_state.h"
 
 #define MOST_READ 256u
@@ -24,12 +25,11 @@ static uint64_t read_peak(pid_t pid)
 	_cleanup_fclose_ FILE *f = proc_open(pid, "status");
 	_cleanup_free_ char *line = NULL;
 	size_t size = 0;
+	uint64_t peak = 0;
 
-	while (f && getline(&line, &size, f) > 0) {
-		if (strncmp(line, "VmHWM:", 6) == 0)
-			return strtoull(line + 6, NULL, 10) * 1024;
-	}
-	return 0;
+	while (f && getline(&line, &size, f) > 0 && !maps_take_bytes(line, "VmHWM:", &peak))
+		;
+	return peak;
 }
 
 /* The most that @who (getrusage(2)) had resident, in bytes. */

@@ -314,20 +314,6 @@ static int judge_pieces(struct search *s, struct pieces *p)
 	return rc;
 }
 
-static int mixed_compare(const void *a, const void *b)
-{
-	const struct mixed *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
-
-static int touched_compare(const void *a, const void *b)
-{
-	const struct touched_range *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
-
 /* Splits, counts and joins once. */
 static int run_round(struct search *s, size_t allowed)
 {
@@ -342,7 +328,7 @@ static int run_round(struct search *s, size_t allowed)
 		rc = judge_pieces(s, &p);
 	}
 	joined = join(s);
-	vec_sort(&s->mixed, mixed_compare);
+	vec_sort(&s->mixed, taddr_compare);
 	pieces_deinit(&p);
 	s->out->rounds++;
 	return rc ? rc : joined;
@@ -359,7 +345,7 @@ static void finish(struct search *s)
 		out->unresolved += m->end - m->start;
 		add_touched(out, m->start, m->end, false);
 	}
-	vec_sort(&out->list, touched_compare);
+	vec_sort(&out->list, taddr_compare);
 	vec_deinit(&s->mixed);
 	vec_deinit(&s->mappings);
 	vec_deinit(&s->advice);

@@ -26,16 +26,6 @@ int accessed_clear(pid_t pid)
 	return rc;
 }
 
-static bool take_bytes(const char *line, const char *key, uint64_t *out)
-{
-	size_t n = strlen(key);
-
-	if (strncmp(line, key, n) != 0)
-		return false;
-	*out = strtoull(line + n, NULL, 10) << 10;
-	return true;
-}
-
 /* Huge pages of hugetlbfs, devices and other kinds of which the kernel has no plain page tables. */
 static void take_flags(const char *line, struct access_count *c)
 {
@@ -49,9 +39,9 @@ static void take_flags(const char *line, struct access_count *c)
 
 static void take_line(const char *line, struct access_count *c)
 {
-	if (take_bytes(line, "Rss:", &c->resident) ||
-	    take_bytes(line, "Referenced:", &c->accessed) ||
-	    take_bytes(line, "AnonHugePages:", &c->huge))
+	if (maps_take_bytes(line, "Rss:", &c->resident) ||
+	    maps_take_bytes(line, "Referenced:", &c->accessed) ||
+	    maps_take_bytes(line, "AnonHugePages:", &c->huge))
 		return;
 	if (strncmp(line, "VmFlags:", strlen("VmFlags:")) == 0)
 		take_flags(line, c);

@@ -4,7 +4,7 @@
  * set (proc(5)).
  *
  * The kernel clears them without a flush of the TLB: a page whose translation is cached by a CPU
- * stays unaccessed for as long as it is. So whoever clears them must have them flushed.
+ * stays unaccessed for as long as it is. So they must be flushed after the bits are cleared.
  */
 #ifndef PTMEM_TRACEE_OS_ACCESSED_H
 #define PTMEM_TRACEE_OS_ACCESSED_H

@@ -122,6 +122,16 @@ int maps_query_free(int fd, taddr_t addr, uint64_t size)
 	return rc < 0 ? rc : rc == 0 || (q.start >= addr && q.start - addr >= size);
 }
 
+bool maps_take_bytes(const char *line, const char *key, uint64_t *bytes_out)
+{
+	size_t n = strlen(key);
+
+	if (strncmp(line, key, n) != 0)
+		return false;
+	*bytes_out = strtoull(line + n, NULL, 10) * 1024;
+	return true;
+}
+
 int maps_read(pid_t pid, struct maps *out)
 {
 	char buffer[READ_SIZE];

@@ -19,6 +19,9 @@ struct map {
 	char *path;        /* "" for anonymous memory; "[heap]", "[stack]", "[vdso]", ...; owned */
 };
 
+/* Whether @line of smaps or status is "@key N kB": then *bytes_out becomes that, in bytes. */
+bool maps_take_bytes(const char *line, const char *key, uint64_t *bytes_out);
+
 struct maps {
 	VEC(struct map) list; /* ascending, not overlapping */
 };

@@ -168,9 +168,11 @@ static bool line_has_pages(const char *line)
 {
 	static const char *const keys[] = {"Rss:", "Swap:", "Shared_Hugetlb:", "Private_Hugetlb:"};
 
+	uint64_t bytes;
+
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
-		if (strncmp(line, keys[i], strlen(keys[i])) == 0)
-			return strtoull(line + strlen(keys[i]), NULL, 10) > 0;
+		if (maps_take_bytes(line, keys[i], &bytes))
+			return bytes > 0;
 	return false;
 }
 
@@ -385,16 +387,6 @@ static int add_pages(struct pagemap_reader *r, const struct map *m, const struct
 	return rc;
 }
 
-static bool take_kilobytes(const char *line, const char *key, uint64_t *bytes_out)
-{
-	size_t n = strlen(key);
-
-	if (strncmp(line, key, n) != 0)
-		return false;
-	*bytes_out = strtoull(line + n, NULL, 10) * 1024;
-	return true;
-}
-
 /* VmRSS and VmSwap. */
 static void read_counters(struct pagemap_reader *r)
 {
@@ -403,8 +395,8 @@ static void read_counters(struct pagemap_reader *r)
 	size_t size = 0;
 
 	while (file && getline(&line, &size, file) > 0)
-		(void)(take_kilobytes(line, "VmRSS:", &r->out->rss) ||
-		       take_kilobytes(line, "VmSwap:", &r->out->swap));
+		(void)(maps_take_bytes(line, "VmRSS:", &r->out->rss) ||
+		       maps_take_bytes(line, "VmSwap:", &r->out->swap));
 }
 
 /*
@@ -448,8 +440,8 @@ static int read_smaps(struct pagemap_reader *r)
 
 		if (line[n - 1] == '\n')
 			line[n - 1] = '\0';
-		if (c && (take_kilobytes(line, "Rss:", &c->resident) ||
-			  take_kilobytes(line, "Swap:", &c->swapped)))
+		if (c && (maps_take_bytes(line, "Rss:", &c->resident) ||
+			  maps_take_bytes(line, "Swap:", &c->swapped)))
 			continue;
 		if (*line >= 'A' && *line <= 'Z')
 			continue;
