@@ -265,34 +265,6 @@ struct place_code {
 	const uint8_t *pos, *end;
 };
 
-static uint64_t take_uleb(struct place_code *l)
-{
-	uint64_t value = 0;
-
-	for (unsigned shift = 0; l->pos < l->end; shift += 7) {
-		uint8_t byte = *l->pos++;
-
-		if (shift < 64)
-			value |= (uint64_t)(byte & 0x7f) << shift;
-		if (!(byte & 0x80))
-			break;
-	}
-	return value;
-}
-
-static uint64_t take_fixed(struct place_code *l, size_t size)
-{
-	uint64_t value = 0;
-
-	if ((size_t)(l->end - l->pos) < size) {
-		l->pos = l->end;
-		return 0;
-	}
-	memcpy(&value, l->pos, size);
-	l->pos += size;
-	return value;
-}
-
 /*
  * The place of a variable:
  *
@@ -313,19 +285,19 @@ static bool read_location(struct debug_units *d, struct debug_unit *u, struct pl
 	case DW_OP_addr:
 	case DW_OP_const8u:
 	case DW_OP_const8s:
-		value = take_fixed(&l, 8);
+		value = dwarf_take_fixed(&l.pos, l.end, 8);
 		break;
 	case DW_OP_const4u:
-		value = take_fixed(&l, 4);
+		value = dwarf_take_fixed(&l.pos, l.end, 4);
 		break;
 	case DW_OP_constu:
-		value = take_uleb(&l);
+		value = dwarf_take_uleb(&l.pos, l.end);
 		break;
 	case DW_OP_addrx:
 	case DW_OP_constx:
 	case DW_OP_GNU_addr_index:
 	case DW_OP_GNU_const_index:
-		if (!indexed_address(d, &u->skeleton, take_uleb(&l), &value))
+		if (!indexed_address(d, &u->skeleton, dwarf_take_uleb(&l.pos, l.end), &value))
 			return false;
 		break;
 	default:
@@ -340,7 +312,7 @@ static bool read_location(struct debug_units *d, struct debug_unit *u, struct pl
 			out->is_thread_local = true;
 			break;
 		case DW_OP_plus_uconst:
-			out->address += take_uleb(&l);
+			out->address += dwarf_take_uleb(&l.pos, l.end);
 			break;
 		case DW_OP_piece:
 			return true;
@@ -620,22 +592,6 @@ static struct debug_unit *find_scope(struct debug_units *d, Dwarf_Die *die, uint
 	return u;
 }
 
-static bool has_scopes(Dwarf_Die *root)
-{
-	switch (dwarf_srclang(root)) {
-	case DW_LANG_C89:
-	case DW_LANG_C:
-	case DW_LANG_C99:
-	case DW_LANG_C11:
-	case 0x2c: /* DW_LANG_C17 */
-	case 0x3e: /* DW_LANG_C23 */
-	case DW_LANG_Mips_Assembler:
-		return false;
-	default:
-		return true;
-	}
-}
-
 static Dwarf_Die scope_die(const struct debug_unit *u, uint32_t scope)
 {
 	return (Dwarf_Die){.addr = (void *)(uintptr_t)u->scopes.data[scope].start,
@@ -696,7 +652,7 @@ char *debug_units_name(struct debug_units *d, Dwarf_Die *die, const char *inner)
 		declared = *die;
 	struct debug_unit *u = find_scope(d, &declared, &scope);
 
-	if (!u || scope == NO_SCOPE || !has_scopes(&u->root))
+	if (!u || scope == NO_SCOPE || !dwarf_has_scopes(&u->root))
 		return xstrdup(inner);
 	return qualify(u, scope, inner, false);
 }
@@ -749,7 +705,7 @@ char *debug_units_variable_name(struct debug_units *d, const struct debug_variab
 	if (!own || !u)
 		return NULL;
 	uint32_t function = enclosing_function(u, scope);
-	bool is_qualified = scope != NO_SCOPE && has_scopes(&u->root);
+	bool is_qualified = scope != NO_SCOPE && dwarf_has_scopes(&u->root);
 	char *name = is_qualified ? qualify(u, scope, own, true) : xstrdup(own);
 	_cleanup_free_ char *bare = name, *before = NULL;
 

@@ -40,11 +40,13 @@ static const uint8_t *section_end(Dwarf *dwarf, const uint8_t *addr, bool *is_ty
 	return NULL;
 }
 
-static uint64_t read_uleb(struct die_walk *w)
+uint64_t dwarf_take_uleb(const uint8_t **pos, const uint8_t *end)
 {
 	uint64_t value = 0;
-	for (unsigned shift = 0; w->pos < w->end; shift += 7) {
-		uint8_t byte = *w->pos++;
+
+	for (unsigned shift = 0; *pos < end; shift += 7) {
+		uint8_t byte = *(*pos)++;
+
 		if (shift < 64)
 			value |= (uint64_t)(byte & 0x7f) << shift;
 		if (!(byte & 0x80))
@@ -53,17 +55,43 @@ static uint64_t read_uleb(struct die_walk *w)
 	return value;
 }
 
-/* An unsigned number of @size bytes, little-endian; 0 at the end of the unit. */
-static uint64_t read_fixed(struct die_walk *w, size_t size)
+uint64_t dwarf_take_fixed(const uint8_t **pos, const uint8_t *end, size_t size)
 {
 	uint64_t value = 0;
-	if ((size_t)(w->end - w->pos) < size) {
-		w->pos = w->end;
+
+	if ((size_t)(end - *pos) < size) {
+		*pos = end;
 		return 0;
 	}
-	memcpy(&value, w->pos, size);
-	w->pos += size;
+	memcpy(&value, *pos, size);
+	*pos += size;
 	return value;
+}
+
+bool dwarf_has_scopes(Dwarf_Die *unit)
+{
+	switch (dwarf_srclang(unit)) {
+	case DW_LANG_C89:
+	case DW_LANG_C:
+	case DW_LANG_C99:
+	case DW_LANG_C11:
+	case 0x2c: /* DW_LANG_C17 */
+	case 0x3e: /* DW_LANG_C23 */
+	case DW_LANG_Mips_Assembler:
+		return false;
+	default:
+		return true;
+	}
+}
+
+static uint64_t read_uleb(struct die_walk *w)
+{
+	return dwarf_take_uleb(&w->pos, w->end);
+}
+
+static uint64_t read_fixed(struct die_walk *w, size_t size)
+{
+	return dwarf_take_fixed(&w->pos, w->end, size);
 }
 
 static void skip(struct die_walk *w, uint64_t size)

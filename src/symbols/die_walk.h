@@ -54,4 +54,12 @@ bool die_walk_seek(struct die_walk *w, const Dwarf_Die *die);
 /* The next DIE and its tag; false at the end and at the first invalid byte. */
 bool die_walk_next(struct die_walk *w, Dwarf_Die *die_out, int *tag_out);
 
+/* Whether names of the language of @unit have scopes: those of C have none. */
+bool dwarf_has_scopes(Dwarf_Die *unit);
+
+/* The number in LEB128 at *pos, which becomes its end; @end at most. */
+uint64_t dwarf_take_uleb(const uint8_t **pos, const uint8_t *end);
+/* The same of an unsigned number of @size bytes, little-endian; 0 if fewer are left. */
+uint64_t dwarf_take_fixed(const uint8_t **pos, const uint8_t *end, size_t size);
+
 #endif

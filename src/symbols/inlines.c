@@ -204,21 +204,6 @@ static char *scope_name(Dwarf_Die *die, int tag, const char *inner, unsigned fun
 	}
 }
 
-/* C has no scopes in names. */
-static bool has_scopes(Dwarf_Die *cu_die)
-{
-	switch (dwarf_srclang(cu_die)) {
-	case DW_LANG_C89:
-	case DW_LANG_C:
-	case DW_LANG_C99:
-	case DW_LANG_C11:
-	case DW_LANG_Mips_Assembler:
-		return false;
-	default:
-		return true;
-	}
-}
-
 /* @plain, the name of @die, qualified with the names of its enclosing scopes. */
 static char *qualify(const Dwarf_Die *die, const char *plain, unsigned functions)
 {
@@ -227,7 +212,7 @@ static char *qualify(const Dwarf_Die *die, const char *plain, unsigned functions
 	Dwarf_Die owner = *die, cu_die;
 
 	if (functions > FUNCTIONS_MAX || !dwarf_diecu(&owner, &cu_die, NULL, NULL) ||
-	    !has_scopes(&cu_die))
+	    !dwarf_has_scopes(&cu_die))
 		return out;
 	find_scopes(die, &cu_die, &scopes);
 	for (size_t i = scopes.count; i-- > 0;) {
