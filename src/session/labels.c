@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/amount.h"
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "base/log.h"
@@ -17,6 +18,7 @@
 #include "profile/calltree.h"
 #include "session/memory_source.h"
 #include "session/session.h"
+#include "session/summary.h"
 #include "tracee/pads/pads.h"
 #include "tracee/state/module.h"
 #include "tracee/state/space.h"
@@ -212,7 +214,7 @@ struct labels {
 	struct type_table *types;
 	char *dirs;             /* for the table; owned */
 	VEC(struct label_text) texts;
-	HASH(uint32_t) by_text; /* indexes of texts */
+	HASH(uint32_t) by_text, by_frame; /* indexes of texts */
 	uint32_t *text_count;   /* of each option; owned */
 	bool *is_reported;      /* of each option; owned */
 	VEC(struct labelled_thread) threads;
@@ -244,6 +246,7 @@ void labels_free(struct session *s)
 		return;
 	vec_release(&l->texts, t, free(t->text));
 	hash_deinit(&l->by_text);
+	hash_deinit(&l->by_frame);
 	hash_deinit(&l->nodes);
 	vec_release(&l->threads, t, free(t->frame));
 	type_table_free(l->types);
@@ -331,12 +334,16 @@ static uint32_t frame_of(struct session *s, uint32_t label, const char *text)
 
 	if (known)
 		return l->texts.data[*known].frame;
-	if (l->text_count[label] == LABEL_TEXTS_MAX)
-		return new_frame(s, label, "other");
-	l->text_count[label]++;
-	*hash_add(&l->by_text, hash) = (uint32_t)l->texts.count;
-	*vec_add(&l->texts) = (struct label_text){label, xstrdup(text), new_frame(s, label, text)};
-	return l->texts.data[l->texts.count - 1].frame;
+	if (l->text_count[label] > LABEL_TEXTS_MAX) /* and "other" */
+		return frame_of(s, label, "other");
+	if (++l->text_count[label] > LABEL_TEXTS_MAX)
+		text = "other";
+	struct label_text new = {label, xstrdup(text), new_frame(s, label, text)};
+
+	*hash_add(&l->by_text, hash_of(label, text)) = (uint32_t)l->texts.count;
+	*hash_add(&l->by_frame, hash_u64(new.frame)) = (uint32_t)l->texts.count;
+	*vec_add(&l->texts) = new;
+	return new.frame;
 }
 
 /* -- threads -- */
@@ -440,4 +447,117 @@ uint32_t labels_node(struct session *s, uint32_t thread, uint32_t node)
 	}
 	vec_deinit(&missing);
 	return result;
+}
+
+/* -- the summary -- */
+
+#define TEXTS_SHOWN 5u
+
+/* What was allocated under a text; of the blocks at the peak their bytes. */
+struct label_sum {
+	uint32_t text;          /* number + 1 in labels.texts; 0: without this label */
+	uint64_t at_peak, bytes, calls;
+};
+
+/* The number + 1 of the text of option @label in the stack @node; 0: it has none. */
+static uint32_t text_in(const struct labels *l, const struct calltree *tree, uint32_t label,
+			uint32_t node)
+{
+	uint32_t found = 0;
+
+	for (; node; node = calltree_parent(tree, node)) {
+		uint32_t frame = calltree_node_frame(tree, node);
+		const uint32_t *text = hash_find(&l->by_frame, hash_u64(frame), i,
+						 l->texts.data[*i].frame == frame);
+
+		if (text && l->texts.data[*text].label == label)
+			found = *text + 1;
+	}
+	return found;
+}
+
+static int compare_sums(const void *a, const void *b)
+{
+	const struct label_sum *x = a, *y = b;
+
+	return (x->at_peak < y->at_peak) - (x->at_peak > y->at_peak) ?:
+	       (x->bytes < y->bytes) - (x->bytes > y->bytes) ?:
+	       (x->text > y->text) - (x->text < y->text);
+}
+
+/* The sums of all texts by number + 1, those of other labels 0. To be freed. */
+static struct label_sum *sum_up(const struct session *s, uint32_t label,
+				const struct leaf_amounts *held)
+{
+	struct profile *p = s->heap.profile;
+	struct label_sum *sums = xcalloc(s->labels->texts.count + 1, sizeof(*sums));
+
+	for (uint32_t i = 0; i <= s->labels->texts.count; i++)
+		sums[i].text = i;
+	for (uint32_t i = 1; i <= profile_leaf_count(p); i++) {
+		const struct leaf *leaf = profile_leaf(p, i);
+		struct label_sum *sum = &sums[text_in(s->labels, profile_calltree(p), label,
+						      leaf->node)];
+
+		sum->at_peak += held->bytes && i <= held->count ? held->bytes[i] : 0;
+		sum->bytes += leaf->total_bytes;
+		sum->calls += leaf->calls;
+	}
+	return sums;
+}
+
+static void print_sum(const char *name, const struct label_sum *sum, uint64_t peak,
+		      const char *text)
+{
+	char at_peak[AMOUNT_SIZE], bytes[AMOUNT_SIZE];
+
+	log_info("  %-12s %10s %5.1f %%  %s; allocated %s in %" PRIu64 " call%s", name,
+		 amount_bytes((double)sum->at_peak, at_peak), amount_percent(sum->at_peak, peak),
+		 text, amount_bytes((double)sum->bytes, bytes), sum->calls,
+		 sum->calls == 1 ? "" : "s");
+}
+
+static void print_label(const struct session *s, uint32_t label, const struct leaf_amounts *held,
+			uint64_t peak)
+{
+	const struct labels *l = s->labels;
+	size_t count = l->texts.count + 1, shown = 0;
+	struct label_sum *sums = sum_up(s, label, held), rest = {0};
+	unsigned others = 0;
+
+	qsort(sums, count, sizeof(*sums), compare_sums);
+	for (size_t i = 0; i < count; i++) {
+		const struct label_text *t = sums[i].text ? &l->texts.data[sums[i].text - 1] : NULL;
+
+		if (!sums[i].calls)
+			continue;
+		if (shown < TEXTS_SHOWN) {
+			print_sum(shown++ ? "" : s->run->labels[label].name, &sums[i], peak,
+				  t ? t->text : "(none)");
+			continue;
+		}
+		others++;
+		rest.at_peak += sums[i].at_peak;
+		rest.bytes += sums[i].bytes;
+		rest.calls += sums[i].calls;
+	}
+	_cleanup_free_ char *text = xasprintf("%u others", others);
+
+	if (others)
+		print_sum("", &rest, peak, text);
+	free(sums);
+}
+
+void labels_print(const struct session *s)
+{
+	struct leaf_amounts held = {0};
+	uint64_t peak = 0;
+
+	if (!s->labels)
+		return;
+	peak_amounts(s->heap.profile, &held, &peak);
+	for (uint32_t i = 0; i < s->labels->count; i++)
+		print_label(s, i, &held, peak);
+	free(held.bytes);
+	free(held.variance);
 }

@@ -43,6 +43,9 @@ void labels_end(struct session *s, pid_t tid, const struct custom_probe *functio
 /* The node for the stack @node of @thread: the same stack behind the thread's labels. */
 uint32_t labels_node(struct session *s, uint32_t thread, uint32_t node);
 
+/* The largest labels at the peak, for the summary. */
+void labels_print(const struct session *s);
+
 void labels_thread_exit(struct session *s, uint32_t thread);
 void labels_free(struct session *s);
 

@@ -25,6 +25,7 @@
 #include "profile/estimate.h"
 #include "profile/history.h"
 #include "session/heap_sample.h"
+#include "session/labels.h"
 #include "session/memory_source.h"
 #include "session/out.h"
 #include "session/record/recording_values.h"
@@ -629,6 +630,7 @@ static void print_profile(struct session *s, const char *path, struct largest *l
 		summary_print_peak(s);
 	summary_print_file(path);
 	largest_print(largest);
+	labels_print(s);
 	if (o->profile.heap && is_sampled)
 		print_sampled_calls(s);
 	else if (o->profile.heap)
