@@ -119,7 +119,8 @@ static bool is_text(const struct data_value *v, taddr_t addr)
 	size_t size = n > 0 ? strnlen(text, (size_t)n) : 0;
 
 	for (size_t i = 0; i < size; i++)
-		if ((unsigned char)text[i] < ' ' || text[i] == 0x7f)
+		if (((unsigned char)text[i] < ' ' && !strchr("\t\n\r", text[i])) ||
+		    text[i] == 0x7f)
 			return false;
 	return size > 0 && size < (size_t)n;
 }
@@ -131,20 +132,23 @@ static bool is_character(const struct type_table *types, uint32_t type)
 	return t->kind == DATA_BASE && t->size == 1;
 }
 
-/* The text of std::string, std::string_view and Rust's String and &str: a pointer and a length. */
+/* The text of libstdc++'s std::string and std::string_view, and of Rust's &str. */
 static char *counted_string(const struct data_value *v)
 {
-	static const char *const pointers[] = {"_M_p", "_M_str", "data_ptr", "pointer"};
-	static const char *const sizes[] = {"_M_string_length", "_M_len", "length", "len"};
+	/* libstdc++ has the pointer of a string in a member of its own */
+	static const char *const outer[] = {"_M_dataplus", "_M_str", "data_ptr"};
+	static const char *const sizes[] = {"_M_string_length", "_M_len", "length"};
 	struct data_value data = *v, length = *v;
 	bool has_data = false, has_size = false;
 	uint64_t size = 0;
 	taddr_t at = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(pointers); i++)
-		has_data = has_data || find_member(v->types, v->type, pointers[i], 0, &data);
+	for (size_t i = 0; i < ARRAY_SIZE(outer); i++)
+		has_data = has_data || find_member(v->types, v->type, outer[i], 0, &data);
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++)
 		has_size = has_size || find_member(v->types, v->type, sizes[i], 0, &length);
+	if (has_data && is_struct(type_table_get(v->types, data.type)))
+		has_data = find_member(v->types, data.type, "_M_p", 0, &data);
 	if (!has_data || !has_size || !load_value(&data, 8, &at) || !load_value(&length, 8, &size))
 		return NULL;
 	return size ? string_at(v, at, MIN(size, (uint64_t)TEXT_MAX)) : xstrdup("");
@@ -196,6 +200,12 @@ char *data_value_text(const struct data_value *v, enum value_form form)
 
 	if (form == VALUE_AUTO && t.kind == DATA_ENUM)
 		return enumerator(v, &t);
+	if (form == VALUE_AUTO && is_pointer && is_struct(type_table_get(v->types, t.target))) {
+		struct data_value inner = *v;
+		char *text = enter(&inner) == VALUE_TAKEN ? counted_string(&inner) : NULL;
+
+		return text ? text : integer(v, &t, VALUE_HEX);
+	}
 	if (form == VALUE_AUTO && is_struct(&t) && !v->is_word)
 		return counted_string(v);
 	if (t.kind == DATA_ARRAY && form <= VALUE_STRING && !v->is_word)
@@ -209,7 +219,70 @@ char *data_value_text(const struct data_value *v, enum value_form form)
 		return integer(v, &t, is_pointer && form == VALUE_AUTO ? VALUE_HEX : form);
 	if (!load_value(v, 8, &pointer))
 		return NULL;
+	if (may_be_text && !pointer)
+		return xstrdup("(null)");
 	if (may_be_text || is_text(v, pointer))
 		return string_at(v, pointer, TEXT_MAX);
 	return integer(v, &t, VALUE_INTEGER);
+}
+
+/* -- arguments: the ABI's classes (of System V and AAPCS64) -- */
+
+/* Whether an argument of type @t is in a register of its own, of those for integers. */
+static bool is_integer_class(const struct data_type *t)
+{
+	return t->kind == DATA_POINTER || t->kind == DATA_ENUM ||
+	       (t->kind == DATA_BASE && t->size && t->size <= 8);
+}
+
+static bool is_floating(const struct data_type *t)
+{
+	static const char *const names[] = {"double", "float", "f64", "f32"};
+
+	return t->kind == DATA_BASE && t->name &&
+	       text_is_among(t->name, names, ARRAY_SIZE(names));
+}
+
+/* Whether a function returns a value of type @t where a hidden argument says. */
+static bool is_returned_in_memory(const struct data_type *t)
+{
+	Dwarf_Die die = t->die;
+	uint64_t convention;
+
+	return is_struct(t) &&
+	       (t->size > 16 || (die_number(&die, DW_AT_calling_convention, &convention) &&
+				 convention == DW_CC_pass_by_reference));
+}
+
+uint32_t data_argument_type(struct type_table *types, struct debug_units *units, uint64_t address,
+			    unsigned number)
+{
+	struct child_dies below = {0};
+	uint32_t found = TYPE_NONE;
+	Dwarf_Die function;
+
+	if (!debug_units_find_function(units, address, &function))
+		return TYPE_NONE;
+	uint32_t result = type_table_read_of(types, units, &function);
+
+	if (is_returned_in_memory(type_table_get(types, result)) && number-- == 0)
+		return TYPE_NONE;
+	debug_units_children(units, &function, &below);
+	for (size_t i = 0; i < below.list.count; i++) {
+		if (below.list.data[i].tag != DW_TAG_formal_parameter)
+			continue;
+		uint32_t type = type_table_read_of(types, units, &below.list.data[i].die);
+		const struct data_type *t = type_table_get(types, type);
+
+		if (is_floating(t))
+			continue;
+		if (!is_integer_class(t))
+			break;
+		if (number-- == 0) {
+			found = type;
+			break;
+		}
+	}
+	vec_deinit(&below.list);
+	return found;
 }

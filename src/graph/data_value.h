@@ -35,6 +35,14 @@ enum value_step {
 enum value_step data_value_member(struct data_value *v, const char *name);
 enum value_step data_value_offset(struct data_value *v, uint64_t offset);
 
+/*
+ * The type of the argument in register @number, from 0, of those for integers and pointers, of the
+ * function at @address of the file of @units. The address where the function returns an object is
+ * one. TYPE_NONE: it is not known.
+ */
+uint32_t data_argument_type(struct type_table *types, struct debug_units *units, uint64_t address,
+			    unsigned number);
+
 enum value_form { VALUE_AUTO, VALUE_STRING, VALUE_INTEGER, VALUE_HEX };
 
 /*

@@ -591,24 +591,13 @@ static bool find_function(struct debug_unit *u, uint64_t address, Dwarf_Die *die
 	return is_found;
 }
 
-bool debug_units_find_parameter(struct debug_units *d, uint64_t address, unsigned number,
-				Dwarf_Die *die_out)
+bool debug_units_find_function(struct debug_units *d, uint64_t address, Dwarf_Die *die_out)
 {
-	Dwarf_Die function;
-	struct child_dies below = {0};
-	bool is_found = false;
-
 	walk_all(d);
-	for (size_t i = 0; i < d->units.count && !below.list.count; i++)
-		if (find_function(d->units.data[i], address, &function))
-			debug_units_children(d, &function, &below);
-	for (size_t i = 0; i < below.list.count && !is_found; i++) {
-		is_found = below.list.data[i].tag == DW_TAG_formal_parameter && --number == 0;
-		if (is_found)
-			*die_out = below.list.data[i].die;
-	}
-	vec_deinit(&below.list);
-	return is_found;
+	for (size_t i = 0; i < d->units.count; i++)
+		if (find_function(d->units.data[i], address, die_out))
+			return true;
+	return false;
 }
 
 /* The unit of @die, which has been walked, and the innermost scope in it that contains @die. */

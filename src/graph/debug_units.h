@@ -42,9 +42,8 @@ const struct debug_variable *debug_units_variables(struct debug_units *d, size_t
  */
 bool debug_units_find_type(struct debug_units *d, const char *name, Dwarf_Die *die_out);
 
-/* Parameter @number, from 1, of the function at @address of the file. False: not known. */
-bool debug_units_find_parameter(struct debug_units *d, uint64_t address, unsigned number,
-				Dwarf_Die *die_out);
+/* The function that begins at @address of the file. False: it is not known. */
+bool debug_units_find_function(struct debug_units *d, uint64_t address, Dwarf_Die *die_out);
 
 /*
  * The name of @die with its scopes: "ns::Foo<int>::Bar"; NULL: it has none. @inner: the name that

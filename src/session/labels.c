@@ -15,10 +15,12 @@
 #include "base/text.h"
 #include "graph/data_value.h"
 #include "graph/type_table.h"
+#include "output/call_sites.h"
 #include "profile/calltree.h"
 #include "session/memory_source.h"
+#include "session/runtimes/v8_stacks.h"
 #include "session/session.h"
-#include "session/summary.h"
+#include "tracee/calls/calls.h"
 #include "tracee/pads/pads.h"
 #include "tracee/state/module.h"
 #include "tracee/state/space.h"
@@ -33,7 +35,7 @@ struct label_step {
 };
 
 /* An option. */
-struct label {
+struct label_option {
 	const char *text;       /* as given */
 	char *name;             /* owned */
 	char *function;         /* owned */
@@ -46,7 +48,7 @@ struct label {
 
 /* -- options -- */
 
-static void free_label(struct label *l)
+static void free_label(struct label_option *l)
 {
 	free(l->name);
 	free(l->function);
@@ -60,7 +62,7 @@ static bool is_name_character(char c)
 }
 
 /* Takes "->MEMBER" or "->+OFFSET" from *@pos. */
-static const char *take_step(const char **pos, struct label *l)
+static const char *take_step(const char **pos, struct label_option *l)
 {
 	const char *start = *pos + 2, *end = start;
 	struct label_step step = {0};
@@ -88,7 +90,7 @@ static const char *take_step(const char **pos, struct label *l)
 	return NULL;
 }
 
-static const char *take_form(const char *text, struct label *l)
+static const char *take_form(const char *text, struct label_option *l)
 {
 	static const char *const names[] = {"", ":str", ":int", ":hex"};
 
@@ -121,13 +123,13 @@ static size_t name_size(const char *text)
 }
 
 /* What is right is in @l even if the rest is not. */
-static const char *parse(const char *text, struct label *l)
+static const char *parse(const char *text, struct label_option *l)
 {
 	size_t named = name_size(text);
 	const char *function = named ? text + named + 1 : text, *argument = find_argument(function);
 	const char *why = NULL, *pos;
 
-	*l = (struct label){.text = text};
+	*l = (struct label_option){.text = text};
 	if (!argument || argument == function || argument[4] < '1' || argument[4] > '6')
 		return "it is FUNCTION:argN, N from 1 to 6, as in handle_request:arg1->id";
 	l->function = xstrndup(function, (size_t)(argument - function));
@@ -148,7 +150,7 @@ static const char *parse(const char *text, struct label *l)
 
 const char *labels_check_text(const struct options *o, const char *text)
 {
-	struct label l;
+	struct label_option l;
 	const char *why = parse(text, &l);
 
 	free_label(&l);
@@ -170,8 +172,9 @@ void labels_open(struct run *run)
 	if (!texts->count)
 		return;
 	run->labels = xcalloc(texts->count, sizeof(*run->labels));
+	run->needs_history = true; /* the exact peak */
 	for (size_t i = 0; i < texts->count; i++) {
-		struct label *l = &run->labels[i];
+		struct label_option *l = &run->labels[i];
 
 		CHECK(!parse(texts->data[i], l));
 		struct custom_probe *p =
@@ -202,7 +205,14 @@ struct label_text {
 /* A thread in a call. */
 struct labelled_thread {
 	uint32_t tid, base;
+	uint32_t checked;       /* a node in these calls; 0 = none */
 	uint32_t *frame;        /* of each option; 0 = none. Owned */
+	taddr_t *return_pc;     /* of its call; owned */
+};
+
+struct label_argument {
+	taddr_t entry;          /* of the function; 0 = none yet */
+	uint32_t type;
 };
 
 struct labelled_node {
@@ -215,8 +225,10 @@ struct labels {
 	char *dirs;             /* for the table; owned */
 	VEC(struct label_text) texts;
 	HASH(uint32_t) by_text, by_frame; /* indexes of texts */
-	uint32_t *text_count;   /* of each option; owned */
-	bool *is_reported;      /* of each option; owned */
+	/* of each option; owned */
+	struct label_argument *argument;
+	uint32_t *text_count;
+	bool *is_reported;
 	VEC(struct labelled_thread) threads;
 	HASH(struct labelled_node) nodes;
 };
@@ -233,9 +245,16 @@ static struct labels *get_labels(struct session *s)
 	l->count = s->run->options->labels.count;
 	l->dirs = path ? xasprintf("%s:/usr/lib/debug", path) : NULL;
 	l->types = type_table_new(l->dirs);
+	l->argument = xcalloc(l->count, sizeof(*l->argument));
 	l->text_count = xcalloc(l->count, sizeof(*l->text_count));
 	l->is_reported = xcalloc(l->count, sizeof(*l->is_reported));
 	return l;
+}
+
+static void free_thread(struct labelled_thread *t)
+{
+	free(t->frame);
+	free(t->return_pc);
 }
 
 void labels_free(struct session *s)
@@ -248,9 +267,10 @@ void labels_free(struct session *s)
 	hash_deinit(&l->by_text);
 	hash_deinit(&l->by_frame);
 	hash_deinit(&l->nodes);
-	vec_release(&l->threads, t, free(t->frame));
+	vec_release(&l->threads, t, free_thread(t));
 	type_table_free(l->types);
 	free(l->dirs);
+	free(l->argument);
 	free(l->text_count);
 	free(l->is_reported);
 	free(l);
@@ -264,20 +284,21 @@ static ssize_t read_some(void *ctx, taddr_t addr, void *buf, size_t size)
 	return space_read_some(ctx, addr, buf, size);
 }
 
-/* The argument of @call, with its type if that is known. */
-static struct data_value argument_of(struct session *s, const struct label *l,
-				      const struct within_call *call)
+/* The type of the argument of @label in the function at @entry; the last one is kept. */
+static uint32_t argument_type(struct session *s, size_t label, taddr_t entry)
 {
-	struct labels *labels = s->labels;
-	const struct module *m = session_module(s, call->entry);
-	struct data_value v = {.types = labels->types, .read = read_some, .ctx = s->space, .is_word = true,
-				.word = call->arg[l->arg]};
-	struct debug_units *units = m && m->file ? type_table_add(labels->types, m->file) : NULL;
-	Dwarf_Die die;
+	struct label_argument *known = &s->labels->argument[label];
 
-	if (units && debug_units_find_parameter(units, call->entry - m->bias, l->arg + 1, &die))
-		v.type = type_table_read_of(labels->types, units, &die);
-	return v;
+	if (known->entry == entry)
+		return known->type;
+	const struct module *m = session_module(s, entry);
+	struct debug_units *units =
+		m && m->file ? type_table_add(s->labels->types, m->file) : NULL;
+
+	known->entry = entry;
+	known->type = units ? data_argument_type(s->labels->types, units, entry - m->bias,
+						 s->run->labels[label].arg) : TYPE_NONE;
+	return known->type;
 }
 
 static void report_member(struct session *s, size_t label, const struct label_step *step)
@@ -292,8 +313,10 @@ static void report_member(struct session *s, size_t label, const struct label_st
 /* The text for a call of the function of option @label; NULL: no label. Malloc'ed. */
 static char *read_text(struct session *s, size_t label, const struct within_call *call)
 {
-	const struct label *l = &s->run->labels[label];
-	struct data_value v = argument_of(s, l, call);
+	const struct label_option *l = &s->run->labels[label];
+	struct data_value v = {.types = s->labels->types, .read = read_some, .ctx = s->space,
+			       .is_word = true, .word = call->arg[l->arg],
+			       .type = argument_type(s, label, call->entry)};
 	enum value_step end = VALUE_TAKEN;
 
 	for (unsigned i = 0; i < l->steps && end == VALUE_TAKEN; i++) {
@@ -361,7 +384,7 @@ static void set_base(struct session *s, struct labelled_thread *t)
 {
 	struct calltree *tree = profile_calltree(s->heap.profile);
 
-	t->base = 0;
+	t->base = t->checked = 0;
 	for (size_t i = 0; i < s->labels->count; i++)
 		if (t->frame[i])
 			t->base = calltree_get_child(tree, t->base, t->frame[i]);
@@ -376,7 +399,8 @@ void labels_begin(struct session *s, pid_t tid, const struct within_call *call)
 	if (!t) {
 		t = vec_add(&l->threads);
 		*t = (struct labelled_thread){.tid = (uint32_t)tid,
-					      .frame = xcalloc(l->count, sizeof(*t->frame))};
+					      .frame = xcalloc(l->count, sizeof(*t->frame)),
+					      .return_pc = xcalloc(l->count, sizeof(taddr_t))};
 	}
 	for (size_t i = 0; i < l->count; i++) {
 		if (s->run->labels[i].probe != call->function)
@@ -384,6 +408,7 @@ void labels_begin(struct session *s, pid_t tid, const struct within_call *call)
 		_cleanup_free_ char *text = read_text(s, i, call);
 
 		t->frame[i] = text ? frame_of(s, (uint32_t)i, text) : 0;
+		t->return_pc[i] = call->return_pc;
 	}
 	set_base(s, t);
 }
@@ -405,7 +430,7 @@ void labels_thread_exit(struct session *s, uint32_t thread)
 
 	if (!t)
 		return;
-	free(t->frame);
+	free_thread(t);
 	*t = s->labels->threads.data[--s->labels->threads.count];
 }
 
@@ -420,13 +445,53 @@ static uint32_t *find_node(struct labels *l, uint32_t base, uint32_t node)
 	return known ? &known->result : NULL;
 }
 
-uint32_t labels_node(struct session *s, uint32_t thread, uint32_t node)
+static bool is_called_from(const struct calltree *tree, uint32_t node, uint32_t caller)
 {
-	const struct labelled_thread *t = find_thread(s->labels, thread);
+	while (caller && node && calltree_node_frame(tree, node) != caller)
+		node = calltree_parent(tree, node);
+	return caller && node;
+}
+
+/*
+ * Ends calls that were left by longjmp or an exception: the stack @node, which is complete, does
+ * not have their callers.
+ */
+static void leave_calls(struct session *s, struct labelled_thread *t, uint32_t node)
+{
+	const struct calltree *tree = profile_calltree(s->heap.profile);
+	bool has_left = false;
+
+	for (size_t i = 0; i < s->labels->count; i++) {
+		uint32_t caller = calltree_find_frame(tree, t->return_pc[i] - 1);
+
+		if (!t->frame[i] || is_called_from(tree, node, caller))
+			continue;
+		within_forget(s->run->target, s->space, (pid_t)t->tid, s->run->labels[i].probe);
+		t->frame[i] = 0;
+		has_left = true;
+	}
+	if (has_left)
+		set_base(s, t);
+	t->checked = node;
+}
+
+/* Whether stacks have all native frames. */
+static bool has_native_stacks(const struct session *s)
+{
+	return !s->stacks.virtual && !s->stacks.java && !s->code && !v8_stacks_are_on(s);
+}
+
+uint32_t labels_node(struct session *s, uint32_t thread, uint32_t node, bool is_complete)
+{
+	struct labelled_thread *t = find_thread(s->labels, thread);
 	struct calltree *tree = profile_calltree(s->heap.profile);
 	uint32_t base = t ? t->base : 0, result;
 	VEC(uint32_t) missing = {0};
 
+	if (base && is_complete && node != t->checked && has_native_stacks(s)) {
+		leave_calls(s, t, node);
+		base = t->base;
+	}
 	if (!base)
 		return node;
 	for (result = base; node; node = calltree_parent(tree, node)) {
@@ -449,14 +514,17 @@ uint32_t labels_node(struct session *s, uint32_t thread, uint32_t node)
 	return result;
 }
 
-/* -- the summary -- */
+/* -- sums -- */
 
-#define TEXTS_SHOWN 5u
-
-/* What was allocated under a text; of the blocks at the peak their bytes. */
+/* What was allocated under a text. */
 struct label_sum {
 	uint32_t text;          /* number + 1 in labels.texts; 0: without this label */
-	uint64_t at_peak, bytes, calls;
+	uint64_t held;          /* bytes in use, at the peak or now */
+	uint64_t bytes, calls;  /* allocated */
+};
+
+struct label_sums {
+	VEC(struct label_sum) list; /* the largest first; all that allocated */
 };
 
 /* The number + 1 of the text of option @label in the stack @node; 0: it has none. */
@@ -480,84 +548,105 @@ static int compare_sums(const void *a, const void *b)
 {
 	const struct label_sum *x = a, *y = b;
 
-	return (x->at_peak < y->at_peak) - (x->at_peak > y->at_peak) ?:
-	       (x->bytes < y->bytes) - (x->bytes > y->bytes) ?:
-	       (x->text > y->text) - (x->text < y->text);
+	if (x->held != y->held)
+		return x->held < y->held ? 1 : -1;
+	if (x->bytes != y->bytes)
+		return x->bytes < y->bytes ? 1 : -1;
+	return (x->text > y->text) - (x->text < y->text);
 }
 
-/* The sums of all texts by number + 1, those of other labels 0. To be freed. */
-static struct label_sum *sum_up(const struct session *s, uint32_t label,
-				const struct leaf_amounts *held)
+static void add_sum(struct label_sum *to, const struct label_sum *from)
+{
+	to->held += from->held;
+	to->bytes += from->bytes;
+	to->calls += from->calls;
+}
+
+/*
+ * The sums of option @label. @at_peak: bytes of each leaf; NULL: what is in use now. All behind the
+ * first @max are in the last one. To be freed with vec_deinit.
+ */
+static struct label_sums sum_up(const struct session *s, uint32_t label,
+				const struct leaf_amounts *at_peak, size_t max)
 {
 	struct profile *p = s->heap.profile;
-	struct label_sum *sums = xcalloc(s->labels->texts.count + 1, sizeof(*sums));
+	struct label_sums out = {0};
 
 	for (uint32_t i = 0; i <= s->labels->texts.count; i++)
-		sums[i].text = i;
+		*vec_add(&out.list) = (struct label_sum){.text = i};
 	for (uint32_t i = 1; i <= profile_leaf_count(p); i++) {
 		const struct leaf *leaf = profile_leaf(p, i);
-		struct label_sum *sum = &sums[text_in(s->labels, profile_calltree(p), label,
-						      leaf->node)];
+		uint64_t peak = at_peak && i <= at_peak->count ? at_peak->bytes[i] : 0;
+		struct label_sum of_leaf = {.held = at_peak ? peak : leaf->live_bytes,
+					    .bytes = leaf->total_bytes, .calls = leaf->calls};
 
-		sum->at_peak += held->bytes && i <= held->count ? held->bytes[i] : 0;
-		sum->bytes += leaf->total_bytes;
-		sum->calls += leaf->calls;
+		add_sum(&out.list.data[text_in(s->labels, profile_calltree(p), label,
+					       leaf->node)], &of_leaf);
 	}
-	return sums;
+	qsort(out.list.data, out.list.count, sizeof(*out.list.data), compare_sums);
+	while (out.list.count && !out.list.data[out.list.count - 1].calls)
+		out.list.count--;
+	for (size_t i = max + 1; i < out.list.count; i++)
+		add_sum(&out.list.data[max], &out.list.data[i]);
+	return out;
 }
+
+static const char *text_of(const struct labels *l, const struct label_sum *sum)
+{
+	return sum->text ? l->texts.data[sum->text - 1].text : "";
+}
+
+size_t labels_live(const struct session *s, struct label_amount *out, size_t max)
+{
+	size_t count = 0, each = s->labels ? max / s->labels->count : 0;
+
+	for (uint32_t i = 0; each && i < s->labels->count; i++) {
+		struct label_sums sums = sum_up(s, i, NULL, each - 1);
+
+		for (size_t k = 0; k < MIN(sums.list.count, each); k++) {
+			const struct label_sum *sum = &sums.list.data[k];
+			bool is_rest = k == each - 1 && sums.list.count > each;
+
+			out[count++] = (struct label_amount){
+				s->run->labels[i].name, is_rest ? "other" : text_of(s->labels, sum),
+				sum->held, sum->bytes};
+		}
+		vec_deinit(&sums.list);
+	}
+	return count;
+}
+
+/* -- the summary -- */
+
+#define TEXTS_SHOWN 5u
 
 static void print_sum(const char *name, const struct label_sum *sum, uint64_t peak,
 		      const char *text)
 {
-	char at_peak[AMOUNT_SIZE], bytes[AMOUNT_SIZE];
+	char held[AMOUNT_SIZE], bytes[AMOUNT_SIZE], calls[AMOUNT_SIZE];
 
-	log_info("  %-12s %10s %5.1f %%  %s; allocated %s in %" PRIu64 " call%s", name,
-		 amount_bytes((double)sum->at_peak, at_peak), amount_percent(sum->at_peak, peak),
-		 text, amount_bytes((double)sum->bytes, bytes), sum->calls,
+	log_info("  %-12s %10s %5.1f %%  %s; allocated %s in %s call%s", name,
+		 amount_bytes((double)sum->held, held), amount_percent(sum->held, peak), text,
+		 amount_bytes((double)sum->bytes, bytes), amount_commas(sum->calls, calls),
 		 sum->calls == 1 ? "" : "s");
 }
 
-static void print_label(const struct session *s, uint32_t label, const struct leaf_amounts *held,
-			uint64_t peak)
+void labels_print(const struct session *s, const struct leaf_amounts *at_peak, uint64_t peak)
 {
-	const struct labels *l = s->labels;
-	size_t count = l->texts.count + 1, shown = 0;
-	struct label_sum *sums = sum_up(s, label, held), rest = {0};
-	unsigned others = 0;
+	for (uint32_t i = 0; s->labels && i < s->labels->count; i++) {
+		struct label_sums sums = sum_up(s, i, at_peak, TEXTS_SHOWN);
+		size_t count = sums.list.count, shown = MIN(count, (size_t)TEXTS_SHOWN);
 
-	qsort(sums, count, sizeof(*sums), compare_sums);
-	for (size_t i = 0; i < count; i++) {
-		const struct label_text *t = sums[i].text ? &l->texts.data[sums[i].text - 1] : NULL;
+		for (size_t k = 0; k < shown; k++) {
+			const char *text = text_of(s->labels, &sums.list.data[k]);
 
-		if (!sums[i].calls)
-			continue;
-		if (shown < TEXTS_SHOWN) {
-			print_sum(shown++ ? "" : s->run->labels[label].name, &sums[i], peak,
-				  t ? t->text : "(none)");
-			continue;
+			print_sum(k ? "" : s->run->labels[i].name, &sums.list.data[k], peak,
+				  sums.list.data[k].text ? text : "(none)");
 		}
-		others++;
-		rest.at_peak += sums[i].at_peak;
-		rest.bytes += sums[i].bytes;
-		rest.calls += sums[i].calls;
+		_cleanup_free_ char *others = xasprintf("%zu others", count - shown);
+
+		if (count > shown)
+			print_sum("", &sums.list.data[shown], peak, others);
+		vec_deinit(&sums.list);
 	}
-	_cleanup_free_ char *text = xasprintf("%u others", others);
-
-	if (others)
-		print_sum("", &rest, peak, text);
-	free(sums);
-}
-
-void labels_print(const struct session *s)
-{
-	struct leaf_amounts held = {0};
-	uint64_t peak = 0;
-
-	if (!s->labels)
-		return;
-	peak_amounts(s->heap.profile, &held, &peak);
-	for (uint32_t i = 0; i < s->labels->count; i++)
-		print_label(s, i, &held, peak);
-	free(held.bytes);
-	free(held.variance);
 }

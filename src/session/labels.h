@@ -1,8 +1,7 @@
 /*
- * Labels (--label): who asked for memory. While a call of the function lasts, its thread has a
- * label: what a parameter, or a member of what that points to, says at the entry. A label is a frame
- * at the root of the thread's stacks, so every table, picture and file shows it as it shows
- * functions.
+ * Labels (--label): whom memory is for. While a call of the function lasts, its thread has a label:
+ * what an argument, or a member of what that points to, says at the entry. A label is a frame at
+ * the root of the thread's stacks, so every table, picture and file shows it as it shows functions.
  *
  *	[NAME=]FUNCTION:argN[->MEMBER|->+OFFSET]...[:str|:int|:hex]
  *
@@ -21,7 +20,7 @@
 #include "base/types.h"
 #include "tracee/state/custom_probe.h"
 
-struct address_space;
+struct leaf_amounts;
 struct options;
 struct run;
 struct session;
@@ -40,11 +39,19 @@ void labels_close(struct run *run);
 void labels_begin(struct session *s, pid_t tid, const struct within_call *call);
 void labels_end(struct session *s, pid_t tid, const struct custom_probe *function);
 
-/* The node for the stack @node of @thread: the same stack behind the thread's labels. */
-uint32_t labels_node(struct session *s, uint32_t thread, uint32_t node);
+/* The node for @node, a stack of @thread: the same stack behind the thread's labels. */
+uint32_t labels_node(struct session *s, uint32_t thread, uint32_t node, bool is_complete);
 
-/* The largest labels at the peak, for the summary. */
-void labels_print(const struct session *s);
+/* What is in use, and was ever allocated, under a label; text "": without this label. */
+struct label_amount {
+	const char *name, *text; /* of the session */
+	uint64_t live_bytes, allocated_bytes;
+};
+
+/* The largest of each option, and the rest of it as "other": at most @max in all. */
+size_t labels_live(const struct session *s, struct label_amount *out, size_t max);
+/* The largest labels, for the summary: of bytes by leaf at the peak, and their sum. */
+void labels_print(const struct session *s, const struct leaf_amounts *at_peak, uint64_t peak);
 
 void labels_thread_exit(struct session *s, uint32_t thread);
 void labels_free(struct session *s);

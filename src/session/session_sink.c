@@ -310,6 +310,7 @@ static void sink_event(void *ctx, struct address_space *space, struct heap_event
 	struct session *s = space->sink.user;
 	(void)ctx;
 	const struct options *o = s->run->options;
+	uint64_t complete = s->stacks.counts.complete;
 	hide_new(s, he);
 	/*
 	 * a stamp may be older than the number of its record, or than a sample of memory that was
@@ -348,7 +349,8 @@ static void sink_event(void *ctx, struct address_space *space, struct heap_event
 			verify_stack(s, he, ev.node);
 	}
 	if (s->labels && ev.node)
-		ev.node = labels_node(s, he->thread, ev.node);
+		ev.node = labels_node(s, ev.thread, ev.node,
+				      s->stacks.counts.complete != complete);
 	if (s->events.writer)
 		events_writer_event(s->events.writer, profile_calltree(s->heap.profile), &ev);
 	memusage_run_event(s, &ev);
@@ -385,7 +387,7 @@ static uint32_t sink_node(void *ctx, struct address_space *space, const struct h
 	uint32_t node = find_path_node(s, he);
 
 	(void)ctx;
-	return s->labels ? labels_node(s, he->thread, node) : node;
+	return s->labels ? labels_node(s, he->thread, node, true) : node;
 }
 
 /* Counts them, in their order. */

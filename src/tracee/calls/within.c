@@ -1,6 +1,6 @@
 /*
- * Calls of functions of --within and --label. The stack stays as it is: nothing is wrapped, so exceptions,
- * longjmp, backtraces and arguments on the stack are those of the program.
+ * Calls of functions of --within and --label. The stack stays as it is: nothing is wrapped, so
+ * exceptions, longjmp, backtraces and arguments on the stack are those of the program.
  *
  *	breakpoint at                 of the thread
  *	the function's entry          notes the stack pointer and the return address, to which it

@@ -88,8 +88,8 @@ struct event_sink {
 
 	/*
 	 * Thread @tid has entered a function of --within or --label, by the outermost call of it;
-	 * or has left it. Of functions without ends (custom_probe_has_ends) each entry. All its events so far were
-	 * reported. May be NULL if there are no such functions.
+	 * or has left it. Of functions without ends (custom_probe_has_ends) each entry. All its
+	 * events so far were reported. May be NULL if there are no such functions.
 	 */
 	void (*within_begin)(void *ctx, struct address_space *s, pid_t tid,
 			     const struct within_call *call);
