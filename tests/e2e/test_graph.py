@@ -95,6 +95,8 @@ for _variant in ("gcc-O2-pie", "clang-O0-nopie"):
         other = next(int(tid) for tid in os.listdir("/proc/%d/task" % main) if int(tid) != main)
         report = graph(t, main)
         t.equal("shared rows", [row["count"] for row in report["rows"] if row["row"] == "shared"], [1])
+        t.equal("what holds the shared block", [(row["holders_count"], sorted(row["holders"])) for row in report["rows"]
+                                                if "holders" in row], [(2, ["one in owned", "other in owned"])])
         live = inspect(t, main)
         t.equal("blocks as with --inspect", total(report), (
             sum(arena["live_blocks"] for arena in live["arenas"]) + live["mmapped_blocks"],
