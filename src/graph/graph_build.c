@@ -148,6 +148,14 @@ static uint16_t place_of(uint64_t bytes)
 	return (uint16_t)MIN(bytes / sizeof(uint64_t), (uint64_t)GRAPH_FAR);
 }
 
+/* musl has the variables of a thread at the end of its stack. */
+static bool is_variable(const struct graph_builder *b, taddr_t addr)
+{
+	struct graph_data d;
+
+	return b->namer->data(b->namer->ctx, addr, &d) && d.is_variable;
+}
+
 /* The word at @addr, in no block, is @edge. */
 static void pass_owner_word(struct graph_builder *b, taddr_t addr, uint32_t edge)
 {
@@ -160,9 +168,9 @@ static void pass_owner_word(struct graph_builder *b, taddr_t addr, uint32_t edge
 	if (place.kind == HOLDER_VARIABLE) {
 		owner = find_data(b, addr);
 		start = b->data.first;
-	} else if (place.kind == HOLDER_STACK) {
+	} else if (place.kind == HOLDER_STACK && !is_variable(b, addr)) {
 		owner = find_stack(b, addr, place.tid, &start);
-	} else if (place.kind == HOLDER_TLS) {
+	} else if (place.kind == HOLDER_STACK || place.kind == HOLDER_TLS) {
 		owner = find_thread_data(b, addr, place.tid, &start);
 	} else {
 		owner = find_mapping(b, addr, &start);

@@ -7,6 +7,8 @@
  *	    0x55d0c0de2a0  64 bytes, C++ Foo  retains ...
  *	    12 others  retain ...
  *	  shared by several owners: 3 blocks  retain ...
+ *	    0x55d0c0de2a0  64 bytes, C++ Foo  retains ...
+ *	      held by cache in prog, list in prog and 2 others
  *	  leaked  retains ...
  *
  *	  sum  ... = all blocks in use
@@ -27,6 +29,8 @@
 #define ROWS_BELOW 10u
 #define ROWS_JSON 10000u
 #define TYPES_SHOWN 20u
+#define HOLDERS_SHOWN 3u
+#define HOLDERS_JSON 100u
 
 static const char *const state_name[] = {
 	[LEAKCHECK_DEFINITE] = "definitely lost", [LEAKCHECK_INDIRECT] = "indirectly lost",
@@ -116,6 +120,29 @@ static void print_amount(FILE *f, uint64_t bytes, uint64_t blocks)
 	fprintf(f, "%s in %s block%s\n", exact, amount_commas(blocks, number), plural(blocks));
 }
 
+static void print_holders(FILE *f, const struct heap_graph *g, const struct graph_row *r)
+{
+	struct graph_holders h;
+	char number[AMOUNT_SIZE];
+
+	if (!graph_row_is_shared(g, r))
+		return;
+	graph_holders_find(g, r, HOLDERS_SHOWN, &h);
+	uint64_t others = h.count - h.owners.count;
+
+	fprintf(f, "%*sheld by ", 4 + 2 * (int)MIN(r->level, 50u), "");
+	for (size_t i = 0; i < h.owners.count; i++) {
+		_cleanup_free_ char *name = graph_owner_text(&g->owners.data[h.owners.data[i]]);
+		bool is_last = i + 1 == h.owners.count && !others;
+
+		fprintf(f, "%s%s", i == 0 ? "" : is_last ? " and " : ", ", name);
+	}
+	if (others)
+		fprintf(f, " and %s other%s", amount_commas(others, number), plural(others));
+	fprintf(f, "\n");
+	vec_deinit(&h.owners);
+}
+
 static void print_rows(FILE *f, const struct heap_graph *g, const struct graph_rows *rows)
 {
 	uint64_t bytes = 0, blocks = 0;
@@ -127,6 +154,7 @@ static void print_rows(FILE *f, const struct heap_graph *g, const struct graph_r
 		fprintf(f, "%*s%s  retain%s ", 2 + 2 * (int)MIN(r->level, 50u), "", name,
 			r->kind == GRAPH_ROW_REST && r->count != 1 ? "" : "s");
 		print_amount(f, r->bytes, r->blocks);
+		print_holders(f, g, r);
 		bytes += r->level == 0 ? r->bytes : 0;
 		blocks += r->level == 0 ? r->blocks : 0;
 	}
@@ -402,6 +430,23 @@ static void write_node(struct json_writer *w, const struct heap_graph *g, uint32
 		json_write_number(w, "thread", (uint64_t)o->tid);
 }
 
+static void write_holders(struct json_writer *w, const struct heap_graph *g,
+			  const struct graph_row *r)
+{
+	struct graph_holders h;
+
+	graph_holders_find(g, r, HOLDERS_JSON, &h);
+	json_write_number(w, "holders_count", h.count);
+	json_write_open(w, "holders", '[');
+	for (size_t i = 0; i < h.owners.count; i++) {
+		_cleanup_free_ char *name = graph_owner_text(&g->owners.data[h.owners.data[i]]);
+
+		json_write_text(w, NULL, name);
+	}
+	json_write_close(w, 1);
+	vec_deinit(&h.owners);
+}
+
 static void write_row(struct json_writer *w, const struct heap_graph *g, const struct graph_row *r)
 {
 	static const char *const kind[] = {
@@ -416,6 +461,8 @@ static void write_row(struct json_writer *w, const struct heap_graph *g, const s
 	else
 		json_write_number(w, "count", r->count);
 	json_write_numbers(w, {"retained_bytes", r->bytes}, {"retained_blocks", r->blocks});
+	if (graph_row_is_shared(g, r))
+		write_holders(w, g, r);
 	json_write_close(w, 1);
 }
 
