@@ -39,7 +39,10 @@ struct graph_types {
 
 void graph_types_free(struct graph_types *t); /* may be NULL */
 
-/* The name of word @word of what @of is; NULL = unknown. */
+/* What is known of word @word of what @of is; NULL = nothing. */
+const struct graph_field *graph_types_find(const struct graph_types *t, uint32_t of,
+					   uint32_t word);
+/* Its name; NULL = unknown. */
 const char *graph_types_field(const struct graph_types *t, uint32_t of, uint32_t word);
 
 #endif

@@ -62,6 +62,11 @@ void graph_typing_add_object(struct graph_typing *t, struct elf_file *file, tadd
 		t->program = type_table_add(t->types, file);
 }
 
+bool graph_typing_has_program(struct graph_typing *t)
+{
+	return t->program && debug_units_exist(t->program);
+}
+
 void graph_typing_set_memory(struct graph_typing *t, const struct resident *pages,
 			     const struct memory_source *source)
 {
