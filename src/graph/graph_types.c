@@ -10,7 +10,7 @@ void graph_types_free(struct graph_types *t)
 	vec_deinit(&t->words);
 	vec_release(&t->fields, f, free(f->name));
 	vec_release(&t->containers, c, free(c->name));
-	vec_release(&t->padding, p, free(p->name));
+	vec_release(&t->padding, p, { free(p->name); free(p->order); });
 	free(t);
 }
 

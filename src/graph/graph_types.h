@@ -26,8 +26,10 @@ struct graph_container {
 struct graph_padding {
 	char *name;             /* owned */
 	uint64_t objects;
+	bool is_most;           /* there may be fewer */
 	uint64_t size, padding; /* of each object */
-	uint64_t best;          /* its size with members in the order of their alignment */
+	uint64_t best;          /* its size in the order below; as size: none is known */
+	char *order;            /* "next, count, kind"; owned, NULL = none */
 };
 
 struct graph_types {

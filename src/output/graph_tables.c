@@ -8,7 +8,8 @@
  *	containers, by bytes that no element uses:
  *	  std::vector<Order *>  2,000, 12 empty; 10,000 of 12,000 bytes used
  *	padding, by bytes lost in all objects:
- *	  Session  14,000 bytes: 7 of 32 in 2,000 objects; 24 bytes with ...
+ *	  Session  14,000 bytes: 7 of 32 in 2,000 objects
+ *	    24 bytes, 16,000 less in all, in this order: next, kind
  */
 #include "output/graph_tables.h"
 
@@ -148,13 +149,15 @@ static void print_padding(FILE *f, const struct graph_types *t)
 	for (size_t i = 0; i < MIN(t->padding.count, ROWS_SHOWN); i++) {
 		const struct graph_padding *p = &t->padding.data[i];
 
-		fprintf(f, "  %s  %s bytes: %" PRIu64 " of %" PRIu64 " in %s object%s", p->name,
+		fprintf(f, "  %s  %s%s bytes: %" PRIu64 " of %" PRIu64 " in %s object%s\n", p->name,
+			p->is_most ? "up to " : "",
 			amount_commas(p->padding * p->objects, number[0]), p->padding, p->size,
 			amount_commas(p->objects, number[1]), plural(p->objects));
-		if (p->best < p->size)
-			fprintf(f, "; %" PRIu64 " bytes with members in the order of their "
-				"alignment", p->best);
-		fprintf(f, "\n");
+		if (p->order)
+			fprintf(f, "    %" PRIu64 " bytes, %s%s less in all, in this order: %s\n",
+				p->best, p->is_most ? "up to " : "",
+				amount_commas((p->size - p->best) * p->objects, number[2]),
+				p->order);
 	}
 }
 
@@ -234,6 +237,8 @@ static void write_padding(struct json_writer *w, const struct graph_types *t)
 		json_write_text(w, "type", p->name);
 		json_write_numbers(w, {"objects", p->objects}, {"size", p->size},
 				   {"padding", p->padding}, {"best_size", p->best});
+		json_write_bool(w, "is_upper_bound", p->is_most);
+		json_write_text(w, "order", p->order);
 		json_write_close(w, 1);
 	}
 	json_write_close(w, 1);

@@ -135,6 +135,9 @@ for _variant in ("gcc-O2-pie", "clang-O0-nopie"):
         program = Owned(t, t.target(variant, "fields"))
         pid = program.process.pid
         before = graph(t, pid)
+        padding = {row["type"]: row for row in before["padding"]}["session"]
+        t.equal("its padding", [padding[key] for key in ("size", "padding", "best_size", "is_upper_bound", "order")],
+                [48, 14, 40, True, "orders, last, user, plan, kind, open"])
         t.equal("sessions with names of two fields", retained(fields(t, before)["session (several fields)"])[0], 14464)
         for name, field in FIELDS:
             rows = fields(t, before)
