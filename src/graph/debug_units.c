@@ -214,6 +214,11 @@ static bool open_dwarf(struct debug_units *d)
 	return true;
 }
 
+bool debug_units_exist(struct debug_units *d)
+{
+	return open_dwarf(d);
+}
+
 /* -- units -- */
 
 static struct debug_unit *find_unit(struct debug_units *d, const Dwarf_CU *cu)

@@ -33,6 +33,9 @@ struct debug_units;
 struct debug_units *debug_units_new(struct elf_file *file, const char *dirs);
 void debug_units_free(struct debug_units *d);
 
+/* Whether there is debug information. */
+bool debug_units_exist(struct debug_units *d);
+
 /* All variables, in no order; walks all units at the first call. *count_out may be 0. */
 const struct debug_variable *debug_units_variables(struct debug_units *d, size_t *count_out);
 

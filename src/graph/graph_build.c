@@ -16,7 +16,7 @@
 /* A word of an owner. */
 struct owner_word {
 	uint32_t owner, edge;
-	uint16_t place;
+	uint32_t place;
 };
 
 struct graph_builder {
@@ -143,9 +143,9 @@ static uint32_t find_mapping(struct graph_builder *b, taddr_t addr, taddr_t *sta
 	return get_owner(b, &(struct graph_owner){.kind = OWNER_MAPPING, .addr = *start_out});
 }
 
-static uint16_t place_of(uint64_t bytes)
+static uint32_t place_of(uint64_t bytes)
 {
-	return (uint16_t)MIN(bytes / sizeof(uint64_t), (uint64_t)GRAPH_FAR);
+	return (uint32_t)MIN(bytes / sizeof(uint64_t), (uint64_t)GRAPH_FAR);
 }
 
 /* musl has the variables of a thread at the end of its stack. */
@@ -194,7 +194,7 @@ static uint32_t find_edge(const struct graph_builder *b, uint64_t place, uint64_
 	return to << 1 | (is_start ? 0 : GRAPH_IS_INTERIOR);
 }
 
-static void add_edge(struct graph_builder *b, uint32_t edge, uint16_t place)
+static void add_edge(struct graph_builder *b, uint32_t edge, uint32_t place)
 {
 	if (b->graph->place)
 		b->graph->place[b->edges] = place;

@@ -55,7 +55,7 @@ void graph_holders_find(const struct heap_graph *g, const struct graph_row *r, s
 /* A step of a way: a pointer of @node, where (graph_block's place), to the next step's node. */
 struct graph_step {
 	uint32_t node;
-	uint16_t place;         /* of the last step: 0 */
+	uint32_t place;         /* of the last step: 0 */
 };
 struct graph_way {
 	VEC(struct graph_step) steps; /* from an owner to the block */

@@ -24,13 +24,17 @@
 #include "base/json_write.h"
 #include "base/text.h"
 #include "leak/leakcheck.h"
+#include "output/graph_tables.h"
 
 #define ROWS 30u
 #define ROWS_BELOW 10u
 #define ROWS_JSON 10000u
+<<<<<<< HEAD
 #define TYPES_SHOWN 20u
 #define HOLDERS_SHOWN 3u
 #define HOLDERS_JSON 100u
+=======
+>>>>>>> h-types
 
 static const char *const state_name[] = {
 	[LEAKCHECK_DEFINITE] = "definitely lost", [LEAKCHECK_INDIRECT] = "indirectly lost",
@@ -175,12 +179,12 @@ static void print_states(FILE *f, const struct heap_graph *g)
 }
 
 /* " +0x18": where a pointer is; nothing at the start, "+?" if it is far from there. */
-static void print_place(FILE *f, uint16_t place)
+static void print_place(FILE *f, uint32_t place)
 {
 	if (place == GRAPH_FAR)
 		fprintf(f, "+?");
 	else
-		fprintf(f, "+%#x", place * (unsigned)sizeof(uint64_t));
+		fprintf(f, "+%#" PRIx64, place * (uint64_t)sizeof(uint64_t));
 }
 
 /* The name of the word where the step's pointer is; NULL = unknown. */
@@ -304,79 +308,7 @@ static void print_holds(FILE *f, const struct heap_graph *g, const char *text)
 	print_dominators(f, g, block);
 }
 
-/* -- tables by type -- */
-
-struct type_row {
-	const char *name;
-	uint64_t blocks, bytes;
-};
-
-static int compare_types(const void *a, const void *b)
-{
-	const struct type_row *x = a, *y = b;
-
-	return x->bytes == y->bytes ? 0 : x->bytes > y->bytes ? -1 : 1;
-}
-
-static void print_types(FILE *f, const struct heap_graph *g)
-{
-	VEC(struct type_row) rows = {0};
-	char number[AMOUNT_SIZE];
-
-	for (size_t i = 0; i < g->types.count; i++)
-		*vec_add(&rows) = (struct type_row){.name = g->types.data[i]};
-	for (uint32_t i = 0; i < g->blocks; i++)
-		if (g->block[i].type < rows.count) {
-			rows.data[g->block[i].type].blocks++;
-			rows.data[g->block[i].type].bytes += g->block[i].size;
-		}
-	vec_sort(&rows, compare_types);
-	fprintf(f, "\ntypes of blocks:\n");
-	for (size_t i = 0; i < MIN(rows.count, TYPES_SHOWN) && rows.data[i].blocks; i++) {
-		_cleanup_free_ char *exact = amount_exact((double)rows.data[i].bytes);
-
-		fprintf(f, "  %s  %s in %s block%s\n", rows.data[i].name, exact,
-			amount_commas(rows.data[i].blocks, number), plural(rows.data[i].blocks));
-	}
-	vec_deinit(&rows);
-}
-
-static void print_containers(FILE *f, const struct graph_types *t)
-{
-	char number[3][AMOUNT_SIZE];
-
-	if (t->containers.count)
-		fprintf(f, "\ncontainers, by bytes that no element uses:\n");
-	for (size_t i = 0; i < MIN(t->containers.count, TYPES_SHOWN); i++) {
-		const struct graph_container *c = &t->containers.data[i];
-
-		fprintf(f, "  %s  %s, %s empty", c->name, amount_commas(c->containers, number[0]),
-			amount_commas(c->empty, number[1]));
-		if (c->capacity)
-			fprintf(f, "; %s of %s bytes used", amount_commas(c->used, number[2]),
-				amount_commas(c->capacity, number[0]));
-		fprintf(f, "\n");
-	}
-}
-
-static void print_padding(FILE *f, const struct graph_types *t)
-{
-	char number[3][AMOUNT_SIZE];
-
-	if (t->padding.count)
-		fprintf(f, "\npadding, by bytes lost in all objects:\n");
-	for (size_t i = 0; i < MIN(t->padding.count, TYPES_SHOWN); i++) {
-		const struct graph_padding *p = &t->padding.data[i];
-
-		fprintf(f, "  %s  %s bytes: %" PRIu64 " of %" PRIu64 " in %s object%s", p->name,
-			amount_commas(p->padding * p->objects, number[0]), p->padding, p->size,
-			amount_commas(p->objects, number[1]), plural(p->objects));
-		if (p->best < p->size)
-			fprintf(f, "; %" PRIu64 " bytes with members in the order of their "
-				"alignment", p->best);
-		fprintf(f, "\n");
-	}
-}
+/* -- text of all -- */
 
 void graph_report_print(FILE *f, const struct graph_title *t, const struct heap_graph *g,
 			const struct graph_wish *wish)
@@ -401,11 +333,7 @@ void graph_report_print(FILE *f, const struct graph_title *t, const struct heap_
 	print_rows(f, g, &rows);
 	print_states(f, g);
 	vec_deinit(&rows.list);
-	if (!g->typed)
-		return;
-	print_types(f, g);
-	print_containers(f, g->typed);
-	print_padding(f, g->typed);
+	graph_tables_print(f, g);
 }
 
 /* -- JSON -- */
@@ -513,7 +441,9 @@ void graph_report_write_json(FILE *f, const struct graph_title *t, const struct 
 	json_write_open(json_write_line(&w, 0), "rows", '[');
 	for (size_t i = 0; i < rows.list.count; i++)
 		write_row(&w, g, &rows.list.data[i]);
-	json_write_close(&w, 2);
+	json_write_close(&w, 1);
+	graph_tables_write(&w, g);
+	json_write_close(&w, 1);
 	fputc('\n', f);
 	vec_deinit(&rows.list);
 }

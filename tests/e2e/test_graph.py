@@ -138,6 +138,58 @@ def owned(t):
     program.end()
 
 
+<<<<<<< HEAD
+=======
+FIELDS = (("cache.name", "fields.c: cache.name"), ("user", "session.user"), ("name", "order.name"), ("next", "order.next"),
+          ("orders", "session.orders"), ("last", "session.last"), ("by_user", r"fields.c: cache.by_user[*]"))
+
+
+def fields(t, report):
+    """Rows of fields by name; directly they hold all blocks."""
+    for kind in ("bytes", "blocks"):
+        t.equal("sum of what fields hold directly, " + kind, sum(row["own_" + kind] for row in report["fields"]), report[kind])
+    return {row["field"]: row for row in report["fields"]}
+
+
+for _variant in ("gcc-O2-pie", "clang-O0-nopie"):
+    @test("graph/fields/" + _variant)
+    def _(t, variant=_variant):
+        """What a field holds alone in all objects, and what two hold together."""
+        program = Owned(t, t.target(variant, "fields"))
+        pid = program.process.pid
+        before = graph(t, pid)
+        padding = {row["type"]: row for row in before["padding"]}["session"]
+        t.equal("its padding", [padding[key] for key in ("size", "padding", "best_size", "is_upper_bound", "order")],
+                [48, 14, 40, True, "orders, last, user, plan, kind, open"])
+        t.equal("sessions with names of two fields", retained(fields(t, before)["session (several fields)"])[0], 14464)
+        for name, field in FIELDS:
+            rows = fields(t, before)
+            t.check("session.plan" not in rows, "plans are held by two sessions: %r" % rows)
+            said = retained(rows[field])
+            t.equal("what %s holds alone" % field, said, program.drop(name))
+            after = graph(t, pid)
+            t.equal("what is gone without " + field, tuple(a - b for a, b in zip(total(before), total(after))), said)
+            t.check(field not in fields(t, after), "%s still holds %r" % (field, fields(t, after).get(field)))
+            before = after
+        types = {row["type"]: row["blocks"] for row in before["types"]}
+        t.equal("types that are left", {name: types.get(name, 0) for name in ("session", "session[]", "plan", "order")},
+                {"session": 1, "session[]": 1, "plan": 1, "order": 0})
+        text = t.run([t.ptmem(), "-q", "-p", str(pid), "--graph"]).out.decode()
+        t.check(re.search(r"^  fields\.c: pool  retains .*; 434,160 bytes directly$", text, re.M), text)
+        t.check(re.search(r"^  sum of what all hold directly  .* in %d blocks$" % before["blocks"], text, re.M), text)
+        program.end()
+
+
+for _name in ("jemalloc", "mimalloc"):
+    @test("graph/owned/" + _name)
+    def _(t, name=_name):
+        """The same with another allocator."""
+        program = Owned(t, t.target("gcc-O2-pie", "owned"), LD_PRELOAD=allocator(name))
+        experiment(t, program, [(name, OWNED % name) for name in ("list", "tree", "table", "ring", "items")])
+        program.end()
+
+
+>>>>>>> h-types
 @test("graph/who-holds")
 def who_holds(t):
     """The way to the last node of a list has all others of it."""
