@@ -223,6 +223,12 @@ int graph_file_read(const char *data, size_t size, struct graph_file **out, char
 	return 0;
 }
 
+struct graph_title graph_file_title(const struct graph_file *f)
+{
+	return (struct graph_title){
+		.pid = f->pid, .command = f->command ?: "", .stopped_ns = f->stopped_ns};
+}
+
 void graph_file_free(struct graph_file *f)
 {
 	if (f) {

@@ -11,6 +11,7 @@
 
 #include "base/types.h"
 #include "graph/heap_graph.h"
+#include "output/graph_report.h"
 
 #define GRAPH_FILE_HEAD "ptmem-graph 1\n"
 
@@ -36,5 +37,8 @@ bool graph_file_is(const char *data, size_t size);
 /* -EINVAL and *@why_out, which the caller frees, if @data is damaged. */
 int graph_file_read(const char *data, size_t size, struct graph_file **out, char **why_out);
 void graph_file_free(struct graph_file *f); /* may be NULL */
+
+/* Valid as long as @f. */
+struct graph_title graph_file_title(const struct graph_file *f);
 
 #endif

@@ -340,7 +340,8 @@ async function main() {
 
 		performance.mark("read");
 		document.documentElement.setAttribute("data-ready", "");
-		window.ptmem = new App(profile);
+		window.ptmem = profile.format === "ptmem-graph" ?
+			new GraphPage(profile) : new App(profile);
 	} catch (error) {
 		const isOld = typeof DecompressionStream === "undefined";
 
