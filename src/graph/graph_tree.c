@@ -144,7 +144,8 @@ static void open_children(struct tree_search *s, uint32_t begin, uint32_t end, u
 }
 
 /* Its siblings are child[begin] to child[end - 1]. */
-static void add_candidate(struct tree_search *s, struct tree_candidate c, uint32_t begin, uint32_t end)
+static void add_candidate(struct tree_search *s, struct tree_candidate c, uint32_t begin,
+			  uint32_t end)
 {
 	const struct heap_graph *g = s->graph;
 	uint32_t node = g->tree.node[c.number];

@@ -432,7 +432,8 @@ class GraphView {
 
 	twist(i, isOpen) {
 		return el("button", { class: "twist", type: "button",
-			"aria-expanded": String(isOpen), "aria-label": `What is below ${this.graph.name[i]}`, onclick: () => {
+			"aria-expanded": String(isOpen),
+			"aria-label": `What is below ${this.graph.name[i]}`, onclick: () => {
 				if (isOpen)
 					this.opened.delete(i);
 				else
