@@ -19,7 +19,7 @@
 
 #define OF_SITES (AS_TABLE | AS_GATE | AS_ROWS | AS_PICTURE | AS_HTML | AS_SITED)
 #define FORMS_OF_SITES "pictures, flame graphs, pages, --diff and texts of recordings"
-#define OF_GRAPHS "the text or JSON of a heap graph (ptmem --graph-out)"
+#define OF_GRAPHS "the text or JSON of a heap graph (ptmem --graph-out; of a recording: --graph)"
 #define PATHS (AS_TABLE | AS_ROWS | AS_JSON | AS_FOLDED | AS_FLAME)
 
 static const struct {
@@ -494,6 +494,9 @@ char *request_check(const struct report_request *r)
 
 	if (bad_diff)
 		return bad_diff;
+	if (r->wants_graph && (r->is_merge || r->baseline || r->write_baseline || r->anonymize))
+		return xstrdup("--graph shows the heap graph of one recording, or with --diff "
+			       "compares those of two");
 	if (r->flame && r->x_size && r->x_size < FLAME_WIDTH_MIN)
 		return xstrdup("a flame graph is 300 pixels wide at least");
 	if (r->flame && text_ends_in(r->flame, ".png"))

@@ -209,7 +209,7 @@ class App {
 			"zoom"))
 			this.showFlame();
 		if (has("selection", "mode", "hide", "find", "tab", "sort", "color",
-			"theme"))
+			"theme", "graph", "held", "gfind"))
 			this.showTables();
 	}
 

@@ -49,7 +49,7 @@ void inspection_init(struct inspection *i, const struct options *o, const char *
 		.containers = o->graph.containers,
 		.graph_wish = {.depth = o->graph.depth, .holds = o->graph.who_holds},
 		.cold = o->inspect.cold,
-		.wants_graph_page = o->graph.what && options_record(o),
+		.keeps_graph = o->graph.what && options_record(o),
 		.wants_graph_file = o->graph.what && path && is_graph_file(path),
 		.copied_most = o->inspect.copy};
 }
@@ -68,7 +68,7 @@ struct inspect_wish inspection_wish(struct inspection *i)
 				     .wants_graph = i->wants_graph,
 				     .containers = i->containers,
 				     .keeps_edges = i->graph_wish.holds || i->wants_graph_file ||
-						    i->wants_graph_page,
+						    i->keeps_graph,
 				     .copy = &i->copy};
 }
 

@@ -31,7 +31,7 @@ struct inspection {
 	bool wants_types, wants_holders;
 	bool wants_graph;        /* and no report of --inspect */
 	bool wants_graph_file;   /* as a file for ptmem-report, not as text or JSON */
-	bool wants_graph_page;   /* too */
+	bool keeps_graph;        /* too: for a page or a recording */
 	struct graph_wish graph_wish;
 	const char *containers;  /* for the graph: a file of descriptions; NULL = none */
 	bool wants_pprof;        /* the profile that a Go program keeps, and nothing else */
