@@ -579,10 +579,11 @@ static int check_inspect(const struct options *o)
 	static const char *const good[] = {
 		"cold", "inspect", "inspect-copy", "inspect-out", "inspect-pointers", "graph",
 		"containers", "graph-depth", "graph-out", "who-holds", "pid", "log-file", "log-fd",
-		"color", "quiet", "verbose", "no-rc", "command-line-only"};
+		"color", "quiet", "verbose", "no-rc", "command-line-only", "html"};
+	size_t count = ARRAY_SIZE(good) - !o->graph.what; /* --inspect makes no page */
 
 	return o->inspect.what ? check_others(o, o->graph.what ? "graph" : "inspect", good,
-					      ARRAY_SIZE(good)) : 0;
+					      count) : 0;
 }
 
 static int check_containers(const char *path)

@@ -252,16 +252,18 @@ void graph_holders_find(const struct heap_graph *g, const struct graph_row *r, s
 
 #define NOT_SEEN UINT32_MAX
 
-struct way_search {
+#define ALL_WANTED UINT32_MAX
+
+struct graph_ways {
 	const struct heap_graph *graph;
 	uint32_t *by;           /* by node: index of the edge that was found first; NOT_SEEN */
 	VEC(uint32_t) queue;
 	size_t at;
-	uint32_t wanted;
+	uint32_t wanted;         /* the search ends there; ALL_WANTED */
 };
 
 /* Whether the block was found. */
-static bool spread(struct way_search *s)
+static bool spread(struct graph_ways *s)
 {
 	const struct heap_graph *g = s->graph;
 
@@ -284,14 +286,14 @@ static bool spread(struct way_search *s)
 
 #define IS_START (UINT32_MAX - 1)
 
-static void start_at(struct way_search *s, uint32_t node)
+static void start_at(struct graph_ways *s, uint32_t node)
 {
 	if (s->by[node] == NOT_SEEN)
 		*vec_add(&s->queue) = node;
 	s->by[node] = IS_START;
 }
 
-static bool find_way(struct way_search *s)
+static bool find_way(struct graph_ways *s)
 {
 	const struct heap_graph *g = s->graph;
 
@@ -324,20 +326,34 @@ static uint32_t node_of(const struct heap_graph *g, uint32_t e)
 	return low;
 }
 
-void graph_way_find(const struct heap_graph *g, uint32_t block, struct graph_way *out)
+static void search(struct graph_ways *s)
 {
-	struct way_search s = {.graph = g, .wanted = block};
-	uint32_t nodes = graph_nodes(g), node = block;
+	size_t nodes = (size_t)graph_nodes(s->graph) + 1;
+
+	s->by = xmalloc(nodes * sizeof(*s->by));
+	memset(s->by, 0xff, nodes * sizeof(*s->by));
+	find_way(s);
+	vec_deinit(&s->queue);
+}
+
+void graph_ways_find(const struct graph_ways *w, uint32_t block, size_t most,
+		     struct graph_way *out)
+{
+	const struct heap_graph *g = w->graph;
+	uint32_t node = block;
 
 	*out = (struct graph_way){0};
-	s.by = xmalloc(((size_t)nodes + 1) * sizeof(*s.by));
-	memset(s.by, 0xff, ((size_t)nodes + 1) * sizeof(*s.by));
-	if (find_way(&s)) {
-		*vec_add(&out->steps) = (struct graph_step){.node = block};
-		for (; s.by[node] != IS_START; node = out->steps.data[out->steps.count - 1].node)
-			*vec_add(&out->steps) = (struct graph_step){
-				node_of(g, s.by[node]), g->place[s.by[node]]};
+	if (w->by[block] == NOT_SEEN)
+		return;
+	*vec_add(&out->steps) = (struct graph_step){.node = block};
+	while (w->by[node] != IS_START && out->steps.count <= most) {
+		const struct graph_step step = {node_of(g, w->by[node]), g->place[w->by[node]]};
+
+		*vec_add(&out->steps) = step;
+		node = step.node;
 	}
+	if (out->steps.count > most)
+		out->steps.count = 0;
 	for (size_t i = 0; i < out->steps.count / 2; i++) {
 		struct graph_step *a = &out->steps.data[i];
 		struct graph_step *b = &out->steps.data[out->steps.count - 1 - i], t = *a;
@@ -345,6 +361,28 @@ void graph_way_find(const struct heap_graph *g, uint32_t block, struct graph_way
 		*a = *b;
 		*b = t;
 	}
-	vec_deinit(&s.queue);
-	free(s.by);
+}
+
+void graph_way_find(const struct heap_graph *g, uint32_t block, struct graph_way *out)
+{
+	struct graph_ways w = {.graph = g, .wanted = block};
+
+	search(&w);
+	graph_ways_find(&w, block, SIZE_MAX, out);
+	free(w.by);
+}
+
+struct graph_ways *graph_ways_new(const struct heap_graph *g)
+{
+	struct graph_ways *w = xcalloc(1, sizeof(*w));
+
+	*w = (struct graph_ways){.graph = g, .wanted = ALL_WANTED};
+	search(w);
+	return w;
+}
+
+void graph_ways_free(struct graph_ways *w)
+{
+	free(w->by);
+	free(w);
 }

@@ -67,6 +67,14 @@ struct graph_way {
  */
 void graph_way_find(const struct heap_graph *g, uint32_t block, struct graph_way *out);
 
+/* The same for many blocks, in one search of the graph, which must outlive it. */
+struct graph_ways;
+struct graph_ways *graph_ways_new(const struct heap_graph *g);
+void graph_ways_free(struct graph_ways *w);
+/* @out is empty if the way has more than @most steps. */
+void graph_ways_find(const struct graph_ways *w, uint32_t block, size_t most,
+		     struct graph_way *out);
+
 /* The number of @node in the tree. Takes time proportional to the graph. */
 uint32_t graph_number_of(const struct heap_graph *g, uint32_t node);
 

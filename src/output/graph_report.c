@@ -22,6 +22,7 @@
 #include "base/amount.h"
 #include "base/cleanup.h"
 #include "base/json_write.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "leak/leakcheck.h"
 #include "output/graph_tables.h"
@@ -29,11 +30,6 @@
 #define ROWS 30u
 #define ROWS_BELOW 10u
 #define ROWS_JSON 10000u
-<<<<<<< HEAD
-#define TYPES_SHOWN 20u
-#define HOLDERS_SHOWN 3u
-#define HOLDERS_JSON 100u
-=======
 >>>>>>> h-types
 
 static const char *const state_name[] = {
@@ -83,6 +79,11 @@ char *graph_owner_text(const struct graph_owner *o)
 static const char *type_of(const struct heap_graph *g, const struct graph_block *b)
 {
 	return b->type < g->types.count ? g->types.data[b->type] : NULL;
+}
+
+const char *graph_type_text(const struct heap_graph *g, uint32_t block)
+{
+	return type_of(g, &g->block[block]);
 }
 
 static char *node_text(const struct heap_graph *g, uint32_t node)
@@ -248,12 +249,26 @@ static void print_first_step(struct way_text *w, const struct heap_graph *g,
 	_cleanup_free_ char *name = node_text(g, s->node);
 
 	if (field && o && o->name) {
-		fprintf(w->file, "  %s", o->name);
+		fprintf(w->file, "%s", o->name);
 		print_field(w, field);
 		return;
 	}
-	fprintf(w->file, "  %s ", name);
+	fprintf(w->file, "%s ", name);
 	print_place(w->file, s->place);
+}
+
+/* Steps [@begin, @end) of @way. */
+static void print_steps(struct way_text *w, const struct heap_graph *g,
+			const struct graph_way *way, size_t begin, size_t end)
+{
+	for (size_t i = begin; i < end; i++) {
+		const struct graph_step *s = &way->steps.data[i];
+
+		if (i == 0)
+			print_first_step(w, g, s);
+		else
+			print_step(w, g, s);
+	}
 }
 
 static void print_way(FILE *f, const struct heap_graph *g, uint32_t block)
@@ -262,19 +277,39 @@ static void print_way(FILE *f, const struct heap_graph *g, uint32_t block)
 	struct graph_way way;
 
 	graph_way_find(g, block, &way);
-	for (size_t i = 0; i < way.steps.count; i++) {
-		const struct graph_step *s = &way.steps.data[i];
-		_cleanup_free_ char *name = node_text(g, s->node);
+	size_t count = way.steps.count;
 
-		if (i + 1 == way.steps.count)
-			fprintf(f, i ? " -> %s" : "  %s", name);
-		else if (i == 0)
-			print_first_step(&text, g, s);
-		else
-			print_step(&text, g, s);
+	if (count > 0) {
+		_cleanup_free_ char *name = node_text(g, way.steps.data[count - 1].node);
+
+		fprintf(f, "%s", count > 1 ? "  " : "");
+		print_steps(&text, g, &way, 0, count - 1);
+		fprintf(f, count > 1 ? " -> %s" : "  %s", name);
 	}
 	fprintf(f, "\n");
 	vec_deinit(&way.steps);
+}
+
+#define FIRST_STEPS 16u /* of a long way */
+#define LAST_STEPS 4u
+
+char *graph_way_text(const struct heap_graph *g, const struct graph_way *way)
+{
+	size_t pointers = way->steps.count ? way->steps.count - 1 : 0, size;
+	char *out = NULL;
+	struct way_text text = {.file = open_memstream(&out, &size)};
+
+	CHECK(text.file);
+	if (pointers > FIRST_STEPS + LAST_STEPS + 1) {
+		print_steps(&text, g, way, 0, FIRST_STEPS);
+		fprintf(text.file, " -> (%zu more)", pointers - FIRST_STEPS - LAST_STEPS);
+		text.is_many = false;
+		print_steps(&text, g, way, pointers - LAST_STEPS, pointers);
+	} else {
+		print_steps(&text, g, way, 0, pointers);
+	}
+	CHECK(!fclose(text.file));
+	return out;
 }
 
 /* What every way to @block passes, from the last on. */
@@ -358,6 +393,7 @@ static void write_node(struct json_writer *w, const struct heap_graph *g, uint32
 		json_write_number(w, "thread", (uint64_t)o->tid);
 }
 
+<<<<<<< HEAD
 static void write_holders(struct json_writer *w, const struct heap_graph *g,
 			  const struct graph_row *r)
 {
@@ -374,16 +410,21 @@ static void write_holders(struct json_writer *w, const struct heap_graph *g,
 	json_write_close(w, 1);
 	vec_deinit(&h.owners);
 }
+=======
+const char *const graph_row_kind_name[] = {
+	[GRAPH_ROW_OWNER] = "owner", [GRAPH_ROW_SHARED] = "shared",
+	[GRAPH_ROW_BLOCK] = "block", [GRAPH_ROW_REST] = "rest"};
+
+#define TYPES_SHOWN 20u
+#define HOLDERS_SHOWN 3u
+#define HOLDERS_JSON 100u
 
 static void write_row(struct json_writer *w, const struct heap_graph *g, const struct graph_row *r)
 {
-	static const char *const kind[] = {
-		[GRAPH_ROW_OWNER] = "owner", [GRAPH_ROW_SHARED] = "shared",
-		[GRAPH_ROW_BLOCK] = "block", [GRAPH_ROW_REST] = "rest"};
 
 	json_write_open(json_write_line(w, 1), NULL, '{');
 	json_write_number(w, "level", r->level);
-	json_write_text(w, "row", kind[r->kind]);
+	json_write_text(w, "row", graph_row_kind_name[r->kind]);
 	if (r->kind == GRAPH_ROW_OWNER || r->kind == GRAPH_ROW_BLOCK)
 		write_node(w, g, r->node);
 	else
@@ -415,12 +456,23 @@ static void write_way(struct json_writer *w, const struct heap_graph *g, const c
 	vec_deinit(&way.steps);
 }
 
+void graph_states_write(struct json_writer *w, const struct heap_graph *g)
+{
+	struct graph_states s;
+
+	heap_graph_states(g, &s);
+	json_write_open(json_write_line(w, 0), "states", '{');
+	for (size_t i = 0; i < ARRAY_SIZE(s.state); i++)
+		json_write_record(w, state_name[i], {"bytes", s.state[i].bytes},
+				  {"blocks", s.state[i].blocks});
+	json_write_close(w, 1);
+}
+
 void graph_report_write_json(FILE *f, const struct graph_title *t, const struct heap_graph *g,
 			     const struct graph_wish *wish)
 {
 	const struct graph_limits limits = {wish->depth, ROWS_JSON, ROWS_BELOW};
 	struct json_writer w = {.out = f};
-	struct graph_states s;
 	struct graph_rows rows;
 
 	json_write_open(&w, NULL, '{');
@@ -429,12 +481,7 @@ void graph_report_write_json(FILE *f, const struct graph_title *t, const struct 
 	json_write_text(&w, "core", t->core);
 	json_write_format(&w, "stopped_ms", "%.3f", (double)t->stopped_ns / 1e6);
 	json_write_numbers(&w, {"bytes", g->bytes}, {"blocks", g->blocks});
-	heap_graph_states(g, &s);
-	json_write_open(json_write_line(&w, 0), "states", '{');
-	for (size_t i = 0; i < ARRAY_SIZE(s.state); i++)
-		json_write_record(&w, state_name[i], {"bytes", s.state[i].bytes},
-				  {"blocks", s.state[i].blocks});
-	json_write_close(&w, 1);
+	graph_states_write(&w, g);
 	if (wish->holds)
 		write_way(&w, g, wish->holds);
 	graph_rows_find(g, &limits, &rows);

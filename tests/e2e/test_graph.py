@@ -5,8 +5,9 @@ import os
 import re
 import subprocess
 
-from harness import Fail, allocator, report_json, run_report, test
+from harness import Fail, allocator, report, report_json, run_report, test
 from inspect_lib import gcore, inspect
+from report_lib import embedded
 
 
 def graph(t, pid, *options, source=None):
@@ -274,3 +275,39 @@ def at_exit(t):
     t.equal("blocks by state", {kind: state["blocks"] for kind, state in report["states"].items()},
             {kind: state["blocks"] for kind, state in kinds.items()})
     t.check(all(state["blocks"] for state in kinds.values()), "a kind that does not occur: %r" % kinds)
+
+
+@test("graph/recorded")
+def recorded(t):
+    """A recording and a page hold the graph: all questions of a graph's file work on the recording."""
+    names = {name: os.path.join(t.directory, name) for name in ("graph", "recording", "page.html", "again.html")}
+    profile = t.profile([t.target("gcc-O2-pie", "leaks")], ["--graph", "--graph-out=" + names["graph"], "--html=" + names["page.html"],
+                                                           "--record=" + names["recording"]])
+    t.equal("status", profile.status, 90)
+    wanted = report_json(t, names["graph"], "--graph-depth=5")
+    t.equal("rows", report_json(t, names["recording"], "--graph", "--graph-depth=5"), wanted)
+    block = next(row["address"] for row in wanted["rows"] if row["level"] == 1)
+    t.equal("who holds", report(t, "--graph", "--who-holds=" + block, names["recording"]), report(t, "--who-holds=" + block, names["graph"]))
+    changes = json.loads(report(t, "--graph", "--diff", "--format=json", names["graph"], names["recording"]))["owners"]
+    t.equal("differences", [owner for owner in changes if owner["old_bytes"] != owner["new_bytes"]], [])
+    data = report_json(t, names["recording"])
+    t.equal("in JSON", (data["graph"]["bytes"], data["graph"]["blocks"]), (wanted["bytes"], wanted["blocks"]))
+    t.equal("status of ptmem-report", run_report(t, "--html=" + names["again.html"], names["recording"]).status, 0)
+    t.check(embedded(names["page.html"]) == data and embedded(names["again.html"]) == data, "the pages are others")
+    check_bad_recordings(t, names["recording"])
+
+
+def check_bad_recordings(t, path):
+    """Those without a graph, and those that are cut, say what they lack."""
+    with open(path, "rb") as file:
+        whole = file.read()
+    for size in range(0, len(whole), max(1, len(whole) // 20)):
+        with open(path + ".cut", "wb") as file:
+            file.write(whole[:size])
+        result = run_report(t, "--graph", path + ".cut")
+        t.check(result.status in (2, 255) and len(result.err.decode().splitlines()) == 1, "%d bytes: %r" % (size, result))
+    plain = t.profile([t.target("gcc-O2-pie", "leaks")], ["--record=r"])
+    result = run_report(t, "--graph", os.path.join(plain.directory, "r"))
+    t.check(result.status == 255 and b"there is no heap graph in it" in result.err, result)
+    for options in (["--merge"], ["--anonymize=" + path + ".a"], ["--write-baseline=" + path + ".b"]):
+        t.equal("status of %s" % options, run_report(t, "--graph", *options, path).status, 255)
