@@ -104,15 +104,14 @@ static bool is_control(char c)
 char *log_visible(const char *text)
 {
 	size_t left = strlen(text);
-	char *out = malloc(4 * left + 1), *p = out; /* "\\u202E" has 6 bytes, of 2 or more */
+	char *out = malloc(4 * left + 1), *p = out;
 
 	for (size_t n; out && left; text += n, left -= n) {
 		size_t size = is_control(*text) ? 0 : utf8_character(text, left);
-		uint32_t unseen = size > 1 ? utf8_unseen(text, size) : 0;
 
-		if (unseen)
-			p += sprintf(p, unseen > 0xffff ? "\\U%08X" : "\\u%04X", unseen);
-		else if (size)
+		if (size > 1 && utf8_unseen(text, size))
+			size = 0; /* its bytes follow one by one: none of them begins another */
+		if (size)
 			p = mempcpy(p, text, size);
 		else if (*text == '\n')
 			p = stpcpy(p, "\\n");

@@ -86,7 +86,7 @@ def places(t):
         said(t, [t.ptmem(), "--limit=peak<1G", "--limits-out=%s/o.md" % here, "--limits-out=%s/%s" % (here, place), "/bin/true"], 125, why)
     said(t, [t.ptmem(), "--limits-file=" + t.file("long", "x" * 5000), "/bin/true"], 125, r"long:1: x{200}\.\.\.: a limit is")
     # what would change the order of a line's characters
-    said(t, [t.ptmem(), "--limit=left\u202eright<1", "/bin/true"], 1, r"--limit=left\\u202Eright<1: a limit is")
+    said(t, [t.ptmem(), "--limit=left\u202eright<1", "/bin/true"], 1, r"--limit=left\\xe2\\x80\\xaeright<1: a limit is")
     if os.geteuid() != 0:
         os.chmod(here, 0o555)
         said(t, [t.ptmem(), "/bin/true"], 125, r"Permission denied; --massif-out-file=FILE names another place", cwd=here)
