@@ -527,7 +527,7 @@ static int run_once(struct options *o, const struct write_signals *signals, stru
 	repeat_begin(repeat, &run);
 	if (explain_descriptors())
 		rc = o->inspect.what ? inspect_all(&run) : run_all(&run, signal_out);
-	repeat_add(repeat, &run);
+	repeat_add(repeat, &run, *signal_out || signals_leave_request());
 	if (o->repeat > 1 && is_last(o, repeat, *signal_out)) {
 		repeat_finish(repeat, (unsigned)o->repeat);
 		if (run.is_set_up && limits_write(&run, &repeat->gate) != 0 && rc == 0)

@@ -22,8 +22,8 @@
 struct custom_probe {
 	struct probe probe; /* its custom is this one, its symbol owned */
 	char *text;         /* as given, for messages */
-	const char *word;   /* last identifier of the name; in each mangled form of it */
-	size_t word_size;
+	char *word;         /* last identifier of the name; in each mangled form of it; owned */
+	bool is_operator;   /* of C++: there is none */
 	uint64_t address;   /* in the executable's file; 0 = it is found by its name */
 	bool is_found, is_called;
 	bool is_taken;      /* PROBE_WITHIN: the function is one that allocates */
