@@ -30,6 +30,7 @@
 #include "output/outfile.h"
 #include "session/labels.h"
 #include "session/limits.h"
+#include "session/inspect/cold_watch.h"
 #include "session/inspect/earlier_blocks.h"
 #include "session/inspect/inspect_command.h"
 #include "session/inspect/leak_report.h"
@@ -124,8 +125,7 @@ static bool should_leave(void *ctx)
 
 	observers_each(o, run, poll)
 		wants_to_leave |= o->poll(o->ctx);
-	if (!signals_leave_request())
-		reports_poll(run);
+	reports_poll(run, wants_to_leave || signals_leave_request());
 	/* ptmem may wait for a started program: signals must continue to wake it up */
 	if (signals_leave_request() || (wants_to_leave && options_attach(run->options)))
 		signals_stop_waking();
@@ -318,6 +318,7 @@ static void run_loop(struct run *run, struct listen *listen)
 	struct top *top = top_start(run);
 
 	listen_begin(listen);
+	cold_watch_start(run);
 	target_run(run->target);
 	listen_leave(listen);
 	follow_stop(follow);

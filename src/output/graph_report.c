@@ -30,7 +30,8 @@
 #define ROWS 30u
 #define ROWS_BELOW 10u
 #define ROWS_JSON 10000u
->>>>>>> h-types
+#define HOLDERS_SHOWN 3u
+#define HOLDERS_JSON 100u
 
 static const char *const state_name[] = {
 	[LEAKCHECK_DEFINITE] = "definitely lost", [LEAKCHECK_INDIRECT] = "indirectly lost",
@@ -393,7 +394,6 @@ static void write_node(struct json_writer *w, const struct heap_graph *g, uint32
 		json_write_number(w, "thread", (uint64_t)o->tid);
 }
 
-<<<<<<< HEAD
 static void write_holders(struct json_writer *w, const struct heap_graph *g,
 			  const struct graph_row *r)
 {
@@ -410,14 +410,11 @@ static void write_holders(struct json_writer *w, const struct heap_graph *g,
 	json_write_close(w, 1);
 	vec_deinit(&h.owners);
 }
-=======
+
 const char *const graph_row_kind_name[] = {
 	[GRAPH_ROW_OWNER] = "owner", [GRAPH_ROW_SHARED] = "shared",
 	[GRAPH_ROW_BLOCK] = "block", [GRAPH_ROW_REST] = "rest"};
 
-#define TYPES_SHOWN 20u
-#define HOLDERS_SHOWN 3u
-#define HOLDERS_JSON 100u
 
 static void write_row(struct json_writer *w, const struct heap_graph *g, const struct graph_row *r)
 {

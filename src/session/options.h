@@ -21,7 +21,7 @@
 #define OPTION_ALL 0.0
 
 /* Which values folded stacks and flame graphs show. */
-enum shown_paths { SHOW_LIVE, SHOW_PEAK, SHOW_EXIT, SHOW_TOTAL, SHOW_CALLS };
+enum shown_paths { SHOW_LIVE, SHOW_PEAK, SHOW_EXIT, SHOW_TOTAL, SHOW_CALLS, SHOW_COLD };
 
 enum help_mode { HELP_NONE, HELP_EVERYDAY, HELP_ALL };
 enum probes_mode { PROBES_AUTO, PROBES_BREAK, PROBES_JUMP };

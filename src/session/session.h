@@ -18,6 +18,7 @@
 #include "profile/profile.h"
 #include "profile/stacks.h"
 #include "session/heap_sample.h"
+#include "session/inspect/cold_watch.h"
 #include "session/inspect/last_inspection.h"
 #include "session/memory_source.h"
 #include "session/out.h"
@@ -142,6 +143,7 @@ struct session_end {
 	struct final_scan *final_scan; /* NULL = none */
 	struct inspection *inspected; /* NULL = none */
 	struct last_inspection inspection;
+	struct session_cold cold;
 	char *path[OUTPUTS][SOURCE_COUNT]; /* of its files whose names are decided (out_name) */
 	bool is_draft; /* what is written now will be written again, with all names */
 };

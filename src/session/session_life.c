@@ -284,6 +284,7 @@ void session_free(struct session *s)
 	final_scan_forget(s);
 	inspect_final_free(s->end.inspected);
 	last_inspection_deinit(&s->end.inspection);
+	session_cold_deinit(&s->end.cold);
 	if (s->stacks.unwind)
 		unwind_free(s->stacks.unwind);
 	java_frames_free(s->stacks.java);

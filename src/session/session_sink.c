@@ -470,6 +470,7 @@ static uint64_t sink_tick(void *ctx, uint64_t now_ns)
 		next = MIN(next, o->tick(o->ctx, now_ns));
 	next = MIN(next, recording_run_tick(ctx, now_ns));
 	next = MIN(next, code_names_tick(ctx, now_ns));
+	next = MIN(next, cold_watch_tick(ctx));
 	return MIN(next, ended_forks_tick(ctx, now_ns));
 }
 

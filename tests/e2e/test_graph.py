@@ -139,8 +139,6 @@ def owned(t):
     program.end()
 
 
-<<<<<<< HEAD
-=======
 FIELDS = (("cache.name", "fields.c: cache.name"), ("user", "session.user"), ("name", "order.name"), ("next", "order.next"),
           ("orders", "session.orders"), ("last", "session.last"), ("by_user", r"fields.c: cache.by_user[*]"))
 
@@ -190,7 +188,6 @@ for _name in ("jemalloc", "mimalloc"):
         program.end()
 
 
->>>>>>> h-types
 @test("graph/who-holds")
 def who_holds(t):
     """The way to the last node of a list has all others of it."""
