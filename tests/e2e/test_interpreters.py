@@ -9,6 +9,8 @@ PROGRAMS = {
     "ruby": (["ruby", "--disable=gems"], {}, "def obtain\n  @all = (1..200).map { |i| i.to_s * 50 }\nend\nobtain\n"),
     "php": (["php", "-n"], {"USE_ZEND_ALLOC": "0"}, "<?php\nfunction obtain() {\n  return array_map(fn($i) => str_repeat('x', 1000 + $i), "
                                              "range(1, 200));\n}\n$all = obtain();\n"),
+    "lua": (["lua5.4"], {}, "function obtain()\n  local all = {}\n  for i = 1, 200 do\n    all[i] = string.rep('x', 1000 + i)\n  end\n"
+                            "  return all\nend\nall = obtain()\n"),
     "perl": (["perl"], {}, "sub obtain {\n  my @all = map { 'x' x (1000 + $_) } 1 .. 200;\n  return \\@all;\n}\nmy $all = obtain();\n"),
 }
 
@@ -60,7 +62,7 @@ def check(t, language, modes=("only", "mixed", "no")):
         if mode == "mixed":
             t.equal("%s, mixed: stacks with functions of the script, and with native ones" % language, len(own), len(native))
         if mode == "auto":
-            interpreter = [s for s in own if any(entry[0] in ("main", "execute_ex", "perl_run", "ruby_run_node") for entry in s)]
+            interpreter = [s for s in own if any(entry[0] in ("main", "execute_ex", "perl_run", "ruby_run_node", "lua_callk", "lua_pcallk") for entry in s)]
             t.equal("%s, auto: stacks with functions of the interpreter" % language, interpreter, [])
 
 
@@ -77,3 +79,8 @@ def php(t):
 @test("interpreters/perl")
 def perl(t):
     check(t, "perl", ("auto", "only", "mixed", "no"))
+
+
+@test("interpreters/lua")
+def lua(t):
+    check(t, "lua", ("auto", "only", "mixed", "no"))
