@@ -2,6 +2,7 @@
 
 import os
 
+import harness
 from harness import report_json, test
 
 # what allocates in a function `obtain` of its own, and the program that runs it
@@ -84,3 +85,22 @@ def perl(t):
 @test("interpreters/lua")
 def lua(t):
     check(t, "lua", ("auto", "only", "mixed", "no"))
+
+
+@test("interpreters/refused")
+def refused(t):
+    """Builds that are not read: native functions, and a sentence that says why."""
+    source = os.path.join(harness.ROOT, "tests", "targets", "forged_interpreter.c")
+    for name, define, loop, sentence in (
+            ("python3.14t", "FREE_THREADED", "_PyEval_EvalFrameDefault", "python3.14t is a free-threaded build of Python 3.14"),
+            ("php-zts", "ZTS", "execute_ex", "php-zts is built for threads (ZTS)"),
+            ("luaprogram", "OLD_LUA", "luaV_execute", "luaprogram has a Lua before 5.3")):
+        cwd = t.subdirectory()
+        path = os.path.join(cwd, name)
+        t.equal("compiling", t.run([t.program("gcc"), "-g", "-O1", "-rdynamic", "-D" + define, "-o", path, source]).status, 0)
+        profile = t.profile([path], ["--record=recording"], cwd=cwd)
+        t.equal("%s: exit status" % name, profile.status, 0)
+        t.check(any("functions of the interpreter are shown instead of the program's: " + sentence in m for m in profile.messages),
+                "%s: %s" % (name, profile.messages))
+        recording = report_json(t, os.path.join(cwd, "recording"))
+        t.check(loop in recording["frames"]["function"], "%s: %s" % (name, recording["frames"]["function"]))
