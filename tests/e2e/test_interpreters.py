@@ -1,6 +1,8 @@
 """--interpreters: which functions stacks have with each value, in each language that it is for."""
 
+import glob
 import os
+import shutil
 
 import harness
 from harness import report_json, test
@@ -104,3 +106,25 @@ def refused(t):
                 "%s: %s" % (name, profile.messages))
         recording = report_json(t, os.path.join(cwd, "recording"))
         t.check(loop in recording["frames"]["function"], "%s: %s" % (name, recording["frames"]["function"]))
+
+
+@test("interpreters/two-libraries")
+def two_libraries(t):
+    """Python twice in a process: functions of the library that was mapped first, native ones of the other, and a sentence."""
+    found = glob.glob("/usr/lib/x86_64-linux-gnu/libpython3.*.so.1.0")
+    if not found:
+        raise harness.Skip("no library of Python")
+    cwd = t.subdirectory()
+    other, program = os.path.join(cwd, "libpython3-other.so"), os.path.join(cwd, "two")
+    shutil.copy(found[0], other)
+    source = os.path.join(harness.ROOT, "tests", "targets", "two_libraries.c")
+    t.equal("compiling", t.run([t.program("gcc"), "-g", "-O1", "-o", program, source, "-ldl"]).status, 0)
+    script = "def %s(n):\n    return [str(i) * 100 for i in range(n)]\nkeep = %s(200)\n"
+    argv = [t.program("env"), "PYTHONMALLOC=malloc", program, found[0], script % ("one", "one"), other, script % ("two", "two")]
+    profile = t.profile(argv, ["--record=recording"], cwd=cwd)
+    t.equal("exit status (%s)" % profile.err.decode()[-300:], profile.status, 0)
+    functions = report_json(t, os.path.join(cwd, "recording"))["frames"]["function"]
+    t.check("one" in functions and "two" not in functions, "functions: %s" % functions)
+    t.check("_PyEval_EvalFrameDefault" in functions, "no function of the other interpreter")
+    t.check(any("functions of %s are shown, of %s the interpreter's" % (os.path.basename(found[0]), other) in m for m in profile.messages),
+            "messages: %s" % profile.messages)

@@ -46,7 +46,7 @@ static void read_all(const struct reader *r, const struct language_memory *m, si
 {
 	static struct virtual_frame frame[FRAMES];
 	struct interpreter i = {.language = r->language, .own = r->own, .frames = r->frames};
-	struct interpreter_thread t = {.thread_pointer = START, .sp = START};
+	struct interpreter_thread t = {.thread_pointer = START + 1024, .sp = START};
 
 	for (taddr_t addr = START; addr < START + MIN(size, 256u); addr += 8) {
 		const struct virtual_frame f = {.identity = addr, .at = addr};

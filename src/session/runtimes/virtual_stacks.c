@@ -111,6 +111,7 @@ struct virtual_stacks {
 	bool has_other_objects;       /* some functions' objects are no blocks of malloc */
 	uint32_t tries, next_try;
 	char *problem;                /* why it was not found; NULL = nothing to say */
+	char *other;                  /* an object with another one of its language; NULL = none */
 	HASH(struct known_function) functions;
 	HASH(struct known_position) positions;
 	uint32_t last_serial;
@@ -844,6 +845,19 @@ static bool is_switcher(const struct virtual_stacks *v, const struct module *m)
 	return l->is_switcher && l->is_switcher(m->path);
 }
 
+/* @m may have another interpreter of the language. */
+static void note_other(struct virtual_stacks *v, const struct module *m)
+{
+	const struct language *l = v->interpreter.language;
+	struct interpreter found = {.language = l};
+
+	if (v->other || m->id == v->module || !l->is_object(text_base_name(m->path)) ||
+	    !l->open(m->file, m->bias, &found))
+		return;
+	l->close(&found);
+	v->other = xstrdup(m->path);
+}
+
 void virtual_stacks_module(struct session *s, const struct module *m)
 {
 	struct virtual_stacks *v = s->stacks.virtual;
@@ -856,6 +870,8 @@ void virtual_stacks_module(struct session *s, const struct module *m)
 		forget_series(v);
 	if (v && v->module && is_switcher(v, m))
 		*vec_add(&v->switchers) = (struct addr_range){m->start, m->end};
+	if (v && v->module)
+		note_other(v, m);
 	if (v && v->module && is_part(v, m))
 		*vec_add(&v->hidden) = (struct addr_range){m->start, m->end};
 	if ((v && v->module) || !interpreter_open(m->path, m->file, m->bias, &found))
@@ -929,6 +945,7 @@ void virtual_stacks_free(struct virtual_stacks *v)
 	free(v->kept);
 	free(v->list);
 	free(v->problem);
+	free(v->other);
 	free(v->path);
 	free(v);
 }
@@ -966,6 +983,9 @@ void virtual_stacks_print(const struct session *s)
 		log_info("  %-12s functions of the interpreter are shown instead of the "
 			 "program's%s%s", language, v->problem ? ": " : "",
 			 v->problem ? v->problem : "");
+	if (v->other)
+		log_info("  %-12s functions of %s are shown, of %s the interpreter's", language,
+			 text_base_name(v->path), v->other);
 	if (v->unmerged)
 		log_info("  %-12s %s stack%s of native and of %s functions did not fit; "
 			 "the latter are below \"%s\"",
