@@ -19,6 +19,7 @@ struct graph_row {
 	uint32_t level;         /* 0 for owners; a row's children follow it */
 	uint32_t node;          /* of an owner or a block */
 	uint64_t bytes, blocks; /* retained */
+	struct cold_bytes untouched; /* of these bytes; 0 if it is not known */
 	uint64_t count;         /* REST: of rows that it replaces; SHARED: of blocks on top */
 };
 

@@ -10,6 +10,7 @@
 #include "inspect/block_types.h"
 #include "inspect/holders.h"
 #include "inspect/inspect.h"
+#include "output/brief.h"
 #include "output/inspect_go.h"
 
 /* A core file: it does not record what was resident or swapped out. */
@@ -140,6 +141,10 @@ void inspect_blocks_write(FILE *file, struct inspect_blocks *b, const struct blo
 /* --inspect as text. */
 
 void inspect_report_print(FILE *file, const struct inspect_title *t,
+			  const struct inspect_report *r);
+
+/* The same as findings. */
+void inspect_report_brief(struct brief *b, const struct inspect_title *t,
 			  const struct inspect_report *r);
 
 /*

@@ -505,3 +505,72 @@ void inspect_report_print(FILE *f, const struct inspect_title *t, const struct i
 			t->moments == 1 ? "" : "s");
 	fputc('\n', f);
 }
+
+/* -- the brief report -- */
+
+static void brief_rows(struct brief *b, const struct inspect_report *r)
+{
+	for (size_t i = 0; i < ROW_COUNT; i++) {
+		uint64_t bytes = total(r->row[i]);
+
+		if (bytes > 0)
+			brief_add(b, bytes,
+				  xasprintf("%.1f %%  %s", amount_percent(bytes, total(r->all)),
+					    inspect_row_text[i]),
+				  NULL, NULL);
+	}
+}
+
+static void brief_types(struct brief *b, const struct inspect_title *t,
+			const struct block_types *types)
+{
+	for (size_t i = 0; i < types->list.count; i++) {
+		const struct block_type *e = &types->list.data[i];
+		char text[INSPECT_TYPE_SIZE], blocks[AMOUNT_SIZE];
+
+		inspect_type_text(e, text);
+		amount_commas(e->blocks, blocks);
+		brief_add(b, e->bytes,
+			  xasprintf("in %s live block%s of", blocks, plural(e->blocks)),
+			  xstrdup(text), xstrdup("--inspect-pointers"));
+		if (t->touched && e->untouched.cold > 0)
+			brief_add(b, e->untouched.cold, xstrdup("not touched, in live blocks of"),
+				  xstrdup(text), NULL);
+	}
+}
+
+static void brief_paths(struct brief *b, const struct inspect_title *t)
+{
+	for (size_t i = 0; i < t->cold_count; i++)
+		brief_add(b, t->cold[i].untouched.cold, xstrdup("not touched, allocated by"),
+			  xstrdup(t->cold[i].depth ? t->cold[i].frame[0] : "???"), NULL);
+}
+
+void inspect_report_brief(struct brief *b, const struct inspect_title *t,
+			  const struct inspect_report *r)
+{
+	struct inspect_advice_list advice;
+	char all[AMOUNT_SIZE], swapped[AMOUNT_SIZE];
+
+	brief_set_title(b, xasprintf("%s%sprocess %u, %s", t->core ? t->core->path : "",
+				     t->core ? ", core of " : "", t->pid, t->command));
+	brief_add_fact(b, xasprintf("%s %s, %s swapped out",
+				    amount_bytes((double)r->all.resident, all),
+				    t->core ? "in the core" : "resident",
+				    amount_bytes((double)r->all.swapped, swapped)));
+	if (t->touched)
+		brief_add_fact(b, xasprintf("not touched in %.3g s: on pages that nothing has read "
+					    "or written, at least", t->touched_seconds));
+	brief_rows(b, r);
+	if (t->has_malloc || r->other.name)
+		brief_types(b, t, &r->types);
+	brief_paths(b, t);
+	if (r->other.name || !t->has_malloc)
+		return;
+	inspect_advice_find(r, &advice);
+	for (size_t i = 0; i < advice.list.count; i++)
+		brief_add(b, advice.list.data[i].bytes,
+			  xasprintf("%swould be returned by", advice.list.data[i].is_limit ?
+				    "at most " : ""), xstrdup(advice.list.data[i].text), NULL);
+	inspect_advice_deinit(&advice);
+}

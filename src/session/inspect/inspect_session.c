@@ -180,7 +180,7 @@ void inspect_final_read(struct session *s, bool is_last)
 	i->stopped_ns = clock_now_ns() - begin;
 }
 
-static int print_to_stderr(const struct inspection *i)
+static int print_to_stderr(struct inspection *i)
 {
 	_cleanup_free_ char *text = NULL;
 	size_t size;
@@ -188,6 +188,7 @@ static int print_to_stderr(const struct inspection *i)
 
 	if (!file)
 		return -errno;
+	i->brief.prefix = strlen("ptmem: ");
 	inspection_print(i, file);
 	if (fclose(file) != 0)
 		return -errno;
