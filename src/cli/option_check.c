@@ -569,7 +569,8 @@ static int check_client(const struct options *o)
 static int check_inspect(const struct options *o)
 {
 	static const char *const good[] = {
-		"brief", "cold", "inspect", "inspect-copy", "inspect-out", "inspect-pointers", "graph",
+		"brief", "cold", "inspect", "inspect-copy", "inspect-out", "inspect-pointers",
+		"graph",
 		"containers", "graph-depth", "graph-out", "who-holds", "pid", "log-file", "log-fd",
 		"color", "quiet", "verbose", "no-rc", "command-line-only"};
 

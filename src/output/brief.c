@@ -145,7 +145,8 @@ static void put_command(FILE *f, const struct brief *b, const char *more, enum b
 		markdown_put_code(f, command);
 		fputs("\n", f);
 	} else {
-		fprintf(f, "  (the same command without --brief%s%s)\n", has_more ? ", and with " : "",
+		fprintf(f, "  (the same command without --brief%s%s)\n",
+			has_more ? ", and with " : "",
 			has_more && strlen(more) < WHAT_MOST ? more : "");
 	}
 }

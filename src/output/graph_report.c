@@ -120,8 +120,8 @@ static void print_untouched(FILE *f, int indent, const struct cold_bytes *c)
 {
 	char least[AMOUNT_SIZE], most[AMOUNT_SIZE];
 
-	fprintf(f, "%*snot touched: %s to %s bytes\n", indent + 6, "", amount_commas(c->cold, least),
-		amount_commas(c->cold + c->shared, most));
+	fprintf(f, "%*snot touched: %s to %s bytes\n", indent + 6, "",
+		amount_commas(c->cold, least), amount_commas(c->cold + c->shared, most));
 }
 
 static void print_rows(FILE *f, const struct heap_graph *g, const struct graph_rows *rows)
@@ -412,8 +412,8 @@ void graph_report_brief(struct brief *b, const struct graph_title *t, const stru
 				     t->core ? ", core of " : "", t->pid, t->command));
 	_cleanup_free_ char *exact = amount_exact((double)g->bytes);
 
-	brief_add_fact(b, xasprintf("%s in %s block%s in use; what each owner retains alone:", exact,
-				    amount_commas(g->blocks, blocks), plural(g->blocks)));
+	brief_add_fact(b, xasprintf("%s in %s block%s in use; what each owner retains alone:",
+				    exact, amount_commas(g->blocks, blocks), plural(g->blocks)));
 	graph_rows_find(g, &limits, &rows);
 	for (size_t i = 0; i < rows.list.count; i++) {
 		const struct graph_row *r = &rows.list.data[i];

@@ -146,6 +146,8 @@ void inspect_advice_deinit(struct inspect_advice_list *a)
 #define ARENA_NAME 32u
 #define PINS_SHOWN 5u
 #define TYPES_SHOWN 12u
+#define SHARED_SHOWN 5u
+#define NAME_SHOWN 200u
 
 /* -- the sentence -- */
 
@@ -224,13 +226,55 @@ static void print_core_rows(FILE *f, const struct inspect_core_title *c,
 static void print_process_rows(FILE *f, const struct inspect_title *t,
 			       const struct inspect_report *r)
 {
+	char bytes[AMOUNT_SIZE];
+
 	print_row(f, r, r->all, "all: VmRSS");
 	if (t->rss != r->all.resident)
 		fprintf(f, "(/proc/%u/status says %llu kB: the kernel's counters lag behind, these "
 			   "are its page tables)\n", t->pid, (unsigned long long)(t->rss / 1024));
+	if (t->hugetlb)
+		fprintf(f, "%18s          huge pages of hugetlbfs, which VmRSS does not have\n",
+			amount_commas(t->hugetlb, bytes));
 	if (r->differing)
 		fprintf(f, "(%lld bytes changed from outside while they were counted)\n",
 			(long long)r->differing);
+}
+
+/* The parts of the row of shared memory, if they have names. */
+static void print_shared(FILE *f, const struct inspect_report *r)
+{
+	struct inspect_bytes rest = r->row[ROW_SHARED];
+	size_t shown = MIN(r->shared.count, SHARED_SHOWN);
+
+	for (size_t i = 0; i < shown && (r->shared.count > 1 || *r->shared.data[i].name); i++) {
+		const struct inspect_shared *s = &r->shared.data[i];
+		_cleanup_free_ char *name = log_visible(*s->name ? s->name : "without a name");
+		_cleanup_free_ char *cut = text_cut(name ? name : "", NAME_SHOWN);
+		_cleanup_free_ char *text = xasprintf("  of shared memory: %s", cut);
+
+		print_row(f, r, s->bytes, text);
+		rest.resident -= s->bytes.resident;
+		rest.swapped -= s->bytes.swapped;
+	}
+	if (r->shared.count > shown)
+		print_row(f, r, rest, "  of shared memory: others");
+}
+
+/* What is charged to the control group, of which VmRSS is a part. */
+static void print_cgroup(FILE *f, const struct memory_cgroup_usage *u)
+{
+	char bytes[AMOUNT_SIZE];
+
+	fprintf(f, "\n%18s %7s  of its control group\n", "bytes", "");
+	for (size_t i = 0; i < u->count; i++)
+		if (u->part[i].bytes)
+			fprintf(f, "%18s %5.1f %%  %s\n", amount_commas(u->part[i].bytes, bytes),
+				amount_percent(u->part[i].bytes, u->all), u->part[i].text);
+	fprintf(f, "%18s %5.1f %%  all that is charged to it\n", amount_commas(u->all, bytes),
+		amount_percent(u->all, u->all));
+	if (u->excess)
+		fprintf(f, "(%s bytes more than that are in its statistics, which are older)\n",
+			amount_commas(u->excess, bytes));
 }
 
 static void print_rows(FILE *f, const struct inspect_title *t, const struct inspect_report *r)
@@ -240,10 +284,13 @@ static void print_rows(FILE *f, const struct inspect_title *t, const struct insp
 	for (size_t i = 0; i < ROW_COUNT; i++)
 		if (r->row[i].resident || r->row[i].swapped)
 			print_row(f, r, r->row[i], inspect_row_text[i]);
+	print_shared(f, r);
 	if (t->core)
 		print_core_rows(f, t->core, r);
 	else
 		print_process_rows(f, t, r);
+	if (t->cgroup)
+		print_cgroup(f, t->cgroup);
 }
 
 /* -- arenas -- */
@@ -383,6 +430,7 @@ static void print_paths(FILE *f, const struct inspect_title *t)
 
 			fprintf(f, "%30s%s\n", "", caller);
 		}
+		inspect_print_alone(f, p->pages_alone);
 	}
 }
 
