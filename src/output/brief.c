@@ -33,10 +33,11 @@ void brief_deinit(struct brief *b)
 /* A visible copy of at most @most bytes; frees @text. */
 static char *bound(char *text, size_t most)
 {
-	_cleanup_free_ char *own = text, *clean = text_clean(text, strlen(text));
+	_cleanup_free_ char *clean = text_clean(text, strlen(text));
 	size_t characters = text_length(clean);
 	char *cut = text_cut(clean, most);
 
+	free(text);
 	/* of characters with several bytes there may be fewer */
 	while (strlen(cut) > most && characters > 0) {
 		free(cut);
@@ -65,8 +66,9 @@ void brief_add_fact(struct brief *b, char *text)
 /* A name is shortened where that hurts least. */
 static char *bound_name(char *name)
 {
-	_cleanup_free_ char *own = name, *clean = text_clean(name, strlen(name));
+	_cleanup_free_ char *clean = text_clean(name, strlen(name));
 
+	free(name);
 	return bound(text_shorten_site(clean, NAME_MOST), NAME_MOST);
 }
 

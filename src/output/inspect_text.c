@@ -240,7 +240,14 @@ static void print_process_rows(FILE *f, const struct inspect_title *t,
 			(long long)r->differing);
 }
 
-/* The parts of the row of shared memory, if they have names. */
+static void print_part(FILE *f, struct inspect_bytes b, const char *name)
+{
+	char bytes[AMOUNT_SIZE];
+
+	fprintf(f, "%18s          of shared memory: %s\n", amount_commas(total(b), bytes), name);
+}
+
+/* The parts of the row of shared memory, if they have names; they are no rows of their own. */
 static void print_shared(FILE *f, const struct inspect_report *r)
 {
 	struct inspect_bytes rest = r->row[ROW_SHARED];
@@ -250,14 +257,13 @@ static void print_shared(FILE *f, const struct inspect_report *r)
 		const struct inspect_shared *s = &r->shared.data[i];
 		_cleanup_free_ char *name = log_visible(*s->name ? s->name : "without a name");
 		_cleanup_free_ char *cut = text_cut(name ? name : "", NAME_SHOWN);
-		_cleanup_free_ char *text = xasprintf("  of shared memory: %s", cut);
 
-		print_row(f, r, s->bytes, text);
+		print_part(f, s->bytes, cut);
 		rest.resident -= s->bytes.resident;
 		rest.swapped -= s->bytes.swapped;
 	}
 	if (r->shared.count > shown)
-		print_row(f, r, rest, "  of shared memory: others");
+		print_part(f, rest, "others");
 }
 
 /* What is charged to the control group, of which VmRSS is a part. */
