@@ -346,3 +346,74 @@ bool memory_cgroup_pressure(const struct memory_cgroup *c, double *out)
 	*out = whole + hundredths / 100.0;
 	return true;
 }
+
+/* -- what its memory is -- */
+
+static void add_part(struct memory_cgroup_usage *u, const char *name, const char *text,
+		     uint64_t bytes)
+{
+	uint64_t left = u->all;
+
+	for (size_t i = 0; i < u->count; i++)
+		left -= u->part[i].bytes;
+	u->excess += bytes - MIN(bytes, left);
+	u->part[u->count++] = (struct memory_cgroup_part){name, text, MIN(bytes, left)};
+}
+
+/* 0: it has none. */
+static uint64_t stat_of(const char *stat, const char *key)
+{
+	uint64_t bytes = 0;
+
+	return stat && find_number(stat, key, &bytes) ? bytes : 0;
+}
+
+static bool read_number(const char *directory, const char *name, uint64_t *out)
+{
+	_cleanup_free_ char *text = read_file(directory, name);
+
+	return text && sscanf(text, "%" SCNu64, out) == 1;
+}
+
+static void add_memory(struct memory_cgroup_usage *u, uint64_t own, uint64_t anonymous,
+		       uint64_t files, uint64_t shared)
+{
+	uint64_t mine = MIN(own, anonymous);
+
+	add_part(u, "anonymous", "anonymous memory of this process", mine);
+	add_part(u, "others", "anonymous memory of other processes", anonymous - mine);
+	add_part(u, "page_cache", "page cache of files", files - MIN(files, shared));
+	add_part(u, "shared", "shared memory and files in tmpfs", shared);
+}
+
+bool memory_cgroup_usage(const struct memory_cgroup *c, uint64_t own,
+			 struct memory_cgroup_usage *out)
+{
+	static const struct {
+		const char *key, *text;
+	} kernel[] = {{"slab", "the kernel's objects (slab)"}, {"sock", "sockets"},
+		      {"pagetables", "page tables"}, {"kernel_stack", "kernel stacks"},
+		      {"percpu", "the kernel's data for each CPU"}};
+	uint64_t all, kmem = 0;
+	bool is_unified = read_number(c->unified, "memory.current", &all);
+	_cleanup_free_ char *stat = read_file(is_unified ? c->unified : c->memory, "memory.stat");
+
+	if (!is_unified && !read_number(c->memory, "memory.usage_in_bytes", &all))
+		return false;
+	*out = (struct memory_cgroup_usage){.all = all};
+	if (is_unified) {
+		add_memory(out, own, stat_of(stat, "anon"), stat_of(stat, "file"),
+			   stat_of(stat, "shmem"));
+		for (size_t i = 0; i < ARRAY_SIZE(kernel); i++)
+			add_part(out, kernel[i].key, kernel[i].text, stat_of(stat, kernel[i].key));
+	} else {
+		add_memory(out, own, stat_of(stat, "total_rss"), stat_of(stat, "total_cache"),
+			   stat_of(stat, "total_shmem"));
+		if (read_number(c->memory, "memory.kmem.usage_in_bytes", &kmem))
+			add_part(out, "kernel", "the kernel's objects, stacks and page tables",
+				 kmem);
+	}
+	add_part(out, "rest", "the rest, and what is reserved for CPUs", UINT64_MAX);
+	out->excess -= UINT64_MAX - out->part[out->count - 1].bytes;
+	return true;
+}

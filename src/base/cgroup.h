@@ -57,6 +57,26 @@ void memory_cgroup_deinit(struct memory_cgroup *c);
 uint64_t memory_cgroup_limit(const struct memory_cgroup *c);
 /* How often a limit was reached so far; false if unknown. */
 bool memory_cgroup_limit_hits(const struct memory_cgroup *c, uint64_t *out);
+
+/* Parts of the memory that is charged to a group, and what else there is of it. */
+struct memory_cgroup_part {
+	const char *name, *text;     /* "slab", and words */
+	uint64_t bytes;
+};
+#define MEMORY_CGROUP_PARTS 10u
+struct memory_cgroup_usage {
+	uint64_t all;                /* the sum of the parts */
+	struct memory_cgroup_part part[MEMORY_CGROUP_PARTS]; /* of 0 bytes, too */
+	size_t count;
+	uint64_t excess;             /* bytes of parts that all did not have: counters lag behind */
+};
+/*
+ * @own: anonymous resident memory of one of its processes, which is a part. False if unknown, as of
+ * the root of version 2.
+ */
+bool memory_cgroup_usage(const struct memory_cgroup *c, uint64_t own,
+			 struct memory_cgroup_usage *out);
+
 /*
  * The share of the last 10 seconds in which some task waited for memory, percent; false if unknown.
  */

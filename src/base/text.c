@@ -449,3 +449,35 @@ void xml_put_text(FILE *out, const char *s)
 		}
 	}
 }
+
+/*
+ * Markdown.
+ */
+
+void markdown_put_code(FILE *out, const char *text)
+{
+	size_t size = strlen(text);
+
+	if (size && !strpbrk(text, "`|\\") && text[0] != ' ' && text[size - 1] != ' ') {
+		fprintf(out, "`%s`", text);
+		return;
+	}
+	fputs("<code>", out);
+	for (; *text; text++) {
+		if (strchr("`|\\<>&*_[]~$@#:!\"'", *text))
+			fprintf(out, "&#%d;", *text);
+		else
+			putc(*text, out);
+	}
+	fputs("</code>", out);
+}
+
+void markdown_put_words(FILE *out, const char *text)
+{
+	for (; *text; text++) {
+		if (strchr("`|\\<>&*_[]~$@#!", *text))
+			fprintf(out, "&#%d;", *text);
+		else
+			putc(*text, out);
+	}
+}

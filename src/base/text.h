@@ -115,4 +115,16 @@ void csv_put_quoted(FILE *out, const char *text);
 /* Writes @s, valid UTF-8 without control characters, as text or attribute value. */
 void xml_put_text(FILE *out, const char *s);
 
+/*
+ * Text in Markdown, also in cells of tables. Valid UTF-8 without control characters.
+ */
+
+/*
+ * @text as code. In a code span a backslash, a "|" or a backtick would not be itself in every
+ * reader: names with them are <code> with entities, of which none is markup.
+ */
+void markdown_put_code(FILE *out, const char *text);
+/* Words between codes: messages have names of programs in them. */
+void markdown_put_words(FILE *out, const char *text);
+
 #endif

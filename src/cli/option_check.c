@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "graph/containers.h"
 #include "listen/http_access.h"
 #include "live/rss_poll.h"
@@ -267,6 +268,7 @@ static const struct need {
 } needs[] = {
 	{"duration", "pid follow", false},
 	{"earlier-blocks", "pid follow", false},
+	{"brief", "inspect inspect-at-exit graph leak-check leaks", false},
 	{"containers", "graph", false},
 	{"graph-depth", "graph", false},
 	{"graph-out", "graph", false},
@@ -576,7 +578,8 @@ static int check_client(const struct options *o)
 static int check_inspect(const struct options *o)
 {
 	static const char *const good[] = {
-		"cold", "inspect", "inspect-copy", "inspect-out", "inspect-pointers", "graph",
+		"brief", "cold", "inspect", "inspect-copy", "inspect-out", "inspect-pointers",
+		"graph",
 		"containers", "graph-depth", "graph-out", "who-holds", "pid", "log-file", "log-fd",
 		"color", "quiet", "verbose", "no-rc", "command-line-only", "html"};
 	size_t count = ARRAY_SIZE(good) - !o->graph.what; /* --inspect makes no page */
@@ -601,8 +604,7 @@ static const char *find_graph_contradiction(const struct options *o)
 {
 	if (!o->graph.what)
 		return NULL;
-	if (o->inspect.what || o->inspect.at_exit || o->inspect.out || o->inspect.pointers ||
-	    o->inspect.cold > 0)
+	if (o->inspect.what || o->inspect.at_exit || o->inspect.out || o->inspect.pointers)
 		return "--graph and --inspect cannot be combined: each is a report of its own";
 	if (!*o->graph.what && !o->attach.pid_count && !o->command)
 		return "--graph needs --pid, a program, or the name of a core file: --graph=CORE";
@@ -612,6 +614,12 @@ static const char *find_graph_contradiction(const struct options *o)
 	if (o->graph.who_holds && !graph_report_is_address(o->graph.who_holds))
 		return "--who-holds takes an address: 0x55d0c0de2a0";
 	return NULL;
+}
+
+static bool is_no_text(const char *path)
+{
+	return path && (text_ends_in(path, ".json") || text_ends_in(path, ".csv") ||
+			text_ends_in(path, ".pb.gz"));
 }
 
 static const char *find_contradiction(const struct options *o)
@@ -626,6 +634,10 @@ static const char *find_contradiction(const struct options *o)
 	if (options_core(o) && (o->attach.pid_count || (o->command && o->command[1])))
 		return "--inspect=CORE takes the file of the program at most: neither --pid nor "
 		       "arguments";
+	if (o->is_brief && (is_no_text(o->inspect.out) || is_no_text(o->leaks.out) ||
+			    (o->graph.out && !text_ends_in(o->graph.out, ".txt") &&
+			     !text_ends_in(o->graph.out, ".md") && strcmp(o->graph.out, "-"))))
+		return "--brief makes a text: its file ends in .txt or .md";
 	if (o->inspect.cold > 0 && options_core(o))
 		return "--cold watches a running process: it needs --pid or a program";
 	if (o->inspect.cold > 0 && o->files.replay)

@@ -81,6 +81,11 @@ static const struct option_row rows[] = {
 		 "(60s), read or written, and report as --inspect; in\n"
 		 "a profile by call path, too",
 	 .brief = "find memory that is not touched for this time"},
+	{.name = "brief", .type = OPT_FLAG, AT(is_brief),
+	 .text = "reports of --inspect, --graph and --leak-check have\n"
+		 "at most 4 KiB: what is largest, each with the\n"
+		 "command that shows more; Markdown if FILE ends in\n.md",
+	 .brief = "what is largest in a report, in at most 4 KiB"},
 	{.name = "inspect-copy", .type = OPT_SIZE, AT(inspect.copy), .initial = "64M",
 	 OPTION_RANGE(0, UINT64_C(1) << 40), .value = "SIZE",
 	 .text = "with --inspect: copy a process that has at most this\nmuch memory of its own, "

@@ -414,6 +414,7 @@ static int parse_all(int argc, char **argv, bool no_rc, struct options *o)
 		err = parse_text(o, "PTMEM_OPTS", from_environment);
 	if (!err)
 		err = parse_command_line(argc, argv, o);
+	o->argv = argv;
 	if (!err && !o->invocation.help && !o->invocation.version)
 		err = option_check(o);
 	if (!err)

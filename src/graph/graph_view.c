@@ -9,7 +9,13 @@ struct child_list {
 	VEC(uint32_t) best;      /* numbers; a heap with the smallest on top, then sorted */
 	size_t most;
 	uint64_t count, bytes, blocks; /* of all */
+	struct cold_bytes untouched;
 };
+
+static struct cold_bytes untouched_of(const struct heap_graph *g, uint32_t number)
+{
+	return g->untouched ? g->untouched[number] : (struct cold_bytes){0};
+}
 
 /* Whether @a comes after @b. */
 static bool is_less(const struct heap_graph *g, uint32_t a, uint32_t b)
@@ -42,6 +48,8 @@ static void take_child(const struct heap_graph *g, struct child_list *l, uint32_
 	l->count++;
 	l->bytes += g->retained[number];
 	l->blocks += g->retained_blocks[number];
+	l->untouched.cold += untouched_of(g, number).cold;
+	l->untouched.shared += untouched_of(g, number).shared;
 	if (l->best.count < l->most) {
 		*vec_add(&l->best) = number;
 		for (size_t i = l->best.count / 2; l->best.count == l->most && i-- > 0;)
@@ -120,11 +128,14 @@ static void close_level(const struct row_search *s, struct open_level *l, uint32
 {
 	const struct child_list *c = &l->children;
 	struct graph_row rest = {.kind = GRAPH_ROW_REST, .level = level, .bytes = c->bytes,
-				 .blocks = c->blocks, .count = c->count - c->best.count};
+				 .blocks = c->blocks, .untouched = c->untouched,
+				 .count = c->count - c->best.count};
 
 	for (size_t i = 0; i < c->best.count; i++) {
 		rest.bytes -= s->graph->retained[c->best.data[i]];
 		rest.blocks -= s->graph->retained_blocks[c->best.data[i]];
+		rest.untouched.cold -= untouched_of(s->graph, c->best.data[i]).cold;
+		rest.untouched.shared -= untouched_of(s->graph, c->best.data[i]).shared;
 	}
 	if (rest.count > 0)
 		*vec_add(&s->rows->list) = rest;
@@ -152,7 +163,8 @@ static void add_levels(const struct row_search *s, struct open_level first, uint
 		*vec_add(&s->rows->list) = (struct graph_row){
 			.kind = graph_is_block(g, node) ? GRAPH_ROW_BLOCK : GRAPH_ROW_OWNER,
 			.level = here, .node = node, .number = number,
-			.bytes = g->retained[number], .blocks = g->retained_blocks[number]};
+			.bytes = g->retained[number], .blocks = g->retained_blocks[number],
+			.untouched = untouched_of(g, number)};
 		if (here >= s->limits->depth)
 			continue;
 		open_children(s, number, CHILD_ANY, &below);
@@ -169,7 +181,8 @@ static void add_shared(const struct row_search *s)
 	if (shared.children.count > 0)
 		*vec_add(&s->rows->list) = (struct graph_row){
 			.kind = GRAPH_ROW_SHARED, .bytes = shared.children.bytes,
-			.blocks = shared.children.blocks, .count = shared.children.count};
+			.blocks = shared.children.blocks, .count = shared.children.count,
+			.untouched = shared.children.untouched};
 	if (shared.children.count > 0 && s->limits->depth > 0)
 		add_levels(s, shared, 1);
 	else

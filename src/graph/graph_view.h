@@ -20,6 +20,7 @@ struct graph_row {
 	uint32_t node;          /* of an owner or a block; its number in the tree */
 	uint32_t number;
 	uint64_t bytes, blocks; /* retained */
+	struct cold_bytes untouched; /* of these bytes; 0 if it is not known */
 	uint64_t count;         /* REST: of rows that it replaces; SHARED: of blocks on top */
 };
 

@@ -50,6 +50,8 @@ void heap_graph_deinit(struct heap_graph *g)
 	free(g->is_certain);
 	huge_free(g->retained, number_room(g) * sizeof(*g->retained));
 	huge_free(g->retained_blocks, number_room(g) * sizeof(*g->retained_blocks));
+	if (g->untouched)
+		huge_free(g->untouched, number_room(g) * sizeof(*g->untouched));
 	dominators_deinit(&g->tree);
 	heap_graph_init(g);
 }
@@ -240,6 +242,28 @@ void heap_graph_states(const struct heap_graph *g, struct graph_states *out)
 
 		out->state[state].blocks++;
 		out->state[state].bytes += g->block[i].size;
+	}
+}
+
+/* Children have higher numbers than what is above them. */
+void heap_graph_find_untouched(struct heap_graph *g, const struct touched_pages *p)
+{
+	const struct dominators *t = &g->tree;
+	size_t at = 0;
+
+	g->untouched = huge_alloc(number_room(g) * sizeof(*g->untouched));
+	for (uint32_t i = t->count - 1; i > 0; i--) {
+		struct cold_bytes *own = &g->untouched[i], *above = &g->untouched[t->above[i]];
+
+		if (graph_is_block(g, t->node[i])) {
+			const struct graph_block *b = &g->block[t->node[i]];
+			struct cold_bytes c = cold_bytes_of(p, &at, b->addr, b->size);
+
+			own->cold += c.cold;
+			own->shared += c.shared;
+		}
+		above->cold += own->cold;
+		above->shared += own->shared;
 	}
 }
 

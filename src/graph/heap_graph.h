@@ -27,6 +27,7 @@
 #include "base/types.h"
 #include "graph/dominators.h"
 #include "graph/graph_types.h"
+#include "inspect/cold.h"
 
 enum graph_owner_kind {
 	OWNER_VARIABLE,
@@ -89,6 +90,7 @@ struct heap_graph {
 	struct dominators tree;     /* numbers; node and above are valid */
 	uint64_t *retained;         /* bytes, by number */
 	uint32_t *retained_blocks;  /* likewise */
+	struct cold_bytes *untouched; /* of retained bytes, by number; NULL = not known */
 	/* bits by block: no owner leads here; a chain of pointers to starts of blocks does */
 	uint64_t *is_lost, *is_certain;
 };
@@ -127,6 +129,9 @@ struct graph_states {
 	} state[4];
 };
 void heap_graph_states(const struct heap_graph *g, struct graph_states *out);
+
+/* After that, once: how much of what is retained was not touched. */
+void heap_graph_find_untouched(struct heap_graph *g, const struct touched_pages *p);
 
 /* The block that contains @addr; UINT32_MAX if none does. */
 uint32_t heap_graph_find(const struct heap_graph *g, taddr_t addr);

@@ -84,6 +84,7 @@ struct block_type {
 	uint64_t blocks, bytes; /* usable */
 	uint64_t smallest, largest;
 	uint64_t pages;         /* nearly empty ones that these pin, perhaps with others */
+	uint64_t pages_alone;   /* of these, ones that nothing else pins */
 	struct cold_bytes untouched; /* if that is wanted */
 };
 

@@ -177,7 +177,7 @@ void pinned_init(struct pinned *p, const struct resident *pages, taddr_t start, 
 {
 	p->page = ROUND_DOWN(start, PAGE);
 	p->end = end;
-	p->is_unknown = false;
+	p->is_unknown = p->has_other = false;
 	p->live = p->count = 0;
 	account_init(&p->account, pages);
 }
@@ -196,11 +196,29 @@ static uint64_t add_range(struct pinned *p, taddr_t start, taddr_t end, uint32_t
 	return count_pages(p, start, end);
 }
 
-static void count_type(struct type_pages *t, uint32_t type)
+static struct pin_count *count_of_type(struct type_pages *t, uint32_t type)
 {
 	while (t->list.count <= type)
-		*vec_add(&t->list) = 0;
-	t->list.data[type]++;
+		*vec_add(&t->list) = (struct pin_count){0};
+	return &t->list.data[type];
+}
+
+/* Counts the page for a type, and a path, that has all that is live on it. */
+static void count_alone(struct pinned *p)
+{
+	const struct pinned_note *first = &p->note[0];
+	bool has_types = false, has_paths = first->path == 0;
+
+	if (p->has_other || p->count == 0)
+		return;
+	for (uint32_t i = 1; i < p->count; i++) {
+		has_types |= p->note[i].type != first->type;
+		has_paths |= p->note[i].path != first->path;
+	}
+	if (!has_types && p->type_pages)
+		count_of_type(p->type_pages, first->type)->alone++;
+	if (!has_paths)
+		p->paths->pages[first->path].alone++;
 }
 
 /* Counts the page for note @i, unless an earlier one has the same class, type or path. */
@@ -217,9 +235,9 @@ static void count_page(struct pinned *p, uint32_t i)
 	if (!has_class)
 		p->classes[n->class].pages++;
 	if (!has_type)
-		count_type(p->type_pages, n->type);
+		count_of_type(p->type_pages, n->type)->pages++;
 	if (!has_path)
-		p->paths->pages[n->path]++;
+		p->paths->pages[n->path].pages++;
 }
 
 /* Counts the current page, which is complete and has live bytes. */
@@ -236,6 +254,8 @@ static void close_pinned(struct pinned *p)
 	p->out->free_bytes += PAGE - p->live;
 	for (uint32_t i = 0; p->live <= PINNED_FEW && i < p->count; i++)
 		count_page(p, i);
+	if (p->live <= PINNED_FEW)
+		count_alone(p);
 }
 
 /* Completes all pages up to @addr. */
@@ -253,7 +273,7 @@ static void move_to(struct pinned *p, taddr_t addr)
 	if (page > p->page)
 		p->out->free += add_range(p, p->page, page, 0);
 	p->page = page;
-	p->is_unknown = false;
+	p->is_unknown = p->has_other = false;
 	p->live = p->count = 0;
 }
 
@@ -270,6 +290,7 @@ void pinned_add(struct pinned *p, taddr_t start, taddr_t end, const struct pinne
 		taddr_t part = MIN(end, p->page + PAGE);
 
 		p->live += (uint32_t)(part - start);
+		p->has_other |= !block && part > start;
 		if (block && p->live <= PINNED_FEW && p->count < ARRAY_SIZE(p->note))
 			p->note[p->count++] = (struct pinned_note){
 				class_of(block->size), block->type, block->path};

@@ -41,9 +41,17 @@ void heap_map_deinit(struct heap_map *m);
  * small the block is. Only resident or swapped pages count.
  */
 
-/* By type: nearly empty pages that its blocks pin. Zero: none yet. */
+/*
+ * Nearly empty pages that blocks pin, and how many of these have no other live byte: they would
+ * return if these blocks were elsewhere.
+ */
+struct pin_count {
+	uint64_t pages, alone;
+};
+
+/* By type. Zero: none yet. */
 struct type_pages {
-	VEC(uint64_t) list;
+	VEC(struct pin_count) list;
 };
 
 /* Upper bounds of live bytes per page. */
@@ -71,7 +79,7 @@ struct pinned_pages {
 struct pinned_paths {
 	uint32_t (*find)(void *ctx, taddr_t block); /* its number, below count; 0 = unknown */
 	void *ctx;
-	uint64_t *pages;               /* by path: nearly empty ones that its blocks pin */
+	struct pin_count *pages;       /* by path */
 	uint32_t count;
 };
 
@@ -92,6 +100,7 @@ struct pinned {
 	taddr_t page;                  /* the page being filled */
 	taddr_t end;                   /* of the heap */
 	bool is_unknown;               /* a part of the page */
+	bool has_other;                /* a part of it is live, and no block */
 	uint32_t live;                 /* live bytes on the page */
 	uint32_t count;
 	struct pinned_note note[PINNED_FEW / 16]; /* its live blocks, while they are few */

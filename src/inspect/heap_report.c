@@ -294,8 +294,10 @@ void heap_report_init(struct heap_report *r, const struct glibc *g, const struct
 
 void heap_report_finish(struct heap_report *r, struct block_types *types)
 {
-	for (size_t i = 0; i < r->type_pages.list.count; i++)
-		types->list.data[i].pages += r->type_pages.list.data[i];
+	for (size_t i = 0; i < r->type_pages.list.count; i++) {
+		types->list.data[i].pages += r->type_pages.list.data[i].pages;
+		types->list.data[i].pages_alone += r->type_pages.list.data[i].alone;
+	}
 	vec_deinit(&r->type_pages.list);
 }
 

@@ -392,11 +392,48 @@ static void add_span(struct examination *n, const struct span *s, struct heap_in
 		heap_report_add(&n->out->heaps, heap, s->heap, &n->account);
 }
 
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(((const struct inspect_shared *)a)->name,
+		      ((const struct inspect_shared *)b)->name);
+}
+
+static int compare_shared(const void *a, const void *b)
+{
+	const struct inspect_shared *x = a, *y = b;
+	uint64_t left = x->bytes.resident + x->bytes.swapped;
+	uint64_t right = y->bytes.resident + y->bytes.swapped;
+
+	return left != right ? (left > right ? -1 : 1) : compare_names(a, b);
+}
+
+static bool merge_shared(struct inspect_shared *to, struct inspect_shared *from)
+{
+	if (compare_names(to, from) != 0)
+		return false;
+	inspect_bytes_add(&to->bytes, from->bytes);
+	free(from->name);
+	return true;
+}
+
+/* What @m has added to the row of shared memory, of which @before is known. */
+static void note_shared(struct examination *n, const struct map *m, struct inspect_bytes *before)
+{
+	struct inspect_bytes now = n->account.row[ROW_SHARED];
+	struct inspect_bytes own = {now.resident - before->resident,
+				    now.swapped - before->swapped};
+
+	if (own.resident || own.swapped)
+		*vec_add(&n->out->shared) = (struct inspect_shared){xstrdup(m->path), own};
+	*before = now;
+}
+
 /* Spans outside any mapping have no pages. */
 static void add_all(struct examination *n, struct heap_input *heap)
 {
 	taddr_t start = 0; /* everything before it was added: a span may cover several mappings */
 	size_t at = 0;
+	struct inspect_bytes shared = {0};
 
 	for (size_t i = 0; i < n->in->resident.maps.list.count; i++) {
 		const struct map *m = &n->in->resident.maps.list.data[i];
@@ -416,7 +453,11 @@ static void add_all(struct examination *n, struct heap_input *heap)
 		if (start < m->end)
 			account_add(&n->account, start, m->end, rest.row, rest.file_row);
 		start = MAX(start, m->end);
+		note_shared(n, m, &shared);
 	}
+	vec_sort(&n->out->shared, compare_names);
+	vec_merge(&n->out->shared, merge_shared);
+	vec_sort(&n->out->shared, compare_shared);
 }
 
 static taddr_t find_break(const struct inspect_input *in)
@@ -586,6 +627,7 @@ void inspect_report_deinit(struct inspect_report *r)
 	block_types_deinit(&r->types);
 	block_holders_deinit(&r->holders);
 	python_report_deinit(&r->python);
+	vec_release(&r->shared, e, free(e->name));
 }
 
 bool inspect_is_consistent(const struct inspect_report *r)

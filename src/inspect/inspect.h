@@ -66,8 +66,15 @@ struct inspect_allocator {
 	uint32_t caches, broken;
 };
 
+/* Shared memory of one name: of memfd_create(2), shm_open(3), shmget(2); "" = without one. */
+struct inspect_shared {
+	char *name;                             /* owned */
+	struct inspect_bytes bytes;
+};
+
 struct inspect_report {
 	struct inspect_bytes row[ROW_COUNT];
+	VEC(struct inspect_shared) shared;      /* parts of ROW_SHARED; most bytes first */
 	struct inspect_bytes all;               /* their sum */
 	struct heap_report heaps;
 	struct block_types types;               /* of all live blocks, if they were wanted */

@@ -25,39 +25,6 @@
 
 /* -- Markdown -- */
 
-/*
- * @text as code in a cell of a table. In a code span a backslash, a "|" or a backtick would not be
- * itself in every reader: names with them are <code> with entities, of which none is markup.
- */
-static void put_code(FILE *out, const char *text)
-{
-	size_t size = strlen(text);
-
-	if (size && !strpbrk(text, "`|\\") && text[0] != ' ' && text[size - 1] != ' ') {
-		fprintf(out, "`%s`", text);
-		return;
-	}
-	fputs("<code>", out);
-	for (; *text; text++) {
-		if (strchr("`|\\<>&*_[]~$@#:!\"'", *text))
-			fprintf(out, "&#%d;", *text);
-		else
-			putc(*text, out);
-	}
-	fputs("</code>", out);
-}
-
-/* Words between codes: messages of checks have names of programs in them. */
-static void put_words(FILE *out, const char *text)
-{
-	for (; *text; text++) {
-		if (strchr("`|\\<>&*_[]~$@#!", *text))
-			fprintf(out, "&#%d;", *text);
-		else
-			putc(*text, out);
-	}
-}
-
 /* "+13.0", or "+<0.1" of what would be rounded to nothing. */
 static void put_signed(FILE *out, double change, int digits, double least)
 {
@@ -115,14 +82,14 @@ static void put_checks(FILE *out, const struct gate *g)
 		const struct gate_check *c = &g->check.data[i];
 
 		fputs("| ", out);
-		put_code(out, c->text);
+		markdown_put_code(out, c->text);
 		fputs(c->message ? " | **failed**: " : " | passed", out);
-		put_words(out, c->message ? c->message : "");
+		markdown_put_words(out, c->message ? c->message : "");
 		for (size_t k = 0; c->message && k < c->site.count; k++) {
 			_cleanup_free_ char *of = gate_site_amount(g, c->metric, &c->site.data[k]);
 
 			fputs("<br>", out);
-			put_code(out, c->site.data[k].label);
+			markdown_put_code(out, c->site.data[k].label);
 			fprintf(out, " %s", of);
 		}
 		fputs(" |\n", out);
@@ -149,7 +116,7 @@ static void put_sites(FILE *out, const struct gate *g)
 		_cleanup_free_ char *change = gate_site_amount(g, g->site_metric, s);
 
 		fputs("| ", out);
-		put_code(out, s->label);
+		markdown_put_code(out, s->label);
 		for (int side = PATH_OLD; g->is_diff && side <= PATH_NEW; side++) {
 			_cleanup_free_ char *text = limit_amount(g->site_metric, s->value[side]);
 
@@ -166,7 +133,7 @@ static void write_markdown(FILE *out, const struct gate *g)
 	fputs("### Memory", out);
 	if (g->title) {
 		fputs(" of ", out);
-		put_code(out, g->title);
+		markdown_put_code(out, g->title);
 	}
 	if (g->check.count)
 		fprintf(out, failed ? ": %zu of %zu check%s failed" : ": passed", failed,
@@ -176,7 +143,7 @@ static void write_markdown(FILE *out, const struct gate *g)
 		fprintf(out, "\n%u runs.\n", g->runs);
 	for (size_t i = 0; i < g->warning.count; i++) {
 		fputs("\n**Warning**: ", out);
-		put_words(out, g->warning.data[i]);
+		markdown_put_words(out, g->warning.data[i]);
 		putc('\n', out);
 	}
 	put_metrics(out, g);

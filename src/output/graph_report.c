@@ -149,9 +149,18 @@ static void print_holders(FILE *f, const struct heap_graph *g, const struct grap
 	vec_deinit(&h.owners);
 }
 
+static void print_untouched(FILE *f, int indent, const struct cold_bytes *c)
+{
+	char least[AMOUNT_SIZE], most[AMOUNT_SIZE];
+
+	fprintf(f, "%*snot touched: %s to %s bytes\n", indent + 6, "",
+		amount_commas(c->cold, least), amount_commas(c->cold + c->shared, most));
+}
+
 static void print_rows(FILE *f, const struct heap_graph *g, const struct graph_rows *rows)
 {
 	uint64_t bytes = 0, blocks = 0;
+	struct cold_bytes untouched = {0};
 
 	for (size_t i = 0; i < rows->list.count; i++) {
 		const struct graph_row *r = &rows->list.data[i];
@@ -161,11 +170,17 @@ static void print_rows(FILE *f, const struct heap_graph *g, const struct graph_r
 			r->kind == GRAPH_ROW_REST && r->count != 1 ? "" : "s");
 		print_amount(f, r->bytes, r->blocks);
 		print_holders(f, g, r);
+		if (g->untouched)
+			print_untouched(f, 2 * (int)MIN(r->level, 50u), &r->untouched);
+		untouched.cold += r->level == 0 ? r->untouched.cold : 0;
+		untouched.shared += r->level == 0 ? r->untouched.shared : 0;
 		bytes += r->level == 0 ? r->bytes : 0;
 		blocks += r->level == 0 ? r->blocks : 0;
 	}
 	fprintf(f, "\n  sum  ");
 	print_amount(f, bytes, blocks);
+	if (g->untouched)
+		print_untouched(f, 0, &untouched);
 }
 
 static void print_states(FILE *f, const struct heap_graph *g)
@@ -358,6 +373,9 @@ void graph_report_print(FILE *f, const struct graph_title *t, const struct heap_
 		fprintf(f, "%s: ", t->core);
 	fprintf(f, "process %u (%s): %s block%s in use, %s\n", t->pid, t->command,
 		amount_commas(g->blocks, number), plural(g->blocks), exact);
+	if (t->touched_seconds > 0)
+		fprintf(f, "not touched in %.3g s: on pages that nothing has read or written, at "
+			"least and at most\n", t->touched_seconds);
 	if (t->stopped_ns)
 		fprintf(f, "stopped for %.1f ms\n", (double)t->stopped_ns / 1e6);
 	fprintf(f, "\n");
@@ -370,6 +388,41 @@ void graph_report_print(FILE *f, const struct graph_title *t, const struct heap_
 	print_states(f, g);
 	vec_deinit(&rows.list);
 	graph_tables_print(f, g);
+}
+
+/* -- the brief report -- */
+
+/* With the command for a row: what holds a block, or one level more below owners. */
+void graph_report_brief(struct brief *b, const struct graph_title *t, const struct heap_graph *g,
+			const struct graph_wish *wish)
+{
+	const struct graph_limits limits = {1, ROWS, ROWS_BELOW};
+	char blocks[AMOUNT_SIZE];
+	struct graph_rows rows;
+
+	brief_set_title(b, xasprintf("%s%sprocess %u, %s", t->core ? t->core : "",
+				     t->core ? ", core of " : "", t->pid, t->command));
+	_cleanup_free_ char *exact = amount_exact((double)g->bytes);
+
+	brief_add_fact(b, xasprintf("%s in %s block%s in use; what each owner retains alone:",
+				    exact, amount_commas(g->blocks, blocks), plural(g->blocks)));
+	graph_rows_find(g, &limits, &rows);
+	for (size_t i = 0; i < rows.list.count; i++) {
+		const struct graph_row *r = &rows.list.data[i];
+		char *what = xasprintf("%.1f %%  in %s block%s%s",
+				       amount_percent(r->bytes, g->bytes),
+				       amount_commas(r->blocks, blocks), plural(r->blocks),
+				       r->level > 0 ? ", retained by" : ":");
+		char *more = r->kind == GRAPH_ROW_BLOCK ?
+			xasprintf("--who-holds=%#" PRIx64, (uint64_t)g->block[r->node].addr) :
+			xasprintf("--graph-depth=%u", wish->depth + 2);
+
+		brief_add(b, r->bytes, what, row_text(g, r), more);
+		if (g->untouched && r->level == 0 && r->untouched.cold > 0)
+			brief_add(b, r->untouched.cold, xstrdup("not touched, of"), row_text(g, r),
+				  NULL);
+	}
+	vec_deinit(&rows.list);
 }
 
 /* -- JSON -- */
@@ -429,6 +482,9 @@ static void write_row(struct json_writer *w, const struct heap_graph *g, const s
 	json_write_numbers(w, {"retained_bytes", r->bytes}, {"retained_blocks", r->blocks});
 	if (graph_row_is_shared(g, r))
 		write_holders(w, g, r);
+	if (g->untouched)
+		json_write_numbers(w, {"untouched_bytes", r->untouched.cold},
+				   {"untouched_at_most", r->untouched.cold + r->untouched.shared});
 	json_write_close(w, 1);
 }
 
@@ -478,6 +534,8 @@ void graph_report_write_json(FILE *f, const struct graph_title *t, const struct 
 	json_write_text(&w, "core", t->core);
 	json_write_format(&w, "stopped_ms", "%.3f", (double)t->stopped_ns / 1e6);
 	json_write_numbers(&w, {"bytes", g->bytes}, {"blocks", g->blocks});
+	if (t->touched_seconds > 0)
+		json_write_format(&w, "untouched_seconds", "%.6f", t->touched_seconds);
 	graph_states_write(&w, g);
 	if (wish->holds)
 		write_way(&w, g, wish->holds);

@@ -7,6 +7,7 @@
 #include "base/types.h"
 #include "graph/graph_view.h"
 #include "graph/heap_graph.h"
+#include "output/brief.h"
 
 struct json_writer;
 
@@ -15,6 +16,7 @@ struct graph_title {
 	const char *command;
 	const char *core;       /* path of a core file; NULL = of a process */
 	uint64_t stopped_ns;
+	double touched_seconds; /* what was not touched in that time is known; 0 = it is not */
 };
 
 struct graph_wish {
@@ -29,6 +31,10 @@ void graph_report_print(FILE *file, const struct graph_title *t, const struct he
 			const struct graph_wish *wish);
 void graph_report_write_json(FILE *file, const struct graph_title *t, const struct heap_graph *g,
 			     const struct graph_wish *wish);
+
+/* The same as findings, to one level below owners, whatever @wish says. */
+void graph_report_brief(struct brief *b, const struct graph_title *t, const struct heap_graph *g,
+			const struct graph_wish *wish);
 
 /* "cache in prog", "stack of thread 12", "leaked". The caller frees it. */
 char *graph_owner_text(const struct graph_owner *o);

@@ -8,6 +8,17 @@ static void put_bytes(struct json_writer *w, const char *name, struct inspect_by
 	json_write_record(w, name, {"resident", b.resident}, {"swapped", b.swapped});
 }
 
+static void put_cgroup(struct json_writer *w, const struct memory_cgroup_usage *u)
+{
+	if (!u)
+		return;
+	json_write_open(json_write_line(w, 2), "cgroup", '{');
+	json_write_number(w, "all", u->all);
+	for (size_t i = 0; i < u->count; i++)
+		json_write_number(w, u->part[i].name, u->part[i].bytes);
+	json_write_close(w, 1);
+}
+
 static void put_rows(struct json_writer *w, const struct inspect_title *t,
 		     const struct inspect_report *r)
 {
@@ -22,12 +33,25 @@ static void put_rows(struct json_writer *w, const struct inspect_title *t,
 				   {"left_out", c->left_out}, {"missing_files", c->missing_files});
 		json_write_close(w, 1);
 	} else {
-		json_write_numbers(w, {"VmRSS", t->rss}, {"VmSwap", t->swap});
+		json_write_numbers(w, {"VmRSS", t->rss}, {"VmSwap", t->swap},
+				   {"HugetlbPages", t->hugetlb});
 		json_write_format(w, "differing", "%" PRId64, r->differing);
 	}
 	json_write_open(json_write_line(w, 2), "rows", '{');
 	for (size_t i = 0; i < ROW_COUNT; i++) {
 		put_bytes(json_write_line(w, 4), inspect_row_name[i], r->row[i]);
+	}
+	json_write_close(json_write_line(w, 2), 1);
+	put_cgroup(w, t->cgroup);
+	json_write_open(json_write_line(w, 2), "shared_by_name", '[');
+	for (size_t i = 0; i < r->shared.count; i++) {
+		const struct inspect_shared *s = &r->shared.data[i];
+
+		json_write_open(json_write_line(w, 4), NULL, '{');
+		json_write_text(w, "name", s->name);
+		json_write_numbers(w, {"resident", s->bytes.resident},
+				   {"swapped", s->bytes.swapped});
+		json_write_close(w, 1);
 	}
 	json_write_close(json_write_line(w, 2), 1);
 }
@@ -118,7 +142,8 @@ static void put_pins(struct json_writer *w, const struct inspect_title *t)
 		const struct inspect_pin *p = &t->pin[i];
 
 		json_write_open(json_write_line(w, 4), NULL, '{');
-		json_write_number(w, "nearly_empty_pages", p->pages);
+		json_write_numbers(w, {"nearly_empty_pages", p->pages},
+				   {"returned_elsewhere", p->pages_alone * PAGE_SIZE_MIN});
 		json_write_open(w, "frames", '[');
 		for (size_t k = 0; k < p->depth; k++)
 			json_write_text(w, NULL, p->frame[k]);

@@ -5,11 +5,13 @@
 #include <stdio.h>
 
 #include "base/alloc.h"
+#include "base/cgroup.h"
 #include "base/json_write.h"
 #include "base/types.h"
 #include "inspect/block_types.h"
 #include "inspect/holders.h"
 #include "inspect/inspect.h"
+#include "output/brief.h"
 #include "output/inspect_go.h"
 
 /* A core file: it does not record what was resident or swapped out. */
@@ -25,6 +27,7 @@ struct inspect_core_title {
 /* A call path whose blocks pin nearly empty pages, or were not touched. */
 struct inspect_pin {
 	uint64_t pages;            /* that they pin, perhaps with others */
+	uint64_t pages_alone;      /* of these, ones that nothing else pins */
 	uint64_t bytes;            /* of its blocks, as the profile counts them */
 	struct cold_bytes untouched;
 	char *frame[INSPECT_PIN_FRAMES]; /* innermost first */
@@ -35,6 +38,8 @@ struct inspect_title {
 	uint32_t pid;
 	const char *command;
 	uint64_t rss, swap;        /* VmRSS and VmSwap in /proc/PID/status, bytes */
+	uint64_t hugetlb;          /* HugetlbPages there */
+	const struct memory_cgroup_usage *cgroup; /* of its control group; NULL = unknown */
 	unsigned glibc_major, glibc_minor; /* 0 = unknown */
 	bool is_newer;             /* than the versions of glibc that are known; it was verified */
 	bool has_malloc;           /* its malloc is glibc's, and was used */
@@ -69,6 +74,9 @@ void inspect_types_print(FILE *f, const struct block_types *t, const struct bloc
 
 /* Those that pin most nearly empty pages: at most @rows. */
 void inspect_types_print_pins(FILE *f, const struct block_types *t, size_t rows);
+
+/* A line below such a one: what would return without its blocks; nothing if that is nothing. */
+void inspect_print_alone(FILE *f, uint64_t pages);
 
 /* A member of an object, on a line of its own. */
 void inspect_types_write_json(struct json_writer *w, const struct inspect_title *title,
@@ -140,6 +148,10 @@ void inspect_blocks_write(FILE *file, struct inspect_blocks *b, const struct blo
 /* --inspect as text. */
 
 void inspect_report_print(FILE *file, const struct inspect_title *t,
+			  const struct inspect_report *r);
+
+/* The same as findings. */
+void inspect_report_brief(struct brief *b, const struct inspect_title *t,
 			  const struct inspect_report *r);
 
 /*

@@ -146,6 +146,8 @@ void inspect_advice_deinit(struct inspect_advice_list *a)
 #define ARENA_NAME 32u
 #define PINS_SHOWN 5u
 #define TYPES_SHOWN 12u
+#define SHARED_SHOWN 5u
+#define NAME_SHOWN 200u
 
 /* -- the sentence -- */
 
@@ -224,13 +226,61 @@ static void print_core_rows(FILE *f, const struct inspect_core_title *c,
 static void print_process_rows(FILE *f, const struct inspect_title *t,
 			       const struct inspect_report *r)
 {
+	char bytes[AMOUNT_SIZE];
+
 	print_row(f, r, r->all, "all: VmRSS");
 	if (t->rss != r->all.resident)
 		fprintf(f, "(/proc/%u/status says %llu kB: the kernel's counters lag behind, these "
 			   "are its page tables)\n", t->pid, (unsigned long long)(t->rss / 1024));
+	if (t->hugetlb)
+		fprintf(f, "%18s          huge pages of hugetlbfs, which VmRSS does not have\n",
+			amount_commas(t->hugetlb, bytes));
 	if (r->differing)
 		fprintf(f, "(%lld bytes changed from outside while they were counted)\n",
 			(long long)r->differing);
+}
+
+static void print_part(FILE *f, struct inspect_bytes b, const char *name)
+{
+	char bytes[AMOUNT_SIZE];
+
+	fprintf(f, "%18s          of shared memory: %s\n", amount_commas(total(b), bytes), name);
+}
+
+/* The parts of the row of shared memory, if they have names; they are no rows of their own. */
+static void print_shared(FILE *f, const struct inspect_report *r)
+{
+	struct inspect_bytes rest = r->row[ROW_SHARED];
+	size_t shown = MIN(r->shared.count, SHARED_SHOWN);
+
+	for (size_t i = 0; i < shown && (r->shared.count > 1 || *r->shared.data[i].name); i++) {
+		const struct inspect_shared *s = &r->shared.data[i];
+		_cleanup_free_ char *name = log_visible(*s->name ? s->name : "without a name");
+		_cleanup_free_ char *cut = text_cut(name ? name : "", NAME_SHOWN);
+
+		print_part(f, s->bytes, cut);
+		rest.resident -= s->bytes.resident;
+		rest.swapped -= s->bytes.swapped;
+	}
+	if (r->shared.count > shown)
+		print_part(f, rest, "others");
+}
+
+/* What is charged to the control group, of which VmRSS is a part. */
+static void print_cgroup(FILE *f, const struct memory_cgroup_usage *u)
+{
+	char bytes[AMOUNT_SIZE];
+
+	fprintf(f, "\n%18s %7s  of its control group\n", "bytes", "");
+	for (size_t i = 0; i < u->count; i++)
+		if (u->part[i].bytes)
+			fprintf(f, "%18s %5.1f %%  %s\n", amount_commas(u->part[i].bytes, bytes),
+				amount_percent(u->part[i].bytes, u->all), u->part[i].text);
+	fprintf(f, "%18s %5.1f %%  all that is charged to it\n", amount_commas(u->all, bytes),
+		amount_percent(u->all, u->all));
+	if (u->excess)
+		fprintf(f, "(%s bytes more than that are in its statistics, which are older)\n",
+			amount_commas(u->excess, bytes));
 }
 
 static void print_rows(FILE *f, const struct inspect_title *t, const struct inspect_report *r)
@@ -240,10 +290,13 @@ static void print_rows(FILE *f, const struct inspect_title *t, const struct insp
 	for (size_t i = 0; i < ROW_COUNT; i++)
 		if (r->row[i].resident || r->row[i].swapped)
 			print_row(f, r, r->row[i], inspect_row_text[i]);
+	print_shared(f, r);
 	if (t->core)
 		print_core_rows(f, t->core, r);
 	else
 		print_process_rows(f, t, r);
+	if (t->cgroup)
+		print_cgroup(f, t->cgroup);
 }
 
 /* -- arenas -- */
@@ -383,6 +436,7 @@ static void print_paths(FILE *f, const struct inspect_title *t)
 
 			fprintf(f, "%30s%s\n", "", caller);
 		}
+		inspect_print_alone(f, p->pages_alone);
 	}
 }
 
@@ -504,4 +558,73 @@ void inspect_report_print(FILE *f, const struct inspect_title *t, const struct i
 		fprintf(f, ", in which threads left malloc in %u step%s", t->moments,
 			t->moments == 1 ? "" : "s");
 	fputc('\n', f);
+}
+
+/* -- the brief report -- */
+
+static void brief_rows(struct brief *b, const struct inspect_report *r)
+{
+	for (size_t i = 0; i < ROW_COUNT; i++) {
+		uint64_t bytes = total(r->row[i]);
+
+		if (bytes > 0)
+			brief_add(b, bytes,
+				  xasprintf("%.1f %%  %s", amount_percent(bytes, total(r->all)),
+					    inspect_row_text[i]),
+				  NULL, NULL);
+	}
+}
+
+static void brief_types(struct brief *b, const struct inspect_title *t,
+			const struct block_types *types)
+{
+	for (size_t i = 0; i < types->list.count; i++) {
+		const struct block_type *e = &types->list.data[i];
+		char text[INSPECT_TYPE_SIZE], blocks[AMOUNT_SIZE];
+
+		inspect_type_text(e, text);
+		amount_commas(e->blocks, blocks);
+		brief_add(b, e->bytes,
+			  xasprintf("in %s live block%s of", blocks, plural(e->blocks)),
+			  xstrdup(text), xstrdup("--inspect-pointers"));
+		if (t->touched && e->untouched.cold > 0)
+			brief_add(b, e->untouched.cold, xstrdup("not touched, in live blocks of"),
+				  xstrdup(text), NULL);
+	}
+}
+
+static void brief_paths(struct brief *b, const struct inspect_title *t)
+{
+	for (size_t i = 0; i < t->cold_count; i++)
+		brief_add(b, t->cold[i].untouched.cold, xstrdup("not touched, allocated by"),
+			  xstrdup(t->cold[i].depth ? t->cold[i].frame[0] : "???"), NULL);
+}
+
+void inspect_report_brief(struct brief *b, const struct inspect_title *t,
+			  const struct inspect_report *r)
+{
+	struct inspect_advice_list advice;
+	char all[AMOUNT_SIZE], swapped[AMOUNT_SIZE];
+
+	brief_set_title(b, xasprintf("%s%sprocess %u, %s", t->core ? t->core->path : "",
+				     t->core ? ", core of " : "", t->pid, t->command));
+	brief_add_fact(b, xasprintf("%s %s, %s swapped out",
+				    amount_bytes((double)r->all.resident, all),
+				    t->core ? "in the core" : "resident",
+				    amount_bytes((double)r->all.swapped, swapped)));
+	if (t->touched)
+		brief_add_fact(b, xasprintf("not touched in %.3g s: on pages that nothing has read "
+					    "or written, at least", t->touched_seconds));
+	brief_rows(b, r);
+	if (t->has_malloc || r->other.name)
+		brief_types(b, t, &r->types);
+	brief_paths(b, t);
+	if (r->other.name || !t->has_malloc)
+		return;
+	inspect_advice_find(r, &advice);
+	for (size_t i = 0; i < advice.list.count; i++)
+		brief_add(b, advice.list.data[i].bytes,
+			  xasprintf("%swould be returned by", advice.list.data[i].is_limit ?
+				    "at most " : ""), xstrdup(advice.list.data[i].text), NULL);
+	inspect_advice_deinit(&advice);
 }

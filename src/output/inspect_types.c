@@ -206,6 +206,15 @@ void inspect_types_print(FILE *f, const struct block_types *t, const struct bloc
 	free(list);
 }
 
+void inspect_print_alone(FILE *f, uint64_t pages)
+{
+	char bytes[AMOUNT_SIZE];
+
+	if (pages > 0)
+		fprintf(f, "%20s%s would return if these were elsewhere (%" PRIu64 " page%s)\n", "",
+			amount_bytes((double)(pages * PAGE_SIZE_MIN), bytes), pages, plural(pages));
+}
+
 void inspect_types_print_pins(FILE *f, const struct block_types *t, size_t rows)
 {
 	sorted_type *list = sort_types(t, compare_pages);
@@ -219,6 +228,7 @@ void inspect_types_print_pins(FILE *f, const struct block_types *t, size_t rows)
 			plural(list[i]->pages), list[i]->kind == KIND_SIZE ? "blocks of " : "",
 			inspect_type_short(list[i], text),
 			amount_commas(list[i]->blocks, blocks));
+		inspect_print_alone(f, list[i]->pages_alone);
 	}
 	free(list);
 }
@@ -417,7 +427,8 @@ void inspect_types_write_json(struct json_writer *w, const struct inspect_title 
 		json_write_text(w, "name", e->name ? e->name : "");
 		json_write_numbers(w, {"blocks", e->blocks}, {"bytes", e->bytes},
 				   {"smallest", e->smallest}, {"largest", e->largest},
-				   {"nearly_empty_pages", e->pages});
+				   {"nearly_empty_pages", e->pages},
+				   {"returned_elsewhere", e->pages_alone * PAGE_SIZE_MIN});
 		if (title->touched)
 			json_write_numbers(w, {"untouched_bytes", e->untouched.cold},
 					   {"untouched_at_most",

@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "base/types.h"
+#include "output/brief.h"
 #include "output/report_tree.h"
 
 /*
@@ -235,6 +236,8 @@ void leaks_list_stack(struct leaks *l, uint32_t node, bool is_merged, struct lea
  */
 typedef void leaks_line_fn(void *ctx, const char *line);
 void leaks_print(const struct leaks *l, size_t max_sites, leaks_line_fn *line, void *ctx);
+/* The same as findings. */
+void leaks_brief(const struct leaks *l, struct brief *b);
 /* Only the lines with totals. */
 void leaks_print_sums(const struct leaks *l, leaks_line_fn *line, void *ctx);
 

@@ -277,6 +277,42 @@ void leaks_print(const struct leaks *l, size_t max_sites, leaks_line_fn *line, v
 	print_sums(l, &p);
 }
 
+/* -- the brief report -- */
+
+/* The innermost frame is the first one. */
+static void take_label(void *ctx, taddr_t pc, const struct symbol *symbol,
+		       const struct symbol_frame *frame)
+{
+	char **label = ctx;
+
+	(void)pc;
+	if (!*label)
+		*label = frame_label(symbol, frame);
+}
+
+void leaks_brief(const struct leaks *l, struct brief *b)
+{
+	for (int k = 0; k < LEAK_KIND_COUNT; k++) {
+		if (l->is_checked != (k != LEAK_UNCHECKED))
+			continue;
+		_cleanup_free_ char *text = sum_text(l, &l->sum[k]);
+
+		brief_add_fact(b, xasprintf("%s: %s", leak_kind_text[k], text));
+	}
+	for (size_t i = 0; i < l->sites.count; i++) {
+		const struct leak_site *s = &l->sites.data[i];
+		char blocks[AMOUNT_SIZE], *label = NULL;
+
+		if (!(l->shown_kinds & 1u << s->kind) || !is_resolved(l, s))
+			continue;
+		amount_commas(profile_count(l->report->profile, s->blocks), blocks);
+		leaks_each_frame(l, s->node, take_label, &label);
+		brief_add(b, s->bytes, xasprintf("%s, in %s blocks of", leak_kind_text[s->kind],
+						 blocks),
+			  label ? label : xstrdup("???"), NULL);
+	}
+}
+
 /* -- JSON -- */
 
 static void write_frame(void *ctx, taddr_t pc, const struct symbol *symbol,

@@ -4,6 +4,7 @@
  */
 #include "report/show.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "output/brief.h"
 #include "profile/estimate.h"
 #include "report/diff_output.h"
 #include "report/diff_paths.h"
@@ -175,8 +177,41 @@ static int write_paths(const struct diff *d)
 	return status;
 }
 
+/* The sites that changed: the root's children. */
+static void print_brief(const struct diff *d)
+{
+	struct path_tree *t = diff_pair_tree(&d->pair, DIFF_SITE_FIRST);
+	const struct path_node *root = path_tree_node(t, 0);
+	struct brief b;
+
+	brief_show_begin(d->request, &b);
+	brief_set_title(&b, xasprintf("changes from %s to %s", d->request->path[0],
+				      d->request->path[1]));
+	for (int side = PATH_OLD; side <= PATH_NEW; side++)
+		brief_add_fact(&b, xasprintf("%s  %" PRIu64 " bytes, %s", side ? "new" : "old",
+					     root->total[side], d->view[side]));
+	for (uint32_t i = root->first_child; i; i = path_tree_node(t, i)->next_sibling) {
+		const struct path_node *n = path_tree_node(t, i);
+		bool has_more = n->total[PATH_NEW] > n->total[PATH_OLD];
+		uint64_t change = has_more ? n->total[PATH_NEW] - n->total[PATH_OLD] :
+					     n->total[PATH_OLD] - n->total[PATH_NEW];
+
+		if (change > 0)
+			brief_add(&b, change, xasprintf("%s, now %" PRIu64 " bytes,",
+							has_more ? "more" : "less",
+							n->total[PATH_NEW]),
+				  xstrdup(n->name), xstrdup("--top=100"));
+	}
+	path_tree_free(t);
+	brief_show_end(d->request, &b);
+}
+
 static int write_all(const struct diff *d)
 {
+	if (d->request->is_brief) {
+		print_brief(d);
+		return 0;
+	}
 	const struct report_request *r = d->request;
 	unsigned printed = request_printed(r);
 	int status = r->html ? html_report_write(r, d->pair.input) : 0;
@@ -213,7 +248,9 @@ int diff_show(const struct report_request *r, const struct input *input)
 		int verdict = gates_are_wanted(r) ? gates_of_pair(r, &d.pair, &d.gate) : 0;
 
 		status = verdict == EXIT_REFUSED ? verdict : write_all(&d);
-		if (verdict != EXIT_REFUSED)
+		for (size_t i = 0; r->is_brief && i < d.gate.warning.count; i++)
+			log_warn("%s", d.gate.warning.data[i]);
+		if (verdict != EXIT_REFUSED && !r->is_brief)
 			gates_show(r, &d.gate);
 		status = status ? status : verdict;
 		gate_deinit(&d.gate);

@@ -15,6 +15,7 @@
 #include "base/json_write.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "output/brief.h"
 #include "output/graph_report.h"
 #include "recording/graph_file.h"
 
@@ -154,6 +155,27 @@ static void write_changes(const struct owner_changes *all, const struct owner_ch
 	putchar('\n');
 }
 
+static void print_brief(const struct report_request *r, const struct owner_changes *all,
+			const struct owner_change *sum)
+{
+	struct brief b;
+
+	brief_show_begin(r, &b);
+	brief_set_title(&b, xasprintf("changes from %s to %s", r->path[0], r->path[1]));
+	brief_add_fact(&b, xasprintf("%" PRIu64 " bytes before, %" PRIu64 " after", sum->bytes[0],
+				     sum->bytes[1]));
+	for (size_t i = 0; i < all->list.count; i++) {
+		const struct owner_change *c = &all->list.data[i];
+
+		if (distance(c) > 0)
+			brief_add(&b, distance(c),
+				  xasprintf("%s retained by", c->bytes[1] > c->bytes[0] ? "more" :
+								"less"),
+				  xstrdup(c->name), xstrdup("--top=100"));
+	}
+	brief_show_end(r, &b);
+}
+
 static void compare(const struct report_request *r, const struct input *input, bool is_json)
 {
 	char name[] = "all blocks in use";
@@ -170,7 +192,9 @@ static void compare(const struct report_request *r, const struct input *input, b
 	vec_sort(&all.list, by_name);
 	vec_merge(&all.list, merge);
 	vec_sort(&all.list, by_distance);
-	if (is_json)
+	if (r->is_brief)
+		print_brief(r, &all, &sum);
+	else if (is_json)
 		write_changes(&all, &sum);
 	else
 		print_changes(r, &all, &sum);
@@ -202,7 +226,7 @@ int graph_show(const struct report_request *r, const struct input *input)
 {
 	const struct report_format *format = report_format_of(r);
 	bool is_json = format && format->kinds != AS_TEXT;
-	_cleanup_free_ char *refusal = request_check_graph(r);
+	_cleanup_free_ char *refusal = r->is_brief ? NULL : request_check_graph(r);
 	const char *why = refusal ?: find_problem(r);
 
 	if (why)

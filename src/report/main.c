@@ -34,6 +34,7 @@ int main(int argc, char **argv)
 		.text = {.threshold = 1.0, .arguments = arguments},
 		.snapshot = MASSIF_SNAPSHOT_DEFAULT,
 		.format = FORMAT_DEFAULT,
+		.argv = argv,
 	};
 
 	standard_files_hold();

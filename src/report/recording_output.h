@@ -49,6 +49,14 @@ struct recording_part {
 };
 
 /*
+ * Adds the call sites of @part, whose bytes are what @what says in words, and the leaks of its
+ * recording, as findings; with @can_match, each with a --match that selects it.
+ */
+struct brief;
+void recording_brief(struct brief *b, const struct recording_part *part, const char *what,
+		     bool can_match);
+
+/*
  * A table of the call sites of all @part together. Their recordings are exact, or samples with one
  * interval.
  */

@@ -9,7 +9,9 @@
 #include "base/amount.h"
 #include "base/cleanup.h"
 #include "base/heap_calls.h"
+#include "base/log.h"
 #include "base/text.h"
+#include "output/brief.h"
 #include "profile/estimate.h"
 #include "recording/recording_json.h"
 #include "recording/recording_site.h"
@@ -683,4 +685,79 @@ int recording_text_print(FILE *out, const struct recording *r, const struct reco
 	put_releases(out, r, limits);
 	recording_spread_print(out, r, limits);
 	return 0;
+}
+
+/* -- the brief report -- */
+
+/* "--match=" for the function of @label, "f (a.c:7)"; NULL: its name is not fit for that. */
+static char *match_option(const char *label)
+{
+	size_t size = text_site_location(label);
+	_cleanup_free_ char *name = xstrndup(label, size), *text = NULL;
+	size_t written;
+	FILE *f;
+
+	if (!size || size > 60)
+		return NULL;
+	for (const char *s = name; *s; s++)
+		if (*s < ' ' || *s > '~')
+			return NULL;
+	f = open_memstream(&text, &written);
+	CHECK(f);
+	for (const char *s = name; *s; s++)
+		fprintf(f, strchr(".[]\\^$*+?(){}|", *s) ? "\\%c" : "%c", *s);
+	CHECK(!fclose(f));
+	_cleanup_free_ char *word = brief_shell_word(text);
+
+	return xasprintf("--match=%s", word);
+}
+
+static void brief_sites(struct brief *b, const struct recording_part *part, const char *what,
+			bool can_match)
+{
+	const struct recording *r = part->recording;
+	struct sites s = {0};
+
+	add_sites(&s, r, part->view, 0);
+	sort_sites(&s);
+	for (size_t i = 0; i < s.list.count; i++) {
+		const struct site *e = &s.list.data[i];
+		char error[AMOUNT_SIZE];
+
+		brief_add(b, e->value.bytes,
+			  xasprintf("%s%.1f %%  %s", recording_error_text(r, &e->value, error),
+				    amount_percent(e->value.bytes, part->view->sum.bytes), what),
+			  xstrdup(e->label), can_match ? match_option(e->label) : NULL);
+	}
+	sites_deinit(&s);
+}
+
+/* The head's lines; the program is the title already. */
+static void brief_head(struct brief *b, const struct recording *r)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+	char *rest;
+
+	CHECK(f);
+	recording_head_print(f, r);
+	CHECK(!fclose(f));
+	for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+		if (!text_begins_with(line, "program "))
+			brief_add_fact(b, xstrdup(line));
+}
+
+void recording_brief(struct brief *b, const struct recording_part *part, const char *what,
+		     bool can_match)
+{
+	struct recording_view lost;
+
+	brief_head(b, part->recording);
+	brief_sites(b, part, what, can_match);
+	recording_view_leaks(&lost, part->recording, "lost", 0);
+	const struct recording_part leaks = {part->recording, &lost};
+
+	brief_sites(b, &leaks, "of what was lost,", can_match);
+	recording_view_deinit(&lost);
 }

@@ -173,6 +173,10 @@ static const struct option_row rows[] = {
 	 .value = "OUT", .text = "write a recording whose names are words that say nothing"},
 	{.name = "key", NOT_EMPTY("a text"), AT(key), .value = "TEXT",
 	 .text = "for --anonymize: the same text gives the same words"},
+	{.name = "brief", .type = OPT_FLAG, AT(is_brief),
+	 .text = "at most 4 KiB: what is largest, each with the command that\n"
+		 "shows more; as text or --format=markdown",
+	 .brief = "what is largest, in at most 4 KiB"},
 	{.name = "top", WHOLE_NUMBER(1, 1000000), AT(top), .initial = "10",
 	 .takes = "a whole number from 1", .text = "with --diff or a recording, N rows"},
 	{.name = "graph", .type = OPT_FLAG, AT(wants_graph),

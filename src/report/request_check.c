@@ -483,6 +483,10 @@ char *request_check(const struct report_request *r)
 		return xstrdup("no file given");
 	if (r->is_diff && r->path_count < 2)
 		return xstrdup("--diff takes two files, OLD NEW");
+	char *bad_brief = brief_show_check(r);
+
+	if (bad_brief)
+		return bad_brief;
 	char *bad_baseline = check_baseline(r);
 
 	if (bad_baseline)

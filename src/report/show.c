@@ -384,6 +384,19 @@ static int take_graph(const struct report_request *r, size_t i, struct input *in
 	return 0;
 }
 
+/* What --brief compares: any two of a kind that --diff compares. */
+static int check_compared(const struct report_request *r, const struct input *input)
+{
+	for (size_t i = 0; i < 2; i++)
+		if (!input_paths(&input[i]) && input[i].kind != INPUT_MASSIF &&
+		    input[i].kind != INPUT_GRAPH) {
+			log_error("%s: --diff compares recordings, massif files and heap graphs",
+				  r->path[i]);
+			return EXIT_REFUSED;
+		}
+	return 0;
+}
+
 int show(const struct report_request *r)
 {
 	struct input input[2] = {0};
@@ -403,11 +416,15 @@ int show(const struct report_request *r)
 		status = take_graph(r, i, &input[i]);
 	bool has_graph = input[0].kind == INPUT_GRAPH && !status;
 
-	for (size_t i = 0; !status && !has_graph && i <= r->is_diff; i++)
+	for (size_t i = 0; !status && !has_graph && !r->is_brief && i <= r->is_diff; i++)
 		status = check_input(r, i, &input[i]);
+	if (!status && r->is_brief && r->is_diff)
+		status = check_compared(r, input);
 	if (!status && !has_graph && r->is_diff)
 		input_match_inlined(&input[0], &input[1]);
-	if (!status && has_graph)
+	if (!status && r->is_brief && !r->is_diff)
+		status = brief_show(r, input);
+	else if (!status && has_graph)
 		status = graph_show(r, input);
 	else if (!status)
 		status = r->is_diff ? diff_show(r, input) : show_one(r, input);

@@ -82,8 +82,9 @@ struct report_request {
 	uint32_t format;               /* index in report_formats, or FORMAT_DEFAULT */
 	struct recording_question question; /* about recordings */
 	uint64_t snapshot;             /* a number, or MASSIF_SNAPSHOT_* */
-	bool is_time_based, wants_total, is_diff, is_merge, embeds_sources;
+	bool is_time_based, wants_total, is_diff, is_merge, embeds_sources, is_brief;
 	bool wants_graph;              /* of recordings: the heap graph in them */
+	char *const *argv;             /* the command line, for messages */
 	bool wants_help, wants_version;
 };
 
@@ -105,6 +106,16 @@ void report_options_print_help(void);
 
 /* Prints heap graphs; @input: one, or with is_diff two: 0, or an enum report_exit. */
 int graph_show(const struct report_request *r, const struct input *input);
+
+struct brief;
+
+/* The brief report of one file of any kind: 0, or an enum report_exit. */
+int brief_show(const struct report_request *r, const struct input *input);
+/* For those of comparisons: the command; prints and frees it. */
+void brief_show_begin(const struct report_request *r, struct brief *b);
+void brief_show_end(const struct report_request *r, struct brief *b);
+/* Why --brief makes no sense with other options: NULL, or a text to be freed. */
+char *brief_show_check(const struct report_request *r);
 
 /* Makes the reports: 0, or an enum report_exit once the error is logged. */
 int show(const struct report_request *r);

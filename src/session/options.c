@@ -1,6 +1,17 @@
 /* Properties that depend on several options. */
 #include "session/options.h"
 
+#include "output/brief.h"
+
+void options_command(const struct options *o, struct brief_command *out)
+{
+	size_t words = 0;
+
+	while (o->argv && o->argv[words] && (!o->command || &o->argv[words] < o->command))
+		words++;
+	*out = (struct brief_command){o->argv, words};
+}
+
 bool options_count_calls(const struct options *o)
 {
 	return o->memusage.count || o->memusage.data_file;

@@ -202,6 +202,8 @@ struct options_invocation {
 struct options {
 	/* what to profile: exactly one of command, attach.pid and files.replay is set */
 	char **command;           /* NULL-terminated, points into argv; else NULL */
+	char **argv;              /* ptmem's own command line, for messages; the caller's */
+	bool is_brief;            /* reports have at most BRIEF_SIZE bytes */
 	struct options_attach attach;
 	struct options_inspect inspect;
 	struct options_graph graph;
@@ -231,6 +233,9 @@ struct options {
 	struct words words;       /* storage for strings that are not in argv; owned */
 };
 
+struct brief_command;
+/* The command line, for reports that name it. */
+void options_command(const struct options *o, struct brief_command *out);
 /* Whether calls are counted as memusage counts them. */
 bool options_count_calls(const struct options *o);
 /* Whether only samples are wanted: of the program only start and end are watched. */

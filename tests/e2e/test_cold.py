@@ -3,17 +3,18 @@
 import csv
 import json
 import os
-import random
 import re
 import signal
 import subprocess
-import time
 
-from harness import Fail, test
+from harness import Fail, Skip, test
 from inspect_lib import as_json
+from process_lib import delays, guardians
 from report_lib import embedded
 
 PAGE = 4096
+HUGE = 2 << 20
+LARGE = 1 << 20 # one block of the program is larger, all others are smaller
 
 
 def pages_of(address, size):
@@ -27,19 +28,20 @@ def wait_for_begin(ptmem):
 
 
 class Toucher:
-    """@profile: options of a ptmem that starts it."""
+    """@profile: options of a ptmem that starts it. @more: arguments of the program."""
 
-    def __init__(self, t, mib=8, profile=()):
+    def __init__(self, t, mib=8, profile=(), more=()):
         self.t, self.cwd = t, t.subdirectory()
         under = [t.ptmem(), "-v", *profile, "--"] if profile else []
-        self.process = subprocess.Popen([*under, t.target("gcc-O2-pie", "toucher"), str(mib)], cwd=self.cwd, stdin=subprocess.PIPE,
+        self.process = subprocess.Popen([*under, t.target("gcc-O2-pie", "toucher"), str(mib), *more], cwd=self.cwd, stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE if profile else None,
                                         env=t.environment(self.cwd))
         self.pid = self.process.pid
         self.blocks, self.touched = {}, set()
         for line in self.process.stdout:
             words = line.split()
-            if words == [b"ready"]:
+            if words in ([b"ready"], [b"none"]):
+                self.is_ready = words == [b"ready"]
                 break
             address, size, first, step = int(words[0], 16), *map(int, words[1:])
             self.blocks[address] = size
@@ -82,10 +84,10 @@ class Toucher:
         self.process.stdin.flush()
         self.t.equal("its answer", self.process.stdout.readline(), b"touched\n")
 
-    def inspect(self, name, *options):
+    def inspect(self, name, *options, how=("--inspect",), out="--inspect-out="):
         """From when ptmem says so until all was touched."""
         path = os.path.join(self.t.subdirectory(), name)
-        command = [self.t.ptmem(), "-v", "--inspect", "-p", str(self.pid), "--cold=1h", "--inspect-out=" + path, *options]
+        command = [self.t.ptmem(), "-v", *how, "-p", str(self.pid), "--cold=1h", out + path, *options]
         ptmem = subprocess.Popen(command, stderr=subprocess.PIPE, env=self.t.environment(self.t.directory))
         wait_for_begin(ptmem)
         self.touch()
@@ -138,18 +140,39 @@ def report(t):
     program.end()
 
 
-@test("cold/killed")
+def flags_by_page(pid):
+    """Advice does nothing in memory without a file: it is left out."""
+    found, pages = {}, []
+    with open("/proc/%d/smaps" % pid, encoding="ascii") as file:
+        for line in file:
+            if line[0] in "0123456789abcdef":
+                start, end = (int(n, 16) for n in line.split()[0].split("-"))
+                pages = range(start // PAGE, end // PAGE) if "[v" not in line else []
+            elif line.startswith("VmFlags:"):
+                found.update((page, tuple(f for f in line.split()[1:] if f not in ("rr", "sr"))) for page in pages)
+    return found
+
+
+PTRACE_SETREGSET = 0x4205
+
+
+@test("cold/killed", limit=400)
 def killed(t):
-    """ptmem is killed while mappings are split: the program goes on, and the next ptmem finds the same."""
+    """ptmem is killed at one system call that it makes in the program or another: the program goes on, no page has another
+    flag that matters, and the next ptmem finds the same."""
     program = Toucher(t)
-    chance, truth = random.Random(2), None
-    for _ in range(10):
+    before, died = flags_by_page(program.pid), 0
+    for number in (2, 5, 9, 14, 20, 27, 35, 50, 80):
+        env = delays(die=number, die_at=PTRACE_SETREGSET, stop=0, **({"die_later": 1} if number % 2 else {}))
         ptmem = subprocess.Popen([t.ptmem(), "--inspect", "-p", str(program.pid), "--cold=0.01", "--inspect-out=/dev/null"],
-                                 stderr=subprocess.DEVNULL, env=t.environment(t.directory))
-        time.sleep(chance.random() * 0.2)
-        ptmem.kill()
-        ptmem.wait()
-    program.touch()
+                                 stderr=subprocess.DEVNULL, env=env)
+        status = ptmem.wait()
+        died += status == -signal.SIGKILL
+        t.check(status in (0, -signal.SIGKILL), "status %d" % status)
+        t.wait_until("the guardian to end", lambda: not guardians(t))
+        program.touch()
+        t.equal("flags after a death at %d" % number, {p: f for p, f in flags_by_page(program.pid).items() if p in before}, before)
+    t.check(died >= 5, "ptmem died %d times" % died)
     with open(program.inspect("b.csv"), encoding="ascii") as file:
         found = {int(row["address"], 16): row for row in csv.DictReader(file)}
     for address in program.blocks:
@@ -158,6 +181,99 @@ def killed(t):
     program.process.stdin.close()
     program.process.stdout.close()
     t.equal("the program's status", program.process.wait(), 0)
+
+
+@test("cold/huge")
+def huge(t):
+    """A huge page of which one byte is touched may all have been; one that was not is cold."""
+    program = Toucher(t, more=["huge"])
+    if not program.is_ready:
+        program.end()
+        raise Skip("the kernel gives no huge pages")
+    with open(program.inspect("r.json"), encoding="utf-8") as file:
+        found = json.load(file)["untouched"]
+    address, size = next((a, s) for a, s in program.blocks.items() if s > LARGE)
+    first = -address % HUGE
+    touched = [p for p in range(address + first, address + size - HUGE + 1, 2 * HUGE)]
+    with open(program.inspect("b.csv"), encoding="ascii") as file:
+        row = next(row for row in csv.DictReader(file) if int(row["address"], 16) == address)
+    usable, cold, most = int(row["bytes"]), int(row["untouched"]), int(row["untouched_at_most"])
+    t.check(0 < cold < usable - len(touched) * PAGE and most > cold + (len(touched) - 1) * HUGE, "%s, %d touched" % (row, len(touched)))
+    t.check(found["huge"] >= (len(touched) - 1) * HUGE, str(found))
+    program.end()
+
+
+@test("cold/mappings", limit=400)
+def mappings(t):
+    """Near the limit of mappings: never more than a quarter of what is left, and bounds that hold."""
+    program = Toucher(t, more=["2000"])
+    with open("/proc/sys/vm/max_map_count", encoding="ascii") as file:
+        limit = len(program.before) + (int(file.read()) - len(program.before)) // 4 + 4
+    path, most = os.path.join(t.subdirectory(), "b.csv"), 0
+    ptmem = subprocess.Popen([t.ptmem(), "-v", "--inspect", "-p", str(program.pid), "--cold=1h", "--inspect-out=" + path], stderr=subprocess.PIPE,
+                             env=t.environment(t.directory))
+    wait_for_begin(ptmem)
+    program.touch()
+    ptmem.send_signal(signal.SIGINT)
+    while ptmem.poll() is None:
+        with open("/proc/%d/maps" % program.pid, "rb") as file:
+            most = max(most, sum(1 for _ in file))
+    t.equal("ptmem (%r)" % ptmem.stderr.read(), ptmem.returncode, 0)
+    ptmem.stderr.close()
+    t.check(most <= limit, "%d mappings of %d" % (most, limit))
+    with open(path, encoding="ascii") as file:
+        found = {int(row["address"], 16): row for row in csv.DictReader(file)}
+    for address in program.blocks:
+        row = found[address]
+        cold, at_most = program.truth(address, int(row["bytes"]))
+        t.check(int(row["untouched"]) <= cold and int(row["untouched_at_most"]) >= at_most, "%s: %d, %d" % (row, cold, at_most))
+    program.end()
+
+
+@test("cold/swapped")
+def swapped(t):
+    """Pages that are swapped out were not touched."""
+    with open("/proc/swaps", encoding="ascii") as file:
+        if len(file.readlines()) < 2:
+            raise Skip("this machine has no swap")
+    program = Toucher(t)
+    address, size = next((a, s) for a, s in program.blocks.items() if s > LARGE)
+    with open("/proc/%d/reclaim" % program.pid, "w", encoding="ascii") as file:
+        file.write("all")
+    with open(program.inspect("b.csv"), encoding="ascii") as file:
+        row = next(row for row in csv.DictReader(file) if int(row["address"], 16) == address)
+    t.equal("the large block of %d" % size, (int(row["untouched"]), int(row["untouched_at_most"])), program.truth(address, int(row["bytes"])))
+    program.end()
+
+
+@test("cold/graph")
+def graph(t):
+    """By owner: what blocks have of it, and the sums."""
+    program = Toucher(t)
+    with open(program.inspect("g.json", how=["--graph", "--graph-depth=1"], out="--graph-out="), encoding="utf-8") as file:
+        report = json.load(file)
+    rows = [row for row in report["rows"] if row["level"] == 0]
+    mapping = max(rows, key=lambda row: row["retained_bytes"])
+    # a register or a stack may have a pointer to one of them
+    own, others = set(program.blocks), False
+    for row in report["rows"]:
+        others = row is not mapping if row["level"] == 0 else others
+        if others and row["row"] == "block":
+            own.discard(int(row["address"], 16))
+    t.equal("blocks of the largest owner", (mapping["kind"], mapping["retained_blocks"]), ("mapping", len(own)))
+    usable = {a: max(24, (s + 8 + 15) // 16 * 16 - 8) for a, s in program.blocks.items() if s < LARGE and a in own}
+    large = next(a for a, s in program.blocks.items() if s >= LARGE)
+    usable[large] = mapping["retained_bytes"] - sum(usable.values())
+    truth = [program.truth(a, size) for a, size in usable.items()]
+    t.equal("not touched", (mapping["untouched_bytes"], mapping["untouched_at_most"]), tuple(sum(x[i] for x in truth) for i in range(2)))
+    blocks = [row for row in report["rows"] if row["row"] == "block" and int(row["address"], 16) in usable]
+    t.check(len(blocks) >= 10, str(blocks))
+    for row in blocks:
+        address = int(row["address"], 16)
+        t.equal("block %s" % row["address"], (row["untouched_bytes"], row["untouched_at_most"]), program.truth(address, usable[address]))
+    text = open(program.inspect("g.txt", how=["--graph"], out="--graph-out="), encoding="utf-8").read()
+    t.check(re.search(r"\n  sum .*\n      not touched: [\d,]+ to [\d,]+ bytes\n", text), text)
+    program.end()
 
 
 @test("cold/refused")
@@ -198,7 +314,6 @@ def paths_of(report):
     return {e["frames"][0]: [e["bytes"], e["untouched_bytes"], e["untouched_at_most"]] for e in report["untouched"]["paths"]}
 
 
-LARGE = 1 << 20 # one block of the program is larger, all others are smaller
 
 
 @test("cold/alone")
@@ -225,7 +340,7 @@ def paths_started(t):
     with open(program.path("out.json"), encoding="utf-8") as file:
         report = json.load(file)
     found = paths_of(report)
-    truth = {"make": program.sums(lambda size: size < LARGE), "main": program.sums(lambda size: size >= LARGE)}
+    truth = {"make": program.sums(lambda size: size < LARGE), "make_large": program.sums(lambda size: size >= LARGE)}
     for name, wanted in truth.items():
         t.equal("blocks of %s" % name, [sums for frame, sums in found.items() if frame.startswith(name + " ")], [wanted])
     everything = report["untouched"]["all_paths"]

@@ -4,7 +4,12 @@
  * of these once more and prints "touched". First it prints a line "ADDRESS SIZE FIRST STEP" for each
  * block: it touches its bytes at FIRST, FIRST + STEP...; STEP 0: none of it. Then "ready". Blocks
  * come in GROUP neighbours: of a third of the groups none are touched, of others some, in turn or
- * at random.
+ * at random. A quarter of the large block is left out of core files (MADV_DONTDUMP), another is
+ * advised to be read at random.
+ *
+ * toucher MIB huge: the large block is in huge pages, of which it touches every second one; if there
+ * are none it prints "none" instead of "ready".
+ * toucher MIB LEFT: first it makes so many other mappings that it may have LEFT more.
  */
 #include <poll.h>
 #include <stdint.h>
@@ -20,6 +25,7 @@ enum {
 	GROUP = 40,
 	LARGE = 24 << 20,
 	LARGE_STEP = 5 * 4096,
+	HUGE_SIZE = 2 << 20,
 	MS = 5,
 };
 
@@ -60,9 +66,77 @@ static void make(struct block *b, size_t i)
 	b->step = is_touched ? 64 : 0;
 }
 
+/* Neighbours that the kernel does not join. */
+static void use_mappings(long left)
+{
+	FILE *f = fopen("/proc/sys/vm/max_map_count", "r");
+	long most = 0, now = 0;
+	char line[4096];
+
+	if (!f || fscanf(f, "%ld", &most) != 1)
+		exit(2);
+	fclose(f);
+	f = fopen("/proc/self/maps", "r");
+	while (f && fgets(line, sizeof(line), f))
+		now++;
+	if (!f || most - left <= now)
+		exit(2);
+	fclose(f);
+	size_t pages = (size_t)(most - left - now);
+	char *at = mmap(NULL, pages * 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	for (size_t i = 1; at != MAP_FAILED && i < pages; i += 2)
+		if (mprotect(at + i * 4096, 4096, PROT_READ) != 0)
+			exit(2);
+}
+
+/* Whether the kernel gave huge pages to [@at, @at + LARGE). */
+static int is_huge(uintptr_t at)
+{
+	FILE *f = fopen("/proc/self/smaps", "r");
+	unsigned long start, end, kib = 0, found = 0;
+	char line[4096];
+	int is_in = 0;
+
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%lx-%lx ", &start, &end) == 2)
+			is_in = start < at + LARGE && end > at;
+		else if (is_in && sscanf(line, "AnonHugePages: %lu", &kib) == 1)
+			found += kib;
+	}
+	if (f)
+		fclose(f);
+	return found >= LARGE / 1024 / 2;
+}
+
+static struct block make_large(int wants_huge)
+{
+	struct block b = {malloc(LARGE), LARGE, 4096, LARGE_STEP};
+	uintptr_t start = ((uintptr_t)b.at + 4095) & ~(uintptr_t)4095;
+
+	if (!b.at)
+		exit(2);
+	if (wants_huge) {
+		uintptr_t first = ((uintptr_t)b.at + HUGE_SIZE - 1) & ~(uintptr_t)(HUGE_SIZE - 1);
+
+		b.first = (uint32_t)(first - (uintptr_t)b.at) + 4096;
+		b.step = 2 * HUGE_SIZE;
+		madvise((void *)start, LARGE - 8192, MADV_HUGEPAGE);
+	} else {
+		madvise((void *)((uintptr_t)b.at & ~(uintptr_t)4095), LARGE, MADV_NOHUGEPAGE);
+	}
+	memset(b.at, 1, LARGE);
+	if (!wants_huge) {
+		madvise((void *)start, LARGE / 4, MADV_DONTDUMP);
+		madvise((void *)(start + LARGE / 2), LARGE / 4, MADV_RANDOM);
+	}
+	return b;
+}
+
 int main(int argc, char **argv)
 {
-	size_t count = argc == 2 ? ((size_t)atol(argv[1]) << 20) / ((FIRST + LAST) / 2) : 0;
+	int wants_huge = argc == 3 && strcmp(argv[2], "huge") == 0;
+	size_t count = argc >= 2 ? ((size_t)atol(argv[1]) << 20) / ((FIRST + LAST) / 2) : 0;
 	/* not among the blocks, whose pages are counted */
 	struct block *block = mmap(NULL, (count + 1) * sizeof(*block), PROT_READ | PROT_WRITE,
 				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -72,14 +146,12 @@ int main(int argc, char **argv)
 		return 2;
 	for (size_t i = 0; i < count; i++)
 		make(&block[i], i);
-	block[count] = (struct block){malloc(LARGE), LARGE, 4096, LARGE_STEP};
-	if (!block[count].at)
-		return 2;
-	madvise((void *)((uintptr_t)block[count].at & ~(uintptr_t)4095), LARGE, MADV_NOHUGEPAGE);
-	memset(block[count].at, 1, LARGE);
+	block[count] = make_large(wants_huge);
+	if (argc == 3 && !wants_huge)
+		use_mappings(atol(argv[2]));
 	for (size_t i = 0; i <= count; i++)
 		printf("%p %u %u %u\n", (void *)block[i].at, block[i].size, block[i].first, block[i].step);
-	puts("ready");
+	puts(wants_huge && !is_huge((uintptr_t)block[count].at) ? "none" : "ready");
 	fflush(stdout);
 	for (;;) {
 		int n = poll(&input, 1, MS);

@@ -171,6 +171,50 @@ static void test_own(void **state)
 	memory_cgroup_deinit(&c);
 }
 
+/* The parts of either version add up to all; what statistics have beyond that is said. */
+static void usage_adds_up(void **state)
+{
+	struct memory_cgroup_usage u;
+	struct memory_cgroup c = {0};
+	uint64_t sum;
+
+	assert_false(memory_cgroup_usage(&c, 0, &u));
+	c.unified = xasprintf("%s/v2/a/b", top);
+	c.unified_top = xasprintf("%s/v2", top);
+	assert_false(memory_cgroup_usage(&c, 0, &u));
+	write_file("v2/a/b/memory.current", "1000000\n");
+	write_file("v2/a/b/memory.stat", "anon 400000\nfile 300000\nkernel_stack 16000\npagetables 8000\n"
+		   "percpu 1000\nsock 5000\nshmem 100000\nslab 50000\nslab_reclaimable 20000\n");
+	assert_true(memory_cgroup_usage(&c, 150000, &u));
+	const uint64_t wanted[] = {150000, 250000, 200000, 100000, 50000, 5000, 8000, 16000, 1000, 220000};
+
+	assert_int_equal(u.count, ARRAY_SIZE(wanted));
+	for (size_t i = 0; i < u.count; i++)
+		assert_int_equal(u.part[i].bytes, wanted[i]);
+	assert_int_equal(u.all, 1000000);
+	assert_int_equal(u.excess, 0);
+	write_file("v2/a/b/memory.current", "500000\n");
+	assert_true(memory_cgroup_usage(&c, 450000, &u));
+	sum = 0;
+	for (size_t i = 0; i < u.count; i++)
+		sum += u.part[i].bytes;
+	assert_int_equal(sum, 500000);
+	assert_int_equal(u.part[0].bytes, 400000);
+	assert_int_equal(u.excess, 280000);
+	memory_cgroup_deinit(&c);
+	c.memory = xasprintf("%s/v1/a", top);
+	write_file("v1/a/memory.usage_in_bytes", "900000\n");
+	write_file("v1/a/memory.stat", "cache 1\ntotal_cache 300000\ntotal_rss 500000\ntotal_shmem 100000\n"
+		   "hierarchical_memory_limit 70000000\n");
+	write_file("v1/a/memory.kmem.usage_in_bytes", "40000\n");
+	assert_true(memory_cgroup_usage(&c, 1000, &u));
+	assert_int_equal(u.part[1].bytes, 499000);
+	assert_int_equal(u.part[4].bytes, 40000);
+	assert_int_equal(u.part[5].bytes, 60000);
+	assert_int_equal(u.count, 6);
+	memory_cgroup_deinit(&c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -180,6 +224,7 @@ int main(void)
 		cmocka_unit_test(test_mounted_part),
 		cmocka_unit_test(test_none),
 		cmocka_unit_test(test_own),
+		cmocka_unit_test(usage_adds_up),
 	};
 
 	return cmocka_run_group_tests(tests, make_tree, remove_tree);

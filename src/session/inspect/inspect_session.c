@@ -42,17 +42,17 @@ static void path_pins_init(struct path_pins *p, struct session *s)
 }
 
 /* The leaf with most pages, which is not found again; 0 = none is left. */
-static uint32_t take_largest(struct path_pins *p, uint64_t *pages_out)
+static uint32_t take_largest(struct path_pins *p, struct pin_count *out)
 {
 	uint32_t best = 0;
 
-	*pages_out = 0;
+	*out = (struct pin_count){0};
 	for (uint32_t i = 1; i < p->paths.count; i++)
-		if (p->paths.pages[i] > *pages_out) {
+		if (p->paths.pages[i].pages > out->pages) {
 			best = i;
-			*pages_out = p->paths.pages[i];
+			*out = p->paths.pages[i];
 		}
-	p->paths.pages[best] = 0;
+	p->paths.pages[best] = (struct pin_count){0};
 	return best;
 }
 
@@ -73,13 +73,13 @@ static void path_pins_name(struct path_pins *p, struct session *s)
 {
 	const struct report r = session_report(s);
 	struct shown_stack stack = {.report = &r};
-	uint64_t pages;
+	struct pin_count pages;
 	uint32_t leaf;
 
 	while (p->paths.pages && p->list.count < PATHS_SHOWN && (leaf = take_largest(p, &pages))) {
 		struct inspect_pin *pin = vec_add(&p->list);
 
-		*pin = (struct inspect_pin){.pages = pages};
+		*pin = (struct inspect_pin){.pages = pages.pages, .pages_alone = pages.alone};
 		if (shown_stack_fill(&stack, profile_leaf(s->heap.profile, leaf)->node))
 			name_frames(&r, &stack, pin);
 	}
@@ -180,7 +180,7 @@ void inspect_final_read(struct session *s, bool is_last)
 	i->stopped_ns = clock_now_ns() - begin;
 }
 
-static int print_to_stderr(const struct inspection *i)
+static int print_to_stderr(struct inspection *i)
 {
 	_cleanup_free_ char *text = NULL;
 	size_t size;
@@ -188,6 +188,7 @@ static int print_to_stderr(const struct inspection *i)
 
 	if (!file)
 		return -errno;
+	i->brief.prefix = strlen("ptmem: ");
 	inspection_print(i, file);
 	if (fclose(file) != 0)
 		return -errno;

@@ -5,6 +5,7 @@
 #ifndef PTMEM_SESSION_INSPECT_INSPECT_STOPPED_H
 #define PTMEM_SESSION_INSPECT_INSPECT_STOPPED_H
 
+#include "base/cgroup.h"
 #include "graph/heap_graph.h"
 #include "inspect/inspect.h"
 #include "malloc/memory_copy.h"
@@ -29,6 +30,9 @@ struct inspect_stopped {
 	uint32_t inside;         /* threads that did not leave malloc in time */
 	uint32_t moments;        /* how often others ran to leave malloc */
 	uint64_t rss, swap;      /* VmRSS and VmSwap, bytes */
+	uint64_t hugetlb;        /* pages of hugetlbfs, which these do not have */
+	struct memory_cgroup_usage cgroup;
+	bool has_cgroup;         /* it is known */
 	struct go_state go;
 	/* what holds each block, of report.holders; by inspect_stopped_classify */
 	struct heap_graph graph;

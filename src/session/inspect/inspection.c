@@ -25,7 +25,7 @@
 static bool is_graph_file(const char *path)
 {
 	return !text_ends_in(path, ".json") && !text_ends_in(path, ".txt") &&
-	       strcmp(path, "-") != 0;
+	       !text_ends_in(path, ".md") && strcmp(path, "-") != 0;
 }
 
 enum output inspection_output(const struct options *o)
@@ -51,7 +51,9 @@ void inspection_init(struct inspection *i, const struct options *o, const char *
 		.cold = o->inspect.cold,
 		.keeps_graph = o->graph.what && options_record(o),
 		.wants_graph_file = o->graph.what && path && is_graph_file(path),
-		.copied_most = o->inspect.copy};
+		.copied_most = o->inspect.copy,
+		.is_brief = o->is_brief};
+	options_command(o, &i->brief.command);
 }
 
 struct inspect_wish inspection_wish(struct inspection *i)
@@ -199,11 +201,14 @@ bool inspection_judge(struct inspection *i, uint32_t pid, const char *command)
 				   pid);
 	i->title = (struct inspect_title){
 		.pid = pid, .command = command, .go = &i->go, .rss = look->rss, .swap = look->swap,
+		.hugetlb = look->hugetlb, .cgroup = look->has_cgroup ? &look->cgroup : NULL,
 		.glibc_major = major, .glibc_minor = minor,
 		.is_newer = is_newer(major, minor) && look->has_arena && !look->other,
 		.has_malloc = look->has_arena, .inside = look->inside, .moments = look->moments,
 		.touched = i->cold > 0 ? &i->touched : NULL, .touched_seconds = i->cold,
 		.stopped_ns = i->stopped_ns};
+	if (!i->why && i->wants_graph && i->cold > 0 && !i->look.graph.untouched)
+		heap_graph_find_untouched(&i->look.graph, &i->touched);
 	return !i->why;
 }
 
@@ -232,13 +237,30 @@ static struct graph_title graph_title(const struct inspection *i)
 {
 	return (struct graph_title){
 		.pid = i->title.pid, .command = i->title.command,
-		.core = i->title.core ? i->title.core->path : NULL, .stopped_ns = i->stopped_ns};
+		.core = i->title.core ? i->title.core->path : NULL, .stopped_ns = i->stopped_ns,
+		.touched_seconds = i->look.graph.untouched ? i->cold : 0};
 }
 
-void inspection_print(const struct inspection *i, FILE *file)
+static void print_brief(struct inspection *i, FILE *file, enum brief_form form)
 {
 	const struct graph_title t = graph_title(i);
 
+	if (i->wants_graph)
+		graph_report_brief(&i->brief, &t, &i->look.graph, &i->graph_wish);
+	else
+		inspect_report_brief(&i->brief, &i->title, &i->look.report);
+	brief_print(file, &i->brief, form);
+	brief_deinit(&i->brief);
+}
+
+void inspection_print(struct inspection *i, FILE *file)
+{
+	const struct graph_title t = graph_title(i);
+
+	if (i->is_brief) {
+		print_brief(i, file, BRIEF_TEXT);
+		return;
+	}
 	if (!i->wants_graph) {
 		inspect_report_print(file, &i->title, &i->look.report);
 		return;
@@ -263,6 +285,8 @@ static int put_found(FILE *file, const void *ctx)
 		inspect_report_write_json(file, &i->title, &i->look.report);
 	else if (i->wants_pprof)
 		recording_pprof_write_go(file, &i->go);
+	else if (i->is_brief && text_ends_in(f->path, ".md"))
+		print_brief(i, file, BRIEF_MARKDOWN);
 	else if (i->wants_blocks)
 		inspect_blocks_write(file, &i->blocks, &i->look.report.types,
 				     i->title.touched);

@@ -6,6 +6,7 @@
 #ifndef PTMEM_SESSION_INSPECT_INSPECTION_H
 #define PTMEM_SESSION_INSPECT_INSPECTION_H
 
+#include "output/brief.h"
 #include "output/graph_report.h"
 #include "output/inspect_report.h"
 #include "session/inspect/inspect_stopped.h"
@@ -31,6 +32,8 @@ struct inspection {
 	bool wants_blocks;       /* one by one */
 	bool wants_types, wants_holders;
 	bool wants_graph;        /* and no report of --inspect */
+	bool is_brief;
+	struct brief brief;      /* its command, and what precedes its lines */
 	bool wants_graph_file;   /* as a file for ptmem-report, not as text or JSON */
 	bool keeps_graph;        /* too: for a page or a recording */
 	struct graph_wish graph_wish;
@@ -82,7 +85,7 @@ int inspection_save(struct inspection *i, const char *path);
 int inspection_save_page(const struct inspection *i, const char *path);
 
 /* Prints it as text. */
-void inspection_print(const struct inspection *i, FILE *file);
+void inspection_print(struct inspection *i, FILE *file);
 
 void inspection_deinit(struct inspection *i);
 

@@ -134,9 +134,9 @@ static void add_types(struct recording *to, const struct block_types *types)
 static void add_pins(struct recording *to, const struct pinned_paths *p)
 {
 	for (uint32_t leaf = 1; p->pages && leaf < p->count; leaf++) {
-		const uint64_t row[PIN_COLUMNS] = {leaf, p->pages[leaf]};
+		const uint64_t row[PIN_COLUMNS] = {leaf, p->pages[leaf].pages};
 
-		if (p->pages[leaf])
+		if (p->pages[leaf].pages)
 			recording_add(to, RECORDING_PINS, row);
 	}
 }

@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/elf_file.h"
 #include "base/text.h"
+#include "output/brief.h"
 #include "output/call_sites.h"
 #include "output/leaks.h"
 #include "output/report.h"
@@ -371,10 +372,39 @@ static char *headline(const struct session *s, const struct leaks *l)
 			 l->sites.count, plural(l->sites.count), younger);
 }
 
+static void print_brief(const struct session *s, const struct leaks *l, FILE *file,
+			enum brief_form form, size_t prefix)
+{
+	struct brief b = {.prefix = prefix};
+
+	options_command(s->run->options, &b.command);
+	brief_set_title(&b, headline(s, l));
+	leaks_brief(l, &b);
+	brief_print(file, &b, form);
+	brief_deinit(&b);
+}
+
+/* To standard error. */
+static void print_brief_lines(const struct session *s, const struct leaks *l)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t size;
+	FILE *file = open_memstream(&text, &size);
+
+	CHECK(file);
+	print_brief(s, l, file, BRIEF_TEXT, strlen("ptmem: "));
+	CHECK(!fclose(file));
+	log_print_lines(LOG_RESULT, "", text);
+}
+
 static void print_leaks(const struct session *s, const struct leaks *l, FILE *file)
 {
 	_cleanup_free_ char *head = headline(s, l);
 
+	if (s->run->options->is_brief) {
+		print_brief(s, l, file, BRIEF_TEXT, 0);
+		return;
+	}
 	fprintf(file, "%s\n", head);
 	leaks_print(l, SIZE_MAX, print_to_file, file);
 }
@@ -382,7 +412,7 @@ static void print_leaks(const struct session *s, const struct leaks *l, FILE *fi
 struct leaks_file {
 	const struct session *session;
 	const struct leaks *leaks;
-	bool is_json;
+	bool is_json, is_markdown;
 };
 
 static int put_leaks_file(FILE *file, const void *ctx)
@@ -391,6 +421,8 @@ static int put_leaks_file(FILE *file, const void *ctx)
 
 	if (f->is_json)
 		leaks_write_json(file, f->leaks);
+	else if (f->is_markdown)
+		print_brief(f->session, f->leaks, file, BRIEF_MARKDOWN, 0);
 	else
 		print_leaks(f->session, f->leaks, file);
 	return 0;
@@ -398,7 +430,8 @@ static int put_leaks_file(FILE *file, const void *ctx)
 
 static int write_leaks(const struct session *s, const struct leaks *l, const char *path)
 {
-	const struct leaks_file f = {s, l, text_ends_in(path, ".json")};
+	const struct leaks_file f = {s, l, text_ends_in(path, ".json"),
+				     s->run->options->is_brief && text_ends_in(path, ".md")};
 	const struct out_content content = {.put = put_leaks_file, .ctx = &f,
 					    .end = f.is_json ? ".json" : NULL};
 
@@ -428,6 +461,11 @@ static void put_leaks(struct session *s, const struct leaks *l)
 
 	if (!s->run->options->leaks.out) {
 		_cleanup_free_ char *head = headline(s, l);
+
+		if (s->run->options->is_brief) {
+			print_brief_lines(s, l);
+			return;
+		}
 		print_to_stderr(NULL, head);
 		leaks_print(l, SITES_ON_STDERR, print_to_stderr, NULL);
 		return;

@@ -215,10 +215,10 @@ static size_t pieces_allowed(size_t mappings)
 	return most > mappings ? MIN((most - mappings) / 4, (size_t)PIECES_MAX) : 0;
 }
 
-/* The end of the first of about @pieces pieces of @m. */
+/* The end of the piece at @at, of at most @pieces pieces of @m and one up to a huge page. */
 static taddr_t piece_end(const struct mixed *m, taddr_t at, size_t pieces)
 {
-	uint64_t size = (m->end - m->start + pieces - 1) / pieces;
+	uint64_t size = ROUND_UP((m->end - m->start + pieces - 1) / pieces, m->unit);
 	taddr_t end = MAX(ROUND_UP(at + 1, m->unit), ROUND_DOWN(at + size, m->unit));
 
 	return MIN(end, m->end);
@@ -240,19 +240,22 @@ static void pieces_deinit(struct pieces *p)
 		vec_deinit(&p->by_advice[i].list);
 }
 
-/* Divides the first ranges into @allowed pieces; returns how many ranges. */
+/*
+ * Divides the first ranges into pieces; returns how many ranges. To cut a range out of its mapping
+ * takes one mapping more than it has pieces.
+ */
 static size_t divide(const struct search *s, size_t allowed, struct pieces *out)
 {
 	uint64_t bytes = 0, n;
 	size_t i;
 
-	for (i = 0; i < s->mixed.count && i < allowed / 2; i++)
+	for (i = 0; i < s->mixed.count && i < allowed / 4; i++)
 		bytes += s->mixed.data[i].end - s->mixed.data[i].start;
 	n = i;
 	for (i = 0; i < n; i++) {
 		const struct mixed *m = &s->mixed.data[i];
 		double share = (double)(m->end - m->start) / (double)bytes;
-		size_t pieces = (size_t)(share * (double)(allowed - 2 * n)) + 2;
+		size_t pieces = (size_t)(share * (double)(allowed - 4 * n)) + 2;
 
 		for (taddr_t at = m->start, end; at < m->end; at = end) {
 			enum map_advice advice =
