@@ -28,6 +28,7 @@
 #include "live/rss_poll.h"
 #include "live/top.h"
 #include "output/outfile.h"
+#include "session/labels.h"
 #include "session/limits.h"
 #include "session/inspect/cold_watch.h"
 #include "session/inspect/earlier_blocks.h"
@@ -458,6 +459,7 @@ static int run_all(struct run *run, int *signal_out)
 	struct rss_poll *rss_poll = NULL;
 	int rc = EXIT_OWN_FAILURE;
 
+	labels_open(run);
 	run->is_set_up = check_instructions(o) == 0 && open_probes(run) == 0 &&
 			 out_check_places(run) == 0 && limits_open(run) == 0 &&
 			 leak_report_open(run) == 0 && open_events(run) == 0 &&
@@ -526,13 +528,14 @@ static int run_once(struct options *o, const struct write_signals *signals, stru
 	repeat_begin(repeat, &run);
 	if (explain_descriptors())
 		rc = o->inspect.what ? inspect_all(&run) : run_all(&run, signal_out);
-	repeat_add(repeat, &run);
+	repeat_add(repeat, &run, *signal_out || signals_leave_request());
 	if (o->repeat > 1 && is_last(o, repeat, *signal_out)) {
 		repeat_finish(repeat, (unsigned)o->repeat);
 		if (run.is_set_up && limits_write(&run, &repeat->gate) != 0 && rc == 0)
 			rc = EXIT_OWN_FAILURE;
 	}
 	limits_close(&run);
+	labels_close(&run);
 	one_page_deinit(&run.page);
 	summaries_deinit(&run.summaries);
 	run_deinit(&run);

@@ -18,6 +18,7 @@
 #include "live/rss_poll.h"
 #include "output/graph_report.h"
 #include "session/condition.h"
+#include "session/labels.h"
 #include "session/limits.h"
 #include "session/options.h"
 #include "session/out.h"
@@ -109,6 +110,14 @@ static int check_limits(const struct options *o)
 	const char *why_not = o->within.count ? limits_why_not_within(o) : NULL;
 	struct limit l;
 
+	for (size_t i = 0; i < o->labels.count; i++) {
+		const char *why = labels_check_text(o, o->labels.data[i]);
+
+		if (!why)
+			continue;
+		log_error("--label=%s: %s", o->labels.data[i], why);
+		return -EINVAL;
+	}
 	if (why_not) {
 		log_error("--within=%s: %s", o->within.data[0], why_not);
 		return -EINVAL;
@@ -572,10 +581,11 @@ static int check_inspect(const struct options *o)
 		"brief", "cold", "inspect", "inspect-copy", "inspect-out", "inspect-pointers",
 		"graph",
 		"containers", "graph-depth", "graph-out", "who-holds", "pid", "log-file", "log-fd",
-		"color", "quiet", "verbose", "no-rc", "command-line-only"};
+		"color", "quiet", "verbose", "no-rc", "command-line-only", "html"};
+	size_t count = ARRAY_SIZE(good) - !o->graph.what; /* --inspect makes no page */
 
 	return o->inspect.what ? check_others(o, o->graph.what ? "graph" : "inspect", good,
-					      ARRAY_SIZE(good)) : 0;
+					      count) : 0;
 }
 
 static int check_containers(const char *path)

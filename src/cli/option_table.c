@@ -332,17 +332,23 @@ static const struct option_row rows[] = {
 		 "repeatable",
 	 .brief = "when a condition begins to hold, record, inspect, detach or end"},
 	{.name = "limit", .type = OPT_TEXTS, .flags = OPT_NOT_EMPTY, AT(limits),
-	 .value = "METRIC<AMOUNT",
+	 .value = "METRIC<AMOUNT", .takes = "a limit, as in peak<100M",
 	 .text = "end with status 1 unless peak<100M, live-at-end<1M,\n"
 		 "allocated<1G, allocations<10K, temporary<50% or\n"
 		 "leaked<1 holds at the end; peak@parse<10M is about\n"
 		 "call paths with the function parse; repeatable",
 	 .brief = "a limit that the profile must keep, for tests"},
 	{.name = "within", .type = OPT_TEXTS, .flags = OPT_NOT_EMPTY, AT(within),
-	 .value = "FUNCTION",
+	 .value = "FUNCTION", .takes = "the name of a function",
 	 .text = "measure each call of this function, from its entry\n"
 		 "to its return; limits are those of each call;\nrepeatable",
 	 .brief = "measure each call of this function"},
+	{.name = "label", .type = OPT_TEXTS, .flags = OPT_NOT_EMPTY, AT(labels),
+	 .value = "FUNCTION:argN",
+	 .text = "while a call of this function lasts, what its thread\n"
+		 "allocates is under [NAME: VALUE]: the argument, or\n"
+		 "->MEMBER of it; NAME=... gives the name; repeatable",
+	 .brief = "whom memory is for: an argument of this function"},
 	{.name = "limits-file", .type = OPT_TEXTS, .flags = OPT_NOT_EMPTY, AT(files.limits),
 	 .value = "FILE",
 	 .text = "a file of limits, one on each line, and of comments\n"

@@ -84,6 +84,7 @@ struct report_request {
 	uint64_t snapshot;             /* a number, or MASSIF_SNAPSHOT_* */
 	bool is_time_based, wants_total, is_diff, is_merge, embeds_sources, is_brief;
 	char *const *argv;             /* the command line, for messages */
+	bool wants_graph;              /* of recordings: the heap graph in them */
 	bool wants_help, wants_version;
 };
 

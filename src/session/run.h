@@ -120,7 +120,9 @@ struct run {
 	/* --html of several processes, and what is said of them at the end; main.c frees both */
 	struct one_page page;
 	struct summaries summaries;
+	bool is_repeated;          /* another run of --repeat has the names of files as given */
 	bool is_set_up;            /* files and options are all right: the program was to be run */
+	struct label_option *labels;      /* one for each --label; owned. NULL = none */
 	bool needs_within;         /* calls of functions are watched (--within) */
 	VEC(struct within_section) sections;
 	bool needs_history;        /* a limit needs the exact peak or temporary allocations */

@@ -209,7 +209,7 @@ class App {
 			"zoom"))
 			this.showFlame();
 		if (has("selection", "mode", "hide", "find", "tab", "sort", "color",
-			"theme"))
+			"theme", "graph", "held", "gfind"))
 			this.showTables();
 	}
 
@@ -340,7 +340,8 @@ async function main() {
 
 		performance.mark("read");
 		document.documentElement.setAttribute("data-ready", "");
-		window.ptmem = new App(profile);
+		window.ptmem = profile.format === "ptmem-graph" ?
+			new GraphPage(profile) : new App(profile);
 	} catch (error) {
 		const isOld = typeof DecompressionStream === "undefined";
 

@@ -378,14 +378,6 @@ class Tips {
 		this.app = app;
 	}
 
-	place(tip, x, y, width, height) {
-		tip.hidden = false;
-		const w = tip.offsetWidth, h = tip.offsetHeight;
-
-		tip.style.left = `${Math.max(4, x + 14 + w > width ? x - w - 10 : x + 14)}px`;
-		tip.style.top = `${Math.max(4, y + 16 + h > height ? y - h - 10 : y + 16)}px`;
-	}
-
 	rows(list) {
 		return el("dl", {}, ...list.flatMap(
 			([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
@@ -418,7 +410,7 @@ class Tips {
 
 		tip.replaceChildren(el("strong", {}, format.time(p.time[i], p.unit) + clock),
 			this.rows(list));
-		this.place(tip, x, 8, byId("timeline").clientWidth, 1e6);
+		placeTip(tip, x, 8, byId("timeline").clientWidth, 1e6);
 	}
 
 	markersNear(i) {
@@ -511,7 +503,7 @@ class Tips {
 				where ? el("span", { class: "muted" }, where) : null,
 					this.rows(this.facts(box))].filter(Boolean));
 		}
-		this.place(tip, x, y, innerWidth, innerHeight);
+		placeTip(tip, x, y, innerWidth, innerHeight);
 	}
 
 	/* The line below the flame graph: the focused frame, or the total. */

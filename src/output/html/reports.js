@@ -27,6 +27,7 @@ class Reports {
 			["functions", "Functions"]];
 
 		this.memory = this.makeMemory();
+		this.graph = this.makeGraph();
 		if (p.isMassif)
 			return out;
 		out.push(["leaks", "Leaks"]);
@@ -34,7 +35,8 @@ class Reports {
 			out.push(["temporary", "Temporary"]);
 		return out.concat([["threads", "Threads"], ["sizes", "Sizes"]],
 			p.raw.releases ? [["releases", "Releases"]] : [],
-			this.memory ? [["memory", "Memory"]] : []);
+			this.memory ? [["memory", "Memory"]] : [],
+			this.graph ? [["graph", "Heap graph"]] : []);
 	}
 
 	/* The same one until something else is to be seen. A live page may get it later. */
@@ -45,6 +47,16 @@ class Reports {
 			return null;
 		return this.memory && this.memory.id === MemoryView.idOf(p) ? this.memory :
 			new MemoryView(this.app);
+	}
+
+	/* The same one until another graph is there. */
+	makeGraph() {
+		const { graph } = this.app.profile.raw;
+
+		if (!graph)
+			return null;
+		return this.graph && this.graph.json === graph ? this.graph :
+			new GraphView(this.app, graph, null);
 	}
 
 	showTabs(current) {
@@ -82,6 +94,10 @@ class Reports {
 			this.showMemory();
 			return;
 		}
+		if (this.current === "graph") {
+			this.showGraph();
+			return;
+		}
 		const table = this.tables.get(this.current) || this.makeTable(this.current);
 		const up = !state.sort.startsWith("-");
 		const isMatched = this.current !== "threads" && this.current !== "sizes";
@@ -109,11 +125,20 @@ class Reports {
 		this.shownMemory = this.memory;
 	}
 
+	showGraph() {
+		if (!byId("graph") || this.shownGraph !== this.graph)
+			byId("panel").replaceChildren(this.graph.make());
+		this.shownGraph = this.graph;
+		this.graph.show();
+	}
+
 	resize() {
 		const table = this.tables.get(this.current);
 
 		if (this.current === "memory")
 			this.memory.draw();
+		else if (this.current === "graph")
+			this.graph.draw();
 		else if (table)
 			table.fit();
 	}

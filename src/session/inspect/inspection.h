@@ -35,6 +35,7 @@ struct inspection {
 	bool is_brief;
 	struct brief brief;      /* its command, and what precedes its lines */
 	bool wants_graph_file;   /* as a file for ptmem-report, not as text or JSON */
+	bool keeps_graph;        /* too: for a page or a recording */
 	struct graph_wish graph_wish;
 	const char *containers;  /* for the graph: a file of descriptions; NULL = none */
 	bool wants_pprof;        /* the profile that a Go program keeps, and nothing else */
@@ -79,6 +80,9 @@ bool inspection_judge(struct inspection *i, uint32_t pid, const char *command);
 int inspection_write(struct inspection *i, const char *path);
 /* The same with a message, elsewhere if it cannot be written there (out.h). */
 int inspection_save(struct inspection *i, const char *path);
+
+/* Writes the page of its graph: 0, or -errno after a message. */
+int inspection_save_page(const struct inspection *i, const char *path);
 
 /* Prints it as text. */
 void inspection_print(struct inspection *i, FILE *file);
