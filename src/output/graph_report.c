@@ -126,6 +126,14 @@ static void print_amount(FILE *f, uint64_t bytes, uint64_t blocks)
 	fprintf(f, "%s in %s block%s\n", exact, amount_commas(blocks, number), plural(blocks));
 }
 
+static void print_untouched(FILE *f, int indent, const struct cold_bytes *c)
+{
+	char least[AMOUNT_SIZE], most[AMOUNT_SIZE];
+
+	fprintf(f, "%*snot touched: %s to %s bytes\n", indent + 6, "",
+		amount_commas(c->cold, least), amount_commas(c->cold + c->shared, most));
+}
+
 static void print_holders(FILE *f, const struct heap_graph *g, const struct graph_row *r)
 {
 	struct graph_holders h;
@@ -149,14 +157,6 @@ static void print_holders(FILE *f, const struct heap_graph *g, const struct grap
 	vec_deinit(&h.owners);
 }
 
-static void print_untouched(FILE *f, int indent, const struct cold_bytes *c)
-{
-	char least[AMOUNT_SIZE], most[AMOUNT_SIZE];
-
-	fprintf(f, "%*snot touched: %s to %s bytes\n", indent + 6, "",
-		amount_commas(c->cold, least), amount_commas(c->cold + c->shared, most));
-}
-
 static void print_rows(FILE *f, const struct heap_graph *g, const struct graph_rows *rows)
 {
 	uint64_t bytes = 0, blocks = 0;
@@ -169,11 +169,11 @@ static void print_rows(FILE *f, const struct heap_graph *g, const struct graph_r
 		fprintf(f, "%*s%s  retain%s ", 2 + 2 * (int)MIN(r->level, 50u), "", name,
 			r->kind == GRAPH_ROW_REST && r->count != 1 ? "" : "s");
 		print_amount(f, r->bytes, r->blocks);
-		print_holders(f, g, r);
 		if (g->untouched)
 			print_untouched(f, 2 * (int)MIN(r->level, 50u), &r->untouched);
 		untouched.cold += r->level == 0 ? r->untouched.cold : 0;
 		untouched.shared += r->level == 0 ? r->untouched.shared : 0;
+		print_holders(f, g, r);
 		bytes += r->level == 0 ? r->bytes : 0;
 		blocks += r->level == 0 ? r->blocks : 0;
 	}
@@ -480,11 +480,11 @@ static void write_row(struct json_writer *w, const struct heap_graph *g, const s
 	else
 		json_write_number(w, "count", r->count);
 	json_write_numbers(w, {"retained_bytes", r->bytes}, {"retained_blocks", r->blocks});
-	if (graph_row_is_shared(g, r))
-		write_holders(w, g, r);
 	if (g->untouched)
 		json_write_numbers(w, {"untouched_bytes", r->untouched.cold},
 				   {"untouched_at_most", r->untouched.cold + r->untouched.shared});
+	if (graph_row_is_shared(g, r))
+		write_holders(w, g, r);
 	json_write_close(w, 1);
 }
 

@@ -362,6 +362,19 @@ static int show_merged(const struct report_request *r)
 	return status;
 }
 
+/* What --brief compares: any two of a kind that --diff compares. */
+static int check_compared(const struct report_request *r, const struct input *input)
+{
+	for (size_t i = 0; i < 2; i++)
+		if (!input_paths(&input[i]) && input[i].kind != INPUT_MASSIF &&
+		    input[i].kind != INPUT_GRAPH) {
+			log_error("%s: --diff compares recordings, massif files and heap graphs",
+				  r->path[i]);
+			return EXIT_REFUSED;
+		}
+	return 0;
+}
+
 /* A recording becomes the graph in it. */
 static int take_graph(const struct report_request *r, size_t i, struct input *input)
 {
@@ -381,19 +394,6 @@ static int take_graph(const struct report_request *r, size_t i, struct input *in
 	recording_free(input->recording);
 	input->recording = NULL;
 	input->kind = INPUT_GRAPH;
-	return 0;
-}
-
-/* What --brief compares: any two of a kind that --diff compares. */
-static int check_compared(const struct report_request *r, const struct input *input)
-{
-	for (size_t i = 0; i < 2; i++)
-		if (!input_paths(&input[i]) && input[i].kind != INPUT_MASSIF &&
-		    input[i].kind != INPUT_GRAPH) {
-			log_error("%s: --diff compares recordings, massif files and heap graphs",
-				  r->path[i]);
-			return EXIT_REFUSED;
-		}
 	return 0;
 }
 

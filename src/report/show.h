@@ -83,8 +83,8 @@ struct report_request {
 	struct recording_question question; /* about recordings */
 	uint64_t snapshot;             /* a number, or MASSIF_SNAPSHOT_* */
 	bool is_time_based, wants_total, is_diff, is_merge, embeds_sources, is_brief;
-	bool wants_graph;              /* of recordings: the heap graph in them */
 	char *const *argv;             /* the command line, for messages */
+	bool wants_graph;              /* of recordings: the heap graph in them */
 	bool wants_help, wants_version;
 };
 
