@@ -151,8 +151,8 @@ static void add_levels(const struct row_search *s, struct open_level first, uint
 
 		*vec_add(&s->rows->list) = (struct graph_row){
 			.kind = graph_is_block(g, node) ? GRAPH_ROW_BLOCK : GRAPH_ROW_OWNER,
-			.level = here, .node = node, .bytes = g->retained[number],
-			.blocks = g->retained_blocks[number]};
+			.level = here, .node = node, .number = number,
+			.bytes = g->retained[number], .blocks = g->retained_blocks[number]};
 		if (here >= s->limits->depth)
 			continue;
 		open_children(s, number, CHILD_ANY, &below);
@@ -194,6 +194,58 @@ uint32_t graph_number_of(const struct heap_graph *g, uint32_t node)
 		if (g->tree.node[i] == node)
 			return i;
 	return DOMINATORS_ROOT;
+}
+
+/* -- what holds a shared block -- */
+
+bool graph_row_is_shared(const struct heap_graph *g, const struct graph_row *r)
+{
+	return r->kind == GRAPH_ROW_BLOCK && g->tree.above[r->number] == DOMINATORS_ROOT;
+}
+
+struct owner_search {
+	const struct heap_graph *graph;
+	uint64_t *is_seen;      /* a bit by number */
+	VEC(uint32_t) queue;    /* numbers */
+};
+
+static void queue_number(struct owner_search *s, uint32_t number)
+{
+	uint64_t bit = UINT64_C(1) << number % 64;
+
+	if (!(s->is_seen[number / 64] & bit))
+		*vec_add(&s->queue) = number;
+	s->is_seen[number / 64] |= bit;
+}
+
+static void queue_holders(struct owner_search *s, uint32_t number)
+{
+	const struct dominators *t = &s->graph->tree;
+
+	for (size_t i = vec_search(&t->shared, e, e->number < number);
+	     i < t->shared.count && t->shared.data[i].number == number; i++)
+		queue_number(s, t->shared.data[i].by);
+}
+
+void graph_holders_find(const struct heap_graph *g, const struct graph_row *r, size_t most,
+			struct graph_holders *out)
+{
+	struct owner_search s = {
+		.graph = g, .is_seen = xcalloc((size_t)g->tree.count / 64 + 1, sizeof(uint64_t))};
+
+	*out = (struct graph_holders){0};
+	queue_number(&s, r->number);
+	for (size_t at = 0; at < s.queue.count; at++) {
+		uint32_t number = s.queue.data[at], node = g->tree.node[number];
+
+		queue_holders(&s, number);
+		if (graph_is_block(g, node))
+			continue;
+		if (out->count++ < most)
+			*vec_add(&out->owners) = node - g->blocks;
+	}
+	vec_deinit(&s.queue);
+	free(s.is_seen);
 }
 
 /* -- ways -- */

@@ -179,7 +179,7 @@ static void take_edges(const struct recording *r, struct heap_graph *g)
 	for (size_t i = 0; i < t->rows; i++) {
 		g->edge[i] = (uint32_t)t->column[GRAPH_EDGE_BLOCK][i] << 1 |
 			     (uint32_t)t->column[GRAPH_EDGE_INTERIOR][i];
-		g->place[i] = (uint16_t)MIN(t->column[GRAPH_EDGE_PLACE][i], (uint64_t)GRAPH_FAR);
+		g->place[i] = (uint32_t)MIN(t->column[GRAPH_EDGE_PLACE][i], (uint64_t)GRAPH_FAR);
 	}
 }
 

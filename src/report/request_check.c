@@ -440,13 +440,17 @@ static char *check_fail_if(const struct report_request *r)
 {
 	struct fail_if f;
 
-	if (r->fail_if.count && !r->is_diff && !r->baseline)
+	if (r->fail_if.count && !r->is_diff && !r->baseline && !r->write_baseline)
 		return xstrdup("--fail-if goes with --diff or --baseline");
 	for (size_t i = 0; i < r->fail_if.count; i++) {
 		const char *why = fail_if_parse(r->fail_if.data[i], &f);
 
 		if (why)
 			return xasprintf("--fail-if=%s: %s", r->fail_if.data[i], why);
+		if (r->write_baseline && !f.of.function)
+			return xasprintf("--fail-if=%s goes with --diff or --baseline; with "
+					 "--write-baseline those that name a function, as "
+					 "allocations@parse>+0", r->fail_if.data[i]);
 	}
 	return NULL;
 }

@@ -216,11 +216,28 @@ static int show_one(const struct report_request *r, const struct input *input)
 
 /* -- baselines -- */
 
+/* Those that conditions name. */
+static int want_functions(const struct report_request *r, struct baseline *out)
+{
+	for (size_t i = 0; i < r->fail_if.count; i++) {
+		struct fail_if f = {0};
+
+		fail_if_parse(r->fail_if.data[i], &f); /* request_check has checked it */
+		const char *why = f.of.function ? baseline_want(out, &f) : NULL;
+
+		if (!why)
+			continue;
+		log_error("--fail-if=%s: %s", r->fail_if.data[i], why);
+		return EXIT_REFUSED;
+	}
+	return 0;
+}
+
 /* @old: what the runs are compared with, or NULL. */
 static int read_runs(const struct report_request *r, const struct baseline *old,
 		     struct baseline *out)
 {
-	int status = 0;
+	int status = want_functions(r, out);
 
 	for (size_t i = 0; !status && i < r->path_count; i++) {
 		struct input input = {0};

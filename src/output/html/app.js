@@ -217,11 +217,11 @@ class App {
 	check() {
 		const s = this.state, p = this.profile;
 
-		if (!["live", "peaks", "growth", "allocated", "temporary", "leaked"]
-			.includes(s.mode) ||
+		if (!["live", "peaks", "growth", "allocated", "temporary", "leaked",
+			"cold"].includes(s.mode) ||
 			(s.mode === "peaks" && !p.peaks) ||
 			(p.isMassif && !["live", "growth"].includes(s.mode)) ||
-			(s.mode === "leaked" && !p.leaks))
+			(s.mode === "leaked" && !p.leaks) || (s.mode === "cold" && !p.cold))
 			s.mode = "live";
 		if (!s.spanRange())
 			s.span = "";

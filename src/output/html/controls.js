@@ -86,6 +86,8 @@ class Controls {
 			modes.push(["temporary", "Temporary"]);
 		if (p.leaks)
 			modes.push(["leaked", "Leaked"]);
+		if (p.cold)
+			modes.push(["cold", "Not touched"]);
 		out.push(this.group("mode", "mode", modes));
 		if (all)
 			out.push(this.group("unit", "unit",
@@ -176,6 +178,8 @@ class Controls {
 			temporary: `Temporary: ${p.temporaryText}. Whole run.`,
 			leaked: "Leaked: what no pointer of the program led to when the " +
 				"leak check ran.",
+			cold: "Not touched: bytes on pages that were neither read nor written " +
+				"in the time of --cold.",
 		}[mode] || "";
 	}
 

@@ -181,7 +181,8 @@ class Reports {
 		if (id === "functions")
 			return Tables.functionRows(this.merged, now, before, this.life);
 		if (id === "sites")
-			return Tables.siteRows(stacks, now, before, this.life);
+			return Tables.siteRows(stacks, now, before, this.life,
+				this.untouched() && ((row, leaf) => this.addCold(row, leaf)));
 		if (id === "leaks")
 			return Tables.siteRows(stacks, this.leaked(), null, this.life,
 				(row, leaf) => this.addLeak(row, leaf));
@@ -239,6 +240,35 @@ class Reports {
 				this.lostAge.set(leaf, [Math.min(least, ages.at_least[k]),
 					Math.max(most, ages.at_most[k])]);
 		});
+	}
+
+	/* By leaf, what --cold found: [at least, at most], bytes. */
+	untouched() {
+		const found = this.app.profile.cold;
+
+		if (found && this.coldOf !== found) {
+			this.coldOf = found;
+			this.coldBytes = new Map(found.leaf.map((leaf, k) =>
+				[leaf, [found.at_least[k], found.at_most[k]]]));
+		}
+		return found && this.coldBytes;
+	}
+
+	addCold(row, leaf) {
+		const [least, most] = this.coldBytes.get(leaf) || [0, 0];
+
+		row.cold = (row.cold || 0) + least;
+		row.coldMost = (row.coldMost || 0) + most;
+	}
+
+	coldColumn() {
+		const range = (r) => `${format.exactBytes(r.cold)} to ` +
+			`${format.exactBytes(r.coldMost)}: blocks share pages`;
+
+		return { id: "cold", title: "Not touched",
+			help: "Bytes on pages that were neither read nor written in the time of " +
+				"--cold, when it was looked", value: (r) => r.cold,
+			node: (r) => el("span", { title: range(r) }, format.bytes(r.cold)) };
 	}
 
 	addLeak(row, leaf) {
@@ -387,6 +417,8 @@ class Reports {
 		if (!p.isMassif)
 			out.push(this.countColumn("blocks", "Blocks"), this.meanColumn(),
 				this.lifetimeColumn());
+		if (id === "sites" && this.untouched())
+			out.push(this.coldColumn());
 		out.push(this.curveColumn(id));
 		return out;
 	}

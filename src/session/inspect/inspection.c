@@ -72,12 +72,16 @@ struct inspect_wish inspection_wish(struct inspection *i)
 				     .copy = &i->copy};
 }
 
+static void free_frames(struct inspect_pin *p)
+{
+	for (size_t k = 0; k < p->depth; k++)
+		free(p->frame[k]);
+}
+
 static void path_pins_deinit(struct path_pins *p)
 {
-	for (size_t i = 0; i < p->list.count; i++)
-		for (size_t k = 0; k < p->list.data[i].depth; k++)
-			free(p->list.data[i].frame[k]);
-	vec_deinit(&p->list);
+	vec_release(&p->list, e, free_frames(e));
+	vec_release(&p->cold, e, free_frames(e));
 	free(p->paths.pages);
 	p->paths.pages = NULL;
 }

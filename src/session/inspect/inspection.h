@@ -23,6 +23,7 @@ struct path_pins {
 	struct pinned_paths paths;    /* has a pointer to this */
 	const struct profile *profile;
 	VEC(struct inspect_pin) list; /* most pages first; names are owned */
+	VEC(struct inspect_pin) cold; /* those with most untouched bytes first; likewise */
 };
 
 /* May not move. */

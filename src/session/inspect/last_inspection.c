@@ -141,6 +141,18 @@ static void add_pins(struct recording *to, const struct pinned_paths *p)
 	}
 }
 
+static void add_untouched(struct recording *to, const struct session_cold *c)
+{
+	for (uint32_t leaf = 1; leaf < c->sums.count; leaf++) {
+		const struct cold_sum *s = &c->sums.data[leaf];
+		const uint64_t row[UNTOUCHED_COLUMNS] = {leaf, s->bytes, s->untouched.cold,
+							 s->untouched.cold + s->untouched.shared};
+
+		if (s->bytes)
+			recording_add(to, RECORDING_UNTOUCHED, row);
+	}
+}
+
 static void add_advice(struct recording *to, const struct inspect_report *r)
 {
 	struct inspect_advice_list advice;
@@ -157,7 +169,8 @@ static void add_advice(struct recording *to, const struct inspect_report *r)
 }
 
 /* The tables of an inspection alone; the caller frees it. */
-static struct recording *recording_inspect_new(const struct inspection *i)
+static struct recording *recording_inspect_new(const struct inspection *i,
+					       const struct session_cold *cold)
 {
 	const struct inspect_title *t = &i->title;
 	const struct inspect_report *r = &i->look.report;
@@ -168,6 +181,8 @@ static struct recording *recording_inspect_new(const struct inspection *i)
 	add_doubts(to, t, r);
 	add_rows(to, r);
 	add_types(to, &r->types);
+	if (i->cold > 0)
+		add_untouched(to, cold);
 	add_map(to, &r->heaps.map, has_arenas ? 0 : r->heaps.arenas.count);
 	if (!has_arenas)
 		return to;
@@ -223,7 +238,7 @@ void last_inspection_set(struct session *s, const struct inspection *i)
 	if (k->file)
 		fclose(k->file);
 	k->file = NULL;
-	k->tables = recording_inspect_new(i);
+	k->tables = recording_inspect_new(i, &s->end.cold);
 	k->number++;
 	if (s->run->options->listen.at)
 		k->file = write_memory(put_tables, k->tables, &k->size);
