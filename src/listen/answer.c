@@ -16,10 +16,13 @@
 #include "base/cgroup.h"
 #include "base/cleanup.h"
 #include "base/gzip.h"
+#include "base/json_write.h"
 #include "base/log.h"
 #include "base/proc.h"
 #include "base/text.h"
+#include "output/graph_page.h"
 #include "output/html_page.h"
+#include "recording/graph_file.h"
 #include "recording/recording_json.h"
 #include "recording/recording_pprof.h"
 
@@ -352,8 +355,8 @@ static char *make_json(const struct recording *r, const struct listen_process *i
 		[LISTEN_RUNS] = "running", [LISTEN_LEAVES] = "leaving",
 		[LISTEN_ENDED] = "ended", [LISTEN_LEFT] = "left"};
 	_cleanup_free_ char *live = xasprintf(
-		",\"live\":{\"url\":\"profile.json?pid=%u\",\"state\":\"%s\"}",
-		info->pid, states[info->state]);
+		",\"live\":{\"url\":\"profile.json?pid=%u\",\"state\":\"%s\",\"graph\":%u}",
+		info->pid, states[info->state], info->graph_size ? info->graph : 0);
 	char *json = NULL;
 	FILE *memory = open_memstream(&json, size_out);
 
@@ -371,16 +374,23 @@ static void write_report(FILE *out, const struct recording *r, const struct list
 	html_page_write(out, json, size, true);
 }
 
-static void write_json(FILE *out, const struct recording *r, struct http_job *job,
-		       const struct listen_process *info)
+static void write_compressed(FILE *out, const char *json, size_t size, struct http_job *job)
 {
-	size_t size;
-	_cleanup_free_ char *json = make_json(r, info, &size), *packed = NULL;
+	_cleanup_free_ char *packed = NULL;
 
 	job->is_gzip = job->takes_gzip;
 	if (job->is_gzip)
 		size = gzip_pack(json, size, &packed);
 	fwrite(packed ? packed : json, size, 1, out);
+}
+
+static void write_json(FILE *out, const struct recording *r, struct http_job *job,
+		       const struct listen_process *info)
+{
+	size_t size;
+	_cleanup_free_ char *json = make_json(r, info, &size);
+
+	write_compressed(out, json, size, job);
 }
 
 /* The index page, if there are several processes: links to their reports. */
@@ -411,6 +421,7 @@ static const struct {
 	[HTTP_REPORT] = {"text/html; charset=utf-8", NULL},
 	[HTTP_JSON] = {"application/json", NULL},
 	[HTTP_RECORDING] = {"application/octet-stream", "ptmem.recording"},
+	[HTTP_GRAPH] = {"application/json", NULL},
 	[HTTP_HEAP] = {"application/octet-stream", "heap"},
 	[HTTP_ALLOCS] = {"application/octet-stream", "allocs"},
 	[HTTP_METRICS] = {"text/plain; version=0.0.4; charset=utf-8", NULL},
@@ -466,6 +477,40 @@ static void write_journal(struct http_job *job, const struct served *s)
 	job->size = size;
 }
 
+/* The last graph of @s. */
+static void write_graph(struct http_job *job, const struct served_table *t, const struct served *s)
+{
+	_cleanup_free_ char *why = NULL, *json = NULL;
+	size_t size;
+	_cleanup_free_ char *data = served_graph(s, &size);
+	struct graph_file *f;
+
+	if (job->is_post && (t->is_over || t->is_finishing)) {
+		http_answer(job, 503, "ptmem does not look at the process any more\n");
+		return;
+	}
+	if (job->is_post && *t->why) {
+		http_answer(job, 503, t->why);
+		return;
+	}
+	if (!data || graph_file_read(data, size, &f, &why) != 0) {
+		http_answer(job, 404, "no heap graph was made yet: POST makes one\n");
+		return;
+	}
+	FILE *memory = open_memstream(&json, &size), *out = open_body(job);
+
+	CHECK(memory);
+	job->graph = s->graph_number;
+	const struct graph_title title = graph_file_title(f);
+
+	graph_page_write_json(&(struct json_writer){.out = memory}, NULL, &title, &f->graph);
+	putc('\n', memory);
+	CHECK(!fclose(memory));
+	graph_file_free(f);
+	write_compressed(out, json, size, job);
+	CHECK(!fclose(out));
+}
+
 /* @s: of this process alone if @job is about one. */
 static void write_totals(struct http_job *job, const struct served_table *t, struct served *s,
 			 uint32_t ptmem)
@@ -506,6 +551,8 @@ void answer_write(struct http_job *job, struct served_table *t, const struct ans
 							       "no process is profiled now\n");
 	} else if (job->path == HTTP_RECORDING) {
 		write_journal(job, s);
+	} else if (job->path == HTTP_GRAPH) {
+		write_graph(job, t, s);
 	} else if (job->path == HTTP_REPORT && !job->pid && t->list.count > 1) {
 		FILE *out = open_body(job);
 

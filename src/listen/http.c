@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/text.h"
 #include "listen/http_access.h"
 
 /* The functions of the library that are used. */
@@ -207,13 +208,43 @@ static struct refusal check_host(const struct http *h, struct MHD_Connection *c,
 	return (struct refusal){0, NULL};
 }
 
+/* Whether the page that sends the request, if one does, is this server's. */
+static bool is_own_page(const struct http *h, struct MHD_Connection *c)
+{
+	const char *origin = header(h, c, "Origin"), *host = header(h, c, "Host");
+	const char *site = header(h, c, "Sec-Fetch-Site");
+	const char *rest = !origin ? NULL : text_after(origin, "http://") ?:
+			   text_after(origin, "https://");
+
+	return (!origin || (rest && host && strcasecmp(rest, host) == 0)) &&
+	       (!site || strcmp(site, "same-origin") == 0 || strcmp(site, "none") == 0);
+}
+
+static struct refusal check_method(const struct http *h, struct MHD_Connection *c, const char *url,
+				   const char *method)
+{
+	struct http_target target;
+
+	if (strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0)
+		return (struct refusal){0, NULL};
+	if (strcmp(method, "POST") != 0 || !http_target_parse(url, &target) ||
+	    http_target_find(target.path) != HTTP_GRAPH)
+		return (struct refusal){405, "only GET and HEAD are answered\n"};
+	if (h->options.is_open && !h->options.token)
+		return (struct refusal){403, "this stops the program: it needs --listen-token "
+					     "instead of --listen-open\n"};
+	if (!is_own_page(h, c))
+		return (struct refusal){403, "the page of another site may not ask for that\n"};
+	return (struct refusal){0, NULL};
+}
+
 static struct refusal find_refusal(struct http *h, struct MHD_Connection *c, const char *url,
 				   const char *method)
 {
-	const struct refusal why = check_host(h, c, url);
+	const struct refusal why = check_host(h, c, url), bad = check_method(h, c, url, method);
 
-	if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
-		return (struct refusal){405, "only GET and HEAD are answered\n"};
+	if (bad.status)
+		return bad;
 	if (has_body(h, c))
 		return (struct refusal){413, "no request has a body here\n"};
 	if (why.status)
@@ -281,6 +312,10 @@ static void add_headers(const struct http *h, struct MHD_Response *r, const stru
 	if (job->file_name) {
 		snprintf(file, sizeof(file), "attachment; filename=\"%s\"", job->file_name);
 		h->lib.MHD_add_response_header(r, "Content-Disposition", file);
+	}
+	if (job->graph) {
+		snprintf(file, sizeof(file), "%u", job->graph);
+		h->lib.MHD_add_response_header(r, "X-Graph", file);
 	}
 	if (job->status == 401)
 		h->lib.MHD_add_response_header(r, "WWW-Authenticate", "Basic realm=\"ptmem\"");
@@ -416,6 +451,7 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *c, const cha
 	}
 	job->http = h;
 	job->connection = c;
+	job->is_post = strcmp(method, "POST") == 0;
 	*own = job;
 	return MHD_YES;
 }

@@ -10,6 +10,9 @@
  *	with --listen-open  anyone
  *	else                this user and root, on this machine
  *
+ * POST, which makes ptmem stop the program, is answered for HTTP_GRAPH, but not if anyone is
+ * allowed, and not if another site's page sends it.
+ *
  * Limits apply to the number of connections (idle ones are closed first), the size of a request,
  * and the bytes of all answers that clients have not read yet. Request paths are never used as file
  * paths.
@@ -25,8 +28,8 @@
 #include "base/types.h"
 
 enum http_path {
-	HTTP_REPORT, HTTP_JSON, HTTP_RECORDING, HTTP_HEAP, HTTP_ALLOCS, HTTP_METRICS, HTTP_HEALTH,
-	HTTP_PATHS,
+	HTTP_REPORT, HTTP_JSON, HTTP_RECORDING, HTTP_GRAPH, HTTP_HEAP, HTTP_ALLOCS, HTTP_METRICS,
+	HTTP_HEALTH, HTTP_PATHS,
 };
 
 struct http_options {
@@ -42,11 +45,13 @@ struct http_job {
 	uint32_t pid;             /* ?pid=; 0 = not given */
 	uint32_t seconds;         /* ?seconds=; 0 = not given */
 	bool takes_gzip, takes_openmetrics;
+	bool is_post;             /* of HTTP_GRAPH only: a new graph is wanted */
 
 	unsigned status;          /* 200 */
 	const char *type;         /* MIME type */
 	const char *file_name;    /* proposed to browsers for saving; NULL = display */
 	bool is_gzip;             /* the body is compressed (Content-Encoding) */
+	uint32_t graph;           /* number of the heap graph that it is; 0 = none */
 	char *body;               /* malloc'ed; owned by the job */
 	size_t size;
 

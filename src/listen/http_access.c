@@ -144,6 +144,7 @@ const char http_target_list[] =
 	"/                    the report\n"
 	"/profile.json        its data\n"
 	"/recording           the recording, for ptmem-report\n"
+	"/graph.json          the last heap graph; POST makes one\n"
 	"/debug/pprof/heap    for pprof: what is in use\n"
 	"/debug/pprof/allocs  for pprof: all allocations\n"
 	"/metrics             for Prometheus and OpenTelemetry\n"
@@ -154,6 +155,7 @@ enum http_path http_target_find(const char *path)
 {
 	static const char *const paths[HTTP_PATHS] = {
 		[HTTP_REPORT] = "/", [HTTP_JSON] = "/profile.json", [HTTP_RECORDING] = "/recording",
+		[HTTP_GRAPH] = "/graph.json",
 		[HTTP_HEAP] = "/debug/pprof/heap", [HTTP_ALLOCS] = "/debug/pprof/allocs",
 		[HTTP_METRICS] = "/metrics", [HTTP_HEALTH] = "/healthz",
 	};

@@ -5,7 +5,7 @@
  *	  --->    LISTEN_READY, or LISTEN_FAILED        once
  *	  --->    LISTEN_ASK
  *	  <---    LISTEN_PROCESS                        for each process, with a new journal and its
- *	                                                last inspection
+ *	                                                last inspection and heap graph
  *	  <---    LISTEN_DONE
  *	  <---    LISTEN_LAST                           for each process, unasked: its final state
  *	  <---    LISTEN_FINISHING                      unasked: no answers from now on, or again
@@ -23,7 +23,7 @@
 #include "base/types.h"
 
 #define LISTEN_PROCESSES 100 /* the first ones are served */
-#define LISTEN_FILES 2       /* sent along with a process: its journal, its inspection */
+#define LISTEN_FILES 3       /* sent along with a process: its journal, inspection, heap graph */
 
 enum listen_kind {
 	LISTEN_READY, LISTEN_FAILED, LISTEN_ASK, LISTEN_PROCESS, LISTEN_DONE, LISTEN_LAST,
@@ -42,6 +42,8 @@ struct listen_ask {
 	uint32_t kind;
 	uint32_t number;
 	uint32_t wants_history; /* otherwise only totals */
+	uint32_t wants_graph;   /* a new heap graph, made first */
+	uint32_t graph_of;      /* of this process; 0 = of the oldest one */
 };
 
 /* The server's first message. */
@@ -78,6 +80,8 @@ struct listen_process {
 	uint64_t journal_size;           /* complete bytes of the journal; 0 = none is sent along */
 	uint64_t inspection_size;        /* bytes; 0 = none is sent along */
 	uint32_t inspection;             /* its number: 1 is the first one */
+	uint64_t graph_size;             /* of the heap graph, which needs an inspection */
+	uint32_t graph;
 	struct listen_totals totals;
 	char command[128];
 	uint32_t is_attached;            /* ptmem has attached to it: it has a name, if only "" */
@@ -91,6 +95,7 @@ struct listen_done {
 	uint32_t kind;
 	uint32_t number;                 /* number of the question */
 	uint32_t left_out;               /* number of processes beyond LISTEN_PROCESSES */
+	char why[200];                   /* there is no graph as asked for; "" = there is */
 };
 
 struct listen_finishing {

@@ -75,6 +75,32 @@ static void set_inspection(struct served *s, const struct listen_process *info, 
 	s->inspection_number = info->inspection;
 }
 
+static void forget_graph(struct served *s)
+{
+	if (s->graph_size)
+		close(s->graph);
+	s->graph_size = 0;
+}
+
+/* Owns @fd; -1 = it is the same as before. */
+static void set_graph(struct served *s, const struct listen_process *info, int fd)
+{
+	if (fd >= 0 && info->graph_size && info->graph != s->graph_number) {
+		forget_graph(s);
+		s->graph = fd;
+		s->graph_size = info->graph_size;
+		s->graph_number = info->graph;
+	} else if (fd >= 0) {
+		close(fd);
+	}
+}
+
+char *served_graph(const struct served *s, size_t *size_out)
+{
+	*size_out = s->graph_size;
+	return s->graph_size ? read_bytes(s->graph, s->graph_size) : NULL;
+}
+
 void served_add(struct served_table *t, const struct listen_process *info,
 		struct served_files files)
 {
@@ -97,6 +123,7 @@ void served_add(struct served_table *t, const struct listen_process *info,
 	set_inspection(s, info, files.inspection);
 	if (files.inspection >= 0)
 		close(files.inspection);
+	set_graph(s, info, files.graph);
 	s->is_there = true;
 }
 
@@ -113,6 +140,7 @@ void served_end(struct served_table *t, const struct listen_done *done)
 		}
 		forget_recording(s);
 		forget_journal(s);
+		forget_graph(s);
 		recording_free(s->inspection);
 	}
 	t->list.count = kept;

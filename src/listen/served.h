@@ -18,6 +18,9 @@ struct served {
 	struct recording *recording; /* owned */
 	struct recording *inspection; /* the last one; NULL = there was none; owned */
 	uint32_t inspection_number;
+	int graph;                   /* the last heap graph, a file (graph_file.h); owned */
+	uint64_t graph_size;         /* 0: there was none */
+	uint32_t graph_number;
 };
 
 struct served_table {
@@ -25,13 +28,14 @@ struct served_table {
 	uint32_t left_out;
 	bool is_finishing;           /* ptmem does not answer: this is what is known */
 	bool is_over;                /* ptmem is gone: this is its final state */
+	char why[200];               /* there is no new graph; "" = there is */
 	uint64_t ptmem_ticks;        /* CPU time of ptmem when it last sent something */
 	struct name_resolver *lines;
 };
 
 /* What ptmem has sent along with a process; -1 = nothing. */
 struct served_files {
-	int journal, inspection;
+	int journal, inspection, graph;
 };
 
 /* Updates the table: an answer begins; adds a process, and owns @files; the answer ends. */
@@ -49,6 +53,8 @@ struct served *served_find(const struct served_table *t, uint32_t pid);
  * there is none.
  */
 char *served_copy(const struct served *s, size_t *size_out);
+/* The last heap graph, as a file; to be freed by the caller; NULL = there is none. */
+char *served_graph(const struct served *s, size_t *size_out);
 /*
  * The parsed journal, with the inspection, valid until @s changes; NULL = there is none, or it
  * cannot be read.

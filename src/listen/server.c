@@ -36,6 +36,7 @@
 #define ASK_NS 100000000ull      /* minimum time between questions about the history */
 #define TOTALS_NS 1000000ull     /* the same about totals only, which take ptmem microseconds */
 #define ANSWER_NS 10000000000ull /* maximum time for an answer of ptmem */
+#define GRAPH_NS 120000000000ull /* the same with a new heap graph */
 #define MAX_DELTAS 64            /* requests with seconds= at a time */
 #define SECOND_NS 1000000000ull
 /* bytes: an answer about LISTEN_PROCESSES takes more than the default, if the server is slow */
@@ -105,16 +106,30 @@ static void drop_abandoned(struct server *s)
 	}
 }
 
+static bool is_making_graph(const struct server *s)
+{
+	for (size_t i = 0; i < s->jobs.count; i++)
+		if (s->jobs.data[i].job->is_post)
+			return true;
+	return false;
+}
+
 static void take_jobs(struct server *s, uint64_t now)
 {
 	struct http_job *job;
 
 	while ((job = http_take(s->http))) {
+		if (job->is_post && is_making_graph(s)) {
+			http_answer(job, 409, "a heap graph is being made: wait for that\n");
+			http_finish(job);
+			continue;
+		}
 		if (is_too_many(s, job))
 			drop_abandoned(s);
 		if (!is_too_many(s, job)) {
 			*vec_add(&s->jobs) = (struct waiting){
-				.job = job, .state = NEW, .due_ns = now + ANSWER_NS};
+				.job = job, .state = NEW,
+				.due_ns = now + (job->is_post ? GRAPH_NS : ANSWER_NS)};
 			continue;
 		}
 		http_answer(job, 503, "too many requests with seconds= at a time\n");
@@ -205,6 +220,10 @@ static void ask(struct server *s, uint64_t now)
 		w->state = ASKED;
 		is_needed = true;
 		a.wants_history |= answer_needs_history(w->job);
+		if (w->job->is_post) {
+			a.wants_graph = true;
+			a.graph_of = w->job->pid;
+		}
 	}
 	if (!is_needed)
 		return;
@@ -213,7 +232,7 @@ static void ask(struct server *s, uint64_t now)
 	s->number = a.number;
 	s->wants_history = a.wants_history;
 	s->asked_ns = now;
-	s->next_ask_ns = now + ANSWER_NS;
+	s->next_ask_ns = now + (a.wants_graph ? GRAPH_NS : ANSWER_NS);
 	served_begin(&s->table);
 }
 
@@ -227,6 +246,7 @@ static void take_done(struct server *s, const struct listen_done *done)
 	if (s->wants_history)
 		s->next_history_ns = s->asked_ns + ASK_NS;
 	served_end(&s->table, done);
+	memcpy(s->table.why, done->why, sizeof(s->table.why) - 1);
 	for (size_t i = s->jobs.count; i-- > 0;) {
 		if (s->jobs.data[i].state == ASKED)
 			go_on(s, i, now);
@@ -245,12 +265,12 @@ union message {
 static void take_files(struct msghdr *m, struct served_files *out)
 {
 	const struct cmsghdr *c = CMSG_FIRSTHDR(m);
-	int fd[LISTEN_FILES] = {-1, -1};
+	int fd[LISTEN_FILES] = {-1, -1, -1};
 
 	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
 	    c->cmsg_len >= CMSG_LEN(0))
 		memcpy(fd, CMSG_DATA(c), MIN(c->cmsg_len - CMSG_LEN(0), sizeof(fd)));
-	*out = (struct served_files){fd[0], fd[1]};
+	*out = (struct served_files){fd[0], fd[1], fd[2]};
 }
 
 /* False: ptmem has ended. */

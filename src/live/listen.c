@@ -18,6 +18,7 @@
 #include "listen/http_access.h"
 #include "listen/listen_message.h"
 #include "listen/server.h"
+#include "session/inspect/inspect_session.h"
 #include "session/labels.h"
 #include "session/observer.h"
 #include "session/record/recording_run.h"
@@ -145,6 +146,11 @@ static bool send_process(const struct listen *l, struct session *s, enum listen_
 		p.inspection_size = found->size;
 		p.inspection = found->number;
 	}
+	if (p.inspection_size && found->graph_size) {
+		files.fd[files.count++] = fileno(found->graph);
+		p.graph_size = found->graph_size;
+		p.graph = found->graph_number;
+	}
 	fill_totals(s, &p.totals);
 	fill_labels(s, &p);
 	strncpy(p.command, s->process.command, sizeof(p.command) - 1);
@@ -155,11 +161,33 @@ static bool send_process(const struct listen *l, struct session *s, enum listen_
 	return send_message(l, &p, sizeof(p), &files);
 }
 
+/* Says in @why, of @size bytes, why there is none. */
+static void make_graph(const struct listen *l, uint32_t pid, char *why, size_t size)
+{
+	FILE *file = fmemopen(why, size, "w");
+
+	if (!file)
+		return;
+	for (size_t i = 0; i < l->run->sessions.count; i++) {
+		struct session *s = l->run->sessions.data[i];
+
+		if (s->space && (!pid || s->process.pid == pid)) {
+			inspect_session_keep_graph(s, file);
+			fclose(file);
+			return;
+		}
+	}
+	fputs("the process has ended\n", file);
+	fclose(file);
+}
+
 static void answer(const struct listen *l, const struct listen_ask *a)
 {
 	struct listen_done done = {.kind = LISTEN_DONE, .number = a->number};
 	unsigned sent = 0;
 
+	if (a->wants_graph)
+		make_graph(l, a->graph_of, done.why, sizeof(done.why) - 1);
 	for (size_t i = 0; i < l->run->sessions.count; i++) {
 		struct session *s = l->run->sessions.data[i];
 

@@ -937,10 +937,10 @@ def check_large(p, directory, page):
 
 
 def check_picture(directory):
-    """The picture of README.md can be taken again, and is not too large for a page."""
-    path = f"{directory}/picture.png"
-    subprocess.run([os.path.join(ROOT, "scripts/report-picture"), os.path.join(os.path.dirname(REPORT), "ptmem"), path], check=True)
-    for picture in (path, os.path.join(ROOT, "doc/report.png")):
+    """The pictures of README.md can be taken again, and are not too large for a page."""
+    paths = [f"{directory}/picture.png", f"{directory}/graph.png"]
+    subprocess.run([os.path.join(ROOT, "scripts/report-picture"), os.path.join(os.path.dirname(REPORT), "ptmem"), *paths], check=True)
+    for picture in paths + [os.path.join(ROOT, "doc/report.png"), os.path.join(ROOT, "doc/graph.png")]:
         with open(picture, "rb") as f:
             data = f.read()
         width, height = struct.unpack(">II", data[16:24])

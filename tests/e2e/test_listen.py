@@ -618,7 +618,7 @@ def _(t):
         t.check(b"root:" not in answer, path)
     for path, status in (("/index.html", 404), ("/debug/pprof/", 200), ("/debug/pprof", 200)):
         t.equal("pages that %s lists" % path, re.findall(rb"^(/[a-z./]*) ", m.get(path, status), re.M),
-                [b"/", b"/profile.json", b"/recording", b"/debug/pprof/heap", b"/debug/pprof/allocs", b"/metrics", b"/healthz"])
+                [b"/", b"/profile.json", b"/recording", b"/graph.json", b"/debug/pprof/heap", b"/debug/pprof/allocs", b"/metrics", b"/healthz"])
     for path in ("/?pid=%d" % (1 << 40), "/?pid=-1", "/?pid=", "/profile.json?pid=1x"):
         m.get(path, 400)
     m.is_unharmed()

@@ -89,15 +89,15 @@ class MemoryView {
 			"The memory of the process was not read.");
 	}
 
-	/* How to read it: a page that could ask for it would let clients stop the program. */
+	/* How to read it. */
 	request() {
 		const p = this.app.profile, again = this.inspection ? " again" : "";
 		const command = `ptmem --monitor=${p.meta.pid} inspect`;
 
 		return p.isRunning ? el("p", { class: "note", id: "request" }, "Run ",
 			el("code", {}, command), ` to read it${again}; the result appears here. ` +
-			"The process is stopped meanwhile, for some milliseconds in most cases, " +
-			"so no page can ask for it.") : null;
+			"The process is stopped meanwhile, for some milliseconds in most cases. " +
+			"A heap graph, which can be made in its own tab, reads it, too.") : null;
 	}
 
 	sentence() {

@@ -49,14 +49,33 @@ class Reports {
 			new MemoryView(this.app);
 	}
 
-	/* The same one until another graph is there. */
+	/* The same one until something else is to be seen. */
 	makeGraph() {
-		const { graph } = this.app.profile.raw;
+		const { live, graph } = this.app.profile.raw, old = this.graph;
 
-		if (!graph)
+		if (live)
+			this.request = this.request || new GraphRequest(this.app, live);
+		if (!graph && !live)
 			return null;
-		return this.graph && this.graph.json === graph ? this.graph :
+		const id = live ? this.request.id : graph;
+
+		if (old && old.id === id)
+			return old;
+		const view = live ?
+			new GraphView(this.app, this.request.json, this.request.element()) :
 			new GraphView(this.app, graph, null);
+
+		view.id = id;
+		if (old && old.json === view.json)
+			view.opened = old.opened;
+		return view;
+	}
+
+	/* Something came of a request. */
+	renewGraph() {
+		this.graph = this.makeGraph();
+		if (this.current === "graph")
+			this.showGraph();
 	}
 
 	showTabs(current) {
@@ -130,6 +149,8 @@ class Reports {
 			byId("panel").replaceChildren(this.graph.make());
 		this.shownGraph = this.graph;
 		this.graph.show();
+		if (this.request)
+			this.request.look();
 	}
 
 	resize() {

@@ -346,6 +346,21 @@ int inspect_session_write(struct session *s, const char *path, FILE *file)
 	return rc;
 }
 
+int inspect_session_keep_graph(struct session *s, FILE *file)
+{
+	struct inspect_request q = {.session = s};
+	struct inspection *i = &q.inspection;
+
+	inspection_init(i, s->run->options, NULL);
+	i->wants_graph = i->keeps_graph = i->wants_holders = true;
+	int rc = ask(&q, file);
+
+	if (rc == 0)
+		last_inspection_set(s, i);
+	inspection_deinit(i);
+	return rc;
+}
+
 void inspect_session_save(struct session *s, unsigned number)
 {
 	_cleanup_free_ char *path = NULL, *text = NULL;

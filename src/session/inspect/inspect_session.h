@@ -26,6 +26,12 @@ int inspect_session_write(struct session *s, const char *path, FILE *file);
 void inspect_session_save(struct session *s, unsigned number);
 
 /*
+ * Makes the heap graph of the process as it is now, which the session keeps (last_inspection.h).
+ * Says in @file why it cannot. 0, or -errno as above.
+ */
+int inspect_session_keep_graph(struct session *s, FILE *file);
+
+/*
  * Compares the live blocks of the profile with the blocks in use in the heaps, and prints the
  * differences to @file. 0, or -errno as above.
  */
