@@ -28,6 +28,7 @@
 #include "live/rss_poll.h"
 #include "live/top.h"
 #include "output/outfile.h"
+#include "session/labels.h"
 #include "session/limits.h"
 #include "session/inspect/earlier_blocks.h"
 #include "session/inspect/inspect_command.h"
@@ -457,6 +458,7 @@ static int run_all(struct run *run, int *signal_out)
 	struct rss_poll *rss_poll = NULL;
 	int rc = EXIT_OWN_FAILURE;
 
+	labels_open(run);
 	run->is_set_up = check_instructions(o) == 0 && open_probes(run) == 0 &&
 			 out_check_places(run) == 0 && limits_open(run) == 0 &&
 			 leak_report_open(run) == 0 && open_events(run) == 0 &&
@@ -532,6 +534,7 @@ static int run_once(struct options *o, const struct write_signals *signals, stru
 			rc = EXIT_OWN_FAILURE;
 	}
 	limits_close(&run);
+	labels_close(&run);
 	one_page_deinit(&run.page);
 	summaries_deinit(&run.summaries);
 	run_deinit(&run);

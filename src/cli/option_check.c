@@ -17,6 +17,7 @@
 #include "live/rss_poll.h"
 #include "output/graph_report.h"
 #include "session/condition.h"
+#include "session/labels.h"
 #include "session/limits.h"
 #include "session/options.h"
 #include "session/out.h"
@@ -108,6 +109,14 @@ static int check_limits(const struct options *o)
 	const char *why_not = o->within.count ? limits_why_not_within(o) : NULL;
 	struct limit l;
 
+	for (size_t i = 0; i < o->labels.count; i++) {
+		const char *why = labels_check_text(o, o->labels.data[i]);
+
+		if (!why)
+			continue;
+		log_error("--label=%s: %s", o->labels.data[i], why);
+		return -EINVAL;
+	}
 	if (why_not) {
 		log_error("--within=%s: %s", o->within.data[0], why_not);
 		return -EINVAL;

@@ -337,6 +337,12 @@ static const struct option_row rows[] = {
 	 .text = "measure each call of this function, from its entry\n"
 		 "to its return; limits are those of each call;\nrepeatable",
 	 .brief = "measure each call of this function"},
+	{.name = "label", .type = OPT_TEXTS, .flags = OPT_NOT_EMPTY, AT(labels),
+	 .value = "FUNCTION:argN",
+	 .text = "while a call of this function lasts, what its thread\n"
+		 "allocates is under [NAME: VALUE]: the argument, or\n"
+		 "->MEMBER of it; NAME=... gives the name; repeatable",
+	 .brief = "whom memory is for: an argument of this function"},
 	{.name = "limits-file", .type = OPT_TEXTS, .flags = OPT_NOT_EMPTY, AT(files.limits),
 	 .value = "FILE",
 	 .text = "a file of limits, one on each line, and of comments\n"

@@ -42,6 +42,9 @@ const struct debug_variable *debug_units_variables(struct debug_units *d, size_t
  */
 bool debug_units_find_type(struct debug_units *d, const char *name, Dwarf_Die *die_out);
 
+/* The function that begins at @address of the file. False: it is not known. */
+bool debug_units_find_function(struct debug_units *d, uint64_t address, Dwarf_Die *die_out);
+
 /*
  * The name of @die with its scopes: "ns::Foo<int>::Bar"; NULL: it has none. @inner: the name that
  * it has itself if it is not in the DIE. Malloc'ed.

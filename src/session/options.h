@@ -217,6 +217,7 @@ struct options {
 	struct options_messages messages;
 	struct options_invocation invocation;
 	struct option_strings limits; /* limits.h */
+	struct option_strings labels; /* labels.h */
 	struct option_strings within; /* functions of which each call is measured; within.h */
 	uint32_t repeat;              /* how often the program runs (repeat.h) */
 	struct option_strings when; /* conditions with actions: condition.h */

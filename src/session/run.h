@@ -119,6 +119,7 @@ struct run {
 	struct one_page page;
 	struct summaries summaries;
 	bool is_set_up;            /* files and options are all right: the program was to be run */
+	struct label_option *labels;      /* one for each --label; owned. NULL = none */
 	bool needs_within;         /* calls of functions are watched (--within) */
 	VEC(struct within_section) sections;
 	bool needs_history;        /* a limit needs the exact peak or temporary allocations */

@@ -158,6 +158,7 @@ struct session {
 	struct code_names *code;   /* names of generated code; NULL = there was none yet */
 	struct session_events events;
 	struct session_memusage memusage;
+	struct labels *labels;     /* of threads (labels.h); NULL = none so far */
 	struct within *within;     /* calls of functions (within.h); NULL = none so far */
 	struct stacks *stack_use;  /* --stacks=yes: stack use of its threads; NULL = off */
 	struct recording_run *recording; /* NULL = nothing is recorded yet */

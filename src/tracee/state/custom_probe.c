@@ -402,6 +402,7 @@ void custom_probes_report(const struct custom_probes *p)
 		const struct custom_probe *c = p->list.data[i];
 
 		const char *option = c->is_measured			? "--within=" :
+				     c->is_label			? "--label=" :
 				     c->probe.kind == PROBE_WITHIN	? "function " :
 									  "--probe=";
 
