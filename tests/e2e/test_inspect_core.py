@@ -229,9 +229,23 @@ def refused(t):
 MUTATIONS = 2 * int(os.environ.get("PTMEM_MUTATIONS", "50"))
 
 
-@test("inspect/core/mutations", limit=300)
-def mutations(t):
-    """Words of the headers, the notes, the arena and the heap are changed: no crash, no hang, and the rows add up."""
+def check_sums(t, option, path):
+    with open(path, encoding="utf-8") as file:
+        got = json.load(file)
+    if option == "inspect":
+        t.equal("sum of the rows", sum(row["resident"] for row in got["rows"].values()), got["memory"]["resident"])
+    else:
+        t.equal("sum of the rows", sum(row["retained_bytes"] for row in got["rows"] if row["level"] == 0), got["bytes"])
+
+
+for _option in ("inspect", "graph"):
+    @test("inspect/core/mutations" + ("-graph" if _option == "graph" else ""), limit=300)
+    def _(t, option=_option):
+        """Words of the headers, the notes, the arena and the heap are changed: no crash, no hang, and the rows add up."""
+        mutate(t, option)
+
+
+def mutate(t, option):
     process, path = make_core(t)
     first = process.blocks.split("\n")[1].split(",")[0]
     arena = process.json["arenas"][0]["address"]
@@ -251,10 +265,12 @@ def mutations(t):
                 word = generator.choice((0, 2**64 - 1, word + 16, word - 16, word ^ 1 << generator.randrange(64), word + PAGE,
                                          generator.randrange(2**32)))
                 os.pwrite(file.fileno(), (word % 2**64).to_bytes(8, "little"), a)
-            result = t.run([t.ptmem(), "--inspect=" + path, "--inspect-out=-"], cwd=t.directory, timeout=200)
+            result = t.run([t.ptmem(), "--%s=%s" % (option, path), "--%s-out=out.json" % option], cwd=t.directory, timeout=200)
             if result.status not in (0, 125) or (result.status == 125) != bool(result.err):
                 raise Fail("mutation %d: status %d: %s" % (number, result.status, result.err.decode()))
             taken += result.status == 0
+            if result.status == 0:
+                check_sums(t, option, os.path.join(t.directory, "out.json"))
             for a, o in zip(at, old):
                 os.pwrite(file.fileno(), o, a)
     t.check(MUTATIONS // 10 < taken < MUTATIONS, "%d of %d could be read" % (taken, MUTATIONS))

@@ -6,10 +6,13 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tracee/os/pagemap.h"
@@ -178,7 +181,12 @@ typedef int written_fn(struct written_pages *w, pages_fn *fn, void *ctx);
 
 static int find_unchanged(struct written_pages *w, pages_fn *fn, void *ctx)
 {
-	return written_pages_find_unchanged(w, fn, ctx);
+	struct resident pages;
+	int rc = resident_read_watched(w, &pages, fn, ctx);
+
+	if (rc == 0)
+		resident_deinit(&pages);
+	return rc;
 }
 
 static void note_all(struct written_pages *w, written_fn *fn, struct map_state *out)
@@ -220,6 +228,126 @@ static void test_written(void **state)
 	munmap(map - PAGE_SIZE_MIN, (PAGES + 2ul) * PAGE_SIZE_MIN);
 }
 
+#define DROPPED 3ul
+#define FIRST_DROPPED 200u
+#define STEP 11u
+
+static bool is_written_in(size_t page, unsigned round)
+{
+	return page % STEP == round;
+}
+
+static bool is_dropped_in(size_t page, unsigned round)
+{
+	return page >= FIRST_DROPPED + round && page < FIRST_DROPPED + round + DROPPED;
+}
+
+/* Pages of zeros were only read. */
+static bool is_zero_page(size_t page)
+{
+	return is_touched(page) && page % 5 == 0;
+}
+
+static void write_rounds(volatile uint8_t *map)
+{
+	for (unsigned round = 1;; round++) {
+		raise(SIGSTOP);
+		for (size_t i = 0; i < PAGES; i++)
+			if (is_written_in(i, round))
+				map[i * PAGE_SIZE_MIN] = 7;
+		madvise((uint8_t *)map + (FIRST_DROPPED + round) * PAGE_SIZE_MIN, DROPPED * PAGE_SIZE_MIN,
+			MADV_DONTNEED);
+	}
+}
+
+/* A process that has stopped; each time that it goes on it writes to pages and stops again. */
+static pid_t start_writer(volatile uint8_t *map, int *uffd_out)
+{
+	int ends[2];
+	pid_t pid;
+
+	assert_int_equal(pipe(ends), 0);
+	pid = fork();
+	if (pid == 0) {
+		int uffd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | 1);
+
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (size_t i = 0; i < PAGES; i++) {
+			if (is_zero_page(i))
+				(void)map[i * PAGE_SIZE_MIN];
+			else if (is_touched(i))
+				map[i * PAGE_SIZE_MIN] = 1;
+		}
+		if (write(ends[1], &uffd, sizeof(uffd)) == sizeof(uffd))
+			write_rounds(map);
+		_exit(1);
+	}
+	assert_int_equal(read(ends[0], uffd_out, sizeof(*uffd_out)), sizeof(*uffd_out));
+	assert_int_equal(waitpid(pid, NULL, WUNTRACED), pid);
+	close(ends[0]);
+	close(ends[1]);
+	return pid;
+}
+
+enum { NO_PAGE, ZERO_PAGE, A_PAGE };
+
+/* After @round: what is unchanged, and that all pages are as without watching. */
+static void check_watched(struct written_pages *w, struct map_state *found, uint8_t *page, unsigned round)
+{
+	struct resident plain, watched;
+
+	memset(found->found, 0, sizeof(found->found));
+	assert_int_equal(resident_read(w->pid, &plain), 0);
+	assert_int_equal(resident_read_watched(w, &watched, note_in_map, found), 0);
+	assert_int_equal(plain.resident, watched.resident);
+	assert_int_equal(plain.list.count, watched.list.count);
+	for (size_t i = 0; i < plain.list.count; i++) {
+		const struct page_run *a = &plain.list.data[i], *b = &watched.list.data[i];
+
+		assert_true(a->start == b->start && a->end == b->end && a->flags == b->flags);
+	}
+	for (size_t i = 0; i < PAGES; i++) {
+		bool is_changed = is_written_in(i, round) || is_dropped_in(i, round);
+
+		assert_int_equal(found->found[i], page[i] == A_PAGE && !is_changed);
+		page[i] = is_dropped_in(i, round) ? NO_PAGE : is_written_in(i, round) ? A_PAGE : page[i];
+	}
+	resident_deinit(&plain);
+	resident_deinit(&watched);
+}
+
+static void test_watched_process(void **state)
+{
+	static struct map_state found;
+	static uint8_t page[PAGES];
+	uint8_t *map = map_pages();
+	struct written_pages w;
+	int theirs = -1;
+	pid_t pid = start_writer(map, &theirs);
+	int process = (int)syscall(SYS_pidfd_open, pid, 0);
+	int uffd = (int)syscall(SYS_pidfd_getfd, process, theirs, 0);
+	bool may = uffd >= 0 && written_pages_begin(pid, uffd, &w) == 0;
+
+	(void)state;
+	found.start = (taddr_t)(uintptr_t)map;
+	for (size_t i = 0; i < PAGES; i++)
+		page[i] = is_zero_page(i) ? ZERO_PAGE : is_touched(i) ? A_PAGE : NO_PAGE;
+	for (unsigned round = 1; may && round < 4; round++) {
+		note_all(&w, written_pages_next, &found);
+		kill(pid, SIGCONT);
+		assert_int_equal(waitpid(pid, NULL, WUNTRACED), pid);
+		check_watched(&w, &found, page, round);
+	}
+	if (may)
+		written_pages_end(&w);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	close(process);
+	munmap(map - PAGE_SIZE_MIN, (PAGES + 2ul) * PAGE_SIZE_MIN);
+	if (!may)
+		skip();
+}
+
 static void test_no_process(void **state)
 {
 	static struct map_state found;
@@ -242,6 +370,7 @@ int main(void)
 		cmocka_unit_test(test_guard_pages),
 		cmocka_unit_test(test_empty_is_passed_over),
 		cmocka_unit_test(test_written),
+		cmocka_unit_test(test_watched_process),
 		cmocka_unit_test(test_no_process),
 	};
 

@@ -34,6 +34,8 @@ struct collector {
 	struct unwind *unwind;
 	struct inspect_input *in;
 	const struct malloc_modules *malloc;
+	const struct written_pages *written; /* NULL = unknown */
+	struct copy_ranges unchanged;
 	bool is_last;
 };
 
@@ -190,19 +192,12 @@ static void examine_now(struct inspect_stopped *l)
 	l->in = (struct inspect_input){0};
 }
 
-static bool make_copy(struct inspect_stopped *l, const struct inspect_wish *wish)
+static bool make_copy(struct inspect_stopped *l, struct memory_copy *copy,
+		      const struct copy_ranges *unchanged)
 {
-	struct memory_copy *copy = wish->copy;
-	struct copy_ranges unchanged = {0};
 	struct memory_source source;
 
-	if (copy && wish->written &&
-	    written_pages_find_unchanged(wish->written, copy_ranges_add, &unchanged) != 0)
-		unchanged.list.count = 0;
-	bool is_made = copy && memory_copy_make(copy, &l->in.resident, &unchanged, &l->in.source);
-
-	vec_deinit(&unchanged.list);
-	if (!is_made)
+	if (!copy || !memory_copy_make(copy, &l->in.resident, unchanged, &l->in.source))
 		return false;
 	source = memory_copy_source(copy);
 	source.read_file = l->in.source.read_file;
@@ -234,7 +229,9 @@ static int read_all(struct target *t, struct collector *c, struct inspect_stoppe
 	int rc = settle(t, c, out);
 
 	if (rc == 0)
-		rc = resident_read(s->processes.reader, &c->in->resident);
+		rc = c->written ? resident_read_watched(c->written, &c->in->resident,
+							copy_ranges_add, &c->unchanged) :
+				  resident_read(s->processes.reader, &c->in->resident);
 	if (rc != 0)
 		return rc;
 	out->rss = c->in->resident.rss;
@@ -326,6 +323,7 @@ int inspect_stopped(struct target *t, struct address_space *s, const struct insp
 	struct unwind *own = s->sink.unwind ? NULL : unwind_new(arch_native, &ops);
 	struct collector c = {.space = s, .in = &out->in, .malloc = &out->malloc,
 			      .unwind = own ? own : s->sink.unwind,
+			      .written = wish->copy ? wish->written : NULL,
 			      .is_last = wish->is_last};
 
 	*out = (struct inspect_stopped){
@@ -356,10 +354,11 @@ int inspect_stopped(struct target *t, struct address_space *s, const struct insp
 	unwind_free(own);
 	if (rc != 0)
 		inspect_stopped_deinit(out);
-	else if (make_copy(out, wish))
+	else if (make_copy(out, wish->copy, &c.unchanged))
 		out->is_copied = true;
 	else
 		examine_now(out);
+	vec_deinit(&c.unchanged.list);
 	return rc;
 }
 

@@ -122,7 +122,12 @@ void written_pages_end(struct written_pages *w);
  * last call, or were not watched then; protects them first. -errno.
  */
 int written_pages_next(struct written_pages *w, pages_fn *fn, void *ctx);
-/* Calls @fn, ascending, for those that it has reported and that were not written since. */
-int written_pages_find_unchanged(const struct written_pages *w, pages_fn *fn, void *ctx);
+/*
+ * When the process has been stopped: resident_read, and calls @unchanged, ascending, for pages that
+ * were reported and not written since; not for all of these. They are listed by listing the others,
+ * so this takes less time where they are most.
+ */
+int resident_read_watched(const struct written_pages *w, struct resident *out, pages_fn *unchanged,
+			  void *ctx);
 
 #endif
