@@ -61,6 +61,7 @@ void typed_walk_deinit(struct typed_walk *w)
 	forget_walk(w);
 	hash_deinit(&w->by_type);
 	vec_deinit(&w->sums);
+	vec_deinit(&w->strings);
 	free(w->type);
 	free(w->fit);
 }
@@ -362,6 +363,34 @@ static struct container_sum *get_sum(struct typed_walk *w, uint32_t type)
 	return &w->sums.data[w->sums.count - 1];
 }
 
+static int compare_strings(const void *a, const void *b)
+{
+	const struct typed_string *x = a, *y = b;
+
+	if (x->block != y->block)
+		return x->block < y->block ? -1 : 1;
+	return x->bytes > y->bytes ? -1 : x->bytes < y->bytes;
+}
+
+static bool is_same_block(const struct typed_string *to, struct typed_string *from)
+{
+	return to->block == from->block;
+}
+
+static void sort_strings(struct typed_walk *w)
+{
+	vec_sort(&w->strings, compare_strings);
+	vec_merge(&w->strings, is_same_block);
+}
+
+/* Several containers may have the same block. */
+static void note_string(struct typed_walk *w, uint32_t block, uint64_t bytes)
+{
+	if (w->strings.count >= 2ul * w->heap->blocks + 1000)
+		sort_strings(w);
+	*vec_add(&w->strings) = (struct typed_string){block, bytes};
+}
+
 /* Elements of @c from @begin on, @bytes of them, in a block of their own. */
 static void reach_elements(struct typed_walk *w, const struct container *c, taddr_t begin,
 			   uint64_t bytes)
@@ -372,9 +401,12 @@ static void reach_elements(struct typed_walk *w, const struct container *c, tadd
 	if (block == TYPED_NO_BLOCK)
 		return;
 	w->heap->extent(w->heap->ctx, block, &extent);
-	if (extent.start == begin && bytes <= extent.size)
-		give_type(w, block, type_table_array_of(w->heap->types, c->element, 0),
-			  FIT_CONTAINER, bytes);
+	if (extent.start != begin || bytes > extent.size)
+		return;
+	give_type(w, block, type_table_array_of(w->heap->types, c->element, 0), FIT_CONTAINER,
+		  bytes);
+	if (size_of(w, c->element) == 1)
+		note_string(w, block, bytes);
 }
 
 /* Bytes from where @c begins to @p, a pointer or a number of elements. */
@@ -709,6 +741,7 @@ void typed_walk_run(struct typed_walk *w)
 			w->next = 0;
 		}
 	}
+	sort_strings(w);
 	forget_walk(w);
 }
 
