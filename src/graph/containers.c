@@ -16,7 +16,8 @@
 #include "base/text.h"
 
 #define BASES_MAX 8u
-#define BASE_LEVELS 5u
+#define BASE_LEVELS 10u         /* std::variant has 6 */
+#define BASES_SEARCHED 200u
 #define NODE_MEMBERS (CONTAINER_PLACES + 2)
 
 /* The built-in ones, relative to the directory where make runs. */
@@ -28,15 +29,17 @@ extern const char containers_text[] __attribute__((visibility("hidden")));
 
 enum container_key {
 	KEY_BEGIN, KEY_END, KEY_SIZE, KEY_CAPACITY, KEY_ROOT, KEY_NEXT, KEY_ALSO, KEY_BASE, KEY_OF,
-	KEY_SKIP, KEYS,
+	KEY_SKIP, KEY_IF, KEY_SLOTS, KEYS,
 };
 static const char *const key_name[KEYS] = {
-	"begin", "end", "size", "capacity", "root", "next", "also", "base", "of", "skip",
+	"begin", "end", "size", "capacity", "root", "next", "also", "base", "of", "skip", "if",
+	"slots",
 };
 static const char *const kind_name[] = {
 	[CONTAINER_ARRAY] = "array", [CONTAINER_NODES] = "nodes", [CONTAINER_SWISS] = "swiss",
 	[CONTAINER_STRING] = "string", [CONTAINER_WRAPPER] = "wrapper",
-	[CONTAINER_POINTER] = "pointer",
+	[CONTAINER_POINTER] = "pointer", [CONTAINER_OPTIONAL] = "optional",
+	[CONTAINER_VARIANT] = "variant",
 };
 
 struct container_text {
@@ -114,8 +117,8 @@ static char *parse_line(char *line, struct container_text *d)
 		if (strcmp(kind, kind_name[i]) == 0)
 			d->kind = (enum container_kind)i;
 	if (!d->kind)
-		return xasprintf("%s: it has no kind (array, string, nodes, swiss, wrapper or "
-				 "pointer)", pattern);
+		return xasprintf("%s: it has no kind (array, string, nodes, swiss, optional, "
+				 "variant, wrapper or pointer)", pattern);
 	while ((word = strtok_r(NULL, " \t", &rest)))
 		if (!parse_key(d, word))
 			return xasprintf("%s: '%s' is no key with a value, or is repeated",
@@ -195,6 +198,7 @@ struct member_name {
 	const char *text;
 	size_t length;
 	uint32_t levels;
+	uint32_t *budget;       /* of bases that may still be looked at */
 };
 
 /* Member @n of @type or its bases. False: there is none. */
@@ -215,8 +219,9 @@ static bool find_member(struct type_table *t, uint32_t type, struct member_name 
 	}
 	static const uint16_t no = MEMBER_VIRTUAL | MEMBER_VARIANT;
 
-	if (n.levels-- == 0)
+	if (n.levels-- == 0 || *n.budget == 0)
 		return false;
+	--*n.budget;
 	for (uint32_t i = 0; i < MIN(type_table_get(t, type)->members, BASES_MAX); i++) {
 		const struct data_member *m = type_table_member(t, type, i);
 		bool is_open = (m->flags & MEMBER_BASE || !m->name) && !(m->flags & no);
@@ -241,7 +246,8 @@ static bool find_path(struct type_table *t, uint32_t type, const char *path, siz
 		size_t part = strcspn(path, ".");
 
 		part = MIN(part, length);
-		const struct member_name n = {path, part, BASE_LEVELS};
+		uint32_t budget = BASES_SEARCHED;
+		const struct member_name n = {path, part, BASE_LEVELS, &budget};
 
 		if (part == 0 || !find_member(t, whole.type, n, &next))
 			return false;
@@ -345,6 +351,19 @@ static bool read_nodes(struct type_table *t, uint32_t type, const struct contain
 	return c->node != TYPE_NONE;
 }
 
+/* What a slot of type @slot has: of a union that its value, which is as large. */
+static uint32_t slot_element(struct type_table *t, uint32_t slot)
+{
+	struct container_place value;
+
+	if (type_table_get(t, slot)->kind != DATA_UNION)
+		return slot;
+	if (!find_path(t, slot, "value", 5, &value) || value.offset ||
+	    type_table_get(t, value.type)->size != type_table_get(t, slot)->size)
+		return TYPE_NONE;
+	return value.type;
+}
+
 static bool read_array(struct type_table *t, uint32_t type, const struct container_text *d,
 		       struct container *c)
 {
@@ -356,8 +375,21 @@ static bool read_array(struct type_table *t, uint32_t type, const struct contain
 	bool has_end = find_place(t, type, d->value[KEY_END], &c->end);
 
 	find_place(t, type, d->value[KEY_CAPACITY], &c->capacity);
+	find_place(t, type, d->value[KEY_IF], &c->in_block);
+	if (find_place(t, type, d->value[KEY_SLOTS], &c->slots))
+		c->element = slot_element(t, target_of(t, c->slots.type));
 	return (has_end || c->size.type != TYPE_NONE) &&
 	       type_table_get(t, c->element)->size > 0;
+}
+
+/* What has a value in itself, and a number that says whether, or which. */
+static bool read_value(struct type_table *t, uint32_t type, const struct container_text *d,
+		       struct container *c)
+{
+	if (!find_place(t, type, d->value[KEY_BEGIN], &c->begin) || c->size.type == TYPE_NONE)
+		return false;
+	c->element = d->kind == CONTAINER_OPTIONAL ? c->begin.type : TYPE_NONE;
+	return true;
 }
 
 static struct container *read_container(const struct containers *c, struct type_table *t,
@@ -376,7 +408,9 @@ static struct container *read_container(const struct containers *c, struct type_
 	if (is_shown_only(d->kind))
 		return xmemdup(&out, sizeof(out));
 	find_place(t, type, d->value[KEY_SIZE], &out.size);
-	bool is_good = d->kind == CONTAINER_NODES ? read_nodes(t, type, d, &out) :
+	bool is_value = d->kind == CONTAINER_OPTIONAL || d->kind == CONTAINER_VARIANT;
+	bool is_good = is_value ? read_value(t, type, d, &out) :
+		       d->kind == CONTAINER_NODES ? read_nodes(t, type, d, &out) :
 						    read_array(t, type, d, &out);
 
 	return is_good ? xmemdup(&out, sizeof(out)) : NULL;
@@ -401,7 +435,15 @@ const char *containers_whole(struct containers *c, struct type_table *t, uint32_
 {
 	const struct container *is = containers_find(c, t, type);
 
-	if (!is)
+	switch (is ? is->kind : CONTAINER_NONE) {
+	case CONTAINER_NONE:
 		return NULL;
-	return is->kind == CONTAINER_STRING || is->kind == CONTAINER_POINTER ? "" : "[*]";
+	case CONTAINER_STRING:
+	case CONTAINER_POINTER:
+	case CONTAINER_OPTIONAL:
+	case CONTAINER_VARIANT:
+		return "";
+	default:
+		return "[*]";
+	}
 }

@@ -16,6 +16,8 @@ enum container_kind {
 	CONTAINER_NODES,  /* one value in each node; nodes lead to others */
 	CONTAINER_SWISS,  /* hashbrown: elements before a byte for each that says if it is there */
 	CONTAINER_STRING, /* an array that is shown as one value */
+	CONTAINER_OPTIONAL, /* one value at begin, if size is not 0 */
+	CONTAINER_VARIANT, /* one value at begin: of the template argument that has number size */
 	CONTAINER_WRAPPER, /* only has a container: its members are not shown */
 	CONTAINER_POINTER, /* only has a pointer: likewise */
 };
@@ -32,8 +34,10 @@ struct container_place {
 struct container {
 	enum container_kind kind;
 	uint32_t element;       /* type of an element; TYPE_NONE = unknown, as of void pointers */
-	/* SWISS: begin leads to the control bytes, end is the mask */
-	struct container_place begin, end, size, capacity;
+	/* SWISS: begin leads to the control bytes, end is the mask; or slots to the elements */
+	struct container_place begin, end, size, capacity, slots;
+	/* bit 0: elements are in a block, else the other bits of its byte are their number */
+	struct container_place in_block;
 	struct container_place root[CONTAINER_PLACES], also; /* NODES: the first nodes; a table */
 	uint32_t roots, node;   /* type of a node */
 };

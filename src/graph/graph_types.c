@@ -11,6 +11,7 @@ void graph_types_free(struct graph_types *t)
 	vec_release(&t->fields, f, free(f->name));
 	vec_release(&t->containers, c, free(c->name));
 	vec_release(&t->padding, p, { free(p->name); free(p->order); });
+	vec_release(&t->strings.list, s, free(s->text));
 	free(t);
 }
 

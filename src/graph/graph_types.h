@@ -19,6 +19,7 @@ struct graph_field {
 struct graph_container {
 	char *name;             /* of its type; owned */
 	uint64_t containers, empty;
+	uint64_t size;          /* of each container itself */
 	uint64_t used, capacity; /* bytes of elements, where they are in one block */
 };
 
@@ -32,11 +33,27 @@ struct graph_padding {
 	char *order;            /* "next, count, kind"; owned, NULL = none */
 };
 
+/* A string that is in several blocks. */
+struct graph_string {
+	uint64_t length, copies;
+	uint64_t bytes, saved;  /* of their blocks; if only the smallest one was kept */
+	uint32_t block;         /* the first one */
+	char *text;             /* its beginning, for the screen only; owned */
+};
+
+struct graph_strings {
+	uint64_t blocks, bytes; /* all that were compared */
+	uint64_t different, saved;
+	uint64_t skipped;       /* blocks: there were too many, or they are too long */
+	VEC(struct graph_string) list; /* what saves most first */
+};
+
 struct graph_types {
 	VEC(uint32_t) words;    /* by type of blocks: of an array's element; 0 = of no array */
 	VEC(struct graph_field) fields; /* ascending */
 	VEC(struct graph_container) containers; /* most bytes that are not used first */
 	VEC(struct graph_padding) padding; /* most bytes lost first */
+	struct graph_strings strings;
 };
 
 void graph_types_free(struct graph_types *t); /* may be NULL */

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "graph/containers.h"
+#include "graph/equal_strings.h"
 #include "graph/graph_types.h"
 #include "graph/struct_layout.h"
 #include "graph/type_table.h"
@@ -323,6 +324,7 @@ static void list_containers(const struct typing_names *n, struct graph_types *ou
 		const struct container_sum *s = &n->walk->sums.data[i];
 		*vec_add(&out->containers) = (struct graph_container){
 			.name = shown_name(n->typing, s->type), .containers = s->containers,
+			.size = type_table_get(n->typing->types, s->type)->size,
 			.empty = s->empty, .used = s->used, .capacity = s->capacity};
 	}
 	vec_sort(&out->containers, compare_containers);
@@ -416,6 +418,7 @@ void graph_typing_run(struct graph_typing *t, struct heap_graph *g)
 	name_fields(&n, g->typed);
 	list_containers(&n, g->typed);
 	list_padding(&n, g->typed);
+	equal_strings_find(&walk, &g->typed->strings);
 	typed_walk_deinit(&walk);
 	vec_deinit(&n.index);
 	vec_deinit(&n.type);

@@ -61,6 +61,7 @@ void typed_walk_deinit(struct typed_walk *w)
 	forget_walk(w);
 	hash_deinit(&w->by_type);
 	vec_deinit(&w->sums);
+	vec_deinit(&w->strings);
 	free(w->type);
 	free(w->fit);
 }
@@ -73,6 +74,15 @@ static uint64_t size_of(const struct typed_walk *w, uint32_t type)
 /* -- whether a type has pointers -- */
 
 static bool find_leads(struct typed_walk *w, uint32_t type, uint32_t level);
+
+/* How @type is a container whose members are not followed like others; NULL: it is none. */
+static const struct container *find_container(struct typed_walk *w, uint32_t type)
+{
+	const struct container *c = w->heap->containers ?
+		containers_find(w->heap->containers, w->heap->types, type) : NULL;
+
+	return c && c->kind != CONTAINER_WRAPPER && c->kind != CONTAINER_POINTER ? c : NULL;
+}
 
 static bool leads(struct typed_walk *w, uint32_t type, uint32_t level)
 {
@@ -97,6 +107,8 @@ static bool find_leads(struct typed_walk *w, uint32_t type, uint32_t level)
 		return e->kind == DATA_POINTER || leads(w, e->target, level + 1);
 	if (e->kind != DATA_STRUCT)
 		return false;
+	if (find_container(w, type)) /* also in what is a union to the language */
+		return true;
 	for (uint32_t i = 0; i < members; i++)
 		if (leads(w, type_table_member_type(t, type, i), level + 1))
 			return true;
@@ -252,6 +264,14 @@ static void give_type(struct typed_walk *w, uint32_t block, uint32_t type, enum 
 	*vec_add(&w->queue) = (struct typed_step){block, bytes};
 }
 
+/* Whether it is the node of a container: no DWARF has it. */
+static bool is_node(const struct typed_walk *w, uint32_t type)
+{
+	const struct data_type *e = type_table_get(w->heap->types, type);
+
+	return e->kind == DATA_STRUCT && !e->die.addr;
+}
+
 /* A pointer to @type leads to the start of @block. */
 static void reach_block(struct typed_walk *w, uint32_t block, uint32_t type)
 {
@@ -260,6 +280,8 @@ static void reach_block(struct typed_walk *w, uint32_t block, uint32_t type)
 	w->heap->extent(w->heap->ctx, block, &extent);
 	enum typed_fit fit = find_fit(w, type, extent.size);
 
+	if (is_node(w, type) && size_of(w, type) <= extent.size)
+		fit = FIT_CONTAINER;
 	/* of a class that is not known a base is at the start */
 	if (fit == FIT_ARRAY && has_table(w, type))
 		fit = FIT_START;
@@ -316,11 +338,16 @@ static void follow(struct typed_walk *w, uint32_t type, taddr_t addr)
 
 /* -- containers -- */
 
-static bool read_place(const struct container_place *p, struct typed_bytes b, uint64_t *out)
+/* A pointer, a struct that has only one, or a number of any size; false: it is not there. */
+static bool read_place(const struct typed_walk *w, const struct container_place *p,
+		       struct typed_bytes b, uint64_t *out)
 {
-	if (p->type == TYPE_NONE || p->offset > b.size || b.size - p->offset < sizeof(*out))
+	uint64_t size = MIN(size_of(w, p->type), (uint64_t)WORD);
+
+	if (size == 0 || p->offset > b.size || b.size - p->offset < size)
 		return false;
-	*out = load_u64(b.data + p->offset);
+	*out = 0;
+	memcpy(out, b.data + p->offset, size);
 	return true;
 }
 
@@ -336,6 +363,34 @@ static struct container_sum *get_sum(struct typed_walk *w, uint32_t type)
 	return &w->sums.data[w->sums.count - 1];
 }
 
+static int compare_strings(const void *a, const void *b)
+{
+	const struct typed_string *x = a, *y = b;
+
+	if (x->block != y->block)
+		return x->block < y->block ? -1 : 1;
+	return x->bytes > y->bytes ? -1 : x->bytes < y->bytes;
+}
+
+static bool is_same_block(const struct typed_string *to, struct typed_string *from)
+{
+	return to->block == from->block;
+}
+
+static void sort_strings(struct typed_walk *w)
+{
+	vec_sort(&w->strings, compare_strings);
+	vec_merge(&w->strings, is_same_block);
+}
+
+/* Several containers may have the same block. */
+static void note_string(struct typed_walk *w, uint32_t block, uint64_t bytes)
+{
+	if (w->strings.count >= 2ul * w->heap->blocks + 1000)
+		sort_strings(w);
+	*vec_add(&w->strings) = (struct typed_string){block, bytes};
+}
+
 /* Elements of @c from @begin on, @bytes of them, in a block of their own. */
 static void reach_elements(struct typed_walk *w, const struct container *c, taddr_t begin,
 			   uint64_t bytes)
@@ -346,9 +401,12 @@ static void reach_elements(struct typed_walk *w, const struct container *c, tadd
 	if (block == TYPED_NO_BLOCK)
 		return;
 	w->heap->extent(w->heap->ctx, block, &extent);
-	if (extent.start == begin && bytes <= extent.size)
-		give_type(w, block, type_table_array_of(w->heap->types, c->element, 0),
-			  FIT_CONTAINER, bytes);
+	if (extent.start != begin || bytes > extent.size)
+		return;
+	give_type(w, block, type_table_array_of(w->heap->types, c->element, 0), FIT_CONTAINER,
+		  bytes);
+	if (size_of(w, c->element) == 1)
+		note_string(w, block, bytes);
 }
 
 /* Bytes from where @c begins to @p, a pointer or a number of elements. */
@@ -358,21 +416,29 @@ static bool read_extent(const struct typed_walk *w, const struct container *c,
 	bool is_pointer = type_table_get(w->heap->types, p->type)->kind == DATA_POINTER;
 	uint64_t value, begin;
 
-	if (!read_place(p, b, &value) || !read_place(&c->begin, b, &begin))
+	if (!read_place(w, p, b, &value) || !read_place(w, &c->begin, b, &begin))
 		return false;
 	if (is_pointer) {
 		*bytes_out = value - begin;
 		return value >= begin;
 	}
+	if (c->in_block.type != TYPE_NONE && c->in_block.offset == p->offset)
+		value &= ~UINT64_C(1);
 	return !__builtin_mul_overflow(value, size_of(w, c->element), bytes_out);
 }
 
 static void walk_array(struct typed_walk *w, uint32_t type, const struct container *c,
 		       struct typed_bytes b)
 {
-	uint64_t begin, used, capacity;
+	uint64_t begin, used, capacity, flags;
 
-	if (!read_place(&c->begin, b, &begin) ||
+	if (c->in_block.type != TYPE_NONE && c->in_block.offset < b.size &&
+	    !((flags = b.data[c->in_block.offset]) & 1)) {
+		get_sum(w, type)->containers++;
+		get_sum(w, type)->empty += flags >> 1 == 0;
+		return;
+	}
+	if (!read_place(w, &c->begin, b, &begin) ||
 	    (!read_extent(w, c, &c->end, b, &used) &&
 	     !read_extent(w, c, &c->size, b, &used)) || used > INT64_MAX)
 		return;
@@ -397,10 +463,10 @@ static void walk_nodes(struct typed_walk *w, uint32_t type, const struct contain
 	struct container_sum *s = get_sum(w, type);
 
 	s->containers++;
-	if (read_place(&c->size, b, &size))
+	if (read_place(w, &c->size, b, &size))
 		s->empty += size == 0;
 	for (uint32_t i = 0; i < c->roots; i++) {
-		if (!read_place(&c->root[i], b, &root))
+		if (!read_place(w, &c->root[i], b, &root))
 			continue;
 		uint32_t block = w->heap->find(w->heap->ctx, root);
 
@@ -410,7 +476,7 @@ static void walk_nodes(struct typed_walk *w, uint32_t type, const struct contain
 		if (extent.start == root && size_of(w, c->node) <= extent.size)
 			give_type(w, block, c->node, FIT_CONTAINER, extent.size);
 	}
-	if (c->also.type != TYPE_NONE && read_place(&c->also, b, &root))
+	if (c->also.type != TYPE_NONE && read_place(w, &c->also, b, &root))
 		follow(w, type_table_get(w->heap->types, c->also.type)->target, root);
 }
 
@@ -432,6 +498,37 @@ static void walk_places(struct typed_walk *w, uint32_t element, taddr_t control,
 }
 
 /*
+ * absl: [control bytes] [elements, the first one first], a pointer to each; size places. Of a
+ * single place or none, the control bytes are in the library.
+ */
+static void walk_slots(struct typed_walk *w, uint32_t type, const struct container *c,
+		       struct typed_bytes b)
+{
+	uint64_t control, slots, places, items, each = size_of(w, c->element);
+	struct container_sum *s = get_sum(w, type);
+
+	if (!read_place(w, &c->begin, b, &control) || !read_place(w, &c->slots, b, &slots) ||
+	    !read_place(w, &c->capacity, b, &places) || !read_place(w, &c->size, b, &items) ||
+	    places >= CHUNK_MAX || items > places || each == 0 || each > CHUNK_MAX)
+		return;
+	s->containers++;
+	s->empty += items == 0;
+	if (w->heap->find(w->heap->ctx, control) == TYPED_NO_BLOCK)
+		return;
+	s->used += items * each;
+	s->capacity += places * each;
+	_cleanup_free_ uint8_t *is_free = xmalloc(places + 1), *data = xmalloc(each);
+
+	if (!leads(w, c->element, 0) || !memory_read(w->heap->memory, control, is_free, places))
+		return;
+	for (uint64_t i = 0; i < places; i++)
+		if (!(is_free[i] & 0x80) &&
+		    memory_read(w->heap->memory, slots + i * each, data, each))
+			walk_value(w, c->element,
+				   (struct typed_bytes){slots + i * each, data, each}, 0);
+}
+
+/*
  * hashbrown: [elements, the last one first] [control bytes] with the pointer at these; mask + 1
  * places. Bit 7 of a control byte says that its place is free.
  */
@@ -441,8 +538,8 @@ static void walk_swiss(struct typed_walk *w, uint32_t type, const struct contain
 	uint64_t control, mask, items, each = size_of(w, c->element), bytes;
 	struct typed_extent extent;
 
-	if (!read_place(&c->begin, b, &control) || !read_place(&c->end, b, &mask) ||
-	    !read_place(&c->size, b, &items) || mask >= UINT32_MAX || items > mask + 1 ||
+	if (!read_place(w, &c->begin, b, &control) || !read_place(w, &c->end, b, &mask) ||
+	    !read_place(w, &c->size, b, &items) || mask >= UINT32_MAX || items > mask + 1 ||
 	    __builtin_mul_overflow(mask + 1, each, &bytes) || bytes > control)
 		return;
 	struct container_sum *s = get_sum(w, type);
@@ -545,6 +642,23 @@ static void walk_pointer(struct typed_walk *w, uint32_t target, uint64_t value)
 		w->is_contradicted = true;
 }
 
+/* The value of an optional, or the one that a variant has. */
+static void walk_choice(struct typed_walk *w, uint32_t type, const struct container *c,
+			struct typed_bytes b, uint32_t level)
+{
+	uint64_t number, at = c->begin.offset;
+	bool is_optional = c->kind == CONTAINER_OPTIONAL;
+
+	if (!read_place(w, &c->size, b, &number) || (is_optional && !number) || at > b.size)
+		return;
+	uint32_t value = is_optional ? c->element :
+			 number < UINT32_MAX ? type_table_argument(w->heap->types, type,
+								   (uint32_t)number) : TYPE_NONE;
+
+	walk_value(w, value, (struct typed_bytes){b.addr + at, b.data + at, b.size - at},
+		   level + 1);
+}
+
 /* Follows what @b, of @type, has; it may be longer than the type. */
 static void walk_value(struct typed_walk *w, uint32_t type, struct typed_bytes b, uint32_t level)
 {
@@ -566,8 +680,7 @@ static void walk_value(struct typed_walk *w, uint32_t type, struct typed_bytes b
 		walk_elements(w, &e, b, level);
 		return;
 	}
-	const struct container *c = w->heap->containers && !w->is_checking ?
-		containers_find(w->heap->containers, w->heap->types, type) : NULL;
+	const struct container *c = w->is_checking ? NULL : find_container(w, type);
 
 	switch (c ? c->kind : CONTAINER_NONE) {
 	case CONTAINER_ARRAY:
@@ -578,7 +691,14 @@ static void walk_value(struct typed_walk *w, uint32_t type, struct typed_bytes b
 		walk_nodes(w, type, c, b);
 		break;
 	case CONTAINER_SWISS:
-		walk_swiss(w, type, c, b);
+		if (c->slots.type != TYPE_NONE)
+			walk_slots(w, type, c, b);
+		else
+			walk_swiss(w, type, c, b);
+		break;
+	case CONTAINER_OPTIONAL:
+	case CONTAINER_VARIANT:
+		walk_choice(w, type, c, b, level);
 		break;
 	default:
 		walk_members(w, type, b, level);
@@ -621,6 +741,7 @@ void typed_walk_run(struct typed_walk *w)
 			w->next = 0;
 		}
 	}
+	sort_strings(w);
 	forget_walk(w);
 }
 

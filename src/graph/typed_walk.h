@@ -57,11 +57,18 @@ struct container_sum {
 	uint64_t used, capacity; /* bytes of elements, of arrays and strings */
 };
 
+/* Bytes of a block that a string or an array of bytes uses. */
+struct typed_string {
+	uint32_t block;
+	uint64_t bytes;
+};
+
 struct typed_walk {
 	const struct typed_heap *heap;
 	uint32_t *type;         /* by block; TYPE_NONE = unknown */
 	uint8_t *fit;           /* by block: enum typed_fit */
 	VEC(struct container_sum) sums;
+	VEC(struct typed_string) strings; /* ascending, each block once, when it has walked */
 	/* while it walks */
 	VEC(struct typed_step) queue;
 	size_t next;

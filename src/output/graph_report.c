@@ -387,7 +387,7 @@ void graph_report_print(FILE *f, const struct graph_title *t, const struct heap_
 	print_rows(f, g, &rows);
 	print_states(f, g);
 	vec_deinit(&rows.list);
-	graph_tables_print(f, g);
+	graph_tables_print(f, g, wish->shows_strings);
 }
 
 /* -- the brief report -- */

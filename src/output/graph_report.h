@@ -22,6 +22,7 @@ struct graph_title {
 struct graph_wish {
 	uint32_t depth;         /* levels below owners */
 	const char *holds;      /* an address: what holds the block there; NULL = not wanted */
+	bool shows_strings;     /* text: how strings that are there often begin */
 };
 
 /* Whether @text can be graph_wish.holds. */

@@ -10,6 +10,8 @@
  *	padding, by bytes lost in all objects:
  *	  Session  14,000 bytes: 7 of 32 in 2,000 objects
  *	    24 bytes, 16,000 less in all, in this order: next, kind
+ *	equal strings: 3,000 blocks with 100 different ones; ...
+ *	  4,800 bytes less: 201 copies of 11 bytes  "no address."
  */
 #include "output/graph_tables.h"
 
@@ -133,6 +135,8 @@ static void print_containers(FILE *f, const struct graph_types *t)
 
 		fprintf(f, "  %s  %s, %s empty", c->name, amount_commas(c->containers, number[0]),
 			amount_commas(c->empty, number[1]));
+		if (c->empty)
+			fprintf(f, " (%s bytes)", amount_commas(c->empty * c->size, number[2]));
 		if (c->capacity)
 			fprintf(f, "; %s of %s bytes used", amount_commas(c->used, number[2]),
 				amount_commas(c->capacity, number[0]));
@@ -161,7 +165,32 @@ static void print_padding(FILE *f, const struct graph_types *t)
 	}
 }
 
-void graph_tables_print(FILE *f, const struct heap_graph *g)
+static void print_strings(FILE *f, const struct graph_strings *s, bool with_text)
+{
+	char number[3][AMOUNT_SIZE];
+
+	if (s->list.count)
+		fprintf(f, "\nequal strings: %s blocks with %s different ones; %s bytes less if "
+			"each was kept once\n", amount_commas(s->blocks, number[0]),
+			amount_commas(s->different, number[1]),
+			amount_commas(s->saved, number[2]));
+	for (size_t i = 0; i < MIN(s->list.count, ROWS_SHOWN); i++) {
+		const struct graph_string *r = &s->list.data[i];
+
+		fprintf(f, "  %s bytes less: %s copies of %s byte%s",
+			amount_commas(r->saved, number[0]), amount_commas(r->copies, number[1]),
+			amount_commas(r->length, number[2]), plural(r->length));
+		if (with_text && r->text)
+			fprintf(f, "  \"%s\"%s", r->text,
+				strlen(r->text) < r->length ? "..." : "");
+		fprintf(f, "\n");
+	}
+	if (s->list.count && s->skipped)
+		fprintf(f, "  %s blocks were not compared\n",
+			amount_commas(s->skipped, number[0]));
+}
+
+void graph_tables_print(FILE *f, const struct heap_graph *g, bool with_text)
 {
 	if (!g->typed)
 		return;
@@ -170,6 +199,7 @@ void graph_tables_print(FILE *f, const struct heap_graph *g)
 		print_fields(f, g);
 	print_containers(f, g->typed);
 	print_padding(f, g->typed);
+	print_strings(f, &g->typed->strings, with_text);
 }
 
 /* -- JSON -- */
@@ -221,6 +251,7 @@ static void write_containers(struct json_writer *w, const struct graph_types *t)
 		json_write_open(json_write_line(w, 1), NULL, '{');
 		json_write_text(w, "type", c->name);
 		json_write_numbers(w, {"containers", c->containers}, {"empty", c->empty},
+				   {"empty_bytes", c->empty * c->size},
 				   {"used_bytes", c->used}, {"capacity_bytes", c->capacity});
 		json_write_close(w, 1);
 	}
@@ -244,10 +275,33 @@ static void write_padding(struct json_writer *w, const struct graph_types *t)
 	json_write_close(w, 1);
 }
 
+/* Without what is in them: files have no data of the program. */
+static void write_strings(struct json_writer *w, const struct graph_types *t)
+{
+	static const struct graph_strings none;
+	const struct graph_strings *s = t ? &t->strings : &none;
+
+	json_write_open(json_write_line(w, 0), "equal_strings", '{');
+	json_write_numbers(w, {"blocks", s->blocks}, {"bytes", s->bytes},
+			   {"different", s->different}, {"saved_bytes", s->saved},
+			   {"skipped", s->skipped});
+	json_write_open(json_write_line(w, 1), "rows", '[');
+	for (size_t i = 0; i < s->list.count; i++) {
+		const struct graph_string *r = &s->list.data[i];
+
+		json_write_open(json_write_line(w, 2), NULL, '{');
+		json_write_numbers(w, {"length", r->length}, {"copies", r->copies},
+				   {"bytes", r->bytes}, {"saved_bytes", r->saved});
+		json_write_close(w, 1);
+	}
+	json_write_close(w, 2);
+}
+
 void graph_tables_write(struct json_writer *w, const struct heap_graph *g)
 {
 	write_types(w, g);
 	write_fields(w, g);
 	write_containers(w, g->typed);
 	write_padding(w, g->typed);
+	write_strings(w, g->typed);
 }

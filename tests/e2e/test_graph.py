@@ -176,6 +176,20 @@ for _variant in ("gcc-O2-pie", "clang-O0-nopie"):
         text = t.run([t.ptmem(), "-q", "-p", str(pid), "--graph"]).out.decode()
         t.check(re.search(r"^  fields\.c: pool  retains .*; 434,160 bytes directly$", text, re.M), text)
         t.check(re.search(r"^  sum of what all hold directly  .* in %d blocks$" % before["blocks"], text, re.M), text)
+        # 15 of 24 bytes, but one in a block of 200; 14 of 24 bytes have a control character; one is there only once
+        strings = before["equal_strings"]
+        t.equal("equal strings", [[row[key] for key in ("length", "copies", "bytes", "saved_bytes")] for row in strings["rows"]],
+                [[13, 15, 14 * 24 + 200, 14 * 24 + 200 - 24], [11, 15, 15 * 24, 14 * 24]])
+        t.equal("all strings", [strings[key] for key in ("blocks", "different", "saved_bytes", "skipped")],
+                [31, 3, 14 * 24 + 200 - 24 + 14 * 24, 0])
+        t.check("another label" not in json.dumps(before), "the file has data of the program")
+        t.check(re.search(r'^  512 bytes less: 15 copies of 13 bytes  "another label"$', text, re.M), text)
+        t.check("\x1b" not in text and "\t" not in text, text)
+        path = os.path.join(t.directory, "graph.txt")
+        t.run([t.ptmem(), "-q", "-p", str(pid), "--graph", "--graph-out=" + path])
+        with open(path, encoding="utf-8") as file:
+            written = file.read()
+        t.check("15 copies of 13 bytes\n" in written and "another label" not in written, written)
         program.end()
 
 

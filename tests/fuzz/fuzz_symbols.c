@@ -1,7 +1,7 @@
 /*
  * Broken symbol tables and broken DWARF: changes bytes of a good ELF file in memory
- * and asks for addresses, variables and types in it. Nothing may crash, hang or leak; what the answers are
- * does not matter.
+ * and asks for addresses, variables and types in it, and walks a heap by these types. Nothing may
+ * crash, hang or leak; what the answers are does not matter.
  *
  * usage: fuzz_symbols FILE [SECONDS [FIRST_SEED]]
  *
@@ -13,11 +13,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/elf_file.h"
+#include "graph/equal_strings.h"
+#include "graph/struct_layout.h"
 #include "graph/variables.h"
 #include "symbols/symbols.h"
 
@@ -120,8 +123,83 @@ static void change(uint8_t *image, const struct area *a, unsigned *seed)
 	}
 }
 
+/* -- a heap, in this process, whose words mostly lead to its blocks -- */
+
+#define BLOCKS 128u
+#define BLOCK_ROOM 512u
+
+static uint64_t heap_words[BLOCKS * BLOCK_ROOM / sizeof(uint64_t)];
+static uint32_t block_size[BLOCKS];
+static struct resident pages;
+static struct inspect_memory memory;
+
+static ssize_t read_self(void *ctx, taddr_t addr, void *buf, size_t size)
+{
+	struct iovec local = {buf, size}, remote = {(void *)(uintptr_t)addr, size};
+
+	return process_vm_readv(getpid(), &local, 1, &remote, 1, 0);
+}
+
+static uint32_t find_block(void *ctx, taddr_t addr)
+{
+	uint64_t at = addr - (uintptr_t)heap_words;
+
+	return at < sizeof(heap_words) && at % BLOCK_ROOM < block_size[at / BLOCK_ROOM] ?
+		       (uint32_t)(at / BLOCK_ROOM) : TYPED_NO_BLOCK;
+}
+
+static void get_extent(void *ctx, uint32_t block, struct typed_extent *out)
+{
+	*out = (struct typed_extent){(uintptr_t)heap_words + block * BLOCK_ROOM,
+				     block_size[block]};
+}
+
+static void fill_heap(unsigned *seed)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(heap_words); i++) {
+		uint64_t block = (uint64_t)rand_r(seed) % BLOCKS * BLOCK_ROOM;
+		uint64_t inside = (uint64_t)rand_r(seed) % BLOCK_ROOM;
+		unsigned what = (unsigned)rand_r(seed) % 10;
+
+		heap_words[i] = what < 6 ? (uintptr_t)heap_words + block :
+				what < 8 ? (uintptr_t)heap_words + block + inside :
+				what == 8 ? inside % 16 : (uint64_t)rand_r(seed) << 20;
+	}
+	for (size_t i = 0; i < BLOCKS; i++)
+		block_size[i] = 8 + (uint32_t)rand_r(seed) % (BLOCK_ROOM - 8);
+}
+
+/* Values of all types lie in the heap, and lead on from there. */
+static void walk_heap(struct type_table *types, unsigned *seed)
+{
+	struct containers *c = containers_new();
+	const struct typed_heap heap = {.types = types, .containers = c, .memory = &memory,
+					.blocks = BLOCKS, .find = find_block,
+					.extent = get_extent};
+	struct graph_strings strings = {0};
+	struct typed_walk w;
+
+	fill_heap(seed);
+	typed_walk_init(&w, &heap);
+	for (uint32_t type = 0, count = type_table_count(types); type < count; type++) {
+		char *order = NULL;
+
+		typed_walk_add_root(&w, (uintptr_t)heap_words + type % BLOCKS * BLOCK_ROOM, type);
+		struct_layout_padding(types, type);
+		struct_layout_best(types, type, &order);
+		free(order);
+	}
+	typed_walk_run(&w);
+	equal_strings_find(&w, &strings);
+	for (uint32_t i = 0; i < BLOCKS; i++)
+		free(typed_walk_path(&w, w.type[i], (uint64_t)rand_r(seed) % BLOCK_ROOM));
+	vec_release(&strings.list, r, free(r->text));
+	typed_walk_deinit(&w);
+	containers_free(c);
+}
+
 /* All variables and what their types consist of. */
-static void walk_types(struct elf_file *file)
+static void walk_types(struct elf_file *file, unsigned *seed)
 {
 	struct type_table *types = type_table_new("");
 	struct variables *v = variables_new(types);
@@ -140,6 +218,7 @@ static void walk_types(struct elf_file *file)
 			free(type_table_path(types, type, at, NULL));
 		type_table_argument(types, type, 0);
 	}
+	walk_heap(types, seed);
 	variables_free(v);
 	type_table_free(types);
 }
@@ -159,7 +238,7 @@ static void one_round(const struct input *in, uint32_t number)
 		symbols_find(s, &m, in->text + (uint64_t)rand_r(&seed) % in->text_size,
 			     rand_r(&seed) % 4 ? SYMBOL_ALL : SYMBOL_REAL);
 	symbols_free(s);
-	walk_types(m.file);
+	walk_types(m.file, &seed);
 	elf_file_release(m.file);
 }
 
@@ -170,6 +249,11 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: fuzz_symbols FILE [SECONDS [FIRST_SEED]]\n");
 		return 2;
 	}
+	const struct memory_source source = {.read = read_self, .read_file = read_self};
+
+	if (resident_read(getpid(), &pages) != 0)
+		return 2;
+	memory_init(&memory, &pages, &source);
 	time_t end = time(NULL) + (argc > 2 ? atoi(argv[2]) : 10);
 	uint32_t first = argc > 3 ? (uint32_t)atoi(argv[3]) : 1;
 	static const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGABRT, SIGALRM};
@@ -182,6 +266,8 @@ int main(int argc, char **argv)
 		current_seed++;
 	} while (time(NULL) < end);
 	printf("%u rounds\n", current_seed - first);
+	memory_deinit(&memory);
+	resident_deinit(&pages);
 	vec_deinit(&in.areas);
 	free(in.data);
 	return 0;

@@ -11,7 +11,7 @@
 #include "commands.h"
 #include "noinline.h"
 
-enum { SESSIONS = 40, POOLED = 9000 };
+enum { SESSIONS = 40, POOLED = 9000, LABELS = 60 };
 
 struct plan {
 	char text[100];
@@ -34,6 +34,8 @@ static struct {
 	char *name;
 } cache;
 static struct session *pool;    /* an array: more than 64 KiB words */
+
+static char *label[LABELS];     /* three different ones; the others are empty */
 
 static size_t freed_blocks, freed_bytes;
 
@@ -78,6 +80,12 @@ static void fill(void)
 	pool = make(POOLED * sizeof(*pool));
 	for (size_t i = 0; i < POOLED; i++)
 		fill_session(&pool[i], i);
+	for (size_t i = 0; i < LABELS; i++) {
+		label[i] = make(i == 1 ? 200 : 20);
+		strcpy(label[i], i % 4 == 3 ? "" : i % 4 == 2 ? "third\tlabel" :
+				 i % 4 == 1 ? "another label" : "a label \x1b[31m");
+	}
+	strcpy(label[0], "only once");
 }
 
 static void each_session(void (*f)(struct session *s))

@@ -62,6 +62,9 @@ static const char cxx_source[] =
 	"#include <map>\n"
 	"#include <memory>\n"
 	"#include <new>\n"
+	"#include <optional>\n"
+	"#include <forward_list>\n"
+	"#include <variant>\n"
 	"#include <set>\n"
 	"#include <string>\n"
 	"#include <unordered_map>\n"
@@ -82,11 +85,21 @@ static const char cxx_source[] =
 	"struct square : shape, named { double *sides = nullptr; };\n"
 	"struct Order { long id; char *text; };\n"
 	"struct Session { std::vector<Order *> orders; std::string name; };\n"
+	"#ifdef _LIBCPP_VERSION\n"
+	"#define STRING \"std::__1::basic_string<char, std::__1::char_traits<char>, std::__1::allocator<char> >\"\n"
+	"#define PAIR(to) \"node of std::__1::__value_type<int, \" #to \" *>\"\n"
+	"#define HASH_PAIR(to) \"node of std::__1::__hash_value_type<int, \" #to \" *>\"\n"
+	"#else\n"
+	"#define STRING \"std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >\"\n"
+	"#define HASH_PAIR PAIR\n"
 	"#ifdef __clang__\n"
 	"#define PAIR(to) \"node of std::pair<const int, \" #to \" *>\"\n"
 	"#else\n"
 	"#define PAIR(to) \"node of std::pair<int const, \" #to \"*>\"\n"
 	"#endif\n"
+	"#endif\n"
+	"std::optional<Order *> some, no_more; std::variant<int, Session *, Order *> either; std::optional<std::string> word;\n"
+	"std::unordered_map<int, Order *> crowded; std::forward_list<Session *> forward;\n"
 	"std::vector<Session> sessions;\n"
 	"std::map<int, Session *> by_user;\n"
 	"std::unordered_map<int, Order *> by_id;\n"
@@ -106,24 +119,74 @@ static const char cxx_source[] =
 	"	expect(PAIR(Session));\n"
 	"	for (auto &e : by_user) e.second = new Session();\n"
 	"	expect(\"Session\");\n"
-	"	by_id.reserve(100); count = 0;\n"
+	"	by_id.reserve(100); count = 0; crowded.reserve(5);\n"
+	"#ifdef _LIBCPP_VERSION\n"
+	"	count = 0;\n"
+	"#else\n"
+	"	expect(\"std::__detail::_Hash_node_base *[]\");\n"
+	"#endif\n"
 	"	for (int i = 0; i < 9; i++) by_id[i];\n"
-	"	expect(PAIR(Order));\n"
+	"	expect(HASH_PAIR(Order));\n"
+	"	for (int i = 0; i < 5; i++) crowded[i];\n"
+	"	expect(HASH_PAIR(Order));\n"
+	"	for (auto &e : crowded) e.second = new Order();\n"
+	"	expect(\"Order\");\n"
+	"	some = new Order; either = new Order; expect(\"Order\");\n"
+	"	word = std::string(70, 'w'); expect(\"char[]\");\n"
+	"	for (int i = 0; i < 3; i++) forward.push_front(nullptr);\n"
+	"#ifdef _LIBCPP_VERSION\n"
+	"	expect(\"std::__1::__forward_list_node<Session *, void *>\");\n"
+	"#else\n"
+	"	expect(\"node of Session *\");\n"
+	"#endif\n"
+	"	for (auto &f : forward) f = new Session();\n"
+	"	expect(\"Session\");\n"
 	"	for (auto &e : by_id) e.second = new Order();\n"
 	"	expect(\"Order\");\n"
 	"	for (int i = 0; i < 5; i++) listed.push_back({});\n"
 	"	expect(\"node of Order\");\n"
 	"	words.insert(\"b\"); words.insert(\"c\");\n"
-	"	expect(\"node of std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >\");\n"
+	"	expect(\"node of \" STRING);\n"
 	"	square *one = new square; owned.reset(one); square *two = new square; second = two; expect(\"square\");\n"
 	"	two->sides = new double[50]; expect(\"double[]\");\n"
 	"	waiting.resize(3); count = 0;\n"
 	"	shared = std::make_shared<Session>();\n"
-	"#ifdef __clang__\n" /* names the last argument by its enumerator, unlike the class's table */
+	"#if defined(_LIBCPP_VERSION)\n"
+	"	expect(\"std::__1::__shared_ptr_emplace<Session, std::__1::allocator<Session> >\");\n"
+	"#elif defined(__clang__)\n" /* names the last argument by its enumerator, unlike the class's table */
 	"	expect(\"std::_Sp_counted_base<__gnu_cxx::_S_atomic>\");\n"
 	"#else\n"
 	"	expect(\"std::_Sp_counted_ptr_inplace<Session, std::allocator<void>, (__gnu_cxx::_Lock_policy)2>\");\n"
 	"#endif\n"
+	"	puts(\"ready\"); fflush(stdout);\n"
+	"	while (getchar() != EOF) ;\n"
+	"	return 0;\n"
+	"}\n";
+
+static const char glib_source[] =
+	"#include <glib.h>\n"
+	"#include <malloc.h>\n"
+	"#include <stdio.h>\n"
+	"struct order { long id; char *name; } *first;\n"
+	"GPtrArray *orders; GString *text; GList *list; GSList *slist;\n"
+	"static void *block(void *p, const char *type)\n"
+	"{\n"
+	"	printf(\"b %p %zu %s\\n\", p, malloc_usable_size(p) - 8, type);\n"
+	"	return p;\n"
+	"}\n"
+	"int main(void)\n"
+	"{\n"
+	"	orders = block(g_ptr_array_new(), \"_GPtrArray\");\n"
+	"	text = block(g_string_new(NULL), \"_GString\");\n"
+	"	for (int i = 0; i < 40; i++) {\n"
+	"		g_ptr_array_add(orders, block(g_malloc(sizeof(struct order)), \"-\"));\n"
+	"		g_string_append(text, \"some text\");\n"
+	"		list = block(g_list_prepend(list, NULL), \"_GList\");\n"
+	"		slist = block(g_slist_prepend(slist, NULL), \"_GSList\");\n"
+	"	}\n"
+	"	block(orders->pdata, \"void *[]\");\n"
+	"	block(text->str, \"char[]\");\n"
+	"	first = block(g_new0(struct order, 1), \"order\");\n"
 	"	puts(\"ready\"); fflush(stdout);\n"
 	"	while (getchar() != EOF) ;\n"
 	"	return 0;\n"
@@ -290,7 +353,34 @@ static void test_cxx(void **state)
 		skip();
 	check_program("g++ -g -O1 -o p typed.cpp");
 	if (layout_run(HAS("clang++")))
-		check_program("clang++ -gdwarf-5 -O0 -fstandalone-debug -o p typed.cpp");
+		check_program("clang++ -std=c++17 -gdwarf-5 -O0 -fstandalone-debug -o p typed.cpp");
+}
+
+/* PTMEM_LIBCXX: flags for one that is not installed. */
+static void test_libcxx(void **state)
+{
+	const char *flags = getenv("PTMEM_LIBCXX") ?: "-stdlib=libc++";
+	char *compile = xasprintf("clang++ -std=c++17 -g -O1 -fstandalone-debug -o p typed.cpp %s",
+				  flags);
+	char *quiet = xasprintf("%s 2>/dev/null", compile);
+	bool is_there = layout_run(quiet);
+
+	if (is_there)
+		check_program(compile);
+	free(quiet);
+	free(compile);
+	if (!is_there)
+		skip();
+}
+
+#define GLIB "pkg-config --cflags --libs glib-2.0"
+
+static void test_glib(void **state)
+{
+	if (!layout_run(GLIB " >/dev/null 2>&1"))
+		skip();
+	setenv("G_SLICE", "always-malloc", 1); /* before 2.76 it has an allocator of its own */
+	check_program("gcc -g -o p typed_glib.c $(" GLIB ")");
 }
 
 static void test_rust(void **state)
@@ -318,7 +408,8 @@ static void test_descriptions(void **state)
 	free(why);
 	layout_write("list.txt", "A pointer\nB\n");
 	char *path = xasprintf("%s/list.txt", layout_dir), *expected = xasprintf(
-		"%s:2: B: it has no kind (array, string, nodes, swiss, wrapper or pointer)", path);
+		"%s:2: B: it has no kind (array, string, nodes, swiss, optional, variant, wrapper or "
+		"pointer)", path);
 
 	assert_false(containers_add_file(c, path, &why));
 	assert_string_equal(why, expected);
@@ -334,6 +425,7 @@ static int set_up(void **state)
 		return -1;
 	layout_write("typed.c", c_source);
 	layout_write("typed.cpp", cxx_source);
+	layout_write("typed_glib.c", glib_source);
 	layout_write("typed_rs.rs", rust_source);
 	return 0;
 }
@@ -348,6 +440,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_c),
 		cmocka_unit_test(test_cxx),
+		cmocka_unit_test(test_libcxx),
+		cmocka_unit_test(test_glib),
 		cmocka_unit_test(test_rust),
 		cmocka_unit_test(test_descriptions),
 	};

@@ -47,7 +47,10 @@ void inspection_init(struct inspection *i, const struct options *o, const char *
 		.wants_holders = o->inspect.pointers || o->graph.what,
 		.wants_graph = o->graph.what,
 		.containers = o->graph.containers,
-		.graph_wish = {.depth = o->graph.depth, .holds = o->graph.who_holds},
+		.graph_wish = {.depth = o->graph.depth, .holds = o->graph.who_holds,
+			       /* neither in files nor in logs of profiled programs */
+			       .shows_strings = o->graph.what && !path &&
+						(!o->command || *o->graph.what)},
 		.cold = o->inspect.cold,
 		.keeps_graph = o->graph.what && options_record(o),
 		.wants_graph_file = o->graph.what && path && is_graph_file(path),
