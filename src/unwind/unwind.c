@@ -815,6 +815,9 @@ const struct unwind_stats *unwind_stats(const struct unwind *u)
 /* -- frames like those of stubs -- */
 
 #define SEARCHED_MAX ((uint64_t)64 << 20) /* bytes of an object's code, for find_stub_epilogue */
+#define SEARCHED_PART ((uint64_t)256 << 10) /* of these, that are read at a time */
+/* of the part after it that are read as well: what precedes an epilogue, and the epilogue */
+#define SEARCHED_BOTH (ARCH_MAX_CALL + (uint64_t)ARCH_MAX_INSN)
 
 /*
  * Whether @rule describes the frame of a stub; *saved_out is the register that it restores, or
@@ -853,22 +856,50 @@ static bool is_stub_epilogue(struct unwind *u, const struct module *m, uint64_t 
 	       personality_is_absent(m->file->elf, vaddr - 1);
 }
 
-taddr_t unwind_find_stub_epilogue(struct unwind *u, const struct module *m, int *saved_out)
+/* The first one in the @size bytes at @start, which are copied from @offset of the file. */
+static bool search_epilogue(struct unwind *u, const struct module *m, uint64_t offset,
+			    uint64_t start, size_t size, struct stub_epilogue *out)
 {
-	for (size_t i = 0; m->file && i < m->file->segment_count; i++) {
-		const struct elf_segment *segment = &m->file->segment[i];
-		uint64_t start = segment->vaddr, size = MIN(segment->filesz, SEARCHED_MAX);
-		_cleanup_free_ uint8_t *code =
-			segment->is_exec ? elf_file_read(m->file, segment->offset, size) : NULL;
-		for (size_t at = ARCH_MAX_CALL; code && at < size; at++) {
-			int popped = arch_pops_and_returns(code + at, size - at);
-			if (popped < 0 ||
-			    arch_ends_in_call(code + at - ARCH_MAX_CALL, ARCH_MAX_CALL) ||
-			    !is_stub_epilogue(u, m, start + at, popped))
-				continue;
-			*saved_out = popped;
-			return m->bias + start + at;
+	_cleanup_free_ uint8_t *code = elf_file_read(m->file, offset, size);
+
+	for (size_t at = ARCH_MAX_CALL; code && at < size; at++) {
+		int popped = arch_pops_and_returns(code + at, size - at);
+		if (popped < 0 || arch_ends_in_call(code + at - ARCH_MAX_CALL, ARCH_MAX_CALL) ||
+		    !is_stub_epilogue(u, m, start + at, popped))
+			continue;
+		out->vaddr = start + at;
+		out->popped = popped;
+		return true;
+	}
+	return false;
+}
+
+/* The same in all code of the file, of which a part is read at a time. */
+static void search_epilogues(struct unwind *u, const struct module *m, struct stub_epilogue *out)
+{
+	for (size_t i = 0; i < m->file->segment_count; i++) {
+		const struct elf_segment *s = &m->file->segment[i];
+		uint64_t size = s->is_exec ? MIN(s->filesz, SEARCHED_MAX) : 0;
+
+		for (uint64_t at = 0; at < size; at += SEARCHED_PART) {
+			uint64_t part = MIN(size - at, SEARCHED_PART + SEARCHED_BOTH);
+			if (search_epilogue(u, m, s->offset + at, s->vaddr + at, part, out))
+				return;
 		}
 	}
-	return 0;
+}
+
+taddr_t unwind_find_stub_epilogue(struct unwind *u, const struct module *m, int *saved_out)
+{
+	struct stub_epilogue *found = m->file ? cfi_stub_epilogue(m->file) : NULL;
+
+	if (!found)
+		return 0;
+	if (!found->is_searched)
+		search_epilogues(u, m, found);
+	found->is_searched = true;
+	if (!found->vaddr)
+		return 0;
+	*saved_out = found->popped;
+	return m->bias + found->vaddr;
 }
