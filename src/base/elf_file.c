@@ -31,6 +31,7 @@ static void read_segments(struct elf_file *f)
 		f->segment[f->segment_count++] = (struct elf_segment){
 			.vaddr = ph.p_vaddr, .offset = ph.p_offset, .filesz = ph.p_filesz,
 			.memsz = ph.p_memsz, .is_exec = ph.p_flags & PF_X,
+			.is_readable = ph.p_flags & PF_R,
 		};
 	}
 }

@@ -43,6 +43,9 @@ struct unwind {
 	struct generated_rule *generated; /* GENERATED_RULES of them; NULL until needed */
 	taddr_t *fp; /* the caller's: walks store frame pointers; NULL = they do not */
 	taddr_t *sp; /* likewise: stack pointers, in walks of stopped threads */
+	taddr_t framed;                   /* see unwind_framed */
+	uint64_t framed_size;             /* 0 = none */
+	bool has_unframed;                /* a guess was wrong */
 	uint64_t epoch;                   /* unwind_recheck was called so often */
 	bool has_guessed;                 /* the current walk, at least once */
 };
@@ -462,6 +465,30 @@ static bool is_plausible(struct unwind *u, const struct stack_view *view, const 
 	return true;
 }
 
+#define FRAMED_LEAST 64  /* rules, before a file's code is said to have frame pointers */
+#define FRAMED_SHARE 64u /* of so many, one may be another */
+
+/*
+ * Notes the code around @pc if it is the program's own, which is never unmapped, and has frame
+ * pointers but no CFI.
+ */
+static void note_framed(struct unwind *u, taddr_t pc)
+{
+	const struct module *m = u->ops.module(u->ops.ctx, pc - 1);
+	struct elf_file *file = m ? m->file : NULL;
+
+	if (!file || !file->has_interp || u->has_unframed || u->framed_size)
+		return;
+	const struct frame_counts *counts = cfi_frame_counts(file);
+	const struct elf_segment *segment = elf_file_segment(file, pc - 1 - m->bias);
+
+	if (!segment || !segment->is_exec || !segment->is_readable ||
+	    counts->framed < FRAMED_LEAST || counts->others > counts->framed / FRAMED_SHARE)
+		return;
+	u->framed = m->bias + segment->vaddr;
+	u->framed_size = segment->filesz;
+}
+
 /*
  * Compiles the rule for the frame's pc; @range: the function, of generated code. A guess must lead
  * to a valid return address. Returns whether the rule may be entered.
@@ -486,6 +513,8 @@ static bool compile(struct unwind *u, const struct stack_view *view, const struc
 	     !is_plausible(u, view, frame, rule, is_file)))
 		*rule = (struct unwind_rule){.pc = pc, .kind = RULE_SLOW};
 	u->stats.generated_frames += !is_file && rule->kind != RULE_SLOW;
+	if (is_file && is_guess && !u->framed_size && rule_is_framed(rule))
+		note_framed(u, pc);
 	return !frame->is_exact && (is_file || range->is_fixed || rule->kind == RULE_SLOW);
 }
 
@@ -789,6 +818,48 @@ void unwind_set_memory(struct unwind *u, struct unwind_rule *memory, uint32_t bi
 bool unwind_has_switch(const struct unwind *u)
 {
 	return u->rules.has_switch;
+}
+
+bool unwind_framed(const struct unwind *u, taddr_t *start_out, uint64_t *size_out)
+{
+	if (!u->framed_size)
+		return false;
+	*start_out = u->framed;
+	*size_out = u->framed_size;
+	return true;
+}
+
+/* Whether nothing describes the frame of @pc, so that slow.c goes by the frame pointer. */
+static bool is_undescribed(const struct unwind *u, taddr_t pc)
+{
+	const struct module *m = u->ops.module(u->ops.ctx, pc - 1);
+	Dwarf_Frame *row = m && m->file ? cfi_find(m->file, pc - 1 - m->bias) : NULL;
+
+	free(row);
+	return !row;
+}
+
+bool unwind_confirm_framed(struct unwind *u, taddr_t pc, taddr_t caller)
+{
+	const struct stack_view nowhere = {0};
+	const struct unwind_rule *known = rules_find(&u->rules, pc);
+	struct unwind_rule rule;
+
+	if (known && rule_is_framed(known))
+		return true;
+	bool is_guess = known ? known->kind == RULE_SLOW :
+				rules_compile(&u->rules, pc, false, &rule);
+	bool is_slow = (known ? known : &rule)->kind == RULE_SLOW && is_undescribed(u, pc);
+
+	if ((is_slow || (!known && rule_is_framed(&rule))) && !unwind_is_end(caller) &&
+	    ((!is_guess && !is_slow) || slow_is_return_address(&u->ops, &nowhere, caller))) {
+		if (!known)
+			rules_enter(&u->rules, &rule);
+		return true;
+	}
+	u->has_unframed = true;
+	u->framed_size = 0;
+	return false;
 }
 
 const struct unwind_rule *unwind_rule_get(struct unwind *u, taddr_t pc)
