@@ -408,7 +408,8 @@ struct pad_slot {
 	uint32_t known;
 	uint64_t caller_fp;  /* the frame pointer then */
 	uint32_t has_thrown; /* ptmem must see the catch, though no call is in progress */
-	uint32_t has_guess;  /* the last walk: of its frames, some are guessed */
+	/* of the last walk: the number of its steps up to the outermost one that is a guess, or 0 */
+	uint32_t guessed;
 	uint64_t frame, step; /* as check */
 	uint32_t max_frames; /* number of elements */
 	uint32_t may_request;    /* request a deep cache if that is not enough */
@@ -489,7 +490,7 @@ enum pad_record_flag {
 	PAD_HAS_RAW = 2,    /* a raw part follows */
 	/* instead of a raw part: a list of struct pad_listed_frame, up to the end */
 	PAD_HAS_VIRTUAL = 4,
-	/* frames have PAD_GUESSED; the fresh ones are not kept by the next record */
+	/* frames have PAD_GUESSED: the outermost one of these, and those in it, are never kept */
 	PAD_HAS_GUESSES = 8,
 	PAD_FLAGS_SHIFT = 8, /* from this bit on: the shift of a sample's distance */
 };

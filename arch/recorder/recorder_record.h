@@ -184,7 +184,7 @@ INLINE void record_return(uint64_t at, const struct pad_head *head, struct pad_s
 	p = (uint64_t *)(r + 1);
 	for (int64_t i = fresh; i-- > 0;)
 		*p++ = steps_of(slot)[i].pc;
-	if (fresh > 0 && unlikely(slot->has_guess)) {
+	if (fresh > 0 && unlikely(slot->guessed)) {
 		r->flags |= PAD_HAS_GUESSES;
 		mark_guesses(slot, p, (uint64_t)fresh);
 	}

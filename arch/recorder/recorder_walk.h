@@ -9,7 +9,7 @@
  *	   1
  *
  * A frame for which no rule is known yet may be left by its frame pointer (pad_guess_step). Then
- * no frame that was walked is remembered.
+ * only frames outside of it are remembered.
  *
  * A walk that comes to another stack, by RULE_SWITCH, is not remembered: that stack is memory which
  * the program may have given back when the next walk compares.
@@ -215,7 +215,7 @@ INLINE int64_t walk(const struct pad_control *c, struct pad_slot *slot, uint64_t
 	uint64_t high = slot->stack_high;
 
 	slot->is_switched = 0;
-	slot->has_guess = 0;
+	slot->guessed = 0;
 	steps[0].at = at;
 	steps[0].pc = slot->return_pc;
 	steps[0].fp = fp;
@@ -241,7 +241,7 @@ INLINE int64_t walk(const struct pad_control *c, struct pad_slot *slot, uint64_t
 		if (unlikely(way == STEP_UNKNOWN)) {
 			if (!pad_guess_step(c, slot, s))
 				return -1;
-			slot->has_guess = 1;
+			slot->guessed = n + 1;
 		}
 		n++;
 		if (unlikely(way == STEP_SWITCH)) {
@@ -262,13 +262,11 @@ INLINE void remember(struct pad_slot *slot, uint32_t kept, uint32_t fresh)
 	struct pad_frame *frame = frames_of(slot);
 	const struct pad_step *steps = steps_of(slot);
 	uint32_t check = kept ? frame[kept - 1].check + 1 : 0;
-	uint32_t n = kept;
+	uint32_t n = kept, inner = slot->guessed;
 
 	if (unlikely(slot->is_switched))
 		n = check = fresh = 0;
-	if (unlikely(slot->has_guess))
-		fresh = 0;
-	while (fresh--) {
+	while (fresh-- > inner) {
 		const struct pad_step *s = &steps[fresh];
 		uint32_t needs_outside = n && frame[n - 1].needs_fp;
 		if (s->extra_at)

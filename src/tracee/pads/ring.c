@@ -92,6 +92,7 @@ static void read_guesses(struct ring *r, struct ring_mirror *m,
 		m->frame[i] = (pc & ~PAD_GUESSED) - 1;
 		*vec_add(&r->guess) = i;
 	}
+	m->kept = r->guess.count ? r->guess.data[0] : m->count;
 	ev->guess = r->guess.data;
 	ev->guess_count = (uint32_t)r->guess.count;
 }
@@ -122,7 +123,7 @@ void ring_read_stack(struct ring *r, const uint64_t *word, const struct pad_reco
 	ev->kept = m->is_new_to_sink ? 0 : block->kept;
 	m->is_new_to_sink = false;
 	if (block->flags & PAD_HAS_GUESSES)
-		m->count = block->kept; /* what the pad has remembered */
+		m->count = m->kept;
 }
 
 void ring_read_same_stack(struct ring *r, struct heap_event *ev)

@@ -185,6 +185,7 @@ static inline const uint64_t *ring_word(const struct ring_source *s)
 struct ring_mirror {
 	taddr_t *frame;        /* outermost first */
 	size_t count, capacity;
+	size_t kept;           /* of a stack with guesses: frames that the pad remembers */
 	struct pad_listed_frame *list; /* of an interpreter, outermost first */
 	size_t listed, list_capacity;
 	size_t list_passed;    /* outer frames of the list that the sink has, as they are */
