@@ -408,7 +408,7 @@ struct pad_slot {
 	uint32_t known;
 	uint64_t caller_fp;  /* the frame pointer then */
 	uint32_t has_thrown; /* ptmem must see the catch, though no call is in progress */
-	/* of the last walk: the number of its steps up to the outermost one that is a guess, or 0 */
+	/* steps of the last walk up to the outermost one that is a guess; 0: there is none */
 	uint32_t guessed;
 	uint64_t frame, step; /* as check */
 	uint32_t max_frames; /* number of elements */

@@ -927,11 +927,14 @@ static bool is_stub_epilogue(struct unwind *u, const struct module *m, uint64_t 
 	       personality_is_absent(m->file->elf, vaddr - 1);
 }
 
-/* The first one in the @size bytes at @start, which are copied from @offset of the file. */
-static bool search_epilogue(struct unwind *u, const struct module *m, uint64_t offset,
-			    uint64_t start, size_t size, struct stub_epilogue *out)
+/* The first one in @segment of the file of @m, in the part that begins @from bytes into it. */
+static bool search_epilogue(struct unwind *u, const struct module *m,
+			    const struct elf_segment *segment, uint64_t from,
+			    struct stub_epilogue *out)
 {
-	_cleanup_free_ uint8_t *code = elf_file_read(m->file, offset, size);
+	uint64_t size = MIN(segment->filesz - from, SEARCHED_PART + SEARCHED_BOTH);
+	uint64_t start = segment->vaddr + from;
+	_cleanup_free_ uint8_t *code = elf_file_read(m->file, segment->offset + from, size);
 
 	for (size_t at = ARCH_MAX_CALL; code && at < size; at++) {
 		int popped = arch_pops_and_returns(code + at, size - at);
@@ -952,11 +955,9 @@ static void search_epilogues(struct unwind *u, const struct module *m, struct st
 		const struct elf_segment *s = &m->file->segment[i];
 		uint64_t size = s->is_exec ? MIN(s->filesz, SEARCHED_MAX) : 0;
 
-		for (uint64_t at = 0; at < size; at += SEARCHED_PART) {
-			uint64_t part = MIN(size - at, SEARCHED_PART + SEARCHED_BOTH);
-			if (search_epilogue(u, m, s->offset + at, s->vaddr + at, part, out))
+		for (uint64_t at = 0; at < size; at += SEARCHED_PART)
+			if (search_epilogue(u, m, s, at, out))
 				return;
-		}
 	}
 }
 

@@ -209,8 +209,9 @@ bool unwind_has_switch(const struct unwind *u);
 bool unwind_framed(const struct unwind *u, taddr_t *start_out, uint64_t *size_out);
 
 /*
- * Whether the frame with return address @pc, in such code, is left by its frame pointer, and @caller
- * can be what that leads to. If so, its rule is known from now on; if not, unwind_framed is false.
+ * Whether the frame with return address @pc, in such code, is left by its frame pointer, and
+ * @caller can be what that leads to. If so, its rule is known from now on; if not, unwind_framed is
+ * false.
  */
 bool unwind_confirm_framed(struct unwind *u, taddr_t pc, taddr_t caller);
 
