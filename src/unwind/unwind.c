@@ -855,6 +855,7 @@ bool unwind_confirm_framed(struct unwind *u, taddr_t pc, taddr_t caller)
 	    ((!is_guess && !is_slow) || slow_is_return_address(&u->ops, &nowhere, caller))) {
 		if (!known)
 			rules_enter(&u->rules, &rule);
+		u->stats.rules = u->rules.compiled;
 		return true;
 	}
 	u->has_unframed = true;
