@@ -278,6 +278,12 @@ struct pad_control {
 		uint64_t used;  /* index of the first one that was ever used */
 	} chunk[PAD_MAX_CHUNKS];
 	uint64_t virtual;    /* struct pad_virtual */
+	/*
+	 * Readable code that has frame pointers, as far as is known, and no CFI; size 0 = none. A
+	 * frame without a rule there is left by its frame pointer if its function evidently begins
+	 * with setting that up, and marked (PAD_GUESSED): ptmem looks at the code then.
+	 */
+	uint64_t framed, framed_size;
 	PAD_LINES uint64_t next_number; /* of a record, from 1 on; pads add to it */
 	PAD_LINES uint64_t clock; /* with PAD_NO_TICKS: CLOCK_MONOTONIC a moment ago; 0: unknown */
 };
@@ -322,12 +328,14 @@ struct pad_frame {
 	uint32_t needs_fp;   /* the way to the caller depends on fp */
 };
 
+#define PAD_STEP_GUESSED 2
+
 /* A frame during a walk, innermost first: scratch. */
 struct pad_step {
 	uint64_t at, pc, fp; /* its return slot, the address in there, its frame pointer */
 	uint64_t fp_at;      /* where it saved its caller's frame pointer; 0 = nowhere */
 	uint64_t extra_at, extra_value; /* another word on which the way to the caller depends */
-	uint32_t uses_fp;    /* its CFA is relative to fp */
+	uint32_t uses_fp;    /* its CFA is relative to fp; PAD_STEP_GUESSED: perhaps */
 	uint32_t unused;
 };
 
@@ -400,6 +408,8 @@ struct pad_slot {
 	uint32_t known;
 	uint64_t caller_fp;  /* the frame pointer then */
 	uint32_t has_thrown; /* ptmem must see the catch, though no call is in progress */
+	/* steps of the last walk up to the outermost one that is a guess; 0: there is none */
+	uint32_t guessed;
 	uint64_t frame, step; /* as check */
 	uint32_t max_frames; /* number of elements */
 	uint32_t may_request;    /* request a deep cache if that is not enough */
@@ -482,8 +492,12 @@ enum pad_record_flag {
 	PAD_HAS_RAW = 2,    /* a raw part follows */
 	/* instead of a raw part: a list of struct pad_listed_frame, up to the end */
 	PAD_HAS_VIRTUAL = 4,
+	/* frames have PAD_GUESSED: the outermost one of these, and those in it, are never kept */
+	PAD_HAS_GUESSES = 8,
 	PAD_FLAGS_SHIFT = 8, /* from this bit on: the shift of a sample's distance */
 };
+
+#define PAD_GUESSED (UINT64_C(1) << 63) /* in a return address: its frame's caller is a guess */
 
 struct pad_record_block {
 	uint64_t mark;

@@ -12,6 +12,7 @@
  *	cpu_pause             between two looks at the ring's limit
  *	cpu_wait_for_room     the trap for a full ring
  *	cpu_ticks             the CPU's counter
+ *	cpu_is_framed         whether a function evidently has a frame pointer
  *	cpu_fill_regs, cpu_copy_stack  the raw part of a record
  */
 #ifndef PTMEM_ARCH_RECORDER_RECORDER_H
@@ -67,6 +68,12 @@ API int pad_make_room(const struct pad_control *c, const struct pad_slot *slot, 
 API void pad_lose_block(const struct pad_control *c, const struct pad_slot *slot, uint64_t bytes);
 API void pad_lose_release(const struct pad_control *c, const struct pad_slot *slot, uint64_t block);
 API struct pad_slot *pad_search_slot(const struct pad_control *c, uint64_t tp);
+/*
+ * step() of @s, of the stack of @slot, for a frame without a rule: by its frame pointer, if its
+ * function evidently has one. 0: it has none that is known.
+ */
+API int pad_guess_step(const struct pad_control *c, const struct pad_slot *slot,
+		       struct pad_step *s);
 API int pad_nesting(const struct pad_control *c, const struct pad_slot *slot,
 		    const struct pad_step *call);
 /*

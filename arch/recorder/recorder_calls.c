@@ -174,6 +174,27 @@ API void pad_lose_release(const struct pad_control *c, const struct pad_slot *sl
 		WRITE(lost->releases, lost->releases + 1);
 }
 
+API int pad_guess_step(const struct pad_control *c, const struct pad_slot *slot,
+		       struct pad_step *s)
+{
+	uint64_t start = READ(c->framed), high = slot->stack_high, fp = s->fp;
+	const uint64_t *frame = (const uint64_t *)fp; /* its caller's, and the return address */
+
+	if (s->pc - start >= READ(c->framed_size) || READ(c->flags) & PAD_VIRTUAL ||
+	    slot->is_switched || !is_in_stack(high, s->at, fp) ||
+	    !is_in_stack(high, s->at, fp + 8) || unwind_is_end(frame[1]) ||
+	    unwind_rule_find((const struct unwind_rule *)c->rules, c->rule_bits, s->pc) ||
+	    !cpu_is_framed(start, s->pc))
+		return 0;
+	s->fp_at = fp;
+	s->extra_at = 0;
+	s->uses_fp = PAD_STEP_GUESSED;
+	s[1].at = fp + 8;
+	s[1].fp = frame[0];
+	s[1].pc = frame[1];
+	return 1;
+}
+
 /* --- entering --- */
 
 /*

@@ -8,6 +8,8 @@
  */
 #include "arch/recorder/recorder_walk.h"
 
+typedef int32_t __attribute__((may_alias)) any_int;
+
 INLINE uint64_t load(uint64_t at)
 {
 	return READ(*(const any_word *)at);
@@ -357,16 +359,25 @@ INLINE const struct pad_virtual_frame *counterpart(const struct pad_slot *slot,
 INLINE const struct pad_virtual_frame *
 skip_linked(const struct pad_virtual_layout *l, const struct pad_virtual_frame *f, uint64_t size)
 {
-	const uint64_t identity = l->identity, entry = l->entry, next = l->next;
+	const char *identity = (const char *)l->identity, *entry = (const char *)l->entry;
+	const char *next = (const char *)l->next, *position = (const char *)l->position;
+	uint64_t at = f->at, differs;
 
-	for (uint64_t at = f->at, outside; at; at = outside, f--) {
-		outside = READ(f[-1].at);
-		if ((load(at + identity) ^ f->identity) |
-		    (*(const volatile uint8_t *)(at + entry) ^ pad_frame_entry(f)) |
-		    (position_at(l, at, size) ^ f->position) | (load(at + next) ^ outside))
-			break;
-	}
-	return f;
+	/* loads that are not volatile: each is one instruction with what is done with it */
+	do {
+		uint64_t outside = f[-1].at;
+
+		differs = *(const any_word *)(position + at) ^ f->position;
+		if (size != 8)
+			differs = (uint64_t)(int64_t)*(const any_int *)(position + at) ^
+				  f->position;
+		differs |= (*(const any_word *)(identity + at) ^ f->identity) |
+			   (*(const any_word *)(next + at) ^ outside) |
+			   (uint8_t)(*(const uint8_t *)(entry + at) ^ f->tag);
+		at = outside;
+		f--;
+	} while (!differs && at);
+	return differs ? f + 1 : f;
 }
 
 /* Whether the frame at f->at is @f. */
@@ -832,10 +843,17 @@ static KEEPS __attribute__((noinline)) int walk_arrays(struct list_walk *w,
 API int pad_walk_list(const struct pad_control *c, struct pad_slot *slot, uint64_t stack)
 {
 	const struct pad_virtual *v = (const struct pad_virtual *)c->virtual;
-	struct list_walk w = { .v = v, .slot = slot };
+	struct list_walk w;
 	uint64_t state = 0;
 	int is_walked = 1;
 
+	/* member by member: gcc's way to clear the whole takes longer than a list of 5 frames */
+	w.v = v;
+	w.slot = slot;
+	w.moved.size = 0;
+	w.end = 0;
+	w.count = w.same = w.top = 0;
+	w.misses = w.is_plain = w.has_functions = 0;
 	slot->walk_deaths = READ(v->deaths);
 	if (v->layout.state_kind == PAD_STATE_FRAMES) {
 		is_walked = walk_native(&w, slot, stack);

@@ -135,6 +135,32 @@ INLINE uint64_t list_size(const struct pad_slot *slot)
 	return (slot->walked - slot->list_kept) * sizeof(struct pad_listed_frame);
 }
 
+/* Marks the guessed frames of the steps' addresses, which end at @end. */
+INLINE void mark_guesses(const struct pad_slot *slot, uint64_t *end, int64_t fresh)
+{
+	const struct pad_step *s = steps_of(slot);
+
+	for (; fresh--; s++) {
+		end--;
+		if (s->uses_fp == PAD_STEP_GUESSED)
+			*end |= PAD_GUESSED;
+	}
+}
+
+/* Writes the addresses of the @fresh steps, outermost first, behind @r. Returns their end. */
+INLINE uint64_t *write_steps(struct pad_record_block *r, const struct pad_slot *slot, int64_t fresh)
+{
+	uint64_t *p = (uint64_t *)(r + 1);
+
+	for (int64_t i = fresh; i-- > 0;)
+		*p++ = steps_of(slot)[i].pc;
+	if (fresh > 0 && unlikely(slot->guessed)) {
+		r->flags |= PAD_HAS_GUESSES;
+		mark_guesses(slot, p, fresh);
+	}
+	return p;
+}
+
 /*
  * Writes a record for the frame with return slot @at. @fresh < 0: no incremental stack. @saved: the
  * record includes @raw bytes of the raw stack.
@@ -169,9 +195,7 @@ INLINE void record_return(uint64_t at, const struct pad_head *head, struct pad_s
 	r->kept = kept;
 	r->raw = (uint32_t)raw;
 	fill_block(r, slot, &head->probe);
-	p = (uint64_t *)(r + 1);
-	for (int64_t i = fresh; i-- > 0;)
-		*p++ = steps_of(slot)[i].pc;
+	p = write_steps(r, slot, fresh);
 	if (fresh >= 0 && slot->has_list && slot->walked) {
 		r->flags |= PAD_HAS_VIRTUAL;
 		r->raw = slot->list_kept;

@@ -8,6 +8,9 @@
  *	2. walk by rules from the innermost outwards, until a return slot is one of those from step
  *	   1
  *
+ * A frame for which no rule is known yet may be left by its frame pointer (pad_guess_step). Then
+ * only frames outside of it are remembered.
+ *
  * A walk that comes to another stack, by RULE_SWITCH, is not remembered: that stack is memory which
  * the program may have given back when the next walk compares.
  */
@@ -212,6 +215,7 @@ INLINE int64_t walk(const struct pad_control *c, struct pad_slot *slot, uint64_t
 	uint64_t high = slot->stack_high;
 
 	slot->is_switched = 0;
+	slot->guessed = 0;
 	steps[0].at = at;
 	steps[0].pc = slot->return_pc;
 	steps[0].fp = fp;
@@ -234,8 +238,11 @@ INLINE int64_t walk(const struct pad_control *c, struct pad_slot *slot, uint64_t
 			return -1;
 		}
 		way = step(c, &high, s, s + 1);
-		if (unlikely(way == STEP_UNKNOWN))
-			return -1;
+		if (unlikely(way == STEP_UNKNOWN)) {
+			if (!pad_guess_step(c, slot, s))
+				return -1;
+			slot->guessed = n + 1;
+		}
 		n++;
 		if (unlikely(way == STEP_SWITCH)) {
 			slot->is_switched = 1;
@@ -255,11 +262,11 @@ INLINE void remember(struct pad_slot *slot, uint32_t kept, uint32_t fresh)
 	struct pad_frame *frame = frames_of(slot);
 	const struct pad_step *steps = steps_of(slot);
 	uint32_t check = kept ? frame[kept - 1].check + 1 : 0;
-	uint32_t n = kept;
+	uint32_t n = kept, inner = slot->guessed;
 
 	if (unlikely(slot->is_switched))
 		n = check = fresh = 0;
-	while (fresh--) {
+	while (fresh-- > inner) {
 		const struct pad_step *s = &steps[fresh];
 		uint32_t needs_outside = n && frame[n - 1].needs_fp;
 		if (s->extra_at)

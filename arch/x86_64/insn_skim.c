@@ -76,6 +76,7 @@ static const uint8_t two_byte[256] = {
 #define REX_B 1u
 #define REX_R 4u
 #define REX_W 8u
+#define NONE skim_pack(SKIM_NONE, 0, 0)
 #define MAX_LENGTH 15u /* of an instruction, bytes */
 
 struct prefixes {
@@ -128,45 +129,42 @@ static unsigned immediate_length(enum class class, uint8_t modrm, const struct p
 	}
 }
 
-/* The jump or call of @class whose operand is at @at, the instruction's length so far. */
-static struct skim skim_branch(enum class class, const uint8_t *code, unsigned at)
+/* The jump or call of @class whose operand is at @at, the instruction's length so far; packed. */
+static inline uint64_t skim_branch(enum class class, const uint8_t *code, unsigned at)
 {
-	bool is_byte = class == J8 || class == D8;
-	struct skim s = {.kind = class == C ? SKIM_CALL :
-				 class == J8 || class == JZ ? SKIM_JCC : SKIM_JMP,
-			 .length = (uint8_t)(at + (is_byte ? 1 : 4))};
+	enum skim_kind kind = class == C ? SKIM_CALL :
+			      class == J8 || class == JZ ? SKIM_JCC : SKIM_JMP;
+	int32_t to;
 
-	if (is_byte)
-		s.to = (int8_t)code[at];
-	else
-		memcpy(&s.to, code + at, sizeof(s.to));
-	return s;
+	if (class == J8 || class == D8)
+		return skim_pack(kind, at + 1, (int8_t)code[at]);
+	memcpy(&to, code + at, sizeof(to));
+	return skim_pack(kind, at + 4, to);
 }
 
-/* An instruction of @class without jumps; @at: bytes up to the opcode. */
-static struct skim skim_plain(enum class class, const uint8_t *code, unsigned at,
+/* An instruction of @class without jumps; @at: bytes up to the opcode; packed. */
+static inline uint64_t skim_plain(enum class class, const uint8_t *code, unsigned at,
 			      const struct prefixes *p)
 {
 	bool has_modrm = class != P && class != I8 && class != IZ && class != R8 && class != RV;
 	bool is_group = class >= G && class <= F;
-	struct skim none = {SKIM_NONE, 0, 0};
 	uint8_t modrm = code[at], last = code[at - 1];
 
 	if ((class == R8 || class == RV) && is_frame(last & 7, REX_B, p->rex))
-		return none;
+		return NONE;
 	if (has_modrm && ((!is_group && is_frame(modrm >> 3 & 7, REX_R, p->rex)) ||
 			  (modrm >> 6 == 3 && is_frame(modrm & 7, REX_B, p->rex))))
-		return none;
+		return NONE;
 	if ((last == 0xc6 || last == 0xc7) && is_group && modrm & 0x38) /* no mov */
-		return none;
+		return NONE;
 	unsigned reg = modrm >> 3 & 7, length = at;
 	if (class == F && reg > 2)
-		return none;
+		return NONE;
 	length += (has_modrm ? modrm_length(code + at) : 0) + immediate_length(class, modrm, p);
-	return (struct skim){class == F && reg == 2 ? SKIM_CALL : SKIM_PLAIN, (uint8_t)length, 0};
+	return skim_pack(class == F && reg == 2 ? SKIM_CALL : SKIM_PLAIN, length, 0);
 }
 
-static struct skim skim_opcode(const uint8_t *code)
+static inline uint64_t skim_opcode(const uint8_t *code)
 {
 	struct prefixes p = {0};
 	unsigned at = 0;
@@ -176,7 +174,7 @@ static struct skim skim_opcode(const uint8_t *code)
 		p.is_short |= code[at] == 0x66;
 		p.is_other |= code[at] != 0x66;
 		if (++at == 4)
-			return (struct skim){SKIM_NONE, 0, 0};
+			return NONE;
 	}
 	if ((code[at] & 0xf0) == 0x40)
 		p.rex = code[at++];
@@ -188,24 +186,27 @@ static struct skim skim_opcode(const uint8_t *code)
 		at++;
 	}
 	if (class >= J8 && class <= C)
-		return p.is_short || p.is_other ? (struct skim){SKIM_NONE, 0, 0} :
-						  skim_branch(class, code, at);
+		return p.is_short || p.is_other ? NONE : skim_branch(class, code, at);
 	if (class == X || class >= E)
-		return (struct skim){SKIM_NONE, 0, 0};
+		return NONE;
 	return skim_plain(class, code, at, &p);
 }
 
-struct skim insn_skim(const uint8_t *code, size_t size)
-{
-	uint8_t copy[MAX_LENGTH + 16] = {0};
-	struct skim s;
+#define READ_MOST (MAX_LENGTH + 16) /* bytes that skim_opcode may look at */
 
-	if (size < sizeof(copy)) {
-		memcpy(copy, code, size);
-		code = copy;
-	}
-	s = skim_opcode(code);
-	if (s.length > size || s.length > MAX_LENGTH)
-		return (struct skim){SKIM_NONE, 0, 0};
-	return s;
+/* The same of the last bytes of the code. */
+__attribute__((noinline)) static uint64_t skim_last(const uint8_t *code, size_t size)
+{
+	uint8_t copy[READ_MOST] = {0};
+
+	memcpy(copy, code, size);
+	return skim_opcode(copy);
+}
+
+uint64_t insn_skim_packed(const uint8_t *code, size_t size)
+{
+	uint64_t s = size < READ_MOST ? skim_last(code, size) : skim_opcode(code);
+	unsigned length = s >> 8 & 0xff;
+
+	return length > size || length > MAX_LENGTH ? NONE : s;
 }

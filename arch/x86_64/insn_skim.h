@@ -23,7 +23,23 @@ struct skim {
 	int32_t to;     /* the target, in bytes from the next instruction */
 };
 
+/* A struct skim in one register: stores of its members, loaded as a whole, would cost a third. */
+static inline uint64_t skim_pack(enum skim_kind kind, unsigned length, int32_t to)
+{
+	return (uint64_t)(uint32_t)to << 32 | length << 8 | kind;
+}
+
+/* insn_skim, packed. */
+uint64_t insn_skim_packed(const uint8_t *code, size_t size);
+
 /* The instruction at @code, of which @size bytes may be read. */
-struct skim insn_skim(const uint8_t *code, size_t size);
+static inline struct skim insn_skim(const uint8_t *code, size_t size)
+{
+	uint64_t packed = insn_skim_packed(code, size);
+
+	return (struct skim){.kind = (enum skim_kind)(packed & 0xff),
+			     .length = (uint8_t)(packed >> 8),
+			     .to = (int32_t)(packed >> 32)};
+}
 
 #endif

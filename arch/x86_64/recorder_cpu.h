@@ -100,6 +100,33 @@ INLINE uint64_t cpu_ticks(void)
 	return (uint64_t)high << 32 | low;
 }
 
+#define CPU_ENTRY_ALIGN 16
+#define CPU_ENTRY_FAR 8192 /* bytes */
+
+/*
+ * Whether the function that contains the call before @pc evidently begins with setting up a frame
+ * pointer. Reads code from @start on. As arch_find_entry; the linker fills space with int3.
+ */
+INLINE int cpu_is_framed(uint64_t start, uint64_t pc)
+{
+	const uint32_t endbr64 = 0xfa1e0ff3, setup = 0xe5894855, other_setup = 0xec8b4855;
+	const uint64_t first = start + CPU_ENTRY_ALIGN;
+	typedef uint32_t __attribute__((may_alias, aligned(1))) any_half;
+	typedef uint16_t __attribute__((may_alias, aligned(1))) any_quarter;
+
+	for (uint64_t at = (pc - 1 - 8) & ~(CPU_ENTRY_ALIGN - 1ull);
+	     at >= first && pc - at <= CPU_ENTRY_FAR; at -= CPU_ENTRY_ALIGN) {
+		const any_half *code = (const any_half *)at;
+		uint32_t word = code[0] == endbr64 ? code[1] : code[0];
+
+		if (word == setup || word == other_setup)
+			return 1;
+		if (*(const any_quarter *)(at - 2) == 0xcccc && (uint8_t)word != 0xcc)
+			return 0;
+	}
+	return 0;
+}
+
 /* Registers in DWARF order. */
 #define CPU_RAW_REGS(saved, sp, pc)                                            \
 	{                                                                      \

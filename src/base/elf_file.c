@@ -31,6 +31,7 @@ static void read_segments(struct elf_file *f)
 		f->segment[f->segment_count++] = (struct elf_segment){
 			.vaddr = ph.p_vaddr, .offset = ph.p_offset, .filesz = ph.p_filesz,
 			.memsz = ph.p_memsz, .is_exec = ph.p_flags & PF_X,
+			.is_readable = ph.p_flags & PF_R,
 		};
 	}
 }
@@ -419,6 +420,8 @@ bool elf_file_is_code(const struct elf_file *file, uint64_t vaddr)
 	return seg && seg->is_exec && vaddr - seg->vaddr < seg->filesz;
 }
 
+#define SHORT_READ 65536u /* bytes */
+
 uint8_t *elf_file_read(const struct elf_file *file, uint64_t offset, uint64_t size)
 {
 	struct stat st;
@@ -431,8 +434,9 @@ uint8_t *elf_file_read(const struct elf_file *file, uint64_t offset, uint64_t si
 			       xmemdup(image + offset, size) :
 			       NULL;
 	}
-	if (fstat(file->fd, &st) != 0 || offset > (uint64_t)st.st_size ||
-	    size > (uint64_t)st.st_size - offset)
+	/* what is short is allocated at once */
+	if (size > SHORT_READ && (fstat(file->fd, &st) != 0 || offset > (uint64_t)st.st_size ||
+				  size > (uint64_t)st.st_size - offset))
 		return NULL;
 	copy = xmalloc(size);
 	if (pread(file->fd, copy, size, (off_t)offset) == (ssize_t)size)

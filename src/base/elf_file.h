@@ -38,7 +38,7 @@ struct elf_files {
 
 struct elf_segment {
 	uint64_t vaddr, offset, filesz, memsz;
-	bool is_exec;
+	bool is_exec, is_readable;
 };
 
 struct elf_file {

@@ -238,6 +238,34 @@ static uint32_t stopped_node(struct session *s, const struct heap_event *he)
 	return session_stack_node(s, s->heap.profile, &view);
 }
 
+/*
+ * A pad left frames of @he by their frame pointers, without knowing whether they have one. Returns
+ * the node of the stack, @node, or, if a frame has none, that of the frames inside of it.
+ */
+__attribute__((noinline)) static uint32_t confirm_guesses(struct session *s,
+							  const struct heap_event *he,
+							  uint32_t node)
+{
+	uint32_t wrong = UINT32_MAX;
+
+	for (uint32_t i = 0; i < he->guess_count; i++) {
+		uint32_t n = he->guess[i];
+		taddr_t caller = n > 0 ? he->frame[n - 1] + 1 : 0;
+
+		if (!unwind_confirm_framed(s->stacks.unwind, he->frame[n] + 1, caller))
+			wrong = n;
+	}
+	if (wrong == UINT32_MAX)
+		return node;
+	s->stacks.counts.complete--;
+	s->stacks.counts.ends[UNWIND_COMPLETE]--;
+	s->stacks.counts.ends[UNWIND_NO_CFI]++;
+	node = 0;
+	for (uint32_t i = wrong; i < he->frame_count; i++)
+		node = session_child(s, s->heap.profile, node, he->frame[i]);
+	return node;
+}
+
 /* --verify-stacks: the pad recorded its stack both ways. */
 static void verify_stack(struct session *s, const struct heap_event *he, uint32_t node)
 {
@@ -349,6 +377,8 @@ static void sink_event(void *ctx, struct address_space *space, struct heap_event
 		s->stacks.counts.taken++;
 		s->stacks.counts.complete++;
 		s->stacks.counts.ends[UNWIND_COMPLETE]++;
+		if (he->guess_count)
+			ev.node = confirm_guesses(s, he, ev.node);
 	}
 	/* frames are always read: the next stack of their slot builds on them */
 	if (!heap_sample_keep(&s->heap.sample, s->heap.profile, he->is_chosen, &ev))

@@ -483,6 +483,8 @@ struct cfi {
 	bool has_functions; /* the list of functions was built */
 	VEC(struct function_span) functions; /* ascending, for code without CFI */
 	struct rule_cache rules;
+	struct stub_epilogue epilogue;
+	struct frame_counts counts;
 	struct code_window code[WINDOWS]; /* those read last: callers are in other places */
 	unsigned next_window; /* the oldest */
 };
@@ -524,6 +526,16 @@ static struct cfi *cfi_of(struct elf_file *file)
 struct rule_cache *cfi_rule_cache(struct elf_file *file)
 {
 	return &cfi_of(file)->rules;
+}
+
+struct frame_counts *cfi_frame_counts(struct elf_file *file)
+{
+	return &cfi_of(file)->counts;
+}
+
+struct stub_epilogue *cfi_stub_epilogue(struct elf_file *file)
+{
+	return &cfi_of(file)->epilogue;
 }
 
 /* "/usr/lib/debug/.build-id/ab/cdef.debug", or -1. */

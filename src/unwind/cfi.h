@@ -73,6 +73,26 @@ enum cfi_start cfi_code_start(struct elf_file *file, uint64_t vaddr, uint64_t *s
 struct rule_cache *cfi_rule_cache(struct elf_file *file);
 
 /*
+ * How many rules were compiled from the file's instructions alone: of frames with a frame pointer,
+ * at which the caller's is, and then the return address; and others.
+ */
+struct frame_counts {
+	uint32_t framed, others;
+};
+struct frame_counts *cfi_frame_counts(struct elf_file *file);
+
+/*
+ * Where the file has the epilogue for which unwind_find_stub_epilogue searches; all zero: not
+ * searched yet. It belongs to the file, and lives as long.
+ */
+struct stub_epilogue {
+	bool is_searched;
+	uint64_t vaddr; /* 0 = there is none */
+	int popped;
+};
+struct stub_epilogue *cfi_stub_epilogue(struct elf_file *file);
+
+/*
  * Whether a function takes part in the exceptions that pass through it, as the program's own
  * unwinder sees it.
  */

@@ -57,6 +57,13 @@ bool rules_compile(const struct rules *r, taddr_t pc, bool is_exact, struct unwi
  */
 bool rules_compile_return(const struct rules *r, taddr_t pc, struct unwind_rule *rule_out);
 
+/* Whether @rule leaves a frame by its frame pointer, as a pad does that guesses. */
+static inline bool rule_is_framed(const struct unwind_rule *rule)
+{
+	return rule->kind == RULE_FP && rule->cfa_offset == 16 && rule->saved & 1 &&
+	       rule->slot[0] == -2;
+}
+
 /* Enters a rule for a return address that has none. The result is valid until the next call. */
 const struct unwind_rule *rules_enter(struct rules *r, const struct unwind_rule *rule);
 

@@ -370,6 +370,16 @@ static struct cached_rule compile_anew(const struct rules *r, struct elf_file *f
 	return k;
 }
 
+static void count_frame(struct elf_file *file, const struct unwind_rule *rule)
+{
+	struct frame_counts *counts = cfi_frame_counts(file);
+
+	if (rule_is_framed(rule))
+		counts->framed++;
+	else
+		counts->others++;
+}
+
 bool rules_compile(const struct rules *r, taddr_t pc, bool is_exact, struct unwind_rule *rule_out)
 {
 	taddr_t lookup_pc = pc - !is_exact;
@@ -384,6 +394,8 @@ bool rules_compile(const struct rules *r, taddr_t pc, bool is_exact, struct unwi
 		k = known ? *known : compile_anew(r, module->file, vaddr, is_exact);
 		if (!known)
 			rule_cache_add(all, &k);
+		if (!known && k.is_guess)
+			count_frame(module->file, &k.rule);
 	}
 	*rule_out = k.rule;
 	rule_out->pc = pc;

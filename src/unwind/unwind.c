@@ -43,6 +43,9 @@ struct unwind {
 	struct generated_rule *generated; /* GENERATED_RULES of them; NULL until needed */
 	taddr_t *fp; /* the caller's: walks store frame pointers; NULL = they do not */
 	taddr_t *sp; /* likewise: stack pointers, in walks of stopped threads */
+	taddr_t framed;                   /* see unwind_framed */
+	uint64_t framed_size;             /* 0 = none */
+	bool has_unframed;                /* a guess was wrong */
 	uint64_t epoch;                   /* unwind_recheck was called so often */
 	bool has_guessed;                 /* the current walk, at least once */
 };
@@ -462,6 +465,30 @@ static bool is_plausible(struct unwind *u, const struct stack_view *view, const 
 	return true;
 }
 
+#define FRAMED_LEAST 64  /* rules, before a file's code is said to have frame pointers */
+#define FRAMED_SHARE 64u /* of so many, one may be another */
+
+/*
+ * Notes the code around @pc if it is the program's own, which is never unmapped, and has frame
+ * pointers but no CFI.
+ */
+static void note_framed(struct unwind *u, taddr_t pc)
+{
+	const struct module *m = u->ops.module(u->ops.ctx, pc - 1);
+	struct elf_file *file = m ? m->file : NULL;
+
+	if (!file || !file->has_interp || u->has_unframed || u->framed_size)
+		return;
+	const struct frame_counts *counts = cfi_frame_counts(file);
+	const struct elf_segment *segment = elf_file_segment(file, pc - 1 - m->bias);
+
+	if (!segment || !segment->is_exec || !segment->is_readable ||
+	    counts->framed < FRAMED_LEAST || counts->others > counts->framed / FRAMED_SHARE)
+		return;
+	u->framed = m->bias + segment->vaddr;
+	u->framed_size = segment->filesz;
+}
+
 /*
  * Compiles the rule for the frame's pc; @range: the function, of generated code. A guess must lead
  * to a valid return address. Returns whether the rule may be entered.
@@ -486,6 +513,8 @@ static bool compile(struct unwind *u, const struct stack_view *view, const struc
 	     !is_plausible(u, view, frame, rule, is_file)))
 		*rule = (struct unwind_rule){.pc = pc, .kind = RULE_SLOW};
 	u->stats.generated_frames += !is_file && rule->kind != RULE_SLOW;
+	if (is_file && is_guess && !u->framed_size && rule_is_framed(rule))
+		note_framed(u, pc);
 	return !frame->is_exact && (is_file || range->is_fixed || rule->kind == RULE_SLOW);
 }
 
@@ -791,6 +820,49 @@ bool unwind_has_switch(const struct unwind *u)
 	return u->rules.has_switch;
 }
 
+bool unwind_framed(const struct unwind *u, taddr_t *start_out, uint64_t *size_out)
+{
+	if (!u->framed_size)
+		return false;
+	*start_out = u->framed;
+	*size_out = u->framed_size;
+	return true;
+}
+
+/* Whether nothing describes the frame of @pc, so that slow.c goes by the frame pointer. */
+static bool is_undescribed(const struct unwind *u, taddr_t pc)
+{
+	const struct module *m = u->ops.module(u->ops.ctx, pc - 1);
+	Dwarf_Frame *row = m && m->file ? cfi_find(m->file, pc - 1 - m->bias) : NULL;
+
+	free(row);
+	return !row;
+}
+
+bool unwind_confirm_framed(struct unwind *u, taddr_t pc, taddr_t caller)
+{
+	const struct stack_view nowhere = {0};
+	const struct unwind_rule *known = rules_find(&u->rules, pc);
+	struct unwind_rule rule;
+
+	if (known && rule_is_framed(known))
+		return true;
+	bool is_guess = known ? known->kind == RULE_SLOW :
+				rules_compile(&u->rules, pc, false, &rule);
+	bool is_slow = (known ? known : &rule)->kind == RULE_SLOW && is_undescribed(u, pc);
+
+	if ((is_slow || (!known && rule_is_framed(&rule))) && !unwind_is_end(caller) &&
+	    ((!is_guess && !is_slow) || slow_is_return_address(&u->ops, &nowhere, caller))) {
+		if (!known)
+			rules_enter(&u->rules, &rule);
+		u->stats.rules = u->rules.compiled;
+		return true;
+	}
+	u->has_unframed = true;
+	u->framed_size = 0;
+	return false;
+}
+
 const struct unwind_rule *unwind_rule_get(struct unwind *u, taddr_t pc)
 {
 	const struct unwind_rule *known = rules_find(&u->rules, pc);
@@ -815,6 +887,9 @@ const struct unwind_stats *unwind_stats(const struct unwind *u)
 /* -- frames like those of stubs -- */
 
 #define SEARCHED_MAX ((uint64_t)64 << 20) /* bytes of an object's code, for find_stub_epilogue */
+#define SEARCHED_PART ((uint64_t)256 << 10) /* of these, that are read at a time */
+/* of the part after it that are read as well: what precedes an epilogue, and the epilogue */
+#define SEARCHED_BOTH (ARCH_MAX_CALL + (uint64_t)ARCH_MAX_INSN)
 
 /*
  * Whether @rule describes the frame of a stub; *saved_out is the register that it restores, or
@@ -853,22 +928,51 @@ static bool is_stub_epilogue(struct unwind *u, const struct module *m, uint64_t 
 	       personality_is_absent(m->file->elf, vaddr - 1);
 }
 
+/* The first one in @segment of the file of @m, in the part that begins @from bytes into it. */
+static bool search_epilogue(struct unwind *u, const struct module *m,
+			    const struct elf_segment *segment, uint64_t from,
+			    struct stub_epilogue *out)
+{
+	uint64_t size = MIN(segment->filesz - from, SEARCHED_PART + SEARCHED_BOTH);
+	uint64_t start = segment->vaddr + from;
+	_cleanup_free_ uint8_t *code = elf_file_read(m->file, segment->offset + from, size);
+
+	for (size_t at = ARCH_MAX_CALL; code && at < size; at++) {
+		int popped = arch_pops_and_returns(code + at, size - at);
+		if (popped < 0 || arch_ends_in_call(code + at - ARCH_MAX_CALL, ARCH_MAX_CALL) ||
+		    !is_stub_epilogue(u, m, start + at, popped))
+			continue;
+		out->vaddr = start + at;
+		out->popped = popped;
+		return true;
+	}
+	return false;
+}
+
+/* The same in all code of the file, of which a part is read at a time. */
+static void search_epilogues(struct unwind *u, const struct module *m, struct stub_epilogue *out)
+{
+	for (size_t i = 0; i < m->file->segment_count; i++) {
+		const struct elf_segment *s = &m->file->segment[i];
+		uint64_t size = s->is_exec ? MIN(s->filesz, SEARCHED_MAX) : 0;
+
+		for (uint64_t at = 0; at < size; at += SEARCHED_PART)
+			if (search_epilogue(u, m, s, at, out))
+				return;
+	}
+}
+
 taddr_t unwind_find_stub_epilogue(struct unwind *u, const struct module *m, int *saved_out)
 {
-	for (size_t i = 0; m->file && i < m->file->segment_count; i++) {
-		const struct elf_segment *segment = &m->file->segment[i];
-		uint64_t start = segment->vaddr, size = MIN(segment->filesz, SEARCHED_MAX);
-		_cleanup_free_ uint8_t *code =
-			segment->is_exec ? elf_file_read(m->file, segment->offset, size) : NULL;
-		for (size_t at = ARCH_MAX_CALL; code && at < size; at++) {
-			int popped = arch_pops_and_returns(code + at, size - at);
-			if (popped < 0 ||
-			    arch_ends_in_call(code + at - ARCH_MAX_CALL, ARCH_MAX_CALL) ||
-			    !is_stub_epilogue(u, m, start + at, popped))
-				continue;
-			*saved_out = popped;
-			return m->bias + start + at;
-		}
-	}
-	return 0;
+	struct stub_epilogue *found = m->file ? cfi_stub_epilogue(m->file) : NULL;
+
+	if (!found)
+		return 0;
+	if (!found->is_searched)
+		search_epilogues(u, m, found);
+	found->is_searched = true;
+	if (!found->vaddr)
+		return 0;
+	*saved_out = found->popped;
+	return m->bias + found->vaddr;
 }

@@ -202,6 +202,19 @@ void unwind_set_memory(struct unwind *u, struct unwind_rule *memory, uint32_t bi
  */
 bool unwind_has_switch(const struct unwind *u);
 
+/*
+ * The code of the program itself, if nearly all frames in it have a frame pointer and no CFI
+ * describes them. False if that is not so, not known yet, or a guess was wrong.
+ */
+bool unwind_framed(const struct unwind *u, taddr_t *start_out, uint64_t *size_out);
+
+/*
+ * Whether the frame with return address @pc, in such code, is left by its frame pointer, and
+ * @caller can be what that leads to. If so, its rule is known from now on; if not, unwind_framed is
+ * false.
+ */
+bool unwind_confirm_framed(struct unwind *u, taddr_t pc, taddr_t caller);
+
 /* The rule for the exact address @pc, compiled now if it is new; never NULL. */
 const struct unwind_rule *unwind_rule_get(struct unwind *u, taddr_t pc);
 

@@ -81,6 +81,20 @@ def framed(t):
             "%(records with raw stacks)d of %(records)d records have raw stacks" % stats)
 
 
+@test("unwind/framed/late")
+def framed_late(t):
+    """When it is known that a program has frame pointers, pads leave frames by them before ptmem has seen their code."""
+    program = [t.target("clang-framed", "framed"), "3000", "late"]
+    blocks = int(t.run(program).out.split()[0])
+    stats = t.profile(program, ["--probes=jump"]).only_stats()
+    t.equal("complete stacks", stats["complete stacks"], blocks)
+    t.check(stats["records with raw stacks"] < 1024, "%(records with raw stacks)d records have raw stacks" % stats)
+    t.check(stats["unwind rules"] > 1024, "%(unwind rules)d rules" % stats)
+    stats = t.profile(program, ["--probes=jump", "--verify-stacks"]).only_stats()
+    t.check(stats["verified stacks"] > blocks - 3000, "%(verified stacks)d stacks are walked in both ways" % stats)
+    t.equal("differing stacks", stats["differing stacks"], 0)
+
+
 for _how in ("signals", "switched"):
     def _apart(t, how=_how):
         """What the caller of an allocation has on another stack is read before the thread goes on."""

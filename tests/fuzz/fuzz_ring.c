@@ -148,13 +148,18 @@ static void write_block(uint32_t slot, uint64_t block)
 	r.raw = has_raw ? (uint32_t)any(40) * 8 : 0;
 	r.size = sizeof(r) + 8u * r.fresh + (has_raw ? PAD_RAW_REGS * 8 + r.raw : 0);
 	r.size = ROUND_UP(r.size, 16u) + tail;
+	bool has_guess = r.fresh > 0 && !any(4);
+	uint32_t guess = has_guess ? (uint32_t)any(r.fresh) : r.fresh;
+	r.flags |= has_guess ? PAD_HAS_GUESSES : 0;
 	uint64_t *at = reserve(slot, r.size);
 	memcpy(at + 1, (uint64_t *)&r + 1, sizeof(r) - 8);
 	for (uint32_t i = sizeof(r) / 8; i < r.size / 8; i++)
 		at[i] = 0x1000 + any(64);
+	if (has_guess)
+		at[sizeof(r) / 8 + guess] |= PAD_GUESSED;
 	commit(slot, at, PAD_RECORD_ALLOC, block);
 	if (has_stack) {
-		depth[slot] = r.kept + r.fresh;
+		depth[slot] = r.kept + guess;
 		listed[slot] = 0;
 	}
 }

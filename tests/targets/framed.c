@@ -1,8 +1,9 @@
 /*
- * framed CALLS: allocates below functions with frame pointers, jump tables and ends in calls that do
+ * framed CALLS [late]: allocates below functions with frame pointers, jump tables and ends in calls that do
  * not return. It is built without CFI and symbols, with the space between functions filled by the
  * linker, as Chromium is: only instructions show the frames. Prints how many blocks it has made, and
- * how many of its functions were on the stack at these moments.
+ * how many of its functions were on the stack at these moments. late: after so many blocks that a
+ * profiler must have read what was recorded before, 1,024 functions run for the first time, once.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,6 +102,39 @@ NOINLINE unsigned choose(unsigned depth)
 	}
 }
 
+#define FOUR(what, n) what(n##0) what(n##1) what(n##2) what(n##3)
+#define SIXTEEN(what, n) FOUR(what, n##0) FOUR(what, n##1) FOUR(what, n##2) FOUR(what, n##3)
+#define MANY(what, n) \
+	SIXTEEN(what, n##0) SIXTEEN(what, n##1) SIXTEEN(what, n##2) SIXTEEN(what, n##3)
+#define ALL(what) \
+	MANY(what, 10) MANY(what, 11) MANY(what, 12) MANY(what, 13) \
+	MANY(what, 20) MANY(what, 21) MANY(what, 22) MANY(what, 23) \
+	MANY(what, 30) MANY(what, 31) MANY(what, 32) MANY(what, 33) \
+	MANY(what, 40) MANY(what, 41) MANY(what, 42) MANY(what, 43)
+#define FUNCTION(n) \
+	NOINLINE unsigned late##n(unsigned depth) \
+	{ \
+		return allocate(depth) + n; \
+	}
+#define NAME(n) late##n,
+
+ALL(FUNCTION)
+
+static unsigned (*const late[])(unsigned) = {ALL(NAME)};
+
+#define BETWEEN 200000 /* blocks: their records fill a ring several times */
+
+static unsigned call_late(void)
+{
+	unsigned sum = 0;
+
+	for (int i = 0; i < BETWEEN; i++)
+		sum += allocate(0);
+	for (size_t i = 0; i < sizeof(late) / sizeof(late[0]); i++)
+		sum += late[i](1);
+	return sum;
+}
+
 int main(int argc, char **argv)
 {
 	unsigned sum = 0;
@@ -108,6 +142,8 @@ int main(int argc, char **argv)
 	outermost = __builtin_frame_address(0);
 	for (int i = argc > 1 ? atoi(argv[1]) : 1; i > 0; i--)
 		sum += choose(0);
+	if (argc > 2)
+		sum += call_late();
 	char text[64];
 	int size = snprintf(text, sizeof(text), "%u %u %u\n", blocks, frames, sum);
 

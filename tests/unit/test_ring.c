@@ -190,6 +190,29 @@ static void test_across_the_end(void **state)
 	assert_int_equal(ring.mirror[0].count, 0);
 }
 
+/* Frames from the outermost guess on are not kept, and its mark is no part of the address. */
+static void test_guesses(void **state)
+{
+	struct pad_record_block block = {.size = 80, .fresh = 4, .result = 0xabc, .bytes = 5,
+					 .flags = PAD_HAS_STACK | PAD_HAS_GUESSES};
+	const uint64_t pcs[4] = {100, 200, 300 | PAD_GUESSED, 400 | PAD_GUESSED};
+	struct pad_ring *shared = pad_memory_ring(&memory, 0);
+	uint64_t at = shared->head;
+
+	write_block(0, take_number(), &block);
+	memcpy(word_at(0, at) + 6, pcs, sizeof(pcs));
+	seen_count = 0;
+	assert_int_equal(ring_drain(&ring, SIZE_MAX, &reader), 1);
+	SEEN(0xabc);
+	assert_int_equal(ring.mirror[0].count, 2);
+	assert_int_equal(ring.mirror[0].frame[1], 199);
+	assert_int_equal(ring.mirror[0].frame[2], 299);
+	assert_int_equal(ring.mirror[0].frame[3], 399);
+	assert_int_equal(ring.guess.count, 2);
+	assert_int_equal(ring.guess.data[1], 3);
+	assert_null(ring.broken);
+}
+
 /* Whatever their kinds, records of all threads come in the order of their numbers. */
 static void test_order(void **state)
 {
@@ -510,6 +533,11 @@ static void test_kept_too_many(void **state)
 {
 	check_broken(&(struct pad_record_block){ .size = 64, .flags = PAD_HAS_STACK, .fresh = 2,
 						.kept = 1 });
+}
+
+static void test_guesses_without_stack(void **state)
+{
+	check_broken(&(struct pad_record_block){ .size = 48, .flags = PAD_HAS_GUESSES, .result = 1 });
 }
 
 static void test_kept_huge(void **state)
@@ -1126,6 +1154,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_many_laps, setup_threads, teardown),
 		cmocka_unit_test_setup_teardown(test_across_the_end, setup_threads, teardown),
+		cmocka_unit_test_setup_teardown(test_guesses, setup_threads, teardown),
 		cmocka_unit_test_setup_teardown(test_order, setup_threads, teardown),
 		cmocka_unit_test_setup_teardown(test_late, setup_threads, teardown),
 		cmocka_unit_test_setup_teardown(test_never, setup_threads, teardown),
@@ -1135,6 +1164,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_fork, setup_threads, teardown),
 		cmocka_unit_test_setup_teardown(test_list_parts, setup_threads, teardown),
 		cmocka_unit_test_setup_teardown(test_kept_too_many, setup_threads, teardown),
+		cmocka_unit_test_setup_teardown(test_guesses_without_stack, setup_threads, teardown),
 		cmocka_unit_test_setup_teardown(test_kept_huge, setup_threads, teardown),
 		cmocka_unit_test_setup_teardown(test_too_deep, setup_threads, teardown),
 		cmocka_unit_test_setup_teardown(test_size_of_nothing, setup_threads, teardown),

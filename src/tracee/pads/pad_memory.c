@@ -349,6 +349,23 @@ void pad_memory_set_gap(struct pad_memory *m, uint64_t ticks)
 	__atomic_store_n(&m->control->gap_ticks, ticks, __ATOMIC_RELAXED);
 }
 
+void pad_memory_set_framed(struct pad_memory *m, taddr_t start, uint64_t size)
+{
+	struct pad_control *c = m->control;
+
+	if (m->written.framed == start && m->written.framed_size == size)
+		return;
+	/* a pad sees no range but these two */
+	__atomic_store_n(&c->framed_size, 0, __ATOMIC_SEQ_CST);
+	if (size)
+		__atomic_store_n(&c->framed, start, __ATOMIC_SEQ_CST);
+	else
+		start = m->written.framed;
+	__atomic_store_n(&c->framed_size, size, __ATOMIC_SEQ_CST);
+	m->written.framed = start;
+	m->written.framed_size = size;
+}
+
 void pad_memory_set_off(struct pad_memory *m, bool is_off)
 {
 	m->written.off = is_off;
@@ -460,7 +477,8 @@ bool pad_memory_is_intact(const struct pad_memory *m)
 	       c->rules == m->target + m->layout.rules &&
 	       c->virtual == m->target + m->layout.virtual &&
 	       c->rule_bits == m->written.rule_bits && c->record_max == m->written.record_max &&
-	       c->gap_ticks == m->written.gap_ticks &&
+	       c->gap_ticks == m->written.gap_ticks && c->framed == m->written.framed &&
+	       c->framed_size == m->written.framed_size &&
 	       c->sample_shift == m->written.sample_shift &&
 	       c->sample_interval == m->written.sample_interval && are_chunks_intact(m);
 }

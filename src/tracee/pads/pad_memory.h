@@ -56,6 +56,7 @@ struct pad_written {
 	uint32_t sample_shift;
 	uint32_t shift_max;  /* the largest value that this ever had */
 	uint64_t virtual;    /* address in the target */
+	uint64_t framed, framed_size;
 };
 
 struct pad_slots {
@@ -107,6 +108,8 @@ int pad_memory_grow(struct pad_memory *m, int fd, taddr_t target);
 
 /* Sets the flags of pads, of enum pad_flag. */
 void pad_memory_set_flags(struct pad_memory *m, uint32_t flags);
+/* Sets the range of code that has frame pointers (struct pad_control); @size 0: there is none. */
+void pad_memory_set_framed(struct pad_memory *m, taddr_t start, uint64_t size);
 /* Sets the longest time between stamps, in ticks. */
 void pad_memory_set_gap(struct pad_memory *m, uint64_t ticks);
 /*

@@ -74,14 +74,23 @@ bool pads_take_deleted(struct target *t, struct thread *th, taddr_t block)
 	return is_deleted(s->pads, &ev);
 }
 
-/* If stacks of @s continue on others, its pads write no raw records from now on. */
+/*
+ * If stacks of @s continue on others, its pads write no raw records from now on. Where its code has
+ * frame pointers, they leave frames by these.
+ */
 static void follow_rules(struct address_space *s)
 {
 	struct pad_memory *m = &s->pads->memory;
 
-	if (s->sink.unwind && unwind_has_switch(s->sink.unwind) &&
-	    !(m->written.flags & PAD_SWITCHES))
+	taddr_t start = 0;
+	uint64_t size = 0;
+
+	if (!s->sink.unwind)
+		return;
+	if (unwind_has_switch(s->sink.unwind) && !(m->written.flags & PAD_SWITCHES))
 		pad_memory_set_flags(m, m->written.flags | PAD_SWITCHES);
+	unwind_framed(s->sink.unwind, &start, &size);
+	pad_memory_set_framed(m, start, size);
 }
 
 static void deliver(void *ctx, struct heap_event *ev)
@@ -108,7 +117,7 @@ static void deliver(void *ctx, struct heap_event *ev)
 		ev->stack->read_ctx = s;
 	}
 	d->target->sink.event(d->target->sink.ctx, s, ev);
-	if (ev->stack)
+	if (ev->stack || ev->guess_count)
 		follow_rules(s);
 }
 

@@ -79,6 +79,24 @@ void ring_forget_nodes(struct ring *r)
 	}
 }
 
+/* Which of the frames, whose addresses are marked, were left by a guess. */
+static void read_guesses(struct ring *r, struct ring_mirror *m,
+			 const struct pad_record_block *block, struct heap_event *ev)
+{
+	r->guess.count = 0;
+	for (uint32_t i = block->kept; i < m->count; i++) {
+		uint64_t pc = m->frame[i] + 1;
+
+		if (!(pc & PAD_GUESSED))
+			continue;
+		m->frame[i] = (pc & ~PAD_GUESSED) - 1;
+		*vec_add(&r->guess) = i;
+	}
+	m->kept = r->guess.count ? r->guess.data[0] : m->count;
+	ev->guess = r->guess.data;
+	ev->guess_count = (uint32_t)r->guess.count;
+}
+
 void ring_read_stack(struct ring *r, const uint64_t *word, const struct pad_record_block *block,
 		     struct heap_event *ev)
 {
@@ -91,6 +109,8 @@ void ring_read_stack(struct ring *r, const uint64_t *word, const struct pad_reco
 	for (uint32_t i = 0; i < block->fresh; i++)
 		m->frame[block->kept + i] = ring_load(&pc[i]) - 1;
 	m->count = block->kept + block->fresh;
+	if (block->flags & PAD_HAS_GUESSES)
+		read_guesses(r, m, block, ev);
 
 	if (block->flags & PAD_HAS_VIRTUAL)
 		read_list(m, pc + block->fresh, block->raw, ring_list_size(r, block));
@@ -102,6 +122,8 @@ void ring_read_stack(struct ring *r, const uint64_t *word, const struct pad_reco
 	ev->frame_count = (uint32_t)m->count;
 	ev->kept = m->is_new_to_sink ? 0 : block->kept;
 	m->is_new_to_sink = false;
+	if (block->flags & PAD_HAS_GUESSES)
+		m->count = m->kept;
 }
 
 void ring_read_same_stack(struct ring *r, struct heap_event *ev)
@@ -321,6 +343,7 @@ void ring_deinit(struct ring *r)
 	free(r->source);
 	free(r->active);
 	free(r->raw);
+	vec_deinit(&r->guess);
 }
 
 void ring_break(struct ring *r, const char *why)

@@ -23,6 +23,7 @@
 #include <stdint.h>
 
 #include "arch/arch.h"
+#include "base/alloc.h"
 #include "base/heap_calls.h"
 #include "tracee/pads/pad_memory.h"
 #include "tracee/state/heap_event.h"
@@ -147,6 +148,7 @@ struct ring {
 	struct stack_view view; /* a private copy of a record's raw part; its data is in raw */
 	uint8_t *raw;
 	size_t raw_capacity;
+	VEC(uint32_t) guess; /* numbers of frames: of the event that was read last */
 	struct ring_stats stats;
 };
 
@@ -183,6 +185,7 @@ static inline const uint64_t *ring_word(const struct ring_source *s)
 struct ring_mirror {
 	taddr_t *frame;        /* outermost first */
 	size_t count, capacity;
+	size_t kept;           /* of a stack with guesses: frames that the pad remembers */
 	struct pad_listed_frame *list; /* of an interpreter, outermost first */
 	size_t listed, list_capacity;
 	size_t list_passed;    /* outer frames of the list that the sink has, as they are */

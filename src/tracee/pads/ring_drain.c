@@ -68,8 +68,10 @@ static const char *find_fault(struct ring *r, const struct pad_record_block *blo
 {
 	uint32_t shift = sample_shift(block);
 	uint32_t has = block->flags & (PAD_HAS_STACK | PAD_HAS_RAW | PAD_HAS_VIRTUAL);
+	uint32_t guesses = block->flags & PAD_HAS_GUESSES;
 
-	if (block->flags != (has | shift << PAD_FLAGS_SHIFT) ||
+	if (block->flags != (has | guesses | shift << PAD_FLAGS_SHIFT) ||
+	    (guesses && (!(has & PAD_HAS_STACK) || has & PAD_HAS_VIRTUAL)) ||
 	    shift > r->memory->written.shift_max ||
 	    (has == (PAD_HAS_STACK | PAD_HAS_RAW) && !(r->memory->written.flags & PAD_VERIFY)) ||
 	    (has & PAD_HAS_VIRTUAL && has != (PAD_HAS_VIRTUAL | PAD_HAS_STACK)))
@@ -149,6 +151,7 @@ static uint32_t ring_read_record(struct ring *r, const uint64_t *word, uint64_t 
 	/* Not cleared completely: that would take longer than all the rest. */
 	ev->function = mark >> 4 & 15;
 	ev->frame = NULL;
+	ev->guess_count = 0;
 	ev->list = NULL;
 	ev->list_count = ev->list_kept = 0;
 	ev->stack = NULL;

@@ -74,6 +74,9 @@ struct heap_event {
 	 */
 	const taddr_t *frame;
 	uint32_t frame_count, kept, path;
+	/* numbers of the frames whose callers are known if they have frame pointers (arch/pad.h) */
+	const uint32_t *guess;
+	uint32_t guess_count;
 	/* with frame: the interpreter's list of functions that run in this thread, likewise */
 	const struct pad_listed_frame *list;
 	uint32_t list_count, list_kept;
