@@ -7,6 +7,7 @@
 #include "base/types.h"
 #include "graph/graph_view.h"
 #include "graph/heap_graph.h"
+#include "output/graph_text.h"
 
 struct graph_title {
 	uint32_t pid;
@@ -17,18 +18,13 @@ struct graph_title {
 
 struct graph_wish {
 	uint32_t depth;         /* levels below owners */
-	const char *holds;      /* an address: what holds the block there; NULL = not wanted */
+	/* what holds the block at an address, or those of a subject (graph_who.h); NULL = all */
+	const char *holds;
 };
-
-/* Whether @text can be graph_wish.holds. */
-bool graph_report_is_address(const char *text);
 
 void graph_report_print(FILE *file, const struct graph_title *t, const struct heap_graph *g,
 			const struct graph_wish *wish);
 void graph_report_write_json(FILE *file, const struct graph_title *t, const struct heap_graph *g,
 			     const struct graph_wish *wish);
-
-/* "cache in prog", "stack of thread 12", "leaked". The caller frees it. */
-char *graph_owner_text(const struct graph_owner *o);
 
 #endif

@@ -12,6 +12,7 @@
 #include "output/report.h"
 #include "output/report_tree.h"
 #include "profile/blocks.h"
+#include "session/inspect/graph_paths.h"
 #include "session/session.h"
 #include "session/out.h"
 #include "tracee/state/space.h"
@@ -106,6 +107,8 @@ static void finish_title(struct inspection *i, struct session *s)
 	path_pins_name(&i->pins, s);
 	i->title.pin = i->pins.list.data;
 	i->title.pin_count = i->pins.list.count;
+	if (i->wants_graph)
+		graph_paths_find(s, &i->look);
 }
 
 /* -- at the last stop: the session keeps the result until the report is made -- */
