@@ -212,26 +212,3 @@ void graph_owner_sites(const struct heap_graph *g, struct graph_site_sums *out)
 	hash_deinit(&sums);
 	free(owner);
 }
-
-/* -- of a set -- */
-
-struct graph_amount graph_retained_by(const struct heap_graph *g, const uint64_t *is_wanted)
-{
-	const struct dominators *t = &g->tree;
-	uint8_t *is_below = xcalloc(t->count, sizeof(*is_below)); /* one of them, or is one */
-	struct graph_amount all = {0};
-
-	for (uint32_t i = 1; i < t->count; i++) {
-		uint32_t node = t->node[i];
-		bool is_one = graph_is_block(g, node) && is_wanted[node / 64] >> node % 64 & 1;
-
-		is_below[i] = is_below[t->above[i]];
-		if (!is_one || is_below[i])
-			continue;
-		is_below[i] = true;
-		all.bytes += g->retained[i];
-		all.blocks += g->retained_blocks[i];
-	}
-	free(is_below);
-	return all;
-}

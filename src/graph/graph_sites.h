@@ -57,7 +57,7 @@ struct graph_site_sum {
 	uint32_t owner;         /* number in the tree; only of graph_owner_sites */
 	uint32_t site;          /* index + 1; 0 = unknown */
 	uint64_t bytes, blocks; /* that were allocated there */
-	/* the same, and what is reached only through any of them; not of graph_owner_sites */
+	/* that and what one of these retains, by itself; not of graph_owner_sites */
 	uint64_t retained_bytes, retained_blocks;
 };
 
@@ -77,13 +77,5 @@ void graph_sites_sum(const struct heap_graph *g, struct graph_site_sums *out);
  */
 void graph_owner_sites(const struct heap_graph *g, struct graph_site_sums *out);
 
-/*
- * The bytes and blocks that the blocks with a bit in @is_wanted retain together: each counts once,
- * however many of them dominate it.
- */
-struct graph_amount {
-	uint64_t bytes, blocks;
-};
-struct graph_amount graph_retained_by(const struct heap_graph *g, const uint64_t *is_wanted);
 
 #endif

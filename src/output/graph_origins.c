@@ -33,7 +33,7 @@ static void print_sites(FILE *f, const struct heap_graph *g)
 	uint64_t bytes = 0, blocks = 0;
 
 	graph_sites_sum(g, &sums);
-	fprintf(f, "\nallocated in, by what is free without these blocks:\n");
+	fprintf(f, "\nallocated in, by what blocks from there retain, each by itself:\n");
 	for (size_t i = 0; i < sums.list.count; i++) {
 		const struct graph_site_sum *s = &sums.list.data[i];
 

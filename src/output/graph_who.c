@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "graph/graph_patterns.h"
+#include "graph/graph_set.h"
 #include "output/graph_text.h"
 
 #define GROUPS_SHOWN 30u
@@ -26,7 +27,7 @@ struct graph_subject {
 	bool is_function, is_type; /* there are both */
 	uint64_t *is_wanted;    /* bits by block; owned */
 	uint64_t bytes, blocks;
-	struct graph_amount retained;
+	struct graph_amount each, all; /* graph_set.h */
 };
 
 /* -- the blocks -- */
@@ -112,7 +113,8 @@ static void subject_find(const struct heap_graph *g, const char *text, struct gr
 		find_type(out, true);
 	else if (out->kind == SUBJECT_FUNCTION)
 		find_function(out, true);
-	out->retained = graph_retained_by(g, out->is_wanted);
+	out->each = graph_set_each(g, out->is_wanted);
+	out->all = graph_set_all(g, out->is_wanted);
 }
 
 /* -- parts: by site, or by type -- */
@@ -279,8 +281,10 @@ void graph_who_print(FILE *f, const struct heap_graph *g, const char *subject)
 	else
 		fprintf(f, "blocks allocated in %s, or in what it called: ", s.name);
 	graph_print_amount(f, s.bytes, s.blocks);
-	fprintf(f, "they retain ");
-	graph_print_amount(f, s.retained.bytes, s.retained.blocks);
+	fprintf(f, "each by itself, they retain ");
+	graph_print_amount(f, s.each.bytes, s.each.blocks);
+	fprintf(f, "free without all of them: ");
+	graph_print_amount(f, s.all.bytes, s.all.blocks);
 	if (s.is_type && s.is_function)
 		fprintf(f, "a function has that name, too: --who-holds=function:%s\n", s.name);
 	print_groups(f, &s);
@@ -345,8 +349,9 @@ void graph_who_write(struct json_writer *w, const struct heap_graph *g, const ch
 	json_write_bool(w, "is_type", s.is_type);
 	json_write_bool(w, "is_function", s.is_function);
 	json_write_numbers(w, {"bytes", s.bytes}, {"blocks", s.blocks},
-			   {"retained_bytes", s.retained.bytes},
-			   {"retained_blocks", s.retained.blocks});
+			   {"retained_bytes", s.each.bytes}, {"retained_blocks", s.each.blocks},
+			   {"all_retained_bytes", s.all.bytes},
+			   {"all_retained_blocks", s.all.blocks});
 	if (s.blocks > 0) {
 		write_groups(w, &s);
 		write_parts(w, &s);

@@ -1,7 +1,7 @@
 /*
  * A heap graph as pprof's gzipped protocol buffer: its stacks are ways down the dominator tree,
  * from the owner on, by types of blocks. So what pprof adds up for a function is what an owner, or
- * all blocks of a type, retain.
+ * the blocks of a type, each by itself, retain.
  *
  *	cache in prog;Session;Order *[];Order      inuse_space, inuse_objects: these blocks alone
  *

@@ -65,21 +65,26 @@ def of_type(t):
     found = who(t, path, "Order")
     t.equal("kind", (found["kind"], found["is_function"]), ("type", False))
     t.equal("orders", amount(found), facts["type Order"])
+    # names are of one order each, the note is of all
+    each, note = amount(found, "retained_"), facts["note"]
+    t.equal("retained by each", each, tuple(map(sum, zip(facts["type Order"], facts["way name"]))))
+    t.equal("free without all", amount(found, "all_retained_"), tuple(map(sum, zip(each, note))))
     by_way = ways(t, found, favourite=r"g_favourites\[\*\]", more=r"g_more -> Session\.orders\[\*\]",
                   cache=CACHE + r"\.by_user\[\*\]\.second -> Session\.orders\[\*\]")
     t.equal("favourites", by_way["favourite"], facts["way favourite"])
     t.equal("orders by all ways", tuple(map(sum, zip(*by_way.values()))), facts["type Order"])
     t.equal("sessions", amount(who(t, path, "Session")), facts["type Session"])
     names = ways(t, who(t, path, "char[]"), text=r"g_texts\[\*\]", favourite=r"g_favourites\[\*\] -> Order\.name",
-                 more=r"g_more -> Session\.orders\[\*\] -> Order\.name",
+                 note=r"g_favourites\[\*\] -> Order\.note", more=r"g_more -> Session\.orders\[\*\] -> Order\.name",
                  cache=CACHE + r"\.by_user\[\*\]\.second -> Session\.orders\[\*\] -> Order\.name")
     t.equal("texts", names.pop("text"), facts["function parcel"])
+    t.equal("the note", names.pop("note"), facts["note"])
     t.equal("names by all ways", tuple(map(sum, zip(*names.values()))), facts["way name"])
     # a list is one way, however long it is
     list_ways = who(t, path, "type:parcel")["ways"]
     t.equal("ways to parcels", sorted(way["way"] for way in list_ways), ["g_parcels", "g_parcels -> ... -> parcel.next"])
     text = run_report(t, "--who-holds=Order", path).out.decode()
-    t.check(re.search(r"^  g_favourites\[\*\] -> 0x[0-9a-f]+, \.\.\.  240 bytes in 10 blocks$", text, re.M), text)
+    t.check(re.search(r"^  g_favourites\[\*\] -> 0x[0-9a-f]+, \.\.\.  400 bytes in 10 blocks$", text, re.M), text)
 
 
 @test("graph/who/function")

@@ -26,6 +26,7 @@ struct Session;
 struct Order {
 	char *name;
 	Session *session;
+	char *note;
 	long number;
 };
 
@@ -58,9 +59,12 @@ struct fact {
 	fact(const char *name) : text(name) {}
 };
 
+static char *note; /* while it is made: all orders have it */
+
 static fact orders("type Order"), sessions("type Session"), parcels("type parcel"),
 	names("way name"), favourites("way favourite"), made("function make_order"),
-	texts("function parcel"), more("function make_more"), lost("leaked"), shared("shared");
+	texts("function parcel"), more("function make_more"), lost("leaked"), shared("shared"),
+	note_only("note");
 
 static void count(fact &f, void *p)
 {
@@ -92,6 +96,7 @@ NOINLINE static Order *make_order(Session *s, int number)
 
 	o->name = copy_name(20 + number % 50);
 	o->session = s;
+	o->note = note;
 	o->number = number;
 	count(made, o);
 	count(made, o->name);
@@ -165,6 +170,9 @@ NOINLINE static void make_more(void)
 
 NOINLINE static void fill(void)
 {
+	note = copy_name(100);
+	count(note_only, note);
+	count(shared, note);
 	for (int i = 0; i < SESSIONS; i++)
 		g_cache.by_user[i] = make_session(i);
 	for (auto &entry : g_cache.by_user)
@@ -179,6 +187,7 @@ NOINLINE static void fill(void)
 	}
 	make_parcels();
 	parcel();
+	note = nullptr;
 	lose_orders(g_cache.by_user[0]);
 }
 
@@ -199,7 +208,7 @@ static void obey(const char *line)
 		g_large = copy_name(8 << 20);
 	clear_stack();
 	for (const fact *f : {&orders, &sessions, &parcels, &names, &favourites, &made, &texts, &more,
-			      &lost, &shared})
+			      &lost, &shared, &note_only})
 		print(*f);
 	say("done\n");
 }
