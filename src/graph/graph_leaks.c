@@ -220,6 +220,18 @@ static void take_functions(struct leak_search *s)
 	free(is_from_function);
 }
 
+const struct graph_leak *graph_leaks_of(const struct graph_leaks *l, const struct heap_graph *g,
+					uint32_t block)
+{
+	const struct graph_leak kind = kind_of(g, block);
+
+	for (size_t i = 0; i < l->list.count; i++)
+		if (l->list.data[i].site == kind.site && l->list.data[i].type == kind.type &&
+		    !l->list.data[i].is_joint)
+			return &l->list.data[i];
+	return NULL;
+}
+
 static int compare_leaks(const void *a, const void *b)
 {
 	const struct graph_leak *x = a, *y = b;

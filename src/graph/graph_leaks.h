@@ -34,4 +34,8 @@ struct graph_leaks {
 /* @g has kept its edges. Free @out with vec_deinit. */
 void graph_leaks_find(const struct heap_graph *g, struct graph_leaks *out);
 
+/* The one of which @block is, a lost block that no other leads to; NULL = there is none. */
+const struct graph_leak *graph_leaks_of(const struct graph_leaks *l, const struct heap_graph *g,
+					uint32_t block);
+
 #endif

@@ -138,6 +138,20 @@ static void print_leak(FILE *f, const struct heap_graph *g, const struct graph_l
 			amount_commas(l->pointers, number[2]), plural(l->pointers), target);
 }
 
+void graph_leak_print(FILE *f, const struct heap_graph *g, uint32_t block)
+{
+	struct graph_leaks leaks;
+	const struct graph_leak *l;
+
+	graph_leaks_find(g, &leaks);
+	l = graph_leaks_of(&leaks, g, block);
+	if (l) {
+		fprintf(f, "\nleaked blocks of this kind:\n");
+		print_leak(f, g, l);
+	}
+	vec_deinit(&leaks.list);
+}
+
 static void print_leaks(FILE *f, const struct heap_graph *g)
 {
 	struct graph_leaks leaks;

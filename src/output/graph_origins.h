@@ -14,6 +14,8 @@
 
 /* Below the rows, of which the owners in @rows are a part. */
 void graph_origins_print(FILE *f, const struct heap_graph *g, const struct graph_rows *rows);
+/* That of @block, a lost one that no other leads to: its row of the table of leaks. */
+void graph_leak_print(FILE *f, const struct heap_graph *g, uint32_t block);
 /* Adds the members "allocated", "owners_allocated" and "leaks". */
 void graph_origins_write(struct json_writer *w, const struct heap_graph *g);
 

@@ -167,6 +167,18 @@ static void print_dominators(FILE *f, const struct heap_graph *g, uint32_t block
 	graph_sharers_print(f, g, top);
 }
 
+/* If @block is lost, and one lost block leads to it: that one. */
+static void print_loss(FILE *f, const struct heap_graph *g, uint32_t block)
+{
+	const struct dominators *t = &g->tree;
+	uint32_t number = graph_number_of(g, block);
+
+	while (t->above[number] != DOMINATORS_ROOT && graph_is_block(g, t->node[t->above[number]]))
+		number = t->above[number];
+	if (g->block[t->node[number]].is_leader)
+		graph_leak_print(f, g, t->node[number]);
+}
+
 static void print_holds(FILE *f, const struct heap_graph *g, const char *text)
 {
 	uint32_t block = heap_graph_find(g, strtoull(text, NULL, 0));
@@ -184,6 +196,7 @@ static void print_holds(FILE *f, const struct heap_graph *g, const char *text)
 
 		fprintf(f, "\nallocated in:\n  %s\n", site);
 	}
+	print_loss(f, g, block);
 }
 
 /* -- tables by type -- */

@@ -234,6 +234,11 @@ def leaks(t):
     t.check(leak["kind"].startswith("from make_order(Session*, int) <- lose_orders(Session*)"), leak["kind"])
     t.equal("others", (leak["lost"], leak["others"], leak["others_of_function"]), (3, 600, True))
     t.equal("most are held by", (leak["held"], leak["held_by"].split(": ")[-1]), (590, "g_cache in held"))
+    lost = next(way for way in who(t, path, "make_order")["ways"] if way["way"].startswith("leaked ->"))
+    text = run_report(t, "--who-holds=" + lost["example"], path).out.decode()
+    t.check(re.search(r"^leaked blocks of this kind:\n  3 blocks from make_order.* retain .* in 6 blocks\n    600 others from "
+                      r"make_order\(Session\*, int\) are not leaked: 590 are held by .*g_cache in held\n    with 3 pointers "
+                      r"to blocks of .*g_cache in held$", text, re.M), text)
     t.equal("they point to", (leak["pointers"], leak["points_to"].split(": ")[-1]), (3, "g_cache in held"))
 
 
