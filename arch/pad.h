@@ -118,7 +118,7 @@
  *	- else after `step` bytes, which it adapts: stamps shall come faster than gap_ticks.
  * If more than gap_ticks passed between two the thread paused, and which records between them came
  * later is unknown, unless it waited for room, or the reader saw the pause begin (seen_ticks). They
- * must be few: 1 of 256 bytes. What is left of that share is spare; a step takes a quarter of it at
+ * must be few: 1 of 128 bytes. What is left of that share is spare; a step takes a quarter of it at
  * most, so that regular pauses find steps of about the same length.
  *
  * With PAD_NO_TICKS the time is control.clock, which ptmem renews every PAD_CLOCK_NS. A stamp

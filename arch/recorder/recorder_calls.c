@@ -74,7 +74,7 @@ API uint64_t pad_read_ticks(const struct pad_control *c)
 	return READ(c->flags) & PAD_NO_TICKS ? 0 : cpu_ticks();
 }
 
-#define SPARE_SHIFT 8 /* 1 of 256 bytes may be between stamps with a pause */
+#define SPARE_SHIFT 7 /* 1 of 128 bytes may be between stamps with a pause */
 #define SPARE_PART 2  /* a quarter */
 
 /* Of a stamp at the head, @last ticks after the one before it: how far it is to the next. */

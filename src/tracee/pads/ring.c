@@ -226,16 +226,23 @@ static uint64_t bytes_until(uint64_t slope, uint64_t ns)
 	return slope && ns < GAIN_MAX ? (ns << RING_SLOPE_SHIFT) / slope + 1 : UINT32_MAX;
 }
 
+#define AHEAD_NS (RING_GAP_NS / 10)
+
 /*
  * Sets the line for @position to a piece of @line. Dates do not precede the last one, nor exceed
- * @most_ns: where @line does, the piece is level.
+ * @most_ns: where @line does, the piece is level. Where the last one is only a little later than
+ * @line, the whole of @line continues from there less steeply: each piece costs time.
  */
 static void draw(struct ring_dates *d, uint64_t position, struct ring_line line, uint64_t most_ns)
 {
 	uint64_t least = d->now_ns, most = MAX(most_ns, least), end = line.end;
 	uint64_t ns = line.start.ns + run_of(line.slope, position - line.start.at);
 
-	if (ns >= least && ns < most) {
+	if (ns < least && least < most && least - ns < AHEAD_NS && line.slope) {
+		line.start = (struct ring_stamp){position, least};
+		line.slope -= line.slope / 4;
+		end = position + bytes_until(line.slope, most - least);
+	} else if (ns >= least && ns < most) {
 		end = line.start.at + bytes_until(line.slope, most - line.start.ns);
 	} else {
 		if (ns < least)
