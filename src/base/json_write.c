@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "base/utf8.h"
 
 /* -- strings -- */
 
@@ -41,7 +42,7 @@ static void put_exact(FILE *out, const char *text, size_t size)
 {
 	putc('"', out);
 	while (size > 0) {
-		size_t n = text_character(text, size);
+		size_t n = utf8_character(text, size);
 
 		if (*text == '"' || *text == '\\')
 			fprintf(out, "\\%c", *text);
@@ -49,8 +50,8 @@ static void put_exact(FILE *out, const char *text, size_t size)
 			fprintf(out, "\\u%04x", *text);
 		else if (n == 0)
 			fputs("\\ufffd", out);
-		else if (n > 1 && text_unseen(text, n))
-			put_escaped(out, text_unseen(text, n));
+		else if (n > 1 && utf8_unseen(text, n))
+			put_escaped(out, utf8_unseen(text, n));
 		else
 			fwrite(text, 1, n, out);
 		text += MAX(n, 1u);

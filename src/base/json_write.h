@@ -24,7 +24,7 @@
 enum json_escape {
 	JSON_FOR_PAGES, /* as by text_clean; "<" is escaped: it can be part of an HTML page */
 	JSON_SHOWN,     /* as by text_clean */
-	JSON_EXACT,     /* controls and what text_unseen knows are escaped, invalid bytes U+FFFD */
+	JSON_EXACT,     /* controls and what utf8_unseen knows are escaped, invalid bytes U+FFFD */
 };
 
 /* Zeroed but for these, it is at the beginning of a document. */

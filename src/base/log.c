@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/globals.h"
+#include "base/utf8.h"
 
 void log_set_name(const char *name)
 {
@@ -90,39 +91,33 @@ static void write_line(const char *line, size_t size)
 	write_all(globals.log.fd, line, size);
 }
 
-/* Bytes of the character at @s, a line in UTF-8; 0 if it is a control character or no UTF-8. */
-static unsigned visible_size(const unsigned char *s)
+/* A control character of ASCII; tabs are none here. */
+static bool is_control(char c)
 {
-	unsigned char c = *s;
-	unsigned size = c < 0x80 ? 1 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
-
-	if ((c < ' ' && c != '\t') || c == 0x7f || (c >= 0x80 && c < 0xc2) || c > 0xf4 ||
-	    (c == 0xc2 && s[1] < 0xa0))
-		return 0;
-	for (unsigned i = 1; i < size; i++)
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-	return size;
+	return ((unsigned char)c < ' ' && c != '\t') || c == 0x7f;
 }
 
 /*
  * Names of files and programs may hold anything: in a message nothing of it reaches a terminal as a
- * command, or looks like another line.
+ * command, looks like another line, or is not seen.
  */
 char *log_visible(const char *text)
 {
-	char *out = malloc(4 * strlen(text) + 1), *p = out;
+	size_t left = strlen(text);
+	char *out = malloc(4 * left + 1), *p = out;
 
-	for (const unsigned char *s = (const unsigned char *)text; out && *s;) {
-		unsigned size = visible_size(s);
+	for (size_t n; out && left; text += n, left -= n) {
+		size_t size = is_control(*text) ? 0 : utf8_character(text, left);
 
+		if (size > 1 && utf8_unseen(text, size))
+			size = 0; /* its bytes follow one by one: none of them begins another */
 		if (size)
-			p = mempcpy(p, s, size);
-		else if (*s == '\n')
+			p = mempcpy(p, text, size);
+		else if (*text == '\n')
 			p = stpcpy(p, "\\n");
 		else
-			p += sprintf(p, "\\x%02x", *s);
-		s += MAX(size, 1u);
+			p += sprintf(p, "\\x%02x", (unsigned char)*text);
+		n = MAX(size, (size_t)1);
 	}
 	if (out)
 		*p = '\0';

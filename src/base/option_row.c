@@ -10,6 +10,7 @@
 #include "base/files.h"
 #include "base/log.h"
 
+#define LINE_SHOWN 200 /* bytes of a line that is wrong */
 #define BYTE_ORDER_MARK "\xef\xbb\xbf"
 
 /* Names such as f::{lambda(int)#1} have no space before the sign. */
@@ -55,7 +56,8 @@ int option_read_lines(const char *path, option_take_fn *take, void *ctx)
 					      NULL;
 
 		if (why)
-			log_error("%s:%u: %s: %s", path, i, text, why);
+			log_error("%s:%u: %.*s%s: %s", path, i, LINE_SHOWN, text,
+				  strlen(text) > LINE_SHOWN ? "..." : "", why);
 		rc = why ? -EINVAL : 0;
 	}
 	if (rc == 0 && !left) {

@@ -27,15 +27,6 @@ char *text_clean(const char *s, size_t size);
  */
 void text_put_name(FILE *out, const char *s, size_t size);
 
-/* Bytes of the character at @s, 1 .. 4; 0 if it is no valid UTF-8 (RFC 3629, section 4). */
-size_t text_character(const char *s, size_t size);
-
-/*
- * The code of the character of @n bytes at @s if it acts on what is shown, or is not seen itself,
- * as direction marks and C1 controls; else 0.
- */
-uint32_t text_unseen(const char *s, size_t n);
-
 /* In any locale. */
 static inline bool text_is_digit(char c)
 {
@@ -101,7 +92,10 @@ size_t text_size_without_clone(const char *name);
  */
 char *text_identifier(const char *name);
 
-/* Whether the function @name, with or without parameters, is the @size bytes at @wanted. */
+/*
+ * Whether the function @name is the @size bytes at @wanted: with or without its parameters, and
+ * with or without the type that templates return, "char* fill<char>(int)".
+ */
 bool text_is_function(const char *name, const char *wanted, size_t size);
 
 /* Text in comma-separated values. */

@@ -28,7 +28,9 @@
 #include "live/rss_poll.h"
 #include "live/top.h"
 #include "output/outfile.h"
+#include "session/labels.h"
 #include "session/limits.h"
+#include "session/inspect/cold_watch.h"
 #include "session/inspect/earlier_blocks.h"
 #include "session/inspect/inspect_command.h"
 #include "session/inspect/leak_report.h"
@@ -123,8 +125,7 @@ static bool should_leave(void *ctx)
 
 	observers_each(o, run, poll)
 		wants_to_leave |= o->poll(o->ctx);
-	if (!signals_leave_request())
-		reports_poll(run);
+	reports_poll(run, wants_to_leave || signals_leave_request());
 	/* ptmem may wait for a started program: signals must continue to wake it up */
 	if (signals_leave_request() || (wants_to_leave && options_attach(run->options)))
 		signals_stop_waking();
@@ -317,6 +318,7 @@ static void run_loop(struct run *run, struct listen *listen)
 	struct top *top = top_start(run);
 
 	listen_begin(listen);
+	cold_watch_start(run);
 	target_run(run->target);
 	listen_leave(listen);
 	follow_stop(follow);
@@ -457,6 +459,7 @@ static int run_all(struct run *run, int *signal_out)
 	struct rss_poll *rss_poll = NULL;
 	int rc = EXIT_OWN_FAILURE;
 
+	labels_open(run);
 	run->is_set_up = check_instructions(o) == 0 && open_probes(run) == 0 &&
 			 out_check_places(run) == 0 && limits_open(run) == 0 &&
 			 leak_report_open(run) == 0 && open_events(run) == 0 &&
@@ -525,13 +528,14 @@ static int run_once(struct options *o, const struct write_signals *signals, stru
 	repeat_begin(repeat, &run);
 	if (explain_descriptors())
 		rc = o->inspect.what ? inspect_all(&run) : run_all(&run, signal_out);
-	repeat_add(repeat, &run);
+	repeat_add(repeat, &run, *signal_out || signals_leave_request());
 	if (o->repeat > 1 && is_last(o, repeat, *signal_out)) {
 		repeat_finish(repeat, (unsigned)o->repeat);
 		if (run.is_set_up && limits_write(&run, &repeat->gate) != 0 && rc == 0)
 			rc = EXIT_OWN_FAILURE;
 	}
 	limits_close(&run);
+	labels_close(&run);
 	one_page_deinit(&run.page);
 	summaries_deinit(&run.summaries);
 	run_deinit(&run);

@@ -16,6 +16,7 @@
 #include "listen/http_access.h"
 #include "live/rss_poll.h"
 #include "session/condition.h"
+#include "session/labels.h"
 #include "session/limits.h"
 #include "session/options.h"
 #include "session/out.h"
@@ -107,6 +108,14 @@ static int check_limits(const struct options *o)
 	const char *why_not = o->within.count ? limits_why_not_within(o) : NULL;
 	struct limit l;
 
+	for (size_t i = 0; i < o->labels.count; i++) {
+		const char *why = labels_check_text(o, o->labels.data[i]);
+
+		if (!why)
+			continue;
+		log_error("--label=%s: %s", o->labels.data[i], why);
+		return -EINVAL;
+	}
 	if (why_not) {
 		log_error("--within=%s: %s", o->within.data[0], why_not);
 		return -EINVAL;
@@ -261,7 +270,6 @@ static const struct need {
 	{"graph-depth", "graph", false},
 	{"graph-out", "graph", false},
 	{"who-holds", "graph", false},
-	{"cold", "inspect", false},
 	{"inspect-copy", "inspect inspect-at-exit graph when", false},
 	{"inspect-out", "inspect inspect-at-exit when", false},
 	{"inspect-pointers", "inspect inspect-at-exit when", false},
@@ -569,10 +577,11 @@ static int check_inspect(const struct options *o)
 	static const char *const good[] = {
 		"cold", "inspect", "inspect-copy", "inspect-out", "inspect-pointers", "graph",
 		"containers", "graph-depth", "graph-out", "who-holds", "pid", "log-file", "log-fd",
-		"color", "quiet", "verbose", "no-rc", "command-line-only"};
+		"color", "quiet", "verbose", "no-rc", "command-line-only", "html"};
+	size_t count = ARRAY_SIZE(good) - !o->graph.what; /* --inspect makes no page */
 
 	return o->inspect.what ? check_others(o, o->graph.what ? "graph" : "inspect", good,
-					      ARRAY_SIZE(good)) : 0;
+					      count) : 0;
 }
 
 static int check_containers(const char *path)
@@ -614,8 +623,12 @@ static const char *find_contradiction(const struct options *o)
 	if (options_core(o) && (o->attach.pid_count || (o->command && o->command[1])))
 		return "--inspect=CORE takes the file of the program at most: neither --pid nor "
 		       "arguments";
-	if (o->inspect.cold > 0 && !o->attach.pid_count)
-		return "--cold watches a running process: it needs --inspect and --pid";
+	if (o->inspect.cold > 0 && options_core(o))
+		return "--cold watches a running process: it needs --pid or a program";
+	if (o->inspect.cold > 0 && o->files.replay)
+		return "--replay has no running program: --cold cannot be used with it";
+	if (o->files.view == SHOW_COLD && o->inspect.cold <= 0)
+		return "--view=cold shows what --cold finds: it needs --cold=TIME";
 	if (o->inspect.what && o->inspect.at_exit)
 		return "--inspect and --inspect-at-exit cannot be combined: the first does not "
 		       "profile";
@@ -647,6 +660,24 @@ static const char *find_contradiction(const struct options *o)
 	return NULL;
 }
 
+/*
+ * --cold alone is --inspect of a running process, unless there is to be a profile: of a program, or
+ * with files of one.
+ */
+static void choose_cold(struct options *o)
+{
+	static const char *const files[] = {"flame", "folded", "record", "html", "listen",
+					    "duration", "follow", "massif-out-file"};
+	bool is_profile = o->command;
+
+	if (o->inspect.cold <= 0 || o->inspect.what || o->inspect.at_exit || o->graph.what)
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+		is_profile |= is_given(o, files[i]);
+	o->inspect.at_exit = is_profile;
+	o->inspect.what = is_profile ? NULL : "";
+}
+
 int option_check(struct options *o)
 {
 	const char *why = find_graph_contradiction(o);
@@ -654,6 +685,7 @@ int option_check(struct options *o)
 
 	if (!why && o->graph.what)
 		o->inspect.what = o->graph.what;
+	choose_cold(o);
 	why = why ?: find_contradiction(o);
 
 	if (why) {

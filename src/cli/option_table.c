@@ -17,7 +17,7 @@ static const char *const probes_modes[] = {"auto", "break", "jump", NULL};
 static const char *const interpreters_modes[] = {"auto", "only", "mixed", "no", NULL};
 static const char *const python_mallocs[] = {"auto", "malloc", "probe", "keep", NULL};
 static const char *const trace_sources[] = {"heap", "brk", "mmap", "faults", NULL};
-static const char *const views[] = {"live", "peak", "exit", "total", "count", NULL};
+static const char *const views[] = {"live", "peak", "exit", "total", "count", "cold", NULL};
 static const char *const xtree_modes[] = {"none", "allocs", "full", NULL};
 static const char *const leak_kinds[] = {"definite", "indirect", "possible", "reachable", "all",
 					 NULL};
@@ -77,9 +77,10 @@ static const struct option_row rows[] = {
 	 .text = "also find what points to blocks of each type, which\ntakes longer"},
 	{.name = "cold", .type = OPT_TIME, AT(inspect.cold), OPTION_RANGE(0.01, 1e9),
 	 .value = "TIME",
-	 .text = "with --inspect: wait for that time first (60s), and\n"
-		 "find which blocks are not touched meanwhile, read\nor written",
-	 .brief = "with --inspect: find memory that is not touched for this time"},
+	 .text = "find which blocks are not touched for that time\n"
+		 "(60s), read or written, and report as --inspect; in\n"
+		 "a profile by call path, too",
+	 .brief = "find memory that is not touched for this time"},
 	{.name = "inspect-copy", .type = OPT_SIZE, AT(inspect.copy), .initial = "64M",
 	 OPTION_RANGE(0, UINT64_C(1) << 40), .value = "SIZE",
 	 .text = "with --inspect: copy a process that has at most this\nmuch memory of its own, "
@@ -327,17 +328,23 @@ static const struct option_row rows[] = {
 		 "repeatable",
 	 .brief = "when a condition begins to hold, record, inspect, detach or end"},
 	{.name = "limit", .type = OPT_TEXTS, .flags = OPT_NOT_EMPTY, AT(limits),
-	 .value = "METRIC<AMOUNT",
+	 .value = "METRIC<AMOUNT", .takes = "a limit, as in peak<100M",
 	 .text = "end with status 1 unless peak<100M, live-at-end<1M,\n"
 		 "allocated<1G, allocations<10K, temporary<50% or\n"
 		 "leaked<1 holds at the end; peak@parse<10M is about\n"
 		 "call paths with the function parse; repeatable",
 	 .brief = "a limit that the profile must keep, for tests"},
 	{.name = "within", .type = OPT_TEXTS, .flags = OPT_NOT_EMPTY, AT(within),
-	 .value = "FUNCTION",
+	 .value = "FUNCTION", .takes = "the name of a function",
 	 .text = "measure each call of this function, from its entry\n"
 		 "to its return; limits are those of each call;\nrepeatable",
 	 .brief = "measure each call of this function"},
+	{.name = "label", .type = OPT_TEXTS, .flags = OPT_NOT_EMPTY, AT(labels),
+	 .value = "FUNCTION:argN",
+	 .text = "while a call of this function lasts, what its thread\n"
+		 "allocates is under [NAME: VALUE]: the argument, or\n"
+		 "->MEMBER of it; NAME=... gives the name; repeatable",
+	 .brief = "whom memory is for: an argument of this function"},
 	{.name = "limits-file", .type = OPT_TEXTS, .flags = OPT_NOT_EMPTY, AT(files.limits),
 	 .value = "FILE",
 	 .text = "a file of limits, one on each line, and of comments\n"
@@ -461,8 +468,9 @@ static const struct option_row rows[] = {
 	 .value = "FILE.svg",
 	 .text = "draw call paths as a flame graph"},
 	{.name = "view", .type = OPT_CHOICE, AT(files.view), OPTION_CHOICES(views),
-	 .initial = "live", .value = "live|peak|exit|total|count",
-	 .text = "which bytes folded stacks and flame graphs show;\ncount: allocations"},
+	 .initial = "live", .value = "live|peak|exit|total|count|cold",
+	 .text = "which bytes folded stacks and flame graphs show;\ncount: allocations; "
+		 "cold: what --cold found"},
 	{.name = "top", .type = OPT_DECIMAL, .flags = OPT_EVERYDAY | OPT_NOT_EMPTY, AT(top),
 	 OPTION_RANGE(0.1, 86400),
 	 .value = "[=SECONDS]",

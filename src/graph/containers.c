@@ -308,7 +308,8 @@ static uint32_t make_node(struct type_table *t, uint32_t base, const struct cont
 	struct container_place next[CONTAINER_PLACES];
 	struct data_member member[NODE_MEMBERS] = {0};
 	uint32_t count = find_places(t, base, d->value[KEY_NEXT], next), i;
-	uint64_t each = type_table_get(t, value)->size, align = type_table_alignment(t, value);
+	uint64_t each = type_table_get(t, value)->size;
+	uint64_t align = MAX(type_table_alignment(t, value), UINT64_C(1));
 	uint64_t at = type_table_get(t, base)->size + number_of(d->value[KEY_SKIP], 0);
 	_cleanup_free_ char *of = type_table_name(t, value), *name = xasprintf("node of %s", of);
 

@@ -214,6 +214,11 @@ static bool open_dwarf(struct debug_units *d)
 	return true;
 }
 
+bool debug_units_exist(struct debug_units *d)
+{
+	return open_dwarf(d);
+}
+
 /* -- units -- */
 
 static struct debug_unit *find_unit(struct debug_units *d, const Dwarf_CU *cu)
@@ -571,6 +576,33 @@ void debug_units_children(struct debug_units *d, Dwarf_Die *die, struct child_di
 	while (die_walk_next(u->below, &at, &tag) && out->list.count < CHILDREN_MAX)
 		if (u->below->depth == 1)
 			*vec_add(&out->list) = (struct child_die){at, tag};
+}
+
+/* The function at @address in @u. */
+static bool find_function(struct debug_unit *u, uint64_t address, Dwarf_Die *die_out)
+{
+	struct die_walk walk;
+	bool is_found = false;
+	Dwarf_Addr start;
+	int tag;
+
+	if (dwarf_haspc(&u->skeleton, address) != 1)
+		return false;
+	die_walk_init(&walk, &u->root, is_entered);
+	while (!is_found && die_walk_next(&walk, die_out, &tag))
+		is_found = tag == DW_TAG_subprogram && dwarf_lowpc(die_out, &start) == 0 &&
+			   start == address;
+	die_walk_deinit(&walk);
+	return is_found;
+}
+
+bool debug_units_find_function(struct debug_units *d, uint64_t address, Dwarf_Die *die_out)
+{
+	walk_all(d);
+	for (size_t i = 0; i < d->units.count; i++)
+		if (find_function(d->units.data[i], address, die_out))
+			return true;
+	return false;
 }
 
 /* The unit of @die, which has been walked, and the innermost scope in it that contains @die. */

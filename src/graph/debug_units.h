@@ -33,6 +33,9 @@ struct debug_units;
 struct debug_units *debug_units_new(struct elf_file *file, const char *dirs);
 void debug_units_free(struct debug_units *d);
 
+/* Whether there is debug information. */
+bool debug_units_exist(struct debug_units *d);
+
 /* All variables, in no order; walks all units at the first call. *count_out may be 0. */
 const struct debug_variable *debug_units_variables(struct debug_units *d, size_t *count_out);
 
@@ -41,6 +44,9 @@ const struct debug_variable *debug_units_variables(struct debug_units *d, size_t
  * arguments are spaced; walks all units at the first call. False: there is none.
  */
 bool debug_units_find_type(struct debug_units *d, const char *name, Dwarf_Die *die_out);
+
+/* The function that begins at @address of the file. False: it is not known. */
+bool debug_units_find_function(struct debug_units *d, uint64_t address, Dwarf_Die *die_out);
 
 /*
  * The name of @die with its scopes: "ns::Foo<int>::Bar"; NULL: it has none. @inner: the name that

@@ -51,6 +51,7 @@ void dominators_deinit(struct dominators *d)
 	free_words(d, &d->cursor);
 	huge_free(d->is_marked, mark_bytes(d));
 	free(d->from);
+	vec_deinit(&d->shared);
 	d->is_marked = NULL;
 	d->from = NULL;
 }
@@ -233,6 +234,18 @@ static uint32_t evaluate(struct search *s, uint32_t v, uint32_t last)
 	return low;
 }
 
+/* The bit by number says whether it has reversed edges; that of an edge, that it is the first. */
+#define IS_FIRST (UINT32_C(1) << 31)
+
+static void mark_edges(struct dominators *d, uint32_t w, uint32_t first, uint32_t end)
+{
+	uint64_t bit = UINT64_C(1) << w % 64;
+
+	d->is_marked[w / 64] = (d->is_marked[w / 64] & ~bit) | (first < end ? bit : 0);
+	if (first < end)
+		d->from[first] |= IS_FIRST;
+}
+
 /* Replaces where each number's edges begin, from the last one on, by its semidominator. */
 static void find_semidominators(struct search *s)
 {
@@ -248,10 +261,65 @@ static void find_semidominators(struct search *s)
 
 		for (uint32_t i = first; i < end; i++)
 			semi = MIN(semi, evaluate(s, d->from[i], w + 1));
+		mark_edges(d, w, first, end);
 		end = first;
 		d->cursor[w] = semi;
 		s->label[w] = semi;
 	}
+}
+
+/* -- dominators -- */
+
+/* What leads to @w, but for the number from which it was visited: its edges from @at on. */
+static uint32_t pass_edges_of(struct dominators *d, uint32_t w, uint32_t at, bool is_wanted)
+{
+	if (!(d->is_marked[w / 64] >> w % 64 & 1))
+		return at;
+	do {
+		if (is_wanted)
+			*vec_add(&d->shared) =
+				(struct dominators_shared){w, d->from[at] & ~IS_FIRST};
+	} while (++at < d->edges && !(d->from[at] & IS_FIRST));
+	return at;
+}
+
+/* Nodes that only the root dominates though it does not lead there itself are noted in @shared. */
+static void find_dominators(struct dominators *d)
+{
+	uint32_t at = 0;
+
+	for (uint32_t w = 1; w < d->count; w++) {
+		uint32_t visited_from = d->above[w];
+
+		while (d->above[w] > d->cursor[w])
+			d->above[w] = d->above[d->above[w]];
+		bool is_shared = d->above[w] == DOMINATORS_ROOT && visited_from != DOMINATORS_ROOT;
+
+		if (is_shared)
+			*vec_add(&d->shared) = (struct dominators_shared){w, visited_from};
+		at = pass_edges_of(d, w, at, is_shared);
+	}
+}
+
+/* Makes of what leads to shared nodes the child of the root above it, once for each. */
+static void find_tops(struct dominators *d)
+{
+	size_t bytes = ((size_t)d->count + 1) * sizeof(uint32_t), kept = 0;
+	uint32_t *top = d->cursor, *last = huge_alloc(bytes);
+
+	for (uint32_t w = 1; w < d->count; w++)
+		top[w] = d->above[w] == DOMINATORS_ROOT ? w : top[d->above[w]];
+	for (size_t i = 0; i < d->shared.count; i++) {
+		struct dominators_shared s = d->shared.data[i];
+
+		s.by = top[s.by];
+		if (s.by == s.number || last[s.by] == s.number)
+			continue;
+		last[s.by] = s.number;
+		d->shared.data[kept++] = s;
+	}
+	d->shared.count = kept;
+	huge_free(last, bytes);
 }
 
 void dominators_find(struct dominators *d)
@@ -262,10 +330,10 @@ void dominators_find(struct dominators *d)
 	find_semidominators(&s);
 	huge_free(s.ancestor, bytes);
 	huge_free(s.label, bytes);
+	find_dominators(d);
 	free(d->from);
 	d->from = NULL;
-	for (uint32_t w = 1; w < d->count; w++)
-		while (d->above[w] > d->cursor[w])
-			d->above[w] = d->above[d->above[w]];
+	if (d->shared.count > 0)
+		find_tops(d);
 	free_words(d, &d->cursor);
 }

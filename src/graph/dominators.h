@@ -15,10 +15,19 @@
 #ifndef PTMEM_GRAPH_DOMINATORS_H
 #define PTMEM_GRAPH_DOMINATORS_H
 
+#include "base/alloc.h"
 #include "base/types.h"
 
 #define DOMINATORS_LAYERS 8u
 #define DOMINATORS_ROOT 0u /* the number of the root, which is no node */
+
+/*
+ * Several children of the root lead to @number, another child of it: one of them is @by, or what is
+ * below that. Each occurs once.
+ */
+struct dominators_shared {
+	uint32_t number, by;
+};
 
 /* Nodes get numbers from 1 on in the order of visits; an ancestor's are lower. */
 struct dominators {
@@ -33,10 +42,13 @@ struct dominators {
 	uint32_t *above;
 	uint32_t layer[DOMINATORS_LAYERS]; /* the first number of each */
 	uint32_t layers;
-	uint64_t *is_marked;    /* a bit by number: the visit's edge had the caller's bit */
+	/* a bit by number: the visit's edge had the caller's bit; to dominators_reverse */
+	uint64_t *is_marked;
 	/* by number: the next edge; when all were visited, of reversed edges the first one */
 	uint32_t *cursor;
 	uint32_t *from, edges;  /* reversed edges: numbers; how many */
+	/* after dominators_find, ascending by number: what leads to children of the root */
+	VEC(struct dominators_shared) shared;
 };
 
 /* @nodes: at most 2^31 - 1; @first has one element more. Both must outlive @d. */

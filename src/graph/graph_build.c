@@ -16,7 +16,7 @@
 /* A word of an owner. */
 struct owner_word {
 	uint32_t owner, edge;
-	uint16_t place;
+	uint32_t place;
 };
 
 struct graph_builder {
@@ -143,9 +143,17 @@ static uint32_t find_mapping(struct graph_builder *b, taddr_t addr, taddr_t *sta
 	return get_owner(b, &(struct graph_owner){.kind = OWNER_MAPPING, .addr = *start_out});
 }
 
-static uint16_t place_of(uint64_t bytes)
+static uint32_t place_of(uint64_t bytes)
 {
-	return (uint16_t)MIN(bytes / sizeof(uint64_t), (uint64_t)GRAPH_FAR);
+	return (uint32_t)MIN(bytes / sizeof(uint64_t), (uint64_t)GRAPH_FAR);
+}
+
+/* musl has the variables of a thread at the end of its stack. */
+static bool is_variable(const struct graph_builder *b, taddr_t addr)
+{
+	struct graph_data d;
+
+	return b->namer->data(b->namer->ctx, addr, &d) && d.is_variable;
 }
 
 /* The word at @addr, in no block, is @edge. */
@@ -160,9 +168,9 @@ static void pass_owner_word(struct graph_builder *b, taddr_t addr, uint32_t edge
 	if (place.kind == HOLDER_VARIABLE) {
 		owner = find_data(b, addr);
 		start = b->data.first;
-	} else if (place.kind == HOLDER_STACK) {
+	} else if (place.kind == HOLDER_STACK && !is_variable(b, addr)) {
 		owner = find_stack(b, addr, place.tid, &start);
-	} else if (place.kind == HOLDER_TLS) {
+	} else if (place.kind == HOLDER_STACK || place.kind == HOLDER_TLS) {
 		owner = find_thread_data(b, addr, place.tid, &start);
 	} else {
 		owner = find_mapping(b, addr, &start);
@@ -186,7 +194,7 @@ static uint32_t find_edge(const struct graph_builder *b, uint64_t place, uint64_
 	return to << 1 | (is_start ? 0 : GRAPH_IS_INTERIOR);
 }
 
-static void add_edge(struct graph_builder *b, uint32_t edge, uint16_t place)
+static void add_edge(struct graph_builder *b, uint32_t edge, uint32_t place)
 {
 	if (b->graph->place)
 		b->graph->place[b->edges] = place;

@@ -26,8 +26,10 @@ struct graph_container {
 struct graph_padding {
 	char *name;             /* owned */
 	uint64_t objects;
+	bool is_most;           /* there may be fewer */
 	uint64_t size, padding; /* of each object */
-	uint64_t best;          /* its size with members in the order of their alignment */
+	uint64_t best;          /* its size in the order below; as size: none is known */
+	char *order;            /* "next, count, kind"; owned, NULL = none */
 };
 
 struct graph_types {
@@ -39,7 +41,10 @@ struct graph_types {
 
 void graph_types_free(struct graph_types *t); /* may be NULL */
 
-/* The name of word @word of what @of is; NULL = unknown. */
+/* What is known of word @word of what @of is; NULL = nothing. */
+const struct graph_field *graph_types_find(const struct graph_types *t, uint32_t of,
+					   uint32_t word);
+/* Its name; NULL = unknown. */
 const char *graph_types_field(const struct graph_types *t, uint32_t of, uint32_t word);
 
 #endif

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "graph/containers.h"
 #include "graph/graph_types.h"
+#include "graph/struct_layout.h"
 #include "graph/type_table.h"
 #include "graph/typed_walk.h"
 #include "graph/variables.h"
@@ -20,7 +21,6 @@
 #define WORD 8u
 #define FIELDS_MAX 1000000u
 #define MERGE_LEAST 4096u
-#define NESTED_MAX 8u           /* levels of structs whose gaps count */
 
 struct graph_typing {
 	struct type_table *types;
@@ -61,6 +61,11 @@ void graph_typing_add_object(struct graph_typing *t, struct elf_file *file, tadd
 	variables_add_object(t->variables, file, bias);
 	if (!t->program)
 		t->program = type_table_add(t->types, file);
+}
+
+bool graph_typing_has_program(struct graph_typing *t)
+{
+	return t->program && debug_units_exist(t->program);
 }
 
 void graph_typing_set_memory(struct graph_typing *t, const struct resident *pages,
@@ -333,73 +338,6 @@ static void list_containers(const struct typing_names *n, struct graph_types *ou
 	vec_sort(&out->containers, compare_containers);
 }
 
-/* The member of @type that begins first, from @at on, the largest of several; its number. */
-static uint32_t next_member(struct type_table *t, uint32_t type, uint64_t at)
-{
-	uint32_t found = UINT32_MAX, members = type_table_get(t, type)->members;
-	uint64_t next = UINT64_MAX, most = 0;
-
-	for (uint32_t i = 0; i < members; i++) {
-		uint64_t size = type_table_get(t, type_table_member_type(t, type, i))->size;
-		uint64_t offset = type_table_member(t, type, i)->offset;
-
-		if (offset < at || size == 0 || offset > next || (offset == next && size <= most))
-			continue;
-		next = offset;
-		most = size;
-		found = i;
-	}
-	return found;
-}
-
-/* Whether the gaps of @type can be counted: no unions, variants, bit fields or virtual bases. */
-static bool is_plain(struct type_table *t, uint32_t type)
-{
-	const struct data_type *e = type_table_get(t, type);
-
-	if (e->kind != DATA_STRUCT || !e->die.addr)
-		return false;
-	for (uint32_t i = 0; i < e->members; i++) {
-		const struct data_member *m = type_table_member(t, type, i);
-
-		if (m->flags & (MEMBER_VIRTUAL | MEMBER_VARIANT) || m->bit_size)
-			return false;
-	}
-	return e->members > 0;
-}
-
-/* Bytes of @type that no member has, those of members' types included. */
-static uint64_t padding_of(struct type_table *t, uint32_t type, uint32_t levels)
-{
-	uint64_t end = 0, lost = 0, size = type_table_get(t, type)->size;
-	uint32_t i;
-
-	if (levels == 0 || !is_plain(t, type))
-		return 0;
-	for (uint64_t at = 0; (i = next_member(t, type, at)) != UINT32_MAX; at++) {
-		uint32_t inner = type_table_member_type(t, type, i);
-
-		at = type_table_member(t, type, i)->offset;
-		lost += at > end ? at - end : 0;
-		lost += padding_of(t, inner, levels - 1);
-		end = MAX(end, at + type_table_get(t, inner)->size);
-	}
-	return lost + (size > end ? size - end : 0);
-}
-
-/* The size that @type had if its members were in the order of their alignment. */
-static uint64_t best_size(struct type_table *t, uint32_t type)
-{
-	uint64_t sum = 0, align = type_table_alignment(t, type);
-
-	for (uint32_t i = 0; i < type_table_get(t, type)->members; i++) {
-		uint32_t inner = type_table_member_type(t, type, i);
-
-		sum += type_table_get(t, inner)->size;
-	}
-	return MIN(ROUND_UP(sum, align), type_table_get(t, type)->size);
-}
-
 static int compare_padding(const void *a, const void *b)
 {
 	const struct graph_padding *x = a, *y = b;
@@ -409,7 +347,12 @@ static int compare_padding(const void *a, const void *b)
 }
 
 /* Objects of each type in blocks; what the type of an array's element is counts. */
-static void count_objects(const struct typing_names *n, uint64_t *objects)
+struct object_count {
+	uint64_t objects;
+	bool is_most;           /* arrays may have fewer elements than there is room for */
+};
+
+static void count_objects(const struct typing_names *n, struct object_count *count)
 {
 	const struct type_table *t = n->typing->types;
 
@@ -418,29 +361,42 @@ static void count_objects(const struct typing_names *n, uint64_t *objects)
 		const struct data_type *e = type_table_get(t, type);
 		uint64_t each = e->kind == DATA_ARRAY ? type_table_get(t, e->target)->size : 0;
 
-		if (each)
-			objects[e->target] += n->graph->block[i].size / each;
-		else if (type != TYPE_NONE)
-			objects[type]++;
+		if (each) {
+			count[e->target].objects += n->graph->block[i].size / each;
+			count[e->target].is_most = true;
+		} else if (type != TYPE_NONE) {
+			count[type].objects++;
+		}
 	}
+}
+
+static void add_padding(const struct typing_names *n, uint32_t type,
+			const struct object_count *count, struct graph_types *out)
+{
+	struct type_table *t = n->typing->types;
+	uint64_t lost = struct_layout_padding(t, type), size = type_table_get(t, type)->size;
+	_cleanup_free_ char *order = NULL;
+
+	if (!lost)
+		return;
+	uint64_t best = struct_layout_best(t, type, &order);
+
+	*vec_add(&out->padding) = (struct graph_padding){
+		.name = shown_name(n->typing, type), .objects = count->objects,
+		.is_most = count->is_most, .size = size, .padding = lost,
+		.best = best ? best : size,
+		.order = order ? text_clean(order, strlen(order)) : NULL};
 }
 
 static void list_padding(const struct typing_names *n, struct graph_types *out)
 {
-	struct type_table *t = n->typing->types;
-	uint32_t count = type_table_count(t);
-	_cleanup_free_ uint64_t *objects = xcalloc(count, sizeof(*objects));
+	uint32_t types = type_table_count(n->typing->types);
+	_cleanup_free_ struct object_count *count = xcalloc(types, sizeof(*count));
 
-	count_objects(n, objects);
-	for (uint32_t type = 0; type < count; type++) {
-		uint64_t lost = objects[type] ? padding_of(t, type, NESTED_MAX) : 0;
-
-		if (lost)
-			*vec_add(&out->padding) = (struct graph_padding){
-				.name = shown_name(n->typing, type), .objects = objects[type],
-				.size = type_table_get(t, type)->size, .padding = lost,
-				.best = best_size(t, type)};
-	}
+	count_objects(n, count);
+	for (uint32_t type = 0; type < types; type++)
+		if (count[type].objects)
+			add_padding(n, type, &count[type], out);
 	vec_sort(&out->padding, compare_padding);
 }
 

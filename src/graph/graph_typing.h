@@ -21,6 +21,9 @@ void graph_typing_free(struct graph_typing *t);
 /* Adds an object of the process, which is held; the program first. */
 void graph_typing_add_object(struct graph_typing *t, struct elf_file *file, taddr_t bias);
 
+/* Whether there is debug information of the program: only then is much known. */
+bool graph_typing_has_program(struct graph_typing *t);
+
 /* Its memory, for types; after the objects. Both must outlive @t. */
 void graph_typing_set_memory(struct graph_typing *t, const struct resident *pages,
 			     const struct memory_source *source);

@@ -151,8 +151,8 @@ static void add_levels(const struct row_search *s, struct open_level first, uint
 
 		*vec_add(&s->rows->list) = (struct graph_row){
 			.kind = graph_is_block(g, node) ? GRAPH_ROW_BLOCK : GRAPH_ROW_OWNER,
-			.level = here, .node = node, .bytes = g->retained[number],
-			.blocks = g->retained_blocks[number]};
+			.level = here, .node = node, .number = number,
+			.bytes = g->retained[number], .blocks = g->retained_blocks[number]};
 		if (here >= s->limits->depth)
 			continue;
 		open_children(s, number, CHILD_ANY, &below);
@@ -196,20 +196,74 @@ uint32_t graph_number_of(const struct heap_graph *g, uint32_t node)
 	return DOMINATORS_ROOT;
 }
 
+/* -- what holds a shared block -- */
+
+bool graph_row_is_shared(const struct heap_graph *g, const struct graph_row *r)
+{
+	return r->kind == GRAPH_ROW_BLOCK && g->tree.above[r->number] == DOMINATORS_ROOT;
+}
+
+struct owner_search {
+	const struct heap_graph *graph;
+	uint64_t *is_seen;      /* a bit by number */
+	VEC(uint32_t) queue;    /* numbers */
+};
+
+static void queue_number(struct owner_search *s, uint32_t number)
+{
+	uint64_t bit = UINT64_C(1) << number % 64;
+
+	if (!(s->is_seen[number / 64] & bit))
+		*vec_add(&s->queue) = number;
+	s->is_seen[number / 64] |= bit;
+}
+
+static void queue_holders(struct owner_search *s, uint32_t number)
+{
+	const struct dominators *t = &s->graph->tree;
+
+	for (size_t i = vec_search(&t->shared, e, e->number < number);
+	     i < t->shared.count && t->shared.data[i].number == number; i++)
+		queue_number(s, t->shared.data[i].by);
+}
+
+void graph_holders_find(const struct heap_graph *g, const struct graph_row *r, size_t most,
+			struct graph_holders *out)
+{
+	struct owner_search s = {
+		.graph = g, .is_seen = xcalloc((size_t)g->tree.count / 64 + 1, sizeof(uint64_t))};
+
+	*out = (struct graph_holders){0};
+	queue_number(&s, r->number);
+	for (size_t at = 0; at < s.queue.count; at++) {
+		uint32_t number = s.queue.data[at], node = g->tree.node[number];
+
+		queue_holders(&s, number);
+		if (graph_is_block(g, node))
+			continue;
+		if (out->count++ < most)
+			*vec_add(&out->owners) = node - g->blocks;
+	}
+	vec_deinit(&s.queue);
+	free(s.is_seen);
+}
+
 /* -- ways -- */
 
 #define NOT_SEEN UINT32_MAX
 
-struct way_search {
+#define ALL_WANTED UINT32_MAX
+
+struct graph_ways {
 	const struct heap_graph *graph;
 	uint32_t *by;           /* by node: index of the edge that was found first; NOT_SEEN */
 	VEC(uint32_t) queue;
 	size_t at;
-	uint32_t wanted;
+	uint32_t wanted;         /* the search ends there; ALL_WANTED */
 };
 
 /* Whether the block was found. */
-static bool spread(struct way_search *s)
+static bool spread(struct graph_ways *s)
 {
 	const struct heap_graph *g = s->graph;
 
@@ -232,14 +286,14 @@ static bool spread(struct way_search *s)
 
 #define IS_START (UINT32_MAX - 1)
 
-static void start_at(struct way_search *s, uint32_t node)
+static void start_at(struct graph_ways *s, uint32_t node)
 {
 	if (s->by[node] == NOT_SEEN)
 		*vec_add(&s->queue) = node;
 	s->by[node] = IS_START;
 }
 
-static bool find_way(struct way_search *s)
+static bool find_way(struct graph_ways *s)
 {
 	const struct heap_graph *g = s->graph;
 
@@ -272,20 +326,34 @@ static uint32_t node_of(const struct heap_graph *g, uint32_t e)
 	return low;
 }
 
-void graph_way_find(const struct heap_graph *g, uint32_t block, struct graph_way *out)
+static void search(struct graph_ways *s)
 {
-	struct way_search s = {.graph = g, .wanted = block};
-	uint32_t nodes = graph_nodes(g), node = block;
+	size_t nodes = (size_t)graph_nodes(s->graph) + 1;
+
+	s->by = xmalloc(nodes * sizeof(*s->by));
+	memset(s->by, 0xff, nodes * sizeof(*s->by));
+	find_way(s);
+	vec_deinit(&s->queue);
+}
+
+void graph_ways_find(const struct graph_ways *w, uint32_t block, size_t most,
+		     struct graph_way *out)
+{
+	const struct heap_graph *g = w->graph;
+	uint32_t node = block;
 
 	*out = (struct graph_way){0};
-	s.by = xmalloc(((size_t)nodes + 1) * sizeof(*s.by));
-	memset(s.by, 0xff, ((size_t)nodes + 1) * sizeof(*s.by));
-	if (find_way(&s)) {
-		*vec_add(&out->steps) = (struct graph_step){.node = block};
-		for (; s.by[node] != IS_START; node = out->steps.data[out->steps.count - 1].node)
-			*vec_add(&out->steps) = (struct graph_step){
-				node_of(g, s.by[node]), g->place[s.by[node]]};
+	if (w->by[block] == NOT_SEEN)
+		return;
+	*vec_add(&out->steps) = (struct graph_step){.node = block};
+	while (w->by[node] != IS_START && out->steps.count <= most) {
+		const struct graph_step step = {node_of(g, w->by[node]), g->place[w->by[node]]};
+
+		*vec_add(&out->steps) = step;
+		node = step.node;
 	}
+	if (out->steps.count > most)
+		out->steps.count = 0;
 	for (size_t i = 0; i < out->steps.count / 2; i++) {
 		struct graph_step *a = &out->steps.data[i];
 		struct graph_step *b = &out->steps.data[out->steps.count - 1 - i], t = *a;
@@ -293,6 +361,28 @@ void graph_way_find(const struct heap_graph *g, uint32_t block, struct graph_way
 		*a = *b;
 		*b = t;
 	}
-	vec_deinit(&s.queue);
-	free(s.by);
+}
+
+void graph_way_find(const struct heap_graph *g, uint32_t block, struct graph_way *out)
+{
+	struct graph_ways w = {.graph = g, .wanted = block};
+
+	search(&w);
+	graph_ways_find(&w, block, SIZE_MAX, out);
+	free(w.by);
+}
+
+struct graph_ways *graph_ways_new(const struct heap_graph *g)
+{
+	struct graph_ways *w = xcalloc(1, sizeof(*w));
+
+	*w = (struct graph_ways){.graph = g, .wanted = ALL_WANTED};
+	search(w);
+	return w;
+}
+
+void graph_ways_free(struct graph_ways *w)
+{
+	free(w->by);
+	free(w);
 }

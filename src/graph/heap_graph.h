@@ -66,7 +66,7 @@ struct graph_block {
 #define GRAPH_BLOCKS_MAX (UINT32_C(1) << 30)
 
 /* Words of a node: their distance from its start in words; GRAPH_FAR and more count as that. */
-#define GRAPH_FAR UINT16_MAX
+#define GRAPH_FAR UINT32_MAX
 
 /* An edge: node << 1 | whether it points to the inside of that block. */
 #define GRAPH_IS_INTERIOR 1u
@@ -78,7 +78,7 @@ struct heap_graph {
 	uint32_t *first;            /* by node, and one more: index of its first edge */
 	size_t first_room;          /* by huge_alloc, as edge and place: nodes + 2 */
 	uint32_t *edge;
-	uint16_t *place;            /* by edge: where the pointer is; NULL unless they are kept */
+	uint32_t *place;            /* by edge: where the pointer is; NULL unless they are kept */
 	size_t edge_room;
 	const char *containers;     /* file of descriptions of containers; NULL = none */
 	bool keeps_edges;           /* beyond heap_graph_solve, for ways and files */

@@ -251,6 +251,17 @@ static void read_bits(Dwarf_Die *die, struct data_member *m)
 	}
 }
 
+/* That the source gives it: a power of two, or 0. */
+static uint64_t given_alignment(Dwarf_Die *die)
+{
+	uint64_t given;
+
+	if (!die->addr || !die_number(die, DW_AT_alignment, &given) || given > ALIGNMENT_MAX ||
+	    (given & (given - 1)) != 0)
+		return 0;
+	return given;
+}
+
 static void add_member(struct type_table *t, Dwarf_Die *die, uint32_t variant, uint64_t value)
 {
 	bool is_base = dwarf_tag(die) == DW_TAG_inheritance, is_virtual, has_offset;
@@ -265,6 +276,7 @@ static void add_member(struct type_table *t, Dwarf_Die *die, uint32_t variant, u
 	if (is_base && !has_offset)
 		return;
 	read_bits(die, &m);
+	m.alignment = (uint32_t)given_alignment(die);
 	if (!die_reference(die, DW_AT_type, &m.type_die))
 		m.is_resolved = true;
 	*vec_add(&t->reading) = m;
@@ -486,6 +498,17 @@ static uint32_t read_pointer(struct type_table *t, uint32_t origin, Dwarf_Die *d
 	return type_table_pointer_to(t, read_target(t, origin, die, depth));
 }
 
+/* To a function it has two words: the function, and what is added to "this". */
+static uint32_t read_member_pointer(struct type_table *t, Dwarf_Die *die)
+{
+	Dwarf_Die target;
+	bool is_function = die_reference(die, DW_AT_type, &target) &&
+			   dwarf_tag(&target) == DW_TAG_subroutine_type;
+
+	return get_type(t, (struct data_type){.kind = DATA_MEMBER_POINTER,
+					      .size = is_function ? 2 * WORD : WORD}, NULL);
+}
+
 static uint32_t read_new(struct type_table *t, uint32_t origin, Dwarf_Die *die, uint32_t depth)
 {
 	switch (dwarf_tag(die)) {
@@ -513,8 +536,7 @@ static uint32_t read_new(struct type_table *t, uint32_t origin, Dwarf_Die *die, 
 	case DW_TAG_subroutine_type:
 		return get_type(t, (struct data_type){.kind = DATA_CODE}, NULL);
 	case DW_TAG_ptr_to_member_type:
-		return get_type(t, (struct data_type){.kind = DATA_MEMBER_POINTER, .size = WORD},
-				NULL);
+		return read_member_pointer(t, die);
 	case DW_TAG_base_type:
 		return read_base(t, origin, die);
 	default:
@@ -660,30 +682,88 @@ uint32_t type_table_argument(struct type_table *t, uint32_t type, uint32_t i)
 	return t->arguments.data[index].type = found;
 }
 
+static uint64_t alignment_within(struct type_table *t, uint32_t type, uint32_t depth);
+
+/*
+ * What typedefs on the way to a member's type say, at least @least. A vector has its size as its
+ * alignment; 0: it is an element of an array, whose size is not at hand.
+ */
+static uint64_t alignment_on_way(struct type_table *t, struct data_member *m, uint64_t least)
+{
+	Dwarf_Die at = m->type_die, next;
+
+	for (int i = 0; i < 16 && at.addr; i++, at = next) {
+		int tag = dwarf_tag(&at);
+
+		least = MAX(least, given_alignment(&at));
+		if (tag == DW_TAG_array_type && die_flag(&at, DW_AT_GNU_vector))
+			return i == 0 || type_table_get(t, m->type)->kind == DATA_ARRAY ?
+				       MAX(least, type_table_get(t, m->type)->size) : 0;
+		if (tag != DW_TAG_typedef && tag != DW_TAG_const_type &&
+		    tag != DW_TAG_volatile_type && tag != DW_TAG_atomic_type)
+			break;
+		if (!die_reference(&at, DW_AT_type, &next))
+			break;
+	}
+	return least;
+}
+
+static uint64_t member_alignment(struct type_table *t, uint32_t type, uint32_t i, uint32_t depth)
+{
+	uint64_t own = alignment_within(t, type_table_member_type(t, type, i), depth);
+	struct data_member m = *type_table_member(t, type, i);
+
+	return own ? MAX(alignment_on_way(t, &m, own), (uint64_t)m.alignment) : 0;
+}
+
+static uint64_t base_alignment(const struct data_type *e)
+{
+	uint64_t encoding = 0, size = e->size;
+	Dwarf_Die die = e->die;
+
+	if (e->kind == DATA_MEMBER_POINTER)
+		return WORD;
+	if (die.addr && die_number(&die, DW_AT_encoding, &encoding) &&
+	    encoding == DW_ATE_complex_float)
+		size /= 2;
+	return size && size <= 16 && (size & (size - 1)) == 0 ? size : 1;
+}
+
 static uint64_t alignment_within(struct type_table *t, uint32_t type, uint32_t depth)
 {
 	const struct data_type *e = type_table_get(t, type);
-	uint64_t most = 1, given;
 
+	if (depth == 0)
+		return 0;
 	if (e->kind == DATA_ARRAY)
-		return depth ? alignment_within(t, e->target, depth - 1) : 1;
+		return alignment_within(t, e->target, depth - 1);
 	if (e->kind != DATA_STRUCT && e->kind != DATA_UNION)
-		return e->size && e->size <= 16 && (e->size & (e->size - 1)) == 0 ? e->size : 1;
+		return base_alignment(e);
 	Dwarf_Die die = e->die;
+	uint64_t most = MAX(given_alignment(&die), UINT64_C(1));
 
-	if (die.addr && die_number(&die, DW_AT_alignment, &given) && given &&
-	    given <= ALIGNMENT_MAX && (given & (given - 1)) == 0)
-		most = given;
-	for (uint32_t i = 0, count = e->members; i < count && depth; i++)
-		if (!(type_table_member(t, type, i)->flags & MEMBER_VIRTUAL))
-			most = MAX(most, alignment_within(t, type_table_member_type(t, type, i),
-							  depth - 1));
-	return most;
+	for (uint32_t i = 0, count = e->members; i < count; i++) {
+		if (type_table_member(t, type, i)->flags & MEMBER_VIRTUAL)
+			continue;
+		uint64_t one = member_alignment(t, type, i, depth - 1);
+
+		const struct data_member *m = type_table_member(t, type, i);
+
+		if (one == 0 || (die.addr && !m->bit_size && m->offset % one != 0))
+			return 0; /* it is packed */
+		most = MAX(most, one);
+	}
+	return !die.addr || type_table_get(t, type)->size % most == 0 ? most : 0;
 }
 
 uint64_t type_table_alignment(struct type_table *t, uint32_t type)
 {
-	return alignment_within(t, type, 8);
+	return alignment_within(t, type, 16);
+}
+
+uint64_t type_table_member_alignment(struct type_table *t, uint32_t type, uint32_t i)
+{
+	return member_alignment(t, type, i, 15);
 }
 
 /* -- text -- */

@@ -47,6 +47,7 @@ struct data_member {
 	Dwarf_Die type_die;
 	uint32_t type;          /* if is_resolved */
 	uint32_t variant;       /* 0 = none; the same for members of one variant */
+	uint32_t alignment;     /* that the source gives it; 0 = none */
 	uint16_t flags;
 	uint8_t bit_size, bit_offset; /* of a bit field: from the lowest bit at the offset */
 	bool is_resolved;
@@ -101,8 +102,10 @@ uint32_t type_table_argument(struct type_table *t, uint32_t type, uint32_t i);
 uint32_t type_table_pointer_to(struct type_table *t, uint32_t target);
 uint32_t type_table_array_of(struct type_table *t, uint32_t element, uint64_t count);
 
-/* Which boundary objects of @type begin at: a power of two. */
+/* Which boundary objects of @type begin at: a power of two; 0 = unknown. */
 uint64_t type_table_alignment(struct type_table *t, uint32_t type);
+/* Likewise of member @i, which may have been given another one than its type has. */
+uint64_t type_table_member_alignment(struct type_table *t, uint32_t type, uint32_t i);
 
 /*
  * Declares a struct that no DWARF has: @name (copied), members in the order given with their

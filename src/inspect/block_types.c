@@ -10,6 +10,7 @@
 #include "arch/arch.h"
 #include "base/alloc.h"
 #include "base/text.h"
+#include "base/utf8.h"
 
 #define WORD sizeof(uint64_t)
 
@@ -445,7 +446,7 @@ static bool is_text(const struct start *s)
 		return false;
 	while (at < n) {
 		uint8_t c = (uint8_t)text[at];
-		size_t length = text_character(&text[at], n - at);
+		size_t length = utf8_character(&text[at], n - at);
 
 		if (c < 128 ? is_control(c) : length == 0 && !(n == size && n - at < 4))
 			return false;

@@ -17,10 +17,10 @@ struct cold_bytes cold_bytes_of(const struct touched_pages *p, size_t *i, taddr_
 	taddr_t end = addr + size;
 	struct cold_bytes out = {.cold = size};
 
-	if (*i > 0 && r[*i - 1].end > addr)
-		*i = vec_search(&p->list, e, e->end <= addr);
-	while (*i < p->list.count && r[*i].end <= addr)
+	if (*i < p->list.count && r[*i].end <= addr)
 		++*i;
+	if ((*i > 0 && r[*i - 1].end > addr) || (*i < p->list.count && r[*i].end <= addr))
+		*i = vec_search(&p->list, e, e->end <= addr);
 	for (size_t k = *i; k < p->list.count && r[k].start < end; k++) {
 		taddr_t from = MAX(r[k].start, addr), to = MIN(r[k].end, end);
 

@@ -14,7 +14,7 @@ struct cold_bytes {
 	uint64_t shared; /* on pages of which others were perhaps touched: they may be cold, too */
 };
 
-/* For [@addr, @addr + @size), a block. Fast where calls ascend: *i is where the last one ended. */
+/* For [@addr, @addr + @size), a block. *i is where the last one ended: fast if calls ascend. */
 struct cold_bytes cold_bytes_of(const struct touched_pages *p, size_t *i, taddr_t addr,
 				uint64_t size);
 

@@ -162,6 +162,45 @@ static void put_processes(FILE *out, const struct served_table *t, bool is_openm
 	}
 }
 
+/* Amounts by label of processes that have labels. */
+static void put_by_label(FILE *out, const struct served_table *t, const struct family *f,
+			 bool is_openmetrics)
+{
+	bool has_head = false;
+
+	for (size_t i = 0; i < t->list.count; i++) {
+		const struct listen_process *p = &t->list.data[i].info;
+
+		for (size_t k = 0; k < MIN(p->labels, (uint32_t)LISTEN_LABELS); k++) {
+			const struct listen_label *l = &p->label[k];
+			uint64_t value;
+
+			if (!has_head)
+				put_head(out, f, is_openmetrics);
+			has_head = true;
+			memcpy(&value, (const char *)l + f->offset, sizeof(value));
+			fprintf(out, "%s%s{pid=\"%" PRIu32 "\"", f->name,
+				f->is_counter ? "_total" : "", p->pid);
+			put_label(out, "label", l->name, sizeof(l->name));
+			put_label(out, "value", l->text, sizeof(l->text));
+			fprintf(out, "} %" PRIu64 "\n", value);
+		}
+	}
+}
+
+static void put_all_by_label(FILE *out, const struct served_table *t, bool is_openmetrics)
+{
+	static const struct family by_label[] = {
+		{"ptmem_label_live_bytes", "Bytes in use that were allocated under a label.",
+		 false, NUMBER, offsetof(struct listen_label, live_bytes)},
+		{"ptmem_label_allocated_bytes", "Bytes that were allocated under a label.", true,
+		 NUMBER, offsetof(struct listen_label, allocated_bytes)},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(by_label); i++)
+		put_by_label(out, t, &by_label[i], is_openmetrics);
+}
+
 /* CPU time of a process, in ticks; 0 if it is gone. */
 static uint64_t cpu_ticks(uint32_t pid)
 {
@@ -211,6 +250,7 @@ void metrics_write(FILE *out, const struct served_table *t, uint32_t ptmem, bool
 		put_family(out, t, &families[i], is_openmetrics);
 	put_resident(out, t, is_openmetrics);
 	put_processes(out, t, is_openmetrics);
+	put_all_by_label(out, t, is_openmetrics);
 	put_own(out, t, ptmem, is_openmetrics);
 	if (is_openmetrics)
 		fputs("# EOF\n", out);

@@ -62,6 +62,14 @@ struct listen_totals {
 	uint64_t longest_trap_ns;        /* the longest of these */
 };
 
+#define LISTEN_LABELS 24
+
+/* A label of a process (session/labels.h), and what was allocated under it. */
+struct listen_label {
+	char name[40], text[84];         /* text "": without this label */
+	uint64_t live_bytes, allocated_bytes;
+};
+
 struct listen_process {
 	uint32_t kind;
 	uint32_t pid;
@@ -75,6 +83,8 @@ struct listen_process {
 	uint32_t is_attached;            /* ptmem has attached to it: it has a name, if only "" */
 	/* where a process runs that ptmem attached to; "" = unknown */
 	char name[PROC_COMM_SIZE], cgroup[512];
+	uint32_t labels;                 /* number of them; more are never sent */
+	struct listen_label label[LISTEN_LABELS];
 };
 
 struct listen_done {

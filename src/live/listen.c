@@ -18,6 +18,7 @@
 #include "listen/http_access.h"
 #include "listen/listen_message.h"
 #include "listen/server.h"
+#include "session/labels.h"
 #include "session/observer.h"
 #include "session/record/recording_run.h"
 #include "session/record/recording_values.h"
@@ -112,6 +113,21 @@ static bool send_message(const struct listen *l, const void *data, size_t size,
 	return sendmsg(l->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)size;
 }
 
+static void fill_labels(const struct session *s, struct listen_process *p)
+{
+	struct label_amount amount[LISTEN_LABELS];
+
+	p->labels = (uint32_t)labels_live(s, amount, LISTEN_LABELS);
+	for (size_t i = 0; i < p->labels; i++) {
+		struct listen_label *l = &p->label[i];
+
+		strncpy(l->name, amount[i].name, sizeof(l->name) - 1);
+		strncpy(l->text, amount[i].text, sizeof(l->text) - 1);
+		l->live_bytes = amount[i].live_bytes;
+		l->allocated_bytes = amount[i].allocated_bytes;
+	}
+}
+
 static bool send_process(const struct listen *l, struct session *s, enum listen_state state,
 			 bool wants_history)
 {
@@ -130,6 +146,7 @@ static bool send_process(const struct listen *l, struct session *s, enum listen_
 		p.inspection = found->number;
 	}
 	fill_totals(s, &p.totals);
+	fill_labels(s, &p);
 	strncpy(p.command, s->process.command, sizeof(p.command) - 1);
 	if (s->process.name)
 		strncpy(p.name, s->process.name, sizeof(p.name) - 1);

@@ -7,6 +7,8 @@
  *	    0x55d0c0de2a0  64 bytes, C++ Foo  retains ...
  *	    12 others  retain ...
  *	  shared by several owners: 3 blocks  retain ...
+ *	    0x55d0c0de2a0  64 bytes, C++ Foo  retains ...
+ *	      held by cache in prog, list in prog and 2 others
  *	  leaked  retains ...
  *
  *	  sum  ... = all blocks in use
@@ -20,16 +22,19 @@
 #include "base/amount.h"
 #include "base/cleanup.h"
 #include "base/json_write.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "leak/leakcheck.h"
 #include "output/graph_origins.h"
+#include "output/graph_tables.h"
 #include "output/graph_text.h"
 #include "output/graph_who.h"
 
 #define ROWS 30u
 #define ROWS_BELOW 10u
 #define ROWS_JSON 10000u
-#define TYPES_SHOWN 20u
+#define HOLDERS_SHOWN 3u
+#define HOLDERS_JSON 100u
 
 static const char *const state_name[] = {
 	[LEAKCHECK_DEFINITE] = "definitely lost", [LEAKCHECK_INDIRECT] = "indirectly lost",
@@ -64,6 +69,29 @@ static char *row_text(const struct heap_graph *g, const struct graph_row *r)
 	}
 }
 
+static void print_holders(FILE *f, const struct heap_graph *g, const struct graph_row *r)
+{
+	struct graph_holders h;
+	char number[AMOUNT_SIZE];
+
+	if (!graph_row_is_shared(g, r))
+		return;
+	graph_holders_find(g, r, HOLDERS_SHOWN, &h);
+	uint64_t others = h.count - h.owners.count;
+
+	fprintf(f, "%*sheld by ", 4 + 2 * (int)MIN(r->level, 50u), "");
+	for (size_t i = 0; i < h.owners.count; i++) {
+		_cleanup_free_ char *name = graph_owner_text(&g->owners.data[h.owners.data[i]]);
+		bool is_last = i + 1 == h.owners.count && !others;
+
+		fprintf(f, "%s%s", i == 0 ? "" : is_last ? " and " : ", ", name);
+	}
+	if (others)
+		fprintf(f, " and %s other%s", amount_commas(others, number), plural(others));
+	fprintf(f, "\n");
+	vec_deinit(&h.owners);
+}
+
 static void print_rows(FILE *f, const struct heap_graph *g, const struct graph_rows *rows)
 {
 	uint64_t bytes = 0, blocks = 0;
@@ -75,6 +103,7 @@ static void print_rows(FILE *f, const struct heap_graph *g, const struct graph_r
 		fprintf(f, "%*s%s  retain%s ", 2 + 2 * (int)MIN(r->level, 50u), "", name,
 			r->kind == GRAPH_ROW_REST && r->count != 1 ? "" : "s");
 		graph_print_amount(f, r->bytes, r->blocks);
+		print_holders(f, g, r);
 		if (r->kind == GRAPH_ROW_SHARED) {
 			fprintf(f, "    ");
 			graph_sharers_print(f, g, DOMINATORS_ROOT);
@@ -117,7 +146,6 @@ static void print_first_step(struct graph_way_text *w, const struct heap_graph *
 	const char *field = o && o->name ? field_of(g, s) : NULL;
 	_cleanup_free_ char *name = field ? xstrdup(o->name) : graph_node_text(g, s->node);
 
-	fprintf(w->file, "  ");
 	graph_way_begin(w, name, field, s->place);
 }
 
@@ -127,25 +155,59 @@ static void print_step(struct graph_way_text *w, const struct heap_graph *g,
 	graph_way_step(w, graph_type_name(g, g->block[s->node].type), field_of(g, s), s->place);
 }
 
+/* Steps [@begin, @end) of @way. */
+static void print_steps(struct graph_way_text *w, const struct heap_graph *g,
+			const struct graph_way *way, size_t begin, size_t end)
+{
+	for (size_t i = begin; i < end; i++) {
+		const struct graph_step *s = &way->steps.data[i];
+
+		if (i == 0)
+			print_first_step(w, g, s);
+		else
+			print_step(w, g, s);
+	}
+}
+
 static void print_way(FILE *f, const struct heap_graph *g, uint32_t block)
 {
 	struct graph_way_text text = {.file = f};
 	struct graph_way way;
 
 	graph_way_find(g, block, &way);
-	for (size_t i = 0; i < way.steps.count; i++) {
-		const struct graph_step *s = &way.steps.data[i];
-		_cleanup_free_ char *name = graph_node_text(g, s->node);
+	size_t count = way.steps.count;
 
-		if (i + 1 == way.steps.count)
-			fprintf(f, i ? " -> %s" : "  %s", name);
-		else if (i == 0)
-			print_first_step(&text, g, s);
-		else
-			print_step(&text, g, s);
+	if (count > 0) {
+		_cleanup_free_ char *name = graph_node_text(g, way.steps.data[count - 1].node);
+
+		fprintf(f, "%s", count > 1 ? "  " : "");
+		print_steps(&text, g, &way, 0, count - 1);
+		fprintf(f, count > 1 ? " -> %s" : "  %s", name);
 	}
 	fprintf(f, "\n");
 	vec_deinit(&way.steps);
+}
+
+#define FIRST_STEPS 16u /* of a long way */
+#define LAST_STEPS 4u
+
+char *graph_way_text(const struct heap_graph *g, const struct graph_way *way)
+{
+	size_t pointers = way->steps.count ? way->steps.count - 1 : 0, size;
+	char *out = NULL;
+	struct graph_way_text text = {.file = open_memstream(&out, &size)};
+
+	CHECK(text.file);
+	if (pointers > FIRST_STEPS + LAST_STEPS + 1) {
+		print_steps(&text, g, way, 0, FIRST_STEPS);
+		fprintf(text.file, " -> (%zu more)", pointers - FIRST_STEPS - LAST_STEPS);
+		text.is_many = false;
+		print_steps(&text, g, way, pointers - LAST_STEPS, pointers);
+	} else {
+		print_steps(&text, g, way, 0, pointers);
+	}
+	CHECK(!fclose(text.file));
+	return out;
 }
 
 /* What every way to @block passes, from the last on. */
@@ -199,79 +261,7 @@ static void print_holds(FILE *f, const struct heap_graph *g, const char *text)
 	print_loss(f, g, block);
 }
 
-/* -- tables by type -- */
-
-struct type_row {
-	const char *name;
-	uint64_t blocks, bytes;
-};
-
-static int compare_types(const void *a, const void *b)
-{
-	const struct type_row *x = a, *y = b;
-
-	return x->bytes == y->bytes ? 0 : x->bytes > y->bytes ? -1 : 1;
-}
-
-static void print_types(FILE *f, const struct heap_graph *g)
-{
-	VEC(struct type_row) rows = {0};
-	char number[AMOUNT_SIZE];
-
-	for (size_t i = 0; i < g->types.count; i++)
-		*vec_add(&rows) = (struct type_row){.name = g->types.data[i]};
-	for (uint32_t i = 0; i < g->blocks; i++)
-		if (g->block[i].type < rows.count) {
-			rows.data[g->block[i].type].blocks++;
-			rows.data[g->block[i].type].bytes += g->block[i].size;
-		}
-	vec_sort(&rows, compare_types);
-	fprintf(f, "\ntypes of blocks:\n");
-	for (size_t i = 0; i < MIN(rows.count, TYPES_SHOWN) && rows.data[i].blocks; i++) {
-		_cleanup_free_ char *exact = amount_exact((double)rows.data[i].bytes);
-
-		fprintf(f, "  %s  %s in %s block%s\n", rows.data[i].name, exact,
-			amount_commas(rows.data[i].blocks, number), plural(rows.data[i].blocks));
-	}
-	vec_deinit(&rows);
-}
-
-static void print_containers(FILE *f, const struct graph_types *t)
-{
-	char number[3][AMOUNT_SIZE];
-
-	if (t->containers.count)
-		fprintf(f, "\ncontainers, by bytes that no element uses:\n");
-	for (size_t i = 0; i < MIN(t->containers.count, TYPES_SHOWN); i++) {
-		const struct graph_container *c = &t->containers.data[i];
-
-		fprintf(f, "  %s  %s, %s empty", c->name, amount_commas(c->containers, number[0]),
-			amount_commas(c->empty, number[1]));
-		if (c->capacity)
-			fprintf(f, "; %s of %s bytes used", amount_commas(c->used, number[2]),
-				amount_commas(c->capacity, number[0]));
-		fprintf(f, "\n");
-	}
-}
-
-static void print_padding(FILE *f, const struct graph_types *t)
-{
-	char number[3][AMOUNT_SIZE];
-
-	if (t->padding.count)
-		fprintf(f, "\npadding, by bytes lost in all objects:\n");
-	for (size_t i = 0; i < MIN(t->padding.count, TYPES_SHOWN); i++) {
-		const struct graph_padding *p = &t->padding.data[i];
-
-		fprintf(f, "  %s  %s bytes: %" PRIu64 " of %" PRIu64 " in %s object%s", p->name,
-			amount_commas(p->padding * p->objects, number[0]), p->padding, p->size,
-			amount_commas(p->objects, number[1]), plural(p->objects));
-		if (p->best < p->size)
-			fprintf(f, "; %" PRIu64 " bytes with members in the order of their "
-				"alignment", p->best);
-		fprintf(f, "\n");
-	}
-}
+/* -- text of all -- */
 
 void graph_report_print(FILE *f, const struct graph_title *t, const struct heap_graph *g,
 			const struct graph_wish *wish)
@@ -300,12 +290,7 @@ void graph_report_print(FILE *f, const struct graph_title *t, const struct heap_
 	print_states(f, g);
 	graph_origins_print(f, g, &rows);
 	vec_deinit(&rows.list);
-	if (g->typed || g->sites)
-		print_types(f, g);
-	if (!g->typed)
-		return;
-	print_containers(f, g->typed);
-	print_padding(f, g->typed);
+	graph_tables_print(f, g);
 }
 
 /* -- JSON -- */
@@ -330,15 +315,34 @@ static void write_node(struct json_writer *w, const struct heap_graph *g, uint32
 		json_write_number(w, "thread", (uint64_t)o->tid);
 }
 
+static void write_holders(struct json_writer *w, const struct heap_graph *g,
+			  const struct graph_row *r)
+{
+	struct graph_holders h;
+
+	graph_holders_find(g, r, HOLDERS_JSON, &h);
+	json_write_number(w, "holders_count", h.count);
+	json_write_open(w, "holders", '[');
+	for (size_t i = 0; i < h.owners.count; i++) {
+		_cleanup_free_ char *name = graph_owner_text(&g->owners.data[h.owners.data[i]]);
+
+		json_write_text(w, NULL, name);
+	}
+	json_write_close(w, 1);
+	vec_deinit(&h.owners);
+}
+
+const char *const graph_row_kind_name[] = {
+	[GRAPH_ROW_OWNER] = "owner", [GRAPH_ROW_SHARED] = "shared",
+	[GRAPH_ROW_BLOCK] = "block", [GRAPH_ROW_REST] = "rest"};
+
+
 static void write_row(struct json_writer *w, const struct heap_graph *g, const struct graph_row *r)
 {
-	static const char *const kind[] = {
-		[GRAPH_ROW_OWNER] = "owner", [GRAPH_ROW_SHARED] = "shared",
-		[GRAPH_ROW_BLOCK] = "block", [GRAPH_ROW_REST] = "rest"};
 
 	json_write_open(json_write_line(w, 1), NULL, '{');
 	json_write_number(w, "level", r->level);
-	json_write_text(w, "row", kind[r->kind]);
+	json_write_text(w, "row", graph_row_kind_name[r->kind]);
 	if (r->kind == GRAPH_ROW_OWNER || r->kind == GRAPH_ROW_BLOCK)
 		write_node(w, g, r->node);
 	else
@@ -346,6 +350,8 @@ static void write_row(struct json_writer *w, const struct heap_graph *g, const s
 	if (r->kind == GRAPH_ROW_SHARED)
 		graph_sharers_write(w, g, DOMINATORS_ROOT);
 	json_write_numbers(w, {"retained_bytes", r->bytes}, {"retained_blocks", r->blocks});
+	if (graph_row_is_shared(g, r))
+		write_holders(w, g, r);
 	json_write_close(w, 1);
 }
 
@@ -370,12 +376,23 @@ static void write_way(struct json_writer *w, const struct heap_graph *g, const c
 	vec_deinit(&way.steps);
 }
 
+void graph_states_write(struct json_writer *w, const struct heap_graph *g)
+{
+	struct graph_states s;
+
+	heap_graph_states(g, &s);
+	json_write_open(json_write_line(w, 0), "states", '{');
+	for (size_t i = 0; i < ARRAY_SIZE(s.state); i++)
+		json_write_record(w, state_name[i], {"bytes", s.state[i].bytes},
+				  {"blocks", s.state[i].blocks});
+	json_write_close(w, 1);
+}
+
 void graph_report_write_json(FILE *f, const struct graph_title *t, const struct heap_graph *g,
 			     const struct graph_wish *wish)
 {
 	const struct graph_limits limits = {wish->depth, ROWS_JSON, ROWS_BELOW};
 	struct json_writer w = {.out = f};
-	struct graph_states s;
 	struct graph_rows rows;
 
 	json_write_open(&w, NULL, '{');
@@ -384,12 +401,7 @@ void graph_report_write_json(FILE *f, const struct graph_title *t, const struct 
 	json_write_text(&w, "core", t->core);
 	json_write_format(&w, "stopped_ms", "%.3f", (double)t->stopped_ns / 1e6);
 	json_write_numbers(&w, {"bytes", g->bytes}, {"blocks", g->blocks});
-	heap_graph_states(g, &s);
-	json_write_open(json_write_line(&w, 0), "states", '{');
-	for (size_t i = 0; i < ARRAY_SIZE(s.state); i++)
-		json_write_record(&w, state_name[i], {"bytes", s.state[i].bytes},
-				  {"blocks", s.state[i].blocks});
-	json_write_close(&w, 1);
+	graph_states_write(&w, g);
 	if (wish->holds && !is_address(wish->holds))
 		graph_who_write(&w, g, wish->holds);
 	else if (wish->holds)
@@ -400,6 +412,7 @@ void graph_report_write_json(FILE *f, const struct graph_title *t, const struct 
 		write_row(&w, g, &rows.list.data[i]);
 	json_write_close(&w, 1);
 	graph_origins_write(&w, g);
+	graph_tables_write(&w, g);
 	json_write_close(&w, 1);
 	fputc('\n', f);
 	vec_deinit(&rows.list);

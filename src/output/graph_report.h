@@ -9,6 +9,8 @@
 #include "graph/heap_graph.h"
 #include "output/graph_text.h"
 
+struct json_writer;
+
 struct graph_title {
 	uint32_t pid;
 	const char *command;
@@ -26,5 +28,16 @@ void graph_report_print(FILE *file, const struct graph_title *t, const struct he
 			const struct graph_wish *wish);
 void graph_report_write_json(FILE *file, const struct graph_title *t, const struct heap_graph *g,
 			     const struct graph_wish *wish);
+
+extern const char *const graph_row_kind_name[GRAPH_ROW_REST + 1]; /* "owner" */
+
+/*
+ * "cache.by_user[*] -> Session.orders[*]": the pointers of @way, without what the last one leads
+ * to; a long one without its middle. "" of a way without pointers. The caller frees it.
+ */
+char *graph_way_text(const struct heap_graph *g, const struct graph_way *way);
+
+/* The member "states": bytes and blocks by the states of --leak-check. */
+void graph_states_write(struct json_writer *w, const struct heap_graph *g);
 
 #endif

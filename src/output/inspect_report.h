@@ -22,9 +22,11 @@ struct inspect_core_title {
 
 #define INSPECT_PIN_FRAMES 8u
 
-/* A call path whose blocks pin nearly empty pages. */
+/* A call path whose blocks pin nearly empty pages, or were not touched. */
 struct inspect_pin {
 	uint64_t pages;            /* that they pin, perhaps with others */
+	uint64_t bytes;            /* of its blocks, as the profile counts them */
+	struct cold_bytes untouched;
 	char *frame[INSPECT_PIN_FRAMES]; /* innermost first */
 	size_t depth;
 };
@@ -44,6 +46,10 @@ struct inspect_title {
 	const struct inspect_go *go;   /* NULL = not looked for */
 	const struct inspect_pin *pin; /* most pages first */
 	size_t pin_count;
+	const struct inspect_pin *cold; /* of a profile: most untouched bytes first */
+	size_t cold_count;
+	struct inspect_pin cold_all;    /* their sum, and that of all other paths */
+	bool is_estimated;              /* what they have, from samples */
 	const struct inspect_core_title *core; /* NULL = of a process */
 };
 
@@ -99,7 +105,8 @@ void inspect_python_print_doubts(FILE *f, const struct python_report *p);
 void inspect_python_write_json(struct json_writer *w, const struct inspect_report *r);
 
 /*
- * How much of the blocks was not touched, if @t has that: in all and by type, at most @rows.
+ * How much of the blocks was not touched, if @t has that: in all, by type and by call path, at most
+ * @rows.
  */
 void inspect_cold_print(FILE *f, const struct inspect_title *t, const struct block_types *types,
 			size_t rows);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/amount.h"
+#include "base/cleanup.h"
 #include "base/text.h"
 #include "inspect/heap_map.h"
 
@@ -297,6 +298,40 @@ static void print_touched(FILE *f, const struct touched_pages *p)
 			amount_bytes((double)p->unresolved, size));
 }
 
+static void print_cold_path(FILE *f, const struct inspect_pin *p)
+{
+	_cleanup_free_ char *first = text_site_label(p->depth ? p->frame[0] : "???");
+
+	print_cold(f, &p->untouched, p->bytes, first);
+	for (size_t k = 1; k < p->depth; k++) {
+		_cleanup_free_ char *caller = text_site_label(p->frame[k]);
+
+		fprintf(f, "%47s%s\n", "", caller);
+	}
+}
+
+static void print_cold_paths(FILE *f, const struct inspect_title *t, size_t rows)
+{
+	struct inspect_pin rest = t->cold_all;
+	size_t shown = MIN(rows, t->cold_count);
+
+	if (t->cold_count == 0)
+		return;
+	fprintf(f, "the same by call path, bytes as the program asked for them%s\n",
+		t->is_estimated ? " (estimates)" : "");
+	print_cold(f, &rest.untouched, rest.bytes, "of all");
+	for (size_t i = 0; i < shown; i++) {
+		const struct inspect_pin *p = &t->cold[i];
+
+		print_cold_path(f, p);
+		rest.bytes -= p->bytes;
+		rest.untouched.cold -= p->untouched.cold;
+		rest.untouched.shared -= p->untouched.shared;
+	}
+	if (rest.untouched.cold > 0)
+		print_cold(f, &rest.untouched, rest.bytes, "of other paths");
+}
+
 void inspect_cold_print(FILE *f, const struct inspect_title *t, const struct block_types *types,
 			size_t rows)
 {
@@ -318,7 +353,31 @@ void inspect_cold_print(FILE *f, const struct inspect_title *t, const struct blo
 			   inspect_type_short(list[i], text));
 	}
 	free(list);
+	print_cold_paths(f, t, rows);
 	print_touched(f, t->touched);
+}
+
+static void put_cold_paths(struct json_writer *w, const struct inspect_title *t)
+{
+	const struct inspect_pin *all = &t->cold_all;
+
+	json_write_record(json_write_line(w, 4), "all_paths", {"bytes", all->bytes},
+			  {"untouched_bytes", all->untouched.cold},
+			  {"untouched_at_most", all->untouched.cold + all->untouched.shared});
+	json_write_bool(w, "estimated", t->is_estimated);
+	json_write_open(json_write_line(w, 4), "paths", '[');
+	for (size_t i = 0; i < t->cold_count; i++) {
+		const struct inspect_pin *p = &t->cold[i];
+
+		json_write_open(json_write_line(w, 6), NULL, '{');
+		json_write_numbers(w, {"bytes", p->bytes}, {"untouched_bytes", p->untouched.cold},
+				   {"untouched_at_most", p->untouched.cold + p->untouched.shared});
+		json_write_open(w, "frames", '[');
+		for (size_t k = 0; k < p->depth; k++)
+			json_write_text(w, NULL, p->frame[k]);
+		json_write_close(w, 2);
+	}
+	json_write_close(json_write_line(w, 4), 1);
 }
 
 void inspect_cold_write_json(struct json_writer *w, const struct inspect_title *t,
@@ -338,6 +397,8 @@ void inspect_cold_write_json(struct json_writer *w, const struct inspect_title *
 			   {"resident_untouched", t->touched->untouched},
 			   {"huge", t->touched->huge}, {"unresolved", t->touched->unresolved},
 			   {"rounds", t->touched->rounds});
+	if (t->cold_count > 0)
+		put_cold_paths(w, t);
 	json_write_close(w, 1);
 }
 

@@ -369,3 +369,17 @@ int profile_paths_add(struct path_tree *t, const struct report *r, enum profile_
 	shown_stack_deinit(&stack);
 	return 0;
 }
+
+void profile_paths_add_values(struct path_tree *t, const struct report *r,
+			      uint64_t (*value)(const void *ctx, uint32_t leaf), const void *ctx)
+{
+	struct shown_stack stack = {.report = r};
+
+	for (uint32_t i = 1; i <= profile_leaf_count(r->profile); i++) {
+		const struct leaf_value v = {.value = value(ctx, i)};
+
+		if (v.value)
+			add_leaf(t, &stack, profile_leaf(r->profile, i)->node, &v);
+	}
+	shown_stack_deinit(&stack);
+}

@@ -103,5 +103,8 @@ char *shown_frame_name(const struct symbol *symbol, const struct symbol_frame *f
  * no peak. Does not update the totals of @t.
  */
 int profile_paths_add(struct path_tree *t, const struct report *r, enum profile_quantity quantity);
+/* The same for what @value says of leaf @leaf; 0 is left out. */
+void profile_paths_add_values(struct path_tree *t, const struct report *r,
+			      uint64_t (*value)(const void *ctx, uint32_t leaf), const void *ctx);
 
 #endif

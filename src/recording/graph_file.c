@@ -232,7 +232,7 @@ static void take_edges(const struct recording *r, struct heap_graph *g)
 	for (size_t i = 0; i < t->rows; i++) {
 		g->edge[i] = (uint32_t)t->column[GRAPH_EDGE_BLOCK][i] << 1 |
 			     (uint32_t)t->column[GRAPH_EDGE_INTERIOR][i];
-		g->place[i] = (uint16_t)MIN(t->column[GRAPH_EDGE_PLACE][i], (uint64_t)GRAPH_FAR);
+		g->place[i] = (uint32_t)MIN(t->column[GRAPH_EDGE_PLACE][i], (uint64_t)GRAPH_FAR);
 	}
 }
 
@@ -321,20 +321,36 @@ static const char *take_graph(const struct recording *r, struct graph_file *f)
 	return NULL;
 }
 
-int graph_file_read(const char *data, size_t size, struct graph_file **out, char **why_out)
+bool graph_file_is_in(const struct recording *r)
 {
-	struct recording *r;
-	int rc = recording_read_rows(data + HEAD_SIZE, size - HEAD_SIZE, &r, why_out);
+	return recording_rows(r, RECORDING_GRAPH) > 0;
+}
 
-	if (rc != 0)
-		return rc;
+/* Not solved. */
+static const char *take(const struct recording *r, struct graph_file **out)
+{
 	struct graph_file *f = xcalloc(1, sizeof(*f));
-	const char *why;
 
 	heap_graph_init(&f->graph);
 	f->graph.keeps_edges = true;
-	why = take_graph(r, f);
-	recording_free(r);
+	*out = f;
+	return take_graph(r, f);
+}
+
+const char *graph_file_check(const struct recording *r)
+{
+	struct graph_file *f;
+	const char *why = take(r, &f);
+
+	graph_file_free(f);
+	return why;
+}
+
+int graph_file_take(const struct recording *r, struct graph_file **out, char **why_out)
+{
+	struct graph_file *f;
+	const char *why = take(r, &f);
+
 	if (why) {
 		*why_out = xasprintf("damaged: %s", why);
 		graph_file_free(f);
@@ -343,6 +359,35 @@ int graph_file_read(const char *data, size_t size, struct graph_file **out, char
 	heap_graph_solve(&f->graph);
 	*out = f;
 	return 0;
+}
+
+int graph_file_rows(const char *data, size_t size, struct recording **out, char **why_out)
+{
+	return recording_read_rows(data + HEAD_SIZE, size - HEAD_SIZE, out, why_out);
+}
+
+int graph_file_read(const char *data, size_t size, struct graph_file **out, char **why_out)
+{
+	struct recording *r;
+	int rc = graph_file_rows(data, size, &r, why_out);
+
+	if (rc != 0)
+		return rc;
+	rc = graph_file_take(r, out, why_out);
+	recording_free(r);
+	return rc;
+}
+
+void graph_file_copy(const struct recording *from, struct recording *r)
+{
+	for (int id = RECORDING_GRAPH; id < RECORDING_TABLES; id++)
+		recording_copy(from, (enum recording_table_id)id, r);
+}
+
+struct graph_title graph_file_title(const struct graph_file *f)
+{
+	return (struct graph_title){
+		.pid = f->pid, .command = f->command ?: "", .stopped_ns = f->stopped_ns};
 }
 
 void graph_file_free(struct graph_file *f)

@@ -11,8 +11,16 @@
 
 #include "base/types.h"
 #include "graph/heap_graph.h"
+#include "output/graph_report.h"
 
 #define GRAPH_FILE_HEAD "ptmem-graph 1\n"
+
+/*
+ * The same tables may be among those of another recording: that of a profile for which a graph was
+ * made.
+ */
+
+struct recording;
 
 /* A graph that was read. */
 struct graph_file {
@@ -35,6 +43,20 @@ int graph_file_write(FILE *file, const struct heap_graph *g, const struct graph_
 bool graph_file_is(const char *data, size_t size);
 /* -EINVAL and *@why_out, which the caller frees, if @data is damaged. */
 int graph_file_read(const char *data, size_t size, struct graph_file **out, char **why_out);
+/* The tables alone. */
+int graph_file_rows(const char *data, size_t size, struct recording **out, char **why_out);
+
+/* Whether @r has the tables of a graph. */
+bool graph_file_is_in(const struct recording *r);
+/* The graph in @r; results are those of graph_file_read. */
+int graph_file_take(const struct recording *r, struct graph_file **out, char **why_out);
+/* Why it cannot be taken; NULL: it can. Static. */
+const char *graph_file_check(const struct recording *r);
+/* Adds all tables of the graph in @from, which has one, to @r, which has none. */
+void graph_file_copy(const struct recording *from, struct recording *r);
 void graph_file_free(struct graph_file *f); /* may be NULL */
+
+/* Valid as long as @f. */
+struct graph_title graph_file_title(const struct graph_file *f);
 
 #endif

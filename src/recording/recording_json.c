@@ -5,10 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/json_write.h"
 #include "malloc/account.h"
+#include "output/graph_page.h"
 #include "profile/cells.h"
 #include "profile/estimate.h"
+#include "recording/graph_file.h"
 #include "recording/recording_site.h"
 
 void recording_put_count(FILE *out, const struct recording *r, uint64_t value)
@@ -424,6 +427,20 @@ static void put_if_any(struct json_writer *w, const struct recording *r, enum re
 		recording_json_table(w, r, id);
 }
 
+/* If @r has a graph that is not damaged: readers of files have said so before. */
+static void put_graph(struct json_writer *w, const struct recording *r)
+{
+	_cleanup_free_ char *why = NULL;
+	struct graph_file *f;
+
+	if (!graph_file_is_in(r) || graph_file_take(r, &f, &why) != 0)
+		return;
+	const struct graph_title title = graph_file_title(f);
+
+	graph_page_write_json(json_write_line(w, 0), "graph", &title, &f->graph);
+	graph_file_free(f);
+}
+
 void recording_json_members(struct json_writer *w, const struct recording *r,
 			    const uint64_t *interval_end)
 {
@@ -447,6 +464,7 @@ void recording_json_members(struct json_writer *w, const struct recording *r,
 	if (r->interval)
 		recording_json_table(w, r, RECORDING_CALLS);
 	put_inspection(json_write_line(w, 0), "inspection", r);
+	put_graph(w, r);
 }
 
 void recording_json_write(FILE *out, const struct recording *r, const char *more)

@@ -197,14 +197,42 @@ static uint64_t location_of(const struct recording *r, uint64_t frame)
 	return frame + 1;
 }
 
+/* The label of @frame, "[KEY: VALUE]" without a place (session/labels.h); NULL: it is none. */
+static Pprof__Label *label_of(struct pprof *p, uint64_t frame)
+{
+	const char *name = p->r->text.data[recording_get(p->r, RECORDING_FRAMES, frame,
+							 FRAME_FUNCTION)];
+	const char *colon = strstr(name, ": ");
+	size_t size = strlen(name);
+
+	if (name[0] != '[' || !colon || name[size - 1] != ']' ||
+	    recording_get(p->r, RECORDING_FRAMES, frame, FRAME_OBJECT))
+		return NULL;
+	_cleanup_free_ char *key = xstrndup(name + 1, (size_t)(colon - name - 1));
+	_cleanup_free_ char *value = xstrndup(colon + 2, (size_t)(name + size - colon - 3));
+	Pprof__Label *label = xmalloc(sizeof(*label));
+
+	pprof__label__init(label);
+	label->key = text(p, key);
+	label->str = text(p, value);
+	return label;
+}
+
 static void fill_stack(struct pprof *p, Pprof__Sample *s, size_t leaf)
 {
 	VEC(uint64_t) location = {0};
+	VEC(Pprof__Label *) found = {0};
 	uint64_t n = recording_get(p->r, RECORDING_LEAVES, leaf, LEAF_NODE);
 
 	while (n > 0) {
 		uint64_t frame = recording_get(p->r, RECORDING_NODES, n - 1, NODE_FRAME);
+		Pprof__Label *label = label_of(p, frame);
 
+		if (label) {
+			*vec_add(&found) = label;
+			n = recording_get(p->r, RECORDING_NODES, n - 1, NODE_PARENT);
+			continue;
+		}
 		*vec_add(&location) = location_of(p->r, frame);
 		/* the frames of one address are one location */
 		while (n > 0 && recording_get(p->r, RECORDING_FRAMES, frame, FRAME_INLINED)) {
@@ -217,6 +245,8 @@ static void fill_stack(struct pprof *p, Pprof__Sample *s, size_t leaf)
 	}
 	s->location_id = location.data;
 	s->n_location_id = location.count;
+	s->label = found.data;
+	s->n_label = found.count;
 }
 
 static void add_samples(struct pprof *p, const struct pprof_value *value)
@@ -316,6 +346,9 @@ static void add_period(struct pprof *p, Pprof__ValueType *type)
 static void deinit(struct pprof *p)
 {
 	for (size_t i = 0; i < p->profile.n_sample; i++) {
+		for (size_t k = 0; k < p->profile.sample[i]->n_label; k++)
+			free(p->profile.sample[i]->label[k]);
+		free(p->profile.sample[i]->label);
 		free(p->profile.sample[i]->location_id);
 		free(p->profile.sample[i]->value);
 	}

@@ -244,6 +244,14 @@ TABLE(PINS, "pins", "pins")
 	COLUMN(PIN_PAGES, "nearly_empty_pages", NUMBER, NONE, SUM, SHOWN)
 END(PIN)
 
+/* Of live blocks, how much was not touched, at least and at most (--cold). */
+TABLE(UNTOUCHED, "cold", "untouched")
+	COLUMN(UNTOUCHED_LEAF, "leaf", LEAF, LEAVES, REDUCED_KEY, SHOWN)
+	COLUMN(UNTOUCHED_BYTES, "bytes", NUMBER, NONE, SUM, SHOWN)
+	COLUMN(UNTOUCHED_LEAST, "at_least", NUMBER, NONE, SUM, SHOWN)
+	COLUMN(UNTOUCHED_MOST, "at_most", NUMBER, NONE, SUM, SHOWN)
+END(UNTOUCHED)
+
 TABLE(ADVICE, "advc", "advice")
 	COLUMN(ADVICE_TEXT, "text", TEXT, NONE, NONE, SHOWN)
 	COLUMN(ADVICE_BYTES, "bytes", NUMBER, NONE, NONE, SHOWN)

@@ -199,6 +199,10 @@ static const char *find_problem(const struct report_request *r)
 	if (r->is_diff && is_pprof)
 		return "make one pprof file of each heap graph, and let pprof compare them by "
 		       "-base";
+	if (r->html && r->is_diff)
+		return "--diff of heap graphs makes a text or --format=json, no page";
+	if (r->who_holds && r->html && !request_printed(r))
+		return "--who-holds is about what is printed, not about the page of --html";
 	return NULL;
 }
 
@@ -218,15 +222,14 @@ int graph_show(const struct report_request *r, const struct input *input)
 		return 0;
 	}
 	const struct graph_file *f = input->graph;
-	const struct graph_title title = {.pid = f->pid, .command = f->command ?: "",
-					  .stopped_ns = f->stopped_ns};
+	const struct graph_title title = graph_file_title(f);
 	const struct graph_wish wish = {.depth = r->graph_depth, .holds = r->who_holds};
 
 	if (is_json && strcmp(format->name, "pprof") == 0)
 		graph_pprof_write(stdout, &f->graph, title.command);
 	else if (is_json)
 		graph_report_write_json(stdout, &title, &f->graph, &wish);
-	else
+	else if (request_printed(r))
 		graph_report_print(stdout, &title, &f->graph, &wish);
-	return 0;
+	return r->html ? html_report_write(r, input) : 0;
 }

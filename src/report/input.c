@@ -574,9 +574,15 @@ static int open_massif(char *data, size_t size, struct massif_file **out, char *
 static int open_recording(char *data, size_t size, struct recording **out, char **why_out)
 {
 	int err = recording_read(data, size, out, why_out);
+	const char *why = err || !graph_file_is_in(*out) ? NULL : graph_file_check(*out);
 
 	free(data);
-	return err;
+	if (!why)
+		return err;
+	recording_free(*out);
+	*out = NULL;
+	*why_out = xasprintf("damaged heap graph: %s", why);
+	return -EINVAL;
 }
 
 static int open_graph(char *data, size_t size, struct graph_file **out, char **why_out)

@@ -12,10 +12,12 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "output/graph_page.h"
 #include "output/html_page.h"
 #include "output/outfile.h"
 #include "output/path_tree.h"
 #include "recording/embedded_sources.h"
+#include "recording/graph_file.h"
 #include "recording/recording_json.h"
 #include "report/chart/canvas.h"
 #include "report/chart/input_picture.h"
@@ -193,6 +195,12 @@ static int put_page(FILE *file, const void *ctx)
 
 	if (p->input->kind == INPUT_INSPECT) {
 		inspect_html_write(file, p->input->inspect);
+		return 0;
+	}
+	if (p->input->kind == INPUT_GRAPH) {
+		const struct graph_title title = graph_file_title(p->input->graph);
+
+		graph_page_write(file, &title, &p->input->graph->graph);
 		return 0;
 	}
 	FILE *memory = open_memstream(&json, &size);

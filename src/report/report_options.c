@@ -175,6 +175,8 @@ static const struct option_row rows[] = {
 	 .text = "for --anonymize: the same text gives the same words"},
 	{.name = "top", WHOLE_NUMBER(1, 1000000), AT(top), .initial = "10",
 	 .takes = "a whole number from 1", .text = "with --diff or a recording, N rows"},
+	{.name = "graph", .type = OPT_FLAG, AT(wants_graph),
+	 .text = "of a recording: its heap graph (ptmem --graph)"},
 	{.name = "graph-depth", WHOLE_NUMBER(0, 1000), AT(graph_depth), .initial = "1",
 	 .takes = "a whole number",
 	 .text = "of a heap graph: levels of blocks below owners"},

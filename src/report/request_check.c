@@ -19,7 +19,7 @@
 
 #define OF_SITES (AS_TABLE | AS_GATE | AS_ROWS | AS_PICTURE | AS_HTML | AS_SITED)
 #define FORMS_OF_SITES "pictures, flame graphs, pages, --diff and texts of recordings"
-#define OF_GRAPHS "the text or JSON of a heap graph (ptmem --graph-out)"
+#define OF_GRAPHS "the text or JSON of a heap graph (ptmem --graph-out; of a recording: --graph)"
 #define PATHS (AS_TABLE | AS_ROWS | AS_JSON | AS_FOLDED | AS_FLAME)
 
 static const struct {
@@ -124,7 +124,8 @@ static const char only_pictures[] = "neither a massif file nor a recording: it c
 				    "by --png or --svg";
 
 static const char for_graphs[] = "a heap graph can be printed, as text, by --format=json or "
-				 "--format=pprof, and compared by --diff with another one";
+				 "--format=pprof, shown by --html, and compared by --diff with "
+				 "another one";
 
 char *request_check_graph(const struct report_request *r)
 {
@@ -132,8 +133,8 @@ char *request_check_graph(const struct report_request *r)
 	static const char *const forms_of_graphs[] = {"text", "json", "pprof"};
 	const struct report_format *format = report_format_of(r);
 
-	if (r->png || r->svg || r->folded || r->flame || r->html || r->fail_if.count ||
-	    r->limit.count || r->limits_file.count || recording_question_is_given(&r->question) ||
+	if (r->png || r->svg || r->folded || r->flame || r->fail_if.count || r->limit.count ||
+	    r->limits_file.count || recording_question_is_given(&r->question) ||
 	    (format && !text_is_among(format->name, forms_of_graphs, ARRAY_SIZE(forms_of_graphs))))
 		return xstrdup(for_graphs);
 	for (size_t i = 0; i < ARRAY_SIZE(effects); i++)
@@ -157,7 +158,7 @@ static const struct {
 	[INPUT_INSPECT] = {AS_PICTURE | AS_HTML,
 			   "neither a massif file nor a recording: it can only be drawn, by "
 			   "--png, --svg or --html"},
-	[INPUT_GRAPH] = {AS_TEXT, for_graphs},
+	[INPUT_GRAPH] = {AS_TEXT | AS_HTML, for_graphs},
 };
 
 char *request_check_input(const struct report_request *r, enum input_kind kind)
@@ -441,13 +442,17 @@ static char *check_fail_if(const struct report_request *r)
 {
 	struct fail_if f;
 
-	if (r->fail_if.count && !r->is_diff && !r->baseline)
+	if (r->fail_if.count && !r->is_diff && !r->baseline && !r->write_baseline)
 		return xstrdup("--fail-if goes with --diff or --baseline");
 	for (size_t i = 0; i < r->fail_if.count; i++) {
 		const char *why = fail_if_parse(r->fail_if.data[i], &f);
 
 		if (why)
 			return xasprintf("--fail-if=%s: %s", r->fail_if.data[i], why);
+		if (r->write_baseline && !f.of.function)
+			return xasprintf("--fail-if=%s goes with --diff or --baseline; with "
+					 "--write-baseline those that name a function, as "
+					 "allocations@parse>+0", r->fail_if.data[i]);
 	}
 	return NULL;
 }
@@ -495,6 +500,9 @@ char *request_check(const struct report_request *r)
 
 	if (bad_diff)
 		return bad_diff;
+	if (r->wants_graph && (r->is_merge || r->baseline || r->write_baseline || r->anonymize))
+		return xstrdup("--graph shows the heap graph of one recording, or with --diff "
+			       "compares those of two");
 	if (r->flame && r->x_size && r->x_size < FLAME_WIDTH_MIN)
 		return xstrdup("a flame graph is 300 pixels wide at least");
 	if (r->flame && text_ends_in(r->flame, ".png"))

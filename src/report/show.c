@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "output/outfile.h"
 #include "profile/estimate.h"
+#include "recording/graph_file.h"
 #include "recording/processes.h"
 #include "recording/recording_view.h"
 #include "report/anonymize.h"
@@ -215,11 +216,28 @@ static int show_one(const struct report_request *r, const struct input *input)
 
 /* -- baselines -- */
 
+/* Those that conditions name. */
+static int want_functions(const struct report_request *r, struct baseline *out)
+{
+	for (size_t i = 0; i < r->fail_if.count; i++) {
+		struct fail_if f = {0};
+
+		fail_if_parse(r->fail_if.data[i], &f); /* request_check has checked it */
+		const char *why = f.of.function ? baseline_want(out, &f) : NULL;
+
+		if (!why)
+			continue;
+		log_error("--fail-if=%s: %s", r->fail_if.data[i], why);
+		return EXIT_REFUSED;
+	}
+	return 0;
+}
+
 /* @old: what the runs are compared with, or NULL. */
 static int read_runs(const struct report_request *r, const struct baseline *old,
 		     struct baseline *out)
 {
-	int status = 0;
+	int status = want_functions(r, out);
 
 	for (size_t i = 0; !status && i < r->path_count; i++) {
 		struct input input = {0};
@@ -344,6 +362,28 @@ static int show_merged(const struct report_request *r)
 	return status;
 }
 
+/* A recording becomes the graph in it. */
+static int take_graph(const struct report_request *r, size_t i, struct input *input)
+{
+	char *why = NULL;
+
+	if (input->kind == INPUT_GRAPH)
+		return 0;
+	if (input->kind != INPUT_RECORDING || !graph_file_is_in(input->recording)) {
+		log_error("%s: there is no heap graph in it: ptmem --graph with --record keeps one",
+			  r->path[i]);
+		return EXIT_REFUSED;
+	}
+	int err = graph_file_take(input->recording, &input->graph, &why);
+
+	if (err)
+		return log_unread(r->path[i], err, why);
+	recording_free(input->recording);
+	input->recording = NULL;
+	input->kind = INPUT_GRAPH;
+	return 0;
+}
+
 int show(const struct report_request *r)
 {
 	struct input input[2] = {0};
@@ -359,6 +399,8 @@ int show(const struct report_request *r)
 
 	if (!status && r->is_diff)
 		status = open_profile(r, 1, &input[1]);
+	for (size_t i = 0; !status && r->wants_graph && i <= r->is_diff; i++)
+		status = take_graph(r, i, &input[i]);
 	bool has_graph = input[0].kind == INPUT_GRAPH && !status;
 
 	for (size_t i = 0; !status && !has_graph && i <= r->is_diff; i++)

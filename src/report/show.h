@@ -83,6 +83,7 @@ struct report_request {
 	struct recording_question question; /* about recordings */
 	uint64_t snapshot;             /* a number, or MASSIF_SNAPSHOT_* */
 	bool is_time_based, wants_total, is_diff, is_merge, embeds_sources;
+	bool wants_graph;              /* of recordings: the heap graph in them */
 	bool wants_help, wants_version;
 };
 

@@ -108,7 +108,8 @@ static int put_page(FILE *file, const void *ctx)
 void one_page_finish(struct run *run)
 {
 	const struct one_page *p = &run->page;
-	const struct out_name name = {.which = OUT_HTML, .pid = p->pid};
+	const struct out_name name = {
+		.which = OUT_HTML, .pid = p->pid, .needs_pid = run->is_repeated};
 	struct processes all = {0};
 	_cleanup_free_ char *path = NULL;
 

@@ -21,7 +21,7 @@
 #define OPTION_ALL 0.0
 
 /* Which values folded stacks and flame graphs show. */
-enum shown_paths { SHOW_LIVE, SHOW_PEAK, SHOW_EXIT, SHOW_TOTAL, SHOW_CALLS };
+enum shown_paths { SHOW_LIVE, SHOW_PEAK, SHOW_EXIT, SHOW_TOTAL, SHOW_CALLS, SHOW_COLD };
 
 enum help_mode { HELP_NONE, HELP_EVERYDAY, HELP_ALL };
 enum probes_mode { PROBES_AUTO, PROBES_BREAK, PROBES_JUMP };
@@ -217,6 +217,7 @@ struct options {
 	struct options_messages messages;
 	struct options_invocation invocation;
 	struct option_strings limits; /* limits.h */
+	struct option_strings labels; /* labels.h */
 	struct option_strings within; /* functions of which each call is measured; within.h */
 	uint32_t repeat;              /* how often the program runs (repeat.h) */
 	struct option_strings when; /* conditions with actions: condition.h */

@@ -238,6 +238,10 @@ static void explain_place(const char *option, const char *path, int rc)
 
 	if (path_check_links(path, &links) != 0)
 		outfile_log_error(path, rc);
+	else if (rc == -ENOENT && access(directory, F_OK) == 0) /* /proc */
+		log_error("cannot write %s: files cannot be made in %s; %s=FILE names another "
+			  "place, as %s=/tmp/%s", path, directory, option, option,
+			  slash ? slash + 1 : path);
 	else if (rc == -ENOENT)
 		log_error("cannot write %s: there is no directory %s (mkdir -p %s makes it)", path,
 			  directory, directory);
@@ -248,28 +252,34 @@ static void explain_place(const char *option, const char *path, int rc)
 		log_error("cannot write %s: %s", path, cause);
 }
 
+static int check_place(struct run *run, const struct out_name *name)
+{
+	_cleanup_free_ char *path = NULL;
+	int rc = make_path(run, name, &path);
+
+	/* opening a FIFO may wait for a reader: not before there is output */
+	if (rc != 0 || file_name_is_shared(path))
+		return rc;
+	rc = outfile_put(path, NULL, NULL);
+	if (rc != 0)
+		explain_place(out_rows[name->which].option, path, rc);
+	return rc;
+}
+
 int out_check_places(struct run *run)
 {
 	const struct options *o = run->options;
+	int rc = 0;
 
 	for (enum output i = 0; i < OUTPUTS; i++) {
-		const struct out_name name = {.which = i, .pid = (uint32_t)getpid(),
-					      .needs_pid = options_attach_many(o)};
-		_cleanup_free_ char *path = NULL;
+		struct out_name name = {.which = i, .pid = (uint32_t)getpid(),
+					.needs_pid = out_rows[i].kind != OUT_OWN &&
+						     options_attach_many(o)};
 
-		/* --sample-out and --log-file are opened anyway */
-		if (!out_pattern(o, i) || out_rows[i].kind >= OUT_LITERAL)
+		if (i == OUT_SAMPLES || i == OUT_LOG) /* they are opened anyway */
 			continue;
-		int rc = make_path(run, &name, &path);
-
-		/* opening a FIFO may wait for a reader: not before there is output */
-		if (rc == 0 && !file_name_is_shared(path)) {
-			rc = outfile_put(path, NULL, NULL);
-			if (rc != 0)
-				explain_place(out_rows[i].option, path, rc);
-		}
-		if (rc != 0)
-			return rc;
+		for (size_t k = 0; rc == 0 && (name.pattern = out_pattern_at(o, i, k)); k++)
+			rc = check_place(run, &name);
 	}
-	return 0;
+	return rc;
 }

@@ -13,6 +13,7 @@ void repeat_begin(const struct repeat *r, struct run *run)
 	run->first_pid = r->first_pid;
 	run->first_counted = r->first_counted;
 	run->sequence = r->sequence;
+	run->is_repeated = r->runs > 0;
 }
 
 static void add_values(struct gate *g, const struct gate *from)
@@ -65,7 +66,7 @@ static void add_limit(struct repeat_limit *of, struct limit_result *result)
 	take_sites(&of->site, &result->site);
 }
 
-void repeat_add(struct repeat *r, struct run *run)
+static void add_results(struct repeat *r, struct run *run)
 {
 	while (r->limit.count < run->limits.count) {
 		const struct limit *l = &run->limits.data[r->limit.count];
@@ -77,22 +78,29 @@ void repeat_add(struct repeat *r, struct run *run)
 		add_limit(&r->limit.data[i], &run->results.data[i]);
 	add_values(&r->gate, &run->gate);
 	take_warnings(&r->gate, &run->gate);
+	r->runs++;
+}
+
+void repeat_add(struct repeat *r, struct run *run, bool is_cut)
+{
+	r->cut = is_cut ? r->runs + 1 : 0;
+	if (!is_cut || !r->runs)
+		add_results(r, run);
 	gate_set_title(&r->gate, run->command);
 	r->first_pid = run->first_pid;
 	r->first_counted = run->first_counted;
 	r->sequence = run->sequence;
-	r->runs++;
 }
 
-static void print_value(const struct gate_value *v)
+static void print_value(const struct gate_value *v, unsigned runs)
 {
 	double min = v->min[PATH_NEW], max = v->max[PATH_NEW];
 	_cleanup_free_ char *text = gate_band(v->metric, min, max);
 
-	if (min >= max)
+	if (min >= max && runs > 1)
 		log_print(LOG_RESULT, "  %-12s %s in each: deterministic here",
 			  limit_info[v->metric].name, text);
-	else if (min > 0)
+	else if (min > 0 && min < max)
 		log_print(LOG_RESULT, "  %-12s %s, a band of %.2g %%", limit_info[v->metric].name,
 			  text, 100 * (max - min) / min);
 	else
@@ -122,6 +130,17 @@ static void check_limit(struct repeat *r, struct repeat_limit *l)
 					      band));
 }
 
+static void print_count(const struct repeat *r, unsigned wanted)
+{
+	if (r->cut == 1)
+		log_print(LOG_RESULT, "the first of %u runs, till a signal ended it:", wanted);
+	else if (r->cut)
+		log_print(LOG_RESULT, "%u of %u runs; a signal has ended the next one, which does "
+			  "not count:", r->runs, wanted);
+	else
+		log_print(LOG_RESULT, "%u runs:", r->runs);
+}
+
 void repeat_finish(struct repeat *r, unsigned wanted)
 {
 	r->gate.runs = r->runs;
@@ -132,13 +151,9 @@ void repeat_finish(struct repeat *r, unsigned wanted)
 				       xstrdup("it was not measured"));
 		return;
 	}
-	if (r->runs < wanted)
-		log_print(LOG_RESULT, "%u of %u runs, the last one ended by a signal:", r->runs,
-			  wanted);
-	else
-		log_print(LOG_RESULT, "%u runs:", r->runs);
+	print_count(r, wanted);
 	for (size_t i = 0; i < r->gate.value.count; i++)
-		print_value(&r->gate.value.data[i]);
+		print_value(&r->gate.value.data[i], r->runs);
 	for (size_t i = 0; i < r->limit.count; i++)
 		check_limit(r, &r->limit.data[i]);
 	gate_log(&r->gate, "limit exceeded: ");

@@ -12,7 +12,8 @@ struct run;
 
 /* Zeroed before the first run; all of it is owned. */
 struct repeat {
-	unsigned runs;               /* that have ended */
+	unsigned runs;               /* that count */
+	unsigned cut;                /* the number of the run that a signal has ended; 0 = none */
 	struct gate gate;
 	VEC(struct repeat_limit) limit; /* as in struct run */
 	/* of the names of files (run.h), for the next run */
@@ -30,8 +31,8 @@ struct repeat_limit {
 
 /* Before a run: its files get other names than those of the runs before. */
 void repeat_begin(const struct repeat *r, struct run *run);
-/* After it. */
-void repeat_add(struct repeat *r, struct run *run);
+/* After it. @is_cut: a signal has ended it, and what it had till then counts if it is the first. */
+void repeat_add(struct repeat *r, struct run *run, bool is_cut);
 /* After the last of @wanted or fewer: prints what was found, and completes r->gate. */
 void repeat_finish(struct repeat *r, unsigned wanted);
 void repeat_deinit(struct repeat *r);

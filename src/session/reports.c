@@ -1,6 +1,7 @@
 /* Decides when reports are made, without details of leaks or graphs. */
 #include "session/session_output.h"
 
+#include "session/inspect/cold_watch.h"
 #include "session/inspect/final_scan.h"
 #include "session/inspect/inspect_session.h"
 #include "session/inspect/leak_report.h"
@@ -59,16 +60,14 @@ static void scan_and_note(void *ctx, struct address_space *space)
 {
 	struct sessions *all = ctx;
 
+	cold_watch_find(space->sink.user, space); /* before its memory is read */
 	scan(space->sink.user, false);
 	*vec_add(&all->list) = space->sink.user;
 }
 
-void reports_poll(struct run *run)
+static void make_reports(struct run *run)
 {
 	struct sessions all = {0};
-
-	if (!run->target || !signals_take_report() || !options_report_on_signal(run->options))
-		return;
 	uint64_t before = run->lost_bytes;
 
 	target_each(run->target, reports_prepare_scan, run);
@@ -77,4 +76,17 @@ void reports_poll(struct run *run)
 		finish(all.list.data[i], clock_now_ns(), true);
 	run->lost_bytes = before; /* the end decides about the exit status */
 	vec_deinit(&all.list);
+}
+
+void reports_poll(struct run *run, bool is_leaving)
+{
+	bool is_due;
+
+	if (!run->target || !options_report_on_signal(run->options))
+		return;
+	is_due = !is_leaving && signals_take_report();
+	if (run->options->inspect.cold > 0)
+		is_due = cold_watch_poll(run, is_due, is_leaving);
+	if (is_due)
+		make_reports(run);
 }

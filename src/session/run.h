@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/types.h"
+#include "session/inspect/cold_watch.h"
 #include "session/limits.h"
 #include "session/one_page.h"
 #include "session/options.h"
@@ -105,6 +106,7 @@ struct run {
 	uint32_t first_pid, first_counted; /* calls are counted as in memusage */
 	uint64_t sample_seed;      /* for --heap-sample: --seed, or a random number */
 	unsigned files_failed;     /* number of outputs that could not be written */
+	struct cold_times cold;    /* of --cold */
 	bool must_end;             /* ptmem ends without waiting for the program it started */
 	struct earlier_blocks *earlier; /* for the process being attached to; NULL = none */
 	struct suppressions *suppressions; /* of leaks; NULL = none */
@@ -118,7 +120,9 @@ struct run {
 	/* --html of several processes, and what is said of them at the end; main.c frees both */
 	struct one_page page;
 	struct summaries summaries;
+	bool is_repeated;          /* another run of --repeat has the names of files as given */
 	bool is_set_up;            /* files and options are all right: the program was to be run */
+	struct label_option *labels;      /* one for each --label; owned. NULL = none */
 	bool needs_within;         /* calls of functions are watched (--within) */
 	VEC(struct within_section) sections;
 	bool needs_history;        /* a limit needs the exact peak or temporary allocations */

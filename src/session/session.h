@@ -18,6 +18,7 @@
 #include "profile/profile.h"
 #include "profile/stacks.h"
 #include "session/heap_sample.h"
+#include "session/inspect/cold_watch.h"
 #include "session/inspect/last_inspection.h"
 #include "session/memory_source.h"
 #include "session/out.h"
@@ -142,6 +143,7 @@ struct session_end {
 	struct final_scan *final_scan; /* NULL = none */
 	struct inspection *inspected; /* NULL = none */
 	struct last_inspection inspection;
+	struct session_cold cold;
 	char *path[OUTPUTS][SOURCE_COUNT]; /* of its files whose names are decided (out_name) */
 	bool is_draft; /* what is written now will be written again, with all names */
 };
@@ -158,6 +160,7 @@ struct session {
 	struct code_names *code;   /* names of generated code; NULL = there was none yet */
 	struct session_events events;
 	struct session_memusage memusage;
+	struct labels *labels;     /* of threads (labels.h); NULL = none so far */
 	struct within *within;     /* calls of functions (within.h); NULL = none so far */
 	struct stacks *stack_use;  /* --stacks=yes: stack use of its threads; NULL = off */
 	struct recording_run *recording; /* NULL = nothing is recorded yet */

@@ -21,6 +21,7 @@
 #include "session/heap_sample.h"
 #include "session/inspect/final_scan.h"
 #include "session/inspect/inspect_session.h"
+#include "session/labels.h"
 #include "session/memory_source.h"
 #include "session/memusage_run.h"
 #include "session/record/recording_run.h"
@@ -241,6 +242,7 @@ struct session *session_fork(struct session *parent, struct address_space *space
 	s->end = (struct session_end){0};
 	memset(&s->stacks.paths, 0, sizeof(s->stacks.paths));
 	s->stacks.java = NULL; /* its threads are not in the child */
+	s->labels = NULL;
 	s->within = NULL; /* calls in progress are the parent's */
 	s->image.is_own = s->image.was_attached = false;
 	s->process.inherited_allocations = profile_totals(parent->heap.profile)->allocations;
@@ -282,6 +284,7 @@ void session_free(struct session *s)
 	final_scan_forget(s);
 	inspect_final_free(s->end.inspected);
 	last_inspection_deinit(&s->end.inspection);
+	session_cold_deinit(&s->end.cold);
 	if (s->stacks.unwind)
 		unwind_free(s->stacks.unwind);
 	java_frames_free(s->stacks.java);
@@ -294,6 +297,7 @@ void session_free(struct session *s)
 	memusage_free(s->memusage.counts);
 	stacks_free(s->stack_use);
 	within_free(s);
+	labels_free(s);
 	memory_sources_deinit(s);
 	profile_free(s->heap.profile);
 	flows_free(s->heap.flows);

@@ -159,13 +159,14 @@ void session_output_finish_xtree(struct session *s)
 /* Call paths with their bytes, as folded stacks (--folded) and flame graphs (--flame). */
 
 /* Titles of flame graphs. Touched pages are never released. */
-static const char *const view_titles[SOURCE_COUNT][SHOW_CALLS + 1] = {
+static const char *const view_titles[SOURCE_COUNT][SHOW_COLD + 1] = {
 	[SOURCE_HEAP] = {
 		[SHOW_LIVE] = "bytes not freed",
 		[SHOW_PEAK] = "bytes at the peak",
 		[SHOW_EXIT] = "bytes in use at the end",
 		[SHOW_TOTAL] = "bytes allocated",
 		[SHOW_CALLS] = "allocations",
+		[SHOW_COLD] = "bytes not touched",
 	},
 	[SOURCE_BRK] = {
 		[SHOW_LIVE] = "bytes not given back",
@@ -190,6 +191,13 @@ static const char *const view_titles[SOURCE_COUNT][SHOW_CALLS + 1] = {
 	},
 };
 
+static uint64_t cold_bytes_at(const void *ctx, uint32_t leaf)
+{
+	const struct session_cold *c = ctx;
+
+	return leaf < c->sums.count ? c->sums.data[leaf].untouched.cold : 0;
+}
+
 static struct path_tree *make_paths(struct source *src)
 {
 	struct session *s = src->session;
@@ -202,6 +210,11 @@ static struct path_tree *make_paths(struct source *src)
 
 	memory_source_fill_report(src, &r);
 	r.filter = s->run->flame_filter;
+	if (s->run->options->files.view == SHOW_COLD) {
+		profile_paths_add_values(t, &r, cold_bytes_at, &s->end.cold);
+		path_tree_sum(t);
+		return t;
+	}
 	int rc = profile_paths_add(
 		t, &r, (enum profile_quantity)quantities[s->run->options->files.view]);
 
@@ -259,12 +272,26 @@ static int put_flame(FILE *file, const void *ctx)
 	return 0;
 }
 
+/* Whether there is anything to draw of --view=cold, which is about blocks; a message if not. */
+static bool knows_cold(const struct source *src)
+{
+	const struct session *s = src->session;
+
+	if (src->kind != SOURCE_HEAP)
+		return false;
+	if (s->end.cold.seconds <= 0 && !s->end.is_draft)
+		log_warn("process %u: --view=cold has nothing to show: what was not touched is not "
+			 "known", s->process.pid);
+	return s->end.cold.seconds > 0;
+}
+
 void path_report_write(struct source *src)
 {
 	struct session *s = src->session;
 	const struct options *o = s->run->options;
 
-	if (!o->files.folded && !o->files.flame)
+	if ((!o->files.folded && !o->files.flame) ||
+	    (o->files.view == SHOW_COLD && !knows_cold(src)))
 		return;
 	struct path_tree *t = make_paths(src);
 	const struct paths p = {src, t};

@@ -51,8 +51,11 @@ struct run;
  */
 void reports_finish(struct session *s, uint64_t time_ns);
 
-/* Called between events: makes the reports requested by SIGUSR1. */
-void reports_poll(struct run *run);
+/*
+ * Called between events: makes the reports requested by SIGUSR1, or due at the end of --cold's
+ * time. @is_leaving: ptmem detaches next.
+ */
+void reports_poll(struct run *run, bool is_leaving);
 
 /* For event_sink: the memory of the program is about to be scanned, and is for the last time. */
 struct address_space;

@@ -26,6 +26,7 @@
 #include "session/exec_info.h"
 #include "session/heap_sample.h"
 #include "session/inspect/earlier_blocks.h"
+#include "session/labels.h"
 #include "session/memory_source.h"
 #include "session/memusage_run.h"
 #include "session/observer.h"
@@ -309,6 +310,7 @@ static void sink_event(void *ctx, struct address_space *space, struct heap_event
 	struct session *s = space->sink.user;
 	(void)ctx;
 	const struct options *o = s->run->options;
+	uint64_t complete = s->stacks.counts.complete;
 	hide_new(s, he);
 	/*
 	 * a stamp may be older than the number of its record, or than a sample of memory that was
@@ -346,6 +348,9 @@ static void sink_event(void *ctx, struct address_space *space, struct heap_event
 		else if (session_verifies(s))
 			verify_stack(s, he, ev.node);
 	}
+	if (s->labels && ev.node)
+		ev.node = labels_node(s, ev.thread, ev.node,
+				      s->stacks.counts.complete != complete);
 	if (s->events.writer)
 		events_writer_event(s->events.writer, profile_calltree(s->heap.profile), &ev);
 	memusage_run_event(s, &ev);
@@ -378,8 +383,11 @@ static bool sink_wants_quick(void *ctx, struct address_space *space)
 
 static uint32_t sink_node(void *ctx, struct address_space *space, const struct heap_event *he)
 {
+	struct session *s = space->sink.user;
+	uint32_t node = find_path_node(s, he);
+
 	(void)ctx;
-	return find_path_node(space->sink.user, he);
+	return s->labels ? labels_node(s, he->thread, node, true) : node;
 }
 
 /* Counts them, in their order. */
@@ -413,6 +421,7 @@ static void sink_thread_exit(void *ctx, struct address_space *space, pid_t tid)
 	struct session *s = space->sink.user;
 	(void)ctx;
 	within_thread_exit(s, (uint32_t)tid);
+	labels_thread_exit(s, (uint32_t)tid);
 	profile_thread_exit(s->heap.profile, (uint32_t)tid);
 	releases_note(s->heap.releases, profile_totals(s->heap.profile), 0);
 	memusage_run_thread_exit(s, (uint32_t)tid);
@@ -461,6 +470,7 @@ static uint64_t sink_tick(void *ctx, uint64_t now_ns)
 		next = MIN(next, o->tick(o->ctx, now_ns));
 	next = MIN(next, recording_run_tick(ctx, now_ns));
 	next = MIN(next, code_names_tick(ctx, now_ns));
+	next = MIN(next, cold_watch_tick(ctx));
 	return MIN(next, ended_forks_tick(ctx, now_ns));
 }
 

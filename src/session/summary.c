@@ -25,6 +25,7 @@
 #include "profile/estimate.h"
 #include "profile/history.h"
 #include "session/heap_sample.h"
+#include "session/labels.h"
 #include "session/memory_source.h"
 #include "session/out.h"
 #include "session/record/recording_values.h"
@@ -610,6 +611,17 @@ void summary_print_peak(const struct session *s)
 		print_peak(profile_totals(s->heap.profile));
 }
 
+static void print_labels(const struct session *s)
+{
+	struct leaf_amounts at_peak;
+	uint64_t peak = 0;
+
+	peak_amounts(s->heap.profile, &at_peak, &peak);
+	labels_print(s, &at_peak, peak);
+	free(at_peak.bytes);
+	free(at_peak.variance);
+}
+
 static void print_profile(struct session *s, const char *path, struct largest *largest)
 {
 	const struct profile_totals *p = profile_totals(s->heap.profile);
@@ -629,6 +641,8 @@ static void print_profile(struct session *s, const char *path, struct largest *l
 		summary_print_peak(s);
 	summary_print_file(path);
 	largest_print(largest);
+	if (s->labels)
+		print_labels(s);
 	if (o->profile.heap && is_sampled)
 		print_sampled_calls(s);
 	else if (o->profile.heap)

@@ -16,6 +16,7 @@
 #include "output/gate.h"
 #include "profile/profile.h"
 #include "recording/recording.h"
+#include "session/labels.h"
 #include "session/record/recording_values.h"
 #include "session/session.h"
 #include "tracee/calls/calls.h"
@@ -366,6 +367,8 @@ void session_within_begin(void *ctx, struct address_space *space, pid_t tid,
 	struct session *s = space->sink.user;
 
 	(void)ctx;
+	if (call->function->is_label)
+		labels_begin(s, tid, call);
 	if (!s->within)
 		s->within = xcalloc(1, sizeof(*s->within));
 	enter(s, call->function);
@@ -378,9 +381,12 @@ void session_within_begin(void *ctx, struct address_space *space, pid_t tid,
 void session_within_end(void *ctx, struct address_space *space, pid_t tid,
 			const struct custom_probe *function)
 {
-	struct within *w = ((struct session *)space->sink.user)->within;
+	struct session *s = space->sink.user;
+	struct within *w = s->within;
 
 	(void)ctx;
+	if (function->is_label)
+		labels_end(s, tid, function);
 	for (size_t i = 0; w && i < w->open.count; i++) {
 		const struct within_open *c = &w->open.data[i];
 

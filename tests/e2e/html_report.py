@@ -556,6 +556,7 @@ def check_recordings(p, directory, page):
     check_accessibility(p)
     check_address(p, r, url)
     check_leaked(p, r, directory, page)
+    check_cold(p, r, directory, page)
     check_zoom_in_time(p, r, directory, page)
     check_rows_elsewhere(p, r, directory, page)
     check_releases(p, r, directory, page)
@@ -578,6 +579,31 @@ def check_leaked(p, r, directory, page):
     p.press("#mode [data-value=leaked]")
     same("lost bytes", p.sum(), exact(sum(64 * (i + 1) for i in range(40) if kinds[i] != "reachable")))
     check("mode=leaked" in p.js("return location.hash"), "the address has it")
+
+
+def check_cold(p, r, directory, page):
+    """What --cold found: a column of the call sites, and a flame graph."""
+    same("not looked for", p.js("return document.querySelector('#mode [data-value=cold]')"), None)
+    leaves = range(0, 40, 3)
+    found = {"leaf": list(leaves), "bytes": [100 * (i + 1) for i in leaves], "at_least": [64 * (i + 1) for i in leaves],
+             "at_most": [90 * (i + 1) for i in leaves]}
+    inspection = {"time": 1, "untouched": found}
+    p.open(write(directory, "cold.html", embed(page, dict(r.data, inspection=inspection))) + "#tab=sites")
+    column = p.rows("thead tr")[0].index("Not touched")
+    sites = p.js("""const s = ptmem.stacks, out = {};
+        arguments[0].leaf.forEach((leaf, k) => {
+            const f = s.names.frames[s.site[leaf]], name = s.names.functions[f.fn].name;
+            out[s.site[leaf]] = [name, (out[s.site[leaf]] || [0, 0])[1] + arguments[0].at_least[k]];
+        });
+        return Object.values(out)""", found)
+    while p.js("return !!document.querySelector('#panel .more button')"):
+        p.press("#panel .more button")
+    shown = sorted(row[column] for row in p.rows() if row[column] not in ("", "0 B"))
+    live = {row[0] for row in p.rows()}
+    same("bytes by call site", shown, sorted(binary(size) for name, size in sites if name in live))
+    p.press("#mode [data-value=cold]")
+    same("bytes not touched", p.sum(), exact(sum(found["at_least"])))
+    check("mode=cold" in p.js("return location.hash"), "the address has it")
 
 
 def check_rows_elsewhere(p, r, directory, page):

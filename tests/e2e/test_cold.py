@@ -10,6 +10,8 @@ import subprocess
 import time
 
 from harness import Fail, test
+from inspect_lib import as_json
+from report_lib import embedded
 
 PAGE = 4096
 
@@ -18,11 +20,21 @@ def pages_of(address, size):
     return range(address // PAGE, (address + size - 1) // PAGE + 1)
 
 
+def wait_for_begin(ptmem):
+    while b"touches counts from now on" not in (line := ptmem.stderr.readline()):
+        if not line:
+            raise Fail("ptmem ended with %d" % ptmem.wait())
+
+
 class Toucher:
-    def __init__(self, t, mib=8, **how):
-        self.t = t
-        self.process = subprocess.Popen([t.target("gcc-O2-pie", "toucher"), str(mib)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        env=t.environment(t.directory, **how))
+    """@profile: options of a ptmem that starts it."""
+
+    def __init__(self, t, mib=8, profile=()):
+        self.t, self.cwd = t, t.subdirectory()
+        under = [t.ptmem(), "-v", *profile, "--"] if profile else []
+        self.process = subprocess.Popen([*under, t.target("gcc-O2-pie", "toucher"), str(mib)], cwd=self.cwd, stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE if profile else None,
+                                        env=t.environment(self.cwd))
         self.pid = self.process.pid
         self.blocks, self.touched = {}, set()
         for line in self.process.stdout:
@@ -40,6 +52,18 @@ class Toucher:
             lines = file.readlines()
         heads = [l.split()[0] for l in lines if l[0] in "0123456789abcdef"]
         return list(zip(heads, [l for l in lines if l.startswith("VmFlags:")]))
+
+    def path(self, name):
+        return os.path.join(self.cwd, name)
+
+    def sums(self, is_of):
+        """[bytes, not touched, at most] of its blocks that @is_of selects, by requested sizes."""
+        out = [0, 0, 0]
+        for address, size in self.blocks.items():
+            if is_of(size):
+                cold, most = self.truth(address, size)
+                out = [out[0] + size, out[1] + cold, out[2] + most]
+        return out
 
     def truth(self, address, usable):
         """Bytes of a block that are on untouched pages; and on touched ones, but those that are all its own."""
@@ -63,9 +87,7 @@ class Toucher:
         path = os.path.join(self.t.subdirectory(), name)
         command = [self.t.ptmem(), "-v", "--inspect", "-p", str(self.pid), "--cold=1h", "--inspect-out=" + path, *options]
         ptmem = subprocess.Popen(command, stderr=subprocess.PIPE, env=self.t.environment(self.t.directory))
-        while b"touches counts from now on" not in (line := ptmem.stderr.readline()):
-            if not line:
-                raise Fail("ptmem ended with %d" % ptmem.wait())
+        wait_for_begin(ptmem)
         self.touch()
         ptmem.send_signal(signal.SIGINT)
         said = ptmem.stderr.read()
@@ -141,8 +163,9 @@ def killed(t):
 @test("cold/refused")
 def refused(t):
     """What --cold needs; a process that ends; one with a filter."""
-    for options, why in ((["--cold=1", "--inspect=core"], "it needs --inspect and --pid"), (["--cold=1", "-p", "1"], "--cold"),
-                         (["--cold=1", "true"], "it needs --inspect and --pid")):
+    for options, why in ((["--cold=1", "--inspect=core"], "it needs --pid or a program"), (["--view=cold", "true"], "it needs --cold=TIME"),
+                         (["--cold=1", "--replay=e"], "--replay has no running program"),
+                         (["--cold=1", "--inspect", "-p", "1", "--flame=f.svg"], "cannot be combined")):
         run = t.run([t.ptmem(), *options])
         t.check(run.status != 0 and why.encode() in run.err, "%s: %d %r" % (options, run.status, run.err))
     with subprocess.Popen(["sleep", "1000"]) as sleeper:
@@ -168,3 +191,104 @@ for _kind in ("list", "all"):
             program.stdin.close()
             t.check(b"done" in program.stdout.read(), "the program's output")
         t.equal("the program's status", program.returncode, 0)
+
+
+def paths_of(report):
+    """{innermost frame: [bytes, not touched, at most]}"""
+    return {e["frames"][0]: [e["bytes"], e["untouched_bytes"], e["untouched_at_most"]] for e in report["untouched"]["paths"]}
+
+
+LARGE = 1 << 20 # one block of the program is larger, all others are smaller
+
+
+@test("cold/alone")
+def alone(t):
+    """--cold alone is a report like that of --inspect."""
+    program = Toucher(t)
+    for options in ([], ["--inspect"]):
+        run = t.run([t.ptmem(), "-p", str(program.pid), "--cold=0.01", *options])
+        t.check(run.status == 0 and b"\nnot touched in " in run.out and b"VmRSS" in run.out, "%s: %d %r" % (options, run.status, run.err))
+    program.end()
+
+
+@test("cold/paths/started")
+def paths_started(t):
+    """A profile: bytes by call path, in the report, a flame graph, a recording and a page."""
+    program = Toucher(t, profile=["--cold=1h", "--inspect-out=out.json", "--folded=f", "--view=cold", "--record=r", "--html=page.html"])
+    ptmem = program.process
+    ptmem.send_signal(signal.SIGUSR1)
+    wait_for_begin(ptmem)
+    program.touch()
+    ptmem.send_signal(signal.SIGTERM)
+    t.equal("ptmem", ptmem.wait(), -signal.SIGTERM)
+    ptmem.stdin.close() # the program runs on until then
+    with open(program.path("out.json"), encoding="utf-8") as file:
+        report = json.load(file)
+    found = paths_of(report)
+    truth = {"make": program.sums(lambda size: size < LARGE), "main": program.sums(lambda size: size >= LARGE)}
+    for name, wanted in truth.items():
+        t.equal("blocks of %s" % name, [sums for frame, sums in found.items() if frame.startswith(name + " ")], [wanted])
+    everything = report["untouched"]["all_paths"]
+    t.equal("all", [sum(s[i] for s in found.values()) for i in range(3)],
+            [everything["bytes"], everything["untouched_bytes"], everything["untouched_at_most"]])
+    with open(program.path("f"), encoding="utf-8") as file:
+        folded = {line.rsplit(" ", 1)[0].split(";")[-1]: int(line.rsplit(" ", 1)[1]) for line in file}
+    t.equal("folded", {name: folded[name] for name in truth}, {name: wanted[1] for name, wanted in truth.items()})
+    t.equal("all of it", sum(folded.values()), everything["untouched_bytes"])
+    data = as_json(t, program.path("r"))
+    table = data["inspection"]["untouched"]
+    t.equal("recording", sorted(zip(table["bytes"], table["at_least"], table["at_most"])), sorted(tuple(s) for s in found.values()))
+    t.equal("the page", embedded(program.path("page.html")), data)
+    ptmem.stdout.close()
+    ptmem.stderr.close()
+
+
+@test("cold/paths/attached")
+def paths_attached(t):
+    """Blocks from before are in the profile; the time begins with it. There is one report, when the time is over."""
+    program = Toucher(t)
+    ptmem = subprocess.Popen([t.ptmem(), "-v", "-p", str(program.pid), "--cold=1h", "--inspect-at-exit", "--inspect-out=out.json",
+                              "--flame=f.svg", "--view=cold"], cwd=program.cwd, stderr=subprocess.PIPE, env=t.environment(program.cwd))
+    wait_for_begin(ptmem)
+    program.touch()
+    ptmem.send_signal(signal.SIGINT)
+    said = ptmem.stderr.read().decode()
+    t.equal("ptmem (%s)" % said, ptmem.wait(), 0)
+    ptmem.stderr.close()
+    with open(program.path("out.json"), encoding="utf-8") as file:
+        found = json.load(file)["untouched"]
+    everything = found["all_paths"]
+    t.equal("the same blocks", [everything[k] for k in ("bytes", "untouched_bytes", "untouched_at_most")],
+            [found[k] for k in ("blocks_bytes", "untouched_bytes", "untouched_at_most")])
+    t.check(everything["untouched_bytes"] >= program.sums(lambda size: True)[1] > LARGE, str(everything))
+    t.equal("reports", said.count("written to   %s" % program.path("out.json")), 1)
+    with open(program.path("f.svg"), encoding="utf-8") as file:
+        t.check("all ({:,} bytes".format(everything["untouched_bytes"]) in file.read(), "the flame graph's sum")
+    program.end()
+
+
+@test("cold/paths/over")
+def paths_over(t):
+    """The time ends by itself, or does not because the program ends: that is said."""
+    program = Toucher(t)
+    ptmem = subprocess.Popen([t.ptmem(), "-p", str(program.pid), "--cold=0.05", "--inspect-at-exit", "--inspect-out=out.json"],
+                             cwd=program.cwd, stderr=subprocess.PIPE, env=t.environment(program.cwd))
+    t.wait_until("the report", lambda: os.path.exists(program.path("out.json")))
+    os.unlink(program.path("out.json"))
+    ptmem.send_signal(signal.SIGINT)
+    ptmem.communicate()
+    t.equal("status, another report", (ptmem.returncode, os.path.exists(program.path("out.json"))), (0, False))
+    program.end()
+    program = Toucher(t)
+    ptmem = subprocess.Popen([t.ptmem(), "-v", "-p", str(program.pid), "--cold=1h", "--inspect-at-exit", "--inspect-out=out.json",
+                              "--folded=f", "--view=cold"], cwd=program.cwd, stderr=subprocess.PIPE, env=t.environment(program.cwd))
+    wait_for_begin(ptmem)
+    program.process.stdin.close()
+    said = ptmem.stderr.read()
+    t.check(ptmem.wait() == 0 and b"ended before the time of --cold" in said and b"has nothing to show" in said, "%d %r" % (ptmem.returncode, said))
+    with open(program.path("out.json"), encoding="utf-8") as file:
+        t.check("untouched" not in json.load(file), "a report without it")
+    t.equal("a flame graph", os.path.exists(program.path("f")), False)
+    ptmem.stderr.close()
+    program.process.stdout.close()
+    t.equal("the program's status", program.process.wait(), 0)

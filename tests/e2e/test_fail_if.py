@@ -1,6 +1,7 @@
 """--diff --fail-if: gates for changes. The program makes as many temporary blocks as it is told."""
 
 import os
+import re
 
 from harness import BUILD, test
 
@@ -90,8 +91,22 @@ def functions(t):
     t.check(status == 255 and "compare recordings" in said, said)
     kept = os.path.join(t.directory, "kept")
     t.run([os.path.join(BUILD, "ptmem-report"), "--write-baseline=" + kept, old])
-    result = t.run([os.path.join(BUILD, "ptmem-report"), "--baseline=" + kept, "--fail-if=peak@parse>+0", grown])
-    t.check(result.status == 255 and b"compare two recordings by --diff" in result.err, "%r" % result.err)
+    report = [os.path.join(BUILD, "ptmem-report")]
+    for condition, why in ("peak@parse>+0", b"compare two by --diff"), ("allocations@load>+0", b"write it with the same --fail-if"):
+        result = t.run([*report, "--baseline=" + kept, "--fail-if=" + condition, grown])
+        t.check(result.status == 255 and why in result.err, "%r" % result.err)
+    named = ["--fail-if=%s@%s>+0" % pair for pair in (("allocated", "load"), ("live-at-end", "load"), ("allocations", "nothing"))]
+    t.equal("status", t.run([*report, "--write-baseline=" + kept, *named, old]).status, 0)
+    with open(kept, encoding="ascii") as file:
+        lines = re.findall("^@.*$", file.read(), re.M)
+    t.equal("lines", [re.sub("[0-9]+", "N", line) for line in lines], ["@allocations N nothing", "@live-at-end N load", "@allocated N load"])
+    result = t.run([*report, "--baseline=" + kept, *named, "--fail-if=allocated>+0", more])
+    said = result.err.decode()
+    # the growth in this function is the one of the two profiles, and what grew elsewhere is no site of it
+    growth = re.search(r"allocated@load>\+0: it was .*, and is .*\n", diff(t, old, more, "allocated@load>+0")[1])
+    t.check(result.status == 3 and growth[0] in said and re.search(r"allocated@load.*\n(?:ptmem-report:   load \(phases.c:5\).*\n)ptmem-report: [a-z]", said) and
+            "nothing>+0: no call path has this function" in said and "live-at-end@load>+0:" not in said, said)
+    t.check(t.run([*report, "--baseline=" + kept, *named, old]).status == 0, "the same")
 
 
 @test("fail-if/massif")

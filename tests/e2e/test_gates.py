@@ -435,6 +435,29 @@ def repeated(t):
             "limited: %r" % result.err)
 
 
+@test("gates/runs")
+def runs(t):
+    """Processes of one run are no runs: it is said, by all forms, and of recordings of several runs it is not."""
+    program = t.target("gcc-O2-pie", "many")
+    for i in range(2):
+        t.profile([program, "0", "1000"], ["-q", "--record=%s/%d.%%p" % (t.directory, i)])
+    files = sorted(os.path.join(t.directory, name) for name in os.listdir(t.directory) if re.fullmatch(r"[01]\.[0-9]+", name))
+    first, second = files[:2], files[2:]
+    t.equal("files", [len(first), len(second)], [2, 2])
+    baseline = os.path.join(t.directory, "b")
+
+    def write(*given):
+        done = t.run([REPORT, "--write-baseline=" + baseline, *given])
+        t.equal("status: %r" % done.err, done.status, 0)
+        return done.err.decode()
+
+    for pair in first, first[::-1]:
+        t.check("are of a process and its child in one run" in write(*pair), "parent and child")
+        t.check("a process and its child" in report(t, "--baseline=" + baseline, "--format=json", *pair), "parent and child, in a form")
+    t.check("are of the same process" in write(first[0], first[0]), "the same")
+    t.equal("two runs", [write(first[k], second[k]) for k in range(2)], ["", ""])
+
+
 def commands_of(block):
     """The shell commands of a job in doc/ci.md."""
     found = []

@@ -5,8 +5,9 @@ import os
 import re
 import subprocess
 
-from harness import Fail, allocator, report_json, run_report, test
+from harness import Fail, allocator, report, report_json, run_report, test
 from inspect_lib import gcore, inspect
+from report_lib import embedded
 
 
 def graph(t, pid, *options, source=None):
@@ -64,13 +65,6 @@ def owner(report, pattern):
     return tuple(map(sum, zip(*map(retained, rows)))) if rows else (0, 0)
 
 
-VARIABLES = ("list", "hidden_list", r"in_function\(\) kept", "tree", "table", "ring", "items", "slots",
-             "tagged", "one", "other", "large")
-
-
-OWNED = r"(owned\.c: )?(%s) in owned"  # a static variable is named with its file
-
-
 def experiment(t, program, names):
     """Each variable is dropped: what it retained is what is freed, by the program and in the heap."""
     before = graph(t, program.process.pid)
@@ -87,34 +81,102 @@ def experiment(t, program, names):
     return before
 
 
-for _variant in ("gcc-O2-pie", "clang-O0-nopie"):
-    @test("graph/owned/" + _variant)
-    def _(t, variant=_variant):
-        program = Owned(t, t.target(variant, "owned"))
-        main = program.process.pid
-        other = next(int(tid) for tid in os.listdir("/proc/%d/task" % main) if int(tid) != main)
-        report = graph(t, main)
-        t.equal("shared rows", [row["count"] for row in report["rows"] if row["row"] == "shared"], [1])
-        live = inspect(t, main)
-        t.equal("blocks as with --inspect", total(report), (
-            sum(arena["live_blocks"] for arena in live["arenas"]) + live["mmapped_blocks"],
-            sum(arena["live_bytes"] for arena in live["arenas"]) + live["mmapped_bytes"]))
-        names = [(name.split()[-1], OWNED % name) for name in VARIABLES]
-        names += [("local", r"owned\.c: local of thread %d in owned" % main), ("stack", "stack of thread %d" % main),
-                  ("thread", "stack of thread %d" % other)]
-        last = experiment(t, program, names)
-        t.equal("what the other thread's variable retained",
-                owner(last, r"owned\.c: local of thread %d in owned" % other), program.drop("other_local"))
+def threads_of(program):
+    """The main thread, and the other one."""
+    main = program.process.pid
+    return main, next((int(tid) for tid in os.listdir("/proc/%d/task" % main) if int(tid) != main), 0)
+
+
+def patterns(program, global_names, local_names, stack, other_stack):
+    """Names of variables with what the graph calls them: those of any thread, of each of the two, of stacks."""
+    main, other = threads_of(program)
+    variable = r"(\S+\.\w+: |\w+::|in_function\(\) )?%s(\[abi:\w+\])? in owned\S*"
+    of_thread = r"\S+\.c: %s of thread %d in owned\S*"
+    static = variable.replace(" in", "( of thread %d)? in" % main)  # where the main thread's are among static ones
+    return ([(name, variable % name) for name in global_names] + [(name, static % name) for name in local_names] +
+            [(stack, "stack of thread %d" % main), (other_stack, "stack of thread %d" % other)] * bool(stack) +
+            [("other_" + name, of_thread % (name, other)) for name in local_names])
+
+
+# Program -> its variables: static ones; of each of two threads; of the stack of each.
+OWNERS = {
+    "owned": (("list", "hidden_list", "kept", "tree", "table", "ring", "items", "slots", "tagged", "one", "other", "large"), ("local",),
+              "stack", "thread"),
+    "owned_more": (("towers", "chains", "cache", "orchard", "trie", "cities", "arena", "rows", "jobs", "callback"), ("pool", "names"),
+                   "array", "frame"),
+    "owned_cxx": (("names", "by_number", "by_user", "queues", "first", "second", "text", "sessions"), (), None, None),
+    "owned-O0": (("STRINGS", "BY_NUMBER", "BY_NAME", "SET", "QUEUE", "CHAIN", "LIST", "SHAPES", "BRANCH", "FIRST", "SECOND", "LOCKED"),
+                 (), None, None),
+}
+OWNERS["owned-O2"] = OWNERS["owned-O0"]
+
+for _variant, _program, _allocator in (
+        ("gcc-O2-pie", "owned", None), ("clang-O0-nopie", "owned", None), ("musl-O2-static", "owned", None),
+        ("gcc-O2-pie", "owned", "jemalloc"), ("gcc-O2-pie", "owned_more", None), ("clang-O0-nopie", "owned_more", None),
+        ("gcc-O2-static", "owned_more", None), ("musl-O2-static", "owned_more", None), ("gcc-O2-pie", "owned_more", "mimalloc"),
+        ("gcc-O2-pie", "owned_more", "tcmalloc"), ("gcc-O2-pie", "owned_cxx", None), ("clang-O0-nopie", "owned_cxx", None),
+        ("rust", "owned-O0", None), ("rust", "owned-O2", None)):
+    @test("graph/experiment/%s/%s" % (_program, _allocator or _variant))
+    def _(t, variant=_variant, name=_program, malloc=_allocator):
+        program = Owned(t, t.target(variant, name), **({"LD_PRELOAD": allocator(malloc)} if malloc else {}))
+        experiment(t, program, patterns(program, *OWNERS[name]))
         program.end()
 
 
-@test("graph/owned/cxx")
-def cxx(t):
-    """Containers of C++, and two pointers to one object: the last one owns it."""
-    program = Owned(t, t.target("gcc-O2-pie", "owned_cxx"))
-    experiment(t, program, [(name, r"(owned_cxx\.cpp: )?%s(\[abi:\w+\])? in owned_cxx" % name) for name in (
-        "names", "by_number", "by_user", "queues", "first", "second", "text", "sessions")])
+@test("graph/owned")
+def owned(t):
+    """What two variables hold is shared by them; the blocks are those of --inspect."""
+    program = Owned(t, t.target("gcc-O2-pie", "owned"))
+    main = program.process.pid
+    report = graph(t, main)
+    t.equal("shared rows", [row["count"] for row in report["rows"] if row["row"] == "shared"], [1])
+    t.equal("what holds the shared block", [(row["holders_count"], sorted(row["holders"])) for row in report["rows"]
+                                            if "holders" in row], [(2, ["one in owned", "other in owned"])])
+    live = inspect(t, main)
+    t.equal("blocks as with --inspect", total(report), (
+        sum(arena["live_blocks"] for arena in live["arenas"]) + live["mmapped_blocks"],
+        sum(arena["live_bytes"] for arena in live["arenas"]) + live["mmapped_bytes"]))
     program.end()
+
+
+FIELDS = (("cache.name", "fields.c: cache.name"), ("user", "session.user"), ("name", "order.name"), ("next", "order.next"),
+          ("orders", "session.orders"), ("last", "session.last"), ("by_user", r"fields.c: cache.by_user[*]"))
+
+
+def fields(t, report):
+    """Rows of fields by name; directly they hold all blocks."""
+    for kind in ("bytes", "blocks"):
+        t.equal("sum of what fields hold directly, " + kind, sum(row["own_" + kind] for row in report["fields"]), report[kind])
+    return {row["field"]: row for row in report["fields"]}
+
+
+for _variant in ("gcc-O2-pie", "clang-O0-nopie"):
+    @test("graph/fields/" + _variant)
+    def _(t, variant=_variant):
+        """What a field holds alone in all objects, and what two hold together."""
+        program = Owned(t, t.target(variant, "fields"))
+        pid = program.process.pid
+        before = graph(t, pid)
+        padding = {row["type"]: row for row in before["padding"]}["session"]
+        t.equal("its padding", [padding[key] for key in ("size", "padding", "best_size", "is_upper_bound", "order")],
+                [48, 14, 40, True, "orders, last, user, plan, kind, open"])
+        t.equal("sessions with names of two fields", retained(fields(t, before)["session (several fields)"])[0], 14464)
+        for name, field in FIELDS:
+            rows = fields(t, before)
+            t.check("session.plan" not in rows, "plans are held by two sessions: %r" % rows)
+            said = retained(rows[field])
+            t.equal("what %s holds alone" % field, said, program.drop(name))
+            after = graph(t, pid)
+            t.equal("what is gone without " + field, tuple(a - b for a, b in zip(total(before), total(after))), said)
+            t.check(field not in fields(t, after), "%s still holds %r" % (field, fields(t, after).get(field)))
+            before = after
+        types = {row["type"]: row["blocks"] for row in before["types"]}
+        t.equal("types that are left", {name: types.get(name, 0) for name in ("session", "session[]", "plan", "order")},
+                {"session": 1, "session[]": 1, "plan": 1, "order": 0})
+        text = t.run([t.ptmem(), "-q", "-p", str(pid), "--graph"]).out.decode()
+        t.check(re.search(r"^  fields\.c: pool  retains .*; 434,160 bytes directly$", text, re.M), text)
+        t.check(re.search(r"^  sum of what all hold directly  .* in %d blocks$" % before["blocks"], text, re.M), text)
+        program.end()
 
 
 for _name in ("jemalloc", "mimalloc"):
@@ -191,9 +253,8 @@ def core(t):
     report = graph(t, program.process.pid)
     found = graph(t, 0, source=["--graph=" + gcore(t, program.process.pid)])
     t.equal("all", total(found), total(report))
-    for name in VARIABLES:
-        name = OWNED % name
-        t.equal("what %s retains" % name, owner(found, name), owner(report, name))
+    for name, pattern in patterns(program, *OWNERS["owned"]):
+        t.equal("what %s retains" % name, owner(found, pattern), owner(report, pattern))
     program.end()
 
 
@@ -211,3 +272,39 @@ def at_exit(t):
     t.equal("blocks by state", {kind: state["blocks"] for kind, state in report["states"].items()},
             {kind: state["blocks"] for kind, state in kinds.items()})
     t.check(all(state["blocks"] for state in kinds.values()), "a kind that does not occur: %r" % kinds)
+
+
+@test("graph/recorded")
+def recorded(t):
+    """A recording and a page hold the graph: all questions of a graph's file work on the recording."""
+    names = {name: os.path.join(t.directory, name) for name in ("graph", "recording", "page.html", "again.html")}
+    profile = t.profile([t.target("gcc-O2-pie", "leaks")], ["--graph", "--graph-out=" + names["graph"], "--html=" + names["page.html"],
+                                                           "--record=" + names["recording"]])
+    t.equal("status", profile.status, 90)
+    wanted = report_json(t, names["graph"], "--graph-depth=5")
+    t.equal("rows", report_json(t, names["recording"], "--graph", "--graph-depth=5"), wanted)
+    block = next(row["address"] for row in wanted["rows"] if row["level"] == 1)
+    t.equal("who holds", report(t, "--graph", "--who-holds=" + block, names["recording"]), report(t, "--who-holds=" + block, names["graph"]))
+    changes = json.loads(report(t, "--graph", "--diff", "--format=json", names["graph"], names["recording"]))["owners"]
+    t.equal("differences", [owner for owner in changes if owner["old_bytes"] != owner["new_bytes"]], [])
+    data = report_json(t, names["recording"])
+    t.equal("in JSON", (data["graph"]["bytes"], data["graph"]["blocks"]), (wanted["bytes"], wanted["blocks"]))
+    t.equal("status of ptmem-report", run_report(t, "--html=" + names["again.html"], names["recording"]).status, 0)
+    t.check(embedded(names["page.html"]) == data and embedded(names["again.html"]) == data, "the pages are others")
+    check_bad_recordings(t, names["recording"])
+
+
+def check_bad_recordings(t, path):
+    """Those without a graph, and those that are cut, say what they lack."""
+    with open(path, "rb") as file:
+        whole = file.read()
+    for size in range(0, len(whole), max(1, len(whole) // 20)):
+        with open(path + ".cut", "wb") as file:
+            file.write(whole[:size])
+        result = run_report(t, "--graph", path + ".cut")
+        t.check(result.status in (2, 255) and len(result.err.decode().splitlines()) == 1, "%d bytes: %r" % (size, result))
+    plain = t.profile([t.target("gcc-O2-pie", "leaks")], ["--record=r"])
+    result = run_report(t, "--graph", os.path.join(plain.directory, "r"))
+    t.check(result.status == 255 and b"there is no heap graph in it" in result.err, result)
+    for options in (["--merge"], ["--anonymize=" + path + ".a"], ["--write-baseline=" + path + ".b"]):
+        t.equal("status of %s" % options, run_report(t, "--graph", *options, path).status, 255)

@@ -7,6 +7,7 @@ import subprocess
 import time
 
 from harness import Fail, Skip, test
+from process_lib import delays
 
 MIB = 80  # less is copied while it is stopped
 SIZES = range(905, 1501 + 40)  # usable: what is left of a chunk may be too small for another one
@@ -24,9 +25,7 @@ class Rewriter:
         self.before = self.traces()
 
     def files(self):
-        """But for the userfaultfd of a ptmem that was killed between its making and its closing: an idle file."""
-        links = {n: os.readlink("/proc/%d/fd/%s" % (self.pid, n)) for n in os.listdir("/proc/%d/fd" % self.pid)}
-        return sorted(n for n, link in links.items() if link != "anon_inode:[userfaultfd]")
+        return sorted(os.listdir("/proc/%d/fd" % self.pid))
 
     def traces(self):
         """What watching its writes could leave: files, flags of mappings, signal actions."""
@@ -48,8 +47,11 @@ class Rewriter:
         with open(os.path.join(cwd, "b.csv"), encoding="ascii") as file:
             return sum(int(row["bytes"]) in SIZES for row in csv.DictReader(file))
 
-    def end(self):
+    def wait_until_clean(self):
         self.t.wait_until("nothing is left", lambda: self.traces() == self.before)
+
+    def end(self):
+        self.wait_until_clean()
         self.process.terminate()
         out = self.process.stdout.read()
         self.t.equal("what the program found", (self.process.wait(), out), (0, b"right\n"))
@@ -76,4 +78,22 @@ def killed(t):
         time.sleep(chance.random() * 0.2)
         ptmem.kill()
         ptmem.wait()
+    program.end()
+
+
+def die_at(t, program, request, **settings):
+    """The status of a ptmem that dies at that request."""
+    env = {**os.environ, **delays(die=request, **settings)}
+    return t.run([t.ptmem(), "-q", "--inspect", "-p", str(program.pid), "--inspect-copy=1G", "--inspect-out=/dev/null"], env=env).status
+
+
+@test("inspect/ahead/killed-at")
+def killed_at(t):
+    """It dies at each of its requests: the file by which writes are watched is closed, too."""
+    program = Rewriter(t)
+    request = 1
+    while die_at(t, program, request, **({"die_later": 1} if request % 2 else {})) != 0:
+        program.wait_until_clean()
+        request += 1
+    t.check(request > 30, "it made only %d requests" % request)
     program.end()

@@ -90,7 +90,14 @@ def temporary_reallocs(t):
 def repeat_ends_early(t):
     program = t.target("gcc-O2-pie", "peaks")
     result = t.run([t.ptmem(), "-q", "-o", "/dev/null", "--repeat=3", program, "x"])
-    t.check(b"1 of 3 runs, the last one ended by a signal:" in result.err, result.err)
+    t.check(b"the first of 3 runs, till a signal ended it:" in result.err and b"in each" not in result.err, result.err)
+    # what a run had when it was ended is no value: the limit is exceeded in all that count
+    script = "if mkdir $1; then exec %s 9; else kill -TERM $$; fi" % t.target("gcc-O2-pie", "limited")
+    result = t.run([t.ptmem(), "-q", "-o", "/dev/null", "--repeat=3", "--limit=allocations<20", "sh", "-c", script, "sh",
+                    os.path.join(t.directory, "once")])
+    said = result.err.decode()
+    t.check("1 of 3 runs; a signal has ended the next one, which does not count:" in said and "in each" not in said and
+            "limit exceeded: allocations<20" in said and re.search(r"  allocations  [0-9,]+\n", said), said)
     result = t.run([t.ptmem(), "-q", "-o", "/dev/null", "--heap=no", "--trace=brk", "--repeat=2", program])
     t.check(b"allocations" not in result.err, result.err)
 
@@ -161,7 +168,7 @@ def files(t):
 
 @test("limits/refused")
 def refused(t):
-    for options, why in ((["--limit=leaked<1"], b"--leak-check"), (["--limit=peak<x"], b"after < comes a number"),
+    for options, why in ((["--limit=leaked<1"], b"--leak-check"), (["--limit=peak<x"], b"after < comes a number"), (["--limit="], b"takes a limit, as in"),
                          (["--heap=no", "--limit=peak<1"], b"--limit has nothing to show"),
                          (["--limits-file=/nowhere"], b"cannot read /nowhere")):
         result = t.run([t.ptmem(), *options, "true"])

@@ -264,6 +264,16 @@ def _(t):
     t.equal("checks", [(c["check"], c["passed"]) for c in checks], [("peak<1500", False), ("peak<1M", True)])
 
 
+@test("many/repeat")
+def _(t):
+    """Each run of --repeat has a page of its own: the first has the name as given."""
+    run = t.run([t.ptmem(), "--repeat=2", "--trace-children=yes", "--html=page.html", t.target("gcc-O2-pie", "many"), "0", "1000"])
+    pages = sorted(name for name in os.listdir(run.cwd) if name.endswith(".html"))
+    t.check(run.status == 0 and len(pages) == 2 and re.fullmatch(r"page\.[0-9]+\.html", pages[0]) and pages[1] == "page.html", "%s" % pages)
+    first, second = ({row["pid"] for row in embedded(os.path.join(run.cwd, name))["processes"]} for name in pages[::-1])
+    t.check(len(first) == len(second) == 2 and not first & second and int(pages[0].split(".")[1]) in second, "%s %s" % (first, second))
+
+
 @test("many/browser", limit=120)
 def _(t):
     """In Chromium: the table, a click on a process and back, areas by process; nothing is wider than a narrow window."""

@@ -81,6 +81,12 @@ def places(t):
     here = t.subdirectory()
     said(t, [t.ptmem(), "-o", here + "/none/m", "/bin/true"], 125, "there is no directory %s/none .mkdir -p" % here)
     said(t, [t.ptmem(), "--html=/proc/1/x.html", "/bin/true"], 125, "cannot write /proc/1/x.html: ")
+    said(t, [t.ptmem(), "--html=/proc/x.html", "/bin/true"], 125, "(Permission denied|files cannot be made in /proc); --html=FILE names another place")
+    for place, why in ("none/o.md", "there is no directory %s/none .mkdir -p" % here), (".", "Is a directory"):
+        said(t, [t.ptmem(), "--limit=peak<1G", "--limits-out=%s/o.md" % here, "--limits-out=%s/%s" % (here, place), "/bin/true"], 125, why)
+    said(t, [t.ptmem(), "--limits-file=" + t.file("long", "x" * 5000), "/bin/true"], 125, r"long:1: x{200}\.\.\.: a limit is")
+    # what would change the order of a line's characters
+    said(t, [t.ptmem(), "--limit=left\u202eright<1", "/bin/true"], 1, r"--limit=left\\xe2\\x80\\xaeright<1: a limit is")
     if os.geteuid() != 0:
         os.chmod(here, 0o555)
         said(t, [t.ptmem(), "/bin/true"], 125, r"Permission denied; --massif-out-file=FILE names another place", cwd=here)

@@ -131,6 +131,42 @@ int main(void)
 """
 
 
+NAMES = """struct X { int n; };
+template <class T> __attribute__((noinline)) T *fill(int n) { return new T[n]; }
+__attribute__((noinline)) bool operator<(const X &a, const X &b) { delete[] fill<int>(b.n); return a.n < b.n; }
+namespace a { namespace { __attribute__((noinline)) void hidden(int n) { delete[] fill<double>(n); } } }
+struct S {
+	int v;
+	__attribute__((noinline)) ~S() { delete[] fill<short>(v); }
+	__attribute__((noinline)) void operator()(int n) { delete[] fill<long>(n); }
+};
+int main()
+{
+	X one{10}, two{20};
+	S s{100};
+	s(7);
+	a::hidden(3);
+	return two < one;
+}
+"""
+# names of reports, in all forms; bytes
+NAMED = {"operator<": 40, "operator<(X const&, X const&)": 40, "a::(anonymous namespace)::hidden": 24, "S::~S": 200, "S::operator()": 56,
+         "a::(anonymous namespace)::hidden(int)": 24, "fill<double>": 24, "double* fill<double>(int)": 24, "double* fill<double>": 24}
+
+
+@test("within/names")
+def names(t):
+    """Functions of C++ by each form of the names that reports have, in both kinds of limits."""
+    program = t.file("names", "")
+    done = t.run([t.program("g++"), "-g", "-O1", "-fno-builtin", "-o", program, t.file("names.cpp", NAMES)])
+    t.equal("g++: %r" % done.err, done.status, 0)
+    for name, size in NAMED.items():
+        limits = ["--limit=allocated<=%d within %s" % (n, name) for n in (size, size - 1)]
+        limits += ["--limit=allocated@%s<=%d" % (name, n) for n in (size, size - 1)]
+        said = [m for m in t.profile([program], ["-q", *limits]).messages if not m.startswith("ptmem:   ")]
+        t.check([m.split(": ")[1:3] for m in said] == [["limit exceeded", l[len("--limit="):]] for l in limits[1::2]], "%s: %s" % (name, said))
+
+
 @test("within/parts")
 def parts(t):
     """Parts of a run between entries of functions, in all threads; one that does not end does not count."""

@@ -1,40 +1,11 @@
-/*
- * Variables that own structures of many kinds. Each line on standard input names one: what only it
- * owns is freed.
- *
- * expect: the first line is "ready"; the answer to each name is "BLOCKS BYTES", as many as were
- * freed, by malloc_usable_size. It prints without stdio, which would allocate.
- */
-#include <malloc.h>
+/* Variables that own structures of many kinds; see owned.h. */
 #include <pthread.h>
-#include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "commands.h"
-#include "noinline.h"
+#include "owned.h"
 
 enum { NODES = 500, BUCKETS = 64, SLOTS = 40, LARGE = 1 << 20 };
-
-static size_t freed_blocks, freed_bytes;
-
-NOINLINE static void *make(size_t size)
-{
-	void *p = calloc(1, size);
-
-	NO_TAIL_CALL();
-	return p;
-}
-
-static void drop(void *p)
-{
-	freed_blocks += p != NULL;
-	freed_bytes += p ? malloc_usable_size(p) : 0;
-	free(p);
-}
 
 /* -- lists -- */
 
@@ -309,10 +280,7 @@ static void *run_thread(void *arg)
 
 /* -- commands -- */
 
-static const struct {
-	const char *name;
-	void (*drop)(void);
-} variables[] = {
+static const struct owned variables[] = {
 	{"list", drop_global_list}, {"hidden_list", drop_hidden_list}, {"kept", drop_in_function},
 	{"tree", drop_tree}, {"table", drop_table}, {"ring", drop_ring}, {"items", drop_items},
 	{"slots", drop_slots}, {"tagged", drop_tagged}, {"one", drop_one}, {"other", drop_other},
@@ -348,14 +316,7 @@ static void fill(void)
 
 static void obey(const char *name)
 {
-	char answer[64];
-
-	freed_blocks = freed_bytes = 0;
-	for (size_t i = 0; i < sizeof(variables) / sizeof(*variables); i++)
-		if (strcmp(variables[i].name, name) == 0)
-			variables[i].drop();
-	snprintf(answer, sizeof(answer), "%zu %zu\n", freed_blocks, freed_bytes);
-	say(answer);
+	drop_named(variables, sizeof(variables) / sizeof(*variables), name);
 }
 
 int main(void)
@@ -366,6 +327,7 @@ int main(void)
 	fill();
 	held = make_list(NODES / 8, NULL);
 	of_stack = &held;
+	stays = make(1);
 	pthread_barrier_init(&is_ready, NULL, 2);
 	if (pthread_create(&thread, NULL, run_thread, NULL) != 0)
 		return 1;

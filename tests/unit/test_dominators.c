@@ -92,6 +92,46 @@ static void visit_all(struct dominators *d, const struct sample *g)
 	}
 }
 
+static uint32_t top_of(const struct dominators *d, uint32_t number)
+{
+	while (d->above[number] != DOMINATORS_ROOT)
+		number = d->above[number];
+	return number;
+}
+
+/* Whether a child of the root, @by, leads to @number, another one that the root does not lead to. */
+static bool leads_from(const struct sample *g, const struct dominators *d, uint32_t by,
+		       uint32_t number)
+{
+	uint32_t to = d->node[number];
+
+	if (d->above[number] != DOMINATORS_ROOT || to < g->roots || by == number)
+		return false;
+	for (uint32_t w = 1; w < d->count; w++)
+		if (g->edge[d->node[w]][to] && g->found[d->node[w]] == g->found[to] &&
+		    top_of(d, w) == by)
+			return true;
+	return false;
+}
+
+static size_t count_shared(const struct dominators *d, uint32_t number, uint32_t by)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < d->shared.count; i++)
+		count += d->shared.data[i].number == number && d->shared.data[i].by == by;
+	return count;
+}
+
+static void check_shared(const struct sample *g, const struct dominators *d)
+{
+	for (uint32_t w = 1; w < d->count; w++)
+		for (uint32_t v = 1; v < d->count; v++)
+			assert_int_equal(count_shared(d, w, v), leads_from(g, d, v, w));
+	for (size_t i = 1; i < d->shared.count; i++)
+		assert_true(d->shared.data[i - 1].number <= d->shared.data[i].number);
+}
+
 static void check_sample(struct sample *g)
 {
 	struct dominators d;
@@ -108,6 +148,7 @@ static void check_sample(struct sample *g)
 		for (uint32_t v = 1; v < d.count; v++)
 			assert_int_equal(v == w || !is_reached(g, d.node[w], d.node[v]),
 					 dominates(&d, v, w));
+	check_shared(g, &d);
 	dominators_deinit(&d);
 	vec_deinit(&g->edges);
 }

@@ -289,7 +289,7 @@ static const struct {
 	{"--leak-check=summary", "--leak-check takes full, yes or no"}, {"--leaks-out=", "--leaks-out takes a name"},
 	{"--error-exitcode=256", "--error-exitcode takes a whole number from 0 to 255"},
 	{"--folded=", "--folded takes a name"}, {"--flame", "its value follows an equals sign, --flame=prog"},
-	{"--view=dead", "--view takes live, peak, exit, total or count"},
+	{"--view=dead", "--view takes live, peak, exit, total, count or cold"},
 	{"--top=0", "--top takes a decimal number from 0.1 to 86400"},
 	{"--duration=0", DURATION}, {"--duration=1m", DURATION},
 	{"--stats=maybe", "--stats takes yes or no"}, {"--help=x", "--help takes all, or no value"},

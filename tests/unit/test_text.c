@@ -72,6 +72,26 @@ static void test_identifier(void **state)
 	assert_string_equal(text_qualified("f(int) const"), "f(int) const");
 }
 
+static bool is_function(const char *name, const char *wanted)
+{
+	return text_is_function(name, wanted, strlen(wanted));
+}
+
+static void test_is_function(void **state)
+{
+	assert_true(is_function("char* fill<char>(int)", "char* fill<char>(int)"));
+	assert_true(is_function("char* fill<char>(int)", "char* fill<char>"));
+	assert_true(is_function("char* fill<char>(int)", "fill<char>(int)"));
+	assert_true(is_function("char* fill<char>(int)", "fill<char>"));
+	assert_false(is_function("char* fill<char>(int)", "fill"));
+	assert_false(is_function("char* fill<char>(int)", "char*"));
+	assert_true(is_function("a::(anonymous namespace)::f(int)", "a::(anonymous namespace)::f"));
+	assert_false(is_function("a::(anonymous namespace)::f(int)", "f"));
+	assert_true(is_function("operator<<(std::ostream&, X const&)", "operator<<"));
+	assert_false(is_function("operator<<(std::ostream&, X const&)", "operator<"));
+	assert_true(is_function("main", "main"));
+}
+
 static void test_shorten(void **state)
 {
 	static const char push[] = "std::vector<int, std::allocator<int> >::push_back(int const&)";
@@ -137,6 +157,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_clean),
+		cmocka_unit_test(test_is_function),
 		cmocka_unit_test(test_shorten),
 		cmocka_unit_test(test_shorten_site),
 		cmocka_unit_test(test_identifier),

@@ -209,7 +209,7 @@ class App {
 			"zoom"))
 			this.showFlame();
 		if (has("selection", "mode", "hide", "find", "tab", "sort", "color",
-			"theme"))
+			"theme", "graph", "held", "gfind"))
 			this.showTables();
 	}
 
@@ -217,11 +217,11 @@ class App {
 	check() {
 		const s = this.state, p = this.profile;
 
-		if (!["live", "peaks", "growth", "allocated", "temporary", "leaked"]
-			.includes(s.mode) ||
+		if (!["live", "peaks", "growth", "allocated", "temporary", "leaked",
+			"cold"].includes(s.mode) ||
 			(s.mode === "peaks" && !p.peaks) ||
 			(p.isMassif && !["live", "growth"].includes(s.mode)) ||
-			(s.mode === "leaked" && !p.leaks))
+			(s.mode === "leaked" && !p.leaks) || (s.mode === "cold" && !p.cold))
 			s.mode = "live";
 		if (!s.spanRange())
 			s.span = "";
@@ -340,7 +340,8 @@ async function main() {
 
 		performance.mark("read");
 		document.documentElement.setAttribute("data-ready", "");
-		window.ptmem = new App(profile);
+		window.ptmem = profile.format === "ptmem-graph" ?
+			new GraphPage(profile) : new App(profile);
 	} catch (error) {
 		const isOld = typeof DecompressionStream === "undefined";
 

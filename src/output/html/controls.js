@@ -86,6 +86,8 @@ class Controls {
 			modes.push(["temporary", "Temporary"]);
 		if (p.leaks)
 			modes.push(["leaked", "Leaked"]);
+		if (p.cold)
+			modes.push(["cold", "Not touched"]);
 		out.push(this.group("mode", "mode", modes));
 		if (all)
 			out.push(this.group("unit", "unit",
@@ -176,6 +178,8 @@ class Controls {
 			temporary: `Temporary: ${p.temporaryText}. Whole run.`,
 			leaked: "Leaked: what no pointer of the program led to when the " +
 				"leak check ran.",
+			cold: "Not touched: bytes on pages that were neither read nor written " +
+				"in the time of --cold.",
 		}[mode] || "";
 	}
 
@@ -374,14 +378,6 @@ class Tips {
 		this.app = app;
 	}
 
-	place(tip, x, y, width, height) {
-		tip.hidden = false;
-		const w = tip.offsetWidth, h = tip.offsetHeight;
-
-		tip.style.left = `${Math.max(4, x + 14 + w > width ? x - w - 10 : x + 14)}px`;
-		tip.style.top = `${Math.max(4, y + 16 + h > height ? y - h - 10 : y + 16)}px`;
-	}
-
 	rows(list) {
 		return el("dl", {}, ...list.flatMap(
 			([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
@@ -414,7 +410,7 @@ class Tips {
 
 		tip.replaceChildren(el("strong", {}, format.time(p.time[i], p.unit) + clock),
 			this.rows(list));
-		this.place(tip, x, 8, byId("timeline").clientWidth, 1e6);
+		placeTip(tip, x, 8, byId("timeline").clientWidth, 1e6);
 	}
 
 	markersNear(i) {
@@ -507,7 +503,7 @@ class Tips {
 				where ? el("span", { class: "muted" }, where) : null,
 					this.rows(this.facts(box))].filter(Boolean));
 		}
-		this.place(tip, x, y, innerWidth, innerHeight);
+		placeTip(tip, x, y, innerWidth, innerHeight);
 	}
 
 	/* The line below the flame graph: the focused frame, or the total. */

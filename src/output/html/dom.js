@@ -68,6 +68,15 @@ function editorLink(template, file, line) {
 		null;
 }
 
+/* Shows @tip beside the place @x, @y of a box of @width and @height. */
+function placeTip(tip, x, y, width, height) {
+	tip.hidden = false;
+	const w = tip.offsetWidth, h = tip.offsetHeight;
+
+	tip.style.left = `${Math.max(4, x + 14 + w > width ? x - w - 10 : x + 14)}px`;
+	tip.style.top = `${Math.max(4, y + 16 + h > height ? y - h - 10 : y + 16)}px`;
+}
+
 /* A sparkline of @values, at most @max high. */
 function sparkline(values, max) {
 	const width = 110, height = 20, step = Math.max(1, Math.ceil(values.length / width));
@@ -87,6 +96,13 @@ function sparkline(values, max) {
 		class: "spark", width, height, viewBox: `0 0 ${width} ${height}`,
 		"aria-hidden": "true",
 	}, svg("polyline", { points: `${points} ${last.toFixed(1)},${height}` }));
+}
+
+/* The beginning of @text, at most @room characters. */
+function cutText(text, room) {
+	const all = [...text];
+
+	return all.length <= room ? text : all.slice(0, Math.max(0, room - 1)).join("") + "\u2026";
 }
 
 /* A function's name, shortened, or a path; the source line at its end is never cut off. */

@@ -414,6 +414,25 @@ class Profile {
 		return { bytes: sum.bytes, blocks: sum.blocks };
 	}
 
+	/* What --cold found, by leaf; null: it did not look. */
+	get cold() {
+		const { inspection } = this.raw, found = inspection && inspection.untouched;
+
+		return found && found.leaf.length ? found : null;
+	}
+
+	/* Bytes that were not touched, at least; null: it is not known. */
+	untouched() {
+		const { cold } = this, sum = this.empty(true);
+
+		if (!cold)
+			return null;
+		cold.leaf.forEach((leaf, k) => {
+			sum.bytes[leaf] += cold.at_least[k];
+		});
+		return { bytes: sum.bytes, blocks: sum.blocks };
+	}
+
 	/* What counts as temporary. */
 	get temporaryText() {
 		const below = this.meta.temporary_below;

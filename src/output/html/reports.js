@@ -27,6 +27,7 @@ class Reports {
 			["functions", "Functions"]];
 
 		this.memory = this.makeMemory();
+		this.graph = this.makeGraph();
 		if (p.isMassif)
 			return out;
 		out.push(["leaks", "Leaks"]);
@@ -34,7 +35,8 @@ class Reports {
 			out.push(["temporary", "Temporary"]);
 		return out.concat([["threads", "Threads"], ["sizes", "Sizes"]],
 			p.raw.releases ? [["releases", "Releases"]] : [],
-			this.memory ? [["memory", "Memory"]] : []);
+			this.memory ? [["memory", "Memory"]] : [],
+			this.graph ? [["graph", "Heap graph"]] : []);
 	}
 
 	/* The same one until something else is to be seen. A live page may get it later. */
@@ -45,6 +47,16 @@ class Reports {
 			return null;
 		return this.memory && this.memory.id === MemoryView.idOf(p) ? this.memory :
 			new MemoryView(this.app);
+	}
+
+	/* The same one until another graph is there. */
+	makeGraph() {
+		const { graph } = this.app.profile.raw;
+
+		if (!graph)
+			return null;
+		return this.graph && this.graph.json === graph ? this.graph :
+			new GraphView(this.app, graph, null);
 	}
 
 	showTabs(current) {
@@ -82,6 +94,10 @@ class Reports {
 			this.showMemory();
 			return;
 		}
+		if (this.current === "graph") {
+			this.showGraph();
+			return;
+		}
 		const table = this.tables.get(this.current) || this.makeTable(this.current);
 		const up = !state.sort.startsWith("-");
 		const isMatched = this.current !== "threads" && this.current !== "sizes";
@@ -109,11 +125,20 @@ class Reports {
 		this.shownMemory = this.memory;
 	}
 
+	showGraph() {
+		if (!byId("graph") || this.shownGraph !== this.graph)
+			byId("panel").replaceChildren(this.graph.make());
+		this.shownGraph = this.graph;
+		this.graph.show();
+	}
+
 	resize() {
 		const table = this.tables.get(this.current);
 
 		if (this.current === "memory")
 			this.memory.draw();
+		else if (this.current === "graph")
+			this.graph.draw();
 		else if (table)
 			table.fit();
 	}
@@ -135,7 +160,8 @@ class Reports {
 		if (id === "functions")
 			return Tables.functionRows(this.merged, now, before, this.life);
 		if (id === "sites")
-			return Tables.siteRows(stacks, now, before, this.life);
+			return Tables.siteRows(stacks, now, before, this.life,
+				this.untouched() && ((row, leaf) => this.addCold(row, leaf)));
 		if (id === "leaks")
 			return Tables.siteRows(stacks, this.leaked(), null, this.life,
 				(row, leaf) => this.addLeak(row, leaf));
@@ -193,6 +219,35 @@ class Reports {
 				this.lostAge.set(leaf, [Math.min(least, ages.at_least[k]),
 					Math.max(most, ages.at_most[k])]);
 		});
+	}
+
+	/* By leaf, what --cold found: [at least, at most], bytes. */
+	untouched() {
+		const found = this.app.profile.cold;
+
+		if (found && this.coldOf !== found) {
+			this.coldOf = found;
+			this.coldBytes = new Map(found.leaf.map((leaf, k) =>
+				[leaf, [found.at_least[k], found.at_most[k]]]));
+		}
+		return found && this.coldBytes;
+	}
+
+	addCold(row, leaf) {
+		const [least, most] = this.coldBytes.get(leaf) || [0, 0];
+
+		row.cold = (row.cold || 0) + least;
+		row.coldMost = (row.coldMost || 0) + most;
+	}
+
+	coldColumn() {
+		const range = (r) => `${format.exactBytes(r.cold)} to ` +
+			`${format.exactBytes(r.coldMost)}: blocks share pages`;
+
+		return { id: "cold", title: "Not touched",
+			help: "Bytes on pages that were neither read nor written in the time of " +
+				"--cold, when it was looked", value: (r) => r.cold,
+			node: (r) => el("span", { title: range(r) }, format.bytes(r.cold)) };
 	}
 
 	addLeak(row, leaf) {
@@ -341,6 +396,8 @@ class Reports {
 		if (!p.isMassif)
 			out.push(this.countColumn("blocks", "Blocks"), this.meanColumn(),
 				this.lifetimeColumn());
+		if (id === "sites" && this.untouched())
+			out.push(this.coldColumn());
 		out.push(this.curveColumn(id));
 		return out;
 	}

@@ -28,6 +28,8 @@ class Selected {
 			return profile.temporary();
 		if (mode === "leaked")
 			return profile.lost() || profile.empty(true);
+		if (mode === "cold")
+			return profile.untouched() || profile.empty(true);
 		if (mode === "peaks")
 			return profile.eachPeak();
 		if (s.kind === "range")
@@ -121,6 +123,8 @@ class Selected {
 			return "temporary allocations in the whole run";
 		if (mode === "leaked")
 			return "lost when leaks were checked";
+		if (mode === "cold")
+			return "not touched when it was looked (--cold)";
 		if (mode === "peaks")
 			return "as a sum, not at one time";
 		if (mode === "growth")

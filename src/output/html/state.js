@@ -6,7 +6,7 @@
 
 const DEFAULTS = { at: "peak", mode: "live", unit: "bytes", dir: "down", color: "object", hide: "",
 	find: "", zoom: "", tab: "sites", sort: "", stack: "site", theme: "", thread: "",
-	mine: "", other: "", span: "", process: "", which: "" };
+	mine: "", other: "", span: "", process: "", which: "", graph: "", held: "", gfind: "" };
 
 /* The initial view, as requested by ptmem-report's options. */
 function askedFor(view) {

@@ -29,6 +29,12 @@ void baseline_deinit(struct baseline *b)
 			free_row(&b->metric[m].row.data[i]);
 		vec_deinit(&b->metric[m].row);
 	}
+	vec_release(&b->process, e, free(e->path));
+	for (size_t i = 0; i < b->function.count; i++) {
+		free(b->function.data[i].name);
+		vec_release(&b->function.data[i].site, e, free(*e));
+	}
+	vec_deinit(&b->function);
 	free(b->title);
 	free(b->program);
 	free(b->doubt);
@@ -102,6 +108,120 @@ static void add_run(struct baseline_metric *to, baseline_rows *run, unsigned run
 	to->row = all;
 }
 
+/* -- functions that gates name -- */
+
+static struct baseline_function *find_function(const struct baseline *b, enum limit_metric metric,
+					       const char *name)
+{
+	for (size_t i = 0; i < b->function.count; i++) {
+		struct baseline_function *f = &b->function.data[i];
+
+		if (f->metric == metric && strcmp(f->name, name) == 0)
+			return f;
+	}
+	return NULL;
+}
+
+const struct baseline_function *baseline_find(const struct baseline *b, const struct fail_if *f)
+{
+	_cleanup_free_ char *name = text_clean(f->of.function, f->of.function_size);
+
+	return find_function(b, f->metric, name);
+}
+
+const char *baseline_want(struct baseline *b, const struct fail_if *f)
+{
+	char *name = text_clean(f->of.function, f->of.function_size);
+
+	if (f->metric == LIMIT_PEAK) {
+		free(name);
+		return "of the peak of a function recordings tell bounds alone: compare two by "
+		       "--diff, or use --limit of ptmem, which is exact";
+	}
+	if (find_function(b, f->metric, name))
+		free(name);
+	else
+		*vec_add(&b->function) =
+			(struct baseline_function){.metric = f->metric, .name = name};
+	return NULL;
+}
+
+static void add_site_names(struct baseline_function *f, const struct measured *m)
+{
+	for (size_t i = 0; i < m->site.count; i++) {
+		const char *name = measured_function(m, i);
+
+		if (m->site.data[i].value[PATH_NEW] > 0)
+			*vec_add(&f->site) = text_clean(name, strlen(name));
+	}
+}
+
+/* Adds what a run has of @f to the @runs before it. */
+static void measure_function(struct baseline_function *f, struct diff_pair *pair, unsigned runs)
+{
+	const struct limit of = {.function = f->name, .function_size = strlen(f->name)};
+	struct measured m = {0};
+	double whole[2], value = 0;
+
+	measure_select(pair, f->metric, whole);
+	if (measure_has_paths(pair, f->metric)) {
+		measured_init(&m, pair, f->metric, &of);
+		value = m.sum[PATH_NEW];
+		f->is_there |= m.has_function;
+		add_site_names(f, &m);
+		measured_deinit(&m);
+	}
+	/* there may be paths that hold nothing at the end */
+	if (pair->input[PATH_NEW].recording && !f->is_there) {
+		measured_init_maximum(&m, pair, &of, whole);
+		f->is_there = m.has_function;
+		measured_deinit(&m);
+	}
+	f->min = runs ? MIN(f->min, value) : value;
+	f->max = MAX(f->max, value);
+}
+
+/* -- processes -- */
+
+static double number_of(const struct recording *r, const char *key)
+{
+	return strtod(recording_meta(r, key) ?: "0", NULL);
+}
+
+static bool is_child(const struct baseline_process *c, const struct baseline_process *of)
+{
+	static const double rounding = 0.01;
+
+	return c->parent && c->parent == of->pid && c->start >= of->start - rounding &&
+	       c->start <= of->end + rounding;
+}
+
+/* Whether the run is another one than those before, and not another process of one of these. */
+static void note_process(struct baseline *b, const char *path, const struct recording *r)
+{
+	double start = number_of(r, "start") + number_of(r, "lead") / 1e9;
+	const struct baseline_process p = {
+		text_clean(path, strlen(path)),
+		strtoull(recording_meta(r, "pid") ?: "0", NULL, 10),
+		strtoull(recording_meta(r, "parent") ?: "0", NULL, 10), start,
+		number_of(r, "start") + recording_duration(r) / 1e3};
+
+	for (size_t i = 0; i < b->process.count && !b->doubt; i++) {
+		const struct baseline_process *q = &b->process.data[i];
+
+		if (p.pid && p.pid == q->pid && p.start == q->start)
+			b->doubt = xasprintf("%s and %s are of the same process, and not two runs",
+					     q->path, p.path);
+		else if (is_child(&p, q) || is_child(q, &p))
+			b->doubt = xasprintf("%s and %s are of a process and its child in one run: "
+					     "they count as two runs; give one process of each "
+					     "run, or make a baseline for each",
+					     is_child(&p, q) ? q->path : p.path,
+					     is_child(&p, q) ? p.path : q->path);
+	}
+	*vec_add(&b->process) = p;
+}
+
 /* Of which program a run is, and whether it is like those before. */
 static void note_program(struct baseline *b, const struct input *input)
 {
@@ -148,8 +268,13 @@ void baseline_add(struct baseline *b, const char *path, const struct input *inpu
 		to->sum.max = MAX(to->sum.max, value[PATH_NEW]);
 		add_run(to, &rows, b->runs);
 	}
+	for (size_t i = 0; i < b->function.count; i++)
+		if (measure_knows(input, b->function.data[i].metric))
+			measure_function(&b->function.data[i], &pair, b->runs);
 	recording_view_deinit(&pair.view[PATH_NEW]);
 	frame_match_free(pair.match);
+	if (input->recording)
+		note_process(b, path, input->recording);
 	note_program(b, input);
 	if (input_gap(input) && !b->doubt)
 		b->doubt = xasprintf("%s: %s", path, input_gap(input));
@@ -168,11 +293,35 @@ static void put_row(FILE *out, enum limit_metric metric, const struct baseline_r
 	putc('\n', out);
 }
 
+static int compare_functions(const void *a, const void *b)
+{
+	const struct baseline_function *x = a, *y = b;
+
+	return x->metric != y->metric ? (int)x->metric - (int)y->metric : strcmp(x->name, y->name);
+}
+
+static void put_functions(FILE *out, const struct baseline *b, enum limit_metric metric)
+{
+	for (size_t i = 0; i < b->function.count; i++) {
+		const struct baseline_function *f = &b->function.data[i];
+		const struct baseline_row row = {f->name, {0}, f->min, f->max};
+
+		if (f->metric != metric)
+			continue;
+		putc('@', out);
+		put_row(out, metric, &row);
+	}
+}
+
 void baseline_write(FILE *out, const struct baseline *b)
 {
 	fputs("# What the program needs, by ptmem-report --write-baseline: metric, value (of "
-	      "several runs\n# the least and the largest), and function; without one in all.\n"
-	      MAGIC "\n", out);
+	      "several runs\n# the least and the largest), and function; without one in all.\n",
+	      out);
+	if (b->function.count)
+		fputs("# Lines with @ are about all call paths with the function.\n", out);
+	fputs(MAGIC "\n", out);
+	vec_sort(&b->function, compare_functions);
 	fprintf(out, "runs %u\n", b->runs);
 	if (b->program)
 		fprintf(out, "program %s\n", b->program);
@@ -186,6 +335,7 @@ void baseline_write(FILE *out, const struct baseline *b)
 		put_row(out, m, &b->metric[m].sum);
 		for (size_t i = 0; i < b->metric[m].row.count; i++)
 			put_row(out, m, &b->metric[m].row.data[i]);
+		put_functions(out, b, m);
 	}
 }
 
@@ -219,18 +369,35 @@ static bool parse_head(struct baseline *b, const char *line)
 	return true;
 }
 
+/* NULL, or what is wrong with the function of @row, whose name it takes. */
+static const char *take_function(struct baseline *b, enum limit_metric m,
+				 const struct baseline_row *row)
+{
+	bool is_known = find_function(b, m, row->name);
+
+	if (is_known) {
+		free(row->name);
+		return "a line before has the same function";
+	}
+	*vec_add(&b->function) = (struct baseline_function){
+		.metric = m, .name = row->name, .is_there = row->max > 0, .min = row->min,
+		.max = row->max};
+	return NULL;
+}
+
 /* NULL, or what is wrong with @line. */
 static const char *parse_line(struct baseline *b, char *line)
 {
-	char *value = strchr(line, ' ');
+	bool is_of_paths = *line == '@';
+	char *name = line + is_of_paths, *value = strchr(name, ' ');
 	enum limit_metric m =
-		value ? limit_find_metric(line, (size_t)(value - line)) : LIMIT_METRICS;
+		value ? limit_find_metric(name, (size_t)(value - name)) : LIMIT_METRICS;
 	struct baseline_row row = {0};
 
 	if (parse_head(b, line))
 		return NULL;
 	if (m == LIMIT_METRICS || !limit_info[m].is_compared)
-		return "a line is METRIC VALUE [FUNCTION]";
+		return "a line is METRIC VALUE [FUNCTION], or @METRIC VALUE FUNCTION";
 	char *end = parse_number(value + 1, &row.min);
 
 	row.max = row.min;
@@ -238,13 +405,17 @@ static const char *parse_line(struct baseline *b, char *line)
 		end = parse_number(end + 2, &row.max);
 	if (!end || (*end && *end != ' ') || row.max < row.min)
 		return "a value is a number, or two with .. between";
+	if (is_of_paths && !*end)
+		return "a line is @METRIC VALUE FUNCTION";
 	b->metric[m].is_known |= !*end;
-	if (!*end) {
-		b->metric[m].sum = row;
-	} else {
+	if (*end)
 		row.name = text_clean(end + 1, strlen(end + 1));
+	if (is_of_paths)
+		return take_function(b, m, &row);
+	if (*end)
 		*vec_add(&b->metric[m].row) = row;
-	}
+	else
+		b->metric[m].sum = row;
 	return NULL;
 }
 
@@ -390,6 +561,25 @@ static const struct baseline_place *place_of(const struct pair_of_rows *p)
 	return best ?: &unknown;
 }
 
+static bool is_site_of(const struct baseline_function *of, const char *name)
+{
+	for (size_t i = 0; of && i < of->site.count; i++)
+		if (strcmp(of->site.data[i], name) == 0)
+			return true;
+	return !of;
+}
+
+/* Leaves those of call paths with the function @of. */
+static void keep_sites(row_pairs *pairs, const struct baseline_function *of)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < pairs->count; i++)
+		if (is_site_of(of, pairs->data[i].name->name))
+			pairs->data[kept++] = pairs->data[i];
+	pairs->count = kept;
+}
+
 static void add_pairs(row_pairs *pairs, size_t max, gate_sites *out,
 		      int (*compare)(const void *a, const void *b))
 {
@@ -414,12 +604,13 @@ static void add_pairs(row_pairs *pairs, size_t max, gate_sites *out,
 }
 
 void baseline_add_growth(const struct baseline_metric *old, const struct baseline_metric *new,
-			 size_t max, gate_sites *out)
+			 const struct baseline_function *of, gate_sites *out)
 {
 	row_pairs pairs = {0};
 
 	pair_all(old, new, &pairs);
-	add_pairs(&pairs, max, out, compare_growth);
+	keep_sites(&pairs, of);
+	add_pairs(&pairs, GATE_SITES, out, compare_growth);
 }
 
 void baseline_add_changes(const struct baseline_metric *old, const struct baseline_metric *new,

@@ -5,10 +5,12 @@
  *	FILE  := { "#" TEXT NL } "ptmem-baseline 1" NL HEAD { LINE }
  *	HEAD  := "runs " N NL [ "program " NAME NL ] [ "samples " BYTES NL ] [ "lines no" NL ]
  *	LINE  := METRIC " " VALUE [ " " FUNCTION ] NL       without a function: of the whole program
+ *	       | "@" METRIC " " VALUE " " FUNCTION NL       of all call paths with the function
  *	VALUE := N | N ".." N                           of several runs: the least and the largest
  *
  * Lines are sorted by metric (limit.h) and function; each function that is a call site has one for
- * each metric that it has a value of. There are no addresses, lines, process ids or times, and
+ * each metric that it has a value of. Functions that a gate names (allocations@parse>+0) have one
+ * with "@", after these. There are no addresses, lines, process ids or times, and
  * names are those of frame_match.h, so that what moves is no difference. Resident memory, which no
  * two runs have in common, is only there as a band of several.
  */
@@ -18,6 +20,7 @@
 #include <stdio.h>
 
 #include "output/gate.h"
+#include "report/gates/fail_if.h"
 #include "report/input.h"
 
 /* A line of a function, of a run that was read; baselines have none. */
@@ -41,8 +44,25 @@ struct baseline_metric {
 	baseline_rows row; /* sorted by name */
 };
 
+/* What the call paths with a function have, which a gate names. */
+struct baseline_function {
+	enum limit_metric metric;
+	char *name;      /* as given, visible; owned */
+	bool is_there;   /* some call path has it */
+	double min, max; /* of the runs */
+	VEC(char *) site; /* call sites of these paths, of runs that were read; owned */
+};
+
+/* Of which process a run is: those that are parent and child are of one run. */
+struct baseline_process {
+	char *path;        /* of its file, visible; owned */
+	uint64_t pid, parent; /* 0 = unknown */
+	double start, end; /* seconds since 1970 */
+};
+
 /* Zeroed at first. */
 struct baseline {
+	VEC(struct baseline_process) process; /* of the runs that were read */
 	unsigned runs;
 	char *title;     /* the command; NULL = unknown */
 	char *program;   /* its base name, visible; NULL = unknown */
@@ -51,7 +71,16 @@ struct baseline {
 	bool lacks_lines;
 	char *doubt;     /* why these may not be whole runs of one program; NULL = they are */
 	struct baseline_metric metric[LIMIT_METRICS];
+	VEC(struct baseline_function) function;
 };
+
+/*
+ * Before the first run: what the condition @f, which names a function, is about is measured. NULL,
+ * or why baselines do not have it.
+ */
+const char *baseline_want(struct baseline *b, const struct fail_if *f);
+/* NULL = it is not there. */
+const struct baseline_function *baseline_find(const struct baseline *b, const struct fail_if *f);
 
 /* Adds a run: a recording or a massif file, called @path in messages. */
 void baseline_add(struct baseline *b, const char *path, const struct input *input);
@@ -63,11 +92,12 @@ void baseline_write(FILE *out, const struct baseline *b);
 int baseline_read(const char *path, struct baseline *out, char **why_out);
 
 /*
- * The functions, at most @max, that grew in any case (the least new value is above the largest old
- * one), and those that changed, the most first.
+ * The functions, at most GATE_SITES, that grew in any case (the least new value is above the
+ * largest old one), of call paths with the function @of, or all if it is NULL; and those that
+ * changed, at most @max, the most first.
  */
 void baseline_add_growth(const struct baseline_metric *old, const struct baseline_metric *new,
-			 size_t max, gate_sites *out);
+			 const struct baseline_function *of, gate_sites *out);
 void baseline_add_changes(const struct baseline_metric *old, const struct baseline_metric *new,
 			  size_t max, gate_sites *out);
 

@@ -135,8 +135,14 @@ static int refuse_condition(const struct gate_sides *c, const char *text, enum l
 {
 	if (c->pair)
 		return refuse("fail-if", text, metric, c->pair->input->massif);
-	log_error("--fail-if=%s: the baseline, or the profile, has no %s", text,
-		  limit_info[metric].name);
+	bool is_old = !c->old->metric[metric].is_known;
+	const char *cause = metric == LIMIT_RSS && is_old ?
+				    ": it is in those of several runs, as of --repeat" :
+			    metric == LIMIT_LEAKED ? ": it is in recordings of --leak-check" :
+						     "";
+
+	log_error("--fail-if=%s: the %s has no %s%s", text, is_old ? "baseline" : "profile",
+		  limit_info[metric].name, cause);
 	return EXIT_REFUSED;
 }
 
@@ -145,8 +151,7 @@ static void add_growth(const struct gate_sides *c, enum limit_metric metric, gat
 	if (c->pair)
 		add_sites(c->pair, metric, GATE_SITES, out, false);
 	else
-		baseline_add_growth(&c->old->metric[metric], &c->new->metric[metric], GATE_SITES,
-				    out);
+		baseline_add_growth(&c->old->metric[metric], &c->new->metric[metric], NULL, out);
 }
 
 /* What both sides have of a function: bounds, by enum path_side; of all but the peak one value. */
@@ -207,7 +212,33 @@ static char *function_message(const struct fail_if *f, const struct function_bou
 	return NULL;
 }
 
-/* A condition about a function: 0, EXIT_GROWN or EXIT_REFUSED. */
+/* A condition about a function, of a baseline that names it, too: 0, EXIT_GROWN or EXIT_REFUSED. */
+static int check_named_function(const struct gate_sides *c, const struct fail_if *f,
+				const char *text, struct gate *g)
+{
+	const struct baseline_function *old = baseline_find(c->old, f);
+	const struct baseline_function *new = baseline_find(c->new, f);
+
+	if (!find_value(g, f->metric))
+		return refuse_condition(c, text, f->metric);
+	if (!old || !new) {
+		log_error("--fail-if=%s: the baseline does not have this function: write it with "
+			  "the same --fail-if", text);
+		return EXIT_REFUSED;
+	}
+	if (!old->is_there && !new->is_there)
+		gate_warn(g, xasprintf("--fail-if=%s: no call path has this function", text));
+	const struct gate_value v = {f->metric, {old->min, new->min}, {old->max, new->max}};
+	struct gate_check *check = gate_add_check(g, text, f->metric, fail_if_message(f, &v));
+
+	if (!check->message)
+		return 0;
+	baseline_add_growth(&c->old->metric[f->metric], &c->new->metric[f->metric], new,
+			    &check->site);
+	return EXIT_GROWN;
+}
+
+/* Of two profiles. */
 static int check_function(const struct gate_sides *c, const struct fail_if *f, const char *text,
 			  struct gate *g)
 {
@@ -215,11 +246,6 @@ static int check_function(const struct gate_sides *c, const struct fail_if *f, c
 	struct measured m = {0};
 	double value[2];
 
-	if (!c->pair) {
-		log_error("--fail-if=%s: a baseline has what functions allocate themselves, not "
-			  "what those that they call do: compare two recordings by --diff", text);
-		return EXIT_REFUSED;
-	}
 	struct diff_pair pair = {.input = c->pair->input, .match = c->pair->match};
 
 	measure_select(&pair, f->metric, value);
@@ -253,7 +279,9 @@ static int check_conditions(const struct report_request *r, const struct gate_si
 
 		fail_if_parse(text, &f); /* request_check has checked it */
 		if (f.of.function && (!compared->pair || find_value(g, f.metric))) {
-			int verdict = check_function(compared, &f, text, g);
+			int verdict = compared->pair ?
+					      check_function(compared, &f, text, g) :
+					      check_named_function(compared, &f, text, g);
 
 			if (verdict == EXIT_REFUSED)
 				return verdict;

@@ -12,7 +12,7 @@
 #include "base/proc.h"
 #include "malloc/memory_copy.h"
 #include "session/inspect/inspect_stopped.h"
-#include "tracee/inject/inject.h"
+#include "tracee/inject/watch_file.h"
 #include "tracee/os/pagemap.h"
 
 #define LEAST (UINT64_C(64) << 20)  /* less is copied as quickly as this is prepared */
@@ -21,7 +21,7 @@
 
 static int make_uffd(struct inspect_visit *v, struct address_space *s)
 {
-	return inject_userfaultfd(v->target, s, v->ctx);
+	return watch_file_make(v->target, s, v->ctx);
 }
 
 /* -- copying -- */

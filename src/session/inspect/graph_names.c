@@ -124,6 +124,8 @@ bool graph_names_build(struct inspect_report *r, const struct held_modules *modu
 				.code = symbols_new(&(struct symbols_options){
 					.no_inline = true, .show_below_main = true})};
 	const struct graph_namer namer = {.data = data_at, .name = name_owner, .ctx = &n};
+
+	out->drops_places &= !graph_typing_has_program(n.typing); /* for tables of fields */
 	bool is_built = graph_build(&r->holders, &namer, out);
 
 	if (is_built && out->types.count == 0)

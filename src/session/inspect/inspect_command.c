@@ -44,31 +44,43 @@ static const char *find_object(const struct held_modules *modules, const char *p
 	return NULL;
 }
 
+/*
+ * The name of output @which; NULL: none is wanted. The caller frees it. 0, or -errno after a
+ * message.
+ */
+static int name_output(struct run *run, const struct inspection *i, enum output which,
+		       char **path_out)
+{
+	const struct out_name name = {.which = which, .pid = i->title.pid,
+				      .needs_pid = options_attach_many(run->options)};
+	int rc = out_pattern(run->options, which) ? out_path(run, &name, path_out) : 0;
+	const char *object = *path_out ? find_object(&i->look.modules, *path_out) : NULL;
+
+	if (rc != 0 || !object)
+		return rc;
+	log_error("%s would overwrite %s, which process %u has mapped", out_rows[which].option,
+		  object, i->title.pid);
+	return -EEXIST;
+}
+
 /* Writes the report, or says why there is none. 0, or -errno after a message. */
 static int report(struct run *run, struct inspection *i)
 {
-	uint32_t pid = i->title.pid;
+	_cleanup_free_ char *path = NULL, *page = NULL;
 
 	if (i->why) {
 		log_error("%s", i->why);
 		return -ENOTSUP;
 	}
-	const char *pattern = inspection_path(run->options);
-	const struct out_name name = {.which = inspection_output(run->options), .pid = pid,
-				      .needs_pid = options_attach_many(run->options)};
-	_cleanup_free_ char *path = NULL;
-	int rc = pattern ? out_path(run, &name, &path) : 0;
+	int rc = name_output(run, i, inspection_output(run->options), &path);
 
-	if (rc != 0)
-		return rc;
-	const char *object = path ? find_object(&i->look.modules, path) : NULL;
-
-	if (object) {
-		log_error("--%s-out would overwrite %s, which process %u has mapped",
-			  i->wants_graph ? "graph" : "inspect", object, pid);
-		return -EEXIST;
-	}
-	return inspection_save(i, path ? path : "-");
+	if (rc == 0)
+		rc = name_output(run, i, OUT_HTML, &page);
+	if (rc == 0 && page)
+		rc = inspection_save_page(i, page);
+	if (rc == 0 && (path || !page))
+		rc = inspection_save(i, path ? path : "-");
+	return rc;
 }
 
 /* The program and the libraries of a process that left a core file. */

@@ -18,6 +18,7 @@
 #include "tracee/state/space.h"
 
 #define PATHS_SHOWN 5u
+#define COLD_PATHS 1000u
 
 static uint32_t find_leaf(void *ctx, taddr_t addr)
 {
@@ -86,6 +87,49 @@ static void path_pins_name(struct path_pins *p, struct session *s)
 	shown_stack_deinit(&stack);
 }
 
+/* -- call paths of what was not touched -- */
+
+static int compare_cold(const void *a, const void *b, void *ctx)
+{
+	const struct cold_sum *sum = ctx;
+	uint32_t i = *(const uint32_t *)a, k = *(const uint32_t *)b;
+	uint64_t x = sum[i].untouched.cold, y = sum[k].untouched.cold;
+
+	return x != y ? (x > y ? -1 : 1) : i < k ? -1 : i > k;
+}
+
+/* The paths with most, and their names; the sum of all in the title. */
+static void name_cold(struct inspection *i, struct session *s)
+{
+	const struct session_cold *c = &s->end.cold;
+	const struct report r = session_report(s);
+	struct shown_stack stack = {.report = &r};
+	VEC(uint32_t) leaves = {0};
+
+	for (uint32_t leaf = 1; leaf < c->sums.count; leaf++) {
+		const struct cold_sum *sum = &c->sums.data[leaf];
+
+		i->title.cold_all.bytes += sum->bytes;
+		i->title.cold_all.untouched.cold += sum->untouched.cold;
+		i->title.cold_all.untouched.shared += sum->untouched.shared;
+		if (sum->untouched.cold + sum->untouched.shared > 0)
+			*vec_add(&leaves) = leaf;
+	}
+	if (leaves.count > 0)
+		qsort_r(leaves.data, leaves.count, sizeof(*leaves.data), compare_cold,
+			c->sums.data);
+	for (size_t k = 0; k < MIN(leaves.count, COLD_PATHS); k++) {
+		const struct cold_sum *sum = &c->sums.data[leaves.data[k]];
+		struct inspect_pin *pin = vec_add(&i->pins.cold);
+
+		*pin = (struct inspect_pin){.bytes = sum->bytes, .untouched = sum->untouched};
+		if (shown_stack_fill(&stack, profile_leaf(s->heap.profile, leaves.data[k])->node))
+			name_frames(&r, &stack, pin);
+	}
+	vec_deinit(&leaves);
+	shown_stack_deinit(&stack);
+}
+
 /* What a session reads while the threads of @space are stopped. */
 static void read_space(struct inspection *i, struct session *s, struct address_space *space,
 		       bool is_last)
@@ -107,18 +151,37 @@ static void finish_title(struct inspection *i, struct session *s)
 	path_pins_name(&i->pins, s);
 	i->title.pin = i->pins.list.data;
 	i->title.pin_count = i->pins.list.count;
+	if (i->cold <= 0)
+		return;
+	name_cold(i, s);
+	i->title.cold = i->pins.cold.data;
+	i->title.cold_count = i->pins.cold.count;
+	i->title.is_estimated = options_sample_interval(s->run->options) > 0;
+}
+
+/* Keeps it for others (last_inspection.h), a graph with its call paths. */
+static void keep(struct inspection *i, struct session *s)
+{
 	if (i->wants_graph)
 		graph_paths_find(s, &i->look);
+	last_inspection_set(s, i);
 }
 
 /* -- at the last stop: the session keeps the result until the report is made -- */
 
 void inspect_final_read(struct session *s, bool is_last)
 {
-	struct inspection *i = xmalloc(sizeof(*i));
+	struct session_cold *cold = &s->end.cold;
 	uint64_t begin = clock_now_ns();
 
+	if (cold->state == COLD_REPORTED)
+		return; /* what the end finds has nothing of that */
+	struct inspection *i = xmalloc(sizeof(*i));
+
 	inspection_init(i, s->run->options, inspection_path(s->run->options));
+	i->cold = cold->state == COLD_FOUND ? cold->seconds : 0;
+	i->touched = cold->pages;
+	cold->pages = (struct touched_pages){0};
 	inspect_stopped_copy_init(&i->copy, s->space->processes.reader, i->copied_most);
 	inspect_final_free(s->end.inspected);
 	s->end.inspected = i;
@@ -163,7 +226,7 @@ void inspect_final_classify(struct session *s)
 	inspect_stopped_classify(&i->look);
 	memory_copy_deinit(&i->copy);
 	if (inspection_judge(i, s->process.pid, s->process.command))
-		last_inspection_set(s, i);
+		keep(i, s);
 }
 
 void inspect_final_finish(struct session *s)
@@ -174,6 +237,8 @@ void inspect_final_finish(struct session *s)
 	if (!i && s->image.has_executed) {
 		log_warn("process %u executed another program: its memory before that is "
 			 "not reported", s->process.pid);
+	} else if (!i && s->end.cold.state == COLD_REPORTED) {
+		return;
 	} else if (!i) {
 		log_warn("process %u ended before its memory could be read: there is nothing to "
 			 "inspect", s->process.pid);
@@ -187,7 +252,12 @@ void inspect_final_finish(struct session *s)
 		const char *path = inspection_path(s->run->options);
 
 		s->run->files_failed += (path ? write_file(s) : print_to_stderr(i)) != 0;
+		if (i->cold > 0)
+			s->end.cold.state = COLD_REPORTED;
 	}
+	if (s->end.cold.state == COLD_WATCHED)
+		log_warn("process %u ended before the time of --cold: what it did not touch is "
+			 "not known", s->process.pid);
 	inspect_final_free(i);
 	s->end.inspected = NULL;
 }
@@ -269,10 +339,11 @@ int inspect_session_write(struct session *s, const char *path, FILE *file)
 	struct inspection *i = &q.inspection;
 
 	inspection_init(i, s->run->options, path);
+	i->cold = 0;
 	int rc = ask(&q, file);
 
 	if (rc == 0) {
-		last_inspection_set(s, i);
+		keep(i, s);
 		finish_title(i, s);
 		if (path)
 			rc = inspection_write(i, path);
@@ -382,6 +453,7 @@ int inspect_session_check(struct session *s, FILE *file)
 	struct differences d = {.file = file};
 
 	inspection_init(i, s->run->options, NULL);
+	i->cold = 0;
 	i->wants_blocks = true;
 	i->wants_types = i->wants_holders = i->wants_graph = false;
 	int rc = ask(&q, file);

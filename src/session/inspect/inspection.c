@@ -9,7 +9,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "output/graph_report.h"
+#include "output/graph_page.h"
 #include "output/inspect_report.h"
 #include "output/outfile.h"
 #include "recording/graph_file.h"
@@ -49,6 +49,7 @@ void inspection_init(struct inspection *i, const struct options *o, const char *
 		.containers = o->graph.containers,
 		.graph_wish = {.depth = o->graph.depth, .holds = o->graph.who_holds},
 		.cold = o->inspect.cold,
+		.keeps_graph = o->graph.what && options_record(o),
 		.wants_graph_file = o->graph.what && path && is_graph_file(path),
 		.copied_most = o->inspect.copy};
 }
@@ -66,16 +67,21 @@ struct inspect_wish inspection_wish(struct inspection *i)
 				     .wants_holders = i->wants_holders,
 				     .wants_graph = i->wants_graph,
 				     .containers = i->containers,
-				     .drops_places = !i->graph_wish.holds && !i->wants_graph_file,
+				     .drops_places = !i->graph_wish.holds && !i->wants_graph_file &&
+						     !i->keeps_graph,
 				     .copy = &i->copy};
+}
+
+static void free_frames(struct inspect_pin *p)
+{
+	for (size_t k = 0; k < p->depth; k++)
+		free(p->frame[k]);
 }
 
 static void path_pins_deinit(struct path_pins *p)
 {
-	for (size_t i = 0; i < p->list.count; i++)
-		for (size_t k = 0; k < p->list.data[i].depth; k++)
-			free(p->list.data[i].frame[k]);
-	vec_deinit(&p->list);
+	vec_release(&p->list, e, free_frames(e));
+	vec_release(&p->cold, e, free_frames(e));
 	free(p->paths.pages);
 	p->paths.pages = NULL;
 }
@@ -284,4 +290,19 @@ int inspection_save(struct inspection *i, const char *path)
 
 	warn_of_doubts(path, i);
 	return rc;
+}
+
+static int put_page(FILE *file, const void *ctx)
+{
+	const struct inspection *i = ctx;
+	const struct graph_title t = graph_title(i);
+
+	graph_page_write(file, &t, &i->look.graph);
+	return 0;
+}
+
+int inspection_save_page(const struct inspection *i, const char *path)
+{
+	return out_put(OUT_HTML, i->title.pid, path,
+		       &(struct out_content){.put = put_page, .ctx = i, .end = ".html"});
 }

@@ -23,6 +23,7 @@ struct path_pins {
 	struct pinned_paths paths;    /* has a pointer to this */
 	const struct profile *profile;
 	VEC(struct inspect_pin) list; /* most pages first; names are owned */
+	VEC(struct inspect_pin) cold; /* those with most untouched bytes first; likewise */
 };
 
 /* May not move. */
@@ -31,6 +32,7 @@ struct inspection {
 	bool wants_types, wants_holders;
 	bool wants_graph;        /* and no report of --inspect */
 	bool wants_graph_file;   /* as a file for ptmem-report, not as text or JSON */
+	bool keeps_graph;        /* too: for a page or a recording */
 	struct graph_wish graph_wish;
 	const char *containers;  /* for the graph: a file of descriptions; NULL = none */
 	bool wants_pprof;        /* the profile that a Go program keeps, and nothing else */
@@ -75,6 +77,9 @@ bool inspection_judge(struct inspection *i, uint32_t pid, const char *command);
 int inspection_write(struct inspection *i, const char *path);
 /* The same with a message, elsewhere if it cannot be written there (out.h). */
 int inspection_save(struct inspection *i, const char *path);
+
+/* Writes the page of its graph: 0, or -errno after a message. */
+int inspection_save_page(const struct inspection *i, const char *path);
 
 /* Prints it as text. */
 void inspection_print(const struct inspection *i, FILE *file);

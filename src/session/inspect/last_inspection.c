@@ -1,6 +1,7 @@
 /* Keeps the last inspection of a session as tables of its recording. */
 #include "session/inspect/last_inspection.h"
 
+#include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "output/inspect_report.h"
+#include "recording/graph_file.h"
 #include "recording/recording.h"
 #include "recording/recording_format.h"
 #include "session/inspect/inspect_session.h"
@@ -139,6 +141,18 @@ static void add_pins(struct recording *to, const struct pinned_paths *p)
 	}
 }
 
+static void add_untouched(struct recording *to, const struct session_cold *c)
+{
+	for (uint32_t leaf = 1; leaf < c->sums.count; leaf++) {
+		const struct cold_sum *s = &c->sums.data[leaf];
+		const uint64_t row[UNTOUCHED_COLUMNS] = {leaf, s->bytes, s->untouched.cold,
+							 s->untouched.cold + s->untouched.shared};
+
+		if (s->bytes)
+			recording_add(to, RECORDING_UNTOUCHED, row);
+	}
+}
+
 static void add_advice(struct recording *to, const struct inspect_report *r)
 {
 	struct inspect_advice_list advice;
@@ -155,7 +169,8 @@ static void add_advice(struct recording *to, const struct inspect_report *r)
 }
 
 /* The tables of an inspection alone; the caller frees it. */
-static struct recording *recording_inspect_new(const struct inspection *i)
+static struct recording *recording_inspect_new(const struct inspection *i,
+					       const struct session_cold *cold)
 {
 	const struct inspect_title *t = &i->title;
 	const struct inspect_report *r = &i->look.report;
@@ -166,6 +181,8 @@ static struct recording *recording_inspect_new(const struct inspection *i)
 	add_doubts(to, t, r);
 	add_rows(to, r);
 	add_types(to, &r->types);
+	if (i->cold > 0)
+		add_untouched(to, cold);
 	add_map(to, &r->heaps.map, has_arenas ? 0 : r->heaps.arenas.count);
 	if (!has_arenas)
 		return to;
@@ -176,29 +193,57 @@ static struct recording *recording_inspect_new(const struct inspection *i)
 	return to;
 }
 
-/* The server goes on without an inspection that it cannot have. */
-static void write_file(struct last_inspection *k)
+/* A file in memory that @put has written; NULL, and a size of 0, if there is none. */
+static FILE *write_memory(int (*put)(FILE *file, const void *ctx), const void *ctx,
+			  uint64_t *size_out)
 {
 	int fd = memfd_create("ptmem-inspection", MFD_CLOEXEC);
+	FILE *file = fd < 0 ? NULL : fdopen(fd, "w+");
 
-	k->file = fd < 0 ? NULL : fdopen(fd, "w");
-	if (!k->file && fd >= 0)
+	if (!file && fd >= 0)
 		close(fd);
-	if (k->file && recording_write(k->file, k->tables) == 0)
-		k->size = (uint64_t)ftello(k->file);
+	*size_out = file && put(file, ctx) == 0 && fflush(file) == 0 ? (uint64_t)ftello(file) : 0;
+	return file;
 }
 
+static int put_tables(FILE *file, const void *tables)
+{
+	return recording_write(file, tables);
+}
+
+static int put_graph(FILE *file, const void *ctx)
+{
+	const struct inspection *i = ctx;
+
+	return graph_file_write(file, &i->look.graph, &(struct graph_source){
+		.command = i->title.command, .pid = i->title.pid, .stopped_ns = i->stopped_ns});
+}
+
+static void set_graph(struct last_inspection *k, const struct inspection *i)
+{
+	if (k->graph)
+		fclose(k->graph);
+	k->graph = write_memory(put_graph, i, &k->graph_size);
+	k->graph_number++;
+}
+
+/* The server goes on without an inspection that it cannot have. */
 void last_inspection_set(struct session *s, const struct inspection *i)
 {
 	struct last_inspection *k = &s->end.inspection;
-	uint32_t number = k->number + 1;
 
 	if (!options_record(s->run->options))
 		return;
-	last_inspection_deinit(k);
-	*k = (struct last_inspection){.tables = recording_inspect_new(i), .number = number};
+	recording_free(k->tables);
+	if (k->file)
+		fclose(k->file);
+	k->file = NULL;
+	k->tables = recording_inspect_new(i, &s->end.cold);
+	k->number++;
 	if (s->run->options->listen.at)
-		write_file(k);
+		k->file = write_memory(put_tables, k->tables, &k->size);
+	if (i->keeps_graph)
+		set_graph(k, i);
 }
 
 void last_inspection_deinit(struct last_inspection *k)
@@ -206,4 +251,31 @@ void last_inspection_deinit(struct last_inspection *k)
 	recording_free(k->tables);
 	if (k->file)
 		fclose(k->file);
+	if (k->graph)
+		fclose(k->graph);
+}
+
+/* ptmem has written it itself. */
+static void add_graph(const struct last_inspection *k, struct recording *r)
+{
+	_cleanup_free_ char *why = NULL;
+	void *data = mmap(NULL, k->graph_size, PROT_READ, MAP_SHARED, fileno(k->graph), 0);
+	struct recording *graph;
+
+	if (data == MAP_FAILED) {
+		log_warn("the heap graph is not in the recording: %s", strerror(errno));
+		return;
+	}
+	if (graph_file_rows(data, k->graph_size, &graph, &why) == 0) {
+		graph_file_copy(graph, r);
+		recording_free(graph);
+	}
+	munmap(data, k->graph_size);
+}
+
+void last_inspection_add(const struct last_inspection *k, struct recording *r)
+{
+	recording_copy_inspection(k->tables, r);
+	if (k->graph_size)
+		add_graph(k, r);
 }

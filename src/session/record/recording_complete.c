@@ -246,7 +246,7 @@ struct recording *recording_complete_new(struct session *s, const struct recordi
 		recording_copy(s->recording->leaks, RECORDING_LEAK_AGES, r);
 		recording_copy(s->recording->leaks, RECORDING_LEAK_HOLDERS, r);
 	}
-	recording_copy_inspection(s->end.inspection.tables, r);
+	last_inspection_add(&s->end.inspection, r);
 	return r;
 }
 

@@ -43,7 +43,7 @@ static int work(void *ctx)
 	if (n->note)
 		return recording_unfinished_write(s, n->path);
 	s->recording->leaks = NULL; /* of an earlier moment, as the inspection */
-	s->end.inspection.tables = NULL;
+	s->end.inspection = (struct last_inspection){0};
 	recording_complete_values(s, "still running");
 	struct recording *r = recording_complete_new(s, &s->recording->span);
 	int rc = recording_complete_write(s, r, n->path);

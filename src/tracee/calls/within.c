@@ -1,6 +1,6 @@
 /*
- * Calls of functions of --within. The stack stays as it is: nothing is wrapped, so exceptions,
- * longjmp, backtraces and arguments on the stack are those of the program.
+ * Calls of functions of --within and --label. The stack stays as it is: nothing is wrapped, so
+ * exceptions, longjmp, backtraces and arguments on the stack are those of the program.
  *
  *	breakpoint at                 of the thread
  *	the function's entry          notes the stack pointer and the return address, to which it
@@ -177,7 +177,7 @@ static void begin(struct target *t, struct thread *th, const struct within_call 
 
 	if (!s->watch.is_profiled || !s->watch.is_ready || !s->sink.user || t->is_abandoned)
 		return;
-	if (!call->function->is_measured) {
+	if (!custom_probe_has_ends(call->function)) {
 		t->sink.within_begin(t->sink.ctx, s, th->tid, call);
 		return;
 	}
@@ -209,10 +209,12 @@ static void drop_before(struct target *t, struct thread *th, const struct within
 enum trap_answer within_serve_entry(struct target *t, struct thread *th, struct trap *trap,
 				    struct arch_regs *regs)
 {
-	struct within_call call = {.function = trap->probe->custom,
+	struct within_call call = {.function = trap->probe->custom, .entry = trap->entry,
 				   .sp = regs->word[t->arch->sp]};
 	taddr_t next = trap->stub.jump;
 
+	for (size_t i = 0; i < ARRAY_SIZE(call.arg); i++)
+		call.arg[i] = regs->word[t->arch->arg[i]];
 	if (!th->process->is_vfork_child &&
 	    space_read(th->process->space, call.sp, &call.return_pc, sizeof(uint64_t)) == 0) {
 		drop_before(t, th, &call);

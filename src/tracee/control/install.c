@@ -30,6 +30,7 @@
 #include "tracee/inject/stack_scan.h"
 #include "tracee/inject/stop_all.h"
 #include "tracee/inject/stub_area.h"
+#include "tracee/inject/watch_file.h"
 #include "tracee/os/ptrace.h"
 #include "tracee/pads/heap_sampling.h"
 #include "tracee/pads/pads.h"
@@ -708,6 +709,7 @@ bool install_remove(struct target *t, struct address_space *s, struct thread *th
 		free(used);
 		return false;
 	}
+	watch_file_close_left(t, s, th);
 	/* not before: threads that run between two tries are still stepped in the second one */
 	trap_handler_remove(t, s);
 	keep_pads_together(t, s, &th, used);

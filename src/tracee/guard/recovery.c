@@ -44,7 +44,8 @@ const char *journal_find_flaw(const struct journal *r, taddr_t page)
 		return "it is another page's";
 	if (r->trap_count > JOURNAL_TRAPS || r->area_count > JOURNAL_AREAS)
 		return "it has too many entries";
-	if (r->has_handler > 1 || r->masked_thread < 0 || r->shared_size > MAX_SHARED)
+	if (r->has_handler > 1 || r->masked_thread < 0 || r->shared_size > MAX_SHARED ||
+	    r->file)
 		return "a number in it is impossible";
 	for (uint32_t i = 0; i < r->area_count; i++) {
 		const struct journal_area *a = &r->area[i];

@@ -46,13 +46,6 @@ int inject_mmap(struct target *t, struct thread *th, const uint64_t args[6], int
 /* Notes such a place in the maps of @s, which are read again for it otherwise. */
 void inject_plan_mmap(struct address_space *s, const struct maps *maps);
 
-/*
- * Makes a userfaultfd(2) in @s, whose threads are stopped, which becomes a file of ptmem's and is
- * closed there: *fd_out is the caller's. -ENOTSUP where that could harm the process: it has a
- * seccomp filter, or is not guarded; -errno of the kernel, -ESRCH if no thread can work.
- */
-int inject_userfaultfd(struct target *t, struct address_space *s, int *fd_out);
-
 /* System calls that a mere stop interrupts. */
 
 /* Makes @th repeat the call that failed with -EINTR because of our stop. */

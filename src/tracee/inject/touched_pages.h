@@ -15,8 +15,8 @@ struct target;
 struct touched_pages;
 
 /*
- * The time begins: @s is guarded, its threads are stopped. -ENOTSUP where calls cannot be injected
- * without risk, or another -errno.
+ * The time begins: @s is guarded, or ends with ptmem; its threads are stopped. -ENOTSUP where calls
+ * cannot be injected without risk, or another -errno.
  */
 int touched_pages_begin(struct target *t, struct address_space *s);
 /*

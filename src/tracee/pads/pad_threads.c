@@ -115,7 +115,11 @@ static void deliver(void *ctx, struct heap_event *ev)
 static uint32_t find_node(void *ctx, const struct heap_event *ev)
 {
 	struct delivery *d = ctx;
-	return d->target->sink.node(d->target->sink.ctx, d->space, ev);
+	const struct pads *p = d->space->pads;
+	struct heap_event of_thread = *ev;
+
+	of_thread.thread = ev->path < p->owner.count ? (uint32_t)p->owner.data[ev->path] : 0;
+	return d->target->sink.node(d->target->sink.ctx, d->space, &of_thread);
 }
 
 static void deliver_quick(void *ctx, struct quick_event *event, size_t count)
@@ -168,6 +172,13 @@ void pads_forget_nodes(struct address_space *s)
 {
 	if (s->pads)
 		ring_forget_nodes(&s->pads->ring);
+}
+
+void pads_forget_node(struct address_space *s, pid_t tid)
+{
+	for (size_t i = 0; s->pads && i < s->pads->owner.count; i++)
+		if (s->pads->owner.data[i] == tid)
+			ring_mirror(&s->pads->ring, (uint32_t)i)->has_node = false;
 }
 
 uint64_t pads_records(const struct address_space *s)

@@ -10,6 +10,7 @@
 #define PTMEM_TRACEE_PADS_PADS_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "arch/pad.h"
 #include "base/heap_calls.h"
@@ -97,6 +98,8 @@ void pad_thread_forget(struct thread *th);
 
 /* The sink's nodes for stacks are obsolete: it is asked again for each. */
 void pads_forget_nodes(struct address_space *s);
+/* The same of the stacks of thread @tid alone, which are read on as before. */
+void pads_forget_node(struct address_space *s, pid_t tid);
 
 /*
  * Reads what is complete, about PADS_DRAIN_BATCH records at most: a caller that reads more in a row

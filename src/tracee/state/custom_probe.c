@@ -177,16 +177,28 @@ static const char *last_colon(const char *text)
 	return NULL;
 }
 
-/* Sets @c->word: what precedes the parameters and template arguments, without its scopes. */
+static bool is_of_word(char c)
+{
+	return isalnum((unsigned char)c) || c == '_';
+}
+
+/*
+ * Sets @c->word: what precedes the parameters and template arguments, without scopes and the "~" of
+ * a destructor. Operators have names of another kind when mangled, and so no word.
+ */
 static void find_word(struct custom_probe *c)
 {
-	const char *name = c->probe.symbol;
-	size_t end = strcspn(name, "(<"), start = end;
+	static const char operator[] = "operator";
+	size_t keyword = sizeof(operator) - 1, start = 0, end;
+	_cleanup_free_ char *last = text_identifier(c->probe.symbol);
 
-	while (start > 0 && (isalnum((unsigned char)name[start - 1]) || name[start - 1] == '_'))
-		start--;
-	c->word = name + start;
-	c->word_size = end - start;
+	c->is_operator = text_begins_with(last, operator) && last[keyword] &&
+			 !is_of_word(last[keyword]);
+	while (last[start] && !is_of_word(last[start]))
+		start++;
+	for (end = start; is_of_word(last[end]); end++)
+		;
+	c->word = c->is_operator ? xstrdup("") : xstrndup(last + start, end - start);
 }
 
 static bool parse_kind(const char *text, size_t size, struct probe *p)
@@ -230,7 +242,7 @@ static const char *parse_function(const char *text, struct custom_probe *c)
 		return why;
 	c->probe.symbol = xasprintf("%.*s", (int)size, function);
 	find_word(c);
-	return !c->address && !c->word_size ? "the function has no name" : NULL;
+	return !c->address && !c->is_operator && !*c->word ? "the function has no name" : NULL;
 }
 
 /* "malloc=0x401230" */
@@ -257,6 +269,7 @@ static const char *parse_known(const struct probe *table, const char *text, size
 static void free_probe(struct custom_probe *c)
 {
 	free((char *)c->probe.symbol);
+	free(c->word);
 	free(c->text);
 	free(c);
 }
@@ -324,15 +337,6 @@ void custom_probes_deinit(struct custom_probes *p)
 
 /* -- names -- */
 
-/* Whether @demangled is the name @given: with its parameters or, if @given has none, without. */
-static bool is_same_name(const char *demangled, const char *given)
-{
-	size_t size = strlen(given);
-
-	return strncmp(demangled, given, size) == 0 &&
-	       (!demangled[size] || (demangled[size] == '(' && !strchr(given, '(')));
-}
-
 /* A version follows @name. */
 static bool begins_alike(const char *name, const char *symbol)
 {
@@ -346,15 +350,18 @@ static bool is_of(const struct custom_probes *p, const struct custom_probe *c,
 	const char *symbol = c->probe.symbol;
 	bool is_mangled = sym->name[0] == '_' && p->demangle && !c->setters;
 
-	if (c->address || !c->word_size || (!is_mangled && !begins_alike(sym->name, symbol)))
+	if (c->address || (!is_mangled && !begins_alike(sym->name, symbol)))
 		return false;
 	size_t size = strcspn(sym->name, "@");
 	if (strncmp(symbol, sym->name, size) == 0 && !symbol[size])
 		return true;
-	if (!is_mangled || !memmem(sym->name, size, c->word, c->word_size))
+	bool may_be = c->is_operator || (*c->word && memmem(sym->name, size, c->word,
+							   strlen(c->word)));
+
+	if (!is_mangled || !may_be)
 		return false;
 	_cleanup_free_ char *name = p->demangle(sym->name);
-	return name && is_same_name(text_qualified(name), symbol);
+	return name && text_is_function(name, symbol, strlen(symbol));
 }
 
 struct custom_probe *custom_probes_find(const struct custom_probes *p, const struct elf_symbol *sym)
@@ -402,6 +409,7 @@ void custom_probes_report(const struct custom_probes *p)
 		const struct custom_probe *c = p->list.data[i];
 
 		const char *option = c->is_measured			? "--within=" :
+				     c->is_label			? "--label=" :
 				     c->probe.kind == PROBE_WITHIN	? "function " :
 									  "--probe=";
 

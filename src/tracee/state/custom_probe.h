@@ -1,7 +1,7 @@
 /*
  * Functions that the user names: allocators of the program's own, those of malloc's family at
  * addresses of a program without symbols (--probe), and others of which each call is watched
- * (--within). Hides the grammar, and how names are compared.
+ * (--within, --label). Hides the grammar, and how names are compared.
  *
  *	alloc:FUNCTION:size=ARG[,count=ARG][,result=ret|*ARG][,ok=ret OP N][,pool=ARG]
  *	realloc:FUNCTION:[block=]ARG,size=ARG[,...]
@@ -22,12 +22,13 @@
 struct custom_probe {
 	struct probe probe; /* its custom is this one, its symbol owned */
 	char *text;         /* as given, for messages */
-	const char *word;   /* last identifier of the name; in each mangled form of it */
-	size_t word_size;
+	char *word;         /* last identifier of the name; in each mangled form of it; owned */
+	bool is_operator;   /* of C++: there is none */
 	uint64_t address;   /* in the executable's file; 0 = it is found by its name */
 	bool is_found, is_called;
 	bool is_taken;      /* PROBE_WITHIN: the function is one that allocates */
-	bool is_measured;   /* PROBE_WITHIN: its calls end; otherwise only entries count */
+	/* PROBE_WITHIN: --within measures its calls; --label names what they do */
+	bool is_measured, is_label;
 	/*
 	 * not of the user's, and called by a pointer: it and all others of its kind are watched
 	 * together, in files that have each without copies (function_copies.h); NULL = otherwise
@@ -53,6 +54,12 @@ void custom_probes_add_pointed(struct custom_probes *p, const char *text,
 /* The function of --within whose name is the first @size bytes at @name; added if it is new. */
 struct custom_probe *custom_probes_within(struct custom_probes *p, const char *name, size_t size);
 void custom_probes_deinit(struct custom_probes *p);
+
+/* PROBE_WITHIN: whether the ends of its calls count; otherwise only entries do. */
+static inline bool custom_probe_has_ends(const struct custom_probe *c)
+{
+	return c->is_measured || c->is_label;
+}
 
 /* The first of @p that is of the function @sym, or NULL. Its address is not compared. */
 struct custom_probe *custom_probes_find(const struct custom_probes *p,

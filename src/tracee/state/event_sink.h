@@ -87,9 +87,9 @@ struct event_sink {
 		      size_t count);
 
 	/*
-	 * Thread @tid has entered a function of --within, by the outermost call of it; or has left
-	 * it. Of functions that are not measured each entry, and no end. All its events so far were
-	 * reported. May be NULL if there are no such functions.
+	 * Thread @tid has entered a function of --within or --label, by the outermost call of it;
+	 * or has left it. Of functions without ends (custom_probe_has_ends) each entry. All its
+	 * events so far were reported. May be NULL if there are no such functions.
 	 */
 	void (*within_begin)(void *ctx, struct address_space *s, pid_t tid,
 			     const struct within_call *call);

@@ -119,6 +119,7 @@ void journal_fork(struct target *t, const struct address_space *parent,
 	memcpy(r, parent->recovery.journal, sizeof(*r));
 	r->shared = 0; /* its pads become breakpoints */
 	r->masked_thread = 0;
+	r->file = 0;
 	child->recovery.journal = r;
 	child->recovery.injection = parent->recovery.injection;
 	ORDER();
@@ -315,8 +316,14 @@ void journal_note_mask(struct address_space *s, pid_t tid, uint64_t mask)
 	r->mask = mask;
 	ORDER();
 	r->masked_thread = tid;
-	copy_part(s, &r->masked_thread, offsetof(struct journal, trap_count) -
-					       offsetof(struct journal, masked_thread));
+	copy_part(s, &r->masked_thread,
+		  offsetof(struct journal, file) - offsetof(struct journal, masked_thread));
+}
+
+void journal_note_file(struct address_space *s, uint32_t file)
+{
+	if (s->recovery.journal)
+		s->recovery.journal->file = file;
 }
 
 /* -- injection -- */

@@ -54,6 +54,8 @@ struct journal {
 	uint64_t shared_size;
 	pid_t masked_thread;   /* thread whose signals are blocked temporarily; 0 = none */
 	uint64_t mask;         /* the mask to be restored */
+	/* number + 1 of a userfaultfd in the program, which never has a copy of it; 0 = none */
+	uint32_t file;
 	uint32_t trap_count, area_count;
 	struct journal_area area[JOURNAL_AREAS];
 	struct journal_trap trap[JOURNAL_TRAPS];
@@ -103,6 +105,12 @@ void journal_note_shared(struct address_space *s, taddr_t start, uint64_t size);
 
 /* The signals of @tid are blocked; @mask is to be restored. 0: it was restored. */
 void journal_note_mask(struct address_space *s, pid_t tid, uint64_t mask);
+
+/*
+ * The program is about to get a file of ptmem's, a userfaultfd, with number @file - 1, or has it;
+ * 0: it is closed.
+ */
+void journal_note_file(struct address_space *s, uint32_t file);
 
 /*
  * The address at which the calling process injects system calls into @s; -ENOSPC if there is no

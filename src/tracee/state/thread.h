@@ -59,10 +59,12 @@ struct deleted {
 	taddr_t sp, return_pc;
 };
 
-/* A call of a function of --within that has not returned, as far as is known. */
+/* A call of a function of --within or --label that has not returned, as far as is known. */
 struct within_call {
 	const struct custom_probe *function;
+	taddr_t entry;              /* the address of the function */
 	taddr_t sp, return_pc;      /* at its entry; sp points to the return address */
+	uint64_t arg[6];
 };
 
 /* All zeros: a thread outside all watched calls. */

@@ -42,10 +42,19 @@ class Pprof:
         self.types = [self.strings[dict(fields(value))[1]].decode() for number, value in found if number == 1]
         self.samples = [numbers(value, 2) for number, value in found if number == 2]
         self.stacks = [numbers(value, 1) for number, value in found if number == 2]
+        self.labels = [[dict(fields(label)) for n, label in fields(value) if n == 3] for number, value in found if number == 2]
         self.functions = {f[1]: (self.strings[f.get(2, 0)].decode(), self.strings[f.get(4, 0)].decode())
                           for f in (dict(fields(value)) for number, value in found if number == 5)}
         self.locations = dict(self.location(value) for number, value in found if number == 4)
         self.mappings = [dict(fields(value)) for number, value in found if number == 3]
+
+    def by_label(self, key, of_type):
+        """{value: sum of @of_type over samples with that value of the label @key}; "": without it."""
+        sums = collections.Counter()
+        for values, sample in zip(self.samples, self.labels):
+            text = {self.strings[label[1]].decode(): self.strings[label.get(2, 0)].decode() for label in sample}
+            sums[text.get(key, "")] += values[self.types.index(of_type)]
+        return dict(sums)
 
     def sums(self):
         """{type: sum over all samples}; {} if there are none."""

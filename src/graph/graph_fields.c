@@ -1,0 +1,381 @@
+/*
+ * Each block below a holder in the dominator tree gets a label: the field of the holder through
+ * which all ways to it pass.
+ *
+ *	holder.a -> x -> z        x: a; y: b; z is reached by both: "several fields"
+ *	holder.b -> y -> z
+ *
+ * An edge from the holder has its field; one from below a sibling has the sibling's label. Labels
+ * of siblings are passed on until none changes: each does at most twice. The tree is walked without
+ * recursion: it may be a path of any length.
+ */
+#include "graph/graph_fields.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/text.h"
+
+#define TYPE_TEXT_MAX 4096u             /* of a type */
+#define NO_FIELD UINT32_MAX
+#define SEVERAL (UINT32_MAX - 1)
+#define NO_TYPE (UINT32_MAX - 1)  /* of blocks without one */
+#define SHARED UINT32_MAX
+#define NO_LABEL 0u               /* otherwise the number of a row, + 1 */
+
+/* A field: a number in graph_types.fields, NO_FIELD or SEVERAL, of what graph_field.of says. */
+struct field_key {
+	uint32_t of, field;
+	uint32_t row;
+};
+
+/* From below a sibling to another one. */
+struct sibling_edge {
+	uint32_t from, to;
+};
+
+struct field_search {
+	const struct heap_graph *graph;
+	struct graph_field_rows *rows;
+	HASH(struct field_key) keys;
+	HASH(uint32_t) texts;   /* numbers of rows */
+	/* by number: the first one below it, the next one beside it, how deep it is, its label */
+	uint32_t *down, *right, *depth, *label;
+	uint32_t *number;       /* by node */
+	VEC(uint32_t) path;     /* from the root to where the walk is */
+	VEC(struct sibling_edge) edges;
+	VEC(uint32_t) changed;  /* numbers with new labels */
+	uint32_t *open;         /* by row: how often it is on the path */
+};
+
+/* -- rows -- */
+
+static char *owner_text(const struct graph_owner *o)
+{
+	const char *kind = graph_owner_kind_name[o->kind];
+
+	if (o->name && (o->kind == OWNER_VARIABLE || o->kind == OWNER_TLS))
+		return xstrdup(o->name);
+	if (o->name && o->kind == OWNER_FRAME)
+		return xasprintf("frame of %s", o->name);
+	if (o->kind == OWNER_SECTION)
+		return xasprintf("%s of %s", o->name ? o->name : "data",
+				 o->object ? o->object : "an unknown object");
+	return o->kind == OWNER_TLS ? xstrdup("variables of threads") : xasprintf("(%s)", kind);
+}
+
+/* "Session" and "orders", "Session[]" and "[*].orders": "Session.orders". */
+static char *join_text(const char *of, const char *field)
+{
+	size_t length = strlen(of);
+
+	if (text_ends_in(of, "[]") && text_begins_with(field, "[*]")) {
+		field += 3;
+		length -= *field ? 2 : 0;
+	}
+	return xasprintf("%.*s%s%s", (int)MIN(length, TYPE_TEXT_MAX), of,
+			 *field && *field != '[' && *field != '.' ? "." : "", field);
+}
+
+static char *row_text(const struct field_search *s, const struct field_key *k)
+{
+	const struct heap_graph *g = s->graph;
+	char *of, *out;
+
+	if (k->of == SHARED)
+		return xstrdup("(shared by several owners)");
+	if (k->of == NO_TYPE)
+		return xstrdup("(blocks without a type)");
+	of = k->of >= GRAPH_FIELDS_OWNER ?
+		     owner_text(&g->owners.data[k->of - GRAPH_FIELDS_OWNER]) :
+		     xstrdup(g->types.data[k->of]);
+	if (k->field < SEVERAL) {
+		out = join_text(of, g->typed->fields.data[k->field].name);
+	} else if (k->field == NO_FIELD && k->of >= GRAPH_FIELDS_OWNER) {
+		return of;
+	} else {
+		size_t length = strlen(of) - (text_ends_in(of, "[]") ? 2 : 0);
+
+		out = xasprintf("%.*s (%s)", (int)MIN(length, TYPE_TEXT_MAX), of,
+				k->field == SEVERAL ? "several fields" : "no field");
+	}
+	free(of);
+	return out;
+}
+
+/* The label of field @field of @of. Rows with equal texts are one. */
+static uint32_t get_label(struct field_search *s, uint32_t of, uint32_t field)
+{
+	const struct graph_field_row *rows = s->rows->list.data;
+	uint64_t hash = hash_u64((uint64_t)of << 32 | field);
+	const struct field_key *known =
+		hash_find(&s->keys, hash, k, k->of == of && k->field == field);
+
+	if (known)
+		return known->row + 1;
+	struct field_key key = {.of = of, .field = field};
+	char *text = row_text(s, &key);
+	uint64_t text_hash = hash_bytes(text, strlen(text));
+	const uint32_t *same = hash_find(&s->texts, text_hash, i, strcmp(rows[*i].text, text) == 0);
+
+	if (same) {
+		key.row = *same;
+		free(text);
+	} else {
+		key.row = (uint32_t)s->rows->list.count;
+		*vec_add(&s->rows->list) = (struct graph_field_row){.text = text};
+		*hash_add(&s->texts, text_hash) = key.row;
+	}
+	*hash_add(&s->keys, hash) = key;
+	return key.row + 1;
+}
+
+/* What graph_field.of is of @node. */
+static uint32_t of_node(const struct heap_graph *g, uint32_t node)
+{
+	if (!graph_is_block(g, node))
+		return GRAPH_FIELDS_OWNER + (node - g->blocks);
+	return g->block[node].type < g->types.count ? g->block[node].type : NO_TYPE;
+}
+
+/* The label of what the word at @place of @node leads to. */
+static uint32_t word_label(struct field_search *s, uint32_t node, uint32_t place)
+{
+	uint32_t of = of_node(s->graph, node);
+	const struct graph_types *t = s->graph->typed;
+	const struct graph_field *f = of == NO_TYPE || place == GRAPH_FAR ?
+					      NULL : graph_types_find(t, of, place);
+
+	return get_label(s, of, f && f->name ? (uint32_t)(f - t->fields.data) : NO_FIELD);
+}
+
+/* -- the tree -- */
+
+static void link_tree(struct field_search *s)
+{
+	const struct dominators *t = &s->graph->tree;
+
+	for (uint32_t i = 1; i < t->count; i++) {
+		s->number[t->node[i]] = i;
+		s->depth[i] = s->depth[t->above[i]] + 1;
+	}
+	for (uint32_t i = t->count - 1; i > 0; i--) {
+		s->right[i] = s->down[t->above[i]];
+		s->down[t->above[i]] = i;
+	}
+}
+
+static void walk_tree(struct field_search *s, void (*enter)(struct field_search *, uint32_t),
+		      void (*leave)(struct field_search *, uint32_t))
+{
+	uint32_t at = s->down[DOMINATORS_ROOT];
+
+	s->path.count = 0;
+	*vec_add(&s->path) = DOMINATORS_ROOT;
+	while (true) {
+		if (at) {
+			*vec_add(&s->path) = at;
+			enter(s, at);
+			at = s->down[at];
+			continue;
+		}
+		at = s->path.data[--s->path.count];
+		if (at == DOMINATORS_ROOT)
+			return;
+		if (leave)
+			leave(s, at);
+		at = s->right[at];
+	}
+}
+
+/* -- labels -- */
+
+static void set_label(struct field_search *s, uint32_t number, uint32_t label)
+{
+	const struct dominators *t = &s->graph->tree;
+	uint32_t old = s->label[number];
+
+	if (old == label)
+		return;
+	if (old)
+		label = get_label(s, of_node(s->graph, t->node[t->above[number]]), SEVERAL);
+	if (old == label)
+		return;
+	s->label[number] = label;
+	*vec_add(&s->changed) = number;
+}
+
+/* The first number of the layer that has @number: edges to earlier ones do not count. */
+static uint32_t layer_start(const struct dominators *t, uint32_t number)
+{
+	uint32_t layer = t->layers;
+
+	while (layer > 0 && t->layer[layer - 1] > number)
+		layer--;
+	return layer ? t->layer[layer - 1] : 0;
+}
+
+static bool is_lost_owner(const struct heap_graph *g, uint32_t node)
+{
+	return node == graph_nodes(g) - 1;
+}
+
+/* What leads to @number without an edge, or its place among owners, is its label from the start. */
+static void label_alone(struct field_search *s, uint32_t number)
+{
+	const struct heap_graph *g = s->graph;
+	const struct dominators *t = &g->tree;
+	uint32_t node = t->node[number], above = t->above[number];
+
+	if (above == DOMINATORS_ROOT) {
+		if (graph_is_block(g, node))
+			s->label[number] = get_label(s, SHARED, NO_FIELD);
+	} else if (is_lost_owner(g, t->node[above])) {
+		s->label[number] = get_label(s, of_node(g, t->node[above]), NO_FIELD);
+	} else if (!graph_is_block(g, node)) {
+		set_label(s, number, get_label(s, of_node(g, node), NO_FIELD));
+	}
+}
+
+static int compare_edges(const void *a, const void *b)
+{
+	const struct sibling_edge *x = a, *y = b;
+
+	if (x->from != y->from)
+		return x->from < y->from ? -1 : 1;
+	return x->to < y->to ? -1 : x->to > y->to;
+}
+
+static void pass_edges(struct field_search *s, uint32_t number)
+{
+	const struct heap_graph *g = s->graph;
+	const struct dominators *t = &g->tree;
+	uint32_t node = t->node[number], start = layer_start(t, number);
+	struct sibling_edge last = {0};
+
+	label_alone(s, number);
+	for (uint32_t e = g->first[node]; e < g->first[node + 1]; e++) {
+		uint32_t to = s->number[g->edge[e] >> 1], above = t->above[to];
+
+		if (to < start || to == number || above == DOMINATORS_ROOT ||
+		    is_lost_owner(g, t->node[above]))
+			continue;
+		if (above == number) {
+			set_label(s, to, word_label(s, node, g->place[e]));
+			continue;
+		}
+		uint32_t beside = s->depth[above] + 1;
+
+		if (beside >= s->path.count || s->path.data[beside] == to ||
+		    s->path.data[beside - 1] != above)
+			continue;
+		const struct sibling_edge new = {s->path.data[beside], to};
+
+		if (compare_edges(&new, &last) != 0)
+			*vec_add(&s->edges) = new;
+		last = new;
+	}
+}
+
+static bool is_same_edge(const struct sibling_edge *to, struct sibling_edge *from)
+{
+	return compare_edges(to, from) == 0;
+}
+
+static void pass_labels(struct field_search *s)
+{
+	vec_sort(&s->edges, compare_edges);
+	vec_merge(&s->edges, is_same_edge);
+	while (s->changed.count > 0) {
+		uint32_t from = s->changed.data[--s->changed.count];
+		size_t i = vec_search(&s->edges, e, e->from < from);
+
+		for (; i < s->edges.count && s->edges.data[i].from == from; i++)
+			set_label(s, s->edges.data[i].to, s->label[from]);
+	}
+}
+
+/* -- sums -- */
+
+static void open_row(struct field_search *s, uint32_t number)
+{
+	const struct heap_graph *g = s->graph;
+	uint32_t label = s->label[number];
+
+	if (!label)
+		return;
+	struct graph_field_row *row = &s->rows->list.data[label - 1];
+
+	if (s->open[label - 1]++ == 0) {
+		row->bytes += g->retained[number];
+		row->blocks += g->retained_blocks[number];
+	}
+	if (graph_is_block(g, g->tree.node[number])) {
+		row->own_bytes += graph_size(g, g->tree.node[number]);
+		row->own_blocks++;
+	}
+}
+
+static void close_row(struct field_search *s, uint32_t number)
+{
+	if (s->label[number])
+		s->open[s->label[number] - 1]--;
+}
+
+static int compare_rows(const void *a, const void *b)
+{
+	const struct graph_field_row *x = a, *y = b;
+
+	if (x->bytes != y->bytes)
+		return x->bytes > y->bytes ? -1 : 1;
+	return strcmp(x->text, y->text);
+}
+
+/* Labels that were given up for others leave rows without blocks. */
+static void drop_empty(struct graph_field_rows *rows)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < rows->list.count; i++) {
+		if (rows->list.data[i].blocks)
+			rows->list.data[kept++] = rows->list.data[i];
+		else
+			free(rows->list.data[i].text);
+	}
+	rows->list.count = kept;
+}
+
+void graph_fields_find(const struct heap_graph *g, struct graph_field_rows *out)
+{
+	size_t numbers = (size_t)g->tree.count + 1, bytes = numbers * sizeof(uint32_t);
+	size_t nodes = ((size_t)graph_nodes(g) + 1) * sizeof(uint32_t);
+	struct field_search s = {.graph = g, .rows = out, .down = huge_alloc(bytes),
+				 .right = huge_alloc(bytes), .depth = huge_alloc(bytes),
+				 .label = huge_alloc(bytes), .number = huge_alloc(nodes)};
+
+	*out = (struct graph_field_rows){0};
+	link_tree(&s);
+	walk_tree(&s, pass_edges, NULL);
+	pass_labels(&s);
+	s.open = xcalloc(out->list.count + 1, sizeof(*s.open));
+	walk_tree(&s, open_row, close_row);
+	drop_empty(out);
+	vec_sort(&out->list, compare_rows);
+	huge_free(s.down, bytes);
+	huge_free(s.right, bytes);
+	huge_free(s.depth, bytes);
+	huge_free(s.label, bytes);
+	huge_free(s.number, nodes);
+	free(s.open);
+	hash_deinit(&s.keys);
+	hash_deinit(&s.texts);
+	vec_deinit(&s.path);
+	vec_deinit(&s.edges);
+	vec_deinit(&s.changed);
+}
+
+void graph_fields_deinit(struct graph_field_rows *rows)
+{
+	vec_release(&rows->list, r, free(r->text));
+}

@@ -1,0 +1,652 @@
+/*
+ * Each thread with a label has a base: the node of its labels' frames, in the order of the options.
+ * Stacks are built without labels; what such a node becomes behind a base is kept.
+ */
+#include "session/labels.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/amount.h"
+#include "base/cleanup.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "graph/data_value.h"
+#include "graph/type_table.h"
+#include "output/call_sites.h"
+#include "profile/calltree.h"
+#include "session/memory_source.h"
+#include "session/runtimes/v8_stacks.h"
+#include "session/session.h"
+#include "tracee/calls/calls.h"
+#include "tracee/pads/pads.h"
+#include "tracee/state/module.h"
+#include "tracee/state/space.h"
+#include "tracee/state/thread.h"
+
+#define STEPS_MAX 8u
+
+/* From a pointer, or a struct, to a member of it. */
+struct label_step {
+	char *member;           /* NULL: what is at the offset. Owned */
+	uint64_t offset;
+};
+
+/* An option. */
+struct label_option {
+	const char *text;       /* as given */
+	char *name;             /* owned */
+	char *function;         /* owned */
+	const struct custom_probe *probe; /* NULL until labels_open */
+	unsigned arg;           /* from 0 */
+	struct label_step step[STEPS_MAX];
+	unsigned steps;
+	enum value_form form;
+};
+
+/* -- options -- */
+
+static void free_label(struct label_option *l)
+{
+	free(l->name);
+	free(l->function);
+	for (unsigned i = 0; i < l->steps; i++)
+		free(l->step[i].member);
+}
+
+static bool is_name_character(char c)
+{
+	return c == '_' || (c | 32) - 'a' + 0u < 26 || text_is_digit(c);
+}
+
+/* Takes "->MEMBER" or "->+OFFSET" from *@pos. */
+static const char *take_step(const char **pos, struct label_option *l)
+{
+	const char *start = *pos + 2, *end = start;
+	struct label_step step = {0};
+
+	if (l->steps == STEPS_MAX)
+		return "it has more than 8 members";
+	if (*start == '+') {
+		char *after;
+
+		if (!text_is_digit(start[1]))
+			return "after ->+ comes a number of bytes";
+		step.offset = strtoull(start + 1, &after, 0);
+		end = after;
+		if (step.offset > INT32_MAX)
+			return "such an offset is in no object";
+	} else {
+		while (is_name_character(*end))
+			end++;
+		if (end == start)
+			return "after -> comes the name of a member, or +OFFSET";
+		step.member = xstrndup(start, (size_t)(end - start));
+	}
+	l->step[l->steps++] = step;
+	*pos = end;
+	return NULL;
+}
+
+static const char *take_form(const char *text, struct label_option *l)
+{
+	static const char *const names[] = {"", ":str", ":int", ":hex"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (strcmp(text, names[i]) == 0) {
+			l->form = (enum value_form)i;
+			return NULL;
+		}
+	return "after the argument come ->MEMBER and :str, :int or :hex";
+}
+
+/* Where the last ":arg" of @text is, before any member. */
+static const char *find_argument(const char *text)
+{
+	const char *end = strstr(text, "->"), *found = NULL;
+
+	for (const char *p = text; (p = strstr(p, ":arg")) && (!end || p < end); p++)
+		found = p;
+	return found;
+}
+
+/* The name before '=' in @text, which is a word; 0: it has none. */
+static size_t name_size(const char *text)
+{
+	size_t n = 0;
+
+	while (is_name_character(text[n]))
+		n++;
+	return text[n] == '=' ? n : 0;
+}
+
+/* What is right is in @l even if the rest is not. */
+static const char *parse(const char *text, struct label_option *l)
+{
+	size_t named = name_size(text);
+	const char *function = named ? text + named + 1 : text, *argument = find_argument(function);
+	const char *why = NULL, *pos;
+
+	*l = (struct label_option){.text = text};
+	if (!argument || argument == function || argument[4] < '1' || argument[4] > '6')
+		return "it is FUNCTION:argN, N from 1 to 6, as in handle_request:arg1->id";
+	l->function = xstrndup(function, (size_t)(argument - function));
+	l->arg = (unsigned)(argument[4] - '1');
+	pos = argument + 5;
+	while (!why && strncmp(pos, "->", 2) == 0)
+		why = take_step(&pos, l);
+	if (why)
+		return why;
+	if (named)
+		l->name = xstrndup(text, named);
+	else if (l->steps && l->step[l->steps - 1].member)
+		l->name = xstrdup(l->step[l->steps - 1].member);
+	else
+		l->name = xasprintf("%s arg%u", l->function, l->arg + 1);
+	return take_form(pos, l);
+}
+
+const char *labels_check_text(const struct options *o, const char *text)
+{
+	struct label_option l;
+	const char *why = parse(text, &l);
+
+	free_label(&l);
+	if (why)
+		return why;
+	if (o->files.replay)
+		return "--replay has no running program";
+	if (!o->profile.heap || o->profile.pages_as_heap ||
+	    !(o->tracing.sources & 1u << SOURCE_HEAP))
+		return "it is about blocks of the heap: --heap=no, --pages-as-heap and --trace "
+		       "without heap cannot be used with it";
+	return NULL;
+}
+
+void labels_open(struct run *run)
+{
+	const struct option_strings *texts = &run->options->labels;
+
+	if (!texts->count)
+		return;
+	run->labels = xcalloc(texts->count, sizeof(*run->labels));
+	run->needs_history = true; /* the exact peak */
+	for (size_t i = 0; i < texts->count; i++) {
+		struct label_option *l = &run->labels[i];
+
+		CHECK(!parse(texts->data[i], l));
+		struct custom_probe *p =
+			custom_probes_within(&run->probes, l->function, strlen(l->function));
+
+		p->is_label = true;
+		l->probe = p;
+	}
+}
+
+void labels_close(struct run *run)
+{
+	for (size_t i = 0; run->labels && i < run->options->labels.count; i++)
+		free_label(&run->labels[i]);
+	free(run->labels);
+	run->labels = NULL;
+}
+
+/* -- a session -- */
+
+/* A text that an option had: its frame. */
+struct label_text {
+	uint32_t label;
+	char *text;             /* owned */
+	uint32_t frame;
+};
+
+/* A thread in a call. */
+struct labelled_thread {
+	uint32_t tid, base;
+	uint32_t checked;       /* a node in these calls; 0 = none */
+	uint32_t *frame;        /* of each option; 0 = none. Owned */
+	taddr_t *return_pc;     /* of its call; owned */
+};
+
+struct label_argument {
+	taddr_t entry;          /* of the function; 0 = none yet */
+	uint32_t type;
+};
+
+struct labelled_node {
+	uint32_t base, node, result;
+};
+
+struct labels {
+	size_t count;           /* of options */
+	struct type_table *types;
+	char *dirs;             /* for the table; owned */
+	VEC(struct label_text) texts;
+	HASH(uint32_t) by_text, by_frame; /* indexes of texts */
+	/* of each option; owned */
+	struct label_argument *argument;
+	uint32_t *text_count;
+	bool *is_reported;
+	VEC(struct labelled_thread) threads;
+	HASH(struct labelled_node) nodes;
+};
+
+static struct labels *get_labels(struct session *s)
+{
+	struct labels *l = s->labels;
+
+	if (l)
+		return l;
+	const char *path = s->run->options->names.extra_debuginfo_path;
+
+	s->labels = l = xcalloc(1, sizeof(*l));
+	l->count = s->run->options->labels.count;
+	l->dirs = path ? xasprintf("%s:/usr/lib/debug", path) : NULL;
+	l->types = type_table_new(l->dirs);
+	l->argument = xcalloc(l->count, sizeof(*l->argument));
+	l->text_count = xcalloc(l->count, sizeof(*l->text_count));
+	l->is_reported = xcalloc(l->count, sizeof(*l->is_reported));
+	return l;
+}
+
+static void free_thread(struct labelled_thread *t)
+{
+	free(t->frame);
+	free(t->return_pc);
+}
+
+void labels_free(struct session *s)
+{
+	struct labels *l = s->labels;
+
+	if (!l)
+		return;
+	vec_release(&l->texts, t, free(t->text));
+	hash_deinit(&l->by_text);
+	hash_deinit(&l->by_frame);
+	hash_deinit(&l->nodes);
+	vec_release(&l->threads, t, free_thread(t));
+	type_table_free(l->types);
+	free(l->dirs);
+	free(l->argument);
+	free(l->text_count);
+	free(l->is_reported);
+	free(l);
+	s->labels = NULL;
+}
+
+/* -- values -- */
+
+static ssize_t read_some(void *ctx, taddr_t addr, void *buf, size_t size)
+{
+	return space_read_some(ctx, addr, buf, size);
+}
+
+/* The type of the argument of @label in the function at @entry; the last one is kept. */
+static uint32_t argument_type(struct session *s, size_t label, taddr_t entry)
+{
+	struct label_argument *known = &s->labels->argument[label];
+
+	if (known->entry == entry)
+		return known->type;
+	const struct module *m = session_module(s, entry);
+	struct debug_units *units =
+		m && m->file ? type_table_add(s->labels->types, m->file) : NULL;
+
+	known->entry = entry;
+	known->type = units ? data_argument_type(s->labels->types, units, entry - m->bias,
+						 s->run->labels[label].arg) : TYPE_NONE;
+	return known->type;
+}
+
+static void report_member(struct session *s, size_t label, const struct label_step *step)
+{
+	if (!s->labels->is_reported[label])
+		log_warn("process %" PRIu32 ": --label=%s: no debug information says where the "
+			 "member %s is: build the program with -g, or give its offset: ->+16",
+			 s->process.pid, s->run->labels[label].text, step->member);
+	s->labels->is_reported[label] = true;
+}
+
+/* The text for a call of the function of option @label; NULL: no label. Malloc'ed. */
+static char *read_text(struct session *s, size_t label, const struct within_call *call)
+{
+	const struct label_option *l = &s->run->labels[label];
+	struct data_value v = {.types = s->labels->types, .read = read_some, .ctx = s->space,
+			       .is_word = true, .word = call->arg[l->arg],
+			       .type = argument_type(s, label, call->entry)};
+	enum value_step end = VALUE_TAKEN;
+
+	for (unsigned i = 0; i < l->steps && end == VALUE_TAKEN; i++) {
+		end = l->step[i].member ? data_value_member(&v, l->step[i].member) :
+					  data_value_offset(&v, l->step[i].offset);
+		if (end == VALUE_UNKNOWN)
+			report_member(s, label, &l->step[i]);
+	}
+	char *text = end == VALUE_TAKEN ? data_value_text(&v, l->form) : NULL;
+
+	if (end == VALUE_NULL || end == VALUE_UNKNOWN)
+		return NULL;
+	return text ? text : xstrdup("?");
+}
+
+/* -- frames -- */
+
+static uint64_t hash_of(uint32_t label, const char *text)
+{
+	return hash_u64(label) ^ hash_bytes(text, strlen(text));
+}
+
+static uint32_t new_frame(struct session *s, uint32_t label, const char *text)
+{
+	_cleanup_free_ char *name =
+		xasprintf("[%s: %s]", s->run->labels[label].name, text);
+
+	return pseudo_frame_get(s->run->symbols, profile_calltree(s->heap.profile), name, NULL);
+}
+
+static uint32_t frame_of(struct session *s, uint32_t label, const char *text)
+{
+	struct labels *l = s->labels;
+	uint64_t hash = hash_of(label, text);
+	const uint32_t *known = hash_find(&l->by_text, hash, i,
+					  l->texts.data[*i].label == label &&
+						  strcmp(l->texts.data[*i].text, text) == 0);
+
+	if (known)
+		return l->texts.data[*known].frame;
+	if (l->text_count[label] > LABEL_TEXTS_MAX) /* and "other" */
+		return frame_of(s, label, "other");
+	if (++l->text_count[label] > LABEL_TEXTS_MAX)
+		text = "other";
+	struct label_text new = {label, xstrdup(text), new_frame(s, label, text)};
+
+	*hash_add(&l->by_text, hash_of(label, text)) = (uint32_t)l->texts.count;
+	*hash_add(&l->by_frame, hash_u64(new.frame)) = (uint32_t)l->texts.count;
+	*vec_add(&l->texts) = new;
+	return new.frame;
+}
+
+/* -- threads -- */
+
+static struct labelled_thread *find_thread(const struct labels *l, uint32_t tid)
+{
+	for (size_t i = 0; l && i < l->threads.count; i++)
+		if (l->threads.data[i].tid == tid)
+			return &l->threads.data[i];
+	return NULL;
+}
+
+/* The labels of @t have changed: what the thread allocates next has other stacks. */
+static void set_base(struct session *s, struct labelled_thread *t)
+{
+	struct calltree *tree = profile_calltree(s->heap.profile);
+
+	t->base = t->checked = 0;
+	for (size_t i = 0; i < s->labels->count; i++)
+		if (t->frame[i])
+			t->base = calltree_get_child(tree, t->base, t->frame[i]);
+	pads_forget_node(s->space, (pid_t)t->tid);
+}
+
+void labels_begin(struct session *s, pid_t tid, const struct within_call *call)
+{
+	struct labels *l = get_labels(s);
+	struct labelled_thread *t = find_thread(l, (uint32_t)tid);
+
+	if (!t) {
+		t = vec_add(&l->threads);
+		*t = (struct labelled_thread){.tid = (uint32_t)tid,
+					      .frame = xcalloc(l->count, sizeof(*t->frame)),
+					      .return_pc = xcalloc(l->count, sizeof(taddr_t))};
+	}
+	for (size_t i = 0; i < l->count; i++) {
+		if (s->run->labels[i].probe != call->function)
+			continue;
+		_cleanup_free_ char *text = read_text(s, i, call);
+
+		t->frame[i] = text ? frame_of(s, (uint32_t)i, text) : 0;
+		t->return_pc[i] = call->return_pc;
+	}
+	set_base(s, t);
+}
+
+void labels_end(struct session *s, pid_t tid, const struct custom_probe *function)
+{
+	struct labelled_thread *t = find_thread(s->labels, (uint32_t)tid);
+
+	for (size_t i = 0; t && i < s->labels->count; i++)
+		if (s->run->labels[i].probe == function)
+			t->frame[i] = 0;
+	if (t)
+		set_base(s, t);
+}
+
+void labels_thread_exit(struct session *s, uint32_t thread)
+{
+	struct labelled_thread *t = find_thread(s->labels, thread);
+
+	if (!t)
+		return;
+	free_thread(t);
+	*t = s->labels->threads.data[--s->labels->threads.count];
+}
+
+/* -- stacks -- */
+
+static uint32_t *find_node(struct labels *l, uint32_t base, uint32_t node)
+{
+	struct labelled_node *known =
+		hash_find(&l->nodes, hash_u64((uint64_t)base << 32 | node), n,
+			  n->base == base && n->node == node);
+
+	return known ? &known->result : NULL;
+}
+
+static bool is_called_from(const struct calltree *tree, uint32_t node, uint32_t caller)
+{
+	while (caller && node && calltree_node_frame(tree, node) != caller)
+		node = calltree_parent(tree, node);
+	return caller && node;
+}
+
+/*
+ * Ends calls that were left by longjmp or an exception: the stack @node, which is complete, does
+ * not have their callers.
+ */
+static void leave_calls(struct session *s, struct labelled_thread *t, uint32_t node)
+{
+	const struct calltree *tree = profile_calltree(s->heap.profile);
+	bool has_left = false;
+
+	for (size_t i = 0; i < s->labels->count; i++) {
+		uint32_t caller = calltree_find_frame(tree, t->return_pc[i] - 1);
+
+		if (!t->frame[i] || is_called_from(tree, node, caller))
+			continue;
+		within_forget(s->run->target, s->space, (pid_t)t->tid, s->run->labels[i].probe);
+		t->frame[i] = 0;
+		has_left = true;
+	}
+	if (has_left)
+		set_base(s, t);
+	t->checked = node;
+}
+
+/* Whether stacks have all native frames. */
+static bool has_native_stacks(const struct session *s)
+{
+	return !s->stacks.virtual && !s->stacks.java && !s->code && !v8_stacks_are_on(s);
+}
+
+uint32_t labels_node(struct session *s, uint32_t thread, uint32_t node, bool is_complete)
+{
+	struct labelled_thread *t = find_thread(s->labels, thread);
+	struct calltree *tree = profile_calltree(s->heap.profile);
+	uint32_t base = t ? t->base : 0, result;
+	VEC(uint32_t) missing = {0};
+
+	if (base && is_complete && node != t->checked && has_native_stacks(s)) {
+		leave_calls(s, t, node);
+		base = t->base;
+	}
+	if (!base)
+		return node;
+	for (result = base; node; node = calltree_parent(tree, node)) {
+		const uint32_t *known = find_node(s->labels, base, node);
+
+		if (known) {
+			result = *known;
+			break;
+		}
+		*vec_add(&missing) = node;
+	}
+	for (size_t i = missing.count; i-- > 0;) {
+		uint32_t each = missing.data[i];
+
+		result = calltree_get_child(tree, result, calltree_node_frame(tree, each));
+		*hash_add(&s->labels->nodes, hash_u64((uint64_t)base << 32 | each)) =
+			(struct labelled_node){base, each, result};
+	}
+	vec_deinit(&missing);
+	return result;
+}
+
+/* -- sums -- */
+
+/* What was allocated under a text. */
+struct label_sum {
+	uint32_t text;          /* number + 1 in labels.texts; 0: without this label */
+	uint64_t held;          /* bytes in use, at the peak or now */
+	uint64_t bytes, calls;  /* allocated */
+};
+
+struct label_sums {
+	VEC(struct label_sum) list; /* the largest first; all that allocated */
+};
+
+/* The number + 1 of the text of option @label in the stack @node; 0: it has none. */
+static uint32_t text_in(const struct labels *l, const struct calltree *tree, uint32_t label,
+			uint32_t node)
+{
+	uint32_t found = 0;
+
+	for (; node; node = calltree_parent(tree, node)) {
+		uint32_t frame = calltree_node_frame(tree, node);
+		const uint32_t *text = hash_find(&l->by_frame, hash_u64(frame), i,
+						 l->texts.data[*i].frame == frame);
+
+		if (text && l->texts.data[*text].label == label)
+			found = *text + 1;
+	}
+	return found;
+}
+
+static int compare_sums(const void *a, const void *b)
+{
+	const struct label_sum *x = a, *y = b;
+
+	if (x->held != y->held)
+		return x->held < y->held ? 1 : -1;
+	if (x->bytes != y->bytes)
+		return x->bytes < y->bytes ? 1 : -1;
+	return (x->text > y->text) - (x->text < y->text);
+}
+
+static void add_sum(struct label_sum *to, const struct label_sum *from)
+{
+	to->held += from->held;
+	to->bytes += from->bytes;
+	to->calls += from->calls;
+}
+
+/*
+ * The sums of option @label. @at_peak: bytes of each leaf; NULL: what is in use now. All behind the
+ * first @max are in the last one. To be freed with vec_deinit.
+ */
+static struct label_sums sum_up(const struct session *s, uint32_t label,
+				const struct leaf_amounts *at_peak, size_t max)
+{
+	struct profile *p = s->heap.profile;
+	struct label_sums out = {0};
+
+	for (uint32_t i = 0; i <= s->labels->texts.count; i++)
+		*vec_add(&out.list) = (struct label_sum){.text = i};
+	for (uint32_t i = 1; i <= profile_leaf_count(p); i++) {
+		const struct leaf *leaf = profile_leaf(p, i);
+		uint64_t peak = at_peak && i <= at_peak->count ? at_peak->bytes[i] : 0;
+		struct label_sum of_leaf = {.held = at_peak ? peak : leaf->live_bytes,
+					    .bytes = leaf->total_bytes, .calls = leaf->calls};
+
+		add_sum(&out.list.data[text_in(s->labels, profile_calltree(p), label,
+					       leaf->node)], &of_leaf);
+	}
+	qsort(out.list.data, out.list.count, sizeof(*out.list.data), compare_sums);
+	while (out.list.count && !out.list.data[out.list.count - 1].calls)
+		out.list.count--;
+	for (size_t i = max + 1; i < out.list.count; i++)
+		add_sum(&out.list.data[max], &out.list.data[i]);
+	return out;
+}
+
+static const char *text_of(const struct labels *l, const struct label_sum *sum)
+{
+	return sum->text ? l->texts.data[sum->text - 1].text : "";
+}
+
+size_t labels_live(const struct session *s, struct label_amount *out, size_t max)
+{
+	size_t count = 0, each = s->labels ? max / s->labels->count : 0;
+
+	for (uint32_t i = 0; each && i < s->labels->count; i++) {
+		struct label_sums sums = sum_up(s, i, NULL, each - 1);
+
+		for (size_t k = 0; k < MIN(sums.list.count, each); k++) {
+			const struct label_sum *sum = &sums.list.data[k];
+			bool is_rest = k == each - 1 && sums.list.count > each;
+
+			out[count++] = (struct label_amount){
+				s->run->labels[i].name, is_rest ? "other" : text_of(s->labels, sum),
+				sum->held, sum->bytes};
+		}
+		vec_deinit(&sums.list);
+	}
+	return count;
+}
+
+/* -- the summary -- */
+
+#define TEXTS_SHOWN 5u
+
+static void print_sum(const char *name, const struct label_sum *sum, uint64_t peak,
+		      const char *text)
+{
+	char held[AMOUNT_SIZE], bytes[AMOUNT_SIZE], calls[AMOUNT_SIZE];
+
+	log_info("  %-12s %10s %5.1f %%  %s; allocated %s in %s call%s", name,
+		 amount_bytes((double)sum->held, held), amount_percent(sum->held, peak), text,
+		 amount_bytes((double)sum->bytes, bytes), amount_commas(sum->calls, calls),
+		 sum->calls == 1 ? "" : "s");
+}
+
+void labels_print(const struct session *s, const struct leaf_amounts *at_peak, uint64_t peak)
+{
+	for (uint32_t i = 0; s->labels && i < s->labels->count; i++) {
+		struct label_sums sums = sum_up(s, i, at_peak, TEXTS_SHOWN);
+		size_t count = sums.list.count, shown = MIN(count, (size_t)TEXTS_SHOWN);
+
+		for (size_t k = 0; k < shown; k++) {
+			const char *text = text_of(s->labels, &sums.list.data[k]);
+
+			print_sum(k ? "" : s->run->labels[i].name, &sums.list.data[k], peak,
+				  sums.list.data[k].text ? text : "(none)");
+		}
+		_cleanup_free_ char *others = xasprintf("%zu others", count - shown);
+
+		if (count > shown)
+			print_sum("", &sums.list.data[shown], peak, others);
+		vec_deinit(&sums.list);
+	}
+}

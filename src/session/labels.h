@@ -1,0 +1,59 @@
+/*
+ * Labels (--label): whom memory is for. While a call of the function lasts, its thread has a label:
+ * what an argument, or a member of what that points to, says at the entry. A label is a frame at
+ * the root of the thread's stacks, so every table, picture and file shows it as it shows functions.
+ *
+ *	[NAME=]FUNCTION:argN[->MEMBER|->+OFFSET]...[:str|:int|:hex]
+ *
+ *	--label=handle:arg1->tenant      [tenant: acme]
+ *	--label=db=run_query:arg2:str    [db: orders]
+ *
+ * The text is read at the entry, while the thread is stopped: a string, an integer, or the name of
+ * an enumerator, as the debug information says; without it a pointer to text is a string, anything
+ * else an integer. A text that cannot be read is "?".
+ */
+#ifndef PTMEM_SESSION_LABELS_H
+#define PTMEM_SESSION_LABELS_H
+
+#include <sys/types.h>
+
+#include "base/types.h"
+#include "tracee/state/custom_probe.h"
+
+struct leaf_amounts;
+struct options;
+struct run;
+struct session;
+struct within_call;
+
+/* Different texts of one option; what comes later is "other". */
+#define LABEL_TEXTS_MAX 1000u
+
+/* Why @text cannot be an option's value with @o; NULL: it can. */
+const char *labels_check_text(const struct options *o, const char *text);
+/* Watches the functions of all options, which were checked. labels_close frees them. */
+void labels_open(struct run *run);
+void labels_close(struct run *run);
+
+/* For event_sink: a call of a function with labels begins, or ends. */
+void labels_begin(struct session *s, pid_t tid, const struct within_call *call);
+void labels_end(struct session *s, pid_t tid, const struct custom_probe *function);
+
+/* The node for @node, a stack of @thread: the same stack behind the thread's labels. */
+uint32_t labels_node(struct session *s, uint32_t thread, uint32_t node, bool is_complete);
+
+/* What is in use, and was ever allocated, under a label; text "": without this label. */
+struct label_amount {
+	const char *name, *text; /* of the session */
+	uint64_t live_bytes, allocated_bytes;
+};
+
+/* The largest of each option, and the rest of it as "other": at most @max in all. */
+size_t labels_live(const struct session *s, struct label_amount *out, size_t max);
+/* The largest labels, for the summary: of bytes by leaf at the peak, and their sum. */
+void labels_print(const struct session *s, const struct leaf_amounts *at_peak, uint64_t peak);
+
+void labels_thread_exit(struct session *s, uint32_t thread);
+void labels_free(struct session *s);
+
+#endif

@@ -1,0 +1,119 @@
+"""--label: whose memory it is. The program, labels.c, says what each of its tenants has."""
+
+import os
+import re
+
+from harness import BUILD, test
+from pprof_file import Pprof
+
+# What members of tenants say of those of the program, in its order: three of its own, none, no name, an unreadable one.
+TEXTS = {
+    "name": ("acme", "globex", "ini?tech", "", "(null)", "?"),
+    "plan": ("FREE", "PRO", "ENTERPRISE", "", "FREE", "FREE"),
+    "id": ("7", "-8", "9", "", "1", "1"),
+}
+# Where debug information says so, and without it.
+PATHS = {"name": "->tenant->name", "plan": "->tenant->plan", "id": "->+8->id"}
+
+
+def truth(out, texts):
+    """{text: (bytes, calls)}."""
+    found = {}
+    for line, text in zip(out.decode().splitlines(), texts):
+        _, size, calls = line.split()
+        before = found.get(text, (0, 0))
+        found[text] = (before[0] + int(size), before[1] + int(calls))
+    return found
+
+
+def rows(messages, name):
+    """{text: calls} of the label @name in the summary."""
+    found, is_in = {}, False
+    for line in messages:
+        row = re.match(r"ptmem:   (.{12}) .{10} +[0-9.]+ %  (.*); allocated .* in ([0-9,]+) calls?$", line)
+        if not row:
+            continue
+        is_in = row[1].strip() == name if row[1].strip() else is_in
+        if is_in:
+            found[row[2]] = int(row[3].replace(",", ""))
+    return found
+
+
+def profile(t, program, options, label, name):
+    """Bytes by text of a profile, calls by text of its summary, and the run. Both functions have the label @name."""
+    recording = os.path.join(t.subdirectory(), "r")
+    run = t.profile(program, ["--record=" + recording, *options, *("--label=%s=%s:%s" % (name, f, label) for f in ("handle", "leave"))])
+    t.equal("status of %s" % run.messages, run.status, 0)
+    t.equal("warnings", [m for m in run.messages if "label=" in m], [])
+    pprof = Pprof(t.run([os.path.join(BUILD, "ptmem-report"), "--format=pprof", "--at=end", recording]).out)
+    live = re.search(r"at the end +([0-9,]+) bytes", "\n".join(run.messages))
+    found = pprof.by_label(name, "inuse_space")
+    t.equal("all bytes", sum(found.values()), int(live[1].replace(",", "")))
+    return found, rows(run.messages, name), run
+
+
+@test("labels/tenants")
+def tenants(t):
+    """Strings, enumerators and numbers; by breakpoints and pads; each tenant has its bytes, also where calls are left by longjmp."""
+    for variant in ("gcc-O2-pie", "clang-O0-nopie"):
+        program = t.target(variant, "labels")
+        alone = t.run([program])
+        for key, texts in TEXTS.items():
+            said = truth(alone.out, texts)
+            del said[""]
+            for probes in ("auto", "break", "jump"):
+                found, calls, run = profile(t, [program], ["--probes=" + probes], "arg1->tenant->" + key, key)
+                t.equal("the program", run.out, alone.out)
+                other = {text: found.pop(text, None) for text in set(found) - set(said)}
+                t.equal("%s, %s, %s" % (variant, key, probes), found, {text: size for text, (size, _) in said.items()})
+                t.check(set(other) == {""}, "without label: %s" % other)
+                shown = [text for text in said if text in calls]
+                t.check(len(shown) >= min(4, len(said)), "the largest are shown: %s" % calls)
+                t.equal("calls", [calls[text] for text in shown], [said[text][1] for text in shown])
+
+
+@test("labels/several")
+def several(t):
+    """Two labels of one function; more texts than are kept; with samples; --within of the same function."""
+    program = t.target("gcc-O2-pie", "labels")
+    recording = os.path.join(t.directory, "r")
+    run = t.profile([program], ["--record=" + recording, "--label=handle:arg1->tenant->name", "--label=whose=handle:arg2",
+                                "--within=handle", "--label=path=handle:arg1->path"])
+    pprof = Pprof(t.run([os.path.join(BUILD, "ptmem-report"), "--format=pprof", "--at=end", recording]).out)
+    by_name, by_number, by_path = (pprof.by_label(key, "inuse_space") for key in ("name", "whose", "path"))
+    t.equal("a tenant by both", (by_name["acme"], by_name["globex"], by_name["ini?tech"]), (by_number["0"], by_number["1"], by_number["2"]))
+    t.equal("a member that is an array", sorted(by_path), ["", "/orders"])
+    t.check(any("calls of handle, at most" in m for m in run.messages), "calls are measured: %s" % run.messages)
+
+    run = t.profile([program, "many"], ["--label=handle:arg1->tenant->id"])
+    t.check(any(re.search(r" [0-9]+ others; allocated", m) for m in run.messages), "%s" % run.messages)
+    t.check(rows(run.messages, "id").get("other") == 6 * 500, "1,000 texts are kept: %s" % run.messages)
+
+    run = t.profile([program], ["--heap-sample=64", "--seed=7", "--label=handle:arg1->tenant->name"])
+    t.check({"acme", "globex", "ini?tech"} < set(rows(run.messages, "name")), "samples have labels: %s" % run.messages)
+
+
+@test("labels/no-debug")
+def no_debug(t):
+    """Without debug information offsets work, members are refused once with a hint."""
+    program = os.path.join(t.directory, "labels")
+    t.run(["strip", "-g", "-o", program, t.target("gcc-O2-pie", "labels")])
+    said = truth(t.run([program]).out, TEXTS["name"])
+    found, _, _ = profile(t, [program], [], "arg1->+8->+8", "name")
+    t.equal("tenants", [found[k] for k in ("acme", "globex", "ini?tech")], [said[k][0] for k in ("acme", "globex", "ini?tech")])
+    run = t.profile([program], ["--label=handle:arg1->tenant->name"])
+    hints = [m for m in run.messages if "no debug information says where the member tenant is" in m]
+    t.equal("hints in %s" % run.messages, (run.status, len(hints)), (0, 1))
+
+
+@test("labels/refused")
+def refused(t):
+    """Each with a sentence that says what it should be; a function that does not exist is reported at the end."""
+    for text, why in (("handle", "FUNCTION:argN"), ("handle:arg9", "N from 1 to 6"), ("handle:arg1->", "name of a member"), (":arg1", "FUNCTION:argN"),
+                      ("handle:arg1->+x", "number of bytes"), ("handle:arg1:text", ":str, :int or :hex"), ("handle:arg1" + "->a" * 9, "more than 8")):
+        run = t.profile(["true"], ["--label=" + text])
+        t.check(run.status and any("--label=%s: " % text in m and why in m for m in run.messages), "%s: %s" % (text, run.messages))
+    run = t.profile(["true"], ["--label=handle:arg1", "--heap=no"])
+    t.check(run.status and "--heap=no" in "".join(run.messages), "%s" % run.messages)
+    run = t.profile(["true"], ["--label=no_such_function:arg1"])
+    t.check(any("--label=no_such_function: no function of this name" in m for m in run.messages), "%s" % run.messages)
