@@ -422,6 +422,8 @@ struct pad_slot {
 	int32_t list_way;    /* of pad_walk_list, for this call; -1: not walked yet */
 	/* pad_virtual.deaths when the functions of the list were compared; when this walk began */
 	uint64_t list_deaths, walk_deaths;
+	/* PAD_STATE_STACK: those outside of virtual_state, up to a 0 */
+	uint64_t virtual_outer[PAD_OUTER_STATES];
 	PAD_LINES struct pad_count count[PAD_FUNCTIONS];
 	struct pad_cache cache;
 	struct pad_list own_list;

@@ -47,6 +47,11 @@ enum pad_virtual_state {
 	 * heads to position_size, entry_kind and kind are not used.
 	 */
 	PAD_STATE_FRAMES,
+	/*
+	 * slot.virtual_state, then slot.virtual_outer, if native frames say that these are what
+	 * runs in the thread: struct pad_virtual_values.
+	 */
+	PAD_STATE_STACK,
 };
 
 enum pad_virtual_entry {
@@ -93,6 +98,26 @@ struct pad_virtual_arrays {
 	uint64_t place, outermost, outermost_else;
 };
 
+/*
+ * A frame's function is in a value, in a stack that each state has. The value's byte at `tag` is
+ * function_tag, and `function` leads from what it has to the function; in others there is none. An
+ * allocation may be the move of such a stack, which the states do not know yet.
+ *
+ * A state's word at `jump` leads to a place in a native frame of the function from runner_start to
+ * runner_end, and the word at jump_outer of that to one in an outer frame of this kind, or is 0.
+ * The state that runs has the innermost of such frames; outside of its outermost one follow those
+ * of the state that has resumed it. One that has no such place is outside of all.
+ */
+struct pad_virtual_values {
+	uint64_t is_used;
+	uint64_t tag, function_tag, function;
+	uint64_t state_size; /* bytes of a state, up to the end of its outermost frame */
+	uint64_t stack, stack_end, extra; /* in a state: from where to where, and bytes behind it */
+	uint64_t jump, jump_outer, runner_start, runner_end;
+};
+
+#define PAD_OUTER_STATES 7u
+
 #define PAD_NUMBER_BITS 19u
 #define PAD_PLACE_IS_INNERMOST (1u << PAD_NUMBER_BITS)
 #define PAD_PLACE_SHIFT (PAD_NUMBER_BITS + 1)
@@ -127,6 +152,7 @@ struct pad_virtual_layout {
 	uint64_t entry_kind, entry, entry_min; /* entry: of a byte, which can be compared */
 	uint64_t entry_mask, via, native, stride, stack, stack_words;
 	struct pad_virtual_arrays arrays;
+	struct pad_virtual_values values;
 	uint64_t kinds;
 	struct pad_function_kind kind[PAD_FUNCTION_KINDS];
 	/* all objects of functions are blocks, or live for ever: `deaths` counts what died */

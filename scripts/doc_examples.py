@@ -68,6 +68,7 @@ NEEDS = {
     "node": (lambda: shutil.which("node"), "Node.js"),
     "ruby": (lambda: shutil.which("ruby"), "Ruby"),
     "php": (lambda: shutil.which("php"), "PHP"),
+    "lua5.4": (lambda: shutil.which("lua5.4"), "Lua 5.4"),
     "perl": (lambda: shutil.which("perl"), "Perl"),
     "lua": (lambda: shutil.which("lua5.4"), "Lua 5.4"),
     "python3.12": (lambda: runs("python3.12", "-c", ""), "CPython 3.12"),

@@ -108,6 +108,9 @@ INLINE void forget_state(struct pad_slot *slot, uint64_t block)
 {
 	if (unlikely(block == slot->virtual_state))
 		slot->virtual_state = 0;
+	for (uint32_t i = 0; unlikely(i < PAD_OUTER_STATES && slot->virtual_outer[i]); i++)
+		if (block == slot->virtual_outer[i])
+			slot->virtual_state = 0;
 }
 
 /* The slot of this thread, or NULL. */

@@ -66,10 +66,30 @@ INLINE uint64_t entry_byte(const struct pad_virtual_layout *l, uint64_t part)
 	return *(const volatile uint8_t *)(part + l->entry);
 }
 
-INLINE uint64_t raw_identity(const struct pad_virtual_layout *l, uint64_t at, uint64_t part)
+/* A stack of values that the allocation has moved, which the state of this thread refers to yet. */
+struct moved_stack {
+	uint64_t from, size, to; /* size 0: none */
+};
+
+INLINE uint64_t function_in(const struct pad_virtual_values *v, const struct moved_stack *moved,
+			    uint64_t value)
+{
+	if (unlikely(value - moved->from < moved->size))
+		value += moved->to - moved->from;
+	else if (unlikely(value < moved->size))
+		value += moved->to; /* it is an offset meanwhile */
+	if (*(const volatile uint8_t *)(value + v->tag) != v->function_tag)
+		return 0;
+	return load(load(value) + v->function);
+}
+
+INLINE uint64_t raw_identity(const struct pad_virtual_layout *l, const struct moved_stack *moved,
+			     uint64_t at, uint64_t part)
 {
 	uint64_t identity = load(at + l->identity);
 
+	if (unlikely(l->values.is_used))
+		return function_in(&l->values, moved, identity);
 	return identity || !l->native ? identity : load(part + l->native);
 }
 
@@ -183,12 +203,29 @@ INLINE int read_function(const struct pad_virtual *v, uint64_t function, uint64_
 	return is_known(v, function, *stamp_out);
 }
 
+/*
+ * A walk, innermost first: frames are read to the slot's walk up to the outermost one that differs
+ * from the last list; those outside of it, from number `same` on, are in that list, where frame
+ * number n is list[top - n].
+ */
+struct list_walk {
+	const struct pad_virtual *v;
+	uint64_t end;
+	int64_t count, same, top;
+	uint32_t misses;        /* frames that were searched for in vain */
+	uint32_t is_plain;      /* frames are linked, and have all that is compared */
+	uint32_t has_functions; /* no function has died since the last list */
+	const struct pad_slot *slot;
+	struct moved_stack moved;
+};
+
 /* Reads the frame at @at; @like: one that may have the same function. 0: ptmem must do so. */
-INLINE int read_frame(const struct pad_virtual *v, uint64_t at,
+INLINE int read_frame(const struct list_walk *w, uint64_t at,
 		      const struct pad_virtual_frame *like, struct pad_virtual_frame *out)
 {
+	const struct pad_virtual *v = w->v;
 	const struct pad_virtual_layout *l = &v->layout;
-	uint64_t part = part_of(l, at), identity = raw_identity(l, at, part);
+	uint64_t part = part_of(l, at), identity = raw_identity(l, &w->moved, at, part);
 	uint64_t entry = entry_byte(l, part), kind = PAD_NO_FUNCTION, stamp = 0;
 	uint64_t function = has_function(l, entry) ? identity & l->identity_mask : 0;
 
@@ -213,27 +250,42 @@ INLINE uint64_t end_of(const struct pad_virtual_layout *l, uint64_t state)
 	return l->stride ? load(state + l->stack) + 8 * load(state + l->stack_words) : 0;
 }
 
-/* The frame outside of that at @at; 0: there is none. */
-INLINE uint64_t next_of(const struct pad_virtual_layout *l, uint64_t at, uint64_t end)
+/* State number @n of the thread, innermost first; 0: there is none. */
+INLINE uint64_t state_of(const struct pad_slot *slot, uint32_t n)
 {
-	if (likely(!l->stride))
-		return load(at + l->next);
-	return at + l->stride < end ? at + l->stride : 0;
+	if (!n)
+		return slot->virtual_state;
+	return n <= PAD_OUTER_STATES ? slot->virtual_outer[n - 1] : 0;
 }
 
-/*
- * A walk, innermost first: frames are read to the slot's walk up to the outermost one that differs
- * from the last list; those outside of it, from number `same` on, are in that list, where frame
- * number n is list[top - n].
- */
-struct list_walk {
-	const struct pad_virtual *v;
-	uint64_t end;
-	int64_t count, same, top;
-	uint32_t misses;        /* frames that were searched for in vain */
-	uint32_t is_plain;      /* frames are linked, and have all that is compared */
-	uint32_t has_functions; /* no function has died since the last list */
-};
+/* The innermost frame of the state that is outside of the one whose outermost frame is at @at. */
+static KEEPS __attribute__((noinline)) uint64_t outer_list(const struct pad_slot *slot,
+							   const struct pad_virtual_layout *l,
+							   uint64_t at)
+{
+	uint64_t state, outside;
+
+	for (uint32_t n = 0; (state = state_of(slot, n)) != 0; n++) {
+		outside = state_of(slot, n + 1);
+		if (at - state < l->values.state_size)
+			return outside ? load(outside + l->head[0]) : 0;
+	}
+	return 0;
+}
+
+/* The frame outside of that at @at; 0: there is none. */
+INLINE uint64_t next_of(const struct list_walk *w, uint64_t at)
+{
+	const struct pad_virtual_layout *l = &w->v->layout;
+	uint64_t next;
+
+	if (unlikely(l->stride))
+		return at + l->stride < w->end ? at + l->stride : 0;
+	next = load(at + l->next);
+	if (unlikely(!next && l->values.is_used))
+		return outer_list(w->slot, l, at);
+	return next;
+}
 
 #define FIND_FRAMES 8 /* how far from where it is expected a frame is looked for; how often */
 
@@ -251,7 +303,7 @@ INLINE int64_t count_frames(const struct list_walk *w, uint64_t at)
 	int64_t n = 0;
 
 	for (; at && n <= PAD_MAX_LISTED; n++)
-		at = next_of(&w->v->layout, at, w->end);
+		at = next_of(w, at);
 	return n;
 }
 
@@ -318,11 +370,12 @@ skip_linked(const struct pad_virtual_layout *l, const struct pad_virtual_frame *
 }
 
 /* Whether the frame at f->at is @f. */
-INLINE int is_same_frame(const struct pad_virtual_layout *l, const struct pad_virtual_frame *f)
+INLINE int is_same_frame(const struct list_walk *w, const struct pad_virtual_frame *f)
 {
+	const struct pad_virtual_layout *l = &w->v->layout;
 	uint64_t part = part_of(l, f->at);
 
-	if ((raw_identity(l, f->at, part) ^ f->identity) |
+	if ((raw_identity(l, &w->moved, f->at, part) ^ f->identity) |
 	    (entry_byte(l, part) ^ pad_frame_entry(f)))
 		return 0;
 	return position_at(l, f->at, l->position_size) == f->position ||
@@ -353,11 +406,11 @@ INLINE uint64_t skip_same(struct list_walk *w, const struct pad_virtual_frame *f
 
 	if (likely(w->is_plain && w->has_functions))
 		f = l->position_size == 8 ? skip_linked(l, f, 8) : skip_linked(l, f, 4);
-	for (at = f->at; at && at == f->at && likely(is_same_frame(l, f)); f--) {
+	for (at = f->at; at && at == f->at && likely(is_same_frame(w, f)); f--) {
 		if (!w->has_functions && f->identity != checked && !is_same_function(l, f))
 			break;
 		checked = f->identity;
-		at = next_of(l, at, w->end);
+		at = next_of(w, at);
 	}
 	w->count += first - f;
 	return at;
@@ -368,7 +421,7 @@ INLINE uint64_t begin_walk(struct list_walk *w, const struct pad_slot *slot, uin
 	const struct pad_virtual_layout *l = &w->v->layout;
 	uint64_t at = state;
 
-	w->is_plain = l->kinds == 1 && !(l->via | l->native | l->stride);
+	w->is_plain = l->kinds == 1 && !(l->via | l->native | l->stride | l->values.is_used);
 	w->has_functions = l->counts_deaths && slot->list_deaths == slot->walk_deaths;
 	w->end = end_of(l, state);
 	w->top = slot->listed;
@@ -399,16 +452,102 @@ INLINE int walk_frames(struct list_walk *w, struct pad_slot *slot, uint64_t stat
 		if (unlikely(w->count >= (int64_t)slot->max_listed))
 			return 0;
 		like = f && w->has_functions ? f : w->count ? &walk[w->count - 1] : 0;
-		if (unlikely(!read_frame(w->v, at, like, &walk[w->count])))
+		if (unlikely(!read_frame(w, at, like, &walk[w->count])))
 			return 0;
 		w->same = ++w->count;
-		at = next_of(&w->v->layout, at, w->end);
+		at = next_of(w, at);
 	}
 	if (unlikely(w->count > (int64_t)slot->max_listed))
 		return 0;
 	if (w->top != w->count) /* the list has other frames outside */
 		copy_same(slot, w);
 	return 1;
+}
+
+/* -- PAD_STATE_STACK -- */
+
+/* The search for states in native frames, innermost first. */
+struct jump_search {
+	const struct pad_virtual_values *v;
+	const struct pad_slot *slot;
+	uint64_t jump;   /* where the state that was found last has its next place; 0: nowhere */
+	uint32_t states; /* that were found */
+};
+
+/* A native frame of pc has the words from @at to @end. 0: it has no place of the next state. */
+INLINE int take_jump(struct jump_search *s, uint64_t pc, uint64_t at, uint64_t end)
+{
+	if (likely(pc - s->v->runner_start >= s->v->runner_end - s->v->runner_start))
+		return 1;
+	if (!s->jump) {
+		uint64_t state = state_of(s->slot, s->states++);
+		if (!state)
+			return 0;
+		s->jump = load(state + s->v->jump);
+	}
+	if (s->jump - at >= end - at)
+		return 0;
+	s->jump = load(s->jump + s->v->jump_outer);
+	return 1;
+}
+
+/* Whether all native frames have been searched, and all states found. */
+INLINE int has_all_states(const struct jump_search *s)
+{
+	uint64_t state = state_of(s->slot, s->states);
+
+	if (s->jump)
+		return 0;
+	return !state || (!load(state + s->v->jump) && !state_of(s->slot, s->states + 1));
+}
+
+/* A stack may be moved: then where its functions are is known, or ptmem must look. */
+INLINE int find_moved(struct list_walk *w)
+{
+	const struct pad_virtual_layout *l = &w->v->layout;
+	const struct pad_slot *slot = w->slot;
+	uint64_t state, stack, value;
+
+	for (uint32_t n = 0; (state = state_of(slot, n)) != 0; n++) {
+		stack = load(state + l->values.stack);
+		if (slot->kind == PAD_REALLOC && slot->arg[0] == stack && slot->result) {
+			w->moved.from = stack;
+			w->moved.size = load(state + l->values.stack_end) + l->values.extra - stack;
+			w->moved.to = slot->result;
+			continue;
+		}
+		value = load(load(state + l->head[0]) + l->identity);
+		if (value - stack >= load(state + l->values.stack_end) + l->values.extra - stack)
+			return 0;
+	}
+	return 1;
+}
+
+/* The state that runs in the thread; 0: there is none, or ptmem must find it. */
+static KEEPS __attribute__((noinline)) uint64_t find_on_stack(struct list_walk *w, uint64_t stack)
+{
+	const struct pad_slot *slot = w->slot;
+	struct jump_search s = { .v = &w->v->layout.values, .slot = slot };
+	const struct pad_step *step = steps_of(slot);
+	const struct pad_check *check = checks_of(slot);
+	const struct pad_frame *frame = frames_of(slot);
+	uint32_t kept = (uint32_t)stack, fresh = (uint32_t)(stack >> 32);
+
+	if (READ(w->v->layout.mode) != PAD_VIRTUAL_ON || !slot->virtual_state)
+		return 0;
+	for (uint32_t i = 0; i < fresh; i++) {
+		uint64_t end = i + 1 < fresh ? step[i + 1].at :
+			       kept ? check[frame[kept - 1].check].at : slot->stack_high;
+		if (!take_jump(&s, step[i].pc, step[i].at, end))
+			return 0;
+	}
+	for (uint32_t i = kept; i-- > 0;) {
+		const struct pad_check *c = &check[frame[i].check];
+		uint64_t end = i ? check[frame[i - 1].check].at : slot->stack_high;
+		if (!take_jump(&s, c->value, c->at, end))
+			return 0;
+	}
+	return has_all_states(&s) && find_moved(w) ? slot->virtual_state : 0;
 }
 
 /* -- PAD_STATE_FRAMES -- */
@@ -693,7 +832,7 @@ static KEEPS __attribute__((noinline)) int walk_arrays(struct list_walk *w,
 API int pad_walk_list(const struct pad_control *c, struct pad_slot *slot, uint64_t stack)
 {
 	const struct pad_virtual *v = (const struct pad_virtual *)c->virtual;
-	struct list_walk w = { .v = v };
+	struct list_walk w = { .v = v, .slot = slot };
 	uint64_t state = 0;
 	int is_walked = 1;
 
@@ -701,7 +840,10 @@ API int pad_walk_list(const struct pad_control *c, struct pad_slot *slot, uint64
 	if (v->layout.state_kind == PAD_STATE_FRAMES) {
 		is_walked = walk_native(&w, slot, stack);
 	} else {
-		state = find_state(&v->layout, slot);
+		if (unlikely(v->layout.state_kind == PAD_STATE_STACK))
+			state = find_on_stack(&w, stack);
+		else
+			state = find_state(&v->layout, slot);
 		if (likely(state))
 			is_walked = v->layout.arrays.element ? walk_arrays(&w, slot, state) :
 							       walk_frames(&w, slot, state);

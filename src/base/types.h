@@ -25,10 +25,15 @@ static inline int taddr_compare(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
+static inline bool range_has(const struct addr_range *range, taddr_t addr)
+{
+	return addr >= range->start && addr < range->end;
+}
+
 static inline bool ranges_have(const struct addr_range *range, size_t count, taddr_t addr)
 {
 	for (size_t i = 0; i < count; i++)
-		if (addr >= range[i].start && addr < range[i].end)
+		if (range_has(&range[i], addr))
 			return true;
 	return false;
 }

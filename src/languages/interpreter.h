@@ -11,6 +11,7 @@
 
 #include <sys/types.h>
 
+#include "arch/arch.h"
 #include "base/proc.h"
 #include "languages/virtual_frames.h"
 #include "tracee/os/maps.h"
@@ -19,6 +20,8 @@ struct elf_file;
 struct elf_function;
 struct elf_functions;
 
+struct interpreter_thread;
+
 /* A process in which to look. */
 struct interpreter_process {
 	pid_t pid;
@@ -26,16 +29,19 @@ struct interpreter_process {
 	const struct maps *maps;
 	struct language_memory memory;
 	const char *path;       /* of the object with the interpreter, as in the maps */
-	taddr_t thread_pointer; /* of a thread in the loop: the word arch->thread_pointer names */
+	struct interpreter_thread *thread; /* in the loop, stopped */
 };
 
 #define INTERPRETER_STATES_MAX 8u
 
 /* The states of one thread: several if it runs sub-interpreters. The innermost first. */
 struct interpreter_thread {
-	taddr_t thread_pointer;
+	taddr_t thread_pointer; /* the word that arch->thread_pointer names */
 	taddr_t state[INTERPRETER_STATES_MAX];
 	uint32_t count;
+	/* Where it is stopped now. realloc has moved a block, and has not returned: 0 = none. */
+	struct arch_regs regs;
+	taddr_t sp, moved_from, moved_to;
 };
 
 /* A function of the program's. */
@@ -59,6 +65,8 @@ struct interpreter {
 	struct virtual_layout *frames; /* in `own`; its loops are known from the start */
 	/* The object has no symbol of this name, so that its loop is not known; NULL = it has. */
 	const char *missing;
+	/* Its code in a program that embeds it, whose other functions are shown; 0 = all is. */
+	struct addr_range embedded;
 };
 
 struct language {
@@ -101,7 +109,8 @@ struct language {
 	char *(*version)(const struct interpreter *i);
 };
 
-extern const struct language language_python, language_ruby, language_php, language_perl;
+extern const struct language language_python, language_ruby, language_php, language_perl,
+	language_lua;
 
 /* What open() and copy() fill in: @own, of the language, which has @frames. */
 void interpreter_own(struct interpreter *out, void *own, struct virtual_layout *frames);

@@ -3,7 +3,7 @@
 #include "languages/interpreter.h"
 
 static const struct language *const languages[] = {&language_python, &language_ruby, &language_php,
-						   &language_perl};
+						   &language_perl, &language_lua};
 
 bool interpreter_open(const char *path, struct elf_file *elf, taddr_t bias,
 		      struct interpreter *out)

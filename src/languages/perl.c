@@ -697,7 +697,7 @@ static bool find_perl(struct interpreter *i, const struct interpreter_process *i
 		*problem_out = xasprintf("%s is Perl 5.%u; known are 5.28 to 5.40", name, version);
 	else if (has_variables(p) ?
 			 !is_state(p, &in->memory, (taddr_t)p->frames.thread.place) :
-			 !find_place(p, &in->memory, in->thread_pointer))
+			 !find_place(p, &in->memory, in->thread->thread_pointer))
 		*problem_out = xasprintf("no thread was found that runs Perl code of %s, as Perl "
 					 "5.%u has it", name, version);
 	return !*problem_out;

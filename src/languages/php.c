@@ -257,6 +257,7 @@ static int take_symbol(void *ctx, const struct elf_symbol *sym)
 
 	if (!sym->is_defined || !sym->name)
 		return 0;
+	s->php->has_threads |= strcmp(sym->name, "executor_globals_offset") == 0;
 	if (strcmp(sym->name, "executor_globals") == 0)
 		s->php->globals = loop.start;
 	if (elf_symbol_is_function(sym) && strcmp(sym->name, "execute_ex") == 0)
@@ -307,6 +308,7 @@ static void copy_php(const struct interpreter *from, struct interpreter *out)
 
 	p->globals = old->globals;
 	p->version = old->version;
+	p->has_threads = old->has_threads;
 	interpreter_own(out, p, &p->frames);
 }
 
@@ -316,9 +318,11 @@ static bool find_php(struct interpreter *i, const struct interpreter_process *in
 	const char *name = text_base_name(in->path);
 	struct php *p = i->own;
 
-	if (!p->globals)
-		*problem_out = xasprintf("%s is built for threads (ZTS), or has no "
-					 "executor_globals", name);
+	if (p->has_threads)
+		*problem_out = xasprintf("%s is built for threads (ZTS); run the program with a "
+					 "build that is not", name);
+	else if (!p->globals)
+		*problem_out = xasprintf("%s has no symbol executor_globals", name);
 	else if (!php_layout_use(p, p->version))
 		*problem_out = xasprintf("%s is PHP %u.%u; known are 7.3 to 8.5", name,
 					 p->version >> 8, p->version & 0xff);

@@ -29,6 +29,7 @@ struct php {
 	struct php_layout layout;
 	struct virtual_layout frames;
 	taddr_t globals; /* executor_globals */
+	bool has_threads; /* built for threads: each has globals of its own */
 	uint32_t version;
 };
 

@@ -532,7 +532,7 @@ static bool find_ruby(struct interpreter *i, const struct interpreter_process *i
 	if (!ruby_layout_use(r, RUBY_VERSION(major, minor)))
 		*problem_out = xasprintf("%s is Ruby %u.%u; known are 3.0 to 3.4",
 					 text_base_name(in->path), major, minor);
-	else if (!find_place(r, &in->memory, in->thread_pointer))
+	else if (!find_place(r, &in->memory, in->thread->thread_pointer))
 		*problem_out = xasprintf("no thread was found that runs Ruby code of %s, as Ruby "
 					 "%u.%u has it", text_base_name(in->path), major, minor);
 	else

@@ -73,6 +73,7 @@ static void fill_layout(const struct virtual_layout *l, struct pad_virtual_layou
 		[VIRTUAL_STATE_GLOBAL] = PAD_STATE_GLOBAL,
 		[VIRTUAL_STATE_TLS] = PAD_STATE_TLS,
 		[VIRTUAL_STATE_FIXED] = PAD_STATE_FIXED,
+		[VIRTUAL_STATE_STACK] = PAD_STATE_STACK,
 	};
 	static const uint32_t entries[] = {
 		[VIRTUAL_ENTRY_EACH] = PAD_ENTRY_EACH,
@@ -102,6 +103,7 @@ static void fill_layout(const struct virtual_layout *l, struct pad_virtual_layou
 	out->stack = l->stack;
 	out->stack_words = l->stack_words;
 	out->arrays = l->arrays;
+	out->values = l->values;
 	out->kinds = l->kinds;
 	memcpy(out->kind, l->kind, sizeof(out->kind));
 }

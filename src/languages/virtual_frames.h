@@ -75,6 +75,7 @@ enum virtual_state_kind {
 	VIRTUAL_STATE_GLOBAL,
 	VIRTUAL_STATE_TLS, /* the word at place from the thread pointer; 0 = none */
 	VIRTUAL_STATE_FIXED, /* place itself: one thread is the interpreter's */
+	VIRTUAL_STATE_STACK, /* what native frames refer to: pad_virtual_values */
 };
 
 struct virtual_layout {
@@ -112,6 +113,8 @@ struct virtual_layout {
 	 * before their loop begins: those are not shown.
 	 */
 	struct pad_virtual_arrays arrays;
+	/* is_used: functions are in values; virtual_frames_walk does not know that. */
+	struct pad_virtual_values values;
 	/* The objects of functions, for their stamps. */
 	struct pad_function_kind kind[PAD_FUNCTION_KINDS];
 	uint8_t kinds;

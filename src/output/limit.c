@@ -79,27 +79,29 @@ static const char *parse_subject(const char *text, const char *sign, struct limi
 /* The part of the run that follows the amount at *@amount_end: NULL, or what is wrong. */
 static const char *parse_part(const char *text, struct limit *l, size_t *amount_end)
 {
+	static const char one[] = "after within comes the name of a function, as in peak<10M "
+				  "within parse";
+	static const char two[] = "after between come two functions, as in peak<10M between load "
+				  "and serve";
 	const char *within = strstr(text, WITHIN), *between = strstr(text, BETWEEN);
 
 	*amount_end = within ? (size_t)(within - text) : strlen(text);
+	if (text_ends_in(text, " within"))
+		return one;
 	if (within) {
 		l->within = within + strlen(WITHIN);
 		l->within_size = strlen(l->within);
-		return *l->within ? NULL :
-				    "after within comes the name of a function, as in "
-				    "peak<10M within parse";
+		return *l->within ? NULL : one;
 	}
 	if (!between)
-		return NULL;
+		return text_ends_in(text, " between") ? two : NULL;
 	*amount_end = (size_t)(between - text);
 	l->within = between + strlen(BETWEEN);
 	const char *and = strstr(l->within, AND);
 
 	l->within_size = and ? (size_t)(and - l->within) : 0;
 	l->until = and ? and + strlen(AND) : NULL;
-	return l->within_size && *l->until ?
-		       NULL :
-		       "after between come two functions, as in peak<10M between load and serve";
+	return l->within_size && *l->until ? NULL : two;
 }
 
 const char *limit_parse(const char *text, struct limit *out)

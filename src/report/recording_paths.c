@@ -74,6 +74,11 @@ char *recording_not_found(const struct recording *r, bool is_file, const char *w
 		const struct frame_text frame = recording_frame_text(r, i);
 		const char *name = frame.function;
 
+		if (is_file && name && text_is_function(name, wanted, strlen(wanted))) {
+			free(text);
+			return xasprintf("the recording has no source lines of '%s': build the "
+					 "program with -g", clean);
+		}
 		if (is_file && frame.file && strstr(frame.file, wanted))
 			name = frame.file;
 		else if (!name || !strstr(name, wanted))

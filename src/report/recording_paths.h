@@ -33,7 +33,7 @@ char *recording_site_label(const struct recording *r, int64_t node);
 
 /*
  * "the recording has no function 'pars'; similar: parse, parse_line". With @is_file it may be a
- * source file, too. The caller frees it.
+ * source file, too, and a function that is there has no lines. The caller frees it.
  */
 char *recording_not_found(const struct recording *r, bool is_file, const char *wanted);
 

@@ -80,26 +80,47 @@ static int write_paths(const struct shown_recording *s)
 
 /* -- standard output -- */
 
+/* What is there to print of functions; NULL = nothing, and *@why. */
+static char *text_of_functions(const struct shown_recording *s, const struct row_limits *limits,
+			       char **why)
+{
+	const struct report_request *q = s->request;
+	char *text = NULL;
+	size_t size;
+	int rc = 0;
+	FILE *f = open_memstream(&text, &size);
+
+	CHECK(f);
+	if (q->annotate)
+		rc = recording_annotate_print(
+			f, s->recording, &s->view,
+			&(struct source_question){q->annotate, &q->sources, limits}, why);
+	if (q->peek && !rc)
+		rc = recording_peek_print(
+			f, s->recording, &s->view,
+			&(struct source_question){q->peek, &q->sources, limits}, why);
+	CHECK(!fclose(f));
+	if (!rc)
+		return text;
+	free(text);
+	return NULL;
+}
+
 static int print_text(const struct shown_recording *s)
 {
 	const struct report_request *q = s->request;
 	const struct row_limits limits = {q->top, q->least_share};
-	_cleanup_free_ char *why = NULL;
-	int rc = 0;
+	_cleanup_free_ char *why = NULL, *text = NULL;
 
-	if (q->annotate || q->peek)
-		printf("%s\n", s->text);
-	else
-		rc = recording_text_print(stdout, s->recording, &q->question, &limits, &why);
-	if (q->annotate)
-		rc = recording_annotate_print(
-			stdout, s->recording, &s->view,
-			&(struct source_question){q->annotate, &q->sources, &limits}, &why);
-	if (q->peek && !rc)
-		rc = recording_peek_print(
-			stdout, s->recording, &s->view,
-			&(struct source_question){q->peek, &q->sources, &limits}, &why);
-	return rc ? refuse(q, why) : 0;
+	if (!q->annotate && !q->peek)
+		return recording_text_print(stdout, s->recording, &q->question, &limits, &why) ?
+			       refuse(q, why) :
+			       0;
+	text = text_of_functions(s, &limits, &why);
+	if (!text)
+		return refuse(q, why);
+	printf("%s\n%s", s->text, text);
+	return 0;
 }
 
 static int print_json(const struct shown_recording *s)

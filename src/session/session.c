@@ -178,6 +178,8 @@ uint32_t session_stack_node(struct session *s, struct profile *p, const struct s
 	}
 	const struct native_stack native = {.pc = pcs + first, .count = n - first,
 					    .tid = view->stopped,
+					    .moved_from = view->moved_from,
+					    .moved_to = view->moved_to,
 					    .fp = s->run->fps ? s->run->fps + first : NULL};
 
 	if (s->stacks.virtual && !node)

@@ -226,6 +226,18 @@ static inline uint32_t find_path_node(struct session *s, const struct heap_event
 	return p->count ? p->node[p->count - 1] : 0;
 }
 
+/* The node of a stack that no pad has walked. */
+static uint32_t stopped_node(struct session *s, const struct heap_event *he)
+{
+	struct stack_view view = *he->stack;
+
+	if (he->kind == HEAP_REALLOC_END && he->addr) {
+		view.moved_from = he->old_addr;
+		view.moved_to = he->addr;
+	}
+	return session_stack_node(s, s->heap.profile, &view);
+}
+
 /* --verify-stacks: the pad recorded its stack both ways. */
 static void verify_stack(struct session *s, const struct heap_event *he, uint32_t node)
 {
@@ -344,7 +356,7 @@ static void sink_event(void *ctx, struct address_space *space, struct heap_event
 	session_sampling_note_sample(s, ev.sample_shift);
 	if (he->stack) {
 		if (!he->frame)
-			ev.node = session_stack_node(s, s->heap.profile, he->stack);
+			ev.node = stopped_node(s, he);
 		else if (session_verifies(s))
 			verify_stack(s, he, ev.node);
 	}

@@ -179,15 +179,6 @@ for _variant in ("gcc-O2-pie", "clang-O0-nopie"):
         program.end()
 
 
-for _name in ("jemalloc", "mimalloc"):
-    @test("graph/owned/" + _name)
-    def _(t, name=_name):
-        """The same with another allocator."""
-        program = Owned(t, t.target("gcc-O2-pie", "owned"), LD_PRELOAD=allocator(name))
-        experiment(t, program, [(name, OWNED % name) for name in ("list", "tree", "table", "ring", "items")])
-        program.end()
-
-
 @test("graph/who-holds")
 def who_holds(t):
     """The way to the last node of a list has all others of it."""

@@ -45,18 +45,29 @@ def outputs(t):
         with open(os.path.join(t.directory, name), "rb") as file:
             found[name] = file.read()
     found.update(more_files(t, os.path.join(t.directory, "hostile")))
+    again = t.run([t.ptmem(), "-q", "-o", "none", "--record=r2", os.path.join(t.directory, "hostile"), *COMMAND], cwd=t.directory)
+    t.equal("status: %r" % again.err, again.status, 0)
+    given = ["--within=" + os.fsdecode(name) for name in NAMES] + ["--limit=peak@%s<1T" % os.fsdecode(name) for name in NAMES]
+    found["calls"] = t.run([t.ptmem(), "-o", "none", *given, os.path.join(t.directory, "hostile"), *COMMAND], cwd=t.directory).err
+    found["several runs"] = t.run([t.ptmem(), "-o", "none", "--repeat=2", *given, "--limit=allocations<1", os.path.join(t.directory, "hostile"), *COMMAND],
+                                  cwd=t.directory).err
     program = os.path.join(BUILD, "ptmem-report")
     runs = {"massif's text": ["m"], "massif's folded": ["--folded=-", "m"], "a difference": ["--diff", "m", "m"],
             "diff.csv": ["--diff", "--format=csv", "r", "r"], "a difference's JSON": ["--diff", "--format=json", "r", "r"],
             "a recording's flame graph": ["--flame=-", "r"], "massif's page": ["--html=h2", "m"], "a difference's page": ["--diff", "--html=h3", "r", "r"],
             "massif's picture": ["--svg=s1", "m"], "a recording's picture": ["--svg=s2", "r"], "a difference's flame graph": ["--diff", "--flame=-", "r", "r"],
-            "a recording's pprof": ["--format=pprof", "r"]}
+            "a recording's pprof": ["--format=pprof", "r"], "callers and callees": ["--peek=main", "r"],
+            "an anonymous recording": ["--anonymize=a", "r"]}
+    runs.update({"several processes' " + f if f != "csv" else "processes.csv": ["--merge", "--format=" + f, "r", "r2"]
+                 for f in ("text", "json", "csv", "folded")})
+    runs["several processes' flame graph"] = ["--merge", "--flame=-", "r", "r2"]
+    runs["several processes' page"] = ["--merge", "--html=h4", "r", "r2"]
     runs.update({"a recording's " + f if f != "csv" else "recording.csv": ["--format=" + f, "r"] for f in FORMATS})
     for name, arguments in runs.items():
         result = t.run([program, *arguments], cwd=t.directory)
         t.equal("%s: %r" % (name, result.err), result.status, 0)
         found[name] = result.out
-    for name in ("h2", "h3", "s1", "s2"):
+    for name in ("h2", "h3", "h4", "s1", "s2"):
         with open(os.path.join(t.directory, name), "rb") as file:
             found[name] = file.read()
     # its texts, which tools print
@@ -128,7 +139,7 @@ def every_output(t):
         t.check(not acts, "%s: %r" % (name, text[max(0, acts.start() - 40):acts.end() + 20] if acts else b""))
         t.check(not re.search(rb"^(fn=\(1\) forged|snapshot=7$)", text, re.M) or (name in ("m", "a recording's massif") and
                 text.count(b"snapshot=7\n") == 1 and b"fn=(1) forged\n" not in text), "%s: a name made a line" % name)
-        if name in ("f.svg", "h", "h2", "h3", "s1", "s2") or name.endswith("flame graph"):
+        if name in ("f.svg", "h", "h2", "h3", "h4", "s1", "s2") or name.endswith("flame graph"):
             t.check(b"<script>alert" not in text, "%s: a name is markup" % name)
     for name in ("recording.csv", "diff.csv"):
         fields = [field for row in csv.reader(io.StringIO(found[name].decode())) for field in row]

@@ -1,7 +1,10 @@
 """--interpreters: which functions stacks have with each value, in each language that it is for."""
 
+import glob
 import os
+import shutil
 
+import harness
 from harness import report_json, test
 
 # what allocates in a function `obtain` of its own, and the program that runs it
@@ -9,6 +12,8 @@ PROGRAMS = {
     "ruby": (["ruby", "--disable=gems"], {}, "def obtain\n  @all = (1..200).map { |i| i.to_s * 50 }\nend\nobtain\n"),
     "php": (["php", "-n"], {"USE_ZEND_ALLOC": "0"}, "<?php\nfunction obtain() {\n  return array_map(fn($i) => str_repeat('x', 1000 + $i), "
                                              "range(1, 200));\n}\n$all = obtain();\n"),
+    "lua": (["lua5.4"], {}, "function obtain()\n  local all = {}\n  for i = 1, 200 do\n    all[i] = string.rep('x', 1000 + i)\n  end\n"
+                            "  return all\nend\nall = obtain()\n"),
     "perl": (["perl"], {}, "sub obtain {\n  my @all = map { 'x' x (1000 + $_) } 1 .. 200;\n  return \\@all;\n}\nmy $all = obtain();\n"),
 }
 
@@ -60,7 +65,7 @@ def check(t, language, modes=("only", "mixed", "no")):
         if mode == "mixed":
             t.equal("%s, mixed: stacks with functions of the script, and with native ones" % language, len(own), len(native))
         if mode == "auto":
-            interpreter = [s for s in own if any(entry[0] in ("main", "execute_ex", "perl_run", "ruby_run_node") for entry in s)]
+            interpreter = [s for s in own if any(entry[0] in ("main", "execute_ex", "perl_run", "ruby_run_node", "lua_callk", "lua_pcallk") for entry in s)]
             t.equal("%s, auto: stacks with functions of the interpreter" % language, interpreter, [])
 
 
@@ -77,3 +82,49 @@ def php(t):
 @test("interpreters/perl")
 def perl(t):
     check(t, "perl", ("auto", "only", "mixed", "no"))
+
+
+@test("interpreters/lua")
+def lua(t):
+    check(t, "lua", ("auto", "only", "mixed", "no"))
+
+
+@test("interpreters/refused")
+def refused(t):
+    """Builds that are not read: native functions, and a sentence that says why."""
+    source = os.path.join(harness.ROOT, "tests", "targets", "forged_interpreter.c")
+    for name, define, loop, sentence in (
+            ("python3.14t", "FREE_THREADED", "_PyEval_EvalFrameDefault", "python3.14t is a free-threaded build of Python 3.14"),
+            ("php-zts", "ZTS", "execute_ex", "php-zts is built for threads (ZTS)"),
+            ("luaprogram", "OLD_LUA", "luaV_execute", "luaprogram has a Lua before 5.3")):
+        cwd = t.subdirectory()
+        path = os.path.join(cwd, name)
+        t.equal("compiling", t.run([t.program("gcc"), "-g", "-O1", "-rdynamic", "-D" + define, "-o", path, source]).status, 0)
+        profile = t.profile([path], ["--record=recording"], cwd=cwd)
+        t.equal("%s: exit status" % name, profile.status, 0)
+        t.check(any("functions of the interpreter are shown instead of the program's: " + sentence in m for m in profile.messages),
+                "%s: %s" % (name, profile.messages))
+        recording = report_json(t, os.path.join(cwd, "recording"))
+        t.check(loop in recording["frames"]["function"], "%s: %s" % (name, recording["frames"]["function"]))
+
+
+@test("interpreters/two-libraries")
+def two_libraries(t):
+    """Python twice in a process: functions of the library that was mapped first, native ones of the other, and a sentence."""
+    found = glob.glob("/usr/lib/x86_64-linux-gnu/libpython3.*.so.1.0")
+    if not found:
+        raise harness.Skip("no library of Python")
+    cwd = t.subdirectory()
+    other, program = os.path.join(cwd, "libpython3-other.so"), os.path.join(cwd, "two")
+    shutil.copy(found[0], other)
+    source = os.path.join(harness.ROOT, "tests", "targets", "two_libraries.c")
+    t.equal("compiling", t.run([t.program("gcc"), "-g", "-O1", "-o", program, source, "-ldl"]).status, 0)
+    script = "def %s(n):\n    return [str(i) * 100 for i in range(n)]\nkeep = %s(200)\n"
+    argv = [t.program("env"), "PYTHONMALLOC=malloc", program, found[0], script % ("one", "one"), other, script % ("two", "two")]
+    profile = t.profile(argv, ["--record=recording"], cwd=cwd)
+    t.equal("exit status (%s)" % profile.err.decode()[-300:], profile.status, 0)
+    functions = report_json(t, os.path.join(cwd, "recording"))["frames"]["function"]
+    t.check("one" in functions and "two" not in functions, "functions: %s" % functions)
+    t.check("_PyEval_EvalFrameDefault" in functions, "no function of the other interpreter")
+    t.check(any("functions of %s are shown, of %s the interpreter's" % (os.path.basename(found[0]), other) in m for m in profile.messages),
+            "messages: %s" % profile.messages)

@@ -90,7 +90,11 @@ def _(t):
     t.check("not a source file" in report(t, "--annotate=prog.c", path), "a FIFO is not read")
     for option in ("--annotate=pro", "--peek=mai"):
         refused = run_report(t, option, path)
-        t.check(refused.status == 255 and b"similar: " in refused.err, "%s: %s" % (option, refused.err))
+        t.check((refused.status, refused.out) == (255, b"") and b"similar: " in refused.err, "%s: %s" % (option, refused.err))
+    t.run(["gcc", "-o", program, os.path.join(cwd, "new", "prog.c")], cwd=cwd)
+    t.run([t.ptmem(), "-q", "--record=" + path, "-o", "massif.out", program], cwd=cwd)
+    refused = run_report(t, "--annotate=main", path)
+    t.check(refused.status == 255 and b"no source lines of 'main': build the program with -g" in refused.err, "%r" % refused.err)
     for options in (["--source=."], ["--annotate=main", "--format=csv"], ["--key=a"], ["--anonymize=x", "--format=json"]):
         t.equal("status of %s" % options, run_report(t, *options, path).status, 255)
 

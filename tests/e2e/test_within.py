@@ -167,6 +167,17 @@ def names(t):
         t.check([m.split(": ")[1:3] for m in said] == [["limit exceeded", l[len("--limit="):]] for l in limits[1::2]], "%s: %s" % (name, said))
 
 
+@test("within/two-names")
+def two_names(t):
+    """Of two names of one function, the second one is not measured, which is said, and its limit does not hold."""
+    program = t.file("names", "")
+    done = t.run([t.program("g++"), "-O1", "-fno-builtin", "-o", program, t.file("names.cpp", NAMES)])
+    t.equal("g++: %r" % done.err, done.status, 0)
+    run = t.profile([program], ["-q", "--limit=peak<1T within S::operator()", "--limit=peak<1T within S::operator()(int)"])
+    t.check(run.status == 1 and any("within=S::operator()(int): S::operator() names this function, too: give it one name" in m for m in run.messages),
+            "%s" % run.messages)
+
+
 @test("within/parts")
 def parts(t):
     """Parts of a run between entries of functions, in all threads; one that does not end does not count."""
@@ -222,6 +233,8 @@ def refused(t):
     for arguments, why in ((["--limit=rss<1 within f", "true"], b"not measured within calls"),
                            (["--limit=peak@g<1 within f", "true"], b"not measured within calls"),
                            (["--limit=peak<1 within ", "true"], b"after within comes the name"),
+                           (["--limit=peak<1 within", "true"], b"after within comes the name"),
+                           (["--limit=peak<1 between", "true"], b"after between come two functions"),
                            (["--within=f", "--heap-sample=1M", "true"], b"--heap-sample cannot be used with it"),
                            (["--limit=peak<1 within f", "--pages-as-heap=yes", "true"], b"--pages-as-heap")):
         result = t.run([t.ptmem(), *arguments])

@@ -1,5 +1,5 @@
 /*
- * Memory of a Ruby or PHP process, whatever it holds: functions, their texts and tables of lines,
+ * Memory of a Ruby, PHP or Lua process, whatever it holds: functions, their texts and tables of lines,
  * classes and symbols, and lists of frames, by the offsets of each version. The input is the memory
  * from an address on; it repeats, so that most pointers lead somewhere.
  */
@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "languages/lua.h"
 #include "languages/php.h"
 #include "languages/ruby.h"
 
@@ -29,6 +30,9 @@ const struct fuzz_seed fuzz_seeds[] = {
 	FUZZ_TEXT("\2\0\0\0\0\0\0\0" P P SIZE P P P P P SIZE SIZE P P P P P P P P P P P),
 	FUZZ_TEXT("\1\0\0\0\0\0\0\0" P P P),
 	FUZZ_TEXT(P P P P P P P P),         /* a list that leads to itself */
+	/* a Proto of 5.4 whose code, lines and source are here, too; a lua_State */
+	FUZZ_TEXT(P "\12\0\0\0\0\0\0\0" SIZE SIZE SIZE "\3\0\0\0\1\0\0\0" P P P P P P P P P P),
+	FUZZ_TEXT(P "\10\0\0\0\0\0\0\0" P P P P P P P P P P P P P),
 	{0},
 };
 
@@ -42,7 +46,7 @@ static void read_all(const struct reader *r, const struct language_memory *m, si
 {
 	static struct virtual_frame frame[FRAMES];
 	struct interpreter i = {.language = r->language, .own = r->own, .frames = r->frames};
-	struct interpreter_thread t = {.thread_pointer = START};
+	struct interpreter_thread t = {.thread_pointer = START + 1024, .sp = START};
 
 	for (taddr_t addr = START; addr < START + MIN(size, 256u); addr += 8) {
 		const struct virtual_frame f = {.identity = addr, .at = addr};
@@ -77,5 +81,11 @@ void fuzz_one(const uint8_t *data, size_t size)
 
 		if (php_layout_use(&p, PHP_VERSION(8, minor)))
 			read_all(&(struct reader){&language_php, &p.frames, &p}, &m, size);
+	}
+	for (unsigned minor = 3; minor <= 4; minor++) {
+		struct lua l = {.version_text = START};
+
+		if (lua_layout_use(&l, LUA_RELEASE(5, minor, 6)))
+			read_all(&(struct reader){&language_lua, &l.frames, &l}, &m, size);
 	}
 }

@@ -111,6 +111,7 @@ struct virtual_stacks {
 	bool has_other_objects;       /* some functions' objects are no blocks of malloc */
 	uint32_t tries, next_try;
 	char *problem;                /* why it was not found; NULL = nothing to say */
+	char *other;                  /* an object with another one of its language; NULL = none */
 	HASH(struct known_function) functions;
 	HASH(struct known_position) positions;
 	uint32_t last_serial;
@@ -158,15 +159,8 @@ static void publish(struct virtual_stacks *v)
 
 /* -- finding -- */
 
-static taddr_t thread_pointer(pid_t tid)
-{
-	struct arch_regs regs;
-
-	return ptrace_get_regs(tid, &regs) == 0 ? regs.word[arch_native->thread_pointer] : 0;
-}
-
 /* At a stop whose stack passes the loop. */
-static void find_interpreter(struct virtual_stacks *v, pid_t tid)
+static void find_interpreter(struct virtual_stacks *v, struct interpreter_thread *thread)
 {
 	const struct language *language = v->interpreter.language;
 	struct maps maps;
@@ -179,7 +173,7 @@ static void find_interpreter(struct virtual_stacks *v, pid_t tid)
 	struct root_dir *root = root_dir_of(v->space->processes.reader, NULL);
 	const struct interpreter_process in = {
 		.pid = v->space->processes.reader, .root = root, .maps = &maps,
-		.memory = memory_of(v), .path = v->path, .thread_pointer = thread_pointer(tid),
+		.memory = memory_of(v), .path = v->path, .thread = thread,
 	};
 
 	free(v->problem);
@@ -629,12 +623,11 @@ static bool fits(const struct virtual_stacks *v, const struct merge_job *j)
 	return virtual_merge_is_right(&g) && !g.bare;
 }
 
-static uint32_t merge_stopped(struct merge_job *j, pid_t tid)
+static uint32_t merge_stopped(struct merge_job *j, struct interpreter_thread *states)
 {
 	struct virtual_stacks *v = j->session->stacks.virtual;
 	const struct language_memory m = memory_of(v);
-	taddr_t pointer = thread_pointer(tid);
-	struct interpreter_thread *states = states_of(v, pointer);
+	taddr_t pointer = states->thread_pointer;
 
 	for (int i = 0; i < 2; i++) {
 		if (read_list(j->session, states, j->path) && fits(v, j))
@@ -646,14 +639,35 @@ static uint32_t merge_stopped(struct merge_job *j, pid_t tid)
 			v->interpreter.language->find_place(&v->interpreter, &m, pointer);
 		publish(v);
 	}
-	/* a pad knows one state for each thread */
-	pads_set_thread_state(v->space, pointer, states->count == 1 ? states->state[0] : 0);
+	/* a pad knows one state for each thread, unless the stack says which there are */
+	bool has_all = states->count == 1 ||
+		       v->interpreter.frames->thread.kind == VIRTUAL_STATE_STACK;
+
+	pads_set_thread_states(v->space, pointer, states->state, has_all ? states->count : 0);
 	return merge(j);
+}
+
+/* The thread that has stopped with @stack. */
+static struct interpreter_thread *stopped_thread(struct virtual_stacks *v,
+						 const struct native_stack *stack)
+{
+	struct arch_regs regs = {0};
+
+	if (ptrace_get_regs(stack->tid, &regs) != 0)
+		regs = (struct arch_regs){0};
+	struct interpreter_thread *t = states_of(v, regs.word[arch_native->thread_pointer]);
+
+	t->regs = regs;
+	t->sp = regs.word[arch_native->sp];
+	t->moved_from = stack->moved_from;
+	t->moved_to = stack->moved_to;
+	return t;
 }
 
 uint32_t virtual_stack_node(struct session *s, struct profile *p, const struct native_stack *stack)
 {
 	struct virtual_stacks *v = s->stacks.virtual;
+	struct interpreter_thread *thread = NULL;
 	bool has_loop = stack->tid && !v->is_given_up && passes_loop(v, stack);
 
 	if (stack->tid)
@@ -665,12 +679,13 @@ uint32_t virtual_stack_node(struct session *s, struct profile *p, const struct n
 
 	if (has_loop) {
 		stop_memory_forget(v->memory);
+		thread = stopped_thread(v, stack);
 		if (!v->is_found && runs_loop(v, stack))
-			find_interpreter(v, stack->tid);
+			find_interpreter(v, thread);
 	}
 	if (!has_loop || !v->is_found)
 		return native_node(&j);
-	return merge_stopped(&j, stack->tid);
+	return merge_stopped(&j, thread);
 }
 
 /* -- records of pads -- */
@@ -830,6 +845,19 @@ static bool is_switcher(const struct virtual_stacks *v, const struct module *m)
 	return l->is_switcher && l->is_switcher(m->path);
 }
 
+/* @m may have another interpreter of the language. */
+static void note_other(struct virtual_stacks *v, const struct module *m)
+{
+	const struct language *l = v->interpreter.language;
+	struct interpreter found = {.language = l};
+
+	if (v->other || m->id == v->module || !l->is_object(text_base_name(m->path)) ||
+	    !l->open(m->file, m->bias, &found))
+		return;
+	l->close(&found);
+	v->other = xstrdup(m->path);
+}
+
 void virtual_stacks_module(struct session *s, const struct module *m)
 {
 	struct virtual_stacks *v = s->stacks.virtual;
@@ -842,6 +870,8 @@ void virtual_stacks_module(struct session *s, const struct module *m)
 		forget_series(v);
 	if (v && v->module && is_switcher(v, m))
 		*vec_add(&v->switchers) = (struct addr_range){m->start, m->end};
+	if (v && v->module)
+		note_other(v, m);
 	if (v && v->module && is_part(v, m))
 		*vec_add(&v->hidden) = (struct addr_range){m->start, m->end};
 	if ((v && v->module) || !interpreter_open(m->path, m->file, m->bias, &found))
@@ -855,7 +885,8 @@ void virtual_stacks_module(struct session *s, const struct module *m)
 		v->problem = xasprintf("%s has no symbol %s", text_base_name(m->path),
 				       found.missing);
 	}
-	*vec_add(&v->hidden) = (struct addr_range){m->start, m->end};
+	*vec_add(&v->hidden) = found.embedded.end ? found.embedded :
+						    (struct addr_range){m->start, m->end};
 	for (size_t i = 0; i < s->space->modules.count; i++) {
 		const struct module *other = s->space->modules.data[i];
 
@@ -914,6 +945,7 @@ void virtual_stacks_free(struct virtual_stacks *v)
 	free(v->kept);
 	free(v->list);
 	free(v->problem);
+	free(v->other);
 	free(v->path);
 	free(v);
 }
@@ -951,6 +983,9 @@ void virtual_stacks_print(const struct session *s)
 		log_info("  %-12s functions of the interpreter are shown instead of the "
 			 "program's%s%s", language, v->problem ? ": " : "",
 			 v->problem ? v->problem : "");
+	if (v->other)
+		log_info("  %-12s functions of %s are shown, of %s the interpreter's", language,
+			 text_base_name(v->path), v->other);
 	if (v->unmerged)
 		log_info("  %-12s %s stack%s of native and of %s functions did not fit; "
 			 "the latter are below \"%s\"",

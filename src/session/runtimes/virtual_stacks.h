@@ -30,6 +30,7 @@ struct native_stack {
 	const taddr_t *fp; /* frame pointers, 0 = unknown; NULL = none are known */
 	size_t count;
 	pid_t tid;
+	taddr_t moved_from, moved_to; /* the call is a realloc that has moved a block; 0 = none */
 };
 
 /* @m was mapped, and may have an interpreter; unmapped. */

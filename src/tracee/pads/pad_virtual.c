@@ -28,12 +28,20 @@ void pads_count_death(struct address_space *s)
 		pad_memory_count_death(&s->pads->memory);
 }
 
-void pads_set_thread_state(struct address_space *s, uint64_t thread_pointer, taddr_t state)
+void pads_set_thread_states(struct address_space *s, uint64_t thread_pointer,
+			    const taddr_t *state, uint32_t count)
 {
 	int slot = -1;
 
 	if (s->pads && thread_pointer)
 		slot = pad_slots_find(&s->pads->memory, thread_pointer);
-	if (slot >= 0)
-		pad_memory_slot(&s->pads->memory, (uint32_t)slot)->virtual_state = state;
+	if (slot < 0)
+		return;
+	struct pad_slot *p = pad_memory_slot(&s->pads->memory, (uint32_t)slot);
+
+	if (count > PAD_OUTER_STATES + 1)
+		count = 0;
+	p->virtual_state = count ? state[0] : 0;
+	for (uint32_t i = 0; i < PAD_OUTER_STATES; i++)
+		p->virtual_outer[i] = i + 1 < count ? state[i + 1] : 0;
 }

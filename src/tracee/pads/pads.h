@@ -183,8 +183,9 @@ void pads_set_virtual(struct address_space *s, const struct pad_virtual_layout *
 void pads_know_function(struct address_space *s, uint64_t identity, uint64_t stamp);
 /* An allocation of @s was seen at a stop: its block may be another function's object now. */
 void pads_count_death(struct address_space *s);
-/* The state of the thread with @thread_pointer is at @state; 0: its calls are to trap. */
-void pads_set_thread_state(struct address_space *s, uint64_t thread_pointer, taddr_t state);
+/* The @count states of the thread, innermost first. 0: its calls are to trap. */
+void pads_set_thread_states(struct address_space *s, uint64_t thread_pointer,
+			    const taddr_t *state, uint32_t count);
 
 /* Pads in a forked child. */
 

@@ -403,8 +403,24 @@ bool custom_probes_have_guesses(const struct custom_probes *p)
 	return false;
 }
 
+/* One that has been found instead of @c, whose name is another form of the same; NULL = none. */
+static const struct custom_probe *find_other_name(const struct custom_probes *p,
+						  const struct custom_probe *c)
+{
+	for (size_t i = 0; i < p->list.count; i++) {
+		const struct custom_probe *o = p->list.data[i];
+
+		if (o->is_found && (text_is_function(o->text, c->text, strlen(c->text)) ||
+				    text_is_function(c->text, o->text, strlen(o->text))))
+			return o;
+	}
+	return NULL;
+}
+
 void custom_probes_report(const struct custom_probes *p)
 {
+	const struct custom_probe *other;
+
 	for (size_t i = 0; i < p->list.count; i++) {
 		const struct custom_probe *c = p->list.data[i];
 
@@ -418,6 +434,9 @@ void custom_probes_report(const struct custom_probes *p)
 		if (c->is_taken)
 			log_warn("%s%s: it allocates or releases itself, and is counted without "
 				 "this option", option, c->text);
+		else if (!c->is_found && (other = find_other_name(p, c)))
+			log_warn("%s%s: %s names this function, too: give it one name", option,
+				 c->text, other->text);
 		else if (!c->is_found)
 			log_warn("%s%s: %s", option, c->text,
 				 c->address ? "not in a program that was profiled" :

@@ -39,6 +39,7 @@ struct stack_view {
 	bool is_stopped;  /* regs.pc is the thread's pc, not a return address */
 	pid_t stopped;    /* the thread, if ptrace has stopped it at this stack; else 0 */
 	bool is_copy;     /* memory beyond data is not available, although the stack may continue */
+	taddr_t moved_from, moved_to; /* by this call, a realloc; 0 = none */
 	bool is_past;     /* the thread has gone on: what it had elsewhere on stacks is gone */
 	taddr_t start;
 	const uint8_t *data;

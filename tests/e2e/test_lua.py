@@ -1,0 +1,67 @@
+"""Functions of Lua programs in stacks: targets/lua_chains.lua knows the chain of functions of each of its allocations, and all
+must be in the recording: with the calls and bytes of each, from the start or attached, in coroutines, in a fork, and in programs
+that embed Lua."""
+
+import os
+
+import harness
+from chains_lib import check_chains, check_started, run_attached, sum_chains
+from harness import Skip, test
+
+SOURCE = os.path.join(harness.ROOT, "tests", "targets", "lua_chains.c")
+SCRIPT = os.path.join(harness.ROOT, "tests", "targets", "lua_chains.lua")
+NATIVE = ("main", "run_script", "thread_main")
+
+
+def found_chains(t, path):
+    """{chain: [calls, bytes]} of the recording @path, of what take_block allocated."""
+    def chain_of(functions):
+        names = ["%s:%d" % (name, max(line, 0)) for name, line in functions if name not in NATIVE]
+        if len(names) < 2 or functions[0][0] != "take_block" or functions[1][0] != "obtain":
+            return None
+        return "<".join(names[1:]).replace('"', "'")
+    return sum_chains(t, path, chain_of, SOURCE)
+
+
+def library(t):
+    path = os.path.join(t.subdirectory(), "chains.so")
+    t.equal("compiling", t.run([t.program("gcc"), "-g", "-O1", "-fPIC", "-shared", "-o", path, SOURCE]).status, 0)
+    return path
+
+
+def embedding(t, options):
+    path = os.path.join(t.subdirectory(), "embeds")
+    built = t.run([t.program("gcc"), "-g", "-O1", "-DEMBEDDED", "-pthread", "-rdynamic", "-o", path, SOURCE, *options, "-lm", "-ldl"])
+    if built.status:
+        raise Skip("no Lua to be linked with: %s" % built.err.decode()[:200])
+    return path
+
+
+def add_tests(version):
+    program = "lua" + version
+
+    @test("lua/%s/chains" % version)
+    def started(t):
+        check_started(t, [t.program(program), SCRIPT, library(t), "chains"], [], found_chains, "started")
+
+    @test("lua/%s/chains/breakpoints" % version)
+    def by_breakpoints(t):
+        check_started(t, [t.program(program), SCRIPT, library(t), "chains", "few"], ["--probes=break"], found_chains, "by breakpoints")
+
+    @test("lua/%s/chains/attached" % version)
+    def attached(t):
+        cwd, pid, _ = run_attached(t, [t.program(program), SCRIPT, library(t), "chains"], ["--record=recording.%p"])
+        check_chains(t, cwd, pid, found_chains, "attached")
+
+    @test("lua/%s/embedded" % version)
+    def embedded(t):
+        """The library, and a copy of it in the program; a call that is not protected."""
+        shared = embedding(t, ["-l:liblua%s.so.0" % version])
+        static = embedding(t, ["-l:liblua%s.a" % version])
+        for what, argv in (("the library", [shared, "protected"]), ("linked statically", [static, "protected"]),
+                           ("a call without protection", [static, "call"])):
+            check_started(t, [*argv, SCRIPT, library(t), "chains", "few"], [], found_chains, what)
+
+
+for each_version in ("5.4", "5.3"):
+    add_tests(each_version)

@@ -1,0 +1,35 @@
+/*
+ * What ptmem takes for an interpreter of a kind that it does not read, by its symbols: with FREE_THREADED
+ * Python 3.14, whose _Py_DebugOffsets say that it is a free-threaded build, with ZTS PHP for threads,
+ * with OLD_LUA Lua 5.1. Its loop allocates.
+ */
+#include <stdint.h>
+#include <stdlib.h>
+
+#ifdef FREE_THREADED
+#define LOOP _PyEval_EvalFrameDefault
+uint64_t _PyRuntime[128] = {0x7970677562656478 /* "xdebugpy" */, 0x030e00f0, 1};
+#elif defined(ZTS)
+#define LOOP execute_ex
+const char header[] = "X-Powered-By: PHP/8.2.0";
+uint64_t executor_globals_offset = 64;
+#else
+#define LOOP luaV_execute
+const char lua_ident[] = "$Lua: Lua 5.1.5 Copyright (C) 1994-2012 Lua.org, PUC-Rio $";
+#endif
+
+__attribute__((noinline)) void LOOP(void *volatile *out)
+{
+	for (int i = 0; i < 10; i++)
+		out[i] = malloc(1000);
+}
+
+int main(void)
+{
+	static void *volatile block[10];
+
+	LOOP(block);
+	for (int i = 0; i < 10; i++)
+		free(block[i]);
+	return 0;
+}
