@@ -16,7 +16,6 @@
 #include "graph/containers.h"
 #include "listen/http_access.h"
 #include "live/rss_poll.h"
-#include "output/graph_report.h"
 #include "session/condition.h"
 #include "session/labels.h"
 #include "session/limits.h"
@@ -611,8 +610,6 @@ static const char *find_graph_contradiction(const struct options *o)
 	if (*o->graph.what && (o->attach.pid_count || (o->command && o->command[1])))
 		return "--graph=CORE takes the file of the program at most: neither --pid nor "
 		       "arguments";
-	if (o->graph.who_holds && !graph_report_is_address(o->graph.who_holds))
-		return "--who-holds takes an address: 0x55d0c0de2a0";
 	return NULL;
 }
 

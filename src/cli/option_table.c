@@ -109,10 +109,11 @@ static const struct option_row rows[] = {
 	 OPTION_RANGE(0, 1000), .value = "NUMBER",
 	 .text = "with --graph: levels of blocks that are shown below\neach owner"},
 	{.name = "who-holds", .type = OPT_TEXT, .flags = OPT_NOT_EMPTY, AT(graph.who_holds),
-	 .value = "ADDRESS",
+	 .value = "ADDRESS|TYPE|FUNCTION",
 	 .text = "with --graph: print only what holds the block at\n"
-		 "ADDRESS: the shortest way to it, and what all pass",
-	 .brief = "what holds the block at this address"},
+		 "ADDRESS, those of a TYPE, or those that a FUNCTION\n"
+		 "allocated: the shortest ways to them",
+	 .brief = "what holds a block, those of a type or of a function"},
 	{.name = "containers", .type = OPT_TEXT, .flags = OPT_NOT_EMPTY, AT(graph.containers),
 	 .value = "FILE",
 	 .text = "with --graph: containers that FILE describes, too",

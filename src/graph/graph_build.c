@@ -340,7 +340,7 @@ static bool build(struct graph_builder *b)
 	if (h->blocks.count >= GRAPH_BLOCKS_MAX || g->edge_room >= UINT32_MAX)
 		return false;
 	g->edge = huge_alloc(g->edge_room * sizeof(*g->edge));
-	if (g->keeps_edges)
+	if (g->keeps_edges && !g->drops_places)
 		g->place = huge_alloc(g->edge_room * sizeof(*g->place));
 	block_index_init(&b->index, h->blocks.data, (uint32_t)h->blocks.count);
 	pass_words(b);

@@ -21,6 +21,7 @@
 
 #define WORD 8u
 #define FIELDS_MAX 1000000u
+#define MERGE_LEAST 4096u
 
 struct graph_typing {
 	struct type_table *types;
@@ -192,6 +193,7 @@ struct typing_names {
 	struct heap_graph *graph;
 	VEC(uint32_t) index;    /* by type: in the graph's names + 1; 0 = not there yet */
 	VEC(uint32_t) type;     /* by index: type; TYPE_NONE of others' */
+	size_t merge_at;        /* fields: then equal ones are merged */
 };
 
 /* The index of @type in the graph's names; UINT32_MAX: there are too many. */
@@ -251,8 +253,24 @@ static bool is_same_field(const struct graph_field *to, struct graph_field *from
 	return compare_fields(to, from) == 0;
 }
 
-/* The words of node @node that lead to blocks, each once: names are made later. */
-static void collect_words(const struct typing_names *n, struct graph_types *out, uint32_t node)
+/* There are as many as pointers, but few that differ. */
+static void merge_fields(struct typing_names *n, struct graph_types *out)
+{
+	vec_sort(&out->fields, compare_fields);
+	vec_merge(&out->fields, is_same_field);
+	n->merge_at = MIN(MAX(2 * out->fields.count, (size_t)MERGE_LEAST), (size_t)FIELDS_MAX);
+}
+
+static void add_field(struct typing_names *n, struct graph_types *out, struct graph_field field)
+{
+	if (out->fields.count >= n->merge_at && n->merge_at < FIELDS_MAX)
+		merge_fields(n, out);
+	if (out->fields.count < FIELDS_MAX)
+		*vec_add(&out->fields) = field;
+}
+
+/* The words of node @node that lead to blocks: names are made later. */
+static void collect_words(struct typing_names *n, struct graph_types *out, uint32_t node)
 {
 	const struct heap_graph *g = n->graph;
 	uint32_t of = GRAPH_FIELDS_OWNER + (node - g->blocks), each = 0;
@@ -263,30 +281,22 @@ static void collect_words(const struct typing_names *n, struct graph_types *out,
 			return;
 		each = out->words.data[of];
 	}
-	size_t first = out->fields.count;
-
 	for (uint32_t i = g->first[node]; i < g->first[node + 1]; i++) {
 		uint32_t word = g->place[i];
 
-		if (word != GRAPH_FAR && out->fields.count < FIELDS_MAX)
-			*vec_add(&out->fields) = (struct graph_field){of, each ? word % each : word,
-								      NULL};
-	}
-	/* of large arrays only a few are different */
-	if (out->fields.count - first > 64) {
-		vec_sort(&out->fields, compare_fields);
-		vec_merge(&out->fields, is_same_field);
+		if (word != GRAPH_FAR)
+			add_field(n, out,
+				  (struct graph_field){of, each ? word % each : word, NULL});
 	}
 }
 
-static void name_fields(const struct typing_names *n, struct graph_types *out)
+static void name_fields(struct typing_names *n, struct graph_types *out)
 {
 	const struct heap_graph *g = n->graph;
 
 	for (uint32_t node = 0; g->place && node < graph_nodes(g); node++)
 		collect_words(n, out, node);
-	vec_sort(&out->fields, compare_fields);
-	vec_merge(&out->fields, is_same_field);
+	merge_fields(n, out);
 	for (size_t i = 0; i < out->fields.count; i++) {
 		struct graph_field *f = &out->fields.data[i];
 		uint32_t type;

@@ -44,6 +44,7 @@ void heap_graph_deinit(struct heap_graph *g)
 	vec_release(&g->owners, o, { free(o->name); free(o->object); });
 	vec_release(&g->types, t, free(*t));
 	graph_types_free(g->typed);
+	graph_sites_free(g->sites);
 	free(g->block);
 	free_edges(g);
 	free(g->is_lost);

@@ -26,6 +26,7 @@
 #include "base/alloc.h"
 #include "base/types.h"
 #include "graph/dominators.h"
+#include "graph/graph_sites.h"
 #include "graph/graph_types.h"
 #include "inspect/cold.h"
 
@@ -82,12 +83,14 @@ struct heap_graph {
 	size_t edge_room;
 	const char *containers;     /* file of descriptions of containers; NULL = none */
 	bool keeps_edges;           /* beyond heap_graph_solve, for ways and files */
+	bool drops_places;          /* keeps edges only: for what is shared, and for leaks */
 	VEC(char *) types;          /* names of types of blocks; owned */
 	struct graph_types *typed;  /* what debug information says; owned, NULL = nothing */
+	struct graph_sites *sites;  /* what a profile says; owned, NULL = there is none */
 	uint64_t bytes;             /* of all blocks */
 	uint64_t overlapping;       /* blocks that overlapped others, and were left out */
 	/* by heap_graph_solve */
-	struct dominators tree;     /* numbers; node and above are valid */
+	struct dominators tree;     /* numbers; node, above and layer are valid */
 	uint64_t *retained;         /* bytes, by number */
 	uint32_t *retained_blocks;  /* likewise */
 	struct cold_bytes *untouched; /* of retained bytes, by number; NULL = not known */

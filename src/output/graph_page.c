@@ -76,7 +76,7 @@ static void name_block(struct graph_page *p, const struct graph_ways *ways, uint
 {
 	struct graph_way way = {0};
 
-	out->type = text_index(&p->texts, graph_type_text(p->graph, block));
+	out->type = text_index(&p->texts, graph_type_name(p->graph, p->graph->block[block].type));
 	if (ways)
 		graph_ways_find(ways, block, STEPS, &way);
 	_cleanup_free_ char *text = graph_way_text(p->graph, &way);
@@ -88,7 +88,7 @@ static void name_block(struct graph_page *p, const struct graph_ways *ways, uint
 static void name_rows(struct graph_page *p)
 {
 	const struct heap_graph *g = p->graph;
-	struct graph_ways *ways = g->keeps_edges ? graph_ways_new(g) : NULL;
+	struct graph_ways *ways = g->place ? graph_ways_new(g) : NULL;
 
 	*vec_add(&p->texts.list) = xstrdup("");
 	p->row = xcalloc(p->tree.list.count + 1, sizeof(*p->row));

@@ -25,7 +25,10 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "leak/leakcheck.h"
+#include "output/graph_origins.h"
 #include "output/graph_tables.h"
+#include "output/graph_text.h"
+#include "output/graph_who.h"
 
 #define ROWS 30u
 #define ROWS_BELOW 10u
@@ -38,7 +41,8 @@ static const char *const state_name[] = {
 	[LEAKCHECK_POSSIBLE] = "possibly lost", [LEAKCHECK_REACHABLE] = "still reachable",
 };
 
-bool graph_report_is_address(const char *text)
+/* Whether graph_wish.holds is an address, and no subject. */
+static bool is_address(const char *text)
 {
 	char *end;
 
@@ -48,58 +52,7 @@ bool graph_report_is_address(const char *text)
 	return *end == '\0';
 }
 
-/* -- names -- */
-
-char *graph_owner_text(const struct graph_owner *o)
-{
-	const char *object = o->object ? o->object : "an unknown object";
-
-	switch (o->kind) {
-	case OWNER_VARIABLE:
-		return xasprintf("%s in %s", o->name ? o->name : "?", object);
-	case OWNER_SECTION:
-		return xasprintf("%s of %s", o->name ? o->name : "data", object);
-	case OWNER_TLS:
-		return o->name ? xasprintf("%s of thread %d in %s", o->name, (int)o->tid, object) :
-				 xasprintf("variables of thread %d", (int)o->tid);
-	case OWNER_STACK:
-		return xasprintf("stack of thread %d", (int)o->tid);
-	case OWNER_FRAME:
-		return o->name ? xasprintf("frame of %s", o->name) :
-				 xasprintf("frame at %#" PRIx64 " in %s", o->addr, object);
-	case OWNER_REGISTERS:
-		return xstrdup("registers");
-	case OWNER_MAPPING:
-		return o->name ? xasprintf("mapping of %s at %#" PRIx64, o->name, o->addr) :
-				 xasprintf("mapping at %#" PRIx64, o->addr);
-	default:
-		return xstrdup("leaked: nothing leads to these");
-	}
-}
-
-static const char *type_of(const struct heap_graph *g, const struct graph_block *b)
-{
-	return b->type < g->types.count ? g->types.data[b->type] : NULL;
-}
-
-const char *graph_type_text(const struct heap_graph *g, uint32_t block)
-{
-	return type_of(g, &g->block[block]);
-}
-
-static char *node_text(const struct heap_graph *g, uint32_t node)
-{
-	char number[AMOUNT_SIZE];
-
-	if (!graph_is_block(g, node))
-		return graph_owner_text(&g->owners.data[node - g->blocks]);
-	const struct graph_block *b = &g->block[node];
-	const char *type = type_of(g, b);
-
-	return xasprintf("%#" PRIx64 "  %s byte%s%s%s", (uint64_t)b->addr,
-			 amount_commas(b->size, number), plural(b->size), type ? ", " : "",
-			 type ? type : "");
-}
+/* -- text -- */
 
 static char *row_text(const struct heap_graph *g, const struct graph_row *r)
 {
@@ -112,18 +65,8 @@ static char *row_text(const struct heap_graph *g, const struct graph_row *r)
 	case GRAPH_ROW_REST:
 		return xasprintf("%s other%s", amount_commas(r->count, number), plural(r->count));
 	default:
-		return node_text(g, r->node);
+		return graph_node_text(g, r->node);
 	}
-}
-
-/* -- text -- */
-
-static void print_amount(FILE *f, uint64_t bytes, uint64_t blocks)
-{
-	_cleanup_free_ char *exact = amount_exact((double)bytes);
-	char number[AMOUNT_SIZE];
-
-	fprintf(f, "%s in %s block%s\n", exact, amount_commas(blocks, number), plural(blocks));
 }
 
 static void print_untouched(FILE *f, int indent, const struct cold_bytes *c)
@@ -168,17 +111,21 @@ static void print_rows(FILE *f, const struct heap_graph *g, const struct graph_r
 
 		fprintf(f, "%*s%s  retain%s ", 2 + 2 * (int)MIN(r->level, 50u), "", name,
 			r->kind == GRAPH_ROW_REST && r->count != 1 ? "" : "s");
-		print_amount(f, r->bytes, r->blocks);
+		graph_print_amount(f, r->bytes, r->blocks);
 		if (g->untouched)
 			print_untouched(f, 2 * (int)MIN(r->level, 50u), &r->untouched);
 		untouched.cold += r->level == 0 ? r->untouched.cold : 0;
 		untouched.shared += r->level == 0 ? r->untouched.shared : 0;
 		print_holders(f, g, r);
+		if (r->kind == GRAPH_ROW_SHARED) {
+			fprintf(f, "    ");
+			graph_sharers_print(f, g, DOMINATORS_ROOT);
+		}
 		bytes += r->level == 0 ? r->bytes : 0;
 		blocks += r->level == 0 ? r->blocks : 0;
 	}
 	fprintf(f, "\n  sum  ");
-	print_amount(f, bytes, blocks);
+	graph_print_amount(f, bytes, blocks);
 	if (g->untouched)
 		print_untouched(f, 0, &untouched);
 }
@@ -191,17 +138,8 @@ static void print_states(FILE *f, const struct heap_graph *g)
 	fprintf(f, "\n");
 	for (size_t i = 0; i < ARRAY_SIZE(s.state); i++) {
 		fprintf(f, "  %s  ", state_name[i]);
-		print_amount(f, s.state[i].bytes, s.state[i].blocks);
+		graph_print_amount(f, s.state[i].bytes, s.state[i].blocks);
 	}
-}
-
-/* " +0x18": where a pointer is; nothing at the start, "+?" if it is far from there. */
-static void print_place(FILE *f, uint32_t place)
-{
-	if (place == GRAPH_FAR)
-		fprintf(f, "+?");
-	else
-		fprintf(f, "+%#" PRIx64, place * (uint64_t)sizeof(uint64_t));
 }
 
 /* The name of the word where the step's pointer is; NULL = unknown. */
@@ -214,67 +152,26 @@ static const char *field_of(const struct heap_graph *g, const struct graph_step 
 	return g->typed ? graph_types_field(g->typed, of, s->place) : NULL;
 }
 
-/* What a way has printed. */
-struct way_text {
-	FILE *file;
-	bool is_many;           /* the last field was "[*]": its elements follow */
-};
-
-static void print_field(struct way_text *w, const char *field)
-{
-	if (w->is_many && text_begins_with(field, "[*]"))
-		field += 3;
-	fprintf(w->file, "%s%s", *field && *field != '[' && *field != '.' ? "." : "", field);
-	if (*field)
-		w->is_many = text_ends_in(field, "[*]");
-}
-
-/*
- * " -> Session.orders[*]" of a step between others. Elements of an array or a container belong to
- * the step before: "sessions[*].user", "by_id[*].second".
- */
-static void print_step(struct way_text *w, const struct heap_graph *g, const struct graph_step *s)
-{
-	const char *field = field_of(g, s), *type;
-
-	if (!field) {
-		fprintf(w->file, " -> ");
-		print_place(w->file, s->place);
-		w->is_many = false;
-		return;
-	}
-	type = type_of(g, &g->block[s->node]);
-	bool is_node = text_begins_with(type, "node of ");
-
-	if (is_node && w->is_many && strcmp(field, "next") == 0)
-		return;
-	if (!text_ends_in(type, "[]") && !(is_node && w->is_many)) {
-		fprintf(w->file, " -> %s", type);
-		w->is_many = false;
-	}
-	print_field(w, field);
-}
-
 /* "cache.by_user[*]": a variable with the field; another owner with the place. */
-static void print_first_step(struct way_text *w, const struct heap_graph *g,
+static void print_first_step(struct graph_way_text *w, const struct heap_graph *g,
 			     const struct graph_step *s)
 {
 	const struct graph_owner *o = graph_is_block(g, s->node) ? NULL :
 				      &g->owners.data[s->node - g->blocks];
-	const char *field = field_of(g, s);
-	_cleanup_free_ char *name = node_text(g, s->node);
+	const char *field = o && o->name ? field_of(g, s) : NULL;
+	_cleanup_free_ char *name = field ? xstrdup(o->name) : graph_node_text(g, s->node);
 
-	if (field && o && o->name) {
-		fprintf(w->file, "%s", o->name);
-		print_field(w, field);
-		return;
-	}
-	fprintf(w->file, "%s ", name);
-	print_place(w->file, s->place);
+	graph_way_begin(w, name, field, s->place);
+}
+
+static void print_step(struct graph_way_text *w, const struct heap_graph *g,
+		       const struct graph_step *s)
+{
+	graph_way_step(w, graph_type_name(g, g->block[s->node].type), field_of(g, s), s->place);
 }
 
 /* Steps [@begin, @end) of @way. */
-static void print_steps(struct way_text *w, const struct heap_graph *g,
+static void print_steps(struct graph_way_text *w, const struct heap_graph *g,
 			const struct graph_way *way, size_t begin, size_t end)
 {
 	for (size_t i = begin; i < end; i++) {
@@ -289,14 +186,14 @@ static void print_steps(struct way_text *w, const struct heap_graph *g,
 
 static void print_way(FILE *f, const struct heap_graph *g, uint32_t block)
 {
-	struct way_text text = {.file = f};
+	struct graph_way_text text = {.file = f};
 	struct graph_way way;
 
 	graph_way_find(g, block, &way);
 	size_t count = way.steps.count;
 
 	if (count > 0) {
-		_cleanup_free_ char *name = node_text(g, way.steps.data[count - 1].node);
+		_cleanup_free_ char *name = graph_node_text(g, way.steps.data[count - 1].node);
 
 		fprintf(f, "%s", count > 1 ? "  " : "");
 		print_steps(&text, g, &way, 0, count - 1);
@@ -313,7 +210,7 @@ char *graph_way_text(const struct heap_graph *g, const struct graph_way *way)
 {
 	size_t pointers = way->steps.count ? way->steps.count - 1 : 0, size;
 	char *out = NULL;
-	struct way_text text = {.file = open_memstream(&out, &size)};
+	struct graph_way_text text = {.file = open_memstream(&out, &size)};
 
 	CHECK(text.file);
 	if (pointers > FIRST_STEPS + LAST_STEPS + 1) {
@@ -331,18 +228,32 @@ char *graph_way_text(const struct heap_graph *g, const struct graph_way *way)
 /* What every way to @block passes, from the last on. */
 static void print_dominators(FILE *f, const struct heap_graph *g, uint32_t block)
 {
-	uint32_t number = graph_number_of(g, block);
+	uint32_t number = graph_number_of(g, block), top = number;
 	bool is_first = true;
 
 	for (; number != DOMINATORS_ROOT; number = g->tree.above[number], is_first = false) {
-		_cleanup_free_ char *name = node_text(g, g->tree.node[number]);
+		top = number;
+		_cleanup_free_ char *name = graph_node_text(g, g->tree.node[number]);
 
 		fprintf(f, "  %s%s  retains ", is_first ? "" : "held by ", name);
-		print_amount(f, g->retained[number], g->retained_blocks[number]);
+		graph_print_amount(f, g->retained[number], g->retained_blocks[number]);
 		if (!graph_is_block(g, g->tree.node[number]))
 			return;
 	}
-	fprintf(f, "  shared by several owners\n");
+	fprintf(f, "  shared ");
+	graph_sharers_print(f, g, top);
+}
+
+/* If @block is lost, and one lost block leads to it: that one. */
+static void print_loss(FILE *f, const struct heap_graph *g, uint32_t block)
+{
+	const struct dominators *t = &g->tree;
+	uint32_t number = graph_number_of(g, block);
+
+	while (t->above[number] != DOMINATORS_ROOT && graph_is_block(g, t->node[t->above[number]]))
+		number = t->above[number];
+	if (g->block[t->node[number]].is_leader)
+		graph_leak_print(f, g, t->node[number]);
 }
 
 static void print_holds(FILE *f, const struct heap_graph *g, const char *text)
@@ -357,6 +268,12 @@ static void print_holds(FILE *f, const struct heap_graph *g, const char *text)
 	print_way(f, g, block);
 	fprintf(f, "\nall ways to it pass:\n");
 	print_dominators(f, g, block);
+	if (g->sites) {
+		_cleanup_free_ char *site = graph_site_text(g, graph_site_of(g, block));
+
+		fprintf(f, "\nallocated in:\n  %s\n", site);
+	}
+	print_loss(f, g, block);
 }
 
 /* -- text of all -- */
@@ -380,12 +297,16 @@ void graph_report_print(FILE *f, const struct graph_title *t, const struct heap_
 		fprintf(f, "stopped for %.1f ms\n", (double)t->stopped_ns / 1e6);
 	fprintf(f, "\n");
 	if (wish->holds) {
-		print_holds(f, g, wish->holds);
+		if (is_address(wish->holds))
+			print_holds(f, g, wish->holds);
+		else
+			graph_who_print(f, g, wish->holds);
 		return;
 	}
 	graph_rows_find(g, &limits, &rows);
 	print_rows(f, g, &rows);
 	print_states(f, g);
+	graph_origins_print(f, g, &rows);
 	vec_deinit(&rows.list);
 	graph_tables_print(f, g, wish->shows_strings);
 }
@@ -432,8 +353,8 @@ static void write_node(struct json_writer *w, const struct heap_graph *g, uint32
 	if (graph_is_block(g, node)) {
 		json_write_format(w, "address", "\"%#" PRIx64 "\"", (uint64_t)g->block[node].addr);
 		json_write_number(w, "bytes", g->block[node].size);
-		if (type_of(g, &g->block[node]))
-			json_write_text(w, "type", type_of(g, &g->block[node]));
+		if (graph_type_name(g, g->block[node].type))
+			json_write_text(w, "type", graph_type_name(g, g->block[node].type));
 		return;
 	}
 	const struct graph_owner *o = &g->owners.data[node - g->blocks];
@@ -479,6 +400,8 @@ static void write_row(struct json_writer *w, const struct heap_graph *g, const s
 		write_node(w, g, r->node);
 	else
 		json_write_number(w, "count", r->count);
+	if (r->kind == GRAPH_ROW_SHARED)
+		graph_sharers_write(w, g, DOMINATORS_ROOT);
 	json_write_numbers(w, {"retained_bytes", r->bytes}, {"retained_blocks", r->blocks});
 	if (g->untouched)
 		json_write_numbers(w, {"untouched_bytes", r->untouched.cold},
@@ -537,13 +460,16 @@ void graph_report_write_json(FILE *f, const struct graph_title *t, const struct 
 	if (t->touched_seconds > 0)
 		json_write_format(&w, "untouched_seconds", "%.6f", t->touched_seconds);
 	graph_states_write(&w, g);
-	if (wish->holds)
+	if (wish->holds && !is_address(wish->holds))
+		graph_who_write(&w, g, wish->holds);
+	else if (wish->holds)
 		write_way(&w, g, wish->holds);
 	graph_rows_find(g, &limits, &rows);
 	json_write_open(json_write_line(&w, 0), "rows", '[');
 	for (size_t i = 0; i < rows.list.count; i++)
 		write_row(&w, g, &rows.list.data[i]);
 	json_write_close(&w, 1);
+	graph_origins_write(&w, g);
 	graph_tables_write(&w, g);
 	json_write_close(&w, 1);
 	fputc('\n', f);

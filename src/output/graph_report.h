@@ -8,6 +8,7 @@
 #include "graph/graph_view.h"
 #include "graph/heap_graph.h"
 #include "output/brief.h"
+#include "output/graph_text.h"
 
 struct json_writer;
 
@@ -21,12 +22,10 @@ struct graph_title {
 
 struct graph_wish {
 	uint32_t depth;         /* levels below owners */
-	const char *holds;      /* an address: what holds the block there; NULL = not wanted */
+	/* what holds the block at an address, or those of a subject (graph_who.h); NULL = all */
+	const char *holds;
 	bool shows_strings;     /* text: how strings that are there often begin */
 };
-
-/* Whether @text can be graph_wish.holds. */
-bool graph_report_is_address(const char *text);
 
 void graph_report_print(FILE *file, const struct graph_title *t, const struct heap_graph *g,
 			const struct graph_wish *wish);
@@ -37,11 +36,7 @@ void graph_report_write_json(FILE *file, const struct graph_title *t, const stru
 void graph_report_brief(struct brief *b, const struct graph_title *t, const struct heap_graph *g,
 			const struct graph_wish *wish);
 
-/* "cache in prog", "stack of thread 12", "leaked". The caller frees it. */
-char *graph_owner_text(const struct graph_owner *o);
 extern const char *const graph_row_kind_name[GRAPH_ROW_REST + 1]; /* "owner" */
-/* Of a block; NULL = unknown. */
-const char *graph_type_text(const struct heap_graph *g, uint32_t block);
 
 /*
  * "cache.by_user[*] -> Session.orders[*]": the pointers of @way, without what the last one leads

@@ -192,9 +192,10 @@ static void print_strings(FILE *f, const struct graph_strings *s, bool with_text
 
 void graph_tables_print(FILE *f, const struct heap_graph *g, bool with_text)
 {
+	if (g->typed || g->sites)
+		print_types(f, g);
 	if (!g->typed)
 		return;
-	print_types(f, g);
 	if (has_fields(g))
 		print_fields(f, g);
 	print_containers(f, g->typed);

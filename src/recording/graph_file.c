@@ -64,6 +64,54 @@ static void add_owners(struct recording *r, const struct heap_graph *g)
 	}
 }
 
+static void add_types(struct recording *r, const struct graph_types *t)
+{
+	for (size_t i = 0; i < t->words.count; i++) {
+		const uint64_t row[] = {t->words.data[i]};
+
+		recording_add(r, RECORDING_GRAPH_WORDS, row);
+	}
+	for (size_t i = 0; i < t->fields.count; i++) {
+		const struct graph_field *f = &t->fields.data[i];
+		const uint64_t row[GRAPH_FIELD_COLUMNS] = {
+			[GRAPH_FIELD_OF] = f->of, [GRAPH_FIELD_WORD] = f->word,
+			[GRAPH_FIELD_NAME] = recording_string(r, f->name)};
+
+		if (f->name)
+			recording_add(r, RECORDING_GRAPH_FIELDS, row);
+	}
+}
+
+static void add_sites(struct recording *r, const struct heap_graph *g)
+{
+	const struct graph_sites *s = g->sites;
+
+	for (size_t i = 0; i < s->functions.count; i++) {
+		const uint64_t row[] = {recording_string(r, s->functions.data[i])};
+
+		recording_add(r, RECORDING_GRAPH_FUNCTIONS, row);
+	}
+	for (size_t i = 0; i < s->calls.count; i++) {
+		const uint64_t row[GRAPH_CALL_COLUMNS] = {
+			[GRAPH_CALL_FUNCTION] = s->calls.data[i].function,
+			[GRAPH_CALL_CALLER] = s->calls.data[i].caller};
+
+		recording_add(r, RECORDING_GRAPH_CALLS, row);
+	}
+	for (size_t i = 0; i < s->paths.count; i++) {
+		const uint64_t row[GRAPH_PATH_COLUMNS] = {
+			[GRAPH_PATH_CALL] = s->paths.data[i].call,
+			[GRAPH_PATH_SITE] = s->paths.data[i].site};
+
+		recording_add(r, RECORDING_GRAPH_PATHS, row);
+	}
+	for (uint32_t i = 0; i < g->blocks; i++) {
+		const uint64_t row[] = {s->of_block[i]};
+
+		recording_add(r, RECORDING_GRAPH_ALLOCATED, row);
+	}
+}
+
 int graph_file_write(FILE *file, const struct heap_graph *g, const struct graph_source *of)
 {
 	struct recording *r = recording_new();
@@ -74,6 +122,10 @@ int graph_file_write(FILE *file, const struct heap_graph *g, const struct graph_
 	recording_add(r, RECORDING_GRAPH, row);
 	add_blocks(r, g);
 	add_owners(r, g);
+	if (g->typed)
+		add_types(r, g->typed);
+	if (g->sites)
+		add_sites(r, g);
 	fputs(GRAPH_FILE_HEAD, file);
 	int rc = recording_write(file, r);
 
@@ -105,7 +157,8 @@ static const char *take_blocks(const struct recording *r, struct heap_graph *g)
 	if (t->rows >= GRAPH_BLOCKS_MAX || types > GRAPH_TYPE_MAX)
 		return "too many blocks or types";
 	for (size_t i = 0; i < types; i++)
-		*vec_add(&g->types) = copy_text(r, RECORDING_GRAPH_TYPES, i, GRAPH_TYPE_NAME);
+		*vec_add(&g->types) = copy_text(r, RECORDING_GRAPH_TYPES, i, GRAPH_TYPE_NAME) ?:
+				      xstrdup("?");
 	g->blocks = (uint32_t)t->rows;
 	g->block = xcalloc(t->rows + 1, sizeof(*g->block));
 	for (size_t i = 0; i < t->rows; i++) {
@@ -183,12 +236,81 @@ static void take_edges(const struct recording *r, struct heap_graph *g)
 	}
 }
 
+/* The names of words; a file may have none. */
+static const char *take_types(const struct recording *r, struct heap_graph *g)
+{
+	const struct recording_table *words = &r->table[RECORDING_GRAPH_WORDS];
+	const struct recording_table *fields = &r->table[RECORDING_GRAPH_FIELDS];
+
+	if (words->rows == 0 && fields->rows == 0)
+		return NULL;
+	g->typed = xcalloc(1, sizeof(*g->typed));
+	if (words->rows > g->types.count)
+		return "words of no type";
+	for (size_t i = 0; i < words->rows; i++)
+		*vec_add(&g->typed->words) =
+			(uint32_t)MIN(words->column[GRAPH_WORD_WORDS][i], UINT64_C(1) << 31);
+	for (size_t i = 0; i < fields->rows; i++) {
+		uint64_t of = fields->column[GRAPH_FIELD_OF][i];
+		uint64_t word = fields->column[GRAPH_FIELD_WORD][i];
+		const struct graph_field *last = 
+			i ? &g->typed->fields.data[i - 1] : NULL;
+
+		if (of >= UINT32_MAX || word >= UINT32_MAX ||
+		    (last && (last->of > of || (last->of == of && last->word >= word))))
+			return "names of words that are not in order";
+		*vec_add(&g->typed->fields) = (struct graph_field){
+			.of = (uint32_t)of, .word = (uint32_t)word,
+			.name = copy_text(r, RECORDING_GRAPH_FIELDS, i, GRAPH_FIELD_NAME) ?:
+				xstrdup("")};
+	}
+	return NULL;
+}
+
+static const char *take_calls(const struct recording *r, struct graph_sites *s)
+{
+	const struct recording_table *calls = &r->table[RECORDING_GRAPH_CALLS];
+	const struct recording_table *paths = &r->table[RECORDING_GRAPH_PATHS];
+
+	for (size_t i = 0; i < recording_rows(r, RECORDING_GRAPH_FUNCTIONS); i++)
+		*vec_add(&s->functions) = copy_text(r, RECORDING_GRAPH_FUNCTIONS, i,
+						    GRAPH_FUNCTION_NAME) ?: xstrdup("?");
+	for (size_t i = 0; i < calls->rows; i++) {
+		if (calls->column[GRAPH_CALL_CALLER][i] > i)
+			return "a call that is before its caller";
+		*vec_add(&s->calls) = (struct graph_call){
+			(uint32_t)calls->column[GRAPH_CALL_FUNCTION][i],
+			(uint32_t)calls->column[GRAPH_CALL_CALLER][i]};
+	}
+	for (size_t i = 0; i < paths->rows; i++)
+		*vec_add(&s->paths) = (struct graph_path){
+			(uint32_t)paths->column[GRAPH_PATH_CALL][i],
+			(uint32_t)paths->column[GRAPH_PATH_SITE][i]};
+	return NULL;
+}
+
+/* Where blocks were allocated: a file has it of each block, or nothing. */
+static const char *take_sites(const struct recording *r, struct heap_graph *g)
+{
+	const struct recording_table *t = &r->table[RECORDING_GRAPH_ALLOCATED];
+
+	if (t->rows == 0)
+		return NULL;
+	if (t->rows != g->blocks || recording_rows(r, RECORDING_GRAPH_CALLS) >= UINT32_MAX - 1)
+		return "not one path for each block";
+	g->sites = graph_sites_new(g->blocks);
+	for (size_t i = 0; i < t->rows; i++)
+		g->sites->of_block[i] = (uint32_t)t->column[GRAPH_ALLOCATED_PATH][i];
+	return take_calls(r, g->sites);
+}
+
 static const char *take_graph(const struct recording *r, struct graph_file *f)
 {
 	if (recording_rows(r, RECORDING_GRAPH) != 1)
 		return "not one graph";
 	const char *why = take_blocks(r, &f->graph) ?: take_owners(r, &f->graph) ?:
-			  take_first(r, &f->graph);
+			  take_first(r, &f->graph) ?: take_types(r, &f->graph) ?:
+			  take_sites(r, &f->graph);
 
 	if (why)
 		return why;

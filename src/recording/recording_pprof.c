@@ -16,7 +16,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 
-enum { SAMPLE_TYPES = PPROF_VALUES };
+enum { SAMPLE_TYPES = PPROF_VALUES, LIVE_TYPES = 2 };
 
 /* What a recording may know about the process, for comments. */
 static const char *const labels[] = {"pid", "name", "cgroup", "container"};
@@ -24,6 +24,7 @@ static const char *const labels[] = {"pid", "name", "cgroup", "container"};
 struct pprof {
 	const struct recording *r;
 	struct recording *texts;   /* used for its texts only */
+	size_t types;              /* of values that are shown: SAMPLE_TYPES or fewer */
 	Pprof__Profile profile;
 	int64_t comment[2 + ARRAY_SIZE(labels)];
 };
@@ -178,9 +179,9 @@ static void add_types(struct pprof *p, bool is_allocated)
 		{"inuse_space", "bytes"}, {"inuse_objects", "count"},
 		{"alloc_space", "bytes"}, {"alloc_objects", "count"},
 	};
-	Pprof__ValueType *t = MAKE(p, sample_type, Pprof__ValueType, SAMPLE_TYPES);
+	Pprof__ValueType *t = MAKE(p, sample_type, Pprof__ValueType, p->types);
 
-	for (size_t i = 0; i < SAMPLE_TYPES; i++) {
+	for (size_t i = 0; i < p->types; i++) {
 		pprof__value_type__init(&t[i]);
 		t[i].type = text(p, types[i][0]);
 		t[i].unit = text(p, types[i][1]);
@@ -261,7 +262,7 @@ static void add_samples(struct pprof *p, const struct pprof_value *value)
 		pprof__sample__init(&s[used]);
 		fill_stack(p, &s[used], i);
 		s[used].value = xmemdup(of, sizeof(value[i].of));
-		s[used].n_value = SAMPLE_TYPES;
+		s[used].n_value = p->types;
 		used++;
 	}
 	p->profile.n_sample = used;
@@ -361,30 +362,46 @@ static void deinit(struct pprof *p)
 	recording_free(p->texts);
 }
 
-void recording_pprof_write(FILE *out, const struct recording *r, const struct pprof_value *value,
-			   bool is_allocated)
+static void write_profile(FILE *out, struct pprof *p, const struct pprof_value *value,
+			  bool is_allocated)
 {
-	struct pprof p = {.r = r, .texts = recording_new()};
 	Pprof__ValueType period;
 
-	pprof__profile__init(&p.profile);
-	add_types(&p, is_allocated);
-	add_mappings(&p);
-	add_functions(&p);
-	add_locations(&p);
-	add_samples(&p, value);
-	add_times(&p);
-	add_period(&p, &period);
-	add_labels(&p);
-	p.profile.string_table = p.texts->text.data;
-	p.profile.n_string_table = p.texts->text.count;
-	size_t size = pprof__profile__get_packed_size(&p.profile);
+	p->texts = recording_new();
+	pprof__profile__init(&p->profile);
+	add_types(p, is_allocated);
+	add_mappings(p);
+	add_functions(p);
+	add_locations(p);
+	add_samples(p, value);
+	add_times(p);
+	add_period(p, &period);
+	add_labels(p);
+	p->profile.string_table = p->texts->text.data;
+	p->profile.n_string_table = p->texts->text.count;
+	size_t size = pprof__profile__get_packed_size(&p->profile);
 	_cleanup_free_ uint8_t *data = xmalloc(size + 1);
 	_cleanup_free_ char *packed = NULL;
 
-	size = gzip_pack(data, pprof__profile__pack(&p.profile, data), &packed);
+	size = gzip_pack(data, pprof__profile__pack(&p->profile, data), &packed);
 	fwrite(packed, size, 1, out);
-	deinit(&p);
+	deinit(p);
+}
+
+void recording_pprof_write(FILE *out, const struct recording *r, const struct pprof_value *value,
+			   bool is_allocated)
+{
+	struct pprof p = {.r = r, .types = SAMPLE_TYPES};
+
+	write_profile(out, &p, value, is_allocated);
+}
+
+void recording_pprof_write_live(FILE *out, const struct recording *r,
+				const struct pprof_value *value)
+{
+	struct pprof p = {.r = r, .types = LIVE_TYPES};
+
+	write_profile(out, &p, value, false);
 }
 
 /* -- the heap profile of a Go program, by way of a recording that has only what pprof shows -- */

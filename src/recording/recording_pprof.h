@@ -32,6 +32,10 @@ struct pprof_value *recording_pprof_values(const struct recording *r,
 void recording_pprof_write(FILE *out, const struct recording *r, const struct pprof_value *value,
 			   bool is_allocated);
 
+/* The same with only the first two values: nothing is known of what was allocated before. */
+void recording_pprof_write_live(FILE *out, const struct recording *r,
+				const struct pprof_value *value);
+
 /* The heap profile of a Go program, which --inspect has read, in the same form. */
 void recording_pprof_write_go(FILE *out, const struct inspect_go *g);
 

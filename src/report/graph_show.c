@@ -18,6 +18,7 @@
 #include "output/brief.h"
 #include "output/graph_report.h"
 #include "recording/graph_file.h"
+#include "recording/graph_pprof.h"
 
 /* -- the comparison -- */
 
@@ -211,10 +212,17 @@ static int refuse(const struct report_request *r, size_t i, const char *why)
 
 static const char *find_problem(const struct report_request *r)
 {
-	if (r->who_holds && !graph_report_is_address(r->who_holds))
-		return "--who-holds takes an address: 0x55d0c0de2a0";
+	const struct report_format *format = report_format_of(r);
+	bool is_pprof = format && strcmp(format->name, "pprof") == 0;
+
 	if (r->who_holds && r->is_diff)
 		return "--who-holds is about one heap graph";
+	if (r->who_holds && is_pprof)
+		return "--format=pprof has all of a heap graph: --who-holds goes with the text "
+		       "and --format=json";
+	if (r->is_diff && is_pprof)
+		return "make one pprof file of each heap graph, and let pprof compare them by "
+		       "-base";
 	if (r->html && r->is_diff)
 		return "--diff of heap graphs makes a text or --format=json, no page";
 	if (r->who_holds && r->html && !request_printed(r))
@@ -241,7 +249,9 @@ int graph_show(const struct report_request *r, const struct input *input)
 	const struct graph_title title = graph_file_title(f);
 	const struct graph_wish wish = {.depth = r->graph_depth, .holds = r->who_holds};
 
-	if (is_json)
+	if (is_json && strcmp(format->name, "pprof") == 0)
+		graph_pprof_write(stdout, &f->graph, title.command);
+	else if (is_json)
 		graph_report_write_json(stdout, &title, &f->graph, &wish);
 	else if (request_printed(r))
 		graph_report_print(stdout, &title, &f->graph, &wish);

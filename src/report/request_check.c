@@ -123,17 +123,19 @@ static const char for_recordings[] = "--format, --at, --range, --older-than, --t
 static const char only_pictures[] = "neither a massif file nor a recording: it can only be drawn, "
 				    "by --png or --svg";
 
-static const char for_graphs[] = "a heap graph can be printed, as text or by --format=json, shown "
-				 "by --html, and compared by --diff with another one";
+static const char for_graphs[] = "a heap graph can be printed, as text, by --format=json or "
+				 "--format=pprof, shown by --html, and compared by --diff with "
+				 "another one";
 
 char *request_check_graph(const struct report_request *r)
 {
 	static const char *const good[] = {"top", "graph-depth", "who-holds"};
+	static const char *const forms_of_graphs[] = {"text", "json", "pprof"};
 	const struct report_format *format = report_format_of(r);
 
 	if (r->png || r->svg || r->folded || r->flame || r->fail_if.count || r->limit.count ||
 	    r->limits_file.count || recording_question_is_given(&r->question) ||
-	    (format && format->kinds != AS_TEXT && strcmp(format->name, "json") != 0))
+	    (format && !text_is_among(format->name, forms_of_graphs, ARRAY_SIZE(forms_of_graphs))))
 		return xstrdup(for_graphs);
 	for (size_t i = 0; i < ARRAY_SIZE(effects); i++)
 		if (r->given >> i & 1 && !text_is_among(effects[i].name, good, ARRAY_SIZE(good)))

@@ -63,7 +63,7 @@ struct options_graph {
 	const char *what;         /* as options_inspect.what, which then has it, too */
 	const char *out;          /* NULL = as options_inspect.out */
 	uint32_t depth;           /* levels that are shown below variables and the like */
-	const char *who_holds;    /* an address; NULL = all */
+	const char *who_holds;    /* graph_wish.holds; NULL = all */
 	const char *containers;   /* file of descriptions (graph/containers.h); NULL = none */
 };
 

@@ -125,7 +125,7 @@ bool graph_names_build(struct inspect_report *r, const struct held_modules *modu
 					.no_inline = true, .show_below_main = true})};
 	const struct graph_namer namer = {.data = data_at, .name = name_owner, .ctx = &n};
 
-	out->keeps_edges |= graph_typing_has_program(n.typing); /* for tables of fields */
+	out->drops_places &= !graph_typing_has_program(n.typing); /* for tables of fields */
 	bool is_built = graph_build(&r->holders, &namer, out);
 
 	if (is_built && out->types.count == 0)

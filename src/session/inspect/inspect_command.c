@@ -300,7 +300,8 @@ static int read_core(struct core *c, const char *program)
 	core_modules_find(&c->file, program, &look->in, &c->modules);
 	look->modules = c->modules.held;
 	look->wants_graph = wish.wants_graph;
-	look->graph.keeps_edges = wish.keeps_edges;
+	look->graph.keeps_edges = wish.wants_graph;
+	look->graph.drops_places = wish.drops_places;
 	look->graph.containers = wish.containers;
 	malloc_modules_find(look->modules.list.data, look->modules.list.count, &look->malloc);
 	take_threads(c);

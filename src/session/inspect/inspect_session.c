@@ -12,6 +12,7 @@
 #include "output/report.h"
 #include "output/report_tree.h"
 #include "profile/blocks.h"
+#include "session/inspect/graph_paths.h"
 #include "session/session.h"
 #include "session/out.h"
 #include "tracee/state/space.h"
@@ -158,6 +159,14 @@ static void finish_title(struct inspection *i, struct session *s)
 	i->title.is_estimated = options_sample_interval(s->run->options) > 0;
 }
 
+/* Keeps it for others (last_inspection.h), a graph with its call paths. */
+static void keep(struct inspection *i, struct session *s)
+{
+	if (i->wants_graph)
+		graph_paths_find(s, &i->look);
+	last_inspection_set(s, i);
+}
+
 /* -- at the last stop: the session keeps the result until the report is made -- */
 
 void inspect_final_read(struct session *s, bool is_last)
@@ -218,7 +227,7 @@ void inspect_final_classify(struct session *s)
 	inspect_stopped_classify(&i->look);
 	memory_copy_deinit(&i->copy);
 	if (inspection_judge(i, s->process.pid, s->process.command))
-		last_inspection_set(s, i);
+		keep(i, s);
 }
 
 void inspect_final_finish(struct session *s)
@@ -335,7 +344,7 @@ int inspect_session_write(struct session *s, const char *path, FILE *file)
 	int rc = ask(&q, file);
 
 	if (rc == 0) {
-		last_inspection_set(s, i);
+		keep(i, s);
 		finish_title(i, s);
 		if (path)
 			rc = inspection_write(i, path);

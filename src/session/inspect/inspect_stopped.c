@@ -192,12 +192,40 @@ static void examine_now(struct inspect_stopped *l)
 	l->in = (struct inspect_input){0};
 }
 
+/* What the process shares with ptmem is large, and not the process's. */
+static bool is_shared_with_us(const struct inspect_input *in, const struct page_run *run)
+{
+	const struct map *m = maps_find(&in->resident.maps, run->start);
+
+	for (size_t i = 0; m && m->is_shared && i < in->profiler.count; i++)
+		if (run->start >= in->profiler.data[i].start &&
+		    run->end <= in->profiler.data[i].end)
+			return true;
+	return false;
+}
+
+/* The resident memory of the process itself: its list is to be freed. */
+static struct resident own_pages(const struct inspect_input *in)
+{
+	struct resident own = in->resident;
+
+	memset(&own.list, 0, sizeof(own.list));
+	for (size_t i = 0; i < in->resident.list.count; i++)
+		if (!is_shared_with_us(in, &in->resident.list.data[i]))
+			*vec_add(&own.list) = in->resident.list.data[i];
+	return own;
+}
+
 static bool make_copy(struct inspect_stopped *l, struct memory_copy *copy,
 		      const struct copy_ranges *unchanged)
 {
 	struct memory_source source;
 
-	if (!copy || !memory_copy_make(copy, &l->in.resident, unchanged, &l->in.source))
+	struct resident own = own_pages(&l->in);
+	bool is_made = copy && memory_copy_make(copy, &own, unchanged, &l->in.source);
+
+	vec_deinit(&own.list);
+	if (!is_made)
 		return false;
 	source = memory_copy_source(copy);
 	source.read_file = l->in.source.read_file;
@@ -338,7 +366,8 @@ int inspect_stopped(struct target *t, struct address_space *s, const struct insp
 	out->in.source.read_file = object_bytes_read;
 	out->in.source.file_ctx = &out->modules;
 	heap_graph_init(&out->graph);
-	out->graph.keeps_edges = wish->keeps_edges;
+	out->graph.keeps_edges = wish->wants_graph;
+	out->graph.drops_places = wish->drops_places;
 	out->graph.containers = wish->containers;
 	if (are_known(s, wish->objects))
 		out->malloc = wish->objects->malloc;

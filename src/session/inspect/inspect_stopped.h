@@ -57,7 +57,7 @@ struct inspect_wish {
 	bool wants_types;        /* of blocks */
 	bool wants_holders;      /* what points to them */
 	bool wants_graph;        /* a graph of that, instead of sums; needs both */
-	bool keeps_edges;        /* of the graph */
+	bool drops_places;       /* of the graph's pointers, which takes less memory */
 	const char *containers;  /* for it: a file of descriptions; NULL = none */
 	const struct inspect_objects *objects; /* read before, or NULL */
 	struct memory_copy *copy; /* has room for its memory, or NULL; outlives the result */

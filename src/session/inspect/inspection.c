@@ -72,8 +72,8 @@ struct inspect_wish inspection_wish(struct inspection *i)
 				     .wants_holders = i->wants_holders,
 				     .wants_graph = i->wants_graph,
 				     .containers = i->containers,
-				     .keeps_edges = i->graph_wish.holds || i->wants_graph_file ||
-						    i->keeps_graph,
+				     .drops_places = !i->graph_wish.holds && !i->wants_graph_file &&
+						     !i->keeps_graph,
 				     .copy = &i->copy};
 }
 
