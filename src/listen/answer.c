@@ -20,7 +20,7 @@
 #include "base/log.h"
 #include "base/proc.h"
 #include "base/text.h"
-#include "output/graph_page.h"
+#include "output/graph/graph_page.h"
 #include "output/html_page.h"
 #include "recording/graph_file.h"
 #include "recording/recording_json.h"

@@ -11,7 +11,7 @@
 
 #include "base/types.h"
 #include "graph/heap_graph.h"
-#include "output/graph_report.h"
+#include "output/graph/graph_report.h"
 
 #define GRAPH_FILE_HEAD "ptmem-graph 1\n"
 

@@ -9,7 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/hash.h"
-#include "output/graph_text.h"
+#include "output/graph/graph_text.h"
 #include "recording/recording.h"
 #include "recording/recording_pprof.h"
 

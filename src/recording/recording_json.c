@@ -8,7 +8,7 @@
 #include "base/cleanup.h"
 #include "base/json_write.h"
 #include "malloc/account.h"
-#include "output/graph_page.h"
+#include "output/graph/graph_page.h"
 #include "profile/cells.h"
 #include "profile/estimate.h"
 #include "recording/graph_file.h"

@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "output/brief.h"
-#include "output/graph_report.h"
+#include "output/graph/graph_report.h"
 #include "recording/graph_file.h"
 #include "report/massif_paths.h"
 #include "report/recording_output.h"

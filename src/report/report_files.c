@@ -12,7 +12,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "output/graph_page.h"
+#include "output/graph/graph_page.h"
 #include "output/html_page.h"
 #include "output/outfile.h"
 #include "output/path_tree.h"

@@ -62,7 +62,7 @@ void fuzz_one(const uint8_t *data, size_t size)
 	for (enum limit_metric m = 0; m < LIMIT_METRICS; m++) {
 		struct gate g = {0};
 
-		baseline_add_growth(&b.metric[m], &b.metric[m], 10, &g.site);
+		baseline_add_growth(&b.metric[m], &b.metric[m], NULL, &g.site);
 		baseline_add_changes(&b.metric[m], &b.metric[m], 10, &g.site);
 		CHECK(g.site.count == 0);
 		gate_deinit(&g);

@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "base/json_write.h"
 #include "graph/graph_tree.h"
-#include "output/graph_page.h"
+#include "output/graph/graph_page.h"
 #include "rounds.h"
 
 /* What a test says of a graph, before it is one. */

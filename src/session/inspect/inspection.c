@@ -9,7 +9,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "output/graph_page.h"
+#include "output/graph/graph_page.h"
 #include "output/inspect_report.h"
 #include "output/outfile.h"
 #include "recording/graph_file.h"

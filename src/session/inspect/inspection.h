@@ -7,7 +7,7 @@
 #define PTMEM_SESSION_INSPECT_INSPECTION_H
 
 #include "output/brief.h"
-#include "output/graph_report.h"
+#include "output/graph/graph_report.h"
 #include "output/inspect_report.h"
 #include "session/inspect/inspect_stopped.h"
 #include "session/options.h"

@@ -8,7 +8,7 @@
 #include "graph/graph_view.h"
 #include "graph/heap_graph.h"
 #include "output/brief.h"
-#include "output/graph_text.h"
+#include "output/graph/graph_text.h"
 
 struct json_writer;
 

@@ -1,5 +1,5 @@
 /* Ways are printed from the owner on; a site from its innermost function on. */
-#include "output/graph_text.h"
+#include "output/graph/graph_text.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* Finds the blocks first, then their patterns; a second table has their sites or their types. */
-#include "output/graph_who.h"
+#include "output/graph/graph_who.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "graph/graph_patterns.h"
 #include "graph/graph_set.h"
-#include "output/graph_text.h"
+#include "output/graph/graph_text.h"
 
 #define GROUPS_SHOWN 30u
 #define PARTS_SHOWN 10u

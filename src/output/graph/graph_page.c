@@ -4,7 +4,7 @@
  *	"texts":["","cache in prog","variable","Session","prog: cache.by_user[*]"],
  *	"rows":{"row":["owner","block"],"parent":[-1,0],"name":[1,3],"type":[2,3], ... "way":[0,4]}
  */
-#include "output/graph_page.h"
+#include "output/graph/graph_page.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

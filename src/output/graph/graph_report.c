@@ -13,7 +13,7 @@
  *
  *	  sum  ... = all blocks in use
  */
-#include "output/graph_report.h"
+#include "output/graph/graph_report.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -25,10 +25,10 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "leak/leakcheck.h"
-#include "output/graph_origins.h"
-#include "output/graph_tables.h"
-#include "output/graph_text.h"
-#include "output/graph_who.h"
+#include "output/graph/graph_origins.h"
+#include "output/graph/graph_tables.h"
+#include "output/graph/graph_text.h"
+#include "output/graph/graph_who.h"
 
 #define ROWS 30u
 #define ROWS_BELOW 10u

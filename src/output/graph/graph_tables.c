@@ -13,7 +13,7 @@
  *	equal strings: 3,000 blocks with 100 different ones; ...
  *	  4,800 bytes less: 201 copies of 11 bytes  "no address."
  */
-#include "output/graph_tables.h"
+#include "output/graph/graph_tables.h"
 
 #include <inttypes.h>
 #include <string.h>

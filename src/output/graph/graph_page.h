@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#include "output/graph_report.h"
+#include "output/graph/graph_report.h"
 
 struct json_writer;
 

@@ -1,5 +1,5 @@
 /* Every table adds up: what is not shown has a row. */
-#include "output/graph_origins.h"
+#include "output/graph/graph_origins.h"
 
 #include <stdlib.h>
 
@@ -9,7 +9,7 @@
 #include "graph/graph_leaks.h"
 #include "graph/graph_sharing.h"
 #include "graph/graph_sites.h"
-#include "output/graph_text.h"
+#include "output/graph/graph_text.h"
 
 #define SITES_SHOWN 20u
 #define OWNERS_SHOWN 10u
