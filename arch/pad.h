@@ -534,6 +534,8 @@ struct recorder_image {
 	uint32_t full_trap; /* offset of the trap that says "ring full" */
 	/* offset of the instruction that reads the counter; it faults if that is disabled */
 	uint32_t ticks, ticks_size;
+	/* the same of the one that loads a word that may be gone; the result then is 0 */
+	uint32_t unsure_load, unsure_load_size;
 	/* the same as an ELF file with unwind information; vaddr 0 = its start */
 	const uint8_t *elf;
 	size_t elf_size;

@@ -12,6 +12,7 @@
  *	cpu_pause             between two looks at the ring's limit
  *	cpu_wait_for_room     the trap for a full ring
  *	cpu_ticks             the CPU's counter
+ *	cpu_unsure_load       a word of memory that may be gone
  *	cpu_is_framed         whether a function evidently has a frame pointer
  *	cpu_fill_regs, cpu_copy_stack  the raw part of a record
  */
@@ -107,16 +108,20 @@ INLINE const struct pad_directory *directory(const struct pad_control *c)
 	return (const struct pad_directory *)((const char *)c + PAD_DIRECTORY_OFFSET);
 }
 
+#define STATE_BEGIN_MAX 16 /* how far from the start of its block a state is at most */
+
 /*
- * The thread frees @block. Some interpreters leave a variable with the address of their state when
- * it is freed; its memory may be unmapped.
+ * The thread frees @block. Some interpreters leave a variable, or frames, with the address of their
+ * state when it is freed; its memory may be unmapped.
  */
 INLINE void forget_state(struct pad_slot *slot, uint64_t block)
 {
-	if (unlikely(block == slot->virtual_state))
+	if (likely(!slot->virtual_state))
+		return;
+	if (slot->virtual_state - block <= STATE_BEGIN_MAX)
 		slot->virtual_state = 0;
-	for (uint32_t i = 0; unlikely(i < PAD_OUTER_STATES && slot->virtual_outer[i]); i++)
-		if (block == slot->virtual_outer[i])
+	for (uint32_t i = 0; i < PAD_OUTER_STATES && slot->virtual_outer[i]; i++)
+		if (slot->virtual_outer[i] - block <= STATE_BEGIN_MAX)
 			slot->virtual_state = 0;
 }
 

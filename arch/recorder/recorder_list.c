@@ -477,6 +477,15 @@ INLINE int walk_frames(struct list_walk *w, struct pad_slot *slot, uint64_t stat
 
 /* -- PAD_STATE_STACK -- */
 
+/*
+ * Where @state has its next place in native frames; 0: it has none, or is gone: no variable says
+ * whether it is still one, until a frame has that place.
+ */
+API uint64_t pad_state_jump(const struct pad_virtual_values *v, uint64_t state)
+{
+	return cpu_unsure_load(state + v->jump);
+}
+
 /* The search for states in native frames, innermost first. */
 struct jump_search {
 	const struct pad_virtual_values *v;
@@ -494,7 +503,7 @@ INLINE int take_jump(struct jump_search *s, uint64_t pc, uint64_t at, uint64_t e
 		uint64_t state = state_of(s->slot, s->states++);
 		if (!state)
 			return 0;
-		s->jump = load(state + s->v->jump);
+		s->jump = pad_state_jump(s->v, state);
 	}
 	if (s->jump - at >= end - at)
 		return 0;
@@ -502,14 +511,13 @@ INLINE int take_jump(struct jump_search *s, uint64_t pc, uint64_t at, uint64_t e
 	return 1;
 }
 
-/* Whether all native frames have been searched, and all states found. */
+/*
+ * Whether all states have their places in the native frames. One that has none, as without a
+ * protected call, may be gone, so that nothing in it can be followed: ptmem must look.
+ */
 INLINE int has_all_states(const struct jump_search *s)
 {
-	uint64_t state = state_of(s->slot, s->states);
-
-	if (s->jump)
-		return 0;
-	return !state || (!load(state + s->v->jump) && !state_of(s->slot, s->states + 1));
+	return !s->jump && !state_of(s->slot, s->states);
 }
 
 /* A stack may be moved: then where its functions are is known, or ptmem must look. */
@@ -558,6 +566,9 @@ static KEEPS __attribute__((noinline)) uint64_t find_on_stack(struct list_walk *
 		if (!take_jump(&s, c->value, c->at, end))
 			return 0;
 	}
+	/* a state that no frame is in may be gone */
+	if (!s.states && !passes_loop(&w->v->layout, slot, stack))
+		return 0;
 	return has_all_states(&s) && find_moved(w) ? slot->virtual_state : 0;
 }
 

@@ -55,7 +55,8 @@ _Static_assert(PAD_ALLOC == PAD_LAYOUT_ALLOC && PAD_COUNT_ONLY == PAD_LAYOUT_COU
 struct recorder_table {
 	uint32_t magic;
 	uint32_t enter_call, enter_plain, enter_free, enter_throw, enter_marker;
-	uint32_t leave, leave_plain, raw, raw_marker, finish, full_trap, ticks;
+	uint32_t leave, leave_plain, raw, raw_marker, finish, full_trap, ticks,
+		unsure_load;
 	uint32_t sample_leaf, sample_call, sample_free, leave_sample;
 	struct {
 		uint32_t start, entry, entry_trap, after, leave_trap, moved, end, back, ret, tail,
@@ -88,6 +89,8 @@ struct recorder_image arch_recorder_image(void)
 		.full_trap = table()->full_trap,
 		.ticks = table()->ticks,
 		.ticks_size = 2, /* rdtsc */
+		.unsure_load = table()->unsure_load,
+		.unsure_load_size = 3, /* mov (%rdi), %rax */
 	};
 }
 

@@ -100,6 +100,19 @@ INLINE uint64_t cpu_ticks(void)
 	return (uint64_t)high << 32 | low;
 }
 
+/*
+ * The word at @at; 0 if there is no memory. ptmem finds the instruction by its name, and sends the
+ * thread on behind it. In one function only.
+ */
+INLINE uint64_t cpu_unsure_load(uint64_t at)
+{
+	uint64_t word = 0;
+
+	__asm__ volatile(".globl pad_unsure_load\npad_unsure_load: mov (%%rdi), %%rax"
+			 : "+a"(word) : "D"(at) : "memory");
+	return word;
+}
+
 #define CPU_ENTRY_ALIGN 16
 #define CPU_ENTRY_FAR 8192 /* bytes */
 

@@ -9,6 +9,7 @@ from chains_lib import check_chains, check_started, run_attached, sum_chains
 from harness import Skip, test
 
 SOURCE = os.path.join(harness.ROOT, "tests", "targets", "lua_chains.c")
+POOLS = os.path.join(harness.ROOT, "tests", "targets", "lua_pools.c")
 SCRIPT = os.path.join(harness.ROOT, "tests", "targets", "lua_chains.lua")
 NATIVE = ("main", "run_script", "thread_main")
 
@@ -61,6 +62,17 @@ def add_tests(version):
         for what, argv in (("the library", [shared, "protected"]), ("linked statically", [static, "protected"]),
                            ("a call without protection", [static, "call"])):
             check_started(t, [*argv, SCRIPT, library(t), "chains", "few"], [], found_chains, what)
+
+    @test("lua/%s/pools" % version)
+    def pools(t):
+        """States whose memory is gone, which frees do not show: pads read none of it."""
+        path = os.path.join(t.directory, "pools")
+        built = t.run([t.program("gcc"), "-g", "-O1", "-o", path, POOLS, "-l:liblua%s.so.0" % version])
+        if built.status:
+            raise Skip("no Lua to be linked with: %s" % built.err.decode()[:200])
+        for probes in ("auto", "jump"):
+            run = t.profile([path], ["--probes=" + probes])
+            t.equal("the program: %s" % run.messages, (run.status, run.out), (0, b"7500 calls\n"))
 
 
 for each_version in ("5.4", "5.3"):

@@ -539,7 +539,9 @@ static void serve_signal(struct target *t, struct thread *th, int sig)
 		thread_resume(t, th, 0);
 		return;
 	}
-	if (sig == SIGSEGV && (restore_serve_fault(t, th) || pads_skip_ticks(t, th)))
+	if (sig == SIGSEGV && restore_serve_fault(t, th))
+		return;
+	if ((sig == SIGSEGV || sig == SIGBUS) && pads_skip_fault(t, th))
 		return;
 	call_state_note_signal(&th->calls);
 	thread_resume(t, th, sig);

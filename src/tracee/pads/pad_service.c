@@ -42,7 +42,7 @@ static void use_clock(struct target *t, struct pads *p)
 		__atomic_store_n(&pad_memory_ring(&p->memory, i)->soft_limit, 0, __ATOMIC_RELEASE);
 }
 
-bool pads_skip_ticks(struct target *t, struct thread *th)
+bool pads_skip_fault(struct target *t, struct thread *th)
 {
 	struct pads *p = th->process->space->pads;
 	struct recorder_image image = arch_recorder_image();
@@ -50,8 +50,16 @@ bool pads_skip_ticks(struct target *t, struct thread *th)
 	siginfo_t info;
 
 	if (!p || ptrace_get_siginfo(th->tid, &info) != 0 || info.si_code <= 0 ||
-	    ptrace_get_regs(th->tid, &regs) != 0 ||
-	    regs.word[t->arch->pc] != p->recorder + image.ticks)
+	    ptrace_get_regs(th->tid, &regs) != 0)
+		return false;
+	uint64_t at = regs.word[t->arch->pc] - p->recorder;
+
+	if (at == image.unsure_load) {
+		ptrace_set_word(th->tid, t->arch->pc, p->recorder + at + image.unsure_load_size);
+		thread_resume(t, th, 0);
+		return true;
+	}
+	if (at != image.ticks)
 		return false;
 	if (!(p->memory.written.flags & PAD_NO_TICKS))
 		log_verbose("process %d has disabled the CPU's counter: its events are dated by "

@@ -28,6 +28,17 @@ void pads_count_death(struct address_space *s)
 		pad_memory_count_death(&s->pads->memory);
 }
 
+/* Another thread has @state now, and may free it: pads of @slot are the only ones that read it. */
+static void take_from_others(struct pad_memory *m, taddr_t state, uint32_t slot)
+{
+	for (uint32_t i = 0; state && i < m->slots.used; i++) {
+		struct pad_slot *p = pad_memory_slot(m, i);
+
+		if (i != slot && p && p->virtual_state == state)
+			p->virtual_state = 0;
+	}
+}
+
 void pads_set_thread_states(struct address_space *s, uint64_t thread_pointer,
 			    const taddr_t *state, uint32_t count)
 {
@@ -41,6 +52,8 @@ void pads_set_thread_states(struct address_space *s, uint64_t thread_pointer,
 
 	if (count > PAD_OUTER_STATES + 1)
 		count = 0;
+	for (uint32_t i = 0; i < count; i++)
+		take_from_others(&s->pads->memory, state[i], (uint32_t)slot);
 	p->virtual_state = count ? state[0] : 0;
 	for (uint32_t i = 0; i < PAD_OUTER_STATES; i++)
 		p->virtual_outer[i] = i + 1 < count ? state[i + 1] : 0;

@@ -167,10 +167,11 @@ void pads_resume(struct thread *th, taddr_t exception, taddr_t sp);
 void pads_set_gap(const struct target *t, struct address_space *s);
 
 /*
- * @th stopped for SIGSEGV. True if a pad could not read the counter: from now on the pads of that
- * address space do without, and the thread is resumed without the signal.
+ * @th stopped for SIGSEGV or SIGBUS. True if a pad could not read the counter, and from now on the
+ * pads of that address space do without, or a word that is gone: the thread is resumed without the
+ * signal.
  */
-bool pads_skip_ticks(struct target *t, struct thread *th);
+bool pads_skip_fault(struct target *t, struct thread *th);
 
 /* Whether the program has pads that write no stamps: then their rings must be read often. */
 bool pads_lack_stamps(const struct target *t);
