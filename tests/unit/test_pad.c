@@ -41,7 +41,8 @@ __asm__(".text\n"
 	"fake_new: .cfi_startproc\n push %rbx\n.cfi_def_cfa_offset 16\n.cfi_offset 3,-16\n mov %rdi, %rbx\n"
 	" mov %rbx, %rdi\n call *nested_alloc(%rip)\n pop %rbx\n.cfi_def_cfa_offset 8\n ret\n.cfi_endproc\n"
 	"fake_delete: .cfi_startproc\n jmp *nested_free(%rip)\n.cfi_endproc\n"
-	"fake_throw: .cfi_startproc\n mov $7, %eax\n ret\n.cfi_endproc\n");
+	"fake_throw: .cfi_startproc\n mov $7, %eax\n ret\n.cfi_endproc\n"
+	" .skip 64, 0x90\n"); /* what follows could look like a branch to the last one */
 
 static alloc_fn pad_malloc, pad_calloc, pad_memalign, pad_valloc, pad_new;
 static free_fn pad_free, pad_delete;
