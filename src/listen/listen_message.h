@@ -19,6 +19,8 @@
 #ifndef PTMEM_LISTEN_LISTEN_MESSAGE_H
 #define PTMEM_LISTEN_LISTEN_MESSAGE_H
 
+#include <stddef.h>
+
 #include "base/proc.h"
 #include "base/types.h"
 
@@ -87,9 +89,15 @@ struct listen_process {
 	uint32_t is_attached;            /* ptmem has attached to it: it has a name, if only "" */
 	/* where a process runs that ptmem attached to; "" = unknown */
 	char name[PROC_COMM_SIZE], cgroup[512];
-	uint32_t labels;                 /* number of them; more are never sent */
+	uint32_t labels;                 /* number of them: only these are sent */
 	struct listen_label label[LISTEN_LABELS];
 };
+
+/* The bytes of @p that are sent: 100 processes must fit in the socket's buffer. */
+static inline size_t listen_process_size(const struct listen_process *p)
+{
+	return offsetof(struct listen_process, label) + p->labels * sizeof(p->label[0]);
+}
 
 struct listen_done {
 	uint32_t kind;

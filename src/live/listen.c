@@ -158,7 +158,7 @@ static bool send_process(const struct listen *l, struct session *s, enum listen_
 		strncpy(p.name, s->process.name, sizeof(p.name) - 1);
 	if (s->process.cgroup)
 		strncpy(p.cgroup, s->process.cgroup, sizeof(p.cgroup) - 1);
-	return send_message(l, &p, sizeof(p), &files);
+	return send_message(l, &p, listen_process_size(&p), &files);
 }
 
 /* Says in @why, of @size bytes, why there is none. */
