@@ -93,6 +93,50 @@ const struct elf_function *interpreter_function_at(const struct elf_functions *f
 	return i < functions->list.count && f->kind == ELF_FUNCTION && f->start == start ? f : NULL;
 }
 
+struct called_search {
+	const struct elf_functions *functions;
+	struct interpreter_called *called;
+	const struct elf_function *largest;
+};
+
+static void take_called(void *ctx, taddr_t target)
+{
+	struct called_search *s = ctx;
+	const struct elf_function *f = interpreter_function_at(s->functions, target);
+
+	if (f && s->called->count < INTERPRETER_CALLED_MAX)
+		s->called->list[s->called->count++] = f;
+}
+
+void interpreter_find_called(struct elf_file *elf, const struct elf_functions *functions,
+			     uint64_t start, uint64_t end, struct interpreter_called *out)
+{
+	struct called_search s = {.functions = functions, .called = out};
+
+	out->count = 0;
+	interpreter_each_branch(elf, start, end, take_called, &s);
+}
+
+static void take_largest(void *ctx, taddr_t target)
+{
+	struct called_search *s = ctx;
+	const struct elf_function *f = interpreter_function_at(s->functions, target);
+
+	if (f && (!s->largest || f->end - f->start > s->largest->end - s->largest->start))
+		s->largest = f;
+}
+
+const struct elf_function *interpreter_largest_called(struct elf_file *elf,
+						      const struct elf_functions *functions,
+						      const struct elf_function *caller,
+						      const struct elf_function *least)
+{
+	struct called_search s = {.functions = functions, .largest = least};
+
+	interpreter_each_branch(elf, caller->start, caller->end, take_largest, &s);
+	return s.largest;
+}
+
 void interpreter_find_parts(struct elf_file *elf, taddr_t bias, struct virtual_layout *l)
 {
 	struct elf_functions functions;

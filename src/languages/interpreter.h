@@ -132,6 +132,27 @@ void interpreter_each_branch(struct elf_file *elf, uint64_t start, uint64_t end,
 const struct elf_function *interpreter_function_at(const struct elf_functions *functions,
 						   uint64_t start);
 
+/*
+ * A loop without a symbol is found by who calls it: the function with the interpreter's
+ * instructions is much larger than what else is called there.
+ */
+#define INTERPRETER_CALLED_MAX 32u
+
+/* Functions that one calls: elements of a struct elf_functions. */
+struct interpreter_called {
+	const struct elf_function *list[INTERPRETER_CALLED_MAX];
+	size_t count;           /* more are left out */
+};
+
+/* What [@start, @end) of @elf's code calls. */
+void interpreter_find_called(struct elf_file *elf, const struct elf_functions *functions,
+			     uint64_t start, uint64_t end, struct interpreter_called *out);
+/* The largest of what @caller calls, and of @least, which may be NULL; NULL: there is none. */
+const struct elf_function *interpreter_largest_called(struct elf_file *elf,
+						      const struct elf_functions *functions,
+						      const struct elf_function *caller,
+						      const struct elf_function *least);
+
 /* Table of lines with one uint32_t for each @unit bytes of code. 0 = unknown. */
 uint32_t virtual_function_line(const struct virtual_function *f, uint64_t offset, uint32_t unit);
 

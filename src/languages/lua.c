@@ -443,7 +443,6 @@ static bool find_lua(struct interpreter *i, const struct interpreter_process *in
 
 #define LOOP "luaV_execute"
 #define INSTRUCTIONS_MIN 4096u
-#define CALLED_MAX 32u
 #define EMBEDDED_MAX (UINT64_C(1) << 20) /* bytes of all of Lua's code */
 
 struct lua_object {
@@ -453,9 +452,6 @@ struct lua_object {
 	struct addr_range call, resume; /* lua_callk, lua_resume: in the file */
 	struct addr_range all;          /* functions that only Lua has */
 	struct elf_functions functions;
-	const struct elf_function *called[CALLED_MAX];
-	size_t count;
-	const struct elf_function *largest;
 };
 
 static void take_function(struct lua_object *s, const struct elf_symbol *sym)
@@ -503,47 +499,31 @@ static int take_symbol(void *ctx, const struct elf_symbol *sym)
 	return 0;
 }
 
-static void take_called(void *ctx, taddr_t target)
-{
-	struct lua_object *s = ctx;
-	const struct elf_function *f = interpreter_function_at(&s->functions, target);
-
-	if (f && s->count < CALLED_MAX)
-		s->called[s->count++] = f;
-}
-
-static void take_largest(void *ctx, taddr_t target)
-{
-	struct lua_object *s = ctx;
-	const struct elf_function *f = interpreter_function_at(&s->functions, target);
-
-	if (f && (!s->largest || f->end - f->start > s->largest->end - s->largest->start))
-		s->largest = f;
-}
-
 /* lua_callk calls luaD_call, which calls the loop, much the largest function that it calls. */
 static void find_loop(struct lua_object *s)
 {
-	s->count = 0;
-	interpreter_each_branch(s->elf, s->call.start, s->call.end, take_called, s);
-	for (size_t i = 0; i < s->count; i++)
-		interpreter_each_branch(s->elf, s->called[i]->start, s->called[i]->end,
-					take_largest, s);
-	if (s->largest && s->largest->end - s->largest->start >= INSTRUCTIONS_MIN)
+	const struct elf_function *largest = NULL;
+	struct interpreter_called called;
+
+	interpreter_find_called(s->elf, &s->functions, s->call.start, s->call.end, &called);
+	for (size_t i = 0; i < called.count; i++)
+		largest = interpreter_largest_called(s->elf, &s->functions, called.list[i],
+						     largest);
+	if (largest && largest->end - largest->start >= INSTRUCTIONS_MIN)
 		virtual_loop_add(&s->lua->frames, &(struct virtual_loop){
-			s->bias + s->largest->start, s->bias + s->largest->end, VIRTUAL_LOOP});
+			s->bias + largest->start, s->bias + largest->end, VIRTUAL_LOOP});
 }
 
 /* lua_resume calls luaD_rawrunprotected, and others. */
 static void find_runners(struct lua_object *s)
 {
 	struct lua *l = s->lua;
+	struct interpreter_called called;
 
-	s->count = 0;
-	interpreter_each_branch(s->elf, s->resume.start, s->resume.end, take_called, s);
-	for (size_t i = 0; i < s->count && l->runners < ARRAY_SIZE(l->runner); i++)
-		l->runner[l->runners++] = (struct addr_range){s->bias + s->called[i]->start,
-							      s->bias + s->called[i]->end};
+	interpreter_find_called(s->elf, &s->functions, s->resume.start, s->resume.end, &called);
+	for (size_t i = 0; i < called.count && l->runners < ARRAY_SIZE(l->runner); i++)
+		l->runner[l->runners++] = (struct addr_range){s->bias + called.list[i]->start,
+							      s->bias + called.list[i]->end};
 }
 
 static bool is_lua_object(const char *name)

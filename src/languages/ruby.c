@@ -412,54 +412,27 @@ static int take_symbol(void *ctx, const struct elf_symbol *sym)
 	return 0;
 }
 
+#define INSTRUCTIONS_MIN 8192u /* bytes of the function that has them */
+
 /*
- * From 3.3 on the loop has only a symbol in .symtab, which strip removes. The function that has the
- * interpreter's instructions is much larger than what else is called there; the loop is that, or
- * calls it.
+ * Adds the loop of an object without its symbol: from 3.3 on that is only in .symtab, which strip
+ * removes. The loop is the function with the interpreter's instructions, or calls it.
  */
-#define INSTRUCTIONS_MIN 8192u
-#define CALLED_MAX 32u
-
-struct loop_candidates {
-	struct elf_functions functions;
-	const struct elf_function *called[CALLED_MAX]; /* by CALLER */
-	size_t count;
-	const struct elf_function *largest; /* that one of these calls */
-};
-
-static void take_called(void *ctx, taddr_t target)
-{
-	struct loop_candidates *s = ctx;
-	const struct elf_function *f = interpreter_function_at(&s->functions, target);
-
-	if (f && s->count < CALLED_MAX)
-		s->called[s->count++] = f;
-}
-
-static void take_largest(void *ctx, taddr_t target)
-{
-	struct loop_candidates *s = ctx;
-	const struct elf_function *f = interpreter_function_at(&s->functions, target);
-
-	if (f && (!s->largest || f->end - f->start > s->largest->end - s->largest->start))
-		s->largest = f;
-}
-
-/* Adds the loop of an object without its symbol. */
 static void find_loop(struct elf_file *elf, const struct ruby_object *object)
 {
-	struct loop_candidates s = {0};
+	struct elf_functions functions;
+	struct interpreter_called called;
 	const struct elf_function *loop = NULL;
 	size_t found = 0;
 
-	elf_functions_find(elf, &s.functions);
-	interpreter_each_branch(elf, object->caller.start, object->caller.end, take_called, &s);
-	for (size_t i = 0; i < s.count; i++) {
-		const struct elf_function *f = s.called[i];
+	elf_functions_find(elf, &functions);
+	interpreter_find_called(elf, &functions, object->caller.start, object->caller.end,
+				&called);
+	for (size_t i = 0; i < called.count; i++) {
+		const struct elf_function *f = called.list[i], *largest;
 
-		s.largest = f;
-		interpreter_each_branch(elf, f->start, f->end, take_largest, &s);
-		if (s.largest->end - s.largest->start < INSTRUCTIONS_MIN || f == loop)
+		largest = interpreter_largest_called(elf, &functions, f, f);
+		if (largest->end - largest->start < INSTRUCTIONS_MIN || f == loop)
 			continue;
 		loop = f;
 		found++;
@@ -468,7 +441,7 @@ static void find_loop(struct elf_file *elf, const struct ruby_object *object)
 		virtual_loop_add(&object->ruby->frames,
 				 &(struct virtual_loop){object->bias + loop->start,
 							object->bias + loop->end, VIRTUAL_LOOP});
-	vec_deinit(&s.functions.list);
+	vec_deinit(&functions.list);
 }
 
 /* The last segment is what the program writes to. */
