@@ -15,9 +15,6 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 
-#define BASES_MAX 8u
-#define BASE_LEVELS 10u         /* std::variant has 6 */
-#define BASES_SEARCHED 200u
 #define NODE_MEMBERS (CONTAINER_PLACES + 2)
 
 /* The built-in ones, relative to the directory where make runs. */
@@ -193,89 +190,9 @@ bool containers_check_file(const char *path, char **why_out)
 
 /* -- members -- */
 
-/* A name that is looked for in a struct, and in so many levels of its bases. */
-struct member_name {
-	const char *text;
-	size_t length;
-	uint32_t levels;
-	uint32_t *budget;       /* of bases that may still be looked at */
-};
-
-/* Member @n of @type or its bases. False: there is none. */
-static bool find_member(struct type_table *t, uint32_t type, struct member_name n,
-			struct container_place *out)
-{
-	struct container_place inner;
-
-	for (uint32_t i = 0; i < type_table_get(t, type)->members; i++) {
-		const struct data_member *m = type_table_member(t, type, i);
-
-		if (m->name && strncmp(m->name, n.text, n.length) == 0 && !m->name[n.length]) {
-			uint64_t offset = m->offset;
-
-			*out = (struct container_place){offset, type_table_member_type(t, type, i)};
-			return true;
-		}
-	}
-	static const uint16_t no = MEMBER_VIRTUAL | MEMBER_VARIANT;
-
-	if (n.levels-- == 0 || *n.budget == 0)
-		return false;
-	--*n.budget;
-	for (uint32_t i = 0; i < MIN(type_table_get(t, type)->members, BASES_MAX); i++) {
-		const struct data_member *m = type_table_member(t, type, i);
-		bool is_open = (m->flags & MEMBER_BASE || !m->name) && !(m->flags & no);
-		uint64_t offset = m->offset;
-		uint32_t base = is_open ? type_table_member_type(t, type, i) : TYPE_NONE;
-
-		if (base == TYPE_NONE || !find_member(t, base, n, &inner))
-			continue;
-		*out = (struct container_place){offset + inner.offset, inner.type};
-		return true;
-	}
-	return false;
-}
-
-/* "a.b.c" in @type, @length characters. */
-static bool find_path(struct type_table *t, uint32_t type, const char *path, size_t length,
-		      struct container_place *out)
-{
-	struct container_place whole = {.type = type}, next;
-
-	while (length > 0) {
-		size_t part = strcspn(path, ".");
-
-		part = MIN(part, length);
-		uint32_t budget = BASES_SEARCHED;
-		const struct member_name n = {path, part, BASE_LEVELS, &budget};
-
-		if (part == 0 || !find_member(t, whole.type, n, &next))
-			return false;
-		whole = (struct container_place){whole.offset + next.offset, next.type};
-		length -= MIN(part + 1, length);
-		path += part + 1;
-	}
-	*out = whole;
-	return true;
-}
-
-/* The first of "a.b|c.d" that @type has. Without a path, *out is left as it is. */
-static bool find_place(struct type_table *t, uint32_t type, const char *path,
-		       struct container_place *out)
-{
-	while (path && *path) {
-		size_t length = strcspn(path, "|");
-
-		if (find_path(t, type, path, length, out))
-			return true;
-		path += length + (path[length] == '|');
-	}
-	return false;
-}
-
 /* The members of "a,b,c"; how many there are. */
 static uint32_t find_places(struct type_table *t, uint32_t type, const char *paths,
-			    struct container_place out[static CONTAINER_PLACES])
+			    struct member_place out[static CONTAINER_PLACES])
 {
 	uint32_t count = 0;
 
@@ -283,7 +200,7 @@ static uint32_t find_places(struct type_table *t, uint32_t type, const char *pat
 		size_t length = strcspn(paths, ",");
 		_cleanup_free_ char *path = xstrndup(paths, length);
 
-		if (find_place(t, type, path, &out[count]))
+		if (type_table_find_place(t, type, path, &out[count]))
 			count++;
 		paths += length + (paths[length] == ',');
 	}
@@ -311,7 +228,7 @@ static uint32_t target_of(const struct type_table *t, uint32_t type)
 static uint32_t make_node(struct type_table *t, uint32_t base, const struct container_text *d,
 			  uint32_t value)
 {
-	struct container_place next[CONTAINER_PLACES];
+	struct member_place next[CONTAINER_PLACES];
 	struct data_member member[NODE_MEMBERS] = {0};
 	uint32_t count = find_places(t, base, d->value[KEY_NEXT], next), i;
 	uint64_t each = type_table_get(t, value)->size;
@@ -347,18 +264,18 @@ static bool read_nodes(struct type_table *t, uint32_t type, const struct contain
 				    target_of(t, c->root[0].type);
 	c->element = type_table_argument(t, type, number_of(d->value[KEY_OF], 0));
 	c->node = make_node(t, base, d, c->element);
-	find_place(t, type, d->value[KEY_ALSO], &c->also);
+	type_table_find_place(t, type, d->value[KEY_ALSO], &c->also);
 	return c->node != TYPE_NONE;
 }
 
 /* What a slot of type @slot has: of a union that its value, which is as large. */
 static uint32_t slot_element(struct type_table *t, uint32_t slot)
 {
-	struct container_place value;
+	struct member_place value;
 
 	if (type_table_get(t, slot)->kind != DATA_UNION)
 		return slot;
-	if (!find_path(t, slot, "value", 5, &value) || value.offset ||
+	if (!type_table_find_place(t, slot, "value", &value) || value.offset ||
 	    type_table_get(t, value.type)->size != type_table_get(t, slot)->size)
 		return TYPE_NONE;
 	return value.type;
@@ -367,16 +284,16 @@ static uint32_t slot_element(struct type_table *t, uint32_t slot)
 static bool read_array(struct type_table *t, uint32_t type, const struct container_text *d,
 		       struct container *c)
 {
-	if (!find_place(t, type, d->value[KEY_BEGIN], &c->begin))
+	if (!type_table_find_place(t, type, d->value[KEY_BEGIN], &c->begin))
 		return false;
 	c->element = target_of(t, c->begin.type);
 	if (d->value[KEY_OF])
 		c->element = type_table_argument(t, type, number_of(d->value[KEY_OF], 0));
-	bool has_end = find_place(t, type, d->value[KEY_END], &c->end);
+	bool has_end = type_table_find_place(t, type, d->value[KEY_END], &c->end);
 
-	find_place(t, type, d->value[KEY_CAPACITY], &c->capacity);
-	find_place(t, type, d->value[KEY_IF], &c->in_block);
-	if (find_place(t, type, d->value[KEY_SLOTS], &c->slots))
+	type_table_find_place(t, type, d->value[KEY_CAPACITY], &c->capacity);
+	type_table_find_place(t, type, d->value[KEY_IF], &c->in_block);
+	if (type_table_find_place(t, type, d->value[KEY_SLOTS], &c->slots))
 		c->element = slot_element(t, target_of(t, c->slots.type));
 	return (has_end || c->size.type != TYPE_NONE) &&
 	       type_table_get(t, c->element)->size > 0;
@@ -386,7 +303,8 @@ static bool read_array(struct type_table *t, uint32_t type, const struct contain
 static bool read_value(struct type_table *t, uint32_t type, const struct container_text *d,
 		       struct container *c)
 {
-	if (!find_place(t, type, d->value[KEY_BEGIN], &c->begin) || c->size.type == TYPE_NONE)
+	if (!type_table_find_place(t, type, d->value[KEY_BEGIN], &c->begin) ||
+	    c->size.type == TYPE_NONE)
 		return false;
 	c->element = d->kind == CONTAINER_OPTIONAL ? c->begin.type : TYPE_NONE;
 	return true;
@@ -407,7 +325,7 @@ static struct container *read_container(const struct containers *c, struct type_
 	out.kind = d->kind;
 	if (is_shown_only(d->kind))
 		return xmemdup(&out, sizeof(out));
-	find_place(t, type, d->value[KEY_SIZE], &out.size);
+	type_table_find_place(t, type, d->value[KEY_SIZE], &out.size);
 	bool is_value = d->kind == CONTAINER_OPTIONAL || d->kind == CONTAINER_VARIANT;
 	bool is_good = is_value ? read_value(t, type, d, &out) :
 		       d->kind == CONTAINER_NODES ? read_nodes(t, type, d, &out) :

@@ -24,21 +24,15 @@ enum container_kind {
 
 #define CONTAINER_PLACES 4u
 
-/* A member of a container or a node, however deep. */
-struct container_place {
-	uint64_t offset;
-	uint32_t type;          /* TYPE_NONE: there is no such member */
-};
-
 /* How one type is a container. */
 struct container {
 	enum container_kind kind;
 	uint32_t element;       /* type of an element; TYPE_NONE = unknown, as of void pointers */
 	/* SWISS: begin leads to the control bytes, end is the mask; or slots to the elements */
-	struct container_place begin, end, size, capacity, slots;
+	struct member_place begin, end, size, capacity, slots;
 	/* bit 0: elements are in a block, else the other bits of its byte are their number */
-	struct container_place in_block;
-	struct container_place root[CONTAINER_PLACES], also; /* NODES: the first nodes; a table */
+	struct member_place in_block;
+	struct member_place root[CONTAINER_PLACES], also; /* NODES: the first nodes; a table */
 	uint32_t roots, node;   /* type of a node */
 };
 

@@ -8,7 +8,6 @@
 #include "base/text.h"
 
 #define TEXT_MAX 80u         /* bytes of a string */
-#define SEARCH_DEPTH 8u      /* of a member in bases, and in members without names */
 #define ENUMERATORS_MAX 4096u
 
 static bool read_all(const struct data_value *v, taddr_t addr, void *buf, size_t size)
@@ -35,33 +34,16 @@ static bool is_struct(const struct data_type *t)
 	return t->kind == DATA_STRUCT || t->kind == DATA_UNION;
 }
 
-/* Finds @name in @type, in its bases, and in members without names: its offset and type. */
-static bool find_member(struct type_table *types, uint32_t type, const char *name, unsigned depth,
-			struct data_value *at)
+/* *@v, a struct, becomes its member @path. A bit field is none. */
+static bool find_member(struct data_value *v, const char *path)
 {
-	uint32_t count = type_table_get(types, type)->members;
+	struct member_place place;
 
-	for (uint32_t i = 0; i < count && depth < SEARCH_DEPTH; i++) {
-		const struct data_member m = *type_table_member(types, type, i);
-		bool is_open = !m.name || m.flags & MEMBER_BASE;
-		uint32_t inner = type_table_member_type(types, type, i);
-
-		if (m.flags & MEMBER_VIRTUAL || m.bit_size)
-			continue;
-		if (m.name && !(m.flags & MEMBER_BASE) && strcmp(m.name, name) == 0) {
-			at->at += m.offset;
-			at->type = inner;
-			return true;
-		}
-		struct data_value there = *at;
-
-		there.at += m.offset;
-		if (is_open && inner && find_member(types, inner, name, depth + 1, &there)) {
-			*at = there;
-			return true;
-		}
-	}
-	return false;
+	if (!type_table_find_place(v->types, v->type, path, &place) || place.bit_size)
+		return false;
+	v->at += place.offset;
+	v->type = place.type;
+	return true;
 }
 
 /* The place that @v points to, or, if it is a struct, that it has. */
@@ -90,7 +72,7 @@ enum value_step data_value_member(struct data_value *v, const char *name)
 
 	if (entered != VALUE_TAKEN)
 		return entered;
-	return find_member(v->types, v->type, name, 0, v) ? VALUE_TAKEN : VALUE_UNKNOWN;
+	return find_member(v, name) ? VALUE_TAKEN : VALUE_UNKNOWN;
 }
 
 enum value_step data_value_offset(struct data_value *v, uint64_t offset)
@@ -135,21 +117,13 @@ static bool is_character(const struct type_table *types, uint32_t type)
 /* The text of libstdc++'s std::string and std::string_view, and of Rust's &str. */
 static char *counted_string(const struct data_value *v)
 {
-	/* libstdc++ has the pointer of a string in a member of its own */
-	static const char *const outer[] = {"_M_dataplus", "_M_str", "data_ptr"};
-	static const char *const sizes[] = {"_M_string_length", "_M_len", "length"};
 	struct data_value data = *v, length = *v;
-	bool has_data = false, has_size = false;
 	uint64_t size = 0;
 	taddr_t at = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(outer); i++)
-		has_data = has_data || find_member(v->types, v->type, outer[i], 0, &data);
-	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++)
-		has_size = has_size || find_member(v->types, v->type, sizes[i], 0, &length);
-	if (has_data && is_struct(type_table_get(v->types, data.type)))
-		has_data = find_member(v->types, data.type, "_M_p", 0, &data);
-	if (!has_data || !has_size || !load_value(&data, 8, &at) || !load_value(&length, 8, &size))
+	if (!find_member(&data, "_M_dataplus._M_p|_M_str|data_ptr") ||
+	    !find_member(&length, "_M_string_length|_M_len|length") || !load_value(&data, 8, &at) ||
+	    !load_value(&length, 8, &size))
 		return NULL;
 	return size ? string_at(v, at, MIN(size, (uint64_t)TEXT_MAX)) : xstrdup("");
 }

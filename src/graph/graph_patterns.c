@@ -65,7 +65,7 @@ static struct graph_pattern step_of(const struct heap_graph *g, uint32_t node, u
 		p.of = GRAPH_TYPE_MAX;
 	if (g->typed && p.place != GRAPH_FAR)
 		p.field = graph_types_field(g->typed, p.of, p.place);
-	/* what is not named is told apart in small blocks only */
+	/* words without a name count by their place only in small blocks */
 	if (!p.field && (!is_block || g->block[node].size > PLACES_MAX * sizeof(uint64_t)))
 		p.place = GRAPH_FAR;
 	return p;

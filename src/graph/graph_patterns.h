@@ -28,7 +28,7 @@ struct graph_pattern {
 };
 
 struct graph_patterns {
-	VEC(struct graph_pattern) list; /* [0]: of ways that are not told apart */
+	VEC(struct graph_pattern) list; /* [0]: of all ways that have none of their own */
 	VEC(uint32_t) groups;   /* those with blocks: indexes, most bytes first */
 };
 

@@ -884,3 +884,91 @@ char *type_table_path(struct type_table *t, uint32_t type, uint64_t offset,
 	}
 	return path;
 }
+
+/* -- members by name -- */
+
+#define BASES_MAX 8u
+#define BASE_LEVELS 10u         /* std::variant has 6 */
+#define BASES_SEARCHED 200u
+
+/* A name that is looked for in a struct, and in so many levels of its bases. */
+struct member_name {
+	const char *text;
+	size_t length;
+	uint32_t levels;
+	uint32_t *budget;       /* of bases that may still be looked at */
+};
+
+/* Member @n of @type or its bases. False: there is none. */
+static bool find_member(struct type_table *t, uint32_t type, struct member_name n,
+			struct member_place *out)
+{
+	struct member_place inner;
+
+	for (uint32_t i = 0; i < type_table_get(t, type)->members; i++) {
+		const struct data_member *m = type_table_member(t, type, i);
+
+		if (m->name && strncmp(m->name, n.text, n.length) == 0 && !m->name[n.length]) {
+			struct member_place found = {.offset = m->offset, .bit_size = m->bit_size};
+
+			found.type = type_table_member_type(t, type, i);
+			*out = found;
+			return true;
+		}
+	}
+	static const uint16_t no = MEMBER_VIRTUAL | MEMBER_VARIANT;
+
+	if (n.levels-- == 0 || *n.budget == 0)
+		return false;
+	--*n.budget;
+	for (uint32_t i = 0; i < MIN(type_table_get(t, type)->members, BASES_MAX); i++) {
+		const struct data_member *m = type_table_member(t, type, i);
+		bool is_open = (m->flags & MEMBER_BASE || !m->name) && !(m->flags & no);
+		uint64_t offset = m->offset;
+		uint32_t base = is_open ? type_table_member_type(t, type, i) : TYPE_NONE;
+
+		if (base == TYPE_NONE || !find_member(t, base, n, &inner))
+			continue;
+		inner.offset += offset;
+		*out = inner;
+		return true;
+	}
+	return false;
+}
+
+/* "a.b.c" in @type, @length characters. */
+static bool find_path(struct type_table *t, uint32_t type, const char *path, size_t length,
+		      struct member_place *out)
+{
+	struct member_place whole = {.type = type}, next;
+
+	while (length > 0) {
+		size_t part = strcspn(path, ".");
+
+		part = MIN(part, length);
+		uint32_t budget = BASES_SEARCHED;
+		const struct member_name n = {path, part, BASE_LEVELS, &budget};
+
+		if (part == 0 || !find_member(t, whole.type, n, &next))
+			return false;
+		next.offset += whole.offset;
+		whole = next;
+		length -= MIN(part + 1, length);
+		path += part + 1;
+	}
+	*out = whole;
+	return true;
+}
+
+bool type_table_find_place(struct type_table *t, uint32_t type, const char *path,
+			   struct member_place *out)
+{
+	while (path && *path) {
+		size_t length = strcspn(path, "|");
+
+		if (find_path(t, type, path, length, out))
+			return true;
+		path += length + (path[length] == '|');
+	}
+	return false;
+}

@@ -102,6 +102,20 @@ uint32_t type_table_argument(struct type_table *t, uint32_t type, uint32_t i);
 uint32_t type_table_pointer_to(struct type_table *t, uint32_t target);
 uint32_t type_table_array_of(struct type_table *t, uint32_t element, uint64_t count);
 
+/* A member of a struct, however deep. */
+struct member_place {
+	uint64_t offset;
+	uint32_t type;          /* TYPE_NONE: there is no such member */
+	uint8_t bit_size;       /* of a bit field; else 0 */
+};
+
+/*
+ * The first of the paths "a.b|c.d" that @type has, also in base classes and in members without
+ * names; a bounded search. False: none. Without a path *out is left as it is.
+ */
+bool type_table_find_place(struct type_table *t, uint32_t type, const char *path,
+			   struct member_place *out);
+
 /* Which boundary objects of @type begin at: a power of two; 0 = unknown. */
 uint64_t type_table_alignment(struct type_table *t, uint32_t type);
 /* Likewise of member @i, which may have been given another one than its type has. */

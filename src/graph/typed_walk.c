@@ -339,7 +339,7 @@ static void follow(struct typed_walk *w, uint32_t type, taddr_t addr)
 /* -- containers -- */
 
 /* A pointer, a struct that has only one, or a number of any size; false: it is not there. */
-static bool read_place(const struct typed_walk *w, const struct container_place *p,
+static bool read_place(const struct typed_walk *w, const struct member_place *p,
 		       struct typed_bytes b, uint64_t *out)
 {
 	uint64_t size = MIN(size_of(w, p->type), (uint64_t)WORD);
@@ -411,7 +411,7 @@ static void reach_elements(struct typed_walk *w, const struct container *c, tadd
 
 /* Bytes from where @c begins to @p, a pointer or a number of elements. */
 static bool read_extent(const struct typed_walk *w, const struct container *c,
-			const struct container_place *p, struct typed_bytes b, uint64_t *bytes_out)
+			const struct member_place *p, struct typed_bytes b, uint64_t *bytes_out)
 {
 	bool is_pointer = type_table_get(w->heap->types, p->type)->kind == DATA_POINTER;
 	uint64_t value, begin;
