@@ -229,7 +229,7 @@ struct labels {
 	struct label_argument *argument;
 	uint32_t *text_count;
 	bool *is_reported;
-	VEC(struct labelled_thread) threads;
+	HASH(struct labelled_thread) threads;
 	HASH(struct labelled_node) nodes;
 };
 
@@ -267,7 +267,9 @@ void labels_free(struct session *s)
 	hash_deinit(&l->by_text);
 	hash_deinit(&l->by_frame);
 	hash_deinit(&l->nodes);
-	vec_release(&l->threads, t, free_thread(t));
+	for (size_t i = 0; hash_next(&l->threads.index, &i); i++)
+		free_thread(&l->threads.slot[i]);
+	hash_deinit(&l->threads);
 	type_table_free(l->types);
 	free(l->dirs);
 	free(l->argument);
@@ -373,10 +375,7 @@ static uint32_t frame_of(struct session *s, uint32_t label, const char *text)
 
 static struct labelled_thread *find_thread(const struct labels *l, uint32_t tid)
 {
-	for (size_t i = 0; l && i < l->threads.count; i++)
-		if (l->threads.data[i].tid == tid)
-			return &l->threads.data[i];
-	return NULL;
+	return l ? hash_find(&l->threads, hash_u64(tid), t, t->tid == tid) : NULL;
 }
 
 /* The labels of @t have changed: what the thread allocates next has other stacks. */
@@ -397,7 +396,7 @@ void labels_begin(struct session *s, pid_t tid, const struct within_call *call)
 	struct labelled_thread *t = find_thread(l, (uint32_t)tid);
 
 	if (!t) {
-		t = vec_add(&l->threads);
+		t = hash_add(&l->threads, hash_u64((uint32_t)tid));
 		*t = (struct labelled_thread){.tid = (uint32_t)tid,
 					      .frame = xcalloc(l->count, sizeof(*t->frame)),
 					      .return_pc = xcalloc(l->count, sizeof(taddr_t))};
@@ -431,7 +430,7 @@ void labels_thread_exit(struct session *s, uint32_t thread)
 	if (!t)
 		return;
 	free_thread(t);
-	*t = s->labels->threads.data[--s->labels->threads.count];
+	hash_remove(&s->labels->threads, t);
 }
 
 /* -- stacks -- */
