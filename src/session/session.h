@@ -141,6 +141,7 @@ struct session_end {
 	uint64_t time_error_ns;    /* pads_time_error */
 	uint8_t guess;             /* enum probe_guess of its malloc; GUESS_NONE: it has a name */
 	struct final_scan *final_scan; /* NULL = none */
+	struct ahead_copy *ahead;  /* copy_ahead.h; NULL = none */
 	struct inspection *inspected; /* NULL = none */
 	struct last_inspection inspection;
 	struct session_cold cold;
