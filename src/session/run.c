@@ -2,19 +2,20 @@
  * What all sessions of a run share, and the options of their tracee, all of which are computed
  * here.
  */
-#include "session/run.h"
 
-#include <stdlib.h>
-#include <string.h>
-#include <sys/random.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "output/leaks.h"
 #include "profile/calltree.h"
+#include "session/labels.h"
+#include "session/run.h"
 #include "session/runtimes/python_program.h"
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
 #include "symbols/demangle.h"
 #include "tracee/state/module.h"
 #include "tracee/state/probe.h"
@@ -94,7 +95,7 @@ void tracee_options_init(struct target_options *out, const struct run *run)
 		.watch = {
 			.mapping_calls = is_counting && o->memusage.mmap,
 			.program_end = is_counting,
-			.catches = run->needs_within || run->labels,
+			.catches = run->needs_within || labels_watch_functions(run),
 			.brk = o->profile.pages_as_heap || traces(o, SOURCE_BRK),
 			.faults = traces(o, SOURCE_FAULTS),
 			.mappings = o->profile.pages_as_heap || traces(o, SOURCE_MMAP),

@@ -408,6 +408,25 @@ void pad_memory_set_virtual(struct pad_memory *m, const struct pad_virtual_layou
 		pad_memory_set_flags(m, flags | PAD_VIRTUAL);
 }
 
+void pad_memory_set_labels(struct pad_memory *m, const struct pad_label *label)
+{
+	uint32_t flags = m->written.flags & ~(uint32_t)PAD_HAS_LABELS;
+
+	/* a pad that reads them now has a kind without a place, or what was before */
+	pad_memory_set_flags(m, flags);
+	for (uint32_t i = 0; i < PAD_LABELS; i++)
+		__atomic_store_n(&m->control->label[i].kind, PAD_LABEL_NONE, __ATOMIC_SEQ_CST);
+	for (uint32_t i = 0; i < PAD_LABELS; i++) {
+		struct pad_label without_kind = label[i];
+
+		without_kind.kind = PAD_LABEL_NONE;
+		m->control->label[i] = without_kind;
+		__atomic_store_n(&m->control->label[i].kind, label[i].kind, __ATOMIC_SEQ_CST);
+	}
+	if (label[0].kind && !(flags & PAD_COUNT_ONLY))
+		pad_memory_set_flags(m, flags | PAD_HAS_LABELS);
+}
+
 /*
  * Begins again: each function traps once more. Deaths of functions that slots still have in their
  * lists are not seen while they are unknown, so lists are compared completely until then.

@@ -1,0 +1,17 @@
+/*
+ * The keys of attributes in OpenTelemetry's thread contexts, as a process publishes them in its
+ * process context (OTEP 4719, version 2): a mapping named OTEL_CTX whose header leads to a message
+ * of Protocol Buffers. Hides both formats.
+ */
+#ifndef PTMEM_SESSION_OTEL_KEYS_H
+#define PTMEM_SESSION_OTEL_KEYS_H
+
+struct address_space;
+
+/*
+ * The number, from 0 to 255, by which attributes with the key @key are marked; below 0: @space
+ * publishes none so far, or no such key.
+ */
+int otel_keys_find(const struct address_space *space, const char *key);
+
+#endif
