@@ -288,7 +288,8 @@ struct pad_control {
 	uint64_t framed, framed_size;
 	PAD_LINES uint64_t next_number; /* of a record, from 1 on; pads add to it */
 	PAD_LINES uint64_t clock; /* with PAD_NO_TICKS: CLOCK_MONOTONIC a moment ago; 0: unknown */
-	PAD_LINES struct pad_label label[PAD_LABELS]; /* with PAD_HAS_LABELS, up to one of no kind */
+	PAD_LINES struct pad_label label[PAD_LABELS]; /* with PAD_HAS_LABELS */
+	uint64_t label_epoch; /* another one each time that these were changed */
 };
 
 /* The ring of the slot with the same index. */
@@ -438,6 +439,13 @@ struct pad_slot {
 	/* PAD_STATE_STACK: those outside of virtual_state, up to a 0 */
 	uint64_t virtual_outer[PAD_OUTER_STATES];
 	PAD_LINES struct pad_count count[PAD_FUNCTIONS];
+	/*
+	 * words from which the labels follow, as they were at the last record; of that epoch
+	 */
+	uint64_t label_epoch;
+	uint32_t label_checks;
+	uint32_t label_unused;
+	struct pad_check label_check[PAD_LABEL_CHECKS];
 	/* a word of a label was not there, and has not been passed by since; 0: none */
 	uint64_t label_fault;
 	struct pad_label_value label[PAD_LABELS]; /* of the last record */

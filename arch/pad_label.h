@@ -23,6 +23,7 @@
 #define PAD_LABEL_STEPS 9u
 #define PAD_LABEL_WORDS 10u /* of a text: 80 bytes */
 #define PAD_LABEL_BYTES (8 * PAD_LABEL_WORDS)
+#define PAD_LABEL_CHECKS 32u /* words that are compared; if there are more, all are read anew */
 
 enum pad_label_kind {
 	PAD_LABEL_NONE,
@@ -69,8 +70,11 @@ struct pad_label_value {
 #define PAD_CONTEXT_ATTRIBUTES 28 /* each: key, size, value */
 #define PAD_CONTEXT_MAX 640u  /* bytes of attributes that are searched */
 
-/* Loads the aligned word at @at of the program: 0 if it is not there. */
-typedef int pad_label_load(void *ctx, uint64_t at, uint64_t *out);
+/*
+ * Loads the aligned word at @at of the program: 0 if it is not there. @is_fixed: it is one of the
+ * thread's vector, which stays as it is if it leads to a block.
+ */
+typedef int pad_label_load(void *ctx, uint64_t at, int is_fixed, uint64_t *out);
 
 #define PAD_LABEL_INLINE static inline __attribute__((always_inline))
 
@@ -86,11 +90,11 @@ PAD_LABEL_INLINE int pad_label_bytes(const struct pad_label_reader *r, uint64_t 
 	uint32_t shift = 8 * (uint32_t)(at % 8);
 	uint64_t low, high = 0;
 
-	if (!r->load(r->ctx, at - at % 8, &low))
+	if (!r->load(r->ctx, at - at % 8, 0, &low))
 		return 0;
 	low >>= shift;
 	if (shift && 8 * size > 64 - shift) {
-		if (!r->load(r->ctx, at - at % 8 + 8, &high))
+		if (!r->load(r->ctx, at - at % 8 + 8, 0, &high))
 			return 0;
 		low |= high << (64 - shift);
 	}
@@ -179,12 +183,12 @@ PAD_LABEL_INLINE uint64_t pad_label_start(const struct pad_label *l,
 		return (uint64_t)l->place;
 	if (l->base == PAD_LABEL_THREAD)
 		return thread + (uint64_t)l->place;
-	if (!r->load(r->ctx, thread + (uint64_t)l->vector, &vector) ||
-	    !r->load(r->ctx, vector + (uint64_t)l->count, &count))
+	if (!r->load(r->ctx, thread + (uint64_t)l->vector, 1, &vector) ||
+	    !r->load(r->ctx, vector + (uint64_t)l->count, 1, &count))
 		return 0;
 	if (count < l->number)
 		return 1;
-	if (!r->load(r->ctx, vector + (uint64_t)l->entry, &block))
+	if (!r->load(r->ctx, vector + (uint64_t)l->entry, 1, &block))
 		return 0;
 	/* what has not been used has an odd number there */
 	return block && block % 8 == 0 ? block + (uint64_t)l->place : 1;

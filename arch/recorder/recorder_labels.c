@@ -4,32 +4,68 @@
  */
 #include "arch/recorder/recorder_ring.h"
 
+/* Words that are compared, up to the first one that differs or is not there. */
+struct word_scan {
+	const struct pad_check *check;
+	uint32_t left;          /* 0: all were as they should be */
+	int is_there;
+	uint64_t word;          /* the last one */
+};
+
 /* All loads of labels, since a fault of this one is known by its address. */
-static KEEPS __attribute__((noinline)) int load_word(uint64_t at, uint64_t *out)
+static KEEPS __attribute__((noinline)) void scan_words(struct word_scan *s)
 {
-	return cpu_label_load(at, out);
+	const struct pad_check *check = s->check;
+	uint32_t left = s->left;
+	uint64_t word = 0;
+	int is_there = 0;
+
+	for (; left; left--, check++) {
+		is_there = cpu_label_load(check->at, &word);
+		if (!is_there || word != check->value)
+			break;
+	}
+	s->left = left;
+	s->word = word;
+	s->is_there = is_there;
 }
 
 /* A thread that reads its labels. */
 struct label_walk {
 	struct pad_slot *slot;
+	uint32_t checks;        /* PAD_LABEL_CHECKS + 1: too many, or one cannot be kept */
 	int has_passed;         /* the word that was not there last time */
 };
 
-/* A pad_label_load. A word that was not there is not tried again as long as it is asked for. */
-INLINE int load(void *ctx, uint64_t at, uint64_t *out)
+/*
+ * A pad_label_load. A word that was not there is not tried again as long as it is asked for. All
+ * others are kept, to be compared next time.
+ */
+INLINE int load(void *ctx, uint64_t at, int is_fixed, uint64_t *out)
 {
 	struct label_walk *w = ctx;
+	struct pad_check check = {at, 0};
+	struct word_scan scan = {&check, 1, 0, 0};
 
 	if (unlikely(at == w->slot->label_fault)) {
 		w->has_passed = 1;
+		w->checks = PAD_LABEL_CHECKS + 1;
 		return 0;
 	}
-	if (likely(load_word(at, out)))
+	scan_words(&scan);
+	if (unlikely(!scan.is_there)) {
+		w->slot->label_fault = at;
+		w->has_passed = 1;
+		w->checks = PAD_LABEL_CHECKS + 1;
+		return 0;
+	}
+	*out = scan.word;
+	if (is_fixed)
 		return 1;
-	w->slot->label_fault = at;
-	w->has_passed = 1;
-	return 0;
+	if (w->checks < PAD_LABEL_CHECKS)
+		w->slot->label_check[w->checks] = (struct pad_check){at, scan.word};
+	w->checks += w->checks <= PAD_LABEL_CHECKS;
+	return 1;
 }
 
 INLINE int is_same_value(const struct pad_label_value *a, const struct pad_label_value *b)
@@ -76,23 +112,45 @@ static KEEPS __attribute__((noinline)) int send_label(struct pad_control *c, str
 	return 1;
 }
 
-API int pad_take_labels(struct pad_control *c, struct pad_slot *slot)
+static KEEPS __attribute__((noinline)) int read_labels(struct pad_control *c, struct pad_slot *slot)
 {
 	struct label_walk walk = {.slot = slot};
 	const struct pad_label_reader reader = {load, &walk};
-	uint64_t thread = cpu_thread_pointer();
+	uint64_t thread = cpu_thread_pointer(), epoch = READ(c->label_epoch);
 
-	for (uint32_t i = 0; i < PAD_LABELS && READ(c->label[i].kind); i++) {
+	WRITE(slot->label_epoch, 0);
+	for (uint32_t i = 0; i < PAD_LABELS; i++) {
 		struct pad_label_value v;
+		uint32_t before = walk.checks;
 
+		v.state = PAD_LABEL_ABSENT;
 		v.size = 0;
-		pad_label_read(&c->label[i], &reader, thread, &v);
-		if (likely(is_same_value(&v, &slot->label[i])))
-			continue;
-		if (!send_label(c, slot, i, &v))
+		if (READ(c->label[i].kind))
+			pad_label_read(&c->label[i], &reader, thread, &v);
+		/* the thread has no block with the variable, but may get one */
+		if (READ(c->label[i].kind) && walk.checks == before)
+			walk.checks = PAD_LABEL_CHECKS + 1;
+		if (!is_same_value(&v, &slot->label[i]) && !send_label(c, slot, i, &v))
 			return 0;
 	}
 	if (!walk.has_passed)
 		slot->label_fault = 0;
+	slot->label_checks = walk.checks;
+	if (walk.checks <= PAD_LABEL_CHECKS) {
+		barrier();
+		WRITE(slot->label_epoch, epoch);
+	}
 	return 1;
+}
+
+API int pad_take_labels(struct pad_control *c, struct pad_slot *slot)
+{
+	struct word_scan scan = {slot->label_check, slot->label_checks, 0, 0};
+
+	if (likely(slot->label_epoch == READ(c->label_epoch))) {
+		scan_words(&scan);
+		if (likely(!scan.left))
+			return 1;
+	}
+	return read_labels(c, slot);
 }

@@ -351,9 +351,11 @@ struct word_reader {
 	uint64_t word;
 };
 
-static int load_word(void *ctx, uint64_t at, uint64_t *out)
+static int load_word(void *ctx, uint64_t at, int is_fixed, uint64_t *out)
 {
 	struct word_reader *r = ctx;
+
+	(void)is_fixed;
 
 	if (!r->at || r->at != at) {
 		r->at = 0;

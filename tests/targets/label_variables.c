@@ -40,14 +40,14 @@ struct count {
 
 static struct tenant tenants[] = {
 	{7, NULL, FREE, "ac"}, {-8, NULL, PRO, "globex"}, {9, NULL, ENTERPRISE, ""}};
-static struct count counts[] = {{"acme", 0, 0}, {"globex incorporated", 0, 0}, {"", 0, 0},
+static struct count counts[] = {{"acme", 0, 0}, {"globex incorporated", 0, 0}, {"x", 0, 0},
 				{"none", 0, 0}, {"bad", 0, 0}};
 static void *volatile sink;
 
 _Thread_local struct request *current_request;
 _Thread_local struct tenant current_tenant;
 char *current_db;
-static int phase;
+static volatile int phase;
 
 static void count(unsigned whose, size_t bytes)
 {

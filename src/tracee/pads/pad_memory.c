@@ -411,6 +411,7 @@ void pad_memory_set_virtual(struct pad_memory *m, const struct pad_virtual_layou
 void pad_memory_set_labels(struct pad_memory *m, const struct pad_label *label)
 {
 	uint32_t flags = m->written.flags & ~(uint32_t)PAD_HAS_LABELS;
+	bool has_any = false;
 
 	/* a pad that reads them now has a kind without a place, or what was before */
 	pad_memory_set_flags(m, flags);
@@ -423,7 +424,11 @@ void pad_memory_set_labels(struct pad_memory *m, const struct pad_label *label)
 		m->control->label[i] = without_kind;
 		__atomic_store_n(&m->control->label[i].kind, label[i].kind, __ATOMIC_SEQ_CST);
 	}
-	if (label[0].kind && !(flags & PAD_COUNT_ONLY))
+	/* never 0, which slots have that are to read them anew */
+	__atomic_store_n(&m->control->label_epoch, ++m->written.label_epoch, __ATOMIC_SEQ_CST);
+	for (uint32_t i = 0; i < PAD_LABELS; i++)
+		has_any |= label[i].kind != PAD_LABEL_NONE;
+	if ((has_any || m->written.label_epoch > 1) && !(flags & PAD_COUNT_ONLY))
 		pad_memory_set_flags(m, flags | PAD_HAS_LABELS);
 }
 

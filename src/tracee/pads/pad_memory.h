@@ -56,6 +56,7 @@ struct pad_written {
 	uint32_t sample_shift;
 	uint32_t shift_max;  /* the largest value that this ever had */
 	uint64_t virtual;    /* address in the target */
+	uint64_t label_epoch;
 	uint64_t framed, framed_size;
 };
 
