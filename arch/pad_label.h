@@ -1,8 +1,8 @@
 /*
  * Words of the program that say whom its memory is for (--label of a variable). ptmem publishes how
- * each is found, and pads compare it with that of the thread's last record, at each allocation. What
- * differs is recorded before that: also the text that a pointer leads to, so that nothing has to be
- * read later, when it may be gone.
+ * each is found, and pads compare it with that of the thread's last record, at each allocation.
+ * What differs is recorded before that: also the text that a pointer leads to, so that nothing has
+ * to be read later, when it may be gone.
  *
  *	where it begins   an address, or an offset from the thread pointer, or from the block of an
  *	                  object in the thread's vector

@@ -122,7 +122,8 @@ INLINE int cpu_label_load(uint64_t at, uint64_t *out)
 	uint64_t word = 0;
 	uint8_t is_there = 0;
 
-	__asm__ volatile(".globl pad_label_load\npad_label_load: mov (%%rdi), %%rax\n\tmovb $1, %%dl"
+	__asm__ volatile(".globl pad_label_load\n"
+			 "pad_label_load: mov (%%rdi), %%rax\n\tmovb $1, %%dl"
 			 : "+a"(word), "+d"(is_there) : "D"(at) : "memory");
 	*out = word;
 	return is_there;

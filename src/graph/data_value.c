@@ -199,7 +199,8 @@ char *data_value_text(const struct data_value *v, enum value_form form)
 			       string_at(v, v->at, t.count ? t.count : TEXT_MAX) : NULL;
 	bool is_unknown = v->type == TYPE_NONE || (is_pointer && t.target == TYPE_NONE);
 	bool may_be_text = form == VALUE_STRING ||
-			   (form == VALUE_AUTO && is_pointer && data_is_character(v->types, t.target));
+			   (form == VALUE_AUTO && is_pointer &&
+			    data_is_character(v->types, t.target));
 
 	if (!may_be_text && !(form == VALUE_AUTO && is_unknown))
 		return integer(v, &t, is_pointer && form == VALUE_AUTO ? VALUE_HEX : form);

@@ -44,8 +44,8 @@ uint32_t data_argument_type(struct type_table *types, struct debug_units *units,
 			    unsigned number);
 
 /*
- * Where a counted string of C++ or Rust of @type has the address and the length of its text: offsets
- * in it. False: it is none.
+ * Where a counted string of C++ or Rust of @type has the address and the length of its text:
+ * offsets in it. False: it is none.
  */
 bool data_counted_string(struct type_table *types, uint32_t type, uint64_t *data_out,
 			 uint64_t *length_out);

@@ -14,9 +14,14 @@
 #define DYNAMIC_MAX 1024u       /* entries of a dynamic section */
 #define WORD 8u
 
+static bool read_memory(const struct thread_memory *memory, taddr_t addr, void *buf, size_t size)
+{
+	return memory->read(memory->ctx, addr, buf, size);
+}
+
 static bool read_word(const struct thread_memory *memory, taddr_t addr, uint64_t *out)
 {
-	return memory->read(memory->ctx, addr, out, sizeof(*out));
+	return read_memory(memory, addr, out, sizeof(*out));
 }
 
 /* What _thread_db_* of glibc says about a field: bits of an element, elements, offset. */
@@ -83,11 +88,11 @@ static taddr_t find_list(const struct thread_object *program, const struct threa
 		taddr_t at = program->bias + header.p_vaddr;
 
 		for (uint32_t k = 0; k < DYNAMIC_MAX; k++, at += sizeof(entry)) {
-			if (!memory->read(memory->ctx, at, entry, sizeof(entry)) || entry[0] == DT_NULL)
+			if (!read_memory(memory, at, entry, sizeof(entry)) || entry[0] == DT_NULL)
 				return 0;
 			if (entry[0] == DT_DEBUG)
 				/* struct r_debug: version, first object */
-				return memory->read(memory->ctx, entry[1], version, sizeof(version)) ?
+				return read_memory(memory, entry[1], version, sizeof(version)) ?
 					       version[1] : 0;
 		}
 	}
@@ -109,7 +114,7 @@ static void number_objects(struct thread_blocks *b, const struct field_symbols *
 	uint64_t map[4], number, count = 0;
 
 	for (uint32_t i = 0; list && i < OBJECTS_MAX; i++, list = map[3]) {
-		if (!memory->read(memory->ctx, list, map, sizeof(map)))
+		if (!read_memory(memory, list, map, sizeof(map)))
 			return;
 		struct thread_object *o = find_object(b, map[0]);
 
@@ -118,7 +123,7 @@ static void number_objects(struct thread_blocks *b, const struct field_symbols *
 		count++;
 		if (f->number_size != WORD)
 			o->number = count;
-		else if (memory->read(memory->ctx, list + f->number_offset, &number, sizeof(number)) &&
+		else if (read_word(memory, list + f->number_offset, &number) &&
 			 number <= BLOCKS_MAX)
 			o->number = number;
 	}

@@ -4,7 +4,6 @@
  */
 #include "session/label_variable.h"
 
-#include <gelf.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -117,7 +116,7 @@ static uint32_t type_of(struct type_table *types, struct elf_file *file,
 /* -- the way -- */
 
 /* What is compiled: the place is reached by `pad` so far, and has the type. */
-struct way {
+struct label_way {
 	struct type_table *types;
 	struct pad_label *pad;
 	uint32_t type;
@@ -129,7 +128,7 @@ static bool is_struct(const struct data_type *t)
 	return t->kind == DATA_STRUCT || t->kind == DATA_UNION;
 }
 
-static void add_offset(struct way *w, uint64_t offset)
+static void add_offset(struct label_way *w, uint64_t offset)
 {
 	if (w->pad->steps)
 		w->pad->offset[w->pad->steps - 1] += offset;
@@ -137,7 +136,7 @@ static void add_offset(struct way *w, uint64_t offset)
 		w->pad->place += (int64_t)offset;
 }
 
-static bool follow_pointer(struct way *w)
+static bool follow_pointer(struct label_way *w)
 {
 	const struct data_type *t = type_table_get(w->types, w->type);
 
@@ -150,13 +149,13 @@ static bool follow_pointer(struct way *w)
 }
 
 /* A struct is entered as it is, a pointer is followed; of unknown types their size says which. */
-static bool enter(struct way *w)
+static bool enter(struct label_way *w)
 {
 	return is_struct(type_table_get(w->types, w->type)) ||
 	       (w->type == TYPE_NONE && w->size > sizeof(uint64_t)) || follow_pointer(w);
 }
 
-static bool take_member(struct way *w, const struct label_step *step)
+static bool take_member(struct label_way *w, const struct label_step *step)
 {
 	struct member_place place = {0};
 
@@ -176,7 +175,7 @@ static bool take_member(struct way *w, const struct label_step *step)
 	return true;
 }
 
-static bool finish_counted(struct way *w, uint64_t data, uint64_t length)
+static bool finish_counted(struct label_way *w, uint64_t data, uint64_t length)
 {
 	if (data > UINT32_MAX || length > UINT32_MAX)
 		return false;
@@ -186,7 +185,7 @@ static bool finish_counted(struct way *w, uint64_t data, uint64_t length)
 	return true;
 }
 
-static bool finish_text(struct way *w, uint64_t size)
+static bool finish_text(struct label_way *w, uint64_t size)
 {
 	w->pad->kind = PAD_LABEL_TEXT;
 	w->pad->size = size && size < PAD_LABEL_BYTES ? (uint32_t)size : PAD_LABEL_BYTES;
@@ -194,7 +193,7 @@ static bool finish_text(struct way *w, uint64_t size)
 }
 
 /* What is at the end of the way, with @form. False: it has no text. */
-static bool finish_way(struct way *w, enum value_form form)
+static bool finish_way(struct label_way *w, enum value_form form)
 {
 	const struct data_type t = *type_table_get(w->types, w->type);
 	bool is_pointer = t.kind == DATA_POINTER, is_text = form <= VALUE_STRING;
@@ -236,8 +235,8 @@ static int note_start(void *ctx, const struct elf_symbol *sym)
 }
 
 /*
- * Where the block of @m is, to whose start pad->place is added. False: the dynamic linker has not numbered it yet, or the C
- * library, which says what vectors are like, is not there.
+ * Where the block of @m is, to whose start pad->place is added. False: the dynamic linker has not
+ * numbered it yet, or the C library, which says what vectors are like, is not there.
  */
 static bool place_block(const struct address_space *space, const struct module *m,
 			struct pad_label *pad)
@@ -301,7 +300,7 @@ const char *label_variable_find(const struct address_space *space, const struct 
 	*out = (struct label_place){.module = m->id, .is_pending = true};
 	if (!begin_way(space, m, &s.best, &pad))
 		return NULL;
-	struct way w = {types, &pad, type_of(types, m->file, &s.best), 0};
+	struct label_way w = {types, &pad, type_of(types, m->file, &s.best), 0};
 
 	out->is_pending = false;
 	w.size = w.type == TYPE_NONE ? s.best.size : 0;

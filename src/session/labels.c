@@ -68,7 +68,7 @@ static void watch_function(struct run *run, struct label_option *l)
 {
 	struct custom_probe *p = custom_probes_within(&run->probes, l->object, strlen(l->object));
 
-	p->is_label = true;
+	p->is_label = run->has_label_functions = true;
 	l->probe = p;
 }
 
@@ -95,14 +95,6 @@ void labels_open(struct run *run)
 	}
 }
 
-bool labels_watch_functions(const struct run *run)
-{
-	for (size_t i = 0; run->labels && i < run->options->labels.count; i++)
-		if (run->labels[i].probe)
-			return true;
-	return false;
-}
-
 void labels_close(struct run *run)
 {
 	for (size_t i = 0; run->labels && i < run->options->labels.count; i++) {
@@ -111,7 +103,8 @@ void labels_close(struct run *run)
 		if (l->kind != LABEL_ARGUMENT && !l->is_found && run->is_first_known)
 			log_warn("--label=%s: %s", l->text,
 				 l->kind == LABEL_VARIABLE ?
-					 "no variable of this name in the program or its libraries" :
+					 "no variable of this name in the program or "
+					 "its libraries" :
 					 "no thread context of OpenTelemetry has been published "
 					 "with this key");
 		label_option_deinit(l);

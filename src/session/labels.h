@@ -40,8 +40,6 @@ const char *labels_check(const struct options *o);
 /* Watches the functions of all options, which were checked. labels_close frees them. */
 void labels_open(struct run *run);
 void labels_close(struct run *run);
-/* Whether any label is of a function. */
-bool labels_watch_functions(const struct run *run);
 
 /* @m, which may have variables that are labels, was mapped; unmapped. */
 void labels_add_module(struct session *s, const struct module *m);

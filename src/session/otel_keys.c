@@ -30,12 +30,12 @@ struct context_header {
 };
 
 /* A message, or the rest of one. */
-struct message {
+struct key_message {
 	const uint8_t *at, *end;
 };
 
 /* Takes a number of 7 bits a byte. False: the message ends. */
-static bool take_number(struct message *m, uint64_t *out)
+static bool take_number(struct key_message *m, uint64_t *out)
 {
 	uint64_t number = 0;
 
@@ -52,7 +52,7 @@ static bool take_number(struct message *m, uint64_t *out)
 }
 
 /* Takes the next field that has a length to *@part; others are passed. False: there is none. */
-static bool take_part(struct message *m, uint64_t *field_out, struct message *part)
+static bool take_part(struct key_message *m, uint64_t *field_out, struct key_message *part)
 {
 	uint64_t tag, value;
 
@@ -73,7 +73,7 @@ static bool take_part(struct message *m, uint64_t *field_out, struct message *pa
 		case 2:
 			if (!take_number(m, &value) || value > (uint64_t)(m->end - m->at))
 				return false;
-			*part = (struct message){m->at, m->at + value};
+			*part = (struct key_message){m->at, m->at + value};
 			m->at += value;
 			*field_out = tag >> 3;
 			return true;
@@ -87,7 +87,7 @@ static bool take_part(struct message *m, uint64_t *field_out, struct message *pa
 	return false;
 }
 
-static bool is_text(const struct message *m, const char *text)
+static bool is_text(const struct key_message *m, const char *text)
 {
 	size_t size = strlen(text);
 
@@ -95,9 +95,9 @@ static bool is_text(const struct message *m, const char *text)
 }
 
 /* The number of @key in the list @array; -1: it is not there. */
-static int find_in_array(struct message array, const char *key)
+static int find_in_array(struct key_message array, const char *key)
 {
-	struct message value, text;
+	struct key_message value, text;
 	uint64_t field;
 
 	for (int i = 0; i < KEYS_MAX && take_part(&array, &field, &value); i++)
@@ -108,9 +108,9 @@ static int find_in_array(struct message array, const char *key)
 }
 
 /* The same in the attribute @pair, if it is the list of keys. */
-static int find_in_attribute(struct message pair, const char *key)
+static int find_in_attribute(struct key_message pair, const char *key)
 {
-	struct message part, array;
+	struct key_message part, array;
 	bool is_map = false;
 	uint64_t field;
 
@@ -123,9 +123,9 @@ static int find_in_attribute(struct message pair, const char *key)
 	return -1;
 }
 
-static int find_in_payload(struct message context, const char *key)
+static int find_in_payload(struct key_message context, const char *key)
 {
-	struct message part, inner;
+	struct key_message part, inner;
 	uint64_t field, inner_field;
 	int found = -1;
 
@@ -154,7 +154,7 @@ static int find_at(const struct address_space *space, taddr_t at, const char *ke
 	    space_read(space, at, &after, sizeof(after)) != 0 ||
 	    after.published_ns != h.published_ns)
 		return -1;
-	return find_in_payload((struct message){payload, payload + h.size}, key);
+	return find_in_payload((struct key_message){payload, payload + h.size}, key);
 }
 
 int otel_keys_find(const struct address_space *space, const char *key)

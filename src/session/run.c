@@ -9,7 +9,6 @@
 #include "base/log.h"
 #include "output/leaks.h"
 #include "profile/calltree.h"
-#include "session/labels.h"
 #include "session/run.h"
 #include "session/runtimes/python_program.h"
 #include <stdlib.h>
@@ -95,7 +94,7 @@ void tracee_options_init(struct target_options *out, const struct run *run)
 		.watch = {
 			.mapping_calls = is_counting && o->memusage.mmap,
 			.program_end = is_counting,
-			.catches = run->needs_within || labels_watch_functions(run),
+			.catches = run->needs_within || run->has_label_functions,
 			.brk = o->profile.pages_as_heap || traces(o, SOURCE_BRK),
 			.faults = traces(o, SOURCE_FAULTS),
 			.mappings = o->profile.pages_as_heap || traces(o, SOURCE_MMAP),
