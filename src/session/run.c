@@ -2,19 +2,19 @@
  * What all sessions of a run share, and the options of their tracee, all of which are computed
  * here.
  */
+#include "session/run.h"
 
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "output/leaks.h"
 #include "profile/calltree.h"
-#include "session/run.h"
 #include "session/runtimes/python_program.h"
-#include <stdlib.h>
-#include <string.h>
-#include <sys/random.h>
-#include <unistd.h>
 #include "symbols/demangle.h"
 #include "tracee/state/module.h"
 #include "tracee/state/probe.h"
