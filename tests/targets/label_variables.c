@@ -63,7 +63,7 @@ NOINLINE static void keep(unsigned whose, size_t size)
 
 NOINLINE static void handle(unsigned whose, size_t size)
 {
-	void *p;
+	void *volatile p; /* its own: what other threads keep is not to be freed */
 
 	for (size_t i = 0; i < 3; i++)
 		keep(whose, size + i);
@@ -71,8 +71,7 @@ NOINLINE static void handle(unsigned whose, size_t size)
 	count(whose, 0);
 	p = realloc(p, 1001);
 	count(whose, 0);
-	sink = p;
-	free(sink);
+	free(p);
 	keep(whose, 70000);
 	keep(whose, 13);
 }
