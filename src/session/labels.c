@@ -146,6 +146,12 @@ struct labelled_node {
 	uint32_t base, node, result;
 };
 
+/* The frame of a value of a variable, since the text of each need be made only once. */
+struct label_frame {
+	uint32_t label, frame;  /* frame 0: such a value is no label */
+	struct pad_label_value value; /* words behind its size are 0 */
+};
+
 struct labels {
 	size_t count;           /* of options */
 	struct type_table *types; /* the run's */
@@ -156,8 +162,9 @@ struct labels {
 	uint32_t *text_count;
 	bool *is_reported;
 	struct label_place *place; /* of each option that is a variable; owned */
-	bool has_variables;
+	bool has_variables, has_pending;
 	uint64_t searched_ns;   /* when variables that are pending were looked for */
+	HASH(struct label_frame) frames; /* at most LABEL_TEXTS_MAX */
 	HASH(struct labelled_thread) threads;
 	HASH(struct labelled_node) nodes;
 };
@@ -195,6 +202,7 @@ void labels_free(struct session *s)
 	hash_deinit(&l->by_text);
 	hash_deinit(&l->by_frame);
 	hash_deinit(&l->nodes);
+	hash_deinit(&l->frames);
 	for (size_t i = 0; hash_next(&l->threads.index, &i); i++)
 		free_thread(&l->threads.slot[i]);
 	hash_deinit(&l->threads);
@@ -373,11 +381,12 @@ void labels_thread_exit(struct session *s, uint32_t thread)
 
 /* -- variables -- */
 
-/* Tells the pads where variables are. */
+/* Says to the pads where variables are. What values mean may have changed. */
 static void publish(struct session *s)
 {
 	struct pad_label label[PAD_LABELS] = {0};
 
+	hash_deinit(&s->labels->frames);
 	for (size_t i = 0; i < s->labels->count; i++)
 		if (s->run->labels[i].kind != LABEL_ARGUMENT)
 			label[s->run->labels[i].number] = s->labels->place[i].pad;
@@ -425,6 +434,7 @@ void labels_add_module(struct session *s, const struct module *m)
 			continue;
 		search_module(s, i, pending ? pending : m);
 		is_new |= s->labels->place[i].pad.kind != PAD_LABEL_NONE;
+		s->labels->has_pending |= place->is_pending;
 	}
 	if (is_new)
 		publish(s);
@@ -452,17 +462,20 @@ static void search_pending(struct session *s, uint64_t now_ns)
 	struct labels *l = s->labels;
 	bool is_new = false;
 
+	if (now_ns - l->searched_ns < SEARCH_NS)
+		return;
+	l->searched_ns = now_ns;
+	l->has_pending = false;
 	for (size_t i = 0; i < l->count; i++) {
-		if (!l->place[i].is_pending || now_ns - l->searched_ns < SEARCH_NS)
-			continue;
-		struct module *m = run_module(s->run, l->place[i].module);
+		struct module *m =
+			l->place[i].is_pending ? run_module(s->run, l->place[i].module) : NULL;
 
-		if (m)
-			search_module(s, i, m);
+		if (!m)
+			continue;
+		search_module(s, i, m);
 		is_new |= !l->place[i].is_pending;
+		l->has_pending |= l->place[i].is_pending;
 	}
-	if (now_ns - l->searched_ns >= SEARCH_NS)
-		l->searched_ns = now_ns;
 	if (is_new)
 		publish(s);
 }
@@ -479,6 +492,29 @@ static void read_values(const struct session *s, pid_t tid, struct pad_label_val
 		if (s->run->labels[i].kind != LABEL_ARGUMENT)
 			label_variable_read(s->space, pointer, &s->labels->place[i].pad,
 					    &out[s->run->labels[i].number]);
+}
+
+static uint32_t frame_of_value(struct session *s, uint32_t label, const struct pad_label_value *v)
+{
+	struct labels *l = s->labels;
+	size_t size = sizeof(uint64_t) * pad_label_words(v);
+	uint64_t hash = hash_u64((uint64_t)label << 32 | v->state << 16 | v->size) ^
+			hash_bytes((const char *)v->word, size);
+	const struct label_frame *known =
+		hash_find(&l->frames, hash, f,
+			  f->label == label && f->value.state == v->state &&
+				  f->value.size == v->size &&
+				  memcmp(f->value.word, v->word, size) == 0);
+
+	if (known)
+		return known->frame;
+	_cleanup_free_ char *text = label_variable_text(
+		l->types, &s->run->labels[label], &l->place[label], v);
+	uint32_t frame = text ? frame_of(s, label, text) : 0;
+
+	if (l->frames.index.count < LABEL_TEXTS_MAX * PAD_LABELS)
+		*hash_add(&l->frames, hash) = (struct label_frame){label, frame, *v};
+	return frame;
 }
 
 /* The labels of @t that are variables, at the event @he of it. */
@@ -501,9 +537,7 @@ static void take_values(struct session *s, struct labelled_thread *t, const stru
 
 		if (option->kind == LABEL_ARGUMENT)
 			continue;
-		_cleanup_free_ char *text = label_variable_text(
-			l->types, option, &l->place[i], &value[option->number]);
-		uint32_t frame = text ? frame_of(s, (uint32_t)i, text) : 0;
+		uint32_t frame = frame_of_value(s, (uint32_t)i, &value[option->number]);
 
 		has_changed |= t->frame[i] != frame;
 		t->frame[i] = frame;
@@ -591,10 +625,10 @@ uint32_t labels_node(struct session *s, const struct heap_event *he, uint32_t no
 	uint32_t base, result;
 	VEC(uint32_t) missing = {0};
 
-	if (s->labels->has_variables) {
+	if (s->labels->has_pending)
 		search_pending(s, he->time_ns ? he->time_ns : clock_now_ns());
+	if (s->labels->has_variables)
 		take_values(s, t, he);
-	}
 	base = t ? t->base : 0;
 	if (base && is_complete && node != t->checked && has_native_stacks(s)) {
 		leave_calls(s, t, node);
