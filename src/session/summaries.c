@@ -235,12 +235,13 @@ static void print_totals(const struct summaries *all)
 {
 	const char *about = all->is_estimate ? "about " : "";
 	size_t others = all->count - MIN(all->count, ARRAY_SIZE(all->most));
+	uint64_t most = all->most[SUMMARIES_NEXT].peak;
 	char n[AMOUNT_SIZE], m[AMOUNT_SIZE], k[AMOUNT_SIZE];
 
 	if (others)
-		log_info("  others       %s process%s of %s or less each; -v prints all",
+		log_info("  others       %s process%s of %s%s each; -v prints all",
 			 amount_commas(others, n), others == 1 ? "" : "es",
-			 amount_bytes((double)all->most[SUMMARIES_NEXT].peak, m));
+			 amount_bytes((double)most, m), most ? " or less" : "");
 	log_info("  all          %s%s allocation%s of %s byte%s; %s byte%s in use at their ends",
 		 about, amount_commas(all->allocations, n), plural(all->allocations),
 		 amount_commas(all->allocated, m), plural(all->allocated),
