@@ -194,11 +194,15 @@ PAD_LABEL_INLINE uint64_t pad_label_start(const struct pad_label *l,
 	return block && block % 8 == 0 ? block + (uint64_t)l->place : 1;
 }
 
-/* What @l is in the thread with the thread pointer @thread. *@out is cleared. */
+/*
+ * What @l is in the thread with the thread pointer @thread. *@out is cleared. ptmem may be taking
+ * @l away meanwhile: the kind is read once, and what belongs to it stays.
+ */
 PAD_LABEL_INLINE void pad_label_read(const struct pad_label *l, const struct pad_label_reader *r,
 				     uint64_t thread, struct pad_label_value *out)
 {
-	uint64_t at = pad_label_start(l, r, thread), length;
+	uint32_t kind = __atomic_load_n(&l->kind, __ATOMIC_ACQUIRE);
+	uint64_t at = kind == PAD_LABEL_NONE ? 1 : pad_label_start(l, r, thread), length;
 
 	out->state = at ? PAD_LABEL_ABSENT : PAD_LABEL_GONE;
 	if (at <= 1)
@@ -213,13 +217,13 @@ PAD_LABEL_INLINE void pad_label_read(const struct pad_label *l, const struct pad
 		at += l->offset[i];
 	}
 	out->state = PAD_LABEL_PRESENT;
-	if (l->kind == PAD_LABEL_NUMBER) {
+	if (kind == PAD_LABEL_NUMBER) {
 		out->size = l->size;
 		if (!pad_label_bytes(r, at, l->size, &out->word[0]))
 			out->state = PAD_LABEL_GONE;
-	} else if (l->kind == PAD_LABEL_TEXT) {
+	} else if (kind == PAD_LABEL_TEXT) {
 		pad_label_text(r, at, l->size, 1, out);
-	} else if (l->kind == PAD_LABEL_ATTRIBUTE) {
+	} else if (kind == PAD_LABEL_ATTRIBUTE) {
 		pad_label_attribute(r, at, l->key, out);
 	} else {
 		if (!pad_label_bytes(r, at + l->length, 8, &length) ||

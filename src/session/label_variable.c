@@ -133,7 +133,7 @@ static void add_offset(struct label_way *w, uint64_t offset)
 	if (w->pad->steps)
 		w->pad->offset[w->pad->steps - 1] += offset;
 	else
-		w->pad->place += (int64_t)offset;
+		w->pad->place = (int64_t)((uint64_t)w->pad->place + offset);
 }
 
 static bool follow_pointer(struct label_way *w)
@@ -309,7 +309,7 @@ const char *label_variable_find(const struct address_space *space, const struct 
 			return l->step[i].member && w.type == TYPE_NONE ?
 				       "no debug information says where its member is: build the "
 				       "program with -g, or give its offset, as in ->+16" :
-				       "it has no such member";
+				       "it has no such member, or that is a bit field";
 	if (!finish_way(&w, l->form))
 		return "it is neither text nor a number: name a member";
 	out->type = w.type;
@@ -324,15 +324,19 @@ void label_context_find(const struct address_space *space, const struct module *
 						     .is_thread_local = true};
 	struct symbol_search s = {.option = &variable};
 	struct pad_label pad;
-	int key;
+	int key = -1;
 
 	if (!m->file || m->is_vdso)
+		return;
+	/* the symbol was found already: while there are no keys, it is not looked for again */
+	if (out->is_pending && (key = otel_keys_find(space, l->object)) < 0)
 		return;
 	search_symbols(m->file, &s);
 	if (s.found != 1)
 		return;
+	if (!out->is_pending)
+		key = otel_keys_find(space, l->object);
 	*out = (struct label_place){.module = m->id, .is_pending = true};
-	key = otel_keys_find(space, l->object);
 	if (key < 0 || !begin_way(space, m, &s.best, &pad))
 		return;
 	pad.steps = 1;

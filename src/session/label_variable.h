@@ -33,7 +33,10 @@ struct label_place {
 const char *label_variable_find(const struct address_space *space, const struct module *m,
 				struct type_table *types, const struct label_option *l,
 				struct label_place *out);
-/* Where the thread context's attribute of @l is, if @space publishes its keys by now. */
+/*
+ * Where the thread context's attribute of @l is, if @space publishes its keys by now. *@out is
+ * changed if @m has the variable; if it is pending, it is of @m.
+ */
 void label_context_find(const struct address_space *space, const struct module *m,
 			const struct label_option *l, struct label_place *out);
 

@@ -182,6 +182,18 @@ def inherited(t):
             "%d: %s" % (want, run.err))
 
 
+@test("labels/libraries")
+def libraries(t):
+    """While a library with another label comes and goes, no allocation of other threads has the wrong label, or none."""
+    run = t.profile([t.target("gcc-O2-pie", "label_variables"), "load"], ["--probes=jump", "--label=tls:current_request->tenant->name", "--label=signgam"])
+    t.equal("status of %s" % run.messages, run.status, 0)
+    calls, said = rows(run.messages, "name"), lines(run.out)
+    found = [calls[text] for text in ("acme", "globex incorporated")]
+    # those of odd() are in it
+    t.equal("calls of %s" % calls, found, [said[0][1], said[1][1]])
+    t.check("0" in rows(run.messages, "signgam"), "signgam is a label, too: %s" % run.messages)
+
+
 @test("labels/no-debug")
 def no_debug(t):
     """Without debug information offsets work, members are refused once with a hint."""

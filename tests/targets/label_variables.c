@@ -4,8 +4,10 @@
  * allocations. Threads have a request each, whose tenant's name may be in memory that is gone:
  * freed and written again, unmapped, or at the end of a page.
  * With "wait": prints "ready" first, and begins once it has read a byte. With "fork": the second
- * half is a child's, which inherits the label.
+ * half is a child's, which inherits the label. With "load": threads only allocate and free, while
+ * libm, which has the variable signgam, comes and goes.
  */
+#include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -19,7 +21,8 @@
 #include "noinline.h"
 
 #define THREADS 4
-#define REQUESTS 2000
+#define REQUESTS 800
+#define LOADS 100
 #define PAGE 4096
 
 enum plan { FREE, PRO, ENTERPRISE = -7 };
@@ -47,7 +50,7 @@ static void *volatile sink;
 _Thread_local struct request *current_request;
 _Thread_local struct tenant current_tenant;
 char *current_db;
-static volatile int phase;
+static volatile int phase; /* 0: threads of load() go on */
 
 static void count(unsigned whose, size_t bytes)
 {
@@ -133,6 +136,43 @@ static void odd(void)
 	current_request = NULL;
 }
 
+static void *spin(void *arg)
+{
+	struct request r;
+
+	(void)arg;
+	current_request = &r;
+	for (unsigned whose = 0; phase == 0; whose = !whose) {
+		void *volatile p;
+
+		r.tenant = &tenants[whose];
+		p = malloc(50);
+		free(p);
+		count(whose, 0);
+	}
+	current_request = NULL;
+	return NULL;
+}
+
+static void load(void)
+{
+	pthread_t thread[2];
+
+	for (uintptr_t i = 0; i < 2; i++) {
+		tenants[i].name = (char *)counts[i].text;
+		pthread_create(&thread[i], NULL, spin, NULL);
+	}
+	for (int i = 0; i < LOADS; i++) {
+		void *library = dlopen("libm.so.6", RTLD_NOW);
+
+		if (!library || dlclose(library) != 0)
+			exit(1);
+	}
+	phase = 1;
+	for (int i = 0; i < 2; i++)
+		pthread_join(thread[i], NULL);
+}
+
 int main(int argc, char **argv)
 {
 	char byte;
@@ -148,7 +188,6 @@ int main(int argc, char **argv)
 	if (argc > 1 && strcmp(argv[1], "fork") == 0) {
 		pid_t child;
 
-		phase = 1;
 		current_request = &(struct request){.tenant = &tenants[1]};
 		tenants[1].name = (char *)"globex incorporated";
 		child = fork();
@@ -157,8 +196,10 @@ int main(int argc, char **argv)
 		handle(1, 99);
 		current_request = NULL;
 	}
-	phase = 2;
-	all();
+	if (argc > 1 && strcmp(argv[1], "load") == 0)
+		load();
+	else
+		all();
 	for (unsigned i = 0; i < sizeof(counts) / sizeof(*counts); i++)
 		printf("%s: %lu %lu\n", counts[i].text, counts[i].bytes, counts[i].calls);
 	return 0;

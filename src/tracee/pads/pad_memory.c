@@ -408,28 +408,37 @@ void pad_memory_set_virtual(struct pad_memory *m, const struct pad_virtual_layou
 		pad_memory_set_flags(m, flags | PAD_VIRTUAL);
 }
 
+/*
+ * Pads of other threads may be reading @at: what they have begun with stays, or has no kind. Those
+ * that are as before are not touched.
+ */
+static void publish_label(struct pad_label *at, const struct pad_label *label)
+{
+	struct pad_label without_kind = *label;
+
+	__atomic_store_n(&at->kind, PAD_LABEL_NONE, __ATOMIC_SEQ_CST);
+	if (label->kind == PAD_LABEL_NONE)
+		return;
+	without_kind.kind = PAD_LABEL_NONE;
+	*at = without_kind;
+	__atomic_store_n(&at->kind, label->kind, __ATOMIC_SEQ_CST);
+}
+
 void pad_memory_set_labels(struct pad_memory *m, const struct pad_label *label)
 {
-	uint32_t flags = m->written.flags & ~(uint32_t)PAD_HAS_LABELS;
 	bool has_any = false;
 
-	/* a pad that reads them now has a kind without a place, or what was before */
-	pad_memory_set_flags(m, flags);
-	for (uint32_t i = 0; i < PAD_LABELS; i++)
-		__atomic_store_n(&m->control->label[i].kind, PAD_LABEL_NONE, __ATOMIC_SEQ_CST);
 	for (uint32_t i = 0; i < PAD_LABELS; i++) {
-		struct pad_label without_kind = label[i];
-
-		without_kind.kind = PAD_LABEL_NONE;
-		m->control->label[i] = without_kind;
-		__atomic_store_n(&m->control->label[i].kind, label[i].kind, __ATOMIC_SEQ_CST);
+		if (memcmp(&m->written.label[i], &label[i], sizeof(*label)) != 0)
+			publish_label(&m->control->label[i], &label[i]);
+		m->written.label[i] = label[i];
+		has_any |= label[i].kind != PAD_LABEL_NONE;
 	}
 	/* never 0, which slots have that are to read them anew */
 	__atomic_store_n(&m->control->label_epoch, ++m->written.label_epoch, __ATOMIC_SEQ_CST);
-	for (uint32_t i = 0; i < PAD_LABELS; i++)
-		has_any |= label[i].kind != PAD_LABEL_NONE;
-	if ((has_any || m->written.label_epoch > 1) && !(flags & PAD_COUNT_ONLY))
-		pad_memory_set_flags(m, flags | PAD_HAS_LABELS);
+	/* from then on, also to record that there are none any more */
+	if (has_any && !(m->written.flags & PAD_COUNT_ONLY))
+		pad_memory_set_flags(m, m->written.flags | PAD_HAS_LABELS);
 }
 
 /*

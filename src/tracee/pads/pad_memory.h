@@ -57,6 +57,7 @@ struct pad_written {
 	uint32_t shift_max;  /* the largest value that this ever had */
 	uint64_t virtual;    /* address in the target */
 	uint64_t label_epoch;
+	struct pad_label label[PAD_LABELS];
 	uint64_t framed, framed_size;
 };
 
