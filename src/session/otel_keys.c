@@ -123,8 +123,9 @@ static int find_in_attribute(struct key_message pair, const char *key)
 	return -1;
 }
 
-static int find_in_payload(struct key_message context, const char *key)
+int otel_keys_find_in(const uint8_t *payload, size_t size, const char *key)
 {
+	struct key_message context = {payload, payload + size};
 	struct key_message part, inner;
 	uint64_t field, inner_field;
 	int found = -1;
@@ -154,7 +155,7 @@ static int find_at(const struct address_space *space, taddr_t at, const char *ke
 	    space_read(space, at, &after, sizeof(after)) != 0 ||
 	    after.published_ns != h.published_ns)
 		return -1;
-	return find_in_payload((struct key_message){payload, payload + h.size}, key);
+	return otel_keys_find_in(payload, h.size, key);
 }
 
 int otel_keys_find(const struct address_space *space, const char *key)

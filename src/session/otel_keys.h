@@ -6,6 +6,9 @@
 #ifndef PTMEM_SESSION_OTEL_KEYS_H
 #define PTMEM_SESSION_OTEL_KEYS_H
 
+#include <stddef.h>
+#include <stdint.h>
+
 struct address_space;
 
 /*
@@ -13,5 +16,7 @@ struct address_space;
  * publishes none so far, or no such key.
  */
 int otel_keys_find(const struct address_space *space, const char *key);
+/* The same in a message of @size bytes, a copy of what the process publishes. */
+int otel_keys_find_in(const uint8_t *payload, size_t size, const char *key);
 
 #endif
