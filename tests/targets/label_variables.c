@@ -158,10 +158,10 @@ static void load(void)
 {
 	pthread_t thread[2];
 
-	for (uintptr_t i = 0; i < 2; i++) {
+	for (int i = 0; i < 2; i++)
 		tenants[i].name = (char *)counts[i].text;
+	for (int i = 0; i < 2; i++)
 		pthread_create(&thread[i], NULL, spin, NULL);
-	}
 	for (int i = 0; i < LOADS; i++) {
 		void *library = dlopen("libm.so.6", RTLD_NOW);
 
