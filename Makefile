@@ -30,7 +30,7 @@ SRC := $(wildcard arch/x86_64/*.c src/*/*.c src/*/*/*.c)
 MAINS := src/cli/main.c src/report/main.c src/memusage/main.c
 LIB_SRC := $(filter-out $(MAINS) src/report/%,$(SRC))
 LIB_OBJ := $(LIB_SRC:%.c=$(O)/%.o) $(O)/src/recording/pprof_profile.pb-c.o $(O)/arch/x86_64/recorder_image.o $(O)/arch/x86_64/trap_handler_code.o
-RECORDER_SRC := arch/x86_64/recorder_template.S arch/recorder/recorder_calls.c arch/recorder/recorder_markers.c arch/recorder/recorder_sample.c arch/recorder/recorder_list.c
+RECORDER_SRC := arch/x86_64/recorder_template.S arch/recorder/recorder_calls.c arch/recorder/recorder_markers.c arch/recorder/recorder_sample.c arch/recorder/recorder_list.c arch/recorder/recorder_labels.c
 REPORT_OBJ := $(patsubst %.c,$(O)/%.o,$(filter-out $(MAINS),$(wildcard src/report/*.c src/report/*/*.c)))
 UNIT := $(patsubst tests/unit/%.c,$(O)/tests/unit/%,$(wildcard tests/unit/test_*.c))
 FUZZ := $(patsubst tests/fuzz/%.c,$(O)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
@@ -64,7 +64,7 @@ $(O)/src/recording/recording_pprof.o: $(PPROF).h
 $(O)/src/recording/recording_pprof.o: CPPFLAGS_ALL += $(shell pkg-config --cflags libprotobuf-c) -I$(O)
 
 # The recorder that runs in targets; see scripts/make-recorder for what it must not contain.
-$(O)/recorder.bin: $(RECORDER_SRC) $(wildcard arch/recorder/*.h) $(wildcard arch/x86_64/*.h) arch/pad.h arch/pad_sampling.h arch/pad_virtual.h arch/unwind_rule.h scripts/make-recorder | $(O)/packages
+$(O)/recorder.bin: $(RECORDER_SRC) $(wildcard arch/recorder/*.h) $(wildcard arch/x86_64/*.h) arch/pad.h arch/pad_label.h arch/pad_sampling.h arch/pad_virtual.h arch/unwind_rule.h scripts/make-recorder | $(O)/packages
 	$(call say,REC,$@)mkdir -p $(@D) && scripts/make-recorder "$(CC)" x86_64 $@ $(RECORDER_SRC)
 
 $(O)/arch/x86_64/recorder_image.o: $(O)/recorder.bin
