@@ -29,7 +29,7 @@
 #define TEXT_MAX ((size_t)1 << 20) /* of a file in /proc */
 
 struct worker {
-	struct replay *replay;
+	struct replayer *replay;
 	uint32_t index;
 	uint32_t is_due;   /* futex: it is its turn */
 	bool is_started;
@@ -38,7 +38,7 @@ struct worker {
 	struct worker *next_free; /* which had a stack that is free now */
 };
 
-struct replay {
+struct replayer {
 	struct replay_head head;
 	struct replay_op *op;       /* OPS_AT_ONCE of them, from number first_op on */
 	uint64_t first_op, next_op; /* numbers in the plan */
@@ -51,7 +51,7 @@ struct replay {
 	struct replay_block *block;
 	char *text;                 /* TEXT_MAX bytes */
 	uint64_t clock_cost;        /* ns of reading a thread's clock twice */
-	uint64_t real_start, virtual_start;
+	uint64_t real_start;
 };
 
 /* Nanoseconds of the recording's clock, since clock_gettime has no parameter for it; 0: not yet. */
@@ -87,8 +87,8 @@ static uint64_t read_clock(clockid_t clock)
 
 static void *map_shared(size_t size)
 {
-	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE,
-		       -1, 0);
+	int flags = MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE;
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, flags, -1, 0);
 
 	if (p == MAP_FAILED)
 		fail("no memory for the replay");
@@ -111,7 +111,7 @@ static void read_plan(void *to, size_t size, uint64_t at)
 /* -- resident memory -- */
 
 /* The text of @path, as far as there is room. */
-static char *read_text(struct replay *r, const char *path)
+static char *read_text(struct replayer *r, const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	size_t size = 0;
@@ -135,7 +135,7 @@ static uint64_t bytes_after(const char *text, const char *name)
 }
 
 /* Of data of objects, and of the first stack: anonymous memory that is no heap. */
-static uint64_t other_anonymous(struct replay *r)
+static uint64_t other_anonymous(struct replayer *r)
 {
 	bool is_other = false;
 	uint64_t sum = 0;
@@ -155,7 +155,7 @@ static uint64_t other_anonymous(struct replay *r)
  * The kernel's counter costs the same for every heap, but kernels before 6.17 leave out up to 64
  * pages for each CPU. The last sample is counted from the page tables.
  */
-static void take_sample(struct replay *r, uint32_t i)
+static void take_sample(struct replayer *r, uint32_t i)
 {
 	bool is_last = i + 1 == r->head.samples;
 	uint64_t all = is_last ? bytes_after(read_text(r, "/proc/self/smaps_rollup"),
@@ -176,7 +176,7 @@ static void reset_high_water(void)
 }
 
 /* Files and shared memory only grow, so this is not above the true one. */
-static void take_high_water(struct replay *r)
+static void take_high_water(struct replayer *r)
 {
 	const char *text = read_text(r, "/proc/self/status");
 	uint64_t high = bytes_after(text, "\nVmHWM:");
@@ -213,7 +213,7 @@ static void *allocate(const struct replay_op *op, const struct replay_block *b)
 	}
 }
 
-static void perform(struct replay *r, const struct replay_op *op)
+static void perform(struct replayer *r, const struct replay_op *op)
 {
 	struct replay_block *b = &r->block[op->block];
 
@@ -233,7 +233,7 @@ static void perform(struct replay *r, const struct replay_op *op)
 	*b = (struct replay_block){(uintptr_t)p, op->size};
 }
 
-static const struct replay_op *next_op(struct replay *r)
+static const struct replay_op *next_op(struct replayer *r)
 {
 	uint64_t i = r->next_op++ - r->first_op;
 
@@ -250,7 +250,7 @@ static const struct replay_op *next_op(struct replay *r)
 }
 
 /* Returns whether the thread ends. */
-static bool take_turn(struct replay *r, const struct replay_turn *turn)
+static bool take_turn(struct replayer *r, const struct replay_turn *turn)
 {
 	uint64_t start = read_clock(CLOCK_THREAD_CPUTIME_ID), others = r->clock_cost;
 	bool ends = false;
@@ -259,7 +259,7 @@ static bool take_turn(struct replay *r, const struct replay_turn *turn)
 		const struct replay_op *op = next_op(r);
 		uint64_t before;
 
-		__atomic_store_n(&replayed_ns, r->real_start + op->time_ns - r->head.start_ns,
+		__atomic_store_n(&replayed_ns, r->real_start + op->time_ns,
 				 __ATOMIC_RELAXED);
 		if (op->kind == REPLAY_EXIT) {
 			ends = true;
@@ -281,7 +281,7 @@ static bool take_turn(struct replay *r, const struct replay_turn *turn)
 
 static void *work(void *arg);
 
-static void wake(struct replay *r, struct worker *w)
+static void wake(struct replayer *r, struct worker *w)
 {
 	pthread_attr_t attributes;
 
@@ -310,7 +310,7 @@ static void wait_for_turn(struct worker *w)
 }
 
 /* What a thread leaves behind at its end comes before all that follows. */
-static void join_ended(struct replay *r)
+static void join_ended(struct replayer *r)
 {
 	struct worker *w = r->ended;
 
@@ -322,7 +322,7 @@ static void join_ended(struct replay *r)
 	r->free_stack = w->stack;
 }
 
-__attribute__((noreturn)) static void finish(struct replay *r)
+__attribute__((noreturn)) static void finish(struct replayer *r)
 {
 	take_high_water(r);
 	__atomic_store_n(&r->result->is_done, 1, __ATOMIC_RELEASE);
@@ -333,7 +333,7 @@ __attribute__((noreturn)) static void finish(struct replay *r)
 static void *work(void *arg)
 {
 	struct worker *w = arg;
-	struct replay *r = w->replay;
+	struct replayer *r = w->replay;
 
 	wait_for_turn(w);
 	for (;;) {
@@ -358,7 +358,7 @@ static void *work(void *arg)
 
 /* -- the start -- */
 
-static void name_library(struct replay *r)
+static void name_library(struct replayer *r)
 {
 	Dl_info info;
 
@@ -378,7 +378,7 @@ static uint64_t measure_clock(void)
 
 int main(void)
 {
-	struct replay *r = map_shared(sizeof(*r));
+	struct replayer *r = map_shared(sizeof(*r));
 
 	read_plan(&r->head, sizeof(r->head), 0);
 	r->op = map_shared(OPS_AT_ONCE * sizeof(*r->op));

@@ -22,7 +22,6 @@ enum replay_descriptor { REPLAY_PLAN = 3, REPLAY_RESULT = 4 };
 
 struct replay_head {
 	uint64_t ops, turns, blocks, samples, threads;
-	uint64_t start_ns; /* of the recording */
 };
 
 enum replay_kind {
@@ -36,7 +35,7 @@ enum replay_kind {
 };
 
 struct replay_op {
-	uint64_t time_ns;
+	uint64_t time_ns; /* since the start */
 	uint64_t size;    /* bytes; the last one of all samples: none */
 	uint32_t block;   /* index of the block, or of the sample */
 	uint8_t kind;     /* enum replay_kind */

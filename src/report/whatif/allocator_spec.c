@@ -16,7 +16,7 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 
-struct allocator_kind {
+struct malloc_choice {
 	const char *name;
 	const char *library[5];   /* sonames, the newest first; glibc: none is preloaded */
 	const char *package;      /* of Debian */
@@ -31,7 +31,7 @@ static const char *const tunables[] = {
 	"arena_max", "arena_test", "hugetlb", "mmap_max", "mmap_threshold", "mxfast", "perturb",
 	"tcache_count", "tcache_max", "tcache_unsorted_limit", "top_pad", "trim_threshold", NULL};
 
-static const struct allocator_kind kinds[] = {
+static const struct malloc_choice kinds[] = {
 	{.name = "glibc", .library = {""}, .package = "libc6", .variable = "GLIBC_TUNABLES",
 	 .prefix = "glibc.malloc.", .between = ':', .after_key = '=', .keys = tunables},
 	{.name = "jemalloc", .library = {"libjemalloc.so.2", "libjemalloc.so.1"},
@@ -45,7 +45,7 @@ static const struct allocator_kind kinds[] = {
 	 .package = "libmimalloc2.0 or libmimalloc3", .prefix = "MIMALLOC_", .after_key = '='},
 };
 
-static const struct allocator_kind *find_kind(const char *name, size_t size)
+static const struct malloc_choice *find_kind(const char *name, size_t size)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
 		if (strlen(kinds[i].name) == size && memcmp(kinds[i].name, name, size) == 0)
@@ -86,7 +86,7 @@ static char *upper_case(const char *key)
 static char *add_setting(struct allocator_spec *s, const char *setting)
 {
 	static const char of_keys[] = "abcdefghijklmnopqrstuvwxyz_0123456789.";
-	const struct allocator_kind *k = s->kind;
+	const struct malloc_choice *k = s->kind;
 	size_t size = strspn(setting, of_keys);
 	_cleanup_free_ char *key = xstrndup(setting, size);
 

@@ -8,11 +8,11 @@
 #include "base/alloc.h"
 #include "base/types.h"
 
-struct allocator_kind;
+struct malloc_choice;
 
 struct allocator_spec {
 	char *text;                       /* as the user wrote it; owned */
-	const struct allocator_kind *kind; /* NULL: a library by its path */
+	const struct malloc_choice *kind; /* NULL: a library by its path */
 	char *library;                    /* its path then; owned */
 	char *setting;                    /* for the environment, "NAME=VALUE"; lines; owned */
 };

@@ -1,30 +1,23 @@
-/* See block_sites.h. Frames of one address are together in the file, innermost first. */
+/* See block_sites.h. */
 #include "report/whatif/block_sites.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/cleanup.h"
+#include "base/elf_file.h"
 #include "base/hash.h"
-#include "base/text.h"
-#include "symbols/wrapper.h"
+#include "output/call_sites.h"
+#include "output/report_tree.h"
+#include "profile/profile.h"
+#include "symbols/filter.h"
+#include "symbols/symbols.h"
 
-struct named_frame {
-	char *name, *file, *dir; /* NULL = unknown; owned */
-	uint32_t line;
-	enum frame_rank rank;
-};
-
-struct named_address {
-	uint64_t key;
-	uint32_t module;
-	uint32_t first, count; /* of frames */
-};
+#define DEPTH 200u
+#define MODULES_MAX (1u << 20)
 
 struct site_name {
-	char *text;            /* those of the list of names */
+	char *text;             /* those of the list of names */
 	uint32_t number;
 };
 
@@ -33,165 +26,107 @@ struct known_node {
 };
 
 struct block_sites {
-	VEC(char *) module;    /* paths by id; NULL = none */
-	VEC(struct named_frame) frame;
-	HASH(struct named_address) address;
+	struct profile *profile; /* only its call tree is used */
+	struct filter *filter;
+	struct symbols *symbols;
+	struct elf_files files;
+	VEC(struct module *) module; /* by id; NULL = none */
+	struct report report;
+	struct shown_stack stack;
 	HASH(struct site_name) by_name;
 	HASH(struct known_node) by_node;
 	VEC(char *) name;
-	bool is_open;          /* another frame of the last address follows */
 };
 
-struct block_sites *block_sites_new(void)
+static struct module *find_module(const struct block_sites *s, uint32_t id)
 {
-	return xcalloc(1, sizeof(struct block_sites));
+	return id < s->module.count ? s->module.data[id] : NULL;
+}
+
+static const struct symbol *find_symbol(void *ctx, uint32_t frame, enum symbol_part part)
+{
+	const struct block_sites *s = ctx;
+	const struct calltree_frame *f = calltree_frame(profile_calltree(s->profile), frame);
+
+	return f->kind == FRAME_NAMED ?
+		       symbols_named(s->symbols, f->key) :
+		       symbols_find(s->symbols, find_module(s, f->module), f->key, part);
+}
+
+struct block_sites *block_sites_new(const struct my_code *my_code)
+{
+	struct block_sites *s = xcalloc(1, sizeof(*s));
+
+	s->profile = profile_new(&(struct profile_options){
+		.max_snapshots = 10, .detailed_freq = 10}, 0);
+	s->filter = filter_new_whole(DEPTH, false);
+	s->symbols = symbols_new(&(struct symbols_options){0});
+	s->report = (struct report){.profile = s->profile, .filter = s->filter,
+				    .symbol = find_symbol, .symbol_ctx = s, .my_code = my_code};
+	s->stack.report = &s->report;
+	return s;
 }
 
 void block_sites_free(struct block_sites *s)
 {
-	vec_release(&s->module, m, free(*m));
-	vec_release(&s->frame, f, (free(f->name), free(f->file), free(f->dir)));
+	shown_stack_deinit(&s->stack);
+	symbols_free(s->symbols);
+	filter_free(s->filter);
+	profile_free(s->profile);
+	for (size_t i = 0; i < s->module.count; i++)
+		if (s->module.data[i])
+			module_release(s->module.data[i]);
+	vec_deinit(&s->module);
+	elf_files_deinit(&s->files);
 	vec_release(&s->name, n, free(*n));
-	hash_deinit(&s->address);
 	hash_deinit(&s->by_name);
 	hash_deinit(&s->by_node);
 	free(s);
 }
 
-#define MODULES_MAX (1u << 20)
+struct calltree *block_sites_calltree(struct block_sites *s)
+{
+	return profile_calltree(s->profile);
+}
 
 void block_sites_add_module(struct block_sites *s, const struct events_module *m)
 {
-	if (!m->path || m->id >= MODULES_MAX)
+	if (!m->path || m->id >= MODULES_MAX || find_module(s, m->id))
 		return;
 	while (s->module.count <= m->id)
 		*vec_add(&s->module) = NULL;
-	free(s->module.data[m->id]);
-	s->module.data[m->id] = xstrdup(m->path);
-}
+	struct module *new = xcalloc(1, sizeof(*new));
 
-static const char *module_path(const struct block_sites *s, uint32_t id)
-{
-	return id < s->module.count ? s->module.data[id] : NULL;
-}
-
-static uint64_t hash_address(uint64_t key, uint32_t module)
-{
-	return hash_u64(key ^ (uint64_t)module << 48);
-}
-
-static struct named_address *find_address(struct block_sites *s, uint64_t key, uint32_t module)
-{
-	return hash_find(&s->address, hash_address(key, module), e,
-			 e->key == key && e->module == module);
+	new->id = m->id;
+	new->users = 1;
+	new->start = m->start;
+	new->end = m->end;
+	new->bias = m->bias;
+	new->path = xstrdup(m->path);
+	if (elf_file_open(&s->files, m->path, NULL, &new->file) != 0)
+		new->file = NULL;
+	s->module.data[m->id] = new;
 }
 
 void block_sites_add_name(struct block_sites *s, const struct events_name *n)
 {
-	struct named_address *a = find_address(s, n->pc, n->module);
-	const struct frame_text text = {.function = n->name, .file = n->file, .dir = n->dir,
-					.object = module_path(s, n->module)};
+	struct symbol_frame frame = {
+		.name = n->name, .file = n->file, .dir = n->dir, .line = n->line};
+	const struct module *m = find_module(s, n->module);
+	const struct symbol symbol = {.object = m ? m->path : NULL, .frame = &frame, .count = 1,
+				      .is_main = n->name && strcmp(n->name, "main") == 0};
 
-	if (a && !s->is_open)
-		return; /* it is known */
-	if (!a) {
-		a = hash_add(&s->address, hash_address(n->pc, n->module));
-		*a = (struct named_address){n->pc, n->module, (uint32_t)s->frame.count, 0};
-	}
-	a->count++;
-	s->is_open = n->is_inlined;
-	*vec_add(&s->frame) = (struct named_frame){
-		.name = n->name ? xstrdup(n->name) : NULL,
-		.file = n->file ? xstrdup(n->file) : NULL,
-		.dir = n->dir ? xstrdup(n->dir) : NULL,
-		.line = n->line, .rank = wrapper_rank(&text)};
+	symbols_define(s->symbols, n->module, n->pc, &symbol);
 }
 
-/* -- one stack -- */
-
-struct stack_part {
-	const struct named_frame *frame; /* NULL: the address has no name */
-	const char *object;
-	uint64_t key;
-};
-
-struct whole_stack {
-	VEC(struct stack_part) part; /* innermost first */
-};
-
-static void add_parts(struct block_sites *s, const struct calltree_frame *f,
-		      struct whole_stack *to)
-{
-	const struct named_address *a = find_address(s, f->key, f->module);
-
-	for (uint32_t i = 0; a && i < a->count; i++)
-		*vec_add(&to->part) = (struct stack_part){
-			&s->frame.data[a->first + i], module_path(s, f->module), f->key};
-	if (!a)
-		*vec_add(&to->part) = (struct stack_part){NULL, module_path(s, f->module), f->key};
-}
-
-static bool part_at(void *ctx, size_t i, struct stack_frame *out)
-{
-	const struct whole_stack *w = ctx;
-
-	if (i >= w->part.count)
-		return false;
-	const struct stack_part *p = &w->part.data[i];
-	const char *name = p->frame ? p->frame->name : NULL;
-	const struct frame_text unnamed = {.object = p->object};
-
-	*out = (struct stack_frame){
-		.rank = p->frame ? p->frame->rank : wrapper_rank(&unnamed),
-		.is_named = name && wrapper_is_named(name),
-		.is_allocator = name && wrapper_is_allocator(name),
-		.object = p->object,
-	};
-	return true;
-}
-
-static char *part_text(const struct stack_part *p)
-{
-	const struct named_frame *f = p->frame;
-	const char *object = p->object ? text_base_name(p->object) : NULL;
-
-	if (f && f->name && f->file && f->line)
-		return xasprintf("%s (%s:%" PRIu32 ")", f->name, text_base_name(f->file), f->line);
-	if (f && f->name && object)
-		return xasprintf("%s (in %s)", f->name, object);
-	if (f && f->name)
-		return xstrdup(f->name);
-	return object ? xasprintf("0x%" PRIx64 " (in %s)", p->key, object) :
-			xasprintf("0x%" PRIx64, p->key);
-}
-
-static char *site_text(struct block_sites *s, const struct calltree *t, uint32_t node)
-{
-	struct whole_stack w = {0};
-	char *text;
-
-	for (; node; node = calltree_parent(t, node))
-		add_parts(s, calltree_frame(t, calltree_node_frame(t, node)), &w);
-	if (w.part.count) {
-		const struct stack stack = {part_at, &w};
-		struct stack_site site = stack_site_find(&stack);
-		const char *label = wrapper_label(site.rank);
-
-		text = label ? xstrdup(label) : part_text(&w.part.data[site.frame]);
-	} else {
-		text = xstrdup("(no stack)");
-	}
-	vec_deinit(&w.part);
-	return text;
-}
-
-uint32_t block_sites_find(struct block_sites *s, const struct calltree *t, uint32_t node)
+uint32_t block_sites_find(struct block_sites *s, uint32_t node)
 {
 	const struct known_node *k = hash_find(&s->by_node, hash_u64(node), e, e->node == node);
 
 	if (k)
 		return k->site;
-	char *text = site_text(s, t, node);
+	shown_stack_fill(&s->stack, node);
+	char *text = call_site_text(&s->report, call_site_find(&s->stack));
 	uint64_t hash = hash_bytes(text, strlen(text));
 	const struct site_name *n = hash_find(&s->by_name, hash, e, strcmp(e->text, text) == 0);
 	uint32_t number = n ? n->number : (uint32_t)s->name.count;

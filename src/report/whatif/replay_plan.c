@@ -1,4 +1,4 @@
-/* See replay_plan.h. The operations are written as they come; turns, which are fewer, at the end. */
+/* See replay_plan.h. Operations are written as they come; turns, which are fewer, at the end. */
 #include "report/whatif/replay_plan.h"
 
 #include <errno.h>
@@ -40,10 +40,23 @@ struct plan_thread {
 	uint32_t next;        /* in this window: operation + 1, or 0 */
 };
 
+/*
+ * The time of the replay. Where a program allocates without a pause, ptmem may slow it down: it
+ * waits while the buffers are full. In seconds with more than BUSY_EVENTS, an event therefore takes
+ * BUSY_EVENT_NS at most; in all others the time is that of the file.
+ */
+#define BUSY_EVENTS 50000u
+#define BUSY_EVENT_NS 1000u
+
+struct replay_clock {
+	uint64_t now, last_ns;   /* of the replay, and of the file */
+	uint64_t second;         /* of the file: which is counted */
+	uint64_t events, before; /* in that one, and in the one before */
+};
+
 struct planner {
 	struct replay_plan *plan;
 	FILE *file;
-	struct calltree *tree;
 	struct block_sites *sites;
 	HASH(struct live_block) live;
 	VEC(struct block_use) use;
@@ -55,9 +68,26 @@ struct planner {
 	uint32_t window_number;
 	uint64_t live_bytes, live_blocks, record_bytes;
 	uint64_t events, interval, until_sample; /* between samples */
-	uint64_t last_ns;
+	uint64_t start_ns, last_ns;
+	struct replay_clock clock;
 	bool is_of_samples, is_full;
 };
+
+/* -- time -- */
+
+static void advance(struct replay_clock *c, uint64_t ns)
+{
+	uint64_t gap = ns > c->last_ns ? ns - c->last_ns : 0, second = ns / 1000000000;
+
+	if (second > c->second) {
+		c->before = second == c->second + 1 ? c->events : 0;
+		c->events = 0;
+		c->second = second;
+	}
+	c->events++;
+	c->last_ns = MAX(c->last_ns, ns);
+	c->now += MAX(c->events, c->before) > BUSY_EVENTS ? MIN(gap, BUSY_EVENT_NS) : gap;
+}
 
 /* -- turns -- */
 
@@ -95,13 +125,13 @@ static void end_window(struct planner *p)
 
 static void take_sample(struct planner *p)
 {
-	struct replay_op op = {.time_ns = p->last_ns, .kind = REPLAY_SAMPLE,
+	struct replay_op op = {.time_ns = p->clock.now, .kind = REPLAY_SAMPLE,
 			       .block = (uint32_t)p->plan->samples.count};
 
 	end_window(p);
 	put_op(p, p->turn.count ? p->turn.data[p->turn.count - 1].thread : 0, &op);
 	*vec_add(&p->plan->samples) = (struct plan_sample){
-		p->last_ns - p->plan->head.start_ns, p->live_bytes};
+		p->last_ns - p->start_ns, p->live_bytes};
 	p->until_sample = p->interval;
 	p->record_bytes = MAX(p->record_bytes, p->live_bytes);
 }
@@ -167,7 +197,7 @@ static uint32_t take_live(struct planner *p, taddr_t addr)
 
 static void release(struct planner *p, const struct event *ev, uint32_t thread, uint32_t block)
 {
-	const struct replay_op op = {.time_ns = ev->time_ns, .block = block, .kind = REPLAY_FREE};
+	const struct replay_op op = {.time_ns = p->clock.now, .block = block, .kind = REPLAY_FREE};
 
 	add_op(p, thread, &op);
 	*vec_add(&p->freed) = block;
@@ -202,7 +232,7 @@ static void allocate(struct planner *p, const struct event *ev, uint32_t thread)
 {
 	free_live(p, ev, thread, ev->addr); /* its release is missing */
 	uint32_t block = new_block(p);
-	struct replay_op op = {.time_ns = ev->time_ns, .size = ev->size, .block = block,
+	struct replay_op op = {.time_ns = p->clock.now, .size = ev->size, .block = block,
 			       .kind = ev->function == FUNCTION_CALLOC ? REPLAY_CALLOC :
 								       REPLAY_MALLOC,
 			       .shift = log2_of(ev->align)};
@@ -226,7 +256,7 @@ static void begin_realloc(struct planner *p, const struct event *ev, uint32_t th
 static void end_realloc(struct planner *p, const struct event *ev, uint32_t thread)
 {
 	uint32_t moving = p->thread.data[thread].moving, block = moving - 1;
-	const struct replay_op op = {.time_ns = ev->time_ns, .size = ev->size, .block = block,
+	const struct replay_op op = {.time_ns = p->clock.now, .size = ev->size, .block = block,
 				     .kind = REPLAY_REALLOC};
 
 	p->thread.data[thread].moving = 0;
@@ -258,7 +288,7 @@ static void on_header(void *ctx, const char *command, uint32_t pid, uint64_t sta
 	free(p->plan->command);
 	p->plan->command = xstrdup(command);
 	p->plan->pid = pid;
-	p->plan->head.start_ns = p->last_ns = start_ns;
+	p->start_ns = p->last_ns = p->clock.last_ns = start_ns;
 	find_thread(p, pid);
 }
 
@@ -272,6 +302,7 @@ static void on_event(void *ctx, const struct event *ev)
 	struct planner *p = ctx;
 
 	p->last_ns = MAX(p->last_ns, ev->time_ns);
+	advance(&p->clock, ev->time_ns);
 	if (!is_of_malloc(ev)) {
 		p->plan->other_calls++;
 		return;
@@ -304,7 +335,7 @@ static void on_event(void *ctx, const struct event *ev)
 static void on_thread_exit(void *ctx, uint32_t id)
 {
 	struct planner *p = ctx;
-	const struct replay_op op = {.time_ns = p->last_ns, .kind = REPLAY_EXIT};
+	const struct replay_op op = {.time_ns = p->clock.now, .kind = REPLAY_EXIT};
 
 	for (uint32_t i = 1; i < p->thread.count; i++) {
 		if (p->thread.data[i].id != id)
@@ -375,7 +406,7 @@ static void name_sites(struct planner *p)
 	for (size_t i = 0; hash_next(&p->live.index, &i); i++) {
 		uint32_t block = p->live.slot[i].block;
 
-		plan->site[block] = block_sites_find(p->sites, p->tree, p->use.data[block].node);
+		plan->site[block] = block_sites_find(p->sites, p->use.data[block].node);
 	}
 	block_sites_take_names(p->sites, &plan->site_name, &plan->site_count);
 }
@@ -397,7 +428,7 @@ static int write_rest(struct planner *p)
 		return errno ? -errno : -EIO;
 	p->plan->end_bytes = p->live_bytes;
 	p->plan->end_blocks = p->live_blocks;
-	p->plan->duration_ns = p->last_ns - h->start_ns;
+	p->plan->duration_ns = p->last_ns - p->start_ns;
 	name_sites(p);
 	return 0;
 }
@@ -423,7 +454,7 @@ static int read_events(struct planner *p, FILE *in, char **why_out)
 	const char *why = NULL;
 
 	p->interval = p->until_sample = count_lines(in) / REPLAY_SAMPLES + 1;
-	int rc = events_read(in, p->tree, &ops, &line, &why);
+	int rc = events_read(in, block_sites_calltree(p->sites), &ops, &line, &why);
 
 	*why_out = refuse(p, rc ? why : NULL, line);
 	return *why_out ? -EINVAL : rc ?: write_rest(p);
@@ -439,7 +470,6 @@ static void planner_deinit(struct planner *p)
 	vec_deinit(&p->window);
 	vec_deinit(&p->turn);
 	block_sites_free(p->sites);
-	calltree_free(p->tree);
 }
 
 /* A file without a name, of which @out gets a descriptor of its own. */
@@ -455,7 +485,8 @@ static FILE *open_plan(int *fd_out)
 	return f;
 }
 
-int replay_plan_make(const char *path, struct replay_plan *out, char **why_out)
+int replay_plan_make(const char *path, const struct my_code *my_code, struct replay_plan *out,
+		     char **why_out)
 {
 	_cleanup_fclose_ FILE *in = fopen(path, "re");
 	struct replay_plan plan = {.fd = -1};
@@ -466,8 +497,8 @@ int replay_plan_make(const char *path, struct replay_plan *out, char **why_out)
 
 	if (!file)
 		return -errno;
-	struct planner p = {.plan = &plan, .file = file, .tree = calltree_new(),
-			    .sites = block_sites_new(), .window_number = 1};
+	struct planner p = {.plan = &plan, .file = file,
+			    .sites = block_sites_new(my_code), .window_number = 1};
 	int err = read_events(&p, in, why_out);
 
 	planner_deinit(&p);

@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/types.h"
 #include "replay/replay_format.h"
+#include "symbols/code_owner.h"
 
 #define REPLAY_WINDOW 1000u
 #define REPLAY_SAMPLES 400u /* about as many at equal distances, and some where memory grows */
@@ -42,10 +43,11 @@ struct replay_plan {
 };
 
 /*
- * Makes the plan of the file at @path. 0; or -errno, -EINVAL with *@why_out, which the caller
- * frees. Then there is nothing to release.
+ * Makes the plan of the file at @path; @my_code: for call sites. 0; or -errno, -EINVAL with
+ * *@why_out, which the caller frees. Then there is nothing to release.
  */
-int replay_plan_make(const char *path, struct replay_plan *out, char **why_out);
+int replay_plan_make(const char *path, const struct my_code *my_code, struct replay_plan *out,
+		     char **why_out);
 void replay_plan_deinit(struct replay_plan *plan);
 
 #endif

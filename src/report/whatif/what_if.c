@@ -80,8 +80,8 @@ static void print_head(const struct what_if *w)
 	printf("%s (process %" PRIu32 "): its %s calls of malloc in %" PRIu64 " thread%s, "
 	       "repeated with other allocators\n", command, p->pid,
 	       amount_commas(p->calls, n[0]), p->head.threads, plural(p->head.threads));
-	printf("live bytes: %s at the peak, %s at the end\n", amount_bytes((double)p->peak_bytes, n[0]),
-	       amount_bytes((double)p->end_bytes, n[1]));
+	printf("live bytes: %s at the peak, %s at the end\n",
+	       amount_bytes((double)p->peak_bytes, n[0]), amount_bytes((double)p->end_bytes, n[1]));
 	puts("Memory is the heap's, resident; every page of what was requested is touched.");
 }
 
@@ -335,8 +335,8 @@ static void warn(const struct what_if *w)
 	const struct replay_plan *p = &w->plan;
 
 	if (p->cut_line)
-		log_warn("%s is cut: what comes after its line %u is missing, and \"at the end\" is "
-			 "there", w->request->path[0], p->cut_line);
+		log_warn("%s is cut: its last line is %u, and \"at the end\" means there",
+			 w->request->path[0], p->cut_line);
 	if (p->earlier_blocks)
 		log_warn("%s: %" PRIu64 " blocks are older than the profile: they are allocated "
 			 "at the start, without what was freed before",
@@ -392,7 +392,7 @@ int what_if_show(const struct report_request *r)
 	struct what_if w = {.request = r, .plan = {.fd = -1}};
 	_cleanup_free_ char *bad = allocator_specs_parse(r->what_if, &w.specs), *why = NULL;
 	int status = check_start(r->path[0]);
-	int err = status ? 0 : replay_plan_make(r->path[0], &w.plan, &why);
+	int err = status ? 0 : replay_plan_make(r->path[0], &r->my_code, &w.plan, &why);
 
 	if (err)
 		status = log_unread(r->path[0], err, why);
