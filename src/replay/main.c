@@ -85,9 +85,9 @@ static uint64_t read_clock(clockid_t clock)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-static void *map_shared(size_t size)
+static void *map_shared(size_t size, int more_flags)
 {
-	int flags = MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE;
+	int flags = MAP_SHARED | MAP_ANONYMOUS | more_flags;
 	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, flags, -1, 0);
 
 	if (p == MAP_FAILED)
@@ -295,7 +295,7 @@ static void wake(struct replayer *r, struct worker *w)
 	if (w->stack)
 		r->free_stack = *(void **)w->stack;
 	else
-		w->stack = map_shared(STACK_SIZE);
+		w->stack = map_shared(STACK_SIZE, MAP_NORESERVE);
 	pthread_attr_init(&attributes);
 	if (pthread_attr_setstack(&attributes, w->stack, STACK_SIZE) != 0 ||
 	    pthread_create(&w->id, &attributes, work, w) != 0)
@@ -378,13 +378,13 @@ static uint64_t measure_clock(void)
 
 int main(void)
 {
-	struct replayer *r = map_shared(sizeof(*r));
+	struct replayer *r = map_shared(sizeof(*r), MAP_POPULATE);
 
 	read_plan(&r->head, sizeof(r->head), 0);
-	r->op = map_shared(OPS_AT_ONCE * sizeof(*r->op));
-	r->turn = map_shared((r->head.turns + 1) * sizeof(*r->turn));
-	r->worker = map_shared((r->head.threads + 1) * sizeof(*r->worker));
-	r->text = map_shared(TEXT_MAX);
+	r->op = map_shared(OPS_AT_ONCE * sizeof(*r->op), MAP_POPULATE);
+	r->turn = map_shared((r->head.turns + 1) * sizeof(*r->turn), MAP_POPULATE);
+	r->worker = map_shared((r->head.threads + 1) * sizeof(*r->worker), MAP_POPULATE);
+	r->text = map_shared(TEXT_MAX, MAP_POPULATE);
 	read_plan(r->turn, r->head.turns * sizeof(*r->turn),
 		  REPLAY_OPS_AT + r->head.ops * sizeof(*r->op));
 	for (uint32_t i = 0; i < r->head.threads; i++)

@@ -493,10 +493,10 @@ char *request_check(const struct report_request *r)
 {
 	if (!r->path_count)
 		return xstrdup("no file given");
-	if (r->is_diff && r->path_count < 2)
-		return xstrdup("--diff takes two files, OLD NEW");
 	if (r->what_if)
 		return what_if_check(r) ?: check_given(r, "top");
+	if (r->is_diff && r->path_count < 2)
+		return xstrdup("--diff takes two files, OLD NEW");
 	char *bad_brief = brief_show_check(r);
 
 	if (bad_brief)

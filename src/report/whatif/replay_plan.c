@@ -35,9 +35,14 @@ struct window_op {
 };
 
 struct plan_thread {
-	uint32_t id;          /* the system's; 0: it has ended */
 	uint32_t moving;      /* block + 1 that realloc is moving; 0: none */
-	uint32_t next;        /* in this window: operation + 1, or 0 */
+	uint32_t window;      /* whose operations of it are written */
+};
+
+/* A thread that has not ended. */
+struct running_thread {
+	uint32_t id;          /* the system's */
+	uint32_t number;
 };
 
 /*
@@ -63,6 +68,7 @@ struct planner {
 	VEC(uint32_t) free_block;     /* can be used again */
 	VEC(uint32_t) freed;          /* in this window */
 	VEC(struct plan_thread) thread;
+	HASH(struct running_thread) running;
 	VEC(struct window_op) window;
 	VEC(struct replay_turn) turn;
 	uint32_t window_number;
@@ -110,9 +116,9 @@ static void end_window(struct planner *p)
 	for (size_t i = 0; i < p->window.count; i++) {
 		uint32_t thread = p->window.data[i].thread;
 
-		if (p->thread.data[thread].next == p->window_number)
+		if (p->thread.data[thread].window == p->window_number)
 			continue;
-		p->thread.data[thread].next = p->window_number;
+		p->thread.data[thread].window = p->window_number;
 		for (size_t k = i; k < p->window.count; k++)
 			if (p->window.data[k].thread == thread)
 				put_op(p, thread, &p->window.data[k].op);
@@ -158,12 +164,15 @@ static void add_op(struct planner *p, uint32_t thread, const struct replay_op *o
 /* The number of thread @id, which begins here if it is new. */
 static uint32_t find_thread(struct planner *p, uint32_t id)
 {
-	for (size_t i = p->thread.count; i-- > 0;)
-		if (p->thread.data[i].id == id)
-			return (uint32_t)i;
+	const struct running_thread *known = hash_find(&p->running, hash_u64(id), e, e->id == id);
+	uint32_t number = known ? known->number : (uint32_t)p->thread.count;
+
+	if (known)
+		return number;
 	end_window(p);
-	*vec_add(&p->thread) = (struct plan_thread){.id = id};
-	return (uint32_t)(p->thread.count - 1);
+	*vec_add(&p->thread) = (struct plan_thread){0};
+	*hash_add(&p->running, hash_u64(id)) = (struct running_thread){id, number};
+	return number;
 }
 
 /* -- blocks -- */
@@ -337,13 +346,13 @@ static void on_thread_exit(void *ctx, uint32_t id)
 	struct planner *p = ctx;
 	const struct replay_op op = {.time_ns = p->clock.now, .kind = REPLAY_EXIT};
 
-	for (uint32_t i = 1; i < p->thread.count; i++) {
-		if (p->thread.data[i].id != id)
-			continue;
-		p->thread.data[i].id = 0;
-		end_window(p);
-		put_op(p, i, &op);
-	}
+	struct running_thread *t = hash_find(&p->running, hash_u64(id), e, e->id == id);
+
+	if (!t || t->number == 0)
+		return;
+	end_window(p);
+	put_op(p, t->number, &op);
+	hash_remove(&p->running, t);
 }
 
 static void on_module(void *ctx, const struct events_module *m)
@@ -467,6 +476,7 @@ static void planner_deinit(struct planner *p)
 	vec_deinit(&p->free_block);
 	vec_deinit(&p->freed);
 	vec_deinit(&p->thread);
+	hash_deinit(&p->running);
 	vec_deinit(&p->window);
 	vec_deinit(&p->turn);
 	block_sites_free(p->sites);

@@ -335,7 +335,7 @@ static void warn(const struct what_if *w)
 	const struct replay_plan *p = &w->plan;
 
 	if (p->cut_line)
-		log_warn("%s is cut: its last line is %u, and \"at the end\" means there",
+		log_warn("%s is cut in its line %u: \"at the end\" means there",
 			 w->request->path[0], p->cut_line);
 	if (p->earlier_blocks)
 		log_warn("%s: %" PRIu64 " blocks are older than the profile: they are allocated "
