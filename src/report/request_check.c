@@ -480,11 +480,13 @@ static char *check_diff(const struct report_request *r)
 			 format->no_diff ? ": " : "", format->no_diff ?: "");
 }
 
-/* What was given besides @name has no effect. */
-static char *check_given(const struct report_request *r, const char *name)
+/* Other options than these have no effect on --what-if. */
+static char *check_given(const struct report_request *r)
 {
+	static const char *const good[] = {"top", "my-code", "not-my-code"};
+
 	for (size_t i = 0; i < ARRAY_SIZE(effects); i++)
-		if (r->given >> i & 1 && strcmp(effects[i].name, name) != 0)
+		if (r->given >> i & 1 && !text_is_among(effects[i].name, good, ARRAY_SIZE(good)))
 			return xasprintf("--%s goes with %s", effects[i].name, effects[i].where);
 	return NULL;
 }
@@ -494,7 +496,7 @@ char *request_check(const struct report_request *r)
 	if (!r->path_count)
 		return xstrdup("no file given");
 	if (r->what_if)
-		return what_if_check(r) ?: check_given(r, "top");
+		return what_if_check(r) ?: check_given(r);
 	if (r->is_diff && r->path_count < 2)
 		return xstrdup("--diff takes two files, OLD NEW");
 	char *bad_brief = brief_show_check(r);

@@ -187,8 +187,8 @@ def refused(t):
         done = run_report(t, "--what-if=" + allocators, name, cwd=t.directory)
         t.check(done.status != 0 and not done.out, "%s: %d %r" % (name, done.status, done.out))
         t.check(words in done.err.decode(), "%s: %r" % (name, done.err))
-    for option, words in (("--format=csv", "text, json or markdown"), ("--diff", "only --format and --top"), ("--x=20", "--x goes with"),
-                          ("--html=x.html", "only --format and --top")):
+    for option, words in (("--format=csv", "text, json or markdown"), ("--diff", "only --format, --top,"), ("--x=20", "--x goes with"),
+                          ("--html=x.html", "only --format, --top,")):
         done = run_report(t, "--what-if=glibc", option, path, cwd=t.directory)
         t.check(done.status == 255 and words in done.err.decode(), "%s: %r" % (option, done.err))
     done = run_report(t, "--what-if=glibc", "empty", cwd=t.directory)

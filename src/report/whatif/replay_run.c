@@ -218,7 +218,7 @@ static void read_result(const struct replay_plan *plan, struct replay_result *re
 	out->resident = xcalloc(MAX(plan->samples.count, 1), sizeof(*out->resident));
 	for (size_t i = 0; i < plan->samples.count; i++) {
 		out->end = out->resident[i] = sample[i].resident;
-		if (out->end < out->peak)
+		if (out->end <= out->peak)
 			continue;
 		out->peak = out->end;
 		out->live_at_peak = plan->samples.data[i].live_bytes;

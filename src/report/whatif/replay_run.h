@@ -21,7 +21,7 @@ struct replay_outcome {
 	char *said;            /* what it printed; owned; "" = nothing */
 	uint64_t *resident;    /* bytes by sample of the plan; owned */
 	uint64_t peak, end;    /* bytes */
-	uint64_t live_at_peak; /* at the sample with the most */
+	uint64_t live_at_peak; /* at the first sample with the most */
 	uint64_t cpu_ns, failed;
 	uint64_t pages;        /* nearly empty at the end */
 	VEC(struct pinning_site) pins; /* those with the most pages first */

@@ -40,7 +40,7 @@ char *what_if_check(const struct report_request *r)
 	    r->wants_graph || r->is_brief || r->limit.count || r->limits_file.count ||
 	    recording_question_is_given(&r->question))
 		return xstrdup("--what-if makes a report of its own: of other options only "
-			       "--format and --top go with it");
+			       "--format, --top, --my-code and --not-my-code go with it");
 	if (r->path_count > 1)
 		return xasprintf("one file too many: %s", r->path[1]);
 	if (format && !text_is_among(format->name, forms, ARRAY_SIZE(forms)))
