@@ -5,6 +5,7 @@
 #include "symbols/debug_files.h"
 
 #include <dlfcn.h>
+#include <dwarf.h>
 #include <elfutils/libdwelf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -16,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -195,7 +197,8 @@ struct elf_file *debuglink_open(struct elf_file *file, const char *path)
 	return try_in(&w, NULL, path);
 }
 
-struct elf_file *debuglink_find_alt(const struct elf_file *file, Dwarf *dwarf, const char *dirs)
+/* The file that .gnu_debugaltlink of @dwarf, read from @file, refers to; NULL: none is found. */
+static struct elf_file *find_alt(const struct elf_file *file, Dwarf *dwarf, const char *dirs)
 {
 	const char *name;
 	const void *id;
@@ -212,6 +215,92 @@ struct elf_file *debuglink_find_alt(const struct elf_file *file, Dwarf *dwarf, c
 		f = try_open(&w, path);
 	}
 	return f ? f : each_root(&w, dirs, try_root_build_id, "");
+}
+
+/* -- files that libdw opens by itself -- */
+
+/* Whether @name, of @directory, which may be below @base, is a file or nothing. */
+static bool is_plain(const char *base, const char *directory, const char *name)
+{
+	bool is_absolute = *name == '/', is_below = !is_absolute && *directory == '/';
+	_cleanup_free_ char *path = xasprintf("%s%s%s%s", is_absolute || is_below ? "" : base,
+					      is_absolute ? "" : directory,
+					      is_absolute || !*directory ? "" : "/", name);
+	struct stat st;
+
+	return stat(path, &st) != 0 || S_ISREG(st.st_mode);
+}
+
+/* As libdw names the directory of a file: by the kernel. Malloc'ed. */
+static char *base_of(const struct elf_file *file)
+{
+	char path[PATH_MAX], *slash;
+	_cleanup_free_ char *link = xasprintf("/proc/self/fd/%d", file->fd);
+	ssize_t size = file->fd >= 0 ? readlink(link, path, sizeof(path) - 1) : -1;
+
+	path[MAX(size, (ssize_t)0)] = '\0';
+	slash = strrchr(path, '/');
+	path[slash ? slash + 1 - path : 0] = '\0';
+	return xstrdup(path);
+}
+
+/* Whether libdw may look for the common file of @dwarf, read from @file. */
+static bool may_find_alt(const struct elf_file *file, Dwarf *dwarf)
+{
+	const char *name;
+	const void *id;
+
+	if (dwelf_dwarf_gnu_debugaltlink(dwarf, &name, &id) <= 0)
+		return true;
+	_cleanup_free_ char *base = base_of(file);
+
+	return is_plain(base, "", name);
+}
+
+Dwarf *debuglink_begin(const struct elf_file *file, const char *dirs, struct elf_file **alt_file,
+		       Dwarf **alt_out)
+{
+	Dwarf *dwarf = dwarf_begin_elf(file->elf, DWARF_C_READ, NULL);
+
+	if (!dwarf)
+		return NULL;
+	if (!*alt_file)
+		*alt_file = find_alt(file, dwarf, dirs);
+	if (*alt_file)
+		*alt_out = dwarf_begin_elf((*alt_file)->elf, DWARF_C_READ, NULL);
+	if (*alt_out) {
+		dwarf_setalt(dwarf, *alt_out);
+	} else if (!may_find_alt(file, dwarf)) {
+		dwarf_end(dwarf);
+		return NULL;
+	}
+	return dwarf;
+}
+
+static const char *unit_string(Dwarf_Die *cu_die, unsigned attribute)
+{
+	Dwarf_Attribute attr;
+	const char *text = dwarf_attr(cu_die, attribute, &attr) ? dwarf_formstring(&attr) : NULL;
+
+	return text ? text : "";
+}
+
+bool debuglink_find_split(const struct elf_file *file, Dwarf_Die *cu_die, Dwarf_Die *split_out)
+{
+	const char *directory = unit_string(cu_die, DW_AT_comp_dir);
+	const char *name = unit_string(cu_die, DW_AT_dwo_name);
+	uint8_t type = 0;
+
+	if (!*name)
+		name = unit_string(cu_die, DW_AT_GNU_dwo_name);
+	if (!*name)
+		return false; /* as nearly all units */
+	_cleanup_free_ char *base = base_of(file);
+
+	return is_plain(base, "", name) && is_plain(base, directory, name) &&
+	       dwarf_cu_info(cu_die->cu, NULL, &type, NULL, split_out, NULL, NULL, NULL) == 0 &&
+	       type == DW_UT_skeleton && split_out->addr &&
+	       dwarf_tag(split_out) == DW_TAG_compile_unit;
 }
 
 /*
