@@ -61,8 +61,8 @@ __attribute__((noreturn)) static void fail(const char *what)
 {
 	ssize_t n = write(STDERR_FILENO, what, strlen(what));
 
-	n += write(STDERR_FILENO, "\n", 1);
-	_exit(n > 0 ? 2 : 3);
+	(void)n;
+	_exit(REPLAY_FAILED);
 }
 
 /* Replaces libc's for the allocator. */
@@ -162,8 +162,11 @@ static void take_sample(struct replayer *r, uint32_t i)
 					     "\nAnonymous:") :
 				 bytes_after(read_text(r, "/proc/self/status"), "\nRssAnon:");
 
-	replay_samples(r->result)[i].resident =
-		all > r->result->other_bytes ? all - r->result->other_bytes : 0;
+	uint64_t heap = all > r->result->other_bytes ? all - r->result->other_bytes : 0;
+
+	replay_samples(r->result)[i].resident = heap;
+	if (heap > r->result->limit)
+		_exit(REPLAY_TOO_LARGE);
 }
 
 static void reset_high_water(void)
@@ -324,9 +327,10 @@ static void join_ended(struct replayer *r)
 
 __attribute__((noreturn)) static void finish(struct replayer *r)
 {
-	take_high_water(r);
+	if (r->text)
+		take_high_water(r);
 	__atomic_store_n(&r->result->is_done, 1, __ATOMIC_RELEASE);
-	_exit(0);
+	_exit(REPLAY_DONE);
 }
 
 /* Takes turns until the thread ends. */
@@ -376,10 +380,25 @@ static uint64_t measure_clock(void)
 	return (read_clock(CLOCK_THREAD_CPUTIME_ID) - start) / ROUNDS;
 }
 
-int main(void)
+static struct replay_result *map_result(size_t size)
+{
+	struct replay_result *result = mmap(NULL, size, PROT_READ | PROT_WRITE,
+					    MAP_SHARED | MAP_POPULATE, REPLAY_RESULT, 0);
+
+	if (result == MAP_FAILED)
+		fail("no memory for the replay");
+	return result;
+}
+
+int main(int argc, char **argv)
 {
 	struct replayer *r = map_shared(sizeof(*r), MAP_POPULATE);
 
+	if (argc > 1 && strcmp(argv[1], REPLAY_PROBE) == 0) {
+		r->result = map_result(sizeof(*r->result));
+		name_library(r);
+		finish(r);
+	}
 	read_plan(&r->head, sizeof(r->head), 0);
 	r->op = map_shared(OPS_AT_ONCE * sizeof(*r->op), MAP_POPULATE);
 	r->turn = map_shared((r->head.turns + 1) * sizeof(*r->turn), MAP_POPULATE);
@@ -390,10 +409,7 @@ int main(void)
 	for (uint32_t i = 0; i < r->head.threads; i++)
 		r->worker[i] = (struct worker){.replay = r, .index = i};
 	r->worker[0].is_started = true;
-	r->result = mmap(NULL, replay_result_size(r->head.samples, r->head.blocks),
-			 PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, REPLAY_RESULT, 0);
-	if (r->result == MAP_FAILED)
-		fail("no memory for the replay");
+	r->result = map_result(replay_result_size(r->head.samples, r->head.blocks));
 	r->block = replay_blocks(r->result, r->head.samples);
 	name_library(r);
 	r->clock_cost = measure_clock();

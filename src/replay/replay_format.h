@@ -24,6 +24,10 @@ struct replay_head {
 	uint64_t ops, turns, blocks, samples, threads;
 };
 
+#define REPLAY_PROBE "probe" /* first argument: only the library is named, there is no plan */
+
+enum replay_exit { REPLAY_DONE, REPLAY_FAILED = 2, REPLAY_TOO_LARGE };
+
 enum replay_kind {
 	REPLAY_MALLOC,
 	REPLAY_CALLOC,
@@ -57,6 +61,7 @@ struct replay_block {
 };
 
 struct replay_result {
+	uint64_t limit;       /* of the reader: bytes of resident memory, then REPLAY_TOO_LARGE */
 	uint64_t is_done;
 	uint64_t failed;      /* calls that got no memory */
 	uint64_t cpu_ns;      /* of the calls, and of touching what they returned */

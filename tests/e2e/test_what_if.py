@@ -1,5 +1,6 @@
 """--what-if: what a program allocated, repeated with other allocators in a process of its own."""
 
+import gzip
 import json
 import os
 
@@ -174,19 +175,30 @@ def refused(t):
     program = build(t, "#include <stdlib.h>\nint main(void) { free(malloc(10)); return 0; }\n")
     _, path = record(t, program, "--record=recording")
     record(t, program, "--heap-sample=1K", "--events=samples")
+    with open(path, "rb") as file, gzip.open(os.path.join(t.directory, "packed"), "w") as packed:
+        packed.write(file.read())
     head = "ptmem-events 1\nh 1 0 x\n"
+    threads = "".join("a 1 %d 0 0 %x 1 0\n" % (i, 4096 * i) for i in range(1, 17000))
+    t.file("none.so", "")
     files = {"huge": head + "a 1 1 1 0 1000 %d 0\ne 2\n" % (1 << 58), "empty": head + "e 2\n", "bad": head + "a 1\n",
-             "twice": head + "e 2\n" + head + "e 2\n"}
+             "threads": head + threads + "e 2\n", "nothing": "", "twice": head + "e 2\n" + head + "e 2\n"}
     for name, text in files.items():
         t.file(name, text)
     for allocators, name, words in (
             ("glibc", "recording", "record these with ptmem --events=FILE"), ("glibc", "samples", "without --heap-sample"),
             ("glibc", "program.c", "not a file of ptmem --events"), ("glibc", "bad", "line 3: "), ("glibc", "twice", "a second first line"),
             ("glibc", "huge", "do not fit into"), ("glibc", "absent", "cannot read absent"), ("glib", path, "none of glibc, jemalloc"),
-            ("glibc:arenas=1", path, "no tunable 'arenas'"), ("/absent/lib.so", path, "/absent/lib.so cannot be loaded")):
+            ("glibc:arenas=1", path, "no tunable 'arenas'"), ("/absent/lib.so", path, "/absent/lib.so cannot be loaded"),
+            ("glibc,./none.so,/absent/lib.so", path, "./none.so cannot be loaded"), ("glibc", "packed", "gunzip -c FILE |"),
+            ("glibc", "threads", "more than 16,384 threads"), ("glibc", "nothing", "the file is empty"), ("glibc", ".", "cannot read .")):
         done = run_report(t, "--what-if=" + allocators, name, cwd=t.directory)
         t.check(done.status != 0 and not done.out, "%s: %d %r" % (name, done.status, done.out))
         t.check(words in done.err.decode(), "%s: %r" % (name, done.err))
+    pipe = (head + "a 1 1 1 0 1000 70000 0\n" + head + "a 1 1 1 0 1000 20 0\ne 2\n").encode()
+    done = run_report(t, "--what-if=glibc", "-", stdin=pipe)
+    t.check(done.status == 0 and b"live bytes: 20 B at the peak" in done.out, repr(done))
+    done = run_report(t, "--what-if=glibc", path, cwd=t.directory, env={"TMPDIR": "/absent"})
+    t.check(done.status == 255 and b"cannot be written in /absent: " in done.err, repr(done.err))
     for option, words in (("--format=csv", "text, json or markdown"), ("--diff", "only --format, --top,"), ("--x=20", "--x goes with"),
                           ("--html=x.html", "only --format, --top,")):
         done = run_report(t, "--what-if=glibc", option, path, cwd=t.directory)

@@ -4,16 +4,19 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <sys/mman.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/hash.h"
-#include "base/log.h"
 #include "profile/events.h"
 #include "report/whatif/block_sites.h"
+#include "report/whatif/what_if_files.h"
 
 #define MOST_BLOCKS (UINT32_MAX - 1)
+#define NO_BLOCK UINT32_MAX
+#define NO_OP UINT32_MAX
+#define MOST_THREADS 16384u /* at a time */
 #define RECORD_SHARE 50 /* a sample is taken where live bytes are 1/50 above the last record */
 #define FIRST_RECORD 65536u
 
@@ -30,13 +33,14 @@ struct block_use {
 };
 
 struct window_op {
-	uint32_t thread;
+	uint32_t thread, next; /* the thread's next one; NO_OP: none */
 	struct replay_op op;
 };
 
 struct plan_thread {
 	uint32_t moving;      /* block + 1 that realloc is moving; 0: none */
-	uint32_t window;      /* whose operations of it are written */
+	uint32_t window;      /* the last one that has operations of it */
+	uint32_t first, last; /* of them there */
 };
 
 /* A thread that has not ended. */
@@ -76,7 +80,10 @@ struct planner {
 	uint64_t events, interval, until_sample; /* between samples */
 	uint64_t start_ns, last_ns;
 	struct replay_clock clock;
-	bool is_of_samples, is_full;
+	const struct my_code *my_code; /* the caller's */
+	bool is_of_samples;
+	int write_error;              /* -errno of the plan */
+	const char *refused;          /* NULL: it can be replayed */
 };
 
 /* -- time -- */
@@ -97,6 +104,18 @@ static void advance(struct replay_clock *c, uint64_t ns)
 
 /* -- turns -- */
 
+static void put(struct planner *p, const void *data, size_t size, size_t count)
+{
+	if (!p->write_error && fwrite(data, size, count, p->file) != count)
+		p->write_error = -errno;
+}
+
+static void rewind_plan(struct planner *p, off_t to)
+{
+	if (!p->write_error && fseeko(p->file, to, SEEK_SET) != 0)
+		p->write_error = -errno;
+}
+
 static void put_op(struct planner *p, uint32_t thread, const struct replay_op *op)
 {
 	struct replay_turn *last = p->turn.count ? &p->turn.data[p->turn.count - 1] : NULL;
@@ -107,26 +126,38 @@ static void put_op(struct planner *p, uint32_t thread, const struct replay_op *o
 	}
 	last->ops++;
 	p->plan->head.ops++;
-	fwrite(op, sizeof(*op), 1, p->file);
+	put(p, op, sizeof(*op), 1);
 }
 
 /* Each thread's operations together, the threads in the order of their first one. */
 static void end_window(struct planner *p)
 {
-	for (size_t i = 0; i < p->window.count; i++) {
+	for (uint32_t i = 0; i < p->window.count; i++) {
 		uint32_t thread = p->window.data[i].thread;
 
-		if (p->thread.data[thread].window == p->window_number)
+		if (p->thread.data[thread].first != i)
 			continue;
-		p->thread.data[thread].window = p->window_number;
-		for (size_t k = i; k < p->window.count; k++)
-			if (p->window.data[k].thread == thread)
-				put_op(p, thread, &p->window.data[k].op);
+		for (uint32_t k = i; k != NO_OP; k = p->window.data[k].next)
+			put_op(p, thread, &p->window.data[k].op);
 	}
 	p->window.count = 0;
 	p->window_number++;
 	vec_append(&p->free_block, &p->freed);
 	p->freed.count = 0;
+}
+
+static void add_to_window(struct planner *p, uint32_t thread, const struct replay_op *op)
+{
+	struct plan_thread *t = &p->thread.data[thread];
+	uint32_t i = (uint32_t)p->window.count;
+
+	*vec_add(&p->window) = (struct window_op){thread, NO_OP, *op};
+	if (t->window == p->window_number)
+		p->window.data[t->last].next = i;
+	else
+		t->first = i;
+	t->window = p->window_number;
+	t->last = i;
 }
 
 static void take_sample(struct planner *p)
@@ -151,7 +182,7 @@ static void add_op(struct planner *p, uint32_t thread, const struct replay_op *o
 		end_window(p);
 	use->window = p->window_number;
 	use->thread = thread;
-	*vec_add(&p->window) = (struct window_op){thread, *op};
+	add_to_window(p, thread, op);
 	p->plan->calls++;
 	p->plan->peak_blocks = MAX(p->plan->peak_blocks, p->live_blocks);
 	p->plan->peak_bytes = MAX(p->plan->peak_bytes, p->live_bytes);
@@ -169,6 +200,10 @@ static uint32_t find_thread(struct planner *p, uint32_t id)
 
 	if (known)
 		return number;
+	if (p->running.index.count >= MOST_THREADS) {
+		p->refused = "it has more than 16,384 threads at a time";
+		return 0;
+	}
 	end_window(p);
 	*vec_add(&p->thread) = (struct plan_thread){0};
 	*hash_add(&p->running, hash_u64(id)) = (struct running_thread){id, number};
@@ -204,7 +239,7 @@ static uint32_t take_live(struct planner *p, taddr_t addr)
 	return block + 1;
 }
 
-static void release(struct planner *p, const struct event *ev, uint32_t thread, uint32_t block)
+static void release(struct planner *p, uint32_t thread, uint32_t block)
 {
 	const struct replay_op op = {.time_ns = p->clock.now, .block = block, .kind = REPLAY_FREE};
 
@@ -212,21 +247,23 @@ static void release(struct planner *p, const struct event *ev, uint32_t thread, 
 	*vec_add(&p->freed) = block;
 }
 
-static void free_live(struct planner *p, const struct event *ev, uint32_t thread, taddr_t addr)
+static void free_live(struct planner *p, uint32_t thread, taddr_t addr)
 {
 	uint32_t block = take_live(p, addr);
 
 	if (block)
-		release(p, ev, thread, block - 1);
+		release(p, thread, block - 1);
 }
 
+/* NO_BLOCK: there are too many. */
 static uint32_t new_block(struct planner *p)
 {
 	if (p->free_block.count)
 		return p->free_block.data[--p->free_block.count];
-	p->is_full |= p->use.count >= MOST_BLOCKS;
-	if (p->is_full)
-		return 0;
+	if (p->use.count >= MOST_BLOCKS) {
+		p->refused = "it has more than 4 billion blocks at a time";
+		return NO_BLOCK;
+	}
 	*vec_add(&p->use) = (struct block_use){0};
 	return (uint32_t)(p->use.count - 1);
 }
@@ -239,14 +276,14 @@ static uint8_t log2_of(uint64_t align)
 
 static void allocate(struct planner *p, const struct event *ev, uint32_t thread)
 {
-	free_live(p, ev, thread, ev->addr); /* its release is missing */
+	free_live(p, thread, ev->addr); /* its release is missing */
 	uint32_t block = new_block(p);
 	struct replay_op op = {.time_ns = p->clock.now, .size = ev->size, .block = block,
 			       .kind = ev->function == FUNCTION_CALLOC ? REPLAY_CALLOC :
 								       REPLAY_MALLOC,
 			       .shift = log2_of(ev->align)};
 
-	if (p->is_full)
+	if (block == NO_BLOCK)
 		return;
 	if (op.shift)
 		op.kind = REPLAY_ALIGNED;
@@ -256,9 +293,20 @@ static void allocate(struct planner *p, const struct event *ev, uint32_t thread)
 	add_op(p, thread, &op);
 }
 
+/* A realloc that does not end: the file is wrong, or the thread was ended in it. */
+static void drop_moving(struct planner *p, uint32_t thread)
+{
+	uint32_t moving = p->thread.data[thread].moving;
+
+	p->thread.data[thread].moving = 0;
+	if (moving)
+		release(p, thread, moving - 1);
+}
+
 /* The address is another thread's as soon as realloc has released it. */
 static void begin_realloc(struct planner *p, const struct event *ev, uint32_t thread)
 {
+	drop_moving(p, thread);
 	p->thread.data[thread].moving = take_live(p, ev->old_addr);
 }
 
@@ -274,14 +322,14 @@ static void end_realloc(struct planner *p, const struct event *ev, uint32_t thre
 	if (!moving)
 		return;
 	if (!ev->addr && ev->size == 0) { /* realloc(p, 0) */
-		release(p, ev, thread, block);
+		release(p, thread, block);
 		return;
 	}
 	if (!ev->addr) { /* failed: the block is what it was */
 		make_live(p, ev->old_addr, block);
 		return;
 	}
-	free_live(p, ev, thread, ev->addr);
+	free_live(p, thread, ev->addr);
 	p->use.data[block].size = ev->size;
 	p->use.data[block].node = ev->node;
 	make_live(p, ev->addr, block);
@@ -327,7 +375,7 @@ static void on_event(void *ctx, const struct event *ev)
 		break;
 	case EVENT_FREE:
 		if (ev->addr)
-			free_live(p, ev, find_thread(p, ev->thread), ev->addr);
+			free_live(p, find_thread(p, ev->thread), ev->addr);
 		break;
 	case EVENT_REALLOC_BEGIN:
 		begin_realloc(p, ev, find_thread(p, ev->thread));
@@ -350,6 +398,7 @@ static void on_thread_exit(void *ctx, uint32_t id)
 
 	if (!t || t->number == 0)
 		return;
+	drop_moving(p, t->number);
 	end_window(p);
 	put_op(p, t->number, &op);
 	hash_remove(&p->running, t);
@@ -392,7 +441,46 @@ static void on_cut(void *ctx, unsigned line)
 
 /* -- the whole -- */
 
-/* How many events there are, about: nearly all lines are. */
+static void planner_begin(struct planner *p, uint64_t interval)
+{
+	p->interval = p->until_sample = interval;
+	p->sites = block_sites_new(p->my_code);
+	p->window_number = 1;
+}
+
+static void planner_deinit(struct planner *p)
+{
+	hash_deinit(&p->live);
+	vec_deinit(&p->use);
+	vec_deinit(&p->free_block);
+	vec_deinit(&p->freed);
+	vec_deinit(&p->thread);
+	hash_deinit(&p->running);
+	vec_deinit(&p->window);
+	vec_deinit(&p->turn);
+	block_sites_free(p->sites);
+}
+
+/* Only the last program that the process executed is repeated. */
+static struct calltree *on_restart(void *ctx)
+{
+	struct planner *p = ctx;
+	struct replay_plan *plan = p->plan;
+	struct planner kept = {.plan = plan, .file = p->file, .my_code = p->my_code,
+			       .write_error = p->write_error};
+	uint64_t interval = p->interval;
+	struct replay_plan of_new = {.fd = plan->fd, .command = plan->command};
+
+	planner_deinit(p);
+	vec_deinit(&plan->samples);
+	*plan = of_new;
+	*p = kept;
+	rewind_plan(p, REPLAY_OPS_AT);
+	planner_begin(p, interval);
+	return block_sites_calltree(p->sites);
+}
+
+/* How many events there are, about: nearly all lines are events. */
 static uint64_t count_lines(FILE *f)
 {
 	_cleanup_free_ char *buffer = xmalloc(1 << 16);
@@ -420,7 +508,7 @@ static void name_sites(struct planner *p)
 	block_sites_take_names(p->sites, &plan->site_name, &plan->site_count);
 }
 
-static int write_rest(struct planner *p)
+static int write_rest(struct planner *p, char **why_out)
 {
 	struct replay_head *h = &p->plan->head;
 
@@ -429,12 +517,13 @@ static int write_rest(struct planner *p)
 	h->blocks = MAX(p->use.count, 1);
 	h->samples = p->plan->samples.count;
 	h->threads = p->thread.count;
-	fwrite(p->turn.data, sizeof(*p->turn.data), p->turn.count, p->file);
-	if (fseeko(p->file, 0, SEEK_SET) != 0)
-		return -errno;
-	fwrite(h, sizeof(*h), 1, p->file);
-	if (fflush(p->file) != 0 || ferror(p->file))
-		return errno ? -errno : -EIO;
+	put(p, p->turn.data, sizeof(*p->turn.data), p->turn.count);
+	rewind_plan(p, 0);
+	put(p, h, sizeof(*h), 1);
+	if (!p->write_error && fflush(p->file) != 0)
+		p->write_error = -errno;
+	if (p->write_error)
+		return temporary_describe(p->write_error, why_out);
 	p->plan->end_bytes = p->live_bytes;
 	p->plan->end_blocks = p->live_blocks;
 	p->plan->duration_ns = p->last_ns - p->start_ns;
@@ -447,8 +536,8 @@ static char *refuse(const struct planner *p, const char *why, unsigned line)
 	if (p->is_of_samples)
 		return xstrdup("it has samples: --what-if needs all calls, of ptmem --events=FILE "
 			       "without --heap-sample");
-	if (p->is_full)
-		return xstrdup("it has more than 4 billion blocks at a time");
+	if (p->refused)
+		return xstrdup(p->refused);
 	return why ? xasprintf("line %u: %s", line, why) : NULL;
 }
 
@@ -457,60 +546,49 @@ static int read_events(struct planner *p, FILE *in, char **why_out)
 	const struct events_reader_ops ops = {
 		.header = on_header, .module = on_module, .name = on_name, .event = on_event,
 		.thread_exit = on_thread_exit, .end = on_end, .sampling = on_sampling,
-		.cut = on_cut, .ctx = p,
+		.cut = on_cut, .restart = on_restart, .ctx = p,
 	};
 	unsigned line = 0;
 	const char *why = NULL;
 
-	p->interval = p->until_sample = count_lines(in) / REPLAY_SAMPLES + 1;
 	int rc = events_read(in, block_sites_calltree(p->sites), &ops, &line, &why);
 
 	*why_out = refuse(p, rc ? why : NULL, line);
-	return *why_out ? -EINVAL : rc ?: write_rest(p);
+	return *why_out ? -EINVAL : rc ?: write_rest(p, why_out);
 }
 
-static void planner_deinit(struct planner *p)
+/* Descriptor of @f for the replay, and room for the head. */
+static int begin_file(FILE *f)
 {
-	hash_deinit(&p->live);
-	vec_deinit(&p->use);
-	vec_deinit(&p->free_block);
-	vec_deinit(&p->freed);
-	vec_deinit(&p->thread);
-	hash_deinit(&p->running);
-	vec_deinit(&p->window);
-	vec_deinit(&p->turn);
-	block_sites_free(p->sites);
-}
+	int fd = fcntl(fileno(f), F_DUPFD_CLOEXEC, 3);
 
-/* A file without a name, of which @out gets a descriptor of its own. */
-static FILE *open_plan(int *fd_out)
-{
-	FILE *f = tmpfile();
+	if (fd >= 0 && fseeko(f, REPLAY_OPS_AT, SEEK_SET) == 0)
+		return fd;
+	int err = -errno;
 
-	*fd_out = f ? fcntl(fileno(f), F_DUPFD_CLOEXEC, 3) : -1;
-	if (f && (*fd_out < 0 || fseeko(f, REPLAY_OPS_AT, SEEK_SET) != 0)) {
-		fclose(f);
-		return NULL;
-	}
-	return f;
+	if (fd >= 0)
+		close(fd);
+	return err;
 }
 
 int replay_plan_make(const char *path, const struct my_code *my_code, struct replay_plan *out,
 		     char **why_out)
 {
-	_cleanup_fclose_ FILE *in = fopen(path, "re");
-	struct replay_plan plan = {.fd = -1};
+	FILE *opened = NULL;
+	int err = events_file_open(path, &opened, why_out);
+	_cleanup_fclose_ FILE *in = opened;
 
-	if (!in)
-		return -errno;
-	_cleanup_fclose_ FILE *file = open_plan(&plan.fd);
+	if (err)
+		return err;
+	_cleanup_fclose_ FILE *file = temporary_open();
+	struct replay_plan plan = {.fd = file ? begin_file(file) : -errno};
 
-	if (!file)
-		return -errno;
-	struct planner p = {.plan = &plan, .file = file,
-			    .sites = block_sites_new(my_code), .window_number = 1};
-	int err = read_events(&p, in, why_out);
+	if (plan.fd < 0)
+		return temporary_describe(plan.fd, why_out);
+	struct planner p = {.plan = &plan, .file = file, .my_code = my_code};
 
+	planner_begin(&p, count_lines(in) / REPLAY_SAMPLES + 1);
+	err = read_events(&p, in, why_out);
 	planner_deinit(&p);
 	if (err)
 		replay_plan_deinit(&plan);

@@ -23,8 +23,6 @@ struct plan_sample {
 	uint64_t live_bytes;
 };
 
-struct plan_sites;
-
 struct replay_plan {
 	int fd;               /* of the file; -1: none */
 	struct replay_head head;
@@ -36,6 +34,7 @@ struct replay_plan {
 	uint64_t earlier_blocks; /* from before the profile: allocated first */
 	uint64_t other_calls;    /* of custom allocators: not performed */
 	uint64_t duration_ns;
+	uint64_t limit;          /* bytes of resident memory that a replay may take: the caller's */
 	unsigned cut_line;       /* where the file is cut; 0: it is not */
 	uint32_t *site;          /* by block: its call site, from 0; live at the end only. Owned */
 	char **site_name;        /* owned */
@@ -43,8 +42,8 @@ struct replay_plan {
 };
 
 /*
- * Makes the plan of the file at @path; @my_code: for call sites. 0; or -errno, -EINVAL with
- * *@why_out, which the caller frees. Then there is nothing to release.
+ * Makes the plan of the file at @path ("-": standard input); @my_code: for call sites. 0; or
+ * -errno, -EINVAL with *@why_out, which the caller frees. Then there is nothing to release.
  */
 int replay_plan_make(const char *path, const struct my_code *my_code, struct replay_plan *out,
 		     char **why_out);

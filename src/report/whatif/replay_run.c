@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -63,19 +64,34 @@ static void make_environment(const struct allocator_spec *spec, const char *libr
 
 struct replay_files {
 	const char *program;
-	int plan, result, said;
+	int plan, result, said; /* plan: -1 = none, only the library is to be named */
 };
 
-ATTR_NORETURN static void become_replay(const struct replay_files *f, char *const *environment)
+/* If memory becomes short the kernel is to end this process first. */
+static void offer_to_kernel(void)
 {
-	char *const argv[] = {"ptmem-replay", NULL};
+	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+	ssize_t n = write(fd, "1000", 4);
+
+	(void)n;
+	close(fd);
+}
+
+ATTR_NORETURN static void become_replay(const struct replay_files *f, pid_t parent,
+					char *const *environment)
+{
+	char *const argv[] = {"ptmem-replay", f->plan < 0 ? REPLAY_PROBE : NULL, NULL};
 	int fd[] = {f->plan, f->result, f->said};
 
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(127);
+	offer_to_kernel();
 	/* first above all numbers that they get */
 	for (size_t i = 0; i < ARRAY_SIZE(fd); i++)
-		if ((fd[i] = fcntl(fd[i], F_DUPFD_CLOEXEC, 16)) < 0)
+		if (fd[i] >= 0 && (fd[i] = fcntl(fd[i], F_DUPFD_CLOEXEC, 16)) < 0)
 			_exit(127);
-	if (dup2(fd[0], REPLAY_PLAN) < 0 || dup2(fd[1], REPLAY_RESULT) < 0 ||
+	if ((fd[0] >= 0 && dup2(fd[0], REPLAY_PLAN) < 0) || dup2(fd[1], REPLAY_RESULT) < 0 ||
 	    dup2(fd[2], STDOUT_FILENO) < 0 || dup2(fd[2], STDERR_FILENO) < 0)
 		_exit(127);
 	execve(f->program, argv, environment);
@@ -85,13 +101,13 @@ ATTR_NORETURN static void become_replay(const struct replay_files *f, char *cons
 /* The status of wait(), or -errno. */
 static int run_process(const struct replay_files *f, char *const *environment)
 {
-	pid_t pid = fork();
+	pid_t parent = getpid(), pid = fork();
 	int status;
 
 	if (pid < 0)
 		return -errno;
 	if (pid == 0)
-		become_replay(f, environment);
+		become_replay(f, parent, environment);
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
 			return -errno;
@@ -227,85 +243,107 @@ static void read_result(const struct replay_plan *plan, struct replay_result *re
 	find_pins(plan, result, out);
 }
 
+static size_t result_size(const struct replay_plan *plan)
+{
+	return plan ? replay_result_size(plan->head.samples, plan->head.blocks) :
+		      sizeof(struct replay_result);
+}
+
 /* Why a replay that has ended with @status has no result. */
-static char *describe_end(int status, const char *said)
+static char *describe_end(const struct replay_plan *plan, int status, const char *said)
 {
 	_cleanup_free_ char *visible = log_visible(said);
 	const char *words = visible && *visible ? visible : "it says nothing";
-	char name[SIGNAL_NAME_SIZE];
+	char name[SIGNAL_NAME_SIZE], bytes[AMOUNT_SIZE];
 
+	if (WIFEXITED(status) && WEXITSTATUS(status) == REPLAY_TOO_LARGE)
+		return xasprintf("the heap needs more than %s, which are what is available here: "
+				 "run this on a machine with more memory, or leave this allocator "
+				 "out", amount_bytes((double)plan->limit, bytes));
+	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+		return xstrdup("the replay was ended by SIGKILL, which the kernel sends if memory "
+			       "is short");
 	if (WIFSIGNALED(status))
 		return xasprintf("the replay was ended by %s: %s",
 				 signal_name(WTERMSIG(status), name), words);
 	return xasprintf("the replay ended with status %d: %s", WEXITSTATUS(status), words);
 }
 
-/* One try. -ENOENT: that library is not there. */
-static int try_library(const struct replay_plan *plan, const char *library,
-		       const struct replay_files *files, struct replay_outcome *out,
-		       char **why_out)
-{
-	size_t size = replay_result_size(plan->head.samples, plan->head.blocks);
-	strings environment = {0};
-
-	make_environment(out->spec, library, &environment);
-	int status = run_process(files, environment.data);
-
-	vec_release(&environment, e, free(*e));
-	_cleanup_free_ char *said = read_said(files->said);
-	struct replay_result *result =
-		status < 0 ? MAP_FAILED :
-			     mmap(NULL, size, PROT_READ, MAP_SHARED, files->result, 0);
-	int err = status < 0 ? status : result == MAP_FAILED ? -errno : 0;
-
-	if (!err && *result->library && !allocator_spec_is(out->spec, result->library)) {
-		err = -ENOENT;
-	} else if (!err && !result->is_done) {
-		*why_out = describe_end(status, said);
-		err = -EINVAL;
-	} else if (!err) {
-		read_result(plan, result, out);
-		out->said = xstrdup(said);
-	}
-	if (result != MAP_FAILED)
-		munmap(result, size);
-	return err;
-}
-
-static int run_with(const struct replay_plan *plan, const char *program, const char *library,
-		    struct replay_outcome *out, char **why_out)
-{
-	_cleanup_close_ int result = memfd_create("ptmem-replay", MFD_CLOEXEC);
-	_cleanup_close_ int said = memfd_create("ptmem-replay-said", MFD_CLOEXEC);
-	size_t size = replay_result_size(plan->head.samples, plan->head.blocks);
-
-	if (result < 0 || said < 0 || ftruncate(result, (off_t)size) != 0)
-		return -errno;
-	const struct replay_files files = {program, plan->fd, result, said};
-
-	return try_library(plan, library, &files, out, why_out);
-}
-
-int replay_run(const struct replay_plan *plan, const struct allocator_spec *spec,
-	       struct replay_outcome *out, char **why_out)
+/* Maps the result of a process that has @library: NULL with @why_out. The caller unmaps it. */
+static struct replay_result *run_with(const struct allocator_spec *spec, const char *library,
+				      const struct replay_plan *plan, char **said_out,
+				      char **why_out)
 {
 	_cleanup_free_ char *program = find_program();
-	const char *library;
-	int err = -ENOENT;
+	_cleanup_close_ int file = memfd_create("ptmem-replay", MFD_CLOEXEC);
+	_cleanup_close_ int said = memfd_create("ptmem-replay-said", MFD_CLOEXEC);
+	const struct replay_result start = {.limit = plan ? plan->limit : 0};
+	size_t size = result_size(plan);
+	strings environment = {0};
 
-	*out = (struct replay_outcome){.spec = spec};
 	if (!program) {
 		*why_out = xstrdup("ptmem-replay is missing: it belongs beside ptmem-report, or "
 				   "into ../libexec/ptmem, where make install puts it");
-		return -ENOENT;
+		return NULL;
 	}
-	for (size_t i = 0; err == -ENOENT && (library = allocator_spec_library(spec, i)); i++)
-		err = run_with(plan, program, library, out, why_out);
-	if (err == -ENOENT)
-		*why_out = allocator_spec_missing(spec);
-	else if (err && !*why_out)
-		*why_out = xstrdup(strerror(-err));
-	return err;
+	if (file < 0 || said < 0 || ftruncate(file, (off_t)size) != 0 ||
+	    pwrite(file, &start, sizeof(start), 0) != sizeof(start)) {
+		*why_out = xstrdup(strerror(errno));
+		return NULL;
+	}
+	make_environment(spec, library, &environment);
+	int status = run_process(&(struct replay_files){program, plan ? plan->fd : -1, file, said},
+				 environment.data);
+
+	vec_release(&environment, e, free(*e));
+	*said_out = read_said(said);
+	struct replay_result *result =
+		status < 0 ? MAP_FAILED : mmap(NULL, size, PROT_READ, MAP_SHARED, file, 0);
+
+	if (result == MAP_FAILED) {
+		*why_out = xstrdup(strerror(status < 0 ? -status : errno));
+		return NULL;
+	}
+	if (result->is_done)
+		return result;
+	*why_out = describe_end(plan, status, *said_out);
+	munmap(result, size);
+	return NULL;
+}
+
+const char *replay_find(const struct allocator_spec *spec, char **why_out)
+{
+	const char *library;
+
+	for (size_t i = 0; (library = allocator_spec_library(spec, i)); i++) {
+		_cleanup_free_ char *said = NULL;
+		struct replay_result *r = run_with(spec, library, NULL, &said, why_out);
+
+		if (!r)
+			return NULL;
+		bool is_found = allocator_spec_is(spec, r->library);
+
+		munmap(r, result_size(NULL));
+		if (is_found)
+			return library;
+	}
+	*why_out = allocator_spec_missing(spec);
+	return NULL;
+}
+
+bool replay_run(const struct replay_plan *plan, const struct allocator_spec *spec,
+		const char *library, struct replay_outcome *out, char **why_out)
+{
+	*out = (struct replay_outcome){.spec = spec};
+	struct replay_result *result = run_with(spec, library, plan, &out->said, why_out);
+
+	if (!result) {
+		free(out->said);
+		return false;
+	}
+	read_result(plan, result, out);
+	munmap(result, result_size(plan));
+	return true;
 }
 
 void replay_outcome_deinit(struct replay_outcome *o)

@@ -27,9 +27,14 @@ struct replay_outcome {
 	VEC(struct pinning_site) pins; /* those with the most pages first */
 };
 
-/* 0, or -errno: *why_out is the reason then, a text that the caller frees. */
-int replay_run(const struct replay_plan *plan, const struct allocator_spec *spec,
-	       struct replay_outcome *out, char **why_out);
+/*
+ * Which of the libraries of @spec is here, as allocator_spec_library; NULL: none, *@why_out is the
+ * reason then, a text that the caller frees.
+ */
+const char *replay_find(const struct allocator_spec *spec, char **why_out);
+/* Performs @plan with that @library. False: there is nothing to release, *@why_out as above. */
+bool replay_run(const struct replay_plan *plan, const struct allocator_spec *spec,
+		const char *library, struct replay_outcome *out, char **why_out);
 void replay_outcome_deinit(struct replay_outcome *o);
 
 #endif

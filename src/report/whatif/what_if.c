@@ -9,8 +9,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/amount.h"
+#include "base/cgroup.h"
 #include "base/cleanup.h"
 #include "base/files.h"
 #include "base/json_write.h"
@@ -19,14 +21,13 @@
 #include "report/whatif/replay_run.h"
 
 #define CURVE_WIDTH 64u
-#define EVENTS_START "ptmem-events "
-#define RECORDING_START "ptmem-recording "
 
 struct what_if {
 	const struct report_request *request;
 	struct replay_plan plan;
 	allocator_specs specs;
-	VEC(struct replay_outcome) outcomes; /* in the order of specs */
+	VEC(const char *) libraries;         /* by spec: replay_find */
+	VEC(struct replay_outcome) outcomes; /* in the order of specs, of those that succeeded */
 };
 
 char *what_if_check(const struct report_request *r)
@@ -290,43 +291,37 @@ static int log_unread(const char *path, int err, const char *why)
 	return why ? EXIT_REFUSED : EXIT_NOT_READ;
 }
 
-/* Only files of events have each call. */
-static int check_start(const char *path)
-{
-	_cleanup_fclose_ FILE *f = fopen(path, "re");
-	char start[32] = "";
-
-	if (!f)
-		return log_unread(path, -errno, NULL);
-	size_t n = fread(start, 1, sizeof(start) - 1, f);
-
-	start[n] = '\0';
-	if (text_begins_with(start, EVENTS_START))
-		return 0;
-	if (text_begins_with(start, RECORDING_START))
-		return log_unread(path, -EINVAL, "a recording has sums, not each call, which "
-						 "--what-if repeats: record these with ptmem "
-						 "--events=FILE, and give it FILE");
-	return log_unread(path, -EINVAL, "not a file of ptmem --events, which --what-if repeats");
-}
-
-/* A heap that does not fit here would make the machine swap, or kill another process. */
-static int check_memory(const struct what_if *w)
+/* Bytes of memory that a process may take here. */
+static uint64_t available_memory(void)
 {
 	_cleanup_fclose_ FILE *f = fopen("/proc/meminfo", "re");
 	size_t left = TEXT_FILE_MAX, capacity = 0;
 	_cleanup_free_ char *line = NULL;
-	uint64_t kib = UINT64_MAX;
-	char n[2][AMOUNT_SIZE];
+	uint64_t kib = UINT64_MAX / 1024;
+	struct memory_cgroup group;
 
 	while (f && stream_read_line(f, &line, &capacity, &left) > 0)
 		if (sscanf(line, "MemAvailable: %" SCNu64, &kib) == 1)
 			break;
-	if (kib > UINT64_MAX / 1024 || w->plan.peak_bytes < kib * 1024 / 10 * 9)
+	memory_cgroup_find_of(getpid(), &group);
+	uint64_t limit = memory_cgroup_limit(&group);
+
+	memory_cgroup_deinit(&group);
+	return MIN(kib, UINT64_MAX / 1024) * 1024 < limit ? kib * 1024 : limit;
+}
+
+/* A heap that does not fit here would make the machine swap, or kill another process. */
+static int check_memory(struct what_if *w)
+{
+	uint64_t available = available_memory();
+	char n[2][AMOUNT_SIZE];
+
+	w->plan.limit = available / 10 * 9;
+	if (w->plan.peak_bytes < w->plan.limit)
 		return 0;
 	log_error("%s: its %s at the peak do not fit into the %s of memory that are available "
 		  "here", w->request->path[0], amount_bytes((double)w->plan.peak_bytes, n[0]),
-		  amount_bytes((double)kib * 1024, n[1]));
+		  amount_bytes((double)available, n[1]));
 	return EXIT_REFUSED;
 }
 
@@ -358,21 +353,43 @@ static void warn_of_outcome(const struct replay_outcome *o)
 		log_warn("%s: %" PRIu64 " calls got no memory", o->spec->text, o->failed);
 }
 
+/* All that are missing are named, before the file is read, which may be long. */
+static int find_libraries(struct what_if *w)
+{
+	int status = 0;
+
+	for (size_t i = 0; i < w->specs.count; i++) {
+		_cleanup_free_ char *why = NULL;
+		const char *library = replay_find(&w->specs.data[i], &why);
+
+		*vec_add(&w->libraries) = library;
+		if (library)
+			continue;
+		log_error("--what-if=%s: %s", w->specs.data[i].text, why);
+		status = EXIT_REFUSED;
+	}
+	return status;
+}
+
+/* What fails, as an allocator that needs more memory than there is, is left out of the report. */
 static int replay_all(struct what_if *w)
 {
+	int status = 0;
+
 	for (size_t i = 0; i < w->specs.count; i++) {
 		_cleanup_free_ char *why = NULL;
 		struct replay_outcome outcome;
-		int err = replay_run(&w->plan, &w->specs.data[i], &outcome, &why);
 
-		if (err) {
+		if (!replay_run(&w->plan, &w->specs.data[i], w->libraries.data[i], &outcome,
+				&why)) {
 			log_error("--what-if=%s: %s", w->specs.data[i].text, why);
-			return EXIT_REFUSED;
+			status = EXIT_REFUSED;
+			continue;
 		}
 		warn_of_outcome(&outcome);
 		*vec_add(&w->outcomes) = outcome;
 	}
-	return 0;
+	return status;
 }
 
 static void print(const struct what_if *w)
@@ -387,24 +404,37 @@ static void print(const struct what_if *w)
 		print_text(w);
 }
 
+static int answer(struct what_if *w)
+{
+	const struct report_request *r = w->request;
+	_cleanup_free_ char *why = NULL;
+	int status = find_libraries(w);
+
+	if (status)
+		return status;
+	int err = replay_plan_make(r->path[0], &r->my_code, &w->plan, &why);
+
+	if (err)
+		return log_unread(r->path[0], err, why);
+	status = check_memory(w);
+	if (status)
+		return status;
+	warn(w);
+	status = replay_all(w);
+	if (w->outcomes.count)
+		print(w);
+	return status;
+}
+
 int what_if_show(const struct report_request *r)
 {
 	struct what_if w = {.request = r, .plan = {.fd = -1}};
-	_cleanup_free_ char *bad = allocator_specs_parse(r->what_if, &w.specs), *why = NULL;
-	int status = check_start(r->path[0]);
-	int err = status ? 0 : replay_plan_make(r->path[0], &r->my_code, &w.plan, &why);
 
-	if (err)
-		status = log_unread(r->path[0], err, why);
-	else if (!status)
-		status = check_memory(&w);
-	if (!status) {
-		warn(&w);
-		status = replay_all(&w);
-	}
-	if (!status)
-		print(&w);
+	free(allocator_specs_parse(r->what_if, &w.specs)); /* what_if_check has refused others */
+	int status = answer(&w);
+
 	vec_release(&w.outcomes, o, replay_outcome_deinit(o));
+	vec_deinit(&w.libraries);
 	allocator_specs_deinit(&w.specs);
 	replay_plan_deinit(&w.plan);
 	return status;
