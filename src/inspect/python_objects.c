@@ -17,6 +17,7 @@
 #define MEMBERS_MAX 256u        /* of a class */
 #define ATTRIBUTES_MAX 64u
 #define NAME_MAX_BYTES 128u
+#define SET_ENTRIES 8u          /* in an object */
 #define TUPLE_WORDS 32u         /* items that have names */
 
 #define CLASS_KEYS 100u         /* words of a class among which its keys are */
@@ -183,7 +184,7 @@ static uint32_t type_of_part(struct python_search *s, const struct python_part *
 	static const char *const name[PYTHON_ROLES] = {
 		[PYTHON_DICT] = "dict entry[]", [PYTHON_LIST] = "list item[]",
 		[PYTHON_SET] = "set entry[]", [PYTHON_BYTEARRAY] = "bytearray data",
-		[PYTHON_ARRAY] = "numpy.ndarray data"};
+		[PYTHON_ARRAY] = "numpy.ndarray data", [PYTHON_FILE] = "file buffer"};
 	const struct block_type *of = &s->types->list.data[part->of];
 
 	if (part->is_attributes)
@@ -193,13 +194,14 @@ static uint32_t type_of_part(struct python_search *s, const struct python_part *
 				UINT32_MAX;
 }
 
-/* How many words of the block at @block have references, + 1: keys at @at. 0 = not known. */
-static uint64_t words_of_keys(struct python_search *s, taddr_t block, taddr_t at)
+/* How many words of the block at @block, a dictionary's, have references, + 1. 0 = not known. */
+static uint64_t words_of_dict(struct python_search *s, taddr_t block, const struct python_part *p)
 {
 	struct python_keys k;
 
-	return read_keys(s->memory, at, &k) ?
-		       (k.entries + k.places * k.each * WORD - block) / WORD + 1 : 0;
+	if (!read_keys(s->memory, p->keys ? p->keys : p->addr, &k))
+		return 0;
+	return (p->keys ? k.count : (k.entries + k.places * k.each * WORD - block) / WORD) + 1;
 }
 
 /* The keys of the attributes of objects of @class. */
@@ -244,7 +246,7 @@ static void move_block(struct python_search *s, struct leakcheck_block *b, uint3
 		to->class = of->class;
 		words = words_of_attributes(s, of->class, part->addr - b->addr);
 	} else if (of->role == PYTHON_DICT)
-		words = words_of_keys(s, b->addr, part->addr);
+		words = words_of_dict(s, b->addr, part);
 	b->leaf = type;
 	b->time = (uint32_t)MIN(words, (uint64_t)UINT32_MAX);
 }
@@ -342,11 +344,15 @@ static void add_role(struct python_search *s, uint32_t type, enum python_role ro
 	} words[] = {{PYTHON_DICT, AT_DICT_KEYS, "[*]"}, {PYTHON_DICT, AT_DICT_VALUES, "[*]"},
 		     {PYTHON_LIST, AT_LIST_ITEMS, "[*]"}, {PYTHON_SET, AT_SET_ENTRIES, "[*]"},
 		     {PYTHON_BYTEARRAY, AT_BYTES, "data"}, {PYTHON_ARRAY, AT_ARRAY, "data"},
+		     {PYTHON_FILE, AT_FILE_BUFFER, "buffer"},
 		     {PYTHON_MODULE, AT_MODULE_DICT, "__dict__"}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
 		if (words[i].role == role)
 			add_field(s, type, header / WORD + words[i].word, words[i].name);
+	/* a small one has its entries in the object */
+	for (uint32_t i = 0; role == PYTHON_SET && i < SET_ENTRIES; i++)
+		add_field(s, type, header / WORD + AT_SET_SMALL + 2 * i, "[*]");
 	for (uint32_t i = 0; role == PYTHON_TUPLE && i < TUPLE_WORDS; i++)
 		add_field(s, type, header / WORD + AT_TUPLE_ITEMS + i, "[*]");
 }

@@ -12,7 +12,8 @@
 
 /* -- classes -- */
 
-bool python_class_read(struct inspect_memory *m, taddr_t class, uint64_t word[static CLASS_WORDS])
+bool python_class_read(struct inspect_memory *m, taddr_t class,
+		       uint64_t word[static CLASS_WORDS])
 {
 	return class % WORD == 0 && memory_read(m, class, word, CLASS_WORDS * WORD);
 }
@@ -45,8 +46,8 @@ static uint32_t words_of(enum python_role role, bool is_plain, const uint64_t *c
 		return AT_TUPLE_ITEMS + (is_made ? TUPLE_BEHIND : 0);
 	if (role == PYTHON_DATA && !is_made)
 		return MIN(words, AT_SIZE + 1u);
-	if (role == PYTHON_FRAME || (class[CLASS_ITEM] && (is_made || !is_plain)) ||
-	    (role == PYTHON_PLAIN && !is_plain) || words > UINT32_MAX / 2)
+	if (role == PYTHON_FRAME || role == PYTHON_FILE || words > UINT32_MAX / 2 ||
+	    (class[CLASS_ITEM] && (is_made || !is_plain)) || (role == PYTHON_PLAIN && !is_plain))
 		return 0;
 	return (uint32_t)words;
 }
@@ -65,11 +66,14 @@ static enum python_role role_of(struct inspect_memory *m, const uint64_t *class)
 		{"weakproxy", PYTHON_WEAK}, {"weakref.ProxyType", PYTHON_WEAK},
 		{"weakcallableproxy", PYTHON_WEAK}, {"weakref.CallableProxyType", PYTHON_WEAK},
 		{"frame", PYTHON_FRAME}, {"str", PYTHON_TEXT}, {"int", PYTHON_DATA},
-		{"float", PYTHON_DATA}, {"complex", PYTHON_DATA}, {"bytes", PYTHON_DATA}};
+		{"float", PYTHON_DATA}, {"complex", PYTHON_DATA}, {"bytes", PYTHON_DATA},
+		{"_io.BufferedReader", PYTHON_FILE}, {"_io.BufferedWriter", PYTHON_FILE},
+		{"_io.BufferedRandom", PYTHON_FILE}};
 
-	/* a program's class may have any name */
-	for (size_t k = 0; k < ARRAY_SIZE(known) && !(class[CLASS_FLAGS] & IS_HEAP_CLASS); k++)
-		if (is_text(m, class[CLASS_NAME], known[k].name))
+	/* a program's class may have any name, but without its module */
+	for (size_t k = 0; k < ARRAY_SIZE(known); k++)
+		if ((!(class[CLASS_FLAGS] & IS_HEAP_CLASS) || known[k].role == PYTHON_FILE) &&
+		    is_text(m, class[CLASS_NAME], known[k].name))
 			return known[k].role;
 	return PYTHON_PLAIN;
 }
@@ -147,6 +151,7 @@ static void note_part(struct python_notes *n, struct python_part part)
 static uint64_t words_of_items(enum python_role role, const uint64_t *object)
 {
 	return role == PYTHON_LIST ? object[AT_SIZE] + 1 :
+	       role == PYTHON_BYTEARRAY || role == PYTHON_FILE ? 1 :
 	       role == PYTHON_SET ? 2 * (object[AT_SET_MASK] + 1) + 1 : 0;
 }
 
@@ -156,7 +161,7 @@ void python_notes_add(struct python_notes *n, enum python_role role, uint32_t of
 	static const uint8_t part[PYTHON_ROLES] = {
 		[PYTHON_DICT] = AT_DICT_KEYS, [PYTHON_LIST] = AT_LIST_ITEMS,
 		[PYTHON_SET] = AT_SET_ENTRIES, [PYTHON_BYTEARRAY] = AT_BYTES,
-		[PYTHON_ARRAY] = AT_ARRAY};
+		[PYTHON_ARRAY] = AT_ARRAY, [PYTHON_FILE] = AT_FILE_BUFFER};
 	const uint64_t *word = b->word, *object = word + b->header / WORD;
 	size_t words = b->words - b->header / WORD;
 
@@ -170,7 +175,8 @@ void python_notes_add(struct python_notes *n, enum python_role role, uint32_t of
 			.addr = object[part[role]], .of = of,
 			.words = words_of_items(role, object)});
 	if (role == PYTHON_DICT && AT_DICT_VALUES < words)
-		note_part(n, (struct python_part){.addr = object[AT_DICT_VALUES], .of = of});
+		note_part(n, (struct python_part){.addr = object[AT_DICT_VALUES], .of = of,
+						  .keys = object[AT_DICT_KEYS]});
 	if (role == PYTHON_MODULE && AT_MODULE_NAME < words)
 		*vec_add(&n->modules) = (struct python_module){object[AT_MODULE_DICT],
 							       object[AT_MODULE_NAME]};

@@ -5,7 +5,7 @@
  *	class    24 name  32 size  40 size of an item  168 flags  256 base
  *	module   16 dictionary  48 name
  *	dict     32 keys  40 values, if the keys belong to a class
- *	list     24 items  set  40 entries  weakref  16 object
+ *	list     24 items  set  40 entries  weakref  16 object  file  56 buffer
  *	object   3.11: -32 values of attributes  3.12: -24 these - 1  3.13: behind it
  *
  * Words behind what an object uses of its block are left from earlier blocks: they keep nothing
@@ -30,8 +30,9 @@ bool python_class_read(struct inspect_memory *m, taddr_t class, uint64_t word[st
 /* Words of objects. */
 enum {
 	AT_SIZE = 2, AT_MODULE_DICT = 2, AT_MODULE_NAME = 6, AT_DICT_KEYS = 4, AT_DICT_VALUES = 5,
-	AT_LIST_ITEMS = 3, AT_TUPLE_ITEMS = 3, AT_SET_MASK = 4, AT_SET_ENTRIES = 5, AT_BYTES = 4,
-	AT_ARRAY = 2, AT_WEAK = 2, AT_TEXT_STATE = 4,
+	AT_LIST_ITEMS = 3, AT_TUPLE_ITEMS = 3, AT_SET_MASK = 4, AT_SET_ENTRIES = 5,
+	AT_SET_SMALL = 8, AT_BYTES = 4, AT_ARRAY = 2, AT_WEAK = 2, AT_TEXT_STATE = 4,
+	AT_FILE_BUFFER = 7,
 };
 #define PYTHON_MANAGED 32u      /* bytes before objects whose attributes Python manages */
 
@@ -39,6 +40,7 @@ enum {
 enum python_role {
 	PYTHON_PLAIN, PYTHON_DICT, PYTHON_LIST, PYTHON_TUPLE, PYTHON_SET, PYTHON_BYTEARRAY,
 	PYTHON_ARRAY, PYTHON_MODULE, PYTHON_WEAK, PYTHON_FRAME, PYTHON_TEXT, PYTHON_DATA,
+	PYTHON_FILE,
 	PYTHON_ROLES,
 };
 
@@ -68,6 +70,7 @@ uint32_t python_shape_words(const struct python_shape *s, const struct python_bl
 struct python_part {
 	taddr_t addr;           /* in it */
 	uint64_t words;         /* of it that have references, + 1; 0 = not known */
+	taddr_t keys;           /* of a dictionary's values, elsewhere; 0: they are there, too */
 	uint32_t of;            /* type of the object */
 	bool is_attributes;     /* values of its attributes, beginning there */
 };

@@ -3,15 +3,17 @@ sizes of what it holds."""
 
 import json
 import os
+import re
 import subprocess
 
 from harness import report_json, test
 from inspect_lib import gcore, interpreter
 
-# What is built after the ballast is in memory that no earlier block was in, to which leftover words could lead.
+# What is built after the ballast, which also empties Python's lists of free objects, is in memory that no earlier block was in,
+# to which leftover words could lead; and no block is allocated after it that could have some.
 PROGRAM = """
-import gc, sys, weakref
-BALLAST = [[i + 10**9, *(bytes(n) for n in range(0, 480, 16))] for i in range(4000)]
+import os, signal, weakref
+BALLAST = [[i + 10**9, (i, -i), {"i": i}, {i}, *(bytes(n) for n in range(0, 480, 16))] for i in range(4000)]
 class Order:
     def __init__(self, i):
         self.number = i + 10**6
@@ -34,24 +36,8 @@ def fill():
     SHARED = ["shared %d" % i for i in range(100)]
     ALSO = SHARED
 fill()
-def blocks_of(root, leave=()):
-    # blocks of all that only root leads to
-    seen, todo, found = {id(x) for x in leave} | {id(gc), id(sys)}, [root], []
-    while todo:
-        o = todo.pop()
-        if id(o) in seen or isinstance(o, (type, type(gc))) or type(o) is str and sys.intern(o) is o and o.isidentifier():
-            continue
-        seen.add(id(o))
-        if type(o) is int and -5 <= o <= 256 or o is None:
-            continue
-        found.append(o)
-        todo += gc.get_referents(o)
-    return found
-print(sum(1 for o in blocks_of(CACHE) if type(o) is dict), *(sum(1 for o in blocks_of(x) if type(o) is int)
-      for x in (CACHE, ORDERS, SLOTS)), flush=True)
-gc.collect()
-print("ready", flush=True)
-sys.stdin.read()
+os.write(1, b"ready\\n")
+signal.pause()
 """
 
 
@@ -61,21 +47,20 @@ class Program:
         with open(path, "w", encoding="ascii") as file:
             file.write(PROGRAM)
         self.t = t
-        self.process = subprocess.Popen([interpreter(minor), path], env=t.environment(t.directory, **env),
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.process = subprocess.Popen([interpreter(minor), "-c", "import app"], cwd=t.directory, env=t.environment(t.directory, **env),
+                                        stdout=subprocess.PIPE)
         self.pid = self.process.pid
-        self.numbers = list(map(int, self.process.stdout.readline().split()))
         t.equal("the program", self.process.stdout.readline(), b"ready\n")
 
     def end(self):
-        self.process.stdin.close()
-        self.t.equal("its status", self.process.wait(), 0)
+        self.process.kill()
+        self.process.communicate()
 
 
 def owners(report):
     """{"CACHE": row} of the program's own variables."""
     return {row["name"].split(": ")[1]: row for row in report["rows"]
-            if row.get("kind") == "global" and row["name"].startswith("__main__: ")}
+            if row.get("kind") == "global" and row["name"].startswith("app: ")}
 
 
 def types_of(row):
@@ -108,3 +93,35 @@ def check(t, report, minor):
     for name in ("SHARED", "ALSO"):
         t.check(name not in rows or rows[name]["retained_blocks"] == 0, "%s is not shared" % name)
     return rows
+
+
+for _minor in range(8, 14):
+    @test("graph/python/3.%d" % _minor)
+    def _(t, minor=_minor):
+        """What variables of modules retain is what the program knows, by type."""
+        program = Program(t, minor, PYTHONMALLOC="pymalloc")
+        check(t, graph(t, program.pid), minor)
+        program.end()
+
+
+@test("graph/python/ways")
+def ways(t):
+    """Attributes of objects, slots and elements have names in ways; blocks of malloc are found, too; a core file says the same."""
+    minor = 11
+    program = Program(t, minor, PYTHONMALLOC="malloc")
+    path = os.path.join(t.directory, "app.graph")
+    t.run([t.ptmem(), "-q", "--graph", "--graph-out=" + path, "-p", str(program.pid)])
+    core = gcore(t, program.pid)
+    program.end()
+    found = [way["way"] for way in report_json(t, path, "--who-holds=Python tuple")["who_holds"]["ways"]]
+    t.check("module app: SLOTS -> Python set[*] -> Python Slots.first" in found, found[:9])
+    found = [way["way"] for way in report_json(t, path, "--who-holds=Python list")["who_holds"]["ways"]]
+    t.check("module app: ORDERS -> ... -> Python list[*] -> Python Order.__dict__ -> Python Order attributes.items" in found,
+            found[:9])
+    result = os.path.join(t.directory, "core.json")
+    t.run([t.ptmem(), "-q", "--graph=" + core, "--graph-out=" + result])
+    with open(result, encoding="utf-8") as file:
+        report = json.load(file)
+    t.check({"CACHE", "ORDERS", "SLOTS"} <= set(owners(report)), "owners of the core file")
+    t.equal("sum", sum(row["retained_bytes"] for row in report["rows"] if row["level"] == 0), report["bytes"])
+    os.remove(core)

@@ -536,7 +536,7 @@ void graph_report_write_json(FILE *f, const struct graph_title *t, const struct 
 	write_rows(&w, g, &rows);
 	json_write_close(&w, 1);
 	graph_origins_write(&w, g);
-	graph_tables_write(&w, g);
+	graph_tables_write(&w, g, SIZE_MAX);
 	json_write_close(&w, 1);
 	fputc('\n', f);
 	vec_deinit(&rows.list);
