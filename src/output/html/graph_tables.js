@@ -64,8 +64,9 @@ class GraphTables {
 	}
 
 	columns(id) {
-		const name = (title) => ({ id: "name", title, isText: true,
-			value: (row) => row.name });
+		const name = (title) => ({ id: "what", title, isText: true, isWide: true,
+			value: (row) => row.name, node: (row) => el("span", { class: "type",
+				title: row.name }, cutText(row.name, 120)) });
 		const bytes = (key, title, isDefault) => ({ id: key, title, isDefault,
 			value: (row) => row[key] || 0, node: (row) => el("span", {
 				title: format.exactBytes(row[key] || 0) },
