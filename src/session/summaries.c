@@ -174,8 +174,13 @@ void summaries_print(struct session *s, const char *path)
 	struct summaries *all = &s->run->summaries;
 	const struct profile *p = s->heap.profile;
 	struct largest largest = {0};
+	within_totals within = {0};
 
 	summary_print(s, path, &largest);
+	within_add(s, &within);
+	within_print(&within);
+	vec_deinit(&within);
+	within_add(s, &all->within);
 	if (path && !file_name_is_shared(path))
 		out_note(s->run, OUT_MASSIF, path);
 	all->count++;
@@ -289,6 +294,7 @@ void summaries_finish(struct run *run)
 	print_totals(all);
 	print_files(all);
 	print_hints(all);
+	within_print(&all->within);
 }
 
 void summaries_deinit(struct summaries *s)
@@ -299,6 +305,7 @@ void summaries_deinit(struct summaries *s)
 		free(s->file[i].first);
 	for (size_t i = 0; i < SUMMARIES_HINTS; i++)
 		free(s->hint[i]);
+	vec_deinit(&s->within);
 	free(s->first_killed);
 	free(s->only);
 }
