@@ -12,7 +12,9 @@
 #include "languages/python.h"
 
 #define WORD sizeof(uint64_t)
-#define ENTRIES_MAX (UINT64_C(1) << 22) /* of all modules */
+#define ENTRIES_MAX (1u << 20)  /* of all modules */
+#define NAMES_MAX (64u << 20)   /* bytes of the names of their variables */
+#define FIELDS_MAX (1u << 20)   /* of all types */
 #define BASES_MAX 16u
 #define MEMBERS_MAX 256u        /* of a class */
 #define ATTRIBUTES_MAX 64u
@@ -108,6 +110,7 @@ struct python_search {
 	struct block_types *types;
 	struct block_holders *holders;
 	uint64_t entries;       /* of modules, that may still be read */
+	uint64_t names;         /* bytes of names */
 	taddr_t class;          /* the last one whose attributes were counted */
 	uint64_t attributes;
 };
@@ -125,10 +128,15 @@ static void add_globals(struct python_search *s, const char *module, const struc
 		uint64_t key = entry[k->each - 2], value = entry[k->each - 1];
 		_cleanup_free_ char *name = key && value ? read_text(s->memory, key) : NULL;
 
-		if (name)
-			*vec_add(&s->holders->globals) = (struct holder_global){
-				.word = at + (k->each - 1) * WORD,
-				.name = xasprintf("%s: %s", module, name)};
+		if (!name)
+			continue;
+		char *whole = xasprintf("%s: %s", module, name);
+
+		s->names += strlen(whole);
+		*vec_add(&s->holders->globals) = (struct holder_global){
+			.word = at + (k->each - 1) * WORD, .name = whole};
+		if (s->names > NAMES_MAX)
+			return;
 	}
 }
 
@@ -162,7 +170,7 @@ static bool is_same_global(const struct holder_global *to, struct holder_global 
 
 static void add_modules(struct python_search *s)
 {
-	for (size_t i = 0; i < s->types->python.modules.count; i++)
+	for (size_t i = 0; i < s->types->python.modules.count && s->names <= NAMES_MAX; i++)
 		add_module(s, &s->types->python.modules.data[i]);
 	vec_sort(&s->holders->globals, compare_globals);
 	vec_merge(&s->holders->globals, is_same_global);
@@ -284,7 +292,7 @@ static void move_parts(struct python_search *s)
 
 static void add_field(struct python_search *s, uint32_t type, uint64_t word, const char *name)
 {
-	if (word < UINT32_MAX)
+	if (word < UINT32_MAX && s->types->fields.count < FIELDS_MAX)
 		*vec_add(&s->types->fields) = (struct block_field){
 			.type = type, .word = (uint32_t)word, .name = xstrdup(name)};
 }

@@ -70,9 +70,14 @@ static enum python_role role_of(struct inspect_memory *m, const uint64_t *class)
 		{"_io.BufferedReader", PYTHON_FILE}, {"_io.BufferedWriter", PYTHON_FILE},
 		{"_io.BufferedRandom", PYTHON_FILE}};
 
+	bool is_made = class[CLASS_FLAGS] & IS_HEAP_CLASS;
+	char first;
+
+	if (!memory_read(m, class[CLASS_NAME], &first, 1))
+		return PYTHON_PLAIN;
 	/* a program's class may have any name, but without its module */
 	for (size_t k = 0; k < ARRAY_SIZE(known); k++)
-		if ((!(class[CLASS_FLAGS] & IS_HEAP_CLASS) || known[k].role == PYTHON_FILE) &&
+		if (known[k].name[0] == first && (!is_made || known[k].role == PYTHON_FILE) &&
 		    is_text(m, class[CLASS_NAME], known[k].name))
 			return known[k].role;
 	return PYTHON_PLAIN;
@@ -136,7 +141,8 @@ uint32_t python_shape_words(const struct python_shape *s, const struct python_bl
 		all += 1 + (object[all] & 0xff);
 	if (s->role == PYTHON_TEXT && !s->is_made)
 		all = words_of_text(all, object[AT_TEXT_STATE]);
-	return (uint32_t)(b->header / WORD + all + (items * s->item + WORD - 1) / WORD);
+	all += b->header / WORD + (items * s->item + WORD - 1) / WORD;
+	return (uint32_t)MIN(all, (uint64_t)UINT32_MAX - 1);
 }
 
 /* -- notes -- */
