@@ -207,18 +207,7 @@ static bool open_dwarf(struct debug_units *d)
 
 	if (!has_units(source))
 		return false;
-	d->dwarf = dwarf_begin_elf(source->elf, DWARF_C_READ, NULL);
-	if (!d->dwarf)
-		return false;
-	d->alt_file = debuglink_find_alt(source, d->dwarf, d->dirs);
-	if (d->alt_file)
-		d->alt = dwarf_begin_elf(d->alt_file->elf, DWARF_C_READ, NULL);
-	if (d->alt) {
-		dwarf_setalt(d->dwarf, d->alt);
-	} else if (!debuglink_may_find_alt(source, d->dwarf)) {
-		dwarf_end(d->dwarf);
-		d->dwarf = NULL;
-	}
+	d->dwarf = debuglink_begin(source, d->dirs, &d->alt_file, &d->alt);
 	return d->dwarf != NULL;
 }
 
