@@ -15,6 +15,7 @@
 #define ENTRIES_MAX (1u << 20)  /* of all modules */
 #define NAMES_MAX (64u << 20)   /* bytes of the names of their variables */
 #define FIELDS_MAX (1u << 20)   /* of all types */
+#define MEMBERS_ALL (1u << 20)  /* of all classes, those of a base again for each */
 #define BASES_MAX 16u
 #define MEMBERS_MAX 256u        /* of a class */
 #define ATTRIBUTES_MAX 64u
@@ -111,6 +112,7 @@ struct python_search {
 	struct block_holders *holders;
 	uint64_t entries;       /* of modules, that may still be read */
 	uint64_t names;         /* bytes of names */
+	uint64_t members;       /* of classes, that were read */
 	taddr_t class;          /* the last one whose attributes were counted */
 	uint64_t attributes;
 };
@@ -305,17 +307,16 @@ static void add_members(struct python_search *s, uint32_t type, uint32_t header,
 
 	for (uint32_t i = 0; member % WORD == 0 && i < MEMBERS_MAX; i++, member += 5 * WORD) {
 		char name[NAME_MAX_BYTES];
-		size_t n = 0;
 
-		if (!memory_read(s->memory, member, word, sizeof(word)) || !word[0])
+		if (s->members++ >= MEMBERS_ALL ||
+		    !memory_read(s->memory, member, word, sizeof(word)) || !word[0])
 			return;
 		if (((uint32_t)word[1] != T_OBJECT && (uint32_t)word[1] != T_OBJECT_EX) ||
-		    word[2] % WORD)
+		    word[2] % WORD || !memory_read(s->memory, word[0], name, sizeof(name)))
 			continue;
-		while (n < sizeof(name) && memory_read(s->memory, word[0] + n, &name[n], 1) &&
-		       name[n])
-			n++;
-		if (n == 0 || n == sizeof(name) || name[n])
+		size_t n = strnlen(name, sizeof(name));
+
+		if (n == 0 || n == sizeof(name))
 			continue;
 		_cleanup_free_ char *clean = text_clean(name, n);
 
