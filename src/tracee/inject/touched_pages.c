@@ -1,7 +1,8 @@
 /*
  * Each round splits the ranges of which some pages were accessed into as many parts as the limit of
  * mappings allows, counts, and joins them. Parts whose pages were all accessed, or none, are
- * decided; of the former the page tables say which pages are there. Splitting a mapping inside a huge page would split the page, too: it is one part.
+ * decided; of the former the page tables say which pages are there. Splitting a mapping inside a
+ * huge page would split the page, too: it is one part.
  *
  * Advice differs between neighbours and from what surrounds them, so that each part is a mapping:
  * two kinds in turn, neither of which is the mapping's own. A part that has the same as a mapping
