@@ -382,7 +382,8 @@ static void read_array_head(struct type_table *t, uint32_t type, struct containe
 				MAX(type_table_alignment(t, c->element), UINT64_C(1)));
 	if (c->header_type == TYPE_NONE || head == 0 || head > UINT32_MAX)
 		return;
-	_cleanup_free_ char *of = type_table_name(t, c->element), *name = xasprintf("array of %s", of);
+	_cleanup_free_ char *of = type_table_name(t, c->element);
+	_cleanup_free_ char *name = xasprintf("array of %s", of);
 	const struct data_member member = {.offset = head, .is_resolved = true,
 					   .type = type_table_array_of(t, c->element, 0)};
 

@@ -20,7 +20,7 @@ enum container_kind {
 	CONTAINER_VARIANT, /* one value at begin: of the template argument that has number size */
 	CONTAINER_WRAPPER, /* only has a container: its members are not shown */
 	CONTAINER_POINTER, /* only has a pointer: likewise */
-	CONTAINER_REFERENCE, /* a pointer whose type does not say what it leads to; may have flags */
+	CONTAINER_REFERENCE, /* a pointer, perhaps with flags, of another type than it says */
 };
 
 #define CONTAINER_PLACES 4u
