@@ -26,17 +26,17 @@ extern const char containers_text[] __attribute__((visibility("hidden")));
 
 enum container_key {
 	KEY_BEGIN, KEY_END, KEY_SIZE, KEY_CAPACITY, KEY_ROOT, KEY_NEXT, KEY_ALSO, KEY_BASE, KEY_OF,
-	KEY_SKIP, KEY_IF, KEY_SLOTS, KEYS,
+	KEY_SKIP, KEY_IF, KEY_SLOTS, KEY_HEADER, KEY_FIRST, KEY_BOXED, KEY_NODE, KEYS,
 };
 static const char *const key_name[KEYS] = {
 	"begin", "end", "size", "capacity", "root", "next", "also", "base", "of", "skip", "if",
-	"slots",
+	"slots", "header", "first", "boxed", "node",
 };
 static const char *const kind_name[] = {
 	[CONTAINER_ARRAY] = "array", [CONTAINER_NODES] = "nodes", [CONTAINER_SWISS] = "swiss",
 	[CONTAINER_STRING] = "string", [CONTAINER_WRAPPER] = "wrapper",
 	[CONTAINER_POINTER] = "pointer", [CONTAINER_OPTIONAL] = "optional",
-	[CONTAINER_VARIANT] = "variant",
+	[CONTAINER_VARIANT] = "variant", [CONTAINER_REFERENCE] = "reference",
 };
 
 struct container_text {
@@ -104,10 +104,31 @@ static bool is_shown_only(enum container_kind kind)
 	return kind == CONTAINER_WRAPPER || kind == CONTAINER_POINTER;
 }
 
+/* Adds the keys in @rest; NULL, or the word that is none. A type's name may have spaces. */
+static const char *parse_keys(struct container_text *d, char *rest)
+{
+	bool is_base = false;
+	char *word, *state = NULL;
+
+	for (word = strtok_r(rest, " \t", &state); word; word = strtok_r(NULL, " \t", &state)) {
+		if (is_base && !strchr(word, '=')) {
+			char *whole = xasprintf("%s %s", d->value[KEY_BASE], word);
+
+			free(d->value[KEY_BASE]);
+			d->value[KEY_BASE] = whole;
+			continue;
+		}
+		is_base = text_begins_with(word, "base=");
+		if (!parse_key(d, word))
+			return word;
+	}
+	return NULL;
+}
+
 static char *parse_line(char *line, struct container_text *d)
 {
 	char *rest = NULL, *pattern = strtok_r(line, " \t", &rest);
-	char *kind = strtok_r(NULL, " \t", &rest), *word;
+	char *kind = strtok_r(NULL, " \t", &rest);
 
 	*d = (struct container_text){0};
 	for (size_t i = 1; kind && i < ARRAY_SIZE(kind_name); i++)
@@ -115,11 +136,11 @@ static char *parse_line(char *line, struct container_text *d)
 			d->kind = (enum container_kind)i;
 	if (!d->kind)
 		return xasprintf("%s: it has no kind (array, string, nodes, swiss, optional, "
-				 "variant, wrapper or pointer)", pattern);
-	while ((word = strtok_r(NULL, " \t", &rest)))
-		if (!parse_key(d, word))
-			return xasprintf("%s: '%s' is no key with a value, or is repeated",
-					 pattern, word);
+				 "variant, reference, wrapper or pointer)", pattern);
+	const char *wrong = parse_keys(d, rest);
+
+	if (wrong)
+		return xasprintf("%s: '%s' is no key with a value, or is repeated", pattern, wrong);
 	bool is_nodes = d->kind == CONTAINER_NODES;
 
 	d->pattern = xstrdup(pattern);
@@ -127,6 +148,8 @@ static char *parse_line(char *line, struct container_text *d)
 		return NULL;
 	if (!d->value[is_nodes ? KEY_ROOT : KEY_BEGIN])
 		return xasprintf("%s: %s= is missing", pattern, is_nodes ? "root" : "begin");
+	if (d->kind == CONTAINER_REFERENCE)
+		return d->value[KEY_BASE] ? NULL : xasprintf("%s: base= is missing", pattern);
 	if (!is_nodes && !d->value[KEY_END] && !d->value[KEY_SIZE])
 		return xasprintf("%s: end= or size= is missing", pattern);
 	return NULL;
@@ -252,6 +275,34 @@ static uint32_t make_node(struct type_table *t, uint32_t base, const struct cont
 	return node;
 }
 
+/*
+ * The node that has a type of its own, a template with the arguments of @type: its pointers to
+ * others have the type of what they have in common.
+ */
+static uint32_t make_own_node(struct type_table *t, uint32_t type, const struct container_text *d)
+{
+	const char *arguments = strchr(type_table_get(t, type)->name, '<');
+	_cleanup_free_ char *name = xasprintf("%s%s", d->value[KEY_NODE], arguments ?: "");
+	uint32_t own = type_table_find(t, NULL, name);
+	struct member_place next[CONTAINER_PLACES];
+	struct data_member member[NODE_MEMBERS] = {0};
+	uint32_t count = find_places(t, own, d->value[KEY_NEXT], next), i;
+
+	if (count == 0)
+		return TYPE_NONE;
+	for (i = 0; i < count; i++)
+		member[i] = (struct data_member){
+			.name = "next", .offset = next[i].offset, .is_resolved = true};
+	member[i++] = (struct data_member){.type = own, .is_resolved = true};
+	_cleanup_free_ char *shown = type_table_name(t, own);
+	uint32_t node = type_table_declare(t, shown, type_table_get(t, own)->size, member, i);
+	uint32_t pointer = type_table_pointer_to(t, node);
+
+	for (i = 0; i < count; i++)
+		type_table_set_member(t, node, i, pointer);
+	return node;
+}
+
 static bool read_nodes(struct type_table *t, uint32_t type, const struct container_text *d,
 		       struct container *c)
 {
@@ -260,6 +311,10 @@ static bool read_nodes(struct type_table *t, uint32_t type, const struct contain
 	c->roots = find_places(t, type, d->value[KEY_ROOT], c->root);
 	if (c->roots == 0)
 		return false;
+	if (d->value[KEY_NODE]) {
+		c->node = make_own_node(t, type, d);
+		return c->node != TYPE_NONE;
+	}
 	base = d->value[KEY_BASE] ? type_table_find(t, NULL, d->value[KEY_BASE]) :
 				    target_of(t, c->root[0].type);
 	c->element = type_table_argument(t, type, number_of(d->value[KEY_OF], 0));
@@ -281,18 +336,73 @@ static uint32_t slot_element(struct type_table *t, uint32_t slot)
 	return value.type;
 }
 
+/* A member of the header that @c has, or of @type. */
+static bool find_member(struct type_table *t, uint32_t type, const char *path,
+			const struct container *c, struct member_place *out)
+{
+	if (!type_table_find_place(t, c->header_type, path, out))
+		return type_table_find_place(t, type, path, out);
+	out->offset += type_table_get(t, type)->size;
+	return true;
+}
+
+static uint32_t element_of(struct type_table *t, uint32_t type, const struct container_text *d,
+			   const struct container *c)
+{
+	const char *of = d->value[KEY_OF];
+	uint32_t element = target_of(t, c->begin.type);
+	struct member_place like = {0};
+
+	if (of && strspn(of, "0123456789") == strlen(of)) {
+		element = type_table_argument(t, type, number_of(of, 0));
+		if (element == TYPE_NONE)
+			element = type_table_argument(t, c->header_type, number_of(of, 0));
+	} else if (of) {
+		type_table_find_place(t, type, of, &like);
+		element = like.type;
+	}
+	const struct data_type *e = type_table_get(t, element);
+
+	if (d->value[KEY_BOXED] && e->kind == DATA_STRUCT &&
+	    e->size > number_of(d->value[KEY_BOXED], 0))
+		return type_table_pointer_to(t, element);
+	return element;
+}
+
+/* Elements that are behind the header. */
+static void read_array_head(struct type_table *t, uint32_t type, struct container *c)
+{
+	uint64_t own = type_table_get(t, type)->size, head = 0;
+	enum data_kind kind = type_table_get(t, c->begin.type)->kind;
+
+	if (kind == DATA_ARRAY)
+		head = c->begin.offset - own;
+	else if (kind == DATA_BASE)
+		head = ROUND_UP(type_table_get(t, c->header_type)->size,
+				MAX(type_table_alignment(t, c->element), UINT64_C(1)));
+	if (c->header_type == TYPE_NONE || head == 0 || head > UINT32_MAX)
+		return;
+	_cleanup_free_ char *of = type_table_name(t, c->element);
+	_cleanup_free_ char *name = xasprintf("array of %s", of);
+	const struct data_member member = {.offset = head, .is_resolved = true,
+					   .type = type_table_array_of(t, c->element, 0)};
+
+	c->head = (uint32_t)head;
+	c->node = type_table_declare(t, name, head, &member, 1);
+}
+
 static bool read_array(struct type_table *t, uint32_t type, const struct container_text *d,
 		       struct container *c)
 {
-	if (!type_table_find_place(t, type, d->value[KEY_BEGIN], &c->begin))
+	if (!find_member(t, type, d->value[KEY_BEGIN], c, &c->begin))
 		return false;
-	c->element = target_of(t, c->begin.type);
-	if (d->value[KEY_OF])
-		c->element = type_table_argument(t, type, number_of(d->value[KEY_OF], 0));
-	bool has_end = type_table_find_place(t, type, d->value[KEY_END], &c->end);
+	c->element = element_of(t, type, d, c);
+	bool has_end = find_member(t, type, d->value[KEY_END], c, &c->end);
 
-	type_table_find_place(t, type, d->value[KEY_CAPACITY], &c->capacity);
+	find_member(t, type, d->value[KEY_CAPACITY], c, &c->capacity);
+	find_member(t, type, d->value[KEY_FIRST], c, &c->first);
 	type_table_find_place(t, type, d->value[KEY_IF], &c->in_block);
+	read_array_head(t, type, c);
 	if (type_table_find_place(t, type, d->value[KEY_SLOTS], &c->slots))
 		c->element = slot_element(t, target_of(t, c->slots.type));
 	return (has_end || c->size.type != TYPE_NONE) &&
@@ -325,7 +435,15 @@ static struct container *read_container(const struct containers *c, struct type_
 	out.kind = d->kind;
 	if (is_shown_only(d->kind))
 		return xmemdup(&out, sizeof(out));
-	type_table_find_place(t, type, d->value[KEY_SIZE], &out.size);
+	if (type_table_find_place(t, type, d->value[KEY_HEADER], &out.header))
+		out.header_type = target_of(t, out.header.type);
+	find_member(t, type, d->value[KEY_SIZE], &out, &out.size);
+	if (d->kind == CONTAINER_REFERENCE) {
+		out.element = type_table_find(t, NULL, d->value[KEY_BASE]);
+		return out.element != TYPE_NONE &&
+		       type_table_find_place(t, type, d->value[KEY_BEGIN], &out.begin) ?
+			xmemdup(&out, sizeof(out)) : NULL;
+	}
 	bool is_value = d->kind == CONTAINER_OPTIONAL || d->kind == CONTAINER_VARIANT;
 	bool is_good = is_value ? read_value(t, type, d, &out) :
 		       d->kind == CONTAINER_NODES ? read_nodes(t, type, d, &out) :
@@ -360,6 +478,7 @@ const char *containers_whole(struct containers *c, struct type_table *t, uint32_
 	case CONTAINER_POINTER:
 	case CONTAINER_OPTIONAL:
 	case CONTAINER_VARIANT:
+	case CONTAINER_REFERENCE:
 		return "";
 	default:
 		return "[*]";

@@ -20,6 +20,7 @@ enum container_kind {
 	CONTAINER_VARIANT, /* one value at begin: of the template argument that has number size */
 	CONTAINER_WRAPPER, /* only has a container: its members are not shown */
 	CONTAINER_POINTER, /* only has a pointer: likewise */
+	CONTAINER_REFERENCE, /* a pointer, perhaps with flags, of another type than it says */
 };
 
 #define CONTAINER_PLACES 4u
@@ -33,7 +34,15 @@ struct container {
 	/* bit 0: elements are in a block, else the other bits of its byte are their number */
 	struct member_place in_block;
 	struct member_place root[CONTAINER_PLACES], also; /* NODES: the first nodes; a table */
-	uint32_t roots, node;   /* type of a node */
+	uint32_t roots, node;   /* type of a node; of a block with a header and elements */
+	/*
+	 * A pointer to a header; its members' places are behind those of the container itself.
+	 * Elements are in the same block, from @head on, unless begin is a pointer.
+	 */
+	struct member_place header;
+	uint32_t header_type;   /* TYPE_NONE = there is none */
+	uint32_t head;
+	struct member_place first; /* number of the first element that is used */
 };
 
 struct containers;

@@ -16,6 +16,7 @@
 #define WORD 8u
 #define LEVELS_MAX 32u          /* structs in structs */
 #define CHUNK_MAX (UINT64_C(4) << 20) /* bytes that are read at once; of no array, all that are */
+#define HEADER_MAX 256u         /* bytes of a container or of its header */
 #define PLACES_MAX (UINT64_C(1) << 28) /* of a table */
 #define CHECKED_ELEMENTS 16u
 #define QUEUE_KEPT 4096u        /* steps that are done */
@@ -112,6 +113,20 @@ static bool leads(struct typed_walk *w, uint32_t type, uint32_t level)
 	return w->leads.data[type] == 2;
 }
 
+/* Whether the union @type has one member, besides structs without any. */
+static bool is_single(struct typed_walk *w, uint32_t type)
+{
+	struct type_table *t = w->heap->types;
+	uint32_t members = type_table_get(t, type)->members, count = 0;
+
+	for (uint32_t i = 0; i < members; i++) {
+		const struct data_type *e = type_table_get(t, type_table_member_type(t, type, i));
+
+		count += e->kind != DATA_STRUCT || e->members > 0;
+	}
+	return count == 1;
+}
+
 static bool find_leads(struct typed_walk *w, uint32_t type, uint32_t level)
 {
 	struct type_table *t = w->heap->types;
@@ -120,7 +135,7 @@ static bool find_leads(struct typed_walk *w, uint32_t type, uint32_t level)
 
 	if (e->kind == DATA_POINTER || e->kind == DATA_ARRAY)
 		return e->kind == DATA_POINTER || leads(w, e->target, level + 1);
-	if (e->kind != DATA_STRUCT)
+	if (e->kind != DATA_STRUCT && (e->kind != DATA_UNION || !is_single(w, type)))
 		return false;
 	if (find_container(w, type)) /* also in what is a union to the language */
 		return true;
@@ -363,6 +378,8 @@ static bool read_place(const struct typed_walk *w, const struct member_place *p,
 		return false;
 	*out = 0;
 	memcpy(out, b.data + p->offset, size);
+	if (p->bit_size)
+		*out &= UINT64_MAX >> (64 - p->bit_size);
 	return true;
 }
 
@@ -404,6 +421,23 @@ static void note_string(struct typed_walk *w, uint32_t block, uint64_t bytes)
 	if (w->strings.count >= 2ul * w->heap->blocks + 1000)
 		sort_strings(w);
 	*vec_add(&w->strings) = (struct typed_string){block, bytes};
+}
+
+/* @p is followed later, if it is in @block. */
+static void add_places(struct typed_walk *w, uint32_t block, struct typed_places p)
+{
+	uint64_t each = size_of(w, p.element), bytes;
+	uint64_t hash = hash_u64(block);
+	struct typed_extent e;
+
+	w->heap->extent(w->heap->ctx, block, &e);
+	if (each == 0 || each > CHUNK_MAX || p.count == 0 || p.count > PLACES_MAX ||
+	    __builtin_mul_overflow(p.count, each, &bytes) || p.start < e.start ||
+	    p.start - e.start > e.size || bytes > e.size - (p.start - e.start) ||
+	    !leads(w, p.element, 0) || hash_find(&w->by_places, hash, b, *b == block))
+		return;
+	*hash_add(&w->by_places, hash) = block;
+	*vec_add(&w->places) = p;
 }
 
 /* Elements of @c from @begin on, @bytes of them, in a block of their own. */
@@ -470,6 +504,66 @@ static void walk_array(struct typed_walk *w, uint32_t type, const struct contain
 	}
 }
 
+/* The elements of @c are behind its header, whose block is @block; @all has the members of both. */
+static void reach_header(struct typed_walk *w, uint32_t type, const struct container *c,
+			 uint32_t block, struct typed_bytes all)
+{
+	uint64_t begin = 0, used, capacity, first = 0, each = size_of(w, c->element);
+	enum data_kind kind = type_table_get(w->heap->types, c->begin.type)->kind;
+	struct typed_extent e;
+	struct container_sum *s = get_sum(w, type);
+
+	w->heap->extent(w->heap->ctx, block, &e);
+	if ((kind != DATA_ARRAY && !read_place(w, &c->begin, all, &begin)) ||
+	    (!read_extent(w, c, &c->end, all, &used) && !read_extent(w, c, &c->size, all, &used)) ||
+	    (c->first.type != TYPE_NONE && !read_place(w, &c->first, all, &first)) ||
+	    used > INT64_MAX || first > used / each)
+		return;
+	if (kind == DATA_POINTER) {
+		give_type(w, block, c->header_type, FIT_CONTAINER, 0);
+		reach_elements(w, c, begin, used);
+	} else if ((kind == DATA_ARRAY || begin == c->head) && e.size >= c->head &&
+		   used <= e.size - c->head) {
+		give_type(w, block, c->node, FIT_CONTAINER, 0);
+		add_places(w, block, (struct typed_places){
+			.start = e.start + c->head + first * each, .element = c->element,
+			.count = used / each - first});
+	} else {
+		return;
+	}
+	used -= first * each;
+	s->used += used;
+	s->capacity += read_extent(w, c, &c->capacity, all, &capacity) && capacity >= used &&
+		       capacity <= INT64_MAX ? capacity : used;
+}
+
+static void walk_header(struct typed_walk *w, uint32_t type, const struct container *c,
+			struct typed_bytes b)
+{
+	uint64_t own = size_of(w, type), header, used = 0, first = 0;
+	uint64_t more = MIN(size_of(w, c->header_type), (uint64_t)HEADER_MAX);
+	uint8_t data[2 * HEADER_MAX];
+	const struct typed_bytes all = {b.addr, data, own + more};
+	struct typed_extent e;
+
+	if (own > HEADER_MAX || !read_place(w, &c->header, b, &header) ||
+	    !memory_read(w->heap->memory, header, data + own, more))
+		return;
+	memcpy(data, b.data, own);
+	struct container_sum *s = get_sum(w, type);
+	uint32_t block = w->heap->find(w->heap->ctx, header);
+
+	read_place(w, c->end.type != TYPE_NONE ? &c->end : &c->size, all, &used);
+	read_place(w, &c->first, all, &first);
+	s->containers++;
+	s->empty += used == first;
+	if (block == TYPED_NO_BLOCK) /* as of all that are empty */
+		return;
+	w->heap->extent(w->heap->ctx, block, &e);
+	if (e.start == header)
+		reach_header(w, type, c, block, all);
+}
+
 static void walk_nodes(struct typed_walk *w, uint32_t type, const struct container *c,
 		       struct typed_bytes b)
 {
@@ -493,23 +587,6 @@ static void walk_nodes(struct typed_walk *w, uint32_t type, const struct contain
 	}
 	if (c->also.type != TYPE_NONE && read_place(w, &c->also, b, &root))
 		follow(w, type_table_get(w->heap->types, c->also.type)->target, root);
-}
-
-/* @p is followed later, if it is in @block. */
-static void add_places(struct typed_walk *w, uint32_t block, struct typed_places p)
-{
-	uint64_t each = size_of(w, p.element), bytes;
-	uint64_t hash = hash_u64(block);
-	struct typed_extent e;
-
-	w->heap->extent(w->heap->ctx, block, &e);
-	if (each == 0 || each > CHUNK_MAX || p.count == 0 || p.count > PLACES_MAX ||
-	    __builtin_mul_overflow(p.count, each, &bytes) || p.start < e.start ||
-	    p.start - e.start > e.size || bytes > e.size - (p.start - e.start) ||
-	    !leads(w, p.element, 0) || hash_find(&w->by_places, hash, b, *b == block))
-		return;
-	*hash_add(&w->by_places, hash) = block;
-	*vec_add(&w->places) = p;
 }
 
 static void walk_places(struct typed_walk *w, const struct typed_places *p)
@@ -716,11 +793,15 @@ static void walk_value(struct typed_walk *w, uint32_t type, struct typed_bytes b
 		return;
 	}
 	const struct container *c = w->is_checking ? NULL : find_container(w, type);
+	uint64_t value;
 
 	switch (c ? c->kind : CONTAINER_NONE) {
 	case CONTAINER_ARRAY:
 	case CONTAINER_STRING:
-		walk_array(w, type, c, b);
+		if (c->header_type != TYPE_NONE)
+			walk_header(w, type, c, b);
+		else
+			walk_array(w, type, c, b);
 		break;
 	case CONTAINER_NODES:
 		walk_nodes(w, type, c, b);
@@ -730,6 +811,10 @@ static void walk_value(struct typed_walk *w, uint32_t type, struct typed_bytes b
 			walk_slots(w, type, c, b);
 		else
 			walk_swiss(w, type, c, b);
+		break;
+	case CONTAINER_REFERENCE:
+		if (read_place(w, &c->begin, b, &value))
+			follow(w, c->element, value & ~UINT64_C(7));
 		break;
 	case CONTAINER_OPTIONAL:
 	case CONTAINER_VARIANT:

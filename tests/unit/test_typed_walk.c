@@ -194,6 +194,99 @@ static const char glib_source[] =
 	"	return 0;\n"
 	"}\n";
 
+/* The first word of each of Qt's containers leads to its block. */
+static const char qt_source[] =
+	"#include <QByteArray>\n"
+	"#include <QHash>\n"
+	"#include <QList>\n"
+	"#include <QMap>\n"
+	"#include <QSet>\n"
+	"#include <QString>\n"
+	"#include <QVector>\n"
+	"#include <cstdio>\n"
+	"#include <malloc.h>\n"
+	"struct Order { long id; char *text; }; struct Small { Order *order; };\n"
+	"struct Session { QString name; QByteArray key; QVector<Order> orders; QVector<Session *> more; };\n"
+	"QList<Order *> listed; QList<Order> boxed; QList<Small> small; QList<QString> words; QVector<Order *> crowd;\n"
+	"QMap<int, Session *> by_user; QHash<int, Order *> by_id; QSet<QString> set; QString empty; QList<int> none;\n"
+	"static void *block(const void *p, const char *type)\n"
+	"{\n"
+	"	printf(\"b %p %zu %s\\n\", p, malloc_usable_size((void *)p) - 8, type);\n"
+	"	return (void *)p;\n"
+	"}\n"
+	"template <class T> static const char *data_of(const T &t) { return *(const char *const *)&t; }\n"
+	"template <class T> static void data(const T &t, const char *type) { block(data_of(t), type); }\n"
+	"static void *ready[100], **at = ready; /* from new memory: none is larger */\n"
+	"static Order *order() { return (Order *)block(*at++, \"Order\"); }\n"
+	"int main()\n"
+	"{\n"
+	"	for (void *&o : ready) o = new Order{1, nullptr};\n"
+	"	for (int i = 0; i < 30; i++) listed.append(new Order());\n"
+	"	for (int i = 0; i < 20; i++) delete listed.takeFirst(); /* what was there has other types now */\n"
+	"	for (int i = 0; i < 20; i++) block(new long[2](), \"-\");\n"
+	"	for (Order *o : listed) block(o, \"Order\");\n"
+	"	data(listed, \"array of Order *\");\n"
+	"	for (int i = 0; i < 5; i++) boxed.append(Order{1, (char *)block(malloc(200), \"char[]\")});\n"
+	"	for (const Order &o : boxed) block(&o, \"Order\");\n"
+	"	small.append(Small{order()}); block(&small[0], \"Small\");\n"
+	"	data(boxed, \"array of Order *\"); data(small, \"array of Small *\");\n"
+	"	for (int i = 0; i < 5; i++) { words.append(QString(40, QChar('w'))); data(words[i], \"array of short unsigned int\"); }\n"
+	"	data(words, \"array of QString\");\n"
+	"	for (int i = 0; i < 1000; i++) crowd.append(i % 100 ? nullptr : order());\n"
+	"	data(crowd, \"array of Order *\");\n"
+	"	for (int i = 0; i < 9; i++) {\n"
+	"		Session *s = by_user[i] = new Session;\n"
+	"		s->name = QString(30, QChar('n')); s->key = QByteArray(50, 'k'); s->orders.resize(3);\n"
+	"		s->orders[2].text = (char *)block(malloc(100), \"char[]\");\n"
+	"		block(s, \"Session\"); data(s->name, \"array of short unsigned int\");\n"
+	"		data(s->key, \"array of char\"); data(s->orders, \"array of Order\");\n"
+	"	}\n"
+	"	data(by_user, \"QMapData<int, Session*>\");\n"
+	"	for (auto i = by_user.begin(); i != by_user.end(); ++i) block((const char *)&i.key() - 24, \"QMapNode<int, Session*>\");\n"
+	"	by_user[3]->more.append(by_user[4]); data(by_user[3]->more, \"array of Session *\");\n"
+	"	for (int i = 0; i < 50; i++) by_id[i] = order();\n"
+	"	data(by_id, \"QHashData\"); block(*(void **)(data_of(by_id) + 8), \"QHashNode<int, Order*> *[]\");\n"
+	"	for (auto i = by_id.begin(); i != by_id.end(); ++i) block((const char *)&i.key() - 12, \"QHashNode<int, Order*>\");\n"
+	"	for (int i = 0; i < 5; i++) set.insert(QString(i + 20, QChar('s')));\n"
+	"	for (const QString &s : set) { data(s, \"array of short unsigned int\"); block((const char *)&s - 16, \"QHashNode<QString, QHashDummyValue>\"); }\n"
+	"	data(set, \"QHashData\"); block(*(void **)(data_of(set) + 8), \"QHashNode<QString, QHashDummyValue> *[]\");\n"
+	"	printf(\"f %p %d [*]\\n\", data_of(crowd), 24 + 8 * 700);\n"
+	"	printf(\"f %p %d value\\n\", (const char *)&by_user.begin().key() - 24, 32);\n"
+	"	puts(\"ready\"); fflush(stdout);\n"
+	"	while (getchar() != EOF) ;\n"
+	"	return 0;\n"
+	"}\n";
+
+static const char protobuf_source[] =
+	"#include <google/protobuf/repeated_field.h>\n"
+	"#include <google/protobuf/wrappers.pb.h>\n"
+	"#include <cstdio>\n"
+	"#include <malloc.h>\n"
+	"using namespace google::protobuf;\n"
+	"struct Session { RepeatedPtrField<StringValue> messages; RepeatedPtrField<std::string> words; } session;\n"
+	"StringValue single;\n"
+	"static void block(const void *p, const char *type)\n"
+	"{\n"
+	"	printf(\"b %p %zu %s\\n\", p, malloc_usable_size((void *)p) - 8, type);\n"
+	"}\n"
+	"#define STRING \"std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >\"\n"
+	"static void string(const std::string &s) { block(&s, STRING); block(s.data(), \"char[]\"); }\n"
+	"int main()\n"
+	"{\n"
+	"	for (int i = 0; i < 20; i++) {\n"
+	"		StringValue *m = session.messages.Add();\n"
+	"		m->set_value(std::string(50, 'm'));\n"
+	"		block(m, \"google::protobuf::StringValue\"); string(m->value());\n"
+	"		session.words.Add(std::string(100, 'w')); string(session.words[i]);\n"
+	"	}\n"
+	"	block((const char *)session.messages.data() - 8, \"array of google::protobuf::StringValue *\");\n"
+	"	block((const char *)session.words.data() - 8, \"array of \" STRING \" *\");\n"
+	"	single.set_value(std::string(60, 's')); string(single.value());\n"
+	"	puts(\"ready\"); fflush(stdout);\n"
+	"	while (getchar() != EOF) ;\n"
+	"	return 0;\n"
+	"}\n";
+
 static const char rust_source[] =
 	"#![allow(dead_code, static_mut_refs)]\n"
 	"use std::collections::HashMap;\n"
@@ -399,6 +492,25 @@ static void test_glib(void **state)
 	check_program("gcc -g -o p typed_glib.c $(" GLIB ")");
 }
 
+#define QT "pkg-config --cflags --libs Qt5Core"
+
+static void test_qt(void **state)
+{
+	if (!layout_run(QT " >/dev/null 2>&1") || !layout_run(HAS("g++")))
+		skip();
+	check_program("g++ -g -fPIC -o p typed_qt.cpp $(" QT ")");
+}
+
+#define PROTOBUF "pkg-config --cflags --libs protobuf"
+
+/* Of a class whose table is in a library gcc has no members by default. */
+static void test_protobuf(void **state)
+{
+	if (!layout_run(PROTOBUF " >/dev/null 2>&1") || !layout_run(HAS("g++")))
+		skip();
+	check_program("g++ -g -femit-class-debug-always -o p typed_pb.cpp $(" PROTOBUF ")");
+}
+
 static void test_rust(void **state)
 {
 	if (!layout_run(HAS("rustc")))
@@ -424,8 +536,8 @@ static void test_descriptions(void **state)
 	free(why);
 	layout_write("list.txt", "A pointer\nB\n");
 	char *path = xasprintf("%s/list.txt", layout_dir), *expected = xasprintf(
-		"%s:2: B: it has no kind (array, string, nodes, swiss, optional, variant, wrapper or "
-		"pointer)", path);
+		"%s:2: B: it has no kind (array, string, nodes, swiss, optional, variant, reference, "
+		"wrapper or pointer)", path);
 
 	assert_false(containers_add_file(c, path, &why));
 	assert_string_equal(why, expected);
@@ -442,6 +554,8 @@ static int set_up(void **state)
 	layout_write("typed.c", c_source);
 	layout_write("typed.cpp", cxx_source);
 	layout_write("typed_glib.c", glib_source);
+	layout_write("typed_qt.cpp", qt_source);
+	layout_write("typed_pb.cpp", protobuf_source);
 	layout_write("typed_rs.rs", rust_source);
 	return 0;
 }
@@ -458,6 +572,8 @@ int main(void)
 		cmocka_unit_test(test_cxx),
 		cmocka_unit_test(test_libcxx),
 		cmocka_unit_test(test_glib),
+		cmocka_unit_test(test_qt),
+		cmocka_unit_test(test_protobuf),
 		cmocka_unit_test(test_rust),
 		cmocka_unit_test(test_descriptions),
 	};
