@@ -36,6 +36,7 @@ enum replay_kind {
 	REPLAY_FREE,
 	REPLAY_EXIT,   /* the thread ends: last of its operations */
 	REPLAY_SAMPLE, /* resident memory is measured */
+	REPLAY_TOUCH,  /* the block is touched up to the size */
 };
 
 struct replay_op {
@@ -44,6 +45,7 @@ struct replay_op {
 	uint32_t block;   /* index of the block, or of the sample */
 	uint8_t kind;     /* enum replay_kind */
 	uint8_t shift;    /* of an alignment: its logarithm to the base 2 */
+	uint8_t is_lazy;  /* of an allocation: what it returns is touched by REPLAY_TOUCH only */
 };
 
 struct replay_turn {
@@ -58,6 +60,7 @@ struct replay_sample {
 struct replay_block {
 	uint64_t address;  /* 0: there is none now */
 	uint64_t size;     /* as requested */
+	uint64_t touched;  /* bytes, from its start on */
 };
 
 struct replay_result {
