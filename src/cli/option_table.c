@@ -86,10 +86,12 @@ static const struct option_row rows[] = {
 		 "at most 4 KiB: what is largest, each with the\n"
 		 "command that shows more; Markdown if FILE ends in\n.md",
 	 .brief = "what is largest in a report, in at most 4 KiB"},
-	{.name = "inspect-copy", .type = OPT_SIZE, AT(inspect.copy), .initial = "64M",
-	 OPTION_RANGE(0, UINT64_C(1) << 40), .value = "SIZE",
+	{.name = "inspect-copy", .type = OPT_SIZE, .flags = OPT_OR_AUTO, AT(inspect.copy),
+	 .initial = "auto", .absent = (double)OPTIONS_COPY_AUTO,
+	 OPTION_RANGE(0, UINT64_C(1) << 40), .value = "auto|SIZE",
 	 .text = "with --inspect, --graph and --leak-check: copy a\nprocess that has at most this "
-		 "much memory of its\nown, and examine the copy: it is stopped for less\ntime",
+		 "much memory of its\nown, and examine the copy: it is stopped for less\n"
+		 "time; auto: a fourth of what is available",
 	 .brief = "copy processes of up to this size, to stop them for less time"},
 	{.name = "inspect-out", .type = OPT_TEXT, .flags = OPT_NOT_EMPTY, AT(inspect.out),
 	 .value = "FILE",
