@@ -241,8 +241,7 @@ struct session *session_fork(struct session *parent, struct address_space *space
 	s->process.desc = xstrdup(parent->process.desc);
 	s->process.name = parent->process.name ? xstrdup(parent->process.name) : NULL;
 	s->process.cgroup = parent->process.cgroup ? xstrdup(parent->process.cgroup) : NULL;
-	touched_blocks_free(s->events.touched);
-	s->events.touched = NULL;
+	s->events.touched = NULL; /* the parent's */
 	s->events.writer = NULL; /* the inherited blocks have no events in its own file */
 	s->events.stream = NULL;
 	s->events.path = NULL;

@@ -219,12 +219,17 @@ def refused(t):
 TOUCHED = r"""/* A large block of which a part is touched, one that is not, and one that grows: what is touched stays. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 int main(void)
 {
 	char *part = malloc(40 << 20), *volatile none = malloc(100 << 20), *grown = malloc(8 << 20);
 
 	memset(part, 1, 10 << 20);
 	memset(grown, 1, 8 << 20);
+	if (fork() == 0)
+		_exit(0);
+	wait(NULL);
 	grown = realloc(grown, 24 << 20);
 	return part == none || !grown;
 }
