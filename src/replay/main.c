@@ -238,8 +238,7 @@ static void perform(struct replayer *r, const struct replay_op *op)
 		return;
 	}
 	*b = (struct replay_block){(uintptr_t)p, op->size, touched};
-	if (!op->is_lazy)
-		touch(b, op->size);
+	touch(b, MIN(op->touched, op->size));
 }
 
 static const struct replay_op *next_op(struct replayer *r)

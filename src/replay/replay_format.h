@@ -42,10 +42,10 @@ enum replay_kind {
 struct replay_op {
 	uint64_t time_ns; /* since the start */
 	uint64_t size;    /* bytes; the last one of all samples: none */
+	uint64_t touched; /* of an allocation: so many bytes at most are touched at once */
 	uint32_t block;   /* index of the block, or of the sample */
 	uint8_t kind;     /* enum replay_kind */
 	uint8_t shift;    /* of an alignment: its logarithm to the base 2 */
-	uint8_t is_lazy;  /* of an allocation: what it returns is touched by REPLAY_TOUCH only */
 };
 
 struct replay_turn {

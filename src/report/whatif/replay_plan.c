@@ -32,7 +32,7 @@ struct block_use {
 	uint32_t node;        /* of the call tree */
 	uint32_t window, thread; /* its last use: in which, and by which */
 	uint64_t op;          /* number of its last allocation, once that is written */
-	bool is_lazy;         /* is_lazy of that */
+	bool is_measured;     /* what was touched since then */
 };
 
 struct window_op {
@@ -194,7 +194,7 @@ static void append_op(struct planner *p, uint32_t thread, const struct replay_op
 static void add_call(struct planner *p, uint32_t thread, const struct replay_op *op)
 {
 	append_op(p, thread, op);
-	p->use.data[op->block].is_lazy = false;
+	p->use.data[op->block].is_measured = false;
 	p->plan->calls++;
 	p->plan->peak_blocks = MAX(p->plan->peak_blocks, p->live_blocks);
 	p->plan->peak_bytes = MAX(p->plan->peak_bytes, p->live_bytes);
@@ -293,7 +293,7 @@ static void allocate(struct planner *p, const struct event *ev, uint32_t thread)
 	struct replay_op op = {.time_ns = p->clock.now, .size = ev->size, .block = block,
 			       .kind = ev->function == FUNCTION_CALLOC ? REPLAY_CALLOC :
 								       REPLAY_MALLOC,
-			       .shift = log2_of(ev->align)};
+			       .shift = log2_of(ev->align), .touched = UINT64_MAX};
 
 	if (block == NO_BLOCK)
 		return;
@@ -326,7 +326,7 @@ static void end_realloc(struct planner *p, const struct event *ev, uint32_t thre
 {
 	uint32_t moving = p->thread.data[thread].moving, block = moving - 1;
 	const struct replay_op op = {.time_ns = p->clock.now, .size = ev->size, .block = block,
-				     .kind = REPLAY_REALLOC};
+				     .kind = REPLAY_REALLOC, .touched = UINT64_MAX};
 
 	p->thread.data[thread].moving = 0;
 	if (!moving && ev->addr)
@@ -423,17 +423,19 @@ static void on_touch_size(void *ctx, uint64_t least)
 	p->plan->touch_size = MAX(least, 1u);
 }
 
-/* The operation that allocated the block does not touch it after all. */
-static void make_lazy(struct planner *p, struct block_use *use)
+/*
+ * The operation that allocated the block touches only @bytes of it after all. That is too early, by
+ * the time to the first measurement, so that memory between the two is an upper bound.
+ */
+static void touch_less(struct planner *p, struct block_use *use, uint64_t bytes)
 {
-	const uint8_t is_lazy = true;
-	const size_t at = offsetof(struct replay_op, is_lazy);
+	const size_t at = offsetof(struct replay_op, touched);
 
 	end_window(p);
 	rewind_plan(p, (off_t)(REPLAY_OPS_AT + use->op * sizeof(struct replay_op) + at));
-	put(p, &is_lazy, 1, 1);
+	put(p, &bytes, sizeof(bytes), 1);
 	rewind_plan(p, (off_t)(REPLAY_OPS_AT + p->plan->head.ops * sizeof(struct replay_op)));
-	use->is_lazy = true;
+	use->is_measured = true;
 }
 
 /* The thread that did it is not known, and may have ended; the first one has not. */
@@ -450,9 +452,10 @@ static void on_touched(void *ctx, taddr_t addr, uint64_t bytes)
 
 	if (use->size < p->plan->touch_size)
 		return;
-	if (!use->is_lazy)
-		make_lazy(p, use);
-	append_op(p, 0, &op);
+	if (use->is_measured)
+		append_op(p, 0, &op);
+	else
+		touch_less(p, use, op.size);
 }
 
 static void on_module(void *ctx, const struct events_module *m)
