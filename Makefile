@@ -1,7 +1,8 @@
 # ptmem: see README.md. Targets: all check quick unit fuzz e2e peers targets demo bench install uninstall static layers docs clean.
-# Variables: MODE=release|debug|asan  CC  V=1  DESTDIR  prefix (or PREFIX)  O=DIRECTORY for objects
+# Variables: MODE=release|debug|asan  ARCH  CC  V=1  DESTDIR  prefix (or PREFIX)  O=DIRECTORY for objects
 
 MODE ?= release
+ARCH ?= $(shell uname -m)
 CC := $(if $(filter default,$(origin CC)),gcc,$(CC))
 prefix ?= $(or $(PREFIX),/usr/local)
 # The one place that has it, but for debian/changelog, which must agree.
@@ -26,11 +27,11 @@ Q := $(if $(V),,@)
 say = $(if $(V),,@printf '  %-5s %s\n' $(1) $(2);)
 
 # A file whose name ends in _main.c, and main.c, hold a main(); all else is the library.
-SRC := $(wildcard arch/x86_64/*.c src/*/*.c src/*/*/*.c)
+SRC := $(wildcard arch/$(ARCH)/*.c src/*/*.c src/*/*/*.c)
 MAINS := src/cli/main.c src/report/main.c src/memusage/main.c src/replay/main.c
 LIB_SRC := $(filter-out $(MAINS) src/report/%,$(SRC))
-LIB_OBJ := $(LIB_SRC:%.c=$(O)/%.o) $(O)/src/recording/pprof_profile.pb-c.o $(O)/arch/x86_64/recorder_image.o $(O)/arch/x86_64/trap_handler_code.o
-RECORDER_SRC := arch/x86_64/recorder_template.S arch/recorder/recorder_calls.c arch/recorder/recorder_markers.c arch/recorder/recorder_sample.c arch/recorder/recorder_list.c
+LIB_OBJ := $(LIB_SRC:%.c=$(O)/%.o) $(O)/src/recording/pprof_profile.pb-c.o $(patsubst %,$(O)/arch/$(ARCH)/%.o,recorder_image trap_handler_code)
+RECORDER_SRC := arch/$(ARCH)/recorder_template.S arch/recorder/recorder_calls.c arch/recorder/recorder_markers.c arch/recorder/recorder_sample.c arch/recorder/recorder_list.c arch/recorder/recorder_labels.c
 REPORT_OBJ := $(patsubst %.c,$(O)/%.o,$(filter-out $(MAINS),$(wildcard src/report/*.c src/report/*/*.c)))
 UNIT := $(patsubst tests/unit/%.c,$(O)/tests/unit/%,$(wildcard tests/unit/test_*.c))
 FUZZ := $(patsubst tests/fuzz/%.c,$(O)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
@@ -64,10 +65,10 @@ $(O)/src/recording/recording_pprof.o: $(PPROF).h
 $(O)/src/recording/recording_pprof.o: CPPFLAGS_ALL += $(shell pkg-config --cflags libprotobuf-c) -I$(O)
 
 # The recorder that runs in targets; see scripts/make-recorder for what it must not contain.
-$(O)/recorder.bin: $(RECORDER_SRC) $(wildcard arch/recorder/*.h) $(wildcard arch/x86_64/*.h) arch/pad.h arch/pad_sampling.h arch/pad_virtual.h arch/unwind_rule.h scripts/make-recorder | $(O)/packages
-	$(call say,REC,$@)mkdir -p $(@D) && scripts/make-recorder "$(CC)" x86_64 $@ $(RECORDER_SRC)
+$(O)/recorder.bin: $(RECORDER_SRC) $(wildcard arch/recorder/*.h) $(wildcard arch/$(ARCH)/*.h) arch/pad.h arch/pad_label.h arch/pad_sampling.h arch/pad_virtual.h arch/unwind_rule.h scripts/make-recorder | $(O)/packages
+	$(call say,REC,$@)mkdir -p $(@D) && scripts/make-recorder "$(CC)" $(ARCH) $@ $(RECORDER_SRC)
 
-$(O)/arch/x86_64/recorder_image.o: $(O)/recorder.bin
+$(O)/arch/$(ARCH)/recorder_image.o: $(O)/recorder.bin
 $(O)/%.o: %.S | $(O)/packages
 	$(call say,AS,$<)mkdir -p $(@D) && $(CC) -DRECORDER_FILE='"$(O)/recorder.bin"' -DRECORDER_ELF='"$(O)/recorder.bin.elf"' -c -o $@ $<
 

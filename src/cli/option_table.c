@@ -350,8 +350,10 @@ static const struct option_row rows[] = {
 	 .value = "FUNCTION:argN",
 	 .text = "while a call of this function lasts, what its thread\n"
 		 "allocates is under [NAME: VALUE]: the argument, or\n"
-		 "->MEMBER of it; NAME=... gives the name; repeatable",
-	 .brief = "whom memory is for: an argument of this function"},
+		 "->MEMBER of it; or VARIABLE, what that says at each\n"
+		 "allocation, or otel:KEY, of OpenTelemetry's thread\n"
+		 "context; NAME=... gives the name; repeatable",
+	 .brief = "whom memory is for: an argument, or a variable"},
 	{.name = "limits-file", .type = OPT_TEXTS, .flags = OPT_NOT_EMPTY, AT(files.limits),
 	 .value = "FILE",
 	 .text = "a file of limits, one on each line, and of comments\n"
