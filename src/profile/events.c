@@ -47,6 +47,9 @@
  *	z ... ADDR(X) SIZE(D)                 block from before the profile
  *	                                      each may end with SP(X), the stack pointer, if known;
  *	                                      what does not fail has sizes of 2^62 in all at most
+ *	M LEAST(D)                            before all events: what was touched of blocks with as
+ *	                                      many bytes or more is measured now and then
+ *	T ADDR(X) BYTES(D)                    so much of the block there was touched
  *	x THREAD(D)                           thread ended
  *	e TIME(D ns)                          the end, the last line
  *
@@ -332,6 +335,16 @@ void events_writer_event(struct events_writer *w, const struct calltree *t, cons
 	errno = 0;
 	if (fwrite(l.text, 1, l.size, w->file) != l.size)
 		note_error(w);
+}
+
+void events_writer_touch_size(struct events_writer *w, uint64_t least)
+{
+	put(w, "M %" PRIu64 "\n", least);
+}
+
+void events_writer_touched(struct events_writer *w, taddr_t addr, uint64_t bytes)
+{
+	put(w, "T %" PRIx64 " %" PRIu64 "\n", addr, bytes);
 }
 
 void events_writer_thread_exit(struct events_writer *w, uint32_t thread)

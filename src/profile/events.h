@@ -58,6 +58,9 @@ void events_writer_name(struct events_writer *w, const struct events_name *n);
 /* A value for recordings, besides the events; no spaces in @key. */
 void events_writer_value(struct events_writer *w, const char *key, const char *value);
 void events_writer_event(struct events_writer *w, const struct calltree *t, const struct event *ev);
+/* Blocks of @least bytes or more are followed by how much of them was touched; before events. */
+void events_writer_touch_size(struct events_writer *w, uint64_t least);
+void events_writer_touched(struct events_writer *w, taddr_t addr, uint64_t bytes);
 void events_writer_thread_exit(struct events_writer *w, uint32_t thread);
 void events_writer_end(struct events_writer *w, uint64_t time_ns);
 int events_writer_free(struct events_writer *w); /* 0 or -errno of the first failed write */
@@ -86,6 +89,9 @@ struct events_reader_ops {
 	 * header. Returns the tree for its nodes. NULL: that is an error.
 	 */
 	struct calltree *(*restart)(void *ctx);
+	/* so many bytes of the block at @addr have been touched; there may be no such block */
+	void (*touched)(void *ctx, taddr_t addr, uint64_t bytes);
+	void (*touch_size)(void *ctx, uint64_t least);
 };
 
 /*

@@ -388,6 +388,25 @@ static void read_thread_exit(struct line_reader *r)
 		r->ops->thread_exit(r->ops->ctx, thread);
 }
 
+static void read_touched(struct line_reader *r)
+{
+	taddr_t addr = hex(r);
+	uint64_t bytes = decimal(r);
+
+	if (at_end(r) && r->ops->touched)
+		r->ops->touched(r->ops->ctx, addr, bytes);
+}
+
+static void read_touch_size(struct line_reader *r)
+{
+	uint64_t least = decimal(r);
+
+	if (!r->why && r->has_event)
+		fail(r, "after the first event");
+	if (at_end(r) && r->ops->touch_size)
+		r->ops->touch_size(r->ops->ctx, least);
+}
+
 static void read_end(struct line_reader *r)
 {
 	uint64_t time_ns = decimal(r);
@@ -427,6 +446,10 @@ static void read_record(struct line_reader *r, char letter)
 		read_value(r);
 	else if (letter == 'x')
 		read_thread_exit(r);
+	else if (letter == 'M')
+		read_touch_size(r);
+	else if (letter == 'T')
+		read_touched(r);
 	else if (letter == 'e')
 		read_end(r);
 	else

@@ -191,13 +191,14 @@ static void take_high_water(struct replayer *r)
 
 /* -- calls -- */
 
-/* Writes to each page of [@from, @size) of the block at @p. */
-static void touch(char *p, uint64_t from, uint64_t size)
+/* Writes to each page of the block up to @size where that was not done before. */
+static void touch(struct replay_block *b, uint64_t size)
 {
-	for (uint64_t at = from; at < size;) {
-		((volatile char *)p)[at] = 1;
-		at += PAGE_SIZE_MIN - ((uintptr_t)p + at) % PAGE_SIZE_MIN;
+	for (uint64_t at = b->touched; at < size;) {
+		((volatile char *)(uintptr_t)b->address)[at] = 1;
+		at += PAGE_SIZE_MIN - (b->address + at) % PAGE_SIZE_MIN;
 	}
+	b->touched = MAX(b->touched, size);
 }
 
 static void *allocate(const struct replay_op *op, const struct replay_block *b)
@@ -220,20 +221,24 @@ static void perform(struct replayer *r, const struct replay_op *op)
 {
 	struct replay_block *b = &r->block[op->block];
 
+	if (op->kind == REPLAY_TOUCH) {
+		touch(b, MIN(op->size, b->size)); /* 0 if it got no memory */
+		return;
+	}
 	if (op->kind == REPLAY_FREE) {
 		free((void *)(uintptr_t)b->address);
 		*b = (struct replay_block){0};
 		return;
 	}
 	char *p = allocate(op, b);
-	uint64_t old = op->kind == REPLAY_REALLOC ? b->size : 0;
+	uint64_t touched = op->kind == REPLAY_REALLOC ? MIN(b->touched, op->size) : 0;
 
 	if (!p) {
 		r->result->failed++;
 		return;
 	}
-	touch(p, old, op->size);
-	*b = (struct replay_block){(uintptr_t)p, op->size};
+	*b = (struct replay_block){(uintptr_t)p, op->size, touched};
+	touch(b, MIN(op->touched, op->size));
 }
 
 static const struct replay_op *next_op(struct replayer *r)

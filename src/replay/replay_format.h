@@ -36,11 +36,13 @@ enum replay_kind {
 	REPLAY_FREE,
 	REPLAY_EXIT,   /* the thread ends: last of its operations */
 	REPLAY_SAMPLE, /* resident memory is measured */
+	REPLAY_TOUCH,  /* the block is touched up to the size */
 };
 
 struct replay_op {
 	uint64_t time_ns; /* since the start */
 	uint64_t size;    /* bytes; the last one of all samples: none */
+	uint64_t touched; /* of an allocation: so many bytes at most are touched at once */
 	uint32_t block;   /* index of the block, or of the sample */
 	uint8_t kind;     /* enum replay_kind */
 	uint8_t shift;    /* of an alignment: its logarithm to the base 2 */
@@ -58,6 +60,7 @@ struct replay_sample {
 struct replay_block {
 	uint64_t address;  /* 0: there is none now */
 	uint64_t size;     /* as requested */
+	uint64_t touched;  /* bytes, from its start on */
 };
 
 struct replay_result {

@@ -123,6 +123,7 @@ struct session_events {
 	FILE *stream;              /* destination of the session's own events; NULL = the run's */
 	char *path;                /* of that */
 	uint64_t last_ns;          /* time of the last event: the next one is no earlier */
+	struct touched_blocks *touched; /* touched_blocks.h; NULL = none */
 };
 
 /* Its calls, counted as memusage does. */

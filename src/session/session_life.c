@@ -26,6 +26,7 @@
 #include "session/memory_source.h"
 #include "session/memusage_run.h"
 #include "session/record/recording_run.h"
+#include "session/record/touched_blocks.h"
 #include "session/runtimes/code_names.h"
 #include "session/runtimes/java_frames.h"
 #include "session/runtimes/v8_stacks.h"
@@ -101,6 +102,7 @@ void session_open_events(struct session *s, bool is_first)
 	if (s->heap.sample.interval)
 		events_writer_sampling(s->events.writer, s->heap.sample.interval,
 				       s->heap.sample.seed);
+	s->events.touched = touched_blocks_new(s);
 }
 
 /* The events that are in the file can be replayed. */
@@ -122,6 +124,8 @@ static void close_events(struct session *s)
 	int rc = s->events.writer ? events_writer_free(s->events.writer) : 0;
 
 	s->events.writer = NULL;
+	touched_blocks_free(s->events.touched);
+	s->events.touched = NULL;
 	if (s->events.stream && fclose(s->events.stream) != 0 && rc == 0)
 		rc = -errno;
 	s->events.stream = NULL;
@@ -237,6 +241,7 @@ struct session *session_fork(struct session *parent, struct address_space *space
 	s->process.desc = xstrdup(parent->process.desc);
 	s->process.name = parent->process.name ? xstrdup(parent->process.name) : NULL;
 	s->process.cgroup = parent->process.cgroup ? xstrdup(parent->process.cgroup) : NULL;
+	s->events.touched = NULL; /* the parent's */
 	s->events.writer = NULL; /* the inherited blocks have no events in its own file */
 	s->events.stream = NULL;
 	s->events.path = NULL;

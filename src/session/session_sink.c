@@ -32,6 +32,7 @@
 #include "session/observer.h"
 #include "session/record/recording_run.h"
 #include "session/record/recording_values.h"
+#include "session/record/touched_blocks.h"
 #include "session/runtimes/code_names.h"
 #include "session/runtimes/java_frames.h"
 #include "session/runtimes/runtime_system.h"
@@ -395,6 +396,7 @@ static void sink_event(void *ctx, struct address_space *space, struct heap_event
 	if (s->labels && ev.node)
 		ev.node = labels_node(s, he, ev.node,
 				      s->stacks.counts.complete != complete);
+	touched_blocks_event(s, &ev);
 	if (s->events.writer)
 		events_writer_event(s->events.writer, profile_calltree(s->heap.profile), &ev);
 	memusage_run_event(s, &ev);
@@ -482,6 +484,8 @@ static void sink_process_exit(void *ctx, struct address_space *space, pid_t pid,
 
 	if (space->sink.user)
 		runtime_system_measure(space->sink.user, tid);
+	if (space->sink.user)
+		touched_blocks_end(space->sink.user);
 	observers_each(o, (struct run *)ctx, process_exit)
 		o->process_exit(o->ctx, pid, tid);
 }
@@ -513,6 +517,7 @@ static uint64_t sink_tick(void *ctx, uint64_t now_ns)
 	observers_each(o, (struct run *)ctx, tick)
 		next = MIN(next, o->tick(o->ctx, now_ns));
 	next = MIN(next, recording_run_tick(ctx, now_ns));
+	next = MIN(next, touched_blocks_tick(ctx, now_ns));
 	next = MIN(next, code_names_tick(ctx, now_ns));
 	next = MIN(next, cold_watch_tick(ctx));
 	return MIN(next, ended_forks_tick(ctx, now_ns));

@@ -66,6 +66,14 @@ def record(t, program, *options):
     return profile, os.path.join(t.directory, "events")
 
 
+def touch_at_once(path):
+    """Takes out how much was touched when: what is live is resident then."""
+    with open(path, encoding="utf-8") as file:
+        lines = [line for line in file if line[0] not in "MT"]
+    with open(path, "w", encoding="utf-8") as file:
+        file.writelines(lines)
+
+
 def what_if(t, path, *allocators):
     return json.loads(report(t, "--what-if=" + ",".join(allocators), "--format=json", path))
 
@@ -88,6 +96,7 @@ def check_curves(t, answer):
 def answers(t):
     """Live bytes are those of the profile; tunables and libraries have their effect; all forms have the same numbers."""
     profile, path = record(t, build(t, SOURCE))
+    touch_at_once(path)
     stats = profile.only_stats()
     others = [name for name in ("jemalloc", "tcmalloc", "mimalloc") if os.path.exists(ALLOCATORS[name])]
     names = ["glibc", "glibc:mmap_max=0:top_pad=64K", *others, *(ALLOCATORS[name] for name in others[:1])]
@@ -205,3 +214,48 @@ def refused(t):
         t.check(done.status == 255 and words in done.err.decode(), "%s: %r" % (option, done.err))
     done = run_report(t, "--what-if=glibc", "empty", cwd=t.directory)
     t.check(done.status == 0 and b"no call of malloc" in done.err, repr(done.err))
+
+
+TOUCHED = r"""/* A large block of which a part is touched, one that is not, and one that grows: what is touched stays. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void)
+{
+	char *part = malloc(40 << 20), *volatile none = malloc(100 << 20), *grown = malloc(8 << 20);
+
+	memset(part, 1, 10 << 20);
+	memset(grown, 1, 8 << 20);
+	if (fork() == 0)
+		_exit(0);
+	wait(NULL);
+	grown = realloc(grown, 24 << 20);
+	return part == none || !grown;
+}
+"""
+
+
+@test("what-if/touched")
+def touched(t):
+    """What a program has not touched of its large blocks, which it has at its end, is not touched in the replay either."""
+    _, path = record(t, build(t, TOUCHED))
+    answer = what_if(t, path, "glibc")
+    t.equal("live", answer["live_end_bytes"], 164 * MIB)
+    t.equal("touched if", answer["touched_if_bytes"], 128 << 10)
+    end = answer["allocators"][0]["end_bytes"]
+    t.check(18 * MIB <= end < 19 * MIB, str(end))
+    head = "ptmem-events 1\nh 1 0 x\nM 131072\n"
+    first, large, small = "a 1 1 1 0 100000 %d 0\n" % (64 * MIB), "T 100000 %d\n" % (2 * MIB), "T 100000 %d\n" % MIB
+    moved = "b 2 1 4 0 100000\nr 3 1 4 0 100000 900000 %d\n" % (32 * MIB)
+    for name, lines, least in (
+            ("part", first + large, 2), ("lower", first + large + small, 2), ("unknown", first, 64), ("none", first + "T 100000 0\n", 0),
+            ("beyond", first + "T 100000 %d\n" % (1 << 60), 64), ("other", first + "T 100010 5\nT 0 5\n", 64),
+            ("small", "a 1 1 1 0 100000 100000 0\nT 100000 1\n", 0), ("resized", first + large + moved + "T 900000 %d\n" % (3 * MIB), 3),
+            ("after", first + moved + "T 900000 0\n", 32), ("late", first + "f 4 1 5 0 100000\n" + large, 0),
+            ("again", first + large + "f 4 1 5 0 100000\n" + first, 64), ("ended", "x 1\n" + first + "x 1\n" + large, 2),
+            ("other thread", first.replace("1 1 1", "1 7 1") + "x 7\n" + large, 2)):
+        done = run_report(t, "--what-if=glibc", "--format=json", "-", stdin=(head + lines + "e 9\n").encode())
+        t.equal("%s: %r" % (name, done.err), done.status, 0)
+        end = json.loads(done.out)["allocators"][0]["end_bytes"]
+        t.check(least * MIB <= end < (least + 1) * MIB, "%s: %d" % (name, end))

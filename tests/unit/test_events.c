@@ -70,6 +70,16 @@ static void copy_value(void *ctx, const char *key, const char *value)
 	events_writer_value(c->writer, key, value);
 }
 
+static void copy_touched(void *ctx, taddr_t addr, uint64_t bytes)
+{
+	events_writer_touched(((struct copier *)ctx)->writer, addr, bytes);
+}
+
+static void copy_touch_size(void *ctx, uint64_t least)
+{
+	events_writer_touch_size(((struct copier *)ctx)->writer, least);
+}
+
 /* Reads @text and returns it rewritten by a writer; NULL when it is refused. */
 static char *copy_of(const char *text, size_t size, unsigned *line_out, const char **why_out)
 {
@@ -78,7 +88,7 @@ static char *copy_of(const char *text, size_t size, unsigned *line_out, const ch
 	FILE *in = fmemopen((void *)text, size, "r"), *out = open_memstream(&copy, &copy_size);
 	struct copier c = { events_writer_new(out), calltree_new() };
 	struct events_reader_ops ops = { copy_header, copy_module, copy_name, copy_value, copy_event, copy_thread_exit, copy_end,
-					 &c, copy_sampling, copy_total, NULL, NULL };
+					 &c, copy_sampling, copy_total, NULL, NULL, copy_touched, copy_touch_size };
 	int r = events_read(in, c.tree, &ops, line_out, why_out);
 	assert_int_equal(events_writer_free(c.writer), 0);
 	calltree_free(c.tree);
@@ -107,6 +117,7 @@ static void what_is_read_is_written_the_same(void **state)
 		"h 4294967295 18446744073709551615 ./a b\\nc\\td\\\\e\\x01 \xc3\xa9\\x7f\n"
 		"l 1 400000 401000 400000 /usr/bin/a b\n"
 		"l 7 7f0000000000 7f0000001000 7f0000000000 /lib/\\nx.so\n"
+		"M 18446744073709551615\n"
 		"i 400123 1 12 1 in<lined>\ta.c\t/src\n"
 		"i 400123 1 0 0 \t\t\n"
 		"n 1 0 400123 1\n"
@@ -127,6 +138,8 @@ static void what_is_read_is_written_the_same(void **state)
 		"t 11 9 0 0 7ffc00000ff0\n"
 		"p 11 9 0 0 4096\n"
 		"q 11 9 0 0 4096 8192\n"
+		"T ffffffffffffffff 0\n"
+		"T 0 18446744073709551615\n"
 		"v thread.9 a \\\\ b\n"
 		"j 11 9 6 0 7000\n"
 		"g 7\n"
@@ -181,6 +194,8 @@ static void what_is_wrong_is_refused(void **state)
 	refused(HEAD "e 1\nptmem-events 1\n", 4, "second first line");
 	refused("ptmem-events 1\nptmem-events 1\n", 2, "second first line");
 	refused(HEAD "e 1\ne 1\n", 4, "after the end");
+	refused(HEAD "a 1 1 1 0 1 1 0\nM 1\n", 4, "after the first event");
+	refused(HEAD "T 1\n", 3, "");
 	refused(HEAD "e 1", 3, "cut");
 	refused(HEAD "f 1 1 1 0 5000\n", 4, "no end line");
 	refused(HEAD "@ 1\n", 3, "no such kind");

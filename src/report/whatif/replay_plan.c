@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -30,6 +31,8 @@ struct block_use {
 	uint64_t size;
 	uint32_t node;        /* of the call tree */
 	uint32_t window, thread; /* its last use: in which, and by which */
+	uint64_t op;          /* number of its last allocation, once that is written */
+	bool is_measured;     /* what was touched since then */
 };
 
 struct window_op {
@@ -125,6 +128,8 @@ static void put_op(struct planner *p, uint32_t thread, const struct replay_op *o
 		*last = (struct replay_turn){.thread = thread};
 	}
 	last->ops++;
+	if (op->kind <= REPLAY_REALLOC)
+		p->use.data[op->block].op = p->plan->head.ops;
 	p->plan->head.ops++;
 	put(p, op, sizeof(*op), 1);
 }
@@ -173,7 +178,8 @@ static void take_sample(struct planner *p)
 	p->record_bytes = MAX(p->record_bytes, p->live_bytes);
 }
 
-static void add_op(struct planner *p, uint32_t thread, const struct replay_op *op)
+/* In the order that its block needs. */
+static void append_op(struct planner *p, uint32_t thread, const struct replay_op *op)
 {
 	struct block_use *use = &p->use.data[op->block];
 
@@ -183,6 +189,12 @@ static void add_op(struct planner *p, uint32_t thread, const struct replay_op *o
 	use->window = p->window_number;
 	use->thread = thread;
 	add_to_window(p, thread, op);
+}
+
+static void add_call(struct planner *p, uint32_t thread, const struct replay_op *op)
+{
+	append_op(p, thread, op);
+	p->use.data[op->block].is_measured = false;
 	p->plan->calls++;
 	p->plan->peak_blocks = MAX(p->plan->peak_blocks, p->live_blocks);
 	p->plan->peak_bytes = MAX(p->plan->peak_bytes, p->live_bytes);
@@ -243,7 +255,7 @@ static void release(struct planner *p, uint32_t thread, uint32_t block)
 {
 	const struct replay_op op = {.time_ns = p->clock.now, .block = block, .kind = REPLAY_FREE};
 
-	add_op(p, thread, &op);
+	add_call(p, thread, &op);
 	*vec_add(&p->freed) = block;
 }
 
@@ -281,7 +293,7 @@ static void allocate(struct planner *p, const struct event *ev, uint32_t thread)
 	struct replay_op op = {.time_ns = p->clock.now, .size = ev->size, .block = block,
 			       .kind = ev->function == FUNCTION_CALLOC ? REPLAY_CALLOC :
 								       REPLAY_MALLOC,
-			       .shift = log2_of(ev->align)};
+			       .shift = log2_of(ev->align), .touched = UINT64_MAX};
 
 	if (block == NO_BLOCK)
 		return;
@@ -290,7 +302,7 @@ static void allocate(struct planner *p, const struct event *ev, uint32_t thread)
 	p->use.data[block].size = ev->size;
 	p->use.data[block].node = ev->node;
 	make_live(p, ev->addr, block);
-	add_op(p, thread, &op);
+	add_call(p, thread, &op);
 }
 
 /* A realloc that does not end: the file is wrong, or the thread was ended in it. */
@@ -314,7 +326,7 @@ static void end_realloc(struct planner *p, const struct event *ev, uint32_t thre
 {
 	uint32_t moving = p->thread.data[thread].moving, block = moving - 1;
 	const struct replay_op op = {.time_ns = p->clock.now, .size = ev->size, .block = block,
-				     .kind = REPLAY_REALLOC};
+				     .kind = REPLAY_REALLOC, .touched = UINT64_MAX};
 
 	p->thread.data[thread].moving = 0;
 	if (!moving && ev->addr)
@@ -333,7 +345,7 @@ static void end_realloc(struct planner *p, const struct event *ev, uint32_t thre
 	p->use.data[block].size = ev->size;
 	p->use.data[block].node = ev->node;
 	make_live(p, ev->addr, block);
-	add_op(p, thread, &op);
+	add_call(p, thread, &op);
 }
 
 /* -- the file -- */
@@ -402,6 +414,48 @@ static void on_thread_exit(void *ctx, uint32_t id)
 	end_window(p);
 	put_op(p, t->number, &op);
 	hash_remove(&p->running, t);
+}
+
+static void on_touch_size(void *ctx, uint64_t least)
+{
+	struct planner *p = ctx;
+
+	p->plan->touch_size = MAX(least, 1u);
+}
+
+/*
+ * The operation that allocated the block touches only @bytes of it after all. That is too early, by
+ * the time to the first measurement, so that memory between the two is an upper bound.
+ */
+static void touch_less(struct planner *p, struct block_use *use, uint64_t bytes)
+{
+	const size_t at = offsetof(struct replay_op, touched);
+
+	end_window(p);
+	rewind_plan(p, (off_t)(REPLAY_OPS_AT + use->op * sizeof(struct replay_op) + at));
+	put(p, &bytes, sizeof(bytes), 1);
+	rewind_plan(p, (off_t)(REPLAY_OPS_AT + p->plan->head.ops * sizeof(struct replay_op)));
+	use->is_measured = true;
+}
+
+/* The thread that did it is not known, and may have ended; the first one has not. */
+static void on_touched(void *ctx, taddr_t addr, uint64_t bytes)
+{
+	struct planner *p = ctx;
+	const struct live_block *known = p->plan->touch_size ? find_live(p, addr) : NULL;
+
+	if (!known)
+		return;
+	struct block_use *use = &p->use.data[known->block];
+	const struct replay_op op = {.time_ns = p->clock.now, .size = MIN(bytes, use->size),
+				     .block = known->block, .kind = REPLAY_TOUCH};
+
+	if (use->size < p->plan->touch_size)
+		return;
+	if (use->is_measured)
+		append_op(p, 0, &op);
+	else
+		touch_less(p, use, op.size);
 }
 
 static void on_module(void *ctx, const struct events_module *m)
@@ -546,6 +600,7 @@ static int read_events(struct planner *p, FILE *in, char **why_out)
 	const struct events_reader_ops ops = {
 		.header = on_header, .module = on_module, .name = on_name, .event = on_event,
 		.thread_exit = on_thread_exit, .end = on_end, .sampling = on_sampling,
+		.touched = on_touched, .touch_size = on_touch_size,
 		.cut = on_cut, .restart = on_restart, .ctx = p,
 	};
 	unsigned line = 0;

@@ -34,6 +34,7 @@ struct replay_plan {
 	uint64_t earlier_blocks; /* from before the profile: allocated first */
 	uint64_t other_calls;    /* of custom allocators: not performed */
 	uint64_t duration_ns;
+	uint64_t touch_size;     /* larger blocks are touched as they were; 0: all are at once */
 	uint64_t limit;          /* bytes of resident memory that a replay may take: the caller's */
 	unsigned cut_line;       /* where the file is cut; 0: it is not */
 	uint32_t *site;          /* by block: its call site, from 0; live at the end only. Owned */

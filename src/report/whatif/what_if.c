@@ -72,6 +72,12 @@ static const char *ratio_text(uint64_t bytes, uint64_t live, char out[static AMO
 	return out;
 }
 
+static const char *touched_text(const struct replay_plan *p)
+{
+	return p->touch_size ? "large blocks are touched as the program did, others wholly" :
+			       "every page of what was requested is touched";
+}
+
 static void print_head(const struct what_if *w)
 {
 	const struct replay_plan *p = &w->plan;
@@ -83,7 +89,7 @@ static void print_head(const struct what_if *w)
 	       amount_commas(p->calls, n[0]), p->head.threads, plural(p->head.threads));
 	printf("live bytes: %s at the peak, %s at the end\n",
 	       amount_bytes((double)p->peak_bytes, n[0]), amount_bytes((double)p->end_bytes, n[1]));
-	puts("Memory is the heap's, resident; every page of what was requested is touched.");
+	printf("Memory is the heap's, resident; %s.\n", touched_text(p));
 }
 
 static void print_rows(const struct what_if *w)
@@ -207,9 +213,9 @@ static void print_markdown(const struct what_if *w)
 
 	markdown_put_code(stdout, w->plan.command);
 	printf(" with other allocators: %s calls; live %s at the peak, %s at the end. Memory is "
-	       "the heap's, resident; every page of what was requested is touched.\n\n",
+	       "the heap's, resident; %s.\n\n",
 	       amount_commas(w->plan.calls, n[0]), amount_bytes((double)w->plan.peak_bytes, n[1]),
-	       amount_bytes((double)w->plan.end_bytes, n[2]));
+	       amount_bytes((double)w->plan.end_bytes, n[2]), touched_text(&w->plan));
 	puts("| allocator | peak | of live | at the end | of live | CPU |\n"
 	     "| --- | ---: | ---: | ---: | ---: | ---: |");
 	for (size_t i = 0; i < w->outcomes.count; i++) {
@@ -268,6 +274,7 @@ static void print_json(const struct what_if *w)
 			   {"live_end_bytes", p->end_bytes}, {"live_end_blocks", p->end_blocks},
 			   {"duration_ns", p->duration_ns});
 	json_write_bool(&j, "is_complete", !p->cut_line);
+	json_write_number(&j, "touched_if_bytes", p->touch_size);
 	json_write_open(json_write_line(&j, 0), "time_ns", '[');
 	for (size_t i = 0; i < p->samples.count; i++)
 		json_write_number(&j, NULL, p->samples.data[i].time_ns);

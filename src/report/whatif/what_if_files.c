@@ -33,7 +33,7 @@ FILE *temporary_open(void)
 
 int temporary_describe(int err, char **why_out)
 {
-	*why_out = xasprintf("--what-if needs a temporary file with 24 bytes for each call, which "
+	*why_out = xasprintf("--what-if needs a temporary file with 32 bytes for each call, which "
 			     "cannot be written in %s: %s; TMPDIR=DIRECTORY is another place",
 			     temporary_directory(), strerror(-err));
 	return -EINVAL;
