@@ -1,4 +1,4 @@
-# ptmem: see README.md. Targets: all check quick unit fuzz e2e peers targets demo bench install uninstall static layers docs clean.
+# ptmem: see README.md. Targets: all check quick unit fuzz e2e peers targets cross demo bench install uninstall static layers docs clean.
 # Variables: MODE=release|debug|asan  ARCH  CC  V=1  DESTDIR  prefix (or PREFIX)  O=DIRECTORY for objects
 
 MODE ?= release
@@ -30,13 +30,14 @@ say = $(if $(V),,@printf '  %-5s %s\n' $(1) $(2);)
 SRC := $(wildcard arch/$(ARCH)/*.c src/*/*.c src/*/*/*.c)
 MAINS := src/cli/main.c src/report/main.c src/memusage/main.c src/replay/main.c
 LIB_SRC := $(filter-out $(MAINS) src/report/%,$(SRC))
-LIB_OBJ := $(LIB_SRC:%.c=$(O)/%.o) $(O)/src/recording/pprof_profile.pb-c.o $(patsubst %,$(O)/arch/$(ARCH)/%.o,recorder_image trap_handler_code)
+LIB_OBJ := $(LIB_SRC:%.c=$(O)/%.o) $(O)/src/recording/pprof_profile.pb-c.o $(patsubst %.S,$(O)/%.o,$(filter-out %_template.S,$(wildcard arch/$(ARCH)/*.S)))
 RECORDER_SRC := arch/$(ARCH)/recorder_template.S arch/recorder/recorder_calls.c arch/recorder/recorder_markers.c arch/recorder/recorder_sample.c arch/recorder/recorder_list.c arch/recorder/recorder_labels.c
 REPORT_OBJ := $(patsubst %.c,$(O)/%.o,$(filter-out $(MAINS),$(wildcard src/report/*.c src/report/*/*.c)))
 UNIT := $(patsubst tests/unit/%.c,$(O)/tests/unit/%,$(wildcard tests/unit/test_*.c))
 FUZZ := $(patsubst tests/fuzz/%.c,$(O)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 
-LIBS = $(shell pkg-config --libs $(PKGS)) -lZydis -liberty -lz -lm
+ARCH_LIBS_x86_64 := -lZydis
+LIBS = $(shell pkg-config --libs $(PKGS)) $(ARCH_LIBS_$(ARCH)) -liberty -lz -lm
 CAIRO_CPPFLAGS = $(shell pkg-config --cflags cairo)
 REPORT_LIBS = $(shell pkg-config --libs cairo) -lm
 
@@ -137,6 +138,16 @@ peers: all targets
 targets:
 	$(Q)$(MAKE) $(if $(V),,-s) -f tests/targets/Makefile BUILD=build targets
 
+# For another CPU: by the distribution's cross compiler, against the packages that scripts/arm64-sysroot unpacks.
+CROSS_ROOT ?= $(CURDIR)/build/arm64-root
+CROSS_PKG := PKG_CONFIG_SYSROOT_DIR=$(CROSS_ROOT) PKG_CONFIG_LIBDIR=$(CROSS_ROOT)/usr/lib/aarch64-linux-gnu/pkgconfig:$(CROSS_ROOT)/usr/share/pkgconfig
+CROSS_O := build/cross-aarch64
+cross:
+	$(Q)[ "$(ARCH)" = aarch64 ] || { echo "make cross: only ARCH=aarch64 is known" >&2; exit 2; }
+	$(Q)$(if $(filter $(CURDIR)/build/%,$(CROSS_ROOT)),scripts/arm64-sysroot $(CROSS_ROOT))
+	$(Q)$(CROSS_PKG) $(MAKE) ARCH=aarch64 CC="aarch64-linux-gnu-gcc --sysroot=$(CROSS_ROOT)" O=$(CROSS_O) \
+		$(foreach p,ptmem ptmem-report ptmem-memusage,$(CROSS_O)/$p)
+
 layers: programs
 	$(Q)scripts/layers $(O)
 
@@ -207,6 +218,6 @@ $(O)/src/output/html_page.o: src/output/shorten.js $(wildcard src/output/html/*)
 clean:
 	rm -rf build
 
-.PHONY: all programs completions quick unit fuzz e2e peers targets layers docs check demo bench static install uninstall clean
+.PHONY: all cross programs completions quick unit fuzz e2e peers targets layers docs check demo bench static install uninstall clean
 .SECONDARY:
 -include $(shell find $(O) -type f -name '*.d' 2>/dev/null)

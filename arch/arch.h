@@ -143,7 +143,19 @@ struct arch {
 	/* type of the relocation that adds the object's base */
 	uint32_t elf_relative;
 	/* indexes into arch_regs.word */
-	uint8_t pc, sp, fp, ret, syscall_nr, syscall_ret, arg[6], syscall_arg[6];
+	uint8_t pc, sp, fp, ret, arg[6], syscall_arg[6];
+	/*
+	 * the system call that the thread is in, -1 if none; its result; and where the instruction
+	 * takes the number from
+	 */
+	uint8_t syscall_nr, syscall_ret, syscall_insn_nr;
+	/* words of arch_regs that are not in NT_PRSTATUS; note 0 = none */
+	struct {
+		uint16_t note;               /* NT_* of the set that consists of it */
+		uint8_t word;                /* signed, if smaller than a word */
+		uint8_t size;                /* bytes */
+		bool is_written;             /* with the other registers */
+	} more_words[2];
 	uint8_t thread_pointer;
 	/* from where it points: a pointer to the vector of the thread's TLS blocks */
 	int8_t thread_vector;
@@ -170,7 +182,8 @@ struct arch {
 	int8_t stub_saved_slot;
 	uint8_t trap[4];                     /* breakpoint instruction */
 	uint8_t trap_size;
-	uint8_t trap_pc_offset;              /* pc after the trap = its address + this */
+	uint8_t trap_pc_offset;              /* pc at its stop = its address + this */
+	int trap_code;                       /* si_code of its SIGTRAP */
 	/* index of the word with the single-step flag */
 	unsigned flags;
 	uint64_t step_flag;
@@ -183,9 +196,10 @@ struct arch {
 	/* clock sources of Linux: the counter of arch_ticks, and those of hypervisors that read it;
 	 * terminated by NULL */
 	const char *const *ticks_clocksources;
-	uint8_t return_insn;                 /* one byte: return */
 	uint8_t nop_insn[4];                 /* no-op, as large as the trap */
 	uint8_t jump_size;                   /* bytes of the jump that relocate appends */
+	uint32_t reach;                      /* bytes that jumps cover to stubs and pads */
+	bool has_pads;                       /* else probes are breakpoints */
 	/* an instruction without effect, large enough for a jump */
 	uint8_t long_nop[8];
 	uint8_t long_nop_size;

@@ -7,6 +7,8 @@
 
 #if defined(__x86_64__)
 #include "arch/x86_64/x86_64_cpu.h"
+#elif defined(__aarch64__)
+#include "arch/aarch64/aarch64_cpu.h"
 #else
 #error "ptmem does not know this CPU: see doc/porting.md"
 #endif

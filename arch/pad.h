@@ -546,7 +546,7 @@ struct pad_record_label {
  * The raw part, after the pcs: registers in the caller (DWARF order), then the stack from sp
  * upwards.
  */
-#define PAD_RAW_REGS 17
+#define PAD_RAW_REGS ARCH_DWARF_REGS
 
 #define PAD_TAIL 16         /* with PAD_STACK_POINTER */
 

@@ -55,8 +55,9 @@ bool arch_is_patch(const uint8_t *code, size_t size, taddr_t at, taddr_t *to_out
 /*
  * Position-independent code: a system call instruction, then restores the signal mask @mask and all
  * of @saved, and continues that thread, restarting a system call that was interrupted. @out:
- * INJECTION_SIZE bytes.
+ * INJECTION_SIZE bytes. False if there is no such code for this CPU: then ptmem steps a thread over
+ * an existing system call instruction.
  */
-void arch_make_injection(const struct arch_regs *saved, uint64_t mask, uint8_t *out);
+bool arch_make_injection(const struct arch_regs *saved, uint64_t mask, uint8_t *out);
 
 #endif

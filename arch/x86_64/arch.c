@@ -9,6 +9,7 @@
 #include <elf.h>
 #include <linux/audit.h>
 #include <linux/ptrace.h>
+#include <signal.h>
 #include <sys/syscall.h>
 
 #include "arch/x86_64/x86_64.h"
@@ -35,6 +36,7 @@ static const struct arch x86_64 = {
 	.ret = RAX,
 	.syscall_nr = ORIG_RAX,
 	.syscall_ret = RAX,
+	.syscall_insn_nr = RAX,
 	.arg = {RDI, RSI, RDX, RCX, R8, R9},
 	.syscall_arg = {RDI, RSI, RDX, R10, R8, R9},
 	.thread_pointer = FS_BASE,
@@ -74,6 +76,7 @@ static const struct arch x86_64 = {
 	.trap = {X86_TRAP},
 	.trap_size = 1,
 	.trap_pc_offset = 1,
+	.trap_code = SI_KERNEL,
 	.flags = EFLAGS,
 	.step_flag = 0x100,
 	.syscall_insn = {X86_SYSCALL},
@@ -81,9 +84,10 @@ static const struct arch x86_64 = {
 	.stop_interrupts = stop_interrupts,
 	.set_word = PTRACE_POKEUSR,
 	.ticks_clocksources = ticks_clocksources,
-	.return_insn = X86_RETURN,
 	.nop_insn = {0x90},
 	.jump_size = X86_JUMP_SIZE,
+	.has_pads = true,
+	.reach = UINT32_C(1) << 30,
 	.long_nop = {0x0f, 0x1f, 0x44, 0x00, 0x00},
 	.long_nop_size = 5,
 	/* rol $3, $13, $61, $51, %rdi: 128 bits in all; xchg %rbx, %rbx */

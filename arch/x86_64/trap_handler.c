@@ -90,7 +90,7 @@ static uint8_t *put_load(uint8_t *p, uint8_t rex, uint8_t opcode, uint64_t value
 	return put(p, &value, sizeof(value));
 }
 
-void arch_make_injection(const struct arch_regs *saved, uint64_t mask, uint8_t *out)
+bool arch_make_injection(const struct arch_regs *saved, uint64_t mask, uint8_t *out)
 {
 	static const uint8_t set_mask[] = {
 		0x0f, 0x05,                   /* syscall: the injected one; preserves the flags */
@@ -129,4 +129,5 @@ void arch_make_injection(const struct arch_regs *saved, uint64_t mask, uint8_t *
 	int32_t to_mask = (int32_t)(p - (lea + 4));
 	put(lea, &to_mask, sizeof(to_mask));
 	p = put(p, &mask, sizeof(mask));
+	return true;
 }

@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
+#include "arch/arch.h"
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/log.h"
@@ -696,9 +698,20 @@ static void choose_cold(struct options *o)
 	o->inspect.what = is_profile ? NULL : "";
 }
 
+/* What this CPU or kernel does not have. */
+static const char *find_unsupported(const struct options *o)
+{
+	if (o->tracing.probes == PROBES_JUMP && !arch_native->has_pads)
+		return "--probes=jump: pads are not supported on this CPU; use --probes=break";
+	if ((o->attach.pid_count || o->command) && sysconf(_SC_PAGESIZE) != PAGE_SIZE_MIN)
+		return "this kernel has pages that are larger than 4 KiB, which ptmem does not "
+		       "know; use a kernel with 4 KiB";
+	return NULL;
+}
+
 int option_check(struct options *o)
 {
-	const char *why = find_graph_contradiction(o);
+	const char *why = find_unsupported(o) ?: find_graph_contradiction(o);
 	int rc;
 
 	if (!why && o->graph.what)

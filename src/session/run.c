@@ -80,7 +80,8 @@ void tracee_options_init(struct target_options *out, const struct run *run)
 			.none = !watches_calls(o),
 			.none_in_go = o->inspect.at_exit || o->inspect.out || o->graph.out,
 			/* pads record no stacks of frees */
-			.no_promotion = o->tracing.probes == PROBES_BREAK || is_full,
+			.no_promotion = o->tracing.probes == PROBES_BREAK || is_full ||
+					!arch_native->has_pads,
 			/* with a seed samples must not depend on when a function gets its jump */
 			.promote_at_once = !is_full && (o->tracing.probes == PROBES_JUMP ||
 							(o->tracing.probes == PROBES_AUTO &&

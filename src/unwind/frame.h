@@ -103,6 +103,22 @@ static inline int frame_read_word(const struct stack_view *view, taddr_t addr, u
 	return 0;
 }
 
+/* Sets the pc of @frame to its return address, by @rule: 0 or -EFAULT. */
+static inline int frame_read_return(const struct arch *arch, const struct unwind_rule *rule,
+				    const struct stack_view *view, taddr_t cfa, struct frame *frame)
+{
+	uint64_t *reg = frame->regs.reg;
+	int64_t slot = unwind_return_slot(rule);
+
+	if (slot != RULE_LINK)
+		return frame_read_word(view, cfa + 8 * (uint64_t)slot, &reg[arch->dwarf_pc]);
+	/* Only an interrupted function has not called another one since. */
+	if (!frame->is_exact)
+		return -EFAULT;
+	reg[arch->dwarf_pc] = reg[arch->dwarf_return];
+	return 0;
+}
+
 /* The address used for looking up CFI and symbols. */
 static inline taddr_t frame_lookup_pc(const struct arch *arch, const struct frame *frame)
 {

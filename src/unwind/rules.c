@@ -121,7 +121,7 @@ static bool compile_saved(const struct arch *arch, Dwarf_Frame *row, uint8_t i,
 	}
 	if (offset % 8 != 0 || offset / 8 < INT16_MIN || offset / 8 > INT16_MAX)
 		return false;
-	rule->saved |= (uint8_t)(1u << i);
+	rule->saved |= (typeof(rule->saved))(1u << i);
 	rule->slot[i] = (int16_t)(offset / 8);
 	return true;
 }

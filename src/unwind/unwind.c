@@ -109,22 +109,6 @@ static int read_switch(const struct unwind_rule *rule, const struct stack_view *
 	return 0;
 }
 
-/* Sets the pc of @frame to its return address, by @rule: 0 or -EFAULT. */
-static inline int read_return(const struct arch *arch, const struct unwind_rule *rule,
-			      const struct stack_view *view, taddr_t cfa, struct frame *frame)
-{
-	uint64_t *reg = frame->regs.reg;
-	int64_t slot = unwind_return_slot(rule);
-
-	if (slot != RULE_LINK)
-		return frame_read_word(view, cfa + 8 * (uint64_t)slot, &reg[arch->dwarf_pc]);
-	/* Only an interrupted function has not called another one since. */
-	if (!frame->is_exact)
-		return -EFAULT;
-	reg[arch->dwarf_pc] = reg[arch->dwarf_return];
-	return 0;
-}
-
 /*
  * Applies a rule that is neither SLOW nor END. Returns an enum unwind_end, STEP_OUT or STEP_SWITCH.
  */
@@ -169,7 +153,7 @@ static inline int step_rule(const struct arch *arch, const struct unwind_rule *r
 	/* While a pad calls the original, the thread's stack pointer is the CFA itself. */
 	if (way == STEP_OUT && (cfa < sp || (cfa == sp && !frame->is_exact)))
 		return UNWIND_LOOP;
-	if (read_return(arch, rule, view, cfa, frame) != 0)
+	if (frame_read_return(arch, rule, view, cfa, frame) != 0)
 		return UNWIND_NO_MEMORY;
 	for (unsigned int saved = rule->saved; saved; saved &= saved - 1) {
 		int i = __builtin_ctz(saved);
@@ -243,6 +227,7 @@ static int step_slow(struct unwind *u, const struct stack_view *view, struct fra
 {
 	const struct arch *arch = u->rules.arch;
 	taddr_t sp = frame->regs.reg[arch->dwarf_sp];
+	bool was_exact = frame->is_exact;
 	enum slow_way way;
 	int ret = slow_step(arch, &u->ops, view, frame, &way);
 
@@ -261,6 +246,9 @@ static int step_slow(struct unwind *u, const struct stack_view *view, struct fra
 		note_other_stack(u);
 	if (way == SLOW_SIGNAL)
 		return STEP_SIGNAL;
+	/* without a pushed return address an interrupted function may have nothing on the stack */
+	if (!arch->return_size && was_exact && frame->regs.reg[arch->dwarf_sp] == sp)
+		return STEP_OUT;
 	return frame->regs.reg[arch->dwarf_sp] > sp ? STEP_OUT : UNWIND_LOOP;
 }
 
@@ -303,6 +291,10 @@ static bool leave_own(struct unwind *u, const struct stack_view *view, struct fr
 	reg[arch->dwarf_pc] = own.pc;
 	if (own.kind == OWN_CALL &&
 	    frame_read_word(view, reg[arch->dwarf_sp] - 8, &reg[arch->dwarf_pc]) != 0)
+		*step_out = UNWIND_NO_MEMORY;
+	/* as at the function's entry, whose return address the stub has put there */
+	if (own.kind == OWN_MOVED && own.up && !arch->return_size &&
+	    frame_read_word(view, reg[arch->dwarf_sp] - 8, &reg[arch->dwarf_return]) != 0)
 		*step_out = UNWIND_NO_MEMORY;
 	return true;
 }

@@ -443,6 +443,8 @@ enum trap_answer entry_serve_return(struct target *t, struct thread *th, struct 
 	struct call call;
 	if (!call_leave(t, th, sp, trap->addr, &call))
 		return TRAP_RESUME;
+	if (!t->arch->return_size) /* for the stack, which is that of the entry */
+		regs->word[t->arch->link] = call.link;
 	if (call.probe->kind == PROBE_MAPPING)
 		emit_mapping(t, th, &call, regs);
 	else if (call.probe->kind != PROBE_FREE)
@@ -500,6 +502,8 @@ static enum trap_answer serve(struct target *t, struct thread *th, struct trap *
 		count_hit(t, s, trap);
 	if (trap->kind == TRAP_ENTRY && trap->probe->custom)
 		trap->probe->custom->is_called = true;
+	if (t->arch->trap_pc_offset != t->arch->trap_size) /* it would hit the trap again */
+		call_continue_at(t, th, regs, trap->addr + t->arch->trap_size);
 	return trap->serve(t, th, trap, regs);
 }
 

@@ -157,6 +157,8 @@ void call_enter(struct target *t, struct thread *th, const struct trap *trap,
 			      .sp = sp,
 			      .return_at = sp - trap->stub.return_below,
 			      .stub_return = trap->stub.trap};
+	if (!t->arch->return_size)
+		call->link = regs->word[t->arch->link];
 	probe_read_call(trap->probe, t->arch, regs, &call->args);
 	for (size_t i = 0; i < ARRAY_SIZE(call->saved); i++)
 		call->saved[i] = regs->word[t->arch->dwarf_word[t->arch->dwarf_saved[i]]];

@@ -183,7 +183,7 @@ static enum trap_cause trap_cause(struct thread *th)
 		return CAUSE_STEP;
 	if (info.si_code <= 0)
 		return CAUSE_SENT;
-	if (info.si_code != SI_KERNEL)
+	if (info.si_code != arch_native->trap_code)
 		return CAUSE_STEP;
 	th->hit_trap = true;
 	return CAUSE_BREAKPOINT;
@@ -532,6 +532,14 @@ static int inject_guarded(struct target *t, struct thread *th, struct arch_regs 
 	return rc;
 }
 
+/* Where inject_guarded can put its code: false if nowhere. */
+static bool find_guarded(struct address_space *s, taddr_t *at_out)
+{
+	const struct arch_regs any = {0};
+	uint8_t code[INJECTION_SIZE];
+	return arch_make_injection(&any, 0, code) && journal_find_injection(s, at_out) == 0;
+}
+
 int inject_syscall(struct target *t, struct thread *th, long nr, const uint64_t args[6],
 		   int64_t *result_out)
 {
@@ -542,8 +550,7 @@ int inject_syscall(struct target *t, struct thread *th, long nr, const uint64_t 
 	taddr_t at = 0;
 	CHECK(injected_calls_has(nr, args));
 	settle_stopping(t, th);
-	int rc = journal_find_injection(s, &at) == 0 || s->syscalls.insn ? 0
-									: syscall_insn_find(t, s);
+	int rc = find_guarded(s, &at) || s->syscalls.insn ? 0 : syscall_insn_find(t, s);
 	if (rc == 0)
 		rc = ptrace_get_regs(th->tid, &saved);
 	if (rc == 0)
@@ -553,7 +560,7 @@ int inject_syscall(struct target *t, struct thread *th, long nr, const uint64_t 
 	regs = saved;
 	regs.word[arch->pc] = s->syscalls.insn;
 	regs.word[arch->syscall_nr] = (uint64_t)-1; /* not in a system call: nothing to restart */
-	regs.word[arch->syscall_ret] = (uint64_t)nr;
+	regs.word[arch->syscall_insn_nr] = (uint64_t)nr;
 	for (int i = 0; i < 6; i++)
 		regs.word[arch->syscall_arg[i]] = args[i];
 	if (at) {

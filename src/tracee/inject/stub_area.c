@@ -17,7 +17,6 @@
 #define AREA_SIZE 4096u
 #define PADS_AREA_SIZE 65536u
 #define AREA_ALIGN 64u
-#define AREA_REACH (1ull << 30)
 
 static const char area_magic[8] = "ptmem\02\0";
 
@@ -29,7 +28,7 @@ struct area_header {
 
 static bool reaches(taddr_t start, taddr_t addr)
 {
-	return (addr > start ? addr - start : start - addr) < AREA_REACH;
+	return (addr > start ? addr - start : start - addr) < arch_native->reach;
 }
 
 static void write_header(const struct address_space *s, const struct stub_area *a, bool is_left)
@@ -43,9 +42,9 @@ static void write_header(const struct address_space *s, const struct stub_area *
 /* As near as there is room, since functions around @addr should reach it, too. */
 static int find_gap(const struct maps *maps, taddr_t addr, uint32_t size, taddr_t *at_out)
 {
+	const uint64_t most = arch_native->reach;
 	int rc = -ENOMEM;
-	for (uint64_t reach = AREA_REACH / 2; rc != 0 && reach <= AREA_REACH;
-	     reach += AREA_REACH / 8)
+	for (uint64_t reach = most / 2; rc != 0 && reach <= most; reach += most / 8)
 		rc = maps_find_gap(maps, addr, reach - size, size, at_out);
 	return rc;
 }

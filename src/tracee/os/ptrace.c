@@ -169,16 +169,46 @@ int ptrace_detach(pid_t tid, int sig)
 	return request(PTRACE_DETACH, tid, 0, (uintptr_t)sig);
 }
 
+#define MORE_WORDS ARRAY_SIZE(arch_native->more_words)
+
+/* Word @i of those that NT_PRSTATUS does not have. */
+static int get_more(pid_t tid, size_t i, struct arch_regs *regs)
+{
+	const size_t size = arch_native->more_words[i].size;
+	int64_t value = 0;
+	struct iovec iov = {&value, size};
+	int rc = request(PTRACE_GETREGSET, tid, arch_native->more_words[i].note, (uintptr_t)&iov);
+	if (rc == 0)
+		regs->word[arch_native->more_words[i].word] =
+			(uint64_t)(size == sizeof(int32_t) ? (int32_t)value : value);
+	return rc;
+}
+
+static int set_more(pid_t tid, size_t i, const struct arch_regs *regs)
+{
+	uint64_t value = regs->word[arch_native->more_words[i].word];
+	struct iovec iov = {&value, arch_native->more_words[i].size};
+	if (!arch_native->more_words[i].is_written)
+		return 0;
+	return request(PTRACE_SETREGSET, tid, arch_native->more_words[i].note, (uintptr_t)&iov);
+}
+
 int ptrace_get_regs(pid_t tid, struct arch_regs *out)
 {
 	struct iovec iov = {out->word, sizeof(out->word)};
-	return request(PTRACE_GETREGSET, tid, NT_PRSTATUS, (uintptr_t)&iov);
+	int rc = request(PTRACE_GETREGSET, tid, NT_PRSTATUS, (uintptr_t)&iov);
+	for (size_t i = 0; rc == 0 && i < MORE_WORDS && arch_native->more_words[i].note; i++)
+		rc = get_more(tid, i, out);
+	return rc;
 }
 
 int ptrace_set_regs(pid_t tid, const struct arch_regs *regs)
 {
 	struct iovec iov = {(void *)regs->word, sizeof(regs->word)};
-	return request(PTRACE_SETREGSET, tid, NT_PRSTATUS, (uintptr_t)&iov);
+	int rc = request(PTRACE_SETREGSET, tid, NT_PRSTATUS, (uintptr_t)&iov);
+	for (size_t i = 0; rc == 0 && i < MORE_WORDS && arch_native->more_words[i].note; i++)
+		rc = set_more(tid, i, regs);
+	return rc;
 }
 
 int ptrace_set_word(pid_t tid, unsigned index, uint64_t value)

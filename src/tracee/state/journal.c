@@ -207,7 +207,7 @@ void journal_add_trap(struct address_space *s, const struct arch *arch, const st
 	g = &r->trap[index];
 	bool is_jump = trap->kind == TRAP_ENTRY || trap->kind == TRAP_SYSCALL ||
 		       trap->kind == TRAP_AGAIN || trap->kind == TRAP_PAD_EXIT;
-	taddr_t resume = is_jump ? trap->stub.jump : trap->addr + arch->trap_pc_offset;
+	taddr_t resume = is_jump ? trap->stub.jump : trap->addr + arch->trap_size;
 	struct journal_trap now = {trap->addr, resume, {0}, trap->patch_size, trap->kind};
 	memcpy(now.original, trap->original, sizeof(now.original));
 	*g = now;

@@ -30,6 +30,7 @@ struct call {
 	taddr_t sp;
 	taddr_t return_at;          /* where the stub's call put its return address */
 	taddr_t stub_return;        /* that return address */
+	uint64_t link;              /* the return address, if a call leaves it in arch.link */
 	struct probe_call args;
 	/* callee-saved registers at the entry, as arch.dwarf_saved */
 	uint64_t saved[RULE_SAVED_REGS];

@@ -304,6 +304,7 @@ static void rewind_call(struct target *t, struct thread *th, const struct arch_r
 {
 	syscall_state(th)->is_rewinding = true;
 	syscall_state(th)->call.number = (long)regs->word[t->arch->syscall_nr];
+	syscall_state(th)->call.arg[0] = regs->word[t->arch->syscall_arg[0]];
 	ptrace_set_word(th->tid, t->arch->syscall_nr, (uint64_t)-1);
 	ptrace_cont_syscall(th->tid, 0);
 }
@@ -314,7 +315,9 @@ static void finish_rewind(struct target *t, struct thread *th)
 	syscall_state(th)->is_rewinding = false;
 	if (ptrace_get_regs(th->tid, &regs) != 0)
 		return;
-	regs.word[t->arch->syscall_ret] = (uint64_t)syscall_state(th)->call.number;
+	regs.word[t->arch->syscall_insn_nr] = (uint64_t)syscall_state(th)->call.number;
+	/* which may be where the result is */
+	regs.word[t->arch->syscall_arg[0]] = syscall_state(th)->call.arg[0];
 	regs.word[t->arch->syscall_nr] = (uint64_t)-1;
 	regs.word[t->arch->pc] -= t->arch->syscall_insn_size;
 	ptrace_set_regs(th->tid, &regs);
