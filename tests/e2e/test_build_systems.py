@@ -112,7 +112,7 @@ def load(n):
 
 @pytest.fixture
 def big():
-    return load(20000)
+    return load(4000)
 
 class TestLoad:
     @pytest.mark.memory("peak<2M", "allocations<5000")
