@@ -272,7 +272,7 @@ static const struct need {
 	{"graph-depth", "graph", false},
 	{"graph-out", "graph", false},
 	{"who-holds", "graph", false},
-	{"inspect-copy", "inspect inspect-at-exit graph when", false},
+	{"inspect-copy", "inspect inspect-at-exit graph when leak-check", false},
 	{"inspect-out", "inspect inspect-at-exit when", false},
 	{"inspect-pointers", "inspect inspect-at-exit when", false},
 	{"trace-children-skip", "trace-children", true},

@@ -209,9 +209,13 @@ static bool open_dwarf(struct debug_units *d)
 	d->alt_file = debuglink_find_alt(source, d->dwarf, d->dirs);
 	if (d->alt_file)
 		d->alt = dwarf_begin_elf(d->alt_file->elf, DWARF_C_READ, NULL);
-	if (d->alt)
+	if (d->alt) {
 		dwarf_setalt(d->dwarf, d->alt);
-	return true;
+	} else if (!debuglink_may_find_alt(source, d->dwarf)) {
+		dwarf_end(d->dwarf);
+		d->dwarf = NULL;
+	}
+	return d->dwarf != NULL;
 }
 
 bool debug_units_exist(struct debug_units *d)
@@ -479,11 +483,12 @@ static void walk_unit(struct debug_units *d, struct debug_unit *u)
 }
 
 /* The unit with the tree of @cu_die. */
-static void pass_unit(struct debug_units *d, Dwarf_Die *cu_die, Dwarf_Die *split, uint8_t type)
+static void pass_unit(struct debug_units *d, Dwarf_Die *cu_die, uint8_t type)
 {
-	bool is_split = type == DW_UT_skeleton && split->addr &&
-			dwarf_tag(split) == DW_TAG_compile_unit;
-	Dwarf_Die *root = is_split ? split : cu_die;
+	const struct elf_file *file = d->debug ? d->debug : d->file;
+	Dwarf_Die split;
+	bool is_split = type == DW_UT_skeleton && debuglink_find_split(file, cu_die, &split);
+	Dwarf_Die *root = is_split ? &split : cu_die;
 	struct debug_unit *u = find_unit(d, root->cu);
 
 	walk_unit(d, u ? u : add_unit(d, root, cu_die));
@@ -492,7 +497,7 @@ static void pass_unit(struct debug_units *d, Dwarf_Die *cu_die, Dwarf_Die *split
 static void walk_all(struct debug_units *d)
 {
 	Dwarf_CU *cu = NULL;
-	Dwarf_Die cu_die, split;
+	Dwarf_Die cu_die;
 	uint8_t type;
 	Dwarf_Off read = 0;
 
@@ -502,11 +507,10 @@ static void walk_all(struct debug_units *d)
 	if (!open_dwarf(d))
 		return;
 	for (;;) {
-		split = (Dwarf_Die){0};
-		if (dwarf_get_units(d->dwarf, cu, &cu, NULL, &type, &cu_die, &split) != 0)
+		if (dwarf_get_units(d->dwarf, cu, &cu, NULL, &type, &cu_die, NULL) != 0)
 			break;
 		if (cu_die.addr && dwarf_tag(&cu_die) > 0)
-			pass_unit(d, &cu_die, &split, type);
+			pass_unit(d, &cu_die, type);
 		read = dwarf_dieoffset(&cu_die);
 		if (read > DEBUG_UNITS_BYTES_MAX && type != DW_UT_type)
 			break;

@@ -52,6 +52,39 @@ static inline bool quick_free(struct profile *p, const struct quick_event *ev)
 	return true;
 }
 
+/*
+ * The bounds below which a block that is released at once causes neither a peak nor a snapshot;
+ * other events move them. All exclusive.
+ */
+struct pair_bounds {
+	uint64_t size;
+	uint64_t bytes;      /* with the extra ones */
+	uint64_t time_bytes; /* of --time-unit=B */
+	uint64_t ns;
+};
+
+/* What may be added to @used before @most is exceeded, and 1. */
+static uint64_t bound(uint64_t most, uint64_t used)
+{
+	return most < used ? 0 : MIN(most - used, UINT64_MAX - 1) + 1;
+}
+
+static struct pair_bounds find_bounds(const struct profile *p)
+{
+	const struct profile_totals *t = &p->totals;
+	bool is_bytes = p->options.time_unit == TIME_BYTES;
+
+	if (p->options.no_heap || p->ignored->count || p->groups ||
+	    (!is_bytes && p->time_ms >= p->snapshots.earliest))
+		return (struct pair_bounds){0};
+	return (struct pair_bounds){
+		.size = MIN(bound(p->peak_limit, t->live_bytes), SIZE_MAX44 + 1),
+		.bytes = bound(p->snapshots.peak_limit, t->live_bytes + t->extra + p->stacks),
+		.time_bytes = is_bytes ? p->snapshots.earliest : UINT64_MAX,
+		.ns = p->next_ms_ns,
+	};
+}
+
 /* The release of @ev's block follows, @lived_ns later, in the same millisecond. */
 static inline void remember_pair(struct profile *p, const struct quick_event *ev, uint32_t leaf,
 				 uint64_t lived_ns)
@@ -65,40 +98,50 @@ static inline void remember_pair(struct profile *p, const struct quick_event *ev
 			     p->time_ms);
 }
 
-/*
- * An allocation followed by the free of its block, if neither can cause a peak or a snapshot: the
- * other sums stay the same, only the bytes ever allocated grow.
- */
-static inline bool quick_pair(struct profile *p, const struct quick_event *ev)
+static inline bool is_pair(const struct quick_event *ev, const struct quick_event *end)
 {
-	uint64_t extra = plain_extra(p, ev->size), both = ev->size + extra;
-	uint64_t time = p->options.time_unit == TIME_BYTES ? p->time_bytes + 2 * both : p->time_ms;
-	uint64_t live = p->totals.live_bytes + ev->size;
-	uint64_t born_ns = MAX(p->now_ns, ev->time_ns), now_ns = MAX(born_ns, ev[1].time_ns);
-	if (live > p->peak_limit || time >= p->snapshots.earliest || now_ns >= p->next_ms_ns ||
-	    live + p->totals.extra + extra + p->stacks > p->snapshots.peak_limit ||
-	    ev->size > SIZE_MAX44 || !blocks_is_absent(p->blocks, ev->addr))
-		return false;
-	uint32_t index = get_leaf(p, ev->node);
-	if (index == LEAF_IGNORED)
-		return false;
-	struct leaf *leaf = &p->leaf.data[index];
-	leaf->total_bytes += ev->size;
-	leaf->total_blocks++;
-	leaf->calls++;
-	p->totals.allocations++;
-	p->totals.allocated_bytes += ev->size;
-	p->totals.frees++;
-	p->time_bytes += 2 * both;
-	p->now_ns = now_ns;
-	remember_pair(p, ev, index, now_ns - born_ns);
-	return true;
+	return ev + 1 < end && !ev->is_free && ev[1].is_free && ev[1].addr == ev->addr;
 }
 
-/* Whether quick_pair may be called; only other events change that. */
-static bool may_pair(const struct profile *p)
+/*
+ * Passes allocations that are followed by the free of their block, from @ev on, as long as none can
+ * cause a peak or a snapshot: only the sums of all that was ever allocated grow. Returns the first
+ * event that is not passed.
+ */
+static const struct quick_event *pass_pairs(struct profile *p, const struct quick_event *ev,
+					    const struct quick_event *end)
 {
-	return !p->options.no_heap && !p->ignored->count && !p->groups;
+	const struct pair_bounds most = find_bounds(p);
+	const struct quick_event *start = ev;
+	uint64_t now_ns = p->now_ns, time_bytes = p->time_bytes, bytes = 0;
+
+	for (; is_pair(ev, end); ev += 2) {
+		uint64_t size = ev->size, both = size + plain_extra(p, size);
+		uint64_t born_ns = MAX(now_ns, ev->time_ns);
+		uint64_t freed_ns = MAX(born_ns, ev[1].time_ns);
+		if (size >= most.size || both >= most.bytes || freed_ns >= most.ns ||
+		    time_bytes + 2 * both >= most.time_bytes ||
+		    !blocks_is_absent(p->blocks, ev->addr))
+			break;
+		uint32_t index = get_leaf(p, ev->node);
+		if (index == LEAF_IGNORED)
+			break;
+		struct leaf *leaf = &p->leaf.data[index];
+		leaf->total_bytes += size;
+		leaf->total_blocks++;
+		leaf->calls++;
+		bytes += size;
+		time_bytes += 2 * both;
+		now_ns = freed_ns;
+		if (p->history)
+			remember_pair(p, ev, index, freed_ns - born_ns);
+	}
+	p->totals.allocations += (uint64_t)(ev - start) / 2;
+	p->totals.frees += (uint64_t)(ev - start) / 2;
+	p->totals.allocated_bytes += bytes;
+	p->time_bytes = time_bytes;
+	p->now_ns = now_ns;
+	return ev;
 }
 
 void profile_reserve(struct profile *p, uint64_t count)
@@ -125,26 +168,23 @@ size_t profile_quick(struct profile *p, const struct quick_event *ev, size_t cou
 		return count - frees;
 	}
 	const struct quick_event *fetched = blocks_count(p->blocks) < FEW_BLOCKS ? end : ev;
-	bool pairs = may_pair(p);
-	for (; ev < end; ev++) {
+	while (ev < end) {
 		const struct quick_event *near = ev + MIN(BLOCKS_AHEAD, end - ev);
 		for (; fetched < near; fetched++)
 			blocks_prefetch(p->blocks, fetched->addr);
-		if (pairs && !ev->is_free && ev + 1 < end && ev[1].is_free &&
-		    ev[1].addr == ev->addr && quick_pair(p, ev)) {
-			frees++;
-			ev++;
-			continue;
+		if (is_pair(ev, fetched)) {
+			const struct quick_event *behind = pass_pairs(p, ev, fetched);
+			frees += (size_t)(behind - ev) / 2;
+			if (behind != ev) {
+				ev = behind;
+				continue;
+			}
 		}
 		frees += ev->is_free;
 		pass_time(p, ev->time_ns);
-		if (ev->is_free) {
-			if (!quick_free(p, ev))
-				slow_event(p, ev);
-		} else if (!quick_alloc(p, ev)) {
+		if (ev->is_free ? !quick_free(p, ev) : !quick_alloc(p, ev))
 			slow_event(p, ev);
-		}
-		pairs = may_pair(p);
+		ev++;
 	}
 	return count - frees;
 }

@@ -3,7 +3,7 @@
  * known whether another program's profile takes their place.
  */
 #include "session/runtimes/code_names.h"
-#include "session/runtimes/own_heap.h"
+#include "session/runtimes/runtime_system.h"
 #include "session/session.h"
 
 #include <inttypes.h>
@@ -295,7 +295,7 @@ void image_end(void *ctx, struct address_space *space, enum space_end why)
 	space_count_markers(space, &s->end.probes.marker_jumps, &s->end.probes.marker_breakpoints);
 	code_names_finish(s);
 	if (why == SPACE_DETACHED)
-		own_heap_measure(s, space->processes.reader);
+		runtime_system_measure(s, space->processes.reader);
 	space->sink.user = NULL;
 	space->sink.unwind = NULL;
 	s->space = NULL;

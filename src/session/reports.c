@@ -2,6 +2,7 @@
 #include "session/session_output.h"
 
 #include "session/inspect/cold_watch.h"
+#include "session/inspect/copy_ahead.h"
 #include "session/inspect/final_scan.h"
 #include "session/inspect/inspect_session.h"
 #include "session/inspect/leak_report.h"
@@ -12,10 +13,12 @@
 /* The part of it that SIGUSR1 triggers, too. */
 static void finish(struct session *s, uint64_t time_ns, bool is_running)
 {
+	copy_ahead_unwatch(s);
 	if (options_report_leaks(s->run->options))
 		leak_report_finish(s, time_ns, is_running);
 	if (s->run->options->inspect.at_exit)
 		inspect_final_finish(s);
+	copy_ahead_forget(s);
 }
 
 void reports_finish(struct session *s, uint64_t time_ns)
@@ -34,12 +37,9 @@ struct sessions {
 	VEC(struct session *) list;
 };
 
-void reports_prepare_scan(void *ctx, struct address_space *space)
+void reports_prepare_scan(void *ctx, uint32_t only)
 {
-	const struct run *run = ctx;
-
-	if (run->options->leaks.check)
-		final_scan_prepare(space->sink.user);
+	final_scan_prepare(ctx, only);
 }
 
 static void scan(struct session *s, bool is_last)
@@ -70,7 +70,7 @@ static void make_reports(struct run *run)
 	struct sessions all = {0};
 	uint64_t before = run->lost_bytes;
 
-	target_each(run->target, reports_prepare_scan, run);
+	final_scan_prepare(run, 0);
 	target_inspect(run->target, scan_and_note, &all);
 	for (size_t i = 0; i < all.list.count; i++)
 		finish(all.list.data[i], clock_now_ns(), true);

@@ -72,7 +72,7 @@ struct session_image {
 	bool was_given_malloc, has_python_malloc;
 	bool ignores_variables;    /* of Python: -E or -I */
 	bool has_pymalloc;         /* the functions of its own allocator are watched */
-	const struct own_heap *own_heap; /* of its run-time system; NULL = none is known */
+	const struct runtime_system *runtime; /* of a language; NULL = none is known by its name */
 	bool is_emulator;          /* what is profiled runs another program's code */
 };
 
@@ -141,6 +141,7 @@ struct session_end {
 	uint64_t time_error_ns;    /* pads_time_error */
 	uint8_t guess;             /* enum probe_guess of its malloc; GUESS_NONE: it has a name */
 	struct final_scan *final_scan; /* NULL = none */
+	struct ahead_copy *ahead;  /* copy_ahead.h; NULL = none */
 	struct inspection *inspected; /* NULL = none */
 	struct last_inspection inspection;
 	struct session_cold cold;

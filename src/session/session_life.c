@@ -19,6 +19,7 @@
 #include "output/report_tree.h"
 #include "profile/memusage.h"
 #include "session/heap_sample.h"
+#include "session/inspect/copy_ahead.h"
 #include "session/inspect/final_scan.h"
 #include "session/inspect/inspect_session.h"
 #include "session/labels.h"
@@ -283,6 +284,7 @@ void session_free(struct session *s)
 	session_unlist(s);
 	final_scan_forget(s);
 	inspect_final_free(s->end.inspected);
+	copy_ahead_forget(s);
 	last_inspection_deinit(&s->end.inspection);
 	session_cold_deinit(&s->end.cold);
 	if (s->stacks.unwind)

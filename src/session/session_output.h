@@ -59,7 +59,7 @@ void reports_poll(struct run *run, bool is_leaving);
 
 /* For event_sink: the memory of the program is about to be scanned, and is for the last time. */
 struct address_space;
-void reports_prepare_scan(void *ctx, struct address_space *space);
+void reports_prepare_scan(void *ctx, uint32_t only);
 void reports_final_scan(void *ctx, struct address_space *space);
 
 #endif

@@ -34,7 +34,7 @@
 #include "session/record/recording_values.h"
 #include "session/runtimes/code_names.h"
 #include "session/runtimes/java_frames.h"
-#include "session/runtimes/own_heap.h"
+#include "session/runtimes/runtime_system.h"
 #include "session/runtimes/python_program.h"
 #include "session/runtimes/v8_stacks.h"
 #include "session/runtimes/virtual_stacks.h"
@@ -105,7 +105,7 @@ static void note_module(struct session *s, struct module *m)
 	virtual_stacks_module(s, m);
 	v8_stacks_module(s, m);
 	code_names_note(s, m);
-	own_heap_note_module(s, m);
+	runtime_system_note_module(s, m);
 	if (s->events.writer)
 		events_writer_module(s->events.writer,
 				     &(struct events_module){m->id, m->start, m->end, m->bias,
@@ -479,7 +479,7 @@ static void sink_process_exit(void *ctx, struct address_space *space, pid_t pid,
 	const struct observer *o;
 
 	if (space->sink.user)
-		own_heap_measure(space->sink.user, tid);
+		runtime_system_measure(space->sink.user, tid);
 	observers_each(o, (struct run *)ctx, process_exit)
 		o->process_exit(o->ctx, pid, tid);
 }

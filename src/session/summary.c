@@ -29,7 +29,7 @@
 #include "session/memory_source.h"
 #include "session/out.h"
 #include "session/record/recording_values.h"
-#include "session/runtimes/own_heap.h"
+#include "session/runtimes/runtime_system.h"
 #include "session/session.h"
 #include "session/session_output.h"
 #include "tracee/state/module.h"
@@ -278,7 +278,7 @@ static void hints_at_end(const struct session *s, const struct largest *largest)
 	else
 		hint_at_pymalloc(s);
 	hint_at_guess(s);
-	own_heap_hint(s);
+	runtime_system_hints(s);
 	hint_at_headers(s);
 	hint_at_symbols(largest);
 	hint_at_split(largest);

@@ -5,6 +5,7 @@
 #include "symbols/debug_files.h"
 
 #include <dlfcn.h>
+#include <dwarf.h>
 #include <elfutils/libdwelf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -16,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -212,6 +214,65 @@ struct elf_file *debuglink_find_alt(const struct elf_file *file, Dwarf *dwarf, c
 		f = try_open(&w, path);
 	}
 	return f ? f : each_root(&w, dirs, try_root_build_id, "");
+}
+
+/* -- files that libdw opens by itself -- */
+
+/* Whether @name, of @directory, which may be below @base, is a file or nothing. */
+static bool is_plain(const char *base, const char *directory, const char *name)
+{
+	bool is_absolute = *name == '/', is_below = !is_absolute && *directory == '/';
+	_cleanup_free_ char *path = xasprintf("%s%s%s%s", is_absolute || is_below ? "" : base,
+					      is_absolute ? "" : directory,
+					      is_absolute || !*directory ? "" : "/", name);
+	struct stat st;
+
+	return stat(path, &st) != 0 || S_ISREG(st.st_mode);
+}
+
+/* As libdw names the directory of a file: by the kernel. Malloc'ed. */
+static char *base_of(const struct elf_file *file)
+{
+	char path[PATH_MAX], *slash;
+	_cleanup_free_ char *link = xasprintf("/proc/self/fd/%d", file->fd);
+	ssize_t size = file->fd >= 0 ? readlink(link, path, sizeof(path) - 1) : -1;
+
+	path[MAX(size, (ssize_t)0)] = '\0';
+	slash = strrchr(path, '/');
+	path[slash ? slash + 1 - path : 0] = '\0';
+	return xstrdup(path);
+}
+
+bool debuglink_may_find_alt(const struct elf_file *file, Dwarf *dwarf)
+{
+	_cleanup_free_ char *base = base_of(file);
+	const char *name;
+	const void *id;
+
+	return dwelf_dwarf_gnu_debugaltlink(dwarf, &name, &id) <= 0 || is_plain(base, "", name);
+}
+
+static const char *unit_string(Dwarf_Die *cu_die, unsigned attribute)
+{
+	Dwarf_Attribute attr;
+	const char *text = dwarf_attr(cu_die, attribute, &attr) ? dwarf_formstring(&attr) : NULL;
+
+	return text ? text : "";
+}
+
+bool debuglink_find_split(const struct elf_file *file, Dwarf_Die *cu_die, Dwarf_Die *split_out)
+{
+	_cleanup_free_ char *base = base_of(file);
+	const char *directory = unit_string(cu_die, DW_AT_comp_dir);
+	const char *name = unit_string(cu_die, DW_AT_dwo_name);
+	uint8_t type = 0;
+
+	if (!*name)
+		name = unit_string(cu_die, DW_AT_GNU_dwo_name);
+	return *name && is_plain(base, "", name) && is_plain(base, directory, name) &&
+	       dwarf_cu_info(cu_die->cu, NULL, &type, NULL, split_out, NULL, NULL, NULL) == 0 &&
+	       type == DW_UT_skeleton && split_out->addr &&
+	       dwarf_tag(split_out) == DW_TAG_compile_unit;
 }
 
 /*

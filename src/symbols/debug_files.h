@@ -35,6 +35,18 @@ struct elf_file *debuglink_open(struct elf_file *file, const char *path);
 struct elf_file *debuglink_find_alt(const struct elf_file *file, Dwarf *dwarf, const char *dirs);
 
 /*
+ * Whether libdw may look for the common file of @dwarf, read from @file, by itself, as it does
+ * where debuglink_find_alt has none: it opens whatever has that name, and would wait for a FIFO.
+ */
+bool debuglink_may_find_alt(const struct elf_file *file, Dwarf *dwarf);
+
+/*
+ * The unit of a .dwo file that has the tree of @cu_die, a skeleton read from @file; false: there is
+ * none, or what has its name is no file.
+ */
+bool debuglink_find_split(const struct elf_file *file, Dwarf_Die *cu_die, Dwarf_Die *split_out);
+
+/*
  * Debug files by build-id from the servers that DEBUGINFOD_URLS names, through libdebuginfod, which
  * is loaded when it is needed and has a cache of its own. A child process does the work, so that no
  * server can hang or crash its caller. What it finds is not verified.

@@ -250,9 +250,13 @@ static bool open_dwarf(struct debug_info *d)
 		d->alt_file = debuglink_find_alt(d->source, d->dwarf, d->debug_dirs);
 	if (d->alt_file)
 		d->alt = dwarf_begin_elf(d->alt_file->elf, DWARF_C_READ, NULL);
-	if (d->alt)
+	if (d->alt) {
 		dwarf_setalt(d->dwarf, d->alt);
-	return true;
+	} else if (!debuglink_may_find_alt(d->source, d->dwarf)) {
+		dwarf_end(d->dwarf);
+		d->dwarf = NULL;
+	}
+	return d->dwarf != NULL;
 }
 
 static void drop_indexes(struct debug_info *d)
@@ -320,12 +324,10 @@ static bool unit_dies(struct debug_info *d, const struct unit *u, Dwarf_Die *cu_
 		      Dwarf_Die *tree_out)
 {
 	Dwarf_Die cu_die, split;
-	uint8_t type;
 	if (!open_dwarf(d) || !dwarf_offdie(d->dwarf, u->die, &cu_die))
 		return false;
 	*cu_die_out = *tree_out = cu_die;
-	if (dwarf_cu_info(cu_die.cu, NULL, &type, NULL, &split, NULL, NULL, NULL) == 0 &&
-	    type == DW_UT_skeleton && dwarf_tag(&split) == DW_TAG_compile_unit)
+	if (debuglink_find_split(d->source, &cu_die, &split))
 		*tree_out = split;
 	return true;
 }

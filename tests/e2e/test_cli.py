@@ -543,6 +543,9 @@ def cli_hints_split(t):
     os.remove(os.path.join(cwd, split[0]))
     said = hints(t, ["./split"], cwd=cwd)
     t.check(len(said) == 1 and said[0].startswith("split: inlined functions have no names"), "hints: %s" % said)
+    os.mkfifo(os.path.join(cwd, split[0]))  # whatever opens it waits for a writer
+    t.equal("with a FIFO", hints(t, ["./split"], cwd=cwd), said)
+    t.equal("a graph with a FIFO", t.run([t.ptmem(), "-q", "--graph", "--graph-out=g", "./split"], cwd=cwd).status, 0)
     t.equal("without inlined functions", hints(t, ["--no-inline", "./split"], cwd=cwd), [])
 
 

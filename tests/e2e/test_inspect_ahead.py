@@ -1,6 +1,7 @@
 """--inspect-copy of a large process: its memory is copied while it runs, and what it writes meanwhile again."""
 
 import csv
+import json
 import os
 import random
 import subprocess
@@ -96,4 +97,23 @@ def killed_at(t):
         program.wait_until_clean()
         request += 1
     t.check(request > 30, "it made only %d requests" % request)
+    program.end()
+
+
+@test("inspect/ahead/leaks")
+def leaks(t):
+    """--leak-check of it: the copy is scanned, and no block of it appears lost."""
+    program = Rewriter(t)
+    cwd = t.subdirectory()
+    run = t.run([t.ptmem(), "-v", "-p", str(program.pid), "--duration=0.1", "--leak-check", "--inspect-copy=1G",
+                 "--older-than=0", "--leaks-out=l.json", "--massif-out-file=/dev/null"], cwd=cwd)
+    t.equal("status (%r)" % run.err, run.status, 0)
+    if b"writes to it cannot be watched" in run.err:
+        raise Skip("the kernel cannot watch writes")
+    t.check(b"its memory was copied before it is stopped" in run.err, "not copied while it ran: %r" % run.err)
+    with open(os.path.join(cwd, "l.json"), encoding="ascii") as file:
+        kinds = {kind: (row["bytes"], row["blocks"]) for kind, row in json.load(file)["kinds"].items()}
+    lost = [kinds[kind + " lost"] for kind in ("definitely", "indirectly", "possibly")]
+    t.equal("lost (%r)" % kinds, lost, [(0, 0)] * 3)
+    t.check(kinds["still reachable"][1] >= program.blocks - 1, "%r, of %d blocks" % (kinds, program.blocks))
     program.end()

@@ -108,6 +108,54 @@ def refused(t):
         t.check(loop in recording["frames"]["function"], "%s: %s" % (name, recording["frames"]["function"]))
 
 
+RUNTIME = """
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+char area[1 << 16];
+char *saved;
+/* no unwind information says where it was called, since it has a stack of its own */
+__asm__(".text\\n.globl generated\\n.type generated, @function\\ngenerated:\\n\\tmov %rsp, saved(%rip)\\n\\tlea area+65536(%rip), %rsp\\n"
+	"\\tmov $100, %edi\\n\\tcall malloc@PLT\\n\\tmov saved(%rip), %rsp\\n\\tret\\n.size generated, . - generated\\n"
+	".section .note.GNU-stack,\\"\\",@progbits\\n.text\\n");
+void *generated(void);
+int main(int argc, char **argv)
+{
+	size_t size = argc > 1 ? 20 << 20 : 1 << 20;
+	char *heap = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	memset(heap, 1, size);
+	return !generated() || !malloc(1000);
+}
+"""
+
+# name of the program, its symbol, whether its heap is large, what the summary says
+RUNTIMES = (
+    ("shop", "NimMain", True, ["Nim's objects are in its own heap: of 20", "useMalloc"]),
+    ("shop", "NimMain", False, []),
+    ("shop", "hs_init_ghc", True, ["Haskell's objects are in GHC's own heap", "call paths end in Haskell code, which has no unwind"]),
+    ("shop", "caml_alloc_shr", True, ["OCaml's objects are in its own heap", "Gc.Memprof"]),
+    ("shop", "other", True, []),
+    ("sbcl", "other", False, ["Lisp functions have no names here"]),
+    ("luajit-2.1", "other", False, ["Lua functions are not shown, but those of the interpreter"]),
+    ("mono-sgen", "other", True, [".NET objects are in mono's own heap", "MONO_ENV_OPTIONS=--jitmap"]),
+)
+
+
+@test("interpreters/runtimes")
+def runtimes(t):
+    """Run-time systems whose objects or functions are not shown are recognized by name or symbol, and a sentence says which."""
+    compiled = os.path.join(t.directory, "runtime.o")
+    t.equal("compiling", t.run([t.program("gcc"), "-O1", "-c", "-o", compiled, t.file("runtime.c", RUNTIME)]).status, 0)
+    for name, symbol, is_large, expected in RUNTIMES:
+        path = os.path.join(t.subdirectory(), name)
+        t.equal("linking", t.run([t.program("gcc"), "-Wl,--defsym=%s=main" % symbol, "-o", path, compiled]).status, 0)
+        profile = t.profile([path, *["large"] * is_large], ["-o", "none"])
+        t.equal("%s, %s: exit status" % (name, symbol), profile.status, 0)
+        said = [m for m in profile.messages if "hint: " in m]
+        t.check(all(any(e in m for m in said) for e in expected), "%s, %s: %s" % (name, symbol, said))
+        t.equal("%s, %s: hints %s" % (name, symbol, said), bool(said), bool(expected))
+
+
 @test("interpreters/two-libraries")
 def two_libraries(t):
     """Python twice in a process: functions of the library that was mapped first, native ones of the other, and a sentence."""

@@ -15,7 +15,10 @@
 #include <zlib.h>
 
 #include "base/log.h"
+#include "output/graph/graph_page.h"
 #include "profile/cells.h"
+#include "recording/graph_file.h"
+#include "recording/graph_pprof.h"
 #include "recording/recording_format.h"
 #include "recording/recording_json.h"
 #include "recording/recording_pprof.h"
@@ -81,6 +84,22 @@ const struct fuzz_seed fuzz_seeds[] = {
 		  "call\x05\0" "\x03\x01" "\x08\x04\x10"
 		  "end.\x0f\0" "\x0d\x01" "\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x08\x08"
 		  "sync\0\0"),
+	/* T[] -> T[] -> f() -> T[], from a variable and a frame; names of words, and call paths */
+	FUZZ_TEXT("text\x0e\0" "\x03" "\x03" "T[]" "\x03" "f()" "\x04" "main"
+		  "grph\x05\0" "\x03\x01" "\x18\x02\x10"
+		  "gtyp\x04\0" "\x01\x02" "\x02\x02"
+		  "gblo\x16\0" "\x04\x04" "\x80\x40\x80\x01\x80\x01\x80\x01" "\x40\0\x20\x1f"
+		  "\x02\x02\x03\x02" "\x02\0\0\x01"
+		  "gown\x1a\0" "\x07\x03" "\0\x06\x02" "\0\0\x04" "\0\x18\0" "\x80\x20\x80\x04\xff\x22"
+		  "\x04\x03\x06" "\0\0\x06" "\x02\x01\x02"
+		  "gedg\x11\0" "\x03\x05" "\x02\x02\x03\0\x06" "\0\0\0\0\x02" "\0\x02\x01\x04\x03"
+		  "gwrd\x04\0" "\x01\x02" "\x02\x01"
+		  "gfld\x08\0" "\x03\x02" "\0\0" "\0\x02" "\x06\x03"
+		  "gfun\x04\0" "\x01\x02" "\x04\x02"
+		  "gcal\x06\0" "\x02\x02" "\0\x02" "\0\x02"
+		  "gpth\x06\0" "\x02\x02" "\x02\x02" "\x02\0"
+		  "gall\x06\0" "\x01\x04" "\x02\x02\x03\x02"
+		  "sync\0\0"),
 	{0},
 };
 
@@ -120,6 +139,30 @@ static void put_chunks(FILE *f, const uint8_t *data, size_t size)
 		put_chunk(f, data + at, data + at + 6, n);
 		at += 6 + n;
 	}
+}
+
+/* The graph in it, in each form. */
+static void use_graph(FILE *out, const struct recording *r)
+{
+	static const char *const subjects[] = {NULL, "0x1040", "T[]", "function:f", "type:f()"};
+	struct graph_file *f = NULL;
+	char *why = NULL;
+
+	if (!graph_file_is_in(r) || graph_file_take(r, &f, &why) != 0) {
+		free(why);
+		return;
+	}
+	const struct graph_title title = graph_file_title(f);
+
+	for (size_t i = 0; i < ARRAY_SIZE(subjects); i++) {
+		const struct graph_wish wish = {.depth = 3, .holds = subjects[i]};
+
+		graph_report_print(out, &title, &f->graph, &wish);
+		graph_report_write_json(out, &title, &f->graph, &wish);
+	}
+	graph_page_write(out, &title, &f->graph);
+	graph_pprof_write(out, &f->graph, title.command);
+	graph_file_free(f);
 }
 
 static void use_massif(FILE *out, const struct recording *r)
@@ -211,6 +254,7 @@ static void use(struct recording *r)
 	char *why = NULL;
 
 	use_diff(null, r);
+	use_graph(null, r);
 	use_massif(null, r);
 	for (size_t i = 0; i < ARRAY_SIZE(questions); i++) {
 		if (recording_text_print(null, r, questions[i], &limits, &why) != 0) {

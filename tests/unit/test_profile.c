@@ -492,6 +492,31 @@ static void milliseconds_count_from_the_first_reading(void **state)
 	rig_free(r);
 }
 
+static void time_passes_with_blocks_that_are_released_at_once(void **state)
+{
+	struct profile_options o = defaults();
+
+	o.time_unit = TIME_MS;
+	struct rig *r = rig_new(&o);
+	const uint64_t start = r->time_ns + 200 * MS;
+	for (unsigned i = 0; i < 200; i++) { /* until not every event makes a snapshot */
+		r->time_ns += MS;
+		alloc_at(r, 0x1000, 1000, 0);
+		free_at(r, 0x1000);
+	}
+	const struct quick_event ev[] = { /* the last one's thread is behind the other */
+		{.time_ns = start + 100, .addr = 0x2000, .size = 10, .node = r->node[1]},
+		{.time_ns = start + 900, .addr = 0x2000, .is_free = true},
+		{.time_ns = start + 200, .addr = 0x3000, .size = 2000, .node = r->node[2]},
+	};
+
+	(void)state;
+	assert_int_equal(profile_quick(r->p, ev, ARRAY_SIZE(ev)), 2);
+	assert_int_equal(profile_totals(r->p)->peak_bytes, 2000);
+	assert_int_equal(profile_totals(r->p)->peak_time_ns, 200 * MS + 900);
+	rig_free(r);
+}
+
 static uint64_t instructions(void *ctx)
 {
 	return ctx ? ((struct rig *)ctx)->instructions += 1000 : 0;
@@ -710,6 +735,7 @@ int main(void)
 		cmocka_unit_test(a_realloc_at_an_ignored_site_leaves_the_bytes),
 		cmocka_unit_test(a_detailed_snapshot_has_the_leaves_of_its_moment),
 		cmocka_unit_test(milliseconds_count_from_the_first_reading),
+		cmocka_unit_test(time_passes_with_blocks_that_are_released_at_once),
 		cmocka_unit_test(instructions_come_from_the_counter),
 		cmocka_unit_test(the_end_may_be_the_peak),
 		cmocka_unit_test(without_heap_only_stacks_show),

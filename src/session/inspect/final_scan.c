@@ -1,6 +1,8 @@
 /*
- * The process is stopped for only a part of the leak check. As much as possible is done before: the
- * kernel takes longer to provide memory for the results than the scan takes to fill it.
+ * The process is stopped for only a part of the leak check. If its memory was copied ahead, that is
+ * what was written since; the copy is scanned when it runs on. Otherwise its memory is scanned
+ * while it is stopped, and as much as possible is done before: the kernel takes longer to provide
+ * memory for the results than the scan takes to fill it.
  */
 #include "session/inspect/final_scan.h"
 
@@ -8,6 +10,7 @@
 
 #include "base/log.h"
 #include "malloc/glibc.h"
+#include "session/inspect/copy_ahead.h"
 #include "session/inspect/inspect_stopped.h"
 #include "session/session.h"
 #include "tracee/control/roots.h"
@@ -101,15 +104,17 @@ static void add_memory(const struct roots *r, const struct arenas *a, struct lea
 /* -- glibc's malloc -- */
 
 /* Whether all blocks in use are known: the process of @s was profiled from its start. */
-static bool knows_all(const struct session *s, struct leakcheck *c)
+static bool knows_all(const struct session *s, struct final_scan *scan)
 {
-	return !s->space->image.has_earlier_blocks && !s->run->options->profile.pages_as_heap &&
-	       profile_each_ignored(s->heap.profile, add_other, c) == 0;
+	return !scan->has_earlier && !s->run->options->profile.pages_as_heap &&
+	       profile_each_ignored(s->heap.profile, add_other, &scan->check) == 0;
 }
 
-static void add_heaps(const struct session *s, const struct arenas *a, struct leakcheck *c)
+static void add_heaps(const struct session *s, const struct arenas *a, struct final_scan *scan)
 {
-	c->knows_all = knows_all(s, c);
+	struct leakcheck *c = &scan->check;
+
+	c->knows_all = knows_all(s, scan);
 	for (size_t i = 0; i < a->heaps.count; i++) {
 		const struct glibc_heap *h = &a->heaps.data[i];
 
@@ -119,16 +124,32 @@ static void add_heaps(const struct session *s, const struct arenas *a, struct le
 
 /* -- another malloc -- */
 
-static void add_spare(const struct session *s, struct leakcheck *c)
+static void add_spare(struct inspect_spare_input *in, struct leakcheck *c)
 {
 	struct inspect_spare spare;
 
-	if (inspect_stopped_spare(s->run->target, s->space, &spare) != 0)
-		return; /* all of its memory counts as roots */
+	inspect_find_spare(&in->in, &spare);
 	for (size_t i = 0; i < spare.list.count; i++)
 		leakcheck_add_spare(c, spare.list.data[i].start, spare.list.data[i].end);
 	vec_deinit(&spare.list);
 }
+
+static void add_spare_now(const struct session *s, struct leakcheck *c)
+{
+	struct inspect_spare_input in;
+
+	if (inspect_stopped_spare(s->run->target, s->space, NULL, &in) != 0)
+		return; /* all of its memory counts as roots */
+	add_spare(&in, c);
+	inspect_spare_input_deinit(&in);
+}
+
+/* Of a process that was copied when it was stopped. */
+struct copied_scan {
+	struct ahead_copy *ahead;       /* the session's */
+	struct roots *roots;            /* owned */
+	struct inspect_spare_input spare;
+};
 
 static struct final_scan *get_scan(struct session *s)
 {
@@ -142,15 +163,15 @@ static struct final_scan *get_scan(struct session *s)
 	return s->end.final_scan;
 }
 
-/* -- scans -- */
+/* -- while it is stopped -- */
 
-void final_scan_prepare(struct session *s)
+static void prepare(struct session *s)
 {
 	const struct arenas none = {0};
 	struct roots *roots;
 
-	if (roots_list(s->space, &roots) != 0)
-		return; /* the scan itself logs the reason */
+	if (copy_ahead_of(s) || roots_list(s->space, &roots) != 0)
+		return; /* nothing is to be done, or the scan itself logs the reason */
 	struct final_scan *scan = get_scan(s);
 
 	copy_blocks(s, scan);
@@ -161,24 +182,180 @@ void final_scan_prepare(struct session *s)
 	roots_free(roots);
 }
 
-/* Keeps what names roots, or frees it. */
-static void keep_roots(const struct session *s, struct final_scan *scan, struct roots *roots)
+static void prepare_space(void *only, struct address_space *space)
 {
-	if (!scan->check.wants_holders) {
+	if (*(const uint32_t *)only == 0 || space->id == *(const uint32_t *)only)
+		prepare(space->sink.user);
+}
+
+/* Keeps what names roots, or frees it. */
+static void keep_roots(struct final_scan *scan, struct roots *roots)
+{
+	if (scan->check.wants_holders)
+		scan->roots = roots;
+	else
 		roots_free(roots);
-		return;
-	}
-	scan->roots = roots;
-	for (size_t i = 0; i < s->space->modules.count; i++)
+}
+
+static void keep_modules(const struct session *s, struct final_scan *scan)
+{
+	for (size_t i = 0; scan->check.wants_holders && i < s->space->modules.count; i++)
 		*vec_add(&scan->modules.list) = module_hold(s->space->modules.data[i]);
+}
+
+/* What was stopped at @begin_ns is about to run on. */
+static void note_time(struct final_scan *scan, uint64_t begin_ns)
+{
+	scan->is_done = true;
+	scan->time_ns = clock_now_ns();
+	scan->pause_ns = scan->time_ns - begin_ns;
+}
+
+/* All blocks have been added or noted: reads memory by @read. */
+static void scan_memory(const struct session *s, struct final_scan *scan,
+			const struct roots *roots, memory_read_fn *read, void *ctx)
+{
+	struct arenas arenas = {0};
+
+	for (size_t i = 0; i < roots->data.count; i++)
+		arenas_search(&arenas, roots->data.data[i].start, roots->data.data[i].end, read,
+			      ctx);
+	arenas_sort(&arenas);
+	add_memory(roots, &arenas, &scan->check);
+	add_heaps(s, &arenas, scan);
+	for (size_t i = 0; i < roots->words.count; i++)
+		leakcheck_add_root(&scan->check, roots->words.data[i]);
+	leakcheck_scan(&scan->check, read, ctx);
+	arenas_deinit(&arenas);
+	scan->bytes = scan->check.scan.bytes;
+}
+
+/* -- by a copy -- */
+
+static bool is_shared_with_us(const struct address_space *s, const struct page_run *run)
+{
+	return run->start >= s->own.shared && run->end <= s->own.shared + s->own.shared_size;
+}
+
+/*
+ * The pages that are scanned, and all that an inspection copies: it may use the copy, too. Both
+ * lists are ascending.
+ */
+static void list_pages(const struct address_space *s, const struct resident *pages,
+		       const struct roots *roots, struct resident *out)
+{
+	size_t k = 0;
+
+	*out = (struct resident){.maps = pages->maps};
+	for (size_t i = 0; i < pages->list.count || k < roots->memory.count;) {
+		const struct page_run *run = i < pages->list.count ? &pages->list.data[i] : NULL;
+		const struct root_range *r = k < roots->memory.count ? &roots->memory.data[k] :
+								       NULL;
+		taddr_t done = out->list.count ? out->list.data[out->list.count - 1].end : 0;
+		struct page_run next = r && (!run || r->start <= run->start) ?
+			(struct page_run){r->start, r->end, PAGE_RESIDENT} : *run;
+
+		if (r && (!run || r->start <= run->start))
+			k++;
+		else
+			i++;
+		next.start = MAX(next.start, done);
+		if (next.start < next.end && !is_shared_with_us(s, &next))
+			*vec_add(&out->list) = next;
+	}
+}
+
+static void copied_free(struct copied_scan *c)
+{
+	if (!c)
+		return;
+	roots_free(c->roots);
+	inspect_spare_input_deinit(&c->spare);
+	free(c);
+}
+
+/* Copies @pages and what @roots adds. False: that is more than was expected. */
+static bool copy_pages(const struct address_space *s, struct ahead_copy *ahead,
+		       const struct resident *pages, struct roots *roots,
+		       const struct copy_ranges *unchanged)
+{
+	const struct memory_source from = memory_of_process(&roots->reader);
+	struct resident all;
+
+	list_pages(s, pages, roots, &all);
+	bool is_made = memory_copy_make(&ahead->copy, &all, unchanged, &from);
+
+	vec_deinit(&all.list);
+	return is_made;
+}
+
+/* The process of @s has been stopped since @begin_ns. False: it cannot be copied. */
+static bool copy_stopped(struct session *s, struct ahead_copy *ahead, uint64_t begin_ns)
+{
+	struct copy_ranges unchanged = {0};
+	struct resident pages;
+	struct roots *roots = NULL;
+
+	if (copy_ahead_pages(ahead, s->space->processes.reader, &pages, &unchanged) != 0)
+		return false;
+	bool is_made = roots_collect(s->run->target, s->space, &pages, &roots) == 0 &&
+		       copy_pages(s->space, ahead, &pages, roots, &unchanged);
+
+	vec_deinit(&unchanged.list);
+	if (!is_made) {
+		roots_free(roots);
+		resident_deinit(&pages);
+		return false;
+	}
+	struct final_scan *scan = get_scan(s);
+
+	scan->has_earlier = s->space->image.has_earlier_blocks;
+	scan->copied = xcalloc(1, sizeof(*scan->copied));
+	scan->copied->ahead = ahead;
+	scan->copied->roots = roots;
+	inspect_stopped_spare(s->run->target, s->space, &pages, &scan->copied->spare);
+	keep_modules(s, scan);
+	note_time(scan, begin_ns);
+	return true;
+}
+
+/* The process runs, but its events since the stop have not been read. */
+static void scan_copy(struct session *s, struct final_scan *scan)
+{
+	struct copied_scan *c = scan->copied;
+	const struct memory_source source = memory_copy_source(&c->ahead->copy);
+
+	copy_blocks(s, scan);
+	c->spare.in.source.read = source.read;
+	c->spare.in.source.gather = NULL;
+	c->spare.in.source.scatter = NULL;
+	c->spare.in.source.ctx = source.ctx;
+	add_spare(&c->spare, &scan->check);
+	scan_memory(s, scan, c->roots, source.read, source.ctx);
+	keep_roots(scan, c->roots);
+	c->roots = NULL;
+	copied_free(c);
+	scan->copied = NULL;
+}
+
+/* -- scans -- */
+
+void final_scan_prepare(struct run *run, uint32_t only)
+{
+	copy_ahead_sessions(run, only);
+	if (run->options->leaks.check)
+		target_each(run->target, prepare_space, &only);
 }
 
 void final_scan_run(struct session *s)
 {
-	struct arenas arenas = {0};
 	struct roots *roots;
 	uint64_t begin = clock_now_ns();
-	int rc = roots_collect(s->run->target, s->space, &roots);
+	struct ahead_copy *ahead = copy_ahead_of(s);
+
+	if (ahead && copy_stopped(s, ahead, begin))
+		return;
+	int rc = roots_collect(s->run->target, s->space, NULL, &roots);
 
 	if (rc != 0) {
 		final_scan_forget(s);
@@ -187,33 +364,25 @@ void final_scan_run(struct session *s)
 	}
 	struct final_scan *scan = get_scan(s);
 
+	scan->has_earlier = s->space->image.has_earlier_blocks;
 	if (scan->is_prepared)
 		copy_blocks(s, scan);
 	else /* moved, not copied: copying takes memory, and so time */
 		profile_each_block(s->heap.profile, note_block, &scan->check);
-	for (size_t i = 0; i < roots->data.count; i++)
-		arenas_search(&arenas, roots->data.data[i].start, roots->data.data[i].end,
-			      roots_read, roots);
-	arenas_sort(&arenas);
-	add_memory(roots, &arenas, &scan->check);
-	add_heaps(s, &arenas, &scan->check);
-	add_spare(s, &scan->check);
-	for (size_t i = 0; i < roots->words.count; i++)
-		leakcheck_add_root(&scan->check, roots->words.data[i]);
-	leakcheck_scan(&scan->check, roots_read, roots);
-	keep_roots(s, scan, roots);
-	arenas_deinit(&arenas);
-	scan->is_done = true;
-	scan->bytes = scan->check.scan.bytes;
-	scan->time_ns = clock_now_ns();
-	scan->pause_ns = scan->time_ns - begin;
+	add_spare_now(s, &scan->check);
+	scan_memory(s, scan, roots, roots_read, roots);
+	keep_modules(s, scan);
+	keep_roots(scan, roots);
+	note_time(scan, begin);
 }
 
 struct final_scan *final_scan_result(struct session *s)
 {
 	if (!s->end.final_scan || !s->end.final_scan->is_done)
 		return NULL;
-	if (!s->end.final_scan->has_blocks)
+	if (s->end.final_scan->copied)
+		scan_copy(s, s->end.final_scan);
+	else if (!s->end.final_scan->has_blocks)
 		copy_blocks(s, s->end.final_scan);
 	return s->end.final_scan;
 }
@@ -224,6 +393,7 @@ void final_scan_forget(struct session *s)
 		return;
 	leakcheck_deinit(&s->end.final_scan->check);
 	roots_free(s->end.final_scan->roots);
+	copied_free(s->end.final_scan->copied);
 	held_modules_deinit(&s->end.final_scan->modules);
 	free(s->end.final_scan);
 	s->end.final_scan = NULL;

@@ -12,6 +12,7 @@
 #include "output/report.h"
 #include "output/report_tree.h"
 #include "profile/blocks.h"
+#include "session/inspect/copy_ahead.h"
 #include "session/inspect/graph_paths.h"
 #include "session/session.h"
 #include "session/out.h"
@@ -140,8 +141,13 @@ static void read_space(struct inspection *i, struct session *s, struct address_s
 	if (i->wants_types)
 		path_pins_init(&i->pins, s);
 	struct inspect_wish wish = inspection_wish(i);
+	struct ahead_copy *ahead = copy_ahead_of(s);
 
 	wish.is_last = is_last;
+	if (ahead)
+		wish.copy = &ahead->copy;
+	if (ahead && ahead->written.uffd >= 0)
+		wish.written = &ahead->written;
 	i->rc = inspect_stopped(s->run->target, space, &wish, &i->look);
 }
 
@@ -182,7 +188,8 @@ void inspect_final_read(struct session *s, bool is_last)
 	i->cold = cold->state == COLD_FOUND ? cold->seconds : 0;
 	i->touched = cold->pages;
 	cold->pages = (struct touched_pages){0};
-	inspect_stopped_copy_init(&i->copy, s->space->processes.reader, i->copied_most);
+	if (!copy_ahead_of(s))
+		inspect_stopped_copy_init(&i->copy, s->space->processes.reader, i->copied_most);
 	inspect_final_free(s->end.inspected);
 	s->end.inspected = i;
 	read_space(i, s, s->space, is_last);
@@ -278,7 +285,9 @@ void inspect_final_free(struct inspection *i)
 #define SHOWN 20u
 
 struct inspect_request {
-	struct session *session;
+	struct session *session; /* which may end while its process is copied */
+	struct run *run;
+	uint32_t space;
 	struct inspection inspection;
 	struct inspect_blocks counted; /* if types are not wanted: of the profile */
 };
@@ -305,27 +314,49 @@ static void look(void *ctx, struct address_space *space)
 	profile_each_ignored(q->session->heap.profile, add_counted, &q->counted);
 }
 
+/* If the session has not ended meanwhile. */
+static void unwatch(void *ctx, struct address_space *space)
+{
+	const struct inspect_request *q = ctx;
+
+	if (space->id == q->space)
+		copy_ahead_unwatch(space->sink.user);
+}
+
 static int read_once(struct inspection *i, void *ctx)
 {
 	const struct inspect_request *q = ctx;
-	const struct session *s = q->session;
 
-	inspect_stopped_copy_init(&i->copy, s->space->processes.reader, i->copied_most);
-	i->stopped_ns += target_inspect(s->run->target, look, ctx);
+	copy_ahead_sessions(q->run, q->space);
+	i->stopped_ns += target_inspect(q->run->target, look, ctx);
+	target_each(q->run->target, unwatch, ctx);
 	return 0;
+}
+
+static void forget_copy(void *ctx, struct address_space *space)
+{
+	const struct inspect_request *q = ctx;
+
+	if (space->id == q->space)
+		copy_ahead_forget(space->sink.user);
 }
 
 static int ask(struct inspect_request *q, FILE *file)
 {
 	struct inspection *i = &q->inspection;
 	const struct session *s = q->session;
+	uint32_t pid = s->process.pid;
 
 	i->rc = -ESRCH;
-	if (!s->run->target)
+	if (!s->run->target || !s->space)
 		return -ESRCH;
-	if (inspection_read(i, read_once, q) != 0) {
-		fprintf(file, "process %u cannot be read: %s\n", s->process.pid,
-			strerror(-i->rc));
+	q->run = s->run;
+	q->space = s->space->id;
+	int rc = inspection_read(i, read_once, q);
+
+	target_each(q->run->target, forget_copy, q);
+	if (rc != 0) {
+		fprintf(file, "process %u cannot be read: %s\n", pid, strerror(-rc));
 		return -ESRCH;
 	}
 	if (inspection_judge(i, s->process.pid, s->process.command))

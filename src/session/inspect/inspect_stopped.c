@@ -169,10 +169,10 @@ static void add_own(const struct address_space *s, struct inspect_input *in)
 
 static void add_registers(struct target *t, struct collector *c)
 {
-	struct roots *roots;
-
-	if (!c->in->wants_holders || roots_collect(t, c->space, &roots) != 0)
+	if (!c->in->wants_holders)
 		return;
+	struct roots *roots = roots_collect_words(t, c->space);
+
 	vec_append(&c->in->registers, &roots->words);
 	roots_free(roots);
 }
@@ -399,24 +399,32 @@ static void add_plain_thread(void *ctx, const struct thread_view *v)
 		.tid = v->tid, .sp = v->sp, .thread_pointer = v->thread_pointer};
 }
 
-int inspect_stopped_spare(struct target *t, struct address_space *s, struct inspect_spare *out)
+int inspect_stopped_spare(struct target *t, struct address_space *s, struct resident *pages,
+			  struct inspect_spare_input *out)
 {
-	struct held_modules modules = {0};
-	struct inspect_input in = {.source = memory_of_process(&s->processes.reader)};
-	int rc = resident_read(s->processes.reader, &in.resident);
+	struct inspect_input *in = &out->in;
+	int rc = 0;
 
-	*out = (struct inspect_spare){0};
+	*out = (struct inspect_spare_input){.reader = s->processes.reader};
+	in->source = memory_of_process(&out->reader);
+	if (pages)
+		in->resident = *pages;
+	else
+		rc = resident_read(out->reader, &in->resident);
 	if (rc != 0)
 		return rc;
-	in.source.read_file = object_bytes_read;
-	in.source.file_ctx = &modules;
-	hold_modules(s, &modules);
-	add_segments(s, &in);
-	thread_views_each(t, s, add_plain_thread, &in);
-	inspect_find_spare(&in, out);
-	inspect_input_deinit(&in);
-	held_modules_deinit(&modules);
+	in->source.read_file = object_bytes_read;
+	in->source.file_ctx = &out->modules;
+	hold_modules(s, &out->modules);
+	add_segments(s, in);
+	thread_views_each(t, s, add_plain_thread, in);
 	return 0;
+}
+
+void inspect_spare_input_deinit(struct inspect_spare_input *in)
+{
+	inspect_input_deinit(&in->in);
+	held_modules_deinit(&in->modules);
 }
 
 bool inspect_stopped_knows_glibc(const struct inspect_stopped *l)

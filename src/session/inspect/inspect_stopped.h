@@ -100,11 +100,20 @@ void inspect_objects_deinit(struct inspect_objects *o);
  */
 int inspect_stopped(struct target *t, struct address_space *s, const struct inspect_wish *wish,
 		 struct inspect_stopped *out);
+/* What is needed to find memory that is in no block of an allocator other than glibc's. */
+struct inspect_spare_input {
+	struct inspect_input in; /* its source refers to what follows: it must not be moved */
+	struct held_modules modules;
+	pid_t reader;
+};
 /*
- * Memory of @s, whose threads are stopped wherever they are, that is in no block of an allocator
- * other than glibc's. -errno if its memory cannot be listed.
+ * For inspect_find_spare, of @s, whose threads are stopped wherever they are. @pages: all of its
+ * pages, whose lists are @out's from then on; NULL = they are found. -errno if its memory cannot be
+ * listed: then @out is empty.
  */
-int inspect_stopped_spare(struct target *t, struct address_space *s, struct inspect_spare *out);
+int inspect_stopped_spare(struct target *t, struct address_space *s, struct resident *pages,
+			  struct inspect_spare_input *out);
+void inspect_spare_input_deinit(struct inspect_spare_input *in);
 /* Determines the version of glibc's malloc, if it is glibc's. */
 void inspect_stopped_version(struct inspect_stopped *l);
 /*

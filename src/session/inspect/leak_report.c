@@ -19,6 +19,7 @@
 #include "output/call_sites.h"
 #include "output/leaks.h"
 #include "output/report.h"
+#include "session/inspect/copy_ahead.h"
 #include "session/inspect/final_scan.h"
 #include "session/inspect/malloc_module.h"
 #include "session/record/recording_run.h"
@@ -660,16 +661,18 @@ int leak_report_write(struct session *s, const char *path, FILE *file)
 		return -ENOTSUP;
 	if (!run->target)
 		return -ESRCH;
-	if (run->options->leaks.check)
-		final_scan_prepare(s);
+	if (run->options->leaks.check && s->space)
+		final_scan_prepare(run, s->space->id);
 	target_inspect(run->target, scan_on_request, &q);
 	if (!q.is_there)
 		return -ESRCH; /* it has just ended */
+	copy_ahead_unwatch(s);
 	struct report r = session_report(s);
 	find_leaks(s, &r, clock_now_ns(), true, &l);
 	int rc = path ? write_leaks(s, &l, path) : 0;
 	if (!path)
 		print_leaks(s, &l, file);
 	free_leaks(&l);
+	copy_ahead_forget(s);
 	return rc;
 }

@@ -311,28 +311,53 @@ static bool may_hold_pointers(const struct address_space *s, const struct maps *
 	return m->is_read && was_written && !is_device(m) && !is_ours(s, m);
 }
 
-static int add_memory(const struct address_space *s, struct roots *r)
+/* The pages of one mapping, which are from place *at on. */
+static void add_pages(struct roots *r, const struct map *m, const struct resident *pages,
+		      size_t *at)
 {
-	struct present present;
-	struct maps maps;
-	int rc = maps_read(r->reader, &maps);
+	for (; *at < pages->list.count && pages->list.data[*at].start < m->end; ++*at)
+		if (pages->list.data[*at].start >= m->start)
+			add_range(r, pages->list.data[*at].start, pages->list.data[*at].end);
+}
 
-	if (rc != 0)
-		return rc;
-	present_open(r->reader, true, &present);
-	for (size_t i = 0; i < maps.list.count; i++) {
-		const struct map *m = &maps.list.data[i];
+/* @pages: NULL = they are found by @present. */
+static void add_mappings(const struct address_space *s, const struct maps *maps,
+			 const struct resident *pages, struct present *present, struct roots *r)
+{
+	size_t at = 0;
 
-		if (!may_hold_pointers(s, &maps, i))
+	for (size_t i = 0; i < maps->list.count; i++) {
+		const struct map *m = &maps->list.data[i];
+
+		if (!may_hold_pointers(s, maps, i))
 			continue;
 		note_stack(r, m, i > 0 ? m - 1 : NULL);
 		if (m->is_write && !m->is_shared && *m->path == '/')
 			*vec_add(&r->data) = (struct root_range){m->start, m->end};
 		if (m->is_shared)
 			add_range(r, m->start, m->end);
+		else if (pages)
+			add_pages(r, m, pages, &at);
 		else /* a private page that was never written holds nothing */
-			present_find(&present, m->start, m->end, add_present, r);
+			present_find(present, m->start, m->end, add_present, r);
 	}
+}
+
+static int add_memory(const struct address_space *s, const struct resident *pages, struct roots *r)
+{
+	struct present present;
+	struct maps maps;
+
+	if (pages) {
+		add_mappings(s, &pages->maps, pages, NULL, r);
+		return 0;
+	}
+	int rc = maps_read(r->reader, &maps);
+
+	if (rc != 0)
+		return rc;
+	present_open(r->reader, true, &present);
+	add_mappings(s, &maps, NULL, &present, r);
 	present_close(&present);
 	maps_deinit(&maps);
 	return 0;
@@ -370,9 +395,10 @@ static void add_noted(const struct roots *from, struct roots *r)
 }
 
 /* Completes @r with its memory and moves it to *@out. */
-static int finish(const struct address_space *s, struct roots *r, struct roots **out)
+static int finish(const struct address_space *s, const struct resident *pages, struct roots *r,
+		  struct roots **out)
 {
-	int rc = add_memory(s, r);
+	int rc = add_memory(s, pages, r);
 
 	if (rc != 0)
 		roots_free(r);
@@ -381,7 +407,7 @@ static int finish(const struct address_space *s, struct roots *r, struct roots *
 	return rc;
 }
 
-int roots_collect(struct target *t, struct address_space *s, struct roots **out)
+struct roots *roots_collect_words(struct target *t, const struct address_space *s)
 {
 	struct roots *r = roots_new(s->processes.reader);
 	const struct thread *th;
@@ -393,12 +419,18 @@ int roots_collect(struct target *t, struct address_space *s, struct roots **out)
 	for (size_t i = 0; i < t->processes.count; i++)
 		if (t->processes.data[i]->space == s && t->processes.data[i]->exit_roots)
 			add_noted(t->processes.data[i]->exit_roots, r);
-	return finish(s, r, out);
+	return r;
+}
+
+int roots_collect(struct target *t, struct address_space *s, const struct resident *pages,
+		  struct roots **out)
+{
+	return finish(s, pages, roots_collect_words(t, s), out);
 }
 
 int roots_list(const struct address_space *s, struct roots **out)
 {
-	return finish(s, roots_new(s->processes.reader), out);
+	return finish(s, NULL, roots_new(s->processes.reader), out);
 }
 
 ssize_t roots_read(void *ctx, taddr_t addr, void *buf, size_t size)

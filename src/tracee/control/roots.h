@@ -16,6 +16,7 @@
 
 struct address_space;
 struct process;
+struct resident;
 struct target;
 struct thread;
 
@@ -46,10 +47,15 @@ struct roots {
 };
 
 /*
- * Fills @out for @s, whose threads are stopped; free it with roots_free. -errno if its memory
- * cannot be listed any more.
+ * Fills @out for @s, whose threads are stopped; free it with roots_free. @pages: all of its pages,
+ * NULL = they are found by its page tables, which takes longer the more there are. -errno if its
+ * memory cannot be listed any more.
  */
-int roots_collect(struct target *t, struct address_space *s, struct roots **out);
+int roots_collect(struct target *t, struct address_space *s, const struct resident *pages,
+		  struct roots **out);
+
+/* The same without any memory: words, stack_tops and threads. */
+struct roots *roots_collect_words(struct target *t, const struct address_space *s);
 
 /* Only the current ranges of memory; @s may be running. */
 int roots_list(const struct address_space *s, struct roots **out);

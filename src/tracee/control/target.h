@@ -133,6 +133,12 @@ struct module *target_refresh_module(struct target *t, struct address_space *s, 
 /* Runs until no process is left, or the sink's poll returns true. */
 void target_run(struct target *t);
 
+/*
+ * Handles stops and records until @is_done, which is asked about each millisecond, or no process is
+ * left. Neither timers run nor poll. Of the sink's callbacks only poll may call this.
+ */
+void target_run_until(struct target *t, bool (*is_done)(void *ctx), void *ctx);
+
 /* Makes a running target_run call poll soon; async-signal-safe. */
 void target_wake(void);
 

@@ -187,7 +187,7 @@ static uint64_t detach_stopped(struct target *t, uint32_t only)
 static void prepare_final_scan(struct target *t)
 {
 	if (t->options.watch.final_scan)
-		target_each(t, t->sink.prepare_final_scan, t->sink.ctx);
+		t->sink.prepare_final_scan(t->sink.ctx, 0);
 }
 
 /* All threads are stopped: delivers all records, then checks the memory. */
@@ -240,7 +240,7 @@ void target_detach_process(struct target *t, pid_t pid)
 	const struct process *p = process_find(t, pid);
 
 	if (p && t->options.watch.final_scan)
-		t->sink.prepare_final_scan(t->sink.ctx, p->space);
+		t->sink.prepare_final_scan(t->sink.ctx, p->space->id);
 	stop_all(t);
 	faults_drain(t);
 	target_catch_up(t);
@@ -282,8 +282,8 @@ static void end_profile(struct target *t, struct address_space *s)
  */
 static void release_all(struct target *t)
 {
-	t->is_released = true;
 	prepare_final_scan(t);
+	t->is_released = true;
 	stop_all(t);
 	run_final_scan(t);
 	remove_everything(t, 0);

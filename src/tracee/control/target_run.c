@@ -194,15 +194,22 @@ static bool has_rings(const struct target *t)
 
 #define STOPS_IN_A_ROW 32
 
-/* One turn with rings: handles pending stops, reads records, sleeps. */
-static int step_with_rings(struct target *t)
+/* Handles pending stops. 0 if there were some, -EAGAIN, or -ECHILD. */
+static int serve_stops(struct target *t)
 {
 	int rc = 0, stops = 0;
 	while (stops < STOPS_IN_A_ROW && !t->loop.promote && (rc = stops_serve_next(t, true)) == 0)
 		stops++;
+	return rc == -EAGAIN && stops > 0 ? 0 : rc;
+}
+
+/* One turn with rings: handles pending stops, reads records, sleeps. */
+static int step_with_rings(struct target *t)
+{
+	int rc = serve_stops(t);
 	bool is_more;
 	size_t records = drain_all(t, &is_more);
-	if (rc == -EAGAIN && stops == 0 && !is_more)
+	if (rc == -EAGAIN && !is_more)
 		idle(t, records);
 	return rc == -ECHILD ? rc : 0;
 }
@@ -229,6 +236,40 @@ static int step(struct target *t)
 	return 0;
 }
 
+/* What stops and records have led to. */
+static void follow_up(struct target *t)
+{
+	if (t->loop.promote)
+		promote(t);
+	target_leave_corrupt(t);
+	if (t->loop.must_restart)
+		restart(t);
+}
+
+#define UNTIL_NS 1000000u /* how long it may take to notice that it is done */
+
+void target_run_until(struct target *t, bool (*is_done)(void *ctx), void *ctx)
+{
+	const struct timespec pause = {0, UNTIL_NS};
+	sigset_t set;
+	int rc = 0;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	while (t->processes.count > 0 && !is_done(ctx) && rc != -ECHILD) {
+		bool is_more = false;
+
+		job_follow(t);
+		standby_follow(t);
+		rc = serve_stops(t);
+		if (has_rings(t))
+			drain_all(t, &is_more);
+		if (rc == -EAGAIN && !is_more)
+			sigtimedwait(&set, NULL, &pause);
+		follow_up(t);
+	}
+}
+
 void target_run(struct target *t)
 {
 	while (t->processes.count > 0 || t->options.follow.awaits_more) {
@@ -239,11 +280,7 @@ void target_run(struct target *t)
 		int rc = step(t);
 		if (rc == -ECHILD && t->processes.count > 0)
 			break;
-		if (t->loop.promote)
-			promote(t);
-		target_leave_corrupt(t);
-		if (t->loop.must_restart)
-			restart(t);
+		follow_up(t);
 		if (globals.wake) {
 			globals.wake = 0;
 			drain_whole(t);

@@ -12,8 +12,8 @@ struct thread;
 
 /*
  * Makes a file in @s, whose threads are stopped, and closes it there: *fd_out is the caller's.
- * -ENOTSUP where that could harm the process: it has a seccomp filter, or is not guarded; -errno of
- * the kernel, -ESRCH if no thread can work.
+ * -ENOTSUP where that could harm the process: it has a seccomp filter, or is neither guarded nor
+ * ends with ptmem; -errno of the kernel, -ESRCH if no thread can work.
  */
 int watch_file_make(struct target *t, struct address_space *s, int *fd_out);
 

@@ -126,10 +126,10 @@ struct event_sink {
 	/* ptmem is about to map something in @s. May be NULL. */
 	void (*will_map)(void *ctx, struct address_space *s);
 	/*
-	 * @s will be detached, and runs until final_scan, which follows at once: time to prepare
-	 * it.
+	 * Address space @only, or all if it is 0, will be detached, and run until final_scan, which
+	 * follows at once: time to prepare it. Like poll, it may stop the target and let it run.
 	 */
-	void (*prepare_final_scan)(void *ctx, struct address_space *s);
+	void (*prepare_final_scan)(void *ctx, uint32_t only);
 	/*
 	 * The last chance to read the memory of @s (watch_options.final_scan): all events have
 	 * been reported, its threads are stopped, and it is about to exit or to be detached. Not
