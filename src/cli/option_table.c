@@ -89,7 +89,7 @@ static const struct option_row rows[] = {
 	{.name = "inspect-copy", .type = OPT_SIZE, AT(inspect.copy), .initial = "64M",
 	 OPTION_RANGE(0, UINT64_C(1) << 40), .value = "SIZE",
 	 .text = "with --inspect, --graph and --leak-check: copy a\nprocess that has at most this "
-		 "much memory of its own,\nand examine the copy: it is stopped for less time",
+		 "much memory of its\nown, and examine the copy: it is stopped for less\ntime",
 	 .brief = "copy processes of up to this size, to stop them for less time"},
 	{.name = "inspect-out", .type = OPT_TEXT, .flags = OPT_NOT_EMPTY, AT(inspect.out),
 	 .value = "FILE",

@@ -19,6 +19,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "symbols/debug_files.h"
+#include "symbols/debug_package.h"
 #include "symbols/die_walk.h"
 
 #define SCOPES_MAX 64       /* levels; deeper ones count as the last */
@@ -52,6 +53,8 @@ struct debug_units {
 	bool is_open, is_complete;
 	struct elf_file *debug, *alt_file; /* owned; NULL = none */
 	Dwarf *dwarf, *alt;
+	struct debug_package *package;     /* owned; NULL = none */
+	bool has_package;                  /* it was searched for */
 	VEC(struct debug_unit *) units;    /* owned */
 	HASH(uint32_t) by_cu;              /* numbers of units */
 	VEC(struct debug_variable) variables;
@@ -181,6 +184,7 @@ void debug_units_free(struct debug_units *d)
 		dwarf_end(d->dwarf);
 	if (d->alt)
 		dwarf_end(d->alt);
+	debug_package_free(d->package);
 	elf_file_release(d->alt_file);
 	elf_file_release(d->debug);
 	free(d);
@@ -203,18 +207,7 @@ static bool open_dwarf(struct debug_units *d)
 
 	if (!has_units(source))
 		return false;
-	d->dwarf = dwarf_begin_elf(source->elf, DWARF_C_READ, NULL);
-	if (!d->dwarf)
-		return false;
-	d->alt_file = debuglink_find_alt(source, d->dwarf, d->dirs);
-	if (d->alt_file)
-		d->alt = dwarf_begin_elf(d->alt_file->elf, DWARF_C_READ, NULL);
-	if (d->alt) {
-		dwarf_setalt(d->dwarf, d->alt);
-	} else if (!debuglink_may_find_alt(source, d->dwarf)) {
-		dwarf_end(d->dwarf);
-		d->dwarf = NULL;
-	}
+	d->dwarf = debuglink_begin(source, d->dirs, &d->alt_file, &d->alt);
 	return d->dwarf != NULL;
 }
 
@@ -482,12 +475,22 @@ static void walk_unit(struct debug_units *d, struct debug_unit *u)
 	die_walk_deinit(&walk);
 }
 
+/* The unit with the tree of the skeleton @cu_die: in its .dwo file, or in a package of them. */
+static bool find_split(struct debug_units *d, Dwarf_Die *cu_die, Dwarf_Die *split_out)
+{
+	if (debuglink_find_split(d->debug ? d->debug : d->file, cu_die, split_out))
+		return true;
+	if (!d->has_package)
+		d->package = debug_package_open(d->file);
+	d->has_package = true;
+	return d->package && debug_package_find(d->package, cu_die, split_out);
+}
+
 /* The unit with the tree of @cu_die. */
 static void pass_unit(struct debug_units *d, Dwarf_Die *cu_die, uint8_t type)
 {
-	const struct elf_file *file = d->debug ? d->debug : d->file;
 	Dwarf_Die split;
-	bool is_split = type == DW_UT_skeleton && debuglink_find_split(file, cu_die, &split);
+	bool is_split = type == DW_UT_skeleton && find_split(d, cu_die, &split);
 	Dwarf_Die *root = is_split ? &split : cu_die;
 	struct debug_unit *u = find_unit(d, root->cu);
 

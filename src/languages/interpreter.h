@@ -88,8 +88,12 @@ struct language {
 	 */
 	bool (*find)(struct interpreter *i, const struct interpreter_process *in,
 		     char **problem_out);
-	/* Finds where code in a thread has its state, if find() did not; NULL = it always does. */
-	bool (*find_place)(struct interpreter *i, const struct language_memory *m, taddr_t pointer);
+	/*
+	 * Finds where code in a thread like @t has its state, if find() did not; NULL = it always
+	 * does.
+	 */
+	bool (*find_place)(struct interpreter *i, const struct language_memory *m,
+			   const struct interpreter_thread *t);
 	/*
 	 * The frames of a thread, innermost first: as virtual_frames_walk, of all its states. What
 	 * @t has from an earlier call is checked, and found again if it does not hold.

@@ -386,7 +386,32 @@ static uint32_t read_release(const struct lua *l, const struct language_memory *
 	return LUA_RELEASE(at[0] - '0', at[2] - '0', at[4] - '0');
 }
 
-/* Whether the functions of the innermost state have names; it is what pads need to know. */
+/*
+ * What pads need to know, once a call is protected by @jump, a longjmp buffer; 0 = none: until then
+ * each call stops.
+ */
+static bool use_runner(struct lua *l, const struct language_memory *m, taddr_t jump)
+{
+	if (l->runners != 1 && !find_runner(l, m, jump))
+		return false;
+	l->frames.thread.kind = VIRTUAL_STATE_STACK;
+	l->frames.values.runner_start = l->runner[0].start;
+	l->frames.values.runner_end = l->runner[0].end;
+	return true;
+}
+
+/* As of language.find_place: Lua was found in a call without protection. */
+static bool find_protected(struct interpreter *i, const struct language_memory *m,
+			   const struct interpreter_thread *t)
+{
+	struct found_state found[STATES_MAX];
+	struct state_search s = {.lua = i->own, .memory = m, .found = found};
+
+	search_stack(&s, t);
+	return s.count && use_runner(i->own, m, found[0].jump);
+}
+
+/* Whether the functions of the innermost state have names. */
 static bool is_right(struct lua *l, const struct language_memory *m,
 		     const struct interpreter_thread *t)
 {
@@ -410,12 +435,8 @@ static bool is_right(struct lua *l, const struct language_memory *m,
 		right += frame[i].position - f.start <= f.size;
 		virtual_function_deinit(&f);
 	}
-	/* without a symbol it is found when a call is protected; until then each call stops */
-	if (right > 0 && (l->runners == 1 || find_runner(l, m, found[0].jump))) {
-		l->frames.thread.kind = VIRTUAL_STATE_STACK;
-		l->frames.values.runner_start = l->runner[0].start;
-		l->frames.values.runner_end = l->runner[0].end;
-	}
+	if (right > 0)
+		use_runner(l, m, found[0].jump);
 	return right > 0;
 }
 
@@ -596,6 +617,7 @@ const struct language language_lua = {
 	.copy = copy_lua,
 	.close = interpreter_close_own,
 	.find = find_lua,
+	.find_place = find_protected,
 	.stack = stack_of,
 	.read_function = read_function,
 	.line = line_at,

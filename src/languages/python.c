@@ -768,9 +768,9 @@ static bool find_python(struct interpreter *i, const struct interpreter_process 
 }
 
 static bool find_python_place(struct interpreter *i, const struct language_memory *m,
-			      taddr_t pointer)
+			      const struct interpreter_thread *t)
 {
-	return python_find_place(i->own, m, &pointer, 1);
+	return python_find_place(i->own, m, &t->thread_pointer, 1);
 }
 
 static ssize_t stack_of_python(const struct interpreter *i, const struct language_memory *m,

@@ -271,7 +271,9 @@ static ssize_t read_copy(void *ctx, taddr_t addr, void *buf, size_t size)
 	return done > 0 ? (ssize_t)done : -1;
 }
 
-struct memory_source memory_copy_source(struct memory_copy *c)
+void memory_copy_redirect(struct memory_copy *c, struct memory_source *source)
 {
-	return (struct memory_source){.read = read_copy, .ctx = c};
+	*source = (struct memory_source){.read = read_copy, .ctx = c,
+					 .read_file = source->read_file,
+					 .file_ctx = source->file_ctx};
 }

@@ -58,7 +58,7 @@ void memory_copy_restart(struct memory_copy *c);
 bool memory_copy_make(struct memory_copy *c, const struct resident *pages,
 		      const struct copy_ranges *unchanged, const struct memory_source *from);
 
-/* To read the copy; it does not read files. */
-struct memory_source memory_copy_source(struct memory_copy *c);
+/* From now on memory is read from the copy, @c, instead of @source's; files as before. */
+void memory_copy_redirect(struct memory_copy *c, struct memory_source *source);
 
 #endif

@@ -52,6 +52,7 @@ struct gate {
 	bool is_diff;
 	bool has_bands;        /* what is compared is of several runs */
 	unsigned runs;         /* of the program; 0 = one */
+	size_t processes;      /* in a run: values are of the one that has most; 0 = one */
 	char *title;           /* what was profiled */
 	VEC(struct gate_value) value;
 	VEC(struct gate_check) check;

@@ -54,8 +54,12 @@ static void put_change(FILE *out, const struct gate_value *v)
 
 static void put_metrics(FILE *out, const struct gate *g)
 {
-	fputs(g->is_diff ? "\n| metric | old | new | change |\n| --- | ---: | ---: | ---: |\n" :
-			   "\n| metric | value |\n| --- | ---: |\n", out);
+	const char *of_all = g->processes > 1 ? "most of one process" : "value";
+
+	if (g->is_diff)
+		fputs("\n| metric | old | new | change |\n| --- | ---: | ---: | ---: |\n", out);
+	else
+		fprintf(out, "\n| metric | %s |\n| --- | ---: |\n", of_all);
 	for (size_t i = 0; i < g->value.count; i++) {
 		const struct gate_value *v = &g->value.data[i];
 

@@ -58,6 +58,7 @@ struct history_leaf {
 	uint32_t thread;            /* index of that thread; UINT32_MAX = none yet */
 	uint64_t thread_blocks, thread_bytes, thread_variance;
 	struct histogram sizes, lifetimes;
+	uint64_t lived_us;          /* sum of lifetimes; UINT64_MAX = more than that */
 	/* totals of the leaf when the history began */
 	uint64_t base_blocks, base_bytes, base_variance;
 };

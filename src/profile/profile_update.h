@@ -178,6 +178,16 @@ static inline bool take_last(struct history *h, const struct history_block *b)
 	return is_last;
 }
 
+static inline void count_life(struct history_leaf *l, uint64_t us, uint64_t blocks)
+{
+	uint64_t sum;
+
+	histogram_add(&l->lifetimes, us, blocks);
+	if (__builtin_mul_overflow(us, blocks, &sum) ||
+	    __builtin_add_overflow(sum, l->lived_us, &l->lived_us))
+		l->lived_us = UINT64_MAX;
+}
+
 /* @born_us: when the block was allocated. */
 static inline void history_release(struct history *h, const struct history_block *b,
 				   uint64_t born_us, uint64_t now_us)
@@ -190,7 +200,7 @@ static inline void history_release(struct history *h, const struct history_block
 
 	note_touched(h, l);
 	if (!b->is_resized)
-		histogram_add(&l->lifetimes, now_us - MIN(born_us, now_us), b->blocks);
+		count_life(l, now_us - MIN(born_us, now_us), b->blocks);
 	l->temporary += take_last(h, b) ? b->blocks : 0;
 	if (born >= h->current && born != CELL_BEFORE) {
 		l->born_bytes -= b->bytes;
@@ -212,7 +222,7 @@ static inline void history_pair(struct history *h, const struct history_block *b
 	struct history_leaf *l = count_request(h, b, thread);
 
 	note_most(h, l, leaf->live_bytes + b->bytes, live_bytes, now_ms);
-	histogram_add(&l->lifetimes, b->lived_us, b->blocks);
+	count_life(l, b->lived_us, b->blocks);
 	l->temporary += b->thread == b->releaser ? b->blocks : 0;
 	if (h->last_filter)
 		history_set_last(h, thread, 0);

@@ -41,6 +41,7 @@ struct recording *recording_new(void)
 	struct recording *r = xcalloc(1, sizeof(*r));
 
 	*vec_add(&r->text) = xstrdup("");
+	r->known_role = xcalloc(1, sizeof(*r->known_role));
 	return r;
 }
 
@@ -58,6 +59,8 @@ void recording_free(struct recording *r)
 	vec_release(&r->text, e, free(*e));
 	hash_deinit(&r->text_index);
 	my_code_deinit(&r->my_code);
+	vec_deinit(r->known_role);
+	free(r->known_role);
 	for (int id = 0; id < RECORDING_TABLES; id++)
 		recording_clear(r, (enum recording_table_id)id);
 	free(r);

@@ -117,6 +117,13 @@ struct recording_table {
 	size_t rows, capacity;
 };
 
+/* What call sites need of a frame (recording_site.h), found once: names are long to look at. */
+struct recording_known_role {
+	uint64_t function, file, object, kind; /* of the frame then: another one is found again */
+	bool is_known;
+	uint8_t rank, role; /* enum frame_rank, and a sum of enum wrapper_role */
+};
+
 /* Why a recording is not of the whole run, for messages. */
 #define RECORDING_INCOMPLETE "ptmem did not end normally: this is all up to its last second"
 #define RECORDING_SO_FAR "a copy made while the program ran"
@@ -136,6 +143,7 @@ struct recording {
 	bool has_bounds;           /* of a massif file: variances are bounds, in square bytes */
 	/* its nodes are numbers of a table that it shares: their call sites; NULL: its own */
 	const int64_t *node_site;
+	VEC(struct recording_known_role) *known_role; /* by row of FRAMES; of recording_site.c */
 };
 
 struct recording *recording_new(void);

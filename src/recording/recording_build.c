@@ -282,6 +282,8 @@ static void add_leaf(struct recording_builder *b, uint32_t index)
 	add_row(b, RECORDING_LEAVES, row);
 	add_histogram(b, RECORDING_SIZES, index, &l->sizes);
 	add_histogram(b, RECORDING_LIFETIMES, index, &l->lifetimes);
+	if (l->lifetimes.size)
+		add_row(b, RECORDING_LIVED, (const uint64_t[LIVED_COLUMNS]){index, l->lived_us});
 }
 
 /* The leaves that changed since @mark; 0 = all. */

@@ -13,6 +13,7 @@
 #include "profile/estimate.h"
 #include "recording/graph_file.h"
 #include "recording/recording_site.h"
+#include "recording/recording_view.h"
 
 void recording_put_count(FILE *out, const struct recording *r, uint64_t value)
 {
@@ -341,6 +342,20 @@ static void put_histograms(struct json_writer *w, const struct recording *r, con
 	json_write_close(w, 1);
 }
 
+/* null: not known. */
+static void put_lived(struct json_writer *w, const struct recording *r)
+{
+	_cleanup_free_ double *lived = recording_lived(r);
+
+	json_write_open(json_write_line(w, 0), "lived", '[');
+	for (size_t i = 0; i < recording_rows(r, RECORDING_LEAVES); i++)
+		if (isnan(lived[i]))
+			json_write_format(w, NULL, "null");
+		else
+			json_write_format(w, NULL, "%.*f", r->interval ? 4 : 0, lived[i]);
+	json_write_close(w, 1);
+}
+
 static size_t put_shares_of(struct json_writer *w, const struct recording *r, uint64_t leaf,
 			    size_t at)
 {
@@ -371,6 +386,7 @@ static void put_leaves(struct json_writer *w, const struct recording *r)
 	put_columns(w, r, RECORDING_LEAVES);
 	put_histograms(w, r, "sizes", RECORDING_SIZES);
 	put_histograms(w, r, "lifetimes", RECORDING_LIFETIMES);
+	put_lived(w, r);
 	json_write_open(json_write_line(w, 0), "threads", '[');
 	for (size_t leaf = 1; leaf <= recording_rows(r, RECORDING_LEAVES); leaf++)
 		at = put_shares_of(w, r, leaf, at);

@@ -66,6 +66,35 @@ static struct recording_role find_role(const struct recording *r, size_t row,
 	return role;
 }
 
+/* As find_role, which looks at the names, once for each frame. */
+static struct recording_role role_of(const struct recording *r, size_t row,
+				     const struct frame_text *text)
+{
+	while (r->known_role->count <= row)
+		*vec_add(r->known_role) = (struct recording_known_role){0};
+	struct recording_known_role *known = &r->known_role->data[row];
+	const uint64_t function = recording_get(r, RECORDING_FRAMES, row, FRAME_FUNCTION);
+	const uint64_t file = recording_get(r, RECORDING_FRAMES, row, FRAME_FILE);
+	const uint64_t object = recording_get(r, RECORDING_FRAMES, row, FRAME_OBJECT);
+	const uint64_t kind = recording_get(r, RECORDING_FRAMES, row, FRAME_KIND);
+
+	if (!known->is_known || known->function != function || known->file != file ||
+	    known->object != object || known->kind != kind) {
+		const struct recording_role role = find_role(r, row, text);
+
+		*known = (struct recording_known_role){
+			.function = function, .file = file, .object = object, .kind = kind,
+			.is_known = true, .rank = (uint8_t)role.rank,
+			.role = (uint8_t)recording_role_bits(&role)};
+	}
+	return (struct recording_role){
+		.rank = (enum frame_rank)known->rank,
+		.is_allocator = known->role & ROLE_ALLOCATOR,
+		.is_fixed = known->role & ROLE_FIXED,
+		.is_start = known->role & ROLE_START,
+	};
+}
+
 struct recording_role recording_frame_role(const struct recording *r, size_t row)
 {
 	struct frame_text text = recording_frame_text(r, row);
@@ -74,7 +103,7 @@ struct recording_role recording_frame_role(const struct recording *r, size_t row
 	while (real > 0 && recording_get(r, RECORDING_FRAMES, real, FRAME_INLINED))
 		real--;
 	text.my_code = NULL;
-	struct recording_role role = find_role(r, row, &text);
+	struct recording_role role = role_of(r, row, &text);
 
 	if (role.rank == RANK_SITE && real != row && !standard_has_path(&text))
 		role.rank = recording_frame_role(r, real).rank;

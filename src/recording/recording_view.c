@@ -37,6 +37,51 @@ void recording_temporary_within(struct recording *r, uint64_t us)
 		ends->column[END_TEMPORARY][i] = all;
 }
 
+/* What the buckets of a leaf's lifetimes allow. */
+struct lived_bounds {
+	double least, most;
+	bool has_some; /* blocks */
+};
+
+static struct lived_bounds *lived_bounds(const struct recording *r)
+{
+	const struct recording_table *t = &r->table[RECORDING_LIFETIMES];
+	struct lived_bounds *bounds = xcalloc(recording_rows(r, RECORDING_LEAVES) + 1,
+					      sizeof(*bounds));
+
+	for (size_t i = 0; i < t->rows; i++) {
+		struct lived_bounds *b = &bounds[t->column[BUCKET_LEAF][i] - 1];
+		int bucket = (int)MIN(t->column[BUCKET_NUMBER][i], UINT64_C(64));
+		double blocks = (double)t->column[BUCKET_COUNT][i];
+
+		b->least += bucket ? ldexp(blocks, bucket - 1) : 0;
+		b->most += bucket ? ldexp(blocks, bucket) : 0;
+		b->has_some = true;
+	}
+	return bounds;
+}
+
+double *recording_lived(const struct recording *r)
+{
+	_cleanup_free_ struct lived_bounds *bounds = lived_bounds(r);
+	const struct recording_table *t = &r->table[RECORDING_LIVED];
+	size_t leaves = recording_rows(r, RECORDING_LEAVES);
+	double *lived = xcalloc(leaves + 1, sizeof(*lived));
+	double unit = r->interval ? (double)ESTIMATE_UNIT : 1;
+
+	for (size_t i = 0; i < leaves; i++)
+		lived[i] = bounds[i].has_some ? NAN : 0;
+	for (size_t i = 0; i < t->rows; i++) {
+		size_t leaf = t->column[LIVED_LEAF][i] - 1;
+		double sum = (double)t->column[LIVED_SUM][i];
+
+		/* of sums beyond 2^63 more may be missing (history_leaf) */
+		if (sum < 0x1p63 && sum >= bounds[leaf].least && sum <= bounds[leaf].most)
+			lived[leaf] = sum / unit;
+	}
+	return lived;
+}
+
 static bool frame_matches(const struct recording *r, size_t frame, const regex_t *regex)
 {
 	uint64_t object = recording_get(r, RECORDING_FRAMES, frame, FRAME_OBJECT);

@@ -14,6 +14,12 @@
 void recording_temporary_within(struct recording *r, uint64_t us);
 
 /*
+ * The sum of the lifetimes of released blocks, in microseconds, by row of LEAVES; the caller frees
+ * it. NAN: not known, as in files of older versions, or not what the buckets of lifetimes allow.
+ */
+double *recording_lived(const struct recording *r);
+
+/*
  * Drops all leaves, and their rows in other tables, whose paths contain no function, file or object
  * that matches @match, and all releasing stacks that do not match. Names, the timeline and
  * process-wide data remain. -EINVAL and *@why_out, which the caller frees, if the expression is

@@ -501,6 +501,7 @@ static const struct foreign_kind {
 	KIND("<?xml", "it is a picture or another XML file"),
 	KIND("<!DOCTYPE html", "it is a page, which a browser shows"),
 	KIND("# callgrind format", "it is for kcachegrind and callgrind_annotate"),
+	KIND("ptmem-recording ", "it is of another version of ptmem, whose ptmem-report reads it"),
 	KIND("ptmem-events ", "it has events: ptmem --replay=FILE profiles them"),
 	KIND("ptmem-baseline ", "it is a baseline: ptmem-report --baseline=FILE compares with it"),
 	KIND("# What the program needs, by ptmem-report --write-baseline",

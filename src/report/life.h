@@ -11,6 +11,7 @@
 struct life {
 	uint64_t released, live;
 	double lived, aged;
+	bool is_guess;             /* lived is a sum of middles of buckets */
 };
 
 /* By row of LEAVES; the caller frees it. */
@@ -22,7 +23,7 @@ static inline uint64_t life_blocks(const struct life *life)
 	return life->released + life->live;
 }
 
-/* "12.0 ms, 90.0 % live, >= 3.20 s"; of at least one block. The caller frees it. */
+/* "12.0 ms, 90.0 % live, >= 3.20 s", "about 12.0 ms"; of at least one block; to be freed. */
 char *life_text(const struct life *life);
 
 #endif

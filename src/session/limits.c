@@ -230,7 +230,7 @@ static void add_sites(gate_sites *to, const struct report *r, const struct leaf_
 
 /* -- limits of a process -- */
 
-#define OTHERS_MAX 10 /* processes that exceed a limit, too, of which the value is noted */
+#define OTHERS_MAX 4 /* processes that exceed a limit, too, of which the value is noted */
 
 /* "it is 12 bytes in process 7, ./a". The caller frees it. */
 static char *message_of(const struct run *run, const struct limit *l,
@@ -649,6 +649,7 @@ void limits_finish(struct run *r)
 		add_check(r, i);
 	}
 	gate_set_title(&r->gate, r->command);
+	r->gate.processes = r->summaries.count;
 	for (enum limit_metric m = 0; m < LIMIT_METRICS; m++)
 		if (v->is_known[m])
 			*vec_add(&r->gate.value) = (struct gate_value){

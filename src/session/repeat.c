@@ -3,13 +3,19 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "session/run.h"
 
-void repeat_begin(const struct repeat *r, struct run *run)
+void repeat_begin(struct repeat *r, struct run *run)
 {
+	if (!r->runs)
+		r->input = lseek(STDIN_FILENO, 0, SEEK_CUR);
+	else if (r->input >= 0)
+		lseek(STDIN_FILENO, r->input, SEEK_SET);
 	run->first_pid = r->first_pid;
 	run->first_counted = r->first_counted;
 	run->sequence = r->sequence;
@@ -78,6 +84,7 @@ static void add_results(struct repeat *r, struct run *run)
 		add_limit(&r->limit.data[i], &run->results.data[i]);
 	add_values(&r->gate, &run->gate);
 	take_warnings(&r->gate, &run->gate);
+	r->gate.processes = MAX(r->gate.processes, run->gate.processes);
 	r->runs++;
 }
 
@@ -92,6 +99,16 @@ void repeat_add(struct repeat *r, struct run *run, bool is_cut)
 	r->sequence = run->sequence;
 }
 
+/* "a band of 6.9 %" */
+static char *describe_band(double min, double max)
+{
+	double percent = 100 * (max - min) / min;
+
+	if (percent < 0.001)
+		return xstrdup("a band of less than 0.001 %");
+	return xasprintf(percent < 10 ? "a band of %.2g %%" : "a band of %.0f %%", percent);
+}
+
 static void print_value(const struct gate_value *v, unsigned runs)
 {
 	double min = v->min[PATH_NEW], max = v->max[PATH_NEW];
@@ -100,11 +117,30 @@ static void print_value(const struct gate_value *v, unsigned runs)
 	if (min >= max && runs > 1)
 		log_print(LOG_RESULT, "  %-12s %s in each: deterministic here",
 			  limit_info[v->metric].name, text);
-	else if (min > 0 && min < max)
-		log_print(LOG_RESULT, "  %-12s %s, a band of %.2g %%", limit_info[v->metric].name,
-			  text, 100 * (max - min) / min);
-	else
+	else if (min > 0 && min < max) {
+		_cleanup_free_ char *band = describe_band(min, max);
+
+		log_print(LOG_RESULT, "  %-12s %s, %s", limit_info[v->metric].name, text, band);
+	} else
 		log_print(LOG_RESULT, "  %-12s %s", limit_info[v->metric].name, text);
+}
+
+/* What the first run reads from a pipe is not there for the others. */
+static void print_hint(const struct repeat *r)
+{
+	struct stat st;
+
+	if (fstat(STDIN_FILENO, &st) != 0 || (!S_ISFIFO(st.st_mode) && !S_ISSOCK(st.st_mode)))
+		return;
+	for (size_t i = 0; i < r->gate.value.count; i++) {
+		const struct gate_value *v = &r->gate.value.data[i];
+
+		if (v->metric == LIMIT_RSS || v->min[PATH_NEW] >= v->max[PATH_NEW])
+			continue;
+		log_info("hint: standard input is a pipe, of which each run reads what the runs "
+			 "before have left; a file (< FILE) is read by each from its beginning");
+		return;
+	}
 }
 
 static void check_limit(struct repeat *r, struct repeat_limit *l)
@@ -138,7 +174,9 @@ static void print_count(const struct repeat *r, unsigned wanted)
 		log_print(LOG_RESULT, "%u of %u runs; a signal has ended the next one, which does "
 			  "not count:", r->runs, wanted);
 	else
-		log_print(LOG_RESULT, "%u runs:", r->runs);
+		log_print(LOG_RESULT, r->gate.processes > 1 ?
+				      "%u runs, each value of the process that has most:" :
+				      "%u runs:", r->runs);
 }
 
 void repeat_finish(struct repeat *r, unsigned wanted)
@@ -154,6 +192,7 @@ void repeat_finish(struct repeat *r, unsigned wanted)
 	print_count(r, wanted);
 	for (size_t i = 0; i < r->gate.value.count; i++)
 		print_value(&r->gate.value.data[i], r->runs);
+	print_hint(r);
 	for (size_t i = 0; i < r->limit.count; i++)
 		check_limit(r, &r->limit.data[i]);
 	gate_log(&r->gate, "limit exceeded: ");

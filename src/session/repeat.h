@@ -6,6 +6,8 @@
 #ifndef PTMEM_SESSION_REPEAT_H
 #define PTMEM_SESSION_REPEAT_H
 
+#include <sys/types.h>
+
 #include "output/gate.h"
 
 struct run;
@@ -14,6 +16,7 @@ struct run;
 struct repeat {
 	unsigned runs;               /* that count */
 	unsigned cut;                /* the number of the run that a signal has ended; 0 = none */
+	off_t input;                 /* where standard input began; negative: in no file */
 	struct gate gate;
 	VEC(struct repeat_limit) limit; /* as in struct run */
 	/* of the names of files (run.h), for the next run */
@@ -29,8 +32,11 @@ struct repeat_limit {
 	gate_sites site;
 };
 
-/* Before a run: its files get other names than those of the runs before. */
-void repeat_begin(const struct repeat *r, struct run *run);
+/*
+ * Before a run: its files get other names than those of the runs before, and it reads standard
+ * input from the same place, if that is a file.
+ */
+void repeat_begin(struct repeat *r, struct run *run);
 /* After it. @is_cut: a signal has ended it, and what it had till then counts if it is the first. */
 void repeat_add(struct repeat *r, struct run *run, bool is_cut);
 /* After the last of @wanted or fewer: prints what was found, and completes r->gate. */

@@ -331,7 +331,6 @@ static void write_heap(struct session *s)
 	session_output_finish_xtree(s);
 	if (!s->end.is_draft && !session_is_silent(s)) {
 		summaries_print(s, rc == 0 ? path : NULL);
-		within_print(s);
 		limits_check(s);
 	}
 }

@@ -174,8 +174,13 @@ void summaries_print(struct session *s, const char *path)
 	struct summaries *all = &s->run->summaries;
 	const struct profile *p = s->heap.profile;
 	struct largest largest = {0};
+	within_totals within = {0};
 
 	summary_print(s, path, &largest);
+	within_add(s, &within);
+	within_print(&within);
+	vec_deinit(&within);
+	within_add(s, &all->within);
 	if (path && !file_name_is_shared(path))
 		out_note(s->run, OUT_MASSIF, path);
 	all->count++;
@@ -230,12 +235,13 @@ static void print_totals(const struct summaries *all)
 {
 	const char *about = all->is_estimate ? "about " : "";
 	size_t others = all->count - MIN(all->count, ARRAY_SIZE(all->most));
+	uint64_t most = all->most[SUMMARIES_NEXT].peak;
 	char n[AMOUNT_SIZE], m[AMOUNT_SIZE], k[AMOUNT_SIZE];
 
 	if (others)
-		log_info("  others       %s process%s of %s or less each; -v prints all",
+		log_info("  others       %s process%s of %s%s each; -v prints all",
 			 amount_commas(others, n), others == 1 ? "" : "es",
-			 amount_bytes((double)all->most[SUMMARIES_NEXT].peak, m));
+			 amount_bytes((double)most, m), most ? " or less" : "");
 	log_info("  all          %s%s allocation%s of %s byte%s; %s byte%s in use at their ends",
 		 about, amount_commas(all->allocations, n), plural(all->allocations),
 		 amount_commas(all->allocated, m), plural(all->allocated),
@@ -289,6 +295,7 @@ void summaries_finish(struct run *run)
 	print_totals(all);
 	print_files(all);
 	print_hints(all);
+	within_print(&all->within);
 }
 
 void summaries_deinit(struct summaries *s)
@@ -299,6 +306,7 @@ void summaries_deinit(struct summaries *s)
 		free(s->file[i].first);
 	for (size_t i = 0; i < SUMMARIES_HINTS; i++)
 		free(s->hint[i]);
+	vec_deinit(&s->within);
 	free(s->first_killed);
 	free(s->only);
 }

@@ -12,6 +12,7 @@
  *	ptmem:   killed       2 processes by a signal, the first one 4714 by SIGSEGV
  *	ptmem:   written to   37 files, massif.out.4711 the first; all.html
  *	ptmem: hint: ...                                               if there is room
+ *	ptmem: 12 calls of load in 3 processes, at most: ...           of --within, each function
  *
  * Each process has its own summary as well with -v and --stats, and if the processes are followed
  * (--follow) without one page for all.
@@ -21,6 +22,7 @@
 
 #include "base/types.h"
 #include "session/out.h"
+#include "session/within.h"
 
 struct run;
 struct session;
@@ -47,6 +49,7 @@ struct summaries {
 	char *first_killed;    /* "4714 by SIGSEGV" */
 	char *only;            /* the whole summary of the first one */
 	char *hint[SUMMARIES_HINTS]; /* lines as they are printed, all different */
+	within_totals within;
 	/* files that were written, and the first one of each kind */
 	struct {
 		size_t count;

@@ -470,38 +470,74 @@ const struct within_sum *within_find(const struct session *s, const struct custo
 	return find_sum(s->within, function, until);
 }
 
-static void print_head(const struct session *s, const struct within_sum *sum)
+static bool is_measured(const struct custom_probe *until, enum limit_metric m)
 {
-	unsigned long long count = sum->calls;
-
-	if (sum->until)
-		log_info("process %u: %llu part%s between %s and %s, at most:", s->process.pid,
-			 count, plural(count), sum->function->text, sum->until->text);
-	else
-		log_info("process %u: %llu call%s of %s, at most:", s->process.pid, count,
-			 plural(count), sum->function->text);
+	return until ? limit_info[m].of_sections : limit_info[m].of_calls;
 }
 
-static bool is_measured(const struct within_sum *sum, enum limit_metric m)
+static struct within_total *total_of(const struct within_sum *sum, within_totals *totals)
 {
-	return sum->until ? limit_info[m].of_sections : limit_info[m].of_calls;
+	for (size_t i = 0; i < totals->count; i++)
+		if (totals->data[i].function == sum->function &&
+		    totals->data[i].until == sum->until)
+			return &totals->data[i];
+	*vec_add(totals) =
+		(struct within_total){.function = sum->function, .until = sum->until};
+	return &totals->data[totals->count - 1];
 }
 
-void within_print(const struct session *s)
+void within_add(const struct session *s, within_totals *totals)
 {
 	for (size_t i = 0; s->within && i < s->within->sum.count; i++) {
 		const struct within_sum *sum = &s->within->sum.data[i];
+		struct within_total *total = total_of(sum, totals);
 
-		print_head(s, sum);
 		for (enum limit_metric m = 0; m < LIMIT_METRICS; m++) {
-			if (!is_measured(sum, m))
+			if (total->calls && sum->worst[m].value <= total->most[m].value)
 				continue;
-			_cleanup_free_ char *text = limit_amount(m, sum->worst[m].value);
-
-			log_info("  %-12s %s (%s %llu)", limit_info[m].name, text,
-				 sum->until ? "part" : "call",
-				 (unsigned long long)sum->worst[m].number);
+			total->most[m].value = sum->worst[m].value;
+			total->most[m].number = sum->worst[m].number;
+			total->most[m].pid = s->process.pid;
 		}
+		total->calls += sum->calls;
+		total->processes++;
+	}
+}
+
+/* "3 calls of load", "2 parts between load and serve"; the caller frees it. */
+static char *describe(const struct within_total *t)
+{
+	unsigned long long count = t->calls;
+
+	if (t->until)
+		return xasprintf("%llu part%s between %s and %s", count, plural(count),
+				 t->function->text, t->until->text);
+	return xasprintf("%llu call%s of %s", count, plural(count), t->function->text);
+}
+
+static void print_most(const struct within_total *t, enum limit_metric m)
+{
+	_cleanup_free_ char *text = limit_amount(m, t->most[m].value);
+	_cleanup_free_ char *where =
+		t->processes > 1 ? xasprintf(", process %u", t->most[m].pid) : xstrdup("");
+
+	log_info("  %-12s %s (%s %llu%s)", limit_info[m].name, text, t->until ? "part" : "call",
+		 (unsigned long long)t->most[m].number, where);
+}
+
+void within_print(const within_totals *totals)
+{
+	for (size_t i = 0; i < totals->count; i++) {
+		const struct within_total *t = &totals->data[i];
+		_cleanup_free_ char *calls = describe(t);
+
+		if (t->processes > 1)
+			log_info("%s in %zu processes, at most:", calls, t->processes);
+		else
+			log_info("process %u: %s, at most:", t->most[0].pid, calls);
+		for (enum limit_metric m = 0; m < LIMIT_METRICS; m++)
+			if (is_measured(t->until, m))
+				print_most(t, m);
 	}
 }
 
@@ -513,7 +549,7 @@ void within_record(struct session *s)
 		for (enum limit_metric m = 0; m < LIMIT_METRICS; m++) {
 			const struct within_worst *worst = &sum->worst[m];
 
-			if (!is_measured(sum, m))
+			if (!is_measured(sum->until, m))
 				continue;
 			recording_values_set(s, WITHIN_META, "%s %.17g %" PRIu64 " %" PRIu64
 					     " %s %s%s%s", limit_info[m].name, worst->value,

@@ -54,6 +54,20 @@ struct within_sum {
 	struct within_worst worst[LIMIT_METRICS];
 };
 
+/* What the calls of a function, or sections, needed in all processes of a run. */
+struct within_total {
+	const struct custom_probe *function, *until;
+	uint64_t calls;
+	size_t processes;         /* with a call */
+	struct {
+		double value;
+		uint64_t number;  /* of the call of process pid that needed most */
+		uint32_t pid;
+	} most[LIMIT_METRICS];
+};
+
+typedef VEC(struct within_total) within_totals;
+
 struct within;
 
 /* For event_sink. */
@@ -72,8 +86,10 @@ void within_finish(struct session *s);
 /* The calls of @function, or with @until the sections; NULL: there was none. */
 const struct within_sum *within_find(const struct session *s, const struct custom_probe *function,
 				     const struct custom_probe *until);
+/* Adds the calls in @s to @totals. */
+void within_add(const struct session *s, within_totals *totals);
 /* Says what the calls of each function needed. */
-void within_print(const struct session *s);
+void within_print(const within_totals *totals);
 /* Puts it into the recording of @s, for limits of calls that ptmem-report checks. */
 void within_record(struct session *s);
 void within_free(struct session *s);

@@ -197,7 +197,8 @@ struct elf_file *debuglink_open(struct elf_file *file, const char *path)
 	return try_in(&w, NULL, path);
 }
 
-struct elf_file *debuglink_find_alt(const struct elf_file *file, Dwarf *dwarf, const char *dirs)
+/* The file that .gnu_debugaltlink of @dwarf, read from @file, refers to; NULL: none is found. */
+static struct elf_file *find_alt(const struct elf_file *file, Dwarf *dwarf, const char *dirs)
 {
 	const char *name;
 	const void *id;
@@ -243,13 +244,37 @@ static char *base_of(const struct elf_file *file)
 	return xstrdup(path);
 }
 
-bool debuglink_may_find_alt(const struct elf_file *file, Dwarf *dwarf)
+/* Whether libdw may look for the common file of @dwarf, read from @file. */
+static bool may_find_alt(const struct elf_file *file, Dwarf *dwarf)
 {
-	_cleanup_free_ char *base = base_of(file);
 	const char *name;
 	const void *id;
 
-	return dwelf_dwarf_gnu_debugaltlink(dwarf, &name, &id) <= 0 || is_plain(base, "", name);
+	if (dwelf_dwarf_gnu_debugaltlink(dwarf, &name, &id) <= 0)
+		return true;
+	_cleanup_free_ char *base = base_of(file);
+
+	return is_plain(base, "", name);
+}
+
+Dwarf *debuglink_begin(const struct elf_file *file, const char *dirs, struct elf_file **alt_file,
+		       Dwarf **alt_out)
+{
+	Dwarf *dwarf = dwarf_begin_elf(file->elf, DWARF_C_READ, NULL);
+
+	if (!dwarf)
+		return NULL;
+	if (!*alt_file)
+		*alt_file = find_alt(file, dwarf, dirs);
+	if (*alt_file)
+		*alt_out = dwarf_begin_elf((*alt_file)->elf, DWARF_C_READ, NULL);
+	if (*alt_out) {
+		dwarf_setalt(dwarf, *alt_out);
+	} else if (!may_find_alt(file, dwarf)) {
+		dwarf_end(dwarf);
+		return NULL;
+	}
+	return dwarf;
 }
 
 static const char *unit_string(Dwarf_Die *cu_die, unsigned attribute)
@@ -262,14 +287,17 @@ static const char *unit_string(Dwarf_Die *cu_die, unsigned attribute)
 
 bool debuglink_find_split(const struct elf_file *file, Dwarf_Die *cu_die, Dwarf_Die *split_out)
 {
-	_cleanup_free_ char *base = base_of(file);
 	const char *directory = unit_string(cu_die, DW_AT_comp_dir);
 	const char *name = unit_string(cu_die, DW_AT_dwo_name);
 	uint8_t type = 0;
 
 	if (!*name)
 		name = unit_string(cu_die, DW_AT_GNU_dwo_name);
-	return *name && is_plain(base, "", name) && is_plain(base, directory, name) &&
+	if (!*name)
+		return false; /* as nearly all units */
+	_cleanup_free_ char *base = base_of(file);
+
+	return is_plain(base, "", name) && is_plain(base, directory, name) &&
 	       dwarf_cu_info(cu_die->cu, NULL, &type, NULL, split_out, NULL, NULL, NULL) == 0 &&
 	       type == DW_UT_skeleton && split_out->addr &&
 	       dwarf_tag(split_out) == DW_TAG_compile_unit;

@@ -31,14 +31,14 @@ struct elf_file *debuglink_find(struct elf_file *file, const char *dirs);
 /* The same for the file at @path, if that is it by its build-id. */
 struct elf_file *debuglink_open(struct elf_file *file, const char *path);
 
-/* The file that .gnu_debugaltlink of @dwarf, read from @file, refers to; see above. */
-struct elf_file *debuglink_find_alt(const struct elf_file *file, Dwarf *dwarf, const char *dirs);
-
 /*
- * Whether libdw may look for the common file of @dwarf, read from @file, by itself, as it does
- * where debuglink_find_alt has none: it opens whatever has that name, and would wait for a FIFO.
+ * The debug information of @file, together with that of the file that its .gnu_debugaltlink refers
+ * to, *alt_out: it is searched for as above, if *alt_file is NULL. The caller releases and ends
+ * these three. NULL: there is none, or it may not be read, for libdw would look for a common file
+ * that is not found here by itself: it opens whatever has that name, and would wait for a FIFO.
  */
-bool debuglink_may_find_alt(const struct elf_file *file, Dwarf *dwarf);
+Dwarf *debuglink_begin(const struct elf_file *file, const char *dirs, struct elf_file **alt_file,
+		       Dwarf **alt_out);
 
 /*
  * The unit of a .dwo file that has the tree of @cu_die, a skeleton read from @file; false: there is

@@ -243,19 +243,7 @@ static bool open_dwarf(struct debug_info *d)
 	if (d->dwarf)
 		return true;
 	hide_unread(d->source->elf);
-	d->dwarf = dwarf_begin_elf(d->source->elf, DWARF_C_READ, NULL);
-	if (!d->dwarf)
-		return false;
-	if (!d->alt_file)
-		d->alt_file = debuglink_find_alt(d->source, d->dwarf, d->debug_dirs);
-	if (d->alt_file)
-		d->alt = dwarf_begin_elf(d->alt_file->elf, DWARF_C_READ, NULL);
-	if (d->alt) {
-		dwarf_setalt(d->dwarf, d->alt);
-	} else if (!debuglink_may_find_alt(d->source, d->dwarf)) {
-		dwarf_end(d->dwarf);
-		d->dwarf = NULL;
-	}
+	d->dwarf = debuglink_begin(d->source, d->debug_dirs, &d->alt_file, &d->alt);
 	return d->dwarf != NULL;
 }
 

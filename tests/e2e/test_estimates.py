@@ -430,7 +430,7 @@ def recording_exact(t):
         t.check(exact.read() == same.read(), "--heap-sample=1 is the exact recording byte for byte")
     _, exact = recording_file.read(plain["exact"])
     _, found = recording_file.read(plain["2"])
-    counts = {"leaf": (1,), "size": (2,), "span": (2,), "shar": (2,), "time": (3, 5, 7), "cell": (4,), "pkat": (2,),
+    counts = {"leaf": (1,), "size": (2,), "span": (2,), "lvus": (1,), "shar": (2,), "time": (3, 5, 7), "cell": (4,), "pkat": (2,),
               "peak": (3,), "end.": (1, 2, 5)}
     unknown = {"leaf": (3,), "end.": (6,)}  # temporary
     for name, columns in exact.items():

@@ -286,6 +286,13 @@ def baseline(t):
         with open(path, "w", encoding="ascii") as file:
             file.write(bad)
         report(t, *checks, old, status=255)
+    for kept, why in (("ptmem-baseline 2\npeak 1\n", b"line 1: of another version of ptmem: write it again"),
+                      ("ptmem-baseline 1\nruns 1\n<<<<<<< HEAD\npeak 1\n", b"line 3: a conflict of a merge: write the baseline again"),
+                      ("ptmem-baseline 1\npeak 1\n>>>>>>> topic\n", b"line 3: a conflict of a merge: write the baseline again")):
+        with open(path, "w", encoding="ascii") as file:
+            file.write(kept)
+        result = t.run([REPORT, *checks, old])
+        t.check(result.status == 255 and why in result.err, "%r: %d %r" % (kept, result.status, result.err))
 
 
 DOUBTS = """#include <stdlib.h>
@@ -382,6 +389,16 @@ def processes(t):
     t.check(re.fullmatch(r"it is 1,003 in process [0-9]+, .*limited 3; 1,002 in process [0-9]+, .*limited 2",
                          cases["allocations<1002"].get("message")), "junit: %s" % cases["allocations<1002"].get("message"))
     t.check("tail()" in cases["leaked<1"].text, "junit: %s" % cases["leaked<1"].text)
+    # of many, a few; what one process has is no sum
+    script = "for i in 1 2 3 4 5 6 7; do %s $i; done" % program
+    result = t.run([t.ptmem(), "-q", "--trace-children=yes", "--trace-children-skip=*sh", "-o", "none", "--repeat=2", "--limit=peak<1",
+                    "--limits-out=o.md", "sh", "-c", script], cwd=directory)
+    said = result.err.decode()
+    t.check("2 runs, each value of the process that has most:" in said, "said: %s" % said)
+    with open(os.path.join(directory, "o.md"), encoding="utf-8") as file:
+        t.check("| metric | most of one process |" in file.read(), "heading")
+    said = t.run([t.ptmem(), "-q", "--trace-children=yes", "--trace-children-skip=*sh", "-o", "none", "--limit=allocations<1001", "sh", "-c", script]).err.decode()
+    t.check("; and 2 more processes\n" in said and said.count("limited ") == 5, "of seven: %s" % said)
 
 
 VARYING = """#include <stdio.h>
@@ -433,6 +450,36 @@ def repeated(t):
     # resident memory may be the same by chance
     t.check(result.status == 0 and [m for m in same if m != "rss"] == ["allocations", "peak", "live-at-end", "allocated"],
             "limited: %r" % result.err)
+
+
+INPUT = """#include <stdlib.h>
+#include <unistd.h>
+int main(void)
+{
+	char read_in[100];
+	void *volatile all = malloc(200 * (size_t)read(0, read_in, sizeof(read_in)) + 1);
+
+	free(all);
+	return 0;
+}
+"""
+
+
+@test("gates/repeat-input")
+def repeat_input(t):
+    """Each run reads a file from where standard input began; of a pipe the first run has read all, which a hint says."""
+    program = os.path.join(t.subdirectory(), "input")
+    done = t.run(["gcc", "-o", program, t.file("input.c", INPUT)])
+    t.equal("gcc: %r" % done.err, done.status, 0)
+    text = t.file("text", "x" * 50)
+    command = "{ head -c 10 >/dev/null; '%s' -o none --repeat=2 %s; cat; }" % (t.ptmem(), program)
+    result = t.run(["sh", "-c", "%s <%s" % (command.replace("head -c 10", "dd bs=10 count=1 status=none"), text)])
+    said = result.err.decode()
+    t.check(re.search("peak +7.8 KiB .8,001 bytes. in each: deterministic", said) and "hint: standard input" not in said, "a file: %s" % said)
+    t.equal("what both have left", result.out, b"")
+    said = t.run([t.ptmem(), "-o", "none", "--repeat=2", program], stdin=b"x" * 50).err.decode()
+    t.check(re.search(r"peak +1 byte to 9.8 KiB .10,001 bytes., a band of 1000000 %", said) and "hint: standard input is a pipe" in said,
+            "a pipe: %s" % said)
 
 
 @test("gates/runs")

@@ -464,8 +464,8 @@ def maker_of(stack, makers):
 
 
 def fixed(t):
-    """What ptmem is run by, so that each run gives the same: the heap of a program that is not a PIE is at low addresses, chosen at
-    random, and in some runs a number in the C library's memory looks like one inside of a block."""
+    """What ptmem is run by, so that the heap of a program that is not a PIE is where tests/targets/Makefile puts it, above the numbers
+    in the C library's memory: at low addresses, chosen at random, one in some runs looks like an address inside of a block."""
     return [t.program("setarch"), "-R"]
 
 

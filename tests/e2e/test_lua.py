@@ -11,6 +11,23 @@ from harness import Skip, test
 SOURCE = os.path.join(harness.ROOT, "tests", "targets", "lua_chains.c")
 POOLS = os.path.join(harness.ROOT, "tests", "targets", "lua_pools.c")
 SCRIPT = os.path.join(harness.ROOT, "tests", "targets", "lua_chains.lua")
+LATE = """
+#include <stddef.h>
+typedef struct lua_State lua_State;
+lua_State *luaL_newstate(void);
+int luaL_loadstring(lua_State *L, const char *s);
+int lua_callk(lua_State *L, int n, int r, ptrdiff_t c, void *k);
+int lua_pcallk(lua_State *L, int n, int r, int h, ptrdiff_t c, void *k);
+int main(void)
+{
+	lua_State *L = luaL_newstate();
+
+	luaL_loadstring(L, "local t = {} for i = 1, 100 do t[i] = {i} end");
+	lua_callk(L, 0, 0, 0, NULL);
+	luaL_loadstring(L, "local t = {} for i = 1, 2500 do t[i] = {i} end");
+	return lua_pcallk(L, 0, 0, 0, 0, NULL);
+}
+"""
 NATIVE = ("main", "run_script", "thread_main")
 
 
@@ -62,6 +79,18 @@ def add_tests(version):
         for what, argv in (("the library", [shared, "protected"]), ("linked statically", [static, "protected"]),
                            ("a call without protection", [static, "call"])):
             check_started(t, [*argv, SCRIPT, library(t), "chains", "few"], [], found_chains, what)
+
+    @test("lua/%s/embedded/late" % version)
+    def late(t):
+        """Lua is found in calls that are not protected: protected ones after them use jumps, also where the library has no symbols."""
+        path = os.path.join(t.directory, "late")
+        built = t.run([t.program("gcc"), "-g", "-O1", "-o", path, t.file("late.c", LATE), "-l:liblua%s.so.0" % version])
+        if built.status:
+            raise Skip("no Lua to be linked with: %s" % built.err.decode()[:200])
+        profile = t.profile([path], ["-v"])
+        t.equal("exit status", profile.status, 0)
+        stops = [int(m.split(" at ")[1].split()[0].replace(",", "")) for m in profile.messages if "stopped " in m and " breakpoint" in m]
+        t.check(len(stops) == 1 and stops[0] < 1000, "%s stops of 5,000 calls: %s" % (stops, profile.messages))
 
     @test("lua/%s/pools" % version)
     def pools(t):

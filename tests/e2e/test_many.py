@@ -160,6 +160,15 @@ def _(t):
     t.equal("pages", files(cwd, ".*html"), [page])
 
 
+@test("many/nothing")
+def _(t):
+    """Processes that allocate nothing: "0 B each", for nothing is less."""
+    empty = t.target("gcc-O2-pie", "empty")
+    run = t.run([t.ptmem(), "-o", "/dev/null", "--", "sh", "-c", "for i in 1 2 3 4 5; do %s; done" % empty])
+    t.equal("status", run.status, 0)
+    t.check(b"processes of 0 B each; -v prints all" in run.err, run.err.decode())
+
+
 @test("many/exec")
 def _(t):
     """Programs that a process executes one after the other are a row each; one that is not followed has no other."""

@@ -103,11 +103,11 @@ def foreign_files(t):
     pprof = t.run([REPORT, "--format=pprof", "r"], cwd=here).out
     files = {"p.pb.gz": "for pprof: go tool pprof", "m.gz": "compressed: unpack it by gunzip", "m.xz": "by unxz", "ev": "--replay=FILE",
              "f": "folded stacks", "s": "picture", "h": "a page", "x": "kcachegrind", "j": "JSON", "README": "a text",
-             "b": "--baseline=FILE", "/bin/true": "a program"}
+             "b": "--baseline=FILE", "/bin/true": "a program", "later": "of another version of ptmem"}
     with open(os.path.join(here, "m"), "rb") as file:
         data = file.read()
     for name, content in (("m.gz", gzip.compress(data)), ("m.xz", b"\xfd7zXZ\0"), ("j", b"{}\n"), ("README", b"# Title\n\nText\n"),
-                          ("p.pb.gz", pprof), ("p.pb", gzip.decompress(pprof))):
+                          ("later", b"ptmem-recording 9\n\0\0\0"), ("p.pb.gz", pprof), ("p.pb", gzip.decompress(pprof))):
         with open(os.path.join(here, name), "wb") as file:
             file.write(content)
     t.equal("status", t.run([REPORT, "--write-baseline=b", "r"], cwd=here).status, 0)

@@ -129,6 +129,7 @@ def _(t):
                     ([line, s]) => [line, s.bytes, s.blocks, s.allocations, Tables.lifetimeText(s.life)])""", source, name)
             t.equal("lines of %s" % name, {row[0]: tuple(row[1:4]) for row in shown}, wanted)
             t.check(wanted and all(row[4] for row in shown), "lifetimes: %s" % shown)
+            t.check(not any("\u2248" in row[4] for row in shown), "a lifetime is an estimate: %s" % shown)
         site = p.js("""document.querySelector('#panel tbody .twist').click();
             const tr = document.querySelector('.source tr.here'), q = (x) => tr.querySelector(x);
             return [q('th').textContent, q('td.code').textContent, q('td span').title, q('td span').closest('tr').className,
@@ -162,6 +163,8 @@ def _(t):
             return ptmem.reports.rows('sites').map((row) => [of(row.life),
                 ptmem.stacks.leavesOfSite(row.key).reduce((n, leaf) => n + life.released[leaf] + life.live[leaf], 0)])""")
         t.check(rows and all(a == b for a, b in rows), "blocks with lifetimes: %s" % rows)
+        t.equal("sums of lifetimes", p.js("return ptmem.reports.life.lived.reduce((a, b) => a + b, 0).toFixed(6)"),
+                "%.6f" % sum(sum(report_json(t, r)["leaves"]["lived"]) / 1e6 for r in recordings))
         lives = "return ['released', 'live'].map((key) => ptmem.reports.life[key].reduce((a, b) => a + b, 0))"
         ends = [report_json(t, r)["end"] for r in recordings]
         t.equal("blocks of all", p.js(lives), [sum(e[key] for e in ends) for key in ("frees", "live_blocks")])

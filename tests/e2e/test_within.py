@@ -210,6 +210,45 @@ def parts(t):
         t.check("allocations<=13" not in text, text)
 
 
+SEVERAL = """#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+__attribute__((noinline)) void load(int n) { free(malloc(n)); free(malloc(n / 2)); }
+__attribute__((noinline)) void first(void) { free(malloc(7)); }
+int main(void)
+{
+	first();
+	for (int i = 0; i < 3; i++)
+		if (!fork()) {
+			for (int k = 0; k <= i; k++)
+				load(i == 1 ? 5000 + k : 10 + i);
+			return 0;
+		}
+	while (wait(NULL) > 0)
+		;
+	return 0;
+}
+"""
+
+
+@test("within/several")
+def several(t):
+    """Of several processes there is one summary, and one of the calls in all of them, with the process that needed most."""
+    program = t.file("several", "")
+    done = t.run([t.program("gcc"), "-O1", "-fno-builtin", "-o", program, t.file("several.c", SEVERAL)])
+    t.equal("gcc: %r" % done.err, done.status, 0)
+    text = t.run([t.ptmem(), "-o", "none", "--within=load", "--within=first", "--limit=peak<1 within load", program]).err.decode()
+    worst = re.search(r"in call 2 of load, process ([0-9]+)", text)
+    t.check("largest peak of 4 processes" in text and worst, text)
+    lines = text[text.index("ptmem: 6 calls of load in 3 processes, at most:"):].splitlines()
+    at = r" \(call 2, process %s\)" % worst[1]
+    for line, pattern in zip(lines[1:6], (r"allocations +2 \(call 1, process [0-9]+\)", r"peak +4\.9 KiB \(5,001 bytes\)" + at,
+                                          r"live-at-end +0 bytes \(call 1, process [0-9]+\)", r"allocated +7\.3 KiB \(7,501 bytes\)" + at,
+                                          r"temporary +100\.0 % \(call 1, process [0-9]+\)")):
+        t.check(re.fullmatch("ptmem:   " + pattern, line), "%r: %s" % (pattern, line))
+    t.check(re.search(r"ptmem: process [0-9]+: 1 call of first, at most:\n.*\nptmem:   peak +7 bytes \(call 1\)", text), text)
+
+
 @test("within/attached")
 def attached(t):
     """Attaching and detaching while calls are in progress."""

@@ -176,6 +176,7 @@ static void same_leaves(const struct world *w, const struct history *a, const st
 		assert_int_equal(x->max_ms, y->max_ms);
 		same_histogram(&x->sizes, &y->sizes);
 		same_histogram(&x->lifetimes, &y->lifetimes);
+		assert_int_equal(x->lived_us, y->lived_us);
 	}
 }
 

@@ -64,7 +64,9 @@ static void private_and_writable_pages_are_copied(void **state)
 	add_all(&pages);
 	memory_copy_init(&copy, HEAP_SIZE);
 	assert_true(memory_copy_make(&copy, &pages, NULL, &from));
-	struct memory_source source = memory_copy_source(&copy);
+	struct memory_source source = {0};
+
+	memory_copy_redirect(&copy, &source);
 
 	/* over the end of a piece */
 	for (taddr_t at = HEAP; at < UNREADABLE - sizeof(got); at += 9999) {
@@ -104,7 +106,9 @@ static void what_is_not_copied_is_read_from_files(void **state)
 	add_all(&pages);
 	memory_copy_init(&copy, HEAP_SIZE);
 	assert_true(memory_copy_make(&copy, &pages, NULL, &from));
-	struct memory_source source = memory_copy_source(&copy);
+	struct memory_source source = {0};
+
+	memory_copy_redirect(&copy, &source);
 
 	source.read_file = read_file;
 	memory_init(&m, &pages, &source);
@@ -204,7 +208,9 @@ static void list_pages(const struct running *r, bool wanted, struct copy_ranges 
 
 static void check_copied(const struct running *r, struct memory_copy *copy)
 {
-	struct memory_source source = memory_copy_source(copy);
+	struct memory_source source = {0};
+
+	memory_copy_redirect(copy, &source);
 	uint8_t got[PAGE_SIZE_MIN];
 
 	for (size_t i = 0; i < LIVE_PAGES; i++) {

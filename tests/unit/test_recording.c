@@ -1,5 +1,6 @@
 /* Recordings as files: what is written is read back, and a file may be truncated anywhere. */
 #include <errno.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,6 +11,7 @@
 
 #include "recording/recording_format.h"
 #include "recording/recording_json.h"
+#include "recording/recording_view.h"
 
 struct file {
 	char *data;
@@ -310,6 +312,37 @@ static void impossible_cells(void **state)
 	}
 }
 
+/* Sums of lifetimes that the buckets do not allow, or that are missing, are not believed. */
+static void lived(void **state)
+{
+	static const struct {
+		uint64_t sum;
+		bool is_known;
+	} of[] = {{30, true}, {23, false}, {24, true}, {48, true}, {49, false}, {0, false},
+		  {UINT64_MAX, false}, {UINT64_C(1) << 63, false}};
+
+	for (size_t i = 0; i <= ARRAY_SIZE(of); i++) {
+		struct recording *r = recording_new();
+
+		add_leaf(r, 1, 130);
+		add_leaf(r, 2, 130);
+		/* 3 blocks of 8 to 16 us; the other leaf has no sum */
+		recording_add(r, RECORDING_LIFETIMES, (const uint64_t[]){1, 4, 3});
+		recording_add(r, RECORDING_LIFETIMES, (const uint64_t[]){2, 4, 3});
+		if (i < ARRAY_SIZE(of))
+			recording_add(r, RECORDING_LIVED, (const uint64_t[]){1, of[i].sum});
+		double *sum = recording_lived(r);
+
+		if (i < ARRAY_SIZE(of) && of[i].is_known)
+			assert_true(sum[0] == (double)of[i].sum);
+		else
+			assert_true(isnan(sum[0]));
+		assert_true(isnan(sum[1]));
+		free(sum);
+		recording_free(r);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -319,6 +352,7 @@ int main(void)
 		cmocka_unit_test(cut_anywhere),
 		cmocka_unit_test(changed_anywhere),
 		cmocka_unit_test(impossible_cells),
+		cmocka_unit_test(lived),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -303,6 +303,32 @@ static void test_c(void **state)
 	check_c("clang -gdwarf-5 -O0");
 }
 
+/* The .dwo files of the program p are in one file, by the first of these tools that is there. */
+static void check_package(const char *compile)
+{
+	static const char pack[] = "for tool in llvm-dwp llvm-dwp-14 dwp; do $tool -e p -o p.dwp "
+				   "2>/dev/null && rm *.dwo && exit; done; exit 1";
+	char *command = xasprintf("rm -f *.dwo *.dwp; %s -pthread -o p layout.c hidden.c", compile);
+
+	print_message("%s, packed\n", compile);
+	assert_true(layout_run(command));
+	free(command);
+	if (!layout_run(pack))
+		return; /* binutils' dwp knows no DWARF 5 */
+	check_program("p", true);
+	assert_true(layout_run("rm p.dwp"));
+}
+
+static void test_packages(void **state)
+{
+	if (!layout_run("command -v llvm-dwp || command -v llvm-dwp-14 || command -v dwp"))
+		skip();
+	check_package("gcc -g -O1 -gsplit-dwarf");
+	check_package("gcc -gdwarf-4 -O0 -gsplit-dwarf");
+	if (layout_run(HAS("clang")))
+		check_package("clang -gdwarf-5 -O2 -gsplit-dwarf");
+}
+
 static void check_cxx(const char *compile)
 {
 	char *command = xasprintf("%s -pthread -o p layout.cpp", compile);
@@ -461,6 +487,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_c),
+		cmocka_unit_test(test_packages),
 		cmocka_unit_test(test_cxx),
 		cmocka_unit_test(test_rust),
 		cmocka_unit_test(test_separate),

@@ -166,12 +166,12 @@ class Processes {
 	joinLeaves() {
 		const out = { process: [], threads: [] };
 		const names = ["node", "site", "allocations", "bytes", "temporary", "reallocs",
-			"moved", "sizes", "lifetimes"];
+			"moved", "sizes", "lifetimes", "lived"];
 		const isSampled = this.known.some((row) => row.leaves.variance);
 
 		for (const name of isSampled ? [...names, "variance"] : names)
 			out[name] = this.known.flatMap((row) => row.leaves[name] ||
-				row.leaves.node.map(() => 0));
+				row.leaves.node.map(() => name === "lived" ? null : 0));
 		if (this.known.some((row) => !row.leaves.temporary))
 			out.temporary = null;
 		this.each((row, leaf, thread) => {

@@ -7,8 +7,8 @@
 "use strict";
 
 const MAX_PLACES = 4; /* of one call site */
-/* of lifetimes(); seconds are sums over blocks */
-const LIFE = ["released", "lived", "live", "aged"];
+/* of lifetimes(); seconds are sums over blocks; guessed: released ones that buckets alone know */
+const LIFE = ["released", "lived", "guessed", "live", "aged"];
 
 const Tables = (function () {
 	/* Sums by function: stacks that end in it, and stacks that contain it. */
@@ -37,8 +37,7 @@ const Tables = (function () {
 			self: self[fn],
 			inclusive: inclusive[fn], blocks: blocks[fn], old: old[fn],
 			change: inclusive[fn] - old[fn],
-			life: { released: whole.released[fn], lived: whole.lived[fn],
-				live: whole.live[fn], aged: whole.aged[fn] },
+			life: Object.fromEntries(LIFE.map((key) => [key, whole[key][fn]])),
 			variance: errors(variance ? variance.inclusive[fn] : null,
 				oldVariance ? oldVariance[fn] : null,
 				{ self: variance ? variance.self[fn] : null }),
@@ -137,7 +136,7 @@ const Tables = (function () {
 					detail: baseName(f.object), source: frames[frame],
 					inclusive: 0, blocks: 0, old: 0,
 					change: 0, places: new Set(), isNew: false, stacks: 0,
-					life: { released: 0, lived: 0, live: 0, aged: 0 },
+					life: Object.fromEntries(LIFE.map((key) => [key, 0])),
 					variance: errors(now.variance ? 0 : null,
 						before && before.variance ? 0 : null) };
 				rows.set(frame, row);
@@ -176,11 +175,12 @@ const Tables = (function () {
 
 	/*
 	 * Blocks of each leaf: how many were released, and how long they lived in sum; how many are
-	 * live at the end, and how old they are in sum. Buckets count with their middle, but no
-	 * block lives longer than the program was watched.
+	 * live at the end, and how old they are at least in sum. Where the sum of lifetimes is not
+	 * known, buckets count with their middle, but no block lives longer than the program was
+	 * watched.
 	 */
 	function lifetimes(stacks) {
-		const p = stacks.profiles[0], out = {};
+		const p = stacks.profiles[0], out = {}, known = p.leaves.lived || [];
 		const longest = p.meta.duration ? p.meta.duration / 1000 : Infinity;
 
 		for (const key of LIFE)
@@ -193,6 +193,10 @@ const Tables = (function () {
 				out.released[leaf] += row[i];
 				out.lived[leaf] += row[i] * Math.min(middle, longest);
 			}
+			if (typeof known[leaf] === "number")
+				out.lived[leaf] = known[leaf] / 1e6;
+			else
+				out.guessed[leaf] = out.released[leaf];
 		});
 		if (p.cells && p.unit === "s")
 			addAges(p, out);
@@ -213,16 +217,14 @@ const Tables = (function () {
 	/* @first: number of the first leaf. @time: ends of intervals; cells are that exact. */
 	function addAgesOf(cells, first, time, end, out) {
 		const { born, died, blocks } = cells, leaf = cells.leaf.map((l) => l + first);
-		const begin = (i) => i > 0 ? time[i - 1] : 0;
 
 		for (let k = 0; k < leaf.length; k++) {
 			if (died[k] !== -1)
 				continue;
-			const until = Math.min(time[Math.max(born[k], 0)], end);
-			const middle = (begin(born[k]) + until) / 2;
+			const until = born[k] < 0 ? 0 : time[born[k]];
 
 			out.live[leaf[k]] += blocks[k];
-			out.aged[leaf[k]] += blocks[k] * Math.max(0, end - middle);
+			out.aged[leaf[k]] += blocks[k] * Math.max(0, end - until);
 		}
 	}
 
@@ -231,15 +233,17 @@ const Tables = (function () {
 		return released + live ? (lived + aged) / (released + live) : null;
 	}
 
-	/* "≈ 12 ms · 90 % live, ≥ 3.2 s": of released blocks, and of those that are live. */
-	function lifetimeText({ released, lived, live, aged }) {
+	/* "12 ms · 90 % live, ≥ 3.2 s": of released blocks, and of those that are live. */
+	function lifetimeText({ released, lived, guessed, live, aged }) {
 		const parts = [];
 
-		if (released)
-			parts.push(`\u2248 ${format.seconds(lived / released)}`);
+		if (released && lived / released < 1e-6)
+			parts.push("< 1 \u00b5s");
+		else if (released)
+			parts.push((guessed ? "\u2248 " : "") + format.seconds(lived / released));
 		if (live)
 			parts.push((released ? `${format.percent(live, released + live)} ` : "") +
-				`live, \u2265 ${format.seconds(aged / live)}`);
+				"live" + (aged ? `, \u2265 ${format.seconds(aged / live)}` : ""));
 		return parts.join(" \u00b7 ");
 	}
 

@@ -12,7 +12,8 @@
 #include "report/gates/measure.h"
 #include "report/massif_file.h"
 
-#define MAGIC "ptmem-baseline 1"
+#define HEAD "ptmem-baseline "
+#define MAGIC HEAD "1"
 
 static void free_row(struct baseline_row *row)
 {
@@ -436,6 +437,27 @@ static int sort_all(struct baseline *b, char **why_out)
 	return 0;
 }
 
+/* NULL, or what is wrong with @line, which comes before all others. */
+static const char *parse_first(const char *line)
+{
+	if (strcmp(line, MAGIC) == 0)
+		return NULL;
+	if (strncmp(line, HEAD, strlen(HEAD)) == 0)
+		return "of another version of ptmem: write it again, by --write-baseline";
+	return "no baseline, which begins with " MAGIC;
+}
+
+/* Whether git has put @line between two versions. */
+static bool is_conflict(const char *line)
+{
+	static const char *const marks[] = {"<<<<<<<", "|||||||", "=======", ">>>>>>>"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(marks); i++)
+		if (strncmp(line, marks[i], 7) == 0)
+			return true;
+	return false;
+}
+
 /* Reads the lines of @text, which is modified. */
 static int parse(struct baseline *b, char *text, char **why_out)
 {
@@ -449,10 +471,11 @@ static int parse(struct baseline *b, char *text, char **why_out)
 		line[strcspn(line, "\r")] = '\0';
 		if (*line == '#' || !*line)
 			continue;
-		if (!has_begun && strcmp(line, MAGIC) != 0)
-			why = "no baseline, which begins with " MAGIC;
-		else if (has_begun)
-			why = parse_line(b, line);
+		if (is_conflict(line))
+			why = "a conflict of a merge: write the baseline again, by "
+			      "--write-baseline";
+		else
+			why = has_begun ? parse_line(b, line) : parse_first(line);
 		has_begun = true;
 		if (why) {
 			*why_out = xasprintf("line %u: %s", number, why);

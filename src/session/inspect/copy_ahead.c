@@ -166,6 +166,12 @@ static void list_process(void *ctx, struct address_space *space)
 	memory_copy_init(&p->ahead->copy, bytes);
 }
 
+/* Whether it is worth while to copy @p before it is stopped. */
+static bool is_large(const struct ahead_process *p)
+{
+	return p->ahead->copy.capacity >= LEAST;
+}
+
 static struct ahead_process *find_process(struct ahead_work *w, const struct address_space *space)
 {
 	for (size_t i = 0; i < w->list.count; i++)
@@ -179,7 +185,7 @@ static void watch(void *ctx, struct address_space *space)
 	struct ahead_work *w = ctx;
 	struct ahead_process *p = find_process(w, space);
 
-	if (p && p->ahead->copy.capacity >= LEAST)
+	if (p && is_large(p))
 		p->rc = watch_file_make(w->run->target, space, &p->uffd);
 }
 
@@ -219,7 +225,7 @@ static void give(void *ctx, struct address_space *space)
 
 	if (!p)
 		return;
-	if (p->ahead->copy.capacity >= LEAST)
+	if (is_large(p))
 		log_copied(p->pid, &p->ahead->copy, p->rc, p->left);
 	s->end.ahead = p->ahead;
 	p->ahead = NULL;
@@ -231,7 +237,7 @@ static void copy_while_running(struct ahead_work *w)
 	pthread_t thread;
 
 	for (size_t i = 0; i < w->list.count; i++)
-		is_any |= w->list.data[i].ahead->copy.capacity >= LEAST;
+		is_any |= is_large(&w->list.data[i]);
 	if (!is_any)
 		return;
 	target_inspect(w->run->target, watch, w);

@@ -252,13 +252,12 @@ static void list_pages(const struct address_space *s, const struct resident *pag
 		const struct root_range *r = k < roots->memory.count ? &roots->memory.data[k] :
 								       NULL;
 		taddr_t done = out->list.count ? out->list.data[out->list.count - 1].end : 0;
-		struct page_run next = r && (!run || r->start <= run->start) ?
+		bool is_root = r && (!run || r->start <= run->start);
+		struct page_run next = is_root ?
 			(struct page_run){r->start, r->end, PAGE_RESIDENT} : *run;
 
-		if (r && (!run || r->start <= run->start))
-			k++;
-		else
-			i++;
+		k += is_root;
+		i += !is_root;
 		next.start = MAX(next.start, done);
 		if (next.start < next.end && !is_shared_with_us(s, &next))
 			*vec_add(&out->list) = next;
@@ -323,15 +322,12 @@ static bool copy_stopped(struct session *s, struct ahead_copy *ahead, uint64_t b
 static void scan_copy(struct session *s, struct final_scan *scan)
 {
 	struct copied_scan *c = scan->copied;
-	const struct memory_source source = memory_copy_source(&c->ahead->copy);
+	struct memory_source *source = &c->spare.in.source;
 
 	copy_blocks(s, scan);
-	c->spare.in.source.read = source.read;
-	c->spare.in.source.gather = NULL;
-	c->spare.in.source.scatter = NULL;
-	c->spare.in.source.ctx = source.ctx;
+	memory_copy_redirect(&c->ahead->copy, source);
 	add_spare(&c->spare, &scan->check);
-	scan_memory(s, scan, c->roots, source.read, source.ctx);
+	scan_memory(s, scan, c->roots, source->read, source->ctx);
 	keep_roots(scan, c->roots);
 	c->roots = NULL;
 	copied_free(c);

@@ -219,19 +219,13 @@ static struct resident own_pages(const struct inspect_input *in)
 static bool make_copy(struct inspect_stopped *l, struct memory_copy *copy,
 		      const struct copy_ranges *unchanged)
 {
-	struct memory_source source;
-
 	struct resident own = own_pages(&l->in);
 	bool is_made = copy && memory_copy_make(copy, &own, unchanged, &l->in.source);
 
 	vec_deinit(&own.list);
-	if (!is_made)
-		return false;
-	source = memory_copy_source(copy);
-	source.read_file = l->in.source.read_file;
-	source.file_ctx = l->in.source.file_ctx;
-	l->in.source = source;
-	return true;
+	if (is_made)
+		memory_copy_redirect(copy, &l->in.source);
+	return is_made;
 }
 
 /* What VmRSS does not have: by files that take no time. */

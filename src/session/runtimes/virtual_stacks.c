@@ -636,7 +636,7 @@ static uint32_t merge_stopped(struct merge_job *j, struct interpreter_thread *st
 	}
 	if (!v->is_published) {
 		if (v->interpreter.language->find_place)
-			v->interpreter.language->find_place(&v->interpreter, &m, pointer);
+			v->interpreter.language->find_place(&v->interpreter, &m, states);
 		publish(v);
 	}
 	/* a pad knows one state for each thread, unless the stack says which there are */

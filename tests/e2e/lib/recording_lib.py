@@ -32,11 +32,11 @@ def probability(size, interval):
 class Blocks:
     """From the text of --events: [(born, died or None, size)], times in ms; temporary: how many were released by their
     thread before it allocated again; released: sizes of those that did not end by a realloc; held: threads that are in a
-    realloc."""
+    realloc; lived: ns that released ones lived, in sum."""
 
     def __init__(self, path):
         self.done, self.live, self.held, self.last, self.temporary = [], {}, {}, {}, 0
-        self.released = []
+        self.released, self.lived = [], 0
         self.resized, self.moved = [], []  # sizes of blocks that realloc made of others
         self.first = self.now = None
         self.count = 0
@@ -50,20 +50,21 @@ class Blocks:
                     if word[0] in "afjbrzR":
                         getattr(self, "on_" + word[0])(word[2], word[5:])
         self.live.update({addr: block for addr, block in self.held.values() if block})
-        self.done += [(born, None, size) for born, size, _ in self.live.values()]
+        self.done += [(born, None, size) for born, size, *_ in self.live.values()]
 
     def ms(self):
         return (self.now - self.first) // 1000000
 
     def make(self, thread, addr, size):
         self.count += 1
-        self.live[addr] = (self.ms(), size, self.count)
+        self.live[addr] = (self.ms(), size, self.count, self.now)
         self.last[thread] = self.count
 
     def end(self, thread, block, is_resized=False):
         self.done.append((block[0], self.ms(), block[1]))
         if not is_resized:
             self.released.append(block[1])
+            self.lived += self.now - block[3]
         if block[2] == self.last.get(thread):
             self.temporary += 1
 
@@ -83,7 +84,7 @@ class Blocks:
 
     def on_z(self, _thread, rest):
         """A block from before the profile."""
-        self.live[rest[0]] = (0, int(rest[1]), 0)
+        self.live[rest[0]] = (0, int(rest[1]), 0, self.now)
 
     def on_f(self, thread, rest):
         if rest[0] in self.live:
@@ -132,6 +133,8 @@ def judge(t, path, blocks):
     t.equal("temporary", sum(tables["leaf"][3]), blocks.temporary)
     t.equal("sizes", sum(tables["size"][2]), blocks.count)
     t.equal("lifetimes", sum(tables["span"][2]), len(blocks.released))
+    lived = sum(tables["lvus"][1])  # both ends of each in whole microseconds
+    t.check(abs(lived - blocks.lived / 1000) < max(len(blocks.released), 1), "lived %d us, not %d ns" % (lived, blocks.lived))
 
 
 def embedded(path):
