@@ -51,7 +51,7 @@ def desc(t):
         options.append("--%s%s=%s" % ("massif:" if i % 3 == 0 else "", name, initial if initial is not None else "a b"))
         options.append(["-q", "--num-callers=7", "--demangle=yes", "--callgrind:dump-line=no"][i % 4])
     program, cwd = t.target("peer-gcc-O2", "massif_cases"), t.subdirectory()
-    t.run([t.program("valgrind"), "--tool=massif", *options, "--massif-out-file=v%%x", program], cwd=cwd)
+    t.run([t.program("valgrind"), "--tool=massif", "--read-inline-info=no", *options, "--massif-out-file=v%%x", program], cwd=cwd)
     t.run([t.ptmem(), "--tool=massif", *options, "--massif-out-file=p%%x", program], cwd=cwd)
     left, right = (massif.Massif(os.path.join(cwd, name)).desc for name in ("v%x", "p%x"))
     t.equal("desc", right.replace("p%%x", "v%%x"), left)
@@ -115,7 +115,7 @@ def verbose(t):
     """-v -v logs each snapshot taken or deleted, in Massif's words; -v the functions that are watched."""
     program, cwd, env = t.target("peer-gcc-O2", "massif_cases"), t.subdirectory(), {"CASE": "waves"}
     options = ["--max-snapshots=20", "--detailed-freq=3", "--ignore-fn=nothing"]
-    peer = t.run([t.program("valgrind"), *VALGRIND[:-1], "--massif-out-file=v", "-v", "-v", *options, program],
+    peer = t.run([t.program("valgrind"), *VALGRIND[:-1], "--read-inline-info=no", "--massif-out-file=v", "-v", "-v", *options, program],
                  cwd=cwd, env=env)
     own = t.run([t.ptmem(), "--time-unit=B", "--peak-at-exit=no", "-o", "p", "-v", "-v", *options, program], cwd=cwd, env=env)
     left = re.findall(r"(?m)^--\d+-- Massif: ((?!  \(skipped|\(Ignoring).*)$", peer.err.decode())
