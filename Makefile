@@ -1,7 +1,8 @@
 # ptmem: see README.md. Targets: all check quick unit fuzz e2e peers targets demo bench install uninstall static layers docs clean.
-# Variables: MODE=release|debug|asan  CC  V=1  DESTDIR  prefix (or PREFIX)  O=DIRECTORY for objects
+# Variables: MODE=release|debug|asan  ARCH  CC  V=1  DESTDIR  prefix (or PREFIX)  O=DIRECTORY for objects
 
 MODE ?= release
+ARCH ?= $(shell uname -m)
 CC := $(if $(filter default,$(origin CC)),gcc,$(CC))
 prefix ?= $(or $(PREFIX),/usr/local)
 # The one place that has it, but for debian/changelog, which must agree.
@@ -26,11 +27,11 @@ Q := $(if $(V),,@)
 say = $(if $(V),,@printf '  %-5s %s\n' $(1) $(2);)
 
 # A file whose name ends in _main.c, and main.c, hold a main(); all else is the library.
-SRC := $(wildcard arch/x86_64/*.c src/*/*.c src/*/*/*.c)
-MAINS := src/cli/main.c src/report/main.c src/memusage/main.c
+SRC := $(wildcard arch/$(ARCH)/*.c src/*/*.c src/*/*/*.c)
+MAINS := src/cli/main.c src/report/main.c src/memusage/main.c src/replay/main.c
 LIB_SRC := $(filter-out $(MAINS) src/report/%,$(SRC))
-LIB_OBJ := $(LIB_SRC:%.c=$(O)/%.o) $(O)/src/recording/pprof_profile.pb-c.o $(O)/arch/x86_64/recorder_image.o $(O)/arch/x86_64/trap_handler_code.o
-RECORDER_SRC := arch/x86_64/recorder_template.S arch/recorder/recorder_calls.c arch/recorder/recorder_markers.c arch/recorder/recorder_sample.c arch/recorder/recorder_list.c
+LIB_OBJ := $(LIB_SRC:%.c=$(O)/%.o) $(O)/src/recording/pprof_profile.pb-c.o $(patsubst %,$(O)/arch/$(ARCH)/%.o,recorder_image trap_handler_code)
+RECORDER_SRC := arch/$(ARCH)/recorder_template.S arch/recorder/recorder_calls.c arch/recorder/recorder_markers.c arch/recorder/recorder_sample.c arch/recorder/recorder_list.c arch/recorder/recorder_labels.c
 REPORT_OBJ := $(patsubst %.c,$(O)/%.o,$(filter-out $(MAINS),$(wildcard src/report/*.c src/report/*/*.c)))
 UNIT := $(patsubst tests/unit/%.c,$(O)/tests/unit/%,$(wildcard tests/unit/test_*.c))
 FUZZ := $(patsubst tests/fuzz/%.c,$(O)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
@@ -40,9 +41,9 @@ CAIRO_CPPFLAGS = $(shell pkg-config --cflags cairo)
 REPORT_LIBS = $(shell pkg-config --libs cairo) -lm
 
 all: programs
-	$(Q)for p in ptmem ptmem-report ptmem-memusage; do ln -sfn $(notdir $(O))/$$p build/$$p; done
+	$(Q)for p in ptmem ptmem-report ptmem-memusage ptmem-replay; do ln -sfn $(notdir $(O))/$$p build/$$p; done
 
-programs: $(O)/ptmem $(O)/ptmem-report $(O)/ptmem-memusage completions
+programs: $(O)/ptmem $(O)/ptmem-report $(O)/ptmem-memusage $(O)/ptmem-replay completions
 
 # What is missing is named once, before the compiler and pkg-config do it in many words.
 $(O)/packages: scripts/has-packages
@@ -64,10 +65,10 @@ $(O)/src/recording/recording_pprof.o: $(PPROF).h
 $(O)/src/recording/recording_pprof.o: CPPFLAGS_ALL += $(shell pkg-config --cflags libprotobuf-c) -I$(O)
 
 # The recorder that runs in targets; see scripts/make-recorder for what it must not contain.
-$(O)/recorder.bin: $(RECORDER_SRC) $(wildcard arch/recorder/*.h) $(wildcard arch/x86_64/*.h) arch/pad.h arch/pad_sampling.h arch/pad_virtual.h arch/unwind_rule.h scripts/make-recorder | $(O)/packages
-	$(call say,REC,$@)mkdir -p $(@D) && scripts/make-recorder "$(CC)" x86_64 $@ $(RECORDER_SRC)
+$(O)/recorder.bin: $(RECORDER_SRC) $(wildcard arch/recorder/*.h) $(wildcard arch/$(ARCH)/*.h) arch/pad.h arch/pad_label.h arch/pad_sampling.h arch/pad_virtual.h arch/unwind_rule.h scripts/make-recorder | $(O)/packages
+	$(call say,REC,$@)mkdir -p $(@D) && scripts/make-recorder "$(CC)" $(ARCH) $@ $(RECORDER_SRC)
 
-$(O)/arch/x86_64/recorder_image.o: $(O)/recorder.bin
+$(O)/arch/$(ARCH)/recorder_image.o: $(O)/recorder.bin
 $(O)/%.o: %.S | $(O)/packages
 	$(call say,AS,$<)mkdir -p $(@D) && $(CC) -DRECORDER_FILE='"$(O)/recorder.bin"' -DRECORDER_ELF='"$(O)/recorder.bin.elf"' -c -o $@ $<
 
@@ -82,6 +83,10 @@ $(O)/ptmem-report: $(O)/src/report/main.o $(REPORT_OBJ) $(O)/libptmem.a
 
 $(O)/ptmem-memusage: $(O)/src/memusage/main.o $(O)/libptmem.a
 	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) -o $@ $^
+
+# It must have no allocator of its own, nor libraries that use one: not even a sanitizer's. Allocators find its clock.
+$(O)/ptmem-replay: src/replay/main.c src/replay/replay_format.h src/base/types.h | $(O)/packages
+	$(call say,LD,$@)$(CC) $(CPPFLAGS_ALL) -std=gnu17 $(WARN) -O2 -g $(CFLAGS) $(LDFLAGS) -pthread -rdynamic -o $@ $< -ldl
 
 # The shells' completions, from the tables of options.
 COMPLETIONS := $(addprefix $(O)/completions/,ptmem.bash ptmem.fish ptmem-report.fish _ptmem _ptmem-report)
@@ -177,7 +182,7 @@ UNIT_FILE := lib/systemd/system/ptmem@.service
 INSTALLED = $(foreach p,ptmem ptmem-report ptmem-memusage,$(O)/$p:755:bin/$p man/$p.1:644:share/man/man1/$p.1) \
 	$(foreach p,ptmem ptmem-report,$(O)/completions/ptmem.bash:644:share/bash-completion/completions/$p \
 	$(O)/completions/_$p:644:$(zsh_dir)/_$p $(O)/completions/$p.fish:644:share/fish/vendor_completions.d/$p.fish) \
-	man/ptmem-inspect.1:644:share/man/man1/ptmem-inspect.1 \
+	$(O)/ptmem-replay:755:libexec/ptmem/ptmem-replay man/ptmem-inspect.1:644:share/man/man1/ptmem-inspect.1 \
 	$(foreach f,README.md INSTALL.md NEWS SECURITY.md CONTRIBUTING.md DEBUGGING.md LICENSE $(wildcard doc/*),$f:644:share/doc/ptmem/$f) \
 	contrib/ptmem@.service:644:$(UNIT_FILE) include/ptmem.h:644:include/ptmem.h \
 	src/graph/containers.txt:644:share/ptmem/containers.txt contrib/ptmem-config.cmake:644:lib/cmake/ptmem/ptmem-config.cmake contrib/pytest_ptmem.py:644:share/ptmem/pytest_ptmem.py

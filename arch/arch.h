@@ -4,19 +4,15 @@
  *
  * Registers of a stopped thread are passed as struct arch_regs, the words of the kernel's
  * NT_PRSTATUS set in the kernel's order; struct arch defines their meaning. The unwinder has its
- * own view, struct arch_unwind_regs, in DWARF numbering.
+ * own view, struct arch_unwind_regs, in DWARF numbering. arch_cpu.h has the sizes of both.
  */
 #ifndef PTMEM_ARCH_ARCH_H
 #define PTMEM_ARCH_ARCH_H
 
 #include <sys/types.h>
 
+#include "arch/arch_cpu.h"
 #include "base/types.h"
-
-#define ARCH_REG_WORDS 27   /* words of the largest NT_PRSTATUS set */
-#define ARCH_DWARF_REGS 17  /* DWARF columns that unwinding needs; the last is the pc */
-#define ARCH_MAX_INSN 16    /* longest instruction, bytes */
-#define ARCH_ADDRESS_BITS 47 /* of addresses in user space */
 
 struct arch_regs {
 	uint64_t word[ARCH_REG_WORDS];
@@ -153,13 +149,19 @@ struct arch {
 	int8_t thread_vector;
 	uint16_t vector_note;                /* NT_* of the set with the vector registers */
 	uint8_t red_zone;                    /* bytes below sp that code may use */
-	uint8_t return_size;                 /* bytes that a call pushes and a return pops */
+	/*
+	 * bytes that a call pushes and a return pops; 0: a call leaves the return address in the
+	 * word `link`
+	 */
+	uint8_t return_size;
+	uint8_t link;
 	uint8_t dwarf_word[ARCH_DWARF_REGS]; /* DWARF number -> index into arch_regs.word */
 	uint8_t dwarf_sp, dwarf_fp, dwarf_pc;
+	uint8_t dwarf_return;                /* DWARF number of the return address in CFI */
 	/* DWARF number -> number among perf's sampled registers */
 	uint8_t dwarf_perf[ARCH_DWARF_REGS];
 	/* RULE_SAVED_REGS: DWARF numbers, frame pointer first */
-	uint8_t dwarf_saved[6];
+	uint8_t dwarf_saved[RULE_SAVED_REGS];
 	/*
 	 * The frame of a stub (struct arch_stub) in terms of CFI: its CFA is the stack pointer plus
 	 * the offset, and at most one callee-saved register is saved, in that word from the CFA
@@ -182,7 +184,7 @@ struct arch {
 	 * terminated by NULL */
 	const char *const *ticks_clocksources;
 	uint8_t return_insn;                 /* one byte: return */
-	uint8_t nop_insn;                    /* one byte: no-op */
+	uint8_t nop_insn[4];                 /* no-op, as large as the trap */
 	uint8_t jump_size;                   /* bytes of the jump that relocate appends */
 	/* an instruction without effect, large enough for a jump */
 	uint8_t long_nop[8];

@@ -130,6 +130,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "arch/pad_label.h"
 #include "arch/pad_sampling.h"
 #include "arch/pad_virtual.h"
 #include "arch/unwind_rule.h"
@@ -237,6 +238,7 @@ enum pad_flag {
 	/* stacks continue on others (RULE_SWITCH): trap instead of writing raw records */
 	PAD_SWITCHES = 512,
 	PAD_VIRTUAL = 1024,  /* control.virtual is to be followed */
+	PAD_HAS_LABELS = 4096, /* control.label is to be read with each allocation */
 	PAD_SPINS = 2048,   /* no thread traps for room before it has looked for it many times */
 };
 
@@ -286,6 +288,8 @@ struct pad_control {
 	uint64_t framed, framed_size;
 	PAD_LINES uint64_t next_number; /* of a record, from 1 on; pads add to it */
 	PAD_LINES uint64_t clock; /* with PAD_NO_TICKS: CLOCK_MONOTONIC a moment ago; 0: unknown */
+	PAD_LINES struct pad_label label[PAD_LABELS]; /* with PAD_HAS_LABELS */
+	uint64_t label_epoch; /* another one each time that these were changed */
 };
 
 /* The ring of the slot with the same index. */
@@ -435,6 +439,16 @@ struct pad_slot {
 	/* PAD_STATE_STACK: those outside of virtual_state, up to a 0 */
 	uint64_t virtual_outer[PAD_OUTER_STATES];
 	PAD_LINES struct pad_count count[PAD_FUNCTIONS];
+	/*
+	 * words from which the labels follow, as they were at the last record; of that epoch
+	 */
+	uint64_t label_epoch;
+	uint32_t label_checks;
+	uint32_t label_unused;
+	struct pad_check label_check[PAD_LABEL_CHECKS];
+	/* a word of a label was not there, and has not been passed by since; 0: none */
+	uint64_t label_fault;
+	struct pad_label_value label[PAD_LABELS]; /* of the last record */
 	struct pad_cache cache;
 	struct pad_list own_list;
 };
@@ -468,6 +482,7 @@ enum pad_record_type {
 	PAD_RECORD_CLOCK, /* the same; control.clock */
 	/* no event: struct pad_record_list, for the next record with PAD_HAS_VIRTUAL */
 	PAD_RECORD_LIST,
+	PAD_RECORD_LABEL, /* no event: struct pad_record_label, for the next allocations */
 };
 
 #define PAD_TIME_SIZE 16
@@ -519,6 +534,14 @@ struct pad_record_list {
 	uint32_t kept; /* outer frames that are as before */
 };
 
+/* Followed by pad_label_words(): label number @label has that value now. */
+struct pad_record_label {
+	uint64_t mark;
+	uint32_t size; /* of the record */
+	uint8_t label, state;
+	uint16_t bytes;
+};
+
 /*
  * The raw part, after the pcs: registers in the caller (DWARF order), then the stack from sp
  * upwards.
@@ -536,6 +559,8 @@ struct recorder_image {
 	uint32_t ticks, ticks_size;
 	/* the same of the one that loads a word that may be gone; the result then is 0 */
 	uint32_t unsure_load, unsure_load_size;
+	/* the same of the one for labels, with that which says that the word was there */
+	uint32_t label_load, label_load_size;
 	/* the same as an ELF file with unwind information; vaddr 0 = its start */
 	const uint8_t *elf;
 	size_t elf_size;

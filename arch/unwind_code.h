@@ -9,9 +9,6 @@
 #include "arch/arch.h"
 #include "arch/unwind_rule.h"
 
-#define ARCH_MAX_CALL 7       /* longest call instruction that a return address can follow, bytes */
-#define ARCH_SIGRETURN_SIZE 9 /* bytes that identify the signal trampoline */
-
 /* Whether the last of the @size bytes at @code, which precede a return address, are a call. */
 bool arch_ends_in_call(const uint8_t *code, size_t size);
 

@@ -7,12 +7,14 @@
  * or an interrupted pc). A slot is published by storing pc last.
  *
  * Terms: CFA = canonical frame address, the value of the stack pointer in the
- * caller before the call. The return address is at CFA - 8.
+ * caller before the call. The return address is at CFA + 8 * unwind_return_slot().
  */
 #ifndef PTMEM_ARCH_UNWIND_RULE_H
 #define PTMEM_ARCH_UNWIND_RULE_H
 
 #include <stdint.h>
+
+#include "arch/arch_cpu.h"
 
 enum unwind_rule_kind {
 	RULE_NONE,     /* empty slot */
@@ -41,18 +43,21 @@ enum unwind_rule_kind {
  */
 enum unwind_rule_flag { RULE_GUESSED = 1 };
 
-/* Callee-saved registers that a rule can restore, besides sp and pc. Index 0 is
- * the frame pointer; the others are named by the architecture. */
-#define RULE_SAVED_REGS 6
-
 struct unwind_rule {
 	uint64_t pc;                  /* key; 0 = empty */
 	int32_t cfa_offset;           /* bytes */
 	uint8_t kind;                 /* enum unwind_rule_kind */
 	uint8_t reg;                  /* RULE_REG: index into the callee-saved registers */
+#if RULE_SAVED_REGS > 8
+	uint16_t saved;
+#else
 	uint8_t saved;                /* bit i: callee-saved register i is at CFA + 8 * slot[i]
 				       * (RULE_FP_DEREF: at frame pointer + 8 * slot[i]) */
+#endif
 	uint8_t flags;                /* enum unwind_rule_flag */
+#ifndef RULE_RETURN_SLOT
+	int16_t return_slot;          /* RULE_LINK, or words from where slot[] counts */
+#endif
 	/*
 	 * words relative to the CFA (RULE_FP_DEREF: to the frame pointer); RULE_SP_DEREF and
 	 * RULE_SWITCH save at most the frame pointer: others are enum unwind_switch
@@ -64,6 +69,31 @@ struct unwind_rule {
 	 */
 	int32_t own_g;
 };
+
+#define RULE_LINK INT16_MAX /* as a return slot: the return address is still in its register */
+
+/* Where a frame with @rule has its return address: in words, as struct unwind_rule.slot. */
+static inline int64_t unwind_return_slot(const struct unwind_rule *rule)
+{
+#ifdef RULE_RETURN_SLOT
+	(void)rule;
+	return RULE_RETURN_SLOT;
+#else
+	return rule->return_slot;
+#endif
+}
+
+/* Sets that: false if rules of this CPU cannot say it. */
+static inline int unwind_set_return_slot(struct unwind_rule *rule, int64_t slot)
+{
+#ifdef RULE_RETURN_SLOT
+	(void)rule;
+	return slot == RULE_RETURN_SLOT;
+#else
+	rule->return_slot = (int16_t)slot;
+	return slot == rule->return_slot;
+#endif
+}
 
 /*
  * Where a switch of stacks keeps what leads back, in words: indexes of struct unwind_rule.slot.

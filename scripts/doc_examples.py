@@ -30,7 +30,7 @@ import doc_system
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DOCUMENTS = ("README.md", "INSTALL.md", "CONTRIBUTING.md", "DEBUGGING.md", "SECURITY.md", "doc/tutorial.md", "doc/faq.md",
              "doc/performance.md", "doc/format.md", "doc/massif.md", "doc/memusage.md", "doc/internals.md", "doc/porting.md",
-             "doc/fleet.md", "doc/ci.md", "doc/containers.md", "doc/languages.md")
+             "doc/what-if.md", "doc/fleet.md", "doc/ci.md", "doc/containers.md", "doc/languages.md")
 PAGES = ("man/ptmem.1", "man/ptmem-inspect.1", "man/ptmem-report.1", "man/ptmem-memusage.1")
 HOME = "/home/user"  # what documents show in place of the directory
 LIMIT = 120  # seconds for a block

@@ -13,6 +13,7 @@
  *	cpu_wait_for_room     the trap for a full ring
  *	cpu_ticks             the CPU's counter
  *	cpu_unsure_load       a word of memory that may be gone
+ *	cpu_label_load        the same, and whether it was there
  *	cpu_is_framed         whether a function evidently has a frame pointer
  *	cpu_fill_regs, cpu_copy_stack  the raw part of a record
  */
@@ -84,6 +85,11 @@ API int pad_nesting(const struct pad_control *c, const struct pad_slot *slot,
 API int pad_walk_list(const struct pad_control *c, struct pad_slot *slot, uint64_t stack);
 /* Writes its frames from slot->list_kept to list_end to @out, and remembers them. */
 API void pad_write_list(const struct pad_control *c, struct pad_slot *slot, uint64_t *out);
+/*
+ * Records what has changed of the labels since the thread's last record. 0: the ring has no room;
+ * the call's record is to be lost, too.
+ */
+API int pad_take_labels(struct pad_control *c, struct pad_slot *slot);
 /* An allocation returned @block, which may be the address of a known function. */
 API void pad_meet_function(const struct pad_control *c, uint64_t block);
 API struct pad_slot *pad_find_call(const struct pad_control *c, uint64_t return_at);

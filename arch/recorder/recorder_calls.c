@@ -422,6 +422,11 @@ static KEEPS __attribute__((noinline)) int leave(struct pad_stack *stack,
 		if (unlikely(head->probe.is_string))
 			slot->arg[head->probe.size_arg] = string_size(slot->result);
 		if (!(c->flags & PAD_COUNT_ONLY) && slot->result) {
+			if (unlikely(!take_labels(c, slot))) {
+				lose_return(head, slot);
+				finish(slot);
+				return LEAVE_DONE;
+			}
 			if (unlikely(c->flags & PAD_VERIFY))
 				return LEAVE_RAW;
 			slot->reason = PAD_REASON_NONE;
@@ -484,7 +489,10 @@ API int pad_leave_plain(struct pad_stack *stack, const struct pad_head *head, ui
 		if (slot->list_way != LIST_SAME)
 			return leave(stack, head, slot);
 	}
-	record_word(slot, head, result << 16 | bytes, at, PAD_RECORD_SAME);
+	if (likely(take_labels(c, slot)))
+		record_word(slot, head, result << 16 | bytes, at, PAD_RECORD_SAME);
+	else
+		pad_lose_block(c, slot, bytes);
 	finish(slot);
 	return LEAVE_DONE;
 }

@@ -108,6 +108,12 @@ API int pad_enter_marker(struct pad_stack *stack, const struct pad_head *head, u
 	slot->result = addr;
 	slot->arg[0] = size;
 	if (!(c->flags & PAD_COUNT_ONLY)) {
+		if (unlikely(!take_labels(c, slot))) {
+			slot->has_list = 0;
+			lose_return(head, slot);
+			finish(slot);
+			return LEAVE_DONE;
+		}
 		if (unlikely(c->flags & PAD_VERIFY))
 			return LEAVE_RAW;
 		fresh = walk(c, slot, at, fp, 0, &kept);

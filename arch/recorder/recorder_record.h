@@ -129,6 +129,12 @@ INLINE void lose_return(const struct pad_head *head, struct pad_slot *slot)
 		pad_filter_forget(filter_of(c), slot->result);
 }
 
+/* pad_take_labels if there are any. */
+INLINE int take_labels(struct pad_control *c, struct pad_slot *slot)
+{
+	return likely(!(c->flags & PAD_HAS_LABELS)) || pad_take_labels(c, slot);
+}
+
 /* The bytes of the list that was walked. */
 INLINE uint64_t list_size(const struct pad_slot *slot)
 {

@@ -37,7 +37,8 @@ _Static_assert(SLOT_IS(stack_low, LOW) && SLOT_IS(stack_high, HIGH) &&
 		       SLOT_IS(count, COUNT) && sizeof(struct pad_count) == 16,
 	       "as in pad_layout.h");
 _Static_assert(PAD_ALLOC == PAD_LAYOUT_ALLOC && PAD_COUNT_ONLY == PAD_LAYOUT_COUNT_ONLY &&
-		       (PAD_LAYOUT_LONG_WAY | PAD_VIRTUAL) == PAD_LAYOUT_OTHER_WAY &&
+		       (PAD_LAYOUT_LONG_WAY | PAD_VIRTUAL | PAD_HAS_LABELS) ==
+			       PAD_LAYOUT_OTHER_WAY &&
 		       (PAD_VERIFY | PAD_STACK_POINTER) == PAD_LAYOUT_LONG_WAY &&
 		       PAD_OWNER_DIED == PAD_LAYOUT_DIED && PAD_MARK_LOW == PAD_LAYOUT_MARK_LOW &&
 		       PAD_DIRECTORY_OFFSET == PAD_LAYOUT_DIRECTORY &&
@@ -56,7 +57,7 @@ struct recorder_table {
 	uint32_t magic;
 	uint32_t enter_call, enter_plain, enter_free, enter_throw, enter_marker;
 	uint32_t leave, leave_plain, raw, raw_marker, finish, full_trap, ticks,
-		unsure_load;
+		unsure_load, label_load;
 	uint32_t sample_leaf, sample_call, sample_free, leave_sample;
 	struct {
 		uint32_t start, entry, entry_trap, after, leave_trap, moved, end, back, ret, tail,
@@ -91,6 +92,8 @@ struct recorder_image arch_recorder_image(void)
 		.ticks_size = 2, /* rdtsc */
 		.unsure_load = table()->unsure_load,
 		.unsure_load_size = 3, /* mov (%rdi), %rax */
+		.label_load = table()->label_load,
+		.label_load_size = 5, /* mov (%rdi), %rax; mov $1, %dl */
 	};
 }
 

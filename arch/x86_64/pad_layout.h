@@ -41,7 +41,7 @@
 #define PAD_LAYOUT_RULE_SP 1 /* enum unwind_rule_kind */
 #define PAD_LAYOUT_COUNT_ONLY 1 /* enum pad_flag */
 #define PAD_LAYOUT_LONG_WAY 6 /* with PAD_VERIFY or PAD_STACK_POINTER there is no short way */
-#define PAD_LAYOUT_OTHER_WAY 1030 /* nor, for allocations, with PAD_VIRTUAL */
+#define PAD_LAYOUT_OTHER_WAY 5126 /* nor, for allocations, with PAD_VIRTUAL or PAD_HAS_LABELS */
 #define PAD_LAYOUT_MARK_LOW 8
 #define PAD_LAYOUT_DIED 0x40000000
 #define PAD_SLOT_LOW 8

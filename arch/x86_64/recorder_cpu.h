@@ -113,6 +113,22 @@ INLINE uint64_t cpu_unsure_load(uint64_t at)
 	return word;
 }
 
+/*
+ * The word at @at to *@out; 0 if there is no memory. ptmem sends the thread on behind both
+ * instructions. In one function only.
+ */
+INLINE int cpu_label_load(uint64_t at, uint64_t *out)
+{
+	uint64_t word = 0;
+	uint8_t is_there = 0;
+
+	__asm__ volatile(".globl pad_label_load\n"
+			 "pad_label_load: mov (%%rdi), %%rax\n\tmovb $1, %%dl"
+			 : "+a"(word), "+d"(is_there) : "D"(at) : "memory");
+	*out = word;
+	return is_there;
+}
+
 #define CPU_ENTRY_ALIGN 16
 #define CPU_ENTRY_FAR 8192 /* bytes */
 

@@ -31,6 +31,7 @@ recorder_start:
 	OFFSET(pad_full_trap)
 	OFFSET(pad_ticks)
 	OFFSET(pad_unsure_load)
+	OFFSET(pad_label_load)
 	OFFSET(pad_enter_sample_leaf)
 	OFFSET(pad_enter_sample_call)
 	OFFSET(pad_enter_sample_free)

@@ -89,15 +89,13 @@ void *xgrow(void *p, size_t *capacity, size_t count, size_t size)
  * allocates beforehand. See alloc.h.
  */
 
-void *huge_alloc(size_t size)
+void *huge_try_alloc(size_t size)
 {
 	size_t want = ROUND_UP(size, PAGE_SIZE_MIN);
 	uint8_t *p = mmap(NULL, want + HUGE_PAGE_SIZE, PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (p == MAP_FAILED) {
-		log_error("out of memory");
-		abort();
-	}
+	if (p == MAP_FAILED)
+		return NULL;
 	uint8_t *start = (uint8_t *)ROUND_UP((uintptr_t)p, HUGE_PAGE_SIZE);
 
 	if (start > p)
@@ -105,6 +103,17 @@ void *huge_alloc(size_t size)
 	munmap(start + want, HUGE_PAGE_SIZE - (size_t)(start - p));
 	huge_advise(start, want);
 	return start;
+}
+
+void *huge_alloc(size_t size)
+{
+	void *p = huge_try_alloc(size);
+
+	if (!p) {
+		log_error("out of memory");
+		abort();
+	}
+	return p;
 }
 
 void huge_free(void *p, size_t size)

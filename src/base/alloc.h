@@ -135,6 +135,8 @@ void *xgrow(void *p, size_t *capacity, size_t count, size_t size);
 
 /* @size zeroed bytes, aligned to a huge page. Without memory the process ends. */
 void *huge_alloc(size_t size) __attribute__((malloc, alloc_size(1), returns_nonnull));
+/* The same, or NULL where no address space is left (RLIMIT_AS). */
+void *huge_try_alloc(size_t size) __attribute__((malloc, alloc_size(1), warn_unused_result));
 void huge_free(void *p, size_t size); /* @p may be NULL */
 
 /* Requests huge pages for those that lie entirely within memory allocated elsewhere. */

@@ -284,23 +284,37 @@ void memory_cgroup_deinit(struct memory_cgroup *c)
 
 /* -- values -- */
 
+static bool read_number(const char *directory, const char *name, uint64_t *out)
+{
+	_cleanup_free_ char *text = read_file(directory, name);
+
+	return text && sscanf(text, "%" SCNu64, out) == 1;
+}
+
+/* 0: it has none. */
+static uint64_t stat_of(const char *stat, const char *key)
+{
+	uint64_t bytes = 0;
+
+	return stat && find_number(stat, key, &bytes) ? bytes : 0;
+}
+
 static uint64_t read_limit(const char *directory)
 {
-	_cleanup_free_ char *text = read_file(directory, "memory.max");
 	uint64_t limit;
 
 	/* "max" is no number */
-	return text && sscanf(text, "%" SCNu64, &limit) == 1 ? limit : UINT64_MAX;
+	return read_number(directory, "memory.max", &limit) ? limit : UINT64_MAX;
 }
 
-/* The limits of all ancestors hold, too. */
-static uint64_t unified_limit(const struct memory_cgroup *c)
+/* The least of @read's values of the group and all its ancestors, whose limits hold, too. */
+static uint64_t least_of_unified(const struct memory_cgroup *c, uint64_t (*read)(const char *))
 {
 	_cleanup_free_ char *at = c->unified ? xstrdup(c->unified) : NULL;
 	uint64_t least = UINT64_MAX;
 
 	while (at && strlen(at) >= strlen(c->unified_top)) {
-		least = MIN(least, read_limit(at));
+		least = MIN(least, read(at));
 		char *slash = strrchr(at, '/');
 
 		if (!slash || slash == at)
@@ -317,7 +331,49 @@ uint64_t memory_cgroup_limit(const struct memory_cgroup *c)
 
 	if (text && !find_number(text, "hierarchical_memory_limit", &limit))
 		limit = UINT64_MAX;
-	return MIN(limit, unified_limit(c));
+	return MIN(limit, least_of_unified(c, read_limit));
+}
+
+/* Of @limit, when @used bytes are in use, of which @files can be dropped at once. */
+static uint64_t left_of(uint64_t limit, uint64_t used, uint64_t files)
+{
+	return limit - MIN(limit, used - MIN(used, files));
+}
+
+static uint64_t read_left(const char *directory)
+{
+	uint64_t used, limit = read_limit(directory);
+	_cleanup_free_ char *stat = read_file(directory, "memory.stat");
+
+	if (limit == UINT64_MAX || !read_number(directory, "memory.current", &used))
+		return UINT64_MAX;
+	return left_of(limit, used, stat_of(stat, "inactive_file"));
+}
+
+uint64_t memory_cgroup_left(const struct memory_cgroup *c)
+{
+	_cleanup_free_ char *stat = read_file(c->memory, "memory.stat");
+	uint64_t limit, used, left = UINT64_MAX;
+
+	if (stat && find_number(stat, "hierarchical_memory_limit", &limit) &&
+	    read_number(c->memory, "memory.usage_in_bytes", &used))
+		left = left_of(limit, used, stat_of(stat, "total_inactive_file"));
+	return MIN(left, least_of_unified(c, read_left));
+}
+
+uint64_t memory_available(void)
+{
+	_cleanup_free_ char *text = read_text("/proc/meminfo");
+	struct memory_cgroup own;
+	uint64_t kib;
+
+	if (!text || !find_number(text, "MemAvailable:", &kib))
+		return 0;
+	memory_cgroup_find_of(getpid(), &own);
+	uint64_t left = memory_cgroup_left(&own);
+
+	memory_cgroup_deinit(&own);
+	return MIN(kib << 10, left);
 }
 
 bool memory_cgroup_limit_hits(const struct memory_cgroup *c, uint64_t *out)
@@ -358,21 +414,6 @@ static void add_part(struct memory_cgroup_usage *u, const char *name, const char
 		left -= u->part[i].bytes;
 	u->excess += bytes - MIN(bytes, left);
 	u->part[u->count++] = (struct memory_cgroup_part){name, text, MIN(bytes, left)};
-}
-
-/* 0: it has none. */
-static uint64_t stat_of(const char *stat, const char *key)
-{
-	uint64_t bytes = 0;
-
-	return stat && find_number(stat, key, &bytes) ? bytes : 0;
-}
-
-static bool read_number(const char *directory, const char *name, uint64_t *out)
-{
-	_cleanup_free_ char *text = read_file(directory, name);
-
-	return text && sscanf(text, "%" SCNu64, out) == 1;
 }
 
 static void add_memory(struct memory_cgroup_usage *u, uint64_t own, uint64_t anonymous,

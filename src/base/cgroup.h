@@ -55,6 +55,16 @@ void memory_cgroup_deinit(struct memory_cgroup *c);
 
 /* The lowest limit that holds for its memory, bytes; UINT64_MAX = none. */
 uint64_t memory_cgroup_limit(const struct memory_cgroup *c);
+/*
+ * What the limits leave, bytes: pages of files that were not used lately are dropped when memory is
+ * wanted. UINT64_MAX = there is no limit.
+ */
+uint64_t memory_cgroup_left(const struct memory_cgroup *c);
+/*
+ * What this process can have without making others swap, bytes: MemAvailable of proc_meminfo(5), or
+ * what its cgroup leaves. 0 = unknown.
+ */
+uint64_t memory_available(void);
 /* How often a limit was reached so far; false if unknown. */
 bool memory_cgroup_limit_hits(const struct memory_cgroup *c, uint64_t *out);
 

@@ -132,8 +132,9 @@ static bool parse_integer(const struct option_row *row, const char *text, long l
 static bool set_integer(const struct option_row *row, const char *text, void *field)
 {
 	long long number = (long long)row->absent;
-	bool is_no = text && row->flags & OPT_OR_NO && strcmp(text, "no") == 0;
-	bool is_good = !text || is_no || parse_integer(row, text, &number);
+	bool is_word = text && ((row->flags & OPT_OR_NO && strcmp(text, "no") == 0) ||
+				(row->flags & OPT_OR_AUTO && strcmp(text, "auto") == 0));
+	bool is_good = !text || is_word || parse_integer(row, text, &number);
 
 	if (row->type == OPT_SIZE)
 		*(uint64_t *)field = (uint64_t)number;
@@ -304,7 +305,8 @@ static void print_kind(FILE *f, const struct option_row *row)
 		fprintf(f, "%sa %s", row->flags & OPT_OR_NO ? "no or " : "", number);
 		break;
 	case OPT_SIZE:
-		fprintf(f, "a %s (K, M or G may follow)", number);
+		fprintf(f, "%sa %s (K, M or G may follow)",
+			row->flags & OPT_OR_AUTO ? "auto or " : "", number);
 		break;
 	case OPT_DECIMAL:
 		fputs("a decimal number", f);

@@ -37,6 +37,7 @@ enum option_flag {
 	OPT_OR_NO = 128,     /* or "no", which is 0 */
 	OPT_DIGITS = 256,    /* neither spaces nor a sign before a number */
 	OPT_LISTED = 512,    /* the help begins with the choices */
+	OPT_OR_AUTO = 1024,  /* or "auto", which is option_row.absent */
 };
 
 struct option_row {
@@ -47,7 +48,7 @@ struct option_row {
 	size_t offset; /* of the field */
 	bool has_range;
 	double min, max;
-	double absent; /* of a number whose value is optional: what it is then, in any range */
+	double absent; /* of a number whose value is optional or "auto": what it is then, in any range */
 	/* an array whose elements begin with a name; the last one has none */
 	const void *choices;
 	size_t choice_size;

@@ -117,6 +117,12 @@ static int check_limits(const struct options *o)
 		log_error("--label=%s: %s", o->labels.data[i], why);
 		return -EINVAL;
 	}
+	const char *too_many = labels_check(o);
+
+	if (too_many) {
+		log_error("--label: %s", too_many);
+		return -EINVAL;
+	}
 	if (why_not) {
 		log_error("--within=%s: %s", o->within.data[0], why_not);
 		return -EINVAL;

@@ -86,10 +86,12 @@ static const struct option_row rows[] = {
 		 "at most 4 KiB: what is largest, each with the\n"
 		 "command that shows more; Markdown if FILE ends in\n.md",
 	 .brief = "what is largest in a report, in at most 4 KiB"},
-	{.name = "inspect-copy", .type = OPT_SIZE, AT(inspect.copy), .initial = "64M",
-	 OPTION_RANGE(0, UINT64_C(1) << 40), .value = "SIZE",
+	{.name = "inspect-copy", .type = OPT_SIZE, .flags = OPT_OR_AUTO, AT(inspect.copy),
+	 .initial = "auto", .absent = (double)OPTIONS_COPY_AUTO,
+	 OPTION_RANGE(0, UINT64_C(1) << 40), .value = "auto|SIZE",
 	 .text = "with --inspect, --graph and --leak-check: copy a\nprocess that has at most this "
-		 "much memory of its\nown, and examine the copy: it is stopped for less\ntime",
+		 "much memory of its\nown, and examine the copy: it is stopped for less\n"
+		 "time; auto: a fourth of what is available",
 	 .brief = "copy processes of up to this size, to stop them for less time"},
 	{.name = "inspect-out", .type = OPT_TEXT, .flags = OPT_NOT_EMPTY, AT(inspect.out),
 	 .value = "FILE",
@@ -348,8 +350,10 @@ static const struct option_row rows[] = {
 	 .value = "FUNCTION:argN",
 	 .text = "while a call of this function lasts, what its thread\n"
 		 "allocates is under [NAME: VALUE]: the argument, or\n"
-		 "->MEMBER of it; NAME=... gives the name; repeatable",
-	 .brief = "whom memory is for: an argument of this function"},
+		 "->MEMBER of it; or VARIABLE, what that says at each\n"
+		 "allocation, or otel:KEY, of OpenTelemetry's thread\n"
+		 "context; NAME=... gives the name; repeatable",
+	 .brief = "whom memory is for: an argument, or a variable"},
 	{.name = "limits-file", .type = OPT_TEXTS, .flags = OPT_NOT_EMPTY, AT(files.limits),
 	 .value = "FILE",
 	 .text = "a file of limits, one on each line, and of comments\n"

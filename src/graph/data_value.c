@@ -107,23 +107,35 @@ static bool is_text(const struct data_value *v, taddr_t addr)
 	return size > 0 && size < (size_t)n;
 }
 
-static bool is_character(const struct type_table *types, uint32_t type)
+bool data_is_character(const struct type_table *types, uint32_t type)
 {
 	const struct data_type *t = type_table_get(types, type);
 
 	return t->kind == DATA_BASE && t->size == 1;
 }
 
-/* The text of libstdc++'s std::string and std::string_view, and of Rust's &str. */
+bool data_counted_string(struct type_table *types, uint32_t type, uint64_t *data_out,
+			 uint64_t *length_out)
+{
+	struct member_place data, length;
+
+	/* libstdc++'s std::string and std::string_view, Rust's &str */
+	if (!type_table_find_place(types, type, "_M_dataplus._M_p|_M_str|data_ptr", &data) ||
+	    !type_table_find_place(types, type, "_M_string_length|_M_len|length", &length))
+		return false;
+	*data_out = data.offset;
+	*length_out = length.offset;
+	return true;
+}
+
 static char *counted_string(const struct data_value *v)
 {
-	struct data_value data = *v, length = *v;
-	uint64_t size = 0;
-	taddr_t at = 0;
+	uint64_t data, length, size;
+	taddr_t at;
 
-	if (!find_member(&data, "_M_dataplus._M_p|_M_str|data_ptr") ||
-	    !find_member(&length, "_M_string_length|_M_len|length") || !load_value(&data, 8, &at) ||
-	    !load_value(&length, 8, &size))
+	if (!data_counted_string(v->types, v->type, &data, &length) ||
+	    !read_all(v, v->at + data, &at, sizeof(at)) ||
+	    !read_all(v, v->at + length, &size, sizeof(size)))
 		return NULL;
 	return size ? string_at(v, at, MIN(size, (uint64_t)TEXT_MAX)) : xstrdup("");
 }
@@ -183,11 +195,12 @@ char *data_value_text(const struct data_value *v, enum value_form form)
 	if (form == VALUE_AUTO && is_struct(&t) && !v->is_word)
 		return counted_string(v);
 	if (t.kind == DATA_ARRAY && form <= VALUE_STRING && !v->is_word)
-		return is_character(v->types, t.target) ?
+		return data_is_character(v->types, t.target) ?
 			       string_at(v, v->at, t.count ? t.count : TEXT_MAX) : NULL;
 	bool is_unknown = v->type == TYPE_NONE || (is_pointer && t.target == TYPE_NONE);
 	bool may_be_text = form == VALUE_STRING ||
-			   (form == VALUE_AUTO && is_pointer && is_character(v->types, t.target));
+			   (form == VALUE_AUTO && is_pointer &&
+			    data_is_character(v->types, t.target));
 
 	if (!may_be_text && !(form == VALUE_AUTO && is_unknown))
 		return integer(v, &t, is_pointer && form == VALUE_AUTO ? VALUE_HEX : form);

@@ -43,6 +43,15 @@ enum value_step data_value_offset(struct data_value *v, uint64_t offset);
 uint32_t data_argument_type(struct type_table *types, struct debug_units *units, uint64_t address,
 			    unsigned number);
 
+/*
+ * Where a counted string of C++ or Rust of @type has the address and the length of its text:
+ * offsets in it. False: it is none.
+ */
+bool data_counted_string(struct type_table *types, uint32_t type, uint64_t *data_out,
+			 uint64_t *length_out);
+/* Whether it is a character. */
+bool data_is_character(const struct type_table *types, uint32_t type);
+
 enum value_form { VALUE_AUTO, VALUE_STRING, VALUE_INTEGER, VALUE_HEX };
 
 /*

@@ -26,6 +26,7 @@ struct graph_builder {
 	struct block_index index;
 	size_t edges;
 	uint32_t at;            /* the first block that does not end before the word */
+	size_t global;          /* the first variable of a module that is not before the word */
 	HASH(uint32_t) by_key;  /* indexes of owners */
 	VEC(struct owner_word) words;
 	/* the last word of data: what it is part of */
@@ -201,6 +202,33 @@ static void add_edge(struct graph_builder *b, uint32_t edge, uint32_t place)
 	b->graph->edge[b->edges++] = edge;
 }
 
+/* Whether the word at @addr is a variable of a module: then @edge is its. */
+static bool pass_global(struct graph_builder *b, taddr_t addr, uint32_t edge)
+{
+	const struct block_holders *h = b->holders;
+
+	while (b->global < h->globals.count && h->globals.data[b->global].word < addr)
+		b->global++;
+	if (b->global == h->globals.count || h->globals.data[b->global].word != addr)
+		return false;
+	uint32_t owner = get_owner(b, &(struct graph_owner){
+		.kind = OWNER_GLOBAL, .addr = addr, .word = addr});
+
+	*vec_add(&b->words) = (struct owner_word){owner, edge, 0};
+	return true;
+}
+
+/* Whether word @place of @b keeps nothing alive: the last of its header are the collector's. */
+static bool is_weak(const struct block_holders *h, const struct leakcheck_block *b, uint32_t place)
+{
+	uint32_t header = (b->leaf < h->headers.count ? h->headers.data[b->leaf] : 0) / 8;
+
+	return (b->time && place >= b->time - 1) || (place < header && place + 2 >= header) ||
+	       (b->leaf < h->weak.count &&
+		((place && place == h->weak.data[b->leaf].word) ||
+		 place < h->weak.data[b->leaf].before));
+}
+
 static void pass_edge(struct graph_builder *b, taddr_t addr, uint32_t edge)
 {
 	const struct leakcheck_block *block = b->holders->blocks.data;
@@ -211,9 +239,13 @@ static void pass_edge(struct graph_builder *b, taddr_t addr, uint32_t edge)
 		g->first[++b->at] = (uint32_t)b->edges;
 	if (b->at == count || block[b->at].addr > addr) {
 		pass_owner_word(b, addr, edge);
-	} else if (edge >> 1 != b->at) {
-		add_edge(b, edge, place_of(addr - block[b->at].addr));
+		return;
 	}
+	uint32_t place = place_of(addr - block[b->at].addr);
+
+	if (edge >> 1 != b->at && !is_weak(b->holders, &block[b->at], place) &&
+	    !pass_global(b, addr, edge))
+		add_edge(b, edge, place);
 }
 
 /* All look-ups of a page are started before the first is completed: their cache misses overlap. */
@@ -309,6 +341,13 @@ static void add_owner_edges(struct graph_builder *b)
 	vec_deinit(&b->words);
 }
 
+/* The file of an interpreter, not of a module for it. */
+static bool is_python(const char *object)
+{
+	return object && (text_begins_with(object, "python") ||
+			  text_begins_with(object, "libpython"));
+}
+
 /* Frames are known by their stack pointers up to here: then by their code. */
 static void name_owner(const struct graph_builder *b, struct graph_owner *o)
 {
@@ -319,7 +358,11 @@ static void name_owner(const struct graph_builder *b, struct graph_owner *o)
 
 		o->addr = h->frames.data[n].pc;
 	}
-	if (o->kind == OWNER_MAPPING) {
+	if (o->kind == OWNER_GLOBAL) {
+		size_t n = vec_search(&h->globals, g, g->word < o->addr);
+
+		o->name = xstrdup(h->globals.data[n].name);
+	} else if (o->kind == OWNER_MAPPING) {
 		const struct holder_map *m = vec_find(&h->maps, o->addr);
 
 		o->name = m && *m->path ? text_clean(m->path, strlen(m->path)) : NULL;
@@ -327,6 +370,12 @@ static void name_owner(const struct graph_builder *b, struct graph_owner *o)
 		   o->kind == OWNER_FRAME || (o->kind == OWNER_TLS && o->addr)) {
 		b->namer->name(b->namer->ctx, o);
 	}
+	bool is_data = o->kind == OWNER_VARIABLE || o->kind == OWNER_SECTION;
+
+	/* among what has no name is the state of the thread: its frames */
+	if (h->globals.count > 0 && ((is_data && is_python(o->object)) ||
+				     (o->kind == OWNER_TLS && !o->addr)))
+		o->kind = OWNER_INTERPRETER;
 }
 
 static bool build(struct graph_builder *b)

@@ -55,7 +55,8 @@ static char *owner_text(const struct graph_owner *o)
 {
 	const char *kind = graph_owner_kind_name[o->kind];
 
-	if (o->name && (o->kind == OWNER_VARIABLE || o->kind == OWNER_TLS))
+	if (o->name && (o->kind == OWNER_VARIABLE || o->kind == OWNER_TLS ||
+			o->kind == OWNER_GLOBAL || o->kind == OWNER_INTERPRETER))
 		return xstrdup(o->name);
 	if (o->name && o->kind == OWNER_FRAME)
 		return xasprintf("frame of %s", o->name);

@@ -170,7 +170,8 @@ static void get_extent(void *ctx, uint32_t block, struct typed_extent *out)
 
 static bool is_variable(const struct graph_owner *o)
 {
-	return o->kind == OWNER_VARIABLE || (o->kind == OWNER_TLS && o->addr);
+	return o->kind == OWNER_VARIABLE || o->kind == OWNER_INTERPRETER ||
+	       (o->kind == OWNER_TLS && o->addr);
 }
 
 /* The type of the variable @o; TYPE_NONE = unknown. */
@@ -402,7 +403,35 @@ static void list_padding(const struct typing_names *n, struct graph_types *out)
 	vec_sort(&out->padding, compare_padding);
 }
 
-void graph_typing_run(struct graph_typing *t, struct heap_graph *g)
+/* -- what inspection knows -- */
+
+/* Objects of Python's say what they are; debug information has only what they begin with. */
+static void keep_known(const struct block_types *known, const struct heap_graph *g,
+		       struct typed_walk *walk)
+{
+	for (uint32_t i = 0; i < g->blocks; i++)
+		if (g->block[i].type < known->list.count &&
+		    known->list.data[g->block[i].type].kind == KIND_PYTHON)
+			walk->type[i] = TYPE_NONE;
+}
+
+static void add_known_fields(const struct block_types *known, struct graph_types *out)
+{
+	for (size_t i = 0; i < known->fields.count; i++) {
+		const struct block_field *f = &known->fields.data[i];
+		const char *type = known->list.data[f->type].name;
+
+		*vec_add(&out->fields) = (struct graph_field){f->type, f->word, xstrdup(f->name)};
+		while (out->words.count <= f->type)
+			*vec_add(&out->words) = 0;
+		if (text_ends_in(type, "[]"))
+			out->words.data[f->type] = 1;
+	}
+	vec_sort(&out->fields, compare_fields);
+}
+
+void graph_typing_run(struct graph_typing *t, const struct block_types *known,
+		      struct heap_graph *g)
 {
 	const struct typed_heap heap = {
 		.types = t->types, .containers = t->containers, .near = t->program,
@@ -411,8 +440,13 @@ void graph_typing_run(struct graph_typing *t, struct heap_graph *g)
 	struct typed_walk walk;
 	struct typing_names n = {.typing = t, .walk = &walk, .graph = g};
 
-	if (!t->has_memory)
+	if (t->has_memory || known->fields.count)
+		g->typed = xcalloc(1, sizeof(*g->typed));
+	if (!t->has_memory) {
+		if (g->typed)
+			add_known_fields(known, g->typed);
 		return;
+	}
 	typed_walk_init(&walk, &heap);
 	for (size_t i = 0; i < g->owners.count; i++) {
 		taddr_t start;
@@ -422,10 +456,11 @@ void graph_typing_run(struct graph_typing *t, struct heap_graph *g)
 			typed_walk_add_root(&walk, start, type);
 	}
 	typed_walk_run(&walk);
-	g->typed = xcalloc(1, sizeof(*g->typed));
+	keep_known(known, g, &walk);
 	name_blocks(&n);
 	fill_words(&n, g->typed);
 	name_fields(&n, g->typed);
+	add_known_fields(known, g->typed);
 	list_containers(&n, g->typed);
 	list_padding(&n, g->typed);
 	equal_strings_find(&walk, &g->typed->strings);

@@ -10,6 +10,7 @@
 #include "base/elf_file.h"
 #include "graph/graph_build.h"
 #include "graph/heap_graph.h"
+#include "inspect/block_types.h"
 #include "malloc/memory.h"
 
 struct graph_typing;
@@ -41,7 +42,11 @@ bool graph_typing_data(struct graph_typing *t, taddr_t addr, struct graph_data *
 const char *graph_typing_name(struct graph_typing *t, taddr_t addr,
 			      const struct elf_file **file_out);
 
-/* Gives the blocks of @g, which is solved, types, and fills g->typed. */
-void graph_typing_run(struct graph_typing *t, struct heap_graph *g);
+/*
+ * Gives the blocks of @g, which is solved, types, and fills g->typed. What @known has keeps its
+ * type, which is one of g->types already; and its words' names.
+ */
+void graph_typing_run(struct graph_typing *t, const struct block_types *known,
+		      struct heap_graph *g);
 
 #endif

@@ -8,13 +8,15 @@
 const char *const graph_owner_kind_name[OWNER_KINDS] = {
 	[OWNER_VARIABLE] = "variable", [OWNER_SECTION] = "section", [OWNER_TLS] = "thread",
 	[OWNER_STACK] = "stack", [OWNER_FRAME] = "frame", [OWNER_REGISTERS] = "registers",
-	[OWNER_MAPPING] = "mapping", [OWNER_LOST] = "leaked",
+	[OWNER_MAPPING] = "mapping", [OWNER_GLOBAL] = "global",
+	[OWNER_INTERPRETER] = "interpreter", [OWNER_LOST] = "leaked",
 };
 
 uint32_t graph_owner_rank(enum graph_owner_kind kind)
 {
 	static const uint8_t rank[OWNER_KINDS] = {
-		[OWNER_STACK] = 1, [OWNER_FRAME] = 1, [OWNER_REGISTERS] = 2, [OWNER_MAPPING] = 3,
+		[OWNER_INTERPRETER] = 1, [OWNER_STACK] = 2, [OWNER_FRAME] = 2,
+		[OWNER_REGISTERS] = 3, [OWNER_MAPPING] = 4,
 		[OWNER_LOST] = GRAPH_RANKS - 1};
 
 	return rank[kind];

@@ -13,7 +13,8 @@
  *
  * Owners have ranks. What variables lead to is theirs, even if others have pointers to it: what
  * runs through a stack is borrowed most often. So a stack or frame retains what no variable leads
- * to, registers what no stack does either, and a mapping what remains (graph_owner_rank).
+ * to, registers what no stack does either, and a mapping what remains (graph_owner_rank). Python's
+ * own variables, which are caches or lists of all there is, come after those of modules.
  *
  * Nodes are numbered: blocks by address from 0 on, then owners. Sizes are what the allocator gave
  * (malloc_usable_size), not what was asked for.
@@ -38,12 +39,14 @@ enum graph_owner_kind {
 	OWNER_FRAME,
 	OWNER_REGISTERS,        /* of all threads */
 	OWNER_MAPPING,          /* other memory, as it was mapped */
+	OWNER_GLOBAL,           /* a variable of a module of Python */
+	OWNER_INTERPRETER,      /* a variable or a section of the interpreter that runs these */
 	OWNER_LOST,             /* nothing: leaked blocks are under it */
 	OWNER_KINDS,
 };
 extern const char *const graph_owner_kind_name[OWNER_KINDS]; /* "variable" */
 
-#define GRAPH_RANKS 5u /* LOST has the last one */
+#define GRAPH_RANKS 6u /* LOST has the last one */
 uint32_t graph_owner_rank(enum graph_owner_kind kind);
 
 struct graph_owner {
@@ -52,7 +55,8 @@ struct graph_owner {
 	pid_t tid;              /* TLS, STACK, FRAME */
 	taddr_t addr;           /* where it begins; FRAME: its code */
 	taddr_t word;           /* VARIABLE, SECTION: a word of it */
-	char *name;             /* "cache", ".data", a function, a file; owned, NULL = none */
+	/* "cache", ".data", a function, a file, "app: cache"; owned, NULL = none */
+	char *name;
 	char *object;           /* base name of the program or library; owned, NULL = none */
 };
 

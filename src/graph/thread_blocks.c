@@ -14,6 +14,16 @@
 #define DYNAMIC_MAX 1024u       /* entries of a dynamic section */
 #define WORD 8u
 
+static bool read_memory(const struct thread_memory *memory, taddr_t addr, void *buf, size_t size)
+{
+	return memory->read(memory->ctx, addr, buf, size);
+}
+
+static bool read_word(const struct thread_memory *memory, taddr_t addr, uint64_t *out)
+{
+	return read_memory(memory, addr, out, sizeof(*out));
+}
+
 /* What _thread_db_* of glibc says about a field: bits of an element, elements, offset. */
 struct field_symbols {
 	struct thread_blocks *b;
@@ -63,7 +73,7 @@ static int note_field(void *ctx, const struct elf_symbol *sym)
 }
 
 /* Where the list of objects begins: DT_DEBUG of the program. 0: it has none. */
-static taddr_t find_list(const struct thread_object *program, struct inspect_memory *memory)
+static taddr_t find_list(const struct thread_object *program, const struct thread_memory *memory)
 {
 	GElf_Phdr header;
 	uint64_t entry[2], version[2];
@@ -78,11 +88,11 @@ static taddr_t find_list(const struct thread_object *program, struct inspect_mem
 		taddr_t at = program->bias + header.p_vaddr;
 
 		for (uint32_t k = 0; k < DYNAMIC_MAX; k++, at += sizeof(entry)) {
-			if (!memory_read(memory, at, entry, sizeof(entry)) || entry[0] == DT_NULL)
+			if (!read_memory(memory, at, entry, sizeof(entry)) || entry[0] == DT_NULL)
 				return 0;
 			if (entry[0] == DT_DEBUG)
 				/* struct r_debug: version, first object */
-				return memory_read(memory, entry[1], version, sizeof(version)) ?
+				return read_memory(memory, entry[1], version, sizeof(version)) ?
 					       version[1] : 0;
 		}
 	}
@@ -99,12 +109,12 @@ static struct thread_object *find_object(struct thread_blocks *b, taddr_t bias)
 
 /* struct link_map: base, name, dynamic section, next, previous; the rest is the linker's own. */
 static void number_objects(struct thread_blocks *b, const struct field_symbols *f, taddr_t list,
-			   struct inspect_memory *memory)
+			   const struct thread_memory *memory)
 {
 	uint64_t map[4], number, count = 0;
 
 	for (uint32_t i = 0; list && i < OBJECTS_MAX; i++, list = map[3]) {
-		if (!memory_read(memory, list, map, sizeof(map)))
+		if (!read_memory(memory, list, map, sizeof(map)))
 			return;
 		struct thread_object *o = find_object(b, map[0]);
 
@@ -113,7 +123,7 @@ static void number_objects(struct thread_blocks *b, const struct field_symbols *
 		count++;
 		if (f->number_size != WORD)
 			o->number = count;
-		else if (memory_read(memory, list + f->number_offset, &number, sizeof(number)) &&
+		else if (read_word(memory, list + f->number_offset, &number) &&
 			 number <= BLOCKS_MAX)
 			o->number = number;
 	}
@@ -132,7 +142,7 @@ static uint64_t block_size(const struct elf_file *file)
 	return 0;
 }
 
-void thread_blocks_init(struct thread_blocks *b, struct inspect_memory *memory)
+void thread_blocks_init(struct thread_blocks *b, const struct thread_memory *memory)
 {
 	struct field_symbols f = {.b = b};
 	taddr_t list = 0;
@@ -163,28 +173,44 @@ void thread_blocks_init(struct thread_blocks *b, struct inspect_memory *memory)
 		b->vector.offset = (uint64_t)(int64_t)arch_native->thread_vector;
 }
 
-/* Word @number of the vector at @vector, by glibc's layout or the others'. */
-static taddr_t read_entry(const struct thread_blocks *b, struct inspect_memory *memory,
-			  taddr_t vector, uint64_t number)
+/* Where word @number of the vector is from its start, by glibc's layout or the others'. */
+static int64_t entry_offset(const struct thread_blocks *b, uint64_t number)
 {
 	bool is_described = b->entry.size && b->pointer.size == WORD;
-	uint64_t each = is_described ? b->entry.size : WORD, word;
-	taddr_t at = vector + (is_described ? b->entry.offset + b->pointer.offset : 0);
+	uint64_t each = is_described ? b->entry.size : WORD;
+	uint64_t at = is_described ? b->entry.offset + b->pointer.offset : 0;
 
-	return memory_read_word(memory, at + number * each, &word) ? word : 0;
+	return (int64_t)(at + number * each);
 }
 
-taddr_t thread_blocks_find(const struct thread_blocks *b, struct inspect_memory *memory,
+bool thread_blocks_entry(const struct thread_blocks *b, size_t i, struct thread_entry *out)
+{
+	const struct thread_object *o = &b->objects.data[i];
+	bool is_described = b->entry.size && b->pointer.size == WORD;
+
+	if (o->size == 0 || o->number == 0)
+		return false;
+	*out = (struct thread_entry){.vector = (int64_t)b->vector.offset,
+				     .entry = entry_offset(b, o->number), .number = o->number};
+	/* glibc's vector begins at its second entry; musl's with the count */
+	if (is_described)
+		out->count = (int64_t)b->entry.offset - (int64_t)b->entry.size;
+	return true;
+}
+
+taddr_t thread_blocks_find(const struct thread_blocks *b, const struct thread_memory *memory,
 			   taddr_t thread_pointer, size_t i)
 {
 	const struct thread_object *o = &b->objects.data[i];
 	uint64_t vector;
 
 	if (o->size == 0 || o->number == 0 ||
-	    !memory_read_word(memory, thread_pointer + b->vector.offset, &vector))
+	    !read_word(memory, thread_pointer + b->vector.offset, &vector))
 		return 0;
-	taddr_t start = read_entry(b, memory, vector, o->number);
+	taddr_t start;
 
+	if (!read_word(memory, vector + (taddr_t)entry_offset(b, o->number), &start))
+		return 0;
 	/* what has not been used has an odd number there */
 	return start % WORD == 0 && start <= UINT64_MAX - o->size ? start : 0;
 }

@@ -15,7 +15,8 @@
 
 #define WORD 8u
 #define LEVELS_MAX 32u          /* structs in structs */
-#define CHUNK_MAX (UINT64_C(4) << 20) /* bytes of a block that are followed */
+#define CHUNK_MAX (UINT64_C(4) << 20) /* bytes that are read at once; of no array, all that are */
+#define PLACES_MAX (UINT64_C(1) << 28) /* of a table */
 #define CHECKED_ELEMENTS 16u
 #define QUEUE_KEPT 4096u        /* steps that are done */
 #define SLACK 24u               /* bytes that allocators add to any block */
@@ -25,6 +26,18 @@
 struct typed_step {
 	uint32_t block;
 	uint64_t bytes;
+};
+
+/*
+ * Elements in a block that are followed when what led to them was: each block's once, so that what
+ * forged containers cost has a bound.
+ */
+struct typed_places {
+	taddr_t start;          /* of the lowest one */
+	taddr_t control;        /* a byte for each: bit 7 says that it is free; 0 = all are used */
+	uint64_t count;
+	uint32_t element;
+	bool is_reversed;       /* the first byte is of the highest one */
 };
 
 /* The class that has its table at an address. */
@@ -51,6 +64,8 @@ void typed_walk_init(struct typed_walk *w, const struct typed_heap *heap)
 static void forget_walk(struct typed_walk *w)
 {
 	vec_deinit(&w->queue);
+	vec_deinit(&w->places);
+	hash_deinit(&w->by_places);
 	vec_deinit(&w->leads);
 	hash_deinit(&w->tables);
 	w->next = 0;
@@ -480,20 +495,44 @@ static void walk_nodes(struct typed_walk *w, uint32_t type, const struct contain
 		follow(w, type_table_get(w->heap->types, c->also.type)->target, root);
 }
 
-/* Follows the elements before @control whose control bytes say that they are there. */
-static void walk_places(struct typed_walk *w, uint32_t element, taddr_t control, uint64_t count)
+/* @p is followed later, if it is in @block. */
+static void add_places(struct typed_walk *w, uint32_t block, struct typed_places p)
 {
-	uint64_t each = size_of(w, element);
-	_cleanup_free_ uint8_t *is_free = xmalloc(count);
-	_cleanup_free_ uint8_t *data = each <= CHUNK_MAX ? xmalloc(each) : NULL;
+	uint64_t each = size_of(w, p.element), bytes;
+	uint64_t hash = hash_u64(block);
+	struct typed_extent e;
 
-	if (!data || !memory_read(w->heap->memory, control, is_free, count))
+	w->heap->extent(w->heap->ctx, block, &e);
+	if (each == 0 || each > CHUNK_MAX || p.count == 0 || p.count > PLACES_MAX ||
+	    __builtin_mul_overflow(p.count, each, &bytes) || p.start < e.start ||
+	    p.start - e.start > e.size || bytes > e.size - (p.start - e.start) ||
+	    !leads(w, p.element, 0) || hash_find(&w->by_places, hash, b, *b == block))
 		return;
-	for (uint64_t i = 0; i < count; i++) {
-		taddr_t at = control - (i + 1) * each;
+	*hash_add(&w->by_places, hash) = block;
+	*vec_add(&w->places) = p;
+}
 
-		if (!(is_free[i] & 0x80) && memory_read(w->heap->memory, at, data, each))
-			walk_value(w, element, (struct typed_bytes){at, data, each}, 0);
+static void walk_places(struct typed_walk *w, const struct typed_places *p)
+{
+	uint64_t each = size_of(w, p->element), most = CHUNK_MAX / each, count;
+	_cleanup_free_ uint8_t *data = xmalloc(most * each), *is_free = xcalloc(most, 1);
+
+	for (uint64_t i = 0; i < p->count; i += count) {
+		taddr_t at = p->start + i * each;
+		uint64_t first = p->is_reversed ? p->count - MIN(most, p->count - i) - i : i;
+
+		count = MIN(most, p->count - i);
+		if (!memory_read(w->heap->memory, at, data, count * each) ||
+		    (p->control &&
+		     !memory_read(w->heap->memory, p->control + first, is_free, count)))
+			return;
+		w->budget = 4096 + count * each * 2;
+		for (uint64_t k = 0; k < count; k++) {
+			const struct typed_bytes b = {at + k * each, data + k * each, each};
+
+			if (!(is_free[p->is_reversed ? count - 1 - k : k] & 0x80))
+				walk_value(w, p->element, b, 0);
+		}
 	}
 }
 
@@ -509,23 +548,18 @@ static void walk_slots(struct typed_walk *w, uint32_t type, const struct contain
 
 	if (!read_place(w, &c->begin, b, &control) || !read_place(w, &c->slots, b, &slots) ||
 	    !read_place(w, &c->capacity, b, &places) || !read_place(w, &c->size, b, &items) ||
-	    places >= CHUNK_MAX || items > places || each == 0 || each > CHUNK_MAX)
+	    places > PLACES_MAX || items > places || each == 0 || each > CHUNK_MAX)
 		return;
+	uint32_t block = w->heap->find(w->heap->ctx, control);
+
 	s->containers++;
 	s->empty += items == 0;
-	if (w->heap->find(w->heap->ctx, control) == TYPED_NO_BLOCK)
+	if (block == TYPED_NO_BLOCK)
 		return;
 	s->used += items * each;
 	s->capacity += places * each;
-	_cleanup_free_ uint8_t *is_free = xmalloc(places + 1), *data = xmalloc(each);
-
-	if (!leads(w, c->element, 0) || !memory_read(w->heap->memory, control, is_free, places))
-		return;
-	for (uint64_t i = 0; i < places; i++)
-		if (!(is_free[i] & 0x80) &&
-		    memory_read(w->heap->memory, slots + i * each, data, each))
-			walk_value(w, c->element,
-				   (struct typed_bytes){slots + i * each, data, each}, 0);
+	add_places(w, block, (struct typed_places){
+		.start = slots, .control = control, .count = places, .element = c->element});
 }
 
 /*
@@ -555,9 +589,10 @@ static void walk_swiss(struct typed_walk *w, uint32_t type, const struct contain
 		if (control - bytes == extent.start)
 			give_type(w, block, type_table_array_of(w->heap->types, c->element, 0),
 				  FIT_CONTAINER, 0);
+		add_places(w, block, (struct typed_places){
+			.start = control - bytes, .control = control, .count = mask + 1,
+			.element = c->element, .is_reversed = true});
 	}
-	if (mask < CHUNK_MAX && leads(w, c->element, 0))
-		walk_places(w, c->element, control, mask + 1);
 }
 
 /* -- values -- */
@@ -707,12 +742,8 @@ static void walk_value(struct typed_walk *w, uint32_t type, struct typed_bytes b
 
 /* -- the walk -- */
 
-/* Follows the first @bytes at @addr, which are of @type. */
-static void walk_memory(struct typed_walk *w, taddr_t addr, uint32_t type, uint64_t bytes)
+static void walk_chunk(struct typed_walk *w, taddr_t addr, uint32_t type, uint64_t bytes)
 {
-	if (!leads(w, type, 0))
-		return;
-	bytes = MIN(bytes, CHUNK_MAX);
 	_cleanup_free_ uint8_t *data = bytes ? xmalloc(bytes) : NULL;
 
 	if (!data || !memory_read(w->heap->memory, addr, data, bytes))
@@ -721,19 +752,44 @@ static void walk_memory(struct typed_walk *w, taddr_t addr, uint32_t type, uint6
 	walk_value(w, type, (struct typed_bytes){addr, data, bytes}, 0);
 }
 
+/* Follows the first @bytes at @addr, which are of @type. */
+static void walk_memory(struct typed_walk *w, taddr_t addr, uint32_t type, uint64_t bytes)
+{
+	const struct data_type e = *type_table_get(w->heap->types, type);
+	bool is_array = e.kind == DATA_ARRAY && e.count == 0;
+	uint64_t each = is_array ? size_of(w, e.target) : 0;
+
+	if (!leads(w, type, 0) || (is_array && (each == 0 || each > CHUNK_MAX)))
+		return;
+	uint64_t most = is_array ? CHUNK_MAX - CHUNK_MAX % each : CHUNK_MAX;
+
+	for (uint64_t at = 0; at < bytes && (at == 0 || is_array); at += most)
+		walk_chunk(w, addr + at, type, MIN(bytes - at, most));
+}
+
 void typed_walk_add_root(struct typed_walk *w, taddr_t addr, uint32_t type)
 {
 	walk_memory(w, addr, type, size_of(w, type));
 }
 
+static void walk_step(struct typed_walk *w, struct typed_step s)
+{
+	struct typed_extent extent;
+
+	w->heap->extent(w->heap->ctx, s.block, &extent);
+	walk_memory(w, extent.start, w->type[s.block], MIN(s.bytes, extent.size));
+}
+
 void typed_walk_run(struct typed_walk *w)
 {
-	while (w->next < w->queue.count) {
-		struct typed_step s = w->queue.data[w->next++];
-		struct typed_extent extent;
+	while (w->next < w->queue.count || w->places.count) {
+		if (w->places.count) {
+			const struct typed_places p = w->places.data[--w->places.count];
 
-		w->heap->extent(w->heap->ctx, s.block, &extent);
-		walk_memory(w, extent.start, w->type[s.block], MIN(s.bytes, extent.size));
+			walk_places(w, &p);
+			continue;
+		}
+		walk_step(w, w->queue.data[w->next++]);
 		if (w->next >= QUEUE_KEPT && w->next * 2 > w->queue.count) {
 			w->queue.count -= w->next;
 			memmove(w->queue.data, w->queue.data + w->next,

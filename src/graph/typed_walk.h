@@ -72,6 +72,8 @@ struct typed_walk {
 	/* while it walks */
 	VEC(struct typed_step) queue;
 	size_t next;
+	VEC(struct typed_places) places;
+	HASH(uint32_t) by_places; /* blocks that had some */
 	HASH(struct known_table) tables;
 	HASH(uint32_t) by_type; /* numbers of sums */
 	VEC(uint8_t) leads;     /* by type: whether it has pointers; 0 = not known yet */

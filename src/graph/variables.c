@@ -238,14 +238,21 @@ static void read_object(struct variables *v, struct variable_object *o)
 
 /* -- threads -- */
 
+static bool read_inspected(void *ctx, taddr_t addr, void *buf, size_t size)
+{
+	return memory_read(ctx, addr, buf, size);
+}
+
 void variables_add_thread(struct variables *v, pid_t tid, taddr_t thread_pointer,
 			  struct inspect_memory *memory)
 {
+	const struct thread_memory source = {read_inspected, memory};
+
 	if (!v->has_threads)
-		thread_blocks_init(&v->where, memory);
+		thread_blocks_init(&v->where, &source);
 	v->has_threads = true;
 	for (size_t i = 0; i < v->objects.count; i++) {
-		taddr_t start = thread_blocks_find(&v->where, memory, thread_pointer, i);
+		taddr_t start = thread_blocks_find(&v->where, &source, thread_pointer, i);
 
 		if (start)
 			*vec_add(&v->blocks) = (struct thread_block){

@@ -109,14 +109,14 @@ static bool type_reader_is_table(struct type_reader *r, taddr_t table)
 #define OBJECT_MAX (UINT64_C(1) << 24)
 #define BEFORE 16u
 
-enum { AT_TYPE = 1, AT_NAME = 3, AT_SIZE = 4, AT_ITEM = 5, AT_FLAGS = 21, TYPE_WORDS = 22 };
+enum { AT_TYPE = 1, TYPE_WORDS = CLASS_FLAGS + 1 };
 
 static bool read_type(struct type_reader *r, taddr_t type, uint64_t word[static TYPE_WORDS])
 {
 	return type % WORD == 0 &&
 	       memory_read(r->memory, type, word, TYPE_WORDS * sizeof(*word)) && word[0] != 0 &&
-	       word[AT_SIZE] >= 2 * WORD && word[AT_SIZE] <= OBJECT_MAX &&
-	       word[AT_ITEM] <= OBJECT_MAX && word[AT_FLAGS] & IS_READY;
+	       word[CLASS_SIZE] >= 2 * WORD && word[CLASS_SIZE] <= OBJECT_MAX &&
+	       word[CLASS_ITEM] <= OBJECT_MAX && word[CLASS_FLAGS] & IS_READY;
 }
 
 /* Whether @type is what types are objects of: the one that is its own type, or made from it. */
@@ -126,12 +126,12 @@ static bool is_type_of_types(struct type_reader *r, taddr_t type)
 
 	if (type && type == r->python_type)
 		return true;
-	if (!read_type(r, type, word) || !(word[AT_FLAGS] & IS_TYPE_OF_TYPES))
+	if (!read_type(r, type, word) || !(word[CLASS_FLAGS] & IS_TYPE_OF_TYPES))
 		return false;
 	if (word[AT_TYPE] != type)
 		return read_type(r, word[AT_TYPE], own) && own[AT_TYPE] == word[AT_TYPE] &&
 		       is_type_of_types(r, word[AT_TYPE]);
-	char *name = read_name(r, word[AT_NAME], is_python_name);
+	char *name = read_name(r, word[CLASS_NAME], is_python_name);
 	bool is_it = name && strcmp(name, "type") == 0;
 
 	if (is_it)
@@ -147,14 +147,16 @@ static bool type_reader_python(struct type_reader *r, taddr_t type, struct pytho
 
 	if (!r->has_python || !read_type(r, type, word) || !is_type_of_types(r, word[AT_TYPE]))
 		return false;
-	char *name = read_name(r, word[AT_NAME], is_python_name);
+	char *name = read_name(r, word[CLASS_NAME], is_python_name);
 
 	if (!name)
 		return false;
 	*out = (struct python_type){
-		.name = name, .size = word[AT_FLAGS] & IS_STRING ? STRING_MIN : word[AT_SIZE]};
-	if (word[AT_FLAGS] & HAS_COLLECTOR)
-		out->header += BEFORE + (word[AT_FLAGS] & HAS_DICTIONARY ? BEFORE : 0);
+		.name = name, .size = word[CLASS_FLAGS] & IS_STRING ? STRING_MIN : word[CLASS_SIZE],
+	};
+	python_shape_find(r->memory, type, &out->shape);
+	if (word[CLASS_FLAGS] & HAS_COLLECTOR)
+		out->header += BEFORE + (word[CLASS_FLAGS] & HAS_DICTIONARY ? BEFORE : 0);
 	return true;
 }
 
@@ -177,6 +179,7 @@ struct known_word {
 	uint64_t word;
 	uint32_t type;          /* NO_TYPE = no type */
 	uint32_t header;        /* Python: bytes before the object */
+	struct python_shape shape; /* Python */
 	uint64_t size;          /* Python: of the object */
 };
 
@@ -222,6 +225,7 @@ void block_types_add_object(struct block_types *t, taddr_t start, taddr_t end)
 
 void block_types_finish(struct block_types *t)
 {
+	python_notes_deinit(&t->python);
 	vec_deinit(&t->reader.objects);
 	free(t->known);
 	free(t->mapped);
@@ -235,6 +239,7 @@ void block_types_deinit(struct block_types *t)
 {
 	block_types_finish(t);
 	vec_release(&t->list, e, free(e->name));
+	vec_release(&t->fields, e, free(e->name));
 }
 
 /* -- the list -- */
@@ -274,6 +279,11 @@ static uint32_t get_type(struct block_types *t, enum block_kind kind, uint64_t k
 	*vec_add(&t->list) = (struct block_type){
 		.kind = kind, .key = key, .name = name, .smallest = UINT64_MAX};
 	return *hash_add(&t->by_key, hash) = (uint32_t)t->list.count - 1;
+}
+
+uint32_t block_types_python(struct block_types *t, uint64_t key, char *name)
+{
+	return get_type(t, KIND_PYTHON, key, name);
 }
 
 /* -- words that lead to a type -- */
@@ -320,7 +330,7 @@ static uint32_t type_of_table(struct block_types *t, uint64_t word)
 }
 
 /* Several types may have the same name. */
-static uint32_t get_python(struct block_types *t, const struct python_type *found)
+static uint32_t get_python(struct block_types *t, taddr_t class, const struct python_type *found)
 {
 	size_t before = t->list.count;
 	uint32_t type = get_type(t, KIND_PYTHON, 0, found->name);
@@ -328,8 +338,11 @@ static uint32_t get_python(struct block_types *t, const struct python_type *foun
 	if (type == NO_TYPE)
 		return type;
 	struct block_type *e = &t->list.data[type];
+	bool is_new = t->list.count > before;
 
-	e->header = t->list.count > before ? found->header : MIN(e->header, found->header);
+	e->header = is_new ? found->header : MIN(e->header, found->header);
+	e->class = is_new || e->class == class ? class : 0;
+	e->role = is_new || e->role == found->shape.role ? found->shape.role : PYTHON_PLAIN;
 	return type;
 }
 
@@ -343,7 +356,8 @@ static const struct known_word *python_type_of(struct block_types *t, uint64_t w
 		return k;
 	*k = (struct known_word){.word = word | 1, .type = NO_TYPE};
 	if (type_reader_python(&t->reader, word, &found)) {
-		k->type = get_python(t, &found);
+		k->type = get_python(t, word, &found);
+		k->shape = found.shape;
 		k->header = found.header;
 		k->size = found.size;
 	}
@@ -364,18 +378,37 @@ static bool is_mapped(const struct block_types *t, uint64_t word)
 	return is_in(t->mapped, word);
 }
 
+static void note_python(struct block_types *t, const struct known_word *k, const struct start *s)
+{
+	const struct python_block b = {s->word, s->words, k->header};
+	uint32_t words = python_shape_words(&k->shape, &b);
+
+	t->words = words ? words + 1 : 0;
+	python_notes_add(&t->python, k->shape.role, k->type, &b);
+}
+
 static uint32_t find_python(struct block_types *t, const struct start *s)
 {
 	for (size_t at = 0; at <= 4 && at + 1 < s->words; at += 2) {
 		uint64_t references = s->word[at], type = s->word[at + 1];
 
-		if (references == 0 || references > REFERENCES_MAX || !is_mapped(t, type))
+		if (references > REFERENCES_MAX || (references == 0 && !t->wants_python) ||
+		    !is_mapped(t, type))
 			continue;
 		const struct known_word *k = python_type_of(t, type);
 
-		if (k->type != NO_TYPE && k->header == at * WORD &&
-		    k->header + k->size <= s->usable)
+		if (k->type == NO_TYPE || k->header != at * WORD ||
+		    k->header + k->size > s->usable)
+			continue;
+		if (references > 0 && t->wants_python)
+			note_python(t, k, s);
+		if (references > 0)
 			return k->type;
+		/* each function keeps a frame for the next time: what it had is left in it */
+		if (k->shape.role == PYTHON_FRAME) {
+			t->words = 1;
+			return block_types_python(t, 0, xstrdup("frame, unused"));
+		}
 	}
 	return NO_TYPE;
 }
@@ -505,6 +538,7 @@ uint32_t block_types_add(struct block_types *t, taddr_t addr, uint64_t usable)
 	struct start s = {.words = is_aligned ? MIN(usable, TYPE_BYTES) / WORD : 0,
 			  .usable = usable};
 
+	t->words = 0;
 	s.word = memory_peek(t->reader.memory, addr, s.words * WORD);
 	if (t->reader.has_python && s.words > PYTHON_HOOK_WORDS && python_has_hook(s.word)) {
 		s.word += PYTHON_HOOK_WORDS;

@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/types.h"
 #include "inspect/cold.h"
+#include "inspect/python_shape.h"
 #include "malloc/memory.h"
 #include "malloc/pymalloc.h"
 
@@ -50,6 +51,7 @@ struct python_type {
 	char *name;             /* malloc'ed */
 	uint32_t header;        /* bytes before an object of it */
 	uint64_t size;          /* of an object without items */
+	struct python_shape shape;
 };
 
 /*
@@ -80,6 +82,8 @@ struct block_type {
 	uint64_t key;           /* KIND_TABLE: the table's address; KIND_SIZE: number of the size */
 	char *name;             /* C++: mangled; Python; NULL of others. Owned */
 	taddr_t table;          /* C++: where the first words lead; 0 = not to one place */
+	taddr_t class;          /* Python: the object of the type; 0 = there are several */
+	enum python_role role;  /* Python: of all of them; otherwise PYTHON_PLAIN */
 	uint32_t header;        /* Python: bytes before each object, where no reference leads */
 	uint64_t blocks, bytes; /* usable */
 	uint64_t smallest, largest;
@@ -88,15 +92,25 @@ struct block_type {
 	struct cold_bytes untouched; /* if that is wanted */
 };
 
+/* The name of a word of blocks of a type. */
+struct block_field {
+	uint32_t type, word;
+	char *name;             /* "items"; "[*]" of elements. Owned */
+};
+
 struct known_word;
 
 struct block_types {
 	VEC(struct block_type) list;
+	VEC(struct block_field) fields; /* of Python's objects; ascending */
 	/* only while blocks are added */
 	size_t touched_at;        /* where cold_bytes_of ended */
 	uint32_t of_kind[KIND_COUNT]; /* index + 1; 0 = none yet */
 	uint32_t of_size[4096 / 16 + 1 + 64];
 	struct type_reader reader;
+	bool wants_python;        /* notes of Python's objects */
+	struct python_notes python;
+	uint32_t words;           /* of the block that was added last: as in struct block_holders */
 	struct known_word *known; /* what words at blocks' starts lead to; by hash */
 	/* a bit for each 2 MiB of address space with memory; with objects */
 	uint64_t *mapped, *objects;
@@ -110,6 +124,9 @@ void block_types_deinit(struct block_types *t);
 
 /* Counts the block at @addr; returns its type, an index. Fast where calls ascend. */
 uint32_t block_types_add(struct block_types *t, taddr_t addr, uint64_t usable);
+
+/* The type of Python's with the name @name, which is taken over; UINT32_MAX: there are too many. */
+uint32_t block_types_python(struct block_types *t, uint64_t key, char *name);
 
 /* All blocks were added, and the memory is gone. */
 void block_types_finish(struct block_types *t);

@@ -200,7 +200,8 @@ uint32_t heap_report_block(const struct heap_input *in, taddr_t addr, uint64_t u
 	}
 
 	if (in->holders)
-		block_holders_add(in->holders, addr, usable, type);
+		block_holders_add(in->holders, addr, usable, type,
+				  in->types ? in->types->words : 0);
 	if (in->block)
 		in->block(in->block_ctx, addr, usable, type);
 	return type;

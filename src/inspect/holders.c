@@ -42,6 +42,8 @@ void block_holders_init(struct block_holders *h)
 void block_holders_forget(struct block_holders *h)
 {
 	vec_deinit(&h->headers);
+	vec_deinit(&h->weak);
+	vec_release(&h->globals, g, free(g->name));
 	vec_deinit(&h->blocks);
 	vec_deinit(&h->threads);
 	vec_deinit(&h->frames);
@@ -71,10 +73,18 @@ void block_holders_set_header(struct block_holders *h, uint32_t type, uint32_t h
 	h->headers.data[type] = header;
 }
 
-void block_holders_add(struct block_holders *h, taddr_t addr, uint64_t usable, uint32_t type)
+void block_holders_set_weak(struct block_holders *h, uint32_t type, struct holder_weak weak)
+{
+	while (h->weak.count <= type)
+		*vec_add(&h->weak) = (struct holder_weak){0};
+	h->weak.data[type] = weak;
+}
+
+void block_holders_add(struct block_holders *h, taddr_t addr, uint64_t usable, uint32_t type,
+		       uint32_t words)
 {
 	const struct leakcheck_block b = {
-		.addr = addr, .size = MIN(usable, LEAKCHECK_SIZE_MAX), .leaf = type};
+		.addr = addr, .size = MIN(usable, LEAKCHECK_SIZE_MAX), .leaf = type, .time = words};
 
 	if (addr == 0 || leakcheck_block_end(&b) > UINT64_C(1) << BLOCK_INDEX_ADDRESS_BITS)
 		return;

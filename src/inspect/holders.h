@@ -66,12 +66,27 @@ struct holder_place {
 /* Callback of block_holders_find: the start of the variable at @addr; 0 = none is known. */
 typedef taddr_t holder_variable_fn(void *ctx, taddr_t addr);
 
+/* Words of blocks of a type that keep nothing alive. */
+struct holder_weak {
+	uint32_t word;          /* this one; 0 = none */
+	uint32_t before;        /* all before this one */
+};
+
+/* A word in a block that is a variable of its own. */
+struct holder_global {
+	taddr_t word;
+	char *name;             /* "app: cache"; owned */
+};
+
 struct block_holders {
 	VEC(struct block_holder) list;         /* by type, most blocks first */
 	VEC(uint64_t) registers;
 	/* only up to block_holders_find */
 	VEC(uint32_t) headers;                 /* by type: bytes that nothing refers to */
-	VEC(struct leakcheck_block) blocks;    /* leaf: type; time: number of the holder + 1 */
+	VEC(struct holder_weak) weak;          /* by type */
+	VEC(struct holder_global) globals;     /* ascending; those of Python's modules */
+	/* leaf: type; time: number of the holder + 1, and first as block_holders_add has it */
+	VEC(struct leakcheck_block) blocks;
 	VEC(struct holder_thread) threads;
 	VEC(struct holder_frame) frames;        /* ascending, if they are wanted */
 	VEC(struct holder_map) maps;            /* ascending */
@@ -88,7 +103,10 @@ void block_holders_forget(struct block_holders *h);
 
 /* Pointers to the first @header bytes of a block of @type do not count. */
 void block_holders_set_header(struct block_holders *h, uint32_t type, uint32_t header);
-void block_holders_add(struct block_holders *h, taddr_t addr, uint64_t usable, uint32_t type);
+void block_holders_set_weak(struct block_holders *h, uint32_t type, struct holder_weak weak);
+/* @words: how many words of it count, + 1; 0: all do. */
+void block_holders_add(struct block_holders *h, taddr_t addr, uint64_t usable, uint32_t type,
+		       uint32_t words);
 
 /* Keeps the words of all memory that can be written to and counts, after all blocks were added. */
 void block_holders_scan(struct block_holders *h, const struct resident *pages,

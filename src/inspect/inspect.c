@@ -7,6 +7,7 @@
 
 #include "malloc/account.h"
 #include "inspect/holders.h"
+#include "inspect/python_objects.h"
 #include "languages/go_heap.h"
 #include "malloc/glibc.h"
 
@@ -491,6 +492,7 @@ static void take_results(struct examination *n)
 static void start_types(struct examination *n)
 {
 	block_types_init(&n->out->types, &n->memory);
+	n->out->types.wants_python = n->in->wants_python && n->in->wants_holders;
 	for (size_t i = 0; i < n->in->segments.count; i++) {
 		const struct inspect_segment *s = &n->in->segments.data[i];
 
@@ -510,6 +512,8 @@ static void scan_for_holders(struct examination *n)
 {
 	struct block_holders *h = &n->out->holders;
 
+	if (n->out->types.wants_python)
+		python_objects_find(&n->memory, &n->out->types, h);
 	for (size_t i = 0; i < n->in->segments.count; i++) {
 		const struct inspect_segment *s = &n->in->segments.data[i];
 

@@ -34,6 +34,7 @@ struct inspect_input {
 	bool wants_types;
 	bool wants_holders;                     /* what points to blocks, by type; needs types */
 	VEC(uint64_t) registers;                /* for that: words of all threads */
+	bool wants_python;                      /* variables of Python's modules, likewise */
 	bool wants_frames;                      /* of stacks, for that */
 	VEC(struct holder_frame) frames;        /* innermost first, thread by thread */
 };

@@ -168,6 +168,17 @@ static void use_table(struct python *p, uint32_t version)
 	}
 }
 
+bool python_text_layout(uint64_t size, struct python_layout *out)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(layouts); i++)
+		/* the largest form has a pointer to its characters after what compact ones have */
+		if (layouts[i].text_compact + sizeof(uint64_t) == size) {
+			*out = layouts[i];
+			return true;
+		}
+	return false;
+}
+
 /* -- states -- */
 
 #define INTERPRETERS_MAX 1024u

@@ -105,6 +105,21 @@ bool python_layout_use(struct python *p, const struct language_memory *m, uint32
 ssize_t python_stack(const struct python *p, const struct language_memory *m,
 		     struct interpreter_thread *states, struct virtual_frame *out, size_t max);
 
+/* -- texts -- */
+
+/*
+ * Fills in the offsets of texts, of a version whose class str has objects of @size bytes, which
+ * changed with them. False: none is known.
+ */
+bool python_text_layout(uint64_t size, struct python_layout *out);
+
+/*
+ * The str object at @addr, visible, in UTF-8; of a long one the beginning. NULL if it is none. The
+ * caller frees it.
+ */
+char *python_text_read(const struct python_layout *l, const struct language_memory *m,
+		       taddr_t addr);
+
 /* -- code objects -- */
 
 /*

@@ -57,8 +57,7 @@ static char *text_from(const uint8_t *data, size_t count, uint32_t kind)
 	return text_clean(text, size);
 }
 
-/* The str object at @addr; NULL if it is none. The caller frees it. */
-static char *read_text(const struct python_layout *l, const struct language_memory *m, taddr_t addr)
+char *python_text_read(const struct python_layout *l, const struct language_memory *m, taddr_t addr)
 {
 	uint64_t length;
 	uint32_t state;
@@ -147,8 +146,8 @@ int python_code_read(const struct python *p, const struct language_memory *m, ta
 	if (read_fields(p, m, code, &f) != 0 || f.line > LINE_MAX_NUMBER ||
 	    f.units > CODE_UNITS_MAX)
 		return -EINVAL;
-	_cleanup_free_ char *name = read_text(&p->layout, m, f.name);
-	_cleanup_free_ char *file = read_text(&p->layout, m, f.file);
+	_cleanup_free_ char *name = python_text_read(&p->layout, m, f.name);
+	_cleanup_free_ char *file = python_text_read(&p->layout, m, f.file);
 
 	if (!name || !file)
 		return -EINVAL;

@@ -278,6 +278,7 @@ void leakcheck_deinit(struct leakcheck *c)
 	vec_deinit(&c->blocks);
 	vec_deinit(&c->roots);
 	vec_deinit(&c->others);
+	vec_deinit(&c->outer);
 	vec_deinit(&c->spare);
 	free(c->state);
 	free(c->leader);
@@ -363,6 +364,7 @@ static void drop_outer_blocks(struct leakcheck *c)
 			const struct leakcheck_block *outer = &block[--kept];
 
 			leakcheck_add_other(c, outer->addr, leakcheck_block_end(outer));
+			*vec_add(&c->outer) = *outer;
 		}
 		block[kept++] = block[i];
 	}

@@ -71,6 +71,7 @@ struct leakcheck {
 	struct pointer_scan scan;
 	VEC(uint64_t) roots;                /* words in registers */
 	VEC(struct addr_range) others;       /* blocks in use that are not checked */
+	VEC(struct leakcheck_block) outer;  /* after leakcheck_run: those that contain others */
 	VEC(struct addr_range) spare;        /* ascending: words in there are not roots */
 	bool knows_all;                     /* all blocks in use were added or lie in others */
 	/* private to leakcheck_run */
@@ -91,7 +92,8 @@ void leakcheck_expect(struct leakcheck *c, uint64_t blocks);
 
 /*
  * Adds a block, in any order. A block that contains others (memory of an allocator that announces
- * the blocks that it makes of it) is dropped by leakcheck_run: its memory then counts as a root.
+ * the blocks that it makes of it) is moved to outer by leakcheck_run: its memory then counts as a
+ * root.
  */
 void leakcheck_add_block(struct leakcheck *c, const struct leakcheck_block *block);
 

@@ -26,7 +26,9 @@ void memory_copy_init(struct memory_copy *c, uint64_t bytes)
 					  bytes ? ROUND_UP(bytes + bytes / 8 + MORE, PIECE) : 0};
 	if (c->capacity == 0)
 		return;
-	c->data = huge_alloc(c->capacity);
+	c->data = huge_try_alloc(c->capacity);
+	if (!c->data)
+		c->capacity = 0; /* beyond a limit of ours */
 	huge_touch(c->data, c->capacity);
 }
 

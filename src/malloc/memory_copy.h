@@ -36,7 +36,10 @@ struct memory_copy {
 	struct copied_parts ahead;  /* copied while it was running */
 };
 
-/* Allocates memory for @bytes and some more, before the process is stopped. Zero: for nothing. */
+/*
+ * Allocates memory for @bytes and some more, before the process is stopped. Zero, or more than
+ * there is address space for: nothing can be copied, and the capacity is 0.
+ */
 void memory_copy_init(struct memory_copy *c, uint64_t bytes);
 void memory_copy_deinit(struct memory_copy *c);
 

@@ -419,6 +419,14 @@ uint32_t leaks_add(struct leaks *l, const struct block *block, enum leak_kind ki
 	return s ? s->id : LEAK_NO_SITE;
 }
 
+void leaks_add_outer(struct leaks *l, const struct block *block)
+{
+	struct weight w = profile_block_weight(l->report->profile, block);
+
+	if (report_tree_leaf_node(l->tree, block->leaf) != REPORT_NODE_IGNORED)
+		add_weight(is_too_young(l, block) ? &l->younger : &l->outer, &w);
+}
+
 void leaks_add_follower(struct leaks *l, const struct block *block, const struct block *leader)
 {
 	uint32_t node = report_tree_leaf_node(l->tree, block->leaf);

@@ -162,6 +162,7 @@ struct leaks {
 	struct leak_sum sum[LEAK_KIND_COUNT];
 	struct leak_sum younger;      /* left out */
 	VEC(struct leak_sum) suppressed; /* likewise, by suppression */
+	struct leak_sum outer;        /* likewise: other blocks lie in them, which are judged */
 	HASH(uint32_t) by_path;       /* numbers of sites, by path and kind */
 	VEC(uint32_t) suppression;    /* by node and kind, encoded; 0 = not known yet */
 	/* by node: leak_site.path, frames; 0 = not known yet */
@@ -191,6 +192,8 @@ uint32_t leaks_add(struct leaks *l, const struct block *block, enum leak_kind ki
  * added before; they are left out together.
  */
 void leaks_add_follower(struct leaks *l, const struct block *block, const struct block *leader);
+/* The same for a block that a leak check does not judge, since other blocks lie in it. */
+void leaks_add_outer(struct leaks *l, const struct block *block);
 /* All live blocks of the profile, unchecked. */
 void leaks_add_all(struct leaks *l);
 
@@ -249,6 +252,7 @@ void leaks_print_sums(const struct leaks *l, leaks_line_fn *line, void *ctx);
  *	{"pid": N, "command": TEXT, "age": SECONDS, "bytes": N, "blocks": N,
  *	 "younger": {"bytes": N, "blocks": N},                  what "age" leaves out
  *	 "suppressed": [{"name": TEXT, "bytes": N, "blocks": N}, ...],    only with suppressions
+ *	 "outer": {"bytes": N, "blocks": N},                    if others lie in some
  *	 "kinds": {KIND: {"bytes": N, "blocks": N}, ...},       only after a leak check
  *	 "sites": [{"kind": KIND or absent, "bytes": N, "blocks": N,
  *	            "indirect": {"bytes": N, "blocks": N},      if there are any

@@ -193,6 +193,11 @@ static void print_left_out(const struct leaks *l, const struct printer *p)
 		print_line(p, xasprintf("  suppressed: %s by %s", text,
 					suppressions_name(l->suppressions, (uint32_t)i)));
 	}
+	if (l->outer.blocks) {
+		_cleanup_free_ char *text = sum_text(l, &l->outer);
+
+		print_line(p, xasprintf("  not judged: %s, in which other blocks lie", text));
+	}
 	if (!l->younger.blocks)
 		return;
 	_cleanup_free_ char *text = sum_text(l, &l->younger);
@@ -298,6 +303,11 @@ void leaks_brief(const struct leaks *l, struct brief *b)
 		_cleanup_free_ char *text = sum_text(l, &l->sum[k]);
 
 		brief_add_fact(b, xasprintf("%s: %s", leak_kind_text[k], text));
+	}
+	if (l->outer.blocks) {
+		_cleanup_free_ char *text = sum_text(l, &l->outer);
+
+		brief_add_fact(b, xasprintf("not judged: %s", text));
 	}
 	for (size_t i = 0; i < l->sites.count; i++) {
 		const struct leak_site *s = &l->sites.data[i];
@@ -457,6 +467,12 @@ void leaks_write_json(FILE *file, const struct leaks *l)
 	json_write_line(&w, 2);
 	if (l->suppressions) {
 		write_suppressed(&w, l);
+		json_write_line(&w, 2);
+	}
+	if (l->outer.blocks) {
+		json_write_open(&w, "outer", '{');
+		write_sum(&w, l, &l->outer, false);
+		json_write_close(&w, 1);
 		json_write_line(&w, 2);
 	}
 	if (l->is_checked)

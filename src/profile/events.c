@@ -231,46 +231,77 @@ static void put_shift(struct events_writer *w, const struct event *ev)
 	put(w, "Y %u\n", ev->sample_shift);
 }
 
-void events_writer_event(struct events_writer *w, const struct calltree *t, const struct event *ev)
+/* A line of at most ten numbers; vfprintf would take most of the time of a profile. */
+struct event_line {
+	char text[256];
+	size_t size;
+};
+
+static inline void add_number(struct event_line *l, uint64_t n, unsigned base)
 {
-	uint32_t node = file_id_of(w, t, ev->node);
-	char letter = letter_of(ev);
-	put_shift(w, ev);
-	if (ev->kind == EVENT_ALLOC && ev->weighted)
-		put(w, "W %" PRIu64 "\n", ev->weighted);
-	put(w, "%c %" PRIu64 " %" PRIu32 " %u %" PRIu32, letter, ev->time_ns, ev->thread,
-	    ev->function, node);
+	char digits[20];
+	size_t count = 0;
+
+	do
+		digits[count++] = "0123456789abcdef"[n % base];
+	while (n /= base);
+	l->text[l->size++] = ' ';
+	while (count)
+		l->text[l->size++] = digits[--count];
+}
+
+static void add_decimal(struct event_line *l, uint64_t n)
+{
+	add_number(l, n, 10);
+}
+
+static void add_hex(struct event_line *l, uint64_t n)
+{
+	add_number(l, n, 16);
+}
+
+/* What follows the fields that all events have. */
+static void add_fields(struct event_line *l, const struct event *ev)
+{
 	switch ((enum event_kind)ev->kind) {
 	case EVENT_ALLOC:
 		if (ev->old_addr)
-			put(w, " %" PRIx64, ev->old_addr);
-		put(w, " %" PRIx64 " %" PRIu64 " %" PRIu64, ev->addr, ev->size, ev->align);
+			add_hex(l, ev->old_addr);
+		add_hex(l, ev->addr);
+		add_decimal(l, ev->size);
+		add_decimal(l, ev->align);
 		break;
 	case EVENT_FREE:
-		put(w, " %" PRIx64, ev->addr);
+		add_hex(l, ev->addr);
 		break;
 	case EVENT_REALLOC_BEGIN:
-		put(w, " %" PRIx64, ev->old_addr);
+		add_hex(l, ev->old_addr);
 		break;
 	case EVENT_REALLOC_END:
-		put(w, " %" PRIx64 " %" PRIx64 " %" PRIu64, ev->old_addr, ev->addr, ev->size);
+		add_hex(l, ev->old_addr);
+		add_hex(l, ev->addr);
+		add_decimal(l, ev->size);
 		break;
 	case EVENT_MAP:
 	case EVENT_UNMAP:
 	case EVENT_STACK_RANGE:
 	case EVENT_EARLIER:
-		put(w, " %" PRIx64 " %" PRIu64, ev->addr, ev->size);
+		add_hex(l, ev->addr);
+		add_decimal(l, ev->size);
 		break;
 	case EVENT_RESIDENT:
-		put(w, " %" PRIu64 " %" PRIu64, ev->size, ev->align);
+		add_decimal(l, ev->size);
+		add_decimal(l, ev->align);
 		break;
 	case EVENT_STACK:
 	case EVENT_COUNT:
-		put(w, " %" PRIu64, ev->size);
+		add_decimal(l, ev->size);
 		break;
 	case EVENT_MAPPING_CALL:
-		put(w, " %" PRIx64 " %" PRIx64 " %" PRIu64 " %" PRIu64, ev->old_addr, ev->addr,
-		    ev->size, ev->align);
+		add_hex(l, ev->old_addr);
+		add_hex(l, ev->addr);
+		add_decimal(l, ev->size);
+		add_decimal(l, ev->align);
 		break;
 	case EVENT_SAMPLE:
 	case EVENT_STACK_BASE:
@@ -278,8 +309,29 @@ void events_writer_event(struct events_writer *w, const struct calltree *t, cons
 		break;
 	}
 	if (ev->sp)
-		put(w, " %" PRIx64, ev->sp);
-	put(w, "\n");
+		add_hex(l, ev->sp);
+}
+
+void events_writer_event(struct events_writer *w, const struct calltree *t, const struct event *ev)
+{
+	uint32_t node = file_id_of(w, t, ev->node);
+	struct event_line l = {.size = 1};
+
+	l.text[0] = letter_of(ev);
+	put_shift(w, ev);
+	if (ev->kind == EVENT_ALLOC && ev->weighted)
+		put(w, "W %" PRIu64 "\n", ev->weighted);
+	add_decimal(&l, ev->time_ns);
+	add_decimal(&l, ev->thread);
+	add_decimal(&l, ev->function);
+	add_decimal(&l, node);
+	add_fields(&l, ev);
+	l.text[l.size++] = '\n';
+	if (w->error)
+		return;
+	errno = 0;
+	if (fwrite(l.text, 1, l.size, w->file) != l.size)
+		note_error(w);
 }
 
 void events_writer_thread_exit(struct events_writer *w, uint32_t thread)

@@ -82,6 +82,40 @@ static void add_types(struct recording *r, const struct graph_types *t)
 	}
 }
 
+/* Without what is in strings: a file has no data of the program. */
+static void add_tables(struct recording *r, const struct graph_types *t)
+{
+	for (size_t i = 0; i < t->containers.count; i++) {
+		const struct graph_container *c = &t->containers.data[i];
+		const uint64_t row[GRAPH_CONTAINER_COLUMNS] = {
+			[GRAPH_CONTAINER_TYPE] = recording_string(r, c->name),
+			[GRAPH_CONTAINER_COUNT] = c->containers, [GRAPH_CONTAINER_EMPTY] = c->empty,
+			[GRAPH_CONTAINER_SIZE] = c->size, [GRAPH_CONTAINER_USED] = c->used,
+			[GRAPH_CONTAINER_CAPACITY] = c->capacity};
+
+		recording_add(r, RECORDING_GRAPH_CONTAINERS, row);
+	}
+	for (size_t i = 0; i < t->padding.count; i++) {
+		const struct graph_padding *p = &t->padding.data[i];
+		const uint64_t row[GRAPH_PADDING_COLUMNS] = {
+			[GRAPH_PADDING_TYPE] = recording_string(r, p->name),
+			[GRAPH_PADDING_OBJECTS] = p->objects, [GRAPH_PADDING_MOST] = p->is_most,
+			[GRAPH_PADDING_SIZE] = p->size, [GRAPH_PADDING_BYTES] = p->padding,
+			[GRAPH_PADDING_BEST] = p->best,
+			[GRAPH_PADDING_ORDER] = recording_string(r, p->order)};
+
+		recording_add(r, RECORDING_GRAPH_PADDINGS, row);
+	}
+	for (size_t i = 0; i < t->strings.list.count; i++) {
+		const struct graph_string *s = &t->strings.list.data[i];
+		const uint64_t row[GRAPH_STRING_COLUMNS] = {
+			[GRAPH_STRING_LENGTH] = s->length, [GRAPH_STRING_COPIES] = s->copies,
+			[GRAPH_STRING_BYTES] = s->bytes, [GRAPH_STRING_SAVED] = s->saved};
+
+		recording_add(r, RECORDING_GRAPH_STRINGS, row);
+	}
+}
+
 static void add_sites(struct recording *r, const struct heap_graph *g)
 {
 	const struct graph_sites *s = g->sites;
@@ -124,6 +158,8 @@ int graph_file_write(FILE *file, const struct heap_graph *g, const struct graph_
 	add_owners(r, g);
 	if (g->typed)
 		add_types(r, g->typed);
+	if (g->typed)
+		add_tables(r, g->typed);
 	if (g->sites)
 		add_sites(r, g);
 	fputs(GRAPH_FILE_HEAD, file);
@@ -236,13 +272,70 @@ static void take_edges(const struct recording *r, struct heap_graph *g)
 	}
 }
 
-/* The names of words; a file may have none. */
+static bool has_tables(const struct recording *r)
+{
+	return recording_rows(r, RECORDING_GRAPH_CONTAINERS) ||
+	       recording_rows(r, RECORDING_GRAPH_PADDINGS) ||
+	       recording_rows(r, RECORDING_GRAPH_STRINGS);
+}
+
+static void take_containers(const struct recording *r, struct graph_types *t)
+{
+	const struct recording_table *c = &r->table[RECORDING_GRAPH_CONTAINERS];
+
+	for (size_t i = 0; i < c->rows; i++)
+		*vec_add(&t->containers) = (struct graph_container){
+			.name = copy_text(r, RECORDING_GRAPH_CONTAINERS, i, GRAPH_CONTAINER_TYPE) ?:
+				xstrdup("?"),
+			.containers = c->column[GRAPH_CONTAINER_COUNT][i],
+			.empty = c->column[GRAPH_CONTAINER_EMPTY][i],
+			.size = c->column[GRAPH_CONTAINER_SIZE][i],
+			.used = c->column[GRAPH_CONTAINER_USED][i],
+			.capacity = c->column[GRAPH_CONTAINER_CAPACITY][i]};
+}
+
+static void take_padding(const struct recording *r, struct graph_types *t)
+{
+	const struct recording_table *p = &r->table[RECORDING_GRAPH_PADDINGS];
+
+	for (size_t i = 0; i < p->rows; i++)
+		*vec_add(&t->padding) = (struct graph_padding){
+			.name = copy_text(r, RECORDING_GRAPH_PADDINGS, i, GRAPH_PADDING_TYPE) ?:
+				xstrdup("?"),
+			.objects = p->column[GRAPH_PADDING_OBJECTS][i],
+			.is_most = p->column[GRAPH_PADDING_MOST][i],
+			.size = p->column[GRAPH_PADDING_SIZE][i],
+			.padding = p->column[GRAPH_PADDING_BYTES][i],
+			.best = p->column[GRAPH_PADDING_BEST][i],
+			.order = copy_text(r, RECORDING_GRAPH_PADDINGS, i, GRAPH_PADDING_ORDER)};
+}
+
+static void take_strings(const struct recording *r, struct graph_strings *out)
+{
+	const struct recording_table *s = &r->table[RECORDING_GRAPH_STRINGS];
+
+	for (size_t i = 0; i < s->rows; i++) {
+		const struct graph_string row = {
+			.length = s->column[GRAPH_STRING_LENGTH][i],
+			.copies = s->column[GRAPH_STRING_COPIES][i],
+			.bytes = s->column[GRAPH_STRING_BYTES][i],
+			.saved = s->column[GRAPH_STRING_SAVED][i]};
+
+		*vec_add(&out->list) = row;
+		out->different++;
+		out->blocks += row.copies;
+		out->bytes += row.bytes;
+		out->saved += row.saved;
+	}
+}
+
+/* The names of words, and tables; a file may have none. */
 static const char *take_types(const struct recording *r, struct heap_graph *g)
 {
 	const struct recording_table *words = &r->table[RECORDING_GRAPH_WORDS];
 	const struct recording_table *fields = &r->table[RECORDING_GRAPH_FIELDS];
 
-	if (words->rows == 0 && fields->rows == 0)
+	if (words->rows == 0 && fields->rows == 0 && !has_tables(r))
 		return NULL;
 	g->typed = xcalloc(1, sizeof(*g->typed));
 	if (words->rows > g->types.count)
@@ -264,6 +357,9 @@ static const char *take_types(const struct recording *r, struct heap_graph *g)
 			.name = copy_text(r, RECORDING_GRAPH_FIELDS, i, GRAPH_FIELD_NAME) ?:
 				xstrdup("")};
 	}
+	take_containers(r, g->typed);
+	take_padding(r, g->typed);
+	take_strings(r, &g->typed->strings);
 	return NULL;
 }
 

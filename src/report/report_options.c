@@ -187,6 +187,10 @@ static const struct option_row rows[] = {
 	{.name = "who-holds", NOT_EMPTY("an address, a type or a function"), AT(who_holds),
 	 .value = "ADDRESS|TYPE|FUNCTION",
 	 .text = "of a heap graph: what holds the block there, or such blocks"},
+	{.name = "what-if", NOT_EMPTY("allocators"), AT(what_if), .value = "ALLOCATOR,...",
+	 .text = "of a file of ptmem --events: the RSS that the heap would have with\n"
+		 "glibc, glibc:arena_max=2, jemalloc, tcmalloc, mimalloc, /LIB.so",
+	 .brief = "what memory would be with other allocators"},
 	{.name = "help", .letter = 'h', .type = OPT_FLAG, AT(wants_help),
 	 .text = "show this message"},
 	{.name = "version", .type = OPT_FLAG, AT(wants_version), .text = "show the version"},

@@ -16,6 +16,7 @@
 #include "output/flame.h"
 #include "report/gates/fail_if.h"
 #include "report/gates/gates.h"
+#include "report/whatif/what_if.h"
 
 #define OF_SITES (AS_TABLE | AS_GATE | AS_ROWS | AS_PICTURE | AS_HTML | AS_SITED)
 #define FORMS_OF_SITES "pictures, flame graphs, pages, --diff and texts of recordings"
@@ -479,10 +480,23 @@ static char *check_diff(const struct report_request *r)
 			 format->no_diff ? ": " : "", format->no_diff ?: "");
 }
 
+/* Other options than these have no effect on --what-if. */
+static char *check_given(const struct report_request *r)
+{
+	static const char *const good[] = {"top", "my-code", "not-my-code"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(effects); i++)
+		if (r->given >> i & 1 && !text_is_among(effects[i].name, good, ARRAY_SIZE(good)))
+			return xasprintf("--%s goes with %s", effects[i].name, effects[i].where);
+	return NULL;
+}
+
 char *request_check(const struct report_request *r)
 {
 	if (!r->path_count)
 		return xstrdup("no file given");
+	if (r->what_if)
+		return what_if_check(r) ?: check_given(r);
 	if (r->is_diff && r->path_count < 2)
 		return xstrdup("--diff takes two files, OLD NEW");
 	char *bad_brief = brief_show_check(r);

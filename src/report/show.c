@@ -22,6 +22,7 @@
 #include "report/input.h"
 #include "report/massif_paths.h"
 #include "report/recording_paths.h"
+#include "report/whatif/what_if.h"
 
 static int log_unread(const char *path, int err, const char *why)
 {
@@ -401,6 +402,8 @@ int show(const struct report_request *r)
 {
 	struct input input[2] = {0};
 
+	if (r->what_if)
+		return what_if_show(r);
 	if (r->anonymize)
 		return write_anonymized(r);
 

@@ -75,6 +75,7 @@ struct report_request {
 	uint32_t top;                  /* rows of --diff at each level, of a recording's tables */
 	uint32_t graph_depth;          /* of a heap graph: levels below owners */
 	const char *who_holds;         /* likewise: graph_wish.holds; NULL = not given */
+	const char *what_if;           /* allocators: allocator_spec.h; NULL = not given */
 	const char *annotate, *peek;   /* a file or function, a function; NULL = not given */
 	struct option_strings sources; /* directories with sources */
 	double least_share;            /* percent: rows of a recording's tables; 0 = all */

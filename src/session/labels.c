@@ -10,6 +10,7 @@
 
 #include "base/amount.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -17,143 +18,27 @@
 #include "graph/type_table.h"
 #include "output/call_sites.h"
 #include "profile/calltree.h"
+#include "session/label_option.h"
+#include "session/label_variable.h"
 #include "session/memory_source.h"
 #include "session/runtimes/v8_stacks.h"
 #include "session/session.h"
 #include "tracee/calls/calls.h"
+#include "tracee/os/ptrace.h"
 #include "tracee/pads/pads.h"
+#include "tracee/state/heap_event.h"
 #include "tracee/state/module.h"
 #include "tracee/state/space.h"
 #include "tracee/state/thread.h"
 
-#define STEPS_MAX 8u
-
-/* From a pointer, or a struct, to a member of it. */
-struct label_step {
-	char *member;           /* NULL: what is at the offset. Owned */
-	uint64_t offset;
-};
-
-/* An option. */
-struct label_option {
-	const char *text;       /* as given */
-	char *name;             /* owned */
-	char *function;         /* owned */
-	const struct custom_probe *probe; /* NULL until labels_open */
-	unsigned arg;           /* from 0 */
-	struct label_step step[STEPS_MAX];
-	unsigned steps;
-	enum value_form form;
-};
-
 /* -- options -- */
-
-static void free_label(struct label_option *l)
-{
-	free(l->name);
-	free(l->function);
-	for (unsigned i = 0; i < l->steps; i++)
-		free(l->step[i].member);
-}
-
-static bool is_name_character(char c)
-{
-	return c == '_' || (c | 32) - 'a' + 0u < 26 || text_is_digit(c);
-}
-
-/* Takes "->MEMBER" or "->+OFFSET" from *@pos. */
-static const char *take_step(const char **pos, struct label_option *l)
-{
-	const char *start = *pos + 2, *end = start;
-	struct label_step step = {0};
-
-	if (l->steps == STEPS_MAX)
-		return "it has more than 8 members";
-	if (*start == '+') {
-		char *after;
-
-		if (!text_is_digit(start[1]))
-			return "after ->+ comes a number of bytes";
-		step.offset = strtoull(start + 1, &after, 0);
-		end = after;
-		if (step.offset > INT32_MAX)
-			return "such an offset is in no object";
-	} else {
-		while (is_name_character(*end))
-			end++;
-		if (end == start)
-			return "after -> comes the name of a member, or +OFFSET";
-		step.member = xstrndup(start, (size_t)(end - start));
-	}
-	l->step[l->steps++] = step;
-	*pos = end;
-	return NULL;
-}
-
-static const char *take_form(const char *text, struct label_option *l)
-{
-	static const char *const names[] = {"", ":str", ":int", ":hex"};
-
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (strcmp(text, names[i]) == 0) {
-			l->form = (enum value_form)i;
-			return NULL;
-		}
-	return "after the argument come ->MEMBER and :str, :int or :hex";
-}
-
-/* Where the last ":arg" of @text is, before any member. */
-static const char *find_argument(const char *text)
-{
-	const char *end = strstr(text, "->"), *found = NULL;
-
-	for (const char *p = text; (p = strstr(p, ":arg")) && (!end || p < end); p++)
-		found = p;
-	return found;
-}
-
-/* The name before '=' in @text, which is a word; 0: it has none. */
-static size_t name_size(const char *text)
-{
-	size_t n = 0;
-
-	while (is_name_character(text[n]))
-		n++;
-	return text[n] == '=' ? n : 0;
-}
-
-/* What is right is in @l even if the rest is not. */
-static const char *parse(const char *text, struct label_option *l)
-{
-	size_t named = name_size(text);
-	const char *function = named ? text + named + 1 : text, *argument = find_argument(function);
-	const char *why = NULL, *pos;
-
-	*l = (struct label_option){.text = text};
-	if (!argument || argument == function || argument[4] < '1' || argument[4] > '6')
-		return "it is FUNCTION:argN, N from 1 to 6, as in handle_request:arg1->id";
-	l->function = xstrndup(function, (size_t)(argument - function));
-	l->arg = (unsigned)(argument[4] - '1');
-	pos = argument + 5;
-	while (!why && strncmp(pos, "->", 2) == 0)
-		why = take_step(&pos, l);
-	if (why)
-		return why;
-	if (named)
-		l->name = xstrndup(text, named);
-	else if (l->steps && l->step[l->steps - 1].member)
-		l->name = xstrdup(l->step[l->steps - 1].member);
-	else
-		l->name = xasprintf("%s arg%u", l->function, l->arg + 1);
-	return take_form(pos, l);
-}
 
 const char *labels_check_text(const struct options *o, const char *text)
 {
 	struct label_option l;
-	const char *why = parse(text, &l);
+	const char *why = label_option_parse(text, &l);
 
-	free_label(&l);
+	label_option_deinit(&l);
 	if (why)
 		return why;
 	if (o->files.replay)
@@ -165,32 +50,71 @@ const char *labels_check_text(const struct options *o, const char *text)
 	return NULL;
 }
 
+const char *labels_check(const struct options *o)
+{
+	unsigned variables = 0;
+
+	for (size_t i = 0; i < o->labels.count; i++) {
+		struct label_option l;
+
+		if (!label_option_parse(o->labels.data[i], &l))
+			variables += l.kind != LABEL_ARGUMENT;
+		label_option_deinit(&l);
+	}
+	return variables > PAD_LABELS ? "at most four of its values can be variables" : NULL;
+}
+
+static void watch_function(struct run *run, struct label_option *l)
+{
+	struct custom_probe *p = custom_probes_within(&run->probes, l->object, strlen(l->object));
+
+	p->is_label = run->has_label_functions = true;
+	l->probe = p;
+}
+
 void labels_open(struct run *run)
 {
 	const struct option_strings *texts = &run->options->labels;
+	const char *path = run->options->names.extra_debuginfo_path;
+	unsigned variables = 0;
 
 	if (!texts->count)
 		return;
 	run->labels = xcalloc(texts->count, sizeof(*run->labels));
 	run->needs_history = true; /* the exact peak */
+	run->label_dirs = path ? xasprintf("%s:/usr/lib/debug", path) : NULL;
+	run->label_types = type_table_new(run->label_dirs);
 	for (size_t i = 0; i < texts->count; i++) {
 		struct label_option *l = &run->labels[i];
 
-		CHECK(!parse(texts->data[i], l));
-		struct custom_probe *p =
-			custom_probes_within(&run->probes, l->function, strlen(l->function));
-
-		p->is_label = true;
-		l->probe = p;
+		CHECK(!label_option_parse(texts->data[i], l));
+		if (l->kind == LABEL_ARGUMENT)
+			watch_function(run, l);
+		else
+			l->number = variables++;
 	}
 }
 
 void labels_close(struct run *run)
 {
-	for (size_t i = 0; run->labels && i < run->options->labels.count; i++)
-		free_label(&run->labels[i]);
+	for (size_t i = 0; run->labels && i < run->options->labels.count; i++) {
+		struct label_option *l = &run->labels[i];
+
+		if (l->kind != LABEL_ARGUMENT && !l->is_found && run->is_first_known)
+			log_warn("--label=%s: %s", l->text,
+				 l->kind == LABEL_VARIABLE ?
+					 "no variable of this name in the program or "
+					 "its libraries" :
+					 "no thread context of OpenTelemetry has been published "
+					 "with this key");
+		label_option_deinit(l);
+	}
+	type_table_free(run->label_types);
+	free(run->label_dirs);
 	free(run->labels);
 	run->labels = NULL;
+	run->label_types = NULL;
+	run->label_dirs = NULL;
 }
 
 /* -- a session -- */
@@ -208,6 +132,9 @@ struct labelled_thread {
 	uint32_t checked;       /* a node in these calls; 0 = none */
 	uint32_t *frame;        /* of each option; 0 = none. Owned */
 	taddr_t *return_pc;     /* of its call; owned */
+	/* those of variables are of pads' values: of this slot, after so many changes */
+	bool has_values;
+	uint32_t slot, changes;
 };
 
 struct label_argument {
@@ -219,16 +146,25 @@ struct labelled_node {
 	uint32_t base, node, result;
 };
 
+/* The frame of a value of a variable, since the text of each need be made only once. */
+struct label_frame {
+	uint32_t label, frame;  /* frame 0: such a value is no label */
+	struct pad_label_value value; /* words behind its size are 0 */
+};
+
 struct labels {
 	size_t count;           /* of options */
-	struct type_table *types;
-	char *dirs;             /* for the table; owned */
+	struct type_table *types; /* the run's */
 	VEC(struct label_text) texts;
 	HASH(uint32_t) by_text, by_frame; /* indexes of texts */
 	/* of each option; owned */
 	struct label_argument *argument;
 	uint32_t *text_count;
 	bool *is_reported;
+	struct label_place *place; /* of each option that is a variable; owned */
+	bool has_variables, has_pending;
+	uint64_t searched_ns;   /* when variables that are pending were looked for */
+	HASH(struct label_frame) frames; /* at most LABEL_TEXTS_MAX */
 	HASH(struct labelled_thread) threads;
 	HASH(struct labelled_node) nodes;
 };
@@ -239,12 +175,11 @@ static struct labels *get_labels(struct session *s)
 
 	if (l)
 		return l;
-	const char *path = s->run->options->names.extra_debuginfo_path;
 
 	s->labels = l = xcalloc(1, sizeof(*l));
 	l->count = s->run->options->labels.count;
-	l->dirs = path ? xasprintf("%s:/usr/lib/debug", path) : NULL;
-	l->types = type_table_new(l->dirs);
+	l->types = s->run->label_types;
+	l->place = xcalloc(l->count, sizeof(*l->place));
 	l->argument = xcalloc(l->count, sizeof(*l->argument));
 	l->text_count = xcalloc(l->count, sizeof(*l->text_count));
 	l->is_reported = xcalloc(l->count, sizeof(*l->is_reported));
@@ -267,11 +202,11 @@ void labels_free(struct session *s)
 	hash_deinit(&l->by_text);
 	hash_deinit(&l->by_frame);
 	hash_deinit(&l->nodes);
+	hash_deinit(&l->frames);
 	for (size_t i = 0; hash_next(&l->threads.index, &i); i++)
 		free_thread(&l->threads.slot[i]);
 	hash_deinit(&l->threads);
-	type_table_free(l->types);
-	free(l->dirs);
+	free(l->place);
 	free(l->argument);
 	free(l->text_count);
 	free(l->is_reported);
@@ -378,8 +313,19 @@ static struct labelled_thread *find_thread(const struct labels *l, uint32_t tid)
 	return l ? hash_find(&l->threads, hash_u64(tid), t, t->tid == tid) : NULL;
 }
 
-/* The labels of @t have changed: what the thread allocates next has other stacks. */
-static void set_base(struct session *s, struct labelled_thread *t)
+static struct labelled_thread *get_thread(struct labels *l, uint32_t tid)
+{
+	struct labelled_thread *t = find_thread(l, tid);
+
+	if (t)
+		return t;
+	t = hash_add(&l->threads, hash_u64(tid));
+	*t = (struct labelled_thread){.tid = tid, .frame = xcalloc(l->count, sizeof(*t->frame)),
+				      .return_pc = xcalloc(l->count, sizeof(taddr_t))};
+	return t;
+}
+
+static void find_base(struct session *s, struct labelled_thread *t)
 {
 	struct calltree *tree = profile_calltree(s->heap.profile);
 
@@ -387,20 +333,20 @@ static void set_base(struct session *s, struct labelled_thread *t)
 	for (size_t i = 0; i < s->labels->count; i++)
 		if (t->frame[i])
 			t->base = calltree_get_child(tree, t->base, t->frame[i]);
+}
+
+/* The labels of @t have changed: what the thread allocates next has other stacks. */
+static void set_base(struct session *s, struct labelled_thread *t)
+{
+	find_base(s, t);
 	pads_forget_node(s->space, (pid_t)t->tid);
 }
 
 void labels_begin(struct session *s, pid_t tid, const struct within_call *call)
 {
 	struct labels *l = get_labels(s);
-	struct labelled_thread *t = find_thread(l, (uint32_t)tid);
+	struct labelled_thread *t = get_thread(l, (uint32_t)tid);
 
-	if (!t) {
-		t = hash_add(&l->threads, hash_u64((uint32_t)tid));
-		*t = (struct labelled_thread){.tid = (uint32_t)tid,
-					      .frame = xcalloc(l->count, sizeof(*t->frame)),
-					      .return_pc = xcalloc(l->count, sizeof(taddr_t))};
-	}
 	for (size_t i = 0; i < l->count; i++) {
 		if (s->run->labels[i].probe != call->function)
 			continue;
@@ -433,6 +379,196 @@ void labels_thread_exit(struct session *s, uint32_t thread)
 	hash_remove(&s->labels->threads, t);
 }
 
+/* -- variables -- */
+
+/* Says to the pads where variables are. What values mean may have changed. */
+static void publish(struct session *s)
+{
+	struct pad_label label[PAD_LABELS] = {0};
+
+	hash_deinit(&s->labels->frames);
+	for (size_t i = 0; i < s->labels->count; i++)
+		if (s->run->labels[i].kind != LABEL_ARGUMENT)
+			label[s->run->labels[i].number] = s->labels->place[i].pad;
+	if (s->space)
+		pads_set_labels(s->space, label);
+}
+
+static void report_variable(struct session *s, size_t label, const char *why)
+{
+	if (!s->labels->is_reported[label])
+		log_warn("process %" PRIu32 ": --label=%s: %s", s->process.pid,
+			 s->run->labels[label].text, why);
+	s->labels->is_reported[label] = true;
+}
+
+/* Looks for option @label in @m. */
+static void search_module(struct session *s, size_t label, const struct module *m)
+{
+	struct label_option *l = &s->run->labels[label];
+	struct label_place *place = &s->labels->place[label];
+	const char *why = NULL;
+
+	if (l->kind == LABEL_CONTEXT)
+		label_context_find(s->space, m, l, place);
+	else
+		why = label_variable_find(s->space, m, s->labels->types, l, place);
+	if (why)
+		report_variable(s, label, why);
+	l->is_found |= why || place->pad.kind != PAD_LABEL_NONE;
+}
+
+void labels_add_module(struct session *s, const struct module *m)
+{
+	bool is_new = false;
+
+	for (size_t i = 0; s->run->labels && i < s->run->options->labels.count; i++) {
+		if (s->run->labels[i].kind == LABEL_ARGUMENT)
+			continue;
+		const struct label_place *place = &get_labels(s)->place[i];
+		const struct module *pending =
+			place->is_pending ? run_module(s->run, place->module) : NULL;
+
+		s->labels->has_variables = true;
+		if (place->module && !pending)
+			continue;
+		search_module(s, i, pending ? pending : m);
+		is_new |= s->labels->place[i].pad.kind != PAD_LABEL_NONE;
+		s->labels->has_pending |= place->is_pending;
+	}
+	if (is_new)
+		publish(s);
+}
+
+void labels_remove_module(struct session *s, const struct module *m)
+{
+	bool is_gone = false;
+
+	for (size_t i = 0; s->labels && i < s->labels->count; i++) {
+		if (s->labels->place[i].module != m->id)
+			continue;
+		s->labels->place[i] = (struct label_place){0};
+		is_gone = true;
+	}
+	if (is_gone)
+		publish(s);
+}
+
+#define SEARCH_NS 10000000u
+
+/* Looks again for variables whose threads' places, or keys, were not known yet. */
+static void search_pending(struct session *s, uint64_t now_ns)
+{
+	struct labels *l = s->labels;
+	bool is_new = false;
+
+	if (now_ns - l->searched_ns < SEARCH_NS)
+		return;
+	l->searched_ns = now_ns;
+	l->has_pending = false;
+	for (size_t i = 0; i < l->count; i++) {
+		struct module *m =
+			l->place[i].is_pending ? run_module(s->run, l->place[i].module) : NULL;
+
+		if (!m)
+			continue;
+		search_module(s, i, m);
+		is_new |= !l->place[i].is_pending;
+		l->has_pending |= l->place[i].is_pending;
+	}
+	if (is_new)
+		publish(s);
+}
+
+/* The values of thread @tid, which is stopped, to @out. */
+static void read_values(const struct session *s, pid_t tid, struct pad_label_value *out)
+{
+	struct arch_regs regs;
+	uint64_t pointer = 0;
+
+	if (ptrace_get_regs(tid, &regs) == 0)
+		pointer = regs.word[arch_native->thread_pointer];
+	for (size_t i = 0; i < s->labels->count; i++)
+		if (s->run->labels[i].kind != LABEL_ARGUMENT)
+			label_variable_read(s->space, pointer, &s->labels->place[i].pad,
+					    &out[s->run->labels[i].number]);
+}
+
+static uint32_t frame_of_value(struct session *s, uint32_t label, const struct pad_label_value *v)
+{
+	struct labels *l = s->labels;
+	size_t size = sizeof(uint64_t) * pad_label_words(v);
+	uint64_t hash = hash_u64((uint64_t)label << 32 | v->state << 16 | v->size) ^
+			hash_bytes((const char *)v->word, size);
+	const struct label_frame *known =
+		hash_find(&l->frames, hash, f,
+			  f->label == label && f->value.state == v->state &&
+				  f->value.size == v->size &&
+				  memcmp(f->value.word, v->word, size) == 0);
+
+	if (known)
+		return known->frame;
+	_cleanup_free_ char *text = label_variable_text(
+		l->types, &s->run->labels[label], &l->place[label], v);
+	uint32_t frame = text ? frame_of(s, label, text) : 0;
+
+	if (l->frames.index.count < LABEL_TEXTS_MAX * PAD_LABELS)
+		*hash_add(&l->frames, hash) = (struct label_frame){label, frame, *v};
+	return frame;
+}
+
+/* The labels of @t that are variables, at the event @he of it. */
+static void take_values(struct session *s, struct labelled_thread *t, const struct heap_event *he)
+{
+	struct labels *l = s->labels;
+	struct pad_label_value own[PAD_LABELS] = {0};
+	const struct pad_label_value *value = he->label ? he->label : own;
+	bool has_changed = false;
+
+	if (he->label && t->has_values && t->slot == he->path && t->changes == he->label_changes)
+		return;
+	if (!he->label)
+		read_values(s, (pid_t)t->tid, own);
+	t->has_values = he->label;
+	t->slot = he->path;
+	t->changes = he->label_changes;
+	for (size_t i = 0; i < l->count; i++) {
+		const struct label_option *option = &s->run->labels[i];
+
+		if (option->kind == LABEL_ARGUMENT)
+			continue;
+		uint32_t frame = frame_of_value(s, (uint32_t)i, &value[option->number]);
+
+		has_changed |= t->frame[i] != frame;
+		t->frame[i] = frame;
+	}
+	if (has_changed)
+		find_base(s, t);
+}
+
+void labels_fork(struct session *parent, struct session *child)
+{
+	const struct labels *from = parent->labels;
+
+	child->labels = NULL;
+	if (!from || !from->has_variables)
+		return;
+	struct labels *l = get_labels(child);
+
+	l->has_variables = true;
+	memcpy(l->place, from->place, l->count * sizeof(*l->place));
+	memcpy(l->text_count, from->text_count, l->count * sizeof(*l->text_count));
+	for (uint32_t i = 0; i < from->texts.count; i++) {
+		const struct label_text *text = &from->texts.data[i];
+
+		*hash_add(&l->by_text, hash_of(text->label, text->text)) = i;
+		*hash_add(&l->by_frame, hash_u64(text->frame)) = i;
+		*vec_add(&l->texts) =
+			(struct label_text){text->label, xstrdup(text->text), text->frame};
+	}
+	publish(child);
+}
+
 /* -- stacks -- */
 
 static uint32_t *find_node(struct labels *l, uint32_t base, uint32_t node)
@@ -463,7 +599,7 @@ static void leave_calls(struct session *s, struct labelled_thread *t, uint32_t n
 	for (size_t i = 0; i < s->labels->count; i++) {
 		uint32_t caller = calltree_find_frame(tree, t->return_pc[i] - 1);
 
-		if (!t->frame[i] || is_called_from(tree, node, caller))
+		if (!t->frame[i] || !s->run->labels[i].probe || is_called_from(tree, node, caller))
 			continue;
 		within_forget(s->run->target, s->space, (pid_t)t->tid, s->run->labels[i].probe);
 		t->frame[i] = 0;
@@ -480,13 +616,20 @@ static bool has_native_stacks(const struct session *s)
 	return !s->stacks.virtual && !s->stacks.java && !s->code && !v8_stacks_are_on(s);
 }
 
-uint32_t labels_node(struct session *s, uint32_t thread, uint32_t node, bool is_complete)
+uint32_t labels_node(struct session *s, const struct heap_event *he, uint32_t node,
+		     bool is_complete)
 {
-	struct labelled_thread *t = find_thread(s->labels, thread);
+	struct labelled_thread *t = s->labels->has_variables ? get_thread(s->labels, he->thread) :
+							       find_thread(s->labels, he->thread);
 	struct calltree *tree = profile_calltree(s->heap.profile);
-	uint32_t base = t ? t->base : 0, result;
+	uint32_t base, result;
 	VEC(uint32_t) missing = {0};
 
+	if (s->labels->has_pending)
+		search_pending(s, he->time_ns ? he->time_ns : clock_now_ns());
+	if (s->labels->has_variables)
+		take_values(s, t, he);
+	base = t ? t->base : 0;
 	if (base && is_complete && node != t->checked && has_native_stacks(s)) {
 		leave_calls(s, t, node);
 		base = t->base;

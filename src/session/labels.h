@@ -1,14 +1,16 @@
 /*
  * Labels (--label): whom memory is for. While a call of the function lasts, its thread has a label:
- * what an argument, or a member of what that points to, says at the entry. A label is a frame at
- * the root of the thread's stacks, so every table, picture and file shows it as it shows functions.
+ * what an argument, or a member of what that points to, says at the entry. Or it has one of a
+ * variable: what that says at each allocation. A label is a frame at the root of the thread's
+ * stacks, so every table, picture and file shows it as it shows functions.
  *
- *	[NAME=]FUNCTION:argN[->MEMBER|->+OFFSET]...[:str|:int|:hex]
+ *	--label=handle:arg1->tenant           [tenant: acme]
+ *	--label=db=run_query:arg2:str         [db: orders]
+ *	--label=tls:current_request->id       [id: 4711]
+ *	--label=otel:http.route               [http.route: /orders]
  *
- *	--label=handle:arg1->tenant      [tenant: acme]
- *	--label=db=run_query:arg2:str    [db: orders]
- *
- * The text is read at the entry, while the thread is stopped: a string, an integer, or the name of
+ * That of a function is read at the entry, while the thread is stopped; that of a variable by pads
+ * (arch/pad_label.h), or while the thread is stopped: a string, an integer, or the name of
  * an enumerator, as the debug information says; without it a pointer to text is a string, anything
  * else an integer. A text that cannot be read is "?".
  */
@@ -20,7 +22,9 @@
 #include "base/types.h"
 #include "tracee/state/custom_probe.h"
 
+struct heap_event;
 struct leaf_amounts;
+struct module;
 struct options;
 struct run;
 struct session;
@@ -31,16 +35,25 @@ struct within_call;
 
 /* Why @text cannot be an option's value with @o; NULL: it can. */
 const char *labels_check_text(const struct options *o, const char *text);
+/* The same of all of them. */
+const char *labels_check(const struct options *o);
 /* Watches the functions of all options, which were checked. labels_close frees them. */
 void labels_open(struct run *run);
 void labels_close(struct run *run);
+
+/* @m, which may have variables that are labels, was mapped; unmapped. */
+void labels_add_module(struct session *s, const struct module *m);
+void labels_remove_module(struct session *s, const struct module *m);
+/* @child, a copy of @parent, gets its own labels. */
+void labels_fork(struct session *parent, struct session *child);
 
 /* For event_sink: a call of a function with labels begins, or ends. */
 void labels_begin(struct session *s, pid_t tid, const struct within_call *call);
 void labels_end(struct session *s, pid_t tid, const struct custom_probe *function);
 
-/* The node for @node, a stack of @thread: the same stack behind the thread's labels. */
-uint32_t labels_node(struct session *s, uint32_t thread, uint32_t node, bool is_complete);
+/* The node for @node, the stack of @he: the same stack behind its thread's labels. */
+uint32_t labels_node(struct session *s, const struct heap_event *he, uint32_t node,
+		     bool is_complete);
 
 /* What is in use, and was ever allocated, under a label; text "": without this label. */
 struct label_amount {

@@ -47,12 +47,13 @@ struct options_attach {
 	bool earlier_blocks;      /* include blocks from before the attach */
 };
 
+#define OPTIONS_COPY_AUTO (UINT64_C(1) << 62) /* copy_ahead_most */
 /* Reports on what memory consists of. */
 struct options_inspect {
 	/* report without profiling: "" = the processes of -p; else a core file; NULL = no */
 	const char *what;
 	const char *out;          /* NULL = standard output; with at_exit: error */
-	uint64_t copy;            /* bytes of memory that are copied to shorten the stop */
+	uint64_t copy;            /* processes of so many bytes are copied, or OPTIONS_COPY_AUTO */
 	bool pointers;            /* also finds what points to blocks */
 	double cold;              /* finds what is not touched for so many seconds; 0 = no */
 	bool at_exit;             /* profiled, and reported at the end and at SIGUSR1 */

@@ -94,7 +94,7 @@ void tracee_options_init(struct target_options *out, const struct run *run)
 		.watch = {
 			.mapping_calls = is_counting && o->memusage.mmap,
 			.program_end = is_counting,
-			.catches = run->needs_within || run->labels,
+			.catches = run->needs_within || run->has_label_functions,
 			.brk = o->profile.pages_as_heap || traces(o, SOURCE_BRK),
 			.faults = traces(o, SOURCE_FAULTS),
 			.mappings = o->profile.pages_as_heap || traces(o, SOURCE_MMAP),

@@ -123,6 +123,9 @@ struct run {
 	bool is_repeated;          /* another run of --repeat has the names of files as given */
 	bool is_set_up;            /* files and options are all right: the program was to be run */
 	struct label_option *labels;      /* one for each --label; owned. NULL = none */
+	bool has_label_functions;         /* any label is of a function */
+	struct type_table *label_types;   /* for them; owned */
+	char *label_dirs;                 /* for the table; owned */
 	bool needs_within;         /* calls of functions are watched (--within) */
 	VEC(struct within_section) sections;
 	bool needs_history;        /* a limit needs the exact peak or temporary allocations */

@@ -243,7 +243,6 @@ struct session *session_fork(struct session *parent, struct address_space *space
 	s->end = (struct session_end){0};
 	memset(&s->stacks.paths, 0, sizeof(s->stacks.paths));
 	s->stacks.java = NULL; /* its threads are not in the child */
-	s->labels = NULL;
 	s->within = NULL; /* calls in progress are the parent's */
 	s->image.is_own = s->image.was_attached = false;
 	s->process.inherited_allocations = profile_totals(parent->heap.profile)->allocations;
@@ -260,6 +259,7 @@ struct session *session_fork(struct session *parent, struct address_space *space
 	memory_sources_fork(s);
 	session_stacks_init(s); /* only one of the parent's threads exists in the child */
 	session_bind(s, space);
+	labels_fork(parent, s);
 	virtual_stacks_fork(s);
 	v8_stacks_fork(s);
 	code_names_fork(parent, s);

@@ -106,6 +106,7 @@ static void note_module(struct session *s, struct module *m)
 	v8_stacks_module(s, m);
 	code_names_note(s, m);
 	runtime_system_note_module(s, m);
+	labels_add_module(s, m);
 	if (s->events.writer)
 		events_writer_module(s->events.writer,
 				     &(struct events_module){m->id, m->start, m->end, m->bias,
@@ -189,6 +190,7 @@ static void sink_module_unloaded(void *ctx, struct address_space *space, struct 
 	unwind_forget(s->stacks.unwind, m->start, m->end);
 	virtual_stacks_module_gone(s, m);
 	v8_stacks_module_gone(s, m);
+	labels_remove_module(s, m);
 	memory_sources_forget(s, m->start, m->end);
 	if (s->events.writer)
 		events_writer_module(s->events.writer, &(struct events_module){.id = m->id});
@@ -391,7 +393,7 @@ static void sink_event(void *ctx, struct address_space *space, struct heap_event
 			verify_stack(s, he, ev.node);
 	}
 	if (s->labels && ev.node)
-		ev.node = labels_node(s, ev.thread, ev.node,
+		ev.node = labels_node(s, he, ev.node,
 				      s->stacks.counts.complete != complete);
 	if (s->events.writer)
 		events_writer_event(s->events.writer, profile_calltree(s->heap.profile), &ev);
@@ -429,7 +431,7 @@ static uint32_t sink_node(void *ctx, struct address_space *space, const struct h
 	uint32_t node = find_path_node(s, he);
 
 	(void)ctx;
-	return s->labels ? labels_node(s, he->thread, node, true) : node;
+	return s->labels ? labels_node(s, he, node, true) : node;
 }
 
 /* Counts them, in their order. */

@@ -57,28 +57,33 @@ void summaries_begin(struct session *s)
 		begin_collecting(all);
 }
 
-static void add_hint(struct summaries *all, const char *line, size_t size)
+/* Of more than fit, those of the largest processes are kept. */
+static void add_hint(struct summaries *all, const char *line, size_t size, uint64_t peak)
 {
-	for (size_t i = 0; i < SUMMARIES_HINTS; i++) {
-		const char *known = all->hint[i];
+	struct summaries_hint *least = &all->hint[0];
 
-		if (!known) {
-			all->hint[i] = xstrndup(line, size);
+	for (struct summaries_hint *h = all->hint; h < all->hint + SUMMARIES_HINTS; h++) {
+		if (h->line && strlen(h->line) == size && memcmp(h->line, line, size) == 0) {
+			h->peak = MAX(h->peak, peak);
 			return;
 		}
-		if (strlen(known) == size && memcmp(known, line, size) == 0)
-			return;
+		if (least->line && (!h->line || h->peak < least->peak))
+			least = h;
 	}
+	if (least->line && least->peak >= peak)
+		return;
+	free(least->line);
+	*least = (struct summaries_hint){xstrndup(line, size), peak};
 }
 
-/* Those in @text, lines with their ends. */
-static void add_hints(struct summaries *all, const char *text)
+/* Those in @text, lines with their ends, which is about a process with this peak. */
+static void add_hints(struct summaries *all, const char *text, uint64_t peak)
 {
 	for (const char *end; (end = strchr(text, '\n')); text = end + 1) {
 		const char *hint = strstr(text, ": hint: ");
 
 		if (hint && hint < end)
-			add_hint(all, text, (size_t)(end + 1 - text));
+			add_hint(all, text, (size_t)(end + 1 - text), peak);
 	}
 }
 
@@ -90,7 +95,7 @@ void summaries_end(struct session *s)
 		return;
 	char *text = end_collecting(all);
 
-	add_hints(all, text);
+	add_hints(all, text, profile_totals(s->heap.profile)->peak_bytes);
 	/* with a second one the first is not printed as it is */
 	if (all->count != 1 || all->only) {
 		free(text);
@@ -205,6 +210,9 @@ static size_t count_lines(const char *text)
 	return lines;
 }
 
+/* Of a process with less than a 20th of the largest peak a hint would be in the way. */
+#define HINT_SHARE 20
+
 static void print_hints(const struct summaries *all)
 {
 	const struct summaries_process *first = &all->most[0];
@@ -212,12 +220,14 @@ static void print_hints(const struct summaries *all)
 		      MIN(all->count - 1, (size_t)SUMMARIES_NEXT) +
 		      (all->count > ARRAY_SIZE(all->most)) + 1 + (all->killed > 0) + 1;
 
-	for (size_t i = 0; i < SUMMARIES_HINTS && all->hint[i] && used < SUMMARIES_LINES; i++) {
+	for (size_t i = 0; i < SUMMARIES_HINTS && all->hint[i].line; i++) {
+		const struct summaries_hint *h = &all->hint[i];
+
 		/* one process that allocated nothing is no reason to profile all for longer */
-		if (all->allocations && summary_is_hint_of_none(all->hint[i]))
-			continue;
-		log_print_collected(all->hint[i]);
-		used++;
+		bool is_moot = (all->allocations && summary_is_hint_of_none(h->line)) ||
+			       h->peak < first->peak / HINT_SHARE;
+		if (!is_moot && used++ < SUMMARIES_LINES)
+			log_print_collected(h->line);
 	}
 }
 
@@ -305,7 +315,7 @@ void summaries_deinit(struct summaries *s)
 	for (enum output i = 0; i < OUTPUTS; i++)
 		free(s->file[i].first);
 	for (size_t i = 0; i < SUMMARIES_HINTS; i++)
-		free(s->hint[i]);
+		free(s->hint[i].line);
 	vec_deinit(&s->within);
 	free(s->first_killed);
 	free(s->only);

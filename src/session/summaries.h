@@ -11,7 +11,7 @@
  *	ptmem:   all          1,234 allocations of 5,678 bytes; 91,011 bytes in use at their ends
  *	ptmem:   killed       2 processes by a signal, the first one 4714 by SIGSEGV
  *	ptmem:   written to   37 files, massif.out.4711 the first; all.html
- *	ptmem: hint: ...                                               if there is room
+ *	ptmem: hint: ...                    of processes that matter, if there is room
  *	ptmem: 12 calls of load in 3 processes, at most: ...           of --within, each function
  *
  * Each process has its own summary as well with -v and --stats, and if the processes are followed
@@ -38,6 +38,12 @@ struct summaries_process {
 	char *peak_line, *sites; /* as they are printed */
 };
 
+/* A hint, and the largest peak of the processes that it is about. */
+struct summaries_hint {
+	char *line;            /* as it is printed; owned; NULL = there is none */
+	uint64_t peak;
+};
+
 /* All zero at first; owned by the run. */
 struct summaries {
 	size_t count;
@@ -48,7 +54,7 @@ struct summaries {
 	uint64_t killed;
 	char *first_killed;    /* "4714 by SIGSEGV" */
 	char *only;            /* the whole summary of the first one */
-	char *hint[SUMMARIES_HINTS]; /* lines as they are printed, all different */
+	struct summaries_hint hint[SUMMARIES_HINTS]; /* all different */
 	within_totals within;
 	/* files that were written, and the first one of each kind */
 	struct {

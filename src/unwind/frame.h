@@ -77,14 +77,14 @@ void rules_set_memory(struct rules *r, struct unwind_rule *memory, uint32_t bits
 
 struct frame {
 	struct arch_unwind_regs regs; /* regs.reg[arch->dwarf_pc]: exact, not minus 1 */
-	uint32_t known;               /* bit n: register n is known */
+	uint64_t known;               /* bit n: register n is known */
 	/* interrupted by a signal: look up CFI at pc, not at pc - 1 */
 	bool is_exact;
 	/* of the frame just left: the address to show; 0 = its pc */
 	taddr_t shown_pc;
 };
 
-#define FRAME_KNOWS_ALL ((1u << ARCH_DWARF_REGS) - 1)
+#define FRAME_KNOWS_ALL ((UINT64_C(1) << ARCH_DWARF_REGS) - 1)
 
 /*
  * The word at @addr, of a stack: 0 or -EFAULT. Where the thread has gone on, later calls have

@@ -126,22 +126,32 @@ static bool compile_saved(const struct arch *arch, Dwarf_Frame *row, uint8_t i,
 	return true;
 }
 
+/* Where @row has its return address: false if a rule cannot express it. */
+static bool compile_return_slot(const Dwarf_Op *ops, size_t count, struct unwind_rule *rule)
+{
+	int64_t offset;
+
+	if (count == 0)
+		return unwind_set_return_slot(rule, RULE_LINK);
+	return is_at_cfa(ops, count, &offset) && offset % 8 == 0 &&
+	       unwind_set_return_slot(rule, offset / 8);
+}
+
 /* False if only the fallback can handle the row. */
 static bool compile_row(const struct arch *arch, Dwarf_Frame *row, struct unwind_rule *rule)
 {
 	Dwarf_Op memory[3], *ops;
 	size_t count;
-	int64_t offset;
 	bool is_signal;
 
-	if (dwarf_frame_info(row, NULL, NULL, &is_signal) != arch->dwarf_pc || is_signal ||
-	    dwarf_frame_register(row, arch->dwarf_pc, memory, &ops, &count) != 0)
+	if (dwarf_frame_info(row, NULL, NULL, &is_signal) != arch->dwarf_return || is_signal ||
+	    dwarf_frame_register(row, arch->dwarf_return, memory, &ops, &count) != 0)
 		return false;
 	if (count == 0 && ops) {
 		rule->kind = RULE_END;
 		return true;
 	}
-	if (!is_at_cfa(ops, count, &offset) || offset != -8 || !compile_cfa(arch, row, rule))
+	if (!compile_return_slot(ops, count, rule) || !compile_cfa(arch, row, rule))
 		return false;
 	/* A rule assumes that the caller's stack pointer is the CFA. */
 	if (dwarf_frame_register(row, arch->dwarf_sp, memory, &ops, &count) != 0 || count != 2 ||
@@ -303,7 +313,8 @@ static bool compile_switch(struct elf_file *file, uint64_t vaddr, bool is_exact,
 static bool compile_go(struct elf_file *file, uint64_t vaddr, bool is_exact,
 		       struct unwind_rule *rule)
 {
-	const struct go_table *t = go_table_of(file);
+	/* The rule counts from the return address that a call has pushed. */
+	const struct go_table *t = arch_native->return_size ? go_table_of(file) : NULL;
 	struct go_function f;
 	uint32_t bytes = 0;
 	bool is_found = t && (is_exact ? go_table_find(t, vaddr, &f) :

@@ -253,7 +253,7 @@ static int restore(Dwarf_Frame *row, int number, const struct expression_input *
 	if (count == 0) {
 		caller->regs.reg[number] = in->frame->regs.reg[number];
 		if (!ops)
-			caller->known |= in->frame->known & 1u << number;
+			caller->known |= in->frame->known & UINT64_C(1) << number;
 		return 0;
 	}
 	ret = expression_run(ops, count, in, &kind, &value);
@@ -262,7 +262,7 @@ static int restore(Dwarf_Frame *row, int number, const struct expression_input *
 	if (ret != 0)
 		return ret == -EFAULT ? ret : -ENODATA;
 	caller->regs.reg[number] = value;
-	caller->known |= 1u << number;
+	caller->known |= UINT64_C(1) << number;
 	return 0;
 }
 
@@ -295,7 +295,7 @@ static int step_row(const struct arch *arch, Dwarf_Frame *row, const struct stac
 	if (!(caller.known >> ra & 1) || !(caller.known >> arch->dwarf_sp & 1))
 		return -ENODATA;
 	caller.regs.reg[arch->dwarf_pc] = caller.regs.reg[ra];
-	caller.known |= 1u << arch->dwarf_pc;
+	caller.known |= UINT64_C(1) << arch->dwarf_pc;
 	*is_signal_out = caller.is_exact;
 	*frame = caller;
 	return 0;
@@ -350,7 +350,8 @@ static int read_frame(const struct arch *arch, const struct stack_view *view,
 {
 	taddr_t fp = frame->regs.reg[arch->dwarf_fp], sp = frame->regs.reg[arch->dwarf_sp];
 	struct frame caller = {
-		.known = 1u << arch->dwarf_pc | 1u << arch->dwarf_sp | 1u << arch->dwarf_fp};
+		.known = UINT64_C(1) << arch->dwarf_pc | UINT64_C(1) << arch->dwarf_sp |
+			 UINT64_C(1) << arch->dwarf_fp};
 
 	if (!(frame->known >> arch->dwarf_fp & 1) || fp % 8 != 0 || fp < sp || fp - sp > most ||
 	    frame_read_word(view, fp, &caller.regs.reg[arch->dwarf_fp]) != 0 ||

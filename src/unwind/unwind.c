@@ -109,6 +109,22 @@ static int read_switch(const struct unwind_rule *rule, const struct stack_view *
 	return 0;
 }
 
+/* Sets the pc of @frame to its return address, by @rule: 0 or -EFAULT. */
+static inline int read_return(const struct arch *arch, const struct unwind_rule *rule,
+			      const struct stack_view *view, taddr_t cfa, struct frame *frame)
+{
+	uint64_t *reg = frame->regs.reg;
+	int64_t slot = unwind_return_slot(rule);
+
+	if (slot != RULE_LINK)
+		return frame_read_word(view, cfa + 8 * (uint64_t)slot, &reg[arch->dwarf_pc]);
+	/* Only an interrupted function has not called another one since. */
+	if (!frame->is_exact)
+		return -EFAULT;
+	reg[arch->dwarf_pc] = reg[arch->dwarf_return];
+	return 0;
+}
+
 /*
  * Applies a rule that is neither SLOW nor END. Returns an enum unwind_end, STEP_OUT or STEP_SWITCH.
  */
@@ -153,14 +169,14 @@ static inline int step_rule(const struct arch *arch, const struct unwind_rule *r
 	/* While a pad calls the original, the thread's stack pointer is the CFA itself. */
 	if (way == STEP_OUT && (cfa < sp || (cfa == sp && !frame->is_exact)))
 		return UNWIND_LOOP;
-	if (frame_read_word(view, cfa - arch->return_size, &reg[arch->dwarf_pc]) != 0)
+	if (read_return(arch, rule, view, cfa, frame) != 0)
 		return UNWIND_NO_MEMORY;
 	for (unsigned int saved = rule->saved; saved; saved &= saved - 1) {
 		int i = __builtin_ctz(saved);
 		if (frame_read_word(view, base + 8 * (int64_t)rule->slot[i],
 				    &reg[arch->dwarf_saved[i]]) != 0)
 			return UNWIND_NO_MEMORY;
-		frame->known |= 1u << arch->dwarf_saved[i];
+		frame->known |= UINT64_C(1) << arch->dwarf_saved[i];
 	}
 	reg[arch->dwarf_sp] = cfa;
 	frame->is_exact = false;
@@ -296,9 +312,10 @@ static int step_generated_fp(struct unwind *u, const struct generated_code *code
 			     const struct stack_view *view, struct frame *frame)
 {
 	const struct arch *arch = u->rules.arch;
-	const struct unwind_rule rule = {.pc = frame->regs.reg[arch->dwarf_pc], .kind = RULE_FP,
-					 .cfa_offset = 16, .saved = 1, .slot = {-2}};
+	struct unwind_rule rule = {.pc = frame->regs.reg[arch->dwarf_pc], .kind = RULE_FP,
+				   .cfa_offset = 16, .saved = 1, .slot = {-2}};
 	bool was_exact = frame->is_exact;
+	unwind_set_return_slot(&rule, -1);
 	int way = step_rule(arch, &rule, view, frame);
 
 	if (way == STEP_OUT && code->caller_sp > frame->regs.reg[arch->dwarf_sp])
@@ -331,6 +348,7 @@ static bool step_generated(struct unwind *u, const struct stack_view *view, stru
 		return false;
 	struct unwind_rule rule = {.pc = place.pc, .kind = RULE_SP, .saved = 1, .slot = {-2},
 				   .cfa_offset = (int32_t)code.size};
+	unwind_set_return_slot(&rule, -1);
 	u->stats.generated_frames++;
 	frame->shown_pc = code.shown_pc;
 	if (code.kind == GENERATED_FP) {
@@ -589,7 +607,7 @@ static size_t walk_known(const struct unwind *u, const struct stack_view *from, 
 					.size = from->size};
 	const struct stack_view *view = &copy;
 	uint64_t *reg = frame->regs.reg;
-	uint32_t known = frame->known;
+	uint64_t known = frame->known;
 	taddr_t *const fps = u->fp;
 	taddr_t pc = reg[arch->dwarf_pc], sp = reg[arch->dwarf_sp], fp = reg[arch->dwarf_fp];
 
@@ -601,7 +619,9 @@ static size_t walk_known(const struct unwind *u, const struct stack_view *from, 
 			break;
 		taddr_t cfa =
 			(rule->kind == RULE_SP ? sp : fp) + (uint64_t)(int64_t)rule->cfa_offset;
-		if (cfa <= sp || !copied_word(view, cfa - arch->return_size, &next_pc) ||
+		int64_t slot = unwind_return_slot(rule);
+		if (cfa <= sp || slot == RULE_LINK ||
+		    !copied_word(view, cfa + 8 * (uint64_t)slot, &next_pc) ||
 		    unwind_is_end(next_pc))
 			break;
 		unsigned int saved = rule->saved;
@@ -615,7 +635,7 @@ static size_t walk_known(const struct unwind *u, const struct stack_view *from, 
 			if (!copied_word(view, cfa + 8 * (uint64_t)(int64_t)rule->slot[i],
 					 &reg[number]))
 				goto out; /* those already restored are restored again */
-			known |= 1u << number;
+			known |= UINT64_C(1) << number;
 		}
 		pc = next_pc;
 		sp = cfa;

@@ -587,6 +587,10 @@ def cli_hints_stripped_part(t):
         "\n".join(makers % i for i in range(100)), " ".join("make%d();" % i for i in range(100)))
     t.equal("compiler", t.run([*flags, "-s", "-o", "scattered", t.file("scattered.c", source), "./part.so"], cwd=cwd).status, 0)
     t.equal("scattered", [h.split(" is stripped")[0] for h in hints(t, ["./scattered"], cwd=cwd)], ["scattered"])
+    # of several processes: of those that matter next to the largest one
+    for size, said in (("10000000", ["scattered"]), ("30000000", [])):
+        found = hints(t, ["--trace-children=yes", "sh", "-c", "./scattered; ./whole 100 %s" % size], cwd=cwd)
+        t.equal("beside %s bytes" % size, [h.split(" is stripped")[0] for h in found], said)
 
 
 @test("cli/setuid")

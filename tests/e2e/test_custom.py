@@ -1,6 +1,7 @@
 """--probe: allocators of the program's own (targets/custom.c, custom_cxx.cpp), and malloc's family at addresses of
 static programs without symbols."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -53,8 +54,14 @@ for _way in WAYS:
 
     @test("custom/pools/" + _way)
     def _(t, way=_way):
-        _, stats, truth = run(t, "custom", POOLS, "pools", "300", options=["--probes=" + way])
+        leaks = os.path.join(t.subdirectory(), "leaks.json")
+        _, stats, truth = run(t, "custom", POOLS, "pools", "300", options=["--probes=" + way, "--leak-check", "--leaks-out=" + leaks])
         t.counts("ptmem and the truth", stats, truth)
+        with open(leaks, encoding="utf-8") as file:
+            found = json.load(file)
+        # its blocks are judged, and it is not: together they are all that is in use
+        t.equal("the chunk of the pool that is left", found["outer"], {"bytes": 1 << 16, "blocks": 1})
+        t.equal("all bytes", found["bytes"] + found["outer"]["bytes"], stats["live"])
 
     @test("custom/library/" + _way)
     def _(t, way=_way):

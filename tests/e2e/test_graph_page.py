@@ -176,3 +176,42 @@ def hostile(t):
             t.check(p.js("return document.documentElement.scrollWidth <= innerWidth"), "it is wider than %d" % width)
             p.check_errors()
     program.end()
+
+
+# -- tables of types --
+
+TABLES = {"types": ("type", "bytes"), "fields": ("field", "retained_bytes"), "padding": ("type", None)}
+
+
+@test("graph-page/tables", limit=120)
+def tables(t):
+    """Tables of types: from the process and from its file, sorted by a column, and filtered."""
+    path, page, again = (os.path.join(t.directory, name) for name in ("f.graph", "page.html", "again.html"))
+    result = t.run([t.ptmem(), "-q", "--graph", "--graph-out=" + path, "--html=" + page, t.target("gcc-O2-pie", "fields")])
+    t.equal("status (%r)" % result.err, result.status, 0)
+    t.equal("status of ptmem-report", run_report(t, "--html=" + again, path).status, 0)
+    data, report = embedded(page)["graph"], report_json(t, path)
+    for name in (*TABLES, "containers"):
+        t.equal(name + " of the file's page", embedded(again)[name], data[name])
+        t.equal(name + " of the report", report[name], data[name])
+    t.equal("equal strings", embedded(again)["equal_strings"]["rows"], data["equal_strings"]["rows"])
+    t.check(all(data[name] for name in TABLES) and data["equal_strings"]["rows"], "a table has no rows")
+    with GraphPage(t, again) as p:
+        def rows():
+            return p.js("""return [...document.querySelectorAll('#graph-types tbody tr')].map(tr =>
+                [tr.querySelector('.type').title, tr.children[1].querySelector('span')?.title])""")
+        for name, (title, size) in TABLES.items():
+            p.press("[data-value=%s]" % name)
+            t.equal("names of " + name, [row[0] for row in rows()], [row[title] for row in data[name]])
+            if size:
+                t.equal("bytes of " + name, [int("".join(c for c in row[1] if c.isdigit())) for row in rows()],
+                        [row[size] for row in data[name]])
+        p.press("[data-value=types]")
+        p.press("#graph-types [data-sort=what]")
+        t.equal("by name", [row[0] for row in rows()], sorted(row["type"] for row in data["types"]))
+        t.equal("address", p.js("return location.hash"), "#gtable=types&gsort=what-up")
+        p.js("const f = document.getElementById('graph-find'); f.value = 'session'; f.dispatchEvent(new Event('input'))")
+        t.equal("found", [row[0] for row in rows()], sorted(row["type"] for row in data["types"] if "session" in row["type"]))
+        p.press("[data-value=tree]")
+        t.check(p.js("return document.getElementById('treemap').offsetWidth > 0"), "no treemap")
+        p.check_errors()

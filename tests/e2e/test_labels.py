@@ -2,6 +2,8 @@
 
 import os
 import re
+import signal
+import subprocess
 
 from harness import BUILD, test
 from pprof_file import Pprof
@@ -98,6 +100,105 @@ def several(t):
     t.check({"acme", "globex", "ini?tech"} < set(rows(run.messages, "name")), "samples have labels: %s" % run.messages)
 
 
+# Of label_variables.c: what labels say of its tenants, of requests of none, and where pages are gone.
+VARIABLES = {
+    "tls:current_request->tenant->name": ("acme", "globex incorporated", "x", None, "?"),
+    "tls:current_tenant->plan": ("FREE", "PRO", "ENTERPRISE", "FREE", "FREE"),
+    "current_tenant->id": ("7", "-8", "9", "0", "0"),
+}
+# Allocations of the C library have these, too.
+IDLE = {"name": None, "plan": "FREE", "id": "0"}
+# Its first request has the thread's own tenant nowhere but in current_request.
+ODD = (5 + 6 + 7 + 70000 + 13, 7)
+
+
+def lines(out):
+    return [tuple(map(int, line.rsplit(" ", 2)[1:])) for line in out.decode().splitlines() if ": " in line]
+
+
+def said_by(out, label):
+    """{text: (bytes, calls)} of label_variables.c."""
+    found = {}
+    amounts = lines(out)
+    if "current_request" not in label:
+        amounts[0] = (amounts[0][0] - ODD[0], amounts[0][1] - ODD[1])
+        amounts[3] = (amounts[3][0] + ODD[0], amounts[3][1] + ODD[1])
+    for text, (size, calls) in zip(VARIABLES[label], amounts):
+        before = found.get(text, (0, 0))
+        found[text] = (before[0] + size, before[1] + calls)
+    return found
+
+
+def by_label(t, recording, name):
+    return Pprof(t.run([os.path.join(BUILD, "ptmem-report"), "--format=pprof", "--at=end", recording]).out).by_label(name, "inuse_space")
+
+
+@test("labels/variables")
+def variables(t):
+    """Of threads; texts in a buffer that is written again, at the end of a page, in pages that are gone; four threads, each to the byte."""
+    names = tuple(VARIABLES)
+    for variant, labels in (("gcc-O2-pie", names + names[:1]), ("clang-O0-nopie", names[:2])):
+        program = t.target(variant, "label_variables")
+        for label, probes in zip(labels, ("jump", "break", "auto", "break")):
+            name, recording = label.rsplit("->", 1)[1], os.path.join(t.subdirectory(), "r")
+            run = t.profile([program], ["--record=" + recording, "--probes=" + probes, "--label=" + label])
+            t.equal("status of %s" % run.messages, run.status, 0)
+            said = said_by(run.out, label)
+            found, calls = by_label(t, recording, name), rows(run.messages, name)
+            said.pop(IDLE.get(name))
+            t.equal("%s %s: %s" % (variant, probes, label), {text: found.get(text) for text in said}, {text: size for text, (size, _) in said.items()})
+            shown = [text for text in said if text in calls]
+            t.check(len(shown) >= 2, "the largest are shown: %s" % calls)
+            t.equal("calls", [calls[text] for text in shown], [said[text][1] for text in shown])
+
+
+@test("labels/attached")
+def attached(t):
+    """A variable is known before the first thread runs on; thread contexts of OpenTelemetry."""
+    for target, label, name in (("label_variables", "tls:current_request->tenant->name", "name"), ("label_contexts", "otel:http.route", "http.route")):
+        cwd = t.subdirectory()
+        program = subprocess.Popen([t.target("gcc-O2-pie", target), "wait"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=cwd)
+        t.equal("its first line", program.stdout.readline(), b"ready\n")
+        ptmem = subprocess.Popen([t.ptmem(), "-v", "--record=r", "-o", "m", "--label=" + label, "-p", str(program.pid)], cwd=cwd,
+                                 stderr=subprocess.PIPE, env=t.environment(cwd))
+        said = []
+        while b"attached to" not in (said or [b""])[-1]:
+            said.append(ptmem.stderr.readline())
+            t.check(said[-1], "ptmem has ended: %s" % said)
+        out, _ = program.communicate(b"x")
+        messages = ptmem.communicate()[1].decode()
+        found = by_label(t, os.path.join(cwd, "r"), name)
+        if target == "label_variables":
+            want = {text: size for text, (size, _) in said_by(out, label).items() if text is not None}
+        else:
+            want = {line.split()[0]: int(line.split()[1]) for line in out.decode().splitlines()[:3]}
+        t.equal("%s, %s" % (label, messages), {text: found.get(text) for text in want}, want)
+
+
+@test("labels/inherited")
+def inherited(t):
+    """A child of a fork goes on with the label of its thread."""
+    program, cwd = t.target("gcc-O2-pie", "label_variables"), t.subdirectory()
+    run = t.run([t.ptmem(), "-o", "m.%p", "--record=r.%p", "--label=tls:current_request->tenant->name", program, "fork"], cwd=cwd)
+    files = [name for name in os.listdir(cwd) if name.startswith("r.")]
+    t.check(files, run.err)
+    want = lines(run.out)[1][0]
+    t.check(want in [by_label(t, os.path.join(cwd, name), "name").get("globex incorporated") for name in files],
+            "%d: %s" % (want, run.err))
+
+
+@test("labels/libraries")
+def libraries(t):
+    """While a library with another label comes and goes, no allocation of other threads has the wrong label, or none."""
+    run = t.profile([t.target("gcc-O2-pie", "label_variables"), "load"], ["--probes=jump", "--label=tls:current_request->tenant->name", "--label=signgam"])
+    t.equal("status of %s" % run.messages, run.status, 0)
+    calls, said = rows(run.messages, "name"), lines(run.out)
+    found = [calls[text] for text in ("acme", "globex incorporated")]
+    # those of odd() are in it
+    t.equal("calls of %s" % calls, found, [said[0][1], said[1][1]])
+    t.check("0" in rows(run.messages, "signgam"), "signgam is a label, too: %s" % run.messages)
+
+
 @test("labels/no-debug")
 def no_debug(t):
     """Without debug information offsets work, members are refused once with a hint."""
@@ -114,10 +215,16 @@ def no_debug(t):
 @test("labels/refused")
 def refused(t):
     """Each with a sentence that says what it should be; a function that does not exist is reported at the end."""
-    for text, why in (("handle", "FUNCTION:argN"), ("handle:arg9", "N from 1 to 6"), ("handle:arg1->", "name of a member"), (":arg1", "FUNCTION:argN"),
+    for text, why in (("+8", "FUNCTION:argN"), ("otel:", "key of an attribute"), ("handle:arg9", "N from 1 to 6"), ("handle:arg1->", "name of a member"), (":arg1", "FUNCTION:argN"),
                       ("handle:arg1->+x", "number of bytes"), ("handle:arg1:text", ":str, :int or :hex"), ("handle:arg1" + "->a" * 9, "more than 8")):
         run = t.profile(["true"], ["--label=" + text])
         t.check(run.status and any("--label=%s: " % text in m and why in m for m in run.messages), "%s: %s" % (text, run.messages))
+    for label, why in (("no_such_variable", "no variable of this name"), ("otel:x", "no thread context"), ("tls:current_tenant", "name a member"),
+                       ("current_request->tenant->x", "no such member")):
+        run = t.profile([t.target("gcc-O2-pie", "label_variables")], ["--label=" + label])
+        t.equal("messages of %s: %s" % (label, run.messages), sum("--label=%s: " % label in m and why in m for m in run.messages), 1)
+    run = t.profile(["true"], ["--label=v%d" % i for i in range(5)])
+    t.check(run.status and "at most four" in "".join(run.messages), "%s" % run.messages)
     run = t.profile(["true"], ["--label=handle:arg1", "--heap=no"])
     t.check(run.status and "--heap=no" in "".join(run.messages), "%s" % run.messages)
     run = t.profile(["true"], ["--label=no_such_function:arg1"])

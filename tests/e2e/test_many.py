@@ -164,7 +164,8 @@ def _(t):
 def _(t):
     """Processes that allocate nothing: "0 B each", for nothing is less."""
     empty = t.target("gcc-O2-pie", "empty")
-    run = t.run([t.ptmem(), "-o", "/dev/null", "--", "sh", "-c", "for i in 1 2 3 4 5; do %s; done" % empty])
+    loop = "for i in 1 2 3 4 5; do %s; done" % empty
+    run = t.run([t.ptmem(), "--trace-children=yes", "-o", "/dev/null", "--", "sh", "-c", loop])
     t.equal("status", run.status, 0)
     t.check(b"processes of 0 B each; -v prints all" in run.err, run.err.decode())
 

@@ -182,6 +182,23 @@ static void write_list(uint32_t slot)
 	listed[slot] = r.kept + fresh;
 }
 
+/* A label, which comes with no event, either. */
+static void write_label(uint32_t slot)
+{
+	struct pad_record_label r = {.label = (uint8_t)any(PAD_LABELS), .state = (uint8_t)any(3)};
+
+	r.bytes = (uint16_t)(r.state == PAD_LABEL_PRESENT ? any(PAD_LABEL_BYTES + 1) : 0);
+	r.size = ROUND_UP((uint32_t)sizeof(r) + (r.bytes + 7u) / 8 * 8, 16u);
+	r.size += memory.written.flags & PAD_STACK_POINTER ? PAD_TAIL : 0;
+	uint64_t *at = reserve(slot, r.size);
+	memcpy(at + 1, (uint64_t *)&r + 1, sizeof(r) - 8);
+	for (uint32_t i = sizeof(r) / 8; i < r.size / 8; i++)
+		at[i] = strange();
+	at[0] = pad_mark(next_number++, 0, PAD_RECORD_LABEL);
+	memory.control->next_number = next_number;
+	pad_memory_ring(&memory, slot)->head = heads[slot];
+}
+
 static void write_short(uint32_t slot, uint64_t block, enum pad_record_type type)
 {
 	uint64_t *at = reserve(slot, 16 + (memory.written.flags & PAD_STACK_POINTER ? PAD_TAIL : 0));
@@ -208,6 +225,8 @@ static void write_record(void)
 		write_stamp(slot);
 	if (!any(4))
 		write_list(slot);
+	if (!any(4))
+		write_label(slot);
 
 	switch (any(8)) {
 	case 0: /* numbers without records */
@@ -276,6 +295,10 @@ static void on_event(void *ctx, struct heap_event *he)
 
 	CHECK(he->path < USED && he->function < 16);
 	check_block(he->kind == HEAP_REALLOC_BEGIN ? he->old_addr : he->addr);
+	for (uint32_t i = 0; i < PAD_LABELS; i++) {
+		CHECK(he->label[i].size <= PAD_LABEL_BYTES && he->label[i].state <= PAD_LABEL_GONE);
+		sum += hash_bytes((const char *)he->label[i].word, he->label[i].size);
+	}
 	if (he->frame)
 		check_stack(he);
 	if (he->stack)

@@ -43,12 +43,16 @@ static int make_tree(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(directories); i++)
 		make_directory(directories[i]);
 	write_file("v2/a/memory.max", "50000000\n");
+	write_file("v2/a/memory.current", "45000000\n");
+	write_file("v2/a/memory.stat", "anon 1\ninactive_file 3000000\nactive_file 700000\n");
 	write_file("v2/a/b/memory.max", "max\n");
 	write_file("v2/a/b/memory.events", "low 5\nhigh 2\nmax 30\noom 1\noom_kill 1\n");
 	write_file("v2/a/b/memory.pressure",
 		   "some avg10=12.05 avg60=0.30 avg300=0.10 total=77\n"
 		   "full avg10=3.00 avg60=0.00 avg300=0.00 total=5\n");
-	write_file("v1/a/memory.stat", "cache 1\nhierarchical_memory_limit 70000000\ntotal_rss 2\n");
+	write_file("v1/a/memory.stat", "cache 1\nhierarchical_memory_limit 70000000\ntotal_rss 2\n"
+		   "inactive_file 5\ntotal_inactive_file 600000\n");
+	write_file("v1/a/memory.usage_in_bytes", "10000000\n");
 	write_file("v1/a/memory.failcnt", "17\n");
 	return 0;
 }
@@ -85,6 +89,7 @@ static void test_version_2(void **state)
 	find("0::/a/b\n", NULL, "/", &c);
 	assert_null(c.memory);
 	assert_int_equal(memory_cgroup_limit(&c), 50000000); /* its parent's */
+	assert_int_equal(memory_cgroup_left(&c), 8000000);
 	assert_true(memory_cgroup_limit_hits(&c, &hits));
 	assert_int_equal(hits, 33);
 	assert_true(memory_cgroup_pressure(&c, &pressure));
@@ -101,6 +106,7 @@ static void test_version_1(void **state)
 	find("7:cpu,cpuacct:/x\n4:memory:/a\n1:name=systemd:/y\n", "/", NULL, &c);
 	assert_null(c.unified);
 	assert_int_equal(memory_cgroup_limit(&c), 70000000);
+	assert_int_equal(memory_cgroup_left(&c), 60600000);
 	assert_true(memory_cgroup_limit_hits(&c, &hits));
 	assert_int_equal(hits, 17);
 	assert_false(memory_cgroup_pressure(&c, &pressure));
@@ -152,6 +158,7 @@ static void test_none(void **state)
 		find(texts[i], "/", i == 1 ? NULL : "/", &c);
 		assert_null(c.memory);
 		assert_int_equal(memory_cgroup_limit(&c), UINT64_MAX);
+		assert_int_equal(memory_cgroup_left(&c), UINT64_MAX);
 		assert_false(memory_cgroup_limit_hits(&c, &hits));
 		assert_false(memory_cgroup_pressure(&c, &pressure));
 		memory_cgroup_deinit(&c);

@@ -140,7 +140,7 @@ static void test_stub_runs(void **state)
 		assert_true(stub.size <= STUB_ROOM);
 		compare(k, as_function(stub.jump));
 		assert_int_equal(at[stub.trap - stub.call], arch_native->trap[0]);
-		at[stub.trap - stub.call] = arch_native->nop_insn;
+		memcpy(&at[stub.trap - stub.call], arch_native->nop_insn, arch_native->trap_size);
 		compare(k, as_function(stub.call));
 	}
 	munmap(page, 0x10000);

@@ -512,6 +512,72 @@ static void test_list_parts(void **state)
 	assert_non_null(ring.broken);
 }
 
+/* -- labels -- */
+
+static struct pad_label_value labels_seen[PAD_LABELS];
+
+static void note_labels(void *ctx, struct heap_event *ev)
+{
+	(void)ctx;
+	memcpy(labels_seen, ev->label, sizeof(labels_seen));
+}
+
+static void write_label(const struct pad_record_label *record, const char *text)
+{
+	uint64_t *word = word_at(0, pad_memory_ring(&memory, 0)->head);
+
+	memcpy(word, record, sizeof(*record));
+	strncpy((char *)(word + sizeof(*record) / sizeof(*word)), text, PAD_LABEL_BYTES);
+	word[0] = pad_mark(take_number(), 0, PAD_RECORD_LABEL);
+	move_head(0, MAX(record->size, 16u));
+}
+
+/* Events have those that were recorded before, until there are others. */
+static void test_labels(void **state)
+{
+	const struct ring_reader reads_labels = {.event = note_labels};
+
+	(void)state;
+	write_label(&(struct pad_record_label){.size = 32, .label = 2, .bytes = 9,
+					       .state = PAD_LABEL_PRESENT}, "ninebytes");
+	write_free(0, take_number(), 1);
+	ring_drain(&ring, SIZE_MAX, &reads_labels);
+	assert_null(ring.broken);
+	assert_int_equal(labels_seen[2].state, PAD_LABEL_PRESENT);
+	assert_int_equal(labels_seen[2].size, 9);
+	assert_memory_equal(labels_seen[2].word, "ninebytes\0\0\0\0\0\0", 16);
+	assert_int_equal(labels_seen[1].state, PAD_LABEL_ABSENT);
+	write_label(&(struct pad_record_label){.size = 16, .label = 2, .state = PAD_LABEL_GONE},
+		    "");
+	write_free(0, take_number(), 1);
+	ring_drain(&ring, SIZE_MAX, &reads_labels);
+	assert_null(ring.broken);
+	assert_int_equal(labels_seen[2].state, PAD_LABEL_GONE);
+	assert_int_equal(labels_seen[2].size, 0);
+}
+
+/* Each alone; in a ring of its own. */
+static void test_bad_labels(void **state)
+{
+	static const struct pad_record_label bad[] = {
+		{.size = 16, .label = PAD_LABELS},
+		{.size = 16, .state = PAD_LABEL_GONE + 1},
+		{.size = 32, .state = PAD_LABEL_GONE, .bytes = 8},
+		{.size = 112, .state = PAD_LABEL_PRESENT, .bytes = PAD_LABEL_BYTES + 1},
+		{.size = 16, .state = PAD_LABEL_PRESENT, .bytes = 8},
+		{.size = 0},
+		{.size = RING_SIZE},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		write_label(&bad[i], "");
+		assert_int_equal(ring_drain(&ring, SIZE_MAX, &reader), 0);
+		assert_non_null(ring.broken);
+		teardown(state);
+		setup_threads(state);
+	}
+}
+
 /* -- records that no pad writes -- */
 
 /* A good record followed by @bad: only the good one is read. */
@@ -1163,6 +1229,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_threads, setup_threads, teardown),
 		cmocka_unit_test_setup_teardown(test_fork, setup_threads, teardown),
 		cmocka_unit_test_setup_teardown(test_list_parts, setup_threads, teardown),
+		cmocka_unit_test_setup_teardown(test_labels, setup_threads, teardown),
+		cmocka_unit_test_setup_teardown(test_bad_labels, setup_threads, teardown),
 		cmocka_unit_test_setup_teardown(test_kept_too_many, setup_threads, teardown),
 		cmocka_unit_test_setup_teardown(test_guesses_without_stack, setup_threads, teardown),
 		cmocka_unit_test_setup_teardown(test_kept_huge, setup_threads, teardown),

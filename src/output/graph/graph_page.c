@@ -16,12 +16,14 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "graph/graph_tree.h"
+#include "output/graph/graph_tables.h"
 #include "output/html_page.h"
 
 #define ROWS 20000u
 #define MOST 500u
 #define OWNERS 1000u
 #define DEPTH 100u
+#define TABLE_ROWS 1000u        /* of each table of types */
 #define STEPS 256u              /* of a way; longer ones are left out */
 #define TEXT_CHARACTERS 600u    /* of one text */
 #define TEXT_BYTES (8u << 20)   /* of all: further ones are "" */
@@ -222,7 +224,9 @@ void graph_page_write_json(struct json_writer *w, const char *name, const struct
 	put_texts(w, &p);
 	put_sizes(w, &p);
 	put_blocks(w, &p);
-	json_write_close(w, 2);
+	json_write_close(w, 1);
+	graph_tables_write(w, g, TABLE_ROWS);
+	json_write_close(w, 1);
 	vec_deinit(&p.tree.list);
 	vec_release(&p.texts.list, t_, free(*t_));
 	hash_deinit(&p.texts.index);

@@ -4,6 +4,7 @@
  *	process 12 (./prog): 3,000 blocks in use, 1.2 MiB (1,258,291 bytes)
  *
  *	  cache in prog  retains 1.0 MiB (1,048,576 bytes) in 2,000 blocks
+ *	    of these 1,900 Order, 100 Session
  *	    0x55d0c0de2a0  64 bytes, C++ Foo  retains ...
  *	    12 others  retain ...
  *	  shared by several owners: 3 blocks  retain ...
@@ -24,6 +25,7 @@
 #include "base/json_write.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "graph/graph_contents.h"
 #include "leak/leakcheck.h"
 #include "output/graph/graph_origins.h"
 #include "output/graph/graph_tables.h"
@@ -34,6 +36,7 @@
 #define ROWS_BELOW 10u
 #define ROWS_JSON 10000u
 #define HOLDERS_SHOWN 3u
+#define TYPES_SHOWN 3u
 #define HOLDERS_JSON 100u
 
 static const char *const state_name[] = {
@@ -100,11 +103,41 @@ static void print_holders(FILE *f, const struct heap_graph *g, const struct grap
 	vec_deinit(&h.owners);
 }
 
+/* What types row @row retains, from c->at on. */
+static void print_contents(FILE *f, const struct heap_graph *g, const struct graph_rows *rows,
+			   uint32_t row, struct graph_contents *c)
+{
+	const struct graph_row *r = &rows->list.data[row];
+	uint64_t others = 0;
+	char number[AMOUNT_SIZE];
+	bool is_one = c->at < c->list.count && c->list.data[c->at].row == row &&
+		      c->list.data[c->at].blocks == r->blocks && r->blocks == 1;
+
+	c->at += is_one;
+	for (size_t shown = 0; c->at < c->list.count && c->list.data[c->at].row == row; c->at++) {
+		const struct graph_content *e = &c->list.data[c->at];
+
+		if (shown == TYPES_SHOWN) {
+			others += e->blocks;
+			continue;
+		}
+		fprintf(f, "%s%s %s", shown++ ? ", " : "    of these ",
+			amount_commas(e->blocks, number), graph_type_name(g, e->type));
+		if (c->at + 1 == c->list.count || c->list.data[c->at + 1].row != row)
+			fprintf(f, "\n");
+	}
+	if (others)
+		fprintf(f, ", %s other%s\n", amount_commas(others, number), plural(others));
+}
+
 static void print_rows(FILE *f, const struct heap_graph *g, const struct graph_rows *rows)
 {
 	uint64_t bytes = 0, blocks = 0;
 	struct cold_bytes untouched = {0};
+	struct graph_contents contents = {0};
 
+	if (g->typed)
+		graph_contents_find(g, rows, &contents);
 	for (size_t i = 0; i < rows->list.count; i++) {
 		const struct graph_row *r = &rows->list.data[i];
 		_cleanup_free_ char *name = row_text(g, r);
@@ -116,6 +149,7 @@ static void print_rows(FILE *f, const struct heap_graph *g, const struct graph_r
 			print_untouched(f, 2 * (int)MIN(r->level, 50u), &r->untouched);
 		untouched.cold += r->level == 0 ? r->untouched.cold : 0;
 		untouched.shared += r->level == 0 ? r->untouched.shared : 0;
+		print_contents(f, g, rows, (uint32_t)i, &contents);
 		print_holders(f, g, r);
 		if (r->kind == GRAPH_ROW_SHARED) {
 			fprintf(f, "    ");
@@ -124,6 +158,7 @@ static void print_rows(FILE *f, const struct heap_graph *g, const struct graph_r
 		bytes += r->level == 0 ? r->bytes : 0;
 		blocks += r->level == 0 ? r->blocks : 0;
 	}
+	vec_deinit(&contents.list);
 	fprintf(f, "\n  sum  ");
 	graph_print_amount(f, bytes, blocks);
 	if (g->untouched)
@@ -389,9 +424,28 @@ const char *const graph_row_kind_name[] = {
 	[GRAPH_ROW_OWNER] = "owner", [GRAPH_ROW_SHARED] = "shared",
 	[GRAPH_ROW_BLOCK] = "block", [GRAPH_ROW_REST] = "rest"};
 
-
-static void write_row(struct json_writer *w, const struct heap_graph *g, const struct graph_row *r)
+/* As print_contents, all types. */
+static void write_contents(struct json_writer *w, const struct heap_graph *g,
+			   uint32_t row, struct graph_contents *c)
 {
+	if (c->at == c->list.count || c->list.data[c->at].row != row)
+		return;
+	json_write_open(w, "types", '[');
+	for (; c->at < c->list.count && c->list.data[c->at].row == row; c->at++) {
+		const struct graph_content *e = &c->list.data[c->at];
+
+		json_write_open(w, NULL, '{');
+		json_write_text(w, "type", graph_type_name(g, e->type));
+		json_write_numbers(w, {"bytes", e->bytes}, {"blocks", e->blocks});
+		json_write_close(w, 1);
+	}
+	json_write_close(w, 1);
+}
+
+static void write_row(struct json_writer *w, const struct heap_graph *g,
+		      const struct graph_rows *rows, size_t i, struct graph_contents *contents)
+{
+	const struct graph_row *r = &rows->list.data[i];
 
 	json_write_open(json_write_line(w, 1), NULL, '{');
 	json_write_number(w, "level", r->level);
@@ -408,7 +462,20 @@ static void write_row(struct json_writer *w, const struct heap_graph *g, const s
 				   {"untouched_at_most", r->untouched.cold + r->untouched.shared});
 	if (graph_row_is_shared(g, r))
 		write_holders(w, g, r);
+	write_contents(w, g, (uint32_t)i, contents);
 	json_write_close(w, 1);
+}
+
+static void write_rows(struct json_writer *w, const struct heap_graph *g,
+		       const struct graph_rows *rows)
+{
+	struct graph_contents contents = {0};
+
+	if (g->typed)
+		graph_contents_find(g, rows, &contents);
+	for (size_t i = 0; i < rows->list.count; i++)
+		write_row(w, g, rows, i, &contents);
+	vec_deinit(&contents.list);
 }
 
 static void write_way(struct json_writer *w, const struct heap_graph *g, const char *text)
@@ -466,11 +533,10 @@ void graph_report_write_json(FILE *f, const struct graph_title *t, const struct 
 		write_way(&w, g, wish->holds);
 	graph_rows_find(g, &limits, &rows);
 	json_write_open(json_write_line(&w, 0), "rows", '[');
-	for (size_t i = 0; i < rows.list.count; i++)
-		write_row(&w, g, &rows.list.data[i]);
+	write_rows(&w, g, &rows);
 	json_write_close(&w, 1);
 	graph_origins_write(&w, g);
-	graph_tables_write(&w, g);
+	graph_tables_write(&w, g, SIZE_MAX);
 	json_write_close(&w, 1);
 	fputc('\n', f);
 	vec_deinit(&rows.list);

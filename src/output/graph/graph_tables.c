@@ -205,104 +205,80 @@ void graph_tables_print(FILE *f, const struct heap_graph *g, bool with_text)
 
 /* -- JSON -- */
 
-static void write_types(struct json_writer *w, const struct heap_graph *g)
+/* Calls @write for each of the rows that are wanted: an object on a line of its own. */
+#define write_each(w, name, rows, most, r, write)                                          \
+	do {                                                                              \
+		json_write_open(json_write_line(w, 0), name, '[');                         \
+		for (size_t i_ = 0; i_ < MIN((rows)->count, (size_t)(most)); i_++) {       \
+			const __typeof__(*(rows)->data) *r = &(rows)->data[i_];            \
+			json_write_open(json_write_line(w, 1), NULL, '{');                 \
+			write;                                                             \
+			json_write_close(w, 1);                                            \
+		}                                                                         \
+		json_write_close(w, 1);                                                    \
+	} while (0)
+
+static void write_types(struct json_writer *w, const struct heap_graph *g, size_t most)
 {
 	struct type_rows rows;
 
 	find_types(g, &rows);
-	json_write_open(json_write_line(w, 0), "types", '[');
-	for (size_t i = 0; i < rows.list.count; i++) {
-		const struct type_row *r = &rows.list.data[i];
-
-		json_write_open(json_write_line(w, 1), NULL, '{');
+	write_each(w, "types", &rows.list, most, r, {
 		json_write_text(w, "type", r->name);
 		json_write_numbers(w, {"bytes", r->bytes}, {"blocks", r->blocks});
-		json_write_close(w, 1);
-	}
-	json_write_close(w, 1);
+	});
 	vec_deinit(&rows.list);
 }
 
-static void write_fields(struct json_writer *w, const struct heap_graph *g)
+static void write_fields(struct json_writer *w, const struct heap_graph *g, size_t most)
 {
 	struct graph_field_rows rows = {0};
 
 	if (has_fields(g))
 		graph_fields_find(g, &rows);
-	json_write_open(json_write_line(w, 0), "fields", '[');
-	for (size_t i = 0; i < rows.list.count; i++) {
-		const struct graph_field_row *r = &rows.list.data[i];
-
-		json_write_open(json_write_line(w, 1), NULL, '{');
+	write_each(w, "fields", &rows.list, most, r, {
 		json_write_text(w, "field", r->text);
 		json_write_numbers(w, {"retained_bytes", r->bytes}, {"retained_blocks", r->blocks},
 				   {"own_bytes", r->own_bytes}, {"own_blocks", r->own_blocks});
-		json_write_close(w, 1);
-	}
-	json_write_close(w, 1);
+	});
 	graph_fields_deinit(&rows);
 }
 
-static void write_containers(struct json_writer *w, const struct graph_types *t)
+static void write_padding(struct json_writer *w, const struct graph_padding *r)
 {
-	json_write_open(json_write_line(w, 0), "containers", '[');
-	for (size_t i = 0; t && i < t->containers.count; i++) {
-		const struct graph_container *c = &t->containers.data[i];
-
-		json_write_open(json_write_line(w, 1), NULL, '{');
-		json_write_text(w, "type", c->name);
-		json_write_numbers(w, {"containers", c->containers}, {"empty", c->empty},
-				   {"empty_bytes", c->empty * c->size},
-				   {"used_bytes", c->used}, {"capacity_bytes", c->capacity});
-		json_write_close(w, 1);
-	}
-	json_write_close(w, 1);
-}
-
-static void write_padding(struct json_writer *w, const struct graph_types *t)
-{
-	json_write_open(json_write_line(w, 0), "padding", '[');
-	for (size_t i = 0; t && i < t->padding.count; i++) {
-		const struct graph_padding *p = &t->padding.data[i];
-
-		json_write_open(json_write_line(w, 1), NULL, '{');
-		json_write_text(w, "type", p->name);
-		json_write_numbers(w, {"objects", p->objects}, {"size", p->size},
-				   {"padding", p->padding}, {"best_size", p->best});
-		json_write_bool(w, "is_upper_bound", p->is_most);
-		json_write_text(w, "order", p->order);
-		json_write_close(w, 1);
-	}
-	json_write_close(w, 1);
+	json_write_text(w, "type", r->name);
+	json_write_numbers(w, {"objects", r->objects}, {"size", r->size}, {"padding", r->padding},
+			   {"best_size", r->best});
+	json_write_bool(w, "is_upper_bound", r->is_most);
+	json_write_text(w, "order", r->order);
 }
 
 /* Without what is in them: files have no data of the program. */
-static void write_strings(struct json_writer *w, const struct graph_types *t)
+static void write_strings(struct json_writer *w, const struct graph_strings *s, size_t most)
 {
-	static const struct graph_strings none;
-	const struct graph_strings *s = t ? &t->strings : &none;
-
 	json_write_open(json_write_line(w, 0), "equal_strings", '{');
 	json_write_numbers(w, {"blocks", s->blocks}, {"bytes", s->bytes},
 			   {"different", s->different}, {"saved_bytes", s->saved},
 			   {"skipped", s->skipped});
-	json_write_open(json_write_line(w, 1), "rows", '[');
-	for (size_t i = 0; i < s->list.count; i++) {
-		const struct graph_string *r = &s->list.data[i];
-
-		json_write_open(json_write_line(w, 2), NULL, '{');
-		json_write_numbers(w, {"length", r->length}, {"copies", r->copies},
-				   {"bytes", r->bytes}, {"saved_bytes", r->saved});
-		json_write_close(w, 1);
-	}
-	json_write_close(w, 2);
+	write_each(w, "rows", &s->list, most, r,
+		   json_write_numbers(w, {"length", r->length}, {"copies", r->copies},
+				      {"bytes", r->bytes}, {"saved_bytes", r->saved}));
+	json_write_close(w, 1);
 }
 
-void graph_tables_write(struct json_writer *w, const struct heap_graph *g)
+void graph_tables_write(struct json_writer *w, const struct heap_graph *g, size_t most)
 {
-	write_types(w, g);
-	write_fields(w, g);
-	write_containers(w, g->typed);
-	write_padding(w, g->typed);
-	write_strings(w, g->typed);
+	static const struct graph_types none;
+	const struct graph_types *t = g->typed ? g->typed : &none;
+
+	write_types(w, g, most);
+	write_fields(w, g, most);
+	write_each(w, "containers", &t->containers, most, r, {
+		json_write_text(w, "type", r->name);
+		json_write_numbers(w, {"containers", r->containers}, {"empty", r->empty},
+				   {"empty_bytes", r->empty * r->size}, {"used_bytes", r->used},
+				   {"capacity_bytes", r->capacity});
+	});
+	write_each(w, "padding", &t->padding, most, r, write_padding(w, r));
+	write_strings(w, &t->strings, most);
 }

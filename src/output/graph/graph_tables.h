@@ -15,7 +15,10 @@
  * begin, which are data of the program.
  */
 void graph_tables_print(FILE *file, const struct heap_graph *g, bool with_text);
-/* "types", "fields", "containers", "padding" and "equal_strings": all rows, without texts. */
-void graph_tables_write(struct json_writer *w, const struct heap_graph *g);
+/*
+ * "types", "fields", "containers", "padding" and "equal_strings": of each the @most rows that are
+ * largest, without texts.
+ */
+void graph_tables_write(struct json_writer *w, const struct heap_graph *g, size_t most);
 
 #endif

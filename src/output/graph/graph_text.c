@@ -19,6 +19,12 @@ char *graph_owner_text(const struct graph_owner *o)
 	const char *object = o->object ? o->object : "an unknown object";
 
 	switch (o->kind) {
+	case OWNER_GLOBAL:
+		return xasprintf("module %s", o->name ? o->name : "?");
+	case OWNER_INTERPRETER:
+		if (o->tid)
+			return xasprintf("variables of thread %d", (int)o->tid);
+		/* fallthrough */
 	case OWNER_VARIABLE:
 		return xasprintf("%s in %s", o->name ? o->name : "?", object);
 	case OWNER_SECTION:

@@ -209,7 +209,7 @@ class App {
 			"zoom"))
 			this.showFlame();
 		if (has("selection", "mode", "hide", "find", "tab", "sort", "color",
-			"theme", "graph", "held", "gfind"))
+			"theme", "graph", "held", "gfind", "gtable", "gsort"))
 			this.showTables();
 	}
 

@@ -1,7 +1,8 @@
 /* A page that has only a heap graph: its head, its state, and the view. */
 "use strict";
 
-const GRAPH_STATE = { graph: "", held: "", gfind: "", theme: "" };
+const GRAPH_STATE = { graph: "", held: "", gfind: "", gtable: "",
+	gsort: "", theme: "" };
 
 class GraphPage {
 	constructor(json) {

@@ -37,14 +37,41 @@ class GraphView {
 			status: el("p", { class: "muted", id: "graph-status",
 				"aria-live": "polite" }, "\u00a0"),
 			held: el("div", { id: "held" }), table: el("div", { id: "graph-table" }) };
+		this.tables = new GraphTables(this.app, this.json,
+			el("div", { id: "graph-types" }));
+		this.parts.tables = el("div", { class: "group", role: "group",
+			"aria-label": "What is shown" });
+		this.box = el("div", { class: "canvas-box" }, this.canvas);
 		this.listen();
 		return el("div", { id: "graph" }, this.request, this.sentence(),
-			el("div", { class: "bar" }, this.parts.crumbs,
+			el("div", { class: "bar" }, this.parts.tables,
 				el("span", { class: "grow" }), el("label", { class: "find" },
 					el("span", { class: "sr" }, "Find names and types"),
 					this.find)),
-			el("div", { class: "canvas-box" }, this.canvas), this.parts.status,
-			this.parts.held, this.parts.table);
+			this.parts.crumbs, this.box, this.parts.status,
+			this.parts.held, this.parts.table, this.tables.place);
+	}
+
+	/* Owners and what is below, or a table of types. */
+	showTables() {
+		const { tables } = this, { current, tabs } = tables, isTree = current === "tree";
+
+		this.parts.tables.replaceChildren(...tabs.length < 2 ? [] : tabs.map(
+			([id, title]) => el("button", { type: "button", "data-value": id,
+				"aria-pressed": String(id === current),
+				onclick: () => this.choose(id) }, title)));
+		for (const part of [this.parts.crumbs, this.box, this.parts.status,
+			this.parts.held, this.parts.table])
+			part.hidden = !isTree;
+		tables.place.hidden = isTree;
+		if (!isTree)
+			tables.show();
+		return isTree;
+	}
+
+	choose(id) {
+		this.app.go({ gtable: id === "tree" ? "" : id, gsort: "" });
+		this.parts.tables.querySelector(`[data-value="${id}"]`).focus();
 	}
 
 	sentence() {
@@ -72,6 +99,8 @@ class GraphView {
 		this.held = graph.read(state.held);
 		if (this.find.value !== state.gfind)
 			this.find.value = state.gfind;
+		if (!this.showTables())
+			return;
 		this.showCrumbs();
 		this.draw();
 		this.showHeld();

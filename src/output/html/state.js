@@ -6,7 +6,8 @@
 
 const DEFAULTS = { at: "peak", mode: "live", unit: "bytes", dir: "down", color: "object", hide: "",
 	find: "", zoom: "", tab: "sites", sort: "", stack: "site", theme: "", thread: "",
-	mine: "", other: "", span: "", process: "", which: "", graph: "", held: "", gfind: "" };
+	mine: "", other: "", span: "", process: "", which: "", graph: "", held: "", gfind: "",
+	gtable: "", gsort: "" };
 
 /* The initial view, as requested by ptmem-report's options. */
 function askedFor(view) {

@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "base/cgroup.h"
 #include "base/log.h"
 #include "base/proc.h"
 #include "malloc/memory_copy.h"
@@ -24,6 +25,13 @@
 #define LEAST (UINT64_C(64) << 20)  /* less is copied as quickly as this is prepared */
 #define ENOUGH (UINT64_C(2) << 20)  /* so little may be left: 1 ms */
 #define ROUNDS 20u
+
+uint64_t copy_ahead_most(const struct options *o, bool is_stopped)
+{
+	if (o->inspect.copy != OPTIONS_COPY_AUTO)
+		return o->inspect.copy;
+	return is_stopped ? LEAST : MAX(LEAST, memory_available() / 4);
+}
 
 static int make_uffd(struct inspect_visit *v, struct address_space *s)
 {
@@ -149,13 +157,13 @@ static void list_process(void *ctx, struct address_space *space)
 {
 	struct ahead_work *w = ctx;
 	struct session *s = space->sink.user;
-	uint64_t bytes, most = w->run->options->inspect.copy;
+	uint64_t bytes;
 
 	if (w->only && space->id != w->only)
 		return;
 	copy_ahead_forget(s);
 	bytes = bytes_to_copy(space);
-	if (bytes == 0 || bytes > most)
+	if (bytes == 0 || bytes > copy_ahead_most(w->run->options, false))
 		return;
 	struct ahead_process *p = vec_add(&w->list);
 

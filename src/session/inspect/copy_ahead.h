@@ -9,9 +9,18 @@
 
 #include "malloc/memory_copy.h"
 
+struct options;
 struct registry;
 struct run;
 struct session;
+
+/*
+ * Processes of how many bytes are copied, by --inspect-copy. "auto" is a fourth of the memory that
+ * is available now, since a process that goes on should be stopped for a short time only. Where
+ * the copy would be made during the stop, and nothing but the stop is shorter by it
+ * (@is_stopped), it is 64 MiB.
+ */
+uint64_t copy_ahead_most(const struct options *o, bool is_stopped);
 
 /*
  * Copies the memory of @pid into @copy, and again what it has written, until little is left or it

@@ -125,13 +125,14 @@ bool graph_names_build(struct inspect_report *r, const struct held_modules *modu
 					.no_inline = true, .show_below_main = true})};
 	const struct graph_namer namer = {.data = data_at, .name = name_owner, .ctx = &n};
 
-	out->drops_places &= !graph_typing_has_program(n.typing); /* for tables of fields */
+	/* for tables of fields */
+	out->drops_places &= !graph_typing_has_program(n.typing) && r->types.fields.count == 0;
 	bool is_built = graph_build(&r->holders, &namer, out);
 
 	if (is_built && out->types.count == 0)
 		name_types(&r->types, out);
 	if (is_built)
-		graph_typing_run(n.typing, out);
+		graph_typing_run(n.typing, &r->types, out);
 	graph_typing_free(n.typing);
 	symbols_free(n.code);
 	data_symbols_free(n.data);

@@ -313,6 +313,7 @@ static int read_core(struct core *c, const char *program)
 	look->in.block_ctx = wish.ctx;
 	look->in.wants_types = wish.wants_types;
 	look->in.wants_holders = wish.wants_holders;
+	look->in.wants_python = wish.wants_graph;
 	look->is_copied = true;
 	go_state_read(&look->modules, &look->in.source, &look->go);
 	look->in.has_go = look->go.module != NULL;

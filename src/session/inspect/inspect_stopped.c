@@ -356,7 +356,7 @@ int inspect_stopped(struct target *t, struct address_space *s, const struct insp
 		       .only_blocks = wish->only_blocks, .paths = wish->paths,
 		       .touched = wish->touched,
 		       .wants_types = wish->wants_types, .wants_holders = wish->wants_holders,
-		       .wants_frames = wish->wants_graph}};
+		       .wants_python = wish->wants_graph, .wants_frames = wish->wants_graph}};
 	out->in.source.read_file = object_bytes_read;
 	out->in.source.file_ctx = &out->modules;
 	heap_graph_init(&out->graph);

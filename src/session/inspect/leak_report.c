@@ -288,12 +288,15 @@ static bool is_allocators(const struct session *s, uint32_t leaf)
 	return m && standard_malloc(m->path);
 }
 
-static struct block block_of(const struct leakcheck *c, size_t i)
+static struct block as_block(const struct leakcheck_block *b)
 {
-	const struct leakcheck_block *b = &c->blocks.data[i];
-
 	return (struct block){.addr = b->addr, .size = b->size, .leaf = b->leaf,
 			      .time_us = b->time * UINT64_C(1000)};
+}
+
+static struct block block_of(const struct leakcheck *c, size_t i)
+{
+	return as_block(&c->blocks.data[i]);
 }
 
 /* @site receives the site of each block. */
@@ -311,6 +314,11 @@ static void add_checked(struct leaks *l, const struct leakcheck *c, uint32_t *si
 
 		if (c->state[i] == LEAKCHECK_INDIRECT)
 			leaks_add_follower(l, &block, &leader);
+	}
+	for (size_t i = 0; i < c->outer.count; i++) {
+		const struct block block = as_block(&c->outer.data[i]);
+
+		leaks_add_outer(l, &block);
 	}
 }
 

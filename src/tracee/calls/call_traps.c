@@ -177,16 +177,24 @@ bool entry_take_delete(const struct target *t, struct thread *th, taddr_t *block
 	return is_inside;
 }
 
+/*
+ * Whether an operator delete is entered as a call instead: with a slot, since pads do not report
+ * when it is left; and where no word of the stack shows whether it was.
+ */
+static bool enters_delete(const struct target *t, const struct thread *th)
+{
+	return pads_slot(th) || !t->arch->return_size;
+}
+
 static void note_delete(struct target *t, struct thread *th, const struct trap *trap, taddr_t block,
-			taddr_t sp)
+			const struct arch_regs *regs)
 {
 	struct deleted *d = &th->calls.deleted;
-	*d = (struct deleted){.trap = trap->addr, .block = block, .sp = sp};
-	/* with a slot, enter a call instead: pads do not report when this one is left */
+	*d = (struct deleted){
+		.trap = trap->addr, .block = block, .sp = regs->word[t->arch->sp]};
 	th->calls.has_deleted = trap->probe->function == FUNCTION_DELETE &&
-				!pads_slot(th) &&
-				space_read(th->process->space, sp, &d->return_pc,
-					   sizeof(d->return_pc)) == 0;
+				!enters_delete(t, th) &&
+				thread_read_return(t, th, regs, &d->return_pc) == 0;
 }
 
 static void free_event(struct target *t, struct thread *th, struct trap *trap,
@@ -206,7 +214,7 @@ static void free_event(struct target *t, struct thread *th, struct trap *trap,
 	}
 	if (pads_take_deleted(t, th, args.block))
 		return;
-	note_delete(t, th, trap, args.block, sp);
+	note_delete(t, th, trap, args.block, regs);
 	struct heap_event ev = call_event(t, th, HEAP_FREE, trap->probe, sp);
 	ev.is_inner = is_inner;
 	ev.addr = args.block;
@@ -255,7 +263,7 @@ static enum trap_answer serve_free(struct target *t, struct thread *th, struct t
 	if (probe_is_own(trap->probe))
 		return resume_at_call(t, th, trap, regs);
 	/* pads would record what it calls, unless they know that it is inside a call */
-	if (trap->probe->function == FUNCTION_DELETE && pads_slot(th))
+	if (trap->probe->function == FUNCTION_DELETE && enters_delete(t, th))
 		return resume_at_call(t, th, trap, regs);
 	return resume_at_jump(t, th, trap, regs);
 }
@@ -282,7 +290,7 @@ static bool is_own_mapping(struct target *t, struct thread *th, const struct tra
 	struct pad_slot *slot = pads_slot(th);
 	taddr_t sp = regs->word[t->arch->sp], caller = 0;
 	if (call_is_nested(t, th, regs, NULL) || (slot && slot->return_at > sp) ||
-	    space_read(s, sp, &caller, sizeof(caller)) != 0)
+	    thread_read_return(t, th, regs, &caller) != 0)
 		return false;
 	const struct module *own = space_find_module(s, trap->addr),
 			    *from = space_find_module(s, caller);
@@ -469,10 +477,11 @@ static bool serve_for_guardian(struct target *t, struct thread *th, taddr_t addr
 {
 	struct address_space *s = th->process->space;
 	taddr_t to = journal_resume_address(s, addr);
-	uint8_t first;
+	uint8_t now[sizeof(t->arch->trap)];
 	if (!to)
 		return journal_has_moved(s, addr + t->arch->trap_pc_offset);
-	if (space_read(s, addr, &first, 1) == 0 && first != t->arch->trap[0])
+	if (space_read(s, addr, now, t->arch->trap_size) == 0 &&
+	    memcmp(now, t->arch->trap, t->arch->trap_size) != 0)
 		to = addr;
 	ptrace_set_word(th->tid, t->arch->pc, to);
 	return true;

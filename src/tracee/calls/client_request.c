@@ -630,7 +630,7 @@ static uint32_t marker_size(const struct arch *arch, const struct address_space 
 										0;
 	if (code_is_at(s, addr, arch->long_nop, arch->long_nop_size))
 		return arch->long_nop_size;
-	return code_is_at(s, addr, &arch->nop_insn, 1) ? 1 : 0;
+	return code_is_at(s, addr, arch->nop_insn, arch->trap_size) ? arch->trap_size : 0;
 }
 
 static unsigned count_users(const struct address_space *s, taddr_t semaphore)

@@ -111,6 +111,7 @@ static int make_memory(struct target *t, struct address_space *s, struct thread 
 				     (has_switch(s) ? PAD_SWITCHES : 0) |
 				     requests_pad_flags(t, s));
 	pad_memory_set_virtual(&p->memory, &s->virtual);
+	pad_memory_set_labels(&p->memory, s->label);
 	pads_set_gap(t, s);
 	pads_follow_clock(t, p, !t->ticks.is_trusted);
 	heap_sampling_start_pads(t, s);

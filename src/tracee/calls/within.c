@@ -216,7 +216,7 @@ enum trap_answer within_serve_entry(struct target *t, struct thread *th, struct 
 	for (size_t i = 0; i < ARRAY_SIZE(call.arg); i++)
 		call.arg[i] = regs->word[t->arch->arg[i]];
 	if (!th->process->is_vfork_child &&
-	    space_read(th->process->space, call.sp, &call.return_pc, sizeof(uint64_t)) == 0) {
+	    thread_read_return(t, th, regs, &call.return_pc) == 0) {
 		drop_before(t, th, &call);
 		if (!is_within(th, call.function))
 			begin(t, th, &call); /* the table of traps may move */

@@ -651,7 +651,7 @@ static void step_threads_out(struct target *t, struct address_space *s)
 		const struct trap *trap = &s->traps.data[i];
 		if ((trap->kind == TRAP_RETURN || trap->kind >= TRAP_PAD_ENTRY) &&
 		    space_find_area(s, trap->addr)) /* the program may have replaced it */
-			space_write(s, trap->addr, &t->arch->nop_insn, 1);
+			space_write(s, trap->addr, t->arch->nop_insn, t->arch->trap_size);
 	}
 	pads_run_out(t, s);
 	struct thread *th;

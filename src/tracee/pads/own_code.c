@@ -70,7 +70,7 @@ static bool find_stub(const struct target *t, const struct address_space *s,
 	if (!place->is_exact) {
 		out->kind = OWN_CALL;
 		out->pc = 0;
-		out->up = trap->stub.trap_below + sizeof(uint64_t);
+		out->up = trap->stub.trap_below + t->arch->return_size;
 		return pc == trap->stub.trap;
 	}
 	out->pc = pc >= trap->stub.jump ? moved_from(t, s, trap, trap->stub.jump, pc) : trap->entry;

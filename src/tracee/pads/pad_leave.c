@@ -160,7 +160,7 @@ static void take_exits(struct target *t, struct address_space *s)
 		if (s->traps.data[i].kind == TRAP_PAD_EXIT)
 			space_trap_take(s, t->arch, &s->traps.data[i]);
 	}
-	write_entry_traps(s, &t->arch->nop_insn, sizeof(t->arch->nop_insn));
+	write_entry_traps(s, t->arch->nop_insn, t->arch->trap_size);
 }
 
 static taddr_t find_exit(void *ctx, taddr_t addr)

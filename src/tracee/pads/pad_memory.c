@@ -409,6 +409,39 @@ void pad_memory_set_virtual(struct pad_memory *m, const struct pad_virtual_layou
 }
 
 /*
+ * Pads of other threads may be reading @at: what they have begun with stays, or has no kind. Those
+ * that are as before are not touched.
+ */
+static void publish_label(struct pad_label *at, const struct pad_label *label)
+{
+	struct pad_label without_kind = *label;
+
+	__atomic_store_n(&at->kind, PAD_LABEL_NONE, __ATOMIC_SEQ_CST);
+	if (label->kind == PAD_LABEL_NONE)
+		return;
+	without_kind.kind = PAD_LABEL_NONE;
+	*at = without_kind;
+	__atomic_store_n(&at->kind, label->kind, __ATOMIC_SEQ_CST);
+}
+
+void pad_memory_set_labels(struct pad_memory *m, const struct pad_label *label)
+{
+	bool has_any = false;
+
+	for (uint32_t i = 0; i < PAD_LABELS; i++) {
+		if (memcmp(&m->written.label[i], &label[i], sizeof(*label)) != 0)
+			publish_label(&m->control->label[i], &label[i]);
+		m->written.label[i] = label[i];
+		has_any |= label[i].kind != PAD_LABEL_NONE;
+	}
+	/* never 0, which slots have that are to read them anew */
+	__atomic_store_n(&m->control->label_epoch, ++m->written.label_epoch, __ATOMIC_SEQ_CST);
+	/* from then on, also to record that there are none any more */
+	if (has_any && !(m->written.flags & PAD_COUNT_ONLY))
+		pad_memory_set_flags(m, m->written.flags | PAD_HAS_LABELS);
+}
+
+/*
  * Begins again: each function traps once more. Deaths of functions that slots still have in their
  * lists are not seen while they are unknown, so lists are compared completely until then.
  */

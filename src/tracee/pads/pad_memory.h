@@ -56,6 +56,8 @@ struct pad_written {
 	uint32_t sample_shift;
 	uint32_t shift_max;  /* the largest value that this ever had */
 	uint64_t virtual;    /* address in the target */
+	uint64_t label_epoch;
+	struct pad_label label[PAD_LABELS];
 	uint64_t framed, framed_size;
 };
 
@@ -124,6 +126,8 @@ void pad_memory_set_sample_shift(struct pad_memory *m, uint32_t shift);
 
 /* Publishes @layout for pads; then they record the frames of an interpreter, or not any more. */
 void pad_memory_set_virtual(struct pad_memory *m, const struct pad_virtual_layout *layout);
+/* Publishes PAD_LABELS variables; then pads record their values. */
+void pad_memory_set_labels(struct pad_memory *m, const struct pad_label *label);
 /* Adds the function @identity with @stamp to those that records may refer to. */
 void pad_memory_know(struct pad_memory *m, uint64_t identity, uint64_t stamp);
 /* An allocation that no pad has recorded may have the address of a function. */

@@ -47,6 +47,8 @@ static void lend(struct pad_memory *m, uint32_t deep, uint32_t index)
 static void forget_frames(struct pad_slot *slot)
 {
 	slot->frame_count = slot->check_count = slot->listed = 0;
+	slot->label_fault = slot->label_epoch = 0;
+	memset(slot->label, 0, sizeof(slot->label));
 }
 
 /* The arrays of lists begin at @list. */

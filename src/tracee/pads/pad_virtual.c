@@ -16,6 +16,13 @@ void pads_set_virtual(struct address_space *s, const struct pad_virtual_layout *
 		pad_memory_set_virtual(&s->pads->memory, layout);
 }
 
+void pads_set_labels(struct address_space *s, const struct pad_label *label)
+{
+	memcpy(s->label, label, sizeof(s->label));
+	if (s->pads)
+		pad_memory_set_labels(&s->pads->memory, label);
+}
+
 void pads_know_function(struct address_space *s, uint64_t identity, uint64_t stamp)
 {
 	if (s->pads)

@@ -93,10 +93,13 @@ static struct pad_fork_snapshot *take_snapshot(struct pads *p, const struct thre
 	h->control.flags = m->written.flags & ~(uint32_t)PAD_VIRTUAL;
 	h->control.off = m->written.off;
 	h->control.shared = m->written.shared;
+	memset(h->control.label, 0, sizeof(h->control.label)); /* take_over sets them */
 	h->slot = *pad_memory_slot(m, slot);
 	h->slot.index = slot;
 	h->slot.thread_pointer = th->pads->pointer;
 	h->slot.listed = 0; /* the child's list begins anew */
+	h->slot.label_epoch = 0;
+	ring_set_labels(&h->pads->ring, slot, h->slot.label);
 	memset(h->slot.count, 0, sizeof(h->slot.count)); /* its counts are in the totals */
 	h->deep = pad_cache_copy(m, slot);
 	h->unfinished = ring_save_unfinished(&p->ring, slot);
@@ -168,6 +171,7 @@ static void take_over(struct target *t, struct thread *th, const struct pad_fork
 	pads_follow_clock(t, p, p->memory.written.flags & PAD_NO_TICKS);
 	pads_follow_losing(t, p);
 	pad_memory_set_virtual(&p->memory, &s->virtual);
+	pad_memory_set_labels(&p->memory, s->label);
 	heap_sampling_start_pads(t, s);
 	pad_owner_add(&t->pads->owner, &p->memory);
 	s->own.shared = h->at;

@@ -180,6 +180,8 @@ bool pads_lack_stamps(const struct target *t);
 
 /* @layout is copied. */
 void pads_set_virtual(struct address_space *s, const struct pad_virtual_layout *layout);
+/* PAD_LABELS variables, which are copied, and whose values its pads record. */
+void pads_set_labels(struct address_space *s, const struct pad_label *label);
 /* ptmem has read the function @identity, which has @stamp: records may refer to it. */
 void pads_know_function(struct address_space *s, uint64_t identity, uint64_t stamp);
 /* An allocation of @s was seen at a stop: its block may be another function's object now. */

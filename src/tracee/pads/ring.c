@@ -27,6 +27,7 @@ static void ring_free_mirrors(struct ring *r)
 	for (size_t i = 0; i < r->mirror_count; i++) {
 		free(r->mirror[i].frame);
 		free(r->mirror[i].list);
+		free(r->mirror[i].label);
 	}
 	free(r->mirror);
 }
@@ -38,6 +39,45 @@ void ring_reset_slot(struct ring *r, uint32_t slot)
 	m->count = m->listed = m->list_passed = 0;
 	m->has_node = false;
 	m->is_new_to_sink = false;
+	if (m->label)
+		memset(m->label, 0, PAD_LABELS * sizeof(*m->label));
+	m->label_changes++;
+}
+
+void ring_pass_labels(const struct ring_mirror *m, struct heap_event *ev)
+{
+	static const struct pad_label_value none[PAD_LABELS];
+
+	ev->label = m->label ? m->label : none;
+	ev->label_changes = m->label_changes;
+}
+
+void ring_read_label(struct ring *r, uint32_t slot, const uint64_t *word,
+		     const struct pad_record_label *record)
+{
+	struct ring_mirror *m = ring_mirror(r, slot);
+
+	if (!m->label)
+		m->label = xcalloc(PAD_LABELS, sizeof(*m->label));
+	struct pad_label_value *v = &m->label[record->label];
+
+	*v = (struct pad_label_value){.state = record->state, .size = record->bytes};
+	for (uint32_t i = 0; i < pad_label_words(v); i++)
+		v->word[i] = ring_load(&word[sizeof(*record) / sizeof(*word) + i]);
+	m->label_changes++;
+	m->has_node = false;
+}
+
+void ring_set_labels(struct ring *r, uint32_t slot, const struct pad_label_value *label)
+{
+	struct ring_mirror *m = ring_mirror(r, slot);
+
+	if (!m->label)
+		m->label = xcalloc(PAD_LABELS, sizeof(*m->label));
+	for (uint32_t i = 0; i < PAD_LABELS; i++)
+		if (label[i].size <= PAD_LABEL_BYTES && label[i].state <= PAD_LABEL_GONE)
+			m->label[i] = label[i];
+	m->label_changes++;
 }
 
 /* The list of a record: the first @kept frames are as before, @fresh others are at @frame. */
@@ -121,6 +161,7 @@ void ring_read_stack(struct ring *r, const uint64_t *word, const struct pad_reco
 	ev->frame = m->frame;
 	ev->frame_count = (uint32_t)m->count;
 	ev->kept = m->is_new_to_sink ? 0 : block->kept;
+	ring_pass_labels(m, ev);
 	m->is_new_to_sink = false;
 	if (block->flags & PAD_HAS_GUESSES)
 		m->count = m->kept;
@@ -134,6 +175,7 @@ void ring_read_same_stack(struct ring *r, struct heap_event *ev)
 	ev->frame_count = (uint32_t)m->count;
 	ev->kept = m->is_new_to_sink ? 0 : ev->frame_count;
 	pass_list(m, ev);
+	ring_pass_labels(m, ev);
 	m->is_new_to_sink = false;
 }
 

@@ -192,6 +192,8 @@ struct ring_mirror {
 	uint32_t node;         /* of the complete stack, if known */
 	bool has_node;
 	bool is_new_to_sink;   /* copied from another ring: its reader has not seen these frames */
+	struct pad_label_value *label; /* of the last record; NULL: none has any. Owned */
+	uint32_t label_changes; /* how often they were */
 };
 
 static inline bool ring_lacks_ticks(const struct ring *r)
@@ -211,6 +213,15 @@ static inline struct ring_mirror *ring_mirror(struct ring *r, uint32_t slot)
 {
 	return slot < r->mirror_count ? &r->mirror[slot] : ring_add_mirror(r, slot);
 }
+
+/* The labels of the slot of @m, for an event from its ring. */
+void ring_pass_labels(const struct ring_mirror *m, struct heap_event *ev);
+/* Label @record->label of @slot now has the words behind @record at @word; all of it fits. */
+void ring_read_label(struct ring *r, uint32_t slot, const uint64_t *word,
+		     const struct pad_record_label *record);
+
+/* The labels of @slot, a copy of what pads have of them. */
+void ring_set_labels(struct ring *r, uint32_t slot, const struct pad_label_value *label);
 
 /* Empties the mirror, after pad_slots_reset or for a new thread in the slot. */
 void ring_reset_slot(struct ring *r, uint32_t slot);

@@ -138,6 +138,28 @@ static uint32_t read_list_part(struct ring *r, uint32_t slot, const uint64_t *wo
 	return list.size;
 }
 
+/* The value of a label, which is no event: returns its size, or 0. */
+static uint32_t read_label(struct ring *r, uint32_t slot, const uint64_t *word, uint64_t room)
+{
+	struct pad_record_label record;
+	uint64_t header[sizeof(record) / sizeof(*word)] = {0};
+
+	for (size_t i = 0; i < ARRAY_SIZE(header) && room >= sizeof(header); i++)
+		header[i] = ring_load(&word[i]);
+	memcpy(&record, header, sizeof(record));
+	uint32_t words = (record.bytes + 7u) / 8;
+	uint64_t size = ROUND_UP(sizeof(record) + 8ull * words, (uint64_t)16) + ring_tail_size(r);
+
+	if (record.size > room || record.size != size || record.bytes > PAD_LABEL_BYTES ||
+	    record.label >= PAD_LABELS || record.state > PAD_LABEL_GONE ||
+	    (record.bytes && record.state != PAD_LABEL_PRESENT)) {
+		ring_break(r, "a record of a label that cannot be");
+		return 0;
+	}
+	ring_read_label(r, slot, word, &record);
+	return record.size;
+}
+
 /*
  * Decodes the record at @word, whose mark is @mark, of slot @ev->path, if it fits in the @room
  * bytes there: returns its size. 0: it is corrupt, and the ring is broken now. Fields of @ev that
@@ -158,6 +180,7 @@ static uint32_t ring_read_record(struct ring *r, const uint64_t *word, uint64_t 
 	ev->old_addr = ev->size = ev->align = ev->sp = 0;
 	ev->is_inner = false;
 	ev->sample_shift = 0;
+	ring_pass_labels(ring_mirror(r, ev->path), ev);
 	switch (type) {
 	case PAD_RECORD_ALLOC:
 	case PAD_RECORD_REALLOC_END:
@@ -486,6 +509,10 @@ static void deliver_one(struct turn *t, uint32_t slot)
 		t->reader->quick(t->reader->ctx, &e, 1);
 	} else if ((ring_load(word) & 15) == PAD_RECORD_LIST) {
 		size = read_list_part(r, slot, word, room_at(s));
+		if (!size)
+			return;
+	} else if ((ring_load(word) & 15) == PAD_RECORD_LABEL) {
+		size = read_label(r, slot, word, room_at(s));
 		if (!size)
 			return;
 	} else {

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "arch/arch.h"
+#include "arch/pad_label.h"
 #include "arch/pad_virtual.h"
 #include "base/heap_calls.h"
 #include "base/types.h"
@@ -80,6 +81,10 @@ struct heap_event {
 	/* with frame: the interpreter's list of functions that run in this thread, likewise */
 	const struct pad_listed_frame *list;
 	uint32_t list_count, list_kept;
+	/* PAD_LABELS that the thread had, and how often these of its slot were others before;
+	 * NULL: no pad has read them, and the thread is stopped */
+	const struct pad_label_value *label;
+	uint32_t label_changes;
 };
 
 #endif

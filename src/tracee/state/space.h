@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "arch/arch.h"
+#include "arch/pad_label.h"
 #include "arch/pad_virtual.h"
 #include "base/alloc.h"
 #include "base/types.h"
@@ -197,6 +198,7 @@ struct address_space {
 	struct promotion promotion;
 	struct pads *pads;     /* pads; NULL = none yet */
 	struct pad_virtual_layout virtual; /* for its pads: pads_set_virtual */
+	struct pad_label label[PAD_LABELS]; /* likewise: pads_set_labels */
 	struct space_recovery recovery;
 	struct space_sink sink;
 };

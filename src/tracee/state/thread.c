@@ -83,13 +83,26 @@ void stack_window_at_stop(struct target *t, struct thread *th, const struct arch
 	view->is_stopped = true;
 }
 
+int thread_read_return(const struct target *t, const struct thread *th,
+		       const struct arch_regs *regs, taddr_t *pc_out)
+{
+	taddr_t pushed_at = regs->word[t->arch->sp];
+
+	if (t->arch->return_size)
+		return space_read(th->process->space, pushed_at, pc_out, sizeof(*pc_out));
+	*pc_out = regs->word[t->arch->link];
+	return 0;
+}
+
 void stack_window_at_entry(struct target *t, struct thread *th, const struct arch_regs *regs,
 			   taddr_t sp, struct stack_view *view)
 {
 	uint64_t pc = 0;
 	copy_stack(th, sp, view);
 	arch_unwind_regs(t->arch, regs, &view->regs);
-	if (th->window.size >= sizeof(pc))
+	if (!t->arch->return_size)
+		pc = regs->word[t->arch->link];
+	else if (th->window.size >= sizeof(pc))
 		memcpy(&pc, th->window.copy, sizeof(pc));
 	view->regs.reg[t->arch->dwarf_pc] = pc;
 	view->regs.reg[t->arch->dwarf_sp] = sp + t->arch->return_size;

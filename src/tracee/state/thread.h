@@ -26,12 +26,13 @@
 /* A watched call that has been entered and has not returned. */
 struct call {
 	const struct probe *probe;
-	/* stack pointer at the function's entry, which points to the return address */
+	/* stack pointer at the function's entry */
 	taddr_t sp;
-	taddr_t return_at;          /* where the stub's call pushed its return address */
+	taddr_t return_at;          /* where the stub's call put its return address */
 	taddr_t stub_return;        /* that return address */
 	struct probe_call args;
-	uint64_t saved[6];          /* callee-saved registers at the entry, as arch.dwarf_saved */
+	/* callee-saved registers at the entry, as arch.dwarf_saved */
+	uint64_t saved[RULE_SAVED_REGS];
 	/* an exception is being created or thrown inside: calls there count */
 	bool is_suspended;
 	uint8_t guess;              /* as in struct probe_site */
@@ -134,9 +135,13 @@ struct stack_window {
 	size_t above_size;
 };
 
+/* The return address of @th at a function's entry, with @regs: 0 or -errno. */
+int thread_read_return(const struct target *t, const struct thread *th,
+		       const struct arch_regs *regs, taddr_t *pc_out);
+
 /*
- * The view of @th at a function's entry, with @regs; @sp is the address of the return address:
- * frame 0 is left out. Valid until the next view of @th.
+ * The view of @th at a function's entry, with @regs; @sp is the stack pointer there: frame 0 is
+ * left out. Valid until the next view of @th.
  */
 void stack_window_at_entry(struct target *t, struct thread *th, const struct arch_regs *regs,
 			   taddr_t sp, struct stack_view *view);
