@@ -48,7 +48,8 @@ struct option_row {
 	size_t offset; /* of the field */
 	bool has_range;
 	double min, max;
-	double absent; /* of a number whose value is optional or "auto": what it is then, in any range */
+	/* of a number whose value is optional or "auto": what it is then, in any range */
+	double absent;
 	/* an array whose elements begin with a name; the last one has none */
 	const void *choices;
 	size_t choice_size;

@@ -57,12 +57,27 @@ static void add_character(struct text *t, const char *s, size_t n)
 	add_string(t, escaped);
 }
 
+/* The number of printable ASCII characters at the start of @s. */
+static size_t count_plain(const char *s, size_t size)
+{
+	size_t n = 0;
+
+	while (n < size && s[n] >= ' ' && s[n] < 0x7f)
+		n++;
+	return n;
+}
+
 char *text_clean(const char *s, size_t size)
 {
 	struct text t = {0};
 
 	add_string(&t, "");
 	for (size_t i = 0, n; i < size; i += MAX(n, 1)) {
+		n = count_plain(s + i, size - i);
+		if (n) {
+			add_bytes(&t, s + i, n);
+			continue;
+		}
 		unsigned char c = (unsigned char)s[i];
 
 		n = utf8_character(s + i, size - i);
@@ -79,7 +94,7 @@ char *text_clean(const char *s, size_t size)
 /* Whether text_clean would change it, apart from invalid bytes. */
 static bool has_unseen(const char *s, size_t size)
 {
-	for (size_t i = 0, n; i < size; i += MAX(n, 1)) {
+	for (size_t i = count_plain(s, size), n; i < size; i += MAX(n, 1)) {
 		unsigned char c = (unsigned char)s[i];
 
 		n = utf8_character(s + i, size - i);

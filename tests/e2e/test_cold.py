@@ -104,20 +104,32 @@ class Toucher:
         self.t.equal("the program's status", self.process.wait(), 0)
 
 
+def check_blocks(t, program):
+    with open(program.inspect("b.csv"), encoding="ascii") as file:
+        found = {int(row["address"], 16): row for row in csv.DictReader(file)}
+    wrong = []
+    for address in program.blocks:
+        row = found[address]
+        got = int(row["untouched"]), int(row["untouched_at_most"])
+        if got != program.truth(address, int(row["bytes"])):
+            wrong.append((hex(address), row["bytes"], got, program.truth(address, int(row["bytes"]))))
+    t.check(not wrong, "%d of %d blocks: %s" % (len(wrong), len(program.blocks), wrong[:5]))
+
+
 @test("cold/blocks")
 def blocks(t):
     """Each block, to the byte."""
     program = Toucher(t)
     for _ in range(2):
-        with open(program.inspect("b.csv"), encoding="ascii") as file:
-            found = {int(row["address"], 16): row for row in csv.DictReader(file)}
-        wrong = []
-        for address in program.blocks:
-            row = found[address]
-            got = int(row["untouched"]), int(row["untouched_at_most"])
-            if got != program.truth(address, int(row["bytes"])):
-                wrong.append((hex(address), row["bytes"], got, program.truth(address, int(row["bytes"]))))
-        t.check(not wrong, "%d of %d blocks: %s" % (len(wrong), len(program.blocks), wrong[:5]))
+        check_blocks(t, program)
+    program.end()
+
+
+@test("cold/sparse")
+def sparse(t):
+    """What was never written to is not touched, also where all else of its mapping is."""
+    program = Toucher(t, mib=1, more=["sparse"])
+    check_blocks(t, program)
     program.end()
 
 

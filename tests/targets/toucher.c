@@ -9,6 +9,8 @@
  *
  * toucher MIB huge: the large block is in huge pages, of which it touches every second one; if there
  * are none it prints "none" instead of "ready".
+ * toucher MIB sparse: the large block has a mapping of its own, and only what is touched was ever
+ * written to: two pages.
  * toucher MIB LEFT: first it makes so many other mappings that it may have LEFT more.
  */
 #include <poll.h>
@@ -133,8 +135,20 @@ static struct block make_large(int wants_huge)
 	return b;
 }
 
+/* Its header is on the first page. */
+static struct block make_sparse(void)
+{
+	struct block b = {malloc(LARGE), LARGE, 16, LARGE / 2};
+
+	if (!b.at || madvise((void *)((uintptr_t)b.at & ~(uintptr_t)4095), LARGE, MADV_DONTDUMP) != 0)
+		exit(2);
+	madvise((void *)((uintptr_t)b.at & ~(uintptr_t)4095), LARGE, MADV_NOHUGEPAGE);
+	return b;
+}
+
 int main(int argc, char **argv)
 {
+	int is_sparse = argc == 3 && strcmp(argv[2], "sparse") == 0;
 	int wants_huge = argc == 3 && strcmp(argv[2], "huge") == 0;
 	size_t count = argc >= 2 ? ((size_t)atol(argv[1]) << 20) / ((FIRST + LAST) / 2) : 0;
 	/* not among the blocks, whose pages are counted */
@@ -146,8 +160,8 @@ int main(int argc, char **argv)
 		return 2;
 	for (size_t i = 0; i < count; i++)
 		make(&block[i], i);
-	block[count] = make_large(wants_huge);
-	if (argc == 3 && !wants_huge)
+	block[count] = is_sparse ? make_sparse() : make_large(wants_huge);
+	if (argc == 3 && !wants_huge && !is_sparse)
 		use_mappings(atol(argv[2]));
 	for (size_t i = 0; i <= count; i++)
 		printf("%p %u %u %u\n", (void *)block[i].at, block[i].size, block[i].first, block[i].step);

@@ -1,7 +1,7 @@
 /*
  * Each round splits the ranges of which some pages were accessed into as many parts as the limit of
  * mappings allows, counts, and joins them. Parts whose pages were all accessed, or none, are
- * decided. Splitting a mapping inside a huge page would split the page, too: it is one part.
+ * decided; of the former the page tables say which pages are there. Splitting a mapping inside a huge page would split the page, too: it is one part.
  *
  * Advice differs between neighbours and from what surrounds them, so that each part is a mapping:
  * two kinds in turn, neither of which is the mapping's own. A part that has the same as a mapping
@@ -20,6 +20,7 @@
 #include "tracee/inject/inject.h"
 #include "tracee/inject/seccomp.h"
 #include "tracee/os/accessed.h"
+#include "tracee/os/pagemap.h"
 #include "tracee/state/journal.h"
 #include "tracee/state/space.h"
 #include "tracee/state/target_state.h"
@@ -152,6 +153,7 @@ struct mixed {
 struct search {
 	struct caller caller;
 	VEC(struct mixed) mixed;     /* ascending */
+	VEC(struct access_count) sparse; /* all that is there was accessed */
 	VEC(struct iovec) mappings;  /* that have mixed parts, as they were */
 	VEC(enum map_advice) advice; /* of them */
 	struct touched_pages *out;
@@ -169,6 +171,8 @@ static bool decide(struct search *s, const struct access_count *c)
 		s->out->untouched += c->resident;
 	else if (c->huge > 0 && c->end - c->start <= HUGE_SIZE)
 		s->out->huge += c->resident, add_touched(s->out, c->start, c->end, false);
+	else if (c->accessed >= c->resident && c->huge == 0 && c->resident < c->end - c->start)
+		*vec_add(&s->sparse) = *c;
 	else if (c->accessed >= c->resident && c->huge == 0)
 		add_touched(s->out, c->start, c->end, true);
 	else
@@ -339,6 +343,32 @@ static int run_round(struct search *s, size_t allowed)
 	return rc ? rc : joined;
 }
 
+/* Of sparse ranges what is there; what was never touched, or is swapped out, is not. */
+static void judge_sparse(struct search *s, pid_t pid)
+{
+	struct resident pages = {0};
+	int rc = s->sparse.count ? resident_read(pid, &pages) : 0;
+
+	for (size_t i = 0; i < s->sparse.count; i++) {
+		const struct access_count *c = &s->sparse.data[i];
+
+		if (rc != 0) {
+			s->out->unresolved += c->end - c->start;
+			add_touched(s->out, c->start, c->end, false);
+			continue;
+		}
+		for (size_t k = resident_find(&pages, c->start);
+		     k < pages.list.count && pages.list.data[k].start < c->end; k++) {
+			const struct page_run *run = &pages.list.data[k];
+
+			if (run->flags & PAGE_RESIDENT)
+				add_touched(s->out, MAX(run->start, c->start),
+					    MIN(run->end, c->end), true);
+		}
+	}
+	resident_deinit(&pages);
+}
+
 /* What remains is not sure. */
 static void finish(struct search *s)
 {
@@ -352,6 +382,7 @@ static void finish(struct search *s)
 	}
 	vec_sort(&out->list, taddr_compare);
 	vec_deinit(&s->mixed);
+	vec_deinit(&s->sparse);
 	vec_deinit(&s->mappings);
 	vec_deinit(&s->advice);
 }
@@ -375,6 +406,7 @@ int touched_pages_find(struct target *t, struct address_space *space, uint64_t m
 		for (unsigned i = 0; i < ROUNDS_MAX && rc == 0 && s.mixed.count > 0 &&
 				     allowed >= 4 && clock_now_ns() < end; i++)
 			rc = run_round(&s, allowed);
+		judge_sparse(&s, space->processes.reader);
 	}
 	caller_end(&s.caller);
 	vec_deinit(&counts.list);
