@@ -133,6 +133,8 @@ static size_t literal_size(const char *s)
 	static const char anonymous[] = "(anonymous namespace)";
 	static const char below_main[] = "(below main)";
 
+	if (*s != '(' && *s != '-' && *s != 'o')
+		return 0; /* at nearly all characters of all names */
 	if (!strncmp(s, anonymous, strlen(anonymous)))
 		return strlen(anonymous);
 	if (!strncmp(s, below_main, strlen(below_main)))
@@ -284,7 +286,10 @@ static bool begins_with_function(const char *name, const char *wanted, size_t si
 
 bool text_is_function(const char *name, const char *wanted, size_t size)
 {
-	return begins_with_function(name, wanted, size) ||
+	if (begins_with_function(name, wanted, size))
+		return true;
+	/* Limits ask for each function of each stack: few names contain it. */
+	return memmem(name, strlen(name), wanted, size) &&
 	       begins_with_function(text_qualified(name), wanted, size);
 }
 

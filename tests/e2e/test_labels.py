@@ -41,31 +41,36 @@ def rows(messages, name):
     return found
 
 
-def profile(t, program, options, label, name):
-    """Bytes by text of a profile, calls by text of its summary, and the run. Both functions have the label @name."""
+def profile(t, program, options, labels):
+    """Of each of @labels, {name: where}, bytes by text of a profile and calls by text of its summary: {name: (bytes, calls)}; and the
+    run. Both functions have all labels."""
     recording = os.path.join(t.subdirectory(), "r")
-    run = t.profile(program, ["--record=" + recording, *options, *("--label=%s=%s:%s" % (name, f, label) for f in ("handle", "leave"))])
+    run = t.profile(program, ["--record=" + recording, *options,
+                              *("--label=%s=%s:%s" % (name, f, label) for name, label in labels.items() for f in ("handle", "leave"))])
     t.equal("status of %s" % run.messages, run.status, 0)
     t.equal("warnings", [m for m in run.messages if "label=" in m], [])
     pprof = Pprof(t.run([os.path.join(BUILD, "ptmem-report"), "--format=pprof", "--at=end", recording]).out)
     live = re.search(r"at the end +([0-9,]+) bytes", "\n".join(run.messages))
-    found = pprof.by_label(name, "inuse_space")
-    t.equal("all bytes", sum(found.values()), int(live[1].replace(",", "")))
-    return found, rows(run.messages, name), run
+    found = {name: (pprof.by_label(name, "inuse_space"), rows(run.messages, name)) for name in labels}
+    for name, (by_text, _) in found.items():
+        t.equal("all bytes by %s" % name, sum(by_text.values()), int(live[1].replace(",", "")))
+    return found, run
 
 
 @test("labels/tenants")
 def tenants(t):
-    """Strings, enumerators and numbers; by breakpoints and pads; each tenant has its bytes, also where calls are left by longjmp."""
+    """Strings, enumerators and numbers; by breakpoints and pads; each tenant has its bytes, also where calls are left by longjmp.
+    Breakpoints are followed by pads with one label at a time, and each way alone has all of them at once."""
     for variant in ("gcc-O2-pie", "clang-O0-nopie"):
         program = t.target(variant, "labels")
         alone = t.run([program])
-        for key, texts in TEXTS.items():
-            said = truth(alone.out, texts)
-            del said[""]
-            for probes in ("auto", "break", "jump"):
-                found, calls, run = profile(t, [program], ["--probes=" + probes], "arg1->tenant->" + key, key)
-                t.equal("the program", run.out, alone.out)
+        for probes, keys in (*(("auto", [key]) for key in TEXTS), ("break", list(TEXTS)), ("jump", list(TEXTS))):
+            by_key, run = profile(t, [program], ["--probes=" + probes], {key: "arg1->tenant->" + key for key in keys})
+            t.equal("the program", run.out, alone.out)
+            for key, (found, calls) in by_key.items():
+                texts = TEXTS[key]
+                said = truth(alone.out, texts)
+                del said[""]
                 other = {text: found.pop(text, None) for text in set(found) - set(said)}
                 t.equal("%s, %s, %s" % (variant, key, probes), found, {text: size for text, (size, _) in said.items()})
                 t.check(set(other) == {""}, "without label: %s" % other)
@@ -200,7 +205,7 @@ def no_debug(t):
     program = os.path.join(t.directory, "labels")
     t.run(["strip", "-g", "-o", program, t.target("gcc-O2-pie", "labels")])
     said = truth(t.run([program]).out, TEXTS["name"])
-    found, _, _ = profile(t, [program], [], "arg1->+8->+8", "name")
+    found = profile(t, [program], [], {"name": "arg1->+8->+8"})[0]["name"][0]
     t.equal("tenants", [found[k] for k in ("acme", "globex", "ini?tech")], [said[k][0] for k in ("acme", "globex", "ini?tech")])
     run = t.profile([program], ["--label=handle:arg1->tenant->name"])
     hints = [m for m in run.messages if "no debug information says where the member tenant is" in m]

@@ -69,7 +69,7 @@ def massif_agrees(t):
     """Massif, asked before each call, says what the program knows, as ptmem does. (Massif 3.19 fails where a
     handler has returned.)"""
     cwd = t.subdirectory()
-    peer = t.run([t.program("valgrind"), "-q", "--tool=massif", "--stacks=yes", "--massif-out-file=valgrind.out",
+    peer = t.run([t.program("valgrind"), "-q", "--tool=massif", "--read-inline-info=no", "--stacks=yes", "--massif-out-file=valgrind.out",
                   t.target("peer-gcc-O2", "stackuse"), "plain"], cwd=cwd, env={"MASSIF": "1"})
     t.equal("valgrind's status (%s)" % peer.err, peer.status, 0)
     for size, bytes_ in only_truth(cwd):
