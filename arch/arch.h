@@ -200,6 +200,7 @@ struct arch {
 	uint8_t jump_size;                   /* bytes of the jump that relocate appends */
 	uint32_t reach;                      /* bytes that jumps cover to stubs and pads */
 	bool has_pads;                       /* else probes are breakpoints */
+	bool can_attach;                     /* else only programs that ptmem starts */
 	/* an instruction without effect, large enough for a jump */
 	uint8_t long_nop[8];
 	uint8_t long_nop_size;
