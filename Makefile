@@ -76,10 +76,13 @@ $(O)/%.o: %.S | $(O)/packages
 $(O)/libptmem.a: $(LIB_OBJ)
 	$(call say,AR,$@)rm -f $@ && ar rcs $@ $^
 
+$(O)/libreport.a: $(REPORT_OBJ)
+	$(call say,AR,$@)rm -f $@ && ar rcs $@ $^
+
 $(O)/ptmem: $(O)/src/cli/main.o $(O)/libptmem.a
 	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS) $(shell pkg-config --libs ncursesw)
 
-$(O)/ptmem-report: $(O)/src/report/main.o $(REPORT_OBJ) $(O)/libptmem.a
+$(O)/ptmem-report: $(O)/src/report/main.o $(O)/libreport.a $(O)/libptmem.a
 	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS) $(REPORT_LIBS)
 
 $(O)/ptmem-memusage: $(O)/src/memusage/main.o $(O)/libptmem.a
@@ -93,13 +96,13 @@ $(O)/ptmem-replay: src/replay/main.c src/replay/replay_format.h src/base/types.h
 COMPLETIONS := $(addprefix $(O)/completions/,ptmem.bash ptmem.fish ptmem-report.fish _ptmem _ptmem-report)
 completions: $(COMPLETIONS)
 
-$(O)/completions/generate: $(O)/completions/generate.o $(REPORT_OBJ) $(O)/libptmem.a
+$(O)/completions/generate: $(O)/completions/generate.o $(O)/libreport.a $(O)/libptmem.a
 	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS) $(REPORT_LIBS)
 
 $(COMPLETIONS): $(O)/completions/%: completions/% $(O)/completions/generate
 	$(call say,GEN,$@)$(O)/completions/generate <$< >$@.new && mv $@.new $@
 
-$(O)/tests/unit/%: $(O)/tests/unit/%.o $(REPORT_OBJ) $(O)/libptmem.a
+$(O)/tests/unit/%: $(O)/tests/unit/%.o $(O)/libreport.a $(O)/libptmem.a
 	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS) $(REPORT_LIBS) -lcmocka
 
 # Many programs, each with the whole library: where lld is installed, it takes a third of the time. It would require
@@ -112,7 +115,7 @@ $(filter-out $(READ_THEMSELVES),$(UNIT)) $(FUZZ): LDFLAGS_ALL += $(FAST_LD)
 $(O)/tests/fuzz/driver.a: $(O)/tests/fuzz/driver.o
 	$(Q)rm -f $@ && ar rcs $@ $^
 
-$(O)/tests/fuzz/%: $(O)/tests/fuzz/%.o $(O)/tests/fuzz/driver.a $(REPORT_OBJ) $(O)/libptmem.a
+$(O)/tests/fuzz/%: $(O)/tests/fuzz/%.o $(O)/tests/fuzz/driver.a $(O)/libreport.a $(O)/libptmem.a
 	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS) $(REPORT_LIBS)
 
 # All programs run even if one fails, the longest ones first; the output of each is kept together.

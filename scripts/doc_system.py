@@ -25,7 +25,7 @@ CHECKED = {
     "make MODE=asan unit": r"^suite unit-asan \$MAKE \$jobs MODE=asan unit$",
 }
 NOT_RUN = {"quick": "a part of make check", "peers": "make check runs these tests, with answers that are kept",
-           "bench": "takes minutes, and its figures are the machine's"}
+           "bench": "takes minutes, and its figures are the machine's", "cross": "downloads packages of another CPU"}
 IN_TEXT = re.compile(r"`(make|scripts/[\w.-]+)((?: [^`\n]*)?)`")
 SUDO = 'set -e -o pipefail\nsudo() { "$@"; }\n'
 KERNEL_SETTINGS = "mkdir -p kernel/yama; echo 1 >kernel/yama/ptrace_scope; mount --bind kernel /proc/sys/kernel\n"
