@@ -196,6 +196,7 @@ def _(t):
     known |= {"fail-if", "limit", "limits-file", "baseline", "write-baseline"}
     known |= {"anonymize", "key", "source", "merge", "embed-sources"}  # alone they make nothing else, or nothing: test_source_views.py
     known |= {"graph", "graph-depth", "who-holds"}  # of heap graphs alone: test_graph.py
+    known |= {"what-if"}  # of files of events alone: test_what_if.py
     known |= {"brief"}  # test_brief.py
     known |= {"format", "diff", "help", "version"} | {form.partition("=")[0] for form in OUTPUTS}
     t.equal("options", {line.split("--")[1].split("=")[0].split()[0] for line in text.splitlines() if line.startswith("  -")}, known)
