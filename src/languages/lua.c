@@ -334,16 +334,27 @@ static ssize_t stack_of(const struct interpreter *i, const struct language_memor
 	struct found_state found[STATES_MAX];
 	struct state_search s = {.lua = l, .memory = m, .found = found};
 	struct frame_list list = {l, m, t, out, 0, max};
-	ssize_t err = 0;
+	uint32_t count = 0;
 
 	t->count = 0;
 	search_stack(&s, t);
-	for (uint32_t k = 0; k < s.count && err == 0; k++)
-		err = add_frames(&list, found[k].block);
+	for (uint32_t k = 0; k < s.count; k++) {
+		size_t before = list.count;
+		ssize_t err = add_frames(&list, found[k].block);
+
+		if (err == -E2BIG)
+			return err;
+		if (err == 0)
+			found[count++] = found[k];
+		else /* it only looks like a state: a coroutine that is gone */
+			list.count = before;
+	}
+	if (count == 0 && s.count > 0)
+		return -EFAULT;
 	/* pads follow what counts, if there is room for all */
-	for (uint32_t k = 0; err == 0 && k < s.count && s.count <= INTERPRETER_STATES_MAX; k++)
+	for (uint32_t k = 0; k < count && count <= INTERPRETER_STATES_MAX; k++)
 		t->state[t->count++] = found[k].block;
-	return err == 0 ? (ssize_t)list.count : err;
+	return (ssize_t)list.count;
 }
 
 /* -- finding -- */
