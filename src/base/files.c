@@ -349,3 +349,18 @@ char *program_find(const char *name)
 	}
 	return NULL;
 }
+
+char *program_beside(const char *name)
+{
+	char self[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	self[MAX(n, 0)] = '\0';
+	char *slash = strrchr(self, '/');
+	char *path = slash ? xasprintf("%.*s/%s", (int)(slash - self), self, name) : NULL;
+
+	if (path && access(path, X_OK) == 0)
+		return path;
+	free(path);
+	return NULL;
+}

@@ -92,6 +92,11 @@ void file_id_deinit(struct file_id *id);
  * there is none. The caller frees it.
  */
 char *program_find(const char *name);
+/*
+ * @name, a path from the directory of the program that runs here, if that can be executed; else
+ * NULL. The caller frees it.
+ */
+char *program_beside(const char *name);
 
 bool file_id_is_same(const struct file_id *a, const struct file_id *b);
 /* The same for two paths. */

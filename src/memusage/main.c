@@ -213,15 +213,7 @@ static void print_usage(void)
 /* @name next to this program, otherwise found in PATH. */
 static char *find_program(const char *name)
 {
-	char self[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	self[MAX(n, 0)] = '\0';
-	char *slash = strrchr(self, '/');
-	char *path = slash ? xasprintf("%.*s/%s", (int)(slash - self), self, name) : NULL;
-	if (path && access(path, X_OK) == 0)
-		return path;
-	free(path);
-	return xstrdup(name);
+	return program_beside(name) ?: xstrdup(name);
 }
 
 static void add(words *w, const char *name, const char *value)

@@ -13,11 +13,11 @@
 
 #include "base/amount.h"
 #include "base/cleanup.h"
+#include "base/files.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "inspect/heap_map.h"
 
-#define PATH_SIZE 4096
 #define SAID_MAX 4096 /* of what the replay prints */
 
 /* -- the process -- */
@@ -25,23 +25,7 @@
 /* Beside ptmem-report, or where make install puts it. The caller frees it; NULL: not found. */
 static char *find_program(void)
 {
-	char self[PATH_SIZE];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-
-	if (n <= 0)
-		return NULL;
-	self[n] = '\0';
-	size_t directory = (size_t)(text_base_name(self) - self);
-	static const char *const places[] = {"ptmem-replay", "../libexec/ptmem/ptmem-replay"};
-
-	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
-		char *path = xasprintf("%.*s%s", (int)directory, self, places[i]);
-
-		if (access(path, X_OK) == 0)
-			return path;
-		free(path);
-	}
-	return NULL;
+	return program_beside("ptmem-replay") ?: program_beside("../libexec/ptmem/ptmem-replay");
 }
 
 typedef VEC(char *) strings;

@@ -9,12 +9,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/amount.h"
 #include "base/cgroup.h"
 #include "base/cleanup.h"
-#include "base/files.h"
 #include "base/json_write.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -298,29 +296,10 @@ static int log_unread(const char *path, int err, const char *why)
 	return why ? EXIT_REFUSED : EXIT_NOT_READ;
 }
 
-/* Bytes of memory that a process may take here. */
-static uint64_t available_memory(void)
-{
-	_cleanup_fclose_ FILE *f = fopen("/proc/meminfo", "re");
-	size_t left = TEXT_FILE_MAX, capacity = 0;
-	_cleanup_free_ char *line = NULL;
-	uint64_t kib = UINT64_MAX / 1024;
-	struct memory_cgroup group;
-
-	while (f && stream_read_line(f, &line, &capacity, &left) > 0)
-		if (sscanf(line, "MemAvailable: %" SCNu64, &kib) == 1)
-			break;
-	memory_cgroup_find_of(getpid(), &group);
-	uint64_t limit = memory_cgroup_limit(&group);
-
-	memory_cgroup_deinit(&group);
-	return MIN(kib, UINT64_MAX / 1024) * 1024 < limit ? kib * 1024 : limit;
-}
-
 /* A heap that does not fit here would make the machine swap, or kill another process. */
 static int check_memory(struct what_if *w)
 {
-	uint64_t available = available_memory();
+	uint64_t available = memory_available() ?: UINT64_MAX;
 	char n[2][AMOUNT_SIZE];
 
 	w->plan.limit = available / 10 * 9;
