@@ -353,6 +353,7 @@ int inspect_core(struct run *run, const char *path, const char *program)
 #define TOUCHED_NS UINT64_C(2000000000) /* to find what was touched: the process is stopped */
 
 struct process_reader {
+	const struct options *options;
 	struct inspection inspection;
 	struct inspect_objects objects;
 	struct written_pages written; /* since it was copied ahead; closed = it was not */
@@ -396,7 +397,8 @@ static int read_process(struct inspection *i, void *ctx)
 	struct process_reader *r = ctx;
 	pid_t pid = r->visit.pid;
 
-	inspect_stopped_copy_init(&i->copy, proc_find_reader(pid), i->copied_most);
+	inspect_stopped_copy_init(&i->copy, proc_find_reader(pid),
+				  copy_ahead_most(r->options, false));
 	r->written = (struct written_pages){.uffd = -1, .pagemap = -1};
 	if (i->cold == 0) /* it would touch all of it */
 		copy_ahead(&i->copy, r->visit.registry, pid, &r->written);
@@ -411,7 +413,7 @@ static int read_process(struct inspection *i, void *ctx)
 int inspect_process(struct run *run, pid_t pid, enum attach_problem *problem_out,
 		    long *detail_out)
 {
-	struct process_reader r = {.visit = {
+	struct process_reader r = {.options = run->options, .visit = {
 		.registry = &run->registry, .pid = pid, .before = read_objects, .fn = look_at,
 		.makes_calls = run->options->inspect.cold > 0}};
 

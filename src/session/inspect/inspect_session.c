@@ -188,10 +188,9 @@ void inspect_final_read(struct session *s, bool is_last)
 	i->cold = cold->state == COLD_FOUND ? cold->seconds : 0;
 	i->touched = cold->pages;
 	cold->pages = (struct touched_pages){0};
-	if (!i->wants_graph) /* which has types only of a copy */
-		i->copied_most = copy_ahead_most(s->run->options, true);
-	if (!copy_ahead_of(s))
-		inspect_stopped_copy_init(&i->copy, s->space->processes.reader, i->copied_most);
+	if (!copy_ahead_of(s)) /* a graph has types only of a copy */
+		inspect_stopped_copy_init(&i->copy, s->space->processes.reader,
+					  copy_ahead_most(s->run->options, !i->wants_graph));
 	inspect_final_free(s->end.inspected);
 	s->end.inspected = i;
 	read_space(i, s, s->space, is_last);

@@ -14,7 +14,6 @@
 #include "output/outfile.h"
 #include "recording/graph_file.h"
 #include "recording/recording_pprof.h"
-#include "session/inspect/copy_ahead.h"
 #include "session/inspect/inspect_stopped.h"
 #include "session/out.h"
 #include "tracee/state/module.h"
@@ -55,7 +54,6 @@ void inspection_init(struct inspection *i, const struct options *o, const char *
 		.cold = o->inspect.cold,
 		.keeps_graph = o->graph.what && options_record(o),
 		.wants_graph_file = o->graph.what && path && is_graph_file(path),
-		.copied_most = copy_ahead_most(o, false),
 		.is_brief = o->is_brief};
 	options_command(o, &i->brief.command);
 }

@@ -41,7 +41,6 @@ struct inspection {
 	bool wants_pprof;        /* the profile that a Go program keeps, and nothing else */
 	double cold;             /* seconds for which it is watched what is touched; 0 = not */
 	struct touched_pages touched;
-	uint64_t copied_most;    /* memory, bytes; 0 = the process stays stopped */
 	struct memory_copy copy; /* until it is classified */
 	int rc;                  /* of what read it */
 	struct inspect_stopped look;
