@@ -122,7 +122,8 @@ $(O)/tests/fuzz/%: $(O)/tests/fuzz/%.o $(O)/tests/fuzz/driver.a $(O)/libreport.a
 LONG_UNIT := $(addprefix $(O)/tests/unit/test_,pad python recording_limit heap_walk inspect core leakcheck estimate profile_random)
 unit: $(UNIT)
 	$(Q)printf '%s\n' $(filter $(LONG_UNIT),$^) $(filter-out $(LONG_UNIT),$^) | xargs -P $$(nproc) -I '{}' \
-		sh -c 'said=$$(timeout -k 10 600 {} 2>&1); status=$$?; printf "== %s\n%s\n" {} "$$said"; exit $$status'
+		sh -c 'said=$$(timeout -k 10 600 {} 2>&1); status=$$?; printf "== %s\n%s\n" {} "$$said"; \
+		[ $$status -eq 0 ] || echo "FAIL {}: exit status $$status"; exit $$status'
 
 # RUNS: mutated inputs for the quick ones; the slow ones take a share of it.
 RUNS ?= 20000

@@ -8,6 +8,23 @@
 #include "base/alloc.h"
 #include "base/text.h"
 
+#ifdef PTMEM_DEBUG
+/* Keep LeakSanitizer quiet: fontconfig caches what it has looked up. */
+const char *__lsan_default_suppressions(void);
+
+const char *__lsan_default_suppressions(void)
+{
+	return "leak:libfontconfig\n";
+}
+
+const char *__lsan_default_options(void);
+
+const char *__lsan_default_options(void)
+{
+	return "print_suppressions=0";
+}
+#endif
+
 #define CANVAS_HALO 0.4 /* width of the outline around a text, in font sizes */
 #define CANVAS_GAP 0.66 /* gap between dashes, as a fraction of their length */
 

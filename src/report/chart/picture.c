@@ -84,23 +84,6 @@ char *rss_doubt(const struct samples_file *samples, uint32_t pid,
  * through an outfile, so that a picture is complete or absent.
  */
 
-#ifdef PTMEM_DEBUG
-/* Keep LeakSanitizer quiet: fontconfig caches what it has looked up. */
-const char *__lsan_default_suppressions(void);
-
-const char *__lsan_default_suppressions(void)
-{
-	return "leak:libfontconfig\n";
-}
-
-const char *__lsan_default_options(void);
-
-const char *__lsan_default_options(void)
-{
-	return "print_suppressions=0";
-}
-#endif
-
 static cairo_status_t write_bytes(void *ctx, const unsigned char *data, unsigned size)
 {
 	return fwrite(data, 1, size, ctx) == size ? CAIRO_STATUS_SUCCESS : CAIRO_STATUS_WRITE_ERROR;
