@@ -241,7 +241,7 @@ static void look_at(struct state_search *s, uint64_t word)
 	uint8_t bytes[STATE_BYTES];
 
 	if (word == s->last || word % sizeof(word) || word < PAGE_SIZE_MIN ||
-	    range_has(&s->stack, word))
+	    word >> ARCH_ADDRESS_BITS || range_has(&s->stack, word))
 		return;
 	s->last = word;
 	if (s->memory->read(s->memory->ctx, word, bytes, sizeof(bytes)) &&
@@ -436,24 +436,17 @@ static bool use_runner(struct lua *l, const struct language_memory *m, taddr_t j
 	return true;
 }
 
-#define TRIED_FRAMES 64u
-
 /* As of language.find_place: Lua was found in a call without protection. */
 static bool find_protected(struct interpreter *i, const struct language_memory *m,
 			   const struct interpreter_thread *t)
 {
-	struct virtual_frame frame[TRIED_FRAMES];
-	struct found_state found[STATES_MAX];
-	struct state_search s = {.lua = i->own, .memory = m, .found = found};
-	struct frame_list list = {i->own, m, t, frame, 0, ARRAY_SIZE(frame)};
+	struct lua *l = i->own;
+	taddr_t jump;
 
-	search_stack(&s, t);
-	for (uint32_t k = 0; k < s.count; k++) {
-		list.count = 0;
-		if (add_frames(&list, found[k].block) != -EFAULT &&
-		    use_runner(i->own, m, found[k].jump))
+	for (uint32_t k = 0; k < t->count; k++)
+		if (language_read_word(m, t->state[k] + STATE_IN_BLOCK + l->layout.jump, &jump) &&
+		    use_runner(l, m, jump))
 			return true;
-	}
 	return false;
 }
 
@@ -473,6 +466,8 @@ static bool have_names(const struct frame_list *list)
 	}
 	return right > 0;
 }
+
+#define TRIED_FRAMES 64u
 
 /* Whether there is a state whose functions have names. */
 static bool is_right(struct lua *l, const struct language_memory *m,
