@@ -9,11 +9,14 @@
 #include "base/types.h"
 #include "tracee/state/space.h"
 
-#define CACHE_PAGES 64u
+#define CACHE_PAGES 256u
+
+/* Words on a stack that are no addresses are as many as those that are. */
+#define ABSENT 1u
 
 struct stop_memory {
 	struct address_space *space;
-	taddr_t page[CACHE_PAGES]; /* 0 = none */
+	taddr_t page[CACHE_PAGES]; /* 0 = none; | ABSENT: cannot be read */
 	uint8_t data[CACHE_PAGES][PAGE_SIZE_MIN];
 };
 
@@ -39,23 +42,24 @@ static const uint8_t *cached_page(struct stop_memory *m, taddr_t page)
 {
 	size_t i = hash_u64(page) % CACHE_PAGES;
 
-	if (m->page[i] != page) {
-		m->page[i] = 0;
-		if (space_read(m->space, page, m->data[i], PAGE_SIZE_MIN) != 0)
-			return NULL;
-		m->page[i] = page;
-	}
-	return m->data[i];
+	if ((m->page[i] & ~(taddr_t)ABSENT) != page)
+		m->page[i] = space_read(m->space, page, m->data[i], PAGE_SIZE_MIN) == 0 ?
+				     page :
+				     page | ABSENT;
+	return m->page[i] & ABSENT ? NULL : m->data[i];
 }
 
 static bool read_memory(void *ctx, taddr_t addr, void *buf, size_t size)
 {
 	struct stop_memory *m = ctx;
 	taddr_t page = ROUND_DOWN(addr, (taddr_t)PAGE_SIZE_MIN);
-	const uint8_t *data = size <= PAGE_SIZE_MIN - (addr - page) ? cached_page(m, page) : NULL;
+
+	if (!page || size > PAGE_SIZE_MIN - (addr - page))
+		return space_read(m->space, addr, buf, size) == 0;
+	const uint8_t *data = cached_page(m, page);
 
 	if (!data)
-		return space_read(m->space, addr, buf, size) == 0;
+		return false;
 	memcpy(buf, data + (addr - page), size);
 	return true;
 }
