@@ -18,7 +18,8 @@
 #define CHUNK_MAX (UINT64_C(4) << 20) /* bytes that are read at once; of no array, all that are */
 #define HEADER_MAX 256u         /* bytes of a container or of its header */
 #define PLACES_MAX (UINT64_C(1) << 28) /* of a table */
-#define CHECKED_ELEMENTS 16u
+#define CHECKED_ELEMENTS 16u    /* of an array of pointers */
+#define CHECKED_STRUCTS 4096u   /* spread over the array, if it has more */
 #define QUEUE_KEPT 4096u        /* steps that are done */
 #define SLACK 24u               /* bytes that allocators add to any block */
 #define CLASS_NAME_MAX 1024u
@@ -262,26 +263,54 @@ static bool is_plausible(struct typed_walk *w, uint32_t type, struct typed_bytes
 	return !w->is_contradicted;
 }
 
-/* The same for the first elements of a block at @extent. */
+/* Whether a word of @b, which has no pointers, leads to the start of a block. */
+static bool has_pointer(const struct typed_walk *w, struct typed_bytes b)
+{
+	struct typed_extent extent;
+
+	for (uint64_t at = 0; at + WORD <= b.size; at += WORD) {
+		uint64_t word = load_u64(b.data + at);
+		uint32_t block = word ? w->heap->find(w->heap->ctx, word) : TYPED_NO_BLOCK;
+
+		if (block == TYPED_NO_BLOCK)
+			continue;
+		w->heap->extent(w->heap->ctx, block, &extent);
+		if (extent.start == word)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Whether a block at @extent, which a pointer to @type leads to, is an array of these. Of pointers
+ * the first ones are looked at: the others may be unused, with what was there before. A struct may
+ * be the head of a block of something else, as of a pool: each element must be plausible, and if
+ * it has pointers something must be behind the first one.
+ */
 static bool are_plausible(struct typed_walk *w, uint32_t type, const struct typed_extent *extent)
 {
-	uint64_t each = size_of(w, type), size = MIN(extent->size, each * CHECKED_ELEMENTS);
+	bool is_struct = type_table_get(w->heap->types, type)->kind == DATA_STRUCT, is_used = false;
+	uint64_t each = size_of(w, type), elements = extent->size / MAX(each, 1ul);
+	uint64_t count = MIN(elements, is_struct ? CHECKED_STRUCTS : CHECKED_ELEMENTS);
+	bool has_pointers = leads(w, type, 0);
 
-	if (!leads(w, type, 0))
+	if (!has_pointers && !is_struct)
 		return true;
 	if (each == 0 || each > CHUNK_MAX)
 		return false;
-	_cleanup_free_ uint8_t *data = xmalloc(size);
+	_cleanup_free_ uint8_t *data = xmalloc(each);
 
-	if (!memory_read(w->heap->memory, extent->start, data, size))
-		return false;
-	for (uint64_t at = 0; size - at >= each; at += each) {
-		const struct typed_bytes element = {extent->start + at, data + at, each};
+	for (uint64_t i = 0; i < count; i++) {
+		uint64_t at = (is_struct ? i * elements / count : i) * each;
+		const struct typed_bytes element = {extent->start + at, data, each};
 
-		if (!is_plausible(w, type, element))
+		if (!memory_read(w->heap->memory, extent->start + at, data, each) ||
+		    (has_pointers ? !is_plausible(w, type, element) :
+				    i > 0 && has_pointer(w, element)))
 			return false;
+		is_used |= i > 0 && (data[0] || memcmp(data, data + 1, each - 1) != 0);
 	}
-	return true;
+	return !is_struct || !has_pointers || is_used;
 }
 
 static void give_type(struct typed_walk *w, uint32_t block, uint32_t type, enum typed_fit fit,
@@ -744,13 +773,27 @@ static void walk_elements(struct typed_walk *w, const struct data_type *array,
 			   level + 1);
 }
 
+/* Whether @addr is in no block, or in one that has the whole of a @target behind that. */
+static bool has_room(const struct typed_walk *w, uint32_t target, taddr_t addr)
+{
+	uint32_t block = w->heap->find(w->heap->ctx, addr);
+	struct typed_extent e;
+
+	if (block == TYPED_NO_BLOCK || target == TYPE_NONE ||
+	    type_table_get(w->heap->types, target)->kind != DATA_STRUCT)
+		return true;
+	w->heap->extent(w->heap->ctx, block, &e);
+	return e.size - (addr - e.start) >= size_of(w, target);
+}
+
 static void walk_pointer(struct typed_walk *w, uint32_t target, uint64_t value)
 {
 	uint8_t byte;
 
 	if (!w->is_checking)
 		follow(w, target, value);
-	else if (value && !memory_read(w->heap->memory, value, &byte, 1))
+	else if (value && (!memory_read(w->heap->memory, value, &byte, 1) ||
+			   !has_room(w, target, value)))
 		w->is_contradicted = true;
 }
 
@@ -897,6 +940,9 @@ char *typed_walk_path(const struct typed_walk *w, uint32_t type, uint64_t offset
 {
 	const struct type_path_form form = {.whole = whole_container, .any_index = true,
 					    .ctx = (void *)(uintptr_t)w->heap};
+	const struct data_type *e = type_table_get(w->heap->types, type);
 
+	if (e->kind == DATA_STRUCT && offset >= e->size && !has_open_tail(w, type))
+		return NULL;
 	return type_table_path(w->heap->types, type, offset, &form);
 }

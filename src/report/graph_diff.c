@@ -1,8 +1,8 @@
 /*
  * Two heap graphs: which owner retains more than before, and, if both were profiled, which call
- * path has allocated more of what is in use. Owners are the same if they have one kind, name and object;
- * those of threads are added up, since threads of two processes have different ids. All that is
- * shared is one row. Call paths are the same if they have the same functions.
+ * path has allocated more of what is in use. Owners are the same if they have one kind, name and
+ * object; those of threads are added up, since threads of two processes have different ids. All
+ * that is shared is one row. Call paths are the same if they have the same functions.
  *
  *	      difference    bytes before     bytes after      blocks      blocks  retained by
  *	+            512             488           1,000          10          20  cache in prog
