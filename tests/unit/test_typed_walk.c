@@ -340,12 +340,14 @@ static const char qt_source[] =
 	"}\n";
 
 static const char protobuf_source[] =
+	"#include <google/protobuf/map.h>\n"
 	"#include <google/protobuf/repeated_field.h>\n"
 	"#include <google/protobuf/wrappers.pb.h>\n"
 	"#include <cstdio>\n"
 	"#include <malloc.h>\n"
 	"using namespace google::protobuf;\n"
-	"struct Session { RepeatedPtrField<StringValue> messages; RepeatedPtrField<std::string> words; } session;\n"
+	"struct Session { RepeatedPtrField<StringValue> messages; RepeatedPtrField<std::string> words; RepeatedField<int> numbers;\n"
+	"	Map<int, std::string> texts; Map<std::string, StringValue> values; } session;\n"
 	"StringValue single;\n"
 	"static void block(const void *p, const char *type)\n"
 	"{\n"
@@ -363,7 +365,101 @@ static const char protobuf_source[] =
 	"	}\n"
 	"	block((const char *)session.messages.data() - 8, \"array of google::protobuf::StringValue *\");\n"
 	"	block((const char *)session.words.data() - 8, \"array of \" STRING \" *\");\n"
+	"	for (int i = 0; i < 40; i++) { session.numbers.Add(i); session.texts[i] = std::string(70, 't'); }\n"
+	"	for (const auto &m : session.texts) { block(&m, \"google::protobuf::Map<int, \" STRING \" >::InnerMap::Node\"); block(m.second.data(), \"char[]\"); }\n"
+	"	for (int i = 0; i < 9; i++) session.values[std::string(30, 'a' + i)].set_value(std::string(80, 'v'));\n"
+	"	for (const auto &m : session.values) {\n"
+	"		block(&m, \"google::protobuf::Map<\" STRING \", google::protobuf::StringValue>::InnerMap::Node\");\n"
+	"		block(m.first.data(), \"char[]\"); string(m.second.value());\n"
+	"	}\n"
+	"	block((const char *)session.numbers.data() - 8, \"array of int\");\n"
+	"	block(((void ***)&session.values)[4], \"google::protobuf::Map<\" STRING \", google::protobuf::StringValue>::InnerMap::Node *[]\");\n"
+	"	block(((void ***)&session.texts)[4], \"google::protobuf::Map<int, \" STRING \" >::InnerMap::Node *[]\");\n"
 	"	single.set_value(std::string(60, 's')); string(single.value());\n"
+	"	puts(\"ready\"); fflush(stdout);\n"
+	"	while (getchar() != EOF) ;\n"
+	"	return 0;\n"
+	"}\n";
+
+static const char boost_source[] =
+	"#include <boost/container/flat_map.hpp>\n"
+	"#include <boost/container/flat_set.hpp>\n"
+	"#include <boost/container/small_vector.hpp>\n"
+	"#include <boost/container/vector.hpp>\n"
+	"#include <boost/intrusive/list.hpp>\n"
+	"#include <boost/intrusive/set.hpp>\n"
+	"#include <boost/optional.hpp>\n"
+	"#include <boost/shared_ptr.hpp>\n"
+	"#include <boost/unordered_map.hpp>\n"
+	"#include <boost/unordered_set.hpp>\n"
+	"#include <cstdio>\n"
+	"#include <malloc.h>\n"
+	"struct Order { long id; char *text; };\n"
+	"struct Item : boost::intrusive::list_base_hook<> { Order *order; };\n"
+	"struct Leaf : boost::intrusive::set_base_hook<> { int number; Order *order; };\n"
+	"static bool operator<(const Leaf &a, const Leaf &b) { return a.number < b.number; }\n"
+	"struct Queue { boost::intrusive::list<Item> items; long more[20]; } *queue; boost::intrusive::list<Item> items;\n"
+	"boost::unordered_map<int, Order *> by_id; boost::unordered_multimap<int, Order> inside; boost::unordered_set<Order *> set;\n"
+	"boost::container::flat_map<int, Order *> flat; boost::container::flat_set<Order *> flat_set;\n"
+	"boost::container::vector<Order> vector; boost::container::small_vector<Order *, 4> few, many;\n"
+	"boost::intrusive::set<Leaf> leaves; boost::shared_ptr<Order> shared; boost::optional<Order *> maybe;\n"
+	"template <class T> static T *block(T *p, const char *type)\n"
+	"{\n"
+	"	printf(\"b %p %zu %s\\n\", (void *)p, malloc_usable_size((void *)p) - 8, type);\n"
+	"	return p;\n"
+	"}\n"
+	"static Order *order() { return block(new Order{1, block(new char[40](), \"char[]\")}, \"Order\"); }\n"
+	"int main()\n"
+	"{\n"
+	"	queue = block(new Queue(), \"Queue\");\n"
+	"	for (int i = 0; i < 30; i++) {\n"
+	"		by_id[i] = order(); flat[i] = order(); flat_set.insert(order()); set.insert(order()); many.push_back(order());\n"
+	"		inside.emplace(i / 2, Order{i, block(new char[40](), \"char[]\")});\n"
+	"		vector.push_back(Order{i, block(new char[40](), \"char[]\")});\n"
+	"		Item *item = block(new Item, \"Item\"); item->order = order(); (i % 2 ? items : queue->items).push_back(*item);\n"
+	"		Leaf *leaf = block(new Leaf, \"Leaf\"); leaf->number = i * 7 % 30; leaf->order = order(); leaves.insert(*leaf);\n"
+	"	}\n"
+	"	few.push_back(order()); shared.reset(order()); maybe = order();\n"
+	"	for (auto &e : by_id) block((char *)&e - 16, \"node of std::pair<int const, Order*>\");\n"
+	"	for (auto &e : inside) block((char *)&e - 16, \"node of std::pair<int const, Order>\");\n"
+	"	for (auto &e : set) block((char *)&e - 16, \"node of Order *\");\n"
+	"	block(((void **)&inside)[5], \"node of std::pair<int const, Order> *[]\"); block(((void **)&set)[5], \"node of Order * *[]\");\n"
+	"	block(((void **)&by_id)[5], \"node of std::pair<int const, Order*> *[]\");\n"
+	"	block(&*flat.begin(), \"boost::container::dtl::pair<int, Order*>[]\"); block(&*flat_set.begin(), \"Order *[]\");\n"
+	"	block(vector.data(), \"Order[]\"); block(many.data(), \"Order *[]\");\n"
+	"	puts(\"ready\"); fflush(stdout);\n"
+	"	while (getchar() != EOF) ;\n"
+	"	return 0;\n"
+	"}\n";
+
+static const char absl_source[] =
+	"#include <absl/container/flat_hash_map.h>\n"
+	"#include <absl/container/flat_hash_set.h>\n"
+	"#include <absl/container/inlined_vector.h>\n"
+	"#include <absl/container/node_hash_map.h>\n"
+	"#include <cstdio>\n"
+	"#include <malloc.h>\n"
+	"struct Order { long id; char *text; };\n"
+	"absl::flat_hash_map<int, Order *> by_id; absl::flat_hash_map<int, Order> inside; absl::flat_hash_set<Order *> set;\n"
+	"absl::node_hash_map<int, Order *> nodes; absl::InlinedVector<Order *, 4> few, many; absl::InlinedVector<Order, 2> orders;\n"
+	"template <class T> static T *block(T *p, const char *type)\n"
+	"{\n"
+	"	printf(\"b %p %zu %s\\n\", (void *)p, malloc_usable_size((void *)p) - 8, type);\n"
+	"	return p;\n"
+	"}\n"
+	"static Order *order() { return block(new Order{1, block(new char[40](), \"char[]\")}, \"Order\"); }\n"
+	"int main()\n"
+	"{\n"
+	"	for (int i = 0; i < 30; i++) {\n"
+	"		by_id[i] = order(); nodes[i] = order(); set.insert(order()); many.push_back(order());\n"
+	"		inside[i] = Order{i, block(new char[40](), \"char[]\")};\n"
+	"		orders.push_back(Order{i, block(new char[40](), \"char[]\")});\n"
+	"	}\n"
+	"	few.push_back(order()); few.push_back(order());\n"
+	"	void **tables[] = {(void **)&by_id, (void **)&inside, (void **)&set, (void **)&nodes};\n"
+	"	for (void **table : tables) block(*table, \"-\");\n"
+	"	for (auto &e : nodes) block(&e, \"std::pair<int const, Order*>\");\n"
+	"	block(many.data(), \"Order *[]\"); block(orders.data(), \"Order[]\");\n"
 	"	puts(\"ready\"); fflush(stdout);\n"
 	"	while (getchar() != EOF) ;\n"
 	"	return 0;\n"
@@ -598,6 +694,24 @@ static void test_protobuf(void **state)
 	check_program("g++ -g -femit-class-debug-always -o p typed_pb.cpp $(" PROTOBUF ")");
 }
 
+#define HAS_HEADER(header) "echo '#include <" header ">' | g++ -fsyntax-only -x c++ - 2>/dev/null"
+
+static void test_boost(void **state)
+{
+	if (!layout_run(HAS_HEADER("boost/unordered_map.hpp")) ||
+	    !layout_run(HAS_HEADER("boost/container/flat_map.hpp")))
+		skip();
+	check_program("g++ -g -o p typed_boost.cpp");
+}
+
+static void test_absl(void **state)
+{
+	if (!layout_run(HAS_HEADER("absl/container/inlined_vector.h")))
+		skip();
+	check_program("g++ -g -std=c++17 -o p typed_absl.cpp $(pkg-config --libs "
+		      "absl_raw_hash_set absl_hash)");
+}
+
 static void test_rust(void **state)
 {
 	if (!layout_run(HAS("rustc")))
@@ -644,6 +758,8 @@ static int set_up(void **state)
 	layout_write("typed_glib.c", glib_source);
 	layout_write("typed_qt.cpp", qt_source);
 	layout_write("typed_pb.cpp", protobuf_source);
+	layout_write("typed_boost.cpp", boost_source);
+	layout_write("typed_absl.cpp", absl_source);
 	layout_write("typed_rs.rs", rust_source);
 	return 0;
 }
@@ -663,6 +779,8 @@ int main(void)
 		cmocka_unit_test(test_glib),
 		cmocka_unit_test(test_qt),
 		cmocka_unit_test(test_protobuf),
+		cmocka_unit_test(test_boost),
+		cmocka_unit_test(test_absl),
 		cmocka_unit_test(test_rust),
 		cmocka_unit_test(test_descriptions),
 	};
