@@ -11,12 +11,10 @@
 
 #define CACHE_PAGES 256u
 
-/* Words on a stack that are no addresses are as many as those that are. */
-#define ABSENT 1u
-
 struct stop_memory {
 	struct address_space *space;
-	taddr_t page[CACHE_PAGES]; /* 0 = none; | ABSENT: cannot be read */
+	taddr_t page[CACHE_PAGES]; /* 0 = none */
+	bool is_readable[CACHE_PAGES]; /* as many words on a stack are no addresses as are some */
 	uint8_t data[CACHE_PAGES][PAGE_SIZE_MIN];
 };
 
@@ -38,15 +36,16 @@ void stop_memory_forget(struct stop_memory *m)
 	memset(m->page, 0, sizeof(m->page));
 }
 
+/* NULL: it cannot be read. */
 static const uint8_t *cached_page(struct stop_memory *m, taddr_t page)
 {
 	size_t i = hash_u64(page) % CACHE_PAGES;
 
-	if ((m->page[i] & ~(taddr_t)ABSENT) != page)
-		m->page[i] = space_read(m->space, page, m->data[i], PAGE_SIZE_MIN) == 0 ?
-				     page :
-				     page | ABSENT;
-	return m->page[i] & ABSENT ? NULL : m->data[i];
+	if (m->page[i] != page) {
+		m->page[i] = page;
+		m->is_readable[i] = space_read(m->space, page, m->data[i], PAGE_SIZE_MIN) == 0;
+	}
+	return m->is_readable[i] ? m->data[i] : NULL;
 }
 
 static bool read_memory(void *ctx, taddr_t addr, void *buf, size_t size)
@@ -58,10 +57,9 @@ static bool read_memory(void *ctx, taddr_t addr, void *buf, size_t size)
 		return space_read(m->space, addr, buf, size) == 0;
 	const uint8_t *data = cached_page(m, page);
 
-	if (!data)
-		return false;
-	memcpy(buf, data + (addr - page), size);
-	return true;
+	if (data)
+		memcpy(buf, data + (addr - page), size);
+	return data;
 }
 
 struct language_memory stop_memory_reader(struct stop_memory *m)
