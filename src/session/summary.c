@@ -536,7 +536,7 @@ static void print_calls(const struct profile_totals *p)
 		 amount_commas(p->live_blocks, n), plural(p->live_blocks));
 }
 
-/* Which calls print_sampled_calls counts as reallocs: those of --probe are counted as allocations. */
+/* What print_sampled_calls calls reallocs: those of --probe are counted as allocations. */
 static const char *realloc_name(const struct run *run)
 {
 	for (size_t i = 0; i < run->probes.list.count; i++) {
