@@ -177,7 +177,7 @@ def attached(t):
 
 @test("labels/inherited")
 def inherited(t):
-    """A child of a fork goes on with the label of its thread."""
+    """A child of a fork goes on with the label of its thread; the summary has those of the largest process, and of all, each call once."""
     program, cwd = t.target("gcc-O2-pie", "label_variables"), t.subdirectory()
     run = t.run([t.ptmem(), "-o", "m.%p", "--record=r.%p", "--label=tls:current_request->tenant->name", program, "fork"], cwd=cwd)
     files = [name for name in os.listdir(cwd) if name.startswith("r.")]
@@ -185,6 +185,11 @@ def inherited(t):
     want = lines(run.out)[1][0]
     t.check(want in [by_label(t, os.path.join(cwd, name), "name").get("globex incorporated") for name in files],
             "%d: %s" % (want, run.err))
+    messages = run.err.decode().splitlines()
+    said = dict(zip(("acme", "globex incorporated", "x", "?"), (calls for i, (_, calls) in enumerate(lines(run.out)) if i != 3)))
+    found = rows(messages, "all by name")
+    t.equal("calls of all in %s" % messages, {text: found.get(text) for text in said}, said)
+    t.check("globex incorporated" in rows(messages, "name"), "%s" % messages)
 
 
 @test("labels/libraries")
