@@ -88,6 +88,8 @@ void labels_open(struct run *run)
 		struct label_option *l = &run->labels[i];
 
 		CHECK(!label_option_parse(texts->data[i], l));
+		while (strcmp(run->labels[l->first].name, l->name) != 0)
+			l->first++;
 		if (l->kind == LABEL_ARGUMENT)
 			watch_function(run, l);
 		else
@@ -121,7 +123,7 @@ void labels_close(struct run *run)
 
 /* A text that an option had: its frame. */
 struct label_text {
-	uint32_t label;
+	uint32_t label;         /* the first option of its name */
 	char *text;             /* owned */
 	uint32_t frame;
 };
@@ -298,6 +300,8 @@ static uint32_t new_frame(struct session *s, uint32_t label, const char *text)
 static uint32_t frame_of(struct session *s, uint32_t label, const char *text)
 {
 	struct labels *l = s->labels;
+
+	label = s->run->labels[label].first;
 	uint64_t hash = hash_of(label, text);
 	const uint32_t *known = hash_find(&l->by_text, hash, i,
 					  l->texts.data[*i].label == label &&
@@ -650,7 +654,7 @@ struct label_sums {
 	VEC(struct label_sum) list; /* the largest first; all that allocated */
 };
 
-/* The number + 1 of the text of option @label in the stack @node; 0: it has none. */
+/* The number + 1 of the text of option @label, the first of its name, in the stack @node; 0: it has none. */
 static uint32_t text_in(const struct labels *l, const struct calltree *tree, uint32_t label,
 			uint32_t node)
 {
@@ -724,6 +728,8 @@ size_t labels_live(const struct session *s, struct label_amount *out, size_t max
 	size_t count = 0, each = s->labels ? max / s->labels->count : 0;
 
 	for (uint32_t i = 0; each && i < s->labels->count; i++) {
+		if (s->run->labels[i].first != i)
+			continue;
 		struct label_sums sums = sum_up(s, i, NULL, each - 1);
 
 		for (size_t k = 0; k < MIN(sums.list.count, each); k++) {
@@ -808,6 +814,8 @@ static void add_unlabelled(const struct session *s, struct label_totals *to)
 	const struct profile_totals *sum = profile_totals(p);
 
 	for (uint32_t i = 0; s->run->labels && i < s->run->options->labels.count; i++) {
+		if (s->run->labels[i].first != i)
+			continue;
 		struct label_total *t = get_total(to, i, "");
 
 		t->held += sum->live_bytes;
@@ -844,7 +852,8 @@ void labels_add(const struct session *s, struct label_totals *to)
 	if (!s->labels)
 		add_unlabelled(s, to);
 	for (uint32_t i = 0; s->labels && i < s->labels->count; i++)
-		add_label(s, i, to);
+		if (s->run->labels[i].first == i)
+			add_label(s, i, to);
 }
 
 void label_totals_deinit(struct label_totals *t)
@@ -874,6 +883,8 @@ static void print_sum(const char *name, const struct label_sum *sum, uint64_t al
 void labels_print(const struct session *s, const struct leaf_amounts *at_peak, uint64_t peak)
 {
 	for (uint32_t i = 0; s->labels && i < s->labels->count; i++) {
+		if (s->run->labels[i].first != i)
+			continue;
 		struct label_sums sums = sum_up(s, i, at_peak, TEXTS_SHOWN);
 		size_t count = sums.list.count, shown = MIN(count, (size_t)TEXTS_SHOWN);
 
@@ -933,5 +944,6 @@ static void print_total(const struct run *run, const struct label_totals *totals
 void label_totals_print(const struct run *run, const struct label_totals *totals, uint64_t live)
 {
 	for (uint32_t i = 0; run->labels && i < run->options->labels.count; i++)
-		print_total(run, totals, i, live);
+		if (run->labels[i].first == i)
+			print_total(run, totals, i, live);
 }
