@@ -257,6 +257,13 @@ static const struct replay_op *next_op(struct replayer *r)
 	return &r->op[i];
 }
 
+static uint64_t scaled(const struct replayer *r, uint64_t ns)
+{
+	uint64_t clock = r->result->clock;
+
+	return ns / REPLAY_CLOCK * clock + ns % REPLAY_CLOCK * clock / REPLAY_CLOCK;
+}
+
 /* Returns whether the thread ends. */
 static bool take_turn(struct replayer *r, const struct replay_turn *turn)
 {
@@ -267,7 +274,7 @@ static bool take_turn(struct replayer *r, const struct replay_turn *turn)
 		const struct replay_op *op = next_op(r);
 		uint64_t before;
 
-		__atomic_store_n(&replayed_ns, r->real_start + op->time_ns,
+		__atomic_store_n(&replayed_ns, r->real_start + scaled(r, op->time_ns),
 				 __ATOMIC_RELAXED);
 		if (op->kind == REPLAY_EXIT) {
 			ends = true;

@@ -25,6 +25,7 @@ struct malloc_choice {
 	const char *prefix;       /* of each key in it, or of each variable */
 	char between, after_key;  /* what separates settings, and key and value */
 	const char *const *keys;  /* all that there are; NULL: not checked */
+	bool has_timers;          /* returns memory after a time */
 };
 
 static const char *const tunables[] = {
@@ -36,13 +37,14 @@ static const struct malloc_choice kinds[] = {
 	 .prefix = "glibc.malloc.", .between = ':', .after_key = '=', .keys = tunables},
 	{.name = "jemalloc", .library = {"libjemalloc.so.2", "libjemalloc.so.1"},
 	 .package = "libjemalloc2", .variable = "MALLOC_CONF", .prefix = "", .between = ',',
-	 .after_key = ':'},
+	 .after_key = ':', .has_timers = true},
 	{.name = "tcmalloc", .library = {"libtcmalloc_minimal.so.4", "libtcmalloc.so.4"},
 	 .package = "libtcmalloc-minimal4", .prefix = "TCMALLOC_", .after_key = '='},
 	{.name = "mimalloc",
 	 .library = {"libmimalloc.so.3", "libmimalloc.so.2", "libmimalloc.so.2.0",
 		     "libmimalloc.so"},
-	 .package = "libmimalloc2.0 or libmimalloc3", .prefix = "MIMALLOC_", .after_key = '='},
+	 .package = "libmimalloc2.0 or libmimalloc3", .prefix = "MIMALLOC_", .after_key = '=',
+	 .has_timers = true},
 };
 
 static const struct malloc_choice *find_kind(const char *name, size_t size)
@@ -178,6 +180,11 @@ bool allocator_spec_is(const struct allocator_spec *spec, const char *path)
 	_cleanup_free_ char *start = xasprintf("lib%s", spec->kind->name);
 
 	return text_begins_with(base, start);
+}
+
+bool allocator_spec_has_timers(const struct allocator_spec *spec)
+{
+	return !spec->kind || spec->kind->has_timers;
 }
 
 char *allocator_spec_missing(const struct allocator_spec *spec)
