@@ -119,7 +119,8 @@ static struct listen_label *find_label(struct listen_process *p, struct listen_l
 {
 	struct listen_label *known = p->label;
 
-	while (known < l && (strcmp(known->name, l->name) != 0 || strcmp(known->text, l->text) != 0))
+	while (known < l &&
+	       (strcmp(known->name, l->name) != 0 || strcmp(known->text, l->text) != 0))
 		known++;
 	return known;
 }

@@ -654,7 +654,10 @@ struct label_sums {
 	VEC(struct label_sum) list; /* the largest first; all that allocated */
 };
 
-/* The number + 1 of the text of option @label, the first of its name, in the stack @node; 0: it has none. */
+/*
+ * The number + 1 of the text of option @label, the first of its name, in the stack @node; 0: it has
+ * none.
+ */
 static uint32_t text_in(const struct labels *l, const struct calltree *tree, uint32_t label,
 			uint32_t node)
 {

@@ -10,7 +10,7 @@
  *	ptmem:                 40.1 MiB  process 4711, cc1 -quiet a.c
  *	ptmem:   others       34 processes, of 12.1 MiB at most (-v prints all)
  *	ptmem:   all          1,234 allocations of 5,678 bytes; 91,011 bytes in use at their ends
- *	ptmem:   all by db     20.3 MiB  81.0 %  orders; ...               of --label, in use at their ends
+ *	ptmem:   all by db     20.3 MiB  81.0 %  orders; ...           of --label, at their ends
  *	ptmem:   killed       2 processes by a signal, the first one 4714 by SIGSEGV
  *	ptmem:   written to   37 files, massif.out.4711 the first; all.html
  *	ptmem: hint: ...                    of processes that matter, if there is room

@@ -320,5 +320,8 @@ def timers(t):
         least, value, most = (jemalloc[which + key] for key in ("_least_bytes", "_bytes", "_most_bytes"))
         t.check(least <= value <= most, "%s: %d to %d, %d" % (which, least, most, value))
     t.check(jemalloc["end_least_bytes"] + MIB < jemalloc["end_most_bytes"], "time is another: %s" % jemalloc)
+    again = what_if(t, path, "jemalloc")["allocators"][0]
+    ends = ("end_bytes", "end_least_bytes", "end_most_bytes")
+    t.equal("the same file has the same answer", [again[key] for key in ends], [jemalloc[key] for key in ends])
     text = report(t, "--what-if=jemalloc", path)
     t.check(re.search(r"clock that is a quarter .*\n- (peak .* to .*, )?end \S+ MiB to \S+ MiB with jemalloc\n", text), text)

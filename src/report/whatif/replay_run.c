@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -72,6 +73,7 @@ ATTR_NORETURN static void become_replay(const struct replay_files *f, pid_t pare
 	if (getppid() != parent)
 		_exit(127);
 	offer_to_kernel();
+	personality(ADDR_NO_RANDOMIZE); /* jemalloc's random numbers begin with addresses */
 	/* first above all numbers that they get */
 	for (size_t i = 0; i < ARRAY_SIZE(fd); i++)
 		if (fd[i] >= 0 && (fd[i] = fcntl(fd[i], F_DUPFD_CLOEXEC, 16)) < 0)

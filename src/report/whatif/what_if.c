@@ -133,8 +133,8 @@ static void print_ranges(const struct what_if *w, bool is_markdown)
 		if (!has_peak && !has_end)
 			continue;
 		if (!has_head)
-			puts("\nIt depends on when memory is returned. With a clock that is a quarter "
-			     "slower, or faster:");
+			puts("\nIt depends on when memory is returned. With a clock that is a "
+			     "quarter slower, or faster:");
 		has_head = true;
 		fputs("- ", stdout);
 		if (has_peak)
