@@ -9,12 +9,12 @@
 #include "base/types.h"
 #include "tracee/state/space.h"
 
-#define CACHE_PAGES 64u
+#define CACHE_PAGES 256u
 
 struct stop_memory {
 	struct address_space *space;
 	taddr_t page[CACHE_PAGES]; /* 0 = none */
-	bool is_readable[CACHE_PAGES];
+	bool is_readable[CACHE_PAGES]; /* as many words on a stack are no addresses as are some */
 	uint8_t data[CACHE_PAGES][PAGE_SIZE_MIN];
 };
 
