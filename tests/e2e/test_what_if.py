@@ -198,7 +198,7 @@ def refused(t):
             ("glibc", "recording", "record these with ptmem --events=FILE"), ("glibc", "samples", "without --heap-sample"),
             ("glibc", "program.c", "not a file of ptmem --events"), ("glibc", "bad", "line 3: "), ("glibc", "twice", "a second first line"),
             ("glibc", "huge", "do not fit into"), ("glibc", "absent", "cannot read absent"), ("glib", path, "none of glibc, jemalloc"),
-            ("glibc:arenas=1", path, "no tunable 'arenas'"), ("/absent/lib.so", path, "/absent/lib.so cannot be loaded"),
+            ("glibc:arenas=1", path, "no tunable 'arenas', only arena_max arena_test hugetlb mmap_max "), ("/absent/lib.so", path, "/absent/lib.so cannot be loaded"),
             ("glibc,./none.so,/absent/lib.so", path, "./none.so cannot be loaded"), ("glibc", "packed", "gunzip -c FILE |"),
             ("glibc", "threads", "more than 16,384 threads"), ("glibc", "nothing", "the file is empty"), ("glibc", ".", "cannot read .")):
         done = run_report(t, "--what-if=" + allocators, name, cwd=t.directory)

@@ -85,6 +85,16 @@ static char *upper_case(const char *key)
 	return copy;
 }
 
+/* The caller frees it. */
+static char *unknown_key(const struct malloc_choice *k, const char *key)
+{
+	_cleanup_free_ char *all = xstrdup(k->keys[0]);
+
+	for (size_t i = 1; k->keys[i]; i++)
+		append(&all, ' ', k->keys[i]);
+	return xasprintf("malloc of %s has no tunable '%s', only %s", k->name, key, all);
+}
+
 static char *add_setting(struct allocator_spec *s, const char *setting)
 {
 	static const char of_keys[] = "abcdefghijklmnopqrstuvwxyz_0123456789.";
@@ -100,9 +110,7 @@ static char *add_setting(struct allocator_spec *s, const char *setting)
 	for (size_t i = 0; k->keys && k->keys[i]; i++)
 		is_known |= strcmp(k->keys[i], key) == 0;
 	if (!is_known)
-		return xasprintf("malloc of %s has no tunable '%s'; it has arena_max, "
-				 "mmap_threshold, trim_threshold, tcache_count and others: "
-				 "see \"Memory Allocation Tunables\" in its manual", k->name, key);
+		return unknown_key(k, key);
 	_cleanup_free_ char *value = plain_value(setting + size + 1);
 	_cleanup_free_ char *name = k->variable ? xstrdup(key) : upper_case(key);
 	_cleanup_free_ char *word = xasprintf("%s%s%c%s", k->prefix, name, k->after_key, value);
