@@ -801,10 +801,9 @@ static struct label_total *get_total(struct label_totals *to, uint32_t label, co
 		return t;
 	while (to->texts.count <= label)
 		*vec_add(&to->texts) = 0;
-	if (*text && to->texts.data[label] > LABEL_TEXTS_MAX)
+	if (*text && to->texts.data[label] >= LABEL_TEXTS_MAX && strcmp(text, "other") != 0)
 		return get_total(to, label, "other");
-	if (*text && ++to->texts.data[label] > LABEL_TEXTS_MAX)
-		return get_total(to, label, "other");
+	to->texts.data[label] += *text != 0;
 	t = hash_add(&to->total, hash);
 	*t = (struct label_total){.label = label, .text = xstrdup(text)};
 	return t;

@@ -288,3 +288,30 @@ def refused(t):
     t.check(run.status and "--heap=no" in "".join(run.messages), "%s" % run.messages)
     run = t.profile(["true"], ["--label=no_such_function:arg1"])
     t.check(any("--label=no_such_function: no function of this name" in m for m in run.messages), "%s" % run.messages)
+
+
+SOME = r"""/* some FIRST: 600 tenants, from number FIRST on. */
+#include <stdio.h>
+#include <stdlib.h>
+char who[20];
+static void *volatile kept;
+int main(int argc, char **argv)
+{
+	for (int i = 0; i < 600; i++) {
+		snprintf(who, sizeof(who), "tenant%d", atoi(argv[argc - 1]) + i);
+		kept = malloc(1000);
+	}
+	return 0;
+}
+"""
+
+
+@test("labels/many-processes")
+def many_processes(t):
+    """Processes that have more texts than are kept in all, and none of them too many: the rest is "other", and all calls are there."""
+    source, cwd = t.file("some.c", SOME), t.subdirectory()
+    t.equal("gcc", t.run(["gcc", "-g", "-O1", "-w", "-o", os.path.join(cwd, "some"), source]).status, 0)
+    run = t.run([t.ptmem(), "-o", "none", "--trace-children=yes", "--label=who", "sh", "-c", "./some 0; ./some 600; ./some 1100"], cwd=cwd)
+    t.equal("status of %s" % run.err, run.status, 0)
+    row = next(line for line in run.err.decode().splitlines() if line.startswith("ptmem:   all by who"))
+    t.check(row.endswith("other; allocated 781.2 KiB in 800 calls"), "those above a thousand: %s" % run.err)
