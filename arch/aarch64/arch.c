@@ -22,7 +22,7 @@ _Static_assert(A64_TLS + 1 == ARCH_REG_WORDS, "as aarch64_cpu.h says");
  * A system call that failed with EINTR after a mere stop cannot be repeated: its first argument is
  * overwritten by its result, and no register set has it.
  */
-static const long stop_interrupts[] = {-1};
+static const struct arch_stopped_call stopped_calls[] = {{.nr = -1}};
 
 static const char *const ticks_clocksources[] = {"arch_sys_counter", NULL};
 
@@ -66,7 +66,7 @@ static const struct arch aarch64 = {
 	.step_flag = 0, /* the kernel does not show it */
 	.syscall_insn = A64_BYTES(A64_SVC),
 	.syscall_insn_size = A64_SIZE,
-	.stop_interrupts = stop_interrupts,
+	.stopped_calls = stopped_calls,
 	.ticks_clocksources = ticks_clocksources,
 	.nop_insn = A64_BYTES(A64_NOP),
 	.jump_size = A64_SIZE,

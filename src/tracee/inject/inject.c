@@ -127,27 +127,99 @@ static int syscall_insn_find(struct target *t, struct address_space *s)
 	return s->syscalls.insn ? 0 : -ENOEXEC;
 }
 
-/* Repeats system calls that a stop interrupted. */
-
 /*
- * Some system calls return -EINTR after a mere stop (signal(7), "Interruption of system calls and
- * library functions by stop signals"). The program must not see that, so the call is repeated. A
- * signal that is really pending interrupts it again.
+ * System calls that are repeated. Some return -EINTR after a mere stop (signal(7), "Interruption of
+ * system calls and library functions by stop signals"), and after a signal that the program
+ * ignores: without a tracer it would not have been sent. The program must not see that. A call that
+ * has a timeout waits for all of it again: only after stops, which are few. Ignored signals may
+ * come so often that it would wait for ever.
+ *
+ * A signal that the program handles may be pending then, too. Its stop comes before the call is
+ * repeated, which returns -EINTR after all.
  */
+
+static const struct arch_stopped_call *find_call(const struct arch *arch, uint64_t nr)
+{
+	const struct arch_stopped_call *c = arch->stopped_calls;
+
+	while (c->nr >= 0 && c->nr != (long)nr)
+		c++;
+	return c->nr >= 0 ? c : NULL;
+}
+
+/* The call that @th has just left with -EINTR; NULL: none that can be repeated. */
+static const struct arch_stopped_call *interrupted_call(const struct arch *arch,
+							const struct arch_regs *regs)
+{
+	return (int64_t)regs->word[arch->syscall_ret] == -EINTR ?
+		       find_call(arch, regs->word[arch->syscall_nr]) :
+		       NULL;
+}
+
+static void repeat_call(const struct arch *arch, struct thread *th, struct arch_regs *regs)
+{
+	regs->word[arch->syscall_ret] = regs->word[arch->syscall_nr];
+	regs->word[arch->syscall_nr] = (uint64_t)-1;
+	regs->word[arch->pc] -= arch->syscall_insn_size;
+	if (ptrace_set_regs(th->tid, regs) == 0)
+		th->repeats_at = regs->word[arch->pc];
+}
+
 void inject_restart_interrupted(struct target *t, struct thread *th)
 {
 	struct arch_regs regs;
+
+	if (ptrace_get_regs(th->tid, &regs) == 0 && interrupted_call(t->arch, &regs))
+		repeat_call(t->arch, th, &regs);
+}
+
+/* Whether nothing happens when @sig arrives. */
+static bool is_ignored(const struct proc_status *st, int sig)
+{
+	if (st->caught >> (sig - 1) & 1)
+		return false;
+	return st->ignored >> (sig - 1) & 1 || sig == SIGCHLD || sig == SIGURG ||
+	       sig == SIGWINCH || sig == SIGCONT;
+}
+
+static uint64_t argument(const struct arch *arch, const struct arch_regs *regs, uint8_t number)
+{
+	return number ? regs->word[arch->syscall_arg[number - 1]] : 0;
+}
+
+/* With a mask of its own an ignored signal may have been sent before: the call ends then. */
+static bool waits_for_ever(const struct arch *arch, const struct arch_regs *regs,
+			   const struct arch_stopped_call *call)
+{
+	uint64_t time = argument(arch, regs, call->time_arg);
+
+	if (argument(arch, regs, call->mask_arg))
+		return false;
+	return call->timeout == TIMEOUT_NEVER || (call->timeout == TIMEOUT_POINTER && !time) ||
+	       (call->timeout == TIMEOUT_MS && (int32_t)time < 0);
+}
+
+void inject_note_signal(struct target *t, struct thread *th, int sig)
+{
 	const struct arch *arch = t->arch;
-	if (ptrace_get_regs(th->tid, &regs) != 0 || (int64_t)regs.word[arch->syscall_ret] != -EINTR)
+	struct arch_regs regs;
+	struct proc_status st;
+
+	if (ptrace_get_regs(th->tid, &regs) != 0)
 		return;
-	for (const long *nr = arch->stop_interrupts; *nr >= 0; nr++) {
-		if ((long)regs.word[arch->syscall_nr] != *nr)
-			continue;
-		regs.word[arch->syscall_ret] = regs.word[arch->syscall_nr];
-		regs.word[arch->syscall_nr] = (uint64_t)-1;
-		regs.word[arch->pc] -= arch->syscall_insn_size;
+	const struct arch_stopped_call *call = interrupted_call(arch, &regs);
+	bool is_repeated = th->repeats_at && regs.word[arch->pc] == th->repeats_at &&
+			   find_call(arch, regs.word[arch->syscall_ret]);
+
+	if ((!call && !is_repeated) || proc_status_read(th->tid, &st) != 0)
+		return;
+	if (is_repeated && st.caught >> (sig - 1) & 1) {
+		regs.word[arch->syscall_ret] = (uint64_t)-EINTR;
+		regs.word[arch->pc] += arch->syscall_insn_size;
 		ptrace_set_regs(th->tid, &regs);
-		return;
+		th->repeats_at = 0;
+	} else if (call && is_ignored(&st, sig) && waits_for_ever(arch, &regs, call)) {
+		repeat_call(arch, th, &regs);
 	}
 }
 
