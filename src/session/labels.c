@@ -154,11 +154,9 @@ struct label_frame {
 	struct pad_label_value value; /* words behind its size are 0 */
 };
 
-/* What was allocated under a text. */
 struct label_sum {
 	uint32_t text;          /* number + 1 in labels.texts; 0: without this label */
-	uint64_t held;          /* bytes in use, at the peak or now */
-	uint64_t bytes, calls;  /* allocated */
+	struct label_use use;
 };
 
 struct labels {
@@ -177,7 +175,7 @@ struct labels {
 	HASH(struct labelled_thread) threads;
 	HASH(struct labelled_node) nodes;
 	/* of a child: what its parent had allocated before; of each option, all texts then */
-	struct label_sum *inherited; /* owned */
+	struct label_use *inherited; /* owned */
 	size_t inherited_texts; /* and one for none */
 };
 
@@ -674,18 +672,23 @@ static uint32_t text_in(const struct labels *l, const struct calltree *tree, uin
 	return found;
 }
 
+/* The larger one comes first; 0: in use and allocated is the same. */
+static int compare_use(const struct label_use *x, const struct label_use *y)
+{
+	if (x->held != y->held)
+		return x->held < y->held ? 1 : -1;
+	return x->bytes != y->bytes ? x->bytes < y->bytes ? 1 : -1 : 0;
+}
+
 static int compare_sums(const void *a, const void *b)
 {
 	const struct label_sum *x = a, *y = b;
+	int order = compare_use(&x->use, &y->use);
 
-	if (x->held != y->held)
-		return x->held < y->held ? 1 : -1;
-	if (x->bytes != y->bytes)
-		return x->bytes < y->bytes ? 1 : -1;
-	return (x->text > y->text) - (x->text < y->text);
+	return order ? order : (x->text > y->text) - (x->text < y->text);
 }
 
-static void add_sum(struct label_sum *to, const struct label_sum *from)
+static void add_use(struct label_use *to, const struct label_use *from)
 {
 	to->held += from->held;
 	to->bytes += from->bytes;
@@ -707,17 +710,17 @@ static struct label_sums sum_up(const struct session *s, uint32_t label,
 	for (uint32_t i = 1; i <= profile_leaf_count(p); i++) {
 		const struct leaf *leaf = profile_leaf(p, i);
 		uint64_t peak = at_peak && i <= at_peak->count ? at_peak->bytes[i] : 0;
-		struct label_sum of_leaf = {.held = at_peak ? peak : leaf->live_bytes,
-					    .bytes = leaf->total_bytes, .calls = leaf->calls};
+		const struct label_use of_leaf = {at_peak ? peak : leaf->live_bytes,
+						  leaf->total_bytes, leaf->calls};
 
-		add_sum(&out.list.data[text_in(s->labels, profile_calltree(p), label,
-					       leaf->node)], &of_leaf);
+		add_use(&out.list.data[text_in(s->labels, profile_calltree(p), label,
+					       leaf->node)].use, &of_leaf);
 	}
 	qsort(out.list.data, out.list.count, sizeof(*out.list.data), compare_sums);
-	while (out.list.count && !out.list.data[out.list.count - 1].calls)
+	while (out.list.count && !out.list.data[out.list.count - 1].use.calls)
 		out.list.count--;
 	for (size_t i = max + 1; i < out.list.count; i++)
-		add_sum(&out.list.data[max], &out.list.data[i]);
+		add_use(&out.list.data[max].use, &out.list.data[i].use);
 	return out;
 }
 
@@ -741,7 +744,7 @@ size_t labels_live(const struct session *s, struct label_amount *out, size_t max
 
 			out[count++] = (struct label_amount){
 				s->run->labels[i].name, is_rest ? "other" : text_of(s->labels, sum),
-				sum->held, sum->bytes};
+				sum->use.held, sum->use.bytes};
 		}
 		vec_deinit(&sums.list);
 	}
@@ -760,7 +763,7 @@ static void take_inherited(const struct session *parent, struct labels *l)
 
 		for (size_t k = 0; k < sums.list.count; k++)
 			l->inherited[i * l->inherited_texts + sums.list.data[k].text] =
-				sums.list.data[k];
+				sums.list.data[k].use;
 		vec_deinit(&sums.list);
 	}
 }
@@ -818,33 +821,30 @@ static void add_unlabelled(const struct session *s, struct label_totals *to)
 	for (uint32_t i = 0; s->run->labels && i < s->run->options->labels.count; i++) {
 		if (s->run->labels[i].first != i)
 			continue;
-		struct label_total *t = get_total(to, i, "");
+		const struct label_use use = {
+			sum->live_bytes, sum->allocated_bytes - s->process.inherited_bytes,
+			profile_count(p, sum->allocations - s->process.inherited_allocations)};
 
-		t->held += sum->live_bytes;
-		t->bytes += sum->allocated_bytes - s->process.inherited_bytes;
-		t->calls += profile_count(p, sum->allocations - s->process.inherited_allocations);
+		add_use(&get_total(to, i, "")->use, &use);
 	}
 }
 
 static void add_label(const struct session *s, uint32_t label, struct label_totals *to)
 {
 	const struct labels *l = s->labels;
-	const struct label_sum *inherited = l->inherited + label * l->inherited_texts;
+	const struct label_use *inherited = l->inherited + label * l->inherited_texts;
 	struct label_sums sums = sum_up(s, label, NULL, UINT32_MAX);
 
 	for (size_t k = 0; k < sums.list.count; k++) {
 		const struct label_sum *sum = &sums.list.data[k];
-		struct label_sum before = {0};
+		struct label_use use = sum->use;
 
-		if (sum->text < l->inherited_texts)
-			before = inherited[sum->text];
-		if (sum->calls == before.calls && !sum->held)
-			continue;
-		struct label_total *t = get_total(to, label, text_of(l, sum));
-
-		t->held += sum->held;
-		t->bytes += sum->bytes - before.bytes;
-		t->calls += sum->calls - before.calls;
+		if (sum->text < l->inherited_texts) {
+			use.bytes -= inherited[sum->text].bytes;
+			use.calls -= inherited[sum->text].calls;
+		}
+		if (use.calls || use.held)
+			add_use(&get_total(to, label, text_of(l, sum))->use, &use);
 	}
 	vec_deinit(&sums.list);
 }
@@ -870,16 +870,16 @@ void label_totals_deinit(struct label_totals *t)
 
 #define TEXTS_SHOWN 5u
 
-/* @sum->held is a part of @all. */
-static void print_sum(const char *name, const struct label_sum *sum, uint64_t all,
+/* @use->held is a part of @all. */
+static void print_use(const char *name, const struct label_use *use, uint64_t all,
 		      const char *text)
 {
 	char held[AMOUNT_SIZE], bytes[AMOUNT_SIZE], calls[AMOUNT_SIZE];
 
 	log_info("  %-12s %10s %5.1f %%  %s; allocated %s in %s call%s", name,
-		 amount_bytes((double)sum->held, held), amount_percent(sum->held, all), text,
-		 amount_bytes((double)sum->bytes, bytes), amount_commas(sum->calls, calls),
-		 sum->calls == 1 ? "" : "s");
+		 amount_bytes((double)use->held, held), amount_percent(use->held, all), text,
+		 amount_bytes((double)use->bytes, bytes), amount_commas(use->calls, calls),
+		 plural(use->calls));
 }
 
 void labels_print(const struct session *s, const struct leaf_amounts *at_peak, uint64_t peak)
@@ -893,13 +893,13 @@ void labels_print(const struct session *s, const struct leaf_amounts *at_peak, u
 		for (size_t k = 0; k < shown; k++) {
 			const char *text = text_of(s->labels, &sums.list.data[k]);
 
-			print_sum(k ? "" : s->run->labels[i].name, &sums.list.data[k], peak,
+			print_use(k ? "" : s->run->labels[i].name, &sums.list.data[k].use, peak,
 				  sums.list.data[k].text ? text : "(none)");
 		}
 		_cleanup_free_ char *others = xasprintf("%zu others", count - shown);
 
 		if (count > shown)
-			print_sum("", &sums.list.data[shown], peak, others);
+			print_use("", &sums.list.data[shown].use, peak, others);
 		vec_deinit(&sums.list);
 	}
 }
@@ -907,12 +907,9 @@ void labels_print(const struct session *s, const struct leaf_amounts *at_peak, u
 static int compare_totals(const void *a, const void *b)
 {
 	const struct label_total *x = a, *y = b;
+	int order = compare_use(&x->use, &y->use);
 
-	if (x->held != y->held)
-		return x->held < y->held ? 1 : -1;
-	if (x->bytes != y->bytes)
-		return x->bytes < y->bytes ? 1 : -1;
-	return strcmp(x->text, y->text);
+	return order ? order : strcmp(x->text, y->text);
 }
 
 static void print_total(const struct run *run, const struct label_totals *totals, uint32_t label,
@@ -920,7 +917,7 @@ static void print_total(const struct run *run, const struct label_totals *totals
 {
 	VEC(struct label_total) list = {0};
 	_cleanup_free_ char *name = xasprintf("all by %s", run->labels[label].name);
-	struct label_sum rest = {0};
+	struct label_use rest = {0};
 
 	for (size_t i = 0; hash_next(&totals->total.index, &i); i++)
 		if (totals->total.slot[i].label == label)
@@ -928,18 +925,16 @@ static void print_total(const struct run *run, const struct label_totals *totals
 	vec_sort(&list, compare_totals);
 	for (size_t i = 0; i < list.count; i++) {
 		const struct label_total *t = &list.data[i];
-		const struct label_sum sum = {.held = t->held, .bytes = t->bytes,
-					      .calls = t->calls};
 
 		if (i < TEXTS_SHOWN)
-			print_sum(i ? "" : name, &sum, live, *t->text ? t->text : "(none)");
+			print_use(i ? "" : name, &t->use, live, *t->text ? t->text : "(none)");
 		else
-			add_sum(&rest, &sum);
+			add_use(&rest, &t->use);
 	}
 	_cleanup_free_ char *others = xasprintf("%zu others", list.count - TEXTS_SHOWN);
 
 	if (list.count > TEXTS_SHOWN)
-		print_sum("", &rest, live, others);
+		print_use("", &rest, live, others);
 	vec_deinit(&list);
 }
 

@@ -67,11 +67,17 @@ size_t labels_live(const struct session *s, struct label_amount *out, size_t max
 /* The largest labels, for the summary: of bytes by leaf at the peak, and their sum. */
 void labels_print(const struct session *s, const struct leaf_amounts *at_peak, uint64_t peak);
 
+/* What was allocated under a text. */
+struct label_use {
+	uint64_t held;           /* bytes in use, at the peak or now */
+	uint64_t bytes, calls;   /* allocated */
+};
+
 /* What processes with a label had in use at their ends, and allocated; text "": none. */
 struct label_total {
 	uint32_t label;          /* number of the option */
 	char *text;              /* owned */
-	uint64_t held, bytes, calls;
+	struct label_use use;
 };
 
 /* All zero at first. At most LABEL_TEXTS_MAX texts of each option, and "other". */
