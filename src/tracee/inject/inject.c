@@ -176,10 +176,10 @@ void inject_restart_interrupted(struct target *t, struct thread *th)
 /* Whether nothing happens when @sig arrives. */
 static bool is_ignored(const struct proc_status *st, int sig)
 {
-	if (st->caught >> (sig - 1) & 1)
-		return false;
-	return st->ignored >> (sig - 1) & 1 || sig == SIGCHLD || sig == SIGURG ||
-	       sig == SIGWINCH || sig == SIGCONT;
+	const uint64_t by_default = SIGNAL_BIT(SIGCHLD) | SIGNAL_BIT(SIGURG) |
+				    SIGNAL_BIT(SIGWINCH) | SIGNAL_BIT(SIGCONT);
+
+	return SIGNAL_BIT(sig) & (st->ignored | (by_default & ~st->caught));
 }
 
 static uint64_t argument(const struct arch *arch, const struct arch_regs *regs, uint8_t number)
@@ -213,7 +213,7 @@ void inject_note_signal(struct target *t, struct thread *th, int sig)
 
 	if ((!call && !is_repeated) || proc_status_read(th->tid, &st) != 0)
 		return;
-	if (is_repeated && st.caught >> (sig - 1) & 1) {
+	if (is_repeated && st.caught & SIGNAL_BIT(sig)) {
 		regs.word[arch->syscall_ret] = (uint64_t)-EINTR;
 		regs.word[arch->pc] += arch->syscall_insn_size;
 		ptrace_set_regs(th->tid, &regs);
@@ -337,7 +337,7 @@ static int step_once(struct target *t, struct thread *th, struct held *held)
 static bool is_caught(const struct thread *th, int sig)
 {
 	struct proc_status st;
-	return proc_status_read(th->tid, &st) == 0 && st.caught >> (sig - 1) & 1;
+	return proc_status_read(th->tid, &st) == 0 && st.caught & SIGNAL_BIT(sig);
 }
 
 /* A held signal that stops the process is delivered first. */
