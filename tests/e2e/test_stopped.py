@@ -82,8 +82,8 @@ class Steady:
         return state(self.ptmem.pid) == "T"
 
     def is_waiting(self):
-        """Each thread of the program sleeps."""
-        return {state("%d/task/%s" % (self.pid(), tid)) for tid in os.listdir("/proc/%d/task" % self.pid())} == {"S"}
+        """Each thread of the program sleeps, or is stopped for ptmem."""
+        return {state("%d/task/%s" % (self.pid(), tid)) for tid in os.listdir("/proc/%d/task" % self.pid())} <= {"S", "t"}
 
     def stop(self, seconds=STOP, awaits=False):
         """Stops ptmem for so long; @awaits: from when the program waits for it."""
