@@ -35,9 +35,9 @@ static void put_rows(struct json_writer *w, const struct inspect_title *t,
 	} else {
 		json_write_numbers(w, {"VmRSS", t->rss}, {"VmSwap", t->swap},
 				   {"HugetlbPages", t->hugetlb},
-				   {"AnonHugePages", t->huge.all},
-				   {"huge_pages_read", t->huge.read},
-				   {"huge_pages_zeros", t->huge.zeros});
+				   {"AnonHugePages", t->huge},
+				   {"huge_pages_read", t->huge_read},
+				   {"huge_pages_zeros", t->huge_zeros});
 		json_write_format(w, "differing", "%" PRId64, r->differing);
 	}
 	json_write_open(json_write_line(w, 2), "rows", '{');

@@ -210,7 +210,8 @@ bool inspection_judge(struct inspection *i, uint32_t pid, const char *command)
 				   pid);
 	i->title = (struct inspect_title){
 		.pid = pid, .command = command, .go = &i->go, .rss = look->rss, .swap = look->swap,
-		.hugetlb = look->hugetlb, .huge = i->huge,
+		.hugetlb = look->hugetlb, .huge = i->huge.all,
+		.huge_read = i->huge.read, .huge_zeros = i->huge.zeros,
 		.cgroup = look->has_cgroup ? &look->cgroup : NULL,
 		.glibc_major = major, .glibc_minor = minor,
 		.is_newer = is_newer(major, minor) && look->has_arena && !look->other,

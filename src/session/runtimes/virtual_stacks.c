@@ -414,17 +414,20 @@ static uint32_t add_functions(const struct merge_job *j, uint32_t node, size_t f
 	return node;
 }
 
-static uint32_t add_native(const struct merge_job *j, uint32_t node, taddr_t pc)
-{
-	return session_child(j->session, j->profile, node, pc);
-}
-
+/* The node of the stack without functions of the language. */
 static uint32_t native_node(const struct merge_job *j)
 {
-	uint32_t node = 0;
+	struct mixed_path *path = j->path;
+	size_t kept = path->was_mixed ? 0 : MIN(j->kept, path->native.count);
+	uint32_t node = kept ? path->native.data[kept - 1].node : 0;
 
-	for (size_t i = 0; i < j->count; i++)
-		node = add_native(j, node, j->pc[i]);
+	path->native.count = kept;
+	for (size_t i = kept; i < j->count; i++) {
+		node = session_child(j->session, j->profile, node, j->pc[i]);
+		*vec_add(&path->native) = (struct native_node){.node = node};
+	}
+	path->listed = 0;
+	path->was_mixed = false;
 	return node;
 }
 
@@ -445,24 +448,6 @@ static uint32_t list_node(const struct merge_job *j)
 		j->path->frames.count);
 
 	return add_functions(j, node, MIN(g.next, 1), j->path->frames.count);
-}
-
-/* The node of a record's stack without functions of the language. */
-static uint32_t native_path_node(const struct merge_job *j)
-{
-	struct mixed_path *path = j->path;
-	size_t kept = path->was_mixed ? 0 : MIN(j->kept, path->native.count);
-	uint32_t node = kept ? path->native.data[kept - 1].node : 0;
-
-	vec_reserve(&path->native, j->count);
-	for (size_t i = kept; i < j->count; i++) {
-		node = add_native(j, node, j->pc[i]);
-		path->native.data[i] = (struct native_node){.node = node};
-	}
-	path->native.count = j->count;
-	path->listed = 0;
-	path->was_mixed = false;
-	return node;
 }
 
 /* How many native frames of the path are merged as they were; the list may have changed inside. */
@@ -500,7 +485,7 @@ static bool add_rest(const struct merge_job *j, struct virtual_merge *g, uint32_
 		if (step == VIRTUAL_SHOW_RUN)
 			*node = add_functions(j, *node, first, g->next);
 		else if (step == VIRTUAL_SHOW_NATIVE && !is_hidden(j->session, j->pc[i]))
-			*node = add_native(j, *node, j->pc[i]);
+			*node = session_child(j->session, j->profile, *node, j->pc[i]);
 	}
 	return virtual_merge_is_right(g);
 }
@@ -547,7 +532,7 @@ static uint32_t merge(const struct merge_job *j)
 						     path->frames.count);
 
 	if (path->frames.count <= g.next)
-		return native_path_node(j);
+		return native_node(j);
 	size_t kept = count_kept(j), first = 0;
 	/* functions outside of the first run, which native code called, come with it */
 	const size_t base = g.next, outermost = MIN(base, 1);
@@ -570,7 +555,7 @@ static uint32_t merge(const struct merge_job *j)
 		if (step == VIRTUAL_SHOW_RUN)
 			node = add_functions(j, node, first == base ? outermost : first, g.next);
 		else if (step == VIRTUAL_SHOW_NATIVE && !is_hidden(j->session, j->pc[i]))
-			node = add_native(j, node, j->pc[i]);
+			node = session_child(j->session, j->profile, node, j->pc[i]);
 		path->native.data[i].node = node;
 		path->native.data[i].next = g.bare ? UINT32_MAX : (uint32_t)g.next;
 	}
@@ -827,7 +812,7 @@ uint32_t virtual_path_node(struct session *s, const struct heap_event *he)
 	const struct merge_job j = {s, s->heap.profile, path, he->frame, he->frame_count,
 				    he->kept, kept};
 	if (path->frames.count == 0)
-		return path->result = native_path_node(&j);
+		return path->result = native_node(&j);
 	struct kept_merge *k = is_in_series(&j) ? kept_merge_of(&j) : NULL;
 
 	if (k && is_kept(&j, k))
