@@ -17,6 +17,7 @@
 #define WORD 8u
 #define LEVELS_MAX 32u          /* structs in structs */
 #define CHUNK_MAX (UINT64_C(4) << 20) /* bytes that are read at once; of no array, all that are */
+#define SMALL_MAX 512u           /* so much is on the stack */
 #define HEADER_MAX 256u         /* bytes of a container or of its header */
 #define PLACES_MAX (UINT64_C(1) << 28) /* of a table */
 #define CHECKED_ELEMENTS 16u    /* of an array of pointers */
@@ -903,9 +904,11 @@ static void walk_value(struct typed_walk *w, uint32_t type, struct typed_bytes b
 
 static void walk_chunk(struct typed_walk *w, taddr_t addr, uint32_t type, uint64_t bytes)
 {
-	_cleanup_free_ uint8_t *data = bytes ? xmalloc(bytes) : NULL;
+	uint8_t small[SMALL_MAX];
+	_cleanup_free_ uint8_t *large = bytes > sizeof(small) ? xmalloc(bytes) : NULL;
+	uint8_t *data = large ? large : small;
 
-	if (!data || !memory_read(w->heap->memory, addr, data, bytes))
+	if (bytes == 0 || !memory_read(w->heap->memory, addr, data, bytes))
 		return;
 	w->budget = 4096 + bytes * 2; /* overlapping members of forged types end here */
 	walk_value(w, type, (struct typed_bytes){addr, data, bytes}, 0);
@@ -915,13 +918,15 @@ static void walk_chunk(struct typed_walk *w, taddr_t addr, uint32_t type, uint64
 static void walk_memory(struct typed_walk *w, taddr_t addr, uint32_t type, uint64_t bytes)
 {
 	const struct data_type e = *type_table_get(w->heap->types, type);
-	bool is_array = e.kind == DATA_ARRAY && e.count == 0;
+	bool is_array = e.kind == DATA_ARRAY && (e.count == 0 || e.size > CHUNK_MAX);
 	uint64_t each = is_array ? size_of(w, e.target) : 0;
 
 	if (!leads(w, type, 0) || (is_array && (each == 0 || each > CHUNK_MAX)))
 		return;
 	uint64_t most = is_array ? CHUNK_MAX - CHUNK_MAX % each : CHUNK_MAX;
 
+	if (is_array && e.count) /* parts of it are of no type but an open array's */
+		type = type_table_array_of(w->heap->types, e.target, 0);
 	for (uint64_t at = 0; at < bytes && (at == 0 || is_array); at += most)
 		walk_chunk(w, addr + at, type, MIN(bytes - at, most));
 }
@@ -939,6 +944,52 @@ static void walk_step(struct typed_walk *w, struct typed_step s)
 	walk_memory(w, extent.start, w->type[s.block], MIN(s.bytes, extent.size));
 }
 
+/*
+ * Memory answers slowly, and what a step needs is known long before its turn: a block's extent, then
+ * its bytes, then what its pointers lead to.
+ */
+#define EXTENT_AHEAD 24u
+#define BYTES_AHEAD 16u
+#define POINTERS_AHEAD 10u
+#define BLOCKS_AHEAD 5u
+#define WORDS_AHEAD 3u  /* pointers of a block */
+
+/* The first words of step @i; NULL = unknown. */
+static const uint8_t *peek(const struct typed_walk *w, size_t i, size_t bytes)
+{
+	struct typed_extent e;
+
+	w->heap->extent(w->heap->ctx, w->queue.data[i].block, &e);
+	return e.size < bytes ? NULL : memory_at(w->heap->memory, e.start, bytes);
+}
+
+static void look_ahead(const struct typed_walk *w)
+{
+	const struct typed_heap *h = w->heap;
+	size_t i = w->next, count = w->queue.count;
+	const uint8_t *data;
+
+	if (i + EXTENT_AHEAD < count) {
+		h->extent_soon(h->ctx, w->queue.data[i + EXTENT_AHEAD].block);
+		__builtin_prefetch(&w->type[w->queue.data[i + EXTENT_AHEAD].block]);
+	}
+	if (i + BYTES_AHEAD < count)
+		__builtin_prefetch(peek(w, i + BYTES_AHEAD, WORD));
+	if (i + POINTERS_AHEAD < count &&
+	    (data = peek(w, i + POINTERS_AHEAD, WORDS_AHEAD * WORD)))
+		for (size_t k = 0; k < WORDS_AHEAD; k++)
+			h->find_soon(h->ctx, load_u64(data + k * WORD));
+	if (i + BLOCKS_AHEAD < count && (data = peek(w, i + BLOCKS_AHEAD, WORDS_AHEAD * WORD)))
+		for (size_t k = 0; k < WORDS_AHEAD; k++) {
+			uint32_t block = h->find(h->ctx, load_u64(data + k * WORD));
+
+			if (block == TYPED_NO_BLOCK)
+				continue;
+			h->extent_soon(h->ctx, block);
+			__builtin_prefetch(&w->fit[block], 1);
+		}
+}
+
 void typed_walk_run(struct typed_walk *w)
 {
 	while (w->next < w->queue.count || w->places.count) {
@@ -948,6 +999,8 @@ void typed_walk_run(struct typed_walk *w)
 			walk_places(w, &p);
 			continue;
 		}
+		if (w->heap->find_soon)
+			look_ahead(w);
 		walk_step(w, w->queue.data[w->next++]);
 		if (w->next >= QUEUE_KEPT && w->next * 2 > w->queue.count) {
 			w->queue.count -= w->next;

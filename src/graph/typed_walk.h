@@ -37,6 +37,9 @@ struct typed_heap {
 	/* number of the block that contains @addr, below blocks, or TYPED_NO_BLOCK */
 	uint32_t (*find)(void *ctx, taddr_t addr);
 	void (*extent)(void *ctx, uint32_t block, struct typed_extent *out);
+	/* start reading what find and extent will need; NULL = do nothing */
+	void (*find_soon)(void *ctx, taddr_t addr);
+	void (*extent_soon)(void *ctx, uint32_t block);
 	void *ctx;
 };
 
