@@ -8,8 +8,8 @@
 #define AT_ONCE 64u
 
 /*
- * What the tree knows of shared blocks is enough: those on top, and which other children of the root
- * lead to each (dominators.shared). What they dominate has the same owners.
+ * What the tree knows of shared blocks is enough: those on top, and which other children of the
+ * root lead to each (dominators.shared). What they dominate has the same owners.
  */
 struct sharing_search {
 	const struct heap_graph *graph;

@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "graph/struct_layout.h"
+#include "graph/typed_ahead.h"
 #include "symbols/demangle.h"
 
 #define WORD 8u
@@ -25,12 +26,6 @@
 #define QUEUE_KEPT 4096u        /* steps that are done */
 #define SLACK 24u               /* bytes that allocators add to any block */
 #define CLASS_NAME_MAX 1024u
-
-/* A block that was given a type; @bytes of it are in use. */
-struct typed_step {
-	uint32_t block;
-	uint64_t bytes;
-};
 
 /*
  * Elements in a block that are followed when what led to them was: each block's once, so that what
@@ -944,52 +939,6 @@ static void walk_step(struct typed_walk *w, struct typed_step s)
 	walk_memory(w, extent.start, w->type[s.block], MIN(s.bytes, extent.size));
 }
 
-/*
- * Memory answers slowly, and what a step needs is known long before its turn: a block's extent, then
- * its bytes, then what its pointers lead to.
- */
-#define EXTENT_AHEAD 24u
-#define BYTES_AHEAD 16u
-#define POINTERS_AHEAD 10u
-#define BLOCKS_AHEAD 5u
-#define WORDS_AHEAD 3u  /* pointers of a block */
-
-/* The first words of step @i; NULL = unknown. */
-static const uint8_t *peek(const struct typed_walk *w, size_t i, size_t bytes)
-{
-	struct typed_extent e;
-
-	w->heap->extent(w->heap->ctx, w->queue.data[i].block, &e);
-	return e.size < bytes ? NULL : memory_at(w->heap->memory, e.start, bytes);
-}
-
-static void look_ahead(const struct typed_walk *w)
-{
-	const struct typed_heap *h = w->heap;
-	size_t i = w->next, count = w->queue.count;
-	const uint8_t *data;
-
-	if (i + EXTENT_AHEAD < count) {
-		h->extent_soon(h->ctx, w->queue.data[i + EXTENT_AHEAD].block);
-		__builtin_prefetch(&w->type[w->queue.data[i + EXTENT_AHEAD].block]);
-	}
-	if (i + BYTES_AHEAD < count)
-		__builtin_prefetch(peek(w, i + BYTES_AHEAD, WORD));
-	if (i + POINTERS_AHEAD < count &&
-	    (data = peek(w, i + POINTERS_AHEAD, WORDS_AHEAD * WORD)))
-		for (size_t k = 0; k < WORDS_AHEAD; k++)
-			h->find_soon(h->ctx, load_u64(data + k * WORD));
-	if (i + BLOCKS_AHEAD < count && (data = peek(w, i + BLOCKS_AHEAD, WORDS_AHEAD * WORD)))
-		for (size_t k = 0; k < WORDS_AHEAD; k++) {
-			uint32_t block = h->find(h->ctx, load_u64(data + k * WORD));
-
-			if (block == TYPED_NO_BLOCK)
-				continue;
-			h->extent_soon(h->ctx, block);
-			__builtin_prefetch(&w->fit[block], 1);
-		}
-}
-
 void typed_walk_run(struct typed_walk *w)
 {
 	while (w->next < w->queue.count || w->places.count) {
@@ -1000,7 +949,7 @@ void typed_walk_run(struct typed_walk *w)
 			continue;
 		}
 		if (w->heap->find_soon)
-			look_ahead(w);
+			typed_ahead(w);
 		walk_step(w, w->queue.data[w->next++]);
 		if (w->next >= QUEUE_KEPT && w->next * 2 > w->queue.count) {
 			w->queue.count -= w->next;

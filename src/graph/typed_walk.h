@@ -66,6 +66,12 @@ struct typed_string {
 	uint64_t bytes;
 };
 
+/* A block that was given a type; @bytes of it are in use. */
+struct typed_step {
+	uint32_t block;
+	uint64_t bytes;
+};
+
 struct typed_walk {
 	const struct typed_heap *heap;
 	uint32_t *type;         /* by block; TYPE_NONE = unknown */

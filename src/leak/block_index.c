@@ -181,7 +181,7 @@ static bool covers(taddr_t addr, taddr_t end, unsigned shift)
 	return !(addr & ((UINT64_C(1) << shift) - 1)) && end - addr >= UINT64_C(1) << shift;
 }
 
-#define LOWER_BITS ((UINT64_C(1) << 48) - 1)
+#define LOWER_BITS (UINT64_MAX >> 16)
 
 static taddr_t start_of(const struct block_index *x, uint32_t i)
 {

@@ -19,8 +19,8 @@ char *exec_info_command(pid_t pid, bool is_fresh);
 
 /*
  * The base name of the link by which @pid executed its program, symbolic or not: Debian's
- * redis-server is one to redis-check-rdb. *@file_out: the program's inode. NULL: it is a script, was
- * executed by another process's file system, or the link is gone. The caller frees it.
+ * redis-server is one to redis-check-rdb. *@file_out: the program's inode. NULL: it is a script,
+ * the link is gone, or it is not known from where. The caller frees it.
  */
 char *exec_info_link(pid_t pid, ino_t *file_out);
 
