@@ -200,7 +200,12 @@ struct arch {
 	uint8_t jump_size;                   /* bytes of the jump that relocate appends */
 	uint32_t reach;                      /* bytes that jumps cover to stubs and pads */
 	bool has_pads;                       /* else probes are breakpoints */
-	bool can_attach;                     /* else only programs that ptmem starts */
+	/*
+	 * at a stop that interrupted a system call the pc is at its instruction already, whether
+	 * the kernel will repeat it as restart_syscall is seen only at its entry, and the first
+	 * argument of one that failed only in /proc
+	 */
+	bool hides_restart;
 	/* an instruction without effect, large enough for a jump */
 	uint8_t long_nop[8];
 	uint8_t long_nop_size;
@@ -322,6 +327,16 @@ extern const struct arch *const arch_native;
 
 /* The CPU's counter, as pads read it. */
 uint64_t arch_ticks(void);
+
+/* A return address as an address: functions may sign theirs, in bits that no address has. */
+#ifdef ARCH_SIGNS_RETURNS
+taddr_t arch_return_address(uint64_t word);
+#else
+static inline taddr_t arch_return_address(uint64_t word)
+{
+	return word;
+}
+#endif
 
 /* Converts the kernel's registers to the unwinder's. */
 void arch_unwind_regs(const struct arch *arch, const struct arch_regs *regs,

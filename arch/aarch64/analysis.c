@@ -1,7 +1,7 @@
 /*
  * What ptmem asks about code of programs. Answers that this port does not know yet are the ones for
  * code that does not decode: then ptmem stops at each system call of a program to which it
- * attaches, does not find malloc in stripped static programs, and does not see USDT's probes.
+ * attaches, and does not find malloc in stripped static programs.
  */
 #include <errno.h>
 
@@ -65,11 +65,6 @@ int aarch64_refers(const struct arch_code *code, taddr_t from, taddr_t start, ta
 void aarch64_each_fact(const struct arch_code *code,
 		       void (*fn)(void *ctx, const struct arch_fact *fact), void *ctx)
 {
-}
-
-int aarch64_parse_operand(const char *text, size_t size, struct arch_operand *out)
-{
-	return -ENOTSUP;
 }
 
 /* True is the answer for functions that are not called through a stub. */

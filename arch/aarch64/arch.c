@@ -9,6 +9,7 @@
 #include <elf.h>
 #include <linux/audit.h>
 #include <signal.h>
+#include <sys/syscall.h>
 
 #include "arch/aarch64/aarch64.h"
 
@@ -18,11 +19,10 @@
 
 _Static_assert(A64_TLS + 1 == ARCH_REG_WORDS, "as aarch64_cpu.h says");
 
-/*
- * A system call that failed with EINTR after a mere stop cannot be repeated: its first argument is
- * overwritten by its result, and no register set has it.
- */
-static const long stop_interrupts[] = {-1};
+static const long stop_interrupts[] = {
+	SYS_epoll_pwait, SYS_epoll_pwait2, SYS_semop, SYS_semtimedop, SYS_rt_sigtimedwait,
+	SYS_io_getevents, SYS_io_pgetevents, SYS_msgrcv, SYS_msgsnd, -1,
+};
 
 static const char *const ticks_clocksources[] = {"arch_sys_counter", NULL};
 
@@ -67,6 +67,7 @@ static const struct arch aarch64 = {
 	.syscall_insn = A64_BYTES(A64_SVC),
 	.syscall_insn_size = A64_SIZE,
 	.stop_interrupts = stop_interrupts,
+	.hides_restart = true,
 	.ticks_clocksources = ticks_clocksources,
 	.nop_insn = A64_BYTES(A64_NOP),
 	.jump_size = A64_SIZE,
@@ -105,6 +106,17 @@ uint64_t arch_ticks(void)
 
 	__asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
 	return ticks;
+}
+
+/*
+ * The code begins behind the bits of user space's addresses. A stack is at the top of these, so
+ * that of ptmem, under the same kernel, has them all.
+ */
+taddr_t arch_return_address(uint64_t word)
+{
+	uint64_t own = (uintptr_t)__builtin_frame_address(0);
+
+	return word & (UINT64_MAX >> __builtin_clzll(own));
 }
 
 void arch_unwind_regs(const struct arch *arch, const struct arch_regs *regs,

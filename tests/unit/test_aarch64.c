@@ -1,6 +1,6 @@
 /*
  * aarch64's moved instructions and stubs, on any CPU: compared with what the assembler makes of
- * their meaning. scripts/check-arm64 executes them.
+ * their meaning. scripts/check-arm64 executes them. And the operands of its probes.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,6 +11,7 @@
 #include "arch/arch.h"
 
 #if !defined(__aarch64__)
+#include "arch/aarch64/operand.c"
 #include "arch/aarch64/relocate.c"
 #else
 #include <errno.h>
@@ -131,6 +132,67 @@ static void test_syscall_stub(void **state)
 	assert_int_equal(aarch64_make_syscall_stub(FROM, FROM + (1u << 28), out, 8), 0);
 }
 
+static void check_operand(const char *text, struct arch_operand want)
+{
+	struct arch_operand o = {0};
+
+	assert_int_equal(aarch64_parse_operand(text, strlen(text), &o), 0);
+	assert_int_equal(o.kind, want.kind);
+	assert_int_equal(o.size, want.size);
+	assert_int_equal(o.is_signed, want.is_signed);
+	assert_int_equal(o.value, want.value);
+	if (o.kind == OPERAND_CONSTANT)
+		return;
+	assert_int_equal(o.base, want.base);
+	if (o.kind == OPERAND_MEMORY) {
+		assert_int_equal(o.index, want.index);
+		assert_int_equal(o.scale, want.scale);
+	}
+}
+
+#define OPERAND(text, ...) check_operand(text, (struct arch_operand){__VA_ARGS__})
+
+static void test_operands(void **state)
+{
+	static const struct {
+		const char *text;
+		int rc;
+	} bad[] = {
+		{"", -EINVAL},           {"3@x0", -EINVAL},        {"8@", -ENOTSUP},
+		{"8@v0", -ENOTSUP},      {"8@x31", -ENOTSUP},      {"8@[x0", -EINVAL},
+		{"8@x0]", -EINVAL},      {"8@[x0, w1]", -ENOTSUP}, {"8@[x0, 8]!", -EINVAL},
+		{"8@[w0]", -ENOTSUP},    {"8@symbol", -ENOTSUP},   {"8@[x0, x1, uxtw]", -ENOTSUP},
+		{"8@[x0, #]", -EINVAL},  {"8@-", -EINVAL},         {"8@[x0, x1, lsl 4]", -ENOTSUP},
+		{"8@99999999999999999999", -EINVAL},
+	};
+
+	OPERAND("8@x0", .kind = OPERAND_REGISTER, .size = 8, .base = 0);
+	OPERAND("-4@w30", .kind = OPERAND_REGISTER, .size = 4, .is_signed = true, .base = 30);
+	OPERAND("4@x3", .kind = OPERAND_REGISTER, .size = 4, .base = 3);
+	OPERAND("8@w3", .kind = OPERAND_REGISTER, .size = 4, .base = 3);
+	OPERAND("x19", .kind = OPERAND_REGISTER, .size = 8, .base = 19);
+	OPERAND("8@sp", .kind = OPERAND_REGISTER, .size = 8, .base = A64_SP);
+	OPERAND("8@5", .kind = OPERAND_CONSTANT, .size = 8, .value = 5);
+	OPERAND("-4@-1", .kind = OPERAND_CONSTANT, .size = 4, .is_signed = true, .value = -1);
+	OPERAND("8@#7", .kind = OPERAND_CONSTANT, .size = 8, .value = 7);
+	OPERAND("4@wzr", .kind = OPERAND_CONSTANT, .size = 4);
+	OPERAND("8@[x0]", .kind = OPERAND_MEMORY, .size = 8, .base = 0, .index = ARCH_NO_REG,
+		.scale = 1);
+	OPERAND("8@[sp, 16]", .kind = OPERAND_MEMORY, .size = 8, .base = A64_SP,
+		.index = ARCH_NO_REG, .scale = 1, .value = 16);
+	OPERAND("-2@[x29,#-24]", .kind = OPERAND_MEMORY, .size = 2, .is_signed = true,
+		.base = 29, .index = ARCH_NO_REG, .scale = 1, .value = -24);
+	OPERAND("8@[x1, x2]", .kind = OPERAND_MEMORY, .size = 8, .base = 1, .index = 2, .scale = 1);
+	OPERAND("8@[x1, x2, lsl 3]", .kind = OPERAND_MEMORY, .size = 8, .base = 1, .index = 2,
+		.scale = 8);
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		struct arch_operand o;
+
+		assert_int_equal(aarch64_parse_operand(bad[i].text, strlen(bad[i].text), &o),
+				 bad[i].rc);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -138,6 +200,7 @@ int main(void)
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_stub),
 		cmocka_unit_test(test_syscall_stub),
+		cmocka_unit_test(test_operands),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -144,11 +144,23 @@ static bool find_kind(const char *provider, const char *name, uint8_t *out)
 	return *out == MARKER_ALLOC || strcmp(name, "free") == 0;
 }
 
+/* Bytes of the argument at @text: to a space that is not in brackets, as in 8@[sp, 16]. */
+static size_t argument_size(const char *text)
+{
+	size_t size = strcspn(text, " ["), inside;
+	while (text[size] == '[') {
+		inside = strcspn(text + size, "]");
+		size += inside;
+		size += strcspn(text + size, " [");
+	}
+	return size;
+}
+
 static size_t count_arguments(const char *text)
 {
 	size_t count = 0;
 	for (text += strspn(text, " "); *text; text += strspn(text, " "), count++)
-		text += strcspn(text, " ");
+		text += argument_size(text);
 	return count;
 }
 
@@ -158,7 +170,7 @@ static int read_arguments(const struct arch *arch, const char *text,
 {
 	for (size_t i = 0; i < count; i++) {
 		text += strspn(text, " ");
-		size_t size = strcspn(text, " ");
+		size_t size = argument_size(text);
 		if (size == 0)
 			return -EINVAL;
 		int rc = arch->parse_operand(text, size, out[i]);

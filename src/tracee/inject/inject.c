@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -134,21 +135,96 @@ static int syscall_insn_find(struct target *t, struct address_space *s)
  * library functions by stop signals"). The program must not see that, so the call is repeated. A
  * signal that is really pending interrupts it again.
  */
+static bool is_syscall_at(const struct target *t, const struct thread *th, taddr_t at)
+{
+	uint8_t code[sizeof(t->arch->syscall_insn)];
+	size_t size = t->arch->syscall_insn_size;
+	return space_read(th->process->space, at, code, size) == 0 &&
+	       memcmp(code, t->arch->syscall_insn, size) == 0;
+}
+
+/* Whether @th, with @regs, has just failed in a system call that a stop interrupts. */
+static bool is_cut_short(const struct target *t, const struct thread *th,
+			 const struct arch_regs *regs)
+{
+	const struct arch *arch = t->arch;
+	uint8_t number = arch->hides_restart ? arch->syscall_insn_nr : arch->syscall_nr;
+	if ((int64_t)regs->word[arch->syscall_ret] != -EINTR)
+		return false;
+	for (const long *nr = arch->stop_interrupts; *nr >= 0; nr++) {
+		if ((long)regs->word[number] == *nr)
+			return !arch->hides_restart ||
+			       is_syscall_at(t, th, regs->word[arch->pc] - arch->syscall_insn_size);
+	}
+	return false;
+}
+
+/* The first argument of the system call that @th has left, from /proc: of those with a number. */
+static int read_first(const struct target *t, const struct thread *th, const struct arch_regs *regs,
+		      uint64_t *first_out)
+{
+	struct arch_regs inside = *regs;
+	unsigned long first;
+	inside.word[t->arch->syscall_nr] = regs->word[t->arch->syscall_insn_nr];
+	int rc = ptrace_set_regs(th->tid, &inside);
+	if (rc != 0)
+		return rc;
+	_cleanup_fclose_ FILE *file = proc_open(th->tid, "syscall");
+	rc = file && fscanf(file, "%*d %lx", &first) == 1 ? 0 : -ENOENT;
+	ptrace_set_regs(th->tid, regs);
+	if (rc == 0)
+		*first_out = first;
+	return rc;
+}
+
+/* Whether @fd of @th is an epoll file. */
+static bool is_epoll(const struct thread *th, uint64_t fd)
+{
+	char name[64], target[32] = "";
+	snprintf(name, sizeof(name), "/proc/%d/fd/%lu", (int)th->tid, (unsigned long)fd);
+	return readlink(name, target, sizeof(target) - 1) > 0 &&
+	       strcmp(target, "anon_inode:[eventpoll]") == 0;
+}
+
+/*
+ * Makes @regs those of @th before its call. False if it may be that the call has failed by a
+ * signal, whose handler has returned to there: the kernel has the first argument of the last call,
+ * the handler's return then.
+ */
+static bool find_first(const struct target *t, const struct thread *th, struct arch_regs *regs)
+{
+	const struct arch *arch = t->arch;
+	const struct waiting_call *w = &th->waiting;
+	long number = (long)regs->word[arch->syscall_insn_nr];
+	uint64_t first = 0;
+	int rc = read_first(t, th, regs, &first);
+	if (rc != 0)
+		log_debug("thread %d: a call that was interrupted is not repeated: %s", th->tid,
+			  strerror(-rc));
+	bool was_waiting = w->pc == regs->word[arch->pc] && w->sp == regs->word[arch->sp] &&
+			   w->number == number && w->first == first;
+	/* or it began to wait between the look at it and the interrupt */
+	bool has_begun = (number == SYS_epoll_pwait || number == SYS_epoll_pwait2) &&
+			 is_epoll(th, first);
+	if (rc != 0 || (!was_waiting && !has_begun))
+		return false;
+	regs->word[arch->syscall_arg[0]] = first;
+	return true;
+}
+
 void inject_restart_interrupted(struct target *t, struct thread *th)
 {
 	struct arch_regs regs;
 	const struct arch *arch = t->arch;
-	if (ptrace_get_regs(th->tid, &regs) != 0 || (int64_t)regs.word[arch->syscall_ret] != -EINTR)
+	if (ptrace_get_regs(th->tid, &regs) != 0 || !is_cut_short(t, th, &regs))
 		return;
-	for (const long *nr = arch->stop_interrupts; *nr >= 0; nr++) {
-		if ((long)regs.word[arch->syscall_nr] != *nr)
-			continue;
+	if (!arch->hides_restart)
 		regs.word[arch->syscall_ret] = regs.word[arch->syscall_nr];
-		regs.word[arch->syscall_nr] = (uint64_t)-1;
-		regs.word[arch->pc] -= arch->syscall_insn_size;
-		ptrace_set_regs(th->tid, &regs);
+	else if (!find_first(t, th, &regs))
 		return;
-	}
+	regs.word[arch->syscall_nr] = (uint64_t)-1;
+	regs.word[arch->pc] -= arch->syscall_insn_size;
+	ptrace_set_regs(th->tid, &regs);
 }
 
 /*
@@ -506,7 +582,8 @@ static int inject_guarded(struct target *t, struct thread *th, struct arch_regs 
 	int rc = ptrace_get_regs(th->tid, &saved);
 	if (rc != 0)
 		return rc;
-	arch_make_injection(&saved, mask, code);
+	if (!arch_make_injection(&saved, at, mask, code))
+		return -ERANGE;
 	rc = space_write(s, at, code, sizeof(code));
 	regs->word[t->arch->pc] = at;
 	/* a guardian that steps it out of the code must not keep the current mask */
@@ -532,12 +609,80 @@ static int inject_guarded(struct target *t, struct thread *th, struct arch_regs 
 	return rc;
 }
 
-/* Where inject_guarded can put its code: false if nowhere. */
-static bool find_guarded(struct address_space *s, taddr_t *at_out)
+/*
+ * The same for a thread that is at a system call instruction, to make a call or to repeat one, where
+ * the kernel hides restarts: it goes to the entry of that call, and makes ours instead. Then it is
+ * back at the instruction, with the number that the call had at the entry. Without a guard @at is
+ * 0.
+ */
+static int inject_at_entry(struct target *t, struct thread *th, struct arch_regs *regs, taddr_t at,
+			   uint64_t mask)
 {
-	const struct arch_regs any = {0};
+	const struct arch *arch = t->arch;
+	struct address_space *s = th->process->space;
+	struct arch_regs saved, now;
+	struct held held = {0};
 	uint8_t code[INJECTION_SIZE];
-	return arch_make_injection(&any, 0, code) && journal_find_injection(s, at_out) == 0;
+	int rc = ptrace_get_regs(th->tid, &saved);
+	journal_note_mask(s, th->tid, mask);
+	if (rc == 0)
+		rc = ptrace_set_sigmask(th->tid, ~SIGTRAP_BIT);
+	if (rc == 0)
+		rc = run_until(t, th, STOP_SYSCALL, 0, &held);
+	if (rc == 0)
+		rc = ptrace_get_regs(th->tid, &now);
+	if (rc != 0)
+		return rc;
+	saved.word[arch->syscall_insn_nr] = now.word[arch->syscall_insn_nr];
+	if (at && arch_make_injection(&saved, at, mask, code))
+		rc = space_write(s, at, code, sizeof(code));
+	regs->word[arch->syscall_nr] = regs->word[arch->syscall_insn_nr];
+	regs->word[arch->pc] = (at ? at : s->syscalls.insn) + arch->syscall_insn_size;
+	if (rc == 0)
+		rc = ptrace_set_regs(th->tid, regs);
+	if (rc == 0)
+		rc = run_until(t, th, STOP_SYSCALL, 0, &held);
+	if (rc == 0 && (rc = ptrace_get_regs(th->tid, &now)) == 0)
+		*regs = now;
+	if (rc == 0)
+		rc = stop_again(t, th, &held);
+	if (rc == -ESRCH)
+		return rc;
+	held_give(th, &held);
+	ptrace_set_sigmask(th->tid, mask);
+	restore_trap_signal(t, th, &saved);
+	ptrace_set_regs(th->tid, &saved);
+	journal_note_mask(s, 0, 0);
+	return rc;
+}
+
+/*
+ * Where the kernel hides restarts it does so after the stop at the exit of the call, if @th, with
+ * *regs, is there: it goes on to the next stop.
+ */
+static int pass_exit(struct target *t, struct thread *th, struct arch_regs *regs)
+{
+	enum { RESTARTS_FIRST = -516, RESTARTS_LAST = -512 }; /* linux/errno.h */
+	const struct arch *arch = t->arch;
+	int64_t result = (int64_t)regs->word[arch->syscall_ret];
+	struct held held = {0};
+	if (!arch->hides_restart || (int64_t)regs->word[arch->syscall_nr] < 0 ||
+	    result < RESTARTS_FIRST || result > RESTARTS_LAST)
+		return 0;
+	int rc = ptrace_interrupt(th->tid);
+	if (rc == 0)
+		rc = run_until(t, th, STOP_INTERRUPT, 0, &held);
+	return rc == 0 ? ptrace_get_regs(th->tid, regs) : rc;
+}
+
+/* Where inject_guarded can put its code, for a thread with @saved: 0 if nowhere. */
+static taddr_t find_guarded(struct address_space *s, const struct arch_regs *saved)
+{
+	uint8_t code[INJECTION_SIZE];
+	taddr_t at = 0;
+	if (journal_find_injection(s, &at) != 0 || !arch_make_injection(saved, at, 0, code))
+		return 0;
+	return at;
 }
 
 int inject_syscall(struct target *t, struct thread *th, long nr, const uint64_t args[6],
@@ -550,9 +695,13 @@ int inject_syscall(struct target *t, struct thread *th, long nr, const uint64_t 
 	taddr_t at = 0;
 	CHECK(injected_calls_has(nr, args));
 	settle_stopping(t, th);
-	int rc = find_guarded(s, &at) || s->syscalls.insn ? 0 : syscall_insn_find(t, s);
+	int rc = ptrace_get_regs(th->tid, &saved);
 	if (rc == 0)
-		rc = ptrace_get_regs(th->tid, &saved);
+		rc = pass_exit(t, th, &saved);
+	if (rc == 0)
+		at = find_guarded(s, &saved);
+	if (rc == 0 && !at && !s->syscalls.insn)
+		rc = syscall_insn_find(t, s);
 	if (rc == 0)
 		rc = ptrace_get_sigmask(th->tid, &mask);
 	if (rc != 0)
@@ -563,8 +712,11 @@ int inject_syscall(struct target *t, struct thread *th, long nr, const uint64_t 
 	regs.word[arch->syscall_insn_nr] = (uint64_t)nr;
 	for (int i = 0; i < 6; i++)
 		regs.word[arch->syscall_arg[i]] = args[i];
-	if (at) {
-		rc = inject_guarded(t, th, &regs, at, mask);
+	bool is_at_call = arch->hides_restart && !th->held_signal &&
+			  is_syscall_at(t, th, saved.word[arch->pc]);
+	if (at || is_at_call) {
+		rc = is_at_call ? inject_at_entry(t, th, &regs, at, mask) :
+				  inject_guarded(t, th, &regs, at, mask);
 		if (rc == 0)
 			*result_out = (int64_t)regs.word[arch->syscall_ret];
 		return rc;

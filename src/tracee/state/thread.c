@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 
 #include "base/alloc.h"
+#include "base/cleanup.h"
 #include "base/log.h"
 #include "base/proc.h"
 #include "tracee/os/ptrace.h"
@@ -435,9 +436,28 @@ int thread_continue(const struct target *t, struct thread *th, int sig, bool to_
 	return to_syscall ? ptrace_cont_syscall(th->tid, sig) : ptrace_cont(th->tid, sig);
 }
 
+/* Notes the system call in which @th waits, from /proc. */
+static void note_waiting(struct thread *th)
+{
+	struct waiting_call w = {0};
+	_cleanup_fclose_ FILE *file = proc_open(th->tid, "syscall");
+	if (!file || fscanf(file, "%ld %lx %*x %*x %*x %*x %*x %lx %lx", &w.number, &w.first, &w.sp,
+			    &w.pc) != 4)
+		w.pc = 0;
+	th->waiting = w;
+}
+
+int thread_interrupt(const struct target *t, struct thread *th)
+{
+	if (t->arch->hides_restart)
+		note_waiting(th);
+	return ptrace_interrupt(th->tid);
+}
+
 void thread_run(struct target *t, struct thread *th, int sig)
 {
 	th->is_held = false;
+	th->waiting.pc = 0;
 	th->state = THREAD_RUNNING;
 	/*
 	 * work for us took it out of its group stop: it checks whether that is still in effect

@@ -446,7 +446,7 @@ void syscalls_serve(struct target *t, struct thread *th, bool was_interrupted)
 enum trap_answer syscalls_serve_site(struct target *t, struct thread *th, struct trap *trap,
 				     struct arch_regs *regs)
 {
-	int number = (int)regs->word[t->arch->syscall_ret]; /* where the kernel finds it, too */
+	int number = (int)regs->word[t->arch->syscall_insn_nr]; /* where the kernel finds it, too */
 	if (take_call(t, th, number, regs))
 		syscall_state(th)->site = trap->addr;
 	syscall_state(th)->has_call = syscall_state(th)->makes_code =
