@@ -206,6 +206,8 @@ struct arch {
 	 * argument of one that failed only in /proc
 	 */
 	bool hides_restart;
+	/* a step over a system call ends by a SIGTRAP as if process 0 had sent it */
+	bool sends_call_step;
 	/* an instruction without effect, large enough for a jump */
 	uint8_t long_nop[8];
 	uint8_t long_nop_size;

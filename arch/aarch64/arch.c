@@ -68,6 +68,7 @@ static const struct arch aarch64 = {
 	.syscall_insn_size = A64_SIZE,
 	.stop_interrupts = stop_interrupts,
 	.hides_restart = true,
+	.sends_call_step = true,
 	.ticks_clocksources = ticks_clocksources,
 	.nop_insn = A64_BYTES(A64_NOP),
 	.jump_size = A64_SIZE,

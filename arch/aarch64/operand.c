@@ -15,11 +15,11 @@
 
 #include "arch/aarch64/aarch64.h"
 
-struct cursor {
+struct operand_text {
 	const char *at, *end;
 };
 
-static bool take(struct cursor *c, const char *expected)
+static bool take(struct operand_text *c, const char *expected)
 {
 	size_t size = strlen(expected);
 
@@ -34,7 +34,7 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-static int take_number(struct cursor *c, int64_t *out)
+static int take_number(struct operand_text *c, int64_t *out)
 {
 	bool is_marked = take(c, "#"), is_negative = take(c, "-");
 	uint64_t value = 0;
@@ -51,9 +51,9 @@ static int take_number(struct cursor *c, int64_t *out)
 }
 
 /* 0; -ENOENT: what follows is no general register. */
-static int take_register(struct cursor *c, uint8_t *word_out, uint8_t *size_out)
+static int take_register(struct operand_text *c, uint8_t *word_out, uint8_t *size_out)
 {
-	struct cursor at = *c;
+	struct operand_text at = *c;
 	unsigned number = 0, digits = 0;
 	bool is_half = take(&at, "w");
 
@@ -74,14 +74,14 @@ static int take_register(struct cursor *c, uint8_t *word_out, uint8_t *size_out)
 	return 0;
 }
 
-static void skip_blanks(struct cursor *c)
+static void skip_blanks(struct operand_text *c)
 {
 	while (take(c, " "))
 		;
 }
 
 /* What follows the base register in brackets: a constant, or another register, which is shifted. */
-static int take_offset(struct cursor *c, struct arch_operand *out)
+static int take_offset(struct operand_text *c, struct arch_operand *out)
 {
 	int64_t shift = 0;
 	uint8_t size;
@@ -103,7 +103,7 @@ static int take_offset(struct cursor *c, struct arch_operand *out)
 	return 0;
 }
 
-static int take_operand(struct cursor *c, struct arch_operand *out)
+static int take_operand(struct operand_text *c, struct arch_operand *out)
 {
 	uint8_t size = 8;
 	int rc = 0;
@@ -131,7 +131,7 @@ static int take_operand(struct cursor *c, struct arch_operand *out)
 
 int aarch64_parse_operand(const char *text, size_t size, struct arch_operand *out)
 {
-	struct cursor c = {text, text + size}, at = c;
+	struct operand_text c = {text, text + size}, at = c;
 	struct arch_operand o = {.base = ARCH_NO_REG, .index = ARCH_NO_REG, .scale = 1};
 	int64_t wanted;
 

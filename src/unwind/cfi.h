@@ -55,11 +55,12 @@ Dwarf_Frame *cfi_find(struct elf_file *file, uint64_t vaddr);
 Dwarf_Frame *cfi_find_eh_frame(struct elf_file *file, uint64_t vaddr);
 
 /*
- * As dwarf_frame_register. libdw before 0.192 takes aarch64's DW_CFA_AARCH64_negate_ra_state for
- * SPARC's DW_CFA_GNU_window_save, by which registers are at and above the CFA: they are unchanged.
+ * As dwarf_frame_register. Where a return address is signed, older versions of libdw take the note
+ * of that for SPARC's DW_CFA_GNU_window_save, by which registers are at and above the CFA: they are
+ * unchanged.
  */
-int cfi_register(const struct arch *arch, Dwarf_Frame *row, int number, Dwarf_Op memory[3],
-		 Dwarf_Op **ops_out, size_t *count_out);
+int cfi_register(Dwarf_Frame *row, int number, Dwarf_Op memory[3], Dwarf_Op **ops_out,
+		 size_t *count_out);
 
 /*
  * The code of the file at @vaddr: *size_out bytes, at least @want unless the segment ends before or

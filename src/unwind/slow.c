@@ -239,8 +239,8 @@ static int expression_run(const Dwarf_Op *ops, size_t count, const struct expres
 #define MAX_GUESSED_BYTES (16u << 10) /* the same if it leads to a guess */
 
 /* Computes one register of the caller. 0, -EFAULT, or -ENODATA if its rule cannot be evaluated. */
-static int restore(const struct arch *arch, Dwarf_Frame *row, int number,
-		   const struct expression_input *in, struct frame *caller)
+static int restore(Dwarf_Frame *row, int number, const struct expression_input *in,
+		   struct frame *caller)
 {
 	Dwarf_Op memory[3], *ops;
 	size_t count;
@@ -248,7 +248,7 @@ static int restore(const struct arch *arch, Dwarf_Frame *row, int number,
 	uint64_t value;
 	int ret;
 
-	if (cfi_register(arch, row, number, memory, &ops, &count) != 0)
+	if (cfi_register(row, number, memory, &ops, &count) != 0)
 		return -ENODATA;
 	if (count == 0) {
 		caller->regs.reg[number] = in->frame->regs.reg[number];
@@ -277,7 +277,7 @@ static int step_row(const struct arch *arch, Dwarf_Frame *row, const struct stac
 	int ret, ra = dwarf_frame_info(row, NULL, NULL, &caller.is_exact);
 
 	if (ra < 0 || ra >= ARCH_DWARF_REGS ||
-	    cfi_register(arch, row, ra, memory, &ops, &count) != 0)
+	    cfi_register(row, ra, memory, &ops, &count) != 0)
 		return -ENODATA;
 	if (count == 0 && ops)
 		return 1;
@@ -287,7 +287,7 @@ static int step_row(const struct arch *arch, Dwarf_Frame *row, const struct stac
 	if (ret != 0)
 		return ret == -EFAULT ? ret : -ENODATA;
 	for (int i = 0; i < ARCH_DWARF_REGS; i++) {
-		ret = restore(arch, row, i, &in, &caller);
+		ret = restore(row, i, &in, &caller);
 		/* A lost scratch register is harmless; without pc or sp there is no caller. */
 		if (ret != 0 && (i == ra || i == arch->dwarf_sp))
 			return ret;

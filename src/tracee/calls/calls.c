@@ -292,9 +292,9 @@ bool exceptions_find_row(struct target *t, struct address_space *s)
 #define FRAMES_SEARCHED (1u << 20) /* bytes of a stack, for a return address in a frame */
 
 /*
- * Makes each word @from of the stack from @sp to @end @to. A function keeps a return address that it
- * got in a register somewhere in its frame; no other word has the address of a stub, or of the code
- * in its place, but for what functions that have returned have left.
+ * Makes each word @from of the stack from @sp to @end @to. A function keeps a return address that
+ * it got in a register somewhere in its frame; no other word has the address of a stub, or of the
+ * code in its place, but for what functions that have returned have left.
  */
 static void replace_words(struct address_space *s, taddr_t sp, taddr_t end, uint64_t from,
 			  uint64_t to)

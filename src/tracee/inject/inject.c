@@ -257,6 +257,8 @@ static enum trap_cause trap_cause(struct thread *th)
 	siginfo_t info;
 	if (ptrace_get_siginfo(th->tid, &info) != 0)
 		return CAUSE_STEP;
+	if (thread_is_call_step(&info))
+		return CAUSE_STEP;
 	if (info.si_code <= 0)
 		return CAUSE_SENT;
 	if (info.si_code != arch_native->trap_code)
@@ -610,10 +612,10 @@ static int inject_guarded(struct target *t, struct thread *th, struct arch_regs 
 }
 
 /*
- * The same for a thread that is at a system call instruction, to make a call or to repeat one, where
- * the kernel hides restarts: it goes to the entry of that call, and makes ours instead. Then it is
- * back at the instruction, with the number that the call had at the entry. Without a guard @at is
- * 0.
+ * The same for a thread that is at a system call instruction, to make a call or to repeat one,
+ * where the kernel hides restarts: it goes to the entry of that call, and makes ours instead. Then
+ * it is back at the instruction, with the number that the call had at the entry. Without a guard
+ * @at is 0.
  */
 static int inject_at_entry(struct target *t, struct thread *th, struct arch_regs *regs, taddr_t at,
 			   uint64_t mask)
