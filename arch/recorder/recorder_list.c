@@ -172,18 +172,26 @@ INLINE int is_of_kind(const struct pad_function_kind *k, uint64_t function)
 	return (load(function + k->type) & k->type_mask) == k->type_value;
 }
 
-INLINE int is_known(const struct pad_virtual *v, uint64_t identity, uint64_t stamp)
+/* What ptmem has read at @identity; NULL: nothing. */
+INLINE const struct pad_known *find_known(const struct pad_virtual *v, uint64_t identity)
 {
 	const uint64_t mask = (1u << PAD_KNOWN_BITS) - 1;
 	uint64_t i = pad_known_hash(identity);
 
 	for (uint64_t n = 0; n <= mask; n++, i = (i + 1) & mask) {
 		if (READ(v->known[i].identity) == identity)
-			return pad_short_stamp(READ(v->known[i].stamp)) == stamp;
+			return &v->known[i];
 		if (!READ(v->known[i].identity))
 			return 0;
 	}
 	return 0;
+}
+
+INLINE int is_known(const struct pad_virtual *v, uint64_t identity, uint64_t stamp)
+{
+	const struct pad_known *k = find_known(v, identity);
+
+	return k && pad_short_stamp(READ(k->stamp)) == stamp;
 }
 
 /*
@@ -799,6 +807,9 @@ INLINE int take_function(const struct pad_virtual *v, struct pad_virtual_frame *
 		f->tag = pad_frame_tag(pad_frame_stamp(outside), pad_frame_kind(outside), entry);
 		return 1;
 	}
+	/* an element can be listed before it has its function: then that is anything, or poison */
+	if (!(old && old->identity == f->identity) && unlikely(!find_known(v, f->identity)))
+		return 0;
 	for (; !is_of_kind(&v->layout.kind[kind], f->identity); kind++)
 		if (unlikely(kind + 1 >= v->layout.kinds))
 			return 0;

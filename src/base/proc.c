@@ -285,6 +285,13 @@ bool proc_is_dead(pid_t tid)
 	return proc_stat_read(tid, &st) != 0 || is_dead_state(st.state);
 }
 
+bool proc_is_zombie(pid_t tid)
+{
+	struct proc_stat st;
+	int rc = proc_stat_read(tid, &st);
+	return rc == 0 ? is_dead_state(st.state) : rc != -ESRCH;
+}
+
 bool proc_is_ending(pid_t pid)
 {
 	const uint64_t kill = 1ull << (SIGKILL - 1);

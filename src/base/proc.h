@@ -93,6 +93,11 @@ int proc_stat_parse(const char *text, size_t size, struct proc_stat *out);
 int proc_stat_read(pid_t tid, struct proc_stat *out);
 /* Whether @tid is gone, or a zombie. */
 bool proc_is_dead(pid_t tid);
+/*
+ * Whether the thread has ended and is not waited for: a traced thread whose id is gone lives on
+ * instead, since it executed a program and has the id of its process's first thread now.
+ */
+bool proc_is_zombie(pid_t tid);
 /* Whether @pid is dead or dying: it is exiting, or SIGKILL was sent to it. */
 bool proc_is_ending(pid_t pid);
 

@@ -37,6 +37,7 @@ struct sibling_edge {
 
 struct field_search {
 	const struct heap_graph *graph;
+	const char *shared;     /* a name */
 	struct graph_field_rows *rows;
 	HASH(struct field_key) keys;
 	HASH(uint32_t) texts;   /* numbers of rows */
@@ -85,7 +86,7 @@ static char *row_text(const struct field_search *s, const struct field_key *k)
 	char *of, *out;
 
 	if (k->of == SHARED)
-		return xstrdup("(shared by several owners)");
+		return xasprintf("(%s)", s->shared);
 	if (k->of == NO_TYPE)
 		return xstrdup("(blocks without a type)");
 	of = k->of >= GRAPH_FIELDS_OWNER ?
@@ -347,11 +348,13 @@ static void drop_empty(struct graph_field_rows *rows)
 	rows->list.count = kept;
 }
 
-void graph_fields_find(const struct heap_graph *g, struct graph_field_rows *out)
+void graph_fields_find(const struct heap_graph *g, const char *shared,
+		       struct graph_field_rows *out)
 {
 	size_t numbers = (size_t)g->tree.count + 1, bytes = numbers * sizeof(uint32_t);
 	size_t nodes = ((size_t)graph_nodes(g) + 1) * sizeof(uint32_t);
-	struct field_search s = {.graph = g, .rows = out, .down = huge_alloc(bytes),
+	struct field_search s = {.graph = g, .shared = shared, .rows = out,
+				 .down = huge_alloc(bytes),
 				 .right = huge_alloc(bytes), .depth = huge_alloc(bytes),
 				 .label = huge_alloc(bytes), .number = huge_alloc(nodes)};
 

@@ -26,8 +26,12 @@ struct graph_field_rows {
 	VEC(struct graph_field_row) list; /* most retained bytes first */
 };
 
-/* @g has kept its edges and has types. Takes 24 bytes a block while it searches. */
-void graph_fields_find(const struct heap_graph *g, struct graph_field_rows *out);
+/*
+ * @g has kept its edges and has types. @shared names the row of what several owners lead to. Takes
+ * 24 bytes a block while it searches.
+ */
+void graph_fields_find(const struct heap_graph *g, const char *shared,
+		       struct graph_field_rows *out);
 void graph_fields_deinit(struct graph_field_rows *rows);
 
 #endif

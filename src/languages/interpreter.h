@@ -89,8 +89,8 @@ struct language {
 	bool (*find)(struct interpreter *i, const struct interpreter_process *in,
 		     char **problem_out);
 	/*
-	 * Finds where code in a thread like @t has its state, if find() did not; NULL = it always
-	 * does.
+	 * Finds where code in a thread like @t, of which stack() has filled in the states, has its
+	 * state, if find() did not; NULL = it always does.
 	 */
 	bool (*find_place)(struct interpreter *i, const struct language_memory *m,
 			   const struct interpreter_thread *t);

@@ -189,6 +189,7 @@ static uint32_t line_at(const struct interpreter *i, const struct language_memor
 
 struct found_state {
 	taddr_t block, jump; /* jump: its errorJmp; 0 = none */
+	size_t first;        /* of its frames in a frame_list */
 };
 
 /* States that run in a thread. */
@@ -240,13 +241,15 @@ static void look_at(struct state_search *s, uint64_t word)
 	uint8_t bytes[STATE_BYTES];
 
 	if (word == s->last || word % sizeof(word) || word < PAGE_SIZE_MIN ||
-	    range_has(&s->stack, word))
+	    word >> ARCH_ADDRESS_BITS || range_has(&s->stack, word))
 		return;
 	s->last = word;
 	if (s->memory->read(s->memory->ctx, word, bytes, sizeof(bytes)) &&
 	    is_running(s, word, bytes))
-		insert_state(s, (struct found_state){word - STATE_IN_BLOCK,
-						     load_u64(bytes + s->lua->layout.jump)});
+		insert_state(s, (struct found_state){
+			.block = word - STATE_IN_BLOCK,
+			.jump = load_u64(bytes + s->lua->layout.jump),
+		});
 }
 
 #define STACK_READ_MAX (1u << 20)
@@ -260,8 +263,6 @@ static void search_stack(struct state_search *s, const struct interpreter_thread
 
 	if (t->thread_pointer > at && t->thread_pointer < end)
 		end = t->thread_pointer;
-	uint32_t loose = 0;
-
 	s->stack = (struct addr_range){t->sp, end};
 	for (size_t i = 0; i < ARRAY_SIZE(t->regs.word); i++)
 		look_at(s, t->regs.word[i]);
@@ -270,10 +271,6 @@ static void search_stack(struct state_search *s, const struct interpreter_thread
 		for (size_t i = 0; i < ARRAY_SIZE(word); i++)
 			if (at + i * sizeof(word[0]) >= t->sp)
 				look_at(s, word[i]);
-	/* of several without a place in the stack no one knows which is this thread's */
-	while (loose < s->count && !s->found[s->count - 1 - loose].jump)
-		loose++;
-	s->count -= loose > 1 ? loose : 0;
 }
 
 /* Where the value at @value of the state @bytes is now: its stack may have been moved. */
@@ -300,13 +297,16 @@ struct frame_list {
 	size_t count, max;
 };
 
-/* Adds the frames of the state in @block. 0, -EFAULT or -E2BIG, as of virtual_frames_walk. */
+/*
+ * Adds the frames of the state in @block, up to the one that is a part of it. 0, -EFAULT or -E2BIG,
+ * as of virtual_frames_walk.
+ */
 static ssize_t add_frames(struct frame_list *list, taddr_t block)
 {
 	const struct language_memory *m = list->memory;
 	const struct lua_layout *layout = &list->lua->layout;
 	uint8_t state[STATE_BYTES], call[CALL_BYTES];
-	taddr_t at;
+	taddr_t at, last = 0;
 
 	if (!m->read(m->ctx, block + STATE_IN_BLOCK, state, sizeof(state)))
 		return -EFAULT;
@@ -323,7 +323,43 @@ static ssize_t add_frames(struct frame_list *list, taddr_t block)
 			.position = load_u64(call + layout->position),
 			.is_entry = call[layout->flags] & layout->fresh,
 		};
+		last = at;
 	}
+	return last == block + STATE_IN_BLOCK + layout->base ? 0 : -EFAULT;
+}
+
+/*
+ * Adds the frames of the states that run in the thread, which it searches. What only looks like one
+ * is left out: the memory of a coroutine that is gone. -EFAULT if there is nothing else, or -E2BIG.
+ */
+static ssize_t add_states(struct frame_list *list, struct state_search *s)
+{
+	uint32_t count = 0, loose = 0;
+
+	search_stack(s, list->thread);
+	for (uint32_t k = 0; k < s->count; k++) {
+		size_t first = list->count;
+		ssize_t err = add_frames(list, s->found[k].block);
+
+		if (err == -E2BIG)
+			return err;
+		if (err != 0) {
+			list->count = first;
+			continue;
+		}
+		s->found[count] = s->found[k];
+		s->found[count++].first = first;
+	}
+	if (count == 0 && s->count > 0)
+		return -EFAULT;
+	/* of several without a place in the stack no one knows which is this thread's */
+	while (loose < count && !s->found[count - 1 - loose].jump)
+		loose++;
+	if (loose > 1) {
+		count -= loose;
+		list->count = s->found[count].first;
+	}
+	s->count = count;
 	return 0;
 }
 
@@ -334,25 +370,14 @@ static ssize_t stack_of(const struct interpreter *i, const struct language_memor
 	struct found_state found[STATES_MAX];
 	struct state_search s = {.lua = l, .memory = m, .found = found};
 	struct frame_list list = {l, m, t, out, 0, max};
-	uint32_t count = 0;
+	ssize_t err;
 
 	t->count = 0;
-	search_stack(&s, t);
-	for (uint32_t k = 0; k < s.count; k++) {
-		size_t before = list.count;
-		ssize_t err = add_frames(&list, found[k].block);
-
-		if (err == -E2BIG)
-			return err;
-		if (err == 0)
-			found[count++] = found[k];
-		else /* it only looks like a state: a coroutine that is gone */
-			list.count = before;
-	}
-	if (count == 0 && s.count > 0)
-		return -EFAULT;
+	err = add_states(&list, &s);
+	if (err != 0)
+		return err;
 	/* pads follow what counts, if there is room for all */
-	for (uint32_t k = 0; k < count && count <= INTERPRETER_STATES_MAX; k++)
+	for (uint32_t k = 0; k < s.count && s.count <= INTERPRETER_STATES_MAX; k++)
 		t->state[t->count++] = found[k].block;
 	return (ssize_t)list.count;
 }
@@ -415,40 +440,53 @@ static bool use_runner(struct lua *l, const struct language_memory *m, taddr_t j
 static bool find_protected(struct interpreter *i, const struct language_memory *m,
 			   const struct interpreter_thread *t)
 {
-	struct found_state found[STATES_MAX];
-	struct state_search s = {.lua = i->own, .memory = m, .found = found};
+	struct lua *l = i->own;
+	taddr_t jump;
 
-	search_stack(&s, t);
-	return s.count && use_runner(i->own, m, found[0].jump);
+	for (uint32_t k = 0; k < t->count; k++)
+		if (language_read_word(m, t->state[k] + STATE_IN_BLOCK + l->layout.jump, &jump) &&
+		    use_runner(l, m, jump))
+			return true;
+	return false;
 }
 
-/* Whether the functions of the innermost state have names. */
-static bool is_right(struct lua *l, const struct language_memory *m,
-		     const struct interpreter_thread *t)
+/* Whether the functions of @list have names. */
+static bool have_names(const struct frame_list *list)
 {
-	struct virtual_frame frame[INTERPRETER_STATES_MAX * 8];
-	struct found_state found[STATES_MAX];
-	struct state_search s = {.lua = l, .memory = m, .found = found};
-	struct frame_list list = {l, m, t, frame, 0, ARRAY_SIZE(frame)};
 	struct virtual_function f;
 	size_t right = 0;
 
-	search_stack(&s, t);
-	if (!s.count)
-		return false;
-	if (add_frames(&list, found[0].block) == -EFAULT)
-		return false;
-	for (size_t i = 0; i < list.count; i++) {
-		if (!frame[i].identity)
+	for (size_t i = 0; i < list->count; i++) {
+		if (!list->out[i].identity)
 			continue;
-		if (function_read(l, m, &frame[i], &f) != 0)
+		if (function_read(list->lua, list->memory, &list->out[i], &f) != 0)
 			return false;
-		right += frame[i].position - f.start <= f.size;
+		right += list->out[i].position - f.start <= f.size;
 		virtual_function_deinit(&f);
 	}
-	if (right > 0)
-		use_runner(l, m, found[0].jump);
 	return right > 0;
+}
+
+#define TRIED_FRAMES 64u
+
+/* Whether there is a state whose functions have names. */
+static bool is_right(struct lua *l, const struct language_memory *m,
+		     const struct interpreter_thread *t)
+{
+	struct virtual_frame frame[TRIED_FRAMES];
+	struct found_state found[STATES_MAX];
+	struct state_search s = {.lua = l, .memory = m, .found = found};
+	struct frame_list list = {l, m, t, frame, 0, ARRAY_SIZE(frame)};
+
+	search_stack(&s, t);
+	for (uint32_t k = 0; k < s.count; k++) {
+		list.count = 0;
+		if (add_frames(&list, found[k].block) == -EFAULT || !have_names(&list))
+			continue;
+		use_runner(l, m, found[k].jump);
+		return true;
+	}
+	return false;
 }
 
 static bool find_lua(struct interpreter *i, const struct interpreter_process *in,

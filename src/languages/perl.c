@@ -441,17 +441,28 @@ static void read_nameless(const struct perl *p, const struct language_memory *m,
 	read_lines(p, m, body ? climb(m, frame->source) : frame->identity, out);
 }
 
-static int function_read(const struct perl *p, const struct language_memory *m,
-			 const struct virtual_frame *frame, struct virtual_function *out)
+/* The body of the function @code, 0 of one that is a tree of ops. False: it is none. */
+static bool function_body(const struct language_memory *m, taddr_t code, taddr_t *body_out)
 {
-	const taddr_t code = frame->identity;
-	taddr_t body = body_of(m, code, TYPE_CODE, NULL), root;
+	taddr_t body = body_of(m, code, TYPE_CODE, NULL);
 	uint64_t parent;
 
 	if (!body)
 		body = body_of(m, code, TYPE_FORMAT, NULL);
 	if (!body && (!code || code % sizeof(code) ||
 		      !language_read_word(m, code + OP_PARENT, &parent) || parent))
+		return false;
+	*body_out = body;
+	return true;
+}
+
+static int function_read(const struct perl *p, const struct language_memory *m,
+			 const struct virtual_frame *frame, struct virtual_function *out)
+{
+	const taddr_t code = frame->identity;
+	taddr_t body, root;
+
+	if (!function_body(m, code, &body))
 		return -EINVAL;
 	*out = (struct virtual_function){.object = code,
 					 .stamp = virtual_stamp(&p->frames, m, code)};
@@ -573,8 +584,12 @@ static ssize_t stack_of(const struct interpreter *i, const struct language_memor
 	    !has_stacks(p, m, t->state[0]))
 		return 0;
 	ssize_t n = virtual_frames_walk(&p->frames, m, t->state[0], out, max);
+	taddr_t body;
 
 	t->count = n >= 0;
+	/* "require" allocates when its context is there, and has no function yet */
+	if (n > 0 && !function_body(m, out[0].identity, &body))
+		out[0].identity = 0;
 	return n;
 }
 

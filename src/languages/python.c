@@ -638,7 +638,9 @@ static int open_object(const struct interpreter_process *in, const struct map *m
 	} else {
 		fd = root_dir_open_mapped(in->root, m->path);
 	}
-	return fd < 0 ? fd : elf_file_open_fd(NULL, fd, m->path, in->root, out);
+	if (fd < 0)
+		return fd;
+	return elf_file_open_fd(NULL, fd, root_dir_name(in->root, m->path), in->root, out);
 }
 
 static void look_at(const struct interpreter_process *in, const struct map *m, struct pythons *out)
@@ -757,6 +759,7 @@ static void close_python(struct interpreter *i)
 static bool find_python(struct interpreter *i, const struct interpreter_process *in,
 			char **problem_out)
 {
+	const char *name = root_dir_name(in->root, in->path);
 	struct python *own = i->own;
 	struct pythons found;
 	bool result = false;
@@ -765,7 +768,7 @@ static bool find_python(struct interpreter *i, const struct interpreter_process 
 	for (size_t k = 0; k < found.list.count && !result; k++) {
 		struct python *p = &found.list.data[k];
 
-		if (!p->has_loop || strcmp(p->path, in->path) != 0)
+		if (!p->has_loop || strcmp(p->path, name) != 0)
 			continue;
 		drop_python(own);
 		*own = *p;

@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/hash.h"
+#include "output/graph/graph_sharers.h"
 #include "output/graph/graph_text.h"
 #include "recording/recording.h"
 #include "recording/recording_pprof.h"
@@ -97,7 +98,7 @@ static void find_places(struct graph_places *p)
 static char *name_text(const struct heap_graph *g, uint32_t name)
 {
 	return name >= NAME_OWNERS ? graph_owner_text(&g->owners.data[name - NAME_OWNERS]) :
-	       name == NAME_SHARED ? xstrdup("shared by several owners") :
+	       name == NAME_SHARED ? graph_sharers_text(g, DOMINATORS_ROOT) :
 				     xstrdup(graph_type_name(g, name) ?: "unknown type");
 }
 

@@ -107,6 +107,8 @@ void report_options_print_help(void);
 
 /* Prints heap graphs; @input: one, or with is_diff two: 0, or an enum report_exit. */
 int graph_show(const struct report_request *r, const struct input *input);
+/* The comparison of two: as text, in brief, or as JSON. */
+void graph_diff_show(const struct report_request *r, const struct input *input, bool is_json);
 
 struct brief;
 

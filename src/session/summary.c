@@ -536,6 +536,18 @@ static void print_calls(const struct profile_totals *p)
 		 amount_commas(p->live_blocks, n), plural(p->live_blocks));
 }
 
+/* What print_sampled_calls calls reallocs: those of --probe are counted as allocations. */
+static const char *realloc_name(const struct run *run)
+{
+	for (size_t i = 0; i < run->probes.list.count; i++) {
+		const struct probe *p = &run->probes.list.data[i]->probe;
+
+		if (p->kind == PROBE_REALLOC && p->function == FUNCTION_REQUEST)
+			return "the C library's realloc";
+	}
+	return "realloc";
+}
+
 /* The first line is not an estimate: all calls are counted, sampled or not. */
 static void print_sampled_calls(const struct session *s)
 {
@@ -545,11 +557,11 @@ static void print_sampled_calls(const struct session *s)
 	uint64_t blocks = profile_count(s->heap.profile, p->live_blocks);
 	char n[AMOUNT_SIZE], m[AMOUNT_SIZE], k[AMOUNT_SIZE], error[AMOUNT_SIZE];
 
-	log_info("  allocations  %s of %s byte%s, %s by realloc, and %s %s: %s",
+	log_info("  allocations  %s of %s byte%s, %s by %s, and %s %s: %s",
 		 amount_commas(sums.allocations, n), amount_commas(sums.bytes, m),
 		 plural(sums.bytes), amount_commas(calls->function[FUNCTION_REALLOC].calls, k),
-		 amount_commas(sums.frees, error), call_totals_frees(sums.frees),
-		 call_totals_trust(calls->is_doubtful));
+		 realloc_name(s->run), amount_commas(sums.frees, error),
+		 call_totals_frees(sums.frees), call_totals_trust(calls->is_doubtful));
 	log_info("  at the end   %s%s in about %s block%s in use",
 		 amount_bytes((double)p->live_bytes, n),
 		 amount_error((double)p->live_bytes,

@@ -7,7 +7,7 @@
  *	DELAYS_EXEC    the signal that makes the target execute itself: sent before the first
  *	               PTRACE_SEIZE, which waits then until it runs another image
  *	DELAYS_REFUSE  how many requests of PTRACE_SEIZE fail with EPERM first, as inside execve
- *	DELAYS_SIGNAL  a signal that each thread is sent when it was seized, which it then stops for
+ *	DELAYS_SIGNAL  a signal that each thread is sent when it was seized, which it then stops for or dies of
  *	DELAYS_GONE    a signal that makes a thread of the target end: sent before each PTRACE_SEIZE
  *	               of one that is not the first, which waits then until this one is gone
  *	DELAYS_DIE     ptmem dies of SIGKILL at the ptrace request of this number (from 1)
@@ -105,7 +105,7 @@ static void stop_by_signal(pid_t tid)
 	if (!sig || ptmem != getpid() || kill(tid, sig) != 0)
 		return;
 	snprintf(name, sizeof(name), "/proc/%d/stat", (int)tid);
-	for (int i = 0; i < 1000 && state != 't'; i++) {
+	for (int i = 0; i < 1000 && state != 't' && state != 'Z'; i++) {
 		FILE *file = fopen(name, "r");
 
 		if (!file || fscanf(file, "%*d %*s %c", &state) != 1)

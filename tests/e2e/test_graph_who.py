@@ -10,6 +10,7 @@ import subprocess
 
 from harness import report_json, run_report, test
 from pprof_file import Pprof
+from report_lib import embedded
 
 PROGRAM = "held"
 CACHE = r"(held\.cpp: )?g_cache"
@@ -21,9 +22,9 @@ def facts_of(lines):
     return {name: (int(blocks), int(size)) for name, blocks, size in rows}
 
 
-def profile(t, *commands):
+def profile(t, *commands, name="held.graph"):
     """The graph's file of the program, profiled up to its end, and its facts."""
-    path = os.path.join(t.directory, "held.graph")
+    path = os.path.join(t.directory, name)
     result = subprocess.run([t.ptmem(), "-q", "--graph", "--graph-out=" + path, t.target("gcc-O2-pie", PROGRAM)],
                             input="".join(command + "\n" for command in (*commands, "facts")).encode(),
                             stdout=subprocess.PIPE, env=t.environment(t.directory), cwd=t.directory, check=False)
@@ -201,7 +202,7 @@ def allocated(t):
         if row["level"] == 0 and row["row"] == "owner":
             t.equal("paths of " + row["text"], total(by_owner.pop(row["text"])), amount(row, "retained_"))
     shared = next(row for row in report["rows"] if row["row"] == "shared")
-    t.equal("paths of shared blocks", total(by_owner.pop("several owners")), amount(shared, "retained_"))
+    t.equal("paths of shared blocks", total(by_owner.pop(shared["text"])), amount(shared, "retained_"))
     t.equal("owners that retain nothing", by_owner, {})
 
 
@@ -215,11 +216,51 @@ def shared(t):
             ["g_cache in held", "g_favourites in held"])
     for owner in row["owners"]:
         t.equal("what %s shares" % owner["text"], amount(owner), facts["shared"])
+    name = "shared by %s and %s" % tuple(owner["text"] for owner in row["owners"])
+    t.equal("its name", row["text"], name)
     example = next(way["example"] for way in who(t, path, "Order")["ways"] if way["way"] == "g_favourites[*]")
     text = run_report(t, "--who-holds=" + example, path).out.decode()
-    t.check(re.search(r"^  shared by .*g_favourites in held \(.*g_cache in held \(", text, re.M) or
-            re.search(r"^  shared by .*g_cache in held \(.*g_favourites in held \(", text, re.M), text)
+    t.check(re.search(r"^  %s\n    leading to this: .*g_(favourites|cache) in held \(.*g_(favourites|cache) in held \(" %
+                      re.escape(name), text, re.M), text)
     t.check(re.search(r"^allocated in:\n  make_order", text, re.M), text)
+    text = run_report(t, path).out.decode()
+    t.check(re.search(r"^  %s, \d+ at the top  retains " % re.escape(name), text, re.M), text)
+    t.check(text.count("several owners") == 0, text)
+    # all outputs that name it say the same
+    t.check(name in run_report(t, "--brief", path).out.decode(), "not in --brief")
+    t.check(name in [frame[0] for _, stack in Pprof(run_report(t, "--format=pprof", path).out).by_path() for frame in stack],
+            "not in pprof")
+    page = os.path.join(t.directory, "page.html")
+    t.equal("status of --html", run_report(t, "--html=" + page, path).status, 0)
+    t.check(name in embedded(page)["texts"], "not in the page")
+
+
+@test("graph/diff-by-path")
+def diff_by_path(t):
+    """Call paths of two graphs are compared, and add up to what is in use; without a profile of both there are none."""
+    old, before = profile(t, name="old.graph")
+    new, after = profile(t, "more", name="new.graph")
+    found = json.loads(run_report(t, "--diff", "--format=json", old, new).out)
+    for table in ("owners", "allocated"):
+        for side in ("old_", "new_"):
+            t.equal("%s%s add up" % (side, table), total(found[table], side), amount(found, side))
+    grown = [row for row in found["allocated"] if row["old_bytes"] != row["new_bytes"]]
+    t.equal("what grew is from make_more", {"make_more()" in row["functions"] for row in grown}, {True})
+    t.equal("by", tuple(a - b for a, b in zip(total(grown, "new_"), total(grown, "old_"))), after["function make_more"])
+    t.equal("the same path once", len({tuple(row["functions"]) for row in found["allocated"]}), len(found["allocated"]))
+    [shared_row] = [row for row in found["owners"] if row["kind"] == "shared"]
+    t.equal("shared", (amount(shared_row, "old_"), amount(shared_row, "new_")), (before["shared"], after["shared"]))
+    t.check(re.fullmatch("shared by .*g_.* in held and .*g_.* in held", shared_row["text"]), shared_row["text"])
+    text = run_report(t, "--diff", old, new).out.decode()
+    t.check(re.search(r"^ +difference .* allocated in\n\+ .*  \S.* <- .*make_more\(\)", text, re.M), text)
+    t.check("allocated in" in run_report(t, "--diff", "--brief", old, new).out.decode(), "not in --brief")
+    program = Held(t)
+    plain = os.path.join(t.directory, "plain.graph")
+    how = [t.ptmem(), "-q", "-p", str(program.process.pid), "--graph", "--graph-out=" + plain]
+    t.equal("status", t.run(how).status, 0)
+    program.end()
+    text = run_report(t, "--diff", plain, new).out.decode()
+    t.check("Only %s has call paths." % new in text, text)
 
 
 @test("graph/leaks")
@@ -264,7 +305,7 @@ def pprof(t):
             t.equal("%s retained by %s" % (what, subject), retained[what, of["name"]], of["retained_" + key])
     for row in report["rows"]:
         if row["level"] == 0:
-            t.equal("retained by an owner", retained["inuse_space", row.get("text", "shared by several owners")],
+            t.equal("retained by an owner", retained["inuse_space", row["text"]],
                     row["retained_bytes"])
     go = shutil.which("go")
     if go:

@@ -4,9 +4,11 @@ import gzip
 import os
 import re
 import shutil
+import signal
 import subprocess
 
 from harness import BUILD, test
+from process_lib import delays
 
 REPORT = os.path.join(BUILD, "ptmem-report")
 
@@ -61,6 +63,18 @@ def process_name(t):
     for process in running:
         process.kill()
         process.wait()
+
+
+@test("messages/ended-meanwhile")
+def ended_meanwhile(t):
+    """A process that ends when ptmem has seized it, which delays.so makes happen: what to use instead."""
+    for option, instead in (("--graph", "--graph"), ("--inspect", "--inspect-at-exit")):
+        running = subprocess.Popen(["sleep", "100"])
+        run = t.run([t.ptmem(), option, "-p", str(running.pid)], env=delays(signal=int(signal.SIGKILL)))
+        t.equal("status", run.status, 125)
+        t.equal("message", run.err.decode(), "ptmem: process %d ended before its memory could be read; ptmem %s -- PROGRAM shows it at "
+                "the end of a program that ptmem starts\n" % (running.pid, instead))
+        running.wait()
 
 
 @test("messages/values")

@@ -29,3 +29,16 @@ def started(t):
 def attached(t):
     cwd, pid, _ = run_attached(t, [t.program("perl"), SCRIPT, "chains"], ["--record=recording.%p"])
     check_chains(t, cwd, pid, found_chains, "attached")
+
+
+@test("perl/modules")
+def modules(t):
+    """Modules that use others: `use` allocates when the context of the file that it reads has no function yet, but what its memory
+    had before, or Perl's poison. Pads follow only what ptmem has read."""
+    cwd = t.subdirectory()
+    for module, text in (("A", "use B_; 1;"), ("B_", "use C; 1;"), ("C", "sub f { 'x' x 3000 } 1;")):
+        with open(os.path.join(cwd, module + ".pm"), "w", encoding="utf-8") as file:
+            file.write("package %s; %s\n" % (module, text))
+    for probes in ("jump", "break"):
+        run = t.profile([t.program("perl"), "-I.", "-e", "use A; print length(C::f()), qq(\\n)"], ["--probes=" + probes], cwd=cwd)
+        t.equal("the program: %s" % run.messages, (run.status, run.out), (0, b"3000\n"))

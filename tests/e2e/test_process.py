@@ -14,7 +14,7 @@ import harness
 import massif
 import oracle
 from harness import report_json, test
-from process_lib import Attached
+from process_lib import Attached, catches
 
 BOTH = ("gcc-O2-pie", "clang-O0-nopie")
 ROUNDS = int(os.environ.get("PTMEM_LEAVE_ROUNDS", "10"))
@@ -368,11 +368,6 @@ def first_mapping(pid):
         return file.readline()
 
 
-def catches(pid, number):
-    with open("/proc/%d/status" % pid, encoding="utf-8") as file:
-        return int(re.search(r"SigCgt:\s*(\w+)", file.read()).group(1), 16) >> number - 1 & 1
-
-
 @test("process/exec-attached")
 def exec_attached(t):
     """An attached process, too, is followed through its own exec."""
@@ -486,11 +481,6 @@ def few_descriptors(t):
         t.check(b"cannot" not in run.err and b"oo many" not in run.err, run.err.decode())
         made = sorted(n for n in os.listdir(run.cwd) if len(n.split(".")[0]) == 1)
         t.equal("files", made, ["e", "f", "g", "h", "l", "m", "r", "x.kcg"])
-
-
-def catches(pid, number):
-    with open("/proc/%d/status" % pid, encoding="ascii") as file:
-        return int(re.search(r"SigCgt:\s*(\w+)", file.read()).group(1), 16) >> (number - 1) & 1
 
 
 @test("process/exec-while-stopping-all", limit=120)

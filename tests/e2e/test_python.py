@@ -149,6 +149,27 @@ make_orders()
 """
 
 
+@test("python/chroot")
+def in_chroot(t):
+    """Another root directory, whose files /proc/PID/maps calls by names of ours."""
+    if os.geteuid() != 0:
+        raise Skip("needs root")
+    root = t.subdirectory()
+    start = 'mount --rbind / "$0" && exec chroot "$0" "$@"'
+    if t.run(["unshare", "-m", "sh", "-c", start, root, "true"]).status:
+        raise Skip("no mount namespaces here")
+    script = t.file("orders.py", "print(flush=True)\ninput()\n" + FUNCTIONS)
+    command = ["unshare", "-m", "sh", "-c", start, root, t.program("python3"), "-s", "-B", script]
+    options = ["--view=total", "--folded=folded", "--massif-out-file=/dev/null"]
+    attached = run_attached(t, command, options)[0]
+    started = t.subdirectory()
+    t.profile(command, options[:-1], cwd=started, stdin=b"\n")
+    for cwd in (attached, started):
+        with open(os.path.join(cwd, "folded"), encoding="utf-8") as file:
+            line = max(file, key=lambda l: int(l.rpartition(" ")[2]))
+        t.check("make_orders" in line.split(";"), "make_orders in %s" % line)
+
+
 @test("python/options")
 def options(t):
     """What --python shows, and PYTHONMALLOC in the environment of Python programs alone."""

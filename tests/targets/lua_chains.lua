@@ -17,14 +17,22 @@ local function name_of(info)
   return names[key]
 end
 
+local kept = setmetatable({}, {__mode = "k"}) -- {function: its name, false: in C}: most of what is allocated is what getinfo returns
+
 local function add_frames(list, thread, level)
   while true do
-    local info = thread and getinfo(thread, level, "nSl") or not thread and getinfo(level, "nSl")
+    local info = thread and getinfo(thread, level, "fl") or not thread and getinfo(level, "fl")
     if not info then
       return
     end
-    if info.what ~= "C" then
-      list[#list + 1] = name_of(info) .. ":" .. info.currentline
+    local called = kept[info.func]
+    if called == nil then
+      local all = thread and getinfo(thread, level, "nS") or getinfo(level, "nS")
+      called = all.what ~= "C" and name_of(all)
+      kept[info.func] = called
+    end
+    if called then
+      list[#list + 1] = called .. ":" .. info.currentline
     end
     level = level + 1
   end

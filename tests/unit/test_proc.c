@@ -5,11 +5,14 @@
 #include "base/proc.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -160,6 +163,7 @@ static void test_self(void **state)
 		assert_true(stat.start_stack > here && stat.start_stack - here < 8 << 20);
 		assert_true(stat.start_brk != 0);
 		assert_false(proc_is_dead(getpid()));
+		assert_false(proc_is_zombie(getpid()));
 	}
 }
 
@@ -174,12 +178,56 @@ static void test_zombie(void **state)
 	}
 	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
 	assert_true(proc_is_dead(pid));
+	assert_true(proc_is_zombie(pid));
 	assert_int_equal(proc_status_read(pid, &st), 0);
 	assert_int_equal(st.state, 'Z');
 	assert_false(st.has_memory);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 	assert_true(proc_is_dead(pid));
+	assert_false(proc_is_zombie(pid));
 	assert_int_equal(proc_status_read(pid, &st), -ESRCH);
+}
+
+static void *execute(void *arg)
+{
+	char *argv[] = {"true", NULL};
+	execv("/bin/true", argv);
+	return arg;
+}
+
+/* The first thread's id is another's after execve, and that thread's own is gone: it lives on. */
+static void test_heir(void **state)
+{
+	int status = 0;
+	pid_t pid = fork();
+	if (pid == 0) {
+		pthread_t thread;
+		ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+		raise(SIGSTOP);
+		pthread_create(&thread, NULL, execute, NULL);
+		for (;;)
+			pause();
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	const long options = PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL;
+	assert_int_equal(ptrace(PTRACE_SETOPTIONS, pid, NULL, options), 0);
+	assert_int_equal(ptrace(PTRACE_CONT, pid, NULL, NULL), 0);
+	unsigned long former = 0;
+	pid_t stopped;
+	while ((stopped = waitpid(-1, &status, __WALL)) > 0 && WIFSTOPPED(status)) {
+		if (status >> 16 == PTRACE_EVENT_EXEC)
+			break;
+		ptrace(PTRACE_CONT, stopped, NULL, NULL);
+	}
+	assert_int_equal(stopped, pid);
+	assert_int_equal(ptrace(PTRACE_GETEVENTMSG, pid, NULL, &former), 0);
+	assert_true(former != 0 && (pid_t)former != pid);
+	assert_true(proc_is_dead((pid_t)former));
+	assert_false(proc_is_zombie((pid_t)former));
+	assert_false(proc_is_zombie(pid));
+	assert_int_equal(ptrace(PTRACE_CONT, pid, NULL, NULL), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
 }
 
 static void test_files(void **state)
@@ -212,6 +260,7 @@ int main(void)
 		cmocka_unit_test(test_stat_cut),
 		cmocka_unit_test(test_self),
 		cmocka_unit_test(test_zombie),
+		cmocka_unit_test(test_heir),
 		cmocka_unit_test(test_files),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

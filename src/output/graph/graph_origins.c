@@ -9,13 +9,13 @@
 #include "graph/graph_leaks.h"
 #include "graph/graph_sharing.h"
 #include "graph/graph_sites.h"
+#include "output/graph/graph_sharers.h"
 #include "output/graph/graph_text.h"
 
 #define SITES_SHOWN 20u
 #define OWNERS_SHOWN 10u
 #define OWNER_SITES_SHOWN 3u
 #define LEAKS_SHOWN 10u
-#define SHARERS_SHOWN 5u
 
 static void print_rest(FILE *f, size_t others, uint64_t bytes, uint64_t blocks)
 {
@@ -98,7 +98,8 @@ static void print_owners(FILE *f, const struct heap_graph *g, const struct graph
 		if (r->level > 0 || (!is_owner && r->kind != GRAPH_ROW_SHARED))
 			continue;
 		shown++;
-		text = is_owner ? graph_node_text(g, r->node) : xstrdup("shared by several owners");
+		text = is_owner ? graph_node_text(g, r->node) :
+				  graph_sharers_text(g, DOMINATORS_ROOT);
 		fprintf(f, "  %s\n", text);
 		print_owner_sites(f, g, &sums, is_owner ? number[r->node] : DOMINATORS_ROOT);
 	}
@@ -118,10 +119,12 @@ static char *kind_text(const struct heap_graph *g, const struct graph_leak *l)
 	       type ? xasprintf("of type %s", type) : xstrdup("of unknown kind");
 }
 
-static void print_leak(FILE *f, const struct heap_graph *g, const struct graph_leak *l)
+static void print_leak(FILE *f, const struct heap_graph *g, const struct graph_leak *l,
+		       const char *shared)
 {
-	_cleanup_free_ char *kind = kind_text(g, l), *holder = graph_number_text(g, l->holder);
-	_cleanup_free_ char *target = graph_number_text(g, l->target);
+	_cleanup_free_ char *kind = kind_text(g, l);
+	_cleanup_free_ char *holder = graph_number_text(g, l->holder, shared);
+	_cleanup_free_ char *target = graph_number_text(g, l->target, shared);
 	char number[3][AMOUNT_SIZE];
 
 	fprintf(f, "  %s block%s %s  retain%s ", amount_commas(l->lost, number[0]),
@@ -140,6 +143,7 @@ static void print_leak(FILE *f, const struct heap_graph *g, const struct graph_l
 
 void graph_leak_print(FILE *f, const struct heap_graph *g, uint32_t block)
 {
+	_cleanup_free_ char *shared = graph_sharers_text(g, DOMINATORS_ROOT);
 	struct graph_leaks leaks;
 	const struct graph_leak *l;
 
@@ -147,13 +151,14 @@ void graph_leak_print(FILE *f, const struct heap_graph *g, uint32_t block)
 	l = graph_leaks_of(&leaks, g, block);
 	if (l) {
 		fprintf(f, "\nleaked blocks of this kind:\n");
-		print_leak(f, g, l);
+		print_leak(f, g, l, shared);
 	}
 	vec_deinit(&leaks.list);
 }
 
 static void print_leaks(FILE *f, const struct heap_graph *g)
 {
+	_cleanup_free_ char *shared = graph_sharers_text(g, DOMINATORS_ROOT);
 	struct graph_leaks leaks;
 	uint64_t bytes = 0, blocks = 0;
 
@@ -162,7 +167,7 @@ static void print_leaks(FILE *f, const struct heap_graph *g)
 		fprintf(f, "\nleaked blocks, and owners of others like them:\n");
 	for (size_t i = 0; i < leaks.list.count; i++) {
 		if (i < LEAKS_SHOWN) {
-			print_leak(f, g, &leaks.list.data[i]);
+			print_leak(f, g, &leaks.list.data[i], shared);
 			continue;
 		}
 		bytes += leaks.list.data[i].bytes;
@@ -182,54 +187,9 @@ void graph_origins_print(FILE *f, const struct heap_graph *g, const struct graph
 	print_leaks(f, g);
 }
 
-/* -- sharing -- */
-
-void graph_sharers_print(FILE *f, const struct heap_graph *g, uint32_t top)
-{
-	struct graph_sharing all;
-	char number[AMOUNT_SIZE];
-
-	graph_sharing_find(g, top, &all);
-	uint64_t count = all.list.count + all.others, shown = MIN(all.list.count, SHARERS_SHOWN);
-
-	fprintf(f, "by ");
-	for (size_t i = 0; i < shown; i++) {
-		const struct graph_sharer *s = &all.list.data[i];
-		_cleanup_free_ char *name = graph_number_text(g, s->owner);
-
-		fprintf(f, "%s%s (%s)", !i ? "" : i + 1 == count ? " and " : ", ", name,
-			amount_bytes((double)s->bytes, number));
-	}
-	if (count > shown)
-		fprintf(f, " and %s other%s", amount_commas(count - shown, number),
-			plural(count - shown));
-	fprintf(f, "\n");
-	vec_deinit(&all.list);
-}
-
-void graph_sharers_write(struct json_writer *w, const struct heap_graph *g, uint32_t top)
-{
-	struct graph_sharing all;
-
-	graph_sharing_find(g, top, &all);
-	json_write_open(w, "owners", '[');
-	for (size_t i = 0; i < all.list.count; i++) {
-		const struct graph_sharer *s = &all.list.data[i];
-		_cleanup_free_ char *name = graph_number_text(g, s->owner);
-
-		json_write_open(w, NULL, '{');
-		json_write_text(w, "text", name);
-		json_write_numbers(w, {"bytes", s->bytes}, {"blocks", s->blocks});
-		json_write_close(w, 1);
-	}
-	json_write_close(w, 1);
-	json_write_number(w, "other_owners", all.others);
-	vec_deinit(&all.list);
-}
-
 /* -- JSON -- */
 
-static void write_site(struct json_writer *w, const struct heap_graph *g, uint32_t site)
+void graph_site_write(struct json_writer *w, const struct heap_graph *g, uint32_t site)
 {
 	json_write_open(w, "functions", '[');
 	for (; site; site = g->sites->calls.data[site - 1].caller)
@@ -247,7 +207,7 @@ static void write_sites(struct json_writer *w, const struct heap_graph *g)
 		const struct graph_site_sum *s = &sums.list.data[i];
 
 		json_write_open(json_write_line(w, 1), NULL, '{');
-		write_site(w, g, s->site);
+		graph_site_write(w, g, s->site);
 		json_write_numbers(w, {"bytes", s->bytes}, {"blocks", s->blocks},
 				   {"retained_bytes", s->retained_bytes},
 				   {"retained_blocks", s->retained_blocks});
@@ -259,17 +219,18 @@ static void write_sites(struct json_writer *w, const struct heap_graph *g)
 
 static void write_owners(struct json_writer *w, const struct heap_graph *g)
 {
+	_cleanup_free_ char *shared = graph_sharers_text(g, DOMINATORS_ROOT);
 	struct graph_site_sums sums;
 
 	graph_owner_sites(g, &sums);
 	json_write_open(json_write_line(w, 0), "owners_allocated", '[');
 	for (size_t i = 0; i < sums.list.count; i++) {
 		const struct graph_site_sum *s = &sums.list.data[i];
-		_cleanup_free_ char *owner = graph_number_text(g, s->owner);
+		_cleanup_free_ char *owner = graph_number_text(g, s->owner, shared);
 
 		json_write_open(json_write_line(w, 1), NULL, '{');
 		json_write_text(w, "owner", owner);
-		write_site(w, g, s->site);
+		graph_site_write(w, g, s->site);
 		json_write_numbers(w, {"bytes", s->bytes}, {"blocks", s->blocks});
 		json_write_close(w, 1);
 	}
@@ -278,10 +239,11 @@ static void write_owners(struct json_writer *w, const struct heap_graph *g)
 }
 
 static void write_leak(struct json_writer *w, const struct heap_graph *g,
-		       const struct graph_leak *l)
+		       const struct graph_leak *l, const char *shared)
 {
-	_cleanup_free_ char *kind = kind_text(g, l), *holder = graph_number_text(g, l->holder);
-	_cleanup_free_ char *target = graph_number_text(g, l->target);
+	_cleanup_free_ char *kind = kind_text(g, l);
+	_cleanup_free_ char *holder = graph_number_text(g, l->holder, shared);
+	_cleanup_free_ char *target = graph_number_text(g, l->target, shared);
 
 	json_write_open(json_write_line(w, 1), NULL, '{');
 	json_write_text(w, "kind", kind);
@@ -297,6 +259,7 @@ static void write_leak(struct json_writer *w, const struct heap_graph *g,
 
 void graph_origins_write(struct json_writer *w, const struct heap_graph *g)
 {
+	_cleanup_free_ char *shared = graph_sharers_text(g, DOMINATORS_ROOT);
 	struct graph_leaks leaks;
 
 	if (g->sites) {
@@ -306,7 +269,7 @@ void graph_origins_write(struct json_writer *w, const struct heap_graph *g)
 	graph_leaks_find(g, &leaks);
 	json_write_open(json_write_line(w, 0), "leaks", '[');
 	for (size_t i = 0; i < leaks.list.count; i++)
-		write_leak(w, g, &leaks.list.data[i]);
+		write_leak(w, g, &leaks.list.data[i], shared);
 	json_write_close(w, 1);
 	vec_deinit(&leaks.list);
 }

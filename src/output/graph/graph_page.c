@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "graph/graph_tree.h"
+#include "output/graph/graph_sharers.h"
 #include "output/graph/graph_tables.h"
 #include "output/html_page.h"
 
@@ -87,6 +88,13 @@ static void name_block(struct graph_page *p, const struct graph_ways *ways, uint
 	vec_deinit(&way.steps);
 }
 
+static void name_shared(struct graph_page *p, struct row_texts *out)
+{
+	_cleanup_free_ char *text = graph_sharers_text(p->graph, DOMINATORS_ROOT);
+
+	out->name = text_index(&p->texts, text);
+}
+
 static void name_rows(struct graph_page *p)
 {
 	const struct heap_graph *g = p->graph;
@@ -101,6 +109,8 @@ static void name_rows(struct graph_page *p)
 			name_owner(p, &g->owners.data[r->node - g->blocks], &p->row[i]);
 		else if (r->kind == GRAPH_ROW_BLOCK)
 			name_block(p, ways, r->node, &p->row[i]);
+		else if (r->kind == GRAPH_ROW_SHARED)
+			name_shared(p, &p->row[i]);
 	}
 	if (ways)
 		graph_ways_free(ways);

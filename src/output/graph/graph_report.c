@@ -7,9 +7,10 @@
  *	    of these 1,900 Order, 100 Session
  *	    0x55d0c0de2a0  64 bytes, C++ Foo  retains ...
  *	    12 others  retain ...
- *	  shared by several owners: 3 blocks  retain ...
+ *	  shared by cache in prog and list in prog and 2 more, 3 blocks at the top  retain ...
+ *	    leading to these: cache in prog (1.2 MiB), list in prog (24 B) and 2 more
  *	    0x55d0c0de2a0  64 bytes, C++ Foo  retains ...
- *	      held by cache in prog, list in prog and 2 others
+ *	      shared by cache in prog and list in prog
  *	  leaked  retains ...
  *
  *	  sum  ... = all blocks in use
@@ -28,6 +29,7 @@
 #include "graph/graph_contents.h"
 #include "leak/leakcheck.h"
 #include "output/graph/graph_origins.h"
+#include "output/graph/graph_sharers.h"
 #include "output/graph/graph_tables.h"
 #include "output/graph/graph_text.h"
 #include "output/graph/graph_who.h"
@@ -35,7 +37,6 @@
 #define ROWS 30u
 #define ROWS_BELOW 10u
 #define ROWS_JSON 10000u
-#define HOLDERS_SHOWN 3u
 #define TYPES_SHOWN 3u
 #define HOLDERS_JSON 100u
 
@@ -62,9 +63,11 @@ static char *row_text(const struct heap_graph *g, const struct graph_row *r)
 	char number[AMOUNT_SIZE];
 
 	switch (r->kind) {
-	case GRAPH_ROW_SHARED:
-		return xasprintf("shared by several owners, %s at the top",
-				 amount_commas(r->count, number));
+	case GRAPH_ROW_SHARED: {
+		_cleanup_free_ char *name = graph_sharers_text(g, DOMINATORS_ROOT);
+
+		return xasprintf("%s, %s at the top", name, amount_commas(r->count, number));
+	}
 	case GRAPH_ROW_REST:
 		return xasprintf("%s other%s", amount_commas(r->count, number), plural(r->count));
 	default:
@@ -82,25 +85,14 @@ static void print_untouched(FILE *f, int indent, const struct cold_bytes *c)
 
 static void print_holders(FILE *f, const struct heap_graph *g, const struct graph_row *r)
 {
-	struct graph_holders h;
-	char number[AMOUNT_SIZE];
+	if (r->kind == GRAPH_ROW_SHARED) {
+		fprintf(f, "    leading to these: ");
+		graph_sharers_print(f, g, DOMINATORS_ROOT);
+	} else if (graph_row_is_shared(g, r)) {
+		_cleanup_free_ char *name = graph_row_sharers_text(g, r);
 
-	if (!graph_row_is_shared(g, r))
-		return;
-	graph_holders_find(g, r, HOLDERS_SHOWN, &h);
-	uint64_t others = h.count - h.owners.count;
-
-	fprintf(f, "%*sheld by ", 4 + 2 * (int)MIN(r->level, 50u), "");
-	for (size_t i = 0; i < h.owners.count; i++) {
-		_cleanup_free_ char *name = graph_owner_text(&g->owners.data[h.owners.data[i]]);
-		bool is_last = i + 1 == h.owners.count && !others;
-
-		fprintf(f, "%s%s", i == 0 ? "" : is_last ? " and " : ", ", name);
+		fprintf(f, "%*s%s\n", 4 + 2 * (int)MIN(r->level, 50u), "", name);
 	}
-	if (others)
-		fprintf(f, " and %s other%s", amount_commas(others, number), plural(others));
-	fprintf(f, "\n");
-	vec_deinit(&h.owners);
 }
 
 /* What types row @row retains, from c->at on. */
@@ -151,10 +143,6 @@ static void print_rows(FILE *f, const struct heap_graph *g, const struct graph_r
 		untouched.shared += r->level == 0 ? r->untouched.shared : 0;
 		print_contents(f, g, rows, (uint32_t)i, &contents);
 		print_holders(f, g, r);
-		if (r->kind == GRAPH_ROW_SHARED) {
-			fprintf(f, "    ");
-			graph_sharers_print(f, g, DOMINATORS_ROOT);
-		}
 		bytes += r->level == 0 ? r->bytes : 0;
 		blocks += r->level == 0 ? r->blocks : 0;
 	}
@@ -275,7 +263,9 @@ static void print_dominators(FILE *f, const struct heap_graph *g, uint32_t block
 		if (!graph_is_block(g, g->tree.node[number]))
 			return;
 	}
-	fprintf(f, "  shared ");
+	_cleanup_free_ char *shared = graph_sharers_text(g, top);
+
+	fprintf(f, "  %s\n    leading to this: ", shared);
 	graph_sharers_print(f, g, top);
 }
 
@@ -454,8 +444,12 @@ static void write_row(struct json_writer *w, const struct heap_graph *g,
 		write_node(w, g, r->node);
 	else
 		json_write_number(w, "count", r->count);
-	if (r->kind == GRAPH_ROW_SHARED)
+	if (r->kind == GRAPH_ROW_SHARED) {
+		_cleanup_free_ char *name = graph_sharers_text(g, DOMINATORS_ROOT);
+
+		json_write_text(w, "text", name);
 		graph_sharers_write(w, g, DOMINATORS_ROOT);
+	}
 	json_write_numbers(w, {"retained_bytes", r->bytes}, {"retained_blocks", r->blocks});
 	if (g->untouched)
 		json_write_numbers(w, {"untouched_bytes", r->untouched.cold},

@@ -22,6 +22,7 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "graph/graph_fields.h"
+#include "output/graph/graph_sharers.h"
 
 #define ROWS_SHOWN 20u
 
@@ -99,7 +100,9 @@ static void print_fields(FILE *f, const struct heap_graph *g)
 	struct graph_field_rows rows;
 	char number[AMOUNT_SIZE];
 
-	graph_fields_find(g, &rows);
+	_cleanup_free_ char *shared = graph_sharers_text(g, DOMINATORS_ROOT);
+
+	graph_fields_find(g, shared, &rows);
 	fprintf(f, "\nfields, by what they hold alone, in all objects; a field on the way to "
 		"others contains these,\nwhat it holds directly is in no other row:\n");
 	for (size_t i = 0; i < rows.list.count; i++) {
@@ -234,8 +237,11 @@ static void write_fields(struct json_writer *w, const struct heap_graph *g, size
 {
 	struct graph_field_rows rows = {0};
 
-	if (has_fields(g))
-		graph_fields_find(g, &rows);
+	if (has_fields(g)) {
+		_cleanup_free_ char *shared = graph_sharers_text(g, DOMINATORS_ROOT);
+
+		graph_fields_find(g, shared, &rows);
+	}
 	write_each(w, "fields", &rows.list, most, r, {
 		json_write_text(w, "field", r->text);
 		json_write_numbers(w, {"retained_bytes", r->bytes}, {"retained_blocks", r->blocks},

@@ -66,12 +66,6 @@ char *graph_node_text(const struct heap_graph *g, uint32_t node)
 			 type ? type : "");
 }
 
-char *graph_number_text(const struct heap_graph *g, uint32_t number)
-{
-	return number == DOMINATORS_ROOT ? xstrdup("several owners") :
-					   graph_node_text(g, g->tree.node[number]);
-}
-
 void graph_print_amount(FILE *f, uint64_t bytes, uint64_t blocks)
 {
 	_cleanup_free_ char *exact = amount_exact((double)bytes);

@@ -11,8 +11,6 @@
 char *graph_owner_text(const struct graph_owner *o);
 /* The same, or "0x55d0c0de2a0  64 bytes, Session". The caller frees it. */
 char *graph_node_text(const struct heap_graph *g, uint32_t node);
-/* That of number @number in the tree; DOMINATORS_ROOT: "several owners". The caller frees it. */
-char *graph_number_text(const struct heap_graph *g, uint32_t number);
 /* The name of the type @type of blocks; NULL = unknown. */
 const char *graph_type_name(const struct heap_graph *g, uint32_t type);
 

@@ -41,7 +41,7 @@ class HeapGraph {
 		if (kind === "rest")
 			return `${count} other${count === "1" ? "" : "s"}`;
 		if (kind === "shared")
-			return `shared by several owners, ${count} at the top`;
+			return `${name || "shared by several owners"}, ${count} at the top`;
 		return name || this.type[i] || this.address[i] || "unknown";
 	}
 

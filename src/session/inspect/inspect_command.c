@@ -410,9 +410,26 @@ static int read_process(struct inspection *i, void *ctx)
 	return rc;
 }
 
+/* What to do about process @pid, which ended while it was about to be read. */
+static void explain_end(const struct options *o, pid_t pid)
+{
+	log_error("process %d ended before its memory could be read; %s -- PROGRAM shows it at the "
+		  "end of a program that ptmem starts",
+		  (int)pid, o->graph.what ? "ptmem --graph" : "ptmem --inspect-at-exit");
+}
+
+/* Whether process @pid, which was there, could not be read because it has ended since. */
+static bool has_ended(pid_t pid, int rc, enum attach_problem problem)
+{
+	if (problem == ATTACH_OK)
+		return rc == -ESRCH || proc_is_dead(pid);
+	return problem == ATTACH_NO_PROCESS || problem == ATTACH_ZOMBIE;
+}
+
 int inspect_process(struct run *run, pid_t pid, enum attach_problem *problem_out,
 		    long *detail_out)
 {
+	bool was_alive = !proc_is_dead(pid);
 	struct process_reader r = {.options = run->options, .visit = {
 		.registry = &run->registry, .pid = pid, .before = read_objects, .fn = look_at,
 		.makes_calls = run->options->inspect.cold > 0}};
@@ -437,6 +454,9 @@ int inspect_process(struct run *run, pid_t pid, enum attach_problem *problem_out
 
 		inspection_judge(&r.inspection, (uint32_t)pid, command ? command : "");
 		rc = report(run, &r.inspection);
+	} else if (was_alive && has_ended(pid, rc, *problem_out)) {
+		*problem_out = ATTACH_OK;
+		explain_end(run->options, pid);
 	} else if (*problem_out == ATTACH_OK) {
 		log_error("process %d: its memory cannot be read: %s", (int)pid, strerror(-rc));
 	}

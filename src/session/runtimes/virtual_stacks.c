@@ -634,11 +634,10 @@ static uint32_t merge_stopped(struct merge_job *j, struct interpreter_thread *st
 			break;
 		states->count = i ? states->count : 0; /* a state may be new: once more */
 	}
-	if (!v->is_published) {
-		if (v->interpreter.language->find_place)
-			v->interpreter.language->find_place(&v->interpreter, &m, states);
+	if (!v->is_published &&
+	    (!v->interpreter.language->find_place ||
+	     v->interpreter.language->find_place(&v->interpreter, &m, states)))
 		publish(v);
-	}
 	/* a pad knows one state for each thread, unless the stack says which there are */
 	bool has_all = states->count == 1 ||
 		       v->interpreter.frames->thread.kind == VIRTUAL_STATE_STACK;

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/proc.h"
 #include "tracee/os/ptrace.h"
 #include "tracee/state/space.h"
@@ -79,7 +80,7 @@ static void find_dead(struct target *t)
 {
 	struct thread *th;
 	for_each_thread(t, th) {
-		if (!is_halted(th) && proc_is_dead(th->tid))
+		if (!is_halted(th) && proc_is_zombie(th->tid))
 			th->is_exiting = true;
 	}
 }
@@ -99,6 +100,8 @@ static void find_heir(struct target *t, struct thread *th)
 	}
 	if (!leader)
 		leader = thread_add(t, p->pid, p);
+	log_debug("thread %d has the id of the first, %d, since it executed a program", th->tid,
+		  p->pid);
 	thread_remove(t, th);
 	leader->is_exiting = false;
 	leader->is_held = false;

@@ -510,7 +510,7 @@ bool thread_wait_for_news(struct thread *th)
 	 * a leader's death is reported only after those of its threads, which may be waiting for
 	 * us
 	 */
-	if (!wait_for_child(5) && proc_is_dead(th->tid))
+	if (!wait_for_child(5) && proc_is_zombie(th->tid))
 		th->is_exiting = true;
 	return !th->is_exiting;
 }

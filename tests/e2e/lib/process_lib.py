@@ -430,12 +430,17 @@ def state(pid):
 SIGTRAP_BIT = 1 << (signal.SIGTRAP - 1)
 
 
-def sigtrap_is_caught(pid):
+def catches(pid, number):
+    """Whether the process has a handler of signal @number."""
     try:
         with open("/proc/%d/status" % pid, encoding="ascii") as file:
-            return bool(int(re.search(r"SigCgt:\s*(\w+)", file.read()).group(1), 16) & SIGTRAP_BIT)
+            return bool(int(re.search(r"SigCgt:\s*(\w+)", file.read()).group(1), 16) >> number - 1 & 1)
     except FileNotFoundError:
         return False
+
+
+def sigtrap_is_caught(pid):
+    return catches(pid, signal.SIGTRAP)
 
 
 def guardians(t):
