@@ -26,11 +26,12 @@ extern const char containers_text[] __attribute__((visibility("hidden")));
 
 enum container_key {
 	KEY_BEGIN, KEY_END, KEY_SIZE, KEY_CAPACITY, KEY_ROOT, KEY_NEXT, KEY_ALSO, KEY_BASE, KEY_OF,
-	KEY_SKIP, KEY_IF, KEY_SLOTS, KEY_HEADER, KEY_FIRST, KEY_BOXED, KEY_NODE, KEYS,
+	KEY_SKIP, KEY_IF, KEY_SLOTS, KEY_HEADER, KEY_FIRST, KEY_BOXED, KEY_NODE, KEY_TABLE,
+	KEY_OWN, KEY_BEFORE, KEY_INLINE, KEYS,
 };
 static const char *const key_name[KEYS] = {
 	"begin", "end", "size", "capacity", "root", "next", "also", "base", "of", "skip", "if",
-	"slots", "header", "first", "boxed", "node",
+	"slots", "header", "first", "boxed", "node", "table", "own", "before", "inline",
 };
 static const char *const kind_name[] = {
 	[CONTAINER_ARRAY] = "array", [CONTAINER_NODES] = "nodes", [CONTAINER_SWISS] = "swiss",
@@ -146,7 +147,7 @@ static char *parse_line(char *line, struct container_text *d)
 	d->pattern = xstrdup(pattern);
 	if (is_shown_only(d->kind))
 		return NULL;
-	if (!d->value[is_nodes ? KEY_ROOT : KEY_BEGIN])
+	if (!d->value[is_nodes ? KEY_ROOT : KEY_BEGIN] && !(is_nodes && d->value[KEY_TABLE]))
 		return xasprintf("%s: %s= is missing", pattern, is_nodes ? "root" : "begin");
 	if (d->kind == CONTAINER_REFERENCE)
 		return d->value[KEY_BASE] ? NULL : xasprintf("%s: base= is missing", pattern);
@@ -276,14 +277,27 @@ static uint32_t make_node(struct type_table *t, uint32_t base, const struct cont
 }
 
 /*
- * The node that has a type of its own, a template with the arguments of @type: its pointers to
- * others have the type of what they have in common.
+ * The type of nodes that have one of their own: a template argument, or a template with the
+ * arguments of @type, which may be in the midst of its name.
  */
-static uint32_t make_own_node(struct type_table *t, uint32_t type, const struct container_text *d)
+static uint32_t find_own(struct type_table *t, uint32_t type, const struct container_text *d)
 {
 	const char *arguments = strchr(type_table_get(t, type)->name, '<');
-	_cleanup_free_ char *name = xasprintf("%s%s", d->value[KEY_NODE], arguments ?: "");
-	uint32_t own = type_table_find(t, NULL, name);
+	const char *node = d->value[KEY_NODE];
+
+	if (!node)
+		return type_table_argument(t, type, number_of(d->value[KEY_OWN], 0));
+	const char *place = strstr(node, "<*>") ?: node + strlen(node);
+	_cleanup_free_ char *name = xasprintf("%.*s%s%s", (int)(place - node), node,
+					      arguments ?: "", *place ? place + 3 : "");
+
+	return type_table_find(t, NULL, name);
+}
+
+/* That node: its pointers to others have the type of what they have in common. */
+static uint32_t make_own_node(struct type_table *t, uint32_t type, const struct container_text *d)
+{
+	uint32_t own = find_own(t, type, d);
 	struct member_place next[CONTAINER_PLACES];
 	struct data_member member[NODE_MEMBERS] = {0};
 	uint32_t count = find_places(t, own, d->value[KEY_NEXT], next), i;
@@ -303,21 +317,31 @@ static uint32_t make_own_node(struct type_table *t, uint32_t type, const struct 
 	return node;
 }
 
+/* Template argument "4" of @type, or "4.0": argument 0 of that. NULL is 0. */
+static uint32_t find_argument(struct type_table *t, uint32_t type, const char *of)
+{
+	const char *inner = of ? strchr(of, '.') : NULL;
+	uint32_t found = type_table_argument(t, type, number_of(of, 0));
+
+	return inner ? type_table_argument(t, found, number_of(inner + 1, 0)) : found;
+}
+
 static bool read_nodes(struct type_table *t, uint32_t type, const struct container_text *d,
 		       struct container *c)
 {
 	uint32_t base;
 
 	c->roots = find_places(t, type, d->value[KEY_ROOT], c->root);
-	if (c->roots == 0)
+	type_table_find_place(t, type, d->value[KEY_TABLE], &c->table);
+	if (c->roots == 0 && c->table.type == TYPE_NONE)
 		return false;
-	if (d->value[KEY_NODE]) {
+	if (d->value[KEY_NODE] || d->value[KEY_OWN]) {
 		c->node = make_own_node(t, type, d);
 		return c->node != TYPE_NONE;
 	}
 	base = d->value[KEY_BASE] ? type_table_find(t, NULL, d->value[KEY_BASE]) :
 				    target_of(t, c->root[0].type);
-	c->element = type_table_argument(t, type, number_of(d->value[KEY_OF], 0));
+	c->element = find_argument(t, type, d->value[KEY_OF]);
 	c->node = make_node(t, base, d, c->element);
 	type_table_find_place(t, type, d->value[KEY_ALSO], &c->also);
 	return c->node != TYPE_NONE;
@@ -346,6 +370,19 @@ static bool find_member(struct type_table *t, uint32_t type, const char *path,
 	return true;
 }
 
+/* What is between the brackets of its name: GCC has no arguments of extern templates. */
+static uint32_t only_argument(struct type_table *t, uint32_t type)
+{
+	const char *name = type_table_get(t, type)->name, *at = name ? strchr(name, '<') : NULL;
+	size_t length = at ? strlen(at + 1) : 0;
+
+	if (length < 2 || at[length] != '>')
+		return TYPE_NONE;
+	_cleanup_free_ char *argument = xstrndup(at + 1, length - 1);
+
+	return type_table_find(t, NULL, argument);
+}
+
 static uint32_t element_of(struct type_table *t, uint32_t type, const struct container_text *d,
 			   const struct container *c)
 {
@@ -357,6 +394,8 @@ static uint32_t element_of(struct type_table *t, uint32_t type, const struct con
 		element = type_table_argument(t, type, number_of(of, 0));
 		if (element == TYPE_NONE)
 			element = type_table_argument(t, c->header_type, number_of(of, 0));
+		if (element == TYPE_NONE)
+			element = only_argument(t, type);
 	} else if (of) {
 		type_table_find_place(t, type, of, &like);
 		element = like.type;
@@ -375,12 +414,14 @@ static void read_array_head(struct type_table *t, uint32_t type, struct containe
 	uint64_t own = type_table_get(t, type)->size, head = 0;
 	enum data_kind kind = type_table_get(t, c->begin.type)->kind;
 
-	if (kind == DATA_ARRAY)
+	if (c->before)
+		head = c->before;
+	else if (kind == DATA_ARRAY)
 		head = c->begin.offset - own;
 	else if (kind == DATA_BASE)
 		head = ROUND_UP(type_table_get(t, c->header_type)->size,
 				MAX(type_table_alignment(t, c->element), UINT64_C(1)));
-	if (c->header_type == TYPE_NONE || head == 0 || head > UINT32_MAX)
+	if ((c->header_type == TYPE_NONE && !c->before) || head == 0 || head > UINT32_MAX)
 		return;
 	_cleanup_free_ char *of = type_table_name(t, c->element);
 	_cleanup_free_ char *name = xasprintf("array of %s", of);
@@ -402,6 +443,8 @@ static bool read_array(struct type_table *t, uint32_t type, const struct contain
 	find_member(t, type, d->value[KEY_CAPACITY], c, &c->capacity);
 	find_member(t, type, d->value[KEY_FIRST], c, &c->first);
 	type_table_find_place(t, type, d->value[KEY_IF], &c->in_block);
+	type_table_find_place(t, type, d->value[KEY_INLINE], &c->in_object);
+	c->before = number_of(d->value[KEY_BEFORE], 0);
 	read_array_head(t, type, c);
 	if (type_table_find_place(t, type, d->value[KEY_SLOTS], &c->slots))
 		c->element = slot_element(t, target_of(t, c->slots.type));

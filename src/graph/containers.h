@@ -32,8 +32,10 @@ struct container {
 	/* SWISS: begin leads to the control bytes, end is the mask; or slots to the elements */
 	struct member_place begin, end, size, capacity, slots;
 	/* bit 0: elements are in a block, else the other bits of its byte are their number */
-	struct member_place in_block;
+	struct member_place in_block, in_object; /* and in_object is where they are */
+	uint32_t before;        /* ARRAY: bytes of the block that are before begin */
 	struct member_place root[CONTAINER_PLACES], also; /* NODES: the first nodes; a table */
+	struct member_place table; /* NODES: leads to a block of pointers to nodes */
 	uint32_t roots, node;   /* type of a node; of a block with a header and elements */
 	/*
 	 * A pointer to a header; its members' places are behind those of the container itself.

@@ -3,7 +3,8 @@
  *
  *	scopes       namespaces, classes and functions: [first, last byte of DIEs), parent
  *	variables    DIEs whose location is one address
- *	definitions  classes, by the hash of their qualified name; of equal ones the first
+ *	definitions  classes and numbers, by the hash of their qualified name; of equal ones the
+ *	             first
  *
  * The scope of any other DIE is the innermost one whose bytes contain it, so names need neither
  * parents in DIEs nor another walk.
@@ -468,6 +469,8 @@ static void walk_unit(struct debug_units *d, struct debug_unit *u)
 		close_scopes(&w, die.addr, walk.depth);
 		if (tag == DW_TAG_variable)
 			add_variable(d, u, &die);
+		else if (tag == DW_TAG_base_type && dwarf_diename(&die))
+			add_definition(&w, &die, hash_within(&w, dwarf_diename(&die)));
 		else if (is_scope(tag))
 			pass_scope(&w, &die, tag, walk.depth);
 	}

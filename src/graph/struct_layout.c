@@ -380,3 +380,39 @@ uint64_t struct_layout_best(struct type_table *t, uint32_t type, char **order_ou
 	vec_deinit(&l.list);
 	return best;
 }
+
+/* -- begin and end -- */
+
+#define TABLE_LEVELS_MAX 32u /* bases of bases */
+
+bool struct_layout_has_table(struct type_table *t, uint32_t type)
+{
+	for (uint32_t level = 0; level < TABLE_LEVELS_MAX; level++) {
+		const struct data_type *e = type_table_get(t, type);
+		uint32_t base = TYPE_NONE, members = e->members;
+
+		if (e->kind != DATA_STRUCT || e->has_table)
+			return e->has_table;
+		for (uint32_t i = 0; i < members && base == TYPE_NONE; i++) {
+			const struct data_member *m = type_table_member(t, type, i);
+
+			if ((m->flags & (MEMBER_BASE | MEMBER_VIRTUAL)) == MEMBER_BASE &&
+			    m->offset == 0)
+				base = type_table_member_type(t, type, i);
+		}
+		type = base;
+	}
+	return false;
+}
+
+bool struct_layout_is_open(struct type_table *t, uint32_t type)
+{
+	uint32_t members = type_table_get(t, type)->members;
+
+	if (type_table_get(t, type)->kind != DATA_STRUCT || members == 0)
+		return false;
+	const struct data_type *last =
+		type_table_get(t, type_table_member_type(t, type, members - 1));
+
+	return last->kind == DATA_ARRAY && last->count == 0;
+}

@@ -25,4 +25,9 @@ uint64_t struct_layout_padding(struct type_table *t, uint32_t type);
  */
 uint64_t struct_layout_best(struct type_table *t, uint32_t type, char **order_out);
 
+/* Whether an object of @type begins with a pointer to a table of virtual functions. */
+bool struct_layout_has_table(struct type_table *t, uint32_t type);
+/* Whether @type ends with an array of any number of elements. */
+bool struct_layout_is_open(struct type_table *t, uint32_t type);
+
 #endif

@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "graph/struct_layout.h"
 #include "symbols/demangle.h"
 
 #define WORD 8u
@@ -18,7 +19,8 @@
 #define CHUNK_MAX (UINT64_C(4) << 20) /* bytes that are read at once; of no array, all that are */
 #define HEADER_MAX 256u         /* bytes of a container or of its header */
 #define PLACES_MAX (UINT64_C(1) << 28) /* of a table */
-#define CHECKED_ELEMENTS 16u
+#define CHECKED_ELEMENTS 16u    /* of an array of pointers */
+#define CHECKED_STRUCTS 4096u   /* spread over the array, if it has more */
 #define QUEUE_KEPT 4096u        /* steps that are done */
 #define SLACK 24u               /* bytes that allocators add to any block */
 #define CLASS_NAME_MAX 1024u
@@ -87,6 +89,17 @@ static uint64_t size_of(const struct typed_walk *w, uint32_t type)
 	return type_table_get(w->heap->types, type)->size;
 }
 
+/* The block that starts at @addr; TYPED_NO_BLOCK: none does. */
+static uint32_t block_at(const struct typed_walk *w, taddr_t addr, struct typed_extent *out)
+{
+	uint32_t block = w->heap->find(w->heap->ctx, addr);
+
+	if (block == TYPED_NO_BLOCK)
+		return block;
+	w->heap->extent(w->heap->ctx, block, out);
+	return out->start == addr ? block : TYPED_NO_BLOCK;
+}
+
 /* -- whether a type has pointers -- */
 
 static bool find_leads(struct typed_walk *w, uint32_t type, uint32_t level);
@@ -147,29 +160,6 @@ static bool find_leads(struct typed_walk *w, uint32_t type, uint32_t level)
 
 /* -- classes with tables -- */
 
-/* Whether an object of @type begins with a pointer to a table. */
-static bool has_table(struct typed_walk *w, uint32_t type)
-{
-	struct type_table *t = w->heap->types;
-
-	for (uint32_t level = 0; level < LEVELS_MAX; level++) {
-		const struct data_type *e = type_table_get(t, type);
-		uint32_t base = TYPE_NONE, members = e->members;
-
-		if (e->kind != DATA_STRUCT || e->has_table)
-			return e->has_table;
-		for (uint32_t i = 0; i < members && base == TYPE_NONE; i++) {
-			const struct data_member *m = type_table_member(t, type, i);
-
-			if ((m->flags & (MEMBER_BASE | MEMBER_VIRTUAL)) == MEMBER_BASE &&
-			    m->offset == 0)
-				base = type_table_member_type(t, type, i);
-		}
-		type = base;
-	}
-	return false;
-}
-
 /* The class that @table, a pointer read from an object, is the table of. */
 static void read_table(struct typed_walk *w, struct known_table *k)
 {
@@ -216,24 +206,10 @@ static struct known_table find_table(struct typed_walk *w, taddr_t table)
 
 static void walk_value(struct typed_walk *w, uint32_t type, struct typed_bytes b, uint32_t level);
 
-/* Whether @type ends with an array of any number of elements. */
-static bool has_open_tail(const struct typed_walk *w, uint32_t type)
-{
-	struct type_table *t = w->heap->types;
-	uint32_t members = type_table_get(t, type)->members;
-
-	if (type_table_get(t, type)->kind != DATA_STRUCT || members == 0)
-		return false;
-	const struct data_type *last =
-		type_table_get(t, type_table_member_type(t, type, members - 1));
-
-	return last->kind == DATA_ARRAY && last->count == 0;
-}
-
 /* How @type fits a block of @size bytes. */
 static enum typed_fit find_fit(const struct typed_walk *w, uint32_t type, uint64_t size)
 {
-	bool is_open = has_open_tail(w, type);
+	bool is_open = struct_layout_is_open(w->heap->types, type);
 	const struct data_type *e = type_table_get(w->heap->types, type);
 	uint64_t each = e->size, slack = MAX(SLACK, size / 4);
 	bool is_number = e->kind == DATA_BASE || e->kind == DATA_ENUM;
@@ -262,26 +238,65 @@ static bool is_plausible(struct typed_walk *w, uint32_t type, struct typed_bytes
 	return !w->is_contradicted;
 }
 
-/* The same for the first elements of a block at @extent. */
+/* Whether a word of @b, which has no pointers, leads to the start of a block. */
+static bool has_pointer(const struct typed_walk *w, struct typed_bytes b)
+{
+	struct typed_extent extent;
+
+	for (uint64_t at = 0; at + WORD <= b.size; at += WORD) {
+		uint64_t word = load_u64(b.data + at);
+
+		if (word && block_at(w, word, &extent) != TYPED_NO_BLOCK)
+			return true;
+	}
+	return false;
+}
+
+/* Whether a word of @b, at the start of @extent, leads to what is behind that word there. */
+static bool leads_inside(struct typed_bytes b, const struct typed_extent *extent)
+{
+	for (uint64_t at = 0; at + WORD <= b.size; at += WORD) {
+		uint64_t word = load_u64(b.data + at);
+
+		if (word > extent->start && word - extent->start <= extent->size)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Whether a block at @extent, which a pointer to @type leads to, is an array of these. Of pointers
+ * the first ones are looked at: the others may be unused, with what was there before. A struct may
+ * be the head of a block of something else, as of a pool: each element must be plausible. If all
+ * behind the first one is zero, and that leads there, it is a pool of which nothing is used yet.
+ */
 static bool are_plausible(struct typed_walk *w, uint32_t type, const struct typed_extent *extent)
 {
-	uint64_t each = size_of(w, type), size = MIN(extent->size, each * CHECKED_ELEMENTS);
+	bool is_struct = type_table_get(w->heap->types, type)->kind == DATA_STRUCT, is_pool = false;
+	uint64_t each = size_of(w, type), elements = extent->size / MAX(each, 1ul);
+	uint64_t count = MIN(elements, is_struct ? CHECKED_STRUCTS : CHECKED_ELEMENTS);
+	bool has_pointers = leads(w, type, 0);
 
-	if (!leads(w, type, 0))
+	if (!has_pointers && !is_struct)
 		return true;
 	if (each == 0 || each > CHUNK_MAX)
 		return false;
-	_cleanup_free_ uint8_t *data = xmalloc(size);
+	_cleanup_free_ uint8_t *data = xmalloc(each);
 
-	if (!memory_read(w->heap->memory, extent->start, data, size))
-		return false;
-	for (uint64_t at = 0; size - at >= each; at += each) {
-		const struct typed_bytes element = {extent->start + at, data + at, each};
+	for (uint64_t i = 0; i < count; i++) {
+		uint64_t at = (is_struct ? i * elements / count : i) * each;
+		const struct typed_bytes element = {extent->start + at, data, each};
 
-		if (!is_plausible(w, type, element))
+		if (!memory_read(w->heap->memory, extent->start + at, data, each) ||
+		    (has_pointers ? !is_plausible(w, type, element) :
+				    i > 0 && has_pointer(w, element)))
 			return false;
+		if (i == 0)
+			is_pool = is_struct && leads_inside(element, extent);
+		else
+			is_pool &= data[0] == 0 && memcmp(data, data + 1, each - 1) == 0;
 	}
-	return true;
+	return !is_pool;
 }
 
 static void give_type(struct typed_walk *w, uint32_t block, uint32_t type, enum typed_fit fit,
@@ -313,7 +328,7 @@ static void reach_block(struct typed_walk *w, uint32_t block, uint32_t type)
 	if (is_node(w, type) && size_of(w, type) <= extent.size)
 		fit = FIT_CONTAINER;
 	/* of a class that is not known a base is at the start */
-	if (fit == FIT_ARRAY && has_table(w, type))
+	if (fit == FIT_ARRAY && struct_layout_has_table(w->heap->types, type))
 		fit = FIT_START;
 	bool is_array = fit == FIT_ARRAY || fit == FIT_NUMBERS;
 
@@ -337,12 +352,9 @@ static bool reach_object(struct typed_walk *w, taddr_t addr)
 	if (!memory_read_word(w->heap->memory, addr, &table))
 		return false;
 	struct known_table k = find_table(w, table);
-	uint32_t block = w->heap->find(w->heap->ctx, addr - k.above);
+	uint32_t block = block_at(w, addr - k.above, &extent);
 
-	if (k.type == TYPE_NONE || block == TYPED_NO_BLOCK)
-		return false;
-	w->heap->extent(w->heap->ctx, block, &extent);
-	if (extent.start != addr - k.above || size_of(w, k.type) > extent.size)
+	if (k.type == TYPE_NONE || block == TYPED_NO_BLOCK || size_of(w, k.type) > extent.size)
 		return false;
 	give_type(w, block, k.type, FIT_CONTAINER, extent.size);
 	return true;
@@ -359,7 +371,7 @@ static void follow(struct typed_walk *w, uint32_t type, taddr_t addr)
 
 	if (block == TYPED_NO_BLOCK)
 		return;
-	if (has_table(w, type) && reach_object(w, addr))
+	if (struct_layout_has_table(w->heap->types, type) && reach_object(w, addr))
 		return;
 	w->heap->extent(w->heap->ctx, block, &extent);
 	if (extent.start == addr)
@@ -444,14 +456,18 @@ static void add_places(struct typed_walk *w, uint32_t block, struct typed_places
 static void reach_elements(struct typed_walk *w, const struct container *c, taddr_t begin,
 			   uint64_t bytes)
 {
-	uint32_t block = w->heap->find(w->heap->ctx, begin);
 	struct typed_extent extent;
+	uint32_t block = block_at(w, begin - c->before, &extent);
 
-	if (block == TYPED_NO_BLOCK)
+	if (block == TYPED_NO_BLOCK || extent.size < c->before || bytes > extent.size - c->before)
 		return;
-	w->heap->extent(w->heap->ctx, block, &extent);
-	if (extent.start != begin || bytes > extent.size)
+	if (c->before) {
+		give_type(w, block, c->node, FIT_CONTAINER, 0);
+		add_places(w, block, (struct typed_places){
+			.start = begin, .element = c->element,
+			.count = bytes / size_of(w, c->element)});
 		return;
+	}
 	give_type(w, block, type_table_array_of(w->heap->types, c->element, 0), FIT_CONTAINER,
 		  bytes);
 	if (size_of(w, c->element) == 1)
@@ -472,12 +488,30 @@ static bool read_extent(const struct typed_walk *w, const struct container *c,
 		return value >= begin;
 	}
 	if (c->in_block.type != TYPE_NONE && c->in_block.offset == p->offset)
-		value &= ~UINT64_C(1);
+		value = p == &c->size ? value >> 1 : value & ~UINT64_C(1);
 	return !__builtin_mul_overflow(value, size_of(w, c->element), bytes_out);
 }
 
+/* @count elements at the start of @b, which are in the container itself. */
+static void walk_inline(struct typed_walk *w, uint32_t element, uint64_t count,
+			struct typed_bytes b, uint32_t level)
+{
+	uint64_t each = size_of(w, element);
+
+	for (uint64_t i = 0, at = 0; i < count && b.size - at >= each; i++, at += each)
+		walk_value(w, element, (struct typed_bytes){b.addr + at, b.data + at, each},
+			   level + 1);
+}
+
+/* What is in @b from @at on. */
+static struct typed_bytes part_of(struct typed_bytes b, uint64_t at)
+{
+	at = MIN(at, b.size);
+	return (struct typed_bytes){b.addr + at, b.data + at, b.size - at};
+}
+
 static void walk_array(struct typed_walk *w, uint32_t type, const struct container *c,
-		       struct typed_bytes b)
+		       struct typed_bytes b, uint32_t level)
 {
 	uint64_t begin, used, capacity, flags;
 
@@ -485,6 +519,9 @@ static void walk_array(struct typed_walk *w, uint32_t type, const struct contain
 	    !((flags = b.data[c->in_block.offset]) & 1)) {
 		get_sum(w, type)->containers++;
 		get_sum(w, type)->empty += flags >> 1 == 0;
+		if (c->in_object.type != TYPE_NONE)
+			walk_inline(w, c->element, flags >> 1, part_of(b, c->in_object.offset),
+				    level);
 		return;
 	}
 	if (!read_place(w, &c->begin, b, &begin) ||
@@ -496,6 +533,9 @@ static void walk_array(struct typed_walk *w, uint32_t type, const struct contain
 
 	s->containers++;
 	s->empty += used == 0;
+	if (is_inside && type_table_get(w->heap->types, c->element)->size > 1)
+		walk_inline(w, c->element, used / size_of(w, c->element),
+			    part_of(b, begin - b.addr), level);
 	if (!is_inside && begin && w->heap->find(w->heap->ctx, begin) != TYPED_NO_BLOCK) {
 		s->used += used;
 		s->capacity += read_extent(w, c, &c->capacity, b, &capacity) &&
@@ -551,17 +591,37 @@ static void walk_header(struct typed_walk *w, uint32_t type, const struct contai
 		return;
 	memcpy(data, b.data, own);
 	struct container_sum *s = get_sum(w, type);
-	uint32_t block = w->heap->find(w->heap->ctx, header);
+	uint32_t block = block_at(w, header, &e);
 
 	read_place(w, c->end.type != TYPE_NONE ? &c->end : &c->size, all, &used);
 	read_place(w, &c->first, all, &first);
 	s->containers++;
 	s->empty += used == first;
-	if (block == TYPED_NO_BLOCK) /* as of all that are empty */
-		return;
-	w->heap->extent(w->heap->ctx, block, &e);
-	if (e.start == header)
+	if (block != TYPED_NO_BLOCK) /* of all that are empty it is the library's */
 		reach_header(w, type, c, block, all);
+}
+
+/* The last node of a container at the start of a block leads back to it: that is no node. */
+static void keep_home(struct typed_walk *w, taddr_t addr)
+{
+	struct typed_extent e;
+	uint32_t block = block_at(w, addr, &e);
+
+	if (block != TYPED_NO_BLOCK)
+		w->fit[block] = FIT_CONTAINER;
+}
+
+/* All that the block at @addr has are pointers to nodes. */
+static void reach_table(struct typed_walk *w, const struct container *c, taddr_t addr)
+{
+	struct typed_extent e;
+	uint32_t block = block_at(w, addr, &e);
+
+	if (block == TYPED_NO_BLOCK)
+		return;
+	uint32_t pointer = type_table_pointer_to(w->heap->types, c->node);
+
+	give_type(w, block, type_table_array_of(w->heap->types, pointer, 0), FIT_CONTAINER, e.size);
 }
 
 static void walk_nodes(struct typed_walk *w, uint32_t type, const struct container *c,
@@ -574,15 +634,15 @@ static void walk_nodes(struct typed_walk *w, uint32_t type, const struct contain
 	s->containers++;
 	if (read_place(w, &c->size, b, &size))
 		s->empty += size == 0;
+	keep_home(w, b.addr);
+	if (c->table.type != TYPE_NONE && read_place(w, &c->table, b, &root))
+		reach_table(w, c, root);
 	for (uint32_t i = 0; i < c->roots; i++) {
 		if (!read_place(w, &c->root[i], b, &root))
 			continue;
-		uint32_t block = w->heap->find(w->heap->ctx, root);
+		uint32_t block = block_at(w, root, &extent);
 
-		if (block == TYPED_NO_BLOCK)
-			continue;
-		w->heap->extent(w->heap->ctx, block, &extent);
-		if (extent.start == root && size_of(w, c->node) <= extent.size)
+		if (block != TYPED_NO_BLOCK && size_of(w, c->node) <= extent.size)
 			give_type(w, block, c->node, FIT_CONTAINER, extent.size);
 	}
 	if (c->also.type != TYPE_NONE && read_place(w, &c->also, b, &root))
@@ -744,13 +804,27 @@ static void walk_elements(struct typed_walk *w, const struct data_type *array,
 			   level + 1);
 }
 
+/* Whether @addr is in no block, or in one that has the whole of a @target behind that. */
+static bool has_room(const struct typed_walk *w, uint32_t target, taddr_t addr)
+{
+	uint32_t block = w->heap->find(w->heap->ctx, addr);
+	struct typed_extent e;
+
+	if (block == TYPED_NO_BLOCK || target == TYPE_NONE ||
+	    type_table_get(w->heap->types, target)->kind != DATA_STRUCT)
+		return true;
+	w->heap->extent(w->heap->ctx, block, &e);
+	return e.size - (addr - e.start) >= size_of(w, target);
+}
+
 static void walk_pointer(struct typed_walk *w, uint32_t target, uint64_t value)
 {
 	uint8_t byte;
 
 	if (!w->is_checking)
 		follow(w, target, value);
-	else if (value && !memory_read(w->heap->memory, value, &byte, 1))
+	else if (value && (!memory_read(w->heap->memory, value, &byte, 1) ||
+			   !has_room(w, target, value)))
 		w->is_contradicted = true;
 }
 
@@ -801,7 +875,7 @@ static void walk_value(struct typed_walk *w, uint32_t type, struct typed_bytes b
 		if (c->header_type != TYPE_NONE)
 			walk_header(w, type, c, b);
 		else
-			walk_array(w, type, c, b);
+			walk_array(w, type, c, b, level);
 		break;
 	case CONTAINER_NODES:
 		walk_nodes(w, type, c, b);
@@ -897,6 +971,10 @@ char *typed_walk_path(const struct typed_walk *w, uint32_t type, uint64_t offset
 {
 	const struct type_path_form form = {.whole = whole_container, .any_index = true,
 					    .ctx = (void *)(uintptr_t)w->heap};
+	const struct data_type *e = type_table_get(w->heap->types, type);
 
+	if (e->kind == DATA_STRUCT && offset >= e->size &&
+	    !struct_layout_is_open(w->heap->types, type))
+		return NULL;
 	return type_table_path(w->heap->types, type, offset, &form);
 }

@@ -91,7 +91,10 @@ void typed_walk_add_root(struct typed_walk *w, taddr_t addr, uint32_t type);
 /* Follows everything. */
 void typed_walk_run(struct typed_walk *w);
 
-/* What is at @offset of @type: "orders[*]"; all that is in a container is one. Malloc'ed. */
+/*
+ * What is at @offset of @type: "orders[*]"; all that is in a container is one. Malloc'ed; NULL: it
+ * is behind a struct, the head of its block.
+ */
 char *typed_walk_path(const struct typed_walk *w, uint32_t type, uint64_t offset);
 
 #endif

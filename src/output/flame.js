@@ -69,6 +69,24 @@
 		note();
 	}
 
+	/* Makes subtitle and legend smaller where they are wider than the picture. */
+	function squeeze() {
+		const subtitle = byId("subtitle"), legend = byId("legend");
+
+		subtitle.style.fontSize = "";
+		legend.removeAttribute("transform");
+		const size = parseFloat(getComputedStyle(subtitle).fontSize);
+		const least = width / subtitle.getBBox().width;
+		const { y, width: wide, height } = legend.getBBox();
+		const scale = width / wide, middle = y + height / 2;
+
+		if (least < 1)
+			subtitle.style.fontSize = size * least + "px";
+		if (scale < 1)
+			legend.setAttribute("transform", "translate(" + left * (1 - scale) + " " +
+				middle * (1 - scale) + ") scale(" + scale + ")");
+	}
+
 	/* Makes the picture as wide as the window. */
 	function fit() {
 		const svg = document.documentElement, height = svg.getAttribute("height");
@@ -80,6 +98,7 @@
 		width = whole - 2 * left;
 		for (const id of ["title", "subtitle"])
 			byId(id).setAttribute("x", whole / 2);
+		squeeze();
 		byId("search").setAttribute("x", whole - left);
 		byId("matched").setAttribute("x", whole - left - Number(setting.search));
 		zoom(view.target || frames[0]);

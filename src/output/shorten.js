@@ -71,7 +71,7 @@ const shorten = (function () {
 		if (last[0] === "{")
 			last = outer;
 		const literal = last.match(LITERAL), begin = literal ? literal[0].length : 1;
-		const end = literal && literal[0] !== "operator" ? /\(/ : /[<(]/;
+		const end = literal && literal[0] === "operator" ? /\(/ : /[<(]/;
 		const size = last.slice(begin).search(end);
 
 		return (size < 0 ? last : last.slice(0, begin + size)).trimEnd();

@@ -155,6 +155,12 @@ static void put_lifetimes(FILE *out, unsigned bucket)
 		fprintf(out, "%s to %s us\n", amount_commas(low, from), amount_commas(2 * low, to));
 }
 
+/* What else ends a lifetime. */
+static const char *release_text(const struct recording *r)
+{
+	return r->interval ? ", of samples: a realloc is a release, too" : "";
+}
+
 static void put_histogram(FILE *out, const struct recording *r, enum recording_table_id id,
 			  put_range *put)
 {
@@ -168,9 +174,10 @@ static void put_histogram(FILE *out, const struct recording *r, enum recording_t
 		all += t->column[BUCKET_COUNT][i];
 	}
 	if (all)
-		fprintf(out, "\n%s\n      blocks  share  %s\n",
+		fprintf(out, "\n%s%s\n      blocks  share  %s\n",
 			id == RECORDING_SIZES ? "sizes of allocated blocks" :
 						"lifetimes of released blocks",
+			id == RECORDING_SIZES ? "" : release_text(r),
 			id == RECORDING_SIZES ? "bytes" : "time");
 	for (unsigned i = 0; i < BUCKETS; i++) {
 		if (!sum[i])
@@ -252,8 +259,8 @@ void recording_lifetime_print(FILE *out, const struct recording *r, const struct
 	uint64_t all = life_blocks(&sum);
 
 	if (sites.count)
-		fprintf(out, "\nlifetimes by call site\n%12s  share  %-31s %s\n", "blocks",
-			"mean lifetime", "call site");
+		fprintf(out, "\nlifetimes by call site%s\n%12s  share  %-31s %s\n",
+			release_text(r), "blocks", "mean lifetime", "call site");
 	while (shown < sites.count &&
 	       row_limits_allow(limits, shown, life_blocks(&sites.data[shown].life), all))
 		put_row(out, r, &sites.data[shown++], all);

@@ -104,7 +104,8 @@ static char *temporary_text(const struct recording *r)
 	char us[AMOUNT_SIZE];
 
 	return r->temporary_below
-		       ? xasprintf("released within %s us", amount_commas(r->temporary_below, us))
+		       ? xasprintf("released%s within %s us", r->interval ? " or resized" : "",
+				   amount_commas(r->temporary_below, us))
 		       : NULL;
 }
 

@@ -536,13 +536,18 @@ static void print_calls(const struct profile_totals *p)
 		 amount_commas(p->live_blocks, n), plural(p->live_blocks));
 }
 
-/* What print_sampled_calls calls reallocs: those of --probe are counted as allocations. */
+/*
+ * What print_sampled_calls calls reallocs: those of --probe, and of Python's own allocator if it is
+ * watched, are counted as allocations.
+ */
 static const char *realloc_name(const struct run *run)
 {
 	for (size_t i = 0; i < run->probes.list.count; i++) {
-		const struct probe *p = &run->probes.list.data[i]->probe;
+		const struct custom_probe *c = run->probes.list.data[i];
+		const struct probe *p = &c->probe;
 
-		if (p->kind == PROBE_REALLOC && p->function == FUNCTION_REQUEST)
+		if (p->kind == PROBE_REALLOC && p->function == FUNCTION_REQUEST &&
+		    (c->is_found || !custom_probe_is_pointed(p)))
 			return "the C library's realloc";
 	}
 	return "realloc";

@@ -88,6 +88,8 @@ def check_shortening(b):
     b.click(b.frame("late"))
     b.click(b.find("//*[@id='reset']"))
     check(texts(b) == before, "names shortened by the script", texts(b), before)
+    generic = "void main::{lambda(auto:1&&)#1}::operator()<{lambda(auto:1&&)#1}&>({lambda(auto:1&&)#1}&) const"
+    check(b.js(f"return shorten('{generic}', 12)") == "operator()", "a call operator that is a template")
 
 
 def check_width(b, url):
@@ -109,6 +111,9 @@ def check_width(b, url):
             g.querySelector('text').getBBox().width > Number(g.querySelector('rect').getAttribute('width')))
             .map(g => g.textContent)""")
         check(not wide, "text wider than its frame", width, wide)
+        outside = b.js("""return ['title', 'subtitle', 'legend'].filter(id => {
+            const r = document.getElementById(id).getBoundingClientRect(); return r.left < 0 || r.right > arguments[0] })""", inner)
+        check(not outside, "outside of the window", width, outside)
     narrow = [t for t in texts(b) if t.startswith("push")]
     check(narrow == ["push_back"], "a narrow frame shows the last identifier", texts(b))
     b.call("POST", "/window/rect", {"width": 1300, "height": 500})

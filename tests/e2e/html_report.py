@@ -899,6 +899,8 @@ def check_samples(p, directory):
     check(re.search(r"\u00b1 [0-9.]+ %", p.text("panel")), "threads", p.text("panel"))
     p.press("#tab-sites")
     check(re.search(r"\u00b1 [0-9.]+ %", p.text("panel")), "call sites", p.text("panel")[:300])
+    helps = p.js("return [...document.querySelectorAll('#panel th')].map((x) => x.title).join()")
+    check("With samples a realloc is a release, too" in helps, "what lifetimes are", helps)
     check_diff_of_samples(p, directory)
 
 

@@ -366,6 +366,11 @@ def check_labels():
     check(texts[0] == "./known" or "./known" in texts, "title", texts)
     text = open("out.svg").read()
     check("<use" not in text and "glyph" not in text, "glyphs instead of text")
+    # a narrow picture has names, too, one below the other
+    report("--svg=out.svg", "--x-size=420", "labels.massif")
+    narrow = svg_texts("out.svg")[0]
+    for label in ("app::fill(int) (t.cpp:8)", "app::load() (t.cpp:9)", "copy::{closure#0} (c.rs:2)"):
+        check(label in narrow, "no label in 420 pixels", label, narrow)
     # names that are equal once they are shortened
     wide = "app::" + "a_very_long_name_" * 4
     tree = (node(0, 2, 90000, "(heap allocation functions) malloc/new/new[], --alloc-fns, etc.") +

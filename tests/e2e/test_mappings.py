@@ -43,7 +43,8 @@ def attached(t, variant, options, actions):
 
 
 for v in VARIANTS:
-    for s, a in (("brk", "brk"), ("mmap", "mmap"), ("mmap", "threads"), ("faults", "faults")):
+    # beside a program at fixed addresses the heap is elsewhere, all else is the kernel's and the C library's
+    for s, a in (("brk", "brk"), ("mmap", "mmap"), ("mmap", "threads"), ("faults", "faults"))[:None if v == VARIANTS[0] else 1]:
         @test("mappings/%s/%s" % (v, a))
         def _(t, v=v, s=s, a=a):
             profile = started(t, v, s, [a])
@@ -130,7 +131,7 @@ def check_pages(t, path, known):
 
 
 for v in VARIANTS:
-    for name, a in (("plain", []), ("mmap", ["brk", "mmap"]), ("threads", ["threads"]), ("stack", ["stack"])):
+    for name, a in (("mmap", ["brk", "mmap"]), ("plain", []), ("threads", ["threads"]), ("stack", ["stack"]))[:None if v == VARIANTS[0] else 1]:
         @test("pages/%s/%s" % (v, name))
         def _(t, v=v, a=a):
             profile = started(t, v, "heap", [*a, "smaps"], ["--pages-as-heap=yes"])

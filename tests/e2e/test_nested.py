@@ -8,7 +8,7 @@ import subprocess
 import massif
 from harness import Fail, test
 
-VARIANTS = ("gcc-O2-pie", "clang-O0-nopie")
+VARIANT = "gcc-O2-pie"  # what is compared is ptmem with itself; unwind/ and mappings/ have the other compilers
 WAYS = ("auto", "break", "jump")
 
 
@@ -103,22 +103,24 @@ def compare(t, variant, run, sources):
             t.check(not wrong, "%s by %s: %d stacks differ: %s" % (source, way, len(wrong), "; ".join(wrong[:4])))
 
 
-for v in VARIANTS:
-    @test("nested/%s/mappings" % v)
-    def _(t, v=v):
-        compare(t, v, started, ("brk", "mmap"))
+@test("nested/%s/mappings" % VARIANT)
+def _(t):
+    compare(t, VARIANT, started, ("brk", "mmap"))
 
-    @test("nested/%s/mappings-attached" % v)
-    def _(t, v=v):
-        compare(t, v, attached, ("brk", "mmap"))
 
-    @test("nested/%s/faults" % v)
-    def _(t, v=v):
-        compare(t, v, started, ("faults",))
+@test("nested/%s/mappings-attached" % VARIANT)
+def _(t):
+    compare(t, VARIANT, attached, ("brk", "mmap"))
 
-    @test("nested/%s/faults-attached" % v)
-    def _(t, v=v):
-        compare(t, v, attached, ("faults",))
+
+@test("nested/%s/faults" % VARIANT)
+def _(t):
+    compare(t, VARIANT, started, ("faults",))
+
+
+@test("nested/%s/faults-attached" % VARIANT)
+def _(t):
+    compare(t, VARIANT, attached, ("faults",))
 
 
 @test("nested/faults-with-jumps")

@@ -363,8 +363,9 @@ def check_releases(t, variant, *options):
         t.check(first.read() == second.read(), "the recording of a replay is the same byte for byte")
 
 
-for _variant in ("gcc-O2-pie", "clang-O0-nopie"):
-    for _probes in ("auto", "break", "jump"):
+# how calls are seen does not depend on the compiler: the unoptimized program in one way
+for _variant, _ways in (("gcc-O2-pie", ("auto", "break", "jump")), ("clang-O0-nopie", ("auto",))):
+    for _probes in _ways:
         def _run(t, variant=_variant, probes=_probes):
             check_releases(t, variant, "--probes=" + probes)
 

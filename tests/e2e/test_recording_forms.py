@@ -343,6 +343,13 @@ def _(t):
             mean = data["leaves"]["lived"][leaf] / count
             shown = (0, 1) if row[3] == "<" else [float(row[3]) * {"us": 1, "ms": 1e3, "s": 1e6}[row[4].rstrip(",")]] * 2
             t.check(shown[0] - mean * 0.006 <= mean <= shown[1] + mean * 0.006, "lifetime of %s: %s, not %s" % (name, row, mean))
+    sampled = os.path.join(t.profile([os.path.join(directory, "ages")], ["--record=r", "--heap-sample=2"]).directory, "r")
+    also = ", of samples: a realloc is a release, too"
+    for path, more, within in ((path, "", "released"), (sampled, also, "released or resized")):
+        text = report(t, "--temporary=1ms", path)
+        for title in ("lifetimes of released blocks", "lifetimes by call site"):
+            t.check(table_of(text, title + more), title)
+        t.check(", %s within 1,024 us\n" % within in text, "temporary: " + text)
         if ">=" in row:
             age, unit = row[row.index(">=") + 1:][:2]
             t.check(unit == "s" and 1.09 <= float(age) <= data["meta"]["duration"] / 1000 + 0.01, "age of %s: %s" % (name, row))

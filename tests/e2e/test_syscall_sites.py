@@ -90,7 +90,8 @@ def check(t, variant, actions, is_everywhere):
 
 
 for v in VARIANTS:
-    for a in ("variants", "signals", "generated", "writable", "protected", "bare"):
+    # whether sites near a program at fixed addresses are reached does not depend on what happens to their pages
+    for a in ("variants", "bare", "signals", "generated", "writable", "protected")[:None if v == VARIANTS[0] else 2]:
         @test("syscall-sites/%s/%s" % (v, a))
         def _(t, v=v, a=a):
             check(t, v, [a], a not in ("variants", "signals"))
@@ -119,7 +120,7 @@ def return_from_handlers(t, variant, source, signals):
     return re.findall(r" breakpoint stops: \d+", said())
 
 
-for v in (*VARIANTS, "musl-O2-pie", "musl-O2-static"):
+for v in (VARIANTS[0], "musl-O2-pie", "musl-O2-static"):
     @test("syscall-sites/%s/returns" % v)
     def _(t, v=v):
         """A handler's return must not get a breakpoint: where SIGTRAP is blocked, the kernel resets its
@@ -138,12 +139,12 @@ def profile(t, variant, *actions):
 
 
 for v in VARIANTS:
-    for a in (["variants"], ["signals"], ["library"]):
+    for a in (["variants"], ["signals"], ["library"])[:None if v == VARIANTS[0] else 1]:
         @test("syscall-sites/%s/%s-started" % (v, a[0]))
         def _(t, v=v, a=a):
             compare(t, *profile(t, v, *a, *[t.target("lib", "libhold.so")] * (a[0] == "library")))
 
-    for a in ("writable", "protected"):
+    for a in ("writable", "protected") if v == VARIANTS[0] else ():
         @test("syscall-sites/%s/%s-started" % (v, a))
         def _(t, v=v, a=a):
             """No stack can be unwound from code without CFI: mappings other than those of program start."""

@@ -126,9 +126,9 @@ def register_killed(variant, way):
 for v in BOTH:
     for w in ("scrub", "deny", "replace"):
         register_killed(v, w)
-    # of the program at fixed addresses those that differ most
+    # of the program at fixed addresses those that differ most, by jumps, which must reach it
     for w, n in WAYS if v == BOTH[0] else WAYS[1:3] + WAYS[5:]:
-        for m in MODES if v == BOTH[0] else ("auto", "break"):
+        for m in MODES if v == BOTH[0] else ("auto",):
             register_started(v, m, w, n)
             register_attached(v, m, w, n)
         if v == BOTH[0]:

@@ -54,6 +54,88 @@ static const char c_source[] =
 	"	return 0;\n"
 	"}\n";
 
+/*
+ * Blocks that begin with a small struct: arrays of it, and pools, where something else follows.
+ * Pools are multiples of the struct's size, as far as an allocator can say that.
+ */
+static const char pool_source[] =
+	"#include <stdio.h>\n"
+	"#include <stdlib.h>\n"
+	"#include <string.h>\n"
+	"struct pool24 { struct pool24 *next; char *at; int left; };\n"
+	"struct pool40 { struct pool40 *next; char *at, *end; long used, size; };\n"
+	"struct pool56 { long used; struct pool56 *next; char *at, *end; double load; long size, flags; };\n"
+	"struct pool64 { struct pool64 *next; char *at, *end; void *owner; long used[4]; };\n"
+	"struct plain48 { long used, size; double load[4]; };\n"
+	"struct item { struct item *next; long id; };\n"
+	"#define TYPES(X) X(pool24) X(pool40) X(pool56) X(pool64)\n"
+	"#define DECLARE(T) struct T *T##_s[64], *T##_arrays[8];\n"
+	"TYPES(DECLARE) struct plain48 *plain_s[8], *plain_arrays[8]; struct item *items;\n"
+	"static void *block(size_t size, const char *type)\n"
+	"{\n"
+	"	void *p = calloc(1, size);\n"
+	"	printf(\"b %p %zu %s\\n\", p, size, type);\n"
+	"	return p;\n"
+	"}\n"
+	"static struct item *item(void)\n"
+	"{\n"
+	"	struct item *i = block(sizeof(*i), \"item\");\n"
+	"	i->next = items;\n"
+	"	return items = i;\n"
+	"}\n"
+	"/* What a pool has behind its head, from @at on. */\n"
+	"static void fill(int what, char *at, size_t size)\n"
+	"{\n"
+	"	for (size_t i = 0; i + 16 <= size; i += 16) {\n"
+	"		double number = 1.5 + i;\n"
+	"		int small[4] = {i + 1, 2, 3, 4};\n"
+	"		struct item object = {i % 1024 || i >= 8192 || what != 3 ? NULL : item(), i + 1};\n"
+	"		switch (what) {\n"
+	"		case 0: memcpy(at + i, \"a text that is l\", 16); break;\n"
+	"		case 1: memcpy(at + i, &number, 8); memcpy(at + i + 8, &number, 8); break;\n"
+	"		case 2: memcpy(at + i, small, 16); break;\n"
+	"		case 3: memcpy(at + i, &object.id, 8); memcpy(at + i + 8, &object.next, 8); break;\n"
+	"		case 4: if (i > size / 2) memcpy(at + i, \"in the last half\", 16); break;\n"
+	"		case 5: break; /* nothing yet */\n"
+	"		}\n"
+	"	}\n"
+	"}\n"
+	"#define FILL(T) \\\n"
+	"	for (int what = 0; what < 6; what++) \\\n"
+	"		for (int i = 0; i < 4; i++) { \\\n"
+	"			size_t each = sizeof(struct T); \\\n"
+	"			size_t size = (size_t[]){3 * each, 4096 - 4096 % each, 100 * each + 8, 9000 * each}[i]; \\\n"
+	"			struct T *p = T##_s[what * 4 + i] = block(size, #T); \\\n"
+	"			p->at = (char *)(p + 1); \\\n"
+	"			fill(what, p->at, size - each); \\\n"
+	"			printf(\"f %p %zu next\\n\", (void *)p, (size_t)&((struct T *)0)->next); \\\n"
+	"			printf(\"f %p %zu -\\n\", (void *)p, each + (size_t)&((struct T *)0)->next); \\\n"
+	"		} \\\n"
+	"	for (int i = 0; i < 5; i++) { \\\n"
+	"		size_t n = (size_t[]){2, 3, 37, 100, 9000}[i]; \\\n"
+	"		struct T *a = T##_arrays[i] = block(n * sizeof(*a), #T \"[]\"); \\\n"
+	"		for (size_t k = 0; k < n; k++) { \\\n"
+	"			a[k].at = k % 3 ? (char *)a : NULL; \\\n"
+	"			a[k].next = k % 7 ? NULL : T##_s[0]; \\\n"
+	"			((int *)&a[k])[sizeof(*a) / 4 - 2] = 7; \\\n"
+	"		} \\\n"
+	"		printf(\"f %p %zu [*].next\\n\", (void *)a, sizeof(*a) + (size_t)&((struct T *)0)->next); \\\n"
+	"	}\n"
+	"int main(void)\n"
+	"{\n"
+	"	TYPES(FILL)\n"
+	"	for (int i = 0; i < 4; i++) { /* without pointers, those of others in it contradict */\n"
+	"		size_t n = (size_t[]){3, 37, 85, 9000}[i];\n"
+	"		struct plain48 *p = plain_s[i] = block(n * sizeof(*p), \"plain48\");\n"
+	"		p[n / 2].used = (long)block(40, \"-\");\n"
+	"		p = plain_arrays[i] = block(n * sizeof(*p), \"plain48[]\");\n"
+	"		for (size_t k = 0; k < n; k++) { p[k].used = k; p[k].load[2] = 0.3 * k; }\n"
+	"	}\n"
+	"	puts(\"ready\"); fflush(stdout);\n"
+	"	while (getchar() != EOF) ;\n"
+	"	return 0;\n"
+	"}\n";
+
 static const char cxx_source[] =
 	"#include <cstdio>\n"
 	"#include <cstdlib>\n"
@@ -258,12 +340,14 @@ static const char qt_source[] =
 	"}\n";
 
 static const char protobuf_source[] =
+	"#include <google/protobuf/map.h>\n"
 	"#include <google/protobuf/repeated_field.h>\n"
 	"#include <google/protobuf/wrappers.pb.h>\n"
 	"#include <cstdio>\n"
 	"#include <malloc.h>\n"
 	"using namespace google::protobuf;\n"
-	"struct Session { RepeatedPtrField<StringValue> messages; RepeatedPtrField<std::string> words; } session;\n"
+	"struct Session { RepeatedPtrField<StringValue> messages; RepeatedPtrField<std::string> words; RepeatedField<int> numbers;\n"
+	"	Map<int, std::string> texts; Map<std::string, StringValue> values; } session;\n"
 	"StringValue single;\n"
 	"static void block(const void *p, const char *type)\n"
 	"{\n"
@@ -281,7 +365,101 @@ static const char protobuf_source[] =
 	"	}\n"
 	"	block((const char *)session.messages.data() - 8, \"array of google::protobuf::StringValue *\");\n"
 	"	block((const char *)session.words.data() - 8, \"array of \" STRING \" *\");\n"
+	"	for (int i = 0; i < 40; i++) { session.numbers.Add(i); session.texts[i] = std::string(70, 't'); }\n"
+	"	for (const auto &m : session.texts) { block(&m, \"google::protobuf::Map<int, \" STRING \" >::InnerMap::Node\"); block(m.second.data(), \"char[]\"); }\n"
+	"	for (int i = 0; i < 9; i++) session.values[std::string(30, 'a' + i)].set_value(std::string(80, 'v'));\n"
+	"	for (const auto &m : session.values) {\n"
+	"		block(&m, \"google::protobuf::Map<\" STRING \", google::protobuf::StringValue>::InnerMap::Node\");\n"
+	"		block(m.first.data(), \"char[]\"); string(m.second.value());\n"
+	"	}\n"
+	"	block((const char *)session.numbers.data() - 8, \"array of int\");\n"
+	"	block(((void ***)&session.values)[4], \"google::protobuf::Map<\" STRING \", google::protobuf::StringValue>::InnerMap::Node *[]\");\n"
+	"	block(((void ***)&session.texts)[4], \"google::protobuf::Map<int, \" STRING \" >::InnerMap::Node *[]\");\n"
 	"	single.set_value(std::string(60, 's')); string(single.value());\n"
+	"	puts(\"ready\"); fflush(stdout);\n"
+	"	while (getchar() != EOF) ;\n"
+	"	return 0;\n"
+	"}\n";
+
+static const char boost_source[] =
+	"#include <boost/container/flat_map.hpp>\n"
+	"#include <boost/container/flat_set.hpp>\n"
+	"#include <boost/container/small_vector.hpp>\n"
+	"#include <boost/container/vector.hpp>\n"
+	"#include <boost/intrusive/list.hpp>\n"
+	"#include <boost/intrusive/set.hpp>\n"
+	"#include <boost/optional.hpp>\n"
+	"#include <boost/shared_ptr.hpp>\n"
+	"#include <boost/unordered_map.hpp>\n"
+	"#include <boost/unordered_set.hpp>\n"
+	"#include <cstdio>\n"
+	"#include <malloc.h>\n"
+	"struct Order { long id; char *text; };\n"
+	"struct Item : boost::intrusive::list_base_hook<> { Order *order; };\n"
+	"struct Leaf : boost::intrusive::set_base_hook<> { int number; Order *order; };\n"
+	"static bool operator<(const Leaf &a, const Leaf &b) { return a.number < b.number; }\n"
+	"struct Queue { boost::intrusive::list<Item> items; long more[20]; } *queue; boost::intrusive::list<Item> items;\n"
+	"boost::unordered_map<int, Order *> by_id; boost::unordered_multimap<int, Order> inside; boost::unordered_set<Order *> set;\n"
+	"boost::container::flat_map<int, Order *> flat; boost::container::flat_set<Order *> flat_set;\n"
+	"boost::container::vector<Order> vector; boost::container::small_vector<Order *, 4> few, many;\n"
+	"boost::intrusive::set<Leaf> leaves; boost::shared_ptr<Order> shared; boost::optional<Order *> maybe;\n"
+	"template <class T> static T *block(T *p, const char *type)\n"
+	"{\n"
+	"	printf(\"b %p %zu %s\\n\", (void *)p, malloc_usable_size((void *)p) - 8, type);\n"
+	"	return p;\n"
+	"}\n"
+	"static Order *order() { return block(new Order{1, block(new char[40](), \"char[]\")}, \"Order\"); }\n"
+	"int main()\n"
+	"{\n"
+	"	queue = block(new Queue(), \"Queue\");\n"
+	"	for (int i = 0; i < 30; i++) {\n"
+	"		by_id[i] = order(); flat[i] = order(); flat_set.insert(order()); set.insert(order()); many.push_back(order());\n"
+	"		inside.emplace(i / 2, Order{i, block(new char[40](), \"char[]\")});\n"
+	"		vector.push_back(Order{i, block(new char[40](), \"char[]\")});\n"
+	"		Item *item = block(new Item, \"Item\"); item->order = order(); (i % 2 ? items : queue->items).push_back(*item);\n"
+	"		Leaf *leaf = block(new Leaf, \"Leaf\"); leaf->number = i * 7 % 30; leaf->order = order(); leaves.insert(*leaf);\n"
+	"	}\n"
+	"	few.push_back(order()); shared.reset(order()); maybe = order();\n"
+	"	for (auto &e : by_id) block((char *)&e - 16, \"node of std::pair<int const, Order*>\");\n"
+	"	for (auto &e : inside) block((char *)&e - 16, \"node of std::pair<int const, Order>\");\n"
+	"	for (auto &e : set) block((char *)&e - 16, \"node of Order *\");\n"
+	"	block(((void **)&inside)[5], \"node of std::pair<int const, Order> *[]\"); block(((void **)&set)[5], \"node of Order * *[]\");\n"
+	"	block(((void **)&by_id)[5], \"node of std::pair<int const, Order*> *[]\");\n"
+	"	block(&*flat.begin(), \"boost::container::dtl::pair<int, Order*>[]\"); block(&*flat_set.begin(), \"Order *[]\");\n"
+	"	block(vector.data(), \"Order[]\"); block(many.data(), \"Order *[]\");\n"
+	"	puts(\"ready\"); fflush(stdout);\n"
+	"	while (getchar() != EOF) ;\n"
+	"	return 0;\n"
+	"}\n";
+
+static const char absl_source[] =
+	"#include <absl/container/flat_hash_map.h>\n"
+	"#include <absl/container/flat_hash_set.h>\n"
+	"#include <absl/container/inlined_vector.h>\n"
+	"#include <absl/container/node_hash_map.h>\n"
+	"#include <cstdio>\n"
+	"#include <malloc.h>\n"
+	"struct Order { long id; char *text; };\n"
+	"absl::flat_hash_map<int, Order *> by_id; absl::flat_hash_map<int, Order> inside; absl::flat_hash_set<Order *> set;\n"
+	"absl::node_hash_map<int, Order *> nodes; absl::InlinedVector<Order *, 4> few, many; absl::InlinedVector<Order, 2> orders;\n"
+	"template <class T> static T *block(T *p, const char *type)\n"
+	"{\n"
+	"	printf(\"b %p %zu %s\\n\", (void *)p, malloc_usable_size((void *)p) - 8, type);\n"
+	"	return p;\n"
+	"}\n"
+	"static Order *order() { return block(new Order{1, block(new char[40](), \"char[]\")}, \"Order\"); }\n"
+	"int main()\n"
+	"{\n"
+	"	for (int i = 0; i < 30; i++) {\n"
+	"		by_id[i] = order(); nodes[i] = order(); set.insert(order()); many.push_back(order());\n"
+	"		inside[i] = Order{i, block(new char[40](), \"char[]\")};\n"
+	"		orders.push_back(Order{i, block(new char[40](), \"char[]\")});\n"
+	"	}\n"
+	"	few.push_back(order()); few.push_back(order());\n"
+	"	void **tables[] = {(void **)&by_id, (void **)&inside, (void **)&set, (void **)&nodes};\n"
+	"	for (void **table : tables) block(*table, \"-\");\n"
+	"	for (auto &e : nodes) block(&e, \"std::pair<int const, Order*>\");\n"
+	"	block(many.data(), \"Order *[]\"); block(orders.data(), \"Order[]\");\n"
 	"	puts(\"ready\"); fflush(stdout);\n"
 	"	while (getchar() != EOF) ;\n"
 	"	return 0;\n"
@@ -383,7 +561,7 @@ static void check_field(struct layout *l, const struct typed_walk *w, const char
 	uint64_t offset = strtoull(rest, &rest, 10);
 	char *field = typed_walk_path(w, w->type[w->heap->find(w->heap->ctx, addr)], offset);
 
-	assert_string_equal(field, rest + 1);
+	assert_string_equal(field ?: "-", rest + 1);
 	free(field);
 }
 
@@ -456,6 +634,11 @@ static void test_c(void **state)
 		check_program("clang -gdwarf-4 -O0 -o p typed.c");
 }
 
+static void test_pools(void **state)
+{
+	check_program("gcc -g -O1 -o p typed_pool.c");
+}
+
 static void test_cxx(void **state)
 {
 	if (!layout_run(HAS("g++")))
@@ -511,6 +694,24 @@ static void test_protobuf(void **state)
 	check_program("g++ -g -femit-class-debug-always -o p typed_pb.cpp $(" PROTOBUF ")");
 }
 
+#define HAS_HEADER(header) "echo '#include <" header ">' | g++ -fsyntax-only -x c++ - 2>/dev/null"
+
+static void test_boost(void **state)
+{
+	if (!layout_run(HAS_HEADER("boost/unordered_map.hpp")) ||
+	    !layout_run(HAS_HEADER("boost/container/flat_map.hpp")))
+		skip();
+	check_program("g++ -g -o p typed_boost.cpp");
+}
+
+static void test_absl(void **state)
+{
+	if (!layout_run(HAS_HEADER("absl/container/inlined_vector.h")))
+		skip();
+	check_program("g++ -g -std=c++17 -o p typed_absl.cpp $(pkg-config --libs "
+		      "absl_raw_hash_set absl_hash)");
+}
+
 static void test_rust(void **state)
 {
 	if (!layout_run(HAS("rustc")))
@@ -552,10 +753,13 @@ static int set_up(void **state)
 	if (!mkdtemp(layout_dir))
 		return -1;
 	layout_write("typed.c", c_source);
+	layout_write("typed_pool.c", pool_source);
 	layout_write("typed.cpp", cxx_source);
 	layout_write("typed_glib.c", glib_source);
 	layout_write("typed_qt.cpp", qt_source);
 	layout_write("typed_pb.cpp", protobuf_source);
+	layout_write("typed_boost.cpp", boost_source);
+	layout_write("typed_absl.cpp", absl_source);
 	layout_write("typed_rs.rs", rust_source);
 	return 0;
 }
@@ -569,11 +773,14 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_c),
+		cmocka_unit_test(test_pools),
 		cmocka_unit_test(test_cxx),
 		cmocka_unit_test(test_libcxx),
 		cmocka_unit_test(test_glib),
 		cmocka_unit_test(test_qt),
 		cmocka_unit_test(test_protobuf),
+		cmocka_unit_test(test_boost),
+		cmocka_unit_test(test_absl),
 		cmocka_unit_test(test_rust),
 		cmocka_unit_test(test_descriptions),
 	};

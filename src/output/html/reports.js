@@ -477,8 +477,10 @@ class Reports {
 	lifetimeColumn() {
 		return { id: "lifetime", title: "Lifetime",
 			help: "Mean of the released blocks, from a histogram; share and mean " +
-				"age of those that are live at the end; whole run. The age of a " +
-				"block begins again when it is resized",
+				"age of those that are live at the end; whole run. " +
+				(this.app.profile.isSampled ?
+					"With samples a realloc is a release, too" :
+					"The age of a block begins again when it is resized"),
 			value: (r) => Tables.meanLife(r.life),
 			text: (r) => Tables.lifetimeText(r.life) };
 	}
@@ -628,7 +630,8 @@ class Reports {
 		if (p.isMassif)
 			return [];
 		return [bars("Sizes, whole run", rows(p.leaves.sizes, format.sizeBucket)),
-			bars("Lifetimes, whole run",
+			bars("Lifetimes, whole run" +
+				(p.isSampled ? "; a realloc is a release, too" : ""),
 				rows(p.leaves.lifetimes, Tables.lifetimeBucket),
 				"nothing was released"),
 			bars("Threads, whole run", this.threadBars(own))];

@@ -201,13 +201,17 @@ static void set_columns(struct chart_drawing *d, unsigned columns)
 	d->legend_rows = (unsigned)((n + columns - 1) / columns);
 }
 
+#define NARROW 50.0 /* in a picture of less, in sizes of its font, names need all of the width */
+
 /* Fewer columns if source lines would be cut off, and the picture is high enough. */
 static void measure_legend(struct chart_drawing *d)
 {
 	unsigned columns = d->width >= 112 * d->font ? 3 : d->width >= 40 * d->font ? 2 : 1;
 
-	set_columns(d, columns);
 	chart_set_font(d, 1, false);
+	set_columns(d, 1);
+	if (d->width < NARROW * d->font && has_legend_room(d))
+		return;
 	for (unsigned k = columns; k > 0; k--) {
 		set_columns(d, k);
 		if (!has_legend_room(d))
