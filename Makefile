@@ -16,7 +16,7 @@ WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointe
 CPPFLAGS_ALL := -D_GNU_SOURCE -DPTMEM_VERSION='"$(VERSION)"' -I. -Isrc $(CPPFLAGS)
 CFLAGS_release := -O2 -g -fno-tree-slp-vectorize
 CFLAGS_debug := -O0 -g3 -DPTMEM_DEBUG -Werror
-CFLAGS_asan := -O1 -g1 -DPTMEM_DEBUG -Werror -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+CFLAGS_asan := -Og -g1 -DPTMEM_DEBUG -Werror -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 # All functions are bound at the start: in the child that becomes the program each would be searched again.
 LDFLAGS_release := -Wl,-z,now
 LDFLAGS_asan := -fsanitize=address,undefined

@@ -135,6 +135,25 @@ struct arch_operand {
 	int64_t value;        /* the constant; for memory: added to base and index */
 };
 
+/* How long a system call waits at most. */
+enum arch_timeout {
+	TIMEOUT_NEVER,
+	TIMEOUT_MS,      /* argument time_arg is an int; negative = never */
+	TIMEOUT_POINTER, /* argument time_arg leads to it; 0 = never */
+	TIMEOUT_HIDDEN,  /* no argument has it */
+};
+
+/*
+ * A system call that fails with EINTR after a mere stop, signal(7), and does nothing then, so that
+ * it can be repeated. Arguments are counted from 1 on; 0 = it has none.
+ */
+struct arch_stopped_call {
+	long nr;
+	enum arch_timeout timeout;
+	uint8_t time_arg;
+	uint8_t mask_arg; /* leads to a signal mask; 0 there = none */
+};
+
 struct arch {
 	const char *name;
 	uint32_t audit_arch;                 /* for seccomp filters */
@@ -189,8 +208,7 @@ struct arch {
 	uint64_t step_flag;
 	uint8_t syscall_insn[4];
 	uint8_t syscall_insn_size;
-	/* system calls that fail after a mere stop, signal(7); terminated by -1 */
-	const long *stop_interrupts;
+	const struct arch_stopped_call *stopped_calls; /* terminated by the number -1 */
 	/* ptrace request that writes one word of arch_regs, at its offset; 0 = none */
 	int set_word;
 	/* clock sources of Linux: the counter of arch_ticks, and those of hypervisors that read it;

@@ -19,9 +19,31 @@
 
 _Static_assert(A64_TLS + 1 == ARCH_REG_WORDS, "as aarch64_cpu.h says");
 
-static const long stop_interrupts[] = {
-	SYS_epoll_pwait, SYS_epoll_pwait2, SYS_semop, SYS_semtimedop, SYS_rt_sigtimedwait,
-	SYS_io_getevents, SYS_io_pgetevents, SYS_msgrcv, SYS_msgsnd, -1,
+static const struct arch_stopped_call stopped_calls[] = {
+	{SYS_epoll_pwait, TIMEOUT_MS, 4, 5},
+	{SYS_epoll_pwait2, TIMEOUT_POINTER, 4, 5},
+	{SYS_semop, TIMEOUT_NEVER, 0, 0},
+	{SYS_semtimedop, TIMEOUT_POINTER, 4, 0},
+	{SYS_rt_sigtimedwait, TIMEOUT_POINTER, 3, 0},
+	{SYS_io_getevents, TIMEOUT_POINTER, 5, 0},
+	{SYS_io_pgetevents, TIMEOUT_POINTER, 5, 6},
+	{SYS_msgrcv, TIMEOUT_NEVER, 0, 0},
+	{SYS_msgsnd, TIMEOUT_NEVER, 0, 0},
+	/* of sockets that have a timeout */
+	{.nr = SYS_read, .timeout = TIMEOUT_HIDDEN},
+	{.nr = SYS_readv, .timeout = TIMEOUT_HIDDEN},
+	{.nr = SYS_recvfrom, .timeout = TIMEOUT_HIDDEN},
+	{.nr = SYS_recvmsg, .timeout = TIMEOUT_HIDDEN},
+	{.nr = SYS_recvmmsg, .timeout = TIMEOUT_HIDDEN},
+	{.nr = SYS_write, .timeout = TIMEOUT_HIDDEN},
+	{.nr = SYS_writev, .timeout = TIMEOUT_HIDDEN},
+	{.nr = SYS_sendto, .timeout = TIMEOUT_HIDDEN},
+	{.nr = SYS_sendmsg, .timeout = TIMEOUT_HIDDEN},
+	{.nr = SYS_sendmmsg, .timeout = TIMEOUT_HIDDEN},
+	{.nr = SYS_accept, .timeout = TIMEOUT_HIDDEN},
+	{.nr = SYS_accept4, .timeout = TIMEOUT_HIDDEN},
+	{.nr = SYS_connect, .timeout = TIMEOUT_HIDDEN},
+	{.nr = -1},
 };
 
 static const char *const ticks_clocksources[] = {"arch_sys_counter", NULL};
@@ -66,7 +88,7 @@ static const struct arch aarch64 = {
 	.step_flag = 0, /* the kernel does not show it */
 	.syscall_insn = A64_BYTES(A64_SVC),
 	.syscall_insn_size = A64_SIZE,
-	.stop_interrupts = stop_interrupts,
+	.stopped_calls = stopped_calls,
 	.hides_restart = true,
 	.sends_call_step = true,
 	.ticks_clocksources = ticks_clocksources,

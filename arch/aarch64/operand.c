@@ -14,10 +14,7 @@
 #include <errno.h>
 
 #include "arch/aarch64/aarch64.h"
-
-struct operand_text {
-	const char *at, *end;
-};
+#include "arch/operand_text.h"
 
 static bool take(struct operand_text *c, const char *expected)
 {
@@ -131,27 +128,7 @@ static int take_operand(struct operand_text *c, struct arch_operand *out)
 
 int aarch64_parse_operand(const char *text, size_t size, struct arch_operand *out)
 {
-	struct operand_text c = {text, text + size}, at = c;
-	struct arch_operand o = {.base = ARCH_NO_REG, .index = ARCH_NO_REG, .scale = 1};
-	int64_t wanted;
+	static const struct operand_grammar grammar = {take_number, take_operand};
 
-	if (size == 0)
-		return -EINVAL;
-	if (take_number(&at, &wanted) == 0 && take(&at, "@")) {
-		o.is_signed = wanted < 0;
-		wanted = wanted < 0 ? -wanted : wanted;
-		if (wanted != 1 && wanted != 2 && wanted != 4 && wanted != 8)
-			return -EINVAL;
-		o.size = (uint8_t)wanted;
-		c = at;
-	}
-	int rc = take_operand(&c, &o);
-
-	if (rc != 0)
-		return rc;
-	if (c.at != c.end)
-		return -EINVAL;
-	o.size = o.size ? o.size : 8;
-	*out = o;
-	return 0;
+	return operand_text_parse(&grammar, text, size, out);
 }

@@ -16,9 +16,32 @@
 
 _Static_assert(WORD_COUNT == ARCH_REG_WORDS, "struct user_regs_struct has 27 words");
 
-static const long stop_interrupts[] = {
-	SYS_epoll_wait, SYS_epoll_pwait, SYS_epoll_pwait2, SYS_semop, SYS_semtimedop,
-	SYS_rt_sigtimedwait, SYS_io_getevents, SYS_io_pgetevents, SYS_msgrcv, SYS_msgsnd, -1,
+static const struct arch_stopped_call stopped_calls[] = {
+	{SYS_epoll_wait, TIMEOUT_MS, 4, 0},
+	{SYS_epoll_pwait, TIMEOUT_MS, 4, 5},
+	{SYS_epoll_pwait2, TIMEOUT_POINTER, 4, 5},
+	{SYS_semop, TIMEOUT_NEVER, 0, 0},
+	{SYS_semtimedop, TIMEOUT_POINTER, 4, 0},
+	{SYS_rt_sigtimedwait, TIMEOUT_POINTER, 3, 0},
+	{SYS_io_getevents, TIMEOUT_POINTER, 5, 0},
+	{SYS_io_pgetevents, TIMEOUT_POINTER, 5, 6},
+	{SYS_msgrcv, TIMEOUT_NEVER, 0, 0},
+	{SYS_msgsnd, TIMEOUT_NEVER, 0, 0},
+	/* of sockets that have a timeout */
+	{.nr = SYS_read, .timeout = TIMEOUT_HIDDEN},
+	{.nr = SYS_readv, .timeout = TIMEOUT_HIDDEN},
+	{.nr = SYS_recvfrom, .timeout = TIMEOUT_HIDDEN},
+	{.nr = SYS_recvmsg, .timeout = TIMEOUT_HIDDEN},
+	{.nr = SYS_recvmmsg, .timeout = TIMEOUT_HIDDEN},
+	{.nr = SYS_write, .timeout = TIMEOUT_HIDDEN},
+	{.nr = SYS_writev, .timeout = TIMEOUT_HIDDEN},
+	{.nr = SYS_sendto, .timeout = TIMEOUT_HIDDEN},
+	{.nr = SYS_sendmsg, .timeout = TIMEOUT_HIDDEN},
+	{.nr = SYS_sendmmsg, .timeout = TIMEOUT_HIDDEN},
+	{.nr = SYS_accept, .timeout = TIMEOUT_HIDDEN},
+	{.nr = SYS_accept4, .timeout = TIMEOUT_HIDDEN},
+	{.nr = SYS_connect, .timeout = TIMEOUT_HIDDEN},
+	{.nr = -1},
 };
 
 /* KVM's clock is the same counter, scaled: a guest may have this source alone. */
@@ -81,7 +104,7 @@ static const struct arch x86_64 = {
 	.step_flag = 0x100,
 	.syscall_insn = {X86_SYSCALL},
 	.syscall_insn_size = X86_SYSCALL_SIZE,
-	.stop_interrupts = stop_interrupts,
+	.stopped_calls = stopped_calls,
 	.set_word = PTRACE_POKEUSR,
 	.ticks_clocksources = ticks_clocksources,
 	.nop_insn = {0x90},

@@ -15,13 +15,10 @@
 #include <errno.h>
 #include <string.h>
 
+#include "arch/operand_text.h"
 #include "arch/x86_64/x86_64.h"
 
-struct cursor {
-	const char *at, *end;
-};
-
-static bool take(struct cursor *c, char expected)
+static bool take(struct operand_text *c, char expected)
 {
 	if (c->at == c->end || *c->at != expected)
 		return false;
@@ -38,7 +35,7 @@ static int digit_of(char c)
 	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-static int take_number(struct cursor *c, int64_t *out)
+static int take_number(struct operand_text *c, int64_t *out)
 {
 	bool is_negative = take(c, '-');
 	uint64_t value = 0;
@@ -113,7 +110,7 @@ static bool is_letter(char c)
 	return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
 }
 
-static int take_register(struct cursor *c, struct register_name *out)
+static int take_register(struct operand_text *c, struct register_name *out)
 {
 	if (!take(c, '%'))
 		return -EINVAL;
@@ -134,7 +131,7 @@ static int take_register(struct cursor *c, struct register_name *out)
 }
 
 /* The part in parentheses of an address. */
-static int take_address(struct cursor *c, struct arch_operand *out)
+static int take_address(struct operand_text *c, struct arch_operand *out)
 {
 	struct register_name base = {.word = ARCH_NO_REG, .size = 8}, index = base;
 	int64_t scale = 1;
@@ -164,23 +161,7 @@ static int take_address(struct cursor *c, struct arch_operand *out)
 	return 0;
 }
 
-/* "-4@": true if present; *is_good_out: whether the size is valid. */
-static bool take_size(struct cursor *c, struct arch_operand *out, bool *is_good_out)
-{
-	struct cursor at = *c;
-	int64_t size;
-
-	if (take_number(&at, &size) != 0 || !take(&at, '@'))
-		return false;
-	out->is_signed = size < 0;
-	size = size < 0 ? -size : size;
-	*is_good_out = size == 1 || size == 2 || size == 4 || size == 8;
-	out->size = (uint8_t)size;
-	*c = at;
-	return true;
-}
-
-static int take_operand(struct cursor *c, struct arch_operand *out)
+static int take_operand(struct operand_text *c, struct arch_operand *out)
 {
 	struct register_name name;
 	int rc;
@@ -212,18 +193,7 @@ static int take_operand(struct cursor *c, struct arch_operand *out)
 
 int x86_64_parse_operand(const char *text, size_t size, struct arch_operand *out)
 {
-	struct cursor c = {text, text + size};
-	struct arch_operand o = {.base = ARCH_NO_REG, .index = ARCH_NO_REG, .scale = 1};
-	bool is_good = true;
+	static const struct operand_grammar grammar = {take_number, take_operand};
 
-	if (size == 0 || (take_size(&c, &o, &is_good) && !is_good))
-		return -EINVAL;
-	int rc = take_operand(&c, &o);
-	if (rc != 0)
-		return rc;
-	if (c.at != c.end)
-		return -EINVAL;
-	o.size = o.size ? o.size : 8;
-	*out = o;
-	return 0;
+	return operand_text_parse(&grammar, text, size, out);
 }

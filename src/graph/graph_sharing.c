@@ -141,7 +141,7 @@ static void list_owners(const struct sharing_search *s, struct graph_sharing *ou
 		out->list.data[i].bytes = 0;
 }
 
-void graph_sharing_find(const struct heap_graph *g, uint32_t top, struct graph_sharing *out)
+static void search(const struct heap_graph *g, uint32_t top, struct graph_sharing *out)
 {
 	uint32_t count = g->tree.count;
 	struct sharing_search s = {.graph = g, .owner = graph_owner_numbers(g),
@@ -167,4 +167,38 @@ void graph_sharing_find(const struct heap_graph *g, uint32_t top, struct graph_s
 	free(s.pointers);
 	free(s.bit);
 	free(s.mask);
+}
+
+struct graph_sharing *graph_sharing_new(void)
+{
+	return xcalloc(1, sizeof(struct graph_sharing));
+}
+
+void graph_sharing_free(struct graph_sharing *s)
+{
+	if (s)
+		vec_deinit(&s->list);
+	free(s);
+}
+
+static void copy_sharing(const struct graph_sharing *from, struct graph_sharing *to)
+{
+	*to = (struct graph_sharing){.others = from->others};
+	for (size_t i = 0; i < from->list.count; i++)
+		*vec_add(&to->list) = from->list.data[i];
+}
+
+void graph_sharing_find(const struct heap_graph *g, uint32_t top, struct graph_sharing *out)
+{
+	bool is_kept = g->sharing && top == DOMINATORS_ROOT;
+
+	if (is_kept && g->sharing->is_found) {
+		copy_sharing(g->sharing, out);
+		return;
+	}
+	search(g, top, out);
+	if (is_kept) {
+		copy_sharing(out, g->sharing);
+		g->sharing->is_found = true;
+	}
 }

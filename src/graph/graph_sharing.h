@@ -17,7 +17,11 @@ struct graph_sharer {
 struct graph_sharing {
 	VEC(struct graph_sharer) list; /* most bytes first */
 	uint64_t others;        /* owners with pointers to shared blocks that were not followed */
+	bool is_found;          /* only of heap_graph.sharing: it has the answer for all */
 };
+
+struct graph_sharing *graph_sharing_new(void);
+void graph_sharing_free(struct graph_sharing *s); /* may be NULL */
 
 /*
  * The owners that lead to shared blocks; to those that number @top, a shared block that no other

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "graph/graph_sharing.h"
 #include "leak/leakcheck.h"
 
 const char *const graph_owner_kind_name[OWNER_KINDS] = {
@@ -56,6 +57,7 @@ void heap_graph_deinit(struct heap_graph *g)
 	if (g->untouched)
 		huge_free(g->untouched, number_room(g) * sizeof(*g->untouched));
 	dominators_deinit(&g->tree);
+	graph_sharing_free(g->sharing);
 	heap_graph_init(g);
 }
 
@@ -230,6 +232,7 @@ void heap_graph_solve(struct heap_graph *g)
 		free_edges(g);
 	dominators_find(&g->tree);
 	add_up(g);
+	g->sharing = graph_sharing_new();
 }
 
 /* -- questions -- */

@@ -76,6 +76,8 @@ struct graph_block {
 /* An edge: node << 1 | whether it points to the inside of that block. */
 #define GRAPH_IS_INTERIOR 1u
 
+struct graph_sharing;
+
 struct heap_graph {
 	struct graph_block *block;  /* ascending, disjoint */
 	uint32_t blocks;
@@ -98,6 +100,8 @@ struct heap_graph {
 	uint64_t *retained;         /* bytes, by number */
 	uint32_t *retained_blocks;  /* likewise */
 	struct cold_bytes *untouched; /* of retained bytes, by number; NULL = not known */
+	/* of all shared blocks, kept by graph_sharing_find when it is first asked; owned */
+	struct graph_sharing *sharing;
 	/* bits by block: no owner leads here; a chain of pointers to starts of blocks does */
 	uint64_t *is_lost, *is_certain;
 };

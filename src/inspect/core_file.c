@@ -264,6 +264,9 @@ static int take_headers(struct core_file *c, const Elf64_Phdr *list, uint64_t co
 		return fail(-EINVAL, xasprintf("is truncated: %llu of %llu bytes are missing",
 					       (unsigned long long)missing,
 					       (unsigned long long)memory), why_out);
+	if (memory > c->size) /* segments that share bytes are much to read from a small file */
+		return fail(-EINVAL, xstrdup("is corrupt: its segments have more bytes than the "
+					     "file"), why_out);
 	if (!is_good || !sort_parts(c))
 		return fail(-EINVAL, xstrdup("is corrupt: its program headers contradict each "
 					     "other"), why_out);

@@ -114,18 +114,34 @@ static bool send_message(const struct listen *l, const void *data, size_t size,
 	return sendmsg(l->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)size;
 }
 
+/* The one of @p with the name and text of @l, which is behind them; or @l. */
+static struct listen_label *find_label(struct listen_process *p, struct listen_label *l)
+{
+	struct listen_label *known = p->label;
+
+	while (known < l &&
+	       (strcmp(known->name, l->name) != 0 || strcmp(known->text, l->text) != 0))
+		known++;
+	return known;
+}
+
+/* Texts that are the same as far as they are sent, or "other" of the program's own, are one. */
 static void fill_labels(const struct session *s, struct listen_process *p)
 {
 	struct label_amount amount[LISTEN_LABELS];
+	size_t count = labels_live(s, amount, LISTEN_LABELS);
 
-	p->labels = (uint32_t)labels_live(s, amount, LISTEN_LABELS);
-	for (size_t i = 0; i < p->labels; i++) {
-		struct listen_label *l = &p->label[i];
+	for (size_t i = 0; i < count; i++) {
+		struct listen_label *new = &p->label[p->labels];
 
-		strncpy(l->name, amount[i].name, sizeof(l->name) - 1);
-		strncpy(l->text, amount[i].text, sizeof(l->text) - 1);
-		l->live_bytes = amount[i].live_bytes;
-		l->allocated_bytes = amount[i].allocated_bytes;
+		*new = (struct listen_label){0};
+		strncpy(new->name, amount[i].name, sizeof(new->name) - 1);
+		strncpy(new->text, amount[i].text, sizeof(new->text) - 1);
+		struct listen_label *l = find_label(p, new);
+
+		l->live_bytes += amount[i].live_bytes;
+		l->allocated_bytes += amount[i].allocated_bytes;
+		p->labels += l == new;
 	}
 }
 

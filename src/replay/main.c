@@ -51,11 +51,14 @@ struct replayer {
 	struct replay_block *block;
 	char *text;                 /* TEXT_MAX bytes */
 	uint64_t clock_cost;        /* ns of reading a thread's clock twice */
-	uint64_t real_start;
 };
 
-/* Nanoseconds of the recording's clock, since clock_gettime has no parameter for it; 0: not yet. */
-static uint64_t replayed_ns;
+/*
+ * Nanoseconds of the recording's clock, since clock_gettime has no parameter for it. It begins at
+ * the same time in each process, or the same file would have different answers.
+ */
+#define START_NS (UINT64_C(1) << 40)
+static uint64_t replayed_ns = START_NS;
 
 __attribute__((noreturn)) static void fail(const char *what)
 {
@@ -70,8 +73,8 @@ int clock_gettime(clockid_t clock, struct timespec *out)
 {
 	uint64_t now = __atomic_load_n(&replayed_ns, __ATOMIC_RELAXED);
 
-	if (!now || (clock != CLOCK_MONOTONIC && clock != CLOCK_MONOTONIC_COARSE &&
-		     clock != CLOCK_MONOTONIC_RAW && clock != CLOCK_BOOTTIME))
+	if (clock != CLOCK_MONOTONIC && clock != CLOCK_MONOTONIC_COARSE &&
+	    clock != CLOCK_MONOTONIC_RAW && clock != CLOCK_BOOTTIME)
 		return (int)syscall(SYS_clock_gettime, clock, out);
 	*out = (struct timespec){(time_t)(now / 1000000000), (long)(now % 1000000000)};
 	return 0;
@@ -257,6 +260,13 @@ static const struct replay_op *next_op(struct replayer *r)
 	return &r->op[i];
 }
 
+static uint64_t scaled(const struct replayer *r, uint64_t ns)
+{
+	uint64_t clock = r->result->clock;
+
+	return ns / REPLAY_CLOCK * clock + ns % REPLAY_CLOCK * clock / REPLAY_CLOCK;
+}
+
 /* Returns whether the thread ends. */
 static bool take_turn(struct replayer *r, const struct replay_turn *turn)
 {
@@ -267,7 +277,7 @@ static bool take_turn(struct replayer *r, const struct replay_turn *turn)
 		const struct replay_op *op = next_op(r);
 		uint64_t before;
 
-		__atomic_store_n(&replayed_ns, r->real_start + op->time_ns,
+		__atomic_store_n(&replayed_ns, START_NS + scaled(r, op->time_ns),
 				 __ATOMIC_RELAXED);
 		if (op->kind == REPLAY_EXIT) {
 			ends = true;
@@ -418,7 +428,6 @@ int main(int argc, char **argv)
 	r->block = replay_blocks(r->result, r->head.samples);
 	name_library(r);
 	r->clock_cost = measure_clock();
-	r->real_start = read_clock(CLOCK_MONOTONIC);
 	r->result->other_bytes = other_anonymous(r);
 	reset_high_water();
 	if (r->head.turns == 0)

@@ -26,6 +26,8 @@ struct replay_head {
 
 #define REPLAY_PROBE "probe" /* first argument: only the library is named, there is no plan */
 
+#define REPLAY_CLOCK 1024 /* the clock of the recording */
+
 enum replay_exit { REPLAY_DONE, REPLAY_FAILED = 2, REPLAY_TOO_LARGE };
 
 enum replay_kind {
@@ -65,6 +67,7 @@ struct replay_block {
 
 struct replay_result {
 	uint64_t limit;       /* of the reader: bytes of resident memory, then REPLAY_TOO_LARGE */
+	uint64_t clock;       /* of the reader: by how many REPLAY_CLOCK-ths it is fast */
 	uint64_t is_done;
 	uint64_t failed;      /* calls that got no memory */
 	uint64_t cpu_ns;      /* of the calls, and of touching what they returned */

@@ -88,6 +88,8 @@ void labels_open(struct run *run)
 		struct label_option *l = &run->labels[i];
 
 		CHECK(!label_option_parse(texts->data[i], l));
+		while (strcmp(run->labels[l->first].name, l->name) != 0)
+			l->first++;
 		if (l->kind == LABEL_ARGUMENT)
 			watch_function(run, l);
 		else
@@ -121,7 +123,7 @@ void labels_close(struct run *run)
 
 /* A text that an option had: its frame. */
 struct label_text {
-	uint32_t label;
+	uint32_t label;         /* the first option of its name */
 	char *text;             /* owned */
 	uint32_t frame;
 };
@@ -152,6 +154,11 @@ struct label_frame {
 	struct pad_label_value value; /* words behind its size are 0 */
 };
 
+struct label_sum {
+	uint32_t text;          /* number + 1 in labels.texts; 0: without this label */
+	struct label_use use;
+};
+
 struct labels {
 	size_t count;           /* of options */
 	struct type_table *types; /* the run's */
@@ -167,6 +174,9 @@ struct labels {
 	HASH(struct label_frame) frames; /* at most LABEL_TEXTS_MAX */
 	HASH(struct labelled_thread) threads;
 	HASH(struct labelled_node) nodes;
+	/* of a child: what its parent had allocated before; of each option, all texts then */
+	struct label_use *inherited; /* owned */
+	size_t inherited_texts; /* and one for none */
 };
 
 static struct labels *get_labels(struct session *s)
@@ -210,6 +220,7 @@ void labels_free(struct session *s)
 	free(l->argument);
 	free(l->text_count);
 	free(l->is_reported);
+	free(l->inherited);
 	free(l);
 	s->labels = NULL;
 }
@@ -287,6 +298,8 @@ static uint32_t new_frame(struct session *s, uint32_t label, const char *text)
 static uint32_t frame_of(struct session *s, uint32_t label, const char *text)
 {
 	struct labels *l = s->labels;
+
+	label = s->run->labels[label].first;
 	uint64_t hash = hash_of(label, text);
 	const uint32_t *known = hash_find(&l->by_text, hash, i,
 					  l->texts.data[*i].label == label &&
@@ -546,29 +559,6 @@ static void take_values(struct session *s, struct labelled_thread *t, const stru
 		find_base(s, t);
 }
 
-void labels_fork(struct session *parent, struct session *child)
-{
-	const struct labels *from = parent->labels;
-
-	child->labels = NULL;
-	if (!from || !from->has_variables)
-		return;
-	struct labels *l = get_labels(child);
-
-	l->has_variables = true;
-	memcpy(l->place, from->place, l->count * sizeof(*l->place));
-	memcpy(l->text_count, from->text_count, l->count * sizeof(*l->text_count));
-	for (uint32_t i = 0; i < from->texts.count; i++) {
-		const struct label_text *text = &from->texts.data[i];
-
-		*hash_add(&l->by_text, hash_of(text->label, text->text)) = i;
-		*hash_add(&l->by_frame, hash_u64(text->frame)) = i;
-		*vec_add(&l->texts) =
-			(struct label_text){text->label, xstrdup(text->text), text->frame};
-	}
-	publish(child);
-}
-
 /* -- stacks -- */
 
 static uint32_t *find_node(struct labels *l, uint32_t base, uint32_t node)
@@ -658,18 +648,14 @@ uint32_t labels_node(struct session *s, const struct heap_event *he, uint32_t no
 
 /* -- sums -- */
 
-/* What was allocated under a text. */
-struct label_sum {
-	uint32_t text;          /* number + 1 in labels.texts; 0: without this label */
-	uint64_t held;          /* bytes in use, at the peak or now */
-	uint64_t bytes, calls;  /* allocated */
-};
-
 struct label_sums {
 	VEC(struct label_sum) list; /* the largest first; all that allocated */
 };
 
-/* The number + 1 of the text of option @label in the stack @node; 0: it has none. */
+/*
+ * The number + 1 of the text of option @label, the first of its name, in the stack @node; 0: it has
+ * none.
+ */
 static uint32_t text_in(const struct labels *l, const struct calltree *tree, uint32_t label,
 			uint32_t node)
 {
@@ -686,18 +672,23 @@ static uint32_t text_in(const struct labels *l, const struct calltree *tree, uin
 	return found;
 }
 
+/* The larger one comes first; 0: in use and allocated is the same. */
+static int compare_use(const struct label_use *x, const struct label_use *y)
+{
+	if (x->held != y->held)
+		return x->held < y->held ? 1 : -1;
+	return x->bytes != y->bytes ? x->bytes < y->bytes ? 1 : -1 : 0;
+}
+
 static int compare_sums(const void *a, const void *b)
 {
 	const struct label_sum *x = a, *y = b;
+	int order = compare_use(&x->use, &y->use);
 
-	if (x->held != y->held)
-		return x->held < y->held ? 1 : -1;
-	if (x->bytes != y->bytes)
-		return x->bytes < y->bytes ? 1 : -1;
-	return (x->text > y->text) - (x->text < y->text);
+	return order ? order : (x->text > y->text) - (x->text < y->text);
 }
 
-static void add_sum(struct label_sum *to, const struct label_sum *from)
+static void add_use(struct label_use *to, const struct label_use *from)
 {
 	to->held += from->held;
 	to->bytes += from->bytes;
@@ -719,17 +710,17 @@ static struct label_sums sum_up(const struct session *s, uint32_t label,
 	for (uint32_t i = 1; i <= profile_leaf_count(p); i++) {
 		const struct leaf *leaf = profile_leaf(p, i);
 		uint64_t peak = at_peak && i <= at_peak->count ? at_peak->bytes[i] : 0;
-		struct label_sum of_leaf = {.held = at_peak ? peak : leaf->live_bytes,
-					    .bytes = leaf->total_bytes, .calls = leaf->calls};
+		const struct label_use of_leaf = {at_peak ? peak : leaf->live_bytes,
+						  leaf->total_bytes, leaf->calls};
 
-		add_sum(&out.list.data[text_in(s->labels, profile_calltree(p), label,
-					       leaf->node)], &of_leaf);
+		add_use(&out.list.data[text_in(s->labels, profile_calltree(p), label,
+					       leaf->node)].use, &of_leaf);
 	}
 	qsort(out.list.data, out.list.count, sizeof(*out.list.data), compare_sums);
-	while (out.list.count && !out.list.data[out.list.count - 1].calls)
+	while (out.list.count && !out.list.data[out.list.count - 1].use.calls)
 		out.list.count--;
 	for (size_t i = max + 1; i < out.list.count; i++)
-		add_sum(&out.list.data[max], &out.list.data[i]);
+		add_use(&out.list.data[max].use, &out.list.data[i].use);
 	return out;
 }
 
@@ -743,6 +734,8 @@ size_t labels_live(const struct session *s, struct label_amount *out, size_t max
 	size_t count = 0, each = s->labels ? max / s->labels->count : 0;
 
 	for (uint32_t i = 0; each && i < s->labels->count; i++) {
+		if (s->run->labels[i].first != i)
+			continue;
 		struct label_sums sums = sum_up(s, i, NULL, each - 1);
 
 		for (size_t k = 0; k < MIN(sums.list.count, each); k++) {
@@ -751,44 +744,203 @@ size_t labels_live(const struct session *s, struct label_amount *out, size_t max
 
 			out[count++] = (struct label_amount){
 				s->run->labels[i].name, is_rest ? "other" : text_of(s->labels, sum),
-				sum->held, sum->bytes};
+				sum->use.held, sum->use.bytes};
 		}
 		vec_deinit(&sums.list);
 	}
 	return count;
 }
 
+/* -- processes -- */
+
+/* What the parent had allocated is not the child's, which has counted it, too. */
+static void take_inherited(const struct session *parent, struct labels *l)
+{
+	l->inherited_texts = l->texts.count + 1;
+	l->inherited = xcalloc(l->count * l->inherited_texts, sizeof(*l->inherited));
+	for (uint32_t i = 0; i < l->count; i++) {
+		struct label_sums sums = sum_up(parent, i, NULL, UINT32_MAX);
+
+		for (size_t k = 0; k < sums.list.count; k++)
+			l->inherited[i * l->inherited_texts + sums.list.data[k].text] =
+				sums.list.data[k].use;
+		vec_deinit(&sums.list);
+	}
+}
+
+void labels_fork(struct session *parent, struct session *child)
+{
+	const struct labels *from = parent->labels;
+
+	child->labels = NULL;
+	if (!from)
+		return;
+	struct labels *l = get_labels(child);
+
+	l->has_variables = from->has_variables;
+	memcpy(l->place, from->place, l->count * sizeof(*l->place));
+	memcpy(l->text_count, from->text_count, l->count * sizeof(*l->text_count));
+	for (uint32_t i = 0; i < from->texts.count; i++) {
+		const struct label_text *text = &from->texts.data[i];
+
+		*hash_add(&l->by_text, hash_of(text->label, text->text)) = i;
+		*hash_add(&l->by_frame, hash_u64(text->frame)) = i;
+		*vec_add(&l->texts) =
+			(struct label_text){text->label, xstrdup(text->text), text->frame};
+	}
+	take_inherited(parent, l);
+	if (l->has_variables)
+		publish(child);
+}
+
+/* Of too many texts the rest is "other". */
+static struct label_total *get_total(struct label_totals *to, uint32_t label, const char *text)
+{
+	uint64_t hash = hash_of(label, text);
+	struct label_total *t = hash_find(&to->total, hash, e,
+					  e->label == label && strcmp(e->text, text) == 0);
+
+	if (t)
+		return t;
+	while (to->texts.count <= label)
+		*vec_add(&to->texts) = 0;
+	if (*text && to->texts.data[label] >= LABEL_TEXTS_MAX && strcmp(text, "other") != 0)
+		return get_total(to, label, "other");
+	to->texts.data[label] += *text != 0;
+	t = hash_add(&to->total, hash);
+	*t = (struct label_total){.label = label, .text = xstrdup(text)};
+	return t;
+}
+
+/* A process that was never in a call with a label, and knows no variable. */
+static void add_unlabelled(const struct session *s, struct label_totals *to)
+{
+	const struct profile *p = s->heap.profile;
+	const struct profile_totals *sum = profile_totals(p);
+
+	for (uint32_t i = 0; s->run->labels && i < s->run->options->labels.count; i++) {
+		if (s->run->labels[i].first != i)
+			continue;
+		const struct label_use use = {
+			sum->live_bytes, sum->allocated_bytes - s->process.inherited_bytes,
+			profile_count(p, sum->allocations - s->process.inherited_allocations)};
+
+		add_use(&get_total(to, i, "")->use, &use);
+	}
+}
+
+static void add_label(const struct session *s, uint32_t label, struct label_totals *to)
+{
+	const struct labels *l = s->labels;
+	const struct label_use *inherited = l->inherited + label * l->inherited_texts;
+	struct label_sums sums = sum_up(s, label, NULL, UINT32_MAX);
+
+	for (size_t k = 0; k < sums.list.count; k++) {
+		const struct label_sum *sum = &sums.list.data[k];
+		struct label_use use = sum->use;
+
+		if (sum->text < l->inherited_texts) {
+			use.bytes -= inherited[sum->text].bytes;
+			use.calls -= inherited[sum->text].calls;
+		}
+		if (use.calls || use.held)
+			add_use(&get_total(to, label, text_of(l, sum))->use, &use);
+	}
+	vec_deinit(&sums.list);
+}
+
+void labels_add(const struct session *s, struct label_totals *to)
+{
+	if (!s->labels)
+		add_unlabelled(s, to);
+	for (uint32_t i = 0; s->labels && i < s->labels->count; i++)
+		if (s->run->labels[i].first == i)
+			add_label(s, i, to);
+}
+
+void label_totals_deinit(struct label_totals *t)
+{
+	for (size_t i = 0; hash_next(&t->total.index, &i); i++)
+		free(t->total.slot[i].text);
+	hash_deinit(&t->total);
+	vec_deinit(&t->texts);
+}
+
 /* -- the summary -- */
 
 #define TEXTS_SHOWN 5u
 
-static void print_sum(const char *name, const struct label_sum *sum, uint64_t peak,
+/* @use->held is a part of @all. */
+static void print_use(const char *name, const struct label_use *use, uint64_t all,
 		      const char *text)
 {
 	char held[AMOUNT_SIZE], bytes[AMOUNT_SIZE], calls[AMOUNT_SIZE];
 
 	log_info("  %-12s %10s %5.1f %%  %s; allocated %s in %s call%s", name,
-		 amount_bytes((double)sum->held, held), amount_percent(sum->held, peak), text,
-		 amount_bytes((double)sum->bytes, bytes), amount_commas(sum->calls, calls),
-		 sum->calls == 1 ? "" : "s");
+		 amount_bytes((double)use->held, held), amount_percent(use->held, all), text,
+		 amount_bytes((double)use->bytes, bytes), amount_commas(use->calls, calls),
+		 plural(use->calls));
 }
 
 void labels_print(const struct session *s, const struct leaf_amounts *at_peak, uint64_t peak)
 {
 	for (uint32_t i = 0; s->labels && i < s->labels->count; i++) {
+		if (s->run->labels[i].first != i)
+			continue;
 		struct label_sums sums = sum_up(s, i, at_peak, TEXTS_SHOWN);
 		size_t count = sums.list.count, shown = MIN(count, (size_t)TEXTS_SHOWN);
 
 		for (size_t k = 0; k < shown; k++) {
 			const char *text = text_of(s->labels, &sums.list.data[k]);
 
-			print_sum(k ? "" : s->run->labels[i].name, &sums.list.data[k], peak,
+			print_use(k ? "" : s->run->labels[i].name, &sums.list.data[k].use, peak,
 				  sums.list.data[k].text ? text : "(none)");
 		}
 		_cleanup_free_ char *others = xasprintf("%zu others", count - shown);
 
 		if (count > shown)
-			print_sum("", &sums.list.data[shown], peak, others);
+			print_use("", &sums.list.data[shown].use, peak, others);
 		vec_deinit(&sums.list);
 	}
+}
+
+static int compare_totals(const void *a, const void *b)
+{
+	const struct label_total *x = a, *y = b;
+	int order = compare_use(&x->use, &y->use);
+
+	return order ? order : strcmp(x->text, y->text);
+}
+
+static void print_total(const struct run *run, const struct label_totals *totals, uint32_t label,
+			uint64_t live)
+{
+	VEC(struct label_total) list = {0};
+	_cleanup_free_ char *name = xasprintf("all by %s", run->labels[label].name);
+	struct label_use rest = {0};
+
+	for (size_t i = 0; hash_next(&totals->total.index, &i); i++)
+		if (totals->total.slot[i].label == label)
+			*vec_add(&list) = totals->total.slot[i];
+	vec_sort(&list, compare_totals);
+	for (size_t i = 0; i < list.count; i++) {
+		const struct label_total *t = &list.data[i];
+
+		if (i < TEXTS_SHOWN)
+			print_use(i ? "" : name, &t->use, live, *t->text ? t->text : "(none)");
+		else
+			add_use(&rest, &t->use);
+	}
+	_cleanup_free_ char *others = xasprintf("%zu others", list.count - TEXTS_SHOWN);
+
+	if (list.count > TEXTS_SHOWN)
+		print_use("", &rest, live, others);
+	vec_deinit(&list);
+}
+
+void label_totals_print(const struct run *run, const struct label_totals *totals, uint64_t live)
+{
+	for (uint32_t i = 0; run->labels && i < run->options->labels.count; i++)
+		if (run->labels[i].first == i)
+			print_total(run, totals, i, live);
 }

@@ -19,6 +19,7 @@
 
 #include <sys/types.h>
 
+#include "base/hash.h"
 #include "base/types.h"
 #include "tracee/state/custom_probe.h"
 
@@ -65,6 +66,31 @@ struct label_amount {
 size_t labels_live(const struct session *s, struct label_amount *out, size_t max);
 /* The largest labels, for the summary: of bytes by leaf at the peak, and their sum. */
 void labels_print(const struct session *s, const struct leaf_amounts *at_peak, uint64_t peak);
+
+/* What was allocated under a text. */
+struct label_use {
+	uint64_t held;           /* bytes in use, at the peak or now */
+	uint64_t bytes, calls;   /* allocated */
+};
+
+/* What processes with a label had in use at their ends, and allocated; text "": none. */
+struct label_total {
+	uint32_t label;          /* number of the option */
+	char *text;              /* owned */
+	struct label_use use;
+};
+
+/* All zero at first. At most LABEL_TEXTS_MAX texts of each option, and "other". */
+struct label_totals {
+	HASH(struct label_total) total;
+	VEC(uint32_t) texts;     /* by option: how many */
+};
+
+/* Adds those of @s, which ends, without what it inherited of allocations. */
+void labels_add(const struct session *s, struct label_totals *to);
+/* The largest of each option; @live: in use by all. */
+void label_totals_print(const struct run *run, const struct label_totals *totals, uint64_t live);
+void label_totals_deinit(struct label_totals *t);
 
 void labels_thread_exit(struct session *s, uint32_t thread);
 void labels_free(struct session *s);

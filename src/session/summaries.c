@@ -111,6 +111,7 @@ static void process_deinit(struct summaries_process *p)
 	free(p->title);
 	free(p->peak_line);
 	free(p->sites);
+	free(p->labels);
 	*p = (struct summaries_process){0};
 }
 
@@ -139,6 +140,11 @@ static void print_sites(const void *largest)
 	largest_print(largest);
 }
 
+static void print_labels(const void *s)
+{
+	summary_print_labels(s);
+}
+
 /* Puts @s among the largest ones, if it is. */
 static void add_process(struct summaries *all, struct session *s, const struct largest *largest)
 {
@@ -159,6 +165,7 @@ static void add_process(struct summaries *all, struct session *s, const struct l
 		.peak = peak,
 		.peak_line = print_to_text(print_peak, s),
 		.sites = print_to_text(print_sites, largest),
+		.labels = print_to_text(print_labels, s),
 	};
 }
 
@@ -195,6 +202,7 @@ void summaries_print(struct session *s, const char *path)
 	all->allocated += profile_totals(p)->allocated_bytes - s->process.inherited_bytes;
 	all->live += profile_totals(p)->live_bytes;
 	all->is_estimate |= profile_options(p)->sample_interval != 0;
+	labels_add(s, &all->labels);
 	note_end(all, s);
 	largest_deinit(&largest);
 }
@@ -301,8 +309,10 @@ void summaries_finish(struct run *run)
 	log_info("largest peak of %zu processes: %s", all->count, all->most[0].title);
 	log_print_collected(all->most[0].peak_line);
 	log_print_collected(all->most[0].sites);
+	log_print_collected(all->most[0].labels);
 	print_next(all);
 	print_totals(all);
+	label_totals_print(run, &all->labels, all->live);
 	print_files(all);
 	print_hints(all);
 	within_print(&all->within);
@@ -317,6 +327,7 @@ void summaries_deinit(struct summaries *s)
 	for (size_t i = 0; i < SUMMARIES_HINTS; i++)
 		free(s->hint[i].line);
 	vec_deinit(&s->within);
+	label_totals_deinit(&s->labels);
 	free(s->first_killed);
 	free(s->only);
 }

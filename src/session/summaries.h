@@ -5,10 +5,12 @@
  *	ptmem: largest peak of 37 processes: process 4713, cc1 -quiet b.c
  *	ptmem:   peak         48.2 MiB (50,542,080 bytes) in 1,234 blocks after 1.20 s
  *	ptmem:   largest      ...                                      its call sites
+ *	ptmem:   db            40.3 MiB  83.6 %  orders; ...               of --label
  *	ptmem:   next          41.0 MiB  process 4715, cc1 -quiet c.c
  *	ptmem:                 40.1 MiB  process 4711, cc1 -quiet a.c
  *	ptmem:   others       34 processes, of 12.1 MiB at most (-v prints all)
  *	ptmem:   all          1,234 allocations of 5,678 bytes; 91,011 bytes in use at their ends
+ *	ptmem:   all by db     20.3 MiB  81.0 %  orders; ...           of --label, at their ends
  *	ptmem:   killed       2 processes by a signal, the first one 4714 by SIGSEGV
  *	ptmem:   written to   37 files, massif.out.4711 the first; all.html
  *	ptmem: hint: ...                    of processes that matter, if there is room
@@ -21,6 +23,7 @@
 #define PTMEM_SESSION_SUMMARIES_H
 
 #include "base/types.h"
+#include "session/labels.h"
 #include "session/out.h"
 #include "session/within.h"
 
@@ -35,7 +38,7 @@ struct session;
 struct summaries_process {
 	char *title;           /* "process 12, ./a"; NULL = there is none */
 	uint64_t peak;
-	char *peak_line, *sites; /* as they are printed */
+	char *peak_line, *sites, *labels; /* as they are printed */
 };
 
 /* A hint, and the largest peak of the processes that it is about. */
@@ -56,6 +59,7 @@ struct summaries {
 	char *only;            /* the whole summary of the first one */
 	struct summaries_hint hint[SUMMARIES_HINTS]; /* all different */
 	within_totals within;
+	struct label_totals labels;
 	/* files that were written, and the first one of each kind */
 	struct {
 		size_t count;

@@ -628,11 +628,13 @@ void summary_print_peak(const struct session *s)
 		print_peak(profile_totals(s->heap.profile));
 }
 
-static void print_labels(const struct session *s)
+void summary_print_labels(const struct session *s)
 {
 	struct leaf_amounts at_peak;
 	uint64_t peak = 0;
 
+	if (!s->labels)
+		return;
 	peak_amounts(s->heap.profile, &at_peak, &peak);
 	labels_print(s, &at_peak, peak);
 	free(at_peak.bytes);
@@ -658,8 +660,7 @@ static void print_profile(struct session *s, const char *path, struct largest *l
 		summary_print_peak(s);
 	summary_print_file(path);
 	largest_print(largest);
-	if (s->labels)
-		print_labels(s);
+	summary_print_labels(s);
 	if (o->profile.heap && is_sampled)
 		print_sampled_calls(s);
 	else if (o->profile.heap)

@@ -51,6 +51,8 @@ void summary_print(struct session *s, const char *path, struct largest *largest_
 bool summary_is_hint_of_none(const char *line);
 /* Its line about the peak. */
 void summary_print_peak(const struct session *s);
+/* Its lines about labels, if it has any. */
+void summary_print_labels(const struct session *s);
 
 /*
  * Says where the massif file @path is, and how to read it. Nothing, if it is NULL, or not a regular

@@ -197,6 +197,39 @@ def overwritten(t):
     os.remove(path)
 
 
+def forged_cores(t, path):
+    """Small files whose headers claim what would be much work: segments that share bytes, or overlap; notes of absurd sizes."""
+    base, size = 0x10000000, 1 << 16
+    load, note = 1, 4
+
+    def header(kind, offset, start, filled):
+        return struct.pack("<IIQQQQQQ", kind, 6, offset, start, 0, filled, filled if kind == load else 0, PAGE)
+    one = header(load, 1 << 20, base, size)
+    notes = header(note, 1 << 20, 0, 1 << 12)
+    forged = {
+        "sharing": ([header(load, 1 << 20, base + i * size, size) for i in range(5000)], b"", "have more bytes than the file"),
+        "sharing-notes": ([one, *[notes] * 60000], b"", "have more bytes than the file"),
+        "overlapping": ([one, header(load, 0, base + PAGE, size)], b"", "contradict each other"),
+        "wrapping": ([header(load, 1 << 20, 2**64 - PAGE, size)], b"", "contradict each other"),
+        "no-notes": ([one], b"", "has no registers of any thread"),
+        "large-name": ([one, notes], struct.pack("<III", 2**32 - 1, 336, 1), "has no registers of any thread"),
+        "large-note": ([one, notes], struct.pack("<III", 4, 2**32 - 1, 1), "has no registers of any thread"),
+        "small-note": ([one, notes], struct.pack("<III", 0, 8, 1), "has no registers of any thread"),
+    }
+    for name, (headers, content, words) in forged.items():
+        out = os.path.join(t.subdirectory(), "forged-" + name)
+        with open(path, "rb") as file:
+            head = bytearray(file.read(64))
+        struct.pack_into("<Q", head, 32, 64)
+        struct.pack_into("<H", head, 56, len(headers))
+        with open(out, "wb") as file:
+            file.write(head + b"".join(headers))
+            file.seek(1 << 20)
+            file.write(content)
+            file.truncate(max((1 << 20) + size + PAGE, 64 + 56 * len(headers)))
+        yield out, words
+
+
 @test("inspect/core/refused")
 def refused(t):
     _, path = make_core(t)
@@ -213,6 +246,7 @@ def refused(t):
             start = bytearray(file.read(PAGE))
             start[at:at + len(change)] = change
             out.write(start)
+    cases += forged_cores(t, path)
     for name, words in cases:
         result = t.run([t.ptmem(), "--inspect=" + name])
         t.equal("status of " + name, result.status, 125)

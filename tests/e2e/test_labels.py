@@ -6,6 +6,7 @@ import signal
 import subprocess
 
 from harness import BUILD, test
+from live_lib import Listening
 from pprof_file import Pprof
 
 # What members of tenants say of those of the program, in its order: three of its own, none, no name, an unreadable one.
@@ -177,7 +178,7 @@ def attached(t):
 
 @test("labels/inherited")
 def inherited(t):
-    """A child of a fork goes on with the label of its thread."""
+    """A child of a fork goes on with the label of its thread; the summary has those of the largest process, and of all, each call once."""
     program, cwd = t.target("gcc-O2-pie", "label_variables"), t.subdirectory()
     run = t.run([t.ptmem(), "-o", "m.%p", "--record=r.%p", "--label=tls:current_request->tenant->name", program, "fork"], cwd=cwd)
     files = [name for name in os.listdir(cwd) if name.startswith("r.")]
@@ -185,6 +186,11 @@ def inherited(t):
     want = lines(run.out)[1][0]
     t.check(want in [by_label(t, os.path.join(cwd, name), "name").get("globex incorporated") for name in files],
             "%d: %s" % (want, run.err))
+    messages = run.err.decode().splitlines()
+    said = dict(zip(("acme", "globex incorporated", "x", "?"), (calls for i, (_, calls) in enumerate(lines(run.out)) if i != 3)))
+    found = rows(messages, "all by name")
+    t.equal("calls of all in %s" % messages, {text: found.get(text) for text in said}, said)
+    t.check("globex incorporated" in rows(messages, "name"), "%s" % messages)
 
 
 @test("labels/libraries")
@@ -197,6 +203,59 @@ def libraries(t):
     # those of odd() are in it
     t.equal("calls of %s" % calls, found, [said[0][1], said[1][1]])
     t.check("0" in rows(run.messages, "signgam"), "signgam is a label, too: %s" % run.messages)
+
+
+MANY = r"""/* 1,200 tenants, one of them "other", and some whose names begin with the same 120 letters. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+char who[200];
+static void *volatile kept;
+int main(void)
+{
+	memset(who, 'x', 120);
+	for (int i = 0; i < 4; i++) {
+		who[120] = (char)('a' + i);
+		kept = malloc(100000 - i);
+	}
+	strcpy(who, "other");
+	kept = malloc(70000);
+	for (int i = 0; i < 1195; i++) {
+		snprintf(who, sizeof(who), "tenant%d", i);
+		kept = malloc(1000 + i);
+	}
+	kept = malloc(9000);
+	write(1, "ready\n", 6);
+	return read(0, who, 1) != 0;
+}
+"""
+
+
+class ManyLabels(Listening):
+    def __init__(self, t):
+        self.t, self.cwd, self.program = t, t.subdirectory(), None
+        source = t.file("many.c", MANY)
+        t.equal("gcc", t.run(["gcc", "-g", "-O1", "-w", "-include", "unistd.h", "-o", os.path.join(self.cwd, "many"), source]).status, 0)
+        self.ptmem = subprocess.Popen([t.ptmem(), "--listen", "--log-file=log", "--label=who", "--", "./many"], cwd=self.cwd,
+                                      env=t.environment(self.cwd), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.expect(self.ptmem, b"ready\n")
+        t.wait_until("listening", lambda: self.url() is not None)
+
+
+@test("labels/metrics")
+def metrics(t):
+    """Of very many labels the largest are metrics, each series once, the rest is "other": together they are all of the heap."""
+    m = ManyLabels(t)
+    found = m.get("/metrics").decode()
+    rows_of = [(key, int(value)) for key, value in re.findall(r"^ptmem_label_live_bytes({.*}) (\d+)$", found, re.M)]
+    series = dict(rows_of)
+    t.check(4 < len(rows_of) <= 24, "%d rows" % len(rows_of))
+    t.equal("each series once", len(series), len(rows_of))
+    t.equal("all of the heap", sum(series.values()), int(m.live()))
+    by_value = {re.search('value="(.*)"', key)[1]: value for key, value in series.items()}
+    t.equal("the largest tenants", [by_value.get("tenant%d" % i) for i in (1194, 1193)], [None, None])
+    t.check(by_value["other"] > 70000 + 1000 * 1000, str(by_value))
+    m.end(0)
 
 
 @test("labels/no-debug")
@@ -229,3 +288,30 @@ def refused(t):
     t.check(run.status and "--heap=no" in "".join(run.messages), "%s" % run.messages)
     run = t.profile(["true"], ["--label=no_such_function:arg1"])
     t.check(any("--label=no_such_function: no function of this name" in m for m in run.messages), "%s" % run.messages)
+
+
+SOME = r"""/* some FIRST: 600 tenants, from number FIRST on. */
+#include <stdio.h>
+#include <stdlib.h>
+char who[20];
+static void *volatile kept;
+int main(int argc, char **argv)
+{
+	for (int i = 0; i < 600; i++) {
+		snprintf(who, sizeof(who), "tenant%d", atoi(argv[argc - 1]) + i);
+		kept = malloc(1000);
+	}
+	return 0;
+}
+"""
+
+
+@test("labels/many-processes")
+def many_processes(t):
+    """Processes that have more texts than are kept in all, and none of them too many: the rest is "other", and all calls are there."""
+    source, cwd = t.file("some.c", SOME), t.subdirectory()
+    t.equal("gcc", t.run(["gcc", "-g", "-O1", "-w", "-o", os.path.join(cwd, "some"), source]).status, 0)
+    run = t.run([t.ptmem(), "-o", "none", "--trace-children=yes", "--label=who", "sh", "-c", "./some 0; ./some 600; ./some 1100"], cwd=cwd)
+    t.equal("status of %s" % run.err, run.status, 0)
+    row = next(line for line in run.err.decode().splitlines() if line.startswith("ptmem:   all by who"))
+    t.check(row.endswith("other; allocated 781.2 KiB in 800 calls"), "those above a thousand: %s" % run.err)

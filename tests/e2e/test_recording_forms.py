@@ -461,7 +461,8 @@ def _(t):
             rows = list(csv.DictReader(io.StringIO(report(t, "--format=csv", "--at=peak", "--temporary=" + given, path))))
             t.equal("CSV within %s" % given, {row["call_site"].split()[0]: int(row["temporary"]) for row in rows},
                     {name: sum(wanted[leaf] for leaf in range(len(wanted)) if site_of(data, leaf) == name) for name in ("quick", "slow")})
-        rows = table_of(report(t, "--temporary=4ms", path), "temporary allocations, released within 4,096 us")
+        rows = table_of(report(t, "--temporary=4ms", path), "temporary allocations, released%s within 4,096 us" %
+                        (" or resized" if options else ""))
         t.check("slow" not in [row[3] for row in rows], "slow is temporary within 4 ms")
         page = os.path.join(directory, "page.html")
         report(t, "--html=" + page, "--temporary=20s", path)

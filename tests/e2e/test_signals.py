@@ -56,6 +56,18 @@ def lost_handler(t):
     t.equal("its output", out, b"OK\n")
 
 
+@test("signals/socket-timeout")
+def socket_timeout(t):
+    """A wait at a socket that has a timeout ends by that, not because ptmem attaches, detaches or stops all threads."""
+    cwd = t.subdirectory()
+    target = subprocess.Popen([t.target("gcc-O2-pie", "eintr"), "socket"], cwd=cwd, env=t.environment(cwd),
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    for options in (["--probes=break"], [], ["--heap-sample=1K"]):
+        Attached(t, target.pid, options).wait_attached().detach()
+    out, err = target.communicate(b"x", timeout=200)
+    t.equal("its output", (out, err, target.returncode), (b"OK\n", b"", 0))
+
+
 @test("signals/trap-open")
 def trap_open(t):
     """A thread that handles SIGTRAP and blocks all other signals keeps its mask and its handler."""

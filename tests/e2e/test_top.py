@@ -30,24 +30,29 @@ class Top:
                 p.step(step)
 
     def wait(self, what, condition):
+        """@condition sees one screen, self.lines: two reads could see parts of two frames."""
+
+        def holds():
+            self.lines = self.terminal.screen()
+            return condition()
+
         try:
-            self.t.wait_until(what, condition)
+            self.t.wait_until(what, holds)
         except Exception:
             with open(os.path.join(self.cwd, "screen"), "w", encoding="utf-8") as file:
                 file.write("\n".join(self.terminal.screen()) + "\n\n" + repr(self.terminal.raw))
             raise
 
     def shows(self, pattern):
-        self.wait("the screen to show " + pattern,
-                  lambda: re.search(pattern, "\n".join(self.terminal.screen()), re.M))
+        self.wait("the screen to show " + pattern, lambda: re.search(pattern, "\n".join(self.lines), re.M))
 
     def tables(self):
         """Screen lines on which tables begin."""
-        return [i for i, line in enumerate(self.terminal.screen()) if line.startswith("process ")]
+        return [i for i, line in enumerate(self.lines) if line.startswith("process ")]
 
     def paths(self):
         """Screen lines on which shown paths begin."""
-        return [i for i, line in enumerate(self.terminal.screen()) if line.lstrip().startswith("by ")]
+        return [i for i, line in enumerate(self.lines) if line.lstrip().startswith("by ")]
 
     def press(self, keys, pattern):
         self.terminal.type(keys)
@@ -70,14 +75,10 @@ def keys(t):
     program = Waiting(t)
     top = Top(t, [program], columns=120)
     top.shows(r"by live bytes$")
-    lines = []
-
-    def is_whole():  # the keys are drawn last
-        lines[:] = top.terminal.screen()
-        row = r"^ +432 B +\S+ B +\+432 B +\S+ \S+/s +9  follow_list \(leaks\.c:\d+\)$"
-        return KEYS in lines and re.search(row, "\n".join(lines), re.M)
-
-    top.wait("a row, and the line of keys", is_whole)
+    row = r"^ +432 B +\S+ B +\+432 B +\S+ \S+/s +9  follow_list \(leaks\.c:\d+\)$"
+    top.wait("a row, and the line of keys, which is drawn last",
+             lambda: KEYS in top.lines and re.search(row, "\n".join(top.lines), re.M))
+    lines = top.lines
     units = {"B": 1, "KiB": 1024}
     live = [float(m[1]) * units[m[2]] for m in (re.match(r" +([0-9.]+) (B|KiB) .*\(", line) for line in lines) if m]
     t.check(len(live) > 10 and live == sorted(live, reverse=True), "not the largest first: %s" % lines)
@@ -110,10 +111,10 @@ def sizes(t):
     program = Waiting(t)
     top = Top(t, [program], rows=5, columns=20)
     top.shows(r"^live [0-9.]+ KiB in \d+")
-    t.check(all(len(line) <= 20 for line in top.terminal.screen()), "wider than the screen")
+    t.check(all(len(line) <= 20 for line in top.lines), "wider than the screen")
     for _ in range(40):
         top.terminal.type(DOWN)
-    last = lambda: top.terminal.screen()[3]
+    last = lambda: top.lines[3]
     top.wait("the smallest site", lambda: re.match(r" +\d\d? B ", last()))
     top.terminal.resize(20, 60)
     os.kill(top.terminal.process.pid, signal.SIGWINCH)
@@ -205,7 +206,7 @@ def several(t):
     top = Top(t, programs, rows=24, columns=150)
     pids = [p.process.pid for p in programs]
     top.wait("both tables", lambda: sum(bool(re.match(r"process (%d|%d), " % tuple(pids), line))
-                                        for line in top.terminal.screen()) == 2)
+                                        for line in top.lines) == 2)
     top.wait("the tables to begin there", lambda: top.tables() == [0, 11])
     programs[0].process.kill()
     programs[0].process.wait()
@@ -230,10 +231,10 @@ def labels_differ(t):
     program = Waiting(t)
     top = Top(t, [program], rows=100, columns=200)
     top.shows(r"follow_list \(leaks\.c:\d+\)")
-    top.wait("rows of different labels", lambda: len(labels(top.terminal.screen())) > 10 and
-             len(set(labels(top.terminal.screen()))) == len(labels(top.terminal.screen())))
+    top.wait("rows of different labels", lambda: len(labels(top.lines)) > 10 and
+             len(set(labels(top.lines))) == len(labels(top.lines)))
     top.press(b"\n", r"^ +by main \(leaks\.c:\d+\)$")
-    screen = top.terminal.screen()
+    screen = top.lines
     t.check(not any("below main" in line or "__libc_start" in line or "_start" in line for line in screen),
             "start-up code in a path:\n" + "\n".join(screen))
     top.terminal.type(b"q")
@@ -248,12 +249,13 @@ def selection(t):
     top = Top(t, programs, rows=10, columns=150, options=["--show-below-main=yes"])
     top.wait("both tables", lambda: top.tables() == [0, 4])
     top.wait("both programs to have placed their blocks",
-             lambda: len(re.findall(r"^ .*\breach_main_stack \(", "\n".join(top.terminal.screen()), re.M)) == 2)
+             lambda: len(re.findall(r"^ .*\breach_main_stack \(", "\n".join(top.lines), re.M)) == 2)
     top.press(b"\nw", r"^written to ")  # below the tables
     top.wait("the tables to be where they were", lambda: top.tables() == [0, 4])
     top.terminal.resize(80, 150)
     os.kill(top.terminal.process.pid, signal.SIGWINCH)
-    top.wait("the path below the first row", lambda: len(top.tables()) == 2 and top.paths()[:1] == [4])
+    top.wait("all of the path below the first row",
+             lambda: len(top.tables()) == 2 and top.paths()[:1] == [4] and "by _start " in top.lines[top.paths()[-1]])
     path = len(top.paths())
     t.check(path > 1, "a path of one line may not reach the end of a share")
     count = top.tables()[1] - 3 - path
@@ -279,7 +281,7 @@ def moving_row(t):
     def row(blocks):
         """The line of the leak, whose blocks are of 1000 bytes."""
         size = "%.1f KiB" % (blocks * 1000 / 1024) if blocks > 1 else "1000 B"
-        found = [i for i, line in enumerate(top.terminal.screen()) if re.match(r" +%s .* %d  t_malloc" % (re.escape(size), blocks), line)]
+        found = [i for i, line in enumerate(top.lines) if re.match(r" +%s .* %d  t_malloc" % (re.escape(size), blocks), line)]
         return found[0] if len(found) == 1 else None
 
     top.shows(r"[KM]iB/s .*  t_malloc \(truth\.h:\d+\)$")

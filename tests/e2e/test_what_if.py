@@ -3,8 +3,9 @@
 import gzip
 import json
 import os
+import re
 
-from harness import ALLOCATORS, report, run_report, test
+from harness import ALLOCATORS, BUILD, Skip, report, run_report, test
 
 MIB = 1 << 20
 LARGE = 50  # blocks of 1 MiB
@@ -197,7 +198,7 @@ def refused(t):
             ("glibc", "recording", "record these with ptmem --events=FILE"), ("glibc", "samples", "without --heap-sample"),
             ("glibc", "program.c", "not a file of ptmem --events"), ("glibc", "bad", "line 3: "), ("glibc", "twice", "a second first line"),
             ("glibc", "huge", "do not fit into"), ("glibc", "absent", "cannot read absent"), ("glib", path, "none of glibc, jemalloc"),
-            ("glibc:arenas=1", path, "no tunable 'arenas'"), ("/absent/lib.so", path, "/absent/lib.so cannot be loaded"),
+            ("glibc:arenas=1", path, "no tunable 'arenas', only arena_max arena_test hugetlb mmap_max "), ("/absent/lib.so", path, "/absent/lib.so cannot be loaded"),
             ("glibc,./none.so,/absent/lib.so", path, "./none.so cannot be loaded"), ("glibc", "packed", "gunzip -c FILE |"),
             ("glibc", "threads", "more than 16,384 threads"), ("glibc", "nothing", "the file is empty"), ("glibc", ".", "cannot read .")):
         done = run_report(t, "--what-if=" + allocators, name, cwd=t.directory)
@@ -259,3 +260,68 @@ def touched(t):
         t.equal("%s: %r" % (name, done.err), done.status, 0)
         end = json.loads(done.out)["allocators"][0]["end_bytes"]
         t.check(least * MIB <= end < (least + 1) * MIB, "%s: %d" % (name, end))
+
+
+def limited_cgroup(size):
+    """A new control group of that many bytes."""
+    name = "ptmem-what-if-%d" % os.getpid()
+    for root, limit in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")):
+        path = os.path.join(root, name)
+        try:
+            os.mkdir(path)
+        except OSError:
+            continue
+        try:
+            with open(os.path.join(path, limit), "w", encoding="ascii") as file:
+                file.write(str(size))
+            return path
+        except OSError:
+            os.rmdir(path)
+    raise Skip("no control group with a limit can be made here")
+
+
+@test("what-if/limit")
+def limit(t):
+    """A heap of few bytes on very many pages does not fit into a control group: the replay ends itself, the next allocator is asked."""
+    group = limited_cgroup(96 * MIB)
+    blocks = "".join("a %d 1 5 0 %x 1 4096 0\n" % (i, i * 8192) for i in range(1, 40001))
+    events = t.file("events", "ptmem-events 1\nh 1 0 x\n" + blocks + "e 50000\n")
+    try:
+        done = t.run(["sh", "-c", 'echo $$ >"$0"/cgroup.procs && exec "$@"', group, os.path.join(BUILD, "ptmem-report"),
+                      "--what-if=glibc,glibc:arena_max=1", events])
+    finally:
+        t.wait_until("the group is empty", lambda: not open(os.path.join(group, "cgroup.procs"), encoding="ascii").read())
+        os.rmdir(group)
+    t.check(done.status == 255 and not done.out, repr(done))
+    said = done.err.decode().splitlines()
+    t.equal("messages", [line.split(": ")[1] for line in said], ["--what-if=glibc", "--what-if=glibc:arena_max=1"])
+    t.check(all("the heap needs more than " in line and "leave this allocator out" in line for line in said), repr(said))
+
+
+@test("what-if/timers")
+def timers(t):
+    """An allocator with timers is asked with several clocks, and the answer says if they matter; one without is asked once."""
+    if not os.path.exists(ALLOCATORS["jemalloc"]):
+        raise Skip("no jemalloc")
+    lines, at = ["ptmem-events 1\nh 1 0 x\n"], 0
+    for i in range(400):  # 64 blocks of 1 MiB, 56 of them freed, then a small one every 50 ms
+        at += 1000000 if i < 120 else 50000000
+        if i < 64:
+            lines.append("a %d 1 1 0 %x %d 0\n" % (at, (i + 1) << 21, MIB))
+        elif i < 120:
+            lines.append("f %d 1 5 0 %x\n" % (at, (i - 63) << 21))
+        else:
+            lines.append("".join("a %d 1 1 0 %x 500 0\n" % (at, (i * 100 + k) << 21) for k in range(50)))
+    t.file("events", "".join(lines) + "e %d\n" % (at + 1))
+    path = os.path.join(t.directory, "events")
+    glibc, jemalloc = what_if(t, path, "glibc", "jemalloc")["allocators"]
+    t.equal("glibc", glibc["end_least_bytes"], glibc["end_most_bytes"])
+    for which in ("peak", "end"):
+        least, value, most = (jemalloc[which + key] for key in ("_least_bytes", "_bytes", "_most_bytes"))
+        t.check(least <= value <= most, "%s: %d to %d, %d" % (which, least, most, value))
+    t.check(jemalloc["end_least_bytes"] + MIB < jemalloc["end_most_bytes"], "time is another: %s" % jemalloc)
+    again = what_if(t, path, "jemalloc")["allocators"][0]
+    ends = ("end_bytes", "end_least_bytes", "end_most_bytes")
+    t.equal("the same file has the same answer", [again[key] for key in ends], [jemalloc[key] for key in ends])
+    text = report(t, "--what-if=jemalloc", path)
+    t.check(re.search(r"clock that is a quarter .*\n- (peak .* to .*, )?end \S+ MiB to \S+ MiB with jemalloc\n", text), text)

@@ -1,15 +1,18 @@
 /*
  * eintr: system calls that wait, interrupted by signals with and without SA_RESTART, behave as
- * signal(7) says; without a signal they are never interrupted. Allocates all the while.
+ * signal(7) says; without a signal, and by one that is ignored, they are never interrupted.
+ * Allocates all the while.
  */
 #include "truth.h"
 
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -231,8 +234,133 @@ static void pause_and_suspend(void)
 	disarm(t);
 }
 
-int main(void)
+/* A child that sends @number every 2 ms, five times, and then writes to @fd. */
+static pid_t begin_sender(int number, int fd)
 {
+	struct timespec pause = { 0, 2000000 };
+	pid_t pid = fork();
+
+	CHECK(pid >= 0);
+	if (pid)
+		return pid;
+	for (int i = 0; i < 5; i++) {
+		nanosleep(&pause, NULL);
+		if (kill(getppid(), number))
+			_exit(1);
+	}
+	_exit(write(fd, "x", 1) != 1);
+}
+
+/* Signals that the program ignores, by default or not, interrupt no call that waits for ever. */
+static void ignored_signals(int number)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+	int epoll = epoll_create1(0), fds[2], status;
+	char c;
+
+	CHECK(!pipe(fds) && !epoll_ctl(epoll, EPOLL_CTL_ADD, fds[0], &event));
+	for (int i = 0; i < 4; i++) {
+		pid_t pid = begin_sender(number, fds[1]);
+
+		if (i % 2)
+			CHECK(epoll_wait(epoll, &event, 1, -1) == 1);
+		else
+			CHECK(epoll_pwait(epoll, &event, 1, -1, NULL) == 1);
+		CHECK(read(fds[0], &c, 1) == 1);
+		CHECK(waitpid(pid, &status, 0) == pid && !status);
+		t_free(t_malloc(77), 77);
+	}
+	close(epoll);
+	close(fds[0]);
+	close(fds[1]);
+}
+
+static int sleeps(pid_t pid)
+{
+	char path[40], text[64] = "";
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	fd = open(path, O_RDONLY);
+	if (fd < 0 || read(fd, text, sizeof(text) - 1) <= 0)
+		_exit(1);
+	close(fd);
+	return strstr(text, ") S") != NULL;
+}
+
+/* Each time that its parent sleeps: both signals. It wakes the parent if there is no answer. */
+static pid_t begin_pairs(int answers, int wake)
+{
+	struct timespec moment = { 0, 200000 };
+	struct pollfd in = { .fd = answers, .events = POLLIN };
+	pid_t pid = fork();
+	char c;
+
+	CHECK(pid >= 0);
+	while (!pid) {
+		while (!sleeps(getppid()))
+			nanosleep(&moment, NULL);
+		if (kill(getppid(), SIGURG) || kill(getppid(), SIGRTMIN))
+			_exit(1);
+		if (poll(&in, 1, 10000) != 1)
+			_exit(write(wake, "x", 1) != 1);
+		if (read(answers, &c, 1) != 1)
+			_exit(1);
+	}
+	return pid;
+}
+
+/* One that it handles interrupts it, also if it comes together with one that it ignores. */
+static void handled_beside_ignored(void)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+	int epoll = epoll_create1(0), answer[2], wake[2];
+	struct sigaction sa;
+	pid_t pid;
+
+	memset(&sa, 0, sizeof(sa));
+	sa.sa_handler = on_signal;
+	CHECK(!sigaction(SIGRTMIN, &sa, NULL));
+	CHECK(!pipe(answer) && !pipe(wake) && !epoll_ctl(epoll, EPOLL_CTL_ADD, wake[0], &event));
+	pid = begin_pairs(answer[0], wake[1]);
+	for (int i = 0; i < 100; i++) {
+		CHECK_CUT_SHORT(epoll_wait(epoll, &event, 1, -1));
+		CHECK(write(answer[1], "x", 1) == 1);
+		t_free(t_malloc(55), 55);
+	}
+	CHECK(!kill(pid, SIGKILL));
+	while (waitpid(pid, NULL, 0) < 0)
+		CHECK(errno == EINTR);
+	close(epoll);
+	for (int i = 0; i < 2; i++) {
+		close(answer[i]);
+		close(wake[i]);
+	}
+}
+
+/* A socket with a timeout, without data: it is what ends a wait, not a tracer that comes or goes. */
+static int wait_at_socket(void)
+{
+	struct timeval tv = { 0, 150000 };
+	struct pollfd in = { .fd = STDIN_FILENO, .events = POLLIN };
+	int s[2];
+	char c;
+
+	CHECK(!socketpair(AF_UNIX, SOCK_STREAM, 0, s));
+	CHECK(!setsockopt(s[0], SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv)));
+	while (poll(&in, 1, 0) == 0) {
+		CHECK(recv(s[0], &c, 1, 0) == -1 && errno == EAGAIN);
+		CHECK(read(s[0], &c, 1) == -1 && errno == EAGAIN);
+		free(malloc(33));
+	}
+	print_ok();
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc > 1 && !strcmp(argv[1], "socket"))
+		return wait_at_socket();
 	catch(0);
 	sleep_is_cut_short();
 	sleep_is_whole();
@@ -245,6 +373,11 @@ int main(void)
 	sigtimedwait_takes_it();
 	futex_waits();
 	pause_and_suspend();
+	ignored_signals(SIGURG);
+	ignored_signals(SIGCHLD);
+	CHECK(signal(SIGUSR2, SIG_IGN) != SIG_ERR);
+	ignored_signals(SIGUSR2);
+	handled_beside_ignored();
 	truth_report();
 	print_ok();
 	return 0;

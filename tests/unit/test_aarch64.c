@@ -158,7 +158,8 @@ static void test_operands(void **state)
 		const char *text;
 		int rc;
 	} bad[] = {
-		{"", -EINVAL},           {"3@x0", -EINVAL},        {"8@", -ENOTSUP},
+		{"", -EINVAL},           {"-9223372036854775808@x0", -EINVAL},
+		{"3@x0", -EINVAL},       {"8@", -ENOTSUP},
 		{"8@v0", -ENOTSUP},      {"8@x31", -ENOTSUP},      {"8@[x0", -EINVAL},
 		{"8@x0]", -EINVAL},      {"8@[x0, w1]", -ENOTSUP}, {"8@[x0, 8]!", -EINVAL},
 		{"8@[w0]", -ENOTSUP},    {"8@symbol", -ENOTSUP},   {"8@[x0, x1, uxtw]", -ENOTSUP},

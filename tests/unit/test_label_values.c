@@ -162,6 +162,9 @@ static const uint8_t keys[] =
 	"\x12\x33\x0a\x1dthreadlocal.attribute_key_map\x12\x12\x2a\x10"
 	"\x0a\x06\x0a\x04path\x0a\x06\x0a\x04user";
 
+/* Of 64, 32 and 7 bits, which are passed. */
+static const uint8_t other_fields[] = "\x09\x12\x33\x0a\x1dtext\x15\x12\x33\x0a\x1d\x18\x12";
+
 static int find_key(const uint8_t *payload, size_t size, const char *key)
 {
 	return otel_keys_find_in(payload, size, key);
@@ -177,6 +180,11 @@ static void test_keys(void **state)
 	assert_int_equal(find_key(keys, size, "path"), 0);
 	assert_int_equal(find_key(keys, size, "user"), 1);
 	assert_int_equal(find_key(keys, size, "use"), -1);
+	uint8_t after[sizeof(other_fields) - 1 + sizeof(keys)];
+
+	memcpy(after, other_fields, sizeof(other_fields) - 1);
+	memcpy(after + sizeof(other_fields) - 1, keys, sizeof(keys));
+	assert_int_equal(find_key(after, sizeof(after) - 1, "user"), 1);
 	for (size_t part = 1; part < size; part++) {
 		uint8_t *whole = xmemdup(keys, part); /* for ASan: nothing behind it */
 

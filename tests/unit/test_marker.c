@@ -121,7 +121,7 @@ static void addresses(void **state)
 static void refused(void **state)
 {
 	static const char *const broken[] = {
-		"", "8@", "@", "3@%rdi", "0@%rdi", "16@%rdi", "8@$", "8@%", "8@(%rax", "8@()", "8@(,)", "8@(%rax,", "8@$5x",
+		"", "8@", "@", "3@%rdi", "-9223372036854775808@%rdi", "0@%rdi", "16@%rdi", "8@$", "8@%", "8@(%rax", "8@()", "8@(,)", "8@(%rax,", "8@$5x",
 		"8@(%rax,%rdi,3)", "8@%rdi ", "8@%rdi,", "8@(%rax)8", "8@$99999999999999999999", "8@(%rax,%rdi,)",
 	};
 	static const char *const beyond[] = {

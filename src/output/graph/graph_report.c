@@ -113,8 +113,11 @@ static void print_contents(FILE *f, const struct heap_graph *g, const struct gra
 			others += e->blocks;
 			continue;
 		}
-		fprintf(f, "%s%s %s", shown++ ? ", " : "    of these ",
-			amount_commas(e->blocks, number), graph_type_name(g, e->type));
+		const char *type = graph_type_name(g, e->type);
+
+		fprintf(f, "%s%s %s%s", shown++ ? ", " : "    of these ",
+			amount_commas(e->blocks, number), graph_type_is_size(type) ? "of " : "",
+			type);
 		if (c->at + 1 == c->list.count || c->list.data[c->at + 1].row != row)
 			fprintf(f, "\n");
 	}

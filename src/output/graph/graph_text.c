@@ -52,6 +52,15 @@ const char *graph_type_name(const struct heap_graph *g, uint32_t type)
 	return type < g->types.count ? g->types.data[type] : NULL;
 }
 
+bool graph_type_is_size(const char *type)
+{
+	size_t length = strspn(type, "0123456789");
+
+	if (length > 0 && text_begins_with(type + length, " to "))
+		length += 4 + strspn(type + length + 4, "0123456789");
+	return length > 0 && strcmp(type + length, " bytes") == 0;
+}
+
 char *graph_node_text(const struct heap_graph *g, uint32_t node)
 {
 	char number[AMOUNT_SIZE];
@@ -61,6 +70,8 @@ char *graph_node_text(const struct heap_graph *g, uint32_t node)
 	const struct graph_block *b = &g->block[node];
 	const char *type = graph_type_name(g, b->type);
 
+	if (type && graph_type_is_size(type))
+		type = NULL;
 	return xasprintf("%#" PRIx64 "  %s byte%s%s%s", (uint64_t)b->addr,
 			 amount_commas(b->size, number), plural(b->size), type ? ", " : "",
 			 type ? type : "");

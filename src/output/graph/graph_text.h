@@ -14,6 +14,9 @@ char *graph_node_text(const struct heap_graph *g, uint32_t node);
 /* The name of the type @type of blocks; NULL = unknown. */
 const char *graph_type_name(const struct heap_graph *g, uint32_t type);
 
+/* Whether @type is "48 bytes" or "40 to 48 bytes": only the size of such blocks is known. */
+bool graph_type_is_size(const char *type);
+
 /* "1.2 MiB (1,258,291 bytes) in 2,000 blocks", and the end of the line. */
 void graph_print_amount(FILE *f, uint64_t bytes, uint64_t blocks);
 

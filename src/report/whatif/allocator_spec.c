@@ -25,6 +25,7 @@ struct malloc_choice {
 	const char *prefix;       /* of each key in it, or of each variable */
 	char between, after_key;  /* what separates settings, and key and value */
 	const char *const *keys;  /* all that there are; NULL: not checked */
+	bool has_timers;          /* returns memory after a time */
 };
 
 static const char *const tunables[] = {
@@ -36,13 +37,14 @@ static const struct malloc_choice kinds[] = {
 	 .prefix = "glibc.malloc.", .between = ':', .after_key = '=', .keys = tunables},
 	{.name = "jemalloc", .library = {"libjemalloc.so.2", "libjemalloc.so.1"},
 	 .package = "libjemalloc2", .variable = "MALLOC_CONF", .prefix = "", .between = ',',
-	 .after_key = ':'},
+	 .after_key = ':', .has_timers = true},
 	{.name = "tcmalloc", .library = {"libtcmalloc_minimal.so.4", "libtcmalloc.so.4"},
 	 .package = "libtcmalloc-minimal4", .prefix = "TCMALLOC_", .after_key = '='},
 	{.name = "mimalloc",
 	 .library = {"libmimalloc.so.3", "libmimalloc.so.2", "libmimalloc.so.2.0",
 		     "libmimalloc.so"},
-	 .package = "libmimalloc2.0 or libmimalloc3", .prefix = "MIMALLOC_", .after_key = '='},
+	 .package = "libmimalloc2.0 or libmimalloc3", .prefix = "MIMALLOC_", .after_key = '=',
+	 .has_timers = true},
 };
 
 static const struct malloc_choice *find_kind(const char *name, size_t size)
@@ -83,6 +85,16 @@ static char *upper_case(const char *key)
 	return copy;
 }
 
+/* The caller frees it. */
+static char *unknown_key(const struct malloc_choice *k, const char *key)
+{
+	_cleanup_free_ char *all = xstrdup(k->keys[0]);
+
+	for (size_t i = 1; k->keys[i]; i++)
+		append(&all, ' ', k->keys[i]);
+	return xasprintf("malloc of %s has no tunable '%s', only %s", k->name, key, all);
+}
+
 static char *add_setting(struct allocator_spec *s, const char *setting)
 {
 	static const char of_keys[] = "abcdefghijklmnopqrstuvwxyz_0123456789.";
@@ -98,9 +110,7 @@ static char *add_setting(struct allocator_spec *s, const char *setting)
 	for (size_t i = 0; k->keys && k->keys[i]; i++)
 		is_known |= strcmp(k->keys[i], key) == 0;
 	if (!is_known)
-		return xasprintf("malloc of %s has no tunable '%s'; it has arena_max, "
-				 "mmap_threshold, trim_threshold, tcache_count and others: "
-				 "see \"Memory Allocation Tunables\" in its manual", k->name, key);
+		return unknown_key(k, key);
 	_cleanup_free_ char *value = plain_value(setting + size + 1);
 	_cleanup_free_ char *name = k->variable ? xstrdup(key) : upper_case(key);
 	_cleanup_free_ char *word = xasprintf("%s%s%c%s", k->prefix, name, k->after_key, value);
@@ -178,6 +188,11 @@ bool allocator_spec_is(const struct allocator_spec *spec, const char *path)
 	_cleanup_free_ char *start = xasprintf("lib%s", spec->kind->name);
 
 	return text_begins_with(base, start);
+}
+
+bool allocator_spec_has_timers(const struct allocator_spec *spec)
+{
+	return !spec->kind || spec->kind->has_timers;
 }
 
 char *allocator_spec_missing(const struct allocator_spec *spec)

@@ -35,6 +35,8 @@ void allocator_specs_deinit(allocator_specs *specs);
 const char *allocator_spec_library(const struct allocator_spec *spec, size_t i);
 /* Whether the library at @path is what @spec means. */
 bool allocator_spec_is(const struct allocator_spec *spec, const char *path);
+/* Whether it may return memory after a time; of a library given by its path that is not known. */
+bool allocator_spec_has_timers(const struct allocator_spec *spec);
 /* What to do if none of its libraries is there. The caller frees it. */
 char *allocator_spec_missing(const struct allocator_spec *spec);
 

@@ -15,12 +15,18 @@ struct pinning_site {
 	uint64_t blocks, bytes;
 };
 
+/* Of several replays, bytes. */
+struct replay_range {
+	uint64_t least, most;
+};
+
 struct replay_outcome {
 	const struct allocator_spec *spec;
 	char *library;         /* whose malloc it was: a path; owned */
 	char *said;            /* what it printed; owned; "" = nothing */
 	uint64_t *resident;    /* bytes by sample of the plan; owned */
 	uint64_t peak, end;    /* bytes */
+	struct replay_range peak_range, end_range; /* by how fast the clock is */
 	uint64_t live_at_peak; /* at the first sample with the most */
 	uint64_t cpu_ns, failed;
 	uint64_t pages;        /* nearly empty at the end */

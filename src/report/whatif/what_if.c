@@ -19,6 +19,7 @@
 #include "report/whatif/replay_run.h"
 
 #define CURVE_WIDTH 64u
+#define RANGE_SHARE 50 /* replays that differ by less than 1/50 agree */
 
 struct what_if {
 	const struct report_request *request;
@@ -107,6 +108,50 @@ static void print_rows(const struct what_if *w)
 	}
 }
 
+static bool is_wide(const struct replay_range *r)
+{
+	return r->most - r->least > r->most / RANGE_SHARE;
+}
+
+/* "end 47.5 MiB to 52.4 MiB" */
+static void print_range(const char *name, const struct replay_range *r)
+{
+	char n[2][AMOUNT_SIZE];
+
+	printf("%s %s to %s", name, amount_bytes((double)r->least, n[0]),
+	       amount_bytes((double)r->most, n[1]));
+}
+
+static void print_ranges(const struct what_if *w, bool is_markdown)
+{
+	bool has_head = false;
+
+	for (size_t i = 0; i < w->outcomes.count; i++) {
+		const struct replay_outcome *o = &w->outcomes.data[i];
+		bool has_peak = is_wide(&o->peak_range), has_end = is_wide(&o->end_range);
+
+		if (!has_peak && !has_end)
+			continue;
+		if (!has_head)
+			puts("\nIt depends on when memory is returned. With a clock that is a "
+			     "quarter slower, or faster:");
+		has_head = true;
+		fputs("- ", stdout);
+		if (has_peak)
+			print_range("peak", &o->peak_range);
+		if (has_peak && has_end)
+			fputs(", ", stdout);
+		if (has_end)
+			print_range("end", &o->end_range);
+		fputs(" with ", stdout);
+		if (is_markdown)
+			markdown_put_code(stdout, o->spec->text);
+		else
+			fputs(o->spec->text, stdout);
+		putchar('\n');
+	}
+}
+
 /* The largest of the samples in column @x of time; the one before if there are none. */
 static void make_curve(const struct what_if *w, const struct replay_outcome *o, uint64_t most,
 		       char out[static CURVE_WIDTH + 1])
@@ -177,6 +222,7 @@ static void print_text(const struct what_if *w)
 {
 	print_head(w);
 	print_rows(w);
+	print_ranges(w, false);
 	print_curves(w);
 	for (size_t i = 0; i < w->outcomes.count; i++)
 		print_pins(w, &w->outcomes.data[i]);
@@ -226,6 +272,7 @@ static void print_markdown(const struct what_if *w)
 		       amount_bytes((double)o->end, n[2]),
 		       ratio_text(o->end, w->plan.end_bytes, n[3]), (double)o->cpu_ns / 1e9);
 	}
+	print_ranges(w, true);
 	for (size_t i = 0; i < w->outcomes.count; i++)
 		print_markdown_pins(w, &w->outcomes.data[i]);
 }
@@ -239,6 +286,10 @@ static void write_outcome(struct json_writer *j, const struct what_if *w,
 	json_write_text(j, "allocator", o->spec->text);
 	json_write_text(j, "library", o->library);
 	json_write_numbers(j, {"peak_bytes", o->peak}, {"end_bytes", o->end},
+			   {"peak_least_bytes", o->peak_range.least},
+			   {"peak_most_bytes", o->peak_range.most},
+			   {"end_least_bytes", o->end_range.least},
+			   {"end_most_bytes", o->end_range.most},
 			   {"live_at_peak_bytes", o->live_at_peak}, {"cpu_ns", o->cpu_ns},
 			   {"failed", o->failed}, {"nearly_empty_pages", o->pages});
 	json_write_open(json_write_line(j, 2), "resident", '[');

@@ -544,6 +544,7 @@ static void serve_signal(struct target *t, struct thread *th, int sig)
 	if ((sig == SIGSEGV || sig == SIGBUS) && pads_skip_fault(t, th))
 		return;
 	call_state_note_signal(&th->calls);
+	inject_note_signal(t, th, sig);
 	thread_resume(t, th, sig);
 }
 

@@ -128,35 +128,32 @@ static int syscall_insn_find(struct target *t, struct address_space *s)
 	return s->syscalls.insn ? 0 : -ENOEXEC;
 }
 
-/* Repeats system calls that a stop interrupted. */
-
 /*
- * Some system calls return -EINTR after a mere stop (signal(7), "Interruption of system calls and
- * library functions by stop signals"). The program must not see that, so the call is repeated. A
- * signal that is really pending interrupts it again.
+ * System calls that are repeated. Some return -EINTR after a mere stop (signal(7), "Interruption of
+ * system calls and library functions by stop signals"), and after a signal that the program
+ * ignores: without a tracer it would not have been sent. The program must not see that. A call that
+ * has a timeout waits for all of it again: only after stops, which are few. Ignored signals may
+ * come so often that it would wait for ever.
+ *
+ * A signal that the program handles may be pending then, too. Its stop comes before the call is
+ * repeated, which returns -EINTR after all.
  */
+
+static const struct arch_stopped_call *find_call(const struct arch *arch, uint64_t nr)
+{
+	const struct arch_stopped_call *c = arch->stopped_calls;
+
+	while (c->nr >= 0 && c->nr != (long)nr)
+		c++;
+	return c->nr >= 0 ? c : NULL;
+}
+
 static bool is_syscall_at(const struct target *t, const struct thread *th, taddr_t at)
 {
 	uint8_t code[sizeof(t->arch->syscall_insn)];
 	size_t size = t->arch->syscall_insn_size;
 	return space_read(th->process->space, at, code, size) == 0 &&
 	       memcmp(code, t->arch->syscall_insn, size) == 0;
-}
-
-/* Whether @th, with @regs, has just failed in a system call that a stop interrupts. */
-static bool is_cut_short(const struct target *t, const struct thread *th,
-			 const struct arch_regs *regs)
-{
-	const struct arch *arch = t->arch;
-	uint8_t number = arch->hides_restart ? arch->syscall_insn_nr : arch->syscall_nr;
-	if ((int64_t)regs->word[arch->syscall_ret] != -EINTR)
-		return false;
-	for (const long *nr = arch->stop_interrupts; *nr >= 0; nr++) {
-		if ((long)regs->word[number] == *nr)
-			return !arch->hides_restart ||
-			       is_syscall_at(t, th, regs->word[arch->pc] - arch->syscall_insn_size);
-	}
-	return false;
 }
 
 /* The first argument of the system call that @th has left, from /proc: of those with a number. */
@@ -177,13 +174,14 @@ static int read_first(const struct target *t, const struct thread *th, const str
 	return rc;
 }
 
-/* Whether @fd of @th is an epoll file. */
-static bool is_epoll(const struct thread *th, uint64_t fd)
+/* Whether a stop interrupts what waits for @fd of @th: an epoll file, or a socket. */
+static bool is_stopped_file(const struct thread *th, uint64_t fd)
 {
 	char name[64], target[32] = "";
 	snprintf(name, sizeof(name), "/proc/%d/fd/%lu", (int)th->tid, (unsigned long)fd);
 	return readlink(name, target, sizeof(target) - 1) > 0 &&
-	       strcmp(target, "anon_inode:[eventpoll]") == 0;
+	       (strcmp(target, "anon_inode:[eventpoll]") == 0 ||
+		strncmp(target, "socket:", 7) == 0);
 }
 
 /*
@@ -195,36 +193,110 @@ static bool find_first(const struct target *t, const struct thread *th, struct a
 {
 	const struct arch *arch = t->arch;
 	const struct waiting_call *w = &th->waiting;
-	long number = (long)regs->word[arch->syscall_insn_nr];
-	uint64_t first = 0;
+	uint64_t number = regs->word[arch->syscall_insn_nr], first = 0;
 	int rc = read_first(t, th, regs, &first);
 	if (rc != 0)
 		log_debug("thread %d: a call that was interrupted is not repeated: %s", th->tid,
 			  strerror(-rc));
 	bool was_waiting = w->pc == regs->word[arch->pc] && w->sp == regs->word[arch->sp] &&
-			   w->number == number && w->first == first;
+			   w->number == (long)number && w->first == first;
+	bool waits_for_file = find_call(arch, number)->timeout == TIMEOUT_HIDDEN ||
+			      number == SYS_epoll_pwait || number == SYS_epoll_pwait2;
 	/* or it began to wait between the look at it and the interrupt */
-	bool has_begun = (number == SYS_epoll_pwait || number == SYS_epoll_pwait2) &&
-			 is_epoll(th, first);
+	bool has_begun = waits_for_file && is_stopped_file(th, first);
 	if (rc != 0 || (!was_waiting && !has_begun))
 		return false;
 	regs->word[arch->syscall_arg[0]] = first;
 	return true;
 }
 
+/* The call that @th has just left with -EINTR; NULL: none that can be repeated. */
+static const struct arch_stopped_call *interrupted_call(const struct target *t,
+							const struct thread *th,
+							const struct arch_regs *regs)
+{
+	const struct arch *arch = t->arch;
+	bool is_hidden = arch->hides_restart;
+
+	if ((int64_t)regs->word[arch->syscall_ret] != -EINTR ||
+	    (is_hidden && !is_syscall_at(t, th, regs->word[arch->pc] - arch->syscall_insn_size)))
+		return NULL;
+	return find_call(arch, regs->word[is_hidden ? arch->syscall_insn_nr : arch->syscall_nr]);
+}
+
+static void repeat_call(const struct target *t, struct thread *th, struct arch_regs *regs)
+{
+	const struct arch *arch = t->arch;
+
+	if (!arch->hides_restart)
+		regs->word[arch->syscall_insn_nr] = regs->word[arch->syscall_nr];
+	else if (!find_first(t, th, regs))
+		return;
+	regs->word[arch->syscall_nr] = (uint64_t)-1;
+	regs->word[arch->pc] -= arch->syscall_insn_size;
+	if (ptrace_set_regs(th->tid, regs) == 0) {
+		th->repeats_at = regs->word[arch->pc];
+		th->repeats_first = regs->word[arch->syscall_arg[0]];
+	}
+}
+
 void inject_restart_interrupted(struct target *t, struct thread *th)
 {
 	struct arch_regs regs;
+
+	if (ptrace_get_regs(th->tid, &regs) == 0 && interrupted_call(t, th, &regs))
+		repeat_call(t, th, &regs);
+}
+
+/* Whether nothing happens when @sig arrives. */
+static bool is_ignored(const struct proc_status *st, int sig)
+{
+	const uint64_t by_default = SIGNAL_BIT(SIGCHLD) | SIGNAL_BIT(SIGURG) |
+				    SIGNAL_BIT(SIGWINCH) | SIGNAL_BIT(SIGCONT);
+
+	return SIGNAL_BIT(sig) & (st->ignored | (by_default & ~st->caught));
+}
+
+static uint64_t argument(const struct arch *arch, const struct arch_regs *regs, uint8_t number)
+{
+	return number ? regs->word[arch->syscall_arg[number - 1]] : 0;
+}
+
+/* With a mask of its own an ignored signal may have been sent before: the call ends then. */
+static bool waits_for_ever(const struct arch *arch, const struct arch_regs *regs,
+			   const struct arch_stopped_call *call)
+{
+	uint64_t time = argument(arch, regs, call->time_arg);
+
+	if (argument(arch, regs, call->mask_arg))
+		return false;
+	return call->timeout == TIMEOUT_NEVER || (call->timeout == TIMEOUT_POINTER && !time) ||
+	       (call->timeout == TIMEOUT_MS && (int32_t)time < 0);
+}
+
+void inject_note_signal(struct target *t, struct thread *th, int sig)
+{
 	const struct arch *arch = t->arch;
-	if (ptrace_get_regs(th->tid, &regs) != 0 || !is_cut_short(t, th, &regs))
+	struct arch_regs regs;
+	struct proc_status st;
+
+	if (ptrace_get_regs(th->tid, &regs) != 0)
 		return;
-	if (!arch->hides_restart)
-		regs.word[arch->syscall_ret] = regs.word[arch->syscall_nr];
-	else if (!find_first(t, th, &regs))
+	const struct arch_stopped_call *call = interrupted_call(t, th, &regs);
+	bool is_repeated = th->repeats_at && regs.word[arch->pc] == th->repeats_at &&
+			   regs.word[arch->syscall_arg[0]] == th->repeats_first &&
+			   find_call(arch, regs.word[arch->syscall_insn_nr]);
+
+	if ((!call && !is_repeated) || proc_status_read(th->tid, &st) != 0)
 		return;
-	regs.word[arch->syscall_nr] = (uint64_t)-1;
-	regs.word[arch->pc] -= arch->syscall_insn_size;
-	ptrace_set_regs(th->tid, &regs);
+	if (is_repeated && st.caught & SIGNAL_BIT(sig)) {
+		regs.word[arch->syscall_ret] = (uint64_t)-EINTR;
+		regs.word[arch->pc] += arch->syscall_insn_size;
+		ptrace_set_regs(th->tid, &regs);
+		th->repeats_at = 0;
+	} else if (call && is_ignored(&st, sig) && waits_for_ever(arch, &regs, call)) {
+		repeat_call(t, th, &regs);
+	}
 }
 
 /*
@@ -343,7 +415,7 @@ static int step_once(struct target *t, struct thread *th, struct held *held)
 static bool is_caught(const struct thread *th, int sig)
 {
 	struct proc_status st;
-	return proc_status_read(th->tid, &st) == 0 && st.caught >> (sig - 1) & 1;
+	return proc_status_read(th->tid, &st) == 0 && st.caught & SIGNAL_BIT(sig);
 }
 
 /* A held signal that stops the process is delivered first. */

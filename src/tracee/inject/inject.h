@@ -50,5 +50,10 @@ void inject_plan_mmap(struct address_space *s, const struct maps *maps);
 
 /* Makes @th repeat the call that failed with -EINTR because of our stop. */
 void inject_restart_interrupted(struct target *t, struct thread *th);
+/*
+ * @th has stopped for @sig, which it is to get. If it ignores that, it repeats a call without a
+ * timeout that failed because of it; if it handles it, it repeats none that it has not begun again.
+ */
+void inject_note_signal(struct target *t, struct thread *th, int sig);
 
 #endif
