@@ -221,8 +221,8 @@ struct arch {
 	bool can_attach;                     /* else only programs that ptmem starts */
 	/*
 	 * at a stop that interrupted a system call the pc is at its instruction already, whether
-	 * the kernel will repeat it as restart_syscall is seen only at its entry, and the first
-	 * argument of one that failed only in /proc
+	 * the kernel will repeat it as restart_syscall is seen only at its entry, and of one that
+	 * failed the result has replaced the first argument
 	 */
 	bool hides_restart;
 	/* a step over a system call ends by a SIGTRAP as if process 0 had sent it */

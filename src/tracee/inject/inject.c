@@ -1,9 +1,11 @@
 /* Signals of a thread that works for ptmem: the first is held, all others are blocked. */
 #include "tracee/inject/inject.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -156,58 +158,48 @@ static bool is_syscall_at(const struct target *t, const struct thread *th, taddr
 	       memcmp(code, t->arch->syscall_insn, size) == 0;
 }
 
-/* The first argument of the system call that @th has left, from /proc: of those with a number. */
-static int read_first(const struct target *t, const struct thread *th, const struct arch_regs *regs,
-		      uint64_t *first_out)
+/* The only epoll file of @th's process. -ENOENT: it has none, or several. */
+static int find_epoll(const struct thread *th, uint64_t *fd_out)
 {
-	struct arch_regs inside = *regs;
-	unsigned long first;
-	inside.word[t->arch->syscall_nr] = regs->word[t->arch->syscall_insn_nr];
-	int rc = ptrace_set_regs(th->tid, &inside);
-	if (rc != 0)
-		return rc;
-	_cleanup_fclose_ FILE *file = proc_open(th->tid, "syscall");
-	rc = file && fscanf(file, "%*d %lx", &first) == 1 ? 0 : -ENOENT;
-	ptrace_set_regs(th->tid, regs);
-	if (rc == 0)
-		*first_out = first;
-	return rc;
-}
-
-/* Whether a stop interrupts what waits for @fd of @th: an epoll file, or a socket. */
-static bool is_stopped_file(const struct thread *th, uint64_t fd)
-{
-	char name[64], target[32] = "";
-	snprintf(name, sizeof(name), "/proc/%d/fd/%lu", (int)th->tid, (unsigned long)fd);
-	return readlink(name, target, sizeof(target) - 1) > 0 &&
-	       (strcmp(target, "anon_inode:[eventpoll]") == 0 ||
-		strncmp(target, "socket:", 7) == 0);
+	char name[64], target[32];
+	uint64_t fd = 0;
+	unsigned count = 0;
+	snprintf(name, sizeof(name), "/proc/%d/fd", (int)th->tid);
+	DIR *dir = opendir(name);
+	for (struct dirent *e; dir && (e = readdir(dir));) {
+		ssize_t n = readlinkat(dirfd(dir), e->d_name, target, sizeof(target) - 1);
+		target[MAX(n, 0)] = '\0';
+		if (strcmp(target, "anon_inode:[eventpoll]") == 0) {
+			fd = strtoul(e->d_name, NULL, 10);
+			count++;
+		}
+	}
+	if (dir)
+		closedir(dir);
+	if (count != 1)
+		return -ENOENT;
+	*fd_out = fd;
+	return 0;
 }
 
 /*
- * Makes @regs those of @th before its call. False if it may be that the call has failed by a
- * signal, whose handler has returned to there: the kernel has the first argument of the last call,
- * the handler's return then.
+ * Where the kernel hides restarts, a result replaces the first argument. Makes it again what it was
+ * when @th was seen waiting in the call; or, if it has begun to wait between the look at it and the
+ * interrupt, the file that it must be. -ENOENT: not known; the program sees the EINTR.
  */
-static bool find_first(const struct target *t, const struct thread *th, struct arch_regs *regs)
+static int restore_first(const struct target *t, const struct thread *th, struct arch_regs *regs)
 {
 	const struct arch *arch = t->arch;
 	const struct waiting_call *w = &th->waiting;
-	uint64_t number = regs->word[arch->syscall_insn_nr], first = 0;
-	int rc = read_first(t, th, regs, &first);
-	if (rc != 0)
-		log_debug("thread %d: a call that was interrupted is not repeated: %s", th->tid,
-			  strerror(-rc));
+	uint64_t number = regs->word[arch->syscall_insn_nr], first = w->first;
 	bool was_waiting = w->pc == regs->word[arch->pc] && w->sp == regs->word[arch->sp] &&
-			   w->number == (long)number && w->first == first;
-	bool waits_for_file = find_call(arch, number)->timeout == TIMEOUT_HIDDEN ||
-			      number == SYS_epoll_pwait || number == SYS_epoll_pwait2;
-	/* or it began to wait between the look at it and the interrupt */
-	bool has_begun = waits_for_file && is_stopped_file(th, first);
-	if (rc != 0 || (!was_waiting && !has_begun))
-		return false;
-	regs->word[arch->syscall_arg[0]] = first;
-	return true;
+			   w->number == (long)number;
+	int rc = was_waiting ? 0 : -ENOENT;
+	if (!was_waiting && (number == SYS_epoll_pwait || number == SYS_epoll_pwait2))
+		rc = find_epoll(th, &first);
+	if (rc == 0)
+		regs->word[arch->syscall_arg[0]] = first;
+	return rc;
 }
 
 /* The call that @th has just left with -EINTR; NULL: none that can be repeated. */
@@ -230,7 +222,7 @@ static void repeat_call(const struct target *t, struct thread *th, struct arch_r
 
 	if (!arch->hides_restart)
 		regs->word[arch->syscall_insn_nr] = regs->word[arch->syscall_nr];
-	else if (!find_first(t, th, regs))
+	else if (restore_first(t, th, regs) != 0)
 		return;
 	regs->word[arch->syscall_nr] = (uint64_t)-1;
 	regs->word[arch->pc] -= arch->syscall_insn_size;
@@ -329,7 +321,7 @@ static enum trap_cause trap_cause(struct thread *th)
 	siginfo_t info;
 	if (ptrace_get_siginfo(th->tid, &info) != 0)
 		return CAUSE_STEP;
-	if (thread_is_call_step(&info))
+	if (ptrace_is_call_step(&info))
 		return CAUSE_STEP;
 	if (info.si_code <= 0)
 		return CAUSE_SENT;
@@ -607,7 +599,7 @@ static bool is_at_trap(const struct thread *th)
 {
 	siginfo_t info;
 	return ptrace_get_siginfo(th->tid, &info) == 0 && info.si_signo == SIGTRAP &&
-	       info.si_code > 0 && info.si_code <= SI_KERNEL;
+	       ((info.si_code > 0 && info.si_code <= SI_KERNEL) || ptrace_is_call_step(&info));
 }
 
 /*

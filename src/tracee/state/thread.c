@@ -303,7 +303,7 @@ bool step_is_left_over(const struct target *t, const struct thread *th)
 	if (!t->recovery.is_guardian || ptrace_get_siginfo(th->tid, &info) != 0 ||
 	    ptrace_get_regs(th->tid, &regs) != 0 || info.si_signo != SIGTRAP)
 		return false;
-	return info.si_code == SIGTRAP || thread_is_call_step(&info) ||
+	return info.si_code == SIGTRAP || ptrace_is_call_step(&info) ||
 	       (info.si_code == TRAP_TRACE &&
 		!(regs.word[t->arch->flags] & t->arch->step_flag));
 }

@@ -5,7 +5,6 @@
 #ifndef PTMEM_TRACEE_STATE_THREAD_H
 #define PTMEM_TRACEE_STATE_THREAD_H
 
-#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -345,12 +344,6 @@ void thread_consume_stop(struct target *t, struct thread *th);
  * later.
  */
 bool thread_wait_for_news(struct thread *th);
-
-/* Whether the SIGTRAP @info is the end of a single step over a system call (struct arch). */
-static inline bool thread_is_call_step(const siginfo_t *info)
-{
-	return arch_native->sends_call_step && info->si_code == SI_USER && info->si_pid == 0;
-}
 
 /* Single steps that outlive the ptmem that started them. */
 
