@@ -219,6 +219,14 @@ struct arch {
 	uint32_t reach;                      /* bytes that jumps cover to stubs and pads */
 	bool has_pads;                       /* else probes are breakpoints */
 	bool can_attach;                     /* else only programs that ptmem starts */
+	/*
+	 * at a stop that interrupted a system call the pc is at its instruction already, whether
+	 * the kernel will repeat it as restart_syscall is seen only at its entry, and of one that
+	 * failed the result has replaced the first argument
+	 */
+	bool hides_restart;
+	/* a step over a system call ends by a SIGTRAP as if process 0 had sent it */
+	bool sends_call_step;
 	/* an instruction without effect, large enough for a jump */
 	uint8_t long_nop[8];
 	uint8_t long_nop_size;
@@ -340,6 +348,16 @@ extern const struct arch *const arch_native;
 
 /* The CPU's counter, as pads read it. */
 uint64_t arch_ticks(void);
+
+/* A return address as an address: functions may sign theirs, in bits that no address has. */
+#ifdef ARCH_SIGNS_RETURNS
+taddr_t arch_return_address(uint64_t word);
+#else
+static inline taddr_t arch_return_address(uint64_t word)
+{
+	return word;
+}
+#endif
 
 /* Converts the kernel's registers to the unwinder's. */
 void arch_unwind_regs(const struct arch *arch, const struct arch_regs *regs,

@@ -561,6 +561,8 @@ struct recorder_image {
 	uint32_t unsure_load, unsure_load_size;
 	/* the same of the one for labels, with that which says that the word was there */
 	uint32_t label_load, label_load_size;
+	/* the same of a short way, which then takes the other one; 0: the CPU has none */
+	uint32_t short_label_load, short_label_size;
 	/* the same as an ELF file with unwind information; vaddr 0 = its start */
 	const uint8_t *elf;
 	size_t elf_size;

@@ -53,11 +53,11 @@ bool arch_is_patch(const uint8_t *code, size_t size, taddr_t at, taddr_t *to_out
 #define INJECTION_SIZE 160u
 
 /*
- * Position-independent code: a system call instruction, then restores the signal mask @mask and all
- * of @saved, and continues that thread, restarting a system call that was interrupted. @out:
- * INJECTION_SIZE bytes. False if there is no such code for this CPU: then ptmem steps a thread over
+ * Code for @at: a system call instruction, then restores the signal mask @mask and all of @saved,
+ * and continues that thread, restarting a system call that was interrupted. @out: INJECTION_SIZE
+ * bytes. False if no such code leads from @at to the thread's pc: then ptmem steps the thread over
  * an existing system call instruction.
  */
-bool arch_make_injection(const struct arch_regs *saved, uint64_t mask, uint8_t *out);
+bool arch_make_injection(const struct arch_regs *saved, taddr_t at, uint64_t mask, uint8_t *out);
 
 #endif

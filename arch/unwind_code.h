@@ -14,7 +14,7 @@ bool arch_ends_in_call(const uint8_t *code, size_t size);
 
 /*
  * If @code restores one callee-saved register from the top of the stack and returns to the address
- * after it: the index of the register in arch.dwarf_saved, else -1.
+ * after it, in the next word: the index of the register in arch.dwarf_saved, else -1.
  */
 int arch_pops_and_returns(const uint8_t *code, size_t size);
 

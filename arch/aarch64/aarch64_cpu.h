@@ -9,6 +9,8 @@
 #define ARCH_MAX_CALL 4       /* size of a call, bytes */
 #define ARCH_SIGRETURN_SIZE 8 /* bytes that identify the signal trampoline */
 
+#define ARCH_SIGNS_RETURNS 1 /* return addresses may have a pointer authentication code */
+
 /* x29, which is the frame pointer, and x19 to x28. */
 #define RULE_SAVED_REGS 11
 

@@ -9,6 +9,7 @@
 #include <elf.h>
 #include <linux/audit.h>
 #include <signal.h>
+#include <sys/syscall.h>
 
 #include "arch/aarch64/aarch64.h"
 
@@ -18,11 +19,32 @@
 
 _Static_assert(A64_TLS + 1 == ARCH_REG_WORDS, "as aarch64_cpu.h says");
 
-/*
- * A system call that failed with EINTR after a mere stop cannot be repeated: its first argument is
- * overwritten by its result, and no register set has it.
- */
-static const struct arch_stopped_call stopped_calls[] = {{.nr = -1}};
+static const struct arch_stopped_call stopped_calls[] = {
+	{SYS_epoll_pwait, TIMEOUT_MS, 4, 5},
+	{SYS_epoll_pwait2, TIMEOUT_POINTER, 4, 5},
+	{SYS_semop, TIMEOUT_NEVER, 0, 0},
+	{SYS_semtimedop, TIMEOUT_POINTER, 4, 0},
+	{SYS_rt_sigtimedwait, TIMEOUT_POINTER, 3, 0},
+	{SYS_io_getevents, TIMEOUT_POINTER, 5, 0},
+	{SYS_io_pgetevents, TIMEOUT_POINTER, 5, 6},
+	{SYS_msgrcv, TIMEOUT_NEVER, 0, 0},
+	{SYS_msgsnd, TIMEOUT_NEVER, 0, 0},
+	/* of sockets that have a timeout */
+	{.nr = SYS_read, .timeout = TIMEOUT_HIDDEN},
+	{.nr = SYS_readv, .timeout = TIMEOUT_HIDDEN},
+	{.nr = SYS_recvfrom, .timeout = TIMEOUT_HIDDEN},
+	{.nr = SYS_recvmsg, .timeout = TIMEOUT_HIDDEN},
+	{.nr = SYS_recvmmsg, .timeout = TIMEOUT_HIDDEN},
+	{.nr = SYS_write, .timeout = TIMEOUT_HIDDEN},
+	{.nr = SYS_writev, .timeout = TIMEOUT_HIDDEN},
+	{.nr = SYS_sendto, .timeout = TIMEOUT_HIDDEN},
+	{.nr = SYS_sendmsg, .timeout = TIMEOUT_HIDDEN},
+	{.nr = SYS_sendmmsg, .timeout = TIMEOUT_HIDDEN},
+	{.nr = SYS_accept, .timeout = TIMEOUT_HIDDEN},
+	{.nr = SYS_accept4, .timeout = TIMEOUT_HIDDEN},
+	{.nr = SYS_connect, .timeout = TIMEOUT_HIDDEN},
+	{.nr = -1},
+};
 
 static const char *const ticks_clocksources[] = {"arch_sys_counter", NULL};
 
@@ -67,6 +89,8 @@ static const struct arch aarch64 = {
 	.syscall_insn = A64_BYTES(A64_SVC),
 	.syscall_insn_size = A64_SIZE,
 	.stopped_calls = stopped_calls,
+	.hides_restart = true,
+	.sends_call_step = true,
 	.ticks_clocksources = ticks_clocksources,
 	.nop_insn = A64_BYTES(A64_NOP),
 	.jump_size = A64_SIZE,
@@ -105,6 +129,17 @@ uint64_t arch_ticks(void)
 
 	__asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
 	return ticks;
+}
+
+/*
+ * The code begins behind the bits of user space's addresses. A stack is at the top of these, so
+ * that of ptmem, under the same kernel, has them all.
+ */
+taddr_t arch_return_address(uint64_t word)
+{
+	uint64_t own = (uintptr_t)__builtin_frame_address(0);
+
+	return word & (UINT64_MAX >> __builtin_clzll(own));
 }
 
 void arch_unwind_regs(const struct arch *arch, const struct arch_regs *regs,

@@ -4,6 +4,7 @@
  * is its own address.
  */
 #define SI_CODE 8               /* in struct siginfo */
+#define SI_PID 16
 #define UC_PC 440               /* in struct ucontext */
 #define TRAP_TRACE 2
 #define HANDLER_DATA 1024       /* as in arch/trap_handler.h */
@@ -24,7 +25,10 @@
 aarch64_trap_handler:
 	hint	#34                     /* bti c */
 	ldr	w3, [x1, #SI_CODE]
+	ldr	w5, [x1, #SI_PID]
 	ldr	x4, [x2, #UC_PC]
+	orr	w5, w5, w3
+	cbz	w5, .Lreturn            /* ptmem's own step over a system call */
 	cmp	w3, #0
 	b.le	.Lforeign               /* sent by a process */
 	cmp	w3, #TRAP_TRACE

@@ -31,7 +31,11 @@ bool arch_ends_in_call(const uint8_t *code, size_t size)
 
 int arch_pops_and_returns(const uint8_t *code, size_t size)
 {
-	return -1;
+	return size >= 2 * A64_SIZE &&
+			       a64_load(code) == 0xa8c17bfdu && /* ldp x29, x30, [sp], #16 */
+			       a64_load(code + A64_SIZE) == A64_RET ?
+		       0 :
+		       -1;
 }
 
 bool arch_returns_to_other_stack(const uint8_t *code, size_t at, size_t size,

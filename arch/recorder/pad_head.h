@@ -13,7 +13,7 @@ struct pad_head {
 	uint64_t after; /* for a marker: the address after it */
 	uint64_t mark; /* function and type for the records of the short way */
 	struct pad_probe probe;
-	uint64_t unused; /* the code begins at a multiple of 16 */
+	uint64_t same_labels; /* a function of the recorder; the code begins at a multiple of 16 */
 };
 
 #endif

@@ -17,10 +17,12 @@
 
 _Static_assert(sizeof(struct pad_head) == PAD_HEAD_SIZE &&
 		       offsetof(struct pad_head, mark) == PAD_HEAD_MARK &&
+		       offsetof(struct pad_head, same_labels) == PAD_HEAD_SAME_LABELS &&
 		       offsetof(struct pad_head, probe.function) == PAD_HEAD_FUNCTION,
 	       "as in pad_layout.h");
 _Static_assert(CONTROL_IS(flags, FLAGS) && CONTROL_IS(shared, SHARED) &&
 		       CONTROL_IS(next_number, NUMBER) && CONTROL_IS(rules, RULES) &&
+		       CONTROL_IS(label_epoch, LABEL_EPOCH) &&
 		       CONTROL_IS(rule_bits, RULE_BITS) && RULE_IS(pc, PC) &&
 		       RULE_IS(cfa_offset, OFFSET) && RULE_IS(kind, KIND) &&
 		       sizeof(struct unwind_rule) == 32 && RULE_SP == PAD_LAYOUT_RULE_SP &&
@@ -34,11 +36,14 @@ _Static_assert(SLOT_IS(stack_low, LOW) && SLOT_IS(stack_high, HIGH) &&
 		       SLOT_IS(fp, FP) && SLOT_IS(check, CHECK) && SLOT_IS(left, LEFT) &&
 		       SLOT_IS(is_sampled, SAMPLED) &&
 		       offsetof(struct pad_slot, is_old_sampled) == PAD_SLOT_SAMPLED + 4 &&
+		       SLOT_IS(label_epoch, LABEL_EPOCH) &&
+		       SLOT_IS(label_checks, LABEL_CHECKS) &&
+		       SLOT_IS(label_check, LABEL_CHECK) && sizeof(struct pad_check) == 16 &&
 		       SLOT_IS(count, COUNT) && sizeof(struct pad_count) == 16,
 	       "as in pad_layout.h");
 _Static_assert(PAD_ALLOC == PAD_LAYOUT_ALLOC && PAD_COUNT_ONLY == PAD_LAYOUT_COUNT_ONLY &&
-		       (PAD_LAYOUT_LONG_WAY | PAD_VIRTUAL | PAD_HAS_LABELS) ==
-			       PAD_LAYOUT_OTHER_WAY &&
+		       (PAD_LAYOUT_LONG_WAY | PAD_VIRTUAL) == PAD_LAYOUT_OTHER_WAY &&
+		       PAD_HAS_LABELS == PAD_LAYOUT_HAS_LABELS &&
 		       (PAD_VERIFY | PAD_STACK_POINTER) == PAD_LAYOUT_LONG_WAY &&
 		       PAD_OWNER_DIED == PAD_LAYOUT_DIED && PAD_MARK_LOW == PAD_LAYOUT_MARK_LOW &&
 		       PAD_DIRECTORY_OFFSET == PAD_LAYOUT_DIRECTORY &&
@@ -57,7 +62,7 @@ struct recorder_table {
 	uint32_t magic;
 	uint32_t enter_call, enter_plain, enter_free, enter_throw, enter_marker;
 	uint32_t leave, leave_plain, raw, raw_marker, finish, full_trap, ticks,
-		unsure_load, label_load;
+		unsure_load, label_load, same_labels, short_label_load, short_label_end;
 	uint32_t sample_leaf, sample_call, sample_free, leave_sample;
 	struct {
 		uint32_t start, entry, entry_trap, after, leave_trap, moved, end, back, ret, tail,
@@ -94,6 +99,8 @@ struct recorder_image arch_recorder_image(void)
 		.unsure_load_size = 3, /* mov (%rdi), %rax */
 		.label_load = table()->label_load,
 		.label_load_size = 5, /* mov (%rdi), %rax; mov $1, %dl */
+		.short_label_load = table()->short_label_load,
+		.short_label_size = table()->short_label_end - table()->short_label_load,
 	};
 }
 
@@ -153,6 +160,7 @@ static struct pad_head make_head(const struct pad_request *request, uint64_t aft
 		.mark = (uint32_t)request->probe.function << 4 |
 			(is_free ? PAD_RECORD_FREE : PAD_RECORD_SAME),
 		.probe = request->probe,
+		.same_labels = request->recorder + t->same_labels,
 	};
 	if (request->is_sampling)
 		set_sampling(request, &head);

@@ -7,6 +7,7 @@
 #define PAD_HEAD_RAW 24
 #define PAD_HEAD_FINISH 32
 #define PAD_HEAD_MARK 48
+#define PAD_HEAD_SAME_LABELS 72
 #define PAD_HEAD_SIZE 80
 #define PAD_HEAD_FUNCTION 57 /* probe.function */
 #define PAD_MOVED_ROOM 96
@@ -24,6 +25,7 @@
 #define PAD_CONTROL_RULES 16
 #define PAD_CONTROL_RULE_BITS 24
 #define PAD_CONTROL_NUMBER 256
+#define PAD_CONTROL_LABEL_EPOCH 1088
 #define PAD_RULE_PC 0
 #define PAD_RULE_OFFSET 8
 #define PAD_RULE_KIND 12
@@ -41,7 +43,8 @@
 #define PAD_LAYOUT_RULE_SP 1 /* enum unwind_rule_kind */
 #define PAD_LAYOUT_COUNT_ONLY 1 /* enum pad_flag */
 #define PAD_LAYOUT_LONG_WAY 6 /* with PAD_VERIFY or PAD_STACK_POINTER there is no short way */
-#define PAD_LAYOUT_OTHER_WAY 5126 /* nor, for allocations, with PAD_VIRTUAL or PAD_HAS_LABELS */
+#define PAD_LAYOUT_OTHER_WAY 1030 /* nor, for allocations, with PAD_VIRTUAL */
+#define PAD_LAYOUT_HAS_LABELS 4096
 #define PAD_LAYOUT_MARK_LOW 8
 #define PAD_LAYOUT_DIED 0x40000000
 #define PAD_SLOT_LOW 8
@@ -58,3 +61,6 @@
 #define PAD_SLOT_LEFT 120
 #define PAD_SLOT_SAMPLED 200 /* is_sampled and is_old_sampled */
 #define PAD_SLOT_COUNT 384
+#define PAD_SLOT_LABEL_EPOCH 640
+#define PAD_SLOT_LABEL_CHECKS 648
+#define PAD_SLOT_LABEL_CHECK 656

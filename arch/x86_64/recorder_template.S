@@ -32,6 +32,9 @@ recorder_start:
 	OFFSET(pad_ticks)
 	OFFSET(pad_unsure_load)
 	OFFSET(pad_label_load)
+	OFFSET(pad_same_labels)
+	OFFSET(pad_short_label_load)
+	OFFSET(pad_short_label_end)
 	OFFSET(pad_enter_sample_leaf)
 	OFFSET(pad_enter_sample_call)
 	OFFSET(pad_enter_sample_free)
@@ -112,6 +115,36 @@ recorder_start:
 	.long 0
 	.long 0
 	.size recorder_start, . - recorder_start
+
+/*
+ * ZF: the words from which the thread's labels follow are as they were, like pad_take_labels().
+ * Calls with -8(%rsp) alone in use below the stack pointer. rcx: the slot; rsi: the control block;
+ * uses rdx, rdi and r8. Where a word is not there ptmem sends the thread on to the end: the flags
+ * are those of the loop then, without ZF.
+ */
+	.type	pad_same_labels, @function
+pad_same_labels:
+	.cfi_startproc
+	mov	PAD_SLOT_LABEL_EPOCH(%rcx), %rdx
+	cmp	PAD_CONTROL_LABEL_EPOCH(%rsi), %rdx
+	jne	pad_short_label_end
+	mov	PAD_SLOT_LABEL_CHECKS(%rcx), %edx
+	lea	PAD_SLOT_LABEL_CHECK(%rcx), %rdi
+	shl	$4, %rdx
+	add	%rdi, %rdx
+	jmp	2f
+1:	mov	(%rdi), %r8
+pad_short_label_load:
+	mov	(%r8), %r8
+	cmp	8(%rdi), %r8
+	jne	pad_short_label_end
+	add	$16, %rdi
+2:	cmp	%rdx, %rdi
+	jne	1b
+pad_short_label_end:
+	ret
+	.cfi_endproc
+	.size	pad_same_labels, . - pad_same_labels
 
 /* CFI for ptmem, which unwinds from signal handlers that interrupted a pad. */
 .macro pushed register

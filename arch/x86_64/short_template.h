@@ -244,8 +244,10 @@
 	cmpq	$0xffff, PAD_SLOT_ARG(%rcx)
 	ja	\other
 	mov	\head(%rip), %rsi
-	testl	$(PAD_LAYOUT_OTHER_WAY | PAD_LAYOUT_COUNT_ONLY), PAD_CONTROL_FLAGS(%rsi)
+	testl	$(PAD_LAYOUT_OTHER_WAY | PAD_LAYOUT_COUNT_ONLY | PAD_LAYOUT_HAS_LABELS), \
+		PAD_CONTROL_FLAGS(%rsi)
 	jnz	.Lflags\@
+.Lstack\@:
 	short_has_room \other
 	short_is_same \other
 	mov	\head(%rip), %rsi
@@ -260,7 +262,12 @@
 	jmp	.Lend\@
 .Lflags\@:
 	testl	$PAD_LAYOUT_OTHER_WAY, PAD_CONTROL_FLAGS(%rsi)
+	jnz	\other
+	testl	$PAD_LAYOUT_HAS_LABELS, PAD_CONTROL_FLAGS(%rsi)
 	jz	.Lreserve\@
+	call	*(\head+PAD_HEAD_SAME_LABELS)(%rip)
+	movq	$0, -8(%rsp)            /* as record does */
+	je	.Lstack\@
 	jmp	\other
 .Lend\@:
 .endm

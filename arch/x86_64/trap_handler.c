@@ -90,7 +90,7 @@ static uint8_t *put_load(uint8_t *p, uint8_t rex, uint8_t opcode, uint64_t value
 	return put(p, &value, sizeof(value));
 }
 
-bool arch_make_injection(const struct arch_regs *saved, uint64_t mask, uint8_t *out)
+bool arch_make_injection(const struct arch_regs *saved, taddr_t at, uint64_t mask, uint8_t *out)
 {
 	static const uint8_t set_mask[] = {
 		0x0f, 0x05,                   /* syscall: the injected one; preserves the flags */

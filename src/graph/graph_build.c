@@ -9,7 +9,6 @@
 
 #include "base/hash.h"
 #include "base/text.h"
-#include "leak/block_index.h"
 
 #define OWNERS_EXPECTED 100000u
 
@@ -23,7 +22,6 @@ struct graph_builder {
 	struct block_holders *holders;
 	const struct graph_namer *namer;
 	struct heap_graph *graph;
-	struct block_index index;
 	size_t edges;
 	uint32_t at;            /* the first block that does not end before the word */
 	size_t global;          /* the first variable of a module that is not before the word */
@@ -188,7 +186,7 @@ static void pass_owner_word(struct graph_builder *b, taddr_t addr, uint32_t edge
 static uint32_t find_edge(const struct graph_builder *b, uint64_t place, uint64_t word)
 {
 	bool is_start;
-	uint32_t to = block_index_at(&b->index, place, word, &is_start);
+	uint32_t to = block_index_at(&b->graph->index, place, word, &is_start);
 
 	if (to == BLOCK_INDEX_NONE || !block_holders_refers(b->holders, to, word))
 		return NO_EDGE;
@@ -256,7 +254,7 @@ static void pass_page(struct graph_builder *b, const struct pointer_page *page,
 	size_t v = 0;
 
 	for (uint32_t i = 0; i < page->count; i++)
-		place[i] = block_index_place(&b->index, value[i]);
+		place[i] = block_index_place(&b->graph->index, value[i]);
 	for (size_t k = 0; k < ARRAY_SIZE(page->mask); k++)
 		for (uint64_t mask = page->mask[k]; mask; mask &= mask - 1, v++) {
 			uint64_t word = k * 64 + (uint64_t)__builtin_ctzll(mask);
@@ -288,7 +286,7 @@ static void pass_registers(struct graph_builder *b)
 
 	for (size_t i = 0; i < h->registers.count; i++) {
 		uint64_t word = h->registers.data[i];
-		uint32_t edge = find_edge(b, block_index_place(&b->index, word), word);
+		uint32_t edge = find_edge(b, block_index_place(&b->graph->index, word), word);
 
 		if (edge == NO_EDGE)
 			continue;
@@ -391,11 +389,11 @@ static bool build(struct graph_builder *b)
 	g->edge = huge_alloc(g->edge_room * sizeof(*g->edge));
 	if (g->keeps_edges && !g->drops_places)
 		g->place = huge_alloc(g->edge_room * sizeof(*g->place));
-	block_index_init(&b->index, h->blocks.data, (uint32_t)h->blocks.count);
+	block_index_init(&g->index, h->blocks.data, (uint32_t)h->blocks.count);
 	pass_words(b);
 	pass_registers(b);
-	block_index_deinit(&b->index);
 	make_small(b);
+	block_index_move(&g->index, g->block, sizeof(*g->block));
 	add_owner_edges(b);
 	for (size_t i = 0; i < g->owners.count; i++)
 		name_owner(b, &g->owners.data[i]);
@@ -409,7 +407,5 @@ bool graph_build(struct block_holders *h, const struct graph_namer *namer, struc
 
 	hash_deinit(&b.by_key);
 	block_holders_forget(h);
-	if (is_built)
-		heap_graph_solve(g);
 	return is_built;
 }

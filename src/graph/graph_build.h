@@ -25,9 +25,9 @@ struct graph_namer {
 };
 
 /*
- * Fills and solves @g, which is initialized; it may want to keep its edges. Takes the memory of @h,
- * for which block_holders_find was not called. False: there are more blocks, or pointers, than
- * numbers.
+ * Fills @g, which is initialized; it may want to keep its edges. heap_graph_solve comes next. Takes
+ * the memory of @h, for which block_holders_find was not called. False: there are more blocks, or
+ * pointers, than numbers.
  */
 bool graph_build(struct block_holders *h, const struct graph_namer *namer, struct heap_graph *g);
 

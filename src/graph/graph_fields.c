@@ -23,6 +23,8 @@
 #define NO_TYPE (UINT32_MAX - 1)  /* of blocks without one */
 #define SHARED UINT32_MAX
 #define NO_LABEL 0u               /* otherwise the number of a row, + 1 */
+#define NO_OF (UINT32_MAX - 2)    /* a key that is none */
+#define RECENT_KEYS 256u
 
 /* A field: a number in graph_types.fields, NO_FIELD or SEVERAL, of what graph_field.of says. */
 struct field_key {
@@ -41,8 +43,9 @@ struct field_search {
 	struct graph_field_rows *rows;
 	HASH(struct field_key) keys;
 	HASH(uint32_t) texts;   /* numbers of rows */
-	/* by number: the first one below it, the next one beside it, how deep it is, its label */
-	uint32_t *down, *right, *depth, *label;
+	/* by number: the first one below it, the next one beside it, its label */
+	uint32_t *down, *right, *label;
+	struct field_key recent[RECENT_KEYS]; /* those of `keys` that were asked for last */
 	uint32_t *number;       /* by node */
 	VEC(uint32_t) path;     /* from the root to where the walk is */
 	VEC(struct sibling_edge) edges;
@@ -107,7 +110,7 @@ static char *row_text(const struct field_search *s, const struct field_key *k)
 }
 
 /* The label of field @field of @of. Rows with equal texts are one. */
-static uint32_t get_label(struct field_search *s, uint32_t of, uint32_t field)
+static uint32_t find_label(struct field_search *s, uint32_t of, uint32_t field)
 {
 	const struct graph_field_row *rows = s->rows->list.data;
 	uint64_t hash = hash_u64((uint64_t)of << 32 | field);
@@ -131,6 +134,15 @@ static uint32_t get_label(struct field_search *s, uint32_t of, uint32_t field)
 	}
 	*hash_add(&s->keys, hash) = key;
 	return key.row + 1;
+}
+
+static uint32_t get_label(struct field_search *s, uint32_t of, uint32_t field)
+{
+	struct field_key *recent = &s->recent[(of * 31 + field) % RECENT_KEYS];
+
+	if (recent->of != of || recent->field != field)
+		*recent = (struct field_key){of, field, find_label(s, of, field) - 1};
+	return recent->row + 1;
 }
 
 /* What graph_field.of is of @node. */
@@ -158,10 +170,8 @@ static void link_tree(struct field_search *s)
 {
 	const struct dominators *t = &s->graph->tree;
 
-	for (uint32_t i = 1; i < t->count; i++) {
+	for (uint32_t i = 1; i < t->count; i++)
 		s->number[t->node[i]] = i;
-		s->depth[i] = s->depth[t->above[i]] + 1;
-	}
 	for (uint32_t i = t->count - 1; i > 0; i--) {
 		s->right[i] = s->down[t->above[i]];
 		s->down[t->above[i]] = i;
@@ -267,7 +277,8 @@ static void pass_edges(struct field_search *s, uint32_t number)
 			set_label(s, to, word_label(s, node, g->place[e]));
 			continue;
 		}
-		uint32_t beside = s->depth[above] + 1;
+		/* the path ascends */
+		size_t beside = vec_search(&s->path, p, *p < above) + 1;
 
 		if (beside >= s->path.count || s->path.data[beside] == to ||
 		    s->path.data[beside - 1] != above)
@@ -355,12 +366,15 @@ void graph_fields_find(const struct heap_graph *g, const char *shared,
 	size_t nodes = ((size_t)graph_nodes(g) + 1) * sizeof(uint32_t);
 	struct field_search s = {.graph = g, .shared = shared, .rows = out,
 				 .down = huge_alloc(bytes),
-				 .right = huge_alloc(bytes), .depth = huge_alloc(bytes),
-				 .label = huge_alloc(bytes), .number = huge_alloc(nodes)};
+				 .right = huge_alloc(bytes), .label = huge_alloc(bytes),
+				 .number = huge_alloc(nodes)};
 
+	for (size_t i = 0; i < RECENT_KEYS; i++)
+		s.recent[i].of = NO_OF;
 	*out = (struct graph_field_rows){0};
 	link_tree(&s);
 	walk_tree(&s, pass_edges, NULL);
+	huge_free(s.number, nodes);
 	pass_labels(&s);
 	s.open = xcalloc(out->list.count + 1, sizeof(*s.open));
 	walk_tree(&s, open_row, close_row);
@@ -368,9 +382,7 @@ void graph_fields_find(const struct heap_graph *g, const char *shared,
 	vec_sort(&out->list, compare_rows);
 	huge_free(s.down, bytes);
 	huge_free(s.right, bytes);
-	huge_free(s.depth, bytes);
 	huge_free(s.label, bytes);
-	huge_free(s.number, nodes);
 	free(s.open);
 	hash_deinit(&s.keys);
 	hash_deinit(&s.texts);

@@ -3,14 +3,19 @@
 
 #include <stdlib.h>
 
+#include "base/cleanup.h"
+
 #define AT_ONCE 64u
 
+/*
+ * What the tree knows of shared blocks is enough: those on top, and which other children of the
+ * root lead to each (dominators.shared). What they dominate has the same owners.
+ */
 struct sharing_search {
 	const struct heap_graph *graph;
-	uint32_t *number;       /* by node */
-	uint32_t *owner;        /* by number */
-	uint32_t *pointers;     /* by owner's number: to shared blocks */
-	uint8_t *bit;           /* by owner's number: 1 + that in this pass; 0 = none */
+	/* by number n: next[first[n]] to next[first[n + 1] - 1] are what it leads to */
+	uint32_t *first, *next;
+	uint32_t *pointers;     /* by owner's number, if there are more than are followed */
 	uint64_t *mask;         /* by number: owners that lead to it */
 	VEC(uint32_t) stack;    /* numbers whose mask has changed */
 };
@@ -44,25 +49,38 @@ static uint32_t layer_of(const struct dominators *t, uint32_t number)
 	return layer;
 }
 
-/* The number of what edge @e of number @from leads to, if that is shared; 0 = it does not count. */
-static uint32_t shared_at(const struct sharing_search *s, uint32_t from, uint32_t e)
+static void list_edges(struct sharing_search *s)
 {
 	const struct dominators *t = &s->graph->tree;
-	uint32_t to = s->number[s->graph->edge[e] >> 1];
 
-	return to && s->owner[to] == DOMINATORS_ROOT && layer_of(t, from) == layer_of(t, to) ?
-	       to : 0;
+	s->first = xcalloc((size_t)t->count + 2, sizeof(*s->first));
+	s->next = xcalloc(t->shared.count + 1, sizeof(*s->next));
+	for (size_t i = 0; i < t->shared.count; i++)
+		s->first[t->shared.data[i].by + 2]++;
+	for (uint32_t i = 2; i < t->count + 2; i++)
+		s->first[i] += s->first[i - 1];
+	/* first[n + 1] is where the next one of n goes: in the end, where those of n + 1 begin */
+	for (size_t i = 0; i < t->shared.count; i++)
+		s->next[s->first[t->shared.data[i].by + 1]++] = t->shared.data[i].number;
 }
 
+/* Pointers from what each owner holds to shared blocks: in an order of all edges. */
 static void count_pointers(struct sharing_search *s)
 {
 	const struct heap_graph *g = s->graph;
+	const struct dominators *t = &g->tree;
+	_cleanup_free_ uint32_t *owner = graph_owner_numbers(g), *number = graph_numbers(g);
 
-	for (uint32_t i = 1; i < g->tree.count; i++) {
-		uint32_t node = g->tree.node[i];
+	s->pointers = xcalloc(t->count, sizeof(*s->pointers));
+	for (uint32_t i = 1; i < t->count; i++) {
+		uint32_t node = t->node[i];
 
-		for (uint32_t e = g->first[node]; s->owner[i] && e < g->first[node + 1]; e++)
-			s->pointers[s->owner[i]] += shared_at(s, i, e) != 0;
+		for (uint32_t e = g->first[node]; owner[i] && e < g->first[node + 1]; e++) {
+			uint32_t to = number[g->edge[e] >> 1];
+
+			s->pointers[owner[i]] += to && owner[to] == DOMINATORS_ROOT &&
+						 layer_of(t, i) == layer_of(t, to);
+		}
 	}
 }
 
@@ -76,15 +94,8 @@ static void add_bits(struct sharing_search *s, uint32_t number, uint64_t bits)
 
 static void pass_bits(struct sharing_search *s, uint32_t number, uint64_t bits)
 {
-	const struct heap_graph *g = s->graph;
-	uint32_t node = g->tree.node[number];
-
-	for (uint32_t e = g->first[node]; e < g->first[node + 1]; e++) {
-		uint32_t to = shared_at(s, number, e);
-
-		if (to)
-			add_bits(s, to, bits);
-	}
+	for (uint32_t i = s->first[number]; i < s->first[number + 1]; i++)
+		add_bits(s, s->next[i], bits);
 }
 
 /* Sums for @count owners from @first on. */
@@ -92,31 +103,32 @@ static void run_pass(struct sharing_search *s, struct graph_sharer *first, size_
 		     uint32_t top)
 {
 	const struct heap_graph *g = s->graph;
-	uint64_t wanted = UINT64_MAX;
+	const struct dominators *t = &g->tree;
+	uint32_t last = DOMINATORS_ROOT;
 
-	for (uint32_t i = 0; i < g->tree.count; i++)
-		s->mask[i] = 0;
+	for (size_t i = 0; i < t->shared.count; i++)
+		s->mask[t->shared.data[i].number] = 0;
 	for (size_t i = 0; i < count; i++)
-		s->bit[first[i].owner] = (uint8_t)(i + 1);
-	for (uint32_t i = 1; i < g->tree.count; i++)
-		if (s->bit[s->owner[i]])
-			pass_bits(s, i, UINT64_C(1) << (s->bit[s->owner[i]] - 1));
+		pass_bits(s, first[i].owner, UINT64_C(1) << i);
 	while (s->stack.count > 0) {
 		uint32_t number = s->stack.data[--s->stack.count];
 
 		pass_bits(s, number, s->mask[number]);
 	}
-	if (top != DOMINATORS_ROOT)
-		wanted = s->mask[top];
-	for (uint32_t i = 1; i < g->tree.count; i++)
-		for (uint64_t bits = s->mask[i] & wanted; bits; bits &= bits - 1) {
+	uint64_t wanted = top == DOMINATORS_ROOT ? UINT64_MAX : s->mask[top];
+
+	for (size_t i = 0; i < t->shared.count; i++) {
+		uint32_t number = t->shared.data[i].number;
+
+		for (uint64_t bits = number != last ? s->mask[number] & wanted : 0; bits;
+		     bits &= bits - 1) {
 			struct graph_sharer *o = &first[__builtin_ctzll(bits)];
 
-			o->blocks++;
-			o->bytes += graph_size(g, g->tree.node[i]);
+			o->blocks += g->retained_blocks[number];
+			o->bytes += g->retained[number];
 		}
-	for (size_t i = 0; i < count; i++)
-		s->bit[first[i].owner] = 0;
+		last = number;
+	}
 }
 
 static int compare_sharers(const void *a, const void *b)
@@ -128,32 +140,37 @@ static int compare_sharers(const void *a, const void *b)
 	return x->owner < y->owner ? -1 : x->owner > y->owner;
 }
 
-/* The owners with pointers to shared blocks, those with most first. */
-static void list_owners(const struct sharing_search *s, struct graph_sharing *out)
+/* The owners with pointers to shared blocks; if they are too many, those with most. */
+static void list_owners(struct sharing_search *s, struct graph_sharing *out)
 {
-	for (uint32_t i = 1; i < s->graph->tree.count; i++)
-		if (s->pointers[i])
-			*vec_add(&out->list) = (struct graph_sharer){i, s->pointers[i], 0};
+	const struct heap_graph *g = s->graph;
+
+	for (uint32_t i = 1; i < g->tree.count; i++)
+		if (s->first[i] < s->first[i + 1] && !graph_is_block(g, g->tree.node[i]))
+			*vec_add(&out->list) = (struct graph_sharer){.owner = i};
+	if (out->list.count <= GRAPH_SHARERS_MAX)
+		return;
+	count_pointers(s);
+	for (size_t i = 0; i < out->list.count; i++)
+		out->list.data[i].bytes = s->pointers[out->list.data[i].owner];
 	vec_sort(&out->list, compare_sharers);
-	out->others = out->list.count - MIN(out->list.count, GRAPH_SHARERS_MAX);
-	out->list.count = MIN(out->list.count, GRAPH_SHARERS_MAX);
+	out->others = out->list.count - GRAPH_SHARERS_MAX;
+	out->list.count = GRAPH_SHARERS_MAX;
 	for (size_t i = 0; i < out->list.count; i++)
 		out->list.data[i].bytes = 0;
 }
 
 static void search(const struct heap_graph *g, uint32_t top, struct graph_sharing *out)
 {
-	uint32_t count = g->tree.count;
-	struct sharing_search s = {.graph = g, .owner = graph_owner_numbers(g),
-				   .number = graph_numbers(g)};
+	struct sharing_search s = {.graph = g};
 	size_t kept = 0;
 
 	*out = (struct graph_sharing){0};
-	s.pointers = xcalloc(count, sizeof(*s.pointers));
-	s.bit = xcalloc(count, sizeof(*s.bit));
-	s.mask = xcalloc(count, sizeof(*s.mask));
-	count_pointers(&s);
+	if (g->tree.shared.count == 0)
+		return;
+	list_edges(&s);
 	list_owners(&s, out);
+	s.mask = xcalloc(g->tree.count, sizeof(*s.mask));
 	for (size_t i = 0; i < out->list.count; i += AT_ONCE)
 		run_pass(&s, &out->list.data[i], MIN(out->list.count - i, (size_t)AT_ONCE), top);
 	for (size_t i = 0; i < out->list.count; i++)
@@ -162,10 +179,9 @@ static void search(const struct heap_graph *g, uint32_t top, struct graph_sharin
 	out->list.count = kept;
 	vec_sort(&out->list, compare_sharers);
 	vec_deinit(&s.stack);
-	free(s.number);
-	free(s.owner);
+	free(s.first);
+	free(s.next);
 	free(s.pointers);
-	free(s.bit);
 	free(s.mask);
 }
 

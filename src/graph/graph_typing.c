@@ -168,6 +168,19 @@ static void get_extent(void *ctx, uint32_t block, struct typed_extent *out)
 	*out = (struct typed_extent){b->addr, b->size};
 }
 
+static void find_block_soon(void *ctx, taddr_t addr)
+{
+	const struct heap_graph *g = ctx;
+
+	if (g->index.top)
+		block_index_place(&g->index, addr);
+}
+
+static void get_extent_soon(void *ctx, uint32_t block)
+{
+	__builtin_prefetch(&((const struct heap_graph *)ctx)->block[block]);
+}
+
 static bool is_variable(const struct graph_owner *o)
 {
 	return o->kind == OWNER_VARIABLE || o->kind == OWNER_INTERPRETER ||
@@ -436,7 +449,8 @@ void graph_typing_run(struct graph_typing *t, const struct block_types *known,
 	const struct typed_heap heap = {
 		.types = t->types, .containers = t->containers, .near = t->program,
 		.memory = &t->memory, .blocks = g->blocks, .find = find_block,
-		.extent = get_extent, .ctx = g};
+		.extent = get_extent, .find_soon = find_block_soon,
+		.extent_soon = get_extent_soon, .ctx = g};
 	struct typed_walk walk;
 	struct typing_names n = {.typing = t, .walk = &walk, .graph = g};
 

@@ -43,8 +43,8 @@ const char *graph_typing_name(struct graph_typing *t, taddr_t addr,
 			      const struct elf_file **file_out);
 
 /*
- * Gives the blocks of @g, which is solved, types, and fills g->typed. What @known has keeps its
- * type, which is one of g->types already; and its words' names.
+ * Gives the blocks of @g, which is not solved yet, types, and fills g->typed. What @known has keeps
+ * its type, which is one of g->types already; and its words' names.
  */
 void graph_typing_run(struct graph_typing *t, const struct block_types *known,
 		      struct heap_graph *g);

@@ -50,6 +50,7 @@ void heap_graph_deinit(struct heap_graph *g)
 	graph_sites_free(g->sites);
 	free(g->block);
 	free_edges(g);
+	block_index_deinit(&g->index);
 	free(g->is_lost);
 	free(g->is_certain);
 	huge_free(g->retained, number_room(g) * sizeof(*g->retained));
@@ -221,6 +222,8 @@ static void mark_certain(struct heap_graph *g)
 
 void heap_graph_solve(struct heap_graph *g)
 {
+	block_index_deinit(&g->index);
+	g->index = (struct block_index){0};
 	add_lost_owner(g);
 	dominators_init(&g->tree, graph_nodes(g), g->first, g->edge);
 	for (uint32_t rank = 0; rank + 1 < GRAPH_RANKS; rank++)
@@ -276,6 +279,10 @@ void heap_graph_find_untouched(struct heap_graph *g, const struct touched_pages 
 uint32_t heap_graph_find(const struct heap_graph *g, taddr_t addr)
 {
 	uint32_t low = 0, high = g->blocks;
+	bool is_start;
+
+	if (g->index.top)
+		return block_index_find(&g->index, addr, &is_start);
 
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;

@@ -30,6 +30,7 @@
 #include "graph/graph_sites.h"
 #include "graph/graph_types.h"
 #include "inspect/cold.h"
+#include "leak/block_index.h"
 
 enum graph_owner_kind {
 	OWNER_VARIABLE,
@@ -87,6 +88,7 @@ struct heap_graph {
 	uint32_t *edge;
 	uint32_t *place;            /* by edge: where the pointer is; NULL unless they are kept */
 	size_t edge_room;
+	struct block_index index;   /* of the blocks, until heap_graph_solve */
 	const char *containers;     /* file of descriptions of containers; NULL = none */
 	bool keeps_edges;           /* beyond heap_graph_solve, for ways and files */
 	bool drops_places;          /* keeps edges only: for what is shared, and for leaks */
@@ -144,7 +146,7 @@ void heap_graph_states(const struct heap_graph *g, struct graph_states *out);
 /* After that, once: how much of what is retained was not touched. */
 void heap_graph_find_untouched(struct heap_graph *g, const struct touched_pages *p);
 
-/* The block that contains @addr; UINT32_MAX if none does. */
+/* The block that contains @addr; UINT32_MAX if none does. Takes longer when the index is gone. */
 uint32_t heap_graph_find(const struct heap_graph *g, taddr_t addr);
 
 #endif

@@ -12,11 +12,13 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "graph/struct_layout.h"
+#include "graph/typed_ahead.h"
 #include "symbols/demangle.h"
 
 #define WORD 8u
 #define LEVELS_MAX 32u          /* structs in structs */
 #define CHUNK_MAX (UINT64_C(4) << 20) /* bytes that are read at once; of no array, all that are */
+#define SMALL_MAX 512u           /* so much is on the stack */
 #define HEADER_MAX 256u         /* bytes of a container or of its header */
 #define PLACES_MAX (UINT64_C(1) << 28) /* of a table */
 #define CHECKED_ELEMENTS 16u    /* of an array of pointers */
@@ -24,12 +26,6 @@
 #define QUEUE_KEPT 4096u        /* steps that are done */
 #define SLACK 24u               /* bytes that allocators add to any block */
 #define CLASS_NAME_MAX 1024u
-
-/* A block that was given a type; @bytes of it are in use. */
-struct typed_step {
-	uint32_t block;
-	uint64_t bytes;
-};
 
 /*
  * Elements in a block that are followed when what led to them was: each block's once, so that what
@@ -903,9 +899,11 @@ static void walk_value(struct typed_walk *w, uint32_t type, struct typed_bytes b
 
 static void walk_chunk(struct typed_walk *w, taddr_t addr, uint32_t type, uint64_t bytes)
 {
-	_cleanup_free_ uint8_t *data = bytes ? xmalloc(bytes) : NULL;
+	uint8_t small[SMALL_MAX];
+	_cleanup_free_ uint8_t *large = bytes > sizeof(small) ? xmalloc(bytes) : NULL;
+	uint8_t *data = large ? large : small;
 
-	if (!data || !memory_read(w->heap->memory, addr, data, bytes))
+	if (bytes == 0 || !memory_read(w->heap->memory, addr, data, bytes))
 		return;
 	w->budget = 4096 + bytes * 2; /* overlapping members of forged types end here */
 	walk_value(w, type, (struct typed_bytes){addr, data, bytes}, 0);
@@ -915,13 +913,15 @@ static void walk_chunk(struct typed_walk *w, taddr_t addr, uint32_t type, uint64
 static void walk_memory(struct typed_walk *w, taddr_t addr, uint32_t type, uint64_t bytes)
 {
 	const struct data_type e = *type_table_get(w->heap->types, type);
-	bool is_array = e.kind == DATA_ARRAY && e.count == 0;
+	bool is_array = e.kind == DATA_ARRAY && (e.count == 0 || e.size > CHUNK_MAX);
 	uint64_t each = is_array ? size_of(w, e.target) : 0;
 
 	if (!leads(w, type, 0) || (is_array && (each == 0 || each > CHUNK_MAX)))
 		return;
 	uint64_t most = is_array ? CHUNK_MAX - CHUNK_MAX % each : CHUNK_MAX;
 
+	if (is_array && e.count) /* parts of it are of no type but an open array's */
+		type = type_table_array_of(w->heap->types, e.target, 0);
 	for (uint64_t at = 0; at < bytes && (at == 0 || is_array); at += most)
 		walk_chunk(w, addr + at, type, MIN(bytes - at, most));
 }
@@ -948,6 +948,8 @@ void typed_walk_run(struct typed_walk *w)
 			walk_places(w, &p);
 			continue;
 		}
+		if (w->heap->find_soon)
+			typed_ahead(w);
 		walk_step(w, w->queue.data[w->next++]);
 		if (w->next >= QUEUE_KEPT && w->next * 2 > w->queue.count) {
 			w->queue.count -= w->next;

@@ -37,6 +37,9 @@ struct typed_heap {
 	/* number of the block that contains @addr, below blocks, or TYPED_NO_BLOCK */
 	uint32_t (*find)(void *ctx, taddr_t addr);
 	void (*extent)(void *ctx, uint32_t block, struct typed_extent *out);
+	/* start reading what find and extent will need; NULL = do nothing */
+	void (*find_soon)(void *ctx, taddr_t addr);
+	void (*extent_soon)(void *ctx, uint32_t block);
 	void *ctx;
 };
 
@@ -59,6 +62,12 @@ struct container_sum {
 
 /* Bytes of a block that a string or an array of bytes uses. */
 struct typed_string {
+	uint32_t block;
+	uint64_t bytes;
+};
+
+/* A block that was given a type; @bytes of it are in use. */
+struct typed_step {
 	uint32_t block;
 	uint64_t bytes;
 };

@@ -181,10 +181,24 @@ static bool covers(taddr_t addr, taddr_t end, unsigned shift)
 	return !(addr & ((UINT64_C(1) << shift) - 1)) && end - addr >= UINT64_C(1) << shift;
 }
 
+#define LOWER_BITS (UINT64_MAX >> 16)
+
+static taddr_t start_of(const struct block_index *x, uint32_t i)
+{
+	return load_u64(x->block + i * x->each) & LOWER_BITS;
+}
+
+static taddr_t end_of(const struct block_index *x, uint32_t i)
+{
+	uint64_t size = load_u64(x->block + i * x->each + sizeof(uint64_t)) & LOWER_BITS;
+
+	return start_of(x, i) + (size ? size : 1);
+}
+
 /* Block @i overlaps the granule @g at @addr; blocks are added in order. */
 static void put_granule(struct block_index *x, struct block_granule *g, uint32_t i, taddr_t addr)
 {
-	taddr_t start = x->block[i].addr;
+	taddr_t start = start_of(x, i);
 	bool starts_here = start >> LOW_SHIFT == addr >> LOW_SHIFT;
 
 	if (!g->starts && !g->before)
@@ -223,7 +237,9 @@ static taddr_t put_piece(struct block_index *x, uint32_t i, taddr_t addr, taddr_
 
 void block_index_init(struct block_index *x, const struct leakcheck_block *block, uint32_t count)
 {
-	*x = (struct block_index){.block = block, .count = count};
+	_Static_assert(BLOCK_INDEX_ADDRESS_BITS <= 48, "of elements");
+	*x = (struct block_index){
+		.block = (const uint8_t *)block, .each = sizeof(*block), .count = count};
 	x->top = xcalloc(TOP_SIZE, sizeof(*x->top));
 	for (uint32_t i = 0; i < count; i++) {
 		taddr_t end = leakcheck_block_end(&block[i]);
@@ -231,6 +247,12 @@ void block_index_init(struct block_index *x, const struct leakcheck_block *block
 		for (taddr_t addr = block[i].addr; addr < end;)
 			addr = put_piece(x, i, addr, end);
 	}
+}
+
+void block_index_move(struct block_index *x, const void *block, size_t each)
+{
+	x->block = block;
+	x->each = each;
 }
 
 void block_index_deinit(struct block_index *x)
@@ -269,8 +291,8 @@ static uint32_t count_bits(uint64_t x)
 /* If the bits do not decide: searches block by block from @i on. */
 static uint32_t walk(const struct block_index *x, uint32_t i, taddr_t addr)
 {
-	for (; i < x->count && x->block[i].addr <= addr; i++)
-		if (addr < leakcheck_block_end(&x->block[i]))
+	for (; i < x->count && start_of(x, i) <= addr; i++)
+		if (addr < end_of(x, i))
 			return i;
 	return BLOCK_INDEX_NONE;
 }
@@ -300,9 +322,9 @@ uint32_t block_index_at(const struct block_index *x, uint64_t place, taddr_t add
 				*is_start_out = true;
 				return i;
 			}
-			i = addr < leakcheck_block_end(&x->block[i]) ? i : BLOCK_INDEX_NONE;
+			i = addr < end_of(x, i) ? i : BLOCK_INDEX_NONE;
 		}
 	}
-	*is_start_out = i != BLOCK_INDEX_NONE && x->block[i].addr == addr;
+	*is_start_out = i != BLOCK_INDEX_NONE && start_of(x, i) == addr;
 	return i;
 }

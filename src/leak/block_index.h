@@ -43,7 +43,12 @@ struct block_granule {
 };
 
 struct block_index {
-	const struct leakcheck_block *block; /* the caller's; ascending, disjoint */
+	/*
+	 * the caller's; ascending, disjoint: elements of @each bytes that begin with two words,
+	 * whose lower 48 bits are the address and the size
+	 */
+	const uint8_t *block;
+	size_t each;
 	uint32_t count;
 	uint32_t *top;                       /* by 1 GiB */
 	VEC(uint32_t) middle;                /* all tables, consecutive */
@@ -53,6 +58,9 @@ struct block_index {
 /* @block must outlive @x. At most 1 << 31 blocks, below 1 << BLOCK_INDEX_ADDRESS_BITS. */
 void block_index_init(struct block_index *x, const struct leakcheck_block *block, uint32_t count);
 void block_index_deinit(struct block_index *x);
+
+/* The same blocks are at @block from now on, in elements of @each bytes. */
+void block_index_move(struct block_index *x, const void *block, size_t each);
 
 /*
  * A look-up in two steps, so that the second need not wait for memory: first the place of the

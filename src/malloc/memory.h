@@ -106,6 +106,9 @@ typedef ssize_t memory_read_fn(void *ctx, taddr_t addr, void *buf, size_t size);
 typedef ssize_t memory_scatter_fn(void *ctx, const struct iovec *to, const struct iovec *from,
 				  size_t count);
 
+/* Where @size bytes at @addr are in our memory; NULL: they are not, or not in one place. */
+typedef const void *memory_at_fn(void *ctx, taddr_t addr, size_t size);
+
 /* The memory of a process. */
 struct memory_source {
 	memory_read_fn *read;
@@ -115,6 +118,7 @@ struct memory_source {
 	/* what the files of the program and its libraries have there; NULL = unknown */
 	memory_read_fn *read_file;
 	void *file_ctx;
+	memory_at_fn *at;           /* NULL: it is in no memory of ours */
 };
 
 /* Of the process *@pid, which must outlive it; without files. */
@@ -147,6 +151,8 @@ void memory_deinit(struct inspect_memory *m);
 
 /* Whether all of [@addr, @addr + @size) is mapped and readable. */
 bool memory_read(struct inspect_memory *m, taddr_t addr, void *buf, size_t size);
+/* Where @size bytes at @addr are in our memory; NULL: they are not, or not known to be. */
+const void *memory_at(const struct inspect_memory *m, taddr_t addr, size_t size);
 bool memory_read_word(struct inspect_memory *m, taddr_t addr, uint64_t *out);
 /*
  * Calls fn(ctx, address, words from there on) for each word on pages of @range that were written,

@@ -273,9 +273,19 @@ static ssize_t read_copy(void *ctx, taddr_t addr, void *buf, size_t size)
 	return done > 0 ? (ssize_t)done : -1;
 }
 
+static const void *find_copy(void *ctx, taddr_t addr, size_t size)
+{
+	const struct memory_copy *c = ctx;
+	const struct copied_part *p = c->parts.list.data;
+	size_t i = vec_search(&c->parts.list, e, e->end <= addr);
+
+	return i < c->parts.list.count && p[i].start <= addr && p[i].end - addr >= size ?
+		       c->data + p[i].at + (addr - p[i].start) : NULL;
+}
+
 void memory_copy_redirect(struct memory_copy *c, struct memory_source *source)
 {
-	*source = (struct memory_source){.read = read_copy, .ctx = c,
+	*source = (struct memory_source){.read = read_copy, .at = find_copy, .ctx = c,
 					 .read_file = source->read_file,
 					 .file_ctx = source->file_ctx};
 }

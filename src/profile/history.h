@@ -119,6 +119,9 @@ struct history_held {
 struct history_held profile_held_at_peak(const struct profile *p, const struct history *h,
 					 uint32_t leaf);
 
+/* The same at the peak that profile_options.keep_peak keeps, but for the blocks, which are 0. */
+struct history_held profile_at_peak(const struct profile *p, uint32_t leaf);
+
 /* Updates the current interval and the cells of all histories, so that nothing is missing. */
 void profile_sync_history(struct profile *p);
 

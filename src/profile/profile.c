@@ -49,6 +49,8 @@ uint32_t profile_new_leaf(struct profile *p, uint32_t node)
 	*vec_add(&p->leaf) = (struct leaf){ .node = node, .epoch = p->snapshots.epoch };
 	for (struct history *h = p->history; h; h = h->next)
 		history_add_leaf(h, *leaf);
+	if (p->options.keep_peak) /* none then */
+		*vec_add(&p->leaf_peak) = (struct leaf_peak){.epoch = p->peak_epoch};
 	if (p->groups) {
 		p->options.find_groups(p->options.is_ignored_ctx, node, p->groups->is_in);
 		groups_add_leaf(p->groups, *leaf);
@@ -75,6 +77,7 @@ void profile_raise_peak(struct profile *p)
 		raise_peak_of(h, t, time_ns);
 	if (t->live_bytes <= t->peak_bytes)
 		return;
+	p->peak_epoch++;
 	t->peak_bytes = t->live_bytes;
 	t->peak_blocks = t->live_blocks;
 	t->peak_variance = t->live_variance;
@@ -397,6 +400,8 @@ struct profile *profile_new(const struct profile_options *options, uint64_t star
 		p->history = history_new(options->keep_whole_history ? history_new(NULL) : NULL);
 	if (options->groups)
 		p->groups = groups_new(options->groups);
+	if (options->keep_peak)
+		*vec_add(&p->leaf_peak) = (struct leaf_peak){0};
 	return p;
 }
 
@@ -413,6 +418,8 @@ struct profile *profile_clone(const struct profile *p)
 	c->groups = groups_clone(p->groups);
 	c->leaf.data = xmemdup(p->leaf.data, p->leaf.count * sizeof(*p->leaf.data));
 	c->leaf.capacity = p->leaf.count;
+	memset(&c->leaf_peak, 0, sizeof(c->leaf_peak));
+	vec_append(&c->leaf_peak, &p->leaf_peak);
 	if (p->leaf_of_node)
 		c->leaf_of_node = xmemdup(p->leaf_of_node,
 					  p->leaf_of_node_count * sizeof(*p->leaf_of_node));
@@ -443,6 +450,7 @@ void profile_free(struct profile *p)
 	pages_deinit(&p->pages);
 	vec_deinit(&p->held.list);
 	vec_deinit(&p->leaf);
+	vec_deinit(&p->leaf_peak);
 	free(p->leaf_of_node);
 	overlay_free(p->overlay);
 	blocks_free(p->ignored);
@@ -724,6 +732,16 @@ struct history_held profile_held_at_peak(const struct profile *p, const struct h
 	if (l->peak_epoch == h->peak_epoch)
 		return (struct history_held){l->peak_bytes, l->peak_blocks, l->peak_variance};
 	return (struct history_held){now->live_bytes, now->live_blocks, now->live_variance};
+}
+
+struct history_held profile_at_peak(const struct profile *p, uint32_t leaf)
+{
+	const struct leaf *now = profile_leaf(p, leaf);
+	const struct leaf_peak *at_peak = &p->leaf_peak.data[leaf];
+
+	if (at_peak->epoch == p->peak_epoch)
+		return (struct history_held){at_peak->bytes, 0, at_peak->variance};
+	return (struct history_held){now->live_bytes, 0, now->live_variance};
 }
 
 void profile_sync_history(struct profile *p)

@@ -56,6 +56,8 @@ struct profile_options {
 	/* keep a history (history.h); needs keep_times, no mapped ranges */
 	bool keep_history;
 	bool keep_whole_history;  /* and another one that is never restarted */
+	/* keep what each leaf had at the exact peak (history.h): cheaper than a history */
+	bool keep_peak;
 	/* Whether blocks of @node are not counted at all; called once per leaf. NULL = none. */
 	bool (*is_ignored)(void *ctx, uint32_t node);
 	void *is_ignored_ctx;

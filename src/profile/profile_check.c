@@ -116,6 +116,19 @@ static void check_history(const struct profile *p, const struct history *h)
 			   h->peak.bytes == p->totals.peak_bytes);
 }
 
+static void check_peak(const struct profile *p)
+{
+	uint64_t bytes = 0, variance = 0;
+
+	for (uint32_t i = 1; i < p->leaf.count; i++) {
+		struct history_held at_peak = profile_at_peak(p, i);
+
+		bytes += at_peak.bytes;
+		variance += at_peak.variance;
+	}
+	CHECK(bytes == p->totals.peak_bytes && variance == p->totals.peak_variance);
+}
+
 void profile_check(const struct profile *p)
 {
 	uint64_t *by_leaf = xcalloc(p->leaf.count, sizeof(*by_leaf));
@@ -138,5 +151,7 @@ void profile_check(const struct profile *p)
 	check_snapshots(p, by_leaf);
 	for (const struct history *h = p->history; h; h = h->next)
 		check_history(p, h);
+	if (p->options.keep_peak)
+		check_peak(p);
 	free(by_leaf);
 }

@@ -345,6 +345,11 @@ size_t snapshots_memory(const struct snapshots *s);
 
 #define LEAF_IGNORED UINT32_MAX
 
+/* What a leaf had at the peak number @epoch, when it changed after that. */
+struct leaf_peak {
+	uint64_t bytes, variance, epoch;
+};
+
 struct profile {
 	struct profile_options options;
 	struct calltree *calltree;
@@ -360,6 +365,9 @@ struct profile {
 	struct snapshots snapshots;
 	struct history *history;  /* the first one; NULL unless options.keep_history */
 	struct groups *groups;    /* NULL unless options.groups */
+	/* by leaf, with options.keep_peak; an older epoch: it has not changed since the peak */
+	VEC(struct leaf_peak) leaf_peak;
+	uint64_t peak_epoch;      /* incremented with each new peak */
 	struct profile_totals totals;
 	uint64_t stacks;
 	uint64_t time_bytes;      /* t of time unit B */
@@ -504,6 +512,15 @@ static inline uint32_t get_leaf(struct profile *p, uint32_t node)
 	return leaf ? leaf : profile_new_leaf(p, node);
 }
 
+/* The live bytes of @leaf, number @index, are about to change. */
+static inline void save_peak(struct profile *p, uint32_t index, const struct leaf *leaf)
+{
+	struct leaf_peak *at_peak = &p->leaf_peak.data[index];
+
+	if (at_peak->epoch != p->peak_epoch)
+		*at_peak = (struct leaf_peak){leaf->live_bytes, leaf->live_variance, p->peak_epoch};
+}
+
 static inline struct leaf *change_leaf(struct profile *p, uint32_t index)
 {
 	struct leaf *leaf = &p->leaf.data[index];
@@ -511,6 +528,8 @@ static inline struct leaf *change_leaf(struct profile *p, uint32_t index)
 		snapshots_save_leaf(&p->snapshots, leaf, index);
 	for (struct history *h = p->history; h; h = h->next)
 		history_save(h, index, leaf);
+	if (p->options.keep_peak)
+		save_peak(p, index, leaf);
 	if (p->groups)
 		groups_save(p->groups, index, leaf->live_bytes);
 	return leaf;

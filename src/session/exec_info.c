@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@
 #include "base/cleanup.h"
 #include "base/proc.h"
 #include "base/shell_words.h"
+#include "base/text.h"
 #include "session/run.h"
 
 #define NAME_SIZE 4096
@@ -68,6 +70,24 @@ static bool is_script(pid_t pid, const char *name)
 	char head[2];
 	return fd >= 0 && read(fd, head, sizeof(head)) == sizeof(head) &&
 	       memcmp(head, "#!", sizeof(head)) == 0;
+}
+
+char *exec_info_link(pid_t pid, ino_t *file_out)
+{
+	_cleanup_free_ char *name = exec_info_name(pid), *path = NULL;
+	char exe[64];
+	struct stat program, link;
+
+	if (!name)
+		return NULL;
+	/* beyond symbolic links that lead out of its root it is another file, most likely */
+	path = xasprintf("/proc/%d/%s/%s", (int)pid, *name == '/' ? "root" : "cwd", name);
+	snprintf(exe, sizeof(exe), "/proc/%d/exe", (int)pid);
+	if (stat(exe, &program) != 0 || stat(path, &link) != 0 ||
+	    program.st_ino != link.st_ino || program.st_dev != link.st_dev)
+		return NULL;
+	*file_out = program.st_ino;
+	return xstrdup(text_base_name(name));
 }
 
 static void add_word(char **text, char *word)

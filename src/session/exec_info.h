@@ -17,6 +17,13 @@
  */
 char *exec_info_command(pid_t pid, bool is_fresh);
 
+/*
+ * The base name of the link by which @pid executed its program, symbolic or not: Debian's
+ * redis-server is one to redis-check-rdb. *@file_out: the program's inode. NULL: it is a script,
+ * the link is gone, or it is not known from where. The caller frees it.
+ */
+char *exec_info_link(pid_t pid, ino_t *file_out);
+
 /* --trace-children-skip and --trace-children-skip-by-arg: programs that are not followed. */
 
 /*

@@ -81,7 +81,7 @@ void labels_open(struct run *run)
 	if (!texts->count)
 		return;
 	run->labels = xcalloc(texts->count, sizeof(*run->labels));
-	run->needs_history = true; /* the exact peak */
+	run->needs_peak = true;
 	run->label_dirs = path ? xasprintf("%s:/usr/lib/debug", path) : NULL;
 	run->label_types = type_table_new(run->label_dirs);
 	for (size_t i = 0; i < texts->count; i++) {

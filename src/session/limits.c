@@ -489,9 +489,10 @@ static void take_limit(struct run *r, char *text)
 		watch_section(r, l);
 	else if (l->within)
 		watch_calls(r, l->within);
-	else /* only a history knows */
-		r->needs_history |= l->metric == LIMIT_TEMPORARY ||
-				    (l->metric == LIMIT_PEAK && l->function);
+	else if (l->metric == LIMIT_TEMPORARY) /* only a history knows */
+		r->needs_history = true;
+	else if (l->metric == LIMIT_PEAK && l->function)
+		r->needs_peak = true;
 }
 
 /* Adds a limit to those of @ctx, a run. Why @text cannot be one; NULL: it is. */

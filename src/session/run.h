@@ -128,7 +128,8 @@ struct run {
 	char *label_dirs;                 /* for the table; owned */
 	bool needs_within;         /* calls of functions are watched (--within) */
 	VEC(struct within_section) sections;
-	bool needs_history;        /* a limit needs the exact peak or temporary allocations */
+	bool needs_history;        /* a limit needs temporary allocations */
+	bool needs_peak;           /* labels, or a limit, need what paths have at the exact peak */
 };
 
 /* @options stay the caller's. File names are relative to the current directory. */

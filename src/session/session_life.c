@@ -213,6 +213,7 @@ struct session *session_new(struct run *run, uint32_t pid, uint64_t start_ns)
 		.instructions_ctx = s,
 		.keep_times = options_report_leaks(o) || keep_history,
 		.keep_history = keep_history,
+		.keep_peak = run->needs_peak,
 		.keep_whole_history = o->files.record_every > 0 && (o->listen.at || o->files.html),
 		.sample_interval = options_sample_interval(o),
 	};

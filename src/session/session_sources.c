@@ -126,7 +126,7 @@ void memory_sources_init(struct session *s, const struct profile_options *option
 			struct profile_options po = *options;
 			po.sample_interval = 0; /* mappings are exact */
 			po.heap_admin = 0;
-			po.keep_history = false;
+			po.keep_history = po.keep_peak = false;
 			po.groups = 0;
 			po.granule = k == SOURCE_BRK ? 1 : 0;
 			po.is_ignored_ctx = src;

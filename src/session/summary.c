@@ -35,21 +35,25 @@
 #include "tracee/state/module.h"
 #include "tracee/state/probe.h"
 
-/* The bytes of each leaf of @p, which has a history, at the exact peak, and their sum. */
-static void find_exact(const struct profile *p, struct leaf_amounts *held, uint64_t *sum_out)
+/*
+ * The bytes of each leaf of @p at the exact peak, and their sum; @h: its history, or NULL if it
+ * keeps the peak.
+ */
+static void find_exact(const struct profile *p, const struct history *h, struct leaf_amounts *held,
+		       uint64_t *sum_out)
 {
-	const struct history *h = profile_whole_history(p);
-	size_t leaves = h->leaf.count;
+	uint32_t leaves = profile_leaf_count(p);
 
 	*sum_out = profile_totals(p)->peak_bytes;
-	held->bytes = xcalloc(leaves + 1, sizeof(*held->bytes));
-	held->variance = xcalloc(leaves + 1, sizeof(*held->variance));
-	for (uint32_t i = 1; i < leaves; i++) {
-		struct history_held at_peak = profile_held_at_peak(p, h, i);
+	held->bytes = xcalloc(leaves + 1ul, sizeof(*held->bytes));
+	held->variance = xcalloc(leaves + 1ul, sizeof(*held->variance));
+	held->count = leaves;
+	for (uint32_t i = 1; i <= leaves; i++) {
+		struct history_held at_peak =
+			h ? profile_held_at_peak(p, h, i) : profile_at_peak(p, i);
 
 		held->bytes[i] = at_peak.bytes;
 		held->variance[i] = at_peak.variance;
-		held->count = i;
 	}
 }
 
@@ -72,8 +76,10 @@ void peak_amounts(const struct profile *p, struct leaf_amounts *out, uint64_t *s
 
 	*out = (struct leaf_amounts){0};
 	*sum_out = 0;
-	if (h && !h->base_ms) /* one that was restarted has the peak since then */
-		find_exact(p, out, sum_out);
+	if (profile_options(p)->keep_peak)
+		find_exact(p, NULL, out, sum_out);
+	else if (h && !h->base_ms) /* one that was restarted has the peak since then */
+		find_exact(p, h, out, sum_out);
 	else
 		find_snapshot(p, out, sum_out);
 }

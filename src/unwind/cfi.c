@@ -580,6 +580,30 @@ static void find_debug_frames(struct cfi *cfi, const struct elf_file *file)
 		cfi->debug[1] = dwarf_getcfi(cfi->separate);
 }
 
+int cfi_register(Dwarf_Frame *row, int number, Dwarf_Op memory[3], Dwarf_Op **ops_out,
+		 size_t *count_out)
+{
+	bool is_signal = false;
+	int rc = dwarf_frame_register(row, number, memory, ops_out, count_out);
+	const Dwarf_Op *op = *ops_out;
+	size_t count = *count_out;
+
+	if (rc != 0 || arch_native->return_size || count < 1 || count > 2 ||
+	    op[0].atom != DW_OP_call_frame_cfa ||
+	    (count == 2 && (op[1].atom != DW_OP_plus_uconst || (int64_t)op[1].number < 0)) ||
+	    dwarf_frame_info(row, NULL, NULL, &is_signal) < 0 || is_signal)
+		return rc;
+	*ops_out = NULL;
+	*count_out = 0;
+	if (number == arch_native->dwarf_sp) { /* the CFA */
+		memory[0] = (Dwarf_Op){.atom = DW_OP_call_frame_cfa};
+		memory[1] = (Dwarf_Op){.atom = DW_OP_stack_value};
+		*ops_out = memory;
+		*count_out = 2;
+	}
+	return 0;
+}
+
 Dwarf_Frame *cfi_find_eh_frame(struct elf_file *file, uint64_t vaddr)
 {
 	struct cfi *cfi = cfi_of(file);

@@ -8,6 +8,7 @@
 #include <elfutils/libdw.h>
 #include <libelf.h>
 
+#include "arch/arch.h"
 #include "arch/unwind_rule.h"
 #include "base/hash.h"
 #include "base/types.h"
@@ -52,6 +53,14 @@ Dwarf_Frame *cfi_find(struct elf_file *file, uint64_t vaddr);
 
 /* The same, from the file's .eh_frame only. */
 Dwarf_Frame *cfi_find_eh_frame(struct elf_file *file, uint64_t vaddr);
+
+/*
+ * As dwarf_frame_register. Where a return address is signed, older versions of libdw take the note
+ * of that for SPARC's DW_CFA_GNU_window_save, by which registers are at and above the CFA: they are
+ * unchanged.
+ */
+int cfi_register(Dwarf_Frame *row, int number, Dwarf_Op memory[3], Dwarf_Op **ops_out,
+		 size_t *count_out);
 
 /*
  * The code of the file at @vaddr: *size_out bytes, at least @want unless the segment ends before or

@@ -110,12 +110,14 @@ static inline int frame_read_return(const struct arch *arch, const struct unwind
 	uint64_t *reg = frame->regs.reg;
 	int64_t slot = unwind_return_slot(rule);
 
-	if (slot != RULE_LINK)
-		return frame_read_word(view, cfa + 8 * (uint64_t)slot, &reg[arch->dwarf_pc]);
 	/* Only an interrupted function has not called another one since. */
-	if (!frame->is_exact)
+	if (slot == RULE_LINK && !frame->is_exact)
 		return -EFAULT;
-	reg[arch->dwarf_pc] = reg[arch->dwarf_return];
+	if (slot == RULE_LINK)
+		reg[arch->dwarf_pc] = reg[arch->dwarf_return];
+	else if (frame_read_word(view, cfa + 8 * (uint64_t)slot, &reg[arch->dwarf_pc]) != 0)
+		return -EFAULT;
+	reg[arch->dwarf_pc] = arch_return_address(reg[arch->dwarf_pc]);
 	return 0;
 }
 

@@ -107,7 +107,7 @@ static bool compile_saved(const struct arch *arch, Dwarf_Frame *row, uint8_t i,
 	uint64_t reg;
 	int64_t offset;
 
-	if (dwarf_frame_register(row, arch->dwarf_saved[i], memory, &ops, &count) != 0)
+	if (cfi_register(row, arch->dwarf_saved[i], memory, &ops, &count) != 0)
 		return false;
 	if (count == 0) /* unchanged, or lost: then no outer frame may need it */
 		return true;
@@ -145,7 +145,7 @@ static bool compile_row(const struct arch *arch, Dwarf_Frame *row, struct unwind
 	bool is_signal;
 
 	if (dwarf_frame_info(row, NULL, NULL, &is_signal) != arch->dwarf_return || is_signal ||
-	    dwarf_frame_register(row, arch->dwarf_return, memory, &ops, &count) != 0)
+	    cfi_register(row, arch->dwarf_return, memory, &ops, &count) != 0)
 		return false;
 	if (count == 0 && ops) {
 		rule->kind = RULE_END;
@@ -154,7 +154,7 @@ static bool compile_row(const struct arch *arch, Dwarf_Frame *row, struct unwind
 	if (!compile_return_slot(ops, count, rule) || !compile_cfa(arch, row, rule))
 		return false;
 	/* A rule assumes that the caller's stack pointer is the CFA. */
-	if (dwarf_frame_register(row, arch->dwarf_sp, memory, &ops, &count) != 0 || count != 2 ||
+	if (cfi_register(row, arch->dwarf_sp, memory, &ops, &count) != 0 || count != 2 ||
 	    ops[0].atom != DW_OP_call_frame_cfa || ops[1].atom != DW_OP_stack_value)
 		return false;
 	for (uint8_t i = 0; i < RULE_SAVED_REGS; i++)

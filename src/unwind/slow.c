@@ -248,7 +248,7 @@ static int restore(Dwarf_Frame *row, int number, const struct expression_input *
 	uint64_t value;
 	int ret;
 
-	if (dwarf_frame_register(row, number, memory, &ops, &count) != 0)
+	if (cfi_register(row, number, memory, &ops, &count) != 0)
 		return -ENODATA;
 	if (count == 0) {
 		caller->regs.reg[number] = in->frame->regs.reg[number];
@@ -277,7 +277,7 @@ static int step_row(const struct arch *arch, Dwarf_Frame *row, const struct stac
 	int ret, ra = dwarf_frame_info(row, NULL, NULL, &caller.is_exact);
 
 	if (ra < 0 || ra >= ARCH_DWARF_REGS ||
-	    dwarf_frame_register(row, ra, memory, &ops, &count) != 0)
+	    cfi_register(row, ra, memory, &ops, &count) != 0)
 		return -ENODATA;
 	if (count == 0 && ops)
 		return 1;
@@ -294,7 +294,7 @@ static int step_row(const struct arch *arch, Dwarf_Frame *row, const struct stac
 	}
 	if (!(caller.known >> ra & 1) || !(caller.known >> arch->dwarf_sp & 1))
 		return -ENODATA;
-	caller.regs.reg[arch->dwarf_pc] = caller.regs.reg[ra];
+	caller.regs.reg[arch->dwarf_pc] = arch_return_address(caller.regs.reg[ra]);
 	caller.known |= UINT64_C(1) << arch->dwarf_pc;
 	*is_signal_out = caller.is_exact;
 	*frame = caller;
@@ -318,17 +318,24 @@ static bool read_code(const struct unwind_ops *ops, const struct stack_view *vie
 	return view->read && view->read(view->read_ctx, pc, buf, size) == 0;
 }
 
+static bool is_trampoline(const struct unwind_ops *ops, const struct stack_view *view, taddr_t pc)
+{
+	uint8_t code[ARCH_SIGRETURN_SIZE];
+
+	return read_code(ops, view, pc, code, sizeof(code)) &&
+	       arch_is_sigreturn(code, sizeof(code));
+}
+
 bool slow_is_return_address(const struct unwind_ops *ops, const struct stack_view *view, taddr_t pc)
 {
-	uint8_t code[MAX(ARCH_MAX_CALL, ARCH_SIGRETURN_SIZE)];
+	uint8_t code[ARCH_MAX_CALL];
 
 	if (pc < PAGE_SIZE_MIN)
 		return unwind_is_end(pc);
 	if (read_code(ops, view, pc - ARCH_MAX_CALL, code, ARCH_MAX_CALL) &&
 	    arch_ends_in_call(code, ARCH_MAX_CALL))
 		return true;
-	return read_code(ops, view, pc, code, ARCH_SIGRETURN_SIZE) &&
-	       arch_is_sigreturn(code, ARCH_SIGRETURN_SIZE);
+	return is_trampoline(ops, view, pc);
 }
 
 static int step_sigframe(const struct arch *arch, const struct stack_view *view,
@@ -357,6 +364,7 @@ static int read_frame(const struct arch *arch, const struct stack_view *view,
 	    frame_read_word(view, fp, &caller.regs.reg[arch->dwarf_fp]) != 0 ||
 	    frame_read_word(view, fp + 8, &caller.regs.reg[arch->dwarf_pc]) != 0)
 		return -ENODATA;
+	caller.regs.reg[arch->dwarf_pc] = arch_return_address(caller.regs.reg[arch->dwarf_pc]);
 	caller.regs.reg[arch->dwarf_sp] = fp + 16;
 	*caller_out = caller;
 	return 0;
@@ -409,16 +417,19 @@ int slow_step(const struct arch *arch, const struct unwind_ops *ops, const struc
 {
 	taddr_t pc = frame->regs.reg[arch->dwarf_pc];
 	const struct module *module = ops->module(ops->ctx, frame_lookup_pc(arch, frame));
-	uint8_t code[ARCH_SIGRETURN_SIZE];
 	bool is_signal = false;
-	int ret = step_cfi(arch, module, view, frame, &is_signal);
+	int ret = -ENOENT;
+
+	/* a vdso's CFI without a column for the pc leads to the interrupted function's caller */
+	if (arch->dwarf_return == arch->dwarf_pc || !is_trampoline(ops, view, pc))
+		ret = step_cfi(arch, module, view, frame, &is_signal);
 
 	if (ret != -ENOENT) {
 		if (ret == 0)
 			*way_out = is_signal ? SLOW_SIGNAL : SLOW_CFI;
 		return ret;
 	}
-	if (read_code(ops, view, pc, code, sizeof(code)) && arch_is_sigreturn(code, sizeof(code))) {
+	if (is_trampoline(ops, view, pc)) {
 		ret = step_sigframe(arch, view, frame);
 		if (ret == 0)
 			*way_out = SLOW_SIGNAL;

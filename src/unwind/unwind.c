@@ -613,8 +613,10 @@ static size_t walk_known(const struct unwind *u, const struct stack_view *from, 
 			(rule->kind == RULE_SP ? sp : fp) + (uint64_t)(int64_t)rule->cfa_offset;
 		int64_t slot = unwind_return_slot(rule);
 		if (cfa <= sp || slot == RULE_LINK ||
-		    !copied_word(view, cfa + 8 * (uint64_t)slot, &next_pc) ||
-		    unwind_is_end(next_pc))
+		    !copied_word(view, cfa + 8 * (uint64_t)slot, &next_pc))
+			break;
+		next_pc = arch_return_address(next_pc);
+		if (unwind_is_end(next_pc))
 			break;
 		unsigned int saved = rule->saved;
 		if (saved & 1 &&
@@ -912,7 +914,7 @@ static bool is_stub_frame(const struct unwind_rule *rule, int *saved_out)
 	unsigned saved = rule->saved;
 
 	if (rule->kind != RULE_SP || rule->cfa_offset != arch_native->stub_cfa_offset ||
-	    (saved & (saved - 1)))
+	    unwind_return_slot(rule) != -1 || (saved & (saved - 1)))
 		return false;
 	int i = saved ? __builtin_ctz(saved) : -1;
 

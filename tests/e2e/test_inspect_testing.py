@@ -6,11 +6,11 @@ import os
 import re
 import struct
 
-from harness import UNPACKED, test, unpacked
+from harness import MULTIARCH, UNPACKED, test, unpacked
 from inspect_lib import check_rows, inspect
 from process_lib import Program
 
-LIBC = os.path.join(UNPACKED, "usr/lib/x86_64-linux-gnu/libc.so.6")
+LIBC = os.path.join(UNPACKED, "usr/lib", MULTIARCH, "libc.so.6")
 
 
 def start(t, libraries=None, suite="", **env):

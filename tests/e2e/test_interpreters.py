@@ -159,7 +159,7 @@ def runtimes(t):
 @test("interpreters/two-libraries")
 def two_libraries(t):
     """Python twice in a process: functions of the library that was mapped first, native ones of the other, and a sentence."""
-    found = glob.glob("/usr/lib/x86_64-linux-gnu/libpython3.*.so.1.0")
+    found = glob.glob(harness.LIBRARIES + "libpython3.*.so.1.0")
     if not found:
         raise harness.Skip("no library of Python")
     cwd = t.subdirectory()

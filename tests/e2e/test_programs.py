@@ -123,7 +123,7 @@ def cc1(t):
     gcc = t.program("gcc")
     path = t.native([gcc, "-print-prog-name=cc1"]).out.decode().strip()
     source = t.file("session.c", C_SOURCE)
-    compare(t, [t.program("cc1", path), "-quiet", "-imultiarch", "x86_64-linux-gnu", "-O2", "-o", "out.s", source], 0, compare_files=["out.s"])
+    compare(t, [t.program("cc1", path), "-quiet", "-imultiarch", harness.MULTIARCH, "-O2", "-o", "out.s", source], 0, compare_files=["out.s"])
 
 
 @test("programs/gcc-followed", limit=600)

@@ -17,7 +17,7 @@ STATIC_STARTUP = ("gcc-O2-static", "gcc-O3-staticpie")
 
 
 def has_sdt():
-    return os.path.exists("/usr/include/x86_64-linux-gnu/sys/sdt.h") or os.path.exists("/usr/include/sys/sdt.h")
+    return os.path.exists("/usr/include/%s/sys/sdt.h" % harness.MULTIARCH) or os.path.exists("/usr/include/sys/sdt.h")
 
 
 def run(t, variant, *args, options=(), env=None):

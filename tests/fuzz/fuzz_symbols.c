@@ -127,6 +127,7 @@ static void change(uint8_t *image, const struct area *a, unsigned *seed)
 
 #define BLOCKS 128u
 #define BLOCK_ROOM 512u
+#define FORGED 40u /* descriptions of containers */
 
 static uint64_t heap_words[BLOCKS * BLOCK_ROOM / sizeof(uint64_t)];
 static uint32_t block_size[BLOCKS];
@@ -169,6 +170,66 @@ static void fill_heap(unsigned *seed)
 		block_size[i] = 8 + (uint32_t)rand_r(seed) % (BLOCK_ROOM - 8);
 }
 
+/* The name of a member of @type, perhaps of one of its members: as paths of descriptions. */
+static char *any_member(struct type_table *types, uint32_t type, unsigned *seed)
+{
+	char *path = NULL;
+
+	for (uint32_t level = 0; level < 4; level++) {
+		uint32_t members = type_table_get(types, type)->members;
+		uint32_t i = members ? (uint32_t)rand_r(seed) % members : 0;
+		const struct data_member *m = members ? type_table_member(types, type, i) : NULL;
+
+		if (!m || !m->name || !*m->name)
+			break;
+		char *longer = path ? xasprintf("%s.%s", path, m->name) : xstrdup(m->name);
+
+		free(path);
+		path = longer;
+		type = type_table_member_type(types, type, i);
+		if (rand_r(seed) % 3 == 0)
+			break;
+	}
+	return path ? path : xstrdup("none");
+}
+
+/* Descriptions by which @type is a container of any kind, with any of its members. */
+static void forge_container(struct containers *c, struct type_table *types, uint32_t type,
+			    unsigned *seed)
+{
+	static const char *const kinds[] = {"array", "nodes", "swiss", "string", "optional",
+					    "variant", "wrapper", "pointer", "reference"};
+	static const char *const keys[] = {
+		"begin", "end", "size", "capacity", "root", "next", "also", "slots", "header",
+		"first", "table", "own", "inline", "node", "if"};
+	char *name = type_table_name(types, type), *why = NULL;
+	char *line = xasprintf("%.*s* %s", (int)strcspn(name, " \t\n"), name,
+			       kinds[(size_t)rand_r(seed) % ARRAY_SIZE(kinds)]);
+
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		if (rand_r(seed) % 2)
+			continue;
+		char *member = any_member(types, type, seed);
+		char *longer = xasprintf("%s %s=%s", line, keys[i], member);
+
+		free(member);
+		free(line);
+		line = longer;
+	}
+	if (rand_r(seed) % 2) {
+		char *longer = xasprintf("%s of=%d skip=%d boxed=%d before=%d base=%s", line, rand_r(seed) % 4,
+					 rand_r(seed) % 64, rand_r(seed) % 32,
+					 rand_r(seed) % 32, name);
+
+		free(line);
+		line = longer;
+	}
+	if (containers_add(c, line, &why) != 0)
+		free(why);
+	free(line);
+	free(name);
+}
+
 /* Values of all types lie in the heap, and lead on from there. */
 static void walk_heap(struct type_table *types, unsigned *seed)
 {
@@ -180,6 +241,8 @@ static void walk_heap(struct type_table *types, unsigned *seed)
 	struct typed_walk w;
 
 	fill_heap(seed);
+	for (uint32_t i = 0, count = type_table_count(types); i < FORGED && count; i++)
+		forge_container(c, types, (uint32_t)rand_r(seed) % count, seed);
 	typed_walk_init(&w, &heap);
 	for (uint32_t type = 0, count = type_table_count(types); type < count; type++) {
 		char *order = NULL;

@@ -341,6 +341,7 @@ static void world_open(struct world *w, size_t ring_size, event_fn *on_event)
 	assert_ptr_not_equal(w->target, MAP_FAILED);
 	pad_memory_locate(&w->memory, (taddr_t)w->target);
 	tick_clock_init(&w->clock, arch_native);
+	tick_clock_measure(&w->clock); /* else each record has a stamp, and none is short */
 	pad_memory_set_gap(&w->memory, tick_clock_ticks(&w->clock, RING_GAP_NS));
 	ring_init(&w->ring, &w->memory, arch_native, &w->clock);
 	dl_iterate_phdr(add_module, NULL);

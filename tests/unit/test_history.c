@@ -48,7 +48,7 @@ static void world_init(struct world *w, uint64_t seed)
 {
 	struct profile_options o = {
 		.peak_inaccuracy = 1, .detailed_freq = 10, .max_snapshots = 100, .heap_admin = 8,
-		.alignment = 16, .keep_times = true, .keep_history = true};
+		.alignment = 16, .keep_times = true, .keep_history = true, .keep_peak = true};
 
 	*w = (struct world){.random = seed, .now_ns = 1000000, .next = 0x10000,
 			    .single = profile_new(&o, 1000000)};
@@ -171,6 +171,8 @@ static void same_leaves(const struct world *w, const struct history *a, const st
 					  q = profile_held_at_peak(w->single, b, i);
 
 		assert_memory_equal(&p, &q, sizeof(p));
+		assert_int_equal(profile_at_peak(w->single, i).bytes, q.bytes);
+		assert_int_equal(profile_at_peak(w->single, i).variance, q.variance);
 		assert_int_equal(x->temporary, y->temporary);
 		assert_int_equal(x->max_bytes, y->max_bytes);
 		assert_int_equal(x->max_ms, y->max_ms);
@@ -284,6 +286,7 @@ static void each_part_has_its_peak(void **state)
 	assert_int_equal(h->peak.bytes, 70);
 	assert_int_equal(h->peak.time_ns, 4000000);
 	assert_int_equal(profile_held_at_peak(w.p, h, 1).bytes, 70);
+	assert_int_equal(profile_at_peak(w.p, 1).bytes, 5000);
 	assert_int_equal(profile_totals(w.p)->peak_bytes, 5000);
 	assert_int_equal(profile_totals(w.p)->peak_time_ns, 1000000);
 	check_whole(&w);

@@ -69,6 +69,7 @@ static void make_pads(void)
 
 #define KEEP 64
 static struct heap_event seen[KEEP];
+static uint64_t of_label[KEEP]; /* how many had each value of label 0, a number */
 static uint64_t seen_count, verified, raw_only, kept_frames, all_frames, deepest;
 static taddr_t last_stack[MAX_WALK];
 static size_t last_stack_count;
@@ -77,6 +78,8 @@ static void keep(void *ctx, struct heap_event *ev)
 {
 	if (seen_count < KEEP)
 		seen[seen_count] = *ev;
+	if (ev->label[0].word[0] < KEEP)
+		of_label[ev->label[0].word[0]]++;
 	seen_count++;
 	if (ev->frame) {
 		memcpy(last_stack, ev->frame, ev->frame_count * sizeof(taddr_t));
@@ -331,6 +334,34 @@ static void test_short_ways(void **state)
 	run_short_ways(0, 1);
 	run_short_ways(PAD_COUNT_ONLY, 0);
 	run_short_ways(PAD_COUNT_ONLY, 1);
+}
+
+/* A variable's value is that at each allocation, where one stack allocates repeatedly, too. */
+static void test_labels(void **state)
+{
+	static volatile uint64_t variable;
+	const struct pad_label label[PAD_LABELS] = {
+		{.kind = PAD_LABEL_NUMBER, .place = (int64_t)(uintptr_t)&variable, .size = 8}};
+	const uint64_t turns = 40;
+	uint64_t result;
+
+	open_world(1 << 16);
+	enroll();
+	pad_memory_set_labels(&here.memory, label);
+	memset(of_label, 0, sizeof(of_label));
+	for (uint64_t i = 0; i < turns * KEEP * 10; i++) {
+		variable = i / 10 % KEEP;
+		assert_int_equal(call_keeping((void *)pad_malloc, 100, &result), 0);
+		assert_int_equal(result, 0x100000 + 16 * i);
+		if (i < 3)
+			drain(); /* it learns the rules */
+	}
+	drain();
+	assert_int_equal(seen_count, turns * KEEP * 10);
+	for (size_t i = 0; i < KEEP; i++)
+		assert_int_equal(of_label[i], turns * 10);
+	assert_int_equal(here.in_calls + here.bounds + here.unknown, 0);
+	world_close();
 }
 
 /* --- changing call depths --- */
@@ -897,6 +928,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_off_and_unknown_thread),
 		cmocka_unit_test(test_registers),
 		cmocka_unit_test(test_short_ways),
+		cmocka_unit_test(test_labels),
 		cmocka_unit_test(test_verify),
 		cmocka_unit_test(test_hash),
 		cmocka_unit_test(test_deep),

@@ -712,6 +712,7 @@ static struct profile_options any_options(struct world *w)
 		.alignment = alignments[any(w, 4)],
 		.no_heap = !any(w, 10),
 		.keep_times = any(w, 2),
+		.keep_peak = any(w, 2),
 		.is_ignored = is_ignored,
 		.is_ignored_ctx = w,
 		.groups = any(w, 2) ? GROUPS : 0,

@@ -66,7 +66,8 @@ static void name_data(const struct graph_names *n, struct graph_owner *o)
 	if (variable || m)
 		o->name = clean_copy(variable ? variable : plain ? plain : p.name);
 	if (variable || m)
-		o->object = clean_copy(text_base_name(variable ? file->path : m->path));
+		o->object = clean_copy(held_modules_name(n->modules, variable ? file : m->file,
+							 variable ? file->path : m->path));
 }
 
 static void name_frame(const struct graph_names *n, struct graph_owner *o)
@@ -78,7 +79,7 @@ static void name_frame(const struct graph_names *n, struct graph_owner *o)
 	if (!m)
 		return;
 	o->name = clean_copy(s->frame[s->count - 1].name);
-	o->object = clean_copy(text_base_name(m->path));
+	o->object = clean_copy(held_modules_name(n->modules, m->file, m->path));
 }
 
 static void name_owner(void *ctx, struct graph_owner *o)

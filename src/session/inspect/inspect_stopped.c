@@ -13,6 +13,7 @@
 #include "base/elf_file.h"
 #include "base/proc.h"
 #include "base/text.h"
+#include "session/exec_info.h"
 #include "session/inspect/graph_names.h"
 #include "session/inspect/malloc_module.h"
 #include "session/inspect/object_names.h"
@@ -225,6 +226,7 @@ static bool make_copy(struct inspect_stopped *l, struct memory_copy *copy,
 	vec_deinit(&own.list);
 	if (is_made)
 		memory_copy_redirect(copy, &l->in.source);
+	l->copy = copy;
 	return is_made;
 }
 
@@ -368,6 +370,7 @@ int inspect_stopped(struct target *t, struct address_space *s, const struct insp
 	else
 		malloc_modules_find(s->modules.data, s->modules.count, &out->malloc);
 	hold_modules(s, &out->modules);
+	out->modules.link = exec_info_link(s->processes.reader, &out->modules.program);
 	int rc = read_all(t, &c, out);
 
 	if (rc == 0 && !wish->only_blocks)
@@ -467,6 +470,16 @@ static const char *find_other(const struct held_modules *l, const char *found,
 	return first;
 }
 
+/* The graph and the copy are not in memory at once for longer than types need both. */
+static void find_graph(struct inspect_stopped *l)
+{
+	l->has_graph = graph_names_build(&l->report, &l->modules, &l->in, &l->graph);
+	if (l->copy)
+		memory_copy_deinit(l->copy);
+	if (l->has_graph)
+		heap_graph_solve(&l->graph);
+}
+
 void inspect_stopped_classify(struct inspect_stopped *l)
 {
 	if (l->is_copied)
@@ -476,7 +489,7 @@ void inspect_stopped_classify(struct inspect_stopped *l)
 		l->other = l->report.other.name; /* of a program without symbols */
 	type_names_find(&l->report.types, &l->modules);
 	if (l->wants_graph)
-		l->has_graph = graph_names_build(&l->report, &l->modules, &l->in, &l->graph);
+		find_graph(l);
 	else
 		holder_names_find(&l->report.holders, &l->modules);
 	inspect_input_deinit(&l->in);

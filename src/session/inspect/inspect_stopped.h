@@ -39,6 +39,7 @@ struct inspect_stopped {
 	bool wants_graph, has_graph; /* has_graph: it is not too large */
 	struct inspect_input in; /* until it has been examined */
 	bool is_copied;          /* it is to be examined, without the process */
+	struct memory_copy *copy; /* the caller's, freed when it is not needed; NULL = none */
 };
 
 /* What is known of a process's program and libraries before it is stopped. Zero: nothing. */

@@ -321,6 +321,15 @@ const struct module *held_modules_find(const struct held_modules *l, taddr_t add
 	return NULL;
 }
 
+const char *held_modules_name(const struct held_modules *l, const struct elf_file *file,
+			      const char *path)
+{
+	const char *name = text_base_name(path);
+	bool has_link = l->link && file && file->ino == l->program;
+
+	return has_link && !text_begins_with(name, "python") ? l->link : name;
+}
+
 #define HASH_DIGITS 40u
 
 /* "5.3.0-0-g" and the hash of a commit: whether "-g" at @at is that of such a text in @bytes. */
@@ -371,6 +380,8 @@ void malloc_module_jemalloc(const struct module *m, char out[MALLOC_VERSION_SIZE
 void held_modules_deinit(struct held_modules *l)
 {
 	vec_release(&l->list, e, module_release(*e));
+	free(l->link);
+	l->link = NULL;
 }
 
 /* -- others -- */

@@ -7,8 +7,13 @@
 
 struct module;
 
+struct elf_file;
+
 struct held_modules {
 	VEC(struct module *) list; /* held */
+	/* the program was executed by a link with this name; NULL = its file has the name */
+	char *link;
+	ino_t program;             /* the file */
 };
 
 void held_modules_deinit(struct held_modules *l);
@@ -16,6 +21,13 @@ void held_modules_deinit(struct held_modules *l);
 /* The one that has @addr in a segment of its file, and @addr as the file has it; NULL. */
 const struct module *held_modules_find(const struct held_modules *l, taddr_t addr,
 				       uint64_t *vaddr_out);
+
+/*
+ * The name of @file at @path: its last part, or as the program was executed. Python's is always
+ * that of its file, by which others know it.
+ */
+const char *held_modules_name(const struct held_modules *l, const struct elf_file *file,
+			      const char *path);
 
 #define MALLOC_CODE_PARTS 32u
 #define MALLOC_WAIT_PARTS 8u

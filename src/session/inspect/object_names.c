@@ -91,7 +91,7 @@ static void name_variable(const struct variable_finder *n, struct block_holder *
 		h->name = clean_copy(plain ? plain : symbol);
 	else
 		m = find_object(n->modules, h->key);
-	h->object = m ? clean_copy(text_base_name(m->path)) : NULL;
+	h->object = m ? clean_copy(held_modules_name(n->modules, m->file, m->path)) : NULL;
 }
 
 void holder_names_find(struct block_holders *h, const struct held_modules *modules)

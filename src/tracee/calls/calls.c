@@ -289,9 +289,44 @@ bool exceptions_find_row(struct target *t, struct address_space *s)
 	return s->unwind_through.pc != 0;
 }
 
+#define FRAMES_SEARCHED (1u << 20) /* bytes of a stack, for a return address in a frame */
+
+/*
+ * Makes each word @from of the stack from @sp to @end @to. A function keeps a return address that
+ * it got in a register somewhere in its frame; no other word has the address of a stub, or of the
+ * code in its place, but for what functions that have returned have left.
+ */
+static void replace_words(struct address_space *s, taddr_t sp, taddr_t end, uint64_t from,
+			  uint64_t to)
+{
+	uint64_t word[512];
+	for (taddr_t at = sp; at < end && at - sp < FRAMES_SEARCHED; at += sizeof(word)) {
+		size_t size = MIN((size_t)(end - at), sizeof(word));
+		if (space_read(s, at, word, size) != 0)
+			return;
+		for (size_t i = 0; i < size / sizeof(*word); i++) {
+			if (word[i] == from)
+				space_write(s, at + i * sizeof(*word), &to, sizeof(to));
+		}
+	}
+}
+
+/* Where the frame of @call's stub has the register that code with its CFI restores. */
+static void write_saved(struct target *t, struct address_space *s, const struct call *call,
+			bool to_stub)
+{
+	taddr_t at = call->return_at + t->arch->return_size;
+	int saved_reg = s->unwind_through.saved_reg;
+	bool is_mark = to_stub && !t->arch->return_size; /* which the stub has there */
+	if (saved_reg >= 0)
+		space_write(s, at, is_mark ? &call->stub_return : &call->saved[saved_reg],
+			    sizeof(uint64_t));
+}
+
 static void exchange_return(struct target *t, struct thread *th, bool to_stub)
 {
 	struct address_space *s = th->process->space;
+	struct arch_regs regs;
 	for (size_t i = 0; i < th->calls.list.count; i++) {
 		const struct call *call = &th->calls.list.data[i];
 		if (!call->probe->may_throw || !exceptions_find_row(t, s))
@@ -300,13 +335,17 @@ static void exchange_return(struct target *t, struct thread *th, bool to_stub)
 		uint64_t other = to_stub ? s->unwind_through.pc : call->stub_return;
 		if (to_stub && call->raised)
 			continue; /* another exception is in flight */
-		int saved_reg = s->unwind_through.saved_reg;
-		if (other && want &&
-		    space_read(s, call->return_at, &now, sizeof(now)) == 0 && now == other) {
+		if (!other || !want)
+			continue;
+		if (!t->arch->return_size) {
+			if (ptrace_get_regs(th->tid, &regs) != 0)
+				return;
+			replace_words(s, ROUND_DOWN(regs.word[t->arch->sp], (taddr_t)8),
+				      call->return_at, other, want);
+			write_saved(t, s, call, to_stub);
+		} else if (space_read(s, call->return_at, &now, sizeof(now)) == 0 && now == other) {
 			space_write(s, call->return_at, &want, sizeof(want));
-			if (saved_reg >= 0)
-				space_write(s, call->return_at + sizeof(want),
-					    &call->saved[saved_reg], sizeof(want));
+			write_saved(t, s, call, to_stub);
 		}
 	}
 }

@@ -105,7 +105,7 @@ static void add_seized(struct target *t, struct process *p, pid_t tid)
 	if (t->options.events.count_instructions)
 		count_instructions(t, tid);
 	watch_faults(t, tid);
-	if (ptrace_interrupt(tid) == 0)
+	if (thread_interrupt(t, th) == 0)
 		th->was_interrupted = true;
 }
 

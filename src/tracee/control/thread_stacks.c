@@ -115,7 +115,7 @@ void sample_threads(struct target *t)
 		if (th->state != THREAD_RUNNING || th->is_exiting ||
 		    th->was_interrupted || !is_sampled(t, th))
 			continue;
-		if (!take_sleeping(t, th) && ptrace_interrupt(th->tid) == 0) {
+		if (!take_sleeping(t, th) && thread_interrupt(t, th) == 0) {
 			th->was_interrupted = true;
 			th->wants_sample = true;
 		}

@@ -1,8 +1,11 @@
 /* Signals of a thread that works for ptmem: the first is held, all others are blocked. */
 #include "tracee/inject/inject.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -147,30 +150,94 @@ static const struct arch_stopped_call *find_call(const struct arch *arch, uint64
 	return c->nr >= 0 ? c : NULL;
 }
 
-/* The call that @th has just left with -EINTR; NULL: none that can be repeated. */
-static const struct arch_stopped_call *interrupted_call(const struct arch *arch,
-							const struct arch_regs *regs)
+static bool is_syscall_at(const struct target *t, const struct thread *th, taddr_t at)
 {
-	return (int64_t)regs->word[arch->syscall_ret] == -EINTR ?
-		       find_call(arch, regs->word[arch->syscall_nr]) :
-		       NULL;
+	uint8_t code[sizeof(t->arch->syscall_insn)];
+	size_t size = t->arch->syscall_insn_size;
+	return space_read(th->process->space, at, code, size) == 0 &&
+	       memcmp(code, t->arch->syscall_insn, size) == 0;
 }
 
-static void repeat_call(const struct arch *arch, struct thread *th, struct arch_regs *regs)
+/* The only epoll file of @th's process. -ENOENT: it has none, or several. */
+static int find_epoll(const struct thread *th, uint64_t *fd_out)
 {
-	regs->word[arch->syscall_ret] = regs->word[arch->syscall_nr];
+	char name[64], target[32];
+	uint64_t fd = 0;
+	unsigned count = 0;
+	snprintf(name, sizeof(name), "/proc/%d/fd", (int)th->tid);
+	DIR *dir = opendir(name);
+	for (struct dirent *e; dir && (e = readdir(dir));) {
+		ssize_t n = readlinkat(dirfd(dir), e->d_name, target, sizeof(target) - 1);
+		target[MAX(n, 0)] = '\0';
+		if (strcmp(target, "anon_inode:[eventpoll]") == 0) {
+			fd = strtoul(e->d_name, NULL, 10);
+			count++;
+		}
+	}
+	if (dir)
+		closedir(dir);
+	if (count != 1)
+		return -ENOENT;
+	*fd_out = fd;
+	return 0;
+}
+
+/*
+ * Where the kernel hides restarts, a result replaces the first argument. Makes it again what it was
+ * when @th was seen waiting in the call; or, if it has begun to wait between the look at it and the
+ * interrupt, the file that it must be. -ENOENT: not known; the program sees the EINTR.
+ */
+static int restore_first(const struct target *t, const struct thread *th, struct arch_regs *regs)
+{
+	const struct arch *arch = t->arch;
+	const struct waiting_call *w = &th->waiting;
+	uint64_t number = regs->word[arch->syscall_insn_nr], first = w->first;
+	bool was_waiting = w->pc == regs->word[arch->pc] && w->sp == regs->word[arch->sp] &&
+			   w->number == (long)number;
+	int rc = was_waiting ? 0 : -ENOENT;
+	if (!was_waiting && (number == SYS_epoll_pwait || number == SYS_epoll_pwait2))
+		rc = find_epoll(th, &first);
+	if (rc == 0)
+		regs->word[arch->syscall_arg[0]] = first;
+	return rc;
+}
+
+/* The call that @th has just left with -EINTR; NULL: none that can be repeated. */
+static const struct arch_stopped_call *interrupted_call(const struct target *t,
+							const struct thread *th,
+							const struct arch_regs *regs)
+{
+	const struct arch *arch = t->arch;
+	bool is_hidden = arch->hides_restart;
+
+	if ((int64_t)regs->word[arch->syscall_ret] != -EINTR ||
+	    (is_hidden && !is_syscall_at(t, th, regs->word[arch->pc] - arch->syscall_insn_size)))
+		return NULL;
+	return find_call(arch, regs->word[is_hidden ? arch->syscall_insn_nr : arch->syscall_nr]);
+}
+
+static void repeat_call(const struct target *t, struct thread *th, struct arch_regs *regs)
+{
+	const struct arch *arch = t->arch;
+
+	if (!arch->hides_restart)
+		regs->word[arch->syscall_insn_nr] = regs->word[arch->syscall_nr];
+	else if (restore_first(t, th, regs) != 0)
+		return;
 	regs->word[arch->syscall_nr] = (uint64_t)-1;
 	regs->word[arch->pc] -= arch->syscall_insn_size;
-	if (ptrace_set_regs(th->tid, regs) == 0)
+	if (ptrace_set_regs(th->tid, regs) == 0) {
 		th->repeats_at = regs->word[arch->pc];
+		th->repeats_first = regs->word[arch->syscall_arg[0]];
+	}
 }
 
 void inject_restart_interrupted(struct target *t, struct thread *th)
 {
 	struct arch_regs regs;
 
-	if (ptrace_get_regs(th->tid, &regs) == 0 && interrupted_call(t->arch, &regs))
-		repeat_call(t->arch, th, &regs);
+	if (ptrace_get_regs(th->tid, &regs) == 0 && interrupted_call(t, th, &regs))
+		repeat_call(t, th, &regs);
 }
 
 /* Whether nothing happens when @sig arrives. */
@@ -207,9 +274,10 @@ void inject_note_signal(struct target *t, struct thread *th, int sig)
 
 	if (ptrace_get_regs(th->tid, &regs) != 0)
 		return;
-	const struct arch_stopped_call *call = interrupted_call(arch, &regs);
+	const struct arch_stopped_call *call = interrupted_call(t, th, &regs);
 	bool is_repeated = th->repeats_at && regs.word[arch->pc] == th->repeats_at &&
-			   find_call(arch, regs.word[arch->syscall_ret]);
+			   regs.word[arch->syscall_arg[0]] == th->repeats_first &&
+			   find_call(arch, regs.word[arch->syscall_insn_nr]);
 
 	if ((!call && !is_repeated) || proc_status_read(th->tid, &st) != 0)
 		return;
@@ -219,7 +287,7 @@ void inject_note_signal(struct target *t, struct thread *th, int sig)
 		ptrace_set_regs(th->tid, &regs);
 		th->repeats_at = 0;
 	} else if (call && is_ignored(&st, sig) && waits_for_ever(arch, &regs, call)) {
-		repeat_call(arch, th, &regs);
+		repeat_call(t, th, &regs);
 	}
 }
 
@@ -252,6 +320,8 @@ static enum trap_cause trap_cause(struct thread *th)
 {
 	siginfo_t info;
 	if (ptrace_get_siginfo(th->tid, &info) != 0)
+		return CAUSE_STEP;
+	if (ptrace_is_call_step(&info))
 		return CAUSE_STEP;
 	if (info.si_code <= 0)
 		return CAUSE_SENT;
@@ -529,7 +599,7 @@ static bool is_at_trap(const struct thread *th)
 {
 	siginfo_t info;
 	return ptrace_get_siginfo(th->tid, &info) == 0 && info.si_signo == SIGTRAP &&
-	       info.si_code > 0 && info.si_code <= SI_KERNEL;
+	       ((info.si_code > 0 && info.si_code <= SI_KERNEL) || ptrace_is_call_step(&info));
 }
 
 /*
@@ -578,7 +648,8 @@ static int inject_guarded(struct target *t, struct thread *th, struct arch_regs 
 	int rc = ptrace_get_regs(th->tid, &saved);
 	if (rc != 0)
 		return rc;
-	arch_make_injection(&saved, mask, code);
+	if (!arch_make_injection(&saved, at, mask, code))
+		return -ERANGE;
 	rc = space_write(s, at, code, sizeof(code));
 	regs->word[t->arch->pc] = at;
 	/* a guardian that steps it out of the code must not keep the current mask */
@@ -604,12 +675,80 @@ static int inject_guarded(struct target *t, struct thread *th, struct arch_regs 
 	return rc;
 }
 
-/* Where inject_guarded can put its code: false if nowhere. */
-static bool find_guarded(struct address_space *s, taddr_t *at_out)
+/*
+ * The same for a thread that is at a system call instruction, to make a call or to repeat one,
+ * where the kernel hides restarts: it goes to the entry of that call, and makes ours instead. Then
+ * it is back at the instruction, with the number that the call had at the entry. Without a guard
+ * @at is 0.
+ */
+static int inject_at_entry(struct target *t, struct thread *th, struct arch_regs *regs, taddr_t at,
+			   uint64_t mask)
 {
-	const struct arch_regs any = {0};
+	const struct arch *arch = t->arch;
+	struct address_space *s = th->process->space;
+	struct arch_regs saved, now;
+	struct held held = {0};
 	uint8_t code[INJECTION_SIZE];
-	return arch_make_injection(&any, 0, code) && journal_find_injection(s, at_out) == 0;
+	int rc = ptrace_get_regs(th->tid, &saved);
+	journal_note_mask(s, th->tid, mask);
+	if (rc == 0)
+		rc = ptrace_set_sigmask(th->tid, ~SIGTRAP_BIT);
+	if (rc == 0)
+		rc = run_until(t, th, STOP_SYSCALL, 0, &held);
+	if (rc == 0)
+		rc = ptrace_get_regs(th->tid, &now);
+	if (rc != 0)
+		return rc;
+	saved.word[arch->syscall_insn_nr] = now.word[arch->syscall_insn_nr];
+	if (at && arch_make_injection(&saved, at, mask, code))
+		rc = space_write(s, at, code, sizeof(code));
+	regs->word[arch->syscall_nr] = regs->word[arch->syscall_insn_nr];
+	regs->word[arch->pc] = (at ? at : s->syscalls.insn) + arch->syscall_insn_size;
+	if (rc == 0)
+		rc = ptrace_set_regs(th->tid, regs);
+	if (rc == 0)
+		rc = run_until(t, th, STOP_SYSCALL, 0, &held);
+	if (rc == 0 && (rc = ptrace_get_regs(th->tid, &now)) == 0)
+		*regs = now;
+	if (rc == 0)
+		rc = stop_again(t, th, &held);
+	if (rc == -ESRCH)
+		return rc;
+	held_give(th, &held);
+	ptrace_set_sigmask(th->tid, mask);
+	restore_trap_signal(t, th, &saved);
+	ptrace_set_regs(th->tid, &saved);
+	journal_note_mask(s, 0, 0);
+	return rc;
+}
+
+/*
+ * Where the kernel hides restarts it does so after the stop at the exit of the call, if @th, with
+ * *regs, is there: it goes on to the next stop.
+ */
+static int pass_exit(struct target *t, struct thread *th, struct arch_regs *regs)
+{
+	enum { RESTARTS_FIRST = -516, RESTARTS_LAST = -512 }; /* linux/errno.h */
+	const struct arch *arch = t->arch;
+	int64_t result = (int64_t)regs->word[arch->syscall_ret];
+	struct held held = {0};
+	if (!arch->hides_restart || (int64_t)regs->word[arch->syscall_nr] < 0 ||
+	    result < RESTARTS_FIRST || result > RESTARTS_LAST)
+		return 0;
+	int rc = ptrace_interrupt(th->tid);
+	if (rc == 0)
+		rc = run_until(t, th, STOP_INTERRUPT, 0, &held);
+	return rc == 0 ? ptrace_get_regs(th->tid, regs) : rc;
+}
+
+/* Where inject_guarded can put its code, for a thread with @saved: 0 if nowhere. */
+static taddr_t find_guarded(struct address_space *s, const struct arch_regs *saved)
+{
+	uint8_t code[INJECTION_SIZE];
+	taddr_t at = 0;
+	if (journal_find_injection(s, &at) != 0 || !arch_make_injection(saved, at, 0, code))
+		return 0;
+	return at;
 }
 
 int inject_syscall(struct target *t, struct thread *th, long nr, const uint64_t args[6],
@@ -622,9 +761,13 @@ int inject_syscall(struct target *t, struct thread *th, long nr, const uint64_t 
 	taddr_t at = 0;
 	CHECK(injected_calls_has(nr, args));
 	settle_stopping(t, th);
-	int rc = find_guarded(s, &at) || s->syscalls.insn ? 0 : syscall_insn_find(t, s);
+	int rc = ptrace_get_regs(th->tid, &saved);
 	if (rc == 0)
-		rc = ptrace_get_regs(th->tid, &saved);
+		rc = pass_exit(t, th, &saved);
+	if (rc == 0)
+		at = find_guarded(s, &saved);
+	if (rc == 0 && !at && !s->syscalls.insn)
+		rc = syscall_insn_find(t, s);
 	if (rc == 0)
 		rc = ptrace_get_sigmask(th->tid, &mask);
 	if (rc != 0)
@@ -635,8 +778,11 @@ int inject_syscall(struct target *t, struct thread *th, long nr, const uint64_t 
 	regs.word[arch->syscall_insn_nr] = (uint64_t)nr;
 	for (int i = 0; i < 6; i++)
 		regs.word[arch->syscall_arg[i]] = args[i];
-	if (at) {
-		rc = inject_guarded(t, th, &regs, at, mask);
+	bool is_at_call = arch->hides_restart && !th->held_signal &&
+			  is_syscall_at(t, th, saved.word[arch->pc]);
+	if (at || is_at_call) {
+		rc = is_at_call ? inject_at_entry(t, th, &regs, at, mask) :
+				  inject_guarded(t, th, &regs, at, mask);
 		if (rc == 0)
 			*result_out = (int64_t)regs.word[arch->syscall_ret];
 		return rc;

@@ -69,7 +69,7 @@ static size_t interrupt_all(struct target *t)
 		waiting++;
 		if (th->was_interrupted || th->state == THREAD_NEW)
 			continue;
-		if (ptrace_interrupt(th->tid) == 0)
+		if (thread_interrupt(t, th) == 0)
 			th->was_interrupted = true;
 	}
 	return waiting;

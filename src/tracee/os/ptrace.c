@@ -252,6 +252,11 @@ int ptrace_set_siginfo(pid_t tid, const siginfo_t *info)
 	return request(PTRACE_SETSIGINFO, tid, 0, (uintptr_t)info);
 }
 
+bool ptrace_is_call_step(const siginfo_t *info)
+{
+	return arch_native->sends_call_step && info->si_code == SI_USER && info->si_pid == 0;
+}
+
 bool ptrace_has_pending_trap(pid_t tid)
 {
 	enum { PART = 16 };
@@ -260,7 +265,8 @@ bool ptrace_has_pending_trap(pid_t tid)
 	for (;;) {
 		long n = ptrace(PTRACE_PEEKSIGINFO, tid, &args, list);
 		for (long i = 0; i < n; i++) {
-			if (list[i].si_signo == SIGTRAP && list[i].si_code > 0)
+			if (list[i].si_signo == SIGTRAP &&
+			    (list[i].si_code > 0 || ptrace_is_call_step(&list[i])))
 				return true;
 		}
 		if (n < PART)

@@ -92,6 +92,8 @@ int ptrace_event_message(pid_t tid, unsigned long *out);
 bool ptrace_is_at_exit(pid_t tid);
 int ptrace_get_siginfo(pid_t tid, siginfo_t *out);
 int ptrace_set_siginfo(pid_t tid, const siginfo_t *info);
+/* Whether the SIGTRAP @info is the end of a single step over a system call (struct arch). */
+bool ptrace_is_call_step(const siginfo_t *info);
 /*
  * Whether the kernel has a SIGTRAP for the stopped thread @tid, for a breakpoint or a step, that is
  * not reported yet: an interrupt is reported first.

@@ -64,6 +64,11 @@ bool pads_skip_fault(struct target *t, struct thread *th)
 		thread_resume(t, th, 0);
 		return true;
 	}
+	if (image.short_label_load && at == image.short_label_load) {
+		ptrace_set_word(th->tid, t->arch->pc, p->recorder + at + image.short_label_size);
+		thread_resume(t, th, 0);
+		return true;
+	}
 	if (at != image.ticks)
 		return false;
 	if (!(p->memory.written.flags & PAD_NO_TICKS))

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 
 #include "base/alloc.h"
+#include "base/cleanup.h"
 #include "base/log.h"
 #include "base/proc.h"
 #include "tracee/os/ptrace.h"
@@ -302,7 +303,7 @@ bool step_is_left_over(const struct target *t, const struct thread *th)
 	if (!t->recovery.is_guardian || ptrace_get_siginfo(th->tid, &info) != 0 ||
 	    ptrace_get_regs(th->tid, &regs) != 0 || info.si_signo != SIGTRAP)
 		return false;
-	return info.si_code == SIGTRAP ||
+	return info.si_code == SIGTRAP || ptrace_is_call_step(&info) ||
 	       (info.si_code == TRAP_TRACE &&
 		!(regs.word[t->arch->flags] & t->arch->step_flag));
 }
@@ -435,9 +436,28 @@ int thread_continue(const struct target *t, struct thread *th, int sig, bool to_
 	return to_syscall ? ptrace_cont_syscall(th->tid, sig) : ptrace_cont(th->tid, sig);
 }
 
+/* Notes the system call in which @th waits, from /proc. */
+static void note_waiting(struct thread *th)
+{
+	struct waiting_call w = {0};
+	_cleanup_fclose_ FILE *file = proc_open(th->tid, "syscall");
+	if (!file || fscanf(file, "%ld %lx %*x %*x %*x %*x %*x %lx %lx", &w.number, &w.first, &w.sp,
+			    &w.pc) != 4)
+		w.pc = 0;
+	th->waiting = w;
+}
+
+int thread_interrupt(const struct target *t, struct thread *th)
+{
+	if (t->arch->hides_restart)
+		note_waiting(th);
+	return ptrace_interrupt(th->tid);
+}
+
 void thread_run(struct target *t, struct thread *th, int sig)
 {
 	th->is_held = false;
+	th->waiting.pc = 0;
 	th->state = THREAD_RUNNING;
 	/*
 	 * work for us took it out of its group stop: it checks whether that is still in effect

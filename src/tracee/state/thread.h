@@ -243,6 +243,16 @@ struct vfork_wait {
 	struct arch_regs regs;      /* saved while it waits, since they cannot be read then */
 };
 
+/*
+ * The system call in which a thread waited when it was interrupted, where the kernel hides restarts
+ * (struct arch); pc 0 = it was not waiting in one.
+ */
+struct waiting_call {
+	taddr_t pc, sp;
+	long number;
+	uint64_t first;             /* its first argument */
+};
+
 struct thread {
 	pid_t tid;
 	uint64_t serial;            /* 1, 2, ...: in order of appearance */
@@ -256,6 +266,7 @@ struct thread {
 	bool stays_held;
 	bool was_interrupted;       /* an interrupt was sent and its stop has not been seen */
 	taddr_t repeats_at;         /* the system call that it repeats, if it is there; 0 = none */
+	uint64_t repeats_first;     /* the first argument of that call */
 	bool wants_sample;          /* report its stack pointer at the next interrupt stop */
 	bool is_exiting;            /* past its exit stop */
 	bool is_new;                /* has not run yet */
@@ -265,6 +276,7 @@ struct thread {
 	struct pad_thread *pads;    /* pads/pads.h; NULL = none yet */
 	struct syscall_state *syscall; /* syscalls/mapping.h; NULL = none yet */
 	struct vfork_wait vfork;
+	struct waiting_call waiting;
 	/* for a final scan: registers when it was last resumed; NULL = it was not */
 	struct arch_regs *resumed;
 };
@@ -309,6 +321,8 @@ bool thread_must_halt(const struct target *t, const struct thread *th);
 void thread_resume(struct target *t, struct thread *th, int sig);
 /* Resumes @th with @sig in any case. */
 void thread_run(struct target *t, struct thread *th, int sig);
+/* Stops @th, which runs: 0 or -errno. */
+int thread_interrupt(const struct target *t, struct thread *th);
 /*
  * The request for that: to the next system call's entry or exit if @to_syscall. For a final scan
  * @th stays at its exit stop, to which the end of its process may have moved it. -errno.

@@ -7,7 +7,6 @@ again: another compiler's program, another libc or Valgrind, another result. So 
 test fail, and lets none pass that did not pass beside Valgrind. `make peers` asks for all and rewrites the file.
 """
 
-import functools
 import hashlib
 import json
 import os
@@ -45,14 +44,25 @@ def code_of(path):
     return digest.hexdigest()
 
 
-@functools.lru_cache(None)
-def sources():
-    """The text that debugging information is of: all test programs', since one includes others."""
-    digest, directory = hashlib.sha256(), os.path.join(harness.ROOT, "tests/targets")
-    for name in sorted(name for name in os.listdir(directory) if name.endswith((".c", ".cpp", ".h", ".rs"))):
-        with open(os.path.join(directory, name), "rb") as file:
-            digest.update(name.encode() + b"\0" + file.read())
-    return digest.hexdigest()
+def text_of(path, seen):
+    """Adds to @seen the text of a source and of what it includes of its own directory: {path: text}."""
+    if path in seen or not os.path.exists(path):
+        return
+    with open(path, encoding="utf-8") as file:
+        seen[path] = file.read()
+    for name in re.findall(r'(?m)^\s*#\s*include "([^"]+)"', seen[path]):
+        text_of(os.path.normpath(os.path.join(os.path.dirname(path), name)), seen)
+
+
+def sources(program):
+    """What the debugging information of a test program is of; nothing for those of the system, which only have code."""
+    name = "names" if os.path.basename(os.path.dirname(program)) == "rust" else os.path.basename(program).split("-")[0]
+    seen, own = {}, os.path.realpath(program).startswith(os.path.realpath(harness.TARGETS))
+    for end in (".c", ".cpp", ".rs") if own else ():
+        text_of(os.path.join(harness.ROOT, "tests/targets", name + end), seen)
+    if own and not seen:
+        raise harness.Fail("no source of " + program)
+    return seen
 
 
 def without_places(t, value):
@@ -92,7 +102,7 @@ def confirm(t, name, command, env, result, compare):
     """Returns if @result, which JSON can express, is what the peer's @command confirmed before; otherwise @compare() asks it,
     raises Fail if it differs, and the result is kept as @name. The last words of @command begin with the program."""
     program = next(word for word in command[1:] if os.path.isabs(word))
-    inputs = [command, env, [code_of(path) for path in (program, *t.libraries(program))], sources(),
+    inputs = [command, env, [code_of(path) for path in (program, *t.libraries(program))], sources(program),
               [code_of(t.program(tool)) for tool in (command[0], "ms_print", "callgrind_annotate")],
               t.run([command[0], "--version"]).out.decode()]
     digest = hashlib.sha256(without_places(t, [inputs, result]).encode()).hexdigest()[:32]

@@ -25,7 +25,9 @@ TARGETS = os.path.join(BUILD, "targets")
 MORE_OPTIONS = []
 
 TESTS = {}
-LIBRARIES = "/usr/lib/x86_64-linux-gnu/"
+CPU = os.uname().machine
+MULTIARCH = CPU + "-linux-gnu"  # Debian's directory of libraries
+LIBRARIES = "/usr/lib/%s/" % MULTIARCH
 # Debian testing's libraries, unpacked by scripts/install-deps: a variant "testing-NAME" is a program that runs with these.
 UNPACKED = os.path.join(ROOT, "build/allocators")
 UNPACKED_LIBRARIES = {"glibc": "", "jemalloc": "libjemalloc.so.2", "tcmalloc": "libtcmalloc_minimal.so.4",
@@ -34,7 +36,7 @@ UNPACKED_LIBRARIES = {"glibc": "", "jemalloc": "libjemalloc.so.2", "tcmalloc": "
 # Other allocators, to be preloaded: their libraries, which may not be installed.
 ALLOCATORS = {"jemalloc": LIBRARIES + "libjemalloc.so.2", "tcmalloc": LIBRARIES + "libtcmalloc_minimal.so.4",
               "mimalloc": LIBRARIES + "libmimalloc.so.2",
-              "mimalloc-3": os.path.join(UNPACKED, "usr/lib/x86_64-linux-gnu/libmimalloc.so.3")}
+              "mimalloc-3": os.path.join(UNPACKED, "usr/lib", MULTIARCH, "libmimalloc.so.3")}
 
 # Our name of a quantity -> ptmem's, in --stats.
 STATS = {
@@ -87,13 +89,13 @@ def allocator(name):
 
 def unpacked(*argv, preload="", libraries=None, suite=""):
     """The command that runs @argv with the libraries of Debian testing, and before these with those of another suite."""
-    directory = os.path.join(UNPACKED, "usr/lib/x86_64-linux-gnu")
+    directory = os.path.join(UNPACKED, "usr/lib", MULTIARCH)
     if not os.path.exists(os.path.join(UNPACKED, "versions")):
         raise Skip("no build/allocators (scripts/install-deps test needs Debian's mirror)")
-    own = os.path.join(UNPACKED, suite, "usr/lib/x86_64-linux-gnu")
+    own = os.path.join(UNPACKED, suite, "usr/lib", MULTIARCH)
     if not os.path.exists(own):
         raise Skip("no %s (scripts/install-deps test unpacks it if Debian %s has it)" % (own, suite))
-    return [os.path.join(own, "ld-linux-x86-64.so.2"), "--library-path",
+    return [os.path.join(own, "ld-linux-%s.so.%d" % (CPU.replace("_", "-"), 2 if CPU == "x86_64" else 1)), "--library-path",
             ":".join(filter(None, (libraries, own if suite else "", directory))),
             *(["--preload", os.path.join(directory, preload)] if preload else []), *argv]
 

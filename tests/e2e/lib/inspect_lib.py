@@ -292,7 +292,7 @@ def gxx(t):
     path = os.path.join(t.subdirectory(), "source.cc")
     with open(path, "w", encoding="ascii") as file:
         file.write(SOURCE)
-    return [compiler, "-quiet", "-O2", "-std=c++17", "-imultiarch", "x86_64-linux-gnu", "-D_GNU_SOURCE", path, "-o", "/dev/null"]
+    return [compiler, "-quiet", "-O2", "-std=c++17", "-imultiarch", harness.MULTIARCH, "-D_GNU_SOURCE", path, "-o", "/dev/null"]
 
 
 # Their command lines.
