@@ -34,7 +34,10 @@ static void put_rows(struct json_writer *w, const struct inspect_title *t,
 		json_write_close(w, 1);
 	} else {
 		json_write_numbers(w, {"VmRSS", t->rss}, {"VmSwap", t->swap},
-				   {"HugetlbPages", t->hugetlb});
+				   {"HugetlbPages", t->hugetlb},
+				   {"AnonHugePages", t->huge},
+				   {"huge_pages_read", t->huge_read},
+				   {"huge_pages_zeros", t->huge_zeros});
 		json_write_format(w, "differing", "%" PRId64, r->differing);
 	}
 	json_write_open(json_write_line(w, 2), "rows", '{');

@@ -39,6 +39,8 @@ struct inspect_title {
 	const char *command;
 	uint64_t rss, swap;        /* VmRSS and VmSwap in /proc/PID/status, bytes */
 	uint64_t hugetlb;          /* HugetlbPages there */
+	/* in transparent huge pages, a part of rss; of them, what was read; zeros in that */
+	uint64_t huge, huge_read, huge_zeros;
 	const struct memory_cgroup_usage *cgroup; /* of its control group; NULL = unknown */
 	unsigned glibc_major, glibc_minor; /* 0 = unknown */
 	bool is_newer;             /* than the versions of glibc that are known; it was verified */

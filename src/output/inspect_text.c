@@ -223,6 +223,24 @@ static void print_core_rows(FILE *f, const struct inspect_core_title *c,
 			c->missing_files == 1 ? "is missing or has" : "are missing or have");
 }
 
+/* A part of VmRSS. */
+static void print_huge(FILE *f, const struct inspect_title *t)
+{
+	char bytes[AMOUNT_SIZE], read[AMOUNT_SIZE];
+
+	if (!t->huge)
+		return;
+	fprintf(f, "%18s          of all: in transparent huge pages\n",
+		amount_commas(t->huge, bytes));
+	if (t->huge_read == t->huge)
+		fprintf(f, "%18s          of these: small pages that hold only zeros\n",
+			amount_commas(t->huge_zeros, bytes));
+	else
+		fprintf(f, "%18s          of %s of these: small pages that hold only zeros; the "
+			   "rest was not read\n", amount_commas(t->huge_zeros, bytes),
+			amount_commas(t->huge_read, read));
+}
+
 static void print_process_rows(FILE *f, const struct inspect_title *t,
 			       const struct inspect_report *r)
 {
@@ -232,6 +250,7 @@ static void print_process_rows(FILE *f, const struct inspect_title *t,
 	if (t->rss != r->all.resident)
 		fprintf(f, "(/proc/%u/status says %llu kB: the kernel's counters lag behind, these "
 			   "are its page tables)\n", t->pid, (unsigned long long)(t->rss / 1024));
+	print_huge(f, t);
 	if (t->hugetlb)
 		fprintf(f, "%18s          huge pages of hugetlbfs, which VmRSS does not have\n",
 			amount_commas(t->hugetlb, bytes));
@@ -616,6 +635,10 @@ void inspect_report_brief(struct brief *b, const struct inspect_title *t,
 		brief_add_fact(b, xasprintf("not touched in %.3g s: on pages that nothing has read "
 					    "or written, at least", t->touched_seconds));
 	brief_rows(b, r);
+	if (t->huge_zeros)
+		brief_add(b, t->huge_zeros, xstrdup("of zeros in transparent huge pages, which "
+						    "would not be resident in small ones"),
+			  NULL, NULL);
 	if (t->has_malloc || r->other.name)
 		brief_types(b, t, &r->types);
 	brief_paths(b, t);

@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 
-from harness import Fail, test
+from harness import Fail, Skip, test
 from inspect_lib import Typed
 
 PAGE = 4096
@@ -60,6 +60,66 @@ def shared(t):
     sizes = re.findall(r"^ +([\d,]+) .* of shared memory: /memfd:\S+", text, re.M)
     t.equal("lines", sizes, ["3,145,728"] * 2)
     t.equal("hugetlbfs", report["HugetlbPages"], 0)
+
+
+HUGE = """
+import mmap, sys
+m = mmap.mmap(-1, 18 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+m.madvise(mmap.MADV_HUGEPAGE)
+for at in range(0, len(m), 1 << 20):
+    m[at + 5000] = 1
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+def huge_mappings(pid):
+    """{(start, end): bytes in huge pages}"""
+    found = {}
+    with open("/proc/%d/smaps" % pid, encoding="utf-8") as file:
+        for line in file:
+            match = re.match(r"([0-9a-f]+)-([0-9a-f]+) ", line)
+            if match:
+                at = int(match[1], 16), int(match[2], 16)
+            elif line.startswith("AnonHugePages:"):
+                found[at] = int(line.split()[1]) << 10
+    return {at: size for at, size in found.items() if size}
+
+
+def bounds_of_zeros(pid, mappings):
+    """Bytes in pages of zeros: those of a mapping may not be in its huge pages."""
+    least = most = 0
+    with open("/proc/%d/mem" % pid, "rb") as file:
+        for (start, end), size in mappings.items():
+            file.seek(start)
+            zeros = sum(not any(file.read(PAGE)) for _ in range(start, end, PAGE)) * PAGE
+            least += max(zeros - (end - start - size), 0)
+            most += min(zeros, size)
+    return least, most
+
+
+@test("inspect/around/huge")
+def huge(t):
+    """Transparent huge pages, and the small pages in them that hold only zeros."""
+    with subprocess.Popen([sys.executable, "-c", HUGE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=t.environment(t.directory)) as program:
+        if program.stdout.readline() != b"ready\n":
+            raise Fail("the program did not begin")
+        before, after = None, huge_mappings(program.pid)
+        while before != after:  # the kernel may join pages meanwhile
+            before = after
+            text, report = inspect(t, program.pid, "r.txt"), json.loads(inspect(t, program.pid, "r.json"))
+            bounds = bounds_of_zeros(program.pid, before)
+            after = huge_mappings(program.pid)
+        program.stdin.close()
+    every, zeros = sum(before.values()), report["huge_pages_zeros"]
+    t.equal("huge pages", (report["AnonHugePages"], "in transparent huge pages\n" in text), (every, every > 0))
+    if not every:
+        raise Skip("the kernel gives no huge pages")
+    if not report["huge_pages_read"] and [int(n) for n in re.findall(r"\d+", os.uname().release)[:2]] < [6, 7]:
+        return  # it cannot be known where they are
+    t.equal("read", report["huge_pages_read"], every)
+    t.check(0 < bounds[0] <= zeros <= bounds[1], "%d bytes of zeros, not from %d to %d" % (zeros, *bounds))
+    t.check(re.search(r"^ +%s +of these: small pages that hold only zeros$" % f"{zeros:,}", text, re.M), text)
 
 
 @test("inspect/around/cgroup")

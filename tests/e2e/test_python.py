@@ -166,7 +166,8 @@ def in_chroot(t):
     t.profile(command, options[:-1], cwd=started, stdin=b"\n")
     for cwd in (attached, started):
         with open(os.path.join(cwd, "folded"), encoding="utf-8") as file:
-            line = max(file, key=lambda l: int(l.rpartition(" ")[2]))
+            lines = file.readlines()
+        line = max(lines, key=lambda l: int(l.rpartition(" ")[2]))
         t.check("make_orders" in line.split(";"), "make_orders in %s" % line)
 
 
@@ -179,11 +180,14 @@ def options(t):
         cwd = t.subdirectory()
         t.profile([t.program("python3"), "-s", "-B", script], ["--python=" + mode, "--view=total", "--folded=folded"], cwd=cwd)
         with open(os.path.join(cwd, "folded"), encoding="utf-8") as file:
-            line = max(file, key=lambda l: int(l.rpartition(" ")[2]))
+            lines = file.readlines()
+        line = max(lines, key=lambda l: int(l.rpartition(" ")[2]))
         names = line.rpartition(" ")[0].split(";")
         t.equal("%s: make_orders in %s" % (mode, line), "make_orders" in names, has_function)
         t.equal("%s: the library that calls malloc in %s" % (mode, line), "ffi_call" in line or "libffi" in line, has_library)
         t.equal("%s: the interpreter's start in %s" % (mode, line), "Py_BytesMain" in names, mode in ("mixed", "no"))
+        own = [re.search(r"(?:^|;)(Py_BytesMain|Py_Init\w+|Py_RunMain|pymain_\w+|_PyPegen_\w+)", l) for l in lines]
+        t.equal("%s: where stacks with the interpreter's functions begin" % mode, {m[1] for m in own if m}, {"Py_BytesMain"})
     print_variable = "import os; print(os.environ.get('PYTHONMALLOC'))"
     script = t.file("shebang", "#!/usr/bin/env python3\n" + print_variable)
     os.chmod(script, 0o755)

@@ -452,6 +452,7 @@ int inspect_process(struct run *run, pid_t pid, enum attach_problem *problem_out
 	if (rc == 0) {
 		_cleanup_free_ char *command = exec_info_command(proc_find_reader(pid), false);
 
+		inspection_read_huge(&r.inspection, proc_find_reader(pid));
 		inspection_judge(&r.inspection, (uint32_t)pid, command ? command : "");
 		rc = report(run, &r.inspection);
 	} else if (was_alive && has_ended(pid, rc, *problem_out)) {

@@ -353,6 +353,7 @@ static int ask(struct inspect_request *q, FILE *file)
 		return -ESRCH;
 	q->run = s->run;
 	q->space = s->space->id;
+	const pid_t reader = s->space->processes.reader;
 	int rc = inspection_read(i, read_once, q);
 
 	target_each(q->run->target, forget_copy, q);
@@ -360,6 +361,7 @@ static int ask(struct inspect_request *q, FILE *file)
 		fprintf(file, "process %u cannot be read: %s\n", pid, strerror(-rc));
 		return -ESRCH;
 	}
+	inspection_read_huge(i, reader);
 	if (inspection_judge(i, s->process.pid, s->process.command))
 		return 0;
 	fprintf(file, "%s\n", i->why);

@@ -20,6 +20,7 @@
 
 #define PPROF_END ".pb.gz"
 #define PAUSE_NS 1000000 /* between two looks, for the program to go on */
+#define HUGE_READ_MAX (UINT64_C(4) << 30) /* a second */
 
 /* Its name says so, as for other files that are read by ptmem-report. */
 static bool is_graph_file(const char *path)
@@ -110,6 +111,12 @@ int inspection_read(struct inspection *i, inspection_read_fn *read, void *ctx)
 		i->blocks.list.count = 0;
 		nanosleep(&(struct timespec){0, PAUSE_NS}, NULL);
 	}
+}
+
+void inspection_read_huge(struct inspection *i, pid_t pid)
+{
+	if (!i->wants_graph && !i->wants_pprof && !i->wants_blocks)
+		huge_pages_read(pid, HUGE_READ_MAX, &i->huge);
 }
 
 void inspection_deinit(struct inspection *i)
@@ -203,7 +210,9 @@ bool inspection_judge(struct inspection *i, uint32_t pid, const char *command)
 				   pid);
 	i->title = (struct inspect_title){
 		.pid = pid, .command = command, .go = &i->go, .rss = look->rss, .swap = look->swap,
-		.hugetlb = look->hugetlb, .cgroup = look->has_cgroup ? &look->cgroup : NULL,
+		.hugetlb = look->hugetlb, .huge = i->huge.all,
+		.huge_read = i->huge.read, .huge_zeros = i->huge.zeros,
+		.cgroup = look->has_cgroup ? &look->cgroup : NULL,
 		.glibc_major = major, .glibc_minor = minor,
 		.is_newer = is_newer(major, minor) && look->has_arena && !look->other,
 		.has_malloc = look->has_arena, .inside = look->inside, .moments = look->moments,

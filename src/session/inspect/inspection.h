@@ -13,6 +13,7 @@
 #include "session/options.h"
 #include "session/out.h"
 #include "tracee/os/accessed.h"
+#include "tracee/os/huge_pages.h"
 
 struct profile;
 
@@ -47,6 +48,7 @@ struct inspection {
 	struct inspect_blocks blocks;
 	struct inspect_go go;    /* by inspection_judge */
 	struct path_pins pins;   /* of a profiled program */
+	struct huge_page_sums huge; /* by inspection_read_huge */
 	uint64_t stopped_ns;     /* in all looks */
 	uint64_t time_ms;        /* when it was read, since a profile began */
 	/* by inspection_judge */
@@ -68,6 +70,9 @@ struct inspect_wish inspection_wish(struct inspection *i);
  */
 typedef int inspection_read_fn(struct inspection *i, void *ctx);
 int inspection_read(struct inspection *i, inspection_read_fn *read, void *ctx);
+
+/* Reads what is in transparent huge pages of @pid, which runs again if it is to. */
+void inspection_read_huge(struct inspection *i, pid_t pid);
 
 /* Makes the title of what was classified; @command must outlive it. False: it is refused. */
 bool inspection_judge(struct inspection *i, uint32_t pid, const char *command);

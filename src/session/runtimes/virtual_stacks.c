@@ -414,17 +414,20 @@ static uint32_t add_functions(const struct merge_job *j, uint32_t node, size_t f
 	return node;
 }
 
-static uint32_t add_native(const struct merge_job *j, uint32_t node, taddr_t pc)
-{
-	return session_child(j->session, j->profile, node, pc);
-}
-
+/* The node of the stack without functions of the language. */
 static uint32_t native_node(const struct merge_job *j)
 {
-	uint32_t node = 0;
+	struct mixed_path *path = j->path;
+	size_t kept = path->was_mixed ? 0 : MIN(j->kept, path->native.count);
+	uint32_t node = kept ? path->native.data[kept - 1].node : 0;
 
-	for (size_t i = 0; i < j->count; i++)
-		node = add_native(j, node, j->pc[i]);
+	path->native.count = kept;
+	for (size_t i = kept; i < j->count; i++) {
+		node = session_child(j->session, j->profile, node, j->pc[i]);
+		*vec_add(&path->native) = (struct native_node){.node = node};
+	}
+	path->listed = 0;
+	path->was_mixed = false;
 	return node;
 }
 
@@ -448,10 +451,10 @@ static uint32_t list_node(const struct merge_job *j)
 }
 
 /* How many native frames of the path are merged as they were; the list may have changed inside. */
-static size_t count_kept(const struct merge_job *j, bool is_mixed)
+static size_t count_kept(const struct merge_job *j)
 {
 	const struct mixed_path *path = j->path;
-	size_t kept = is_mixed == path->was_mixed ? MIN(j->kept, path->native.count) : 0;
+	size_t kept = path->was_mixed ? MIN(j->kept, path->native.count) : 0;
 	size_t same = j->frames_kept;
 	bool grows = same < path->frames.count && !path->frames.data[same].is_entry;
 
@@ -482,7 +485,7 @@ static bool add_rest(const struct merge_job *j, struct virtual_merge *g, uint32_
 		if (step == VIRTUAL_SHOW_RUN)
 			*node = add_functions(j, *node, first, g->next);
 		else if (step == VIRTUAL_SHOW_NATIVE && !is_hidden(j->session, j->pc[i]))
-			*node = add_native(j, *node, j->pc[i]);
+			*node = session_child(j->session, j->profile, *node, j->pc[i]);
 	}
 	return virtual_merge_is_right(g);
 }
@@ -527,8 +530,10 @@ static uint32_t merge(const struct merge_job *j)
 	struct mixed_path *path = j->path;
 	struct virtual_merge g = virtual_merge_begin(v->interpreter.frames, path->frames.data,
 						     path->frames.count);
-	bool is_mixed = path->frames.count > g.next;
-	size_t kept = count_kept(j, is_mixed), first = 0;
+
+	if (path->frames.count <= g.next)
+		return native_node(j);
+	size_t kept = count_kept(j), first = 0;
 	/* functions outside of the first run, which native code called, come with it */
 	const size_t base = g.next, outermost = MIN(base, 1);
 	uint32_t node = kept ? path->native.data[kept - 1].node : 0;
@@ -549,18 +554,15 @@ static uint32_t merge(const struct merge_job *j)
 		g.run = path->run;
 		if (step == VIRTUAL_SHOW_RUN)
 			node = add_functions(j, node, first == base ? outermost : first, g.next);
-		else if (step == VIRTUAL_SHOW_NATIVE &&
-			 !(is_mixed && is_hidden(j->session, j->pc[i])))
-			node = add_native(j, node, j->pc[i]);
+		else if (step == VIRTUAL_SHOW_NATIVE && !is_hidden(j->session, j->pc[i]))
+			node = session_child(j->session, j->profile, node, j->pc[i]);
 		path->native.data[i].node = node;
 		path->native.data[i].next = g.bare ? UINT32_MAX : (uint32_t)g.next;
 	}
 	g.is_wrong |= g.bare && is_exchanged(v, j);
 	path->native.count = j->count;
-	path->listed = is_mixed && !g.is_wrong ? g.next : 0;
-	path->was_mixed = is_mixed;
-	if (!is_mixed)
-		return node;
+	path->listed = g.is_wrong ? 0 : g.next;
+	path->was_mixed = true;
 	if (!virtual_merge_is_right(&g))
 		return unfit_node(j, &g);
 	v->merged++;
@@ -809,6 +811,8 @@ uint32_t virtual_path_node(struct session *s, const struct heap_event *he)
 		return path->result;
 	const struct merge_job j = {s, s->heap.profile, path, he->frame, he->frame_count,
 				    he->kept, kept};
+	if (path->frames.count == 0)
+		return path->result = native_node(&j);
 	struct kept_merge *k = is_in_series(&j) ? kept_merge_of(&j) : NULL;
 
 	if (k && is_kept(&j, k))

@@ -25,6 +25,7 @@
 #define SCAN_PRESENT (UINT64_C(1) << 3)
 #define SCAN_SWAPPED (UINT64_C(1) << 4)
 #define SCAN_ZERO (UINT64_C(1) << 5)
+#define SCAN_HUGE (UINT64_C(1) << 6)
 
 /*
  * As many as the kernel's own buffer holds. With more, it reports a page twice when that is full
@@ -161,6 +162,23 @@ static taddr_t scan(int pagemap, taddr_t start, taddr_t end, pages_fn *fn, void 
 		}
 	}
 	return s.start;
+}
+
+int present_find_huge(struct present *p, taddr_t start, taddr_t end, pages_fn *fn, void *ctx)
+{
+	struct scan_argument s = scan_present(start, end, SCAN_HUGE | SCAN_ZERO);
+	struct pagemap_region region[PAGEMAP_REGIONS];
+
+	while (p->pagemap >= 0 && s.start < end) {
+		int n = pagemap_scan(p->pagemap, &s, region);
+
+		if (n < 0)
+			return n;
+		for (int i = 0; i < n; i++)
+			if ((region[i].categories & (SCAN_HUGE | SCAN_ZERO)) == SCAN_HUGE)
+				fn(ctx, region[i].start, region[i].end);
+	}
+	return p->pagemap >= 0 ? 0 : -EBADF;
 }
 
 /* Whether a line of smaps shows that its mapping has pages. Huge ones are not in Rss. */

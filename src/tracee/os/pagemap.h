@@ -46,6 +46,11 @@ void present_close(struct present *p);
  * ascending; adjacent ones may be reported separately. If unknown, a part counts as existing.
  */
 void present_find(struct present *p, taddr_t start, taddr_t end, pages_fn *fn, void *ctx);
+/*
+ * Likewise for those that are in huge pages, but the huge page of zeros, which counts nowhere.
+ * -errno if the kernel cannot tell: then some may have been reported.
+ */
+int present_find_huge(struct present *p, taddr_t start, taddr_t end, pages_fn *fn, void *ctx);
 
 /*
  * The mappings of a process with the pages that count in VmRSS and VmSwap (proc(5)), by its page
