@@ -242,8 +242,6 @@ for where in before passing caught; do
 		# killed before it throws, ptmem leaves a stub that no exception passes
 		[ "$where $signal" = "before KILL" ] || left_inside O0 $where $signal
 	done
-	name="throws_late pac $where SIGTERM"
-	left_inside pac $where TERM
 	echo "ran throws_late $where"
 done
 
