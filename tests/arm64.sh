@@ -1,7 +1,8 @@
 #!/bin/bash
-# In the virtual machine of scripts/arm64-vm: programs that know their own totals under ptmem, which must have the same.
+# In the virtual machine of scripts/arm64-vm: programs that know their own totals under ptmem, which must have the same, programs
+# to which ptmem attaches, and exceptions. It is slow there to start a program, so bash does itself what it can.
 #
-#	arm64.sh DIRECTORY       ptmem and the programs are there; prints "N passed, N failed"
+#	arm64.sh DIRECTORY [ATTACHES KILLS]       ptmem and the programs are there; prints "N passed, N failed"
 set -u
 cd "$1" || exit 2
 passed=0 failed=0
@@ -39,7 +40,224 @@ with_threads() {
 	}'
 }
 
-# PROGRAM THREADS ARGUMENTS...
+# -- a running process; fd 9 and 8: the input and output of the program --
+
+mkfifo in out.fifo idle
+exec 7<>idle
+nap() { read -r -t "$1" -u 7; }
+
+# run PROGRAM...: its process id in $pid
+run() {
+	"$@" <in >out.fifo 2>err.program &
+	pid=$!
+	exec 9>in 8<out.fifo
+}
+
+say() {
+	[ "$1" = - ] || printf '%s' "$1" >&9
+	read -r -t 900 answer <&8 || answer="no answer, $(cat err.program)"
+}
+
+field() {
+	[[ " $answer " =~ \ (expect:\ )?$1=([0-9]+)\  ]] && echo "${BASH_REMATCH[2]}"
+}
+
+# attach OPTION...: in $tracer; returns when it is attached
+attach() {
+	: >err
+	./ptmem --probes=break "$@" -p "$pid" >out.tracer 2>err &
+	tracer=$!
+	until [[ $(<err) == *"attached to process"* ]]; do
+		kill -0 $tracer || { cat err; return; }
+		nap 0.01
+	done
+}
+
+# detach NAME
+detach() {
+	kill -TERM $tracer
+	wait $tracer
+	check "$1: status of ptmem" $? 0
+}
+
+# In $state: its tracer, whether it handles SIGTRAP, and what its threads block, but for SIGALRM, whose handler may run.
+state_of_program() {
+	state=$(sed -n '/^TracerPid:/p; /^SigCgt:/p; s/^\(SigBlk:.*\).\(...\)$/\1-\2/p' /proc/"$pid"/task/*/status 2>&1)
+}
+
+# Waits until process $pid is as in $untraced.
+await_untraced() {
+	for ((try = 0; try < 500; try++)); do
+		state_of_program
+		[ "$state" != "$untraced" ] || return 0
+		nap 0.01
+	done
+}
+
+leave_program() {
+	exec 9>&-
+	wait "$pid"
+	check "$1: status of the program" $? 0
+	cat err.program
+}
+
+attaches=${2:-100} kills=${3:-50}
+if [[ $(./ptmem -p 4194304 2>&1) == *"not supported on this CPU"* ]]; then
+	echo "skipped: ptmem does not attach on this CPU"
+	attaches=none
+fi
+
+attached_tests() {
+	run bin/server-O2 8
+	say -
+	say p # all threads have begun
+	nap 0.1
+	state_of_program
+	untraced=$state
+	say c
+
+	# exact NAME OPTION...: the threads are parked at attach and detach; the allocations between are those that the program counted
+	exact() {
+		local name=$1 before leaks
+		shift
+		say p
+		before=$(field allocations)
+		attach --stats -o massif.out "$@"
+		for letter in c l l l l p; do say $letter; done
+		leaks=$(($(field allocations) - before))
+		! declare -F while_attached >/dev/null || while_attached
+		detach "$name"
+		check "$name: allocations" "$(number err allocations)" "$leaks"
+		check "$name: complete stacks" "$(number err 'complete stacks')" "$(number err stacks)"
+		await_untraced
+		check "$name: the program is left as it was" "$state" "$untraced"
+		say c
+		echo "ran $name"
+	}
+
+	exact "attached"
+	exact "attached, recorded" --record=recording
+	./ptmem-report --format=text recording >out 2>err.report
+	check "attached, recorded: the report" "$?" 0
+	check "attached, recorded: server_leak is in it" "$(grep -c server_leak out | sed 's/[1-9][0-9]*/some/')" some
+
+	metrics() {
+		exec 6<>/dev/tcp/127.0.0.1/9123
+		printf 'GET /metrics HTTP/1.0\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\n\r\n' "$(cat token)" >&6
+		cat <&6 >metrics
+		exec 6>&-
+	}
+	while_attached() {
+		metrics
+		check "attached, --listen: /metrics" "$(grep -c '^ptmem_' metrics | sed 's/[1-9][0-9]*/some/')" some
+	}
+	# with a token, since this kernel has no module that says whose a connection is
+	(umask 077 && echo of-this-virtual-machine >token)
+	exact "attached, --listen" --listen=127.0.0.1:9123 --listen-token=token
+	unset -f while_attached
+
+	exact "attached, --leak-check" --leak-check=full
+	check "attached, --leak-check: server_leak" "$(grep -c server_leak err | sed 's/[1-9][0-9]*/some/')" some
+
+	./ptmem --inspect -p "$pid" >out 2>err
+	check "--inspect: status" $? 0
+	check "--inspect: heap" "$(grep -ci 'heap' out | sed 's/[1-9][0-9]*/some/')" some
+	await_untraced
+	check "--inspect: the program is left as it was" "$state" "$untraced"
+	echo "ran --inspect"
+
+	for ((round = 1; round <= kills; round++)); do
+		./ptmem -q --probes=break -o massif.out -p "$pid" 2>err &
+		tracer=$!
+		printf -v pause '0.%03d' $((RANDOM % 150))
+		nap $pause
+		kill -KILL $tracer
+		wait $tracer 2>/dev/null
+		await_untraced
+		check "killed, round $round after $pause s" "$state" "$untraced"
+		((round % 10)) || echo "killed $round times"
+		[ -d "/proc/$pid" ] || break
+	done
+	for ((round = 1; round <= attaches; round++)); do
+		./ptmem -q --probes=break --duration=0.005 -o massif.out -p "$pid" 2>err
+		check "attached, round $round: status" $? 0
+		await_untraced
+		check "attached, round $round" "$state" "$untraced"
+		((round % 10)) || echo "attached $round times"
+		[ -d "/proc/$pid" ] || break
+	done
+	say i
+	check "attached and killed: waits that were interrupted" "$answer" interrupted=0
+	say k
+	check "attached and killed: signals" "$answer" signals=10
+	exact "attached after the rounds"
+	printf q >&9
+	cat <&8 >out
+	leave_program server
+}
+[ "$attaches" = none ] || attached_tests
+
+# -- exceptions: operators new that throw, in all ways, and what the oracle counted inside --
+
+oracle_totals() {
+	od -A n -t u8 -v -w8 -j 24 -N 48 oracle.* | awk '{ v[NR] = $1 } END {
+		print "allocations=" v[1] " reallocations=" v[2] " frees=" v[3] " bytes=" v[4] " failed=" v[5] " unknown=" v[6] }'
+}
+
+for level in O0 pac; do
+	rm -f oracle.*.*
+	ORACLE_DIR=$PWD LD_PRELOAD=$PWD/liboracle.so "bin/throws-$level" >out
+	check "throws-$level: output, alone" "$(cat out)" OK
+	./ptmem --probes=break --stats -o massif.out "bin/throws-$level" >out 2>err
+	check "throws-$level: status" $? 0
+	check "throws-$level: output" "$(cat out)" OK
+	check "throws-$level" "$(totals err | sed 's/ live=.*//') unknown=$(number err 'unknown frees')" "$(oracle_totals)"
+	echo "ran throws-$level"
+done
+
+# -- and ptmem attaches, and leaves, while one is thrown --
+
+left_inside() {
+	run "bin/throws_late-$1" "$2"
+	say -
+	check "$name: start" "$answer" ready
+	attach -o massif.out
+	say x
+	check "$name: inside" "$answer" inside
+	if [ "$3" = TERM ]; then
+		detach "$name"
+	else
+		kill -KILL $tracer
+		wait $tracer
+	fi 2>/dev/null
+	say x
+	check "$name: output" "$answer" OK
+	leave_program "$name"
+}
+
+for where in before passing caught; do
+	[ "$attaches" != none ] || break
+	for signal in TERM KILL; do
+		name="throws_late $where SIG$signal"
+		# killed before it throws, ptmem leaves a stub that no exception passes
+		[ "$where $signal" = "before KILL" ] || left_inside O0 $where $signal
+	done
+	echo "ran throws_late $where"
+done
+
+# -- the call path of a known call: five times down, below main --
+
+for level in O1 pac records; do
+	./ptmem -q --probes=break -o massif.out "bin/descent-$level" >out 2>err
+	check "descent-$level: status" $? 0
+	check "descent-$level: its path" "$(grep -oE '(down|main) \(' massif.out | head -6 | tr -d ' (\n')" \
+		downdowndowndowndownmain
+done
+grep -qw paca /proc/cpuinfo
+check "the CPU signs return addresses" $? 0
+
+# -- programs that know their totals: PROGRAM THREADS ARGUMENTS... --
+
 while read -r program threads arguments; do
 	name=$program
 	rm -f truth massif.out
@@ -55,11 +273,6 @@ while read -r program threads arguments; do
 	check "$name: complete stacks" "$(number err 'complete stacks')" "$(number err stacks)"
 	echo "ran $name"
 done <programs
-
-# The call path of a known call: five times down, below main.
-./ptmem -q --probes=break -o massif.out ./descent >out 2>err
-check "descent: status" $? 0
-check "descent: its path" "$(grep -oE '(down|main) \(' massif.out | head -6 | tr -d ' (\n')" downdowndowndowndownmain
 
 ./ptmem --probes=jump true >out 2>err
 check "pads: status" $? 1
