@@ -125,11 +125,14 @@ static bool should_leave(void *ctx)
 
 	observers_each(o, run, poll)
 		wants_to_leave |= o->poll(o->ctx);
-	reports_poll(run, wants_to_leave || signals_leave_request());
+	/* read once: what comes while reports are made is a reason to make them again */
+	bool is_asked = signals_leave_request() != 0;
+
+	reports_poll(run, wants_to_leave || is_asked);
 	/* ptmem may wait for a started program: signals must continue to wake it up */
-	if (signals_leave_request() || (wants_to_leave && options_attach(run->options)))
+	if (is_asked || (wants_to_leave && options_attach(run->options)))
 		signals_stop_waking();
-	return wants_to_leave || signals_leave_request();
+	return wants_to_leave || is_asked;
 }
 
 static char *join_command(char *const argv[])

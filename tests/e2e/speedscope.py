@@ -6,6 +6,7 @@ Usage: speedscope.py [PTMEM_REPORT]
 The last line is "N passed, N failed"; status 1 if any failed, 77 if the browser or speedscope is not installed.
 """
 import base64
+import decimal
 import json
 import os
 import subprocess
@@ -54,7 +55,10 @@ def shown_bytes(n):
     while n >= 1024:
         n /= 1024
         units.pop(0)
-    return f"{n:.0f} B" if units[0] == "B" else f"{n:.2f} {units[0]}"
+    if units[0] == "B":
+        return f"{n:.0f} B"
+    # a half is rounded up by JavaScript
+    return f"{decimal.Decimal(n).quantize(decimal.Decimal('0.01'), decimal.ROUND_HALF_UP)} {units[0]}"
 
 
 def wanted_rows(recording, options):

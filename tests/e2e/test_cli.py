@@ -164,19 +164,21 @@ def already_traced(t):
         with open(path, encoding="ascii") as file:
             return file.read().split()
 
+    found = []
+
     def is_traced():
         for pid in children():  # strace tries things out in children of its own, which are soon gone
             try:
                 with open("/proc/%s/status" % pid, encoding="ascii") as file:
                     text = file.read()
                 if "TracerPid:\t%d\n" % tracer.pid in text and os.readlink("/proc/%s/exe" % pid).endswith("sleep"):
-                    return True
+                    found.append(pid)
             except OSError:
                 pass
-        return False
+        return found
 
     t.wait_until("strace to trace", is_traced)
-    one_line(t, ["-p", children()[0]], 125, "traced", "strace", str(tracer.pid))
+    one_line(t, ["-p", found[0]], 125, "traced", "strace", str(tracer.pid))
     tracer.kill()
 
 

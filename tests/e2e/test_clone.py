@@ -21,8 +21,8 @@ def register(variant):
     def _(t):
         """Pads are made by a child in vfork, while its parent waits for it."""
         argv = [t.target(variant, "clones"), "vfork"]
-        native = t.native(argv, timeout=200)
-        profile = t.profile(argv, timeout=200)
+        native = t.native(argv)
+        profile = t.profile(argv)
         t.same_behaviour(profile, native)
         t.counts("both", profile.only_stats(), t.truth(profile.directory))
 
@@ -30,13 +30,13 @@ def register(variant):
     def _(t):
         """No clone fails, and none returns twice."""
         count = "15" if harness.is_asan() else COUNT
-        profile = t.profile([t.target(variant, "clones"), "threads", count], options=["-q"], timeout=280)
+        profile = t.profile([t.target(variant, "clones"), "threads", count], options=["-q"])
         t.equal("status, output (%s)" % profile.err, (profile.status, profile.out), (0, b"OK\n"))
 
     @test("clone/%s/fork-trees" % variant, limit=120)
     def _(t):
         """A child that is not announced yet is not attributed to a process that exits at that moment."""
-        profile = t.profile([t.target(variant, "clones"), "fork-trees"], timeout=100)
+        profile = t.profile([t.target(variant, "clones"), "fork-trees"])
         t.equal("status, output (%s)" % profile.err, (profile.status, profile.out), (0, b"OK\n"))
         found = {}
         for stats in profile.stats:

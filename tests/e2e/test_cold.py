@@ -8,7 +8,7 @@ import re
 import signal
 import subprocess
 
-from harness import Fail, Skip, test
+from harness import Fail, Skip, child_that_runs, test
 from inspect_lib import as_json
 from process_lib import delays, guardians
 from report_lib import embedded
@@ -85,14 +85,14 @@ class Toucher:
         self.process.stdin.flush()
         self.t.equal("its answer", self.process.stdout.readline(), b"touched\n")
 
-    def inspect(self, name, *options, how=("--inspect",), out="--inspect-out="):
-        """From when ptmem says so until all was touched."""
+    def inspect(self, name, *options, how=("--inspect",), out="--inspect-out=", before=()):
+        """From when ptmem says so until all was touched. @before: what executes ptmem."""
         path = os.path.join(self.t.subdirectory(), name)
-        command = [self.t.ptmem(), "-v", *how, "-p", str(self.pid), "--cold=1h", out + path, *options]
+        command = [*before, self.t.ptmem(), "-v", *how, "-p", str(self.pid), "--cold=1h", out + path, *options]
         ptmem = subprocess.Popen(command, stderr=subprocess.PIPE, env=self.t.environment(self.t.directory))
         wait_for_begin(ptmem)
         self.touch()
-        ptmem.send_signal(signal.SIGINT)
+        os.kill(child_that_runs(ptmem.pid, "ptmem") if before else ptmem.pid, signal.SIGINT)
         said = ptmem.stderr.read()
         self.t.equal("status (%r)" % said, ptmem.wait(), 0)
         ptmem.stderr.close()
@@ -105,8 +105,8 @@ class Toucher:
         self.t.equal("the program's status", self.process.wait(), 0)
 
 
-def check_blocks(t, program):
-    with open(program.inspect("b.csv"), encoding="ascii") as file:
+def check_blocks(t, program, before=()):
+    with open(program.inspect("b.csv", before=before), encoding="ascii") as file:
         found = {int(row["address"], 16): row for row in csv.DictReader(file)}
     wrong = []
     for address in program.blocks:
@@ -131,6 +131,15 @@ def sparse(t):
     """What was never written to is not touched, also where all else of its mapping is."""
     program = Toucher(t, mib=1, more=["sparse"])
     check_blocks(t, program)
+    program.end()
+
+
+@test("cold/slow")
+def slow(t):
+    """The time that is over after a first round is no reason to leave out the few pages that are left."""
+    program = Toucher(t, mib=1)
+    check_blocks(t, program, [t.program("strace"), "-qq", "-I", "1", "-o", "/dev/null", "-e", "trace=openat", "-P", "/proc/%d/smaps" % program.pid,
+                              "-e", "inject=openat:delay_enter=1100000"])
     program.end()
 
 
@@ -412,6 +421,23 @@ def paths_attached(t):
     with open(program.path("f.svg"), encoding="utf-8") as file:
         t.check("all ({:,} bytes".format(everything["untouched_bytes"]) in file.read(), "the flame graph's sum")
     program.end()
+
+
+@test("cold/paths/left-at-once")
+def paths_left_at_once(t):
+    """A signal to leave that comes before ptmem has gone on after the begin of the time: there is a report of it."""
+    for _ in range(3):
+        program = Toucher(t, mib=1, more=["sparse"], profile=["--cold=1h", "--inspect-out=out.json"])
+        ptmem = program.process
+        ptmem.send_signal(signal.SIGUSR1)
+        wait_for_begin(ptmem)
+        ptmem.send_signal(signal.SIGTERM)
+        t.equal("ptmem", ptmem.wait(), -signal.SIGTERM)
+        ptmem.stdin.close() # the program runs on until then
+        said = ptmem.stderr.read()
+        t.check("untouched" in json.load(open(program.path("out.json"), encoding="utf-8")), "no report: %s" % said.decode())
+        ptmem.stdout.close()
+        ptmem.stderr.close()
 
 
 @test("cold/paths/over")

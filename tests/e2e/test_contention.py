@@ -36,8 +36,7 @@ def check_counts(t, profile, truth, quantities=None):
 def register(variant, threads, *options):
     @test("contention/%s/%d" % (variant, threads), limit=120)
     def _(t):
-        profile = t.profile([t.target(variant, "contention"), str(threads), pairs()], options=["--events=events", *options],
-                            timeout=100)
+        profile = t.profile([t.target(variant, "contention"), str(threads), pairs()], options=["--events=events", *options])
         check_stops(t, check_counts(t, profile, t.truth(profile.directory)), threads)
 
 
@@ -47,7 +46,7 @@ def register_sleepers(variant):
         """Some were interrupted while they wrote a record, and their handlers do not return before all
         others are done: the small ring continues around those records, lap after lap."""
         profile = t.profile([t.target(variant, "contention"), "200", pairs(), "200"],
-                            options=["--events=events", "--ring=64K"], timeout=100)
+                            options=["--events=events", "--ring=64K"])
         check_stops(t, check_counts(t, profile, t.truth(profile.directory)), 400)
 
 
@@ -65,7 +64,7 @@ def attached_to_crowd(t):
     try:
         t.equal("it is", program.stdout.readline(), b"ready\n")
         attached = Attached(t, program.pid, ["--events=events"]).wait_attached()
-        program.communicate(timeout=100)
+        program.communicate()
         t.equal("status", program.returncode, 0)
     finally:
         program.kill()

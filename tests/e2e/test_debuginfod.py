@@ -300,12 +300,12 @@ def progress(t):
                                      stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
         ptmem.stdin.write(b"k")
         ptmem.stdin.close()
-        text = b""
-        while not re.search(rb"debuginfod: \d of \d: \S", text):
-            ready = select.select([terminal], [], [], 30)[0]
+        text, name = b"", b"a\\x1b]2;b\\x07c"
+        while name not in text:  # a terminal's reader may get the beginning of a line
+            ready = select.select([terminal], [], [], 100)[0]
             t.check(ready, "no progress after: %s" % text)
             text += terminal.read(4096)
-        t.check(b"a\\x1b]2;b\\x07c" in text and b"\x1b]" not in text, "the name as printed: %s" % text)
+        t.check(re.search(rb"debuginfod: \d of \d: \S", text) and b"\x1b]" not in text, "the name as printed: %s" % text)
         ptmem.send_signal(signal.SIGINT)
         t.check(ptmem.wait(timeout=200) in (0, -signal.SIGINT), "status of ptmem: %s" % ptmem.returncode)
 

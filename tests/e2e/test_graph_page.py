@@ -27,7 +27,7 @@ class GraphPage(webdriver.Browser):
     def open(self, address):
         self.call("POST", "/url", {"url": "about:blank"})
         self.call("POST", "/url", {"url": self.url + address})
-        self.t.wait_until("the page", lambda: self.js("return Boolean(document.querySelector('#graph-table tbody tr'))"), 40)
+        self.t.wait_until("the page", lambda: self.js("return Boolean(document.querySelector('#graph-table tbody tr'))"))
 
     def __enter__(self):
         return self

@@ -5,13 +5,14 @@ PTMEM_KILL_ROUNDS says how many rounds each of the four long tests makes (8); by
 
 import os
 import random
+import re
 import signal
 import subprocess
 import time
 
 import harness
 from harness import Fail, test
-from process_lib import Attached, Server, check_exact, check_left_alone, guardians, kill, kill_both, masks_of_parked, sigtrap_is_caught, wait_for_masks
+from process_lib import Attached, Server, check_exact, check_left_alone, cpu_ticks, guardians, kill, kill_both, masks_of_parked, sigtrap_is_caught, wait_for_masks
 
 ROUNDS = int(os.environ.get("PTMEM_KILL_ROUNDS", "8"))
 
@@ -228,9 +229,26 @@ def block_sigtrap():
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTRAP])
 
 
-def jumps_are_used(pid):
+def entries(t, pid, names):
+    """Where functions of the C library begin in a process."""
     with open("/proc/%d/maps" % pid, encoding="utf-8") as maps:
-        return "memfd:" in maps.read()
+        start, path = re.search(r"^([0-9a-f]+)-\S+ \S+ 00000000 .* (/\S*/libc\.so\.6)$", maps.read(), re.M).groups()
+    symbols = t.run(["nm", "-D", path]).out.decode()
+    found = dict(re.findall(r"^([0-9a-f]+) \w (%s)@@" % "|".join(names), symbols, re.M))
+    t.equal("functions", sorted(found.values()), sorted(names))
+    return [int(start, 16) + int(value, 16) for value in found]
+
+
+def begin_with_jumps(pid, addresses):
+    with open("/proc/%d/mem" % pid, "rb", 0) as memory:
+        return all(os.pread(memory.fileno(), 1, address) == b"\xe9" for address in addresses)
+
+
+def wait_for_full_rings(t, pid, functions):
+    """All calls use jumps: no thread is in a call from before, and each has worked for some time since."""
+    t.wait_until("jumps", lambda: begin_with_jumps(pid, functions))
+    before = {tid: cpu_ticks(pid, tid) for tid in os.listdir("/proc/%d/task" % pid) if int(tid) != pid}
+    t.wait_until("its threads to work", lambda: all(cpu_ticks(pid, tid) > ticks + 5 for tid, ticks in before.items()))
 
 
 def register_full_rings(name, prepare):
@@ -242,10 +260,11 @@ def register_full_rings(name, prepare):
         program = subprocess.Popen([t.target("gcc-O2-pie", "contention"), "3", "1000000000"], cwd=cwd, env=t.environment(cwd),
                                    preexec_fn=prepare, stdout=subprocess.DEVNULL)
         try:
+            t.wait_until("its threads", lambda: len(os.listdir("/proc/%d/task" % program.pid)) == 4)
+            functions = entries(t, program.pid, ("malloc", "realloc", "free"))
             for _ in range(5):
                 attached = Attached(t, program.pid, ["--ring=64K"]).wait_attached()
-                t.wait_until("jumps", lambda: jumps_are_used(program.pid))
-                time.sleep(0.3)  # for the jumps to be in place, and the buffers full
+                wait_for_full_rings(t, program.pid, functions)
                 kill(attached, 0)
                 t.wait_until("the guardian to clean up", lambda: not guardians(t))
                 t.equal("status of the program", program.poll(), None)

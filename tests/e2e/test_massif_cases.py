@@ -4,6 +4,7 @@ massif_cases_cxx.cpp. What may differ, and why: peer_differences.md.
 
 import os
 
+import confirmed
 from harness import Fail, test
 from peer_lib import VALGRIND, first_difference, masked, register as register_peer
 
@@ -218,13 +219,17 @@ def _(t):
     options = ["--ignore-fn=maybe_inlined", "--threshold=0", "--detailed-freq=1"]
     mangled = ["--demangle=no", "--ignore-fn=_ZN12_GLOBAL__N_1L13maybe_inlinedEi", *options[1:]]
     env = {"CASE": "names", "GLIBCXX_FORCE_NEW": "1", "GLIBCPP_FORCE_NEW": "1"}
-    cwd = t.subdirectory()
-    t.run([t.program("valgrind"), *VALGRIND, "--massif-out-file=valgrind.out", *mangled,
-           t.target("peer-not-inlined", CXX)], cwd=cwd, env=env)
+    cwd, names = t.subdirectory(), ("valgrind.out", "ptmem.out")
+    command = [t.program("valgrind"), *VALGRIND, "--massif-out-file=valgrind.out", *mangled, t.target("peer-not-inlined", CXX)]
     t.run([t.ptmem(), "--time-unit=B", "--peak-at-exit=no", "--massif-out-file=ptmem.out", "--demangle=no", *options,
            "--", t.target(GCC, CXX)], cwd=cwd, env=env)
-    left, right = ([l.replace("peer-not-inlined", GCC) for l in masked(os.path.join(cwd, n))]
-                   for n in ("valgrind.out", "ptmem.out"))
+    right = masked(os.path.join(cwd, names[1]))
     t.check(any("named" in l for l in right) and not any("maybe_inlined" in l for l in right), "what is ignored")
-    if left != right:
-        raise Fail("massif (left) and ptmem differ, " + first_difference(left, right))
+
+    def ask():
+        t.run(command, cwd=cwd, env=env)
+        left = [l.replace("peer-not-inlined", GCC) for l in masked(os.path.join(cwd, names[0]))]
+        if left != right:
+            raise Fail("massif (left) and ptmem differ, " + first_difference(left, right))
+
+    confirmed.confirm(t, "peer/case-names-inlined", command, env, right, ask)

@@ -178,12 +178,14 @@ def _(t):
 @test("monitor/duration")
 def _(t):
     """A request does not disturb the timer of --duration."""
-    m = Monitored(t, ["--duration=5"], attach=True)
-    for _ in range(3):
-        t.equal("status", m.say("status").status, 0)
-    t.equal("ptmem's status", m.ptmem.wait(timeout=200), 0)
-    m.program.stdin.close()
-    m.program.wait()
+    answers = 0
+    while not answers:  # a machine so busy that the time was over before
+        m = Monitored(t, ["--duration=5"], attach=True)
+        while m.say("status").status == 0 and answers < 3:
+            answers += 1
+        t.equal("ptmem's status", m.ptmem.wait(timeout=200), 0)
+        m.program.stdin.close()
+        m.program.wait()
 
 
 @test("monitor/many-requests")

@@ -8,6 +8,7 @@ import subprocess
 import massif
 from harness import Skip, test
 from leaks_lib import Waiting, folded_sum
+from process_lib import cpu_ticks
 
 MADE = {"follow_list": 432, "inside_global": 2000, "reach_ignored": 3030}
 
@@ -135,8 +136,13 @@ def some_refused(t):
     try:
         children = "/proc/%d/task/%d/children" % (traced.pid, traced.pid)
         # strace has children of its own before, which try out what the kernel can do
-        t.wait_until("strace to trace", lambda: any(is_traced_sleep(c, traced.pid) for c in open(children).read().split()))
-        sleeper = int(open(children).read().split()[0])
+        found = []
+
+        def is_there():
+            found[:] = [int(c) for c in open(children).read().split() if is_traced_sleep(c, traced.pid)]
+            return found
+        t.wait_until("strace to trace", is_there)
+        sleeper = found[0]
         group = Group(t, "%d,%d,%d,%d" % (gone.pid, pids[0], sleeper, pids[1]), 2)
         place(programs)
         group.wait(number=signal.SIGTERM)
@@ -185,11 +191,6 @@ LOAD = ("d = []\nimport select\nprint(1, flush=True)\nwhile not select.select([0
         "    d.append([str(k) for k in range(300)])\n    if len(d) > 50:\n        d.clear()\nprint(max(map(len, d), default=300))\n")
 
 
-def cpu_ticks(pid):
-    with open("/proc/%d/stat" % pid, encoding="ascii") as file:
-        return sum(map(int, file.read().rsplit(")", 1)[1].split()[11:13]))
-
-
 @test("multi-attach/under-load", 180)
 def under_load(t):
     """Two that allocate all the time, a Ctrl-C to ptmem's group: both are detached, and end as they would alone."""
@@ -208,7 +209,7 @@ def under_load(t):
         group.wait(number=number)
         t.equal("left running", bool(re.search(r"detached \(paused for [0-9.]+ ms\); the programs run on", group.text())), True)
         for p, line in zip(programs, first):
-            out = line + p.communicate(timeout=100)[0]
+            out = line + p.communicate()[0]
             t.equal("output and status of %d" % p.pid, (out, p.returncode), (b"1\n300\n", 0))
             live = int(re.search(r"process %d, .*?^ptmem: live bytes: (\d+)$" % p.pid, group.text(), re.S | re.M)[1])
             made = re.search(r"process %d, .*?^ptmem: allocations: (\d+)$" % p.pid, group.text(), re.S | re.M)[1]

@@ -11,7 +11,7 @@ import subprocess
 import harness
 from chains_lib import check_chains, check_started, run_attached, sum_chains
 from harness import report_json, Skip, test
-from process_lib import Attached
+from process_lib import Attached, cpu_ticks
 
 SCRIPT = os.path.join(harness.ROOT, "tests", "targets", "python_chains.py")
 LEAST = 100  # chains of the script
@@ -230,11 +230,6 @@ print("ready", flush=True)
 input()
 done.set()
 """
-
-
-def cpu_ticks(pid):
-    with open("/proc/%d/stat" % pid, encoding="ascii") as file:
-        return sum(int(n) for n in file.read().rpartition(")")[2].split()[11:13])
 
 
 def register_busy(version):

@@ -5,7 +5,6 @@ import os
 import signal
 import struct
 import subprocess
-import time
 
 from harness import report_json, test
 
@@ -61,9 +60,8 @@ class Counting:
         return sum(n for n, died in zip(data["cells"]["blocks"], data["cells"]["died"]) if died == -1)
 
     def wait_for_growth(self):
-        size, end = self.size(), time.monotonic() + 20
-        while self.size() == size:
-            self.t.check(time.monotonic() < end, "the file does not grow")
+        size = self.size()
+        self.t.wait_until("the file to grow", lambda: self.size() != size, pause=0)
 
 
 @test("recording/killed/ptmem")

@@ -37,7 +37,7 @@ def paths(t, way, program, stacks, depth, mode):
     """The whole stacks of the program's blocks, and the inner parts of those of its children."""
     cwd = t.subdirectory()
     run = t.run([t.ptmem(), "--probes=" + way, "--threshold=0", "--view=total", "--events=events", "--folded=f.%p",
-                 "-o", "m.%p", "--", program, str(depth), mode], cwd=cwd, timeout=100)
+                 "-o", "m.%p", "--", program, str(depth), mode], cwd=cwd)
     t.equal("%s, %s: status and output" % (way, mode), (run.status, run.out.split()[-1:]), (0, [b"OK"]))
     all_events = Events(os.path.join(cwd, "events"))
     of_nodes = stacks.of_nodes(all_events)

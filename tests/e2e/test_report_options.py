@@ -70,7 +70,7 @@ def make(cwd, name, data):
 def profiles(t, *options):
     """What two runs of a program wrote, in a directory: "old" and "new"."""
     cwd, program = t.subdirectory(), t.target("gcc-O2-pie", "mixed")
-    for name, rounds in (("old", "3000"), ("new", "6000")):
+    for name, rounds in (("old", "300"), ("new", "600")):
         own = [option + name if option.endswith("=") else option for option in options]
         t.equal("status", t.run([t.ptmem(), "-q", *own, "--", program, "3", rounds], cwd=cwd).status, 0)
     return cwd

@@ -144,10 +144,12 @@ def switches(pid):
     """How often each thread of @pid came off its CPU, None for one that is not stopped."""
     seen = {}
     for tid in os.listdir("/proc/%d/task" % pid):
-        with open("/proc/%d/task/%s/status" % (pid, tid), encoding="ascii") as file:
-            status = dict(line.split(":\t", 1) for line in file)
-        counts = (status["voluntary_ctxt_switches"], status["nonvoluntary_ctxt_switches"])
-        seen[tid] = counts if status["State"][0] in "Tt" else None
+        try:
+            with open("/proc/%d/task/%s/status" % (pid, tid), encoding="ascii") as file:
+                status = dict(line.split(":\t", 1) for line in file)
+        except (FileNotFoundError, ProcessLookupError):  # one that is not stopped has ended
+            status = {"State": "X"}
+        seen[tid] = (status["voluntary_ctxt_switches"], status["nonvoluntary_ctxt_switches"]) if status["State"][0] in "Tt" else None
     return seen
 
 

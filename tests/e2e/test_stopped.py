@@ -81,10 +81,16 @@ class Steady:
     def is_stopped(self):
         return state(self.ptmem.pid) == "T"
 
-    def stop(self, seconds=STOP):
-        """Stops ptmem for so long."""
+    def is_waiting(self):
+        """Each thread of the program sleeps, or is stopped for ptmem."""
+        return {state("%d/task/%s" % (self.pid(), tid)) for tid in os.listdir("/proc/%d/task" % self.pid())} <= {"S", "t"}
+
+    def stop(self, seconds=STOP, awaits=False):
+        """Stops ptmem for so long; @awaits: from when the program waits for it."""
         os.kill(self.ptmem.pid, signal.SIGSTOP)
         self.t.wait_until("ptmem is stopped", self.is_stopped)
+        if awaits:
+            self.t.wait_until("the program waits", self.is_waiting)
         end = time.monotonic() + seconds
         self.t.wait_until("%s s" % seconds, lambda: time.monotonic() >= end)
 
@@ -172,7 +178,7 @@ def exact_short(t):
     """A stop that is shorter than --max-wait loses nothing."""
     more = undisturbed(t, 2)
     steady = Steady(t, 2, ("--max-wait=1000s",))
-    steady.stop(1)
+    steady.stop(1, awaits=True)
     steady.go_on()
     stats, truth, lost = steady.end()
     t.check(truth["pause_ms"] >= 500, "the program did not wait for ptmem")

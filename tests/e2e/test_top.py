@@ -285,12 +285,14 @@ def moving_row(t):
         return found[0] if len(found) == 1 else None
 
     top.shows(r"[KM]iB/s .*  t_malloc \(truth\.h:\d+\)$")
-    server.send("l")
-    top.wait("the leak", lambda: row(1))
+    server.say("l")
+    server.say("p")  # the order must not change before the keys are read
+    top.wait("the leak, and no more calls", lambda: row(1) and set(re.findall(r"\S+ \S*B/s", "\n".join(top.lines))) == {"0 B/s"})
     before = row(1)
     t.check(before > 3, "the smaller site comes first")
     top.terminal.type(DOWN * (before - 3) + b"\n")
     top.wait("its path", lambda: row(1) and top.paths()[:1] == [row(1) + 1])
+    server.say("c")
     for _ in range(50):
         server.send("l")
     top.wait("both to be first", lambda: row(51) == 3 and top.paths()[:1] == [4])

@@ -4,6 +4,7 @@ read them."""
 import os
 import re
 
+import confirmed
 from harness import Fail, test
 from peer_lib import RUNS, unmatched
 
@@ -36,41 +37,56 @@ def stacks(text):
     return re.sub(r"pid: \d+", "pid: N", head), names, found, blocks[-1]
 
 
-def run_both(t, program, case, mode, name, options=()):
-    cwd = t.subdirectory()
-    env = {"CASE": case, "GLIBCXX_FORCE_NEW": "1", "GLIBCPP_FORCE_NEW": "1"}
-    more = ["--xtree-memory=" + mode, *options]
-    t.run([t.program("valgrind"), *VALGRIND, "--massif-out-file=v.out", *more, "--xtree-memory-file=v." + name, program],
-          cwd=cwd, env=env)
-    t.run([t.ptmem(), "-o", "p.out", *more, "--xtree-memory-file=p." + name, "--", program], cwd=cwd, env=env)
-    texts = []
-    for tool in "vp":
-        with open(os.path.join(cwd, tool + "." + name), encoding="utf-8") as file:
-            texts.append(file.read())
-    return cwd, texts
+ENV = {"GLIBCXX_FORCE_NEW": "1", "GLIBCPP_FORCE_NEW": "1"}
+
+
+def read(cwd, name):
+    with open(os.path.join(cwd, name), encoding="utf-8") as file:
+        return file.read()
+
+
+def confirm(t, name, program, case, options, compare):
+    """ptmem's file for a case; compare(cwd, Valgrind's file, ptmem's) is called unless it was confirmed before. What is confirmed
+    is the text without addresses, process ids and times; the stacks of callgrind's form are in no order."""
+    cwd, env, file = t.subdirectory(), dict(ENV, CASE=case), name.rsplit("/", 1)[1]
+    t.run([t.ptmem(), "-o", "p.out", *options, "--xtree-memory-file=p." + file, "--", program], cwd=cwd, env=env)
+    text = read(cwd, "p." + file)
+    command = [t.program("valgrind"), *VALGRIND, "--massif-out-file=v.out", *options, "--xtree-memory-file=v." + file, program]
+
+    def ask():
+        t.run(command, cwd=cwd, env=env)
+        compare(cwd, read(cwd, "v." + file), text)
+
+    result = re.sub(r"(?m)0x[0-9A-Fa-f]+|^time=.*|^pid: \d+", "", whole_names(text))
+    confirmed.confirm(t, name, command, env, sorted(result.split("\n\n")), ask)
 
 
 def register(name, variant, program, case, mode, options=()):
     RUNS.append([*VALGRIND, "--xtree-memory=" + mode, "--xtree-memory-file=v.kcg", *options])
+    name = "xtree/%s-%s" % (name, mode)
 
-    @test("xtree/%s-%s" % (name, mode), limit=120)
+    @test(name, limit=120)
     def _(t):
+        def compare_callgrind(cwd, *texts):
+            left, right = (stacks(text) for text in texts)
+            for what, a, b in zip(("head", "events", "stacks", "totals"), left, right):
+                t.equal("callgrind form: " + what, b, a)
+            annotated = [t.run([t.program("callgrind_annotate"), "--threshold=100", "--auto=no", tool + ".kcg"], cwd=cwd)
+                         for tool in "vp"]
+            t.equal("callgrind_annotate", annotated[1].status, 0)
+            t.equal("its totals", *(next((l for l in r.out.decode().split("\n") if "PROGRAM TOTALS" in l), "none")
+                                    for r in reversed(annotated)))
+
+        def compare_massif(cwd, *texts):
+            left, right = ([re.sub(r"0x[0-9A-F]+: |^time=.*", "", l) for l in text.split("\n")] for text in texts)
+            rest = unmatched(left, right)
+            if any(rest):
+                raise Fail("Massif form: %s\nand %s" % rest)
+            t.equal("ms_print", t.ms_print(["p.ms"], cwd=cwd).status, 0)
+
         path = t.target(variant, program)
-        cwd, texts = run_both(t, path, case, mode, "kcg", options)
-        left, right = (stacks(text) for text in texts)
-        for what, a, b in zip(("head", "events", "stacks", "totals"), left, right):
-            t.equal("callgrind form: " + what, b, a)
-        annotated = [t.run([t.program("callgrind_annotate"), "--threshold=100", "--auto=no", tool + ".kcg"], cwd=cwd)
-                     for tool in "vp"]
-        t.equal("callgrind_annotate", annotated[1].status, 0)
-        t.equal("its totals", *(next((l for l in r.out.decode().split("\n") if "PROGRAM TOTALS" in l), "none")
-                                for r in reversed(annotated)))
-        cwd, texts = run_both(t, path, case, mode, "ms", options)
-        left, right = ([re.sub(r"0x[0-9A-F]+: |^time=.*", "", l) for l in text.split("\n")] for text in texts)
-        rest = unmatched(left, right)
-        if any(rest):
-            raise Fail("Massif form: %s\nand %s" % rest)
-        t.equal("ms_print", t.ms_print(["p.ms"], cwd=cwd).status, 0)
+        for form, compare in (("kcg", compare_callgrind), ("ms", compare_massif)):
+            confirm(t, name + "/" + form, path, case, ["--xtree-memory=" + mode, *options], compare)
 
 
 for m in ("allocs", "full"):
@@ -145,10 +161,12 @@ def register_pages(case):
     def _(t):
         program = t.target("peer-gcc-O2", "massif_cases_mappings")
         for mode in ("allocs", "full"):
-            _, texts = run_both(t, program, case, mode, "ms", ["--pages-as-heap=yes", "--threshold=0"])
-            left, right = (own_pages(text) for text in texts)
-            t.equal("events", len(left), 2 if mode == "allocs" else 6)
-            t.equal("pages of the program's own calls (%s)" % mode, right, left)
+            def compare(_, *texts, mode=mode):
+                left, right = (own_pages(text) for text in texts)
+                t.equal("events", len(left), 2 if mode == "allocs" else 6)
+                t.equal("pages of the program's own calls (%s)" % mode, right, left)
+            options = ["--xtree-memory=" + mode, "--pages-as-heap=yes", "--threshold=0"]
+            confirm(t, "xtree/pages-%s/%s/ms" % (case, mode), program, case, options, compare)
 
 
 for c in ("grow", "move", "shrink", "move-shrink"):

@@ -160,7 +160,7 @@ static void queue_signals(void)
 
 	for (int i = 0; i < 10; i++, sent++)
 		CHECK(!sigqueue(getpid(), SIGRTMIN + 1, value));
-	for (int i = 0; i < 5000 && queued != sent; i++) { /* any thread may get them, later */
+	for (int i = 0; i < 100000 && queued != sent; i++) { /* any thread may get them, later */
 		struct timespec t = { 0, 1000000 };
 
 		nanosleep(&t, NULL);

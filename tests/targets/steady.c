@@ -1,12 +1,14 @@
 /*
  * Allocates and frees in a steady state, without signals, new threads or system calls that
- * allocate, until standard input ends, and measures the longest time without progress.
+ * allocate, until standard input ends, and measures the longest time without progress, less that in
+ * which a thread was ready to run but other programs had the CPUs.
  *
  *	steady THREADS
  *
  * Prints "ready" when all threads run, and "signal" some time after each SIGUSR1. Its truth has what the threads
  * allocate and free, without what the C library allocates for a thread, and pause_ms.
  */
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -14,7 +16,7 @@
 
 #include "truth.h"
 
-enum { BLOCKS = 64, SIZE = 100, THREADS_MAX = 64, ROUNDS_PER_POLL = 64, POLLS_PER_ANSWER = 32 };
+enum { LOOK_NS = 10000000, BLOCKS = 64, SIZE = 100, THREADS_MAX = 64, ROUNDS_PER_POLL = 64, POLLS_PER_ANSWER = 32 };
 
 static int is_ended;
 static volatile sig_atomic_t polls_until_answer;
@@ -38,6 +40,15 @@ static void on_signal(int sig)
 {
 	(void)sig;
 	polls_until_answer = POLLS_PER_ANSWER;
+}
+
+/* How long this thread was ready to run without a CPU; 0 if the kernel does not say. */
+static uint64_t unserved_ns(int schedstat)
+{
+	char text[128] = { 0 };
+	unsigned long long run, wait;
+
+	return pread(schedstat, text, sizeof(text) - 1, 0) > 0 && sscanf(text, "%llu %llu", &run, &wait) == 2 ? wait : 0;
 }
 
 static NOINLINE void turn(void)
@@ -65,17 +76,24 @@ static void poll_end(void)
 static void *run(void *arg)
 {
 	struct worker *w = arg;
-	uint64_t last, now;
+	uint64_t last, now, seen, unserved, before;
+	int schedstat = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
 
 	pthread_barrier_wait(&start);
 	if (w == worker)
 		CHECK(write(STDOUT_FILENO, "ready\n", 6) == 6);
-	last = now_ns();
+	last = seen = now_ns();
+	before = unserved_ns(schedstat);
 	while (!__atomic_load_n(&is_ended, __ATOMIC_RELAXED)) {
 		turn();
 		now = now_ns();
-		if (now - last > w->longest_ns)
-			w->longest_ns = now - last;
+		if (now - seen > LOOK_NS) {
+			unserved = unserved_ns(schedstat);
+			if (now - last > w->longest_ns + unserved - before)
+				w->longest_ns = now - last - (unserved - before);
+			seen = now = now_ns();
+			before = unserved;
+		}
 		last = now;
 		if (w == worker && w->rounds % ROUNDS_PER_POLL == 0)
 			poll_end();

@@ -73,8 +73,19 @@ static pid_t find_blocked(pid_t pid, uint64_t *sleeps_out)
 	return blocked;
 }
 
-#define BLOCKED_MS 1000u
+/* A machine that is very busy may leave what a thread waits for without a CPU for a second. */
+#define BLOCKED_MS 10000u
+#define VFORK_MS 1000u
 #define LOOK_MS 20u
+
+/* Whether @tid has created a process, for which it may wait in vfork. */
+static bool has_child(pid_t tid)
+{
+	char name[64];
+	snprintf(name, sizeof(name), "task/%d/children", (int)tid);
+	_cleanup_fclose_ FILE *f = proc_open(tid, name);
+	return f && fgetc(f) != EOF;
+}
 
 /*
  * A thread of @pid for which the others, once stopped, would have to wait; 0 if there is none.
@@ -85,7 +96,8 @@ static pid_t find_stuck(pid_t pid)
 	const struct timespec pause = {0, LOOK_MS * 1000000l};
 	uint64_t first = 0, sleeps = 0;
 	pid_t tid = find_blocked(pid, &first);
-	for (unsigned ms = 0; tid && ms < BLOCKED_MS; ms += LOOK_MS) {
+	unsigned most = !tid ? 0 : has_child(tid) ? VFORK_MS : BLOCKED_MS;
+	for (unsigned ms = 0; ms < most; ms += LOOK_MS) {
 		nanosleep(&pause, NULL);
 		if (find_blocked(pid, &sleeps) != tid || sleeps != first)
 			return 0;

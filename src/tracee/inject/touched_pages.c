@@ -31,6 +31,7 @@
 #define HUGE_SIZE (UINT64_C(2) << 20)
 #define BATCH 1024u /* of process_madvise: UIO_MAXIOV */
 #define ROUNDS_MAX 64u
+#define FEW_UNITS 1024u /* a round about no more is short */
 
 static const int advice_value[] = {[ADVICE_NORMAL] = MADV_NORMAL,
 				   [ADVICE_RANDOM] = MADV_RANDOM,
@@ -324,6 +325,16 @@ static int judge_pieces(struct search *s, struct pieces *p)
 	return rc;
 }
 
+/* What is left after a round about thousands of pages is often a few beside other mappings. */
+static bool is_little_left(const struct search *s)
+{
+	uint64_t units = 0;
+
+	for (size_t i = 0; i < s->mixed.count; i++)
+		units += (s->mixed.data[i].end - s->mixed.data[i].start) / s->mixed.data[i].unit;
+	return units <= FEW_UNITS;
+}
+
 /* Splits, counts and joins once. */
 static int run_round(struct search *s, size_t allowed)
 {
@@ -405,7 +416,8 @@ int touched_pages_find(struct target *t, struct address_space *space, uint64_t m
 		open_self(&s.caller);
 		judge_mappings(&s, &counts);
 		for (unsigned i = 0; i < ROUNDS_MAX && rc == 0 && s.mixed.count > 0 &&
-				     allowed >= 4 && clock_now_ns() < end; i++)
+				     allowed >= 4 && (i == 0 || clock_now_ns() < end ||
+						      is_little_left(&s)); i++)
 			rc = run_round(&s, allowed);
 		judge_sparse(&s, space->processes.reader);
 	}

@@ -93,15 +93,20 @@ class Listening(Monitored):
     def connect(self):
         return socket.create_connection(self.address(), timeout=200)
 
-    def get(self, path, status=200, **headers):
-        """The body."""
+    def ask(self, path, **headers):
+        """(status, body)"""
         connection = http.client.HTTPConnection(*self.address(), timeout=200)
         connection.request("GET", path, headers={k.replace("_", "-"): v for k, v in headers.items()})
         answer = connection.getresponse()
         body = answer.read()
-        self.t.equal("status of %s (%r)" % (path, body[:100]), answer.status, status)
         self.headers = dict(answer.getheaders())
         connection.close()
+        return answer.status, body
+
+    def get(self, path, status=200, **headers):
+        """The body."""
+        found, body = self.ask(path, **headers)
+        self.t.equal("status of %s (%r)" % (path, body[:100]), found, status)
         return body
 
     def metrics(self, **headers):

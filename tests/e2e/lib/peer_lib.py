@@ -1,14 +1,11 @@
 """What several tests of peer share."""
 
 import collections
-import hashlib
-import json
 import os
 import re
-import tempfile
-import typing
 import zlib
 
+import confirmed
 import harness
 from harness import Fail, test
 
@@ -68,86 +65,43 @@ def first_difference(left, right):
     return "lengths: %d and %d lines" % (len(left), len(right))
 
 
-class Answer(typing.NamedTuple):
-    """What Valgrind did: the program's status and standard output, and the file."""
-    status: int
-    out: bytes
-    massif: bytes
-
-    def write(self, path):
-        with open(path, "wb") as file:
-            file.write(self.massif)
-
-
-def ask_valgrind(t, command, cwd, env):
-    run = t.run(command, cwd=cwd, env=env)
-    with open(os.path.join(cwd, "valgrind.out"), "rb") as file:
-        return Answer(run.status, run.out, file.read())
-
-
-def kept_path(command, env):
-    """Where Valgrind's answer to @command is, if it was ever asked in this build."""
-    key = hashlib.sha256(json.dumps([command, env], sort_keys=True).encode()).hexdigest()
-    return os.path.join(harness.BUILD, "peers", key[:32])
-
-
-def kept_answer(path):
-    """None if there is none, or if PTMEM_PEERS=ask wants a new one."""
-    try:
-        with open(path, encoding="ascii") as file:
-            answer = json.load(file)
-    except (OSError, ValueError):
-        return None
-    data = (answer[k].encode("latin-1") for k in ("out", "massif"))
-    return Answer(answer["status"], *data) if os.environ.get("PTMEM_PEERS") != "ask" else None
-
-
-def keep_answer(path, answer):
-    """Other drivers may do the same at the same time."""
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", dir=os.path.dirname(path), delete=False, encoding="ascii") as file:
-        json.dump({"status": answer.status, "out": answer.out.decode("latin-1"), "massif": answer.massif.decode("latin-1")}, file)
-    os.replace(file.name, path)
-
-
 PROBES = ("auto", "break", "jump")
 
 
-def check_answer(t, cwd, answer, own):
-    """Whether ptmem's runs @own, {probes: result}, gave what Valgrind gave."""
-    answer.write(os.path.join(cwd, "valgrind.out"))
+def ask(t, command, cwd, env, own):
+    """Whether Valgrind gives what ptmem's runs @own, {probes: (result, lines)}, gave."""
+    peer = t.run(command, cwd=cwd, env=env)
     left = without_garbage(masked(os.path.join(cwd, "valgrind.out")))
-    for probes, run in own.items():
-        t.equal("status (%s)" % run.err.decode(errors="replace")[:300], run.status, answer.status)
+    for probes, (run, right) in own.items():
+        t.equal("status (%s)" % run.err.decode(errors="replace")[:300], run.status, peer.status)
         t.equal("status under both", run.status, 0)
-        t.equal("standard output", run.out, answer.out)
-        right = masked(os.path.join(cwd, probes + ".out"))
+        t.equal("standard output", run.out, peer.out)
         if len(left) != len(right) or not all(map(is_same, left, right)):
             raise Fail("massif (left) and ptmem (%s) differ, %s" % (probes, first_difference(left, right)))
 
 
-def compare(t, argv, options=(), env=None):
-    """Valgrind is asked if it never was in this build, and again before a difference counts: the program, a library or
-    Valgrind may be another one since."""
+def compare(t, name, argv, options=(), env=None):
+    """Valgrind is asked where it did not confirm just this before (confirmed.py)."""
     cwd = t.subdirectory()
     # The libraries that Valgrind preloads make LD_PRELOAD visible to the program: same names for both.
     env = dict(env or {}, GLIBCXX_FORCE_NEW="1", GLIBCPP_FORCE_NEW="1")
     command = [t.program("valgrind"), *VALGRIND, "--massif-out-file=valgrind.out", *options, *argv]
-    own = {probes: t.run([t.ptmem(), "--probes=" + probes, "--time-unit=B", "--peak-at-exit=no",
-                          "--massif-out-file=%s.out" % probes, *options, "--", *argv], cwd=cwd, env=env) for probes in PROBES}
-    is_made_here = any(a.startswith(t.directory) for a in argv)  # a program of this run alone
-    path = kept_path(command, env)
-    answer = kept_answer(path)
-    try:
-        if not answer:
-            raise Fail("Valgrind was not asked")
-        check_answer(t, cwd, answer, own)
-    except Fail:
-        answer = ask_valgrind(t, command, cwd, env)
-        check_answer(t, cwd, answer, own)
-        if not is_made_here:
-            keep_answer(path, answer)
-    compare_report(t, os.path.join(cwd, PROBES[0] + ".out"))
+    own = {}
+    for probes in PROBES:
+        run = t.run([t.ptmem(), "--probes=" + probes, "--time-unit=B", "--peak-at-exit=no",
+                     "--massif-out-file=%s.out" % probes, *options, "--", *argv], cwd=cwd, env=env)
+        t.equal("status (%s)" % run.err.decode(errors="replace")[:300], run.status, 0)
+        own[probes] = run, masked(os.path.join(cwd, probes + ".out"))
+    path = os.path.join(cwd, PROBES[0] + ".out")
+    view = VIEWS[zlib.crc32(os.path.basename(t.directory).encode()) % len(VIEWS)]
+    printed = t.run([os.path.join(harness.BUILD, "ptmem-report"), *view, path]).out
+
+    def ask_both():
+        ask(t, command, cwd, env, own)
+        compare_report(t, path, view, printed)
+
+    result = [[run.out.decode("latin-1"), lines] for run, lines in own.values()]
+    confirmed.confirm(t, name, command, env, [*result, view, ADDRESS.sub("0x: ", printed.decode("latin-1"))], ask_both)
 
 
 def without_hashes(path):
@@ -164,14 +118,12 @@ def without_hashes(path):
 VIEWS = ([], ["--threshold=0"], ["--x=100", "--y=10"])
 
 
-def compare_report(t, path):
+def compare_report(t, path, view, printed):
     """ptmem-report prints what ms_print prints of ptmem's file, in one of the views, which the test's name chooses
     (report_vs_msprint.sh has all, of Valgrind's files). ms_print cuts lines at '#': it gets a copy without."""
-    args = VIEWS[zlib.crc32(os.path.basename(t.directory).encode()) % len(VIEWS)]
-    left = t.ms_print([*args, without_hashes(path)])
-    right = t.run([os.path.join(harness.BUILD, "ptmem-report"), *args, path])
+    left = t.ms_print([*view, without_hashes(path)])
     left.out = left.out.replace(b"\1", b"#").replace(b".masked/", b"/")
-    t.equal("report of %s %s" % (os.path.basename(path), args), right.out, left.out)
+    t.equal("report of %s %s" % (os.path.basename(path), view), printed, left.out)
 
 
 def register(name, get_argv, options=(), env=None, limit=120):
@@ -179,4 +131,4 @@ def register(name, get_argv, options=(), env=None, limit=120):
 
     @test("peer/" + name, limit=limit)
     def _(t):
-        compare(t, get_argv(t), options, env)
+        compare(t, "peer/" + name, get_argv(t), options, env)

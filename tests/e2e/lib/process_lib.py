@@ -423,8 +423,15 @@ class FollowListening(Listening):
 
 
 def state(pid):
-    with open("/proc/%d/stat" % pid, encoding="ascii") as file:
+    """Of a process, or of the thread that "PID/task/TID" is."""
+    with open("/proc/%s/stat" % pid, encoding="ascii") as file:
         return file.read().rsplit(")", 1)[1].split()[0]
+
+
+def cpu_ticks(pid, tid=None):
+    """What the process, or one of its threads, has used."""
+    with open("/proc/%d/task/%s/stat" % (pid, tid) if tid else "/proc/%d/stat" % pid, encoding="ascii") as file:
+        return sum(map(int, file.read().rpartition(")")[2].split()[11:13]))
 
 
 SIGTRAP_BIT = 1 << (signal.SIGTRAP - 1)

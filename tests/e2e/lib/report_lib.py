@@ -148,14 +148,14 @@ class Page(webdriver.Browser):
         self.close()
 
     def until(self, what, condition):
-        self.t.wait_until(what, lambda: self.js("return Boolean(%s)" % condition), 40)
+        self.t.wait_until(what, lambda: self.js("return Boolean(%s)" % condition))
 
     def blocks(self):
         """Of 1,000 bytes, that the profile has in all."""
         return self.js("return ptmem.profile.leaves.bytes.reduce((a, b) => a + b, 0)") // 1000
 
     def has_blocks(self, n):
-        self.t.wait_until("%d blocks in the page" % n, lambda: self.blocks() == n, 40)
+        self.t.wait_until("%d blocks in the page" % n, lambda: self.blocks() == n)
 
     def renewed(self, times=2):
         """Updates have come since."""

@@ -2,6 +2,7 @@
 import base64
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -33,10 +34,11 @@ class Browser:
         self.session = answer["sessionId"]
 
     def port(self, path):
-        for _ in range(300):
-            for line in open(path):
-                if "was started successfully on port" in line:
-                    return int(line.rsplit(" ", 1)[1].strip(". \n"))
+        for _ in range(1000):
+            with open(path, encoding="utf-8") as file:
+                found = re.search(r"was started successfully on port (\d+)\.?\n", file.read())
+            if found:
+                return int(found[1])
             time.sleep(0.1)
         sys.exit("chromedriver does not start: " + open(path).read())
 
@@ -90,13 +92,27 @@ class Browser:
     def screenshot(self, path):
         open(path, "wb").write(base64.b64decode(self.call("GET", "/screenshot")))
 
+    def has_alert(self):
+        try:
+            self.call("GET", "/alert/text")
+        except RuntimeError as error:
+            if "no such alert" in str(error):
+                return False
+            raise
+        return True
+
     def answer(self, text):
+        """To a question of the page, which may come a moment after what makes it ask."""
+        for _ in range(2000):
+            if self.has_alert():
+                break
+            time.sleep(0.05)
         self.call("POST", "/alert/text", {"text": text})
         self.call("POST", "/alert/accept")
 
     def wait(self, condition):
         """Waits until @condition, a JavaScript expression, is true."""
-        for _ in range(600):
+        for _ in range(2000):
             if self.js(f"return Boolean({condition})"):
                 return
             time.sleep(0.05)
