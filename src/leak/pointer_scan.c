@@ -178,7 +178,7 @@ void pointer_scan_add_range(struct pointer_scan *s, taddr_t start, taddr_t end)
 	start = ROUND_UP(start, (taddr_t)sizeof(uint64_t));
 	end = ROUND_DOWN(end, (taddr_t)sizeof(uint64_t));
 	while (start < end) {
-		taddr_t next = MIN(ROUND_DOWN(start, (taddr_t)PIECE_SIZE) + PIECE_SIZE, end);
+		taddr_t next = start + MIN(PIECE_SIZE - start % PIECE_SIZE, end - start);
 
 		*vec_add(&s->pieces) = (struct pointer_piece){.start = start, .end = next};
 		start = next;

@@ -783,8 +783,9 @@ static void read_regions(struct region_finder *f)
 	for (size_t i = 0; i < pages->list.count; i++) {
 		const struct page_run *r = &pages->list.data[i];
 
-		for (taddr_t region = ROUND_DOWN(r->start, REGION); region < r->end;
-		     region += REGION) {
+		/* a core file has the kernel's [vsyscall], too: none follows the last region */
+		for (taddr_t region = ROUND_DOWN(r->start, REGION);
+		     region < r->end && region < UINT64_MAX - 2 * REGION; region += REGION) {
 			taddr_t at = MAX(r->start, region);
 			taddr_t end = MIN(r->end, region + DESCRIPTIONS);
 
