@@ -350,6 +350,7 @@ int inspect_core(struct run *run, const char *path, const char *program)
 
 /* Attaches without installing anything, reads while all threads are stopped, and detaches. */
 
+#define HUGE_READ_MAX (UINT64_C(4) << 30) /* a second */
 #define TOUCHED_NS UINT64_C(2000000000) /* to find what was touched: the process is stopped */
 
 struct process_reader {
@@ -452,7 +453,7 @@ int inspect_process(struct run *run, pid_t pid, enum attach_problem *problem_out
 	if (rc == 0) {
 		_cleanup_free_ char *command = exec_info_command(proc_find_reader(pid), false);
 
-		inspection_read_huge(&r.inspection, proc_find_reader(pid));
+		inspection_read_huge(&r.inspection, proc_find_reader(pid), HUGE_READ_MAX);
 		inspection_judge(&r.inspection, (uint32_t)pid, command ? command : "");
 		rc = report(run, &r.inspection);
 	} else if (was_alive && has_ended(pid, rc, *problem_out)) {

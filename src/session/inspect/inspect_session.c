@@ -20,6 +20,7 @@
 
 #define PATHS_SHOWN 5u
 #define COLD_PATHS 1000u
+#define HUGE_READ_MAX (UINT64_C(256) << 20) /* 50 ms, in which rings may become full */
 
 static uint32_t find_leaf(void *ctx, taddr_t addr)
 {
@@ -361,7 +362,7 @@ static int ask(struct inspect_request *q, FILE *file)
 		fprintf(file, "process %u cannot be read: %s\n", pid, strerror(-rc));
 		return -ESRCH;
 	}
-	inspection_read_huge(i, reader);
+	inspection_read_huge(i, reader, HUGE_READ_MAX);
 	if (inspection_judge(i, s->process.pid, s->process.command))
 		return 0;
 	fprintf(file, "%s\n", i->why);

@@ -20,7 +20,6 @@
 
 #define PPROF_END ".pb.gz"
 #define PAUSE_NS 1000000 /* between two looks, for the program to go on */
-#define HUGE_READ_MAX (UINT64_C(4) << 30) /* a second */
 
 /* Its name says so, as for other files that are read by ptmem-report. */
 static bool is_graph_file(const char *path)
@@ -113,10 +112,10 @@ int inspection_read(struct inspection *i, inspection_read_fn *read, void *ctx)
 	}
 }
 
-void inspection_read_huge(struct inspection *i, pid_t pid)
+void inspection_read_huge(struct inspection *i, pid_t pid, uint64_t most)
 {
 	if (!i->wants_graph && !i->wants_pprof && !i->wants_blocks)
-		huge_pages_read(pid, HUGE_READ_MAX, &i->huge);
+		huge_pages_read(pid, most, &i->huge);
 }
 
 void inspection_deinit(struct inspection *i)

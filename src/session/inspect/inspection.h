@@ -71,8 +71,8 @@ struct inspect_wish inspection_wish(struct inspection *i);
 typedef int inspection_read_fn(struct inspection *i, void *ctx);
 int inspection_read(struct inspection *i, inspection_read_fn *read, void *ctx);
 
-/* Reads what is in transparent huge pages of @pid, which runs again if it is to. */
-void inspection_read_huge(struct inspection *i, pid_t pid);
+/* Reads @most bytes of transparent huge pages of @pid, which runs again if it is to. */
+void inspection_read_huge(struct inspection *i, pid_t pid, uint64_t most);
 
 /* Makes the title of what was classified; @command must outlive it. False: it is refused. */
 bool inspection_judge(struct inspection *i, uint32_t pid, const char *command);
