@@ -34,8 +34,11 @@ void pads_follow_clock(struct target *t, struct pads *p, bool needs_it)
 }
 
 /* The counter cannot be read: what threads write from now on has the time of the other clock. */
-static void use_clock(struct target *t, struct pads *p)
+static void use_clock(struct target *t, struct pads *p, pid_t pid)
 {
+	if (!(p->memory.written.flags & PAD_NO_TICKS))
+		log_verbose("process %d has disabled the CPU's counter: its events are dated by "
+			    "ptmem's clock", pid);
 	pads_follow_clock(t, p, true); /* first: other threads may run */
 	pad_memory_set_flags(&p->memory, p->memory.written.flags | PAD_NO_TICKS);
 	for (uint32_t i = 0; i < p->memory.slots.used; i++)
@@ -52,30 +55,24 @@ bool pads_skip_fault(struct target *t, struct thread *th)
 	if (!p || ptrace_get_siginfo(th->tid, &info) != 0 || info.si_code <= 0 ||
 	    ptrace_get_regs(th->tid, &regs) != 0)
 		return false;
+	const struct {
+		uint32_t at, size; /* 0 = the CPU has none */
+	} skipped[] = {
+		{image.unsure_load, image.unsure_load_size},
+		{image.label_load, image.label_load_size},
+		{image.short_label_load, image.short_label_size},
+		{image.ticks, image.ticks_size},
+	};
 	uint64_t at = regs.word[t->arch->pc] - p->recorder;
+	size_t i = 0;
 
-	if (at == image.unsure_load) {
-		ptrace_set_word(th->tid, t->arch->pc, p->recorder + at + image.unsure_load_size);
-		thread_resume(t, th, 0);
-		return true;
-	}
-	if (at == image.label_load) {
-		ptrace_set_word(th->tid, t->arch->pc, p->recorder + at + image.label_load_size);
-		thread_resume(t, th, 0);
-		return true;
-	}
-	if (image.short_label_load && at == image.short_label_load) {
-		ptrace_set_word(th->tid, t->arch->pc, p->recorder + at + image.short_label_size);
-		thread_resume(t, th, 0);
-		return true;
-	}
-	if (at != image.ticks)
+	while (i < ARRAY_SIZE(skipped) && (!skipped[i].size || at != skipped[i].at))
+		i++;
+	if (i == ARRAY_SIZE(skipped))
 		return false;
-	if (!(p->memory.written.flags & PAD_NO_TICKS))
-		log_verbose("process %d has disabled the CPU's counter: its events are dated by "
-			    "ptmem's clock", th->process->pid);
-	use_clock(t, p);
-	ptrace_set_word(th->tid, t->arch->pc, p->recorder + image.ticks + image.ticks_size);
+	if (at == image.ticks)
+		use_clock(t, p, th->process->pid);
+	ptrace_set_word(th->tid, t->arch->pc, p->recorder + at + skipped[i].size);
 	thread_resume(t, th, 0);
 	return true;
 }
