@@ -55,6 +55,14 @@ static inline uint32_t load_u32(const void *p)
 	return number;
 }
 
+/* Whether the @size bytes at @p, at least one, are zeros. */
+static inline bool are_zeros(const void *p, size_t size)
+{
+	const uint8_t *byte = p;
+
+	return *byte == 0 && memcmp(byte, byte + 1, size - 1) == 0;
+}
+
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))

@@ -290,7 +290,7 @@ static bool are_plausible(struct typed_walk *w, uint32_t type, const struct type
 		if (i == 0)
 			is_pool = is_struct && leads_inside(element, extent);
 		else
-			is_pool &= data[0] == 0 && memcmp(data, data + 1, each - 1) == 0;
+			is_pool &= are_zeros(data, each);
 	}
 	return !is_pool;
 }

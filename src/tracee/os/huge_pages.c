@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/uio.h>
 
 #include "base/alloc.h"
@@ -20,14 +19,6 @@ struct huge_reader {
 	struct huge_page_sums *out;
 };
 
-static bool is_zero(const uint8_t *page)
-{
-	uint64_t first;
-
-	memcpy(&first, page, sizeof(first));
-	return first == 0 && memcmp(page, page + sizeof(first), PAGE_SIZE_MIN - sizeof(first)) == 0;
-}
-
 static void read_pages(void *ctx, taddr_t start, taddr_t end)
 {
 	struct huge_reader *r = ctx;
@@ -43,7 +34,8 @@ static void read_pages(void *ctx, taddr_t start, taddr_t end)
 		uint64_t read = ROUND_DOWN((uint64_t)got, (uint64_t)PAGE_SIZE_MIN);
 
 		for (uint64_t at = 0; at < read; at += PAGE_SIZE_MIN)
-			r->out->zeros += is_zero(r->chunk + at) ? PAGE_SIZE_MIN : 0;
+			if (are_zeros(r->chunk + at, PAGE_SIZE_MIN))
+				r->out->zeros += PAGE_SIZE_MIN;
 		r->out->read += read;
 		r->left -= read;
 		start += read;

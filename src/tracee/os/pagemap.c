@@ -382,7 +382,7 @@ static bool is_zero_page(const struct pagemap_reader *r, taddr_t addr)
 
 	if (process_vm_readv(r->pid, &here, 1, &there, 1, 0) != (ssize_t)sizeof(word))
 		return false;
-	return word[0] == 0 && memcmp(word, word + 1, sizeof(word) - sizeof(*word)) == 0;
+	return are_zeros(word, sizeof(word));
 }
 
 /* @entry is for a page of private memory. */

@@ -328,13 +328,6 @@ void journal_note_file(struct address_space *s, uint32_t file)
 
 /* -- injection -- */
 
-static bool is_zero(const uint8_t *p, size_t size)
-{
-	while (size > 0 && *p == 0)
-		p++, size--;
-	return size == 0;
-}
-
 static taddr_t *find_free_injection(struct journal *r)
 {
 	for (size_t i = 0; i < JOURNAL_INJECTIONS; i++) {
@@ -354,7 +347,7 @@ static taddr_t find_room(const struct address_space *s, const struct module *m)
 	for (size_t i = 0; i < JOURNAL_INJECTIONS; i++) {
 		taddr_t end = m->end - i * INJECTION_SIZE;
 		if (space_read(s, end - sizeof(tail), tail, sizeof(tail)) == 0 &&
-		    is_zero(tail, sizeof(tail)))
+		    are_zeros(tail, sizeof(tail)))
 			return end - INJECTION_SIZE;
 	}
 	return 0;
