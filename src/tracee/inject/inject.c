@@ -633,6 +633,32 @@ int inject_drain_sigtrap(struct target *t, struct thread *th)
 	return rc == 0 ? run_until(t, th, STOP_INTERRUPT, sig, &held) : rc;
 }
 
+/* A system call that a thread makes for ptmem, and what it goes back to. */
+struct injection {
+	struct arch_regs saved;
+	struct held held;
+	uint64_t mask; /* its signal mask; the journal has it, too, until the end */
+};
+
+/* The call was made unless @rc is an error, then *regs_out are its registers. @rc, or an error. */
+static int end_injection(struct target *t, struct thread *th, struct injection *n,
+			 struct arch_regs *regs_out, int rc)
+{
+	struct arch_regs now;
+	if (rc == 0 && (rc = ptrace_get_regs(th->tid, &now)) == 0)
+		*regs_out = now;
+	if (rc == 0)
+		rc = stop_again(t, th, &n->held);
+	if (rc == -ESRCH)
+		return rc;
+	held_give(th, &n->held);
+	ptrace_set_sigmask(th->tid, n->mask);
+	restore_trap_signal(t, th, &n->saved);
+	ptrace_set_regs(th->tid, &n->saved);
+	journal_note_mask(th->process->space, 0, 0);
+	return rc;
+}
+
 /*
  * Uses code of ours that makes the call and then restores the thread's state, even if ptmem dies.
  * So registers are changed first, then the mask, and restored in reverse order.
@@ -641,14 +667,13 @@ static int inject_guarded(struct target *t, struct thread *th, struct arch_regs 
 			  uint64_t mask)
 {
 	struct address_space *s = th->process->space;
-	struct arch_regs saved, now;
-	struct held held = {0};
+	struct injection n = {.mask = mask};
 	uint8_t code[INJECTION_SIZE];
-	held_keep(th, &held);
-	int rc = ptrace_get_regs(th->tid, &saved);
+	held_keep(th, &n.held);
+	int rc = ptrace_get_regs(th->tid, &n.saved);
 	if (rc != 0)
 		return rc;
-	if (!arch_make_injection(&saved, at, mask, code))
+	if (!arch_make_injection(&n.saved, at, mask, code))
 		return -ERANGE;
 	rc = space_write(s, at, code, sizeof(code));
 	regs->word[t->arch->pc] = at;
@@ -660,19 +685,8 @@ static int inject_guarded(struct target *t, struct thread *th, struct arch_regs 
 		return rc;
 	rc = ptrace_set_sigmask(th->tid, ~SIGTRAP_BIT);
 	for (int i = 0; i < 2 && rc == 0; i++) /* its entry and its end */
-		rc = run_until(t, th, STOP_SYSCALL, 0, &held);
-	if (rc == 0 && (rc = ptrace_get_regs(th->tid, &now)) == 0)
-		*regs = now;
-	if (rc == 0)
-		rc = stop_again(t, th, &held);
-	if (rc == -ESRCH)
-		return rc;
-	held_give(th, &held);
-	ptrace_set_sigmask(th->tid, mask);
-	restore_trap_signal(t, th, &saved);
-	ptrace_set_regs(th->tid, &saved);
-	journal_note_mask(s, 0, 0);
-	return rc;
+		rc = run_until(t, th, STOP_SYSCALL, 0, &n.held);
+	return end_injection(t, th, &n, regs, rc);
 }
 
 /*
@@ -686,40 +700,29 @@ static int inject_at_entry(struct target *t, struct thread *th, struct arch_regs
 {
 	const struct arch *arch = t->arch;
 	struct address_space *s = th->process->space;
-	struct arch_regs saved, now;
-	struct held held = {0};
+	struct injection n = {.mask = mask};
+	struct arch_regs entry;
 	uint8_t code[INJECTION_SIZE];
-	int rc = ptrace_get_regs(th->tid, &saved);
+	int rc = ptrace_get_regs(th->tid, &n.saved);
 	journal_note_mask(s, th->tid, mask);
 	if (rc == 0)
 		rc = ptrace_set_sigmask(th->tid, ~SIGTRAP_BIT);
 	if (rc == 0)
-		rc = run_until(t, th, STOP_SYSCALL, 0, &held);
+		rc = run_until(t, th, STOP_SYSCALL, 0, &n.held);
 	if (rc == 0)
-		rc = ptrace_get_regs(th->tid, &now);
+		rc = ptrace_get_regs(th->tid, &entry);
 	if (rc != 0)
 		return rc;
-	saved.word[arch->syscall_insn_nr] = now.word[arch->syscall_insn_nr];
-	if (at && arch_make_injection(&saved, at, mask, code))
+	n.saved.word[arch->syscall_insn_nr] = entry.word[arch->syscall_insn_nr];
+	if (at && arch_make_injection(&n.saved, at, mask, code))
 		rc = space_write(s, at, code, sizeof(code));
 	regs->word[arch->syscall_nr] = regs->word[arch->syscall_insn_nr];
 	regs->word[arch->pc] = (at ? at : s->syscalls.insn) + arch->syscall_insn_size;
 	if (rc == 0)
 		rc = ptrace_set_regs(th->tid, regs);
 	if (rc == 0)
-		rc = run_until(t, th, STOP_SYSCALL, 0, &held);
-	if (rc == 0 && (rc = ptrace_get_regs(th->tid, &now)) == 0)
-		*regs = now;
-	if (rc == 0)
-		rc = stop_again(t, th, &held);
-	if (rc == -ESRCH)
-		return rc;
-	held_give(th, &held);
-	ptrace_set_sigmask(th->tid, mask);
-	restore_trap_signal(t, th, &saved);
-	ptrace_set_regs(th->tid, &saved);
-	journal_note_mask(s, 0, 0);
-	return rc;
+		rc = run_until(t, th, STOP_SYSCALL, 0, &n.held);
+	return end_injection(t, th, &n, regs, rc);
 }
 
 /*
