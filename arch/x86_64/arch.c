@@ -13,34 +13,13 @@
 #include <sys/syscall.h>
 
 #include "arch/x86_64/x86_64.h"
+#include "arch/stopped_calls.h"
 
 _Static_assert(WORD_COUNT == ARCH_REG_WORDS, "struct user_regs_struct has 27 words");
 
 static const struct arch_stopped_call stopped_calls[] = {
 	{SYS_epoll_wait, TIMEOUT_MS, 4, 0},
-	{SYS_epoll_pwait, TIMEOUT_MS, 4, 5},
-	{SYS_epoll_pwait2, TIMEOUT_POINTER, 4, 5},
-	{SYS_semop, TIMEOUT_NEVER, 0, 0},
-	{SYS_semtimedop, TIMEOUT_POINTER, 4, 0},
-	{SYS_rt_sigtimedwait, TIMEOUT_POINTER, 3, 0},
-	{SYS_io_getevents, TIMEOUT_POINTER, 5, 0},
-	{SYS_io_pgetevents, TIMEOUT_POINTER, 5, 6},
-	{SYS_msgrcv, TIMEOUT_NEVER, 0, 0},
-	{SYS_msgsnd, TIMEOUT_NEVER, 0, 0},
-	/* of sockets that have a timeout */
-	{.nr = SYS_read, .timeout = TIMEOUT_HIDDEN},
-	{.nr = SYS_readv, .timeout = TIMEOUT_HIDDEN},
-	{.nr = SYS_recvfrom, .timeout = TIMEOUT_HIDDEN},
-	{.nr = SYS_recvmsg, .timeout = TIMEOUT_HIDDEN},
-	{.nr = SYS_recvmmsg, .timeout = TIMEOUT_HIDDEN},
-	{.nr = SYS_write, .timeout = TIMEOUT_HIDDEN},
-	{.nr = SYS_writev, .timeout = TIMEOUT_HIDDEN},
-	{.nr = SYS_sendto, .timeout = TIMEOUT_HIDDEN},
-	{.nr = SYS_sendmsg, .timeout = TIMEOUT_HIDDEN},
-	{.nr = SYS_sendmmsg, .timeout = TIMEOUT_HIDDEN},
-	{.nr = SYS_accept, .timeout = TIMEOUT_HIDDEN},
-	{.nr = SYS_accept4, .timeout = TIMEOUT_HIDDEN},
-	{.nr = SYS_connect, .timeout = TIMEOUT_HIDDEN},
+	STOPPED_CALLS,
 	{.nr = -1},
 };
 
