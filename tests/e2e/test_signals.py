@@ -48,6 +48,8 @@ def lost_handler(t):
     attached = Attached(t, target.pid, ["--probes=break"])
     said = "process %d no longer handles SIGTRAP" % target.pid
     t.wait_until("the warning", lambda: said in attached.errors() or attached.process.poll() is not None)
+    os.write(target.stdin.fileno(), b"x")
+    t.equal("its answer", target.stdout.readline(), b"used\n")  # at many breakpoints, with all signals blocked
     stats = attached.detach().only_stats()
     t.equal("warnings", attached.errors().count(said), 1)
     t.check(stats["signal masks restored"] > 1, "masks restored: %d" % stats["signal masks restored"])

@@ -3,13 +3,15 @@
  * the mask must be unchanged. With trap: with SIGTRAP ignored, and with SIGTRAP alone blocked and
  * handled. With open, only this: allocates with every signal blocked but SIGTRAP, which it handles,
  * between SIGTRAPs that it raises. With serve, only this: handles SIGTRAP, prints "ready" and
- * allocates with every signal blocked until the end of its input.
+ * allocates with every signal blocked until the end of its input; for each byte of that it allocates
+ * and prints "used".
  */
 #include "truth.h"
 
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 
 static void use(void)
 {
@@ -116,16 +118,21 @@ static int serve(void)
 {
 	struct pollfd input = { STDIN_FILENO, POLLIN, 0 };
 	sigset_t all, kept;
+	bool is_asked = false;
+	char byte;
 
 	CHECK(signal(SIGTRAP, on_signal) != SIG_ERR);
 	sigfillset(&all);
 	CHECK(!pthread_sigmask(SIG_SETMASK, &all, NULL));
 	CHECK(!pthread_sigmask(SIG_SETMASK, NULL, &kept));
 	CHECK(write(STDOUT_FILENO, "ready\n", 6) == 6);
-	while (poll(&input, 1, 1) == 0) {
+	do {
 		use();
 		check_mask(&kept);
-	}
+		if (is_asked)
+			CHECK(write(STDOUT_FILENO, "used\n", 5) == 5);
+		is_asked = poll(&input, 1, 1) > 0;
+	} while (!is_asked || read(STDIN_FILENO, &byte, 1) == 1);
 	truth_report();
 	print_ok();
 	return 0;
