@@ -312,7 +312,7 @@ def subshell_of_a_long_run(t):
     ptmem = subprocess.Popen([t.ptmem(), "-o", "m", "bash", "-c", "(exit 3); read x"], cwd=cwd, stdin=subprocess.PIPE,
                              stderr=subprocess.DEVNULL, env=t.environment(cwd))
     try:
-        t.wait_until("the child's file", lambda: os.listdir(cwd), 30)
+        t.wait_until("the child's file", lambda: os.listdir(cwd))
     finally:
         ptmem.communicate(b"x\n")
     t.equal("status", ptmem.returncode, 0)
