@@ -373,6 +373,7 @@ def exec_attached(t):
     """An attached process, too, is followed through its own exec."""
     program = subprocess.Popen([t.target("gcc-O2-pie", "exec_on_signal")], cwd=t.subdirectory(), stdout=subprocess.PIPE)
     try:
+        t.wait_until("its handlers", lambda: catches(program.pid, signal.SIGUSR2))  # the last one
         attached = Attached(t, program.pid).wait_attached()
         old = first_mapping(program.pid)
         program.send_signal(signal.SIGUSR1)
@@ -693,6 +694,7 @@ def exec_to_no_allocator_attached(t):
     for leaves in (False, True):
         program = subprocess.Popen([t.target("gcc-O2-pie", "exec_on_signal"), nolibc], cwd=t.subdirectory(), stdin=subprocess.PIPE)
         try:
+            t.wait_until("its handlers", lambda: catches(program.pid, signal.SIGUSR2))  # the last one
             attached = Attached(t, program.pid, ["--leak-check", "-o", "massif.out.%p", "--record=r"]).wait_attached()
             program.send_signal(signal.SIGUSR1)
             t.wait_until("the second image", lambda: "not profiled" in attached.errors())

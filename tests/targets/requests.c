@@ -165,10 +165,13 @@ NOINLINE static uint64_t deep(struct worker *w, uint64_t i, unsigned depth)
 	return i;
 }
 
+static pthread_barrier_t all_exist; /* the C library would use one's stack again for another */
+
 static void *run_worker(void *arg)
 {
 	struct worker *w = arg;
 
+	pthread_barrier_wait(&all_exist);
 	for (uint64_t i = 0; i < w->rounds; i++)
 		w->sum += deep(w, i, i % 9);
 	return NULL;
@@ -179,6 +182,7 @@ static void hot(uint64_t rounds, unsigned threads)
 	static struct worker worker[MAX_THREADS];
 
 	truth.has_threads = threads > 1;
+	CHECK(pthread_barrier_init(&all_exist, NULL, threads) == 0);
 	for (unsigned i = 0; i < threads; i++) {
 		worker[i] = (struct worker){ .rounds = rounds, .base = arena + i * 65536 };
 		if (i > 0)
