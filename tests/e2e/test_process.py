@@ -319,10 +319,24 @@ def subshell_of_a_long_run(t):
     t.equal("files", len(os.listdir(cwd)), 2)
 
 
+# A second later, when ptmem has to look at it again, it waits until ptmem has been awake and sleeps once more.
+LARGE = """import os, re, time
+x = bytearray(50 << 20)
+time.sleep(1.1)
+def status(pid, key):
+    with open("/proc/%s/status" % pid) as file:
+        return int(re.search(key + r":\\s*(\\d+)", file.read())[1])
+ptmem = status(os.getppid(), "TracerPid")
+begin = status(ptmem, "\\nvoluntary_ctxt_switches")
+while status(ptmem, "\\nvoluntary_ctxt_switches") < begin + 2:
+    time.sleep(0.01)
+"""
+
+
 @test("process/children-left")
 def children_left(t):
     """Children that execute other programs are counted, and the largest is named."""
-    script = "true; true; python3 -c 'import time; x = bytearray(50 << 20); time.sleep(3)'; true"
+    script = "true; true; python3 %s; true" % t.file("large.py", LARGE)
     said = [m for m in t.profile(["sh", "-c", script.replace("true", t.program("true")).replace("python3", t.program("python3"))]).messages
             if "not profiled" in m]
     match = re.match(r"ptmem: 4 child processes were not profiled, the largest (python3\S*) with ([0-9.]+) MiB resident; "

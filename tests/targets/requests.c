@@ -165,15 +165,18 @@ NOINLINE static uint64_t deep(struct worker *w, uint64_t i, unsigned depth)
 	return i;
 }
 
-static pthread_barrier_t all_exist; /* the C library would use one's stack again for another */
+static void run_rounds(struct worker *w)
+{
+	for (uint64_t i = 0; i < w->rounds; i++)
+		w->sum += deep(w, i, i % 9);
+}
+
+static pthread_barrier_t all_exist; /* else the C library uses one's stack again for another */
 
 static void *run_worker(void *arg)
 {
-	struct worker *w = arg;
-
 	pthread_barrier_wait(&all_exist);
-	for (uint64_t i = 0; i < w->rounds; i++)
-		w->sum += deep(w, i, i % 9);
+	run_rounds(arg);
 	return NULL;
 }
 
@@ -495,7 +498,7 @@ static void serve(void)
 	CHECK(fcntl(STDIN_FILENO, F_SETFL, O_NONBLOCK) == 0);
 	while (read(STDIN_FILENO, &c, 1) != 0) {
 		w.sum = 0;
-		run_worker(&w);
+		run_rounds(&w);
 		registers(1);
 		uint64_t want = 0;
 		for (uint64_t i = 0; i < w.rounds; i++)
