@@ -1,4 +1,4 @@
-/* Waiting until another thread waits, too: without allocating, and without a time by which it does. */
+/* Waiting until another thread waits, too: without allocating, and without a time for that. */
 #ifndef AWAIT_CALL_H
 #define AWAIT_CALL_H
 
@@ -15,7 +15,10 @@
 #define PAUSE_CALL SYS_ppoll
 #endif
 
-/* Returns when thread @tid of this process waits in the system call @number: what it does not need then is in no register. */
+/*
+ * Returns when thread @tid of this process waits in the system call @number: what it does not need
+ * then is in no register.
+ */
 __attribute__((noinline, unused)) static void await_call(pid_t tid, long number)
 {
 	char path[64], text[32], *end = text;

@@ -1,8 +1,8 @@
 /*
  * legends: each function allocates in its own way, through allocator wrappers and the standard
  * library, so that each source has call sites of known names, listed in tests/e2e/test_legends.py.
- * All pages that it touches are fewer than the page faults that the kernel keeps for ptmem (2,048), so
- * that none is lost where ptmem gets no CPU meanwhile.
+ * All pages that it touches are fewer than the page faults that the kernel keeps for ptmem (2,048):
+ * none is lost where ptmem gets no CPU meanwhile.
  */
 #include <cstdlib>
 #include <cstring>
