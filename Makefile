@@ -123,9 +123,9 @@ $(O)/tests/fuzz/%: $(O)/tests/fuzz/%.o $(O)/tests/fuzz/driver.a $(O)/libreport.a
 	$(call say,LD,$@)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS) $(REPORT_LIBS)
 
 # All programs run even if one fails, the longest ones first; the output of each is kept together.
-LONG_UNIT := $(addprefix $(O)/tests/unit/test_,pad python recording_limit heap_walk inspect core leakcheck estimate profile_random)
+LONG_UNIT := $(addprefix $(O)/tests/unit/test_,typed_walk pad recording_limit estimate leakcheck struct_layout variables python heap_walk core filter_eval profile_random symbols inspect)
 unit: $(UNIT)
-	$(Q)printf '%s\n' $(filter $(LONG_UNIT),$^) $(filter-out $(LONG_UNIT),$^) | xargs -P $$(nproc) -I '{}' \
+	$(Q)printf '%s\n' $(filter $^,$(LONG_UNIT)) $(filter-out $(LONG_UNIT),$^) | xargs -P $$(nproc) -I '{}' \
 		sh -c 'said=$$(timeout -k 10 600 {} 2>&1); status=$$?; printf "== %s\n%s\n" {} "$$said"; \
 		[ $$status -eq 0 ] || echo "FAIL {}: exit status $$status"; exit $$status'
 
