@@ -7,10 +7,11 @@ import subprocess
 import time
 
 from harness import Fail, Profile, Result, test
-from process_lib import state
+from process_lib import cpu_ticks, state
 
 SHORT = 2.0  # seconds; a pause shorter than that is none for ptmem: many programs may share the CPUs
 STOP = 2.6  # longer than a pause may be
+FILLS = 60  # ticks of CPU in which it allocates more than rings have room for, or samples of it
 LOST = re.compile(r"^ptmem: warning: process \d+: ([\d,]+) (allocation|sample)s? of (?:about )?([\d.]+) (\w+) and (?:at least )?([\d,]+) "
                   r"releases? are missing", re.M)
 UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
@@ -87,8 +88,11 @@ class Steady:
 
     def stop(self, seconds=STOP, awaits=False):
         """Stops ptmem for so long; @awaits: from when the program waits for it."""
+        begin = cpu_ticks(self.pid())
         os.kill(self.ptmem.pid, signal.SIGSTOP)
         self.t.wait_until("ptmem is stopped", self.is_stopped)
+        if seconds:
+            self.t.wait_until("rings to be full", lambda: cpu_ticks(self.pid()) > begin + FILLS or self.is_waiting())
         if awaits:
             self.t.wait_until("the program waits", self.is_waiting)
         end = time.monotonic() + seconds
@@ -98,7 +102,7 @@ class Steady:
         """Until the program has received a signal, and has allocated a lot since then."""
         signals = self.output().count("signal\n")
         os.kill(self.pid(), signal.SIGUSR1)
-        self.t.wait_until("the program answers", lambda: self.output().count("signal\n") > signals, 60)
+        self.t.wait_until("the program answers", lambda: self.output().count("signal\n") > signals)
 
     def go_on(self):
         """It reads what is in the rings, and serves the program as before."""
