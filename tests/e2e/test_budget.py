@@ -54,7 +54,7 @@ def run(t, *options):
     def has_changed():
         with open(log, encoding="utf-8", errors="replace") as file:
             return "from now on every" in file.read() or process.poll() is not None
-    t.wait_until("the interval to change", has_changed, 60)
+    t.wait_until("the interval to change", has_changed)
     out = process.communicate(timeout=200)[0]
     t.equal("status", process.returncode, 0)
     return cwd, [int(n) for n in out.split()]
@@ -161,10 +161,11 @@ def out_of_reach_followed(t):
     shutil.copy(t.target("gcc-O2-pie", "budgeted"), path)
     slow, quick = start_slow(t, path), start(t, path)
     group = Following(t, "--follow=" + os.path.basename(path), "--heap-sample=512K", "--budget=0.1%", "--massif-out-file=m.%p")
-    t.wait_until("the detach", lambda: "process %d: detached, since " % slow.pid in group.text(), 120)
+    group.wait_attached(quick)
+    t.wait_until("the detach", lambda: "process %d: detached, since " % slow.pid in group.text())
     t.wait_until("no tracer", lambda: tracer(slow.pid) == 0)
     later = start(t, path)
-    t.wait_until("the next one", lambda: "attached to process %d " % later.pid in group.text(), 60)
+    t.wait_until("the next one", lambda: "attached to process %d " % later.pid in group.text())
     t.equal("messages", (group.text().count("attached to process %d " % slow.pid), group.text().count("detached, since")), (1, 1))
     t.check(tracer(quick.pid) and tracer(later.pid) and not tracer(slow.pid), "who is traced")
     for process in (slow, quick, later):

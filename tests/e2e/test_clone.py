@@ -10,7 +10,7 @@ import time
 
 import harness
 from harness import test
-from process_lib import Attached
+from process_lib import Attached, state
 
 VARIANT = "gcc-O2-pie"  # the program makes these calls itself, with code that no compiler changes
 COUNT = os.environ.get("PTMEM_CLONES", "50")
@@ -83,9 +83,11 @@ def register_attached(mode):
                 t.equal("the target runs", target.poll(), None)
 
 
-def is_blocked(pid):
-    with open("/proc/%d/stat" % pid, encoding="utf-8") as file:
-        return file.read().rpartition(")")[2].split()[0] == "D"
+def is_in_vfork(pid):
+    """While it waits for a child, which it has; for a page of a file it may wait at any time."""
+    with open("/proc/%d/task/%d/children" % (pid, pid), encoding="ascii") as file:
+        has_child = file.read().split() != []
+    return has_child and state(pid) == "D"
 
 
 @test("clone/vfork-blocked")
@@ -94,7 +96,7 @@ def long_vfork(t):
     with running(t, "vfork-blocked") as (target, cwd):
         attached = Attached(t, target.pid).wait_attached()
         touch(cwd, "attached")
-        t.wait_until("the target to wait in vfork", lambda: is_blocked(target.pid))
+        t.wait_until("the target to wait in vfork", lambda: is_in_vfork(target.pid))
         attached.detach()
         refused = t.run([t.ptmem(), "-p", str(target.pid)], timeout=200)
         t.equal("status of the refusal", refused.status, 125)

@@ -10,7 +10,7 @@ import subprocess
 
 from harness import Fail, Skip, child_that_runs, test
 from inspect_lib import as_json
-from process_lib import delays, guardians
+from process_lib import delays, guardians, is_asleep
 from report_lib import embedded
 
 PAGE = 4096
@@ -185,7 +185,8 @@ def killed(t):
     program = Toucher(t)
     before, died = flags_by_page(program.pid), 0
     for number in (2, 5, 9, 14, 20, 27, 35, 50, 80):
-        env = delays(die=number, die_at=PTRACE_SETREGSET, stop=0, **({"die_later": 1} if number % 2 else {}))
+        # by which its guardian is found, too
+        env = t.environment(t.directory, **delays(die=number, die_at=PTRACE_SETREGSET, stop=0, **({"die_later": 1} if number % 2 else {})))
         ptmem = subprocess.Popen([t.ptmem(), "--inspect", "-p", str(program.pid), "--cold=0.01", "--inspect-out=/dev/null"],
                                  stderr=subprocess.DEVNULL, env=env)
         status = ptmem.wait()
@@ -327,6 +328,7 @@ def refused(t):
         run = t.run([t.ptmem(), *options])
         t.check(run.status != 0 and why.encode() in run.err, "%s: %d %r" % (options, run.status, run.err))
     with subprocess.Popen(["sleep", "1000"]) as sleeper:
+        t.wait_until("it to sleep", lambda: is_asleep(sleeper.pid))
         ptmem = subprocess.Popen([t.ptmem(), "-v", "--inspect", "-p", str(sleeper.pid), "--cold=1h"], stderr=subprocess.PIPE,
                                  stdout=subprocess.PIPE, env=t.environment(t.directory))
         while b"touches counts" not in (line := ptmem.stderr.readline()) and line:

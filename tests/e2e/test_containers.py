@@ -147,14 +147,18 @@ def name_of(pid):
 
 
 def descendant(pid, name):
-    """The process of this name that @pid has become or created."""
-    for found in (int(n) for n in os.listdir("/proc") if n.isdigit()):
-        above = found
+    """The process of this name that @pid has become or created; not what that has created for its own work."""
+    found = []
+    for above in (int(n) for n in os.listdir("/proc") if n.isdigit()):
+        line = [above]
         while above > 1 and above != pid:
             above = parent_of(above)
-        if above == pid and name_of(found) == name:
-            return found
-    raise Fail("no process %s" % name)
+            line.append(above)
+        if above == pid and name_of(line[0]) == name:
+            found.append(line)
+    if not found:
+        raise Fail("no process %s" % name)
+    return min(found, key=len)[0]
 
 
 class Running:

@@ -124,7 +124,7 @@ def debuginfod(t, debug, build_id):
                 return server.poll() is not None
 
         try:
-            t.wait_until("debuginfod to have the file", has_file, 50)
+            t.wait_until("debuginfod to have the file", has_file)
             if server.poll() is None:
                 yield port
                 return
@@ -300,12 +300,12 @@ def progress(t):
                                      stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
         ptmem.stdin.write(b"k")
         ptmem.stdin.close()
-        text, name = b"", b"a\\x1b]2;b\\x07c"
-        while name not in text:  # a terminal's reader may get the beginning of a line
-            ready = select.select([terminal], [], [], 100)[0]
+        text, name = b"", re.escape(b"a\\x1b]2;b\\x07c")
+        while not re.search(rb"debuginfod: \d of \d: \S*" + name, text):  # a terminal's reader may get the beginning of a line
+            ready = select.select([terminal], [], [], 200)[0]
             t.check(ready, "no progress after: %s" % text)
             text += terminal.read(4096)
-        t.check(re.search(rb"debuginfod: \d of \d: \S", text) and b"\x1b]" not in text, "the name as printed: %s" % text)
+        t.check(b"\x1b]" not in text, "the name as printed: %s" % text)
         ptmem.send_signal(signal.SIGINT)
         t.check(ptmem.wait(timeout=200) in (0, -signal.SIGINT), "status of ptmem: %s" % ptmem.returncode)
 

@@ -52,6 +52,7 @@ for _variant, _mode, _allocator in (("gcc-O2-pie", "auto", "glibc"), ("clang-O0-
         others = program.others()
         for i in range(ROUNDS):
             program.say(b"g")
+            t.wait_until("its threads to have blocks", lambda: program.say(b"x")[1] > 50)  # also if they got no CPU until now
             time.sleep(chance.random() / 50)
             attached = program.attach("--probes=" + mode, "--time-unit=B")
             time.sleep(chance.random() / 50)

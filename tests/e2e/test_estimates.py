@@ -162,13 +162,13 @@ def check_mean(t, what, counts, want, samples, bound):
     return error / truth
 
 
-def check_rounds(t, samples, groups, needs_power=True):
+def check_rounds(t, samples, groups, needs_power=True, bound=3.5):
     for kind, counts in (("truth", samples.rounds), ("total", samples.totals)):
         want = groups[kind]
         for size, number in want.items():
             check_mean(t, "%s of %d bytes" % (kind, size), counts, {size: number}, samples, 4.5)
         if want:
-            error = check_mean(t, kind, counts, want, samples, 3.5)
+            error = check_mean(t, kind, counts, want, samples, bound)
             t.check(not needs_power or error < 0.005, "a bias of 3 %% is less than 6 standard errors of %f" % error)
     if groups["truth"] and needs_power:
         check_coverage(t, samples, groups["truth"])
@@ -180,7 +180,7 @@ def check_coverage(t, samples, want):
     for counts in samples.rounds:
         estimate, variance = samples.bytes_of({s: n for s, n in counts.items() if s in want})
         within += abs(estimate - truth) <= 2 * math.sqrt(variance)
-    t.check(176 <= within, "%d of %d estimates are within two standard errors" % (within, ROUNDS))
+    t.check(0.88 * len(samples.rounds) <= within, "%d of %d estimates are within two standard errors" % (within, len(samples.rounds)))
 
 
 def check_weights(samples, stats):
@@ -210,12 +210,19 @@ def sampled_rounds(t, argv, interval, *options):
     return samples, true_groups(profile.out)
 
 
-for MODE, INTERVAL in (("one", 512), ("sites", 256), ("churn", 512), ("realloc", 1024), ("large", 4096),
-                       ("threads", 512)):
+for MODE, INTERVAL in (("one", 512), ("sites", 256), ("churn", 512), ("realloc", 1024), ("large", 4096)):
     @test("estimates/rounds-" + MODE, limit=120)
     def rounds(t, mode=MODE, interval=INTERVAL):
         program = t.target("gcc-O2-pie", "samples")
         check_rounds(t, *sampled_rounds(t, [program, mode, str(ROUNDS)], interval))
+
+
+@test("estimates/rounds-threads", limit=120)
+def rounds_threads(t):
+    """Which thread has which samples differs from run to run, and so do all of them. So there are twice as many rounds, whose mean has
+    1 / sqrt(2) of the error: the same bound is one that chance exceeds once in a million runs, not in 2,000."""
+    program = t.target("gcc-O2-pie", "samples")
+    check_rounds(t, *sampled_rounds(t, [program, "threads", str(2 * ROUNDS)], 512), bound=3.5 * math.sqrt(2))
 
 
 @test("estimates/rounds-new", limit=120)

@@ -11,6 +11,7 @@ import events
 import harness
 import massif
 from harness import test
+from process_lib import state
 
 
 def run(t, words, options=(), status=6, env=None):
@@ -161,9 +162,14 @@ WAITS = {"write": ["1"], "open": ["257", "437"]}  # openat, openat2
 
 
 def wait_in(t, pid, call):
-    def is_there():
+    """For what another process does: for a file of a disk its state is another one."""
+    def now():
         with open("/proc/%d/syscall" % pid, encoding="ascii") as file:
-            return file.read().split()[0] in WAITS[call]
+            return file.read()
+
+    def is_there():
+        before = now()
+        return before.split()[0] in WAITS[call] and state(pid) == "S" and now() == before
     t.wait_until("ptmem waits in " + call, is_there)
 
 

@@ -51,6 +51,11 @@ class Program:
                                         stdout=subprocess.PIPE)
         self.pid = self.process.pid
         t.equal("the program", self.process.stdout.readline(), b"ready\n")
+        t.wait_until("it to pause", self.is_paused)  # it has objects for a moment until then
+
+    def is_paused(self):
+        with open("/proc/%d/syscall" % self.pid, encoding="ascii") as file:
+            return file.read().split()[0] == "34"
 
     def end(self):
         self.process.kill()

@@ -11,6 +11,7 @@ import subprocess
 
 from harness import Skip, allocator, test
 from inspect_lib import Checked, KNOWN, Parked, check_rows, inspect, preload
+from process_lib import is_asleep
 
 
 # -- blocks by address --
@@ -134,9 +135,9 @@ for _name, _library, _reason in (
     @test("inspect/refused/" + _name)
     def _(t, library=_library, reason=_reason):
         """What is not as its symbols say is not read as if it were, nor what only has a known name."""
-        program = subprocess.Popen([t.program("sleep"), "60"],
+        program = subprocess.Popen([t.program("sleep"), "3600"],
                                    env=t.environment(t.directory, LD_PRELOAD=t.target("lib", library)))
-        t.wait_until("the library", lambda: library in open("/proc/%d/maps" % program.pid, encoding="ascii").read())
+        t.wait_until("it to sleep", lambda: is_asleep(program.pid))  # with the library
         check_refused(t, program.pid, reason)
         program.kill()
         program.wait()

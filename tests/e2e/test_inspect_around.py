@@ -11,6 +11,7 @@ import sys
 
 from harness import Fail, Skip, test
 from inspect_lib import Typed
+from process_lib import is_asleep
 
 PAGE = 4096
 FEW = 1024
@@ -126,6 +127,7 @@ def huge(t):
 def cgroup(t):
     """Parts of the control group's memory add up to all that is charged to it; anonymous memory of the process is one of them."""
     with subprocess.Popen(["sleep", "1000"], env=t.environment(t.directory)) as program:
+        t.wait_until("it to sleep", lambda: is_asleep(program.pid))
         report, text = json.loads(inspect(t, program.pid, "r.json")), inspect(t, program.pid, "r.txt")
         own = status_of(program.pid, "RssAnon")
         program.kill()

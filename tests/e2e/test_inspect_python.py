@@ -13,6 +13,7 @@ from harness import test
 from inspect_lib import (
     PROGRAM, PYTHON_ROWS, Python, WAIT, check_rows, gcore, inspect, interpreter, listed, name_of,
     report as report_core)
+from process_lib import cpu_ticks
 
 MINORS = range(8, 16)
 
@@ -148,6 +149,8 @@ def busy(t):
         if report["python"]["broken"] > 0:
             torn += 1
             t.check(torn < 10, "%d of %d reports contradict themselves" % (torn, whole + torn))
+            before = cpu_ticks(program.pid)
+            t.wait_until("another moment", lambda: cpu_ticks(program.pid) > before)
             continue
         types = {name_of(e): e["blocks"] for e in report["types"]}
         t.equal("objects that the program keeps", types["Python Slots"], 10000)

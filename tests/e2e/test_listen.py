@@ -302,7 +302,8 @@ def _(t):
     start = time.monotonic()
     waiting = m.connect()
     waiting.sendall(b"GET /debug/pprof/heap?seconds=3 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-    m.get("/profile.json") # the first profile of the other request is taken by now
+    for _ in range(2):
+        m.get("/profile.json")  # the first profile of the other request is taken by now
     m.more()
     is_in_time = time.monotonic() < start + 3
     data = b""

@@ -19,6 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "await_call.h"
 #include "noinline.h"
 
 struct node {
@@ -127,9 +128,9 @@ NOINLINE static void place_freed(void)
 	free(n);
 }
 
-static void *thread_tls(void *unused)
+static void *thread_tls(void *own_id)
 {
-	(void)unused;
+	*(pid_t *)own_id = gettid();
 	local = SHOW(reach_tls());
 	wipe_stack();
 	pthread_barrier_wait(&placed);
@@ -137,9 +138,9 @@ static void *thread_tls(void *unused)
 	return local;
 }
 
-static void *thread_stack(void *unused)
+static void *thread_stack(void *own_id)
 {
-	(void)unused;
+	*(pid_t *)own_id = gettid();
 	struct node *volatile mine = SHOW(reach_stack());
 	wipe_stack();
 	pthread_barrier_wait(&placed);
@@ -148,9 +149,9 @@ static void *thread_stack(void *unused)
 }
 
 /* The address is only in a register, encoded until the thread waits forever. */
-static void *thread_register(void *unused)
+static void *thread_register(void *own_id)
 {
-	(void)unused;
+	*(pid_t *)own_id = gettid();
 	hidden h = reach_register();
 	wipe_stack();
 	pthread_barrier_wait(&placed);
@@ -171,6 +172,7 @@ static void step(int waits, const char *what)
 int main(int argc, char **argv)
 {
 	int waits = 0, freed = 0;
+	static pid_t id[3];
 	pthread_t thread;
 	void *(*const threads[])(void *) = {thread_tls, thread_stack, thread_register};
 	for (int i = 2; i < argc; i++) {
@@ -180,7 +182,7 @@ int main(int argc, char **argv)
 	step(waits, "begun\n");
 	pthread_barrier_init(&placed, NULL, 4);
 	for (int i = 0; i < 3; i++)
-		pthread_create(&thread, NULL, threads[i], NULL);
+		pthread_create(&thread, NULL, threads[i], &id[i]);
 	pthread_barrier_wait(&placed);
 	place_globals();
 	place_lost();
@@ -190,7 +192,8 @@ int main(int argc, char **argv)
 		place_freed();
 	struct node *volatile mine = SHOW(reach_main_stack());
 	wipe_stack();
-	usleep(50000); /* the threads wait by now */
+	for (int i = 0; i < 3; i++)
+		await_call(id[i], PAUSE_CALL);
 	step(waits, "placed\n");
 	step(waits, "done\n");
 	exit(mine == NULL);

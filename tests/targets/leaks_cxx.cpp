@@ -18,6 +18,7 @@
 #include <sys/syscall.h>
 #include <vector>
 
+#include "await_call.h"
 #include "noinline.h"
 
 struct Item { std::string s; virtual ~Item() {} int k = 3; };
@@ -150,9 +151,12 @@ static NOINLINE void lost_self_cycle()
 	n = nullptr;
 }
 
+static pid_t waiting;
+
 /* Sleeps in a read that never ends, with a pointer on its stack alone. */
 static void *wait_for_ever(void *ends)
 {
+	waiting = gettid();
 	char *volatile mine = show(blocked_thread());
 	char c;
 	int *fd = static_cast<int *>(ends);
@@ -202,6 +206,6 @@ int main()
 	pthread_barrier_wait(&placed);
 	place();
 	wipe_stack();
-	usleep(50000);
+	await_call(waiting, SYS_read);
 	_exit(0);
 }

@@ -18,6 +18,7 @@
 #include <unistd.h>
 #include <vector>
 
+#include "await_call.h"
 #include "noinline.h"
 
 extern "C" void __lsan_do_leak_check() __attribute__((weak));
@@ -256,8 +257,9 @@ static NOINLINE void leak_in_thread()
 	wipe_stack();
 }
 
-static void *live(void *)
+static void *live(void *own_id)
 {
+	*static_cast<pid_t *>(own_id) = gettid();
 	leak_in_thread();
 	void *volatile mine = show<void>(make_stack_of_living());
 	local = show<void>(make_tls_of_living());
@@ -280,20 +282,22 @@ static void *die(void *)
 
 static NOINLINE void threads()
 {
+	static pid_t id[3];
 	pthread_t thread;
 	void *result;
 
 	pthread_key_create(&key, nullptr);
 	pthread_barrier_init(&placed, nullptr, 4);
-	for (int i = 0; i < 3; i++)
-		pthread_create(&thread, nullptr, live, nullptr);
+	for (pid_t &own : id)
+		pthread_create(&thread, nullptr, live, &own);
 	pthread_barrier_wait(&placed);
 	for (int i = 0; i < 5; i++) {
 		pthread_create(&thread, nullptr, die, nullptr);
 		pthread_join(thread, &result);
 	}
 	result = nullptr;
-	usleep(20000); /* the others wait by now */
+	for (pid_t waiting : id)
+		await_call(waiting, PAUSE_CALL);
 }
 
 /* -- libraries -- */

@@ -7,8 +7,8 @@
  * at random. A quarter of the large block is left out of core files (MADV_DONTDUMP), another is
  * advised to be read at random.
  *
- * toucher MIB huge: the large block is in huge pages, of which it touches every second one; if there
- * are none it prints "none" instead of "ready".
+ * toucher MIB huge: the large block is in huge pages, of which it touches every second one; if not
+ * all of them are there it prints "none" instead of "ready".
  * toucher MIB sparse: the large block has a mapping of its own, and only what is touched was ever
  * written to: two pages.
  * toucher MIB LEFT: first it makes so many other mappings that it may have LEFT more.
@@ -92,10 +92,14 @@ static void use_mappings(long left)
 			exit(2);
 }
 
-/* Whether the kernel gave huge pages to [@at, @at + LARGE). */
+/*
+ * Whether the kernel gave all huge pages that [@at, @at + LARGE) has room for: where memory is in
+ * pieces, there may be some.
+ */
 static int is_huge(uintptr_t at)
 {
 	FILE *f = fopen("/proc/self/smaps", "r");
+	uintptr_t from = (at + 4095) & ~(uintptr_t)4095, to = from + LARGE - 8192; /* as advised */
 	unsigned long start, end, kib = 0, found = 0;
 	char line[4096];
 	int is_in = 0;
@@ -108,7 +112,8 @@ static int is_huge(uintptr_t at)
 	}
 	if (f)
 		fclose(f);
-	return found >= LARGE / 1024 / 2;
+	from = (from + HUGE_SIZE - 1) / HUGE_SIZE;
+	return found >= (to / HUGE_SIZE - from) * (HUGE_SIZE / 1024);
 }
 
 static struct block make_large(int wants_huge)

@@ -12,7 +12,7 @@ NO_ALARM = ("zero", "remap", "remove")
 CORRUPT = re.compile(r"^ptmem: process (\d+): its shared memory is corrupt \([^)]+\): profiling of it ends here$", re.M)
 # what the program may die of by its own fault; a SIGTRAP would be a leftover breakpoint
 OWN_ENDS = (0, -signal.SIGSEGV, -signal.SIGBUS, -signal.SIGILL, -signal.SIGFPE, -signal.SIGABRT, -signal.SIGALRM)
-LIMIT = 90
+LIMIT = 200
 
 
 class Run:
@@ -21,7 +21,7 @@ class Run:
     def __init__(self, t, mode, is_attached, how, seed=1, stdin=subprocess.DEVNULL, options=()):
         self.t, self.how, self.cwd = t, how, t.subdirectory()
         self.paths = [os.path.join(self.cwd, name) for name in ("stderr", "stdout")]
-        program = [t.target("gcc-O2-pie", "corrupter"), how, str(seed)]
+        program = [t.target("gcc-O2-pie", "corrupter"), how, str(seed), str(LIMIT)]  # ptmem may get no CPU for seconds
         ptmem = [t.ptmem(), "--probes=" + mode, *options]
         with open(self.paths[0], "wb") as err, open(self.paths[1], "wb") as out:
             def start(argv, err=err):
@@ -29,7 +29,7 @@ class Run:
                                         stderr=err)
 
             if is_attached:
-                self.program = start(program + ["30"])
+                self.program = start(program)
                 self.ptmem = start(ptmem + ["-p", str(self.program.pid)])
             else:
                 self.program, self.ptmem = None, start(ptmem + program)

@@ -333,7 +333,7 @@ class Context:
         self.equal("standard output", profile.out, native.out)
         self.equal("standard error", profile.err, native.err)
 
-    def wait_until(self, what, condition, seconds=100, pause=0.01):
+    def wait_until(self, what, condition, seconds=200, pause=0.01):
         end = time.monotonic() + seconds
         while not condition():
             if time.monotonic() > end:

@@ -387,7 +387,7 @@ class Following:
 
     def wait_attached(self, program):
         line = "ptmem: attached to process %d " % program.pid
-        self.t.wait_until("ptmem to attach", lambda: line in self.text() or self.process.poll() is not None, 60)
+        self.t.wait_until("ptmem to attach", lambda: line in self.text() or self.process.poll() is not None)
         self.t.check(line in self.text(), self.text())
 
     def end(self, status=0):
@@ -426,6 +426,12 @@ def state(pid):
     """Of a process, or of the thread that "PID/task/TID" is."""
     with open("/proc/%s/stat" % pid, encoding="ascii") as file:
         return file.read().rsplit(")", 1)[1].split()[0]
+
+
+def is_asleep(pid):
+    """Whether it is in nanosleep or clock_nanosleep: it has started."""
+    with open("/proc/%d/syscall" % pid, encoding="ascii") as file:
+        return file.read().split()[0] in ("35", "230")
 
 
 def cpu_ticks(pid, tid=None):
