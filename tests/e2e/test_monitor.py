@@ -212,7 +212,7 @@ def _(t):
 
 def connect(m):
     client = socket.socket(socket.AF_UNIX)
-    client.settimeout(20)
+    client.settimeout(200)
     client.connect(os.path.join(m.cwd, "ptmem", "%d.sock" % m.ptmem.pid))
     return client
 

@@ -29,6 +29,11 @@ class Group:
         with open(self.err, encoding="utf-8", errors="replace") as file:
             return file.read()
 
+    def wait_reported(self, pid):
+        """Its figures come when its files are there."""
+        figures = r"^ptmem: process %d, .*\n(?:ptmem: (?!process ).*\n)*?ptmem: live bytes: \d+\n" % pid
+        self.t.wait_until("the report of %d" % pid, lambda: re.search(figures, self.text(), re.M))
+
     def wait(self, status=0, number=None):
         if number:
             self.process.send_signal(number)
@@ -104,10 +109,10 @@ def one_dies(t):
     place(programs[:2])
     programs[0].process.kill()
     programs[0].process.wait()
-    t.wait_until("the files of the dead one", lambda: os.path.exists(os.path.join(group.cwd, "live.%d.folded" % pids[0])))
+    group.wait_reported(pids[0])
     group.check(pids[0])
     finish(t, programs[1:2])
-    t.wait_until("the files of the second", lambda: os.path.exists(os.path.join(group.cwd, "live.%d.folded" % pids[1])))
+    group.wait_reported(pids[1])
     t.check(group.process.poll() is None, "ptmem has left the third")
     place(programs[2:])
     finish(t, programs[2:])

@@ -312,17 +312,31 @@ def subshell_of_a_long_run(t):
     ptmem = subprocess.Popen([t.ptmem(), "-o", "m", "bash", "-c", "(exit 3); read x"], cwd=cwd, stdin=subprocess.PIPE,
                              stderr=subprocess.DEVNULL, env=t.environment(cwd))
     try:
-        t.wait_until("the child's file", lambda: os.listdir(cwd), 30)
+        t.wait_until("the child's file", lambda: os.listdir(cwd))
     finally:
         ptmem.communicate(b"x\n")
     t.equal("status", ptmem.returncode, 0)
     t.equal("files", len(os.listdir(cwd)), 2)
 
 
+# A second later, when ptmem has to look at it again, it waits until ptmem has been awake and sleeps once more.
+LARGE = """import os, re, time
+x = bytearray(50 << 20)
+time.sleep(1.1)
+def status(pid, key):
+    with open("/proc/%s/status" % pid) as file:
+        return int(re.search(key + r":\\s*(\\d+)", file.read())[1])
+ptmem = status(os.getppid(), "TracerPid")
+begin = status(ptmem, "\\nvoluntary_ctxt_switches")
+while status(ptmem, "\\nvoluntary_ctxt_switches") < begin + 2:
+    time.sleep(0.01)
+"""
+
+
 @test("process/children-left")
 def children_left(t):
     """Children that execute other programs are counted, and the largest is named."""
-    script = "true; true; python3 -c 'import time; x = bytearray(50 << 20); time.sleep(3)'; true"
+    script = "true; true; python3 %s; true" % t.file("large.py", LARGE)
     said = [m for m in t.profile(["sh", "-c", script.replace("true", t.program("true")).replace("python3", t.program("python3"))]).messages
             if "not profiled" in m]
     match = re.match(r"ptmem: 4 child processes were not profiled, the largest (python3\S*) with ([0-9.]+) MiB resident; "
@@ -373,6 +387,7 @@ def exec_attached(t):
     """An attached process, too, is followed through its own exec."""
     program = subprocess.Popen([t.target("gcc-O2-pie", "exec_on_signal")], cwd=t.subdirectory(), stdout=subprocess.PIPE)
     try:
+        t.wait_until("its handlers", lambda: catches(program.pid, signal.SIGUSR2))  # the last one
         attached = Attached(t, program.pid).wait_attached()
         old = first_mapping(program.pid)
         program.send_signal(signal.SIGUSR1)
@@ -693,6 +708,7 @@ def exec_to_no_allocator_attached(t):
     for leaves in (False, True):
         program = subprocess.Popen([t.target("gcc-O2-pie", "exec_on_signal"), nolibc], cwd=t.subdirectory(), stdin=subprocess.PIPE)
         try:
+            t.wait_until("its handlers", lambda: catches(program.pid, signal.SIGUSR2))  # the last one
             attached = Attached(t, program.pid, ["--leak-check", "-o", "massif.out.%p", "--record=r"]).wait_attached()
             program.send_signal(signal.SIGUSR1)
             t.wait_until("the second image", lambda: "not profiled" in attached.errors())

@@ -8,7 +8,7 @@ import subprocess
 
 import massif
 import recording_file
-from harness import BUILD, report, report_json, test
+from harness import BUILD, child_that_runs, report, report_json, test
 from recording_lib import Blocks, judge
 
 
@@ -124,8 +124,7 @@ def _(t):
 @test("recording/program-killed")
 def _(t):
     process, path = start_loop(t, "r")
-    children = t.run(["pgrep", "-P", str(process.pid)]).out.decode().split()
-    os.kill(int(children[0]), signal.SIGKILL)
+    os.kill(child_that_runs(process.pid, os.path.basename(os.path.realpath(t.program("python3")))), signal.SIGKILL)
     t.equal("status", process.wait(), -signal.SIGKILL)
     data = report_json(t, path)
     t.check(not data["meta"]["incomplete"] and data["end"]["live_bytes"] > 500000, "the recording is complete")

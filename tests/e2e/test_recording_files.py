@@ -120,7 +120,7 @@ def _(t):
     reader.start()
     run = t.run([t.ptmem(), "-q", "--record=pipe", "--massif-out-file=/dev/null", "--", "/bin/true"], cwd=cwd)
     t.equal("status: " + run.err.decode(), run.status, 0)
-    reader.join(60)
+    reader.join()
     t.check(got and not os.path.isfile(pipe), "the pipe is still one")
 
     def write():
@@ -130,7 +130,7 @@ def _(t):
     writer = threading.Thread(target=write, daemon=True)
     writer.start()
     t.equal("what the pipe had", report_json(t, pipe)["meta"]["exit"], "exited 0")
-    writer.join(60)
+    writer.join()
 
 
 @test("recording/standard-output/several")

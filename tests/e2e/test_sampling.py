@@ -272,9 +272,10 @@ def attached(t):
     maps = server.maps()
     before = server.say("p")
     ptmem = Attached(t, server.pid, ["--heap-sample=16K", "--events=events"]).wait_attached()
-    for letter in "crcrp":
+    server.say("c")
+    t.wait_until("a hundred intervals", lambda: server.say("r")["bytes"] > before["bytes"] + 100 * (16 << 10))
+    for letter in "pcrp":
         server.say(letter)
-        time.sleep(0.02)
     after = server.say("p")
     profile = ptmem.detach()
     check_left_alone(t, server, maps)

@@ -11,7 +11,7 @@
 #include "commands.h"
 #include "noinline.h"
 
-enum { SESSIONS = 40, POOLED = 9000, LABELS = 60 };
+enum { SESSIONS = 40, POOLED = 9000, LABELS = 60, VISITS = 700000 };
 
 struct plan {
 	char text[100];
@@ -34,6 +34,12 @@ static struct {
 	char *name;
 } cache;
 static struct session *pool;    /* an array: more than 64 KiB words */
+
+struct visit {
+	struct session *of;
+	double at[5];
+};
+static struct visit *visits[VISITS]; /* more than 4 MiB: the first, the last, and one between */
 
 static char *label[LABELS];     /* three different ones; the others are empty */
 
@@ -86,6 +92,9 @@ static void fill(void)
 				 i % 4 == 1 ? "another label" : "a label \x1b[31m");
 	}
 	strcpy(label[0], "only once");
+	for (size_t i = 0; i < 3; i++)
+		visits[i * (VISITS - 1) / 2] = make(sizeof(**visits));
+	__asm__ volatile("" : : "r"(visits) : "memory"); /* or the compiler removes it */
 }
 
 static void each_session(void (*f)(struct session *s))

@@ -165,12 +165,18 @@ NOINLINE static uint64_t deep(struct worker *w, uint64_t i, unsigned depth)
 	return i;
 }
 
-static void *run_worker(void *arg)
+static void run_rounds(struct worker *w)
 {
-	struct worker *w = arg;
-
 	for (uint64_t i = 0; i < w->rounds; i++)
 		w->sum += deep(w, i, i % 9);
+}
+
+static pthread_barrier_t all_exist; /* else the C library uses one's stack again for another */
+
+static void *run_worker(void *arg)
+{
+	pthread_barrier_wait(&all_exist);
+	run_rounds(arg);
 	return NULL;
 }
 
@@ -179,6 +185,7 @@ static void hot(uint64_t rounds, unsigned threads)
 	static struct worker worker[MAX_THREADS];
 
 	truth.has_threads = threads > 1;
+	CHECK(pthread_barrier_init(&all_exist, NULL, threads) == 0);
 	for (unsigned i = 0; i < threads; i++) {
 		worker[i] = (struct worker){ .rounds = rounds, .base = arena + i * 65536 };
 		if (i > 0)
@@ -491,7 +498,7 @@ static void serve(void)
 	CHECK(fcntl(STDIN_FILENO, F_SETFL, O_NONBLOCK) == 0);
 	while (read(STDIN_FILENO, &c, 1) != 0) {
 		w.sum = 0;
-		run_worker(&w);
+		run_rounds(&w);
 		registers(1);
 		uint64_t want = 0;
 		for (uint64_t i = 0; i < w.rounds; i++)
