@@ -4,6 +4,11 @@ it counts what is planted.
 
     tests/layers.py        prints "N passed, N failed"
 """
+import collections
+import contextlib
+import importlib.machinery
+import importlib.util
+import io
 import os
 import pathlib
 import re
@@ -114,6 +119,8 @@ CASES = {
     "a wide line of a style": ("width", {"src/output/html/style.css": "\t" * 13 + "\n"}),
     "a conflict marker": ("conflict", {"README": "<" * 7 + " HEAD\n"}),
 }
+# Those that run scripts/layers as a program; the others call it in this process.
+AS_PROGRAM = {"clean", "a conflict marker"}
 # A tree whose numbers are known: one static of two is used once, one export of two has one caller, one header is private.
 MEASURED = {
     "src/base/vec.c": "static int once(int);\nstatic int twice(int n)\n{\n\treturn n; /* once( */\n}\n\n"
@@ -161,6 +168,14 @@ def closure(tree, path, seen):
             closure(tree, os.path.normpath(os.path.join(directory, name)), seen)
 
 
+def without_unused(texts):
+    """@texts without what no object file depends on: comments, and macros that nothing uses."""
+    texts = [re.sub(r"/\*.*?\*/", " ", text, flags=re.S) for text in texts]
+    words = collections.Counter(re.findall(r"\w+", " ".join(texts)))
+    keep = lambda m: "" if words[m[1]] == 1 else m[0]
+    return tuple(re.sub(r"^#define (\w+)\b[^\\\n]*$", keep, text, flags=re.M).strip() for text in texts)
+
+
 def compile_tree(tree, known):
     """One object file for each source that compiles: those with an include of nowhere have no symbols to check.
     @known: the object, or None, of each source that was compiled already, by all texts that are read for it."""
@@ -169,7 +184,7 @@ def compile_tree(tree, known):
         out.parent.mkdir(parents=True, exist_ok=True)
         texts = {}
         closure(tree, str(source.relative_to(tree)), texts)
-        key = tuple(texts.items())
+        key = tuple(texts), without_unused(texts.values())
         if key not in known:
             subprocess.run(["cc", "-I.", "-Isrc", "-c", "-o", out, source], cwd=tree, stderr=subprocess.DEVNULL, check=False)
             known[key] = out.read_bytes() if out.exists() else None
@@ -177,17 +192,41 @@ def compile_tree(tree, known):
             out.write_bytes(known[key])
 
 
-def run_case(name, rule, files, known):
+def load_layers():
+    """scripts/layers as a module: it has no suffix."""
+    loader = importlib.machinery.SourceFileLoader("layers", str(ROOT / "scripts/layers"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("layers", loader))
+    sys.dont_write_bytecode = True
+    loader.exec_module(module)
+    return module
+
+
+def run_layers(layers, tree, is_program):
+    """(exit status, what is printed) for @tree."""
+    if is_program:
+        done = subprocess.run([tree / "scripts/layers", "-v"], capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout + done.stderr
+    out = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(out):
+            status = layers.main(tree.resolve(), ["-v"])
+    finally:
+        os.chdir(ROOT)
+    return status, out.getvalue()
+
+
+def run_case(layers, name, known):
     """An empty string, or what is wrong."""
+    rule, files = CASES[name]
     with tempfile.TemporaryDirectory(prefix="ptmem-layers.") as directory:
         tree = pathlib.Path(directory)
         plant(tree, files)
         compile_tree(tree, known)
-        done = subprocess.run([tree / "scripts/layers", "-v"], capture_output=True, text=True, check=False)
-    rules = {line.split("]")[0][1:] for line in done.stdout.splitlines() if line.startswith("[")}
+        status, said = run_layers(layers, tree, name in AS_PROGRAM)
+    rules = {line.split("]")[0][1:] for line in said.splitlines() if line.startswith("[")}
     wanted = {rule} if rule else set()
-    if rules != wanted or (done.returncode != 0) != bool(rule):
-        return f"exit {done.returncode}, rules {sorted(rules)} for {sorted(wanted)}: {done.stdout}{done.stderr}"
+    if rules != wanted or (status != 0) != bool(rule):
+        return f"exit {status}, rules {sorted(rules)} for {sorted(wanted)}: {said}"
     return ""
 
 
@@ -203,9 +242,9 @@ def run_metrics():
 
 
 def main():
-    failed, known = 0, {}
-    for name, (rule, files) in CASES.items():
-        wrong = run_case(name, rule, files, known)
+    failed, known, layers = 0, {}, load_layers()
+    for name in CASES:
+        wrong = run_case(layers, name, known)
         failed += bool(wrong)
         print(f"FAIL layers/{name}: {wrong}" if wrong else f"ok layers/{name}")
     wrong = run_metrics()

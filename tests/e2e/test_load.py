@@ -78,7 +78,7 @@ class Attached:
         t.check(root.tag.endswith("svg"), "%s's flame graph is no SVG" % source)
 
 
-REQUESTS, SOME = 60000, 5000  # the latter take new pages, of which ptmem sees all
+REQUESTS, SOME = 60000, 2000  # the latter take new pages, of which ptmem sees all
 
 
 @test("load/redis", limit=180)

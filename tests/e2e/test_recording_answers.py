@@ -240,7 +240,8 @@ def leak_ages(t):
         rows = [k for k, name in enumerate(data["leak_ages"]["kind"]) if name[:5] == kind.replace("still ", "")[:5]]
         t.equal("blocks that are " + kind, sum(data["leak_ages"]["blocks"][k] for k in rows), of["blocks"])
         t.equal("bytes that are " + kind, sum(data["leak_ages"]["bytes"][k] for k in rows), of["bytes"])
-        sites = [site for site in live["sites"] if site["kind"] == kind]
+        dated = "definitely lost" if kind == "indirectly lost" else kind  # by what leads to it
+        sites = [site for site in live["sites"] if site["kind"] == dated]
         least, most = (f([data["leak_ages"][name][k] for k in rows], default=0) for f, name in ((min, "at_least"), (max, "at_most")))
         youngest, oldest = (f([site[name] * 1000 for site in sites], default=0) for f, name in ((min, "youngest"), (max, "oldest")))
         t.check(youngest * 15 / 16 - 2 <= least <= youngest + 1 and oldest - 1 <= most <= oldest * 17 / 16 + 2,

@@ -36,6 +36,8 @@
 #include "tracee/state/thread.h"
 #include "tracee/state/trap_table.h"
 
+#define WAITS 300000 /* of a millisecond: the machine may be busy */
+
 static struct target *target;
 static struct thread *thread;
 static volatile uint64_t *count; /* counted up forever by the child */
@@ -111,7 +113,7 @@ static void serve_for(unsigned ms)
 static void assert_runs(void)
 {
 	uint64_t before = *count;
-	for (int i = 0; i < 10000 && *count == before; i++)
+	for (int i = 0; i < WAITS && *count == before; i++)
 		serve_for(1);
 	assert_true(*count > before);
 }
@@ -120,7 +122,7 @@ static void assert_runs(void)
 static void assert_stopped(void)
 {
 	uint64_t before = *count;
-	for (int i = 0; thread->state != THREAD_LISTENING && i < 10000; i++) {
+	for (int i = 0; thread->state != THREAD_LISTENING && i < WAITS; i++) {
 		serve_for(1);
 		before = *count;
 	}
@@ -133,7 +135,7 @@ static void end_child(void)
 {
 	pid_t pid = thread->tid;
 	kill(pid, SIGKILL);
-	for (int i = 0; target_process_count(target) > 0 && i < 10000; i++)
+	for (int i = 0; target_process_count(target) > 0 && i < WAITS; i++)
 		serve_for(1);
 	assert_int_equal(target_process_count(target), 0);
 	target_free(target);
@@ -200,7 +202,7 @@ static void test_held_signal(void **state)
 		resume_all(target);
 		target->is_stopping = true;
 		kill(thread->tid, SIGSTOP);
-		for (int k = 0; thread->held_signal != SIGSTOP && k < 10000; k++)
+		for (int k = 0; thread->held_signal != SIGSTOP && k < WAITS; k++)
 			serve_for(1);
 		assert_int_equal(thread->held_signal, SIGSTOP);
 		make_call();

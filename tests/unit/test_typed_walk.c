@@ -694,7 +694,8 @@ static void test_protobuf(void **state)
 	check_program("g++ -g -femit-class-debug-always -o p typed_pb.cpp $(" PROTOBUF ")");
 }
 
-#define HAS_HEADER(header) "echo '#include <" header ">' | g++ -fsyntax-only -x c++ - 2>/dev/null"
+#define HAS_HEADER(header) \
+	"printf '#if !__has_include(<" header ">)\n#error\n#endif\n' | g++ -E -x c++ - >/dev/null 2>&1"
 
 static void test_boost(void **state)
 {

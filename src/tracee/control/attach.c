@@ -411,6 +411,7 @@ int target_attach(struct target *t, pid_t pid, enum attach_problem *problem_out,
 	const struct timespec pause = {0, PAUSE_NS};
 	enum attach_problem problem = ATTACH_OTHER, last;
 	uint64_t now = clock_now_ns(), begin = now, since = now; /* when its current state began */
+	bool differs = false; /* the reason of a try from that of the one before */
 	int rc;
 	if (t->first.pid == 0)
 		t->first.pid = pid;
@@ -418,6 +419,7 @@ int target_attach(struct target *t, pid_t pid, enum attach_problem *problem_out,
 		last = problem;
 		rc = target_attach_once(t, pid, &problem, detail_out);
 		now = clock_now_ns();
+		differs |= tries > 1 && problem != last;
 		since = problem == last ? since : now;
 		if (rc == 0 || !target_may_attach_later(pid, problem, *detail_out) ||
 		    is_late(problem, tries, begin, now))
@@ -426,7 +428,7 @@ int target_attach(struct target *t, pid_t pid, enum attach_problem *problem_out,
 			  strerror(-rc));
 		nanosleep(&pause, NULL);
 	}
-	if (rc != 0 && target_may_attach_later(pid, problem, *detail_out) &&
+	if (rc != 0 && differs && target_may_attach_later(pid, problem, *detail_out) &&
 	    now - since < RETRY_NS / 2)
 		problem = ATTACH_EXECUTES; /* the reason may differ each time */
 	*problem_out = rc == 0 ? ATTACH_OK : problem;

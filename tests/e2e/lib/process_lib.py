@@ -457,13 +457,13 @@ def sigtrap_is_caught(pid):
 
 
 def guardians(t):
-    """Guardian processes of this test: they have the environment of their ptmem."""
+    """Guardian processes of this test: they have the environment of their ptmem. (The name of another test may begin with this one's.)"""
     found = []
     for name in os.listdir("/proc"):
         try:
             with open("/proc/%s/comm" % name, encoding="ascii") as file, \
                     open("/proc/%s/environ" % name, "rb") as environment:
-                if file.read() == "heap-guardian\n" and t.directory.encode() in environment.read():
+                if file.read() == "heap-guardian\n" and b"HOME=" + t.directory.encode() in environment.read().split(b"\0"):
                     found.append(int(name))
         except (OSError, UnicodeDecodeError):
             continue
