@@ -55,6 +55,14 @@
  * word below its stack pointer. At the entry's trap, resume after the trap to try again, or after
  * the marker once ptmem has handled the request.
  *
+ * PAD_LABELLED notes, at the entry of a function, the values of its labels (pad_label.h), the stack
+ * pointer and the return address, unless the thread is in a call of it already. Records say whether
+ * that call is still open: the return address is in its place. What is left of a call that has
+ * returned, or was left by longjmp, can look like that; then the record's stack does not have the
+ * address, which ptmem compares (session/labels.c). For that,
+ * the call that returns there must be a direct one of this function (control.call_site): others
+ * trap, and ptmem follows them with a breakpoint at the return address.
+ *
  * slot.return_at stays set until the record is written, so it means "the slot is in use, and its
  * ring". A pad
  * entered with return_at set
@@ -176,6 +184,7 @@ enum pad_kind {
 	PAD_FREE,         /* leaf: recorded, then jumped to; must not call a probed function */
 	PAD_DELETE,       /* recorded, then called with return_at set: may call probed functions */
 	PAD_THROW_CHECK,  /* only traps, if return_at is set: functions that unwind the stack */
+	PAD_LABELLED,     /* of --label: notes what its arguments say, and jumps to the original */
 	PAD_REQUEST,      /* a client request of valgrind.h; traps if a record cannot express it */
 	/* a marker with which the program announces an allocation: arguments 0 and 1 */
 	PAD_MARKED_ALLOC,
@@ -196,7 +205,7 @@ struct pad_probe {
 	/* PAD_DELETE: frees inside are recorded, too; of an allocator of the program's own */
 	uint8_t is_open : 1;
 	uint8_t is_string : 1; /* the result is one, which gives arg[size_arg] of the slot */
-	uint64_t fixed_align; /* 0 = none */
+	uint64_t fixed_align; /* 0 = none; PAD_LABELLED: the function's address */
 };
 
 /* Why a pad trapped at its entry. NONE if the thread has no slot. */
@@ -217,6 +226,8 @@ enum pad_reason {
 	 * would not have
 	 */
 	PAD_REASON_SWITCH,
+	/* PAD_LABELLED: ptmem has to look at the caller, or follows the calls itself */
+	PAD_REASON_CALL,
 };
 
 #define PAD_OWNER_DIED 0x40000000u     /* FUTEX_OWNER_DIED: set by the kernel when ptmem dies */
@@ -251,6 +262,8 @@ enum pad_flag {
 #define PAD_DIRECTORY_BITS 15
 #define PAD_MAX_SLOTS (1u << (PAD_DIRECTORY_BITS - 2)) /* so that it stays nearly empty */
 #define PAD_MAX_CHUNKS 8
+#define PAD_SITE_BITS 7
+#define PAD_SITE_TRIES 8u
 #define PAD_FILTER_OFFSET (PAD_DIRECTORY_OFFSET + (16u << PAD_DIRECTORY_BITS))
 #define PAD_DISTANCES_OFFSET (PAD_FILTER_OFFSET + sizeof(struct pad_filter))
 #define PAD_RINGS_OFFSET (PAD_DISTANCES_OFFSET + PAD_DISTANCES_SIZE)
@@ -290,6 +303,12 @@ struct pad_control {
 	PAD_LINES uint64_t clock; /* with PAD_NO_TICKS: CLOCK_MONOTONIC a moment ago; 0: unknown */
 	PAD_LINES struct pad_label label[PAD_LABELS]; /* with PAD_HAS_LABELS */
 	uint64_t label_epoch; /* another one each time that these were changed */
+	/*
+	 * Where calls of PAD_LABELLED may return to without a trap: behind direct calls of just
+	 * that function. Open addressing, at most PAD_SITE_TRIES apart; 0 = free.
+	 */
+	uint64_t call_site[1 << PAD_SITE_BITS];
+	uint32_t traps_calls; /* all calls of PAD_LABELLED trap */
 };
 
 /* The ring of the slot with the same index. */
@@ -307,6 +326,13 @@ struct pad_ring {
 	struct pad_lost lost;
 };
 _Static_assert(sizeof(struct pad_ring) == 128, "as in PAD_BEHIND_RINGS");
+
+/* The index of control.call_site that is the number @try, from 0, to look at for @pc. */
+static inline uint64_t pad_site_index(uint64_t pc, uint32_t try)
+{
+	return ((pc * 0x9e3779b97f4a7c15ull >> (64 - PAD_SITE_BITS)) + try) %
+	       (1u << PAD_SITE_BITS);
+}
 
 /* First directory index to probe for a thread. */
 static inline uint64_t pad_directory_hash(uint64_t thread_pointer)
@@ -444,11 +470,17 @@ struct pad_slot {
 	 */
 	uint64_t label_epoch;
 	uint32_t label_checks;
-	uint32_t label_unused;
+	uint32_t call_is_new; /* bits of labels: a call began, and no record says so yet */
 	struct pad_check label_check[PAD_LABEL_CHECKS];
 	/* a word of a label was not there, and has not been passed by since; 0: none */
 	uint64_t label_fault;
 	struct pad_label_value label[PAD_LABELS]; /* of the last record */
+	/*
+	 * of the outermost call of the label's function that was entered last, at its entry;
+	 * whether it is open, the stack says: PAD_LABELLED sees no returns
+	 */
+	struct pad_label_value call[PAD_LABELS];
+	uint64_t call_inner[PAD_LABELS]; /* sp of the last entry inside of it; 0 = none */
 	struct pad_cache cache;
 	struct pad_list own_list;
 };
@@ -533,6 +565,8 @@ struct pad_record_list {
 	uint32_t size; /* of the record */
 	uint32_t kept; /* outer frames that are as before */
 };
+
+#define PAD_LABEL_OF_CALL 0x80 /* in a state: the value's sp and return_pc follow its words */
 
 /* Followed by pad_label_words(): label number @label has that value now. */
 struct pad_record_label {

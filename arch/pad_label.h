@@ -5,7 +5,7 @@
  * to be read later, when it may be gone.
  *
  *	where it begins   an address, or an offset from the thread pointer, or from the block of an
- *	                  object in the thread's vector
+ *	                  object in the thread's vector; or an argument of a function
  *	steps             a pointer is loaded, and an offset added to it; NULL: there is no label
  *	what is there     a number, text, or an attribute of OpenTelemetry's thread context
  *
@@ -19,7 +19,8 @@
 
 #include <stdint.h>
 
-#define PAD_LABELS 4u       /* variables */
+#define PAD_LABELS 8u
+#define PAD_LABEL_ARGUMENTS 3u /* the first ones of a function, in registers that pads save */
 #define PAD_LABEL_STEPS 9u
 #define PAD_LABEL_WORDS 10u /* of a text: 80 bytes */
 #define PAD_LABEL_BYTES (8 * PAD_LABEL_WORDS)
@@ -37,6 +38,8 @@ enum pad_label_base {
 	PAD_LABEL_FIXED,     /* place is the address */
 	PAD_LABEL_THREAD,    /* it is an offset from the thread pointer */
 	PAD_LABEL_VECTOR,    /* from the word at `entry` of the thread's vector */
+	/* from the word with the argument; it is read at the function's entry (struct pad_call) */
+	PAD_LABEL_CALL,
 };
 
 /* How a label is found. */
@@ -49,19 +52,29 @@ struct pad_label {
 	uint32_t steps, size;
 	uint64_t offset[PAD_LABEL_STEPS]; /* after each step's load */
 	uint32_t data, length;
-	uint32_t key, unused;
+	uint32_t key;
+	uint32_t has_null;   /* that the last step's pointer is NULL is a value: PAD_LABEL_NULL */
+	uint64_t function;   /* PAD_LABEL_CALL: its address; which of its arguments, from 0 */
+	uint64_t argument;
 };
 
 enum pad_label_state {
 	PAD_LABEL_ABSENT,    /* the thread has none now */
 	PAD_LABEL_PRESENT,
 	PAD_LABEL_GONE,      /* it cannot be read */
+	PAD_LABEL_NULL,      /* instead of a text there is a pointer that is NULL */
+	PAD_LABEL_STATES,
 };
 
 struct pad_label_value {
 	uint32_t state;
 	uint32_t size;       /* bytes; those behind them are 0 */
 	uint64_t word[PAD_LABEL_WORDS];
+	/*
+	 * PAD_LABEL_CALL: the stack pointer at the function's entry, where its return address is,
+	 * and that; sp 0: the thread is in no such call
+	 */
+	uint64_t sp, return_pc;
 };
 
 /* OpenTelemetry's thread context record (OTEP 4947), version 1: offsets, and values. */
@@ -181,7 +194,7 @@ PAD_LABEL_INLINE uint64_t pad_label_start(const struct pad_label *l,
 
 	if (l->base == PAD_LABEL_FIXED)
 		return (uint64_t)l->place;
-	if (l->base == PAD_LABEL_THREAD)
+	if (l->base == PAD_LABEL_THREAD || l->base == PAD_LABEL_CALL)
 		return thread + (uint64_t)l->place;
 	if (!r->load(r->ctx, thread + (uint64_t)l->vector, 1, &vector) ||
 	    !r->load(r->ctx, vector + (uint64_t)l->count, 1, &count))
@@ -195,7 +208,8 @@ PAD_LABEL_INLINE uint64_t pad_label_start(const struct pad_label *l,
 }
 
 /*
- * What @l is in the thread with the thread pointer @thread. *@out is cleared. ptmem may be taking
+ * What @l is in the thread with the thread pointer @thread; PAD_LABEL_CALL: @thread is where a word
+ * with the argument is. *@out is cleared. ptmem may be taking
  * @l away meanwhile: the kind is read once, and what belongs to it stays.
  */
 PAD_LABEL_INLINE void pad_label_read(const struct pad_label *l, const struct pad_label_reader *r,
@@ -212,8 +226,11 @@ PAD_LABEL_INLINE void pad_label_read(const struct pad_label *l, const struct pad
 			out->state = PAD_LABEL_GONE;
 			return;
 		}
-		if (!at)
+		if (!at) {
+			if (l->has_null && i + 1 == l->steps)
+				out->state = PAD_LABEL_NULL;
 			return;
+		}
 		at += l->offset[i];
 	}
 	out->state = PAD_LABEL_PRESENT;

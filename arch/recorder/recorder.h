@@ -53,6 +53,7 @@ API int pad_enter_call(struct pad_stack *stack, const struct pad_head *head, uin
 API int pad_enter_plain(struct pad_stack *stack, const struct pad_head *head, uint64_t fp);
 API int pad_enter_free(struct pad_stack *stack, const struct pad_head *head, uint64_t fp);
 API int pad_enter_throw(struct pad_stack *stack, const struct pad_head *head, uint64_t fp);
+API int pad_enter_labelled(struct pad_stack *stack, const struct pad_head *head, uint64_t fp);
 API int pad_enter_marker(struct pad_stack *stack, const struct pad_head *head, uint64_t fp);
 API int pad_leave(struct pad_stack *stack, const struct pad_head *head, uint64_t fp);
 API int pad_leave_plain(struct pad_stack *stack, const struct pad_head *head, uint64_t fp);

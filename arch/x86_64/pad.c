@@ -60,7 +60,8 @@ _Static_assert(PAD_ALLOC == PAD_LAYOUT_ALLOC && PAD_COUNT_ONLY == PAD_LAYOUT_COU
 /* Offsets from there. */
 struct recorder_table {
 	uint32_t magic;
-	uint32_t enter_call, enter_plain, enter_free, enter_throw, enter_marker;
+	uint32_t enter_call, enter_plain, enter_free, enter_throw,
+		enter_labelled, enter_marker;
 	uint32_t leave, leave_plain, raw, raw_marker, finish, full_trap, ticks,
 		unsure_load, label_load, same_labels, short_label_load, short_label_end;
 	uint32_t sample_leaf, sample_call, sample_free, leave_sample;
@@ -144,6 +145,7 @@ static struct pad_head make_head(const struct pad_request *request, uint64_t aft
 	const struct recorder_table *t = table();
 	uint32_t enter = request->probe.kind == PAD_FREE ? t->enter_free :
 			 request->probe.kind == PAD_THROW_CHECK ? t->enter_throw :
+			 request->probe.kind == PAD_LABELLED ? t->enter_labelled :
 			 is_marker(&request->probe) ? t->enter_marker :
 			 is_plain(&request->probe) ? t->enter_plain : t->enter_call;
 	uint32_t raw = is_marker(&request->probe) ? t->raw_marker : t->raw;
@@ -231,7 +233,7 @@ static __typeof__(&table()->call) find_template(const struct pad_request *reques
 {
 	const struct pad_probe *p = &request->probe;
 
-	if (p->kind == PAD_FREE || p->kind == PAD_THROW_CHECK)
+	if (p->kind == PAD_FREE || p->kind == PAD_THROW_CHECK || p->kind == PAD_LABELLED)
 		return &table()->jump;
 	if (p->kind == PAD_DELETE)
 		return &table()->tracked;

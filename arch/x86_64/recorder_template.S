@@ -22,6 +22,7 @@ recorder_start:
 	OFFSET(pad_enter_plain)
 	OFFSET(pad_enter_free)
 	OFFSET(pad_enter_throw)
+	OFFSET(pad_enter_labelled)
 	OFFSET(pad_enter_marker)
 	OFFSET(pad_leave)
 	OFFSET(pad_leave_plain)

@@ -588,20 +588,30 @@ void debug_units_children(struct debug_units *d, Dwarf_Die *die, struct child_di
 			*vec_add(&out->list) = (struct child_die){at, tag};
 }
 
+/* Whether a part of the function @die begins at @address: compilers put rare code elsewhere. */
+static bool begins_at(Dwarf_Die *die, uint64_t address)
+{
+	Dwarf_Addr base, start, end;
+	ptrdiff_t next = 0;
+
+	while ((next = dwarf_ranges(die, next, &base, &start, &end)) > 0)
+		if (start == address)
+			return true;
+	return false;
+}
+
 /* The function at @address in @u. */
 static bool find_function(struct debug_unit *u, uint64_t address, Dwarf_Die *die_out)
 {
 	struct die_walk walk;
 	bool is_found = false;
-	Dwarf_Addr start;
 	int tag;
 
 	if (dwarf_haspc(&u->skeleton, address) != 1)
 		return false;
 	die_walk_init(&walk, &u->root, is_entered);
 	while (!is_found && die_walk_next(&walk, die_out, &tag))
-		is_found = tag == DW_TAG_subprogram && dwarf_lowpc(die_out, &start) == 0 &&
-			   start == address;
+		is_found = tag == DW_TAG_subprogram && begins_at(die_out, address);
 	die_walk_deinit(&walk);
 	return is_found;
 }

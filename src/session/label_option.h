@@ -38,7 +38,7 @@ struct label_option {
 	enum value_form form;
 	const struct custom_probe *probe; /* of the function; NULL until labels_open */
 	uint32_t first;         /* number of the first option with this name; of labels_open */
-	unsigned number;        /* of those that pads read (arch/pad_label.h) */
+	unsigned number;        /* of those that pads read (arch/pad_label.h); PAD_LABELS: none */
 	bool is_found;          /* the variable, in some process */
 };
 

@@ -185,6 +185,13 @@ static bool finish_counted(struct label_way *w, uint64_t data, uint64_t length)
 	return true;
 }
 
+/* Follows the pointer to a text. */
+static bool follow_text(struct label_way *w)
+{
+	w->pad->has_null = 1;
+	return follow_pointer(w);
+}
+
 static bool finish_text(struct label_way *w, uint64_t size)
 {
 	w->pad->kind = PAD_LABEL_TEXT;
@@ -204,14 +211,14 @@ static bool finish_way(struct label_way *w, enum value_form form)
 		return data_counted_string(w->types, w->type, &data, &length) &&
 		       finish_counted(w, data, length);
 	if (is_text && is_pointer && data_counted_string(w->types, inner, &data, &length))
-		return follow_pointer(w) && finish_counted(w, data, length);
+		return follow_text(w) && finish_counted(w, data, length);
 	if (is_text && t.kind == DATA_ARRAY && data_is_character(w->types, inner))
 		return finish_text(w, t.count);
 	if (form == VALUE_STRING && w->type == TYPE_NONE && w->size > sizeof(uint64_t))
 		return finish_text(w, w->size);
 	if (form == VALUE_STRING || (form == VALUE_AUTO && is_pointer &&
 				     data_is_character(w->types, inner)))
-		return follow_pointer(w) && finish_text(w, 0);
+		return follow_text(w) && finish_text(w, 0);
 	uint64_t size = t.size ? t.size : w->size;
 
 	if (size > sizeof(uint64_t) || is_struct(&t))
@@ -312,9 +319,34 @@ const char *label_variable_find(const struct address_space *space, const struct 
 				       "it has no such member, or that is a bit field";
 	if (!finish_way(&w, l->form))
 		return "it is neither text nor a number: name a member";
+	pad.has_null = 0;
 	out->type = w.type;
 	out->pad = pad;
 	return NULL;
+}
+
+/* Whether what is at the end of the way may be text or not: only its bytes say so. */
+static bool is_undecided(const struct label_way *w, enum value_form form)
+{
+	const struct data_type *t = type_table_get(w->types, w->type);
+
+	return form == VALUE_AUTO && (w->type == TYPE_NONE || (t->kind == DATA_POINTER &&
+							       t->target == TYPE_NONE));
+}
+
+bool label_argument_place(struct type_table *types, taddr_t entry, uint32_t type,
+			  const struct label_option *l, struct label_place *out)
+{
+	struct pad_label pad = {.base = PAD_LABEL_CALL, .function = entry, .argument = l->arg};
+	struct label_way w = {types, &pad, type, type == TYPE_NONE ? sizeof(uint64_t) : 0};
+
+	for (unsigned i = 0; i < l->steps; i++)
+		if (!take_member(&w, &l->step[i]))
+			return false;
+	if (l->arg >= PAD_LABEL_ARGUMENTS || is_undecided(&w, l->form) || !finish_way(&w, l->form))
+		return false;
+	*out = (struct label_place){.pad = pad, .type = w.type};
+	return true;
 }
 
 void label_context_find(const struct address_space *space, const struct module *m,
@@ -352,6 +384,8 @@ struct word_reader {
 	const struct address_space *space;
 	taddr_t at;             /* of the last word; 0 = none */
 	uint64_t word;
+	uint64_t argument;      /* of a call: the first word */
+	bool is_begun;
 };
 
 static int load_word(void *ctx, uint64_t at, int is_fixed, uint64_t *out)
@@ -368,6 +402,29 @@ static int load_word(void *ctx, uint64_t at, int is_fixed, uint64_t *out)
 	}
 	*out = r->word;
 	return 1;
+}
+
+#define ARGUMENT_AT 4096 /* any that is aligned */
+
+static int load_argument(void *ctx, uint64_t at, int is_fixed, uint64_t *out)
+{
+	struct word_reader *r = ctx;
+
+	if (r->is_begun)
+		return load_word(ctx, at, is_fixed, out);
+	r->is_begun = true;
+	*out = r->argument;
+	return 1;
+}
+
+void label_argument_read(const struct address_space *space, uint64_t argument,
+			 const struct pad_label *p, struct pad_label_value *out)
+{
+	struct word_reader words = {.space = space, .argument = argument};
+	const struct pad_label_reader reader = {load_argument, &words};
+
+	*out = (struct pad_label_value){0};
+	pad_label_read(p, &reader, ARGUMENT_AT, out);
 }
 
 void label_variable_read(const struct address_space *space, uint64_t thread_pointer,
@@ -395,6 +452,8 @@ char *label_variable_text(struct type_table *types, const struct label_option *l
 {
 	if (v->state == PAD_LABEL_ABSENT || place->pad.kind == PAD_LABEL_NONE)
 		return NULL;
+	if (v->state == PAD_LABEL_NULL)
+		return xstrdup("(null)");
 	if (v->state != PAD_LABEL_PRESENT)
 		return xstrdup("?");
 	if (place->pad.kind != PAD_LABEL_NUMBER)

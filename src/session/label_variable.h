@@ -40,6 +40,16 @@ const char *label_variable_find(const struct address_space *space, const struct 
 void label_context_find(const struct address_space *space, const struct module *m,
 			const struct label_option *l, struct label_place *out);
 
+/*
+ * How the label @l of the function at @entry is read from its argument, which has @type; the module
+ * is the caller's. False: pads cannot, and *@out is not changed.
+ */
+bool label_argument_place(struct type_table *types, taddr_t entry, uint32_t type,
+			  const struct label_option *l, struct label_place *out);
+
+/* What @p, of label_argument_place, is in a call with @argument, which begins now. */
+void label_argument_read(const struct address_space *space, uint64_t argument,
+			 const struct pad_label *p, struct pad_label_value *out);
 /* What @p is now in the thread of @space with that thread pointer; it should be stopped. */
 void label_variable_read(const struct address_space *space, uint64_t thread_pointer,
 			 const struct pad_label *p, struct pad_label_value *out);

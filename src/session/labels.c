@@ -19,6 +19,7 @@
 #include "output/call_sites.h"
 #include "profile/calltree.h"
 #include "session/label_option.h"
+#include "session/label_totals.h"
 #include "session/label_variable.h"
 #include "session/memory_source.h"
 #include "session/runtimes/v8_stacks.h"
@@ -50,6 +51,8 @@ const char *labels_check_text(const struct options *o, const char *text)
 	return NULL;
 }
 
+#define VARIABLES_MAX 4u
+
 const char *labels_check(const struct options *o)
 {
 	unsigned variables = 0;
@@ -61,7 +64,7 @@ const char *labels_check(const struct options *o)
 			variables += l.kind != LABEL_ARGUMENT;
 		label_option_deinit(&l);
 	}
-	return variables > PAD_LABELS ? "at most four of its values can be variables" : NULL;
+	return variables > VARIABLES_MAX ? "at most four of its values can be variables" : NULL;
 }
 
 static void watch_function(struct run *run, struct label_option *l)
@@ -76,7 +79,7 @@ void labels_open(struct run *run)
 {
 	const struct option_strings *texts = &run->options->labels;
 	const char *path = run->options->names.extra_debuginfo_path;
-	unsigned variables = 0;
+	unsigned number = 0;
 
 	if (!texts->count)
 		return;
@@ -93,8 +96,11 @@ void labels_open(struct run *run)
 		if (l->kind == LABEL_ARGUMENT)
 			watch_function(run, l);
 		else
-			l->number = variables++;
+			l->number = number++;
 	}
+	for (size_t i = 0; i < texts->count; i++)
+		if (run->labels[i].kind == LABEL_ARGUMENT)
+			run->labels[i].number = number < PAD_LABELS ? number++ : PAD_LABELS;
 }
 
 void labels_close(struct run *run)
@@ -128,12 +134,18 @@ struct label_text {
 	uint32_t frame;
 };
 
+/* A call of a label's function. */
+struct labelled_call {
+	taddr_t sp, return_pc;  /* at its entry; sp 0: there is none */
+	bool is_of_pad;         /* a pad has noted it: the breakpoint knows nothing of it */
+};
+
 /* A thread in a call. */
 struct labelled_thread {
 	uint32_t tid, base;
 	uint32_t checked;       /* a node in these calls; 0 = none */
 	uint32_t *frame;        /* of each option; 0 = none. Owned */
-	taddr_t *return_pc;     /* of its call; owned */
+	struct labelled_call *call; /* of each option; owned */
 	/* those of variables are of pads' values: of this slot, after so many changes */
 	bool has_values;
 	uint32_t slot, changes;
@@ -169,7 +181,7 @@ struct labels {
 	uint32_t *text_count;
 	bool *is_reported;
 	struct label_place *place; /* of each option that is a variable; owned */
-	bool has_variables, has_pending;
+	bool has_variables, has_pending; /* also functions that pads follow */
 	uint64_t searched_ns;   /* when variables that are pending were looked for */
 	HASH(struct label_frame) frames; /* at most LABEL_TEXTS_MAX */
 	HASH(struct labelled_thread) threads;
@@ -199,7 +211,7 @@ static struct labels *get_labels(struct session *s)
 static void free_thread(struct labelled_thread *t)
 {
 	free(t->frame);
-	free(t->return_pc);
+	free(t->call);
 }
 
 void labels_free(struct session *s)
@@ -262,6 +274,13 @@ static void report_member(struct session *s, size_t label, const struct label_st
 static char *read_text(struct session *s, size_t label, const struct within_call *call)
 {
 	const struct label_option *l = &s->run->labels[label];
+	const struct label_place *place = &s->labels->place[label];
+	struct pad_label_value value;
+
+	if (place->pad.kind != PAD_LABEL_NONE && place->pad.function == call->entry) {
+		label_argument_read(s->space, call->arg[l->arg], &place->pad, &value);
+		return label_variable_text(s->labels->types, l, place, &value);
+	}
 	struct data_value v = {.types = s->labels->types, .read = read_some, .ctx = s->space,
 			       .is_word = true, .word = call->arg[l->arg],
 			       .type = argument_type(s, label, call->entry)};
@@ -334,7 +353,7 @@ static struct labelled_thread *get_thread(struct labels *l, uint32_t tid)
 		return t;
 	t = hash_add(&l->threads, hash_u64(tid));
 	*t = (struct labelled_thread){.tid = tid, .frame = xcalloc(l->count, sizeof(*t->frame)),
-				      .return_pc = xcalloc(l->count, sizeof(taddr_t))};
+				      .call = xcalloc(l->count, sizeof(*t->call))};
 	return t;
 }
 
@@ -355,18 +374,69 @@ static void set_base(struct session *s, struct labelled_thread *t)
 	pads_forget_node(s->space, (pid_t)t->tid);
 }
 
+/* Whether stacks have all native frames. */
+static bool has_native_stacks(const struct session *s)
+{
+	return !s->stacks.virtual && !s->stacks.java && !s->code && !v8_stacks_are_on(s);
+}
+
+/* Says to the pads where labels are. What values mean may have changed. */
+static void publish(struct session *s)
+{
+	struct pad_label label[PAD_LABELS] = {0};
+
+	hash_deinit(&s->labels->frames);
+	for (size_t i = 0; i < s->labels->count; i++)
+		if (s->run->labels[i].number < PAD_LABELS)
+			label[s->run->labels[i].number] = s->labels->place[i].pad;
+	if (s->space)
+		pads_set_labels(s->space, label);
+}
+
+/*
+ * If pads can read all labels of the function of @call, they do so from now on. Of several
+ * functions with its name the first one that is called counts.
+ */
+static void place_labels(struct session *s, const struct within_call *call)
+{
+	struct labels *l = s->labels;
+	const struct module *m = session_module(s, call->entry);
+	struct label_place *place = xcalloc(l->count, sizeof(*place));
+	bool can_read = m && has_native_stacks(s);
+
+	for (size_t i = 0; can_read && i < l->count; i++) {
+		const struct label_option *o = &s->run->labels[i];
+
+		if (o->probe == call->function)
+			can_read = o->number < PAD_LABELS && !l->place[i].module &&
+				   label_argument_place(l->types, call->entry,
+							argument_type(s, i, call->entry), o,
+							&place[i]);
+		place[i].module = m->id;
+	}
+	for (size_t i = 0; can_read && i < l->count; i++)
+		if (s->run->labels[i].probe == call->function)
+			l->place[i] = place[i];
+	free(place);
+	if (!can_read)
+		return;
+	l->has_variables = true;
+	publish(s);
+}
+
 void labels_begin(struct session *s, pid_t tid, const struct within_call *call)
 {
 	struct labels *l = get_labels(s);
 	struct labelled_thread *t = get_thread(l, (uint32_t)tid);
 
+	place_labels(s, call);
 	for (size_t i = 0; i < l->count; i++) {
 		if (s->run->labels[i].probe != call->function)
 			continue;
 		_cleanup_free_ char *text = read_text(s, i, call);
 
 		t->frame[i] = text ? frame_of(s, (uint32_t)i, text) : 0;
-		t->return_pc[i] = call->return_pc;
+		t->call[i] = (struct labelled_call){call->sp, call->return_pc, false};
 	}
 	set_base(s, t);
 }
@@ -376,8 +446,10 @@ void labels_end(struct session *s, pid_t tid, const struct custom_probe *functio
 	struct labelled_thread *t = find_thread(s->labels, (uint32_t)tid);
 
 	for (size_t i = 0; t && i < s->labels->count; i++)
-		if (s->run->labels[i].probe == function)
+		if (s->run->labels[i].probe == function) {
 			t->frame[i] = 0;
+			t->call[i] = (struct labelled_call){0};
+		}
 	if (t)
 		set_base(s, t);
 }
@@ -393,19 +465,6 @@ void labels_thread_exit(struct session *s, uint32_t thread)
 }
 
 /* -- variables -- */
-
-/* Says to the pads where variables are. What values mean may have changed. */
-static void publish(struct session *s)
-{
-	struct pad_label label[PAD_LABELS] = {0};
-
-	hash_deinit(&s->labels->frames);
-	for (size_t i = 0; i < s->labels->count; i++)
-		if (s->run->labels[i].kind != LABEL_ARGUMENT)
-			label[s->run->labels[i].number] = s->labels->place[i].pad;
-	if (s->space)
-		pads_set_labels(s->space, label);
-}
 
 static void report_variable(struct session *s, size_t label, const char *why)
 {
@@ -465,6 +524,8 @@ void labels_remove_module(struct session *s, const struct module *m)
 	}
 	if (is_gone)
 		publish(s);
+	if (s->labels && s->space)
+		pads_clear_call_sites(s->space);
 }
 
 #define SEARCH_NS 10000000u
@@ -493,18 +554,26 @@ static void search_pending(struct session *s, uint64_t now_ns)
 		publish(s);
 }
 
-/* The values of thread @tid, which is stopped, to @out. */
-static void read_values(const struct session *s, pid_t tid, struct pad_label_value *out)
+/* The values of the thread of @he, which is stopped, to @out. */
+static void read_values(const struct session *s, const struct heap_event *he,
+			struct pad_label_value *out)
 {
 	struct arch_regs regs;
 	uint64_t pointer = 0;
 
-	if (ptrace_get_regs(tid, &regs) == 0)
+	if (ptrace_get_regs((pid_t)he->thread, &regs) == 0)
 		pointer = regs.word[arch_native->thread_pointer];
-	for (size_t i = 0; i < s->labels->count; i++)
-		if (s->run->labels[i].kind != LABEL_ARGUMENT)
-			label_variable_read(s->space, pointer, &s->labels->place[i].pad,
-					    &out[s->run->labels[i].number]);
+	for (size_t i = 0; i < s->labels->count; i++) {
+		uint32_t number = s->run->labels[i].number;
+		const struct pad_label *p = &s->labels->place[i].pad;
+
+		if (number >= PAD_LABELS || p->kind == PAD_LABEL_NONE)
+			continue;
+		if (p->base == PAD_LABEL_CALL)
+			pads_read_call(s->space, pointer, number, &out[number]);
+		else
+			label_variable_read(s->space, pointer, p, &out[number]);
+	}
 }
 
 static uint32_t frame_of_value(struct session *s, uint32_t label, const struct pad_label_value *v)
@@ -530,7 +599,27 @@ static uint32_t frame_of_value(struct session *s, uint32_t label, const struct p
 	return frame;
 }
 
-/* The labels of @t that are variables, at the event @he of it. */
+/*
+ * Whether the call of option @label that @t is in is the one that pads have noted, if there is one.
+ * The breakpoint follows only the outermost one: what pads note in that does not count.
+ */
+static bool take_call(struct session *s, struct labelled_thread *t, size_t label,
+		      const struct pad_label_value *v)
+{
+	struct labelled_call *call = &t->call[label];
+
+	if (call->sp && !call->is_of_pad) {
+		if (!v->sp || !within_is_above(call->sp, v->sp))
+			return false;
+		within_forget(s->run->target, s->space, (pid_t)t->tid,
+			      s->run->labels[label].probe);
+	}
+	*call = (struct labelled_call){v->sp, v->return_pc, true};
+	t->checked = 0;
+	return true;
+}
+
+/* The labels of @t that pads know, at the event @he of it. */
 static void take_values(struct session *s, struct labelled_thread *t, const struct heap_event *he)
 {
 	struct labels *l = s->labels;
@@ -541,14 +630,16 @@ static void take_values(struct session *s, struct labelled_thread *t, const stru
 	if (he->label && t->has_values && t->slot == he->path && t->changes == he->label_changes)
 		return;
 	if (!he->label)
-		read_values(s, (pid_t)t->tid, own);
+		read_values(s, he, own);
 	t->has_values = he->label;
 	t->slot = he->path;
 	t->changes = he->label_changes;
 	for (size_t i = 0; i < l->count; i++) {
 		const struct label_option *option = &s->run->labels[i];
 
-		if (option->kind == LABEL_ARGUMENT)
+		if (option->number >= PAD_LABELS)
+			continue;
+		if (option->kind == LABEL_ARGUMENT && !take_call(s, t, i, &value[option->number]))
 			continue;
 		uint32_t frame = frame_of_value(s, (uint32_t)i, &value[option->number]);
 
@@ -587,12 +678,15 @@ static void leave_calls(struct session *s, struct labelled_thread *t, uint32_t n
 	bool has_left = false;
 
 	for (size_t i = 0; i < s->labels->count; i++) {
-		uint32_t caller = calltree_find_frame(tree, t->return_pc[i] - 1);
+		uint32_t caller = calltree_find_frame(tree, t->call[i].return_pc - 1);
 
 		if (!t->frame[i] || !s->run->labels[i].probe || is_called_from(tree, node, caller))
 			continue;
-		within_forget(s->run->target, s->space, (pid_t)t->tid, s->run->labels[i].probe);
+		if (!t->call[i].is_of_pad)
+			within_forget(s->run->target, s->space, (pid_t)t->tid,
+				      s->run->labels[i].probe);
 		t->frame[i] = 0;
+		t->call[i] = (struct labelled_call){0};
 		has_left = true;
 	}
 	if (has_left)
@@ -600,10 +694,24 @@ static void leave_calls(struct session *s, struct labelled_thread *t, uint32_t n
 	t->checked = node;
 }
 
-/* Whether stacks have all native frames. */
-static bool has_native_stacks(const struct session *s)
+/*
+ * Where stacks do not show which calls of a pad's are open, breakpoints follow the next ones.
+ * @is_complete: that of an event of @t.
+ */
+static void check_stacks(const struct session *s, const struct labelled_thread *t, bool is_complete)
 {
-	return !s->stacks.virtual && !s->stacks.java && !s->code && !v8_stacks_are_on(s);
+	if (s->space->traps_calls || (is_complete && has_native_stacks(s)))
+		return;
+	bool is_in_call = false;
+
+	for (size_t i = 0; i < s->labels->count; i++)
+		is_in_call |= t->call[i].sp && t->call[i].is_of_pad;
+	if (!is_in_call)
+		return;
+	log_verbose("process %" PRIu32 ": calls of functions with labels are followed by "
+		    "breakpoints: %s", s->process.pid,
+		    is_complete ? "its stacks have no native frames" : "a stack is incomplete");
+	pads_trap_calls(s->space);
 }
 
 uint32_t labels_node(struct session *s, const struct heap_event *he, uint32_t node,
@@ -619,6 +727,8 @@ uint32_t labels_node(struct session *s, const struct heap_event *he, uint32_t no
 		search_pending(s, he->time_ns ? he->time_ns : clock_now_ns());
 	if (s->labels->has_variables)
 		take_values(s, t, he);
+	if (s->labels->has_variables && s->space)
+		check_stacks(s, t, is_complete);
 	base = t ? t->base : 0;
 	if (base && is_complete && node != t->checked && has_native_stacks(s)) {
 		leave_calls(s, t, node);
@@ -672,27 +782,12 @@ static uint32_t text_in(const struct labels *l, const struct calltree *tree, uin
 	return found;
 }
 
-/* The larger one comes first; 0: in use and allocated is the same. */
-static int compare_use(const struct label_use *x, const struct label_use *y)
-{
-	if (x->held != y->held)
-		return x->held < y->held ? 1 : -1;
-	return x->bytes != y->bytes ? x->bytes < y->bytes ? 1 : -1 : 0;
-}
-
 static int compare_sums(const void *a, const void *b)
 {
 	const struct label_sum *x = a, *y = b;
-	int order = compare_use(&x->use, &y->use);
+	int order = label_use_compare(&x->use, &y->use);
 
 	return order ? order : (x->text > y->text) - (x->text < y->text);
-}
-
-static void add_use(struct label_use *to, const struct label_use *from)
-{
-	to->held += from->held;
-	to->bytes += from->bytes;
-	to->calls += from->calls;
 }
 
 /*
@@ -713,14 +808,14 @@ static struct label_sums sum_up(const struct session *s, uint32_t label,
 		const struct label_use of_leaf = {at_peak ? peak : leaf->live_bytes,
 						  leaf->total_bytes, leaf->calls};
 
-		add_use(&out.list.data[text_in(s->labels, profile_calltree(p), label,
+		label_use_add(&out.list.data[text_in(s->labels, profile_calltree(p), label,
 					       leaf->node)].use, &of_leaf);
 	}
 	qsort(out.list.data, out.list.count, sizeof(*out.list.data), compare_sums);
 	while (out.list.count && !out.list.data[out.list.count - 1].use.calls)
 		out.list.count--;
 	for (size_t i = max + 1; i < out.list.count; i++)
-		add_use(&out.list.data[max].use, &out.list.data[i].use);
+		label_use_add(&out.list.data[max].use, &out.list.data[i].use);
 	return out;
 }
 
@@ -793,25 +888,6 @@ void labels_fork(struct session *parent, struct session *child)
 		publish(child);
 }
 
-/* Of too many texts the rest is "other". */
-static struct label_total *get_total(struct label_totals *to, uint32_t label, const char *text)
-{
-	uint64_t hash = hash_of(label, text);
-	struct label_total *t = hash_find(&to->total, hash, e,
-					  e->label == label && strcmp(e->text, text) == 0);
-
-	if (t)
-		return t;
-	while (to->texts.count <= label)
-		*vec_add(&to->texts) = 0;
-	if (*text && to->texts.data[label] >= LABEL_TEXTS_MAX && strcmp(text, "other") != 0)
-		return get_total(to, label, "other");
-	to->texts.data[label] += *text != 0;
-	t = hash_add(&to->total, hash);
-	*t = (struct label_total){.label = label, .text = xstrdup(text)};
-	return t;
-}
-
 /* A process that was never in a call with a label, and knows no variable. */
 static void add_unlabelled(const struct session *s, struct label_totals *to)
 {
@@ -825,7 +901,7 @@ static void add_unlabelled(const struct session *s, struct label_totals *to)
 			sum->live_bytes, sum->allocated_bytes - s->process.inherited_bytes,
 			profile_count(p, sum->allocations - s->process.inherited_allocations)};
 
-		add_use(&get_total(to, i, "")->use, &use);
+		label_use_add(&label_totals_get(to, i, "")->use, &use);
 	}
 }
 
@@ -844,7 +920,7 @@ static void add_label(const struct session *s, uint32_t label, struct label_tota
 			use.calls -= inherited[sum->text].calls;
 		}
 		if (use.calls || use.held)
-			add_use(&get_total(to, label, text_of(l, sum))->use, &use);
+			label_use_add(&label_totals_get(to, label, text_of(l, sum))->use, &use);
 	}
 	vec_deinit(&sums.list);
 }
@@ -858,89 +934,27 @@ void labels_add(const struct session *s, struct label_totals *to)
 			add_label(s, i, to);
 }
 
-void label_totals_deinit(struct label_totals *t)
-{
-	for (size_t i = 0; hash_next(&t->total.index, &i); i++)
-		free(t->total.slot[i].text);
-	hash_deinit(&t->total);
-	vec_deinit(&t->texts);
-}
-
 /* -- the summary -- */
-
-#define TEXTS_SHOWN 5u
-
-/* @use->held is a part of @all. */
-static void print_use(const char *name, const struct label_use *use, uint64_t all,
-		      const char *text)
-{
-	char held[AMOUNT_SIZE], bytes[AMOUNT_SIZE], calls[AMOUNT_SIZE];
-
-	log_info("  %-12s %10s %5.1f %%  %s; allocated %s in %s call%s", name,
-		 amount_bytes((double)use->held, held), amount_percent(use->held, all), text,
-		 amount_bytes((double)use->bytes, bytes), amount_commas(use->calls, calls),
-		 plural(use->calls));
-}
 
 void labels_print(const struct session *s, const struct leaf_amounts *at_peak, uint64_t peak)
 {
 	for (uint32_t i = 0; s->labels && i < s->labels->count; i++) {
 		if (s->run->labels[i].first != i)
 			continue;
-		struct label_sums sums = sum_up(s, i, at_peak, TEXTS_SHOWN);
-		size_t count = sums.list.count, shown = MIN(count, (size_t)TEXTS_SHOWN);
+		struct label_sums sums = sum_up(s, i, at_peak, LABEL_TEXTS_SHOWN);
+		size_t count = sums.list.count, shown = MIN(count, (size_t)LABEL_TEXTS_SHOWN);
 
 		for (size_t k = 0; k < shown; k++) {
 			const char *text = text_of(s->labels, &sums.list.data[k]);
 
-			print_use(k ? "" : s->run->labels[i].name, &sums.list.data[k].use, peak,
-				  sums.list.data[k].text ? text : "(none)");
+			label_use_print(k ? "" : s->run->labels[i].name,
+					&sums.list.data[k].use, peak,
+					sums.list.data[k].text ? text : "(none)");
 		}
 		_cleanup_free_ char *others = xasprintf("%zu others", count - shown);
 
 		if (count > shown)
-			print_use("", &sums.list.data[shown].use, peak, others);
+			label_use_print("", &sums.list.data[shown].use, peak, others);
 		vec_deinit(&sums.list);
 	}
-}
-
-static int compare_totals(const void *a, const void *b)
-{
-	const struct label_total *x = a, *y = b;
-	int order = compare_use(&x->use, &y->use);
-
-	return order ? order : strcmp(x->text, y->text);
-}
-
-static void print_total(const struct run *run, const struct label_totals *totals, uint32_t label,
-			uint64_t live)
-{
-	VEC(struct label_total) list = {0};
-	_cleanup_free_ char *name = xasprintf("all by %s", run->labels[label].name);
-	struct label_use rest = {0};
-
-	for (size_t i = 0; hash_next(&totals->total.index, &i); i++)
-		if (totals->total.slot[i].label == label)
-			*vec_add(&list) = totals->total.slot[i];
-	vec_sort(&list, compare_totals);
-	for (size_t i = 0; i < list.count; i++) {
-		const struct label_total *t = &list.data[i];
-
-		if (i < TEXTS_SHOWN)
-			print_use(i ? "" : name, &t->use, live, *t->text ? t->text : "(none)");
-		else
-			add_use(&rest, &t->use);
-	}
-	_cleanup_free_ char *others = xasprintf("%zu others", list.count - TEXTS_SHOWN);
-
-	if (list.count > TEXTS_SHOWN)
-		print_use("", &rest, live, others);
-	vec_deinit(&list);
-}
-
-void label_totals_print(const struct run *run, const struct label_totals *totals, uint64_t live)
-{
-	for (uint32_t i = 0; run->labels && i < run->options->labels.count; i++)
-		if (run->labels[i].first == i)
-			print_total(run, totals, i, live);
 }

@@ -9,7 +9,7 @@
  *	--label=tls:current_request->id       [id: 4711]
  *	--label=otel:http.route               [http.route: /orders]
  *
- * That of a function is read at the entry, while the thread is stopped; that of a variable by pads
+ * That of a function is read at the entry, that of a variable at each allocation; by pads
  * (arch/pad_label.h), or while the thread is stopped: a string, an integer, or the name of
  * an enumerator, as the debug information says; without it a pointer to text is a string, anything
  * else an integer. A text that cannot be read is "?".

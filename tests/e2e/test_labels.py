@@ -315,3 +315,220 @@ def many_processes(t):
     t.equal("status of %s" % run.err, run.status, 0)
     row = next(line for line in run.err.decode().splitlines() if line.startswith("ptmem:   all by who"))
     t.check(row.endswith("other; allocated 781.2 KiB in 800 calls"), "those above a thousand: %s" % run.err)
+
+
+CALLS = r"""/*
+ * Calls of handle() that begin and end in all ways. It prints what each tenant has: "TENANT BYTES CALLS". With "wait": a first
+ * call is in progress when "ready" is printed, and goes on when there is a byte to read.
+ */
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#define NOINLINE __attribute__((noinline, noclone))
+enum how { PLAIN, RECURSE, LEAVE, THROW, TAIL, SIGNAL, WAIT };
+struct tenant { const char *name; };
+enum { NONE = 3, NULLS, TENANTS };
+static struct tenant tenants[TENANTS] = {{"acme"}, {"globex"}, {"initech"}, {""}, {NULL}};
+static unsigned long bytes[TENANTS], calls[TENANTS];
+static thread_local int current = NONE;
+static thread_local jmp_buf out;
+static void *volatile sink;
+static volatile int zero;
+
+static NOINLINE void keep(size_t size)
+{
+	sink = malloc(size);
+	__atomic_fetch_add(&bytes[current], size, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&calls[current], 1, __ATOMIC_RELAXED);
+}
+
+static void on_signal(int) { keep(7); }
+
+/* Its caller's last act, which compilers make a jump: it ends the call. */
+static NOINLINE void finish(int is_outer, int)
+{
+	keep(11);
+	if (is_outer)
+		current = NONE;
+	zero = 0;
+}
+
+/* The outermost call counts. */
+extern "C" NOINLINE void handle(struct tenant *t, int depth, enum how how)
+{
+	int is_outer = current == NONE && how != WAIT;
+
+	if (is_outer)
+		current = (int)(t - tenants);
+	if (how == WAIT) {
+		printf("ready\n");
+		is_outer = read(0, &depth, 1) * 0;
+	}
+	keep(3);
+	if (how == RECURSE && depth > 0) {
+		handle(&tenants[depth % 3], depth - 1, how);
+		keep(5);
+	}
+	if (how == LEAVE)
+		longjmp(out, 1);
+	if (how == THROW) {
+		__atomic_fetch_add(&calls[current], 1, __ATOMIC_RELAXED); /* the exception: it is freed */
+		throw depth;
+	}
+	if (how == SIGNAL)
+		raise(SIGUSR1);
+	if (how == TAIL)
+		return finish(is_outer, depth);
+	if (is_outer)
+		current = NONE;
+	zero = 0;
+}
+
+extern "C" NOINLINE void other(struct tenant *, int, enum how) { keep(13); zero = 0; }
+
+/* The call that returns to its caller may be one of either. */
+static NOINLINE void wrap(struct tenant *t, int depth, enum how how)
+{
+	if (depth % 2)
+		return other(t, depth, how);
+	return handle(t, depth, how);
+}
+
+/* Leaves what it has pushed. */
+static NOINLINE void shallow(struct tenant *t) { handle(t, 0, PLAIN); zero = 0; }
+static NOINLINE void below(struct tenant *t) { volatile char space[64]; space[zero] = 0; shallow(t); zero = 0; }
+
+/* Has, in its frame, what was left there. */
+static NOINLINE void deep(struct tenant *t)
+{
+	volatile char space[8192];
+
+	space[zero] = 1;
+	keep(17);
+	if (t)
+		handle(t, 0, PLAIN);
+	keep(19);
+}
+
+static NOINLINE void leave(struct tenant *t, int n)
+{
+	if (!setjmp(out))
+		handle(t, n, LEAVE);
+	current = NONE;
+	keep(23);
+}
+
+static NOINLINE void escape(struct tenant *t, int n)
+{
+	try {
+		handle(t, n, THROW);
+	} catch (int) {
+	}
+	current = NONE;
+	keep(29);
+}
+
+static void *run(void *)
+{
+	static void (*volatile const functions[])(struct tenant *, int, enum how) = {handle, other};
+	stack_t own = {};
+
+	own.ss_size = 1 << 16;
+	own.ss_sp = mmap(NULL, own.ss_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	sigaltstack(&own, NULL);
+	for (int n = 0; n < 60; n++) {
+		struct tenant *t = &tenants[n % 3];
+
+		handle(t, n, PLAIN);
+		keep(1);
+		handle(t, n % 5, RECURSE);
+		handle(t, n, TAIL);
+		keep(2);
+		for (int i = 0; i < 4; i++)
+			functions[i % 2](t, n, PLAIN);
+		wrap(t, n, PLAIN);
+		wrap(t, n + 1, TAIL);
+		below(t);
+		deep(NULL);
+		below(t);
+		deep(&tenants[(n + 1) % 3]);
+		leave(t, n);
+		handle(t, n, SIGNAL);
+		raise(SIGUSR1);
+		if (n % 10 == 0)
+			escape(t, n);
+		if (n % 3 == 0)
+			handle(&tenants[NULLS], n, PLAIN);
+	}
+	own.ss_flags = SS_DISABLE;
+	sigaltstack(&own, NULL);
+	return NULL;
+}
+
+int main(int argc, char **)
+{
+	struct sigaction action = {};
+	pthread_t thread[2];
+
+	action.sa_handler = on_signal;
+	action.sa_flags = SA_ONSTACK;
+	sigaction(SIGUSR1, &action, NULL);
+	setvbuf(stdout, NULL, _IONBF, 0);
+	if (argc > 1)
+		handle(&tenants[0], 0, WAIT);
+	for (int i = 0; i < 2; i++)
+		pthread_create(&thread[i], NULL, run, NULL);
+	run(NULL);
+	for (int i = 0; i < 2; i++)
+		pthread_join(thread[i], NULL);
+	for (int i = 0; i < TENANTS; i++)
+		printf("%s %lu %lu\n", i == NONE ? "-" : tenants[i].name ? tenants[i].name : "(null)", bytes[i], calls[i]);
+	return 0;
+}
+"""
+
+
+def stops(messages):
+    return next(int(m.split()[-1].replace(",", "")) for m in messages if "breakpoint stops" in m)
+
+
+@test("labels/calls")
+def calls_of_all_kinds(t):
+    """Pads follow calls without stops; recursion, jumps instead of returns and calls, longjmp, exceptions, handlers of signals,
+    what frames find on the stack, and functions that are called from the same place: each to the byte, by breakpoints and pads."""
+    cwd = t.subdirectory()
+    program = os.path.join(cwd, "calls")
+    t.equal("g++", t.run(["g++", "-g", "-O2", "-w", "-fno-builtin-malloc", "-pthread", "-o", program, t.file("calls.cpp", CALLS)]).status, 0)
+    labels = ["--label=who=handle:arg1->name", "--label=depth=handle:arg2", "--label=how=handle:arg3"]
+    found = {}
+    for probes in ("break", "jump", "auto"):
+        recording = os.path.join(cwd, probes)
+        run = t.profile([program], ["--record=" + recording, "--probes=" + probes, *labels])
+        t.equal("status of %s" % run.messages, run.status, 0)
+        said = {line.split()[0]: tuple(map(int, line.split()[1:])) for line in run.out.decode().splitlines()}
+        found[probes] = [by_label(t, recording, name) for name in ("who", "depth", "how")]
+        del said["-"]
+        t.equal("by %s" % probes, {text: size for text, size in found[probes][0].items() if text}, {text: size for text, (size, _) in said.items()})
+        calls = rows(run.messages, "who")
+        t.equal("calls by %s" % probes, {text: calls.get(text) for text in said}, {text: n for text, (_, n) in said.items()})
+        found[probes].append(stops(run.messages))
+    t.equal("depths and ways", found["jump"][1:3], found["break"][1:3])
+    t.equal("depths and ways", found["auto"][1:3], found["break"][1:3])
+    t.check(found["jump"][3] < found["break"][3] / 3, "pads follow most calls: %s" % {p: f[3] for p, f in found.items()})
+    running = subprocess.Popen([program, "wait"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=cwd)
+    t.equal("its first line", running.stdout.readline(), b"ready\n")
+    ptmem = subprocess.Popen([t.ptmem(), "-v", "--record=a", "-o", "m", labels[0], "-p", str(running.pid)], cwd=cwd, stderr=subprocess.PIPE,
+                             env=t.environment(cwd))
+    messages = []
+    while b"attached to" not in (messages or [b""])[-1]:
+        messages.append(ptmem.stderr.readline())
+        t.check(messages[-1], "ptmem has ended: %s" % messages)
+    out, _ = running.communicate(b"x")
+    ptmem.communicate()
+    said = {line.split()[0]: int(line.split()[1]) for line in out.decode().splitlines() if line[0] != "-"}
+    t.equal("a call in progress has no label", {text: size for text, size in by_label(t, os.path.join(cwd, "a"), "who").items() if text}, said)

@@ -4,8 +4,11 @@ import gzip
 import json
 import os
 import re
+import signal
+import subprocess
 
 from harness import ALLOCATORS, BUILD, Skip, report, run_report, test
+from process_lib import state
 
 MIB = 1 << 20
 LARGE = 50  # blocks of 1 MiB
@@ -325,3 +328,92 @@ def timers(t):
     t.equal("the same file has the same answer", [again[key] for key in ends], [jemalloc[key] for key in ends])
     text = report(t, "--what-if=jemalloc", path)
     t.check(re.search(r"clock that is a quarter .*\n- (peak .* to .*, )?end \S+ MiB to \S+ MiB with jemalloc\n", text), text)
+
+
+MANY = r"""/* 32 threads at once, and a child that goes on with the blocks of its parent. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+enum { THREADS = 32 };
+static pthread_barrier_t all;
+static void *kept[THREADS];
+static void *work(void *arg)
+{
+	pthread_barrier_wait(&all);
+	for (size_t i = 0; i < 100; i++)
+		free(malloc(i * 50));
+	kept[(size_t)arg] = malloc(10000);
+	pthread_barrier_wait(&all);
+	return NULL;
+}
+int main(void)
+{
+	pthread_t id[THREADS];
+	pthread_barrier_init(&all, NULL, THREADS);
+	for (size_t i = 0; i < THREADS; i++)
+		pthread_create(&id[i], NULL, work, (void *)i);
+	for (size_t i = 0; i < THREADS; i++)
+		pthread_join(id[i], NULL);
+	pid_t child = fork();
+	for (size_t i = 0; child == 0 && i < THREADS; i++)
+		free(kept[i]);
+	if (child)
+		waitpid(child, NULL, 0);
+	return 0;
+}
+"""
+
+# An allocator that has the C library's functions, and stops where it would repeat the calls.
+STUCK = r"""
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+void *__libc_malloc(size_t);
+void *malloc(size_t size) { return __libc_malloc(size); }
+__attribute__((constructor)) static void stop(int argc)
+{
+	char text[20];
+	if (argc > 1)
+		return;
+	int fd = open("%s", O_WRONLY);
+	write(fd, text, snprintf(text, sizeof(text), "%%d\n", getpid()));
+	pause();
+}
+"""
+
+
+def has_ended(pid):
+    try:
+        return state(pid) in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+@test("what-if/odd")
+def odd(t):
+    """32 threads and a child; ended in the middle, it leaves no process and no file; what it prints is not read."""
+    profile, path = record(t, build(t, MANY))
+    answer = what_if(t, path, "glibc")
+    t.equal("threads", answer["threads"], 33)
+    check_curves(t, answer)
+    t.equal("live bytes", answer["live_end_bytes"], max(block["live"] for block in profile.stats))
+    temporary, fifo, library = t.subdirectory(), os.path.join(t.directory, "fifo"), os.path.join(t.directory, "stuck.so")
+    os.mkfifo(fifo)
+    source = t.file("stuck.c", STUCK % fifo)
+    t.equal("gcc", t.run(["gcc", "-w", "-O1", "-shared", "-fPIC", "-o", library, source]).status, 0)
+    before = sorted(os.listdir(t.directory))
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+        reporter = subprocess.Popen([os.path.join(BUILD, "ptmem-report"), "--what-if=" + library, path], cwd=t.directory,
+                                    env=dict(t.environment(t.directory), TMPDIR=temporary), stdout=subprocess.DEVNULL)
+        with open(fifo, encoding="ascii") as file:
+            replay = int(file.readline())
+        reporter.send_signal(number)
+        t.equal("status of %s" % number.name, reporter.wait(), -number)
+        t.wait_until("the replay has ended", lambda: has_ended(replay))
+        t.equal("files after %s" % number.name, (os.listdir(temporary), sorted(os.listdir(t.directory))), ([], before))
+    read, write = os.pipe()
+    os.close(read)
+    reporter = subprocess.run([os.path.join(BUILD, "ptmem-report"), "--what-if=glibc", path], cwd=t.directory, stdout=write, stderr=subprocess.PIPE, check=False)
+    os.close(write)
+    t.check(reporter.returncode != 0, "a pipe without a reader: %r" % reporter)

@@ -54,7 +54,7 @@ struct world {
 	struct module module[128];
 	size_t module_count;
 	/* what the handler saw */
-	volatile uint64_t full, bounds, in_calls, throws, unknown, large, deep;
+	volatile uint64_t full, bounds, in_calls, throws, unknown, large, deep, sites;
 	volatile uint64_t exits; /* hit by threads, with breakpoints at them (arm_exits) */
 	volatile uint64_t outside_allocs, outside_frees; /* signal handlers' calls without a pad */
 	bool has_reader;        /* another thread drains: threads wait when the ring is full */
@@ -237,6 +237,18 @@ static void serve_in_call(ucontext_t *uc, const struct pad *pad, struct pad_slot
 	}
 }
 
+/* A caller that is not known yet, or a frame on the way to another call whose rule is missing. */
+static void serve_call(const ucontext_t *uc)
+{
+	static taddr_t pcs[MAX_WALK];
+	struct stack_view view = view_at_entry(uc);
+	enum unwind_end end;
+
+	world->sites++;
+	pad_memory_add_call_site(&world->memory, view.regs.reg[16]);
+	unwind_walk(world->unwind, &view, pcs, MAX_WALK, &end); /* learns */
+}
+
 static void serve_entry(ucontext_t *uc, const struct pad *pad)
 {
 	int index = pad_slots_find(&world->memory, thread_pointer());
@@ -254,6 +266,9 @@ static void serve_entry(ucontext_t *uc, const struct pad *pad)
 	case PAD_REASON_IN_CALL:
 	case PAD_REASON_STALE:
 		serve_in_call(uc, pad, slot);
+		break;
+	case PAD_REASON_CALL:
+		serve_call(uc);
 		break;
 	case PAD_REASON_THROW:
 		world->throws++;
@@ -418,6 +433,7 @@ static const struct pad_probe reallocarray_probe = { PAD_REALLOC, FUNCTION_REALL
 static const struct pad_probe free_probe = { PAD_FREE, FUNCTION_FREE, NO, NO, NO, 0, NO, 0, 0, 0, 0 };
 static const struct pad_probe new_probe = { PAD_ALLOC, FUNCTION_NEW, 0, NO, NO, NO, NO, 0, 0, 0, 0 };
 static const struct pad_probe delete_probe = { PAD_DELETE, FUNCTION_DELETE, NO, NO, NO, 0, NO, 0, 0, 0, 0 };
+static const struct pad_probe labelled_probe = { PAD_LABELLED, FUNCTION_NONE, NO, NO, NO, NO, NO, 0, 0, 0, 1 };
 static const struct pad_probe throw_probe = { PAD_THROW_CHECK, FUNCTION_NONE, NO, NO, NO, NO, NO, 0, 0, 0, 0 };
 #undef NO
 

@@ -29,7 +29,7 @@ uint64_t fake_next = 0x100000, fake_frees;
 alloc_fn nested_alloc;
 free_fn nested_free;
 void fake_malloc(void), fake_free(void), fake_realloc(void), fake_posix(void), fake_new(void), fake_delete(void);
-void fake_throw(void);
+void fake_throw(void), fake_handle(void);
 
 __asm__(".text\n"
 	"fake_malloc: .cfi_startproc\n mov $16, %eax\n test %rdi, %rdi\n js 1f\n"
@@ -42,12 +42,17 @@ __asm__(".text\n"
 	" mov %rbx, %rdi\n call *nested_alloc(%rip)\n pop %rbx\n.cfi_def_cfa_offset 8\n ret\n.cfi_endproc\n"
 	"fake_delete: .cfi_startproc\n jmp *nested_free(%rip)\n.cfi_endproc\n"
 	"fake_throw: .cfi_startproc\n mov $7, %eax\n ret\n.cfi_endproc\n"
+	/* allocates arg 1 blocks, the first one below a call of itself with another arg 0 if there is an arg 2 */
+	"fake_handle: .cfi_startproc\n push %rbx\n.cfi_def_cfa_offset 16\n.cfi_offset 3,-16\n mov %rsi, %rbx\n"
+	" test %rdx, %rdx\n je 1f\n inc %rdi\n mov $1, %esi\n xor %edx, %edx\n mov pad_handle(%rip), %rax\n call *%rax\n dec %rbx\n"
+	"1: mov $100, %edi\n call *nested_alloc(%rip)\n dec %rbx\n jne 1b\n pop %rbx\n.cfi_def_cfa_offset 8\n ret\n.cfi_endproc\n"
 	" .skip 64, 0x90\n"); /* what follows could look like a branch to the last one */
 
 static alloc_fn pad_malloc, pad_calloc, pad_memalign, pad_valloc, pad_new;
 static free_fn pad_free, pad_delete;
 static realloc_fn pad_realloc, pad_reallocarray;
 static posix_fn pad_posix;
+void (*pad_handle)(uint64_t id, uint64_t blocks, uint64_t has_inner);
 
 static void make_pads(void)
 {
@@ -60,6 +65,7 @@ static void make_pads(void)
 	pad_delete = (free_fn)make_pad(fake_delete, delete_probe);
 	pad_realloc = (realloc_fn)make_pad(fake_realloc, realloc_probe);
 	pad_reallocarray = (realloc_fn)make_pad(fake_realloc, reallocarray_probe);
+	pad_handle = (void (*)(uint64_t, uint64_t, uint64_t))make_pad(fake_handle, labelled_probe);
 	pad_posix = (posix_fn)make_pad(fake_posix, posix_memalign_probe);
 	nested_alloc = pad_malloc;
 	nested_free = pad_free;
@@ -360,6 +366,37 @@ static void test_labels(void **state)
 	assert_int_equal(seen_count, turns * KEEP * 10);
 	for (size_t i = 0; i < KEEP; i++)
 		assert_int_equal(of_label[i], turns * 10);
+	assert_int_equal(here.in_calls + here.bounds + here.unknown, 0);
+	world_close();
+}
+
+/* The argument of the outermost call of a function is the label while that lasts; the function's return is not seen. */
+static void test_labels_of_calls(void **state)
+{
+	const struct pad_label label[PAD_LABELS] = {
+		[0] = {.kind = PAD_LABEL_NUMBER, .base = PAD_LABEL_CALL, .function = 1, .size = 8},
+		[5] = {.kind = PAD_LABEL_NUMBER, .base = PAD_LABEL_CALL, .function = 2, .size = 8}};
+	const uint64_t turns = 40, ids = KEEP - 2;
+	uint64_t result;
+
+	open_world(1 << 16);
+	enroll();
+	pad_memory_set_labels(&here.memory, label);
+	memset(of_label, 0, sizeof(of_label));
+	for (uint64_t i = 0; i < turns * ids; i++) {
+		pad_handle(1 + i % ids, 5, i % 2);
+		assert_int_equal(call_keeping((void *)pad_malloc, 100, &result), 0);
+		if (i < 3)
+			drain(); /* it learns the rules */
+	}
+	drain();
+	assert_int_equal(seen_count, turns * ids * 6);
+	assert_int_equal(of_label[0], turns * ids);
+	for (size_t i = 1; i <= ids; i++)
+		assert_int_equal(of_label[i], turns * 5);
+	assert_true(here.sites >= 2 && here.sites <= 4); /* the inner call traps until its frame has a rule */
+	pad_memory_set_traps_calls(&here.memory, true);
+	pad_memory_clear_call_sites(&here.memory);
 	assert_int_equal(here.in_calls + here.bounds + here.unknown, 0);
 	world_close();
 }
@@ -929,6 +966,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_registers),
 		cmocka_unit_test(test_short_ways),
 		cmocka_unit_test(test_labels),
+		cmocka_unit_test(test_labels_of_calls),
 		cmocka_unit_test(test_verify),
 		cmocka_unit_test(test_hash),
 		cmocka_unit_test(test_deep),

@@ -527,7 +527,8 @@ static void write_label(const struct pad_record_label *record, const char *text)
 	uint64_t *word = word_at(0, pad_memory_ring(&memory, 0)->head);
 
 	memcpy(word, record, sizeof(*record));
-	strncpy((char *)(word + sizeof(*record) / sizeof(*word)), text, PAD_LABEL_BYTES);
+	if (text)
+		strncpy((char *)(word + sizeof(*record) / sizeof(*word)), text, PAD_LABEL_BYTES);
 	word[0] = pad_mark(take_number(), 0, PAD_RECORD_LABEL);
 	move_head(0, MAX(record->size, 16u));
 }
@@ -554,6 +555,18 @@ static void test_labels(void **state)
 	assert_null(ring.broken);
 	assert_int_equal(labels_seen[2].state, PAD_LABEL_GONE);
 	assert_int_equal(labels_seen[2].size, 0);
+	assert_int_equal(labels_seen[2].sp, 0);
+	uint64_t *words = word_at(0, pad_memory_ring(&memory, 0)->head);
+
+	words[2] = 0x7ff0;
+	words[3] = 0x4000;
+	write_label(&(struct pad_record_label){.size = 32, .label = 7, .state = PAD_LABEL_NULL | PAD_LABEL_OF_CALL}, NULL);
+	write_free(0, take_number(), 1);
+	ring_drain(&ring, SIZE_MAX, &reads_labels);
+	assert_null(ring.broken);
+	assert_int_equal(labels_seen[7].state, PAD_LABEL_NULL);
+	assert_int_equal(labels_seen[7].sp, 0x7ff0);
+	assert_int_equal(labels_seen[7].return_pc, 0x4000);
 }
 
 /* Each alone; in a ring of its own. */
@@ -561,7 +574,8 @@ static void test_bad_labels(void **state)
 {
 	static const struct pad_record_label bad[] = {
 		{.size = 16, .label = PAD_LABELS},
-		{.size = 16, .state = PAD_LABEL_GONE + 1},
+		{.size = 16, .state = PAD_LABEL_STATES},
+		{.size = 16, .state = PAD_LABEL_GONE | PAD_LABEL_OF_CALL},
 		{.size = 32, .state = PAD_LABEL_GONE, .bytes = 8},
 		{.size = 112, .state = PAD_LABEL_PRESENT, .bytes = PAD_LABEL_BYTES + 1},
 		{.size = 16, .state = PAD_LABEL_PRESENT, .bytes = 8},

@@ -18,14 +18,26 @@ static const char *temporary_directory(void)
 	return path && *path ? path : "/tmp";
 }
 
-FILE *temporary_open(void)
+/* A file without a name, on file systems that have them: then SIGKILL leaves none behind. */
+static int open_unnamed(void)
 {
-	_cleanup_free_ char *path = xasprintf("%s/ptmem-what-if.XXXXXX", temporary_directory());
-	int fd = mkostemp(path, O_CLOEXEC);
-	FILE *f = fd < 0 ? NULL : fdopen(fd, "w+");
+	int fd = open(temporary_directory(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	_cleanup_free_ char *path = NULL;
 
+	if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR))
+		return fd;
+	path = xasprintf("%s/ptmem-what-if.XXXXXX", temporary_directory());
+	fd = mkostemp(path, O_CLOEXEC);
 	if (fd >= 0)
 		unlink(path);
+	return fd;
+}
+
+FILE *temporary_open(void)
+{
+	int fd = open_unnamed();
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "w+");
+
 	if (fd >= 0 && !f)
 		close(fd);
 	return f;

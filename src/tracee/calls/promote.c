@@ -112,6 +112,7 @@ static int make_memory(struct target *t, struct address_space *s, struct thread 
 				     requests_pad_flags(t, s));
 	pad_memory_set_virtual(&p->memory, &s->virtual);
 	pad_memory_set_labels(&p->memory, s->label);
+	pad_memory_set_traps_calls(&p->memory, s->traps_calls);
 	pads_set_gap(t, s);
 	pads_follow_clock(t, p, !t->ticks.is_trusted);
 	heap_sampling_start_pads(t, s);
@@ -165,6 +166,10 @@ static struct pad_probe describe(const struct address_space *s, const struct tra
 		d.kind = probe->kind == PROBE_REQUEST ? PAD_REQUEST :
 			 probe->kind == PROBE_MARKED_ALLOC ? PAD_MARKED_ALLOC : PAD_MARKED_FREE;
 		break;
+	case PROBE_WITHIN:
+		d.kind = PAD_LABELLED;
+		d.fixed_align = trap->entry;
+		break;
 	default:
 		d.kind = PAD_THROW_CHECK;
 		break;
@@ -206,6 +211,17 @@ static int refuse(struct trap *trap, const char *why)
 	return -ENOTSUP;
 }
 
+#define LABEL_HITS 4 /* a call of a labelled function whose labels can be read has published them */
+
+/* Whether pads cannot read the labels of the function of @trap; the first call says that. */
+static int check_labels(const struct address_space *s, struct trap *trap)
+{
+	if (pads_label_function(s, trap->entry))
+		return 0;
+	trap->why_cold = "its labels are not known yet";
+	return trap->hits < LABEL_HITS ? -EAGAIN : refuse(trap, "pads cannot read its labels");
+}
+
 static int check_promotion(struct target *t, struct address_space *s, struct trap *trap)
 {
 	const char *why = probe_why_cold(trap->probe);
@@ -219,6 +235,8 @@ static int check_promotion(struct target *t, struct address_space *s, struct tra
 		trap->why_cold = "it was not called yet";
 		return -EAGAIN;
 	}
+	if (trap->probe->kind == PROBE_WITHIN)
+		return check_labels(s, trap);
 	if (t->options.events.free_stacks &&
 	    (trap->probe->kind == PROBE_FREE || trap->probe->kind == PROBE_REALLOC))
 		return refuse(trap, "pads record no stacks of frees");

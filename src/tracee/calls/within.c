@@ -12,6 +12,10 @@
  * Otherwise the outermost call of a thread counts. A call that is left by longjmp or an exception
  * is noticed when an exception is caught above it, when the function is entered above it, or by the
  * session, at the next event of the thread above it (session/within.h).
+ *
+ * A hot function of --label gets a pad (PAD_LABELLED of arch/pad.h), which traps only for calls
+ * from places that it does not know. Of these, direct calls of the function are known from then on;
+ * all others are followed here.
  */
 #include "tracee/calls/calls.h"
 
@@ -20,6 +24,7 @@
 
 #include "base/log.h"
 #include "tracee/inject/stub_area.h"
+#include "tracee/pads/pads.h"
 #include "tracee/state/custom_probe.h"
 #include "tracee/state/module.h"
 #include "tracee/state/probe.h"
@@ -27,6 +32,7 @@
 #include "tracee/state/target_state.h"
 #include "tracee/state/thread.h"
 #include "tracee/state/trap_table.h"
+#include "unwind/unwind.h"
 
 /* -- the ends of calls -- */
 
@@ -63,6 +69,25 @@ void within_forget(struct target *t, const struct address_space *s, pid_t tid,
 	}
 }
 
+/* Whether a call that breakpoints follow returns to @pc. */
+static bool is_awaited(struct target *t, const struct address_space *s, taddr_t pc)
+{
+	struct thread *th;
+
+	for_each_thread_in(t, s, th)
+		for (size_t i = 0; i < th->calls.within.count; i++)
+			if (th->calls.within.data[i].return_pc == pc)
+				return true;
+	return false;
+}
+
+/* If pads follow the calls that return to @trap now, its breakpoint is taken out. */
+static void rest(struct target *t, struct address_space *s, struct trap *trap)
+{
+	if (!trap->is_idle && pads_has_call_site(s, trap->addr) && !is_awaited(t, s, trap->addr))
+		trap->is_idle = space_write(s, trap->addr, trap->original, trap->patch_size) == 0;
+}
+
 static enum trap_answer serve_return(struct target *t, struct thread *th, struct trap *trap,
 				     struct arch_regs *regs)
 {
@@ -75,6 +100,7 @@ static enum trap_answer serve_return(struct target *t, struct thread *th, struct
 		if (call->return_pc == addr && call->sp == sp)
 			end(t, th, i);
 	}
+	rest(t, th->process->space, trap);
 	call_continue_at(t, th, regs, next);
 	return TRAP_RESUME;
 }
@@ -105,19 +131,30 @@ static int make_copy(const struct stub_place *place, struct arch_move *m)
 	return rc;
 }
 
+/* The breakpoint @trap, which may have been taken out, is there again. */
+static int wake(struct target *t, struct address_space *s, struct trap *trap)
+{
+	int rc = trap->is_idle ? space_write(s, trap->addr, t->arch->trap, t->arch->trap_size) : 0;
+
+	trap->is_idle = rc != 0;
+	return rc;
+}
+
 /* A breakpoint at the return address @pc. *why_out: for -ENOTSUP. */
 static int add_trap(struct target *t, struct thread *th, taddr_t pc, const char **why_out)
 {
 	struct address_space *s = th->process->space;
 	const struct module *m = space_find_module(s, pc);
 	const struct stub_place place = {t, th, s, m};
-	const struct trap *known = space_trap_find(s, pc);
+	struct trap *known = space_trap_find(s, pc);
 	struct stub_area *area;
 	uint8_t out[STUB_MAX];
 
 	*why_out = "the caller is not in a file";
+	if (known && known->probe == &return_probe)
+		return wake(t, s, known);
 	if (known)
-		return known->probe == &return_probe ? 0 : -EEXIST;
+		return -EEXIST;
 	if (!m || !m->file || m->is_vdso)
 		return -ENOTSUP;
 	int rc = stub_area_get(&place, pc, &area);
@@ -206,6 +243,96 @@ static void drop_before(struct target *t, struct thread *th, const struct within
 	}
 }
 
+/* Whether the call that returns to @pc can only be one of the function of @trap. */
+static bool is_direct_call(const struct target *t, const struct address_space *s,
+			   const struct trap *trap, taddr_t pc)
+{
+	const struct module *m = space_find_module(s, pc);
+	uint8_t bytes[ARCH_MAX_INSN];
+	const struct arch_code code = {.bytes = bytes, .size = t->arch->jump_size,
+				       .at = pc - t->arch->jump_size};
+
+	if (!m || !m->file || m->is_vdso || code.size > sizeof(bytes) ||
+	    space_read_text(s, code.at, bytes, code.size) != 0)
+		return false;
+	for (size_t i = 0; i < code.size; i++) {
+		const struct trap *inside = space_trap_find(s, code.at + i);
+
+		if (inside && inside->probe == &return_probe)
+			bytes[i] = inside->original[0];
+	}
+	return t->arch->has_call(&code, trap->entry) || t->arch->has_call(&code, trap->addr);
+}
+
+/* Whether the pad of @trap, in which the thread is, can note its call if it tries again. */
+static bool may_retry(const struct target *t, struct address_space *s, const struct trap *trap,
+		      const struct arch_regs *regs, taddr_t return_pc)
+{
+	return trap->pad && pads_is_at_entry(s, trap, regs->word[t->arch->pc] -
+							     t->arch->trap_pc_offset) &&
+	       is_direct_call(t, s, trap, return_pc) && pads_add_call_site(s, return_pc);
+}
+
+#define OUTER_FRAMES 1024
+
+/*
+ * Whether the stack of @th, which has entered the function at @entry with @regs, leads to the call
+ * @outer; or ends before that, for lack of rules. Pads know these rules from then on.
+ */
+static bool may_be_inside(struct target *t, struct thread *th, const struct arch_regs *regs,
+			  taddr_t entry, const struct pad_label_value *outer)
+{
+	struct unwind *u = th->process->space->sink.unwind;
+	struct arch_regs at_entry = *regs;
+	taddr_t pc[OUTER_FRAMES], sp[OUTER_FRAMES];
+	struct stack_view view;
+	enum unwind_end end;
+
+	if (!u)
+		return true;
+	at_entry.word[t->arch->pc] = entry;
+	stack_window_at_stop(t, th, &at_entry, &view);
+	unwind_keep_sp(u, sp);
+	size_t count = unwind_walk_stopped(u, &view, pc, OUTER_FRAMES, &end);
+
+	unwind_keep_sp(u, NULL);
+	for (size_t i = 0; i < count; i++)
+		if (pc[i] == outer->return_pc && sp[i] == outer->sp + t->arch->return_size)
+			return true;
+	return end != UNWIND_COMPLETE;
+}
+
+/* Whether the call @call of @th is inside of another one that a pad has noted. */
+static bool is_in_noted(struct target *t, struct thread *th, const struct arch_regs *regs,
+			const struct within_call *call)
+{
+	struct address_space *s = th->process->space;
+	uint64_t pointer = regs->word[t->arch->thread_pointer];
+	struct pad_label_value outer;
+
+	for (uint32_t i = 0; s->pads && i < PAD_LABELS; i++) {
+		if (s->label[i].base != PAD_LABEL_CALL || s->label[i].function != call->entry)
+			continue;
+		pads_read_call(s, pointer, i, &outer);
+		if (!outer.sp || outer.sp == call->sp)
+			return false;
+		return may_be_inside(t, th, regs, call->entry, &outer);
+	}
+	return false;
+}
+
+/* @call is the outermost one of its function, unless it is inside of one that a pad has noted. */
+static void enter(struct target *t, struct thread *th, const struct arch_regs *regs,
+		  const struct within_call *call)
+{
+	if (is_in_noted(t, th, regs, call))
+		return;
+	if (th->process->space->pads)
+		pads_forget_calls(th->process->space, regs->word[t->arch->thread_pointer],
+				  call->entry);
+	begin(t, th, call);
+}
+
 enum trap_answer within_serve_entry(struct target *t, struct thread *th, struct trap *trap,
 				    struct arch_regs *regs)
 {
@@ -217,9 +344,11 @@ enum trap_answer within_serve_entry(struct target *t, struct thread *th, struct 
 		call.arg[i] = regs->word[t->arch->arg[i]];
 	if (!th->process->is_vfork_child &&
 	    thread_read_return(t, th, regs, &call.return_pc) == 0) {
+		if (may_retry(t, th->process->space, trap, regs, call.return_pc))
+			return TRAP_RESUME;
 		drop_before(t, th, &call);
 		if (!is_within(th, call.function))
-			begin(t, th, &call); /* the table of traps may move */
+			enter(t, th, regs, &call); /* the table of traps may move */
 	}
 	call_continue_at(t, th, regs, next);
 	return TRAP_RESUME;

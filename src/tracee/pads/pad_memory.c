@@ -441,6 +441,44 @@ void pad_memory_set_labels(struct pad_memory *m, const struct pad_label *label)
 		pad_memory_set_flags(m, m->written.flags | PAD_HAS_LABELS);
 }
 
+void pad_memory_set_traps_calls(struct pad_memory *m, bool traps)
+{
+	__atomic_store_n(&m->control->traps_calls, traps, __ATOMIC_SEQ_CST);
+}
+
+bool pad_memory_add_call_site(struct pad_memory *m, taddr_t pc)
+{
+	for (uint32_t i = 0; i < PAD_SITE_TRIES; i++) {
+		uint64_t *site = &m->written.call_site[pad_site_index(pc, i)];
+
+		if (*site == pc)
+			return false;
+		if (*site)
+			continue;
+		*site = pc;
+		__atomic_store_n(&m->control->call_site[pad_site_index(pc, i)], pc,
+				 __ATOMIC_SEQ_CST);
+		return true;
+	}
+	return false;
+}
+
+bool pad_memory_has_call_site(const struct pad_memory *m, taddr_t pc)
+{
+	for (uint32_t i = 0; i < PAD_SITE_TRIES; i++)
+		if (m->written.call_site[pad_site_index(pc, i)] == pc)
+			return true;
+	return false;
+}
+
+void pad_memory_clear_call_sites(struct pad_memory *m)
+{
+	for (uint32_t i = 0; i < ARRAY_SIZE(m->written.call_site); i++) {
+		m->written.call_site[i] = 0;
+		__atomic_store_n(&m->control->call_site[i], 0, __ATOMIC_SEQ_CST);
+	}
+}
+
 /*
  * Begins again: each function traps once more. Deaths of functions that slots still have in their
  * lists are not seen while they are unknown, so lists are compared completely until then.

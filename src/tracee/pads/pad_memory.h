@@ -58,6 +58,7 @@ struct pad_written {
 	uint64_t virtual;    /* address in the target */
 	uint64_t label_epoch;
 	struct pad_label label[PAD_LABELS];
+	uint64_t call_site[1 << PAD_SITE_BITS];
 	uint64_t framed, framed_size;
 };
 
@@ -126,8 +127,17 @@ void pad_memory_set_sample_shift(struct pad_memory *m, uint32_t shift);
 
 /* Publishes @layout for pads; then they record the frames of an interpreter, or not any more. */
 void pad_memory_set_virtual(struct pad_memory *m, const struct pad_virtual_layout *layout);
-/* Publishes PAD_LABELS variables; then pads record their values. */
+/* Publishes PAD_LABELS labels; then pads record their values. */
 void pad_memory_set_labels(struct pad_memory *m, const struct pad_label *label);
+/* Sets whether all calls of functions with labels trap. */
+void pad_memory_set_traps_calls(struct pad_memory *m, bool traps);
+/*
+ * Adds an address to which such calls may return (control.call_site): false if it is there already,
+ * or there is no room. Removes all of them.
+ */
+bool pad_memory_add_call_site(struct pad_memory *m, taddr_t pc);
+bool pad_memory_has_call_site(const struct pad_memory *m, taddr_t pc);
+void pad_memory_clear_call_sites(struct pad_memory *m);
 /* Adds the function @identity with @stamp to those that records may refer to. */
 void pad_memory_know(struct pad_memory *m, uint64_t identity, uint64_t stamp);
 /* An allocation that no pad has recorded may have the address of a function. */

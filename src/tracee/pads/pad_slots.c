@@ -72,6 +72,7 @@ static void pad_cache_use_own(struct pad_memory *m, uint32_t index)
 	taddr_t cache = pad_memory_slot_address(m, index) + offsetof(struct pad_slot, cache);
 
 	forget_frames(slot);
+	memset(slot->call, 0, sizeof(slot->call));
 	slot->check = cache + offsetof(struct pad_cache, check);
 	slot->frame = cache + offsetof(struct pad_cache, frame);
 	slot->step = cache + offsetof(struct pad_cache, step);

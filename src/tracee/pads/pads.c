@@ -99,6 +99,10 @@ static struct pad_fork_snapshot *take_snapshot(struct pads *p, const struct thre
 	h->slot.thread_pointer = th->pads->pointer;
 	h->slot.listed = 0; /* the child's list begins anew */
 	h->slot.label_epoch = 0;
+	for (uint32_t i = 0; i < PAD_LABELS; i++) /* the calls are the parent's */
+		if (h->slot.call[i].sp)
+			h->slot.label[i] = (struct pad_label_value){0};
+	memset(h->slot.call, 0, sizeof(h->slot.call));
 	ring_set_labels(&h->pads->ring, slot, h->slot.label);
 	memset(h->slot.count, 0, sizeof(h->slot.count)); /* its counts are in the totals */
 	h->deep = pad_cache_copy(m, slot);
@@ -172,6 +176,8 @@ static void take_over(struct target *t, struct thread *th, const struct pad_fork
 	pads_follow_losing(t, p);
 	pad_memory_set_virtual(&p->memory, &s->virtual);
 	pad_memory_set_labels(&p->memory, s->label);
+	pad_memory_clear_call_sites(&p->memory);
+	pad_memory_set_traps_calls(&p->memory, s->traps_calls);
 	heap_sampling_start_pads(t, s);
 	pad_owner_add(&t->pads->owner, &p->memory);
 	s->own.shared = h->at;

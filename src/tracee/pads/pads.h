@@ -23,6 +23,7 @@ struct arch_regs;
 struct stack_view;
 struct target;
 struct thread;
+struct trap;
 
 /* Once for each target. */
 void pads_init(struct target *t);
@@ -180,8 +181,32 @@ bool pads_lack_stamps(const struct target *t);
 
 /* @layout is copied. */
 void pads_set_virtual(struct address_space *s, const struct pad_virtual_layout *layout);
-/* PAD_LABELS variables, which are copied, and whose values its pads record. */
+/* PAD_LABELS labels, which are copied, and whose values its pads record. */
 void pads_set_labels(struct address_space *s, const struct pad_label *label);
+
+/* Functions with labels (PAD_LABELLED). */
+
+/* Whether there are labels of the function at @entry, which pads can read. */
+bool pads_label_function(const struct address_space *s, taddr_t entry);
+/* Whether @pc is the trap of the pad at the entry @trap. */
+bool pads_is_at_entry(const struct address_space *s, const struct trap *trap, taddr_t pc);
+/* From now on ptmem follows all calls of such functions itself. */
+void pads_trap_calls(struct address_space *s);
+/*
+ * Direct calls of such a function, and of no other one, return to @pc: false if that is known.
+ * Code was unmapped: such places may be others now.
+ */
+bool pads_add_call_site(struct address_space *s, taddr_t pc);
+bool pads_has_call_site(const struct address_space *s, taddr_t pc);
+void pads_clear_call_sites(struct address_space *s);
+/*
+ * The last call that pads noted for label @number in the thread with that thread pointer, if it
+ * seems to be open; sp 0: it is not. Its size and state are valid.
+ */
+void pads_read_call(const struct address_space *s, uint64_t thread_pointer, uint32_t number,
+		    struct pad_label_value *out);
+/* ptmem follows a call of the function at @entry in that thread, which is stopped there. */
+void pads_forget_calls(struct address_space *s, uint64_t thread_pointer, taddr_t entry);
 /* ptmem has read the function @identity, which has @stamp: records may refer to it. */
 void pads_know_function(struct address_space *s, uint64_t identity, uint64_t stamp);
 /* An allocation of @s was seen at a stop: its block may be another function's object now. */

@@ -61,9 +61,16 @@ void ring_read_label(struct ring *r, uint32_t slot, const uint64_t *word,
 		m->label = xcalloc(PAD_LABELS, sizeof(*m->label));
 	struct pad_label_value *v = &m->label[record->label];
 
-	*v = (struct pad_label_value){.state = record->state, .size = record->bytes};
+	const uint64_t *from = word + sizeof(*record) / sizeof(*word);
+	uint32_t state = record->state & ~(uint32_t)PAD_LABEL_OF_CALL;
+
+	*v = (struct pad_label_value){.state = state, .size = record->bytes};
 	for (uint32_t i = 0; i < pad_label_words(v); i++)
-		v->word[i] = ring_load(&word[sizeof(*record) / sizeof(*word) + i]);
+		v->word[i] = ring_load(from++);
+	if (record->state & PAD_LABEL_OF_CALL) {
+		v->sp = ring_load(from++);
+		v->return_pc = ring_load(from);
+	}
 	m->label_changes++;
 	m->has_node = false;
 }
@@ -75,7 +82,7 @@ void ring_set_labels(struct ring *r, uint32_t slot, const struct pad_label_value
 	if (!m->label)
 		m->label = xcalloc(PAD_LABELS, sizeof(*m->label));
 	for (uint32_t i = 0; i < PAD_LABELS; i++)
-		if (label[i].size <= PAD_LABEL_BYTES && label[i].state <= PAD_LABEL_GONE)
+		if (label[i].size <= PAD_LABEL_BYTES && label[i].state < PAD_LABEL_STATES)
 			m->label[i] = label[i];
 	m->label_changes++;
 }

@@ -147,12 +147,13 @@ static uint32_t read_label(struct ring *r, uint32_t slot, const uint64_t *word, 
 	for (size_t i = 0; i < ARRAY_SIZE(header) && room >= sizeof(header); i++)
 		header[i] = ring_load(&word[i]);
 	memcpy(&record, header, sizeof(record));
-	uint32_t words = (record.bytes + 7u) / 8;
-	uint64_t size = ROUND_UP(sizeof(record) + 8ull * words, (uint64_t)16) + ring_tail_size(r);
+	uint32_t state = record.state & ~(uint32_t)PAD_LABEL_OF_CALL;
+	uint64_t words = (record.bytes + 7u) / 8 + (record.state & PAD_LABEL_OF_CALL ? 2 : 0);
+	uint64_t size = ROUND_UP(sizeof(record) + 8 * words, (uint64_t)16) + ring_tail_size(r);
 
 	if (record.size > room || record.size != size || record.bytes > PAD_LABEL_BYTES ||
-	    record.label >= PAD_LABELS || record.state > PAD_LABEL_GONE ||
-	    (record.bytes && record.state != PAD_LABEL_PRESENT)) {
+	    record.label >= PAD_LABELS || state >= PAD_LABEL_STATES ||
+	    (record.bytes && state != PAD_LABEL_PRESENT)) {
 		ring_break(r, "a record of a label that cannot be");
 		return 0;
 	}

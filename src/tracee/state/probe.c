@@ -529,6 +529,9 @@ const char *probe_why_cold(const struct probe *p)
 {
 	if (!p->custom)
 		return NULL;
+	if (p->kind == PROBE_WITHIN)
+		return p->custom->is_label && !p->custom->is_measured ?
+			       NULL : "each call is measured";
 	if (p->pool)
 		return "pads know no pools";
 	if (p->result_arg != NO && probe_is_own(p)) /* if that is wrong, a pad would crash */

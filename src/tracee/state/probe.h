@@ -30,8 +30,8 @@ enum probe_kind {
 	PROBE_CATCH, /* it was caught */
 	PROBE_END, /* the program's last own destructor; libraries' are still to run */
 	PROBE_MAPPING, /* mmap, mremap, munmap; watched only on request, never by a pad */
-	PROBE_WITHIN, /* a function of --within; never by a pad */
-	PROBE_WITHIN_END, /* where a call of one returns to; likewise */
+	PROBE_WITHIN, /* a function of --within, or of --label; by a pad if only of that */
+	PROBE_WITHIN_END, /* where a call of one returns to; never by a pad */
 	PROBE_REQUEST,
 	PROBE_MARKED_ALLOC,
 	PROBE_MARKED_FREE, /* markers in the text; client_request.h */
@@ -132,7 +132,7 @@ static inline bool probe_is_cxx(const struct probe *p)
 static inline bool probe_may_be_hot(const struct probe *p)
 {
 	return p->kind != PROBE_LOADER && p->kind != PROBE_MAPPING && p->kind != PROBE_END &&
-	       p->kind != PROBE_WITHIN && p->kind != PROBE_WITHIN_END;
+	       p->kind != PROBE_WITHIN_END;
 }
 
 /*

@@ -199,6 +199,7 @@ struct address_space {
 	struct pads *pads;     /* pads; NULL = none yet */
 	struct pad_virtual_layout virtual; /* for its pads: pads_set_virtual */
 	struct pad_label label[PAD_LABELS]; /* likewise: pads_set_labels */
+	bool traps_calls;      /* pads_trap_calls */
 	struct space_recovery recovery;
 	struct space_sink sink;
 };

@@ -47,6 +47,7 @@ struct trap {
 	bool is_leaf;              /* as in struct probe_site */
 	uint8_t guess;             /* likewise */
 	bool is_removed;           /* removed with its module; the slot is reused */
+	bool is_idle;              /* the text is as it was, though threads may have stopped here */
 	trap_fn *serve;            /* set by the module that installed it */
 	const struct probe *probe; /* TRAP_ENTRY, TRAP_RETURN */
 	struct arch_stub stub;
