@@ -296,7 +296,7 @@ static void on_event(void *ctx, struct heap_event *he)
 	CHECK(he->path < USED && he->function < 16);
 	check_block(he->kind == HEAP_REALLOC_BEGIN ? he->old_addr : he->addr);
 	for (uint32_t i = 0; i < PAD_LABELS; i++) {
-		CHECK(he->label[i].size <= PAD_LABEL_BYTES && he->label[i].state <= PAD_LABEL_GONE);
+		CHECK(he->label[i].size <= PAD_LABEL_BYTES && he->label[i].state < PAD_LABEL_STATES);
 		sum += hash_bytes((const char *)he->label[i].word, he->label[i].size);
 	}
 	if (he->frame)
