@@ -34,7 +34,7 @@ LIB_OBJ := $(LIB_SRC:%.c=$(O)/%.o) $(O)/src/recording/pprof_profile.pb-c.o $(pat
 RECORDER_SRC := arch/$(ARCH)/recorder_template.S arch/recorder/recorder_calls.c arch/recorder/recorder_markers.c arch/recorder/recorder_sample.c arch/recorder/recorder_list.c arch/recorder/recorder_labels.c
 REPORT_OBJ := $(patsubst %.c,$(O)/%.o,$(filter-out $(MAINS),$(wildcard src/report/*.c src/report/*/*.c)))
 # Unit tests of one CPU: of its instructions, its registers, or what only it has. test_aarch64 runs on any.
-CPU_TESTS_x86_64 := budget guard insn_skim marker pad relocate stack_arguments stack_switch static_malloc syscall_callers syscalls unwind
+CPU_TESTS_x86_64 := budget guard insn_skim marker relocate stack_arguments stack_switch static_malloc syscall_callers syscalls unwind
 OTHER_CPU_TESTS := $(foreach c,$(filter-out $(ARCH),x86_64),$(CPU_TESTS_$c:%=tests/unit/test_%.c))
 UNIT := $(patsubst tests/unit/%.c,$(O)/tests/unit/%,$(filter-out $(OTHER_CPU_TESTS),$(wildcard tests/unit/test_*.c)))
 FUZZ := $(patsubst tests/fuzz/%.c,$(O)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))

@@ -218,6 +218,7 @@ struct arch {
 	uint8_t jump_size;                   /* bytes of the jump that relocate appends */
 	uint32_t reach;                      /* bytes that jumps cover to stubs and pads */
 	bool has_pads;                       /* else probes are breakpoints */
+	bool has_self_pointer;               /* the thread pointer leads to a copy of itself */
 	bool can_attach;                     /* else only programs that ptmem starts */
 	/*
 	 * at a stop that interrupted a system call the pc is at its instruction already, whether

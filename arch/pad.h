@@ -367,6 +367,9 @@ struct pad_step {
 	uint64_t extra_at, extra_value; /* another word on which the way to the caller depends */
 	uint32_t uses_fp;    /* its CFA is relative to fp; PAD_STEP_GUESSED: perhaps */
 	uint32_t unused;
+#ifndef RULE_RETURN_SLOT
+	uint64_t word_at;    /* where the return address is, which is not at the frame's place */
+#endif
 };
 
 /*
@@ -488,7 +491,7 @@ struct pad_slot {
 /* The end of the stack of the call that @slot is in: its caller's stack pointer after it. */
 static inline uint64_t pad_call_end(const struct pad_slot *slot)
 {
-	return slot->return_at + PAD_RETURN_BELOW + sizeof(uint64_t);
+	return slot->return_at + PAD_RETURN_BELOW + ARCH_RETURN_SIZE;
 }
 
 /* The mark, a record's first word: number (56 bits) | function (4) | type (4). */
@@ -589,6 +592,7 @@ struct recorder_image {
 	const uint8_t *code;
 	size_t size;
 	uint32_t full_trap; /* offset of the trap that says "ring full" */
+	uint32_t full_answer; /* the register that gets the answer, as in struct arch_regs */
 	/* offset of the instruction that reads the counter; it faults if that is disabled */
 	uint32_t ticks, ticks_size;
 	/* the same of the one that loads a word that may be gone; the result then is 0 */

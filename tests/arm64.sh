@@ -65,7 +65,7 @@ field() {
 # attach OPTION...: in $tracer; returns when it is attached
 attach() {
 	: >err
-	./ptmem --probes=break "$@" -p "$pid" >out.tracer 2>err &
+	./ptmem --probes="$probes" "$@" -p "$pid" >out.tracer 2>err &
 	tracer=$!
 	until [[ $(<err) == *"attached to process"* ]]; do
 		kill -0 $tracer || { cat err; return; }
@@ -101,7 +101,7 @@ leave_program() {
 	cat err.program
 }
 
-attaches=${2:-100} kills=${3:-50}
+attaches=${2:-100} kills=${3:-50} probes=break
 if [[ $(./ptmem -p 4194304 2>&1) == *"not supported on this CPU"* ]]; then
 	echo "skipped: ptmem does not attach on this CPU"
 	attaches=none
@@ -195,7 +195,9 @@ attached_tests() {
 	cat <&8 >out
 	leave_program server
 }
-[ "$attaches" = none ] || attached_tests
+for probes in break jump; do
+	[ "$attaches" = none ] || attached_tests
+done
 
 # -- exceptions: operators new that throw, in all ways, and what the oracle counted inside --
 
@@ -208,11 +210,14 @@ for level in O0 pac; do
 	rm -f oracle.*.*
 	ORACLE_DIR=$PWD LD_PRELOAD=$PWD/liboracle.so "bin/throws-$level" >out
 	check "throws-$level: output, alone" "$(cat out)" OK
-	./ptmem --probes=break --stats -o massif.out "bin/throws-$level" >out 2>err
-	check "throws-$level: status" $? 0
-	check "throws-$level: output" "$(cat out)" OK
-	check "throws-$level" "$(totals err | sed 's/ live=.*//') unknown=$(number err 'unknown frees')" "$(oracle_totals)"
-	echo "ran throws-$level"
+	for probes in break jump; do
+		name="throws-$level $probes"
+		./ptmem --probes=$probes --stats -o massif.out "bin/throws-$level" >out 2>err
+		check "$name: status" $? 0
+		check "$name: output" "$(cat out)" OK
+		check "$name" "$(totals err | sed 's/ live=.*//') unknown=$(number err 'unknown frees')" "$(oracle_totals)"
+		echo "ran $name"
+	done
 done
 
 # -- and ptmem attaches, and leaves, while one is thrown --
@@ -258,11 +263,13 @@ check "the CPU signs return addresses" $? 0
 
 # -- programs that know their totals: PROGRAM THREADS ARGUMENTS... --
 
-while read -r program threads arguments; do
-	name=$program
+# profile PROBES: of $program; the folded stacks in folded.PROBES
+profile() {
+	name="$program $1"
 	rm -f truth massif.out
 	# shellcheck disable=SC2086
-	TRUTH=truth ./ptmem --probes=break --stats -o massif.out "bin/$program" $arguments >out 2>err </dev/null
+	TRUTH=truth ./ptmem --probes=$1 --stats --folded="folded.$1" --view=total -o massif.out "bin/$program" $arguments \
+		>out 2>err </dev/null
 	check "$name: status" $? 0
 	want=$(sed -n 's/^expect: //p' truth)
 	if [ "$threads" = 0 ]; then
@@ -272,11 +279,15 @@ while read -r program threads arguments; do
 	fi
 	check "$name: complete stacks" "$(number err 'complete stacks')" "$(number err stacks)"
 	echo "ran $name"
-done <programs
+}
 
-./ptmem --probes=jump true >out 2>err
-check "pads: status" $? 1
-check "pads: message" "$(cat err)" "ptmem: --probes=jump: pads are not supported on this CPU; use --probes=break"
+while read -r program threads arguments; do
+	profile break
+	profile jump
+	check "$name: functions with jumps" "$(number err 'functions with jumps')" 9
+	# threads allocate at random
+	[ "${program%-*}" = threads ] || check "$name: call paths" "$(sort folded.jump)" "$(sort folded.break)"
+done <programs
 
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

@@ -7,6 +7,7 @@
 #define ARCH_MAX_INSN 4       /* size of every instruction, bytes */
 #define ARCH_ADDRESS_BITS 48  /* of addresses in user space, unless a program asks for more */
 #define ARCH_MAX_CALL 4       /* size of a call, bytes */
+#define ARCH_RETURN_SIZE 0    /* bytes of a return address that a call pushes */
 #define ARCH_SIGRETURN_SIZE 8 /* bytes that identify the signal trampoline */
 
 #define ARCH_SIGNS_RETURNS 1 /* return addresses may have a pointer authentication code */

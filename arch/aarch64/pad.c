@@ -1,18 +1,154 @@
-/* There are no pads on this CPU yet: probes are breakpoints. */
+/*
+ * Assembles pads: a copy of a template (recorder_template.S) with its head filled in and the
+ * function's moved instruction at its end. Which template, and where the pad enters the recorder,
+ * the table at the start of the recorder's code says; only this file reads it.
+ */
 #include <errno.h>
+#include <string.h>
 
+#include "arch/aarch64/aarch64.h"
+#include "arch/aarch64/pad_layout.h"
 #include "arch/pad.h"
+#include "arch/recorder/pad_head.h"
 
-#include "arch/arch.h"
+_Static_assert(sizeof(struct pad_head) == PAD_HEAD_SIZE &&
+		       offsetof(struct pad_head, enter) == PAD_HEAD_ENTER &&
+		       offsetof(struct pad_head, leave) == PAD_HEAD_LEAVE &&
+		       offsetof(struct pad_head, raw) == PAD_HEAD_RAW &&
+		       offsetof(struct pad_head, finish) == PAD_HEAD_FINISH,
+	       "as in pad_layout.h");
+_Static_assert(PAD_RETURN_BELOW == PAD_PUSHED_SIZE, "return_at is the mark's address");
+
+/* A template: offsets from the start of the recorder; 0 if there is none. */
+struct template {
+	uint32_t start, entry, entry_trap, after, leave_trap, moved, end, back, ret, tail;
+};
+
+/* Offsets from there. */
+struct recorder_table {
+	uint32_t magic;
+	uint32_t enter_call, enter_plain, enter_free, enter_throw;
+	uint32_t leave, leave_plain, raw, finish, full_trap, ticks, unsure_load, label_load;
+	uint32_t sample_leaf, sample_call, sample_free, leave_sample;
+	struct template call, jump;
+};
+
+extern const uint8_t aarch64_recorder[], aarch64_recorder_end[], aarch64_recorder_elf[],
+	aarch64_recorder_elf_end[];
+
+static const struct recorder_table *table(void)
+{
+	return (const struct recorder_table *)(const void *)aarch64_recorder;
+}
 
 struct recorder_image arch_recorder_image(void)
 {
-	return (struct recorder_image){0};
+	return (struct recorder_image){
+		.code = aarch64_recorder,
+		.size = (size_t)(aarch64_recorder_end - aarch64_recorder),
+		.elf = aarch64_recorder_elf,
+		.elf_size = (size_t)(aarch64_recorder_elf_end - aarch64_recorder_elf),
+		.full_trap = table()->full_trap,
+		.full_answer = 2, /* x2 */
+		.ticks = table()->ticks,
+		.ticks_size = A64_SIZE,
+		.unsure_load = table()->unsure_load,
+		.unsure_load_size = A64_SIZE,
+		.label_load = table()->label_load,
+		.label_load_size = 2 * A64_SIZE,
+	};
+}
+
+/*
+ * Whether the recorder's short way is sufficient: the first argument is the size, the others do not
+ * matter.
+ */
+static bool is_plain(const struct pad_probe *p)
+{
+	return p->kind == PAD_ALLOC && p->size_arg == 0 && p->count_arg == PAD_NO_ARG &&
+	       p->align_arg == PAD_NO_ARG && p->out_arg == PAD_NO_ARG && p->fixed_align == 0 &&
+	       !p->is_string;
+}
+
+static struct pad_head make_head(const struct pad_request *request, uint64_t after)
+{
+	const struct recorder_table *t = table();
+	const struct pad_probe *p = &request->probe;
+	bool is_free = p->kind == PAD_FREE || p->kind == PAD_DELETE;
+	uint32_t enter = p->kind == PAD_FREE ? t->enter_free :
+			 p->kind == PAD_THROW_CHECK ? t->enter_throw :
+			 is_plain(p) ? t->enter_plain : t->enter_call;
+	uint32_t leave = is_plain(p) ? t->leave_plain : t->leave;
+
+	if (request->is_sampling && p->kind <= PAD_DELETE) {
+		enter = p->kind == PAD_FREE ? t->sample_free :
+			p->is_leaf ? t->sample_leaf : t->sample_call;
+		leave = t->leave_sample;
+	}
+	return (struct pad_head){
+		.control = request->control,
+		.enter = request->recorder + enter,
+		.leave = request->recorder + leave,
+		.raw = request->recorder + t->raw,
+		.finish = request->recorder + t->finish,
+		.after = after,
+		.mark = (uint32_t)p->function << 4 | (is_free ? PAD_RECORD_FREE : PAD_RECORD_SAME),
+		.probe = *p,
+	};
 }
 
 int arch_make_pad(const struct pad_request *request, uint8_t *out, struct pad *pad_out,
 		  const char **why_out)
 {
-	*why_out = "pads are not supported on this CPU";
-	return -ENOTSUP;
+	const struct pad_probe *p = &request->probe;
+	bool is_jump = p->kind == PAD_FREE || p->kind == PAD_THROW_CHECK;
+	const struct template *t = is_jump ? &table()->jump : &table()->call;
+	uint32_t moved_at = t->moved - t->start, patch, back;
+	taddr_t at = request->at, bias = at - t->start;
+	struct arch_move m = {
+		.code = request->code,
+		.code_size = request->code_size,
+		.from = request->from,
+		.min_bytes = A64_SIZE,
+		.to = at + moved_at,
+		.out = out + moved_at,
+		.out_size = PAD_MOVED_ROOM,
+	};
+
+	*why_out = "its pad has no place";
+	if (table()->magic != RECORDER_MAGIC || t->end - t->start > PAD_ROOM || at % PAD_ALIGN != 0)
+		return -EINVAL;
+	*why_out = "markers and labels have no pads on this CPU";
+	if (p->kind >= PAD_LABELLED)
+		return -ENOTSUP;
+	memcpy(out, aarch64_recorder + t->start, t->end - t->start);
+	int err = aarch64_relocate(&m);
+
+	*why_out = err ? m.why : "the pad is out of reach";
+	if (err || !a64_branch(A64_BRANCH, m.from, bias + t->entry, &patch) ||
+	    !a64_branch(A64_BRANCH, bias + t->back, m.from, &back))
+		return -ENOTSUP;
+	a64_store(out + (t->back - t->start), back);
+	*pad_out = (struct pad){
+		.at = at,
+		.size = t->end - t->start,
+		.patch_size = A64_SIZE,
+		.patch_at = m.from,
+		.moved = (uint32_t)m.moved,
+		.pushes_return = m.pushes_return,
+		.bias = bias,
+		.start = bias + t->entry,
+		.straight = bias + t->moved,
+		.after = t->after ? bias + t->after : 0,
+		.entry_trap = bias + t->entry_trap,
+		.leave_trap = t->leave_trap ? bias + t->leave_trap : 0,
+		.tail = bias + (t->tail ? t->tail : t->back),
+		.exit[0] = {bias + t->moved, bias + t->back},
+	};
+	if (t->ret)
+		pad_out->exit[1] = (struct pad_exit){bias + t->ret, bias + t->tail};
+	a64_store(pad_out->patch, patch);
+	struct pad_head head = make_head(request, pad_out->after);
+	memcpy(out, &head, sizeof(head));
+	return 0;
 }

@@ -3,7 +3,8 @@
  * and between its files, and how a thread finds its slot. CPU-dependent parts are in
  * arch/CPU/recorder_cpu.h:
  *
- *	struct pad_stack      what a pad saved; return_slot: the word at the stack pointer
+ *	struct pad_stack      what a pad saved; return_slot: has the caller's return address
+ *	cpu_place             the place of the caller's frame (below)
  *	struct pad_saved      callee-saved registers, pushed before a raw record is written
  *	cpu_argument          register of an argument, or of the result
  *	cpu_marker_sp         the stack pointer of a marker's function
@@ -16,6 +17,10 @@
  *	cpu_label_load        the same, and whether it was there
  *	cpu_is_framed         whether a function evidently has a frame pointer
  *	cpu_fill_regs, cpu_copy_stack  the raw part of a record
+ *
+ * A frame's place is its stack pointer after the call that it is in, less CPU_RETURN_SIZE: the
+ * address of the return address if the CPU pushes that. If it does not, the function that is called
+ * saves it somewhere above its caller's place; a pad, CPU_LINK_BELOW bytes below.
  */
 #ifndef PTMEM_ARCH_RECORDER_RECORDER_H
 #define PTMEM_ARCH_RECORDER_RECORDER_H
@@ -42,6 +47,7 @@
 #define WRITE(x, v) (*(volatile __typeof__(x) *)&(x) = (v))
 
 #include "arch/recorder/pad_head.h"
+#define CPU_RETURN_SIZE ARCH_RETURN_SIZE
 #include RECORDER_CPU /* arch/CPU/recorder_cpu.h; set by make-recorder */
 
 enum { GO_STRAIGHT = 0, GO_CALL = 1, GO_NESTED = 2, GO_TRAP = -1 }; /* of the pad_enter functions */
@@ -143,10 +149,10 @@ INLINE struct pad_slot *find_slot(const struct pad_control *c)
 	return pad_search_slot(c, tp);
 }
 
-/* The address of a pad call's return address: slot.return_at. */
+/* slot.return_at of a pad's call. */
 INLINE uint64_t call_return_at(const struct pad_stack *stack)
 {
-	return (uint64_t)&stack->return_slot - PAD_RETURN_BELOW;
+	return cpu_place(stack) - PAD_RETURN_BELOW;
 }
 
 INLINE int trap(struct pad_slot *slot, enum pad_reason reason)

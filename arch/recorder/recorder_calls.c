@@ -181,15 +181,15 @@ API int pad_guess_step(const struct pad_control *c, const struct pad_slot *slot,
 	const uint64_t *frame = (const uint64_t *)fp; /* its caller's, and the return address */
 
 	if (s->pc - start >= READ(c->framed_size) || READ(c->flags) & PAD_VIRTUAL ||
-	    slot->is_switched || !is_in_stack(high, s->at, fp) ||
-	    !is_in_stack(high, s->at, fp + 8) || unwind_is_end(frame[1]) ||
+	    slot->is_switched || !is_in_frame(high, s->at, fp) ||
+	    !is_in_frame(high, s->at, fp + 8) || unwind_is_end(frame[1]) ||
 	    unwind_rule_find((const struct unwind_rule *)c->rules, c->rule_bits, s->pc) ||
 	    !cpu_is_framed(start, s->pc))
 		return 0;
 	s->fp_at = fp;
 	s->extra_at = 0;
 	s->uses_fp = PAD_STEP_GUESSED;
-	s[1].at = fp + 8;
+	s[1].at = fp + 16 - CPU_RETURN_SIZE;
 	s[1].fp = frame[0];
 	s[1].pc = frame[1];
 	return 1;
@@ -232,7 +232,7 @@ static void record_inner(struct pad_stack *stack, const struct pad_head *head,
 	uint64_t block = cpu_argument(stack, head->probe.block_arg);
 
 	if (slot->kind != PAD_DELETE && block)
-		record_word(slot, head, block, (uint64_t)&stack->return_slot,
+		record_word(slot, head, block, cpu_place(stack),
 			    PAD_RECORD_INNER_FREE);
 }
 
@@ -254,7 +254,7 @@ API int pad_enter_call(struct pad_stack *stack, const struct pad_head *head, uin
 						    PAD_RECORD_REALLOC_BEGIN :
 						    PAD_RECORD_FREE;
 		int is_lost = !record_word(slot, head, cpu_argument(stack, head->probe.block_arg),
-					   (uint64_t)&stack->return_slot, type);
+					   cpu_place(stack), type);
 		if (unlikely(is_lost) && head->probe.kind == PAD_REALLOC)
 			slot->arg[head->probe.block_arg] = 0; /* ends as an allocation */
 	}
@@ -265,7 +265,7 @@ API int pad_enter_call(struct pad_stack *stack, const struct pad_head *head, uin
 API int pad_enter_plain(struct pad_stack *stack, const struct pad_head *head, uint64_t fp)
 {
 	const struct pad_control *c = head_control(head);
-	uint64_t at = (uint64_t)&stack->return_slot;
+	uint64_t at = cpu_place(stack);
 	struct pad_slot *slot;
 
 	if (is_off(c))
@@ -298,11 +298,11 @@ API int pad_enter_free(struct pad_stack *stack, const struct pad_head *head, uin
 	}
 	if (way != GO_CALL)
 		return way;
-	WRITE(slot->return_at, (uint64_t)&stack->return_slot);
+	WRITE(slot->return_at, cpu_place(stack));
 	barrier();
 	block = cpu_argument(stack, head->probe.block_arg);
 	forget_state(slot, block);
-	record_word(slot, head, block, (uint64_t)&stack->return_slot, PAD_RECORD_FREE);
+	record_word(slot, head, block, cpu_place(stack), PAD_RECORD_FREE);
 	finish(slot);
 	return GO_STRAIGHT;
 }
@@ -411,7 +411,7 @@ static KEEPS __attribute__((noinline)) int leave(struct pad_stack *stack,
 						 struct pad_slot *slot)
 {
 	struct pad_control *c = head_control(head);
-	uint64_t at = (uint64_t)&stack->return_slot;
+	uint64_t at = cpu_place(stack);
 	int64_t fresh = -1;
 	uint32_t kept = 0;
 
@@ -469,7 +469,7 @@ API int pad_leave(struct pad_stack *stack, const struct pad_head *head, uint64_t
 API int pad_leave_plain(struct pad_stack *stack, const struct pad_head *head, uint64_t fp)
 {
 	struct pad_control *c = head_control(head);
-	uint64_t at = (uint64_t)&stack->return_slot, result = cpu_result(stack), bytes;
+	uint64_t at = cpu_place(stack), result = cpu_result(stack), bytes;
 	struct pad_slot *slot = leaving_slot(c, call_return_at(stack));
 
 	if (unlikely(!slot))
@@ -500,7 +500,7 @@ API int pad_leave_plain(struct pad_stack *stack, const struct pad_head *head, ui
 API int pad_raw(struct pad_stack *stack, const struct pad_head *head,
 		const struct pad_saved *saved)
 {
-	uint64_t at = (uint64_t)&stack->return_slot;
+	uint64_t at = cpu_place(stack);
 	struct pad_slot *slot = leaving_slot(head_control(head), call_return_at(stack));
 
 	if (write_raw(at, head, slot, saved))

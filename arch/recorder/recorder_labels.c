@@ -277,7 +277,7 @@ static KEEPS __attribute__((noinline)) int is_nested(const struct pad_control *c
 						     struct pad_step *s)
 {
 	uint64_t high = slot->stack_high, own = s->at, outer = slot->call[i].sp;
-	struct pad_step next = {0};
+	struct pad_step next; /* set by a step outwards */
 
 	for (uint32_t n = 0; n < OUTER_FRAMES; n++) {
 		if (s->at == outer || (s->at == slot->call_inner[i] && n)) {
@@ -301,7 +301,7 @@ INLINE int enter_label(const struct pad_control *c, struct pad_slot *slot, uint3
 		       const struct pad_stack *stack, uint64_t fp)
 {
 	const struct pad_label *label = &c->label[i];
-	uint64_t at = (uint64_t)&stack->return_slot, argument;
+	uint64_t at = cpu_place(stack), argument;
 	struct pad_label_value *call = &slot->call[i];
 
 	if (unlikely(call->sp != at && is_open(call))) {
@@ -322,7 +322,7 @@ INLINE int enter_label(const struct pad_control *c, struct pad_slot *slot, uint3
 API int pad_enter_labelled(struct pad_stack *stack, const struct pad_head *head, uint64_t fp)
 {
 	const struct pad_control *c = head_control(head);
-	uint64_t at = (uint64_t)&stack->return_slot;
+	uint64_t at = cpu_place(stack);
 	int has_any = 0;
 	struct pad_slot *slot;
 

@@ -39,7 +39,7 @@ INLINE int enter_frame(const struct pad_control *c, uint64_t at, uint64_t pc, ui
 INLINE int enter(struct pad_stack *stack, const struct pad_head *head, uint64_t fp,
 		 struct pad_slot **slot_out)
 {
-	return enter_frame(head_control(head), (uint64_t)&stack->return_slot, stack->return_slot,
+	return enter_frame(head_control(head), cpu_place(stack), stack->return_slot,
 			   fp, slot_out);
 }
 
@@ -213,9 +213,8 @@ INLINE void record_return(uint64_t at, const struct pad_head *head, struct pad_s
 		slot->listed = 0;
 	}
 	if (saved) {
-		uint64_t regs[PAD_RAW_REGS] = CPU_RAW_REGS(saved, sp, slot->return_pc);
-		for (int i = 0; i < PAD_RAW_REGS; i++)
-			*p++ = regs[i];
+		cpu_fill_regs(p, saved, sp, slot->return_pc);
+		p += PAD_RAW_REGS;
 		uint64_t words = raw / 8;
 		const void *from = (const void *)sp;
 		if (likely(head->probe.kind < PAD_REQUEST))

@@ -72,7 +72,7 @@ INLINE void record_release(struct pad_stack *stack, const struct pad_head *head,
 						    PAD_RECORD_REALLOC_MAYBE;
 	else
 		type = answer == PAD_FILTER_TAKEN ? PAD_RECORD_FREE : PAD_RECORD_INNER_FREE;
-	if (!record_sample_release(slot, head, block, (uint64_t)&stack->return_slot, type))
+	if (!record_sample_release(slot, head, block, cpu_place(stack), type))
 		slot->is_old_sampled = 0;
 }
 
@@ -83,7 +83,7 @@ INLINE void record_free(struct pad_stack *stack, const struct pad_head *head,
 	enum pad_record_type type = released_as(c, block);
 
 	if (type)
-		record_sample_release(slot, head, block, (uint64_t)&stack->return_slot, type);
+		record_sample_release(slot, head, block, cpu_place(stack), type);
 }
 
 static void record_inner_sample(struct pad_stack *stack, const struct pad_head *head,
@@ -141,7 +141,7 @@ API int pad_enter_sample_free(struct pad_stack *stack, const struct pad_head *he
 	if (way != GO_CALL)
 		return way;
 	count_call(slot, head, 0);
-	WRITE(slot->return_at, (uint64_t)&stack->return_slot);
+	WRITE(slot->return_at, cpu_place(stack));
 	barrier();
 	if (is_hit)
 		record_free(stack, head, slot, block);
@@ -157,7 +157,7 @@ INLINE void record_lost(struct pad_stack *stack, const struct pad_head *head,
 		slot->arg[head->probe.size_arg] = 0;
 	slot->result = 0;
 	slot->has_list = 0;
-	record_return((uint64_t)&stack->return_slot, head, slot, 0, -1, 0, 0);
+	record_return(cpu_place(stack), head, slot, 0, -1, 0, 0);
 }
 
 /* Whether realloc has removed the block from the filter, and was not asked to free it. */

@@ -89,6 +89,7 @@ static const struct arch x86_64 = {
 	.nop_insn = {0x90},
 	.jump_size = X86_JUMP_SIZE,
 	.has_pads = true,
+	.has_self_pointer = true,
 	.can_attach = true,
 	.reach = UINT32_C(1) << 30,
 	.long_nop = {0x0f, 0x1f, 0x44, 0x00, 0x00},

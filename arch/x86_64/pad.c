@@ -94,6 +94,7 @@ struct recorder_image arch_recorder_image(void)
 		.elf = x86_64_recorder_elf,
 		.elf_size = (size_t)(x86_64_recorder_elf_end - x86_64_recorder_elf),
 		.full_trap = table()->full_trap,
+		.full_answer = (uint32_t)arch_native->ret,
 		.ticks = table()->ticks,
 		.ticks_size = 2, /* rdtsc */
 		.unsure_load = table()->unsure_load,

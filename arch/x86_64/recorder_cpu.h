@@ -5,7 +5,7 @@
 #include "arch/x86_64/pad_layout.h"
 
 #define CPU_RED_ZONE PAD_RED_ZONE
-#define CPU_RETURN_SIZE 8 /* bytes of a return address on the stack */
+#define CPU_LINK_BELOW 0 /* a return address is at its frame's place */
 
 /* The registers saved by a pad; return_slot is the word at the stack pointer. */
 struct pad_stack {
@@ -16,6 +16,11 @@ struct pad_stack {
 struct pad_saved {
 	uint64_t rbx, rbp, r12, r13, r14, r15;
 };
+
+INLINE uint64_t cpu_place(const struct pad_stack *stack)
+{
+	return (uint64_t)&stack->return_slot;
+}
 
 INLINE uint64_t cpu_argument(const struct pad_stack *stack, uint8_t i)
 {
@@ -156,13 +161,20 @@ INLINE int cpu_is_framed(uint64_t start, uint64_t pc)
 	return 0;
 }
 
-/* Registers in DWARF order. */
-#define CPU_RAW_REGS(saved, sp, pc)                                            \
-	{                                                                      \
-		[3] = (saved)->rbx,  [6] = (saved)->rbp,  [7] = (sp),          \
-		[12] = (saved)->r12, [13] = (saved)->r13, [14] = (saved)->r14, \
-		[15] = (saved)->r15, [16] = (pc),                              \
-	}
+/* The PAD_RAW_REGS registers in DWARF order; 0 for those that calls change. */
+INLINE void cpu_fill_regs(uint64_t *out, const struct pad_saved *saved, uint64_t sp, uint64_t pc)
+{
+	for (int i = 0; i < PAD_RAW_REGS; i++)
+		WRITE(out[i], 0);
+	out[3] = saved->rbx;
+	out[6] = saved->rbp;
+	out[7] = sp;
+	out[12] = saved->r12;
+	out[13] = saved->r13;
+	out[14] = saved->r14;
+	out[15] = saved->r15;
+	out[16] = pc;
+}
 
 INLINE uint64_t cpu_saved_fp(const struct pad_saved *saved)
 {

@@ -7,6 +7,7 @@
 #define ARCH_MAX_INSN 16      /* longest instruction, bytes */
 #define ARCH_ADDRESS_BITS 47  /* of addresses in user space */
 #define ARCH_MAX_CALL 7       /* longest call instruction that a return address can follow, bytes */
+#define ARCH_RETURN_SIZE 8    /* bytes of a return address that a call pushes */
 #define ARCH_SIGRETURN_SIZE 9 /* bytes that identify the signal trampoline */
 
 /*

@@ -26,6 +26,7 @@
 #include "arch/arch.h"
 #include "arch/pad.h"
 #include "base/elf_file.h"
+#include "pad_cpu.h"
 #include "tracee/os/cpu_counters.h"
 #include "tracee/pads/pad_memory.h"
 #include "tracee/pads/ring.h"
@@ -34,9 +35,6 @@
 #define MAX_PADS 64
 #define MAX_WALK 20000
 #define PADS_SIZE 0x10000
-
-/* A stub's return path to the caller, at the end of the pads: lea 8(%rsp), %rsp; ret. */
-static const uint8_t drop_word[] = { 0x48, 0x8d, 0x64, 0x24, 0x08, 0xc3 };
 
 typedef void event_fn(void *ctx, struct heap_event *ev);
 
@@ -156,13 +154,6 @@ static size_t drain(void)
 	return ring_drain(&world->ring, SIZE_MAX, &(struct ring_reader){ .event = world->on_event });
 }
 
-static uint64_t thread_pointer(void)
-{
-	uint64_t tp;
-	__asm__("mov %%fs:0, %0" : "=r"(tp));
-	return tp;
-}
-
 static void stack_bounds(taddr_t *low, taddr_t *high)
 {
 	pthread_attr_t attr;
@@ -197,25 +188,11 @@ static const struct pad *pad_of_trap(taddr_t pc)
 	return NULL;
 }
 
-/* The call chain at a trap: the pc is the return address that the stack pointer is at. */
-static struct stack_view view_at_entry(const ucontext_t *uc)
-{
-	static const int order[16] = { REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP,
-				       REG_R8, REG_R9, REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15 };
-	struct stack_view view = { .read = live_memory };
-	taddr_t sp = (taddr_t)uc->uc_mcontext.gregs[REG_RSP];
-	for (int i = 0; i < 16; i++)
-		view.regs.reg[i] = (uint64_t)uc->uc_mcontext.gregs[order[i]];
-	view.regs.reg[7] = sp + 8;
-	view.regs.reg[16] = *(const uint64_t *)(uintptr_t)sp;
-	view.start = sp + 8;
-	return view;
-}
-
 static void serve_in_call(ucontext_t *uc, const struct pad *pad, struct pad_slot *slot)
 {
 	static taddr_t pcs[MAX_WALK];
 	struct stack_view view = view_at_entry(uc);
+	view.read = live_memory;
 	enum unwind_end end;
 	pthread_mutex_lock(&world->lock);
 	unwind_walk(world->unwind, &view, pcs, MAX_WALK, &end); /* learns */
@@ -229,7 +206,7 @@ static void serve_in_call(ucontext_t *uc, const struct pad *pad, struct pad_slot
 			world->outside_allocs++;
 		else
 			world->outside_frees++;
-		uc->uc_mcontext.gregs[REG_RIP] = (greg_t)pad->straight; /* tier 1 would count it */
+		SET_PC(uc, pad->straight); /* tier 1 would count it */
 	} else if (slot->reason == PAD_REASON_STALE ||
 		   *(const uint64_t *)(uintptr_t)slot->return_at != slot->return_to) {
 		pad_slots_reset(&world->memory, slot->index);
@@ -261,7 +238,7 @@ static void serve_entry(ucontext_t *uc, const struct pad *pad)
 	switch (slot->reason) {
 	case PAD_REASON_BOUNDS:
 		world->bounds++;
-		uc->uc_mcontext.gregs[REG_RIP] = (greg_t)pad->straight;
+		SET_PC(uc, pad->straight);
 		break;
 	case PAD_REASON_IN_CALL:
 	case PAD_REASON_STALE:
@@ -309,18 +286,20 @@ static void arm_exits(void)
 	for (size_t i = 0; i < world->pad_count; i++)
 		for (unsigned k = 0; k < PAD_EXITS; k++)
 			if (world->pad[i].exit[k].at)
-				*(uint8_t *)(uintptr_t)world->pad[i].exit[k].at = arch_native->trap[0];
+				memcpy((void *)(uintptr_t)world->pad[i].exit[k].at, arch_native->trap, arch_native->trap_size);
 }
 
 static void on_trap(int sig, siginfo_t *info, void *context)
 {
 	ucontext_t *uc = context;
-	taddr_t pc = (taddr_t)uc->uc_mcontext.gregs[REG_RIP] - 1;
+	taddr_t pc = TRAP_PC(uc);
 	const struct pad *pad = pad_of_trap(pc);
+
+	AFTER_TRAP(uc);
 
 	if (pc == (taddr_t)world->recorder + arch_recorder_image().full_trap) {
 		__atomic_add_fetch(&world->full, 1, __ATOMIC_RELAXED);
-		uc->uc_mcontext.gregs[REG_RAX] = PAD_FULL_RETRY;
+		SET_ANSWER(uc, PAD_FULL_RETRY);
 		if (world->has_reader)
 			usleep(100);
 		else
@@ -331,7 +310,7 @@ static void on_trap(int sig, siginfo_t *info, void *context)
 		serve_entry(uc, pad);
 	} else if (find_exit(pc)) {
 		world->exits++;
-		uc->uc_mcontext.gregs[REG_RIP] = (greg_t)find_exit(pc)->to;
+		SET_PC(uc, find_exit(pc)->to);
 	} else {
 		static const char text[] = "a foreign trap\n";
 		(void)!write(2, text, sizeof(text) - 1);
@@ -366,6 +345,7 @@ static void world_open(struct world *w, size_t ring_size, event_fn *on_event)
 	w->recorder = mmap(NULL, ROUND_UP(image.size, 4096), PROT_READ | PROT_WRITE | PROT_EXEC,
 		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	memcpy(w->recorder, image.code, image.size);
+	__builtin___clear_cache((char *)w->recorder, (char *)w->recorder + image.size);
 	add_recorder_module((taddr_t)w->recorder, image.size, (taddr_t)w->recorder);
 	w->pads = code_pages((uintptr_t)world_open, PADS_SIZE);
 	memcpy(w->pads + PADS_SIZE - sizeof(drop_word), drop_word, sizeof(drop_word));
@@ -411,6 +391,7 @@ static void *make_pad_at(const void *entry, struct pad_probe probe, uint8_t *at)
 		fail_msg("no pad: %s", why);
 	assert_true(pad->size <= PAD_ROOM);
 	memcpy(at, out, pad->size);
+	__builtin___clear_cache((char *)at, (char *)at + pad->size);
 	add_recorder_module(pad->at, pad->size, pad->bias);
 	return (void *)(uintptr_t)pad->start;
 }

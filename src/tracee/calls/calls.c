@@ -289,28 +289,6 @@ bool exceptions_find_row(struct target *t, struct address_space *s)
 	return s->unwind_through.pc != 0;
 }
 
-#define FRAMES_SEARCHED (1u << 20) /* bytes of a stack, for a return address in a frame */
-
-/*
- * Makes each word @from of the stack from @sp to @end @to. A function keeps a return address that
- * it got in a register somewhere in its frame; no other word has the address of a stub, or of the
- * code in its place, but for what functions that have returned have left.
- */
-static void replace_words(struct address_space *s, taddr_t sp, taddr_t end, uint64_t from,
-			  uint64_t to)
-{
-	uint64_t word[512];
-	for (taddr_t at = sp; at < end && at - sp < FRAMES_SEARCHED; at += sizeof(word)) {
-		size_t size = MIN((size_t)(end - at), sizeof(word));
-		if (space_read(s, at, word, size) != 0)
-			return;
-		for (size_t i = 0; i < size / sizeof(*word); i++) {
-			if (word[i] == from)
-				space_write(s, at + i * sizeof(*word), &to, sizeof(to));
-		}
-	}
-}
-
 /* Where the frame of @call's stub has the register that code with its CFI restores. */
 static void write_saved(struct target *t, struct address_space *s, const struct call *call,
 			bool to_stub)
@@ -340,7 +318,7 @@ static void exchange_return(struct target *t, struct thread *th, bool to_stub)
 		if (!t->arch->return_size) {
 			if (ptrace_get_regs(th->tid, &regs) != 0)
 				return;
-			replace_words(s, ROUND_DOWN(regs.word[t->arch->sp], (taddr_t)8),
+			space_replace_words(s, ROUND_DOWN(regs.word[t->arch->sp], (taddr_t)8),
 				      call->return_at, other, want);
 			write_saved(t, s, call, to_stub);
 		} else if (space_read(s, call->return_at, &now, sizeof(now)) == 0 && now == other) {

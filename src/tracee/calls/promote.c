@@ -214,8 +214,10 @@ static int refuse(struct trap *trap, const char *why)
 #define LABEL_HITS 4 /* a call of a labelled function whose labels can be read has published them */
 
 /* Whether pads cannot read the labels of the function of @trap; the first call says that. */
-static int check_labels(const struct address_space *s, struct trap *trap)
+static int check_labels(const struct target *t, const struct address_space *s, struct trap *trap)
 {
+	if (!t->arch->return_size)
+		return refuse(trap, "its calls leave no return address at a known place");
 	if (pads_label_function(s, trap->entry))
 		return 0;
 	trap->why_cold = "its labels are not known yet";
@@ -236,11 +238,11 @@ static int check_promotion(struct target *t, struct address_space *s, struct tra
 		return -EAGAIN;
 	}
 	if (trap->probe->kind == PROBE_WITHIN)
-		return check_labels(s, trap);
+		return check_labels(t, s, trap);
 	if (t->options.events.free_stacks &&
 	    (trap->probe->kind == PROBE_FREE || trap->probe->kind == PROBE_REALLOC))
 		return refuse(trap, "pads record no stacks of frees");
-	if (trap->probe->may_throw && !exceptions_find_row(t, s))
+	if (trap->probe->may_throw && (!t->arch->return_size || !exceptions_find_row(t, s)))
 		return refuse(trap, "exceptions could not pass its pad");
 	if (probe_is_marker(trap->probe) && !requests_may_jump(t, s, trap, &why))
 		return refuse(trap, why);
@@ -416,8 +418,8 @@ static int promote_traps(struct target *t, struct address_space *s, struct threa
 }
 
 /*
- * Pads read the thread pointer from where it points to, as the ABI of threads has it. Without a C
- * library there may be nothing, or not yet.
+ * Without a C library there may be no thread pointers, or not yet. Where pads read them from where
+ * they point to, as the ABI of threads has it, that must be so.
  */
 static bool have_thread_pointers(struct target *t, struct address_space *s)
 {
@@ -428,7 +430,10 @@ static bool have_thread_pointers(struct target *t, struct address_space *s)
 		if (th->is_exiting || ptrace_get_regs(th->tid, &regs) != 0)
 			continue;
 		uint64_t pointer = regs.word[t->arch->thread_pointer];
-		if (!pointer || space_read(s, pointer, &word, sizeof(word)) != 0 || word != pointer)
+		if (!pointer)
+			return false;
+		if (t->arch->has_self_pointer &&
+		    (space_read(s, pointer, &word, sizeof(word)) != 0 || word != pointer))
 			return false;
 	}
 	return true;

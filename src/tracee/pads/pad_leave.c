@@ -54,7 +54,7 @@ static void hand_over_call(struct target *t, struct thread *th, struct pad_slot 
 		at_entry.word[t->arch->arg[i]] = slot->arg[i];
 	at_entry.word[t->arch->sp] = call->sp;
 	probe_read_call(trap->probe, t->arch, &at_entry, &call->args);
-	pads_exchange_return(s->pads, s, slot->return_at, word);
+	pads_exchange_return(t, th, s->pads, slot->return_at, word);
 }
 
 void pads_forget_memory(struct address_space *s)
@@ -215,6 +215,6 @@ void pads_release_threads(struct target *t, struct address_space *s)
 		    space_read(s, slot->return_at, &word, sizeof(word)) != 0)
 			continue;
 		if (word == pads_return_to(th, slot) && !call_state_innermost(&th->calls))
-			pads_exchange_return(s->pads, s, slot->return_at, word);
+			pads_exchange_return(t, th, s->pads, slot->return_at, word);
 	}
 }

@@ -20,6 +20,7 @@
 #include "tracee/inject/stub_area.h"
 #include "tracee/os/maps.h"
 #include "tracee/os/own_settings.h"
+#include "tracee/os/ptrace.h"
 #include "tracee/pads/pads.h"
 #include "tracee/state/journal.h"
 #include "tracee/state/probe.h"
@@ -47,14 +48,31 @@ const struct trap *pads_find_entry(const struct pads *p, const struct address_sp
 	return NULL;
 }
 
-void pads_exchange_return(const struct pads *p, struct address_space *s, taddr_t at, taddr_t after)
+/* The same for what the function of the call, which got @from in a register, has made of that. */
+static void exchange_link(struct target *t, struct thread *th, taddr_t at, taddr_t from, taddr_t to)
 {
+	struct arch_regs regs;
+
+	if (ptrace_get_regs(th->tid, &regs) != 0)
+		return;
+	if (regs.word[t->arch->link] == from)
+		ptrace_set_word(th->tid, t->arch->link, to);
+	space_replace_words(th->process->space, ROUND_DOWN(regs.word[t->arch->sp], (taddr_t)8), at,
+			    from, to);
+}
+
+void pads_exchange_return(struct target *t, struct thread *th, const struct pads *p, taddr_t at,
+			  taddr_t after)
+{
+	struct address_space *s = th->process->space;
 	const struct trap *trap = pads_find_entry(p, s, after);
 	if (!trap)
 		return;
 	/* the pad saves the register that the code there restores (promote_trap) */
 	bool may_throw = trap->probe->may_throw && s->unwind_through.pc;
 	taddr_t to = may_throw ? s->unwind_through.pc : trap->stub.trap;
+	if (!t->arch->return_size)
+		exchange_link(t, th, at, after, to);
 	space_write(s, at, &to, sizeof(to));
 }
 

@@ -301,7 +301,7 @@ enum trap_answer pads_serve_full(struct target *t, struct thread *th, struct tra
 		make_room(t, s, (uint32_t)slot, end);
 	if (s->pads->ring.broken)
 		return TRAP_RESUME; /* without an answer it leaves the recorder */
-	ptrace_set_word(th->tid, t->arch->ret, PAD_FULL_RETRY);
+	ptrace_set_word(th->tid, arch_recorder_image().full_answer, PAD_FULL_RETRY);
 	t->stats.ring_full++;
 	own->waited_slot = slot;
 	own->waited_end = end;

@@ -65,10 +65,11 @@ void pads_delete(struct pads *p);
 const struct trap *pads_find_entry(const struct pads *p, const struct address_space *s,
 				   taddr_t after);
 /*
- * Makes a pad call, whose return address @after is stored at @at, return to its function's stub
- * instead: the frames are the same.
+ * Makes the pad call of @th, whose return address @after is stored at @at, return to its function's
+ * stub instead: the frames are the same.
  */
-void pads_exchange_return(const struct pads *p, struct address_space *s, taddr_t at, taddr_t after);
+void pads_exchange_return(struct target *t, struct thread *th, const struct pads *p, taddr_t at,
+			  taddr_t after);
 
 /* A thread of the target opens and maps the files of the shared memory. */
 

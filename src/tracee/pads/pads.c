@@ -196,14 +196,15 @@ static void take_over(struct target *t, struct thread *th, const struct pad_fork
 }
 
 /* @s cannot have its own memory: at least its thread must not return into the pad. */
-static void set_free(struct target *t, struct address_space *s, const struct pad_fork_snapshot *h)
+static void set_free(struct target *t, struct thread *th, const struct pad_fork_snapshot *h)
 {
+	struct address_space *s = th->process->space;
 	const struct pad_slot *slot = &h->slot;
 	uint64_t word = 0;
 	pads_put_breakpoints(t, s);
 	if (slot->return_at && space_read(s, slot->return_at, &word, sizeof(word)) == 0 &&
 	    word == slot->return_to)
-		pads_exchange_return(h->pads, s, slot->return_at, word);
+		pads_exchange_return(t, th, h->pads, slot->return_at, word);
 }
 
 void pads_thread_started(struct target *t, struct thread *th)
@@ -222,7 +223,7 @@ void pads_thread_started(struct target *t, struct thread *th)
 	}
 	log_debug("process %d: no memory for its pads: %s", s->processes.pid, strerror(-rc));
 	if (rc != -ESRCH)
-		set_free(t, s, h);
+		set_free(t, th, h);
 	pads_drop_fork_snapshot(s);
 }
 

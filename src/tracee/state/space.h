@@ -236,6 +236,13 @@ int space_read(const struct address_space *s, taddr_t addr, void *buf, size_t si
  */
 bool space_holds_above(const struct address_space *s, taddr_t sp, taddr_t at, uint64_t want);
 /*
+ * Makes each word @from of the stack from @sp to @end @to. A function keeps a return address that
+ * it got in a register somewhere in its frame; no other word has the address of a stub, of a pad,
+ * or of the code in its place, but for what functions that have returned have left.
+ */
+void space_replace_words(struct address_space *s, taddr_t sp, taddr_t end, uint64_t from,
+			 uint64_t to);
+/*
  * What goes to an area of ptmem's code is kept, to be written again if the program unmaps it. If it
  * has already, this only keeps it: the program's own memory may be there.
  */

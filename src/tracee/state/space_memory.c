@@ -255,3 +255,20 @@ int space_rewrite_code(const struct address_space *s, const struct stub_area *a)
 {
 	return write_memory(s, a->start, a->contents, a->written);
 }
+
+#define FRAMES_SEARCHED (1u << 20) /* bytes of a stack, for a return address in a frame */
+
+void space_replace_words(struct address_space *s, taddr_t sp, taddr_t end, uint64_t from,
+			 uint64_t to)
+{
+	uint64_t word[512];
+	for (taddr_t at = sp; at < end && at - sp < FRAMES_SEARCHED; at += sizeof(word)) {
+		size_t size = MIN((size_t)(end - at), sizeof(word));
+		if (space_read(s, at, word, size) != 0)
+			return;
+		for (size_t i = 0; i < size / sizeof(*word); i++) {
+			if (word[i] == from)
+				space_write(s, at + i * sizeof(*word), &to, sizeof(to));
+		}
+	}
+}
