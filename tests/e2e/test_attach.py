@@ -14,7 +14,7 @@ import time
 import harness
 import oracle
 from harness import test
-from process_lib import Attached, Server, catches, check_left_alone, difference, guardians, rounds, wait_state
+from process_lib import Attached, Server, catches, check_left_alone, difference, guardians, rounds, wait_state, waits_in
 
 ROUNDS = int(os.environ.get("PTMEM_ATTACH_ROUNDS", "12"))
 LIMIT = 120 + 4 * ROUNDS
@@ -431,9 +431,7 @@ def stopped_and_continued(t):
 
 def is_waiting_in(pid, names):
     numbers = {"epoll_wait": 232, "epoll_pwait": 281, "poll": 7, "wait4": 61, "read": 0, "nanosleep": 230}
-    with open("/proc/%d/syscall" % pid, encoding="ascii") as file:
-        word = file.read().split()[0]
-    return word in [str(numbers[n]) for n in names]
+    return waits_in(pid, *(numbers[n] for n in names))
 
 
 def stop_while_waiting(t, pid):

@@ -8,6 +8,7 @@ import subprocess
 
 from harness import report_json, test
 from inspect_lib import gcore, interpreter
+from process_lib import is_paused
 
 # What is built after the ballast, which also empties Python's lists of free objects, is in memory that no earlier block was in,
 # to which leftover words could lead; and no block is allocated after it that could have some.
@@ -51,11 +52,7 @@ class Program:
                                         stdout=subprocess.PIPE)
         self.pid = self.process.pid
         t.equal("the program", self.process.stdout.readline(), b"ready\n")
-        t.wait_until("it to pause", self.is_paused)  # it has objects for a moment until then
-
-    def is_paused(self):
-        with open("/proc/%d/syscall" % self.pid, encoding="ascii") as file:
-            return file.read().split()[0] == "34"
+        t.wait_until("it to pause", lambda: is_paused(self.pid))  # it has objects for a moment until then
 
     def end(self):
         self.process.kill()

@@ -13,6 +13,7 @@ import sys
 
 import harness
 from harness import BUILD, Fail, LIBRARIES, Skip, UNPACKED, allocator
+from process_lib import is_paused
 
 PAGE = 4096
 # The kernel's counters are exact only since Linux 6.17, so its page tables are read.
@@ -483,8 +484,7 @@ class Python:
         """What is needed before it pauses."""
 
     def is_paused(self):
-        with open("/proc/%d/syscall" % self.pid, encoding="ascii") as file:
-            return file.read().split()[0] == "34"
+        return is_paused(self.pid)
 
     def wait(self):
         line = self.process.stdout.readline().split()

@@ -428,10 +428,19 @@ def state(pid):
         return file.read().rsplit(")", 1)[1].split()[0]
 
 
+def waits_in(pid, *calls):
+    """Whether its first thread waits in one of these system calls (numbers of x86-64)."""
+    with open("/proc/%d/syscall" % pid, encoding="ascii") as file:
+        return file.read().split()[0] in map(str, calls)
+
+
 def is_asleep(pid):
     """Whether it is in nanosleep or clock_nanosleep: it has started."""
-    with open("/proc/%d/syscall" % pid, encoding="ascii") as file:
-        return file.read().split()[0] in ("35", "230")
+    return waits_in(pid, 35, 230)
+
+
+def is_paused(pid):
+    return waits_in(pid, 34)
 
 
 def cpu_ticks(pid, tid=None):
