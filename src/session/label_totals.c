@@ -38,9 +38,14 @@ void label_use_print(const char *name, const struct label_use *use, uint64_t all
 		 plural(use->calls));
 }
 
+uint64_t label_text_hash(uint32_t label, const char *text)
+{
+	return hash_u64(label) ^ hash_bytes(text, strlen(text));
+}
+
 struct label_total *label_totals_get(struct label_totals *to, uint32_t label, const char *text)
 {
-	uint64_t hash = hash_u64(label) ^ hash_bytes(text, strlen(text));
+	uint64_t hash = label_text_hash(label, text);
 	struct label_total *t = hash_find(&to->total, hash, e,
 					  e->label == label && strcmp(e->text, text) == 0);
 

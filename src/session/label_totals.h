@@ -15,6 +15,7 @@ void label_use_add(struct label_use *to, const struct label_use *from);
 /* A row with @name and @text; @use->held is a part of @all. */
 void label_use_print(const char *name, const struct label_use *use, uint64_t all, const char *text);
 
+uint64_t label_text_hash(uint32_t label, const char *text);
 /* The total of @text, of option @label. Of too many texts the rest is "other". */
 struct label_total *label_totals_get(struct label_totals *to, uint32_t label, const char *text);
 

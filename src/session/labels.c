@@ -301,11 +301,6 @@ static char *read_text(struct session *s, size_t label, const struct within_call
 
 /* -- frames -- */
 
-static uint64_t hash_of(uint32_t label, const char *text)
-{
-	return hash_u64(label) ^ hash_bytes(text, strlen(text));
-}
-
 static uint32_t new_frame(struct session *s, uint32_t label, const char *text)
 {
 	_cleanup_free_ char *name =
@@ -319,7 +314,7 @@ static uint32_t frame_of(struct session *s, uint32_t label, const char *text)
 	struct labels *l = s->labels;
 
 	label = s->run->labels[label].first;
-	uint64_t hash = hash_of(label, text);
+	uint64_t hash = label_text_hash(label, text);
 	const uint32_t *known = hash_find(&l->by_text, hash, i,
 					  l->texts.data[*i].label == label &&
 						  strcmp(l->texts.data[*i].text, text) == 0);
@@ -332,7 +327,7 @@ static uint32_t frame_of(struct session *s, uint32_t label, const char *text)
 		text = "other";
 	struct label_text new = {label, xstrdup(text), new_frame(s, label, text)};
 
-	*hash_add(&l->by_text, hash_of(label, text)) = (uint32_t)l->texts.count;
+	*hash_add(&l->by_text, label_text_hash(label, text)) = (uint32_t)l->texts.count;
 	*hash_add(&l->by_frame, hash_u64(new.frame)) = (uint32_t)l->texts.count;
 	*vec_add(&l->texts) = new;
 	return new.frame;
@@ -878,7 +873,7 @@ void labels_fork(struct session *parent, struct session *child)
 	for (uint32_t i = 0; i < from->texts.count; i++) {
 		const struct label_text *text = &from->texts.data[i];
 
-		*hash_add(&l->by_text, hash_of(text->label, text->text)) = i;
+		*hash_add(&l->by_text, label_text_hash(text->label, text->text)) = i;
 		*hash_add(&l->by_frame, hash_u64(text->frame)) = i;
 		*vec_add(&l->texts) =
 			(struct label_text){text->label, xstrdup(text->text), text->frame};
