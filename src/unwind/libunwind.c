@@ -177,7 +177,7 @@ struct libunwind *libunwind_new(const struct arch *arch, const struct unwind_ops
 	};
 	struct libunwind *l = xcalloc(1, sizeof(*l));
 
-	CHECK(arch->dwarf_sp == UNW_TDEP_SP);
+	CHECK(arch->dwarf_return == UNW_TDEP_IP && arch->dwarf_sp == UNW_TDEP_SP);
 	l->arch = arch;
 	l->ops = ops;
 	l->space = unw_create_addr_space(&callbacks, 0);
