@@ -59,9 +59,9 @@
  * pointer and the return address, unless the thread is in a call of it already. Records say whether
  * that call is still open: the return address is in its place. What is left of a call that has
  * returned, or was left by longjmp, can look like that; then the record's stack does not have the
- * address, which ptmem compares (session/labels.c). For that,
- * the call that returns there must be a direct one of this function (control.call_site): others
- * trap, and ptmem follows them with a breakpoint at the return address.
+ * address, which ptmem compares (session/labels.c). For that, the call that returns there must be a
+ * direct one of this function (control.call_site): others trap, and ptmem follows them with a
+ * breakpoint at the return address.
  *
  * slot.return_at stays set until the record is written, so it means "the slot is in use, and its
  * ring". A pad
@@ -332,6 +332,15 @@ static inline uint64_t pad_site_index(uint64_t pc, uint32_t try)
 {
 	return ((pc * 0x9e3779b97f4a7c15ull >> (64 - PAD_SITE_BITS)) + try) %
 	       (1u << PAD_SITE_BITS);
+}
+
+/* Whether @site, as control.call_site, has @pc. */
+static inline int pad_has_call_site(const uint64_t *site, uint64_t pc)
+{
+	for (uint32_t i = 0; i < PAD_SITE_TRIES; i++)
+		if (__atomic_load_n(&site[pad_site_index(pc, i)], __ATOMIC_RELAXED) == pc)
+			return 1;
+	return 0;
 }
 
 /* First directory index to probe for a thread. */

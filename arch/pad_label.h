@@ -38,7 +38,7 @@ enum pad_label_base {
 	PAD_LABEL_FIXED,     /* place is the address */
 	PAD_LABEL_THREAD,    /* it is an offset from the thread pointer */
 	PAD_LABEL_VECTOR,    /* from the word at `entry` of the thread's vector */
-	/* from the word with the argument; it is read at the function's entry (struct pad_call) */
+	/* from the word with the argument; it is read at the function's entry (PAD_LABELLED) */
 	PAD_LABEL_CALL,
 };
 
@@ -209,8 +209,8 @@ PAD_LABEL_INLINE uint64_t pad_label_start(const struct pad_label *l,
 
 /*
  * What @l is in the thread with the thread pointer @thread; PAD_LABEL_CALL: @thread is where a word
- * with the argument is. *@out is cleared. ptmem may be taking
- * @l away meanwhile: the kind is read once, and what belongs to it stays.
+ * with the argument is. *@out is cleared. ptmem may be taking @l away meanwhile: the kind is read
+ * once, and what belongs to it stays.
  */
 PAD_LABEL_INLINE void pad_label_read(const struct pad_label *l, const struct pad_label_reader *r,
 				     uint64_t thread, struct pad_label_value *out)

@@ -27,9 +27,7 @@ struct template {
 /* Offsets from there. */
 struct recorder_table {
 	uint32_t magic;
-	uint32_t enter_call, enter_plain, enter_free, enter_throw;
-	uint32_t leave, leave_plain, raw, finish, full_trap, ticks, unsure_load, label_load;
-	uint32_t sample_leaf, sample_call, sample_free, leave_sample;
+	struct recorder_names names;
 	struct template call, jump;
 };
 
@@ -48,52 +46,14 @@ struct recorder_image arch_recorder_image(void)
 		.size = (size_t)(aarch64_recorder_end - aarch64_recorder),
 		.elf = aarch64_recorder_elf,
 		.elf_size = (size_t)(aarch64_recorder_elf_end - aarch64_recorder_elf),
-		.full_trap = table()->full_trap,
+		.full_trap = table()->names.full_trap,
 		.full_answer = 2, /* x2 */
-		.ticks = table()->ticks,
+		.ticks = table()->names.ticks,
 		.ticks_size = A64_SIZE,
-		.unsure_load = table()->unsure_load,
+		.unsure_load = table()->names.unsure_load,
 		.unsure_load_size = A64_SIZE,
-		.label_load = table()->label_load,
+		.label_load = table()->names.label_load,
 		.label_load_size = 2 * A64_SIZE,
-	};
-}
-
-/*
- * Whether the recorder's short way is sufficient: the first argument is the size, the others do not
- * matter.
- */
-static bool is_plain(const struct pad_probe *p)
-{
-	return p->kind == PAD_ALLOC && p->size_arg == 0 && p->count_arg == PAD_NO_ARG &&
-	       p->align_arg == PAD_NO_ARG && p->out_arg == PAD_NO_ARG && p->fixed_align == 0 &&
-	       !p->is_string;
-}
-
-static struct pad_head make_head(const struct pad_request *request, uint64_t after)
-{
-	const struct recorder_table *t = table();
-	const struct pad_probe *p = &request->probe;
-	bool is_free = p->kind == PAD_FREE || p->kind == PAD_DELETE;
-	uint32_t enter = p->kind == PAD_FREE ? t->enter_free :
-			 p->kind == PAD_THROW_CHECK ? t->enter_throw :
-			 is_plain(p) ? t->enter_plain : t->enter_call;
-	uint32_t leave = is_plain(p) ? t->leave_plain : t->leave;
-
-	if (request->is_sampling && p->kind <= PAD_DELETE) {
-		enter = p->kind == PAD_FREE ? t->sample_free :
-			p->is_leaf ? t->sample_leaf : t->sample_call;
-		leave = t->leave_sample;
-	}
-	return (struct pad_head){
-		.control = request->control,
-		.enter = request->recorder + enter,
-		.leave = request->recorder + leave,
-		.raw = request->recorder + t->raw,
-		.finish = request->recorder + t->finish,
-		.after = after,
-		.mark = (uint32_t)p->function << 4 | (is_free ? PAD_RECORD_FREE : PAD_RECORD_SAME),
-		.probe = *p,
 	};
 }
 
@@ -148,7 +108,7 @@ int arch_make_pad(const struct pad_request *request, uint8_t *out, struct pad *p
 	if (t->ret)
 		pad_out->exit[1] = (struct pad_exit){bias + t->ret, bias + t->tail};
 	a64_store(pad_out->patch, patch);
-	struct pad_head head = make_head(request, pad_out->after);
+	struct pad_head head = pad_make_head(request, &table()->names, pad_out->after);
 	memcpy(out, &head, sizeof(head));
 	return 0;
 }

@@ -167,13 +167,9 @@ INLINE uint64_t cpu_saved_fp(const struct pad_saved *saved)
 	return saved->x19[10];
 }
 
-/* Without calling memcpy. */
 INLINE void cpu_copy_stack(uint64_t *to, const void *from, uint64_t words)
 {
-	for (const uint64_t *p = from; words--; to++, p++) {
-		*to = *p;
-		barrier();
-	}
+	copy_words(to, from, words);
 }
 
 #endif

@@ -18,7 +18,7 @@
  *	cpu_is_framed         whether a function evidently has a frame pointer
  *	cpu_fill_regs, cpu_copy_stack  the raw part of a record
  *
- * A frame's place is its stack pointer after the call that it is in, less CPU_RETURN_SIZE: the
+ * A frame's place is its stack pointer after the call that it is in, less ARCH_RETURN_SIZE: the
  * address of the return address if the CPU pushes that. If it does not, the function that is called
  * saves it somewhere above its caller's place; a pad, CPU_LINK_BELOW bytes below.
  */
@@ -47,7 +47,16 @@
 #define WRITE(x, v) (*(volatile __typeof__(x) *)&(x) = (v))
 
 #include "arch/recorder/pad_head.h"
-#define CPU_RETURN_SIZE ARCH_RETURN_SIZE
+
+/* Without string instructions, and without calling memcpy. */
+INLINE void copy_words(uint64_t *to, const void *from, uint64_t count)
+{
+	for (const uint64_t *p = from; count--; to++, p++) {
+		*to = *p;
+		barrier();
+	}
+}
+
 #include RECORDER_CPU /* arch/CPU/recorder_cpu.h; set by make-recorder */
 
 enum { GO_STRAIGHT = 0, GO_CALL = 1, GO_NESTED = 2, GO_TRAP = -1 }; /* of the pad_enter functions */
@@ -159,6 +168,22 @@ INLINE int trap(struct pad_slot *slot, enum pad_reason reason)
 {
 	slot->reason = reason;
 	return GO_TRAP;
+}
+
+/* GO_CALL: this thread has *slot_out, and the place @at is on its stack. */
+INLINE int enter_slot(const struct pad_control *c, uint64_t at, struct pad_slot **slot_out)
+{
+	struct pad_slot *slot;
+
+	if (is_off(c))
+		return GO_STRAIGHT;
+	slot = find_slot(c);
+	if (unlikely(!slot))
+		return GO_TRAP;
+	*slot_out = slot;
+	if (unlikely(at < slot->stack_low || at >= slot->stack_high))
+		return trap(slot, PAD_REASON_BOUNDS);
+	return GO_CALL;
 }
 
 #endif

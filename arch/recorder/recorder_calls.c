@@ -189,7 +189,7 @@ API int pad_guess_step(const struct pad_control *c, const struct pad_slot *slot,
 	s->fp_at = fp;
 	s->extra_at = 0;
 	s->uses_fp = PAD_STEP_GUESSED;
-	s[1].at = fp + 16 - CPU_RETURN_SIZE;
+	s[1].at = fp + 16 - ARCH_RETURN_SIZE;
 	s[1].fp = frame[0];
 	s[1].pc = frame[1];
 	return 1;

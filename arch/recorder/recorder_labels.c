@@ -238,14 +238,6 @@ INLINE int load_once(void *ctx, uint64_t at, int is_fixed, uint64_t *out)
 	return load_word(at, out);
 }
 
-INLINE int is_call_site(const struct pad_control *c, uint64_t pc)
-{
-	for (uint32_t i = 0; i < PAD_SITE_TRIES; i++)
-		if (READ(c->call_site[pad_site_index(pc, i)]) == pc)
-			return 1;
-	return 0;
-}
-
 /*
  * The call with return slot @at is the last one of label @i now. The handler of a signal may begin
  * another one meanwhile, which has returned when this goes on.
@@ -322,18 +314,12 @@ INLINE int enter_label(const struct pad_control *c, struct pad_slot *slot, uint3
 API int pad_enter_labelled(struct pad_stack *stack, const struct pad_head *head, uint64_t fp)
 {
 	const struct pad_control *c = head_control(head);
-	uint64_t at = cpu_place(stack);
-	int has_any = 0;
 	struct pad_slot *slot;
+	int has_any = 0, way = enter_slot(c, cpu_place(stack), &slot);
 
-	if (is_off(c))
-		return GO_STRAIGHT;
-	slot = find_slot(c);
-	if (unlikely(!slot))
-		return GO_TRAP;
-	if (unlikely(at < slot->stack_low || at >= slot->stack_high))
-		return trap(slot, PAD_REASON_BOUNDS);
-	if (unlikely(READ(c->traps_calls) || !is_call_site(c, stack->return_slot)))
+	if (way != GO_CALL)
+		return way;
+	if (unlikely(READ(c->traps_calls) || !pad_has_call_site(c->call_site, stack->return_slot)))
 		return trap(slot, PAD_REASON_CALL);
 	for (uint32_t i = 0; i < PAD_LABELS; i++) {
 		const struct pad_label *label = &c->label[i];

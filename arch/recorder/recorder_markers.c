@@ -72,7 +72,7 @@ INLINE int takes_block(const struct pad_control *c, struct pad_slot *slot, uint6
 API int pad_enter_marker(struct pad_stack *stack, const struct pad_head *head, uint64_t fp)
 {
 	struct pad_control *c = head_control(head);
-	uint64_t at = cpu_marker_sp(stack) - CPU_RETURN_SIZE, pc = head->after + 1;
+	uint64_t at = cpu_marker_sp(stack) - ARCH_RETURN_SIZE, pc = head->after + 1;
 	uint64_t addr = 0, size = 0;
 	struct pad_slot *slot;
 	enum pad_record_type type = PAD_RECORD_FREE;
@@ -130,7 +130,7 @@ API int pad_enter_marker(struct pad_stack *stack, const struct pad_head *head, u
 API int pad_raw_marker(struct pad_stack *stack, const struct pad_head *head,
 		       const struct pad_saved *saved)
 {
-	uint64_t at = cpu_marker_sp(stack) - CPU_RETURN_SIZE;
+	uint64_t at = cpu_marker_sp(stack) - ARCH_RETURN_SIZE;
 	struct pad_slot *slot = leaving_slot(head_control(head), at);
 
 	if (write_raw(at, head, slot, saved))

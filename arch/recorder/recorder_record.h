@@ -14,15 +14,11 @@ INLINE int enter_frame(const struct pad_control *c, uint64_t at, uint64_t pc, ui
 		       struct pad_slot **slot_out)
 {
 	struct pad_slot *slot;
+	int way = enter_slot(c, at, &slot);
 
-	if (is_off(c))
-		return GO_STRAIGHT;
-	slot = find_slot(c);
-	if (unlikely(!slot))
-		return GO_TRAP;
+	if (way != GO_CALL)
+		return way;
 	*slot_out = slot;
-	if (unlikely(at < slot->stack_low || at >= slot->stack_high))
-		return trap(slot, PAD_REASON_BOUNDS);
 	if (READ(slot->return_at)) {
 		const struct pad_step call = { .at = at, .pc = pc, .fp = fp };
 		int nested = pad_nesting(c, slot, &call);
@@ -106,15 +102,6 @@ INLINE void fill_block(struct pad_record_block *r, const struct pad_slot *slot,
 							    slot->arg[probe->align_arg];
 }
 
-/* Without string instructions, and without calling memcpy. */
-INLINE void copy_words(uint64_t *to, const void *from, uint64_t count)
-{
-	for (const uint64_t *p = from; count--; to++, p++) {
-		*to = *p;
-		barrier();
-	}
-}
-
 /* The record of the call of @slot is lost. */
 INLINE void lose_return(const struct pad_head *head, struct pad_slot *slot)
 {
@@ -178,7 +165,7 @@ INLINE void record_return(uint64_t at, const struct pad_head *head, struct pad_s
 	struct pad_control *c = head_control(head);
 	uint64_t size = sizeof(struct pad_record_block) + (fresh > 0 ? (uint64_t)fresh * 8 : 0);
 	struct ring_place place;
-	uint64_t *p, sp = at + CPU_RETURN_SIZE;
+	uint64_t *p, sp = at + ARCH_RETURN_SIZE;
 	struct pad_record_block *r;
 
 	if (saved)
@@ -263,7 +250,7 @@ INLINE int write_raw(uint64_t at, const struct pad_head *head, struct pad_slot *
 		     const struct pad_saved *saved)
 {
 	const struct pad_control *c = head_control(head);
-	uint64_t raw = (slot->stack_high - at - CPU_RETURN_SIZE) & ~7ull;
+	uint64_t raw = (slot->stack_high - at - ARCH_RETURN_SIZE) & ~7ull;
 	int64_t fresh = -1;
 	uint32_t kept = 0;
 

@@ -158,7 +158,7 @@ INLINE int record_word(const struct pad_slot *slot, const struct pad_head *head,
 	}
 	place.word[1] = value;
 	if (c->flags & PAD_STACK_POINTER)
-		place.word[2] = at + CPU_RETURN_SIZE;
+		place.word[2] = at + ARCH_RETURN_SIZE;
 	commit(&place, size, head, type);
 	return 1;
 }

@@ -52,7 +52,7 @@ INLINE int is_in_stack(uint64_t high, uint64_t above, uint64_t at)
 /* Whether a word at @at can be of the frame whose place is @place, or of one outside of it. */
 INLINE int is_in_frame(uint64_t high, uint64_t place, uint64_t at)
 {
-	return is_in_stack(high, place + CPU_RETURN_SIZE - 1, at);
+	return is_in_stack(high, place + ARCH_RETURN_SIZE - 1, at);
 }
 
 /* Where the return address is with which a frame is left, and the word there. */
@@ -86,7 +86,7 @@ struct frame_end {
 INLINE int find_caller(const struct unwind_rule *rule, uint64_t high, uint64_t place,
 		       struct frame_end end, struct pad_step *next)
 {
-	next->at = end.cfa - CPU_RETURN_SIZE;
+	next->at = end.cfa - ARCH_RETURN_SIZE;
 	if (unlikely(!is_in_stack(high, place, next->at)))
 		return 0;
 #ifdef RULE_RETURN_SLOT
@@ -111,7 +111,7 @@ INLINE int find_caller(const struct unwind_rule *rule, uint64_t high, uint64_t p
 INLINE int step_switch(const struct unwind_rule *rule, uint64_t *high, const struct pad_step *s,
 		       struct pad_step *next)
 {
-	uint64_t sp = s->at + CPU_RETURN_SIZE, own = 0, start, top, depth, cfa;
+	uint64_t sp = s->at + ARCH_RETURN_SIZE, own = 0, start, top, depth, cfa;
 	uint64_t g_at = sp + 8 * (int64_t)rule->slot[SWITCH_G];
 	uint64_t depth_at = sp + 8 * (int64_t)rule->slot[SWITCH_DEPTH];
 
@@ -126,7 +126,7 @@ INLINE int step_switch(const struct unwind_rule *rule, uint64_t *high, const str
 	depth = *(const uint64_t *)depth_at;
 	cfa = top - depth + (int64_t)rule->cfa_offset;
 	if (depth > SWITCH_DEPTH_MAX ||
-	    !find_caller(rule, top, top - depth - CPU_RETURN_SIZE, (struct frame_end){cfa, cfa},
+	    !find_caller(rule, top, top - depth - ARCH_RETURN_SIZE, (struct frame_end){cfa, cfa},
 			 next))
 		return STEP_UNKNOWN;
 	next->fp = rule->saved & 1 ? *(const uint64_t *)(top - depth) : s->fp;
@@ -152,7 +152,7 @@ INLINE int step(const struct pad_control *c, uint64_t *high, struct pad_step *s,
 	s->uses_fp = 0;
 	switch (READ(rule->kind)) {
 	case RULE_SP:
-		cfa = base = s->at + CPU_RETURN_SIZE + (int64_t)rule->cfa_offset;
+		cfa = base = s->at + ARCH_RETURN_SIZE + (int64_t)rule->cfa_offset;
 		break;
 	case RULE_FP:
 		cfa = base = s->fp + (int64_t)rule->cfa_offset;
@@ -167,7 +167,7 @@ INLINE int step(const struct pad_control *c, uint64_t *high, struct pad_step *s,
 		s->extra_value = cfa = *(const uint64_t *)s->extra_at;
 		break;
 	case RULE_SP_DEREF:
-		s->extra_at = s->at + CPU_RETURN_SIZE + 8 * (int64_t)rule->slot[SWITCH_DEPTH];
+		s->extra_at = s->at + ARCH_RETURN_SIZE + 8 * (int64_t)rule->slot[SWITCH_DEPTH];
 		if (!is_in_frame(*high, s->at, s->extra_at))
 			return STEP_UNKNOWN;
 		s->extra_value = *(const uint64_t *)s->extra_at;

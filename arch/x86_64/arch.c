@@ -45,7 +45,7 @@ static const struct arch x86_64 = {
 	.thread_vector = 8,
 	.vector_note = NT_X86_XSTATE,
 	.red_zone = 128,
-	.return_size = 8,
+	.return_size = ARCH_RETURN_SIZE,
 	.dwarf_word = {RAX, RDX, RCX, RBX, RSI, RDI, RBP, RSP, R8, R9, R10, R11, R12, R13, R14, R15,
 		       RIP},
 	.dwarf_perf =

@@ -60,11 +60,8 @@ _Static_assert(PAD_ALLOC == PAD_LAYOUT_ALLOC && PAD_COUNT_ONLY == PAD_LAYOUT_COU
 /* Offsets from there. */
 struct recorder_table {
 	uint32_t magic;
-	uint32_t enter_call, enter_plain, enter_free, enter_throw,
-		enter_labelled, enter_marker;
-	uint32_t leave, leave_plain, raw, raw_marker, finish, full_trap, ticks,
-		unsure_load, label_load, same_labels, short_label_load, short_label_end;
-	uint32_t sample_leaf, sample_call, sample_free, leave_sample;
+	struct recorder_names names;
+	uint32_t same_labels, short_label_load, short_label_end;
 	struct {
 		uint32_t start, entry, entry_trap, after, leave_trap, moved, end, back, ret, tail,
 			down;
@@ -93,80 +90,24 @@ struct recorder_image arch_recorder_image(void)
 		.size = (size_t)(x86_64_recorder_end - x86_64_recorder),
 		.elf = x86_64_recorder_elf,
 		.elf_size = (size_t)(x86_64_recorder_elf_end - x86_64_recorder_elf),
-		.full_trap = table()->full_trap,
+		.full_trap = table()->names.full_trap,
 		.full_answer = (uint32_t)arch_native->ret,
-		.ticks = table()->ticks,
+		.ticks = table()->names.ticks,
 		.ticks_size = 2, /* rdtsc */
-		.unsure_load = table()->unsure_load,
+		.unsure_load = table()->names.unsure_load,
 		.unsure_load_size = 3, /* mov (%rdi), %rax */
-		.label_load = table()->label_load,
+		.label_load = table()->names.label_load,
 		.label_load_size = 5, /* mov (%rdi), %rax; mov $1, %dl */
 		.short_label_load = table()->short_label_load,
 		.short_label_size = table()->short_label_end - table()->short_label_load,
 	};
 }
 
-/*
- * Whether the recorder's short way is sufficient: the first argument is the size, the others do not
- * matter.
- */
-static bool is_plain(const struct pad_probe *p)
-{
-	return p->kind == PAD_ALLOC && p->size_arg == 0 && p->count_arg == PAD_NO_ARG &&
-	       p->align_arg == PAD_NO_ARG && p->out_arg == PAD_NO_ARG && p->fixed_align == 0 &&
-	       !p->is_string;
-}
-
-static bool is_release(const struct pad_probe *p)
-{
-	return p->kind == PAD_FREE || p->kind == PAD_DELETE;
-}
-
-static bool is_marker(const struct pad_probe *probe)
-{
-	return probe->kind >= PAD_REQUEST;
-}
-
-/* The recorder's functions of a sampling pad. */
-static void set_sampling(const struct pad_request *request, struct pad_head *head)
-{
-	const struct recorder_table *t = table();
-	const struct pad_probe *probe = &request->probe;
-
-	if (probe->kind > PAD_DELETE)
-		return;
-	head->enter = request->recorder + (probe->kind == PAD_FREE ? t->sample_free :
-					   probe->is_leaf	   ? t->sample_leaf :
-								     t->sample_call);
-	head->leave = request->recorder + t->leave_sample;
-}
-
 static struct pad_head make_head(const struct pad_request *request, uint64_t after)
 {
-	const struct recorder_table *t = table();
-	uint32_t enter = request->probe.kind == PAD_FREE ? t->enter_free :
-			 request->probe.kind == PAD_THROW_CHECK ? t->enter_throw :
-			 request->probe.kind == PAD_LABELLED ? t->enter_labelled :
-			 is_marker(&request->probe) ? t->enter_marker :
-			 is_plain(&request->probe) ? t->enter_plain : t->enter_call;
-	uint32_t raw = is_marker(&request->probe) ? t->raw_marker : t->raw;
-	bool is_free = is_release(&request->probe);
+	struct pad_head head = pad_make_head(request, &table()->names, after);
 
-	struct pad_head head = {
-		.control = request->control,
-		.enter = request->recorder + enter,
-		.leave = request->recorder +
-			 (is_plain(&request->probe) ? t->leave_plain : t->leave),
-		.raw = request->recorder + raw,
-		.finish = request->recorder + t->finish,
-		.after = after,
-		.mark = (uint32_t)request->probe.function << 4 |
-			(is_free ? PAD_RECORD_FREE : PAD_RECORD_SAME),
-		.probe = request->probe,
-		.same_labels = request->recorder + t->same_labels,
-	};
-	if (request->is_sampling)
-		set_sampling(request, &head);
+	head.same_labels = request->recorder + table()->same_labels;
 	return head;
 }
 
@@ -241,7 +182,7 @@ static __typeof__(&table()->call) find_template(const struct pad_request *reques
 	/* tracked leaves unsampled calls without asking the recorder */
 	if (request->is_sampling)
 		return p->is_leaf || p->is_string ? &table()->call : &table()->tracked;
-	return is_plain(p) ? &table()->plain : &table()->call;
+	return pad_is_plain(p) ? &table()->plain : &table()->call;
 }
 
 /* The code to be placed before the template, as its entry; 0: none. */
@@ -250,10 +191,10 @@ static uint32_t find_short_way(const struct pad_request *request)
 	__typeof__(&table()->call) t = find_template(request);
 	const struct pad_probe *p = &request->probe;
 
-	if (request->is_sampling && is_plain(p))
+	if (request->is_sampling && pad_is_plain(p))
 		return t->sample_alloc;
 	/* short ways free the first argument, and hide releases inside */
-	if (!is_release(p) || p->is_open || p->block_arg != 0)
+	if (!pad_is_release(p) || p->is_open || p->block_arg != 0)
 		return 0;
 	return request->is_sampling ? t->sample_free : t->exact_free;
 }
@@ -264,7 +205,7 @@ int arch_make_pad(const struct pad_request *request, uint8_t *out, struct pad *p
 	*why_out = "its pad has no place";
 	if (!has_templates() || request->at % PAD_ALIGN != 0)
 		return -EINVAL;
-	if (is_marker(&request->probe))
+	if (pad_is_marker(&request->probe))
 		return make_marker_pad(request, out, pad_out, why_out);
 	__typeof__(&table()->call) t = find_template(request);
 	uint32_t before = find_short_way(request), start = before ? before : t->start;

@@ -10,36 +10,20 @@
 #include "arch/x86_64/pad_layout.h"
 #include "arch/x86_64/short_template.h"
 #include "arch/x86_64/sample_template.h" /* after that */
+#include "arch/recorder/pad_head.h"
 
 #define OFFSET(label) .long label - recorder_start
+#define OF_RECORDER(name) OFFSET(pad_##name);
 
 	.text
 	.globl recorder_start
 	.type recorder_start, @object       /* shown as data by objdump */
 recorder_start:
 	.long RECORDER_MAGIC
-	OFFSET(pad_enter_call)
-	OFFSET(pad_enter_plain)
-	OFFSET(pad_enter_free)
-	OFFSET(pad_enter_throw)
-	OFFSET(pad_enter_labelled)
-	OFFSET(pad_enter_marker)
-	OFFSET(pad_leave)
-	OFFSET(pad_leave_plain)
-	OFFSET(pad_raw)
-	OFFSET(pad_raw_marker)
-	OFFSET(pad_finish)
-	OFFSET(pad_full_trap)
-	OFFSET(pad_ticks)
-	OFFSET(pad_unsure_load)
-	OFFSET(pad_label_load)
+	RECORDER_NAMES(OF_RECORDER)
 	OFFSET(pad_same_labels)
 	OFFSET(pad_short_label_load)
 	OFFSET(pad_short_label_end)
-	OFFSET(pad_enter_sample_leaf)
-	OFFSET(pad_enter_sample_call)
-	OFFSET(pad_enter_sample_free)
-	OFFSET(pad_leave_sample)
 
 	OFFSET(call_head)
 	OFFSET(call_entry)

@@ -465,10 +465,7 @@ bool pad_memory_add_call_site(struct pad_memory *m, taddr_t pc)
 
 bool pad_memory_has_call_site(const struct pad_memory *m, taddr_t pc)
 {
-	for (uint32_t i = 0; i < PAD_SITE_TRIES; i++)
-		if (m->written.call_site[pad_site_index(pc, i)] == pc)
-			return true;
-	return false;
+	return pad_has_call_site(m->written.call_site, pc);
 }
 
 void pad_memory_clear_call_sites(struct pad_memory *m)
