@@ -453,15 +453,21 @@ static void print_as_info(void *ctx, const char *line)
 	log_info("%s", line);
 }
 
-/* The result of a check is seen although its list is in a file. */
+/*
+ * The result of a check is seen although its list is in a file: each process's, since the summary
+ * of several processes has no such lines.
+ */
 static void announce_sums(const struct session *s, const struct leaks *l)
 {
 	_cleanup_free_ char *head = headline(s, l);
 
 	if (!l->is_checked)
 		return;
+	FILE *collected = log_collect_info(NULL);
+
 	log_info("%s", head);
 	leaks_print_sums(l, print_as_info, NULL);
+	log_collect_info(collected);
 }
 
 static void put_leaks(struct session *s, const struct leaks *l)
