@@ -23,6 +23,7 @@
 #include "session/inspect/final_scan.h"
 #include "session/inspect/malloc_module.h"
 #include "session/record/recording_run.h"
+#include "session/record/recording_values.h"
 #include "session/out.h"
 #include "session/session.h"
 #include "symbols/code_owner.h"
@@ -582,6 +583,8 @@ static void find_leaks(struct session *s, struct report *r, uint64_t time_ns, bo
 	leaks_init(l, r, profile_block_clock(s->heap.profile, time_ns),
 		   minimum_age(s, time_ns, is_running));
 	l->is_checked = scan != NULL;
+	l->lost = recording_calls_now(s).lost;
+	l->lost_text = lost_events_text(&l->lost, s->heap.sample.interval);
 	l->suppressions = s->run->suppressions;
 	l->has_entries = o->leaks.gen_suppressions != 0;
 	if (scan) {
