@@ -101,8 +101,9 @@ def register(mode, threads):
         t.check(found[-1] <= BOUND, "a sample is %d ns from its call" % found[-1])
 
 
+# many threads share rings and the order of events; one alone has pauses of its own
 for _mode in MODES:
-    for _threads in (1, 16):
+    for _threads in {"dense": (1, 16), "sleepy": (1,), "slow": (1,)}.get(_mode, (16,)):
         register(_mode, _threads)
 
 
