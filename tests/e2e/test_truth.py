@@ -13,7 +13,7 @@ from harness import Skip, Fail, test
 from truth_lib import BOTH, OWN, compare_threads
 
 # MATRIX of tests/targets/Makefile: each level and each kind of linking of either compiler.
-VARIANTS = ["gcc-" + k for k in ("O0-pie", "O2-pie", "O2-nopie", "O2-static", "O2-stripped", "O2-nofp", "O2-fp", "O3-pie", "O3-staticpie")]
+VARIANTS = ["gcc-" + k for k in ("O0-pie", "O2-pie", "O2-nopie", "O2-static", "O2-stripped", "O2-fp", "O3-pie", "O3-staticpie")]
 VARIANTS += ["clang-" + k for k in ("O0-nopie", "O0-staticpie", "O2-pie", "O2-static", "O2-stripped", "O2-fp", "O3-nopie")]
 
 
