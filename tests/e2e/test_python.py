@@ -109,6 +109,13 @@ def greenlets(t):
             t.check(not inside or not switch or inside[0] > switch[0], "a greenlet's function seems to have started it: %s" % line)
 
 
+@test("python/programs")
+def programs(t):
+    """Python programs made at random, each with a thread that runs another one."""
+    for _ in check_part(t, [t.program("python3"), "-s", "-B", SCRIPT, "chains", "programs", "2", "5"], 1000, ["auto"]):
+        pass
+
+
 @test("python/deep")
 def deep(t):
     """Chains of thousands of functions, which pads record by what has changed: few calls stop."""
