@@ -105,7 +105,7 @@ static void note_module(struct session *s, struct module *m)
 		s->image.ignores_variables = true;
 		s->image.has_python_malloc = false;
 	}
-	s->image.has_pymalloc |= m->sites && m->sites->has_pointed;
+	s->image.has_pymalloc |= python_program_watches(m, s->image.is_free_threaded);
 	virtual_stacks_module(s, m);
 	v8_stacks_module(s, m);
 	code_names_note(s, m);

@@ -349,9 +349,9 @@ def traced_all(t):
         t.equal("%s: bytes" % what, sum(size for size, _ in got.values()), total)
 
 
-def attach_traced(t, python, what, *options_):
+def attach_traced(t, python, what, *options_, env=None):
     """Returns ptmem's messages, and the recording."""
-    cwd, _, text = run_attached(t, [python, "-s", "-B", TRACED, what], [*options_, "--record=recording"])
+    cwd, _, text = run_attached(t, [python, "-s", "-B", TRACED, what], [*options_, "--record=recording"], env)
     return text, os.path.join(cwd, "recording")
 
 
@@ -364,6 +364,16 @@ for _version in sorted(v for v in BUILT if int(v[2:]) >= 8):
             t.check("its functions are watched, too" in messages, "not said: %s" % messages)
             check_traced(t, python, what, recording)
     test("python/allocator/%s" % _version)(_allocator)
+
+
+@test("python/allocator/mimalloc")
+def allocator_mimalloc(t):
+    """The other allocator of 3.13 and later, the only one of free-threaded builds."""
+    if "3.13" not in BUILT:
+        raise Skip("no CPython 3.13 with symbols")
+    python = interpreter(t, "3.13")
+    recording = attach_traced(t, python, "objects", env={"PYTHONMALLOC": "mimalloc"})[1]
+    check_traced(t, python, "objects", recording)
 
 
 @test("python/allocator/copies")

@@ -14,9 +14,14 @@
 #include "base/text.h"
 #include "session/options.h"
 #include "session/run.h"
+#include "tracee/state/module.h"
+#include "tracee/state/probe.h"
 #include "tracee/state/space.h"
 
 #define VARIABLE "PYTHONMALLOC="
+
+/* Its allocators: groups of functions. */
+enum { PYTHON_PYMALLOC, PYTHON_MIMALLOC };
 
 static bool wants_objects(const struct options *o)
 {
@@ -30,22 +35,36 @@ static bool wants_objects(const struct options *o)
  */
 void python_program_add_probes(struct run *run)
 {
-	static const char *const functions[] = {
-		"alloc:_PyObject_Malloc:size=arg2",
-		"alloc:_PyObject_Calloc:size=arg3,count=arg2",
-		"realloc:_PyObject_Realloc:arg2,size=arg3",
-		"free:_PyObject_Free:arg2",
+	static const struct {
+		uint8_t group;
+		const char *function;
+	} functions[] = {
+		{PYTHON_PYMALLOC, "alloc:_PyObject_Malloc:size=arg2"},
+		{PYTHON_PYMALLOC, "alloc:_PyObject_Calloc:size=arg3,count=arg2"},
+		{PYTHON_PYMALLOC, "realloc:_PyObject_Realloc:arg2,size=arg3"},
+		{PYTHON_PYMALLOC, "free:_PyObject_Free:arg2"},
+		/* since 3.13: of free-threaded builds, and with PYTHONMALLOC=mimalloc */
+		{PYTHON_MIMALLOC, "alloc:_PyMem_MiMalloc:size=arg2"},
+		{PYTHON_MIMALLOC, "alloc:_PyMem_MiCalloc:size=arg3,count=arg2"},
+		{PYTHON_MIMALLOC, "realloc:_PyMem_MiRealloc:arg2,size=arg3"},
+		{PYTHON_MIMALLOC, "free:_PyMem_MiFree:arg2"},
+		{PYTHON_MIMALLOC, "alloc:_PyObject_MiMalloc:size=arg2"},
+		{PYTHON_MIMALLOC, "alloc:_PyObject_MiCalloc:size=arg3,count=arg2"},
+		{PYTHON_MIMALLOC, "realloc:_PyObject_MiRealloc:arg2,size=arg3"},
+		{PYTHON_MIMALLOC, "free:_PyObject_MiFree:arg2"},
 	};
 	/* PyMem_SetupAllocators, get_current_allocator_name_unlocked, ... */
 	static const char *const setters[] = {
-		"llocator", "_PyObject_DebugMallocStats", "_PyMem_PymallocEnabled", NULL};
+		"llocator", "_PyObject_DebugMallocStats", "_PyMem_PymallocEnabled",
+		"_PyMem_MimallocEnabled", "AllocatedBlocks", NULL};
 	const struct options *o = run->options;
 
 	if ((o->children.python_malloc != PYTHON_MALLOC_AUTO &&
 	     o->children.python_malloc != PYTHON_MALLOC_PROBE) || !wants_objects(o))
 		return;
 	for (size_t i = 0; i < ARRAY_SIZE(functions); i++)
-		custom_probes_add_pointed(&run->probes, functions[i], setters);
+		custom_probes_add_pointed(&run->probes, functions[i].function, setters,
+					  functions[i].group);
 }
 
 static int is_python_symbol(void *ctx, const struct elf_symbol *sym)
@@ -89,6 +108,12 @@ bool python_program_is_free_threaded(const struct elf_file *elf)
 			return true;
 	}
 	return false;
+}
+
+bool python_program_watches(const struct module *m, bool is_free_threaded)
+{
+	return m->sites && m->sites->pointed >> (is_free_threaded ? PYTHON_MIMALLOC :
+								    PYTHON_PYMALLOC) & 1;
 }
 
 /*
