@@ -75,12 +75,20 @@ static uint32_t give_number(struct dominators *d, uint32_t node, uint32_t above)
 	return number;
 }
 
+#define AHEAD 16u
+
 /* The next edge of @number to a node that was not visited; NONE. */
 static uint32_t take_next(struct dominators *d, uint32_t number)
 {
 	uint32_t end = d->first[d->node[number] + 1];
 
 	while (d->cursor[number] < end) {
+		if (d->cursor[number] + AHEAD < end) {
+			uint32_t later = d->edge[d->cursor[number] + AHEAD] >> 1;
+
+			__builtin_prefetch(&d->number[later]);
+			__builtin_prefetch(&d->first[later]);
+		}
 		uint32_t edge = d->edge[d->cursor[number]++], to = edge >> 1;
 
 		__builtin_prefetch(&d->first[to]); /* missing, too, if the number is */
@@ -113,15 +121,15 @@ bool dominators_visit(struct dominators *d, uint32_t node, uint32_t under)
 
 /* -- reversed edges -- */
 
-#define AHEAD 16u
-
 /* What is needed of the nodes whose turn is next. */
 static void prefetch_edges(const struct dominators *d, uint32_t from)
 {
+	if (from + 3 * AHEAD < d->count)
+		__builtin_prefetch(&d->first[d->node[from + 3 * AHEAD]]);
 	if (from + 2 * AHEAD < d->count)
-		__builtin_prefetch(&d->first[d->node[from + 2 * AHEAD]]);
+		__builtin_prefetch(&d->edge[d->first[d->node[from + 2 * AHEAD]]]);
 	if (from + AHEAD < d->count)
-		__builtin_prefetch(&d->edge[d->first[d->node[from + AHEAD]]]);
+		__builtin_prefetch(&d->number[d->edge[d->first[d->node[from + AHEAD]]] >> 1]);
 }
 
 /*
@@ -146,7 +154,9 @@ static bool pass_edges(struct dominators *d, uint32_t from, uint32_t start, bool
 	uint32_t node = d->node[from];
 	bool has_any = false;
 
-	for (uint32_t e = d->first[node]; e < d->first[node + 1]; e++) {
+	for (uint32_t e = d->first[node], end = d->first[node + 1]; e < end; e++) {
+		if (e + AHEAD < end)
+			__builtin_prefetch(&d->number[d->edge[e + AHEAD] >> 1]);
 		uint32_t to = extra_edge(d, from, start, e);
 
 		if (to == NONE)
