@@ -8,8 +8,8 @@
  * An edge from the holder has its field; one from below a sibling has the sibling's label. Labels
  * of siblings are passed on until none changes: each does at most twice.
  *
- * What is known in advance is read in advance: edges are passed in the order of numbers, not of the
- * tree. The sibling above an edge is most often a few levels up; where it is not, the tree is
+ * Edges are passed in the order of nodes, not of the tree: so only what is known of the other end is
+ * elsewhere in memory, and is read in advance. The sibling above an edge is most often a few levels up; where it is not, the tree is
  * walked, which has the way to the root at hand. It is walked without recursion: it may be a path
  * of any length.
  */
@@ -60,7 +60,7 @@ struct field_search {
 	uint32_t *number;       /* by node */
 	VEC(uint32_t) path;     /* from the root to where the walk is */
 	VEC(struct sibling_edge) edges;
-	VEC(struct sibling_edge) far; /* from numbers, ascending, whose siblings are far above */
+	VEC(struct sibling_edge) far; /* ascending, from numbers whose siblings are far above */
 	uint64_t *is_far;       /* bits by number: it is in `far` */
 	uint32_t lost;          /* number of the owner of what is lost */
 	VEC(uint32_t) changed;  /* numbers with new labels */
@@ -303,60 +303,76 @@ static void pass_sibling(struct field_search *s, uint32_t number, uint32_t to)
 	}
 }
 
-static void pass_edges(struct field_search *s, uint32_t number)
+static void pass_edge(struct field_search *s, uint32_t node, uint32_t start, uint32_t e)
 {
 	const struct heap_graph *g = s->graph;
-	const struct dominators *t = &g->tree;
-	uint32_t node = t->node[number], start = layer_start(t, number);
+	uint32_t number = s->number[node], to = s->number[g->edge[e] >> 1];
+	uint32_t above = g->tree.above[to];
 
-	label_alone(s, number);
-	for (uint32_t e = g->first[node], end = g->first[node + 1]; e < end; e++) {
-		if (e + AHEAD < end)
-			__builtin_prefetch(&s->number[g->edge[e + AHEAD] >> 1]);
-		uint32_t to = s->number[g->edge[e] >> 1], above = t->above[to];
+	if (to < start || to == number || above == DOMINATORS_ROOT || above == s->lost)
+		return;
+	if (above == number)
+		set_label(s, to, word_label(s, node, g->place[e]));
+	else
+		pass_sibling(s, number, to);
+}
 
-		if (to < start || to == number || above == DOMINATORS_ROOT || above == s->lost)
-			continue;
-		if (above == number)
-			set_label(s, to, word_label(s, node, g->place[e]));
-		else
-			pass_sibling(s, number, to);
+/* What pass_edge needs of the edges whose turn is next, which may be other nodes'. */
+static void prefetch_edge(const struct field_search *s, uint32_t e, uint32_t edges)
+{
+	const uint32_t *edge = s->graph->edge;
+
+	if (e + 2 * AHEAD < edges)
+		__builtin_prefetch(&s->number[edge[e + 2 * AHEAD] >> 1]);
+	if (e + AHEAD < edges) {
+		uint32_t to = s->number[edge[e + AHEAD] >> 1];
+
+		__builtin_prefetch(&s->graph->tree.above[to]);
+		__builtin_prefetch(&s->label[to], 1);
 	}
 }
 
-/* What pass_edges needs of the nodes whose turn is next. */
-static void prefetch_edges(const struct field_search *s, uint32_t number)
+static int compare_edges(const void *a, const void *b)
 {
-	const struct heap_graph *g = s->graph;
-	const struct dominators *t = &g->tree;
+	const struct sibling_edge *x = a, *y = b;
 
-	if (number + 3 * AHEAD < t->count)
-		__builtin_prefetch(&g->first[t->node[number + 3 * AHEAD]]);
-	if (number + 2 * AHEAD < t->count) {
-		uint32_t node = t->node[number + 2 * AHEAD];
+	if (x->from != y->from)
+		return x->from < y->from ? -1 : 1;
+	return x->to < y->to ? -1 : x->to > y->to;
+}
 
-		__builtin_prefetch(&g->edge[g->first[node]]);
-		__builtin_prefetch(&g->place[g->first[node]]);
-		__builtin_prefetch(&g->block[MIN(node, g->blocks)]);
+static void number_nodes(struct field_search *s)
+{
+	const struct dominators *t = &s->graph->tree;
+
+	for (uint32_t i = 1; i < t->count; i++) {
+		if (i + AHEAD < t->count)
+			__builtin_prefetch(&s->number[t->node[i + AHEAD]], 1);
+		s->number[t->node[i]] = i;
 	}
-	if (number + AHEAD < t->count)
-		__builtin_prefetch(&s->number[g->edge[g->first[t->node[number + AHEAD]]] >> 1]);
+	s->lost = s->number[graph_nodes(s->graph) - 1];
 }
 
 static void pass_all_edges(struct field_search *s)
 {
-	const struct dominators *t = &s->graph->tree;
-	size_t bytes = ((size_t)graph_nodes(s->graph) + 1) * sizeof(*s->number);
+	const struct heap_graph *g = s->graph;
+	uint32_t nodes = graph_nodes(g), edges = g->first[nodes];
+	size_t bytes = ((size_t)nodes + 1) * sizeof(*s->number);
 
 	s->number = huge_alloc(bytes);
-	s->is_far = xcalloc((size_t)t->count / 64 + 1, sizeof(*s->is_far));
-	for (uint32_t i = 1; i < t->count; i++)
-		s->number[t->node[i]] = i;
-	s->lost = s->number[graph_nodes(s->graph) - 1];
-	for (uint32_t i = 1; i < t->count; i++) {
-		prefetch_edges(s, i);
-		pass_edges(s, i);
+	s->is_far = xcalloc((size_t)g->tree.count / 64 + 1, sizeof(*s->is_far));
+	number_nodes(s);
+	for (uint32_t i = 1; i < g->tree.count; i++)
+		label_alone(s, i);
+	for (uint32_t node = 0; node < nodes; node++) {
+		uint32_t start = layer_start(&g->tree, s->number[node]);
+
+		for (uint32_t e = g->first[node]; e < g->first[node + 1]; e++) {
+			prefetch_edge(s, e, edges);
+			pass_edge(s, node, start, e);
+		}
 	}
+	vec_sort(&s->far, compare_edges);
 	huge_free(s->number, bytes);
 }
 
@@ -376,15 +392,6 @@ static void pass_far(struct field_search *s, uint32_t number)
 		    s->path.data[beside - 1] == above)
 			add_sibling(s, (struct sibling_edge){s->path.data[beside], to});
 	}
-}
-
-static int compare_edges(const void *a, const void *b)
-{
-	const struct sibling_edge *x = a, *y = b;
-
-	if (x->from != y->from)
-		return x->from < y->from ? -1 : 1;
-	return x->to < y->to ? -1 : x->to > y->to;
 }
 
 static bool is_same_edge(const struct sibling_edge *to, struct sibling_edge *from)
