@@ -239,8 +239,10 @@ def deep():
 
 def programs():
     """Each of them in this thread, and another one beside it."""
+    import gc
     import python_random
     sys.setrecursionlimit(5000)
+    gc.disable()  # it would run the destructors of one thread in another
 
     def qsort(f):
         numbers = (ctypes.c_int * 3)(3, 1, 2)

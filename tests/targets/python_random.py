@@ -44,9 +44,10 @@ STATEMENTS = {
     "gathered": "drive(gathers(lambda d: @, DEPTH))",
     "format": "'%s' % Thing(lambda d: @, DEPTH)",
     "hash": "{Thing(lambda d: @, DEPTH): 1}",
-    "import": "importer(lambda d: @, DEPTH)",
 }
+# of the process or of its main thread, which another one must not run
 MAIN_ONLY = {
+    "import": "importer(lambda d: @, DEPTH)",
     "signal": "handler[0] = lambda d: @\nsignal.raise_signal(signal.SIGUSR2)",
     "spawn": "spawn(lambda d: @, DEPTH)",
     "pause": "pause(DEPTH)",

@@ -431,22 +431,25 @@ static bool is_of_group(const struct probe *p, uint8_t group)
 static bool has_group(const struct search *search, uint8_t group)
 {
 	const struct probe_sites *sites = search->sites;
-	size_t wanted = 0, found = 0;
+	const char *const *setters = NULL;
+	VEC(uint64_t) found = {0};
+	size_t wanted = 0;
 
 	for (size_t i = 0; search->custom && i < search->custom->list.count; i++)
 		wanted += is_of_group(&search->custom->list.data[i]->probe, group);
-	for (size_t i = 0; i < sites->list.count; i++)
-		found += is_of_group(sites->list.data[i].probe, group);
-	if (!found || found != wanted)
-		return false;
 	for (size_t i = 0; i < sites->list.count; i++) {
 		const struct probe_site *s = &sites->list.data[i];
 
-		if (is_of_group(s->probe, group) &&
-		    function_may_have_copies(search->file, s->vaddr, s->probe->custom->setters))
-			return false;
+		if (!is_of_group(s->probe, group))
+			continue;
+		setters = s->probe->custom->setters;
+		*vec_add(&found) = s->vaddr;
 	}
-	return true;
+	bool result = found.count && found.count == wanted &&
+		      !functions_may_have_copies(search->file, found.data, found.count, setters);
+
+	vec_deinit(&found);
+	return result;
 }
 
 /* Functions that are called by pointers: all of a group, or none. */
