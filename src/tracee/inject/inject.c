@@ -183,20 +183,43 @@ static int find_epoll(const struct thread *th, uint64_t *fd_out)
 }
 
 /*
+ * Whether @regs, after -EINTR, are those with which @th was sent to repeat a call: all but the
+ * result are compared. It entered the call after it was last looked at, then.
+ */
+static bool has_repeated(const struct arch *arch, const struct thread *th,
+			 const struct arch_regs *regs)
+{
+	if (!th->repeated)
+		return false;
+	struct arch_regs sent = *th->repeated;
+	sent.word[arch->pc] += arch->syscall_insn_size;
+	sent.word[arch->syscall_ret] = regs->word[arch->syscall_ret];
+	sent.word[arch->syscall_nr] = regs->word[arch->syscall_nr];
+	return memcmp(&sent, regs, sizeof(sent)) == 0;
+}
+
+/*
  * Where the kernel hides restarts, a result replaces the first argument. Makes it again what it was
- * when @th was seen waiting in the call; or, if it has begun to wait between the look at it and the
- * interrupt, the file that it must be. -ENOENT: not known; the program sees the EINTR.
+ * when @th was seen waiting in the call, or when the call was repeated before; or, if it has begun
+ * to wait between the look at it and the interrupt, the file that it must be. -ENOENT: not known;
+ * the program sees the EINTR.
  */
 static int restore_first(const struct target *t, const struct thread *th, struct arch_regs *regs)
 {
 	const struct arch *arch = t->arch;
 	const struct waiting_call *w = &th->waiting;
-	uint64_t number = regs->word[arch->syscall_insn_nr], first = w->first;
-	bool was_waiting = w->pc == regs->word[arch->pc] && w->sp == regs->word[arch->sp] &&
-			   w->number == (long)number;
-	int rc = was_waiting ? 0 : -ENOENT;
-	if (!was_waiting && (number == SYS_epoll_pwait || number == SYS_epoll_pwait2))
+	uint64_t number = regs->word[arch->syscall_insn_nr], first;
+	int rc = 0;
+
+	if (w->pc == regs->word[arch->pc] && w->sp == regs->word[arch->sp] &&
+	    w->number == (long)number)
+		first = w->first;
+	else if (has_repeated(arch, th, regs))
+		first = th->repeated->word[arch->syscall_arg[0]];
+	else if (number == SYS_epoll_pwait || number == SYS_epoll_pwait2)
 		rc = find_epoll(th, &first);
+	else
+		rc = -ENOENT;
 	if (rc == 0)
 		regs->word[arch->syscall_arg[0]] = first;
 	return rc;
@@ -226,10 +249,11 @@ static void repeat_call(const struct target *t, struct thread *th, struct arch_r
 		return;
 	regs->word[arch->syscall_nr] = (uint64_t)-1;
 	regs->word[arch->pc] -= arch->syscall_insn_size;
-	if (ptrace_set_regs(th->tid, regs) == 0) {
-		th->repeats_at = regs->word[arch->pc];
-		th->repeats_first = regs->word[arch->syscall_arg[0]];
-	}
+	if (ptrace_set_regs(th->tid, regs) != 0)
+		return;
+	if (!th->repeated)
+		th->repeated = xmalloc(sizeof(*th->repeated));
+	*th->repeated = *regs;
 }
 
 void inject_restart_interrupted(struct target *t, struct thread *th)
@@ -275,9 +299,11 @@ void inject_note_signal(struct target *t, struct thread *th, int sig)
 	if (ptrace_get_regs(th->tid, &regs) != 0)
 		return;
 	const struct arch_stopped_call *call = interrupted_call(t, th, &regs);
-	bool is_repeated = th->repeats_at && regs.word[arch->pc] == th->repeats_at &&
-			   regs.word[arch->syscall_arg[0]] == th->repeats_first &&
-			   find_call(arch, regs.word[arch->syscall_insn_nr]);
+	const struct arch_regs *sent = th->repeated;
+	bool is_repeated =
+		sent && regs.word[arch->pc] == sent->word[arch->pc] &&
+		regs.word[arch->syscall_arg[0]] == sent->word[arch->syscall_arg[0]] &&
+		find_call(arch, regs.word[arch->syscall_insn_nr]);
 
 	if ((!call && !is_repeated) || proc_status_read(th->tid, &st) != 0)
 		return;
@@ -285,7 +311,8 @@ void inject_note_signal(struct target *t, struct thread *th, int sig)
 		regs.word[arch->syscall_ret] = (uint64_t)-EINTR;
 		regs.word[arch->pc] += arch->syscall_insn_size;
 		ptrace_set_regs(th->tid, &regs);
-		th->repeats_at = 0;
+		free(th->repeated);
+		th->repeated = NULL;
 	} else if (call && is_ignored(&st, sig) && waits_for_ever(arch, &regs, call)) {
 		repeat_call(t, th, &regs);
 	}

@@ -338,6 +338,7 @@ void thread_remove(struct target *t, struct thread *th)
 	free(th->syscall);
 	free(th->pads);
 	free(th->resumed);
+	free(th->repeated);
 	call_state_deinit(&th->calls);
 	stack_window_deinit(&th->window);
 	free(th);

@@ -265,8 +265,8 @@ struct thread {
 	/* is held at its next stop, though the others continue: ptmem is about to detach from it */
 	bool stays_held;
 	bool was_interrupted;       /* an interrupt was sent and its stop has not been seen */
-	taddr_t repeats_at;         /* the system call that it repeats, if it is there; 0 = none */
-	uint64_t repeats_first;     /* the first argument of that call */
+	/* with which it was sent to repeat a system call, which it may have entered; NULL = none */
+	struct arch_regs *repeated;
 	bool wants_sample;          /* report its stack pointer at the next interrupt stop */
 	bool is_exiting;            /* past its exit stop */
 	bool is_new;                /* has not run yet */
