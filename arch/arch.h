@@ -228,6 +228,8 @@ struct arch {
 	bool hides_restart;
 	/* a step over a system call ends by a SIGTRAP as if process 0 had sent it */
 	bool sends_call_step;
+	/* libunwind's unw_is_signal_frame() is about a frame itself, not about the step to it */
+	bool libunwind_names_frame;
 	/* an instruction without effect, large enough for a jump */
 	uint8_t long_nop[8];
 	uint8_t long_nop_size;

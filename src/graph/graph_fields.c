@@ -8,10 +8,10 @@
  * An edge from the holder has its field; one from below a sibling has the sibling's label. Labels
  * of siblings are passed on until none changes: each does at most twice.
  *
- * Edges are passed in the order of nodes, not of the tree: only what is known of the other end is
- * elsewhere in memory, and is read in advance. The sibling above an edge is most often a few levels
- * up; where it is not, the tree is walked, which has the way to the root at hand. It is walked
- * without recursion: it may be a path of any length.
+ * Edges are passed in the order of nodes, not of the tree: so only what is known of the other end
+ * is elsewhere in memory, and is read in advance. The sibling above an edge is most often a few
+ * levels up; where it is not, the tree is walked, which has the way to the root at hand. It is
+ * walked without recursion: it may be a path of any length.
  */
 #include "graph/graph_fields.h"
 
