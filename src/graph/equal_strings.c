@@ -12,9 +12,10 @@
 #define SHOWN_BYTES 48u
 
 struct known_string {
-	uint64_t hash, length;
-	uint64_t copies, bytes, least; /* bytes: of their blocks; least: of the smallest one */
+	uint32_t length;        /* EQUAL_STRINGS_LENGTH at most */
 	uint32_t block;         /* the first one */
+	uint32_t copies;
+	uint64_t bytes, least;  /* of their blocks; of the smallest one */
 };
 
 struct string_search {
@@ -87,8 +88,8 @@ static void add_string(struct string_search *s, uint32_t block, uint64_t length)
 	uint64_t hash = hash_bytes((const char *)s->data, length);
 	uint64_t size = extent_of(s->walk, block).size;
 	const struct known_string *list = s->known.data;
-	const uint32_t *number = hash_find(&s->by_text, hash, i,
-					   list[*i].hash == hash && is_equal(s, &list[*i], length));
+	const uint32_t *number =
+		hash_find(&s->by_text, hash, i, is_equal(s, &list[*i], length));
 
 	if (!number && s->known.count >= EQUAL_STRINGS_MAX) {
 		s->out->skipped++;
@@ -96,7 +97,7 @@ static void add_string(struct string_search *s, uint32_t block, uint64_t length)
 	}
 	if (!number) {
 		*vec_add(&s->known) = (struct known_string){
-			.hash = hash, .length = length, .block = block, .least = size};
+			.length = (uint32_t)length, .block = block, .least = size};
 		*hash_add(&s->by_text, hash) = (uint32_t)s->known.count - 1;
 	}
 	struct known_string *k = &s->known.data[number ? *number : s->known.count - 1];

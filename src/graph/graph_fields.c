@@ -63,7 +63,8 @@ struct field_search {
 	VEC(struct sibling_edge) far; /* ascending, from numbers whose siblings are far above */
 	uint64_t *is_far;       /* bits by number: it is in `far` */
 	uint32_t lost;          /* number of the owner of what is lost */
-	VEC(uint32_t) changed;  /* numbers with new labels */
+	VEC(uint32_t) changed;  /* numbers with new labels, when labels are passed on */
+	bool notes_changes;
 	uint32_t *open;         /* by row: how often it is on the path */
 };
 
@@ -234,7 +235,8 @@ static void set_label(struct field_search *s, uint32_t number, uint32_t label)
 	if (old == label)
 		return;
 	s->label[number] = label;
-	*vec_add(&s->changed) = number;
+	if (s->notes_changes)
+		*vec_add(&s->changed) = number;
 }
 
 /* The first number of the layer that has @number: edges to earlier ones do not count. */
@@ -399,10 +401,18 @@ static bool is_same_edge(const struct sibling_edge *to, struct sibling_edge *fro
 	return compare_edges(to, from) == 0;
 }
 
+/* First those that have a label and edges; then all that get another one. */
 static void pass_labels(struct field_search *s)
 {
 	vec_sort(&s->edges, compare_edges);
 	vec_merge(&s->edges, is_same_edge);
+	for (size_t i = 0; i < s->edges.count; i++) {
+		uint32_t from = s->edges.data[i].from;
+
+		if ((i == 0 || s->edges.data[i - 1].from != from) && s->label[from])
+			*vec_add(&s->changed) = from;
+	}
+	s->notes_changes = true;
 	while (s->changed.count > 0) {
 		uint32_t from = s->changed.data[--s->changed.count];
 		size_t i = vec_search(&s->edges, e, e->from < from);
