@@ -139,9 +139,10 @@ e2e: all targets
 	$(Q)set -f; BUILD=build tests/e2e/run $(E2E)
 
 # Valgrind is asked for everything that tests/golden/confirmed has digests of, which are made anew; those of tests that are
-# skipped here stay. So is ms_print, for tests/golden/ms_print.
+# skipped here stay. So is ms_print, for tests/golden/ms_print, and memcheck, whose texts tests/golden/memcheck.json.xz has.
 peers: all targets
-	$(Q)rm -rf build/confirmed && PTMEM_PEERS=ask BUILD=build tests/e2e/run 'peer/*' 'xtree/*'
+	$(Q)rm -rf build/confirmed build/memcheck && PTMEM_PEERS=ask BUILD=build tests/e2e/run 'peer/*' 'xtree/*' 'leaks/*'
+	$(Q)BUILD=build python3 tests/e2e/lib/confirmed.py keep-memcheck
 	$(Q)cat build/confirmed/* tests/golden/confirmed | LC_ALL=C sort -s -u -k1,1 >build/confirmed.new && mv build/confirmed.new tests/golden/confirmed
 	$(Q)PTMEM_PEERS=ask tests/e2e/report_vs_msprint.sh build/ptmem-report
 

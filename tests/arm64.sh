@@ -168,7 +168,7 @@ attached_tests() {
 	echo "ran --inspect"
 
 	for ((round = 1; round <= kills; round++)); do
-		./ptmem -q --probes=break -o massif.out -p "$pid" 2>err &
+		./ptmem -q --probes=$probes -o massif.out -p "$pid" 2>err &
 		tracer=$!
 		printf -v pause '0.%03d' $((RANDOM % 150))
 		nap $pause
@@ -180,7 +180,7 @@ attached_tests() {
 		[ -d "/proc/$pid" ] || break
 	done
 	for ((round = 1; round <= attaches; round++)); do
-		./ptmem -q --probes=break --duration=0.005 -o massif.out -p "$pid" 2>err
+		./ptmem -q --probes=$probes --duration=0.005 -o massif.out -p "$pid" 2>err
 		check "attached, round $round: status" $? 0
 		await_untraced
 		check "attached, round $round" "$state" "$untraced"

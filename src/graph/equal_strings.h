@@ -12,7 +12,7 @@
 #include "graph/graph_types.h"
 #include "graph/typed_walk.h"
 
-#define EQUAL_STRINGS_MAX 1000000u   /* different ones: 48 bytes each */
+#define EQUAL_STRINGS_MAX 1000000u   /* different ones: 64 bytes each at most */
 #define EQUAL_STRINGS_LENGTH (UINT64_C(1) << 20) /* longer ones are not compared */
 
 /* @w has walked. Fills *out, which is zeroed. */
