@@ -394,11 +394,11 @@ for part in ${parts:-attached throws throws_late paths totals verified pair real
 	case $part in
 	attached | throws_late) [ "$attaches" != none ] || continue ;;
 	esac
-	if [ $part = attached ]; then
+	if [ "$part" = attached ]; then
 		for probes in break jump; do attached_tests; done
 	else
-		probes=break
-		${part}_tests
+		probes='break'
+		"${part}_tests"
 	fi
 done
 
