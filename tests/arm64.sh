@@ -320,44 +320,19 @@ real() {
 	name=$1
 	shift 2
 	for probes in break jump; do
-		rm -rf repository socket
+		rm -rf repository
 		./ptmem --probes=$probes "$option" --stats --folded="folded.$probes" --view=total -o massif.out "$@" \
-			>"out.$probes" 2>err </dev/null &
-		tracer=$!
-		! declare -F while_it_runs >/dev/null || while_it_runs
-		wait $tracer
+			>"out.$probes" 2>err </dev/null
 		check "$name $probes: status" $? 0
 		[ $probes = jump ] || of_break=$(totals err)
 		echo "ran $name $probes: $(totals err), $(number err 'complete stacks') of $(number err stacks) stacks complete," \
 			"$(number err 'functions with jumps') functions with jumps"
 	done
-	if declare -F while_it_runs >/dev/null; then
-		# its timer allocates, too: how often, depends on how long it runs
-		sed -i 's/ [0-9]*$//' folded.break folded.jump
-	else
-		check "$name: totals" "$(totals err)" "$of_break"
-	fi
+	check "$name: totals" "$(totals err)" "$of_break"
 	check "$name: output" "$(cat out.jump)" "$(cat out.break)"
 	check "$name: call paths" "$(sort folded.jump | sha256sum)" "$(sort folded.break | sha256sum)"
 	echo "ran $name: $(wc -l <folded.jump) call paths, $(sort folded.jump | sha256sum | cut -c -16)"
 	diff <(sort folded.break) <(sort folded.jump) | cut -c -600 | head -10
-}
-
-# wait_for CONDITION...: at most 200 times
-wait_for() {
-	for ((try = 0; try < 200; try++)); do
-		! "$@" || return 0
-		nap 0.05
-	done
-	return 1
-}
-
-serve() {
-	wait_for test -S socket
-	for command in "SET a 1" "LPUSH l 1 2 3" "HSET h f v" "GET a" "SHUTDOWN NOSAVE"; do
-		# shellcheck disable=SC2086
-		redis-cli -s socket $command
-	done >out.cli 2>&1
 }
 
 real_tests() {
@@ -366,10 +341,6 @@ real_tests() {
 		"create table t(a integer primary key, b text); insert into t(b) values('x'),('y'),('z'); select count(*), b from t group by b"
 	real git --view=total git -c init.defaultBranch=main init -q repository
 	real python3 --python-malloc=keep python3 -S -E -c 'print(len([str(i) * 20 for i in range(300)]))'
-	while_it_runs() { serve; }
-	real redis-server --view=total redis-server --port 0 --unixsocket "$PWD/socket" --save '' --loglevel warning \
-		--daemonize no
-	unset -f while_it_runs
 }
 
 # -- a malloc and its free: instructions rather than time, since the clock counts these --
