@@ -234,7 +234,8 @@ size_t libunwind_walk(struct libunwind *l, const struct stack_view *view, taddr_
 		return 0;
 	pcs[count++] = pc - !view->is_stopped;
 	while (count < max) {
-		bool is_left_exact = unw_is_signal_frame(&cursor) > 0;
+		bool is_left_exact = l->arch->libunwind_names_frame &&
+				     unw_is_signal_frame(&cursor) > 0;
 
 		l->reads = 0;
 		if (unw_step(&cursor) <= 0 || l->is_missing ||
