@@ -73,6 +73,8 @@ struct session_image {
 	bool was_given_malloc, has_python_malloc;
 	bool ignores_variables;    /* of Python: -E or -I */
 	bool has_pymalloc;         /* the functions of its own allocator are watched */
+	/* one of an allocator of the program's own (--probe), or of Python's, resizes blocks */
+	bool has_own_realloc;
 	const struct runtime_system *runtime; /* of a language; NULL = none is known by its name */
 	bool is_emulator;          /* what is profiled runs another program's code */
 };

@@ -92,6 +92,17 @@ static void note_java(struct session *s, const struct module *m)
 		s->stacks.java = java_frames_new(m, s->space, s->run->symbols, &ops);
 }
 
+static bool has_own_realloc(const struct probe_sites *sites)
+{
+	for (size_t i = 0; sites && i < sites->list.count; i++) {
+		const struct probe *p = sites->list.data[i].probe;
+
+		if (p->kind == PROBE_REALLOC && probe_is_own(p))
+			return true;
+	}
+	return false;
+}
+
 static void note_module(struct session *s, struct module *m)
 {
 	run_add_module(s->run, m);
@@ -106,6 +117,7 @@ static void note_module(struct session *s, struct module *m)
 		s->image.has_python_malloc = false;
 	}
 	s->image.has_pymalloc |= python_program_watches(m, s->image.is_free_threaded);
+	s->image.has_own_realloc |= has_own_realloc(m->sites);
 	virtual_stacks_module(s, m);
 	v8_stacks_module(s, m);
 	code_names_note(s, m);
