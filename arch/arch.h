@@ -219,7 +219,6 @@ struct arch {
 	uint32_t reach;                      /* bytes that jumps cover to stubs and pads */
 	bool has_pads;                       /* else probes are breakpoints */
 	bool has_self_pointer;               /* the thread pointer leads to a copy of itself */
-	bool can_attach;                     /* else only programs that ptmem starts */
 	/*
 	 * at a stop that interrupted a system call the pc is at its instruction already, whether
 	 * the kernel will repeat it as restart_syscall is seen only at its entry, and of one that
