@@ -326,7 +326,7 @@ static void test_stub_runs(void **state)
 
 /*
  * As the tracer patches: a branch to the moved instruction replaces it. Each copy has a place of its
- * own, since QEMU 7.2 executes the former code after stores by SVE, which is what memcpy() uses.
+ * own, since QEMU 7.2 executed the former code after memcpy().
  */
 static void test_patched_original_runs(void **state)
 {
